@@ -6,17 +6,15 @@
  * copies them into a buffer of the receiver's.
  *
  * 1. A cell is one (stage, virtual node). One seat runs it. Its activations live in an arena of the seat from
- * F
- * to B or W (after `Fc` only until they are sent, and again from R on); what came from a neighbour lives in
- *    a buffer until then, too.
+ *    F to B or W (after `Fc` only until they are sent, and again from R on). So does what came from a
+ *    neighbour, in a buffer.
  * 2. How many arenas and buffers a seat needs is counted from its list before anything is taken. A sender has
- * at most HD_CREDITS tensors of a channel at a seat that no F, B or I has used; the seat has buffers for all
- * senders' credits besides what it keeps. So a list that the checker accepts under `buffered` never waits for
- *    ever (pipeline/schedule_check.h, K8).
- * 3. Gradients fold along the canonical tree into flat vectors of gradients. Seats of one stage have
- * flat vectors of their own, seats of different stages share them, since their parameters are apart. Vector 0
- * is where
- *    the sums of all stages come to lie.
+ *    at most HD_CREDITS tensors of a channel at a seat that no F, B or I has used yet. The seat has buffers
+ *    for the credits of all senders besides what it keeps. So a list that the checker accepts as `buffered`
+ *    cannot deadlock (pipeline/schedule_check.h, K8).
+ * 3. Gradients fold along the canonical tree into flat vectors. Seats of one stage have flat vectors of their
+ *    own; seats of different stages share them, since their parameters are apart. The sums of all stages
+ *    end up in vector 0.
  * 4. Nothing here is state: each step begins with everything empty (hd_pipe_begin).
  * 5. A rank that fails fences the mail: every wait ends at once, and the step ends without a change of state.
  *

@@ -1,17 +1,17 @@
-/* stage.h -- one stage of one chunk of the model, as the devices of a worker run it: its program, the range
- * of the parameters it reads and updates, and the memory of its gradients. Private to the room.
+/* stage.h -- one pipeline stage of the model, as the devices of a worker run it: its program, the range of
+ * the parameters that it reads and updates, and the memory of its gradients. Private to the room.
  *
- * Today a worker has one stage, which is the whole model (hd_worker_create() makes it); nothing here
- * assumes that it is.
+ * hd_worker_create() makes one that is the whole model; plans of several stages run through pipe.h. Nothing
+ * here assumes that there is only one.
  *
- * 1. Elements [at, at + len) of the store's parameters and slots are those that the stage learns: whole
- *    chunks. Buckets [first_bucket, first_bucket + nbuckets) tile them. Frozen parameters are in no range.
- * 2. Gradients have the offsets of the parameters. Every pool of a device holds `cap` flat vectors of
- *    flat_bytes; pools only grow, and only while a plan is adopted or a loss is repaired.
- * 3. No parameter and no slot is here: they are the store's (store.h).
+ * 1. The stage trains elements [at, at + len) of the store's parameters and slots: whole chunks. Buckets
+ *    [first_bucket, first_bucket + nbuckets) partition them. Frozen parameters are in no range.
+ * 2. A gradient lies at the offset of its parameter. The pool of each device holds `cap` flat gradient
+ *    vectors of flat_bytes. Pools only grow, and only while a plan is adopted or a loss is repaired.
+ * 3. Parameters and optimizer slots are not here: the store owns them (store.h).
  *
- * Ownership: tables lie in the worker's arena, flat memory is taken from devices and given back by
- * hd_stage_give(). Threads: in a step constant, but the sums of squares, which the owner of a segment
+ * Ownership: tables lie in the worker's arena; flat memory is taken from devices, and hd_stage_give() gives
+ * it back. Threads: constant during a step, but for the sums of squares, which the owner of a segment
  * writes. */
 #ifndef HD_ENGINE_STAGE_H
 #define HD_ENGINE_STAGE_H
@@ -27,7 +27,7 @@ enum { HD_ZEROS_ELEMS = HD_CHUNK_ELEMS };
 struct hd_readout { uint32_t loss, weight, correct, logits; };
 struct hd_readout hd_stage_readouts(const struct hd_graph *graph);
 
-/* What one device has of the gradients. */
+/* The gradient memory of one device. */
 struct hd_grad_pool {
 	float  **buffer;                  /* [cap] flat gradients, from the device: the pool of all passes */
 	uint32_t cap;
@@ -57,34 +57,35 @@ struct hd_engine_stage {
 	 * yet */
 	float *sum;
 	double *segment_sumsq;            /* [nsegments] of the gradient */
-	/* [nsegments] of parameters and of directions: optimizers of unit TENSOR */
+	/* [nsegments] of parameters and of update directions, for optimizers with norms per tensor (optim.h,
+	 * unit TENSOR) */
 	double *unit_sumsq[2];
 };
 
-/* Chunks [first, first + n) of a layout as stage `number`: its range and buckets, one pool a device.
- * HD_E_INVAL: not chunks of the layout, or a first one inside of a bucket. Nothing of a device is taken. */
+/* Makes stage `number` of chunks [first_chunk, first_chunk + nchunks): its range and buckets, one empty pool
+ * per device. Takes no device memory. HD_E_INVAL: no such chunks, or the first lies inside of a bucket. */
 HD_MUST_USE enum hd_err hd_stage_make(struct hd_engine_stage *stage, uint32_t number,
 	const struct hd_layout *layout,
 	uint32_t first_chunk, uint32_t nchunks, uint32_t ndevices, struct hd_arena *arena,
 	struct hd_diag *diag);
-/* zeros, and the tables of the sums of squares */
+/* Takes the zeros (on device `first`) and the tables of the sums of squares. */
 HD_MUST_USE enum hd_err hd_stage_take(struct hd_engine_stage *stage, const struct hd_layout *layout,
 	struct hd_device *first, struct hd_arena *arena, struct hd_diag *diag);
-/* The flat vector of its own, taken when it is asked for first. */
+/* Takes the flat vector `sum` on device `first`, unless it is there. */
 HD_MUST_USE enum hd_err hd_stage_take_sum(struct hd_engine_stage *stage, struct hd_device *first,
 	struct hd_diag *diag);
-/* At least n gradient buffers, and temporary memory of so many bytes, for one device. A failure keeps what
- * is there. */
+/* Grow a device's pool to at least n gradient buffers, or to so many bytes of temporary memory. A failure
+ * keeps what is there. */
 HD_MUST_USE enum hd_err hd_pool_grow(struct hd_grad_pool *pool, uint64_t flat_bytes, uint32_t n,
 	struct hd_device *device,
 	struct hd_arena *arena, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_pool_grow_temp(struct hd_grad_pool *pool, uint64_t bytes, struct hd_device *device,
 	struct hd_diag *diag);
 void hd_pool_give(struct hd_grad_pool *pool, uint64_t flat_bytes, struct hd_device *device);
-/* what take() and take_sum() took */
+/* Gives back what hd_stage_take() and hd_stage_take_sum() took. */
 void hd_stage_give(struct hd_engine_stage *stage, struct hd_device *first);
 
-/* Does the stage learn these elements? */
+/* Does the stage train all of elements [at, at + len)? */
 bool hd_stage_learns(const struct hd_engine_stage *stage, uint64_t at, uint64_t len);
 
 #endif

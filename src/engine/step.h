@@ -1,11 +1,14 @@
-/* step.h -- what is open now in a step: passes, sums, what virtual nodes say, scalars. Private to the room.
+/* step.h -- the working values of one training step of a worker: passes, sums, metrics, scalars. Private to
+ * the room.
  *
- * 1. hd_step_begin() opens it, hd_step_end() or an abandoned step closes it; what the last one left may be
- *    read until the next begins. Nothing here is state: a new worker needs none of it (state_test.c).
- * 2. `torn` and `again` outlive the step: an update that failed half-way refuses every further step until
- *    the state was overwritten; a step that failed before sends the reader back.
- * 3. A rank writes the leaves of its virtual nodes; rank 0 the record and the scalars; all else is the
- *    caller's.
+ * 1. hd_step_begin() opens a step; hd_step_end(), or abandoning the step, closes it. What a step left may be
+ *    read until the next one begins. None of this is training state: a new worker needs nothing of it
+ *    (state_test.c).
+ * 2. Two flags outlive the step. `torn`: an update failed half-way; every further step is refused until the
+ *    state has been overwritten. `again`: the step failed before its update; the next one reads the same
+ *    samples again.
+ * 3. A rank writes the leaves of its virtual nodes; rank 0 writes the record and the scalars; the worker's
+ *    caller writes all else.
  *
  * Ownership: tables lie in the worker's arena, repairs in `repair_arena`. Threads: `nrepairs` and `torn` may
  * be read by any; passes as work.h says. */
@@ -17,7 +20,7 @@
 #include "engine/dist.h"
 #include "engine/work.h"
 
-/* in a row: then the job has diverged, whatever on_nonfinite says */
+/* After so many skipped steps in a row the job has diverged, whatever on_nonfinite says. */
 enum { HD_MAX_SKIPS = 25 };
 
 /* What one virtual node contributes besides its gradient. */
@@ -31,33 +34,33 @@ struct hd_operands {
 	float **item;                     /* [ndevices][2 cap] */
 };
 
-/* What of a list runs in one go: one worker alone needs no exchange between RED and NORM. */
+/* Which part of an instruction list runs in one call. A worker that is alone runs all of it; between several
+ * workers the exchange comes between COMPUTE (up to RED) and FINISH (from NORM on). */
 enum hd_section { HD_SECTION_ALL, HD_SECTION_COMPUTE, HD_SECTION_FINISH };
 
 struct hd_open_step {
 	bool begun;
-	struct hd_work *work;             /* being computed: the part's, or the last of repair[] */
+	struct hd_work *work;             /* the pass being computed: pass 0, or the last of repair[] */
 	struct hd_arena repair_arena;
 	struct hd_work repair[HD_DIST_PASSES - 1];
 	atomic_uint nrepairs;             /* begun; others read it while the next one is made */
-	/* NULL: nothing is said before a pass is computed */
+	/* called for each bucket of the running pass that is final; NULL: buckets are sent after the pass */
 	hd_dist_watcher *watch; void *watch_user;
-	bool early;                       /* the pass at hand is watched, and its roots need no joins */
+	bool early;                       /* the running pass is watched, and its roots need no joins */
 	struct hd_operands operands;
 	uint8_t *summed; uint32_t nsummed;        /* [nbuckets] */
-	/* while ranks work on them */
+	/* borrowed, while ranks fold them */
 	const struct hd_dist_fold *fold; const uint32_t *arrived; uint32_t nfolds;
-	struct hd_step_scalars scalars;   /* of the step finished last */
+	struct hd_step_scalars scalars;   /* of the last finished step */
 	uint64_t scalars_step, scalars_updates;
 
 	struct hd_leaf *leaf;             /* [nvns] */
-	uint8_t *known; uint32_t nknown;  /* [nvns] which of them belong to the step */
+	uint8_t *known; uint32_t nknown;  /* [nvns] 1: the leaf is of this step; how many are */
 	struct hd_moments moments;
 
-	enum hd_section section;          /* of the lists, to run */
-	atomic_bool torn;                 /* an update failed: the state is of no step */
-	/* the last step failed before its update: the reader must go back */
-	bool again;
+	enum hd_section section;          /* what ranks run of their lists */
+	atomic_bool torn;                 /* rule 2 */
+	bool again;                       /* rule 2 */
 	uint64_t rows;
 	bool want_digest;
 	struct hd_step_record record;     /* written by rank 0 */
