@@ -70,7 +70,7 @@ struct hd_sent {
 	uint64_t token;                   /* the sender's own */
 	uint64_t flow;
 	uint64_t len;
-	/* asked for; slot granted; first byte; last byte (those reached, else 0) */
+	/* asked for; granted; first byte; last byte (those reached, else 0) */
 	int64_t queued_ns, gate_ns, first_ns, end_ns;
 	uint32_t chunks, preempted;       /* times another stream went between two of its chunks */
 };

@@ -50,7 +50,7 @@ enum hd_frame_field { HD_FIELD_STREAM = 1, HD_FIELD_STEP = 2, HD_FIELD_OFFSET = 
 	X(CANCEL,     6, 6, HD_FRAME_MINE, 0, HD_FIELD_STREAM,                 4,          4,   1)              \
 	X(CANCELLED,  7, 6, 0, 0, HD_FIELD_STREAM,                             8,          8,   1)              \
 	X(PRIO,       8, 6, HD_FRAME_MINE, 0, HD_FIELD_STREAM | HD_FIELD_PRIORITY, 0,      0,   1)              \
-	X(SLOT,       9, 2, 0, 0, 0,                                           8,          8,   1)              \
+	X(GRANT,      9, 2, 0, 0, 0,                                           8,          8,   1)              \
 	X(CREDIT,    10, 5, 0, 0, 0,                                           8,          8,   0)              \
 	X(PING,      11, 1, 0, 0, 0,                                           8,          8,   0)              \
 	X(PONG,      12, 1, 0, 0, 0,                                          24,         24,   0)              \
@@ -95,7 +95,7 @@ bool hd_frame_is_fenced(enum hd_frame_type type);
 	F(u64, flow, 0, UINT64_MAX) F(u64, request, 0, UINT64_MAX)
 #define HD_CANCEL(F) F(u32, reason, 1, 3)         /* enum hd_cancel_reason */
 #define HD_CANCELLED(F) F(u64, sent, 0, UINT64_MAX)       /* bytes; also unasked, by a sender that gives up */
-#define HD_SLOT(F) F(u32, transfer, 0, UINT32_MAX - 1) F(u32, count, 1, UINT32_MAX)
+#define HD_GRANT(F) F(u32, transfer, 0, UINT32_MAX - 1) F(u32, count, 1, UINT32_MAX)
 #define HD_CREDIT(F) F(u64, bytes, 1, UINT64_MAX)         /* of the frame's class */
 #define HD_PING(F) F(u64, t1, 0, UINT64_MAX)
 #define HD_PONG(F) F(u64, t1, 0, UINT64_MAX) F(u64, t2, 0, UINT64_MAX) F(u64, t3, 0, UINT64_MAX)
@@ -103,7 +103,7 @@ bool hd_frame_is_fenced(enum hd_frame_type type);
 /* P(name, fields): struct hd_<name>_payload, hd_<name>_put(), hd_<name>_get(), hd_<name>_len */
 #define HD_PAYLOADS(P) \
 	P(greeting, HD_GREETING) P(epoch, HD_EPOCH) P(open, HD_OPEN) P(cancel, HD_CANCEL) \
-	P(cancelled, HD_CANCELLED) P(slot, HD_SLOT) P(credit, HD_CREDIT) P(ping, HD_PING) P(pong, HD_PONG)
+	P(cancelled, HD_CANCELLED) P(grant, HD_GRANT) P(credit, HD_CREDIT) P(ping, HD_PING) P(pong, HD_PONG)
 
 enum hd_cancel_reason { HD_CANCEL_EPOCH = 1, HD_CANCEL_NOT_NEEDED = 2, HD_CANCEL_ERROR = 3 };
 #define HD_TRANSFER_NONE UINT32_MAX

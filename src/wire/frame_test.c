@@ -19,7 +19,7 @@ static const struct hd_frame good[] = {
 	{ .type = HD_FRAME_CANCEL, .class = 1, .flags = HD_FRAME_MINE, .epoch = 4, .stream = 7, .len = 4 },
 	{ .type = HD_FRAME_CANCELLED, .class = 2, .epoch = 4, .stream = 7, .len = 8 },
 	{ .type = HD_FRAME_PRIO, .class = 1, .flags = HD_FRAME_MINE, .epoch = 4, .stream = 7, .priority = INT32_MIN },
-	{ .type = HD_FRAME_SLOT, .class = 1, .epoch = 4, .len = 8 },
+	{ .type = HD_FRAME_GRANT, .class = 1, .epoch = 4, .len = 8 },
 	{ .type = HD_FRAME_CREDIT, .class = 2, .epoch = 4, .len = 8 },
 	{ .type = HD_FRAME_PING, .epoch = 4, .len = 8 },
 	{ .type = HD_FRAME_PONG, .epoch = 4, .len = 24 },
@@ -160,7 +160,7 @@ static void payloads_have_the_lengths_of_the_frames_that_carry_them(void **state
 	assert_int_equal(hd_open_len, 32);
 	assert_int_equal(hd_cancel_len, 4);
 	assert_int_equal(hd_cancelled_len, 8);
-	assert_int_equal(hd_slot_len, 8);
+	assert_int_equal(hd_grant_len, 8);
 	assert_int_equal(hd_credit_len, 8);
 	assert_int_equal(hd_ping_len, 8);
 	assert_int_equal(hd_pong_len, 24);
@@ -198,7 +198,7 @@ static void values_outside_their_closed_set_are_refused(void **state)
 {
 	struct hd_open_payload open;
 	struct hd_cancel_payload cancel;
-	struct hd_slot_payload slot;
+	struct hd_grant_payload grant;
 	struct hd_credit_payload credit;
 	uint8_t bytes[32] = { 0 };
 
@@ -211,9 +211,9 @@ static void values_outside_their_closed_set_are_refused(void **state)
 	hd_put32(bytes, 4);
 	assert_int_equal(hd_cancel_get(bytes, &cancel, NULL), HD_E_PROTOCOL);
 	hd_put32(bytes + 4, 0);
-	assert_int_equal(hd_slot_get(bytes, &slot, NULL), HD_E_PROTOCOL);
+	assert_int_equal(hd_grant_get(bytes, &grant, NULL), HD_E_PROTOCOL);
 	memset(bytes, 255, 8);
-	assert_int_equal(hd_slot_get(bytes, &slot, NULL), HD_E_PROTOCOL);
+	assert_int_equal(hd_grant_get(bytes, &grant, NULL), HD_E_PROTOCOL);
 	memset(bytes, 0, 8);
 	assert_int_equal(hd_credit_get(bytes, &credit, NULL), HD_E_PROTOCOL);
 }

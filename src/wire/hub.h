@@ -1,33 +1,33 @@
-/* hub.h -- all connections of one process: its listeners and one connection per peer, by worker id, on one
- * loop, driven by one thread.
+/* hub.h -- all connections of one process: its listeners, and one connection to each peer (named by its
+ * worker id). One event loop, one thread.
  *
  * Workers and the coordinator use this header (and events.h, close.h) and nothing else of the room. Three
- * kinds of traffic:
+ * kinds of traffic, by class; a lower class goes first:
  *
- *   tell     control messages, whole, copied, at most HD_TELL_MAX, in order; class 0: before all else
- *   send     transfers that the plan names: from the sender's memory into the buffer that the receiver
- *            posted; class 1, by priority, pre-empted at chunk boundaries
- *   answer   bulk: what the other side asked for by a message (checkpoints, state for joiners), into the
- *            buffer with which it expects it; class 2: goes when nothing else does, and at least 5 %
+ *   tell     class 0: control messages of at most HD_TELL_MAX bytes, copied, delivered in order
+ *   send     class 1: transfers that the plan names, from the sender's memory into the buffer that the
+ *            receiver posted, without a copy; by priority, pre-empted at chunk boundaries
+ *   answer   class 2, bulk: what the other side asked for by a message (checkpoints, state for joiners), into
+ *            the buffer with which it expects it. While there is bulk it gets at least 5 % of the bytes.
  *
  *  1. One thread uses a hub; hd_hub_wake() alone may be called by any. Only hd_hub_poll() blocks.
  *  2. Bytes given to send and answer are borrowed until `sent`; buffers given to post and expect until
  *     `arrived`, hd_hub_epoch() or `lost`. tell copies.
- *  3. A peer may be sent to from `up` to `lost`; between them no call says HD_E_PEERLOST. Before and after,
- *     all do, and nothing is queued. One connection per peer, whichever end opened it; of two crossing
- *     connects the lower id's stays. A later connect of the same peer replaces its connection if that is
- *     suspected, else it is refused.
- *  4. Transfers belong to a membership epoch. hd_hub_epoch() ends all of the old one (their `sent` says
- *     HD_E_STALE, their posts are void) and nothing of an earlier epoch is delivered after it. A transfer
- *     goes out when both ends are in the epoch with the same plan, so the ends need not change at one
- *     instant.
- *  5. What a sender may send is what the receiver granted: a transfer's row names its bytes and how many
- *     buffers are granted from the start (`slots`); each further post grants one more. A transfer
- *     that finds no grant waits and holds up nothing.
- *  6. Control messages and bulk do not end with an epoch, but what arrives from an epoch that is over here is
- *     dropped, and the sender hears `stale`. Bulk, and messages that ask for it, go out in the decided epoch
- *     when the other end is in that already: what they say holds in both. Links with a coordinator are not
- *     fenced: their messages say the epoch and the receiver judges.
+ *  3. A peer can be sent to between its `up` and its `lost`. Before and after, every call returns
+ *     HD_E_PEERLOST and queues nothing. There is one connection per peer, whichever end opened it. If both
+ *     ends connect at once, the connection that the lower id opened stays. A later connect of the same peer
+ *     replaces its connection if that is suspected, else it is refused.
+ *  4. Transfers belong to a membership epoch. hd_hub_epoch() ends all transfers of the old one (their `sent`
+ *     says HD_E_STALE, their posts are void), and nothing of an earlier epoch is delivered after it. A
+ *     transfer goes out only when both ends are in the same epoch with the same plan. So the two ends need
+ *     not change at the same instant.
+ *  5. Flow control is by the receiver's grants: a grant is a posted buffer. A transfer's row says how many
+ *     bytes it has and how many grants the sender has from the start (`grants`); each further post adds one.
+ *     A transfer without a grant waits, and blocks no other.
+ *  6. Control messages and bulk do not end with an epoch; but those that were sent in an epoch that is over
+ *     at the receiver are dropped, and the sender gets `stale`. Bulk, and messages that ask for it, are sent
+ *     as of the decided epoch once the other end is in it: they are valid in both. Links with a coordinator
+ *     are not fenced: their messages name the epoch, and the receiver decides.
  *  7. Memory is taken in hd_hub_init(), for a connection when it is opened, and in hd_hub_channel(); else
  *     nothing is allocated.
  *  8. Everything is bounded, and every wait has a deadline made of T (`workers.detect`):
@@ -56,13 +56,13 @@ enum {
 	HD_TELL_MAX = 1 << 20,            /* bytes of a control message */
 	HD_TELL_FIRST_ID = 16,            /* control ids below are the room's own */
 	HD_TELL_ASKS = 64,                /* from here on: messages that ask for bulk (6) */
-	/* greatest peers_cap: larger jobs spread messages along a tree */
-	HD_HUB_PEERS = 64,
-	/* connections not greeted yet, of other machines, and as many of this one. Beyond: of this machine
-	 * the newest is refused; of others the oldest one of the address that has most is closed */
+	HD_HUB_PEERS = 64,                /* greatest peers_cap */
+	/* connections before their greeting: so many from this machine, and as many from others. Beyond that,
+	 * one more from this machine is refused; of those from others, the address that has most of them
+	 * loses its oldest */
 	HD_HUB_GREETING = 64,
 	HD_HUB_LISTENERS = 4,
-	HD_SLOTS_MAX = 4,                 /* buffers posted for one transfer at a time */
+	HD_GRANTS_MAX = 4,                /* buffers posted for one transfer at a time */
 	HD_EXPECT_MAX = 64,               /* bulk answers expected of one peer at a time */
 };
 
@@ -85,8 +85,9 @@ struct hd_hub_config {
 	uint64_t (*stamp)(void *self);            /* clock of the trace, for probes; NULL: the loop's */
 };
 
-/* One transfer of a channel, in an epoch. Ids are the plan's; rows rise by id. */
-struct hd_transfer { uint32_t id, slots; uint64_t bytes; };       /* slots 0..HD_SLOTS_MAX; bytes >= 1 */
+/* One transfer of a channel, in an epoch: its row in the transfer table (`id`), the buffers granted from the
+ * start, its length. Rows of a channel are ascending by id. */
+struct hd_transfer { uint32_t id, grants; uint64_t bytes; };      /* grants 0..HD_GRANTS_MAX; bytes >= 1 */
 
 struct hd_hub_stats {
 	uint64_t bytes_sent, bytes_received;      /* of payload */
@@ -125,21 +126,21 @@ void hd_hub_drop(struct hd_hub *hub, uint32_t worker, enum hd_close why, const c
 void hd_hub_close(struct hd_hub *hub, enum hd_close why, const char *text);
 bool hd_hub_is_closed(const struct hd_hub *hub);          /* no connection is left */
 bool hd_hub_is_up(const struct hd_hub *hub, uint32_t worker);
-/* up, by a transport that other machines can come by */
+/* Is it up, over a transport that reaches other machines? */
 bool hd_hub_is_away(const struct hd_hub *hub, uint32_t worker);
-/* A joiner that was given its id; only while no connection is up. */
+/* Sets the own id: for a joiner that was given one. Only while no connection is up. */
 void hd_hub_call_me(struct hd_hub *hub, uint32_t worker);
 
 /* ---- epochs ---- */
 
 /* `next` is decided: frames of it are accepted as well as of the current one. */
 void hd_hub_decided(struct hd_hub *hub, uint32_t next);
-/* From now on `epoch`, greater than before (0 at init), under the plan of that hash. */
+/* This end is in `epoch` from now on, with the plan of that hash. Epochs increase; 0 at init. */
 void hd_hub_epoch(struct hd_hub *hub, uint32_t epoch, struct hd_hash plan);
-/* The transfers of this epoch with one peer: what it may send here, what it may be sent. Once per epoch and
- * `up` (also in that callback); rows are copied. Tells the peer, at the next poll, that this end is in the
- * epoch, and grants the slots of the rows: with slots > 0 post as many buffers before that poll. Without
- * it there are no transfers with that peer. */
+/* The transfers of this epoch with one peer: those that it may send here (`in`), and those that may be sent
+ * to it (`out`); rows are copied. Call it once per epoch and `up` (also in that callback); without it there
+ * are no transfers with that peer. The next poll tells the peer that this end is in the epoch. Rows of `in`
+ * with grants > 0: post as many buffers before that poll. */
 HD_MUST_USE enum hd_err hd_hub_channel(struct hd_hub *hub, uint32_t worker, const struct hd_transfer *in,
 	size_t n_in,
 				       const struct hd_transfer *out, size_t n_out, struct hd_diag *diag);
@@ -176,29 +177,29 @@ void hd_hub_cancel(struct hd_hub *hub, uint32_t worker, uint64_t token);
 
 /* ---- where it goes ---- */
 
-/* The buffer, of the row's length, for the next instance of a transfer; posts of one transfer are filled in
- * order. The arrival says which step it was. HD_E_AGAIN: HD_SLOTS_MAX are posted already, those that are
- * being filled among them. HD_E_INVAL: no row. */
+/* Posts a buffer of the row's length for a transfer; posts of one transfer are filled in order. The arrival
+ * says of which step it is. HD_E_AGAIN: HD_GRANTS_MAX are posted already, counting those that are being
+ * filled. HD_E_INVAL: no such row. */
 HD_MUST_USE enum hd_err hd_hub_post(struct hd_hub *hub, uint32_t worker, uint32_t transfer, void *buffer,
 	struct hd_diag *diag);
 /* The buffer for the answer to `request` (a number not expected yet), of at most `cap` bytes. Call it
  * before the message that asks. */
 HD_MUST_USE enum hd_err hd_hub_expect(struct hd_hub *hub, uint32_t worker, uint64_t request, void *buffer,
 	uint64_t cap, struct hd_diag *diag);
-/* A device waits for this transfer: if it has begun, the sender moves it to the front of its channel. */
+/* A device is waiting for this transfer: if it has begun, the sender moves it to the front of its channel. */
 void hd_hub_want(struct hd_hub *hub, uint32_t worker, uint32_t transfer);
 
-/* ---- turning ---- */
+/* ---- running ---- */
 
-/* Moves bytes and calls back until something was done, the loop was woken, an event that is not the hub's
- * came, or until_ns by the loop's clock. Events and timers whose tag is below HD_HUB_TAG are the owner's:
- * they are put into other[0..cap), cap >= 1. */
+/* Moves bytes and calls back. Returns when something was done, the loop was woken, an event of the owner
+ * came, or the loop's clock reached until_ns. Events and timers whose tag is below HD_HUB_TAG are the
+ * owner's: they are put into other[0..cap), cap >= 1; *n says how many. */
 #define HD_HUB_TAG (UINT64_C(1) << 56)
 HD_MUST_USE enum hd_err hd_hub_poll(struct hd_hub *hub, int64_t until_ns, struct hd_loop_event *other,
 	size_t cap, size_t *n, struct hd_diag *diag);
-/* when the poll has something to do though no event comes: for a caller with several hubs */
+/* When must poll be called even if no event comes? For a caller with several hubs. */
 int64_t hd_hub_due_ns(const struct hd_hub *hub);
-/* a PING at once, for `probed`; of several that wait one goes */
+/* Sends a PING at once; the answer is reported by `probed`. At most one is queued. */
 void hd_hub_probe(struct hd_hub *hub, uint32_t worker);
 void hd_hub_wake(struct hd_hub *hub);     /* any thread: the poll under way, or the next, returns soon */
 void hd_hub_stats(const struct hd_hub *hub, struct hd_hub_stats *stats);

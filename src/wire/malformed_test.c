@@ -83,8 +83,8 @@ static void epoch_again(struct script *s) { add_epoch(s, 1, plan_a); }
 static void other_plan(struct script *s) { s->len = 0; add_epoch(s, 1, plan_b); }
 static void unplanned_id(struct script *s) { add_open(s, 1, 1, PLANNED(9, 100)); }
 static void wrong_total(struct script *s) { add_open(s, 1, 1, PLANNED(1, 101)); }
-static void no_slot(struct script *s) { add_open(s, 1, 1, PLANNED(2, 100)); }
-static void slot_twice(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100));
+static void no_grant(struct script *s) { add_open(s, 1, 1, PLANNED(2, 100)); }
+static void grant_twice(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100));
 	add_open(s, 1, 2, PLANNED(1, 100)); }
 static void id_again(struct script *s) { add_open(s, 1, 4, PLANNED(1, 100));
 	add_open(s, 1, 4, PLANNED(3, 100)); }
@@ -116,7 +116,7 @@ static void control_id_too_great(struct script *s) { add_open(s, 0, 1, CONTROL((
 	10)); }
 static void cancel_reason(struct script *s) { add_numbers(s, HD_FRAME_CANCEL, 1, HD_FRAME_MINE, 77, 9, 0, 4);
 	}
-static void slot_of_none(struct script *s) { add_numbers(s, HD_FRAME_SLOT, 1, 0, 0, 3, 0, 8); }
+static void grant_of_none(struct script *s) { add_numbers(s, HD_FRAME_GRANT, 1, 0, 0, 3, 0, 8); }
 static void credit_of_none(struct script *s) { add_numbers(s, HD_FRAME_CREDIT, 0, 0, 0, 0, 0, 8); }
 static void data_of_other_step(struct script *s)
 {
@@ -135,8 +135,8 @@ static void data_too_much_later(struct script *s)
 	add_data(s, 1, 1, 90, 11, HD_FRAME_LAST);
 }
 static void epoch_falls(struct script *s) { s->len = 0; add_epoch(s, 2, plan_a); add_epoch(s, 1, plan_a); }
-static void slot_while_peer_is_ahead(struct script *s) { s->len = 0; add_epoch(s, 2, plan_a);
-	add_numbers(s, HD_FRAME_SLOT, 1, 0, 0, 1, 1, 8); }
+static void grant_while_peer_is_ahead(struct script *s) { s->len = 0; add_epoch(s, 2, plan_a);
+	add_numbers(s, HD_FRAME_GRANT, 1, 0, 0, 1, 1, 8); }
 static void stale_answer_of_used_id(struct script *s) { add_open(s, 1, 4, PLANNED(1, 100)); add_old(s);
 	add_open(s, 2, 4, BULK(7, 100)); }
 static void stale_kind_unknown(struct script *s) { add_old(s); kind_unknown(s); }
@@ -164,14 +164,14 @@ static void data_crc(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100));
 static void credit_too_much(struct script *s) { add_numbers(s, HD_FRAME_CREDIT, 2, 0, 0, 1, 0, 8); }
 static void credit_overflow(struct script *s) { add_numbers(s, HD_FRAME_CREDIT, 0, 0, 0, UINT32_MAX,
 	UINT32_MAX, 8); }
-static void slot_unknown(struct script *s) { add_numbers(s, HD_FRAME_SLOT, 1, 0, 0, 9, 1, 8); }
-static void slot_too_many(struct script *s) { add_numbers(s, HD_FRAME_SLOT, 1, 0, 0, 1, HD_SLOTS_MAX, 8); }
-static void slot_early(struct script *s) { s->len = 0; add_numbers(s, HD_FRAME_SLOT, 1, 0, 0, 1, 1, 8); }
+static void grant_unknown(struct script *s) { add_numbers(s, HD_FRAME_GRANT, 1, 0, 0, 9, 1, 8); }
+static void grant_too_many(struct script *s) { add_numbers(s, HD_FRAME_GRANT, 1, 0, 0, 1, HD_GRANTS_MAX, 8); }
+static void grant_early(struct script *s) { s->len = 0; add_numbers(s, HD_FRAME_GRANT, 1, 0, 0, 1, 1, 8); }
 static void cancelled_unopened(struct script *s) { add_numbers(s, HD_FRAME_CANCELLED, 1, 0, 9, 0, 0, 8); }
 static void cancelled_class(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100));
 	add_numbers(s, HD_FRAME_CANCELLED, 2, 0, 1, 0, 0, 8); }
 static void next_epoch_planned(struct script *s) { s->epoch = 2; add_open(s, 1, 1, PLANNED(1, 100)); }
-static void next_epoch_slot(struct script *s) { s->epoch = 2; add_numbers(s, HD_FRAME_SLOT, 1, 0, 0, 1, 1, 8);
+static void next_epoch_grant(struct script *s) { s->epoch = 2; add_numbers(s, HD_FRAME_GRANT, 1, 0, 0, 1, 1, 8);
 	}
 
 /* What is not wrong, or not so wrong that it closes. */
@@ -238,7 +238,7 @@ static void cancel_unknown(struct script *s) { add_numbers(s, HD_FRAME_CANCEL, 1
 	}
 static void old_epoch(struct script *s)
 {
-	add(s, (struct hd_frame){ .type = HD_FRAME_SLOT, .class = 1, .flags = HD_FRAME_CRC,
+	add(s, (struct hd_frame){ .type = HD_FRAME_GRANT, .class = 1, .flags = HD_FRAME_CRC,
 		.epoch = UINT32_MAX, .len = 8 }, (uint8_t[8]){ 1, 0, 0, 0, 1 });
 	hd_put32(s->bytes + s->len - 56 + 8, 0);
 	hd_put32(s->bytes + s->len - 56 + 44, hd_crc32c(0, s->bytes + s->len - 56, 44));
@@ -257,8 +257,8 @@ static const struct { const char *name; void (*make)(struct script *s); enum hd_
 	{ "other plan", other_plan, HD_CLOSE_PLAN, 0 },
 	{ "unplanned id", unplanned_id, HD_CLOSE_STREAM, 0 },
 	{ "wrong total", wrong_total, HD_CLOSE_STREAM, 0 },
-	{ "no slot", no_slot, HD_CLOSE_STREAM, 0 },
-	{ "slot used twice", slot_twice, HD_CLOSE_STREAM, 0 },
+	{ "no grant", no_grant, HD_CLOSE_STREAM, 0 },
+	{ "grant used twice", grant_twice, HD_CLOSE_STREAM, 0 },
 	{ "id again", id_again, HD_CLOSE_STREAM, 0 },
 	{ "id falls", id_falls, HD_CLOSE_STREAM, 0 },
 	{ "id 0", id_zero, HD_CLOSE_STREAM, 0 },
@@ -285,24 +285,24 @@ static const struct { const char *name; void (*make)(struct script *s); enum hd_
 	{ "data of another class", data_of_other_class, HD_CLOSE_STREAM, 0 },
 	{ "credit too much", credit_too_much, HD_CLOSE_CREDIT, 0 },
 	{ "credit overflow", credit_overflow, HD_CLOSE_CREDIT, 0 },
-	{ "slot unknown", slot_unknown, HD_CLOSE_STREAM, 0 },
-	{ "too many slots", slot_too_many, HD_CLOSE_CREDIT, 0 },
-	{ "slot before the epoch", slot_early, HD_CLOSE_ORDER, 0 },
+	{ "grant unknown", grant_unknown, HD_CLOSE_STREAM, 0 },
+	{ "too many grants", grant_too_many, HD_CLOSE_CREDIT, 0 },
+	{ "grant before the epoch", grant_early, HD_CLOSE_ORDER, 0 },
 	{ "cancelled unopened", cancelled_unopened, HD_CLOSE_STREAM, 0 },
 	{ "cancelled of another class", cancelled_class, HD_CLOSE_STREAM, 0 },
 	{ "planned of the next epoch", next_epoch_planned, HD_CLOSE_STREAM, 0 },
-	{ "slot of the next epoch", next_epoch_slot, HD_CLOSE_ORDER, 0 },
+	{ "grant of the next epoch", next_epoch_grant, HD_CLOSE_ORDER, 0 },
 	{ "unknown message of the room, as long as a known one", room_id_of_right_length, HD_CLOSE_ORDER, 0 },
 	{ "number of a message too great", control_id_too_great, HD_CLOSE_STREAM, 0 },
 	{ "cancelled for no reason", cancel_reason, HD_CLOSE_FRAME, 0 },
-	{ "no slots", slot_of_none, HD_CLOSE_FRAME, 0 },
+	{ "no grants", grant_of_none, HD_CLOSE_FRAME, 0 },
 	{ "no credit", credit_of_none, HD_CLOSE_FRAME, 0 },
 	{ "data of another step", data_of_other_step, HD_CLOSE_STREAM, 0 },
 	{ "data of another epoch", data_of_other_epoch, HD_CLOSE_STREAM, 0 },
 	{ "data of a message as planned", control_data_of_planned, HD_CLOSE_STREAM, 0 },
 	{ "data too much at the end", data_too_much_later, HD_CLOSE_STREAM, 0 },
 	{ "epoch falls", epoch_falls, HD_CLOSE_ORDER, 0 },
-	{ "slot of a peer that is ahead", slot_while_peer_is_ahead, HD_CLOSE_ORDER, 0 },
+	{ "grant of a peer that is ahead", grant_while_peer_is_ahead, HD_CLOSE_ORDER, 0 },
 	{ "stale and of an unknown kind", stale_kind_unknown, HD_CLOSE_FRAME, 0 },
 	{ "stale answer under a used number", stale_answer_of_used_id, HD_CLOSE_STREAM, 0 },
 	{ "data after the end beside another", finished_data_beside_another, HD_CLOSE_NONE, 2 },
@@ -321,7 +321,7 @@ static const struct { const char *name; void (*make)(struct script *s); enum hd_
 	{ "data after cancelled", cancelled_data, HD_CLOSE_NONE, 0 },
 	{ "prio of an unknown stream", prio_unknown, HD_CLOSE_NONE, 0 },
 	{ "cancel of an unknown stream", cancel_unknown, HD_CLOSE_NONE, 0 },
-	{ "slot of an old epoch", old_epoch, HD_CLOSE_NONE, 0 },
+	{ "grant of an old epoch", old_epoch, HD_CLOSE_NONE, 0 },
 };
 
 static struct stream_pair *victim(uint8_t into[3][100])
@@ -544,7 +544,7 @@ static void what_is_held_stays_held_until_its_reason_is_gone(void **state)
 	assert_int_equal(hd_stream_held(p->stream[1], &epoch), HD_HELD_NOT);
 	pair_free(p);
 
-	p = pair_make(true, true, 1);                             /* a slot without its buffer */
+	p = pair_make(true, true, 1);                             /* a grant without its buffer */
 	hd_stream_epoch(p->stream[1], 1, plan_a);
 	assert_int_equal(hd_stream_channel(p->stream[1], rows, 3, rows, 3, NULL), HD_OK);
 	s = (struct script){ .epoch = 1 };
@@ -563,7 +563,7 @@ static void what_is_held_stays_held_until_its_reason_is_gone(void **state)
 	pair_free(p);
 }
 
-/* An EPOCH of the first epoch, without a channel here, and by a peer in another one: no slot before both
+/* An EPOCH of the first epoch, without a channel here, and by a peer in another one: no grant before both
  * ends agree. */
 static void both_ends_agree_before_a_slot_counts(void **state)
 {
@@ -582,7 +582,7 @@ static void both_ends_agree_before_a_slot_counts(void **state)
 			assert_int_equal(hd_stream_channel(p->stream[1], rows, 3, rows, 3, NULL), HD_OK);
 		if (ends[i].says)
 			add_epoch(&s, ends[i].theirs, ends[i].mine ? plan_a : (struct hd_hash){ { 0 } });
-		add_numbers(&s, HD_FRAME_SLOT, 1, 0, 0, 2, 1, 8);
+		add_numbers(&s, HD_FRAME_GRANT, 1, 0, 0, 2, 1, 8);
 		assert_int_equal(hd_stream_turn(p->stream[1], 0, NULL), HD_CLOSE_NONE);
 		CHECK(fed(p, &s) == ends[i].why, "case %zu: %s", i, p->diag[1].text);
 		pair_free(p);
@@ -655,7 +655,7 @@ static void a_wait_is_told_for_its_transfer_alone(void **state)
 static void buffers_under_way_count(void **state)
 {
 	static const struct hd_transfer two[] = { { 1, 2, 100 } };
-	uint8_t into[HD_SLOTS_MAX + 1][100];
+	uint8_t into[HD_GRANTS_MAX + 1][100];
 	static struct script s;
 	struct stream_pair *p = pair_make(true, true, 1);
 
@@ -667,7 +667,7 @@ static void buffers_under_way_count(void **state)
 	s = (struct script){ .epoch = 1 };
 	add_epoch(&s, 1, plan_a);
 	assert_int_equal(fed(p, &s), HD_CLOSE_NONE);
-	/* and no slot: two were promised by the plan */
+	/* and no grant: two were promised by the plan */
 	assert_int_equal(next_out(p).type, HD_FRAME_EPOCH);
 	s.len = 0;
 	add_open(&s, 1, 1, PLANNED(1, 100));
@@ -675,38 +675,38 @@ static void buffers_under_way_count(void **state)
 	s.len = 0;
 	add_numbers(&s, HD_FRAME_CANCELLED, 1, 0, 1, 0, 0, 8);
 	assert_int_equal(fed(p, &s), HD_CLOSE_NONE);
-	/* its other slot is still promised: that is enough for one buffer */
+	/* its other grant is still promised: that is enough for one buffer */
 	assert_false(hd_stream_has_out(p->stream[1]));
 	s.len = 0;
 	add_open(&s, 2, 2, BULK(7, 100));                         /* an answer holds none of them */
 	add_data(&s, 2, 2, 0, 100, HD_FRAME_LAST);
 	assert_int_equal(fed(p, &s), HD_CLOSE_NONE);
-	for (int i = 1; i < HD_SLOTS_MAX; i++)
+	for (int i = 1; i < HD_GRANTS_MAX; i++)
 		assert_int_equal(hd_stream_post(p->stream[1], 1, into[i], 0, NULL), HD_OK);
 	take_all_out(p);
 	s.len = 0;
 	add_open(&s, 1, 3, PLANNED(1, 100));
 	assert_int_equal(fed(p, &s), HD_CLOSE_NONE);
-	assert_int_equal(hd_stream_post(p->stream[1], 1, into[HD_SLOTS_MAX], 0, NULL), HD_E_AGAIN);
+	assert_int_equal(hd_stream_post(p->stream[1], 1, into[HD_GRANTS_MAX], 0, NULL), HD_E_AGAIN);
 	s.len = 0;
 	add_numbers(&s, HD_FRAME_CANCELLED, 1, 0, 3, 0, 0, 8);
-	for (uint32_t i = 0; i < HD_SLOTS_MAX; i++) {
+	for (uint32_t i = 0; i < HD_GRANTS_MAX; i++) {
 		add_open(&s, 1, 4 + i, PLANNED(1, 100));
 		add_data(&s, 1, 4 + i, 0, 100, HD_FRAME_LAST);
 	}
 	pair_feed(p, 1, s.bytes, HD_FRAME_HEADER + 8);
-	/* the slot that came back is promised again */
+	/* the grant that came back is promised again */
 	take_all_out(p);
 	assert_int_equal(pair_feed(p, 1, s.bytes + HD_FRAME_HEADER + 8, s.len - HD_FRAME_HEADER - 8),
 		HD_CLOSE_NONE);
-	assert_int_equal(p->heard[1].n_arrivals, 1 + HD_SLOTS_MAX);
-	for (uint32_t i = 0; i < HD_SLOTS_MAX; i++)
+	assert_int_equal(p->heard[1].n_arrivals, 1 + HD_GRANTS_MAX);
+	for (uint32_t i = 0; i < HD_GRANTS_MAX; i++)
 		assert_ptr_equal(p->heard[1].arrivals[1 + i].buffer, into[i]);
 	assert_int_equal(hd_stream_post(p->stream[1], 1, into[0], 0, NULL), HD_OK);
 	pair_free(p);
 }
 
-/* Two buffers in one breath: their slots go in one frame. */
+/* Two buffers in one breath: their grants go in one frame. */
 static void slots_of_a_transfer_are_promised_together(void **state)
 {
 	uint8_t into[3][100];
@@ -722,7 +722,7 @@ static void slots_of_a_transfer_are_promised_together(void **state)
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(hd_stream_post(p->stream[1], 2, into[i], 0, NULL), HD_OK);
 	frame = next_out(p);
-	assert_int_equal(frame.type, HD_FRAME_SLOT);
+	assert_int_equal(frame.type, HD_FRAME_GRANT);
 	assert_false(hd_stream_has_out(p->stream[1]));
 	assert_int_equal(hd_stream_expect(p->stream[1], 9, into[0], 0, 0, NULL), HD_E_INVAL);    /* no room */
 	pair_free(p);
@@ -860,7 +860,7 @@ static void a_good_bye_shows_only_what_prints(void **state)
 	pair_free(p);
 }
 
-/* The slots of an epoch are granted once, however often it is looked at. */
+/* The grants of an epoch are given once, however often it is looked at. */
 static void slots_of_the_plan_are_granted_once(void **state)
 {
 	static const uint8_t bytes[100];

@@ -53,7 +53,7 @@ static void on_up(void *self, const struct hd_peer_info *peer)
 	memset(w->bulk, 0xa5, sizeof w->bulk);
 	assert_int_equal(hd_hub_channel(&w->hubs[0], BAD, rows, ROWS, rows, ROWS, &w->diag), HD_OK);
 	for (int i = 0, at = 0; i < ROWS; i++)
-		for (uint32_t k = 0; k < (rows[i].slots ? rows[i].slots : 1); k++)
+		for (uint32_t k = 0; k < (rows[i].grants ? rows[i].grants : 1); k++)
 			assert_int_equal(hd_hub_post(&w->hubs[0], BAD, rows[i].id, w->posted[at++] + GUARD,
 				&w->diag), HD_OK);
 	assert_int_equal(hd_hub_expect(&w->hubs[0], BAD, 77, w->bulk + GUARD, BULK, &w->diag), HD_OK);
@@ -194,8 +194,8 @@ static size_t conversation(struct mutated_bytes m[MOST])
 		.len = 300 }, bytes);
 	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_DATA, .class = 0, .flags = HD_FRAME_LAST,
 		.stream = 2, .step = 1, .offset = 30, .len = 10 }, bytes);
-	hd_slot_put(&(struct hd_slot_payload){ 2, 1 }, small);
-	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_SLOT, .class = 1, .len = hd_slot_len }, small);
+	hd_grant_put(&(struct hd_grant_payload){ 2, 1 }, small);
+	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_GRANT, .class = 1, .len = hd_grant_len }, small);
 	hd_credit_put(&(struct hd_credit_payload){ 1 }, small);
 	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_PRIO, .class = 1, .flags = HD_FRAME_MINE,
 		.stream = 1, .priority = -4 }, small);

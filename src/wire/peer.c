@@ -508,7 +508,7 @@ static void tick_up(struct hd_peer *peer, int64_t now)
 		fail(peer, HD_CLOSE_EPOCH, NULL);
 	else if (held == HD_HELD_POST && now - peer->held_ns >= HD_TIMEOUT_NS(ABANDONED, t))
 		fail(peer, HD_CLOSE_DROPPED,
-			&(struct hd_diag){ "a slot was promised, and no buffer posted for it" });
+			&(struct hd_diag){ "a grant was promised, and no buffer posted for it" });
 	else if (now - peer->heard_ns >= t && hd_stream_inside(peer->stream))
 		fail(peer, HD_CLOSE_STALLED, NULL);
 	else if (now - peer->heard_ns >= HD_TIMEOUT_NS(ABANDONED, t))

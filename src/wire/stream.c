@@ -87,7 +87,7 @@ void hd_stream_epoch(struct hd_stream *s, uint32_t epoch, struct hd_hash plan)
 static bool rows_rise(const struct hd_transfer *rows, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (rows[i].slots > HD_SLOTS_MAX || !rows[i].bytes || rows[i].id == HD_TRANSFER_NONE ||
+		if (rows[i].grants > HD_GRANTS_MAX || !rows[i].bytes || rows[i].id == HD_TRANSFER_NONE ||
 			(i && rows[i - 1].id >= rows[i].id))
 			return false;
 	return n < NONE32;
@@ -103,8 +103,8 @@ enum hd_err hd_stream_channel(struct hd_stream *s, const struct hd_transfer *in,
 	if (!rows_rise(in, n_in) || !rows_rise(out, n_out))
 		return hd_fail(diag, HD_E_INVAL,
 			"the transfers with worker %u do not rise by id, or have 0 bytes or more than %d "
-			"slots", s->config.peer,
-			HD_SLOTS_MAX);
+			"grants", s->config.peer,
+			HD_GRANTS_MAX);
 	struct out_row *outs = hd_alloc(n_out * sizeof *outs);
 	struct in_row *ins = hd_alloc(n_in * sizeof *ins);
 	uint32_t *owing = hd_alloc(n_in * sizeof *owing);
@@ -116,10 +116,10 @@ enum hd_err hd_stream_channel(struct hd_stream *s, const struct hd_transfer *in,
 	}
 	/* Grants of `out` are the peer's to give, with its EPOCH: both ends have the rows from one plan. */
 	for (size_t i = 0; i < n_out; i++)
-		outs[i] = (struct out_row){ .id = out[i].id, .slots = out[i].slots, .bytes = out[i].bytes,
+		outs[i] = (struct out_row){ .id = out[i].id, .grants = out[i].grants, .bytes = out[i].bytes,
 			.waiting = { NONE32, NONE32 } };
 	for (size_t i = 0; i < n_in; i++)
-		ins[i] = (struct in_row){ .id = in[i].id, .granted = in[i].slots, .bytes = in[i].bytes };
+		ins[i] = (struct in_row){ .id = in[i].id, .granted = in[i].grants, .bytes = in[i].bytes };
 	hd_free(s->out_rows);
 	hd_free(s->in_rows);
 	hd_free(s->owing_rows);

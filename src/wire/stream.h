@@ -17,7 +17,7 @@
  *     the order of the calls, one after the other: at most one is incomplete at the receiver.
  *  5. Fence (config.fenced): frames of the current and the decided epoch are accepted; of an older one
  *     dropped, counted, and answered STALE once per epoch; of a newer one: nothing is read until it is known
- *     (hd_stream_held()). OPEN of a planned stream, SLOT and PRIO go only after both ends' EPOCH frames
+ *     (hd_stream_held()). OPEN of a planned stream, GRANT and PRIO go only after both ends' EPOCH frames
  *     agree. Bulk, and messages from id HD_TELL_ASKS on, are sent as of the decided epoch once the peer has
  *     named it.
  *  6. An EPOCH frame ends the planned streams of earlier epochs in its direction; no other frame does.
@@ -103,7 +103,7 @@ enum hd_close hd_stream_turn(struct hd_stream *stream, int64_t now, struct hd_di
 bool hd_stream_is_due(const struct hd_stream *stream);    /* hd_stream_turn() would do something */
 
 /* ---- what the peer watches ---- */
-/* an unknown epoch; a promised slot without its post */
+/* an unknown epoch; a promised grant without its post */
 enum hd_held { HD_HELD_NOT, HD_HELD_AHEAD, HD_HELD_POST };
 enum hd_held hd_stream_held(const struct hd_stream *stream, uint32_t *epoch);
 bool hd_stream_inside(const struct hd_stream *stream);    /* between the first and the last byte of a frame */

@@ -60,16 +60,16 @@ struct out_frame {
 
 struct heap { uint32_t *at, n; };
 
-struct out_row { uint32_t id, slots, granted; uint64_t bytes; struct queue waiting; };
+struct out_row { uint32_t id, grants, granted; uint64_t bytes; struct queue waiting; };
 
 /* ---- in ---- */
 
 struct posted { void *buffer; int64_t at_ns; };
 
-/* granted: slots the sender still has; owed: grants not sent yet; posts [0, n_posts) have no stream yet,
+/* granted: grants the sender still has; owed: grants not sent yet; posts [0, n_posts) have no stream yet,
  * under_way have one. */
 struct in_row { uint32_t id, granted, owed, n_posts, under_way; uint64_t bytes;
-	struct posted posts[HD_SLOTS_MAX]; bool in_owing; };
+	struct posted posts[HD_GRANTS_MAX]; bool in_owing; };
 
 struct incoming {
 	uint32_t stream;
@@ -126,7 +126,7 @@ struct hd_stream {        /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	enum hd_close bye_why;
 	char bye_text[HD_BYE_TEXT + 1];
 	uint64_t owed_credit[HD_CLASSES];
-	uint32_t *owing_rows;             /* ring of in_rows that owe slots: n_in_rows */
+	uint32_t *owing_rows;             /* ring of in_rows that owe grants: n_in_rows */
 	uint32_t first_owing, n_owing;
 	struct note *notes;               /* ring: HD_STREAMS_OPEN */
 	uint32_t first_note, n_notes;
@@ -165,9 +165,9 @@ struct hd_stream {        /* NOLINT(clang-analyzer-optin.performance.Padding) */
 /* stream_send.c */
 void out_init(struct hd_stream *s);
 void out_epoch(struct hd_stream *s);              /* stops planned jobs, forgets the rows */
-void out_open(struct hd_stream *s);               /* both EPOCH frames agree: the rows' slots are granted */
+void out_open(struct hd_stream *s);               /* both EPOCH frames agree: the rows' grants are given */
 void out_report(struct hd_stream *s);             /* callbacks that are due */
-enum hd_close out_slot(struct hd_stream *s, const struct hd_slot_payload *slot, struct hd_diag *diag);
+enum hd_close out_grant(struct hd_stream *s, const struct hd_grant_payload *grant, struct hd_diag *diag);
 enum hd_close out_credit(struct hd_stream *s, uint8_t class, uint64_t bytes, struct hd_diag *diag);
 void out_cancelled_by_peer(struct hd_stream *s, uint32_t stream);
 void out_prio(struct hd_stream *s, uint32_t stream, int32_t priority);

@@ -264,10 +264,10 @@ static void it_says_that_something_goes_if_and_only_if_it_does(void **state)
 	write_all(p);
 	assert_int_equal(n_out, 5);
 	assert_int_equal(hd_stream_post(s, 1, into, 0, NULL), HD_OK);
-	assert_int_equal(write_some(p, SIZE_MAX), 0);     /* a slot that the peer could not place yet */
+	assert_int_equal(write_some(p, SIZE_MAX), 0);     /* a grant that the peer could not place yet */
 	hear_epoch(p, 1);
 	write_all(p);
-	assert_int_equal(out[5].frame.type, HD_FRAME_SLOT);
+	assert_int_equal(out[5].frame.type, HD_FRAME_GRANT);
 	assert_int_equal(send(p, 1, 0, 10, 1), HD_OK);
 	assert_int_equal(write_some(p, SIZE_MAX), 0);     /* without a grant */
 	assert_int_equal(send(p, 2, 0, 10, 2), HD_OK);

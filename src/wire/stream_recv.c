@@ -102,7 +102,7 @@ enum hd_err hd_stream_post(struct hd_stream *s, uint32_t transfer, void *buffer,
 		return hd_fail(diag, HD_E_INVAL, "transfer %u is not one of those from worker %u in epoch %u",
 			transfer, s->config.peer, s->epoch);
 	struct in_row *row = &s->in_rows[at];
-	if (row->n_posts + row->under_way == HD_SLOTS_MAX)
+	if (row->n_posts + row->under_way == HD_GRANTS_MAX)
 		return HD_E_AGAIN;
 	row->posts[row->n_posts++] = (struct posted){ buffer, now };
 	if (row->n_posts > row->granted + row->owed)
@@ -251,7 +251,7 @@ static enum hd_close got_epoch(struct hd_stream *s, const uint8_t *payload, stru
 	return in_agree(s, diag);
 }
 
-/* Which slot, expectation or message an OPEN is for; nothing is changed before all is checked. */
+/* Which grant, expectation or message an OPEN is for; nothing is changed before all is checked. */
 static enum hd_close open_planned(struct hd_stream *s, const struct hd_open_payload *open,
 	struct hd_diag *diag)
 {
@@ -264,7 +264,7 @@ static enum hd_close open_planned(struct hd_stream *s, const struct hd_open_payl
 	if (open->total != row->bytes)
 		return breach(s, HD_CLOSE_STREAM, diag, "a transfer of another length than the plan's");
 	if (!row->granted)
-		return breach(s, HD_CLOSE_STREAM, diag, "a transfer without a slot");
+		return breach(s, HD_CLOSE_STREAM, diag, "a transfer without a grant");
 	if (!row->n_posts) {
 		s->held = HD_HELD_POST;
 		return HD_CLOSE_NONE;
@@ -355,12 +355,12 @@ static enum hd_close got_cancel(struct hd_stream *s, const uint8_t *payload, str
 	return HD_CLOSE_NONE;
 }
 
-/* The slot comes back: its buffer is posted again, before the others. */
+/* The grant comes back: its buffer is posted again, before the others. */
 static void post_again(struct hd_stream *s, const struct incoming *in)
 {
 	struct in_row *row = &s->in_rows[in->row];
 
-	assert(row->n_posts < HD_SLOTS_MAX);      /* the stream held one of the places */
+	assert(row->n_posts < HD_GRANTS_MAX);      /* the stream held one of the places */
 	memmove(row->posts + 1, row->posts, row->n_posts++ * sizeof *row->posts);
 	row->posts[0] = (struct posted){ in->buffer, in->posted_ns };
 	if (row->n_posts > row->granted + row->owed)
@@ -396,15 +396,15 @@ static enum hd_close got_prio(struct hd_stream *s, const uint8_t *payload, struc
 	return HD_CLOSE_NONE;
 }
 
-static enum hd_close got_slot(struct hd_stream *s, const uint8_t *payload, struct hd_diag *diag)
+static enum hd_close got_grant(struct hd_stream *s, const uint8_t *payload, struct hd_diag *diag)
 {
-	struct hd_slot_payload slot;
+	struct hd_grant_payload grant;
 
-	if (hd_slot_get(payload, &slot, diag))
+	if (hd_grant_get(payload, &grant, diag))
 		return HD_CLOSE_FRAME;
 	if (!s->open || s->frame.epoch != s->epoch)
-		return breach(s, HD_CLOSE_ORDER, diag, "a slot before both ends are in the epoch");
-	return out_slot(s, &slot, diag);
+		return breach(s, HD_CLOSE_ORDER, diag, "a grant before both ends are in the epoch");
+	return out_grant(s, &grant, diag);
 }
 
 static enum hd_close got_credit(struct hd_stream *s, const uint8_t *payload, struct hd_diag *diag)
@@ -463,7 +463,7 @@ static enum hd_close (*const handlers[])(struct hd_stream *s, const uint8_t *pay
 	[HD_FRAME_HELLO] = got_greeting, [HD_FRAME_WELCOME] = got_greeting, [HD_FRAME_EPOCH] = got_epoch,
 		[HD_FRAME_OPEN] = got_open,
 	[HD_FRAME_CANCEL] = got_cancel, [HD_FRAME_CANCELLED] = got_cancelled, [HD_FRAME_PRIO] = got_prio,
-	[HD_FRAME_SLOT] = got_slot,
+	[HD_FRAME_GRANT] = got_grant,
 	[HD_FRAME_CREDIT] = got_credit, [HD_FRAME_PING] = got_ping, [HD_FRAME_PONG] = got_pong,
 	[HD_FRAME_BYE] = got_bye,
 };
@@ -557,7 +557,7 @@ static void data_came(struct hd_stream *s, size_t n, const uint8_t *bytes)
 {
 	if (s->frame.flags & HD_FRAME_CRC)
 		s->crc = hd_crc32c(s->crc, bytes, n);
-	s->owed_credit[s->frame.class] += n;      /* planned ones need none: they have slots */
+	s->owed_credit[s->frame.class] += n;      /* planned ones need none: they have grants */
 	s->stats.bytes_received += n;
 	s->left -= (uint32_t)n;
 }

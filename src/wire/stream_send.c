@@ -290,7 +290,7 @@ void hd_stream_lost(struct hd_stream *s)
 
 /* ---- grants ---- */
 
-static void grant(struct hd_stream *s, struct out_row *row, uint32_t count)
+static void add_grants(struct hd_stream *s, struct out_row *row, uint32_t count)
 {
 	row->granted += count;
 	while (row->granted && row->waiting.first != NONE32) {
@@ -302,24 +302,24 @@ static void grant(struct hd_stream *s, struct out_row *row, uint32_t count)
 void out_open(struct hd_stream *s)
 {
 	for (uint32_t i = 0; i < s->n_out_rows; i++)
-		grant(s, &s->out_rows[i], s->out_rows[i].slots);
+		add_grants(s, &s->out_rows[i], s->out_rows[i].grants);
 }
 
-enum hd_close out_slot(struct hd_stream *s, const struct hd_slot_payload *slot, struct hd_diag *diag)
+enum hd_close out_grant(struct hd_stream *s, const struct hd_grant_payload *grant, struct hd_diag *diag)
 {
-	uint32_t row = out_row_find(s->out_rows, s->n_out_rows, slot->transfer);
+	uint32_t row = out_row_find(s->out_rows, s->n_out_rows, grant->transfer);
 
 	if (row == NONE32) {
-		(void)!hd_fail(diag, HD_E_PROTOCOL, "a slot of transfer %u, which the plan has not",
-			slot->transfer);
+		(void)!hd_fail(diag, HD_E_PROTOCOL, "a grant of transfer %u, which the plan has not",
+			grant->transfer);
 		return HD_CLOSE_STREAM;
 	}
-	if (slot->count > HD_SLOTS_MAX - s->out_rows[row].granted) {
-		(void)!hd_fail(diag, HD_E_PROTOCOL, "%u more slots of transfer %u", slot->count,
-			slot->transfer);
+	if (grant->count > HD_GRANTS_MAX - s->out_rows[row].granted) {
+		(void)!hd_fail(diag, HD_E_PROTOCOL, "%u more grants of transfer %u", grant->count,
+			grant->transfer);
 		return HD_CLOSE_CREDIT;
 	}
-	grant(s, &s->out_rows[row], slot->count);
+	add_grants(s, &s->out_rows[row], grant->count);
 	return HD_CLOSE_NONE;
 }
 
@@ -538,7 +538,7 @@ static bool put_credit(struct hd_stream *s)
 
 static bool put_slot(struct hd_stream *s)
 {
-	uint8_t bytes[hd_slot_len];
+	uint8_t bytes[hd_grant_len];
 
 	if (!s->open || !s->n_owing)
 		return false;
@@ -546,10 +546,10 @@ static bool put_slot(struct hd_stream *s)
 	s->first_owing = (s->first_owing + 1) % s->n_in_rows;
 	s->n_owing--;
 	row->in_owing = false;
-	hd_slot_put(&(struct hd_slot_payload){ row->id, row->owed }, bytes);
+	hd_grant_put(&(struct hd_grant_payload){ row->id, row->owed }, bytes);
 	row->granted += row->owed;
 	row->owed = 0;
-	put_small(s, HD_FRAME_SLOT, HD_CLASS_PLANNED, bytes, sizeof bytes);
+	put_small(s, HD_FRAME_GRANT, HD_CLASS_PLANNED, bytes, sizeof bytes);
 	return true;
 }
 

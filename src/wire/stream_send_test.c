@@ -460,15 +460,15 @@ static void slots_are_granted_to_a_row_up_to_four(void **state)
 	static const struct hd_transfer rows[] = { { 1, 1, 10 }, { 2, 0, 10 } };
 
 	(void)state;
-	for (uint32_t count = HD_SLOTS_MAX - 1; count <= HD_SLOTS_MAX; count++) {
+	for (uint32_t count = HD_GRANTS_MAX - 1; count <= HD_GRANTS_MAX; count++) {
 		struct stream_pair *p = alone(rows, 2);
 		enum hd_close why = hear_slot(p, 1, count);
-		CHECK(why == (count < HD_SLOTS_MAX ? HD_CLOSE_NONE : HD_CLOSE_CREDIT), "%u more slots: %d",
+		CHECK(why == (count < HD_GRANTS_MAX ? HD_CLOSE_NONE : HD_CLOSE_CREDIT), "%u more grants: %d",
 			count, (int)why);
 		for (uint64_t token = 1; token <= 6; token++)
 			assert_int_equal(send(p, 1, 0, 10, token), HD_OK);
 		write_all(p);
-		assert_int_equal(count_out(HD_FRAME_OPEN), count < HD_SLOTS_MAX ? HD_SLOTS_MAX : 1);
+		assert_int_equal(count_out(HD_FRAME_OPEN), count < HD_GRANTS_MAX ? HD_GRANTS_MAX : 1);
 		pair_free(p);
 	}
 	struct stream_pair *p = alone(rows, 2);

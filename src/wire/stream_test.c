@@ -321,20 +321,20 @@ static void no_more_than_four_buffers_of_a_transfer_are_posted(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 0, 10 } };
 	struct stream_pair *p = pair_make(true, false, 1);
-	uint8_t into[HD_SLOTS_MAX + 1][10], bytes[10] = { 0 };
+	uint8_t into[HD_GRANTS_MAX + 1][10], bytes[10] = { 0 };
 
 	(void)state;
 	enter(p, 1, rows, 1);
-	for (int i = 0; i < HD_SLOTS_MAX; i++)
+	for (int i = 0; i < HD_GRANTS_MAX; i++)
 		assert_int_equal(hd_stream_post(p->stream[1], 1, into[i], 0, NULL), HD_OK);
-	assert_int_equal(hd_stream_post(p->stream[1], 1, into[HD_SLOTS_MAX], 0, NULL), HD_E_AGAIN);
+	assert_int_equal(hd_stream_post(p->stream[1], 1, into[HD_GRANTS_MAX], 0, NULL), HD_E_AGAIN);
 	assert_int_equal(hd_stream_post(p->stream[1], 2, into[0], 0, NULL), HD_E_INVAL);
 	assert_int_equal(send(p, 0, 1, 0, 1, bytes, 9, 1), HD_E_INVAL);
 	assert_int_equal(send(p, 0, 2, 0, 1, bytes, 10, 1), HD_E_INVAL);
-	for (int i = 0; i <= HD_SLOTS_MAX; i++)
+	for (int i = 0; i <= HD_GRANTS_MAX; i++)
 		assert_int_equal(send(p, 0, 1, 0, 1, bytes, 10, 1), HD_OK);
 	pair_run(p);
-	assert_int_equal(p->heard[1].n_arrivals, HD_SLOTS_MAX);
+	assert_int_equal(p->heard[1].n_arrivals, HD_GRANTS_MAX);
 	assert_int_equal(p->closed[0] | p->closed[1], 0);
 	pair_free(p);
 }

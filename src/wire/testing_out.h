@@ -107,11 +107,11 @@ static inline void hear_epoch(struct stream_pair *p, uint32_t epoch)
 
 static inline enum hd_close hear_slot(struct stream_pair *p, uint32_t transfer, uint32_t count)
 {
-	uint8_t bytes[hd_slot_len];
+	uint8_t bytes[hd_grant_len];
 
-	hd_slot_put(&(struct hd_slot_payload){ transfer, count }, bytes);
-	return hear(p, (struct hd_frame){ .type = HD_FRAME_SLOT, .class = HD_CLASS_PLANNED,
-		.epoch = p->stream[0]->epoch, .len = hd_slot_len }, bytes);
+	hd_grant_put(&(struct hd_grant_payload){ transfer, count }, bytes);
+	return hear(p, (struct hd_frame){ .type = HD_FRAME_GRANT, .class = HD_CLASS_PLANNED,
+		.epoch = p->stream[0]->epoch, .len = hd_grant_len }, bytes);
 }
 
 static inline enum hd_close hear_credit(struct stream_pair *p, uint8_t class, uint64_t bytes)

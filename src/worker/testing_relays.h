@@ -176,7 +176,7 @@ static inline enum hd_err trouble(struct hd_diag *diag)
 static inline void rows_rise(const struct hd_transfer *row, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		CHECK(row[i].bytes && !row[i].slots && (!i || row[i - 1].id < row[i].id), "row %zu is %u",
+		CHECK(row[i].bytes && !row[i].grants && (!i || row[i - 1].id < row[i].id), "row %zu is %u",
 			i, row[i].id);
 }
 
