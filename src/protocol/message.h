@@ -1,13 +1,14 @@
 /* message.h -- the messages between members and the coordinator: one table of kinds, one of fields each.
  *
- * A message is a control message of wire (hd_hub_tell): its id is the kind, its bytes are these, little
+ * A message is a control message of wire (hd_hub_tell()). Its id is the kind, its bytes are these, little
  * endian:
  *
  *	 0      4       8
- *	 | term | epoch | fields of the kind in the order below | elements of its arrays, one array after the other |
+ *	 | term | epoch | fields of the kind in the order below | elements of its arrays, in order |
  *
- * An array's field is its count (u32). `term` counts coordinators: messages of an earlier one are ignored.
- * `epoch` is the sender's membership epoch (of FENCE and VIEW: the new one).
+ * The field of an array is the number of its elements (u32). `term` counts the coordinators of a run:
+ * messages of an earlier one are ignored. `epoch` is the membership epoch of the sender (in FENCE and VIEW:
+ * the new one).
  *
  * 1. The decoder accepts exactly the bytes that the encoder writes: every count within its cap, flags 0 or
  *    1, text without control characters, no byte left over. All else is HD_E_PROTOCOL and changes nothing.
@@ -80,68 +81,79 @@ enum hd_msg_kind {
 	HD_MSG_NKINDS = 47
 };
 
-/* Why a worker is suspected. Closed links lose messages: only a new epoch mends them; silence that ends
- * does not. */
+/* Why a worker is suspected. A closed link has lost messages, so only a new epoch repairs it. Silence that
+ * ends has lost none, so it needs no new epoch. */
 enum hd_suspicion { HD_HEARD, HD_SILENT, HD_CLOSED, HD_EXITED, HD_HUNG, HD_CORRUPT, HD_NSUSPICIONS };
 
-/* A step's record for metrics.ndjson. Equal in all members' seals but for the times. */
+/* The record of a step for metrics.ndjson. Equal in the seals of all members, but for times and `redone`. */
 struct hd_step_news {
 	double loss_sum, weight, correct, gnorm, lr;
 	uint64_t samples, data_epoch;
-	/* the sender's: of the step; of that waiting; of that computing its part, 0: it had none */
+	/* of the sender: duration of the step; of that, waiting; computing its part (0: it had none) */
 	uint64_t step_ns, wait_ns, compute_ns;
-	uint32_t redone;                  /* virtual nodes that it computed for lost workers */
+	uint32_t redone;                  /* virtual nodes that the sender computed for lost workers */
 	bool empty, skipped, has_digest;
 	struct hd_hash digest;            /* of the state after the step */
 };
 
-/* F(type, name): a field. A(type, name, cap): an array `name` of n<name> elements. Types: u8 flag (0 or 1),
- * u8, u32, u64, f64, hash, news; of elements also text (bytes), vrank, vrange, pass (a worker, a number,
- * how many ranges), have. */
+/* F(type, name): a field. A(type, name, cap): an array `name` of n<name> elements, at most `cap`. Types: flag
+ * (u8, 0 or 1), u8, u32, u64, f64, hash, news; of elements also text (bytes), vrank, vrange, pass (a worker,
+ * a number, how many ranges), have. */
 #define HD_FIELDS_none(F, A)
-/* member: the sender is a member, of the epoch in the head */
+/* member: the sender is a member, of the epoch in the head; at: the first step it has not sealed; memory:
+ * bytes; vn_ps: predicted time of one virtual node, in ps; nonce: drawn once per process, ADMIT repeats it */
 #define HD_FIELDS_join(F, A) F(u32, worker) F(flag, member) F(u32, ndevices) F(u64, at) F(u64, memory) \
-	F(u64, vn_ps) \
-	F(u64, nonce) F(hash, job) F(hash, kernels) A(text, address, HD_MSG_ADDR) \
-		A(text, host, HD_MSG_KIND_NAME)
+	F(u64, vn_ps) F(u64, nonce) F(hash, job) F(hash, kernels) A(text, address, HD_MSG_ADDR) \
+	A(text, host, HD_MSG_KIND_NAME)
 #define HD_FIELDS_admit(F, A) F(u32, worker) F(u64, nonce)
 #define HD_FIELDS_refuse(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_peer(F, A) F(u32, worker) A(text, address, HD_MSG_ADDR)
-/* transfer: without a source (HD_NOBODY) the step on disk; else the number of the state transfer. The same
- * number again changes nothing, another one starts over. SYNCED repeats it */
+/* source HD_NOBODY: from disk, and `transfer` is the step; else `transfer` is the number of the state
+ * transfer: the same number again changes nothing, another one starts over. SYNCED repeats it */
 #define HD_FIELDS_sync(F, A) F(u32, source) F(u64, transfer)
-/* given_up: the transfer that its source aborted because this joiner was too slow; 0: none */
+/* given_up: the number of the transfer that its source aborted, because this joiner was too slow; 0: none */
 #define HD_FIELDS_ready_to_sync(F, A) F(u64, given_up)
 #define HD_FIELDS_send_state(F, A) F(u32, joiner) F(flag, on)
 #define HD_FIELDS_synced(F, A) F(u32, source) F(u64, transfer)
 /* old: members of the view in force, whose seals tell when to switch */
-#define HD_FIELDS_prepare(F, A) F(u32, next) A(u32, old, HD_MAX_MEMBERS) A(u32, member, HD_MAX_MEMBERS) \
+#define HD_FIELDS_prepare(F, A) \
+	F(u32, next) A(u32, old, HD_MAX_MEMBERS) A(u32, member, HD_MAX_MEMBERS) \
 	A(vrank, rank, HD_VIEW_RANKS)
 #define HD_FIELDS_decided(F, A) F(u32, next)
-/* ran: the sender took part in the step, `news` is valid. A joiner's only says that it has X_{step+1} */
+/* knows: the epoch of the latest view, in force or decided, that the sender knows; ran: the sender took part
+ * in the step, and `news` is valid. A seal of a joiner says only that it has X_{step+1} (member.h) */
 #define HD_FIELDS_seal(F, A) F(u64, step) F(u32, knows) F(flag, ran) F(u64, sum_digest) F(u64, state_digest) \
 	F(news, news)
 #define HD_FIELDS_suspect(F, A) F(u32, worker) F(u8, why)
 #define HD_FIELDS_fence(F, A) A(u32, dead, HD_MAX_MEMBERS)
-/* member: the sender is one (else it synced X_at); begun: it passed the gate of `at`; halted: `at` must
- * not be run; passes: of `at`, done or running, numbered from 0, with their ranges; sum: a bit for each
- * bucket whose sum of step `at` it holds; prev: it still holds all sums and the table of at - 1
- * (sharded: `sum` says which of them, and it holds all parameters). Sharded state: parm: buckets whose
- * new parameters of step `at` it holds; slot: buckets whose slots of X_at it holds; updated: its own
- * slots are those of X_{at+1}, and it cannot go back */
+/* What the sender has of step `at`, the first that it has not sealed.
+ *	member         it is one; else it is a joiner that has X_at
+ *	begun, halted  it has begun the step; the step must not be run
+ *	pass, range    its passes, done or running, numbered from 0, and their ranges
+ *	sum            a bit for each bucket whose sum it holds
+ *	table          it holds the whole table
+ *	prev           it still holds all sums and the table of at - 1 (sharded: those that `sum` says, and
+ *	               all parameters)
+ *	parm, slot     sharded: bits of buckets whose new parameters, whose slots of X_at it holds
+ *	updated        sharded: its slots are those of X_{at+1} already, and it cannot go back */
 #define HD_FIELDS_status(F, A) F(u64, at) F(flag, member) F(flag, begun) \
-	F(flag, halted) F(flag, prev) F(flag, table) F(flag, updated) A(pass, pass, HD_MAX_PASSES) \
-		A(vrange, range, HD_VIEW_RANGES) A(u64, sum, HD_MSG_BITS) \
-	A(u64, parm, HD_MSG_BITS) A(u64, slot, HD_MSG_BITS)
-/* step: k; at: per member, the first step it has not sealed; afresh: all passes of k are dropped; hold:
- * begin no step; halt: that step must not be run (HD_NO_STEP: none); passes of k (none: k was not begun,
- * ranks count from k on); table: holders of k's table. Sharded state: parm: holders of new parameters;
- * chain: of slots */
+	F(flag, halted) F(flag, prev) F(flag, table) F(flag, updated) \
+	A(pass, pass, HD_MAX_PASSES) A(vrange, range, HD_VIEW_RANGES) \
+	A(u64, sum, HD_MSG_BITS) A(u64, parm, HD_MSG_BITS) A(u64, slot, HD_MSG_BITS)
+/* The new view, and how the open step `step` is finished under it.
+ *	afresh         all passes of the step are dropped: it starts over
+ *	hold           begin no step
+ *	halt           this step must not be run; HD_NO_STEP: none
+ *	table          bit mask of the members that hold the step's table
+ *	member, at     ids, and of each the first step that it has not sealed
+ *	rank           the map, which is valid from the next step on
+ *	pass, range    the passes of the step; none: it was not begun, and the map is valid for it, too
+ *	have           holders of sums, in runs of buckets (exchange.h)
+ *	parm, chain    sharded: holders of new parameters, of slots, likewise */
 #define HD_FIELDS_view(F, A) F(u64, step) F(flag, afresh) F(flag, hold) F(u64, halt) F(u64, table) \
 	A(u32, member, HD_MAX_MEMBERS) A(u64, at, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS) \
-		A(pass, pass, HD_VIEW_PASSES) \
-	A(vrange, range, HD_VIEW_RANGES) A(have, have, HD_MSG_RUNS) A(have, parm, HD_MSG_RUNS) \
-		A(have, chain, HD_MSG_RUNS)
+	A(pass, pass, HD_VIEW_PASSES) A(vrange, range, HD_VIEW_RANGES) \
+	A(have, have, HD_MSG_RUNS) A(have, parm, HD_MSG_RUNS) A(have, chain, HD_MSG_RUNS)
 #define HD_FIELDS_leave(F, A) F(u32, code) F(flag, gone) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_release(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_stop(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
@@ -154,7 +166,7 @@ struct hd_step_news {
 #define HD_FIELDS_offer(F, A) F(hash, job) F(hash, data) F(u64, data_count) A(text, text, HD_MSG_JOB) \
 	A(text, folder, HD_MSG_PATH)
 
-/* C types of those words. */
+/* The C types of these types. */
 #define HD_MSG_C_u8 uint8_t
 #define HD_MSG_C_flag bool
 #define HD_MSG_C_u32 uint32_t
@@ -232,8 +244,7 @@ size_t hd_msg_len(const struct hd_msg *msg);              /* bytes of its encodi
 /* HD_E_NOSPACE: longer than `cap`. HD_E_INVAL: an array beyond its cap. */
 HD_MUST_USE enum hd_err hd_msg_encode(const struct hd_msg *msg, uint8_t *bytes, size_t cap, size_t *len,
 	struct hd_diag *diag);
-/* HD_E_PROTOCOL: not what this version says. HD_E_NOMEM: `arena` is exhausted. `kind` is the id of the
- * control message. */
+/* HD_E_PROTOCOL: rule 1. HD_E_NOMEM: `arena` is exhausted. `kind` is the id of the control message. */
 HD_MUST_USE enum hd_err hd_msg_decode(struct hd_msg *msg, uint32_t kind, const uint8_t *bytes, size_t len,
 	struct hd_arena *arena,
 	struct hd_diag *diag);
