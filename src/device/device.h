@@ -1,17 +1,16 @@
-/* device.h -- what executes one instruction stream: T threads of a processor, a
- * graphics card, or nothing at all (`null`: costs only).
+/* device.h -- the back-end interface: what executes the kernels of one rank. A device is a team of T CPU
+ * threads, an accelerator, or nothing at all (`null`: costs only).
  *
  * `engine` opens devices by their text ("cores:2x1", "reference", "null"), loads a
  * program on each and then, step after step, asks for phases of virtual nodes.
  * It never knows which kind it drives.
  *
- * 1. A device runs what it is given in the order given; `token`s count up, and
- *    wait(token) returns when everything up to it is done. A processor may have
- *    done it before the call returns; a card need not.
- * 2. Memory belongs to a space of the device: write() and read() move bytes
- *    between it and the host. Devices with HD_DEVICE_HOST_MEMORY have the host's
- *    space: pointers may be used as they are, and parameters may be shared
- *    between the devices of a worker.
+ * 1. A device is an in-order queue. Calls that may be asynchronous return a `token`; tokens increase, and
+ *    wait(token) returns when everything up to it is done. A CPU device may finish before the call
+ *    returns, an accelerator need not.
+ * 2. A device has an address space. write() and read() copy between it and the host. Devices with
+ *    HD_DEVICE_HOST_MEMORY use the host's address space: pointers may be used as they are, and the
+ *    devices of a worker may share parameters.
  * 3. No bit of a result depends on the number of threads (kernel.h).
  * 4. After load() nothing allocates.
  *
@@ -47,27 +46,28 @@ struct hd_device_spec {
 	const char *path;
 };
 
-/* Where a leaf (the gradient of one virtual node) goes, tensor by tensor, as soon as the
+/* Where a leaf (the gradient of one virtual node) is added, tensor by tensor, as soon as the
  * tensor is complete: at most HD_MAX_FOLDS moves, the same for every tensor of the leaf.
- * dst and src are flat gradient buffers (layout.h); src NULL: the leaf itself. They are a chain, as folds.h
- * makes them: the first takes the leaf, each further one the dst before it, which then has no value any
- * more. */
+ * dst and src are flat gradient buffers (layout.h); src NULL: the leaf itself. The moves are a chain, as
+ * folds.h makes them: the source of the first is the leaf, that of each further one is the dst before it,
+ * whose contents are undefined afterwards. */
 enum { HD_MAX_FOLDS = 24 };
 struct hd_fold {
 	float *dst; const float *src;
 	bool add;                         /* dst = dst + src (dst is the lower id), else a copy */
-	/* 1 and up: a buffer that lives within one tensor's folds of one run, in the place of the pointer */
+	/* 1 and up: instead of the pointer, the temporary buffer of this number, which lives only while one
+	 * tensor of one run is folded */
 	uint8_t dst_temp, src_temp;
 };
 enum { HD_MAX_TEMPS = 16 };
 
-/* A wave: consecutive virtual nodes in one run. Each is a *part*; a phase runs a node for all parts
- * before the next, in one call where the kernel allows it (kernel.h, rowwise), and folds the gradients of
- * the parts in ascending order. */
+/* A wave: consecutive virtual nodes that one run computes together. Each is a *part*. A phase runs each node
+ * of the graph for all parts before the next node: in one call where the kernel allows it (kernel.h,
+ * rowwise). It folds the gradients of the parts in ascending order. */
 enum { HD_MAX_WAVE = 64 };
 struct hd_part { uint64_t rows; uint32_t vn; uint32_t nfolds; const struct hd_fold *fold; };
 
-/* Everything a phase of one virtual node (or slice) touches. Pointers are in the device's space. */
+/* The arguments of a phase on one virtual node (or slice). Pointers are in the device's address space. */
 struct hd_bind {
 	uint64_t rows;                    /* of this slice; 0: nothing runs */
 	struct hd_draw draw;
@@ -82,8 +82,8 @@ struct hd_bind {
 	 * may have 0 rows: their gradient is +0.0. */
 	const struct hd_part *part;
 	uint32_t nparts;
-	/* Places [from, to) of the phase's order; `to` 0: its end. What lies before has run with the same
-	 * arena. */
+	/* Run only nodes at positions [from, to) of the phase's order; `to` 0: up to the end. Those before
+	 * `from` have run with the same arena. */
 	uint32_t from, to;
 	/* program->temp_elems floats for each temporary buffer that the folds name */
 	float *temp;
@@ -95,7 +95,7 @@ struct hd_bind {
 
 enum hd_run_phase { HD_RUN_F, HD_RUN_B, HD_RUN_I, HD_RUN_W };
 
-/* One update of a run of the flat vectors; the formulas stand in optim.h. Read until the call returns. */
+/* An optimizer update of a range of the flat vectors; formulas: optim.h. Read only until the call returns. */
 struct hd_update {
 	uint32_t kind;                    /* enum hd_optim_kind */
 	float *param; const float *grad; float *slot[2];
@@ -103,17 +103,16 @@ struct hd_update {
 	const struct hd_step_scalars *scalars;
 };
 
-/* One reduction of segments of flat vectors: joins in their order (dst = a + b, one addition per element; dst
- * may be a or b), then the sums of squares of `flat`, which is where the last join leaves the result.
- * Pointers are those of whole flat vectors, or of any vectors that the segments are of; they need the
- * alignment of a float. */
+/* A reduction of segments of flat vectors: first the joins, in order (dst = a + b, one addition per element;
+ * dst may be a or b), then the sums of squares of `flat`, the result of the last join. Pointers are to the
+ * begin of the vectors to which the offsets of the segments refer; they are aligned as a float is. */
 struct hd_flat_join { float *dst; const float *a, *b; };
 struct hd_reduction {
 	const struct hd_flat_join *join; uint32_t njoins;
 	const float *flat;
-	/* what lies between segments is not touched */
+	/* elements between segments are not touched */
 	const struct hd_segment *segment; uint32_t nsegments;
-	/* [nsegments] of each segment: order of lanes.h, f64; NULL: joins only */
+	/* [nsegments] sums of squares, added in the order of lanes.h; NULL: joins only */
 	double *partial;
 };
 
@@ -125,7 +124,7 @@ struct hd_device_ops {
 	/* Opens; may block; called once. On failure nothing is left open. */
 	enum hd_err (*open)(struct hd_device *device, const struct hd_device_spec *spec,
 		struct hd_diag *diag);
-	/* Memory of the device's space, 64-byte aligned, zeroed. Not in the step loop. */
+	/* Allocates device memory, 64-byte aligned, zeroed; give() frees it. Not in the step loop. */
 	enum hd_err (*take)(struct hd_device *device, uint64_t len_bytes, void **at, struct hd_diag *diag);
 	void        (*give)(struct hd_device *device, void *at, uint64_t len_bytes);
 	/* Host to device and back. Asynchronous: the host's bytes must stay until wait(*token). */
@@ -151,13 +150,14 @@ struct hd_device_ops {
 		struct hd_diag *diag);
 	enum hd_err (*reduce)(struct hd_device *device, const struct hd_reduction *reduction, uint64_t *token,
 		struct hd_diag *diag);
-	/* First pass of an optimizer of unit TENSOR over segments [0, n): moves their slots, sums the squares
-	 * of parameters and of directions per segment, f64, order of lanes.h. The pointers of `update` are
-	 * those of the whole flat vectors. */
+	/* The first of two passes of optimizers that need norms per tensor (optim.h, unit TENSOR), over n
+	 * segments: updates their slots, and sums the squares of parameters and of update directions per
+	 * segment (f64, order of lanes.h). Pointers of `update` are to whole flat vectors. */
 	enum hd_err (*measure)(struct hd_device *device, const struct hd_update *update,
 		const struct hd_segment *segment, uint32_t n,
 		double *param_sumsq, double *move_sumsq, uint64_t *token, struct hd_diag *diag);
-	/* The only pass of unit ELEMENT, the second of unit TENSOR (scalars->ratio is the tensor's). */
+	/* The only pass of optimizers of unit ELEMENT; the second of unit TENSOR (scalars->ratio is that of
+	 * the tensor). */
 	enum hd_err (*update)(struct hd_device *device, const struct hd_update *update, uint64_t *token,
 		struct hd_diag *diag);
 	/* Blocks until everything up to `token` is done. */
