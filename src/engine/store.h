@@ -1,22 +1,23 @@
-/* store.h -- the only owner of what a job learns: parameters, optimizer slots and running statistics.
+/* store.h -- the only owner of the training state in memory: parameters, optimizer slots, running statistics.
  *
- * Four flat vectors of f32 by the job's layout (graph/layout.h): the parameters (those that are learned, then
- * the frozen ones), up to two slots of the optimizer, the buffers. All ranges are (vector, at, len) in
- * elements. No one else knows where they lie: code of the host reads, writes and hashes ranges; a kernel gets
- * addresses of its device by hd_param_store_bind(), _span() and _at(). Gradients are a stage's (stage.h).
+ * It holds four flat f32 vectors, in the order of the job's layout (graph/layout.h): parameters (trained,
+ * then frozen), up to two optimizer slots, and buffers (running statistics). A range is (vector, at,
+ * len), in elements. Only the store knows addresses: host code reads, writes and hashes ranges; kernels get
+ * addresses in their device's memory by hd_param_store_bind(), _span() and _at(). Gradients belong to a stage
+ * (stage.h).
  *
- * 1. A range lies wholly inside its vector (hd_param_store_has()): all functions assert it. One of no
- *    elements may lie at the end.
- * 2. Slots have the offsets of the parameters and end where the frozen ones begin; a slot that the optimizer
- *    does not have, has no elements.
- * 3. The version is the number of updates that the vectors are of. It follows the commit and never changes
- *    inside a step: a vector is written by STEP of the step that commits the next one, or between two steps.
- * 4. Whole pages of what was dropped read as +0.0 until they are written again.
+ * 1. A range lies wholly inside its vector (hd_param_store_has()): all functions assert it. An empty range
+ *    may lie at the end.
+ * 2. The slot of a parameter has the parameter's offset. Frozen parameters have no slots. The vector of a
+ *    slot that the optimizer does not use is empty.
+ * 3. The version is the number of updates that made the present contents. It changes with the commit, never
+ *    inside a step. Vectors are written only by STEP, the update of the next version, or between two steps.
+ * 4. After hd_param_store_drop() whole pages of the range read as +0.0 until they are written again.
  * 5. Neither addresses nor sizes change between create and destroy.
  *
- * Ownership: the memory is the device's that was given; it outlives the store. Threads: disjoint ranges may
- * be read and written at once; the version is the worker's caller's. Errors: HD_E_NOMEM and those of the
- * device, from create() alone. */
+ * Ownership: memory is taken from the device that is given to create(), which outlives the store. Threads:
+ * disjoint ranges may be read and written concurrently; the version is read and set by the worker's caller.
+ * Errors: HD_E_NOMEM and those of the device, from create() alone. */
 #ifndef HD_ENGINE_STORE_H
 #define HD_ENGINE_STORE_H
 
@@ -34,7 +35,7 @@ uint64_t hd_vector_elems(const struct hd_layout *layout, uint32_t nslots, enum h
 
 struct hd_param_store;
 
-/* Zeroed, at version 0. `layout` is borrowed, `nslots` of the job's optimizer. */
+/* Makes a store of zeros at version 0. `layout` is borrowed; `nslots`: slots of the job's optimizer, 0..2. */
 HD_MUST_USE enum hd_err hd_param_store_create(struct hd_param_store **store, const struct hd_layout *layout,
 	uint32_t nslots, struct hd_device *device, struct hd_diag *diag);
 void hd_param_store_destroy(struct hd_param_store *store);            /* takes NULL */
@@ -49,23 +50,23 @@ void hd_param_store_write(struct hd_param_store *store, enum hd_vector vector, u
 	const void *bytes);
 struct hd_hash hd_param_store_hash(const struct hd_param_store *store, enum hd_vector vector, uint64_t at,
 	uint64_t len);
-/* The memory of whole pages goes back to the system. */
+/* Gives the whole pages of a range back to the system (rule 4). */
 void hd_param_store_drop(struct hd_param_store *store, enum hd_vector vector, uint64_t at, uint64_t len);
 
-/* Updates that the vectors are of. */
+/* Rule 3. */
 uint64_t hd_param_store_version(const struct hd_param_store *store);
 void hd_param_store_set_version(struct hd_param_store *store, uint64_t version);
 
 /* ---- for kernels, on the device ---- */
 
-/* parameters and buffers of a forward or backward pass */
+/* Sets bind->params and bind->buffers. */
 void hd_param_store_bind(const struct hd_param_store *store, struct hd_bind *bind);
-/* param, slot and len of an update of a range of what is learned; the rest of it is the caller's */
+/* Sets param, slot and len of `update` for a range of trained parameters; the caller sets the rest. */
 void hd_param_store_span(struct hd_param_store *store, uint64_t at, uint64_t len, struct hd_update *update);
 /* The address of a range: for arguments of a device's functions, and for entries of the state table. */
 float *hd_param_store_at(const struct hd_param_store *store, enum hd_vector vector, uint64_t at,
 	uint64_t len);
-/* Which element lies there? false: none of the store. */
+/* Which element lies at that address? false: none of this store. */
 bool hd_param_store_find(const struct hd_param_store *store, const void *address, enum hd_vector *vector,
 	uint64_t *at);
 
