@@ -1,12 +1,14 @@
 /* folds.h -- how one device folds the leaves of its virtual nodes, as data.
  *
+ * A leaf is the gradient of one virtual node, in one flat vector; tree.h says in which order they are added.
  * A device runs its virtual nodes in ascending order. When leaf v is complete it
  * is merged upward while its left sibling is pending here; what cannot merge stays
  * pending in a gradient buffer. The script is the same for every tensor, so the
  * executor applies the moves of a leaf to each tensor as backward completes it.
  * A right child is added to its sibling at once and never needs a buffer.
  *
- * With q slices a leaf is the left fold ((s0+s1)+...) in a buffer of its own, then merged.
+ * If a virtual node is computed in q slices s0, s1, ..., its leaf is ((s0 + s1) + s2) + ..., summed in a
+ * buffer of its own, then merged.
  *
  * Virtual nodes of one *wave* are folded tensor by tensor in one go; a buffer that never pends
  * when a wave ends holds one tensor at a time and is called temporary.
@@ -39,7 +41,8 @@ struct hd_fold_script {
 HD_MUST_USE enum hd_err hd_fold_script_make(struct hd_fold_script *script, uint32_t nvns, const uint32_t *vn,
 	uint32_t nhere,
 	uint32_t nslices, struct hd_arena *arena, struct hd_diag *diag);
-/* wave[i]: of vn[i], ascending; NULL: each is its own. Slices have no waves. */
+/* wave[i]: the number of the wave of vn[i], ascending; NULL: each virtual node is a wave of its own. With
+ * slices there are no waves. */
 HD_MUST_USE enum hd_err hd_fold_script_make_waves(struct hd_fold_script *script, uint32_t nvns,
 	const uint32_t *vn, uint32_t nhere,
 	uint32_t nslices, const uint32_t *wave, struct hd_arena *arena, struct hd_diag *diag);
@@ -50,18 +53,20 @@ HD_MUST_USE enum hd_err hd_fold_script_make_waves(struct hd_fold_script *script,
 HD_MUST_USE enum hd_err hd_fold_script_make_any(struct hd_fold_script *script, uint32_t nvns,
 	const uint32_t *vn, uint32_t nhere, struct hd_arena *arena, struct hd_diag *diag);
 
-/* The other half: roots of all members of a step, joined to value(H,0). A merge list for one chunk:
- * the operands in the order of the tree; association is fixed, arrival order is free. */
-/* item[dst] = item[a] + item[b]; items 0..nroots-1 are the roots given */
+/* The other half of the sum: the additions that reduce the roots of all workers to value(H,0), the root of
+ * the whole tree. The list is the same for every chunk. Its order of additions is that of the tree, in
+ * whatever order roots arrive.
+ *
+ * item[dst] = item[a] + item[b]; items 0..nroots-1 are the roots given. */
 struct hd_join { uint32_t dst, a, b; };
-/* `out` has room for `cap` >= nroots (HD_E_NOSPACE else) though one fewer comes out: it also serves to
- * sort the roots, which may come in any order. njoins = nroots - 1; `result` is the item of value(H,0). */
+/* Makes the list of nroots - 1 joins; item[*result] is value(H,0). Roots may be given in any order. `out` has
+ * room for `cap` >= nroots (HD_E_NOSPACE else), one more than the joins: it also serves to sort. */
 HD_MUST_USE enum hd_err hd_join_make(uint32_t nvns, const struct hd_tnode *root, uint32_t nroots,
 	struct hd_join *out, uint32_t cap, uint32_t *njoins, uint32_t *result, struct hd_diag *diag);
 
-/* The same for roots that are only some of the tree's, as far as both operands are among them. What is left
- * are the roots of their union: `left` has room for nroots, in ascending order of cover. Roots that
- * overlap: HD_E_INVAL. */
+/* The same for roots that do not cover the tree: makes the joins whose operands are both there. What is left
+ * are the roots of the union, ascending by the leaves they cover; `left` has room for nroots. HD_E_INVAL:
+ * two roots overlap. */
 struct hd_left { struct hd_tnode node; uint32_t item; };
 HD_MUST_USE enum hd_err hd_join_some(uint32_t nvns, const struct hd_tnode *root, uint32_t nroots,
 	struct hd_join *out, uint32_t cap, uint32_t *njoins, struct hd_left *left, uint32_t *nleft,
