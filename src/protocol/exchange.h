@@ -22,7 +22,7 @@
  *
  * 6. The sum is passed from member to member along the *line* of its bucket: first the owner (in a restarted
  *    step: those that had the sum), then each member of the chain that lacks it. The last one of the chain
- *    sends the parameters. So whoever has these knows that the whole chain has the sum.
+ *    sends the parameters. So a member that has these knows that the whole chain has the sum.
  * 7. All members need the sums of squares of every bucket (NORM) for the norm of the step. They come from
  *    the first of the bucket's line.
  * 8. The chain has those members of the view's chain (hd_bucket_chain()) that hold the slots, or receive
@@ -77,7 +77,7 @@ struct hd_exchange {
 	uint64_t done;                    /* members that had sealed the step when it was restarted */
 };
 
-/* Who holds what of a step that is restarted: of sums (`have`), new parameters and slots (`chain`), in runs;
+/* The holders of what there is of a restarted step: of sums, new parameters and slots (`chain`) in runs;
  * of the table, and the members that have sealed the step (`done`), as bit masks. Borrowed for the call. */
 struct hd_exchange_past {
 	const struct hd_have *have, *parm, *chain;

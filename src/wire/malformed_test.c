@@ -171,8 +171,8 @@ static void cancelled_unopened(struct script *s) { add_numbers(s, HD_FRAME_CANCE
 static void cancelled_class(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100));
 	add_numbers(s, HD_FRAME_CANCELLED, 2, 0, 1, 0, 0, 8); }
 static void next_epoch_planned(struct script *s) { s->epoch = 2; add_open(s, 1, 1, PLANNED(1, 100)); }
-static void next_epoch_grant(struct script *s) { s->epoch = 2; add_numbers(s, HD_FRAME_GRANT, 1, 0, 0, 1, 1, 8);
-	}
+static void next_epoch_grant(struct script *s) { s->epoch = 2;
+	add_numbers(s, HD_FRAME_GRANT, 1, 0, 0, 1, 1, 8); }
 
 /* What is not wrong, or not so wrong that it closes. */
 static void finished_data(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100));

@@ -13,7 +13,7 @@
 
 enum {
 	MOVES = 64,                       /* reads and writes before others have a turn */
-	/* 2: ids of transfers are rows of the table (ADR 3, 93); of 1 another numbering, which must not meet it */
+	/* 2: ids of transfers are rows of the table (ADR 3, 93); of 1 another numbering, which it must not meet */
 	VERSION_LEAST = 2, VERSION_GREATEST = 2,
 };
 

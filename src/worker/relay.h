@@ -17,7 +17,7 @@
  *    Per step and channel each buffer is posted once (`served`). So when the step is complete all of them
  *    are filled (`awaited` is 0), and bytes of a later step find no buffer of this one. HD_E_INTEGRITY: a
  *    step begins while a channel still awaits something; or an arrival's row has another sender, another
- *    receiver or another buffer, or does not exist. Rows get their buffers anew for each step and map.
+ *    receiver or another buffer, or does not exist. The buffers of rows are found for each step and map.
  * 3. Metrics are read and written here, on the I/O thread, only while no pass or update that touches them
  *    runs. The compute thread puts those of its own pass here before it reports the pass, and takes those of
  *    others when it finishes the step.
