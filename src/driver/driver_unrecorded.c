@@ -16,8 +16,8 @@ static void tell(struct driver *c, uint64_t n, const char *why)
 	driver_note(c, "unrecorded", HD_NOBODY, text);
 }
 
-/* Members keep the records of their last HD_MEMBER_NEWS steps for the next coordinator; older ones are lost.
- * */
+/* Members keep the records of their last HD_MEMBER_NEWS steps for the next coordinator; older ones are
+ * lost. */
 void driver_tell_unrecorded(struct driver *c)
 {
 	char why[120];

@@ -25,8 +25,8 @@ HD_MUST_USE enum hd_err hd_posts_look(struct hd_fs *fs, const char *dir, bool sw
 	struct hd_diag *diag);
 
 struct hd_standing { struct hd_held held; uint32_t workers; };
-/* With live workers the lock is not looked at: one of them is about to take it. `held` is then HD_HOLD_NONE.
- * */
+/* With live workers the lock is not looked at: one of them is about to take it. `held` is then
+ * HD_HOLD_NONE. */
 HD_MUST_USE enum hd_err hd_standing_look(struct hd_fs *fs, const char *dir, struct hd_standing *standing,
 	struct hd_diag *diag);
 

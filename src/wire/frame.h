@@ -39,8 +39,7 @@ enum hd_frame_field { HD_FIELD_STREAM = 1, HD_FIELD_STEP = 2, HD_FIELD_OFFSET = 
 
 /* Classes as bits. `must`: flags that are always there; `may`: that can be (payload CRC: every type with a
  * payload). `fenced`: by epoch (stream.h).
- *        id         no  classes must  may   fields that mean something       least, greatest payload
- *        fenced */
+ *        id        no, classes, must, may, fields that mean something, least and greatest payload, fenced */
 #define HD_FRAMES(X) \
 	X(HELLO,      1, 1, 0, 0, 0,                                          80,         80,   0)              \
 	X(WELCOME,    2, 1, 0, 0, 0,                                          80,         80,   0)              \

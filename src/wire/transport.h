@@ -69,8 +69,8 @@ struct hd_conn {
 	bool is_ready;
 };
 
-/* The transports that there are: a file defines hd_transport_NAME. Adding one is such a file and a word here.
- * */
+/* The transports that there are: a file defines hd_transport_NAME. Adding one is such a file and a
+ * word here. */
 #define HD_TRANSPORTS(X) X(unix) X(shm) X(tcp) X(tls) X(sim)
 #define X(name) extern const struct hd_transport hd_transport_##name;
 HD_TRANSPORTS(X)
