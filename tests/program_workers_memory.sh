@@ -43,7 +43,7 @@ for workers in 2 3; do
 		while IFS=, read -r worker pid; do
 			taken=$(awk '/^RssAnon:/ { print $2 / 1024 }' "/proc/$pid/status")
 			awk -v t="$taken" -v p="$(memory_of "$worker" log)" \
-				'BEGIN { d = t > p ? t - p : p - t; exit !(p > 100 && d < 0.25 * p + 24) }' ||
+				'BEGIN { exit !(p > 100 && t > 0.95 * p && t < 1.05 * p + 16) }' ||
 				failed \
 					"worker $worker of $workers: $(memory_of "$worker" \
 					log) MiB predicted, $taken MiB taken"

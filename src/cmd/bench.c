@@ -340,7 +340,7 @@ static void look_at_memory(struct hd_run *run, struct memory *m)
 
 	hd_worker_memory(worker, &terms);
 	hd_worker_growth(worker, &growth);
-	*m = (struct memory){ (double)terms.total / 0x1p20, (double)growth.peak / 0x1p20,
+	*m = (struct memory){ (double)hd_memory_taken(&terms) / 0x1p20, (double)growth.peak / 0x1p20,
 		(double)growth.files / 0x1p20 };
 }
 

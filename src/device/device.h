@@ -138,6 +138,9 @@ struct hd_device_ops {
 	/* A program that was loaded, or half, is run no more. Others are not touched; takes one that was
 	 * never loaded. */
 	void (*unload)(struct hd_device *device, const struct hd_program *program);
+	/* Does the node make the gradient of a parameter in no memory of the program, since its kernel folds
+	 * it by itself? Of a program that is loaded. NULL: no kernel does. */
+	bool (*folds)(struct hd_device *device, const struct hd_program *program, uint32_t inode);
 	/* Runs a phase of one slice. Asynchronous. B also applies bind->fold to each complete gradient.
 	 * A thread's first call may allocate what kernels keep per thread, one of 0 rows too. */
 	enum hd_err (*run)(struct hd_device *device, const struct hd_program *program,

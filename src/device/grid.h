@@ -54,6 +54,7 @@ enum hd_err hd_grid_move(struct hd_device *device, void *to, const void *from, u
 	uint64_t *token);
 enum hd_err hd_grid_load(struct hd_device *device, const struct hd_program *program, struct hd_diag *diag);
 void hd_grid_unload(struct hd_device *device, const struct hd_program *program);
+bool hd_grid_folds_alone(struct hd_device *device, const struct hd_program *program, uint32_t inode);
 enum hd_err hd_grid_run(struct hd_device *device, const struct hd_program *program, enum hd_run_phase phase,
 	const struct hd_bind *bind, uint64_t *token, struct hd_diag *diag);
 enum hd_err hd_grid_add(struct hd_device *device, float *dst, const float *a, const float *b, uint64_t len,
@@ -71,8 +72,8 @@ void hd_grid_close(struct hd_device *device);
 
 #define HD_GRID_OPS \
 	.size = sizeof(struct hd_grid), .take = hd_grid_take, .give = hd_grid_give, .write = hd_grid_move, \
-	.read = hd_grid_move, .load = hd_grid_load, .unload = hd_grid_unload, .run = hd_grid_run, \
-	.add = hd_grid_add, \
+	.read = hd_grid_move, .load = hd_grid_load, .unload = hd_grid_unload, \
+	.folds = hd_grid_folds_alone, .run = hd_grid_run, .add = hd_grid_add, \
 	.reduce = hd_grid_reduce, .measure = hd_grid_measure, .update = hd_grid_update, \
 	.wait = hd_grid_wait, .close = hd_grid_close
 

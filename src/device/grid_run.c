@@ -174,6 +174,19 @@ static bool run_node(const struct phase_run *w, uint32_t inode)
 	return run_parts(w, inode);
 }
 
+/* As run_node() chooses. */
+bool hd_grid_folds_alone(struct hd_device *device, const struct hd_program *program, uint32_t inode)
+{
+	const struct hd_grid_program *loaded = hd_grid_find(hd_grid_of(device), program);
+	const struct hd_node *node = &program->graph->node[inode];
+
+	if (!loaded || hd_ops[node->op].class == HD_OP_VIEW || program->kind[node->out] == HD_KIND_SHARED)
+		return false;
+	const struct hd_kernel *kernel = &loaded->slot[inode].row->kernel;
+	return !(program->together[inode] && kernel->rowwise) &&
+		hd_grid_folds(program, inode, kernel, &program->calls[0][inode]);
+}
+
 static void say_folded(const struct phase_run *w, const struct hd_node *node)
 {
 	for (uint32_t v = node->out; v < node->out + node->nout; v++)

@@ -104,9 +104,9 @@ static void sort_values(struct hd_program *program, const struct hd_graph *graph
 	}
 }
 
-static uint64_t bytes_of(const struct hd_program *program, const struct hd_graph *graph, uint32_t v)
+uint64_t hd_program_value_bytes(const struct hd_program *program, uint32_t v)
 {
-	uint64_t bytes = hd_value_bytes(&graph->value[v], program->part_rows);
+	uint64_t bytes = hd_value_bytes(&program->graph->value[v], program->part_rows);
 
 	return program->part_bytes[v] ? program->part_bytes[v] * (program->max_parts - 1) + bytes : bytes;
 }
@@ -121,7 +121,7 @@ static enum hd_err plan_memory(struct hd_program *program, const struct hd_graph
 	if (!order || !bytes)
 		return hd_fail(diag, HD_E_NOMEM, "order of %u nodes: out of memory", nf + nb);
 	for (uint32_t v = 0; v < graph->nvalues; v++)
-		bytes[v] = bytes_of(program, graph, v);
+		bytes[v] = hd_program_value_bytes(program, v);
 	for (uint32_t i = 0; i < nf + nb; i++)
 		order[i] = i < nf ? program->order[HD_RUN_F][i] : program->order[HD_RUN_B][i - nf];
 	enum hd_err err = hd_memplan_make(&program->memory, graph, order, nf + nb, bytes, program->arena,

@@ -62,6 +62,8 @@ HD_MUST_USE enum hd_err hd_program_make(struct hd_program *program, const struct
 HD_MUST_USE enum hd_err hd_program_make_waves(struct hd_program *program, const struct hd_graph *graph,
 	const struct hd_layout *layout, bool training, const uint64_t *rows, uint32_t nrows, uint32_t nparts,
 	struct hd_arena *arena, struct hd_diag *diag);
+/* What the value takes in the arena, of all parts of a wave. */
+uint64_t hd_program_value_bytes(const struct hd_program *program, uint32_t value);
 /* HD_NONE: not prepared */
 uint32_t hd_program_variant(const struct hd_program *program, uint64_t rows);
 

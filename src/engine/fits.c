@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/checked.h"
@@ -56,6 +57,19 @@ static uint64_t activations_of(const struct hd_worker *w, uint32_t rank)
 	return w->stage->infer.memory.len_bytes + w->rank[rank].need.pipe_bytes;
 }
 
+/* Of the gradients and of the activations; those of virtual nodes in lockstep, and of the stages of a
+ * pipeline, count as written to. */
+static void idle_of(const struct hd_worker *w, struct hd_memory_terms *t)
+{
+	for (uint32_t r = 0; w->rank && r < w->spec.ndevices; r++) {
+		if (!w->rank[r].device || w->rank[r].need.staged)
+			continue;
+		t->idle_gradients += w->rank[r].need.ntemps * w->stage->idle.temp_bytes;
+		t->idle_arenas += w->rank[r].activations ? w->stage->idle.arena_bytes : 0;
+	}
+	assert(t->idle_gradients <= t->gradients && t->idle_arenas <= t->arenas);
+}
+
 void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 {
 	const struct hd_dataset *data = w->task->data;
@@ -101,6 +115,7 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 	};
 	t->held = t->params + t->slots + t->gradients + t->arenas + t->inputs;
 	t->total = t->held + t->kept + t->own;
+	idle_of(w, t);
 }
 
 enum hd_err hd_memory_fits(const struct hd_memory_terms *t, const struct hd_room *room, uint32_t ndevices,

@@ -17,7 +17,7 @@
 #define HD_ENGINE_STAGE_H
 
 #include "graph/layout.h"
-#include "device/program.h"
+#include "device/idle.h"
 #include "engine/lockstep.h"
 #include "engine/store.h"
 
@@ -47,6 +47,7 @@ struct hd_engine_stage {
 	struct hd_lockstep lockstep;
 	uint32_t *input_field, *infer_field;      /* graph input -> field of the data set */
 	uint64_t touched_bytes[2][HD_MAX_VARIANTS];       /* of F and of B, for the recorder */
+	struct hd_idle idle;              /* of one device, once the programs are loaded */
 	uint64_t table_bytes;             /* of the programs, besides what they run on */
 
 	uint64_t flat_bytes;              /* of one flat vector of gradients */

@@ -123,6 +123,9 @@ static enum hd_err open_rank(struct hd_worker *w, struct hd_rank *rank, const st
 	if (!err)
 		err = ops->take(rank->device, hd_worker_activation_bytes(w), (void **)&rank->activations,
 			diag);
+	if (!err && rank->id == 0 && !hd_lockstep_needed(&w->stage->lockstep))
+		err = hd_program_idle(&w->stage->idle, &w->stage->train, rank->device,
+			hd_worker_activation_bytes(w), w->stage->infer.memory.len_bytes, diag);
 	for (uint32_t f = 0; f < w->task->data->nfields && !err; f++)
 		err = ops->take(rank->device, b * w->task->data->field[f].sample_bytes,
 			(void **)&rank->eval_input[f], diag);

@@ -106,10 +106,18 @@ struct hd_memory_terms {
 	uint64_t kept;                    /* samples that the data set keeps once it has made them */
 	uint64_t own;                     /* programs, and scratch of their kernels once these are loaded */
 	uint64_t total;
+	/* of gradients and of arenas, what is reserved and never written to (device/idle.h): a bound counts
+	 * it, the process does not grow by it. 0 before programs are loaded */
+	uint64_t idle_gradients, idle_arenas;
 	/* of the total, what the fullest device takes: the first one holds what all share */
 	uint64_t device;
 };
 void hd_worker_memory(const struct hd_worker *worker, struct hd_memory_terms *terms);
+/* What the process is predicted to grow by. */
+static inline uint64_t hd_memory_taken(const struct hd_memory_terms *t)
+{
+	return t->total - t->idle_gradients - t->idle_arenas;
+}
 /* What of the terms the free bytes of `machine` have lost before there is a worker. */
 struct hd_memory_info;
 uint64_t hd_task_mapped_bytes(const struct hd_task *task, const struct hd_memory_info *machine);
