@@ -54,7 +54,7 @@ endif()
 # What meets threads and takes seconds under ThreadSanitizer: `./dev test --preset tsan threads`.
 set(HD_THREADS sys_barrier sys_thread sys_loop sys_socket sys_process sys_signal trace_ring trace_flight
   data_prefetch data_stream device_team device_shard wire_close wire_hub wire_hub_stranger
-  worker_command worker_finals worker_allreduce engine_lockstep worker_elastic engine_forward engine_failure engine_nonfinite run_run run_samples worker_catchup
+  worker_command worker_finals worker_allreduce engine_lockstep worker_elastic engine_forward engine_failure engine_pipe engine_nonfinite run_run run_samples worker_catchup
   engine_recorder driver_local_workers daemon_http daemon_jobs daemon_pool driver_pid_lock driver_store)
 if(HD_TESTS)
   add_custom_target(tests_threads)
@@ -102,7 +102,7 @@ endif()
 # ctest begins with what it thinks longest: seconds on two cores, until it has measured them itself. Without it the last
 # of the alphabet would end alone.
 set(HD_LONG program_chaos 230 program_identity 200 program_remote 100 program_remote_far 80 program_cluster 100 program_sharded 85 program_takeover 65
-  program_serve_kills 65 program_trial 40 program_elastic 40 scheduler_covered_test 35 protocol_simulation_test 35 planner_planner_test 30
+  program_serve_kills 65 program_pipeline 45 program_trial 40 program_elastic 40 scheduler_covered_test 35 protocol_simulation_test 35 planner_planner_test 30
   engine_dist_test 25 clustersim_sim_test 20 scheduler_why_test 20 device_conform_test 14 engine_worker_test 14 program_threads_live 30)
 while(HD_TESTS AND HD_LONG)
   list(POP_FRONT HD_LONG name seconds)
