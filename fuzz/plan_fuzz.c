@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plan/check.h"
+#include "pipeline/staged.h"
 #include "pipeline/passes.h"
 #include "pipeline/schedule_check.h"
 #include "pipeline/simulate.h"
@@ -36,6 +37,12 @@ static void check_against_jobs(const struct hd_plan *plan)
 	if (hd_plan_check_alone(plan, NULL, NULL) == HD_E_BADPLAN && err == HD_OK &&
 		plan->nstages == HD_RUN_STAGES)
 		abort();                              /* less is asked for */
+	err = HD_OK;
+	diag.text[0] = 0;
+	if ((uint64_t)plan->nvns * plan->nstages <= JOB_CHUNKS_MAX)
+		err = hd_plan_check_file(plan, &report, &diag);
+	if (err && (!diag.text[0] || (err == HD_E_BADPLAN && report.total == 0)))
+		abort();
 	(void)hd_plan_digest(plan);
 }
 

@@ -30,7 +30,9 @@ for schedule in gpipe 1f1b interleaved zb-h1 zb-h2 zb-auto zb-v v-half v-min dua
 	train run gpt.yaml --out re-$schedule --devices 2 -s parallel.mode=pipeline \
 		-s parallel.schedule=$schedule -s parallel.recompute=stage
 	same "$digest" "$whole" "$schedule with recomputation"
-	expect 0 heddle plan show by-$schedule/plan/0000.plan
+	for verb in show check draw; do
+		expect 0 heddle plan $verb by-$schedule/plan/0000.plan
+	done
 done
 passed "every schedule of flush updates, with and without recomputation"
 
@@ -84,5 +86,7 @@ expect 11 heddle run gpt.yaml --devices 2 -s parallel.mode=pipeline -s batch.sli
 says 'batch.slices'
 sed 's/^0: .*/0: NORM/' by-1f1b/plan/0000.plan >broken.plan
 expect 2 heddle run gpt.yaml --devices 2 --plan broken.plan --out no
+expect 2 heddle plan check broken.plan
+says refused
 [ ! -e no/ckpt ] || failed "a refused run left checkpoints"
 passed "what does not go together is refused with what would"

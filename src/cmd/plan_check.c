@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "pipeline/schedule_check.h"
 #include "pipeline/sim_plan.h"
+#include "pipeline/staged.h"
 #include "planner/fit_split.h"
 #include "cmd/json_line.h"
 #include "cmd/schedule.h"
@@ -63,7 +64,7 @@ static enum hd_err check_plan(struct hd_cmd *cmd, const char *text, size_t len)
 
 	if (err)
 		return err;
-	err = hd_plan_check_alone(&plan, &report, &cmd->diag);
+	err = hd_plan_check_file(&plan, &report, &cmd->diag);
 	hd_cmd_print_refused(cmd, cmd->args.pos[0], &report);
 	return err;
 }

@@ -6,6 +6,7 @@
 
 #include "base/num.h"
 #include "pipeline/plan_schedule.h"
+#include "pipeline/staged.h"
 #include "cmd/json_line.h"
 
 enum { MAX_NUMBERS = HD_MAX_RANKS };
@@ -236,7 +237,7 @@ enum hd_err hd_cmd_schedules_sound(struct hd_cmd *cmd, struct hd_schedules *out)
 				hd_opts[HD_OPT_PERIODS].name,
 				heading_of(cmd, &out->at[i]));
 	if (!err && from.plan) {
-		err = hd_plan_check_alone(from.plan, &report, &cmd->diag);
+		err = hd_plan_check_file(from.plan, &report, &cmd->diag);
 		if (err == HD_E_BADPLAN)
 			hd_cmd_print_refused(cmd, cmd->args.pos[0], &report);
 	}

@@ -16,6 +16,8 @@
 
 #include "pipeline/schedule_check.h"
 
+enum { HD_MAX_CELLS = 1 << 24 };          /* stages times virtual nodes */
+
 /* `pipeline`: d schedules of one step with the same ranks, stages and places, skeletons or complete, of flush
  * updates; their virtual nodes are the job's in all. `first`: [stages] first forward node of each
  * (graph/stages.h). HD_E_INVAL, HD_E_BADPLAN: they are not. */
@@ -26,5 +28,9 @@ HD_MUST_USE enum hd_err hd_plan_staged(struct hd_plan *plan, const struct hd_pla
 /* HD_E_BADPLAN with the first finding in diag and all of them in report, which may be NULL. */
 HD_MUST_USE enum hd_err hd_plan_staged_check(const struct hd_plan *plan, const struct hd_plan_job *job,
 	struct hd_report *report, struct hd_diag *diag);
+
+/* A plan file by itself, of one stage or of several: its own numbers stand for the job's (plan/check.h). */
+HD_MUST_USE enum hd_err hd_plan_check_file(const struct hd_plan *plan, struct hd_report *report,
+	struct hd_diag *diag);
 
 #endif

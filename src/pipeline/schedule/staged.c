@@ -1,5 +1,6 @@
 #include "pipeline/staged.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "pipeline/passes.h"
@@ -161,6 +162,10 @@ static enum hd_err check_shape(const struct hd_plan *plan, const struct hd_plan_
 		return hd_fail(diag, HD_E_BADPLAN,
 			"plan: it is for %u virtual nodes and %u chunks, the job has %u and %u", plan->nvns,
 			plan->nchunks, job->nvns, job->nchunks);
+	if ((uint64_t)plan->nstages * plan->nvns > HD_MAX_CELLS)
+		return hd_fail(diag, HD_E_BADPLAN,
+			"plan: %u stages of %u virtual nodes: more than %d in all", plan->nstages,
+			plan->nvns, HD_MAX_CELLS);
 	if (job->lockstep)
 		return hd_fail(diag, HD_E_REFUSED,
 			"norms over the global batch (model.bn: global) wait for all virtual nodes at every "
@@ -205,11 +210,25 @@ static enum hd_err check_map(const struct hd_plan *plan, const struct hd_schedul
 	return HD_OK;
 }
 
+/* What the checker of schedules does not know is a finding, too. */
+static enum hd_err found(struct hd_report *report, enum hd_err err, const struct hd_diag *why)
+{
+	if (!err || report->total)
+		return err;
+	struct hd_finding *f = &report->at[report->len++];
+	report->total++;
+	f->rule = "RUN";
+	snprintf(f->text, sizeof f->text, "%.*s", (int)sizeof f->text - 1, why->text);
+	f->fragment[0][0] = f->fragment[1][0] = '\0';
+	return err;
+}
+
 enum hd_err hd_plan_staged_check(const struct hd_plan *plan, const struct hd_plan_job *job,
 	struct hd_report *report, struct hd_diag *diag)
 {
 	const struct hd_schedule_job asked = { .clips = true, .whole = true };
 	const struct hd_schedule_rules rules = { .transport = HD_TRANSPORT_BUFFERED };
+	struct hd_diag why = { "" };
 	struct hd_arena arena;
 	struct hd_schedule s;
 	struct hd_report own;
@@ -217,15 +236,23 @@ enum hd_err hd_plan_staged_check(const struct hd_plan *plan, const struct hd_pla
 	if (!report)
 		report = &own;
 	*report = (struct hd_report){ 0 };
-	enum hd_err err = check_shape(plan, job, diag);
-	err = err ? err : check_runs(plan, diag);
-	if (err)
-		return err;
+	enum hd_err err = check_shape(plan, job, &why);
+	err = err ? err : check_runs(plan, &why);
 	hd_arena_init(&arena, 0);
-	err = hd_schedule_of_plan(&s, plan, &arena, diag);
-	err = err ? err : hd_schedule_check_job(&s, &asked, &rules, report, diag);
-	err = err ? err : check_map(plan, &s, diag);
-	err = err ? err : check_norms(plan, diag);
+	err = err ? err : hd_schedule_of_plan(&s, plan, &arena, &why);
+	err = err ? err : hd_schedule_check_job(&s, &asked, &rules, report, &why);
+	err = err ? err : check_map(plan, &s, &why);
+	err = err ? err : check_norms(plan, &why);
 	hd_arena_finish(&arena);
-	return err;
+	err = found(report, err, &why);
+	return err ? hd_fail(diag, err, "%s", why.text) : HD_OK;
+}
+
+enum hd_err hd_plan_check_file(const struct hd_plan *plan, struct hd_report *report, struct hd_diag *diag)
+{
+	const struct hd_plan_job job = { .nvns = plan->nvns, .nchunks = plan->nchunks,
+		.nstages = HD_RUN_STAGES };
+
+	return plan->first ? hd_plan_staged_check(plan, &job, report, diag) :
+		hd_plan_check_alone(plan, report, diag);
 }

@@ -138,7 +138,9 @@ static void plans_that_no_run_can_take_are_refused(void **state)
 		struct hd_diag diag = { "" };
 		CHECK(make(&plan, "1f1b", 2, 1, 1, &job8, &diag) == HD_OK, "%s", diag.text);
 		bad[i].spoil(&plan);
-		CHECK(hd_plan_staged_check(&plan, &job8, NULL, &diag) == HD_E_BADPLAN, "case %zu", i);
+		struct hd_report report;
+		CHECK(hd_plan_staged_check(&plan, &job8, &report, &diag) == HD_E_BADPLAN, "case %zu", i);
+		CHECK(report.total && report.len, "case %zu is no finding", i);
 		CHECK(strstr(diag.text, bad[i].words), "case %zu: %s", i, diag.text);
 	}
 }
