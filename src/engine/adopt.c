@@ -50,6 +50,7 @@ static void need_of(struct hd_worker *w, const struct hd_work *work)
 			need->pipe_bytes += hd_pipe_bytes(work->pipe, r);
 			continue;
 		}
+		need->whole = true;
 		need->nbuffers = more(need->nbuffers, more(s->nbuffers, 1));
 		need->ntemps = more(need->ntemps, s->ntemps);
 		need->narenas = more(need->narenas, hd_lockstep_needed(&w->stage->lockstep) ? s->nvns_here :
@@ -77,6 +78,14 @@ static void set_needs(struct hd_worker *w, const struct hd_worker_part *coming)
 		w->parts->need_sum |= s->needs_sum || s->needs_parm;
 		w->parts->need_moments |= !s->alone;
 	}
+}
+
+/* Seats of a part that is neither in use nor to come: what set_needs() no longer counts is held no more. */
+static void give_unused(struct hd_worker *w)
+{
+	for (size_t i = 0; i < 2; i++)
+		if (&w->parts->of[i] != w->parts->part && &w->parts->of[i] != w->parts->next)
+			hd_pipe_give(w->parts->of[i].work.pipe, w);
 }
 
 /* Each chunk has one device that joins, updates and hashes it: as the plan says when all its ranks are
@@ -240,7 +249,6 @@ static enum hd_err make(struct hd_worker *w, const struct hd_dist_view *view, st
 	bool mine = false, alone = false;
 
 	hd_dist_forget(w);
-	hd_pipe_give(s->work.pipe, w);
 	s->work.pipe = NULL;
 	hd_arena_reset(&s->arena);
 	uint32_t *rank = hd_arena_take(&s->arena, w->spec.ndevices, sizeof *rank);
@@ -298,10 +306,9 @@ enum hd_err hd_dist_prepare(struct hd_worker *w, const struct hd_dist_view *view
 	err = take_all(w, s, rank, diag);
 	if (!err && !hd_reading_any(w))
 		err = hd_worker_reread(w, diag);
+	w->parts->next = err ? NULL : s;
 	if (err)
-		set_needs(w, NULL);
-	else
-		w->parts->next = s;
+		hd_dist_forget(w);
 	return err;
 }
 
@@ -311,6 +318,7 @@ void hd_dist_forget(struct hd_worker *w)
 {
 	w->parts->next = NULL;
 	set_needs(w, NULL);
+	give_unused(w);
 }
 
 void hd_dist_adopt(struct hd_worker *w)
@@ -321,6 +329,7 @@ void hd_dist_adopt(struct hd_worker *w)
 	set_needs(w, NULL);
 	hd_step_work(w, &w->parts->part->work);
 	hd_reading_want(w, w->parts->part->work.has);
+	give_unused(w);
 }
 
 enum hd_err hd_dist_roots_of(const struct hd_plan *plan, uint16_t worker, uint8_t *has,

@@ -52,9 +52,12 @@ static uint64_t slots_bytes_of(const struct hd_worker *w)
 /* A device of a pipeline has the activations of its stages; those of the whole model are a forward pass's. */
 static uint64_t activations_of(const struct hd_worker *w, uint32_t rank)
 {
-	if (!w->rank || !w->rank[rank].need.staged)
+	const struct hd_rank_need *need = w->rank ? &w->rank[rank].need : NULL;
+
+	if (!need || !need->staged)
 		return hd_worker_activation_bytes(w);
-	return w->stage->infer.memory.len_bytes + w->rank[rank].need.pipe_bytes;
+	return (need->whole ? hd_worker_activation_bytes(w) : w->stage->infer.memory.len_bytes) +
+		need->pipe_bytes;
 }
 
 /* Of the gradients and of the activations; those of virtual nodes in lockstep, and of the stages of a

@@ -153,26 +153,32 @@ static enum hd_err forward(struct hd_rank *rank, const struct hd_ins *ins, struc
 	return err;
 }
 
-/* The leaf of an empty slice is +0.0 with weight 0; it is never skipped,
- * since adding +0.0 turns -0.0 into +0.0 and skipping would not. */
-static enum hd_err fold_zeros(struct hd_rank *rank, uint32_t slice, struct hd_diag *diag)
+/* It is never skipped, since adding +0.0 turns -0.0 into +0.0 and skipping would not. */
+enum hd_err hd_rank_fold_zeros(struct hd_rank *rank, const struct hd_fold *fold, uint32_t n, uint64_t at,
+	uint64_t len, struct hd_diag *diag)
 {
-	struct hd_fold fold[HD_MAX_FOLDS];
 	const struct hd_device_ops *ops = rank->device->ops;
-	struct hd_worker *w = rank->worker;
-	uint32_t n = hd_rank_moves(rank, 0, slice, fold);
-	uint64_t elems = w->task->layout.elems, token = 0;
+	const uint64_t end = at + len;
+	uint64_t token = 0;
 	enum hd_err err = HD_OK;
 
 	for (uint32_t i = 0; i < n && !err; i++)
-		for (uint64_t at = 0; at < elems && !err; at += HD_ZEROS_ELEMS) {
-			uint64_t len = elems - at < HD_ZEROS_ELEMS ? elems - at : HD_ZEROS_ELEMS;
-			const float *src = fold[i].src ? fold[i].src + at : w->stage->zeros;
-			float *dst = fold[i].dst + at;
-			err = fold[i].add ? ops->add(rank->device, dst, dst, src, len, &token, diag)
-					  : ops->write(rank->device, dst, src, len * sizeof *dst, &token);
+		for (uint64_t k = at; k < end && !err; k += HD_ZEROS_ELEMS) {
+			uint64_t elems = end - k < HD_ZEROS_ELEMS ? end - k : HD_ZEROS_ELEMS;
+			const float *src = fold[i].src ? fold[i].src + k : rank->worker->stage->zeros;
+			float *dst = fold[i].dst + k;
+			err = fold[i].add ? ops->add(rank->device, dst, dst, src, elems, &token, diag)
+					  : ops->write(rank->device, dst, src, elems * sizeof *dst, &token);
 		}
 	return err ? err : ops->wait(rank->device, token, diag);
+}
+
+static enum hd_err fold_zeros(struct hd_rank *rank, uint32_t slice, struct hd_diag *diag)
+{
+	struct hd_fold fold[HD_MAX_FOLDS];
+	uint32_t n = hd_rank_moves(rank, 0, slice, fold);
+
+	return hd_rank_fold_zeros(rank, fold, n, 0, rank->worker->task->layout.elems, diag);
 }
 
 /* The rank's last leaf: what is folded now is final. */

@@ -279,23 +279,11 @@ static enum hd_err fold_zeros(struct hd_rank *rank, const struct hd_ins *ins, co
 	uint32_t n, struct hd_diag *diag)
 {
 	const struct hd_pipe_stage *stage = &pipe_of(rank)->stage[ins->stage];
-	const struct hd_device_ops *ops = rank->device->ops;
-	const float *zeros = rank->worker->stage->zeros;
-	uint64_t token = 0;
 	enum hd_err err = HD_OK;
 
-	for (uint32_t i = 0; i < n && !err; i++)
-		for (uint32_t k = 0; k < stage->nruns && !err; k++) {
-			const uint64_t end = stage->run[k].at + stage->run[k].len;
-			for (uint64_t at = stage->run[k].at; at < end && !err; at += HD_ZEROS_ELEMS) {
-				uint64_t len = end - at < HD_ZEROS_ELEMS ? end - at : HD_ZEROS_ELEMS;
-				const float *src = fold[i].src ? fold[i].src + at : zeros;
-				float *dst = fold[i].dst + at;
-				err = fold[i].add ? ops->add(rank->device, dst, dst, src, len, &token, diag) :
-					ops->write(rank->device, dst, src, len * sizeof *dst, &token);
-			}
-		}
-	return err ? err : ops->wait(rank->device, token, diag);
+	for (uint32_t k = 0; k < stage->nruns && !err; k++)
+		err = hd_rank_fold_zeros(rank, fold, n, stage->run[k].at, stage->run[k].len, diag);
+	return err;
 }
 
 static enum hd_err back(struct hd_rank *rank, const struct hd_ins *ins, enum hd_run_phase phase,

@@ -284,6 +284,39 @@ static void a_plan_that_finds_no_memory_changes_nothing(void **state)
 	hd_rig_close(&rig);
 }
 
+/* What a plan held is given back once another is in use, and while both are there both are counted. */
+static void a_plan_that_is_left_holds_nothing(void **state)
+{
+	struct hd_memory_terms whole, stages, both, again;
+	struct hd_plan plan, data;
+	struct hd_diag diag = { "" };
+	struct hd_rig rig;
+
+	(void)state;
+	hd_rig_open(&rig, gpt, 16, 8, NULL, 2);
+	data = rig.plan;
+	hd_worker_memory(rig.worker, &whole);
+	CHECK(staged_plan(&rig, &kinds[2], &plan, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_worker_adopt(rig.worker, &plan, &diag) == HD_OK, "%s", diag.text);
+	hd_worker_memory(rig.worker, &stages);
+	struct hd_pipe *pipe = hd_worker_work(rig.worker)->pipe;
+	assert_true(pipe->taken);
+	const struct hd_dist_view view = { .plan = &data, .worker = data.worker[0] };
+	CHECK(hd_dist_memory(rig.worker, &view, &both, &diag) == HD_OK, "%s", diag.text);
+	CHECK(both.arenas == whole.arenas + hd_pipe_bytes(pipe, 0) + hd_pipe_bytes(pipe, 1),
+		"%llu bytes, with the whole model's %llu", (unsigned long long)both.arenas,
+		(unsigned long long)whole.arenas);
+	hd_rig_step(&rig);
+	CHECK(hd_dist_prepare(rig.worker, &view, &diag) == HD_OK, "%s", diag.text);
+	assert_true(pipe->taken);
+	hd_dist_adopt(rig.worker);
+	assert_false(pipe->taken);
+	hd_worker_memory(rig.worker, &again);
+	assert_int_equal(again.arenas, whole.arenas);
+	assert_int_not_equal(stages.arenas, whole.arenas);
+	hd_rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -297,6 +330,7 @@ int main(void)
 		cmocka_unit_test(a_failed_step_ends_and_leaves_the_state),
 		cmocka_unit_test(a_step_that_fails_in_its_update_is_torn),
 		cmocka_unit_test(a_plan_that_finds_no_memory_changes_nothing),
+		cmocka_unit_test(a_plan_that_is_left_holds_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

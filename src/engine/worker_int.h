@@ -152,6 +152,9 @@ void hd_rank_bind(struct hd_rank *rank, uint32_t ipart, uint32_t vn, uint32_t sl
 /* Moves of the fold script for (part, slice), as addresses; how many. */
 uint32_t hd_rank_moves(struct hd_rank *rank, uint32_t ipart, uint32_t slice,
 	struct hd_fold fold[HD_MAX_FOLDS]);
+/* The leaf of an empty slice, +0.0, for elements [at, at + len) of the flat vector. */
+HD_MUST_USE enum hd_err hd_rank_fold_zeros(struct hd_rank *rank, const struct hd_fold *fold, uint32_t n,
+	uint64_t at, uint64_t len, struct hd_diag *diag);
 /* loss, weight, hits, moments */
 void hd_rank_read_out(struct hd_rank *rank, const struct hd_bind *bind, uint32_t vn, uint32_t ipart);
 void hd_reduce_chunks(struct hd_rank *rank);                       /* reduce.c: RED for the chunks it owns */
