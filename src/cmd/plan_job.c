@@ -26,6 +26,7 @@ static void wishes(struct hd_cmd *cmd, struct hd_planning *p)
 		.stages = number_of(&p->in.job, HD_JOB_PAR_STAGES),
 		.chunks = number_of(&p->in.job, HD_JOB_PAR_CHUNKS),
 		.tensor = number_of(&p->in.job, HD_JOB_PAR_TENSOR),
+		.replicas = number_of(&p->in.job, HD_JOB_PAR_REPLICAS),
 		.schedule = schedule->is_auto ? NULL : schedule->text,
 		.clips = hd_job_num(&p->in.job, HD_JOB_CLIP) > 0,
 		.spans = cmd->args.has[HD_OPT_DRAW],

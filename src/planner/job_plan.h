@@ -27,7 +27,7 @@ struct hd_job_plan_ask {
 	uint32_t vns, tensor_shards;              /* V and T of the job */
 	/* and what lies between split products in T parts of the sequence */
 	bool sequence;
-	uint32_t stages, chunks, tensor;
+	uint32_t stages, chunks, tensor, replicas;
 	const char *schedule;
 	enum hd_job_recompute { HD_RECOMPUTES_IF_NEEDED, HD_RECOMPUTES_NEVER,
 		HD_RECOMPUTES_ALWAYS } recompute;

@@ -26,7 +26,7 @@ static enum hd_err question(struct hd_auto_ask *out, const struct hd_job_plan_as
 			"chunks", ask->stages, v);
 	*out = (struct hd_auto_ask){ .vns = ask->vns, .tensor_shards = ask->tensor_shards,
 		.sequence = ask->sequence, .t = ask->tensor,
-		.p = ask->stages ? ask->stages / v : 0, .v = v,
+		.p = ask->stages ? ask->stages / v : 0, .d = ask->replicas, .v = v,
 		.schedule = ask->schedule, .recompute = recompute_of(ask), .clips = ask->clips };
 	return HD_OK;
 }
@@ -109,7 +109,7 @@ enum hd_err hd_job_plan_ptdp(struct hd_job_plan *plan, const struct hd_job_plan_
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_job_wish wishes[] = { { ask->stages > 0, "number of stages" },
-		{ ask->tensor > 0, "tensor width" } };
+		{ ask->tensor > 0, "tensor width" }, { ask->replicas > 0, "replicas" } };
 	uint32_t n = ask->cluster->ndevices, cuts = ask->sums->cuts->n, t = 1, p = ask->deep ? 2 : 1;
 	struct hd_diag last = { "there are too few devices or cuts for two stages" };
 	enum hd_err err = hd_job_plan_refuse(plan, wishes, sizeof wishes / sizeof *wishes, diag);

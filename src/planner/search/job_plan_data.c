@@ -239,7 +239,7 @@ enum hd_err hd_job_plan_data(struct hd_job_plan *plan, const struct hd_job_plan_
 	const struct hd_job_wish wishes[] = { { ask->stages > 1, "stages" }, { ask->chunks > 1, "chunks" },
 		{ ask->tensor > 1, "tensor width" },
 		{ ask->schedule && strcmp(ask->schedule, "data-parallel") != 0, "schedule" }, { ask->recompute == HD_RECOMPUTES_ALWAYS, "recomputation" },
-		{ ask->deep, "depth (one stage)" } };
+		{ ask->deep, "depth (one stage)" }, { ask->replicas > 0, "replicas (one a device)" } };
 	struct vn_sharing s = { .ask = ask, .arena = arena, .diag = diag };
 	struct answer *chosen = hd_arena_take(arena, 2, sizeof *chosen);
 	uint32_t nranks = 0;

@@ -109,7 +109,8 @@ enum hd_err hd_job_plan_pipedream(struct hd_job_plan *plan, const struct hd_job_
 	const struct hd_job_wish wishes[] = { { ask->stages > 0, "number of stages" },
 		{ ask->chunks > 1, "chunks" }, { ask->tensor > 1, "tensor width" },
 		{ ask->schedule && strcmp(ask->schedule, "1f1b-rr") != 0, "schedule (1f1b-rr)" },
-		{ ask->recompute == HD_RECOMPUTES_ALWAYS && !ours, "recomputation" } };
+		{ ask->recompute == HD_RECOMPUTES_ALWAYS && !ours, "recomputation" },
+		{ ask->replicas > 0, "replicas of whole pipelines" } };
 	uint32_t *replicas = NULL, n = 0;
 	enum hd_err err = hd_job_plan_refuse(plan, wishes, sizeof wishes / sizeof *wishes, diag);
 
