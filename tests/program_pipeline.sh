@@ -71,6 +71,18 @@ train run gpt.yaml --out undisturbed --devices 1 -s job.steps=100000 --steps $en
 expect 0 heddle ckpt diff undisturbed killed
 passed "a run that was killed goes on with other stages"
 
+# verbs that do not train run the whole model, on any number of devices
+expect 0 heddle eval by-1f1b --devices 1 --json
+by_one=$(cat out)
+expect 0 heddle eval gpt-whole --devices 1 --json
+same "$by_one" "$(cat out)" "the evaluation of a run in stages"
+expect 0 heddle predict by-1f1b --devices 1 --prompt "1 2" -q
+expect 0 heddle profile gpt.yaml --devices 1 -s parallel.mode=pipeline -o gpt-profile.json
+expect 0 heddle bench op gpt.yaml -s parallel.mode=pipeline
+expect 2 heddle plan gpt.yaml --profile gpt-profile.json -n 2 -s parallel.replicas=2 --planner pipedream
+says replicas
+passed "evaluation, prediction and profiles of a job with stages need no stages"
+
 # words for what does not go together
 expect 2 heddle run gpt.yaml --devices 3 -s parallel.mode=pipeline -s parallel.stages=2 --out no
 says '3 devices are no 1 pipeline of 2: use 2'

@@ -358,7 +358,8 @@ enum hd_err hd_cmd_bench_step(struct hd_cmd *cmd)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
 	struct bench *b = hd_arena_take(&cmd->arena, 1, sizeof *b);
-	struct hd_run_options options = { .quiet_disk = true, .watch = { .user = b, .step = on_step } };
+	struct hd_run_options options = { .quiet_disk = true, .stages = true,
+		.watch = { .user = b, .step = on_step } };
 	struct hd_run *run = NULL;
 	struct overhead overhead = { 0 };
 	struct explained explained = { 0 };

@@ -53,6 +53,7 @@ static enum hd_err take_options(struct hd_cmd *cmd, const struct hd_job *job, st
 	options->stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0;
 	options->map = cmd->args.has[HD_OPT_PLAN] ? cmd->args.text[HD_OPT_PLAN] : plan->is_none ? NULL :
 		plan->text;
+	options->stages = true;
 	options->stop = hd_session_stop;
 	return HD_OK;
 }

@@ -382,7 +382,7 @@ enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct 
 	if (!err && run->dir)
 		err = options->shared ? hd_identity_join(fs, dir->path, run->task, diag) :
 			hd_identity_keep(dir, run->task, diag);
-	if (!err && hd_job_has_stages(job) && !options->map)
+	if (!err && options->stages && hd_job_has_stages(job) && !options->map)
 		err = find_stages(run, diag);
 	if (!err && !strcmp(run->options.worker.kind, "cpu"))
 		err = choose(run, diag);

@@ -57,6 +57,9 @@ struct hd_run_options {
 	/* one worker of several: plans are adopted through dist.h, and what is noted goes to `watch`
 	 * alone */
 	bool     shared;
+	/* takes the stages that the job asks for: verbs that train. Others (evaluation, prediction, costs of
+	 * ops) run the whole model on each device, whatever `parallel:` says */
+	bool     stages;
 	const char *map;                  /* plan text file instead of the even map; NULL */
 	struct hd_run_watch watch;
 	/* Asked between steps: 0 go on; HD_E_PREEMPTED or HD_E_INTERRUPT: checkpoint and stop. NULL:
