@@ -4,8 +4,8 @@
 #include "sys/signal.h"
 #include "sys/thread.h"
 #include "run/report.h"
-#include "cmd/json_line.h"
 #include "cmd/demo_elastic.h"
+#include "cmd/json_line.h"
 #include "cmd/session.h"
 
 /* A demonstration is a job file with a claim. It runs the same job twice, on one

@@ -1,4 +1,4 @@
-#include "cmd/build.h"
+#include "cmd/help/build.h"
 
 #include "hd_version.h"
 #include "base/json_writer.h"

@@ -1,8 +1,8 @@
 /* build.h -- what this program was made of: one set of facts for `version`, `doctor`
  * and whoever reports a bug. Generated headers are included by version.c alone, so
  * that a new commit recompiles one file. */
-#ifndef HD_CMD_BUILD_H
-#define HD_CMD_BUILD_H
+#ifndef HD_CMD_HELP_BUILD_H
+#define HD_CMD_HELP_BUILD_H
 
 #include "base/json_writer.h"
 #include "cmd/verbs.h"

@@ -18,8 +18,8 @@
 #include "plan/tree.h"
 #include "protocol/view.h"
 #include "daemon/pool.h"
-#include "cmd/build.h"
 #include "cmd/session.h"
+#include "cmd/help/build.h"
 
 /* ---- limits: a number that a user can run into, and why it is there */
 
