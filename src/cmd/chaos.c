@@ -5,8 +5,8 @@
 #include "run/samples.h"
 #include "chaos/campaign.h"
 #include "cmd/json_line.h"
-#include "cmd/live.h"
 #include "cmd/session.h"
+#include "cmd/run/live.h"
 
 /* A job under faults and undisturbed, and both states; and one kind of fault in a run that goes on. */
 

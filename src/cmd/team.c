@@ -13,9 +13,9 @@
 #include "run/report.h"
 #include "driver/driver.h"
 #include "chaos/fault.h"
-#include "cmd/detach.h"
 #include "cmd/json_line.h"
 #include "cmd/network.h"
+#include "cmd/run/detach.h"
 
 enum { HD_TEAM_ARGS = 16 };
 

@@ -3,8 +3,8 @@
  * RUN is a run directory. Its coordinator answers on the socket in it (driver/control.h). While there is
  * none, but workers that will start one, or somebody who begins to be it, the next one is waited for, and
  * after 5 s that is told. */
-#ifndef HD_CMD_LIVE_H
-#define HD_CMD_LIVE_H
+#ifndef HD_CMD_RUN_LIVE_H
+#define HD_CMD_RUN_LIVE_H
 
 #include "driver/control.h"
 #include "driver/live.h"

@@ -1,4 +1,4 @@
-#include "cmd/live.h"
+#include "cmd/run/live.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "cmd/detach.h"
+#include "cmd/run/detach.h"
 
 #include <string.h>
 

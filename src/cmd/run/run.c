@@ -2,9 +2,9 @@
 
 #include "sys/signal.h"
 #include "driver/driver.h"
-#include "cmd/detach.h"
 #include "cmd/session.h"
 #include "cmd/team.h"
+#include "cmd/run/detach.h"
 
 /* run and resume differ in where the job and the state come from, and in nothing else. */
 

@@ -4,7 +4,7 @@
 #include "base/num.h"
 #include "sys/process.h"
 #include "sys/signal.h"
-#include "cmd/live.h"
+#include "cmd/run/live.h"
 
 #define HD_LOOK_NS INT64_C(100000000)
 enum { HD_STOP_TRIES = 10 };

@@ -4,8 +4,8 @@
  * The process splits once its folder is made and before it has threads. The part that stays with the terminal
  * waits until the run has begun, says where it is and how to end it, and leaves; a run that cannot begin
  * is told as if nothing had been detached. */
-#ifndef HD_CMD_DETACH_H
-#define HD_CMD_DETACH_H
+#ifndef HD_CMD_RUN_DETACH_H
+#define HD_CMD_RUN_DETACH_H
 
 #include "run/rundir.h"
 #include "cmd/verbs.h"
