@@ -4,9 +4,9 @@
 #include "sys/signal.h"
 #include "sys/thread.h"
 #include "run/report.h"
-#include "cmd/demo_elastic.h"
 #include "cmd/json_line.h"
 #include "cmd/session.h"
+#include "cmd/demo/elastic.h"
 
 /* A demonstration is a job file with a claim. It runs the same job twice, on one
  * device and on all of them, and believes only what it has compared: the states,

@@ -1,4 +1,4 @@
-#include "cmd/demo_elastic.h"
+#include "cmd/demo/elastic.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* demo_elastic.h -- the story of `demo elastic`: slow workers, kills, joins, a coordinator lost; then the
+/* elastic.h -- the story of `demo elastic`: slow workers, kills, joins, a coordinator lost; then the
  * undisturbed twin. */
 #ifndef HD_CMD_DEMO_ELASTIC_H
 #define HD_CMD_DEMO_ELASTIC_H
