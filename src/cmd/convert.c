@@ -6,9 +6,9 @@
 #include "graph/model.h"
 #include "graph/published.h"
 #include "checkpoint/weights.h"
-#include "cmd/ckpt_diff.h"
 #include "cmd/onnx.h"
 #include "cmd/session.h"
+#include "cmd/ckpt/diff.h"
 
 /* heddle model import, model export: weights of others become a model of ours and back. */
 

@@ -7,8 +7,8 @@
 #include "graph/text.h"
 #include "checkpoint/export.h"
 #include "checkpoint/onnx_model.h"
-#include "cmd/ckpt_diff.h"
 #include "cmd/session.h"
+#include "cmd/ckpt/diff.h"
 
 /* ---- in */
 

@@ -1,4 +1,4 @@
-#include "cmd/ckpt_diff.h"
+#include "cmd/ckpt/diff.h"
 
 #include "base/json_writer.h"
 #include "base/num.h"

@@ -1,4 +1,4 @@
-#include "cmd/ckpt_diff.h"
+#include "cmd/ckpt/diff.h"
 
 #include "cmd/convert.h"
 #include "cmd/json_line.h"

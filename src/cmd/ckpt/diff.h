@@ -1,4 +1,4 @@
-/* ckpt_diff.h -- what the verbs of checkpoints share.
+/* diff.h -- what the verbs of checkpoints share.
  *
  * Ownership: tensors lie in the call's arena. */
 #ifndef HD_CMD_CKPT_DIFF_H
