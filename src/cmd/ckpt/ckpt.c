@@ -1,8 +1,8 @@
 #include "cmd/ckpt/diff.h"
 
-#include "cmd/convert.h"
 #include "cmd/json_line.h"
 #include "cmd/session.h"
+#include "cmd/model/convert.h"
 
 enum { KEEP_DEFAULT = 1 };
 

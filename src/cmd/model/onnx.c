@@ -1,4 +1,4 @@
-#include "cmd/onnx.h"
+#include "cmd/model/onnx.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* onnx.h -- ONNX files for the verbs `model import` and `model export`. */
-#ifndef HD_CMD_ONNX_H
-#define HD_CMD_ONNX_H
+#ifndef HD_CMD_MODEL_ONNX_H
+#define HD_CMD_MODEL_ONNX_H
 
 #include "cmd/verbs.h"
 

@@ -1,6 +1,6 @@
 /* convert.h -- what the verbs that write weights share: --names, --dtype and --tied. */
-#ifndef HD_CMD_CONVERT_H
-#define HD_CMD_CONVERT_H
+#ifndef HD_CMD_MODEL_CONVERT_H
+#define HD_CMD_MODEL_CONVERT_H
 
 #include "checkpoint/export.h"
 #include "cmd/verbs.h"

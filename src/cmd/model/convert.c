@@ -1,4 +1,4 @@
-#include "cmd/convert.h"
+#include "cmd/model/convert.h"
 
 #include <string.h>
 
@@ -6,9 +6,9 @@
 #include "graph/model.h"
 #include "graph/published.h"
 #include "checkpoint/weights.h"
-#include "cmd/onnx.h"
 #include "cmd/session.h"
 #include "cmd/ckpt/diff.h"
+#include "cmd/model/onnx.h"
 
 /* heddle model import, model export: weights of others become a model of ours and back. */
 
