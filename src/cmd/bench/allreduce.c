@@ -4,8 +4,8 @@
 #include "sys/crypto.h"
 #include "sys/signal.h"
 #include "worker/allreduce_bench.h"
-#include "cmd/bench.h"
 #include "cmd/json_line.h"
+#include "cmd/bench/bench.h"
 
 enum { BYTES = 25000000, MEMBERS = 2 };
 

@@ -1,4 +1,4 @@
-#include "cmd/bench.h"
+#include "cmd/bench/bench.h"
 
 #include <stdlib.h>
 

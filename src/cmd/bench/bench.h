@@ -1,6 +1,6 @@
 /* bench.h -- what the benchmarks share: how often they repeat, and jobs long enough for it. */
-#ifndef HD_CMD_BENCH_H
-#define HD_CMD_BENCH_H
+#ifndef HD_CMD_BENCH_BENCH_H
+#define HD_CMD_BENCH_BENCH_H
 
 #include "cmd/session.h"
 
