@@ -6,7 +6,7 @@
 #include "base/num.h"
 #include "pipeline/sim_trace.h"
 #include "cmd/json_line.h"
-#include "cmd/stages.h"
+#include "cmd/plan/stages.h"
 
 enum { CLUSTER_BYTES = 1 << 20, BAR = 40, FACTOR_MAX = 1000000 };
 

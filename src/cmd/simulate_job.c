@@ -1,6 +1,6 @@
 #include "cmd/simulate_full.h"
 
-#include "cmd/planning.h"
+#include "cmd/plan/planning.h"
 
 /* What a job, its profile and its plan say themselves. */
 static const enum hd_opt of_schedules[] = { HD_OPT_RANKS, HD_OPT_VNS, HD_OPT_CHUNKS, HD_OPT_GROUP,

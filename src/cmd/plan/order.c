@@ -4,8 +4,8 @@
 #include "base/json.h"
 #include "planner/order.h"
 #include "cmd/json_line.h"
-#include "cmd/plan_job.h"
-#include "cmd/schedule.h"
+#include "cmd/plan/job.h"
+#include "cmd/plan/schedule.h"
 
 struct order_summary { const struct hd_order_graph *graph; struct hd_order order[HD_NORDERS];
 	enum hd_order_mode mode;

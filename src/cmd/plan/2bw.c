@@ -3,7 +3,7 @@
 #include "pipeline/generate.h"
 #include "planner/two_bw.h"
 #include "cmd/json_line.h"
-#include "cmd/stages.h"
+#include "cmd/plan/stages.h"
 
 enum { CLUSTER_BYTES = 1 << 20 };
 

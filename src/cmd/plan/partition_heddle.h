@@ -3,8 +3,8 @@
  *
  * The machines are devices of speed 1 on links without latency; the other options are those of
  * partition.h. */
-#ifndef HD_CMD_PARTITION_HEDDLE_H
-#define HD_CMD_PARTITION_HEDDLE_H
+#ifndef HD_CMD_PLAN_PARTITION_HEDDLE_H
+#define HD_CMD_PLAN_PARTITION_HEDDLE_H
 
 #include "planner/partition.h"
 #include "cmd/verbs.h"

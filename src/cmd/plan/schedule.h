@@ -3,8 +3,8 @@
  * One by its name (--schedule NAME -p P -m M ...), or all of a file.
  *
  * Ownership: everything lies in the arena of the call. */
-#ifndef HD_CMD_SCHEDULE_H
-#define HD_CMD_SCHEDULE_H
+#ifndef HD_CMD_PLAN_SCHEDULE_H
+#define HD_CMD_PLAN_SCHEDULE_H
 
 #include "plan/check.h"
 #include "pipeline/schedule_check.h"

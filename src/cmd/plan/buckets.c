@@ -4,8 +4,8 @@
 #include "base/num.h"
 #include "planner/bucket.h"
 #include "cmd/json_line.h"
-#include "cmd/plan_job.h"
-#include "cmd/schedule.h"
+#include "cmd/plan/job.h"
+#include "cmd/plan/schedule.h"
 
 /* Larger tensors are cut, so that what is urgent does not wait for them; of files, whose sizes have no
  * unit, none is. */

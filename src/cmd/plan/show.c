@@ -2,7 +2,7 @@
 
 #include "pipeline/passes.h"
 #include "cmd/json_line.h"
-#include "cmd/schedule.h"
+#include "cmd/plan/schedule.h"
 
 enum hd_err hd_cmd_plan_show(struct hd_cmd *cmd)
 {

@@ -1,7 +1,7 @@
 /* partition_simulate.h -- `heddle plan partition --simulate`: PipeDream's ways in the simulator
  * (pipedream.h). */
-#ifndef HD_CMD_PARTITION_SIMULATE_H
-#define HD_CMD_PARTITION_SIMULATE_H
+#ifndef HD_CMD_PLAN_PARTITION_SIMULATE_H
+#define HD_CMD_PLAN_PARTITION_SIMULATE_H
 
 #include "planner/partition.h"
 #include "cmd/verbs.h"

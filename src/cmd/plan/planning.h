@@ -1,12 +1,12 @@
 /* planning.h -- the plan of the job that a verb names: `plan JOB` prints it (or those of other jobs,
  * --suggest-job), `simulate JOB` simulates it in other ways.
  *
- * Apart from plan_job.h, since what knows schedules cannot know devices that run: rooms share names. */
-#ifndef HD_CMD_PLANNING_H
-#define HD_CMD_PLANNING_H
+ * Apart from job.h, since what knows schedules cannot know devices that run: rooms share names. */
+#ifndef HD_CMD_PLAN_PLANNING_H
+#define HD_CMD_PLAN_PLANNING_H
 
 #include "planner/suggest.h"
-#include "cmd/plan_job.h"
+#include "cmd/plan/job.h"
 
 struct hd_planning {
 	struct hd_plan_input in;

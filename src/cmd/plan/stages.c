@@ -1,4 +1,4 @@
-#include "cmd/stages.h"
+#include "cmd/plan/stages.h"
 
 #include <string.h>
 

@@ -6,8 +6,8 @@
 #include "pipeline/staged.h"
 #include "planner/fit_split.h"
 #include "cmd/json_line.h"
-#include "cmd/schedule.h"
-#include "cmd/stages.h"
+#include "cmd/plan/schedule.h"
+#include "cmd/plan/stages.h"
 
 struct warnings { struct hd_sim_warning at[HD_SIM_WARNINGS]; uint32_t len; };
 

@@ -1,4 +1,4 @@
-#include "cmd/schedule.h"
+#include "cmd/plan/schedule.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -7,16 +7,16 @@
  * the straight partition between which nothing takes time to travel.
  *
  * Ownership: everything lies in the arena of the call. */
-#ifndef HD_CMD_STAGES_H
-#define HD_CMD_STAGES_H
+#ifndef HD_CMD_PLAN_STAGES_H
+#define HD_CMD_PLAN_STAGES_H
 
 #include "pipeline/schedule_job.h"
 #include "planner/partition.h"
 #include "cmd/verbs.h"
 
-/* The profile of --graph and its cuts (plan_partition.c). */
+/* The profile of --graph and its cuts (partition.c). */
 HD_MUST_USE enum hd_err hd_cmd_cuts(struct hd_cmd *cmd, struct hd_profile *profile, struct hd_cuts *cuts);
-/* --machines and --bandwidth (plan_partition.c): how->level, innermost first. */
+/* --machines and --bandwidth (partition.c): how->level, innermost first. */
 HD_MUST_USE enum hd_err hd_cmd_levels(struct hd_cmd *cmd, struct hd_part_how *how);
 /* --memory: bytes above 0, as 16e9 or 16GiB; *bytes 0 without it. */
 HD_MUST_USE enum hd_err hd_cmd_memory(struct hd_cmd *cmd, int64_t *bytes);

@@ -4,8 +4,8 @@
 #include "base/num.h"
 #include "planner/ptdp_plan.h"
 #include "cmd/json_line.h"
-#include "cmd/stages.h"
 #include "cmd/verbs.h"
+#include "cmd/plan/stages.h"
 
 /* "3,4,5" into out[0..n): how many there are, 0 if one is no count or there are more than n. */
 static uint32_t counts(const char *list, uint32_t out[], uint32_t n)

@@ -4,10 +4,10 @@
 #include "base/num.h"
 #include "planner/partition.h"
 #include "cmd/json_line.h"
-#include "cmd/partition_heddle.h"
-#include "cmd/partition_simulate.h"
-#include "cmd/stages.h"
 #include "cmd/verbs.h"
+#include "cmd/plan/partition_heddle.h"
+#include "cmd/plan/partition_simulate.h"
+#include "cmd/plan/stages.h"
 
 enum { CUTS_SHOWN = 40 };
 #define BANDWIDTH_MAX 1e18

@@ -1,4 +1,4 @@
-#include "cmd/planning.h"
+#include "cmd/plan/planning.h"
 
 #include <string.h>
 

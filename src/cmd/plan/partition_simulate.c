@@ -1,4 +1,4 @@
-#include "cmd/partition_simulate.h"
+#include "cmd/plan/partition_simulate.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
-/* plan_job.h -- what `heddle plan JOB` plans for: the job, its graph, its profile and the devices.
+/* job.h -- what `heddle plan JOB` plans for: the job, its graph, its profile and the devices.
  *
- * Read by plan_input.c, which knows jobs and devices; planned, printed and drawn by plan_job.c, which knows
+ * Read by input.c, which knows jobs and devices; planned, printed and drawn by job.c, which knows
  * schedules. Everything lies in the arena of the call. */
 #ifndef HD_CMD_PLAN_JOB_H
 #define HD_CMD_PLAN_JOB_H

@@ -1,4 +1,4 @@
-#include "cmd/plan_job.h"
+#include "cmd/plan/job.h"
 
 #include <string.h>
 

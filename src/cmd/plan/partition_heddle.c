@@ -1,4 +1,4 @@
-#include "cmd/partition_heddle.h"
+#include "cmd/plan/partition_heddle.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 
 #include "pipeline/diff.h"
 #include "cmd/json_line.h"
-#include "cmd/schedule.h"
-#include "cmd/stages.h"
+#include "cmd/plan/schedule.h"
+#include "cmd/plan/stages.h"
 
 /* The layouts of a file: one plan, or one or more schedules. */
 struct plan_side { const char *path; const char **heading; struct hd_plan_layout *at; uint32_t len; };
