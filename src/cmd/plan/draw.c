@@ -2,8 +2,8 @@
 
 #include "pipeline/draw.h"
 #include "cmd/json_line.h"
-#include "cmd/simulate_full.h"
 #include "cmd/plan/schedule.h"
+#include "cmd/sim/full.h"
 
 static bool is_svg(const char *path)
 {

@@ -1,7 +1,7 @@
-/* simulate_full.h -- `heddle simulate` with devices, links, transports or a profile: the full simulator
+/* full.h -- `heddle simulate` with devices, links, transports or a profile: the full simulator
  * (pipeline/sim_plan.h). */
-#ifndef HD_CMD_SIMULATE_FULL_H
-#define HD_CMD_SIMULATE_FULL_H
+#ifndef HD_CMD_SIM_FULL_H
+#define HD_CMD_SIM_FULL_H
 
 #include "base/json_writer.h"
 #include "pipeline/sim_plan.h"

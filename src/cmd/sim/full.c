@@ -1,4 +1,4 @@
-#include "cmd/simulate_full.h"
+#include "cmd/sim/full.h"
 
 #include <stdio.h>
 #include <string.h>

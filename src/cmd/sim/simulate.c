@@ -1,8 +1,8 @@
 #include <stdio.h>
 
 #include "cmd/json_line.h"
-#include "cmd/simulate_full.h"
 #include "cmd/plan/schedule.h"
+#include "cmd/sim/full.h"
 
 /* Longer ones are told in figures alone. */
 enum { WHY_MOST = 1 << 20 };
