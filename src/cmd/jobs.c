@@ -7,9 +7,9 @@
 #include "sys/crypto.h"
 #include "sys/process.h"
 #include "cmd/json_line.h"
-#include "cmd/sched_input.h"
 #include "cmd/scheduler.h"
 #include "cmd/session.h"
+#include "cmd/sched/input.h"
 
 /* ---- submit ---- */
 

@@ -8,8 +8,8 @@
 #include "daemon/daemon.h"
 #include "daemon/http_frontend.h"
 #include "cmd/network.h"
-#include "cmd/sched_input.h"
 #include "cmd/team.h"
+#include "cmd/sched/input.h"
 
 /* What waits in the background: the coordinator of a run whose own is gone, or whom a scheduler gave
  * devices; the scheduler itself. */

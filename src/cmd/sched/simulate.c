@@ -5,7 +5,7 @@
 #include "base/json_writer.h"
 #include "base/num.h"
 #include "clustersim/sched_report.h"
-#include "cmd/sched_input.h"
+#include "cmd/sched/input.h"
 
 static const char *seconds(char out[40], double s)
 {

@@ -1,4 +1,4 @@
-#include "cmd/sched_input.h"
+#include "cmd/sched/input.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* sched_input.h -- what the verbs of the cluster scheduler are given: devices, rates, jobs, a policy.
+/* input.h -- what the verbs of the cluster scheduler are given: devices, rates, jobs, a policy.
  *
- * sched_input.c reads jobs and what holds for all of them, sched_pool.c the devices: how many, what they
+ * input.c reads jobs and what holds for all of them, pool.c the devices: how many, what they
  * cost, when they come and go. */
 #ifndef HD_CMD_SCHED_INPUT_H
 #define HD_CMD_SCHED_INPUT_H

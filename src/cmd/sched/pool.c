@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "cmd/sched_input.h"
+#include "cmd/sched/input.h"
 
 static bool has(const struct hd_cmd *cmd, enum hd_opt opt) { return cmd->args.has[opt]; }
 

@@ -5,7 +5,7 @@
 #include "base/num.h"
 #include "scheduler/sched_why.h"
 #include "cmd/json_line.h"
-#include "cmd/sched_input.h"
+#include "cmd/sched/input.h"
 
 enum { HD_CHANGES = 16 };
 

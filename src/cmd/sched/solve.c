@@ -5,7 +5,7 @@
 #include "scheduler/sched_policy.h"
 #include "scheduler/sched_why.h"
 #include "cmd/json_line.h"
-#include "cmd/sched_input.h"
+#include "cmd/sched/input.h"
 
 /* Sentences about jobs that wait. A way out of one asks the policy up to 25 times again: where it solves
  * programs, of so many jobs that the states asked about have HD_WAYS_OUT jobs together. */

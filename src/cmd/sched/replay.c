@@ -6,7 +6,7 @@
 #include "base/json_writer.h"
 #include "clustersim/sched_log.h"
 #include "cmd/json_line.h"
-#include "cmd/sched_input.h"
+#include "cmd/sched/input.h"
 
 enum { SHOWN = 400 };                             /* bytes of a line that differs */
 
