@@ -3,7 +3,7 @@
 #include "base/num.h"
 #include "sys/signal.h"
 #include "cmd/json_line.h"
-#include "cmd/scheduler.h"
+#include "cmd/jobs/scheduler.h"
 #include "cmd/run/live.h"
 
 enum { HD_STATUS_EVERY_NS = 1000000000 };

@@ -7,8 +7,8 @@
 #include "sys/crypto.h"
 #include "sys/process.h"
 #include "cmd/json_line.h"
-#include "cmd/scheduler.h"
 #include "cmd/session.h"
+#include "cmd/jobs/scheduler.h"
 #include "cmd/sched/input.h"
 
 /* ---- submit ---- */

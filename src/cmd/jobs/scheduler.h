@@ -2,8 +2,8 @@
  *
  * A scheduler is `heddle serve --dir DIR`; --dir names it, else it is that of the current folder. It is
  * asked by daemon/http_client.h. */
-#ifndef HD_CMD_SCHEDULER_H
-#define HD_CMD_SCHEDULER_H
+#ifndef HD_CMD_JOBS_SCHEDULER_H
+#define HD_CMD_JOBS_SCHEDULER_H
 
 #include "base/json.h"
 #include "base/json_writer.h"

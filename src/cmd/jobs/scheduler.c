@@ -1,4 +1,4 @@
-#include "cmd/scheduler.h"
+#include "cmd/jobs/scheduler.h"
 
 #include <string.h>
 

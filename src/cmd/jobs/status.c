@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "sys/signal.h"
-#include "cmd/scheduler.h"
+#include "cmd/jobs/scheduler.h"
 #include "cmd/run/live.h"
 
 enum { HD_WAITING_SHOWN = 20, HD_EVERY_MS = 1000, HD_EVERY_LEAST_MS = 50 };
