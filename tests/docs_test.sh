@@ -4,10 +4,10 @@ set -eu
 source=${SOURCE_DIR:-$(cd "$(dirname "$0")/.." && pwd)}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/src/cmd" "$work/src/base" "$work/docs" "$work/tests" "$work/tools" "$work/cmake" "$work/fuzz"
+mkdir -p "$work/src/cmd/run" "$work/src/base" "$work/docs" "$work/tests" "$work/tools" "$work/cmake" "$work/fuzz"
 cp "$source/dev" "$work/dev"
 echo 'int hd_hash(void);' >"$work/src/base/hash.h"
-printf '\t{ "run", "JOB", 1 },\n\t{ "ckpt ls", "RUN" },\n' >"$work/src/cmd/verbs.c"
+printf '\t.name = "run", .args = "JOB",\n\t.name = "ckpt ls",\n' >"$work/src/cmd/run/run.c"
 
 expect()        # text of README.md, complaint ("" when it is true), HD_DOCS_RUN
 {

@@ -2,11 +2,18 @@
 # Every verb row names a whole-program test that is there and runs that verb; --help of
 # each verb works and shows its options; what is mistyped is answered with what was meant.
 . "$(dirname "$0")/program.sh"
-rows=$(sed -n 's/^\t{ "\([a-z0-9 ]*\)", .*/\1/p' "$SOURCE_DIR/src/cmd/verbs.c")
-[ "$(echo "$rows" | wc -l)" -ge 25 ] || failed "the rows of verbs.c were not found"
+rows=$(heddle help --man)
+[ "$(echo "$rows" | wc -l)" -ge 25 ] || failed "the program does not list its verbs"
+defined=$(sed -n 's/^\t\.name = "\([a-z0-9 ]*\)",.*/\1/p' "$SOURCE_DIR"/src/cmd/*/*.c)
+same "$(sort <<<"$defined")" "$(sort <<<"$rows")" "verbs that files of src/cmd define and rows of list.h"
+test_of()               # VERB: the first test named below its row
+{
+	awk -v row=".name = \"$1\"," 'index($0, row) { on = 1 }
+		on && match($0, /program_[a-z0-9_]*\.sh/) { print substr($0, RSTART, RLENGTH); exit }' \
+		"$SOURCE_DIR"/src/cmd/*/*.c
+}
 while read -r verb; do
-	test=$(awk -v row="{ \"$verb\"," 'index($0, row) { on = 1 } on && match($0, /program_[a-z0-9_]*\.sh/) { print substr($0, RSTART, RLENGTH); exit }' \
-		"$SOURCE_DIR/src/cmd/verbs.c")
+	test=$(test_of "$verb")
 	[ -f "$SOURCE_DIR/tests/$test" ] || failed "heddle $verb: its test $test is not there"
 	grep -Eq "(heddle|train) ($verb( |\$)|\\\$)|heddle $verb" "$SOURCE_DIR/tests/$test" ||
 		failed "tests/$test does not run heddle $verb"

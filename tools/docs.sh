@@ -36,8 +36,7 @@ code()                  # FILE: LINE|TEXT of everything in back-ticks or in a fe
 }
 
 dev_verbs=$(./dev 2>/dev/null | sed -n 's/^  \.\/dev \([a-z]*\) .*/\1/p')
-heddle_verbs=$(sed -nE 's/^[ \t]*(X\(|\{)[^"]*"([a-z]+( [a-z]+)?)".*/\2/p' src/cmd/verbs.c src/cmd/verbs.h \
-	2>/dev/null || true)
+heddle_verbs=$(sed -nE 's/^\t\.name = "([a-z]+( [a-z]+)?)".*/\1/p' src/cmd/*/*.c 2>/dev/null || true)
 
 check_verbs()           # FILE LINE TEXT
 {

@@ -39,7 +39,7 @@ static enum hd_err not_here(const struct hd_verb *verb, enum hd_opt opt, struct 
 {
 	char who[200] = "";
 
-	for (const struct hd_verb *v = hd_verbs; v->name; v++)
+	for (const struct hd_verb *const *at = hd_verbs, *v; (v = *at); at++)
 		if (takes(v, opt) && strlen(who) + strlen(v->name) + 3 < sizeof who) {
 			if (*who)
 				strncat(who, ", ", sizeof who - strlen(who) - 1);

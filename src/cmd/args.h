@@ -2,7 +2,7 @@
  *
  * Parser, help, did-you-mean, shell completion and the manual derive from them.
  * Adding an option is a row of HD_OPTIONS and its id in the verbs that take it;
- * adding a verb is a row of hd_verbs and its file.
+ * adding a verb is its file and its row of HD_VERBS (cmd/list.h).
  *
  * 1. Options may stand anywhere after the verb, as --name VALUE or --name=VALUE; "--" ends them.
  * 2. An option that a verb does not take is an error that names the verbs that do. Two rows may have one name

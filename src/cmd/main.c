@@ -31,8 +31,8 @@ static int help(int argc, char **argv)
 	if (manual)
 		argc--, argv++;
 	if (manual && argc < 3) {
-		for (verb = hd_verbs; verb->name; verb++)
-			puts(verb->name);
+		for (const struct hd_verb *const *v = hd_verbs; *v; v++)
+			puts((*v)->name);
 		return 0;
 	}
 	if (argc < 3) {

@@ -195,7 +195,7 @@ static enum hd_err bench_kernels(struct hd_cmd *cmd, struct hd_job *job, enum hd
 	return err;
 }
 
-enum hd_err hd_cmd_bench_op(struct hd_cmd *cmd)
+static enum hd_err verb_bench_op(struct hd_cmd *cmd)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
 	struct hd_json_writer writer, *w = cmd->args.has[HD_OPT_JSON] ? &writer : NULL;
@@ -219,3 +219,23 @@ enum hd_err hd_cmd_bench_op(struct hd_cmd *cmd)
 		printf("%s\n", text.at);
 	return err;
 }
+
+const struct hd_verb hd_verb_bench_op = {
+	.name = "bench op", .args = "JOB", .npos_min = 1, .npos_max = 1,
+	.about = "time each op of a job's training step alone, against the roofline",
+	.more =
+		"One device of one thread, each set of kernels that this build has: every distinct (op, "
+		"shape) of the step, best of\n"
+		"--repeat runs in the wave of virtual nodes that the job would use, operands as in the "
+		"step. All columns are of one virtual node: a call that takes W of them counts as W "
+		"calls of 1/W of its time. Gradients of parameters include their folds. MB: what the op "
+		"reads and writes if nothing is cached, so GB/s may exceed the memory's. Share: time at "
+		"the measured peak (compute) or copying speed (memory) of a core, whichever is longer, "
+		"over the best time.\n"
+		"Last: the sum over a step + the update, and the measured step.\n"
+		"A repeated op finds in the caches what fits them. --cold: --repeat passes over the "
+		"whole step instead, each op once a pass, so that operands are as far away as the step "
+		"leaves them; best of the passes, mean over the ops of a row.",
+	.opts = HD_OPTS(HD_OPT_COLD, HD_OPT_REPEAT, HD_OPT_SET),
+	.run = verb_bench_op, .test = "program_bench.sh",
+};

@@ -88,7 +88,7 @@ static enum hd_err measure(struct hd_cmd *cmd, struct hd_run *run, struct hd_pro
 	return err;
 }
 
-enum hd_err hd_cmd_profile(struct hd_cmd *cmd)
+static enum hd_err verb_profile(struct hd_cmd *cmd)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
 	struct hd_run_options options = { 0 };
@@ -117,3 +117,19 @@ enum hd_err hd_cmd_profile(struct hd_cmd *cmd)
 	hd_run_destroy(run);
 	return err;
 }
+
+const struct hd_verb hd_verb_profile = {
+	.name = "profile", .args = "JOB", .npos_min = 1, .npos_max = 1,
+	.about = "measure what each op of a job costs on one device of this machine, for planners",
+	.more =
+		"-o FILE: the profile, which `heddle plan` and `heddle plan partition --graph` read; "
+		"--json: the same on stdout. A node is an op, fused ones together, with its forward "
+		"pass (F), its backward pass for the input (I) and for the weights (W), each timed "
+		"alone in passes of one virtual node of the job; medians are printed. Saved: what the "
+		"backward pass reads again.\n"
+		"Of links, memory: two threads that hand tensors to one another. Last: the nodes of all "
+		"virtual nodes beside steps that really ran, in whose waves several virtual nodes may "
+		"share a call. Nothing of the run is kept.",
+	.opts = HD_OPTS(HD_OPT_SAMPLES, HD_OPT_OUTPUT, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_SET),
+	.run = verb_profile, .test = "program_plan.sh",
+};

@@ -354,7 +354,7 @@ static enum hd_err save(struct hd_cmd *cmd, struct hd_run *run, uint64_t nsteps,
 		cmd->args.text[HD_OPT_SAVE], &cmd->diag);
 }
 
-enum hd_err hd_cmd_bench_step(struct hd_cmd *cmd)
+static enum hd_err verb_bench_step(struct hd_cmd *cmd)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
 	struct bench *b = hd_arena_take(&cmd->arena, 1, sizeof *b);
@@ -399,3 +399,28 @@ enum hd_err hd_cmd_bench_step(struct hd_cmd *cmd)
 	hd_run_destroy(run);
 	return err;
 }
+
+const struct hd_verb hd_verb_bench_step = {
+	.name = "bench step", .args = "JOB", .npos_min = 1, .npos_max = 1,
+	.about = "time the training step of a job",
+	.more =
+		"Medians of real steps after three others; phases are those of device 0, folds counted "
+		"as backward, waits for other devices as joins and update. On one device the cost of "
+		"virtual nodes too: V of them against V times the forward and backward pass of one (the "
+		"same job with batch/V, V = 1) + folds + joins and update, least times; folds are taken "
+		"as V - 1 passes over a gradient, which kernels that fold as they go undercut (an "
+		"excess below zero).\n"
+		"Memory: what is predicted before the first step, how far the process's resident bytes "
+		"rose above what they were before there was a worker, and how much of that are pages of "
+		"programs and files: no prediction counts those.\n"
+		"Explained: how much of the step are its ops, timed cold (bench op --cold), and its "
+		"joins and update; on one device. Floor: every operation of the step at the measured "
+		"peak of fused multiply-adds, on all its cores.\n"
+		"Nothing of the run is kept.\n"
+		"--save FILE.safetensors: the same problem for another program: parameters before the "
+		"first step by the names of `model export`, the rows of step 0, 1, ... as step0.x, "
+		"step0.y, ..., the job as JSON in the metadata; --json then has the loss of each of "
+		"these steps to compare with.",
+	.opts = HD_OPTS(HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_REPEAT, HD_OPT_SAVE, HD_OPT_SET),
+	.run = verb_bench_step, .test = "program_bench.sh",
+};

@@ -224,7 +224,7 @@ static enum hd_err prepare(struct chaos *c, struct hd_cmd *cmd)
 	return err;
 }
 
-enum hd_err hd_cmd_chaos_run(struct hd_cmd *cmd)
+static enum hd_err verb_chaos_run(struct hd_cmd *cmd)
 {
 	struct hd_harness_end end = { .same = false };
 	struct chaos c = { .cmd = cmd };
@@ -250,6 +250,25 @@ enum hd_err hd_cmd_chaos_run(struct hd_cmd *cmd)
 	hd_harness_finish(&c.harness);
 	return err;
 }
+
+const struct hd_verb hd_verb_chaos_run = {
+	.name = "chaos run", .args = "JOB", .npos_min = 1, .npos_max = 1,
+	.about = "run a job under faults, and undisturbed on one device, and compare the states",
+	.more =
+		"SIGKILL to any process of the run, the coordinator too, at any instant; a tenth as "
+		"many of each other kind (--faults): pauses (SIGSTOP, SIGCONT), processes slowed, links "
+		"cut, dumb or late, disks full, failing or slow, deaths at named places, other numbers "
+		"of workers. What, when and at which process is drawn from --seed. Exit 0 only if both "
+		"runs end with the same bits, and the run recorded each sample once in each data epoch "
+		"(heddle data verify); 5 if not, if no step is committed for a minute, or if --points "
+		"was asked for and a place had fewer deaths; 1 if kills, or faults of a kind that "
+		"--faults names, had no turn. Steps that would be over before their faults are made "
+		"longer (workers.pace). If all processes died, the run is resumed. The run directories "
+		"stay: --out DIR (default runs/chaos, chaos-2, ...) holds chaos and undisturbed.",
+	.opts = HD_OPTS(HD_OPT_SEED, HD_OPT_KILLS, HD_OPT_POINTS, HD_OPT_FAULTS, HD_OPT_STEPS,
+		HD_OPT_WORKERS, HD_OPT_DEVICES, HD_OPT_OUT, HD_OPT_SET),
+	.run = verb_chaos_run, .test = "program_chaos.sh",
+};
 
 /* ---- one kind, in a run that goes on ---- */
 
@@ -328,8 +347,56 @@ static enum hd_err inject_fault(struct hd_cmd *cmd, enum hd_fault_kind kind)
 	return err;
 }
 
-enum hd_err hd_cmd_chaos_kill(struct hd_cmd *cmd) { return inject_fault(cmd, HD_FAULT_KILL); }
-enum hd_err hd_cmd_chaos_pause(struct hd_cmd *cmd) { return inject_fault(cmd, HD_FAULT_PAUSE); }
-enum hd_err hd_cmd_chaos_slow(struct hd_cmd *cmd) { return inject_fault(cmd, HD_FAULT_SLOW); }
-enum hd_err hd_cmd_chaos_net(struct hd_cmd *cmd) { return inject_fault(cmd, HD_FAULT_NET); }
-enum hd_err hd_cmd_chaos_disk(struct hd_cmd *cmd) { return inject_fault(cmd, HD_FAULT_DISK); }
+static enum hd_err verb_chaos_kill(struct hd_cmd *cmd) { return inject_fault(cmd, HD_FAULT_KILL); }
+
+const struct hd_verb hd_verb_chaos_kill = {
+	.name = "chaos kill", .args = "RUN", .npos_min = 1, .npos_max = 1,
+	.about = "kill processes of a run that goes on with workers",
+	.more =
+		"--kills K, one after the other, --mtbf apart on average; a process is left each time "
+		"that can go on.",
+	.opts = HD_OPTS(HD_OPT_SEED, HD_OPT_KILLS, HD_OPT_MTBF, HD_OPT_TARGET),
+	.run = verb_chaos_kill, .test = "program_chaos.sh",
+};
+static enum hd_err verb_chaos_pause(struct hd_cmd *cmd) { return inject_fault(cmd, HD_FAULT_PAUSE); }
+
+const struct hd_verb hd_verb_chaos_pause = {
+	.name = "chaos pause", .args = "RUN", .npos_min = 1, .npos_max = 1,
+	.about = "stop processes of a run (SIGSTOP) and let them go on (SIGCONT)",
+	.more =
+		"A process that stands still for longer than workers.detect finds that the others went "
+		"on without it, and joins again.",
+	.opts = HD_OPTS(HD_OPT_SEED, HD_OPT_COUNT_, HD_OPT_MTBF, HD_OPT_TARGET, HD_OPT_FOR),
+	.run = verb_chaos_pause, .test = "program_chaos.sh",
+};
+static enum hd_err verb_chaos_slow(struct hd_cmd *cmd) { return inject_fault(cmd, HD_FAULT_SLOW); }
+
+const struct hd_verb hd_verb_chaos_slow = {
+	.name = "chaos slow", .args = "RUN", .npos_min = 1, .npos_max = 1,
+	.about = "let processes of a run have a part of their time only",
+	.more = "--slow X: one X-th of it, by stops of less than 30 ms.",
+	.opts = HD_OPTS(HD_OPT_SEED, HD_OPT_COUNT_, HD_OPT_MTBF, HD_OPT_TARGET, HD_OPT_FOR,
+		HD_OPT_SLOW),
+	.run = verb_chaos_slow, .test = "program_chaos.sh",
+};
+static enum hd_err verb_chaos_net(struct hd_cmd *cmd) { return inject_fault(cmd, HD_FAULT_NET); }
+
+const struct hd_verb hd_verb_chaos_net = {
+	.name = "chaos net", .args = "RUN", .npos_min = 1, .npos_max = 1,
+	.about = "disturb links between processes of a run",
+	.more =
+		"One end of a link between two workers, or of a worker to the coordinator: it closes "
+		"and cannot be opened (cut), hears nothing (drop), or is late with everything (delay). "
+		"Builds with failpoints.",
+	.opts = HD_OPTS(HD_OPT_SEED, HD_OPT_COUNT_, HD_OPT_MTBF, HD_OPT_FOR, HD_OPT_HOW),
+	.run = verb_chaos_net, .test = "program_chaos.sh",
+};
+static enum hd_err verb_chaos_disk(struct hd_cmd *cmd) { return inject_fault(cmd, HD_FAULT_DISK); }
+
+const struct hd_verb hd_verb_chaos_disk = {
+	.name = "chaos disk", .args = "RUN", .npos_min = 1, .npos_max = 1,
+	.about = "let writes of checkpoints, decisions and logs of a run fail, or be slow",
+	.more = "Builds with failpoints.",
+	.opts = HD_OPTS(HD_OPT_SEED, HD_OPT_COUNT_, HD_OPT_MTBF, HD_OPT_TARGET, HD_OPT_FOR, HD_OPT_HOW),
+	.run = verb_chaos_disk, .test = "program_chaos.sh",
+};

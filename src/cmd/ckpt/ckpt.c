@@ -77,7 +77,7 @@ static void list_one(struct hd_cmd *cmd, const struct hd_ckpt_info *info)
 	hd_json_line_print(&line);
 }
 
-enum hd_err hd_cmd_ckpt_ls(struct hd_cmd *cmd)
+static enum hd_err verb_ckpt_ls(struct hd_cmd *cmd)
 {
 	const char **folders;
 	uint32_t n;
@@ -99,6 +99,13 @@ enum hd_err hd_cmd_ckpt_ls(struct hd_cmd *cmd)
 	}
 	return HD_OK;
 }
+
+const struct hd_verb hd_verb_ckpt_ls = {
+	.name = "ckpt ls", .args = "RUN", .npos_min = 1, .npos_max = 1,
+	.about = "list the checkpoints of a run",
+	.opts = HD_OPTS(),
+	.run = verb_ckpt_ls, .test = "program_ckpt.sh",
+};
 
 static void show_json(struct hd_cmd *cmd, const struct hd_state *state, const struct hd_ckpt_info *info)
 {
@@ -127,7 +134,7 @@ static void show_json(struct hd_cmd *cmd, const struct hd_state *state, const st
 	printf("%s\n", text.at);
 }
 
-enum hd_err hd_cmd_ckpt_show(struct hd_cmd *cmd)
+static enum hd_err verb_ckpt_show(struct hd_cmd *cmd)
 {
 	struct hd_ckpt_info info;
 	struct hd_state state;
@@ -162,6 +169,14 @@ enum hd_err hd_cmd_ckpt_show(struct hd_cmd *cmd)
 	return HD_OK;
 }
 
+const struct hd_verb hd_verb_ckpt_show = {
+	.name = "ckpt show", .args = "CKPT", .npos_min = 1, .npos_max = 1,
+	.about = "what a checkpoint holds",
+	.more = "A run directory stands for its newest whole checkpoint.",
+	.opts = HD_OPTS(),
+	.run = verb_ckpt_show, .test = "program_ckpt.sh",
+};
+
 static void tell_whole(struct hd_cmd *cmd, const struct hd_ckpt_info *info)
 {
 	char hex[HD_HASH_HEX];
@@ -181,7 +196,7 @@ static void tell_whole(struct hd_cmd *cmd, const struct hd_ckpt_info *info)
 	hd_json_line_print(&line);
 }
 
-enum hd_err hd_cmd_ckpt_verify(struct hd_cmd *cmd)
+static enum hd_err verb_ckpt_verify(struct hd_cmd *cmd)
 {
 	const char **folders;
 	uint32_t n, nbad = 0;
@@ -205,7 +220,15 @@ enum hd_err hd_cmd_ckpt_verify(struct hd_cmd *cmd)
 	return nbad ? hd_fail(&cmd->diag, HD_E_INTEGRITY, "%u of %u checkpoints are bad", nbad, n) : HD_OK;
 }
 
-enum hd_err hd_cmd_ckpt_digest(struct hd_cmd *cmd)
+const struct hd_verb hd_verb_ckpt_verify = {
+	.name = "ckpt verify", .args = "CKPT", .npos_min = 1, .npos_max = 1,
+	.about = "check sizes, hashes, structure and digest",
+	.more = "Of a run directory every checkpoint is checked, a line each; exit 5 if any is bad.",
+	.opts = HD_OPTS(),
+	.run = verb_ckpt_verify, .test = "program_ckpt.sh",
+};
+
+static enum hd_err verb_ckpt_digest(struct hd_cmd *cmd)
 {
 	char hex[HD_HASH_HEX];
 	struct hd_ckpt_info info;
@@ -222,7 +245,14 @@ enum hd_err hd_cmd_ckpt_digest(struct hd_cmd *cmd)
 	return HD_OK;
 }
 
-enum hd_err hd_cmd_ckpt_export(struct hd_cmd *cmd)
+const struct hd_verb hd_verb_ckpt_digest = {
+	.name = "ckpt digest", .args = "CKPT", .npos_min = 1, .npos_max = 1,
+	.about = "print the state digest: one hex line",
+	.opts = HD_OPTS(),
+	.run = verb_ckpt_digest, .test = "program_ckpt.sh",
+};
+
+static enum hd_err verb_ckpt_export(struct hd_cmd *cmd)
 {
 	const char *path = cmd->args.has[HD_OPT_SAFETENSORS] ? cmd->args.text[HD_OPT_SAFETENSORS] :
 		cmd->args.text[HD_OPT_OUTPUT];
@@ -243,7 +273,15 @@ enum hd_err hd_cmd_ckpt_export(struct hd_cmd *cmd)
 	return err;
 }
 
-enum hd_err hd_cmd_ckpt_gc(struct hd_cmd *cmd)
+const struct hd_verb hd_verb_ckpt_export = {
+	.name = "ckpt export", .args = "CKPT", .npos_min = 1, .npos_max = 1,
+	.about = "write the parameters as one safetensors file",
+	.more = "Our names and f32 unless --names and --dtype say otherwise.",
+	.opts = HD_OPTS(HD_OPT_SAFETENSORS, HD_OPT_OUTPUT, HD_OPT_NAMES, HD_OPT_DTYPE, HD_OPT_TIED),
+	.run = verb_ckpt_export, .test = "program_ckpt.sh",
+};
+
+static enum hd_err verb_ckpt_gc(struct hd_cmd *cmd)
 {
 	uint64_t keep = cmd->args.has[HD_OPT_COUNT_] ? cmd->args.count[HD_OPT_COUNT_] : KEEP_DEFAULT;
 	char parent[HD_PATH_CAP];
@@ -272,3 +310,10 @@ enum hd_err hd_cmd_ckpt_gc(struct hd_cmd *cmd)
 			"removed", removed, parent);
 	return HD_OK;
 }
+
+const struct hd_verb hd_verb_ckpt_gc = {
+	.name = "ckpt gc", .args = "RUN", .npos_min = 1, .npos_max = 1,
+	.about = "remove all but the newest checkpoints",
+	.opts = HD_OPTS(HD_OPT_COUNT_, HD_OPT_DRY_RUN),
+	.run = verb_ckpt_gc, .test = "program_ckpt.sh",
+};

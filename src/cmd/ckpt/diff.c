@@ -115,7 +115,7 @@ static void print_json(struct hd_cmd *cmd, const struct side *a, const struct si
 	printf("%s\n", text.at);
 }
 
-enum hd_err hd_cmd_ckpt_diff(struct hd_cmd *cmd)
+static enum hd_err verb_ckpt_diff(struct hd_cmd *cmd)
 {
 	struct side a, b;
 	struct hd_run_digests log_a, log_b;
@@ -156,3 +156,13 @@ enum hd_err hd_cmd_ckpt_diff(struct hd_cmd *cmd)
 	return same ? HD_OK : hd_fail(&cmd->diag, HD_E_INTEGRITY, "%s and %s differ in %u of %u tensors",
 		a.path, b.path, far, ntotal);
 }
+
+const struct hd_verb hd_verb_ckpt_diff = {
+	.name = "ckpt diff", .args = "A B", .npos_min = 2, .npos_max = 2,
+	.about = "compare two checkpoints or runs, bit for bit",
+	.more =
+		"Exit 0: identical; 5: different; 3: unreadable. For runs the first divergent step of "
+		"their digest logs is named.",
+	.opts = HD_OPTS(HD_OPT_ULP, HD_OPT_REL),
+	.run = verb_ckpt_diff, .test = "program_ckpt.sh",
+};

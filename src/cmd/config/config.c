@@ -27,7 +27,7 @@ static void check_json(struct hd_cmd *cmd, const struct hd_job *job, const char 
 	hd_json_line_print(&line);
 }
 
-enum hd_err hd_cmd_config_check(struct hd_cmd *cmd)
+static enum hd_err verb_config_check(struct hd_cmd *cmd)
 {
 	struct hd_job *job;
 	char hex[HD_HASH_HEX];
@@ -45,6 +45,13 @@ enum hd_err hd_cmd_config_check(struct hd_cmd *cmd)
 			(unsigned long long)job->per_vn);
 	return HD_OK;
 }
+
+const struct hd_verb hd_verb_config_check = {
+	.name = "config check", .args = "JOB", .npos_min = 1, .npos_max = 1,
+	.about = "check a job file",
+	.opts = HD_OPTS(HD_OPT_SET),
+	.run = verb_config_check, .test = "program_config.sh",
+};
 
 static void add_numbers(struct hd_text *text, const struct hd_job_value *v)
 {
@@ -153,7 +160,7 @@ static void print_row(struct hd_cmd *cmd, const struct hd_job *job, int key)
 	printf("%-24s %-3s %-18s %s\n", name, hd_job_keys[key].result ? "R" : "", where, text.at);
 }
 
-enum hd_err hd_cmd_config_show(struct hd_cmd *cmd)
+static enum hd_err verb_config_show(struct hd_cmd *cmd)
 {
 	struct hd_job *job;
 	char hex[HD_HASH_HEX];
@@ -176,7 +183,14 @@ enum hd_err hd_cmd_config_show(struct hd_cmd *cmd)
 	return HD_OK;
 }
 
-enum hd_err hd_cmd_config_schema(struct hd_cmd *cmd)
+const struct hd_verb hd_verb_config_show = {
+	.name = "config show", .args = "JOB", .npos_min = 1, .npos_max = 1,
+	.about = "the resolved job: every value and where it came from",
+	.opts = HD_OPTS(HD_OPT_SET),
+	.run = verb_config_show, .test = "program_config.sh",
+};
+
+static enum hd_err verb_config_schema(struct hd_cmd *cmd)
 {
 	struct hd_text text;
 
@@ -185,3 +199,10 @@ enum hd_err hd_cmd_config_schema(struct hd_cmd *cmd)
 	printf("%s\n", text.at);
 	return HD_OK;
 }
+
+const struct hd_verb hd_verb_config_schema = {
+	.name = "config schema", .args = "", .npos_min = 0, .npos_max = 0,
+	.about = "JSON Schema of job files",
+	.opts = HD_OPTS(),
+	.run = verb_config_schema, .test = "program_config.sh",
+};

@@ -97,7 +97,7 @@ static void show_text(const struct hd_task *task, const char *hex)
 		(unsigned long long)hd_sampler_steps(&task->sampler), (unsigned long long)task->job->batch);
 }
 
-enum hd_err hd_cmd_data_show(struct hd_cmd *cmd)
+static enum hd_err verb_data_show(struct hd_cmd *cmd)
 {
 	char hex[HD_HASH_HEX];
 	struct hd_task *task;
@@ -113,6 +113,13 @@ enum hd_err hd_cmd_data_show(struct hd_cmd *cmd)
 	hd_task_destroy(task);
 	return HD_OK;
 }
+
+const struct hd_verb hd_verb_data_show = {
+	.name = "data show", .args = "JOB", .npos_min = 1, .npos_max = 1,
+	.about = "fields, splits and content hash of a job's data",
+	.opts = HD_OPTS(HD_OPT_SET),
+	.run = verb_data_show, .test = "program_data.sh",
+};
 
 /* ---- verify */
 
@@ -191,7 +198,7 @@ static enum hd_err verify_run(struct hd_cmd *cmd)
 	return err;
 }
 
-enum hd_err hd_cmd_data_verify(struct hd_cmd *cmd)
+static enum hd_err verb_data_verify(struct hd_cmd *cmd)
 {
 	uint64_t nread, nonce = 0;
 	struct hd_task *task;
@@ -215,6 +222,21 @@ enum hd_err hd_cmd_data_verify(struct hd_cmd *cmd)
 	hd_task_destroy(task);
 	return err;
 }
+
+const struct hd_verb hd_verb_data_verify = {
+	.name = "data verify", .args = "JOB|RUN", .npos_min = 1, .npos_max = 1,
+	.about = "read every sample once; or prove that each data epoch of a run took each sample once",
+	.more =
+		"Of a run with trace.samples: from what its virtual nodes took, as whoever computed "
+		"them wrote it into RUN/samples/WORKER.ndjson: a line "
+		"{\"step\":12,\"vn\":3,\"took\":[[0,[17,4,5]]]} has the samples of each data epoch in "
+		"the order of the rows. What was computed twice must have taken the same, and counts "
+		"once. Steps up to the newest checkpoint count. Exit 5: a sample is missing, or was "
+		"taken twice.\n"
+		"Workers of other machines keep no record.",
+	.opts = HD_OPTS(HD_OPT_SET),
+	.run = verb_data_verify, .test = "program_data.sh",
+};
 
 /* ---- order */
 
@@ -261,7 +283,7 @@ static void order_text(const struct hd_task *task, uint64_t step)
 
 enum { HD_STEP_BITS = 44 };               /* of a step number, everywhere (base/philox.h) */
 
-enum hd_err hd_cmd_data_order(struct hd_cmd *cmd)
+static enum hd_err verb_data_order(struct hd_cmd *cmd)
 {
 	struct hd_task *task;
 	enum hd_err err = open_task(cmd, &task);
@@ -285,6 +307,13 @@ enum hd_err hd_cmd_data_order(struct hd_cmd *cmd)
 	hd_task_destroy(task);
 	return err;
 }
+
+const struct hd_verb hd_verb_data_order = {
+	.name = "data order", .args = "JOB", .npos_min = 1, .npos_max = 1,
+	.about = "sample ids of a step, or of a step of a data epoch",
+	.opts = HD_OPTS(HD_OPT_STEP, HD_OPT_EPOCH, HD_OPT_SET),
+	.run = verb_data_order, .test = "program_data.sh",
+};
 
 /* ---- cat */
 
@@ -343,7 +372,7 @@ static enum hd_err print_sample(struct hd_cmd *cmd, const struct hd_dataset *dat
 
 enum { HD_CAT_COUNT = 5 };
 
-enum hd_err hd_cmd_data_cat(struct hd_cmd *cmd)
+static enum hd_err verb_data_cat(struct hd_cmd *cmd)
 {
 	uint64_t count = cmd->args.has[HD_OPT_COUNT_] ? cmd->args.count[HD_OPT_COUNT_] : HD_CAT_COUNT;
 	void *out[HD_MAX_FIELDS];
@@ -362,3 +391,10 @@ enum hd_err hd_cmd_data_cat(struct hd_cmd *cmd)
 	hd_task_destroy(task);
 	return err;
 }
+
+const struct hd_verb hd_verb_data_cat = {
+	.name = "data cat", .args = "JOB", .npos_min = 1, .npos_max = 1,
+	.about = "print samples of a split as JSON lines, as the model sees them",
+	.opts = HD_OPTS(HD_OPT_SPLIT, HD_OPT_COUNT_, HD_OPT_EPOCH, HD_OPT_SET),
+	.run = verb_data_cat, .test = "program_data.sh",
+};

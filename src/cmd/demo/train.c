@@ -148,7 +148,7 @@ static void print_text(const struct verdict *one, const struct verdict *all, uin
 	printf("  report   %s/report.html\n", all->dir);
 }
 
-enum hd_err hd_cmd_demo(struct hd_cmd *cmd)
+static enum hd_err verb_demo(struct hd_cmd *cmd)
 {
 	struct hd_worker_spec most = { 0 };
 	struct verdict one = { 0 }, all = { 0 };
@@ -201,3 +201,16 @@ enum hd_err hd_cmd_demo(struct hd_cmd *cmd)
 			all.accuracy * 100, needed * 100);
 	return HD_OK;
 }
+
+const struct hd_verb hd_verb_demo = {
+	.name = "demo", .args = "[NAME]", .npos_min = 0, .npos_max = 1,
+	.about = "a scripted story that checks its own claim; without a name: train",
+	.more =
+		"train: a network learns from real images on one device, then on all; the two states "
+		"must be equal bit for bit.\n"
+		"elastic: worker processes join, differ in speed, are killed, the coordinator too; the "
+		"state must be that of one worker.\n"
+		"Exit 0 only if the claim at the end was verified.",
+	.opts = HD_OPTS(HD_OPT_SHOW, HD_OPT_DEVICES),
+	.run = verb_demo, .test = "program_demo.sh",
+};

@@ -8,7 +8,7 @@ static void first_words(const char *sep, FILE *to)
 {
 	const char *last = "";
 
-	for (const struct hd_verb *v = hd_verbs; v->name; v++) {
+	for (const struct hd_verb *const *at = hd_verbs, *v; (v = *at); at++) {
 		size_t len = strcspn(v->name, " ");
 		if (strlen(last) >= len && !strncmp(last, v->name, len) &&
 			(last[len] == ' ' || last[len] == 0))
@@ -28,7 +28,7 @@ static void options_of(const struct hd_verb *v, FILE *to)
 
 static void subverbs_of(const char *first, size_t len, FILE *to)
 {
-	for (const struct hd_verb *v = hd_verbs; v->name; v++)
+	for (const struct hd_verb *const *at = hd_verbs, *v; (v = *at); at++)
 		if (!strncmp(v->name, first, len) && v->name[len] == ' ')
 			fprintf(to, " %s", v->name + len + 1);
 }
@@ -41,7 +41,7 @@ static void bash(FILE *to)
 		"\"${COMP_WORDS[1]}:$COMP_CWORD\" in\n\t*:1) words=\"", to);
 	first_words(" ", to);
 	fputs("\" ;;\n", to);
-	for (const struct hd_verb *v = hd_verbs; v->name; v++) {
+	for (const struct hd_verb *const *at = hd_verbs, *v; (v = *at); at++) {
 		size_t len = strcspn(v->name, " ");
 		if (!v->name[len] || (strlen(last) == len && !strncmp(last, v->name, len)))
 			continue;
@@ -50,7 +50,7 @@ static void bash(FILE *to)
 		fputs("\" ;;\n", to);
 	}
 	fputs("\t*) case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n", to);
-	for (const struct hd_verb *v = hd_verbs; v->name; v++) {
+	for (const struct hd_verb *const *at = hd_verbs, *v; (v = *at); at++) {
 		fprintf(to, "\t\t\"%s\"%s) words=\"", v->name, strchr(v->name, ' ') ? "" : "*");
 		options_of(v, to);
 		fputs("\" ;;\n", to);
@@ -72,7 +72,7 @@ static void fish(FILE *to)
 	fputs("complete -c heddle -n __fish_use_subcommand -f -a '", to);
 	first_words(" ", to);
 	fputs("'\n", to);
-	for (const struct hd_verb *v = hd_verbs; v->name; v++) {
+	for (const struct hd_verb *const *at = hd_verbs, *v; (v = *at); at++) {
 		size_t len = strcspn(v->name, " ");
 		if (v->name[len])
 			fprintf(to,
@@ -86,7 +86,7 @@ static void fish(FILE *to)
 	}
 }
 
-enum hd_err hd_cmd_completion(struct hd_cmd *cmd)
+static enum hd_err verb_completion(struct hd_cmd *cmd)
 {
 	static const struct { const char *name; void (*write)(FILE *to); } shells[] = { { "bash", bash },
 		{ "zsh", zsh }, { "fish", fish } };
@@ -99,3 +99,10 @@ enum hd_err hd_cmd_completion(struct hd_cmd *cmd)
 	return hd_fail(&cmd->diag, HD_E_INVAL,
 		"there is no completion for \"%s\"; bash, zsh and fish have one", cmd->args.pos[0]);
 }
+
+const struct hd_verb hd_verb_completion = {
+	.name = "completion", .args = "bash|zsh|fish", .npos_min = 1, .npos_max = 1,
+	.about = "shell completion",
+	.opts = HD_OPTS(),
+	.run = verb_completion, .test = "program_completion.sh",
+};

@@ -285,7 +285,7 @@ static void print_text(const struct report *r)
 		printf("%-16s %-3s %s\n", r->check[i].what, r->check[i].off ? "off" : "on", r->check[i].text);
 }
 
-enum hd_err hd_cmd_doctor(struct hd_cmd *cmd)
+static enum hd_err verb_doctor(struct hd_cmd *cmd)
 {
 	struct report report = { 0 };
 	enum hd_err err;
@@ -306,3 +306,10 @@ enum hd_err hd_cmd_doctor(struct hd_cmd *cmd)
 		print_text(&report);
 	return HD_OK;
 }
+
+const struct hd_verb hd_verb_doctor = {
+	.name = "doctor", .args = "", .npos_min = 0, .npos_max = 0,
+	.about = "what this build and machine can do, and why not more",
+	.opts = HD_OPTS(HD_OPT_LIMITS),
+	.run = verb_doctor, .test = "program_doctor.sh",
+};

@@ -76,7 +76,7 @@ void hd_help_all(FILE *to)
 	hd_text_add(&page.text, "Heddle trains neural networks on machines that come, go and differ:\n"
 		"the same job gives the same bits on any number of devices.\n\n"
 		"usage: heddle VERB [OPTIONS] [ARGUMENTS]\n\n");
-	for (const struct hd_verb *v = hd_verbs; v->name; v++) {
+	for (const struct hd_verb *const *at = hd_verbs, *v; (v = *at); at++) {
 		char left[64];
 		snprintf(left, sizeof left, "%s%s%s", v->name, *v->args ? " " : "", v->args);
 		line_of(&page, left, v->about);
@@ -99,7 +99,7 @@ void hd_help_verb(const struct hd_verb *verb, FILE *to)
 		verb->opts[0] != HD_NOPTS ? " [OPTIONS]" : "", *verb->args ? " " : "", verb->args);
 	hd_flow_add(&whole, verb->about, 0, &page.text);
 	hd_text_add(&page.text, ".\n");
-	if (*verb->more) {
+	if (verb->more) {
 		hd_text_add(&page.text, "\n");
 		hd_flow_add(&whole, verb->more, 0, &page.text);
 		hd_text_add(&page.text, "\n");
@@ -134,7 +134,7 @@ enum { HD_WORD_CAP = 32 };
  * first. */
 static bool near_verb(const char *first, const char *word, char out[HD_WORD_CAP])
 {
-	for (const struct hd_verb *v = hd_verbs; v->name; v++) {
+	for (const struct hd_verb *const *at = hd_verbs, *v; (v = *at); at++) {
 		size_t len = strcspn(v->name, " ");
 		struct hd_near near = hd_near_to(word);
 		if (first && (strncmp(v->name, first, len) != 0 || strlen(first) != len))
@@ -151,7 +151,7 @@ static bool near_verb(const char *first, const char *word, char out[HD_WORD_CAP]
 static void subverbs(const char *first, char *text, size_t cap)
 {
 	*text = 0;
-	for (const struct hd_verb *v = hd_verbs; v->name; v++) {
+	for (const struct hd_verb *const *at = hd_verbs, *v; (v = *at); at++) {
 		size_t len = strcspn(v->name, " ");
 		if (v->name[len] && strlen(first) == len && !strncmp(v->name, first, len)) {
 			strncat(text, *text ? ", " : "", cap - strlen(text) - 1);
@@ -162,7 +162,7 @@ static void subverbs(const char *first, char *text, size_t cap)
 
 static bool stands_alone(const char *first)
 {
-	for (const struct hd_verb *v = hd_verbs; v->name; v++)
+	for (const struct hd_verb *const *at = hd_verbs, *v; (v = *at); at++)
 		if (!strcmp(v->name, first))
 			return true;
 	return false;
@@ -174,7 +174,7 @@ enum hd_err hd_verb_find(int argc, char **argv, const struct hd_verb **verb, int
 
 	subverbs(argv[0], subs, sizeof subs);
 	for (*used = 2; *used; --*used)
-		for (const struct hd_verb *v = hd_verbs; v->name; v++)
+		for (const struct hd_verb *const *at = hd_verbs, *v; (v = *at); at++)
 			if (names(v, argc, argv, *used) && (*used == 2 || !*subs ||
 				is_argument(argc, argv))) {
 				*verb = v;

@@ -87,7 +87,7 @@ void hd_help_manual(const struct hd_verb *verb, FILE *to)
 	fprintf(to, "\\fR%s", verb->opts[0] != HD_NOPTS ? " [OPTIONS] " : " ");
 	put_text(verb->args, to);
 	fputs("\n", to);
-	if (*verb->more)
+	if (verb->more)
 		put_paragraphs(verb->more, to);
 	fputs(".SH OPTIONS\n", to);
 	for (const enum hd_opt *o = verb->opts; *o != HD_NOPTS; o++)

@@ -16,7 +16,7 @@ void hd_build_json(struct hd_json_writer *w)
 	hd_json_put_text(w, "rooms", hd_build.rooms);
 }
 
-enum hd_err hd_cmd_version(struct hd_cmd *cmd)
+static enum hd_err verb_version(struct hd_cmd *cmd)
 {
 	struct hd_json_writer w;
 	struct hd_text text;
@@ -35,3 +35,10 @@ enum hd_err hd_cmd_version(struct hd_cmd *cmd)
 	printf("%s\n", text.at);
 	return HD_OK;
 }
+
+const struct hd_verb hd_verb_version = {
+	.name = "version", .args = "", .npos_min = 0, .npos_max = 0,
+	.about = "version, build and libraries",
+	.opts = HD_OPTS(),
+	.run = verb_version, .test = "program_doctor.sh",
+};

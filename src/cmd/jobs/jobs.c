@@ -154,7 +154,7 @@ static enum hd_err send_order(struct hd_cmd *cmd, const char *text, const struct
 	return hd_fail(&cmd->diag, err, "%.300s; `heddle jobs` says whether it took the job", first.text);
 }
 
-enum hd_err hd_cmd_submit(struct hd_cmd *cmd)
+static enum hd_err verb_submit(struct hd_cmd *cmd)
 {
 	struct order *o = hd_arena_take(&cmd->arena, 1, sizeof *o);
 	const char *dir = hd_scheduler_dir(cmd);
@@ -185,6 +185,19 @@ enum hd_err hd_cmd_submit(struct hd_cmd *cmd)
 	return HD_OK;
 }
 
+const struct hd_verb hd_verb_submit = {
+	.name = "submit", .args = "JOB", .npos_min = 1, .npos_max = 1,
+	.about = "hand a job to a scheduler (`heddle serve --dir DIR`)",
+	.more =
+		"The job file, -s and the model are checked here first; relative paths begin in the "
+		"current folder. The job's number goes to stdout.\n"
+		"--scale: devices it wants at once. --rates: its steps/s on that many devices of a "
+		"type, where they are known; others are measured.",
+	.opts = HD_OPTS(HD_OPT_PRIORITY, HD_OPT_DEADLINE, HD_OPT_SCALE, HD_OPT_RATES, HD_OPT_JOB_NAME,
+		HD_OPT_SET),
+	.run = verb_submit, .test = "program_jobs.sh",
+};
+
 /* ---- jobs ---- */
 
 static enum hd_err print_page(struct hd_cmd *cmd, const struct hd_json *list, int64_t *last)
@@ -209,7 +222,7 @@ static enum hd_err print_page(struct hd_cmd *cmd, const struct hd_json *list, in
 	return err;
 }
 
-enum hd_err hd_cmd_jobs(struct hd_cmd *cmd)
+static enum hd_err verb_jobs(struct hd_cmd *cmd)
 {
 	const char *state = cmd->args.has[HD_OPT_JOB_STATE] ? cmd->args.text[HD_OPT_JOB_STATE] : NULL;
 	char target[120];
@@ -236,6 +249,14 @@ enum hd_err hd_cmd_jobs(struct hd_cmd *cmd)
 	}
 	return err;
 }
+
+const struct hd_verb hd_verb_jobs = {
+	.name = "jobs", .args = "", .npos_min = 0, .npos_max = 0,
+	.about = "the jobs of a scheduler, oldest first",
+	.more = "--json: an object a line.",
+	.opts = HD_OPTS(HD_OPT_JOB_STATE),
+	.run = verb_jobs, .test = "program_jobs.sh",
+};
 
 /* ---- explain ---- */
 
@@ -280,7 +301,7 @@ static enum hd_err print_why(struct hd_cmd *cmd, const struct hd_json *a)
 	return err ? err : print_types(cmd, types);
 }
 
-enum hd_err hd_cmd_explain(struct hd_cmd *cmd)
+static enum hd_err verb_explain(struct hd_cmd *cmd)
 {
 	const struct hd_json *answer;
 	char target[200];
@@ -293,9 +314,20 @@ enum hd_err hd_cmd_explain(struct hd_cmd *cmd)
 	return cmd->args.has[HD_OPT_JSON] ? hd_scheduler_print(cmd, answer) : print_why(cmd, answer);
 }
 
+const struct hd_verb hd_verb_explain = {
+	.name = "explain", .args = "JOB", .npos_min = 1, .npos_max = 1,
+	.about = "why a job of a scheduler waits, or runs where it runs",
+	.more =
+		"JOB is its number or name (the youngest of that name). One leading reason with its "
+		"numbers, what would help, and the job against each type of device: its speed there, "
+		"its share of the time, what it received of what it was due.",
+	.opts = HD_OPTS(),
+	.run = verb_explain, .test = "program_jobs.sh",
+};
+
 /* ---- cancel, prio ---- */
 
-enum hd_err hd_cmd_cancel(struct hd_cmd *cmd)
+static enum hd_err verb_cancel(struct hd_cmd *cmd)
 {
 	const struct hd_json *answer;
 	const char *state = "";
@@ -316,7 +348,15 @@ enum hd_err hd_cmd_cancel(struct hd_cmd *cmd)
 	return err;
 }
 
-enum hd_err hd_cmd_prio(struct hd_cmd *cmd)
+const struct hd_verb hd_verb_cancel = {
+	.name = "cancel", .args = "JOB", .npos_min = 1, .npos_max = 1,
+	.about = "end a job of a scheduler",
+	.more = "A job that runs finishes the step at hand and commits; its run directory stays.",
+	.opts = HD_OPTS(),
+	.run = verb_cancel, .test = "program_jobs.sh",
+};
+
+static enum hd_err verb_prio(struct hd_cmd *cmd)
 {
 	const struct hd_json *answer;
 	char target[200], body[80];
@@ -340,3 +380,11 @@ enum hd_err hd_cmd_prio(struct hd_cmd *cmd)
 		printf("job %lld has priority %.6g\n", (long long)id, priority);
 	return err;
 }
+
+const struct hd_verb hd_verb_prio = {
+	.name = "prio", .args = "JOB P", .npos_min = 2, .npos_max = 2,
+	.about = "give a job of a scheduler another priority",
+	.more = "It weighs from the next round on: twice as much, twice the share.",
+	.opts = HD_OPTS(),
+	.run = verb_prio, .test = "program_jobs.sh",
+};

@@ -207,7 +207,7 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 	return err;
 }
 
-enum hd_err hd_cmd_serve(struct hd_cmd *cmd)
+static enum hd_err verb_serve(struct hd_cmd *cmd)
 {
 	if (cmd->args.has[HD_OPT_NEW_KEY])
 		return new_key(cmd);
@@ -218,3 +218,30 @@ enum hd_err hd_cmd_serve(struct hd_cmd *cmd)
 	return hd_fail(&cmd->diag, HD_E_INVAL,
 		"--dir DIR names the folder of a scheduler, --job RUN that of the run to coordinate");
 }
+
+const struct hd_verb hd_verb_serve = {
+	.name = "serve", .args = "", .npos_min = 0, .npos_max = 0,
+	.about = "schedule the jobs of a folder over local devices; or coordinate one run",
+	.more =
+		"--dir DIR --pool TYPE:N[:SPEED],...: schedules what is submitted to DIR over so many "
+		"devices of each type, one worker process each; slower types have a part of a core. "
+		"--policy decides which job gets which for how long, round by round; jobs are resized "
+		"and moved while they run, or commit and go on later, with the same bits; by what a "
+		"move costs (--switching; 2 s) they hold on to devices.\n"
+		"Jobs outlive the scheduler: started again with the same DIR it finds them.\n"
+		"SIGTERM or SIGHUP ends it and lets jobs go on; with --drain they commit and leave. A "
+		"second one of the same DIR is refused (exit 1). Users come through DIR/heddle.sock; "
+		"nothing else listens unless --http asks for it.\n"
+		"--job RUN: takes over the run in that folder: its members and what was decided stand "
+		"in its store. Workers do so by themselves. While another one coordinates it, nothing "
+		"is done (exit 1).\n"
+		"--job RUN --workers N: begins it, or goes on from its newest checkpoint, for N workers "
+		"(how a scheduler starts a job).\n"
+		"--new-key FILE: writes a new key for `run --listen` and `worker --join HOST:PORT`, "
+		"readable by you alone, and stops. Copy the file to the other machines; it is never "
+		"sent, nor named in an argument or a log.",
+	.opts = HD_OPTS(HD_OPT_POOLS, HD_OPT_SCHED_POLICY, HD_OPT_ROUND, HD_OPT_SWITCHING, HD_OPT_HTTP,
+		HD_OPT_DRAIN, HD_OPT_JOB, HD_OPT_WORKERS, HD_OPT_LISTEN, HD_OPT_KEY, HD_OPT_NEW_KEY,
+		HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_STEPS, HD_OPT_SET),
+	.run = verb_serve, .test = "program_cluster.sh",
+};

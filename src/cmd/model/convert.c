@@ -233,7 +233,7 @@ static const struct { const char *end; enum hd_err (*run)(struct hd_cmd *cmd, co
 	{ "", import_weights },
 };
 
-enum hd_err hd_cmd_model_import(struct hd_cmd *cmd)
+static enum hd_err verb_model_import(struct hd_cmd *cmd)
 {
 	const char *source = cmd->args.pos[0], *folder = cmd->args.text[HD_OPT_OUTPUT];
 
@@ -244,6 +244,20 @@ enum hd_err hd_cmd_model_import(struct hd_cmd *cmd)
 			return imports[i].run(cmd, source, folder);
 	return HD_E_BUG;
 }
+
+const struct hd_verb hd_verb_model_import = {
+	.name = "model import", .args = "FILE|DIR", .npos_min = 1, .npos_max = 1,
+	.about = "make a model of ours from published weights, or from an ONNX file",
+	.more =
+		"A .safetensors file, a *.safetensors.index.json with its shards, or a folder that "
+		"holds either. A config.json beside them (of transformers: gpt2, llama, bert) gives "
+		"model and arguments: each of its keys is read, or refused by name; for arguments -s "
+		"ARGUMENT=VALUE counts more. Writes DIR/model.safetensors and DIR/job.yaml.\n"
+		"Of FILE.onnx (exported for training) the graph too, DIR/model.graph; what of it cannot "
+		"be had is listed, node by node.",
+	.opts = HD_OPTS(HD_OPT_MODEL, HD_OPT_SET, HD_OPT_OUTPUT),
+	.run = verb_model_import, .test = "program_weights.sh",
+};
 
 /* ---- export */
 
@@ -313,7 +327,7 @@ static const struct { const char *end; enum hd_err (*run)(struct hd_cmd *cmd, co
 	{ ".onnx", hd_onnx_give_out },
 };
 
-enum hd_err hd_cmd_model_export(struct hd_cmd *cmd)
+static enum hd_err verb_model_export(struct hd_cmd *cmd)
 {
 	const char *path = cmd->args.text[HD_OPT_OUTPUT];
 
@@ -325,3 +339,14 @@ enum hd_err hd_cmd_model_export(struct hd_cmd *cmd)
 	return hd_fail(&cmd->diag, HD_E_INVAL,
 		"-o %s: its ending says what to write; this build writes .safetensors and .onnx", path);
 }
+
+const struct hd_verb hd_verb_model_export = {
+	.name = "model export", .args = "RUN", .npos_min = 1, .npos_max = 1,
+	.about = "write a run's newest checkpoint for others to load",
+	.more =
+		"-o FILE.safetensors: public names unless --names heddle, what "
+		"load_state_dict(strict=True) of the PyTorch module takes.\n"
+		"-o FILE.onnx: the graph from x to logits for inference, opset 17, weights inside.",
+	.opts = HD_OPTS(HD_OPT_OUTPUT, HD_OPT_NAMES, HD_OPT_DTYPE, HD_OPT_TIED),
+	.run = verb_model_export, .test = "program_weights.sh",
+};

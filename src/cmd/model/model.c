@@ -35,7 +35,7 @@ static void list_json(struct hd_cmd *cmd)
 	printf("%s\n", text.at);
 }
 
-enum hd_err hd_cmd_model_ls(struct hd_cmd *cmd)
+static enum hd_err verb_model_ls(struct hd_cmd *cmd)
 {
 	if (cmd->args.has[HD_OPT_JSON]) {
 		list_json(cmd);
@@ -48,6 +48,13 @@ enum hd_err hd_cmd_model_ls(struct hd_cmd *cmd)
 	}
 	return HD_OK;
 }
+
+const struct hd_verb hd_verb_model_ls = {
+	.name = "model ls", .args = "", .npos_min = 0, .npos_max = 0,
+	.about = "built-in models and their arguments",
+	.opts = HD_OPTS(),
+	.run = verb_model_ls, .test = "program_model.sh",
+};
 
 /* ---- one model, from a name, a job or a graph file */
 
@@ -190,7 +197,7 @@ static enum hd_err differentiate(struct hd_cmd *cmd, struct hd_graph *g)
 	return err ? err : hd_graph_autodiff(g, &cmd->diag);
 }
 
-enum hd_err hd_cmd_model_show(struct hd_cmd *cmd)
+static enum hd_err verb_model_show(struct hd_cmd *cmd)
 {
 	struct hd_graph plain, full;
 	struct hd_text text;
@@ -219,3 +226,10 @@ enum hd_err hd_cmd_model_show(struct hd_cmd *cmd)
 		fwrite(text.at, 1, text.len, stdout);
 	return err;
 }
+
+const struct hd_verb hd_verb_model_show = {
+	.name = "model show", .args = "NAME|JOB|FILE.graph", .npos_min = 1, .npos_max = 1,
+	.about = "a model as graph text, with its size and cost",
+	.opts = HD_OPTS(HD_OPT_SET, HD_OPT_AUTODIFF, HD_OPT_OUTPUT),
+	.run = verb_model_show, .test = "program_model.sh",
+};

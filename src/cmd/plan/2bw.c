@@ -138,7 +138,7 @@ static enum hd_err write_schedule(struct hd_cmd *cmd, const struct hd_2bw_plan *
 		&cmd->diag);
 }
 
-enum hd_err hd_cmd_plan_2bw(struct hd_cmd *cmd)
+static enum hd_err verb_plan_2bw(struct hd_cmd *cmd)
 {
 	struct hd_profile profile;
 	struct hd_cluster cluster;
@@ -166,3 +166,21 @@ enum hd_err hd_cmd_plan_2bw(struct hd_cmd *cmd)
 		print_text(&cuts, &cluster, &plan, ask.p <= 1);
 	return HD_OK;
 }
+
+const struct hd_verb hd_verb_plan_2bw = {
+	.name = "plan 2bw", .args = "", .npos_min = 0, .npos_max = 0,
+	.about = "how deep and wide to run a model whose updates are delayed by one, by 2BW's formulas",
+	.more =
+		"Tries every depth p and width d that divides the V virtual nodes with m = V/d of at "
+		"least p, without and with recomputation, on equal stages: memory 2W/p + p A/p + p In, "
+		"or 2W/p + A/p + p In (W weights, A activations and In input of a stage); the time of a "
+		"virtual node is the slowest stage's. Gradients, optimizer and workspace are not in "
+		"these formulas. Of equally fast ones: no recomputation, smaller p, smaller d. -p P: "
+		"this depth alone. Nothing fits: exit 2, with the smallest need.\n"
+		"What takes more than 2^62 ps a virtual node is left out and counted.\n"
+		"-o FILE: the schedule of one pipeline, for `heddle plan check` and `plan draw`.",
+	.opts = HD_OPTS(HD_OPT_GRAPH, HD_OPT_STEP_VNS, HD_OPT_MACHINES, HD_OPT_BANDWIDTH,
+		HD_OPT_CLUSTER, HD_OPT_RANKS, HD_OPT_MEMORY, HD_OPT_OUTPUT, HD_OPT_MAX_CUTS,
+		HD_OPT_COMPRESS),
+	.run = verb_plan_2bw, .test = "program_2bw.sh",
+};

@@ -216,7 +216,7 @@ static void print_json(struct hd_cmd *cmd, const struct plan_ask *g, const struc
 	hd_json_line_print(&line);
 }
 
-enum hd_err hd_cmd_plan_auto(struct hd_cmd *cmd)
+static enum hd_err verb_plan_auto(struct hd_cmd *cmd)
 {
 	struct plan_ask g;
 	struct hd_auto a;
@@ -239,3 +239,33 @@ enum hd_err hd_cmd_plan_auto(struct hd_cmd *cmd)
 		fputs(why.at, stdout);
 	return HD_OK;
 }
+
+const struct hd_verb hd_verb_plan_auto = {
+	.name = "plan auto", .args = "", .npos_min = 0, .npos_max = 0,
+	.about =
+		"choose a plan for a model and a cluster: stages, pipelines, schedule, recomputation; "
+		"say why",
+	.more =
+		"Goes through (t, p, d, v, schedule, placement): t devices a tensor group, p ranks a "
+		"pipeline, d pipelines, v stages a rank.\n"
+		"Each is cut for fill and steady state under the memory of its devices, the 50 best "
+		"estimates are made into schedules, checked and simulated with links and sums of "
+		"gradients (fewer where they are very long). The choice is never slower there than one "
+		"device or data parallel; what would take more than 2^62 ps is left out and counted. "
+		"The same input gives the same bytes everywhere. --update stash|vsync: every virtual "
+		"node updates by itself, in one pipeline of -p stages (or of as many as are fastest: "
+		"they become part of the job).\n"
+		"-o PLAN: the schedule of all ranks with its map as remarks, for `heddle plan check` "
+		"and `plan draw`. -p, --pipelines, --chunks, --schedule, --recompute: keep this, choose "
+		"the rest. Nothing works: exit 2, the reason and what would.\n"
+		"A cluster file: kinds of devices (speed 1: the one profiled; memory), levels of links "
+		"innermost first, devices in order:\n"
+		"  kinds: {new: {speed: 1, memory: 16GiB}, old: {speed: 0.5}}\n"
+		"  levels: [{name: server, components: 4, bytes_per_s: 12e9, latency_ns: 5000}, {name: "
+		"rack, components: 2, bytes_per_s: 1.25e9}]\n"
+		"  devices: [{kind: new, count: 4}, {kind: old, count: 4}]",
+	.opts = HD_OPTS(HD_OPT_PROFILE, HD_OPT_CLUSTER, HD_OPT_STEP_VNS, HD_OPT_SHARDS, HD_OPT_SEQUENCE,
+		HD_OPT_UPDATE, HD_OPT_RANKS, HD_OPT_PIPELINES, HD_OPT_CHUNKS, HD_OPT_SCHEDULE,
+		HD_OPT_RECOMPUTE, HD_OPT_EXPLAIN, HD_OPT_OUTPUT, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS),
+	.run = verb_plan_auto, .test = "program_plan_auto.sh",
+};

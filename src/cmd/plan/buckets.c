@@ -137,7 +137,7 @@ static enum hd_err of_job(struct hd_cmd *cmd)
 	return err ? err : tell(cmd, &problem, BUCKET_MOST);
 }
 
-enum hd_err hd_cmd_plan_buckets(struct hd_cmd *cmd)
+static enum hd_err verb_plan_buckets(struct hd_cmd *cmd)
 {
 	struct hd_bucket_problem *problem = NULL;
 	uint8_t *bytes = NULL;
@@ -156,3 +156,19 @@ enum hd_err hd_cmd_plan_buckets(struct hd_cmd *cmd)
 		err = tell(cmd, &problem[i], 0);
 	return err;
 }
+
+const struct hd_verb hd_verb_plan_buckets = {
+	.name = "plan buckets", .args = "FILE|JOB", .npos_min = 1, .npos_max = 1,
+	.about = "in which order to compute gradients, and in which buckets to sum them",
+	.more =
+		"FILE: {\"ops\": {NAME: {\"time\": T, \"inputs\": [NAME, ...]}}, \"gradient_size\": "
+		"{NAME: BYTES}, \"alpha\": A, \"beta\": B}, or {\"cases\": [...]} of such: a bucket of "
+		"n bytes takes A + B n on one channel, once its gradients are made. JOB: its backward "
+		"pass and weights, summed over all devices on the slowest link of the cluster; costs as "
+		"for `heddle plan JOB`. The compute order is greedy (least time a byte), the buckets "
+		"are the best for it; where the declared order is faster, that is printed. Bits do not "
+		"depend on buckets.",
+	.opts = HD_OPTS(HD_OPT_BUCKETS, HD_OPT_WORKERS, HD_OPT_CLUSTER, HD_OPT_PROFILE,
+		HD_OPT_FORCE_PROFILE, HD_OPT_SET),
+	.run = verb_plan_buckets, .test = "program_plan_order.sh",
+};

@@ -164,7 +164,7 @@ static bool lacks_memory(const struct hd_report *report)
 	return report->len && !strcmp(report->at[0].rule, "K22");
 }
 
-enum hd_err hd_cmd_plan_check(struct hd_cmd *cmd)
+static enum hd_err verb_plan_check(struct hd_cmd *cmd)
 {
 	const struct hd_schedule_rules rules = hd_cmd_rules(cmd);
 	struct hd_schedules all;
@@ -208,3 +208,22 @@ enum hd_err hd_cmd_plan_check(struct hd_cmd *cmd)
 	}
 	return err ? err : worst;
 }
+
+const struct hd_verb hd_verb_plan_check = {
+	.name = "plan check", .args = "FILE", .npos_min = 1, .npos_max = 1,
+	.about = "prove the schedules of a file, or a plan: complete, in order, no waiting in a circle",
+	.more =
+		"Every finding is a line: the rule, rank, instruction, sentence. Exit 2 if a rule is "
+		"broken, 3 if the file cannot be read.\n"
+		"Below it five instructions before and after each that it names. A file of schedules "
+		"may hold several; --transport adds their transfers and asks whether they end. A plan "
+		"is a file that a run wrote (plan/NNNN.plan): it is held against the rules of this "
+		"build's runtime. Warnings (a bubble above a half, uneven stages, ranks without work) "
+		"refuse nothing. With\n"
+		"--graph and --memory the predicted peak of each rank is held against the bytes of a "
+		"device; if it is more, a split that fits is named. --repeat N: times the checker "
+		"itself instead, best of N runs.",
+	.opts = HD_OPTS(HD_OPT_TRANSPORT, HD_OPT_CREDITS, HD_OPT_GRAPH, HD_OPT_CUTS, HD_OPT_MEMORY,
+		HD_OPT_MAX_CUTS, HD_OPT_COMPRESS, HD_OPT_REPEAT),
+	.run = verb_plan_check, .test = "program_schedule.sh",
+};

@@ -240,7 +240,7 @@ static void print_json(struct hd_cmd *cmd, const struct hd_plan_diff *d)
 	hd_json_line_print(&line);
 }
 
-enum hd_err hd_cmd_plan_diff(struct hd_cmd *cmd)
+static enum hd_err verb_plan_diff(struct hd_cmd *cmd)
 {
 	struct plan_side a, b;
 	uint32_t differ = 0;
@@ -271,3 +271,16 @@ enum hd_err hd_cmd_plan_diff(struct hd_cmd *cmd)
 		return err;
 	return differ ? hd_fail(&cmd->diag, HD_E_INTEGRITY, "%s and %s differ", a.path, b.path) : HD_OK;
 }
+
+const struct hd_verb hd_verb_plan_diff = {
+	.name = "plan diff", .args = "A B", .npos_min = 2, .npos_max = 2,
+	.about = "what moves between two plans, or two schedules",
+	.more =
+		"Stages that change ranks, virtual nodes that change ranks (of stages with copies), "
+		"owners of chunks, workers of ranks, and of each list how many instructions are removed "
+		"and added. With --graph, the bytes that ranks need of the stages which they come to "
+		"hold: weights and optimizer state. Exit 0 if nothing differs, 5 if something does, 3 "
+		"if a file cannot be read.",
+	.opts = HD_OPTS(HD_OPT_GRAPH, HD_OPT_CUTS, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS),
+	.run = verb_plan_diff, .test = "program_plan.sh",
+};

@@ -109,7 +109,7 @@ static enum hd_err draw_json(struct hd_cmd *cmd, const struct hd_schedule *s, co
 	return HD_OK;
 }
 
-enum hd_err hd_cmd_plan_draw(struct hd_cmd *cmd)
+static enum hd_err verb_plan_draw(struct hd_cmd *cmd)
 {
 	const char *path = cmd->args.text[HD_OPT_OUTPUT];
 	struct hd_schedules all = { 0 };
@@ -141,3 +141,22 @@ enum hd_err hd_cmd_plan_draw(struct hd_cmd *cmd)
 	fputs(text.at, stdout);
 	return HD_OK;
 }
+
+const struct hd_verb hd_verb_plan_draw = {
+	.name = "plan draw", .args = "[FILE]", .npos_min = 0, .npos_max = 1,
+	.about = "the timeline of a schedule, as text or (-o FILE.svg) as a picture",
+	.more =
+		"Time runs to the right, a line a rank. F forward, B backward, I and W its halves; the "
+		"number is the virtual node, a letter behind it the model chunk (b, c, ... of the "
+		"second, third, ...); = and & continue an instruction and a pair.\n"
+		"With --profile, --cluster or another option of `heddle simulate` also why ranks stand "
+		"still; as text then 120 columns.\n"
+		"--json: one object a schedule: of each rank its instructions and waits, from start to "
+		"end (`before`: which instruction waits).\n"
+		"A FILE, schedules or a plan, passes `heddle plan check` first: what it refuses is "
+		"printed as there, with exit 2.",
+	.opts = HD_OPTS(HD_SCHEDULE_OPTS, HD_OPT_PERIODS, HD_OPT_OUTPUT, HD_OPT_PROFILE, HD_OPT_CUTS,
+		HD_OPT_MAX_CUTS, HD_OPT_COMPRESS, HD_OPT_CLUSTER, HD_OPT_TRANSPORT, HD_OPT_CREDITS,
+		HD_OPT_SEED, HD_OPT_STEPS),
+	.run = verb_plan_draw, .test = "program_schedule.sh",
+};

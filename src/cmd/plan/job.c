@@ -342,7 +342,7 @@ enum hd_err hd_cmd_planning(struct hd_cmd *cmd, struct hd_planning **out)
 		&cmd->diag);
 }
 
-enum hd_err hd_cmd_plan(struct hd_cmd *cmd)
+static enum hd_err verb_plan(struct hd_cmd *cmd)
 {
 	struct hd_planning *p = NULL;
 	enum hd_err err = cmd->args.has[HD_OPT_SUGGEST] ? hd_cmd_planning_read(cmd, &p) : hd_cmd_planning(cmd,
@@ -363,3 +363,22 @@ enum hd_err hd_cmd_plan(struct hd_cmd *cmd)
 		print_rivals(cmd, p);
 	return cmd->args.has[HD_OPT_DRAW] ? draw(cmd, p) : HD_OK;
 }
+
+const struct hd_verb hd_verb_plan = {
+	.name = "plan", .args = "JOB", .npos_min = 1, .npos_max = 1,
+	.about = "make the plan of a job: where its stages run and what a step will take; runs nothing",
+	.more =
+		"JOB has a . or a / in its name (./check is a file). Costs are those of --profile FILE, "
+		"else modelled from counts of operations on a nominal core; devices those of --cluster "
+		"FILE, else --workers N equal ones. The table parallel of the job says what is wished "
+		"for. Every plan is simulated with its transfers and sums of gradients: time of a step, "
+		"bubble (step over the busiest rank's work, less 1), why each rank stands still, memory "
+		"at the worst time. -o PLAN: what `heddle run\n"
+		"--plan` takes where every device has the whole model; else a schedule for `heddle plan "
+		"check`. --suggest-job: how large a virtual node is belongs to the job; it prints sizes "
+		"1, 2, 4, ... and the job's own, with how fast each would be.",
+	.opts = HD_OPTS(HD_OPT_WORKERS, HD_OPT_CLUSTER, HD_OPT_PROFILE, HD_OPT_FORCE_PROFILE,
+		HD_OPT_PLANNER, HD_OPT_PARTITIONER, HD_OPT_SCHEDULE, HD_OPT_DRAW, HD_OPT_EXPLAIN,
+		HD_OPT_SUGGEST, HD_OPT_OUTPUT, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS, HD_OPT_SET),
+	.run = verb_plan, .test = "program_plan_job.sh",
+};

@@ -139,7 +139,7 @@ enum hd_err hd_cmd_graph_file(struct hd_cmd *cmd, uint8_t **bytes, size_t *len, 
 	return err;
 }
 
-enum hd_err hd_cmd_plan_order(struct hd_cmd *cmd)
+static enum hd_err verb_plan_order(struct hd_cmd *cmd)
 {
 	struct hd_order_graph *graph = NULL;
 	uint8_t *bytes = NULL;
@@ -157,3 +157,19 @@ enum hd_err hd_cmd_plan_order(struct hd_cmd *cmd)
 		err = tell(cmd, &graph[i]);
 	return err;
 }
+
+const struct hd_verb hd_verb_plan_order = {
+	.name = "plan order", .args = "FILE|JOB", .npos_min = 1, .npos_max = 1,
+	.about = "in which order a step should receive what it waits for",
+	.more =
+		"FILE: {\"recv\": {NAME: TIME}, \"ops\": {NAME: {\"time\": T, \"inputs\": [NAME, "
+		"...]}}}, or {\"cases\": [...]} of such: one channel, one compute unit. JOB: its "
+		"parameters over the slowest link of the cluster, and its forward pass; costs as for "
+		"`heddle plan JOB`.\n"
+		"fifo as declared, random by --seed, tic and tic+ without times (receives that share a "
+		"priority come as declared), tac by times (TicTac), search by moves from the best of "
+		"these. efficiency: 100 % is all beside everything, 0 % nothing beside anything.",
+	.opts = HD_OPTS(HD_OPT_ORDER, HD_OPT_SEED, HD_OPT_WORKERS, HD_OPT_CLUSTER, HD_OPT_PROFILE,
+		HD_OPT_FORCE_PROFILE, HD_OPT_SET),
+	.run = verb_plan_order, .test = "program_plan_order.sh",
+};

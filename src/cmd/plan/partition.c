@@ -242,7 +242,7 @@ static enum hd_err by_recurrence(struct hd_cmd *cmd, const struct hd_cuts *cuts,
 	return HD_OK;
 }
 
-enum hd_err hd_cmd_plan_partition(struct hd_cmd *cmd)
+static enum hd_err verb_plan_partition(struct hd_cmd *cmd)
 {
 	struct hd_profile profile;
 	struct hd_part_how how;
@@ -262,3 +262,35 @@ enum hd_err hd_cmd_plan_partition(struct hd_cmd *cmd)
 	return how.variant == HD_NPART_VARIANTS ? hd_cmd_partition_heddle(cmd, &profile, &cuts, &how) :
 		by_recurrence(cmd, &cuts, &how);
 }
+
+const struct hd_verb hd_verb_plan_partition = {
+	.name = "plan partition", .args = "", .npos_min = 0, .npos_max = 0,
+	.about = "cut a model into stages for machines in levels, by its profile",
+	.more =
+		"Minimises the time of the slowest stage, by the recurrences of PipeDream. A cut is a "
+		"place where the model can be split; stages are ranges of cuts, each on one or more "
+		"machines (or components of machines: level 2 and up). Variants:\n"
+		"  paper    all-reduce as the paper's text counts it: 2(m-1)/m of the weights;\n"
+		"           activations always counted\n"
+		"  printed  the formula as the paper prints it, without the division by m\n"
+		"  code     what the authors' program computes; activations count only with\n"
+		"           --activations\n"
+		"  heddle   one step of -m virtual nodes (default: 4 a machine), fill and drain\n"
+		"           counted; sums of gradients once a step; memory with what is in flight,\n"
+		"           computing again where it does not fit otherwise; machines may stay\n"
+		"           idle. predicted_s is the step's time over -m; `why` says what it is\n"
+		"           made of\n"
+		"Of equally fast partitions: fewest stages, least traffic between them, then (from the "
+		"last stage) the earliest cut and the fewest machines; so the same input gives the same "
+		"bytes everywhere. `data parallel` is all machines with the whole model each, as the "
+		"authors' program counts it; the gain compares with it.\n"
+		"--simulate: instead, minibatches a second of data parallel with its sums beside "
+		"backward, of the split `paper` over all machines (at the outermost bandwidth, and at a "
+		"machine's share of it), and of one machine a stage, each as PipeDream runs it: "
+		"transfers share the links, replicas sum every round. The first of the fastest is "
+		"`best`.",
+	.opts = HD_OPTS(HD_OPT_GRAPH, HD_OPT_MACHINES, HD_OPT_BANDWIDTH, HD_OPT_VARIANT,
+		HD_OPT_STRAIGHT, HD_OPT_FEWER, HD_OPT_ACTIVATIONS, HD_OPT_MEMORY, HD_OPT_SIMULATE,
+		HD_OPT_VNS, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS),
+	.run = verb_plan_partition, .test = "program_plan.sh",
+};

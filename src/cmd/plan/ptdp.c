@@ -333,7 +333,7 @@ static enum hd_err print_published(struct hd_cmd *cmd)
 	return HD_OK;
 }
 
-enum hd_err hd_cmd_plan_ptdp(struct hd_cmd *cmd)
+static enum hd_err verb_plan_ptdp(struct hd_cmd *cmd)
 {
 	struct hd_ptdp_ask ask;
 	struct hd_ptdp_split split;
@@ -361,3 +361,19 @@ enum hd_err hd_cmd_plan_ptdp(struct hd_cmd *cmd)
 		print_text(&ask, &plan);
 	return HD_OK;
 }
+
+const struct hd_verb hd_verb_plan_ptdp = {
+	.name = "plan ptdp", .args = "", .npos_min = 0, .npos_max = 0,
+	.about = "split a transformer over tensor, pipeline and data, by the model of PTD-P",
+	.more =
+		"Finds the fastest (t, p, d), with samples b of a virtual node, model chunks v of a "
+		"rank and recomputation, that fits the memory; --rules decides one after the other as "
+		"the paper does; --at judges a split that you name. Devices are A100 of 80 GB, eight a "
+		"server with a network card of 200 Gb/s each, half precision, Adam; what of their peak "
+		"is reached was fitted to three published runs (--published shows how well it predicts "
+		"the others). t lies inside a server. The step is that of the simulated schedule. "
+		"Nothing fits: exit 2, with the least memory that would do.",
+	.opts = HD_OPTS(HD_OPT_MODEL, HD_OPT_DEVICES, HD_OPT_BATCH, HD_OPT_VN_SIZE, HD_OPT_MEMORY,
+		HD_OPT_SEQUENCE, HD_OPT_RULES, HD_OPT_AT, HD_OPT_PUBLISHED),
+	.run = verb_plan_ptdp, .test = "program_ptdp.sh",
+};

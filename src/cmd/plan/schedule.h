@@ -11,6 +11,9 @@
 #include "pipeline/simulate.h"
 #include "cmd/verbs.h"
 
+#define HD_SCHEDULE_OPTS HD_OPT_SCHEDULE, HD_OPT_RANKS, HD_OPT_VNS, HD_OPT_CHUNKS, HD_OPT_GROUP, \
+	HD_OPT_REPLICAS, HD_OPT_CAP, HD_OPT_COSTS, HD_OPT_COMM
+
 enum { HD_SCHEDULE_FILE_BYTES = 256 << 20 };
 
 HD_MUST_USE enum hd_err hd_cmd_schedules(struct hd_cmd *cmd, struct hd_schedules *out);

@@ -4,7 +4,7 @@
 #include "cmd/json_line.h"
 #include "cmd/plan/schedule.h"
 
-enum hd_err hd_cmd_plan_show(struct hd_cmd *cmd)
+static enum hd_err verb_plan_show(struct hd_cmd *cmd)
 {
 	struct hd_schedules all;
 	struct hd_text text;
@@ -34,3 +34,18 @@ enum hd_err hd_cmd_plan_show(struct hd_cmd *cmd)
 	}
 	return HD_OK;
 }
+
+const struct hd_verb hd_verb_plan_show = {
+	.name = "plan show", .args = "[FILE]", .npos_min = 0, .npos_max = 1,
+	.about = "a schedule as text: a line of instructions a rank",
+	.more =
+		"Of a name: --schedule NAME -p P -m M; --schedule help lists the names. Of a file: "
+		"every schedule in it, as it is read.\n"
+		"F forward, B backward, I backward for the input, W for the weights; F3.7 is stage 3 on "
+		"virtual node 7; (F3.7&B0.2) a pair.\n"
+		"--costs and --comm matter to zb-auto alone, which searches for them. --complete adds "
+		"what a skeleton lacks: LD, transfers (SA RA activations, SG RG gradients), PIN and REL "
+		"of versions, RED of stages with copies, STEP.",
+	.opts = HD_OPTS(HD_SCHEDULE_OPTS, HD_OPT_COMPLETE),
+	.run = verb_plan_show, .test = "program_schedule.sh",
+};

@@ -21,7 +21,7 @@ static void print_json(struct hd_cmd *cmd, uint64_t step, const char *split, con
 	hd_json_line_print(&line);
 }
 
-enum hd_err hd_cmd_eval(struct hd_cmd *cmd)
+static enum hd_err verb_eval(struct hd_cmd *cmd)
 {
 	struct hd_session s;
 	struct hd_metrics m;
@@ -41,3 +41,13 @@ enum hd_err hd_cmd_eval(struct hd_cmd *cmd)
 	hd_session_close(&s);
 	return err;
 }
+
+const struct hd_verb hd_verb_eval = {
+	.name = "eval", .args = "RUN", .npos_min = 1, .npos_max = 1,
+	.about = "loss and accuracy of a run's newest checkpoint on a split",
+	.more =
+		"RUN is a run directory or a checkpoint folder. The metric has the same bits on any "
+		"number of devices.",
+	.opts = HD_OPTS(HD_OPT_SPLIT, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_SET),
+	.run = verb_eval, .test = "program_eval.sh",
+};

@@ -166,7 +166,7 @@ static enum hd_err sample_text(struct hd_cmd *cmd, struct hd_session *session)
 	return err;
 }
 
-enum hd_err hd_cmd_predict(struct hd_cmd *cmd)
+static enum hd_err verb_predict(struct hd_cmd *cmd)
 {
 	struct hd_session *session = hd_arena_take(&cmd->arena, 1, sizeof *session);
 	enum hd_err err = session ? hd_session_open(cmd, cmd->args.pos[0], session) : hd_fail(&cmd->diag,
@@ -181,3 +181,15 @@ enum hd_err hd_cmd_predict(struct hd_cmd *cmd)
 	hd_session_close(session);
 	return err;
 }
+
+const struct hd_verb hd_verb_predict = {
+	.name = "predict", .args = "RUN", .npos_min = 1, .npos_max = 1,
+	.about = "outputs of a run's newest checkpoint: a .npy of a split, or sampled text",
+	.more =
+		"With --prompt the model continues the text (models of tokens); otherwise the outputs "
+		"(logits) of every row of the split are written to --output (default predictions.npy in "
+		"the run directory).",
+	.opts = HD_OPTS(HD_OPT_SPLIT, HD_OPT_OUTPUT, HD_OPT_PROMPT, HD_OPT_TOKENS, HD_OPT_TEMPERATURE,
+		HD_OPT_SEED, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_SET),
+	.run = verb_predict, .test = "program_predict.sh",
+};

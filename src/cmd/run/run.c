@@ -6,6 +6,9 @@
 #include "cmd/team.h"
 #include "cmd/run/detach.h"
 
+#define RUN_OPTS HD_OPT_STEPS, HD_OPT_WORKERS, HD_OPT_LISTEN, HD_OPT_KEY, HD_OPT_DEVICES, HD_OPT_THREADS, \
+	HD_OPT_PLAN, HD_OPT_SET, HD_OPT_EVENTS, HD_OPT_DETACH
+
 /* run and resume differ in where the job and the state come from, and in nothing else. */
 
 static enum hd_err write_template(struct hd_cmd *cmd)
@@ -121,7 +124,7 @@ static enum hd_err drive(struct hd_cmd *cmd, const struct hd_job *job, struct hd
 	return err;
 }
 
-enum hd_err hd_cmd_run(struct hd_cmd *cmd)
+static enum hd_err verb_run(struct hd_cmd *cmd)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
 	struct hd_run_options options = { 0 };
@@ -185,7 +188,26 @@ enum hd_err hd_cmd_run(struct hd_cmd *cmd)
 	return err;
 }
 
-enum hd_err hd_cmd_resume(struct hd_cmd *cmd)
+const struct hd_verb hd_verb_run = {
+	.name = "run", .args = "JOB", .npos_min = 0, .npos_max = 1,
+	.about = "train a job here",
+	.more =
+		"The run directory is runs/NAME below the current folder (or -C DIR), NAME from "
+		"job.name; a name that is taken gets -2, -3 and so on. It holds the resolved job, "
+		"metrics.ndjson, events.ndjson, checkpoints and report.html.\n"
+		"Devices and threads never change a bit of the result: only how fast it comes. "
+		"--dry-run says which are chosen and what memory is predicted; with --workers N of each "
+		"worker.\n"
+		"Nothing listens but Unix sockets in that directory, unless --listen HOST:PORT --key "
+		"FILE lets workers of other machines join.\n"
+		"SIGTERM, or SIGHUP (the terminal closes): finish the step, checkpoint, exit 75; "
+		"SIGINT: the same with 130; a second signal leaves at once. With --detach the run goes "
+		"on without its terminal, its words in RUN/log/run.log; so it does under nohup.",
+	.opts = HD_OPTS(RUN_OPTS, HD_OPT_OUT, HD_OPT_DRY_RUN, HD_OPT_SHOW_CONFIG, HD_OPT_NEW),
+	.run = verb_run, .test = "program_run.sh",
+};
+
+static enum hd_err verb_resume(struct hd_cmd *cmd)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
 	uint64_t from = cmd->args.has[HD_OPT_FROM] ? cmd->args.count[HD_OPT_FROM] : UINT64_MAX;
@@ -239,3 +261,13 @@ enum hd_err hd_cmd_resume(struct hd_cmd *cmd)
 	hd_rundir_close(&dir);
 	return err;
 }
+
+const struct hd_verb hd_verb_resume = {
+	.name = "resume", .args = "RUN", .npos_min = 1, .npos_max = 1,
+	.about = "continue a run from its newest whole checkpoint, bit for bit",
+	.more =
+		"A checkpoint that is damaged is reported and the next older one is taken. A run that "
+		"ended before its first one begins at step 0.",
+	.opts = HD_OPTS(RUN_OPTS, HD_OPT_FROM, HD_OPT_NEW_SEMANTICS),
+	.run = verb_resume, .test = "program_resume.sh",
+};

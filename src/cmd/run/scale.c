@@ -78,7 +78,7 @@ static enum hd_err wait_for(struct hd_cmd *cmd, const char *run, int64_t asked, 
 	}
 }
 
-enum hd_err hd_cmd_scale(struct hd_cmd *cmd)
+static enum hd_err verb_scale(struct hd_cmd *cmd)
 {
 	const char *run = cmd->args.pos[0];
 	const struct hd_json *answer;
@@ -109,6 +109,19 @@ enum hd_err hd_cmd_scale(struct hd_cmd *cmd)
 	return HD_OK;
 }
 
+const struct hd_verb hd_verb_scale = {
+	.name = "scale", .args = "RUN N|+K|-K|auto", .npos_min = 2, .npos_max = 2,
+	.about = "ask a run for another number of workers, while it goes on",
+	.more =
+		"The run is one of `heddle run --workers`. Workers come and go between two steps; not a "
+		"bit of the result depends on it.\n"
+		"auto: the run tries sizes and stays at the best (elastic.autoscale of the job says "
+		"what that is); `heddle status` says why.\n"
+		"A number turns that off. --wait: until that many are members.",
+	.opts = HD_OPTS(HD_OPT_WAIT, HD_OPT_POLICY),
+	.run = verb_scale, .test = "program_elastic.sh",
+};
+
 /* One process without workers is asked as a user would: by a signal, which it obeys with a checkpoint, and
  * by a second one, which it obeys at once. */
 static enum hd_err stop_alone(struct hd_cmd *cmd, int pid)
@@ -128,7 +141,7 @@ static enum hd_err stop_alone(struct hd_cmd *cmd, int pid)
 }
 
 /* The whole run, or one worker of it. */
-enum hd_err hd_cmd_stop(struct hd_cmd *cmd)
+static enum hd_err verb_stop(struct hd_cmd *cmd)
 {
 	const struct hd_json *answer;
 	char ask[96];
@@ -143,3 +156,15 @@ enum hd_err hd_cmd_stop(struct hd_cmd *cmd)
 	int pid = err == HD_E_NOTFOUND ? hd_live_alone(cmd, cmd->args.pos[0]) : 0;
 	return pid ? stop_alone(cmd, pid) : err;
 }
+
+const struct hd_verb hd_verb_stop = {
+	.name = "stop", .args = "RUN", .npos_min = 1, .npos_max = 1,
+	.about =
+		"end a run after the step at hand, with a checkpoint (exit 75 there); or let one worker "
+		"go",
+	.more =
+		"--worker ID: that worker leaves, the run goes on. --now: the run ends without a last "
+		"checkpoint.",
+	.opts = HD_OPTS(HD_OPT_WORKER, HD_OPT_NOW),
+	.run = verb_stop, .test = "program_elastic.sh",
+};

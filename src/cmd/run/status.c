@@ -54,7 +54,7 @@ static enum hd_err again_and_again(struct hd_cmd *cmd, bool clear)
 	return err;
 }
 
-enum hd_err hd_cmd_status(struct hd_cmd *cmd)
+static enum hd_err verb_status(struct hd_cmd *cmd)
 {
 	struct hd_live live;
 
@@ -72,7 +72,31 @@ enum hd_err hd_cmd_status(struct hd_cmd *cmd)
 	return HD_OK;
 }
 
-enum hd_err hd_cmd_top(struct hd_cmd *cmd)
+const struct hd_verb hd_verb_status = {
+	.name = "status", .args = "[RUN]", .npos_min = 0, .npos_max = 1,
+	.about =
+		"where a run stands: step, loss, workers; without RUN a scheduler: devices, jobs, why "
+		"they wait",
+	.more =
+		"Of a run, whether it goes on or how it ended; or of the scheduler of --dir. Where a "
+		"run's coordinator is gone it waits for the next one, as scale and stop do. States: "
+		"new, starting, running, evaluating, waiting, stopping; done, stopped, failed, died; "
+		"ended: an earlier program did not record how.",
+	.opts = HD_OPTS(HD_OPT_WATCH, HD_OPT_EVERY),
+	.run = verb_status, .test = "program_elastic.sh",
+};
+
+static enum hd_err verb_top(struct hd_cmd *cmd)
 {
 	return cmd->args.npos ? again_and_again(cmd, true) : hd_scheduler_status(cmd, true, true);
 }
+
+const struct hd_verb hd_verb_top = {
+	.name = "top", .args = "[RUN]", .npos_min = 0, .npos_max = 1,
+	.about = "the same as a live screen",
+	.more =
+		"On a terminal the screen is rewritten, elsewhere a table follows the other; ends with "
+		"the run, or the scheduler.",
+	.opts = HD_OPTS(HD_OPT_EVERY),
+	.run = verb_top, .test = "program_elastic.sh",
+};

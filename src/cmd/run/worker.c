@@ -300,7 +300,7 @@ static enum hd_err hold(const struct post *p, struct hd_file *lock)
 		held.job, held.lease, &cmd->diag);
 }
 
-enum hd_err hd_cmd_worker(struct hd_cmd *cmd)
+static enum hd_err verb_worker(struct hd_cmd *cmd)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
 	struct hd_run_options options = { 0 };
@@ -339,3 +339,26 @@ enum hd_err hd_cmd_worker(struct hd_cmd *cmd)
 	(void)!hd_file_close(&lock, NULL);
 	return err;
 }
+
+const struct hd_verb hd_verb_worker = {
+	.name = "worker", .args = "", .npos_min = 0, .npos_max = 0,
+	.about = "join a run as one of its workers, with the devices of this machine",
+	.more =
+		"--join RUN: the folder of a run that was started with --workers; `heddle run` starts "
+		"its own workers this way. A worker learns the state while the others go on, takes its "
+		"part between two steps, and leaves at SIGTERM or SIGHUP after the step at hand (exit "
+		"75). If the others went on without it, it joins again. If the coordinator is gone, it "
+		"starts another.\n"
+		"ps and top show it as `heddle: worker N of RUN`, N its number in `heddle status RUN`, "
+		"and then its arguments.\n"
+		"--join HOST:PORT --key FILE: a run of another machine, started with --listen HOST:PORT "
+		"--key FILE. The job comes from there; the data must be here too, at the same path or "
+		"where -s data.path=PATH says. Other workers call this one at --listen HOST:PORT, by "
+		"default at the address from which it calls the run. Without a way to the run for 30 "
+		"times workers.detect: exit 75.\n"
+		"--wait 60s: a run that is not there yet is tried again for so long, in pauses of at "
+		"most 5 s.",
+	.opts = HD_OPTS(HD_OPT_JOIN, HD_OPT_WAIT_UP, HD_OPT_KEY, HD_OPT_LISTEN, HD_OPT_DEVICES,
+		HD_OPT_THREADS, HD_OPT_STEPS, HD_OPT_SLOW, HD_OPT_ISA, HD_OPT_HOLD, HD_OPT_SET),
+	.run = verb_worker, .test = "program_remote.sh",
+};

@@ -253,7 +253,7 @@ static bool built(const char *name)
 		hd_policy_has_lp());
 }
 
-enum hd_err hd_cmd_sched_bench(struct hd_cmd *cmd)
+static enum hd_err verb_sched_bench(struct hd_cmd *cmd)
 {
 	uint64_t repeats = cmd->args.has[HD_OPT_REPEAT] ? cmd->args.count[HD_OPT_REPEAT] : REPEAT;
 	uint64_t most = cmd->args.has[HD_OPT_COUNT_] ? cmd->args.count[HD_OPT_COUNT_] : UINT64_MAX;
@@ -292,3 +292,14 @@ enum hd_err hd_cmd_sched_bench(struct hd_cmd *cmd)
 	return err || nrows ? err : hd_fail(&cmd->diag, HD_E_INVAL,
 		"--policy %.60s: no row is of that policy; without --policy all are made", only);
 }
+
+const struct hd_verb hd_verb_sched_bench = {
+	.name = "sched bench", .args = "", .npos_min = 0, .npos_max = 0,
+	.about = "how long policies take over thousands of jobs that are drawn",
+	.more =
+		"Seconds of one decision from an empty memory (the middle of --repeat, default 3), "
+		"linear programs and pivots, and the largest gap of their certificates. --count N: at "
+		"most so many jobs in each case; --policy NAME: its cases alone.",
+	.opts = HD_OPTS(HD_OPT_SCHED_POLICY, HD_OPT_REPEAT, HD_OPT_COUNT_, HD_OPT_SEED),
+	.run = verb_sched_bench, .test = "program_sched_replay.sh",
+};

@@ -9,6 +9,12 @@
 #include "clustersim/sched_sim.h"
 #include "cmd/verbs.h"
 
+#define HD_SCHED_OPTS HD_OPT_SCHED_POLICY, HD_OPT_JOBS, HD_OPT_GENERATE, HD_OPT_THROUGHPUTS, HD_OPT_POOL, \
+	HD_OPT_PRICE, HD_OPT_SPEED, HD_OPT_REVOKE, HD_OPT_LOST, HD_OPT_MAP, HD_OPT_FAITHFUL, HD_OPT_ROUND, \
+	HD_OPT_RESET, HD_OPT_SWITCHING, HD_OPT_SEED, HD_OPT_NODES, HD_OPT_LP_ITERATIONS, HD_OPT_PRICES, \
+	HD_OPT_ZONES, HD_OPT_PRICE_AS, HD_OPT_PRICES_FROM, HD_OPT_SPOT, HD_OPT_ELASTIC, HD_OPT_ENTITIES, \
+	HD_OPT_ENTITY_KIND, HD_OPT_DEADLINE_FACTOR, HD_OPT_TUNE, HD_OPT_ESTIMATE
+
 enum { HD_SCHED_FILE = 256 << 20,                 /* bytes of an input file */
        HD_SCHED_FILES = 64,                       /* of one option */
        HD_SCHED_MOST = 4096 };                    /* devices of an elastic job */

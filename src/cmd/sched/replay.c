@@ -91,7 +91,7 @@ static enum hd_err replay_log(struct hd_cmd *cmd, const char *path, const uint8_
 		"%s: other decisions follow from the same givens now", path) : HD_OK;
 }
 
-enum hd_err hd_cmd_sched_replay(struct hd_cmd *cmd)
+static enum hd_err verb_sched_replay(struct hd_cmd *cmd)
 {
 	const char *path = cmd->args.pos[0];
 	uint8_t *bytes;
@@ -108,5 +108,18 @@ enum hd_err hd_cmd_sched_replay(struct hd_cmd *cmd)
 			"writes its decisions)", path);
 	cmd->args.text[HD_OPT_JOBS] = path;
 	cmd->args.has[HD_OPT_JOBS] = true;
-	return hd_cmd_sched_simulate(cmd);
+	return hd_verb_sched_simulate.run(cmd);
 }
+
+const struct hd_verb hd_verb_sched_replay = {
+	.name = "sched replay", .args = "LOG|TRACE", .npos_min = 1, .npos_max = 1,
+	.about = "run a log of decisions again and compare, or a list of jobs under a policy",
+	.more =
+		"A log (`heddle sched simulate --log FILE`) holds all that was given: nothing else is "
+		"read, and no option may change it. Its decisions are made again and compared byte for "
+		"byte: exit 0 equal, 5 with the first line that differs; -o writes the log made now.\n"
+		"A list of jobs (a trace, a table, sacct's output) is simulated as `heddle sched "
+		"simulate --trace` does. Commands in it are text.",
+	.opts = HD_OPTS(HD_SCHED_OPTS, HD_OPT_ROWS, HD_OPT_LOG, HD_OPT_HTML, HD_OPT_OUTPUT),
+	.run = verb_sched_replay, .test = "program_sched_replay.sh",
+};

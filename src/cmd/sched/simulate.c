@@ -278,7 +278,7 @@ static enum hd_err write_page(struct hd_cmd *cmd, const struct hd_sched_sim_sett
 		text.len, &cmd->diag);
 }
 
-enum hd_err hd_cmd_sched_simulate(struct hd_cmd *cmd)
+static enum hd_err verb_sched_simulate(struct hd_cmd *cmd)
 {
 	struct hd_sched_input in;
 	struct hd_sched_sim_result result;
@@ -332,6 +332,22 @@ enum hd_err hd_cmd_sched_simulate(struct hd_cmd *cmd)
 	return HD_OK;
 }
 
+const struct hd_verb hd_verb_sched_simulate = {
+	.name = "sched simulate", .args = "", .npos_min = 0, .npos_max = 0,
+	.about = "run a cluster's jobs under a policy, without the cluster",
+	.more =
+		"Jobs come from --trace or --generate; a table of another cluster's jobs needs --map "
+		"where its columns have other names. Rounds, leases and switching costs are those of "
+		"the live scheduler; with --faithful the published scheduler is repeated to its "
+		"digits.\n"
+		"Policies that resize jobs (heddle, wfs, wfs-2020) take a job's number of devices for "
+		"what it wants; --elastic says how fast fewer are.\n"
+		"Where the solver of a policy gives up, jobs keep the shares they had and new ones get "
+		"an equal part: the summary counts how often (gave_up).",
+	.opts = HD_OPTS(HD_SCHED_OPTS, HD_OPT_ROWS, HD_OPT_LOG, HD_OPT_HTML),
+	.run = verb_sched_simulate, .test = "program_sched_sim.sh",
+};
+
 static void print_line(const char *name, const struct hd_sched_sim_result *r)
 {
 	char a[40], b[40], c[40], d[40];
@@ -343,7 +359,7 @@ static void print_line(const char *name, const struct hd_sched_sim_result *r)
 }
 
 /* Each policy of "--policy A,B,C" on the same jobs. */
-enum hd_err hd_cmd_sched_compare(struct hd_cmd *cmd)
+static enum hd_err verb_sched_compare(struct hd_cmd *cmd)
 {
 	struct hd_sched_input in;
 	const char *names = cmd->args.text[HD_OPT_SCHED_POLICY];
@@ -401,6 +417,14 @@ enum hd_err hd_cmd_sched_compare(struct hd_cmd *cmd)
 	return HD_OK;
 }
 
+const struct hd_verb hd_verb_sched_compare = {
+	.name = "sched compare", .args = "", .npos_min = 0, .npos_max = 0,
+	.about = "the same jobs under several policies, one line each",
+	.more = "--policy A,B,C names them.",
+	.opts = HD_OPTS(HD_SCHED_OPTS, HD_OPT_HTML),
+	.run = verb_sched_compare, .test = "program_sched_sim.sh",
+};
+
 /* Jobs of any form that is read, as a trace of ten columns. */
 static enum hd_err write_list(struct hd_cmd *cmd, const struct hd_job_list *list)
 {
@@ -418,7 +442,7 @@ static enum hd_err write_list(struct hd_cmd *cmd, const struct hd_job_list *list
 	return HD_OK;
 }
 
-enum hd_err hd_cmd_sched_import(struct hd_cmd *cmd)
+static enum hd_err verb_sched_import(struct hd_cmd *cmd)
 {
 	struct hd_sched_input in = { 0 };
 	enum hd_err err;
@@ -429,8 +453,18 @@ enum hd_err hd_cmd_sched_import(struct hd_cmd *cmd)
 	return err ? err : write_list(cmd, &in.list);
 }
 
+const struct hd_verb hd_verb_sched_import = {
+	.name = "sched import", .args = "FILE", .npos_min = 1, .npos_max = 1,
+	.about = "a trace, a table of jobs or sacct's output as a trace of ten columns",
+	.more =
+		"Times of a table become seconds after its first job. With --throughputs each job is "
+		"given a kind of its size, drawn by --seed.",
+	.opts = HD_OPTS(HD_OPT_MAP, HD_OPT_THROUGHPUTS, HD_OPT_SEED, HD_OPT_OUTPUT),
+	.run = verb_sched_import, .test = "program_sched_sim.sh",
+};
+
 /* --generate: the published generator. Otherwise a synthetic list of ours, --count jobs. */
-enum hd_err hd_cmd_sched_gen(struct hd_cmd *cmd)
+static enum hd_err verb_sched_gen(struct hd_cmd *cmd)
 {
 	struct hd_sched_input in = { 0 };
 	struct hd_job_synthesis how = { .seed = cmd->args.count[HD_OPT_SEED],
@@ -464,3 +498,15 @@ enum hd_err hd_cmd_sched_gen(struct hd_cmd *cmd)
 	err = hd_job_synthesize(&in.list, &how, &cmd->arena, &cmd->diag);
 	return err ? err : write_list(cmd, &in.list);
 }
+
+const struct hd_verb hd_verb_sched_gen = {
+	.name = "sched gen", .args = "", .npos_min = 0, .npos_max = 0,
+	.about = "make jobs up, as a trace of ten columns",
+	.more =
+		"--generate: the published generator. Otherwise --count jobs with the marginals of a "
+		"published cluster: 93 % of one device, durations from minutes to weeks, arrivals by "
+		"day and week; a job more changes none before it.",
+	.opts = HD_OPTS(HD_OPT_GENERATE, HD_OPT_THROUGHPUTS, HD_OPT_COUNT_, HD_OPT_RATE, HD_OPT_SEED,
+		HD_OPT_OUTPUT),
+	.run = verb_sched_gen, .test = "program_sched_sim.sh",
+};

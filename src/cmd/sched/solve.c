@@ -20,7 +20,7 @@ static const char *const variants[] = {
 static bool built(const struct hd_sched_policy *row) { return !(row->powers & HD_POLICY_LP) ||
 	hd_policy_has_lp(); }
 
-enum hd_err hd_cmd_sched_policies(struct hd_cmd *cmd)
+static enum hd_err verb_sched_policies(struct hd_cmd *cmd)
 {
 	for (const struct hd_sched_policy *row = hd_sched_policies; row->name; row++) {
 		struct hd_json_line line;
@@ -57,6 +57,14 @@ enum hd_err hd_cmd_sched_policies(struct hd_cmd *cmd)
 		printf("  %s\n", hd_policy_published(i));
 	return HD_OK;
 }
+
+const struct hd_verb hd_verb_sched_policies = {
+	.name = "sched policies", .args = "", .npos_min = 0, .npos_max = 0,
+	.about = "which job should get which devices: the policies, their variants and published names",
+	.more = "NAME is the variant hetero; NAME-plain, NAME-packed the others.",
+	.opts = HD_OPTS(),
+	.run = verb_sched_policies, .test = "program_sched.sh",
+};
 
 /* ---- solve ---- */
 
@@ -366,7 +374,7 @@ static enum hd_err print_text(struct hd_cmd *cmd, const struct solved *to)
 	return tell_why(cmd, to, NULL);
 }
 
-enum hd_err hd_cmd_sched_solve(struct hd_cmd *cmd)
+static enum hd_err verb_sched_solve(struct hd_cmd *cmd)
 {
 	struct solved to = { 0 };
 	enum hd_err err = solve(cmd, &to);
@@ -384,3 +392,18 @@ enum hd_err hd_cmd_sched_solve(struct hd_cmd *cmd)
 			dealt ? "" : name);
 	return err;
 }
+
+const struct hd_verb hd_verb_sched_solve = {
+	.name = "sched solve", .args = "", .npos_min = 0, .npos_max = 0,
+	.about = "shares of devices by a policy, for one state of a cluster",
+	.more =
+		"--state FILE: jobs (id, scale_factor, priority, steps_remaining, time_since_start, "
+		"throughput by type; deadline_s, elastic), cluster (devices by type), and pairs, "
+		"prices_per_hour, entities as they are needed. --json: objective, allocation, prices of "
+		"devices and promises (duals), and of jobs that wait why, the first 20. A policy that "
+		"needs a solver which this build lacks: exit 2. Its solver gives up: exit 1; what is "
+		"printed are equal parts, and says so.",
+	.opts = HD_OPTS(HD_OPT_STATE, HD_OPT_STATE_SET, HD_OPT_SCHED_POLICY, HD_OPT_FAITHFUL,
+		HD_OPT_LP_ITERATIONS, HD_OPT_SEED),
+	.run = verb_sched_solve, .test = "program_sched.sh",
+};

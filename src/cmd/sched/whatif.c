@@ -132,7 +132,7 @@ static void print_json(struct hd_cmd *cmd, const struct question *q, const struc
 	hd_json_line_print(&line);
 }
 
-enum hd_err hd_cmd_sched_whatif(struct hd_cmd *cmd)
+static enum hd_err verb_sched_whatif(struct hd_cmd *cmd)
 {
 	struct question q = { 0 };
 	const struct hd_what_if *rows;
@@ -157,3 +157,16 @@ enum hd_err hd_cmd_sched_whatif(struct hd_cmd *cmd)
 	printf("%u of %u jobs are affected\n", n, q.state.njobs);
 	return HD_OK;
 }
+
+const struct hd_verb hd_verb_sched_whatif = {
+	.name = "sched whatif", .args = "[JOB]", .npos_min = 0, .npos_max = 1,
+	.about = "the same state with something changed: whose share differs, and by how much",
+	.more =
+		"The policy is asked twice. --weight X and --scale N are of JOB (steps/s are taken to "
+		"grow with its devices); --add TYPE:N brings devices,\n"
+		"--price TYPE:X changes what one costs. Jobs that lose stand first.\n"
+		"The solver gives up on either: exit 1, nothing is printed.",
+	.opts = HD_OPTS(HD_OPT_STATE, HD_OPT_STATE_SET, HD_OPT_SCHED_POLICY, HD_OPT_FAITHFUL,
+		HD_OPT_LP_ITERATIONS, HD_OPT_WEIGHT, HD_OPT_SCALE, HD_OPT_ADD, HD_OPT_PRICE),
+	.run = verb_sched_whatif, .test = "program_sched.sh",
+};

@@ -28,7 +28,7 @@ static void put(struct hd_cmd *cmd, uint64_t seed, const struct hd_sim_result *r
 	hd_json_line_print(&line);
 }
 
-enum hd_err hd_cmd_sim(struct hd_cmd *cmd)
+static enum hd_err verb_sim(struct hd_cmd *cmd)
 {
 	uint64_t first = cmd->args.has[HD_OPT_SEED] ? cmd->args.count[HD_OPT_SEED] : 1,
 		n = cmd->args.has[HD_OPT_SEEDS] ? cmd->args.count[HD_OPT_SEEDS] : 1;
@@ -63,3 +63,19 @@ enum hd_err hd_cmd_sim(struct hd_cmd *cmd)
 			"--explain` shows one", bad, n);
 	return HD_OK;
 }
+
+const struct hd_verb hd_verb_sim = {
+	.name = "sim", .args = "", .npos_min = 0, .npos_max = 0,
+	.about = "run the control plane of a job in a simulated world, by seed",
+	.more =
+		"The machines that admit workers, change views and repair losses are those of a run; "
+		"network, disk, devices and their faults (kills, pauses, cut and silent links, islands, "
+		"lost coordinators, a store that fails) are drawn from the seed. After each event the "
+		"invariants are checked: every virtual node once in every sum, one state per step, no "
+		"committed step lost, none begins while others need what it overwrites, and the run "
+		"ends. Exit 0: none was violated; 1: the seed, the invariant and what happened. "
+		"--explain: every event and action of the seed. A seed that fails once stays in "
+		"tests/seeds.txt.",
+	.opts = HD_OPTS(HD_OPT_SEED, HD_OPT_SEEDS, HD_OPT_EXPLAIN),
+	.run = verb_sim, .test = "program_sim.sh",
+};

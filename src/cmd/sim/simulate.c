@@ -102,7 +102,7 @@ static enum hd_err is_job(struct hd_cmd *cmd, bool *yes)
 	return err;
 }
 
-enum hd_err hd_cmd_simulate(struct hd_cmd *cmd)
+static enum hd_err verb_simulate(struct hd_cmd *cmd)
 {
 	bool job = false;
 	struct hd_schedules all = { 0 };
@@ -149,3 +149,32 @@ enum hd_err hd_cmd_simulate(struct hd_cmd *cmd)
 	}
 	return err;
 }
+
+const struct hd_verb hd_verb_simulate = {
+	.name = "simulate", .args = "[FILE|JOB]", .npos_min = 0, .npos_max = 1,
+	.about = "predict time, bubble and activations of a schedule, or of the plan of a job",
+	.more =
+		"Costs are of a full rank and one virtual node, in units of your choice; a chunk costs "
+		"1/V of them. bubble over ideal: makespan over the busiest rank's work, less 1. span "
+		"idle: the most that a rank idles between its first and last instruction. peak "
+		"activations: in those of a full rank and virtual node. Exact and equal on every "
+		"machine.\n"
+		"--repeat N: times the simulator itself instead, best of N runs. FILE may be a plan "
+		"that a run wrote (plan/NNNN.plan).\n"
+		"A FILE, schedules or a plan, passes `heddle plan check` first: what it refuses is "
+		"printed as there, with exit 2.\n"
+		"With any of the options from --profile to --trace: per rank work and why it stands "
+		"still, memory by what it is for, traffic of links, warnings. --profile FILE: seconds "
+		"and bytes of a model's stages (--cuts; default: the straight partition) instead of "
+		"units; --cluster FILE: devices and links that transfers share (as `heddle plan` takes "
+		"it); --seed N: costs vary as they did when profiled; --steps N: as many steps; --trace "
+		"FILE: what happens, as a run's flight/N.hdfr.\n"
+		"A JOB is planned first, as `heddle plan JOB` does with the same options (--workers, "
+		"--cluster, --profile, --planner, --schedule, -s); then that plan is simulated on those "
+		"devices, buffered unless --transport says otherwise.",
+	.opts = HD_OPTS(HD_SCHEDULE_OPTS, HD_OPT_PERIODS, HD_OPT_REPEAT, HD_OPT_PROFILE, HD_OPT_CUTS,
+		HD_OPT_MAX_CUTS, HD_OPT_COMPRESS, HD_OPT_CLUSTER, HD_OPT_TRANSPORT, HD_OPT_CREDITS,
+		HD_OPT_WHAT_IF, HD_OPT_SEED, HD_OPT_STEPS, HD_OPT_TRACE, HD_OPT_WORKERS,
+		HD_OPT_FORCE_PROFILE, HD_OPT_PLANNER, HD_OPT_PARTITIONER, HD_OPT_SET),
+	.run = verb_simulate, .test = "program_schedule.sh",
+};
