@@ -17,7 +17,9 @@ enum hd_err hd_digest_make(struct hd_worker *w, struct hd_diag *diag)
 	struct hd_digests *d = hd_arena_take(&w->arena, 1, sizeof *d);
 	bool all = d;
 
-	for (uint32_t k = 0; k < 1 + HD_MAX_SLOTS && all; k++) {
+	for (uint32_t k = 0; k < HD_VECS && all; k++) {
+		if (k == HD_VEC_BUFFERS || (k && !hd_param_store_elems(w->store, (enum hd_vector)k)))
+			continue;
 		d->segment[k] = hd_arena_take(&w->arena, layout->nsegments + 1, sizeof *d->segment[k]);
 		all = d->segment[k];
 	}
@@ -35,7 +37,7 @@ void hd_digest_segment(struct hd_worker *w, enum hd_vector vector, uint32_t iseg
 {
 	const struct hd_segment *s = &w->task->layout.segment[isegment];
 
-	w->digests->segment[vector - HD_VEC_PARAMS][isegment] = at ? hd_hash(at, s->len * sizeof *at) :
+	w->digests->segment[vector][isegment] = at ? hd_hash(at, s->len * sizeof *at) :
 		hd_param_store_hash(w->store, vector, s->at, s->len);
 }
 
@@ -51,6 +53,8 @@ void hd_digest_segments(struct hd_rank *rank)
 			continue;
 		for (uint32_t k = 0; k < nflat; k++)
 			hd_digest_segment(w, (enum hd_vector)(HD_VEC_PARAMS + k), i, NULL);
+		for (uint32_t j = 0; j < w->task->delays.of_param[s->param]; j++)
+			hd_digest_segment(w, hd_vec_earlier(j), i, NULL);
 	}
 }
 
@@ -80,11 +84,11 @@ static struct hd_hash tensor_digest(const struct hd_worker *w, const struct hd_s
 	while (found && p < layout->nparams && layout->at[p] != at)
 		p++;
 	/* an entry of the table lies in a vector of the store or is a counter */
-	assert(found && vector < HD_VEC_BUFFERS && p < layout->nparams);
+	assert(found && vector != HD_VEC_BUFFERS && p < layout->nparams);
 	if (w->task->train.param[p].frozen)
 		return w->digests->frozen[p];
 	uint32_t first = layout->first_segment[p], n = layout->first_segment[p + 1] - first;
-	return hd_hash(w->digests->segment[vector - HD_VEC_PARAMS] + first, n * sizeof(struct hd_hash));
+	return hd_hash(w->digests->segment[vector] + first, n * sizeof(struct hd_hash));
 }
 
 struct hd_hash hd_digest_join(struct hd_worker *w)

@@ -7,7 +7,7 @@
 #include "engine/store.h"
 
 struct hd_digests {
-	struct hd_hash *segment[1 + HD_MAX_SLOTS];        /* [nsegments] of parameters and slots */
+	struct hd_hash *segment[HD_VECS]; /* [nsegments] of all but buffers; NULL: the store has no such */
 	struct hd_hash *tensor, *frozen;  /* [entries of the table], [nparams] */
 	uint64_t *bucket;                 /* [nbuckets] of sums */
 	struct hd_hash reported;          /* by the step before reported_at; 0: by none */

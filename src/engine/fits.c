@@ -35,13 +35,16 @@ static uint64_t arenas_of(const struct hd_worker *w, uint32_t rank)
 /* What the store takes, whether there is one yet or not. */
 static uint64_t bytes_of(const struct hd_worker *w, enum hd_vector vector)
 {
-	return sizeof(float) *
-		hd_vector_elems(&w->task->layout, hd_optims[w->task->optim.kind].nslots, vector);
+	return sizeof(float) * hd_vector_elems(&w->task->layout, hd_worker_store_shape(w), vector);
 }
 
 static uint64_t params_bytes_of(const struct hd_worker *w)
 {
-	return bytes_of(w, HD_VEC_PARAMS) + bytes_of(w, HD_VEC_BUFFERS);
+	uint64_t bytes = bytes_of(w, HD_VEC_PARAMS) + bytes_of(w, HD_VEC_BUFFERS);
+
+	for (uint32_t j = 0; j < w->task->delays.most; j++)
+		bytes += bytes_of(w, hd_vec_earlier(j));
+	return bytes;
 }
 
 static uint64_t slots_bytes_of(const struct hd_worker *w)

@@ -91,7 +91,7 @@ void hd_rank_bind(struct hd_rank *rank, uint32_t ipart, uint32_t vn, uint32_t sl
 		.arena  = rank->activations,
 		.temp   = rank->pool->temp,
 	};
-	hd_param_store_bind(w->store, bind);
+	hd_param_store_bind_step(w->store, bind);
 }
 
 static double read_f64(const struct hd_program *program, const struct hd_bind *bind, uint32_t value,

@@ -81,7 +81,7 @@ static void bind_cell(struct hd_rank *rank, const struct hd_ins *ins, struct hd_
 		.arena = cell->arena,
 		.temp = rank->pool->temp,
 	};
-	hd_param_store_bind(w->store, bind);
+	hd_param_store_bind_step(w->store, bind);
 }
 
 static enum hd_err run(struct hd_rank *rank, const struct hd_ins *ins, enum hd_run_phase phase,

@@ -128,8 +128,20 @@ static void optimizers_of_whole_tensors(void **state)
 	compare(hd_rig_mlp, 16, 8, "optim: {kind: lamb}\n", kinds, 4);
 }
 
+/* Which version a step reads is the job's: stages, their number and their order are not asked. */
+static void delayed_updates(void **state)
+{
+	(void)state;
+	compare(gpt, 16, 8, "optim: {kind: adamw, clip: 0.5, update: 2bw}\n", kinds, NKINDS);
+	compare(gpt, 13, 13, "optim: {update: stash, cuts: auto:3}\n", kinds, 4);
+	compare(gpt, 26, 2, "optim: {kind: lion, update: stash, cuts: auto:4}\n", kinds, 3);
+	compare(hd_rig_bn(), 26, 7, "optim: {kind: lamb, update: vsync, cuts: auto:2}\n", kinds, 3);
+	compare(hd_rig_mlp, 26, 2, "optim: {kind: momentum, lr: 0.05, update: vsync, cuts: auto:5}\n", kinds,
+		3);
+}
+
 /* Stages with copies inside of one pipeline. */
-static void a_stage_may_have_copies(void **state)
+static void copies_of_stages(const char *more)
 {
 	static const uint32_t replicas[] = { 2, 1 };
 	struct said one, many;
@@ -138,11 +150,10 @@ static void a_stage_may_have_copies(void **state)
 	struct hd_schedule s;
 	uint32_t first[2];
 
-	(void)state;
-	hd_rig_open(&rig, gpt, 16, 8, NULL, 1);
+	hd_rig_open(&rig, gpt, 16, 8, more, 1);
 	run_steps(&rig, &one);
 	hd_rig_close(&rig);
-	hd_rig_open(&rig, gpt, 16, 8, NULL, 3);
+	hd_rig_open(&rig, gpt, 16, 8, more, 3);
 	const struct hd_plan_job job = hd_worker_plan_job(rig.worker);
 	const struct hd_schedule_ask ask = { .name = "1f1b-rr", .p = 3, .m = 8, .replicas = replicas,
 		.nreplicas = 2 };
@@ -154,6 +165,14 @@ static void a_stage_may_have_copies(void **state)
 	run_steps(&rig, &many);
 	assert_memory_equal(&one, &many, sizeof one);
 	hd_rig_close(&rig);
+}
+
+static void a_stage_may_have_copies(void **state)
+{
+	(void)state;
+	copies_of_stages(NULL);
+	copies_of_stages("optim: {update: 2bw}\n");
+	copies_of_stages("optim: {update: stash, cuts: auto:2}\n");
 }
 
 /* Between any two steps, to another schedule and back to the whole model. */
@@ -325,6 +344,7 @@ int main(void)
 		cmocka_unit_test(ragged_and_empty_virtual_nodes),
 		cmocka_unit_test(ghost_norms_move_their_running_statistics),
 		cmocka_unit_test(optimizers_of_whole_tensors),
+		cmocka_unit_test(delayed_updates),
 		cmocka_unit_test(a_stage_may_have_copies),
 		cmocka_unit_test(plans_change_between_steps),
 		cmocka_unit_test(a_failed_step_ends_and_leaves_the_state),

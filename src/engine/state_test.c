@@ -15,6 +15,9 @@ static const struct { const char *name, *model, *more; uint32_t batch, vns; } ca
 	{ "mlp adagrad",  hd_rig_mlp, "optim: {kind: adagrad, lr: 0.01}",            26, 13 },
 	{ "gpt adamw",    hd_rig_gpt, "optim: {kind: adamw}",                        26, 7 },
 	{ "bn adamw",     NULL,       "optim: {kind: adamw, schedule: {warmup: 2}}", 26, 13 },
+	{ "mlp 2bw",      hd_rig_mlp, "optim: {kind: adamw, update: 2bw, schedule: {warmup: 2}}", 26, 13 },
+	{ "mlp stash",   hd_rig_mlp, "optim: {kind: momentum, lr: 0.1, update: stash, cuts: auto:4}", 26, 1 },
+	{ "gpt vsync",    hd_rig_gpt, "optim: {kind: sgd, lr: 0.05, update: vsync, cuts: auto:3}", 26, 1 },
 	{ "gpt nesterov", hd_rig_gpt, "optim: {kind: nesterov, lr: 0.05}",           26, 13 },
 };
 enum { NCASES = sizeof cases / sizeof *cases };

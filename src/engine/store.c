@@ -8,36 +8,40 @@
 
 struct hd_param_store {
 	struct hd_device *device;
-	uint32_t nslots;
+	struct hd_store_shape shape;
 	uint64_t version;
 	uint64_t elems[HD_VECS];
 	float *flat[HD_VECS];             /* NULL: no elements */
 };
 
-uint64_t hd_vector_elems(const struct hd_layout *layout, uint32_t nslots, enum hd_vector vector)
+/* Only what a step reads has frozen parameters beside the trained ones. */
+uint64_t hd_vector_elems(const struct hd_layout *layout, struct hd_store_shape shape, enum hd_vector vector)
 {
-	const uint64_t elems[HD_VECS] = {
+	const uint64_t elems[] = {
 		[HD_VEC_PARAMS] = layout->held_elems,
-		[HD_VEC_SLOT0] = nslots > 0 ? layout->elems : 0,
-		[HD_VEC_SLOT1] = nslots > 1 ? layout->elems : 0,
+		[HD_VEC_SLOT0] = shape.nslots > 0 ? layout->elems : 0,
+		[HD_VEC_SLOT1] = shape.nslots > 1 ? layout->elems : 0,
 		[HD_VEC_BUFFERS] = layout->buffer_elems,
+		[HD_VEC_EARLIER] = shape.nearlier > 0 ? layout->held_elems : 0,
 	};
 
-	assert(vector < HD_VECS && nslots <= HD_MAX_SLOTS);
+	assert(vector < HD_VECS && shape.nslots <= HD_MAX_SLOTS && shape.nearlier <= HD_MAX_DELAY);
+	if (vector > HD_VEC_EARLIER)
+		return vector - HD_VEC_EARLIER < shape.nearlier ? layout->elems : 0;
 	return elems[vector];
 }
 
 enum hd_err hd_param_store_create(struct hd_param_store **store, const struct hd_layout *layout,
-	uint32_t nslots, struct hd_device *device, struct hd_diag *diag)
+	struct hd_store_shape shape, struct hd_device *device, struct hd_diag *diag)
 {
 	struct hd_param_store *s = hd_alloc(sizeof *s);
 	enum hd_err err = HD_OK;
 
 	if (!s)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the table of parameters");
-	*s = (struct hd_param_store){ .device = device, .nslots = nslots };
+	*s = (struct hd_param_store){ .device = device, .shape = shape };
 	for (int v = 0; v < HD_VECS && !err; v++) {
-		s->elems[v] = hd_vector_elems(layout, nslots, (enum hd_vector)v);
+		s->elems[v] = hd_vector_elems(layout, shape, (enum hd_vector)v);
 		if (s->elems[v])
 			err = device->ops->take(device, s->elems[v] * sizeof(float), (void **)&s->flat[v],
 				diag);
@@ -58,7 +62,7 @@ void hd_param_store_destroy(struct hd_param_store *s)
 	hd_free(s);
 }
 
-uint32_t hd_param_store_nslots(const struct hd_param_store *s) { return s->nslots; }
+uint32_t hd_param_store_nslots(const struct hd_param_store *s) { return s->shape.nslots; }
 
 uint64_t hd_param_store_elems(const struct hd_param_store *s, enum hd_vector vector)
 {
@@ -113,11 +117,39 @@ void hd_param_store_bind(const struct hd_param_store *s, struct hd_bind *bind)
 	bind->buffers = s->flat[HD_VEC_BUFFERS];
 }
 
+void hd_param_store_bind_step(const struct hd_param_store *s, struct hd_bind *bind)
+{
+	bind->params = s->flat[s->shape.nearlier ? HD_VEC_EARLIER : HD_VEC_PARAMS];
+	bind->buffers = s->flat[HD_VEC_BUFFERS];
+}
+
+static void copy_range(struct hd_param_store *s, enum hd_vector to, enum hd_vector from, uint64_t at,
+	uint64_t len)
+{
+	if (len)
+		memcpy(hd_param_store_at(s, to, at, len), hd_param_store_at(s, from, at, len),
+			len * sizeof(float));
+}
+
+void hd_param_store_age(struct hd_param_store *s, uint64_t at, uint64_t len, uint32_t delay)
+{
+	assert(delay && delay <= s->shape.nearlier);
+	for (uint32_t j = 0; j < delay; j++)
+		copy_range(s, hd_vec_earlier(j), j + 1 < delay ? hd_vec_earlier(j + 1) : HD_VEC_PARAMS, at,
+			len);
+}
+
+void hd_param_store_follow(struct hd_param_store *s, uint64_t at, uint64_t len)
+{
+	if (s->shape.nearlier)
+		copy_range(s, HD_VEC_EARLIER, HD_VEC_PARAMS, at, len);
+}
+
 void hd_param_store_span(struct hd_param_store *s, uint64_t at, uint64_t len, struct hd_update *update)
 {
 	update->param = hd_param_store_at(s, HD_VEC_PARAMS, at, len);
 	for (uint32_t k = 0; k < HD_MAX_SLOTS; k++)
-		update->slot[k] = k < s->nslots ? hd_param_store_at(s, hd_vec_slot(k), at, len) : NULL;
+		update->slot[k] = k < s->shape.nslots ? hd_param_store_at(s, hd_vec_slot(k), at, len) : NULL;
 	update->len = len;
 }
 

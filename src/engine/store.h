@@ -1,10 +1,10 @@
 /* store.h -- the only owner of the training state in memory: parameters, optimizer slots, running statistics.
  *
- * It holds four flat f32 vectors, in the order of the job's layout (graph/layout.h): parameters (trained,
- * then frozen), up to two optimizer slots, and buffers (running statistics). A range is (vector, at,
- * len), in elements. Only the store knows addresses: host code reads, writes and hashes ranges; kernels get
- * addresses in their device's memory by hd_param_store_bind(), _span() and _at(). Gradients belong to a stage
- * (stage.h).
+ * It holds flat f32 vectors, in the order of the job's layout (graph/layout.h): parameters (trained, then
+ * frozen), up to two optimizer slots, buffers (running statistics), and earlier versions of the parameters
+ * where the job delays updates (delays.h). A range is (vector, at, len), in elements. Only the store knows
+ * addresses: host code reads, writes and hashes ranges; kernels get addresses in their device's memory by
+ * hd_param_store_bind(), _bind_step(), _span() and _at(). Gradients belong to a stage (stage.h).
  *
  * 1. A range lies wholly inside its vector (hd_param_store_has()): all functions assert it. An empty range
  *    may lie at the end.
@@ -14,6 +14,10 @@
  *    inside a step. Vectors are written only by STEP, the update of the next version, or between two steps.
  * 4. After hd_param_store_drop() whole pages of the range read as +0.0 until they are written again.
  * 5. Neither addresses nor sizes change between create and destroy.
+ * 6. Of a parameter that is D steps late, EARLIER vector j < D holds the values that step t + j reads, where
+ *    t is the step to come: 0 is what that step reads, D - 1 the values before the newest. The newest are
+ *    those of PARAMS. Of one that is not late, or frozen, EARLIER vector 0 is a copy of PARAMS, so that a
+ *    step reads one vector. The copies follow with hd_param_store_age() and _follow().
  *
  * Ownership: memory is taken from the device that is given to create(), which outlives the store. Threads:
  * disjoint ranges may be read and written concurrently; the version is read and set by the worker's caller.
@@ -24,20 +28,27 @@
 #include "base/hash.h"
 #include "graph/layout.h"
 #include "device/device.h"
+#include "engine/delays.h"
 
-enum hd_vector { HD_VEC_PARAMS, HD_VEC_SLOT0, HD_VEC_SLOT1, HD_VEC_BUFFERS, HD_VECS };
+enum hd_vector { HD_VEC_PARAMS, HD_VEC_SLOT0, HD_VEC_SLOT1, HD_VEC_BUFFERS, HD_VEC_EARLIER,
+	HD_VECS = HD_VEC_EARLIER + HD_MAX_DELAY };
 enum { HD_MAX_SLOTS = HD_VEC_BUFFERS - HD_VEC_SLOT0 };
 
 static inline enum hd_vector hd_vec_slot(uint32_t slot) { return (enum hd_vector)(HD_VEC_SLOT0 + slot); }
+static inline enum hd_vector hd_vec_earlier(uint32_t j) { return (enum hd_vector)(HD_VEC_EARLIER + j); }
+
+/* How many vectors of a kind a store has: slots of the job's optimizer, 0..2; the most steps that a parameter
+ * is late, 0..HD_MAX_DELAY. */
+struct hd_store_shape { uint32_t nslots, nearlier; };
 
 /* Elements of a vector, before there is a store: what memory a job needs. */
-uint64_t hd_vector_elems(const struct hd_layout *layout, uint32_t nslots, enum hd_vector vector);
+uint64_t hd_vector_elems(const struct hd_layout *layout, struct hd_store_shape shape, enum hd_vector vector);
 
 struct hd_param_store;
 
-/* Makes a store of zeros at version 0. `layout` is borrowed; `nslots`: slots of the job's optimizer, 0..2. */
+/* Makes a store of zeros at version 0. `layout` is borrowed. */
 HD_MUST_USE enum hd_err hd_param_store_create(struct hd_param_store **store, const struct hd_layout *layout,
-	uint32_t nslots, struct hd_device *device, struct hd_diag *diag);
+	struct hd_store_shape shape, struct hd_device *device, struct hd_diag *diag);
 void hd_param_store_destroy(struct hd_param_store *store);            /* takes NULL */
 
 uint32_t hd_param_store_nslots(const struct hd_param_store *store);
@@ -59,8 +70,15 @@ void hd_param_store_set_version(struct hd_param_store *store, uint64_t version);
 
 /* ---- for kernels, on the device ---- */
 
-/* Sets bind->params and bind->buffers. */
+/* Sets bind->params, to the newest, and bind->buffers. */
 void hd_param_store_bind(const struct hd_param_store *store, struct hd_bind *bind);
+/* The same for the step to come: with the version that it reads. */
+void hd_param_store_bind_step(const struct hd_param_store *store, struct hd_bind *bind);
+/* Rule 6, for a range of parameters that are `delay` > 0 steps late, before they are updated: a step is
+ * over. */
+void hd_param_store_age(struct hd_param_store *store, uint64_t at, uint64_t len, uint32_t delay);
+/* Rule 6, for a range of parameters that are not late, after they were written. */
+void hd_param_store_follow(struct hd_param_store *store, uint64_t at, uint64_t len);
 /* Sets param, slot and len of `update` for a range of trained parameters; the caller sets the rest. */
 void hd_param_store_span(struct hd_param_store *store, uint64_t at, uint64_t len, struct hd_update *update);
 /* The address of a range: for arguments of a device's functions, and for entries of the state table. */

@@ -5,14 +5,15 @@ static const struct hd_layout layout = { .elems = 40, .held_elems = 64, .buffer_
 
 struct kept_values { struct hd_device *device; struct hd_param_store *store; };
 
-static struct kept_values open_store(const struct hd_layout *of, uint32_t nslots)
+static struct kept_values open_store(const struct hd_layout *of, uint32_t nslots, uint32_t nearlier)
 {
 	const struct hd_device_spec spec = { .nthreads = 1, .kernels = HD_KERNELS_PORTABLE };
 	struct hd_diag diag = { "" };
 	struct kept_values h;
 
 	CHECK(hd_device_create(&h.device, "cpu", &spec, &diag) == HD_OK, "%s", diag.text);
-	CHECK(hd_param_store_create(&h.store, of, nslots, h.device, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_param_store_create(&h.store, of, (struct hd_store_shape){ nslots, nearlier },
+		h.device, &diag) == HD_OK, "%s", diag.text);
 	return h;
 }
 
@@ -31,12 +32,13 @@ static void a_range_ends_where_its_vector_ends(void **state)
 	};
 
 	for (uint32_t nslots = 0; nslots <= HD_MAX_SLOTS; nslots++) {
-		struct kept_values h = open_store(&layout, nslots);
+		const struct hd_store_shape shape = { nslots, 0 };
+		struct kept_values h = open_store(&layout, nslots, 0);
 		assert_int_equal(hd_param_store_nslots(h.store), nslots);
 		for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 			const enum hd_vector v = rows[i].vector;
 			const uint64_t n = rows[i].elems[nslots];
-			assert_int_equal(hd_vector_elems(&layout, nslots, v), n);
+			assert_int_equal(hd_vector_elems(&layout, shape, v), n);
 			assert_int_equal(hd_param_store_elems(h.store, v), n);
 			assert_true(hd_param_store_has(h.store, v, 0, n));
 			assert_true(hd_param_store_has(h.store, v, n, 0));
@@ -57,9 +59,9 @@ static void a_range_ends_where_its_vector_ends(void **state)
 static void what_is_written_is_read_and_nothing_beside_it(void **state)
 {
 	(void)state;
-	struct kept_values h = open_store(&layout, 2);
+	struct kept_values h = open_store(&layout, 2, 2);
 
-	for (int v = 0; v < HD_VECS; v++) {
+	for (int v = 0; v < HD_VEC_EARLIER + 2; v++) {
 		const uint64_t n = hd_param_store_elems(h.store, (enum hd_vector)v);
 		const uint64_t from[] = { 0, 3, n - 2 };
 		for (size_t k = 0; k < sizeof from / sizeof *from; k++) {
@@ -86,7 +88,7 @@ static void what_is_written_is_read_and_nothing_beside_it(void **state)
 	hd_param_store_write(h.store, HD_VEC_PARAMS, 64, 0, NULL);
 	hd_param_store_read(h.store, HD_VEC_PARAMS, 64, 0, NULL);
 	close_store(&h);
-	h = open_store(&layout, 0);
+	h = open_store(&layout, 0, 0);
 	hd_param_store_drop(h.store, HD_VEC_SLOT0, 0, 0);
 	assert_null(hd_param_store_at(h.store, HD_VEC_SLOT1, 0, 0));
 	close_store(&h);
@@ -98,7 +100,7 @@ static void kernels_get_the_addresses_of_what_is_read(void **state)
 	static const float x[2] = { 4, 5 };
 
 	for (uint32_t nslots = 0; nslots <= HD_MAX_SLOTS; nslots++) {
-		struct kept_values h = open_store(&layout, nslots);
+		struct kept_values h = open_store(&layout, nslots, 0);
 		struct hd_bind bind = { .rows = 3 };
 		float *old = (float *)(uintptr_t)x;
 		struct hd_update u = { .kind = 1, .grad = x, .slot = { old, old } };
@@ -119,14 +121,49 @@ static void kernels_get_the_addresses_of_what_is_read(void **state)
 	}
 }
 
+/* Rule 6: of parameters that are 3, 1 and 0 steps late. */
+static void a_step_reads_what_so_many_steps_ago_was_the_newest(void **state)
+{
+	(void)state;
+	static const struct { uint64_t at, len; uint32_t delay; } range[] = {
+		{ 0, 5, 3 }, { 5, 1, 1 }, { 6, 34, 0 }, { 40, 24, 0 } };
+	struct kept_values h = open_store(&layout, 1, 3);
+	struct hd_bind bind = { .rows = 0 };
+
+	for (int t = 0; t < 9; t++) {
+		for (size_t k = 0; k < 4; k++) {
+			float x[64];
+			for (int i = 0; i < 64; i++)
+				x[i] = (float)(t + 1);
+			if (range[k].delay)
+				hd_param_store_age(h.store, range[k].at, range[k].len, range[k].delay);
+			hd_param_store_write(h.store, HD_VEC_PARAMS, range[k].at, range[k].len, x);
+			if (!range[k].delay)
+				hd_param_store_follow(h.store, range[k].at, range[k].len);
+			hd_param_store_bind_step(h.store, &bind);
+			for (uint64_t i = range[k].at; i < range[k].at + range[k].len; i++) {
+				const int reads = t + 1 - (int)range[k].delay;
+				assert_true(bind.params[i] == (float)(reads > 0 ? reads : 0));
+			}
+			hd_param_store_bind(h.store, &bind);
+			assert_true(bind.params[range[k].at] == (float)(t + 1));
+		}
+	}
+	close_store(&h);
+	h = open_store(&layout, 1, 0);    /* nothing is late: one vector for both */
+	hd_param_store_bind_step(h.store, &bind);
+	assert_ptr_equal(bind.params, hd_param_store_at(h.store, HD_VEC_PARAMS, 0, 64));
+	close_store(&h);
+}
+
 static void an_address_is_found_in_its_vector_alone(void **state)
 {
 	(void)state;
-	struct kept_values h = open_store(&layout, 2);
+	struct kept_values h = open_store(&layout, 2, 2);
 	enum hd_vector vector;
 	uint64_t at;
 
-	for (int v = 0; v < HD_VECS; v++) {
+	for (int v = 0; v < HD_VEC_EARLIER + 2; v++) {
 		const uint64_t n = hd_param_store_elems(h.store, (enum hd_vector)v);
 		const float *begin = hd_param_store_at(h.store, (enum hd_vector)v, 0, n);
 		for (uint64_t i = 0; i < n; i++) {
@@ -147,7 +184,7 @@ static void dropped_pages_read_as_zero_and_neighbours_stay(void **state)
 	(void)state;
 	enum { N = 1 << 16, FROM = 1 << 13, LEN = 1 << 15 };
 	const struct hd_layout large = { .elems = N, .held_elems = N, .buffer_elems = 16 };
-	struct kept_values h = open_store(&large, 1);
+	struct kept_values h = open_store(&large, 1, 0);
 	const float x = 3;
 	float y;
 
@@ -181,12 +218,13 @@ static void what_does_not_fit_is_not_taken_in_part(void **state)
 	struct hd_param_store *store = NULL;
 
 	assert_int_equal(hd_device_create(&device, "cpu", &spec, &diag), HD_OK);
-	for (int i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct hd_store_shape two = { i % 2 ? 1 : 2, i % 2 }, one = { !(i % 2), i % 2 };
 		diag.text[0] = 0;
-		assert_int_not_equal(hd_param_store_create(&store, &large, 2, device, &diag), HD_OK);
+		assert_int_not_equal(hd_param_store_create(&store, &large, two, device, &diag), HD_OK);
 		assert_null(store);
 		assert_true(*diag.text);
-		CHECK(hd_param_store_create(&store, &large, 1, device, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_param_store_create(&store, &large, one, device, &diag) == HD_OK, "%s", diag.text);
 		hd_param_store_destroy(store);
 		store = NULL;
 	}
@@ -230,6 +268,7 @@ int main(void)
 		cmocka_unit_test(a_range_ends_where_its_vector_ends),
 		cmocka_unit_test(what_is_written_is_read_and_nothing_beside_it),
 		cmocka_unit_test(kernels_get_the_addresses_of_what_is_read),
+		cmocka_unit_test(a_step_reads_what_so_many_steps_ago_was_the_newest),
 		cmocka_unit_test(an_address_is_found_in_its_vector_alone),
 		cmocka_unit_test(dropped_pages_read_as_zero_and_neighbours_stay),
 		cmocka_unit_test(what_does_not_fit_is_not_taken_in_part),

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The state table of a run: parameters, buffers, optimizer slots, and the few counters that
- * a step reads besides the job. Learning rate, random numbers and data order are
- * functions of the step and stand nowhere. */
+/* The state table of a run: parameters with the earlier versions that steps to come read, buffers,
+ * optimizer slots, and the few counters that a step reads besides the job. Learning rate, random numbers and
+ * data order are functions of the step and stand nowhere. */
 
 static enum hd_err add_tensor(struct hd_worker *w, uint32_t p, const char *suffix, enum hd_vector vector,
 	uint8_t group, struct hd_diag *diag)
@@ -14,7 +14,8 @@ static enum hd_err add_tensor(struct hd_worker *w, uint32_t p, const char *suffi
 	const struct hd_value *v = &g->value[g->param[p].value];
 	char name[HD_MAX_NAME + 8];
 
-	snprintf(name, sizeof name, "%s%s%s", hd_graph_text_of(g, v->name), *suffix ? "." : "", suffix);
+	snprintf(name, sizeof name, "%s%s%s", hd_graph_text_of(g, v->name),
+		*suffix && *suffix != '@' ? "." : "", suffix);
 	struct hd_state_entry e = {
 		.name = name, .dtype = HD_F32, .rank = v->rank, .key = HD_KEY_CHUNK, .merge = HD_MERGE_NONE,
 			.group = group,
@@ -24,6 +25,16 @@ static enum hd_err add_tensor(struct hd_worker *w, uint32_t p, const char *suffi
 	};
 	memcpy(e.dim, v->dim, sizeof e.dim);
 	return hd_state_add(&w->state, &e, diag);
+}
+
+/* "wte@-1": what it was a step ago. Beside the slots: a model's file has the newest parameters alone. */
+static enum hd_err add_earlier(struct hd_worker *w, uint32_t p, uint32_t age, struct hd_diag *diag)
+{
+	char suffix[8];
+
+	snprintf(suffix, sizeof suffix, "@-%u", age);
+	return add_tensor(w, p, suffix, hd_vec_earlier(w->task->delays.of_param[p] - age), HD_STATE_OPTIM,
+		diag);
 }
 
 /* Means and variances in use are one copy, moved once per step by the moments of all virtual nodes. */
@@ -61,6 +72,8 @@ enum hd_err hd_state_table_make(struct hd_worker *w, struct hd_diag *diag)
 	hd_state_init(&w->state, &w->arena);
 	for (uint32_t p = 0; p < w->task->train.nparams && !err; p++) {
 		err = add_tensor(w, p, "", HD_VEC_PARAMS, HD_STATE_MODEL, diag);
+		for (uint32_t k = 1; k <= w->task->delays.of_param[p] && !err; k++)
+			err = add_earlier(w, p, k, diag);
 		for (uint32_t s = 0; s < optim->nslots && !w->task->train.param[p].frozen && !err; s++)
 			err = add_tensor(w, p, optim->slot[s], hd_vec_slot(s), HD_STATE_OPTIM, diag);
 	}

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/half.h"
+#include "base/le.h"
 #include "base/philox.h"
 #include "graph/autodiff.h"
 #include "graph/ids.h"
@@ -506,6 +507,19 @@ static enum hd_err identify(struct hd_task *task, struct hd_fs *fs, struct hd_di
 	return HD_OK;
 }
 
+static enum hd_err delay(struct hd_task *task, struct hd_diag *diag)
+{
+	enum hd_err err = hd_delays_make(&task->delays, task->job, &task->train, task->rows[0], &task->arena,
+		diag);
+
+	for (uint32_t s = 0; s < task->delays.nstages && !err; s++) {
+		uint8_t bytes[4];
+		hd_put32(bytes, task->delays.first[s]);
+		join_hash(task, bytes, sizeof bytes);
+	}
+	return err;
+}
+
 static enum hd_err read_weights(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
 {
 	const struct hd_job_value *v = &task->job->value[HD_JOB_WEIGHTS];
@@ -562,6 +576,7 @@ static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag
 	take_optim(task);
 	find_rows(task);
 	err = check_norms(task, diag);
+	err = err ? err : delay(task, diag);
 	if (!err && hd_job_copies(job) && hd_optims[task->optim.kind].unit == HD_UNIT_TENSOR)
 		err = hd_fail(diag, HD_E_INVAL,
 			"comm.sync: sharded does not know optimizers that change whole tensors (optim.kind: "

@@ -9,7 +9,8 @@
  * 2. The set of slice sizes that can occur is known here (`rows`), so that every
  *    kernel is prepared before the first step.
  * 3. The identity of the job (job_hash) includes the content of its graph file and of its weights:
- *    the path alone would let an edited one resume another's checkpoint.
+ *    the path alone would let an edited one resume another's checkpoint. It includes the nodes at which the
+ *    stages of delayed updates are cut, where the job leaves them open.
  *
  * Ownership: create/destroy; everything lies in the task's own arena. */
 #ifndef HD_ENGINE_TASK_H
@@ -24,6 +25,7 @@
 #include "data/sampler.h"
 #include "job/job.h"
 #include "checkpoint/weights.h"
+#include "engine/delays.h"
 
 struct hd_task {
 	struct hd_arena arena;
@@ -34,6 +36,7 @@ struct hd_task {
 	struct hd_augment augment;        /* hung on the data set; no transforms: not */
 	struct hd_sampler sampler;
 	struct hd_optim optim;
+	struct hd_delays delays;          /* of the parameters that a step reads */
 	uint64_t nsteps;                  /* steps the job asks for */
 	uint64_t rows[HD_MAX_VARIANTS];   /* of training slices, largest first */
 	uint32_t nrows;

@@ -101,11 +101,15 @@ enum hd_err hd_update_chunks(struct hd_rank *rank, struct hd_diag *diag)
 	struct hd_worker *w = rank->worker;
 	bool idle = hd_rank_idle(rank) || rank->scalars.skip;
 
+	if (!hd_rank_idle(rank))
+		hd_versions_age(rank);
 	if (!idle)
 		hd_moments_move(rank);
 	enum hd_err err = update_owned(rank, diag);
 	if (idle)
 		return HD_OK;
+	if (!err)
+		hd_versions_made(rank);
 	int error = HD_FAILPOINT(STEP_UPDATE_AFTER);
 	if (!err && error)
 		err = hd_fail_errno(diag, error, "finish updating", "the parameters");

@@ -137,8 +137,7 @@ static enum hd_err take_shared(struct hd_worker *w, struct hd_diag *diag)
 {
 	const struct hd_layout *layout = &w->task->layout;
 	struct hd_device *first = w->rank[0].device;
-	enum hd_err err = hd_param_store_create(&w->store, layout, hd_optims[w->task->optim.kind].nslots,
-		first, diag);
+	enum hd_err err = hd_param_store_create(&w->store, layout, hd_worker_store_shape(w), first, diag);
 
 	if (!err)
 		err = hd_moments_make(w, diag);
@@ -215,6 +214,7 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	if (!err) {
 		hd_task_init_params(task, hd_param_store_at(w->store, HD_VEC_PARAMS, 0, 0));
 		hd_task_init_buffers(task, hd_param_store_at(w->store, HD_VEC_BUFFERS, 0, 0));
+		hd_versions_begin(w);
 		hd_digest_frozen(w);
 		hd_seals_init(&w->step->seals, 0, 1, 0);
 		err = hd_threads_start(w, spec->spin && spec->ndevices * spec->nthreads <= cores.n, diag);

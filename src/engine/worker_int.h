@@ -181,6 +181,14 @@ void hd_digest_segments(struct hd_rank *rank);                     /* digest.c *
 /* after the parameters came from outside */
 void hd_digest_frozen(struct hd_worker *worker);
 struct hd_hash hd_digest_join(struct hd_worker *worker);
+/* versions.c: earlier versions of the parameters (delays.h) */
+struct hd_store_shape hd_worker_store_shape(const struct hd_worker *worker);
+void hd_versions_begin(struct hd_worker *worker);                    /* all are the newest */
+/* copies, after the state came from outside */
+void hd_versions_follow(struct hd_worker *worker);
+/* of the chunks that a rank owns: before STEP, also of a step that is skipped; after it */
+void hd_versions_age(struct hd_rank *rank);
+void hd_versions_made(struct hd_rank *rank);
 /* table.c */
 /* the store and all entries are of `updates` updates */
 void hd_state_table_stamp(struct hd_worker *worker);

@@ -141,6 +141,7 @@ static const struct { enum hd_job_key key, of; const char *words; } depends[] = 
 	{ HD_JOB_FLOOR,      HD_JOB_SCHEDULE,  "linear|cosine|step" },
 	{ HD_JOB_EVERY,      HD_JOB_SCHEDULE,  "step" },
 	{ HD_JOB_FACTOR,     HD_JOB_SCHEDULE,  "step" },
+	{ HD_JOB_CUTS,       HD_JOB_UPDATE,    "stash|vsync" },
 	{ HD_JOB_DATA_COUNT, HD_JOB_DATA_KIND, "synthetic" },
 	{ HD_JOB_DATA_PATH,  HD_JOB_DATA_KIND, "idx|cifar|csv|text|tokens|npy" },
 	{ HD_JOB_SPLIT_SEED, HD_JOB_DATA_KIND, SPLIT_BY_HASH },
@@ -253,18 +254,10 @@ static enum hd_err check_ckpt_dir(struct hd_job_reader *reader)
 /* Values that the keys allow by their type and this build does not honour. */
 static enum hd_err check_available(struct hd_job_reader *reader)
 {
-	static const struct { enum hd_job_key key; const char *use;
-		} only_none[] = { { HD_JOB_CUTS, "none" } };
 	static const enum hd_job_key paths[] = { HD_JOB_DATA_PATH, HD_JOB_CKPT_DIR, HD_JOB_WEIGHTS };
 	const struct hd_job *job = reader->job;
 	char dotted[HD_DOTTED_CAP];
 
-	for (size_t i = 0; i < sizeof only_none / sizeof only_none[0]; i++)
-		if (!job->value[only_none[i].key].is_none) {
-			hd_job_at(reader, only_none[i].key);
-			return hd_job_refuse(reader, "%s: only %s is available in this build",
-				hd_job_dotted(only_none[i].key, dotted), only_none[i].use);
-		}
 	for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
 		if (strstr(hd_job_text(job, paths[i]), "://")) {
 			hd_job_at(reader, paths[i]);
@@ -440,7 +433,7 @@ enum hd_err hd_job_check(struct hd_job_reader *reader)
 {
 	static enum hd_err (*const checks[])(struct hd_job_reader *reader) = {
 		check_name, check_length, check_batch, check_split, check_split_seed, check_optim,
-			check_warmup, check_depends, check_available,
+			check_warmup, check_depends, hd_job_check_cuts, check_available,
 		hd_job_check_parallel, check_ckpt_dir, check_eval, check_weights, check_lora, check_shards,
 		check_model,
 	};

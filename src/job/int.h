@@ -48,6 +48,8 @@ HD_MUST_USE enum hd_err hd_job_read_arg(struct hd_job_reader *reader, enum hd_jo
 /* Fills in what depends on other keys and refuses what cannot be together. */
 HD_MUST_USE enum hd_err hd_job_check(struct hd_job_reader *reader);
 /* parallel.c: the keys of `parallel:` together. */
+/* cuts.c */
+HD_MUST_USE enum hd_err hd_job_check_cuts(struct hd_job_reader *reader);
 HD_MUST_USE enum hd_err hd_job_check_parallel(struct hd_job_reader *reader);
 
 #endif

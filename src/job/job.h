@@ -62,7 +62,7 @@ enum hd_par_recompute { HD_RECOMPUTE_AUTO, HD_RECOMPUTE_NONE, HD_RECOMPUTE_STAGE
 
 enum { HD_JOB_MAX_ARGS = 32, HD_JOB_MAX_NAMES = 256, HD_JOB_MAX_LIST = 16, HD_JOB_MAX_CALLS = 16,
 	HD_JOB_MAX_PARAMS = 8,
-       HD_JOB_NAME_CAP = 64, HD_JOB_AUTO_VNS = 16, HD_JOB_AUTO_WARMUP = 100 };
+       HD_JOB_NAME_CAP = 64, HD_JOB_MAX_CUTS = 16, HD_JOB_AUTO_VNS = 16, HD_JOB_AUTO_WARMUP = 100 };
 
 /* is_word: neither number nor list */
 struct hd_job_arg { const char *name, *text; bool is_word; uint32_t line, column; };
@@ -130,6 +130,10 @@ void hd_job_canonical(const struct hd_job *job, struct hd_text *text);
 void hd_job_schema(struct hd_text *text);                 /* JSON Schema of a job file */
 /* a commented job file with every key (`run --new`) */
 void hd_job_template(struct hd_text *text);
+
+/* Stages that a text of optim.cuts declares; 0: it is none. Without `balance`, node[] is the first of
+ * each. */
+uint32_t hd_job_cuts(const char *text, bool *balance, uint32_t node[HD_JOB_MAX_CUTS]);
 
 /* What of `parallel:` this build plans for and does not run: HD_E_INVAL with the place, and what to do.
  * Verbs that train ask. */

@@ -218,14 +218,18 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ SMALLEST "parallel: {mode: explicit, plan: a, recompute: stage}\n", "tiny.yaml:5:48: parallel.recompute has no meaning with parallel.mode explicit" },
 	{ SMALLEST "parallel: {mode: pipeline, stages: 1}\n", "tiny.yaml:5:36: parallel.stages is 1, which is no pipeline" },
 	{ SMALLEST "parallel: {schedule: gpip}\n", "tiny.yaml:5:22: parallel.schedule: there is no schedule \"gpip\"; did you mean gpipe?" },
-	{ SMALLEST "parallel: {schedule: 2bw}\n", "tiny.yaml:5:22: parallel.schedule: 2bw delays updates, which is another algorithm" },
+	{ SMALLEST "parallel: {schedule: 2bw}\n", "tiny.yaml:5:22: parallel.schedule: 2bw delays updates, which is another algorithm: with optim.update: 2bw it is an order of work, and the job says flush" },
 	{ SMALLEST "parallel: {schedule: zb-v, chunks: 3}\n", "tiny.yaml:5:36: parallel.chunks is 3; zb-v has 2 to 2 model chunks a device" },
 	{ SMALLEST "parallel: {mode: tensor}\n", "tiny.yaml:5:18: parallel.mode tensor shares the shards of an op out, and model.shards is 1" },
 	{ SMALLEST "parallel: {tensor: 2}\n", "tiny.yaml:5:20: parallel.tensor is 2, which does not divide model.shards 1" },
 	{ SMALLEST "workers: {profile: file}\n", "tiny.yaml:5:11: workers.profile is not available in this build; leave it out" },
-	{ SMALLEST "optim: {update: 2bw}\n", "tiny.yaml:5:17: optim.update: 2bw is not available in this build; use flush" },
+	{ SMALLEST "optim: {update: custom}\n", "tiny.yaml:5:17: optim.update: custom is not available in this build; use flush, stash, vsync, 2bw" },
+	{ SMALLEST "optim: {update: stash}\n", "tiny.yaml:5:17: optim.update stash needs optim.cuts: the delay of a parameter follows from the stages" },
+	{ SMALLEST "optim: {update: vsync}\n", "tiny.yaml:5:17: optim.update vsync needs optim.cuts" },
+	{ SMALLEST "optim: {update: 2bw, cuts: auto:2}\n", "tiny.yaml:5:28: optim.cuts has no meaning with optim.update 2bw (only with stash|vsync); leave it out" },
+	{ SMALLEST "optim: {cuts: auto:2}\n", "tiny.yaml:5:15: optim.cuts has no meaning with optim.update flush" },
+	{ SMALLEST "optim: {update: stash, cuts: three}\n", "tiny.yaml:5:30: optim.cuts is \"three\"; write auto:N for N stages" },
 	{ SMALLEST "optim: {kind: adm}\n", "tiny.yaml:5:15: optim.kind: \"adm\" is none of sgd, momentum, nesterov, adam, adamw, adagrad, lion, lamb; did you mean adam?" },
-	{ SMALLEST "optim: {update: 2bw}\n", "tiny.yaml:5:17: optim.update: 2bw is not available in this build; use flush" },
 	{ SMALLEST "optim: {lr: fast}\n", "tiny.yaml:5:13: optim.lr: \"fast\" is not a number" },
 	{ SMALLEST "optim: {lr: -1}\n", "tiny.yaml:5:13: optim.lr: -1 is not between 0 and 1000000" },
 	{ SMALLEST "optim: {lr: [1]}\n", "tiny.yaml:5:13: optim.lr takes one value, not " },
@@ -243,7 +247,6 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ SMALLEST "optim: {betas: none}\n", "tiny.yaml:5:16: optim.betas takes a list: write it as [...]" },
 	{ SMALLEST "optim: {kind: sgd, betas: [0.5, 0.5]}\n", "tiny.yaml:5:27: optim.betas has no meaning with optim.kind sgd" },
 	{ SMALLEST "optim: {schedule: {every: 7}}\n", "tiny.yaml:5:27: optim.schedule.every has no meaning with optim.schedule.kind cosine" },
-	{ SMALLEST "optim: {cuts: a}\n", "tiny.yaml:5:15: optim.cuts: only none is available in this build" },
 	{ SMALLEST "checkpoint: {every: 0 s}\n", "tiny.yaml:5:21: checkpoint.every: 0 is too often" },
 	{ SMALLEST "checkpoint: {every: 200}\n", "tiny.yaml:5:21: checkpoint.every: \"200\" is not a duration" },
 	{ SMALLEST "checkpoint: {every: many steps}\n", "tiny.yaml:5:21: checkpoint.every: \"many\" is not an integer" },
@@ -748,6 +751,52 @@ static void stages_are_for_one_process(void **state)
 	}
 }
 
+/* Earlier parameters stay in one process, whatever its devices. */
+static void delayed_updates_are_for_one_process(void **state)
+{
+	static const struct { const char *text; bool delayed; } cases[] = {
+		{ SMALLEST "optim: {update: flush}\n", false },
+		{ SMALLEST "optim: {update: 2bw}\n", true },
+		{ SMALLEST "optim: {update: stash, cuts: auto:3}\n", true },
+		{ SMALLEST "optim: {update: vsync, cuts: \"0,2\"}\n", true },
+		{ SMALLEST "optim: {update: 2bw}\nparallel: {schedule: 2bw}\n", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag why = { "" };
+		must(cases[i].text);
+		CHECK(hd_job_spreads(&job, &why) == (cases[i].delayed ? HD_E_INVAL : HD_OK), "case %zu", i);
+		CHECK(!cases[i].delayed || (strstr(why.text, "optim.update") &&
+			strstr(why.text, "--devices N")), "%s", why.text);
+	}
+}
+
+/* The delay of a parameter follows from these. */
+static void cuts_of_an_update_are_a_number_of_stages_or_their_first_nodes(void **state)
+{
+	static const struct { const char *text; uint32_t n; bool balance; } cases[] = {
+		{ "auto:2", 2, true }, { "auto:16", 16, true }, { "auto:1", 0, true }, { "auto:17", 0, true },
+		{ "auto:", 0, true }, { "auto:3,", 0, true }, { "auto:-3", 0, true }, { "0,1", 2, false },
+		{ "0,12,25", 3, false }, { "0", 0, false }, { "", 0, false }, { "0,", 0, false },
+		{ "1,2", 0, false }, { "0,2,2", 0, false }, { "0,3,2", 0, false }, { "0, 2", 0, false },
+		{ "0,99999999999999999999", 0, false }, { "0,4294967294", 2, false },
+		{ "0,4294967295", 0, false },
+		{ "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15", 16, false },
+		{ "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16", 0, false },
+	};
+	uint32_t node[HD_JOB_MAX_CUTS];
+	bool balance;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		CHECK(hd_job_cuts(cases[i].text, &balance, node) == cases[i].n, "%s", cases[i].text);
+		CHECK(balance == cases[i].balance, "%s", cases[i].text);
+	}
+	assert_int_equal(hd_job_cuts("0,12,25", &balance, node), 3);
+	assert_true(node[0] == 0 && node[1] == 12 && node[2] == 25);
+}
+
 static void origins_are_printed_with_their_places(void **state)
 {
 	static const struct hd_job_set set = { "optim.lr", "0.5", HD_FROM_ENV };
@@ -863,6 +912,8 @@ int main(void)
 		cmocka_unit_test(the_hash_does_not_see_how_a_job_was_written),
 		cmocka_unit_test(what_is_only_planned_is_not_trained),
 		cmocka_unit_test(stages_are_for_one_process),
+		cmocka_unit_test(delayed_updates_are_for_one_process),
+		cmocka_unit_test(cuts_of_an_update_are_a_number_of_stages_or_their_first_nodes),
 		cmocka_unit_test(the_hash_sees_every_key_that_fixes_the_result_and_no_other),
 		cmocka_unit_test(the_hash_says_that_there_are_weights_and_not_where),
 		cmocka_unit_test(a_printed_job_parses_to_the_same_job),

@@ -58,8 +58,8 @@ X(FLOOR,      "optim", "schedule.floor",  NUM, 1, "0.1", "", 0, 1, "least share 
 X(EVERY,      "optim", "schedule.every",  INT, 1, "1k",  "", 1, 0x1p43, "step: steps between two falls")
 X(FACTOR,     "optim", "schedule.factor", NUM, 1, "0.1", "", 0, 1, "step: what a fall leaves of the rate")
 X(CLIP,       "optim", "clip",      NUM,  1, "1",      "", 0, 1e9, "global gradient norm; 0: off")
-X(UPDATE,     "optim", "update",    WORD, 1, "flush",  "flush", 0, 0, "flush: synchronous")
-X(CUTS,       "optim", "cuts",      TEXT, 1, "none",   "none", 0, 0, "stage cuts that the update needs")
+X(UPDATE,     "optim", "update",    WORD, 1, "flush",  "flush|stash|vsync|2bw", 0, 0, "flush: a step reads what the step before made; 2bw: what the one before that made; stash, vsync: PipeDream's delays by optim.cuts")
+X(CUTS,       "optim", "cuts",      TEXT, 1, "none",   "none", 0, 0, "stash, vsync: stages that delay updates; auto:N, N of near equal work, or the first node of each, as 0,12,25")
 X(ON_NONFINITE, "optim", "on_nonfinite", WORD, 1, "stop", "stop|skip", 0, 0, "a gradient that is not finite: stop (exit 4), or skip the step")
 
 X(EVAL_EVERY, "eval",  "every",     INT,  0, "200",    "", 0, 0x1p43, "steps; 0: only at the end")

@@ -68,11 +68,12 @@ static enum hd_err check_schedule(struct hd_job_reader *reader)
 		return HD_OK;
 	if (hd_schedule_kind_find(&kind, schedule->text, &why))
 		return hd_job_refuse(reader, "parallel.schedule: %.300s", why.text);
-	if (kind->update != HD_UPDATE_FLUSH)
+	if (kind->update != HD_UPDATE_FLUSH &&
+		(int64_t)kind->update != hd_job_int(reader->job, HD_JOB_UPDATE))
 		return hd_job_refuse(reader,
-			"parallel.schedule: %s delays updates, which is another algorithm: optim.update "
-			"says so, and flush is "
-			"what this build has", kind->name);
+			"parallel.schedule: %s delays updates, which is another algorithm: with "
+			"optim.update: %s it is an order of work, and the job says %s", kind->name,
+			hd_update_names[kind->update], hd_job_text(reader->job, HD_JOB_UPDATE));
 	hd_job_at(reader, HD_JOB_PAR_CHUNKS);
 	if (!chunks->is_auto && ((uint64_t)chunks->i < kind->vmin || (uint64_t)chunks->i > kind->vmax))
 		return hd_job_refuse(reader, "parallel.chunks is %lld; %s has %u to %u model chunks a device",
@@ -163,6 +164,12 @@ enum hd_err hd_job_spreads(const struct hd_job *job, struct hd_diag *diag)
 	struct hd_job copy = *job;
 	struct hd_job_reader reader = { .job = &copy, .diag = diag };
 
+	hd_job_at(&reader, HD_JOB_UPDATE);
+	if (hd_job_int(job, HD_JOB_UPDATE) != HD_UPDATE_FLUSH)
+		return hd_job_refuse(&reader,
+			"optim.update %s keeps earlier parameters, which several workers do not hand on yet: "
+			"`heddle run %s --devices N` without --workers, or optim.update: flush",
+			hd_job_text(job, HD_JOB_UPDATE), job->file);
 	hd_job_at(&reader, HD_JOB_PAR_MODE);
 	if (!hd_job_has_stages(job))
 		return HD_OK;

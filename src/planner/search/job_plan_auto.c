@@ -151,8 +151,7 @@ enum hd_err hd_job_plan_2bw(struct hd_job_plan *plan, const struct hd_job_plan_a
 	(void)ask;
 	(void)arena;
 	return hd_fail(diag, HD_E_INVAL,
-		"the planner 2bw is for jobs whose updates are delayed by one, which is another algorithm: "
-		"optim.update is flush, and "
-		"this build trains no other; `heddle plan 2bw` shows what it would choose, --planner auto "
-		"plans the job");
+		"the planner 2bw is for pipelines that are never drained between steps, and a run drains "
+		"every step, whatever optim.update is; `heddle plan 2bw` shows what it would choose, "
+		"--planner auto plans the job");
 }

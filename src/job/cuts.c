@@ -1,0 +1,62 @@
+#include <string.h>
+
+#include "job/int.h"
+
+/* optim.cuts: "auto:3", three stages cut where their FLOPs are near equal; or the first forward node of each
+ * stage, as "0,12,25". */
+
+static bool take_number(const char **at, uint32_t *number)
+{
+	uint64_t n = 0;
+	const char *p = *at;
+
+	if (*p < '0' || *p > '9')
+		return false;
+	for (; *p >= '0' && *p <= '9'; p++)
+		n = n < UINT32_MAX ? 10 * n + (uint64_t)(*p - '0') : n;
+	if (n >= UINT32_MAX)
+		return false;
+	*number = (uint32_t)n;
+	*at = p;
+	return true;
+}
+
+uint32_t hd_job_cuts(const char *text, bool *balance, uint32_t node[HD_JOB_MAX_CUTS])
+{
+	uint32_t n = 0;
+
+	*balance = !strncmp(text, "auto:", 5);
+	if (*balance) {
+		text += 5;
+		return take_number(&text, &n) && !*text && n > 1 && n <= HD_JOB_MAX_CUTS ? n : 0;
+	}
+	do {
+		if (n == HD_JOB_MAX_CUTS || !take_number(&text, &node[n]) ||
+			(n ? node[n] <= node[n - 1] : node[n] != 0))
+			return 0;
+		n++;
+	} while (*text++ == ',');
+	return text[-1] == '\0' && n > 1 ? n : 0;
+}
+
+enum hd_err hd_job_check_cuts(struct hd_job_reader *reader)
+{
+	const struct hd_job *job = reader->job;
+	const char *update = hd_job_text(job, HD_JOB_UPDATE);
+	uint32_t node[HD_JOB_MAX_CUTS];
+	bool balance;
+
+	hd_job_at(reader, HD_JOB_CUTS);
+	if (!job->value[HD_JOB_CUTS].is_none && !hd_job_cuts(hd_job_text(job, HD_JOB_CUTS), &balance, node))
+		return hd_job_refuse(reader,
+			"optim.cuts is \"%.80s\"; write auto:N for N stages of near equal work, or the first "
+			"forward node of each stage, as 0,12,25: from 0, ascending, 2 to %d of them",
+			hd_job_text(job, HD_JOB_CUTS), HD_JOB_MAX_CUTS);
+	hd_job_at(reader, HD_JOB_UPDATE);
+	if (job->value[HD_JOB_CUTS].is_none && hd_job_has_word("stash|vsync", update))
+		return hd_job_refuse(reader,
+			"optim.update %s needs optim.cuts: the delay of a parameter follows from the stages "
+			"that the job declares; write optim.cuts: auto:4, or optim.update: 2bw, which needs "
+			"none", update);
+	return HD_OK;
+}
