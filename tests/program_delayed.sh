@@ -1,0 +1,82 @@
+#!/bin/bash
+# optim.update: a replay of the version map, and the bits of one device on many, in stages, after a resume.
+. "$(dirname "$0")/program.sh"
+
+# numbers with few bits, 60 of them
+{
+	echo a,b,y
+	for i in {1..60}; do
+		echo $((i * 37 % 64 - 32))e-2,$((i * 23 % 64 - 32))e-2,$((i * 11 % 32 - 16))e-2
+	done
+} >rows.csv
+cat >small.yaml <<END
+job: {name: small, seed: 3, steps: 9, kernels: portable}
+model: {use: "builtin:mlp", loss: mse, args: {input: [2], hidden: [2, 2], classes: 1}}
+data: {kind: csv, path: rows.csv, split: {train: 1, valid: 0}}
+batch: {global: 1, virtual_nodes: 1}
+optim: {kind: momentum, lr: 0.1, clip: 0, schedule: {kind: constant, warmup: 0}}
+checkpoint: {every: 3 steps}
+END
+
+python=${HEDDLE_PYTHON:-python3}
+if "$python" -c 'import numpy' 2>/dev/null; then
+	# UPDATE V: with a stage a layer
+	for shape in flush:8 2bw:8 2bw:1 stash:1 stash:2 stash:8 vsync:1 vsync:2; do
+		IFS=: read -r update vns <<<"$shape"
+		set -- -s optim.update=$update -s batch.global=$vns -s batch.virtual_nodes=$vns
+		case $update in stash|vsync) set -- "$@" -s optim.cuts=0,2,4 ;; esac
+		train run small.yaml --devices 1 --out small-$update-$vns "$@"
+		expect 0 heddle bench step small.yaml --devices 1 --repeat 6 -q "$@" \
+			--save problem.safetensors
+		expect 0 "$python" "$SOURCE_DIR/tests/delayed_replay.py" problem.safetensors \
+			small-$update-$vns $update 3 $vns 9
+		says "$update: "
+	done
+	# the replay sees what reads another version
+	expect 1 "$python" "$SOURCE_DIR/tests/delayed_replay.py" problem.safetensors small-vsync-2 flush 3 2 9
+	expect 1 "$python" "$SOURCE_DIR/tests/delayed_replay.py" problem.safetensors small-vsync-2 stash 3 2 9
+	passed "parameters, earlier versions and slots are those of a replay in numpy, bit for bit"
+else
+	echo "skip: $python has no numpy (set HEDDLE_PYTHON): no replay"
+fi
+
+# JOB: a shape per update, any number of devices
+write_jobs 6
+for update in 2bw stash vsync; do
+	set -- -s optim.update=$update
+	[ $update = 2bw ] || set -- "$@" -s optim.cuts=auto:3
+	train run gpt.yaml --out $update-one --devices 1 "$@"
+	one=$digest
+	train run gpt.yaml --out $update-two --devices 2 "$@"
+	same "$digest" "$one" "$update: 2 devices"
+	train run gpt.yaml --out $update-own --devices 3 "$@" -s parallel.schedule=$update
+	same "$digest" "$one" "$update: stages in the order of $update"
+	expect 0 heddle ckpt diff $update-one $update-own
+	train run gpt.yaml --out $update-zb --devices 2 "$@" -s parallel.schedule=zb-v
+	same "$digest" "$one" "$update: zb-v"
+	for at in 1 2 3 4 5; do
+		train run gpt.yaml --steps $at --out $update-$at --devices $((1 + at % 3)) "$@"
+		mode=pipeline
+		[ $((at % 2)) = 1 ] || mode=data
+		train resume $update-$at --devices 2 -s parallel.mode=$mode
+		same "$digest" "$one" "$update: resumed at step $at"
+	done
+	eval "${update/2bw/twobw}=$one"
+done
+train run gpt.yaml --out flush --devices 1
+[ "$digest" != "$twobw" ] && [ "$twobw" != "$stash" ] || failed "another update has the same bits"
+passed "any devices, stages and order, resumed at any step"
+
+# words for what does not go together
+expect 2 heddle run gpt.yaml --workers 2 -s optim.update=2bw --out no
+says 'keeps earlier parameters'
+expect 2 heddle run gpt.yaml -s optim.update=stash --out no
+says 'optim.cuts: auto:4'
+expect 2 heddle run gpt.yaml -s optim.update=stash -s optim.cuts=0,4000 --out no
+says 'optim.cuts: '
+expect 2 heddle run gpt.yaml --devices 2 -s parallel.schedule=2bw --out no
+says 'the job says flush'
+expect 2 heddle resume 2bw-one -s optim.update=flush
+expect 0 heddle config check gpt.yaml -s optim.update=2bw
+[ ! -e no/ckpt ] || failed "a refused run left checkpoints"
+passed "what does not go together is refused with what would"
