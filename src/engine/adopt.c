@@ -176,42 +176,50 @@ static uint32_t nroots_of_all(const struct hd_worker_part *s)
 	return n;
 }
 
-/* Sums of all stages come to lie in one flat vector. */
-static enum hd_err take_pipe(struct hd_worker *w, struct hd_worker_part *s, const uint32_t *rank,
-	struct hd_diag *diag)
+/* Sums of all stages come to lie in one flat vector: of one worker, that of the roots. */
+static enum hd_err place_pipe(struct hd_worker *w, struct hd_worker_part *s, struct hd_diag *diag)
 {
-	enum hd_err err = hd_worker_fits(w, diag);
+	struct hd_pipe *pipe = s->work.pipe;
+	enum hd_err err = hd_pipe_take(pipe, w, &s->arena, diag);
 
-	err = err ? err : hd_work_take(w, diag);
-	err = err ? err : hd_pipe_take(s->work.pipe, w, &s->arena, diag);
+	if (!err && !s->alone)
+		err = hd_stage_take_sum(w->stage, w->rank[0].device, diag);
 	if (err)
 		return err;
-	s->work.whole = true;
-	s->sum = s->parm = s->work.pipe->vector[0];
-	return own_chunks(w, s, rank, diag);
+	s->work.whole = s->alone;
+	for (uint32_t i = 0; i < pipe->nstages; i++)
+		s->work.nroots += pipe->stage[i].nroots;
+	s->parm = pipe->vector[0];
+	s->sum = s->alone ? s->parm : w->stage->sum;
+	return HD_OK;
+}
+
+static enum hd_err place_whole(struct hd_worker *w, struct hd_worker_part *s, struct hd_diag *diag)
+{
+	enum hd_err err = hd_work_place(w, &s->work, NULL, &s->arena, diag);
+
+	s->work.whole = !err && s->alone && s->work.nroots == 1;
+	if (!err)
+		err = find_sum(w, s, diag);
+	return err ? err : find_parm(w, s, diag);
 }
 
 static enum hd_err take_all(struct hd_worker *w, struct hd_worker_part *s, const uint32_t *rank,
 	struct hd_diag *diag)
 {
-	if (s->work.pipe)
-		return take_pipe(w, s, rank, diag);
 	enum hd_err err = hd_worker_fits(w, diag);
+
 	if (!err)
 		err = hd_work_take(w, diag);
 	if (!err)
-		err = hd_work_place(w, &s->work, NULL, &s->arena, diag);
-	s->work.whole = !err && s->alone && s->work.nroots == 1;
-	if (!err)
-		err = find_sum(w, s, diag);
-	if (!err)
-		err = find_parm(w, s, diag);
+		err = s->work.pipe ? place_pipe(w, s, diag) : place_whole(w, s, diag);
 	if (!err)
 		err = own_chunks(w, s, rank, diag);
 	if (!err && !s->alone)
 		err = hd_moments_apart(w, diag);
 	if (!err && !s->alone && s->plan)
-		err = hd_operands_cap(w, nroots_of_all(s), diag);
+		err = hd_operands_cap(w, s->work.pipe ? s->work.pipe->nstages * s->plan->nvns :
+			nroots_of_all(s), s->work.pipe ? s->work.pipe->nstages : 1, diag);
 	if (!err && s->nplaces > w->parts->nreceive)
 		err = hd_dist_places(w, s->nplaces, diag);
 	return err;
@@ -227,18 +235,16 @@ static uint64_t links_of(const struct hd_plan *plan)
 	return n;
 }
 
-static enum hd_err make_staged(struct hd_worker *w, struct hd_worker_part *s, struct hd_diag *diag)
+static enum hd_err make_staged(struct hd_worker *w, struct hd_worker_part *s, const uint32_t *rank,
+	struct hd_diag *diag)
 {
-	s->needs_sum = s->needs_parm = false;
-	if (!s->alone)
-		return hd_fail(diag, HD_E_REFUSED,
-			"a plan of %u stages runs on the devices of one worker in this build: --devices %u "
-			"instead of --workers, or parallel.mode: data", s->plan->nstages, s->plan->nranks);
+	s->needs_sum = !s->alone;
+	s->needs_parm = false;
 	if (hd_job_int(w->task->job, HD_JOB_SLICES) > 1)
 		return hd_fail(diag, HD_E_REFUSED,
 			"batch.slices cuts a virtual node, and stages take it whole: batch.slices: 1, or "
 			"more batch.virtual_nodes");
-	return hd_pipe_work(w, &s->work, s->plan, &s->arena, diag);
+	return hd_pipe_work(w, &s->work, s->plan, rank, &s->arena, diag);
 }
 
 /* What is to be computed and what it needs; nothing is taken. *rank: of the part's arena. */
@@ -269,7 +275,7 @@ static enum hd_err make(struct hd_worker *w, const struct hd_dist_view *view, st
 			"not hand on yet: one worker with more devices, or optim.update: flush");
 	s->nlinks = alone ? 0 : links_of(view->plan);
 	if (!err && staged)
-		err = make_staged(w, s, diag);
+		err = make_staged(w, s, rank, diag);
 	else if (!err)
 		err = hd_work_make(w, &s->work, view->plan, mine ? rank : NULL, &s->arena, diag);
 	if (!err && !staged)
@@ -336,11 +342,17 @@ void hd_dist_adopt(struct hd_worker *w)
 	give_unused(w);
 }
 
-enum hd_err hd_dist_roots_of(const struct hd_plan *plan, uint16_t worker, uint8_t *has,
+enum hd_err hd_dist_roots_of(const struct hd_plan *plan, uint16_t worker, uint16_t stage, uint8_t *has,
 	struct hd_tnode *root, uint32_t cap, uint32_t *nroots)
 {
+	const bool whole = plan->nstages == HD_WHOLE_MODEL;
+
 	for (uint32_t v = 0; v < plan->nvns; v++)
-		has[v] = plan->worker[plan->map[v]] == worker;
+		has[v] = whole && plan->worker[plan->map[v]] == worker;
+	for (uint32_t r = 0; r < plan->nranks && !whole; r++)
+		for (uint32_t i = 0; i < plan->list[r].len && plan->worker[r] == worker; i++)
+			if (plan->list[r].at[i].op == HD_INS_F && plan->list[r].at[i].stage == stage)
+				has[plan->list[r].at[i].vn] = 1;
 	return hd_tree_roots(plan->nvns, has, root, cap, nroots);
 }
 

@@ -43,8 +43,8 @@ void hd_background_computing(struct hd_worker *w, bool computing)
 	hd_lock_give(&w->background->lock);
 }
 
-enum hd_err hd_dist_aside(struct hd_worker *w, const struct hd_tnode *root, uint32_t nroots,
-	const struct hd_dist_fold *fold, bool *taken, struct hd_diag *diag)
+enum hd_err hd_dist_aside(struct hd_worker *w, const struct hd_tnode *root, const uint16_t *stage,
+	uint32_t nroots, const struct hd_dist_fold *fold, bool *taken, struct hd_diag *diag)
 {
 	struct hd_background *b = w->background;
 	enum hd_err err = HD_OK;
@@ -52,7 +52,7 @@ enum hd_err hd_dist_aside(struct hd_worker *w, const struct hd_tnode *root, uint
 	hd_lock_take(&b->lock);
 	*taken = b->computing && b->rank.device;
 	if (*taken && fold->operand)
-		err = hd_dist_operands(w, root, nroots, diag);
+		err = hd_dist_operands(w, root, stage, nroots, diag);
 	if (*taken && !err)
 		err = hd_sum_bucket(&b->rank, fold->bucket, fold->operand ? fold : NULL, diag);
 	if (*taken && !err)

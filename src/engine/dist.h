@@ -85,10 +85,11 @@ bool hd_dist_prepared(const struct hd_worker *worker);
 void hd_dist_adopt(struct hd_worker *worker);
 void hd_dist_forget(struct hd_worker *worker);             /* drops a prepared part */
 
-/* The roots of pass 0 of `worker` under a plan, ascending by the leaves they cover: what others expect of it.
- * Pure. HD_E_NOSPACE: more than `cap`. `has` is scratch of nvns bytes. */
-HD_MUST_USE enum hd_err hd_dist_roots_of(const struct hd_plan *plan, uint16_t worker, uint8_t *has,
-	struct hd_tnode *root, uint32_t cap, uint32_t *nroots);
+/* The roots of a stage in pass 0 of `worker` under a plan, ascending by the leaves they cover: what others
+ * expect
+ * of it. Pure. HD_E_NOSPACE: more than `cap`. `has` is scratch of nvns bytes. */
+HD_MUST_USE enum hd_err hd_dist_roots_of(const struct hd_plan *plan, uint16_t worker, uint16_t stage,
+	uint8_t *has, struct hd_tnode *root, uint32_t cap, uint32_t *nroots);
 
 /* Receive buffers for roots of other workers: of one bucket each, numbered, 64-byte aligned, in memory of the
  * worker's devices, counted by hd_worker_memory(). An owner needs (buckets that it has open at a time) x
@@ -112,6 +113,45 @@ HD_MUST_USE enum hd_err hd_dist_compute(struct hd_worker *worker, struct hd_diag
 HD_MUST_USE enum hd_err hd_dist_repair(struct hd_worker *worker, const uint32_t *vn, uint32_t n,
 	uint32_t *pass, struct hd_diag *diag);
 
+/* Mail between stages of different workers (pipeline parallelism): activations to the stage after, gradients
+ * of activations to the stage before. While compute() runs, one other thread, that of the wire, carries it:
+ * it takes letters one by one, posts the buffers of those to receive and sends those to send, and says what
+ * arrived. Both ends of a letter name it alike. Lengths hold for every step of a plan, whatever its rows.
+ *
+ *	hd_dist_begin()
+ *	hd_dist_mail_next() -> receive: post `bytes`; when filled, hd_dist_mail_arrived()
+ *	                    -> send: send `bytes`; when they are out or were cancelled, hd_dist_mail_sent()
+ *	hd_dist_compute() returns HD_E_STALE after hd_dist_fence(): hd_dist_abandon()
+ *
+ * The buffers of letters to receive are void once the step is over. Those to send are the wire's until
+ * hd_dist_mail_sent(), also beyond the step; a plan is not given up before all are back. */
+struct hd_dist_letter {
+	uint8_t kind;                     /* HD_XFER_ACTIVATIONS or HD_XFER_GRADIENTS */
+	bool send;
+	uint16_t stage;                   /* of the receiver */
+	uint32_t vn;
+	uint16_t from, to;                /* workers of the plan */
+	uint8_t *bytes;
+	uint64_t len;                     /* in bytes, at least 1 */
+	void *line;                       /* the worker's own mark */
+};
+/* Called on the threads of devices, and in begin(): there are letters. It must only wake the thread of the
+ * wire. */
+typedef void hd_dist_mailer(void *user);
+void hd_dist_mail_watch(struct hd_worker *worker, hd_dist_mailer *mailer, void *user);
+bool hd_dist_mail_next(struct hd_worker *worker, struct hd_dist_letter *letter);         /* false: none */
+void hd_dist_mail_sent(struct hd_worker *worker, const struct hd_dist_letter *letter);
+/* The wire is gone, and with it what it had: nothing it borrowed is waited for. */
+void hd_dist_mail_void(struct hd_worker *worker);
+/* HD_E_STALE: no step waits for it. */
+HD_MUST_USE enum hd_err hd_dist_mail_arrived(struct hd_worker *worker, const struct hd_dist_letter *letter,
+	struct hd_diag *diag);
+/* Any thread: no mail comes any more. compute() of a plan of several stages ends soon with HD_E_STALE, the
+ * one
+ * that runs and every later one, until hd_dist_unfence(). Nothing else is touched. */
+void hd_dist_fence(struct hd_worker *worker);
+void hd_dist_unfence(struct hd_worker *worker);              /* between two steps */
+
 /* Which virtual node to probe in a step: one that has samples, another one each step. */
 uint32_t hd_dist_probed(const struct hd_worker *worker, uint64_t step);
 /* Between two steps: computes virtual node vn of step hd_worker_at() from the present state, and hashes its
@@ -127,6 +167,11 @@ uint32_t hd_dist_nleaves(const struct hd_worker *worker, uint32_t pass);
 /* 0 while the pass is not computed. Ascending order of cover. */
 uint32_t hd_dist_nroots(const struct hd_worker *worker, uint32_t pass);
 struct hd_tnode hd_dist_root(const struct hd_worker *worker, uint32_t pass, uint32_t i);
+/* The stage of the plan that it is of: roots ascend by stage first. A bucket may hold segments of several
+ * stages; of root i only those of its own stage count. */
+uint16_t hd_dist_root_stage(const struct hd_worker *worker, uint32_t pass, uint32_t i);
+/* Does the bucket hold segments of that stage, under the plan in use? */
+bool hd_dist_bucket_has(const struct hd_worker *worker, uint32_t bucket, uint16_t stage);
 /* Bucket b of root i: hd_layout_bucket(b).len floats. */
 const float *hd_dist_root_at(const struct hd_worker *worker, uint32_t pass, uint32_t i, uint32_t bucket);
 
@@ -140,14 +185,16 @@ void hd_dist_watch(struct hd_worker *worker, hd_dist_watcher *watch, void *user)
  * from begin() of the step on. */
 bool hd_dist_final(const struct hd_worker *worker, uint32_t pass, uint32_t bucket);
 
-/* Sets the roots of all workers that the next folds add. They must partition the leaves of the tree
- * (HD_E_INVAL otherwise; it names the leaf). The same roots as last time cost nothing. A single root is the
- * sum already; its fold copies it. */
-HD_MUST_USE enum hd_err hd_dist_operands(struct hd_worker *worker, const struct hd_tnode *root, uint32_t n,
-	struct hd_diag *diag);
+/* Sets the roots of all workers that the next folds add, with their stages (NULL: all of stage 0). Those of
+ * each
+ * stage must partition the leaves of the tree (HD_E_INVAL otherwise; it names the leaf). The same roots as
+ * last
+ * time cost nothing. A single root is the sum already; its fold copies it. */
+HD_MUST_USE enum hd_err hd_dist_operands(struct hd_worker *worker, const struct hd_tnode *root,
+	const uint16_t *stage, uint32_t n, struct hd_diag *diag);
 /* The fold of one bucket: operand[i] is where this bucket of root i of hd_dist_operands() lies: at
  * hd_dist_root_at() if it is an own one, else where it was received. Received ones are overwritten. */
-struct hd_dist_fold { uint32_t bucket; const float *const *operand; };
+struct hd_dist_fold { uint32_t bucket; const float *const *operand; };   /* NULL: of no stage of the bucket */
 /* Adds the roots of n buckets, distributed over the devices, and takes the sums of squares. The buckets are
  * summed then. */
 HD_MUST_USE enum hd_err hd_dist_fold(struct hd_worker *worker, const struct hd_dist_fold *fold, uint32_t n,
@@ -158,9 +205,9 @@ HD_MUST_USE enum hd_err hd_dist_fold(struct hd_worker *worker, const struct hd_d
  * bucket must be final, or its sum must have arrived, which implies it. *taken false: the caller is not
  * inside, nothing was done. hd_dist_aside_open() makes the device for it, once. */
 HD_MUST_USE enum hd_err hd_dist_aside_open(struct hd_worker *worker, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_dist_aside(struct hd_worker *worker, const struct hd_tnode *root, uint32_t nroots,
-	const struct hd_dist_fold *fold,
-	bool *taken, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_dist_aside(struct hd_worker *worker, const struct hd_tnode *root,
+	const uint16_t *stage, uint32_t nroots, const struct hd_dist_fold *fold, bool *taken,
+	struct hd_diag *diag);
 
 float *hd_dist_sum_at(const struct hd_worker *worker, uint32_t bucket);
 /* The sums of n buckets were received at hd_dist_sum_at(), completely: takes their sums of squares. The
@@ -181,11 +228,14 @@ uint64_t hd_dist_leaves_bytes(const struct hd_worker *worker, uint32_t n);
 void hd_dist_leaves_get(const struct hd_worker *worker, uint32_t pass, uint8_t *bytes);
 /* Writes those of all V leaves; none is missing. */
 void hd_dist_table_get(const struct hd_worker *worker, uint8_t *bytes);
-/* Reads such bytes. HD_E_PROTOCOL: malformed, nothing was taken. HD_E_INTEGRITY: a leaf that is known here
- * has other numbers there. */
-HD_MUST_USE enum hd_err hd_dist_leaves_put(struct hd_worker *worker, const uint8_t *bytes, uint64_t len,
-	struct hd_diag *diag);
-uint32_t hd_dist_leaves_missing(const struct hd_worker *worker);       /* of the step's V */
+/* Reads such bytes of the worker with that number in the plan: of a plan of several stages, what its stages
+ * say.
+ * HD_DIST_NOBODY: of a whole table. HD_E_PROTOCOL: malformed, nothing was taken. HD_E_INTEGRITY: a leaf that
+ * is
+ * known here has other numbers there. */
+HD_MUST_USE enum hd_err hd_dist_leaves_put(struct hd_worker *worker, uint16_t from, const uint8_t *bytes,
+	uint64_t len, struct hd_diag *diag);
+uint32_t hd_dist_leaves_missing(const struct hd_worker *worker);       /* of the step's V, times stages */
 
 /* XXH3-64 over the hashes of all buckets' sums, in order: sum_digest of a seal. Every bucket is summed. */
 uint64_t hd_dist_sums_digest(struct hd_worker *worker);

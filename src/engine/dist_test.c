@@ -198,7 +198,7 @@ static void fold(const struct cluster *c, uint32_t m, const uint32_t *bucket, ui
 	struct hd_dist_fold job[BATCH];
 	struct hd_diag diag = { "" };
 
-	CHECK(hd_dist_operands(w, r.name, r.n, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_dist_operands(w, r.name, NULL, r.n, &diag) == HD_OK, "%s", diag.text);
 	for (uint32_t k = 0; k < n; k++) {
 		for (uint32_t i = 0; i < r.n; i++) {
 			const float *from = hd_dist_root_at(c->at[r.at[i].member].worker, r.at[i].pass,
@@ -275,7 +275,7 @@ static void exchange_leaves(const struct cluster *c)
 				}
 				hd_dist_leaves_get(w, p, bytes);
 				for (uint32_t to = 0; to < c->n; to++)
-					CHECK(hd_dist_leaves_put(c->at[to].worker, bytes, len,
+					CHECK(hd_dist_leaves_put(c->at[to].worker, c->at[m].id, bytes, len,
 						&diag) == HD_OK, "%s", diag.text);
 				free(bytes);
 			}
@@ -653,7 +653,7 @@ static void buckets_are_final_when_they_are_said_to_be(void **state)
 				memset(&seen[m], 0, sizeof *seen);
 				seen[m].c = &c;
 				seen[m].worker = w;
-				assert_int_equal(hd_dist_roots_of(w->parts->part->plan, c.at[m].id, has,
+				assert_int_equal(hd_dist_roots_of(w->parts->part->plan, c.at[m].id, 0, has,
 					seen[m].root, 16, &seen[m].nroots), HD_OK);
 				for (uint32_t i = 0; i < seen[m].nroots; i++)
 					seen[m].copy[i] = hd_arena_take(&c.arena, c.task->layout.elems,
@@ -706,7 +706,8 @@ static void sum_beside(void *user, uint32_t pass, uint32_t bucket)
 		operand[n + i] = hd_dist_root_at(one, pass, i, bucket);
 	}
 	struct hd_dist_fold fold = { bucket, operand };
-	CHECK(hd_dist_aside(one, name, n + beside->nown, &fold, &taken, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_dist_aside(one, name, NULL, n + beside->nown, &fold, &taken, &diag) == HD_OK, "%s",
+		diag.text);
 	assert_true(taken && hd_dist_summed(one, bucket));
 	for (uint32_t i = 0; i < n; i++)
 		free((void *)(uintptr_t)operand[i]);
@@ -716,9 +717,10 @@ static void sum_beside(void *user, uint32_t pass, uint32_t bucket)
 		one->step->summed[bucket] = 0;
 		one->step->nsummed--;
 		fold.operand = NULL;
-		CHECK(hd_dist_aside(one, NULL, 0, &fold, &taken, &diag) == HD_OK && taken, "%s", diag.text);
+		CHECK(hd_dist_aside(one, NULL, NULL, 0, &fold, &taken, &diag) == HD_OK && taken, "%s",
+			diag.text);
 	}
-	assert_int_equal(hd_dist_aside(zero, NULL, 0, &(struct hd_dist_fold){ bucket, NULL }, &taken,
+	assert_int_equal(hd_dist_aside(zero, NULL, NULL, 0, &(struct hd_dist_fold){ bucket, NULL }, &taken,
 		&diag), HD_OK);
 	assert_false(taken || hd_dist_summed(zero, bucket));     /* it is in no pass */
 	atomic_fetch_add(&beside->taken, 1);
@@ -749,7 +751,7 @@ static void buckets_are_summed_while_a_pass_is_computed(void **state)
 			snprintf(what, sizeof what, "round %u, step %u", round, s);
 			begin(&c);
 			compute(&c.at[0]);
-			assert_int_equal(hd_dist_roots_of(one->parts->part->plan, c.at[1].id, has,
+			assert_int_equal(hd_dist_roots_of(one->parts->part->plan, c.at[1].id, 0, has,
 				beside.own, 16,
 				&beside.nown), HD_OK);
 			hd_dist_watch(one, sum_beside, &beside);
@@ -757,7 +759,7 @@ static void buckets_are_summed_while_a_pass_is_computed(void **state)
 			hd_dist_watch(one, NULL, NULL);
 			assert_int_equal(atomic_load(&beside.taken), c.nbuckets);
 			assert_int_equal(hd_dist_unsummed(one), 0);
-			assert_int_equal(hd_dist_aside(one, NULL, 0, &(struct hd_dist_fold){ 0, NULL },
+			assert_int_equal(hd_dist_aside(one, NULL, NULL, 0, &(struct hd_dist_fold){ 0, NULL },
 				&taken, &diag), HD_OK);
 			assert_false(taken);                              /* its pass is over */
 			exchange_leaves(&c);
@@ -810,16 +812,17 @@ static void entries_that_are_no_leaves_are_refused_and_change_nothing(void **sta
 		default: bytes[8 + 2 * entry + 4] = 1; break;     /* what must be 0 */
 		}
 		diag.text[0] = 0;
-		CHECK(hd_dist_leaves_put(b, bytes, said, &diag) == HD_E_PROTOCOL, "case %u: %s", how,
+		CHECK(hd_dist_leaves_put(b, HD_DIST_NOBODY, bytes, said, &diag) == HD_E_PROTOCOL,
+			"case %u: %s", how,
 			diag.text);
 		assert_int_equal(hd_dist_leaves_missing(b), 4);
 	}
 	hd_dist_leaves_get(a, 0, bytes);
-	assert_int_equal(hd_dist_leaves_put(b, bytes, len, &diag), HD_OK);
+	assert_int_equal(hd_dist_leaves_put(b, HD_DIST_NOBODY, bytes, len, &diag), HD_OK);
 	assert_int_equal(hd_dist_leaves_missing(b), 0);
 	for (uint64_t at = 16; at < entry; at += 8) {     /* any number of an entry that is known already */
 		bytes[8 + at] ^= 1;
-		assert_int_equal(hd_dist_leaves_put(b, bytes, len, &diag), HD_E_INTEGRITY);
+		assert_int_equal(hd_dist_leaves_put(b, HD_DIST_NOBODY, bytes, len, &diag), HD_E_INTEGRITY);
 		bytes[8 + at] ^= 1;
 	}
 	free(bytes);
@@ -841,13 +844,13 @@ static void what_a_step_summed_can_be_told_after_it(void **state)
 	uint64_t len = hd_dist_leaves_bytes(a, 4), all = hd_dist_leaves_bytes(a, 8);
 	uint8_t *bytes = malloc(all);
 	hd_dist_leaves_get(b, 0, bytes);
-	assert_int_equal(hd_dist_leaves_put(a, bytes, len, &diag), HD_OK);
+	assert_int_equal(hd_dist_leaves_put(a, HD_DIST_NOBODY, bytes, len, &diag), HD_OK);
 	for (uint32_t k = 0; k < c.nbuckets; k++)
 		fold(&c, 0, &k, 1);
 	assert_int_equal(hd_dist_finish(a, &r, &diag), HD_OK);
 	assert_true(hd_hash_same(r.digest, c.want.digest));
 	hd_dist_table_get(a, bytes);
-	assert_int_equal(hd_dist_leaves_put(b, bytes, all, &diag), HD_OK);
+	assert_int_equal(hd_dist_leaves_put(b, HD_DIST_NOBODY, bytes, all, &diag), HD_OK);
 	for (uint32_t k = 0; k < c.nbuckets; k++)
 		send_sums(&c, 0, 1, &k, 1);
 	assert_int_equal(hd_dist_finish(b, &r, &diag), HD_OK);
@@ -1048,13 +1051,13 @@ static void roots_follow_from_the_plan(void **state)
 			const struct hd_worker *w = c.at[m].worker;
 			assert_int_equal(hd_dist_nroots(w, 0), 0);
 			compute(&c.at[m]);
-			assert_int_equal(hd_dist_roots_of(w->parts->part->plan, c.at[m].id, has, root, 16,
+			assert_int_equal(hd_dist_roots_of(w->parts->part->plan, c.at[m].id, 0, has, root, 16,
 				&n),
 				HD_OK);
 			assert_int_equal(hd_dist_nroots(w, 0), n);
 			for (uint32_t i = 0; i < n; i++)
 				assert_true(hd_tnode_same(hd_dist_root(w, 0, i), root[i]));
-			assert_true(n < 2 || hd_dist_roots_of(w->parts->part->plan, c.at[m].id, has, root,
+			assert_true(n < 2 || hd_dist_roots_of(w->parts->part->plan, c.at[m].id, 0, has, root,
 				n - 1,
 				&n) == HD_E_NOSPACE);
 			hd_dist_abandon(c.at[m].worker);

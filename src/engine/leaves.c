@@ -4,10 +4,60 @@
 #include <string.h>
 
 #include "base/le.h"
+#include "engine/pipe.h"
 
 /* What leaves say besides gradients, as bytes of little end (dist.h draws them). */
 
-enum { VERSION = 1, HEAD = 8, ENTRY_HEAD = 8, FIELDS = 3 };
+enum { VERSION = 1, HEAD = 8, ENTRY_HEAD = 8, FIELDS = HD_LEAF_FIELDS };
+
+/* ---- what is known ---- */
+
+static const struct hd_pipe *pipe_of(const struct hd_worker *w) { return hd_worker_work(w)->pipe; }
+static uint32_t nstages_of(const struct hd_worker *w) { return pipe_of(w) ? pipe_of(w)->nstages : 1; }
+
+static bool *known_of(const struct hd_worker *w, uint32_t stage, uint32_t vn)
+{
+	return (bool *)w->step->known + (size_t)stage * w->task->job->nvns + vn;
+}
+
+void hd_leaves_begin(struct hd_worker *w)
+{
+	w->step->known = pipe_of(w) ? pipe_of(w)->known : w->step->known_whole;
+	memset(w->step->known, 0, (size_t)nstages_of(w) * w->task->job->nvns);
+	w->step->nknown = 0;
+}
+
+static void mark(struct hd_worker *w, uint32_t stage, uint32_t vn)
+{
+	bool *known = known_of(w, stage, vn);
+
+	w->step->nknown += !*known;
+	*known = true;
+}
+
+/* Does the worker say what that stage says of the leaf? */
+static bool says(const struct hd_worker *w, uint16_t from, uint32_t stage, uint32_t vn)
+{
+	const struct hd_pipe *pipe = pipe_of(w);
+
+	return !pipe || from == HD_DIST_NOBODY || pipe->plan->worker[hd_cell_of(pipe, stage, vn)->rank] ==
+		from;
+}
+
+static uint32_t sayer(const struct hd_worker *w, uint64_t field)
+{
+	return pipe_of(w) ? pipe_of(w)->says[field] : 0;
+}
+
+void hd_leaves_computed(struct hd_worker *w, const struct hd_work *work)
+{
+	for (uint32_t s = 0; s < nstages_of(w); s++)
+		for (uint32_t v = 0; v < w->task->job->nvns; v++)
+			if (work->has[v] && (!work->pipe || hd_cell_of(work->pipe, s, v)->seat))
+				mark(w, s, v);
+}
+
+/* ---- bytes ---- */
 
 static uint64_t entry_bytes(const struct hd_worker *w) { return ENTRY_HEAD + (FIELDS +
 	w->step->moments.elems) *
@@ -74,7 +124,7 @@ void hd_dist_table_get(const struct hd_worker *w, uint8_t *bytes)
 }
 
 /* Is entry i what it must be, and no other than what is known here? */
-static enum hd_err check_entry(const struct hd_worker *w, const uint8_t *at, int64_t last,
+static enum hd_err check_entry(const struct hd_worker *w, uint16_t from, const uint8_t *at, int64_t last,
 	struct hd_diag *diag)
 {
 	uint32_t v = hd_get32(at);
@@ -84,13 +134,13 @@ static enum hd_err check_entry(const struct hd_worker *w, const uint8_t *at, int
 			"step %lld: entries of leaves must ascend below %u: %u after %lld",
 			(long long)w->count.step,
 			w->task->job->nvns, v, (long long)last);
-	if (!w->step->known[v])
-		return HD_OK;
 	bool same = true;
 	const double *known = &w->step->leaf[v].loss, *moments = w->step->moments.leaf +
 		v * w->step->moments.elems;
 	for (uint64_t i = 0; i < FIELDS + w->step->moments.elems; i++) {
 		uint8_t bytes[8];
+		if (!says(w, from, sayer(w, i), v) || !*known_of(w, sayer(w, i), v))
+			continue;
 		put_f64(bytes, i < FIELDS ? known[i] : moments[i - FIELDS]);
 		same &= memcmp(bytes, at + ENTRY_HEAD + i * 8, 8) == 0;
 	}
@@ -100,21 +150,22 @@ static enum hd_err check_entry(const struct hd_worker *w, const uint8_t *at, int
 		v);
 }
 
-static void take_entry(struct hd_worker *w, const uint8_t *at)
+static void take_entry(struct hd_worker *w, uint16_t from, const uint8_t *at)
 {
 	uint32_t v = hd_get32(at);
-	double *moments = w->step->moments.leaf + v * w->step->moments.elems;
+	double *said = &w->step->leaf[v].loss, *moments = w->step->moments.leaf + v * w->step->moments.elems;
 
 	at += ENTRY_HEAD;
-	w->step->leaf[v] = (struct hd_leaf){ .loss = get_f64(at), .weight = get_f64(at + 8),
-		.correct = get_f64(at + 16) };
-	for (uint64_t i = 0; i < w->step->moments.elems; i++)
-		moments[i] = get_f64(at + (FIELDS + i) * 8);
-	w->step->nknown += !w->step->known[v];
-	w->step->known[v] = 1;
+	for (uint64_t i = 0; i < FIELDS + w->step->moments.elems; i++)
+		if (says(w, from, sayer(w, i), v))
+			*(i < FIELDS ? said + i : moments + i - FIELDS) = get_f64(at + i * 8);
+	for (uint32_t s = 0; s < nstages_of(w); s++)
+		if (says(w, from, s, v))
+			mark(w, s, v);
 }
 
-enum hd_err hd_dist_leaves_put(struct hd_worker *w, const uint8_t *bytes, uint64_t len, struct hd_diag *diag)
+enum hd_err hd_dist_leaves_put(struct hd_worker *w, uint16_t from, const uint8_t *bytes, uint64_t len,
+	struct hd_diag *diag)
 {
 	uint32_t n = len < HEAD ? 0 : hd_get32(bytes + 4);
 	int64_t last = -1;
@@ -129,12 +180,15 @@ enum hd_err hd_dist_leaves_put(struct hd_worker *w, const uint8_t *bytes, uint64
 			(unsigned long long)len);
 	for (uint32_t i = 0; i < n && !err; i++) {
 		const uint8_t *at = bytes + HEAD + i * entry_bytes(w);
-		err = check_entry(w, at, last, diag);
+		err = check_entry(w, from, at, last, diag);
 		last = hd_get32(at);
 	}
 	for (uint32_t i = 0; i < n && !err; i++)
-		take_entry(w, bytes + HEAD + i * entry_bytes(w));
+		take_entry(w, from, bytes + HEAD + i * entry_bytes(w));
 	return err;
 }
 
-uint32_t hd_dist_leaves_missing(const struct hd_worker *w) { return w->task->job->nvns - w->step->nknown; }
+uint32_t hd_dist_leaves_missing(const struct hd_worker *w)
+{
+	return nstages_of(w) * w->task->job->nvns - w->step->nknown;
+}

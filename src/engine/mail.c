@@ -4,7 +4,8 @@
 
 #include "sys/clock.h"
 #include "pipeline/schedule_check.h"
-#include "engine/pipe.h"
+#include "engine/post.h"
+#include "engine/worker_int.h"
 
 /* Tensors between ranks: a buffer of the receiver, filled by the sender, under the receiver's lock. */
 
@@ -21,7 +22,7 @@ static int64_t in_a_while(void)
 
 static struct hd_mailbox *box_of(struct hd_pipe *pipe, const struct hd_cell *cell)
 {
-	return &pipe->box[cell->seat->rank];
+	return &pipe->box[cell->seat->device];
 }
 
 /* Whoever fences has failed before: that is seen, too. */
@@ -86,6 +87,8 @@ void hd_mail_used(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind)
 	hd_lock_take(&box->lock);
 	assert(seat->unused[kind][cell->from[kind]]);
 	seat->unused[kind][cell->from[kind]]--;
+	if (cell->line[kind] != HD_NONE)
+		hd_post_offer(pipe, cell->line[kind]);
 	hd_cond_wake(&box->cond);
 	hd_lock_give(&box->lock);
 }
@@ -108,9 +111,16 @@ void hd_mail_give(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind)
 void hd_pipe_fence(struct hd_pipe *pipe)
 {
 	atomic_store(&pipe->fenced, true);
-	for (uint32_t r = 0; r < pipe->nranks; r++) {
+	for (uint32_t r = 0; r < pipe->ndevices; r++) {
 		hd_lock_take(&pipe->box[r].lock);
 		hd_cond_wake(&pipe->box[r].cond);
 		hd_lock_give(&pipe->box[r].lock);
 	}
+	hd_post_wake(pipe);
+}
+
+bool hd_pipe_is_stale(const struct hd_pipe *pipe)
+{
+	return pipe->worker->step->section != HD_SECTION_FINISH &&
+		atomic_load_explicit(&pipe->fenced, memory_order_acquire);
 }

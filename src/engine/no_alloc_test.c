@@ -111,13 +111,13 @@ static enum hd_err step_of_two(struct hd_worker *w[2], const struct hd_layout *l
 		err = hd_dist_compute(w[k], diag);
 	for (uint32_t k = 0; k < 2 && !err; k++) {
 		hd_dist_leaves_get(w[k], 0, bytes);
-		err = hd_dist_leaves_put(w[!k], bytes, hd_dist_leaves_bytes(w[k],
+		err = hd_dist_leaves_put(w[!k], HD_DIST_NOBODY, bytes, hd_dist_leaves_bytes(w[k],
 			hd_dist_nleaves(w[k], 0)), diag);
 		for (uint32_t i = 0; i < hd_dist_nroots(w[k], 0); i++)
 			root[n++] = hd_dist_root(w[k], 0, i);
 	}
 	if (!err)
-		err = hd_dist_operands(w[0], root, n, diag);
+		err = hd_dist_operands(w[0], root, NULL, n, diag);
 	for (uint32_t b = 0; b < hd_layout_nbuckets(layout) && !err; b++) {
 		uint64_t len = hd_layout_bucket(layout, b).len * sizeof(float);
 		const float *operand[MOST_ROOTS];

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plan/check.h"
+#include "engine/pipe.h"
 #include "engine/reading_int.h"
 
 /* Passes over leaves: the part's, repairs after a loss, and a probe, which belongs to no step. */
@@ -24,11 +25,13 @@ static enum hd_err compute(struct hd_worker *w, struct hd_work *work, struct hd_
 	hd_final_begin(w, work);
 	hd_background_computing(w, true);
 	enum hd_err err = hd_worker_all(w, hd_interp_run, diag);
-	for (uint32_t v = 0; v < w->task->job->nvns && !err; v++)
-		if (work->has[v]) {
-			w->step->nknown += !w->step->known[v];
-			w->step->known[v] = 1;
-		}
+	if (!err && work->pipe && hd_pipe_is_stale(work->pipe))
+		err = hd_fail(diag, HD_E_STALE, "step %lld: other workers of the pipeline are gone",
+			(long long)w->count.step);
+	if (!err && work->pipe)
+		err = hd_worker_all(w, hd_pipe_reduce, diag);
+	if (!err)
+		hd_leaves_computed(w, work);
 	work->computed = !err;
 	if (!err)
 		hd_final_end(w, work);

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "engine/post.h"
 #include "engine/worker_int.h"
 
 /* What each instruction of a plan of several stages does to a rank. */
@@ -29,19 +30,22 @@ static enum hd_err rows_of(struct hd_rank *rank, uint32_t vn, struct hd_diag *di
 		hd_vn_rows(w->task->job->per_vn, w->step->rows, vn, &loaded->first_row, &end);
 		loaded->rows = end - loaded->first_row;
 		int64_t began_ns = hd_clock_now_ns(&w->clock);
-		err = hd_reading_take(w, vn, loaded->field, &nrows, diag);
+		if (pipe->readers[vn])
+			err = hd_reading_take(w, vn, loaded->field, &nrows, diag);
 		rank->wait_data_ns += (uint64_t)(hd_clock_now_ns(&w->clock) - began_ns);
-		assert(err || nrows == loaded->rows);
+		assert(err || !pipe->readers[vn] || nrows == loaded->rows);
 		pipe->loaded[vn] = !err;
 	}
 	hd_lock_give(&pipe->rows_lock);
 	return err;
 }
 
-static void rows_done(struct hd_rank *rank, uint32_t vn)
+static void rows_done(struct hd_rank *rank, uint32_t stage, uint32_t vn)
 {
 	struct hd_pipe *pipe = pipe_of(rank);
 
+	if (pipe->stage[stage].cut->ndata == 0)
+		return;
 	hd_lock_take(&pipe->rows_lock);
 	assert(pipe->left[vn]);
 	bool last = --pipe->left[vn] == 0;
@@ -125,14 +129,18 @@ static enum hd_err deliver(struct hd_rank *rank, const struct hd_ins *ins, enum 
 	struct hd_cell *cell = hd_cell_of(pipe, to, ins->vn);
 	struct hd_bind bind;
 
-	uint8_t *buffer = hd_mail_place(pipe, cell, kind, rank->id);
+	uint8_t *buffer = cell->seat ? hd_mail_place(pipe, cell, kind, hd_pipe_rank(pipe, rank)) :
+		hd_post_place(pipe, cell, kind);
 	if (!buffer)
 		return HD_OK;             /* fenced: the rank that failed has said why */
 	bind_cell(rank, ins, &bind);
 	for (uint32_t i = 0; i < letter->n && bind.rows; i++)
 		memcpy(buffer + letter->at[i], hd_program_value(&stage->program, &bind, out[i]),
 			hd_value_bytes(&stage->cut->graph.value[out[i]], bind.rows));
-	hd_mail_put(pipe, cell, kind);
+	if (cell->seat)
+		hd_mail_put(pipe, cell, kind);
+	else
+		hd_post_put(pipe, cell, kind, ins->vn, buffer);
 	return HD_OK;
 }
 
@@ -143,7 +151,7 @@ static enum hd_err deliver_here(struct hd_rank *rank, const struct hd_ins *ins, 
 	const bool none = kind == HD_MAIL_ACT ? ins->stage + 1u == pipe->nstages : ins->stage == 0;
 
 	if (none || hd_cell_of(pipe, kind == HD_MAIL_ACT ? ins->stage + 1u : ins->stage - 1u,
-		ins->vn)->seat->rank != rank->id)
+		ins->vn)->rank != hd_pipe_rank(pipe, rank))
 		return HD_OK;
 	return deliver(rank, ins, kind);
 }
@@ -153,7 +161,7 @@ static bool sends_by_list(const struct hd_rank *rank, const struct hd_ins *ins)
 	const struct hd_pipe *pipe = pipe_of(rank);
 
 	return ins->stage + 1u < pipe->nstages &&
-		hd_cell_of(pipe, ins->stage + 1u, ins->vn)->seat->rank != rank->id;
+		hd_cell_of(pipe, ins->stage + 1u, ins->vn)->rank != hd_pipe_rank(pipe, rank);
 }
 
 static void take_arena(struct hd_cell *cell)
@@ -184,7 +192,7 @@ static void end_of(struct hd_rank *rank, const struct hd_ins *ins)
 	give_arena(cell);
 	hd_mail_give(pipe_of(rank), cell, HD_MAIL_ACT);
 	hd_mail_give(pipe_of(rank), cell, HD_MAIL_GRAD);
-	rows_done(rank, ins->vn);
+	rows_done(rank, ins->stage, ins->vn);
 }
 
 static enum hd_err send_act(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
@@ -226,16 +234,11 @@ static enum hd_err take_grad(struct hd_rank *rank, const struct hd_ins *ins, str
 static enum hd_err forward(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
 {
 	struct hd_cell *cell = cell_of(rank, ins);
-	struct hd_worker *w = rank->worker;
 	struct hd_bind bind;
 	enum hd_err err = rows_of(rank, ins->vn, diag);
 
 	if (err)
 		return err;
-	if (ins->stage == 0) {
-		w->step->leaf[ins->vn] = (struct hd_leaf){ 0 };
-		hd_moments_clear(w, ins->vn);
-	}
 	take_arena(cell);
 	cell->light = ins->flags & HD_INS_CHECKPOINT;
 	bind_cell(rank, ins, &bind);
@@ -351,7 +354,7 @@ static enum hd_err norm(struct hd_rank *rank, const struct hd_ins *ins, struct h
 	(void)ins;
 	(void)diag;
 	hd_ranks_meet(rank->worker);
-	if (!hd_rank_idle(rank)) {
+	if (!hd_rank_idle(rank) && rank->worker->step->section == HD_SECTION_ALL) {
 		hd_moments_fold(rank);
 		hd_pipe_reduce(rank);
 	}
@@ -374,42 +377,50 @@ static enum hd_err update(struct hd_rank *rank, const struct hd_ins *ins, struct
 	return hd_update_chunks(rank, diag);
 }
 
-static uint32_t stage_of(const struct hd_pipe *pipe, const struct hd_segment *segment)
+static uint32_t stage_of(const struct hd_pipe *pipe, uint32_t isegment)
 {
-	return pipe->cuts.of_param[segment->param];
+	return pipe->cuts.of_param[pipe->worker->task->layout.segment[isegment].param];
 }
 
-/* Segments [i, *end) of a run of chunks that one stage learns. */
-static enum hd_err reduce_run(struct hd_rank *rank, uint32_t i, uint32_t end, uint64_t *token)
+uint32_t hd_pipe_run(const struct hd_pipe *pipe, uint32_t first, uint32_t last, uint32_t *stage)
+{
+	uint32_t end = first + 1;
+
+	*stage = stage_of(pipe, first);
+	while (end < last && stage_of(pipe, end) == *stage)
+		end++;
+	return end;
+}
+
+static enum hd_err reduce_run(struct hd_rank *rank, uint32_t first, uint32_t end, uint32_t istage,
+	uint64_t *token)
 {
 	struct hd_worker *w = rank->worker;
-	const struct hd_pipe *pipe = pipe_of(rank);
-	const struct hd_segment *segment = w->task->layout.segment;
-	const struct hd_pipe_stage *stage = &pipe->stage[stage_of(pipe, &segment[i])];
+	const struct hd_pipe_stage *stage = &pipe_of(rank)->stage[istage];
+	const bool whole = w->step->work->whole;
 	const struct hd_reduction reduction = {
-		.join = stage->join, .njoins = stage->njoins, .flat = pipe->vector[0],
-		.segment = segment + i, .nsegments = end - i, .partial = w->stage->segment_sumsq + i,
+		.join = stage->join, .njoins = stage->njoins, .flat = hd_worker_sum(w),
+		.segment = w->task->layout.segment + first, .nsegments = end - first,
+		.partial = whole ? w->stage->segment_sumsq + first : NULL,
 	};
 
-	return rank->device->ops->reduce(rank->device, &reduction, token, &rank->diag);
+	return whole || stage->njoins ? rank->device->ops->reduce(rank->device, &reduction, token,
+		&rank->diag) :
+		HD_OK;
 }
 
 void hd_pipe_reduce(struct hd_rank *rank)
 {
-	const struct hd_pipe *pipe = pipe_of(rank);
-	const struct hd_segment *segment = rank->worker->task->layout.segment;
 	struct hd_chunk owned;
 	uint64_t token = 0;
-	uint32_t next = 0, end;
+	uint32_t next = 0, end, stage;
 	enum hd_err err = HD_OK;
 
 	while (!err && hd_rank_owned(rank, &next, &owned)) {
 		const uint32_t last = owned.first_segment + owned.nsegments;
 		for (uint32_t i = owned.first_segment; i < last && !err; i = end) {
-			for (end = i + 1; end < last && stage_of(pipe, &segment[end]) == stage_of(pipe,
-				&segment[i]); end++)
-				;
-			err = reduce_run(rank, i, end, &token);
+			end = hd_pipe_run(pipe_of(rank), i, last, &stage);
+			err = reduce_run(rank, i, end, stage, &token);
 		}
 	}
 	err = err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
@@ -418,19 +429,19 @@ void hd_pipe_reduce(struct hd_rank *rank)
 }
 
 const struct hd_ins_runner hd_pipe_runners[HD_INS_END] = {
-	[HD_INS_LD]   = { load,             false, HD_SECTION_ALL },
-	[HD_INS_F]    = { forward,          false, HD_SECTION_ALL },
-	[HD_INS_B]    = { backward,         false, HD_SECTION_ALL },
-	[HD_INS_I]    = { backward_input,   false, HD_SECTION_ALL },
-	[HD_INS_W]    = { backward_weights, false, HD_SECTION_ALL },
-	[HD_INS_R]    = { recompute,        false, HD_SECTION_ALL },
-	[HD_INS_SA]   = { send_act,         false, HD_SECTION_ALL },
-	[HD_INS_SG]   = { send_grad,        false, HD_SECTION_ALL },
-	[HD_INS_RA]   = { take_act,         false, HD_SECTION_ALL },
-	[HD_INS_RG]   = { take_grad,        false, HD_SECTION_ALL },
-	[HD_INS_RED]  = { nothing,          false, HD_SECTION_ALL },
-	[HD_INS_PIN]  = { nothing,          false, HD_SECTION_ALL },
-	[HD_INS_REL]  = { nothing,          false, HD_SECTION_ALL },
-	[HD_INS_NORM] = { norm,             true,  HD_SECTION_ALL },
-	[HD_INS_STEP] = { update,           true,  HD_SECTION_ALL },
+	[HD_INS_LD]   = { load,             false, HD_SECTION_COMPUTE },
+	[HD_INS_F]    = { forward,          false, HD_SECTION_COMPUTE },
+	[HD_INS_B]    = { backward,         false, HD_SECTION_COMPUTE },
+	[HD_INS_I]    = { backward_input,   false, HD_SECTION_COMPUTE },
+	[HD_INS_W]    = { backward_weights, false, HD_SECTION_COMPUTE },
+	[HD_INS_R]    = { recompute,        false, HD_SECTION_COMPUTE },
+	[HD_INS_SA]   = { send_act,         false, HD_SECTION_COMPUTE },
+	[HD_INS_SG]   = { send_grad,        false, HD_SECTION_COMPUTE },
+	[HD_INS_RA]   = { take_act,         false, HD_SECTION_COMPUTE },
+	[HD_INS_RG]   = { take_grad,        false, HD_SECTION_COMPUTE },
+	[HD_INS_RED]  = { nothing,          false, HD_SECTION_COMPUTE },
+	[HD_INS_PIN]  = { nothing,          false, HD_SECTION_COMPUTE },
+	[HD_INS_REL]  = { nothing,          false, HD_SECTION_COMPUTE },
+	[HD_INS_NORM] = { norm,             true,  HD_SECTION_FINISH },
+	[HD_INS_STEP] = { update,           true,  HD_SECTION_FINISH },
 };

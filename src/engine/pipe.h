@@ -5,7 +5,8 @@
  * runs: memory for what lives between its instructions. Tensors go from seat to seat by mail: the sender
  * copies them into a buffer of the receiver's.
  *
- * 1. A cell is one (stage, virtual node). One seat runs it. Its activations live in an arena of the seat from
+ * 1. A cell is one (stage, virtual node). One seat runs it, of this worker or of another. Its activations
+ * live in an arena of the seat from
  *    F to B or W (after `Fc` only until they are sent, and again from R on). So does what came from a
  *    neighbour, in a buffer.
  * 2. How many arenas and buffers a seat needs is counted from its list before anything is taken. A sender has
@@ -44,7 +45,11 @@ struct hd_pipe_stage {
 	uint32_t *field;                  /* [cut->ndata] field of the data */
 	struct hd_letter act, grad;       /* what comes from the stage before, from the one after */
 	struct hd_flat_run *run; uint32_t nruns;          /* what it learns */
-	struct hd_flat_join *join; uint32_t njoins;       /* the roots of its seats, to flat vector 0 */
+	/* the roots of this worker's seats, joined as far as both operands are here: what is left, and joins
+	 * */
+	struct hd_left *root; uint32_t nroots;
+	float **item;
+	struct hd_flat_join *join; uint32_t njoins;
 };
 
 /* Buffers of one kind at a seat: free ones are a stack. */
@@ -53,7 +58,7 @@ struct hd_mail_pool { uint8_t **free; uint32_t nfree, cap; uint64_t bytes; };
 enum hd_mail { HD_MAIL_ACT, HD_MAIL_GRAD, HD_MAILS };
 
 struct hd_seat {
-	uint32_t rank, stage;
+	uint32_t rank, device, stage;     /* of the plan; of the worker */
 	struct hd_fold_script script;     /* in the order in which its list completes gradients */
 	float **vector;                     /* [script.nbuffers] */
 	struct hd_mail_pool arena;        /* the rank's own: without a lock */
@@ -64,7 +69,10 @@ struct hd_seat {
 };
 
 struct hd_cell {
-	struct hd_seat *seat;
+	struct hd_seat *seat;             /* NULL: another worker's */
+	uint16_t rank;                    /* of the plan: it runs the cell */
+	/* of what comes or goes by post, which line; HD_NONE: none (post.h) */
+	uint32_t line[HD_MAILS];
 	uint32_t leaf;                    /* place in seat->script */
 	uint8_t *arena;
 	/* under the lock of the seat's rank: the buffer, once a sender has it; filled; by which rank */
@@ -82,38 +90,53 @@ struct hd_cell {
 struct hd_mailbox { struct hd_lock lock; struct hd_cond cond; };
 
 struct hd_pipe {
+	struct hd_worker *worker;         /* borrowed, as the plan */
+	const struct hd_plan *plan;
 	struct hd_graph_stages cuts;
-	uint32_t nranks, nstages, nvns;
+	uint32_t nranks, nstages, nvns;   /* of the plan */
+	uint32_t ndevices;
+	uint32_t *rank_of;                /* [ndevices] which rank of the plan each device is */
+	uint32_t *device_of;              /* [nranks] HD_NONE: another worker's */
 	struct hd_pipe_stage *stage;      /* [nstages] */
 	struct hd_seat *seat; uint32_t nseats;
 	struct hd_cell *cell;             /* [nstages][nvns] */
-	struct hd_mailbox *box;           /* [nranks] */
+	struct hd_mailbox *box;           /* [ndevices] */
 	_Atomic bool fenced;
-	bool *updated;                    /* [nranks] the rank has updated in this step */
+	bool *updated;                    /* [ndevices] the rank has updated in this step */
 	float **vector; uint32_t nvectors;
 	/* rows of the step's virtual nodes: loaded by the first rank that asks */
 	struct hd_lock rows_lock;
 	struct hd_loaded *rows;           /* [nvns] */
 	bool *loaded;
 	uint32_t *left;                   /* [nvns] stages that still read them; under rows_lock */
-	const void **input;               /* [nranks][HD_MAX_ENDS] */
+	uint32_t *readers;                /* [nvns] stages of this worker that read them in a step */
+	const void **input;               /* [ndevices][HD_MAX_ENDS] */
+	struct hd_mail_line *line; uint32_t nlines;       /* to and from other workers (post.h) */
+	uint8_t *known;                   /* [nstages][nvns] as step.h has it */
+	/* [3 + moments] the stage that says each number of a leaf: loss, weight, hits, moments */
+	uint16_t *says; uint64_t nsays;
 	bool taken;
 };
+
+/* The rank of the plan that a device's rank is. */
+static inline uint32_t hd_pipe_rank(const struct hd_pipe *pipe, const struct hd_rank *rank)
+{
+	return pipe->rank_of[rank->id];
+}
 
 static inline struct hd_cell *hd_cell_of(const struct hd_pipe *pipe, uint32_t stage, uint32_t vn)
 {
 	return &pipe->cell[(size_t)stage * pipe->nvns + vn];
 }
 
-/* Counts what the lists of `plan` need, which has been checked; rank r is device r of the worker. Nothing of
- * a device is taken. */
+/* Counts what the lists of `plan` need, which has been checked; device d of the worker is rank[d] of the
+ * plan.
+ * Nothing of a device is taken. */
 HD_MUST_USE enum hd_err hd_pipe_make(struct hd_pipe **pipe, struct hd_worker *worker,
-	const struct hd_plan *plan,
-	struct hd_arena *arena, struct hd_diag *diag);
-/* The same as a pass that this worker computes alone. */
+	const struct hd_plan *plan, const uint32_t *rank, struct hd_arena *arena, struct hd_diag *diag);
+/* The same as a pass of a step. */
 HD_MUST_USE enum hd_err hd_pipe_work(struct hd_worker *worker, struct hd_work *work,
-	const struct hd_plan *plan,
-	struct hd_arena *arena, struct hd_diag *diag);
+	const struct hd_plan *plan, const uint32_t *rank, struct hd_arena *arena, struct hd_diag *diag);
 /* Bytes of device r's arenas and mail. */
 uint64_t hd_pipe_bytes(const struct hd_pipe *pipe, uint32_t device);
 uint32_t hd_pipe_vectors_of(const struct hd_pipe *pipe, uint32_t device);      /* of its pool */
@@ -125,6 +148,8 @@ void hd_pipe_give(struct hd_pipe *pipe, struct hd_worker *worker);           /* 
 
 void hd_pipe_begin(struct hd_pipe *pipe);          /* of a step: everything is empty */
 void hd_pipe_fence(struct hd_pipe *pipe);          /* any thread: all waits end */
+/* Are the ranks fenced while they compute? Then each only comes to the end of its list. */
+bool hd_pipe_is_stale(const struct hd_pipe *pipe);
 
 /* mail.c. A buffer of the cell's seat for what rank `from` sends it; NULL: fenced. `own`: the seat's rank
  * itself sends it, and never waits. */
@@ -135,8 +160,12 @@ bool hd_mail_wait(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind)
 void hd_mail_used(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind);
 void hd_mail_give(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind);
 
-/* RED and the sums of squares for the chunks that a rank owns. */
+/* RED and the sums of squares for the chunks that a rank owns; of one of several workers, the joins of its
+ * own
+ * roots alone. */
 void hd_pipe_reduce(struct hd_rank *rank);
+/* The end of the run of segments from `first` on, before `last`, that one stage learns, and that stage. */
+uint32_t hd_pipe_run(const struct hd_pipe *pipe, uint32_t first, uint32_t last, uint32_t *stage);
 
 /* How instructions of such a plan run: by op (interp.c). */
 struct hd_ins_runner {

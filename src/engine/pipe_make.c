@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "pipeline/schedule_check.h"
-#include "engine/pipe.h"
+#include "engine/post.h"
 #include "engine/worker_int.h"
 
 /* What a plan of several stages needs, counted from its lists; then taken. */
@@ -69,12 +69,16 @@ static enum hd_err make_stage(struct hd_pipe *pipe, struct hd_worker *w, uint32_
 
 /* ---- seats ---- */
 
+/* NULL: of another worker */
 static struct hd_seat *seat_at(struct hd_pipe *pipe, uint32_t rank, uint32_t stage)
 {
 	for (uint32_t i = 0; i < pipe->nseats; i++)
 		if (pipe->seat[i].rank == rank && pipe->seat[i].stage == stage)
 			return &pipe->seat[i];
-	pipe->seat[pipe->nseats] = (struct hd_seat){ .rank = rank, .stage = stage };
+	if (pipe->device_of[rank] == HD_NONE)
+		return NULL;
+	pipe->seat[pipe->nseats] = (struct hd_seat){ .rank = rank, .device = pipe->device_of[rank],
+		.stage = stage };
 	return &pipe->seat[pipe->nseats++];
 }
 
@@ -89,6 +93,7 @@ static void find_seats(struct hd_pipe *pipe, const struct hd_plan *plan)
 			struct hd_cell *cell = hd_ins_uses(ins->op, 'v') ? hd_cell_of(pipe, ins->stage,
 				ins->vn) : NULL;
 			if (ins->op == HD_INS_F) {
+				cell->rank = (uint16_t)r;
 				cell->seat = seat_at(pipe, r, ins->stage);
 				cell->light = ins->flags & HD_INS_CHECKPOINT;
 			}
@@ -126,7 +131,7 @@ static void more(uint32_t *now, uint32_t *most)
 
 static bool is_on(const struct hd_pipe *pipe, uint32_t stage, uint32_t vn, uint32_t rank)
 {
-	return hd_cell_of(pipe, stage, vn)->seat->rank == rank;
+	return hd_cell_of(pipe, stage, vn)->rank == rank;
 }
 
 static struct pipe_count *count_of(const struct hd_pipe *pipe, struct pipe_count *counts, uint32_t stage,
@@ -184,7 +189,7 @@ static uint32_t senders(const struct hd_pipe *pipe, const struct hd_seat *seat, 
 	if (kind == HD_MAIL_ACT ? seat->stage == 0 : other == pipe->nstages)
 		return 0;
 	for (uint32_t v = 0; v < pipe->nvns; v++) {
-		uint32_t r = hd_cell_of(pipe, other, v)->seat->rank;
+		uint32_t r = hd_cell_of(pipe, other, v)->rank;
 		if (hd_cell_of(pipe, seat->stage, v)->seat != seat || r == seat->rank ||
 			seen[r / 64] >> r % 64 & 1)
 			continue;
@@ -204,7 +209,7 @@ static enum hd_err count_needs(struct hd_pipe *pipe, const struct hd_plan *plan,
 	for (size_t i = 0; i < (size_t)pipe->nstages * pipe->nvns; i++)
 		pipe->cell[i].left = pipe->cell[i].ends;
 	for (uint32_t r = 0; r < plan->nranks; r++)
-		for (uint32_t i = 0; i < plan->list[r].len; i++)
+		for (uint32_t i = 0; i < plan->list[r].len && pipe->device_of[r] != HD_NONE; i++)
 			if (hd_ins_uses(plan->list[r].at[i].op, 'v'))
 				count_ins(pipe, counts, r, &plan->list[r].at[i]);
 	for (uint32_t i = 0; i < pipe->nseats; i++) {
@@ -242,27 +247,74 @@ static enum hd_err take_tables(struct hd_pipe *pipe, struct hd_arena *arena, str
 
 	pipe->stage = hd_arena_take(arena, pipe->nstages, sizeof *pipe->stage);
 	pipe->cell = hd_arena_take(arena, cells, sizeof *pipe->cell);
-	pipe->seat = hd_arena_take(arena, cells < (size_t)pipe->nstages * pipe->nranks ? cells :
-		(size_t)pipe->nstages * pipe->nranks, sizeof *pipe->seat);
-	pipe->box = hd_arena_take(arena, pipe->nranks, sizeof *pipe->box);
-	pipe->updated = hd_arena_take(arena, pipe->nranks, sizeof *pipe->updated);
+	pipe->seat = hd_arena_take(arena, cells < (size_t)pipe->nstages * pipe->ndevices ? cells :
+		(size_t)pipe->nstages * pipe->ndevices, sizeof *pipe->seat);
+	pipe->box = hd_arena_take(arena, pipe->ndevices, sizeof *pipe->box);
+	pipe->updated = hd_arena_take(arena, pipe->ndevices, sizeof *pipe->updated);
+	pipe->rank_of = hd_arena_take(arena, pipe->ndevices, sizeof *pipe->rank_of);
+	pipe->device_of = hd_arena_take(arena, pipe->nranks, sizeof *pipe->device_of);
+	pipe->known = hd_arena_take(arena, cells, 1);
+	pipe->says = hd_arena_take(arena, pipe->nsays, sizeof *pipe->says);
+	pipe->readers = hd_arena_take(arena, pipe->nvns, sizeof *pipe->readers);
 	pipe->rows = hd_arena_take(arena, pipe->nvns, sizeof *pipe->rows);
 	pipe->loaded = hd_arena_take(arena, pipe->nvns, sizeof *pipe->loaded);
 	pipe->left = hd_arena_take(arena, pipe->nvns, sizeof *pipe->left);
-	pipe->input = hd_arena_take(arena, (size_t)pipe->nranks * HD_MAX_ENDS, sizeof *pipe->input);
-	return pipe->stage && pipe->cell && pipe->seat && pipe->box && pipe->updated && pipe->rows &&
-		pipe->loaded && pipe->left && pipe->input ? HD_OK : no_memory(diag);
+	pipe->input = hd_arena_take(arena, (size_t)pipe->ndevices * HD_MAX_ENDS, sizeof *pipe->input);
+	return pipe->stage && pipe->cell && pipe->seat && pipe->box && pipe->updated && pipe->rank_of &&
+		pipe->device_of && pipe->readers && pipe->known && pipe->says && pipe->rows &&
+			pipe->loaded && pipe->left && pipe->input ?
+		HD_OK : no_memory(diag);
+}
+
+static void find_devices(struct hd_pipe *pipe, const uint32_t *rank)
+{
+	for (uint32_t r = 0; r < pipe->nranks; r++)
+		pipe->device_of[r] = HD_NONE;
+	for (uint32_t d = 0; d < pipe->ndevices; d++) {
+		pipe->rank_of[d] = rank[d];
+		pipe->device_of[rank[d]] = d;
+	}
+}
+
+/* Which stage says what of a leaf. Moments of all records lie one after another. */
+static void find_sayers(struct hd_pipe *pipe, const struct hd_worker *w)
+{
+	for (uint32_t s = 0; s < pipe->nstages; s++) {
+		const struct hd_pipe_stage *stage = &pipe->stage[s];
+		const uint32_t out[HD_LEAF_FIELDS] = { stage->out.loss, stage->out.weight,
+			stage->out.correct };
+		for (uint32_t k = 0; k < HD_LEAF_FIELDS; k++)
+			if (out[k] != HD_NONE)
+				pipe->says[k] = (uint16_t)s;
+		for (uint32_t k = 0; k < stage->cut->graph.nrunning; k++) {
+			const uint32_t record = stage->cut->running[k];
+			for (uint64_t i = w->step->moments.at[record]; i < w->step->moments.at[record + 1];
+				i++)
+				pipe->says[HD_LEAF_FIELDS + i] = (uint16_t)s;
+		}
+	}
+}
+
+static void count_readers(struct hd_pipe *pipe)
+{
+	for (uint32_t s = 0; s < pipe->nstages; s++)
+		for (uint32_t v = 0; v < pipe->nvns && pipe->stage[s].cut->ndata; v++)
+			pipe->readers[v] += hd_cell_of(pipe, s, v)->seat != NULL;
 }
 
 enum hd_err hd_pipe_make(struct hd_pipe **out, struct hd_worker *w, const struct hd_plan *plan,
-	struct hd_arena *arena, struct hd_diag *diag)
+	const uint32_t *rank, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_pipe *pipe = hd_arena_take(arena, 1, sizeof *pipe);
 
 	if (!pipe)
 		return no_memory(diag);
-	*pipe = (struct hd_pipe){ .nranks = plan->nranks, .nstages = plan->nstages, .nvns = plan->nvns };
+	*pipe = (struct hd_pipe){ .nranks = plan->nranks, .nstages = plan->nstages, .nvns = plan->nvns,
+		.nsays = HD_LEAF_FIELDS + w->step->moments.elems, .ndevices = w->spec.ndevices, .worker = w,
+			.plan = plan };
 	enum hd_err err = take_tables(pipe, arena, diag);
+	if (!err)
+		find_devices(pipe, rank);
 	err = err ? err : hd_graph_stages_make(&pipe->cuts, &w->task->train, plan->first, plan->nstages,
 		arena,
 		diag);
@@ -271,6 +323,9 @@ enum hd_err hd_pipe_make(struct hd_pipe **out, struct hd_worker *w, const struct
 	if (err)
 		return err;
 	find_seats(pipe, plan);
+	count_readers(pipe);
+	find_sayers(pipe, w);
+	err = hd_post_lines(pipe, arena, diag);
 	for (uint32_t i = 0; i < pipe->nseats && !err; i++)
 		err = make_script(pipe, &pipe->seat[i], &plan->list[pipe->seat[i].rank], arena, diag);
 	err = err ? err : count_needs(pipe, plan, arena, diag);
@@ -282,22 +337,27 @@ enum hd_err hd_pipe_make(struct hd_pipe **out, struct hd_worker *w, const struct
 }
 
 enum hd_err hd_pipe_work(struct hd_worker *w, struct hd_work *work, const struct hd_plan *plan,
-	struct hd_arena *arena, struct hd_diag *diag)
+	const uint32_t *rank, struct hd_arena *arena, struct hd_diag *diag)
 {
-	*work = (struct hd_work){ .rank = hd_arena_take(arena, plan->nranks, sizeof *work->rank),
-		.has = hd_arena_take(arena, plan->nvns, 1), .nleaves = plan->nvns };
+	*work = (struct hd_work){ .rank = hd_arena_take(arena, w->spec.ndevices, sizeof *work->rank),
+		.has = hd_arena_take(arena, plan->nvns, 1) };
 	work->left = hd_arena_take(arena, w->stage->nbuckets + 1, sizeof *work->left);
 	if (!work->rank || !work->has || !work->left)
 		return no_memory(diag);
-	memset(work->has, 1, plan->nvns);
-	for (uint32_t r = 0; r < plan->nranks; r++) {
-		work->rank[r] = (struct hd_rank_work){ .list = &plan->list[r], .script.nslices = 1,
+	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
+		work->rank[r] = (struct hd_rank_work){ .list = &plan->list[rank[r]], .script.nslices = 1,
 			/* the search for a cause runs the whole model (diverge.c) */
 			.loaded = hd_arena_take(arena, 1, sizeof *work->rank[r].loaded) };
 		if (!work->rank[r].loaded)
 			return no_memory(diag);
 	}
-	return hd_pipe_make(&work->pipe, w, plan, arena, diag);
+	enum hd_err err = hd_pipe_make(&work->pipe, w, plan, rank, arena, diag);
+	for (uint32_t v = 0; v < plan->nvns && !err; v++) {
+		for (uint32_t s = 0; s < plan->nstages; s++)
+			work->has[v] |= hd_cell_of(work->pipe, s, v)->seat != NULL;
+		work->nleaves += work->has[v];
+	}
+	return err;
 }
 
 static uint64_t pool_bytes(const struct hd_mail_pool *pool) { return pool->cap * pool->bytes; }
@@ -307,17 +367,17 @@ uint64_t hd_pipe_bytes(const struct hd_pipe *pipe, uint32_t device)
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < pipe->nseats; i++)
-		if (pipe->seat[i].rank == device)
+		if (pipe->seat[i].device == device)
 			bytes += pool_bytes(&pipe->seat[i].arena) +
 			pool_bytes(&pipe->seat[i].mail[HD_MAIL_ACT]) +
 				pool_bytes(&pipe->seat[i].mail[HD_MAIL_GRAD]);
-	return bytes;
+	return bytes + hd_post_bytes(pipe, device);
 }
 
 /* Flat vectors are dealt to the pools of the ranks in turn. */
 uint32_t hd_pipe_vectors_of(const struct hd_pipe *pipe, uint32_t device)
 {
-	return pipe->nvectors / pipe->nranks + (device < pipe->nvectors % pipe->nranks);
+	return pipe->nvectors / pipe->ndevices + (device < pipe->nvectors % pipe->ndevices);
 }
 
 /* ---- taken ---- */
@@ -344,7 +404,7 @@ static enum hd_err take_pool(struct hd_seat *seat, struct hd_mail_pool *pool, st
 static enum hd_err take_seat(struct hd_pipe *pipe, struct hd_seat *seat, struct hd_worker *w,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_device *device = w->rank[seat->rank].device;
+	struct hd_device *device = w->rank[seat->device].device;
 	const uint32_t n = seat->arena.cap + seat->mail[HD_MAIL_ACT].cap + seat->mail[HD_MAIL_GRAD].cap;
 
 	seat->memory = hd_arena_take(arena, n + 1, sizeof *seat->memory);
@@ -365,9 +425,9 @@ static enum hd_err take_seat(struct hd_pipe *pipe, struct hd_seat *seat, struct 
 static void give_vectors(struct hd_pipe *pipe)
 {
 	for (uint32_t s = 0; s < pipe->nstages; s++) {
-		struct hd_seat *first = hd_cell_of(pipe, s, 0)->seat;
+		struct hd_seat *first = hd_cell_of(pipe, s, 0)->seat;     /* NULL: another worker's */
 		uint32_t n = 0;
-		for (uint32_t b = 0; b < first->script.nbuffers; b++)
+		for (uint32_t b = 0; first && b < first->script.nbuffers; b++)
 			first->vector[b] = pipe->vector[n++];
 		for (uint32_t i = 0; i < pipe->nseats; i++)
 			for (uint32_t b = 0; pipe->seat[i].stage == s && &pipe->seat[i] != first &&
@@ -376,31 +436,36 @@ static void give_vectors(struct hd_pipe *pipe)
 	}
 }
 
-/* The roots of all seats of a stage, joined in place of their left operands: to flat vector 0. */
+/* The roots of all seats of a stage, joined in place of their left operands as far as both are here. Where
+ * all
+ * seats are here: to flat vector 0. */
 static enum hd_err make_joins(struct hd_pipe *pipe, uint32_t s, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_pipe_stage *stage = &pipe->stage[s];
-	uint32_t nroots = 0, n = 0, result;
+	uint32_t nroots = 0, n = 0;
 
 	for (uint32_t i = 0; i < pipe->nseats; i++)
 		nroots += pipe->seat[i].stage == s ? pipe->seat[i].script.nroots : 0;
 	struct hd_tnode *root = hd_arena_take(arena, nroots + 1, sizeof *root);
 	struct hd_join *join = hd_arena_take(arena, nroots + 1, sizeof *join);
-	float **item = hd_arena_take(arena, 2 * nroots + 1, sizeof *item);
+	float **item = stage->item = hd_arena_take(arena, 2 * nroots + 1, sizeof *item);
+	stage->root = hd_arena_take(arena, nroots + 1, sizeof *stage->root);
 	stage->join = hd_arena_take(arena, nroots + 1, sizeof *stage->join);
-	if (!root || !join || !item || !stage->join)
+	if (!root || !join || !item || !stage->root || !stage->join)
 		return no_memory(diag);
 	for (uint32_t i = 0; i < pipe->nseats; i++)
 		for (uint32_t k = 0; pipe->seat[i].stage == s && k < pipe->seat[i].script.nroots; k++) {
 			root[n] = pipe->seat[i].script.root[k];
 			item[n++] = pipe->seat[i].vector[pipe->seat[i].script.root_buffer[k]];
 		}
-	enum hd_err err = hd_join_make(pipe->nvns, root, nroots, join, nroots, &stage->njoins, &result, diag);
+	enum hd_err err = nroots ? hd_join_some(pipe->nvns, root, nroots, join, nroots, &stage->njoins,
+		stage->root, &stage->nroots, diag) : HD_OK;
 	for (uint32_t j = 0; j < stage->njoins && !err; j++) {
 		item[join[j].dst] = item[join[j].a];
 		stage->join[j] = (struct hd_flat_join){ item[join[j].dst], item[join[j].a], item[join[j].b] };
 	}
-	assert(err || item[result] == pipe->vector[0]);
+	assert(err || pipe->nranks != pipe->ndevices || (stage->nroots == 1 &&
+		item[stage->root[0].item] == pipe->vector[0]));
 	return err;
 }
 
@@ -409,7 +474,7 @@ enum hd_err hd_pipe_take(struct hd_pipe *pipe, struct hd_worker *w, struct hd_ar
 {
 	enum hd_err err = HD_OK;
 
-	for (uint32_t r = 0; r < pipe->nranks; r++) {
+	for (uint32_t r = 0; r < pipe->ndevices; r++) {
 		hd_lock_init(&pipe->box[r].lock);
 		hd_cond_init(&pipe->box[r].cond);
 	}
@@ -419,11 +484,12 @@ enum hd_err hd_pipe_take(struct hd_pipe *pipe, struct hd_worker *w, struct hd_ar
 	if (!pipe->vector)
 		return no_memory(diag);
 	for (uint32_t i = 0; i < pipe->nvectors; i++)
-		pipe->vector[i] = w->rank[i % pipe->nranks].pool->buffer[i / pipe->nranks];
+		pipe->vector[i] = w->rank[i % pipe->ndevices].pool->buffer[i / pipe->ndevices];
 	for (uint32_t i = 0; i < pipe->nseats && !err; i++)
 		err = take_seat(pipe, &pipe->seat[i], w, arena, diag);
 	if (!err)
 		give_vectors(pipe);
+	err = err ? err : hd_post_take(pipe, arena, diag);
 	for (uint32_t s = 0; s < pipe->nstages && !err; s++)
 		err = make_joins(pipe, s, arena, diag);
 	return err;
@@ -433,14 +499,15 @@ void hd_pipe_give(struct hd_pipe *pipe, struct hd_worker *w)
 {
 	if (!pipe || !pipe->taken)
 		return;
+	hd_post_give(pipe);
 	for (uint32_t i = 0; i < pipe->nseats; i++) {
 		struct hd_seat *seat = &pipe->seat[i];
-		struct hd_device *device = w->rank[seat->rank].device;
+		struct hd_device *device = w->rank[seat->device].device;
 		for (uint32_t k = 0; k < seat->nmemory; k++)
 			device->ops->give(device, seat->memory[k], seat->memory_bytes[k]);
 		device->ops->unload(device, &pipe->stage[seat->stage].program);
 	}
-	for (uint32_t r = 0; r < pipe->nranks; r++) {
+	for (uint32_t r = 0; r < pipe->ndevices; r++) {
 		hd_cond_finish(&pipe->box[r].cond);
 		hd_lock_finish(&pipe->box[r].lock);
 	}
@@ -476,8 +543,12 @@ void hd_pipe_begin(struct hd_pipe *pipe)
 			memset(seat->unused[kind], 0, pipe->nranks);
 		}
 	}
-	memset(pipe->updated, 0, pipe->nranks * sizeof *pipe->updated);
+	memset(pipe->updated, 0, pipe->ndevices * sizeof *pipe->updated);
 	memset(pipe->loaded, 0, pipe->nvns * sizeof *pipe->loaded);
-	for (uint32_t v = 0; v < pipe->nvns; v++)
-		pipe->left[v] = pipe->nstages;
+	for (uint32_t v = 0; v < pipe->nvns; v++) {
+		pipe->left[v] = pipe->readers[v];
+		pipe->worker->step->leaf[v] = (struct hd_leaf){ 0 };
+		hd_moments_clear(pipe->worker, v);
+	}
+	hd_post_begin(pipe);
 }

@@ -4,10 +4,7 @@
 
 #include "base/alloc.h"
 #include "sys/failpoint.h"
-#include "graph/stages.h"
-#include "pipeline/generate.h"
-#include "pipeline/staged.h"
-#include "engine/testing.h"
+#include "engine/testing_stages.h"
 
 /* Plans of several stages give the bits of one device: state digests, norms, what each virtual node said. */
 
@@ -26,45 +23,22 @@ static void run_steps(struct hd_rig *rig, struct said *said)
 	}
 }
 
-/* ---- a plan ---- */
-
-struct kind { const char *name; uint32_t p, v, d; bool recompute; };
-
-static enum hd_err staged_plan(struct hd_rig *rig, const struct kind *k, struct hd_plan *plan,
-	struct hd_diag *diag)
-{
-	const struct hd_plan_job job = hd_worker_plan_job(rig->worker);
-	struct hd_schedule *pipeline = hd_arena_take(&rig->arena, k->d, sizeof *pipeline);
-	uint32_t first[64];
-
-	for (uint32_t i = 0; i < k->d; i++) {
-		const struct hd_schedule_ask ask = { .name = k->name, .p = k->p, .v = k->v,
-			.m = job.nvns / k->d + (i < job.nvns % k->d) };
-		enum hd_err err = hd_schedule_make(&pipeline[i], &ask, &rig->arena, diag);
-		if (err)
-			return err;
-	}
-	assert_in_range(pipeline[0].nstages, 1, 64);
-	enum hd_err err = hd_graph_stages_balance(first, pipeline[0].nstages, &rig->task->train,
-		rig->job->per_vn, &rig->arena, diag);
-	return err ? err : hd_plan_staged(plan, &job, pipeline, k->d, first, k->recompute, &rig->arena, diag);
-}
-
 static void open_pipe(struct hd_rig *rig, const char *model, uint32_t batch, uint32_t vns, const char *more,
-	const struct kind *k)
+	const struct hd_rig_kind *k)
 {
 	struct hd_diag diag = { "" };
 	struct hd_plan plan;
 
 	hd_rig_open(rig, model, batch, vns, more, k->p * k->d);
-	CHECK(staged_plan(rig, k, &plan, &diag) == HD_OK, "%s p %u v %u d %u: %s", k->name, k->p, k->v, k->d,
+	CHECK(hd_rig_staged(rig->worker, rig->task, k, &rig->arena, &plan, &diag) == HD_OK,
+		"%s p %u v %u d %u: %s", k->name, k->p, k->v, k->d,
 		diag.text);
 	rig->plan = plan;
 	CHECK(hd_worker_adopt(rig->worker, &rig->plan, &diag) == HD_OK, "%s: %s", k->name, diag.text);
 }
 
 static void compare(const char *model, uint32_t batch, uint32_t vns, const char *more,
-	const struct kind *kinds,
+	const struct hd_rig_kind *kinds,
 	size_t n)
 {
 	struct said one, many;
@@ -83,7 +57,7 @@ static void compare(const char *model, uint32_t batch, uint32_t vns, const char 
 	}
 }
 
-static const struct kind kinds[] = {
+static const struct hd_rig_kind kinds[] = {
 	{ "gpipe", 2, 1, 1, false }, { "gpipe", 4, 1, 1, true }, { "1f1b", 2, 1, 1, false },
 	{ "1f1b", 3, 1, 1, true }, { "1f1b", 2, 1, 2, false },
 	{ "interleaved", 2, 2, 1, false }, { "interleaved", 2, 2, 1, true }, { "zb-h1", 3, 1, 1, false },
@@ -92,20 +66,16 @@ static const struct kind kinds[] = {
 };
 enum { NKINDS = sizeof kinds / sizeof *kinds };
 
-static const char gpt[] =
-	"model: {use: builtin:gpt, args: {layers: 3, width: 16, heads: 2, context: 8, dropout: 0.1}}\n"
-	"data: {kind: synthetic, count: 61}\n";
-
 static void a_transformer_with_a_tied_table_and_dropout(void **state)
 {
 	(void)state;
-	compare(gpt, 16, 8, "optim: {kind: adamw, clip: 0.5}\n", kinds, NKINDS);
+	compare(hd_rig_gpt3, 16, 8, "optim: {kind: adamw, clip: 0.5}\n", kinds, NKINDS);
 }
 
 static void virtual_nodes_that_are_no_power_of_two(void **state)
 {
 	(void)state;
-	compare(gpt, 13, 13, NULL, kinds, NKINDS);
+	compare(hd_rig_gpt3, 13, 13, NULL, kinds, NKINDS);
 }
 
 /* 61 samples in batches of 26: the third step has 9 rows, most virtual nodes have none. */
@@ -113,7 +83,7 @@ static void ragged_and_empty_virtual_nodes(void **state)
 {
 	(void)state;
 	compare(hd_rig_lenet, 26, 13, "optim: {kind: sgd, momentum: 0.9}\n", kinds, NKINDS);
-	compare(gpt, 26, 7, NULL, kinds, NKINDS);
+	compare(hd_rig_gpt3, 26, 7, NULL, kinds, NKINDS);
 }
 
 static void ghost_norms_move_their_running_statistics(void **state)
@@ -132,9 +102,9 @@ static void optimizers_of_whole_tensors(void **state)
 static void delayed_updates(void **state)
 {
 	(void)state;
-	compare(gpt, 16, 8, "optim: {kind: adamw, clip: 0.5, update: 2bw}\n", kinds, NKINDS);
-	compare(gpt, 13, 13, "optim: {update: stash, cuts: auto:3}\n", kinds, 4);
-	compare(gpt, 26, 2, "optim: {kind: lion, update: stash, cuts: auto:4}\n", kinds, 3);
+	compare(hd_rig_gpt3, 16, 8, "optim: {kind: adamw, clip: 0.5, update: 2bw}\n", kinds, NKINDS);
+	compare(hd_rig_gpt3, 13, 13, "optim: {update: stash, cuts: auto:3}\n", kinds, 4);
+	compare(hd_rig_gpt3, 26, 2, "optim: {kind: lion, update: stash, cuts: auto:4}\n", kinds, 3);
 	compare(hd_rig_bn(), 26, 7, "optim: {kind: lamb, update: vsync, cuts: auto:2}\n", kinds, 3);
 	compare(hd_rig_mlp, 26, 2, "optim: {kind: momentum, lr: 0.05, update: vsync, cuts: auto:5}\n", kinds,
 		3);
@@ -150,10 +120,10 @@ static void copies_of_stages(const char *more)
 	struct hd_schedule s;
 	uint32_t first[2];
 
-	hd_rig_open(&rig, gpt, 16, 8, more, 1);
+	hd_rig_open(&rig, hd_rig_gpt3, 16, 8, more, 1);
 	run_steps(&rig, &one);
 	hd_rig_close(&rig);
-	hd_rig_open(&rig, gpt, 16, 8, more, 3);
+	hd_rig_open(&rig, hd_rig_gpt3, 16, 8, more, 3);
 	const struct hd_plan_job job = hd_worker_plan_job(rig.worker);
 	const struct hd_schedule_ask ask = { .name = "1f1b-rr", .p = 3, .m = 8, .replicas = replicas,
 		.nreplicas = 2 };
@@ -184,12 +154,13 @@ static void plans_change_between_steps(void **state)
 	uint32_t n = 0;
 
 	(void)state;
-	hd_rig_open(&still, gpt, 16, 8, NULL, 1);
-	hd_rig_open(&rig, gpt, 16, 8, NULL, 2);
+	hd_rig_open(&still, hd_rig_gpt3, 16, 8, NULL, 1);
+	hd_rig_open(&rig, hd_rig_gpt3, 16, 8, NULL, 2);
 	whole = rig.plan;
 	for (size_t k = 0; k < NKINDS; k++)
 		if (kinds[k].p * kinds[k].d == 2)
-			CHECK(staged_plan(&rig, &kinds[k], &plan[n++], &diag) == HD_OK, "%s", diag.text);
+			CHECK(hd_rig_staged(rig.worker, rig.task, &kinds[k], &rig.arena, &plan[n++],
+				&diag) == HD_OK, "%s", diag.text);
 	for (uint32_t i = 0; i < 2 * n; i++) {
 		CHECK(hd_worker_adopt(rig.worker, i % 3 == 2 ? &whole : &plan[i % n], &diag) == HD_OK, "%s",
 			diag.text);
@@ -287,7 +258,8 @@ static void a_plan_that_finds_no_memory_changes_nothing(void **state)
 	(void)state;
 	hd_rig_open(&whole, hd_rig_mlp, 26, 13, NULL, 1);
 	hd_rig_open(&rig, hd_rig_mlp, 26, 13, NULL, 2);
-	CHECK(staged_plan(&rig, &kinds[2], &plan, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_rig_staged(rig.worker, rig.task, &kinds[2], &rig.arena, &plan, &diag) == HD_OK, "%s",
+		diag.text);
 	for (uint64_t n = 1; n < 2000; n += 1 + n / 8) {
 		hd_alloc_arm(n);
 		enum hd_err err = hd_worker_adopt(rig.worker, &plan, &diag);
@@ -312,10 +284,11 @@ static void a_plan_that_is_left_holds_nothing(void **state)
 	struct hd_rig rig;
 
 	(void)state;
-	hd_rig_open(&rig, gpt, 16, 8, NULL, 2);
+	hd_rig_open(&rig, hd_rig_gpt3, 16, 8, NULL, 2);
 	data = rig.plan;
 	hd_worker_memory(rig.worker, &whole);
-	CHECK(staged_plan(&rig, &kinds[2], &plan, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_rig_staged(rig.worker, rig.task, &kinds[2], &rig.arena, &plan, &diag) == HD_OK, "%s",
+		diag.text);
 	CHECK(hd_worker_adopt(rig.worker, &plan, &diag) == HD_OK, "%s", diag.text);
 	hd_worker_memory(rig.worker, &stages);
 	struct hd_pipe *pipe = hd_worker_work(rig.worker)->pipe;

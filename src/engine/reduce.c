@@ -1,6 +1,7 @@
 #include "engine/worker_int.h"
 
 #include "engine/part_int.h"
+#include "engine/pipe.h"
 
 /* The next run of chunks that a rank owns, from chunk *next on, as one chunk: one call of the device for all
  * of it, so that its threads share the whole. false: there is none. */
@@ -59,50 +60,67 @@ void hd_reduce_chunks(struct hd_rank *rank)
 	finish(rank, err, token);
 }
 
-/* The joins of a bucket as addresses: a sum takes the place of its left operand, the last one that of the
- * bucket's sum. */
-static const struct hd_flat_join *joins_of(struct hd_rank *rank, const struct hd_dist_fold *fold, float *sum)
+/* The joins of a stage's part of a bucket as addresses: a sum takes the place of its left operand, the last
+ * one
+ * that of the bucket's sum. */
+static const struct hd_flat_join *joins_of(struct hd_rank *rank, const struct hd_stage_operands *of,
+	const struct hd_dist_fold *fold, float *sum)
 {
 	const struct hd_operands *o = &rank->worker->step->operands;
 	struct hd_flat_join *join = o->flat_join + (size_t)rank->id * o->cap;
 	float **item = o->item + (size_t)rank->id * 2 * o->cap;
 
-	for (uint32_t i = 0; i < o->n; i++)
-		item[i] = (float *)(uintptr_t)fold->operand[i];
-	for (uint32_t j = 0; j < o->njoins; j++) {
-		const struct hd_join *k = &o->join[j];
-		item[k->dst] = k->dst == o->result ? sum : item[k->a];
+	for (uint32_t i = 0; i < of->n; i++)
+		item[i] = (float *)(uintptr_t)fold->operand[of->index[i]];
+	for (uint32_t j = 0; j < of->njoins; j++) {
+		const struct hd_join *k = &of->join[j];
+		item[k->dst] = k->dst == of->result ? sum : item[k->a];
 		join[j] = (struct hd_flat_join){ item[k->dst], item[k->a], item[k->b] };
 	}
 	return join;
 }
 
-/* One bucket, by the same pass of the device as RED: joins (none where the sum came from its owner), then
- * the sums of squares. */
+/* Segments [first, end) of a bucket, all of one stage: joins (none where the sum came from its owner), then
+ * the
+ * sums of squares, by the same pass of the device as RED. `sum`: of the bucket. */
+static enum hd_err sum_run(struct hd_rank *rank, uint32_t first, uint32_t end, float *sum, uint32_t stage,
+	const struct hd_dist_fold *fold, uint64_t *token)
+{
+	struct hd_worker *w = rank->worker;
+	const struct hd_stage_operands *of = fold ? &w->step->operands.of[stage] : NULL;
+	const struct hd_segment *segment = w->stage->bucket_segment;
+	const struct hd_device_ops *ops = rank->device->ops;
+	struct hd_reduction reduction = { .flat = sum, .segment = segment + first, .nsegments = end - first,
+		.partial = w->stage->segment_sumsq + first };
+	enum hd_err err = HD_OK;
+
+	if (of) {
+		reduction.join = joins_of(rank, of, fold, sum);
+		reduction.njoins = of->njoins;
+	}
+	/* a single root is the sum; pads of a flat vector are +0.0 everywhere */
+	for (uint32_t i = first; of && of->njoins == 0 && fold->operand[of->index[0]] != sum && i < end &&
+		!err; i++)
+		err = ops->write(rank->device, sum + segment[i].at, fold->operand[of->index[0]] +
+			segment[i].at, segment[i].len * sizeof *sum, token);
+	return err ? err : ops->reduce(rank->device, &reduction, token, &rank->diag);
+}
+
 static enum hd_err sum_bucket(struct hd_rank *rank, uint32_t bucket, const struct hd_dist_fold *fold,
 	uint64_t *token)
 {
 	struct hd_worker *w = rank->worker;
+	const struct hd_pipe *pipe = hd_worker_work(w)->pipe;
 	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
-	float *sum = hd_worker_sum(w) + run.at;
-	const struct hd_device_ops *ops = rank->device->ops;
-	struct hd_reduction reduction = {
-		.flat = sum, .segment = w->stage->bucket_segment + run.first_segment,
-			.nsegments = run.nsegments,
-		.partial = w->stage->segment_sumsq + run.first_segment,
-	};
+	const uint32_t last = run.first_segment + run.nsegments;
+	uint32_t stage = 0, end;
+	enum hd_err err = HD_OK;
 
-	if (fold) {
-		reduction.join = joins_of(rank, fold, sum);
-		reduction.njoins = w->step->operands.njoins;
+	for (uint32_t i = run.first_segment; i < last && !err; i = end) {
+		end = pipe && fold ? hd_pipe_run(pipe, i, last, &stage) : last;
+		err = sum_run(rank, i, end, hd_worker_sum(w) + run.at, stage, fold, token);
 	}
-	if (fold && reduction.njoins == 0 && fold->operand[0] != sum) {
-		enum hd_err err = ops->write(rank->device, sum, fold->operand[0], run.len * sizeof *sum,
-			token);
-		if (err)
-			return err;
-	}
-	return ops->reduce(rank->device, &reduction, token, &rank->diag);
+	return err;
 }
 
 enum hd_err hd_sum_bucket(struct hd_rank *rank, uint32_t bucket, const struct hd_dist_fold *fold,

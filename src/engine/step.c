@@ -5,7 +5,7 @@
 
 #include "sys/failpoint.h"
 #include "engine/diverge.h"
-#include "engine/pipe.h"
+#include "engine/post.h"
 
 /* A step from its beginning to its commit. One worker alone runs the lists in one go (hd_worker_step); one of
  * several computes, has its buckets summed, and finishes: the same lists in two sections. */
@@ -16,8 +16,8 @@ enum hd_err hd_step_tables(struct hd_worker *w, struct hd_diag *diag)
 
 	w->step->summed = hd_arena_take(&w->arena, w->stage->nbuckets, 1);
 	w->step->leaf = hd_arena_take(&w->arena, nvns, sizeof *w->step->leaf);
-	w->step->known = hd_arena_take(&w->arena, nvns, 1);
-	return w->step->summed && w->step->leaf && w->step->known ? HD_OK : hd_fail(diag, HD_E_NOMEM,
+	w->step->known_whole = hd_arena_take(&w->arena, nvns, 1);
+	return w->step->summed && w->step->leaf && w->step->known_whole ? HD_OK : hd_fail(diag, HD_E_NOMEM,
 		"no memory for the tables of %u buckets and %u virtual nodes", w->stage->nbuckets, nvns);
 }
 
@@ -54,9 +54,9 @@ enum hd_err hd_step_begin(struct hd_worker *w, bool digest, struct hd_diag *diag
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
 		w->rank[r].wait_data_ns = 0;
 	memset(w->step->summed, 0, w->stage->nbuckets);
-	memset(w->step->known, 0, w->task->job->nvns);
+	hd_leaves_begin(w);
 	hd_reading_begin(w);
-	w->step->nsummed = w->step->nknown = 0;
+	w->step->nsummed = 0;
 	if (w->step->nrepairs)
 		hd_arena_reset(&w->step->repair_arena);
 	atomic_store(&w->step->nrepairs, 0);
@@ -68,6 +68,12 @@ enum hd_err hd_step_begin(struct hd_worker *w, bool digest, struct hd_diag *diag
 		hd_pipe_begin(w->step->work->pipe);
 	hd_recorder_step_begin(w->spec.recorder, (uint64_t)w->count.step);
 	return HD_OK;
+}
+
+static void close_mail(struct hd_worker *w)
+{
+	if (hd_worker_work(w)->pipe)
+		hd_post_end(w);
 }
 
 /* Counters follow the commit; a new data epoch begins its sums again. */
@@ -95,6 +101,7 @@ enum hd_err hd_step_end(struct hd_worker *w, enum hd_err err, struct hd_step_rec
 	struct hd_diag *diag)
 {
 	hd_recorder_step_end(w->spec.recorder, (uint64_t)w->count.step, !err);
+	close_mail(w);
 	w->step->begun = false;
 	w->step->again = err;
 	if (err == HD_E_DIVERGED)
@@ -119,6 +126,8 @@ void hd_dist_abandon(struct hd_worker *w)
 {
 	if (w->step->begun)
 		hd_recorder_step_end(w->spec.recorder, (uint64_t)w->count.step, false);
+	if (w->step->begun)
+		close_mail(w);
 	w->step->begun = false;
 }
 
@@ -132,60 +141,49 @@ static const struct hd_work *work_of(const struct hd_worker *w, uint32_t pass)
 
 uint32_t hd_dist_npasses(const struct hd_worker *w) { return w->step->nrepairs + 1; }
 uint32_t hd_dist_nleaves(const struct hd_worker *w, uint32_t pass) { return work_of(w, pass)->nleaves; }
+/* Root i of a pass, and the stage that it is of: those of one stage after those of the one before. */
+static const struct hd_left *root_of(const struct hd_work *work, uint32_t i, uint32_t *stage)
+{
+	*stage = 0;
+	if (!work->pipe)
+		return &work->root[i];
+	while (i >= work->pipe->stage[*stage].nroots)
+		i -= work->pipe->stage[(*stage)++].nroots;
+	return &work->pipe->stage[*stage].root[i];
+}
+
 uint32_t hd_dist_nroots(const struct hd_worker *w, uint32_t pass) { return work_of(w, pass)->computed ?
 	work_of(w, pass)->nroots : 0; }
-struct hd_tnode hd_dist_root(const struct hd_worker *w, uint32_t pass,
-	uint32_t i) { return work_of(w, pass)->root[i].node; }
+
+struct hd_tnode hd_dist_root(const struct hd_worker *w, uint32_t pass, uint32_t i)
+{
+	uint32_t stage;
+
+	assert(i < work_of(w, pass)->nroots);
+	return root_of(work_of(w, pass), i, &stage)->node;
+}
+
+uint16_t hd_dist_root_stage(const struct hd_worker *w, uint32_t pass, uint32_t i)
+{
+	uint32_t stage;
+
+	assert(i < work_of(w, pass)->nroots);
+	(void)root_of(work_of(w, pass), i, &stage);
+	return (uint16_t)stage;
+}
 
 const float *hd_dist_root_at(const struct hd_worker *w, uint32_t pass, uint32_t i, uint32_t bucket)
 {
 	const struct hd_work *work = work_of(w, pass);
+	uint32_t stage;
 
 	assert(i < work->nroots);
-	return work->item[work->root[i].item] + w->task->layout.chunk[bucket * HD_BUCKET_CHUNKS].at;
+	const struct hd_left *root = root_of(work, i, &stage);
+	float *const *item = work->pipe ? work->pipe->stage[stage].item : work->item;
+	return item[root->item] + w->task->layout.chunk[bucket * HD_BUCKET_CHUNKS].at;
 }
 
 /* ---- sums ---- */
-
-/* Room for the joins of n roots. */
-enum hd_err hd_operands_cap(struct hd_worker *w, uint32_t n, struct hd_diag *diag)
-{
-	struct hd_operands o = { .cap = n };
-
-	if (n <= w->step->operands.cap)
-		return HD_OK;
-	o.root = hd_arena_take(&w->arena, n, sizeof *o.root);
-	o.join = hd_arena_take(&w->arena, n, sizeof *o.join);
-	o.flat_join = hd_arena_take(&w->arena, (size_t)n * w->spec.ndevices, sizeof *o.flat_join);
-	o.item = hd_arena_take(&w->arena, (size_t)2 * n * w->spec.ndevices, sizeof *o.item);
-	if (!o.root || !o.join || !o.flat_join || !o.item)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for the joins of %u roots", n);
-	w->step->operands = o;
-	return HD_OK;
-}
-
-enum hd_err hd_dist_operands(struct hd_worker *w, const struct hd_tnode *root, uint32_t n,
-	struct hd_diag *diag)
-{
-	struct hd_operands *o = &w->step->operands;
-	bool same = n == o->n;
-
-	for (uint32_t i = 0; i < n && same; i++)
-		same = hd_tnode_same(root[i], o->root[i]);
-	if (same && n)
-		return HD_OK;
-	enum hd_err err = hd_operands_cap(w, n, diag);
-	if (err)
-		return err;
-	o->n = 0;
-	err = hd_join_make(w->task->job->nvns, root, n, o->join, o->cap, &o->njoins, &o->result, diag);
-	if (err)
-		return err;
-	o->n = n;
-	for (uint32_t i = 0; i < n; i++)
-		o->root[i] = root[i];
-	return HD_OK;
-}
 
 /* One bucket is not worth waking the other devices. */
 static enum hd_err on_buckets(struct hd_worker *w, void (*activity)(struct hd_rank *rank),

@@ -25,13 +25,21 @@ enum { HD_MAX_SKIPS = 25 };
 
 /* What one virtual node contributes besides its gradient. */
 struct hd_leaf { double loss, weight, correct; };
+enum { HD_LEAF_FIELDS = 3 };
+
+/* The roots of one stage among those that hd_dist_operands() was given, and the joins that make their sum. */
+struct hd_stage_operands {
+	uint32_t *index, n;               /* which of those given; join items 0..n-1 */
+	struct hd_join *join; uint32_t njoins, result;
+};
 
 /* The roots of all workers, as hd_dist_operands() was given. */
 struct hd_operands {
-	struct hd_tnode *root; uint32_t n, cap;
-	struct hd_join *join; uint32_t njoins, result;
-	struct hd_flat_join *flat_join;   /* [ndevices][cap] of the bucket at hand */
-	float **item;                     /* [ndevices][2 cap] */
+	struct hd_tnode *root, *mine; uint16_t *stage; uint32_t n, cap;   /* mine: scratch */
+	struct hd_stage_operands *of; uint32_t nstages;   /* [nstages] */
+	struct hd_flat_join *flat_join;   /* [ndevices + 1][cap] of the run at hand; the last:
+		in the background */
+	float **item;                     /* [ndevices + 1][2 cap] */
 };
 
 /* Which part of an instruction list runs in one call. A worker that is alone runs all of it; between several
@@ -55,7 +63,10 @@ struct hd_open_step {
 	uint64_t scalars_step, scalars_updates;
 
 	struct hd_leaf *leaf;             /* [nvns] */
-	uint8_t *known; uint32_t nknown;  /* [nvns] 1: the leaf is of this step; how many are */
+	/* [nstages][nvns] of the plan's stages: 1: what that stage says of the leaf is of this step; how
+	 * many are */
+	uint8_t *known; uint32_t nknown;
+	uint8_t *known_whole;             /* that of one stage */
 	struct hd_moments moments;
 
 	enum hd_section section;          /* what ranks run of their lists */

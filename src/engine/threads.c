@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "sys/lock.h"
+#include "engine/pipe.h"
 
 /* The threads of a worker's ranks: all begin an activity together, meet inside it, and end together. */
 
@@ -144,7 +145,10 @@ void hd_threads_finish(struct hd_worker *w)
 
 bool hd_rank_idle(const struct hd_rank *rank)
 {
-	return atomic_load_explicit(&rank->worker->threads->failed, memory_order_relaxed);
+	const struct hd_pipe *pipe = rank->worker->step->work ? rank->worker->step->work->pipe : NULL;
+
+	return atomic_load_explicit(&rank->worker->threads->failed, memory_order_relaxed) ||
+		(pipe && hd_pipe_is_stale(pipe));
 }
 
 void hd_ranks_meet(struct hd_worker *w) { hd_barrier_wait(&w->threads->barrier); }

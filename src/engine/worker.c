@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "engine/post.h"
 
 enum hd_err hd_worker_fields(const struct hd_worker *w, const struct hd_graph *g, uint32_t n, uint32_t **map,
 	struct hd_arena *arena, struct hd_diag *diag)
@@ -193,6 +194,8 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	if (!err)
 		err = hd_background_make(w, diag);
 	if (!err)
+		err = hd_post_make(w, diag);
+	if (!err)
 		hd_reading_spare(w, (uint64_t)spec->ndevices * spec->nthreads < cores.n);
 	if (!err)
 		err = hd_worker_programs(w, diag);
@@ -263,6 +266,7 @@ void hd_worker_destroy(struct hd_worker *w)
 	if (first) {
 		hd_param_store_destroy(w->store);
 		hd_stage_give(w->stage, first);
+		hd_dist_mail_void(w);
 		hd_parts_give(w, first);
 	}
 	for (uint32_t r = 0; w->rank && r < w->spec.ndevices; r++)
@@ -271,6 +275,8 @@ void hd_worker_destroy(struct hd_worker *w)
 		hd_threads_finish(w);
 	if (w->background)
 		hd_background_finish(w);
+	if (w->post)
+		hd_post_finish(w);
 	hd_worker_end(w);
 	hd_free(w);
 }

@@ -34,6 +34,7 @@ struct hd_worker {
 	struct hd_digests *digests;
 	struct hd_threads *threads;
 	struct hd_background *background;
+	struct hd_post *post;
 	struct hd_forward_pass *forward;  /* while ranks run it; NULL: none */
 	struct hd_state state;
 	struct hd_counters count;
@@ -124,8 +125,12 @@ HD_MUST_USE enum hd_err hd_work_take(struct hd_worker *worker, struct hd_diag *d
 HD_MUST_USE enum hd_err hd_work_place(struct hd_worker *worker, struct hd_work *work, const uint32_t *first,
 	struct hd_arena *arena,
 	struct hd_diag *diag);
-/* step.c: room for joins of n roots */
-HD_MUST_USE enum hd_err hd_operands_cap(struct hd_worker *worker, uint32_t n, struct hd_diag *diag);
+/* operands.c: room for joins of n roots of so many stages */
+HD_MUST_USE enum hd_err hd_operands_cap(struct hd_worker *worker, uint32_t n, uint32_t nstages,
+	struct hd_diag *diag);
+/* leaves.c: what is known of the step's leaves: nothing yet; what this worker's pass says is known now */
+void hd_leaves_begin(struct hd_worker *worker);
+void hd_leaves_computed(struct hd_worker *worker, const struct hd_work *work);
 /* step.c: what the ranks run next */
 void hd_step_work(struct hd_worker *worker, struct hd_work *work);
 /* step.c: when a worker is made */

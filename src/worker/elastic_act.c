@@ -265,7 +265,7 @@ bool hd_elastic_background_reduce(struct hd_elastic *e, const struct hd_dist_fol
 
 	if (e->begins_open || e->nqueued > HD_ELASTIC_BUSY_QUEUE)
 		return false;
-	judge(e, hd_dist_aside(e->worker, e->relay.root, e->relay.nroots, fold, &taken, &diag), &diag);
+	judge(e, hd_dist_aside(e->worker, e->relay.root, NULL, e->relay.nroots, fold, &taken, &diag), &diag);
 	return taken;
 }
 

@@ -198,7 +198,7 @@ static enum hd_err fold_rest(struct hd_elastic *e, const struct hd_command *d, s
 				(unsigned long long)d->step, b);
 		const float *own = hd_dist_root_at(e->worker, e->relay.engine_pass[of->pass], 0, b);
 		const struct hd_dist_fold fold = { b, &own };
-		err = hd_dist_operands(e->worker, e->relay.root, e->relay.nroots, diag);
+		err = hd_dist_operands(e->worker, e->relay.root, NULL, e->relay.nroots, diag);
 		if (!err)
 			err = hd_dist_fold(e->worker, &fold, 1, diag);
 	}
@@ -415,7 +415,7 @@ static enum hd_err fold_run(struct hd_elastic *e, const struct hd_command *d, ui
 {
 	struct hd_dist_fold fold[HD_COMMANDS_RUN];
 	(void)HD_FAILPOINT(FOLD_BEFORE);
-	enum hd_err err = hd_dist_operands(e->worker, e->relay.root, e->relay.nroots, diag);
+	enum hd_err err = hd_dist_operands(e->worker, e->relay.root, NULL, e->relay.nroots, diag);
 
 	for (uint32_t i = 0; i < n; i++)
 		fold[i] = (struct hd_dist_fold){ d[i].bucket, d[i].operand };

@@ -122,7 +122,8 @@ enum hd_err hd_relay_take(struct hd_relay *r, struct hd_diag *diag)
 
 	for (uint32_t v = 0; v < r->nvns && !err; v++)
 		if (r->metrics_here[v])
-			err = hd_dist_leaves_put(r->worker, r->metrics + v * r->metrics_len, r->metrics_len,
+			err = hd_dist_leaves_put(r->worker, HD_DIST_NOBODY, r->metrics + v * r->metrics_len,
+				r->metrics_len,
 			diag);
 	return err;
 }

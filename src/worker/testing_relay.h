@@ -205,11 +205,13 @@ void hd_dist_leaves_get(const struct hd_worker *w, uint32_t pass, uint8_t *bytes
 	hd_put32(bytes + 4, n);
 }
 
-enum hd_err hd_dist_leaves_put(struct hd_worker *w, const uint8_t *bytes, uint64_t len, struct hd_diag *diag)
+enum hd_err hd_dist_leaves_put(struct hd_worker *w, uint16_t from, const uint8_t *bytes, uint64_t len,
+	struct hd_diag *diag)
 {
 	uint32_t v = hd_get32(bytes + R_HEAD);
 
 	(void)diag;
+	(void)from;
 	CHECK(len == R_HEAD + R_ENTRY && hd_get32(bytes + 4) == 1 && v < R_VNS &&
 		hd_get64(bytes + R_HEAD + 8) == (w->at << 32 | r_leaf(w->at, v, R_FLAT)),
 		"%s; turn %u: worker %u, step %llu: the entry of virtual node %u is one of step %llu",
@@ -243,12 +245,14 @@ static inline void r_fold(struct hd_worker *w, const struct hd_relay *r, uint32_
 
 static inline struct r_node *r_node_of(const struct hd_worker *w) { return r_now->node[w->id]; }
 
-enum hd_err hd_dist_aside(struct hd_worker *w, const struct hd_tnode *root, uint32_t nroots,
+enum hd_err hd_dist_aside(struct hd_worker *w, const struct hd_tnode *root, const uint16_t *stage,
+	uint32_t nroots,
 	const struct hd_dist_fold *fold, bool *taken,
 	struct hd_diag *diag)
 {
 	(void)root;
 	(void)nroots;
+	(void)stage;
 	(void)diag;
 	*taken = w->computing;
 	if (*taken && fold->operand)

@@ -109,10 +109,12 @@ void hd_dist_leaves_get(const struct hd_worker *w, uint32_t pass, uint8_t *bytes
 			hd_put64(at + 8, w->step * 100 + v);
 		}
 }
-enum hd_err hd_dist_leaves_put(struct hd_worker *w, const uint8_t *bytes, uint64_t len, struct hd_diag *diag)
+enum hd_err hd_dist_leaves_put(struct hd_worker *w, uint16_t from, const uint8_t *bytes, uint64_t len,
+	struct hd_diag *diag)
 {
 	uint32_t v = hd_get32(bytes + HEAD);
 
+	(void)from;
 	if (v == VNS)                             /* what a test puts there to be refused */
 		return hd_fail(diag, HD_E_INTEGRITY, "refused");
 	CHECK(len == HEAD + ENTRY && hd_get32(bytes) == 1 && hd_get32(bytes + 4) == 1 && v < VNS &&

@@ -1,0 +1,298 @@
+#include "engine/post.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "sys/clock.h"
+#include "plan/xfer.h"
+#include "pipeline/schedule_check.h"
+#include "engine/part_int.h"
+#include "engine/worker_int.h"
+
+/* A letter is queued by the thread of a device and taken by the thread of the wire. Locks are taken in this
+ * order: a receiver's box, the post. */
+
+enum { LOOK_NS = 1000000000 };            /* a wake-up is sent; the look is the bound that every wait has */
+
+enum hd_err hd_post_make(struct hd_worker *w, struct hd_diag *diag)
+{
+	w->post = hd_arena_take(&w->arena, 1, sizeof *w->post);
+	if (!w->post)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the mail of a worker");
+	hd_lock_init(&w->post->lock);
+	hd_cond_init(&w->post->cond);
+	return HD_OK;
+}
+
+void hd_post_finish(struct hd_worker *w)
+{
+	if (!w->post)
+		return;
+	assert(w->post->borrowed == 0 && w->post->inside == 0);
+	free(w->post->at);
+	hd_cond_finish(&w->post->cond);
+	hd_lock_finish(&w->post->lock);
+}
+
+/* Under the lock of the post, which is given back meanwhile. */
+static void wait(struct hd_worker *w)
+{
+	(void)hd_cond_wait(&w->post->cond, &w->post->lock, hd_clock_now_ns(&w->clock) + LOOK_NS);
+}
+
+/* ---- the queue ---- */
+
+/* Under the lock. */
+static void queue(struct hd_pipe *pipe, struct hd_mail_line *line, uint32_t vn, uint8_t *bytes)
+{
+	struct hd_post *post = pipe->worker->post;
+
+	assert(post->pipe == pipe && post->len < post->cap);      /* rule 4 */
+	post->at[post->len++] = (struct hd_dist_letter){
+		.kind = line->kind == HD_MAIL_ACT ? HD_XFER_ACTIVATIONS : HD_XFER_GRADIENTS,
+		.send = line->out, .stage = (uint16_t)line->stage, .vn = vn,
+		.from = pipe->plan->worker[line->from], .to = pipe->plan->worker[line->to],
+		.bytes = bytes, .len = line->pool.bytes, .line = line,
+	};
+	post->borrowed += line->out;
+}
+
+static void wake_wire(struct hd_worker *w)
+{
+	if (w->post->mailer)
+		w->post->mailer(w->post->user);
+}
+
+/* Under the lock: the wire has no use for the letter any more. */
+static void give_back(struct hd_post *post, const struct hd_dist_letter *letter)
+{
+	struct hd_mail_line *line = letter->line;
+
+	if (!letter->send)
+		return;
+	assert(post->borrowed && line->pool.nfree < line->pool.cap);
+	line->pool.free[line->pool.nfree++] = letter->bytes;
+	post->borrowed--;
+	hd_cond_wake(&post->cond);
+}
+
+/* ---- a step ---- */
+
+void hd_post_offer(struct hd_pipe *pipe, uint32_t iline)
+{
+	struct hd_mail_line *line = &pipe->line[iline];
+	struct hd_worker *w = pipe->worker;
+
+	if (line->next == line->n)
+		return;
+	const uint32_t vn = line->vn[line->next++];
+	struct hd_cell *cell = hd_cell_of(pipe, line->stage, vn);
+	struct hd_mail_pool *pool = &cell->seat->mail[line->kind];
+	assert(pool->nfree && !cell->mail[line->kind]);           /* pipe.h, rule 2 */
+	cell->mail[line->kind] = pool->free[--pool->nfree];
+	cell->from[line->kind] = (uint16_t)line->from;
+	cell->seat->unused[line->kind][line->from]++;
+	hd_lock_take(&w->post->lock);
+	queue(pipe, line, vn, cell->mail[line->kind]);
+	hd_lock_give(&w->post->lock);
+	wake_wire(w);
+}
+
+void hd_post_begin(struct hd_pipe *pipe)
+{
+	struct hd_post *post = pipe->worker->post;
+
+	hd_lock_take(&post->lock);
+	assert(!post->pipe);
+	post->pipe = pipe;
+	post->head = post->len = 0;
+	if (post->fenced)
+		atomic_store(&pipe->fenced, true);
+	hd_lock_give(&post->lock);
+	for (uint32_t i = 0; i < pipe->nlines; i++) {
+		struct hd_mail_line *line = &pipe->line[i];
+		line->next = 0;
+		if (line->out)
+			continue;
+		struct hd_lock *lock = &pipe->box[pipe->device_of[line->to]].lock;
+		hd_lock_take(lock);
+		for (uint32_t k = 0; k < HD_CREDITS; k++)
+			hd_post_offer(pipe, i);
+		hd_lock_give(lock);
+	}
+}
+
+void hd_post_end(struct hd_worker *w)
+{
+	struct hd_post *post = w->post;
+
+	hd_lock_take(&post->lock);
+	post->pipe = NULL;
+	while (post->head < post->len)
+		give_back(post, &post->at[post->head++]);
+	while (post->inside)
+		wait(w);
+	hd_lock_give(&post->lock);
+}
+
+void hd_post_await(struct hd_pipe *pipe, const struct hd_mail_line *line)
+{
+	struct hd_post *post = pipe->worker->post;
+
+	hd_lock_take(&post->lock);
+	while (line->pool.nfree < line->ntaken)
+		wait(pipe->worker);
+	hd_lock_give(&post->lock);
+}
+
+void hd_post_wake(struct hd_pipe *pipe)
+{
+	struct hd_post *post = pipe->worker->post;
+
+	hd_lock_take(&post->lock);
+	hd_cond_wake(&post->cond);
+	hd_lock_give(&post->lock);
+}
+
+uint8_t *hd_post_place(struct hd_pipe *pipe, const struct hd_cell *cell, enum hd_mail kind)
+{
+	struct hd_post *post = pipe->worker->post;
+	struct hd_mail_pool *pool = &pipe->line[cell->line[kind]].pool;
+	uint8_t *place = NULL;
+
+	hd_lock_take(&post->lock);
+	while (pool->nfree == 0 && !atomic_load(&pipe->fenced))
+		wait(pipe->worker);
+	if (!atomic_load(&pipe->fenced))
+		place = pool->free[--pool->nfree];
+	hd_lock_give(&post->lock);
+	return place;
+}
+
+void hd_post_put(struct hd_pipe *pipe, const struct hd_cell *cell, enum hd_mail kind, uint32_t vn,
+	uint8_t *buffer)
+{
+	struct hd_post *post = pipe->worker->post;
+
+	hd_lock_take(&post->lock);
+	queue(pipe, &pipe->line[cell->line[kind]], vn, buffer);
+	hd_lock_give(&post->lock);
+	wake_wire(pipe->worker);
+}
+
+/* ---- the thread of the wire ---- */
+
+void hd_dist_mail_watch(struct hd_worker *w, hd_dist_mailer *mailer, void *user)
+{
+	w->post->mailer = mailer;
+	w->post->user = user;
+}
+
+bool hd_dist_mail_next(struct hd_worker *w, struct hd_dist_letter *letter)
+{
+	struct hd_post *post = w->post;
+
+	hd_lock_take(&post->lock);
+	const bool is = post->pipe && post->head < post->len;
+	if (is)
+		*letter = post->at[post->head++];
+	hd_lock_give(&post->lock);
+	return is;
+}
+
+void hd_dist_mail_sent(struct hd_worker *w, const struct hd_dist_letter *letter)
+{
+	hd_lock_take(&w->post->lock);
+	give_back(w->post, letter);
+	hd_lock_give(&w->post->lock);
+}
+
+void hd_dist_mail_void(struct hd_worker *w)
+{
+	hd_lock_take(&w->post->lock);
+	for (size_t i = 0; i < 2; i++) {
+		struct hd_pipe *pipe = w->parts->of[i].work.pipe;
+		for (uint32_t k = 0; pipe && k < pipe->nlines; k++) {
+			struct hd_mail_line *line = &pipe->line[k];
+			for (line->pool.nfree = 0; line->pool.nfree < line->ntaken; line->pool.nfree++)
+				line->pool.free[line->pool.nfree] = line->memory[line->pool.nfree];
+		}
+	}
+	w->post->borrowed = 0;
+	hd_cond_wake(&w->post->cond);
+	hd_lock_give(&w->post->lock);
+}
+
+/* The pipe of the open step, which does not end before leave(). NULL: none. */
+static struct hd_pipe *enter(struct hd_post *post)
+{
+	hd_lock_take(&post->lock);
+	struct hd_pipe *pipe = post->pipe;
+	post->inside += pipe != NULL;
+	hd_lock_give(&post->lock);
+	return pipe;
+}
+
+static void leave(struct hd_post *post)
+{
+	hd_lock_take(&post->lock);
+	if (--post->inside == 0)
+		hd_cond_wake(&post->cond);
+	hd_lock_give(&post->lock);
+}
+
+/* Is that buffer the one that the cell waits for? */
+static bool is_awaited(const struct hd_pipe *pipe, const struct hd_dist_letter *letter, enum hd_mail kind)
+{
+	const struct hd_cell *cell = hd_cell_of(pipe, letter->stage, letter->vn);
+
+	return cell->seat && cell->line[kind] != HD_NONE && cell->mail[kind] == letter->bytes &&
+		letter->bytes && !cell->here[kind];
+}
+
+enum hd_err hd_dist_mail_arrived(struct hd_worker *w, const struct hd_dist_letter *letter,
+	struct hd_diag *diag)
+{
+	const enum hd_mail kind = letter->kind == HD_XFER_ACTIVATIONS ? HD_MAIL_ACT : HD_MAIL_GRAD;
+	struct hd_pipe *pipe = enter(w->post);
+	bool is = false;
+
+	if (!pipe)
+		return hd_fail(diag, HD_E_STALE, "mail of stage %u arrived between two steps", letter->stage);
+	if (letter->stage < pipe->nstages && letter->vn < pipe->nvns) {
+		struct hd_cell *cell = hd_cell_of(pipe, letter->stage, letter->vn);
+		struct hd_lock *lock = cell->seat ? &pipe->box[cell->seat->device].lock : NULL;
+		if (lock)
+			hd_lock_take(lock);
+		is = is_awaited(pipe, letter, kind);
+		if (lock)
+			hd_lock_give(lock);
+		if (is)
+			hd_mail_put(pipe, cell, kind);
+	}
+	leave(w->post);
+	return is ? HD_OK : hd_fail(diag, HD_E_STALE,
+		"mail of stage %u, virtual node %u, is not awaited in this step", letter->stage, letter->vn);
+}
+
+void hd_dist_fence(struct hd_worker *w)
+{
+	struct hd_pipe *pipe = enter(w->post);
+
+	hd_lock_take(&w->post->lock);
+	w->post->fenced = true;
+	hd_lock_give(&w->post->lock);
+	if (!pipe)
+		return;
+	hd_pipe_fence(pipe);
+	leave(w->post);
+}
+
+void hd_dist_unfence(struct hd_worker *w)
+{
+	hd_lock_take(&w->post->lock);
+	assert(!w->post->pipe);
+	w->post->fenced = false;
+	hd_lock_give(&w->post->lock);
+}

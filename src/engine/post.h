@@ -1,0 +1,77 @@
+/* post.h -- mail between the stages of different workers: what the devices' threads hand to the thread of the
+ * wire, and what it hands to them. Private to the room; other rooms see hd_dist_mail_*() (dist.h).
+ *
+ * A *line* is what one rank sends to a stage of one rank of another worker, of one kind, in the order of the
+ * sender's list. Both ends know it from the plan. So the receiver offers buffers in the order in which they
+ * will be filled.
+ *
+ * 1. In: of a line at most HD_CREDITS buffers are offered that no instruction has read yet, the first ones
+ *    when the step begins, a further one when one was read. They are buffers of the receiving seat (pipe.h,
+ *    rule 2), so a line of other workers needs no more memory than one of neighbours.
+ * 2. Out: a line has HD_CREDITS buffers of its own. The sender waits for a free one, fills it and hands it to
+ *    the wire, which gives it back when the bytes are out or will never be.
+ * 3. Together the ends allow at least what the checker assumes: a tensor can be sent as soon as fewer than
+ *    HD_CREDITS of its line are unread (schedule_check.h, K8).
+ * 4. Each letter is queued once a step. The queue has room for a step's letters; it is emptied when a step
+ *    begins.
+ * 5. A buffer that the wire has borrowed stays borrowed over the end of a step, also of one that was fenced.
+ *    A plan whose lines have lent any is not given up before they are back.
+ *
+ * Ownership: tables lie in the arena of the part; buffers of lines are of the device that sends. Threads: all
+ * functions lock. */
+#ifndef HD_ENGINE_POST_H
+#define HD_ENGINE_POST_H
+
+#include "sys/lock.h"
+#include "engine/dist.h"
+#include "engine/pipe.h"
+
+struct hd_mail_line {
+	uint32_t from, to, stage;         /* ranks of the plan; of the receiver */
+	enum hd_mail kind;
+	bool out;                         /* its sender is of this worker */
+	uint32_t *vn, n;                  /* in the order of the sender's list */
+	uint32_t next;                    /* in: the first that is not offered yet;
+		under the receiver's lock */
+	struct hd_mail_pool pool;         /* out: free buffers; under the lock of the post */
+	uint8_t **memory; uint32_t ntaken;        /* out: [pool.cap] all of them */
+};
+
+/* One a worker: it outlives plans. All under the lock. */
+struct hd_post {
+	struct hd_lock lock;
+	struct hd_cond cond;
+	struct hd_pipe *pipe;             /* whose step is open; NULL: none */
+	struct hd_dist_letter *at;        /* [cap] the queue */
+	uint32_t head, len, cap;
+	uint32_t borrowed;                /* buffers of lines that the wire has */
+	uint32_t inside;                  /* calls of the wire's thread that look at `pipe` */
+	bool fenced;                      /* steps that begin are fenced */
+	hd_dist_mailer *mailer; void *user;
+};
+
+/* Finds the lines of `pipe`, whose seats are known. Takes nothing. */
+HD_MUST_USE enum hd_err hd_post_lines(struct hd_pipe *pipe, struct hd_arena *arena, struct hd_diag *diag);
+uint64_t hd_post_bytes(const struct hd_pipe *pipe, uint32_t device);     /* of the lines that it sends */
+/* Buffers of lines, and room in the queue for the letters of a step. */
+HD_MUST_USE enum hd_err hd_post_take(struct hd_pipe *pipe, struct hd_arena *arena, struct hd_diag *diag);
+void hd_post_give(struct hd_pipe *pipe);                     /* waits: rule 5 */
+
+HD_MUST_USE enum hd_err hd_post_make(struct hd_worker *worker, struct hd_diag *diag);
+void hd_post_finish(struct hd_worker *worker);
+
+/* A step of that pipe begins: its first buffers are offered. Ends: no letter is taken or given any more. */
+void hd_post_begin(struct hd_pipe *pipe);
+void hd_post_end(struct hd_worker *worker);
+void hd_post_await(struct hd_pipe *pipe, const struct hd_mail_line *line);     /* rule 5 */
+void hd_post_wake(struct hd_pipe *pipe);                     /* waits look again: the pipe is fenced */
+
+/* Out: a buffer for a cell of another worker; NULL: fenced. Then it is filled. */
+uint8_t *hd_post_place(struct hd_pipe *pipe, const struct hd_cell *cell, enum hd_mail kind);
+void hd_post_put(struct hd_pipe *pipe, const struct hd_cell *cell, enum hd_mail kind, uint32_t vn,
+	uint8_t *buffer);
+/* In: an instruction has read what the line brought; the next buffer is offered. The receiver's lock is
+ * held. */
+void hd_post_offer(struct hd_pipe *pipe, uint32_t line);
+
+#endif
