@@ -199,7 +199,7 @@ far=$PWD deep=$(printf 'd%.0s' $(seq 200))
 for _ in $(seq 20); do mkdir $deep && cd $deep || exit 1; done
 expect 3 heddle run "$far/long.yaml" --out "$far/deep" --workers 1 --devices 1 --listen 127.0.0.1:0 \
 	--key "$far/key" -q
-says 'must be told it'
+says 'a worker that joins this run from another machine needs it'
 cd "$far" || exit 1
 passed "a run whose job cannot be sent does not listen"
 

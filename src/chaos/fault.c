@@ -457,3 +457,13 @@ void hd_fault_end(struct hd_faults *f)
 	if (f->folder[0] && hd_failpoint_built())
 		write_wide(f);
 }
+
+void hd_fault_take_orders(const char *dir)
+{
+	char folder[HD_PATH_CAP];
+
+	if ((size_t)snprintf(folder, sizeof folder, "%s/" HD_FAULT_FOLDER, dir) >= sizeof folder)
+		return;
+	hd_failpoint_watch(folder);
+	hd_failpoint_look();
+}

@@ -92,4 +92,8 @@ int64_t hd_fault_turn(struct hd_faults *faults);
 bool hd_fault_lasts(const struct hd_faults *faults);
 void hd_fault_end(struct hd_faults *faults);              /* takes zeroed ones */
 
+/* By a process of a run: from now on it looks for orders in the run's folder (builds with failpoints); at
+ * most once a process. */
+void hd_fault_take_orders(const char *dir);
+
 #endif

@@ -245,54 +245,6 @@ enum hd_err hd_session_put_job(struct hd_cmd *cmd, struct hd_rundir *dir, const 
 	return err ? err : hd_rundir_put(dir, HD_RUN_FOLDER, folder, strlen(folder), &cmd->diag);
 }
 
-/* Read from elsewhere it must be the same file. */
-static const char *from_root(struct hd_cmd *cmd, const char *path)
-{
-	char folder[HD_PATH_CAP];
-	struct hd_text at;
-
-	if (path[0] == '/' || hd_proc_folder(folder, sizeof folder, NULL))
-		return path;
-	hd_text_init(&at, &cmd->arena);
-	hd_text_addf(&at, "%s/%s", folder, path);
-	return at.full ? path : at.at;
-}
-
-enum hd_err hd_session_keep_network(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_job *job)
-{
-	static const int keys[] = { HD_JOB_NET_LISTEN, HD_JOB_NET_KEY, HD_JOB_NET_PLAIN };
-	struct hd_job *kept = hd_arena_take(&cmd->arena, 1, sizeof *kept);
-	struct hd_text text, warnings;
-	char path[HD_PATH_CAP];
-	uint8_t *file;
-	size_t len, said = 0;
-
-	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-		said += job->value[keys[i]].origin > HD_FROM_FILE;
-	if (!said)
-		return HD_OK;
-	if (!kept)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job");
-	hd_rundir_path(dir, "job.resolved.json", path, sizeof path);
-	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_JOB_BYTES, &file, &len,
-		&cmd->diag);
-	hd_text_init(&warnings, &cmd->arena);
-	if (!err)
-		err = hd_job_parse(kept, path, (const char *)file, len, NULL, 0, &cmd->arena, &cmd->diag,
-			&warnings);
-	if (err)
-		return err;
-	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-		kept->value[keys[i]] = job->value[keys[i]];
-	struct hd_job_value *key = &kept->value[HD_JOB_NET_KEY];
-	if (!key->is_none)
-		key->text = from_root(cmd, key->text);
-	hd_text_init(&text, &cmd->arena);
-	hd_job_json(kept, false, &text);
-	hd_text_add(&text, "\n");
-	return hd_rundir_put(dir, "job.resolved.json", text.at, text.len, &cmd->diag);
-}
-
 enum hd_kernels hd_session_kernels(enum hd_jobkernels asked)
 {
 	bool library = asked == HD_JOBKERNELS_LIBRARY || (asked == HD_JOBKERNELS_AUTO &&

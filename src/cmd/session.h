@@ -33,14 +33,7 @@ enum { HD_MAX_DEVICES = 1024, HD_MAX_THREADS = 256 };       /* of one process; o
 
 /* job.resolved.json of a new run: what resume, eval, predict and the report read; and beside it the folder
  * that the job's relative paths begin from, for whoever reads it from elsewhere. */
-#define HD_RUN_FOLDER "job.folder"
 HD_MUST_USE enum hd_err hd_session_put_job(struct hd_cmd *cmd, struct hd_rundir *dir,
-	const struct hd_job *job);
-
-/* What environment and options of resume or serve say of net.* goes into the run's job.resolved.json: its
- * workers, and coordinators that follow, read it there. Nothing was said: the file stays as it is. `dir`
- * is held. */
-HD_MUST_USE enum hd_err hd_session_keep_network(struct hd_cmd *cmd, struct hd_rundir *dir,
 	const struct hd_job *job);
 
 /* auto: the library's where this build has them (the devices of one machine always agree), else ours. */

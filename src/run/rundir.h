@@ -24,6 +24,8 @@
 #include "engine/forward.h"
 #include "engine/worker.h"
 
+#define HD_RUN_FOLDER "job.folder"
+
 struct hd_rundir {
 	struct hd_fs *fs;                 /* borrowed */
 	struct hd_clock *clock;           /* borrowed */

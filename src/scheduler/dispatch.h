@@ -58,7 +58,8 @@
 
 enum {
 	HD_DISPATCH_TYPES = 16,                   /* of devices: a job's row has a rate for each */
-	HD_DISPATCH_SET = 64,                     /* devices of one job: workers of one run (cmd/team.h) */
+	/* devices of one job: workers of one run (driver/launch.h) */
+	HD_DISPATCH_SET = 64,
 	HD_DISPATCH_FAILURES = 5,
 	HD_DISPATCH_STEPS = 10,                   /* of a stretch that is measured */
 	HD_DISPATCH_WHY = 200,

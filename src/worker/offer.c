@@ -141,3 +141,19 @@ enum hd_err hd_offer_ask(const struct hd_offer_spec *spec, struct hd_arena *aren
 	hd_loop_finish(&loop);
 	return err;
 }
+
+enum hd_err hd_offer_agrees(const struct hd_offer *offer, const char *where, const struct hd_task *task,
+	struct hd_diag *diag)
+{
+	if (!hd_hash_same(task->job_hash, offer->job))
+		return hd_fail(diag, HD_E_INVAL,
+			"what fixes the result differs from the job of the run at %s: leave out -s and "
+			"HEDDLE_ variables that change it, and use the same model and weights files and the "
+			"same heddle", where);
+	if (task->data->count != offer->data_count || !hd_hash_same(task->data->hash, offer->data))
+		return hd_fail(diag, HD_E_INPUT,
+			"the data here (%s) are not those of the run at %s, %llu samples of other content: "
+			"copy them, or say where they are by -s data.path=PATH", task->data->about, where,
+			(unsigned long long)offer->data_count);
+	return HD_OK;
+}

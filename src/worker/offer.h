@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/hash.h"
 #include "sys/clock.h"
+#include "engine/task.h"
 
 struct hd_offer_spec {
 	struct hd_clock *clock;           /* borrowed, as all of these */
@@ -33,5 +34,10 @@ struct hd_offer {
  * which. */
 HD_MUST_USE enum hd_err hd_offer_ask(const struct hd_offer_spec *spec, struct hd_arena *arena,
 	struct hd_offer *offer, struct hd_diag *diag);
+
+/* Is `task`, made here of the offer of the run at `where`, the same job on the same data? HD_E_INVAL: another
+ * job. HD_E_INPUT: other data. */
+HD_MUST_USE enum hd_err hd_offer_agrees(const struct hd_offer *offer, const char *where,
+	const struct hd_task *task, struct hd_diag *diag);
 
 #endif

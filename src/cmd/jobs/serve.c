@@ -7,8 +7,7 @@
 #include "driver/pid_lock.h"
 #include "daemon/daemon.h"
 #include "daemon/http_frontend.h"
-#include "cmd/network.h"
-#include "cmd/team.h"
+#include "cmd/run/drive.h"
 #include "cmd/sched/input.h"
 
 /* What waits in the background: the coordinator of a run whose own is gone, or whom a scheduler gave
@@ -28,18 +27,18 @@ static enum hd_err new_key(struct hd_cmd *cmd)
 /* With a number of workers a run begins, or goes on from its newest checkpoint; without one it is taken
  * over as it stands. */
 static enum hd_err drive(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_run_held *held,
-	struct hd_team_end *end)
+	struct hd_launch_end *end)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
-	struct hd_team_order order = { .others_start = held, .lease_s = held ? held->for_s : 0 };
+	struct hd_drive order = { .others_start = held, .lease_s = held ? held->for_s : 0 };
 	struct hd_ckpt_info info = { 0 };
 	char path[HD_PATH_CAP];
 
 	if (!job)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job");
 	if (cmd->args.has[HD_OPT_WORKERS] && (cmd->args.count[HD_OPT_WORKERS] < 1 ||
-		cmd->args.count[HD_OPT_WORKERS] > HD_TEAM_WORKERS))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--workers is from 1 to %d", HD_TEAM_WORKERS);
+		cmd->args.count[HD_OPT_WORKERS] > HD_LAUNCH_WORKERS))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--workers is from 1 to %d", HD_LAUNCH_WORKERS);
 	hd_rundir_path(dir, "job.resolved.json", path, sizeof path);
 	enum hd_err err = hd_session_job(cmd, path, job, NULL, NULL);
 	if (!err)
@@ -49,7 +48,7 @@ static enum hd_err drive(struct hd_cmd *cmd, struct hd_rundir *dir, const struct
 		err = hd_session_newest(cmd, dir, job, UINT64_MAX, &info);
 		order.step = info.step;
 	}
-	return err ? err : hd_team_drive(cmd, job, dir, &order, end);
+	return err ? err : hd_drive(cmd, job, dir, &order, end);
 }
 
 /* The lease is the one that there is when the lock is held: a driver that comes late, with an older one,
@@ -80,7 +79,7 @@ static enum hd_err take_pid_lock(struct hd_cmd *cmd, const struct hd_rundir *dir
 static enum hd_err serve_run(struct hd_cmd *cmd)
 {
 	struct hd_run_end end = { 0 };
-	struct hd_team_end reached = { 0 };
+	struct hd_launch_end reached = { 0 };
 	struct hd_rundir dir = { 0 };
 	struct hd_file lock = { 0 };
 	struct hd_run_held held = { 0 };
@@ -99,7 +98,7 @@ static enum hd_err serve_run(struct hd_cmd *cmd)
 	if (!leased && err != HD_E_AGAIN) {
 		end.lease = held.lease;
 		end.exit = hd_err_exit(err);
-		end.step = reached.step;
+		end.step = reached.driver.step;
 		end.steps = reached.steps;
 		snprintf(end.digest, sizeof end.digest, "%s", reached.digest);
 		snprintf(end.error, sizeof end.error, "%s", err ? cmd->diag.text : "");

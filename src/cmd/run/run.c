@@ -3,8 +3,8 @@
 #include "sys/signal.h"
 #include "driver/driver.h"
 #include "cmd/session.h"
-#include "cmd/team.h"
 #include "cmd/run/detach.h"
+#include "cmd/run/drive.h"
 
 #define RUN_OPTS HD_OPT_STEPS, HD_OPT_WORKERS, HD_OPT_LISTEN, HD_OPT_KEY, HD_OPT_DEVICES, HD_OPT_THREADS, \
 	HD_OPT_PLAN, HD_OPT_SET, HD_OPT_EVENTS, HD_OPT_DETACH
@@ -66,8 +66,8 @@ static enum hd_err count_workers(struct hd_cmd *cmd, uint32_t *n)
 {
 	uint64_t asked = cmd->args.count[HD_OPT_WORKERS];
 
-	if (asked < 1 || asked > HD_TEAM_WORKERS)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--workers is from 1 to %d", HD_TEAM_WORKERS);
+	if (asked < 1 || asked > HD_LAUNCH_WORKERS)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--workers is from 1 to %d", HD_LAUNCH_WORKERS);
 	*n = (uint32_t)asked;
 	return HD_OK;
 }
@@ -82,7 +82,7 @@ static enum hd_err as_one_of(struct hd_cmd *cmd, const struct hd_job *job, uint3
 		err = hd_driver_takes(job, *n, &cmd->diag);
 	if (err)
 		return err;
-	cmd->args.text[HD_OPT_DEVICES] = hd_team_devices(cmd, *n);
+	cmd->args.text[HD_OPT_DEVICES] = hd_drive_devices(cmd, *n);
 	cmd->args.has[HD_OPT_DEVICES] = true;
 	if (!cmd->args.text[HD_OPT_DEVICES])
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the devices of a worker");
@@ -102,7 +102,7 @@ static enum hd_err dry_run(struct hd_cmd *cmd, const struct hd_job *job, struct 
 	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, options, &cmd->diag);
 	if (!err && n)
-		err = hd_team_check(hd_run_task(run), n, &cmd->diag);
+		err = hd_launch_check(hd_run_task(run), n, &cmd->diag);
 	if (!err && n)
 		err = hd_run_tell_team(run, n, &cmd->diag);
 	if (!err)
@@ -118,7 +118,7 @@ static enum hd_err drive(struct hd_cmd *cmd, const struct hd_job *job, struct hd
 	enum hd_err err = count_workers(cmd, &n);
 
 	if (!err)
-		err = hd_team_drive(cmd, job, dir, &(struct hd_team_order){ .target = n, .step = step },
+		err = hd_drive(cmd, job, dir, &(struct hd_drive){ .target = n, .step = step },
 			NULL);
 	hd_rundir_close(dir);
 	return err;

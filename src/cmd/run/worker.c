@@ -9,8 +9,8 @@
 #include "driver/pid_lock.h"
 #include "driver/standing.h"
 #include "daemon/daemon.h"
-#include "cmd/network.h"
-#include "cmd/team.h"
+#include "chaos/fault.h"
+#include "cmd/run/drive.h"
 
 /* A worker of a run: joins, and joins anew when the others went on without it. */
 
@@ -27,12 +27,6 @@ struct post {
 };
 
 enum { HD_WORKER_TRIES = 5 };             /* coordinators that fail alike before it is told, once */
-
-static enum hd_err stop_request(void *user)
-{
-	(void)user;
-	return hd_stop_err(hd_signal_stop());
-}
 
 /* Another one that holds the run is no failure: it is found at the next call. What fails alike again and
  * again nobody else would tell. */
@@ -125,26 +119,6 @@ static void admitted(void *user, uint32_t worker)
 	hd_title_set(&p->cmd->title, brief, "heddle: worker %u of %s", worker, p->dir);
 }
 
-/* What was offered is what this machine has made of it: the job, and the data's content. */
-static enum hd_err compare(const struct post *p, const struct hd_task *task)
-{
-	struct hd_diag *diag = &p->cmd->diag;
-
-	if (!hd_hash_same(task->job_hash, p->offer.job))
-		return hd_fail(diag, HD_E_INVAL,
-			"what fixes the result differs from the job of the run at %s: leave out -s and "
-			"HEDDLE_ variables "
-			"that change it, and use the same model and weights files and the same heddle",
-			p->where);
-	if (task->data->count != p->offer.data_count || !hd_hash_same(task->data->hash, p->offer.data))
-		return hd_fail(diag, HD_E_INPUT,
-			"the data here (%s) are not those of the run at %s, %llu samples of other content: "
-			"copy them, or say where "
-			"they are by -s data.path=PATH", task->data->about, p->where,
-			(unsigned long long)p->offer.data_count);
-	return HD_OK;
-}
-
 /* Which key names the file that is not here; a path of data may be a pattern, so it is what remains. */
 static enum hd_err missing(const struct post *p, const struct hd_job *job, const char *why)
 {
@@ -171,7 +145,7 @@ static enum hd_err make_run(struct post *p, const struct hd_job *job, struct hd_
 		&why);
 
 	if (!err && p->where) {
-		err = compare(p, hd_run_task(*run));
+		err = hd_offer_agrees(&p->offer, p->where, hd_run_task(*run), &p->cmd->diag);
 		if (err)
 			hd_run_destroy(*run);
 		return err;
@@ -192,7 +166,7 @@ static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rund
 	hd_proc_self(&self);
 	hd_post_name(self.pid, name);
 	if (!p->where)
-		err = hd_driver_address("unix", p->dir, HD_TEAM_SOCKET, coordinator, &cmd->diag);
+		err = hd_driver_address("unix", p->dir, HD_LAUNCH_SOCKET, coordinator, &cmd->diag);
 	if (!err && !p->where)
 		err = hd_driver_address("shm", p->dir, name, own, &cmd->diag);
 	if (!err)
@@ -205,7 +179,7 @@ static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rund
 		.listen = { p->net.listens ? p->net.workers : own },
 		.realm = p->net.realm, .key = p->net.has_key ? p->net.key.byte : NULL,
 		.key_len = sizeof p->net.key.byte, .plaintext = p->net.plaintext,
-		.take_over = p->where ? NULL : take_over, .admitted = admitted, .stop = stop_request,
+		.take_over = p->where ? NULL : take_over, .admitted = admitted, .stop = hd_session_stop,
 		.user = p, .stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0 };
 	if (p->net.listens && !p->where)
 		spec.listen[1] = own;
@@ -228,7 +202,16 @@ static enum hd_err visit(struct post *p, struct hd_rundir *dir, struct hd_job *j
 		hd_rundir_path(dir, "job.resolved.json", path, sizeof path);
 		err = hd_session_job(cmd, path, job, NULL, NULL);
 	}
-	return err ? err : hd_network_of(cmd, job, p->dir, &p->net);
+	return err ? err : hd_drive_network(cmd, job, p->dir, &p->net);
+}
+
+static bool asks_for_plaintext(const struct hd_cmd *cmd)
+{
+	bool open = false;
+
+	for (uint32_t i = 0; i < cmd->args.nsets; i++)
+		open |= !strcmp(cmd->args.set[i], "net.insecure_plaintext=true");
+	return open;
 }
 
 /* A run of another machine: its coordinator says which job it is. */
@@ -237,9 +220,12 @@ static enum hd_err call(struct post *p, struct hd_job *job)
 	struct hd_cmd *cmd = p->cmd;
 	char name[HD_ADDR_CAP + 32];
 
-	enum hd_err err = hd_network_join(cmd, p->where, &p->net);
+	enum hd_err err = hd_network_join(&p->net, &(struct hd_network_call){ .where = p->where,
+		.key = cmd->args.text[HD_OPT_KEY], .listen = cmd->args.text[HD_OPT_LISTEN],
+		.plaintext = asks_for_plaintext(cmd) }, &cmd->diag);
 	if (err)
 		return err;
+	hd_drive_warn(&p->net);
 	const struct hd_offer_spec spec = { .clock = &cmd->clock, .coordinator = p->net.coordinator,
 		.realm = p->net.realm,
 		.key = p->net.has_key ? p->net.key.byte : NULL, .key_len = sizeof p->net.key.byte,
@@ -280,7 +266,7 @@ static enum hd_err find_run(struct post *p, struct hd_rundir *dir, struct hd_job
 			told_ns = now_ns;
 		}
 		cmd->diag.text[0] = '\0';
-		hd_network_give(&p->net);
+		hd_network_wipe(&p->net);
 		hd_rundir_close(dir);
 		hd_clock_wait_until(&cmd->clock, now_ns + (pause_ns < left_ns ? pause_ns : left_ns));
 		pause_ns = 2 * pause_ns < LONGEST_PAUSE_NS ? 2 * pause_ns : LONGEST_PAUSE_NS;
@@ -331,10 +317,10 @@ static enum hd_err verb_worker(struct hd_cmd *cmd)
 	if (!err && cmd->args.has[HD_OPT_HOLD])
 		err = hold(post, &lock);
 	if (!post->where)
-		hd_team_take_orders(post->dir);
+		hd_fault_take_orders(post->dir);
 	while (!err && fenced)
 		err = once(post, job, &dir, &options, &fenced);
-	hd_network_give(&post->net);
+	hd_network_wipe(&post->net);
 	hd_rundir_close(&dir);
 	(void)!hd_file_close(&lock, NULL);
 	return err;

@@ -1,0 +1,167 @@
+#include "cmd/run/drive.h"
+
+#include <string.h>
+
+#include "sys/thread.h"
+#include "chaos/fault.h"
+#include "cmd/json_line.h"
+#include "cmd/run/detach.h"
+
+enum { DRIVE_ARGS = 16 };
+
+const char *hd_drive_devices(struct hd_cmd *cmd, uint32_t nworkers)
+{
+	struct hd_text devices;
+	struct hd_cores cores;
+
+	if (cmd->args.has[HD_OPT_DEVICES])
+		return cmd->args.text[HD_OPT_DEVICES];
+	hd_text_init(&devices, &cmd->arena);
+	hd_cores_usable(&cores);
+	hd_text_addf(&devices, "auto:%u", cores.n / nworkers > 1 ? cores.n / nworkers : 1);
+	return devices.full ? NULL : devices.at;
+}
+
+static const char *const *worker_line(struct hd_cmd *cmd, const char *dir, uint32_t target)
+{
+	const char **argv = hd_arena_take(&cmd->arena, DRIVE_ARGS, sizeof *argv);
+	const char *devices = hd_drive_devices(cmd, target);
+	struct hd_text threads, steps;
+	uint32_t n = 0;
+
+	hd_text_init(&threads, &cmd->arena);
+	hd_text_init(&steps, &cmd->arena);
+	if (!argv || !devices)
+		return NULL;
+	argv[n++] = "/proc/self/exe";
+	argv[n++] = "worker";
+	argv[n++] = "--join";
+	argv[n++] = dir;
+	argv[n++] = "--devices";
+	argv[n++] = devices;
+	if (cmd->args.has[HD_OPT_THREADS]) {
+		hd_text_addf(&threads, "%llu", (unsigned long long)cmd->args.count[HD_OPT_THREADS]);
+		argv[n++] = "--threads";
+		argv[n++] = threads.at;
+	}
+	if (cmd->args.has[HD_OPT_STEPS]) {
+		hd_text_addf(&steps, "%llu", (unsigned long long)cmd->args.count[HD_OPT_STEPS]);
+		argv[n++] = "--steps";
+		argv[n++] = steps.at;
+	}
+	argv[n] = NULL;
+	return threads.full || steps.full ? NULL : argv;
+}
+
+static void print_json(struct hd_cmd *cmd, const struct hd_ui *ui, const struct hd_rundir *dir,
+	const struct hd_launch_end *end, enum hd_err err)
+{
+	const struct hd_driver_end *driver = &end->driver;
+	struct hd_json_line line;
+	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
+
+	hd_json_put_text(w, "run", dir->path);
+	hd_json_put_i64(w, "step", (int64_t)driver->step);
+	if (ui->steps) {
+		hd_json_put_f32(w, "loss_first", (float)ui->first_loss);
+		hd_json_put_f32(w, "loss_last", (float)ui->last_loss);
+	} else {
+		hd_json_put_null(w, "loss_first");
+		hd_json_put_null(w, "loss_last");
+	}
+	hd_json_put_text(w, "digest", end->digest);
+	hd_json_put_i64(w, "commits", driver->commits);
+	hd_json_put_i64(w, "membership", driver->epochs);
+	hd_json_put_i64(w, "redone_vn", (int64_t)driver->redone);
+	hd_json_put_i64(w, "unrecorded", (int64_t)driver->unrecorded);
+	hd_json_put_i64(w, "given_up", driver->given_up);
+	hd_json_put_i64(w, "exit", hd_err_exit(err));
+	hd_json_line_print(&line);
+}
+
+static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, const struct hd_job *job,
+	const struct hd_rundir *dir, const struct hd_launch_end *end, enum hd_err err)
+{
+	hd_ui_end(ui);
+	if (end->report.text[0])
+		hd_ui_say(ui, "!! no report: %s", end->report.text);
+	if (cmd->args.has[HD_OPT_JSON]) {
+		print_json(cmd, ui, dir, end, err);
+		return;
+	}
+	if (*end->digest)
+		hd_ui_say(ui, "state    %s  (step %llu)", end->digest, (unsigned long long)end->driver.step);
+	if (end->driver.given_up)
+		hd_ui_say(ui,
+			"!! %u workers were given up for lost and lived: this machine is busier than "
+			"workers.detect (%lld ms) allows for; a larger one waits longer",
+			end->driver.given_up, (long long)hd_job_int(job, HD_JOB_DETECT) / 1000000);
+	hd_ui_say(ui, "report   %s/report.html", dir->path);
+	if (dir->lines_lost)
+		hd_ui_say(ui, "!! some lines of metrics or events could not be written");
+}
+
+void hd_drive_warn(const struct hd_network *net)
+{
+	if (net->plaintext)
+		fprintf(stderr, "!! " HD_NETWORK_OPEN "\n");
+}
+
+enum hd_err hd_drive_network(struct hd_cmd *cmd, const struct hd_job *job, const char *dir,
+	struct hd_network *net)
+{
+	enum hd_err err = hd_network_of(net, job, &cmd->fs, dir, &cmd->diag);
+
+	if (!err && !net->listens && cmd->args.has[HD_OPT_KEY])
+		err = hd_fail(&cmd->diag, HD_E_INVAL,
+			"--key is for machines that come over the network, and this run listens to none; "
+			"add --listen HOST:PORT");
+	if (!err)
+		hd_drive_warn(net);
+	return err;
+}
+
+/* Workers of this machine, and of others, can reach it. */
+static enum hd_err open_to_workers(struct hd_cmd *cmd, struct hd_launch *launch, struct hd_network *net)
+{
+	const struct hd_launch_spec *spec = &launch->spec;
+	enum hd_err err = hd_drive_network(cmd, spec->job, spec->dir->path, net);
+
+	if (!err)
+		err = hd_network_keep(spec->dir, spec->job, &cmd->arena, &cmd->diag);
+	return err ? err : hd_launch_reach(launch, net, &cmd->diag);
+}
+
+enum hd_err hd_drive(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir,
+	const struct hd_drive *how, struct hd_launch_end *reached)
+{
+	struct hd_network net = { .listens = false };
+	struct hd_launch_end end = { .digest = "" };
+	struct hd_launch launch;
+	struct hd_ui ui;
+
+	hd_title_set(&cmd->title, "heddle coord", "heddle: coordinator of %s", dir->path);
+	hd_ui_init(&ui, cmd);
+	enum hd_err err = hd_launch_open(&launch, &(struct hd_launch_spec){ .job = job, .fs = &cmd->fs,
+		.clock = &cmd->clock, .dir = dir, .target = how->target, .step = how->step,
+		.lease_ns = (int64_t)(how->lease_s * 1e9),
+		.worker_argv = how->others_start ? NULL :
+			worker_line(cmd, dir->path, how->target ? how->target : 1),
+		.stop = hd_session_stop, .watch = hd_ui_watch(&ui) }, &cmd->diag);
+
+	if (err)
+		return err;
+	err = open_to_workers(cmd, &launch, &net);
+	if (!err) {
+		hd_fault_take_orders(dir->path);
+		hd_detach_begun(cmd);
+		err = hd_launch_run(&launch, &end, &cmd->diag);
+		if (err != HD_E_AGAIN)
+			print_end(cmd, &ui, job, dir, &end, err);
+	}
+	if (reached)
+		*reached = end;
+	hd_network_wipe(&net);
+	hd_launch_close(&launch);
+	return err;
+}

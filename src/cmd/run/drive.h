@@ -1,0 +1,34 @@
+/* drive.h -- runs of several worker processes, for the verbs that start or continue them: run, resume, serve.
+ *
+ * The process of the verb drives the run (driver/launch.h); workers are `heddle worker` processes of the same
+ * program. */
+#ifndef HD_CMD_RUN_DRIVE_H
+#define HD_CMD_RUN_DRIVE_H
+
+#include "run/rundir.h"
+#include "driver/launch.h"
+#include "cmd/session.h"
+
+struct hd_drive {
+	uint32_t target;                  /* workers; 0: as the run's store says */
+	uint64_t step;                    /* of the checkpoint that a new store begins with, or 0 */
+	bool others_start;                /* workers are started by a scheduler, none here */
+	double lease_s;                   /* as of driver/driver.h, in seconds */
+};
+
+/* Drives the run in `dir` to its end; prints lines as a run of one process does, then the state's digest and
+ * where the report is. `end` may be NULL. */
+HD_MUST_USE enum hd_err hd_drive(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir,
+	const struct hd_drive *how, struct hd_launch_end *end);
+
+/* --devices of each of so many workers on this machine: as given, else its part of the cores. NULL: no
+ * memory. */
+const char *hd_drive_devices(struct hd_cmd *cmd, uint32_t nworkers);
+
+/* How the run in `dir` is reached (driver/network.h), with a warning where it is open to all. HD_E_INVAL: a
+ * key was given for a run that does not listen. */
+HD_MUST_USE enum hd_err hd_drive_network(struct hd_cmd *cmd, const struct hd_job *job, const char *dir,
+	struct hd_network *net);
+void hd_drive_warn(const struct hd_network *net);
+
+#endif

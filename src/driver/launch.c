@@ -1,0 +1,157 @@
+#include "driver/launch.h"
+
+#include <stdio.h>
+
+#include "base/json_writer.h"
+#include "engine/lockstep.h"
+#include "run/ending.h"
+#include "run/identity.h"
+#include "run/report.h"
+
+enum hd_err hd_launch_check(const struct hd_task *task, uint32_t nworkers, struct hd_diag *diag)
+{
+	bool lockstep = hd_job_int(task->job, HD_JOB_BN) == HD_BN_GLOBAL &&
+		hd_lockstep_bytes(&task->train, task->job->nvns);
+
+	return nworkers > 1 && lockstep ? hd_fail(diag, HD_E_INVAL,
+		"--workers %u: norms over the global batch (model.bn: global) meet at every norm, and "
+		"several workers have no way to meet there yet: model.bn: ghost, or one worker with more "
+		"devices", nworkers) : HD_OK;
+}
+
+static void warn(const struct hd_launch_spec *spec, struct hd_arena *arena, const struct hd_diag *other)
+{
+	char line[sizeof other->text + 80];
+	struct hd_json_writer w;
+	struct hd_text body;
+
+	snprintf(line, sizeof line, "%s; workers that have the old data go on, others are refused",
+		other->text);
+	spec->watch.note(spec->watch.user, "warning", line);
+	hd_text_init(&body, arena);
+	hd_json_writer_init(&w, &body);
+	hd_json_open_object(&w, NULL);
+	hd_json_put_text(&w, "text", other->text);
+	hd_json_close(&w);
+	if (body.full)
+		return;
+	body.at[body.len - 1] = '\0';     /* the members alone */
+	hd_rundir_event(spec->dir, "warning", 0, body.at + 1);
+}
+
+/* A run that begins or is resumed has its data here. One that is taken over has members that have them: only
+ * workers that join later are judged by what lies here. */
+static enum hd_err prove(const struct hd_launch *launch, struct hd_diag *diag)
+{
+	const struct hd_launch_spec *spec = &launch->spec;
+	struct hd_diag other = { "" };
+	struct hd_arena arena;
+
+	if (spec->target)
+		return hd_identity_keep(spec->dir, launch->task, diag);
+	enum hd_err err = hd_identity_take(spec->fs, spec->dir->path, launch->task, &other, diag);
+	if (err || !other.text[0])
+		return err;
+	hd_arena_init(&arena, 0);
+	warn(spec, &arena, &other);
+	hd_arena_finish(&arena);
+	return HD_OK;
+}
+
+enum hd_err hd_launch_open(struct hd_launch *launch, const struct hd_launch_spec *spec, struct hd_diag *diag)
+{
+	*launch = (struct hd_launch){ .spec = *spec };
+	hd_arena_init(&launch->arena, 0);
+	enum hd_err err = hd_task_create(&launch->task, spec->job, spec->fs, diag);
+
+	if (!err)
+		err = prove(launch, diag);
+	if (!err)
+		err = hd_launch_check(launch->task, spec->target, diag);
+	if (err)
+		hd_launch_close(launch);
+	return err;
+}
+
+void hd_launch_close(struct hd_launch *launch)
+{
+	hd_task_destroy(launch->task);
+	launch->task = NULL;
+	hd_arena_finish(&launch->arena);
+}
+
+/* A file of the run's folder for workers of other machines; where none may join it need not fit. */
+static enum hd_err text_of(struct hd_launch *launch, const char *name, size_t most, const char **text,
+	struct hd_diag *diag)
+{
+	char path[HD_PATH_CAP];
+	struct hd_diag why = { "" };
+	uint8_t *bytes;
+	size_t len;
+
+	hd_rundir_path(launch->spec.dir, name, path, sizeof path);
+	enum hd_err err = hd_file_read_all(launch->spec.fs, path, &launch->arena, most, &bytes, &len, &why);
+	*text = err ? "" : (const char *)bytes;
+	return !err || !launch->net->listens || err == HD_E_NOTFOUND ? HD_OK
+		: hd_fail(diag, err, "%s; a worker that joins this run from another machine needs it",
+			why.text);
+}
+
+/* The members have the state; what of it is left here is the last checkpoint. */
+static void take_end(const struct hd_launch *launch, struct hd_launch_end *end)
+{
+	const struct hd_launch_spec *spec = &launch->spec;
+	struct hd_ckpt_info info;
+
+	end->steps = spec->job->value[HD_JOB_TARGET].is_none ? launch->task->nsteps : 0;
+	if (!hd_ckpt_find(spec->fs, spec->dir->path, UINT64_MAX, &info, NULL, NULL, NULL) &&
+		info.step == end->driver.step)
+		hd_hash_hex(info.digest, end->digest);
+}
+
+enum hd_err hd_launch_reach(struct hd_launch *launch, const struct hd_network *net, struct hd_diag *diag)
+{
+	launch->net = net;
+	enum hd_err err = hd_driver_address("unix", launch->spec.dir->path, HD_LAUNCH_SOCKET, launch->address,
+		diag);
+
+	if (!err)
+		err = text_of(launch, "job.resolved.json", HD_MSG_JOB, &launch->job_text, diag);
+	return err ? err : text_of(launch, HD_RUN_FOLDER, HD_MSG_PATH, &launch->job_folder, diag);
+}
+
+static struct hd_driver_spec driver_of(const struct hd_launch *launch)
+{
+	const struct hd_launch_spec *spec = &launch->spec;
+	const struct hd_network *net = launch->net;
+
+	return (struct hd_driver_spec){ .task = launch->task, .fs = spec->fs, .clock = spec->clock,
+		.dir = spec->dir, .target = spec->target, .step = spec->step, .lease_ns = spec->lease_ns,
+		.worker_argv = spec->worker_argv,
+		.listen = { launch->address, net->listens ? net->coordinator : NULL },
+		.job_text = launch->job_text, .job_folder = launch->job_folder,
+		.realm = net->realm, .key = net->has_key ? net->key.byte : NULL,
+		.key_len = sizeof net->key.byte, .plaintext = net->plaintext, .stop = spec->stop };
+}
+
+enum hd_err hd_launch_run(struct hd_launch *launch, struct hd_launch_end *end, struct hd_diag *diag)
+{
+	const struct hd_launch_spec *spec = &launch->spec;
+	struct hd_driver_spec driver = driver_of(launch);
+	struct hd_driver_progress progress;
+
+	*end = (struct hd_launch_end){ .digest = "" };
+	hd_task_drop_weights(launch->task);
+	hd_driver_progress_init(&progress, &(struct hd_driver_progress_spec){ .clock = spec->clock,
+		.watch = spec->watch, .nvns = spec->job->nvns, .nsteps = launch->task->nsteps,
+		.batch = spec->job->batch });
+	driver.watch = hd_driver_progress_watch(&progress);
+	enum hd_err err = hd_driver_run(&driver, &end->driver, diag);
+	hd_driver_progress_finish(&progress);
+	if (err != HD_E_AGAIN) {
+		hd_ending_ends(spec->dir, end->driver.step, launch->task->nsteps, err, diag);
+		(void)!hd_report_write(spec->dir, &end->report);
+	}
+	take_end(launch, end);
+	return err;
+}

@@ -1,0 +1,69 @@
+/* launch.h -- drives the run in a folder to its end: what `run --workers`, `resume` and `serve --job` do once
+ * they know the job.
+ *
+ * 1. Before anything listens or starts: the job's model is built, its data are those that the run began with,
+ *    and so many workers can compute it together.
+ * 2. What joins from another machine gets the resolved job, and the folder of its relative paths, as they lie
+ *    in the run's folder.
+ * 3. When the run is over its end is an event (run/ending.h) and its report is written; not where another
+ *    process drives it (HD_E_AGAIN).
+ *
+ * Ownership: open/close; all that the spec names is borrowed. Threads: one; run blocks. */
+#ifndef HD_DRIVER_LAUNCH_H
+#define HD_DRIVER_LAUNCH_H
+
+#include "run/run.h"
+#include "driver/local_workers.h"
+#include "driver/network.h"
+#include "driver/progress.h"
+
+enum { HD_LAUNCH_WORKERS = HD_LOCAL_CHILDREN };
+#define HD_LAUNCH_SOCKET "members.sock"   /* in the run's folder: where workers call the coordinator */
+
+struct hd_launch_spec {
+	const struct hd_job *job;
+	struct hd_fs *fs;
+	struct hd_clock *clock;
+	struct hd_rundir *dir;            /* held */
+	/* as of driver.h */
+	uint32_t target;
+	uint64_t step;
+	int64_t lease_ns;
+	const char *const *worker_argv;
+	enum hd_err (*stop)(void *user);
+	struct hd_run_watch watch;
+};
+
+/* steps: it is not done with fewer; 0: it has a target. digest "": no checkpoint of the last step. */
+struct hd_launch_end {
+	struct hd_driver_end driver;
+	uint64_t steps;
+	char digest[HD_HASH_HEX];
+	struct hd_diag report;            /* why there is none; "": it was written */
+};
+
+struct hd_launch {
+	struct hd_launch_spec spec;
+	struct hd_task *task;
+	const struct hd_network *net;
+	struct hd_arena arena;            /* of the texts */
+	const char *job_text, *job_folder;
+	char address[HD_MSG_ADDR + 1];
+};
+
+/* Rule 1. A run that is taken over (target 0) may find other data here: that is a warning, its members go on
+ * with theirs. */
+HD_MUST_USE enum hd_err hd_launch_open(struct hd_launch *launch, const struct hd_launch_spec *spec,
+	struct hd_diag *diag);
+/* Rule 2: how workers reach the run. `net` is of the same job, and stays. */
+HD_MUST_USE enum hd_err hd_launch_reach(struct hd_launch *launch, const struct hd_network *net,
+	struct hd_diag *diag);
+/* Once it can be reached. Returns as hd_driver_run() does; *end is set in any case. */
+HD_MUST_USE enum hd_err hd_launch_run(struct hd_launch *launch, struct hd_launch_end *end,
+	struct hd_diag *diag);
+void hd_launch_close(struct hd_launch *launch);
+
+/* Can so many workers compute this job together? HD_E_INVAL. */
+HD_MUST_USE enum hd_err hd_launch_check(const struct hd_task *task, uint32_t nworkers, struct hd_diag *diag);
+
+#endif
