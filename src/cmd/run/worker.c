@@ -8,11 +8,14 @@
 #include "driver/driver.h"
 #include "driver/pid_lock.h"
 #include "driver/standing.h"
+#include "driver/successor.h"
 #include "daemon/daemon.h"
 #include "chaos/fault.h"
 #include "cmd/run/drive.h"
 
 /* A worker of a run: joins, and joins anew when the others went on without it. */
+
+enum { POST_PASSED = 3, POST_ARGS = 5 + 2 * POST_PASSED + 1 };
 
 struct post {
 	struct hd_cmd *cmd;
@@ -21,25 +24,18 @@ struct post {
 	struct hd_offer offer;            /* by that one */
 	struct hd_network net;
 	struct hd_host host;
-	struct hd_proc coordinator;       /* one that this worker started; reaped at the next */
-	uint32_t nfailed;                 /* of those, in a row with the same exit code */
-	int failed_code;
+	struct hd_successor successor;
+	const char *argv[POST_ARGS];      /* of the successor */
+	char option[POST_PASSED][16], count[POST_PASSED][24];
 };
 
-enum { HD_WORKER_TRIES = 5 };             /* coordinators that fail alike before it is told, once */
-
-/* Another one that holds the run is no failure: it is found at the next call. What fails alike again and
- * again nobody else would tell. */
-static void judge_coordinator(struct post *p, int code)
+static void failing(void *user, uint32_t n, int code)
 {
-	p->nfailed = !code || code == hd_err_exit(HD_E_AGAIN) ? 0 : code == p->failed_code ? p->nfailed + 1 :
-		1;
-	p->failed_code = code;
-	if (p->nfailed == HD_WORKER_TRIES)
-		fprintf(stderr,
-			"heddle: %u coordinators in a row, which this worker started, ended with exit code "
-			"%d: %s/log/coordinator.log says "
-			"why; it goes on trying\n", p->nfailed, code, p->dir);
+	const struct post *p = user;
+
+	fprintf(stderr,
+		"heddle: %u coordinators in a row, which this worker started, ended with exit code %d: %s/"
+		HD_SUCCESSOR_LOG " says why; it goes on trying\n", n, code, p->dir);
 }
 
 /* A run of a scheduler that is over, until the next lease: a worker that came late finds none to join. */
@@ -51,62 +47,44 @@ static bool has_ended(const struct post *p, struct hd_run_end *end)
 		!hd_run_end_get(&p->cmd->fs, p->dir, end, NULL) && end->lease == held.lease;
 }
 
-/* What it says goes into a log of the run's folder; it outlives this worker. */
 static enum hd_err take_over(void *user, struct hd_diag *diag)
 {
 	struct post *p = user;
-	const char *argv[16] = { "/proc/self/exe", "serve", "--job", p->dir, "-q" };
-	char path[HD_PATH_CAP], threads[32], steps[32];
-	struct hd_file log = { 0 };
 	struct hd_run_end end;
-	struct hd_stat stat;
-	uint32_t n = 5;
-	int code;
 
-	snprintf(path, sizeof path, "%s/job.resolved.json", p->dir);
-	if (hd_fs_stat(&p->cmd->fs, path, &stat, NULL) == HD_E_NOTFOUND)
-		return hd_fail(diag, HD_E_NOTFOUND,
-			"the run's folder %s is gone and so is its coordinator: nothing that is computed "
-			"could be kept", p->dir);
 	if (has_ended(p, &end))
 		return hd_fail(diag, HD_E_NOTFOUND,
 			"%s: lease %u has ended with exit code %d at step %llu: no worker is wanted until "
 			"the scheduler gives the next", p->dir, end.lease, end.exit,
 			(unsigned long long)end.step);
+	return hd_successor_start(&p->successor, diag);
+}
 
-	/* one that has not written down yet what is wanted has started nobody, and has its own time for it */
-	snprintf(path, sizeof path, "%s/" HD_DRIVER_STORE, p->dir);
-	if (hd_fs_stat(&p->cmd->fs, path, &stat, NULL) == HD_E_NOTFOUND)
-		return HD_OK;
-	if (p->coordinator.host && hd_proc_wait(&p->coordinator, 0, &code, NULL) == HD_E_AGAIN)
-		return HD_OK;             /* it is still trying */
-	if (p->coordinator.host)
-		judge_coordinator(p, code);
-	p->coordinator = (struct hd_proc){ 0 };
-	if (p->cmd->args.has[HD_OPT_DEVICES]) {
-		argv[n++] = "--devices";
-		argv[n++] = p->cmd->args.text[HD_OPT_DEVICES];
+/* A coordinator gets the options of this worker that it gives to those that it starts. */
+static void name_successor(struct post *p)
+{
+	static const enum hd_opt passed[POST_PASSED] = { HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_STEPS };
+	const struct hd_args *args = &p->cmd->args;
+	uint32_t n = 0;
+
+	p->argv[n++] = "/proc/self/exe";
+	p->argv[n++] = "serve";
+	p->argv[n++] = "--job";
+	p->argv[n++] = p->dir;
+	p->argv[n++] = "-q";
+	for (size_t i = 0; i < POST_PASSED; i++) {
+		const struct hd_opt_row *row = &hd_opts[passed[i]];
+		if (!args->has[passed[i]])
+			continue;
+		snprintf(p->option[i], sizeof p->option[i], "--%s", row->name);
+		snprintf(p->count[i], sizeof p->count[i], "%llu", (unsigned long long)args->count[passed[i]]);
+		p->argv[n++] = p->option[i];
+		p->argv[n++] = row->kind == HD_TAKES_COUNT ? p->count[i] : args->text[passed[i]];
 	}
-	if (p->cmd->args.has[HD_OPT_THREADS]) {
-		snprintf(threads, sizeof threads, "%llu",
-			(unsigned long long)p->cmd->args.count[HD_OPT_THREADS]);
-		argv[n++] = "--threads";
-		argv[n++] = threads;
-	}
-	if (p->cmd->args.has[HD_OPT_STEPS]) {
-		snprintf(steps, sizeof steps, "%llu", (unsigned long long)p->cmd->args.count[HD_OPT_STEPS]);
-		argv[n++] = "--steps";
-		argv[n++] = steps;
-	}
-	snprintf(path, sizeof path, "%s/log/coordinator.log", p->dir);
-	enum hd_err err = hd_file_open(&p->cmd->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND,
-		&log, diag);
-	if (!err)
-		err = hd_proc_spawn(&p->host, &(struct hd_spawn){ .argv = argv, .in = -1, .out = log.id,
-			.err = log.id }, &p->coordinator, diag);
-	if (log.fs && hd_file_close(&log, NULL) && !err)
-		err = HD_E_IO;
-	return err == HD_E_NOTFOUND ? HD_E_IO : err;      /* of another file: it may come back */
+	p->argv[n] = NULL;
+	hd_host_real(&p->host);
+	p->successor = (struct hd_successor){ .host = &p->host, .fs = &p->cmd->fs, .dir = p->dir,
+		.argv = p->argv, .failing = failing, .user = p };
 }
 
 static void admitted(void *user, uint32_t worker)
@@ -305,7 +283,7 @@ static enum hd_err verb_worker(struct hd_cmd *cmd)
 	*post = (struct post){ .cmd = cmd, .dir = where, .where = hd_network_is_address(where) ? where :
 		NULL };
 	hd_title_set(&cmd->title, "heddle worker", "heddle: worker of %s", where);
-	hd_host_real(&post->host);
+	name_successor(post);
 	enum hd_err err = find_run(post, &dir, job);
 	if (!err)
 		err = hd_session_devices(cmd, job, &options);
