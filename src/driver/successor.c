@@ -51,10 +51,13 @@ enum hd_err hd_successor_start(struct hd_successor *s, struct hd_diag *diag)
 			"could be kept", s->dir);
 	if (is_missing(s, HD_DRIVER_STORE))
 		return HD_OK;
-	if (s->proc.host && hd_proc_wait(&s->proc, 0, &code, NULL) == HD_E_AGAIN)
-		return HD_OK;
-	if (s->proc.host)
-		judge(s, code);
+	if (s->proc.host) {
+		enum hd_err err = hd_proc_wait(&s->proc, 0, &code, NULL);
+		if (err == HD_E_AGAIN)
+			return HD_OK;
+		if (!err)
+			judge(s, code);
+	}
 	s->proc = (struct hd_proc){ 0 };
 	return spawn(s, diag);
 }
