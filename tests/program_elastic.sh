@@ -314,7 +314,7 @@ stops_with_bits_of_one mixed long.yaml "a worker of $narrow kernels beside wider
 grep -q '"workers":2' mixed/metrics.ndjson || failed "the worker of $narrow kernels was never a member"
 if heddle doctor | grep -q '^kernels library.*oneDNN, fingerprint'; then
 	# its convolutions differ; for a job of products alone it would be taken, rightly
-	"$HEDDLE_BIN" run lenet.yaml --out library --workers 1 --devices 1 -q -s job.kernels=library \
+	"$HEDDLE_BIN" run lenet.yaml --out library --workers 1 --devices 1 -q -s job.kernels_auto=library \
 		-s job.steps=1000000 2>log &
 	reach library 5
 	export ONEDNN_MAX_CPU_ISA=$library

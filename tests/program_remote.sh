@@ -235,13 +235,13 @@ checkpoint: {every: 800 steps, keep: 2}
 END
 bits()
 {
-	ONEDNN_MAX_CPU_ISA=$1 "$HEDDLE_BIN" run lenet.yaml -s job.steps=2 --out "bits$1" --devices 1 \
-		--json -q | grep -o '"digest":"[^"]*"'
+	ONEDNN_MAX_CPU_ISA=$1 "$HEDDLE_BIN" run lenet.yaml -s job.kernels=library -s job.steps=2 \
+		--out "bits$1" --devices 1 --json -q | grep -o '"digest":"[^"]*"'
 }
 if [ "$(bits ALL)" != "$(bits SSE41)" ]; then
-	expect 0 heddle run lenet.yaml -s job.kernels=portable --out ptwin --devices 1 -q
+	expect 0 heddle run lenet.yaml -s job.kernels_auto=portable --out ptwin --devices 1 -q
 	for kernels in library portable; do
-		"$HEDDLE_BIN" run lenet.yaml -s job.kernels=$kernels --out k-$kernels --workers 1 \
+		"$HEDDLE_BIN" run lenet.yaml -s job.kernels_auto=$kernels --out k-$kernels --workers 1 \
 			--devices 1 --listen 127.0.0.1:0 --key key -q 2>log &
 		run=$!
 		where=$(listens k-$kernels)

@@ -50,6 +50,24 @@ train resume early
 same "$digest" "$whole" "a run of before data.split_seed"
 passed "the split has its own key, and runs that began before it keep theirs"
 
+# what auto stood for at the start is kept, whatever the processor that goes on would choose
+for as in portable $(heddle doctor | grep -q '^kernels library.*oneDNN, fingerprint' && echo library); do
+	train run mlp.yaml -s job.kernels_auto=$as --steps 2 --out as-$as
+	expect 0 heddle resume as-$as --steps 3
+	says "kernels: $as on"
+	expect 0 heddle resume as-$as --steps 4 --workers 1 --devices 1
+	expect 0 heddle ckpt show as-$as
+	says "kernels  $as,"
+	sed -i "s/,\"kernels_auto\":\"$as\"//" as-$as/job.resolved.json
+	expect 0 heddle resume as-$as --steps 5
+	says "kernels: $as on"
+	grep -q "\"kernels_auto\":\"$as\"" as-$as/job.resolved.json || failed "$as was not written down again"
+	expect 0 heddle eval as-$as
+done
+train run mlp.yaml --steps 1 --out auto
+grep -qE '"kernels_auto":"(portable|library)"' auto/job.resolved.json || failed "no choice was written down"
+passed "resumes keep the kernels that a run began with, also one that began before they were written down"
+
 train run mlp.yaml --steps 3 --out other
 expect 2 heddle resume other -s optim.lr=0.5
 says 'another job'

@@ -10,6 +10,7 @@
 #include "run/report.h"
 #include "daemon/daemon.h"
 #include "cmd/json_line.h"
+#include "cmd/kernels.h"
 
 enum {
 	HD_JOB_BYTES = 1 << 20,
@@ -245,14 +246,6 @@ enum hd_err hd_session_put_job(struct hd_cmd *cmd, struct hd_rundir *dir, const 
 	return err ? err : hd_rundir_put(dir, HD_RUN_FOLDER, folder, strlen(folder), &cmd->diag);
 }
 
-enum hd_kernels hd_session_kernels(enum hd_jobkernels asked)
-{
-	bool library = asked == HD_JOBKERNELS_LIBRARY || (asked == HD_JOBKERNELS_AUTO &&
-		hd_device_has_library());
-
-	return library ? HD_KERNELS_LIBRARY : HD_KERNELS_PORTABLE;
-}
-
 /* Threads given alone divide the cores by hand. */
 static enum hd_err take_threads(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run_options *options)
 {
@@ -272,17 +265,19 @@ static enum hd_err take_threads(struct hd_cmd *cmd, const struct hd_job *job, st
 	return HD_OK;
 }
 
-enum hd_err hd_session_devices(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run_options *options)
+enum hd_err hd_session_devices(struct hd_cmd *cmd, struct hd_job *job, struct hd_run_options *options)
 {
 	const char *given = cmd->args.has[HD_OPT_DEVICES] ? cmd->args.text[HD_OPT_DEVICES] :
 		job->value[HD_JOB_DEVICES].text;
 
-	options->worker = (struct hd_worker_spec){ .kind = "cpu", .nthreads = 1, .spin = true,
-		.kernels = hd_session_kernels((enum hd_jobkernels)hd_job_int(job, HD_JOB_KERNELS)) };
+	options->worker = (struct hd_worker_spec){ .kind = "cpu", .nthreads = 1, .spin = true };
 	if (!job->value[HD_JOB_MEMORY].is_auto)
 		options->worker.memory_limit_bytes = (uint64_t)hd_job_int(job, HD_JOB_MEMORY);
 	enum hd_err err = parse_auto(given, &options->auto_cores) ? HD_OK : parse_devices(cmd, given,
 		&options->worker);
+	if (!err && !strcmp(options->worker.kind, "cpu"))
+		err = hd_kernels_settle(cmd, job, NULL);
+	options->worker.kernels = hd_kernels_of(job);
 	return err ? err : take_threads(cmd, job, options);
 }
 
@@ -366,6 +361,8 @@ enum hd_err hd_session_open(struct hd_cmd *cmd, const char *run_path, struct hd_
 	if (err)
 		return err;
 	err = hd_session_job_of(cmd, run_path, &s->job, s->dir);
+	if (!err)
+		err = hd_kernels_settle(cmd, &s->job, s->ckpt.kernels);
 	if (!err)
 		err = hd_session_devices(cmd, &s->job, &options);
 	if (!err)

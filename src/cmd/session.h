@@ -36,11 +36,9 @@ enum { HD_MAX_DEVICES = 1024, HD_MAX_THREADS = 256 };       /* of one process; o
 HD_MUST_USE enum hd_err hd_session_put_job(struct hd_cmd *cmd, struct hd_rundir *dir,
 	const struct hd_job *job);
 
-/* auto: the library's where this build has them (the devices of one machine always agree), else ours. */
-enum hd_kernels hd_session_kernels(enum hd_jobkernels asked);
-
-/* --devices, --threads and the job's workers.devices, job.kernels, workers.memory -> what to open. */
-HD_MUST_USE enum hd_err hd_session_devices(struct hd_cmd *cmd, const struct hd_job *job,
+/* --devices, --threads and the job's workers.devices, job.kernels, workers.memory -> what to open. Kernels
+ * that the job leaves open are settled in it (kernels.h). */
+HD_MUST_USE enum hd_err hd_session_devices(struct hd_cmd *cmd, struct hd_job *job,
 	struct hd_run_options *options);
 
 enum { HD_RUN_PATH = 512 };

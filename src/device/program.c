@@ -185,6 +185,18 @@ static struct hd_operand operand(const struct hd_value *value, uint64_t rows)
 	return o;
 }
 
+struct hd_call hd_call_of(const struct hd_graph *graph, uint32_t inode, uint64_t rows)
+{
+	const struct hd_node *node = &graph->node[inode];
+	struct hd_call call = { .op = node->op, .attr = node->attr, .nin = node->nin, .nout = node->nout };
+
+	for (uint8_t k = 0; k < node->nin; k++)
+		call.in[k] = operand(&graph->value[node->in[k]], rows);
+	for (uint8_t k = 0; k < node->nout; k++)
+		call.out[k] = operand(&graph->value[node->out + k], rows);
+	return call;
+}
+
 static enum hd_err resolve(struct hd_program *program, const struct hd_graph *graph, uint32_t variant,
 	struct hd_diag *diag)
 {
@@ -194,17 +206,8 @@ static enum hd_err resolve(struct hd_program *program, const struct hd_graph *gr
 	if (!calls)
 		return hd_fail(diag, HD_E_NOMEM, "operands of %u nodes for %llu rows: out of memory",
 			graph->nnodes, (unsigned long long)rows);
-	for (uint32_t i = 0; i < graph->nnodes; i++) {
-		const struct hd_node *node = &graph->node[i];
-		struct hd_call *call = &calls[i];
-
-		*call = (struct hd_call){ .op = node->op, .attr = node->attr, .nin = node->nin,
-			.nout = node->nout };
-		for (uint8_t k = 0; k < node->nin; k++)
-			call->in[k] = operand(&graph->value[node->in[k]], rows);
-		for (uint8_t k = 0; k < node->nout; k++)
-			call->out[k] = operand(&graph->value[node->out + k], rows);
-	}
+	for (uint32_t i = 0; i < graph->nnodes; i++)
+		calls[i] = hd_call_of(graph, i, rows);
 	program->calls[variant] = calls;
 	return HD_OK;
 }

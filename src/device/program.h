@@ -80,6 +80,8 @@ void *hd_program_part(const struct hd_program *program, const struct hd_bind *bi
 void hd_program_widen(const struct hd_program *program, uint32_t inode, uint32_t nparts,
 	struct hd_call *call);
 
+/* What a node computes on so many rows: operands without addresses. */
+struct hd_call hd_call_of(const struct hd_graph *graph, uint32_t inode, uint64_t rows);
 /* Same op, attributes and shapes: one prepared kernel serves both. */
 bool hd_call_same(const struct hd_call *a, const struct hd_call *b);
 

@@ -5,9 +5,8 @@
 
 #include "sys/process.h"
 #include "job/job.h"
+#include "run/kept_job.h"
 #include "driver/driver.h"
-
-enum { HD_NETWORK_JOB_BYTES = 1 << 20 };
 
 bool hd_network_is_address(const char *text)
 {
@@ -171,32 +170,16 @@ static const char *from_root(const char *path, struct hd_arena *arena)
 enum hd_err hd_network_keep(struct hd_rundir *dir, const struct hd_job *job, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	static const int keys[] = { HD_JOB_NET_LISTEN, HD_JOB_NET_KEY, HD_JOB_NET_PLAIN };
-	struct hd_job *kept;
-	struct hd_text text, warnings;
-	char path[HD_PATH_CAP];
-	uint8_t *file;
-	size_t len, said = 0;
+	static const enum hd_job_key keys[] = { HD_JOB_NET_LISTEN, HD_JOB_NET_KEY, HD_JOB_NET_PLAIN };
+	enum { NKEYS = sizeof keys / sizeof *keys };
+	struct hd_kept_value kept[NKEYS];
+	size_t said = 0;
 
-	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-		said += job->value[keys[i]].origin > HD_FROM_FILE;
-	if (!said)
-		return HD_OK;
-	if (!(kept = hd_arena_take(arena, 1, sizeof *kept)))
-		return hd_fail(diag, HD_E_NOMEM, "no memory for the job");
-	hd_rundir_path(dir, "job.resolved.json", path, sizeof path);
-	enum hd_err err = hd_file_read_all(dir->fs, path, arena, HD_NETWORK_JOB_BYTES, &file, &len, diag);
-	hd_text_init(&warnings, arena);
-	if (!err)
-		err = hd_job_parse(kept, path, (const char *)file, len, NULL, 0, arena, diag, &warnings);
-	if (err)
-		return err;
-	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-		kept->value[keys[i]] = job->value[keys[i]];
-	if (!kept->value[HD_JOB_NET_KEY].is_none)
-		kept->value[HD_JOB_NET_KEY].text = from_root(kept->value[HD_JOB_NET_KEY].text, arena);
-	hd_text_init(&text, arena);
-	hd_job_json(kept, false, &text);
-	hd_text_add(&text, "\n");
-	return hd_rundir_put(dir, "job.resolved.json", text.at, text.len, diag);
+	for (size_t i = 0; i < NKEYS; i++) {
+		kept[i] = (struct hd_kept_value){ keys[i], job->value[keys[i]] };
+		said += kept[i].value.origin > HD_FROM_FILE;
+		if (keys[i] == HD_JOB_NET_KEY && !kept[i].value.is_none)
+			kept[i].value.text = from_root(kept[i].value.text, arena);
+	}
+	return said ? hd_kept_job_put(dir, kept, NKEYS, arena, diag) : HD_OK;
 }

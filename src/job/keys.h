@@ -13,6 +13,7 @@ X(REDUCTION,  "job",   "reduction", WORD, 1, "canonical", "canonical", 0, 0, "ca
 X(PRIORITY,   "job",   "priority",  NUM,  0, "1",      "", 1e-6, 1e6, "weight against other jobs of a scheduler; `submit --priority` goes before it")
 X(DEADLINE,   "job",   "deadline",  SPAN, 0, "none",   "none", 1000, 31536000000, "when a scheduler should have it done, from its submission on; soft")
 X(KERNELS,    "job",   "kernels",   WORD, 1, "auto",   "auto|library|portable", 0, 0, "library kernels, or portable ones with the same bits on every machine")
+X(KERNELS_AUTO, "job", "kernels_auto", WORD, 0, "none", "none|library|portable", 0, 0, "what kernels: auto stands for: chosen when a run starts, by the type of the processor and the model, written into the run and kept; none: not chosen yet")
 
 X(MODEL,      "model", "use",       TEXT, 1, NULL,     "", 0, 0, "builtin:NAME, graph:FILE (text form) or onnx:FILE")
 X(MODEL_ARGS, "model", "args",      ARGS, 1, "{}",     "", 0, 0, "parameters of the model; `heddle model show NAME` lists them")

@@ -4,7 +4,7 @@
 #include "cmd/session.h"
 
 /* One device, as the job's devices are of one kind: how many there are is the plan's matter. */
-static enum hd_err one_device(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run_options *options)
+static enum hd_err one_device(struct hd_cmd *cmd, struct hd_job *job, struct hd_run_options *options)
 {
 	enum hd_err err = hd_session_devices(cmd, job, options);
 

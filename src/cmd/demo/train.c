@@ -5,6 +5,7 @@
 #include "sys/thread.h"
 #include "run/report.h"
 #include "cmd/json_line.h"
+#include "cmd/kernels.h"
 #include "cmd/session.h"
 #include "cmd/demo/elastic.h"
 
@@ -60,8 +61,7 @@ static enum hd_err train_once(struct hd_cmd *cmd, const char *yaml, uint32_t nde
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
 	struct hd_run_options options = { .worker = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1,
-		.spin = true,
-		.kernels = hd_session_kernels(HD_JOBKERNELS_AUTO) }, .stop = hd_session_stop };
+		.spin = true }, .stop = hd_session_stop };
 	struct hd_rundir dir = { 0 };
 	struct hd_run *run = NULL;
 	struct hd_ui ui;
@@ -72,8 +72,11 @@ static enum hd_err train_once(struct hd_cmd *cmd, const char *yaml, uint32_t nde
 	if (!job)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the demo");
 	err = hd_job_parse(job, "demo.yaml", yaml, strlen(yaml), NULL, 0, &cmd->arena, &cmd->diag, NULL);
+	if (!err)
+		err = hd_kernels_settle(cmd, job, NULL);
 	if (err)
 		return err;
+	options.worker.kernels = hd_kernels_of(job);
 	hd_ui_init(&ui, cmd);
 	options.watch = hd_ui_watch(&ui);
 	err = hd_rundir_create(&dir, &cmd->fs, &cmd->clock, parent, NULL, hd_job_text(job, HD_JOB_NAME), yaml,

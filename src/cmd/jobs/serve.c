@@ -7,6 +7,7 @@
 #include "driver/pid_lock.h"
 #include "daemon/daemon.h"
 #include "daemon/http_frontend.h"
+#include "cmd/kernels.h"
 #include "cmd/run/drive.h"
 #include "cmd/sched/input.h"
 
@@ -48,6 +49,8 @@ static enum hd_err drive(struct hd_cmd *cmd, struct hd_rundir *dir, const struct
 		err = hd_session_newest(cmd, dir, job, UINT64_MAX, &info);
 		order.step = info.step;
 	}
+	if (!err)
+		err = hd_kernels_keep(cmd, dir, job, info.kernels);
 	return err ? err : hd_drive(cmd, job, dir, &order, end);
 }
 

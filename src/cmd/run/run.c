@@ -2,6 +2,7 @@
 
 #include "sys/signal.h"
 #include "driver/driver.h"
+#include "cmd/kernels.h"
 #include "cmd/session.h"
 #include "cmd/run/detach.h"
 #include "cmd/run/drive.h"
@@ -73,7 +74,7 @@ static enum hd_err count_workers(struct hd_cmd *cmd, uint32_t *n)
 }
 
 /* What each of several workers would be told to open, and whether the job takes so many. */
-static enum hd_err as_one_of(struct hd_cmd *cmd, const struct hd_job *job, uint32_t *n,
+static enum hd_err as_one_of(struct hd_cmd *cmd, struct hd_job *job, uint32_t *n,
 	struct hd_run_options *options)
 {
 	enum hd_err err = count_workers(cmd, n);
@@ -91,7 +92,7 @@ static enum hd_err as_one_of(struct hd_cmd *cmd, const struct hd_job *job, uint3
 }
 
 /* Everything is checked and built, nothing is written. */
-static enum hd_err dry_run(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run_options *options,
+static enum hd_err dry_run(struct hd_cmd *cmd, struct hd_job *job, struct hd_run_options *options,
 	struct hd_ui *ui)
 {
 	struct hd_run *run = NULL;
@@ -228,13 +229,16 @@ static enum hd_err verb_resume(struct hd_cmd *cmd)
 		err = hd_session_job(cmd, path, job, NULL, NULL);
 	}
 	if (!err)
+		err = hd_session_newest(cmd, &dir, job, from, &info);
+	if (!err)
+		err = hd_kernels_keep(cmd, &dir, job, info.kernels);
+	if (!err)
 		err = hd_session_devices(cmd, job, &options);
 	if (!err)
 		err = take_options(cmd, job, &options);
 	if (!err) {
 		hd_ui_init(&ui, cmd);
 		options.watch = hd_ui_watch(&ui);
-		err = hd_session_newest(cmd, &dir, job, from, &info);
 	}
 	if (!err)
 		err = hd_signal_install(&cmd->diag);

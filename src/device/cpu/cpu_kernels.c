@@ -4,6 +4,7 @@
 
 #include "device/cpu/cpu_isa.h"
 #include "device/cpu/dnnl.h"
+#include "device/kernels_auto.h"
 
 enum hd_err hd_cpu_prepare_none(const struct hd_call *call, void **prepared, struct hd_diag *diag)
 {
@@ -42,6 +43,13 @@ const char *hd_cpu_path(const char *wanted)
 		if ((any || strcmp(wanted, paths[i].name) == 0) && paths[i].has())
 			return paths[i].name;
 	return NULL;
+}
+
+const char *hd_cpu_type(void)
+{
+	if (!has_avx512())
+		return "other";
+	return __builtin_cpu_is("amd") ? "amd-avx512" : __builtin_cpu_is("intel") ? "intel-avx512" : "other";
 }
 
 const struct hd_cpu_isa *hd_cpu_isa_of(const char *path)

@@ -1,0 +1,20 @@
+/* kept_job.h -- values of a run's job.resolved.json that were settled after it was written.
+ *
+ * 1. Its other values stay as they are; the file is replaced whole, or stays (rundir.h).
+ *
+ * Threads: that of the folder's holder. */
+#ifndef HD_RUN_KEPT_JOB_H
+#define HD_RUN_KEPT_JOB_H
+
+#include "job/job.h"
+#include "run/rundir.h"
+
+#define HD_KEPT_JOB "job.resolved.json"
+
+struct hd_kept_value { enum hd_job_key key; struct hd_job_value value; };
+
+/* `dir` is held. */
+HD_MUST_USE enum hd_err hd_kept_job_put(struct hd_rundir *dir, const struct hd_kept_value *of, size_t n,
+	struct hd_arena *arena, struct hd_diag *diag);
+
+#endif
