@@ -22,6 +22,22 @@
 #define SANITIZED 0
 #endif
 #define DRAWS(n) (SANITIZED ? ((n) + 9) / 10 : (n))
+/* `call` once for each piece that it takes of arenas, with that one refused (base/alloc.h): it says that
+ * there is no
+ * memory, and nothing worse happens. Ends with the call that all is given to. */
+#define EACH_PIECE_REFUSED(err, call) \
+	do { \
+		uint64_t piece_ = 0, left_; \
+		do { \
+			hd_alloc_arm_piece(++piece_); \
+			(err) = (call); \
+			left_ = hd_alloc_arm_piece(0); \
+			CHECK((err) == (left_ ? HD_OK : HD_E_NOMEM), \
+				"piece %u refused, and it ended with %d", (unsigned)piece_, \
+				(int)(err)); \
+		} while (!left_); \
+		CHECK(piece_ > 1, "no piece was asked for"); \
+	} while (0)
 #define SKIP(why) do { print_message("skip: %s\n", why); skip(); } while (0)
 
 #endif

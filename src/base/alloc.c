@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 /* Thread-local, so that arming needs no lock and affects no other thread. */
-static _Thread_local struct { uint64_t count, fail_from; } trap;
+static _Thread_local struct { uint64_t count, fail_from, pieces; } trap;
 
 void hd_alloc_arm(uint64_t n)
 {
@@ -12,6 +12,16 @@ void hd_alloc_arm(uint64_t n)
 }
 
 uint64_t hd_alloc_count(void) { return trap.count; }
+
+uint64_t hd_alloc_arm_piece(uint64_t n)
+{
+	uint64_t left = trap.pieces;
+
+	trap.pieces = n;
+	return left;
+}
+
+bool hd_alloc_refuses_piece(void) { return trap.pieces && !--trap.pieces; }
 
 void *hd_alloc(size_t bytes)
 {

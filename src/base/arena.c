@@ -130,7 +130,8 @@ void *hd_arena_take(struct hd_arena *arena, size_t n, size_t size)
 {
 	size_t len, need, used;
 
-	if (!hd_mul_size(n, size, &len) || !hd_add_size(len, HD_ALIGN - 1 + (len == 0), &need))
+	if (hd_alloc_refuses_piece() || !hd_mul_size(n, size, &len) || !hd_add_size(len, HD_ALIGN - 1 +
+		(len == 0), &need))
 		return NULL;
 	need = need / HD_ALIGN * HD_ALIGN;
 	if (!hd_add_size(arena->used_bytes, need, &used) ||

@@ -222,6 +222,26 @@ static void the_nth_block_may_fail_for_every_n(void **state)
 	}
 }
 
+static void one_piece_may_be_refused_alone(void **state)
+{
+	struct hd_arena arena;
+	(void)state;
+
+	hd_arena_init(&arena, 0);
+	for (uint64_t n = 1; n < 9; n++) {
+		assert_int_equal(hd_alloc_arm_piece(n), 0);
+		for (uint64_t i = 1; i < 9; i++)
+			CHECK(!hd_arena_take(&arena, i, 8) == (i == n), "piece %u of %u", (unsigned)i,
+				(unsigned)n);
+	}
+	hd_alloc_arm_piece(5);
+	assert_non_null(hd_arena_take(&arena, 1, 1));
+	assert_int_equal(hd_alloc_arm_piece(0), 4);
+	for (int i = 0; i < 9; i++)
+		assert_non_null(hd_arena_take(&arena, 1, 1));
+	hd_arena_finish(&arena);
+}
+
 static void finishing_takes_zeroed_and_finished_arenas(void **state)
 {
 	struct hd_arena arena = { 0 };
@@ -251,6 +271,7 @@ int main(void)
 		cmocka_unit_test(small_needs_keep_no_more_than_a_block),
 		cmocka_unit_test(a_reset_without_memory_keeps_nothing_and_goes_on),
 		cmocka_unit_test(the_nth_block_may_fail_for_every_n),
+		cmocka_unit_test(one_piece_may_be_refused_alone),
 		cmocka_unit_test(finishing_takes_zeroed_and_finished_arenas),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
