@@ -17,7 +17,7 @@ FILENAME != file { wanted[$1] = 1; next }
 
 END {
 	SEP = sprintf("%c", 31)
-	MEMORY = "(memset|memcpy|memmove|hd_alloc|hd_free|_finish)\\("         # two of them do the same in either order
+	MEMORY = "(memset|memcpy|memmove|hd_alloc|hd_arena_take|hd_free|_finish)\\("         # two of them do the same in either order
 	npairs = split(" < \001 <= \001 <= \001 < \001 > \001 >= \001 >= \001 > \001 == \001 != \001 != \001 == \001 + \001 - \001 - \001 + \001 * \001 + " \
 		"\001 && \001 || \001 || \001 && \001 += \001 -= \001 -= \001 += \001++\001--\001<<\001>>", pair, "\001")
 	for (at = 1; at <= n; at++)
