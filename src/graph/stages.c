@@ -32,10 +32,11 @@ static void place_nodes(struct hd_graph_stages *s)
 
 	for (uint32_t i = 0; i < g->nnodes; i++) {
 		const struct hd_node *node = &g->node[i];
-		while (i < g->nforward && at + 1u < s->n && s->first[at + 1] <= i)
+		while (at + 1u < s->n && s->first[at + 1] <= i)
 			at++;
 		s->of_node[i] = i < g->nforward ? at : s->of_node[node->of];
-		for (uint8_t k = 0; i >= g->nforward && k < node->nin; k++) {
+		/* what a forward node reads is made by none of gradients */
+		for (uint8_t k = 0; k < node->nin; k++) {
 			const struct hd_value *v = &g->value[node->in[k]];
 			if (v->kind == HD_TEMP && v->node >= g->nforward &&
 				s->of_node[v->node] < s->of_node[i])
@@ -256,14 +257,13 @@ static bool crosses_back(const struct stage_building *b, const struct hd_node *n
 	return false;
 }
 
-/* Rule 5, on the nodes of the stage, from the last to the first: `early` are those that others wait for. */
+/* Rule 5, from the last node to the first: `early` are those that others wait for. Nodes of other stages make
+ * none of this one early: what they read of it is not made there. */
 static void advance_sent(struct stage_building *b, bool *early)
 {
 	const struct hd_graph *w = b->all->whole;
 
 	for (uint32_t i = w->nnodes; i-- > w->nforward;) {
-		if (!is_here(b, i))
-			continue;
 		early[i] |= crosses_back(b, &w->node[i]);
 		for (uint8_t k = 0; early[i] && k < w->node[i].nin; k++) {
 			const struct hd_value *v = &w->value[w->node[i].in[k]];
@@ -285,7 +285,7 @@ static void add_node(struct stage_building *b, uint32_t i, bool early)
 	/* a sum that stands lower than its forward node belongs to none here: any forward node will do */
 	if (node.of != HD_NONE)
 		node.of = b->node[node.of] == HD_NONE ? 0 : b->node[node.of];
-	if (early && node.phase == HD_PHASE_W)
+	if (early)                        /* a gradient node: it is of phase I or W */
 		node.phase = HD_PHASE_I;
 	node.out = g->nvalues;
 	for (uint8_t k = 0; k < node.nout; k++)

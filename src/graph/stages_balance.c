@@ -36,7 +36,7 @@ static void sum_bytes(const struct hd_graph *g, uint64_t rows, uint32_t *last, d
 	for (uint32_t i = 0; i <= g->nforward; i++)
 		crossing[i] = 0;
 	for (uint32_t v = 0; v < g->nvalues; v++)
-		if (g->value[v].kind == HD_TEMP && g->value[v].node < g->nforward)
+		if (g->value[v].kind == HD_TEMP)         /* no forward node reads a gradient */
 			for (uint32_t i = g->value[v].node + 1; i <= last[v]; i++)
 				crossing[i] += (double)hd_value_bytes(&g->value[v], rows);
 }

@@ -1,7 +1,9 @@
 #include "graph/stages.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "graph/testing.h"
 #include "tests/check.h"
 
@@ -10,6 +12,7 @@ static const struct { const char *model; struct hd_model_arg arg[4]; uint32_t na
 	{ "mlp", { { "hidden", "[8, 8]" }, { "act", "gelu" } }, 2 },
 	{ "lenet", { { 0 } }, 0 },
 	{ "gpt", { { "layers", "3" }, { "width", "8" }, { "context", "4" }, { "dropout", "0.1" } }, 4 },
+	{ "resnet18", { { "stem", "small" }, { "height", "8" }, { "width", "8" }, { "base", "2" } }, 4 },
 };
 enum { NMODELS = sizeof models / sizeof models[0], ROWS = 16 };
 
@@ -45,6 +48,69 @@ static void check_reads(const struct hd_graph_stages *s)
 		}
 }
 
+/* Does the stage send what gradient node i makes, or what is made from it there? Nodes of the whole graph. */
+static bool is_for_others(const struct hd_graph_stages *s, uint32_t i)
+{
+	const struct hd_graph *g = s->whole;
+	const uint32_t at = s->of_node[i], out = g->node[i].out, end = out + g->node[i].nout;
+
+	for (uint32_t k = 0; at && k < s->grad[at - 1].n; k++)
+		if (s->grad[at - 1].value[k] >= out && s->grad[at - 1].value[k] < end)
+			return true;
+	for (uint32_t j = i + 1; j < g->nnodes; j++)
+		for (uint8_t k = 0; s->of_node[j] == at && k < g->node[j].nin; k++)
+			if (g->node[j].in[k] >= out && g->node[j].in[k] < end && is_for_others(s, j))
+				return true;
+	return false;
+}
+
+/* Rule 5, and that nothing else moves. */
+static void check_phases(const struct hd_graph_stages *s)
+{
+	const struct hd_graph *g = s->whole;
+
+	for (uint32_t k = 0; k < s->n; k++)
+		for (uint32_t i = 0, at = 0; i < g->nnodes; i++) {
+			if (s->of_node[i] != k)
+				continue;
+			enum hd_phase was = g->node[i].phase, is = s->stage[k].graph.node[at++].phase;
+			enum hd_phase want = i >= g->nforward && is_for_others(s, i) ? HD_PHASE_I : was;
+			CHECK(is == want, "node %u of stage %u is of phase %d, not %d", i, k, (int)is,
+				(int)want);
+		}
+}
+
+/* Of values a stage has its state, what its nodes make, and of the rest what its nodes read and what comes
+ * from
+ * its neighbours: once. */
+static void check_values(const struct hd_graph_stages *s, uint32_t k)
+{
+	const struct hd_graph *g = s->whole;
+	const struct hd_graph_stage *stage = &s->stage[k];
+	uint32_t nread[2] = { 0, 0 }, made = 0;
+
+	for (uint32_t v = 0; v < g->nvalues; v++) {
+		uint32_t reads = 0;
+		for (uint32_t i = 0; i < g->nnodes; i++)
+			for (uint8_t j = 0; s->of_node[i] == k && j < g->node[i].nin; j++)
+				reads += g->node[i].in[j] == v;
+		nread[0] += g->value[v].kind == HD_INPUT && reads;
+		nread[1] += g->value[v].kind == HD_CONST && reads;
+		made += g->value[v].kind == HD_TEMP && s->of_node[g->value[v].node] == k;
+	}
+	assert_int_equal(stage->ndata, nread[0]);
+	assert_int_equal(stage->graph.nvalues, g->nparams + g->nbuffers + nread[0] + nread[1] +
+		stage->nact_in +
+		stage->ngrad_in + made);
+	for (uint32_t p = 0; p < g->nparams; p++) {
+		uint32_t grad = stage->graph.value[stage->graph.param[p].value].grad;
+		CHECK(stage->learns[p] == (grad != HD_NONE), "parameter %u of stage %u", p, k);
+		CHECK(!g->param[p].frozen || !stage->learns[p], "parameter %u learns in stage %u", p, k);
+	}
+	for (uint32_t i = 0; i < stage->graph.nrunning; i++)
+		assert_int_equal(s->of_node[g->value[g->running[stage->running[i]].moments].node], k);
+}
+
 static void check_whole(const struct hd_graph_stages *s)
 {
 	uint32_t nodes = 0, learned = 0, nrunning = 0, noutputs = 0;
@@ -58,6 +124,7 @@ static void check_whole(const struct hd_graph_stages *s)
 		assert_int_equal(stage->graph.ninputs, stage->ndata + stage->nact_in + stage->ngrad_in);
 		assert_int_equal(stage->nact_in, k ? s->act[k - 1].n : 0);
 		assert_int_equal(stage->ngrad_in, k + 1 < s->n ? s->grad[k].n : 0);
+		check_values(s, k);
 		for (uint32_t p = 0; p < s->whole->nparams; p++)
 			learned += stage->learns[p];
 		for (const char *const *name = (const char *const[]){ "loss", "weight", "correct",
@@ -76,15 +143,18 @@ static void every_node_is_in_one_stage_and_each_stage_verifies(void **state)
 	for (int m = 0; m < NMODELS; m++) {
 		struct hd_subject s;
 		make(&s, m);
-		for (uint32_t n = 1; n <= 5; n++) {
+		for (uint32_t n = 1; n <= 16; n += n < 5 ? 1 : 11) {
 			struct hd_graph_stages stages;
-			uint32_t first[5];
+			uint32_t first[16];
+			if (n > s.graph.nforward)
+				continue;
 			CHECK(hd_graph_stages_balance(first, n, &s.graph, ROWS, &s.arena, &s.diag) == HD_OK,
 				"%s", s.diag.text);
 			CHECK(hd_graph_stages_make(&stages, &s.graph, first, n, &s.arena, &s.diag) == HD_OK,
 				"%s in %u: %s", models[m].model, n, s.diag.text);
 			check_reads(&stages);
 			check_whole(&stages);
+			check_phases(&stages);
 		}
 		hd_subject_finish(&s);
 	}
@@ -127,7 +197,167 @@ static void a_tied_weight_is_learned_in_the_lowest_stage(void **state)
 			break;
 	assert_int_equal(stages.of_param[p], 0);
 	assert_true(stages.grad[1].n >= 1);
+	check_phases(&stages);
 	hd_subject_finish(&s);
+}
+
+/* `wide` values of one node are made by each of so many; the loss reads them all. */
+static void make_wide(struct hd_subject *s, uint32_t wide)
+{
+	static char text[16384];
+	size_t at = (size_t)snprintf(text, sizeof text,
+		"graph wide\ninput x f32 [*,4]\ninput y i32 [*]\nparam w f32 [4,4] ones\n"
+		"%%0 = matmul x w : f32 [*,4]\n");
+
+	for (uint32_t i = 1; i <= wide; i++)
+		at += (size_t)snprintf(text + at, sizeof text - at, "%%%u = act %%0 act=gelu : f32 [*,4]\n",
+			i);
+	for (uint32_t i = 1; i < wide; i++)
+		at += (size_t)snprintf(text + at, sizeof text - at, "%%%u = mul %%%u %%%u : f32 [*,4]\n",
+			wide + i,
+			i == 1 ? 1 : wide + i - 1, i + 1);
+	uint32_t top = 2 * wide - 1;
+	snprintf(text + at, sizeof text - at,
+		"%%%u,%%%u,%%%u = softmax_xent %%%u y : f32 [*], f32 [*], f32 [*]\n"
+		"%%%u = sum64 %%%u : f64 [1]\n%%%u = count64 y : f64 [1]\n%%%u = sum64 %%%u : f64 [1]\n"
+		"output loss %%%u\noutput weight %%%u\noutput correct %%%u\n", top + 1, top + 2, top + 3,
+			top, top + 4,
+		top + 1, top + 5, top + 6, top + 3, top + 4, top + 5, top + 6);
+	hd_subject_parse(s, text);
+	CHECK(s->err == HD_OK, "%s", s->diag.text);
+	CHECK(hd_graph_autodiff(&s->graph, &s->diag) == HD_OK, "%s", s->diag.text);
+}
+
+/* 64 at a boundary; 64 that a stage reads or makes, with the fields and the sums that the model has. */
+static void no_more_crosses_than_a_graph_has_ends_for(void **state)
+{
+	static const struct { uint32_t wide; const char *words; } rows[] = {
+		{ HD_MAX_ENDS + 1, "more than 64 values cross from stage 0 to stage 1" },
+		{ HD_MAX_ENDS, "reads more than 64 values of its neighbours" },
+		{ HD_MAX_ENDS - 2, "stage 1 makes more than 64 values for its neighbours" },
+		{ HD_MAX_ENDS - 3, NULL } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_graph_stages stages = { .n = 77 };
+		const uint32_t first[2] = { 0, rows[i].wide + 1 };
+		struct hd_subject s;
+		make_wide(&s, rows[i].wide);
+		enum hd_err err = hd_graph_stages_make(&stages, &s.graph, first, 2, &s.arena, &s.diag);
+		CHECK(err == (rows[i].words ? HD_E_INVAL : HD_OK) &&
+			(!rows[i].words || strstr(s.diag.text, rows[i].words)), "%u values: %d %s",
+				rows[i].wide, (int)err,
+			s.diag.text);
+		assert_int_equal(stages.n, err ? 77 : 2);
+		if (!err) {
+			check_whole(&stages);
+			EACH_PIECE_REFUSED(err, hd_graph_stages_make(&stages, &s.graph, first, 2, &s.arena,
+				&s.diag));
+		}
+		hd_subject_finish(&s);
+	}
+}
+
+static void what_is_frozen_learns_in_no_stage(void **state)
+{
+	struct hd_subject s;
+	struct hd_graph_stages stages;
+	uint32_t first[3];
+
+	(void)state;
+	hd_subject_model(&s, models[0].model, models[0].arg, models[0].nargs, (struct hd_model_opts){ 0 });
+	s.graph.param[0].frozen = s.graph.param[s.graph.nparams - 1].frozen = true;
+	assert_int_equal(hd_graph_autodiff(&s.graph, &s.diag), HD_OK);
+	assert_int_equal(hd_graph_stages_balance(first, 3, &s.graph, ROWS, &s.arena, &s.diag), HD_OK);
+	assert_int_equal(hd_graph_stages_make(&stages, &s.graph, first, 3, &s.arena, &s.diag), HD_OK);
+	for (uint32_t k = 0; k < 3; k++)
+		check_values(&stages, k);
+	hd_subject_finish(&s);
+}
+
+static void a_constant_that_two_nodes_read_is_one_value(void **state)
+{
+	static const char text[] =
+		"graph twice\ninput x f32 [*,2]\ninput y i32 [*]\nparam w f32 [2,2] ones\n"
+		"const $0 f32 [2] 1 2\n"
+		"%0 = matmul x w : f32 [*,2]\n"
+		"%1,%2 = bias_act %0 $0 axis=-1 act=gelu : f32 [*,2], f32 [*,2]\n"
+		"%3,%4 = bias_act %1 $0 axis=-1 act=gelu : f32 [*,2], f32 [*,2]\n"
+		"%5,%6,%7 = softmax_xent %3 y : f32 [*], f32 [*], f32 [*]\n"
+		"%8 = sum64 %5 : f64 [1]\n%9 = count64 y : f64 [1]\n"
+		"%10 = sum64 %7 : f64 [1]\noutput loss %8\noutput weight %9\noutput correct %10\n";
+	struct hd_subject s;
+	struct hd_graph_stages stages;
+
+	(void)state;
+	hd_subject_parse(&s, text);
+	CHECK(s.err == HD_OK, "%s", s.diag.text);
+	CHECK(hd_graph_autodiff(&s.graph, &s.diag) == HD_OK, "%s", s.diag.text);
+	assert_int_equal(hd_graph_stages_make(&stages, &s.graph, (const uint32_t[]){ 0, 3 }, 2, &s.arena,
+		&s.diag), HD_OK);
+	check_whole(&stages);
+	hd_subject_finish(&s);
+}
+
+/* One that no model has and no check refuses: a field that goes out as it came in. */
+static void an_output_that_no_node_makes_is_of_no_stage(void **state)
+{
+	struct hd_subject s;
+	struct hd_graph_stages stages;
+	uint32_t first[3], noutputs = 0;
+
+	(void)state;
+	make(&s, 0);
+	s.graph.output[s.graph.noutputs++] = (struct hd_output){ s.graph.value[s.graph.input[0]].name,
+		s.graph.input[0] };
+	assert_int_equal(hd_graph_stages_balance(first, 3, &s.graph, ROWS, &s.arena, &s.diag), HD_OK);
+	assert_int_equal(hd_graph_stages_make(&stages, &s.graph, first, 3, &s.arena, &s.diag), HD_OK);
+	for (uint32_t k = 0; k < 3; k++)
+		noutputs += stages.stage[k].graph.noutputs;
+	assert_int_equal(noutputs, s.graph.noutputs - 1 + stages.act[0].n + stages.act[1].n +
+		stages.grad[0].n +
+		stages.grad[1].n);
+	hd_subject_finish(&s);
+}
+
+/* A gradient node that is said to belong to an early node and reads what a later one makes. */
+static void data_that_flow_the_wrong_way_are_found(void **state)
+{
+	struct hd_subject s;
+	struct hd_graph_stages stages = { .n = 77 };
+	uint32_t first[3], moved = 0;
+
+	(void)state;
+	make(&s, 0);
+	assert_int_equal(hd_graph_stages_balance(first, 3, &s.graph, ROWS, &s.arena, &s.diag), HD_OK);
+	for (uint32_t i = s.graph.nforward; i < s.graph.nnodes && !moved; i++)
+		for (uint8_t k = 0; k < s.graph.node[i].nin; k++) {
+			const struct hd_value *v = &s.graph.value[s.graph.node[i].in[k]];
+			if (v->kind == HD_TEMP && v->node < s.graph.nforward && v->node >= first[1])
+				moved = i;
+		}
+	assert_true(moved);
+	s.graph.node[moved].of = 0;
+	assert_int_equal(hd_graph_stages_make(&stages, &s.graph, first, 3, &s.arena, &s.diag), HD_E_BUG);
+	assert_non_null(strstr(s.diag.text, "the wrong way"));
+	assert_int_equal(stages.n, 77);
+	hd_subject_finish(&s);
+}
+
+static void without_memory_there_are_no_stages(void **state)
+{
+	(void)state;
+	for (int m = 0; m < NMODELS; m++) {
+		struct hd_graph_stages stages;
+		struct hd_subject s;
+		uint32_t first[3];
+		enum hd_err err;
+		make(&s, m);
+		EACH_PIECE_REFUSED(err, hd_graph_stages_balance(first, 3, &s.graph, ROWS, &s.arena, &s.diag));
+		EACH_PIECE_REFUSED(err, hd_graph_stages_make(&stages, &s.graph, first, 3, &s.arena, &s.diag));
+		check_whole(&stages);
+		hd_subject_finish(&s);
+	}
 }
 
 static void stages_that_are_none_are_refused(void **state)
@@ -137,6 +367,7 @@ static void stages_that_are_none_are_refused(void **state)
 		{ { 0, 3, 3 }, 3, "stage 2 begins at node 3" },
 		{ { 0, 9999 }, 2, "stage 1 begins at node 9999" },
 		{ { 0 }, 0, "0 stages" },
+		{ { 0, 1 }, HD_MAX_STAGES + 1, "4097 stages" },
 	};
 	struct hd_graph_stages stages;
 	struct hd_subject s;
@@ -150,9 +381,15 @@ static void stages_that_are_none_are_refused(void **state)
 			&diag), HD_E_INVAL);
 		CHECK(strstr(diag.text, bad[i].words), "%s", diag.text);
 	}
-	assert_int_equal(hd_graph_stages_balance(first, s.graph.nforward + 1, &s.graph, ROWS, &s.arena,
+	for (uint32_t n = 0; n <= s.graph.nforward + 1; n += s.graph.nforward + 1)
+		assert_int_equal(hd_graph_stages_balance(first, n, &s.graph, ROWS, &s.arena, &s.diag),
+			HD_E_INVAL);
+	hd_subject_finish(&s);
+	hd_subject_model(&s, models[0].model, models[0].arg, models[0].nargs, (struct hd_model_opts){ 0 });
+	assert_int_equal(hd_graph_stages_make(&stages, &s.graph, (const uint32_t[]){ 0, 1 }, 2, &s.arena,
 		&s.diag),
 		HD_E_INVAL);
+	assert_non_null(strstr(s.diag.text, "2 stages of a graph with 0 gradient nodes"));
 	hd_subject_finish(&s);
 }
 
@@ -178,12 +415,77 @@ static void balance_gives_no_stage_far_more_than_its_share(void **state)
 	hd_subject_finish(&s);
 }
 
+/* Bytes that cross before forward node i, by their definition. */
+static double crossing_at(const struct hd_graph *g, uint32_t i)
+{
+	double bytes = 0;
+
+	for (uint32_t v = 0; v < g->nvalues; v++) {
+		bool later = false;
+		if (g->value[v].kind != HD_TEMP || g->value[v].node >= i)
+			continue;
+		for (uint32_t r = i; r < g->nforward && !later; r++)
+			for (uint8_t k = 0; k < g->node[r].nin; k++)
+				later |= g->node[r].in[k] == v;
+		bytes += later ? (double)hd_value_bytes(&g->value[v], ROWS) : 0;
+	}
+	return bytes;
+}
+
+static double work_before(const struct hd_graph *g, uint32_t end)
+{
+	double work = 0;
+
+	for (uint32_t i = 0; i < g->nnodes; i++) {
+		struct hd_cost cost = hd_ops[g->node[i].op].cost(g, &g->node[i], ROWS);
+		if ((i < g->nforward ? i : g->node[i].of) < end)
+			work += cost.flops > cost.bytes / 4 ? cost.flops : cost.bytes / 4;
+	}
+	return work;
+}
+
+/* Of the places within an eighth of a stage of the equal share the first at which the fewest bytes cross. */
+static void a_cut_is_where_little_crosses(void **state)
+{
+	(void)state;
+	for (int m = 0; m < NMODELS; m++) {
+		struct hd_subject s;
+		uint32_t first[6];
+		make(&s, m);
+		const struct hd_graph *g = &s.graph;
+		for (uint32_t n = 2; n <= 6; n++) {
+			double stage = work_before(g, g->nforward) / n;
+			assert_int_equal(hd_graph_stages_balance(first, n, g, ROWS, &s.arena, &s.diag),
+				HD_OK);
+			for (uint32_t k = 1; k < n; k++) {
+				uint32_t best = 0;
+				for (uint32_t i = first[k - 1] + 1; i < g->nforward - (n - 1 - k); i++) {
+					double off = work_before(g, i) - stage * k;
+					if ((off < 0 ? -off : off) <= stage / 8 &&
+						(!best || crossing_at(g, i) < crossing_at(g, best)))
+						best = i;
+				}
+				CHECK(!best || first[k] == best, "%s in %u: stage %u from %u, not %u",
+					models[m].model, n, k, first[k], best);
+			}
+		}
+		hd_subject_finish(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_node_is_in_one_stage_and_each_stage_verifies),
 		cmocka_unit_test(a_cut_may_lie_between_any_two_nodes),
 		cmocka_unit_test(a_tied_weight_is_learned_in_the_lowest_stage),
+		cmocka_unit_test(no_more_crosses_than_a_graph_has_ends_for),
+		cmocka_unit_test(what_is_frozen_learns_in_no_stage),
+		cmocka_unit_test(a_constant_that_two_nodes_read_is_one_value),
+		cmocka_unit_test(an_output_that_no_node_makes_is_of_no_stage),
+		cmocka_unit_test(data_that_flow_the_wrong_way_are_found),
+		cmocka_unit_test(without_memory_there_are_no_stages),
+		cmocka_unit_test(a_cut_is_where_little_crosses),
 		cmocka_unit_test(stages_that_are_none_are_refused),
 		cmocka_unit_test(balance_gives_no_stage_far_more_than_its_share),
 	};
