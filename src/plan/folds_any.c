@@ -132,7 +132,7 @@ enum hd_err hd_fold_script_make_any(struct hd_fold_script *script, uint32_t nvns
 			nvns, HD_MAX_VNS);
 	enum hd_err err = take(&f, nhere, arena, diag);
 	uint8_t *seen = err ? NULL : hd_arena_take(arena, nvns, 1);
-	if (err || !seen)
+	if (!seen)
 		return err ? err : hd_fail(diag, HD_E_NOMEM, "no memory for the fold of %u virtual nodes",
 		nhere);
 	for (uint32_t i = 0; i < nhere; i++) {

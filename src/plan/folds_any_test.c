@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "tests/planning.h"
 #include "tests/check.h"
 
@@ -114,15 +115,54 @@ static void ascending_order_needs_the_buffers_of_a_counter(void **state)
 static void senseless_requests_are_refused(void **state)
 {
 	static const uint32_t twice[] = { 1, 1 }, far[] = { 8 };
-	struct hd_fold_script s;
+	struct hd_fold_script s = { .nvns_here = 77 };
 	struct hd_diag diag = { "" };
 
 	(void)state;
 	assert_int_equal(hd_fold_script_make_any(&s, 8, twice, 2, &arena, &diag), HD_E_INVAL);
 	assert_string_equal(diag.text, "virtual node 1 at place 1 of a fold: there are 8, each comes once");
-	assert_int_equal(hd_fold_script_make_any(&s, 8, far, 1, &arena, NULL), HD_E_INVAL);
+	diag.text[0] = '\0';
+	for (int i = 0; i < 2; i++)               /* zeros behind all that is taken */
+		hd_arena_reset(&arena), assert_true(i || hd_arena_take(&arena, 8192, 1));
+	assert_int_equal(hd_fold_script_make_any(&s, 8, far, 1, &arena, &diag), HD_E_INVAL);
+	assert_string_equal(diag.text, "virtual node 8 at place 0 of a fold: there are 8, each comes once");
 	assert_int_equal(hd_fold_script_make_any(&s, 0, far, 0, &arena, NULL), HD_E_INVAL);
-	assert_int_equal(hd_fold_script_make_any(&s, 1, twice, 2, &arena, NULL), HD_E_INVAL);
+	assert_int_equal(hd_fold_script_make_any(&s, HD_MAX_VNS + 1, far, 0, &arena, NULL), HD_E_INVAL);
+	diag.text[0] = '\0';
+	assert_int_equal(hd_fold_script_make_any(&s, 1, twice, 2, &arena, &diag), HD_E_INVAL);
+	assert_non_null(strstr(diag.text, "a fold of 2 of 1 virtual nodes"));
+	assert_int_equal(s.nvns_here, 77);        /* a script that was not made is as it was */
+}
+
+/* As many as there may be: one root, by a counter of 17 levels. */
+static void the_most_virtual_nodes_have_one_root(void **state)
+{
+	struct hd_fold_script s;
+	uint32_t *vn = malloc(HD_MAX_VNS * sizeof *vn);
+
+	(void)state;
+	assert_non_null(vn);
+	for (uint32_t v = 0; v < HD_MAX_VNS; v++)
+		vn[v] = v;
+	hd_arena_reset(&arena);
+	assert_int_equal(hd_fold_script_make_any(&s, HD_MAX_VNS, vn, HD_MAX_VNS, &arena, NULL), HD_OK);
+	assert_int_equal(s.nroots, 1);
+	assert_int_equal(s.root[0].level, 16);
+	assert_int_equal(s.nbuffers, 16);
+	assert_int_equal(s.first_move[HD_MAX_VNS], HD_MAX_VNS - 1 + HD_MAX_VNS / 2);        /* sums,
+		and leaves that wait */
+	free(vn);
+}
+
+static void without_memory_there_is_no_script(void **state)
+{
+	static const uint32_t vn[] = { 6, 1, 0, 4 };
+	struct hd_fold_script s = { .nvns_here = 77 };
+	enum hd_err err;
+
+	(void)state;
+	EACH_PIECE_REFUSED(err, hd_fold_script_make_any(&s, 8, vn, 4, &arena, NULL));
+	assert_int_equal(s.nroots, 3);
 }
 
 int main(void)
@@ -130,6 +170,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_order_gives_the_bits_of_the_tree),
 		cmocka_unit_test(ascending_order_needs_the_buffers_of_a_counter),
+		cmocka_unit_test(the_most_virtual_nodes_have_one_root),
+		cmocka_unit_test(without_memory_there_is_no_script),
 		cmocka_unit_test(senseless_requests_are_refused),
 	};
 
