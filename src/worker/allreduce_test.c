@@ -283,6 +283,11 @@ static void what_no_rule_allows_is_refused(void **state)
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		CHECK(arrives(w, 0, bad[i].from, bad[i].transfer, bad[i].step,
 			w->one[0].values) == HD_E_PROTOCOL, "%s is taken", bad[i].name);
+	for (uint32_t row = METRICS; row < END; row++)          /* what no all-reduce sends, by anybody */
+		for (uint32_t from = 0; from < 4; from++)
+			CHECK(arrives(w, 0, from, row, 2, w->one[0].values) == HD_E_PROTOCOL,
+				"row %u of member %u is taken",
+				row, from);
 	leave(w);
 	/* member 1's first bucket is 2: what is below is not its, in any round */
 	w = enter(3, 6 * BUCKET);
