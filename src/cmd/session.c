@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/num.h"
 #include "sys/process.h"
 #include "sys/signal.h"
 #include "sys/thread.h"
@@ -13,7 +12,6 @@
 #include "cmd/kernels.h"
 
 enum {
-	HD_JOB_BYTES = 1 << 20,
 	HD_SESSION_OWN = 2,               /* keys that have options of their own */
 	/* a plan, records, the store: what a run writes beside its checkpoints at least */
 	HD_SPACE_OF_RUN = 1 << 17,
@@ -50,75 +48,11 @@ static enum hd_err from_options(struct hd_cmd *cmd, struct hd_job_sets *sets)
 	return err;
 }
 
-static bool exists(struct hd_cmd *cmd, const char *path)
+/* A scheduler starts its processes in an environment of its own: the variables are those of the submission,
+ * which are in the job. */
+static bool is_scheduled(struct hd_cmd *cmd, const char *path)
 {
-	struct hd_stat stat;
-
-	return !hd_fs_stat(&cmd->fs, path, &stat, NULL);
-}
-
-const char *hd_session_model_file(const struct hd_job *job)
-{
-	const char *use = hd_job_text(job, HD_JOB_MODEL), *colon = strchr(use, ':');
-
-	return colon && (!strncmp(use, "onnx:", 5) || !strncmp(use, "graph:", 6)) ? colon + 1 : NULL;
-}
-
-/* Files that a job names by relative paths: where they lie from here, else from `folder`. What fixes the
- * result is hashed already. */
-static void find_from(struct hd_cmd *cmd, const char *folder, size_t n, struct hd_job *job)
-{
-	static const int files[] = { HD_JOB_MODEL, HD_JOB_WEIGHTS, HD_JOB_DATA_PATH, HD_JOB_NET_KEY };
-	struct hd_text at;
-
-	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-		struct hd_job_value *v = &job->value[files[i]];
-		const char *file = files[i] == HD_JOB_MODEL ? hd_session_model_file(job) : v->text;
-		if (v->is_none || !file || file[0] == '/' || exists(cmd, file))
-			continue;
-		hd_text_init(&at, &cmd->arena);
-		hd_text_put(&at, v->text, (size_t)(file - v->text));
-		hd_text_put(&at, folder, n);
-		hd_text_addf(&at, "/%s", file);
-		if (!at.full && exists(cmd, at.at + (file - v->text)))
-			v->text = at.at;
-	}
-}
-
-/* Where `path` is the job of a run: what lies beside it under this name. NULL: it is not, or there is
- * none. */
-static const char *beside(struct hd_cmd *cmd, const char *path, const char *other)
-{
-	static const char resolved[] = "job.resolved.json";
-	size_t len = strlen(path), name = sizeof resolved - 1;
-	struct hd_text at;
-
-	if (len < name || strcmp(path + len - name, resolved) != 0)
-		return NULL;
-	hd_text_init(&at, &cmd->arena);
-	hd_text_put(&at, path, len - name);
-	hd_text_add(&at, other);
-	return !at.full && exists(cmd, at.at) ? at.at : NULL;
-}
-
-/* A scheduler starts its processes in an environment of its own, which is not that of who submitted the
- * job. */
-static bool is_scheduled(struct hd_cmd *cmd, const char *path) { return beside(cmd, path,
-	HD_RUN_LEASE) != NULL; }
-
-/* The job of a run: relative paths begin where the run was begun. */
-static enum hd_err find_files(struct hd_cmd *cmd, const char *path, struct hd_job *job)
-{
-	const char *at = beside(cmd, path, HD_RUN_FOLDER);
-	uint8_t *folder;
-	size_t n;
-
-	if (!at)
-		return HD_OK;
-	enum hd_err err = hd_file_read_all(&cmd->fs, at, &cmd->arena, HD_PATH_CAP, &folder, &n, &cmd->diag);
-	if (!err)
-		find_from(cmd, (const char *)folder, n, job);
-	return err;
+	return hd_job_has_beside(&cmd->fs, path, HD_RUN_LEASE);
 }
 
 static enum hd_err parse(struct hd_cmd *cmd, const char *name, const char *bytes, size_t len, bool obeys,
@@ -149,7 +83,7 @@ enum hd_err hd_session_job_text(struct hd_cmd *cmd, const char *name, const char
 	enum hd_err err = parse(cmd, name, text, len, true, job);
 
 	if (!err)
-		find_from(cmd, folder, strlen(folder), job);
+		hd_job_files_from(job, &cmd->fs, folder, strlen(folder), &cmd->arena);
 	return err;
 }
 
@@ -164,7 +98,7 @@ enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *
 		return err;
 	err = parse(cmd, path, (const char *)file, n, !is_scheduled(cmd, path), job);
 	if (!err)
-		err = find_files(cmd, path, job);
+		err = hd_job_files_beside(job, &cmd->fs, path, &cmd->arena, &cmd->diag);
 	if (bytes)
 		*bytes = (const char *)file;
 	if (len)
@@ -186,99 +120,18 @@ enum hd_err hd_session_check_model(struct hd_cmd *cmd, const struct hd_job *job)
 	    : hd_fail(&cmd->diag, err, "%s: %s", job->file, why.text);
 }
 
-/* "auto", "auto:8": chosen, of so many cores. */
-static bool parse_auto(const char *text, uint32_t *cores)
-{
-	uint64_t n = 0;
-
-	if (strncmp(text, "auto", 4) != 0 || (text[4] && (text[4] != ':' ||
-		hd_num_u64(text + 5, HD_MAX_DEVICES, &n, NULL) || n == 0)))
-		return false;
-	*cores = (uint32_t)n;
-	return true;
-}
-
-/* "4" = cores:4; "cores:2x2" = two devices of two threads; "reference:1"; "null:4". */
-static enum hd_err parse_devices(struct hd_cmd *cmd, const char *text, struct hd_worker_spec *spec)
-{
-	static const struct { const char *word, *kind; } kinds[] = { { "cores", "cpu" }, { "cpu", "cpu" },
-		{ "reference", "reference" }, { "null", "null" } };
-	const char *colon = strchr(text, ':'), *counts = colon ? colon + 1 : text, *x = strchr(counts, 'x');
-	char number[HD_NUM_CAP] = "";
-	uint64_t d = 0, t = 1;
-	size_t i = 0;
-
-	spec->kind = "cpu";
-	for (; colon && i < sizeof kinds / sizeof *kinds; i++)
-		if (strlen(kinds[i].word) == (size_t)(colon - text) &&
-			!strncmp(kinds[i].word, text, (size_t)(colon - text))) {
-			spec->kind = kinds[i].kind;
-			break;
-		}
-	if (i == sizeof kinds / sizeof *kinds)
-		return hd_fail(&cmd->diag, HD_E_INVAL,
-			"devices \"%s\": this build has auto, auto:N, cores:N, cores:NxT, reference:N and "
-			"null:N", text);
-	snprintf(number, sizeof number, "%.*s", x ? (int)(x - counts) : (int)sizeof number - 1, counts);
-	if (hd_num_u64(number, HD_MAX_DEVICES, &d, NULL) || d == 0 ||
-		(x && (hd_num_u64(x + 1, HD_MAX_THREADS, &t, NULL) || t == 0)))
-		return hd_fail(&cmd->diag, HD_E_INVAL,
-			"devices \"%s\": write a number from 1 to %d, as 4, cores:4 or cores:2x2 (two "
-			"devices of two threads, at most %d)", text,
-			HD_MAX_DEVICES, HD_MAX_THREADS);
-	spec->ndevices = (uint32_t)d;
-	spec->nthreads = (uint32_t)t;
-	return HD_OK;
-}
-
-enum hd_err hd_session_put_job(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_job *job)
-{
-	struct hd_text text;
-
-	char folder[HD_PATH_CAP];
-
-	hd_text_init(&text, &cmd->arena);
-	hd_job_json(job, false, &text);
-	hd_text_add(&text, "\n");
-	enum hd_err err = hd_rundir_put(dir, "job.resolved.json", text.at, text.len, &cmd->diag);
-	if (!err)
-		err = hd_proc_folder(folder, sizeof folder, &cmd->diag);
-	return err ? err : hd_rundir_put(dir, HD_RUN_FOLDER, folder, strlen(folder), &cmd->diag);
-}
-
-/* Threads given alone divide the cores by hand. */
-static enum hd_err take_threads(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run_options *options)
-{
-	struct hd_cores cores;
-	uint64_t t = cmd->args.count[HD_OPT_THREADS], d;
-
-	if (!cmd->args.has[HD_OPT_THREADS])
-		return HD_OK;
-	if (t < 1 || t > HD_MAX_THREADS)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--threads is from 1 to %d", HD_MAX_THREADS);
-	options->worker.nthreads = (uint32_t)t;
-	if (options->worker.ndevices)
-		return HD_OK;
-	hd_cores_usable(&cores);
-	d = (options->auto_cores ? options->auto_cores : cores.n) / t;
-	options->worker.ndevices = (uint32_t)(d < 1 ? 1 : d < job->nvns ? d : job->nvns);
-	return HD_OK;
-}
-
 enum hd_err hd_session_devices(struct hd_cmd *cmd, struct hd_job *job, struct hd_run_options *options)
 {
-	const char *given = cmd->args.has[HD_OPT_DEVICES] ? cmd->args.text[HD_OPT_DEVICES] :
-		job->value[HD_JOB_DEVICES].text;
+	const struct hd_args *args = &cmd->args;
+	struct hd_cores cores;
 
-	options->worker = (struct hd_worker_spec){ .kind = "cpu", .nthreads = 1, .spin = true };
-	if (!job->value[HD_JOB_MEMORY].is_auto)
-		options->worker.memory_limit_bytes = (uint64_t)hd_job_int(job, HD_JOB_MEMORY);
-	enum hd_err err = parse_auto(given, &options->auto_cores) ? HD_OK : parse_devices(cmd, given,
-		&options->worker);
+	hd_cores_usable(&cores);
+	enum hd_err err = hd_devices_ask(options, job, args->text[HD_OPT_DEVICES],
+		args->has[HD_OPT_THREADS] ? &args->count[HD_OPT_THREADS] : NULL, cores.n, &cmd->diag);
 	if (!err && !strcmp(options->worker.kind, "cpu"))
 		err = hd_kernels_settle(cmd, job, NULL);
 	options->worker.kernels = hd_kernels_of(job);
-	return err ? err : take_threads(cmd, job, options);
+	return err;
 }
 
 static void told_of_bad(void *user, const char *folder, const char *why)
@@ -289,20 +142,10 @@ static void told_of_bad(void *user, const char *folder, const char *why)
 
 enum hd_err hd_session_job_of(struct hd_cmd *cmd, const char *path, struct hd_job *job, char dir[HD_RUN_PATH])
 {
-	static const char *const up[] = { "", "/..", "/../.." };
-	char yaml[HD_PATH_CAP];
-	struct hd_stat stat;
+	char file[HD_PATH_CAP];
+	enum hd_err err = hd_job_run_of(&cmd->fs, path, dir, file, &cmd->diag);
 
-	for (size_t i = 0; i < sizeof up / sizeof *up; i++) {
-		int len = snprintf(dir, HD_RUN_PATH, "%s%s", path, up[i]);
-		if (len >= HD_RUN_PATH || snprintf(yaml, sizeof yaml, "%s/job.resolved.json",
-			dir) >= (int)sizeof yaml)
-			return hd_fail(&cmd->diag, HD_E_NOTFOUND, "%.200s...: the path is too long", path);
-		if (!hd_fs_stat(&cmd->fs, yaml, &stat, NULL))
-			return hd_session_job(cmd, yaml, job, NULL, NULL);
-	}
-	return hd_fail(&cmd->diag, HD_E_NOTFOUND,
-		"%s is no run: neither it nor what holds it has a job.resolved.json", path);
+	return err ? err : hd_session_job(cmd, file, job, NULL, NULL);
 }
 
 static void bad_checkpoint(void *user, const char *folder, const char *why)

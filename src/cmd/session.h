@@ -7,6 +7,8 @@
 #define HD_CMD_SESSION_H
 
 #include "job/sets.h"
+#include "run/devices.h"
+#include "run/job_files.h"
 #include "run/run.h"
 #include "cmd/verbs.h"
 
@@ -26,22 +28,11 @@ HD_MUST_USE enum hd_err hd_session_job_text(struct hd_cmd *cmd, const char *name
 /* What is wrong with the arguments of a model only its graph can tell: it is built, and thrown away. */
 HD_MUST_USE enum hd_err hd_session_check_model(struct hd_cmd *cmd, const struct hd_job *job);
 
-/* FILE of model.use: onnx:FILE or graph:FILE; NULL: a built-in model. */
-const char *hd_session_model_file(const struct hd_job *job);
-
-enum { HD_MAX_DEVICES = 1024, HD_MAX_THREADS = 256 };       /* of one process; of one device */
-
-/* job.resolved.json of a new run: what resume, eval, predict and the report read; and beside it the folder
- * that the job's relative paths begin from, for whoever reads it from elsewhere. */
-HD_MUST_USE enum hd_err hd_session_put_job(struct hd_cmd *cmd, struct hd_rundir *dir,
-	const struct hd_job *job);
-
-/* --devices, --threads and the job's workers.devices, job.kernels, workers.memory -> what to open. Kernels
- * that the job leaves open are settled in it (kernels.h). */
+/* What to open, by --devices, --threads and the job (run/devices.h). Kernels that the job leaves open are
+ * settled in it (kernels.h). */
 HD_MUST_USE enum hd_err hd_session_devices(struct hd_cmd *cmd, struct hd_job *job,
 	struct hd_run_options *options);
 
-enum { HD_RUN_PATH = 512 };
 /* The resolved job of the run that `path` (a run, its checkpoints, one of them) belongs to; `dir`: the run
  * directory. */
 HD_MUST_USE enum hd_err hd_session_job_of(struct hd_cmd *cmd, const char *path, struct hd_job *job,

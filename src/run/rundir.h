@@ -24,7 +24,7 @@
 #include "engine/forward.h"
 #include "engine/worker.h"
 
-#define HD_RUN_FOLDER "job.folder"
+#define HD_RUN_FOLDER "job.folder"        /* job_files.h */
 
 struct hd_rundir {
 	struct hd_fs *fs;                 /* borrowed */

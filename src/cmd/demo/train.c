@@ -82,7 +82,7 @@ static enum hd_err train_once(struct hd_cmd *cmd, const char *yaml, uint32_t nde
 	err = hd_rundir_create(&dir, &cmd->fs, &cmd->clock, parent, NULL, hd_job_text(job, HD_JOB_NAME), yaml,
 		strlen(yaml), &cmd->diag);
 	if (!err)
-		err = hd_session_put_job(cmd, &dir, job);
+		err = hd_job_files_put(&dir, job, &cmd->arena, &cmd->diag);
 	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, &dir, &options, &cmd->diag);
 	if (!err)

@@ -164,7 +164,7 @@ static enum hd_err verb_run(struct hd_cmd *cmd)
 		cmd->args.has[HD_OPT_DIR] ? cmd->args.text[HD_OPT_DIR] : ".",
 		cmd->args.text[HD_OPT_OUT], hd_job_text(job, HD_JOB_NAME), yaml, len, &cmd->diag);
 	if (!err)
-		err = hd_session_put_job(cmd, &dir, job);
+		err = hd_job_files_put(&dir, job, &cmd->arena, &cmd->diag);
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
 	if (!err)

@@ -101,7 +101,7 @@ static void admitted(void *user, uint32_t worker)
 static enum hd_err missing(const struct post *p, const struct hd_job *job, const char *why)
 {
 	const struct hd_job_value *weights = &job->value[HD_JOB_WEIGHTS];
-	const char *model = hd_session_model_file(job);
+	const char *model = hd_job_model_file(job);
 	struct hd_stat stat;
 
 	if (model && hd_fs_stat(&p->cmd->fs, model, &stat, NULL))
