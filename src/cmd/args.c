@@ -53,6 +53,8 @@ static bool word_ok(const char *words, const char *text)
 {
 	size_t len = strlen(text);
 
+	if (strchr(text, '|'))
+		return false;
 	for (const char *at = words; at; at = strchr(at, '|'), at = at ? at + 1 : NULL)
 		if (!strncmp(at, text, len) && (at[len] == '|' || at[len] == 0))
 			return true;
