@@ -163,5 +163,5 @@ expect 2 heddle chaos run job.yaml --steps 200000 --out no
 says 'the job has 100000'
 expect 3 heddle chaos kill nowhere
 expect 3 heddle chaos kill live
-says 'nobody coordinates'
+says 'no process coordinates'
 passed "refusals say what and what to do"

@@ -338,7 +338,7 @@ says 'no3/log/hand-'
 expect 3 heddle worker --join nowhere
 expect 3 heddle status nowhere
 expect 3 heddle scale twin 2
-says 'nobody coordinates'
+says 'no process coordinates'
 expect 2 heddle worker
 expect 2 heddle serve
 passed "refusals say what and what to do"

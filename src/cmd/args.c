@@ -37,16 +37,16 @@ static enum hd_err unknown(const char *name, struct hd_diag *diag)
 
 static enum hd_err not_here(const struct hd_verb *verb, enum hd_opt opt, struct hd_diag *diag)
 {
-	char who[200] = "";
+	char takers[200] = "";
 
 	for (const struct hd_verb *const *at = hd_verbs, *v; (v = *at); at++)
-		if (takes(v, opt) && strlen(who) + strlen(v->name) + 3 < sizeof who) {
-			if (*who)
-				strncat(who, ", ", sizeof who - strlen(who) - 1);
-			strncat(who, v->name, sizeof who - strlen(who) - 1);
+		if (takes(v, opt) && strlen(takers) + strlen(v->name) + 3 < sizeof takers) {
+			if (*takers)
+				strncat(takers, ", ", sizeof takers - strlen(takers) - 1);
+			strncat(takers, v->name, sizeof takers - strlen(takers) - 1);
 		}
 	return hd_fail(diag, HD_E_INVAL, "`heddle %s` does not take --%s; these do: %s", verb->name,
-		hd_opts[opt].name, who);
+		hd_opts[opt].name, takers);
 }
 
 static bool word_ok(const char *words, const char *text)

@@ -127,7 +127,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(MTBF,        0,   "mtbf",          COUNT,  "MS",      "mean time between two faults (default 1000)")     \
 	X(TARGET,      0,   "target",        WORD,   "any|worker|coordinator", "which process (default any)")       \
 	X(FOR,         0,   "for",           COUNT,  "MS",      "how long it lasts (default: drawn, around workers.detect)") \
-	X(HOW,         0,   "how",           WORD,   "cut|drop|delay|full|error|slow", "net: closed, dumb or late; disk: full, failing or slow (default: drawn)") \
+	X(HOW,         0,   "how",           WORD,   "cut|drop|delay|full|error|slow", "net: closed, silent or slow; disk: full, failing or slow (default: drawn)") \
 	X(WAIT_UP,     0,   "wait",          TEXT,   "TIME",    "try again for so long while there is no run to join, as 60s (default: one try)") \
 	X(WAIT,        0,   "wait",          FLAG,   "",        "until it is so")                                  \
 	X(WATCH,       0,   "watch",         FLAG,   "",        "again and again until the run is over")           \
@@ -178,7 +178,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(ESTIMATE,    0,   "estimate",      TEXT,   "K=X,...", "packed policies see estimated pairs: q (part measured, 0.2), r (reference kinds, 16; 0: all), seed, published") \
 	X(HTML,        0,   "html",          TEXT,   "FILE",    "write a page about it: distributions, devices of each job, cost; needs nothing else") \
 	X(POOLS,       0,   "pool",          TEXT,   "TYPE:N[:SPEED[:PRICE]],...", "devices to hand out: a type's count, its speed against the others, dollars an hour") \
-	X(HTTP,        0,   "http",          TEXT,   "127.0.0.1:PORT", "listen there too, for whoever has DIR/token (port 0: any)") \
+	X(HTTP,        0,   "http",          TEXT,   "127.0.0.1:PORT", "listen there too, for clients that have DIR/token (port 0: any)") \
 	X(DRAIN,       0,   "drain",         FLAG,   "",        "at the end of the scheduler jobs commit and leave first") \
 	X(HOLD,        0,   "hold",          TEXT,   "FILE",    "pid lock of a scheduler's device: one worker at a time") \
 	X(RATE,        0,   "rate",          TEXT,   "R",       "jobs per hour, in the mean of a week (default 11.4: 100,000 a year)")

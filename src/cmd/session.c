@@ -134,7 +134,7 @@ enum hd_err hd_session_devices(struct hd_cmd *cmd, struct hd_job *job, struct hd
 	return err;
 }
 
-static void told_of_bad(void *user, const char *folder, const char *why)
+static void name_refused(void *user, const char *folder, const char *why)
 {
 	(void)user;
 	fprintf(stderr, "!! %s is refused: %s; trying the next older one\n", folder, why);
@@ -183,9 +183,8 @@ enum hd_err hd_session_newest(struct hd_cmd *cmd, struct hd_rundir *dir, const s
 		&diag);
 	if (!err && hd_fs_stat(&cmd->fs, parent, &stat, NULL))
 		return hd_fail(&cmd->diag, HD_E_NOTFOUND,
-			"%s, where the checkpoints of %s were to lie, is gone: bring it back, or begin the "
-			"job anew "
-			"with `heddle run %s/job.yaml`", parent, dir->path, dir->path);
+			"%s, where the checkpoints of %s were to lie, is gone: bring it back, or start the "
+			"job again with `heddle run %s/job.yaml`", parent, dir->path, dir->path);
 	if (err && err != HD_E_NOTFOUND)
 		return hd_fail(&cmd->diag, err, "%s", diag.text);
 	*info = (struct hd_ckpt_info){ .step = 0 };
@@ -200,7 +199,7 @@ enum hd_err hd_session_open(struct hd_cmd *cmd, const char *run_path, struct hd_
 	enum hd_err err;
 
 	*s = (struct hd_session){ 0 };
-	err = hd_ckpt_find(&cmd->fs, run_path, UINT64_MAX, &s->ckpt, told_of_bad, NULL, &cmd->diag);
+	err = hd_ckpt_find(&cmd->fs, run_path, UINT64_MAX, &s->ckpt, name_refused, NULL, &cmd->diag);
 	if (err)
 		return err;
 	err = hd_session_job_of(cmd, run_path, &s->job, s->dir);

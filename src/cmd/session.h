@@ -39,10 +39,10 @@ HD_MUST_USE enum hd_err hd_session_job_of(struct hd_cmd *cmd, const char *path, 
 	char dir[HD_RUN_PATH]);
 
 /* Where a run goes on: its newest whole checkpoint, or that of step `from` unless UINT64_MAX; each one
- * refused is told and an event. A run that died before its first checkpoint goes on at step 0: `info` is of
- * step 0 and names no folder, which is told. `dir` is held. HD_E_REFUSED: its disk has no room for the next
- * one. HD_E_INTEGRITY: there are some, none is whole; HD_E_NOTFOUND: none of step `from`, or the folder of
- * checkpoints is gone. */
+ * that is refused is a line and an event. A run that died before its first checkpoint goes on at step 0:
+ * `info` is of step 0 and names no folder, and a line says so. `dir` is held. HD_E_REFUSED: its disk has no
+ * room for the next one. HD_E_INTEGRITY: there are some, none is whole; HD_E_NOTFOUND: none of step `from`,
+ * or the folder of checkpoints is gone. */
 HD_MUST_USE enum hd_err hd_session_newest(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_job *job,
 	uint64_t from,
 	struct hd_ckpt_info *info);

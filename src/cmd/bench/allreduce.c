@@ -91,7 +91,7 @@ static enum hd_err lead(struct hd_cmd *cmd, struct hd_allreduce_bench *bench)
 	return err;
 }
 
-/* A member is told by its environment which it is, and where: HEDDLE_BENCH_MEMBER=I:FOLDER. */
+/* The environment of a member says which it is, and where: HEDDLE_BENCH_MEMBER=I:FOLDER. */
 static enum hd_err follow(struct hd_cmd *cmd, struct hd_allreduce_bench *bench, const char *member)
 {
 	char *rest;

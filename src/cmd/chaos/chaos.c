@@ -256,13 +256,15 @@ const struct hd_verb hd_verb_chaos_run = {
 	.about = "run a job under faults, and undisturbed on one device, and compare the states",
 	.more =
 		"SIGKILL to any process of the run, the coordinator too, at any instant; a tenth as "
-		"many of each other kind (--faults): pauses (SIGSTOP, SIGCONT), processes slowed, links "
-		"cut, dumb or late, disks full, failing or slow, deaths at named places, other numbers "
+		"many of each other kind (--faults): pauses (SIGSTOP, SIGCONT), processes slowed, "
+		"links cut, silent or slow, disks full, failing or slow, deaths at named places, other "
+		"numbers "
 		"of workers. What, when and at which process is drawn from --seed. Exit 0 only if both "
 		"runs end with the same bits, and the run recorded each sample once in each data epoch "
 		"(heddle data verify); 5 if not, if no step is committed for a minute, or if --points "
 		"was asked for and a place had fewer deaths; 1 if kills, or faults of a kind that "
-		"--faults names, had no turn. Steps that would be over before their faults are made "
+		"--faults names, could not be injected. Steps that would be over before their faults "
+		"are made "
 		"longer (workers.pace). If all processes died, the run is resumed. The run directories "
 		"stay: --out DIR (default runs/chaos, chaos-2, ...) holds chaos and undisturbed.",
 	.opts = HD_OPTS(HD_OPT_SEED, HD_OPT_KILLS, HD_OPT_POINTS, HD_OPT_FAULTS, HD_OPT_STEPS,
@@ -386,7 +388,7 @@ const struct hd_verb hd_verb_chaos_net = {
 	.about = "disturb links between processes of a run",
 	.more =
 		"One end of a link between two workers, or of a worker to the coordinator: it closes "
-		"and cannot be opened (cut), hears nothing (drop), or is late with everything (delay). "
+		"and cannot be opened (cut), drops what it receives (drop), or delays everything (delay). "
 		"Builds with failpoints.",
 	.opts = HD_OPTS(HD_OPT_SEED, HD_OPT_COUNT_, HD_OPT_MTBF, HD_OPT_FOR, HD_OPT_HOW),
 	.run = verb_chaos_net, .test = "program_chaos.sh",

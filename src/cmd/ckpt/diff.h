@@ -7,7 +7,7 @@
 #include "checkpoint/ckpt.h"
 #include "cmd/verbs.h"
 
-/* The newest whole checkpoint of a run directory, or the checkpoint itself; refused ones are told on
+/* The newest whole checkpoint of a run directory, or the checkpoint itself; refused ones are named on
  * stderr. */
 HD_MUST_USE enum hd_err hd_ckpt_open(struct hd_cmd *cmd, const char *path, struct hd_state *state,
 	struct hd_ckpt_info *info);

@@ -227,8 +227,8 @@ const struct hd_verb hd_verb_data_verify = {
 	.name = "data verify", .args = "JOB|RUN", .npos_min = 1, .npos_max = 1,
 	.about = "read every sample once; or prove that each data epoch of a run took each sample once",
 	.more =
-		"Of a run with trace.samples: from what its virtual nodes took, as whoever computed "
-		"them wrote it into RUN/samples/WORKER.ndjson: a line "
+		"Of a run with trace.samples: from what its virtual nodes took, as the worker that "
+		"computed them recorded it in RUN/samples/WORKER.ndjson: a line "
 		"{\"step\":12,\"vn\":3,\"took\":[[0,[17,4,5]]]} has the samples of each data epoch in "
 		"the order of the rows. What was computed twice must have taken the same, and counts "
 		"once. Steps up to the newest checkpoint count. Exit 5: a sample is missing, or was "

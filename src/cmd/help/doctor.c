@@ -48,7 +48,7 @@ static const struct limit limits[] = {
 	{ "length of a job's name",          HD_JOB_NAME_CAP,      "bytes",  "it names a folder" },
 	{ "length of a path",                HD_PATH_CAP - 1,      "bytes",  "the kernel's own limit" },
 	{ "members of a view (workers)",     HD_MAX_MEMBERS,       "",       "sets of them are words of bits in messages" },
-	{ "connections of a worker",         HD_HUB_PEERS,         "",       "members, who learns, and the coordinator" },
+	{ "connections of a worker",         HD_HUB_PEERS,         "",       "members, joiners and the coordinator" },
 	{ "a frame of data",                 HD_DATA_MAX,          "bytes",  "what a transfer of a higher priority waits for at most" },
 	{ "a message between workers",       HD_TELL_MAX,          "bytes",  "bounds hostile peers; a view of 64 members fits" },
 	{ "-s of one command",               HD_MAX_SETS,          "",       "more belong into a job file" },

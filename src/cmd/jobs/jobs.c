@@ -139,7 +139,7 @@ static enum hd_err write_order(struct hd_cmd *cmd, const struct order *o, struct
 	return text->full ? hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job file") : HD_OK;
 }
 
-/* Without an answer nobody knows whether it was taken: once more. */
+/* Without an answer it is not known whether the job was taken: once more. */
 static enum hd_err send_order(struct hd_cmd *cmd, const char *text, const struct hd_json **answer)
 {
 	enum hd_err err = hd_scheduler_ask(cmd, "POST", "/v1/jobs", text, answer);

@@ -11,8 +11,8 @@
 #include "cmd/run/drive.h"
 #include "cmd/sched/input.h"
 
-/* What waits in the background: the coordinator of a run whose own is gone, or whom a scheduler gave
- * devices; the scheduler itself. */
+/* Processes in the background: the coordinator of a run that lost its own or was given devices by a
+ * scheduler; the scheduler itself. */
 
 static enum hd_err new_key(struct hd_cmd *cmd)
 {
@@ -135,16 +135,16 @@ static void say(void *user, const char *kind, uint64_t job, const char *text)
 
 struct serve_notes { struct hd_cmd *cmd; const char *dir; };
 
-/* What listens is told, --quiet or not. */
+/* An address that listens is printed even with --quiet. */
 static void tell_port(void *user, const char *url)
 {
-	const struct serve_notes *told = user;
-	const char *dir = told->dir, *port = strrchr(url, ':');
+	const struct serve_notes *notes = user;
+	const char *dir = notes->dir, *port = strrchr(url, ':');
 
 	if (port)
-		hd_title_set(&told->cmd->title, "heddle sched", "heddle: scheduler of %s on port %s", dir,
+		hd_title_set(&notes->cmd->title, "heddle sched", "heddle: scheduler of %s on port %s", dir,
 			port + 1);
-	fprintf(stderr, ">> http  %s  to who has %s/token\n", url, dir);
+	fprintf(stderr, ">> http  %s  for clients that have %s/token\n", url, dir);
 }
 
 static enum hd_err add_pools(struct hd_cmd *cmd, struct hd_pools *pools)
@@ -188,11 +188,11 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 		err = hd_pools_open(pools, &cmd->fs, &cmd->diag);
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
-	struct serve_notes told = { cmd, dir };
+	struct serve_notes notes = { cmd, dir };
 	http->dir = dir;
 	http->where = cmd->args.has[HD_OPT_HTTP] ? cmd->args.text[HD_OPT_HTTP] : NULL;
 	http->opened = tell_port;
-	http->user = &told;
+	http->user = &notes;
 	const struct hd_frontend frontend = { &hd_http_frontend_ops, http };
 	const struct hd_daemon_spec spec = { .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .pools = pools,
 		.policy = cmd->args.has[HD_OPT_SCHED_POLICY] ? cmd->args.text[HD_OPT_SCHED_POLICY] :

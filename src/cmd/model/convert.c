@@ -253,8 +253,8 @@ const struct hd_verb hd_verb_model_import = {
 		"holds either. A config.json beside them (of transformers: gpt2, llama, bert) gives "
 		"model and arguments: each of its keys is read, or refused by name; for arguments -s "
 		"ARGUMENT=VALUE counts more. Writes DIR/model.safetensors and DIR/job.yaml.\n"
-		"Of FILE.onnx (exported for training) the graph too, DIR/model.graph; what of it cannot "
-		"be had is listed, node by node.",
+		"Of FILE.onnx (exported for training) the graph too, DIR/model.graph; nodes that are "
+		"not supported are listed, one by one.",
 	.opts = HD_OPTS(HD_OPT_MODEL, HD_OPT_SET, HD_OPT_OUTPUT),
 	.run = verb_model_import, .test = "program_weights.sh",
 };
@@ -283,7 +283,7 @@ static bool has_adapters(const struct hd_state *state)
 	return false;
 }
 
-/* Nobody else knows our adapters: what goes out is the model that they make. */
+/* Other programs do not know our adapters: they are merged into the weights that they change. */
 static enum hd_err merge(struct hd_cmd *cmd, const char *run, struct hd_state *state)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);

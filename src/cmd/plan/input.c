@@ -9,7 +9,7 @@
 #include "engine/task.h"
 #include "cmd/session.h"
 
-/* Of links that nobody measured. */
+/* Of links that were not measured. */
 static const double nominal_bytes_per_s = 1e10;
 enum { NOMINAL_LATENCY_PS = 10000000, PROFILE_BYTES = 32 << 20, CLUSTER_BYTES = 1 << 20 };
 

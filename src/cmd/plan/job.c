@@ -220,14 +220,14 @@ static void print_json(struct hd_cmd *cmd, const struct hd_planning *p)
 	hd_json_line_print(&line);
 }
 
-/* What every other planner would have made; the same plan is told once. */
+/* What every other planner would have made; a plan that several make is printed once. */
 static void print_rivals(struct hd_cmd *cmd, const struct hd_planning *p)
 {
-	struct hd_job_plan told[HD_JOB_PLANNERS] = { p->plan };
+	struct hd_job_plan made[HD_JOB_PLANNERS] = { p->plan };
 	uint32_t n = 1;
 
 	for (const struct hd_job_planner *row = hd_job_planners; row->name; row++) {
-		struct hd_job_plan *rival = &told[n];
+		struct hd_job_plan *rival = &made[n];
 		struct hd_diag why = { "" };
 		uint32_t same = 0;
 		if (!strcmp(row->name, p->plan.planner))
@@ -236,10 +236,10 @@ static void print_rivals(struct hd_cmd *cmd, const struct hd_planning *p)
 			printf("rival     %s: %s\n", row->name, why.text);
 			continue;
 		}
-		while (!hd_job_plan_same(&told[same], rival))
+		while (!hd_job_plan_same(&made[same], rival))
 			same++;
 		if (same < n++)
-			printf("rival     %s: the plan of %s\n", row->name, told[same].planner);
+			printf("rival     %s: the plan of %s\n", row->name, made[same].planner);
 		else
 			printf("rival     %s: %.4f ms, bubble %.1f %%: %.*s\n", row->name,
 				hd_job_plan_step_s(rival) * 1e3,

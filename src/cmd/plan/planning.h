@@ -19,7 +19,7 @@ struct hd_planning {
  * the plan. */
 HD_MUST_USE enum hd_err hd_cmd_planning_read(struct hd_cmd *cmd, struct hd_planning **planning);
 HD_MUST_USE enum hd_err hd_cmd_planning(struct hd_cmd *cmd, struct hd_planning **planning);
-/* --suggest-job: other sizes of virtual nodes, told. */
+/* --suggest-job: prints other sizes of virtual nodes. */
 HD_MUST_USE enum hd_err hd_cmd_suggest_job(struct hd_cmd *cmd, struct hd_planning *planning);
 
 #endif

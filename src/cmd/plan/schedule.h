@@ -18,7 +18,7 @@ enum { HD_SCHEDULE_FILE_BYTES = 256 << 20 };
 
 HD_MUST_USE enum hd_err hd_cmd_schedules(struct hd_cmd *cmd, struct hd_schedules *out);
 /* For verbs that run them: what `plan check` refuses of a file, lists under the same --transport or a plan,
- * is told of as it does, HD_E_BADPLAN; so is --periods where a schedule has none. */
+ * is reported as it does, HD_E_BADPLAN; so is --periods where a schedule has none. */
 HD_MUST_USE enum hd_err hd_cmd_schedules_sound(struct hd_cmd *cmd, struct hd_schedules *out);
 /* --costs, --comm, --periods */
 HD_MUST_USE enum hd_err hd_cmd_sim_ask(struct hd_cmd *cmd, struct hd_sim_ask *out);

@@ -2,8 +2,8 @@
  * where to look.
  *
  * The process splits once its folder is made and before it has threads. The part that stays with the terminal
- * waits until the run has begun, says where it is and how to end it, and leaves; a run that cannot begin
- * is told as if nothing had been detached. */
+ * waits until the run has begun, says where it is and how to end it, and leaves; if the run cannot begin, its
+ * error is printed as without --detach. */
 #ifndef HD_CMD_RUN_DETACH_H
 #define HD_CMD_RUN_DETACH_H
 

@@ -16,27 +16,29 @@
 
 static bool is_alone(enum hd_hold hold) { return hold == HD_HOLD_ALONE || hold == HD_HOLD_EVALUATES; }
 
-/* Nobody took the question, or whoever did died with it: one that may be carried out twice is asked again. */
+/* No process took the question, or the one that did died with it. A question that may be carried out twice is
+ * asked again. */
 static bool again(enum hd_err err, const char *ask, int64_t took_ns)
 {
 	return err == HD_E_NOTFOUND || (err == HD_E_PEERLOST && took_ns < HD_LIVE_WAIT_NS &&
 		!strstr(ask, "\"by\":"));
 }
 
-/* Somebody of this machine is there who answers soon, or starts one who does. */
+/* A process of this machine will answer soon, or starts one that does. */
 static bool may_come(const struct hd_standing *s)
 {
 	return s->workers || (s->held.hold != HD_HOLD_NONE && !is_alone(s->held.hold) && !s->held.host[0]);
 }
 
-static enum hd_err nobody(struct hd_cmd *cmd, const char *run, const struct hd_standing *s)
+static enum hd_err none_coordinates(struct hd_cmd *cmd, const char *run, const struct hd_standing *s)
 {
 	const char *host = s->held.host;
 
 	cmd->diag.text[0] = '\0';
 	if (*host && is_alone(s->held.hold))
 		return hd_fail(&cmd->diag, HD_E_NOTFOUND,
-			"nobody coordinates %s: it was started without --workers and goes on in one process "
+			"no process coordinates %s: it was started without --workers and goes on in "
+			"one process "
 			"on %s",
 			run, host);
 	if (*host && s->held.hold != HD_HOLD_NONE)
@@ -44,15 +46,18 @@ static enum hd_err nobody(struct hd_cmd *cmd, const char *run, const struct hd_s
 			run);
 	if (*host)
 		return hd_fail(&cmd->diag, HD_E_NOTFOUND,
-			"nobody coordinates %s on this machine, and no worker of it is left here; its last "
+			"no process coordinates %s on this machine, and no worker of it is left here; "
+			"its last "
 			"coordinator was on %s: ask there; if it has ended, `heddle resume %s` goes on with "
 			"it", run, host, run);
 	if (is_alone(s->held.hold))
 		return hd_fail(&cmd->diag, HD_E_NOTFOUND,
-			"nobody coordinates %s: it was started without --workers and goes on in one process",
+			"no process coordinates %s: it was started without --workers and goes on in "
+			"one process",
 			run);
 	return hd_fail(&cmd->diag, HD_E_NOTFOUND,
-		"nobody coordinates %s, and no worker of it is left on this machine: it has ended; `heddle "
+		"no process coordinates %s, and no worker of it is left on this machine: it has ended; "
+		"`heddle "
 		"resume %s` goes "
 		"on with it", run, run);
 }
@@ -70,7 +75,7 @@ static void tell_wait(const char *run, const struct hd_standing *s, int64_t wait
 
 enum hd_err hd_live_ask(struct hd_cmd *cmd, const char *run, const char *ask, const struct hd_json **answer)
 {
-	int64_t began_ns = hd_clock_now_ns(&cmd->clock), told_ns = began_ns, pause_ns = HD_LIVE_FIRST_NS;
+	int64_t began_ns = hd_clock_now_ns(&cmd->clock), said_ns = began_ns, pause_ns = HD_LIVE_FIRST_NS;
 	char addr[HD_ADDR_CAP];
 	struct hd_stat stat;
 	struct hd_standing standing;
@@ -89,9 +94,9 @@ enum hd_err hd_live_ask(struct hd_cmd *cmd, const char *run, const char *ask, co
 		if (hd_standing_look(&cmd->fs, run, &standing, NULL))
 			return err;
 		if (hd_signal_stop())
-			return hd_fail(&cmd->diag, hd_stop_err(hd_signal_stop()), "nobody has answered yet");
+			return hd_fail(&cmd->diag, hd_stop_err(hd_signal_stop()), "no answer yet");
 		if (!may_come(&standing))
-			return nobody(cmd, run, &standing);
+			return none_coordinates(cmd, run, &standing);
 		cmd->diag.text[0] = '\0';
 		if (now_ns - began_ns >= HD_LIVE_NEXT_NS)
 			return hd_fail(&cmd->diag, HD_E_PEERLOST,
@@ -101,9 +106,9 @@ enum hd_err hd_live_ask(struct hd_cmd *cmd, const char *run, const char *ask, co
 				standing.workers,
 				standing.held.hold == HD_HOLD_NONE ? "" : " and one is beginning or going",
 				run);
-		if (now_ns - told_ns >= HD_LIVE_TELL_NS && !cmd->args.has[HD_OPT_QUIET]) {
+		if (now_ns - said_ns >= HD_LIVE_TELL_NS && !cmd->args.has[HD_OPT_QUIET]) {
 			tell_wait(run, &standing, now_ns - began_ns);
-			told_ns = now_ns;
+			said_ns = now_ns;
 		}
 		hd_clock_wait_until(&cmd->clock, now_ns + pause_ns);
 		pause_ns = 2 * pause_ns < HD_LIVE_PAUSE_NS ? 2 * pause_ns : HD_LIVE_PAUSE_NS;
@@ -210,7 +215,8 @@ static void print_run(const struct hd_live *l, struct hd_text *text)
 		hd_text_addf(text, "state sharded: each part of the optimizer's slots lies on %lld of the "
 			"workers\n", (long long)(l->copies < l->members ? l->copies : l->members));
 	if (l->unrecorded)
-		hd_fields_say(f, l, "{unrecorded} steps have no line in metrics.ndjson: nobody coordinated "
+		hd_fields_say(f, l,
+			"{unrecorded} steps have no line in metrics.ndjson: no process coordinated "
 			"them\n", text);
 	if (l->given_up)
 		hd_fields_say(f, l, "{given_up} workers were given up for lost and lived: this machine is "

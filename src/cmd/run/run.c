@@ -73,7 +73,7 @@ static enum hd_err count_workers(struct hd_cmd *cmd, uint32_t *n)
 	return HD_OK;
 }
 
-/* What each of several workers would be told to open, and whether the job takes so many. */
+/* What each of several workers would open, and whether the job takes so many. */
 static enum hd_err as_one_of(struct hd_cmd *cmd, struct hd_job *job, uint32_t *n,
 	struct hd_run_options *options)
 {

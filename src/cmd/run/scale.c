@@ -33,7 +33,7 @@ static enum hd_err request(struct hd_cmd *cmd, const char *text, char ask[96])
 	return HD_OK;
 }
 
-/* Whom it waits for. */
+/* Which workers it waits for. */
 static void tell_wait(const struct hd_live *live, int64_t waited_ns)
 {
 	fprintf(stderr, "scale: %lld of %lld workers after %.0f s", (long long)live->members,
@@ -45,12 +45,12 @@ static void tell_wait(const struct hd_live *live, int64_t waited_ns)
 	fprintf(stderr, "%s%s\n", *live->why ? "; " : "", live->why);
 }
 
-/* Until all are members who are wanted; those of other machines may come and go meanwhile. As long as that
- * takes, or until the user has enough of it: what it waits for is told now and then. */
+/* Until as many workers are members as are wanted, or a signal comes; remote workers may come and go
+ * meanwhile. Says now and then what it waits for. */
 static enum hd_err wait_for(struct hd_cmd *cmd, const char *run, int64_t asked, int64_t *target,
 	int64_t *members)
 {
-	int64_t began_ns = hd_clock_now_ns(&cmd->clock), told_ns = began_ns;
+	int64_t began_ns = hd_clock_now_ns(&cmd->clock), said_ns = began_ns;
 
 	for (;;) {
 		const struct hd_json *answer;
@@ -63,16 +63,17 @@ static enum hd_err wait_for(struct hd_cmd *cmd, const char *run, int64_t asked, 
 		*target = live.target;
 		*members = live.members;
 		if (live.asked != asked)
-			return hd_fail(&cmd->diag, HD_E_INVAL, "somebody asked for %lld workers meanwhile",
+			return hd_fail(&cmd->diag, HD_E_INVAL,
+				"another command asked for %lld workers meanwhile",
 				(long long)live.asked);
 		if (live.members == live.target)
 			return HD_OK;
 		if (hd_signal_stop())
 			return hd_stop_err(hd_signal_stop());
 		int64_t now_ns = hd_clock_now_ns(&cmd->clock);
-		if (now_ns - told_ns >= HD_TELL_NS && !cmd->args.has[HD_OPT_QUIET]) {
+		if (now_ns - said_ns >= HD_TELL_NS && !cmd->args.has[HD_OPT_QUIET]) {
 			tell_wait(&live, now_ns - began_ns);
-			told_ns = now_ns;
+			said_ns = now_ns;
 		}
 		hd_clock_wait_until(&cmd->clock, now_ns + HD_LOOK_NS);
 	}

@@ -13,7 +13,7 @@
 #include "chaos/fault.h"
 #include "cmd/run/drive.h"
 
-/* A worker of a run: joins, and joins anew when the others went on without it. */
+/* A worker of a run: joins, and joins again when the others went on without it. */
 
 enum { POST_PASSED = 3, POST_ARGS = 5 + 2 * POST_PASSED + 1 };
 
@@ -220,13 +220,13 @@ static enum hd_err call(struct post *p, struct hd_job *job)
 #define FIRST_PAUSE_NS INT64_C(250000000)
 #define LONGEST_PAUSE_NS INT64_C(5000000000)
 
-/* Once, or with --wait until somebody is there, each pause twice as long; what it waits for is told at
- * most every 5 s. */
+/* Once, or with --wait until a process answers, each pause twice as long; says at most every 5 s what it
+ * waits for. */
 static enum hd_err find_run(struct post *p, struct hd_rundir *dir, struct hd_job *job)
 {
 	struct hd_cmd *cmd = p->cmd;
 	const char *text = cmd->args.has[HD_OPT_WAIT_UP] ? cmd->args.text[HD_OPT_WAIT_UP] : "0";
-	int64_t began_ns = hd_clock_now_ns(&cmd->clock), pause_ns = FIRST_PAUSE_NS, told_ns = 0;
+	int64_t began_ns = hd_clock_now_ns(&cmd->clock), pause_ns = FIRST_PAUSE_NS, said_ns = 0;
 	struct hd_diag why = { "" };
 	uint64_t ms = 0;
 
@@ -238,10 +238,10 @@ static enum hd_err find_run(struct post *p, struct hd_rundir *dir, struct hd_job
 			left_ns = began_ns + (int64_t)ms * HD_NS_PER_MS - now_ns;
 		if (err != (p->where ? HD_E_PEERLOST : HD_E_NOTFOUND) || left_ns <= 0)
 			return err;
-		if (!cmd->args.has[HD_OPT_QUIET] && (!told_ns || now_ns - told_ns >= LONGEST_PAUSE_NS)) {
+		if (!cmd->args.has[HD_OPT_QUIET] && (!said_ns || now_ns - said_ns >= LONGEST_PAUSE_NS)) {
 			fprintf(stderr, ">> %s; trying for %.0f s more\n", cmd->diag.text,
 				(double)left_ns * 1e-9);
-			told_ns = now_ns;
+			said_ns = now_ns;
 		}
 		cmd->diag.text[0] = '\0';
 		hd_network_wipe(&p->net);
@@ -309,7 +309,7 @@ const struct hd_verb hd_verb_worker = {
 	.about = "join a run as one of its workers, with the devices of this machine",
 	.more =
 		"--join RUN: the folder of a run that was started with --workers; `heddle run` starts "
-		"its own workers this way. A worker learns the state while the others go on, takes its "
+		"its own workers this way. A worker receives the state while the others go on, takes its "
 		"part between two steps, and leaves at SIGTERM or SIGHUP after the step at hand (exit "
 		"75). If the others went on without it, it joins again. If the coordinator is gone, it "
 		"starts another.\n"

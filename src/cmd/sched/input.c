@@ -195,7 +195,7 @@ static enum hd_err read_trace(struct hd_cmd *cmd, struct hd_sched_input *in)
 		return err;
 	const uint8_t *eol = len ? memchr(bytes, '\n', len) : NULL;
 	size_t first = eol ? (size_t)(eol - bytes) : len;
-	/* told apart by the first line: tabs, bars, commas */
+	/* the first line says which format: tabs, bars, commas */
 	if (len && memchr(bytes, '\t', first))
 		err = hd_job_list_trace(&in->list, path, bytes, len, &cmd->arena, &cmd->diag);
 	else if (len && memchr(bytes, '|', first))
@@ -242,7 +242,7 @@ static void bind_types(const struct hd_cmd *cmd, struct hd_sched_input *in)
 			unknown);
 }
 
-/* Who is no entity counts for the account. */
+/* A user that is no entity counts for its account. */
 static void bind_accounts(struct hd_sched_input *in)
 {
 	for (size_t i = 0; i < in->list.n && in->setting.nentities; i++) {
@@ -455,7 +455,7 @@ enum { MIX = 2000 };                      /* jobs that are drawn to know what th
 
 /* Devices' worth of work that comes in a second, over the devices that there are: each type gets a part of
  * the mix through in its own time. Above 1 the queue of an endless list grows without end, unless jobs get
- * the types that suit them; who waits may wait as long as it grows. */
+ * the types that suit them, and a job that waits may wait for ever. */
 static void tell_overload(const struct hd_cmd *cmd, const struct hd_sched_input *in)
 {
 	const struct hd_job_generator_setting how = in->generator.setting;

@@ -60,7 +60,7 @@ HD_MUST_USE enum hd_err hd_sched_pool(struct hd_cmd *cmd, struct hd_sched_input 
 /* --switching, which is there: "START,RESIZE,MOVE,PREEMPT" in seconds. */
 HD_MUST_USE enum hd_err hd_sched_switching(struct hd_cmd *cmd, struct hd_switch_costs *costs);
 
-/* Whether the files that are written at the end can be: told before anything is simulated. Leaves what is
+/* Can the files be written that are written at the end? Asked before anything is simulated. Leaves what is
  * there as it is. */
 HD_MUST_USE enum hd_err hd_sched_outputs(struct hd_cmd *cmd);
 
@@ -70,7 +70,7 @@ HD_MUST_USE enum hd_err hd_sched_json(struct hd_cmd *cmd, const char *path, cons
 typedef enum hd_err hd_sched_put(struct hd_cmd *cmd, void *to, char *key, char *value);
 HD_MUST_USE enum hd_err hd_sched_each(struct hd_cmd *cmd, enum hd_opt opt, const char *marks,
 	hd_sched_put *put, void *to);
-/* Puts the value where its key says; an unknown key is told of, with the one that was perhaps meant. */
+/* Puts the value where its key says; an unknown key is an error that names the nearest one. */
 HD_MUST_USE enum hd_err hd_sched_keys(struct hd_cmd *cmd, enum hd_opt opt, uint32_t nkeys,
 	const struct hd_sched_key *keys, char *name, char *value);
 

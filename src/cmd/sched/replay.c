@@ -24,7 +24,7 @@ static enum hd_err refuse_choices(struct hd_cmd *cmd)
 
 static void print_difference(const char *path, const struct hd_sched_log_difference *d)
 {
-	static const char *const who[] = { "recorded", "now" };
+	static const char *const side[] = { "recorded", "now" };
 
 	if (d->line[0])
 		printf("%s:%" PRIu64 ": the first decision that differs\n", path, d->line[0]);
@@ -32,10 +32,10 @@ static void print_difference(const char *path, const struct hd_sched_log_differe
 		printf("%s: it ends before the decisions do\n", path);
 	for (int k = 0; k < 2; k++)
 		if (d->line[k])
-			printf("  %-8s %.*s%s\n", who[k], (int)(d->len[k] < SHOWN ? d->len[k] : SHOWN),
+			printf("  %-8s %.*s%s\n", side[k], (int)(d->len[k] < SHOWN ? d->len[k] : SHOWN),
 				d->text[k], d->len[k] > SHOWN ? "..." : "");
 		else
-			printf("  %-8s nothing more\n", who[k]);
+			printf("  %-8s nothing more\n", side[k]);
 }
 
 static void print_json(struct hd_cmd *cmd, bool differs, uint64_t ndecisions,

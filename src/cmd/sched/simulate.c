@@ -501,7 +501,7 @@ static enum hd_err verb_sched_gen(struct hd_cmd *cmd)
 
 const struct hd_verb hd_verb_sched_gen = {
 	.name = "sched gen", .args = "", .npos_min = 0, .npos_max = 0,
-	.about = "make jobs up, as a trace of ten columns",
+	.about = "generate jobs, as a trace of ten columns",
 	.more =
 		"--generate: the published generator. Otherwise --count jobs with the marginals of a "
 		"published cluster: 93 % of one device, durations from minutes to weeks, arrivals by "

@@ -271,21 +271,21 @@ static void print_why(const struct hd_why *why, uint64_t id, struct hd_json_writ
 /* At most HD_WHY_MOST; `w` NULL: as text. */
 static enum hd_err tell_why(struct hd_cmd *cmd, const struct solved *to, struct hd_json_writer *w)
 {
-	uint32_t told = 0, most = most_ways_out(to);
+	uint32_t shown = 0, most = most_ways_out(to);
 	enum hd_err err = HD_OK;
 
-	for (uint32_t i = 0; !err && i < to->state.njobs && told < HD_WHY_MOST; i++) {
+	for (uint32_t i = 0; !err && i < to->state.njobs && shown < HD_WHY_MOST; i++) {
 		struct hd_why why;
 		hd_sched_why_code(&to->set, &to->state, &to->shares, i, &why);
 		if (why.code == HD_WHY_RUNS)
 			continue;
-		if (told++ < most)
+		if (shown++ < most)
 			err = hd_sched_why(&to->set, &to->state, &to->shares, i, &cmd->arena, &why,
 				&cmd->diag);
 		if (!err)
 			print_why(&why, to->state.jobs[i].id, w);
 	}
-	if (!err && !w && told > most)
+	if (!err && !w && shown > most)
 		printf("ways out are sought for %u of these: each asks the policy again, up to 25 times, "
 			"about %u jobs. One change at a time: heddle sched "
 			"whatif JOB --state %s --policy %s --weight X (or --scale, --add, --price)\n", most,

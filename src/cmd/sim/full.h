@@ -22,7 +22,7 @@ void hd_cmd_put_idle(struct hd_json_writer *writer, const struct hd_sim_plan *si
 double hd_cmd_sim_time(const struct hd_sim_plan *sim, bool seconds, int64_t ticks);
 /* Of the setting what --transport, --credits, --steps, --periods and --seed say. */
 HD_MUST_USE enum hd_err hd_cmd_sim_ways(struct hd_cmd *cmd, struct hd_sim_setting *setting);
-/* Simulates, --what-if too, prints and writes the trace. `planner`: who made the schedule, NULL: nobody
+/* Simulates, --what-if too, prints and writes the trace. `planner`: of the schedule; NULL: none
  * did. */
 HD_MUST_USE enum hd_err hd_cmd_simulate_on(struct hd_cmd *cmd, const struct hd_schedule *schedule,
 	struct hd_sim_setting *setting, bool seconds,

@@ -4,7 +4,7 @@
 #include "cmd/plan/schedule.h"
 #include "cmd/sim/full.h"
 
-/* Longer ones are told in figures alone. */
+/* Of longer ones only figures are printed. */
 enum { WHY_MOST = 1 << 20 };
 
 static void print_json(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim *sim,
