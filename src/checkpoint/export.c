@@ -203,3 +203,27 @@ out:
 	hd_arena_finish(&arena);
 	return err;
 }
+
+enum hd_err hd_export_fit(struct hd_fs *fs, const struct hd_weights *weights, const struct hd_graph *graph,
+	const struct hd_weight_source *fit, struct hd_arena *arena, const char *path, struct hd_diag *diag)
+{
+	uint32_t most = hd_fit_count(graph), n = 0;
+	struct hd_st_tensor *tensor = hd_arena_take(arena, (size_t)most + 1, sizeof *tensor);
+
+	for (uint32_t i = 0; i < most; i++) {
+		const struct hd_value *v = hd_fit_value(graph, i);
+		uint64_t elems = hd_value_elems(v, 1);
+		float *at = tensor && fit[i].from ? hd_arena_take(arena, elems, sizeof *at) : NULL;
+		if (!tensor || (fit[i].from && !at))
+			return hd_fail(diag, HD_E_NOMEM, "no memory for the tensors of %s", weights->path);
+		if (!at)
+			continue;
+		hd_fit_put(&fit[i], at);
+		tensor[n] = (struct hd_st_tensor){ .name = hd_graph_text_of(graph, v->name),
+			.dtype = HD_ST_F32, .rank = v->rank, .at = at, .len_bytes = elems * sizeof *at };
+		for (int k = 0; k < v->rank; k++)
+			tensor[n].dim[k] = (uint64_t)v->dim[k];
+		n++;
+	}
+	return hd_export_tensors(fs, tensor, n, weights->meta, weights->nmeta, path, diag);
+}

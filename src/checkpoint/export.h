@@ -18,6 +18,7 @@
 #include "graph/names.h"
 #include "graph/safetensors.h"
 #include "checkpoint/ckpt.h"
+#include "checkpoint/weights.h"
 
 struct hd_export {
 	const struct hd_family *family;   /* public names; NULL: ours */
@@ -33,6 +34,11 @@ HD_MUST_USE enum hd_err hd_export_state(struct hd_fs *fs, const struct hd_state 
 HD_MUST_USE enum hd_err hd_export_tensors(struct hd_fs *fs, const struct hd_st_tensor *tensor, uint32_t n,
 	const struct hd_st_meta *meta,
 	uint32_t nmeta, const char *path, struct hd_diag *diag);
+
+/* Weights as they fit a graph (weights.h): its tensors that begin from one, by its names, as F32. */
+HD_MUST_USE enum hd_err hd_export_fit(struct hd_fs *fs, const struct hd_weights *weights,
+	const struct hd_graph *graph, const struct hd_weight_source *fit, struct hd_arena *arena,
+	const char *path, struct hd_diag *diag);
 
 /* "builtin:gpt" -> the family of gpt; a model from a file has our names only. */
 const struct hd_family *hd_export_family(const char *model);

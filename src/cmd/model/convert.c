@@ -123,31 +123,6 @@ static enum hd_err build(struct hd_cmd *cmd, const struct given *given, struct h
 	return hd_model_build(graph, given->model, given->arg, given->n, &opts, &cmd->diag);
 }
 
-static enum hd_err write_ours(struct hd_cmd *cmd, const struct hd_graph *graph, const struct hd_weights *w,
-	const struct hd_weight_source *fit, const char *path)
-{
-	struct hd_st_tensor *tensor = hd_arena_take(&cmd->arena, hd_fit_count(graph) + 1, sizeof *tensor);
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < hd_fit_count(graph); i++) {
-		const struct hd_value *v = hd_fit_value(graph, i);
-		uint64_t elems = hd_value_elems(v, 1);
-		float *at = tensor && fit[i].from ? hd_arena_take(&cmd->arena, elems, sizeof *at) : NULL;
-		if (!tensor || (fit[i].from && !at))
-			return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the tensors of %s", w->path);
-		if (!at)
-			continue;
-		hd_fit_put(&fit[i], at);
-		tensor[n] = (struct hd_st_tensor){ .name = hd_graph_text_of(graph, v->name),
-			.dtype = HD_ST_F32, .rank = v->rank, .at = at,
-			.len_bytes = elems * sizeof *at };
-		for (int k = 0; k < v->rank; k++)
-			tensor[n].dim[k] = (uint64_t)v->dim[k];
-		n++;
-	}
-	return hd_export_tensors(&cmd->fs, tensor, n, w->meta, w->nmeta, path, &cmd->diag);
-}
-
 /* A job that trains at once, on made-up data until the user names others. */
 static enum hd_err write_job(struct hd_cmd *cmd, const struct given *given, const char *folder)
 {
@@ -213,7 +188,7 @@ static enum hd_err import_weights(struct hd_cmd *cmd, const char *source, const 
 	if (!err)
 		err = hd_fs_mkdirs(&cmd->fs, folder, &cmd->diag);
 	if (!err)
-		err = write_ours(cmd, &graph, w, fit, path);
+		err = hd_export_fit(&cmd->fs, w, &graph, fit, &cmd->arena, path, &cmd->diag);
 	if (!err)
 		err = write_job(cmd, &given, folder);
 	if (!err && !cmd->args.has[HD_OPT_QUIET])
