@@ -6,153 +6,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/philox.h"
-#include "scheduler/sched_policy.h"
+#include "clustersim/drawn_state.h"
 #include "cmd/json_line.h"
 
-enum { KINDS = 26, REPEAT = 3, MOST_REPEATS = 1000 };
-
-enum jobs { RIGID, PAIRS, ELASTIC, LEARNING };            /* learning: elastic, of a batch that may change */
+enum { REPEAT = 3, MOST_REPEATS = 1000 };
 
 /* A row a case; `against`: the row's policy again without POP, whose least share it is held against, or its
  * objective where shares are whole. `large`: one job of so many is a gang of three fifths of a type. */
-static const struct bench_case { const char *name, *policy; uint32_t njobs, ntypes; enum jobs jobs;
-	const char *against; uint32_t large; } cases[] = {
-	{ "max-min",            "las",          2000,  3, RIGID,    NULL, 0 },
-	{ "max-min",            "las",          10000, 8, RIGID,    NULL, 0 },
-	{ "max-min, pairs",     "las-packed",   100,   3, PAIRS,    NULL, 0 },
-	{ "max-min, pairs",     "las-packed",   300,   3, PAIRS,    NULL, 0 },
-	{ "max-min, by kinds",  "las-kinds",    300,   3, PAIRS,    NULL, 0 },
-	{ "makespan",           "makespan",     2000,  3, RIGID,    NULL, 0 },
-	{ "throughput",         "sum",          2000,  3, RIGID,    NULL, 0 },
-	{ "cost",               "cost",         2000,  3, RIGID,    NULL, 0 },
-	{ "makespan",           "makespan",     10000, 8, RIGID,    NULL, 0 },
-	{ "throughput",         "sum",          10000, 8, RIGID,    NULL, 0 },
-	{ "finish times",       "ftf",          10000, 8, RIGID,    NULL, 0 },
-	{ "product",            "nash",         300,   3, RIGID,    NULL, 0 },
-	{ "product",            "nash",         300,   8, RIGID,    NULL, 0 },
-	{ "equal parts",        "isolated",     10000, 8, RIGID,    NULL, 0 },
-	{ "max-min in 4 parts", "pop:4:las",    1024,  3, RIGID,    "las", 0 },
-	{ "plan",               "heddle",       800,   3, RIGID,    "pop:1:heddle", 0 },
-	{ "plan, sizes",        "heddle",       500,   3, ELASTIC,  "pop:1:heddle", 0 },
-	{ "plan, pairs",        "heddle-packed", 400,  3, PAIRS,    "pop:1:heddle-packed", 0 },
-	{ "plan, a gang",       "heddle",       800,   3, RIGID,    "pop:1:heddle", 800 },
-	{ "plan, gangs",        "heddle",       800,   3, RIGID,    "pop:1:heddle", 80 },
-	{ "sizes, gangs",       "heddle",       500,   3, ELASTIC,  "pop:1:heddle", 50 },
-	{ "pairs, gangs",       "heddle-packed", 400,  3, PAIRS,    "pop:1:heddle-packed", 40 },
-	{ "plan",               "heddle",       2000,  3, RIGID,    NULL, 0 },
-	{ "plan, sizes",        "heddle",       2000,  3, ELASTIC,  NULL, 0 },
-	{ "plan, pairs",        "heddle-packed", 2000, 3, PAIRS,    NULL, 0 },
-	{ "plan, gangs",        "heddle",       2000,  3, RIGID,    NULL, 100 },
-	{ "sizes, gangs",       "heddle",       2000,  3, ELASTIC,  NULL, 100 },
-	{ "pairs, gangs",       "heddle-packed", 2000, 3, PAIRS,    NULL, 100 },
-	{ "goodput",            "goodput",      200,   3, LEARNING, NULL, 0 },
-	{ "goodput",            "goodput",      2000,  3, LEARNING, NULL, 0 },
+static const struct bench_case { const char *name, *policy; uint32_t njobs, ntypes;
+	enum hd_drawn_jobs jobs; const char *against; uint32_t large; } cases[] = {
+	{ "max-min",            "las",          2000,  3, HD_DRAWN_RIGID,    NULL, 0 },
+	{ "max-min",            "las",          10000, 8, HD_DRAWN_RIGID,    NULL, 0 },
+	{ "max-min, pairs",     "las-packed",   100,   3, HD_DRAWN_PAIRS,    NULL, 0 },
+	{ "max-min, pairs",     "las-packed",   300,   3, HD_DRAWN_PAIRS,    NULL, 0 },
+	{ "max-min, by kinds",  "las-kinds",    300,   3, HD_DRAWN_PAIRS,    NULL, 0 },
+	{ "makespan",           "makespan",     2000,  3, HD_DRAWN_RIGID,    NULL, 0 },
+	{ "throughput",         "sum",          2000,  3, HD_DRAWN_RIGID,    NULL, 0 },
+	{ "cost",               "cost",         2000,  3, HD_DRAWN_RIGID,    NULL, 0 },
+	{ "makespan",           "makespan",     10000, 8, HD_DRAWN_RIGID,    NULL, 0 },
+	{ "throughput",         "sum",          10000, 8, HD_DRAWN_RIGID,    NULL, 0 },
+	{ "finish times",       "ftf",          10000, 8, HD_DRAWN_RIGID,    NULL, 0 },
+	{ "product",            "nash",         300,   3, HD_DRAWN_RIGID,    NULL, 0 },
+	{ "product",            "nash",         300,   8, HD_DRAWN_RIGID,    NULL, 0 },
+	{ "equal parts",        "isolated",     10000, 8, HD_DRAWN_RIGID,    NULL, 0 },
+	{ "max-min in 4 parts", "pop:4:las",    1024,  3, HD_DRAWN_RIGID,    "las", 0 },
+	{ "plan",               "heddle",       800,   3, HD_DRAWN_RIGID,    "pop:1:heddle", 0 },
+	{ "plan, sizes",        "heddle",       500,   3, HD_DRAWN_ELASTIC,  "pop:1:heddle", 0 },
+	{ "plan, pairs",        "heddle-packed", 400,  3, HD_DRAWN_PAIRS,    "pop:1:heddle-packed", 0 },
+	{ "plan, a gang",       "heddle",       800,   3, HD_DRAWN_RIGID,    "pop:1:heddle", 800 },
+	{ "plan, gangs",        "heddle",       800,   3, HD_DRAWN_RIGID,    "pop:1:heddle", 80 },
+	{ "sizes, gangs",       "heddle",       500,   3, HD_DRAWN_ELASTIC,  "pop:1:heddle", 50 },
+	{ "pairs, gangs",       "heddle-packed", 400,  3, HD_DRAWN_PAIRS,    "pop:1:heddle-packed", 40 },
+	{ "plan",               "heddle",       2000,  3, HD_DRAWN_RIGID,    NULL, 0 },
+	{ "plan, sizes",        "heddle",       2000,  3, HD_DRAWN_ELASTIC,  NULL, 0 },
+	{ "plan, pairs",        "heddle-packed", 2000, 3, HD_DRAWN_PAIRS,    NULL, 0 },
+	{ "plan, gangs",        "heddle",       2000,  3, HD_DRAWN_RIGID,    NULL, 100 },
+	{ "sizes, gangs",       "heddle",       2000,  3, HD_DRAWN_ELASTIC,  NULL, 100 },
+	{ "pairs, gangs",       "heddle-packed", 2000, 3, HD_DRAWN_PAIRS,    NULL, 100 },
+	{ "goodput",            "goodput",      200,   3, HD_DRAWN_LEARNING, NULL, 0 },
+	{ "goodput",            "goodput",      2000,  3, HD_DRAWN_LEARNING, NULL, 0 },
 };
 
-struct drawn { struct hd_sched_state state; struct hd_pair_table table; };
 struct measured { double seconds, least, objective, gap; uint32_t programs, iterations; bool gave_up, cut; };
-
-static double draw(uint32_t seed, uint32_t what, uint32_t i)
-{
-	struct hd_philox x = hd_philox((uint32_t[4]){ HD_RNG_CLUSTER_KIND, what, i, 77 },
-		hd_philox_key(seed, HD_RNG_CLUSTER));
-
-	return ((double)x.word[0] + 0.5) * 0x1p-32;
-}
-
-enum draws { KIND_SIZE, KIND_SPEED, KIND_LOSS, JOB_KIND, JOB_SCALE, JOB_STEPS, JOB_WEIGHT, JOB_SPEED,
-	JOB_CURVE, JOB_MODEL };
-
-/* On 1 to 8 devices, or to 16 for those of 8: k devices go as fast as k^0.7 to k^1 of them. */
-static enum hd_err draw_elastic(struct hd_cmd *cmd, uint32_t seed, uint32_t i, struct hd_sched_job *job)
-{
-	uint32_t most = job->scale < 8 ? 8 : 16;
-	double *speedup = hd_arena_take(&cmd->arena, most + 1, sizeof *speedup),
-		power = 0.7 + 0.3 * draw(seed, JOB_CURVE, i);
-	struct hd_sched_elastic *elastic = hd_arena_take(&cmd->arena, 1, sizeof *elastic);
-
-	if (!speedup || !elastic)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
-	for (uint32_t k = 1; k <= most; k++)
-		speedup[k] = pow(k, power);
-	*elastic = (struct hd_sched_elastic){ .min = 1, .max = most, .nvns = most, .speedup = speedup,
-		.resize_s = 1 };
-	job->elastic = elastic;
-	return HD_OK;
-}
-
-/* Around the model that docs/scheduling.md shows. */
-static enum hd_err draw_model(struct hd_cmd *cmd, uint32_t seed, uint32_t i, struct hd_sched_job *job)
-{
-	struct hd_sched_goodput *m = hd_arena_take(&cmd->arena, 1, sizeof *m);
-
-	if (!m)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
-	*m = (struct hd_sched_goodput){ .ac = 0.1 * (0.5 + draw(seed, JOB_MODEL, 8 * i)),
-		.bc = 0.01 * (0.5 + draw(seed, JOB_MODEL, 8 * i + 1)),
-		.ar = 0.3 * draw(seed, JOB_MODEL, 8 * i + 2), .br = 0.05 * draw(seed, JOB_MODEL, 8 * i + 3),
-		.g = 2,
-		.var = 3000 * draw(seed, JOB_MODEL, 8 * i + 4), .sqr = 10, .batch = 128, .most_batch = 4096,
-		.most_local = 64 };
-	job->goodput = m;
-	return HD_OK;
-}
-
-/* 26 kinds that like types differently, as measured tables have it, each job measured apart (of pairs each
- * kind); jobs of 1, 2, 4 and 8 devices (7 : 1 : 1.5 : .5) where there are no pairs. */
-static enum hd_err draw_state(struct hd_cmd *cmd, const struct bench_case *c, uint32_t seed, struct drawn *to)
-{
-	static const char *const names[] = { "t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7" };
-	struct hd_sched_type *types = hd_arena_take(&cmd->arena, c->ntypes, sizeof *types);
-	struct hd_sched_job *jobs = hd_arena_take(&cmd->arena, c->njobs, sizeof *jobs);
-	double *rate = hd_arena_take(&cmd->arena, (size_t)KINDS * c->ntypes, sizeof *rate);
-	double *pair = hd_arena_take(&cmd->arena, (size_t)KINDS * KINDS * c->ntypes * 2, sizeof *pair);
-
-	if (!types || !jobs || !rate || !pair)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for %u jobs", c->njobs);
-	for (uint32_t t = 0; t < c->ntypes; t++)
-		types[t] = (struct hd_sched_type){ .name = names[t], .n = c->njobs / c->ntypes / 2 + 8,
-			.price_usd_h = 0.1 * (1 << t) };
-	for (uint32_t k = 0; k < KINDS; k++)
-		for (uint32_t t = 0; t < c->ntypes; t++)
-			rate[k * c->ntypes + t] = exp(5 * draw(seed, KIND_SIZE, k)) *
-				pow(1.2 + 1.6 * draw(seed, KIND_SPEED, k), t);
-	for (uint32_t a = 0; a < KINDS; a++)
-		for (uint32_t b = 0; b < KINDS; b++)
-			for (uint32_t t = 0; t < c->ntypes; t++) {
-				double *both = &pair[(((size_t)a * KINDS + b) * c->ntypes + t) * 2];
-				both[0] = rate[a * c->ntypes + t] * (0.35 + 0.6 * draw(seed, KIND_LOSS, b));
-				both[1] = rate[b * c->ntypes + t] * (0.35 + 0.6 * draw(seed, KIND_LOSS, a));
-			}
-	for (uint32_t i = 0; i < c->njobs; i++) {
-		uint32_t kind = (uint32_t)(KINDS * draw(seed, JOB_KIND, i));
-		double u = draw(seed, JOB_SCALE, i), *own = &rate[kind * c->ntypes];
-		for (uint32_t t = 0; t < c->ntypes && c->jobs != PAIRS; t++) {
-			if (t == 0 && !(own = hd_arena_take(&cmd->arena, c->ntypes, sizeof *own)))
-				return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for %u jobs", c->njobs);
-			own[t] = rate[kind * c->ntypes + t] * (0.95 + 0.1 * draw(seed, JOB_SPEED,
-				i * c->ntypes + t));
-		}
-		jobs[i] = (struct hd_sched_job){ .id = i, .kind = "", .ikind = kind,
-			.scale = c->jobs == PAIRS || u < 0.7 ? 1 : u < 0.8 ? 2 : u < 0.95 ? 4 : 8,
-			.weight = 1 + floor(4 * draw(seed, JOB_WEIGHT, i)),
-			.steps_left = 1e4 * exp(6 * draw(seed, JOB_STEPS, i)),
-			.deadline_s = INFINITY, .entity = HD_SCHED_NONE, .rate = own };
-		if (c->large && i % c->large == c->large - 1)
-			jobs[i].scale = 3 * types[0].n / 5;
-		enum hd_err err = c->jobs >= ELASTIC ? draw_elastic(cmd, seed, i, &jobs[i]) : HD_OK;
-		if (!err && c->jobs == LEARNING)
-			err = draw_model(cmd, seed, i, &jobs[i]);
-		if (err)
-			return err;
-	}
-	to->table = (struct hd_pair_table){ KINDS, pair };
-	to->state = (struct hd_sched_state){ .ntypes = c->ntypes, .njobs = c->njobs, .types = types,
-		.jobs = jobs,
-		.table = c->jobs == PAIRS ? &to->table : NULL };
-	return HD_OK;
-}
 
 static int up(const void *a, const void *b)
 {
@@ -270,7 +165,7 @@ static enum hd_err verb_sched_bench(struct hd_cmd *cmd)
 	for (size_t k = 0; k < sizeof cases / sizeof *cases && !err; k++) {
 		struct bench_case c = cases[k];
 		struct measured m = { 0 }, whole = { 0 };
-		struct drawn drawn;
+		struct hd_drawn_state drawn;
 		c.njobs = most < c.njobs ? (uint32_t)most : c.njobs;
 		if (only && strcmp(only, c.policy) != 0)
 			continue;
@@ -281,7 +176,9 @@ static enum hd_err verb_sched_bench(struct hd_cmd *cmd)
 					c.name, c.policy);
 			continue;
 		}
-		err = draw_state(cmd, &c, seed, &drawn);
+		err = hd_drawn_state_make(&drawn, &(struct hd_drawn_setting){ .njobs = c.njobs,
+			.ntypes = c.ntypes, .jobs = c.jobs, .large = c.large, .seed = seed }, &cmd->arena,
+			&cmd->diag);
 		if (!err)
 			err = measure(cmd, c.policy, &drawn.state, repeats, &m);
 		if (!err && c.against)
