@@ -145,6 +145,10 @@ static void the_next_coordinator_listens_at_the_same_port(void **state)
 	assert_int_equal(hd_network_of(&d->net, job_with(d, any), &d->fs, d->dir, &d->diag), HD_OK);
 	assert_string_equal(d->net.coordinator, "tcp tcp:127.0.0.1:7321");
 	assert_string_equal(d->net.workers, "tcp tcp:127.0.0.1:0");      /* a worker's own is its own */
+	static const char *const own[] = { "net.listen=127.0.0.1:7000", "net.insecure_plaintext=true", NULL };
+	assert_int_equal(hd_network_of(&d->net, job_with(d, own), &d->fs, d->dir, &d->diag), HD_OK);
+	/* a port that was asked for */
+	assert_string_equal(d->net.coordinator, "tcp tcp:127.0.0.1:7000");
 	assert_int_equal(hd_file_write_atomic(&d->fs, path, "127.0.0.2:7321", 14, NULL), HD_OK);
 	assert_int_equal(hd_network_of(&d->net, job_with(d, any), &d->fs, d->dir, &d->diag), HD_OK);
 	/* of another host: of another time */
