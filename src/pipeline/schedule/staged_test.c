@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "pipeline/generate.h"
+#include "pipeline/schedule_check.h"
 #include "tests/planning.h"
 #include "tests/check.h"
 
@@ -71,7 +73,100 @@ static void pipelines_have_neighbouring_virtual_nodes(void **state)
 		assert_int_equal(plan.first[s], cuts[s]);
 }
 
+/* Of d pipelines that have their sends and receives already. */
+static void transfers_that_are_there_are_between_ranks_of_one_pipeline(void **state)
+{
+	const struct hd_schedule_ask ask = { .name = "1f1b", .p = 2, .v = 1, .m = 4 };
+	struct hd_schedule skeleton, pipeline[2];
+	struct hd_plan plan, same;
+	struct hd_text text[2];
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	assert_int_equal(hd_schedule_make(&skeleton, &ask, &arena, &diag), HD_OK);
+	for (int i = 0; i < 2; i++) {
+		pipeline[0] = pipeline[1] = skeleton;
+		if (i)
+			assert_int_equal(hd_schedule_comms(&pipeline[0], &skeleton, &arena, &diag), HD_OK);
+		pipeline[1] = pipeline[0];
+		CHECK(hd_plan_staged(i ? &same : &plan, &job8, pipeline, 2, cuts, false, &arena,
+			&diag) == HD_OK, "%s",
+			diag.text);
+		hd_text_init(&text[i], &arena);
+		assert_int_equal(hd_plan_print(i ? &same : &plan, &text[i]), HD_OK);
+	}
+	assert_string_equal(text[0].at, text[1].at);
+	for (uint32_t r = 0; r < 4; r++)
+		for (uint32_t i = 0; i < plan.list[r].len; i++) {
+			const struct hd_ins *ins = &plan.list[r].at[i];
+			CHECK(hd_ins_uses(ins->op, 'v') ? ins->vn / 4 == r / 2 : !ins->vn, "rank %u, #%u",
+				r, i);
+		}
+}
+
+static void without_memory_there_is_no_plan(void **state)
+{
+	const struct hd_schedule_ask ask = { .name = "1f1b", .p = 2, .v = 1, .m = 4 };
+	struct hd_schedule pipeline[2];
+	struct hd_plan plan;
+	struct hd_diag diag;
+	enum hd_err err;
+
+	(void)state;
+	assert_int_equal(hd_schedule_make(&pipeline[0], &ask, &arena, NULL), HD_OK);
+	pipeline[1] = pipeline[0];
+	for (int again = 0; again < 2; again++)
+		EACH_PIECE_REFUSED(err, hd_plan_staged(&plan, &job8, pipeline, 2, cuts, again, &arena,
+			&diag));
+}
+
 /* ---- what is refused ---- */
+
+static void three_ranks(struct hd_schedule *s) { s[1].nranks = 3; }
+static void three_stages(struct hd_schedule *s) { s[1].nstages = 3; }
+static void delayed(struct hd_schedule *s) { s[1].update = HD_UPDATE_2BW; }
+static void sections(struct hd_schedule *s) { s[1].prologue = s[1].list; }
+static void fewer_nodes(struct hd_schedule *s) { s[1].nvns = 3; }
+static void too_many(struct hd_schedule *s) { s[0].nranks = HD_MAX_RANKS / 2 + 1; }
+static void far_node(struct hd_schedule *s)
+{
+	for (uint32_t i = 0; i < s[1].list[0].len; i++)
+		if (s[1].list[0].at[i].op == HD_INS_F)
+			s[1].list[0].at[i].vn = 1u << 28;
+}
+
+static void pipelines_that_are_no_plan_are_refused(void **state)
+{
+	static const struct { void (*spoil)(struct hd_schedule *two); uint32_t d; enum hd_err err;
+		const char *words; } bad[] = {
+		{ three_ranks, 2, HD_E_INVAL, "pipeline 1 has 3 ranks and 2 stages, pipeline 0 has 2 and 2" },
+		{ three_stages, 2, HD_E_INVAL,
+			"pipeline 1 has 2 ranks and 3 stages, pipeline 0 has 2 and 2" },
+		{ delayed, 2, HD_E_BADPLAN, "pipeline 1 delays updates" },
+		{ sections, 2, HD_E_BADPLAN, "pipeline 1 delays updates" },
+		{ fewer_nodes, 2, HD_E_INVAL, "the pipelines have 7 virtual nodes, the job has 8" },
+		{ too_many, 2, HD_E_INVAL, "2 pipelines of 2049 ranks" },
+		{ three_ranks, 0, HD_E_INVAL, "0 pipelines of 0 ranks" },
+		{ far_node, 2, HD_E_BADPLAN, "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		const struct hd_schedule_ask ask = { .name = "1f1b", .p = 2, .v = 1, .m = 4 };
+		struct hd_schedule pipeline[2];
+		struct hd_plan plan = { .nvns = 77 };
+		struct hd_diag diag = { "" };
+		for (int k = 0; k < 2; k++)
+			assert_int_equal(hd_schedule_make(&pipeline[k], &ask, &arena, &diag), HD_OK);
+		bad[i].spoil(pipeline);
+		enum hd_err err = hd_plan_staged(&plan, &job8, bad[i].d ? pipeline : NULL, bad[i].d, cuts,
+			false, &arena,
+			&diag);
+		CHECK(err == bad[i].err && strstr(diag.text, bad[i].words), "case %zu: %d %s", i, (int)err,
+			diag.text);
+		assert_int_equal(plan.nvns, 77);
+	}
+}
 
 static void no_norm(struct hd_plan *p)
 {
@@ -123,13 +218,41 @@ static void far_owner(struct hd_plan *p) { p->owner[2] = 9; }
 static void no_cuts(struct hd_plan *p) { p->first = NULL; }
 static void fewer(struct hd_plan *p) { p->nvns = 7; }
 
+static void fewer_chunks(struct hd_plan *p) { p->nchunks = 4; }
+static void too_many_cells(struct hd_plan *p) { p->nstages = HD_MAX_CELLS / 8 + 1; }
+static void no_ranks(struct hd_plan *p) { p->nranks = 0; }
+static void many_ranks(struct hd_plan *p) { p->nranks = HD_MAX_RANKS + 1; }
+static void eager(struct hd_plan *p) { p->list[0].at[0].flags |= HD_INS_EAGER; }
+static void two_norms(struct hd_plan *p)
+{
+	struct hd_ilist *l = &p->list[1];
+	struct hd_ins *at = hd_arena_take(&arena, l->len + 1, sizeof *at);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < l->len; i++) {
+		at[n++] = l->at[i];
+		if (l->at[i].op == HD_INS_NORM)
+			at[n++] = l->at[i];
+	}
+	*l = (struct hd_ilist){ at, n, n };
+}
+static void far_node_there(struct hd_plan *p)
+{
+	for (uint32_t i = 0; i < p->list[0].len; i++)
+		if (p->list[0].at[i].op == HD_INS_F)
+			p->list[0].at[i].vn = 1u << 28;
+}
+
 static void plans_that_no_run_can_take_are_refused(void **state)
 {
 	static const struct { void (*spoil)(struct hd_plan *plan); const char *words; } bad[] = {
 		{ no_norm, "NORM" }, { no_back, "no backward" }, { swap_sends, "activation" },
 		{ to_host, "no runtime for OFF" }, { other_map, "virtual node 3 is mapped to rank 1" },
 		{ far_owner, "chunk 2 is owned by rank 9" }, { no_cuts, "no line cuts" },
-		{ fewer, "it is for 7 virtual nodes" },
+		{ fewer, "it is for 7 virtual nodes" }, { fewer_chunks, "4 chunks" }, { too_many_cells,
+			"more than 16777216 in all" },
+		{ no_ranks, "no line cuts" }, { many_ranks, "no line cuts" }, { eager, "no runtime for" },
+		{ two_norms, "NORM" }, { far_node_there, "" },
 	};
 
 	(void)state;
@@ -137,17 +260,22 @@ static void plans_that_no_run_can_take_are_refused(void **state)
 		struct hd_plan plan;
 		struct hd_diag diag = { "" };
 		CHECK(make(&plan, "1f1b", 2, 1, 1, &job8, &diag) == HD_OK, "%s", diag.text);
+		struct hd_report report = { .total = 0 };
+		assert_int_equal(hd_plan_staged_check(&plan, &job8, &report, &diag), HD_OK);
+		assert_int_equal(report.total, 0);
 		bad[i].spoil(&plan);
-		struct hd_report report;
 		CHECK(hd_plan_staged_check(&plan, &job8, &report, &diag) == HD_E_BADPLAN, "case %zu", i);
 		CHECK(report.total && report.len, "case %zu is no finding", i);
+		/* what the checker found is not said again */
+		for (uint32_t f = 0; f < report.len; f++)
+			CHECK(report.total == 1 || strcmp(report.at[f].rule, "RUN") != 0, "case %zu", i);
 		CHECK(strstr(diag.text, bad[i].words), "case %zu: %s", i, diag.text);
 	}
 }
 
 static void delayed_updates_and_one_stage_are_refused_by_name(void **state)
 {
-	struct hd_plan plan;
+	struct hd_plan plan = { .nvns = 77 };
 	struct hd_diag diag = { "" };
 	const struct hd_plan_job lockstep = { .nvns = 8, .nchunks = 5, .nstages = 1, .lockstep = true };
 
@@ -160,6 +288,7 @@ static void delayed_updates_and_one_stage_are_refused_by_name(void **state)
 	diag.text[0] = 0;
 	assert_int_equal(make(&plan, "1f1b", 2, 1, 1, &lockstep, &diag), HD_E_REFUSED);
 	CHECK(strstr(diag.text, "model.bn: ghost"), "%s", diag.text);
+	assert_int_equal(plan.nvns, 77);
 }
 
 int main(void)
@@ -167,6 +296,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_flush_schedule_makes_a_plan_that_prints_and_parses),
 		cmocka_unit_test(pipelines_have_neighbouring_virtual_nodes),
+		cmocka_unit_test(transfers_that_are_there_are_between_ranks_of_one_pipeline),
+		cmocka_unit_test(without_memory_there_is_no_plan),
+		cmocka_unit_test(pipelines_that_are_no_plan_are_refused),
 		cmocka_unit_test(plans_that_no_run_can_take_are_refused),
 		cmocka_unit_test(delayed_updates_and_one_stage_are_refused_by_name),
 	};
