@@ -4,6 +4,7 @@
 #include "pipeline/schedule_check.h"
 #include "engine/pipe.h"
 #include "engine/post.h"
+#include "engine/worker_int.h"
 #include "tests/check.h"
 
 enum { SENDER, RECEIVER, RANKS, BUFFERS = HD_CREDITS + 2 };
