@@ -6,7 +6,7 @@
 #include "plan/check.h"
 #include "pipeline/staged.h"
 #include "engine/part_int.h"
-#include "engine/pipe.h"
+#include "engine/overlap.h"
 
 /* A part of a view is made beside the one in use and taken up between two steps. The pools of buffers are
  * shared by both: their steps do not overlap, and pools only grow. */
@@ -46,8 +46,11 @@ static void need_of(struct hd_worker *w, const struct hd_work *work)
 		struct hd_rank_need *need = &w->rank[r].need;
 		if (work->pipe) {
 			need->staged = true;
-			need->nbuffers = more(need->nbuffers, hd_pipe_vectors_of(work->pipe, r));
+			need->nbuffers = more(need->nbuffers, hd_pipe_vectors_of(work->overlap ?
+				work->overlap->pipe[1] : work->pipe, r));
 			need->pipe_bytes += hd_pipe_bytes(work->pipe, r);
+			if (work->overlap)
+				need->pipe_bytes += hd_pipe_bytes(hd_overlap_next(work->overlap), r);
 			continue;
 		}
 		need->whole = true;
@@ -85,7 +88,7 @@ static void give_unused(struct hd_worker *w)
 {
 	for (size_t i = 0; i < 2; i++)
 		if (&w->parts->of[i] != w->parts->part && &w->parts->of[i] != w->parts->next)
-			hd_pipe_give(w->parts->of[i].work.pipe, w);
+			hd_overlap_give(w, &w->parts->of[i].work);
 }
 
 /* Each chunk has one device that joins, updates and hashes it: as the plan says when all its ranks are
@@ -182,6 +185,8 @@ static enum hd_err place_pipe(struct hd_worker *w, struct hd_worker_part *s, str
 	struct hd_pipe *pipe = s->work.pipe;
 	enum hd_err err = hd_pipe_take(pipe, w, &s->arena, diag);
 
+	if (!err && s->work.overlap)
+		err = hd_pipe_take(hd_overlap_next(s->work.overlap), w, &s->arena, diag);
 	if (!err && !s->alone)
 		err = hd_stage_take_sum(w->stage, w->rank[0].device, diag);
 	if (err)
@@ -244,7 +249,8 @@ static enum hd_err make_staged(struct hd_worker *w, struct hd_worker_part *s, co
 		return hd_fail(diag, HD_E_REFUSED,
 			"batch.slices cuts a virtual node, and stages take it whole: batch.slices: 1, or "
 			"more batch.virtual_nodes");
-	return hd_pipe_work(w, &s->work, s->plan, rank, &s->arena, diag);
+	enum hd_err err = hd_pipe_work(w, &s->work, s->plan, rank, &s->arena, diag);
+	return err || !s->plan->overlap ? err : hd_overlap_make(w, &s->work, s->plan, rank, &s->arena, diag);
 }
 
 /* What is to be computed and what it needs; nothing is taken. *rank: of the part's arena. */
@@ -256,6 +262,7 @@ static enum hd_err make(struct hd_worker *w, const struct hd_dist_view *view, st
 
 	hd_dist_forget(w);
 	s->work.pipe = NULL;
+	s->work.overlap = NULL;
 	hd_arena_reset(&s->arena);
 	uint32_t *rank = hd_arena_take(&s->arena, w->spec.ndevices, sizeof *rank);
 	if (!rank)
@@ -313,7 +320,10 @@ enum hd_err hd_dist_prepare(struct hd_worker *w, const struct hd_dist_view *view
 
 	if (err)
 		return err;
-	err = take_all(w, s, rank, diag);
+	/* rows of a step to come have been taken: no reader lets go of them */
+	if (hd_overlap_ahead(w))
+		err = hd_worker_reread(w, diag);
+	err = err ? err : take_all(w, s, rank, diag);
 	if (!err && !hd_reading_any(w))
 		err = hd_worker_reread(w, diag);
 	w->parts->next = err ? NULL : s;

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "engine/pipe.h"
+#include "engine/overlap.h"
 
 /* The interpreter: what a device does in a step is its list and nothing else. Where several workers share
  * a step it runs in two sections, with their exchange between them.
@@ -42,7 +42,7 @@ static enum hd_err load(struct hd_rank *rank, const struct hd_ins *ins, struct h
 	loaded->rows = end - loaded->first_row;
 	uint64_t began = hd_recorder_now(w->spec.recorder);
 	int64_t began_ns = hd_clock_now_ns(&w->clock);
-	enum hd_err err = hd_reading_take(w, ins->vn, loaded->field, &nrows, diag);
+	enum hd_err err = hd_reading_take(w, (uint64_t)w->count.step, ins->vn, loaded->field, &nrows, diag);
 	uint64_t waited_ns = (uint64_t)(hd_clock_now_ns(&w->clock) - began_ns);
 	rank->wait_data_ns += waited_ns;
 	hd_recorder_wait(w->spec.recorder, rank->id, began, waited_ns, HD_WAIT_DATA);
@@ -232,7 +232,7 @@ static enum hd_err backward(struct hd_rank *rank, const struct hd_ins *ins, stru
 	for (uint32_t q = 0; q < rank->work->script.nslices && rank->work->script.nslices > 1 && !err; q++)
 		err = backward_slice(rank, ins->vn, q, diag);
 	for (uint32_t i = 0; i < rank->nwave && !err; i++)
-		hd_reading_done(w, rank->work->script.vn[rank->first_ivn + i]);
+		hd_reading_done(w, (uint64_t)w->count.step, rank->work->script.vn[rank->first_ivn + i]);
 	rank->nwave = 0;
 	return err;
 }
@@ -323,7 +323,7 @@ void hd_interp_run(struct hd_rank *rank)
 		/* those of other workers are here now; ranks meet before they are read */
 		hd_moments_fold(rank);
 	for (uint32_t i = 0; i < list->len; i++) {
-		const struct hd_ins *ins = &list->at[i];
+		const struct hd_ins one = pipe ? hd_pipe_turn(rank, &list->at[i]) : list->at[i], *ins = &one;
 		/* the checker refuses others by name */
 		assert(ins->op < HD_INS_END && rows[ins->op].run);
 		if ((section != HD_SECTION_ALL && section != rows[ins->op].section) ||
@@ -338,7 +338,7 @@ void hd_interp_run(struct hd_rank *rank)
 		if (err)
 			hd_rank_fail(rank, err);
 		if (err && pipe)
-			hd_pipe_fence(pipe);
+			hd_overlap_fence(rank->worker->step->work);
 		hd_recorder_op(recorder, rank->id, began, ins->op, i, touched(rank, ins));
 	}
 	if (section != HD_SECTION_COMPUTE && rank->worker->step->want_digest && !hd_rank_idle(rank))

@@ -201,6 +201,6 @@ enum hd_err hd_lockstep_run(struct hd_rank *rank, enum hd_run_phase phase, struc
 	if (phase == HD_RUN_F)
 		read_all(rank);
 	for (uint32_t i = 0; i < rank->work->script.nvns_here && phase == HD_RUN_B; i++)
-		hd_reading_done(w, rank->work->script.vn[i]);
+		hd_reading_done(w, (uint64_t)w->count.step, rank->work->script.vn[i]);
 	return HD_OK;
 }

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "engine/pipe.h"
+#include "engine/overlap.h"
 #include "engine/worker_int.h"
 
 /* The part of a plan that is in use, and the memory of what other workers send. */
@@ -37,7 +37,7 @@ void hd_parts_give(struct hd_worker *w, struct hd_device *first)
 {
 	first->ops->give(first, w->parts->receive, w->parts->nreceive * HD_BUCKET_BYTES);
 	for (size_t i = 0; i < 2; i++)
-		hd_pipe_give(w->parts->of[i].work.pipe, w);
+		hd_overlap_give(w, &w->parts->of[i].work);
 }
 
 void hd_parts_finish(struct hd_worker *w)

@@ -3,12 +3,29 @@
 #include <assert.h>
 #include <string.h>
 
+#include "engine/overlap.h"
 #include "engine/post.h"
 #include "engine/worker_int.h"
 
 /* What each instruction of a plan of several stages does to a rank. */
 
-static struct hd_pipe *pipe_of(const struct hd_rank *rank) { return rank->worker->step->work->pipe; }
+static struct hd_pipe *pipe_of(const struct hd_rank *rank) { return rank->pipe; }
+
+struct hd_ins hd_pipe_turn(struct hd_rank *rank, const struct hd_ins *ins)
+{
+	const struct hd_work *work = rank->worker->step->work;
+	struct hd_ins turn = *ins;
+
+	rank->ahead = hd_ins_uses(ins->op, 'v') && ins->vn >= work->pipe->nvns;
+	rank->pipe = rank->ahead ? hd_overlap_next(work->overlap) : work->pipe;
+	turn.vn -= rank->ahead ? work->pipe->nvns : 0;
+	return turn;
+}
+
+static uint64_t step_of(const struct hd_rank *rank)
+{
+	return (uint64_t)rank->worker->count.step + rank->ahead;
+}
 
 static struct hd_cell *cell_of(const struct hd_rank *rank, const struct hd_ins *ins)
 {
@@ -27,11 +44,13 @@ static enum hd_err rows_of(struct hd_rank *rank, uint32_t vn, struct hd_diag *di
 
 	hd_lock_take(&pipe->rows_lock);
 	if (!pipe->loaded[vn]) {
-		hd_vn_rows(w->task->job->per_vn, w->step->rows, vn, &loaded->first_row, &end);
+		const uint64_t of_step = rank->ahead ? hd_sampler_rows(&w->task->sampler, step_of(rank)) :
+			w->step->rows;
+		hd_vn_rows(w->task->job->per_vn, of_step, vn, &loaded->first_row, &end);
 		loaded->rows = end - loaded->first_row;
 		int64_t began_ns = hd_clock_now_ns(&w->clock);
 		if (pipe->readers[vn])
-			err = hd_reading_take(w, vn, loaded->field, &nrows, diag);
+			err = hd_reading_take(w, step_of(rank), vn, loaded->field, &nrows, diag);
 		rank->wait_data_ns += (uint64_t)(hd_clock_now_ns(&w->clock) - began_ns);
 		assert(err || !pipe->readers[vn] || nrows == loaded->rows);
 		pipe->loaded[vn] = !err;
@@ -51,7 +70,7 @@ static void rows_done(struct hd_rank *rank, uint32_t stage, uint32_t vn)
 	bool last = --pipe->left[vn] == 0;
 	hd_lock_give(&pipe->rows_lock);
 	if (last)
-		hd_reading_done(rank->worker, vn);
+		hd_reading_done(rank->worker, step_of(rank), vn);
 }
 
 static enum hd_err load(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
@@ -80,12 +99,16 @@ static void bind_cell(struct hd_rank *rank, const struct hd_ins *ins, struct hd_
 	*bind = (struct hd_bind){
 		.rows = loaded->rows,
 		.draw = { .seed = (uint64_t)hd_job_int(w->task->job, HD_JOB_SEED),
-			.step = (uint64_t)w->count.step, .vn = ins->vn },
+			.step = step_of(rank), .vn = ins->vn },
 		.input = input,
 		.arena = cell->arena,
 		.temp = rank->pool->temp,
 	};
-	hd_param_store_bind_step(w->store, bind);
+	/* what the step to come reads is still the newest (overlap.h) */
+	if (rank->ahead)
+		hd_param_store_bind(w->store, bind);
+	else
+		hd_param_store_bind_step(w->store, bind);
 }
 
 static enum hd_err run(struct hd_rank *rank, const struct hd_ins *ins, enum hd_run_phase phase,
@@ -106,7 +129,8 @@ static double read_f64(const struct hd_program *program, const struct hd_bind *b
 static void read_out(struct hd_rank *rank, const struct hd_ins *ins, const struct hd_bind *bind)
 {
 	const struct hd_pipe_stage *stage = &pipe_of(rank)->stage[ins->stage];
-	struct hd_leaf *leaf = &rank->worker->step->leaf[ins->vn];
+	struct hd_leaf *leaf = rank->ahead ? &pipe_of(rank)->ahead_leaf[ins->vn] :
+		&rank->worker->step->leaf[ins->vn];
 
 	leaf->loss    += read_f64(&stage->program, bind, stage->out.loss);
 	leaf->weight  += read_f64(&stage->program, bind, stage->out.weight);

@@ -110,6 +110,9 @@ struct hd_pipe {
 	bool *loaded;
 	uint32_t *left;                   /* [nvns] stages that still read them; under rows_lock */
 	uint32_t *readers;                /* [nvns] stages of this worker that read them in a step */
+	/* [nvns] what virtual nodes say that run before their step (overlap.h) */
+	struct hd_leaf *ahead_leaf;
+	uint32_t first_vector;            /* of the pools' flat vectors, its own begin there */
 	const void **input;               /* [ndevices][HD_MAX_ENDS] */
 	struct hd_mail_line *line; uint32_t nlines;       /* to and from other workers (post.h) */
 	uint8_t *known;                   /* [nstages][nvns] as step.h has it */
@@ -134,6 +137,9 @@ static inline struct hd_cell *hd_cell_of(const struct hd_pipe *pipe, uint32_t st
  * Nothing of a device is taken. */
 HD_MUST_USE enum hd_err hd_pipe_make(struct hd_pipe **pipe, struct hd_worker *worker,
 	const struct hd_plan *plan, const uint32_t *rank, struct hd_arena *arena, struct hd_diag *diag);
+/* Makes arenas and mail enough for these lists as well, [ranks]. */
+HD_MUST_USE enum hd_err hd_pipe_also(struct hd_pipe *pipe, const struct hd_ilist *list,
+	struct hd_arena *arena, struct hd_diag *diag);
 /* The same as a pass of a step. */
 HD_MUST_USE enum hd_err hd_pipe_work(struct hd_worker *worker, struct hd_work *work,
 	const struct hd_plan *plan, const uint32_t *rank, struct hd_arena *arena, struct hd_diag *diag);
@@ -147,6 +153,10 @@ HD_MUST_USE enum hd_err hd_pipe_take(struct hd_pipe *pipe, struct hd_worker *wor
 void hd_pipe_give(struct hd_pipe *pipe, struct hd_worker *worker);           /* takes NULL */
 
 void hd_pipe_begin(struct hd_pipe *pipe);          /* of a step: everything is empty */
+void hd_pipe_clear(struct hd_pipe *pipe);          /* the same before the step itself begins */
+void hd_pipe_go_on(struct hd_pipe *pipe);          /* of a step that has begun ahead */
+/* The instruction as the rank runs it now: of which pipe and step it is, with that step's virtual node. */
+struct hd_ins hd_pipe_turn(struct hd_rank *rank, const struct hd_ins *ins);
 void hd_pipe_fence(struct hd_pipe *pipe);          /* any thread: all waits end */
 /* Are the ranks fenced while they compute? Then each only comes to the end of its list. */
 bool hd_pipe_is_stale(const struct hd_pipe *pipe);

@@ -123,6 +123,8 @@ static enum hd_err make_script(struct hd_pipe *pipe, struct hd_seat *seat, const
 struct pipe_held { uint32_t arenas, mail[HD_MAILS]; };
 struct pipe_count { struct pipe_held now, most; };
 
+static uint32_t most_of(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
 static void more(uint32_t *now, uint32_t *most)
 {
 	++*now;
@@ -199,7 +201,7 @@ static uint32_t senders(const struct hd_pipe *pipe, const struct hd_seat *seat, 
 	return n;
 }
 
-static enum hd_err count_needs(struct hd_pipe *pipe, const struct hd_plan *plan, struct hd_arena *arena,
+enum hd_err hd_pipe_also(struct hd_pipe *pipe, const struct hd_ilist *list, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	struct pipe_count *counts = hd_arena_take(arena, pipe->nseats, sizeof *counts);
@@ -208,18 +210,18 @@ static enum hd_err count_needs(struct hd_pipe *pipe, const struct hd_plan *plan,
 		return no_memory(diag);
 	for (size_t i = 0; i < (size_t)pipe->nstages * pipe->nvns; i++)
 		pipe->cell[i].left = pipe->cell[i].ends;
-	for (uint32_t r = 0; r < plan->nranks; r++)
-		for (uint32_t i = 0; i < plan->list[r].len && pipe->device_of[r] != HD_NONE; i++)
-			if (hd_ins_uses(plan->list[r].at[i].op, 'v'))
-				count_ins(pipe, counts, r, &plan->list[r].at[i]);
+	for (uint32_t r = 0; r < pipe->nranks; r++)
+		for (uint32_t i = 0; i < list[r].len && pipe->device_of[r] != HD_NONE; i++)
+			if (hd_ins_uses(list[r].at[i].op, 'v'))
+				count_ins(pipe, counts, r, &list[r].at[i]);
 	for (uint32_t i = 0; i < pipe->nseats; i++) {
 		struct hd_seat *seat = &pipe->seat[i];
 		const struct hd_pipe_stage *stage = &pipe->stage[seat->stage];
-		seat->arena.cap = counts[i].most.arenas;
+		seat->arena.cap = most_of(seat->arena.cap, counts[i].most.arenas);
 		seat->arena.bytes = line_up(stage->program.memory.len_bytes);
 		for (int kind = 0; kind < HD_MAILS; kind++) {
-			seat->mail[kind].cap = counts[i].most.mail[kind] +
-				HD_CREDITS * senders(pipe, seat, (enum hd_mail)kind);
+			seat->mail[kind].cap = most_of(seat->mail[kind].cap, counts[i].most.mail[kind] +
+				HD_CREDITS * senders(pipe, seat, (enum hd_mail)kind));
 			seat->mail[kind].bytes = kind == HD_MAIL_ACT ? stage->act.bytes : stage->grad.bytes;
 		}
 	}
@@ -259,10 +261,11 @@ static enum hd_err take_tables(struct hd_pipe *pipe, struct hd_arena *arena, str
 	pipe->rows = hd_arena_take(arena, pipe->nvns, sizeof *pipe->rows);
 	pipe->loaded = hd_arena_take(arena, pipe->nvns, sizeof *pipe->loaded);
 	pipe->left = hd_arena_take(arena, pipe->nvns, sizeof *pipe->left);
+	pipe->ahead_leaf = hd_arena_take(arena, pipe->nvns, sizeof *pipe->ahead_leaf);
 	pipe->input = hd_arena_take(arena, (size_t)pipe->ndevices * HD_MAX_ENDS, sizeof *pipe->input);
 	return pipe->stage && pipe->cell && pipe->seat && pipe->box && pipe->updated && pipe->rank_of &&
 		pipe->device_of && pipe->readers && pipe->known && pipe->says && pipe->rows &&
-			pipe->loaded && pipe->left && pipe->input ?
+			pipe->loaded && pipe->left && pipe->ahead_leaf && pipe->input ?
 		HD_OK : no_memory(diag);
 }
 
@@ -328,7 +331,7 @@ enum hd_err hd_pipe_make(struct hd_pipe **out, struct hd_worker *w, const struct
 	err = hd_post_lines(pipe, arena, diag);
 	for (uint32_t i = 0; i < pipe->nseats && !err; i++)
 		err = make_script(pipe, &pipe->seat[i], &plan->list[pipe->seat[i].rank], arena, diag);
-	err = err ? err : count_needs(pipe, plan, arena, diag);
+	err = err ? err : hd_pipe_also(pipe, plan->list, arena, diag);
 	if (err)
 		return err;
 	pipe->nvectors = count_vectors(pipe);
@@ -377,7 +380,9 @@ uint64_t hd_pipe_bytes(const struct hd_pipe *pipe, uint32_t device)
 /* Flat vectors are dealt to the pools of the ranks in turn. */
 uint32_t hd_pipe_vectors_of(const struct hd_pipe *pipe, uint32_t device)
 {
-	return pipe->nvectors / pipe->ndevices + (device < pipe->nvectors % pipe->ndevices);
+	const uint32_t n = pipe->first_vector + pipe->nvectors;
+
+	return n / pipe->ndevices + (device < n % pipe->ndevices);
 }
 
 /* ---- taken ---- */
@@ -469,6 +474,11 @@ static enum hd_err make_joins(struct hd_pipe *pipe, uint32_t s, struct hd_arena 
 	return err;
 }
 
+static float *vector_of(const struct hd_pipe *pipe, uint32_t i)
+{
+	return pipe->worker->rank[i % pipe->ndevices].pool->buffer[i / pipe->ndevices];
+}
+
 enum hd_err hd_pipe_take(struct hd_pipe *pipe, struct hd_worker *w, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
@@ -484,7 +494,7 @@ enum hd_err hd_pipe_take(struct hd_pipe *pipe, struct hd_worker *w, struct hd_ar
 	if (!pipe->vector)
 		return no_memory(diag);
 	for (uint32_t i = 0; i < pipe->nvectors; i++)
-		pipe->vector[i] = w->rank[i % pipe->ndevices].pool->buffer[i / pipe->ndevices];
+		pipe->vector[i] = vector_of(pipe, i + pipe->first_vector);
 	for (uint32_t i = 0; i < pipe->nseats && !err; i++)
 		err = take_seat(pipe, &pipe->seat[i], w, arena, diag);
 	if (!err)
@@ -524,7 +534,7 @@ static void refill(struct hd_seat *seat, struct hd_mail_pool *pool, uint32_t *ne
 }
 
 /* Also after one that failed anywhere. */
-void hd_pipe_begin(struct hd_pipe *pipe)
+void hd_pipe_clear(struct hd_pipe *pipe)
 {
 	atomic_store(&pipe->fenced, false);
 	for (size_t i = 0; i < (size_t)pipe->nstages * pipe->nvns; i++) {
@@ -543,12 +553,24 @@ void hd_pipe_begin(struct hd_pipe *pipe)
 			memset(seat->unused[kind], 0, pipe->nranks);
 		}
 	}
-	memset(pipe->updated, 0, pipe->ndevices * sizeof *pipe->updated);
 	memset(pipe->loaded, 0, pipe->nvns * sizeof *pipe->loaded);
-	for (uint32_t v = 0; v < pipe->nvns; v++) {
+	memset(pipe->ahead_leaf, 0, pipe->nvns * sizeof *pipe->ahead_leaf);
+	for (uint32_t v = 0; v < pipe->nvns; v++)
 		pipe->left[v] = pipe->readers[v];
-		pipe->worker->step->leaf[v] = (struct hd_leaf){ 0 };
+}
+
+void hd_pipe_go_on(struct hd_pipe *pipe)
+{
+	memset(pipe->updated, 0, pipe->ndevices * sizeof *pipe->updated);
+	for (uint32_t v = 0; v < pipe->nvns; v++) {
+		pipe->worker->step->leaf[v] = pipe->ahead_leaf[v];
 		hd_moments_clear(pipe->worker, v);
 	}
+}
+
+void hd_pipe_begin(struct hd_pipe *pipe)
+{
+	hd_pipe_clear(pipe);
+	hd_pipe_go_on(pipe);
 	hd_post_begin(pipe);
 }

@@ -26,6 +26,8 @@ struct hd_rank {
 	struct hd_thread thread;          /* ranks above 0 */
 	struct hd_rank_need need;
 	struct hd_rank_work *work;        /* of the pass at hand */
+	/* of the instruction at hand, in a plan of several stages: 1: of the step to come (overlap.h) */
+	struct hd_pipe *pipe; uint32_t ahead;
 	struct hd_grad_pool *pool;        /* of this device, in the stage */
 	uint8_t *activations;             /* of the rows at hand: training, or between steps a forward pass */
 	const void **input;               /* [max inputs] as the graph orders them */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "engine/overlap.h"
 #include "engine/worker_int.h"
 
 /* Rows of the step at hand: the reader that is ahead, taking from it, names of what was taken. */
@@ -58,7 +59,9 @@ struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *w)
 		.nvns = w->task->job->nvns, .per_vn = w->task->job->per_vn,
 		.wanted = hd_worker_work(w) ? hd_worker_work(w)->has : none,
 		.first_step = (uint64_t)w->count.step, .memory_bytes = HD_PREFETCH_BYTES,
-		.nthreads = ahead, .depth = ahead ? HD_PREFETCH_STEPS : 1, .named = w->reading->took != NULL,
+		/* two: steps may overlap (overlap.h) */
+		.nthreads = ahead, .depth = ahead ? HD_PREFETCH_STEPS : w->task->delays.most ? 2 : 1,
+		.named = w->reading->took != NULL,
 	};
 }
 
@@ -67,6 +70,7 @@ enum hd_err hd_worker_reread(struct hd_worker *w, struct hd_diag *diag)
 	const struct hd_prefetch_spec spec = hd_worker_reading(w);
 
 	w->step->again = true;                  /* until there is a reader */
+	hd_overlap_drop(w);
 	hd_prefetch_destroy(w->reading->prefetch);
 	w->reading->prefetch = NULL;
 	hd_seals_init(&w->step->seals, 0, 1, (uint64_t)w->count.step);
@@ -75,11 +79,10 @@ enum hd_err hd_worker_reread(struct hd_worker *w, struct hd_diag *diag)
 	return err;
 }
 
-enum hd_err hd_reading_take(struct hd_worker *w, uint32_t vn, const void *field[HD_MAX_FIELDS],
+enum hd_err hd_reading_take(struct hd_worker *w, uint64_t step, uint32_t vn, const void *field[HD_MAX_FIELDS],
 	uint64_t *nrows,
 	struct hd_diag *diag)
 {
-	const uint64_t step = (uint64_t)w->count.step;
 	struct hd_reading *r = w->reading;
 	enum hd_err err = hd_prefetch_take(r->prefetch, step, vn, field, nrows, diag);
 
@@ -91,9 +94,9 @@ enum hd_err hd_reading_take(struct hd_worker *w, uint32_t vn, const void *field[
 	return err;
 }
 
-void hd_reading_done(struct hd_worker *w, uint32_t vn)
+void hd_reading_done(struct hd_worker *w, uint64_t step, uint32_t vn)
 {
-	hd_prefetch_done(w->reading->prefetch, (uint64_t)w->count.step, vn);
+	hd_prefetch_done(w->reading->prefetch, step, vn);
 }
 
 const struct hd_sample *hd_worker_took(const struct hd_worker *w, uint32_t vn, uint64_t *n)

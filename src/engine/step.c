@@ -5,6 +5,7 @@
 
 #include "sys/failpoint.h"
 #include "engine/diverge.h"
+#include "engine/overlap.h"
 #include "engine/post.h"
 
 /* A step from its beginning to its commit. One worker alone runs the lists in one go (hd_worker_step); one of
@@ -24,8 +25,10 @@ enum hd_err hd_step_tables(struct hd_worker *w, struct hd_diag *diag)
 void hd_step_work(struct hd_worker *w, struct hd_work *work)
 {
 	w->step->work = work;
-	for (uint32_t r = 0; r < w->spec.ndevices; r++)
+	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
 		w->rank[r].work = &work->rank[r];
+		w->rank[r].pipe = work->pipe;
+	}
 }
 
 enum hd_err hd_step_begin(struct hd_worker *w, bool digest, struct hd_diag *diag)
@@ -64,7 +67,9 @@ enum hd_err hd_step_begin(struct hd_worker *w, bool digest, struct hd_diag *diag
 	for (uint32_t b = 0; b < w->stage->nbuckets && !hd_worker_work(w)->whole; b++)
 		atomic_store_explicit(&hd_worker_work(w)->left[b], 1, memory_order_relaxed);
 	hd_step_work(w, hd_worker_work(w));
-	if (w->step->work->pipe)
+	if (w->step->work->overlap)
+		hd_overlap_begin(w, w->step->work);
+	else if (w->step->work->pipe)
 		hd_pipe_begin(w->step->work->pipe);
 	hd_recorder_step_begin(w->spec.recorder, (uint64_t)w->count.step);
 	return HD_OK;

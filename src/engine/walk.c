@@ -38,7 +38,7 @@ static enum hd_err load(struct hd_walk *k, uint32_t nparts, struct hd_diag *diag
 		struct hd_loaded *loaded = &rank->work->loaded[i];
 		hd_vn_rows(w->task->job->per_vn, w->step->rows, i, &loaded->first_row, &end);
 		loaded->rows = end - loaded->first_row;
-		err = hd_reading_take(w, i, loaded->field, &nrows, diag);
+		err = hd_reading_take(w, (uint64_t)w->count.step, i, loaded->field, &nrows, diag);
 		k->ntaken += !err;
 	}
 	return err;
@@ -74,7 +74,7 @@ enum hd_err hd_walk_open(struct hd_walk *k, struct hd_worker *w, uint32_t nparts
 void hd_walk_close(struct hd_walk *k)
 {
 	for (uint32_t i = 0; i < k->ntaken; i++)
-		hd_reading_done(k->worker, i);
+		hd_reading_done(k->worker, (uint64_t)k->worker->count.step, i);
 	k->ntaken = 0;
 	k->rank->nwave = 0;
 }

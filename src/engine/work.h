@@ -18,6 +18,7 @@
 #include "plan/plan.h"
 
 struct hd_pipe;
+struct hd_overlap;
 
 struct hd_loaded { uint64_t rows, first_row; const void *field[HD_MAX_FIELDS]; };
 
@@ -45,6 +46,7 @@ struct hd_work {
 	 * are */
 	atomic_uint *left;
 	struct hd_pipe *pipe;             /* the plan has several stages (pipe.h); NULL: one */
+	struct hd_overlap *overlap;       /* its steps overlap (overlap.h); NULL: they do not */
 	/* RED makes the sum: its one root is value(H,0), and no other worker takes part */
 	bool whole;
 	bool computed;

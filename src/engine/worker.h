@@ -74,6 +74,9 @@ HD_MUST_USE enum hd_err hd_worker_step(struct hd_worker *worker, bool digest, st
  * choose.h minds the memory. */
 uint32_t hd_worker_wave(const struct hd_worker *worker);
 
+/* Can steps of the job overlap in a straight pipeline of p devices (pipeline/window.h)? */
+bool hd_worker_overlaps(const struct hd_worker *worker, uint32_t p);
+
 /* Names of the rows that a virtual node was loaded with in the step at hand, or the last one; NULL: the
  * job does not ask (trace.samples). */
 const struct hd_sample *hd_worker_took(const struct hd_worker *worker, uint32_t vn, uint64_t *n);

@@ -85,10 +85,10 @@ void hd_reading_spare(struct hd_worker *worker, bool spare_core);
 bool hd_reading_any(const struct hd_worker *worker);
 void hd_reading_begin(struct hd_worker *worker);
 void hd_reading_want(struct hd_worker *worker, const uint8_t *has);
-HD_MUST_USE enum hd_err hd_reading_take(struct hd_worker *worker, uint32_t vn,
+HD_MUST_USE enum hd_err hd_reading_take(struct hd_worker *worker, uint64_t step, uint32_t vn,
 	const void *field[HD_MAX_FIELDS],
 	uint64_t *nrows, struct hd_diag *diag);
-void hd_reading_done(struct hd_worker *worker, uint32_t vn);
+void hd_reading_done(struct hd_worker *worker, uint64_t step, uint32_t vn);
 void hd_reading_close(struct hd_worker *worker);
 /* digest.c */
 HD_MUST_USE enum hd_err hd_digest_make(struct hd_worker *worker, struct hd_diag *diag);

@@ -33,6 +33,8 @@ struct hd_plan {
 	uint32_t *map;                    /* [nvns] rank; of several stages the one that runs stage 0 */
 	/* [nstages] forward node of the graph that a stage begins with (graph/stages.h); NULL: one stage */
 	uint32_t *first;
+	/* ranks begin a step while they end the one before, by lists of their own (pipeline/window.h) */
+	bool overlap;
 	uint32_t nchunks, *owner;         /* [nchunks] rank */
 	struct hd_ilist *list;            /* [nranks] */
 	struct hd_xfers xfers;

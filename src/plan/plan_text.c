@@ -9,6 +9,7 @@
  *	cause "2 workers joined"
  *	stages 1
  *	cuts 0 17 33                   of several stages: the first forward node of each
+ *	overlap                        steps do (pipeline/window.h)
  *	workers 0-1:0 2:1              rank or ranks : worker
  *	map 0-7:0 8-15:1               virtual nodes : rank
  *	owner 0-41:0 42:1              chunks : rank
@@ -93,6 +94,8 @@ static void print_body(const struct hd_plan *plan, struct hd_text *text)
 			hd_text_addf(text, " %u", plan->first[i]);
 		hd_text_add(text, "\n");
 	}
+	if (plan->overlap)
+		hd_text_add(text, "overlap\n");
 	print_runs(text, "workers", plan, plan->nranks, worker_of);
 	print_runs(text, "map", plan, plan->nvns, rank_of);
 	print_runs(text, "owner", plan, plan->nchunks, owner_of);
@@ -187,6 +190,16 @@ static enum hd_err read_cuts(struct plan_reader *r)
 	}
 	return n == r->plan.nstages ? HD_OK : hd_scan_refuse(&r->scan, r->scan.line_end,
 		"there are %u stages: one number each, here are %u", r->plan.nstages, n);
+}
+
+static enum hd_err read_overlap(struct plan_reader *r)
+{
+	const char *word;
+	size_t len;
+
+	r->plan.overlap = true;
+	return hd_scan_word(&r->scan, &word, &len) ? hd_scan_refuse(&r->scan, word,
+		"the line overlap is a word alone") : HD_OK;
 }
 
 static enum hd_err read_cause(struct plan_reader *r)
@@ -379,6 +392,7 @@ static const struct { const char *word; bool needed, many; enum hd_err (*read)(s
 	{ "cause",   false, false, read_cause },
 	{ "stages",  true,  false, read_stages },
 	{ "cuts",    false, false, read_cuts },
+	{ "overlap", false, false, read_overlap },
 	{ "workers", true,  false, read_workers },
 	{ "map",     true,  false, read_map },
 	{ "owner",   true,  false, read_owner },

@@ -10,6 +10,7 @@ static const char golden[] =
 	"cause \"2 workers \\\"joined\\\" \\\\\"\n"
 	"stages 2\n"
 	"cuts 0 17\n"
+	"overlap\n"
 	"workers 0-1:0 2:7\n"
 	"map 0-3:0 4:2 5:1\n"
 	"owner 0-41:0 42:2 43-50:1\n"
@@ -98,6 +99,8 @@ static void every_error_has_its_place(void **state)
 		{ "plan 1 2\n", "p:1:8: one number belongs here" }, { "plan\n", "p:1:5: \"\" is not a plain number" },
 		{ "stages 1\ncuts 0\n", "p:2:1: the line cuts stands after a line stages of 2 or more" },
 		{ "stages 2\ncuts 0 1 2\n", "p:2:10: there are 2 stages: one number each" },
+		{ "overlap yes\n", "p:1:9: the line overlap is a word alone" },
+		{ "overlap\noverlap\n", "p:2:1: a second overlap" },
 		{ "stages 2\ncuts 0\n", "p:2:7: there are 2 stages: one number each, here are 1" },
 		{ "plans 1\n", "p:1:1: there is no directive \"plans\"" }, { "0: NORM\n", "p:1:1: the line workers stands before" },
 		{ "workers\n", "p:1:1: a plan has at least one rank" }, { "workers 1:0\n", "p:1:9: 0 comes next: indices ascend without a hole" },

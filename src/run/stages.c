@@ -74,7 +74,7 @@ enum hd_err hd_run_stages(struct hd_run_stages *stages, const struct hd_job *job
 	if (err)
 		return err;
 	s.schedule = kind->name;
-	s.drained = kind->update != HD_UPDATE_FLUSH;
+	s.delayed = kind->update != HD_UPDATE_FLUSH;
 	s.v = chunks ? chunks : kind->vmin ? kind->vmin : 1;
 	err = find_ranks(&s, job, ndevices, ncores, diag);
 	if (!err)
@@ -101,7 +101,8 @@ static enum hd_err describe(struct hd_plan *plan, const struct hd_run_stages *s,
 	}
 	hd_text_init(&text, arena);
 	hd_text_addf(&text, "%s%s%s: %u stages, %u pipeline%s of %u devices; cuts at nodes", s->schedule,
-		s->drained ? " drained each step" : "", s->recompute ? " with recomputation" : "",
+		!s->delayed ? "" : plan->overlap ? " with steps that overlap" : " drained each step",
+		s->recompute ? " with recomputation" : "",
 		plan->nstages, s->d, s->d == 1 ? "" : "s", s->p);
 	for (uint32_t k = 1; k < plan->nstages; k++)
 		hd_text_addf(&text, " %u", plan->first[k]);
@@ -122,7 +123,7 @@ enum hd_err hd_run_stages_plan(struct hd_plan *plan, const struct hd_run_stages 
 	enum hd_err err = pipeline ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for a plan");
 
 	for (uint32_t k = 0; k < s->d && !err; k++) {
-		const struct hd_schedule_ask ask = { .name = s->drained ? "1f1b" : s->schedule,
+		const struct hd_schedule_ask ask = { .name = s->delayed ? "1f1b" : s->schedule,
 			.p = s->p, .v = s->v, .m = job.nvns / s->d + (k < job.nvns % s->d) };
 		err = hd_schedule_make(&pipeline[k], &ask, arena, diag);
 	}
@@ -133,5 +134,7 @@ enum hd_err hd_run_stages_plan(struct hd_plan *plan, const struct hd_run_stages 
 		arena,
 		diag);
 	err = err ? err : hd_plan_staged(plan, &job, pipeline, s->d, first, s->recompute, arena, diag);
+	if (!err)
+		plan->overlap = s->delayed && s->d == 1 && !s->recompute && hd_worker_overlaps(worker, s->p);
 	return err ? err : describe(plan, s, &task->train, task->rows[0], arena, diag);
 }

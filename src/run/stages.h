@@ -17,8 +17,9 @@ struct hd_run_stages {
 	const char *schedule;             /* of a row of hd_schedule_kinds */
 	uint32_t p, v, d;
 	bool recompute;                   /* all stages keep their input alone */
-	/* an order of delayed updates, which is that of 1f1b where each step is drained */
-	bool drained;
+	/* an order of delayed updates: steps overlap (pipeline/window.h), or where those of the job cannot,
+	 * each is drained, and its order that of 1f1b */
+	bool delayed;
 };
 
 /* `ndevices` 0: not said; `ncores` then bounds how many there are. HD_E_INVAL: numbers that do not go

@@ -5,6 +5,7 @@
 
 #include "pipeline/passes.h"
 #include "pipeline/plan_schedule.h"
+#include "pipeline/window.h"
 
 static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM,
 	"no memory for a plan"); }
@@ -196,6 +197,16 @@ static enum hd_err check_norms(const struct hd_plan *plan, struct hd_diag *diag)
 	return HD_OK;
 }
 
+static enum hd_err check_overlap(const struct hd_plan *plan, struct hd_diag *diag)
+{
+	if (!plan->overlap || hd_window_straight(plan))
+		return HD_OK;
+	return hd_fail(diag, HD_E_BADPLAN,
+		"plan: steps overlap where rank r of one worker runs stage r of every virtual node, F and B "
+		"whole, and there are 2 (p - 1) virtual nodes or more: %u ranks, %u stages, %u virtual "
+		"nodes; leave out the line overlap", plan->nranks, plan->nstages, plan->nvns);
+}
+
 static enum hd_err check_map(const struct hd_plan *plan, const struct hd_schedule *s, struct hd_diag *diag)
 {
 	for (uint32_t r = 0; r < s->nranks; r++)
@@ -243,6 +254,7 @@ enum hd_err hd_plan_staged_check(const struct hd_plan *plan, const struct hd_pla
 	err = err ? err : hd_schedule_check_job(&s, &asked, &rules, report, &why);
 	err = err ? err : check_map(plan, &s, &why);
 	err = err ? err : check_norms(plan, &why);
+	err = err ? err : check_overlap(plan, &why);
 	hd_arena_finish(&arena);
 	err = found(report, err, &why);
 	return err ? hd_fail(diag, err, "%s", why.text) : HD_OK;

@@ -1,0 +1,143 @@
+#include "engine/overlap.h"
+
+#include "pipeline/window.h"
+#include "engine/part_int.h"
+#include "engine/worker_int.h"
+
+bool hd_worker_overlaps(const struct hd_worker *w, uint32_t p)
+{
+	const struct hd_task *task = w->task;
+
+	return task->delays.most == 1 && !task->delays.differ && hd_window_fits(p, task->job->nvns) &&
+		task->train.nrunning == 0 && !hd_job_int(task->job, HD_JOB_SAMPLES);
+}
+
+static enum hd_err no_memory(struct hd_diag *diag)
+{
+	return hd_fail(diag, HD_E_NOMEM, "no memory for steps that overlap");
+}
+
+/* What a pipe runs of one step, part of it in the list of the step before. */
+static enum hd_err join_lists(struct hd_ilist *to, const struct hd_ilist *from, uint32_t nvns,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	*to = (struct hd_ilist){ hd_arena_take(arena, from->len, sizeof *to->at), 0, from->len };
+	if (!to->at)
+		return no_memory(diag);
+	for (int now = 0; now < 2; now++)
+		for (uint32_t i = 0; i < from->len; i++)
+			if (hd_ins_uses(from->at[i].op, 'v') && (from->at[i].vn < nvns) == now) {
+				to->at[to->len] = from->at[i];
+				to->at[to->len++].vn -= now ? 0 : nvns;
+			}
+	return HD_OK;
+}
+
+/* Arenas and mail of both pipes for a step that was begun ahead, and for one that was not. */
+static enum hd_err count(struct hd_overlap *o, const struct hd_plan *plan, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_ilist *steady = hd_arena_take(arena, plan->nranks, sizeof *steady);
+	struct hd_ilist *first = hd_arena_take(arena, plan->nranks, sizeof *first);
+	enum hd_err err = steady && first ? HD_OK : no_memory(diag);
+
+	for (uint32_t r = 0; r < plan->nranks && !err; r++) {
+		struct hd_ilist all;
+		err = hd_window_list(&all, plan->nranks, r, plan->nvns, true, true, arena, diag);
+		err = err ? err : join_lists(&steady[r], &all, plan->nvns, arena, diag);
+		err = err ? err : hd_window_list(&first[r], plan->nranks, r, plan->nvns, false, false, arena,
+			diag);
+	}
+	for (int k = 0; k < 2 && !err; k++) {
+		err = hd_pipe_also(o->pipe[k], steady, arena, diag);
+		err = err ? err : hd_pipe_also(o->pipe[k], first, arena, diag);
+	}
+	return err;
+}
+
+static enum hd_err make_lists(struct hd_overlap *o, const struct hd_plan *plan, const uint32_t *rank,
+	uint32_t ndevices, struct hd_arena *arena, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	for (int ahead = 0; ahead < 2; ahead++)
+		for (int on = 0; on < 2; on++) {
+			struct hd_ilist *list = hd_arena_take(arena, ndevices, sizeof *list);
+			if (!list)
+				return no_memory(diag);
+			o->list[ahead][on] = list;
+			for (uint32_t d = 0; d < ndevices && !err; d++)
+				err = hd_window_list(&list[d], plan->nranks, rank[d], plan->nvns, ahead, on,
+					arena, diag);
+		}
+	return err;
+}
+
+enum hd_err hd_overlap_make(struct hd_worker *w, struct hd_work *work, const struct hd_plan *plan,
+	const uint32_t *rank, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_overlap *o = hd_arena_take(arena, 1, sizeof *o);
+
+	if (!o)
+		return no_memory(diag);
+	if (!hd_worker_overlaps(w, plan->nranks))
+		return hd_fail(diag, HD_E_REFUSED,
+			"the plan's steps overlap, and those of this job cannot: every parameter is to be "
+			"read one step late (optim.update: 2bw), with no running statistics, without "
+			"trace.samples; leave out the plan's line overlap");
+	*o = (struct hd_overlap){ .pipe = { work->pipe } };
+	enum hd_err err = hd_pipe_make(&o->pipe[1], w, plan, rank, arena, diag);
+	err = err ? err : make_lists(o, plan, rank, w->spec.ndevices, arena, diag);
+	err = err ? err : count(o, plan, arena, diag);
+	if (err)
+		return err;
+	o->pipe[1]->first_vector = o->pipe[0]->nvectors;
+	work->overlap = o;
+	return HD_OK;
+}
+
+void hd_overlap_begin(struct hd_worker *w, struct hd_work *work)
+{
+	struct hd_overlap *o = work->overlap;
+
+	o->at ^= o->ahead;
+	o->goes_on = (uint64_t)w->count.step + 1 < w->task->nsteps && !w->parts->next;
+	work->pipe = o->pipe[o->at];
+	w->parts->part->sum = w->parts->part->parm = work->pipe->vector[0];
+	for (uint32_t d = 0; d < w->spec.ndevices; d++)
+		work->rank[d].list = &o->list[o->ahead][o->goes_on][d];
+	if (o->ahead)
+		hd_pipe_go_on(work->pipe);
+	else
+		hd_pipe_begin(work->pipe);
+	hd_pipe_clear(hd_overlap_next(o));
+	/* whoever fails forgets it (hd_worker_reread) */
+	o->ahead = o->goes_on;
+}
+
+static struct hd_overlap *in_use(const struct hd_worker *w)
+{
+	return w->parts && w->parts->part ? w->parts->part->work.overlap : NULL;
+}
+
+bool hd_overlap_ahead(const struct hd_worker *w) { return in_use(w) && in_use(w)->ahead; }
+
+void hd_overlap_drop(struct hd_worker *w)
+{
+	if (in_use(w))
+		in_use(w)->ahead = false;
+}
+
+void hd_overlap_give(struct hd_worker *w, const struct hd_work *work)
+{
+	hd_pipe_give(work->pipe, w);
+	if (work->overlap)
+		hd_pipe_give(hd_overlap_next(work->overlap), w);
+}
+
+void hd_overlap_fence(struct hd_work *work)
+{
+	hd_pipe_fence(work->pipe);
+	if (work->overlap)
+		hd_pipe_fence(hd_overlap_next(work->overlap));
+}

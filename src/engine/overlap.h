@@ -1,0 +1,44 @@
+/* overlap.h -- steps of a pipeline that overlap: while ranks end a step, they begin the next one (window.h of
+ * pipeline says in which order). Private to the room.
+ *
+ * There are two pipes (pipe.h): of the step at hand and of the step to come; at a step's beginning they
+ * change places. So a step is sealed, updated and committed as ever, and what was begun of the next is no
+ * state: it is forgotten where the step is not the next after all, and computed again.
+ *
+ * 1. Every parameter is one step late (delays.h). What the step to come reads is the newest until STEP, which
+ *    all ranks meet before, and what the next step reads from then on: the same numbers.
+ * 2. Each pipe has arenas, mail and flat vectors of its own.
+ * 3. Running statistics would be said before their step, names of samples too: jobs with them do not overlap.
+ *
+ * Ownership: tables lie in the arena of the part. Threads: changes between steps, by the worker's caller. */
+#ifndef HD_ENGINE_OVERLAP_H
+#define HD_ENGINE_OVERLAP_H
+
+#include "engine/pipe.h"
+
+struct hd_overlap {
+	struct hd_pipe *pipe[2]; uint32_t at;             /* which is of the step at hand */
+	struct hd_ilist *list[2][2];      /* [ahead][goes_on][devices] */
+	/* some of the step at hand, between steps of the one to come, was begun; the next is begun in it */
+	bool ahead, goes_on;
+};
+
+/* Of a part whose plan says so, with its first pipe made. HD_E_REFUSED: the job cannot. */
+HD_MUST_USE enum hd_err hd_overlap_make(struct hd_worker *worker, struct hd_work *work,
+	const struct hd_plan *plan, const uint32_t *rank, struct hd_arena *arena, struct hd_diag *diag);
+/* of a step: which pipe, which lists; the sum's place with them */
+void hd_overlap_begin(struct hd_worker *worker, struct hd_work *work);
+/* What was begun of a step to come is forgotten: before the reader is replaced. */
+void hd_overlap_drop(struct hd_worker *worker);
+bool hd_overlap_ahead(const struct hd_worker *worker);     /* is there any? */
+/* all pipes of a pass, if there are any */
+void hd_overlap_give(struct hd_worker *worker, const struct hd_work *work);
+/* All waits end, in all pipes of the pass. */
+void hd_overlap_fence(struct hd_work *work);
+
+static inline struct hd_pipe *hd_overlap_next(const struct hd_overlap *overlap)
+{
+	return overlap->pipe[1 - overlap->at];
+}
+
+#endif

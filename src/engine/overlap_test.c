@@ -1,0 +1,331 @@
+#include "engine/overlap.h"
+
+#include <math.h>
+
+#include "sys/failpoint.h"
+#include "engine/testing_stages.h"
+
+/* Steps that overlap give the bits of one device, whatever comes between two of them. */
+
+enum { STEPS = 6 };
+
+static const char gpt[] =
+	"model: {use: builtin:gpt, args: {layers: 4, width: 16, heads: 2, context: 8, dropout: 0.1}}\n"
+	"data: {kind: synthetic, count: 61}\n";
+
+struct stepped { struct hd_hash digest[STEPS]; double gnorm[STEPS], loss[STEPS]; };
+
+static void run_from(struct hd_rig *rig, struct stepped *s, int from, int to)
+{
+	for (int t = from; t < to; t++) {
+		struct hd_step_record r = hd_rig_step(rig);
+		s->digest[t] = r.digest;
+		s->gnorm[t] = r.gnorm;
+		s->loss[t] = r.loss_sum;
+	}
+}
+
+static void on_one(const char *model, uint32_t batch, uint32_t vns, const char *more, struct stepped *s)
+{
+	struct hd_rig rig;
+
+	hd_rig_open(&rig, model, batch, vns, more, 1);
+	run_from(&rig, s, 0, STEPS);
+	hd_rig_close(&rig);
+}
+
+static void plan_of(struct hd_rig *rig, const struct hd_rig_kind *k)
+{
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_rig_staged(rig->worker, rig->task, k, &rig->arena, &rig->plan, &diag) == HD_OK, "%s",
+		diag.text);
+}
+
+static void adopt_overlap(struct hd_rig *rig, uint32_t p)
+{
+	const struct hd_rig_kind k = { "1f1b", p, 1, 1, false };
+	struct hd_diag diag = { "" };
+
+	plan_of(rig, &k);
+	rig->plan.overlap = true;
+	CHECK(hd_worker_adopt(rig->worker, &rig->plan, &diag) == HD_OK, "%s", diag.text);
+	assert_non_null(hd_worker_work(rig->worker)->overlap);
+}
+
+static void open_overlap(struct hd_rig *rig, const char *model, uint32_t batch, uint32_t vns,
+	const char *more, uint32_t p)
+{
+	hd_rig_open(rig, model, batch, vns, more, p);
+	adopt_overlap(rig, p);
+}
+
+static const struct { const char *model, *more; uint32_t batch, vns; } cases[] = {
+	{ gpt,          "optim: {kind: adamw, clip: 0.5, update: 2bw}\n", 16, 8 },
+	{ gpt,          "optim: {kind: lamb, update: 2bw}\n", 26, 13 },
+	{ gpt,          "optim: {kind: lion, update: vsync, cuts: auto:3}\n", 26, 7 },
+	{ hd_rig_mlp,   "optim: {kind: momentum, lr: 0.05, update: 2bw}\n", 26, 9 },
+	{ hd_rig_lenet, "optim: {kind: sgd, lr: 0.05, update: 2bw}\n", 26, 6 },
+};
+enum { NCASES = sizeof cases / sizeof *cases };
+
+/* 61 samples in batches of 26: of a step with 9 rows most virtual nodes have none, and the one before begins
+ * it. */
+static void they_give_the_bits_of_one_device(void **state)
+{
+	(void)state;
+	for (size_t c = 0; c < NCASES; c++) {
+		struct stepped one, many;
+		on_one(cases[c].model, cases[c].batch, cases[c].vns, cases[c].more, &one);
+		for (uint32_t p = 2; p <= 4 && 2 * (p - 1) <= cases[c].vns; p++) {
+			struct hd_rig rig;
+			open_overlap(&rig, cases[c].model, cases[c].batch, cases[c].vns, cases[c].more, p);
+			run_from(&rig, &many, 0, STEPS);
+			assert_true(hd_overlap_ahead(rig.worker));
+			CHECK(!memcmp(&one, &many, sizeof one), "case %zu on %u stages", c, p);
+			hd_rig_close(&rig);
+		}
+	}
+}
+
+/* After any step the state is whole: a worker of another shape goes on from it, and the same one again. */
+static void the_state_between_two_steps_is_whole(void **state)
+{
+	struct stepped one, many;
+	struct hd_arena arena;
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	on_one(gpt, 16, 8, cases[0].more, &one);
+	for (int at = 1; at < STEPS; at++) {
+		struct hd_rig first, second;
+		struct hd_rig_bytes bytes;
+		open_overlap(&first, gpt, 16, 8, cases[0].more, 3);
+		run_from(&first, &many, 0, at);
+		hd_rig_copy(&first, &bytes, &arena);
+		if (at % 2)
+			open_overlap(&second, gpt, 16, 8, cases[0].more, 2);
+		else
+			hd_rig_open(&second, gpt, 16, 8, cases[0].more, 2);
+		hd_rig_paste(&second, &bytes, HD_NONE);
+		run_from(&second, &many, at, STEPS);
+		assert_memory_equal(&one, &many, sizeof one);
+		/* and the first one back to it, with what it had begun of another step */
+		run_from(&first, &many, at, STEPS);
+		hd_rig_paste(&first, &bytes, HD_NONE);
+		run_from(&first, &many, at, STEPS);
+		assert_memory_equal(&one, &many, sizeof one);
+		hd_rig_close(&first);
+		hd_rig_close(&second);
+	}
+	hd_arena_finish(&arena);
+}
+
+static void plans_change_between_steps_that_overlap(void **state)
+{
+	struct stepped one, many;
+	struct hd_diag diag = { "" };
+	struct hd_rig rig;
+
+	(void)state;
+	on_one(gpt, 16, 8, cases[0].more, &one);
+	hd_rig_open(&rig, gpt, 16, 8, cases[0].more, 3);
+	const struct hd_plan whole = rig.plan;
+	for (int t = 0; t < STEPS; t++) {
+		if (t % 3 == 0)
+			adopt_overlap(&rig, 3);
+		else if (t % 3 == 2)
+			CHECK(hd_worker_adopt(rig.worker, &whole, &diag) == HD_OK, "%s", diag.text);
+		run_from(&rig, &many, t, t + 1);
+	}
+	assert_memory_equal(&one, &many, sizeof one);
+	hd_rig_close(&rig);
+}
+
+/* What both steps hold at once is counted before it is taken. */
+static void the_memory_of_two_steps_is_predicted(void **state)
+{
+	const struct hd_rig_kind k = { "1f1b", 3, 1, 1, false };
+	struct hd_memory_terms drained, overlap;
+	struct hd_diag diag = { "" };
+	struct hd_rig rig;
+
+	(void)state;
+	hd_rig_open(&rig, gpt, 16, 8, cases[0].more, 3);
+	plan_of(&rig, &k);
+	CHECK(hd_worker_adopt(rig.worker, &rig.plan, &diag) == HD_OK, "%s", diag.text);
+	hd_worker_memory(rig.worker, &drained);
+	adopt_overlap(&rig, 3);
+	hd_worker_memory(rig.worker, &overlap);
+	const struct hd_overlap *o = hd_worker_work(rig.worker)->overlap;
+	uint64_t bytes = 0;
+	for (int i = 0; i < 2; i++)
+		for (uint32_t d = 0; d < 3; d++)
+			bytes += hd_pipe_bytes(o->pipe[i], d);
+	assert_true(o->pipe[0]->taken && o->pipe[1]->taken && o->pipe[0]->vector[0] != o->pipe[1]->vector[0]);
+	CHECK(overlap.arenas > drained.arenas && overlap.arenas > bytes, "%llu and %llu bytes",
+		(unsigned long long)overlap.arenas, (unsigned long long)drained.arenas);
+	assert_true(overlap.gradients >= drained.gradients);
+	run_from(&rig, &(struct stepped){ 0 }, 0, 2);
+	/* given back with the plan */
+	struct hd_pipe *const pipe[2] = { o->pipe[0], o->pipe[1] };
+	plan_of(&rig, &k);
+	CHECK(hd_worker_adopt(rig.worker, &rig.plan, &diag) == HD_OK, "%s", diag.text);
+	assert_false(pipe[0]->taken || pipe[1]->taken);
+	hd_rig_close(&rig);
+}
+
+/* The last step of a job begins none. */
+static void the_last_step_begins_none(void **state)
+{
+	struct stepped one, many;
+	struct hd_rig rig;
+
+	(void)state;
+	on_one(gpt, 16, 8, cases[0].more, &one);
+	open_overlap(&rig, gpt, 16, 8, cases[0].more, 3);
+	rig.task->nsteps = STEPS;
+	run_from(&rig, &many, 0, STEPS - 1);
+	assert_true(hd_overlap_ahead(rig.worker));
+	run_from(&rig, &many, STEPS - 1, STEPS);
+	assert_false(hd_overlap_ahead(rig.worker));
+	assert_memory_equal(&one, &many, sizeof one);
+	hd_rig_close(&rig);
+}
+
+/* A step that fails, anywhere, leaves the state of its beginning and is tried again. */
+static void a_step_that_fails_is_tried_again(void **state)
+{
+	static const char *const points[] = { "step.begin", "step.seal", "step.update.before" };
+	struct stepped one, many;
+	struct hd_diag diag = { "" };
+	struct hd_step_record record;
+	char order[64];
+
+	(void)state;
+	if (!hd_failpoint_built())
+		SKIP("this build has no failpoints");
+	on_one(gpt, 16, 8, cases[0].more, &one);
+	for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
+		struct hd_rig rig;
+		open_overlap(&rig, gpt, 16, 8, cases[0].more, 3);
+		for (int t = 0; t < STEPS; t++) {
+			struct hd_hash before = hd_worker_digest(rig.worker);
+			snprintf(order, sizeof order, "%s:err=EIO@1", points[i]);
+			assert_int_equal(hd_failpoint_arm(order, 1, &diag), HD_OK);
+			assert_int_not_equal(hd_worker_step(rig.worker, true, &record, &diag), HD_OK);
+			assert_int_equal(hd_failpoint_arm("", 1, &diag), HD_OK);
+			assert_true(hd_hash_same(before, hd_worker_digest(rig.worker)));
+			run_from(&rig, &many, t, t + 1);
+		}
+		CHECK(!memcmp(&one, &many, sizeof one), "%s", points[i]);
+		hd_rig_close(&rig);
+	}
+}
+
+/* A sample that cannot be read, or is no number, is met ahead of its step by some ranks: the others do not
+ * wait for ever. */
+static struct { const struct hd_reader_ops *under; uint64_t at; bool number; } faulty;
+
+static enum hd_err faulty_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out,
+	struct hd_diag *diag)
+{
+	enum hd_err err = faulty.under->read(set, split, index, out, diag);
+
+	if (err || split != 0 || index != faulty.at)
+		return err;
+	if (!faulty.number)
+		return hd_fail(diag, HD_E_IO, "sample %llu cannot be read", (unsigned long long)index);
+	*(float *)out[0] = NAN;
+	return HD_OK;
+}
+
+static void faulty_destroy(struct hd_dataset *set) { faulty.under->destroy(set); }
+
+static void a_sample_that_cannot_be_read_ends_the_step(void **state)
+{
+	static const struct hd_reader_ops ops = { .name = "faulty", .about = "another reader, with faults",
+		.read = faulty_read, .destroy = faulty_destroy };
+	struct stepped one, many;
+
+	(void)state;
+	on_one(hd_rig_mlp, 26, 9, cases[3].more, &one);
+	for (uint64_t at = 0; at < 40; at += 3)
+		for (int number = 0; number < 2; number++) {
+			struct hd_step_record record;
+			struct hd_diag diag = { "" };
+			struct hd_rig rig;
+			enum hd_err err = HD_OK;
+			int t = 0;
+			open_overlap(&rig, hd_rig_mlp, 26, 9, cases[3].more, 3);
+			hd_rig_hush(&rig);
+			faulty.under = rig.task->data->ops;
+			faulty.at = at;
+			faulty.number = number;
+			rig.task->data->ops = &ops;
+			assert_int_equal(hd_worker_rewind(rig.worker, &diag), HD_OK);
+			struct hd_hash before = hd_worker_digest(rig.worker);
+			for (; t < STEPS && !err; t++) {
+				before = hd_worker_digest(rig.worker);
+				err = hd_worker_step(rig.worker, true, &record, &diag);
+			}
+			CHECK(err == (number ? HD_E_DIVERGED : HD_E_IO) || !err, "%s", diag.text);
+			assert_true(!err || hd_hash_same(before, hd_worker_digest(rig.worker)));
+			hd_rig_hush(&rig);
+			rig.task->data->ops = faulty.under;
+			assert_int_equal(hd_worker_rewind(rig.worker, &diag), HD_OK);
+			if (err) {
+				memcpy(&many, &one, sizeof many);
+				run_from(&rig, &many, t - 1, STEPS);
+				CHECK(!memcmp(&one, &many, sizeof one), "sample %llu",
+					(unsigned long long)at);
+			}
+			hd_rig_close(&rig);
+		}
+}
+
+static void what_cannot_overlap_is_refused(void **state)
+{
+	static const char *const more[] = { "optim: {update: flush}\n",
+		"optim: {update: stash, cuts: auto:2}\n", "optim: {update: 2bw}\ntrace: {samples: true}\n" };
+	struct hd_diag diag = { "" };
+	struct hd_rig rig;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+		const struct hd_rig_kind k = { "1f1b", 2, 1, 1, false };
+		hd_rig_open(&rig, gpt, 16, 8, more[i], 2);
+		plan_of(&rig, &k);
+		rig.plan.overlap = true;
+		assert_int_equal(hd_worker_adopt(rig.worker, &rig.plan, &diag), HD_E_REFUSED);
+		CHECK(strstr(diag.text, "optim.update: 2bw"), "%s", diag.text);
+		assert_false(hd_worker_overlaps(rig.worker, 2));
+		hd_rig_step(&rig);
+		hd_rig_close(&rig);
+	}
+	/* a plan of another shape */
+	const struct hd_rig_kind k = { "zb-v", 2, 2, 1, false };
+	hd_rig_open(&rig, gpt, 16, 8, "optim: {update: 2bw}\n", 2);
+	plan_of(&rig, &k);
+	rig.plan.overlap = true;
+	diag.text[0] = 0;
+	assert_int_equal(hd_worker_adopt(rig.worker, &rig.plan, &diag), HD_E_BADPLAN);
+	CHECK(strstr(diag.text, "leave out the line overlap"), "%s", diag.text);
+	hd_rig_close(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(they_give_the_bits_of_one_device),
+		cmocka_unit_test(the_state_between_two_steps_is_whole),
+		cmocka_unit_test(plans_change_between_steps_that_overlap),
+		cmocka_unit_test(the_memory_of_two_steps_is_predicted),
+		cmocka_unit_test(the_last_step_begins_none),
+		cmocka_unit_test(a_step_that_fails_is_tried_again),
+		cmocka_unit_test(a_sample_that_cannot_be_read_ends_the_step),
+		cmocka_unit_test(what_cannot_overlap_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

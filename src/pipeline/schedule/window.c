@@ -1,0 +1,81 @@
+#include "pipeline/window.h"
+
+#include <assert.h>
+
+struct window_emit { struct hd_ilist *list; uint32_t p, r, end; };
+
+static void put(struct window_emit *e, uint8_t op, uint32_t vn, uint32_t peer)
+{
+	assert(e->list->len < e->list->cap);
+	e->list->at[e->list->len++] = (struct hd_ins){ .op = op, .stage = (uint16_t)e->r, .vn = vn,
+		.peer = (uint16_t)peer };
+}
+
+/* `n` counts from the step's first virtual node; what was done ahead, or is not to be begun, is left out. */
+static void forward(struct window_emit *e, int64_t n, uint32_t done)
+{
+	const uint32_t v = (uint32_t)n;
+
+	if (n < (int64_t)done || n >= e->end)
+		return;
+	if (e->r)
+		put(e, HD_INS_RA, v, e->r - 1);
+	put(e, HD_INS_F, v, 0);
+	if (e->r + 1 < e->p)
+		put(e, HD_INS_SA, v, e->r + 1);
+}
+
+static void backward(struct window_emit *e, int64_t n, uint32_t done)
+{
+	const uint32_t v = (uint32_t)n;
+
+	if (n < (int64_t)done || n >= e->end)
+		return;
+	if (e->r + 1 < e->p)
+		put(e, HD_INS_RG, v, e->r + 1);
+	put(e, HD_INS_B, v, 0);
+	if (e->r)
+		put(e, HD_INS_SG, v, e->r - 1);
+}
+
+enum hd_err hd_window_list(struct hd_ilist *list, uint32_t p, uint32_t r, uint32_t nvns, bool ahead,
+	bool goes_on, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const uint32_t lead = 2 * (p - 1), most = 6 * (nvns + lead) + 2;
+	struct window_emit e = { .list = list, .p = p, .r = r,
+		.end = goes_on ? UINT32_MAX : nvns };
+
+	assert(hd_window_fits(p, nvns) && r < p);
+	*list = (struct hd_ilist){ hd_arena_take(arena, most, sizeof *list->at), 0, most };
+	if (!list->at)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a list of %u instructions", most);
+	for (int64_t j = ahead ? 0 : -(int64_t)lead; j < nvns; j++) {
+		if (r + 1 == p)
+			forward(&e, j + p - 1, ahead ? p - 1 : 0);
+		backward(&e, j + r, ahead ? r : 0);
+		if (r + 1 < p)
+			forward(&e, j + lead - r, ahead ? lead - r : 0);
+	}
+	put(&e, HD_INS_NORM, 0, 0);
+	list->at[list->len - 1].stage = 0;
+	put(&e, HD_INS_STEP, 0, 0);
+	return HD_OK;
+}
+
+bool hd_window_straight(const struct hd_plan *plan)
+{
+	if (!plan->first || plan->nstages != plan->nranks || !hd_window_fits(plan->nranks, plan->nvns))
+		return false;
+	for (uint32_t r = 0; r < plan->nranks; r++) {
+		if (plan->worker[r] != plan->worker[0])
+			return false;
+		for (uint32_t i = 0; i < plan->list[r].len; i++) {
+			const struct hd_ins *ins = &plan->list[r].at[i];
+			if ((hd_ins_uses(ins->op, 'v') && ins->stage != r) || ins->op == HD_INS_I ||
+				ins->op == HD_INS_W || ins->op == HD_INS_R ||
+				ins->flags & HD_INS_CHECKPOINT)
+				return false;
+		}
+	}
+	return true;
+}
