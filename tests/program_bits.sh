@@ -100,3 +100,40 @@ printf ',"sha256":"%s"}\n' "$(sha256sum sealed | cut -d ' ' -f 1)" | cat sealed 
 expect 5 heddle ckpt verify mlp/ckpt/step-00000000$steps
 says digest
 passed "one flipped bit under a repaired SHA-256 is reported by the state digest"
+
+# products in bf16: other bits than those of f32, the same wherever they are computed; refused elsewhere
+if heddle run gpt.yaml -s job.precision=bf16 --dry-run >out 2>err; then
+	for job in gpt mlp; do
+		train run $job.yaml -s job.precision=bf16 --devices 1 --out half-$job
+		whole=$digest f32=whole_$job
+		[ "$whole" != "${!f32}" ] || failed "$job: bf16 and f32 gave the same"
+		for where in "2 1" "3 2" "5 1"; do
+			read -r devices threads <<<"$where"
+			train run $job.yaml -s job.precision=bf16 --devices $devices --threads $threads \
+				--out again
+			rm -rf again
+			same "$digest" "$whole" "$job in bf16 on $devices devices of $threads threads"
+		done
+	done
+	train run gpt.yaml -s job.precision=bf16 --steps 2 --out half-stopped
+	train resume half-stopped --devices 2
+	same "$digest" "$(heddle ckpt digest half-gpt)" "bf16, resumed"
+	"$HEDDLE_BIN" run gpt.yaml -s job.precision=bf16 --workers 2 --devices 1 -q --out half-team \
+		-s workers.pace=50ms -s job.steps=200 2>log &
+	reach half-team 1
+	expect 11 heddle worker --join half-team --devices 1 --isa avx2
+	says 'needs AVX512-BF16'
+	says 'start with job.precision: f32'
+	expect 0 heddle stop half-team
+	wait $! || true
+	train resume half-team --devices 2
+	whole=$digest
+	train run gpt.yaml -s job.precision=bf16 -s job.steps=200 --devices 1 --out half-alone
+	same "$whole" "$digest" "bf16 on two workers, then on two devices"
+	passed "bf16: equal digests on devices and workers, after a stop; a processor without is refused"
+else
+	says 'needs AVX512-BF16'
+	echo "skip: products in bf16 ($(uname -m) without AVX512-BF16)"
+fi
+expect 2 heddle run gpt.yaml -s job.precision=bf16 -s job.kernels=library --dry-run
+says 'only with auto|portable'

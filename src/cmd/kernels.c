@@ -12,6 +12,12 @@ static bool is_open(const struct hd_job *job)
 		hd_job_int(job, HD_JOB_KERNELS_AUTO) == HD_JOBAUTO_NONE;
 }
 
+/* Products in bf16 are our own; so is all of a build without the library. */
+static bool has_choice(const struct hd_job *job)
+{
+	return hd_device_has_library() && hd_job_int(job, HD_JOB_PRODUCTS) == HD_PRODUCTS_F32;
+}
+
 static void settle_as(struct hd_job *job, enum hd_jobauto as)
 {
 	struct hd_job_value *v = &job->value[HD_JOB_KERNELS_AUTO];
@@ -30,7 +36,7 @@ enum hd_err hd_kernels_settle(struct hd_cmd *cmd, struct hd_job *job, const char
 
 	if (!is_open(job))
 		return HD_OK;
-	if (!library && (!was || strcmp(was, "portable") != 0) && hd_device_has_library()) {
+	if (!library && (!was || strcmp(was, "portable") != 0) && has_choice(job)) {
 		hd_arena_init(&arena, 0);
 		err = hd_task_train_graph(job, &cmd->fs, &arena, &graph, &cmd->diag);
 		library = !err && hd_kernels_auto(&hd_kernels_measured, hd_cpu_type(), &graph,
@@ -57,5 +63,6 @@ enum hd_kernels hd_kernels_of(const struct hd_job *job)
 	bool library = asked == HD_JOBKERNELS_LIBRARY || (asked == HD_JOBKERNELS_AUTO &&
 		hd_job_int(job, HD_JOB_KERNELS_AUTO) == HD_JOBAUTO_LIBRARY);
 
-	return library ? HD_KERNELS_LIBRARY : HD_KERNELS_PORTABLE;
+	return hd_job_int(job, HD_JOB_PRODUCTS) == HD_PRODUCTS_BF16 ? HD_KERNELS_BF16 : library ?
+		HD_KERNELS_LIBRARY : HD_KERNELS_PORTABLE;
 }

@@ -18,7 +18,7 @@ HD_MUST_USE enum hd_err hd_kernels_settle(struct hd_cmd *cmd, struct hd_job *job
 /* The same for the run in `dir`, which is held, and into its job.resolved.json. */
 HD_MUST_USE enum hd_err hd_kernels_keep(struct hd_cmd *cmd, struct hd_rundir *dir, struct hd_job *job,
 	const char *was);
-/* Of a job that is settled; one that is not has our own. */
+/* Of a job that is settled; one that is not has our own, one of products in bf16 those. */
 enum hd_kernels hd_kernels_of(const struct hd_job *job);
 
 #endif

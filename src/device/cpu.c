@@ -13,6 +13,11 @@ static enum hd_err cpu_open(struct hd_device *device, const struct hd_device_spe
 		return hd_fail(diag, HD_E_REFUSED,
 			"this build has no library kernels (oneDNN): use job.kernels: portable or auto, or "
 			"build with HD_DNNL=ON");
+	if (spec->kernels == HD_KERNELS_BF16 && !hd_cpu_has_bf16(path))
+		return hd_fail(diag, HD_E_REFUSED,
+			"job.precision: bf16 needs AVX512-BF16 (AMD since Zen 4, Intel since Sapphire "
+			"Rapids), and the kernels for %s that run here have none: take another machine, or "
+			"start with job.precision: f32", path);
 	return hd_grid_open(device, spec, &(struct hd_grid_kernels){ hd_cpu_table(spec->kernels, path),
 		hd_cpu_table(HD_KERNELS_PORTABLE, path),
 		hd_cpu_vectors(path),

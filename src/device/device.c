@@ -12,6 +12,13 @@ const struct hd_device_ops *const hd_devices[] = {
 	NULL,
 };
 
+const char *hd_kernels_text(enum hd_kernels kernels)
+{
+	static const char *const text[] = { [HD_KERNELS_LIBRARY] = "library", [HD_KERNELS_PORTABLE] =
+		"portable", [HD_KERNELS_BF16] = "bf16" };
+	return text[kernels];
+}
+
 static const struct hd_device_ops *find(const char *kind, struct hd_diag *diag)
 {
 	char names[128] = "";

@@ -6,8 +6,9 @@
 
 #include "sys/clock.h"
 
-/* FLOP/s of the calling thread's core in f32 fused multiply-adds on `path` ("avx512", ...): the best of five
- * runs of some 10 ms. Blocks for about 60 ms. */
+/* FLOP/s of the calling thread's core in f32 fused multiply-adds on `path` ("avx512", ...), or in pairs of
+ * "bf16" (where a device of HD_KERNELS_BF16 could be opened): the best of five runs of some 10 ms. Blocks for
+ * about 60 ms. */
 double hd_core_peak(const char *path, struct hd_clock *clock);
 
 /* Bytes/s of the calling thread's core copying between two arrays of HD_BANDWIDTH_BYTES each, bytes read and

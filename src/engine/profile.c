@@ -155,8 +155,8 @@ static enum hd_err describe(const struct hd_worker *w, struct hd_arena *arena, s
 	uint32_t **home, struct hd_diag *diag)
 {
 	const struct hd_device *device = w->rank[0].device;
-	const char *path = hd_worker_path(w), *kernels = w->spec.kernels == HD_KERNELS_LIBRARY ? " library" :
-		" portable";
+	const char *path = hd_worker_path(w), *kernels = hd_kernels_text(w->spec.kernels);
+	const bool cores = strcmp(w->spec.kind, "cpu") == 0;
 	struct hd_profile_ask ask = { .rows = w->task->job->per_vn,
 		.nslots = hd_optims[w->task->optim.kind].nslots,
 		.tensor_shards = (uint32_t)hd_job_int(w->task->job, HD_JOB_SHARDS),
@@ -165,7 +165,7 @@ static enum hd_err describe(const struct hd_worker *w, struct hd_arena *arena, s
 	struct hd_text isa;
 
 	hd_text_init(&isa, arena);
-	hd_text_addf(&isa, "%s%s", path, strcmp(w->spec.kind, "cpu") == 0 ? kernels : "");
+	hd_text_addf(&isa, "%s%s%s", path, cores ? " " : "", cores ? kernels : "");
 	if (!err && isa.full)
 		err = hd_fail(diag, HD_E_NOMEM, "no memory for a profile");
 	p->device_kind = w->spec.kind;

@@ -148,6 +148,7 @@ static const struct { enum hd_job_key key, of; const char *words; } depends[] = 
 	{ HD_JOB_COLUMNS,    HD_JOB_DATA_KIND, "csv" },
 	{ HD_JOB_LABEL,      HD_JOB_DATA_KIND, "csv|cifar" },
 	{ HD_JOB_CLASSES,    HD_JOB_DATA_KIND, "csv" },
+	{ HD_JOB_PRODUCTS,   HD_JOB_KERNELS,   "auto|portable" },
 };
 
 static bool is_standard(const struct hd_job_value *a, const struct hd_job_value *b)

@@ -174,7 +174,7 @@ static const char *kernels_of(const struct hd_run *run)
 
 	if (strcmp(spec->kind, "cpu") != 0)
 		return spec->kind;
-	return spec->kernels == HD_KERNELS_LIBRARY ? "library" : "portable";
+	return hd_kernels_text(spec->kernels);
 }
 
 static void tell_weights(struct hd_run *run)

@@ -163,7 +163,7 @@ static enum hd_err take(struct hd_cmd *cmd, struct hd_run *run, struct measure *
 		return err;
 	qsort(m->ops.at, m->ops.n, sizeof *m->ops.at, by_share_of_step);
 	m->ops_s = hd_op_times_sum(&m->ops);
-	m->peak = hd_core_peak(hd_worker_path(worker), &cmd->clock);
+	m->peak = hd_bench_peak(cmd, run);
 	m->bandwidth = hd_core_bandwidth(&cmd->clock);
 	return m->bandwidth > 0 ? HD_OK : hd_fail(&cmd->diag, HD_E_NOMEM,
 		"no memory to measure the copying speed: 2 x %d MiB", HD_BANDWIDTH_BYTES >> 20);
@@ -180,7 +180,7 @@ static enum hd_err bench_kernels(struct hd_cmd *cmd, struct hd_job *job, enum hd
 
 	if (!m)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for times");
-	*m = (struct measure){ .kernels = kernels == HD_KERNELS_LIBRARY ? "library" : "portable",
+	*m = (struct measure){ .kernels = hd_kernels_text(kernels),
 		.cold = cmd->args.has[HD_OPT_COLD] };
 	options.stop_at = hd_bench_repeat(cmd) + HD_BENCH_WARMUP;
 	hd_bench_take_steps(job, options.stop_at);
@@ -210,10 +210,11 @@ static enum hd_err verb_bench_op(struct hd_cmd *cmd)
 	hd_text_init(&text, &cmd->arena);
 	hd_json_writer_init(&writer, &text);
 	hd_json_open_array(&writer, NULL);
-	if (hd_device_has_library())
+	bool bf16 = hd_job_int(job, HD_JOB_PRODUCTS) == HD_PRODUCTS_BF16;
+	if (!bf16 && hd_device_has_library())
 		err = bench_kernels(cmd, job, HD_KERNELS_LIBRARY, w);
 	if (!err)
-		err = bench_kernels(cmd, job, HD_KERNELS_PORTABLE, w);
+		err = bench_kernels(cmd, job, bf16 ? HD_KERNELS_BF16 : HD_KERNELS_PORTABLE, w);
 	hd_json_close(&writer);
 	if (!err && w)
 		printf("%s\n", text.at);

@@ -205,6 +205,13 @@ void hd_bench_take_steps(struct hd_job *job, uint64_t nsteps)
 uint64_t hd_bench_repeat(const struct hd_cmd *cmd) { return cmd->args.has[HD_OPT_REPEAT] ?
 	cmd->args.count[HD_OPT_REPEAT] : HD_BENCH_REPEAT; }
 
+double hd_bench_peak(struct hd_cmd *cmd, struct hd_run *run)
+{
+	bool bf16 = hd_run_spec(run)->kernels == HD_KERNELS_BF16;
+
+	return hd_core_peak(bf16 ? "bf16" : hd_worker_path(hd_run_worker(run)), &cmd->clock);
+}
+
 /* The same job with one virtual node of as many rows: another result, the same work per row. */
 static enum hd_err job_of_one(struct hd_cmd *cmd, const struct hd_job *whole, struct hd_job *one)
 {
@@ -388,8 +395,7 @@ static enum hd_err verb_bench_step(struct hd_cmd *cmd)
 	if (!err) {
 		look_at_memory(run, &memory);
 		hd_hash_hex(hd_worker_digest(hd_run_worker(run)), b->digest);
-		peak = hd_core_peak(hd_worker_path(hd_run_worker(run)),
-			&cmd->clock) * cores_used(hd_run_spec(run));
+		peak = hd_bench_peak(cmd, run) * cores_used(hd_run_spec(run));
 		err = explain(cmd, run, b, nrounds, &explained);
 		if (!err && hd_run_spec(run)->ndevices == 1)
 			err = find_overhead(cmd, job, run, nrounds, &overhead);

@@ -15,6 +15,8 @@
  *    paths are free.
  * 2. Rows and columns beyond the edge are computed on zeros and not stored.
  * 3. a and b are never written; c overlaps neither.
+ * 4. Packed operands hold lanes (lane.h): terms, or with HD_BF16 pairs of them, and an element's chain goes
+ *    from pair to pair. Depths of operands are terms, those of the innermost loop lanes.
  *
  * Heights: 14 x 32 keeps 28 of 32 AVX-512 registers busy, 6 x 16 uses 12
  * of 16 on AVX2. */
@@ -24,7 +26,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "device/cpu/vec.h"
+#include "device/cpu/lane.h"
 
 /* A matrix inside memory: element (i, j) at at[i*step + j], or at[j*step + i] when turned. */
 struct mat { const float *at; int64_t step; bool turned; };
@@ -50,8 +52,8 @@ HD_INLINE int64_t share(int64_t whole, int64_t most, int64_t unit)
 	return min64(whole, round_up(div_up(whole, div_up(whole, most)), unit));
 }
 
-/* Terms of a block: equal ones, so that none is too short to pay for reading c again. */
-HD_INLINE int64_t gemm_depth(int64_t k) { return k > 0 ? share(k, GEMM_DEPTH, 4) : 0; }
+/* Lanes of a block: equal ones, so that none is too short to pay for reading c again. */
+HD_INLINE int64_t gemm_depth(int64_t k) { return k > 0 ? share(lanes_of(k), GEMM_DEPTH, 4) : 0; }
 /* From a row to the next of a block of a that is copied. */
 HD_INLINE int64_t gemm_pitch(int64_t depth) { return round_up(depth, HD_UNIT) + HD_UNIT; }
 /* Floats of a block of a, packed or copied. */
@@ -69,7 +71,8 @@ static inline size_t gemm_scratch(int64_t m, int64_t n, int64_t k)
 	return (size_t)(gemm_room_a(m, depth) + GEMM_WIDTH * depth + HD_UNIT) * sizeof(float);
 }
 
-/* Packing writes to[k*pitch + i] = element (i, k) for k < depth, zero for i in n .. pitch.
+/* Packing writes to[k*pitch + i] = element (i, k) for k < depth, zero for i in n .. pitch; pairs of terms k
+ * and k + 1 lie at k / 2.
  * Whole registers are written even where the pitch is narrower: what lies over the edge
  * belongs to the next k, or to the next panel, and is written after it. */
 
@@ -77,25 +80,25 @@ static inline size_t gemm_scratch(int64_t m, int64_t n, int64_t k)
 static inline void pack_straight(float *to, int64_t pitch, const float *from, int64_t step, int64_t n,
 	int64_t depth)
 {
-	for (int64_t k = 0; k < depth; k++, to += pitch, from += step)
+	for (int64_t k = 0; k < depth; k += LANE_TERMS, to += pitch, from += LANE_TERMS * step)
 		for (int64_t i = 0; i < pitch; i += HD_WIDTH)
-			part_store(to + i, i + HD_WIDTH <= n ? part_load(from + i)
-				: i < n ? part_load_n(from + i, (size_t)(n - i)) : part_set(0.0f));
+			part_store(to + i, i < n ? lane_across(from + i, step, n - i, depth - k) :
+				part_set(0.0f));
 }
 
-/* HD_WIDTH columns of `to` for `depth` <= HD_WIDTH values of k. */
-HD_INLINE void turn_square(float *to, int64_t pitch, const float *from, int64_t step, int64_t n, size_t depth)
+/* HD_WIDTH columns of `to` for as many lanes of k at most. */
+HD_INLINE void turn_square(float *to, int64_t pitch, const float *from, int64_t step, int64_t n, int64_t len)
 {
+	const size_t lanes = (size_t)lanes_of(len);
 	part row[HD_WIDTH];
 
 #pragma GCC unroll 16
 	for (int64_t i = 0; i < HD_WIDTH; i++)
-		row[i] = i >= n ? part_set(0.0f) : depth == HD_WIDTH ? part_load(from + i * step)
-			: part_load_n(from + i * step, depth);
+		row[i] = i >= n ? part_set(0.0f) : lane_along(from + i * step, len);
 	part_transpose(row);
 #pragma GCC unroll 16
 	for (size_t k = 0; k < HD_WIDTH; k++)
-		if (k < depth)
+		if (k < lanes)
 			part_store(to + (int64_t)k * pitch, row[k]);
 }
 
@@ -103,10 +106,11 @@ HD_INLINE void turn_square(float *to, int64_t pitch, const float *from, int64_t 
 static inline void pack_turned(float *to, int64_t pitch, const float *from, int64_t step, int64_t n,
 	int64_t depth)
 {
-	for (int64_t k = 0; k < depth; k += HD_WIDTH) {
-		size_t len = (size_t)min64(HD_WIDTH, depth - k);
+	for (int64_t k = 0; k < depth; k += HD_WIDTH * LANE_TERMS) {
+		int64_t len = min64(HD_WIDTH * LANE_TERMS, depth - k);
 		for (int64_t i = 0; i < pitch; i += HD_WIDTH)
-			turn_square(to + k * pitch + i, pitch, from + i * step + k, step, n - i, len);
+			turn_square(to + k / LANE_TERMS * pitch + i, pitch, from + i * step + k, step, n - i,
+				len);
 	}
 }
 
@@ -172,7 +176,7 @@ HD_INLINE void micro(const int h, const int v, const bool rows, const float *a, 
 		EACH_PART bk[j] = part_load(b + j * HD_WIDTH); \
 		EACH_ROW { \
 			part ai = part_set(rows ? third[i / 3][i % 3 * step] : a[i]); \
-			EACH_PART acc[i][j] = part_fma(ai, bk[j], acc[i][j]); \
+			EACH_PART acc[i][j] = lane_fma(ai, bk[j], acc[i][j]); \
 		} \
 		b += v * HD_WIDTH; \
 		if (!rows) { \
@@ -263,7 +267,7 @@ static inline void gemm_pack_a(float *to, struct mat a, int64_t m0, int64_t m, i
 {
 	int64_t height = panel_height(m);
 
-	for (int64_t i = 0; i < m; i += height, to += height * depth) {
+	for (int64_t i = 0; i < m; i += height, to += height * lanes_of(depth)) {
 		int64_t h = round_up(min64(height, m - i), 2);
 		if (a.turned)
 			pack_straight(to, h, a.at + k0 * a.step + m0 + i, a.step, min64(h, m - i), depth);
@@ -274,7 +278,7 @@ static inline void gemm_pack_a(float *to, struct mat a, int64_t m0, int64_t m, i
 
 static inline void gemm_pack_b(float *to, struct mat b, int64_t n0, int64_t n, int64_t k0, int64_t depth)
 {
-	for (int64_t j = 0; j < n; j += GEMM_WIDTH, to += GEMM_WIDTH * depth) {
+	for (int64_t j = 0; j < n; j += GEMM_WIDTH, to += GEMM_WIDTH * lanes_of(depth)) {
 		int64_t w = panel_width(n - j);
 		if (b.turned)
 			pack_turned(to, w, b.at + (n0 + j) * b.step + k0, b.step, min64(w, n - j), depth);
@@ -335,23 +339,32 @@ HD_INLINE int64_t packed_a(int64_t m, int64_t depth) { return round_up((round_up
  * the last may be read. */
 struct gemm_left { const float *at; int64_t step; bool packed, spare; };
 
-/* Rows that lie are read where they lie, unless they would push each other out of the cache: those are
- * copied. */
+HD_INLINE void copy_lanes(float *to, const float *from, int64_t depth)
+{
+	if (LANE_TERMS == 1)
+		memcpy(to, from, (size_t)depth * sizeof *from);
+	for (int64_t k = 0; LANE_TERMS > 1 && k < depth; k += HD_WIDTH * LANE_TERMS)
+		part_store(to + k / LANE_TERMS, lane_along(from + k, depth - k));
+}
+
+/* Rows that lie are read where they lie, unless they would push each other out of the cache, or hold no
+ * lanes yet: those are copied. */
 static inline struct gemm_left gemm_left(struct mat a, int64_t m0, int64_t m, int64_t k0, int64_t depth,
 	float *scratch)
 {
 	const float *at = a.at + m0 * a.step + k0;
+	const int64_t lanes = lanes_of(depth), pitch = gemm_pitch(lanes);
 
 	if (a.turned) {
 		gemm_pack_a(scratch, a, m0, m, k0, depth);
 		return (struct gemm_left){ scratch, 0, true, true };
 	}
-	if (a.step * (int64_t)sizeof *at % GEMM_CLASH != 0)
+	if (LANE_TERMS == 1 && a.step * (int64_t)sizeof *at % GEMM_CLASH != 0)
 		return (struct gemm_left){ at, a.step, false, false };
 	for (int64_t i = 0; i < m; i++)
-		memcpy(scratch + i * gemm_pitch(depth), at + i * a.step, (size_t)depth * sizeof *at);
-	memset(scratch + m * gemm_pitch(depth), 0, (size_t)depth * sizeof *at);
-	return (struct gemm_left){ scratch, gemm_pitch(depth), false, true };
+		copy_lanes(scratch + i * pitch, at + i * a.step, depth);
+	memset(scratch + m * pitch, 0, (size_t)lanes * sizeof *at);
+	return (struct gemm_left){ scratch, pitch, false, true };
 }
 
 /* Rows from i on times a packed panel of b. Panels have even heights: a last row without a partner is packed
@@ -359,15 +372,15 @@ static inline struct gemm_left gemm_left(struct mat a, int64_t m0, int64_t m, in
 static inline void gemm_panel(const struct gemm_left *a, int64_t i, const float *b, int64_t depth,
 	const struct gemm_out *c, float *odd, const struct ahead_of *ahead)
 {
-	int64_t h = round_up(c->m, 2), v = panel_width(c->n) / HD_WIDTH;
+	int64_t h = round_up(c->m, 2), v = panel_width(c->n) / HD_WIDTH, lanes = lanes_of(depth);
 
 	if (a->packed) {
-		micros[h / 2 - 1][v - 1](a->at + i * depth, h, b, depth, c, ahead);
+		micros[h / 2 - 1][v - 1](a->at + i * lanes, h, b, lanes, c, ahead);
 	} else if (c->m == h || a->spare) {
-		micros_rows[h / 2 - 1][v - 1](a->at + i * a->step, a->step, b, depth, c, ahead);
-	} else {
+		micros_rows[h / 2 - 1][v - 1](a->at + i * a->step, a->step, b, lanes, c, ahead);
+	} else {                          /* rows that lie are lanes */
 		gemm_pack_a(odd, (struct mat){ a->at, a->step, false }, i, c->m, 0, depth);
-		micros[h / 2 - 1][v - 1](odd, h, b, depth, c, ahead);
+		micros[h / 2 - 1][v - 1](odd, h, b, lanes, c, ahead);
 	}
 }
 
@@ -389,7 +402,7 @@ static inline void gemm_lines(struct mat a, const float *b, int64_t packed, int6
 		}
 }
 
-/* Columns from j on of a block of b, to be packed next: the part of them that call `i` of `ncalls` fetches. */
+/* Columns from j on of a block of b, to be packed next: the part of them that call i of `ncalls` fetches. */
 struct ahead_b { struct mat b; int64_t j, n, k0, depth, ncalls; };
 
 HD_INLINE void ahead_of_b(struct ahead *w, const struct ahead_b *next, int64_t i)
@@ -434,8 +447,8 @@ static inline void gemm_column(const struct gemm_left *a, const float *b, int64_
 static inline void gemm_then(struct mat a, struct mat b, struct gemm_out c, int64_t depth, int64_t beyond,
 	float *scratch)
 {
-	int64_t block = gemm_depth(depth);
-	float *pb = scratch + gemm_room_a(c.m, block);
+	int64_t lanes = gemm_depth(depth), block = lanes * LANE_TERMS;
+	float *pb = scratch + gemm_room_a(c.m, lanes);
 
 	for (int64_t i = 0; i < c.m; i += GEMM_ROWS)
 		for (int64_t k = 0; k < depth; k += block) {

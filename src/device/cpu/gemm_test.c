@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "device/bf16.h"
+#include "device/cpu/bf16_rows.h"
 #include "device/cpu/cpu_isa.h"
 #include "tests/check.h"
 
@@ -22,6 +24,9 @@ static float *values(size_t n, uint32_t seed)
 	return at;
 }
 
+/* Whatever it answers. */
+static bool has_bf16(void) { return hd_cpu_path("avx512") && __builtin_cpu_supports("avx512bf16"); }
+
 static void define(const struct gemm_case *p, const float *a, const float *b, float *c)
 {
 	for (int64_t i = 0; i < p->m; i++)
@@ -34,17 +39,36 @@ static void define(const struct gemm_case *p, const float *a, const float *b, fl
 		}
 }
 
+static void define_bf16(const struct gemm_case *p, const float *a, const float *b, float *c)
+{
+	for (int64_t i = 0; i < p->m; i++)
+		for (int64_t j = 0; j < p->n; j++) {
+			float sum = 0;
+			for (int64_t k = 0; k < p->k; k += 2) {
+				float x[2] = { 0, 0 }, y[2] = { 0, 0 };
+				for (int t = 0; t < 2 && k + t < p->k; t++) {
+					x[t] = hd_bf16_operand(p->ta ? a[(k + t) * p->m + i] :
+						a[i * p->k + k + t]);
+					y[t] = hd_bf16_operand(p->tb ? b[j * p->k + k + t] :
+						b[(k + t) * p->n + j]);
+				}
+				sum = hd_bf16_pair(sum, x, y);
+			}
+			c[i * p->n + j] = sum;
+		}
+}
+
 static struct hd_operand operand(const void *at, int64_t rows, int64_t cols)
 {
 	return (struct hd_operand){ .at = (void *)at, .dim = { rows, cols }, .rank = 2, .dtype = HD_F32,
 		.elems = (uint64_t)(rows * cols) };
 }
 
-static void compute(const struct hd_cpu_isa *isa, const struct gemm_case *p, const float *a, const float *b,
+static void compute(const struct hd_cpu_row *rows, const struct gemm_case *p, const float *a, const float *b,
 	float *c)
 {
 	struct hd_call call = { .op = HD_OP_MATMUL, .attr = { .i = { p->ta, p->tb } }, .nin = 2, .nout = 1 };
-	const struct hd_kernel *kernel = &isa->rows[HD_OP_MATMUL].kernel;
+	const struct hd_kernel *kernel = &rows[HD_OP_MATMUL].kernel;
 
 	call.in[0] = p->ta ? operand(a, p->k, p->m) : operand(a, p->m, p->k);
 	call.in[1] = p->tb ? operand(b, p->n, p->k) : operand(b, p->k, p->n);
@@ -69,12 +93,19 @@ static void check(const struct gemm_case *p, bool portable)
 	for (int i = 0; i < 2 + portable; i++)
 		if (hd_cpu_path(path[i])) {
 			memset(got, 0xff, bytes);
-			compute(hd_cpu_isa_of(path[i]), p, a, b, got);
+			compute(hd_cpu_isa_of(path[i])->rows, p, a, b, got);
 			CHECK(memcmp(got, want, bytes) == 0, "%s: [%lld,%lld] x [%lld,%lld], ta %d, tb %d",
 				path[i],
 				(long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n, p->ta,
 				p->tb);
 		}
+	if (has_bf16()) {
+		define_bf16(p, a, b, want);
+		memset(got, 0xff, bytes);
+		compute(hd_cpu_isa_of("avx512")->bf16_rows, p, a, b, got);
+		CHECK(memcmp(got, want, bytes) == 0, "bf16: [%lld,%lld] x [%lld,%lld], ta %d, tb %d",
+			(long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n, p->ta, p->tb);
+	}
 	free(a), free(b), free(want), free(got);
 }
 
@@ -130,8 +161,8 @@ static void rows_do_not_depend_on_how_many_there_are(void **state)
 
 	(void)state;
 	assert_true(c && d);
-	compute(isa, &all, a, b, c);
-	compute(isa, &some, a + 20 * 70, b, d);
+	compute(isa->rows, &all, a, b, c);
+	compute(isa->rows, &some, a + 20 * 70, b, d);
 	assert_memory_equal(d, c + 20 * 48, 37 * 48 * sizeof *d);
 	free(a), free(b), free(c), free(d);
 }
@@ -163,12 +194,86 @@ static void products_of_256_rows_are_at_least_eight_tiles(void **state)
 	}
 }
 
+/* Values of all kinds: the draw itself, near 1, near the least normal ones, and special ones. */
+static uint32_t drawn(uint32_t *seed, int kind, bool half)
+{
+	static const uint32_t special[] = { 0, 0x80000000u, 0x10000, 0x80010000u, 0x7f0000, 0x800000,
+		0x80800000u, 0x3f800000, 0xbf800000u, 0x7f7f0000, 0xff7f0000u, 0x7f800000, 0xff800000u,
+		0x7fc00000, 0x7f810000, 0x20000000, 0x1f800000, 0x60000000, 0x7fffff, 0x807fc000u };
+	const uint32_t exponent[] = { 0, 119, half ? 60 : 1 };
+
+	for (int i = 0; i < 2; i++)
+		*seed = *seed * 1664525u + 1013904223u;
+	uint32_t x = *seed ^ *seed >> 15, e = exponent[kind % 3] + (x >> 3) % 12;
+	x = kind == 3 ? special[x % (sizeof special / sizeof special[0])] : kind == 0 ? x :
+		(x & 0x807fffffu) | e << 23;
+	return half ? x & 0xffff0000u : x;
+}
+
+static void the_processor_adds_pairs_as_defined(void **state)
+{
+	uint32_t seed = 3;
+
+	(void)state;
+	if (!has_bf16())
+		SKIP("this processor has no AVX512-BF16");
+	CHECK(hd_cpu_has_bf16("avx512"), "this processor is refused: it answers otherwise");
+	for (int round = 0; round < DRAWS(40000); round++) {
+		uint32_t a[2][16], b[2][16], x[16], y[16], sum[16], got[16];
+		for (int i = 0; i < 16; i++) {
+			for (int t = 0; t < 2; t++) {
+				a[t][i] = drawn(&seed, round % 4, true);
+				b[t][i] = drawn(&seed, round % 4, true);
+			}
+			x[i] = a[1][i] | a[0][i] >> 16;
+			y[i] = b[1][i] | b[0][i] >> 16;
+			sum[i] = drawn(&seed, round % 4, false);
+		}
+		hd_bf16_unit((float *)sum, x, y, (float *)got);
+		for (int i = 0; i < 16; i++) {
+			float left[2] = { hd_f32_of_bits(a[0][i]), hd_f32_of_bits(a[1][i]) },
+				right[2] = { hd_f32_of_bits(b[0][i]), hd_f32_of_bits(b[1][i]) },
+				want = hd_bf16_pair(hd_f32_of_bits(sum[i]), left, right);
+			CHECK(isnan(want) ? isnan(hd_f32_of_bits(got[i])) : got[i] == hd_bits_of_f32(want),
+				"%08x + %08x %08x x %08x %08x: %08x, not %08x", sum[i], a[0][i], a[1][i],
+				b[0][i], b[1][i], got[i], hd_bits_of_f32(want));
+		}
+	}
+}
+
+/* Operands of all kinds through the packing: rounded, flushed, with and without a partner. */
+static void operands_are_rounded_as_defined(void **state)
+{
+	uint32_t seed = 11;
+
+	(void)state;
+	if (!has_bf16())
+		SKIP("this processor has no AVX512-BF16");
+	for (int round = 0; round < 200; round++) {
+		const struct gemm_case p = { 1 + round % 3, 1 + round % 35, 1 + round % 2, round & 1,
+			round >> 1 & 1 };
+		float a[6], b[70], want[105], got[105];
+		for (int i = 0; i < 6; i++)
+			a[i] = hd_f32_of_bits(drawn(&seed, round % 4, false));
+		for (int i = 0; i < 70; i++)
+			b[i] = hd_f32_of_bits(drawn(&seed, round % 4, false));
+		define_bf16(&p, a, b, want);
+		compute(hd_cpu_isa_of("avx512")->bf16_rows, &p, a, b, got);
+		for (int64_t i = 0; i < p.m * p.n; i++)
+			CHECK(isnan(want[i]) ? isnan(got[i]) : hd_bits_of_f32(got[i]) ==
+				hd_bits_of_f32(want[i]), "round %d: %a, not %a", round, (double)got[i],
+				(double)want[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_small_shape_is_the_chain_of_its_definition),
 		cmocka_unit_test(shapes_beyond_every_block_are_the_same_chain),
 		cmocka_unit_test(drawn_shapes_are_the_same_chain),
+		cmocka_unit_test(the_processor_adds_pairs_as_defined),
+		cmocka_unit_test(operands_are_rounded_as_defined),
 		cmocka_unit_test(products_of_256_rows_are_at_least_eight_tiles),
 		cmocka_unit_test(rows_do_not_depend_on_how_many_there_are),
 	};

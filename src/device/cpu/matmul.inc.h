@@ -18,7 +18,7 @@ enum { MATMUL_ENOUGH = 8, MATMUL_LEAST = 1 << 20 };        /* panels; multiply-a
 /* Is a block of a, turned or not, packed or copied (gemm_left)? */
 HD_INLINE bool matmul_lays_a(int64_t m, int64_t k, bool turned)
 {
-	return turned || (m > 1 && k * (int64_t)sizeof(float) % GEMM_CLASH == 0);
+	return turned || (m > 1 && (LANE_TERMS > 1 || k * (int64_t)sizeof(float) % GEMM_CLASH == 0));
 }
 
 static inline struct matmul matmul_grid(int64_t m, int64_t n, int64_t k, bool turned)
@@ -86,7 +86,7 @@ static inline void matmul_tile(const struct hd_call *call, uint32_t tile, void *
  * of the next micro-tile are fetched meanwhile. Where one block holds the terms of all parts, a pending sum
  * is as small as a micro-tile and has one place for all of them. Parts with more terms than a block holds
  * make their leaf in a rectangle of their own. */
-enum { FOLD_ROWS = 336, FOLD_COLS = 512, FOLD_ENOUGH = 8, FOLD_TERMS = 512 };       /* terms: of a block */
+enum { FOLD_ROWS = 336, FOLD_COLS = 512, FOLD_ENOUGH = 8, FOLD_LANES = 512 };       /* lanes: of a block */
 
 static inline bool matmul_fold_takes(const struct hd_call *call) { return call->attr.i[0] != 0 &&
 	call->attr.i[1] == 0; }
@@ -123,8 +123,8 @@ struct fold_scratch { float *a, *b, *temp, *leaf, *gemm; int64_t len; };
 static inline size_t fold_place(const struct matmul *g, bool small, int64_t ntemps, float *from,
 	struct fold_scratch *s)
 {
-	int64_t a = round_up((round_up(g->rows, GEMM_HEIGHT) + GEMM_HEIGHT) * FOLD_TERMS + HD_UNIT, HD_UNIT);
-	int64_t b = GEMM_WIDTH * FOLD_TERMS + HD_UNIT,
+	int64_t a = round_up((round_up(g->rows, GEMM_HEIGHT) + GEMM_HEIGHT) * FOLD_LANES + HD_UNIT, HD_UNIT);
+	int64_t b = GEMM_WIDTH * FOLD_LANES + HD_UNIT,
 		len = small ? GEMM_HEIGHT * GEMM_WIDTH : round_up(g->rows * g->cols, HD_UNIT),
 		leaf = small ? 0 : len;
 	int64_t block = small ? 0 : round_up((int64_t)(gemm_scratch(g->rows, g->cols, g->k) / sizeof(float)),
@@ -139,7 +139,7 @@ static inline size_t fold_place(const struct matmul *g, bool small, int64_t ntem
 static inline size_t matmul_fold_scratch(const struct hd_call *call, uint32_t max_parts)
 {
 	struct matmul g = matmul_fold_grid(call);
-	return fold_place(&g, g.k * max_parts <= FOLD_TERMS, fold_temps(max_parts), NULL, NULL);
+	return fold_place(&g, lanes_of(g.k) * max_parts <= FOLD_LANES, fold_temps(max_parts), NULL, NULL);
 }
 
 struct fold_tile {
@@ -200,7 +200,7 @@ static inline void fold_micro(const struct fold_tile *t, uint32_t first, uint32_
 	struct gemm_adds adds;
 
 	for (uint32_t p = first; p < end; p++) {
-		int64_t depth = part_terms(t, p);
+		int64_t depth = lanes_of(part_terms(t, p));
 		struct rect to = fold_moves(t, p, i, j, &adds);
 		struct gemm_out out = { to.at, to.step, min64(h, t->m - i), t->n - j, false };
 		micro_adds[h / 2 - 1][v - 1](t->s.a + before * tall + i * depth, t->s.b + before * GEMM_WIDTH,
@@ -230,11 +230,12 @@ static inline void fold_panel(const struct fold_tile *t, uint32_t first, uint32_
 /* Parts [first, end), whose terms fit a block: one panel of b after the other. */
 static inline void fold_parts(const struct fold_tile *t, uint32_t first, uint32_t end)
 {
-	int64_t tall = div_up(t->m, panel_height(t->m)) * panel_height(t->m), terms = 0;
+	int64_t tall = div_up(t->m, panel_height(t->m)) * panel_height(t->m), terms = 0, lanes = 0;
 
 	for (uint32_t p = first; p < end; p++) {
-		gemm_pack_a(t->s.a + terms * tall, part_operand(t, p, 0), 0, t->m, 0, part_terms(t, p));
+		gemm_pack_a(t->s.a + lanes * tall, part_operand(t, p, 0), 0, t->m, 0, part_terms(t, p));
 		terms += part_terms(t, p);
+		lanes += lanes_of(part_terms(t, p));
 	}
 	for (int64_t j = 0; j < t->n; j += GEMM_WIDTH) {
 		struct ahead_b later = { part_operand(t, first, 1), j + GEMM_WIDTH, t->n, 0, terms, 0 };
@@ -242,7 +243,7 @@ static inline void fold_parts(const struct fold_tile *t, uint32_t first, uint32_
 		for (uint32_t p = first; p < end; p++) {
 			gemm_pack_b(t->s.b + before * GEMM_WIDTH, part_operand(t, p, 1), j,
 				min64(GEMM_WIDTH, t->n - j), 0, part_terms(t, p));
-			before += part_terms(t, p);
+			before += lanes_of(part_terms(t, p));
 		}
 		fold_panel(t, first, end, j, &later);
 	}
@@ -267,11 +268,11 @@ static inline void fold_leaf(const struct fold_tile *t, uint32_t p)
 /* Parts from `first` on whose terms fit a block, `first` itself if it alone does not. */
 static inline uint32_t fold_group(const struct fold_tile *t, uint32_t first)
 {
-	int64_t terms = 0;
+	int64_t lanes = 0;
 	uint32_t end = first;
 
-	while (end < t->job->nparts && terms + part_terms(t, end) <= FOLD_TERMS)
-		terms += part_terms(t, end++);
+	while (end < t->job->nparts && lanes + lanes_of(part_terms(t, end)) <= FOLD_LANES)
+		lanes += lanes_of(part_terms(t, end++));
 	return end;
 }
 

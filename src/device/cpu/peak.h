@@ -9,5 +9,7 @@
 #define X(path) float hd_peak_run_##path(uint64_t rounds); double hd_peak_flops_##path(void);
 HD_CPU_PATHS(X)
 #undef X
+float hd_peak_run_bf16(uint64_t rounds);              /* where hd_cpu_has_bf16() alone */
+double hd_peak_flops_bf16(void);
 
 #endif

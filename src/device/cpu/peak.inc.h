@@ -1,6 +1,11 @@
 /* peak.inc.h -- as many fused multiply-adds as the core can start, from registers
- * alone: what a kernel's rate is divided by. One source for all paths. */
+ * alone: what a kernel's rate is divided by. One source for all paths. HD_PEAK_TERM: another instruction
+ * than part_fma. */
 #include "device/cpu/vec.h"
+
+#ifndef HD_PEAK_TERM
+#define HD_PEAK_TERM part_fma
+#endif
 
 enum { CHAINS = 12 };                     /* more than latency times ports: 4 x 2 */
 
@@ -15,7 +20,7 @@ static float peak_run(uint64_t rounds)
 	for (uint64_t r = 0; r < rounds; r++) {
 #pragma GCC unroll 12
 		for (int i = 0; i < CHAINS; i++)
-			acc[i] = part_fma(acc[i], x, y);
+			acc[i] = HD_PEAK_TERM(acc[i], x, y);
 		__asm__ volatile("" : "+v"(x), "+v"(y));
 	}
 	for (int i = 0; i < CHAINS; i++)

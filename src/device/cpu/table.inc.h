@@ -6,6 +6,7 @@
 #define HD_DEVICE_CPU_TABLE_INC_H
 
 #include "device/cpu/attention.inc.h"
+#include "device/cpu/bf16_rows.h"
 #include "device/cpu/cpu_isa.h"
 #include "device/cpu/flat.inc.h"
 #include "device/cpu/images.inc.h"
@@ -101,6 +102,11 @@ static const struct hd_fold_kernel matmul_fold = { 2, matmul_fold_takes, matmul_
 		hd_library_##stem##_prepare, hd_library_release, hd_library_##stem##_takes },
 #define HD_ISA_TABLE \
 	{ HD_FOLD_ROWS(F) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F) }
+#define HD_BF16_ROWS(F) \
+	F(MATMUL, ROWS, hd_bf16_matmul_ntiles, hd_bf16_matmul_scratch, hd_bf16_matmul_tile, \
+		&hd_bf16_matmul_fold)
+#define HD_ISA_BF16_TABLE \
+	{ HD_BF16_ROWS(F) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F) }
 #define HD_ISA_LIBRARY_TABLE { HD_LIBRARY_OPS(L) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F) }
 #define HD_ISA_VECTOR { flat_update, flat_measure, flat_add, flat_copy, flat_sumsq }
 

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "device/bf16.h"
+
 /* [M,K] x [K,N]: leading extents of both operands are flattened, a transposed one is stored [K,M] or
  * [N,K]. */
 static void matmul(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
@@ -23,6 +25,29 @@ static void matmul(const struct hd_call *call, uint64_t first, uint64_t last, vo
 			sum += left * right;
 		}
 		hd_ref_out(call, 0)[e] = (float)sum;
+	}
+}
+
+void hd_ref_matmul_bf16(const struct hd_call *call, uint64_t first, uint64_t last)
+{
+	bool ta = call->attr.i[0], tb = call->attr.i[1];
+	int64_t acols = hd_cols(&call->in[0]), bcols = hd_cols(&call->in[1]), cols = hd_cols(&call->out[0]);
+	int64_t k = ta ? hd_rows(&call->in[0]) : acols;
+	const float *a = hd_ref_in(call, 0), *b = hd_ref_in(call, 1);
+
+	for (uint64_t e = first; e < last; e++) {
+		int64_t i = (int64_t)e / cols, j = (int64_t)e % cols;
+		float sum = 0;
+		for (int64_t p = 0; p < k; p += 2) {
+			float left[2] = { 0, 0 }, right[2] = { 0, 0 };
+			for (int64_t t = 0; t < 2 && p + t < k; t++) {
+				int64_t q = p + t;
+				left[t] = hd_bf16_operand(ta ? a[q * acols + i] : a[i * acols + q]);
+				right[t] = hd_bf16_operand(tb ? b[j * bcols + q] : b[q * bcols + j]);
+			}
+			sum = hd_bf16_pair(sum, left, right);
+		}
+		hd_ref_out(call, 0)[e] = sum;
 	}
 }
 

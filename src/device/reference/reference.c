@@ -59,6 +59,28 @@ static const struct hd_cpu_row rows[HD_NOPS] = {
 
 const struct hd_cpu_row *hd_ref_table(void) { return rows; }
 
+/* Products in bf16 are defined bit for bit: these are they. */
+static uint32_t bf16_ntiles(const struct hd_call *call)
+{
+	return (uint32_t)((hd_ref_elems(call) + TILE_UNITS - 1) / TILE_UNITS);
+}
+
+static void bf16_tile(const struct hd_call *call, uint32_t itile, void *scratch)
+{
+	uint64_t units = hd_ref_elems(call), first = (uint64_t)itile * TILE_UNITS;
+
+	(void)scratch;
+	hd_ref_matmul_bf16(call, first, first + TILE_UNITS < units ? first + TILE_UNITS : units);
+}
+
+static const struct hd_cpu_row bf16_rows[HD_NOPS] = {
+#define X(id, text, nin, nout, class, attrs, about) \
+	[HD_OP_##id] = { { HD_OP_##id == HD_OP_MATMUL ? bf16_ntiles : ntiles, scratch_bytes, \
+		HD_OP_##id == HD_OP_MATMUL ? bf16_tile : tile, false, NULL }, prepare, release, NULL },
+	HD_OPS(X)
+#undef X
+};
+
 static void add(float *dst, const float *a, const float *b, uint64_t len)
 {
 	for (uint64_t i = 0; i < len; i++)
@@ -83,7 +105,9 @@ static void no_init(void) { }
 static enum hd_err reference_open(struct hd_device *device, const struct hd_device_spec *spec,
 	struct hd_diag *diag)
 {
-	return hd_grid_open(device, spec, &(struct hd_grid_kernels){ rows, rows, &hd_ref_vector, no_init,
+	const struct hd_cpu_row *table = spec->kernels == HD_KERNELS_BF16 ? bf16_rows : rows;
+
+	return hd_grid_open(device, spec, &(struct hd_grid_kernels){ table, table, &hd_ref_vector, no_init,
 		"none" }, diag);
 }
 
