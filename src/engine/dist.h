@@ -146,11 +146,11 @@ void hd_dist_mail_void(struct hd_worker *worker);
 /* HD_E_STALE: no step waits for it. */
 HD_MUST_USE enum hd_err hd_dist_mail_arrived(struct hd_worker *worker, const struct hd_dist_letter *letter,
 	struct hd_diag *diag);
-/* Any thread: no mail comes any more. compute() of a plan of several stages ends soon with HD_E_STALE, the
- * one
- * that runs and every later one, until hd_dist_unfence(). Nothing else is touched. */
-void hd_dist_fence(struct hd_worker *worker);
-void hd_dist_unfence(struct hd_worker *worker);              /* between two steps */
+/* Any thread: no mail of epochs before `epoch` comes any more. compute() of a plan of several stages in a step of
+ * such an epoch ends soon with HD_E_STALE, also if it is called later. Nothing else is touched. */
+void hd_dist_fence(struct hd_worker *worker, uint32_t epoch);
+/* Between two steps: those that begin now are of that epoch. Of epoch 0 before the first call. */
+void hd_dist_epoch(struct hd_worker *worker, uint32_t epoch);
 
 /* Which virtual node to probe in a step: one that has samples, another one each step. */
 uint32_t hd_dist_probed(const struct hd_worker *worker, uint64_t step);

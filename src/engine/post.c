@@ -107,7 +107,7 @@ void hd_post_begin(struct hd_pipe *pipe)
 	assert(!post->pipe);
 	post->pipe = pipe;
 	post->head = post->len = 0;
-	if (post->fenced)
+	if (post->epoch < post->fence)
 		atomic_store(&pipe->fenced, true);
 	hd_lock_give(&post->lock);
 	for (uint32_t i = 0; i < pipe->nlines; i++) {
@@ -276,23 +276,25 @@ enum hd_err hd_dist_mail_arrived(struct hd_worker *w, const struct hd_dist_lette
 		"mail of stage %u, virtual node %u, is not awaited in this step", letter->stage, letter->vn);
 }
 
-void hd_dist_fence(struct hd_worker *w)
+void hd_dist_fence(struct hd_worker *w, uint32_t epoch)
 {
 	struct hd_pipe *pipe = enter(w->post);
 
 	hd_lock_take(&w->post->lock);
-	w->post->fenced = true;
+	w->post->fence = epoch > w->post->fence ? epoch : w->post->fence;
+	const bool stale = w->post->epoch < w->post->fence;
 	hd_lock_give(&w->post->lock);
 	if (!pipe)
 		return;
-	hd_pipe_fence(pipe);
+	if (stale)
+		hd_pipe_fence(pipe);
 	leave(w->post);
 }
 
-void hd_dist_unfence(struct hd_worker *w)
+void hd_dist_epoch(struct hd_worker *w, uint32_t epoch)
 {
 	hd_lock_take(&w->post->lock);
 	assert(!w->post->pipe);
-	w->post->fenced = false;
+	w->post->epoch = epoch;
 	hd_lock_give(&w->post->lock);
 }

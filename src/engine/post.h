@@ -46,7 +46,7 @@ struct hd_post {
 	uint32_t head, len, cap;
 	uint32_t borrowed;                /* buffers of lines that the wire has */
 	uint32_t inside;                  /* calls of the wire's thread that look at `pipe` */
-	bool fenced;                      /* steps that begin are fenced */
+	uint32_t epoch, fence;            /* of steps that begin; those of epochs before `fence` are fenced */
 	hd_dist_mailer *mailer; void *user;
 };
 

@@ -38,6 +38,7 @@ struct net {
 	uint32_t n, nbuckets;
 	struct mail mail[HD_MAILS][MOST_STAGES][MOST_VNS];
 	uint32_t fence_after;             /* letters, 0: never */
+	uint32_t epoch, stale;            /* stale: steps that a fence ended */
 };
 
 /* ---- set-up ---- */
@@ -188,7 +189,7 @@ static bool compute_all(struct net *net)
 		if (net->fence_after && delivered >= net->fence_after && !fenced) {
 			fenced = true;
 			for (uint32_t m = 0; m < net->n; m++)
-				hd_dist_fence(net->at[m].worker);
+				hd_dist_fence(net->at[m].worker, net->epoch + 1);
 		}
 		if (!any)
 			sched_yield();
@@ -303,20 +304,36 @@ static void begin(struct net *net)
 		CHECK(hd_dist_begin(net->at[m].worker, true, &diag) == HD_OK, "%s", diag.text);
 }
 
+/* Did the fence find a worker in its pass? Whoever had computed is not touched. */
+static bool is_stale(struct net *net)
+{
+	bool stale = false;
+
+	for (uint32_t m = 0; m < net->n; m++) {
+		assert_true(net->at[m].err == HD_OK || net->at[m].err == HD_E_STALE);
+		stale |= net->at[m].err == HD_E_STALE;
+	}
+	net->stale += stale;
+	return stale;
+}
+
+static void next_epoch(struct net *net)
+{
+	net->epoch++;
+	for (uint32_t m = 0; m < net->n; m++)
+		hd_dist_epoch(net->at[m].worker, net->epoch);
+}
+
 static void step(struct net *net, const char *what)
 {
 	struct roots roots;
 
 	begin(net);
-	if (compute_all(net)) {
-		bool stale = false;
-		for (uint32_t m = 0; m < net->n; m++) {
-			stale |= net->at[m].err == HD_E_STALE;
-			assert_true(net->at[m].err == HD_OK || net->at[m].err == HD_E_STALE);
+	const bool fenced = compute_all(net);
+	if (fenced && is_stale(net)) {
+		for (uint32_t m = 0; m < net->n; m++)
 			hd_dist_abandon(net->at[m].worker);
-			hd_dist_unfence(net->at[m].worker);
-		}
-		assert_true(stale);
+		next_epoch(net);
 		net->fence_after = 0;
 		begin(net);
 		assert_false(compute_all(net));
@@ -331,6 +348,8 @@ static void step(struct net *net, const char *what)
 		sum_bucket(net, &roots, b);
 	exchange_leaves(net);
 	finish(net, what);
+	if (fenced)
+		next_epoch(net);
 }
 
 /* ---- what is promised ---- */
@@ -347,6 +366,7 @@ static void compare(const char *model, uint32_t batch, uint32_t vns, const char 
 	uint32_t fences)
 {
 	struct net *net = malloc(sizeof *net);
+	uint32_t stale = 0;
 
 	assert_non_null(net);
 	for (size_t k = 0; k < n; k++)
@@ -360,8 +380,10 @@ static void compare(const char *model, uint32_t batch, uint32_t vns, const char 
 				net->fence_after = fences ? 1 + draw(fences) : 0;
 				step(net, what);
 			}
+			stale += net->stale;
 			close_net(net);
 		}
+	assert_true(!fences || stale > NKINDS);
 	free(net);
 }
 
@@ -389,8 +411,7 @@ static void each_stage_says_its_part_of_a_leaf(void **state)
 }
 
 /* Anywhere in a step: whoever waits for mail ends, the state is that of the beginning, and what was on its
- * way
- * does no harm. */
+ * way does no harm. */
 static void a_fenced_step_ends_and_is_run_again(void **state)
 {
 	(void)state;
@@ -407,15 +428,36 @@ static void a_fence_before_the_step_counts(void **state)
 	(void)state;
 	seed = 5;
 	open_net(net, hd_rig_mlp, 16, 8, NULL, &kinds[2], 1);
-	for (uint32_t m = 0; m < net->n; m++)
-		hd_dist_fence(net->at[m].worker);
+	next_epoch(net);
+	for (uint32_t m = 0; m < net->n; m++) {
+		hd_dist_fence(net->at[m].worker, net->epoch + 1);
+		hd_dist_fence(net->at[m].worker, net->epoch);     /* an older one takes nothing back */
+	}
 	begin(net);
 	for (uint32_t m = 0; m < net->n; m++) {
 		assert_int_equal(hd_dist_compute(net->at[m].worker, &diag), HD_E_STALE);
 		hd_dist_abandon(net->at[m].worker);
-		hd_dist_unfence(net->at[m].worker);
 	}
+	next_epoch(net);
 	step(net, "after a fence");
+	close_net(net);
+	free(net);
+}
+
+/* Who is already in a later epoch is not touched by the fence of an earlier one. */
+static void a_fence_of_an_earlier_epoch_does_nothing(void **state)
+{
+	struct net *net = malloc(sizeof *net);
+
+	(void)state;
+	seed = 6;
+	open_net(net, hd_rig_mlp, 16, 8, NULL, &kinds[2], 1);
+	for (uint32_t m = 0; m < net->n; m++) {
+		hd_dist_epoch(net->at[m].worker, 3);
+		hd_dist_fence(net->at[m].worker, 3);
+		hd_dist_fence(net->at[m].worker, 2);
+	}
+	step(net, "in the epoch of the fence");
 	close_net(net);
 	free(net);
 }
@@ -453,6 +495,7 @@ int main(void)
 		cmocka_unit_test(each_stage_says_its_part_of_a_leaf),
 		cmocka_unit_test(a_fenced_step_ends_and_is_run_again),
 		cmocka_unit_test(a_fence_before_the_step_counts),
+		cmocka_unit_test(a_fence_of_an_earlier_epoch_does_nothing),
 		cmocka_unit_test(no_more_buffers_are_offered_than_there_are_credits),
 	};
 
