@@ -86,8 +86,7 @@ void hd_dist_adopt(struct hd_worker *worker);
 void hd_dist_forget(struct hd_worker *worker);             /* drops a prepared part */
 
 /* The roots of a stage in pass 0 of `worker` under a plan, ascending by the leaves they cover: what others
- * expect
- * of it. Pure. HD_E_NOSPACE: more than `cap`. `has` is scratch of nvns bytes. */
+ * expect of it. Pure. HD_E_NOSPACE: more than `cap`. `has` is scratch of nvns bytes. */
 HD_MUST_USE enum hd_err hd_dist_roots_of(const struct hd_plan *plan, uint16_t worker, uint16_t stage,
 	uint8_t *has, struct hd_tnode *root, uint32_t cap, uint32_t *nroots);
 
@@ -131,10 +130,16 @@ struct hd_dist_letter {
 	uint16_t stage;                   /* of the receiver */
 	uint32_t vn;
 	uint16_t from, to;                /* workers of the plan */
+	uint32_t epoch;                   /* of its step (hd_dist_epoch()) */
 	uint8_t *bytes;
 	uint64_t len;                     /* in bytes, at least 1 */
 	void *line;                       /* the worker's own mark */
 };
+/* The letters of every step of the plan in use between this worker and `peer`: those that this one sends, or
+ * those that it receives; `epoch`, `bytes` and `line` are not set. Returns how many. `letter` NULL: only
+ * that. */
+size_t hd_dist_mail_list(const struct hd_worker *worker, uint16_t peer, bool send,
+	struct hd_dist_letter *letter);
 /* Called on the threads of devices, and in begin(): there are letters. It must only wake the thread of the
  * wire. */
 typedef void hd_dist_mailer(void *user);
@@ -146,8 +151,8 @@ void hd_dist_mail_void(struct hd_worker *worker);
 /* HD_E_STALE: no step waits for it. */
 HD_MUST_USE enum hd_err hd_dist_mail_arrived(struct hd_worker *worker, const struct hd_dist_letter *letter,
 	struct hd_diag *diag);
-/* Any thread: no mail of epochs before `epoch` comes any more. compute() of a plan of several stages in a step of
- * such an epoch ends soon with HD_E_STALE, also if it is called later. Nothing else is touched. */
+/* Any thread: no mail of epochs before `epoch` comes any more. compute() of a plan of several stages in a
+ * step of such an epoch ends soon with HD_E_STALE, also if it is called later. Nothing else is touched. */
 void hd_dist_fence(struct hd_worker *worker, uint32_t epoch);
 /* Between two steps: those that begin now are of that epoch. Of epoch 0 before the first call. */
 void hd_dist_epoch(struct hd_worker *worker, uint32_t epoch);
@@ -161,6 +166,7 @@ uint32_t hd_dist_probed(const struct hd_worker *worker, uint64_t step);
 HD_MUST_USE enum hd_err hd_dist_probe(struct hd_worker *worker, uint32_t vn, struct hd_hash *bits,
 	struct hd_diag *diag);
 
+uint32_t hd_dist_nstages(const struct hd_worker *worker);             /* of the plan in use */
 /* Passes of this step; pass 0 is counted even if it is not computed. */
 uint32_t hd_dist_npasses(const struct hd_worker *worker);
 uint32_t hd_dist_nleaves(const struct hd_worker *worker, uint32_t pass);
@@ -186,10 +192,8 @@ void hd_dist_watch(struct hd_worker *worker, hd_dist_watcher *watch, void *user)
 bool hd_dist_final(const struct hd_worker *worker, uint32_t pass, uint32_t bucket);
 
 /* Sets the roots of all workers that the next folds add, with their stages (NULL: all of stage 0). Those of
- * each
- * stage must partition the leaves of the tree (HD_E_INVAL otherwise; it names the leaf). The same roots as
- * last
- * time cost nothing. A single root is the sum already; its fold copies it. */
+ * each stage must partition the leaves of the tree (HD_E_INVAL otherwise; it names the leaf). The same roots
+ * as last time cost nothing. A single root is the sum already; its fold copies it. */
 HD_MUST_USE enum hd_err hd_dist_operands(struct hd_worker *worker, const struct hd_tnode *root,
 	const uint16_t *stage, uint32_t n, struct hd_diag *diag);
 /* The fold of one bucket: operand[i] is where this bucket of root i of hd_dist_operands() lies: at
@@ -229,12 +233,15 @@ void hd_dist_leaves_get(const struct hd_worker *worker, uint32_t pass, uint8_t *
 /* Writes those of all V leaves; none is missing. */
 void hd_dist_table_get(const struct hd_worker *worker, uint8_t *bytes);
 /* Reads such bytes of the worker with that number in the plan: of a plan of several stages, what its stages
- * say.
- * HD_DIST_NOBODY: of a whole table. HD_E_PROTOCOL: malformed, nothing was taken. HD_E_INTEGRITY: a leaf that
- * is
- * known here has other numbers there. */
+ * say. HD_DIST_NOBODY: of a whole table. HD_E_PROTOCOL: malformed, nothing was taken. HD_E_INTEGRITY: a leaf
+ * that is known here has other numbers there. */
 HD_MUST_USE enum hd_err hd_dist_leaves_put(struct hd_worker *worker, uint16_t from, const uint8_t *bytes,
 	uint64_t len, struct hd_diag *diag);
+/* Does worker `from` of the plan in use run a stage of that virtual node? */
+bool hd_dist_says(const struct hd_worker *worker, uint16_t from, uint32_t vn);
+/* Copies into one entry of a leaf (all after the head of such bytes) what worker `from` of the plan says in
+ * another. */
+void hd_dist_leaf_merge(const struct hd_worker *worker, uint16_t from, const uint8_t *entry, uint8_t *into);
 uint32_t hd_dist_leaves_missing(const struct hd_worker *worker);       /* of the step's V, times stages */
 
 /* XXH3-64 over the hashes of all buckets' sums, in order: sum_digest of a seal. Every bucket is summed. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/le.h"
+#include "engine/part_int.h"
 #include "engine/pipe.h"
 
 /* What leaves say besides gradients, as bytes of little end (dist.h draws them). */
@@ -191,4 +192,25 @@ enum hd_err hd_dist_leaves_put(struct hd_worker *w, uint16_t from, const uint8_t
 uint32_t hd_dist_leaves_missing(const struct hd_worker *w)
 {
 	return nstages_of(w) * w->task->job->nvns - w->step->nknown;
+}
+
+void hd_dist_leaf_merge(const struct hd_worker *w, uint16_t from, const uint8_t *entry, uint8_t *into)
+{
+	const uint32_t v = hd_get32(entry);
+
+	assert(v == hd_get32(into));
+	for (uint64_t i = 0; i < FIELDS + w->step->moments.elems; i++)
+		if (says(w, from, sayer(w, i), v))
+			memcpy(into + ENTRY_HEAD + i * 8, entry + ENTRY_HEAD + i * 8, 8);
+}
+
+uint32_t hd_dist_nstages(const struct hd_worker *w) { return nstages_of(w); }
+
+bool hd_dist_says(const struct hd_worker *w, uint16_t from, uint32_t vn)
+{
+	bool any = false;
+
+	for (uint32_t s = 0; s < nstages_of(w); s++)
+		any |= pipe_of(w) && says(w, from, s, vn);
+	return any || (!pipe_of(w) && w->parts->part->plan->worker[w->parts->part->plan->map[vn]] == from);
 }

@@ -43,18 +43,26 @@ static void wait(struct hd_worker *w)
 
 /* ---- the queue ---- */
 
+struct hd_dist_letter hd_post_letter(const struct hd_pipe *pipe, const struct hd_mail_line *line, uint32_t vn)
+{
+	return (struct hd_dist_letter){
+		.kind = line->kind == HD_MAIL_ACT ? HD_XFER_ACTIVATIONS : HD_XFER_GRADIENTS,
+		.send = line->out, .stage = (uint16_t)line->stage, .vn = vn,
+		.from = pipe->plan->worker[line->from], .to = pipe->plan->worker[line->to],
+		.len = line->pool.bytes,
+	};
+}
+
 /* Under the lock. */
 static void queue(struct hd_pipe *pipe, struct hd_mail_line *line, uint32_t vn, uint8_t *bytes)
 {
 	struct hd_post *post = pipe->worker->post;
 
 	assert(post->pipe == pipe && post->len < post->cap);      /* rule 4 */
-	post->at[post->len++] = (struct hd_dist_letter){
-		.kind = line->kind == HD_MAIL_ACT ? HD_XFER_ACTIVATIONS : HD_XFER_GRADIENTS,
-		.send = line->out, .stage = (uint16_t)line->stage, .vn = vn,
-		.from = pipe->plan->worker[line->from], .to = pipe->plan->worker[line->to],
-		.bytes = bytes, .len = line->pool.bytes, .line = line,
-	};
+	post->at[post->len] = hd_post_letter(pipe, line, vn);
+	post->at[post->len].epoch = post->epoch;
+	post->at[post->len].line = line;
+	post->at[post->len++].bytes = bytes;
 	post->borrowed += line->out;
 }
 

@@ -57,6 +57,10 @@ uint64_t hd_post_bytes(const struct hd_pipe *pipe, uint32_t device);     /* of t
 HD_MUST_USE enum hd_err hd_post_take(struct hd_pipe *pipe, struct hd_arena *arena, struct hd_diag *diag);
 void hd_post_give(struct hd_pipe *pipe);                     /* waits: rule 5 */
 
+/* What goes over the line of a virtual node, without its bytes. */
+struct hd_dist_letter hd_post_letter(const struct hd_pipe *pipe, const struct hd_mail_line *line,
+	uint32_t vn);
+
 HD_MUST_USE enum hd_err hd_post_make(struct hd_worker *worker, struct hd_diag *diag);
 void hd_post_finish(struct hd_worker *worker);
 

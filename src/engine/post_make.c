@@ -173,3 +173,20 @@ void hd_post_give(struct hd_pipe *pipe)
 		line->pool.nfree = 0;
 	}
 }
+
+size_t hd_dist_mail_list(const struct hd_worker *w, uint16_t peer, bool send, struct hd_dist_letter *letter)
+{
+	const struct hd_work *work = hd_worker_work(w);
+	const struct hd_pipe *pipe = work ? work->pipe : NULL;
+	size_t n = 0;
+
+	for (uint32_t i = 0; pipe && i < pipe->nlines; i++) {
+		const struct hd_mail_line *line = &pipe->line[i];
+		if (line->out != send || pipe->plan->worker[send ? line->to : line->from] != peer)
+			continue;
+		for (uint32_t k = 0; k < line->n; k++, n++)
+			if (letter)
+				letter[n] = hd_post_letter(pipe, line, line->vn[k]);
+	}
+	return n;
+}

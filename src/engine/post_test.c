@@ -8,8 +8,7 @@
 
 /* A pipeline whose stages are of several workers, in one process: each computes on a thread of its own, this
  * thread is the wire of all of them and delivers in any order. The oracle is one device of one worker:
- * digests
- * and losses are equal bit for bit. */
+ * digests and losses are equal bit for bit. */
 
 enum { MOST = 4, MOST_STAGES = 8, MOST_VNS = 16, MOST_ROOTS = 256, STEPS = 3 };
 
@@ -444,7 +443,7 @@ static void a_fence_before_the_step_counts(void **state)
 	free(net);
 }
 
-/* Who is already in a later epoch is not touched by the fence of an earlier one. */
+/* A worker that is in a later epoch is not touched by the fence of an earlier one. */
 static void a_fence_of_an_earlier_epoch_does_nothing(void **state)
 {
 	struct net *net = malloc(sizeof *net);

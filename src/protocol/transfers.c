@@ -5,7 +5,7 @@
 
 #define MOST_PARTIAL (UINT64_C(1) << 31)  /* rows of partial sums: the other blocks need fewer together */
 
-enum subject { OF_MEMBER, OF_BUCKET, OF_VN, OF_ALL };
+enum subject { OF_MEMBER, OF_BUCKET, OF_VN, OF_ALL, OF_CELL };
 
 static const struct transfer_block { enum hd_xfer_kind kind; enum subject of; bool sharded; } blocks[] = {
 	{ HD_XFER_PARTIAL,    OF_MEMBER, false },
@@ -15,6 +15,8 @@ static const struct transfer_block { enum hd_xfer_kind kind; enum subject of; bo
 	{ HD_XFER_DIGEST,     OF_BUCKET, true },
 	{ HD_XFER_METRICS,    OF_VN,     false },
 	{ HD_XFER_TABLE,      OF_ALL,    false },
+	{ HD_XFER_ACTIVATIONS, OF_CELL,  false },
+	{ HD_XFER_GRADIENTS,  OF_CELL,   false },
 };
 _Static_assert(sizeof blocks / sizeof *blocks == HD_TRANSFER_BLOCKS, "a block is not counted");
 
@@ -28,6 +30,7 @@ static uint32_t subjects(const struct hd_transfers_spec *spec, const struct tran
 	case OF_BUCKET: return block->sharded && !spec->copies ? 0 : spec->nbuckets;
 	case OF_VN:     return spec->nvns;
 	case OF_ALL:    return 1;
+	case OF_CELL:   return spec->nstages > 1 ? spec->nstages * spec->nvns : 0;
 	}
 	return 0;
 }
@@ -35,14 +38,15 @@ static uint32_t subjects(const struct hd_transfers_spec *spec, const struct tran
 /* Rows of one value of the first index. */
 static uint32_t stride(const struct hd_transfers *t, const struct transfer_block *block)
 {
-	return block->of == OF_MEMBER ? t->ordinals * t->spec.nbuckets : t->spec.nmembers * t->spec.nmembers;
+	return block->of == OF_MEMBER ? t->ordinals * t->spec.nbuckets : block->of == OF_CELL ? 1 :
+		t->spec.nmembers * t->spec.nmembers;
 }
 
 void hd_transfers_init(struct hd_transfers *t, const struct hd_transfers_spec *spec)
 {
 	uint64_t at = 0, each = (uint64_t)spec->nmembers * spec->nbuckets;
 
-	assert(spec->nmembers && spec->nmembers <= HD_MAX_MEMBERS);
+	assert(spec->nmembers && spec->nmembers <= HD_MAX_MEMBERS && spec->nstages <= HD_TRANSFER_STAGES);
 	assert(spec->nvns && spec->nvns <= HD_MAX_VNS && spec->nbuckets && spec->nbuckets <= HD_MAX_BUCKETS);
 	*t = (struct hd_transfers){ .spec = *spec };
 	t->ordinals = (uint32_t)least(least(HD_VIEW_ROOTS, spec->nvns), MOST_PARTIAL / each);
@@ -71,6 +75,10 @@ uint32_t hd_transfers_id(const struct hd_transfers *t, struct hd_xfer_name name)
 {
 	uint32_t n = t->spec.nmembers, i = block_of(name.kind), first = t->first[i];
 
+	if (blocks[i].of == OF_CELL) {
+		assert(name.number < subjects(&t->spec, &blocks[i]) && !name.ordinal);
+		return first + name.number;
+	}
 	assert(name.from < n && name.to < n && name.from != name.to);
 	if (blocks[i].of == OF_MEMBER) {
 		assert(name.number < t->spec.nbuckets && name.ordinal < t->ordinals);
@@ -98,12 +106,15 @@ enum hd_err hd_transfers_name(const struct hd_transfers *t, uint32_t id, struct 
 		got.ordinal = at / nbuckets % t->ordinals;
 		got.from = at / nbuckets / t->ordinals;
 		got.to = hd_bucket_owner(got.number, nbuckets, n);
+	} else if (blocks[i].of == OF_CELL) {
+		got.from = got.to = HD_NOBODY;
+		got.number = at;
 	} else {
 		got.to = at % n;
 		got.from = at / n % n;
 		got.number = at / n / n;
 	}
-	if (got.from == got.to)
+	if (got.from == got.to && blocks[i].of != OF_CELL)
 		return hd_fail(diag, HD_E_PROTOCOL, "transfer %u goes from member %u to itself", id,
 			got.from);
 	*name = got;

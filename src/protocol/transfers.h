@@ -10,16 +10,19 @@
  *	NORM, PARAMETERS, DIGEST             bucket, from, to            sharded state
  *	METRICS                              virtual node, from, to      -
  *	TABLE                                from, to                    -
+ *	ACTIVATIONS, GRADIENTS               stage, virtual node         several stages
  *
  * `from` and `to` are indices among the members of the view. A partial sum goes to the owner of its bucket;
- * its ordinal is that of view.h.
+ * its ordinal is that of view.h. Of mail between stages (ACTIVATIONS, GRADIENTS) the stage is the
+ * receiver's; from where it comes is the plan's, so its rows name no members.
  *
  * 1. The numbering is a function of how many members, virtual nodes and buckets there are, and whether state
  *    is sharded. It holds for the whole epoch: members that are in different steps, or whose link comes up
  *    again in another step than it was opened in, number alike.
  * 2. Both directions are arithmetic: nothing is stored per row. A row from a member to itself names no
  *    transfer.
- * 3. hd_transfers_between() names the rows that a step can use. The ends of a channel may be in different
+ * 3. hd_transfers_between() names the rows that a step can use, but for mail between stages: those are the
+ * plan's. The ends of a channel may be in different
  *    steps and then name different rows; those that both name have one meaning.
  * 4. Class: all are planned. Priority: 0 for what all wait for (NORM, METRICS, TABLE), else 1 + the bucket's
  *    number.
@@ -36,7 +39,7 @@
 #include "protocol/exchange.h"
 #include "protocol/view.h"
 
-enum { HD_TRANSFER_BLOCKS = 7 };
+enum { HD_TRANSFER_BLOCKS = 9, HD_TRANSFER_STAGES = 64 };
 
 struct hd_transfers_spec {
 	uint32_t nmembers, nvns, nbuckets, copies;        /* copies 0: replicated state */
@@ -46,6 +49,7 @@ struct hd_transfers_spec {
 	uint64_t floats;
 	uint64_t metrics_bytes, table_bytes;              /* of one virtual node's message; of all in one */
 	uint64_t digest_bytes;            /* of one segment; 0: there are no slots */
+	uint32_t nstages;                 /* at most HD_TRANSFER_STAGES; 0 and 1: whole models */
 	bool sums_first;                  /* sums before partial sums, whatever their buckets: priority 0 */
 };
 
@@ -59,8 +63,9 @@ struct hd_transfers {
 /* What a row is. */
 struct hd_xfer_name {
 	enum hd_xfer_kind kind;
-	uint32_t from, to;                /* members' indices */
-	uint32_t number;                  /* bucket or virtual node; 0 of a TABLE */
+	uint32_t from, to;                /* members' indices; HD_NOBODY, both: mail between stages */
+	uint32_t number;                  /* bucket or virtual node; 0 of a TABLE;
+		of mail stage * nvns + virtual node */
 	uint32_t ordinal;                 /* of a PARTIAL; else 0 */
 };
 
@@ -76,7 +81,7 @@ uint32_t hd_transfers_id(const struct hd_transfers *table, struct hd_xfer_name n
 /* HD_E_PROTOCOL: beyond the table, or from a member to itself; *name is as it was. */
 HD_MUST_USE enum hd_err hd_transfers_name(const struct hd_transfers *table, uint32_t id,
 	struct hd_xfer_name *name, struct hd_diag *diag);
-/* All of the row, with nothing predicted. */
+/* All of the row, with nothing predicted; of no mail between stages. */
 struct hd_xfer hd_transfers_row(const struct hd_transfers *table, const struct hd_xfer_name *name);
 
 /* Rows that go from one member to another in the step of `x` and in later ones of its view: rising ids into

@@ -190,7 +190,9 @@ static void give_back(struct hd_elastic *e)
 {
 	hd_run_watch(e->run, &(struct hd_run_watch){ 0 });
 	hd_dist_watch(e->worker, NULL, NULL);
+	hd_dist_mail_watch(e->worker, NULL, NULL);
 	hd_hub_finish(&e->hub);
+	hd_dist_mail_void(e->worker);
 	hd_loop_finish(&e->loop);
 	hd_member_destroy(e->member);
 	hd_relay_finish(&e->relay);
@@ -259,6 +261,7 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 		hd_run_watch(e->run, &(struct hd_run_watch){ .user = e, .note = on_note, .eval = on_eval,
 			.evaluating = on_evaluating });
 		hd_dist_watch(e->worker, on_final, &e->finals);
+		hd_dist_mail_watch(e->worker, wake, e);
 		hd_run_begin(e->run);
 		e->relay.digest_every = hd_run_digest_every(e->run);
 		e->longest_ns = e->took[0] = (uint64_t)(hd_task_flops(e->task) / HD_ELASTIC_SLOW_MFLOPS *

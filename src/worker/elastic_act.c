@@ -508,7 +508,10 @@ void hd_elastic_results(struct hd_elastic *e)
 	while (hd_commands_result(&e->commands, &done)) {
 		assert(e->folds_open || done.command.kind != HD_COMMAND_FOLD);
 		e->folds_open -= done.command.kind == HD_COMMAND_FOLD;
-		if (done.err && done.command.kind != HD_COMMAND_CHUNK)
+		/* a pass without its mail: the step was fenced, and its CANCEL comes */
+		if (done.err == HD_E_STALE && done.command.kind == HD_COMMAND_COMPUTE)
+			e->stale_passes++;
+		else if (done.err && done.command.kind != HD_COMMAND_CHUNK)
 			failed(e, &done);
 		else
 			became(e, &done);

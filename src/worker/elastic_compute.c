@@ -118,7 +118,10 @@ COMMAND(begin)
 		err = hd_fail(diag, HD_E_BUG, "step %llu is begun, the state is of step %llu",
 			(unsigned long long)d->step,
 			(unsigned long long)hd_worker_at(e->worker));
-	return err ? err : hd_dist_begin(e->worker, hd_run_digest_due(e->run), diag);
+	if (err)
+		return err;
+	hd_dist_epoch(e->worker, d->view->epoch);
+	return hd_dist_begin(e->worker, hd_run_digest_due(e->run), diag);
 }
 
 /* Is it this worker's part under the adopted view? Then buffers and waves are made; all else is a

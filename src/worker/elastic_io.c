@@ -138,7 +138,8 @@ static void on_arrived(void *self, const struct hd_arrival *a)
 		hd_elastic_fail(e, err, &diag);
 	if (err)
 		return;
-	if (news.kind == HD_XFER_METRICS && !news.pass_done)
+	if (news.kind == HD_XFER_ACTIVATIONS || news.kind == HD_XFER_GRADIENTS ||
+		(news.kind == HD_XFER_METRICS && !news.pass_done))
 		return;
 	(void)HD_FAILPOINT_AT(of_kind[news.kind].here);
 	enum hd_member_event_kind what = of_kind[news.kind].event;
@@ -153,8 +154,10 @@ static void on_arrived(void *self, const struct hd_arrival *a)
 
 static void on_sent(void *self, const struct hd_sent *sent)
 {
-	if (!hd_elastic_slots_sent(self, sent))
-		hd_elastic_chunk_sent(self, sent);
+	struct hd_elastic *e = self;
+
+	if (!hd_relay_sent(&e->relay, sent) && !hd_elastic_slots_sent(e, sent))
+		hd_elastic_chunk_sent(e, sent);
 }
 
 /* The coordinator will say what this worker is. */
@@ -239,6 +242,16 @@ static void say_last_words(struct hd_elastic *e)
 	} while (after.bytes_sent != before.bytes_sent && hd_clock_now_ns(e->spec->clock) < until);
 }
 
+/* Between the stages of a pipeline. */
+static void carry_mail(struct hd_elastic *e)
+{
+	struct hd_diag diag = { "" };
+	enum hd_err err = e->open_pending ? HD_OK : hd_relay_mail(&e->relay, &diag);
+
+	if (err)
+		hd_elastic_fail(e, err, &diag);
+}
+
 void hd_elastic_io(void *elastic)
 {
 	struct hd_elastic *e = elastic;
@@ -253,6 +266,7 @@ void hd_elastic_io(void *elastic)
 		if (err)
 			hd_elastic_fail(e, err, &diag);
 		hd_elastic_results(e);
+		carry_mail(e);
 		hd_elastic_slots_later(e);
 		send_notes(e);
 		if (hd_clock_now_ns(e->spec->clock) >= next) {
@@ -262,6 +276,7 @@ void hd_elastic_io(void *elastic)
 		}
 	}
 	say_last_words(e);
+	hd_dist_fence(e->worker, UINT32_MAX);     /* a compute thread that waits for mail is to come */
 	if (hd_commands_give(&e->commands, &(struct hd_command){ .kind = HD_COMMAND_QUIT }, &diag))
 		fprintf(stderr, "%s\n", diag.text);
 }

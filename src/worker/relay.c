@@ -43,9 +43,9 @@ enum hd_err hd_relay_init(struct hd_relay *r, struct hd_hub *hub, struct hd_work
 		.nbuckets = hd_layout_nbuckets(layout), .metrics_len = hd_dist_leaves_bytes(worker, 1) };
 	const struct { uint8_t **at; uint64_t bytes; } taken[] = {
 		{ &r->metrics, nvns * r->metrics_len },
+		{ &r->metrics_here, nvns },
 		{ &r->table, hd_dist_leaves_bytes(worker, nvns) },
 		{ &r->own, hd_dist_leaves_bytes(worker, nvns) },
-		{ &r->metrics_here, nvns },
 		{ &r->digest, hd_relay_digest_at(r, r->nbuckets) + 1 },
 		{ &r->parts, r->nbuckets },
 	};
@@ -54,6 +54,8 @@ enum hd_err hd_relay_init(struct hd_relay *r, struct hd_hub *hub, struct hd_work
 		all &= (*taken[i].at = hd_alloc(taken[i].bytes)) != NULL;
 	if (!all)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the metrics of %u virtual nodes", nvns);
+	r->nplanes = 1;
+	r->metrics_cap = r->metrics_here_cap = nvns;
 	memset(r->metrics_here, 0, nvns);
 	return HD_OK;
 }
@@ -71,10 +73,17 @@ void hd_relay_finish(struct hd_relay *r)
 	hd_free(r->received);
 	hd_free(r->channel);
 	hd_free(r->id);
+	hd_free(r->mail);
+	hd_free(r->letter);
 	*r = (struct hd_relay){ 0 };
 }
 
-void hd_relay_epoch(struct hd_relay *r, uint32_t epoch) { r->epoch = epoch; }
+void hd_relay_epoch(struct hd_relay *r, uint32_t epoch)
+{
+	r->epoch = epoch;
+	hd_relay_mail_void(r);
+	hd_dist_fence(r->worker, epoch);
+}
 
 void hd_relay_view(struct hd_relay *r, const struct hd_view *view, uint32_t self)
 {
@@ -97,7 +106,7 @@ static void number_rows(struct hd_relay *r, const struct hd_exchange *x)
 		.nvns = r->nvns,
 		.nbuckets = r->nbuckets, .copies = x->copies, .member = r->view.member, .layout = r->layout,
 		.metrics_bytes = r->metrics_len, .table_bytes = hd_dist_leaves_bytes(r->worker, r->nvns),
-		.digest_bytes = digest_bytes(r) });
+		.digest_bytes = digest_bytes(r), .nstages = hd_dist_nstages(r->worker) });
 }
 
 static enum hd_err name_roots(struct hd_relay *r, struct hd_diag *diag)
@@ -170,7 +179,7 @@ const float *const *hd_relay_operands(struct hd_relay *r, uint32_t bucket)
 
 /* ---- opening ---- */
 
-static bool is_open(const struct hd_relay *r, uint32_t member)
+bool hd_relay_is_open(const struct hd_relay *r, uint32_t member)
 {
 	return r->open_epoch[member] == (uint64_t)r->view.epoch + 1 &&
 		hd_hub_is_up(r->hub, r->view.member[member]);
@@ -184,7 +193,7 @@ static enum hd_err serve(struct hd_relay *r, uint32_t member, struct hd_diag *di
 
 	if (r->view.member[member] == r->self || !hd_hub_is_up(r->hub, r->view.member[member]))
 		return HD_OK;
-	if (!is_open(r, member))
+	if (!hd_relay_is_open(r, member))
 		err = hd_relay_channel(r, member, diag);
 	if (err || r->served[member] == r->step + 1)
 		return err;
@@ -196,7 +205,7 @@ static enum hd_err serve(struct hd_relay *r, uint32_t member, struct hd_diag *di
 static enum hd_err check_filled(const struct hd_relay *r, uint64_t step, struct hd_diag *diag)
 {
 	for (uint32_t m = 0; m < r->view.nmembers; m++)
-		if (is_open(r, m) && r->awaited[m])
+		if (hd_relay_is_open(r, m) && r->awaited[m])
 			return hd_fail(diag, HD_E_INTEGRITY,
 				"step %llu is begun while %u transfers of step %llu are awaited from worker %u",
 				(unsigned long long)step, r->awaited[m], (unsigned long long)r->step,
@@ -215,14 +224,13 @@ static enum hd_err begin(struct hd_relay *r, const struct hd_exchange *x, struct
 
 	if (err)
 		return err;
-	if (!x->table)
-		memset(r->metrics_here, 0, r->nvns);
 	memset(r->parts, 0, r->nbuckets);         /* in another view all parts come again */
 	if (!r->x)
 		number_rows(r, x);
 	r->step = x->step;
 	r->x = x;
-	err = name_roots(r, diag);
+	err = hd_relay_metrics_begin(r, x->table, diag);
+	err = err ? err : name_roots(r, diag);
 	return err ? err : place_operands(r, diag);
 }
 

@@ -23,6 +23,9 @@
  *    others when it finishes the step.
  * 4. hd_relay_open() fixes the roots, their order, their buffers and the posts of a step, all from one
  *    exchange. Between the begin of a step and its open nothing is posted or taken.
+ * 5. Mail between stages is posted and sent as the worker hands it over (hd_relay_mail()), from the step's
+ *    open on. What the hub has borrowed of it goes back to the worker with `sent`, whatever became of it;
+ *    what was posted is void after the epoch. A new epoch fences the worker's mail (dist.h).
  *
  * Ownership: init/finish; hub and worker are borrowed; the value does not move after init. Memory is taken
  * only when a view or a repair needs more than there is.
@@ -39,6 +42,15 @@
 /* A root of the step's tree: the partial sum of one pass of one worker. `index`: among those of its pass. */
 struct hd_relay_root { uint32_t worker, ordinal, pass, index; };
 
+/* Mail between stages (dist.h) that the relay has taken from the worker. */
+enum hd_relay_mail_state {
+	HD_RELAY_FREE,
+	HD_RELAY_WAITS,                   /* for its channel, or for a place in the hub's queue */
+	HD_RELAY_SENDS,                   /* with the hub, until `sent` */
+	HD_RELAY_POSTED,                  /* its buffer is posted, until it arrives */
+};
+struct hd_relay_mail { struct hd_dist_letter letter; uint32_t member, id; enum hd_relay_mail_state state; };
+
 struct hd_relay {
 	struct hd_hub *hub;               /* borrowed, as worker, layout, x */
 	struct hd_worker *worker;
@@ -46,10 +58,16 @@ struct hd_relay {
 	uint32_t nvns, nbuckets, self;    /* self: own worker id */
 	uint64_t digest_every;            /* steps between two that have a digest; 0: none has */
 	uint64_t metrics_len;             /* bytes of one virtual node's message */
-	/* owned: [nvns][metrics_len]; the whole table as one message; those of one pass, for the compute
-	 * thread */
+	/* Several workers may speak of one virtual node, each of its stages of it: their messages lie in
+	 * planes, the one of the lowest id in plane 0. `merged`: `table` has what all say, and counts
+	 * instead. */
+	uint32_t nplanes; uint64_t metrics_cap;
+	bool merged;
+	/* owned: [nplanes][nvns][metrics_len]; the whole table as one message; those of one pass, for the
+	 * compute thread */
 	uint8_t *metrics, *table, *own;
-	uint8_t *metrics_here;            /* owned: [nvns] 1: received from another member in this step */
+	/* owned: [nplanes][nvns] 1: received from another member in this step */
+	uint8_t *metrics_here; uint64_t metrics_here_cap;
 	/* owned, of sharded state: [nsegments] sums of squares as received */
 	double *norm;
 	/* owned: digests of slots, bucket by bucket; [nbuckets] bits of the kinds received */
@@ -74,6 +92,9 @@ struct hd_relay {
 	struct hd_transfer *channel;      /* owned: rows of the channel that is being opened */
 	uint32_t *id;                     /* owned: their ids */
 	uint64_t channel_cap, id_cap;
+	struct hd_relay_mail *mail; uint64_t mail_cap;    /* owned: letters of a step,
+		and what an earlier one left */
+	struct hd_dist_letter *letter; uint64_t letter_cap;       /* owned: scratch */
 	/* by member index: 1 + the epoch whose channel is open; 1 + the step whose buffers were posted there;
 	 * how many of these are not filled yet */
 	uint64_t open_epoch[HD_MAX_MEMBERS], served[HD_MAX_MEMBERS];
@@ -115,7 +136,8 @@ HD_MUST_USE enum hd_err hd_relay_parm(struct hd_relay *relay, uint32_t bucket, u
 
 /* ---- arriving ---- */
 
-/* What arrived. pass_done: the metrics of the pass are complete. parm_done: the new parameters of the bucket
+/* What arrived. Of mail between stages only the kind is set. pass_done: the metrics of the pass are complete.
+ * parm_done: the new parameters of the bucket
  * (and the digests of its slots, if the step has a digest) are. */
 struct hd_relay_news {
 	enum hd_xfer_kind kind;
@@ -129,6 +151,14 @@ HD_MUST_USE enum hd_err hd_relay_arrived(struct hd_relay *relay, const struct hd
 /* The operands [nroots] of the fold of a bucket, in the order of relay->root. Those of this worker become
  * valid as its passes are computed. */
 const float *const *hd_relay_operands(struct hd_relay *relay, uint32_t bucket);
+
+/* ---- mail between stages ---- */
+
+/* Takes what the worker has to send and to receive, and passes on what can be. Call it whenever the worker
+ * asks for it (hd_dist_mail_watch()) and after each `sent`. */
+HD_MUST_USE enum hd_err hd_relay_mail(struct hd_relay *relay, struct hd_diag *diag);
+/* true: it was mail, and the worker has its buffer again. */
+bool hd_relay_sent(struct hd_relay *relay, const struct hd_sent *sent);
 
 /* ---- called by the compute thread ---- */
 

@@ -16,8 +16,27 @@ uint64_t hd_relay_digest_at(const struct hd_relay *relay, uint32_t bucket);
 /* Bit of `parts`. */
 uint8_t hd_relay_part(enum hd_xfer_kind kind);
 
+/* Is the channel with a member open, in the view's epoch? */
+bool hd_relay_is_open(const struct hd_relay *relay, uint32_t member);
+/* Where what a member says of virtual node v lies: metrics + at * metrics_len, metrics_here[at]. */
+uint64_t hd_relay_metrics_at(const struct hd_relay *relay, uint32_t member, uint32_t v);
+/* Makes `table` of what all say; the exchange has the whole table. */
+void hd_relay_merge(struct hd_relay *relay);
+/* The pass of the worker that has virtual node v, if the metrics of all of it are here; else HD_NOBODY. */
+uint32_t hd_relay_pass_done(const struct hd_relay *relay, uint32_t worker, uint32_t v);
+/* A step begins: none is here. `keep`: it begins again, and all were here. */
+HD_MUST_USE enum hd_err hd_relay_metrics_begin(struct hd_relay *relay, bool keep, struct hd_diag *diag);
 /* The receive buffer of a row in the step at hand; NULL: it is none of those that can come. */
 void *hd_relay_buffer(const struct hd_relay *relay, const struct hd_xfer_name *name);
+/* Rows of the mail that goes between this worker and a member in every step of the plan in use, ascending,
+ * from row[0] on; hd_dist_mail_list() says how many. `out`: to the member. HD_E_NOMEM. */
+HD_MUST_USE enum hd_err hd_relay_mail_rows(struct hd_relay *relay, uint32_t member, bool out,
+	struct hd_transfer *row, struct hd_diag *diag);
+/* An epoch is over: nothing that is posted comes any more, nothing that waits goes. */
+void hd_relay_mail_void(struct hd_relay *relay);
+/* The mail that the row of an arrival is of. HD_E_INTEGRITY: none, or another buffer. */
+HD_MUST_USE enum hd_err hd_relay_mail_here(struct hd_relay *relay, uint32_t member,
+	const struct hd_arrival *arrival, struct hd_diag *diag);
 /* Opens the channel with a member. */
 HD_MUST_USE enum hd_err hd_relay_channel(struct hd_relay *relay, uint32_t member, struct hd_diag *diag);
 /* Posts buffers for what the step at hand will bring from a member. */

@@ -25,8 +25,10 @@ enum hd_err hd_relay_channel(struct hd_relay *r, uint32_t member, struct hd_diag
 	uint32_t worker = r->view.member[member];
 	size_t n_in = hd_transfers_between(&r->rows, &r->view, r->x, member, r->me, NULL),
 		n_out = hd_transfers_between(&r->rows, &r->view, r->x, r->me, member, NULL);
+	const size_t all_in = n_in + hd_dist_mail_list(r->worker, (uint16_t)member, false, NULL);
+	const size_t all_out = n_out + hd_dist_mail_list(r->worker, (uint16_t)member, true, NULL);
 
-	void *channel = hd_relay_grown(r->channel, &r->channel_cap, n_in + n_out, sizeof *r->channel);
+	void *channel = hd_relay_grown(r->channel, &r->channel_cap, all_in + all_out, sizeof *r->channel);
 	if (channel)
 		r->channel = channel;
 	void *id = hd_relay_grown(r->id, &r->id_cap, n_in > n_out ? n_in : n_out, sizeof *r->id);
@@ -35,8 +37,12 @@ enum hd_err hd_relay_channel(struct hd_relay *r, uint32_t member, struct hd_diag
 	if (!channel || !id)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the transfers with worker %u", worker);
 	fill(r, member, r->me, r->channel);
-	fill(r, r->me, member, r->channel + n_in);
-	enum hd_err err = hd_hub_channel(r->hub, worker, r->channel, n_in, r->channel + n_in, n_out, diag);
+	fill(r, r->me, member, r->channel + all_in);
+	/* mail has the last blocks of the table: ids rise */
+	enum hd_err err = hd_relay_mail_rows(r, member, false, r->channel + n_in, diag);
+	err = err ? err : hd_relay_mail_rows(r, member, true, r->channel + all_in + n_out, diag);
+	err = err ? err : hd_hub_channel(r->hub, worker, r->channel, all_in, r->channel + all_in, all_out,
+		diag);
 	if (!err)
 		r->open_epoch[member] = (uint64_t)r->view.epoch + 1;
 	r->served[member] = r->awaited[member] = 0;
@@ -68,7 +74,8 @@ void *hd_relay_buffer(const struct hd_relay *r, const struct hd_xfer_name *name)
 	case HD_XFER_NORM:       return r->norm + hd_layout_bucket(r->layout, number).first_segment;
 	case HD_XFER_PARAMETERS: return hd_dist_parm_at(r->worker, number);
 	case HD_XFER_DIGEST:     return r->digest + hd_relay_digest_at(r, number);
-	case HD_XFER_METRICS:    return r->metrics + number * r->metrics_len;
+	case HD_XFER_METRICS:    return r->metrics + r->metrics_len *
+		hd_relay_metrics_at(r, name->from, number);
 	case HD_XFER_TABLE:      return r->table;
 	case HD_XFER_ACTIVATIONS: case HD_XFER_GRADIENTS: case HD_XFER_STATE: case HD_XFER_SHADOW: break;
 	}

@@ -1,9 +1,6 @@
 #include "worker/relay_int.h"
 
 #include <assert.h>
-#include <string.h>
-
-#include "base/le.h"
 
 /* Id, length and urgency are the row's. */
 static enum hd_err send(struct hd_relay *r, struct hd_xfer_name name, const void *bytes, struct hd_diag *diag)
@@ -73,7 +70,8 @@ enum hd_err hd_relay_metrics(struct hd_relay *r, uint32_t pass, struct hd_diag *
 	for (uint32_t k = 0; p && k < p->nranges; k++)
 		for (uint32_t i = 0; i < r->x->passes.range[p->first_range + k].n && !err; i++) {
 			uint32_t v = r->x->passes.range[p->first_range + k].first + i;
-			err = send_each(r, HD_XFER_METRICS, v, UINT64_MAX, r->metrics + v * r->metrics_len,
+			err = send_each(r, HD_XFER_METRICS, v, UINT64_MAX, r->metrics +
+				hd_relay_metrics_at(r, r->me, v) * r->metrics_len,
 				diag);
 		}
 	return err;
@@ -81,12 +79,6 @@ enum hd_err hd_relay_metrics(struct hd_relay *r, uint32_t pass, struct hd_diag *
 
 enum hd_err hd_relay_table(struct hd_relay *r, uint64_t members, struct hd_diag *diag)
 {
-	uint64_t entry = r->metrics_len - HD_RELAY_HEAD;
-
-	memcpy(r->table, r->metrics, HD_RELAY_HEAD);
-	hd_put32(r->table + 4, r->nvns);
-	for (uint32_t v = 0; v < r->nvns; v++)
-		memcpy(r->table + HD_RELAY_HEAD + v * entry, r->metrics + v * r->metrics_len + HD_RELAY_HEAD,
-		entry);
+	hd_relay_merge(r);
 	return send_each(r, HD_XFER_TABLE, 0, members, r->table, diag);
 }

@@ -53,13 +53,13 @@ static void speak(const struct scene *s, struct node *o, uint32_t m)
 		if (o->x.passes.pass[p].worker == id_of_member(m))
 			hd_relay_own_metrics(&o->r, at++);
 	if (s->table && hd_exchange_table_source(&o->x) == m) {
+		hd_put32(o->r.table, 1);
+		hd_put32(o->r.table + 4, VNS);
 		for (uint32_t v = 0; v < VNS; v++) {      /* it has the entries of all */
-			uint8_t *metrics = o->r.metrics + v * o->r.metrics_len;
-			hd_put32(metrics, 1);
-			hd_put32(metrics + 4, 1);
-			hd_put32(metrics + HEAD, v);
-			hd_put32(metrics + HEAD + 4, 77);
-			hd_put64(metrics + HEAD + 8, o->w.step * 100 + v);
+			uint8_t *entry = o->r.table + HEAD + v * ENTRY;
+			hd_put32(entry, v);
+			hd_put32(entry + 4, 77);
+			hd_put64(entry + 8, o->w.step * 100 + v);
 		}
 		assert_int_equal(hd_relay_table(&o->r, ((UINT64_C(1) << s->n) - 1) & ~s->table, NULL), HD_OK);
 	}

@@ -23,6 +23,7 @@
 #include "base/le.h"
 #include "protocol/member_int.h"
 #include "worker/elastic_int.h"
+#include "worker/testing_mail.h"
 #include "tests/check.h"
 
 enum {

@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/le.h"
 #include "worker/relay.h"
+#include "worker/testing_mail.h"
 #include "tests/check.h"
 
 enum { VNS = 8, NB = 5, CHUNK = 4, CHUNKS = NB * HD_BUCKET_CHUNKS - 1, FLAT = CHUNKS * CHUNK,
@@ -136,6 +137,7 @@ struct channel {
 	struct post post[POSTS];
 	struct sent sent[POSTS];
 	uint32_t nposts, nsent, nopened;
+	uint64_t mail_token[POSTS]; uint32_t nmail;       /* of mail between stages, in order */
 };
 
 /* `up`: also of a member with itself, so that a relay that would call itself shows. */
@@ -229,7 +231,8 @@ enum hd_err hd_hub_send(struct hd_hub *hub, uint32_t worker, const struct hd_sen
 {
 	struct channel *c = channel_of(hub, worker);
 
-	CHECK(row_bytes(c->out, c->n_out, s->transfer) == s->len && s->token == s->transfer,
+	CHECK(row_bytes(c->out, c->n_out, s->transfer) == s->len &&
+		(s->token == s->transfer || s->token >> 63),
 		"member %u sends %u of %llu bytes, without a row",
 		member_of_hub(hub), s->transfer, (unsigned long long)s->len);
 	if (world->lost)
@@ -237,6 +240,8 @@ enum hd_err hd_hub_send(struct hd_hub *hub, uint32_t worker, const struct hd_sen
 	enum hd_err err = trouble(diag);
 	if (!err)
 		c->sent[c->nsent++] = (struct sent){ s->transfer, s->priority, s->bytes, s->len, s->step };
+	if (!err && s->token >> 63)
+		c->mail_token[c->nmail++] = s->token;
 	return err;
 }
 
