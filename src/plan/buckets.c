@@ -1,0 +1,71 @@
+#include "plan/buckets.h"
+
+/* What the segments of a parameter have in common. */
+struct param_stages { uint32_t stage; uint64_t makers, readers; };
+
+static bool same(struct param_stages a, struct param_stages b)
+{
+	return a.stage == b.stage && a.makers == b.makers && a.readers == b.readers;
+}
+
+/* Stages whose nodes read a parameter's value; a gradient node reads it where its product is made. */
+static void mark_readers(struct param_stages *of, const struct hd_graph_stages *cuts, uint32_t stage)
+{
+	const struct hd_graph *g = &cuts->stage[stage].graph;
+
+	for (uint32_t i = 0; i < g->nnodes; i++)
+		for (uint8_t k = 0; k < g->node[i].nin; k++)
+			for (uint32_t p = 0; p < g->nparams; p++)
+				if (g->param[p].value == g->node[i].in[k])
+					of[p].readers |= UINT64_C(1) << stage;
+}
+
+static enum hd_err stages_of(struct param_stages **out, const struct hd_layout *layout,
+	const struct hd_graph_stages *cuts, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct param_stages *of = hd_arena_take(arena, layout->nparams + 1, sizeof *of);
+
+	if (!of)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the stages of %u parameters",
+			layout->nparams);
+	for (uint32_t p = 0; p < layout->nparams; p++) {
+		of[p] = (struct param_stages){ cuts ? cuts->of_param[p] : 0, 0, 0 };
+		of[p].makers = of[p].readers = UINT64_C(1) << of[p].stage;
+	}
+	for (uint32_t s = 0; cuts && s < cuts->n; s++)
+		mark_readers(of, cuts, s);
+	*out = of;
+	return HD_OK;
+}
+
+enum hd_err hd_buckets_make(struct hd_buckets *buckets, const struct hd_layout *layout,
+	const struct hd_graph_stages *cuts, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_buckets made = { .nstages = cuts ? cuts->n : 1 };
+	struct param_stages *of = NULL, last = { 0 };
+
+	if (made.nstages > HD_STAGE_BITS)
+		return hd_fail(diag, HD_E_INVAL, "%u stages; at most %d go with workers", made.nstages,
+			HD_STAGE_BITS);
+	enum hd_err err = stages_of(&of, layout, cuts, arena, diag);
+	if (err)
+		return err;
+	made.at = hd_arena_take(arena, layout->nsegments + 1, sizeof *made.at);
+	if (!made.at)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a table of buckets");
+	for (uint32_t i = 0; i < layout->nsegments; i++) {
+		const struct hd_segment *segment = &layout->segment[i];
+		uint64_t end = i + 1 < layout->nsegments ? layout->segment[i + 1].at : layout->elems;
+		struct param_stages now = of[segment->param];
+		uint32_t in = segment->chunk / HD_BUCKET_CHUNKS;
+		if (!made.n || made.at[made.n - 1].of != in || !same(last, now))
+			made.at[made.n++] = (struct hd_stage_bucket){ .at = segment->at, .first_segment = i,
+				.of = in, .stage = now.stage, .makers = now.makers, .readers = now.readers };
+		struct hd_stage_bucket *b = &made.at[made.n - 1];
+		b->len = end - b->at;
+		b->nsegments++;
+		last = now;
+	}
+	*buckets = made;
+	return HD_OK;
+}

@@ -1,0 +1,95 @@
+#include "plan/holding.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+enum hd_err hd_holding_init(struct hd_holding *h, uint32_t nbuckets, struct hd_diag *diag)
+{
+	*h = (struct hd_holding){ .nbuckets = nbuckets };
+	h->param = hd_alloc(nbuckets * sizeof *h->param);
+	h->slot = hd_alloc(nbuckets * sizeof *h->slot);
+	h->owner = hd_alloc(nbuckets * sizeof *h->owner);
+	if (!h->param || !h->slot || !h->owner) {
+		hd_holding_finish(h);
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the holders of %u buckets", nbuckets);
+	}
+	memset(h->param, 0, nbuckets * sizeof *h->param);
+	memset(h->slot, 0, nbuckets * sizeof *h->slot);
+	memset(h->owner, 0, nbuckets * sizeof *h->owner);
+	return HD_OK;
+}
+
+void hd_holding_finish(struct hd_holding *h)
+{
+	hd_free(h->param);
+	hd_free(h->slot);
+	hd_free(h->owner);
+	*h = (struct hd_holding){ 0 };
+}
+
+uint32_t hd_members_nth(uint64_t members, uint32_t n)
+{
+	while (n--)
+		members &= members - 1;
+	assert(members);
+	return (uint32_t)__builtin_ctzll(members);
+}
+
+/* The holders of the stages in a mask. */
+static uint64_t holders(const uint64_t *stage, uint64_t stages, uint64_t all)
+{
+	uint64_t members = 0;
+
+	if (!stage)
+		return all;
+	for (; stages; stages &= stages - 1)
+		members |= stage[__builtin_ctzll(stages)];
+	assert(members && !(members & ~all));
+	return members;
+}
+
+/* `copies` of the members of a mask, from `owner` on, round. */
+static uint64_t chain(uint64_t members, uint32_t owner, uint32_t copies)
+{
+	uint64_t behind = members >> owner << owner, found = 0;
+
+	assert(members >> owner & 1);
+	for (uint32_t i = 0; i < copies && found != members; i++) {
+		uint64_t next = behind & ~found ? behind & ~found : members & ~found;
+		found |= next & -next;
+	}
+	return found;
+}
+
+void hd_holding_make(struct hd_holding *h, const struct hd_buckets *buckets, const uint64_t *stage,
+	uint32_t nmembers, uint32_t copies)
+{
+	uint32_t n[HD_STAGE_BITS] = { 0 }, at[HD_STAGE_BITS] = { 0 };
+	const uint64_t all = hd_members_all(nmembers);
+
+	assert(nmembers >= 1 && nmembers <= 64 && (!buckets || buckets->n == h->nbuckets));
+	h->apart = copies > 0;
+	h->partial = copies > 0 || (buckets && buckets->nstages > 1);
+	for (uint32_t b = 0; b < h->nbuckets; b++)
+		n[buckets ? buckets->at[b].stage : 0]++;
+	for (uint32_t b = 0; b < h->nbuckets; b++) {
+		uint32_t s = buckets ? buckets->at[b].stage : 0;
+		uint64_t of = holders(stage, UINT64_C(1) << s, all);
+		uint64_t many = (uint64_t)at[s]++ * (uint64_t)__builtin_popcountll(of);
+		h->param[b] = buckets ? holders(stage, buckets->at[b].readers, all) : all;
+		h->owner[b] = hd_members_nth(of, (uint32_t)(many / n[s]));
+		h->slot[b] = copies ? chain(h->param[b], h->owner[b], copies) : h->param[b];
+	}
+}
+
+bool hd_holding_covered(const struct hd_holding *h, uint64_t alive, uint32_t *bucket)
+{
+	for (uint32_t b = 0; b < h->nbuckets; b++)
+		if (!(h->slot[b] & alive)) {
+			*bucket = b;
+			return false;
+		}
+	return true;
+}

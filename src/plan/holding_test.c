@@ -1,0 +1,140 @@
+#include "plan/holding.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "tests/check.h"
+
+enum { NB = 10 };
+
+static uint64_t bits(const char *members)
+{
+	uint64_t mask = 0;
+
+	for (; *members; members++)
+		mask |= UINT64_C(1) << (*members - '0');
+	return mask;
+}
+
+static void of_one_stage_all_hold_the_parameters(void **state)
+{
+	struct hd_holding h;
+
+	(void)state;
+	assert_int_equal(hd_holding_init(&h, NB, NULL), HD_OK);
+	for (uint32_t n = 1; n <= 64; n++)
+		for (uint32_t copies = 0; copies < 4; copies++) {
+			hd_holding_make(&h, NULL, NULL, n, copies);
+			CHECK(h.apart == (copies > 0) && h.partial == (copies > 0), "%u", copies);
+			for (uint32_t b = 0; b < NB; b++) {
+				uint64_t all = n == 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1, slot = 0;
+				for (uint32_t i = 0; i < copies; i++)
+					slot |= UINT64_C(1) << (b * n / NB + i) % n;
+				CHECK(h.owner[b] == b * n / NB && h.param[b] == all &&
+					h.slot[b] == (copies ? slot : all), "bucket %u, %u of %u", b,
+					copies, n);
+			}
+		}
+	hd_holding_finish(&h);
+}
+
+/* Three stages; bucket 9 is a weight of the first that the last reads too. Two pipelines of three members,
+ * and a seventh that holds nothing. */
+static const struct hd_stage_bucket of_three[NB] = {
+	{ .stage = 0, .readers = 1 }, { .stage = 0, .readers = 1 }, { .stage = 0, .readers = 1 },
+	{ .stage = 1, .readers = 2 }, { .stage = 1, .readers = 2 }, { .stage = 2, .readers = 4 },
+	{ .stage = 2, .readers = 4 }, { .stage = 2, .readers = 4 }, { .stage = 2, .readers = 4 },
+	{ .stage = 0, .readers = 5 },
+};
+static const struct hd_buckets three = { NB, 3, (struct hd_stage_bucket *)(uintptr_t)of_three };
+
+static void stages_are_held_by_their_holders_and_what_is_read_twice_by_both(void **state)
+{
+	static const struct { uint32_t owner; const char *param, *slot; } is[NB] = {
+		{ 0, "03", "03" }, { 0, "03", "03" }, { 3, "03", "03" }, { 1, "14", "14" }, { 4, "14", "14" },
+		{ 2, "25", "25" }, { 2, "25", "25" }, { 5, "25", "25" }, { 5, "25", "25" }, { 3, "0235", "0235" },
+	}, one_copy[NB] = {
+		{ 0, "03", "0" }, { 0, "03", "0" }, { 3, "03", "3" }, { 1, "14", "1" }, { 4, "14", "4" },
+		{ 2, "25", "2" }, { 2, "25", "2" }, { 5, "25", "5" }, { 5, "25", "5" }, { 3, "0235", "3" },
+	}, three_copies[NB] = {
+		{ 0, "03", "03" }, { 0, "03", "03" }, { 3, "03", "03" }, { 1, "14", "14" }, { 4, "14", "14" },
+		{ 2, "25", "25" }, { 2, "25", "25" }, { 5, "25", "25" }, { 5, "25", "25" }, { 3, "0235", "035" },
+	};
+	const uint64_t stage[] = { bits("03"), bits("14"), bits("25") };
+	struct hd_holding h;
+
+	(void)state;
+	assert_int_equal(hd_holding_init(&h, NB, NULL), HD_OK);
+	for (uint32_t copies = 0; copies < 4; copies++) {
+		if (copies == 2)
+			continue;
+		hd_holding_make(&h, &three, stage, 7, copies);
+		assert_true(h.partial && h.apart == (copies > 0));
+		for (uint32_t b = 0; b < NB; b++) {
+			uint32_t owner = copies == 0 ? is[b].owner : copies == 1 ? one_copy[b].owner :
+				three_copies[b].owner;
+			const char *param = is[b].param, *slot = copies == 0 ? is[b].slot : copies == 1 ?
+				one_copy[b].slot : three_copies[b].slot;
+			CHECK(h.owner[b] == owner && h.param[b] == bits(param) && h.slot[b] == bits(slot),
+				"%u copies, bucket %u: owner %u, param %llx, slot %llx", copies, b,
+				h.owner[b], (unsigned long long)h.param[b], (unsigned long long)h.slot[b]);
+		}
+	}
+	hd_holding_finish(&h);
+}
+
+static void state_is_covered_while_each_bucket_has_a_holder(void **state)
+{
+	static const struct { const char *alive; bool covered; uint32_t bucket; } row[] = {
+		{ "0123456", true, 0 }, { "012", true, 0 }, { "345", true, 0 }, { "0126", true, 0 }, { "24", false, 0 },
+		{ "03", false, 3 }, { "014", false, 5 }, { "6", false, 0 }, { "", false, 0 },
+	};
+	const uint64_t stage[] = { bits("03"), bits("14"), bits("25") };
+	struct hd_holding h;
+
+	(void)state;
+	assert_int_equal(hd_holding_init(&h, NB, NULL), HD_OK);
+	hd_holding_make(&h, &three, stage, 7, 0);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		uint32_t bucket = 0;
+		CHECK(hd_holding_covered(&h, bits(row[i].alive), &bucket) == row[i].covered &&
+			bucket == row[i].bucket, "'%s': bucket %u", row[i].alive, bucket);
+	}
+	hd_holding_finish(&h);
+}
+
+static void without_memory_there_is_no_holding(void **state)
+{
+	struct hd_diag diag = { "" };
+	struct hd_holding h;
+
+	(void)state;
+	for (uint64_t n = 1; n <= 3; n++) {
+		hd_alloc_arm(n);
+		assert_int_equal(hd_holding_init(&h, NB, &diag), HD_E_NOMEM);
+		hd_alloc_arm(0);
+		assert_true(!h.param && !h.slot && !h.owner && strstr(diag.text, "10 buckets"));
+	}
+	hd_holding_finish(&h);
+	hd_holding_finish(&h);
+}
+
+static void members_of_a_mask_are_counted_from_the_lowest(void **state)
+{
+	(void)state;
+	assert_int_equal(hd_members_nth(bits("247"), 0), 2);
+	assert_int_equal(hd_members_nth(bits("247"), 2), 7);
+	assert_true(hd_members_all(64) == ~UINT64_C(0) && hd_members_all(3) == 7);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(of_one_stage_all_hold_the_parameters),
+		cmocka_unit_test(stages_are_held_by_their_holders_and_what_is_read_twice_by_both),
+		cmocka_unit_test(state_is_covered_while_each_bucket_has_a_holder),
+		cmocka_unit_test(without_memory_there_is_no_holding),
+		cmocka_unit_test(members_of_a_mask_are_counted_from_the_lowest),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
