@@ -18,11 +18,12 @@ enum hd_err hd_exchange_init(struct hd_exchange *x, uint32_t nvns, uint32_t nbuc
 		return hd_fail(diag, HD_E_INVAL, "%u virtual nodes and %u buckets; at most %d and %d", nvns,
 			nbuckets, HD_MAX_VNS, HD_MAX_BUCKETS);
 	const struct { uint64_t **at; uint32_t n; } rows[] = {
-		{ &x->sum, words_of(nbuckets) }, { &x->folding, words_of(nbuckets) }, { &x->norm, words_of(nbuckets) }, { &x->parm, words_of(nbuckets) },
+		{ &x->sum, words_of(nbuckets) }, { &x->folding, words_of(nbuckets) }, { &x->norm, words_of(nbuckets) },
+		{ &x->parm, words_of(nbuckets) }, { &x->squared, words_of(nbuckets) },
 		{ &x->have, nbuckets }, { &x->chain, nbuckets }, { &x->parm_have, nbuckets },
 	};
 	x->left = hd_alloc(nbuckets * sizeof *x->left);
-	bool whole = x->left;
+	bool whole = x->left && !hd_holding_init(&x->held, nbuckets, NULL);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		*rows[i].at = hd_alloc(rows[i].n * sizeof **rows[i].at);
 		if (*rows[i].at)
@@ -37,6 +38,12 @@ enum hd_err hd_exchange_init(struct hd_exchange *x, uint32_t nvns, uint32_t nbuc
 	return HD_OK;
 }
 
+void hd_exchange_stages(struct hd_exchange *x, const struct hd_buckets *buckets)
+{
+	assert(!buckets || buckets->n == x->nbuckets);
+	x->buckets = buckets;
+}
+
 void hd_exchange_finish(struct hd_exchange *x)
 {
 	hd_free(x->sum);
@@ -48,6 +55,8 @@ void hd_exchange_finish(struct hd_exchange *x)
 	hd_free(x->parm);
 	hd_free(x->chain);
 	hd_free(x->parm_have);
+	hd_free(x->squared);
+	hd_holding_finish(&x->held);
 	*x = (struct hd_exchange){ 0 };
 }
 
@@ -107,6 +116,7 @@ static enum hd_err start(struct hd_exchange *x, const struct hd_view *view, uint
 	memset(x->leaf, 0, sizeof x->leaf);
 	x->nnorms = 0;
 	clear(x->norm, x->nbuckets);
+	hd_holding_make(&x->held, x->buckets, NULL, view->nmembers, x->copies);
 	enum hd_err err = count_roots(x, diag);
 	return err ? err : take_roots(x, diag);
 }
@@ -126,8 +136,57 @@ static void forget(struct hd_exchange *x)
 	x->table = false;
 	x->nsums = 0;
 	clear(x->sum, x->nbuckets);
+	clear(x->squared, x->nbuckets);
 	x->nparms = 0;
 	clear(x->parm, x->nbuckets);
+}
+
+static uint64_t bit(uint32_t member) { return UINT64_C(1) << member; }
+
+void hd_line_make(struct hd_sum_line *l, uint32_t owner, uint64_t have, uint64_t chain, uint32_t nmembers)
+{
+	*l = (struct hd_sum_line){ .had = have ? have : bit(owner) };
+	l->members = l->had | chain;
+	l->all = l->members == hd_members_all(nmembers);
+	for (uint32_t part = 0; part < 2; part++) {
+		for (uint32_t i = 0; i < nmembers; i++) {
+			uint32_t m = (owner + i) % nmembers;
+			if ((part ? chain & ~l->had : l->had) >> m & 1)
+				l->at[l->n++] = m;
+		}
+		l->nhad = part ? l->nhad : l->n;
+	}
+	assert(l->n && l->n <= nmembers);
+}
+
+uint32_t hd_line_source(const struct hd_sum_line *l, uint32_t bucket)
+{
+	return l->all ? hd_members_nth(l->had, bucket % l->nhad) : l->at[0];
+}
+
+uint64_t hd_line_sum_to(const struct hd_sum_line *l, uint32_t bucket, uint32_t member)
+{
+	if (l->all)
+		return hd_line_source(l, bucket) == member ? l->members & ~l->had : 0;
+	for (uint32_t i = l->nhad - 1; i + 1 < l->n; i++)
+		if (l->at[i] == member)
+			return bit(l->at[i + 1]);
+	return 0;
+}
+
+/* What is here counts only where this member needs it. One that has sealed the step needs nothing. */
+static void count_due(struct hd_exchange *x)
+{
+	struct hd_sum_line l;
+
+	x->due_sums = x->due_norms = x->due_parms = 0;
+	for (uint32_t b = 0; b < x->nbuckets && !(x->done >> x->me & 1); b++) {
+		hd_exchange_line(x, b, &l);
+		bool mine = l.members >> x->me & 1;
+		x->due_sums += mine && !get(x->sum, b);
+		x->due_norms += !mine;
+		x->due_parms += x->held.apart && x->held.param[b] >> x->me & 1 && !get(x->parm, b);
+	}
 }
 
 enum hd_err hd_exchange_begin(struct hd_exchange *x, const struct hd_view *view, uint32_t worker,
@@ -144,10 +203,10 @@ enum hd_err hd_exchange_begin(struct hd_exchange *x, const struct hd_view *view,
 	x->table_have = 0;
 	memset(x->have, 0, x->nbuckets * sizeof *x->have);
 	memset(x->parm_have, 0, x->nbuckets * sizeof *x->parm_have);
-	for (uint32_t b = 0; b < x->nbuckets && x->copies; b++) {
-		x->chain[b] = hd_bucket_chain(b, x->nbuckets, x->nmembers, x->copies);
+	memcpy(x->chain, x->held.slot, x->nbuckets * sizeof *x->chain);
+	for (uint32_t b = 0; b < x->nbuckets && x->held.partial; b++)
 		x->fetchers |= x->chain[b] & ~slots[b];
-	}
+	count_due(x);
 	return HD_OK;
 }
 
@@ -189,75 +248,46 @@ enum hd_err hd_exchange_again(struct hd_exchange *x, const struct hd_view *view,
 	x->table_have = past->table;
 	hd_have_spread(x->parm_have, x->nbuckets, past->parm, past->nparm);
 	x->done = past->done;
-	hd_have_spread(x->chain, x->nbuckets, past->chain, past->nchain);
+	if (x->held.partial)
+		hd_have_spread(x->chain, x->nbuckets, past->chain, past->nchain);
+	else
+		memcpy(x->chain, x->held.slot, x->nbuckets * sizeof *x->chain);
+	count_due(x);
 	return HD_OK;
 }
 
-/* The n-th of the bits set; n below their number. */
-static uint32_t nth(uint64_t bits, uint32_t n)
+/* ---- lines ---- */
+
+void hd_exchange_line(const struct hd_exchange *x, uint32_t bucket, struct hd_sum_line *l)
 {
-	while (n--)
-		bits &= bits - 1;
-	return (uint32_t)__builtin_ctzll(bits);
-}
-
-static uint64_t bit(uint32_t member) { return UINT64_C(1) << member; }
-static uint64_t everybody(uint32_t n) { return n == 64 ? UINT64_MAX : bit(n) - 1; }
-
-/* The line of a bucket: those that had its sum, or its owner; then those of its chain that have none. Each
- * part from the owner on, round. */
-struct line { uint32_t n, nhad, at[HD_MAX_MEMBERS]; };
-
-static void line_of(const struct hd_exchange *x, uint32_t bucket, struct line *l)
-{
-	uint32_t owner = hd_bucket_owner(bucket, x->nbuckets, x->nmembers);
-	uint64_t had = x->have[bucket] ? x->have[bucket] : bit(owner);
-
-	l->n = 0;
-	for (uint32_t part = 0; part < 2; part++) {
-		for (uint32_t i = 0; i < x->nmembers; i++) {
-			uint32_t m = (owner + i) % x->nmembers;
-			if ((part ? x->chain[bucket] & ~had : had) >> m & 1)
-				l->at[l->n++] = m;
-		}
-		l->nhad = part ? l->nhad : l->n;
-	}
+	hd_line_make(l, x->held.owner[bucket], x->have[bucket], x->chain[bucket], x->nmembers);
 }
 
 uint32_t hd_exchange_source(const struct hd_exchange *x, uint32_t bucket)
 {
-	uint64_t have = x->have[bucket];
-	struct line l;
+	struct hd_sum_line l;
 
-	if (!have)
-		return hd_bucket_owner(bucket, x->nbuckets, x->nmembers);
-	if (!x->copies)
-		return nth(have, bucket % (uint32_t)__builtin_popcountll(have));
-	line_of(x, bucket, &l);
-	return l.at[0];
+	if (!x->have[bucket])
+		return x->held.owner[bucket];
+	hd_exchange_line(x, bucket, &l);
+	return hd_line_source(&l, bucket);
 }
 
 uint64_t hd_exchange_sum_to(const struct hd_exchange *x, uint32_t bucket)
 {
-	struct line l;
+	struct hd_sum_line l;
 
-	if (!x->copies)
-		return hd_exchange_source(x, bucket) == x->me ?
-			everybody(x->nmembers) & ~x->have[bucket] & ~bit(x->me) : 0;
-	line_of(x, bucket, &l);
-	for (uint32_t i = l.nhad - 1; i + 1 < l.n; i++)
-		if (l.at[i] == x->me)
-			return bit(l.at[i + 1]);
-	return 0;
+	hd_exchange_line(x, bucket, &l);
+	return hd_line_sum_to(&l, bucket, x->me);
 }
 
 uint32_t hd_exchange_sum_from(const struct hd_exchange *x, uint32_t bucket)
 {
-	struct line l;
+	struct hd_sum_line l;
 
-	if (!x->copies)
-		return hd_exchange_source(x, bucket);
-	line_of(x, bucket, &l);
+	hd_exchange_line(x, bucket, &l);
+	if (l.all)
+		return hd_line_source(&l, bucket);
 	for (uint32_t i = l.nhad; i < l.n; i++)
 		if (l.at[i] == x->me)
 			return l.at[i - 1];
@@ -267,11 +297,11 @@ uint32_t hd_exchange_sum_from(const struct hd_exchange *x, uint32_t bucket)
 uint32_t hd_exchange_parm_source(const struct hd_exchange *x, uint32_t bucket)
 {
 	uint64_t have = x->parm_have[bucket];
-	struct line l;
+	struct hd_sum_line l;
 
 	if (have)
-		return nth(have, bucket % (uint32_t)__builtin_popcountll(have));
-	line_of(x, bucket, &l);
+		return hd_members_nth(have, bucket % (uint32_t)__builtin_popcountll(have));
+	hd_exchange_line(x, bucket, &l);
 	while (l.n && !(x->chain[bucket] >> l.at[l.n - 1] & 1))
 		l.n--;
 	return l.n ? l.at[l.n - 1] : HD_NOBODY;
@@ -280,10 +310,24 @@ uint32_t hd_exchange_parm_source(const struct hd_exchange *x, uint32_t bucket)
 /* Those of the chain make them. */
 uint64_t hd_exchange_parm_to(const struct hd_exchange *x, uint32_t bucket)
 {
-	return everybody(x->nmembers) & ~x->parm_have[bucket] & ~x->chain[bucket];
+	return x->held.apart ? x->held.param[bucket] & ~x->parm_have[bucket] & ~x->chain[bucket] : 0;
 }
 
-uint64_t hd_exchange_norm_to(const struct hd_exchange *x) { return everybody(x->nmembers) & ~x->done & ~bit(x->me); }
+uint32_t hd_exchange_norm_source(const struct hd_exchange *x, uint32_t bucket)
+{
+	struct hd_sum_line l;
+
+	hd_exchange_line(x, bucket, &l);
+	return l.all ? HD_NOBODY : l.at[l.n - 1];
+}
+
+uint64_t hd_exchange_norm_to(const struct hd_exchange *x, uint32_t bucket)
+{
+	struct hd_sum_line l;
+
+	hd_exchange_line(x, bucket, &l);
+	return hd_members_all(x->nmembers) & ~x->done & ~l.members;
+}
 
 bool hd_exchange_any_sum(const struct hd_exchange *x)
 {
@@ -339,12 +383,21 @@ bool hd_exchange_root(struct hd_exchange *x, uint32_t worker, uint32_t ordinal, 
 	return true;
 }
 
+/* Does this member take part in the bucket's line, so that it has, or will have, the sum? */
+static bool in_line(const struct hd_exchange *x, uint32_t bucket)
+{
+	uint64_t had = x->have[bucket] ? x->have[bucket] : bit(x->held.owner[bucket]);
+
+	return (had | x->chain[bucket]) >> x->me & 1;
+}
+
 bool hd_exchange_sum(struct hd_exchange *x, uint32_t bucket)
 {
 	if (bucket >= x->nbuckets || get(x->sum, bucket))
 		return false;
 	set(x->sum, bucket);
 	x->nsums++;
+	x->due_sums -= x->due_sums && in_line(x, bucket);
 	return true;
 }
 
@@ -354,6 +407,7 @@ bool hd_exchange_norm(struct hd_exchange *x, uint32_t bucket)
 		return false;
 	set(x->norm, bucket);
 	x->nnorms++;
+	x->due_norms -= x->due_norms && !in_line(x, bucket);
 	return true;
 }
 
@@ -363,18 +417,19 @@ bool hd_exchange_parm(struct hd_exchange *x, uint32_t bucket)
 		return false;
 	set(x->parm, bucket);
 	x->nparms++;
+	x->due_parms -= x->due_parms && x->held.param[bucket] >> x->me & 1;
 	return true;
 }
 
-bool hd_exchange_may_update(const struct hd_exchange *x)
+bool hd_exchange_square(struct hd_exchange *x, uint32_t bucket)
 {
-	if (x->nnorms < x->nbuckets || !x->table)
+	if (bucket >= x->nbuckets || !get(x->sum, bucket) || get(x->squared, bucket))
 		return false;
-	for (uint32_t b = 0; b < x->nbuckets; b++)
-		if (hd_exchange_chained(x, b) && !get(x->sum, b))
-			return false;
+	set(x->squared, bucket);
 	return true;
 }
+
+bool hd_exchange_may_update(const struct hd_exchange *x) { return !x->due_sums && !x->due_norms && x->table; }
 
 bool hd_exchange_leaves(struct hd_exchange *x, uint32_t worker, uint32_t pass)
 {
@@ -410,5 +465,8 @@ bool hd_exchange_fold(struct hd_exchange *x, uint32_t bucket)
 	return true;
 }
 
-bool hd_exchange_complete(const struct hd_exchange *x) { return (x->copies ? x->nparms : x->nsums) ==
-	x->nbuckets && x->table; }
+/* New parameters are made and sent after all norms are there: their arrival says so. */
+bool hd_exchange_complete(const struct hd_exchange *x)
+{
+	return x->held.apart ? !x->due_parms && x->table : hd_exchange_may_update(x);
+}

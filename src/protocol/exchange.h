@@ -17,21 +17,28 @@
  *    (hd_exchange_source()); the same goes for the table.
  * 5. The step is *complete* when all sums and all entries of the table are here.
  *
- * Sharded state (`copies` above 0; ZeRO-1): only the members of a bucket's *chain* take its sum and update
- * its optimizer slots; the others get its new parameters (PARM).
+ * What each member updates follows from the *holding* (plan/holding.h): the *chain* of a bucket are the
+ * members that hold its slots. Those that hold its parameters alone get the new ones (PARM); this is
+ * sharded state. With stages others hold neither.
  *
- * 6. The sum is passed from member to member along the *line* of its bucket: first the owner (in a restarted
- *    step: those that had the sum), then each member of the chain that lacks it. The last one of the chain
- *    sends the parameters. So a member that has these knows that the whole chain has the sum.
- * 7. All members need the sums of squares of every bucket (NORM) for the norm of the step. They come from
- *    the first of the bucket's line.
- * 8. The chain has those members of the view's chain (hd_bucket_chain()) that hold the slots, or receive
- *    them in this step (`fetchers`). In a restarted step the holders of slots are the chain; none fetches.
- * 9. The step is complete when the new parameters of all buckets are here, instead of the sums.
+ * 6. The *line* of a bucket: first its owner (in a restarted step: those that had the sum), then each
+ *    member of the chain that lacks it. The sum is passed from member to member along the line. No member
+ *    outside counts on a line that has all members: then one member sends the sum to all others at once.
+ * 7. Proof of sum. All members need the sums of squares of every bucket for the norm of the step. A member
+ *    in the line takes them from the sum; all others get them (NORM) from the *last* of the line. So a
+ *    member that has all norms knows that every sum is at all its holders: no gradient of this step is ever
+ *    computed again, and only then may it update. Parameters come from the last of the chain, for the same
+ *    reason.
+ * 8. The chain has those members that hold the slots under the view, or receive them in this step
+ *    (`fetchers`). In a restarted step the holders of slots are the chain; none fetches.
+ * 9. Where parameters lie apart from slots (held.apart), the step is complete when the new parameters of all
+ *    buckets that this member holds are here; else with the sums of its own buckets, the norms of the others
+ *    and the table.
  *
  * Which row of the transfer table each message is: protocol/transfers.h.
  *
- * Ownership: memory is taken in init, begin and again only. One thread. Pure otherwise. */
+ * Ownership: memory is taken in init, begin and again only; the bucket table is borrowed. One thread. Pure
+ * otherwise. */
 #ifndef HD_PROTOCOL_EXCHANGE_H
 #define HD_PROTOCOL_EXCHANGE_H
 
@@ -39,6 +46,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "plan/holding.h"
 #include "protocol/view.h"
 
 /* A run of buckets with the same holders: from `first` to the bucket before the next run. `members`: the
@@ -48,8 +56,25 @@ struct hd_have { uint32_t first; uint64_t members; };
  * beyond nbuckets are ignored. */
 void hd_have_spread(uint64_t *members, uint32_t nbuckets, const struct hd_have *run, uint32_t n);
 
+/* Rule 6, of one bucket. */
+struct hd_sum_line {
+	uint64_t had, members;            /* had: those that have the sum first; members: all of the line */
+	uint32_t n, nhad, at[HD_MAX_MEMBERS];
+	bool all;                         /* it has all members of the view */
+};
+
+/* `have`: members that hold the sum, 0: none; `chain`: those that are to. */
+void hd_line_make(struct hd_sum_line *line, uint32_t owner, uint64_t have, uint64_t chain, uint32_t nmembers);
+uint32_t hd_line_source(const struct hd_sum_line *line, uint32_t bucket);
+/* The members that this one sends the sum to. */
+uint64_t hd_line_sum_to(const struct hd_sum_line *line, uint32_t bucket, uint32_t member);
+
 struct hd_exchange {
-	uint32_t nvns, nbuckets, copies;  /* copies 0: replicated state */
+	uint32_t nvns, nbuckets;
+	uint32_t copies;                  /* of the job; 0: slots lie with the parameters */
+	/* borrowed; NULL: one stage */
+	const struct hd_buckets *buckets;
+	struct hd_holding held;           /* under the view of the step */
 	uint32_t me, nmembers;            /* index among the members of the view in force */
 	uint64_t step;
 	struct hd_passes passes;
@@ -67,8 +92,10 @@ struct hd_exchange {
 	uint32_t *left;                   /* owned: [nbuckets] roots still to come, at their owner */
 	uint64_t *root;                   /* owned: [nbuckets][words] roots here */
 	uint32_t words, words_cap;        /* of a row of `root` */
-	/* sharded state */
+	/* still to come of what this member needs: sums, norms and parameters (rules 7, 9) */
+	uint32_t due_sums, due_norms, due_parms;
 	uint32_t nnorms, nparms;          /* here */
+	uint64_t *squared;                /* owned: [nbuckets] bits, sums whose squares are taken */
 	uint64_t *norm, *parm;            /* owned: [nbuckets] bits */
 	uint64_t *chain;                  /* owned: [nbuckets] members that update the slots in this step */
 	/* owned: [nbuckets] members that held the parameters when the step was restarted */
@@ -89,10 +116,13 @@ struct hd_exchange_past {
 
 HD_MUST_USE enum hd_err hd_exchange_init(struct hd_exchange *x, uint32_t nvns, uint32_t nbuckets,
 	uint32_t copies, struct hd_diag *diag);
+/* Before the first step of a job whose model is cut into stages. */
+void hd_exchange_stages(struct hd_exchange *x, const struct hd_buckets *buckets);
 void hd_exchange_finish(struct hd_exchange *x);           /* takes zeroed and finished ones */
 
-/* A new step: nothing is here. `slots` [nbuckets]: bit masks of the holders of slots; NULL unless state is
- * sharded. HD_E_BADPLAN: the passes do not partition the virtual nodes, or `worker` is no member. */
+/* A new step: nothing is here. `slots` [nbuckets]: bit masks of the holders of slots; read where state is
+ * partial (held.partial). HD_E_BADPLAN: the passes do not partition the virtual nodes, or `worker` is no
+ * member. */
 HD_MUST_USE enum hd_err hd_exchange_begin(struct hd_exchange *x, const struct hd_view *view, uint32_t worker,
 	uint64_t step,
 	const struct hd_passes *passes, const uint64_t *slots, struct hd_diag *diag);
@@ -102,8 +132,9 @@ HD_MUST_USE enum hd_err hd_exchange_again(struct hd_exchange *x, const struct hd
 	uint64_t step,
 	const struct hd_passes *passes, const struct hd_exchange_past *past, struct hd_diag *diag);
 
-/* The index of the member that sends the sum: the owner if none had it, else one of the holders, chosen by
- * the bucket's number (sharded: the first of the line). */
+void hd_exchange_line(const struct hd_exchange *x, uint32_t bucket, struct hd_sum_line *line);
+/* The index of the member that has the sum first: the owner if none had it, else the first of the line; of a
+ * line of all members one of those that had it, chosen by the bucket's number. */
 uint32_t hd_exchange_source(const struct hd_exchange *x, uint32_t bucket);
 /* Members that this one sends the sum to, and the one that sends it here (HD_NOBODY: none does). */
 uint64_t hd_exchange_sum_to(const struct hd_exchange *x, uint32_t bucket);
@@ -111,7 +142,9 @@ uint32_t hd_exchange_sum_from(const struct hd_exchange *x, uint32_t bucket);
 /* Of the parameters of a bucket: the sender, and the receivers. */
 uint32_t hd_exchange_parm_source(const struct hd_exchange *x, uint32_t bucket);
 uint64_t hd_exchange_parm_to(const struct hd_exchange *x, uint32_t bucket);
-uint64_t hd_exchange_norm_to(const struct hd_exchange *x);                /* from the source of the sum */
+/* Of the sums of squares: the sender (HD_NOBODY: none need be sent), and the receivers. */
+uint32_t hd_exchange_norm_source(const struct hd_exchange *x, uint32_t bucket);
+uint64_t hd_exchange_norm_to(const struct hd_exchange *x, uint32_t bucket);
 /* Is this member in the chain of the bucket? */
 static inline bool hd_exchange_chained(const struct hd_exchange *x, uint32_t bucket)
 {
@@ -144,12 +177,18 @@ static inline bool hd_exchange_has_leaves(const struct hd_exchange *x, uint32_t 
 	return x->leaf[pass / 64] >> pass % 64 & 1;
 }
 bool hd_exchange_sum(struct hd_exchange *x, uint32_t bucket);
+/* The sums of squares of a sum that is here were taken; false: it is not here, or they were already. */
+bool hd_exchange_square(struct hd_exchange *x, uint32_t bucket);
+static inline bool hd_exchange_squared(const struct hd_exchange *x, uint32_t bucket)
+{
+	return x->squared[bucket / 64] >> bucket % 64 & 1;
+}
 bool hd_exchange_leaves(struct hd_exchange *x, uint32_t worker, uint32_t pass);
 bool hd_exchange_table(struct hd_exchange *x);
 bool hd_exchange_norm(struct hd_exchange *x, uint32_t bucket);
 bool hd_exchange_parm(struct hd_exchange *x, uint32_t bucket);
-/* Is all here that the update of the own buckets needs: the table, all sums of squares, and the sums of the
- * buckets in whose chain this member is? */
+/* Is all here that an update needs: the table, the sums of the buckets in whose line this member is, and the
+ * norms of all others? */
 bool hd_exchange_may_update(const struct hd_exchange *x);
 /* true, once per bucket that this member owns: all its roots are here. Marks it as asked for. */
 bool hd_exchange_fold(struct hd_exchange *x, uint32_t bucket);

@@ -153,7 +153,10 @@ static void a_sum_goes_along_its_chain_and_the_last_sends_the_parameters(void **
 		assert_int_equal(x[i].fetchers, i ? 0 : 7);
 		assert_int_equal(hd_exchange_parm_source(&x[i], 4), 0);
 		assert_int_equal(hd_exchange_parm_to(&x[i], 4), 2);
-		assert_int_equal(hd_exchange_norm_to(&x[i]), 7 & ~(1u << i));
+		assert_int_equal(hd_exchange_norm_source(&x[i], 0), 1);
+		assert_int_equal(hd_exchange_norm_to(&x[i], 0), 4);
+		assert_int_equal(hd_exchange_norm_source(&x[i], 4), 0);
+		assert_int_equal(hd_exchange_norm_to(&x[i], 4), 2);
 	}
 	assert_true(hd_exchange_chained(&x[0], 0) && hd_exchange_chained(&x[1], 0) &&
 		!hd_exchange_chained(&x[2], 0));
@@ -192,8 +195,9 @@ static void taken_up_again_a_step_s_chain_is_who_holds_the_slots(void **state)
 	const struct hd_exchange_past past = { .have = have, .nhave = 3, .parm = parm, .nparm = 3,
 		.chain = &chain, .nchain = 1, .done = 2 };
 	static const struct { uint32_t bucket, source, from; uint64_t to[3]; uint32_t parms;
-		uint64_t parms_to; } lines[] = {
-		{ 0, 2, 2, { 0, 0, 1 }, 0, 6 }, { 2, 1, 1, { 0, 1, 0 }, 0, 4 }, { 4, 2, 2, { 0, 0, 1 }, 0, 6 },
+		uint64_t parms_to, norms_to; } lines[] = {
+		{ 0, 2, 2, { 0, 0, 1 }, 0, 6, 0 }, { 2, 1, 1, { 0, 1, 0 }, 0, 4, 4 },
+		{ 4, 2, 2, { 0, 0, 1 }, 0, 6, 0 },
 	};
 	struct rig rig;
 
@@ -205,7 +209,6 @@ static void taken_up_again_a_step_s_chain_is_who_holds_the_slots(void **state)
 		assert_int_equal(hd_exchange_again(&x, &rig.view, rig.view.member[i], 11, &rig.passes, &past,
 			NULL), HD_OK);
 		assert_int_equal(x.fetchers, 0);
-		assert_int_equal(hd_exchange_norm_to(&x), 5 & ~(1u << i));
 		for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) {
 			uint32_t b = lines[k].bucket;
 			CHECK(hd_exchange_source(&x, b) == lines[k].source, "bucket %u from %u", b,
@@ -216,6 +219,9 @@ static void taken_up_again_a_step_s_chain_is_who_holds_the_slots(void **state)
 				"bucket %u to %u", b, i);
 			CHECK(hd_exchange_parm_source(&x, b) == lines[k].parms &&
 				hd_exchange_parm_to(&x, b) == lines[k].parms_to, "parameters of %u", b);
+			/* member 1 has sealed the step: the norms of 0 and 4 would be for it alone */
+			CHECK(hd_exchange_norm_source(&x, b) == 0 &&
+				hd_exchange_norm_to(&x, b) == lines[k].norms_to, "norms of %u", b);
 		}
 		assert_true(hd_exchange_wants_roots(&x, 4) && !hd_exchange_wants_roots(&x, 0));
 		hd_exchange_finish(&x);
@@ -259,7 +265,7 @@ static void an_exchange_takes_memory_only_where_it_may(void **state)
 		assert_int_equal(err, HD_E_NOMEM);
 		assert_null(x.sum);
 	}
-	assert_int_equal(n, 9);
+	assert_int_equal(n, 13);
 	hd_alloc_arm(1);
 	assert_int_equal(hd_exchange_begin(&x, &rig.view, 4, 11, &rig.passes, NULL, NULL), HD_E_NOMEM);
 	hd_alloc_arm(0);
@@ -453,7 +459,8 @@ static void who_sends_sums_and_parameters_to_whom(void **state)
 	rig_close(&rig);
 }
 
-/* Whichever is the last to come: the sums of squares of all, the table, the sums of the own chains. */
+/* Whichever is the last to come: the norms of the others (buckets 2 and 3), the sums of the own chains, the
+ * table. */
 static void the_own_buckets_are_brought_on_with_all_that_it_takes(void **state)
 {
 	static const uint64_t all[5] = { 7, 7, 7, 7, 7 };
@@ -466,15 +473,20 @@ static void the_own_buckets_are_brought_on_with_all_that_it_takes(void **state)
 	for (int last = 0; last < 3; last++) {
 		assert_int_equal(hd_exchange_begin(&x, &rig.view, 4, 11, &rig.passes, all, NULL), HD_OK);
 		for (uint32_t b = 0; b < 5; b++) {
-			if (b < 4 || last != 0)
+			assert_int_equal(hd_exchange_chained(&x, b), b != 2 && b != 3);
+			if (b != 2 && (b != 3 || last != 0))
 				assert_true(hd_exchange_norm(&x, b));
-			if (hd_exchange_chained(&x, b) && (b < 4 || last != 1))
+			if (b != 4 || last != 1)
 				assert_true(hd_exchange_sum(&x, b));
+			if (b == 2)               /* its sum is no proof that others have it */
+				assert_false(hd_exchange_may_update(&x));
+			if (b == 2)
+				assert_true(hd_exchange_norm(&x, b));
 		}
 		if (last != 2)
 			assert_true(hd_exchange_table(&x));
 		assert_false(hd_exchange_may_update(&x));
-		assert_true(last == 0 ? hd_exchange_norm(&x, 4) : last == 1 ? hd_exchange_sum(&x, 4) :
+		assert_true(last == 0 ? hd_exchange_norm(&x, 3) : last == 1 ? hd_exchange_sum(&x, 4) :
 			hd_exchange_table(&x));
 		assert_true(hd_exchange_may_update(&x));
 	}
@@ -506,11 +518,11 @@ static void a_new_step_knows_nothing_of_the_one_before(void **state)
 		assert_true(hd_exchange_wants_roots(&x, 4));
 		assert_int_equal(hd_exchange_parm_source(&x, 4), 0);
 		assert_int_equal(hd_exchange_table_source(&x), HD_NOBODY);
-		assert_int_equal(hd_exchange_norm_to(&x), 6);
+		assert_int_equal(hd_exchange_norm_to(&x, 0), 4);
 		assert_int_equal(hd_exchange_again(&x, &rig.view, 4, 11, &rig.passes, &past, NULL), HD_OK);
 		assert_true(hd_exchange_any_sum(&x));
 		assert_int_equal(x.fetchers, 0);
-		assert_int_equal(hd_exchange_norm_to(&x), 4);
+		assert_int_equal(hd_exchange_norm_to(&x, 0), 1);
 	}
 	hd_exchange_finish(&x);
 	rig_close(&rig);

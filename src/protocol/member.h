@@ -40,14 +40,16 @@
  *    they begin no step. After 30 T the lowest id gets a final BOUNDARY, and all EXIT.
  * 7. Sharded state (config.copies above 0): the optimizer slots of a bucket lie at the members of its
  *    *chain* only (exchange.h). The step then ends as follows.
- *	an owner has folded a bucket      -> NORM (sums of squares) to all, the sum along the chain
+ *	an owner has folded a bucket      -> the sum along its line
+ *	the last of the line has the sum,
+ *	FOLDED or SQUARED                 -> NORM (sums of squares) to all outside the line
  *	all NORMs, the table and the sums
  *	of the own chains are here        -> UPDATE (the own slots, and new parameters of these buckets)
  *	UPDATED_OWN                       -> PARM: the last of each chain sends the new parameters to all
  *	all parameters are here           -> FINISH
  *    In the first step of a view, a member that lacks slots of its chains acts FETCH. None gets UPDATE
- *    before all have said SLOTTED: until then every holder has the slots of X_s. NORM waits as table entries
- *    do (rule 4), so slots do not change while a checkpoint writer works at a boundary.
+ *    before all have said SLOTTED: until then every holder has the slots of X_s. Sums and NORM wait as
+ *    table entries do (rule 4), so slots do not change while a checkpoint writer works at a boundary.
  * 8. A link that closes loses what was in flight. When the coordinator is back, every message that awaits an
  *    answer is sent again. If another coordinator comes, a joiner that has received nothing yet says
  *    READY_TO_SYNC. Lost links between members are repaired by a new epoch. A member connects to the
@@ -101,7 +103,8 @@ struct hd_member_config {
 	X(SUM,         "epoch, worker, bucket",          "a sum came") \
 	X(LEAVES,      "epoch, worker, pass",            "the table entries of a pass came") \
 	X(TABLE,       "epoch, worker",                  "the whole table came") \
-	X(FOLDED,      "step, bucket",                   "FOLD is done: the sum is here") \
+	X(FOLDED,      "step, bucket",                   "FOLD is done: the sum and its sums of squares are here") \
+	X(SQUARED,     "step, bucket",                   "the sums of squares of a sum that came are taken; after its SUM") \
 	X(NORM,        "epoch, worker, bucket",          "the sums of squares of a bucket came") \
 	X(PARM,        "epoch, worker, bucket",          "its new parameters came (and in digest steps the digests of its slots)") \
 	X(FETCHED,     "epoch, step",                    "FETCH is done") \

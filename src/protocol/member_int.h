@@ -88,7 +88,7 @@ struct hd_member {
 	bool joined_step;                 /* sealed s0 + 1 as a joiner */
 	uint32_t folding;                 /* folds under way */
 	bool updating, updated, fetched;  /* sharded state, of step `at` */
-	bool norms_due;                   /* sums of squares wait to go out */
+	bool sums_due, norms_due;         /* sums, sums of squares wait for the boundary to be done */
 	uint64_t *slots;                  /* owned: [nbuckets] members of the view that hold those of X_at */
 	uint64_t *mine;                   /* owned: [words] buckets whose slots are here */
 	struct hd_member_own own;
@@ -135,6 +135,8 @@ void hd_member_fenced(struct hd_member *m, const char *why);
 bool hd_member_is_in(const struct hd_member *m, uint32_t worker);        /* of the view in force */
 /* all that fetch slots in this step have them */
 bool hd_member_all_slotted(const struct hd_member *m);
+/* Do members hold parts of the state? */
+static inline bool hd_member_is_partial(const struct hd_member *m) { return m->config.copies > 0; }
 
 /* member_step.c */
 /* begin, halt, finish: all that has become possible */

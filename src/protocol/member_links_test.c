@@ -212,7 +212,7 @@ static void who_is_not_held_says_no_status(void **state)
 	EVENT(SUM, .epoch = 2, .worker = 1, .bucket = 1, AT(6));
 	EVENT(LEAVES, .epoch = 2, .worker = 0, AT(6));
 	IS(EVENT(LEAVES, .epoch = 2, .worker = 1, AT(6)), "UPDATE 6");
-	IS(EVENT(UPDATED_OWN, AT(6)), "PARM 6.1 {0}");
+	IS(EVENT(UPDATED_OWN, AT(6)), "NORM 6.1 {0}; PARM 6.1 {0}");
 	IS(EVENT(FAILED, .code = 4, .text = "nan"), ">co DONE@2 6 code 4 nan; CANCEL 6");
 	at_work_end(w);
 }

@@ -6,7 +6,7 @@
 
 static const struct hd_member_config sharded = { .nvns = 4, .nbuckets = 2, .copies = 2, .nsteps = 9,
 	.detect_ns = AT_WORK_T, .ndevices = 1, .nonce = 7 };
-static const struct hd_have all = { 0, 7 }, first_alone = { 0, 1 }, no_holder = { 0, 0 };
+static const struct hd_have all = { 0, 7 }, four = { 0, 15 }, first_alone = { 0, 1 }, no_holder = { 0, 0 };
 static const struct hd_step_news none;
 
 #define AT(step_) .step = (step_)
@@ -47,7 +47,7 @@ static void sums_go_along_the_chain_and_the_last_gives_the_parameters(void **sta
 	IS(EVENT(COMPUTED, AT(0)), "ROOTS 0.0.1 >1; LEAVES 0.0");
 	CAME(ROOT, 1, 0);
 	IS(CAME(ROOT, 2, 0), "FOLD 0.0");
-	IS(EVENT(FOLDED, AT(0)), "PUBLISH 0.0 {1}; NORM 0.0 {12}");
+	IS(EVENT(FOLDED, AT(0)), "PUBLISH 0.0 {1}");
 	IS(CAME(NORM, 1, 1), "");
 	IS(CAME(NORM, 1, 1), "");
 	CAME(LEAVES, 1, 0);
@@ -65,13 +65,16 @@ static void sums_go_along_the_chain_and_the_last_gives_the_parameters(void **sta
 	begin(w, 1, &all);
 	EVENT(READY, AT(0));
 	IS(EVENT(COMPUTED, AT(0)), "ROOTS 0.0.0 >0; LEAVES 0.0");
+	IS(EVENT(SQUARED, AT(0)), "");            /* of a sum that is not here */
 	IS(CAME(SUM, 0, 0), "");
+	IS(EVENT(SQUARED, AT(1)), "");
+	IS(EVENT(SQUARED, AT(0)), "NORM 0.0 {2}");
+	IS(EVENT(SQUARED, AT(0)), "");
 	CAME(ROOT, 0, 1);
 	IS(CAME(ROOT, 2, 1), "FOLD 0.1");
-	IS(EVENT(FOLDED, AT(0), .bucket = 1), "PUBLISH 0.1 {2}; NORM 0.1 {02}");
+	IS(EVENT(FOLDED, AT(0), .bucket = 1), "PUBLISH 0.1 {2}");
 	CAME(LEAVES, 0, 0);
-	CAME(LEAVES, 2, 0);
-	IS(CAME(NORM, 0, 0), "UPDATE 0");
+	IS(CAME(LEAVES, 2, 0), "UPDATE 0");
 	IS(EVENT(UPDATED_OWN, AT(0)), "PARM 0.0 {2}; FINISH 0");
 	at_work_end(w);
 
@@ -80,9 +83,9 @@ static void sums_go_along_the_chain_and_the_last_gives_the_parameters(void **sta
 	EVENT(COMPUTED, AT(0));
 	CAME(LEAVES, 0, 0);
 	CAME(LEAVES, 1, 0);
-	CAME(NORM, 0, 0);
-	CAME(NORM, 1, 1);
-	IS(CAME(SUM, 1, 1), "UPDATE 0");
+	IS(CAME(SUM, 1, 1), "");
+	IS(EVENT(SQUARED, AT(0), .bucket = 1), "NORM 0.1 {0}");
+	IS(CAME(NORM, 1, 0), "UPDATE 0");
 	IS(EVENT(UPDATED_OWN, AT(0)), "PARM 0.1 {0}");
 	IS(CAME(PARM, 1, 0), "FINISH 0");
 	at_work_end(w);
@@ -97,7 +100,7 @@ static void slots_are_brought_on_when_all_is_here(void **state)
 	begin(w, 0, &all);
 	EVENT(READY, AT(0));
 	bring_all_but(w, "sum");
-	IS(EVENT(FOLDED, AT(0)), "PUBLISH 0.0 {1}; NORM 0.0 {12}; UPDATE 0");
+	IS(EVENT(FOLDED, AT(0)), "PUBLISH 0.0 {1}; UPDATE 0");
 	at_work_end(w);
 	begin(w, 0, &all);
 	EVENT(READY, AT(0));
@@ -111,12 +114,13 @@ static void slots_are_brought_on_when_all_is_here(void **state)
 	at_work_end(w);
 }
 
-/* Rule 4 for what all need before slots are brought on: a checkpoint writer that still saves them has
- * not said it. */
-static void nothing_of_the_norms_goes_out_before_the_boundary_is_done(void **state)
+/* Rule 4 for what all need before slots are brought on: a checkpoint writer that still saves them has sent no
+ * sum, and whoever has a boundary to do no sums of squares. */
+static void no_sum_and_no_norm_goes_out_before_the_boundary_is_done(void **state)
 {
 	static const struct hd_pass pass[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 }, { 2, 0, 2, 1 } };
 	static const struct hd_vrange range[] = { { 0, 2 }, { 2, 1 }, { 3, 1 } };
+	static const struct hd_have chain[] = { { 0, 3 }, { 1, 6 } };
 	struct at_work at, *w = &at;
 
 	(void)state;
@@ -124,21 +128,30 @@ static void nothing_of_the_norms_goes_out_before_the_boundary_is_done(void **sta
 		at_work_synced(w, &sharded, 0);
 		FENCE(1);
 		IS(VIEW(1, 3, .step = 0, .npass = 3, .pass = pass, .nrange = 3, .range = range, .nhave = 1,
-			.have = &no_holder, .nchain = 1,
-			.chain = &all),
+			.have = &no_holder, .nchain = 2, .chain = chain),
 			"ADOPT 1 of 3; BEGIN 0; COMPUTE 0.0 [0+2]; BOUNDARY 0 writer");
 		EVENT(COMPUTED, AT(0));
 		CAME(ROOT, 1, 0);
 		CAME(ROOT, 2, 0);
-		IS(EVENT(FOLDED, AT(0)), "PUBLISH 0.0 {1}");
+		IS(EVENT(FOLDED, AT(0)), "");
 		CAME(NORM, 1, 1);
 		EVENT(TABLE, .epoch = 1, .worker = 1, AT(0));
 		IS(EVENT(TICK), ">co PROGRESS@1 0 0 0");
 		IS(EVENT(READY, AT(0), .halt = halts), halts ?
 			">1 HALT@1 0; >2 HALT@1 0; >co HALT@1 0; CANCEL 0; BOUNDARY 0 writer final" :
-			"NORM 0.0 {12}; LEAVES 0.0");
+			"PUBLISH 0.0 {1}; LEAVES 0.0; UPDATE 0");
 		at_work_end(w);
 	}
+	at_work_synced(w, &sharded, 1);
+	FENCE(1);
+	IS(VIEW(1, 3, .step = 0, .npass = 3, .pass = pass, .nrange = 3, .range = range, .nhave = 1,
+		.have = &no_holder, .nchain = 2, .chain = chain),
+		"ADOPT 1 of 3; BEGIN 0; COMPUTE 0.0 [2+1]; BOUNDARY 0");
+	CAME(SUM, 0, 0);
+	IS(EVENT(SQUARED, AT(0)), "");
+	IS(EVENT(READY, AT(0)), "NORM 0.0 {2}");
+	IS(EVENT(TICK), ">co PROGRESS@1 0 0 0");
+	at_work_end(w);
 }
 
 static void who_lacks_slots_gets_them_in_the_first_step_and_tells_all(void **state)
@@ -240,6 +253,7 @@ static void a_sharded_step_that_is_taken_up_again_hands_on_what_is_here(void **s
 	static const struct hd_pass pass[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 }, { 2, 0, 2, 1 } };
 	static const struct hd_vrange range[] = { { 0, 2 }, { 2, 1 }, { 3, 1 } };
 	static const struct hd_have sums[] = { { 0, 3 }, { 1, 6 } }, parms[] = { { 0, 2 }, { 1, 0 } };
+	static const struct hd_have chain[] = { { 0, 3 }, { 1, 6 } };
 	struct at_work at, *w = &at;
 
 	(void)state;
@@ -258,8 +272,8 @@ static void a_sharded_step_that_is_taken_up_again_hands_on_what_is_here(void **s
 		">co STATUS@2 0 member begun table updated [2+1] sum 3 parm 3 slot ffffffffffffffff");
 	IS(VIEW(2, 3, .step = 0, .npass = 3, .pass = pass, .nrange = 3, .range = range, .nhave = 2,
 		.have = sums, .nparm = 2, .parm = parms,
-		.nchain = 1, .chain = &all, .table = 2),
-		"ADOPT 2 of 3; AGAIN 0; PUBLISH 0.0 {2}; TABLE 0 {02}; NORM 0.1 {02}; FINISH 0");
+		.nchain = 2, .chain = chain, .table = 2),
+		"ADOPT 2 of 3; AGAIN 0; PARM 0.0 {2}; TABLE 0 {02}; NORM 0.0 {2}; FINISH 0");
 	at_work_end(w);
 }
 
@@ -322,9 +336,10 @@ static void a_sum_is_handed_on_along_the_chain(void **state)
 	config.copies = 3;
 	at_work_synced(w, &config, 1);
 	FENCE(1);
-	VIEW(1, 3, .step = 0, .nchain = 1, .chain = &all);
+	VIEW(1, 4, .step = 0, .nchain = 1, .chain = &four);
 	EVENT(READY, AT(0));
 	IS(CAME(SUM, 0, 0), "PUBLISH 0.0 {2}");
+	IS(EVENT(SQUARED, AT(0)), "");            /* the last of the line says so */
 	IS(CAME(SUM, 0, 0), "");
 	at_work_end(w);
 }
@@ -358,8 +373,8 @@ static void parameters_are_told_when_they_are_here(void **state)
 			.nchain = 2, .chain = chain,
 			.table = updated ? 2 : 0), updated ?
 			"ADOPT 2 of 3; AGAIN 0; PARM 0.0 {2}; PUBLISH 0.1 {2}; PARM 0.1 {0}; TABLE 0 {02}; "
-			"NORM 0.1 {02}; FINISH 0" :
-			"ADOPT 2 of 3; AGAIN 0; PUBLISH 0.1 {2}; NORM 0.1 {02}; LEAVES 0.0");
+			"NORM 0.0 {2}; FINISH 0" :
+			"ADOPT 2 of 3; AGAIN 0; PUBLISH 0.1 {2}; LEAVES 0.0");
 		at_work_end(w);
 	}
 	begin(w, 2, &all);
@@ -370,7 +385,7 @@ static void parameters_are_told_when_they_are_here(void **state)
 	CAME(NORM, 0, 0);
 	CAME(NORM, 1, 1);
 	IS(CAME(SUM, 1, 1), "UPDATE 0");
-	IS(EVENT(UPDATED_OWN, AT(0)), "PARM 0.1 {0}");
+	IS(EVENT(UPDATED_OWN, AT(0)), "NORM 0.1 {0}; PARM 0.1 {0}");
 	IS(EVENT(UPDATED_OWN, AT(0)), "");
 	at_work_end(w);
 }
@@ -411,7 +426,7 @@ static void who_has_sealed_the_step_gives_its_sums_of_squares(void **state)
 	}
 }
 
-/* Two members that own two buckets each. */
+/* Two members that own two buckets each; the first holds all slots, so the sums of its buckets go nowhere. */
 static void sums_of_squares_go_out_once_each(void **state)
 {
 	static const struct hd_pass pass[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 } };
@@ -425,20 +440,20 @@ static void sums_of_squares_go_out_once_each(void **state)
 		at_work_synced(w, &config, 0);
 		FENCE(1);
 		VIEW(1, 2, .step = 0, .npass = 2, .pass = pass, .nrange = 2, .range = range, .nhave = 1,
-			.have = &no_holder, .nchain = 1, .chain = &all);
+			.have = &no_holder, .nchain = 1, .chain = &first_alone);
 		IS(EVENT(COMPUTED, AT(0)), "ROOTS 0.0.2 >1; ROOTS 0.0.3 >1");
 		IS(CAME(ROOT, 1, 0), "FOLD 0.0");
 		IS(CAME(ROOT, 1, 1), "FOLD 0.1");
-		IS(EVENT(FOLDED, AT(0), .bucket = 0), "PUBLISH 0.0 {1}");
+		IS(EVENT(FOLDED, AT(0), .bucket = 0), "");
 		if (afresh) {
-			IS(EVENT(FOLDED, AT(0), .bucket = 1), "PUBLISH 0.1 {1}");
+			IS(EVENT(FOLDED, AT(0), .bucket = 1), "");
 			FENCE(2);
 			IS(VIEW(2, 2, .step = 0, .afresh = true, .hold = true, .nchain = 1, .chain = &all),
 				"ADOPT 2 of 2; CANCEL 0");
 			IS(EVENT(READY, AT(0)), "");
 		} else {
 			IS(EVENT(READY, AT(0)), "NORM 0.0 {1}; LEAVES 0.0");
-			IS(EVENT(FOLDED, AT(0), .bucket = 1), "PUBLISH 0.1 {1}; NORM 0.1 {1}");
+			IS(EVENT(FOLDED, AT(0), .bucket = 1), "NORM 0.1 {1}");
 			IS(EVENT(TICK), ">co PROGRESS@1 0 0 0");
 		}
 		at_work_end(w);
@@ -621,6 +636,7 @@ static void sums_of_squares_go_to_those_who_have_not_sealed(void **state)
 {
 	static const uint64_t ahead[] = { 1, 0, 0 };
 	static const struct hd_have sums[] = { { 0, 3 }, { 1, 2 } }, mine = { 0, 1 };
+	static const struct hd_have chain[] = { { 0, 3 }, { 1, 2 } };
 	struct at_work at, *w = &at;
 
 	(void)state;
@@ -628,13 +644,14 @@ static void sums_of_squares_go_to_those_who_have_not_sealed(void **state)
 	EVENT(READY, AT(0));
 	EVENT(COMPUTED, AT(0));
 	CAME(SUM, 0, 0);
+	EVENT(SQUARED, AT(0));
 	CAME(ROOT, 0, 1);
 	CAME(ROOT, 2, 1);
 	EVENT(FOLDED, AT(0), .bucket = 1);
 	FENCE(2);
-	IS(VIEW(2, 3, OPEN, .nhave = 2, .have = sums, .nparm = 1, .parm = &mine, .nchain = 1, .chain = &all,
-		.table = 1, .nat = 3, .at = ahead),
-		"ADOPT 2 of 3; AGAIN 0; PUBLISH 0.0 {2}; PUBLISH 0.1 {2}; NORM 0.1 {2}");
+	IS(VIEW(2, 3, OPEN, .nhave = 2, .have = sums, .nparm = 1, .parm = &mine, .nchain = 2,
+		.chain = chain, .table = 1, .nat = 3, .at = ahead),
+		"ADOPT 2 of 3; AGAIN 0; NORM 0.0 {2}; NORM 0.1 {2}");
 	at_work_end(w);
 }
 
@@ -677,7 +694,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums_go_along_the_chain_and_the_last_gives_the_parameters),
 		cmocka_unit_test(slots_are_brought_on_when_all_is_here),
-		cmocka_unit_test(nothing_of_the_norms_goes_out_before_the_boundary_is_done),
+		cmocka_unit_test(no_sum_and_no_norm_goes_out_before_the_boundary_is_done),
 		cmocka_unit_test(who_lacks_slots_gets_them_in_the_first_step_and_tells_all),
 		cmocka_unit_test(who_has_them_waits_for_those_who_get_them),
 		cmocka_unit_test(a_fence_is_answered_when_slots_stand_still),

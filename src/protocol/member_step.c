@@ -26,6 +26,14 @@ static void fold_if_ready(struct hd_member *m, uint32_t bucket)
 	m->folding++;
 }
 
+/* Rule 4 of member.h. A member that sealed the step has contributed. */
+static bool may_contribute(const struct hd_member *m)
+{
+	return m->x.step < m->at || (m->ready && m->halt_step != m->at);
+}
+
+/* Of partial state a sum says that its sender contributes: others update slots once it has come far
+ * enough. */
 static void publish(struct hd_member *m, uint32_t bucket)
 {
 	uint64_t to = hd_exchange_summed(&m->x, bucket) ? hd_exchange_sum_to(&m->x, bucket) : 0;
@@ -33,6 +41,10 @@ static void publish(struct hd_member *m, uint32_t bucket)
 	if (!to)
 		return;
 	assert(!(to >> m->x.me & 1));             /* never to itself */
+	if (hd_member_is_partial(m) && !may_contribute(m)) {
+		m->sums_due = true;
+		return;
+	}
 	struct hd_member_action *a = hd_member_act(m, HD_DO_PUBLISH);
 	a->step = m->x.step;
 	a->bucket = bucket;
@@ -53,26 +65,37 @@ static void hand_out(struct hd_member *m, uint32_t bucket)
 	a->mask = to;
 }
 
-/* Rule 4 of member.h, for the sums of squares, which all need before they update slots. A member that
- * sealed the step has contributed. */
+/* Rule 4 of member.h, for the sums of squares, which all need before they update. A member that sealed the
+ * step has contributed. The last of a bucket's line sends them, to those that do not get the sum. */
 static void send_norm(struct hd_member *m, uint32_t bucket)
 {
-	bool may = m->x.step < m->at || (m->ready && m->halt_step != m->at);
-	uint64_t to = hd_exchange_norm_to(&m->x);
+	bool may = may_contribute(m);
+	uint64_t to;
 
-	if (!hd_exchange_summed(&m->x, bucket) || hd_exchange_source(&m->x, bucket) != m->x.me)
+	if (!hd_exchange_squared(&m->x, bucket) || hd_exchange_norm_source(&m->x, bucket) != m->x.me)
 		return;
 	m->norms_due |= !may;
-	if (!may)
+	to = may ? hd_exchange_norm_to(&m->x, bucket) : 0;
+	if (!to)
 		return;
 	assert(!(to >> m->x.me & 1));
-	hd_exchange_norm(&m->x, bucket);
-	struct hd_member_action *a = to ? hd_member_act(m, HD_DO_NORM) : NULL;
-	if (a) {
-		a->step = m->x.step;
-		a->bucket = bucket;
-		a->mask = to;
-	}
+	struct hd_member_action *a = hd_member_act(m, HD_DO_NORM);
+	a->step = m->x.step;
+	a->bucket = bucket;
+	a->mask = to;
+}
+
+static void on_squared(struct hd_member *m, uint32_t bucket)
+{
+	if (hd_exchange_square(&m->x, bucket) && !m->held)
+		send_norm(m, bucket);
+}
+
+/* UPDATE and FINISH come after all that was asked for before. */
+static void square_all(struct hd_member *m)
+{
+	for (uint32_t b = 0; b < m->x.nbuckets; b++)
+		on_squared(m, b);
 }
 
 /* How many roots each own pass has: ordinals run through the passes. */
@@ -143,7 +166,7 @@ void hd_member_compute(struct hd_member *m, uint32_t first_pass)
 static void begin_slots(struct hd_member *m)
 {
 	assert(m->begun && !m->finishing);
-	m->updating = m->updated = m->fetched = m->norms_due = false;
+	m->updating = m->updated = m->fetched = m->norms_due = m->sums_due = false;
 	if (m->x.fetchers >> m->x.me & 1)
 		hd_member_act(m, HD_DO_FETCH);
 }
@@ -175,6 +198,7 @@ static void updated_own(struct hd_member *m)
 		return;
 	assert(m->config.copies && m->begun);
 	m->updated = true;
+	square_all(m);
 	for (uint32_t b = 0; b < m->x.nbuckets; b++) {
 		if (!hd_exchange_chained(&m->x, b))
 			continue;
@@ -188,7 +212,7 @@ static void updated_own(struct hd_member *m)
 
 bool hd_member_whole(const struct hd_member *m)
 {
-	for (uint32_t b = 0; b < m->x.nbuckets && m->config.copies; b++)
+	for (uint32_t b = 0; b < m->x.nbuckets && hd_member_is_partial(m); b++)
 		if (!hd_member_has_slots(m, b))
 			return false;
 	return true;
@@ -237,6 +261,7 @@ void hd_member_offer_all(struct hd_member *m)
 {
 	assert(m->has_view && m->x.step <= m->at);
 	m->norms_due = true;
+	m->sums_due = false;
 	for (uint32_t b = 0; b < m->x.nbuckets; b++) {
 		publish(m, b);
 		hand_out(m, b);
@@ -282,10 +307,10 @@ static void on_folded(struct hd_member *m, uint32_t bucket)
 	m->folding--;
 	if (!hd_exchange_sum(&m->x, bucket))
 		return;
+	hd_exchange_square(&m->x, bucket);
 	if (!m->held) {
 		publish(m, bucket);
-		if (m->config.copies)
-			send_norm(m, bucket);
+		send_norm(m, bucket);
 	} else if (!m->folding) {
 		hd_member_status(m);
 	}
@@ -306,6 +331,7 @@ void hd_member_stepwork(struct hd_member *m, const struct hd_member_event *event
 	case HD_IN_FINAL:    on_final(m, event->pass, event->bucket); return;
 	case HD_IN_COMPUTED: on_computed(m, event->pass); return;
 	case HD_IN_FOLDED:   on_folded(m, event->bucket); return;
+	case HD_IN_SQUARED:  on_squared(m, event->bucket); return;
 	case HD_IN_UPDATED_OWN: updated_own(m); return;
 	case HD_IN_FETCHED:  fetched(m, event->epoch); return;
 	default: break;
@@ -387,6 +413,7 @@ void hd_member_seal(struct hd_member *m, const struct hd_member_event *event)
 	hd_member_say(m, msg);
 	hd_member_compare(m);
 	m->asked = 0;
+	square_all(m);
 	count_seal(m, &(struct hd_seal){ m->epoch, m->worker, seal.step, seal.sum_digest, seal.state_digest,
 		seal.knows });
 	m->at++;
@@ -483,19 +510,24 @@ static bool may_begin(const struct hd_member *m)
 		hd_seals_gate(&m->seals, m->at) && !m->hold;
 }
 
-static void send_norms(struct hd_member *m)
+/* What waited for the boundary. */
+static void send_due(struct hd_member *m)
 {
-	if (!m->norms_due || !m->config.copies || (m->x.step >= m->at && !m->begun))
+	bool sums = m->sums_due, norms = m->norms_due;
+
+	if (m->x.step >= m->at && !m->begun)
 		return;
-	m->norms_due = false;
-	for (uint32_t b = 0; b < m->x.nbuckets; b++)
+	m->sums_due = m->norms_due = false;
+	for (uint32_t b = 0; b < m->x.nbuckets && sums; b++)
+		publish(m, b);
+	for (uint32_t b = 0; b < m->x.nbuckets && norms; b++)
 		send_norm(m, b);
 }
 
 /* Sharded state: updates the own buckets once all inputs are here. */
 static void update(struct hd_member *m)
 {
-	if (!m->begun || m->updating || !m->ready || !hd_exchange_may_update(&m->x) ||
+	if (!m->config.copies || !m->begun || m->updating || !m->ready || !hd_exchange_may_update(&m->x) ||
 		!hd_member_all_slotted(m))
 		return;
 	/* a fold sends the bucket's sums of squares */
@@ -517,7 +549,7 @@ void hd_member_progress(struct hd_member *m)
 	if ((m->state != HD_MEMBER && m->state != HD_HALTED) || m->switch_step == m->at)
 		return;
 	stop_here(m);
-	send_norms(m);
+	send_due(m);
 	/* what failed elsewhere will fail here as well */
 	if (m->halt_step == m->at && !m->finishing && !m->updating) {
 		halt_here(m);

@@ -183,7 +183,7 @@ void hd_member_status(struct hd_member *m)
 	msg->status = (struct hd_msg_status){ .at = m->at, .member = m->state == HD_MEMBER ||
 		m->state == HD_HALTED, .begun = m->begun,
 		.halted = m->halt_step == m->at, .prev = prev };
-	if (m->config.copies) {
+	if (hd_member_is_partial(m)) {
 		msg->status.updated = m->updated;
 		msg->status.nslot = m->own.words;
 		msg->status.slot = m->mine;
@@ -192,7 +192,7 @@ void hd_member_status(struct hd_member *m)
 		msg->status.nparm = m->own.words;
 		msg->status.parm = m->x.parm;
 	}
-	if (m->config.copies && prev) {
+	if (hd_member_is_partial(m) && prev) {
 		msg->status.nsum = m->own.words;
 		msg->status.sum = m->x.sum;
 	}

@@ -19,6 +19,7 @@
  *	roots      nothing is sent or added that is not there
  *	slots      sharded state: a bucket is updated with slots of that step; workers that need or save slots
  *	           get them; slots are called lost only when they are
+ *	proof      a bucket's sum is at all its holders before a worker outside of them updates
  *	remote     workers of other machines neither save nor load
  *	target     the record's target is the requested one, whichever workers came and went
  *	corrupt    while a present worker has heard two digests of a step, the step is not committed with

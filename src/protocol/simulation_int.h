@@ -103,7 +103,7 @@ struct sim_proc {
 	/* sharded state */
 	uint64_t slot[SIM_BUCKETS];       /* of X_{slot - 1}; 0: not here */
 	int64_t slot_ns[SIM_BUCKETS];     /* got from another at that time */
-	bool norm_here[SIM_BUCKETS], parm_here[SIM_BUCKETS];
+	bool norm_here[SIM_BUCKETS], parm_here[SIM_BUCKETS], squared[SIM_BUCKETS];
 	uint32_t want, want_epoch;        /* bits of buckets whose slots are being got */
 	uint64_t want_step;
 	bool saving;                      /* for `save`, at its boundary; else for a step */

@@ -6,7 +6,7 @@
  * gradients. */
 
 enum task { TASK_WARM_UP, TASK_FINAL, TASK_COMPUTED, TASK_FOLDED, TASK_FINISH, TASK_BOUNDARY, TASK_PREPARE,
-	TASK_LOADED, TASK_FEED, TASK_UPDATE };
+	TASK_LOADED, TASK_FEED, TASK_UPDATE, TASK_SQUARED };
 
 static uint64_t mix(uint64_t x)
 {
@@ -301,7 +301,7 @@ static void send_part(struct sim_world *s, uint32_t slot, const struct hd_member
 	struct sim_proc *p = &s->proc[slot];
 	const struct hd_view *view = hd_member_view(p->m);
 
-	if (!(kind == SIM_NORM ? p->sum_here : p->parm_here)[a->bucket])
+	if (!(kind == SIM_NORM ? p->squared : p->parm_here)[a->bucket])
 		sim_bad(s, "slots", "worker %u sends of bucket %u of step %llu what it has not", p->id,
 			a->bucket, (unsigned long long)a->step);
 	for (uint32_t i = 0; i < view->nmembers; i++)
@@ -387,13 +387,34 @@ static void take_slot(struct sim_world *s, uint32_t slot, const struct sim_packe
 			.epoch = p->want_epoch });
 }
 
+/* A worker that updates knows that each sum is at all the members that are to have it. */
+static void check_proof(struct sim_world *s, const struct sim_proc *p, uint64_t step)
+{
+	const struct hd_exchange *x = hd_member_exchange(p->m);
+	const struct hd_view *view = hd_member_view(p->m);
+
+	for (uint32_t b = 0; b < s->nbuckets; b++)
+		for (uint32_t i = 0; i < view->nmembers && x->nmembers == view->nmembers; i++) {
+			uint32_t slot = x->chain[b] >> i & 1 ? sim_slot(s, view->member[i]) : SIM_ENDS;
+			const struct sim_proc *q = slot < SIM_PROCS ? &s->proc[slot] : NULL;
+			if (q && q != p && !p->sum_here[b] && q->epoch == p->epoch && q->version == step &&
+				q->m &&
+				hd_member_exchange(q->m)->step == step && !q->sum_here[b])
+				sim_bad(s, "proof",
+					"worker %u updates in step %llu, and %u lacks the sum of bucket %u",
+					p->id, (unsigned long long)step, q->id, b);
+		}
+}
+
 static void update(struct sim_world *s, uint32_t slot, uint64_t step)
 {
 	struct sim_proc *p = &s->proc[slot];
 	const struct hd_exchange *x = hd_member_exchange(p->m);
 
+	check_proof(s, p, step);
+	memcpy(p->squared, p->sum_here, sizeof p->squared);
 	for (uint32_t b = 0; b < s->nbuckets; b++) {
-		if (!p->norm_here[b] && !(p->sum_here[b] && hd_exchange_source(x, b) == x->me))
+		if (!p->norm_here[b] && !p->sum_here[b])
 			sim_bad(s, "slots",
 				"worker %u updates in step %llu without the sums of squares of %u", p->id,
 				(unsigned long long)step, b);
@@ -434,6 +455,7 @@ static void finish(struct sim_world *s, uint32_t slot, uint64_t step)
 		.has_digest = (step + 1) % s->digest_every == 0 };
 	uint64_t foreign = 0;             /* what of the sums came of other states */
 
+	memcpy(p->squared, p->sum_here, sizeof p->squared);
 	if (s->copies)
 		finish_sharded(s, p, step);
 	for (uint32_t b = 0; b < s->nbuckets && !s->copies; b++) {
@@ -558,6 +580,7 @@ static void begin(struct sim_world *s, uint32_t slot, const struct hd_member_act
 	p->table = 0;
 	p->table_full = false;
 	memset(p->sum_here, 0, sizeof p->sum_here);
+	memset(p->squared, 0, sizeof p->squared);
 	memset(p->parm_here, 0, sizeof p->parm_here);
 	memset(p->own_here, 0, sizeof p->own_here);
 	memset(p->own_roots, 1, sizeof p->own_roots);
@@ -724,7 +747,8 @@ void sim_member(struct sim_world *s, uint32_t slot, const struct hd_member_event
 void sim_task(struct sim_world *s, uint32_t slot, const struct sim_world_event *ev)
 {
 	struct sim_proc *p = &s->proc[slot];
-	bool of_step = ev->what == TASK_FINAL || ev->what == TASK_COMPUTED || ev->what == TASK_FOLDED;
+	bool of_step = ev->what == TASK_FINAL || ev->what == TASK_COMPUTED || ev->what == TASK_FOLDED ||
+		ev->what == TASK_SQUARED;
 
 	if (!p->alive || p->gen != ev->gen || (of_step && p->run != ev->run))
 		return;
@@ -747,8 +771,15 @@ void sim_task(struct sim_world *s, uint32_t slot, const struct sim_world_event *
 		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = ev->step,
 			.pass = ev->pass });
 		break;
+	case TASK_SQUARED:
+		if (p->version != ev->step || !p->sum_here[ev->bucket])
+			break;
+		p->squared[ev->bucket] = true;
+		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_SQUARED, .step = ev->step,
+			.bucket = ev->bucket });
+		break;
 	case TASK_FOLDED:
-		p->sum_here[ev->bucket] = true;
+		p->sum_here[ev->bucket] = p->squared[ev->bucket] = true;
 		p->own_roots[ev->bucket] = false;
 		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = ev->step,
 			.bucket = ev->bucket });
@@ -873,6 +904,8 @@ static void take(struct sim_world *s, uint32_t slot, uint32_t from_slot, const s
 		p->sum_here[k->bucket] = true;
 		p->own_roots[k->bucket] = false;
 		ev.kind = HD_IN_SUM;
+		task(s, slot, TASK_SQUARED, ms(s, 0, 5), false,
+			(struct sim_world_event){ .step = k->step, .bucket = k->bucket });
 		break;
 	case SIM_LEAVES:
 		if (!is_tag(s, k->val.tag, k->step))

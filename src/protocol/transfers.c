@@ -226,25 +226,42 @@ static void put_partial(struct list *l, const struct hd_view *view, const struct
 			put(l, HD_XFER_PARTIAL, b, o);
 }
 
-/* Of a bucket: in the view's steps, and in the step at hand if it has another chain. */
+/* The last of the chain in a line. */
+static uint32_t last_of(const struct hd_sum_line *line, uint64_t chain)
+{
+	uint32_t n = line->n;
+
+	while (n && !(chain >> line->at[n - 1] & 1))
+		n--;
+	return n ? line->at[n - 1] : HD_NOBODY;
+}
+
+/* Along that line? */
+static bool goes_by(const struct list *l, const struct hd_sum_line *line, uint64_t chain, uint64_t param,
+	enum hd_xfer_kind kind, uint32_t b)
+{
+	if (kind == HD_XFER_SUM)
+		return hd_line_sum_to(line, b, l->from) >> l->to & 1;
+	if (kind == HD_XFER_NORM)
+		return !line->all && line->at[line->n - 1] == l->from && !(line->members >> l->to & 1);
+	return last_of(line, chain) == l->from && param >> l->to & 1 && !(chain >> l->to & 1);
+}
+
+/* Of a bucket: in the view's steps, and in the step at hand if it has another line. */
 static bool goes(const struct list *l, const struct hd_exchange *x, enum hd_xfer_kind kind, uint32_t b)
 {
-	const struct hd_transfers_spec *s = &l->table->spec;
-	uint32_t n = s->nmembers, owner = hd_bucket_owner(b, s->nbuckets, n);
-	uint32_t copies = s->copies < n ? s->copies : n;
-	bool source = owner == l->from || hd_exchange_source(x, b) == l->from;
+	uint64_t slot = x->held.slot[b], param = x->held.param[b];
+	struct hd_sum_line line;
 
-	if (!s->copies)
-		return source;
-	uint64_t line = hd_bucket_chain(b, s->nbuckets, n, s->copies) | x->chain[b] | x->have[b] |
-		UINT64_C(1) << owner;
-	if (kind == HD_XFER_SUM)
-		return line >> l->from & 1 && line >> l->to & 1;
-	if (kind == HD_XFER_NORM)
-		return source;
-	if (kind == HD_XFER_DIGEST && !s->digest_bytes)
+	if (kind == HD_XFER_DIGEST && !l->table->spec.digest_bytes)
 		return false;
-	return l->from == (owner + copies - 1) % n || hd_exchange_parm_source(x, b) == l->from;
+	hd_line_make(&line, x->held.owner[b], 0, slot, x->nmembers);
+	if (goes_by(l, &line, slot, param, kind, b))
+		return true;
+	if (kind == HD_XFER_PARAMETERS || kind == HD_XFER_DIGEST)
+		return hd_exchange_parm_source(x, b) == l->from && hd_exchange_parm_to(x, b) >> l->to & 1;
+	hd_exchange_line(x, b, &line);
+	return goes_by(l, &line, x->chain[b], param, kind, b);
 }
 
 static void mark(uint64_t *bits, const struct hd_vrange *range, uint32_t n)

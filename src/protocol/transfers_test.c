@@ -310,10 +310,11 @@ static void all_is_there(const struct rig *r, const struct hd_exchange *x, uint3
 					to, x->passes.range[p->first_range + k].first + v, 0 })), "%u", v);
 	}
 	for (uint32_t b = 0; b < B; b++) {
+		const bool parm = hd_exchange_parm_source(x, b) == from &&
+			hd_exchange_parm_to(x, b) >> to & 1;
 		const bool sends[] = { hd_exchange_sum_to(x, b) >> to & 1,
-			x->copies && hd_exchange_source(x, b) == from,
-			x->copies && hd_exchange_parm_source(x, b) == from,
-			x->copies && hd_exchange_parm_source(x, b) == from && r->t.spec.digest_bytes };
+			hd_exchange_norm_source(x, b) == from && hd_exchange_norm_to(x, b) >> to & 1,
+			parm, parm && r->t.spec.digest_bytes };
 		for (uint32_t part = 0; part < 4; part++)
 			if (sends[part])
 				CHECK(has(id, n, hd_transfers_id(&r->t,
@@ -392,21 +393,19 @@ static void ends_in_two_steps_of_an_epoch_have_the_rows_of_the_later(void **stat
 	}
 }
 
-/* Rows of a bucket that one member needs for another, beside partial sums: the owner's sums and, of sharded
- * state, the sums among the `copies` members from the owner on, the owner's norms, the parameters and digests
- * of the last. */
+/* Rows of a bucket that one member needs for another, beside partial sums. All hold the slots: the owner's
+ * sums. Else the sum goes along the `copies` members from the owner on, and the last of them sends norms,
+ * parameters and digests to the rest. */
 static uint32_t rows_of_bucket(const struct rig *r, uint32_t b, uint32_t from, uint32_t to)
 {
-	uint32_t owner = owner_of(b, B, r->n), copies = r->copies < r->n ? r->copies : r->n;
+	uint32_t owner = owner_of(b, B, r->n);
 	uint32_t from_at = (from + r->n - owner) % r->n, to_at = (to + r->n - owner) % r->n;
 
-	if (!r->copies)
+	if (!r->copies || r->copies >= r->n)
 		return owner == from;
-	uint32_t n = owner == from;
-	n += from_at < copies && to_at < copies;
-	if (from_at == copies - 1)
-		n += r->t.spec.digest_bytes ? 2 : 1;
-	return n;
+	if (to_at < r->copies)
+		return from_at + 1 == to_at;
+	return from_at + 1 == r->copies ? r->t.spec.digest_bytes ? 3 : 2 : 0;
 }
 
 /* Nothing beyond what a step of the view uses. */

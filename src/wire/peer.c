@@ -13,8 +13,9 @@
 
 enum {
 	MOVES = 64,                       /* reads and writes before others have a turn */
-	/* 2: ids of transfers are rows of the table (ADR 3, 93); of 1 another numbering, which it must not meet */
-	VERSION_LEAST = 2, VERSION_GREATEST = 2,
+	/* 2: ids of transfers are rows of the table (ADR 3, 93). 3: norms come from the last of a line (ADR
+	 * 106). Builds of different versions must not meet */
+	VERSION_LEAST = 3, VERSION_GREATEST = 3,
 };
 
 static int64_t now_ns(const struct hd_peer *peer) { return hd_clock_now_ns(peer->peers->loop->clock); }

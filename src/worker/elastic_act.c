@@ -442,6 +442,10 @@ static void became(struct hd_elastic *e, const struct hd_command_done *done)
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = d->step,
 			.bucket = d->bucket });
 		break;
+	case HD_COMMAND_ARRIVED:
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_SQUARED, .step = d->step,
+			.bucket = d->bucket });
+		break;
 	case HD_COMMAND_FINISH:
 		news = &e->news[e->nnews++ % HD_ELASTIC_NEWS];
 		*news = news_of(done);
@@ -481,7 +485,7 @@ static void became(struct hd_elastic *e, const struct hd_command_done *done)
 			open_exchange(e);
 		}
 		break;
-	case HD_COMMAND_ARRIVED: case HD_COMMAND_CANCEL: case HD_COMMAND_RECORD: case HD_COMMAND_QUIT:
+	case HD_COMMAND_CANCEL: case HD_COMMAND_RECORD: case HD_COMMAND_QUIT:
 		case HD_COMMAND_NKINDS:
 		break;                    /* what follows is queued behind them */
 	}

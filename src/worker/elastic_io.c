@@ -109,15 +109,22 @@ static void on_message(void *self, const struct hd_message *m)
 	}
 }
 
+/* Its sums of squares are taken now, or by the compute thread when it is free. The sum itself goes on along
+ * its line at once. */
 static void sum_here(struct hd_elastic *e, const struct hd_relay_news *news, const struct hd_arrival *a)
 {
+	const struct hd_member_event sum = { .kind = HD_IN_SUM, .epoch = hd_member_epoch(e->member),
+		.worker = a->worker, .step = a->step, .bucket = news->bucket };
 	struct hd_diag diag = { "" };
+	bool squared = hd_elastic_background_reduce(e, &(struct hd_dist_fold){ .bucket = news->bucket });
 
-	if (hd_elastic_background_reduce(e, &(struct hd_dist_fold){ .bucket = news->bucket }))
-		return;
-	if (hd_commands_give(&e->commands, &(struct hd_command){ .kind = HD_COMMAND_ARRIVED, .step = a->step,
-		.bucket = news->bucket }, &diag))
+	if (!squared && hd_commands_give(&e->commands, &(struct hd_command){ .kind = HD_COMMAND_ARRIVED,
+		.step = a->step, .bucket = news->bucket }, &diag))
 		hd_elastic_fail(e, HD_E_BUG, &diag);
+	hd_elastic_feed(e, &sum);
+	if (squared)
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_SQUARED, .step = a->step,
+			.bucket = news->bucket });
 }
 
 static void on_arrived(void *self, const struct hd_arrival *a)
@@ -145,7 +152,7 @@ static void on_arrived(void *self, const struct hd_arrival *a)
 	enum hd_member_event_kind what = of_kind[news.kind].event;
 	if (what == HD_IN_SUM)
 		sum_here(e, &news, a);
-	if (what == HD_IN_PARM && !news.parm_done)
+	if (what == HD_IN_SUM || (what == HD_IN_PARM && !news.parm_done))
 		return;
 	hd_elastic_feed(e, &(struct hd_member_event){ .kind = what, .epoch = hd_member_epoch(e->member),
 		.worker = a->worker, .step = a->step,

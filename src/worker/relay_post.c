@@ -126,15 +126,15 @@ static enum hd_err post_metrics(struct hd_relay *r, uint32_t member, struct hd_d
 	return err;
 }
 
-/* Of sharded state: what a member sends of a bucket beside its sum. */
-static enum hd_err post_sharded(struct hd_relay *r, uint32_t member, uint32_t b, struct hd_diag *diag)
+/* Of partial state: what a member sends of a bucket beside its sum. */
+static enum hd_err post_partial_state(struct hd_relay *r, uint32_t member, uint32_t b, struct hd_diag *diag)
 {
 	uint64_t mine = UINT64_C(1) << r->x->me;
 	bool parm = hd_exchange_parm_source(r->x, b) == member && hd_exchange_parm_to(r->x, b) & mine &&
 		!hd_exchange_fresh(r->x, b);
 	enum hd_err err = HD_OK;
 
-	if (hd_exchange_source(r->x, b) == member && !(r->x->done & mine) &&
+	if (hd_exchange_norm_source(r->x, b) == member && hd_exchange_norm_to(r->x, b) & mine &&
 		!(r->parts[b] & hd_relay_part(HD_XFER_NORM)))
 		err = post(r, member, HD_XFER_NORM, b, 0, diag);
 	if (parm && !err)
@@ -153,8 +153,8 @@ enum hd_err hd_relay_post(struct hd_relay *r, uint32_t member, struct hd_diag *d
 	for (uint32_t b = 0; b < r->nbuckets && !err; b++)
 		if (hd_exchange_sum_from(r->x, b) == member && !hd_exchange_summed(r->x, b))
 			err = post(r, member, HD_XFER_SUM, b, 0, diag);
-	for (uint32_t b = 0; b < r->nbuckets && !err && r->x->copies; b++)
-		err = post_sharded(r, member, b, diag);
+	for (uint32_t b = 0; b < r->nbuckets && !err && r->x->held.partial; b++)
+		err = post_partial_state(r, member, b, diag);
 	if (!err && source == member && !r->x->table)
 		err = post(r, member, HD_XFER_TABLE, 0, 0, diag);
 	if (!err && source == HD_NOBODY && !r->x->table)

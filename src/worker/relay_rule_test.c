@@ -164,7 +164,7 @@ static void each_call_to_the_wire_may_fail(void **state)
 		}
 		leave();
 	}
-	assert_true(nfailed > 200);
+	CHECK(nfailed > 150, "%u calls failed", nfailed);
 }
 
 static void a_channel_that_could_not_be_opened_is_opened_the_next_time(void **state)
@@ -211,30 +211,29 @@ static enum hd_err say(struct node *o, uint32_t what, uint64_t members)
 	switch (what) {
 	case 0: return hd_relay_sum(&o->r, 0, members, NULL);
 	case 1: return hd_relay_norm(&o->r, 0, members, NULL);
-	case 2: return hd_relay_parm(&o->r, 4, members, NULL);
+	case 2: return hd_relay_parm(&o->r, 0, members, NULL);
 	case 3: return hd_relay_table(&o->r, members, NULL);
 	case 4: return hd_relay_metrics(&o->r, 0, NULL);
 	default: return HD_E_INVAL;
 	}
 }
 
-/* `members` may name this one, too: nothing goes to itself. Of three the first owns bucket 0; it is the
- * last of the chain of bucket 4. */
+/* `members` may name this one, too: nothing goes to itself. Of three the first owns bucket 0. If all hold its
+ * slots it sends the sum to all; if it holds them alone, norms and parameters. */
 static void what_is_said_goes_to_the_others_once(void **state)
 {
 	static const struct { enum hd_xfer_kind kind; uint32_t number; } of[] = { { HD_XFER_SUM, 0 },
 		{ HD_XFER_NORM, 0 },
-		{ HD_XFER_PARAMETERS, 4 }, { HD_XFER_TABLE, 0 }, { HD_XFER_METRICS, 0 } };
-	const struct scene s = { "three", .n = 3, .copies = 3, .digests = true };
+		{ HD_XFER_PARAMETERS, 0 }, { HD_XFER_TABLE, 0 }, { HD_XFER_METRICS, 0 } };
 
 	(void)state;
 	for (uint32_t what = 0; what < 5; what++) {
 		/* parameters and digests; the entries of six virtual nodes */
 		uint32_t each = what == 2 ? 2 : what == 4 ? 6 : 1;
-		enter(3, 3, true);
+		const struct scene s = { "three", .n = 3, .copies = what == 0 ? 3 : 1, .digests = true };
+		enter(3, s.copies, true);
 		struct node *o = world->node[0];
 		begin(&s, 5);
-		o->x.chain[4] = 1;
 		assert_int_equal(open_of(0), HD_OK);
 		assert_int_equal(say(o, what, 7), HD_OK);
 		assert_int_equal(o->with[0].nsent, 0);
@@ -244,7 +243,7 @@ static void what_is_said_goes_to_the_others_once(void **state)
 				of[what].number, 0));
 			assert_int_equal(o->with[a].sent[0].step, 5);
 			assert_int_equal(o->with[a].sent[0].priority,
-				what == 0 ? 1 : what == 2 ? 5 : 0);
+				what == 0 || what == 2 ? 1 : 0);
 		}
 		if (what < 4) {
 			assert_int_equal(say(o, what, 4), HD_OK);
