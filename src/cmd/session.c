@@ -9,7 +9,6 @@
 #include "run/report.h"
 #include "daemon/daemon.h"
 #include "cmd/json_line.h"
-#include "cmd/kernels.h"
 
 enum {
 	HD_SESSION_OWN = 2,               /* keys that have options of their own */
@@ -129,7 +128,7 @@ enum hd_err hd_session_devices(struct hd_cmd *cmd, struct hd_job *job, struct hd
 	enum hd_err err = hd_devices_ask(options, job, args->text[HD_OPT_DEVICES],
 		args->has[HD_OPT_THREADS] ? &args->count[HD_OPT_THREADS] : NULL, cores.n, &cmd->diag);
 	if (!err && !strcmp(options->worker.kind, "cpu"))
-		err = hd_kernels_settle(cmd, job, NULL);
+		err = hd_kernels_settle(job, &cmd->fs, NULL, &cmd->diag);
 	options->worker.kernels = hd_kernels_of(job);
 	return err;
 }
@@ -204,7 +203,7 @@ enum hd_err hd_session_open(struct hd_cmd *cmd, const char *run_path, struct hd_
 		return err;
 	err = hd_session_job_of(cmd, run_path, &s->job, s->dir);
 	if (!err)
-		err = hd_kernels_settle(cmd, &s->job, s->ckpt.kernels);
+		err = hd_kernels_settle(&s->job, &cmd->fs, s->ckpt.kernels, &cmd->diag);
 	if (!err)
 		err = hd_session_devices(cmd, &s->job, &options);
 	if (!err)

@@ -9,6 +9,7 @@
 #include "job/sets.h"
 #include "run/devices.h"
 #include "run/job_files.h"
+#include "run/kernels.h"
 #include "run/run.h"
 #include "cmd/verbs.h"
 
@@ -29,7 +30,7 @@ HD_MUST_USE enum hd_err hd_session_job_text(struct hd_cmd *cmd, const char *name
 HD_MUST_USE enum hd_err hd_session_check_model(struct hd_cmd *cmd, const struct hd_job *job);
 
 /* What to open, by --devices, --threads and the job (run/devices.h). Kernels that the job leaves open are
- * settled in it (kernels.h). */
+ * settled in it (run/kernels.h). */
 HD_MUST_USE enum hd_err hd_session_devices(struct hd_cmd *cmd, struct hd_job *job,
 	struct hd_run_options *options);
 

@@ -1,7 +1,7 @@
 /* kernels_auto.h -- what `job.kernels: auto` stands for: own kernels or the library's, a pure function of the
  * type of processor and the shapes of a model.
  *
- * The verb that starts a run asks once and writes the answer into the run (cmd/kernels.h): the two sets have
+ * The verb that starts a run asks once and writes the answer into the run (run/kernels.h): the two sets have
  * other bits, so a choice by a clock, or one that each machine makes for itself, would be another result.
  *
  * 1. Rates were measured on cold operands (`heddle bench op --cold`) and are committed. A call has the rates

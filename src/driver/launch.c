@@ -116,7 +116,7 @@ enum hd_err hd_launch_reach(struct hd_launch *launch, const struct hd_network *n
 		diag);
 
 	if (!err)
-		err = text_of(launch, "job.resolved.json", HD_MSG_JOB, &launch->job_text, diag);
+		err = text_of(launch, HD_RUN_JOB, HD_MSG_JOB, &launch->job_text, diag);
 	return err ? err : text_of(launch, HD_RUN_FOLDER, HD_MSG_PATH, &launch->job_folder, diag);
 }
 

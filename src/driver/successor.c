@@ -45,7 +45,7 @@ enum hd_err hd_successor_start(struct hd_successor *s, struct hd_diag *diag)
 {
 	int code;
 
-	if (is_missing(s, "job.resolved.json"))
+	if (is_missing(s, HD_RUN_JOB))
 		return hd_fail(diag, HD_E_NOTFOUND,
 			"the run's folder %s is gone and so is its coordinator: nothing that is computed "
 			"could be kept", s->dir);

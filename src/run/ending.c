@@ -158,7 +158,7 @@ static void take_name(struct look *l, struct hd_fs *fs, const char *run)
 
 	if ((size_t)snprintf(path, sizeof path, "%s/job.resolved.json", run) < sizeof path &&
 		!hd_file_read_all(fs, path, &l->arena, JOB_BYTES, &bytes, &len, NULL) &&
-		!hd_json_parse(&l->arena, "job.resolved.json", (const char *)bytes, len, &all, NULL) &&
+		!hd_json_parse(&l->arena, HD_RUN_JOB, (const char *)bytes, len, &all, NULL) &&
 		(job = hd_json_find(all, "job")) &&
 		!hd_json_get_text(job, "name", &name, NULL))
 		snprintf(l->ending->name, sizeof l->ending->name, "%s", name);

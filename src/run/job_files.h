@@ -15,7 +15,6 @@
 #include "run/rundir.h"
 
 enum { HD_RUN_PATH = 512, HD_JOB_BYTES = 1 << 20 };
-#define HD_RUN_JOB "job.resolved.json"
 
 /* FILE of model.use: onnx:FILE or graph:FILE; NULL: a built-in model. */
 const char *hd_job_model_file(const struct hd_job *job);

@@ -9,8 +9,6 @@
 #include "job/job.h"
 #include "run/rundir.h"
 
-#define HD_KEPT_JOB "job.resolved.json"
-
 struct hd_kept_value { enum hd_job_key key; struct hd_job_value value; };
 
 /* `dir` is held. */

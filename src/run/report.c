@@ -273,7 +273,7 @@ static void print_job(struct hd_text *page, const struct hd_rundir *dir, struct 
 	uint8_t *bytes;
 	size_t len;
 
-	hd_rundir_path(dir, "job.resolved.json", path, sizeof path);
+	hd_rundir_path(dir, HD_RUN_JOB, path, sizeof path);
 	hd_text_add(page, "<section><h2>Job</h2>");
 	if (hd_file_read_all(dir->fs, path, arena, JOB_BYTES, &bytes, &len, NULL) ||
 		hd_json_parse(arena, path, (const char *)bytes, len, &json, NULL)) {

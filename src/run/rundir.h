@@ -24,6 +24,7 @@
 #include "engine/forward.h"
 #include "engine/worker.h"
 
+#define HD_RUN_JOB "job.resolved.json"
 #define HD_RUN_FOLDER "job.folder"        /* job_files.h */
 
 struct hd_rundir {

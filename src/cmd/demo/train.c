@@ -5,7 +5,6 @@
 #include "sys/thread.h"
 #include "run/report.h"
 #include "cmd/json_line.h"
-#include "cmd/kernels.h"
 #include "cmd/session.h"
 #include "cmd/demo/elastic.h"
 
@@ -73,7 +72,7 @@ static enum hd_err train_once(struct hd_cmd *cmd, const char *yaml, uint32_t nde
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the demo");
 	err = hd_job_parse(job, "demo.yaml", yaml, strlen(yaml), NULL, 0, &cmd->arena, &cmd->diag, NULL);
 	if (!err)
-		err = hd_kernels_settle(cmd, job, NULL);
+		err = hd_kernels_settle(job, &cmd->fs, NULL, &cmd->diag);
 	if (err)
 		return err;
 	options.worker.kernels = hd_kernels_of(job);

@@ -7,7 +7,6 @@
 #include "driver/pid_lock.h"
 #include "daemon/daemon.h"
 #include "daemon/http_frontend.h"
-#include "cmd/kernels.h"
 #include "cmd/run/drive.h"
 #include "cmd/sched/input.h"
 
@@ -40,7 +39,7 @@ static enum hd_err drive(struct hd_cmd *cmd, struct hd_rundir *dir, const struct
 	if (cmd->args.has[HD_OPT_WORKERS] && (cmd->args.count[HD_OPT_WORKERS] < 1 ||
 		cmd->args.count[HD_OPT_WORKERS] > HD_LAUNCH_WORKERS))
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--workers is from 1 to %d", HD_LAUNCH_WORKERS);
-	hd_rundir_path(dir, "job.resolved.json", path, sizeof path);
+	hd_rundir_path(dir, HD_RUN_JOB, path, sizeof path);
 	enum hd_err err = hd_session_job(cmd, path, job, NULL, NULL);
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
@@ -50,7 +49,7 @@ static enum hd_err drive(struct hd_cmd *cmd, struct hd_rundir *dir, const struct
 		order.step = info.step;
 	}
 	if (!err)
-		err = hd_kernels_keep(cmd, dir, job, info.kernels);
+		err = hd_kernels_keep(dir, job, info.kernels, &cmd->arena, &cmd->diag);
 	return err ? err : hd_drive(cmd, job, dir, &order, end);
 }
 

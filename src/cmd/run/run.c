@@ -2,7 +2,6 @@
 
 #include "sys/signal.h"
 #include "driver/driver.h"
-#include "cmd/kernels.h"
 #include "cmd/session.h"
 #include "cmd/run/detach.h"
 #include "cmd/run/drive.h"
@@ -225,13 +224,13 @@ static enum hd_err verb_resume(struct hd_cmd *cmd)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job");
 	err = hd_rundir_open(&dir, &cmd->fs, &cmd->clock, cmd->args.pos[0], &cmd->diag);
 	if (!err) {
-		hd_rundir_path(&dir, "job.resolved.json", path, sizeof path);
+		hd_rundir_path(&dir, HD_RUN_JOB, path, sizeof path);
 		err = hd_session_job(cmd, path, job, NULL, NULL);
 	}
 	if (!err)
 		err = hd_session_newest(cmd, &dir, job, from, &info);
 	if (!err)
-		err = hd_kernels_keep(cmd, &dir, job, info.kernels);
+		err = hd_kernels_keep(&dir, job, info.kernels, &cmd->arena, &cmd->diag);
 	if (!err)
 		err = hd_session_devices(cmd, job, &options);
 	if (!err)

@@ -177,7 +177,7 @@ static enum hd_err visit(struct post *p, struct hd_rundir *dir, struct hd_job *j
 
 	enum hd_err err = hd_rundir_visit(dir, &cmd->fs, &cmd->clock, p->dir, &cmd->diag);
 	if (!err) {
-		hd_rundir_path(dir, "job.resolved.json", path, sizeof path);
+		hd_rundir_path(dir, HD_RUN_JOB, path, sizeof path);
 		err = hd_session_job(cmd, path, job, NULL, NULL);
 	}
 	return err ? err : hd_drive_network(cmd, job, p->dir, &p->net);

@@ -1,4 +1,4 @@
-#include "cmd/kernels.h"
+#include "run/kernels.h"
 
 #include <string.h>
 
@@ -27,7 +27,7 @@ static void settle_as(struct hd_job *job, enum hd_jobauto as)
 	v->is_standard = false;
 }
 
-enum hd_err hd_kernels_settle(struct hd_cmd *cmd, struct hd_job *job, const char *was)
+enum hd_err hd_kernels_settle(struct hd_job *job, struct hd_fs *fs, const char *was, struct hd_diag *diag)
 {
 	bool library = was && !strcmp(was, "library");
 	struct hd_arena arena;
@@ -38,7 +38,7 @@ enum hd_err hd_kernels_settle(struct hd_cmd *cmd, struct hd_job *job, const char
 		return HD_OK;
 	if (!library && (!was || strcmp(was, "portable") != 0) && has_choice(job)) {
 		hd_arena_init(&arena, 0);
-		err = hd_task_train_graph(job, &cmd->fs, &arena, &graph, &cmd->diag);
+		err = hd_task_train_graph(job, fs, &arena, &graph, diag);
 		library = !err && hd_kernels_auto(&hd_kernels_measured, hd_cpu_type(), &graph,
 			job->per_vn) == HD_KERNELS_LIBRARY;
 		hd_arena_finish(&arena);
@@ -48,13 +48,15 @@ enum hd_err hd_kernels_settle(struct hd_cmd *cmd, struct hd_job *job, const char
 	return err;
 }
 
-enum hd_err hd_kernels_keep(struct hd_cmd *cmd, struct hd_rundir *dir, struct hd_job *job, const char *was)
+enum hd_err hd_kernels_keep(struct hd_rundir *dir, struct hd_job *job, const char *was,
+	struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	bool kept = !is_open(job) && job->value[HD_JOB_KERNELS_AUTO].origin <= HD_FROM_FILE;
-	enum hd_err err = hd_kernels_settle(cmd, job, was);
+	enum hd_err err = hd_kernels_settle(job, dir->fs, was, diag);
 	const struct hd_kept_value value = { HD_JOB_KERNELS_AUTO, job->value[HD_JOB_KERNELS_AUTO] };
 
-	return err || kept ? err : hd_kept_job_put(dir, &value, 1, &cmd->arena, &cmd->diag);
+	return err || kept ? err : hd_kept_job_put(dir, &value, 1, arena, diag);
 }
 
 enum hd_kernels hd_kernels_of(const struct hd_job *job)
