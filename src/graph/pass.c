@@ -3,7 +3,7 @@
 #include "graph/op.h"
 #include "graph/verify.h"
 
-const struct hd_pass_row hd_passes[] = {
+const struct hd_graph_pass hd_graph_passes[] = {
 	{ "fold",  "nodes of constants become constants",       hd_graph_fold },
 	{ "block", "images between convolutions lie in blocks", hd_graph_block },
 	{ "fuse",  "pairs of nodes become one",                 hd_graph_fuse },
@@ -16,7 +16,7 @@ enum hd_err hd_graph_optimize(struct hd_graph *graph, uint64_t rows, struct hd_d
 	struct hd_diag why = { "" };
 	enum hd_err err = hd_graph_verify(graph, rows, diag);
 
-	for (const struct hd_pass_row *pass = hd_passes; pass->name && err == HD_OK; pass++) {
+	for (const struct hd_graph_pass *pass = hd_graph_passes; pass->name && err == HD_OK; pass++) {
 		err = pass->run(graph, diag);
 		if (err == HD_OK && hd_graph_verify(graph, rows, &why) != HD_OK)
 			err = hd_fail(diag, HD_E_BUG, "after pass '%s': %s", pass->name, why.text);

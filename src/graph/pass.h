@@ -13,17 +13,17 @@
  *    statistics their moments.
  * 4. After every pass the verifier runs; what it refuses is HD_E_BUG.
  *
- * To add a pass: a file and a row of hd_passes. Old arrays stay in the graph's arena. */
+ * To add a pass: a file and a row of hd_graph_passes. Old arrays stay in the graph's arena. */
 #ifndef HD_GRAPH_PASS_H
 #define HD_GRAPH_PASS_H
 
 #include "graph/ir.h"
 
-struct hd_pass_row {
+struct hd_graph_pass {
 	const char *name, *about;
 	enum hd_err (*run)(struct hd_graph *graph, struct hd_diag *diag);
 };
-extern const struct hd_pass_row hd_passes[];      /* in order of running; ends with name == NULL */
+extern const struct hd_graph_pass hd_graph_passes[];      /* in order of running; ends with name == NULL */
 
 /* Each in turn; `rows` is the largest number of rows, for the verifier. */
 HD_MUST_USE enum hd_err hd_graph_optimize(struct hd_graph *graph, uint64_t rows, struct hd_diag *diag);
@@ -36,8 +36,8 @@ HD_MUST_USE enum hd_err hd_graph_block(struct hd_graph *graph, struct hd_diag *d
 HD_MUST_USE enum hd_err hd_graph_fuse(struct hd_graph *graph, struct hd_diag *diag);
 /* nodes and constants that no output needs go */
 HD_MUST_USE enum hd_err hd_graph_prune(struct hd_graph *graph, struct hd_diag *diag);
-/* Not one of hd_passes, for it changes results: norms over a part of the batch become norms over all of it,
- * in pieces between which parts are summed (op_batch.h). Before autodiff. */
+/* Not one of hd_graph_passes, for it changes results: norms over a part of the batch become norms over all
+ * of it, in pieces between which parts are summed (op_batch.h). Before autodiff. */
 HD_MUST_USE enum hd_err hd_graph_globalize(struct hd_graph *graph, struct hd_diag *diag);
 
 /* For passes. A rewrite copies a graph node by node into a new one; to[] maps values of the old graph
