@@ -1,12 +1,19 @@
 #include "engine/choose.h"
 
 #include "base/alloc.h"
+#include "device/tiles.h"
 #include "engine/worker_int.h"
 
-/* Nominal, of the size that bench/step.sh prints (docs/results/step.md); tiles that come out uneven cost
- * each further thread its share. */
+/* Nominal, of the size that bench/step.sh prints (docs/results/step.md); what threads of a device share
+ * beside tiles (caches, waiting) costs each further thread its share. */
 static const double second_per_flop = 1e-11, second_per_byte = 5e-11, second_per_meeting = 4e-6,
 	uneven = 0.03;
+
+/* The most tiles that one of the threads computes, of all. */
+static double longest(uint32_t ntiles, uint32_t nthreads)
+{
+	return ntiles ? (double)((ntiles + nthreads - 1) / nthreads) / ntiles : 1.0 / nthreads;
+}
 
 static double vn_seconds(const struct hd_program *program, uint32_t nthreads)
 {
@@ -14,10 +21,12 @@ static double vn_seconds(const struct hd_program *program, uint32_t nthreads)
 
 	for (int phase = HD_RUN_F; phase <= HD_RUN_B; phase++)
 		for (uint32_t i = 0; i < program->norder[phase]; i++) {
-			const struct hd_node *node = &program->graph->node[program->order[phase][i]];
+			const uint32_t inode = program->order[phase][i];
+			const struct hd_node *node = &program->graph->node[inode];
 			struct hd_cost cost = hd_ops[node->op].cost(program->graph, node, program->part_rows);
 			double compute = cost.flops * second_per_flop, move = cost.bytes * second_per_byte;
-			sum += (compute > move ? compute : move) * (1 + uneven * (nthreads - 1.0)) / nthreads;
+			sum += (compute > move ? compute : move) * (1 + uneven * (nthreads - 1.0)) *
+				longest(hd_program_tiles(program, inode, program->max_parts), nthreads);
 		}
 	return sum;
 }

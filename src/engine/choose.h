@@ -8,7 +8,8 @@
  *    made as for a run, nothing is opened. Their sizes are the memory that a run takes, but for the kernels'
  *    scratch.
  * 2. A wave is as wide as hd_worker_wave() likes it, and halved until the memory fits.
- * 3. Time: a virtual node is the sum over its nodes of max(FLOP / F, bytes / B), shared by T threads. A wave
+ * 3. Time: a virtual node is the sum over its nodes of max(FLOP / F, bytes / B), of which the thread with the
+ *    most tiles (device/tiles.h) has its part: two tiles keep two of eight threads busy. A wave
  *    adds what it pays once: parameters laid out for F and for B, their gradient written, and the meetings of
  *    the threads, one a node. A step is the device with the most virtual nodes, and the update and the joins
  *    of roots shared by all cores. F, B and the meeting are nominal: only the order of the list depends on

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "device/tiles.h"
 #include "engine/testing.h"
 
 /* Predictions are judged by what a worker of the same division really takes. */
@@ -124,7 +125,7 @@ static void threads_win_where_parameters_are_many_for_their_rows(void **state)
 static void times_are_those_of_the_header(void **state)
 {
 	struct hd_rig rig;
-	double flat, nodes = 0;
+	double flat, nodes = 0, halves = 0;
 	(void)state;
 
 	hd_rig_open(&rig,
@@ -137,13 +138,16 @@ static void times_are_those_of_the_header(void **state)
 			const uint32_t inode = w->stage->train.order[phase][i];
 			const struct hd_node *node = &w->stage->train.graph->node[inode];
 			struct hd_cost cost = hd_ops[node->op].cost(w->stage->train.graph, node, 32);
-			nodes += cost.flops * 1e-11 > cost.bytes * 5e-11 ? cost.flops * 1e-11 :
+			const double s = cost.flops * 1e-11 > cost.bytes * 5e-11 ? cost.flops * 1e-11 :
 				cost.bytes * 5e-11;
+			const uint32_t ntiles = hd_program_tiles(&w->stage->train, inode, 8);
+			nodes += s;
+			halves += ntiles ? s * ((ntiles + 1) / 2) / ntiles : s / 2;
 		}
 	flat = (double)w->stage->flat_bytes * 5e-11;
 	/* parameters, gradient and two slots read, three written; a join of the second device's root:
 	 * read, read, written */
-	double two = 4 * nodes + 3 * flat + (7 + 3) * flat / 2, threads = 8 * nodes * 1.03 / 2
+	double two = 4 * nodes + 3 * flat + (7 + 3) * flat / 2, threads = 8 * halves * 1.03
 		+ 3 * flat / 2 + 7 * flat / 2
 		+ 4e-6 * (w->stage->train.norder[HD_RUN_F] + w->stage->train.norder[HD_RUN_B]);
 	CHECK(choices->at[0].wave >= 4 && choices->at[1].wave == 8, "waves %u and %u", choices->at[0].wave,
