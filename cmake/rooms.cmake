@@ -77,10 +77,21 @@ endfunction()
 function(hd_unit_test room name source)
   add_executable(${name} ${source})
   target_link_libraries(${name} PRIVATE hd_${room} cmocka m)
-  hd_quick_link(${name})
+  hd_quick_test(${name})
   add_dependencies(tests_${room} ${name})
   add_test(NAME ${name} COMMAND ${name})
   hd_test_properties(${name} 900 ${room})
+endfunction()
+
+# The file of a test is judged by no test: it is compiled quickly, what it judges as the preset says.
+# libFuzzer learns nothing from its branches.
+function(hd_quick_test name)
+  if(HD_FUZZ)
+    target_compile_options(${name} PRIVATE -fno-sanitize=fuzzer-no-link)
+  elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${name} PRIVATE -O1 -g1)
+  endif()
+  hd_quick_link(${name})
 endfunction()
 
 # Some 280 executables of tests: lld links one in a third of the time. The program itself is linked by the compiler's own linker.
