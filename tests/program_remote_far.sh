@@ -26,13 +26,14 @@ ip -n $a link set lo up && ip -n $a link add switch type bridge &&
 expect 0 heddle serve --new-key key
 joins()        # namespace, log: a worker there, in the background; its process in $guest
 {
-	ip netns exec "$1" "$HEDDLE_BIN" worker --join 10.77.0.1:7000 --key key --devices 1 2>"$2" &
+	ip netns exec "$1" "${paced[@]}" "$HEDDLE_BIN" worker --join 10.77.0.1:7000 --key key \
+		--devices 1 2>"$2" &
 	guest=$!
 	started+=("$guest")
 }
 begins()       # run, workers
 {
-	ip netns exec $a "$HEDDLE_BIN" run long.yaml --out "$1" --workers "$2" --devices 1 \
+	ip netns exec $a "${paced[@]}" "$HEDDLE_BIN" run long.yaml --out "$1" --workers "$2" --devices 1 \
 		--listen 10.77.0.1:7000 --key key -q 2>log &
 	run=$!
 	[ "$(listens "$1")" ] || failed "$1 does not listen"

@@ -1,11 +1,18 @@
 # remote.sh -- what the tests of workers of other machines share (program_remote.sh, program_remote_far.sh):
-# a job, its twin on one device, and how many members a run has. Sourced after program.sh.
+# a job that lasts, its twin on one device, and how many members a run has. Sourced after program.sh.
+#
+#	"${paced[@]}" "$HEDDLE_BIN" run long.yaml ... &    # half a minute and more
+
+# What is waited for is that workers meet, not that they compute: a step is a tenth of the work and a wait of
+# 12 ms. A build without failpoints computes as long instead.
+global=960 paced=(env)
+! has_failpoints || { global=96; paced=(env HD_FAIL=step.begin:delay=12); }
 
 cat >long.yaml <<END
 job: {name: long, seed: 3, steps: 2400}
 model: {use: "builtin:mlp", args: {input: [1, 20, 20], hidden: [200, 100], classes: 4}}
 data: {kind: synthetic, count: 1000}
-batch: {global: 960, virtual_nodes: 12}
+batch: {global: $global, virtual_nodes: 12}
 optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
 checkpoint: {every: 800 steps, keep: 2}
 eval: {every: 0}
