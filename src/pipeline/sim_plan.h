@@ -28,6 +28,8 @@
  *    equal times what is released goes first.
  * 7. Times are whole ticks of 1/per_ps ps; shares are rounded to 1/256 of one, by integers. Equal questions
  *    have equal answers on every machine. Costs drawn with noise are a function of (seed, step, rank, index).
+ * 8. With `cores`, ranks are threads of one machine: of those that compute at once each gets an equal part of
+ *    so many cores, and none more than one. What they stand still for does not compute.
  *
  * Linear in the number of instructions but for the queue (its logarithm) and the transfers that share a
  * port. Pure. */
@@ -79,6 +81,7 @@ struct hd_sim_setting {
 	const uint32_t *device;                   /* [ranks]; NULL: rank r is device r */
 	const double *speed;                      /* [ranks] beside that of the device's kind; NULL: 1 */
 	int64_t hop;
+	uint32_t cores;                           /* that ranks share; 0: one each */
 	double host_bytes_per_s;                  /* of OFF and ON; 0: they take no time */
 	enum hd_transport transport; uint32_t credits;
 	/* 0: one, of delayed updates four and what the prologue takes */

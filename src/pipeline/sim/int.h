@@ -99,6 +99,7 @@ struct plan_sim {
 	struct sim_links links;
 	struct sim_queue queue;
 	uint64_t nins;
+	uint32_t ncomputing;                      /* rule 8 */
 	struct hd_arena *arena;
 };
 

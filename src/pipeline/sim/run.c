@@ -25,36 +25,76 @@ static void wake(struct plan_sim *x, uint32_t r)
 		hd_sim_queue_put(&x->queue, (struct queue_event){ x->now, SIM_RANK, r, x->rank[r].serial });
 }
 
-/* ---- compute, slowed by transfers (rule 5) */
+/* ---- compute, slowed by transfers (rule 5) and by others on the same cores (rule 8) */
 
-static sim_wide taxed(const struct plan_sim *x, sim_wide work) { return work *
-	llround(x->set->costs->comm_tax * TAX_PARTS) / TAX_PARTS; }
+static bool is_taxed(const struct plan_sim *x, const struct sim_rank *r)
+{
+	return r->nflows && x->set->costs->comm_tax > 1;
+}
+
+static bool is_crowded(const struct plan_sim *x, uint32_t ncomputing)
+{
+	return x->set->cores && ncomputing > x->set->cores;
+}
+
+/* Time that `work` takes as things are; and the work that is done in a time. */
+static sim_wide stretched(const struct plan_sim *x, const struct sim_rank *r, sim_wide work)
+{
+	if (is_taxed(x, r))
+		work = work * llround(x->set->costs->comm_tax * TAX_PARTS) / TAX_PARTS;
+	return is_crowded(x, x->ncomputing) ? (work * x->ncomputing + x->set->cores - 1) / x->set->cores :
+		work;
+}
+
+static sim_wide done_in(const struct plan_sim *x, const struct sim_rank *r, sim_wide took)
+{
+	if (is_crowded(x, x->ncomputing))
+		took = took * x->set->cores / x->ncomputing;
+	return is_taxed(x, r) ? took * TAX_PARTS / llround(x->set->costs->comm_tax * TAX_PARTS) : took;
+}
 
 static void plan_end(struct plan_sim *x, struct sim_rank *r)
 {
-	sim_wide takes = r->nflows && x->set->costs->comm_tax > 1 ? taxed(x, r->left) : r->left;
-
 	r->since = x->now;
-	hd_sim_queue_put(&x->queue, (struct queue_event){ sim_clip(x->now + takes), SIM_RANK, r->number,
-		++r->serial });
+	hd_sim_queue_put(&x->queue, (struct queue_event){ sim_clip(x->now + stretched(x, r, r->left)),
+		SIM_RANK, r->number, ++r->serial });
+}
+
+/* What is done so far is counted, before the pace changes. */
+static void settle(struct plan_sim *x, struct sim_rank *r)
+{
+	r->left -= (int64_t)done_in(x, r, x->now - r->since);
+	r->left = r->left > 0 ? r->left : 0;
+	r->since = x->now;
 }
 
 /* A transfer of the rank begins or ends. */
 static void touch(struct plan_sim *x, uint32_t rank, int change)
 {
 	struct sim_rank *r = &x->rank[rank];
-	bool before = r->nflows > 0;
+	bool changes = r->computes && x->set->costs->comm_tax > 1 &&
+		(r->nflows > 0) != (r->nflows + (uint32_t)change > 0);
 
-	if (r->computes && x->set->costs->comm_tax > 1 && before != (r->nflows + (uint32_t)change > 0)) {
-		int64_t took = x->now - r->since;
-		r->left -= before ? (int64_t)((sim_wide)took *
-			TAX_PARTS / llround(x->set->costs->comm_tax * TAX_PARTS)) : took;
-		r->left = r->left > 0 ? r->left : 0;
-		r->nflows += (uint32_t)change;
-		plan_end(x, r);
-		return;
-	}
+	if (changes)
+		settle(x, r);
 	r->nflows += (uint32_t)change;
+	if (changes)
+		plan_end(x, r);
+}
+
+/* One rank more, or one less, computes: the others' pace changes where cores are fewer. */
+static void crowd(struct plan_sim *x, int change)
+{
+	uint32_t n = x->ncomputing + (uint32_t)change;
+	bool changes = is_crowded(x, x->ncomputing) || is_crowded(x, n);
+
+	for (uint32_t r = 0; changes && r < x->s->nranks; r++)
+		if (x->rank[r].computes)
+			settle(x, &x->rank[r]);
+	x->ncomputing = n;
+	for (uint32_t r = 0; changes && r < x->s->nranks; r++)
+		if (x->rank[r].computes)
+			plan_end(x, &x->rank[r]);
 }
 
 /* ---- transfers */
@@ -555,7 +595,10 @@ static void end(struct plan_sim *x, struct sim_rank *r)
 {
 	uint32_t n = extent(x, r);
 
-	r->computes = false;
+	if (r->computes) {
+		r->computes = false;
+		crowd(x, -1);
+	}
 	r->out->busy += x->now - r->began;
 	r->out->last = x->now;
 	r->free = x->now;
@@ -611,6 +654,7 @@ static void go_on(struct plan_sim *x, struct sim_rank *r)
 			end(x, r);
 			continue;
 		}
+		crowd(x, 1);
 		r->computes = true;
 		r->left = (int64_t)takes;
 		plan_end(x, r);

@@ -1,6 +1,7 @@
 /* The full simulator: against the fast one on every family, and by hand where a figure is known. */
 #include "pipeline/sim_plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "pipeline/passes.h"
@@ -247,6 +248,56 @@ static void pairs_overlap_and_transfers_tax_compute(void **state)
 	assert_int_equal(sim.span[1][0].end, 225 + 50);
 }
 
+/* Ranks that nothing binds to one another, with work for 10, 30 and 20 on two cores: all at 2/3 until the first
+ * has ended at 15, then each on a core of its own. */
+static void ranks_share_the_cores_that_there_are(void **state)
+{
+	struct hd_schedule s = hd_parsed_schedule("0: F0.0 B0.0\n1: F0.1 B0.1\n2: F0.2 B0.2\n");
+	struct hd_stage_cost stage = { .f = 4 * U, .i = 6 * U };
+	const struct hd_stage_costs costs = { .nstages = 1, .stage = &stage, .ovl = 1, .comm_tax = 1 };
+	const double speed[3] = { 1, 1.0 / 3, 0.5 };
+	static const struct { uint32_t cores; int64_t end[3]; } rows[] = { { 0, { 10, 30, 20 } },
+		{ 3, { 10, 30, 20 } }, { 2, { 15, 35, 25 } }, { 1, { 30, 60, 50 } } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_sim_plan sim = hd_sim_adds_up(&s, &(struct hd_sim_setting){ .costs = &costs,
+			.cores = rows[i].cores, .speed = speed });
+		for (uint32_t r = 0; r < 3; r++)
+			CHECK(llabs(sim.rank[r].last - rows[i].end[r] * U) < 16, "%u cores: rank %u ends at %lld",
+				rows[i].cores, r, (long long)sim.rank[r].last);
+	}
+}
+
+/* Flush schedules without hops: while something is left, one rank can work. So one core is never idle, and as
+ * many cores as ranks are as good as no word of cores. */
+static void one_core_is_never_idle(void **state)
+{
+	static const char *const names[] = { "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v" };
+	const struct hd_rank_costs costs = { 3 * U, 2 * U, U, 0 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		for (uint32_t p = 2; p <= 4; p++) {
+			const struct hd_schedule_ask ask = { .name = names[i], .p = p, .m = 2 * p,
+				.v = !strcmp(names[i], "zb-v") || !strcmp(names[i], "interleaved") ? 2 : 1 };
+			struct hd_schedule s;
+			struct hd_stage_costs even;
+			struct hd_diag diag = { "" };
+			CHECK(hd_schedule_make(&s, &ask, &arena, &diag) == HD_OK, "%s", diag.text);
+			CHECK(hd_stage_costs_even(&even, &costs, s.nstages, &arena, &diag) == HD_OK, "%s",
+				diag.text);
+			struct hd_sim_setting set = { .costs = &even, .per_ps = ask.v };
+			const int64_t free = hd_sim_adds_up(&s, &set).makespan;
+			set.cores = p;
+			CHECK(hd_sim_adds_up(&s, &set).makespan == free, "%s on %u", names[i], p);
+			set.cores = 1;
+			int64_t one = hd_sim_adds_up(&s, &set).makespan, work = 6 * U * ask.v * ask.m * p;
+			CHECK(one >= work && one - work < 1000000, "%s, p %u: %lld for %lld of work", names[i],
+				p, (long long)one, (long long)work);
+		}
+}
+
 static void steps_repeat_and_give_a_rate(void **state)
 {
 	struct hd_schedule s = hd_named_schedule("1f1b", 2, 4, 0);
@@ -418,6 +469,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(pinned_versions_are_kept, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(pairs_overlap_and_transfers_tax_compute, make_arena,
 		drop_arena),
+		cmocka_unit_test_setup_teardown(ranks_share_the_cores_that_there_are, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(one_core_is_never_idle, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(steps_repeat_and_give_a_rate, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(noise_follows_the_seed_alone, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(what_is_odd_is_warned_of, make_arena, drop_arena),
