@@ -14,7 +14,7 @@ struct record {
 	const uint32_t *home;
 	const struct hd_graph *graph;
 	uint32_t nnodes;
-	uint64_t n, cap;
+	uint64_t n, cap, nwarm;
 	int64_t *at, *pass;               /* pass: [node][part] of the one at hand */
 	double *sum, *square;             /* [node] of f + i + w, ns */
 };
@@ -81,17 +81,29 @@ static bool is_settled(const struct record *r)
 	return true;
 }
 
-static enum hd_err sample(struct record *r, struct hd_walk *walk, uint64_t asked, struct hd_diag *diag)
+/* Rule 5: a share of the budget is used up. */
+static bool is_over(struct hd_walk *walk, const struct hd_profile_how *how, int64_t began_ns, int64_t share)
 {
+	return how->budget_ns &&
+		hd_clock_now_ns(&walk->worker->clock) - began_ns >= how->budget_ns / share;
+}
+
+static enum hd_err sample(struct record *r, struct hd_walk *walk, const struct hd_profile_how *how,
+	struct hd_diag *diag)
+{
+	const int64_t began_ns = hd_clock_now_ns(&walk->worker->clock);
 	enum hd_err err = HD_OK;
 
-	for (uint32_t i = 0; i < HD_PROFILE_WARMUP && !err; i++)
+	for (; r->nwarm < HD_PROFILE_WARMUP && !err && !(r->nwarm && is_over(walk, how, began_ns, 4));
+		r->nwarm++)
 		err = pass(r, walk, diag);
 	while (r->n < r->cap && !err) {
 		err = pass(r, walk, diag);
 		if (!err)
 			keep(r);
-		if (!asked && r->n >= HD_PROFILE_LEAST && r->n % LOOK_EVERY == 0 && is_settled(r))
+		if (!how->samples && r->n >= HD_PROFILE_LEAST && r->n % LOOK_EVERY == 0 && is_settled(r))
+			break;
+		if (r->n >= HD_PROFILE_FEW && is_over(walk, how, began_ns, 1))
 			break;
 	}
 	return err;
@@ -130,7 +142,7 @@ static void fill_in(struct record *r, struct hd_profile *p)
 		p->node[i].w = hd_profile_cost_of(at + HD_PHASE_W * r->cap, r->n);
 	}
 	p->method = HD_PROFILE_MEASURED;
-	p->warmup = HD_PROFILE_WARMUP;
+	p->warmup = r->nwarm;
 	p->samples = r->n;
 }
 
@@ -174,13 +186,13 @@ static enum hd_err describe(const struct hd_worker *w, struct hd_arena *arena, s
 	return err;
 }
 
-enum hd_err hd_worker_profile(struct hd_worker *w, uint64_t samples, struct hd_arena *arena,
+enum hd_err hd_worker_profile(struct hd_worker *w, const struct hd_profile_how *how, struct hd_arena *arena,
 	struct hd_profile *profile, struct hd_diag *diag)
 {
 	struct hd_walk walk;
 	struct hd_profile made;
 	struct hd_arena scratch;
-	struct record r = { .graph = w->stage->train.graph, .cap = samples ? samples : HD_PROFILE_MOST };
+	struct record r = { .graph = w->stage->train.graph, .cap = how->samples ? how->samples : HD_PROFILE_MOST };
 	uint32_t *home = NULL;
 	enum hd_err err = hd_walk_open(&walk, w, 1, diag);
 
@@ -195,7 +207,7 @@ enum hd_err hd_worker_profile(struct hd_worker *w, uint64_t samples, struct hd_a
 		err = take(&r, &scratch, diag);
 	}
 	if (!err)
-		err = sample(&r, &walk, samples, diag);
+		err = sample(&r, &walk, how, diag);
 	hd_walk_close(&walk);
 	if (!err) {
 		fill_in(&r, &made);
@@ -205,16 +217,17 @@ enum hd_err hd_worker_profile(struct hd_worker *w, uint64_t samples, struct hd_a
 	return err;
 }
 
-enum hd_err hd_worker_profile_step(struct hd_worker *w, struct hd_profile *p, struct hd_profile_step *step,
-	struct hd_diag *diag)
+enum hd_err hd_worker_profile_step(struct hd_worker *w, const struct hd_profile_how *how,
+	struct hd_profile *p, struct hd_profile_step *step, struct hd_diag *diag)
 {
+	const uint64_t nsteps = how->budget_ns ? HD_PROFILE_FEW_STEPS : HD_PROFILE_STEPS;
 	double bytes = (double)w->task->layout.elems * sizeof(float);
 	struct hd_step_record record;
 	struct hd_times whole = { .n = 0 }, update = { .n = 0 };
 	struct hd_fold_times folds;
 	enum hd_err err = HD_OK;
 
-	for (int i = 0; i <= HD_PROFILE_STEPS && !err; i++) {
+	for (uint64_t i = 0; i <= nsteps && !err; i++) {
 		int64_t began_ns = hd_clock_now_ns(&w->clock);
 		err = hd_worker_step(w, false, &record, diag);
 		if (i) {                  /* the first one prepares */
@@ -223,7 +236,7 @@ enum hd_err hd_worker_profile_step(struct hd_worker *w, struct hd_profile *p, st
 		}
 	}
 	if (!err)
-		err = hd_worker_fold_times(w, HD_PROFILE_STEPS, &folds, diag);
+		err = hd_worker_fold_times(w, nsteps, &folds, diag);
 	if (err)
 		return err;
 	*step = (struct hd_profile_step){ hd_times_quantile(&whole, 0.5), hd_times_quantile(&whole, 0),

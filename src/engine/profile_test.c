@@ -29,7 +29,8 @@ static void measure(struct hd_rig *rig, uint64_t samples, struct hd_profile *p)
 {
 	struct hd_diag diag = { "" };
 
-	CHECK(hd_worker_profile(rig->worker, samples, &rig->arena, p, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_worker_profile(rig->worker, &(struct hd_profile_how){ .samples = samples }, &rig->arena, p,
+		&diag) == HD_OK, "%s", diag.text);
 }
 
 static void nodes_with_work_in_a_phase_have_times_in_it(void **state)
@@ -161,6 +162,25 @@ static void left_alone_it_takes_as_many_samples_as_settle(void **state)
 	hd_rig_close(&rig);
 }
 
+/* Whatever the clock says: a budget of a nanosecond is used up by the first pass. */
+static void a_budget_ends_warm_up_and_passes(void **state)
+{
+	const struct hd_profile_how how = { .budget_ns = 1 };
+	struct hd_profile p;
+	struct hd_profile_step step;
+	struct hd_diag diag = { "" };
+	struct hd_rig rig;
+
+	(void)state;
+	hd_rig_open(&rig, hd_rig_lenet, 8, 4, NULL, 1);
+	CHECK(hd_worker_profile(rig.worker, &how, &rig.arena, &p, &diag) == HD_OK, "%s", diag.text);
+	CHECK(p.warmup == 1 && p.samples == HD_PROFILE_FEW, "%llu, then %llu", (unsigned long long)p.warmup,
+		(unsigned long long)p.samples);
+	CHECK(hd_worker_profile_step(rig.worker, &how, &p, &step, &diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(hd_worker_at(rig.worker), HD_PROFILE_FEW_STEPS + 1);
+	hd_rig_close(&rig);
+}
+
 static void rates_and_a_link_are_measured_too(void **state)
 {
 	struct hd_profile p;
@@ -171,7 +191,8 @@ static void rates_and_a_link_are_measured_too(void **state)
 	(void)state;
 	hd_rig_open(&rig, hd_rig_lenet, 8, 4, NULL, 1);
 	measure(&rig, 1, &p);
-	CHECK(hd_worker_profile_step(rig.worker, &p, &step, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_worker_profile_step(rig.worker, &(struct hd_profile_how){ 0 }, &p, &step, &diag) == HD_OK,
+		"%s", diag.text);
 	CHECK(p.step_ns_per_byte > 0 && p.sum_ns_per_byte > 0, "%g %g", p.step_ns_per_byte,
 		p.sum_ns_per_byte);
 	CHECK(step.step_ns > step.update_ns && step.least_ns <= step.step_ns, "%g %g %g", step.step_ns,
@@ -198,7 +219,8 @@ static void what_cannot_be_profiled_is_refused(void **state)
 		struct hd_diag diag = { "" };
 		struct hd_rig rig;
 		hd_rig_open_sliced(&rig, hd_rig_mlp, cases[i].batch, VNS, cases[i].slices, cases[i].ndevices);
-		enum hd_err err = hd_worker_profile(rig.worker, 1, &rig.arena, &p, &diag);
+		enum hd_err err = hd_worker_profile(rig.worker, &(struct hd_profile_how){ .samples = 1 },
+			&rig.arena, &p, &diag);
 		CHECK(err == cases[i].err && strstr(diag.text, cases[i].says), "case %zu: %d %s", i, err,
 			diag.text);
 		hd_rig_close(&rig);
@@ -213,6 +235,7 @@ int main(void)
 		cmocka_unit_test(steps_have_the_same_bits_whether_nodes_were_measured_or_not),
 		cmocka_unit_test(what_is_saved_has_a_place_in_the_memory_plan),
 		cmocka_unit_test(left_alone_it_takes_as_many_samples_as_settle),
+		cmocka_unit_test(a_budget_ends_warm_up_and_passes),
 		cmocka_unit_test(rates_and_a_link_are_measured_too),
 		cmocka_unit_test(what_cannot_be_profiled_is_refused),
 	};

@@ -77,11 +77,12 @@ static enum hd_err put(struct hd_cmd *cmd, const struct hd_profile *p, const str
 static enum hd_err measure(struct hd_cmd *cmd, struct hd_run *run, struct hd_profile *p,
 	struct hd_profile_step *step)
 {
-	uint64_t samples = cmd->args.has[HD_OPT_SAMPLES] ? cmd->args.count[HD_OPT_SAMPLES] : 0;
-	enum hd_err err = hd_worker_profile(hd_run_worker(run), samples, &cmd->arena, p, &cmd->diag);
+	const struct hd_profile_how how = { .samples = cmd->args.has[HD_OPT_SAMPLES] ?
+		cmd->args.count[HD_OPT_SAMPLES] : 0 };
+	enum hd_err err = hd_worker_profile(hd_run_worker(run), &how, &cmd->arena, p, &cmd->diag);
 
 	if (!err)
-		err = hd_worker_profile_step(hd_run_worker(run), p, step, &cmd->diag);
+		err = hd_worker_profile_step(hd_run_worker(run), &how, p, step, &cmd->diag);
 	if (!err)
 		err = hd_profile_memory_link(&cmd->clock, &cmd->arena, &p->link, &cmd->diag);
 	p->nlinks = err ? 0 : 1;
