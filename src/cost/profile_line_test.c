@@ -80,8 +80,10 @@ static void a_line_has_what_the_cut_graph_sends(void **state)
 {
 	static const struct hd_model_arg gpt[] = { { "layers", "2" }, { "width", "16" }, { "heads", "2" },
 		{ "context", "8" }, { "vocab", "32" } };
+	static const struct hd_model_arg llama[] = { { "layers", "2" }, { "width", "16" }, { "heads", "2" },
+		{ "context", "8" }, { "vocab", "32" }, { "tie", "true" }, { "kv_heads", "1" } };
 	static const struct { const char *name; const struct hd_model_arg *arg; uint32_t n; } models[] = {
-		{ "mlp", NULL, 0 }, { "lenet", NULL, 0 }, { "gpt", gpt, 5 }, { "resnet18", NULL, 0 },
+		{ "mlp", NULL, 0 }, { "llama", llama, 7 }, { "lenet", NULL, 0 }, { "gpt", gpt, 5 }, { "resnet18", NULL, 0 },
 		{ "inception", NULL, 0 } };
 
 	(void)state;

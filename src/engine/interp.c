@@ -301,10 +301,18 @@ static uint64_t touched(const struct hd_rank *rank, const struct hd_ins *ins)
 		HD_RUN_B][variant];
 }
 
-/* Rank 0 alone; others may look at the pulse. */
-static void count(struct hd_worker *w, uint8_t op, uint64_t took_ns)
+/* What instructions without a stage took counts at stage 0. Of rank 0 others may look at the pulse. */
+static void count(struct hd_rank *rank, const struct hd_ins *ins, uint64_t took_ns)
 {
-	w->step->record.ins_ns[op] += took_ns;
+	struct hd_worker *w = rank->worker;
+	const bool staged = w->step->work->pipe && hd_ins_uses(ins->op, 's');
+	struct hd_spent *spent = &rank->work->spent[hd_spent_index(staged ? ins->stage : 0, ins->op)];
+
+	spent->n++;
+	spent->ns += took_ns;
+	if (rank->id)
+		return;
+	w->step->record.ins_ns[ins->op] += took_ns;
 	atomic_fetch_add_explicit(&w->progress, 1, memory_order_relaxed);
 	if (took_ns > atomic_load_explicit(&w->longest_ns, memory_order_relaxed))
 		atomic_store_explicit(&w->longest_ns, took_ns, memory_order_relaxed);
@@ -330,11 +338,9 @@ void hd_interp_run(struct hd_rank *rank)
 			(hd_rank_idle(rank) && !rows[ins->op].meets))
 			continue;
 		uint64_t began = hd_recorder_now(recorder);
-		int64_t began_ns = rank->id == 0 ? hd_clock_now_ns(&rank->worker->clock) : 0;
+		int64_t began_ns = hd_clock_now_ns(&rank->worker->clock);
 		enum hd_err err = rows[ins->op].run(rank, ins, &rank->diag);
-		if (rank->id == 0)
-			count(rank->worker, ins->op, (uint64_t)(hd_clock_now_ns(&rank->worker->clock) -
-				began_ns));
+		count(rank, ins, (uint64_t)(hd_clock_now_ns(&rank->worker->clock) - began_ns));
 		if (err)
 			hd_rank_fail(rank, err);
 		if (err && pipe)

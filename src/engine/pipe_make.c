@@ -350,8 +350,10 @@ enum hd_err hd_pipe_work(struct hd_worker *w, struct hd_work *work, const struct
 	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
 		work->rank[r] = (struct hd_rank_work){ .list = &plan->list[rank[r]], .script.nslices = 1,
 			/* the search for a cause runs the whole model (diverge.c) */
-			.loaded = hd_arena_take(arena, 1, sizeof *work->rank[r].loaded) };
-		if (!work->rank[r].loaded)
+			.loaded = hd_arena_take(arena, 1, sizeof *work->rank[r].loaded),
+			.spent = hd_arena_take(arena, (size_t)plan->nstages * HD_INS_END,
+				sizeof *work->rank[r].spent) };
+		if (!work->rank[r].loaded || !work->rank[r].spent)
 			return no_memory(diag);
 	}
 	enum hd_err err = hd_pipe_make(&work->pipe, w, plan, rank, arena, diag);

@@ -110,6 +110,36 @@ static void delayed_updates(void **state)
 		3);
 }
 
+/* Counted from the lists: what each rank ran of each stage, since the plan was adopted. */
+static void instructions_are_timed_by_rank_and_stage(void **state)
+{
+	static const uint8_t ops[] = { HD_INS_F, HD_INS_B, HD_INS_I, HD_INS_W, HD_INS_SA, HD_INS_STEP };
+	static const struct hd_rig_kind some[] = { { "1f1b", 3, 1, 1, false }, { "zb-v", 2, 2, 1, false },
+		{ "gpipe", 2, 1, 2, false } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+		struct said said;
+		struct hd_rig rig;
+		open_pipe(&rig, hd_rig_gpt3, 16, 8, NULL, &some[i]);
+		run_steps(&rig, &said);
+		for (uint32_t r = 0; r < rig.plan.nranks; r++)
+			for (uint16_t s = 0; s < rig.plan.nstages; s++)
+				for (size_t o = 0; o < sizeof ops; o++) {
+					const struct hd_spent spent = hd_worker_spent(rig.worker, r, s, ops[o]);
+					uint64_t n = 0;
+					for (uint32_t k = 0; k < rig.plan.list[r].len; k++)
+						n += rig.plan.list[r].at[k].op == ops[o] &&
+							rig.plan.list[r].at[k].stage == s;
+					CHECK(spent.n == n * STEPS && (ops[o] != HD_INS_F || !n == !spent.ns),
+						"%s: rank %u, stage %u, %s: %llu of %llu", some[i].name, r, s,
+						hd_ins_row(ops[o])->text, (unsigned long long)spent.n,
+						(unsigned long long)(n * STEPS));
+				}
+		hd_rig_close(&rig);
+	}
+}
+
 /* Stages with copies inside of one pipeline. */
 static void copies_of_stages(const char *more)
 {
@@ -318,6 +348,7 @@ int main(void)
 		cmocka_unit_test(ghost_norms_move_their_running_statistics),
 		cmocka_unit_test(optimizers_of_whole_tensors),
 		cmocka_unit_test(delayed_updates),
+		cmocka_unit_test(instructions_are_timed_by_rank_and_stage),
 		cmocka_unit_test(a_stage_may_have_copies),
 		cmocka_unit_test(plans_change_between_steps),
 		cmocka_unit_test(a_failed_step_ends_and_leaves_the_state),

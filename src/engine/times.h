@@ -7,6 +7,9 @@
 
 enum { HD_TIMES_CAP = 256 };
 
+/* What instructions of one kind took together. */
+struct hd_spent { uint64_t n, ns; };
+
 struct hd_times { double at[HD_TIMES_CAP]; uint64_t n; };
 
 void hd_times_add(struct hd_times *times, double ms);

@@ -69,7 +69,8 @@ static enum hd_err work_of(struct hd_worker *w, struct hd_work *work, struct hd_
 		}
 	work->nleaves += n;
 	rank->loaded = hd_arena_take(arena, n > HD_MAX_WAVE ? n : HD_MAX_WAVE, sizeof *rank->loaded);
-	if (!rank->loaded)
+	rank->spent = hd_arena_take(arena, HD_INS_END, sizeof *rank->spent);
+	if (!rank->loaded || !rank->spent)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the map of %u virtual nodes", nvns);
 	enum hd_err err = find_waves(w, rank, id, vn, n, arena, diag);
 	return err ? err : hd_fold_script_make_waves(&rank->script, nvns, vn, n, nslices, rank->wave, arena,

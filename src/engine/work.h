@@ -3,8 +3,8 @@
  * taken in the step loop.
  *
  * 1. A leaf of the pass is run by one rank. What it folds to lies in the rank's buffers of the stage's pool.
- * 2. `left` is written by devices in their last wave (final.c) and read by any thread; all else is constant
- *    while the pass is computed.
+ * 2. `left` is written by devices in their last wave (final.c) and read by any thread, `spent` by the rank
+ *    and read between steps; all else is constant while the pass is computed.
  *
  * Ownership: arrays lie in the arena of the maker; buffers are the stage's. */
 #ifndef HD_ENGINE_WORK_H
@@ -16,9 +16,12 @@
 #include "data/dataset.h"
 #include "plan/folds.h"
 #include "plan/plan.h"
+#include "engine/times.h"
 
 struct hd_pipe;
 struct hd_overlap;
+
+static inline size_t hd_spent_index(uint16_t stage, uint8_t op) { return (size_t)stage * HD_INS_END + op; }
 
 struct hd_loaded { uint64_t rows, first_row; const void *field[HD_MAX_FIELDS]; };
 
@@ -29,6 +32,7 @@ struct hd_rank_work {
 	uint32_t *wave;                   /* [script.nvns_here] number of the wave of each */
 	float  **buffer;                  /* [script.nbuffers] of the rank's pool */
 	struct hd_loaded *loaded;         /* [HD_MAX_WAVE], or all virtual nodes of the rank in lockstep */
+	struct hd_spent *spent;           /* [nstages][HD_INS_END], of the rank's thread */
 };
 
 /* A pass of a step (dist.h) for the devices: which leaves each runs, and what becomes of them. */

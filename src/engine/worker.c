@@ -286,6 +286,11 @@ uint64_t hd_worker_pulse(const struct hd_worker *w)
 	return atomic_load_explicit(&((struct hd_worker *)(uintptr_t)w)->progress, memory_order_relaxed);
 }
 
+struct hd_spent hd_worker_spent(const struct hd_worker *w, uint32_t r, uint16_t stage, uint8_t op)
+{
+	return hd_worker_work(w)->rank[r].spent[hd_spent_index(stage, op)];
+}
+
 uint64_t hd_worker_longest_ns(struct hd_worker *w) { return atomic_exchange(&w->longest_ns, 0); }
 
 bool hd_worker_lockstep(const struct hd_worker *w) { return hd_lockstep_needed(&w->stage->lockstep); }

@@ -26,6 +26,7 @@
 #include "plan/plan.h"
 #include "engine/recorder.h"
 #include "engine/task.h"
+#include "engine/times.h"
 
 struct hd_worker;
 
@@ -80,6 +81,10 @@ bool hd_worker_overlaps(const struct hd_worker *worker, uint32_t p);
 /* Names of the rows that a virtual node was loaded with in the step at hand, or the last one; NULL: the
  * job does not ask (trace.samples). */
 const struct hd_sample *hd_worker_took(const struct hd_worker *worker, uint32_t vn, uint64_t *n);
+
+/* What instructions `op` of a stage took on device r since the plan in use was adopted, waits inside them
+ * included: between steps. Of a plan of one stage the stage is 0; so it is of NORM. */
+struct hd_spent hd_worker_spent(const struct hd_worker *worker, uint32_t r, uint16_t stage, uint8_t op);
 
 /* For others to judge whether it hangs: a count that rises while its first device works. Any thread. */
 uint64_t hd_worker_pulse(const struct hd_worker *worker);
