@@ -302,7 +302,7 @@ static uint64_t touched(const struct hd_rank *rank, const struct hd_ins *ins)
 }
 
 /* What instructions without a stage took counts at stage 0. Of rank 0 others may look at the pulse. */
-static void count(struct hd_rank *rank, const struct hd_ins *ins, uint64_t took_ns)
+static void count(struct hd_rank *rank, const struct hd_ins *ins, uint64_t took_ns, uint64_t processor_ns)
 {
 	struct hd_worker *w = rank->worker;
 	const bool staged = w->step->work->pipe && hd_ins_uses(ins->op, 's');
@@ -310,6 +310,7 @@ static void count(struct hd_rank *rank, const struct hd_ins *ins, uint64_t took_
 
 	spent->n++;
 	spent->ns += took_ns;
+	spent->processor_ns += processor_ns;
 	if (rank->id)
 		return;
 	w->step->record.ins_ns[ins->op] += took_ns;
@@ -339,8 +340,10 @@ void hd_interp_run(struct hd_rank *rank)
 			continue;
 		uint64_t began = hd_recorder_now(recorder);
 		int64_t began_ns = hd_clock_now_ns(&rank->worker->clock);
+		int64_t used_ns = pipe ? hd_clock_thread_ns() : 0;
 		enum hd_err err = rows[ins->op].run(rank, ins, &rank->diag);
-		count(rank, ins, (uint64_t)(hd_clock_now_ns(&rank->worker->clock) - began_ns));
+		used_ns = pipe ? hd_clock_thread_ns() - used_ns : 0;
+		count(rank, ins, (uint64_t)(hd_clock_now_ns(&rank->worker->clock) - began_ns), (uint64_t)used_ns);
 		if (err)
 			hd_rank_fail(rank, err);
 		if (err && pipe)

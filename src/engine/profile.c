@@ -15,6 +15,8 @@ struct record {
 	const struct hd_graph *graph;
 	uint32_t nnodes;
 	uint64_t n, cap, nwarm;
+	uint32_t together;
+	bool processor;
 	int64_t *at, *pass;               /* pass: [node][part] of the one at hand */
 	double *sum, *square;             /* [node] of f + i + w, ns */
 };
@@ -34,6 +36,11 @@ static enum hd_err take(struct record *r, struct hd_arena *arena, struct hd_diag
 		(unsigned long long)r->cap, r->nnodes);
 }
 
+static int64_t now_ns(const struct record *r, struct hd_walk *walk)
+{
+	return r->processor ? hd_clock_thread_ns() : hd_clock_now_ns(&walk->worker->clock);
+}
+
 static enum hd_err pass(struct record *r, struct hd_walk *walk, struct hd_diag *diag)
 {
 	const struct hd_program *p = &walk->worker->stage->train;
@@ -43,10 +50,9 @@ static enum hd_err pass(struct record *r, struct hd_walk *walk, struct hd_diag *
 	for (int phase = HD_RUN_F; phase <= HD_RUN_B; phase++)
 		for (uint32_t i = 0; i < p->norder[phase] && !err; i++) {
 			uint32_t inode = p->order[phase][i];
-			int64_t began_ns = hd_clock_now_ns(&walk->worker->clock);
+			int64_t began_ns = now_ns(r, walk);
 			err = hd_walk_run(walk, (enum hd_run_phase)phase, i, diag);
-			r->pass[r->home[inode] * NPARTS +
-				r->graph->node[inode].phase] += hd_clock_now_ns(&walk->worker->clock) -
+			r->pass[r->home[inode] * NPARTS + r->graph->node[inode].phase] += now_ns(r, walk) -
 				began_ns;
 		}
 	return err;
@@ -94,7 +100,7 @@ static enum hd_err sample(struct record *r, struct hd_walk *walk, const struct h
 	const int64_t began_ns = hd_clock_now_ns(&walk->worker->clock);
 	enum hd_err err = HD_OK;
 
-	for (; r->nwarm < HD_PROFILE_WARMUP && !err && !(r->nwarm && is_over(walk, how, began_ns, 4));
+	for (; r->nwarm < (how->budget_ns ? HD_PROFILE_FEW : HD_PROFILE_WARMUP) && !err && !(r->nwarm && is_over(walk, how, began_ns, 4));
 		r->nwarm++)
 		err = pass(r, walk, diag);
 	while (r->n < r->cap && !err) {
@@ -137,6 +143,8 @@ static void fill_in(struct record *r, struct hd_profile *p)
 {
 	for (uint32_t i = 0; i < r->nnodes; i++) {
 		int64_t *at = r->at + (size_t)i * NPARTS * r->cap;
+		for (uint64_t k = 0; k < NPARTS * r->cap; k++)
+			at[k] /= r->together;
 		p->node[i].f = hd_profile_cost_of(at + HD_PHASE_F * r->cap, r->n);
 		p->node[i].i = hd_profile_cost_of(at + HD_PHASE_I * r->cap, r->n);
 		p->node[i].w = hd_profile_cost_of(at + HD_PHASE_W * r->cap, r->n);
@@ -192,9 +200,9 @@ enum hd_err hd_worker_profile(struct hd_worker *w, const struct hd_profile_how *
 	struct hd_walk walk;
 	struct hd_profile made;
 	struct hd_arena scratch;
-	struct record r = { .graph = w->stage->train.graph, .cap = how->samples ? how->samples : HD_PROFILE_MOST };
+	struct record r = { .graph = w->stage->train.graph, .processor = how->processor, .cap = how->samples ? how->samples : HD_PROFILE_MOST };
 	uint32_t *home = NULL;
-	enum hd_err err = hd_walk_open(&walk, w, 1, diag);
+	enum hd_err err = hd_walk_open(&walk, w, how->together ? how->together : 1, diag);
 
 	hd_arena_init(&scratch, 0);
 	if (!err)
@@ -208,6 +216,7 @@ enum hd_err hd_worker_profile(struct hd_worker *w, const struct hd_profile_how *
 	}
 	if (!err)
 		err = sample(&r, &walk, how, diag);
+	r.together = walk.rank->nwave;
 	hd_walk_close(&walk);
 	if (!err) {
 		fill_in(&r, &made);
@@ -217,17 +226,16 @@ enum hd_err hd_worker_profile(struct hd_worker *w, const struct hd_profile_how *
 	return err;
 }
 
-enum hd_err hd_worker_profile_step(struct hd_worker *w, const struct hd_profile_how *how,
-	struct hd_profile *p, struct hd_profile_step *step, struct hd_diag *diag)
+enum hd_err hd_worker_profile_step(struct hd_worker *w, struct hd_profile *p, struct hd_profile_step *step,
+	struct hd_diag *diag)
 {
-	const uint64_t nsteps = how->budget_ns ? HD_PROFILE_FEW_STEPS : HD_PROFILE_STEPS;
 	double bytes = (double)w->task->layout.elems * sizeof(float);
 	struct hd_step_record record;
 	struct hd_times whole = { .n = 0 }, update = { .n = 0 };
 	struct hd_fold_times folds;
 	enum hd_err err = HD_OK;
 
-	for (uint64_t i = 0; i <= nsteps && !err; i++) {
+	for (int i = 0; i <= HD_PROFILE_STEPS && !err; i++) {
 		int64_t began_ns = hd_clock_now_ns(&w->clock);
 		err = hd_worker_step(w, false, &record, diag);
 		if (i) {                  /* the first one prepares */
@@ -236,7 +244,7 @@ enum hd_err hd_worker_profile_step(struct hd_worker *w, const struct hd_profile_
 		}
 	}
 	if (!err)
-		err = hd_worker_fold_times(w, nsteps, &folds, diag);
+		err = hd_worker_fold_times(w, HD_PROFILE_STEPS, &folds, diag);
 	if (err)
 		return err;
 	*step = (struct hd_profile_step){ hd_times_quantile(&whole, 0.5), hd_times_quantile(&whole, 0),

@@ -14,7 +14,7 @@
  * 4. Of the optimizer and of whole steps HD_PROFILE_STEPS real steps are taken. They change the
  *    worker's state: it is of no use afterwards.
  * 5. A run that plans by what it measures cannot wait for rule 2: within a budget of time the warm-up ends
- *    after a quarter of it, passes end with it, HD_PROFILE_FEW at least, and whole steps are two.
+ *    after HD_PROFILE_FEW passes or a quarter of it, passes end with it, HD_PROFILE_FEW at least.
  *
  * Times are of the machine as it is at that moment; everything else is a function of the job. Threads: the
  * worker's caller. */
@@ -26,7 +26,7 @@
 #include "engine/op_times.h"
 
 enum { HD_PROFILE_WARMUP = 20, HD_PROFILE_LEAST = 100, HD_PROFILE_MOST = 1000, HD_PROFILE_STEPS = 5,
-	HD_PROFILE_FEW = 5, HD_PROFILE_FEW_STEPS = 2,
+	HD_PROFILE_FEW = 5,
 	HD_PROFILE_SAMPLES_CAP = 1000000 };
 
 /* What a node's samples say; sorts them. n >= 1. */
@@ -35,6 +35,11 @@ struct hd_profile_cost hd_profile_cost_of(int64_t *ns, uint64_t n);
 struct hd_profile_how {
 	uint64_t samples;                 /* passes; 0: rule 2 */
 	int64_t budget_ns;                /* rule 5; 0: as long as it takes */
+	/* virtual nodes of a pass, at most a wave of the plan: their times are shared out evenly; 0: one */
+	uint32_t together;
+	/* processor time of the calling thread instead of time: what others take of the core is not in it. For
+	 * devices of one thread that compute when they are called */
+	bool processor;
 };
 
 /* Nodes, edges, bytes and times; links stay empty. HD_E_REFUSED, HD_E_INVAL: several devices, lockstep,
@@ -44,8 +49,9 @@ HD_MUST_USE enum hd_err hd_worker_profile(struct hd_worker *worker, const struct
 
 /* Measured steps of the whole job on this device, beside the profile: rule 4 fills the two rates in. */
 struct hd_profile_step { double step_ns, least_ns, update_ns; };      /* medians, but for the least */
-HD_MUST_USE enum hd_err hd_worker_profile_step(struct hd_worker *worker, const struct hd_profile_how *how,
-	struct hd_profile *profile, struct hd_profile_step *step, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_worker_profile_step(struct hd_worker *worker, struct hd_profile *profile,
+	struct hd_profile_step *step,
+	struct hd_diag *diag);
 
 /* Two threads of this process hand tensors of 1 KiB to 16 MiB to and fro; latency and rate of the line
  * through the medians. Lies in the arena. */

@@ -165,9 +165,8 @@ static void left_alone_it_takes_as_many_samples_as_settle(void **state)
 /* Whatever the clock says: a budget of a nanosecond is used up by the first pass. */
 static void a_budget_ends_warm_up_and_passes(void **state)
 {
-	const struct hd_profile_how how = { .budget_ns = 1 };
+	const struct hd_profile_how how = { .budget_ns = 1, .together = 2, .processor = true };
 	struct hd_profile p;
-	struct hd_profile_step step;
 	struct hd_diag diag = { "" };
 	struct hd_rig rig;
 
@@ -176,8 +175,6 @@ static void a_budget_ends_warm_up_and_passes(void **state)
 	CHECK(hd_worker_profile(rig.worker, &how, &rig.arena, &p, &diag) == HD_OK, "%s", diag.text);
 	CHECK(p.warmup == 1 && p.samples == HD_PROFILE_FEW, "%llu, then %llu", (unsigned long long)p.warmup,
 		(unsigned long long)p.samples);
-	CHECK(hd_worker_profile_step(rig.worker, &how, &p, &step, &diag) == HD_OK, "%s", diag.text);
-	assert_int_equal(hd_worker_at(rig.worker), HD_PROFILE_FEW_STEPS + 1);
 	hd_rig_close(&rig);
 }
 
@@ -191,8 +188,7 @@ static void rates_and_a_link_are_measured_too(void **state)
 	(void)state;
 	hd_rig_open(&rig, hd_rig_lenet, 8, 4, NULL, 1);
 	measure(&rig, 1, &p);
-	CHECK(hd_worker_profile_step(rig.worker, &(struct hd_profile_how){ 0 }, &p, &step, &diag) == HD_OK,
-		"%s", diag.text);
+	CHECK(hd_worker_profile_step(rig.worker, &p, &step, &diag) == HD_OK, "%s", diag.text);
 	CHECK(p.step_ns_per_byte > 0 && p.sum_ns_per_byte > 0, "%g %g", p.step_ns_per_byte,
 		p.sum_ns_per_byte);
 	CHECK(step.step_ns > step.update_ns && step.least_ns <= step.step_ns, "%g %g %g", step.step_ns,

@@ -21,6 +21,7 @@ static int64_t real_now(struct hd_clock *clock) { (void)clock; return read_ns(CL
 static int64_t real_wall(struct hd_clock *clock) { (void)clock; return read_ns(CLOCK_REALTIME); }
 
 uint64_t hd_clock_raw_ns(void) { return (uint64_t)read_ns(CLOCK_MONOTONIC_RAW); }
+int64_t hd_clock_thread_ns(void) { return read_ns(CLOCK_THREAD_CPUTIME_ID); }
 int64_t hd_clock_boot_ns(void) { return read_ns(CLOCK_BOOTTIME); }
 
 static void real_wait(struct hd_clock *clock, int64_t at_ns)

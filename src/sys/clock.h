@@ -38,6 +38,8 @@ struct hd_clock_sim {
 void hd_clock_real(struct hd_clock *clock);
 /* stamps of traces: like now_ns, but never slewed */
 uint64_t hd_clock_raw_ns(void);
+/* processor time of the calling thread: what others take of its core is not in it */
+int64_t hd_clock_thread_ns(void);
 int64_t hd_clock_boot_ns(void);           /* since the machine was started, sleep included */
 void hd_clock_sim(struct hd_clock_sim *sim, int64_t now_ns, int64_t wall_ns);
 void hd_clock_sim_advance(struct hd_clock_sim *sim, int64_t by_ns);        /* both clocks; by_ns >= 0 */

@@ -53,6 +53,24 @@ static void raw_and_boot_time_do_not_go_back(void **state)
 	}
 }
 
+/* Of a thread that works some is used, of one that waits next to none: less than half of what the wait takes. */
+static void a_thread_that_waits_uses_no_processor(void **state)
+{
+	struct hd_clock clock;
+	volatile uint64_t sum = 0;
+
+	(void)state;
+	hd_clock_real(&clock);
+	int64_t began = hd_clock_thread_ns();
+	for (uint64_t i = 0; i < 100000; i++)
+		sum += i;
+	assert_true(hd_clock_thread_ns() > began);
+	began = hd_clock_thread_ns();
+	int64_t wall = hd_clock_now_ns(&clock);
+	hd_clock_wait_until(&clock, wall + 20 * HD_NS_PER_MS);
+	assert_true(2 * (hd_clock_thread_ns() - began) < hd_clock_now_ns(&clock) - wall);
+}
+
 static void wall_time_is_written_as_rfc_3339(void **state)
 {
 	/* seconds from date(1): date -u -d 2026-01-31T23:59:59Z +%s */
@@ -78,6 +96,7 @@ int main(void)
 		cmocka_unit_test(the_machines_clock_does_not_go_back),
 		cmocka_unit_test(a_simulated_wait_moves_the_time_to_its_deadline),
 		cmocka_unit_test(raw_and_boot_time_do_not_go_back),
+		cmocka_unit_test(a_thread_that_waits_uses_no_processor),
 		cmocka_unit_test(wall_time_is_written_as_rfc_3339),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,7 +82,7 @@ static enum hd_err measure(struct hd_cmd *cmd, struct hd_run *run, struct hd_pro
 	enum hd_err err = hd_worker_profile(hd_run_worker(run), &how, &cmd->arena, p, &cmd->diag);
 
 	if (!err)
-		err = hd_worker_profile_step(hd_run_worker(run), &how, p, step, &cmd->diag);
+		err = hd_worker_profile_step(hd_run_worker(run), p, step, &cmd->diag);
 	if (!err)
 		err = hd_profile_memory_link(&cmd->clock, &cmd->arena, &p->link, &cmd->diag);
 	p->nlinks = err ? 0 : 1;
