@@ -25,6 +25,11 @@ HD_MUST_USE enum hd_err hd_plan_staged(struct hd_plan *plan, const struct hd_pla
 	const struct hd_schedule *pipeline, uint32_t d, const uint32_t *first, bool recompute,
 	struct hd_arena *arena, struct hd_diag *diag);
 
+/* The same; `recompute` says of each stage whether it keeps its input alone. NULL: none does. */
+HD_MUST_USE enum hd_err hd_plan_staged_some(struct hd_plan *plan, const struct hd_plan_job *job,
+	const struct hd_schedule *pipeline, uint32_t d, const uint32_t *first, const bool *recompute,
+	struct hd_arena *arena, struct hd_diag *diag);
+
 /* HD_E_BADPLAN with the first finding in diag and all of them in report, which may be NULL. */
 HD_MUST_USE enum hd_err hd_plan_staged_check(const struct hd_plan *plan, const struct hd_plan_job *job,
 	struct hd_report *report, struct hd_diag *diag);

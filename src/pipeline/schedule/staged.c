@@ -79,16 +79,12 @@ static enum hd_err side_by_side(struct hd_schedule *all, const struct hd_plan_jo
 	return err;
 }
 
-static enum hd_err complete(struct hd_schedule *out, const struct hd_schedule *all, bool recompute,
+static enum hd_err complete(struct hd_schedule *out, const struct hd_schedule *all, const bool *recompute,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_schedule_job job = { .clips = true };
-	bool *stages = hd_arena_take(arena, all->nstages, sizeof *stages);
-	const struct hd_pass_options passes = { .recompute = recompute ? stages : NULL, .job = &job };
+	const struct hd_pass_options passes = { .recompute = recompute, .job = &job };
 
-	if (!stages)
-		return no_memory(diag);
-	memset(stages, 1, all->nstages * sizeof *stages);
 	return hd_schedule_complete(out, all, &passes, arena, diag);
 }
 
@@ -116,6 +112,19 @@ static enum hd_err fill(struct hd_plan *plan, const struct hd_schedule *s, const
 
 enum hd_err hd_plan_staged(struct hd_plan *plan, const struct hd_plan_job *job,
 	const struct hd_schedule *pipeline, uint32_t d, const uint32_t *first, bool recompute,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	bool *all = d ? hd_arena_take(arena, (size_t)pipeline[0].nstages + 1, sizeof *all) : NULL;
+
+	if (d && !all)
+		return no_memory(diag);
+	for (uint32_t s = 0; d && s < pipeline[0].nstages; s++)
+		all[s] = recompute;
+	return hd_plan_staged_some(plan, job, pipeline, d, first, recompute ? all : NULL, arena, diag);
+}
+
+enum hd_err hd_plan_staged_some(struct hd_plan *plan, const struct hd_plan_job *job,
+	const struct hd_schedule *pipeline, uint32_t d, const uint32_t *first, const bool *recompute,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_schedule all, whole;
