@@ -79,7 +79,7 @@ X(MEMORY,     "workers", "memory",  SIZE, 0, "auto",   "auto", 1, 0x1p50, "limit
 X(SYNC,       "comm",  "sync",      WORD, 0, "allreduce", "allreduce|sharded", 0, 0, "allreduce: every worker holds the optimizer's slots and updates; sharded: those of comm.copies workers do, which send the others the new parameters; same bits")
 X(COPIES,     "comm",  "copies",    INT,  0, "2",      "", 2, 64, "sharded: workers that hold each part of the slots; the loss of all of them falls back to the newest checkpoint")
 
-X(PAR_MODE,   "parallel", "mode",   WORD, 0, "auto",   "auto|data|pipeline|tensor|explicit", 0, 0, "how the model is spread over devices; explicit: by parallel.plan")
+X(PAR_MODE,   "parallel", "mode",   WORD, 0, "given",  "auto|data|pipeline|tensor|explicit|given", 0, 0, "how the model is spread over devices; auto: measured and chosen; explicit: by parallel.plan; given: stages where another key asks for them, else data")
 X(PAR_PLAN,   "parallel", "plan",   TEXT, 0, "none",   "none", 0, 0, "a plan file, for mode explicit")
 X(PAR_PLANNER, "parallel", "planner", WORD, 0, "auto", "auto|pipedream|2bw|ptdp", 0, 0, "the planner of heddle plan")
 X(PAR_STAGES, "parallel", "stages", INT,  0, "auto",   "auto", 1, 4096, "parts that the model is cut into")

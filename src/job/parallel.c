@@ -9,13 +9,13 @@
 
 /* Keys of which a mode knows nothing; given, they would be ignored. An extent of 1 is no wish. */
 static const struct { enum hd_job_key key; const char *modes; } needs[] = {
-	{ HD_JOB_PAR_STAGES,    "auto|pipeline" },
-	{ HD_JOB_PAR_SCHEDULE,  "auto|pipeline" },
-	{ HD_JOB_PAR_CHUNKS,    "auto|pipeline" },
-	{ HD_JOB_PAR_TENSOR,    "auto|pipeline|tensor" },
-	{ HD_JOB_PAR_REPLICAS,  "auto|pipeline" },
-	{ HD_JOB_PAR_RECOMPUTE, "auto|pipeline|tensor" },
-	{ HD_JOB_PAR_PLANNER,   "auto|pipeline|tensor" },
+	{ HD_JOB_PAR_STAGES,    "given|auto|pipeline" },
+	{ HD_JOB_PAR_SCHEDULE,  "given|auto|pipeline" },
+	{ HD_JOB_PAR_CHUNKS,    "given|auto|pipeline" },
+	{ HD_JOB_PAR_TENSOR,    "given|auto|pipeline|tensor" },
+	{ HD_JOB_PAR_REPLICAS,  "given|auto|pipeline" },
+	{ HD_JOB_PAR_RECOMPUTE, "given|auto|pipeline|tensor" },
+	{ HD_JOB_PAR_PLANNER,   "given|auto|pipeline|tensor" },
 };
 
 static const char *mode_name(const struct hd_job *job) { return hd_job_text(job, HD_JOB_PAR_MODE); }
@@ -132,7 +132,7 @@ bool hd_job_has_stages(const struct hd_job *job)
 	bool any = mode == HD_PAR_PIPELINE;
 
 	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-		any |= mode == HD_PAR_AUTO && asks(job, keys[i]);
+		any |= (mode == HD_PAR_AUTO || mode == HD_PAR_GIVEN) && asks(job, keys[i]);
 	return any;
 }
 

@@ -299,7 +299,8 @@ static enum hd_err choose_planner(struct hd_cmd *cmd, const struct hd_job *job,
 		lockstep = hd_job_int(job, HD_JOB_BN) == HD_BN_GLOBAL;
 	const char *name = cmd->args.has[HD_OPT_PLANNER] ? cmd->args.text[HD_OPT_PLANNER] : data ? "data" :
 		hd_job_text(job, HD_JOB_PAR_PLANNER);
-	bool open = !strcmp(name, "auto") && hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO;
+	bool open = !strcmp(name, "auto") && (hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO ||
+		hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_GIVEN);
 
 	enum hd_err err = hd_job_planner_find(planner, lockstep && open ? "data" : name, &cmd->diag);
 	if (!err && lockstep && strcmp((*planner)->name, "data") != 0)
