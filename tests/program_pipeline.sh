@@ -42,6 +42,29 @@ train run gpt.yaml --out by-file --devices 2 -s parallel.mode=explicit -s parall
 same "$digest" "$whole" "the plan file of another run"
 passed "an adopted plan lies in the run's folder, and another run takes it"
 
+# measured and chosen, whatever it is: the bits of one device, and what was predicted before the first step
+train run gpt.yaml --steps 3 --out chosen --devices 2 -s parallel.mode=auto
+expect 0 test -s chosen/plan/0000.predicted.json
+cp chosen/plan/0000.plan first.plan
+train resume chosen --devices 2
+same "$digest" "$whole" "a plan by measured costs"
+expect 0 cmp first.plan chosen/plan/0000.plan
+[ ! -e chosen/plan/0001.plan ] || failed "a resumed run on as many devices has another plan"
+train run gpt.yaml --out chosen-deep --devices 3 -s parallel.mode=auto -s parallel.schedule=zb-h1
+same "$digest" "$whole" "stages by measured costs"
+grep -q '"op":"W","stage":2,"count":[0-9]*,"predicted_ms":[0-9.e-]*,"measured_ms":[0-9.e-]*,' \
+	chosen-deep/plan/0000.measured.json || failed "the last stage has no measured W"
+expect 0 heddle run gpt.yaml --steps 2 --out said --devices 2 -s parallel.mode=pipeline --json --explain
+for name in predicted_ms measured_ms least_ms; do
+	[ "$(number $name)" != null ] || failed "--json: $name is null"
+done
+expect 0 heddle run gpt.yaml --steps 2 --out unsaid --devices 2 --json
+same "$(number predicted_ms)$(number measured_ms)" nullnull "what was not measured is not predicted"
+expect 0 heddle resume said --devices 2 --steps 3 --replan
+expect 0 heddle run gpt.yaml --devices 2 -s parallel.mode=auto --dry-run
+grep -q 'plan: data parallel: ' err || failed "auto does not say what it chose"
+passed "parallel.mode auto measures, predicts, chooses and keeps its plan"
+
 # a stage is left for another depth, another schedule and no stages at all, at any step
 for at in 1 2 3 4 5; do
 	train run gpt.yaml --steps $at --out gpt-$at --devices 3 -s parallel.mode=pipeline

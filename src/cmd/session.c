@@ -6,6 +6,7 @@
 #include "sys/process.h"
 #include "sys/signal.h"
 #include "sys/thread.h"
+#include "run/forecast.h"
 #include "run/report.h"
 #include "daemon/daemon.h"
 #include "cmd/json_line.h"
@@ -231,8 +232,20 @@ const char *hd_session_split(struct hd_cmd *cmd, const struct hd_session *s)
 	return valid != HD_NONE && data->split[valid].count ? "valid" : "test";
 }
 
+/* Null where nothing was predicted, or no step measured. */
+static void put_forecast(struct hd_cmd *cmd, struct hd_json_writer *w, const struct hd_forecast *f)
+{
+	const struct hd_forecast none = { 0 };
+
+	if (f && cmd->args.has[HD_OPT_EXPLAIN]) {
+		hd_forecast_put(f, w);
+		return;
+	}
+	hd_forecast_put_step(f ? f : &none, w);
+}
+
 static void end_json(struct hd_cmd *cmd, const struct hd_ui *ui, uint64_t step, const struct hd_rundir *dir,
-	const char *hex, enum hd_err err)
+	const struct hd_forecast *forecast, const char *hex, enum hd_err err)
 {
 	struct hd_json_line line;
 	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
@@ -247,8 +260,24 @@ static void end_json(struct hd_cmd *cmd, const struct hd_ui *ui, uint64_t step, 
 		hd_json_put_null(w, "loss_last");
 	}
 	hd_json_put_text(w, "digest", hex);
+	put_forecast(cmd, w, forecast);
 	hd_json_put_i64(w, "exit", hd_err_exit(err));
 	hd_json_line_print(&line);
+}
+
+static void say_forecast(struct hd_cmd *cmd, struct hd_ui *ui, const struct hd_forecast *f)
+{
+	struct hd_text text;
+
+	if (!f || f->measured_ns <= 0)
+		return;
+	hd_ui_say(ui, "step     predicted %.4g ms, measured %.4g ms (median; least %.4g)", f->step_ns * 1e-6,
+		f->measured_ns * 1e-6, f->least_ns * 1e-6);
+	if (!cmd->args.has[HD_OPT_EXPLAIN])
+		return;
+	hd_text_init(&text, &cmd->arena);
+	hd_forecast_print(f, &text);
+	hd_ui_say(ui, "%.*s", text.full ? 0 : (int)text.len - 1, text.at);
 }
 
 static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run, const struct hd_rundir *dir,
@@ -260,9 +289,10 @@ static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run, 
 	hd_hash_hex(hd_worker_digest(hd_run_worker(run)), hex);
 	hd_ui_end(ui);
 	if (cmd->args.has[HD_OPT_JSON]) {
-		end_json(cmd, ui, step, dir, hex, err);
+		end_json(cmd, ui, step, dir, hd_run_forecast(run), hex, err);
 		return;
 	}
+	say_forecast(cmd, ui, hd_run_forecast(run));
 	hd_ui_say(ui, "state    %s  (step %llu)", hex, (unsigned long long)step);
 	hd_ui_say(ui, "report   %s/report.html", dir->path);
 	if (dir->lines_lost)

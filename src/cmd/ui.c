@@ -118,7 +118,8 @@ static void on_eval(void *user, uint64_t step, const char *split, const struct h
 
 /* kind of an event -> the mark its line begins with; others are not shown */
 static const struct { const char *kind, *mark; } marks[] = {
-	{ "choice", "  " }, { "plan", ">>" }, { "warning", "!!" }, { "checkpoint_bad", "!!" },
+	{ "choice", "  " }, { "plan", ">>" }, { "predicted", ">>" }, { "warning", "!!" },
+		{ "checkpoint_bad", "!!" },
 		{ "checkpoint_done", "ck" },
 	{ "listening", ">>" }, { "failing", "!!" },
 };

@@ -55,7 +55,8 @@ static void find_reach(struct line_maker *m)
 	for (uint32_t i = 0; i < g->nnodes; i++)
 		for (uint8_t k = 0; k < g->node[i].nin; k++) {
 			uint32_t v = g->node[i].in[k], at = m->place[i];
-			if (g->value[v].kind == HD_TEMP && (is_back(g, v) ? at < m->reach[v] : at > m->reach[v]))
+			if (g->value[v].kind == HD_TEMP && (is_back(g, v) ? at < m->reach[v] :
+				at > m->reach[v]))
 				m->reach[v] = at;
 		}
 }

@@ -1,5 +1,5 @@
-/* profile_line.h -- a profile whose nodes stand in a row: the order in which a graph runs, and where it may be
- * cut into stages that run.
+/* profile_line.h -- a profile whose nodes stand in a row: the order in which a graph runs, and where it may
+ * be cut into stages that run.
  *
  * A stage of a run is a stretch of the graph's order (graph/stages.h), while cuts of a profile are fronts of
  * its branches (cuts.h). Planners that are given this line find what a run can take up: cut k of the line is

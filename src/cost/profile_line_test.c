@@ -55,7 +55,8 @@ static void check_places(const struct lined *t, const char *name)
 			t->line.back[k] == bytes_of(&t->s.graph, cut.grad),
 			"%s, before node %u: %lld and %lld, the graph sends %lld and %lld", name, k,
 			(long long)p->node[k - 1].out[0], (long long)t->line.back[k],
-			(long long)bytes_of(&t->s.graph, cut.act), (long long)bytes_of(&t->s.graph, cut.grad));
+			(long long)bytes_of(&t->s.graph, cut.act), (long long)bytes_of(&t->s.graph,
+				cut.grad));
 		hd_arena_reset(&arena);
 	}
 	hd_arena_finish(&arena);
@@ -72,7 +73,8 @@ static void check_cuts(struct lined *t, const char *name)
 	CHECK(cuts.n == t->p.nnodes, "%s: %u cuts of %u nodes", name, cuts.n, t->p.nnodes);
 	for (uint32_t k = 0; k < cuts.n; k++) {
 		sum += t->p.node[k].f.p50_ns;
-		CHECK(cuts.time_ns[k] == sum && !strcmp(cuts.name[k], t->p.node[k].id), "%s: cut %u", name, k);
+		CHECK(cuts.time_ns[k] == sum && !strcmp(cuts.name[k], t->p.node[k].id), "%s: cut %u",
+			name, k);
 	}
 }
 
@@ -83,7 +85,8 @@ static void a_line_has_what_the_cut_graph_sends(void **state)
 	static const struct hd_model_arg llama[] = { { "layers", "2" }, { "width", "16" }, { "heads", "2" },
 		{ "context", "8" }, { "vocab", "32" }, { "tie", "true" }, { "kv_heads", "1" } };
 	static const struct { const char *name; const struct hd_model_arg *arg; uint32_t n; } models[] = {
-		{ "mlp", NULL, 0 }, { "llama", llama, 7 }, { "lenet", NULL, 0 }, { "gpt", gpt, 5 }, { "resnet18", NULL, 0 },
+		{ "mlp", NULL, 0 }, { "llama", llama, 7 }, { "lenet", NULL, 0 }, { "gpt", gpt, 5 },
+			{ "resnet18", NULL, 0 },
 		{ "inception", NULL, 0 } };
 
 	(void)state;

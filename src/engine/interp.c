@@ -343,7 +343,8 @@ void hd_interp_run(struct hd_rank *rank)
 		int64_t used_ns = pipe ? hd_clock_thread_ns() : 0;
 		enum hd_err err = rows[ins->op].run(rank, ins, &rank->diag);
 		used_ns = pipe ? hd_clock_thread_ns() - used_ns : 0;
-		count(rank, ins, (uint64_t)(hd_clock_now_ns(&rank->worker->clock) - began_ns), (uint64_t)used_ns);
+		count(rank, ins, (uint64_t)(hd_clock_now_ns(&rank->worker->clock) - began_ns),
+			(uint64_t)used_ns);
 		if (err)
 			hd_rank_fail(rank, err);
 		if (err && pipe)

@@ -126,7 +126,8 @@ static void instructions_are_timed_by_rank_and_stage(void **state)
 		for (uint32_t r = 0; r < rig.plan.nranks; r++)
 			for (uint16_t s = 0; s < rig.plan.nstages; s++)
 				for (size_t o = 0; o < sizeof ops; o++) {
-					const struct hd_spent spent = hd_worker_spent(rig.worker, r, s, ops[o]);
+					const struct hd_spent spent = hd_worker_spent(rig.worker, r, s,
+						ops[o]);
 					uint64_t n = 0;
 					for (uint32_t k = 0; k < rig.plan.list[r].len; k++)
 						n += rig.plan.list[r].at[k].op == ops[o] &&

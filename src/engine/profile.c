@@ -100,7 +100,8 @@ static enum hd_err sample(struct record *r, struct hd_walk *walk, const struct h
 	const int64_t began_ns = hd_clock_now_ns(&walk->worker->clock);
 	enum hd_err err = HD_OK;
 
-	for (; r->nwarm < (how->budget_ns ? HD_PROFILE_FEW : HD_PROFILE_WARMUP) && !err && !(r->nwarm && is_over(walk, how, began_ns, 4));
+	for (; r->nwarm < (how->budget_ns ? HD_PROFILE_FEW : HD_PROFILE_WARMUP) && !err && !(r->nwarm &&
+		is_over(walk, how, began_ns, 4));
 		r->nwarm++)
 		err = pass(r, walk, diag);
 	while (r->n < r->cap && !err) {
@@ -200,7 +201,8 @@ enum hd_err hd_worker_profile(struct hd_worker *w, const struct hd_profile_how *
 	struct hd_walk walk;
 	struct hd_profile made;
 	struct hd_arena scratch;
-	struct record r = { .graph = w->stage->train.graph, .processor = how->processor, .cap = how->samples ? how->samples : HD_PROFILE_MOST };
+	struct record r = { .graph = w->stage->train.graph, .processor = how->processor,
+		.cap = how->samples ? how->samples : HD_PROFILE_MOST };
 	uint32_t *home = NULL;
 	enum hd_err err = hd_walk_open(&walk, w, how->together ? how->together : 1, diag);
 

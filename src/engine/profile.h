@@ -37,8 +37,8 @@ struct hd_profile_how {
 	int64_t budget_ns;                /* rule 5; 0: as long as it takes */
 	/* virtual nodes of a pass, at most a wave of the plan: their times are shared out evenly; 0: one */
 	uint32_t together;
-	/* processor time of the calling thread instead of time: what others take of the core is not in it. For
-	 * devices of one thread that compute when they are called */
+	/* processor time of the calling thread instead of time: what others take of the core is not in it.
+	 * For devices of one thread that compute when they are called */
 	bool processor;
 };
 

@@ -7,8 +7,8 @@
 
 enum { HD_TIMES_CAP = 256 };
 
-/* What instructions of one kind took together; of stages also the processor time of the rank's thread, without
- * waits and without what others took of its core. */
+/* What instructions of one kind took together; of stages also the processor time of the rank's thread,
+ * without waits and without what others took of its core. */
 struct hd_spent { uint64_t n, ns, processor_ns; };
 
 struct hd_times { double at[HD_TIMES_CAP]; uint64_t n; };

@@ -133,19 +133,35 @@ enum hd_err hd_plan_newest(uint32_t *number, struct hd_fs *fs, const char *dir, 
 	return err;
 }
 
-/* One that cannot be read is another one. */
-static bool is_same(const struct hd_plan *plan, uint32_t number, struct hd_fs *fs, const char *dir)
+static enum hd_err read(struct hd_plan *plan, uint32_t number, struct hd_fs *fs, const char *dir,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	char path[HD_PATH_CAP];
-	struct hd_arena arena;
-	struct hd_plan kept;
 	uint8_t *bytes;
 	size_t len;
 
 	path_of(path, dir, number, "");
+	enum hd_err err = hd_file_read_all(fs, path, arena, PLAN_FILE_BYTES, &bytes, &len, diag);
+	return err ? err : hd_plan_parse(plan, (const char *)bytes, len, path, arena, diag);
+}
+
+enum hd_err hd_plan_read_newest(struct hd_plan *plan, struct hd_fs *fs, const char *dir,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	uint32_t number = 0;
+	enum hd_err err = hd_plan_newest(&number, fs, dir, diag);
+
+	return err ? err : read(plan, number, fs, dir, arena, diag);
+}
+
+/* One that cannot be read is another one. */
+static bool is_same(const struct hd_plan *plan, uint32_t number, struct hd_fs *fs, const char *dir)
+{
+	struct hd_arena arena;
+	struct hd_plan kept;
+
 	hd_arena_init(&arena, 0);
-	bool same = !hd_file_read_all(fs, path, &arena, PLAN_FILE_BYTES, &bytes, &len, NULL) &&
-		!hd_plan_parse(&kept, (const char *)bytes, len, path, &arena, NULL) &&
+	bool same = !read(&kept, number, fs, dir, &arena, NULL) &&
 		hd_hash_same(hd_plan_digest(plan), hd_plan_digest(&kept));
 	hd_arena_finish(&arena);
 	return same;

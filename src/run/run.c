@@ -1,4 +1,4 @@
-#include "run/run.h"
+#include "run/run_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,56 +8,17 @@
 #include "base/json_writer.h"
 #include "sys/memory.h"
 #include "sys/thread.h"
-#include "plan/check.h"
 #include "plan/plan.h"
-#include "pipeline/staged.h"
 #include "engine/choose.h"
 #include "engine/dist.h"
-#include "run/ending.h"
-#include "run/identity.h"
 #include "run/kept_plan.h"
-#include "run/samples.h"
-#include "run/stages.h"
+#include "run/identity.h"
 
 enum {
 	HD_DIGEST_SHARE = 100,            /* trace.digest: auto costs at most 1/100 of a step */
 	HD_DIGEST_GBPS = 10, HD_STEP_GFLOPS = 100,
 	HD_DIGEST_WARMUP = 3,             /* steps before a step's time is believed */
 	HD_LOOK_SHARE = 100,              /* looks at the files of the data take at most 1/100 of the time */
-};
-
-struct hd_run {
-	/* the step after that of which hd_run_saves() was asked; 0: of none */
-	uint64_t asked_at;
-	bool asked_saves;
-	uint32_t unsaved;                 /* checkpoints in a row that could not be written */
-	const struct hd_job *job;         /* borrowed, as fs, clock, dir */
-	struct hd_fs *fs;
-	struct hd_clock *clock;
-	struct hd_rundir *dir;
-	struct hd_run_options options;
-	struct hd_task *task;
-	struct hd_worker *worker;
-	struct hd_recorder *recorder;     /* NULL: off */
-	struct hd_arena arena;            /* of the adopted plan */
-	struct hd_plan plan;
-	struct hd_run_stages stages;      /* p 0: the job asks for none */
-	struct hd_times times;
-	uint32_t lineage;
-	uint64_t digest_every, last_ckpt_step;
-	double digest_ms;
-	int64_t last_ckpt_ns, began_ns;
-	uint64_t began_step;
-	double metric;
-	bool has_metric, target_reached, told_no_ckpt;
-	bool torn;                        /* memory changed by itself: seen when it was to be saved */
-	bool stale;                       /* the data were written to: what was computed since is of others */
-	int64_t look_ns;                  /* when the data's files may be looked at again */
-	uint64_t evaluated_step;
-	struct hd_samples samples;        /* of `samples_of`; closed: nothing was recorded yet */
-	uint32_t samples_of;
-	bool no_samples;                  /* it could not be kept */
-	struct hd_ending_word word;       /* for a signal that does not wait */
 };
 
 const struct hd_worker_spec *hd_run_spec(const struct hd_run *run) { return &run->options.worker; }
@@ -75,7 +36,7 @@ bool hd_run_best(const struct hd_run *run, double *metric)
  * results. */
 static bool is_shown(const struct hd_run *run, const char *kind)
 {
-	static const char *const chatter[] = { "choice", "plan", "checkpoint_done" };
+	static const char *const chatter[] = { "choice", "plan", "predicted", "checkpoint_done" };
 
 	if (run->options.shared || hd_job_int(run->job, HD_JOB_LOG_LEVEL) >= HD_LOG_INFO)
 		return true;              /* shared: the coordinator decides */
@@ -85,8 +46,7 @@ static bool is_shown(const struct hd_run *run, const char *kind)
 	return true;
 }
 
-__attribute__((format(printf, 3, 4)))
-static void note(struct hd_run *run, const char *kind, const char *fmt, ...)
+void hd_run_note(struct hd_run *run, const char *kind, const char *fmt, ...)
 {
 	char text[512], room[700];
 	struct hd_text body;
@@ -111,62 +71,6 @@ static void note(struct hd_run *run, const char *kind, const char *fmt, ...)
 	hd_rundir_event(run->dir, kind, run->worker ? hd_worker_at(run->worker) : 0, body.at + 1);
 }
 
-static enum hd_err read_plan(struct hd_run *run, const struct hd_plan_job *job, struct hd_diag *diag)
-{
-	uint8_t *bytes;
-	size_t len;
-	enum hd_err err = hd_file_read_all(run->fs, run->options.map, &run->arena, 16 << 20, &bytes, &len,
-		diag);
-
-	if (!err)
-		err = hd_plan_parse(&run->plan, (const char *)bytes, len, run->options.map, &run->arena,
-			diag);
-	if (err)
-		return err;
-	return run->plan.first ? hd_plan_staged_check(&run->plan, job, NULL, diag) :
-		hd_plan_check(&run->plan, job, NULL, diag);
-}
-
-static enum hd_err keep_plan(struct hd_run *run, struct hd_diag *diag)
-{
-	if (!run->dir)
-		return HD_OK;
-	enum hd_err err = hd_plan_number(&run->plan.number, &run->plan, run->fs, run->dir->path, diag);
-	return err ? err : hd_plan_keep(&run->plan, run->fs, run->dir->path, diag);
-}
-
-/* A plan file, stages that the job asks for, or the even plan. */
-static enum hd_err make_plan(struct hd_run *run, const struct hd_plan_job *job, struct hd_diag *diag)
-{
-	if (run->options.map)
-		return read_plan(run, job, diag);
-	if (run->stages.p)
-		return hd_run_stages_plan(&run->plan, &run->stages, run->worker, run->task, &run->arena,
-		diag);
-	return hd_plan_data(&run->plan, job, run->options.worker.ndevices, NULL, &run->arena, diag);
-}
-
-static enum hd_err adopt(struct hd_run *run, struct hd_diag *diag)
-{
-	const struct hd_plan_job job = hd_worker_plan_job(run->worker);
-	const struct hd_worker_spec *spec = &run->options.worker;
-	enum hd_err err;
-
-	err = make_plan(run, &job, diag);
-	if (!err && (!run->plan.cause || !*run->plan.cause))
-		run->plan.cause = "start of the run";
-	if (!err)
-		err = hd_worker_adopt(run->worker, &run->plan, diag);
-	if (!err)
-		err = keep_plan(run, diag);
-	if (!err)
-		note(run, "plan", "%u virtual nodes on %u device%s x %u thread%s%s%s", run->job->nvns,
-			spec->ndevices, spec->ndevices == 1 ? "" : "s",
-			spec->nthreads, spec->nthreads == 1 ? "" : "s",
-			run->stages.p ? ", " : "", run->stages.p ? run->plan.cause : "");
-	return err;
-}
-
 /* The choice between a library and ours is one of cores; other kinds of devices have kernels of their own. */
 static const char *kernels_of(const struct hd_run *run)
 {
@@ -186,7 +90,8 @@ static void tell_weights(struct hd_run *run)
 	for (uint32_t p = 0; p < hd_fit_count(&task->train); p++)
 		n += task->fit[p].from != NULL;
 	hd_hash_hex(task->weights->digest, hex);
-	note(run, "choice", "weights: %u of %u tensors begin from %s (%s)", n, hd_fit_count(&task->train),
+	hd_run_note(run, "choice", "weights: %u of %u tensors begin from %s (%s)", n,
+		hd_fit_count(&task->train),
 		task->weights->path, hex);
 }
 
@@ -194,7 +99,7 @@ static void tell_terms(struct hd_run *run, const char *prefix, const struct hd_m
 {
 	const double mib = 0x1p20;
 
-	note(run, "choice",
+	hd_run_note(run, "choice",
 		"%smemory: %.1f MiB (parameters %.1f, optimizer %.1f, gradients %.1f, activations %.1f, "
 		"inputs %.1f, kept samples %.1f, "
 		"programs and scratch %.1f)", prefix, (double)hd_memory_taken(t) / mib,
@@ -232,7 +137,8 @@ static enum hd_err tell_one(struct hd_run *run, const struct hd_view *view, cons
 	for (uint32_t r = 0; r < view->nranks; r++)
 		nvns += view->rank[r].worker == worker ? view->rank[r].nvns : 0;
 	snprintf(prefix, sizeof prefix, "worker %u: ", worker);
-	note(run, "choice", "%s%u virtual nodes on %u device%s x %u thread%s", prefix, nvns, spec->ndevices,
+	hd_run_note(run, "choice", "%s%u virtual nodes on %u device%s x %u thread%s", prefix, nvns,
+		spec->ndevices,
 		spec->ndevices == 1 ? "" : "s",
 		spec->nthreads, spec->nthreads == 1 ? "" : "s");
 	tell_terms(run, prefix, &t);
@@ -265,7 +171,7 @@ enum hd_err hd_run_tell_team(struct hd_run *run, uint32_t n, struct hd_diag *dia
 	hd_memory_look(&machine);
 	uint64_t here = machine.free_bytes + machine.rss_bytes;
 	if (!err && n > 1)
-		note(run, "choice", "memory of all %u workers: %.1f MiB, %.1f MiB are free here", n,
+		hd_run_note(run, "choice", "memory of all %u workers: %.1f MiB, %.1f MiB are free here", n,
 			(double)sum / 0x1p20, (double)here / 0x1p20);
 	return err;
 }
@@ -276,15 +182,15 @@ static void tell_choices(struct hd_run *run)
 
 	if (run->task->weights)
 		tell_weights(run);
-	note(run, "choice", "data: %s", run->task->data->about);
-	note(run, "choice", "model: %.3f M parameters in %u tensors, %.3f GFLOP per step",
+	hd_run_note(run, "choice", "data: %s", run->task->data->about);
+	hd_run_note(run, "choice", "model: %.3f M parameters in %u tensors, %.3f GFLOP per step",
 		(double)run->task->layout.params_elems * 1e-6,
 		run->task->train.nparams, hd_task_flops(run->task) * 1e-9);
 	if (!strcmp(run->options.worker.kind, "cpu"))
-		note(run, "choice", "kernels: %s on %s (job.kernels: %s)", kernels_of(run),
+		hd_run_note(run, "choice", "kernels: %s on %s (job.kernels: %s)", kernels_of(run),
 			hd_worker_path(run->worker), kernels->text);
 	else
-		note(run, "choice", "kernels: those of the %s device (job.kernels chooses for cores)",
+		hd_run_note(run, "choice", "kernels: those of the %s device (job.kernels chooses for cores)",
 			kernels_of(run));
 	if (!run->options.shared)         /* else its part says how much */
 		hd_run_tell_memory(run);
@@ -305,7 +211,7 @@ static void start_recorder(struct hd_run *run)
 	hd_rundir_path(run->dir, "flight", folder, sizeof folder);
 	spec.folder = folder;
 	if (hd_recorder_open(&run->recorder, &spec, &diag))
-		note(run, "warning", "no flight recorder: %s", diag.text);
+		hd_run_note(run, "warning", "no flight recorder: %s", diag.text);
 	run->options.worker.recorder = run->recorder;
 }
 
@@ -314,7 +220,7 @@ static void tell_choice(struct hd_run *run, const struct hd_choices *choices, ui
 	const struct hd_choice *c = &choices->at[i];
 	const double mib = 0x1p20;
 
-	note(run, "choice",
+	hd_run_note(run, "choice",
 		"devices: %u x %u thread%s, waves of %u: %.1f MiB (gradients %.1f, activations %.1f), %.2f "
 		"of the time of the chosen%s%s",
 		c->ndevices, c->nthreads, c->nthreads == 1 ? "" : "s", c->wave, (double)c->memory.total / mib,
@@ -350,20 +256,6 @@ static enum hd_err choose(struct hd_run *run, struct hd_diag *diag)
 	return HD_OK;
 }
 
-/* How many devices the stages have is settled before devices are chosen; threads are shared out as always. */
-static enum hd_err find_stages(struct hd_run *run, struct hd_diag *diag)
-{
-	struct hd_worker_spec *spec = &run->options.worker;
-	struct hd_cores cores;
-
-	hd_cores_usable(&cores);
-	enum hd_err err = hd_run_stages(&run->stages, run->job, spec->ndevices,
-		run->options.auto_cores ? run->options.auto_cores : cores.n, diag);
-	if (!err)
-		spec->ndevices = run->stages.p * run->stages.d;
-	return err;
-}
-
 enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct hd_fs *fs,
 	struct hd_clock *clock,
 	struct hd_rundir *dir, const struct hd_run_options *options, struct hd_diag *diag)
@@ -378,20 +270,23 @@ enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct 
 		.digest_every = job->value[HD_JOB_DIGEST].is_auto ? 0 : (uint64_t)hd_job_int(job,
 		HD_JOB_DIGEST), .evaluated_step = UINT64_MAX };
 	hd_arena_init(&run->arena, 0);
+	hd_arena_init(&run->measured, 0);
 	err = hd_task_create(&run->task, job, fs, diag);
 	if (!err && run->dir)
 		err = options->shared ? hd_identity_join(fs, dir->path, run->task, diag) :
 			hd_identity_keep(dir, run->task, diag);
-	if (!err && options->stages && hd_job_has_stages(job) && !options->map)
-		err = find_stages(run, diag);
+	if (!err)
+		err = hd_run_plan_begin(run, diag);
 	if (!err && !strcmp(run->options.worker.kind, "cpu"))
 		err = choose(run, diag);
+	if (!err)
+		err = hd_run_plan_measure(run, diag);
 	if (!err)
 		start_recorder(run);
 	if (!err)
 		err = hd_worker_create(&run->worker, run->task, &run->options.worker, diag);
 	if (!err && !run->options.shared)
-		err = adopt(run, diag);
+		err = hd_run_plan_adopt(run, diag);
 	if (!err)
 		tell_choices(run);
 	if (!err)
@@ -412,6 +307,7 @@ void hd_run_destroy(struct hd_run *run)
 	hd_recorder_close(run->recorder);
 	hd_task_destroy(run->task);
 	hd_arena_finish(&run->arena);
+	hd_arena_finish(&run->measured);
 	hd_free(run);
 }
 
@@ -449,7 +345,7 @@ enum hd_err hd_run_look(struct hd_run *run, bool must, struct hd_diag *diag)
 static void note_no_checkpoint(struct hd_run *run)
 {
 	if (!run->told_no_ckpt)
-		note(run, "warning",
+		hd_run_note(run, "warning",
 			"no checkpoints: devices of kind %s compute nothing, the run shows costs only",
 			run->options.worker.kind);
 	run->told_no_ckpt = true;
@@ -486,7 +382,7 @@ static enum hd_err checkpoint(struct hd_run *run, struct hd_diag *diag)
 	if (err)
 		return err;
 	run->last_ckpt_step = info.step + 1;
-	note(run, "checkpoint_done", "step %llu, %.1f MiB", (unsigned long long)info.step,
+	hd_run_note(run, "checkpoint_done", "step %llu, %.1f MiB", (unsigned long long)info.step,
 		(double)info.len_bytes / 0x1p20);
 	return HD_OK;
 }
@@ -500,12 +396,13 @@ static enum hd_err try_checkpoint(struct hd_run *run, struct hd_diag *diag)
 	if (err && (run->torn || run->stale))
 		return hd_fail(diag, err, "%s", why.text);
 	if (err && !run->unsaved++)
-		note(run, "warning",
+		hd_run_note(run, "warning",
 			"no checkpoint at step %llu: %s; the older ones are kept, the run goes on and tells "
 			"when one is saved again",
 			(unsigned long long)hd_worker_at(run->worker), why.text);
 	if (!err && run->unsaved) {
-		note(run, "warning", "a checkpoint is saved again, after %u that could not be", run->unsaved);
+		hd_run_note(run, "warning", "a checkpoint is saved again, after %u that could not be",
+			run->unsaved);
 		run->unsaved = 0;
 	}
 	return HD_OK;
@@ -543,7 +440,7 @@ enum hd_err hd_run_restore(struct hd_run *run, const char *folder, bool new_sema
 		return err;
 	run->lineage = info.lineage + !hd_hash_same(info.job_hash, run->task->job_hash);
 	if (!hd_hash_same(info.fingerprint, hd_worker_fingerprint(run->worker)))
-		note(run, "warning",
+		hd_run_note(run, "warning",
 			"the kernels of this machine differ from those the run began with: bits are "
 			"promised from here on, not across");
 	return hd_worker_rewind(run->worker, diag);
@@ -644,7 +541,7 @@ static void choose_digest(struct hd_run *run)
 	double step_ms = hd_times_quantile(&run->times, 0.5);
 
 	run->digest_every = hd_times_interval(run->digest_ms, step_ms > 0 ? step_ms : 1, HD_DIGEST_SHARE);
-	note(run, "choice", "trace.digest: every %llu steps (%.2f ms each, a step takes %.1f ms)",
+	hd_run_note(run, "choice", "trace.digest: every %llu steps (%.2f ms each, a step takes %.1f ms)",
 		(unsigned long long)run->digest_every,
 		run->digest_ms, step_ms);
 }
@@ -701,7 +598,8 @@ void hd_run_took(struct hd_run *run, uint64_t step, uint32_t worker, const struc
 	if (!put_samples(run, step, worker, range, nranges, &diag))
 		return;
 	run->no_samples = true;
-	note(run, "warning", "no more record of samples from step %llu on: %s", (unsigned long long)step,
+	hd_run_note(run, "warning", "no more record of samples from step %llu on: %s",
+		(unsigned long long)step,
 		diag.text);
 }
 
@@ -719,7 +617,7 @@ static enum hd_err one_step(struct hd_run *run, struct hd_diag *diag)
 	if (run->digest_every == 0 && run->times.n == HD_DIGEST_WARMUP)
 		choose_digest(run);
 	if (record.skipped)
-		note(run, "warning", "step %llu was skipped: its gradient is not finite",
+		hd_run_note(run, "warning", "step %llu was skipped: its gradient is not finite",
 			(unsigned long long)record.step);
 	return HD_OK;
 }
@@ -798,7 +696,7 @@ static void look_at_records(struct hd_run *run)
 		recorded = hd_rundir_recorded(run->dir);
 
 	if (run->began_step / every > recorded / every)
-		note(run, "unrecorded",
+		hd_run_note(run, "unrecorded",
 			"the %llu steps before step %llu have no line in metrics.ndjson: it could not be "
 			"written, or the machine died before "
 			"it was on the disk", (unsigned long long)(run->began_step / every -
@@ -834,6 +732,7 @@ enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag)
 			return end_badly(run, err, diag);
 	}
 	err = hd_run_boundary(run, true, &reached, diag);
+	hd_run_plan_end(run);
 	if (!err && stop)
 		err = hd_fail(diag, stop, "stopped at step %llu",
 			(unsigned long long)hd_worker_at(run->worker));

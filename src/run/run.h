@@ -61,6 +61,10 @@ struct hd_run_options {
 	 * ops) run the whole model on each device, whatever `parallel:` says */
 	bool     stages;
 	const char *map;                  /* plan text file instead of the even map; NULL */
+	/* plan by measured costs, also where the folder has a plan for these devices */
+	bool     replan;
+	/* [worker.ndevices] of the devices against one another, for plans alone; NULL: all alike. Borrowed */
+	const double *speed;
 	struct hd_run_watch watch;
 	/* Asked between steps: 0 go on; HD_E_PREEMPTED or HD_E_INTERRUPT: checkpoint and stop. NULL:
 	 * never. */
@@ -105,6 +109,10 @@ struct hd_worker *hd_run_worker(struct hd_run *run);
 const struct hd_worker_spec *hd_run_spec(const struct hd_run *run);   /* as it came out */
 const struct hd_task *hd_run_task(const struct hd_run *run);
 bool hd_run_best(const struct hd_run *run, double *metric);           /* last evaluation's metric, if any */
+/* What the plan in use was predicted to take, and what its steps took so far: between steps. NULL: nothing
+ * was measured before the run, so nothing was predicted. */
+struct hd_forecast;
+const struct hd_forecast *hd_run_forecast(struct hd_run *run);
 
 /* What the worker is predicted to take, under the plan or part that it has: a note of kind "choice". */
 void hd_run_tell_memory(struct hd_run *run);

@@ -6,6 +6,7 @@
 #include "graph/stages.h"
 #include "pipeline/generate.h"
 #include "pipeline/staged.h"
+#include "run/costs.h"
 
 static uint32_t given(const struct hd_job *job, enum hd_job_key key)
 {
@@ -82,59 +83,89 @@ enum hd_err hd_run_stages(struct hd_run_stages *stages, const struct hd_job *job
 	return err;
 }
 
-/* "1f1b: 3 stages on 3 devices from nodes 0 12 25, with 34 33 33 % of the FLOPs". */
-static enum hd_err describe(struct hd_plan *plan, const struct hd_run_stages *s, const struct hd_graph *graph,
-	uint64_t rows, struct hd_arena *arena, struct hd_diag *diag)
+/* Of forward and backward of each stage: time where it is known, else FLOPs. */
+static enum hd_err weigh(double *weight, const struct hd_plan *plan, const struct hd_graph *graph,
+	uint64_t rows, const struct hd_run_costs *costs, struct hd_arena *arena, struct hd_diag *diag)
 {
-	double *flops = hd_arena_take(arena, plan->nstages + 1, sizeof *flops), all = 0;
-	struct hd_text text;
+	uint32_t *cut = hd_arena_take(arena, (size_t)plan->nstages + 1, sizeof *cut);
+	struct hd_stage_costs stages;
 
-	if (!flops)
+	if (!cut)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a plan");
+	if (costs && !hd_run_costs_cuts(costs, plan->first, plan->nstages, cut)) {
+		enum hd_err err = hd_stage_costs_make(&stages, &costs->sums, cut, plan->nstages, arena, diag);
+		for (uint32_t k = 0; k < plan->nstages && !err; k++)
+			weight[k] = (double)(stages.stage[k].f + stages.stage[k].i + stages.stage[k].w);
+		return err;
+	}
 	for (uint32_t i = 0; i < graph->nnodes; i++) {
 		uint32_t at = i < graph->nforward ? i : graph->node[i].of, k = plan->nstages - 1;
-		double cost = hd_ops[graph->node[i].op].cost(graph, &graph->node[i], rows).flops;
 		while (k && plan->first[k] > at)
 			k--;
-		flops[k] += cost;
-		all += cost;
+		weight[k] += hd_ops[graph->node[i].op].cost(graph, &graph->node[i], rows).flops;
 	}
+	return HD_OK;
+}
+
+static bool computes_again(const struct hd_run_stages *s)
+{
+	bool again = s->recompute;
+
+	for (uint32_t k = 0; s->again && k < s->p * s->v; k++)
+		again |= s->again[k];
+	return again;
+}
+
+/* "1f1b: 3 stages, 1 pipeline of 3 devices; cuts at nodes 12 25, times 34 33 33 %". */
+static enum hd_err describe(struct hd_plan *plan, const struct hd_run_stages *s, const struct hd_graph *graph,
+	uint64_t rows, const struct hd_run_costs *costs, struct hd_arena *arena, struct hd_diag *diag)
+{
+	double *weight = hd_arena_take(arena, plan->nstages + 1, sizeof *weight), all = 0;
+	struct hd_text text;
+
+	if (!weight)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a plan");
+	enum hd_err err = weigh(weight, plan, graph, rows, costs, arena, diag);
+	for (uint32_t k = 0; k < plan->nstages; k++)
+		all += weight[k];
 	hd_text_init(&text, arena);
 	hd_text_addf(&text, "%s%s%s: %u stages, %u pipeline%s of %u devices; cuts at nodes", s->schedule,
 		!s->delayed ? "" : plan->overlap ? " with steps that overlap" : " drained each step",
-		s->recompute ? " with recomputation" : "",
+		computes_again(s) ? " with recomputation" : "",
 		plan->nstages, s->d, s->d == 1 ? "" : "s", s->p);
 	for (uint32_t k = 1; k < plan->nstages; k++)
 		hd_text_addf(&text, " %u", plan->first[k]);
-	hd_text_add(&text, ", FLOPs");
+	hd_text_add(&text, costs ? ", times" : ", FLOPs");
 	for (uint32_t k = 0; k < plan->nstages; k++)
-		hd_text_addf(&text, " %.0f", all > 0 ? 100 * flops[k] / all : 0);
+		hd_text_addf(&text, " %.0f", all > 0 ? 100 * weight[k] / all : 0);
 	hd_text_add(&text, " %");
 	plan->cause = text.at;
-	return text.full ? hd_fail(diag, HD_E_NOMEM, "no memory for a plan") : HD_OK;
+	return err ? err : text.full ? hd_fail(diag, HD_E_NOMEM, "no memory for a plan") : HD_OK;
 }
 
 enum hd_err hd_run_stages_plan(struct hd_plan *plan, const struct hd_run_stages *s,
-	const struct hd_worker *worker,
-	const struct hd_task *task, struct hd_arena *arena, struct hd_diag *diag)
+	const struct hd_plan_job *job, const struct hd_task *task, const struct hd_run_costs *costs,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
-	const struct hd_plan_job job = hd_worker_plan_job(worker);
 	struct hd_schedule *pipeline = hd_arena_take(arena, s->d, sizeof *pipeline);
-	enum hd_err err = pipeline ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for a plan");
+	uint32_t *flops = hd_arena_take(arena, (size_t)s->p * s->v + 1, sizeof *flops);
+	const uint32_t *first = s->first ? s->first : flops;
+	enum hd_err err = pipeline && flops ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for a plan");
 
 	for (uint32_t k = 0; k < s->d && !err; k++) {
 		const struct hd_schedule_ask ask = { .name = s->delayed ? "1f1b" : s->schedule,
-			.p = s->p, .v = s->v, .m = job.nvns / s->d + (k < job.nvns % s->d) };
+			.p = s->p, .v = s->v,
+			.m = s->share ? s->share[k] : job->nvns / s->d + (k < job->nvns % s->d) };
 		err = hd_schedule_make(&pipeline[k], &ask, arena, diag);
 	}
-	uint32_t *first = err ? NULL : hd_arena_take(arena, pipeline[0].nstages, sizeof *first);
-	if (!err && !first)
-		err = hd_fail(diag, HD_E_NOMEM, "no memory for a plan");
-	err = err ? err : hd_graph_stages_balance(first, pipeline[0].nstages, &task->train, task->rows[0],
-		arena,
-		diag);
-	err = err ? err : hd_plan_staged(plan, &job, pipeline, s->d, first, s->recompute, arena, diag);
+	if (!err && !s->first)
+		err = hd_graph_stages_balance(flops, pipeline[0].nstages, &task->train, task->rows[0], arena,
+			diag);
+	if (!err && s->again)
+		err = hd_plan_staged_some(plan, job, pipeline, s->d, first, s->again, arena, diag);
+	else if (!err)
+		err = hd_plan_staged(plan, job, pipeline, s->d, first, s->recompute, arena, diag);
 	if (!err)
-		plan->overlap = s->delayed && s->d == 1 && !s->recompute && hd_worker_overlaps(worker, s->p);
-	return err ? err : describe(plan, s, &task->train, task->rows[0], arena, diag);
+		plan->overlap = s->overlap && s->d == 1 && !computes_again(s);
+	return err ? err : describe(plan, s, &task->train, task->rows[0], costs, arena, diag);
 }

@@ -1,13 +1,14 @@
 /* stages.h -- the plan of a run in one process whose job asks for stages (`parallel:` in the job file).
  *
  * What the keys leave open is filled in: one pipeline, 1f1b (interleaved where a device has several chunks),
- * a stage a device and chunk, cuts that balance the FLOPs of the stages. No bit of the result depends on it.
+ * a stage a device and chunk, cuts that balance the stages: by measured times (choose_plan.h), else by the
+ * FLOPs. No bit of the result depends on it.
  *
  * 1. ndevices = p d: d pipelines (`replicas`) of p devices, each with v chunks of the model (`chunks`); a
  *    pipeline has p v stages (`stages`).
  * 2. A plan of stages over several workers is refused before a run begins (hd_driver_takes()).
  *
- * Pure but for what it reads of the worker. */
+ * Pure. */
 #ifndef HD_RUN_STAGES_H
 #define HD_RUN_STAGES_H
 
@@ -20,6 +21,12 @@ struct hd_run_stages {
 	/* an order of delayed updates: steps overlap (pipeline/window.h), or where those of the job cannot,
 	 * each is drained, and its order that of 1f1b */
 	bool delayed;
+	bool overlap;                     /* those of the job can (hd_worker_overlaps()) */
+	/* where they were measured (choose_plan.h); NULL: by the FLOPs, as even as can be, as `recompute`
+	 * says */
+	const uint32_t *first;            /* [p v] nodes of the graph with which stages begin */
+	const uint32_t *share;            /* [d] virtual nodes of each pipeline */
+	const bool *again;                /* [p v] keeps its input alone */
 };
 
 /* `ndevices` 0: not said; `ncores` then bounds how many there are. HD_E_INVAL: numbers that do not go
@@ -28,10 +35,11 @@ HD_MUST_USE enum hd_err hd_run_stages(struct hd_run_stages *stages, const struct
 	uint32_t ndevices,
 	uint32_t ncores, struct hd_diag *diag);
 
-/* The checked plan of a worker with p d devices; cause says which, and what part of the FLOPs each stage
- * has. */
+/* The checked plan for p d devices; cause says which, and what part of the time each stage has, of the FLOPs
+ * without costs. */
+struct hd_run_costs;
 HD_MUST_USE enum hd_err hd_run_stages_plan(struct hd_plan *plan, const struct hd_run_stages *stages,
-	const struct hd_worker *worker, const struct hd_task *task, struct hd_arena *arena,
-	struct hd_diag *diag);
+	const struct hd_plan_job *job, const struct hd_task *task, const struct hd_run_costs *costs,
+	struct hd_arena *arena, struct hd_diag *diag);
 
 #endif

@@ -248,8 +248,8 @@ static void pairs_overlap_and_transfers_tax_compute(void **state)
 	assert_int_equal(sim.span[1][0].end, 225 + 50);
 }
 
-/* Ranks that nothing binds to one another, with work for 10, 30 and 20 on two cores: all at 2/3 until the first
- * has ended at 15, then each on a core of its own. */
+/* Ranks that nothing binds to one another, with work for 10, 30 and 20 on two cores: all at 2/3 until the
+ * first has ended at 15, then each on a core of its own. */
 static void ranks_share_the_cores_that_there_are(void **state)
 {
 	struct hd_schedule s = hd_parsed_schedule("0: F0.0 B0.0\n1: F0.1 B0.1\n2: F0.2 B0.2\n");
@@ -264,7 +264,8 @@ static void ranks_share_the_cores_that_there_are(void **state)
 		struct hd_sim_plan sim = hd_sim_adds_up(&s, &(struct hd_sim_setting){ .costs = &costs,
 			.cores = rows[i].cores, .speed = speed });
 		for (uint32_t r = 0; r < 3; r++)
-			CHECK(llabs(sim.rank[r].last - rows[i].end[r] * U) < 16, "%u cores: rank %u ends at %lld",
+			CHECK(llabs(sim.rank[r].last - rows[i].end[r] * U) < 16,
+				"%u cores: rank %u ends at %lld",
 				rows[i].cores, r, (long long)sim.rank[r].last);
 	}
 }
@@ -293,7 +294,8 @@ static void one_core_is_never_idle(void **state)
 			CHECK(hd_sim_adds_up(&s, &set).makespan == free, "%s on %u", names[i], p);
 			set.cores = 1;
 			int64_t one = hd_sim_adds_up(&s, &set).makespan, work = 6 * U * ask.v * ask.m * p;
-			CHECK(one >= work && one - work < 1000000, "%s, p %u: %lld for %lld of work", names[i],
+			CHECK(one >= work && one - work < 1000000, "%s, p %u: %lld for %lld of work",
+				names[i],
 				p, (long long)one, (long long)work);
 		}
 }

@@ -1,0 +1,291 @@
+#include "run/choose_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/generate.h"
+#include "planner/partition.h"
+#include "planner/planner.h"
+
+static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM,
+	"no memory to choose a plan"); }
+
+void hd_share_by_speed(uint32_t *count, uint32_t n, uint32_t nvns, const double *speed)
+{
+	memset(count, 0, n * sizeof *count);
+	for (uint32_t v = 0; v < nvns; v++) {
+		uint32_t best = 0;
+		double best_at = 0;
+		for (uint32_t d = 0; d < n; d++) {
+			double at = (count[d] + 1) / (speed ? speed[d] : 1);
+			if (d == 0 || at < best_at) {
+				best = d;
+				best_at = at;
+			}
+		}
+		count[best]++;
+	}
+}
+
+/* ---- the devices, as the planner sees them: memory that all of them share */
+
+static enum hd_err cluster_of(struct hd_cluster *out, const struct hd_choose_ask *ask,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	const double per_byte = ask->costs->copy_ns_per_byte;
+	const struct hd_cluster_level level = { "memory", ask->ndevices,
+		per_byte > 0 ? 1e9 / per_byte : HD_CLUSTER_BYTES_PER_S_MAX,
+		(int64_t)(ask->costs->hop_ns * 1000) };
+	const struct hd_cluster_kind kind = { "device", 1, (int64_t)ask->memory_bytes };
+	enum hd_err err = hd_cluster_make(out, &level, 1, kind, arena, diag);
+
+	if (err || !ask->setting.speed)
+		return err;
+	if (ask->ndevices > HD_CLUSTER_KINDS)
+		return hd_fail(diag, HD_E_INVAL, "%u devices with speeds of their own: at most %d",
+			ask->ndevices, HD_CLUSTER_KINDS);
+	out->kind = hd_arena_take(arena, ask->ndevices, sizeof *out->kind);
+	if (!out->kind)
+		return no_memory(diag);
+	for (uint32_t d = 0; d < ask->ndevices; d++) {
+		out->kind[d] = kind;
+		out->kind[d].speed = ask->setting.speed[d];
+		out->device_kind[d] = d;
+	}
+	out->nkinds = ask->ndevices;
+	return HD_OK;
+}
+
+/* ---- candidates */
+
+struct plan_chooser {
+	const struct hd_choose_ask *ask;
+	struct hd_cluster cluster;
+	struct hd_plan_choices *out;
+	uint32_t cap;
+	struct hd_arena *arena;
+	struct hd_diag first;             /* why the first depth that the planner refused was */
+};
+
+static enum hd_err add(struct plan_chooser *c, const struct hd_run_stages *stages, struct hd_diag *diag)
+{
+	const struct hd_choose_ask *ask = c->ask;
+	struct hd_plan_choice *to = &c->out->at[c->out->n];
+	struct hd_diag why = { "" };
+	enum hd_err err;
+
+	*to = (struct hd_plan_choice){ .stages = *stages };
+	if (stages->p)
+		err = hd_run_stages_plan(&to->plan, stages, &ask->job, ask->task, ask->costs, c->arena, &why);
+	else {
+		uint32_t *count = hd_arena_take(c->arena, ask->ndevices, sizeof *count);
+		if (!count)
+			return no_memory(diag);
+		hd_share_by_speed(count, ask->ndevices, ask->job.nvns, ask->setting.speed);
+		err = hd_plan_data(&to->plan, &ask->job, ask->ndevices, ask->setting.speed ? count : NULL,
+			c->arena, &why);
+	}
+	err = err ? err : hd_forecast_make(&to->forecast, &to->plan, ask->costs, &ask->setting, c->arena,
+		&why);
+	if (err == HD_E_NOMEM || err == HD_E_BUG)
+		return hd_fail(diag, err, "%s", why.text);
+	c->out->n += !err;                /* what cannot be run is no candidate */
+	return HD_OK;
+}
+
+static const uint32_t *nodes_of(const struct plan_chooser *c, const uint32_t *cut, uint32_t nstages)
+{
+	uint32_t *first = hd_arena_take(c->arena, (size_t)nstages + 1, sizeof *first);
+
+	for (uint32_t s = 0; first && s < nstages; s++)
+		first[s] = c->ask->costs->line.first[cut[s]];
+	return first;
+}
+
+/* Orders of delayed updates are that of 1f1b where each step is drained. */
+static const char *flushed(const char *schedule)
+{
+	const struct hd_schedule_kind *kind = NULL;
+
+	return schedule && !hd_schedule_kind_find(&kind, schedule, NULL) && kind->update != HD_UPDATE_FLUSH ?
+		"1f1b" : schedule;
+}
+
+/* Pipelines of ranks whose devices are in the order of a run, all devices in use. */
+static bool runs(const struct plan_chooser *c, const struct hd_auto_plan *p)
+{
+	const struct hd_run_stages *shape = c->ask->shape;
+	bool same = !shape || (p->shape.p == shape->p && p->shape.d == shape->d && p->shape.v == shape->v &&
+		!strcmp(p->shape.schedule, flushed(shape->schedule)));
+
+	return same && p->nstages >= 2 && p->shape.d && p->shape.t == 1 &&
+		p->shape.p * p->shape.d == c->ask->ndevices &&
+		(p->shape.place == HD_AUTO_DEEP || p->shape.d == 1 || !c->ask->setting.speed);
+}
+
+static enum hd_err add_found(struct plan_chooser *c, const struct hd_auto_plan *p, struct hd_diag *diag)
+{
+	const struct hd_run_stages *shape = c->ask->shape;
+	const struct hd_run_stages stages = { .schedule = shape ? shape->schedule : p->shape.schedule,
+		.delayed = shape && shape->delayed, .overlap = shape && shape->overlap, .p = p->shape.p,
+		.v = p->shape.v, .d = p->shape.d, .first = nodes_of(c, p->first, p->nstages),
+		.share = p->share, .again = p->recompute };
+
+	return stages.first ? add(c, &stages, diag) : no_memory(diag);
+}
+
+static enum hd_auto_recompute recompute_of(const struct hd_job *job)
+{
+	static const enum hd_auto_recompute of[] = { [HD_RECOMPUTE_AUTO] = HD_AUTO_IF_NEEDED,
+		[HD_RECOMPUTE_NONE] = HD_AUTO_NEVER, [HD_RECOMPUTE_STAGE] = HD_AUTO_ALWAYS };
+
+	return of[hd_job_int(job, HD_JOB_PAR_RECOMPUTE)];
+}
+
+static enum hd_err of_depth(struct plan_chooser *c, uint32_t p, uint32_t d, struct hd_diag *diag)
+{
+	const struct hd_choose_ask *ask = c->ask;
+	const struct hd_job *job = ask->task->job;
+	const struct hd_job_value *schedule = &job->value[HD_JOB_PAR_SCHEDULE],
+		*chunks = &job->value[HD_JOB_PAR_CHUNKS];
+	const struct hd_auto_ask how = { .vns = ask->job.nvns, .t = 1, .p = p, .d = d,
+		.v = ask->shape ? ask->shape->v : chunks->is_auto ? 0 : (uint32_t)chunks->i,
+		.schedule = flushed(ask->shape ? ask->shape->schedule : schedule->is_auto ? NULL :
+			schedule->text),
+		.recompute = recompute_of(job), .clips = hd_job_num(job, HD_JOB_CLIP) > 0 };
+	struct hd_diag why = { "" };
+	struct hd_auto found;
+	enum hd_err err = hd_plan_auto(&found, &ask->costs->sums, &c->cluster, &how, c->arena, &why);
+	uint32_t before = c->out->n;
+
+	if (err == HD_E_NOMEM || err == HD_E_BUG)
+		return hd_fail(diag, err, "%s", why.text);
+	if (err && !*c->first.text)
+		c->first = why;
+	for (uint32_t i = 0; !err && i < found.nplans && c->out->n - before < HD_CHOOSE_EACH; i++)
+		if (runs(c, &found.plan[i]))
+			err = add_found(c, &found.plan[i], diag);
+	return err == HD_E_NOMEM || err == HD_E_BUG ? err : HD_OK;
+}
+
+/* A shape that the planner does not know or cannot fit: the slowest stage as fast as can be. */
+static enum hd_err of_balance(struct plan_chooser *c, struct hd_diag *diag)
+{
+	struct hd_run_stages stages = *c->ask->shape;
+	const uint32_t n = stages.p * stages.v;
+	const struct hd_part_how how = { .variant = HD_PART_PAPER, .level = { { n, 1e18 } }, .nlevels = 1,
+		.straight = true };
+	uint32_t *cut = hd_arena_take(c->arena, (size_t)n + 1, sizeof *cut);
+	struct hd_partition part;
+	struct hd_diag why = { "" };
+
+	if (!cut)
+		return no_memory(diag);
+	if (n > c->ask->costs->cuts.n || hd_part_solve(&part, &c->ask->costs->cuts, &how, c->arena, &why))
+		return HD_OK;
+	for (uint32_t s = 0; s < n; s++)
+		cut[s] = part.top.stage[s].first;
+	stages.first = nodes_of(c, cut, n);
+	return stages.first ? add(c, &stages, diag) : no_memory(diag);
+}
+
+/* ---- their order */
+
+static int faster_first(const void *a, const void *b)
+{
+	const struct hd_plan_choice *x = a, *y = b;
+
+	if (x->forecast.step_ns != y->forecast.step_ns)
+		return x->forecast.step_ns < y->forecast.step_ns ? -1 : 1;
+	if (x->stages.p != y->stages.p)
+		return x->stages.p < y->stages.p ? -1 : 1;
+	return x->stages.p ? strcmp(x->stages.schedule, y->stages.schedule) : 0;
+}
+
+/* Rule 2. */
+static void prefer_whole(struct hd_plan_choices *out)
+{
+	for (uint32_t i = 1; i < out->n; i++) {
+		const struct hd_plan_choice whole = out->at[i];
+		if (whole.stages.p ||
+			whole.forecast.step_ns * (1 - HD_CHOOSE_MARGIN) > out->at[0].forecast.step_ns)
+			continue;
+		memmove(&out->at[1], &out->at[0], i * sizeof *out->at);
+		out->at[0] = whole;
+		return;
+	}
+}
+
+static void name(const struct hd_plan_choice *c, struct hd_text *text)
+{
+	const struct hd_run_stages *s = &c->stages;
+	bool again = s->recompute;
+
+	if (!s->p) {
+		hd_text_add(text, "data parallel");
+		return;
+	}
+	for (uint32_t k = 0; s->again && k < s->p * s->v; k++)
+		again |= s->again[k];
+	hd_text_addf(text, "%s, %u stages%s", s->schedule, s->p * s->v, again ? " with recomputation" : "");
+	if (s->d > 1)
+		hd_text_addf(text, " in %u pipelines", s->d);
+}
+
+static void explain(const struct plan_chooser *c)
+{
+	const struct hd_choose_ask *ask = c->ask;
+	struct hd_plan_choices *out = c->out;
+
+	name(&out->at[0], &out->why);
+	hd_text_addf(&out->why, ": %.3f ms a step predicted on %u devices, by ops measured in %.1f s\n",
+		out->at[0].forecast.step_ns * 1e-6, ask->ndevices, ask->costs->took_s);
+	for (uint32_t i = 1; i < out->n && i < HD_CHOICES_SHOWN; i++) {
+		name(&out->at[i], &out->why);
+		hd_text_addf(&out->why, ": %.3f ms, %.3f times the choice\n",
+			out->at[i].forecast.step_ns * 1e-6,
+			out->at[i].forecast.step_ns / out->at[0].forecast.step_ns);
+	}
+	if (out->n > 1 && !out->at[0].stages.p && out->at[1].forecast.step_ns < out->at[0].forecast.step_ns)
+		hd_text_addf(&out->why,
+			"data parallel is taken unless stages save %.0f %%, which predictions "
+			"may err by\n", 100 * HD_CHOOSE_MARGIN);
+	if (ask->setting.cores && ask->setting.cores < ask->ndevices)
+		hd_text_addf(&out->why, "%u devices share %u core%s: what runs at once takes longer, and "
+			"stages save memory alone\n", ask->ndevices, ask->setting.cores,
+			ask->setting.cores == 1 ? "" : "s");
+}
+
+enum hd_err hd_choose_plan(struct hd_plan_choices *choices, const struct hd_choose_ask *ask,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	const struct hd_run_stages *shape = ask->shape, whole = { .p = 0 };
+	struct hd_plan_choices out = { .n = 0 };
+	struct plan_chooser c = { .ask = ask, .out = &out, .arena = arena,
+		.cap = ask->ndevices * HD_CHOOSE_EACH + 2 };
+	enum hd_err err = cluster_of(&c.cluster, ask, arena, diag);
+
+	out.at = hd_arena_take(arena, c.cap, sizeof *out.at);
+	hd_text_init(&out.why, arena);
+	if (!err && !out.at)
+		err = no_memory(diag);
+	if (!err && !shape && !hd_job_has_stages(ask->task->job))
+		err = add(&c, &whole, diag);
+	for (uint32_t p = 2; p <= ask->ndevices && !err && !shape && !ask->job.lockstep; p++)
+		if (ask->ndevices % p == 0)
+			err = of_depth(&c, p, ask->ndevices / p, diag);
+	if (!err && shape)
+		err = of_depth(&c, shape->p, shape->d, diag);
+	if (!err && shape && !out.n)
+		err = of_balance(&c, diag);
+	if (!err && !out.n)
+		err = hd_fail(diag, HD_E_INVAL, "%s", *c.first.text ? c.first.text :
+			"no plan of stages runs on these devices");
+	if (err)
+		return err;
+	qsort(out.at, out.n, sizeof *out.at, faster_first);
+	prefer_whole(&out);
+	explain(&c);
+	*choices = out;
+	return out.why.full ? no_memory(diag) : HD_OK;
+}

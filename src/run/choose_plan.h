@@ -1,0 +1,57 @@
+/* choose_plan.h -- which plan a run in one process takes, by measured costs (`parallel.mode: auto`), and
+ * where the stages of a shape that the job gives begin.
+ *
+ * The automatic planner (planner/planner.h) finds schedules, chunks, cuts and recomputation for every depth;
+ * the best of each that this build runs are made into plans, and each is simulated once more as it would run
+ * (forecast.h): with its copies, on the cores and at the speeds that there are.
+ *
+ * 1. Depths are the divisors of the number of devices: all devices are used. HD_CHOOSE_EACH plans of a depth
+ *    are simulated. A planner that refuses a depth (memory, cuts, virtual nodes) leaves it out.
+ * 2. Data parallel is a candidate unless the job asks for stages. It is taken unless a pipeline is faster by
+ *    more than HD_CHOOSE_MARGIN: that is what predictions err by, and its plan needs no proof of cuts.
+ * 3. Candidates stand in the order in which they are to be tried: a worker may yet refuse one for memory.
+ * 4. Where cores are fewer than devices, all ranks share them, and a pipeline saves nothing but memory: the
+ *    simulator says so, since one core is never idle under either.
+ * 5. A plan changes no bit. Equal costs give equal candidates.
+ *
+ * Everything lies in the arena. Pure. */
+#ifndef HD_RUN_CHOOSE_PLAN_H
+#define HD_RUN_CHOOSE_PLAN_H
+
+#include "run/forecast.h"
+#include "run/stages.h"
+
+enum { HD_CHOOSE_EACH = 3, HD_CHOICES_SHOWN = 6 };
+#define HD_CHOOSE_MARGIN 0.03
+
+struct hd_choose_ask {
+	const struct hd_task *task;
+	const struct hd_run_costs *costs;
+	struct hd_plan_job job;
+	uint32_t ndevices;
+	struct hd_forecast_setting setting;       /* cores and speeds */
+	uint64_t memory_bytes;                    /* of a device; 0: no limit */
+	/* the shape that the keys of the job give: only its cuts are open. NULL: all is */
+	const struct hd_run_stages *shape;
+};
+
+struct hd_plan_choice {
+	struct hd_run_stages stages;              /* p 0: every device has the whole model */
+	struct hd_plan plan;
+	struct hd_forecast forecast;
+};
+
+struct hd_plan_choices {
+	struct hd_plan_choice *at; uint32_t n;
+	struct hd_text why;                       /* lines */
+};
+
+/* HD_E_INVAL: no plan, with the planner's reason. */
+HD_MUST_USE enum hd_err hd_choose_plan(struct hd_plan_choices *choices, const struct hd_choose_ask *ask,
+	struct hd_arena *arena, struct hd_diag *diag);
+
+/* How many virtual nodes each of n devices gets, in proportion to their speeds (NULL: 1): the next one goes
+ * to the device that would be done with it first; equal: the lower. */
+void hd_share_by_speed(uint32_t *count, uint32_t n, uint32_t nvns, const double *speed);
+
+#endif

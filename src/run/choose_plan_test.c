@@ -1,0 +1,242 @@
+#include "run/choose_plan.h"
+
+#include <math.h>
+
+#include "plan/check.h"
+#include "cost/profile_graph.h"
+#include "pipeline/staged.h"
+#include "engine/testing.h"
+
+/* Plans chosen by profiles whose times are made up: what the choice must be follows by hand. */
+
+struct made {
+	struct hd_rig rig;
+	struct hd_run_costs *costs;
+	struct hd_choose_ask ask;
+	struct hd_diag diag;
+};
+
+static const char gpt[] =
+	"model: {use: builtin:gpt, args: {layers: 4, width: 16, heads: 2, context: 8}}\n"
+	"data: {kind: synthetic, count: 64}\n";
+
+/* Every node takes 1 ms forward, 1 for its input and 1 for its weights; every `heavy`th as much more. */
+static void begin(struct made *m, const char *more, uint32_t ndevices, uint32_t heavy)
+{
+	const struct hd_profile_ask ask = { .rows = 2, .nslots = 2, .tensor_shards = 1 };
+	struct hd_profile profile;
+	uint32_t *home;
+
+	*m = (struct made){ .diag = { "" } };
+	hd_rig_begin(&m->rig, gpt, 16, 8, more);
+	CHECK(hd_task_create(&m->rig.task, m->rig.job, &m->rig.fs, &m->diag) == HD_OK, "%s", m->diag.text);
+	const struct hd_task *task = m->rig.task;
+	CHECK(hd_profile_of_graph(&profile, &home, &task->train, &ask, &m->rig.arena, &m->diag) == HD_OK,
+		"%s",
+		m->diag.text);
+	for (uint32_t i = 0; i < profile.nnodes; i++) {
+		int64_t ns = 1000000 * (heavy && i % heavy == 0 ? 4 : 1);
+		profile.node[i].f.p50_ns = profile.node[i].i.p50_ns = profile.node[i].w.p50_ns = ns;
+	}
+	CHECK(hd_run_costs_of(&m->costs, &profile, home, &task->train, 2, &m->rig.arena, &m->diag) == HD_OK,
+		"%s", m->diag.text);
+	m->ask = (struct hd_choose_ask){ .task = task, .costs = m->costs, .ndevices = ndevices,
+		.job = hd_plan_job_whole(m->rig.job->nvns, task->layout.nchunks) };
+}
+
+static void end(struct made *m)
+{
+	hd_task_destroy(m->rig.task);
+	hd_arena_finish(&m->rig.arena);
+}
+
+static struct hd_plan_choices choose(struct made *m)
+{
+	struct hd_plan_choices choices;
+
+	CHECK(hd_choose_plan(&choices, &m->ask, &m->rig.arena, &m->diag) == HD_OK, "%s", m->diag.text);
+	assert_true(choices.n > 0);
+	return choices;
+}
+
+static double stage_ms(const struct made *m, const struct hd_plan *plan, uint32_t stage)
+{
+	uint32_t cut[64];
+	const struct hd_profile *p = &m->costs->line.profile;
+	double sum = 0;
+
+	assert_int_equal(hd_run_costs_cuts(m->costs, plan->first, plan->nstages, cut), HD_OK);
+	for (uint32_t k = cut[stage]; k < (stage + 1 < plan->nstages ? cut[stage + 1] : p->nnodes); k++)
+		sum += (double)hd_profile_node_ns(&p->node[k]) * 1e-6;
+	return sum;
+}
+
+static void candidates_are_plans_that_run_on_all_devices(void **state)
+{
+	static const uint32_t ndevices[] = { 2, 3, 4 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof ndevices / sizeof *ndevices; i++) {
+		struct made m;
+		uint32_t whole = 0, staged = 0;
+		begin(&m, NULL, ndevices[i], 5);
+		struct hd_plan_choices choices = choose(&m);
+		for (uint32_t k = 0; k < choices.n; k++) {
+			const struct hd_plan_choice *c = &choices.at[k];
+			CHECK(c->plan.nranks == ndevices[i] && c->forecast.step_ns > 0, "%u ranks",
+				c->plan.nranks);
+			whole += !c->stages.p;
+			staged += c->stages.p > 0;
+			CHECK((c->stages.p ? hd_plan_staged_check(&c->plan, &m.ask.job, NULL, &m.diag) :
+				hd_plan_check(&c->plan, &m.ask.job, NULL, &m.diag)) == HD_OK, "%s",
+					m.diag.text);
+			CHECK(k < 2 || choices.at[k - 1].forecast.step_ns <= c->forecast.step_ns,
+				"order, %u", k);
+		}
+		CHECK(whole == 1 && staged >= 3, "%u and %u", whole, staged);
+		end(&m);
+	}
+}
+
+/* Without sums, updates and hops eight virtual nodes on two devices take four times one, and no pipeline
+ * takes less: what predictions err by does not speak for stages. */
+static void data_parallel_is_taken_unless_stages_save_more_than_the_margin(void **state)
+{
+	struct made m;
+
+	(void)state;
+	begin(&m, NULL, 2, 0);
+	struct hd_plan_choices choices = choose(&m);
+	double ideal = 4e6 * 3 * m.costs->line.profile.nnodes;
+	CHECK(choices.at[0].stages.p == 0 && fabs(choices.at[0].forecast.step_ns - ideal) < 1, "%g, not %g",
+		choices.at[0].forecast.step_ns, ideal);
+	m.costs->whole = 1.02 * choices.at[1].forecast.step_ns / choices.at[0].forecast.step_ns;
+	choices = choose(&m);
+	CHECK(choices.at[0].stages.p == 0 && choices.at[0].forecast.step_ns > choices.at[1].forecast.step_ns,
+		"2 %% are within the margin: %s", choices.why.at);
+	m.costs->whole = 1.5;
+	choices = choose(&m);
+	CHECK(choices.at[0].stages.p == 2 && choices.at[choices.n - 1].stages.p == 0, "%s",
+		choices.why.at);
+	end(&m);
+}
+
+static void slower_devices_get_shorter_stages_and_fewer_virtual_nodes(void **state)
+{
+	static const double speed[] = { 1, 0.5, 1 };
+	const struct hd_run_stages shape = { .schedule = "1f1b", .p = 3, .v = 1, .d = 1 };
+	struct made m;
+	uint32_t count[3];
+
+	(void)state;
+	begin(&m, NULL, 3, 0);
+	m.ask.shape = &shape;
+	struct hd_plan even = choose(&m).at[0].plan;
+	m.ask.setting.speed = speed;
+	struct hd_plan_choices choices = choose(&m);
+	const struct hd_plan *uneven = &choices.at[0].plan;
+	double all = 0;
+	for (uint32_t s = 0; s < 3; s++)
+		all += stage_ms(&m, uneven, s);
+	CHECK(fabs(stage_ms(&m, &even, 1) - all / 3) < 0.1 * all, "even: %g of %g", stage_ms(&m, &even,
+		1), all);
+	/* a fifth of the work at half the speed is as long as two fifths */
+	CHECK(fabs(stage_ms(&m, uneven, 1) - all / 5) < 0.05 * all, "%g of %g ms on the slow device",
+		stage_ms(&m, uneven, 1), all);
+	hd_share_by_speed(count, 3, 10, speed);
+	CHECK(count[0] == 4 && count[1] == 2 && count[2] == 4, "%u %u %u", count[0], count[1], count[2]);
+	hd_share_by_speed(count, 3, 8, NULL);
+	CHECK(count[0] == 3 && count[1] == 3 && count[2] == 2, "%u %u %u", count[0], count[1], count[2]);
+	end(&m);
+}
+
+/* All work on one core is the sum of it, whatever the plan. */
+static void on_one_core_stages_save_no_time(void **state)
+{
+	struct made m;
+
+	(void)state;
+	begin(&m, NULL, 4, 3);
+	m.ask.setting.cores = 1;
+	struct hd_plan_choices choices = choose(&m);
+	double work = 0;
+	for (uint32_t i = 0; i < m.costs->line.profile.nnodes; i++)
+		work += 8 * (double)hd_profile_node_ns(&m.costs->line.profile.node[i]);
+	for (uint32_t k = 0; k < choices.n; k++)
+		CHECK(choices.at[k].forecast.step_ns > 0.999 * work, "%u: %g of %g", k,
+			choices.at[k].forecast.step_ns, work);
+	CHECK(choices.at[0].stages.p == 0 && strstr(choices.why.at, "4 devices share 1 core:"), "%s",
+		choices.why.at);
+	end(&m);
+}
+
+static void a_shape_that_is_given_is_kept(void **state)
+{
+	static const struct { const char *parallel; struct hd_run_stages shape; } rows[] = {
+		{ NULL, { .schedule = "gpipe", .p = 2, .v = 1, .d = 2 } },
+		{ NULL, { .schedule = "zb-v", .p = 4, .v = 2, .d = 1 } },
+		{ "parallel: {recompute: stage}\n", { .schedule = "1f1b", .p = 4, .v = 1, .d = 1,
+			.recompute = true } },
+		/* more chunks than the planner looks at */
+		{ NULL, { .schedule = "interleaved", .p = 2, .v = 8, .d = 2 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct made m;
+		begin(&m, rows[i].parallel, 4, 0);
+		m.ask.shape = &rows[i].shape;
+		struct hd_plan_choices choices = choose(&m);
+		for (uint32_t k = 0; k < choices.n; k++) {
+			const struct hd_run_stages *s = &choices.at[k].stages;
+			bool again = s->recompute;
+			for (uint32_t j = 0; s->again && j < s->p * s->v; j++)
+				again |= s->again[j];
+			CHECK(!strcmp(s->schedule, rows[i].shape.schedule) && s->p == rows[i].shape.p &&
+				s->v == rows[i].shape.v && s->d == rows[i].shape.d &&
+				again == rows[i].shape.recompute, "row %zu: %s", i, choices.at[k].plan.cause);
+		}
+		end(&m);
+	}
+}
+
+/* 1f1b on two equal stages: m + 1 times what both ways take. */
+static void a_forecast_is_the_closed_form_where_there_is_one(void **state)
+{
+	const struct hd_run_stages shape = { .schedule = "1f1b", .p = 2, .v = 1, .d = 1 };
+	struct made m;
+
+	(void)state;
+	begin(&m, NULL, 2, 0);
+	struct hd_profile *p = &m.costs->line.profile;
+	for (uint32_t i = 0; i < p->nnodes; i++)
+		p->node[i].f.p50_ns = p->node[i].i.p50_ns = p->node[i].w.p50_ns = i == 3 ||
+			i == p->nnodes - 2 ?
+			1000000 : 0;
+	CHECK(hd_cut_sums_make(&m.costs->sums, p, &m.costs->cuts, &m.rig.arena, &m.diag) == HD_OK, "%s",
+		m.diag.text);
+	m.ask.shape = &shape;
+	struct hd_plan_choices choices = choose(&m);
+	const struct hd_forecast *f = &choices.at[0].forecast;
+	CHECK(fabs(f->step_ns - 27e6) < 1e3, "%g", f->step_ns);
+	CHECK(f->nrows == 5, "%u rows", f->nrows);
+	for (uint32_t i = 0; i < f->nrows; i++) {
+		double want = f->row[i].op == HD_INS_F ? 1e6 : f->row[i].op == HD_INS_B ? 2e6 : 0;
+		CHECK(fabs(f->row[i].predicted_ns - want) < 1 && f->row[i].n == (want > 0 ? 8u : 2u) &&
+			f->row[i].measured_ns == 0, "row %u: %g", i, f->row[i].predicted_ns);
+	}
+	end(&m);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(candidates_are_plans_that_run_on_all_devices),
+		cmocka_unit_test(data_parallel_is_taken_unless_stages_save_more_than_the_margin),
+		cmocka_unit_test(slower_devices_get_shorter_stages_and_fewer_virtual_nodes),
+		cmocka_unit_test(on_one_core_stages_save_no_time),
+		cmocka_unit_test(a_shape_that_is_given_is_kept),
+		cmocka_unit_test(a_forecast_is_the_closed_form_where_there_is_one),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

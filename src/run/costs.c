@@ -1,0 +1,141 @@
+#include "run/costs.h"
+
+#include <string.h>
+
+#include "sys/clock.h"
+#include "engine/profile.h"
+
+/* An addition of two flat vectors moves three bytes for two that a copy moves. */
+static const double copy_of_add = 2.0 / 3;
+/* A thread is woken: a system call on the one side, a switch of the core on the other. */
+static const double wake_ns = 20000;
+
+static enum hd_err cut(struct hd_run_costs *c, const struct hd_profile *profile, const uint32_t *home,
+	const struct hd_graph *graph, uint64_t rows, struct hd_arena *arena, struct hd_diag *diag)
+{
+	enum hd_err err = hd_profile_line(&c->line, profile, home, graph, rows, arena, diag);
+
+	err = err ? err : hd_cuts_make(&c->cuts, &c->line.profile,
+		(struct hd_cuts_how){ .max = HD_CUTS_CAP }, "the job's profile", arena, diag);
+	return err ? err : hd_cut_sums_make(&c->sums, &c->line.profile, &c->cuts, arena, diag);
+}
+
+enum hd_err hd_run_costs_of(struct hd_run_costs **costs, const struct hd_profile *profile,
+	const uint32_t *home, const struct hd_graph *graph, uint64_t rows, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_run_costs *c = hd_arena_take(arena, 1, sizeof *c);
+
+	if (!c)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the costs of a job");
+	c->whole = 1;
+	enum hd_err err = cut(c, profile, home, graph, rows, arena, diag);
+	if (!err)
+		*costs = c;
+	return err;
+}
+
+/* A worker of one device under the plan of one rank. */
+static enum hd_err open_one(struct hd_worker **worker, struct hd_plan *plan, const struct hd_task *task,
+	const struct hd_worker_spec *spec, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_worker_spec one = *spec;
+
+	one.ndevices = 1;
+	one.nthreads = spec->nthreads ? spec->nthreads : 1;
+	one.recorder = NULL;
+	one.kind = !strcmp(spec->kind, "null") ? "cpu" : spec->kind;
+	enum hd_err err = hd_worker_create(worker, task, &one, diag);
+	if (err)
+		return err;
+	const struct hd_plan_job job = hd_worker_plan_job(*worker);
+	err = hd_plan_data(plan, &job, 1, NULL, arena, diag);
+	return err ? err : hd_worker_adopt(*worker, plan, diag);
+}
+
+static double nodes_ns(const struct hd_profile *p)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < p->nnodes; i++)
+		sum += (double)hd_profile_node_ns(&p->node[i]);
+	return sum;
+}
+
+/* Virtual nodes one by one, then as many together as a whole model's plan takes; additions. */
+static enum hd_err time_ops(struct hd_worker *worker, bool one_thread, struct hd_profile *p, double *whole,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	const struct hd_profile_how alone = { .samples = HD_COSTS_PASSES, .budget_ns = HD_COSTS_BUDGET_NS,
+		.processor = one_thread };
+	struct hd_profile_how wave = alone;
+	struct hd_profile together;
+	struct hd_fold_times folds;
+
+	wave.together = hd_worker_wave(worker);
+	enum hd_err err = hd_worker_profile(worker, &alone, arena, p, diag);
+	err = err ? err : hd_worker_profile(worker, &wave, arena, &together, diag);
+	err = err ? err : hd_worker_fold_times(worker, HD_COSTS_FOLDS, &folds, diag);
+	if (err)
+		return err;
+	*whole = nodes_ns(p) > 0 ? nodes_ns(&together) / nodes_ns(p) : 1;
+	p->sum_ns_per_byte = folds.best_s * 1e9;
+	return HD_OK;
+}
+
+/* A step reads parameter, gradient and slots, and writes all but the gradient; an addition moves three. */
+static void read_off(struct hd_run_costs *c, const struct hd_task *task)
+{
+	const uint32_t nslots = hd_optims[task->optim.kind].nslots;
+	const double bytes = (double)task->layout.elems * sizeof(float),
+		add_ns = c->line.profile.sum_ns_per_byte;
+
+	c->update_ns = add_ns * bytes * (3 + 2 * nslots) / 3;
+	c->copy_ns_per_byte = add_ns * copy_of_add;
+	c->hop_ns = wake_ns;
+}
+
+enum hd_err hd_run_costs_measure(struct hd_run_costs **costs, const struct hd_task *task,
+	const struct hd_worker_spec *spec, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const struct hd_profile_ask ask = { .rows = task->job->per_vn,
+		.nslots = hd_optims[task->optim.kind].nslots, .tensor_shards = 1 };
+	struct hd_profile profile, bare;
+	struct hd_worker *worker = NULL;
+	struct hd_plan plan;
+	struct hd_clock clock;
+	uint32_t *home;
+	double whole = 1;
+
+	hd_clock_real(&clock);
+	const int64_t began_ns = hd_clock_now_ns(&clock);
+	enum hd_err err = open_one(&worker, &plan, task, spec, arena, diag);
+	err = err ? err : time_ops(worker, spec->nthreads <= 1, &profile, &whole, arena, diag);
+	hd_worker_destroy(worker);
+	if (!err && task->layout.elems)
+		profile.sum_ns_per_byte /= (double)task->layout.elems * sizeof(float);
+	err = err ? err : hd_profile_of_graph(&bare, &home, &task->train, &ask, arena, diag);
+	err = err ? err : hd_run_costs_of(costs, &profile, home, &task->train, task->job->per_vn, arena,
+		diag);
+	if (err)
+		return err;
+	read_off(*costs, task);
+	(*costs)->whole = whole;
+	(*costs)->took_s = (double)(hd_clock_now_ns(&clock) - began_ns) * 1e-9;
+	return HD_OK;
+}
+
+enum hd_err hd_run_costs_cuts(const struct hd_run_costs *costs, const uint32_t *first, uint32_t nstages,
+	uint32_t *cut)
+{
+	uint32_t k = 0;
+
+	for (uint32_t s = 0; s < nstages; s++) {
+		while (k < costs->line.profile.nnodes && costs->line.first[k] != first[s])
+			k++;
+		if (k == costs->line.profile.nnodes)
+			return HD_E_NOTFOUND;
+		cut[s] = k;
+	}
+	return HD_OK;
+}

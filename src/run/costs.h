@@ -1,0 +1,52 @@
+/* costs.h -- what a job costs on this machine, measured before a run plans by it.
+ *
+ * The profile of the job's ops (engine/profile.h) in the order in which a run may cut the graph
+ * (cost/profile_line.h), and what a plan costs besides them.
+ *
+ * 1. Measured on one device of the run's kind, with its threads, by a worker that ends before the run's
+ *    begins. Devices of no result are measured as cores: their plans are those of cores.
+ * 2. It takes HD_COSTS_BUDGET_NS of passes over one virtual node and as much of passes over a wave of them,
+ *    whatever the model; of a large one a few passes are all there is.
+ * 3. Times are medians of single ops, of devices of one thread in processor time: on a machine that others
+ *    use too, what an op takes undisturbed. Predictions are then early, and what is compared is comparable.
+ * 4. No bit of a result depends on it: it decides where and when, never what.
+ *
+ * Ownership: everything lies in the arena; the struct itself too, since its parts point to one another.
+ * Threads: one. */
+#ifndef HD_RUN_COSTS_H
+#define HD_RUN_COSTS_H
+
+#include "cost/profile_line.h"
+#include "cost/stage_costs.h"
+#include "engine/worker.h"
+
+#define HD_COSTS_BUDGET_NS INT64_C(400000000)
+enum { HD_COSTS_PASSES = 30, HD_COSTS_FOLDS = 3 };
+
+struct hd_run_costs {
+	struct hd_profile_line line;
+	struct hd_cuts cuts;              /* of the line: cut k ends with node k */
+	struct hd_cut_sums sums;
+	/* what a virtual node takes in the waves of a whole model, over the sum of its nodes one by one */
+	double whole;
+	/* of all parameters, on one device: by the bytes that it moves, at the rate of an addition */
+	double update_ns;
+	double copy_ns_per_byte;          /* of a tensor into the buffer of a neighbour */
+	double hop_ns;                    /* until a rank that waits goes on */
+	double took_s;                    /* to measure */
+};
+
+/* HD_E_REFUSED, HD_E_INVAL: a job that cannot be profiled (engine/profile.h). */
+HD_MUST_USE enum hd_err hd_run_costs_measure(struct hd_run_costs **costs, const struct hd_task *task,
+	const struct hd_worker_spec *spec, struct hd_arena *arena, struct hd_diag *diag);
+/* Of a profile that is there already, for tests: no waves, no updates, nothing besides the nodes. */
+HD_MUST_USE enum hd_err hd_run_costs_of(struct hd_run_costs **costs, const struct hd_profile *profile,
+	const uint32_t *home, const struct hd_graph *graph, uint64_t rows, struct hd_arena *arena,
+	struct hd_diag *diag);
+
+/* The first cut of each stage that begins with a node of the graph: HD_E_NOTFOUND where a stage begins within
+ * a node of the profile. */
+HD_MUST_USE enum hd_err hd_run_costs_cuts(const struct hd_run_costs *costs, const uint32_t *first,
+	uint32_t nstages, uint32_t *cut);
+
+#endif

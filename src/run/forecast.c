@@ -1,0 +1,249 @@
+#include "run/forecast.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "pipeline/plan_schedule.h"
+#include "pipeline/sim_plan.h"
+
+#define PS_PER_NS 1000
+
+/* Rows of the table, in the order in which they are printed; `with`: whose time is in it too. */
+static const struct { uint8_t op, with; } kinds[] = { { HD_INS_F, HD_INS_SA }, { HD_INS_R, 0 },
+	{ HD_INS_B, HD_INS_SG }, { HD_INS_I, HD_INS_SG }, { HD_INS_W, 0 }, { HD_INS_STEP, 0 } };
+enum { NKINDS = sizeof kinds / sizeof *kinds };
+
+static bool is_once(uint8_t op) { return op == HD_INS_STEP; }
+
+/* ---- costs of stages */
+
+static int64_t ps(double ns) { return llround(ns * PS_PER_NS); }
+
+static void scale(struct hd_stage_cost *c, double by)
+{
+	c->f = llround((double)c->f * by);
+	c->i = llround((double)c->i * by);
+	c->w = llround((double)c->w * by);
+	c->r = llround((double)c->r * by);
+}
+
+/* The sender copies, in the time of its own rank; ranks update the chunks that they own, as evenly as can
+ * be. */
+static void add_rest(struct hd_stage_costs *s, const struct hd_plan *plan, const struct hd_run_costs *costs,
+	const uint32_t *cut)
+{
+	double nsteps = 0;
+
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		for (uint32_t i = 0; i < plan->list[r].len; i++)
+			nsteps += plan->list[r].at[i].op == HD_INS_STEP;
+	for (uint32_t k = 0; k < s->nstages; k++) {
+		struct hd_stage_cost *c = &s->stage[k];
+		if (s->nstages == 1)
+			scale(c, costs->whole);
+		else {
+			c->f += ps((double)c->out * costs->copy_ns_per_byte);
+			c->i += ps((double)costs->line.back[cut[k]] * costs->copy_ns_per_byte);
+			c->w += c->add;
+		}
+		c->step = nsteps > 0 ? ps(costs->update_ns / nsteps) : 0;
+		/* of measured nodes; the copies have none */
+		c->of_f = c->of_i = c->of_w = (struct hd_spread){ 0, 0 };
+	}
+}
+
+static enum hd_err stage_costs(struct hd_stage_costs *out, const struct hd_plan *plan,
+	const struct hd_run_costs *costs, struct hd_arena *arena, struct hd_diag *diag)
+{
+	uint32_t *cut = hd_arena_take(arena, (size_t)plan->nstages + 1, sizeof *cut);
+	enum hd_err err = cut ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
+
+	if (!err && plan->first)
+		err = hd_run_costs_cuts(costs, plan->first, plan->nstages, cut);
+	err = err ? err : hd_stage_costs_make(out, &costs->sums, cut, plan->nstages, arena, diag);
+	if (!err)
+		add_rest(out, plan, costs, cut);
+	return err;
+}
+
+/* ---- rows */
+
+static struct hd_forecast_row *row_of(struct hd_forecast *f, uint8_t op, uint16_t stage)
+{
+	for (uint32_t i = 0; i < f->nrows; i++)
+		if (f->row[i].op == op && (is_once(op) || f->row[i].stage == stage))
+			return &f->row[i];
+	return NULL;
+}
+
+static bool has(const struct hd_plan *plan, uint8_t op, uint16_t stage)
+{
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		for (uint32_t i = 0; i < plan->list[r].len; i++)
+			if (plan->list[r].at[i].op == op &&
+				(plan->list[r].at[i].stage == stage || is_once(op)))
+				return true;
+	return false;
+}
+
+static enum hd_err list_rows(struct hd_forecast *f, const struct hd_plan *plan, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	f->row = hd_arena_take(arena, (size_t)plan->nstages * NKINDS, sizeof *f->row);
+	if (!f->row)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
+	for (size_t k = 0; k < NKINDS; k++)
+		for (uint32_t s = 0; s < (is_once(kinds[k].op) ? 1 : plan->nstages); s++)
+			if (has(plan, kinds[k].op, (uint16_t)s))
+				f->row[f->nrows++] = (struct hd_forecast_row){ .op = kinds[k].op,
+					.stage = (uint16_t)s };
+	return HD_OK;
+}
+
+static void read_spans(struct hd_forecast *f, const struct hd_plan *plan, const struct hd_sim_plan *sim)
+{
+	const double tick_ns = 1.0 / PS_PER_NS / sim->per_ps;
+
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		for (uint32_t i = 0; i < plan->list[r].len; i++) {
+			const struct hd_ins *ins = &plan->list[r].at[i];
+			struct hd_forecast_row *row = row_of(f, ins->op, ins->stage);
+			if (!row)
+				continue;
+			row->predicted_ns += (double)(sim->span[r][i].end - sim->span[r][i].start) * tick_ns;
+			row->n++;
+		}
+	for (uint32_t i = 0; i < f->nrows; i++)
+		f->row[i].predicted_ns /= (double)f->row[i].n;
+}
+
+enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan *plan,
+	const struct hd_run_costs *costs, const struct hd_forecast_setting *setting, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_forecast f = { .cores = setting->cores };
+	struct hd_stage_costs stages;
+	struct hd_schedule schedule;
+	struct hd_sim_plan sim;
+	struct hd_sim_setting set = { .costs = &stages, .hop = ps(costs->hop_ns), .cores = setting->cores,
+		.speed = setting->speed, .transport = HD_TRANSPORT_BUFFERED, .credits = HD_CREDITS,
+		.spans = true };
+	enum hd_err err = stage_costs(&stages, plan, costs, arena, diag);
+
+	err = err ? err : hd_schedule_of_plan(&schedule, plan, arena, diag);
+	err = err ? err : hd_sim_plan(&sim, &schedule, &set, arena, diag);
+	err = err ? err : list_rows(&f, plan, arena, diag);
+	if (err)
+		return err;
+	read_spans(&f, plan, &sim);
+	f.step_ns = hd_sim_plan_s(&sim, sim.makespan) * 1e9;
+	*forecast = f;
+	return HD_OK;
+}
+
+/* ---- what it took */
+
+static void add_spent(struct hd_spent *sum, const struct hd_worker *worker, const struct hd_plan *plan,
+	uint8_t op, uint16_t stage)
+{
+	for (uint32_t r = 0; op && r < plan->nranks; r++)
+		for (uint32_t s = is_once(op) ? 0 : stage; s < (is_once(op) ? plan->nstages :
+			stage + 1u); s++) {
+			const struct hd_spent one = hd_worker_spent(worker, r, (uint16_t)s, op);
+			sum->n += one.n;
+			sum->ns += one.ns;
+			sum->processor_ns += one.processor_ns;
+		}
+}
+
+static uint8_t with(uint8_t op)
+{
+	for (size_t k = 0; k < NKINDS; k++)
+		if (kinds[k].op == op)
+			return kinds[k].with;
+	return 0;
+}
+
+void hd_forecast_measure(struct hd_forecast *f, const struct hd_plan *plan, const struct hd_worker *worker)
+{
+	for (uint32_t i = 0; i < f->nrows; i++) {
+		struct hd_spent own = { 0 }, sent = { 0 };
+		add_spent(&own, worker, plan, f->row[i].op, f->row[i].stage);
+		add_spent(&sent, worker, plan, with(f->row[i].op), f->row[i].stage);
+		f->row[i].measured_ns = own.n ? (double)(own.ns + sent.ns) / (double)own.n : 0;
+		f->row[i].processor_ns = own.n ?
+			(double)(own.processor_ns + sent.processor_ns) / (double)own.n : 0;
+	}
+}
+
+/* ---- said */
+
+static void put_ms(struct hd_json_writer *w, const char *name, double ns)
+{
+	if (ns > 0)
+		hd_json_put_f64(w, name, ns * 1e-6);
+	else
+		hd_json_put_null(w, name);
+}
+
+void hd_forecast_put_step(const struct hd_forecast *f, struct hd_json_writer *w)
+{
+	put_ms(w, "predicted_ms", f->step_ns);
+	put_ms(w, "measured_ms", f->measured_ns);
+	put_ms(w, "least_ms", f->least_ns);
+}
+
+void hd_forecast_put(const struct hd_forecast *f, struct hd_json_writer *w)
+{
+	hd_forecast_put_step(f, w);
+	hd_json_put_i64(w, "cores", f->cores);
+	hd_json_open_array(w, "instructions");
+	for (uint32_t i = 0; i < f->nrows; i++) {
+		const struct hd_forecast_row *row = &f->row[i];
+		hd_json_open_object(w, NULL);
+		hd_json_put_text(w, "op", hd_ins_row(row->op)->text);
+		if (!is_once(row->op))
+			hd_json_put_i64(w, "stage", row->stage);
+		hd_json_put_i64(w, "count", (int64_t)row->n);
+		put_ms(w, "predicted_ms", row->predicted_ns);
+		put_ms(w, "measured_ms", row->measured_ns);
+		put_ms(w, "processor_ms", row->processor_ns);
+		hd_json_close(w);
+	}
+	hd_json_close(w);
+}
+
+static void print_one(struct hd_text *text, double predicted_ns, double measured_ns)
+{
+	if (measured_ns > 0 && predicted_ns > 0)
+		hd_text_addf(text, " %12.4f %+7.1f %%", measured_ns * 1e-6,
+			100 * (measured_ns / predicted_ns - 1));
+	else
+		hd_text_addf(text, " %12s %9s", "-", "");
+}
+
+static void print_ms(struct hd_text *text, double predicted_ns, double measured_ns, double processor_ns)
+{
+	hd_text_addf(text, " %12.4f", predicted_ns * 1e-6);
+	print_one(text, predicted_ns, measured_ns);
+	print_one(text, predicted_ns, processor_ns);
+	hd_text_add(text, "\n");
+}
+
+void hd_forecast_print(const struct hd_forecast *f, struct hd_text *text)
+{
+	hd_text_addf(text, "%-6s %5s %7s %12s %12s %9s %12s\n", "op", "stage", "a step", "predicted ms",
+		"measured ms", "", "processor ms");
+	for (uint32_t i = 0; i < f->nrows; i++) {
+		const struct hd_forecast_row *row = &f->row[i];
+		hd_text_addf(text, "%-6s ", hd_ins_row(row->op)->text);
+		if (is_once(row->op))
+			hd_text_addf(text, "%5s", "all");
+		else
+			hd_text_addf(text, "%5u", row->stage);
+		hd_text_addf(text, " %7llu", (unsigned long long)row->n);
+		print_ms(text, row->predicted_ns, row->measured_ns, row->processor_ns);
+	}
+	hd_text_addf(text, "%-6s %5s %7d", "step", "all", 1);
+	print_ms(text, f->step_ns, f->measured_ns, 0);
+}

@@ -1,0 +1,57 @@
+/* forecast.h -- what a step of a plan is expected to take, said before the run, and beside it what it took.
+ *
+ * The full simulator (pipeline/sim_plan.h) runs the plan's own lists with measured costs (costs.h). What
+ * ranks of one process have in common is in the setting: cores that they share, speeds that differ.
+ *
+ * 1. A row is an op of a stage: how often a step has it, what one of them takes. F has the copy to the next
+ *    stage in it and I or B the one to the stage before, predicted and measured, whether a list has it as an
+ *    instruction of its own or not. Additions of gradients are in B and W. Predicted times of ranks that
+ *    share cores are as long as the sharing makes them, as the measured ones are.
+ * 2. STEP of all stages is one row: a rank updates its chunks once, of whatever stage.
+ * 3. Measured is a mean since the plan was adopted: time, and of stages the processor time in it, which other
+ *    programs on the same cores do not lengthen. A row that no rank has run yet has 0.
+ * 4. What a step takes besides (reading rows, the sums at NORM, its begin and end) is in no row.
+ *
+ * Everything lies in the arena. Pure but for what is read of a worker. */
+#ifndef HD_RUN_FORECAST_H
+#define HD_RUN_FORECAST_H
+
+#include "base/json_writer.h"
+#include "run/costs.h"
+
+struct hd_forecast_row {
+	uint8_t op;
+	uint16_t stage;
+	uint64_t n;                       /* in a step, of all ranks */
+	double predicted_ns, measured_ns; /* of one */
+	double processor_ns;              /* of that, what the rank computed; 0: not known */
+};
+
+struct hd_forecast {
+	double step_ns;                   /* 0: none was made */
+	double measured_ns, least_ns;     /* median and least of the steps; 0: none */
+	uint64_t nsteps;
+	uint32_t cores;                   /* that ranks share; 0: one each */
+	struct hd_forecast_row *row; uint32_t nrows;
+};
+
+struct hd_forecast_setting {
+	uint32_t cores;                   /* that ranks share; 0: one each */
+	const double *speed;              /* [ranks]; NULL: 1 */
+};
+
+/* HD_E_NOTFOUND: stages of the plan begin where the profile has no cut. */
+HD_MUST_USE enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan *plan,
+	const struct hd_run_costs *costs, const struct hd_forecast_setting *setting, struct hd_arena *arena,
+	struct hd_diag *diag);
+/* Between steps: fills in what the worker's instructions took under this plan. */
+void hd_forecast_measure(struct hd_forecast *forecast, const struct hd_plan *plan,
+	const struct hd_worker *worker);
+/* Members of an object: predicted_ms, measured_ms, least_ms, null where there is none; ... */
+void hd_forecast_put_step(const struct hd_forecast *forecast, struct hd_json_writer *w);
+/* ... and with them cores and instructions. */
+void hd_forecast_put(const struct hd_forecast *forecast, struct hd_json_writer *w);
+/* A table, a line a row. */
+void hd_forecast_print(const struct hd_forecast *forecast, struct hd_text *text);
+
+#endif

@@ -1,0 +1,288 @@
+#include "run/run_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "sys/thread.h"
+#include "plan/check.h"
+#include "pipeline/staged.h"
+#include "run/choose_plan.h"
+#include "run/kept_plan.h"
+
+/* Which plan a run takes: that of a file, the one it had before, stages that the job asks for, the best by
+ * measured costs, or the even one. */
+
+static bool is_auto(const struct hd_run *run)
+{
+	return run->options.stages && hd_job_int(run->job, HD_JOB_PAR_MODE) == HD_PAR_AUTO;
+}
+
+static bool has_stages(const struct hd_run *run)
+{
+	return run->options.stages && hd_job_has_stages(run->job) && !run->options.map;
+}
+
+static uint32_t cores_of(const struct hd_run *run)
+{
+	struct hd_cores cores;
+
+	hd_cores_usable(&cores);
+	return run->options.auto_cores ? run->options.auto_cores : cores.n;
+}
+
+/* How many devices the stages have is settled before devices are chosen; threads are shared out as always. */
+enum hd_err hd_run_plan_begin(struct hd_run *run, struct hd_diag *diag)
+{
+	struct hd_worker_spec *spec = &run->options.worker;
+
+	if (!has_stages(run) || is_auto(run))
+		return HD_OK;
+	enum hd_err err = hd_run_stages(&run->stages, run->job, spec->ndevices, cores_of(run), diag);
+	if (!err)
+		spec->ndevices = run->stages.p * run->stages.d;
+	return err;
+}
+
+enum hd_err hd_run_plan_measure(struct hd_run *run, struct hd_diag *diag)
+{
+	const bool open = is_auto(run) && !run->options.map && run->options.worker.ndevices > 1;
+	struct hd_diag why = { "" };
+
+	if (run->options.shared || !(open || run->stages.p))
+		return HD_OK;
+	enum hd_err err = hd_run_costs_measure(&run->costs, run->task, &run->options.worker, &run->measured,
+		&why);
+	if (err == HD_E_NOMEM || err == HD_E_BUG)
+		return hd_fail(diag, err, "%s", why.text);
+	if (err)
+		hd_run_note(run, "choice", "plans are not made by measured times: %s", why.text);
+	return HD_OK;
+}
+
+/* ---- plans that are there */
+
+static enum hd_err check(const struct hd_plan *plan, const struct hd_plan_job *job, struct hd_diag *diag)
+{
+	return plan->first ? hd_plan_staged_check(plan, job, NULL, diag) : hd_plan_check(plan, job, NULL,
+		diag);
+}
+
+static enum hd_err read_plan(struct hd_run *run, const struct hd_plan_job *job, struct hd_diag *diag)
+{
+	uint8_t *bytes;
+	size_t len;
+	enum hd_err err = hd_file_read_all(run->fs, run->options.map, &run->arena, 16 << 20, &bytes, &len,
+		diag);
+
+	if (!err)
+		err = hd_plan_parse(&run->plan, (const char *)bytes, len, run->options.map, &run->arena,
+			diag);
+	return err ? err : check(&run->plan, job, diag);
+}
+
+/* The newest plan of the folder, if it is one for these devices. */
+static bool had_plan(struct hd_run *run, const struct hd_plan_job *job, struct hd_plan *plan)
+{
+	return run->dir && !run->options.replan &&
+		!hd_plan_read_newest(plan, run->fs, run->dir->path, &run->arena, NULL) &&
+		plan->nranks == run->options.worker.ndevices && !check(plan, job, NULL);
+}
+
+/* ---- plans that are made */
+
+static struct hd_forecast_setting setting_of(const struct hd_run *run)
+{
+	const struct hd_worker_spec *spec = &run->options.worker;
+	const uint32_t threads = spec->nthreads ? spec->nthreads : 1, cores = cores_of(run) / threads;
+
+	return (struct hd_forecast_setting){ .speed = run->options.speed,
+		/* of no result: they wait, and need no core for it */
+		.cores = !strcmp(spec->kind, "null") || cores >= spec->ndevices ? 0 : cores ? cores : 1 };
+}
+
+static void say_lines(struct hd_run *run, const char *lines)
+{
+	for (; *lines; lines += strcspn(lines, "\n"), lines += *lines == '\n')
+		hd_run_note(run, "choice", "plan: %.*s", (int)strcspn(lines, "\n"), lines);
+}
+
+/* Lists of a step that is drained say nothing of steps that overlap. */
+static void forget_overlap(struct hd_run *run)
+{
+	if (run->plan.overlap)
+		run->forecast.step_ns = 0;
+}
+
+/* The first that the worker takes: memory is judged by it. */
+static enum hd_err take_first(struct hd_run *run, const struct hd_plan_choices *choices, struct hd_diag *diag)
+{
+	struct hd_diag first = { "" };
+	enum hd_err err = HD_E_INVAL;
+
+	for (uint32_t i = 0; i < choices->n; i++) {
+		const struct hd_plan_choice *c = &choices->at[i];
+		struct hd_diag why = { "" };
+		run->plan = c->plan;
+		err = hd_worker_adopt(run->worker, &run->plan, &why);
+		if (!err) {
+			run->stages = c->stages;
+			run->forecast = c->forecast;
+			forget_overlap(run);
+			return HD_OK;
+		}
+		if (err != HD_E_REFUSED && err != HD_E_NOMEM)
+			return hd_fail(diag, err, "%s", why.text);
+		hd_run_note(run, "choice", "plan: refused, the next is tried: %s", why.text);
+		if (i == 0)
+			first = why;
+	}
+	return hd_fail(diag, err, "%s", first.text);
+}
+
+static enum hd_err choose(struct hd_run *run, const struct hd_plan_job *job, struct hd_diag *diag)
+{
+	const struct hd_choose_ask ask = { .task = run->task, .costs = run->costs, .job = *job,
+		.ndevices = run->options.worker.ndevices, .setting = setting_of(run),
+		.memory_bytes = run->options.worker.memory_limit_bytes,
+		.shape = run->stages.p ? &run->stages : NULL };
+	struct hd_plan_choices choices;
+	enum hd_err err = hd_choose_plan(&choices, &ask, &run->arena, diag);
+
+	if (err)
+		return err;
+	if (!ask.shape)
+		say_lines(run, choices.why.at);
+	return take_first(run, &choices, diag);
+}
+
+static enum hd_err forecast(struct hd_run *run, struct hd_diag *diag)
+{
+	const struct hd_forecast_setting setting = setting_of(run);
+
+	if (!run->costs)
+		return HD_OK;
+	enum hd_err err = hd_forecast_make(&run->forecast, &run->plan, run->costs, &setting, &run->arena,
+		diag);
+	forget_overlap(run);
+	return err == HD_E_NOTFOUND ? HD_OK : err;
+}
+
+static enum hd_err take_made(struct hd_run *run, struct hd_diag *diag)
+{
+	enum hd_err err = hd_worker_adopt(run->worker, &run->plan, diag);
+
+	return err ? err : forecast(run, diag);
+}
+
+static enum hd_err take(struct hd_run *run, const struct hd_plan_job *job, struct hd_diag *diag)
+{
+	struct hd_plan had;
+	enum hd_err err;
+
+	if (run->options.map) {
+		err = read_plan(run, job, diag);
+		return err ? err : take_made(run, diag);
+	}
+	run->stages.overlap = run->stages.delayed && hd_worker_overlaps(run->worker, run->stages.p);
+	const bool has = (is_auto(run) || run->stages.p) && had_plan(run, job, &had);
+	if (is_auto(run) && has) {
+		run->plan = had;
+		return take_made(run, diag);
+	}
+	if (run->stages.p && has && had.nstages == run->stages.p * run->stages.v)
+		run->stages.first = had.first;
+	else if (run->costs)
+		return choose(run, job, diag);
+	err = run->stages.p ? hd_run_stages_plan(&run->plan, &run->stages, job, run->task, run->costs,
+		&run->arena, diag) :
+		hd_plan_data(&run->plan, job, run->options.worker.ndevices, NULL, &run->arena, diag);
+	return err ? err : take_made(run, diag);
+}
+
+/* ---- kept */
+
+static enum hd_err keep_plan(struct hd_run *run, struct hd_diag *diag)
+{
+	if (!run->dir)
+		return HD_OK;
+	enum hd_err err = hd_plan_number(&run->plan.number, &run->plan, run->fs, run->dir->path, diag);
+	return err ? err : hd_plan_keep(&run->plan, run->fs, run->dir->path, diag);
+}
+
+/* What is not written is only said on the screen. */
+static void keep_forecast(struct hd_run *run, const char *end)
+{
+	char name[64];
+	struct hd_arena arena;
+	struct hd_text text;
+	struct hd_json_writer w;
+	struct hd_diag why = { "" };
+
+	if (!run->dir || run->forecast.step_ns <= 0)
+		return;
+	snprintf(name, sizeof name, HD_PLAN_FOLDER "/%04u.%s.json", run->plan.number, end);
+	hd_arena_init(&arena, 0);
+	hd_text_init(&text, &arena);
+	hd_json_writer_init(&w, &text);
+	hd_json_open_object(&w, NULL);
+	hd_json_put_i64(&w, "plan", run->plan.number);
+	hd_forecast_put(&run->forecast, &w);
+	hd_json_close(&w);
+	hd_text_add(&text, "\n");
+	if (text.full || hd_rundir_put(run->dir, name, text.at, text.len, &why))
+		hd_run_note(run, "warning", "%s could not be written: %s", name, why.text);
+	hd_arena_finish(&arena);
+}
+
+static void say(struct hd_run *run)
+{
+	const struct hd_worker_spec *spec = &run->options.worker;
+
+	hd_run_note(run, "plan", "%u virtual nodes on %u device%s x %u thread%s%s%s", run->job->nvns,
+		spec->ndevices, spec->ndevices == 1 ? "" : "s", spec->nthreads, spec->nthreads == 1 ?
+			"" : "s",
+		run->plan.first ? ", " : "", run->plan.first ? run->plan.cause : "");
+	if (run->forecast.step_ns > 0)
+		hd_run_note(run, "predicted", "%.3f ms a step%s", run->forecast.step_ns * 1e-6,
+			run->forecast.cores ? ", on fewer cores than devices" : "");
+}
+
+enum hd_err hd_run_plan_adopt(struct hd_run *run, struct hd_diag *diag)
+{
+	const struct hd_plan_job job = hd_worker_plan_job(run->worker);
+	enum hd_err err = take(run, &job, diag);
+
+	if (!err && (!run->plan.cause || !*run->plan.cause))
+		run->plan.cause = "start of the run";
+	err = err ? err : keep_plan(run, diag);
+	if (err)
+		return err;
+	say(run);
+	keep_forecast(run, "predicted");
+	return HD_OK;
+}
+
+static void measure(struct hd_run *run)
+{
+	struct hd_forecast *f = &run->forecast;
+
+	if (f->step_ns <= 0)
+		return;
+	hd_forecast_measure(f, &run->plan, run->worker);
+	f->nsteps = run->times.n;
+	f->measured_ns = hd_times_quantile(&run->times, 0.5) * 1e6;
+	f->least_ns = hd_times_quantile(&run->times, 0) * 1e6;
+}
+
+void hd_run_plan_end(struct hd_run *run)
+{
+	measure(run);
+	if (run->times.n)
+		keep_forecast(run, "measured");
+}
+
+const struct hd_forecast *hd_run_forecast(struct hd_run *run)
+{
+	measure(run);
+	return run->forecast.step_ns > 0 ? &run->forecast : NULL;
+}

@@ -1,0 +1,63 @@
+/* run_int.h -- the inside of a run: what run.c (the loop) and plans.c (which plan) share. Private to the
+ * room. */
+#ifndef HD_RUN_RUN_INT_H
+#define HD_RUN_RUN_INT_H
+
+#include "run/costs.h"
+#include "run/ending.h"
+#include "run/forecast.h"
+#include "run/run.h"
+#include "run/samples.h"
+#include "run/stages.h"
+
+struct hd_run {
+	/* the step after that of which hd_run_saves() was asked; 0: of none */
+	uint64_t asked_at;
+	bool asked_saves;
+	uint32_t unsaved;                 /* checkpoints in a row that could not be written */
+	const struct hd_job *job;         /* borrowed, as fs, clock, dir */
+	struct hd_fs *fs;
+	struct hd_clock *clock;
+	struct hd_rundir *dir;
+	struct hd_run_options options;
+	struct hd_task *task;
+	struct hd_worker *worker;
+	struct hd_recorder *recorder;     /* NULL: off */
+	struct hd_arena arena;            /* of the adopted plan */
+	struct hd_plan plan;
+	struct hd_run_stages stages;      /* p 0: the job asks for none, or leaves all of it open */
+	struct hd_arena measured;         /* of the costs */
+	struct hd_run_costs *costs;       /* NULL: nothing was measured */
+	struct hd_forecast forecast;      /* of the plan in use; step_ns 0: none */
+	struct hd_times times;
+	uint32_t lineage;
+	uint64_t digest_every, last_ckpt_step;
+	double digest_ms;
+	int64_t last_ckpt_ns, began_ns;
+	uint64_t began_step;
+	double metric;
+	bool has_metric, target_reached, told_no_ckpt;
+	bool torn;                        /* memory changed by itself: seen when it was to be saved */
+	bool stale;                       /* the data were written to: what was computed since is of others */
+	int64_t look_ns;                  /* when the data's files may be looked at again */
+	uint64_t evaluated_step;
+	struct hd_samples samples;        /* of `samples_of`; closed: nothing was recorded yet */
+	uint32_t samples_of;
+	bool no_samples;                  /* it could not be kept */
+	struct hd_ending_word word;       /* for a signal that does not wait */
+};
+
+/* An event of the run: for the watch and the event log. */
+__attribute__((format(printf, 3, 4)))
+void hd_run_note(struct hd_run *run, const char *kind, const char *fmt, ...);
+
+/* plans.c. Before there is a worker: how many devices the stages have, and what the job's ops cost where a
+ * plan is made by that. */
+HD_MUST_USE enum hd_err hd_run_plan_begin(struct hd_run *run, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_run_plan_measure(struct hd_run *run, struct hd_diag *diag);
+/* The plan that the run begins with is made, adopted and kept; its forecast is kept beside it. */
+HD_MUST_USE enum hd_err hd_run_plan_adopt(struct hd_run *run, struct hd_diag *diag);
+/* What the steps took is kept beside the forecast. */
+void hd_run_plan_end(struct hd_run *run);
+
+#endif
