@@ -119,7 +119,10 @@ static enum hd_err run(struct hd_rank *rank, enum hd_run_phase phase, const stru
 		&token,
 		diag);
 
-	return err ? err : rank->device->ops->wait(rank->device, token, diag);
+	err = err ? err : rank->device->ops->wait(rank->device, token, diag);
+	if (!err)
+		hd_rank_pace(rank, &rank->worker->stage->pace, phase, &rank->worker->stage->train, bind);
+	return err;
 }
 
 /* All that the wave at hand has loaded, as parts of one run. */

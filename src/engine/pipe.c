@@ -118,7 +118,10 @@ static enum hd_err run(struct hd_rank *rank, const struct hd_ins *ins, enum hd_r
 	uint64_t token = 0;
 	enum hd_err err = rank->device->ops->run(rank->device, program, phase, bind, &token, diag);
 
-	return err ? err : rank->device->ops->wait(rank->device, token, diag);
+	err = err ? err : rank->device->ops->wait(rank->device, token, diag);
+	if (!err)
+		hd_rank_pace(rank, &pipe_of(rank)->stage[ins->stage].pace, phase, program, bind);
+	return err;
 }
 
 static double read_f64(const struct hd_program *program, const struct hd_bind *bind, uint32_t value)

@@ -42,6 +42,7 @@ struct hd_pipe_stage {
 	const struct hd_graph_stage *cut;
 	struct hd_program program;
 	struct hd_readout out;
+	struct hd_waits pace;
 	uint32_t *field;                  /* [cut->ndata] field of the data */
 	struct hd_letter act, grad;       /* what comes from the stage before, from the one after */
 	struct hd_flat_run *run; uint32_t nruns;          /* what it learns */

@@ -46,6 +46,26 @@ static enum hd_err find_runs(struct hd_pipe_stage *stage, const struct hd_layout
 	return HD_OK;
 }
 
+/* Nodes of a stage stand in the order of the whole graph. */
+static enum hd_err set_pace(struct hd_pipe *pipe, const struct hd_worker *w, uint32_t s,
+	struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	const struct hd_graph *whole = pipe->cuts.whole;
+	int64_t *node_ns = hd_arena_take(arena, (size_t)pipe->cuts.stage[s].graph.nnodes + 1,
+		sizeof *node_ns);
+	uint32_t n = 0;
+
+	if (!node_ns)
+		return no_memory(diag);
+	for (uint32_t i = 0; i < whole->nnodes; i++)
+		if (pipe->cuts.of_node[i] == s)
+			node_ns[n++] = w->spec.pace_ns[i];
+	assert(n == pipe->cuts.stage[s].graph.nnodes);
+	hd_waits_make(&pipe->stage[s].pace, &pipe->stage[s].program, node_ns);
+	return HD_OK;
+}
+
 static enum hd_err make_stage(struct hd_pipe *pipe, struct hd_worker *w, uint32_t s, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
@@ -55,6 +75,8 @@ static enum hd_err make_stage(struct hd_pipe *pipe, struct hd_worker *w, uint32_
 	enum hd_err err = hd_program_make(&stage->program, &cut->graph, &task->layout, true, task->rows,
 		task->nrows, arena, diag);
 
+	if (!err && w->spec.pace_ns)
+		err = set_pace(pipe, w, s, arena, diag);
 	if (err)
 		return err;
 	stage->out = hd_stage_readouts(&cut->graph);

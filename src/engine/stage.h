@@ -19,6 +19,7 @@
 #include "graph/layout.h"
 #include "device/idle.h"
 #include "engine/lockstep.h"
+#include "engine/pace.h"
 #include "engine/store.h"
 
 enum { HD_ZEROS_ELEMS = HD_CHUNK_ELEMS };
@@ -44,6 +45,7 @@ struct hd_engine_stage {
 
 	struct hd_program train, infer;
 	struct hd_readout train_out, infer_out;
+	struct hd_waits pace;              /* of train */
 	struct hd_lockstep lockstep;
 	uint32_t *input_field, *infer_field;      /* graph input -> field of the data set */
 	uint64_t touched_bytes[2][HD_MAX_VARIANTS];       /* of F and of B, for the recorder */

@@ -68,6 +68,8 @@ enum hd_err hd_worker_programs(struct hd_worker *w, struct hd_diag *diag)
 		task->rows,
 		task->nrows, choose_wave(w), &w->arena, diag);
 
+	if (!err && w->spec.pace_ns)
+		hd_waits_make(&w->stage->pace, &w->stage->train, w->spec.pace_ns);
 	for (uint32_t s = 0; s < task->data->nsplits; s++)
 		rows[n++] = task->data->split[s].count % b;
 	rows[n++] = 1;

@@ -41,6 +41,10 @@ struct hd_worker_spec {
 	/* instruction set of own kernels (device.h); NULL: the widest there is */
 	const char *path;
 	struct hd_recorder *recorder;     /* borrowed; NULL: off */
+	/* devices of no result wait what the nodes of the training graph take, [nnodes], over their speeds,
+	 * [ndevices]; NULL: they do not wait, all alike. Borrowed */
+	const int64_t *pace_ns;
+	const double *speed;
 };
 
 /* What one step said. Sums over the global batch; f64 values folded along the tree. */

@@ -1,0 +1,26 @@
+#include "engine/pace.h"
+
+#include "engine/worker_int.h"
+
+void hd_waits_make(struct hd_waits *pace, const struct hd_program *program, const int64_t *node_ns)
+{
+	for (int phase = HD_RUN_F; phase <= HD_RUN_W; phase++) {
+		pace->ns[phase] = 0;
+		for (uint32_t i = 0; i < program->norder[phase]; i++)
+			pace->ns[phase] += node_ns[program->order[phase][i]];
+	}
+}
+
+void hd_rank_pace(const struct hd_rank *rank, const struct hd_waits *pace, enum hd_run_phase phase,
+	const struct hd_program *program, const struct hd_bind *bind)
+{
+	const double speed = rank->worker->spec.speed ? rank->worker->spec.speed[rank->id] : 1;
+	uint64_t rows = bind->nparts ? 0 : bind->rows;
+
+	if (!pace->ns[phase])
+		return;
+	for (uint32_t i = 0; i < bind->nparts; i++)
+		rows += bind->part[i].rows;
+	hd_clock_wait_until(&rank->worker->clock, hd_clock_now_ns(&rank->worker->clock) +
+		(int64_t)((double)pace->ns[phase] * (double)rows / (double)program->part_rows / speed));
+}

@@ -1,0 +1,23 @@
+/* pace.h -- devices of no result that wait in place of computing. Private to the room.
+ *
+ * A worker may know what the nodes of its training graph take (hd_worker_spec.pace_ns). A rank then sleeps
+ * so long after each phase that a device of no result has not computed, over the speed of the device: any
+ * number of ranks wait on one core, and what is left of a step is the runtime alone.
+ *
+ * No allocation, no state. Threads: the rank's. */
+#ifndef HD_ENGINE_PACE_H
+#define HD_ENGINE_PACE_H
+
+#include "device/program.h"
+
+struct hd_rank;
+
+struct hd_waits { int64_t ns[4]; };        /* of full rows, by enum hd_run_phase; 0: no wait */
+
+/* From the times of the graph's nodes, [nnodes]. */
+void hd_waits_make(struct hd_waits *pace, const struct hd_program *program, const int64_t *node_ns);
+/* What the program's phase takes on so many of its rows. */
+void hd_rank_pace(const struct hd_rank *rank, const struct hd_waits *pace, enum hd_run_phase phase,
+	const struct hd_program *program, const struct hd_bind *bind);
+
+#endif
