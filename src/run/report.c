@@ -285,6 +285,62 @@ static void print_job(struct hd_text *page, const struct hd_rundir *dir, struct 
 	hd_text_add(page, "</table></div></section>\n");
 }
 
+static void print_cell(struct hd_text *page, const struct hd_json *row, const char *key)
+{
+	double ms;
+
+	if (hd_json_get_f64(row, key, &ms, NULL))
+		hd_text_add(page, "<td></td>");
+	else
+		hd_text_addf(page, "<td>%.4f</td>", ms);
+}
+
+static void print_times(struct hd_text *page, const char *name, const char *stage, const struct hd_json *row)
+{
+	static const char *const keys[] = { "predicted_ms", "measured_ms", "processor_ms" };
+
+	hd_text_add(page, "<tr><td>");
+	hd_page_text(page, name);
+	hd_text_addf(page, "</td><td>%s</td>", stage);
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		print_cell(page, row, keys[i]);
+	hd_text_add(page, "</tr>\n");
+}
+
+/* What the newest plan was predicted to take, and took (forecast.h); a run that predicted nothing has no such
+ * section. */
+static void print_forecast(struct hd_text *page, const struct hd_rundir *dir, struct hd_arena *arena)
+{
+	const struct hd_json *json, *rows;
+	char path[HD_PATH_CAP];
+	uint32_t number;
+	uint8_t *bytes;
+	size_t len;
+
+	if (hd_plan_newest(&number, dir->fs, dir->path, NULL))
+		return;
+	snprintf(path, sizeof path, "%s/" HD_PLAN_FOLDER "/%04u.measured.json", dir->path, number);
+	if (hd_file_read_all(dir->fs, path, arena, PLAN_BYTES, &bytes, &len, NULL) ||
+		hd_json_parse(arena, path, (const char *)bytes, len, &json, NULL) ||
+		hd_json_get(json, "instructions", HD_JSON_ARRAY, &rows, NULL))
+		return;
+	hd_text_add(page, "<section><h2>Predicted and measured</h2><div class=\"wide\"><table><tr><th>op</th>"
+		"<th>stage</th><th>predicted ms</th><th>measured ms</th><th>processor ms</th></tr>\n");
+	for (size_t i = 0; i < hd_json_count(rows); i++) {
+		const struct hd_json *row = hd_json_item(rows, i);
+		const char *op;
+		uint64_t stage;
+		char text[24] = "all";
+		if (hd_json_get_text(row, "op", &op, NULL))
+			continue;
+		if (!hd_json_get_u64(row, "stage", UINT32_MAX, &stage, NULL))
+			snprintf(text, sizeof text, "%llu", (unsigned long long)stage);
+		print_times(page, op, text, row);
+	}
+	print_times(page, "step", "all", json);
+	hd_text_add(page, "</table></div></section>\n");
+}
+
 static uint32_t devices_of(const struct hd_rundir *dir)
 {
 	char path[HD_PATH_CAP];
@@ -313,6 +369,7 @@ static void print_page(const struct hd_story *s, const struct hd_rundir *dir, st
 	hd_story_print_head(s, slash ? slash + 1 : dir->path, page);
 	if (s->records)
 		hd_story_print_charts(s, page);
+	print_forecast(page, dir, arena);
 	hd_story_print_events(s, page);
 	print_job(page, dir, arena);
 	hd_page_close(page);

@@ -54,6 +54,8 @@ static void check_well_formed(const char *page)
 	CHECK(depth == 0, "%s is not closed", open[depth ? depth - 1 : 0]);
 }
 
+static const char *forecast;              /* of the next pages; NULL: none */
+
 /* The page made of these three files (NULL: absent), which is well-formed, whatever they are. */
 static const char *page_of(const char *metrics, const char *events, const char *job)
 {
@@ -73,6 +75,11 @@ static const char *page_of(const char *metrics, const char *events, const char *
 		put(&sim.fs, "events.ndjson", events);
 	if (job)
 		put(&sim.fs, "job.resolved.json", job);
+	if (forecast) {
+		assert_int_equal(hd_fs_mkdir(&sim.fs, "/run/plan", NULL), HD_OK);
+		put(&sim.fs, "plan/0003.plan", "");
+		put(&sim.fs, "plan/0003.measured.json", forecast);
+	}
 	CHECK(hd_report_write(&dir, &diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(hd_file_read_all(&sim.fs, "/run/report.html", &arena, 1 << 24, &page, &len, NULL),
 		HD_OK);
@@ -225,6 +232,25 @@ static void a_single_step_can_be_seen(void **unused)
 }
 
 /* Nothing is wider than a telephone: drawings shrink, tables scroll in their own box. */
+static void what_was_predicted_stands_beside_what_was_measured(void **unused)
+{
+	(void)unused;
+	forecast = "{\"predicted_ms\":12.5,\"measured_ms\":13,\"instructions\":[{\"op\":\"F\",\"stage\":1,"
+		"\"predicted_ms\":2,\"measured_ms\":2.25,\"processor_ms\":2.125},{\"op\":\"STEP\","
+		"\"predicted_ms\":0.5,\"measured_ms\":null}]}";
+	const char *page = page_of(NULL, NULL, NULL);
+	static const char *const rows[] = {
+		"<td>F</td><td>1</td><td>2.0000</td><td>2.2500</td><td>2.1250</td>",
+		"<td>STEP</td><td>all</td><td>0.5000</td><td></td><td></td>",
+		"<td>step</td><td>all</td><td>12.5000</td><td>13.0000</td><td></td>" };
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		CHECK(strstr(page, rows[i]), "%s", rows[i]);
+	forecast = "{\"instructions\":[";
+	assert_null(strstr(page_of(NULL, NULL, NULL), "Predicted and measured"));
+	forecast = NULL;
+	assert_null(strstr(page_of(NULL, NULL, NULL), "Predicted and measured"));
+}
+
 static void a_narrow_screen_is_provided_for(void **unused)
 {
 	(void)unused;
@@ -289,6 +315,7 @@ int main(void)
 		cmocka_unit_test(the_head_has_metric_steps_time_and_devices),
 		cmocka_unit_test(there_is_a_curve_of_each_thing_that_is_recorded),
 		cmocka_unit_test(a_single_step_can_be_seen),
+		cmocka_unit_test(what_was_predicted_stands_beside_what_was_measured),
 		cmocka_unit_test(a_narrow_screen_is_provided_for),
 		cmocka_unit_test(a_long_curve_keeps_its_spikes),
 	};
