@@ -30,7 +30,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	/* of some */                                                                                              \
 	X(SET,         's', "set",           REPEAT, "KEY=VALUE", "override a key of the job file, as -s optim.lr=0.1") \
 	X(STEPS,       0,   "steps",         COUNT,  "N",       "stop, with a checkpoint, once step N is committed; schedules still count to job.steps") \
-	X(DEVICES,     0,   "devices",       TEXT,   "N|SPEC",  "devices of this process: 4, cores:4, cores:2x2, reference:1, null:4; of plans: a count") \
+	X(DEVICES,     0,   "devices",       TEXT,   "N|SPEC",  "devices of this process: 4, cores:4, cores:2x2, reference:1, null:4, paced:4; of plans: a count") \
 	X(THREADS,     0,   "threads",       COUNT,  "T",       "threads per device")                              \
 	X(OUT,         0,   "out",           TEXT,   "DIR",     "the run directory itself")                        \
 	X(OUTPUT,      'o', "output",        TEXT,   "FILE",    "where to write")                                  \
@@ -102,6 +102,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(PARTITIONER, 0,   "partitioner",   WORD,   "paper|printed|code|heddle", "recurrence of the planner pipedream (default paper)") \
 	X(DRAW,        0,   "draw",          FLAG,   "",        "the timeline, too")                               \
 	X(EXPLAIN,     0,   "explain",       FLAG,   "",        "what other plans or planners would do, and why they lost; of a run what each instruction was predicted to take, and took") \
+	X(SPEEDS,      0,   "speeds",        TEXT,   "X,X,...", "how fast each device is against the others, for plans by measured costs") \
 	X(REPLAN,      0,   "replan",        FLAG,   "",        "plan by costs measured now, not by the plan that the run had") \
 	X(SUGGEST,     0,   "suggest-job",   FLAG,   "",        "instead: other sizes of virtual nodes, each with its plan; changes nothing") \
 	X(ORDER,       0,   "order",         WORD,   "auto|fifo|random|tic|tic+|tac|search", "in which order (default auto: search where all times are known, else tic+)") \

@@ -20,6 +20,28 @@ static enum hd_err cut(struct hd_run_costs *c, const struct hd_profile *profile,
 	return err ? err : hd_cut_sums_make(&c->sums, &c->line.profile, &c->cuts, arena, diag);
 }
 
+/* The time of a profile node at one graph node of it in each phase. */
+static enum hd_err share_out(struct hd_run_costs *c, const uint32_t *home, const struct hd_graph *graph,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	const struct hd_profile *p = &c->line.profile;
+	bool *done = hd_arena_take(arena, (size_t)p->nnodes * 3 + 1, sizeof *done);
+
+	c->node_ns = hd_arena_take(arena, (size_t)graph->nnodes + 1, sizeof *c->node_ns);
+	if (!c->node_ns || !done)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the costs of a job");
+	for (uint32_t i = 0; i < graph->nnodes; i++) {
+		const struct hd_profile_node *node = &p->node[home[i]];
+		const int64_t ns[] = { [HD_PHASE_F] = node->f.p50_ns, [HD_PHASE_I] = node->i.p50_ns,
+			[HD_PHASE_W] = node->w.p50_ns };
+		bool *at = &done[home[i] * 3 + graph->node[i].phase];
+		c->node_ns[i] = *at || (i < graph->nforward && i < c->line.first[home[i]]) ? 0 :
+			ns[graph->node[i].phase];
+		*at |= c->node_ns[i] > 0;
+	}
+	return HD_OK;
+}
+
 enum hd_err hd_run_costs_of(struct hd_run_costs **costs, const struct hd_profile *profile,
 	const uint32_t *home, const struct hd_graph *graph, uint64_t rows, struct hd_arena *arena,
 	struct hd_diag *diag)
@@ -30,6 +52,7 @@ enum hd_err hd_run_costs_of(struct hd_run_costs **costs, const struct hd_profile
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the costs of a job");
 	c->whole = 1;
 	enum hd_err err = cut(c, profile, home, graph, rows, arena, diag);
+	err = err ? err : share_out(c, home, graph, arena, diag);
 	if (!err)
 		*costs = c;
 	return err;
@@ -44,6 +67,8 @@ static enum hd_err open_one(struct hd_worker **worker, struct hd_plan *plan, con
 	one.ndevices = 1;
 	one.nthreads = spec->nthreads ? spec->nthreads : 1;
 	one.recorder = NULL;
+	one.pace_ns = NULL;
+	one.speed = NULL;
 	one.kind = !strcmp(spec->kind, "null") ? "cpu" : spec->kind;
 	enum hd_err err = hd_worker_create(worker, task, &one, diag);
 	if (err)
@@ -83,24 +108,35 @@ static enum hd_err time_ops(struct hd_worker *worker, bool one_thread, struct hd
 	return HD_OK;
 }
 
+/* Waiting takes a multiple of computing; nothing is added. */
+static void stretch(struct hd_profile *p, double pace)
+{
+	for (uint32_t i = 0; i < p->nnodes; i++) {
+		struct hd_profile_cost *cost[] = { &p->node[i].f, &p->node[i].i, &p->node[i].w };
+		for (int k = 0; k < 3; k++)
+			cost[k]->p50_ns = (int64_t)((double)cost[k]->p50_ns * pace);
+	}
+	p->sum_ns_per_byte = p->step_ns_per_byte = 0;
+}
+
 /* A step reads parameter, gradient and slots, and writes all but the gradient; an addition moves three. */
-static void read_off(struct hd_run_costs *c, const struct hd_task *task)
+static void read_off(struct hd_run_costs *c, const struct hd_task *task, double copy_ns_per_byte)
 {
 	const uint32_t nslots = hd_optims[task->optim.kind].nslots;
 	const double bytes = (double)task->layout.elems * sizeof(float),
 		add_ns = c->line.profile.sum_ns_per_byte;
 
 	c->update_ns = add_ns * bytes * (3 + 2 * nslots) / 3;
-	c->copy_ns_per_byte = add_ns * copy_of_add;
+	c->copy_ns_per_byte = copy_ns_per_byte;
 	c->hop_ns = wake_ns;
 }
 
 enum hd_err hd_run_costs_measure(struct hd_run_costs **costs, const struct hd_task *task,
-	const struct hd_worker_spec *spec, struct hd_arena *arena, struct hd_diag *diag)
+	const struct hd_worker_spec *spec, double pace, struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_profile_ask ask = { .rows = task->job->per_vn,
 		.nslots = hd_optims[task->optim.kind].nslots, .tensor_shards = 1 };
-	struct hd_profile profile, bare;
+	struct hd_profile profile = { 0 }, bare;
 	struct hd_worker *worker = NULL;
 	struct hd_plan plan;
 	struct hd_clock clock;
@@ -114,13 +150,16 @@ enum hd_err hd_run_costs_measure(struct hd_run_costs **costs, const struct hd_ta
 	hd_worker_destroy(worker);
 	if (!err && task->layout.elems)
 		profile.sum_ns_per_byte /= (double)task->layout.elems * sizeof(float);
+	const double copy = profile.sum_ns_per_byte * copy_of_add;
+	if (!err && pace > 0)
+		stretch(&profile, pace);
 	err = err ? err : hd_profile_of_graph(&bare, &home, &task->train, &ask, arena, diag);
 	err = err ? err : hd_run_costs_of(costs, &profile, home, &task->train, task->job->per_vn, arena,
 		diag);
 	if (err)
 		return err;
-	read_off(*costs, task);
-	(*costs)->whole = whole;
+	read_off(*costs, task, copy);
+	(*costs)->whole = pace > 0 ? 1 : whole;
 	(*costs)->took_s = (double)(hd_clock_now_ns(&clock) - began_ns) * 1e-9;
 	return HD_OK;
 }

@@ -4,7 +4,8 @@
  * (cost/profile_line.h), and what a plan costs besides them.
  *
  * 1. Measured on one device of the run's kind, with its threads, by a worker that ends before the run's
- *    begins. Devices of no result are measured as cores: their plans are those of cores.
+ *    begins. Devices that wait are measured as cores, and wait `pace` times as long as these; what they do
+ *    not do (add, update) costs nothing.
  * 2. It takes HD_COSTS_BUDGET_NS of passes over one virtual node and as much of passes over a wave of them,
  *    whatever the model; of a large one a few passes are all there is.
  * 3. Times are medians of single ops, of devices of one thread in processor time: on a machine that others
@@ -34,11 +35,13 @@ struct hd_run_costs {
 	double copy_ns_per_byte;          /* of a tensor into the buffer of a neighbour */
 	double hop_ns;                    /* until a rank that waits goes on */
 	double took_s;                    /* to measure */
+	int64_t *node_ns;                 /* [nodes of the training graph] for devices that wait so long */
 };
 
-/* HD_E_REFUSED, HD_E_INVAL: a job that cannot be profiled (engine/profile.h). */
+/* pace 0: devices that compute. HD_E_REFUSED, HD_E_INVAL: a job that cannot be profiled (engine/profile.h).
+ * */
 HD_MUST_USE enum hd_err hd_run_costs_measure(struct hd_run_costs **costs, const struct hd_task *task,
-	const struct hd_worker_spec *spec, struct hd_arena *arena, struct hd_diag *diag);
+	const struct hd_worker_spec *spec, double pace, struct hd_arena *arena, struct hd_diag *diag);
 /* Of a profile that is there already, for tests: no waves, no updates, nothing besides the nodes. */
 HD_MUST_USE enum hd_err hd_run_costs_of(struct hd_run_costs **costs, const struct hd_profile *profile,
 	const uint32_t *home, const struct hd_graph *graph, uint64_t rows, struct hd_arena *arena,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "cost/topology.h"
 
 static const struct { const char *word, *kind; } kinds[] = { { "cores", "cpu" }, { "cpu", "cpu" },
 	{ "reference", "reference" }, { "null", "null" } };
@@ -37,8 +38,8 @@ static enum hd_err parse_devices(const char *text, struct hd_worker_spec *spec, 
 	spec->kind = colon ? kind_of(text, (size_t)(colon - text)) : "cpu";
 	if (!spec->kind)
 		return hd_fail(diag, HD_E_INVAL,
-			"devices \"%s\": this build has auto, auto:N, cores:N, cores:NxT, reference:N and "
-			"null:N", text);
+			"devices \"%s\": this build has auto, auto:N, cores:N, cores:NxT, reference:N, "
+			"null:N and paced:N", text);
 	snprintf(number, sizeof number, "%.*s", x ? (int)(x - counts) : (int)sizeof number - 1, counts);
 	if (hd_num_u64(number, HD_MAX_DEVICES, &d, NULL) || d == 0 ||
 		(x && (hd_num_u64(x + 1, HD_MAX_THREADS, &t, NULL) || t == 0)))
@@ -49,6 +50,62 @@ static enum hd_err parse_devices(const char *text, struct hd_worker_spec *spec, 
 	spec->ndevices = (uint32_t)d;
 	spec->nthreads = (uint32_t)t;
 	return HD_OK;
+}
+
+static const char paced[] = "paced:";
+
+static bool is_paced(const char *text) { return !strncmp(text, paced, sizeof paced - 1); }
+
+/* Numbers between commas, the first `len` characters of a text; false: one of them is none. */
+static bool parse_list(struct hd_run_speeds *list, const char *text, size_t len)
+{
+	const char *end = text + len;
+
+	for (list->n = 0; text <= end; list->n++) {
+		char number[HD_NUM_CAP];
+		const char *comma = memchr(text, ',', (size_t)(end - text));
+		size_t n = (size_t)((comma ? comma : end) - text);
+		if (list->n == HD_RUN_SPEEDS || n >= sizeof number)
+			return false;
+		snprintf(number, sizeof number, "%.*s", (int)n, text);
+		if (hd_num_f64(number, HD_CLUSTER_SPEED_MIN, HD_CLUSTER_SPEED_MAX, &list->at[list->n], NULL))
+			return false;
+		text += n + 1;
+	}
+	return true;
+}
+
+static enum hd_err parse_paced(const char *text, struct hd_run_options *options, struct hd_diag *diag)
+{
+	const char *counts = text + sizeof paced - 1, *colon = strchr(counts, ':');
+	const size_t len = colon ? (size_t)(colon - counts) : strlen(counts);
+	struct hd_run_speeds list = { .n = 0 };
+	double pace = 1;
+	uint64_t n = 0;
+	bool good = parse_list(&list, counts, len) && (!colon || !hd_num_f64(colon + 1, HD_CLUSTER_SPEED_MIN,
+		HD_CLUSTER_SPEED_MAX, &pace, NULL));
+
+	if (good && list.n == 1) {
+		n = list.at[0] <= HD_MAX_DEVICES ? (uint64_t)list.at[0] : 0;
+		good = n > 0 && (double)n == list.at[0];
+		list.n = 0;
+	}
+	if (!good)
+		return hd_fail(diag, HD_E_INVAL,
+			"devices \"%s\": paced:N, or paced:SPEED,SPEED,... for at most %d devices, and :X "
+			"behind it to take X times as long", text, HD_RUN_SPEEDS);
+	options->worker.kind = "null";
+	options->worker.ndevices = list.n ? list.n : (uint32_t)n;
+	options->paced = list;
+	options->pace = pace;
+	return HD_OK;
+}
+
+enum hd_err hd_devices_speeds(struct hd_run_options *options, const char *text, struct hd_diag *diag)
+{
+	return parse_list(&options->speeds, text, strlen(text)) ? HD_OK : hd_fail(diag, HD_E_INVAL,
+		"--speeds %s: a number above 0 for each device, as 1,1,0.5, and at most %d", text,
+		HD_RUN_SPEEDS);
 }
 
 static enum hd_err take_threads(struct hd_run_options *options, uint32_t nvns, uint64_t threads,
@@ -74,7 +131,8 @@ enum hd_err hd_devices_ask(struct hd_run_options *options, const struct hd_job *
 		options->worker.memory_limit_bytes = (uint64_t)hd_job_int(job, HD_JOB_MEMORY);
 	if (!devices)
 		devices = job->value[HD_JOB_DEVICES].text;
-	enum hd_err err = parse_auto(devices, &options->auto_cores) ? HD_OK :
+	enum hd_err err = is_paced(devices) ? parse_paced(devices, options, diag) :
+		parse_auto(devices, &options->auto_cores) ? HD_OK :
 		parse_devices(devices, &options->worker, diag);
 	return err || !threads ? err : take_threads(options, job->nvns, *threads, ncores, diag);
 }

@@ -48,6 +48,7 @@ static void words_become_kind_devices_and_threads(void **state)
 		{ "cores:2x3", "cpu", 2, 3, 0 }, { "2x3", "cpu", 2, 3, 0 }, { "reference:1", "reference", 1, 1, 0 },
 		{ "null:1024", "null", 1024, 1, 0 }, { "cores:1x256", "cpu", 1, 256, 0 },
 		{ "auto", "cpu", 0, 1, 0 }, { "auto:8", "cpu", 0, 1, 8 },
+		{ "paced:4", "null", 4, 1, 0 }, { "paced:1,0.5:10", "null", 2, 1, 0 },
 	};
 	struct desk *d = *state;
 	const struct hd_job *job = job_with(d, NULL);
@@ -70,7 +71,10 @@ static void wrong_words_are_answered_with_those_that_there_are(void **state)
 		{ "2x0", "write a number" }, { "2x257", "write a number" }, { "x2", "write a number" },
 		{ "cores:", "write a number" }, { "gpu:1", "this build has auto" }, { "core:1", "this build has auto" },
 		{ ":1", "this build has auto" }, { "auto:0", "this build has auto" }, { "auto:2000", "this build has auto" },
-		{ "autos", "write a number" }, { "-1", "write a number" },
+		{ "autos", "write a number" }, { "paced:", "paced:N, or" }, { "paced:0", "paced:N, or" },
+		{ "paced:1.5", "paced:N, or" }, { "paced:1,0", "paced:N, or" }, { "paced:2:0", "paced:N, or" },
+		{ "paced:1,,2", "paced:N, or" }, { "paced:2:x", "paced:N, or" }, { "paced:1,2,", "paced:N, or" },
+		 { "-1", "write a number" },
 	};
 	struct desk *d = *state;
 	const struct hd_job *job = job_with(d, NULL);
@@ -125,11 +129,36 @@ static void an_option_counts_more_than_the_job(void **state)
 	assert_int_equal(o.worker.memory_limit_bytes, UINT64_C(1) << 30);
 }
 
+static void devices_that_wait_have_a_pace_and_speeds_of_their_own(void **state)
+{
+	static const struct { const char *text; double pace, at[3]; uint32_t n; } cases[] = {
+		{ "paced:3", 1, { 0 }, 0 }, { "paced:3:10", 10, { 0 }, 0 }, { "paced:1,0.25", 1, { 1, 0.25 }, 2 },
+		{ "paced:2,1,0.5:0.1", 0.1, { 2, 1, 0.5 }, 3 }, { "4", 0, { 0 }, 0 } };
+	struct hd_run_options o = { 0 };
+	struct hd_diag diag = { "" };
+	struct desk *d = *state;
+	const struct hd_job *job = job_with(d, NULL);
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		o = (struct hd_run_options){ 0 };
+		CHECK(!hd_devices_ask(&o, job, cases[i].text, NULL, 4, &diag), "%s: %s", cases[i].text,
+			diag.text);
+		CHECK(o.pace == cases[i].pace && o.paced.n == cases[i].n && !memcmp(o.paced.at, cases[i].at,
+			cases[i].n * sizeof *o.paced.at), "%s: %g", cases[i].text, o.pace);
+	}
+	assert_int_equal(hd_devices_speeds(&o, "1,0.5,3e1", &diag), HD_OK);
+	assert_true(o.speeds.n == 3 && o.speeds.at[1] == 0.5 && o.speeds.at[2] == 30);
+	assert_int_equal(hd_devices_speeds(&o, "1,-1", &diag), HD_E_INVAL);
+	assert_non_null(strstr(diag.text, "a number above 0 for each device"));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(words_become_kind_devices_and_threads, enter, leave),
 		cmocka_unit_test_setup_teardown(wrong_words_are_answered_with_those_that_there_are, enter,
+			leave),
+		cmocka_unit_test_setup_teardown(devices_that_wait_have_a_pace_and_speeds_of_their_own, enter,
 			leave),
 		cmocka_unit_test_setup_teardown(threads_alone_divide_the_cores, enter, leave),
 		cmocka_unit_test_setup_teardown(an_option_counts_more_than_the_job, enter, leave),

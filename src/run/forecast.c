@@ -90,7 +90,8 @@ static enum hd_err list_rows(struct hd_forecast *f, const struct hd_plan *plan, 
 	struct hd_diag *diag)
 {
 	f->row = hd_arena_take(arena, (size_t)plan->nstages * NKINDS, sizeof *f->row);
-	if (!f->row)
+	f->busy_ns = hd_arena_take(arena, plan->nranks, sizeof *f->busy_ns);
+	if (!f->row || !f->busy_ns)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
 	for (size_t k = 0; k < NKINDS; k++)
 		for (uint32_t s = 0; s < (is_once(kinds[k].op) ? 1 : plan->nstages); s++)
@@ -110,8 +111,10 @@ static void read_spans(struct hd_forecast *f, const struct hd_plan *plan, const 
 			struct hd_forecast_row *row = row_of(f, ins->op, ins->stage);
 			if (!row)
 				continue;
-			row->predicted_ns += (double)(sim->span[r][i].end - sim->span[r][i].start) * tick_ns;
+			const double ns = (double)(sim->span[r][i].end - sim->span[r][i].start) * tick_ns;
+			row->predicted_ns += ns;
 			row->n++;
+			f->busy_ns[r] += is_once(ins->op) ? 0 : ns;
 		}
 	for (uint32_t i = 0; i < f->nrows; i++)
 		f->row[i].predicted_ns /= (double)f->row[i].n;
@@ -174,6 +177,16 @@ void hd_forecast_measure(struct hd_forecast *f, const struct hd_plan *plan, cons
 		f->row[i].processor_ns = own.n ?
 			(double)(own.processor_ns + sent.processor_ns) / (double)own.n : 0;
 	}
+}
+
+double hd_forecast_busy_ns(const struct hd_plan *plan, const struct hd_worker *worker, uint32_t r)
+{
+	uint64_t sum = 0;
+
+	for (size_t k = 0; k < NKINDS; k++)
+		for (uint32_t s = 0; s < plan->nstages && !is_once(kinds[k].op); s++)
+			sum += hd_worker_spent(worker, r, (uint16_t)s, kinds[k].op).ns;
+	return (double)sum;
 }
 
 /* ---- said */

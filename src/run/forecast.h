@@ -33,6 +33,7 @@ struct hd_forecast {
 	uint64_t nsteps;
 	uint32_t cores;                   /* that ranks share; 0: one each */
 	struct hd_forecast_row *row; uint32_t nrows;
+	double *busy_ns;                  /* [ranks] predicted computing of a step: F, R, B, I, W */
 };
 
 struct hd_forecast_setting {
@@ -47,6 +48,8 @@ HD_MUST_USE enum hd_err hd_forecast_make(struct hd_forecast *forecast, const str
 /* Between steps: fills in what the worker's instructions took under this plan. */
 void hd_forecast_measure(struct hd_forecast *forecast, const struct hd_plan *plan,
 	const struct hd_worker *worker);
+/* What rank r computed since the plan was adopted: all that busy_ns predicts of a step. */
+double hd_forecast_busy_ns(const struct hd_plan *plan, const struct hd_worker *worker, uint32_t r);
 /* Members of an object: predicted_ms, measured_ms, least_ms, null where there is none; ... */
 void hd_forecast_put_step(const struct hd_forecast *forecast, struct hd_json_writer *w);
 /* ... and with them cores and instructions. */

@@ -45,13 +45,22 @@ enum hd_err hd_run_plan_begin(struct hd_run *run, struct hd_diag *diag)
 
 enum hd_err hd_run_plan_measure(struct hd_run *run, struct hd_diag *diag)
 {
-	const bool open = is_auto(run) && !run->options.map && run->options.worker.ndevices > 1;
+	struct hd_worker_spec *spec = &run->options.worker;
+	const bool open = is_auto(run) && !run->options.map && spec->ndevices > 1;
+	const double pace = run->options.pace;
 	struct hd_diag why = { "" };
 
-	if (run->options.shared || !(open || run->stages.p))
+	if (run->options.speeds.n && run->options.speeds.n != spec->ndevices)
+		return hd_fail(diag, HD_E_INVAL, "--speeds has %u numbers, and there are %u devices",
+			run->options.speeds.n, spec->ndevices);
+	spec->speed = run->options.paced.n ? run->options.paced.at : NULL;
+	/* devices of no result that do not wait have no times */
+	if (run->options.shared || (!strcmp(spec->kind, "null") && pace <= 0) ||
+		!(open || run->stages.p || pace > 0))
 		return HD_OK;
-	enum hd_err err = hd_run_costs_measure(&run->costs, run->task, &run->options.worker, &run->measured,
-		&why);
+	enum hd_err err = hd_run_costs_measure(&run->costs, run->task, spec, pace, &run->measured, &why);
+	if (!err && pace > 0)
+		spec->pace_ns = run->costs->node_ns;
 	if (err == HD_E_NOMEM || err == HD_E_BUG)
 		return hd_fail(diag, err, "%s", why.text);
 	if (err)
@@ -95,7 +104,8 @@ static struct hd_forecast_setting setting_of(const struct hd_run *run)
 	const struct hd_worker_spec *spec = &run->options.worker;
 	const uint32_t threads = spec->nthreads ? spec->nthreads : 1, cores = cores_of(run) / threads;
 
-	return (struct hd_forecast_setting){ .speed = run->options.speed,
+	return (struct hd_forecast_setting){ .speed = run->speed ? run->speed :
+			run->options.speeds.n ? run->options.speeds.at : NULL,
 		/* of no result: they wait, and need no core for it */
 		.cores = !strcmp(spec->kind, "null") || cores >= spec->ndevices ? 0 : cores ? cores : 1 };
 }
@@ -123,6 +133,8 @@ static enum hd_err take_first(struct hd_run *run, const struct hd_plan_choices *
 		const struct hd_plan_choice *c = &choices->at[i];
 		struct hd_diag why = { "" };
 		run->plan = c->plan;
+		if (!run->plan.cause || !*run->plan.cause)
+			run->plan.cause = "data parallel: the fastest by measured times";
 		err = hd_worker_adopt(run->worker, &run->plan, &why);
 		if (!err) {
 			run->stages = c->stages;
@@ -247,6 +259,22 @@ static void say(struct hd_run *run)
 			run->forecast.cores ? ", on fewer cores than devices" : "");
 }
 
+/* Stages that were cut by measured costs, one after the other of a pipeline. */
+static enum hd_err watch_begin(struct hd_run *run, struct hd_diag *diag)
+{
+	const uint32_t n = run->plan.nranks;
+
+	run->drift.expected_ns = NULL;
+	if (!run->plan.first || run->forecast.step_ns <= 0 || !run->stages.p)
+		return HD_OK;
+	run->was_ns = hd_arena_take(&run->arena, n, sizeof *run->was_ns);
+	run->busy_ns = hd_arena_take(&run->arena, n, sizeof *run->busy_ns);
+	run->found = hd_arena_take(&run->arena, n, sizeof *run->found);
+	if (!run->was_ns || !run->busy_ns || !run->found)
+		return hd_fail(diag, HD_E_NOMEM, "no memory to watch %u ranks", n);
+	return hd_stage_drift_init(&run->drift, n, run->forecast.busy_ns, &run->arena, diag);
+}
+
 enum hd_err hd_run_plan_adopt(struct hd_run *run, struct hd_diag *diag)
 {
 	const struct hd_plan_job job = hd_worker_plan_job(run->worker);
@@ -259,7 +287,109 @@ enum hd_err hd_run_plan_adopt(struct hd_run *run, struct hd_diag *diag)
 		return err;
 	say(run);
 	keep_forecast(run, "predicted");
+	return watch_begin(run, diag);
+}
+
+/* ---- drift */
+
+static enum hd_err alone(struct hd_run *run, const struct hd_choose_ask *ask, const struct hd_plan *plan,
+	double *step_ns, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_forecast as_is;
+	enum hd_err err = hd_forecast_make(&as_is, plan, run->costs, &ask->setting, arena, diag);
+
+	*step_ns = err ? 0 : as_is.step_ns;
+	return err;
+}
+
+/* The new plan's memory is the run's from here on. */
+static enum hd_err change_to(struct hd_run *run, const struct hd_plan_choice *choice, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	const struct hd_plan before = run->plan;
+	struct hd_diag why = { "" };
+
+	run->plan = choice->plan;
+	if (hd_worker_adopt(run->worker, &run->plan, &why)) {
+		run->plan = before;
+		return hd_fail(diag, HD_E_REFUSED, "%s", why.text);
+	}
+	struct hd_arena old = run->arena;
+	run->arena = *arena;
+	*arena = old;
+	run->stages = choice->stages;
+	run->forecast = choice->forecast;
+	run->times = (struct hd_times){ .n = 0 };
 	return HD_OK;
+}
+
+static void say_change(struct hd_run *run, const double *speed, double now_ns)
+{
+	uint32_t slowest = 0;
+
+	for (uint32_t r = 1; r < run->plan.nranks; r++)
+		slowest = speed[r] < speed[slowest] ? r : slowest;
+	hd_run_note(run, "plan",
+		"stages drift: device %u is at %.2f of the speed that its stage was cut for; "
+		"%s, %.3f ms a step predicted in place of %.3f", slowest, speed[slowest], run->plan.cause,
+		run->forecast.step_ns * 1e-6, now_ns * 1e-6);
+}
+
+enum hd_err hd_run_plan_again(struct hd_run *run, const double *found, bool *taken, struct hd_diag *diag)
+{
+	const uint32_t n = run->plan.nranks;
+	struct hd_run_stages shape = run->stages;
+	struct hd_plan_choices choices;
+	struct hd_diag why = { "" };
+	struct hd_arena arena;
+	double now_ns = 0;
+
+	*taken = false;
+	hd_arena_init(&arena, 0);
+	double *speed = hd_arena_take(&arena, n, sizeof *speed);
+	for (uint32_t r = 0; speed && r < n; r++)
+		speed[r] = (run->speed ? run->speed[r] : 1) * found[r];
+	shape.first = NULL;
+	const struct hd_choose_ask ask = { .task = run->task, .costs = run->costs,
+		.job = hd_worker_plan_job(run->worker), .ndevices = n,
+		.setting = { .cores = run->forecast.cores, .speed = speed },
+		.memory_bytes = run->options.worker.memory_limit_bytes, .shape = &shape };
+	enum hd_err err = speed ? alone(run, &ask, &run->plan, &now_ns, &arena, &why) : HD_E_NOMEM;
+	err = err ? err : hd_choose_plan(&choices, &ask, &arena, &why);
+	if (!err && choices.at[0].forecast.step_ns < now_ns * (1 - HD_CHOOSE_MARGIN))
+		err = change_to(run, &choices.at[0], &arena, &why);
+	else if (!err)
+		err = HD_E_INVAL;
+	*taken = !err;
+	if (*taken) {
+		run->speed = speed;
+		say_change(run, found, now_ns);
+		err = keep_plan(run, diag);
+		keep_forecast(run, "predicted");
+		err = err ? err : watch_begin(run, diag);
+	} else
+		err = err == HD_E_BUG ? hd_fail(diag, err, "%s", why.text) : HD_OK;
+	hd_arena_finish(&arena);
+	return err;
+}
+
+enum hd_err hd_run_plan_watch(struct hd_run *run, struct hd_diag *diag)
+{
+	bool taken = false;
+
+	if (!run->drift.expected_ns)
+		return HD_OK;
+	for (uint32_t r = 0; r < run->plan.nranks; r++) {
+		const double all = hd_forecast_busy_ns(&run->plan, run->worker, r);
+		run->busy_ns[r] = all - run->was_ns[r];
+		run->was_ns[r] = all;
+	}
+	if (!hd_stage_drift_step(&run->drift, run->busy_ns, run->found))
+		return HD_OK;
+	enum hd_err err = hd_run_plan_again(run, run->found, &taken, diag);
+	if (!err && !taken)
+		hd_stage_drift_vain(&run->drift);
+	return err;
 }
 
 static void measure(struct hd_run *run)

@@ -614,6 +614,9 @@ static enum hd_err one_step(struct hd_run *run, struct hd_diag *diag)
 	double ms = (double)(hd_clock_now_ns(run->clock) - began_ns) * 1e-6;
 	hd_run_took(run, record.step, 0, &(struct hd_vrange){ 0, run->job->nvns }, 1);
 	report_step(run, &record, ms);
+	err = hd_run_plan_watch(run, diag);
+	if (err)
+		return err;
 	if (run->digest_every == 0 && run->times.n == HD_DIGEST_WARMUP)
 		choose_digest(run);
 	if (record.skipped)

@@ -47,6 +47,8 @@ struct hd_run_watch {
 	void (*note)(void *user, const char *kind, const char *text);
 };
 
+enum { HD_RUN_SPEEDS = 64 };              /* devices with speeds of their own */
+
 struct hd_run_options {
 	struct hd_worker_spec worker;     /* kind, devices x threads; no devices: chosen (choose.h) */
 	uint32_t auto_cores;              /* to divide then; 0: all that are usable */
@@ -63,8 +65,12 @@ struct hd_run_options {
 	const char *map;                  /* plan text file instead of the even map; NULL */
 	/* plan by measured costs, also where the folder has a plan for these devices */
 	bool     replan;
-	/* [worker.ndevices] of the devices against one another, for plans alone; NULL: all alike. Borrowed */
-	const double *speed;
+	/* of each device against the others, for plans alone; none: all alike */
+	struct hd_run_speeds { double at[HD_RUN_SPEEDS]; uint32_t n; } speeds;
+	/* null devices wait so many times what a core takes, as it is measured before, each at its own speed;
+	 * 0: they take no time */
+	double   pace;
+	struct hd_run_speeds paced;
 	struct hd_run_watch watch;
 	/* Asked between steps: 0 go on; HD_E_PREEMPTED or HD_E_INTERRUPT: checkpoint and stop. NULL:
 	 * never. */

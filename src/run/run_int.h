@@ -8,6 +8,7 @@
 #include "run/forecast.h"
 #include "run/run.h"
 #include "run/samples.h"
+#include "run/stage_drift.h"
 #include "run/stages.h"
 
 struct hd_run {
@@ -29,6 +30,10 @@ struct hd_run {
 	struct hd_arena measured;         /* of the costs */
 	struct hd_run_costs *costs;       /* NULL: nothing was measured */
 	struct hd_forecast forecast;      /* of the plan in use; step_ns 0: none */
+	/* of a plan of stages that was made by measured costs; expected_ns NULL: not watched */
+	struct hd_stage_drift drift;
+	double *speed;                    /* [ranks] that the forecast counts on */
+	double *was_ns, *busy_ns, *found; /* [ranks] computed before the step; in it; speeds found */
 	struct hd_times times;
 	uint32_t lineage;
 	uint64_t digest_every, last_ckpt_step;
@@ -57,6 +62,12 @@ HD_MUST_USE enum hd_err hd_run_plan_begin(struct hd_run *run, struct hd_diag *di
 HD_MUST_USE enum hd_err hd_run_plan_measure(struct hd_run *run, struct hd_diag *diag);
 /* The plan that the run begins with is made, adopted and kept; its forecast is kept beside it. */
 HD_MUST_USE enum hd_err hd_run_plan_adopt(struct hd_run *run, struct hd_diag *diag);
+/* After a step: stages whose times drift from the forecast are cut again, where that saves enough. */
+HD_MUST_USE enum hd_err hd_run_plan_watch(struct hd_run *run, struct hd_diag *diag);
+/* The stages of the plan in use are cut for ranks that are so fast, beside what the forecast counts on; taken
+ * where the new plan is predicted to save enough, *taken. */
+HD_MUST_USE enum hd_err hd_run_plan_again(struct hd_run *run, const double *found, bool *taken,
+	struct hd_diag *diag);
 /* What the steps took is kept beside the forecast. */
 void hd_run_plan_end(struct hd_run *run);
 

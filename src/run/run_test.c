@@ -1,4 +1,4 @@
-#include "run/run.h"
+#include "run/run_int.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -50,8 +50,8 @@ static void on_eval(void *user, uint64_t step, const char *split, const struct h
 	h->metrics = *metrics;
 }
 
-/* Opens a run of `more` (sections besides MODEL) on devices of `kind`. */
-static enum hd_err bench_open(struct run_bench *b, const char *kind, const char *more)
+/* Opens a run of `more` (sections besides MODEL) on n devices of `kind`, with the stages that it asks for. */
+static enum hd_err bench_open_on(struct run_bench *b, const char *kind, uint32_t n, const char *more)
 {
 	char yaml[1024];
 
@@ -68,10 +68,16 @@ static enum hd_err bench_open(struct run_bench *b, const char *kind, const char 
 	CHECK(hd_rundir_create(&b->dir, &b->fs, &b->clock, b->root, b->path, "job", yaml, strlen(yaml),
 		&b->diag) == HD_OK, "%s", b->diag.text);
 	struct hd_run_options options = {
-		.worker = { .kind = kind, .ndevices = 2, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE },
+		.worker = { .kind = kind, .ndevices = n, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE },
+		.stages = true,
 		.watch = { .user = &b->heard, .note = on_note, .eval = on_eval },
 	};
 	return hd_run_create(&b->run, &b->job, &b->fs, &b->clock, &b->dir, &options, &b->diag);
+}
+
+static enum hd_err bench_open(struct run_bench *b, const char *kind, const char *more)
+{
+	return bench_open_on(b, kind, 2, more);
 }
 
 static void bench_train(struct run_bench *b, const char *kind, const char *more)
@@ -171,11 +177,81 @@ static void a_level_keeps_chatter_from_the_screen_and_nothing_from_the_log(void 
 	}
 }
 
+static void step(struct run_bench *b, int n)
+{
+	struct hd_step_record record;
+
+	for (int i = 0; i < n; i++)
+		CHECK(hd_worker_step(hd_run_worker(b->run), false, &record, &b->diag) == HD_OK, "%s",
+			b->diag.text);
+}
+
+/* Every node takes a millisecond each way, nothing takes anything besides. */
+static void make_even(struct run_bench *b)
+{
+	struct hd_run_costs *c = b->run->costs;
+	struct hd_profile *p = &c->line.profile;
+
+	assert_non_null(c);
+	for (uint32_t i = 0; i < p->nnodes; i++)
+		p->node[i].f.p50_ns = p->node[i].i.p50_ns = p->node[i].w.p50_ns = 1000000;
+	p->sum_ns_per_byte = c->copy_ns_per_byte = c->hop_ns = c->update_ns = 0;
+	CHECK(hd_cut_sums_make(&c->sums, p, &c->cuts, &b->run->measured, &b->diag) == HD_OK, "%s",
+		b->diag.text);
+}
+
+static bool has_plan(struct run_bench *b, const char *name)
+{
+	char path[HD_PATH_CAP];
+	struct hd_stat stat;
+
+	hd_rundir_path(&b->dir, name, path, sizeof path);
+	return !hd_fs_stat(&b->fs, path, &stat, NULL);
+}
+
+static void stages_that_drift_are_cut_for_the_speeds_found_and_no_bit_changes(void **state)
+{
+	static const double even[] = { 1, 1, 1 }, slow[] = { 1, 0.25, 1 };
+	struct run_bench one, three;
+	bool taken = true;
+	uint32_t first[3];
+
+	(void)state;
+	CHECK(bench_open_on(&one, "cpu", 1, "") == HD_OK, "%s", one.diag.text);
+	CHECK(bench_open_on(&three, "cpu", 3, "parallel: {mode: pipeline}\n") == HD_OK, "%s",
+		three.diag.text);
+	assert_true(has_plan(&three, "plan/0000.predicted.json"));
+	step(&three, 2);
+	make_even(&three);
+	CHECK(hd_run_plan_again(three.run, slow, &taken, &three.diag) == HD_OK && taken, "%s",
+		three.diag.text);
+	memcpy(first, three.run->plan.first, sizeof first);
+	step(&three, 2);
+	CHECK(hd_run_plan_again(three.run, even, &taken, &three.diag) == HD_OK && !taken,
+		"the same speeds ask for nothing");
+	/* the slow rank is as fast as the others now: a quarter of the speed counted on, times four */
+	CHECK(hd_run_plan_again(three.run, (const double[]){ 1, 4, 1 }, &taken, &three.diag) == HD_OK &&
+		taken,
+		"%s", three.diag.text);
+	CHECK(three.run->plan.first[2] - three.run->plan.first[1] > first[2] - first[1],
+		"%u nodes on the slow device, %u on one as fast", first[2] - first[1],
+		three.run->plan.first[2] - three.run->plan.first[1]);
+	assert_true(has_plan(&three, "plan/0001.plan") && has_plan(&three, "plan/0002.plan") &&
+		has_plan(&three, "plan/0002.predicted.json") && !has_plan(&three, "plan/0003.plan"));
+	step(&three, 2);
+	step(&one, 6);
+	assert_true(hd_hash_same(hd_worker_digest(hd_run_worker(one.run)),
+		hd_worker_digest(hd_run_worker(three.run))));
+	bench_close(&one);
+	bench_close(&three);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_nobody_computed_is_no_checkpoint_and_reaches_no_target),
 		cmocka_unit_test(perplexity_is_the_exponential_of_the_mean_loss),
+		cmocka_unit_test(stages_that_drift_are_cut_for_the_speeds_found_and_no_bit_changes),
 		cmocka_unit_test(a_level_keeps_chatter_from_the_screen_and_nothing_from_the_log),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

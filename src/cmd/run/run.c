@@ -58,6 +58,10 @@ static enum hd_err take_options(struct hd_cmd *cmd, const struct hd_job *job, st
 		plan->text;
 	options->stages = true;
 	options->replan = cmd->args.has[HD_OPT_REPLAN];
+	if (cmd->args.has[HD_OPT_SPEEDS])
+		err = hd_devices_speeds(options, cmd->args.text[HD_OPT_SPEEDS], &cmd->diag);
+	if (err)
+		return err;
 	options->stop = hd_session_stop;
 	return HD_OK;
 }
@@ -204,7 +208,8 @@ const struct hd_verb hd_verb_run = {
 		"SIGTERM, or SIGHUP (the terminal closes): finish the step, checkpoint, exit 75; "
 		"SIGINT: the same with 130; a second signal leaves at once. With --detach the run goes "
 		"on without its terminal, its words in RUN/log/run.log; so it does under nohup.",
-	.opts = HD_OPTS(RUN_OPTS, HD_OPT_EXPLAIN, HD_OPT_OUT, HD_OPT_DRY_RUN, HD_OPT_SHOW_CONFIG, HD_OPT_NEW),
+	.opts = HD_OPTS(RUN_OPTS, HD_OPT_EXPLAIN, HD_OPT_SPEEDS, HD_OPT_OUT, HD_OPT_DRY_RUN,
+		HD_OPT_SHOW_CONFIG, HD_OPT_NEW),
 	.run = verb_run, .test = "program_run.sh",
 };
 
@@ -272,6 +277,7 @@ const struct hd_verb hd_verb_resume = {
 	.more =
 		"A checkpoint that is damaged is reported and the next older one is taken. A run that "
 		"ended before its first one begins at step 0.",
-	.opts = HD_OPTS(RUN_OPTS, HD_OPT_EXPLAIN, HD_OPT_REPLAN, HD_OPT_FROM, HD_OPT_NEW_SEMANTICS),
+	.opts = HD_OPTS(RUN_OPTS, HD_OPT_EXPLAIN, HD_OPT_SPEEDS, HD_OPT_REPLAN, HD_OPT_FROM,
+		HD_OPT_NEW_SEMANTICS),
 	.run = verb_resume, .test = "program_resume.sh",
 };
