@@ -1,0 +1,128 @@
+#!/bin/bash
+# pipeline.sh -- what a step of a pipeline was predicted to take before the run, and what it took. Prints the
+# tables of docs/results/pipeline.md:
+#
+#	bench/pipeline.sh                          # all
+# HD_BENCH_PARTS="cores paced chosen" HD_BENCH_STEPS=8 HD_BENCH_ROUNDS=3 HD_BENCH_PACE=10 bench/pipeline.sh
+#
+# cores: two ranks that compute, each on a core of its own if nothing else runs. paced: 4 and 8 ranks that
+# wait what a core was measured to take, HD_BENCH_PACE times as long; they need no core for it, so the runtime
+# and the prediction are compared, not kernels. chosen: what parallel.mode auto takes on 4 paced ranks, beside
+# every candidate actually run.
+#
+# A run measures its ops, predicts, trains HD_BENCH_STEPS steps; of HD_BENCH_ROUNDS runs the one whose least
+# step is the least is shown, with the prediction that it made itself: what disturbs a step makes it longer,
+# never shorter. The median of its steps stands beside it. Errors are those of the prediction. Of ranks that
+# compute the last column holds what all instructions of a step were predicted to take against the processor
+# time that they took, which other programs on the same cores do not lengthen.
+set -eu
+cd "$(dirname "$0")/.."
+heddle=$(readlink -f "${HEDDLE_BIN:-build/release/heddle}")
+[ -x "$heddle" ] || { echo "pipeline: $heddle is missing; run ./dev build first" >&2; exit 2; }
+parts=${HD_BENCH_PARTS:-cores paced chosen} steps=${HD_BENCH_STEPS:-8} rounds=${HD_BENCH_ROUNDS:-3}
+pace=${HD_BENCH_PACE:-10} schedules=${HD_BENCH_SCHEDULES:-gpipe 1f1b interleaved zb-h1 zb-v}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cat >"$work/job.yaml" <<'END'
+job: {name: pipeline, seed: 3, steps: 1000}
+model: {use: "builtin:gpt", args: {layers: 8, width: 128, heads: 4, context: 64, vocab: 256}}
+data: {kind: synthetic, count: 512}
+batch: {global: 64, virtual_nodes: 16}
+optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
+checkpoint: {every: 100000 steps, keep: 1}
+eval: {every: 0}
+trace: {digest: 1000}
+END
+job=${HD_BENCH_JOB:-$work/job.yaml}
+load() { cut -d ' ' -f 1 /proc/loadavg; }
+field() { sed -n "s/.*\"$1\":\([0-9.e+-]*\).*/\1/p" "$2" | head -n 1; }
+
+# error of the predicted time of all instructions of a step, of their processor time
+work_error()
+{
+	local n='[0-9.e+-]*'
+	grep -o "\"count\":$n,\"predicted_ms\":$n,\"measured_ms\":$n,\"processor_ms\":$n" "$work/json" |
+		awk -F '[:,]' '{ p += $2 * $4; u += $2 * $8 }
+		END { printf "%.1f", u ? (p / u - 1) * 100 : 0 }'
+}
+
+# once DEVICES OPTION...: "predicted measured least" of one run, in $work/json too
+once()
+{
+	local devices=$1
+	shift
+	rm -rf "$work/run"
+	"$heddle" run "$job" --out "$work/run" --steps "$steps" --devices "$devices" -q --json \
+		--explain "$@" \
+		>"$work/json" 2>"$work/log" || { cat "$work/log" >&2; return 1; }
+	echo "$(field predicted_ms "$work/json") $(field measured_ms "$work/json")" \
+		"$(field least_ms "$work/json") $(work_error)"
+}
+
+# best DEVICES OPTION...: of so many rounds that with the least step
+best()
+{
+	local i
+	for ((i = 0; i < rounds; i++)); do once "$@" || return 1; done | sort -g -k 3 | head -n 1
+}
+
+# row NAME "PREDICTED MEASURED LEAST"; errors go to $work/errors
+row()
+{
+	echo "$1 $2" | awk -v load="$(load)" -v out="$work/errors" '{
+		e = ($2 / $4 - 1) * 100
+		printf "| %s | %.2f | %.2f | %.2f | %+.1f %% | %+.1f %% | %s | %s |\n", $1, $2, $4, $3, \
+			e, ($2 / $3 - 1) * 100, load, $5 < -90 || $5 > 900 ? "" : sprintf("%+.1f %%", $5)
+		print e < 0 ? -e : e >>out }'
+}
+
+head_of()
+{
+	: >"$work/errors"
+	printf '\n%s\n\n' "$1"
+	echo "| schedule | predicted ms | least ms | median ms | of the least | of the median | load | work |"
+	echo "|---|--:|--:|--:|--:|--:|--:|--:|"
+}
+
+foot_of()
+{
+	awk '{ s += $1; if ($1 > w) w = $1 }
+		END { if (NR) printf "\nmean error %.1f %%, worst %.1f %%\n", s / NR, w }' "$work/errors"
+}
+
+echo "$(date -u +%Y-%m-%d), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores," \
+	"load $(cut -d ' ' -f 1-3 /proc/loadavg) at the beginning, $("$heddle" version | head -n 1)"
+for part in $parts; do
+	case $part in
+	cores)
+		head_of "2 ranks that compute, $steps steps, best of $rounds runs"
+		for s in $schedules; do
+			row "$s" "$(best 2 -s parallel.mode=pipeline -s parallel.schedule="$s")"
+		done
+		foot_of ;;
+	paced)
+		for n in 4 8; do
+			head_of "$n ranks that wait $pace times what a core takes (null devices), \
+$steps steps, best of $rounds runs"
+			for s in $schedules; do
+				row "$s" "$(best "paced:$n:$pace" -s parallel.mode=pipeline \
+					-s parallel.schedule="$s")"
+			done
+			foot_of
+		done ;;
+	chosen)
+		head_of "what auto takes on 4 ranks that wait (null devices), beside all candidates, \
+best of $rounds runs"
+		row auto "$(best "paced:4:$pace" -s parallel.mode=auto)" | tee "$work/auto"
+		for s in gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipev; do
+			for d in 1 2; do
+				row "$s/${d}x$((4 / d))" "$(best "paced:4:$pace" -s parallel.mode=pipeline \
+					-s parallel.schedule="$s" -s parallel.replicas=$d)"
+			done
+		done | tee "$work/all"
+		awk -F '|' 'FNR == NR { auto = $4 + 0; next }
+			!n++ || $4 + 0 < least { least = $4 + 0; name = $2 }
+			END { printf "\nauto takes %.3f of the best (%s)\n", auto / least, name }' \
+			"$work/auto" "$work/all" ;;
+	esac
+done
