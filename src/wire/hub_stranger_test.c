@@ -76,7 +76,7 @@ static void who_proved_one_id_cannot_greet_as_another(void **state)
 	struct hd_conn conn = { .ops = tls, .second_id = -1,
 		.ids = { .job = w->config[0].job, .self = 2, .peer = 0, .outgoing = true, .key = job_key,
 		.key_len = 32, .realm = &realm } };
-	struct hd_greeting_payload hello = { 2, 2, 1, HD_ROLE_WORKER, T_MS, w->config[0].job,
+	struct hd_greeting_payload hello = { 3, 3, 1, HD_ROLE_WORKER, T_MS, w->config[0].job,
 		w->config[0].job_hash, w->config[0].kernels, { { 5 } } };
 	uint8_t bytes[HD_FRAME_HEADER + 80];
 	enum hd_err err = HD_E_AGAIN;
@@ -199,8 +199,8 @@ static void who_does_not_greet_in_order_is_closed_without_a_word(void **state)
 		if (cases[i].change == 3)
 			hd_frame_put(&(struct hd_frame){ .type = HD_FRAME_WELCOME, .len = 80 }, bytes);
 		if (cases[i].change == 4) {
-			hd_put16(bytes + 48, 3);
-			hd_put16(bytes + 50, 4);
+			hd_put16(bytes + 48, 1000);
+			hd_put16(bytes + 50, 1001);
 		}
 		if (cases[i].change == 5)
 			bytes[48 + 8] = 4;

@@ -151,7 +151,7 @@ enum hd_err hd_job_plan_2bw(struct hd_job_plan *plan, const struct hd_job_plan_a
 	(void)ask;
 	(void)arena;
 	return hd_fail(diag, HD_E_INVAL,
-		"the planner 2bw is for pipelines that are never drained between steps, and a run drains "
-		"every step, whatever optim.update is; `heddle plan 2bw` shows what it would choose, "
-		"--planner auto plans the job");
+		"the planner 2bw reads profiles: `heddle plan 2bw` shows the depth and width that it would "
+		"choose; a job runs so by optim.update: 2bw, parallel.schedule: 2bw and parallel.stages; "
+		"--planner auto plans a job");
 }

@@ -339,7 +339,7 @@ static void wishes_that_a_planner_does_not_hear_are_refused(void **state)
 		{ "pipedream", { .tensor = 2 }, "tensor width" },
 		{ "auto", { .stages = 3, .chunks = 2 }, "parallel.stages 3 is no multiple of parallel.chunks 2" },
 		{ "ptdp", { .stages = 3 }, "the planner ptdp decides the number of stages itself" },
-		{ "2bw", { .stages = 0 }, "the planner 2bw is for jobs whose updates are delayed" },
+		{ "2bw", { .stages = 0 }, "the planner 2bw reads profiles" },
 	};
 	static const int f_ms[] = { 1, 1 };
 
