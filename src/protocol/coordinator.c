@@ -859,6 +859,10 @@ enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_c
 		return hd_fail(diag, HD_E_INVAL, "workers %u..%u of at most %d, %u buckets of at most %d",
 			config->min, config->max, HD_MAX_MEMBERS,
 			config->nbuckets, HD_MAX_BUCKETS);
+	if (config->shape.nstages && config->copies)
+		return hd_fail(diag, HD_E_REFUSED, HD_NO_SHARDED_STAGES);
+	if (config->shape.nstages && !config->pipes)
+		return hd_fail(diag, HD_E_INVAL, "%u stages in no pipeline", config->shape.nstages);
 	struct hd_coordinator *co = hd_alloc(sizeof *co);
 	if (!co)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a coordinator");

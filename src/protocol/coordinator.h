@@ -51,6 +51,14 @@
  *     well. A halted job ends with the code that was asked for, across coordinators; with 0 only if
  *     X_nsteps was saved, or the writer reached its target and no stop was asked for.
  *
+ * 15. Stages (config.shape). Each view has the shape, with as many pipelines as its devices make, at most
+ *     config.pipes; ranks are devices in the order of members, and what is left over has no rank. With fewer
+ *     devices than one pipeline needs no view of the shape is made: a start waits, a planned change waits,
+ *     and after a loss all hold, in a view without shape, and a NOTE says for what. An open step is finished
+ *     if every sum and the table have a holder: by the proof of sum (exchange.h) that is so once any member
+ *     has finished it. Else all drop it and begin it again under the new view. State is covered if every
+ *     bucket has a holder; if not, rule 9 holds. In a planned change one holder of each stage stays.
+ *
  * Pure: events in, actions out; time is an argument. Returned actions are valid until the next call.
  * create/destroy; one thread. */
 #ifndef HD_PROTOCOL_COORDINATOR_H
@@ -99,6 +107,9 @@ struct hd_co_config {
 	struct hd_hash job, kernels;
 	/* copies: of sharded state, 0: replicated; min <= target <= max <= HD_MAX_MEMBERS */
 	uint32_t nvns, nbuckets, copies, min, max, target;
+	/* of a model in stages: its shape, and pipelines at most; else 0, 0 */
+	struct hd_view_shape shape;
+	uint32_t pipes;
 	int64_t detect_ns, min_wait_ns;
 	/* of the job: after them it is done, whatever stop was asked for; 0: not known */
 	uint64_t nsteps;

@@ -4,7 +4,7 @@
  * guard by itself. */
 
 static const uint64_t first = 1, both = 3;
-static const struct hd_pass own[] = { { 0, 0, 0, 1 } };
+static const struct hd_pass own[] = { { 0, 0, 0, 1, 0 } };
 static const struct hd_vrange low[] = { { 0, 2 } }, high[] = { { 2, 2 } };
 
 #define STATUS_OF(w, e, ...) FROM(w, STATUS, .epoch = (e), .status = { .member = true, __VA_ARGS__ })
@@ -384,7 +384,7 @@ static void what_does_not_fit_is_begun_afresh(void **state)
 	for (uint32_t n = HD_MAX_PASSES - 1; n <= HD_MAX_PASSES; n++) {
 		ask_all(c, &config, 1);
 		for (uint32_t p = 0; p < n; p++) {
-			pass[p] = (struct hd_pass){ 0, p, p, 1 };
+			pass[p] = (struct hd_pass){ 0, p, p, 1, 0 };
 			range[p] = (struct hd_vrange){ 2 * p, 1 };
 		}
 		const char *said = STATUS_OF(0, 2, .at = 0, .begun = true, .npass = n, .pass = pass,
@@ -398,7 +398,7 @@ static void what_does_not_fit_is_begun_afresh(void **state)
 		ask_all(c, &config, 1);
 		for (uint32_t r = 0; r < n; r++)
 			range[r] = (struct hd_vrange){ 4096 / n * r + 1, 14 };
-		pass[0] = (struct hd_pass){ 0, 0, 0, n };
+		pass[0] = (struct hd_pass){ 0, 0, 0, n, 0 };
 		const char *said = STATUS_OF(0, 2, .at = 0, .begun = true, .npass = 1, .pass = pass,
 			.nrange = n, .range = range);
 		CHECK((strstr(said, "NOTE afresh") != NULL) == (n == 256), "%u ranges: %.300s", n, said);

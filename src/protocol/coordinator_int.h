@@ -165,6 +165,9 @@ void hd_co_unasked(struct hd_coordinator *co, struct hd_co_worker *w);        /*
 void hd_co_view_tick(struct hd_coordinator *co);
 void hd_co_view_stored(struct hd_coordinator *co);
 
+/* places of a view's stages, for a message, in the arena of the call; NULL and 0 without stages */
+const uint32_t *hd_co_places(struct hd_coordinator *co, const struct hd_view *view, uint32_t *n);
+
 /* coordinator_leave.c */
 /* STOP to all, the first time; not stored */
 void hd_co_halt(struct hd_coordinator *co, uint32_t code, const char *why);
@@ -195,7 +198,14 @@ void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const stru
 void hd_co_switched(struct hd_coordinator *co);           /* the decided view is in force */
 void hd_co_void(struct hd_coordinator *co);               /* the planned change is no more */
 void hd_co_commit(struct hd_coordinator *co);             /* every step that all members have sealed */
-void hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view);    /* ranks of the members it has */
+/* Ranks of the members it has. False: fewer devices than a pipeline needs; the map is even then, and of one
+ * stage. */
+bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view);
+/* Do members hold parts of the state? */
+static inline bool hd_co_is_partial(const struct hd_coordinator *co)
+{
+	return co->config.copies || co->config.shape.nstages;
+}
 void hd_co_sync_lost(struct hd_coordinator *co, struct hd_co_worker *w);   /* its source is gone */
 void hd_co_back_off(struct hd_coordinator *co, struct hd_co_worker *w);     /* its source gave up */
 void hd_co_end_backoff(struct hd_coordinator *co);             /* all workers in BACKOFF */

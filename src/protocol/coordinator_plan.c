@@ -9,7 +9,7 @@
  * event that changes either calls hd_co_plan(), which starts what is missing. Nothing is queued, so
  * requests are coalesced. */
 
-void hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view)
+bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view)
 {
 	struct hd_member_info info[HD_MAX_MEMBERS];
 	uint32_t ndevices[HD_MAX_MEMBERS], member[HD_MAX_MEMBERS];
@@ -22,15 +22,20 @@ void hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view)
 		ndevices[i] = info[i].ndevices;
 		member[i] = view->member[i];
 	}
-	if (co->config.plan && co->config.plan(co->config.plan_self, &planned, info, view->nmembers) &&
+	if (co->config.shape.nstages && hd_view_staged(view, view->epoch, member, ndevices, view->nmembers,
+		co->config.nvns, &co->config.shape, co->config.pipes))
+		return true;
+	if (!co->config.shape.nstages && co->config.plan && co->config.plan(co->config.plan_self, &planned,
+		info, view->nmembers) &&
 		planned.nmembers == view->nmembers &&
 	    planned.epoch == view->epoch && !memcmp(planned.member, view->member,
 	    view->nmembers * sizeof *view->member) &&
 	    !hd_view_verify(&planned, co->config.nvns, NULL)) {
 		*view = planned;
-		return;
+		return true;
 	}
 	hd_view_even(view, view->epoch, member, ndevices, view->nmembers, co->config.nvns);
+	return !co->config.shape.nstages;
 }
 
 void hd_co_void(struct hd_coordinator *co)
@@ -192,9 +197,19 @@ static void say_prepare(struct hd_coordinator *co, const struct hd_co_worker *w)
 
 	assert(co->phase == HD_CO_PREPARING || co->phase == HD_CO_DECIDED);     /* the epoch is stored */
 	if (msg)
-		msg->prepare = (struct hd_msg_prepare){ co->next.epoch, co->view.nmembers, co->view.member,
-			co->next.nmembers, co->next.member,
-							co->next.nranks, co->next.rank };
+		msg->prepare = (struct hd_msg_prepare){ .next = co->next.epoch,
+			.nold = co->view.nmembers, .old = co->view.member,
+			.nmember = co->next.nmembers, .member = co->next.member,
+			.nrank = co->next.nranks, .rank = co->next.rank };
+	if (msg && co->config.shape.nstages) {
+		struct hd_msg_prepare *p = &msg->prepare;
+		p->width = co->next.shape.width;
+		p->old_width = co->view.shape.width;
+		p->nold_rank = co->view.nranks;
+		p->old_rank = co->view.rank;
+		p->place = hd_co_places(co, &co->next, &p->nplace);
+		p->old_place = hd_co_places(co, &co->view, &p->nold_place);
+	}
 	hd_co_send(co, w, msg);
 }
 
@@ -239,6 +254,25 @@ static void keep_holders(struct hd_coordinator *co, struct hd_view *next)
 			continue;
 		add_member(next, co->view.member[i]);
 		gone--;
+	}
+}
+
+/* Stages: one holder of each stays, or the state would be lost. Of those that are to leave the oldest. */
+static void keep_stages(struct hd_coordinator *co, struct hd_view *next)
+{
+	for (uint32_t s = 0; s < co->view.shape.nstages; s++) {
+		uint64_t holders = hd_view_holders(&co->view, s), stay = 0;
+		uint32_t first = HD_NOBODY;
+		for (uint32_t i = 0; i < co->view.nmembers; i++) {
+			const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
+			if (!(holders >> i & 1))
+				continue;
+			stay |= (uint64_t)hd_view_has(next, co->view.member[i]) << i;
+			if (first == HD_NOBODY && w && w->state == HD_W_MEMBER)
+				first = i;
+		}
+		if (!stay && first != HD_NOBODY && next->nmembers < HD_MAX_MEMBERS)
+			add_member(next, co->view.member[first]);
 	}
 }
 
@@ -309,8 +343,10 @@ static void open_change(struct hd_coordinator *co)
 	if (!other && !co->replan)
 		return;
 	keep_holders(co, &next);
+	keep_stages(co, &next);
 	next.epoch = co->record.epoch + 1;
-	hd_co_fill_map(co, &next);
+	if (!hd_co_fill_map(co, &next))
+		return;                                   /* leavers wait for devices in their place */
 	co->replan = false;
 	if (hd_view_same_map(&next, &co->view))           /* the leaver must stay for its slots */
 		return;
@@ -508,6 +544,25 @@ static uint32_t count_ready(const struct hd_coordinator *co, bool local)
 	return n;
 }
 
+/* Devices of workers that are ready, and of members. */
+static uint32_t count_devices(const struct hd_coordinator *co)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		const struct hd_co_worker *w = &co->worker[i];
+		bool here = w->state == HD_W_READY && !w->draining && w->up;
+		n += here || w->state == HD_W_MEMBER ? w->ndevices : 0;
+	}
+	return n;
+}
+
+/* Stages: are there devices for a pipeline? */
+static bool fits_shape(const struct hd_coordinator *co)
+{
+	return !co->config.shape.nstages || count_devices(co) >= co->config.shape.width;
+}
+
 static void plan_start(struct hd_coordinator *co)
 {
 	/* remote ones join when there is a member to sync from */
@@ -517,7 +572,11 @@ static void plan_start(struct hd_coordinator *co)
 
 	if (co->halting)
 		hd_co_end_halted(co, co->config.step);
-	else if (ready && (ready >= co->record.target ||
+	else if (late && !fits_shape(co))
+		hd_co_end(co, 10,
+			"fewer devices came within workers.min_wait than a pipeline of the job's stages has "
+			"ranks: start more workers, or give them more devices (--devices)");
+	else if (fits_shape(co) && ready && (ready >= co->record.target ||
 		((late || waited > HD_TIMEOUT_NS(SHORT_HANDED, co->config.detect_ns)) &&
 		ready + later >= co->config.min)))
 		hd_co_fence(co, HD_TIMEOUT_NS(SILENT, co->config.detect_ns));
@@ -531,7 +590,7 @@ static void plan_hold(struct hd_coordinator *co)
 	assert(co->has_view && co->holding);
 	bool saves = hd_view_writer(&co->view) != HD_NOBODY || count_ready(co, true);
 
-	if (saves && co->view.nmembers + ready >= co->config.min &&
+	if (saves && fits_shape(co) && co->view.nmembers + ready >= co->config.min &&
 		co->now_ns - co->refence_ns >= HD_TIMEOUT_NS(SILENT, co->config.detect_ns)) {
 		co->refence_ns = co->now_ns;
 		hd_co_fence(co, HD_TIMEOUT_NS(SILENT, co->config.detect_ns));

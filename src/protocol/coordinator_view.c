@@ -57,6 +57,18 @@ void hd_co_fence(struct hd_coordinator *co, int64_t patience_ns)
 	}
 }
 
+const uint32_t *hd_co_places(struct hd_coordinator *co, const struct hd_view *view, uint32_t *n)
+{
+	const struct hd_view_shape *s = &view->shape;
+	uint32_t *place = s->nstages ? hd_arena_take(&co->out, s->nstages, sizeof *place) : NULL;
+
+	*n = place ? s->nstages : 0;
+	co->broken |= s->nstages && !place;
+	for (uint32_t i = 0; i < *n; i++)
+		place[i] = s->place[i];
+	return place;
+}
+
 static void view_say(struct hd_coordinator *co, struct hd_co_worker *w)
 {
 	struct hd_msg *msg = hd_co_msg(co, HD_MSG_VIEW);
@@ -66,6 +78,8 @@ static void view_say(struct hd_coordinator *co, struct hd_co_worker *w)
 	assert(co->has_view);
 	msg->epoch = co->view_epoch;
 	msg->view = co->open;
+	msg->view.width = co->view.shape.width;
+	msg->view.place = hd_co_places(co, &co->view, &msg->view.nplace);
 	hd_co_send(co, w, msg);
 }
 
@@ -161,7 +175,7 @@ static bool has_sum(const struct hd_coordinator *co, const struct hd_co_worker *
 	uint32_t bucket)
 {
 	if (w->answer.at > step)
-		return w->answer.prev && (!co->config.copies || bit(w->answer.sum, bucket));
+		return w->answer.prev && (!hd_co_is_partial(co) || bit(w->answer.sum, bucket));
 	return w->answer.begun && bit(w->answer.sum, bucket);
 }
 
@@ -304,9 +318,12 @@ static bool fits(const struct hd_coordinator *co, const struct view_verdict *v)
 	return true;
 }
 
+/* Of stages nothing that was computed is taken over: rule 15. */
 static bool collect(struct hd_coordinator *co, const struct view_verdict *v)
 {
 	co->open_passes.npasses = co->open_passes.nranges = 0;
+	if (co->config.shape.nstages)
+		return true;
 	for (uint32_t i = 0; i < v->n; i++) {
 		const struct hd_passes *had = &v->member[i]->answer.passes;
 		for (uint32_t p = 0; v->member[i]->answer.at == v->step && p < had->npasses; p++)
@@ -329,7 +346,7 @@ static void finish_open(struct hd_coordinator *co, const struct view_verdict *v)
 	bool whole = find_holders(co, v), halts = !may_be_run(co, v), ok = collect(co, v) && !halts;
 
 	if (!whole)
-		ok = ok && deal(co, v) && computed_once(co) && fits(co, v);
+		ok = ok && !co->config.shape.nstages && deal(co, v) && computed_once(co) && fits(co, v);
 	if (!ok) {
 		co->open.afresh = true;
 		co->open.nhave = co->open.nparm = 0;
@@ -337,7 +354,9 @@ static void finish_open(struct hd_coordinator *co, const struct view_verdict *v)
 		co->open_passes.npasses = co->open_passes.nranges = 0;
 		hd_co_note(co, "afresh", HD_NOBODY, "step %llu is begun again by all: %s",
 			(unsigned long long)v->step,
-			halts ? "whoever could have halted before it is gone" : "too many losses within it");
+			halts ? "whoever could have halted before it is gone" : co->config.shape.nstages ?
+			"a sum of it has no holder any more, and stages compute together" :
+			"too many losses within it");
 	}
 }
 
@@ -403,7 +422,7 @@ static bool slots_are_lost(struct hd_coordinator *co, const struct view_verdict 
 		lost |= parm && !sum;
 	}
 	for (uint32_t i = 0; i < v->n && co->open.afresh; i++)
-		lost |= v->member[i]->answer.updated;
+		lost |= v->member[i]->answer.updated || v->member[i]->answer.at > v->step;
 	return lost;
 }
 
@@ -440,7 +459,7 @@ static void decide(struct hd_coordinator *co)
 		start_over(co);
 		return;
 	}
-	if (co->config.copies && slots_are_lost(co, &v)) {
+	if (hd_co_is_partial(co) && slots_are_lost(co, &v)) {
 		give_up(co, &v);
 		return;
 	}
@@ -450,7 +469,12 @@ static void decide(struct hd_coordinator *co)
 		co->open_at[i] = v.member[i]->answer.at;
 	}
 	co->open.hold = v.n < co->config.min || hd_view_writer(&co->next) == HD_NOBODY;
-	hd_co_fill_map(co, &co->next);
+	if (!hd_co_fill_map(co, &co->next)) {
+		co->open.hold = true;
+		hd_co_note(co, "hold", HD_NOBODY,
+			"a pipeline of the job's %u stages has %u ranks, and there are fewer devices: more "
+			"workers are waited for", co->config.shape.nstages, co->config.shape.width);
+	}
 	bool news = !co->record.started;
 	for (uint32_t i = 0; i < v.n; i++)
 		news |= v.member[i]->state != HD_W_MEMBER;

@@ -3,7 +3,7 @@
 /* Failures: suspicion (rule 5), FENCE, STATUS, VIEW (rule 3), too few (rule 6), none left (rule 7),
  * slots (rule 9). */
 
-static const struct hd_pass own[] = { { 0, 0, 0, 1 } };
+static const struct hd_pass own[] = { { 0, 0, 0, 1, 0 } };
 static const struct hd_vrange of_four[][1] = { { { 0, 2 } }, { { 2, 1 } }, { { 3, 1 } } },
 	of_two[][1] = { { { 0, 2 } }, { { 2, 2 } } };
 

@@ -60,6 +60,12 @@ void hd_exchange_finish(struct hd_exchange *x)
 	*x = (struct hd_exchange){ 0 };
 }
 
+/* Stages whose passes have partial sums of a bucket. */
+static uint64_t makers_of(const struct hd_exchange *x, uint32_t bucket)
+{
+	return x->buckets ? x->buckets->at[bucket].makers : 1;
+}
+
 static enum hd_err count_roots(struct hd_exchange *x, struct hd_diag *diag)
 {
 	struct hd_tnode roots[HD_VIEW_ROOTS];
@@ -76,6 +82,9 @@ static enum hd_err count_roots(struct hd_exchange *x, struct hd_diag *diag)
 		x->nroots += n;
 	}
 	x->first_root[x->passes.npasses] = x->nroots;
+	memset(x->of_stage, 0, sizeof x->of_stage);
+	for (uint32_t i = 0; i < x->passes.npasses; i++)
+		x->of_stage[x->passes.pass[i].stage] += x->first_root[i + 1] - x->first_root[i];
 	x->words = words_of(x->nroots);
 	return HD_OK;
 }
@@ -93,8 +102,11 @@ static enum hd_err take_roots(struct hd_exchange *x, struct hd_diag *diag)
 	}
 	for (size_t i = 0; i < (size_t)x->nbuckets * x->words; i++)
 		x->root[i] = 0;
-	for (uint32_t b = 0; b < x->nbuckets; b++)
-		x->left[b] = x->nroots;
+	for (uint32_t b = 0; b < x->nbuckets; b++) {
+		x->left[b] = 0;
+		for (uint64_t makers = makers_of(x, b); makers; makers &= makers - 1)
+			x->left[b] += x->of_stage[__builtin_ctzll(makers)];
+	}
 	return HD_OK;
 }
 
@@ -106,6 +118,13 @@ static enum hd_err start(struct hd_exchange *x, const struct hd_view *view, uint
 
 	if (me == HD_NOBODY)
 		return hd_fail(diag, HD_E_BADPLAN, "worker %u is no member of view %u", worker, view->epoch);
+	if (view->shape.nstages && (!x->buckets || x->buckets->nstages != view->shape.nstages))
+		return hd_fail(diag, HD_E_BADPLAN, "view %u has %u stages, and the job %u", view->epoch,
+			view->shape.nstages, x->buckets ? x->buckets->nstages : 1);
+	for (uint32_t i = 0; i < passes->npasses; i++)
+		if (passes->pass[i].stage >= hd_view_nstages(view))
+			return hd_fail(diag, HD_E_BADPLAN, "a pass of worker %u is of stage %u of %u",
+				passes->pass[i].worker, passes->pass[i].stage, hd_view_nstages(view));
 	x->me = me;
 	x->nmembers = view->nmembers;
 	x->step = step;
@@ -116,7 +135,7 @@ static enum hd_err start(struct hd_exchange *x, const struct hd_view *view, uint
 	memset(x->leaf, 0, sizeof x->leaf);
 	x->nnorms = 0;
 	clear(x->norm, x->nbuckets);
-	hd_holding_make(&x->held, x->buckets, NULL, view->nmembers, x->copies);
+	hd_view_holding(&x->held, view, x->buckets, x->copies);
 	enum hd_err err = count_roots(x, diag);
 	return err ? err : take_roots(x, diag);
 }
@@ -338,6 +357,11 @@ bool hd_exchange_any_sum(const struct hd_exchange *x)
 	return any;
 }
 
+bool hd_exchange_makes(const struct hd_exchange *x, const struct hd_pass *pass, uint32_t bucket)
+{
+	return makers_of(x, bucket) >> pass->stage & 1;
+}
+
 bool hd_exchange_wants_roots(const struct hd_exchange *x, uint32_t bucket) { return !x->have[bucket]; }
 
 uint32_t hd_exchange_table_source(const struct hd_exchange *x)
@@ -345,8 +369,9 @@ uint32_t hd_exchange_table_source(const struct hd_exchange *x)
 	return x->table_have ? (uint32_t)__builtin_ctzll(x->table_have) : HD_NOBODY;
 }
 
-/* Index of the pass in which a worker's root of that ordinal is, and the number of the root among all. */
-static bool find_root(const struct hd_exchange *x, uint32_t worker, uint32_t ordinal, uint32_t *root)
+/* The number among all of a worker's root of that ordinal, which must be one of the bucket's. */
+static bool find_root(const struct hd_exchange *x, uint32_t worker, uint32_t ordinal, uint32_t bucket,
+	uint32_t *root)
 {
 	for (uint32_t i = 0; i < x->passes.npasses; i++) {
 		if (x->passes.pass[i].worker != worker)
@@ -354,7 +379,7 @@ static bool find_root(const struct hd_exchange *x, uint32_t worker, uint32_t ord
 		uint32_t n = x->first_root[i + 1] - x->first_root[i];
 		if (ordinal < n) {
 			*root = x->first_root[i] + ordinal;
-			return true;
+			return makers_of(x, bucket) >> x->passes.pass[i].stage & 1;
 		}
 		ordinal -= n;
 	}
@@ -365,7 +390,7 @@ bool hd_exchange_has_root(const struct hd_exchange *x, uint32_t worker, uint32_t
 {
 	uint32_t root;
 
-	return find_root(x, worker, ordinal, &root) && get(x->root + (size_t)bucket * x->words, root);
+	return find_root(x, worker, ordinal, bucket, &root) && get(x->root + (size_t)bucket * x->words, root);
 }
 
 bool hd_exchange_root(struct hd_exchange *x, uint32_t worker, uint32_t ordinal, uint32_t bucket)
@@ -373,7 +398,7 @@ bool hd_exchange_root(struct hd_exchange *x, uint32_t worker, uint32_t ordinal, 
 	uint32_t root;
 
 	if (bucket >= x->nbuckets || x->have[bucket] || hd_exchange_source(x, bucket) != x->me ||
-		!find_root(x, worker, ordinal, &root))
+		!find_root(x, worker, ordinal, bucket, &root))
 		return false;
 	uint64_t *row = x->root + (size_t)bucket * x->words;
 	if (get(row, root))
@@ -465,8 +490,9 @@ bool hd_exchange_fold(struct hd_exchange *x, uint32_t bucket)
 	return true;
 }
 
-/* New parameters are made and sent after all norms are there: their arrival says so. */
+/* Norms come again in a step that is restarted: a member that has updated waits for them, too, since the next
+ * step begins with nothing on the way. */
 bool hd_exchange_complete(const struct hd_exchange *x)
 {
-	return x->held.apart ? !x->due_parms && x->table : hd_exchange_may_update(x);
+	return !x->due_norms && x->table && !(x->held.apart ? x->due_parms : x->due_sums);
 }

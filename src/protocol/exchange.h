@@ -8,13 +8,15 @@
  *
  * 1. Of each bucket a member holds its own roots, or the sum, or both. A sum that is here stays until
  *    hd_exchange_begin().
- * 2. A bucket is ready to fold at its owner when all roots of all passes are here. No other test is needed:
- *    the passes partition the virtual nodes. A duplicate changes nothing.
+ * 2. A bucket is ready to fold at its owner when all roots of all passes of its stage are here. No other test
+ *    is needed: the passes partition the virtual nodes. A duplicate changes nothing.
  * 3. A bucket that has only one root in all is folded like others; the fold adds nothing.
  * 4. After the loss of a member the step is *restarted* under a new view (hd_exchange_again()). Roots of
  *    buckets without a sum, and table entries of other members, are forgotten. Sums that are here stay, and
  *    so does a complete table. If any member holds the sum of a bucket, a holder publishes it
  *    (hd_exchange_source()); the same goes for the table.
+ *    With stages no part of a step is computed again beside what is there: it is finished from its sums, or
+ *    starts over (coordinator.h, rule 15).
  * 5. The step is *complete* when all sums and all entries of the table are here.
  *
  * What each member updates follows from the *holding* (plan/holding.h): the *chain* of a bucket are the
@@ -80,6 +82,7 @@ struct hd_exchange {
 	struct hd_passes passes;
 	uint32_t nroots;                  /* of all passes */
 	uint32_t first_root[HD_VIEW_PASSES + 1];      /* by index of the pass */
+	uint32_t of_stage[HD_STAGE_BITS];             /* roots of the passes of a stage */
 	uint32_t nsums, nleaves;          /* sums here; passes whose entries of the table are here */
 	bool table;                       /* the table is complete */
 	/* members that held the whole table when the step was restarted */
@@ -162,6 +165,8 @@ static inline bool hd_exchange_summed(const struct hd_exchange *x, uint32_t buck
 }
 /* Is a sum of any bucket here, or at any member when the step was restarted? */
 bool hd_exchange_any_sum(const struct hd_exchange *x);
+/* Are roots of this pass roots of the bucket? */
+bool hd_exchange_makes(const struct hd_exchange *x, const struct hd_pass *pass, uint32_t bucket);
 /* Do roots of the bucket go to its owner? They do while no member has its sum. */
 bool hd_exchange_wants_roots(const struct hd_exchange *x, uint32_t bucket);
 /* The sender of the whole table: an index; HD_NOBODY: none has it, each member sends its entries. */

@@ -556,6 +556,188 @@ static void who_had_no_memory_for_a_step_takes_it_anew(void **state)
 	hd_exchange_finish(&x);
 }
 
+/* ---- stages: 4 and 9 hold the first of two, 6 and 11 the second; the fifth member holds nothing ---- */
+
+static const struct hd_stage_bucket of_two[4] = {
+	{ .stage = 0, .makers = 1, .readers = 1 }, { .stage = 0, .makers = 1, .readers = 3 },
+	{ .stage = 1, .makers = 2, .readers = 2 }, { .stage = 1, .makers = 2, .readers = 2 },
+};
+static const struct hd_buckets two = { 4, 2, (struct hd_stage_bucket *)(uintptr_t)of_two };
+
+static void stages_open(struct hd_view *view, struct hd_passes *passes, struct hd_exchange *x,
+	uint32_t worker)
+{
+	static const uint32_t member[] = { 4, 6, 9, 11, 13 }, ndevices[] = { 1, 1, 1, 1, 1 };
+	static const uint64_t all[4] = { 31, 31, 31, 31 };
+	struct hd_view_shape shape;
+
+	hd_view_shape(&shape, 2, 1, false);
+	assert_true(hd_view_staged(view, 1, member, ndevices, 5, 7, &shape, 2));
+	assert_int_equal(hd_passes_of_view(passes, view), HD_OK);
+	assert_int_equal(hd_exchange_init(x, 7, 4, 0, NULL), HD_OK);
+	hd_exchange_stages(x, &two);
+	assert_int_equal(hd_exchange_begin(x, view, worker, 11, passes, all, NULL), HD_OK);
+}
+
+static void roots_of_a_stage_are_those_of_its_buckets(void **state)
+{
+	struct hd_view view;
+	struct hd_passes passes;
+	struct hd_exchange x;
+
+	(void)state;
+	stages_open(&view, &passes, &x, 6);       /* owner of bucket 2 */
+	assert_int_equal(x.held.owner[2], 1);
+	assert_true(hd_exchange_makes(&x, hd_passes_find(&passes, 6, 0), 2));
+	assert_false(hd_exchange_makes(&x, hd_passes_find(&passes, 4, 0), 2));
+	assert_false(hd_exchange_root(&x, 4, 0, 2) || hd_exchange_has_root(&x, 4, 0, 2));
+	assert_false(hd_exchange_root(&x, 9, 0, 2));
+	assert_true(hd_exchange_root(&x, 6, 0, 2) && !hd_exchange_fold(&x, 2));
+	assert_true(hd_exchange_root(&x, 11, 0, 2) && hd_exchange_fold(&x, 2));
+	hd_exchange_finish(&x);
+}
+
+static void a_step_of_stages_takes_own_sums_and_the_norms_of_others(void **state)
+{
+	/* bucket 1 is read by both stages */
+	static const struct { uint32_t worker; const char *sums, *norms; } is[] = {
+		{ 4, "01", "23" }, { 6, "123", "0" }, { 9, "01", "23" }, { 11, "123", "0" }, { 13, "", "0123" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
+		struct hd_view view;
+		struct hd_passes passes;
+		struct hd_exchange x;
+		stages_open(&view, &passes, &x, is[i].worker);
+		assert_true(hd_exchange_table(&x));
+		for (const char *b = is[i].sums; *b; b++) {
+			assert_false(hd_exchange_complete(&x));
+			assert_true(hd_exchange_norm(&x, (uint32_t)(*b - '0')));        /* is no sum */
+			assert_true(hd_exchange_sum(&x, (uint32_t)(*b - '0')));
+		}
+		for (const char *b = is[i].norms; *b; b++) {
+			CHECK(!hd_exchange_complete(&x), "worker %u before norm %c", is[i].worker, *b);
+			assert_true(hd_exchange_norm(&x, (uint32_t)(*b - '0')));
+		}
+		CHECK(hd_exchange_complete(&x) && hd_exchange_may_update(&x), "worker %u", is[i].worker);
+		assert_int_equal(x.fetchers, 0);
+		assert_int_equal(hd_exchange_parm_to(&x, 1), 0);
+		hd_exchange_finish(&x);
+	}
+}
+
+static void norms_of_a_stage_come_from_the_last_of_its_holders(void **state)
+{
+	static const struct { uint32_t owner, last; uint64_t to; } is[4] = { { 0, 2, 26 }, { 2, 1, 16 },
+		{ 1, 3, 21 }, { 3, 1, 21 } };
+	struct hd_view view;
+	struct hd_passes passes;
+	struct hd_exchange x;
+
+	(void)state;
+	stages_open(&view, &passes, &x, 4);
+	for (uint32_t b = 0; b < 4; b++)
+		CHECK(x.held.owner[b] == is[b].owner && hd_exchange_norm_source(&x, b) == is[b].last &&
+			hd_exchange_norm_to(&x, b) == is[b].to, "bucket %u: %u %u %llx", b, x.held.owner[b],
+			hd_exchange_norm_source(&x, b), (unsigned long long)hd_exchange_norm_to(&x, b));
+	hd_exchange_finish(&x);
+}
+
+static void members_that_lack_their_stages_fetch(void **state)
+{
+	static const uint64_t slots[4] = { 1, 3, 10, 10 };         /* the first stage at 4 alone */
+	struct hd_view view;
+	struct hd_passes passes;
+	struct hd_exchange x;
+
+	(void)state;
+	stages_open(&view, &passes, &x, 4);
+	assert_int_equal(hd_exchange_begin(&x, &view, 4, 12, &passes, slots, NULL), HD_OK);
+	assert_int_equal(x.fetchers, 4 | 8);
+	hd_exchange_finish(&x);
+}
+
+static void a_view_of_other_stages_is_not_begun(void **state)
+{
+	struct hd_view view, other;
+	struct hd_passes passes, bad;
+	struct hd_exchange x;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	stages_open(&view, &passes, &x, 4);
+	other = view;
+	other.shape = (struct hd_view_shape){ 3, 2, { 0, 1, 0 } };
+	assert_int_equal(hd_exchange_again(&x, &other, 4, 11, &passes, &(struct hd_exchange_past){ .nhave =
+		0 },
+		&diag), HD_E_BADPLAN);
+	assert_non_null(strstr(diag.text, "has 3 stages, and the job 2"));
+	hd_exchange_stages(&x, NULL);
+	*diag.text = '\0';
+	assert_int_equal(hd_exchange_begin(&x, &view, 4, 12, &passes, NULL, &diag), HD_E_BADPLAN);
+	assert_non_null(strstr(diag.text, "has 2 stages, and the job 1"));
+	hd_exchange_stages(&x, &two);
+	*diag.text = '\0';
+	bad = passes;
+	bad.pass[0].stage = 2;
+	bad.nstages = 0;
+	assert_int_equal(hd_exchange_again(&x, &view, 4, 11, &bad, &(struct hd_exchange_past){
+		.have = &(struct hd_have){ 0, 1 }, .nhave = 1, .table = 1 }, &diag), HD_E_BADPLAN);
+	assert_non_null(strstr(diag.text, "is of stage 2 of 2"));
+	hd_exchange_finish(&x);
+}
+
+/* The step is finished from its sums, under a view in which a stage has another holder. */
+static void of_stages_a_step_is_finished_by_the_holders_of_its_slots(void **state)
+{
+	static const struct hd_have have[] = { { 0, 4 }, { 2, 8 } }, chain[] = { { 0, 5 }, { 2, 10 } },
+		alone[] = { { 0, 4 }, { 2, 10 } };
+	struct hd_passes none = { 0 }, passes;
+	struct hd_view view;
+	struct hd_exchange x;
+
+	(void)state;
+	for (uint32_t done = 0; done < 2; done++) {
+		stages_open(&view, &passes, &x, 4);
+		assert_int_equal(hd_exchange_again(&x, &view, 4, 11, &none, &(struct hd_exchange_past){
+			.have = have, .nhave = 2, .chain = chain, .nchain = 2, .table = 4, .done = done,
+			.afresh = true }, NULL), HD_OK);
+		assert_int_equal(x.fetchers, 0);
+		assert_int_equal(hd_exchange_sum_from(&x, 0), 2);
+		assert_int_equal(hd_exchange_norm_source(&x, 2), 1);
+		assert_int_equal(hd_exchange_norm_to(&x, 2), 21 & ~done);
+		assert_true(hd_exchange_table(&x));
+		assert_int_equal(hd_exchange_complete(&x), done);          /* it has sealed it before */
+		for (uint32_t b = 0; b < 4; b++)
+			assert_true(b < 2 ? hd_exchange_sum(&x, b) : hd_exchange_norm(&x, b));
+		assert_true(hd_exchange_complete(&x));
+		/* a member that lacks its slots has no use for parameters now: it fetches both */
+		assert_int_equal(hd_exchange_again(&x, &view, 4, 11, &none, &(struct hd_exchange_past){
+			.have = have, .nhave = 2, .chain = alone, .nchain = 2, .table = 4 }, NULL), HD_OK);
+		assert_int_equal(hd_exchange_parm_to(&x, 0), 0);
+		hd_exchange_finish(&x);
+	}
+}
+
+static void squares_are_those_of_a_sum_that_is_here(void **state)
+{
+	struct rig rig;
+	struct hd_exchange *x = &rig.x[0];
+
+	(void)state;
+	rig_open(&rig);
+	assert_false(hd_exchange_square(x, 1) || hd_exchange_square(x, 5));
+	assert_true(hd_exchange_sum(x, 1) && !hd_exchange_squared(x, 1));
+	assert_true(hd_exchange_square(x, 1) && hd_exchange_squared(x, 1) && !hd_exchange_square(x, 1));
+	assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &rig.passes,
+		&(struct hd_exchange_past){ .nhave = 0 }, NULL), HD_OK);
+	assert_true(hd_exchange_squared(x, 1));
+	assert_int_equal(hd_exchange_begin(x, &rig.view, 4, 12, &rig.passes, NULL, NULL), HD_OK);
+	assert_false(hd_exchange_squared(x, 1));
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -577,6 +759,13 @@ int main(void)
 		cmocka_unit_test(the_own_buckets_are_brought_on_with_all_that_it_takes),
 		cmocka_unit_test(a_new_step_knows_nothing_of_the_one_before),
 		cmocka_unit_test(who_had_no_memory_for_a_step_takes_it_anew),
+		cmocka_unit_test(roots_of_a_stage_are_those_of_its_buckets),
+		cmocka_unit_test(a_step_of_stages_takes_own_sums_and_the_norms_of_others),
+		cmocka_unit_test(norms_of_a_stage_come_from_the_last_of_its_holders),
+		cmocka_unit_test(members_that_lack_their_stages_fetch),
+		cmocka_unit_test(a_view_of_other_stages_is_not_begun),
+		cmocka_unit_test(of_stages_a_step_is_finished_by_the_holders_of_its_slots),
+		cmocka_unit_test(squares_are_those_of_a_sum_that_is_here),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

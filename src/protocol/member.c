@@ -53,8 +53,11 @@ static enum hd_err take(struct hd_member *m, struct hd_diag *diag)
 enum hd_err hd_member_create(struct hd_member **member, const struct hd_member_config *config,
 	struct hd_diag *diag)
 {
-	struct hd_member *m = hd_alloc(sizeof *m);
+	struct hd_member *m;
 
+	if (config->buckets && config->buckets->nstages > 1 && config->copies)
+		return hd_fail(diag, HD_E_REFUSED, HD_NO_SHARDED_STAGES);
+	m = hd_alloc(sizeof *m);
 	if (!m)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a member");
 	memset(m, 0, sizeof *m);
@@ -63,6 +66,9 @@ enum hd_err hd_member_create(struct hd_member **member, const struct hd_member_c
 	m->switch_step = m->halt_step = m->reached = HD_NO_STEP;
 	hd_arena_init(&m->out, 0);
 	enum hd_err err = hd_exchange_init(&m->x, config->nvns, config->nbuckets, config->copies, diag);
+	if (!err)
+		hd_exchange_stages(&m->x, config->buckets);
+	err = err ? err : hd_holding_init(&m->before, config->nbuckets, diag);
 	m->own.words = (config->nbuckets + 63) / 64;
 	if (!err)
 		err = take(m, diag);
@@ -79,6 +85,7 @@ void hd_member_destroy(struct hd_member *m)
 	if (!m)
 		return;
 	hd_exchange_finish(&m->x);
+	hd_holding_finish(&m->before);
 	hd_free(m->own.final);
 	hd_free(m->slots);
 	hd_free(m->mine);
@@ -853,5 +860,10 @@ uint32_t hd_member_holders(const struct hd_member *m, uint32_t bucket, uint32_t 
 	return n;
 }
 
-bool hd_member_has_slots(const struct hd_member *m,
-	uint32_t bucket) { return m->mine[bucket / 64] >> bucket % 64 & 1 && !m->updating && !m->updated; }
+/* FINISH of state in stages changes slots, too. */
+bool hd_member_has_slots(const struct hd_member *m, uint32_t bucket)
+{
+	bool changes = m->updating || m->updated || (m->finishing && hd_member_is_partial(m));
+
+	return m->mine[bucket / 64] >> bucket % 64 & 1 && !changes;
+}

@@ -50,6 +50,11 @@
  *    In the first step of a view, a member that lacks slots of its chains acts FETCH. None gets UPDATE
  *    before all have said SLOTTED: until then every holder has the slots of X_s. Sums and NORM wait as
  *    table entries do (rule 4), so slots do not change while a checkpoint writer works at a boundary.
+ *    With stages (config.buckets) a member holds the parameters and slots of its own stages. FETCH then
+ *    brings both, and COMPUTE waits for it. The passes of a worker, one a stage, run together by the lists of
+ *    the view's plan: COMPUTE comes for each, the first starts the lists. Where no slots lie apart the step
+ *    ends with FINISH alone: all norms, the own sums and the table are here, and all have said SLOTTED.
+ *    FINISH changes the own stages. A state that came from disk holds all stages until the first FINISH.
  * 8. A link that closes loses what was in flight. When the coordinator is back, every message that awaits an
  *    answer is sent again. If another coordinator comes, a joiner that has received nothing yet says
  *    READY_TO_SYNC. Lost links between members are repaired by a new epoch. A member connects to the
@@ -79,7 +84,10 @@ enum { HD_MEMBER_NEWS = 256 };            /* steps whose record is kept for a co
 
 struct hd_member_config {
 	uint32_t nvns, nbuckets;
-	uint32_t copies;                  /* holders of each bucket's slots; 0: all members hold all state */
+	uint32_t copies;                  /* holders of each bucket's slots; 0:
+		all that hold its parameters */
+	/* borrowed, of a model in stages; NULL: one stage, and all members hold all parameters */
+	const struct hd_buckets *buckets;
 	uint64_t nsteps;                  /* step nsteps is not run */
 	int64_t detect_ns;                /* T: after so much silence a peer is suspected */
 	struct hd_hash job, kernels;      /* as in JOIN */
@@ -155,7 +163,7 @@ struct hd_member_event {
 	X(ADOPT,      "view",                       "it is in force: channels of its members (after EPOCH of the same number)") \
 	X(BEGIN,      "step",                       "a new step: its exchange is hd_member_exchange(); post for what will come") \
 	X(AGAIN,      "step",                       "its exchange begins again under the adopted view; own roots and sums stay") \
-	X(COMPUTE,    "step, pass, range",          "compute those virtual nodes; then FINAL..., COMPUTED") \
+	X(COMPUTE,    "step, pass, stage, range",          "compute those virtual nodes; then FINAL..., COMPUTED") \
 	X(ROOTS,      "step, pass, bucket, worker", "send the roots of that pass of the bucket to its owner") \
 	X(LEAVES,     "step, pass",                 "send the table entries of that pass to all other members") \
 	X(FOLD,       "step, bucket",               "add the roots in tree order; then FOLDED") \
@@ -184,7 +192,7 @@ enum hd_member_action_kind {
 
 struct hd_member_action {
 	enum hd_member_action_kind kind;
-	uint32_t epoch, worker, pass, bucket, nranges, code;
+	uint32_t epoch, worker, pass, stage, bucket, nranges, code;
 	uint64_t step, mask;
 	const struct hd_msg *msg;
 	const struct hd_view *view;

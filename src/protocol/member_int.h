@@ -36,7 +36,7 @@ struct hd_member_next {
 	/* prepared: the runtime is; said: PREPARED went out, all links being up */
 	bool open, prepared, said, decided;
 	struct hd_view view;
-	uint32_t old[HD_MAX_MEMBERS], nold;       /* members of the view before */
+	struct hd_view old;               /* the view before; its epoch is 0 */
 };
 
 /* Own passes of step `at`. */
@@ -91,6 +91,7 @@ struct hd_member {
 	bool sums_due, norms_due;         /* sums, sums of squares wait for the boundary to be done */
 	uint64_t *slots;                  /* owned: [nbuckets] members of the view that hold those of X_at */
 	uint64_t *mine;                   /* owned: [words] buckets whose slots are here */
+	struct hd_holding before;         /* owned: of a view that a planned change ends */
 	struct hd_member_own own;
 	struct hd_exchange x;
 
@@ -136,7 +137,10 @@ bool hd_member_is_in(const struct hd_member *m, uint32_t worker);        /* of t
 /* all that fetch slots in this step have them */
 bool hd_member_all_slotted(const struct hd_member *m);
 /* Do members hold parts of the state? */
-static inline bool hd_member_is_partial(const struct hd_member *m) { return m->config.copies > 0; }
+static inline bool hd_member_is_partial(const struct hd_member *m)
+{
+	return m->config.copies > 0 || (m->config.buckets && m->config.buckets->nstages > 1);
+}
 
 /* member_step.c */
 /* begin, halt, finish: all that has become possible */
@@ -155,7 +159,11 @@ void hd_member_compare(struct hd_member *m);
 void hd_member_diverged(struct hd_member *m, uint64_t next);      /* digests of step next - 1 differ */
 void hd_member_stepwork(struct hd_member *m, const struct hd_member_event *event);       /* FINAL .. FOLDED */
 void hd_member_done(struct hd_member *m);
-static inline bool hd_member_in_update(const struct hd_member *m) { return m->updating && !m->updated; }
+/* Parts of the state are changing: a fence waits for it. */
+static inline bool hd_member_in_update(const struct hd_member *m)
+{
+	return (m->updating && !m->updated) || (m->finishing && hd_member_is_partial(m));
+}
 bool hd_member_whole(const struct hd_member *m);          /* all of X_at is here */
 
 /* member_view.c */

@@ -201,6 +201,7 @@ static void who_is_not_held_says_no_status(void **state)
 	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
 	PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
 	EVENT(SYNCED, AT(6));
+	memset(w->m->mine, 0, w->m->own.words * sizeof *w->m->mine);
 	EVENT(READY, AT(6));
 	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2 });
 	IS(PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2 }),

@@ -525,7 +525,7 @@ static void a_machine_without_memory_is_not_made(void **state)
 static void life(struct at_work *w, uint32_t upto, size_t budget)
 {
 	static const struct hd_have all = { 0, 7 };
-	static const struct hd_pass pass[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 }, { 2, 0, 2, 1 } };
+	static const struct hd_pass pass[] = { { 0, 0, 0, 1, 0 }, { 1, 0, 1, 1, 0 }, { 2, 0, 2, 1, 0 } };
 	static const struct hd_vrange range[] = { { 0, 2 }, { 2, 1 }, { 3, 1 } };
 	struct hd_member_config config = at_work_config;
 	uint32_t n = 0;

@@ -118,7 +118,7 @@ static void slots_are_brought_on_when_all_is_here(void **state)
  * sum, and whoever has a boundary to do no sums of squares. */
 static void no_sum_and_no_norm_goes_out_before_the_boundary_is_done(void **state)
 {
-	static const struct hd_pass pass[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 }, { 2, 0, 2, 1 } };
+	static const struct hd_pass pass[] = { { 0, 0, 0, 1, 0 }, { 1, 0, 1, 1, 0 }, { 2, 0, 2, 1, 0 } };
 	static const struct hd_vrange range[] = { { 0, 2 }, { 2, 1 }, { 3, 1 } };
 	static const struct hd_have chain[] = { { 0, 3 }, { 1, 6 } };
 	struct at_work at, *w = &at;
@@ -192,6 +192,38 @@ static void who_lacks_slots_gets_them_in_the_first_step_and_tells_all(void **sta
 	at_work_end(w);
 }
 
+/* They came after the status that the view was made of. */
+static void what_is_here_by_now_is_not_fetched_again(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_synced(w, &sharded, 1);
+	FENCE(1);
+	VIEW(1, 3, .step = 0, .nchain = 1, .chain = &first_alone);
+	IS(EVENT(READY, AT(0)), "BEGIN 0; >0 SLOTTED@1 0; >2 SLOTTED@1 0; COMPUTE 0.0 [2+1]");
+	IS(EVENT(FETCHED, .epoch = 1, AT(0)), "");
+	at_work_end(w);
+}
+
+/* What FINISH changes is not said before it is done. */
+static void a_fence_waits_for_the_end_of_a_step_of_parts(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	begin(w, 0, &all);
+	EVENT(READY, AT(0));
+	bring_all_but(w, "nothing");
+	EVENT(UPDATED_OWN, AT(0));
+	IS(CAME(PARM, 2, 1), "FINISH 0");
+	IS(FENCE(2), "EPOCH 2");
+	IS(EVENT(UPDATED, AT(0), .news = &none),
+		">1 SEAL@2 0 ran knows 1; >2 SEAL@2 0 ran knows 1; >co SEAL@2 0 ran knows 1; "
+		">co STATUS@2 1 member prev sum 1 parm 3 slot fffffffffffffffd; BOUNDARY 1 writer");
+	at_work_end(w);
+}
+
 static void who_has_them_waits_for_those_who_get_them(void **state)
 {
 	struct at_work at, *w = &at;
@@ -250,7 +282,7 @@ static void a_fence_is_answered_when_slots_stand_still(void **state)
  * squares to those that have not sealed it. */
 static void a_sharded_step_that_is_taken_up_again_hands_on_what_is_here(void **state)
 {
-	static const struct hd_pass pass[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 }, { 2, 0, 2, 1 } };
+	static const struct hd_pass pass[] = { { 0, 0, 0, 1, 0 }, { 1, 0, 1, 1, 0 }, { 2, 0, 2, 1, 0 } };
 	static const struct hd_vrange range[] = { { 0, 2 }, { 2, 1 }, { 3, 1 } };
 	static const struct hd_have sums[] = { { 0, 3 }, { 1, 6 } }, parms[] = { { 0, 2 }, { 1, 0 } };
 	static const struct hd_have chain[] = { { 0, 3 }, { 1, 6 } };
@@ -301,7 +333,7 @@ static void who_has_sealed_a_sharded_step_says_what_it_holds_of_it(void **state)
 
 /* ---- guards of rule 7, one after the other ---- */
 
-static const struct hd_pass own_pass[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 }, { 2, 0, 2, 1 } };
+static const struct hd_pass own_pass[] = { { 0, 0, 0, 1, 0 }, { 1, 0, 1, 1, 0 }, { 2, 0, 2, 1, 0 } };
 static const struct hd_vrange own_range[] = { { 0, 2 }, { 2, 1 }, { 3, 1 } };
 #define OPEN .step = 0, .npass = 3, .pass = own_pass, .nrange = 3, .range = own_range
 
@@ -429,7 +461,7 @@ static void who_has_sealed_the_step_gives_its_sums_of_squares(void **state)
 /* Two members that own two buckets each; the first holds all slots, so the sums of its buckets go nowhere. */
 static void sums_of_squares_go_out_once_each(void **state)
 {
-	static const struct hd_pass pass[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 } };
+	static const struct hd_pass pass[] = { { 0, 0, 0, 1, 0 }, { 1, 0, 1, 1, 0 } };
 	static const struct hd_vrange range[] = { { 0, 2 }, { 2, 2 } };
 	struct hd_member_config config = sharded;
 	struct at_work at, *w = &at;
@@ -564,6 +596,7 @@ static void a_planned_change_carries_slots_over(void **state)
 			PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
 			IS(EVENT(SYNCED, AT(6)),
 				">0 SEAL@2 5 knows 2; >1 SEAL@2 5 knows 2; >co SEAL@2 5 knows 2; BOUNDARY 6");
+			memset(w->m->mine, 0, w->m->own.words * sizeof *w->m->mine);
 			assert_int_equal(hd_member_holders(w->m, 0, worker), 1);
 			EVENT(READY, AT(6));
 			PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2 });
@@ -697,6 +730,8 @@ int main(void)
 		cmocka_unit_test(no_sum_and_no_norm_goes_out_before_the_boundary_is_done),
 		cmocka_unit_test(who_lacks_slots_gets_them_in_the_first_step_and_tells_all),
 		cmocka_unit_test(who_has_them_waits_for_those_who_get_them),
+		cmocka_unit_test(what_is_here_by_now_is_not_fetched_again),
+		cmocka_unit_test(a_fence_waits_for_the_end_of_a_step_of_parts),
 		cmocka_unit_test(a_fence_is_answered_when_slots_stand_still),
 		cmocka_unit_test(a_sharded_step_that_is_taken_up_again_hands_on_what_is_here),
 		cmocka_unit_test(who_has_sealed_a_sharded_step_says_what_it_holds_of_it),

@@ -119,7 +119,8 @@ static void offer(struct hd_member *m, uint32_t pass, uint32_t bucket)
 {
 	uint32_t owner = hd_exchange_source(&m->x, bucket), first, n;
 
-	if (!hd_exchange_wants_roots(&m->x, bucket))
+	if (!hd_exchange_wants_roots(&m->x, bucket) ||
+		!hd_exchange_makes(&m->x, &m->own.passes.pass[pass], bucket))
 		return;
 	if (owner == m->x.me) {
 		ordinals(m, pass, &first, &n);
@@ -155,6 +156,7 @@ void hd_member_compute(struct hd_member *m, uint32_t first_pass)
 	for (uint32_t p = first_pass; p < m->own.passes.npasses; p++) {
 		struct hd_member_action *a = hd_member_act(m, HD_DO_COMPUTE);
 		a->pass = p;
+		a->stage = m->own.passes.pass[p].stage;
 		a->range = m->own.passes.range + m->own.passes.pass[p].first_range;
 		a->nranges = m->own.passes.pass[p].nranges;
 		m->own.computed[p] = m->own.sent[p] = false;
@@ -162,19 +164,49 @@ void hd_member_compute(struct hd_member *m, uint32_t first_pass)
 	}
 }
 
-/* Slots missing for the chains of this view are fetched in its first step. */
+static void say_slotted(struct hd_member *m)
+{
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SLOTTED);
+
+	m->fetched = true;
+	msg->halt.step = m->at;
+	for (uint32_t i = 0; i < m->view.nmembers; i++)
+		if (m->view.member[i] != m->worker)
+			hd_member_send(m, m->view.member[i], msg);
+}
+
+static bool has_own(const struct hd_member *m)
+{
+	for (uint32_t b = 0; b < m->x.nbuckets; b++)
+		if (hd_exchange_chained(&m->x, b) && !(m->mine[b / 64] >> b % 64 & 1))
+			return false;
+	return true;
+}
+
+/* What is missing for the chains of this view is fetched in its first step. It may have come since the status
+ * that the view was made of. */
 static void begin_slots(struct hd_member *m)
 {
 	assert(m->begun && !m->finishing);
 	m->updating = m->updated = m->fetched = m->norms_due = m->sums_due = false;
-	if (m->x.fetchers >> m->x.me & 1)
+	if (!(m->x.fetchers >> m->x.me & 1))
+		return;
+	if (has_own(m))
+		say_slotted(m);
+	else
 		hd_member_act(m, HD_DO_FETCH);
+}
+
+/* Of stages, parameters are fetched with the slots: without them there is nothing to compute with. */
+static bool waits_for_state(const struct hd_member *m)
+{
+	return m->config.buckets && m->x.fetchers >> m->x.me & 1 && !m->fetched;
 }
 
 /* After a FENCE it still says what is here, until the view of that epoch. */
 static void fetched(struct hd_member *m, uint32_t epoch)
 {
-	struct hd_msg *msg = m->fetched || m->held ? NULL : hd_member_msg(m, HD_MSG_SLOTTED);
+	bool first = !m->fetched, waited = waits_for_state(m);
 
 	if (epoch != m->view.epoch)
 		return;
@@ -184,17 +216,16 @@ static void fetched(struct hd_member *m, uint32_t epoch)
 	/* the status said less than there is: no need to go back to the disk for it */
 	if (m->held && m->status_said)
 		hd_member_status(m);
-	for (uint32_t i = 0; msg && i < m->view.nmembers; i++) {
-		msg->halt.step = m->at;
-		if (m->view.member[i] != m->worker)
-			hd_member_send(m, m->view.member[i], msg);
-	}
+	if (first && !m->held)
+		say_slotted(m);
+	if (waited && !m->held)
+		hd_member_compute(m, 0);
 }
 
 /* Slots and parameters of the own chains are of the next step; the last of each chain sends them. */
 static void updated_own(struct hd_member *m)
 {
-	if (!hd_member_in_update(m))
+	if (!m->updating || m->updated)
 		return;
 	assert(m->config.copies && m->begun);
 	m->updated = true;
@@ -231,14 +262,18 @@ static void begin(struct hd_member *m)
 	}
 	assert(!m->folding);
 	m->begun = true;
-	const struct hd_pass *mine = hd_passes_find(&passes, m->worker, 0);
 	m->own.passes.npasses = m->own.passes.nranges = 0;
-	if (mine && hd_passes_add(&m->own.passes, m->worker, 0, passes.range + mine->first_range,
-		mine->nranges))
-		hd_member_break(m, 1, "a share of too many ranges");
+	memset(m->own.computed, 0, sizeof m->own.computed);       /* COMPUTE may have to wait */
+	for (uint32_t i = 0; i < passes.npasses; i++) {
+		const struct hd_pass *p = &passes.pass[i];
+		if (p->worker == m->worker && hd_passes_add_stage(&m->own.passes, m->worker, p->pass,
+			p->stage, passes.range + p->first_range, p->nranges))
+			hd_member_break(m, 1, "a share of too many ranges");
+	}
 	hd_member_act(m, HD_DO_BEGIN);
 	begin_slots(m);
-	hd_member_compute(m, 0);
+	if (!waits_for_state(m))
+		hd_member_compute(m, 0);
 }
 
 void hd_member_boundary(struct hd_member *m)
@@ -419,6 +454,8 @@ void hd_member_seal(struct hd_member *m, const struct hd_member_event *event)
 	m->at++;
 	memcpy(m->slots, m->x.chain, m->x.nbuckets * sizeof *m->slots);
 	m->begun = m->finishing = m->updating = m->updated = false;
+	if (m->held && !m->status_said)                   /* it waited for this */
+		hd_member_status(m);
 	hd_member_boundary(m);
 }
 
@@ -524,6 +561,14 @@ static void send_due(struct hd_member *m)
 		send_norm(m, b);
 }
 
+/* Slots of other chains would fall behind; those chains have them. */
+static void keep_own(struct hd_member *m)
+{
+	for (uint32_t b = 0; b < m->x.nbuckets; b++)
+		if (!hd_exchange_chained(&m->x, b))
+			m->mine[b / 64] &= ~(UINT64_C(1) << b % 64);
+}
+
 /* Sharded state: updates the own buckets once all inputs are here. */
 static void update(struct hd_member *m)
 {
@@ -533,10 +578,7 @@ static void update(struct hd_member *m)
 	/* a fold sends the bucket's sums of squares */
 	assert(!m->folding);
 	m->updating = true;
-	/* slots of other chains would fall behind; those chains have them */
-	for (uint32_t b = 0; b < m->x.nbuckets; b++)
-		if (!hd_exchange_chained(&m->x, b))
-			m->mine[b / 64] &= ~(UINT64_C(1) << b % 64);
+	keep_own(m);
 	hd_member_act(m, HD_DO_UPDATE);
 }
 
@@ -560,9 +602,11 @@ void hd_member_progress(struct hd_member *m)
 		begin(m);
 	update(m);
 	if (m->begun && !m->finishing && m->ready && hd_exchange_complete(&m->x) &&
-		(m->updated || !m->config.copies)) {
+		(m->updated || (!m->config.copies && hd_member_all_slotted(m)))) {
 		assert(!m->folding && !m->held);
 		m->finishing = true;
+		if (hd_member_is_partial(m))
+			keep_own(m);
 		hd_member_act(m, HD_DO_FINISH);
 	}
 }

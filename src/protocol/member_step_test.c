@@ -125,7 +125,7 @@ static void one_worker_alone_runs_through_the_same_machine(void **state)
 	at_work_end(w);
 }
 
-static const struct hd_pass both[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 } };
+static const struct hd_pass both[] = { { 0, 0, 0, 1, 0 }, { 1, 0, 1, 1, 0 } };
 static const struct hd_vrange halves[] = { { 0, 2 }, { 2, 2 } };
 static const struct hd_have no_holder = { 0, 0 };
 #define OPEN(s) .step = (s), .npass = 2, .pass = both, .nrange = 2, .range = halves, .nhave = 1, \
@@ -265,7 +265,7 @@ static void who_has_sealed_the_step_publishes_and_seals_again(void **state)
 static void a_further_pass_is_computed_and_its_roots_are_numbered_on(void **state)
 {
 	struct at_work at, *w = &at;
-	static const struct hd_pass pass[] = { { 0, 0, 0, 1 }, { 0, 1, 1, 1 } };
+	static const struct hd_pass pass[] = { { 0, 0, 0, 1, 0 }, { 0, 1, 1, 1, 0 } };
 
 	(void)state;
 	at_work_member(w, &at_work_config, 0, 2);
@@ -750,7 +750,7 @@ static void the_step_whose_digests_differ_is_the_last(void **state)
 
 static void roots_of_a_further_pass_are_named(void **state)
 {
-	static const struct hd_pass pass[] = { { 0, 0, 0, 1 }, { 0, 1, 1, 1 }, { 1, 0, 2, 1 } };
+	static const struct hd_pass pass[] = { { 0, 0, 0, 1, 0 }, { 0, 1, 1, 1, 0 }, { 1, 0, 2, 1, 0 } };
 	static const struct hd_vrange range[] = { { 0, 2 }, { 2, 1 }, { 3, 1 } };
 	struct at_work at, *w = &at;
 

@@ -31,6 +31,38 @@ void hd_member_prepared(struct hd_member *m, uint32_t epoch)
 	hd_member_say_prepared(m);
 }
 
+static void fill_view(struct hd_view *view, uint32_t epoch, const uint32_t *member, uint32_t nmembers,
+	const struct hd_vrank *rank, uint32_t nranks)
+{
+	*view = (struct hd_view){ .epoch = epoch, .nmembers = nmembers, .nranks = nranks };
+	for (uint32_t i = 0; i < nmembers; i++)
+		view->member[i] = member[i];
+	for (uint32_t i = 0; i < nranks; i++)
+		view->rank[i] = rank[i];
+}
+
+static void fill_shape(struct hd_view_shape *shape, uint32_t width, const uint32_t *place, uint32_t n)
+{
+	*shape = (struct hd_view_shape){ .nstages = n, .width = width };
+	for (uint32_t i = 0; i < n; i++)
+		shape->place[i] = (uint8_t)place[i];
+}
+
+/* A view of this job: without stages, or with as many as the job has. */
+static bool is_view_of(const struct hd_member *m, const struct hd_view *view)
+{
+	uint32_t nstages = m->config.buckets ? m->config.buckets->nstages : 1;
+
+	return !hd_view_verify(view, m->config.nvns, NULL) &&
+		(!view->shape.nstages || view->shape.nstages == nstages);
+}
+
+/* Without stages its members are enough. */
+static bool is_old_view(const struct hd_member *m, const struct hd_view *view)
+{
+	return !view->shape.nstages || is_view_of(m, view);
+}
+
 void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg)
 {
 	const struct hd_msg_prepare *p = &msg->prepare;
@@ -47,12 +79,11 @@ void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg)
 	struct hd_view *view = &m->next.view;
 	m->next.open = false;                             /* an earlier one is void, whatever this one is */
 	m->switch_step = HD_NO_STEP;
-	m->next.nold = p->nold;
-	memcpy(m->next.old, p->old, p->nold * sizeof *p->old);
-	*view = (struct hd_view){ .epoch = p->next, .nmembers = p->nmember, .nranks = p->nrank };
-	memcpy(view->member, p->member, p->nmember * sizeof *p->member);
-	memcpy(view->rank, p->rank, p->nrank * sizeof *p->rank);
-	if (hd_view_verify(view, m->config.nvns, NULL) || !p->nold)
+	fill_view(&m->next.old, 0, p->old, p->nold, p->old_rank, p->nold_rank);
+	fill_shape(&m->next.old.shape, p->old_width, p->old_place, p->nold_place);
+	fill_view(view, p->next, p->member, p->nmember, p->rank, p->nrank);
+	fill_shape(&view->shape, p->width, p->place, p->nplace);
+	if (!is_view_of(m, view) || !p->nold || !is_old_view(m, &m->next.old))
 		/* the coordinator gets no answer: T later it plans without this worker */
 		return;
 	m->next.prepared = m->next.said = m->next.decided = false;
@@ -94,15 +125,18 @@ static void adopt(struct hd_member *m, const struct hd_view *view)
 /* The last step before was run by the old view, begun under it: its chains hold the slots. */
 static void carry_slots(struct hd_member *m)
 {
-	assert(m->next.open && m->next.nold >= 1);
+	const struct hd_view *old = &m->next.old;
+	uint32_t at[HD_MAX_MEMBERS];
+
+	assert(m->next.open && old->nmembers >= 1);
+	hd_view_holding(&m->before, old, m->config.buckets, m->config.copies);
+	for (uint32_t i = 0; i < old->nmembers; i++)
+		at[i] = hd_view_index(&m->next.view, old->member[i]);
 	for (uint32_t b = 0; b < m->x.nbuckets; b++) {
-		uint64_t chain = hd_bucket_chain(b, m->x.nbuckets, m->next.nold, m->config.copies);
 		m->slots[b] = 0;
-		for (uint32_t i = 0; i < m->next.nold; i++) {
-			uint32_t at = chain >> i & 1 ? hd_view_index(&m->next.view, m->next.old[i]) :
-				HD_NOBODY;
-			m->slots[b] |= at == HD_NOBODY ? 0 : UINT64_C(1) << at;
-		}
+		for (uint32_t i = 0; i < old->nmembers; i++)
+			if (m->before.slot[b] >> i & 1 && at[i] != HD_NOBODY)
+				m->slots[b] |= UINT64_C(1) << at[i];
 	}
 }
 
@@ -236,8 +270,8 @@ static void take_passes(struct hd_member *m, const struct hd_passes *all)
 	for (uint32_t i = 0; i < all->npasses; i++) {
 		const struct hd_pass *p = &all->pass[i];
 		if (p->worker == m->worker && p->pass >= had &&
-			hd_passes_add(&m->own.passes, m->worker, p->pass, all->range + p->first_range,
-			p->nranges))
+			hd_passes_add_stage(&m->own.passes, m->worker, p->pass, p->stage,
+			all->range + p->first_range, p->nranges))
 			hd_member_break(m, 1, "a view gives this worker too many ranges");
 	}
 	hd_member_compute(m, had);
@@ -246,7 +280,8 @@ static void take_passes(struct hd_member *m, const struct hd_passes *all)
 /* The open step is resumed: by members that have not sealed it, and by those that have, as publishers. */
 static void again(struct hd_member *m, const struct hd_msg_view *v)
 {
-	struct hd_passes passes = { .npasses = v->npass, .nranges = v->nrange };
+	struct hd_passes passes = { .npasses = v->npass, .nranges = v->nrange,
+		.nstages = m->view.shape.nstages };
 	struct hd_diag diag = { "" };
 	bool fresh = m->at == v->step && !m->begun;
 
@@ -309,10 +344,9 @@ static bool read_view(struct hd_member *m, const struct hd_msg *msg, struct hd_v
 {
 	const struct hd_msg_view *v = &msg->view;
 
-	*view = (struct hd_view){ .epoch = msg->epoch, .nmembers = v->nmember, .nranks = v->nrank };
-	memcpy(view->member, v->member, v->nmember * sizeof *v->member);
-	memcpy(view->rank, v->rank, v->nrank * sizeof *v->rank);
-	return !hd_view_verify(view, m->config.nvns, NULL) && v->nat == v->nmember;
+	fill_view(view, msg->epoch, v->member, v->nmember, v->rank, v->nrank);
+	fill_shape(&view->shape, v->width, v->place, v->nplace);
+	return is_view_of(m, view) && v->nat == v->nmember;
 }
 
 void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)

@@ -297,7 +297,7 @@ static void a_view_without_this_worker_or_at_another_step_fences_it(void **state
  * before had contributed. */
 static void who_becomes_the_checkpoint_writer_has_its_boundary_again(void **state)
 {
-	static const struct hd_pass pass[] = { { 1, 0, 0, 2 } };
+	static const struct hd_pass pass[] = { { 1, 0, 0, 2, 0 } };
 	static const struct hd_vrange range[] = { { 0, 2 }, { 2, 2 } };
 	static const struct hd_have no_holder = { 0, 0 };
 	static const uint32_t rest[] = { 1 };
@@ -772,7 +772,7 @@ static void who_becomes_the_checkpoint_writer_after_its_seal_has_its_boundary(vo
 static void a_status_names_the_step_before_if_it_is_whole(void **state)
 {
 	static const struct hd_have no_holder = { 0, 0 };
-	static const struct hd_pass pass[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 } };
+	static const struct hd_pass pass[] = { { 0, 0, 0, 1, 0 }, { 1, 0, 1, 1, 0 } };
 	static const struct hd_vrange range[] = { { 0, 2 }, { 2, 2 } };
 	struct at_work at, *w = &at;
 
@@ -959,7 +959,7 @@ static void seals_of_the_epoch_to_come_count(void **state)
 static void a_step_that_others_began_is_begun_anew(void **state)
 {
 	static const struct hd_have no_holder = { 0, 0 };
-	static const struct hd_pass pass[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 } };
+	static const struct hd_pass pass[] = { { 0, 0, 0, 1, 0 }, { 1, 0, 1, 1, 0 } };
 	static const struct hd_vrange range[] = { { 0, 2 }, { 2, 2 } };
 	static const uint64_t same[] = { 1, 1 };
 	struct at_work at, *w = &at;

@@ -45,7 +45,7 @@ static void put_text(struct msg_writer *w, char c) { put(w, (uint8_t)c, 1); }
 static void put_vrank(struct msg_writer *w, struct hd_vrank v) { put(w, v.worker, 4); put(w, v.nvns, 4); }
 static void put_vrange(struct msg_writer *w, struct hd_vrange v) { put(w, v.first, 4); put(w, v.n, 4); }
 static void put_pass(struct msg_writer *w, struct hd_pass v) { put(w, v.worker, 4); put(w, v.pass, 4);
-	put(w, v.nranges, 4); }
+	put(w, v.nranges, 4); put(w, v.stage, 4); }
 static void put_have(struct msg_writer *w, struct hd_have v) { put(w, v.first, 4); put(w, v.members, 8); }
 
 static void put_hash(struct msg_writer *w, struct hd_hash v)
@@ -87,6 +87,8 @@ static struct hd_pass take_pass(struct msg_reader *r)
 
 	p.pass = take_u32(r);
 	p.nranges = take_u32(r);
+	p.stage = take_u32(r);
+	r->bad |= p.stage >= HD_STAGE_BITS;
 	return p;
 }
 
@@ -126,7 +128,7 @@ static struct hd_step_news take_news(struct msg_reader *r)
 }
 
 /* Bytes of an element, so that a count is held against what is left before memory is taken. */
-enum { SIZE_text = 1, SIZE_u32 = 4, SIZE_u64 = 8, SIZE_vrank = 8, SIZE_vrange = 8, SIZE_pass = 12,
+enum { SIZE_text = 1, SIZE_u32 = 4, SIZE_u64 = 8, SIZE_vrank = 8, SIZE_vrange = 8, SIZE_pass = 16,
 	SIZE_have = 12 };
 
 #define F(type, name) put_##type(w, m->name);
@@ -227,19 +229,31 @@ static bool runs(const struct hd_have *run, uint32_t n)
 	return true;
 }
 
+/* Places of stages are bytes of a view. */
+static bool places(const uint32_t *place, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (place[i] >= HD_STAGE_BITS)
+			return false;
+	return true;
+}
+
 static bool sound(const struct hd_msg *msg)
 {
 	/* the arrays lie in the reader's arena: first_range is not on the wire, it is filled in here */
 	if (msg->kind == HD_MSG_STATUS)
 		return link_passes((struct hd_pass *)(uintptr_t)msg->status.pass, msg->status.npass,
 			msg->status.nrange);
+	if (msg->kind == HD_MSG_PREPARE)
+		return places(msg->prepare.place, msg->prepare.nplace) &&
+			places(msg->prepare.old_place, msg->prepare.nold_place);
 	if (msg->kind == HD_MSG_SUSPECT)
 		return msg->suspect.why < HD_NSUSPICIONS;
 	if (msg->kind != HD_MSG_VIEW)
 		return true;
 	const struct hd_msg_view *v = &msg->view;
 	return runs(v->have, v->nhave) && runs(v->parm, v->nparm) && runs(v->chain, v->nchain) &&
-		v->nat == v->nmember &&
+		v->nat == v->nmember && places(v->place, v->nplace) &&
 		link_passes((struct hd_pass *)(uintptr_t)v->pass, v->npass, v->nrange);
 }
 

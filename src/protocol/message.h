@@ -13,7 +13,7 @@
  * 1. The decoder accepts exactly the bytes that the encoder writes: every count within its cap, flags 0 or
  *    1, text without control characters, no byte left over. All else is HD_E_PROTOCOL and changes nothing.
  * 2. Numbers of kinds are never reused. Fields are added by a new kind. Retired: 30, STATUS, and 31, VIEW,
- *    both without sharded state.
+ *    both without sharded state; 24, PREPARE, 43, STATUS, and 44, VIEW, without stages.
  * 3. Whether a message makes sense in the receiver's state is judged by the machines (member.h,
  *    coordinator.h); an unexpected one is ignored there.
  *
@@ -53,14 +53,14 @@ enum {
 	X(SYNC,          21, sync,          "C>L",  "take the state from that source, or from disk") \
 	X(SEND_STATE,    22, send_state,    "C>M",  "send your state to that joiner, or stop") \
 	X(SYNCED,        23, synced,        "L>C",  "I hold the state of that source, and follow it") \
-	X(PREPARE,       24, prepare,       "C>W",  "prepare for this view") \
+	X(PREPARE,       47, prepare,       "C>W",  "prepare for this view") \
 	X(PREPARED,      25, decided,       "W>C",  "I am prepared for it") \
 	X(DECIDE,        26, decided,       "C>W",  "it is decided: adopt it by the rule of the switch") \
 	X(SEAL,          27, seal,          "M>MC", "I hold the complete result of this step") \
 	X(SUSPECT,       28, suspect,       "M>C",  "I lost that worker, or hear it again") \
 	X(FENCE,         29, fence,         "C>W",  "a new epoch: drop the exchange, send your status") \
-	X(STATUS,        43, status,        "W>C",  "what I have of the step that I have not sealed") \
-	X(VIEW,          44, view,          "C>W",  "the members, their parts, and how the open step is finished") \
+	X(STATUS,        48, status,        "W>C",  "what I have of the step that I have not sealed") \
+	X(VIEW,          49, view,          "C>W",  "the members, their parts, and how the open step is finished") \
 	X(STALE,         32, none,          ">W",   "you are not in this epoch any more") \
 	X(LEAVE,         33, leave,         "W>C",  "I want to go; gone: I went") \
 	X(RELEASE,       34, release,       "C>W",  "go, with this exit code") \
@@ -78,7 +78,7 @@ enum hd_msg_kind {
 #define X(id, no, fields, route, text) HD_MSG_##id = (no),
 	HD_MSGS(X)
 #undef X
-	HD_MSG_NKINDS = 47
+	HD_MSG_NKINDS = 50
 };
 
 /* Why a worker is suspected. A closed link has lost messages, so only a new epoch repairs it. Silence that
@@ -98,7 +98,7 @@ struct hd_step_news {
 
 /* F(type, name): a field. A(type, name, cap): an array `name` of n<name> elements, at most `cap`. Types: flag
  * (u8, 0 or 1), u8, u32, u64, f64, hash, news; of elements also text (bytes), vrank, vrange, pass (a worker,
- * a number, how many ranges), have. */
+ * a number, how many ranges, its stage), have. */
 #define HD_FIELDS_none(F, A)
 /* member: the sender is a member, of the epoch in the head; at: the first step it has not sealed; memory:
  * bytes; vn_ps: predicted time of one virtual node, in ps; nonce: drawn once per process, ADMIT repeats it */
@@ -115,10 +115,13 @@ struct hd_step_news {
 #define HD_FIELDS_ready_to_sync(F, A) F(u64, given_up)
 #define HD_FIELDS_send_state(F, A) F(u32, joiner) F(flag, on)
 #define HD_FIELDS_synced(F, A) F(u32, source) F(u64, transfer)
-/* old: members of the view in force, whose seals tell when to switch */
+/* old: the view in force: its members' seals tell when to switch, and its holdings are moved; width, place:
+ * the shapes (view.h), of places none without stages */
 #define HD_FIELDS_prepare(F, A) \
-	F(u32, next) A(u32, old, HD_MAX_MEMBERS) A(u32, member, HD_MAX_MEMBERS) \
-	A(vrank, rank, HD_VIEW_RANKS)
+	F(u32, next) F(u32, width) F(u32, old_width) \
+	A(u32, old, HD_MAX_MEMBERS) A(u32, member, HD_MAX_MEMBERS) \
+	A(vrank, rank, HD_VIEW_RANKS) A(vrank, old_rank, HD_VIEW_RANKS) A(u32, place, HD_STAGE_BITS) \
+	A(u32, old_place, HD_STAGE_BITS)
 #define HD_FIELDS_decided(F, A) F(u32, next)
 /* knows: the epoch of the latest view, in force or decided, that the sender knows; ran: the sender took part
  * in the step, and `news` is valid. A seal of a joiner says only that it has X_{step+1} (member.h) */
@@ -134,7 +137,8 @@ struct hd_step_news {
  *	table          it holds the whole table
  *	prev           it still holds all sums and the table of at - 1 (sharded: those that `sum` says, and
  *	               all parameters)
- *	parm, slot     sharded: bits of buckets whose new parameters, whose slots of X_at it holds
+ *	parm, slot     sharded: bits of buckets whose new parameters, whose slots of X_at it holds; with
+ *	               stages `slot` says of which buckets it holds parameters and slots
  *	updated        sharded: its slots are those of X_{at+1} already, and it cannot go back */
 #define HD_FIELDS_status(F, A) F(u64, at) F(flag, member) F(flag, begun) \
 	F(flag, halted) F(flag, prev) F(flag, table) F(flag, updated) \
@@ -146,13 +150,14 @@ struct hd_step_news {
  *	halt           this step must not be run; HD_NO_STEP: none
  *	table          bit mask of the members that hold the step's table
  *	member, at     ids, and of each the first step that it has not sealed
- *	rank           the map, which is valid from the next step on
+ *	rank           the map, which is valid from the next step on; width, place: its shape (view.h)
  *	pass, range    the passes of the step; none: it was not begun, and the map is valid for it, too
  *	have           holders of sums, in runs of buckets (exchange.h)
  *	parm, chain    sharded: holders of new parameters, of slots, likewise */
 #define HD_FIELDS_view(F, A) F(u64, step) F(flag, afresh) F(flag, hold) F(u64, halt) F(u64, table) \
+	F(u32, width) \
 	A(u32, member, HD_MAX_MEMBERS) A(u64, at, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS) \
-	A(pass, pass, HD_VIEW_PASSES) A(vrange, range, HD_VIEW_RANGES) \
+	A(u32, place, HD_STAGE_BITS) A(pass, pass, HD_VIEW_PASSES) A(vrange, range, HD_VIEW_RANGES) \
 	A(have, have, HD_MSG_RUNS) A(have, parm, HD_MSG_RUNS) A(have, chain, HD_MSG_RUNS)
 #define HD_FIELDS_leave(F, A) F(u32, code) F(flag, gone) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_release(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)

@@ -8,9 +8,10 @@
 
 static const struct hd_vrank rank[] = { { 1, 4 }, { 2, 3 } };
 static const struct hd_vrange range[] = { { 0, 4 }, { 9, 1 }, { 5, 2 } };
-static const struct hd_pass pass[] = { { 1, 0, 0, 2 }, { 2, 0, 2, 1 } };
+static const struct hd_pass pass[] = { { 1, 0, 0, 2, 0 }, { 2, 0, 2, 1, 63 } };
 static const struct hd_have have[] = { { 0, 3 }, { 7, 0 } };
 static const uint32_t ids[] = { 1, 2 };
+static const uint32_t places[] = { 0, 63 }, high[] = { 0, 64 };
 static const uint64_t longs[] = { 5, UINT64_MAX };
 
 /* Two of each with arrays, one of the others: the corpus of the laws below. */
@@ -23,7 +24,9 @@ static const struct hd_msg samples[] = {
 	{ HD_MSG_SYNC, 1, 2, .sync = { 3, 12 } },
 	{ HD_MSG_SEND_STATE, 1, 2, .send_state = { 3, true } },
 	{ HD_MSG_SYNCED, 1, 2, .synced = { 3, 12 } },
-	{ HD_MSG_PREPARE, 1, 2, .prepare = { .next = 3, .nmember = 2, .member = ids, .nrank = 2, .rank = rank } },
+	{ HD_MSG_PREPARE, 1, 2, .prepare = { .next = 3, .nmember = 2, .member = ids, .nrank = 2, .rank = rank,
+		.width = 2, .nplace = 2, .place = places, .old_width = 1, .nold_place = 1, .old_place = places,
+		.nold_rank = 1, .old_rank = rank } },
 	{ HD_MSG_PREPARED, 1, 2, .decided = { 3 } },
 	{ HD_MSG_DECIDE, 1, 2, .decided = { 3 } },
 	{ HD_MSG_SEAL, 1, 2, .seal = { .step = 4, .knows = 3,
@@ -36,7 +39,8 @@ static const struct hd_msg samples[] = {
 	{ HD_MSG_VIEW, 1, 2, .view = { .step = 4, .hold = true, .table = 1, .nmember = 2, .member = ids, .nat = 2, .at = longs, .nrank = 2, .rank = rank,
 				       .npass = 2, .pass = pass, .nrange = 3, .range = range, .nhave = 2,
 				       .have = have,
-				       .nparm = 1, .parm = have, .nchain = 2, .chain = have } },
+				       .nparm = 1, .parm = have, .nchain = 2, .chain = have,
+				       .width = 2, .nplace = 2, .place = places } },
 	{ HD_MSG_STALE, 1, 2, .none = { 0 } },
 	{ HD_MSG_LEAVE, 1, 2, .leave = { .code = 75, .nwhy = 1, .why = "?" } },
 	{ HD_MSG_RELEASE, 1, 2, .release = { .code = 0 } },
@@ -142,8 +146,13 @@ static void what_breaks_a_rule_is_refused(void **state)
 	static const struct hd_have gap[] = { { 1, 3 } }, back[] = { { 0, 1 }, { 0, 2 } },
 		beyond[] = { { 0, 1 }, { HD_MAX_BUCKETS, 1 } };
 	/* 3 of 32 bits in all */
-	static const struct hd_pass over[] = { { 1, 0, 0, UINT32_MAX }, { 2, 0, 0, 4 } };
+	static const struct hd_pass over[] = { { 1, 0, 0, UINT32_MAX, 0 }, { 2, 0, 0, 4, 0 } };
+	static const struct hd_pass beyond_stages[] = { { 1, 0, 0, 3, 64 } };
 	static const struct hd_msg bad[] = {
+		{ HD_MSG_PREPARE, 1, 2, .prepare = { .nplace = 2, .place = high } },
+		{ HD_MSG_PREPARE, 1, 2, .prepare = { .nold_place = 2, .old_place = high } },
+		{ HD_MSG_VIEW, 1, 2, .view = { .nplace = 2, .place = high } },
+		{ HD_MSG_STATUS, 1, 2, .status = { .npass = 1, .pass = beyond_stages, .nrange = 3, .range = range } },
 		{ HD_MSG_SUSPECT, 1, 2, .suspect = { 3, HD_NSUSPICIONS } },
 		{ HD_MSG_REFUSE, 1, 2, .refuse = { .code = 2, .nwhy = 2, .why = "a\n" } },
 		{ HD_MSG_REFUSE, 1, 2, .refuse = { .code = 2, .nwhy = 2, .why = "a\xff" } },

@@ -22,12 +22,22 @@ _Static_assert(sizeof blocks / sizeof *blocks == HD_TRANSFER_BLOCKS, "a block is
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
+static bool has_rows(const struct hd_transfers_spec *spec, enum hd_xfer_kind kind)
+{
+	return spec->copies || (spec->partial && kind == HD_XFER_NORM);
+}
+
+static uint32_t owner_of(const struct hd_transfers_spec *spec, uint32_t bucket)
+{
+	return spec->owner ? spec->owner[bucket] : hd_bucket_owner(bucket, spec->nbuckets, spec->nmembers);
+}
+
 /* How many values the first index of a block has. */
 static uint32_t subjects(const struct hd_transfers_spec *spec, const struct transfer_block *block)
 {
 	switch (block->of) {
 	case OF_MEMBER: return spec->nmembers;
-	case OF_BUCKET: return block->sharded && !spec->copies ? 0 : spec->nbuckets;
+	case OF_BUCKET: return block->sharded && !has_rows(spec, block->kind) ? 0 : spec->nbuckets;
 	case OF_VN:     return spec->nvns;
 	case OF_ALL:    return 1;
 	case OF_CELL:   return spec->nstages > 1 ? spec->nstages * spec->nvns : 0;
@@ -82,7 +92,7 @@ uint32_t hd_transfers_id(const struct hd_transfers *t, struct hd_xfer_name name)
 	assert(name.from < n && name.to < n && name.from != name.to);
 	if (blocks[i].of == OF_MEMBER) {
 		assert(name.number < t->spec.nbuckets && name.ordinal < t->ordinals);
-		assert(name.to == hd_bucket_owner(name.number, t->spec.nbuckets, n));
+		assert(name.to == owner_of(&t->spec, name.number));
 		return first + (name.from * t->ordinals + name.ordinal) * t->spec.nbuckets + name.number;
 	}
 	assert(name.number < subjects(&t->spec, &blocks[i]) && !name.ordinal);
@@ -105,7 +115,7 @@ enum hd_err hd_transfers_name(const struct hd_transfers *t, uint32_t id, struct 
 		got.number = at % nbuckets;
 		got.ordinal = at / nbuckets % t->ordinals;
 		got.from = at / nbuckets / t->ordinals;
-		got.to = hd_bucket_owner(got.number, nbuckets, n);
+		got.to = owner_of(&t->spec, got.number);
 	} else if (blocks[i].of == OF_CELL) {
 		got.from = got.to = HD_NOBODY;
 		got.number = at;
@@ -204,10 +214,14 @@ static uint32_t most_partial(const struct hd_transfers *t, const struct hd_view 
 {
 	struct hd_vrange range[HD_VIEW_RANKS];
 	struct hd_tnode root[HD_VIEW_ROOTS];
-	uint32_t n = 0, step = 0, nranges = hd_view_ranges(view, worker, range);
+	uint32_t n = 0, step = 0;
 
-	if (hd_ranges_roots(t->spec.nvns, range, nranges, root, HD_VIEW_ROOTS, &n))
-		n = 0;                            /* such a step is not opened */
+	for (uint32_t s = 0; s < hd_view_nstages(view); s++) {
+		uint32_t of = 0, nranges = hd_view_stage_ranges(view, worker, s, range);
+		if (nranges && hd_ranges_roots(t->spec.nvns, range, nranges, root, HD_VIEW_ROOTS, &of))
+			of = 0;                   /* such a step is not opened */
+		n += of;
+	}
 	for (uint32_t i = 0; i < x->passes.npasses; i++)
 		if (x->passes.pass[i].worker == worker)
 			step += x->first_root[i + 1] - x->first_root[i];
@@ -216,14 +230,12 @@ static uint32_t most_partial(const struct hd_transfers *t, const struct hd_view 
 
 static void put_partial(struct list *l, const struct hd_view *view, const struct hd_exchange *x)
 {
-	uint32_t n = l->table->spec.nmembers, nbuckets = l->table->spec.nbuckets;
 	uint32_t most = most_partial(l->table, view, x, view->member[l->from]);
 
 	for (uint32_t o = 0; o < most; o++)
-		for (uint32_t b = hd_bucket_first(l->to, nbuckets, n); b < hd_bucket_first(l->to + 1,
-		nbuckets, n);
-			b++)
-			put(l, HD_XFER_PARTIAL, b, o);
+		for (uint32_t b = 0; b < l->table->spec.nbuckets; b++)
+			if (owner_of(&l->table->spec, b) == l->to)
+				put(l, HD_XFER_PARTIAL, b, o);
 }
 
 /* The last of the chain in a line. */
@@ -254,6 +266,8 @@ static bool goes(const struct list *l, const struct hd_exchange *x, enum hd_xfer
 	struct hd_sum_line line;
 
 	if (kind == HD_XFER_DIGEST && !l->table->spec.digest_bytes)
+		return false;
+	if (kind != HD_XFER_SUM && !has_rows(&l->table->spec, kind))
 		return false;
 	hd_line_make(&line, x->held.owner[b], 0, slot, x->nmembers);
 	if (goes_by(l, &line, slot, param, kind, b))

@@ -7,7 +7,8 @@
  *	kind                                 indices                     in jobs with
  *	PARTIAL                              from, ordinal, bucket       -
  *	SUM                                  bucket, from, to            -
- *	NORM, PARAMETERS, DIGEST             bucket, from, to            sharded state
+ *	NORM                                 bucket, from, to            state of which members hold parts
+ *	PARAMETERS, DIGEST                   bucket, from, to            sharded state
  *	METRICS                              virtual node, from, to      -
  *	TABLE                                from, to                    -
  *	ACTIVATIONS, GRADIENTS               stage, virtual node         several stages
@@ -22,8 +23,8 @@
  * 2. Both directions are arithmetic: nothing is stored per row. A row from a member to itself names no
  *    transfer.
  * 3. hd_transfers_between() names the rows that a step can use, but for mail between stages: those are the
- * plan's. The ends of a channel may be in different
- *    steps and then name different rows; those that both name have one meaning.
+ *    plan's. The ends of a channel may be in different steps and then name different rows; those that both
+ *    name have one meaning.
  * 4. Class: all are planned. Priority: 0 for what all wait for (NORM, METRICS, TABLE), else 1 + the bucket's
  *    number.
  *
@@ -50,6 +51,9 @@ struct hd_transfers_spec {
 	uint64_t metrics_bytes, table_bytes;              /* of one virtual node's message; of all in one */
 	uint64_t digest_bytes;            /* of one segment; 0: there are no slots */
 	uint32_t nstages;                 /* at most HD_TRANSFER_STAGES; 0 and 1: whole models */
+	/* of state that is not sharded: do members hold parts of it (stages)? */
+	bool partial;
+	const uint32_t *owner;            /* borrowed: [nbuckets] of the holding; NULL: the even rule */
 	bool sums_first;                  /* sums before partial sums, whatever their buckets: priority 0 */
 };
 

@@ -437,6 +437,49 @@ static void a_plain_step_names_nothing_else(void **state)
 	}
 }
 
+/* Two stages of one bucket each, at members 0 and 1, and a third that holds nothing. */
+static void of_stages_owners_and_norms_are_the_holding_s(void **state)
+{
+	static const struct hd_stage_bucket of_two[] = { { .stage = 0, .makers = 1, .readers = 1 },
+		{ .stage = 0, .makers = 1, .readers = 1 }, { .stage = 1, .makers = 2, .readers = 2 } };
+	static const struct hd_buckets two = { 3, 2, (struct hd_stage_bucket *)(uintptr_t)of_two };
+	static const struct hd_view view = { .epoch = 3, .nmembers = 3, .nranks = 2, .member = { 4, 6, 9 },
+		.rank = { { 6, 5 }, { 4, 0 } }, .shape = { .nstages = 2, .width = 2, .place = { 0, 1 } } };
+	static const uint64_t all[3] = { 7, 7, 7 };
+	static uint32_t id[MOST];
+	struct hd_passes passes;
+	struct hd_exchange x;
+	struct hd_transfers t;
+
+	(void)state;
+	assert_int_equal(hd_passes_of_view(&passes, &view), HD_OK);
+	assert_int_equal(hd_exchange_init(&x, 5, 3, 0, NULL), HD_OK);
+	hd_exchange_stages(&x, &two);
+	assert_int_equal(hd_exchange_begin(&x, &view, 4, 7, &passes, all, NULL), HD_OK);
+	hd_transfers_init(&t, &(struct hd_transfers_spec){ .nmembers = 3, .nvns = 5, .nbuckets = 3,
+		.nstages = 2, .partial = true, .owner = x.held.owner, .member = view.member });
+	for (uint32_t from = 0; from < 3; from++)
+		for (uint32_t to = 0; to < 3; to++) {
+			uint32_t count[HD_XFER_KINDS] = { 0 };
+			size_t n = from == to ? 0 : hd_transfers_between(&t, &view, &x, from, to, id);
+			for (size_t i = 0; i < n; i++) {
+				struct hd_xfer_name name = { 0 };
+				assert_int_equal(hd_transfers_name(&t, id[i], &name, NULL), HD_OK);
+				assert_int_equal(hd_transfers_id(&t, name), id[i]);
+				assert_true(name.from == from && name.to == to);
+				count[name.kind]++;
+			}
+			/* member 1 holds buckets 0 and 1, member 0 bucket 2: each sends their norms */
+			uint32_t norms = from == to || from == 2 ? 0 : from == 1 ? 2 : 1;
+			uint32_t roots = from == to || from == 2 || to == 2 ? 0 : to == 1 ? 2 : 1;
+			CHECK(count[HD_XFER_NORM] == norms && count[HD_XFER_PARTIAL] == roots &&
+				!count[HD_XFER_SUM] && !count[HD_XFER_PARAMETERS] && !count[HD_XFER_DIGEST],
+				"%u to %u: %u norms, %u roots", from, to, count[HD_XFER_NORM],
+				count[HD_XFER_PARTIAL]);
+		}
+	hd_exchange_finish(&x);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -448,6 +491,7 @@ int main(void)
 		cmocka_unit_test(both_ends_of_a_step_name_the_same_rows),
 		cmocka_unit_test(ends_in_two_steps_of_an_epoch_have_the_rows_of_the_later),
 		cmocka_unit_test(a_plain_step_names_nothing_else),
+		cmocka_unit_test(of_stages_owners_and_norms_are_the_holding_s),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

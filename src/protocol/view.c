@@ -24,6 +24,36 @@ uint64_t hd_bucket_chain(uint32_t bucket, uint32_t nbuckets, uint32_t nmembers, 
 	return chain;
 }
 
+/* Rules 6 and 7. */
+static enum hd_err verify_shape(const struct hd_view *view, struct hd_diag *diag)
+{
+	const struct hd_view_shape *s = &view->shape;
+	uint64_t filled = 0;
+
+	if (!s->nstages && !s->width)
+		return HD_OK;
+	if (s->nstages < 2 || s->nstages > HD_STAGE_BITS || s->width < 1 || s->width > s->nstages ||
+		view->nranks % s->width)
+		return hd_fail(diag, HD_E_BADPLAN,
+			"view %u: %u ranks are no pipelines of %u ranks with %u stages; 2 to %d stages",
+			view->epoch, view->nranks, s->width, s->nstages, HD_STAGE_BITS);
+	for (uint32_t i = 0; i < s->nstages; i++) {
+		if (s->place[i] >= s->width || (!i && s->place[0]))
+			return hd_fail(diag, HD_E_BADPLAN, "view %u: stage %u cannot be at rank %u of %u",
+				view->epoch, i, s->place[i], s->width);
+		filled |= UINT64_C(1) << s->place[i];
+	}
+	if (filled != hd_members_all(s->width))
+		return hd_fail(diag, HD_E_BADPLAN, "view %u: a rank of its pipelines has no stage",
+			view->epoch);
+	for (uint32_t r = 0; r < view->nranks; r++)
+		if (r % s->width && view->rank[r].nvns)
+			return hd_fail(diag, HD_E_BADPLAN,
+				"view %u: rank %u is not the first of its pipeline, and has %u virtual nodes",
+				view->epoch, r, view->rank[r].nvns);
+	return HD_OK;
+}
+
 enum hd_err hd_view_verify(const struct hd_view *view, uint32_t nvns, struct hd_diag *diag)
 {
 	uint64_t total = 0;
@@ -45,6 +75,9 @@ enum hd_err hd_view_verify(const struct hd_view *view, uint32_t nvns, struct hd_
 				view->rank[r].worker);
 		total += view->rank[r].nvns;
 	}
+	enum hd_err err = verify_shape(view, diag);
+	if (err)
+		return err;
 	if (total != nvns)
 		return hd_fail(diag, HD_E_BADPLAN, "view %u maps %llu virtual nodes of %u", view->epoch,
 			(unsigned long long)total, nvns);
@@ -67,9 +100,97 @@ void hd_view_even(struct hd_view *view, uint32_t epoch, const uint32_t *member, 
 		view->rank[r].nvns = nvns / view->nranks + (r < nvns % view->nranks);
 }
 
+void hd_view_shape(struct hd_view_shape *shape, uint32_t width, uint32_t chunks, bool vee)
+{
+	assert(width >= 1 && chunks >= 1 && width * chunks <= HD_STAGE_BITS);
+	*shape = (struct hd_view_shape){ 0 };
+	if (width * chunks < 2)
+		return;
+	shape->nstages = width * chunks;
+	shape->width = width;
+	for (uint32_t s = 0; s < shape->nstages; s++) {
+		bool back = vee && s / width % 2;
+		shape->place[s] = (uint8_t)(back ? width - 1 - s % width : s % width);
+	}
+}
+
+bool hd_view_staged(struct hd_view *view, uint32_t epoch, const uint32_t *member, const uint32_t *ndevices,
+	uint32_t n, uint32_t nvns, const struct hd_view_shape *shape, uint32_t pipes)
+{
+	struct hd_view made = { .epoch = epoch, .nmembers = n, .shape = *shape };
+	uint32_t all = 0;
+
+	assert(n >= 1 && n <= HD_MAX_MEMBERS && shape->nstages >= 2);
+	for (uint32_t i = 0; i < n; i++) {
+		made.member[i] = member[i];
+		all += ndevices[i];
+	}
+	uint32_t d = all / shape->width < pipes ? all / shape->width : pipes;
+	d = d < nvns ? d : nvns;
+	d = d < HD_VIEW_RANKS / shape->width ? d : HD_VIEW_RANKS / shape->width;
+	if (!d)
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t k = 0; k < ndevices[i] && made.nranks < d * shape->width; k++)
+			made.rank[made.nranks++].worker = member[i];
+	for (uint32_t k = 0; k < d; k++)
+		made.rank[k * shape->width].nvns = nvns / d + (k < nvns % d);
+	*view = made;
+	return true;
+}
+
+uint64_t hd_view_holders(const struct hd_view *view, uint32_t stage)
+{
+	uint64_t members = 0;
+
+	for (uint32_t k = 0; k < hd_view_pipes(view); k++) {
+		uint32_t m = hd_view_index(view, view->rank[hd_view_rank(view, k, stage)].worker);
+		assert(m != HD_NOBODY);
+		members |= UINT64_C(1) << m;
+	}
+	return members;
+}
+
+uint64_t hd_view_stages(const struct hd_view *view, uint32_t worker)
+{
+	uint64_t stages = 0;
+
+	for (uint32_t s = 0; s < hd_view_nstages(view); s++)
+		for (uint32_t k = 0; k < hd_view_pipes(view); k++)
+			if (view->rank[hd_view_rank(view, k, s)].worker == worker)
+				stages |= UINT64_C(1) << s;
+	return stages;
+}
+
+void hd_view_holding(struct hd_holding *holding, const struct hd_view *view, const struct hd_buckets *buckets,
+	uint32_t copies)
+{
+	uint64_t stage[HD_STAGE_BITS];
+	bool staged = buckets && view->shape.nstages;
+
+	assert(!staged || view->shape.nstages == buckets->nstages);
+	for (uint32_t s = 0; staged && s < view->shape.nstages; s++)
+		stage[s] = hd_view_holders(view, s);
+	hd_holding_make(holding, buckets, staged ? stage : NULL, view->nmembers, copies);
+}
+
+uint32_t hd_view_pipe(const struct hd_view *view, uint32_t vn)
+{
+	uint32_t k = 0;
+
+	for (; k + 1 < hd_view_pipes(view) && vn >= view->rank[hd_view_rank(view, k, 0)].nvns; k++)
+		vn -= view->rank[hd_view_rank(view, k, 0)].nvns;
+	return k;
+}
+
+uint32_t hd_view_runs(const struct hd_view *view, uint32_t vn, uint32_t stage)
+{
+	return hd_view_index(view, view->rank[hd_view_rank(view, hd_view_pipe(view, vn), stage)].worker);
+}
+
 struct hd_hash hd_view_hash(const struct hd_view *view)
 {
-	uint8_t bytes[12 + 4 * HD_MAX_MEMBERS + 8 * HD_VIEW_RANKS], *at = bytes;
+	uint8_t bytes[12 + 4 * HD_MAX_MEMBERS + 8 * HD_VIEW_RANKS + 8 + HD_STAGE_BITS], *at = bytes;
 
 	hd_put32(at, view->epoch);
 	hd_put32(at + 4, view->nmembers);
@@ -80,6 +201,12 @@ struct hd_hash hd_view_hash(const struct hd_view *view)
 	for (uint32_t r = 0; r < view->nranks; r++, at += 8) {
 		hd_put32(at, view->rank[r].worker);
 		hd_put32(at + 4, view->rank[r].nvns);
+	}
+	if (view->shape.nstages) {
+		hd_put32(at, view->shape.nstages);
+		hd_put32(at + 4, view->shape.width);
+		memcpy(at + 8, view->shape.place, view->shape.nstages);
+		at += 8 + view->shape.nstages;
 	}
 	return hd_hash(bytes, (size_t)(at - bytes));
 }
@@ -92,33 +219,65 @@ bool hd_view_same_map(const struct hd_view *a, const struct hd_view *b)
 	return hd_hash_same(hd_view_hash(&x), hd_view_hash(b));
 }
 
+/* The virtual nodes of a rank's pipeline. */
+static struct hd_vrange range_of(const struct hd_view *view, uint32_t rank)
+{
+	uint32_t first = 0, pipe = view->shape.nstages ? rank / view->shape.width : rank;
+
+	for (uint32_t k = 0; k < pipe; k++)
+		first += view->rank[hd_view_rank(view, k, 0)].nvns;
+	return (struct hd_vrange){ first, view->rank[hd_view_rank(view, pipe, 0)].nvns };
+}
+
 uint32_t hd_view_devices(const struct hd_view *view, uint32_t worker, struct hd_vrange *out)
 {
-	uint32_t n = 0, first = 0;
+	uint32_t n = 0;
 
-	for (uint32_t r = 0; r < view->nranks; first += view->rank[r++].nvns)
+	for (uint32_t r = 0; r < view->nranks; r++)
 		if (view->rank[r].worker == worker)
-			out[n++] = (struct hd_vrange){ first, view->rank[r].nvns };
+			out[n++] = range_of(view, r);
 	return n;
 }
 
-uint32_t hd_view_ranges(const struct hd_view *view, uint32_t worker, struct hd_vrange *out)
+/* Ascending ranges without empty ones; those that meet are one. Two ranks of a pipeline have the same. */
+static uint32_t merged(struct hd_vrange *range, uint32_t n)
 {
-	uint32_t n = hd_view_devices(view, worker, out), kept = 0;
+	uint32_t kept = 0;
 
-	assert(n <= HD_VIEW_RANKS);
 	for (uint32_t i = 0; i < n; i++) {
-		if (!out[i].n)
+		if (!range[i].n || (kept && range[i].first < range[kept - 1].first + range[kept - 1].n))
 			continue;
-		if (kept && out[kept - 1].first + out[kept - 1].n == out[i].first)
-			out[kept - 1].n += out[i].n;
+		if (kept && range[kept - 1].first + range[kept - 1].n == range[i].first)
+			range[kept - 1].n += range[i].n;
 		else
-			out[kept++] = out[i];
+			range[kept++] = range[i];
 	}
 	return kept;
 }
 
-enum hd_err hd_passes_add(struct hd_passes *passes, uint32_t worker, uint32_t pass,
+uint32_t hd_view_stage_ranges(const struct hd_view *view, uint32_t worker, uint32_t stage,
+	struct hd_vrange *out)
+{
+	uint32_t n = 0, first = 0;
+
+	for (uint32_t k = 0; k < hd_view_pipes(view); k++) {
+		uint32_t nvns = view->rank[hd_view_rank(view, k, 0)].nvns;
+		if (view->rank[hd_view_rank(view, k, stage)].worker == worker)
+			out[n++] = (struct hd_vrange){ first, nvns };
+		first += nvns;
+	}
+	return merged(out, n);
+}
+
+uint32_t hd_view_ranges(const struct hd_view *view, uint32_t worker, struct hd_vrange *out)
+{
+	uint32_t n = hd_view_devices(view, worker, out);
+
+	assert(n <= HD_VIEW_RANKS);
+	return merged(out, n);
+}
+
+enum hd_err hd_passes_add_stage(struct hd_passes *passes, uint32_t worker, uint32_t pass, uint32_t stage,
 	const struct hd_vrange *range, uint32_t nranges)
 {
 	uint32_t i = 0;
@@ -133,7 +292,7 @@ enum hd_err hd_passes_add(struct hd_passes *passes, uint32_t worker, uint32_t pa
 	memmove(passes->range + at + nranges, passes->range + at,
 		(passes->nranges - at) * sizeof *passes->range);
 	memcpy(passes->range + at, range, nranges * sizeof *range);
-	passes->pass[i] = (struct hd_pass){ worker, pass, at, nranges };
+	passes->pass[i] = (struct hd_pass){ worker, pass, at, nranges, stage };
 	passes->npasses++;
 	passes->nranges += nranges;
 	assert(passes->npasses <= HD_VIEW_PASSES && passes->nranges <= HD_VIEW_RANGES);
@@ -142,17 +301,35 @@ enum hd_err hd_passes_add(struct hd_passes *passes, uint32_t worker, uint32_t pa
 	return HD_OK;
 }
 
+enum hd_err hd_passes_add(struct hd_passes *passes, uint32_t worker, uint32_t pass,
+	const struct hd_vrange *range, uint32_t nranges)
+{
+	return hd_passes_add_stage(passes, worker, pass, 0, range, nranges);
+}
+
+static enum hd_err add_member(struct hd_passes *passes, const struct hd_view *view, uint32_t worker)
+{
+	struct hd_vrange range[HD_VIEW_RANKS];
+	enum hd_err err = HD_OK;
+	uint32_t pass = 0;
+
+	for (uint32_t s = 0; s < hd_view_nstages(view) && !err; s++) {
+		uint32_t n = hd_view_stage_ranges(view, worker, s, range);
+		if (n)
+			err = pass == HD_MAX_PASSES ? HD_E_NOSPACE :
+				hd_passes_add_stage(passes, worker, pass++, s, range, n);
+	}
+	return err;
+}
+
 enum hd_err hd_passes_of_view(struct hd_passes *passes, const struct hd_view *view)
 {
 	enum hd_err err = HD_OK;
 
 	passes->npasses = passes->nranges = 0;
-	for (uint32_t i = 0; i < view->nmembers && !err; i++) {
-		struct hd_vrange range[HD_VIEW_RANKS];
-		uint32_t n = hd_view_ranges(view, view->member[i], range);
-		if (n)
-			err = hd_passes_add(passes, view->member[i], 0, range, n);
-	}
+	passes->nstages = view->shape.nstages;
+	for (uint32_t i = 0; i < view->nmembers && !err; i++)
+		err = add_member(passes, view, view->member[i]);
 	return err;
 }
 
@@ -164,22 +341,26 @@ const struct hd_pass *hd_passes_find(const struct hd_passes *passes, uint32_t wo
 	return NULL;
 }
 
-/* All ranges of all passes, sorted by their first. */
-static uint32_t sorted(const struct hd_passes *passes, struct hd_vrange *out)
+/* All ranges of all passes of a stage, sorted by their first. */
+static uint32_t sorted(const struct hd_passes *passes, uint32_t stage, struct hd_vrange *out)
 {
-	for (uint32_t i = 0; i < passes->nranges; i++) {
-		uint32_t j = i;
-		for (; j && out[j - 1].first > passes->range[i].first; j--)
-			out[j] = out[j - 1];
-		out[j] = passes->range[i];
-	}
-	return passes->nranges;
+	uint32_t n = 0;
+
+	for (uint32_t p = 0; p < passes->npasses; p++)
+		for (uint32_t i = 0; i < passes->pass[p].nranges && passes->pass[p].stage == stage; i++) {
+			const struct hd_vrange *range = &passes->range[passes->pass[p].first_range + i];
+			uint32_t j = n++;
+			for (; j && out[j - 1].first > range->first; j--)
+				out[j] = out[j - 1];
+			out[j] = *range;
+		}
+	return n;
 }
 
-bool hd_passes_tile(const struct hd_passes *passes, uint32_t nvns, uint32_t *vn)
+static bool tiles(const struct hd_passes *passes, uint32_t nvns, uint32_t stage, uint32_t *vn)
 {
 	struct hd_vrange range[HD_VIEW_RANGES];
-	uint32_t n = sorted(passes, range), next = 0;
+	uint32_t n = sorted(passes, stage, range), next = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		if (range[i].first != next || range[i].n > nvns - next) {
@@ -192,11 +373,26 @@ bool hd_passes_tile(const struct hd_passes *passes, uint32_t nvns, uint32_t *vn)
 	return next == nvns;
 }
 
+bool hd_passes_tile(const struct hd_passes *passes, uint32_t nvns, uint32_t *vn)
+{
+	uint32_t nstages = passes->nstages ? passes->nstages : 1;
+
+	for (uint32_t i = 0; i < passes->npasses; i++)
+		if (passes->pass[i].stage >= nstages) {
+			*vn = passes->pass[i].nranges ? passes->range[passes->pass[i].first_range].first : 0;
+			return false;
+		}
+	for (uint32_t s = 0; s < nstages; s++)
+		if (!tiles(passes, nvns, s, vn))
+			return false;
+	return true;
+}
+
 enum hd_err hd_passes_missing(const struct hd_passes *passes, uint32_t nvns, struct hd_vrange *out,
 	uint32_t cap, uint32_t *n)
 {
 	struct hd_vrange range[HD_VIEW_RANGES];
-	uint32_t nranges = sorted(passes, range), next = 0;
+	uint32_t nranges = sorted(passes, 0, range), next = 0;
 
 	*n = 0;
 	for (uint32_t i = 0; i <= nranges; i++) {

@@ -8,13 +8,24 @@
  *    to V, the number of virtual nodes of the job. hd_view_verify() checks it.
  * 2. Ranks divide the virtual nodes 0..V-1 in order: rank 0 computes the first nvns of them, rank 1 the next
  *    ones, and so on. One worker may have several ranks (one per device), adjacent or not. nvns may be 0.
- * 3. A *bucket* is HD_BUCKET_CHUNKS consecutive chunks of the flat gradient. The job alone fixes the
- *    buckets. The owner of a bucket reduces it; of n members it is number floor(bucket * n / nbuckets).
+ * 3. A *bucket* is HD_BUCKET_CHUNKS consecutive chunks of the flat gradient, or a part of them that is of one
+ *    stage (plan/buckets.h). The job alone fixes the buckets. The owner of a bucket reduces it; of n members
+ *    it is number floor(bucket * n / nbuckets).
  * 4. A *pass* is a set of virtual nodes that one worker computes in one step. Pass 0 is its part of the view
  *    in which it began the step; later passes recompute what a lost worker had. The *roots* of a pass are
  *    the partial sums that it yields: the largest nodes of the canonical tree (plan/tree.h) whose leaves all
  *    lie in the pass. The roots of a worker are numbered through all its passes of a step: the *ordinal*.
  * 5. Equal views have equal hashes; the epoch is part of the view.
+ *
+ * Stages. A view may have a *shape*: the model is cut into stages, and each `width` ranks one after the other
+ * are a pipeline; there may be several side by side. Without a shape every rank computes the whole model.
+ *
+ * 6. Rank r of the view is rank r of its plan. Rank k width + place[s] holds stage s in pipeline k; the place
+ *    of stage 0 is 0, and each rank of a pipeline holds a stage. A member may have several ranks, or none.
+ * 7. The virtual nodes of pipeline k stand at its first rank; its other ranks have 0.
+ * 8. A member holds the buckets of its stages (plan/holding.h). A pass is of one stage: a worker has one for
+ *    each stage that it holds, ascending; the passes of each stage partition the virtual nodes. The roots of
+ *    a pass belong to the buckets whose makers its stage is among.
  *
  * Plain values, no pointers. Pure: no allocation, no clock. */
 #ifndef HD_PROTOCOL_VIEW_H
@@ -26,6 +37,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "graph/layout.h"
+#include "plan/holding.h"
 #include "plan/tree.h"
 #include "protocol/seal.h"
 
@@ -39,6 +51,9 @@ enum {
 	HD_VIEW_ROOTS = 1024,             /* roots of one worker in one step: ordinals fit 10 bits */
 };
 
+/* A member that comes to read a bucket without its slots would have to fetch its parameters alone. */
+#define HD_NO_SHARDED_STAGES \
+	"stages over workers do not go with comm.sync: sharded yet: use comm.sync: allreduce"
 #define HD_NOBODY UINT32_MAX              /* no worker */
 /* Workers that cannot reach the run's folder have ids from here on. */
 #define HD_REMOTE_WORKER UINT32_C(1000000)
@@ -47,16 +62,21 @@ enum {
 struct hd_vrank { uint32_t worker, nvns; };
 struct hd_vrange { uint32_t first, n; };          /* virtual nodes first .. first + n - 1 */
 
+/* nstages 0: no stages, and all else is 0. Unused places are 0. */
+struct hd_view_shape { uint32_t nstages, width; uint8_t place[HD_STAGE_BITS]; };
+
 struct hd_view {
 	uint32_t epoch, nmembers, nranks;
 	uint32_t member[HD_MAX_MEMBERS];
 	struct hd_vrank rank[HD_VIEW_RANKS];
+	struct hd_view_shape shape;
 };
 
 /* All passes of one step, ascending by (worker, pass); their ranges lie one after another. */
-struct hd_pass { uint32_t worker, pass, first_range, nranges; };
+struct hd_pass { uint32_t worker, pass, first_range, nranges, stage; };
 struct hd_passes {
 	uint32_t npasses, nranges;
+	uint32_t nstages;                 /* 0: one */
 	struct hd_pass pass[HD_VIEW_PASSES];
 	struct hd_vrange range[HD_VIEW_RANGES];
 };
@@ -67,6 +87,40 @@ HD_MUST_USE enum hd_err hd_view_verify(const struct hd_view *view, uint32_t nvns
  * one more. Devices are numbered member by member. `member` [n] and `ndevices` [n]: ids ascending. */
 void hd_view_even(struct hd_view *view, uint32_t epoch, const uint32_t *member, const uint32_t *ndevices,
 	uint32_t n, uint32_t nvns);
+/* Makes the most even view of a shape: devices in the order of members are the ranks of as many pipelines as
+ * there are devices for, but at most `pipes` and nvns; the virtual nodes are dealt evenly, larger parts
+ * first. Devices that are left over have no rank. False: fewer devices than one pipeline needs, and *view is
+ * as it was. */
+bool hd_view_staged(struct hd_view *view, uint32_t epoch, const uint32_t *member, const uint32_t *ndevices,
+	uint32_t n, uint32_t nvns, const struct hd_view_shape *shape, uint32_t pipes);
+/* Where its schedule puts `chunks` stages of each of `width` ranks: round and round, or there and back
+ * (`vee`: zb-v, dualpipe-v). */
+void hd_view_shape(struct hd_view_shape *shape, uint32_t width, uint32_t chunks, bool vee);
+static inline uint32_t hd_view_nstages(const struct hd_view *view)
+{
+	return view->shape.nstages ? view->shape.nstages : 1;
+}
+/* Pipelines; without a shape each rank is one. */
+static inline uint32_t hd_view_pipes(const struct hd_view *view)
+{
+	return view->shape.nstages ? view->nranks / view->shape.width : view->nranks;
+}
+/* The rank that runs a stage of a pipeline. */
+static inline uint32_t hd_view_rank(const struct hd_view *view, uint32_t pipe, uint32_t stage)
+{
+	return view->shape.nstages ? pipe * view->shape.width + view->shape.place[stage] : pipe;
+}
+/* The members that hold a stage, as a bit mask of member indices. */
+uint64_t hd_view_holders(const struct hd_view *view, uint32_t stage);
+/* The stages that a worker holds, as a bit mask. */
+uint64_t hd_view_stages(const struct hd_view *view, uint32_t worker);
+/* Which members hold what under the view. `buckets` NULL: one stage. */
+void hd_view_holding(struct hd_holding *holding, const struct hd_view *view, const struct hd_buckets *buckets,
+	uint32_t copies);
+/* The pipeline of a virtual node, and the index of the member that runs a stage of it. */
+uint32_t hd_view_pipe(const struct hd_view *view, uint32_t vn);
+uint32_t hd_view_runs(const struct hd_view *view, uint32_t vn, uint32_t stage);
+
 struct hd_hash hd_view_hash(const struct hd_view *view);
 bool hd_view_same_map(const struct hd_view *a, const struct hd_view *b);         /* all but the epoch */
 
@@ -83,10 +137,13 @@ static inline bool hd_view_has(const struct hd_view *view, uint32_t worker)
 {
 	return hd_view_index(view, worker) != HD_NOBODY;
 }
-/* The virtual nodes of a worker: ascending ranges, merged where they are adjacent. Returns their number.
- * `out` has room for HD_VIEW_RANKS. */
+/* The virtual nodes of which a worker computes a stage, or any stage: ascending ranges, merged where they are
+ * adjacent. Returns their number. `out` has room for HD_VIEW_RANKS. */
+uint32_t hd_view_stage_ranges(const struct hd_view *view, uint32_t worker, uint32_t stage,
+	struct hd_vrange *out);
 uint32_t hd_view_ranges(const struct hd_view *view, uint32_t worker, struct hd_vrange *out);
-/* The same, one range per device of the worker, in the order of its ranks; ranges may be empty. */
+/* One range per device of the worker, in the order of its ranks: those of the device's pipeline. They may be
+ * empty. */
 uint32_t hd_view_devices(const struct hd_view *view, uint32_t worker, struct hd_vrange *out);
 
 static inline uint32_t hd_bucket_count(uint32_t nchunks)
@@ -106,17 +163,20 @@ static inline uint32_t hd_bucket_first(uint32_t member, uint32_t nbuckets, uint3
  * owner and the next `copies` - 1 members, modulo nmembers. */
 uint64_t hd_bucket_chain(uint32_t bucket, uint32_t nbuckets, uint32_t nmembers, uint32_t copies);
 
-/* Pass 0 of each member under the view; none for members without virtual nodes. HD_E_NOSPACE: more than
- * HD_VIEW_RANGES ranges. */
+/* Pass 0 of each member under the view, or one a stage; none for members without virtual nodes. HD_E_NOSPACE:
+ * more than HD_VIEW_RANGES ranges, or HD_MAX_PASSES stages of a member. */
 HD_MUST_USE enum hd_err hd_passes_of_view(struct hd_passes *passes, const struct hd_view *view);
 /* Inserts a pass in the order of `passes`. HD_E_NOSPACE: too many passes or ranges. */
 HD_MUST_USE enum hd_err hd_passes_add(struct hd_passes *passes, uint32_t worker, uint32_t pass,
 	const struct hd_vrange *range, uint32_t nranges);
+HD_MUST_USE enum hd_err hd_passes_add_stage(struct hd_passes *passes, uint32_t worker, uint32_t pass,
+	uint32_t stage, const struct hd_vrange *range, uint32_t nranges);
 /* or NULL */
 const struct hd_pass *hd_passes_find(const struct hd_passes *passes, uint32_t worker, uint32_t pass);
-/* Do the passes partition 0..nvns-1? If not, *vn is a virtual node that is missing or occurs twice. */
+/* Do the passes of each stage partition 0..nvns-1? If not, *vn is a virtual node that is missing or occurs
+ * twice. */
 bool hd_passes_tile(const struct hd_passes *passes, uint32_t nvns, uint32_t *vn);
-/* The complement of all passes: ascending ranges. HD_E_NOSPACE. */
+/* The complement of all passes, which are of one stage: ascending ranges. HD_E_NOSPACE. */
 HD_MUST_USE enum hd_err hd_passes_missing(const struct hd_passes *passes, uint32_t nvns,
 	struct hd_vrange *out, uint32_t cap, uint32_t *n);
 

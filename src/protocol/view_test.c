@@ -84,13 +84,13 @@ static void every_bucket_has_one_owner_and_owners_have_runs(void **state)
 static void a_bad_view_is_refused_with_a_reason(void **state)
 {
 	static const struct { struct hd_view view; const char *says; } cases[] = {
-		{ { 1, 0, 1, { 0 }, { { 0, 4 } } },              "view 1 has 0 members with 1 devices; at most 64 with 256" },
-		{ { 1, 65, 1, { 0 }, { { 0, 4 } } },             "view 1 has 65 members with 1 devices; at most 64 with 256" },
-		{ { 1, 1, 0, { 4 }, { { 4, 4 } } },              "view 1 has 1 members with 0 devices; at most 64 with 256" },
-		{ { 1, 1, 257, { 4 }, { { 4, 4 } } },            "view 1 has 1 members with 257 devices; at most 64 with 256" },
-		{ { 1, 2, 1, { 4, 4 }, { { 4, 4 } } },           "view 1: member 4 stands before 4" },
-		{ { 1, 1, 1, { 4 }, { { 5, 4 } } },              "view 1: rank 0 is of worker 5, which is no member" },
-		{ { 1, 1, 2, { 4 }, { { 4, 3 }, { 4, 2 } } },    "view 1 maps 5 virtual nodes of 4" },
+		{ { 1, 0, 1, { 0 }, { { 0, 4 } }, { 0 } },              "view 1 has 0 members with 1 devices; at most 64 with 256" },
+		{ { 1, 65, 1, { 0 }, { { 0, 4 } }, { 0 } },             "view 1 has 65 members with 1 devices; at most 64 with 256" },
+		{ { 1, 1, 0, { 4 }, { { 4, 4 } }, { 0 } },              "view 1 has 1 members with 0 devices; at most 64 with 256" },
+		{ { 1, 1, 257, { 4 }, { { 4, 4 } }, { 0 } },            "view 1 has 1 members with 257 devices; at most 64 with 256" },
+		{ { 1, 2, 1, { 4, 4 }, { { 4, 4 } }, { 0 } },           "view 1: member 4 stands before 4" },
+		{ { 1, 1, 1, { 4 }, { { 5, 4 } }, { 0 } },              "view 1: rank 0 is of worker 5, which is no member" },
+		{ { 1, 1, 2, { 4 }, { { 4, 3 }, { 4, 2 } }, { 0 } },    "view 1 maps 5 virtual nodes of 4" },
 	};
 	(void)state;
 
@@ -331,6 +331,190 @@ static void the_epoch_is_part_of_a_view_but_not_of_its_map(void **state)
 	assert_false(hd_view_same_map(&a, &b));
 }
 
+/* ---- stages ---- */
+
+/* Two pipelines of two ranks with two stages each, there and back: 4 and 9 hold the ends, 6 and 9 the middle.
+ * */
+static const struct hd_view staged = { .epoch = 3, .nmembers = 3, .nranks = 4, .member = { 4, 6, 9 },
+	.rank = { { 4, 3 }, { 6, 0 }, { 9, 2 }, { 9, 0 } },
+	.shape = { .nstages = 4, .width = 2, .place = { 0, 1, 1, 0 } } };
+
+static void a_shape_puts_stages_round_or_there_and_back(void **state)
+{
+	static const struct { uint32_t width,
+		chunks; bool vee; uint32_t nstages; uint8_t place[6]; } row[] = {
+		{ 1, 1, false, 0, { 0 } }, { 2, 1, false, 2, { 0, 1 } }, { 2, 1, true, 2, { 0, 1 } },
+		{ 3, 2, false, 6, { 0, 1, 2, 0, 1, 2 } }, { 3, 2, true, 6, { 0, 1, 2, 2, 1, 0 } },
+		{ 2, 3, true, 6, { 0, 1, 1, 0, 0, 1 } }, { 1, 2, true, 2, { 0, 0 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hd_view_shape s;
+		memset(&s, 7, sizeof s);
+		hd_view_shape(&s, row[i].width, row[i].chunks, row[i].vee);
+		CHECK(s.nstages == row[i].nstages && s.width == (s.nstages ? row[i].width : 0) &&
+			!memcmp(s.place, row[i].place, sizeof row[i].place) && !s.place[6], "row %zu", i);
+	}
+}
+
+static void a_bad_shape_is_refused_with_a_reason(void **state)
+{
+	static const struct { struct hd_view_shape shape; uint32_t nvns[4]; const char *says; } row[] = {
+		{ { 4, 2, { 0, 1, 1, 0 } }, { 3, 0, 2, 0 }, "" },
+		{ { 1, 1, { 0 } }, { 3, 0, 2, 0 }, "4 ranks are no pipelines of 1 ranks with 1 stages" },
+		{ { 0, 1, { 0 } }, { 3, 0, 2, 0 }, "4 ranks are no pipelines of 1 ranks with 0 stages" },
+		{ { 65, 2, { 0, 1 } }, { 3, 0, 2, 0 }, "4 ranks are no pipelines of 2 ranks with 65 stages" },
+		{ { 4, 0, { 0 } }, { 3, 0, 2, 0 }, "4 ranks are no pipelines of 0 ranks" },
+		{ { 2, 4, { 0, 1 } }, { 5, 0, 0, 0 }, "4 ranks are no pipelines of 4 ranks with 2 stages" },
+		{ { 3, 3, { 0, 1, 2 } }, { 3, 0, 0, 2 }, "4 ranks are no pipelines of 3 ranks" },
+		{ { 2, 2, { 0, 2 } }, { 3, 0, 2, 0 }, "stage 1 cannot be at rank 2 of 2" },
+		{ { 2, 2, { 1, 0 } }, { 3, 0, 2, 0 }, "stage 0 cannot be at rank 1 of 2" },
+		{ { 2, 2, { 0, 0 } }, { 3, 0, 2, 0 }, "a rank of its pipelines has no stage" },
+		{ { 2, 2, { 0, 1 } }, { 3, 1, 1, 0 }, "rank 1 is not the first of its pipeline, and has 1" },
+		{ { 2, 2, { 0, 1 } }, { 3, 0, 1, 0 }, "maps 4 virtual nodes of 5" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hd_view view = staged;
+		struct hd_diag diag = { "" };
+		view.shape = row[i].shape;
+		for (uint32_t r = 0; r < 4; r++)
+			view.rank[r].nvns = row[i].nvns[r];
+		CHECK(hd_view_verify(&view, 5, &diag) == (*row[i].says ? HD_E_BADPLAN : HD_OK) &&
+			strstr(diag.text, row[i].says), "row %zu: %s", i, diag.text);
+	}
+}
+
+static void who_holds_which_stage_of_which_virtual_nodes(void **state)
+{
+	static const struct { uint32_t stage; uint64_t holders; } held[] = { { 0, 5 }, { 1, 6 }, { 2, 6 },
+		{ 3, 5 } };
+	static const struct { uint32_t worker; uint64_t stages; struct hd_vrange of[4], all; } is[] = {
+		{ 4, 9, { { 0, 3 }, { 0, 0 }, { 0, 0 }, { 0, 3 } }, { 0, 3 } },
+		{ 6, 6, { { 0, 0 }, { 0, 3 }, { 0, 3 }, { 0, 0 } }, { 0, 3 } },
+		{ 9, 15, { { 3, 2 }, { 3, 2 }, { 3, 2 }, { 3, 2 } }, { 3, 2 } },
+	};
+	struct hd_vrange range[HD_VIEW_RANKS];
+
+	(void)state;
+	assert_int_equal(hd_view_pipes(&staged), 2);
+	for (uint32_t s = 0; s < 4; s++)
+		assert_int_equal(hd_view_holders(&staged, held[s].stage), held[s].holders);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(hd_view_stages(&staged, is[i].worker), is[i].stages);
+		for (uint32_t s = 0; s < 4; s++) {
+			uint32_t n = hd_view_stage_ranges(&staged, is[i].worker, s, range);
+			CHECK(n == (is[i].of[s].n > 0) && (!n || !memcmp(range, &is[i].of[s], sizeof *range)),
+				"worker %u, stage %u", is[i].worker, s);
+		}
+		assert_int_equal(hd_view_ranges(&staged, is[i].worker, range), 1);
+		assert_memory_equal(range, &is[i].all, sizeof *range);
+	}
+	assert_int_equal(hd_view_devices(&staged, 9, range), 2);
+	assert_true(range[0].first == 3 && range[1].first == 3 && range[1].n == 2);
+	for (uint32_t v = 0; v < 5; v++) {
+		assert_int_equal(hd_view_pipe(&staged, v), v >= 3);
+		for (uint32_t s = 0; s < 4; s++)
+			assert_int_equal(hd_view_runs(&staged, v, s), v >= 3 ? 2 : s == 1 || s == 2);
+	}
+	assert_int_equal(hd_view_stages(&staged, 5), 0);
+}
+
+static void a_shape_is_part_of_a_view_and_none_of_one_without(void **state)
+{
+	struct hd_view a = staged, b = staged, plain = staged;
+
+	(void)state;
+	b.shape.place[2] = 0;
+	b.shape.place[3] = 1;
+	assert_false(hd_view_same_map(&a, &b));
+	b = a;
+	b.epoch = 9;
+	assert_true(hd_view_same_map(&a, &b));
+	plain.shape = (struct hd_view_shape){ 0 };
+	assert_false(hd_view_same_map(&a, &plain));
+	assert_int_equal(hd_view_nstages(&plain), 1);
+	assert_int_equal(hd_view_pipes(&plain), 4);
+	assert_int_equal(hd_view_holders(&plain, 0), 7);
+	assert_int_equal(hd_view_runs(&plain, 4, 0), 2);
+}
+
+static void passes_of_stages_tile_stage_by_stage(void **state)
+{
+	static const struct hd_pass want[] = {
+		{ 4, 0, 0, 1, 0 }, { 4, 1, 1, 1, 3 }, { 6, 0, 2, 1, 1 }, { 6, 1, 3, 1, 2 },
+		{ 9, 0, 4, 1, 0 }, { 9, 1, 5, 1, 1 }, { 9, 2, 6, 1, 2 }, { 9, 3, 7, 1, 3 },
+	};
+	struct hd_passes passes, bad;
+	struct hd_tnode root[16];
+	uint32_t vn, first[HD_MAX_PASSES + 1], n;
+
+	(void)state;
+	assert_int_equal(hd_passes_of_view(&passes, &staged), HD_OK);
+	assert_int_equal(passes.npasses, 8);
+	assert_memory_equal(passes.pass, want, sizeof want);
+	assert_true(hd_passes_tile(&passes, 5, &vn));
+	/* ordinals run through all of a worker's passes */
+	assert_int_equal(hd_passes_roots(&passes, 5, 9, root, 16, first, &n), HD_OK);
+	assert_true(n == 4 && first[1] * 4 == first[4] && first[4]);
+	bad = passes;
+	bad.range[3].n = 2;                       /* of stage 2 alone */
+	assert_false(hd_passes_tile(&bad, 5, &vn));
+	assert_int_equal(vn, 2);
+	bad = passes;
+	bad.pass[7].stage = 4;
+	assert_false(hd_passes_tile(&bad, 5, &vn));
+	assert_int_equal(vn, 3);
+	bad = passes;
+	bad.nstages = 5;                          /* of the last there is none */
+	assert_false(hd_passes_tile(&bad, 5, &vn));
+}
+
+static void stages_of_one_member_are_at_most_its_passes(void **state)
+{
+	struct hd_view view = { .epoch = 1, .nmembers = 1, .nranks = 1, .member = { 4 }, .rank = { { 4,
+		5 } } };
+	struct hd_passes passes;
+
+	(void)state;
+	hd_view_shape(&view.shape, 1, HD_MAX_PASSES, false);
+	assert_int_equal(hd_view_verify(&view, 5, NULL), HD_OK);
+	assert_int_equal(hd_passes_of_view(&passes, &view), HD_OK);
+	hd_view_shape(&view.shape, 1, HD_MAX_PASSES + 1, false);
+	assert_int_equal(hd_passes_of_view(&passes, &view), HD_E_NOSPACE);
+}
+
+static void devices_in_order_of_members_are_the_ranks_of_pipelines(void **state)
+{
+	static const struct { uint32_t ndevices[3], pipes, nvns, nranks; uint32_t worker[6],
+		of[6]; } row[] = {
+		{ { 1, 1, 1 }, 2, 7, 2, { 4, 6 }, { 7, 0 } },             /* 9 is left over */
+		{ { 1, 2, 1 }, 2, 7, 4, { 4, 6, 6, 9 }, { 4, 0, 3, 0 } },
+		{ { 3, 2, 1 }, 2, 7, 4, { 4, 4, 4, 6 }, { 4, 0, 3, 0 } },
+		{ { 2, 2, 2 }, 9, 7, 6, { 4, 4, 6, 6, 9, 9 }, { 3, 0, 2, 0, 2, 0 } },
+		{ { 2, 2, 2 }, 9, 2, 4, { 4, 4, 6, 6 }, { 1, 0, 1, 0 } },         /* a virtual node each */
+		{ { 1, 0, 0 }, 2, 7, 0, { 0 }, { 0 } },
+	};
+	struct hd_view_shape shape;
+
+	(void)state;
+	hd_view_shape(&shape, 2, 1, false);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hd_view view = { .epoch = 77 };
+		bool made = hd_view_staged(&view, 5, (uint32_t[]){ 4, 6, 9 }, row[i].ndevices, 3, row[i].nvns,
+			&shape, row[i].pipes);
+		CHECK(made == (row[i].nranks > 0) && view.nranks == row[i].nranks &&
+			view.epoch == (made ? 5u : 77u), "row %zu: %u ranks", i, view.nranks);
+		for (uint32_t r = 0; r < view.nranks; r++)
+			CHECK(view.rank[r].worker == row[i].worker[r] && view.rank[r].nvns == row[i].of[r],
+				"row %zu, rank %u", i, r);
+		if (made)
+			assert_int_equal(hd_view_verify(&view, row[i].nvns, NULL), HD_OK);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -346,6 +530,13 @@ int main(void)
 		cmocka_unit_test(work_is_dealt_so_that_the_last_finishes_first),
 		cmocka_unit_test(even_shares_tile_and_differ_by_one_at_most),
 		cmocka_unit_test(the_epoch_is_part_of_a_view_but_not_of_its_map),
+		cmocka_unit_test(a_shape_puts_stages_round_or_there_and_back),
+		cmocka_unit_test(a_bad_shape_is_refused_with_a_reason),
+		cmocka_unit_test(who_holds_which_stage_of_which_virtual_nodes),
+		cmocka_unit_test(a_shape_is_part_of_a_view_and_none_of_one_without),
+		cmocka_unit_test(passes_of_stages_tile_stage_by_stage),
+		cmocka_unit_test(stages_of_one_member_are_at_most_its_passes),
+		cmocka_unit_test(devices_in_order_of_members_are_the_ranks_of_pipelines),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

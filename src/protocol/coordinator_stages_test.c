@@ -1,0 +1,231 @@
+#include "protocol/testing_coordinator.h"
+
+/* Rule 15 of coordinator.h: two stages, at most two pipelines, so two or four members compute. The first two
+ * buckets are of stage 0. */
+
+static const struct hd_co_config staged = { .nvns = 4, .nbuckets = 4, .min = 1, .max = 6, .target = 2,
+	.detect_ns = CO_T, .min_wait_ns = 100 * CO_T, .shape = { 2, 2, { 0, 1 } }, .pipes = 2 };
+
+static const struct hd_msg_view *view_of(const struct co_at_work *c)
+{
+	for (size_t i = 0; i < c->done.n; i++)
+		if (c->done.at[i].kind == HD_CO_DO_SEND && c->done.at[i].msg->kind == HD_MSG_VIEW)
+			return &c->done.at[i].msg->view;
+	return NULL;
+}
+
+/* Step 0 of epoch 1 as it is at one member: its sums and slots; at 1 it has finished it. */
+#define HAS(w, at_, sum_, table_, slot_) FROM(w, STATUS, .epoch = 2, \
+	.status = { .member = true, .at = (at_), \
+	.begun = !(at_), .prev = (at_), .table = (table_), .nsum = 1, .sum = (const uint64_t[]){ sum_ }, \
+	.nslot = 1, .slot = (const uint64_t[]){ slot_ } })
+
+static void a_start_waits_for_a_pipeline_of_devices(void **state)
+{
+	struct hd_co_config config = staged;
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	config.target = 1;
+	co_begin(c, &config);
+	co_admit(c, 0);
+	co_ready_to_sync(c, 0);
+	co_synced(c, 0);
+	assert_int_equal(c->co->phase, HD_CO_START);      /* one of one that is wanted, and no pipeline */
+	co_tick_at(c, 50 * CO_T);
+	assert_int_equal(c->co->phase, HD_CO_START);
+	CO(SCALE, .n = 2);
+	co_admit(c, 1);
+	co_ready_to_sync(c, 1);
+	co_synced(c, 1);
+	assert_int_equal(c->co->phase, HD_CO_FENCING);
+	co_end(c);
+
+	co_begin(c, &config);
+	co_admit(c, 0);
+	co_ready_to_sync(c, 0);
+	co_synced(c, 0);
+	co_tick_at(c, 101 * CO_T);
+	assert_int_equal(c->co->phase, HD_CO_ENDING);
+	assert_int_equal(c->co->end_code, 10);
+	assert_non_null(strstr(c->co->halt_why, "--devices"));
+	co_end(c);
+}
+
+static void members_in_order_are_the_ranks_of_pipelines(void **state)
+{
+	static const struct { uint32_t n, nranks, nvns[4]; } row[] = { { 2, 2, { 4, 0 } }, { 3, 2, { 4, 0 } },
+		{ 4, 4, { 2, 0, 2, 0 } }, { 5, 4, { 2, 0, 2, 0 } } };
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		co_run(c, &staged, row[i].n);
+		const struct hd_view *view = &c->co->view;
+		CHECK(view->nranks == row[i].nranks && view->shape.nstages == 2 && !c->co->holding,
+			"row %zu", i);
+		for (uint32_t r = 0; r < view->nranks; r++)
+			CHECK(view->rank[r].worker == r && view->rank[r].nvns == row[i].nvns[r], "row %zu",
+				i);
+		co_end(c);
+	}
+}
+
+static void lose(struct co_at_work *c, uint32_t n, uint32_t dead)
+{
+	co_run(c, &staged, n);
+	CO(LOST, .worker = dead, .why = HD_EXITED);
+	STORED();
+}
+
+/* Nothing is finished: 2 of 4 is lost, its stage is at 0, too. */
+static void a_step_that_lost_a_sum_begins_again_where_state_is_covered(void **state)
+{
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	lose(c, 4, 2);
+	HAS(0, 0, 1, false, 3);
+	HAS(1, 0, 4, false, 12);
+	HAS(3, 0, 0, false, 12);
+	assert_non_null(strstr(co_note_text(c, "afresh"), "stages compute together"));
+	const struct hd_msg_view *v = view_of(c);
+	assert_true(v && v->afresh && !v->nhave && !v->npass && !v->hold);
+	assert_true(v->width == 2 && v->nplace == 2 && v->place[0] == 0 && v->place[1] == 1);
+	assert_true(v->nrank == 2 && v->rank[0].worker == 0 && v->rank[1].worker == 1);
+	assert_true(v->nchain == 2 && v->chain[0].members == 1 && v->chain[1].members == 6);
+	co_end(c);
+}
+
+/* 0 has finished it, so every sum is at all its holders: of those that live one has each. */
+static void a_step_that_was_finished_is_finished_by_all(void **state)
+{
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	lose(c, 4, 2);
+	HAS(0, 1, 3, false, 3);
+	HAS(1, 0, 12, false, 12);
+	HAS(3, 0, 12, false, 12);
+	const struct hd_msg_view *v = view_of(c);
+	assert_true(v && !v->afresh && !v->npass && v->table == 1);
+	assert_true(v->nhave == 2 && v->have[0].members == 1 && v->have[1].members == 6);
+	assert_true(v->nchain == 2 && v->chain[0].members == 1 && v->chain[1].members == 6);
+	co_end(c);
+}
+
+static void without_a_holder_of_a_stage_all_goes_back_to_disk(void **state)
+{
+	static const struct { uint64_t at0, sum0, slot0, at1, sum1, slot1; bool lost; } row[] = {
+		{ 0, 0, 3, 0, 0, 12, false }, { 0, 0, 3, 0, 0, 3, true },  /* none holds stage 1 */
+		{ 1, 3, 3, 0, 4, 12, true },                       /* 0 cannot go back,
+			one sum of 1 is gone */
+		{ 1, 3, 3, 0, 12, 12, false }, { 1, 1, 3, 0, 12, 12, true },
+	};
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		lose(c, 3, 2);
+		HAS(0, row[i].at0, row[i].sum0, false, row[i].slot0);
+		HAS(1, row[i].at1, row[i].sum1, false, row[i].slot1);
+		CHECK((c->co->phase == HD_CO_IDLE) == !row[i].lost, "row %zu: phase %d", i,
+			(int)c->co->phase);
+		CHECK((strstr(co_note_text(c, "lost"), "slots are gone") != NULL) == row[i].lost, "row %zu",
+			i);
+		co_end(c);
+	}
+}
+
+static void too_few_devices_hold_and_say_for_what(void **state)
+{
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	lose(c, 2, 1);
+	FROM(0, STATUS, .epoch = 2, .status = { .member = true, .nslot = 1, .slot =
+		(const uint64_t[]){ 15 } });
+	assert_non_null(strstr(co_note_text(c, "hold"), "2 stages has 2 ranks"));
+	const struct hd_msg_view *v = view_of(c);
+	assert_true(v && v->hold && !v->nplace && !v->width);
+	assert_true(c->co->holding && !c->co->view.shape.nstages);
+	/* another one: all are asked again */
+	c->now += 2 * CO_T;
+	co_admit(c, 2);
+	co_ready_to_sync(c, 2);
+	assert_int_equal(c->co->phase, HD_CO_IDLE);
+	co_synced(c, 2);
+	CO(TICK, .n = 0);
+	assert_int_equal(c->co->phase, HD_CO_FENCING);
+	co_end(c);
+}
+
+/* Of two pipelines one goes: PREPARE says what both views are; a stage keeps a holder. */
+static void a_planned_change_keeps_a_holder_of_each_stage(void **state)
+{
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	co_run(c, &staged, 4);
+	CO(SCALE, .n = 2);
+	STORED();
+	const struct hd_msg_prepare *p = NULL;
+	for (size_t i = 0; i < c->done.n && !p; i++)
+		if (c->done.at[i].kind == HD_CO_DO_SEND && c->done.at[i].msg->kind == HD_MSG_PREPARE)
+			p = &c->done.at[i].msg->prepare;
+	assert_true(p && p->nold == 4 && p->nold_rank == 4 && p->old_width == 2 && p->nold_place == 2);
+	assert_true(p->nmember == 2 && p->nrank == 2 && p->width == 2 && p->nplace == 2 && p->place[1] == 1);
+	co_end(c);
+
+	/* 1 and 3 are all holders of stage 1: 1 stays for now */
+	co_run(c, &staged, 4);
+	c->co->record.target = 4;
+	hd_co_find(c->co, 1)->draining = hd_co_find(c->co, 3)->draining = true;
+	CO(TICK, .n = 0);
+	assert_int_equal(c->co->phase, HD_CO_NUMBERING);
+	assert_true(c->co->next.nmembers == 3 && hd_view_has(&c->co->next, 1) && !hd_view_has(&c->co->next,
+		3));
+	co_end(c);
+
+	/* one device is no pipeline: the leaver waits */
+	co_run(c, &staged, 2);
+	hd_co_find(c->co, 1)->draining = true;
+	c->co->record.target = 1;
+	CO(TICK, .n = 0);
+	assert_int_equal(c->co->phase, HD_CO_IDLE);
+	co_end(c);
+}
+
+static void a_shape_that_cannot_be_is_refused(void **state)
+{
+	static const struct { uint32_t copies, pipes; enum hd_err err; const char *says; } row[] = {
+		{ 0, 2, HD_OK, "" }, { 2, 2, HD_E_REFUSED, "comm.sync" }, { 0, 0, HD_E_INVAL,
+			"in no pipeline" } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hd_co_config config = staged;
+		struct hd_coordinator *co = NULL;
+		struct hd_diag diag = { "" };
+		config.copies = row[i].copies;
+		config.pipes = row[i].pipes;
+		CHECK(hd_coordinator_create(&co, &config, 0, &diag) == row[i].err &&
+			strstr(diag.text, row[i].says), "row %zu: %s", i, diag.text);
+		hd_coordinator_destroy(co);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_start_waits_for_a_pipeline_of_devices),
+		cmocka_unit_test(members_in_order_are_the_ranks_of_pipelines),
+		cmocka_unit_test(a_step_that_lost_a_sum_begins_again_where_state_is_covered),
+		cmocka_unit_test(a_step_that_was_finished_is_finished_by_all),
+		cmocka_unit_test(without_a_holder_of_a_stage_all_goes_back_to_disk),
+		cmocka_unit_test(too_few_devices_hold_and_say_for_what),
+		cmocka_unit_test(a_planned_change_keeps_a_holder_of_each_stage),
+		cmocka_unit_test(a_shape_that_cannot_be_is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
