@@ -274,6 +274,7 @@ static void start(struct sim_world *s, bool unasked)
 	p->synced_from = HD_NOBODY - 1;
 	p->remote = unasked && p->nonce & 1;
 	struct hd_member_config config = { .nvns = s->nvns, .nbuckets = s->nbuckets, .copies = s->copies,
+		.buckets = s->shape.nstages ? &s->buckets : NULL,
 		.nsteps = s->nsteps, .detect_ns = SIM_T,
 		.ndevices = 1 + (uint32_t)sim_rnd(s, 2),
 		.vn_ps = 1 + sim_rnd(s, 4), .nonce = p->nonce, .takes_over = s->takers && !p->remote };
@@ -339,7 +340,7 @@ static void co_step(struct sim_world *s, const struct hd_co_event *event)
 static void co_start(struct sim_world *s, bool by_member)
 {
 	struct hd_co_config config = { .verified = s->verified, .nvns = s->nvns, .nbuckets = s->nbuckets,
-		.copies = s->copies, .min = s->min, .max = s->max,
+		.copies = s->copies, .min = s->min, .max = s->max, .shape = s->shape, .pipes = s->pipes,
 		.target = s->target, .detect_ns = SIM_T, .min_wait_ns = 120 * SIM_T, .nsteps = s->nsteps,
 		.step = s->store.started ? s->committed : s->ckpt, .record = s->store };
 
@@ -480,10 +481,26 @@ static void check_lost(struct sim_world *s)
 				(unsigned long long)s->proc[i].version);
 }
 
+/* Of stages, slots of a step that others have finished are of no use without the sum: what came from disk is
+ * held until the first step, by workers that are to have no part of it. */
+static bool brought_on(struct sim_world *s, uint32_t b, uint64_t most)
+{
+	bool holder = !s->shape.nstages;
+
+	for (uint32_t i = 0; i < SIM_PROCS; i++)
+		holder |= is_well(s, i) && s->proc[i].slot[b] &&
+			(s->proc[i].slot[b] == most + 1 || s->proc[i].sum_here[b]);
+	return holder;
+}
+
 /* Slots may be called lost when no healthy holder of some bucket is left that has had them for longer
  * than a message takes. */
 static void check_slots_lost(struct sim_world *s)
 {
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < SIM_PROCS; i++)
+		most = is_well(s, i) && s->proc[i].version > most ? s->proc[i].version : most;
 	for (uint32_t b = 0; b < s->nbuckets; b++) {
 		bool slots = false, sum = false, parm = false;
 		for (uint32_t i = 0; i < SIM_PROCS; i++) {
@@ -492,7 +509,7 @@ static void check_slots_lost(struct sim_world *s)
 			sum |= is_well(s, i) && s->proc[i].sum_here[b];
 			parm |= s->proc[i].alive && s->proc[i].parm_here[b];
 		}
-		if (!slots || (parm && !sum))
+		if (!slots || (parm && !sum) || !brought_on(s, b, most))
 			return;
 	}
 	for (uint32_t i = 0; i < SIM_PROCS; i++)
@@ -942,6 +959,28 @@ static void handle(struct sim_world *s, struct sim_world_event *ev)
 
 /* ---- a run ---- */
 
+/* Buckets of stages in order; sometimes the last stage reads one of the first, too. As many workers as a
+ * pipeline has ranks are enough. */
+static void draw_stages(struct sim_world *s)
+{
+	uint32_t width = 1 + (uint32_t)sim_rnd(s, 3), chunks = width == 1 ? 2 : 1 + (uint32_t)sim_rnd(s, 2);
+
+	hd_view_shape(&s->shape, width, chunks, sim_rnd(s, 2));
+	s->pipes = 1 + (uint32_t)sim_rnd(s, 2);
+	s->nbuckets = s->shape.nstages + (uint32_t)sim_rnd(s, 3);
+	for (uint32_t b = 0; b < s->nbuckets; b++) {
+		uint32_t stage = b * s->shape.nstages / s->nbuckets;
+		s->bucket[b] = (struct hd_stage_bucket){ .of = b, .stage = stage,
+			.makers = UINT64_C(1) << stage, .readers = UINT64_C(1) << stage };
+	}
+	if (sim_rnd(s, 2))
+		s->bucket[0].readers |= UINT64_C(1) << (s->shape.nstages - 1);
+	s->buckets = (struct hd_buckets){ s->nbuckets, s->shape.nstages, s->bucket };
+	s->min = width;
+	s->max = width * s->pipes + (uint32_t)sim_rnd(s, 3);
+	s->target = s->min + (uint32_t)sim_rnd(s, s->max - s->min + 1);
+}
+
 static void draw(struct sim_world *s, uint32_t only)
 {
 	s->nvns = 1 + (uint32_t)sim_rnd(s, SIM_VNS);
@@ -955,6 +994,8 @@ static void draw(struct sim_world *s, uint32_t only)
 	s->step_ns = between(s, 5 * SIM_MS, 300 * SIM_MS);
 	s->takers = sim_rnd(s, 2);
 	s->reaper = sim_rnd(s, 2);
+	if (s->seed & HD_SIM_STAGED)
+		draw_stages(s);
 	for (uint32_t v = 0; v < s->nvns; v++)
 		s->full |= UINT64_C(1) << 4 * v;
 	uint32_t kinds[HD_SIM_NFAULTS], n = 0;

@@ -20,6 +20,8 @@
  *	slots      sharded state: a bucket is updated with slots of that step; workers that need or save slots
  *	           get them; slots are called lost only when they are
  *	proof      a bucket's sum is at all its holders before a worker outside of them updates
+ *	stages     a worker computes a stage with its parameters of that step; no step is begun again that a
+ *	           member has finished; with enough devices every stage has a holder
  *	remote     workers of other machines neither save nor load
  *	target     the record's target is the requested one, whichever workers came and went
  *	corrupt    while a present worker has heard two digests of a step, the step is not committed with
@@ -92,6 +94,9 @@ struct hd_sim_result {
 
 /* Of a seed: until faults stop, the coordinator is killed now and then while its record is being stored. */
 #define HD_SIM_UNHEARD (UINT64_C(1) << 36)
+
+/* Of a seed: the model is in stages, of one or two pipelines; not with HD_SIM_SHARDED. */
+#define HD_SIM_STAGED (UINT64_C(1) << 37)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

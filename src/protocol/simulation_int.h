@@ -12,7 +12,8 @@ enum {
 	SIM_CO = SIM_PROCS,               /* the coordinator's place among the ends of links */
 	SIM_ENDS = SIM_PROCS + 1,
 	SIM_VNS = 16,                     /* digits of a ledger number */
-	SIM_BUCKETS = 6,
+	SIM_BUCKETS = 8,
+	SIM_STAGES = 6,
 	SIM_STEPS = 4096,
 	SIM_ROOTS = 64,
 	SIM_WAITING = 256,
@@ -82,11 +83,12 @@ struct sim_proc {
 	/* own_roots: not overwritten by the sum yet */
 	bool own_here[HD_MAX_PASSES][SIM_BUCKETS], own_roots[SIM_BUCKETS];
 	uint64_t pass_units[HD_MAX_PASSES];
+	uint32_t pass_stage[HD_MAX_PASSES];
 	struct sim_val sum[SIM_BUCKETS];
 	bool sum_here[SIM_BUCKETS];
 	struct { uint32_t worker, ordinal, bucket; struct sim_val val; } root[SIM_ROOTS * SIM_BUCKETS];
 	uint32_t nroots;
-	uint64_t table;
+	uint64_t table[SIM_STAGES];       /* entries of others */
 	bool table_full;
 	/* for an epoch or a step that is not here yet, in order */
 	const struct sim_packet *waiting[SIM_WAITING];
@@ -122,6 +124,11 @@ struct sim_world {
 	struct sim_link link[SIM_ENDS][SIM_ENDS];         /* [lower][higher] */
 
 	uint32_t nvns, nbuckets, copies, min, max, target;
+	/* stages: the shape (nstages 0: none), pipelines at most, what each bucket is of */
+	struct hd_view_shape shape;
+	uint32_t pipes;
+	struct hd_buckets buckets;
+	struct hd_stage_bucket bucket[SIM_BUCKETS];
 	uint64_t nsteps, halt_at, full;
 	int64_t quiet_ns, slow_until, store_bad_until, step_ns;
 	uint32_t faults;                  /* enabled */
@@ -170,6 +177,7 @@ struct sim_world {
 	bool no_memory;
 };
 
+static inline bool sim_partial(const struct sim_world *s) { return s->copies || s->shape.nstages; }
 void sim_push(struct sim_world *s, struct sim_world_event event);
 uint64_t sim_rnd(struct sim_world *s, uint64_t n);                      /* 0 .. n - 1 */
 __attribute__((format(printf, 3, 4))) void sim_bad(struct sim_world *s, const char *invariant,

@@ -71,6 +71,27 @@ static void no_seed_of_sharded_state_violates_an_invariant(void **state)
 	assert_true(asked || (fetches > n && redone > n / 10 && restores > n / 100 && given_up > 0));
 }
 
+/* Stages: losses at any event, of one pipeline (each goes back to disk) and of two. */
+static void no_seed_of_stages_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, fetches = 0, crashes = 0, restores = 0,
+		given_up = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
+		struct hd_sim_result r;
+		run(seed | HD_SIM_STAGED | (seed % 4 ? 0 : HD_SIM_REPLACED), UINT32_MAX, &r);
+		fetches += r.fetches;
+		crashes += r.crashes;
+		restores += r.restores;
+		given_up += r.given_up;
+	}
+	assert_true(asked || (fetches > n && crashes > n / 10 && restores > n / 20 && given_up > n / 20 &&
+		restores < crashes));
+}
+
 /* So do workers in whose place others come. */
 static void no_seed_of_being_replaced_workers_violates_an_invariant(void **state)
 {
@@ -174,8 +195,9 @@ static void an_undisturbed_run_does_nothing_twice(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= 300; seed++) {
 		struct hd_sim_result r;
-		for (int sharded = 0; sharded < 2; sharded++) {
-			run(sharded ? seed | HD_SIM_SHARDED : seed, 0, &r);
+		static const uint64_t kinds[] = { 0, HD_SIM_SHARDED, HD_SIM_STAGED };
+		for (int kind = 0; kind < 3; kind++) {
+			run(seed | kinds[kind], 0, &r);
 			CHECK(!r.redone && !r.crashes && !r.restores && r.epochs <= 3,
 				"seed %" PRIu64 ": %u redone, %u epochs", seed, r.redone, r.epochs);
 		}
@@ -204,6 +226,7 @@ int main(void)
 		cmocka_unit_test(a_seed_that_ever_failed_is_run_for_ever),
 		cmocka_unit_test(no_seed_of_a_slice_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_sharded_state_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_stages_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_being_replaced_workers_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_a_corrupted_state_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_sources_that_give_up_violates_an_invariant),

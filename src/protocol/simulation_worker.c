@@ -106,6 +106,12 @@ static void compute(struct sim_world *s, uint32_t slot, const struct hd_member_a
 	int64_t length = s->step_ns / 2 + (int64_t)sim_rnd(s, (uint64_t)s->step_ns);
 
 	p->pass_units[a->pass] = units_of(a->range, a->nranges);
+	p->pass_stage[a->pass] = a->stage;
+	for (uint32_t b = 0; b < s->nbuckets && s->shape.nstages; b++)
+		if (s->bucket[b].readers >> a->stage & 1 && p->slot[b] != a->step + 1)
+			sim_bad(s, "stages",
+				"worker %u computes stage %u of step %llu with bucket %u of X_%lld",
+				p->id, a->stage, (unsigned long long)a->step, b, (long long)p->slot[b] - 1);
 	memset(p->own_here[a->pass], 0, sizeof p->own_here[a->pass]);
 	if (!p->has_state || p->version != a->step)
 		sim_bad(s, "state", "worker %u computes step %llu from X_%llu", p->id,
@@ -116,7 +122,8 @@ static void compute(struct sim_world *s, uint32_t slot, const struct hd_member_a
 	}
 	for (uint32_t i = 0; i < a->nranges; i++)
 		for (uint32_t v = a->range[i].first; v < a->range[i].first + a->range[i].n; v++) {
-			const struct sim_proc *had = s->maker[v].gen ? &s->proc[s->maker[v].slot] : NULL;
+			const struct sim_proc *had = s->maker[v].gen && !s->shape.nstages ?
+				&s->proc[s->maker[v].slot] : NULL;
 			if (had && s->maker[v].gen == had->gen + 1 && had->alive && had->m && had->run == 0 &&
 				hd_member_state(had->m) == HD_MEMBER && a->pass)
 				if (s->co && hd_coordinator_view(s->co) &&
@@ -199,7 +206,7 @@ static void fold(struct sim_world *s, uint32_t slot, const struct hd_member_acti
 
 	for (uint32_t i = 0; i < x->passes.npasses; i++) {
 		const struct hd_pass *pass = &x->passes.pass[i];
-		if (pass->worker == p->id) {
+		if (pass->worker == p->id && hd_exchange_makes(x, pass, a->bucket)) {
 			if (!p->own_here[pass->pass][a->bucket] || !p->own_roots[a->bucket])
 				sim_bad(s, "roots", "worker %u folds bucket %u without its own pass %u",
 					p->id, a->bucket, pass->pass);
@@ -217,15 +224,27 @@ static void fold(struct sim_world *s, uint32_t slot, const struct hd_member_acti
 		.step = a->step });
 }
 
-static uint64_t own_table(const struct sim_proc *p)
+/* Entries of a stage; are all there of each, once? */
+static uint64_t own_table(const struct sim_proc *p, uint32_t stage)
 {
 	const struct hd_exchange *x = hd_member_exchange(p->m);
-	uint64_t units = p->table;
+	uint64_t units = p->table[stage];
 
 	for (uint32_t i = 0; i < x->passes.npasses; i++)
-		if (x->passes.pass[i].worker == p->id && x->leaf[i / 64] >> i % 64 & 1)
+		if (x->passes.pass[i].worker == p->id && x->passes.pass[i].stage == stage &&
+			x->leaf[i / 64] >> i % 64 & 1)
 			units += p->pass_units[x->passes.pass[i].pass];
 	return units;
+}
+
+static bool has_table(const struct sim_world *s, const struct sim_proc *p)
+{
+	uint32_t nstages = s->shape.nstages ? s->shape.nstages : 1;
+
+	for (uint32_t k = 0; k < nstages; k++)
+		if (!p->table_full && own_table(p, k) != s->full)
+			return false;
+	return true;
 }
 
 static void publish(struct sim_world *s, uint32_t slot, const struct hd_member_action *a, enum sim_kind kind)
@@ -236,7 +255,7 @@ static void publish(struct sim_world *s, uint32_t slot, const struct hd_member_a
 	if (kind == SIM_SUM && !p->sum_here[a->bucket])
 		sim_bad(s, "roots", "worker %u publishes bucket %u of step %llu without its sum", p->id,
 			a->bucket, (unsigned long long)a->step);
-	if (kind == SIM_TABLE && !p->table_full && own_table(p) != s->full)
+	if (kind == SIM_TABLE && !has_table(s, p))
 		sim_bad(s, "roots", "worker %u publishes a table with holes", p->id);
 	for (uint32_t i = 0; i < view->nmembers; i++)
 		if (a->mask >> i & 1)
@@ -256,7 +275,7 @@ static void send_leaves(struct sim_world *s, uint32_t slot, const struct hd_memb
 		if (view->member[i] != p->id)
 			sim_send(s, slot, sim_slot(s, view->member[i]),
 				&(struct sim_packet){ .kind = SIM_LEAVES, .epoch = p->epoch, .from = p->id,
-				.pass = a->pass,
+				.pass = a->pass, .bucket = p->pass_stage[a->pass],
 				.step = a->step, .val = { p->pass_units[a->pass], p->tag } });
 }
 
@@ -439,12 +458,36 @@ static void update(struct sim_world *s, uint32_t slot, uint64_t step)
 static void finish_sharded(struct sim_world *s, struct sim_proc *p, uint64_t step)
 {
 	for (uint32_t b = 0; b < s->nbuckets; b++) {
-		bool chained = hd_exchange_chained(hd_member_exchange(p->m), b);
-		if (!p->parm_here[b] || (chained && p->slot[b] != step + 2))
+		const struct hd_exchange *x = hd_member_exchange(p->m);
+		bool chained = hd_exchange_chained(x, b), reads = x->held.param[b] >> x->me & 1;
+		if ((reads && !p->parm_here[b]) || (chained && p->slot[b] != step + 2))
 			sim_bad(s, "slots", "worker %u finishes step %llu without bucket %u", p->id,
 				(unsigned long long)step, b);
 		if (!chained)
 			p->slot[b] = 0;
+	}
+}
+
+/* Own stages from their sums, with the norms of all others. */
+static void finish_stages(struct sim_world *s, struct sim_proc *p, uint64_t step)
+{
+	const struct hd_exchange *x = hd_member_exchange(p->m);
+
+	check_proof(s, p, step);
+	for (uint32_t b = 0; b < s->nbuckets; b++) {
+		if (!p->norm_here[b] && !p->sum_here[b])
+			sim_bad(s, "stages", "worker %u finishes step %llu without the sums of squares of %u",
+				p->id, (unsigned long long)step, b);
+		if (!hd_exchange_chained(x, b)) {
+			p->slot[b] = 0;
+			continue;
+		}
+		if (!p->sum_here[b] || p->slot[b] != step + 1)
+			sim_bad(s, "stages", "worker %u brings bucket %u of X_%lld to step %llu %s its sum",
+				p->id, b, (long long)p->slot[b] - 1, (unsigned long long)step,
+				p->sum_here[b] ? "with" : "without");
+		check_sum(s, p, step, b, p->sum[b]);
+		p->slot[b] = step + 2;
 	}
 }
 
@@ -458,7 +501,9 @@ static void finish(struct sim_world *s, uint32_t slot, uint64_t step)
 	memcpy(p->squared, p->sum_here, sizeof p->squared);
 	if (s->copies)
 		finish_sharded(s, p, step);
-	for (uint32_t b = 0; b < s->nbuckets && !s->copies; b++) {
+	else if (s->shape.nstages)
+		finish_stages(s, p, step);
+	for (uint32_t b = 0; b < s->nbuckets && !sim_partial(s); b++) {
 		if (!p->sum_here[b])
 			sim_bad(s, "once", "worker %u finishes step %llu without the sum of bucket %u", p->id,
 				(unsigned long long)step, b);
@@ -466,9 +511,9 @@ static void finish(struct sim_world *s, uint32_t slot, uint64_t step)
 		if (p->sum[b].tag != p->tag)
 			foreign = mix(foreign + p->sum[b].tag + b);
 	}
-	if (!p->table_full && own_table(p) != s->full)
+	if (!has_table(s, p))
 		sim_bad(s, "once", "worker %u finishes step %llu with table %016llx", p->id,
-			(unsigned long long)step, (unsigned long long)own_table(p));
+			(unsigned long long)step, (unsigned long long)own_table(p, 0));
 	if (p->version != step || !is_tag(s, p->tag, step))
 		sim_bad(s, "state", "worker %u updates X_%llu in step %llu", p->id,
 			(unsigned long long)p->version, (unsigned long long)step);
@@ -501,9 +546,9 @@ static void boundary(struct sim_world *s, uint32_t slot, const struct sim_world_
 			(unsigned long long)ev->step);
 	bool saves = writer && (last || ev->step % 5 == 0) && ev->step > s->ckpt;
 	p->save = *ev;
-	if (saves && s->copies)
+	if (saves && sim_partial(s))
 		want_slots(s, slot, ev->step, true);
-	if (!saves || !s->copies || !p->want)
+	if (!saves || !sim_partial(s) || !p->want)
 		saved(s, slot);
 }
 
@@ -543,6 +588,24 @@ static void check_gate(struct sim_world *s, const struct sim_proc *p, uint64_t s
 	}
 }
 
+/* With stages a step that a member has finished cannot be computed by others any more. */
+static void check_fresh(struct sim_world *s, const struct sim_proc *p, uint64_t step)
+{
+	const struct hd_view *view = hd_member_view(p->m);
+
+	for (uint32_t i = 0; i < SIM_PROCS && s->shape.nstages; i++) {
+		const struct sim_proc *q = &s->proc[i];
+		if (q != p && q->alive && q->m && hd_view_has(view, q->id) && q->epoch == p->epoch &&
+			q->has_state && q->version > step &&
+			hd_passes_find(&hd_member_exchange(p->m)->passes, p->id, 0))
+			sim_bad(s, "stages", "worker %u begins step %llu, and %u has finished it", p->id,
+				(unsigned long long)step, q->id);
+	}
+	if (s->shape.nstages && view->shape.nstages != s->shape.nstages)
+		sim_bad(s, "stages", "worker %u begins step %llu in a view of %u stages", p->id,
+			(unsigned long long)step, view->shape.nstages);
+}
+
 static void adopt(struct sim_world *s, const struct sim_proc *p, const struct hd_view *view)
 {
 	struct hd_hash hash = hd_view_hash(view);
@@ -573,11 +636,12 @@ static void begin(struct sim_world *s, uint32_t slot, const struct hd_member_act
 		p->want = 0;
 	if (again) {
 		if (!hd_member_exchange(p->m)->table)
-			p->table = 0;
+			memset(p->table, 0, sizeof p->table);
 		return;
 	}
 	check_gate(s, p, a->step);
-	p->table = 0;
+	check_fresh(s, p, a->step);
+	memset(p->table, 0, sizeof p->table);
 	p->table_full = false;
 	memset(p->sum_here, 0, sizeof p->sum_here);
 	memset(p->squared, 0, sizeof p->squared);
@@ -910,7 +974,7 @@ static void take(struct sim_world *s, uint32_t slot, uint32_t from_slot, const s
 	case SIM_LEAVES:
 		if (!is_tag(s, k->val.tag, k->step))
 			sim_bad(s, "once", "table entries of another state from %u", k->from);
-		p->table += k->val.units;
+		p->table[k->bucket] += k->val.units;
 		ev.kind = HD_IN_LEAVES;
 		break;
 	case SIM_TABLE:
@@ -988,7 +1052,7 @@ void sim_ask_again(struct sim_world *s, uint32_t slot)
 {
 	const struct sim_proc *p = &s->proc[slot];
 
-	if (p->alive && p->m && s->copies && p->synced_from < HD_NOBODY - 1 &&
+	if (p->alive && p->m && sim_partial(s) && p->synced_from < HD_NOBODY - 1 &&
 		hd_member_state(p->m) == HD_SYNCING && !p->has_state)
 		want(s, slot);
 	ask_slots(s, slot);
