@@ -67,6 +67,29 @@ train run gpt.yaml --out flush --devices 1
 [ "$digest" != "$twobw" ] && [ "$twobw" != "$stash" ] || failed "another update has the same bits"
 passed "any devices, stages and order, resumed at any step"
 
+# steps that overlap: evaluated and saved in between, killed, taken from the plan file
+grep -q '^overlap$' 2bw-own/plan/0000.plan || failed "steps of 2bw do not overlap"
+! grep -q '^overlap$' stash-own/plan/0000.plan || failed "steps of stash overlap"
+grep -q 'with steps that overlap' 2bw-own/plan/0000.plan || failed "no cause"
+train run gpt.yaml --devices 3 -s optim.update=2bw -s parallel.schedule=2bw -s eval.every=1 --out seen
+same "$digest" "$twobw" "evaluated after each step"
+train run gpt.yaml --devices 3 -s optim.update=2bw --plan 2bw-own/plan/0000.plan --out by-file
+same "$digest" "$twobw" "the plan file of another run"
+expect 11 heddle run gpt.yaml --devices 3 --plan 2bw-own/plan/0000.plan --out no
+says 'leave out the plan'
+has_saved() { [ "$(ls killed/ckpt 2>/dev/null | grep -c '^step-')" -ge 2 ]; }
+"$HEDDLE_BIN" run gpt.yaml --out killed --devices 3 -s optim.update=2bw -s parallel.schedule=2bw \
+	-s job.steps=100000 -q 2>/dev/null &
+run=$!
+await has_saved || failed "no checkpoint"
+kill -9 $run
+wait $run 2>/dev/null
+end=$((10#$(ls killed/ckpt | grep '^step-' | tail -n 1 | cut -d- -f2) + 5))
+expect 0 heddle resume killed --devices 2 --steps $end -q
+train run gpt.yaml --out undisturbed --devices 1 -s optim.update=2bw -s job.steps=100000 --steps $end
+expect 0 heddle ckpt diff undisturbed killed
+passed "steps that overlap have the same bits, whatever comes between two of them"
+
 # words for what does not go together
 expect 2 heddle run gpt.yaml --workers 2 -s optim.update=2bw --out no
 says 'keeps earlier parameters'

@@ -197,6 +197,8 @@ static enum hd_err read_overlap(struct plan_reader *r)
 	const char *word;
 	size_t len;
 
+	if (!r->plan.first)
+		return hd_scan_refuse(&r->scan, r->scan.line, "the line overlap stands after a line cuts");
 	r->plan.overlap = true;
 	return hd_scan_word(&r->scan, &word, &len) ? hd_scan_refuse(&r->scan, word,
 		"the line overlap is a word alone") : HD_OK;
