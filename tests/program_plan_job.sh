@@ -85,7 +85,7 @@ says 'accepted'
 expect 0 heddle plan lenet.yaml --planner ptdp --cluster cluster.yaml
 says 't = 1, p = 1: the whole model fits a device'
 expect 2 heddle plan lenet.yaml --planner 2bw --cluster cluster.yaml
-says 'a run drains every step'
+says 'the planner 2bw reads profiles'
 expect 0 heddle plan check pipe.plan
 says 'accepted'
 passed "what is written can be checked, and run where the build runs it"
