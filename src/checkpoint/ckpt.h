@@ -31,6 +31,9 @@ struct hd_ckpt_info {
 	struct hd_hash job_hash, data_hash, fingerprint, digest;
 	uint64_t data_count, len_bytes;
 	uint32_t lineage;                 /* raised by a resume with other result keys */
+	/* the sums behind the state were made by parts of tied parameters' gradients (ADR 97); the manifest
+	 * of a model without tied parameters does not say so */
+	bool     tied_parts;
 	char     kernels[16];             /* "library" | "portable" */
 	char     program[32];             /* version that wrote it */
 	char     model[64];

@@ -7,6 +7,7 @@
 
 #define FORMAT "heddle-checkpoint"
 #define SEAL   ",\"sha256\":\""
+#define TIED_PARTS "parts"
 
 enum { SEAL_LEN = sizeof SEAL - 1 + HD_SHA256_HEX - 1 + sizeof "\"}\n" - 1,
        NMEMBERS = 15, NFILE_MEMBERS = 3, NDATA_MEMBERS = 2 };
@@ -78,6 +79,8 @@ enum hd_err hd_manifest_print(const struct hd_manifest *m, struct hd_text *text,
 	hd_json_put_text(&w, "kernels", info->kernels);
 	put_hash(&w, "kernel_fingerprint", info->fingerprint);
 	hd_json_put_i64(&w, "lineage", info->lineage);
+	if (info->tied_parts)
+		hd_json_put_text(&w, "tied", TIED_PARTS);
 	put_hash(&w, "state_digest", info->digest);
 	hd_json_put_u64(&w, "bytes", info->len_bytes);
 	put_files(&w, m);
@@ -169,6 +172,15 @@ static enum hd_err parse_files(const struct hd_json *root, struct hd_manifest *m
 	return err;
 }
 
+static enum hd_err get_tied(const struct hd_json *root, struct hd_diag *diag)
+{
+	const char *text;
+	enum hd_err err = hd_json_get_text(root, "tied", &text, diag);
+
+	return err || !strcmp(text, TIED_PARTS) ? err : hd_fail(diag, HD_E_INPUT,
+		"tied is \"%.64s\", this program knows \"" TIED_PARTS "\"", text);
+}
+
 static enum hd_err parse_info(const struct hd_json *root, struct hd_ckpt_info *info, struct hd_diag *diag)
 {
 	const struct hd_json *data;
@@ -177,7 +189,8 @@ static enum hd_err parse_info(const struct hd_json *root, struct hd_ckpt_info *i
 
 	/* each takes the next only while all went well; the first to fail has spoken */
 #define STEP(call) do { if (!err) err = (call); } while (0)
-	err = members(root, NMEMBERS, diag);
+	info->tied_parts = hd_json_find(root, "tied") != NULL;
+	err = members(root, NMEMBERS + info->tied_parts, diag);
 	STEP(get_text(root, "program", info->program, sizeof info->program, diag));
 	STEP(get_text(root, "model", info->model, sizeof info->model, diag));
 	STEP(get_hash(root, "job_hash", &info->job_hash, diag));
@@ -190,6 +203,7 @@ static enum hd_err parse_info(const struct hd_json *root, struct hd_ckpt_info *i
 	STEP(get_text(root, "kernels", info->kernels, sizeof info->kernels, diag));
 	STEP(get_hash(root, "kernel_fingerprint", &info->fingerprint, diag));
 	STEP(hd_json_get_u64(root, "lineage", UINT32_MAX, &lineage, diag));
+	STEP(info->tied_parts ? get_tied(root, diag) : HD_OK);
 	STEP(get_hash(root, "state_digest", &info->digest, diag));
 	STEP(hd_json_get_u64(root, "bytes", INT64_MAX, &info->len_bytes, diag));
 #undef STEP

@@ -119,6 +119,12 @@ static void the_text_of_a_manifest(void **state)
 	hd_arena_init(&arena, 0);
 	body_of(&manifest, &arena, body, sizeof body);
 	assert_string_equal(body, want);
+	/* of a model with tied parameters one member more */
+	manifest.info.tied_parts = true;
+	body_of(&manifest, &arena, body, sizeof body);
+	const char *tied = strstr(body, ",\"tied\":\"parts\"");
+	assert_true(tied && tied - body == strstr(want, ",\"state_digest\"") - want);
+	assert_string_equal(tied + strlen(",\"tied\":\"parts\""), want + (tied - body));
 	hd_arena_finish(&arena);
 }
 
@@ -152,6 +158,20 @@ static void the_first_fault_of_a_manifest_is_told(void **state)
 		CHECK(parse_sealed(text, &out, &arena, &diag) == HD_E_INPUT &&
 			strstr(diag.text, cases[i].says), "case %zu: %s", i, diag.text);
 	}
+	/* how sums of tied parameters are made is parts, or not said */
+	struct hd_diag tied = { "" };
+	manifest.info.tied_parts = true;
+	body_of(&manifest, &arena, good, sizeof good);
+	assert_true(parse_sealed(good, &out, &arena, NULL) == HD_OK && out.info.tied_parts);
+	const char *parts = strstr(good, "\"parts\"");
+	snprintf(text, sizeof text, "%.*s\"whole\"%s", (int)(parts - good), good,
+		parts + strlen("\"parts\""));
+	CHECK(parse_sealed(text, &out, &arena, &tied) == HD_E_INPUT && strstr(tied.text, "tied is \"whole\""),
+		"%s", tied.text);
+	snprintf(text, sizeof text, "%.*s1%s", (int)(parts - good), good, parts + strlen("\"parts\""));
+	assert_int_equal(parse_sealed(text, &out, &arena, NULL), HD_E_INPUT);
+	manifest.info.tied_parts = false;
+	body_of(&manifest, &arena, good, sizeof good);
 	/* an entry that is no object, with as many members */
 	const char *first = strstr(good, "{\"name\":\"model"), *end = strchr(first, '}');
 	struct hd_diag diag = { "" };

@@ -210,7 +210,7 @@ enum hd_err hd_session_open(struct hd_cmd *cmd, const char *run_path, struct hd_
 	if (!err)
 		err = hd_run_create(&s->run, &s->job, &cmd->fs, &cmd->clock, NULL, &options, &cmd->diag);
 	if (!err)
-		err = hd_run_restore(s->run, s->ckpt.folder, false, &cmd->diag);
+		err = hd_run_restore(s->run, s->ckpt.folder, HD_RESTORE_READ, &cmd->diag);
 	if (err)
 		hd_session_close(s);
 	return err;

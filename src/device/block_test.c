@@ -34,6 +34,7 @@ static void make(struct hd_stage *stage, bool blocked, const char *kind)
 	hd_stage_load(stage, device);
 	hd_stage_run(stage, device, HD_RUN_F);
 	hd_stage_run(stage, device, HD_RUN_B);
+	hd_stage_join(stage);
 	hd_device_destroy(device);
 }
 

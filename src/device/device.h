@@ -91,7 +91,7 @@ struct hd_bind {
 	float *temp;
 	/* B: called by the leader after the last fold of a parameter's gradient in this run; a device of
 	 * no result need not. NULL: not needed. */
-	void (*folded)(void *user, uint32_t param);
+	void (*folded)(void *user, uint32_t grad);
 	void *folded_user;
 };
 

@@ -239,6 +239,7 @@ static void adapters_agree_with_differences_and_frozen_parameters_have_no_gradie
 		hd_stage_load(&stage, device);
 		hd_stage_run(&stage, device, HD_RUN_F);
 		hd_stage_run(&stage, device, HD_RUN_B);
+		hd_stage_join(&stage);
 		differentiate(&stage, models[m].model);
 		hd_device_destroy(device);
 		hd_stage_finish(&stage);
@@ -262,6 +263,7 @@ static void every_op_with_a_gradient_agrees_with_differences(void **state)
 		hd_stage_load(&stage, device);
 		hd_stage_run(&stage, device, HD_RUN_F);
 		hd_stage_run(&stage, device, HD_RUN_B);
+		hd_stage_join(&stage);
 		differentiate(&stage, name);
 		hd_device_destroy(device);
 		hd_stage_finish(&stage);
@@ -286,6 +288,7 @@ static void a_product_with_zeros_has_the_gradient_of_its_other_factors(void **st
 	hd_stage_load(&stage, device);
 	hd_stage_run(&stage, device, HD_RUN_F);
 	hd_stage_run(&stage, device, HD_RUN_B);
+	hd_stage_join(&stage);
 	assert_true(stage.grad[stage.layout.at[0] + 4] != 0);      /* of the zero that is alone */
 	differentiate(&stage, "reduce_prod with zeros");
 	hd_device_destroy(device);
@@ -303,6 +306,7 @@ static void every_model_agrees_with_differences(void **state)
 		hd_stage_load(&stage, device);
 		hd_stage_run(&stage, device, HD_RUN_F);
 		hd_stage_run(&stage, device, HD_RUN_B);
+		hd_stage_join(&stage);
 		differentiate(&stage, hd_stage_models[i].name);
 		hd_device_destroy(device);
 		hd_stage_finish(&stage);

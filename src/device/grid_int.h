@@ -38,9 +38,9 @@ struct hd_grid_program *hd_grid_find(const struct hd_grid *grid, const struct hd
  * terms. */
 bool hd_grid_folds(const struct hd_program *program, uint32_t inode, const struct hd_kernel *kernel,
 	const struct hd_call *call);
-/* The folds of one part's gradient: tensor `param`, leaf at `leaf`. false: as hd_team_run(). */
+/* The folds of one part's gradient: number `grad`, leaf at `leaf`. false: as hd_team_run(). */
 bool hd_grid_fold(struct hd_grid *grid, const struct hd_program *program, const struct hd_bind *bind,
 	const struct hd_part *part,
-	uint32_t param, const float *leaf);
+	uint32_t grad, const float *leaf);
 
 #endif

@@ -40,7 +40,7 @@ enum hd_err hd_grid_arithmetic(bool good, const struct hd_grid *grid, struct hd_
 		grid->device.ops->name);
 }
 
-/* The parameter whose complete gradient is the only output of the node, or HD_NONE. */
+/* The gradient that is the only output of the node, or HD_NONE. */
 static uint32_t gradient_of(const struct hd_program *program, uint32_t inode)
 {
 	const struct hd_node *node = &program->graph->node[inode];
@@ -106,13 +106,13 @@ static bool fold_part(const struct phase_run *w, const struct hd_node *node, uin
 	bool good = true;
 
 	for (uint32_t v = node->out; v < node->out + node->nout; v++) {
-		uint32_t p = w->program->grad_of_value[v];
-		if (p == HD_NONE || part->nfolds == 0)
+		uint32_t grad = w->program->grad_of_value[v];
+		if (grad == HD_NONE || part->nfolds == 0)
 			continue;
 		float *leaf = hd_program_part(w->program, w->bind, v, ipart);
 		if (part->rows == 0)
-			memset(leaf, 0, w->program->layout->len[p] * sizeof *leaf);
-		good &= hd_grid_fold(w->grid, w->program, w->bind, part, p, leaf);
+			memset(leaf, 0, w->program->layout->len[grad] * sizeof *leaf);
+		good &= hd_grid_fold(w->grid, w->program, w->bind, part, grad, leaf);
 	}
 	return good;
 }

@@ -14,7 +14,7 @@ static const char *const kinds[] = { "reference", "cpu" };
 
 static void step(struct hd_stage *stage, struct hd_device *device, bool split)
 {
-	memset(stage->grad, 0, stage->layout.elems * sizeof(float));
+	memset(stage->grad, 0, stage->layout.grad_elems * sizeof(float));
 	hd_stage_run(stage, device, HD_RUN_F);
 	if (split) {
 		hd_stage_run(stage, device, HD_RUN_I);
@@ -30,7 +30,7 @@ static struct hd_hash result(const struct hd_stage *stage)
 	struct hd_hasher hasher;
 
 	hd_hasher_init(&hasher);
-	hd_hasher_add(&hasher, stage->grad, stage->layout.elems * sizeof(float));
+	hd_hasher_add(&hasher, stage->grad, stage->layout.grad_elems * sizeof(float));
 	for (uint32_t i = 0; i < stage->graph.noutputs; i++) {
 		uint32_t v = stage->graph.output[i].value;
 		hd_hasher_add(&hasher, hd_program_value(&stage->program, &stage->bind, v),
@@ -76,7 +76,7 @@ static void folds_move_every_gradient_and_nothing_else(void **state)
 		hd_stage_load(&stage, device);
 		step(&stage, device, false);
 
-		const uint64_t n = stage.layout.elems;
+		const uint64_t n = stage.layout.grad_elems;
 		float *copy = calloc(n, sizeof *copy), *sum = calloc(n, sizeof *sum),
 			*low = calloc(n, sizeof *low);
 		for (uint64_t i = 0; i < n; i++) {
@@ -87,7 +87,7 @@ static void folds_move_every_gradient_and_nothing_else(void **state)
 			*want_copy = calloc(n, sizeof *want_copy);
 		memcpy(want_sum, sum, n * sizeof *sum);
 		memcpy(want_low, low, n * sizeof *low);
-		for (uint32_t p = 0; p < stage.layout.nparams; p++)
+		for (uint32_t p = 0; p < stage.layout.ngrads; p++)
 			for (uint64_t i = stage.layout.at[p]; i < stage.layout.at[p] + stage.layout.len[p];
 				i++) {
 				want_copy[i] = stage.grad[i];
@@ -400,10 +400,10 @@ static void the_null_device_gives_zeros_and_prices(void **state)
 	assert_true(device->ops->powers & HD_DEVICE_NO_RESULT);
 	hd_stage_make(&stage, &hd_stage_models[3], &(uint64_t){ 3 }, 1);
 	hd_stage_load(&stage, device);
-	memset(stage.grad, 0, stage.layout.elems * sizeof(float));
+	memset(stage.grad, 0, stage.layout.grad_elems * sizeof(float));
 	hd_stage_run(&stage, device, HD_RUN_F);
 	hd_stage_run(&stage, device, HD_RUN_B);
-	for (uint64_t i = 0; i < stage.layout.elems; i++)
+	for (uint64_t i = 0; i < stage.layout.grad_elems; i++)
 		assert_true(stage.grad[i] == 0.0f);
 	struct hd_cost f = hd_program_cost(&stage.program, HD_RUN_F, 3),
 		b = hd_program_cost(&stage.program, HD_RUN_B, 3);

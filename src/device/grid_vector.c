@@ -92,9 +92,9 @@ static float *buffer(const struct hd_program *program, const struct hd_bind *bin
 
 bool hd_grid_fold(struct hd_grid *grid, const struct hd_program *program, const struct hd_bind *bind,
 	const struct hd_part *part,
-	uint32_t param, const float *leaf)
+	uint32_t grad, const float *leaf)
 {
-	uint64_t at = program->layout->at[param], len = program->layout->len[param];
+	uint64_t at = program->layout->at[grad], len = program->layout->len[grad];
 	bool good = true;
 
 	for (uint32_t i = 0; i < part->nfolds; i++) {

@@ -97,8 +97,8 @@ static void sort_values(struct hd_program *program, const struct hd_graph *graph
 		if (hd_ops[graph->node[i].op].class == HD_OP_VIEW)
 			program->part_bytes[graph->node[i].out] = program->part_bytes[graph->node[i].in[0]];
 	/* A complete gradient is folded before that of the next part is made. */
-	for (uint32_t p = 0; p < graph->nparams && program->training; p++) {
-		uint32_t grad = graph->value[graph->param[p].value].grad;
+	for (uint32_t g = 0; g < hd_graph_ngrads(graph) && program->training; g++) {
+		uint32_t grad = hd_graph_grad(graph, g);
 		if (grad != HD_NONE && hd_ops[graph->node[graph->value[grad].node].op].class != HD_OP_VIEW)
 			program->part_bytes[grad] = 0;
 	}
@@ -160,8 +160,8 @@ static enum hd_err find_gradients(struct hd_program *program, const struct hd_gr
 {
 	for (uint32_t v = 0; v < graph->nvalues; v++)
 		program->grad_of_value[v] = HD_NONE;
-	for (uint32_t p = 0; p < graph->nparams && program->training; p++) {
-		uint32_t grad = graph->value[graph->param[p].value].grad;
+	for (uint32_t g = 0; g < hd_graph_ngrads(graph) && program->training; g++) {
+		uint32_t grad = hd_graph_grad(graph, g);
 		if (grad == HD_NONE)
 			continue;
 		if (graph->value[grad].kind != HD_TEMP || graph->node[graph->value[grad].node].phase ==
@@ -169,8 +169,9 @@ static enum hd_err find_gradients(struct hd_program *program, const struct hd_gr
 		    program->grad_of_value[grad] != HD_NONE)
 			return hd_fail(diag, HD_E_INVAL,
 				"the gradient of %s is not a value of its own made by the backward pass",
-				hd_graph_text_of(graph, graph->value[graph->param[p].value].name));
-		program->grad_of_value[grad] = p;
+				hd_graph_text_of(graph,
+				graph->value[graph->param[hd_graph_grad_param(graph, g)].value].name));
+		program->grad_of_value[grad] = g;
 	}
 	return HD_OK;
 }

@@ -37,7 +37,7 @@ struct hd_program {
 	uint32_t *order[4], norder[4];    /* by enum hd_run_phase: node indices */
 	struct hd_memplan memory;
 	struct hd_where *where;           /* [nvalues] */
-	/* [nvalues] param index whose complete gradient this value is, or HD_NONE */
+	/* [nvalues] number of the gradient that this value is (hd_graph_grad()), or HD_NONE */
 	uint32_t *grad_of_value;
 	uint32_t nvariants;
 	uint64_t rows[HD_MAX_VARIANTS];

@@ -683,6 +683,7 @@ static void try_graph(uint64_t seed, struct tally *tally)
 		hd_stage_load(&stage, device);
 		hd_stage_run(&stage, device, HD_RUN_F);
 		hd_stage_run(&stage, device, HD_RUN_B);
+		hd_stage_join(&stage);
 		tally->checked += differentiate(&stage, &ev, devices[d], seed);
 		hd_device_destroy(device);
 	}

@@ -57,6 +57,7 @@ static void run_group(const char *kind, const struct param_values *params, uint3
 	hd_stage_load(&stage, device);
 	hd_stage_run(&stage, device, HD_RUN_F);
 	hd_stage_run(&stage, device, HD_RUN_B);
+	hd_stage_join(&stage);
 	memcpy(grad->at[P_X], of[P_X], sizeof(float) * ROWS * WIDTH);
 	memcpy(grad->at[P_C], of[P_C], sizeof(float) * ROWS * OUT);
 	for (uint32_t k = 0; k < WIDTH; k++)
@@ -154,6 +155,7 @@ static double run_region(struct hd_stage *stage, const char *kind, float grad[2]
 	double loss = *(const double *)hd_program_value(&stage->program, &stage->bind,
 		hd_graph_find_output(&stage->graph, "loss"));
 	hd_stage_run(stage, device, HD_RUN_B);
+	hd_stage_join(stage);
 	for (uint32_t p = 0; p < 2; p++)
 		memcpy(grad[p], stage->grad + stage->layout.at[p], sizeof grad[p]);
 	hd_device_destroy(device);
@@ -266,6 +268,7 @@ static void gradients_of(struct hd_stage *stage, struct hd_stage_model model, ui
 	hd_stage_load(stage, device);
 	hd_stage_run(stage, device, HD_RUN_F);
 	hd_stage_run(stage, device, HD_RUN_B);
+	hd_stage_join(stage);
 	hd_device_destroy(device);
 }
 

@@ -139,7 +139,7 @@ static inline void hd_stage_set(struct hd_stage *stage, const uint64_t *rows, ui
 	CHECK(hd_program_make(&stage->program, &stage->graph, &stage->layout, true, rows, nrows,
 		&stage->arena, &diag) == HD_OK, "%s", diag.text);
 	stage->params = calloc(stage->layout.held_elems, sizeof(float));
-	stage->grad = calloc(stage->layout.elems, sizeof(float));
+	stage->grad = calloc(stage->layout.grad_elems, sizeof(float));
 	stage->memory = aligned_alloc(64, stage->program.memory.len_bytes + 64);
 	/* not numbers: what is read too early shows */
 	memset(stage->memory, 0xFF, stage->program.memory.len_bytes + 64);
@@ -182,6 +182,16 @@ static inline void hd_stage_run(struct hd_stage *stage, struct hd_device *device
 	CHECK(device->ops->run(device, &stage->program, phase, &stage->bind, &token, &diag) == HD_OK, "%s",
 		diag.text);
 	CHECK(device->ops->wait(device, token, &diag) == HD_OK, "%s", diag.text);
+}
+
+/* Whole gradients: the parts of tied parameters are added, each to its parameter's. */
+static inline void hd_stage_join(struct hd_stage *stage)
+{
+	const struct hd_layout *l = &stage->layout;
+
+	for (uint32_t g = l->nparams; g < l->ngrads; g++)
+		for (uint64_t i = 0; i < l->len[g]; i++)
+			stage->grad[l->at[l->grad_param[g]] + i] += stage->grad[l->at[g] + i];
 }
 
 static inline void hd_stage_load(struct hd_stage *stage, struct hd_device *device)

@@ -66,7 +66,7 @@ static void set_needs(struct hd_worker *w, const struct hd_worker_part *coming)
 {
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
 		w->rank[r].need = (struct hd_rank_need){ 0 };
-	w->parts->need_places = w->parts->need_received = w->parts->need_links = 0;
+	w->parts->need_places = w->parts->need_received_bytes = w->parts->need_links = 0;
 	w->parts->need_sum = w->parts->need_moments = false;
 	for (size_t i = 0; i < 2; i++) {
 		const struct hd_worker_part *s = i ? coming : w->parts->part;
@@ -76,8 +76,8 @@ static void set_needs(struct hd_worker *w, const struct hd_worker_part *coming)
 		w->parts->need_places = s->nplaces > w->parts->need_places ? s->nplaces :
 			w->parts->need_places;
 		w->parts->need_links = s->nlinks > w->parts->need_links ? s->nlinks : w->parts->need_links;
-		w->parts->need_received = s->nreceived > w->parts->need_received ? s->nreceived :
-			w->parts->need_received;
+		if (s->received_bytes > w->parts->need_received_bytes)
+			w->parts->need_received_bytes = s->received_bytes;
 		w->parts->need_sum |= s->needs_sum || s->needs_parm;
 		w->parts->need_moments |= !s->alone;
 	}
@@ -275,7 +275,7 @@ static enum hd_err make(struct hd_worker *w, const struct hd_dist_view *view, st
 	s->plan = view->plan;
 	s->alone = alone;
 	s->nplaces = view->nplaces;
-	s->nreceived = view->nreceived;
+	s->received_bytes = view->received_bytes;
 	if (!err && view->plan && !alone && w->task->delays.most)
 		err = hd_fail(diag, HD_E_REFUSED,
 			"delayed updates (optim.update) keep earlier parameters, which several workers do "

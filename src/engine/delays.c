@@ -49,7 +49,7 @@ static enum hd_err delay_stages(struct hd_delays *d, const struct hd_job *job, c
 	if (err)
 		return refuse(job, &why, diag);
 	for (uint32_t p = 0; p < graph->nparams; p++) {
-		const uint32_t ahead = d->nstages - 1 - (stash ? cuts.of_param[p] : 0);
+		const uint32_t ahead = d->nstages - 1 - (stash ? hd_graph_stages_lowest(&cuts, p) : 0);
 		d->of_param[p] = graph->param[p].frozen ? 0 : (uint8_t)ceil_of(ahead, job->nvns);
 	}
 	return HD_OK;

@@ -3,11 +3,14 @@
  * The plan of a view names the ranks of all workers; a worker runs its own. The words:
  *
  *   bucket    HD_BUCKET_CHUNKS consecutive chunks of the flat gradient: what one message holds (layout.h)
+ *   run       a bucket, or a piece of a further part of a tied parameter's gradient (layout.h); each bucket
+ *             has the run of its number and may have pieces
  *   leaf      what one virtual node yields: its gradient and its metrics
  *   pass      a set of virtual nodes that one worker computes in a step: number 0 is its part of the view,
  *             later ones are repairs after the loss of another worker
  *   root      a partial sum that a pass yields: a node of the canonical tree (plan/tree.h) and a flat vector
- *   sum       of a bucket: the roots of all workers, added in the order of the tree
+ *   sum       of a bucket: the roots of all workers, added in the order of the tree; then the sums of its
+ *             pieces, made likewise, in their order
  *
  * Whoever moves bytes between workers calls, in each step:
  *
@@ -66,9 +69,8 @@ struct hd_dist_view {
 	 * HD_DIST_NOBODY: no rank is */
 	uint16_t worker;
 	uint64_t nplaces;                 /* receive buffers, see hd_dist_places() */
-	/* receive buffers of one bucket each that the caller itself takes (relay.h): counted with the
-	 * memory of the worker */
-	uint64_t nreceived;
+	/* receive buffers that the caller itself takes (relay.h): counted with the memory of the worker */
+	uint64_t received_bytes;
 };
 
 /* Makes the part of a coming view, beside the one in use; a second call replaces the first. HD_E_BADPLAN: the
@@ -176,10 +178,10 @@ struct hd_tnode hd_dist_root(const struct hd_worker *worker, uint32_t pass, uint
 /* The stage of the plan that it is of: roots ascend by stage first. A bucket may hold segments of several
  * stages; of root i only those of its own stage count. */
 uint16_t hd_dist_root_stage(const struct hd_worker *worker, uint32_t pass, uint32_t i);
-/* Does the bucket hold segments of that stage, under the plan in use? */
-bool hd_dist_bucket_has(const struct hd_worker *worker, uint32_t bucket, uint16_t stage);
-/* Bucket b of root i: hd_layout_bucket(b).len floats. */
-const float *hd_dist_root_at(const struct hd_worker *worker, uint32_t pass, uint32_t i, uint32_t bucket);
+/* Does the run hold what that stage makes, under the plan in use? A piece is all of one stage. */
+bool hd_dist_run_has(const struct hd_worker *worker, uint32_t run, uint16_t stage);
+/* Run r of root i: hd_layout_run(r).len floats. */
+const float *hd_dist_root_at(const struct hd_worker *worker, uint32_t pass, uint32_t i, uint32_t run);
 
 /* Overlap of computing and sending: the roots of a bucket may be final, and can be sent, before the pass is
  * done. `watch` is called once for each bucket of each pass, inside compute() or repair(), on the thread of a
@@ -196,9 +198,10 @@ bool hd_dist_final(const struct hd_worker *worker, uint32_t pass, uint32_t bucke
  * as last time cost nothing. A single root is the sum already; its fold copies it. */
 HD_MUST_USE enum hd_err hd_dist_operands(struct hd_worker *worker, const struct hd_tnode *root,
 	const uint16_t *stage, uint32_t n, struct hd_diag *diag);
-/* The fold of one bucket: operand[i] is where this bucket of root i of hd_dist_operands() lies: at
- * hd_dist_root_at() if it is an own one, else where it was received. Received ones are overwritten. */
-struct hd_dist_fold { uint32_t bucket; const float *const *operand; };   /* NULL: of no stage of the bucket */
+/* The fold of one bucket: operand[i] is where this bucket of root i of the n of hd_dist_operands() lies: at
+ * hd_dist_root_at() if it is an own one, else where it was received; operand[k n + i] is piece k - 1 of the
+ * bucket likewise. NULL: the run has nothing of the root's stage. They are overwritten. */
+struct hd_dist_fold { uint32_t bucket; const float *const *operand; };
 /* Adds the roots of n buckets, distributed over the devices, and takes the sums of squares. The buckets are
  * summed then. */
 HD_MUST_USE enum hd_err hd_dist_fold(struct hd_worker *worker, const struct hd_dist_fold *fold, uint32_t n,

@@ -9,7 +9,7 @@
  * bit. */
 
 enum { MOST = 8, MOST_DEVICES = 3, MOST_RANKS = MOST * MOST_DEVICES, MOST_ROOTS = 64, MOST_BUCKETS = 16,
-	BATCH = 3 };
+	BATCH = 3, MOST_PIECES = 2 };
 
 static uint64_t seed;
 static uint32_t draw(uint32_t n)
@@ -189,14 +189,39 @@ static struct roots roots_of(const struct cluster *c)
 static uint64_t bytes_of(const struct cluster *c, uint32_t b) { return hd_layout_bucket(&c->task->layout,
 	b).len * sizeof(float); }
 
+/* The pieces of a bucket, behind its own operands: those of others are copied. */
+static uint32_t get_pieces(const struct cluster *c, uint32_t m, uint32_t bucket, const struct roots *r,
+	const float **operand, float **copy)
+{
+	const struct hd_layout *layout = &c->task->layout;
+	uint32_t first, n = hd_layout_pieces(layout, bucket, &first), ncopies = 0;
+
+	assert_true(n <= MOST_PIECES);
+	for (uint32_t k = 0; k < n; k++)
+		for (uint32_t i = 0; i < r->n; i++) {
+			const uint64_t len = hd_layout_run(layout, first + k).len * sizeof(float);
+			const float *from = hd_dist_root_at(c->at[r->at[i].member].worker, r->at[i].pass,
+				r->at[i].i, first + k);
+			operand[(k + 1) * r->n + i] = from;
+			if (r->at[i].member == m)
+				continue;
+			copy[ncopies] = malloc(len);
+			memcpy(copy[ncopies], from, len);
+			operand[(k + 1) * r->n + i] = copy[ncopies++];
+		}
+	return ncopies;
+}
+
 /* Member m sums some buckets: roots of others come to its places. */
 static void fold(const struct cluster *c, uint32_t m, const uint32_t *bucket, uint32_t n)
 {
 	const struct roots r = roots_of(c);
 	struct hd_worker *w = c->at[m].worker;
-	const float *operand[BATCH][MOST_ROOTS];
+	const float *operand[BATCH][(1 + MOST_PIECES) * MOST_ROOTS];
 	struct hd_dist_fold job[BATCH];
 	struct hd_diag diag = { "" };
+	float *piece[BATCH * MOST_PIECES * MOST_ROOTS];
+	uint32_t npieces = 0;
 
 	CHECK(hd_dist_operands(w, r.name, NULL, r.n, &diag) == HD_OK, "%s", diag.text);
 	for (uint32_t k = 0; k < n; k++) {
@@ -210,9 +235,12 @@ static void fold(const struct cluster *c, uint32_t m, const uint32_t *bucket, ui
 				operand[k][i] = place;
 			}
 		}
+		npieces += get_pieces(c, m, bucket[k], &r, operand[k], piece + npieces);
 		job[k] = (struct hd_dist_fold){ bucket[k], operand[k] };
 	}
 	CHECK(hd_dist_fold(w, job, n, &diag) == HD_OK, "%s", diag.text);
+	for (uint32_t i = 0; i < npieces; i++)
+		free(piece[i]);
 }
 
 /* The sum goes from one member to another, which may have it already (a sum that is sent again). */
@@ -602,7 +630,8 @@ struct watched {
 static void see(void *user, uint32_t pass, uint32_t bucket)
 {
 	struct watched *seen = user;
-	const struct hd_chunk run = hd_layout_bucket(&seen->c->task->layout, bucket);
+	const struct hd_layout *layout = &seen->c->task->layout;
+	uint32_t first, n = hd_layout_pieces(layout, bucket, &first);
 
 	assert_int_equal(pass, seen->pass);
 	assert_true(hd_dist_final(seen->worker, pass, bucket));
@@ -611,20 +640,24 @@ static void see(void *user, uint32_t pass, uint32_t bucket)
 		for (uint32_t b = 0; b < seen->c->nbuckets; b++)
 			seen->waits |= !hd_dist_final(seen->worker, pass, b);
 	for (uint32_t i = 0; i < seen->nroots; i++)
-		memcpy(seen->copy[i] + run.at, hd_dist_root_at(seen->worker, pass, i, bucket),
-			run.len * sizeof(float));
+		for (uint32_t k = 0; k <= n; k++) {
+			const struct hd_grad_run run = hd_layout_run(layout, k ? first + k - 1 : bucket);
+			memcpy(seen->copy[i] + run.at, hd_dist_root_at(seen->worker, pass, i,
+				k ? first + k - 1 : bucket), run.len * sizeof(float));
+		}
 }
 
 static void check_seen(struct watched *seen, const char *what)
 {
 	assert_int_equal(seen->nroots, hd_dist_nroots(seen->worker, seen->pass));
-	for (uint32_t b = 0; b < seen->c->nbuckets; b++) {
+	for (uint32_t b = 0; b < seen->c->nbuckets; b++)
 		CHECK(seen->said[b] == 1, "%s: bucket %u was said %u times", what, b, seen->said[b]);
+	for (uint32_t b = 0; b < hd_layout_nruns(&seen->c->task->layout); b++) {
+		const struct hd_grad_run run = hd_layout_run(&seen->c->task->layout, b);
 		for (uint32_t i = 0; i < seen->nroots; i++)
-			CHECK(memcmp(seen->copy[i] + hd_layout_bucket(&seen->c->task->layout, b).at,
-				hd_dist_root_at(seen->worker, seen->pass, i, b),
-				bytes_of(seen->c, b)) == 0, "%s: root %u of bucket %u was not final", what, i,
-				b);
+			CHECK(memcmp(seen->copy[i] + run.at, hd_dist_root_at(seen->worker, seen->pass, i, b),
+				run.len * sizeof(float)) == 0, "%s: root %u of run %u was not final", what,
+				i, b);
 	}
 }
 
@@ -656,7 +689,7 @@ static void buckets_are_final_when_they_are_said_to_be(void **state)
 				assert_int_equal(hd_dist_roots_of(w->parts->part->plan, c.at[m].id, 0, has,
 					seen[m].root, 16, &seen[m].nroots), HD_OK);
 				for (uint32_t i = 0; i < seen[m].nroots; i++)
-					seen[m].copy[i] = hd_arena_take(&c.arena, c.task->layout.elems,
+					seen[m].copy[i] = hd_arena_take(&c.arena, c.task->layout.grad_elems,
 						sizeof(float));
 				assert_false(hd_dist_final(w, 0, 0));
 				hd_dist_watch(w, see, &seen[m]);
@@ -687,30 +720,38 @@ static void sum_beside(void *user, uint32_t pass, uint32_t bucket)
 {
 	struct beside *beside = user;
 	struct hd_worker *zero = beside->c->at[0].worker, *one = beside->c->at[1].worker;
-	const uint64_t len = bytes_of(beside->c, bucket);
-	const struct hd_chunk run = hd_layout_bucket(&beside->c->task->layout, bucket);
+	const struct hd_layout *layout = &beside->c->task->layout;
+	const struct hd_chunk run = hd_layout_bucket(layout, bucket);
 	struct hd_tnode name[MOST_ROOTS];
-	const float *operand[MOST_ROOTS];
+	const float *operand[(1 + MOST_PIECES) * MOST_ROOTS];
+	float *copy[(1 + MOST_PIECES) * MOST_ROOTS];
 	struct hd_diag diag = { "" };
-	uint32_t n = hd_dist_nroots(zero, 0);
+	uint32_t n = hd_dist_nroots(zero, 0), ncopies = 0, first, npieces = hd_layout_pieces(layout, bucket,
+		&first);
 	bool taken;
 
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++)
 		name[i] = hd_dist_root(zero, 0, i);
-		float *copy = malloc(len);
-		memcpy(copy, hd_dist_root_at(zero, 0, i, bucket), len);
-		operand[i] = copy;
-	}
-	for (uint32_t i = 0; i < beside->nown; i++) {
+	for (uint32_t i = 0; i < beside->nown; i++)
 		name[n + i] = beside->own[i];
-		operand[n + i] = hd_dist_root_at(one, pass, i, bucket);
+	for (uint32_t k = 0; k <= npieces; k++) {
+		const uint32_t number = k ? first + k - 1 : bucket;
+		const uint64_t len = hd_layout_run(layout, number).len * sizeof(float);
+		const float **row = operand + k * (n + beside->nown);
+		for (uint32_t i = 0; i < n; i++) {
+			copy[ncopies] = malloc(len);
+			memcpy(copy[ncopies], hd_dist_root_at(zero, 0, i, number), len);
+			row[i] = copy[ncopies++];
+		}
+		for (uint32_t i = 0; i < beside->nown; i++)
+			row[n + i] = hd_dist_root_at(one, pass, i, number);
 	}
 	struct hd_dist_fold fold = { bucket, operand };
 	CHECK(hd_dist_aside(one, name, NULL, n + beside->nown, &fold, &taken, &diag) == HD_OK, "%s",
 		diag.text);
 	assert_true(taken && hd_dist_summed(one, bucket));
-	for (uint32_t i = 0; i < n; i++)
-		free((void *)(uintptr_t)operand[i]);
+	for (uint32_t i = 0; i < ncopies; i++)
+		free(copy[i]);
 	if (bucket % 2) {
 		for (uint32_t i = run.first_segment; i < run.first_segment + run.nsegments; i++)
 			one->stage->segment_sumsq[i] = -1;
@@ -945,6 +986,8 @@ static void a_number_that_is_not_finite_ends_the_step_everywhere(void **state)
 	close_cluster(&c);
 }
 
+static uint64_t places(uint64_t n) { return n * HD_BUCKET_BYTES; }
+
 static void views_that_a_worker_cannot_join_are_refused_by_name(void **state)
 {
 	struct cluster c;
@@ -980,14 +1023,16 @@ static void views_that_a_worker_cannot_join_are_refused_by_name(void **state)
 	CHECK(had.own >= 2 * HD_LINK_BYTES, "links are not counted: %llu", (unsigned long long)had.own);
 	a->spec.memory_limit_bytes = had.held + 10 * HD_BUCKET_BYTES;
 	/* those that the caller takes, too, and as long as the part is there */
-	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, 11 }, &diag),
+	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, places(11) }, &diag),
 		HD_E_REFUSED);
-	assert_int_equal(hd_dist_memory(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, 11 }, &said, &diag),
+	assert_int_equal(hd_dist_memory(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, places(11) }, &said,
+		&diag),
 		HD_E_REFUSED);
-	assert_int_equal(hd_dist_memory(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, 10 }, &said, &diag),
+	assert_int_equal(hd_dist_memory(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, places(10) }, &said,
+		&diag),
 		HD_OK);
 	assert_false(hd_dist_prepared(a));
-	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, 10 }, &diag),
+	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, places(10) }, &diag),
 		HD_OK);
 	hd_worker_memory(a, &has);
 	assert_true(has.total == said.total && has.own == said.own);

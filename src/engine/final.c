@@ -1,7 +1,8 @@
 #include "engine/worker_int.h"
 
 /* Roots go out while the last gradients are made. A bucket counts, over all devices with leaves, the
- * parameters that lie in it; a device in its last wave counts down as it has folded each. The one that comes
+ * gradients of which it or one of its pieces has something; a device in its last wave counts down as it has
+ * folded each. The one that comes
  * to 0 has seen what all others wrote. */
 
 void hd_dist_watch(struct hd_worker *w, hd_dist_watcher *watch, void *user)
@@ -37,15 +38,16 @@ void hd_final_begin(struct hd_worker *w, struct hd_work *work)
 		nranks += work->rank[r].script.nvns_here > 0;
 	w->step->early = w->step->watch && !work->whole && work->njoins == 0 && nranks;
 	for (uint32_t b = 0; b < w->stage->nbuckets && w->step->early; b++)
-		atomic_store_explicit(&work->left[b], nranks * w->stage->bucket_params[b],
+		atomic_store_explicit(&work->left[b], nranks * w->stage->bucket_grads[b],
 			memory_order_relaxed);
 }
 
-void hd_final_folded(void *user, uint32_t param)
+void hd_final_folded(void *user, uint32_t grad)
 {
 	const struct hd_rank *rank = user;
 	const struct hd_worker *w = rank->worker;
 	const struct hd_layout *layout = &w->task->layout;
+	const uint32_t param = layout->grad_param[grad];
 	uint32_t first = layout->first_segment[param], end = layout->first_segment[param + 1];
 
 	if (first == end)

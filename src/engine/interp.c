@@ -181,7 +181,7 @@ static enum hd_err fold_zeros(struct hd_rank *rank, uint32_t slice, struct hd_di
 	struct hd_fold fold[HD_MAX_FOLDS];
 	uint32_t n = hd_rank_moves(rank, 0, slice, fold);
 
-	return hd_rank_fold_zeros(rank, fold, n, 0, rank->worker->task->layout.elems, diag);
+	return hd_rank_fold_zeros(rank, fold, n, 0, rank->worker->task->layout.grad_elems, diag);
 }
 
 /* The rank's last leaf: what is folded now is final. */

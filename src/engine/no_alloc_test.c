@@ -120,12 +120,16 @@ static enum hd_err step_of_two(struct hd_worker *w[2], const struct hd_layout *l
 		err = hd_dist_operands(w[0], root, NULL, n, diag);
 	for (uint32_t b = 0; b < hd_layout_nbuckets(layout) && !err; b++) {
 		uint64_t len = hd_layout_bucket(layout, b).len * sizeof(float);
-		const float *operand[MOST_ROOTS];
-		uint32_t own = hd_dist_nroots(w[0], 0);
-		for (uint32_t i = 0; i < n; i++) {
-			operand[i] = i < own ? hd_dist_root_at(w[0], 0, i, b) : hd_dist_place(w[0], i);
-			if (i >= own)
-				memcpy(hd_dist_place(w[0], i), hd_dist_root_at(w[1], 0, i - own, b), len);
+		const float *operand[2 * MOST_ROOTS];
+		uint32_t own = hd_dist_nroots(w[0], 0), piece, npieces = hd_layout_pieces(layout, b, &piece);
+		assert_in_range(npieces, 0, 1);
+		for (uint32_t i = 0; i < n * (1 + npieces); i++) {
+			const uint32_t run = i < n ? b : piece, from = i % n;
+			operand[i] = from < own ? hd_dist_root_at(w[0], 0, from, run) :
+				hd_dist_place(w[0], i);
+			if (from >= own)
+				memcpy(hd_dist_place(w[0], i), hd_dist_root_at(w[1], 0, from - own, run),
+					hd_layout_run(layout, run).len * sizeof(float));
 		}
 		err = hd_dist_fold(w[0], &(struct hd_dist_fold){ b, operand }, 1, diag);
 		memcpy(hd_dist_sum_at(w[1], b), hd_dist_sum_at(w[0], b), len);
@@ -165,7 +169,8 @@ static void no_step_of_two_workers_allocates(void **state)
 			plan[i]->worker[2] = plan[i]->worker[3] = 1;
 			for (uint16_t k = 0; k < 2; k++)
 				CHECK(hd_dist_prepare(w[k],
-					&(struct hd_dist_view){ plan[i], k, MOST_ROOTS, 0 }, &diag) == HD_OK,
+					&(struct hd_dist_view){ plan[i], k, 2 * MOST_ROOTS, 0 }, &diag) ==
+					HD_OK,
 					"%s", diag.text);
 			hd_guard_arm();
 			hd_dist_adopt(w[0]);

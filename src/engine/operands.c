@@ -88,13 +88,17 @@ enum hd_err hd_dist_operands(struct hd_worker *w, const struct hd_tnode *root, c
 	return err;
 }
 
-bool hd_dist_bucket_has(const struct hd_worker *w, uint32_t bucket, uint16_t stage)
+bool hd_dist_run_has(const struct hd_worker *w, uint32_t run, uint16_t stage)
 {
-	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
+	const struct hd_layout *layout = &w->task->layout;
 	const struct hd_pipe *pipe = hd_worker_work(w)->pipe;
+	const uint32_t nbuckets = hd_layout_nbuckets(layout);
 	bool has = !pipe;
 
-	for (uint32_t i = run.first_segment; pipe && i < run.first_segment + run.nsegments; i++)
-		has |= pipe->cuts.of_param[w->task->layout.segment[i].param] == stage;
+	if (pipe && run >= nbuckets)
+		return pipe->cuts.of_grad[layout->piece[run - nbuckets].grad] == stage;
+	const struct hd_chunk bucket = hd_layout_bucket(layout, run);
+	for (uint32_t i = bucket.first_segment; pipe && i < bucket.first_segment + bucket.nsegments; i++)
+		has |= pipe->cuts.of_grad[layout->segment[i].param] == stage;
 	return has;
 }

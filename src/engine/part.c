@@ -62,8 +62,8 @@ uint64_t hd_parts_bytes(const struct hd_worker *w)
 	const uint64_t places = x->need_places > x->nreceive ? x->need_places : x->nreceive;
 	const bool moments = x->need_moments || w->step->moments.sum != w->step->moments.leaf;
 
-	return (w->stage->sum || x->need_sum ? w->stage->flat_bytes : 0) +
-		(places + x->need_received) * HD_BUCKET_BYTES +
+	return (w->stage->sum || x->need_sum ? w->stage->sum_bytes : 0) +
+		places * HD_BUCKET_BYTES + x->need_received_bytes +
 		(moments ? hd_moments_bytes(&w->task->train, w->task->job->nvns) : 0);
 }
 

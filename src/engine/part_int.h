@@ -24,7 +24,7 @@ struct hd_worker_part {
 	bool alone;                       /* no rank of another worker */
 	bool needs_parm;                  /* there is no root for them */
 	bool needs_sum;                   /* no gradient buffer is free for sums */
-	uint64_t nplaces, nreceived, nlinks;
+	uint64_t nplaces, received_bytes, nlinks;
 };
 
 struct hd_worker_parts {
@@ -34,7 +34,7 @@ struct hd_worker_parts {
 	uint8_t *own, *slot_here;         /* [nbuckets] slots that are updated here; that take memory */
 	float *receive; uint64_t nreceive;        /* buffers for roots of other workers */
 	/* by the parts at hand */
-	uint64_t need_places, need_received, need_links; bool need_sum, need_moments;
+	uint64_t need_places, need_received_bytes, need_links; bool need_sum, need_moments;
 };
 
 #endif

@@ -205,13 +205,15 @@ static void put_back(struct hd_worker *w, uint32_t vn, const struct lent *a)
 
 static struct hd_hash bits_of(const struct hd_worker *w, const struct hd_work *work, uint32_t vn)
 {
+	const struct hd_layout *layout = &w->task->layout;
+	const float *flat = work->item[work->root[0].item];
 	struct hd_hasher hasher;
 
 	hd_hasher_init(&hasher);
-	for (uint32_t i = 0; i < w->task->layout.nsegments; i++) {        /* pads are never written */
-		const struct hd_segment *s = &w->task->layout.segment[i];
-		hd_hasher_add(&hasher, work->item[work->root[0].item] + s->at, s->len * sizeof(float));
-	}
+	for (uint32_t i = 0; i < layout->nsegments; i++)          /* pads are never written */
+		hd_hasher_add(&hasher, flat + layout->segment[i].at, layout->segment[i].len * sizeof(float));
+	for (uint32_t g = layout->nparams; g < layout->ngrads; g++)
+		hd_hasher_add(&hasher, flat + layout->at[g], layout->len[g] * sizeof(float));
 	hd_hasher_add(&hasher, &w->step->leaf[vn], sizeof w->step->leaf[vn]);
 	hd_hasher_add(&hasher, w->step->moments.leaf + vn * w->step->moments.elems,
 		w->step->moments.elems * sizeof *w->step->moments.leaf);

@@ -406,7 +406,7 @@ static enum hd_err update(struct hd_rank *rank, const struct hd_ins *ins, struct
 
 static uint32_t stage_of(const struct hd_pipe *pipe, uint32_t isegment)
 {
-	return pipe->cuts.of_param[pipe->worker->task->layout.segment[isegment].param];
+	return pipe->cuts.of_grad[pipe->worker->task->layout.segment[isegment].param];
 }
 
 uint32_t hd_pipe_run(const struct hd_pipe *pipe, uint32_t first, uint32_t last, uint32_t *stage)
@@ -449,6 +449,7 @@ void hd_pipe_reduce(struct hd_rank *rank)
 			end = hd_pipe_run(pipe_of(rank), i, last, &stage);
 			err = reduce_run(rank, i, end, stage, &token);
 		}
+		err = err ? err : hd_reduce_parts(rank, &owned, &token);
 	}
 	err = err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
 	if (err)

@@ -14,8 +14,8 @@
  *    for the credits of all senders besides what it keeps. So a list that the checker accepts as `buffered`
  *    cannot deadlock (pipeline/schedule_check.h, K8).
  * 3. Gradients fold along the canonical tree into flat vectors. Seats of one stage have flat vectors of their
- *    own; seats of different stages share them, since their parameters are apart. The sums of all stages
- *    end up in vector 0.
+ *    own; seats of different stages share them, since their parameters are apart, and the parts of a tied
+ *    parameter's gradient too. The sums of all stages end up in vector 0.
  * 4. Nothing here is state: each step begins with everything empty (hd_pipe_begin).
  * 5. A rank that fails fences the mail: every wait ends at once, and the step ends without a change of state.
  *
@@ -51,6 +51,7 @@ struct hd_pipe_stage {
 	struct hd_left *root; uint32_t nroots;
 	float **item;
 	struct hd_flat_join *join; uint32_t njoins;
+	struct hd_flat_join *part_join;   /* as in work.h */
 };
 
 /* Buffers of one kind at a seat: free ones are a stack. */

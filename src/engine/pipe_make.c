@@ -37,12 +37,12 @@ static enum hd_err find_runs(struct hd_pipe_stage *stage, const struct hd_layout
 	struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	stage->run = hd_arena_take(arena, layout->nparams + 1, sizeof *stage->run);
+	stage->run = hd_arena_take(arena, layout->ngrads + 1, sizeof *stage->run);
 	if (!stage->run)
 		return no_memory(diag);
-	for (uint32_t p = 0; p < layout->nparams; p++)
-		if (stage->cut->learns[p])
-			stage->run[stage->nruns++] = (struct hd_flat_run){ layout->at[p], layout->len[p] };
+	for (uint32_t g = 0; g < layout->ngrads; g++)
+		if (stage->cut->learns[g])
+			stage->run[stage->nruns++] = (struct hd_flat_run){ layout->at[g], layout->len[g] };
 	return HD_OK;
 }
 
@@ -466,9 +466,9 @@ static void give_vectors(struct hd_pipe *pipe)
 }
 
 /* The roots of all seats of a stage, joined in place of their left operands as far as both are here. Where
- * all
- * seats are here: to flat vector 0. */
-static enum hd_err make_joins(struct hd_pipe *pipe, uint32_t s, struct hd_arena *arena, struct hd_diag *diag)
+ * all seats are here: to flat vector 0. */
+static enum hd_err make_joins(struct hd_pipe *pipe, uint32_t s, const struct hd_layout *layout,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_pipe_stage *stage = &pipe->stage[s];
 	uint32_t nroots = 0, n = 0;
@@ -495,7 +495,10 @@ static enum hd_err make_joins(struct hd_pipe *pipe, uint32_t s, struct hd_arena 
 	}
 	assert(err || pipe->nranks != pipe->ndevices || (stage->nroots == 1 &&
 		item[stage->root[0].item] == pipe->vector[0]));
-	return err;
+	if (err)
+		return err;
+	stage->part_join = hd_joins_of_parts(layout, stage->join, stage->njoins, pipe->vector[0], arena);
+	return stage->part_join ? HD_OK : no_memory(diag);
 }
 
 static float *vector_of(const struct hd_pipe *pipe, uint32_t i)
@@ -525,7 +528,7 @@ enum hd_err hd_pipe_take(struct hd_pipe *pipe, struct hd_worker *w, struct hd_ar
 		give_vectors(pipe);
 	err = err ? err : hd_post_take(pipe, arena, diag);
 	for (uint32_t s = 0; s < pipe->nstages && !err; s++)
-		err = make_joins(pipe, s, arena, diag);
+		err = make_joins(pipe, s, &w->task->layout, arena, diag);
 	return err;
 }
 

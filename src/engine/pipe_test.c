@@ -96,6 +96,7 @@ static void optimizers_of_whole_tensors(void **state)
 {
 	(void)state;
 	compare(hd_rig_mlp, 16, 8, "optim: {kind: lamb}\n", kinds, 4);
+	compare(hd_rig_gpt3, 16, 8, "optim: {kind: lamb}\n", kinds, 2);
 }
 
 /* Which version a step reads is the job's: stages, their number and their order are not asked. */

@@ -64,7 +64,7 @@ static void open_net(struct net *net, const char *model, uint32_t batch, uint32_
 		assert_true(net->n < MOST);
 		struct hd_worker **w = &net->at[net->n].worker;
 		CHECK(hd_worker_create(w, net->one.task, &spec, &diag) == HD_OK, "%s", diag.text);
-		const struct hd_dist_view view = { &net->plan, (uint16_t)net->n, MOST_ROOTS, 0 };
+		const struct hd_dist_view view = { &net->plan, (uint16_t)net->n, 2 * MOST_ROOTS, 0 };
 		CHECK(hd_dist_prepare(*w, &view, &diag) == HD_OK, "%s: %s", kind->name, diag.text);
 		hd_dist_adopt(*w);
 		net->n++;
@@ -239,20 +239,24 @@ static void check_roots(const struct net *net, uint32_t m)
 static void sum_bucket(struct net *net, const struct roots *r, uint32_t b)
 {
 	const uint32_t owner = draw(net->n);
-	const uint64_t bytes = hd_layout_bucket(&net->one.task->layout, b).len * sizeof(float);
+	const struct hd_layout *layout = &net->one.task->layout;
+	const uint64_t bytes = hd_layout_bucket(layout, b).len * sizeof(float);
 	struct hd_worker *w = net->at[owner].worker;
-	const float *operand[MOST_ROOTS] = { NULL };
+	const float *operand[2 * MOST_ROOTS] = { NULL };
 	const struct hd_dist_fold fold = { b, operand };
 	struct hd_diag diag = { "" };
+	uint32_t piece, npieces = hd_layout_pieces(layout, b, &piece);
 
-	for (uint32_t i = 0; i < r->n; i++) {
-		if (!hd_dist_bucket_has(w, b, r->stage[i]))
+	assert_in_range(npieces, 0, 1);
+	for (uint32_t at = 0; at < r->n * (1 + npieces); at++) {
+		const uint32_t i = at % r->n, run = at < r->n ? b : piece;
+		if (!hd_dist_run_has(w, run, r->stage[i]))
 			continue;
-		operand[i] = hd_dist_root_at(net->at[r->member[i]].worker, 0, r->i[i], b);
+		operand[at] = hd_dist_root_at(net->at[r->member[i]].worker, 0, r->i[i], run);
 		if (r->member[i] == owner)
 			continue;
-		memcpy(hd_dist_place(w, i), operand[i], bytes);
-		operand[i] = hd_dist_place(w, i);
+		memcpy(hd_dist_place(w, at), operand[at], hd_layout_run(layout, run).len * sizeof(float));
+		operand[at] = hd_dist_place(w, at);
 	}
 	CHECK(hd_dist_operands(w, r->node, r->stage, r->n, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_dist_fold(w, &fold, 1, &diag) == HD_OK, "%s", diag.text);

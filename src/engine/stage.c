@@ -33,10 +33,36 @@ static void cut_buckets(struct hd_engine_stage *s, const struct hd_layout *layou
 		for (uint32_t i = run.first_segment; i < run.first_segment + run.nsegments; i++) {
 			s->bucket_segment[i] = layout->segment[i];
 			s->bucket_segment[i].at -= run.at;
-			s->bucket_params[b] += i == run.first_segment ||
+			s->bucket_grads[b] += i == run.first_segment ||
 				layout->segment[i].param != layout->segment[i - 1].param;
 		}
 	}
+}
+
+static void cut_pieces(struct hd_engine_stage *s, const struct hd_layout *layout)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < layout->npieces; i++) {
+		const struct hd_grad_piece *piece = &layout->piece[i];
+		const uint64_t at = layout->segment[piece->first_segment].at;
+		s->bucket_grads[piece->bucket] += piece->bucket - s->first_bucket < s->nbuckets;
+		s->first_piece_segment[i] = n;
+		for (uint32_t k = 0; k < piece->nsegments; k++, n++) {
+			s->piece_segment[n] = layout->segment[piece->first_segment + k];
+			s->piece_segment[n].at -= at;
+		}
+	}
+	s->first_piece_segment[layout->npieces] = n;
+}
+
+static uint64_t count_piece_segments(const struct hd_layout *layout)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < layout->npieces; i++)
+		n += layout->piece[i].nsegments;
+	return n;
 }
 
 enum hd_err hd_stage_make(struct hd_engine_stage *s, uint32_t number, const struct hd_layout *layout,
@@ -44,17 +70,22 @@ enum hd_err hd_stage_make(struct hd_engine_stage *s, uint32_t number, const stru
 	struct hd_diag *diag)
 {
 	*s = (struct hd_engine_stage){ .number = number, .npools = ndevices,
-		.flat_bytes = layout->elems * sizeof(float) };
+		.flat_bytes = layout->grad_elems * sizeof(float),
+		.sum_bytes = layout->elems * sizeof(float) };
 	enum hd_err err = find_range(s, layout, first_chunk, nchunks, diag);
 
 	if (err)
 		return err;
 	s->pool = hd_arena_take(arena, ndevices, sizeof *s->pool);
-	s->bucket_params = hd_arena_take(arena, hd_layout_nbuckets(layout) + 1, sizeof *s->bucket_params);
+	s->bucket_grads = hd_arena_take(arena, hd_layout_nbuckets(layout) + 1, sizeof *s->bucket_grads);
+	s->piece_segment = hd_arena_take(arena, count_piece_segments(layout) + 1, sizeof *s->piece_segment);
+	s->first_piece_segment = hd_arena_take(arena, layout->npieces + 1u, sizeof *s->first_piece_segment);
 	s->bucket_segment = hd_arena_take(arena, layout->nsegments + 1, sizeof *s->bucket_segment);
-	if (!s->pool || !s->bucket_params || !s->bucket_segment)
+	if (!s->pool || !s->bucket_grads || !s->bucket_segment || !s->piece_segment ||
+		!s->first_piece_segment)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the tables of %u buckets", s->nbuckets);
 	cut_buckets(s, layout);
+	cut_pieces(s, layout);
 	return HD_OK;
 }
 
@@ -72,13 +103,13 @@ enum hd_err hd_stage_take(struct hd_engine_stage *s, const struct hd_layout *lay
 
 enum hd_err hd_stage_take_sum(struct hd_engine_stage *s, struct hd_device *first, struct hd_diag *diag)
 {
-	return s->sum ? HD_OK : first->ops->take(first, s->flat_bytes, (void **)&s->sum, diag);
+	return s->sum ? HD_OK : first->ops->take(first, s->sum_bytes, (void **)&s->sum, diag);
 }
 
 void hd_stage_give(struct hd_engine_stage *s, struct hd_device *first)
 {
 	first->ops->give(first, s->zeros, HD_ZEROS_ELEMS * sizeof(float));
-	first->ops->give(first, s->sum, s->flat_bytes);
+	first->ops->give(first, s->sum, s->sum_bytes);
 	s->zeros = s->sum = NULL;
 }
 

@@ -6,7 +6,8 @@
  *
  * 1. The stage trains elements [at, at + len) of the store's parameters and slots: whole chunks. Buckets
  *    [first_bucket, first_bucket + nbuckets) partition them. Frozen parameters are in no range.
- * 2. A gradient lies at the offset of its parameter. The pool of each device holds `cap` flat gradient
+ * 2. A gradient lies at the offset of its parameter, further parts of it behind all parameters (layout.h).
+ *    The pool of each device holds `cap` flat gradient
  *    vectors of flat_bytes. Pools only grow, and only while a plan is adopted or a loss is repaired.
  * 3. Parameters and optimizer slots are not here: the store owns them (store.h).
  *
@@ -41,7 +42,9 @@ struct hd_engine_stage {
 	uint64_t at, len;                 /* of the store's parameters and slots, in elements */
 	uint32_t first_bucket, nbuckets;
 	struct hd_segment *bucket_segment;        /* [nsegments] counted from the beginning of their bucket */
-	uint32_t *bucket_params;          /* [nbuckets] parameters that lie in it, wholly or in part */
+	struct hd_segment *piece_segment; /* of each piece, counted from its beginning; */
+	uint32_t *first_piece_segment;    /* [npieces + 1] where those of a piece are */
+	uint32_t *bucket_grads;           /* [nbuckets] gradients that it or its pieces have a share of */
 
 	struct hd_program train, infer;
 	struct hd_readout train_out, infer_out;
@@ -52,7 +55,8 @@ struct hd_engine_stage {
 	struct hd_idle idle;              /* of one device, once the programs are loaded */
 	uint64_t table_bytes;             /* of the programs, besides what they run on */
 
-	uint64_t flat_bytes;              /* of one flat vector of gradients */
+	uint64_t flat_bytes;              /* of one flat vector of gradients, parts included */
+	uint64_t sum_bytes;               /* of one of sums, which has no parts */
 	struct hd_grad_pool *pool;        /* [devices] */
 	uint32_t npools;
 	float *zeros;                     /* HD_ZEROS_ELEMS of +0.0: the leaf of an empty virtual node */

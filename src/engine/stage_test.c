@@ -65,7 +65,7 @@ static void stages_tile_the_model_by_whole_buckets(void **state)
 		/* its segments are counted from the beginning of their bucket, those of others are not its */
 		for (uint32_t b = 0; b < 3; b++) {
 			const struct hd_chunk run = hd_layout_bucket(&layout, b);
-			assert_int_equal(s.bucket_params[b], b == bucket);
+			assert_int_equal(s.bucket_grads[b], b == bucket);
 			for (uint32_t k = run.first_segment; k < run.first_segment + run.nsegments; k++) {
 				assert_int_equal(s.bucket_segment[k].len, b == bucket ?
 					layout.segment[k].len : 0);

@@ -177,7 +177,7 @@ uint16_t hd_dist_root_stage(const struct hd_worker *w, uint32_t pass, uint32_t i
 	return (uint16_t)stage;
 }
 
-const float *hd_dist_root_at(const struct hd_worker *w, uint32_t pass, uint32_t i, uint32_t bucket)
+const float *hd_dist_root_at(const struct hd_worker *w, uint32_t pass, uint32_t i, uint32_t run)
 {
 	const struct hd_work *work = work_of(w, pass);
 	uint32_t stage;
@@ -185,7 +185,7 @@ const float *hd_dist_root_at(const struct hd_worker *w, uint32_t pass, uint32_t 
 	assert(i < work->nroots);
 	const struct hd_left *root = root_of(work, i, &stage);
 	float *const *item = work->pipe ? work->pipe->stage[stage].item : work->item;
-	return item[root->item] + w->task->layout.chunk[bucket * HD_BUCKET_CHUNKS].at;
+	return item[root->item] + hd_layout_run(&w->task->layout, run).at;
 }
 
 /* ---- sums ---- */

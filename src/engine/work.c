@@ -112,6 +112,21 @@ enum hd_err hd_work_take(struct hd_worker *w, struct hd_diag *diag)
 	return err;
 }
 
+struct hd_flat_join *hd_joins_of_parts(const struct hd_layout *layout, const struct hd_flat_join *join,
+	uint32_t njoins, float *sum, struct hd_arena *arena)
+{
+	struct hd_flat_join *list = hd_arena_take(arena, (size_t)(layout->ngrads - layout->nparams) *
+		(njoins + 1) + 1, sizeof *list), *to = list;
+
+	for (uint32_t g = layout->nparams; list && g < layout->ngrads; g++) {
+		const uint64_t by = layout->at[g] - layout->at[layout->grad_param[g]];
+		for (uint32_t j = 0; j < njoins; j++)
+			*to++ = (struct hd_flat_join){ join[j].dst + by, join[j].a + by, join[j].b + by };
+		*to++ = sum ? (struct hd_flat_join){ sum, sum, sum + by } : (struct hd_flat_join){ 0 };
+	}
+	return list;
+}
+
 /* Roots of all ranks in order of cover, then one item per join, in place of its left operand. */
 static enum hd_err join_locally(struct hd_worker *w, struct hd_work *work, struct hd_arena *arena,
 	struct hd_diag *diag)
@@ -139,7 +154,12 @@ static enum hd_err join_locally(struct hd_worker *w, struct hd_work *work, struc
 		work->join[j] = (struct hd_flat_join){ work->item[join[j].dst], work->item[join[j].a],
 			work->item[join[j].b] };
 	}
-	return err;
+	if (err)
+		return err;
+	work->part_join = hd_joins_of_parts(&w->task->layout, work->join, work->njoins,
+		work->nroots == 1 ? work->item[work->root[0].item] : NULL, arena);
+	return work->part_join ? HD_OK : hd_fail(diag, HD_E_NOMEM,
+		"no memory for the joins of tied parameters");
 }
 
 enum hd_err hd_work_place(struct hd_worker *w, struct hd_work *work, const uint32_t *first,

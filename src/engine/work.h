@@ -46,6 +46,8 @@ struct hd_work {
 	/* roots of the ranks, then joins, in place of their left operands */
 	float  **item;
 	struct hd_flat_join *join; uint32_t njoins;       /* the same, as addresses */
+	/* [further parts][njoins + 1] the same of each; then its addition to the sum of a whole pass */
+	struct hd_flat_join *part_join;
 	/* [nbuckets] gradients still to be folded into it before its roots are final (final.c); 0: they
 	 * are */
 	atomic_uint *left;

@@ -174,6 +174,12 @@ void hd_update_buckets(struct hd_rank *rank);
 /* sharded.c: new parameters are taken up */
 HD_MUST_USE enum hd_err hd_sharded_finish(struct hd_worker *worker, struct hd_diag *diag);
 /* reduce.c: one, whole */
+/* reduce.c: the further parts of tied parameters in a run of chunks whose own joins are made */
+enum hd_err hd_reduce_parts(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token);
+/* What hd_work and hd_pipe_stage hold as `part_join`: the joins for each further part, moved to where it
+ * lies, then its addition to `sum` (NULL: none is made). NULL: no memory. */
+struct hd_flat_join *hd_joins_of_parts(const struct hd_layout *layout, const struct hd_flat_join *join,
+	uint32_t njoins, float *sum, struct hd_arena *arena);
 enum hd_err hd_sum_bucket(struct hd_rank *rank, uint32_t bucket, const struct hd_dist_fold *fold,
 	struct hd_diag *diag);
 void hd_step_mark(struct hd_worker *worker, uint32_t bucket);      /* step.c: it is summed */

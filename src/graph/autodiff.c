@@ -2,9 +2,10 @@
 
 #include "graph/op.h"
 
-/* Per value of the forward graph. A gradient is nothing, a seed (one number for every
- * element) or a value; a value behind which no parameter lies is not wanted. */
-struct grad { uint32_t at; float seed; bool seeded, wanted; };
+/* Per value of the forward graph. A gradient is nothing, a seed (one number for every element) or a value;
+ * a value behind which no parameter lies is not wanted. Of a tied parameter: `at` is the first part, `part`
+ * 1 + the graph's number of the last one (0: the first is), `use` the forward node of it. */
+struct grad { uint32_t at; float seed; bool seeded, wanted, tied; uint32_t part, use; };
 
 struct hd_autodiff {
 	struct hd_graph *graph;
@@ -71,6 +72,19 @@ static enum hd_err gradient_node(struct hd_autodiff *ad, uint32_t forward, uint3
 	return HD_OK;
 }
 
+static enum hd_err further_part(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint32_t grad,
+	struct hd_diag *diag)
+{
+	struct grad *g = &ad->grad[value];
+	enum hd_err err = hd_graph_part(ad->graph, ad->graph->value[value].data, grad, diag);
+
+	if (err)
+		return err;
+	g->part = ad->graph->nparts;
+	g->use = forward;
+	return HD_OK;
+}
+
 static enum hd_err contribute(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint32_t grad,
 	struct hd_diag *diag)
 {
@@ -88,10 +102,17 @@ static enum hd_err contribute(struct hd_autodiff *ad, uint32_t forward, uint32_t
 		return mixed(value, diag);
 	if (g->at == HD_NONE) {
 		g->at = grad;
+		g->use = forward;
 		return HD_OK;
 	}
-	return gradient_node(ad, forward, value, HD_OP_ADD, 2, (uint32_t[]){ g->at, grad }, NULL, &g->at,
-		diag);
+	if (g->tied && g->use != forward)
+		return further_part(ad, forward, value, grad, diag);
+	uint32_t sum, at = g->part ? graph->part[g->part - 1].value : g->at;
+	enum hd_err err = gradient_node(ad, forward, value, HD_OP_ADD, 2, (uint32_t[]){ at, grad }, NULL,
+		&sum, diag);
+	if (!err)
+		*(g->part ? &ad->graph->part[g->part - 1].value : &g->at) = sum;
+	return err;
 }
 
 static enum hd_err operands_there(struct hd_autodiff *ad, uint32_t forward, uint8_t nin, const uint32_t *in,
@@ -203,6 +224,32 @@ static void mark_wanted(struct hd_autodiff *ad)
 	}
 }
 
+/* Rule 3. */
+static enum hd_err mark_tied(struct hd_autodiff *ad, struct hd_diag *diag)
+{
+	const struct hd_graph *graph = ad->graph;
+	struct uses { uint32_t n, last; bool handed_on; } *uses = hd_arena_take(graph->arena,
+		graph->nparams + 1u, sizeof *uses);
+
+	if (!uses)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the uses of %u parameters", graph->nparams);
+	for (uint32_t i = 0; i < graph->nforward; i++)
+		for (uint8_t k = 0; k < graph->node[i].nin; k++) {
+			const struct hd_value *v = &graph->value[graph->node[i].in[k]];
+			struct uses *u = v->kind == HD_PARAM ? &uses[v->data] : NULL;
+			if (!u || (u->n && u->last == i))
+				continue;
+			u->n++;
+			u->last = i;
+			u->handed_on |= graph->node[i].op == HD_OP_SLICE ||
+				hd_ops[graph->node[i].op].class == HD_OP_VIEW;
+		}
+	for (uint32_t p = 0; p < graph->nparams; p++)
+		ad->grad[graph->param[p].value].tied = uses[p].n > 1 && uses[p].n <= HD_MAX_USES_APART &&
+			!uses[p].handed_on;
+	return HD_OK;
+}
+
 static bool arrived(const struct hd_autodiff *ad, const struct hd_node *node)
 {
 	for (uint32_t k = 0; k < node->nout; k++)
@@ -251,7 +298,8 @@ enum hd_err hd_graph_autodiff(struct hd_graph *graph, struct hd_diag *diag)
 	for (uint32_t i = 0; i < ad.nvalues; i++)
 		ad.grad[i].at = HD_NONE;
 	mark_wanted(&ad);
-	err = seed_loss(&ad, diag);
+	err = mark_tied(&ad, diag);
+	err = err ? err : seed_loss(&ad, diag);
 	for (uint32_t i = graph->nforward; i-- > 0 && err == HD_OK;) {
 		struct hd_node node = graph->node[i];
 		if (!arrived(&ad, &node))
@@ -262,5 +310,6 @@ enum hd_err hd_graph_autodiff(struct hd_graph *graph, struct hd_diag *diag)
 				hd_ops[node.op].name);
 		err = hd_ops[node.op].grad(&ad, i, diag);
 	}
+	err = err ? err : hd_graph_sort_parts(graph, diag);
 	return err == HD_OK ? name_gradients(&ad, diag) : err;
 }

@@ -8,11 +8,16 @@
  *    the weight gradients of a node come right after its input gradient, so the
  *    fold can take each tensor as soon as it is complete.
  * 2. A value used several times receives the sum of its gradients in backward
- *    order (last use first), by ADD nodes; a tied weight likewise (phase W).
- * 3. Gradient nodes carry the stage of their forward node.
- * 4. Nothing is made that no parameter needs.
+ *    order (last use first), by ADD nodes.
+ * 3. A *tied* parameter has a gradient part for each use instead, in backward order, and no node adds them
+ *    (ir.h, 7): they may be made in different stages of a pipeline. A use is a forward node that reads the
+ *    parameter. Tied is what 2 to HD_MAX_USES_APART nodes read, none of which only hands it on (a view, a
+ *    slice: shards). A parameter that more nodes read (a cell unrolled in time) is as in 2, in phase W: each
+ *    part takes as much memory as the parameter.
+ * 4. Gradient nodes carry the stage of their forward node.
+ * 5. Nothing is made that no parameter needs.
  *
- * On success graph->value[p].grad names the gradient of every parameter p; a
+ * On success graph->value[p].grad names the gradient (the first part) of every parameter p; a
  * parameter that the loss does not reach is an error that names it. */
 #ifndef HD_GRAPH_AUTODIFF_H
 #define HD_GRAPH_AUTODIFF_H

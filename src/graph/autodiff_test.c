@@ -1,6 +1,7 @@
 #include "graph/autodiff.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "graph/testing.h"
 #include "tests/check.h"
@@ -54,8 +55,8 @@ static void no_gradient_node_is_dead(void **state)
 		static bool needed[4096];
 		make(&s, &variants[i]);
 		memset(needed, 0, sizeof needed);
-		for (uint32_t p = 0; p < s.graph.nparams; p++)
-			needed[s.graph.value[s.graph.param[p].value].grad] = true;
+		for (uint32_t g = 0; g < hd_graph_ngrads(&s.graph); g++)
+			needed[hd_graph_grad(&s.graph, g)] = true;
 		for (uint32_t n = s.graph.nnodes; n-- > s.graph.nforward;) {
 			const struct hd_node *node = &s.graph.node[n];
 			CHECK(needed[node->out], "variant %d: node %u (%s) is dead", i, n,
@@ -93,20 +94,68 @@ static uint32_t count(const struct hd_graph *graph, uint16_t op, uint8_t phase)
 	return n;
 }
 
-static void a_tied_weight_receives_the_sum_head_first(void **state)
+static uint16_t maker(const struct hd_graph *graph, uint32_t grad)
+{
+	return graph->node[graph->value[hd_graph_grad(graph, grad)].node].op;
+}
+
+static void a_tied_weight_has_a_part_for_each_use_head_first(void **state)
 {
 	struct hd_subject s;
 
 	(void)state;
 	make(&s, &variants[4]);
-	assert_int_equal(count(&s.graph, HD_OP_ADD, HD_PHASE_W), 1);
+	assert_int_equal(count(&s.graph, HD_OP_ADD, HD_PHASE_W), 0);
 	uint32_t p = hd_graph_find_param(&s.graph, "wte.weight");
-	const struct hd_node *sum =
-		&s.graph.node[s.graph.value[s.graph.value[s.graph.param[p].value].grad].node];
-	assert_int_equal(sum->op, HD_OP_ADD);
-	assert_int_equal(s.graph.node[s.graph.value[sum->in[0]].node].op, HD_OP_MATMUL);
-	assert_int_equal(s.graph.node[s.graph.value[sum->in[1]].node].op, HD_OP_EMBED_DW);
+	assert_int_equal(hd_graph_ngrads(&s.graph), s.graph.nparams + 1);
+	assert_int_equal(s.graph.part[0].param, p);
+	assert_int_equal(maker(&s.graph, p), HD_OP_MATMUL);
+	assert_int_equal(maker(&s.graph, s.graph.nparams), HD_OP_EMBED_DW);
 	hd_subject_finish(&s);
+}
+
+/* Which uses make parts: text of a graph whose parameters a and b are read in some ways. */
+#define WAYS_HEAD "input x f32 [*,3]\ninput y f32 [*,3]\nparam a f32 [3] ones\nparam b f32 [3] ones\n" \
+	"%0 = bias x b axis=-1\n"
+#define WAYS_TAIL(last) "%90 = mse " last " y\n%91 = sum64 %90\noutput loss %91\n"
+static const struct { const char *text; uint32_t nparts, nadds; } ways[] = {
+	/* one use; two, three, four: the last is the parameter's, the others follow backwards */
+	{ WAYS_HEAD "%1 = bias %0 a axis=-1\n" WAYS_TAIL("%1"), 0, 0 },
+	{ WAYS_HEAD "%1 = bias %0 a axis=-1\n%2 = bias %1 a axis=-1\n" WAYS_TAIL("%2"), 1, 0 },
+	{ WAYS_HEAD "%1 = bias %0 a axis=-1\n%2 = bias %1 a axis=-1\n%3 = bias %2 b axis=-1\n"
+	  "%4 = bias %3 a axis=-1\n%5 = bias %4 a axis=-1\n" WAYS_TAIL("%5"), 4, 0 },
+	/* more than that are added in the graph */
+	{ WAYS_HEAD "%1 = bias %0 a axis=-1\n%2 = bias %1 a axis=-1\n%3 = bias %2 a axis=-1\n"
+	  "%4 = bias %3 a axis=-1\n%5 = bias %4 a axis=-1\n" WAYS_TAIL("%5"), 0, 4 },
+	/* one node that reads it twice is one use, and one that hands it on is none that could lie apart */
+	{ WAYS_HEAD "%1 = mul a a\n%2 = bias %0 %1 axis=-1\n" WAYS_TAIL("%2"), 0, 1 },
+	{ WAYS_HEAD "%1 = mul a a\n%2 = bias %0 %1 axis=-1\n%3 = bias %2 a axis=-1\n" WAYS_TAIL("%3"), 1, 1 },
+	{ WAYS_HEAD "%1 = reshape a d0=3\n%2 = bias %0 %1 axis=-1\n%3 = bias %2 a axis=-1\n" WAYS_TAIL("%3"),
+	  0, 1 },
+};
+
+static void uses_that_could_lie_apart_make_parts(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+		struct hd_subject s;
+		hd_subject_init(&s);
+		CHECK(hd_graph_parse(&s.graph, "way", ways[i].text, strlen(ways[i].text), &s.diag) == HD_OK &&
+			hd_graph_autodiff(&s.graph, &s.diag) == HD_OK &&
+			hd_graph_verify(&s.graph, 4, &s.diag) == HD_OK, "way %zu: %s", i, s.diag.text);
+		CHECK(s.graph.nparts == ways[i].nparts && count(&s.graph, HD_OP_ADD, HD_PHASE_W) ==
+			ways[i].nadds, "way %zu: %u parts, %u sums", i, s.graph.nparts,
+			count(&s.graph, HD_OP_ADD, HD_PHASE_W));
+		for (uint32_t g = s.graph.nparams, use = HD_NONE; g < hd_graph_ngrads(&s.graph); g++) {
+			uint32_t p = hd_graph_grad_param(&s.graph, g);
+			bool first = g == s.graph.nparams || p != hd_graph_grad_param(&s.graph, g - 1);
+			use = first ? s.graph.node[s.graph.value[hd_graph_grad(&s.graph, p)].node].of : use;
+			uint32_t of = s.graph.node[s.graph.value[hd_graph_grad(&s.graph, g)].node].of;
+			CHECK(of < use, "way %zu: part %u is of node %u, after node %u", i, g, of, use);
+			use = of;
+		}
+		hd_subject_finish(&s);
+	}
 }
 
 static void dropout_gradients_have_the_key_of_their_forward_node(void **state)
@@ -265,7 +314,8 @@ int main(void)
 		cmocka_unit_test(every_parameter_has_a_gradient_and_the_graph_verifies),
 		cmocka_unit_test(no_gradient_node_is_dead),
 		cmocka_unit_test(gradients_come_last_node_first_and_weights_after_inputs),
-		cmocka_unit_test(a_tied_weight_receives_the_sum_head_first),
+		cmocka_unit_test(a_tied_weight_has_a_part_for_each_use_head_first),
+		cmocka_unit_test(uses_that_could_lie_apart_make_parts),
 		cmocka_unit_test(dropout_gradients_have_the_key_of_their_forward_node),
 		cmocka_unit_test(products_of_every_storage_have_gradients_of_their_operands_shapes),
 		cmocka_unit_test(scaled_losses_scale_the_gradient_of_the_logits_once),

@@ -346,6 +346,48 @@ enum hd_err hd_graph_running(struct hd_graph *graph, const struct hd_running *ru
 	return err;
 }
 
+/* Its rules are the verifier's. */
+enum hd_err hd_graph_part(struct hd_graph *graph, uint32_t param, uint32_t value, struct hd_diag *diag)
+{
+	enum hd_err err;
+
+	if (graph->nparts == HD_MAX_GRAD_PARTS)
+		return hd_fail(diag, HD_E_INVAL, "more than %d parts of gradients", HD_MAX_GRAD_PARTS);
+	err = RESERVE(graph, part, nparts, part_cap, 1, diag);
+	if (err == HD_OK)
+		graph->part[graph->nparts++] = (struct hd_grad_part){ param, value };
+	return err;
+}
+
+enum hd_err hd_graph_sort_parts(struct hd_graph *graph, struct hd_diag *diag)
+{
+	struct hd_grad_part *sorted = hd_arena_take(graph->arena, graph->nparts + 1u, sizeof *sorted);
+	uint32_t *next = hd_arena_take(graph->arena, graph->nparams + 1u, sizeof *next);
+
+	if (!sorted || !next)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for %u parts of gradients", graph->nparts);
+	for (uint32_t i = 0; i < graph->nparts; i++)
+		next[graph->part[i].param + 1]++;
+	for (uint32_t p = 0; p < graph->nparams; p++)
+		next[p + 1] += next[p];
+	for (uint32_t i = 0; i < graph->nparts; i++)
+		sorted[next[graph->part[i].param]++] = graph->part[i];
+	for (uint32_t i = 0; i < graph->nparts; i++)
+		graph->part[i] = sorted[i];
+	return HD_OK;
+}
+
+uint32_t hd_graph_grad(const struct hd_graph *graph, uint32_t grad)
+{
+	return grad < graph->nparams ? graph->value[graph->param[grad].value].grad :
+		graph->part[grad - graph->nparams].value;
+}
+
+uint32_t hd_graph_grad_param(const struct hd_graph *graph, uint32_t grad)
+{
+	return grad < graph->nparams ? grad : graph->part[grad - graph->nparams].param;
+}
+
 enum hd_err hd_graph_const(struct hd_graph *graph, enum hd_dtype dtype, uint8_t rank, const int64_t *dim,
 	const void *data, uint32_t *value, struct hd_diag *diag)
 {

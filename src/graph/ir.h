@@ -16,6 +16,9 @@
  *    parameter, moved once per step by the record that names it (hd_running).
  * 6. A node belongs to one stage. Fusion never joins nodes of two stages, and
  *    nothing else depends on stages, so cutting a graph does not change its bits.
+ * 7. The gradient of a parameter is one value, or several *parts*, one a use (autodiff.h): the first is the
+ *    `grad` of its value, the others are in part[]. Each part is summed over virtual nodes on its own; then
+ *    the sums are added, in the order of the parts.
  *
  * Ownership: all arrays lie in the arena the graph was made in; they grow by
  * doubling inside it. Threads: a finished graph is read-only and shared. */
@@ -39,6 +42,8 @@ enum {
 	HD_MAX_BUFFERS = 1 << 14,
 	HD_MAX_ENDS = 64,                 /* inputs, and outputs */
 	HD_MAX_STAGES = 1 << 12,
+	HD_MAX_USES_APART = 4,            /* of a parameter whose gradient has parts */
+	HD_MAX_GRAD_PARTS = 1 << 14,      /* further ones, of all parameters */
 	/* constants are tables and scalars; big tensors are parameters or inputs */
 	HD_MAX_CONST_BYTES = 1 << 26,
 	HD_MAX_EXTENT = INT32_MAX,        /* what every kernel library takes */
@@ -79,7 +84,7 @@ struct hd_value {
 	uint32_t name;                    /* offset in the name pool, HD_NONE: unnamed */
 	/* CONST: offset in the pool; PARAM, INPUT, BUFFER: its index in param[], input[], buffer[] */
 	uint32_t data;
-	/* PARAM: value that holds its complete gradient after autodiff, else HD_NONE */
+	/* PARAM: value that holds its complete gradient (its first part) after autodiff, else HD_NONE */
 	uint32_t grad;
 };
 
@@ -121,6 +126,9 @@ enum hd_init_kind {
 /* A frozen one is read and kept, and never learned: no gradient, no optimizer slots. */
 struct hd_param { uint32_t value; uint32_t init; float scale; bool frozen; };
 
+/* A further part of a parameter's gradient. value HD_NONE: another graph makes it (stages.h). */
+struct hd_grad_part { uint32_t param, value; };
+
 /* A buffer begins as zeros or ones. */
 struct hd_buffer { uint32_t value, init; };
 
@@ -140,6 +148,7 @@ struct hd_graph {
 	struct hd_param  *param;  uint32_t nparams, param_cap;       /* order of the flat layout */
 	struct hd_buffer *buffer; uint32_t nbuffers, buffer_cap;     /* order of their flat layout */
 	struct hd_running *running; uint32_t nrunning, running_cap;
+	struct hd_grad_part *part; uint32_t nparts, part_cap;        /* by parameter, then last use first */
 	uint32_t         *input;  uint32_t ninputs, input_cap;       /* value ids */
 	struct hd_output *output; uint32_t noutputs, output_cap;
 	char             *names;  uint32_t names_len, names_cap;
@@ -163,6 +172,10 @@ HD_MUST_USE enum hd_err hd_graph_buffer(struct hd_graph *graph, const char *name
 	enum hd_init_kind init, uint32_t *value, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_graph_running(struct hd_graph *graph, const struct hd_running *running,
 	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_graph_part(struct hd_graph *graph, uint32_t param, uint32_t value,
+	struct hd_diag *diag);
+/* Puts parts into their order: by parameter; those of one parameter stay as they were made. */
+HD_MUST_USE enum hd_err hd_graph_sort_parts(struct hd_graph *graph, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_graph_const(struct hd_graph *graph, enum hd_dtype dtype, uint8_t rank,
 	const int64_t *dim,
 	const void *data, uint32_t *value, struct hd_diag *diag);
@@ -191,6 +204,15 @@ uint32_t hd_graph_find_param(const struct hd_graph *graph, const char *name);
 uint32_t hd_graph_find_buffer(const struct hd_graph *graph, const char *name);
 /* input index or HD_NONE */
 uint32_t hd_graph_find_input(const struct hd_graph *graph, const char *name);
+
+/* Gradients are numbered: first the parameters' (their first parts), then the further parts. */
+static inline uint32_t hd_graph_ngrads(const struct hd_graph *graph)
+{
+	return graph->nparams + graph->nparts;
+}
+/* its value, HD_NONE: there is none here; the parameter that it is of */
+uint32_t hd_graph_grad(const struct hd_graph *graph, uint32_t grad);
+uint32_t hd_graph_grad_param(const struct hd_graph *graph, uint32_t grad);
 
 /* Elements and bytes of a value when the graph runs on `rows` rows. Checked when the graph is verified for
  * its largest rows. */

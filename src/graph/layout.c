@@ -8,16 +8,17 @@
 
 static enum hd_err take(struct hd_layout *l, struct hd_arena *arena, struct hd_diag *diag)
 {
-	l->at = hd_arena_take(arena, l->nparams, sizeof *l->at);
-	l->len = hd_arena_take(arena, l->nparams, sizeof *l->len);
+	l->at = hd_arena_take(arena, l->ngrads, sizeof *l->at);
+	l->len = hd_arena_take(arena, l->ngrads, sizeof *l->len);
+	l->grad_param = hd_arena_take(arena, l->ngrads, sizeof *l->grad_param);
 	l->first_segment = hd_arena_take(arena, l->nparams + 1u, sizeof *l->first_segment);
 	l->segment = hd_arena_take(arena, l->nsegments, sizeof *l->segment);
 	/* there are never more chunks than segments */
 	l->chunk = hd_arena_take(arena, l->nsegments, sizeof *l->chunk);
 	l->buffer_at = hd_arena_take(arena, l->nbuffers + 1u, sizeof *l->buffer_at);
 	l->buffer_len = hd_arena_take(arena, l->nbuffers + 1u, sizeof *l->buffer_len);
-	if (!l->buffer_at || !l->buffer_len || !l->at || !l->len || !l->first_segment || !l->segment ||
-		!l->chunk)
+	if (!l->buffer_at || !l->buffer_len || !l->at || !l->len || !l->grad_param || !l->first_segment ||
+		!l->segment || !l->chunk)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the layout of %u segments", l->nsegments);
 	return HD_OK;
 }
@@ -38,10 +39,20 @@ static enum hd_err count(struct hd_layout *l, const struct hd_graph *graph, stru
 			return hd_fail(diag, HD_E_INVAL, "the model has more than 2^40 parameters (at '%s')",
 				hd_graph_text_of(graph, graph->value[graph->param[p].value].name));
 	}
+	l->grad_elems = l->elems;
+	for (uint32_t i = 0; i < graph->nparts; i++) {
+		const struct hd_value *v = &graph->value[graph->param[graph->part[i].param].value];
+		l->grad_elems += hd_round_up(hd_value_elems(v, 1), HD_FLAT_ALIGN_ELEMS);
+		if (l->grad_elems > MAX_FLAT_ELEMS)
+			return hd_fail(diag, HD_E_INVAL,
+				"the gradients of the model have more than 2^40 elements (at '%s')",
+				hd_graph_text_of(graph, v->name));
+	}
 	if (!nsegments)
 		return hd_fail(diag, HD_E_INVAL, "all %u parameters are frozen: there is nothing to train",
 			graph->nparams);
 	l->nparams = graph->nparams;
+	l->ngrads = hd_graph_ngrads(graph);
 	l->nbuffers = graph->nbuffers;
 	l->nsegments = (uint32_t)nsegments;            /* at most 2^40 / 65536 + one per parameter */
 	return HD_OK;
@@ -58,6 +69,7 @@ static void lay_segments(struct hd_layout *l, const struct hd_graph *graph)
 		*next += hd_round_up(len, HD_FLAT_ALIGN_ELEMS);
 		l->at[p] = at;
 		l->len[p] = len;
+		l->grad_param[p] = p;
 		l->first_segment[p] = n;
 		for (uint64_t from = 0; from < len && !graph->param[p].frozen; from += HD_SEGMENT_ELEMS) {
 			uint64_t left = len - from;
@@ -66,6 +78,65 @@ static void lay_segments(struct hd_layout *l, const struct hd_graph *graph)
 		}
 	}
 	l->first_segment[l->nparams] = n;
+}
+
+static void lay_parts(struct hd_layout *l, const struct hd_graph *graph)
+{
+	uint64_t at = l->elems;
+
+	for (uint32_t g = l->nparams; g < l->ngrads; g++) {
+		uint32_t p = l->grad_param[g] = hd_graph_grad_param(graph, g);
+		l->at[g] = at;
+		l->len[g] = l->len[p];
+		at += hd_round_up(l->len[p], HD_FLAT_ALIGN_ELEMS);
+	}
+}
+
+/* The pieces of one part in the order of buckets, or, with `piece` NULL, how many there are. */
+static uint32_t cut_part(const struct hd_layout *l, uint32_t g, struct hd_grad_piece *piece)
+{
+	const uint32_t p = l->grad_param[g];
+	uint32_t n = 0;
+
+	for (uint32_t s = l->first_segment[p]; s < l->first_segment[p + 1]; s++) {
+		uint32_t bucket = l->segment[s].chunk / HD_BUCKET_CHUNKS;
+		bool next = s == l->first_segment[p] || bucket != l->segment[s - 1].chunk / HD_BUCKET_CHUNKS;
+		n += next;
+		if (piece && next)
+			piece[n - 1] = (struct hd_grad_piece){
+				.at = l->at[g] + (l->segment[s].at - l->at[p]), .grad = g, .bucket = bucket,
+				.first_segment = s };
+		if (piece) {
+			piece[n - 1].len += l->segment[s].len;
+			piece[n - 1].nsegments++;
+		}
+	}
+	return n;
+}
+
+/* Sorted by bucket; the order of the parts stays. */
+static enum hd_err cut_parts(struct hd_layout *l, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const uint32_t nbuckets = hd_layout_nbuckets(l);
+	uint32_t n = 0;
+
+	for (uint32_t g = l->nparams; g < l->ngrads; g++)
+		l->npieces += cut_part(l, g, NULL);
+	struct hd_grad_piece *cut = hd_arena_take(arena, l->npieces + 1u, sizeof *cut);
+	uint32_t *next = hd_arena_take(arena, nbuckets + 1u, sizeof *next);
+	l->piece = hd_arena_take(arena, l->npieces + 1u, sizeof *l->piece);
+	l->first_piece = hd_arena_take(arena, nbuckets + 1u, sizeof *l->first_piece);
+	if (!cut || !next || !l->piece || !l->first_piece)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the layout of %u pieces", l->npieces);
+	for (uint32_t g = l->nparams; g < l->ngrads; g++)
+		n += cut_part(l, g, cut + n);
+	for (uint32_t i = 0; i < n; i++)
+		l->first_piece[cut[i].bucket + 1]++;
+	for (uint32_t b = 0; b < nbuckets; b++)
+		l->first_piece[b + 1] += next[b] = l->first_piece[b];
+	for (uint32_t i = 0; i < n; i++)
+		l->piece[next[cut[i].bucket]++] = cut[i];
+	return HD_OK;
 }
 
 static enum hd_err lay_buffers(struct hd_layout *l, const struct hd_graph *graph, struct hd_diag *diag)
@@ -117,8 +188,11 @@ enum hd_err hd_layout_make(struct hd_layout *layout, const struct hd_graph *grap
 		return err;
 	lay_segments(&l, graph);
 	close_chunks(&l);
-	*layout = l;
-	return HD_OK;
+	lay_parts(&l, graph);
+	err = cut_parts(&l, arena, diag);
+	if (err == HD_OK)
+		*layout = l;
+	return err;
 }
 
 uint32_t hd_layout_nbuckets(const struct hd_layout *layout) { return (layout->nchunks + HD_BUCKET_CHUNKS -
@@ -135,4 +209,49 @@ struct hd_chunk hd_layout_bucket(const struct hd_layout *layout, uint32_t bucket
 		run.nsegments += layout->chunk[c].nsegments;
 	}
 	return run;
+}
+
+uint32_t hd_layout_nruns(const struct hd_layout *layout)
+{
+	return hd_layout_nbuckets(layout) + layout->npieces;
+}
+
+struct hd_grad_run hd_layout_run(const struct hd_layout *layout, uint32_t run)
+{
+	const uint32_t nbuckets = hd_layout_nbuckets(layout);
+
+	if (run < nbuckets) {
+		const struct hd_chunk bucket = hd_layout_bucket(layout, run);
+		return (struct hd_grad_run){ bucket.at, bucket.len, run };
+	}
+	const struct hd_grad_piece *piece = &layout->piece[run - nbuckets];
+	return (struct hd_grad_run){ piece->at, piece->len, piece->bucket };
+}
+
+uint32_t hd_layout_pieces(const struct hd_layout *layout, uint32_t bucket, uint32_t *first)
+{
+	*first = hd_layout_nbuckets(layout);
+	if (!layout->npieces)
+		return 0;
+	*first += layout->first_piece[bucket];
+	return layout->first_piece[bucket + 1] - layout->first_piece[bucket];
+}
+
+uint64_t hd_layout_run_room(const struct hd_layout *layout, uint32_t run)
+{
+	return run < hd_layout_nbuckets(layout) ? HD_BUCKET_BYTES :
+		hd_round_up(hd_layout_run(layout, run).len * sizeof(float), 64);
+}
+
+uint64_t hd_layout_received_bytes(const struct hd_layout *layout, uint32_t first, uint32_t end)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t b = first; b < end; b++) {
+		uint32_t piece, n = hd_layout_pieces(layout, b, &piece);
+		bytes += hd_layout_run_room(layout, b);
+		for (uint32_t i = 0; i < n; i++)
+			bytes += hd_layout_run_room(layout, piece + i);
+	}
+	return bytes;
 }

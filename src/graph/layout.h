@@ -14,11 +14,19 @@
  * A *bucket* is HD_BUCKET_CHUNKS consecutive chunks, the last one what is left: what workers exchange in one
  * message, so at most 1 MiB.
  *
+ * A gradient vector is longer: behind the parameters lie the further *parts* of the gradients of tied
+ * parameters (ir.h), each as long as its parameter. What of a part belongs to the elements of one bucket is a
+ * *piece*. Pieces are numbered bucket by bucket, in a bucket by part, after the buckets: bucket b is run b,
+ * piece i is run nbuckets + i. Partial sums are exchanged run by run, and whoever adds those of a bucket adds
+ * those of its pieces, then these to the bucket, in their order. So sums, norms, updates and digests know
+ * buckets alone.
+ *
  * Buffers (running statistics) lie in a flat vector of their own, in graph order,
  * with the same alignment and without segments: they are small.
  *
- * 1. A function of the graph's parameters and buffers alone: never of devices or workers.
- * 2. Parameters, gradients and every optimizer slot share the same offsets, up to `elems`.
+ * 1. A function of the graph's parameters, parts and buffers alone: never of devices or workers.
+ * 2. Parameters, gradients and every optimizer slot share the same offsets, up to `elems`. Element i of a
+ *    parameter is element i of each of its parts.
  * 3. Segments tile the tensors, chunks tile the segments, in order.
  *
  * Ownership: arrays lie in the arena given. Pure. */
@@ -34,15 +42,24 @@ struct hd_segment { uint64_t at, len; uint32_t param, chunk; };          /* elem
 /* pads included, so that chunks tile [0, elems) */
 struct hd_chunk   { uint64_t at, len; uint32_t first_segment, nsegments; };
 
+/* Segments [first_segment, first_segment + nsegments) of the parameter, in its part: elements [at, at + len)
+ * of the gradient vector. `grad`: number of the gradient (hd_graph_grad()). */
+struct hd_grad_piece { uint64_t at, len; uint32_t grad, bucket, first_segment, nsegments; };
+
 struct hd_layout {
 	uint64_t elems;                   /* of the flat vector of what is learned, pads included */
 	uint64_t held_elems;              /* with the frozen parameters after it */
 	uint64_t params_elems;            /* without pads: "parameters" of a user's table */
 	uint32_t nparams, nsegments, nchunks;     /* nchunks without the stats chunk */
-	uint64_t *at, *len;               /* [nparams] offset and elements of each tensor */
+	uint64_t grad_elems;              /* of a gradient vector: `elems`, then the parts, pads included */
+	uint32_t ngrads;                  /* nparams, and the parts after them */
+	uint64_t *at, *len;               /* [ngrads] offset and elements of each tensor */
+	uint32_t *grad_param;             /* [ngrads] whose gradient it is */
 	uint32_t *first_segment;          /* [nparams + 1]; a frozen parameter has none */
 	struct hd_segment *segment;
 	struct hd_chunk *chunk;
+	struct hd_grad_piece *piece; uint32_t npieces;
+	uint32_t *first_piece;            /* [nbuckets + 1] */
 	uint64_t buffer_elems;            /* of the flat vector of buffers, pads included */
 	uint32_t nbuffers;
 	uint64_t *buffer_at, *buffer_len; /* [nbuffers] */
@@ -54,5 +71,16 @@ HD_MUST_USE enum hd_err hd_layout_make(struct hd_layout *layout, const struct hd
 uint32_t hd_layout_nbuckets(const struct hd_layout *layout);
 /* as one run of chunks */
 struct hd_chunk hd_layout_bucket(const struct hd_layout *layout, uint32_t bucket);
+
+/* Where run r lies in a gradient vector; the bucket to which it is added. */
+struct hd_grad_run { uint64_t at, len; uint32_t bucket; };
+uint32_t hd_layout_nruns(const struct hd_layout *layout);
+struct hd_grad_run hd_layout_run(const struct hd_layout *layout, uint32_t run);
+/* Runs of a bucket: itself, and its pieces, which are runs [*first, *first + their number). */
+uint32_t hd_layout_pieces(const struct hd_layout *layout, uint32_t bucket, uint32_t *first);
+/* What receive buffers of all runs of buckets [first, end) take: HD_BUCKET_BYTES a bucket, a piece its
+ * bytes in whole cache lines. */
+uint64_t hd_layout_received_bytes(const struct hd_layout *layout, uint32_t first, uint32_t end);
+uint64_t hd_layout_run_room(const struct hd_layout *layout, uint32_t run);         /* of one run */
 
 #endif

@@ -372,7 +372,14 @@ static enum hd_err parse_grad(struct hd_parser *p)
 	if (p->graph->value[param].kind != HD_PARAM || p->graph->value[param].grad != HD_NONE)
 		return hd_parse_fail(&here, "a gradient is given once, to a parameter");
 	p->graph->value[param].grad = grad;
-	return HD_OK;
+	while (err == HD_OK && !hd_parse_ended(p)) {
+		struct hd_diag why = { "" };
+		err = hd_parse_value(p, &grad);
+		if (err == HD_OK)
+			err = hd_parse_refused(p, hd_graph_part(p->graph, p->graph->value[param].data, grad,
+				&why), &why);
+	}
+	return err;
 }
 
 static enum hd_err parse_line(struct hd_parser *p)
@@ -439,6 +446,8 @@ enum hd_err hd_graph_parse(struct hd_graph *graph, const char *file, const char 
 	if (err != HD_OK)
 		return err;
 	count_forward(graph);
+	if (hd_graph_sort_parts(graph, &why) != HD_OK)
+		return hd_fail(diag, HD_E_NOMEM, "%s: %s", file, why.text);
 	if (hd_graph_verify(graph, 1, &why) != HD_OK)
 		return hd_fail(diag, HD_E_INPUT, "%s: %s", file, why.text);
 	return HD_OK;

@@ -43,9 +43,9 @@ static void place_nodes(struct hd_graph_stages *s)
 				s->of_node[i] = s->of_node[v->node];
 		}
 	}
-	for (uint32_t p = 0; p < g->nparams; p++) {
-		uint32_t grad = g->value[g->param[p].value].grad;
-		s->of_param[p] = grad == HD_NONE ? 0 : s->of_node[g->value[grad].node];
+	for (uint32_t i = 0; i < hd_graph_ngrads(g); i++) {
+		uint32_t grad = hd_graph_grad(g, i);
+		s->of_grad[i] = grad == HD_NONE ? 0 : s->of_node[g->value[grad].node];
 	}
 }
 
@@ -179,13 +179,15 @@ static enum hd_err take_stage(struct stage_building *b, struct hd_arena *arena)
 	g->running = hd_arena_take(arena, w->nrunning + 1, sizeof *g->running);
 	g->input = hd_arena_take(arena, HD_MAX_ENDS, sizeof *g->input);
 	g->output = hd_arena_take(arena, HD_MAX_ENDS, sizeof *g->output);
+	g->part = hd_arena_take(arena, w->nparts + 1, sizeof *g->part);
 	g->names = hd_arena_take(arena, w->names_len + 1, 1);
 	b->to->act_out = hd_arena_take(arena, HD_MAX_ENDS, sizeof *b->to->act_out);
 	b->to->grad_out = hd_arena_take(arena, HD_MAX_ENDS, sizeof *b->to->grad_out);
 	b->to->running = hd_arena_take(arena, w->nrunning + 1, sizeof *b->to->running);
-	b->to->learns = hd_arena_take(arena, w->nparams + 1, sizeof *b->to->learns);
+	b->to->learns = hd_arena_take(arena, hd_graph_ngrads(w) + 1, sizeof *b->to->learns);
 	if (!g->value || !g->node || !g->param || !g->buffer || !g->running || !g->input || !g->output ||
-		!g->names || !b->to->act_out || !b->to->grad_out || !b->to->running || !b->to->learns)
+		!g->part || !g->names || !b->to->act_out || !b->to->grad_out || !b->to->running ||
+		!b->to->learns)
 		return no_memory(w, b->diag);
 	memcpy(g->names, w->names, w->names_len);
 	g->value_cap = w->nvalues + 1;
@@ -203,8 +205,9 @@ static void add_state(struct stage_building *b)
 	const struct hd_graph *w = b->all->whole;
 	struct hd_graph *g = &b->to->graph;
 
+	for (uint32_t i = 0; i < hd_graph_ngrads(w); i++)
+		b->to->learns[i] = hd_graph_grad(w, i) != HD_NONE && b->all->of_grad[i] == b->number;
 	for (uint32_t p = 0; p < w->nparams; p++) {
-		b->to->learns[p] = !w->param[p].frozen && b->all->of_param[p] == b->number;
 		g->param[p] = w->param[p];
 		g->param[p].value = add_value(b, w->param[p].value, HD_PARAM, p);
 		g->param[p].frozen = !b->to->learns[p];
@@ -322,6 +325,9 @@ static enum hd_err add_outputs(struct stage_building *b)
 	for (uint32_t p = 0; p < w->nparams; p++)
 		if (b->to->learns[p])
 			g->value[g->param[p].value].grad = b->value[w->value[w->param[p].value].grad];
+	for (uint32_t i = 0; i < w->nparts; i++)
+		g->part[g->nparts++] = (struct hd_grad_part){ w->part[i].param,
+			b->to->learns[w->nparams + i] ? b->value[w->part[i].value] : HD_NONE };
 	return err;
 }
 
@@ -352,11 +358,11 @@ static enum hd_err take_all(struct hd_graph_stages *s, const uint32_t *first, st
 {
 	s->first = hd_arena_take(arena, s->n, sizeof *s->first);
 	s->of_node = hd_arena_take(arena, s->whole->nnodes, sizeof *s->of_node);
-	s->of_param = hd_arena_take(arena, s->whole->nparams + 1, sizeof *s->of_param);
+	s->of_grad = hd_arena_take(arena, hd_graph_ngrads(s->whole) + 1, sizeof *s->of_grad);
 	s->act = hd_arena_take(arena, s->n, sizeof *s->act);
 	s->grad = hd_arena_take(arena, s->n, sizeof *s->grad);
 	s->stage = hd_arena_take(arena, s->n, sizeof *s->stage);
-	if (!s->first || !s->of_node || !s->of_param || !s->act || !s->grad || !s->stage)
+	if (!s->first || !s->of_node || !s->of_grad || !s->act || !s->grad || !s->stage)
 		return no_memory(s->whole, diag);
 	memcpy(s->first, first, s->n * sizeof *first);
 	return HD_OK;
@@ -388,4 +394,15 @@ enum hd_err hd_graph_stages_make(struct hd_graph_stages *stages, const struct hd
 	if (!err)
 		*stages = s;
 	return err;
+}
+
+uint16_t hd_graph_stages_lowest(const struct hd_graph_stages *stages, uint32_t param)
+{
+	const struct hd_graph *g = stages->whole;
+	uint16_t lowest = stages->of_grad[param];
+
+	for (uint32_t i = g->nparams; i < hd_graph_ngrads(g); i++)
+		if (hd_graph_grad_param(g, i) == param && stages->of_grad[i] < lowest)
+			lowest = stages->of_grad[i];
+	return lowest;
 }

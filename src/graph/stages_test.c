@@ -125,14 +125,14 @@ static void check_whole(const struct hd_graph_stages *s)
 		assert_int_equal(stage->nact_in, k ? s->act[k - 1].n : 0);
 		assert_int_equal(stage->ngrad_in, k + 1 < s->n ? s->grad[k].n : 0);
 		check_values(s, k);
-		for (uint32_t p = 0; p < s->whole->nparams; p++)
-			learned += stage->learns[p];
+		for (uint32_t g = 0; g < hd_graph_ngrads(s->whole); g++)
+			learned += stage->learns[g];
 		for (const char *const *name = (const char *const[]){ "loss", "weight", "correct",
 			NULL }; *name; name++)
 			noutputs += hd_graph_find_output(&stage->graph, *name) != HD_NONE;
 	}
 	assert_int_equal(nodes, s->whole->nnodes);
-	assert_int_equal(learned, s->whole->nparams);
+	assert_int_equal(learned, hd_graph_ngrads(s->whole));
 	assert_int_equal(nrunning, s->whole->nrunning);
 	assert_int_equal(noutputs, 3);
 }
@@ -179,24 +179,28 @@ static void a_cut_may_lie_between_any_two_nodes(void **state)
 	}
 }
 
-/* The head reads the table of the embedding: its part of the gradient travels back whole, and is added where
- * the table is learned. */
-static void a_tied_weight_is_learned_in_the_lowest_stage(void **state)
+/* The head reads the table of the embedding: each makes its part of the gradient, and nothing of that shape
+ * crosses a boundary. */
+static void the_parts_of_a_tied_weight_stay_where_it_is_used(void **state)
 {
 	struct hd_subject s;
 	struct hd_graph_stages stages;
-	uint32_t first[3], p;
+	uint32_t first[3];
 
 	(void)state;
 	make(&s, 2);
 	assert_int_equal(hd_graph_stages_balance(first, 3, &s.graph, ROWS, &s.arena, &s.diag), HD_OK);
 	assert_int_equal(hd_graph_stages_make(&stages, &s.graph, first, 3, &s.arena, &s.diag), HD_OK);
-	for (p = 0; p < s.graph.nparams; p++)
-		if (hd_dims_same(&s.graph.value[s.graph.param[p].value],
-			&s.graph.value[s.graph.param[0].value]))
-			break;
-	assert_int_equal(stages.of_param[p], 0);
-	assert_true(stages.grad[1].n >= 1);
+	assert_int_equal(s.graph.nparts, 1);
+	assert_int_equal(s.graph.part[0].param, 0);
+	assert_int_equal(stages.of_grad[0], 2);
+	assert_int_equal(stages.of_grad[s.graph.nparams], 0);
+	assert_true(stages.stage[2].learns[0] && stages.stage[0].learns[s.graph.nparams]);
+	assert_false(stages.stage[0].learns[0] || stages.stage[2].learns[s.graph.nparams]);
+	for (uint32_t b = 0; b < 2; b++)
+		for (uint32_t i = 0; i < stages.grad[b].n; i++)
+			assert_false(hd_dims_same(&s.graph.value[stages.grad[b].value[i]],
+				&s.graph.value[s.graph.param[0].value]));
 	check_phases(&stages);
 	hd_subject_finish(&s);
 }
@@ -478,7 +482,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_node_is_in_one_stage_and_each_stage_verifies),
 		cmocka_unit_test(a_cut_may_lie_between_any_two_nodes),
-		cmocka_unit_test(a_tied_weight_is_learned_in_the_lowest_stage),
+		cmocka_unit_test(the_parts_of_a_tied_weight_stay_where_it_is_used),
 		cmocka_unit_test(no_more_crosses_than_a_graph_has_ends_for),
 		cmocka_unit_test(what_is_frozen_learns_in_no_stage),
 		cmocka_unit_test(a_constant_that_two_nodes_read_is_one_value),

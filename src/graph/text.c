@@ -130,6 +130,24 @@ static void put_node(const struct value_names *n, const struct hd_node *node)
 	hd_text_add(text, "\n");
 }
 
+static void put_gradients(const struct value_names *n)
+{
+	const struct hd_graph *graph = n->graph;
+	uint32_t part = 0;
+
+	for (uint32_t i = 0; i < graph->nparams; i++) {
+		const struct hd_value *v = &graph->value[graph->param[i].value];
+		if (v->grad == HD_NONE)
+			continue;
+		hd_text_addf(n->text, "grad %s", hd_graph_text_of(graph, v->name));
+		put_value(n, " ", v->grad);
+		for (; part < graph->nparts && graph->part[part].param <= i; part++)
+			if (graph->part[part].param == i && graph->part[part].value != HD_NONE)
+				put_value(n, " ", graph->part[part].value);
+		hd_text_add(n->text, "\n");
+	}
+}
+
 static void put_ends(const struct value_names *n)
 {
 	const struct hd_graph *graph = n->graph;
@@ -147,14 +165,7 @@ static void put_ends(const struct value_names *n)
 		put_f32(n->text, " ", r->momentum);
 		hd_text_add(n->text, "\n");
 	}
-	for (uint32_t i = 0; i < graph->nparams; i++) {
-		const struct hd_value *v = &graph->value[graph->param[i].value];
-		if (v->grad == HD_NONE)
-			continue;
-		hd_text_addf(n->text, "grad %s", hd_graph_text_of(graph, v->name));
-		put_value(n, " ", v->grad);
-		hd_text_add(n->text, "\n");
-	}
+	put_gradients(n);
 }
 
 enum hd_err hd_graph_print(const struct hd_graph *graph, struct hd_text *text, struct hd_diag *diag)

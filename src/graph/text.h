@@ -15,7 +15,7 @@
  *	%9 = matmul %8 x ta=1 phase=W of=%0 : f32 [2,4]    gradient nodes: phase, and forward node by output
  *	output loss %6
  *	running m v %3 0.1                                 buffers m, v follow the moments %3, momentum 0.1
- *	grad w %9
+ *	grad w %9 %12                                      its parts, in the order in which they are added
  *
  * 1. Printing is canonical: graph, inputs, parameters, buffers, constants, nodes, outputs,
  *    running statistics, gradients; temporaries and constants numbered in order. What was printed parses

@@ -247,6 +247,30 @@ static enum hd_err gradient_check(const struct hd_graph *graph, uint32_t p, stru
 	return HD_OK;
 }
 
+static enum hd_err part_check(const struct hd_graph *graph, uint32_t i, struct hd_diag *diag)
+{
+	const struct hd_grad_part *part = &graph->part[i], *before = i ? part - 1 : NULL;
+
+	if (part->param >= graph->nparams || (before && part->param < before->param))
+		return hd_fail(diag, HD_E_INVAL, "part %u of gradients: parts ascend by parameter", i);
+	if (part->value == HD_NONE)       /* a stage of a pipeline: another one makes it */
+		return HD_OK;
+	const uint32_t id = graph->param[part->param].value, first = graph->value[id].grad;
+	uint32_t last = first == HD_NONE ? 0 : first;
+	if (before && before->param == part->param && before->value != HD_NONE)
+		last = before->value;
+	if (part->value >= graph->nvalues || graph->value[part->value].kind != HD_TEMP ||
+		graph->node[graph->value[part->value].node].phase != HD_PHASE_W ||
+		!hd_dims_same(&graph->value[part->value], &graph->value[id]) || part->value <= last)
+		return bad_value(graph, id, "a part of its gradient is a value of phase W and of its shape, "
+			"made after the part before", diag);
+	for (uint32_t g = 0; g < graph->nparams + i; g++)
+		if (hd_graph_grad(graph, g) == part->value)
+			return bad_value(graph, id, "it shares a part of its gradient with another parameter",
+				diag);
+	return HD_OK;
+}
+
 static bool is_buffer(const struct hd_graph *graph, uint32_t id)
 {
 	return id < graph->nvalues && graph->value[id].kind == HD_BUFFER && graph->value[id].rank == 1;
@@ -325,6 +349,8 @@ enum hd_err hd_graph_verify(const struct hd_graph *graph, uint64_t rows, struct 
 		err = output_check(graph, &graph->output[i], diag);
 	for (uint32_t i = 0; i < graph->nparams && err == HD_OK; i++)
 		err = gradient_check(graph, i, diag);
+	for (uint32_t i = 0; i < graph->nparts && err == HD_OK; i++)
+		err = part_check(graph, i, diag);
 	for (uint32_t i = 0; i < graph->nrunning && err == HD_OK; i++)
 		err = running_check(graph, i, diag);
 	return err;

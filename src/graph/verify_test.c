@@ -43,14 +43,14 @@ BREAK(early_gradient, g->node[1].phase = HD_PHASE_I)
 BREAK(late_forward, g->node[g->nforward].phase = HD_PHASE_F)
 BREAK(no_forward, g->node[g->nforward].of = HD_NONE)
 BREAK(odd_forward, g->node[1].of = 0)
-BREAK(weight_first, g->node[g->nnodes - 1].phase = HD_PHASE_I)
+BREAK(weight_first, g->node[g->nforward].phase = HD_PHASE_W)
 BREAK(stage_back, g->node[3].stage = 1)
 BREAK(stage_of_gradient, g->node[g->nforward].stage = 0)
 BREAK(many_stages, g->node[g->nforward - 1].stage = HD_MAX_STAGES)
 BREAK(odd_key, g->node[1].key = 1)
 BREAK(same_key, g->node[9].key = 0)
 BREAK(far_key, g->node[2].key = 99)
-BREAK(gradient_key, g->node[g->nnodes - 4].key = 2)
+BREAK(gradient_key, g->node[g->nnodes - 3].key = 2)
 BREAK(param_dtype, g->value[g->param[0].value].dtype = HD_I32)
 BREAK(param_index, g->value[g->param[0].value].data = 3)
 BREAK(param_table, g->param[0].value = g->input[0])
@@ -60,6 +60,13 @@ BREAK(loss_f32, g->output[0].value = g->input[0])
 BREAK(no_gradient, g->value[g->param[0].value].grad = HD_NONE)
 BREAK(input_gradient, g->value[g->param[0].value].grad = g->node[g->nforward].out)
 BREAK(shared_gradient, g->value[g->param[3].value].grad = g->value[g->param[2].value].grad)
+BREAK(part_param, g->part[0].param = g->nparams)
+BREAK(part_far, g->part[0].value = g->nvalues)
+BREAK(part_shape, g->part[0].value = g->value[g->param[1].value].grad)
+BREAK(part_order, uint32_t v = g->part[0].value; g->part[0].value = g->value[g->param[0].value].grad;
+	g->value[g->param[0].value].grad = v)
+BREAK(part_twice, g->part[g->nparts++] = g->part[0])
+BREAK(part_input, g->part[0].value = g->node[g->nforward].out)
 BREAK(far_nforward, g->nforward = g->nnodes + 1)
 
 static const struct { void (*brk)(struct hd_graph *g); const char *says; } breaks[] = {
@@ -78,7 +85,13 @@ static const struct { void (*brk)(struct hd_graph *g); const char *says; } break
 	{ gradient_key, "a gradient has its forward node's key" }, { param_dtype, "a parameter is f32" },
 	{ param_index, "parameter 0: its value" }, { param_table, "parameter 0: its value" }, { input_table, "input 0: its value" },
 	{ far_output, "its value exists" }, { loss_f32, "a sum is f64 [1]" }, { no_gradient, "its gradient is a value of phase W" },
-	{ input_gradient, "its gradient is a value of phase W" }, { shared_gradient, "shares its gradient" }, { far_nforward, "forward nodes of" },
+	{ input_gradient, "its gradient is a value of phase W" }, { shared_gradient, "shares its gradient" },
+	{ part_param, "part 0 of gradients: parts ascend" },
+	{ part_far, "a part of its gradient is a value of phase W" },
+	{ part_shape, "a part of its gradient is a value of phase W" },
+	{ part_order, "made after the part before" }, { part_twice, "made after the part before" },
+	{ part_input, "a part of its gradient is a value of phase W" },
+	 { far_nforward, "forward nodes of" },
 };
 
 static void every_broken_rule_is_named(void **state)

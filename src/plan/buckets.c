@@ -29,9 +29,11 @@ static enum hd_err stages_of(struct param_stages **out, const struct hd_layout *
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the stages of %u parameters",
 			layout->nparams);
 	for (uint32_t p = 0; p < layout->nparams; p++) {
-		of[p] = (struct param_stages){ cuts ? cuts->of_param[p] : 0, 0, 0 };
+		of[p] = (struct param_stages){ cuts ? hd_graph_stages_lowest(cuts, p) : 0, 0, 0 };
 		of[p].makers = of[p].readers = UINT64_C(1) << of[p].stage;
 	}
+	for (uint32_t g = 0; cuts && g < layout->ngrads; g++)     /* parts of tied ones, too */
+		of[layout->grad_param[g]].makers |= UINT64_C(1) << cuts->of_grad[g];
 	for (uint32_t s = 0; cuts && s < cuts->n; s++)
 		mark_readers(of, cuts, s);
 	*out = of;

@@ -60,13 +60,25 @@ static void of_one_stage_they_are_those_of_the_layout(void **state)
 static uint64_t readers_of(const struct hd_graph_stages *cuts, uint32_t param)
 {
 	const struct hd_graph *g = cuts->whole;
-	uint64_t readers = UINT64_C(1) << cuts->of_param[param];
+	uint64_t readers = 0;
 
 	for (uint32_t i = 0; i < g->nnodes; i++)
 		for (uint8_t k = 0; k < g->node[i].nin; k++)
 			if (g->node[i].in[k] == g->param[param].value)
 				readers |= UINT64_C(1) << cuts->of_node[i];
 	return readers;
+}
+
+/* The stages of the nodes that make its gradient: one of each use of a tied parameter. */
+static uint64_t makers_of(const struct hd_graph_stages *cuts, uint32_t param)
+{
+	const struct hd_graph *g = cuts->whole;
+	uint64_t makers = UINT64_C(1) << cuts->of_node[g->value[g->value[g->param[param].value].grad].node];
+
+	for (uint32_t i = 0; i < g->nparts; i++)
+		if (g->part[i].param == param)
+			makers |= UINT64_C(1) << cuts->of_node[g->value[g->part[i].value].node];
+	return makers;
 }
 
 static void they_tile_the_segments_and_none_straddles_stages(void **state)
@@ -92,9 +104,9 @@ static void they_tile_the_segments_and_none_straddles_stages(void **state)
 					"%s in %u: bucket %u", models[m].model, n, b);
 				for (uint32_t i = next; i < next + is->nsegments; i++) {
 					uint32_t p = layout.segment[i].param;
-					CHECK(is->stage == cuts.of_param[p] &&
+					CHECK(is->stage == hd_graph_stages_lowest(&cuts, p) &&
 						is->readers == readers_of(&cuts, p) &&
-						is->makers == UINT64_C(1) << is->stage &&
+						is->makers == makers_of(&cuts, p) &&
 						is->of == layout.segment[i].chunk / HD_BUCKET_CHUNKS,
 						"%s in %u: segment %u", models[m].model, n, i);
 				}
@@ -124,8 +136,8 @@ static void no_more_are_made_than_there_are_changes(void **state)
 	make(&s, &layout, 0);
 	cut(&s, &cuts, 3);
 	for (uint32_t i = 1; i < layout.nsegments; i++)
-		changes += cuts.of_param[layout.segment[i].param] !=
-			cuts.of_param[layout.segment[i - 1].param];
+		changes += cuts.of_grad[layout.segment[i].param] !=
+			cuts.of_grad[layout.segment[i - 1].param];
 	assert_int_equal(hd_buckets_make(&table, &layout, &cuts, &s.arena, &s.diag), HD_OK);
 	assert_true(changes && table.n > hd_layout_nbuckets(&layout) &&
 		table.n <= hd_layout_nbuckets(&layout) + changes);

@@ -48,17 +48,22 @@ static uint32_t subjects(const struct hd_transfers_spec *spec, const struct tran
 /* Rows of one value of the first index. */
 static uint32_t stride(const struct hd_transfers *t, const struct transfer_block *block)
 {
-	return block->of == OF_MEMBER ? t->ordinals * t->spec.nbuckets : block->of == OF_CELL ? 1 :
+	return block->of == OF_MEMBER ? t->ordinals * t->nruns : block->of == OF_CELL ? 1 :
 		t->spec.nmembers * t->spec.nmembers;
 }
 
 void hd_transfers_init(struct hd_transfers *t, const struct hd_transfers_spec *spec)
 {
-	uint64_t at = 0, each = (uint64_t)spec->nmembers * spec->nbuckets;
+	/* a finer table of buckets (plan/buckets.h) has no pieces yet */
+	const bool pieces = spec->layout && spec->layout->npieces &&
+		spec->nbuckets == hd_layout_nbuckets(spec->layout);
+	const uint32_t nruns = pieces ? hd_layout_nruns(spec->layout) : spec->nbuckets;
+	uint64_t at = 0, each = (uint64_t)spec->nmembers * nruns;
 
+	assert(nruns >= spec->nbuckets);
 	assert(spec->nmembers && spec->nmembers <= HD_MAX_MEMBERS && spec->nstages <= HD_TRANSFER_STAGES);
 	assert(spec->nvns && spec->nvns <= HD_MAX_VNS && spec->nbuckets && spec->nbuckets <= HD_MAX_BUCKETS);
-	*t = (struct hd_transfers){ .spec = *spec };
+	*t = (struct hd_transfers){ .spec = *spec, .nruns = nruns };
 	t->ordinals = (uint32_t)least(least(HD_VIEW_ROOTS, spec->nvns), MOST_PARTIAL / each);
 	for (uint32_t i = 0; i < HD_TRANSFER_BLOCKS; i++) {
 		t->first[i] = (uint32_t)at;
@@ -81,6 +86,12 @@ static uint32_t block_of(enum hd_xfer_kind kind)
 	return i;
 }
 
+static uint32_t bucket_of(const struct hd_transfers *t, const struct hd_xfer_name *name)
+{
+	return name->kind == HD_XFER_PARTIAL && name->number >= t->spec.nbuckets ?
+		hd_layout_run(t->spec.layout, name->number).bucket : name->number;
+}
+
 uint32_t hd_transfers_id(const struct hd_transfers *t, struct hd_xfer_name name)
 {
 	uint32_t n = t->spec.nmembers, i = block_of(name.kind), first = t->first[i];
@@ -91,9 +102,9 @@ uint32_t hd_transfers_id(const struct hd_transfers *t, struct hd_xfer_name name)
 	}
 	assert(name.from < n && name.to < n && name.from != name.to);
 	if (blocks[i].of == OF_MEMBER) {
-		assert(name.number < t->spec.nbuckets && name.ordinal < t->ordinals);
-		assert(name.to == owner_of(&t->spec, name.number));
-		return first + (name.from * t->ordinals + name.ordinal) * t->spec.nbuckets + name.number;
+		assert(name.number < t->nruns && name.ordinal < t->ordinals);
+		assert(name.to == owner_of(&t->spec, bucket_of(t, &name)));
+		return first + (name.from * t->ordinals + name.ordinal) * t->nruns + name.number;
 	}
 	assert(name.number < subjects(&t->spec, &blocks[i]) && !name.ordinal);
 	return first + name.number * n * n + name.from * n + name.to;
@@ -102,7 +113,7 @@ uint32_t hd_transfers_id(const struct hd_transfers *t, struct hd_xfer_name name)
 enum hd_err hd_transfers_name(const struct hd_transfers *t, uint32_t id, struct hd_xfer_name *name,
 	struct hd_diag *diag)
 {
-	uint32_t n = t->spec.nmembers, nbuckets = t->spec.nbuckets, i = 0;
+	uint32_t n = t->spec.nmembers, i = 0;
 
 	if (id >= hd_transfers_count(t))
 		return hd_fail(diag, HD_E_PROTOCOL, "transfer %u is none of the epoch's %u", id,
@@ -112,10 +123,10 @@ enum hd_err hd_transfers_name(const struct hd_transfers *t, uint32_t id, struct 
 	uint32_t at = id - t->first[i];
 	struct hd_xfer_name got = { .kind = blocks[i].kind };
 	if (blocks[i].of == OF_MEMBER) {
-		got.number = at % nbuckets;
-		got.ordinal = at / nbuckets % t->ordinals;
-		got.from = at / nbuckets / t->ordinals;
-		got.to = owner_of(&t->spec, got.number);
+		got.number = at % t->nruns;
+		got.ordinal = at / t->nruns % t->ordinals;
+		got.from = at / t->nruns / t->ordinals;
+		got.to = owner_of(&t->spec, bucket_of(t, &got));
 	} else if (blocks[i].of == OF_CELL) {
 		got.from = got.to = HD_NOBODY;
 		got.number = at;
@@ -156,7 +167,11 @@ static uint32_t nsegments(const struct hd_transfers *t, uint32_t bucket)
 static uint64_t bytes_of(const struct hd_transfers *t, const struct hd_xfer_name *name)
 {
 	switch (name->kind) {
-	case HD_XFER_PARTIAL: case HD_XFER_SUM: case HD_XFER_PARAMETERS: return bucket_bytes(t, name->number);
+	case HD_XFER_PARTIAL:
+		if (name->number >= t->spec.nbuckets)
+			return hd_layout_run(t->spec.layout, name->number).len * sizeof(float);
+		return bucket_bytes(t, name->number);
+	case HD_XFER_SUM: case HD_XFER_PARAMETERS: return bucket_bytes(t, name->number);
 	case HD_XFER_NORM:    return nsegments(t, name->number) * sizeof(double);
 	case HD_XFER_DIGEST:  return nsegments(t, name->number) * t->spec.digest_bytes;
 	case HD_XFER_METRICS: return t->spec.metrics_bytes;
@@ -185,11 +200,12 @@ struct hd_xfer hd_transfers_row(const struct hd_transfers *t, const struct hd_xf
 		.len_bytes = bytes_of(t, name) };
 
 	assert(name->from != name->to);
+	const uint32_t bucket = bucket_of(t, name);
 	if (!all_wait_for(t, name->kind))
-		row.priority = name->number + 1;
+		row.priority = bucket + 1;
 	if (of == OF_MEMBER || of == OF_BUCKET) {
-		row.bucket = name->number;
-		row.first_chunk = name->number * HD_BUCKET_CHUNKS;
+		row.bucket = bucket;
+		row.first_chunk = bucket * HD_BUCKET_CHUNKS;
 		row.nchunks = (uint32_t)least(chunks_end(t) - row.first_chunk, HD_BUCKET_CHUNKS);
 	}
 	return row;
@@ -233,9 +249,11 @@ static void put_partial(struct list *l, const struct hd_view *view, const struct
 	uint32_t most = most_partial(l->table, view, x, view->member[l->from]);
 
 	for (uint32_t o = 0; o < most; o++)
-		for (uint32_t b = 0; b < l->table->spec.nbuckets; b++)
-			if (owner_of(&l->table->spec, b) == l->to)
-				put(l, HD_XFER_PARTIAL, b, o);
+		for (uint32_t r = 0; r < l->table->nruns; r++) {
+			const struct hd_xfer_name run = { .kind = HD_XFER_PARTIAL, .number = r };
+			if (owner_of(&l->table->spec, bucket_of(l->table, &run)) == l->to)
+				put(l, HD_XFER_PARTIAL, r, o);
+		}
 }
 
 /* The last of the chain in a line. */

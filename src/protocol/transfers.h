@@ -5,7 +5,7 @@
  * Rows stand in blocks, one a kind, in this order; of a block's indices the last runs fastest:
  *
  *	kind                                 indices                     in jobs with
- *	PARTIAL                              from, ordinal, bucket       -
+ *	PARTIAL                              from, ordinal, run          -
  *	SUM                                  bucket, from, to            -
  *	NORM                                 bucket, from, to            state of which members hold parts
  *	PARAMETERS, DIGEST                   bucket, from, to            sharded state
@@ -14,10 +14,11 @@
  *	ACTIVATIONS, GRADIENTS               stage, virtual node         several stages
  *
  * `from` and `to` are indices among the members of the view. A partial sum goes to the owner of its bucket;
- * its ordinal is that of view.h. Of mail between stages (ACTIVATIONS, GRADIENTS) the stage is the
- * receiver's; from where it comes is the plan's, so its rows name no members.
+ * its ordinal is that of view.h. Runs are those of layout.h: the buckets, then their pieces, each a row of
+ * its own. Of mail between stages (ACTIVATIONS, GRADIENTS) the stage is the receiver's; from where it comes
+ * is the plan's, so its rows name no members.
  *
- * 1. The numbering is a function of how many members, virtual nodes and buckets there are, and whether state
+ * 1. The numbering is a function of how many members, virtual nodes and runs there are, and whether state
  *    is sharded. It holds for the whole epoch: members that are in different steps, or whose link comes up
  *    again in another step than it was opened in, number alike.
  * 2. Both directions are arithmetic: nothing is stored per row. A row from a member to itself names no
@@ -59,7 +60,8 @@ struct hd_transfers_spec {
 
 struct hd_transfers {
 	struct hd_transfers_spec spec;
-	uint32_t ordinals;                /* partial sums of a bucket that one member may send */
+	uint32_t nruns;                   /* of the layout, else the buckets */
+	uint32_t ordinals;                /* partial sums of a run that one member may send */
 	/* row at which a block begins; the last: how many rows there are */
 	uint32_t first[HD_TRANSFER_BLOCKS + 1];
 };
@@ -68,8 +70,8 @@ struct hd_transfers {
 struct hd_xfer_name {
 	enum hd_xfer_kind kind;
 	uint32_t from, to;                /* members' indices; HD_NOBODY, both: mail between stages */
-	uint32_t number;                  /* bucket or virtual node; 0 of a TABLE;
-		of mail stage * nvns + virtual node */
+	/* bucket, run of a PARTIAL, or virtual node; 0 of a TABLE; of mail stage * nvns + virtual node */
+	uint32_t number;
 	uint32_t ordinal;                 /* of a PARTIAL; else 0 */
 };
 

@@ -503,15 +503,16 @@ void hd_view_deal(const uint32_t *load, const uint64_t *vn_ps, uint32_t n, uint3
 	}
 }
 
-enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32_t nvns, uint32_t nbuckets,
-	uint64_t *n)
+enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32_t nvns,
+	const struct hd_layout *layout, uint64_t *bytes)
 {
+	const uint32_t nbuckets = hd_layout_nbuckets(layout);
 	struct hd_passes passes;
 	struct hd_tnode root[HD_VIEW_ROOTS];
 	uint32_t me = hd_view_index(view, worker), first[HD_MAX_PASSES + 1], npasses, nroots = 0;
 	enum hd_err err = hd_passes_of_view(&passes, view);
 
-	*n = 0;
+	*bytes = 0;
 	for (uint32_t m = 0; m < view->nmembers && me != HD_NOBODY && !err; m++) {
 		if (m == me)
 			continue;
@@ -519,7 +520,7 @@ enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32
 		nroots += err ? 0 : first[npasses];
 	}
 	if (!err && me != HD_NOBODY)
-		*n = (uint64_t)nroots * (hd_bucket_first(me + 1, nbuckets,
-			view->nmembers) - hd_bucket_first(me, nbuckets, view->nmembers));
+		*bytes = nroots * hd_layout_received_bytes(layout, hd_bucket_first(me, nbuckets,
+			view->nmembers), hd_bucket_first(me + 1, nbuckets, view->nmembers));
 	return err;
 }

@@ -124,12 +124,13 @@ static enum hd_err tell_one(struct hd_run *run, const struct hd_view *view, cons
 {
 	struct hd_dist_view dist = { .plan = plan, .worker = (uint16_t)worker };
 	const struct hd_worker_spec *spec = &run->options.worker;
-	uint32_t nbuckets = hd_layout_nbuckets(&run->task->layout), nvns = 0;
+	uint32_t nvns = 0;
 	struct hd_memory_terms t;
 	struct hd_diag why = { "" };
 	char prefix[32];
 
-	enum hd_err err = hd_view_received(view, worker, run->job->nvns, nbuckets, &dist.nreceived);
+	enum hd_err err = hd_view_received(view, worker, run->job->nvns, &run->task->layout,
+		&dist.received_bytes);
 	if (!err)
 		err = hd_dist_memory(run->worker, &dist, &t, &why);
 	if (err)
@@ -313,6 +314,12 @@ void hd_run_destroy(struct hd_run *run)
 
 /* ---- checkpoints */
 
+/* Has it tied parameters, whose gradients are summed by parts? */
+static bool has_parts(const struct hd_run *run)
+{
+	return run->task->layout.ngrads > run->task->layout.nparams;
+}
+
 static struct hd_ckpt_info describe(const struct hd_run *run)
 {
 	struct hd_ckpt_info info = {
@@ -321,6 +328,7 @@ static struct hd_ckpt_info describe(const struct hd_run *run)
 		.job_hash = run->task->job_hash, .data_hash = run->task->data->hash,
 		.data_count = run->task->data->count,
 		.fingerprint = hd_worker_fingerprint(run->worker), .lineage = run->lineage,
+		.tied_parts = has_parts(run),
 	};
 
 	snprintf(info.kernels, sizeof info.kernels, "%s", kernels_of(run));
@@ -417,14 +425,15 @@ static bool checkpoint_due(const struct hd_run *run)
 	return hd_clock_now_ns(run->clock) - run->last_ckpt_ns >= every->i;
 }
 
-enum hd_err hd_run_restore(struct hd_run *run, const char *folder, bool new_semantics, struct hd_diag *diag)
+enum hd_err hd_run_restore(struct hd_run *run, const char *folder, enum hd_restore what,
+	struct hd_diag *diag)
 {
 	struct hd_ckpt_info info;
 	enum hd_err err = hd_ckpt_verify(run->fs, folder, &info, diag);
 
 	if (err)
 		return err;
-	if (!hd_hash_same(info.job_hash, run->task->job_hash) && !new_semantics)
+	if (!hd_hash_same(info.job_hash, run->task->job_hash) && what != HD_RESTORE_NEW_SEMANTICS)
 		return hd_fail(diag, HD_E_INVAL,
 			"%s belongs to another job: a key that fixes the result differs (heddle config "
 			"show); "
@@ -435,10 +444,16 @@ enum hd_err hd_run_restore(struct hd_run *run, const char *folder, bool new_sema
 			"data it was made with",
 			folder, (unsigned long long)info.data_count,
 			(unsigned long long)run->task->data->count);
+	if (info.tied_parts != has_parts(run) && what == HD_RESTORE_GO_ON)
+		return hd_fail(diag, HD_E_INVAL,
+			"%s was made by a program that adds the gradients of a tied parameter in another "
+			"order (%s): go on with that program, or continue as another lineage with "
+			"--new-semantics; eval, predict and export read it as it is", folder, info.program);
 	err = hd_ckpt_read(run->fs, folder, hd_worker_state(run->worker), &info, diag);
 	if (err)
 		return err;
-	run->lineage = info.lineage + !hd_hash_same(info.job_hash, run->task->job_hash);
+	run->lineage = info.lineage + (!hd_hash_same(info.job_hash, run->task->job_hash) ||
+		info.tied_parts != has_parts(run));
 	if (!hd_hash_same(info.fingerprint, hd_worker_fingerprint(run->worker)))
 		hd_run_note(run, "warning",
 			"the kernels of this machine differ from those the run began with: bits are "

@@ -246,6 +246,35 @@ static void stages_that_drift_are_cut_for_the_speeds_found_and_no_bit_changes(vo
 	bench_close(&three);
 }
 
+/* A checkpoint whose sums were made otherwise than this program makes them: one of a model without tied
+ * parameters that says it has parts stands for one of a tied model that does not. */
+static void a_state_of_other_sums_is_read_and_not_gone_on_with(void **state)
+{
+	struct hd_ckpt_info info;
+	struct hd_state of;
+	struct run_bench b;
+	char parent[HD_PATH_CAP];
+
+	(void)state;
+	bench_train(&b, "cpu", "");
+	assert_int_equal(hd_ckpt_find(&b.fs, b.path, UINT64_MAX, &info, NULL, NULL, NULL), HD_OK);
+	assert_false(info.tied_parts);
+	assert_int_equal(hd_run_restore(b.run, info.folder, HD_RESTORE_GO_ON, NULL), HD_OK);
+	assert_int_equal(hd_ckpt_load(&b.fs, info.folder, &b.arena, &of, &info, NULL), HD_OK);
+	info.tied_parts = true;
+	snprintf(parent, sizeof parent, "%s/other", b.root);
+	CHECK(hd_ckpt_write(&b.fs, parent, &of, &info, 0, false, &b.diag) == HD_OK, "%s", b.diag.text);
+	CHECK(hd_ckpt_find(&b.fs, parent, UINT64_MAX, &info, NULL, NULL, &b.diag) == HD_OK, "%s",
+		b.diag.text);
+	assert_true(info.tied_parts);
+	assert_int_equal(hd_run_restore(b.run, info.folder, HD_RESTORE_GO_ON, &b.diag), HD_E_INVAL);
+	CHECK(strstr(b.diag.text, "in another order") && strstr(b.diag.text, "--new-semantics"), "%s",
+		b.diag.text);
+	assert_int_equal(hd_run_restore(b.run, info.folder, HD_RESTORE_READ, NULL), HD_OK);
+	assert_int_equal(hd_run_restore(b.run, info.folder, HD_RESTORE_NEW_SEMANTICS, NULL), HD_OK);
+	bench_close(&b);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -253,6 +282,7 @@ int main(void)
 		cmocka_unit_test(perplexity_is_the_exponential_of_the_mean_loss),
 		cmocka_unit_test(stages_that_drift_are_cut_for_the_speeds_found_and_no_bit_changes),
 		cmocka_unit_test(a_level_keeps_chatter_from_the_screen_and_nothing_from_the_log),
+		cmocka_unit_test(a_state_of_other_sums_is_read_and_not_gone_on_with),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

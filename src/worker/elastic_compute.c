@@ -33,7 +33,8 @@ static enum hd_err plan_of(struct hd_elastic *e, const struct hd_view *view, str
 	*dist = (struct hd_dist_view){ .plan = plan, .worker = me == HD_NOBODY ? HD_DIST_NOBODY :
 		(uint16_t)me };
 	if (!err)
-		err = hd_view_received(view, atomic_load(&e->self), job.nvns, e->nbuckets, &dist->nreceived);
+		err = hd_view_received(view, atomic_load(&e->self), job.nvns, &e->task->layout,
+			&dist->received_bytes);
 	return err;
 }
 
@@ -199,8 +200,7 @@ static enum hd_err fold_rest(struct hd_elastic *e, const struct hd_command *d, s
 		if (e->relay.nroots != 1 || of->worker != e->relay.self)
 			return hd_fail(diag, HD_E_BUG, "step %llu is complete, but bucket %u has no sum",
 				(unsigned long long)d->step, b);
-		const float *own = hd_dist_root_at(e->worker, e->relay.engine_pass[of->pass], 0, b);
-		const struct hd_dist_fold fold = { b, &own };
+		const struct hd_dist_fold fold = { b, hd_relay_own_runs(&e->relay, b) };
 		err = hd_dist_operands(e->worker, e->relay.root, NULL, e->relay.nroots, diag);
 		if (!err)
 			err = hd_dist_fold(e->worker, &fold, 1, diag);
@@ -350,7 +350,7 @@ COMMAND(restore)
 		return hd_fail(diag, HD_E_PEERLOST,
 			"no member is left to sync from: this worker joins again");
 	enum hd_err err = hd_ckpt_find(e->spec->fs, e->spec->dir, d->step, &info, NULL, NULL, diag);
-	return err ? err : hd_run_restore(e->run, info.folder, false, diag);
+	return err ? err : hd_run_restore(e->run, info.folder, HD_RESTORE_GO_ON, diag);
 }
 
 /* To HD_NOBODY: all members hold, so there is no step to slow down, and no boundary will come. The view

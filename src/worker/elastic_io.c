@@ -146,7 +146,8 @@ static void on_arrived(void *self, const struct hd_arrival *a)
 	if (err)
 		return;
 	if (news.kind == HD_XFER_ACTIVATIONS || news.kind == HD_XFER_GRADIENTS ||
-		(news.kind == HD_XFER_METRICS && !news.pass_done))
+		(news.kind == HD_XFER_METRICS && !news.pass_done) ||
+		(news.kind == HD_XFER_PARTIAL && !news.partial_done))
 		return;
 	(void)HD_FAILPOINT_AT(of_kind[news.kind].here);
 	enum hd_member_event_kind what = of_kind[news.kind].event;

@@ -36,6 +36,15 @@ bool hd_relay_has_digest(const struct hd_relay *r, uint32_t b)
 		b);
 }
 
+static uint32_t most_runs(const struct hd_relay *r)
+{
+	uint32_t most = 1;
+
+	for (uint32_t b = 0; b < r->nbuckets; b++)
+		most = hd_relay_nruns(r, b) > most ? hd_relay_nruns(r, b) : most;
+	return most;
+}
+
 enum hd_err hd_relay_init(struct hd_relay *r, struct hd_hub *hub, struct hd_worker *worker,
 	const struct hd_layout *layout, uint32_t nvns, struct hd_diag *diag)
 {
@@ -50,6 +59,7 @@ enum hd_err hd_relay_init(struct hd_relay *r, struct hd_hub *hub, struct hd_work
 		{ &r->parts, r->nbuckets },
 	};
 	bool all = (r->norm = hd_alloc((size_t)layout->nsegments * sizeof *r->norm)) != NULL;
+	all &= (r->own_run = hd_alloc((size_t)most_runs(r) * sizeof *r->own_run)) != NULL;
 	for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
 		all &= (*taken[i].at = hd_alloc(taken[i].bytes)) != NULL;
 	if (!all)
@@ -70,6 +80,8 @@ void hd_relay_finish(struct hd_relay *r)
 	hd_free(r->digest);
 	hd_free(r->parts);
 	hd_free(r->operand);
+	hd_free(r->run_here);
+	hd_free(r->own_run);
 	hd_free(r->received);
 	hd_free(r->channel);
 	hd_free(r->id);
@@ -94,6 +106,47 @@ void hd_relay_view(struct hd_relay *r, const struct hd_view *view, uint32_t self
 	r->me = hd_view_index(view, self);
 	r->first_owned = hd_bucket_first(r->me, r->nbuckets, view->nmembers);
 	r->nowned = hd_bucket_first(r->me + 1, r->nbuckets, view->nmembers) - r->first_owned;
+	r->nrows = 0;
+	for (uint32_t b = r->first_owned; b < r->first_owned + r->nowned; b++)
+		r->nrows += hd_relay_nruns(r, b);
+}
+
+/* ---- runs of buckets ---- */
+
+uint32_t hd_relay_nruns(const struct hd_relay *r, uint32_t bucket)
+{
+	uint32_t piece;
+
+	return 1 + hd_layout_pieces(r->layout, bucket, &piece);
+}
+
+uint32_t hd_relay_run(const struct hd_relay *r, uint32_t bucket, uint32_t i)
+{
+	uint32_t piece;
+
+	(void)hd_layout_pieces(r->layout, bucket, &piece);
+	return i ? piece + i - 1 : bucket;
+}
+
+uint32_t hd_relay_row(const struct hd_relay *r, uint32_t bucket)
+{
+	assert(bucket - r->first_owned < r->nowned);
+	return bucket - r->first_owned + hd_relay_run(r, bucket, 1) - hd_relay_run(r, r->first_owned, 1);
+}
+
+bool hd_relay_operand_of(const struct hd_relay *r, uint32_t worker, uint32_t ordinal, uint32_t run,
+	uint64_t *at)
+{
+	const uint32_t bucket = hd_layout_run(r->layout, run).bucket;
+
+	for (uint32_t i = 0; i < r->nroots && bucket - r->first_owned < r->nowned; i++)
+		if (r->of[i].worker == worker && r->of[i].ordinal == ordinal) {
+			uint32_t row = hd_relay_row(r, bucket) + (run == bucket ? 0 :
+				1 + run - hd_relay_run(r, bucket, 1));
+			*at = (uint64_t)row * r->nroots + i;
+			return true;
+		}
+	return false;
 }
 
 /* ---- what there is in a step ---- */
@@ -131,50 +184,68 @@ static enum hd_err name_roots(struct hd_relay *r, struct hd_diag *diag)
 	return HD_OK;
 }
 
-static float *received_at(const struct hd_relay *r, uint32_t bucket, uint32_t foreign)
+static enum hd_err grow_operands(struct hd_relay *r, uint32_t nforeign, struct hd_diag *diag)
 {
-	return r->received + ((uint64_t)foreign * r->nowned + (bucket - r->first_owned)) *
-		(HD_BUCKET_BYTES / sizeof(float));
+	const uint64_t n = (uint64_t)r->nroots * r->nrows, bytes = nforeign *
+		hd_layout_received_bytes(r->layout, r->first_owned, r->first_owned + r->nowned);
+	void *received = hd_relay_grown(r->received, &r->received_cap, bytes, 1);
+
+	if (received)
+		r->received = received;
+	void *operand = hd_relay_grown(r->operand, &r->operand_cap, n, sizeof *r->operand);
+	if (operand)
+		r->operand = operand;
+	void *here = hd_relay_grown(r->run_here, &r->here_cap, n, 1);
+	if (here)
+		r->run_here = here;
+	return (bytes && !received) || (n && (!operand || !here)) ? hd_fail(diag, HD_E_NOMEM,
+		"no memory for the partial sums of others: %u of %u buckets", nforeign, r->nowned) : HD_OK;
 }
 
-/* Every operand of every owned bucket has its address; own roots have theirs when they are computed. */
+/* All operands of owned buckets have their address; own roots have theirs when they are computed. */
 static enum hd_err place_operands(struct hd_relay *r, struct hd_diag *diag)
 {
-	uint32_t nforeign = 0, at = 0;
+	uint32_t nforeign = 0;
+	uint64_t at = 0;
 
 	for (uint32_t i = 0; i < r->nroots; i++)
 		nforeign += r->of[i].worker != r->self;
-	void *received = hd_relay_grown(r->received, &r->received_cap, (uint64_t)nforeign * r->nowned,
-		HD_BUCKET_BYTES);
-	if (received)
-		r->received = received;
-	void *operand = hd_relay_grown(r->operand, &r->operand_cap, (uint64_t)r->nroots * r->nowned,
-		sizeof *r->operand);
-	if (operand)
-		r->operand = operand;
-	if ((nforeign && r->nowned && !received) || (r->nroots && r->nowned && !operand))
-		return hd_fail(diag, HD_E_NOMEM, "no memory for the partial sums of others: %u of %u buckets",
-			nforeign, r->nowned);
-	for (uint32_t i = 0; i < r->nroots; i++) {
-		bool own = r->of[i].worker == r->self;
-		for (uint32_t b = 0; b < r->nowned; b++)
-			r->operand[(uint64_t)b * r->nroots + i] = own ? NULL :
-				received_at(r, r->first_owned + b, at);
-		at += !own;
+	enum hd_err err = grow_operands(r, nforeign, diag);
+	for (uint32_t i = 0; i < r->nroots && !err; i++) {
+		const bool own = r->of[i].worker == r->self;
+		uint64_t row = 0;
+		for (uint32_t b = r->first_owned; b < r->first_owned + r->nowned; b++)
+			for (uint32_t k = 0; k < hd_relay_nruns(r, b); k++, row++) {
+				r->operand[row * r->nroots + i] = own ? NULL :
+					(const float *)(r->received + at);
+				at += own ? 0 : hd_layout_run_room(r->layout, hd_relay_run(r, b, k));
+			}
 	}
-	return HD_OK;
+	if (!err && r->nrows)
+		memset(r->run_here, 0, (uint64_t)r->nroots * r->nrows);
+	return err;
 }
 
 const float *const *hd_relay_operands(struct hd_relay *r, uint32_t bucket)
 {
-	const float **row = r->operand + (uint64_t)(bucket - r->first_owned) * r->nroots;
+	const float **row = r->operand + (uint64_t)hd_relay_row(r, bucket) * r->nroots;
 
-	assert(bucket - r->first_owned < r->nowned);
-	for (uint32_t i = 0; i < r->nroots; i++)
-		if (r->of[i].worker == r->self)
-			row[i] = hd_dist_root_at(r->worker, r->engine_pass[r->of[i].pass], r->of[i].index,
-			bucket);
+	for (uint32_t k = 0; k < hd_relay_nruns(r, bucket); k++)
+		for (uint32_t i = 0; i < r->nroots; i++)
+			if (r->of[i].worker == r->self)
+				row[(uint64_t)k * r->nroots + i] = hd_dist_root_at(r->worker,
+					r->engine_pass[r->of[i].pass], r->of[i].index,
+					hd_relay_run(r, bucket, k));
 	return row;
+}
+
+const float *const *hd_relay_own_runs(struct hd_relay *r, uint32_t bucket)
+{
+	assert(r->nroots == 1 && r->of[0].worker == r->self);
+	for (uint32_t k = 0; k < hd_relay_nruns(r, bucket); k++)
+		r->own_run[k] = hd_dist_root_at(r->worker, r->engine_pass[r->of[0].pass], 0,
+			hd_relay_run(r, bucket, k));
+	return r->own_run;
 }
 
 /* ---- opening ---- */

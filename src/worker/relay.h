@@ -10,6 +10,10 @@
  * virtual nodes of a pass is not. In sharded state, new parameters of a bucket and the digests of its slots
  * (in steps that have a digest) are two transfers; their arrival is reported once, when both are here.
  *
+ * A partial sum of a bucket is one transfer for each of its runs (graph/layout.h: the bucket, and the
+ * pieces of tied parameters' gradients that are added to it). Its arrival, too, is reported once, when all
+ * are here.
+ *
  * 1. The rows of a channel (a pair of members) depend on the view and the exchange alone
  *    (hd_transfers_between()).
  * 2. Receive buffers are posted step by step: exactly those that the step at hand will fill. The end of an
@@ -84,9 +88,13 @@ struct hd_relay {
 	uint32_t nroots;                  /* of all passes of the step */
 	struct hd_tnode root[HD_VIEW_ROOTS];
 	struct hd_relay_root of[HD_VIEW_ROOTS];
-	const float **operand;            /* owned: [nowned][nroots] */
-	uint64_t operand_cap, received_cap;
-	float *received;                  /* owned: receive buffers of partial sums */
+	/* runs of these buckets: bucket by bucket, each followed by its pieces; row_of() */
+	uint32_t nrows;
+	const float **operand;            /* owned: [nrows][nroots] */
+	uint8_t *run_here;                /* owned: [nrows][nroots] 1: received in this step */
+	const float **own_run;            /* owned: room for the runs of any bucket */
+	uint64_t operand_cap, here_cap, received_cap;
+	uint8_t *received;                /* owned: receive buffers of partial sums */
 	/* the number that dist.h gave each own pass; set by the compute thread */
 	uint32_t engine_pass[HD_MAX_PASSES];
 	struct hd_transfer *channel;      /* owned: rows of the channel that is being opened */
@@ -136,21 +144,24 @@ HD_MUST_USE enum hd_err hd_relay_parm(struct hd_relay *relay, uint32_t bucket, u
 
 /* ---- arriving ---- */
 
-/* What arrived. Of mail between stages only the kind is set. pass_done: the metrics of the pass are complete.
- * parm_done: the new parameters of the bucket
- * (and the digests of its slots, if the step has a digest) are. */
+/* What arrived. Of mail between stages only the kind is set. partial_done: all runs of that partial sum are
+ * here. pass_done: the metrics of the pass are complete. parm_done: the new parameters of the bucket (and the
+ * digests of its slots, if the step has a digest) are. */
 struct hd_relay_news {
 	enum hd_xfer_kind kind;
 	uint32_t ordinal, bucket, pass;
-	bool pass_done, parm_done;
+	bool partial_done, pass_done, parm_done;
 };
 /* HD_E_PROTOCOL: not of this step; HD_E_INTEGRITY: rule 2. A refused arrival changes nothing. */
 HD_MUST_USE enum hd_err hd_relay_arrived(struct hd_relay *relay, const struct hd_arrival *arrival,
 	struct hd_relay_news *news, struct hd_diag *diag);
 
-/* The operands [nroots] of the fold of a bucket, in the order of relay->root. Those of this worker become
- * valid as its passes are computed. */
+/* The operands of the fold of a bucket, [nroots] for each of its runs, in the order of relay->root. Those of
+ * this worker become valid as its passes are computed. */
 const float *const *hd_relay_operands(struct hd_relay *relay, uint32_t bucket);
+/* The same in a step of one root, which is this worker's, of any bucket; valid until the next call. The
+ * compute thread. */
+const float *const *hd_relay_own_runs(struct hd_relay *relay, uint32_t bucket);
 
 /* ---- mail between stages ---- */
 

@@ -15,6 +15,21 @@ uint8_t hd_relay_part(enum hd_xfer_kind kind)
 	return part[kind];
 }
 
+/* Notes that a run is here; are all of its partial sum? */
+static bool partial_done(struct hd_relay *r, uint32_t worker, const struct hd_xfer_name *name,
+	uint32_t bucket)
+{
+	uint64_t at;
+	bool all = hd_relay_operand_of(r, worker, name->ordinal, name->number, &at);
+
+	assert(all);                              /* its buffer was found by it */
+	r->run_here[at] = 1;
+	all = hd_relay_operand_of(r, worker, name->ordinal, bucket, &at);
+	for (uint32_t k = 0; k < hd_relay_nruns(r, bucket); k++)
+		all &= r->run_here[at + (uint64_t)k * r->nroots] != 0;
+	return all;
+}
+
 /* Rule 2: the row that was posted for, from its sender, in its buffer. */
 static enum hd_err identify(const struct hd_relay *r, uint32_t member, const struct hd_arrival *arrival,
 	const struct hd_xfer_name *name, struct hd_diag *diag)
@@ -63,8 +78,11 @@ enum hd_err hd_relay_arrived(struct hd_relay *r, const struct hd_arrival *arriva
 			(!hd_relay_has_digest(r, name.number) ||
 			r->parts[name.number] & hd_relay_part(HD_XFER_DIGEST));
 		break;
-	case HD_XFER_PARTIAL: case HD_XFER_ACTIVATIONS: case HD_XFER_GRADIENTS: case HD_XFER_STATE:
-	case HD_XFER_SHADOW:
+	case HD_XFER_PARTIAL:
+		news->bucket = hd_layout_run(r->layout, name.number).bucket;
+		news->partial_done = partial_done(r, arrival->worker, &name, news->bucket);
+		break;
+	case HD_XFER_ACTIVATIONS: case HD_XFER_GRADIENTS: case HD_XFER_STATE: case HD_XFER_SHADOW:
 		break;
 	}
 	return HD_OK;

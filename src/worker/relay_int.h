@@ -26,6 +26,15 @@ void hd_relay_merge(struct hd_relay *relay);
 uint32_t hd_relay_pass_done(const struct hd_relay *relay, uint32_t worker, uint32_t v);
 /* A step begins: none is here. `keep`: it begins again, and all were here. */
 HD_MUST_USE enum hd_err hd_relay_metrics_begin(struct hd_relay *relay, bool keep, struct hd_diag *diag);
+/* The row of relay->operand of an owned bucket; run i of the bucket has the i-th after it. */
+uint32_t hd_relay_row(const struct hd_relay *relay, uint32_t bucket);
+/* The runs of a bucket: how many, and the number of the i-th. */
+uint32_t hd_relay_nruns(const struct hd_relay *relay, uint32_t bucket);
+uint32_t hd_relay_run(const struct hd_relay *relay, uint32_t bucket, uint32_t i);
+/* The place in relay->operand of a partial sum's run that `worker` sends; false: it is none of the step's. */
+bool hd_relay_operand_of(const struct hd_relay *relay, uint32_t worker, uint32_t ordinal, uint32_t run,
+	uint64_t *at);
+
 /* The receive buffer of a row in the step at hand; NULL: it is none of those that can come. */
 void *hd_relay_buffer(const struct hd_relay *relay, const struct hd_xfer_name *name);
 /* Rows of the mail that goes between this worker and a member in every step of the plan in use, ascending,

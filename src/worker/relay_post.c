@@ -53,13 +53,10 @@ enum hd_err hd_relay_channel(struct hd_relay *r, uint32_t member, struct hd_diag
 
 static void *partial_buffer(const struct hd_relay *r, const struct hd_xfer_name *name)
 {
-	uint32_t worker = r->view.member[name->from];
+	uint64_t at;
 
-	for (uint32_t i = 0; i < r->nroots && name->number - r->first_owned < r->nowned; i++)
-		if (r->of[i].worker == worker && r->of[i].ordinal == name->ordinal)
-			return (float *)(uintptr_t)r->operand[(uint64_t)(name->number - r->first_owned) * r->nroots +
-				i];
-	return NULL;
+	return hd_relay_operand_of(r, r->view.member[name->from], name->ordinal, name->number, &at) ?
+		(float *)(uintptr_t)r->operand[at] : NULL;
 }
 
 void *hd_relay_buffer(const struct hd_relay *r, const struct hd_xfer_name *name)
@@ -103,9 +100,14 @@ static enum hd_err post_partial(struct hd_relay *r, uint32_t member, struct hd_d
 	for (uint32_t i = 0; i < r->nroots; i++)
 		for (uint32_t b = 0; b < r->nowned && !err && r->of[i].worker == worker; b++) {
 			uint32_t bucket = r->first_owned + b;
-			if (hd_exchange_wants_roots(r->x, bucket) &&
-				!hd_exchange_has_root(r->x, worker, r->of[i].ordinal, bucket))
-				err = post(r, member, HD_XFER_PARTIAL, bucket, r->of[i].ordinal, diag);
+			uint64_t row = hd_relay_row(r, bucket);
+			if (!hd_exchange_wants_roots(r->x, bucket) ||
+				hd_exchange_has_root(r->x, worker, r->of[i].ordinal, bucket))
+				continue;
+			for (uint32_t k = 0; k < hd_relay_nruns(r, bucket) && !err; k++)
+				if (!r->run_here[(row + k) * r->nroots + i])
+					err = post(r, member, HD_XFER_PARTIAL, hd_relay_run(r, bucket, k),
+						r->of[i].ordinal, diag);
 		}
 	return err;
 }

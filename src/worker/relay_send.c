@@ -37,8 +37,11 @@ enum hd_err hd_relay_partial(struct hd_relay *r, uint32_t pass, uint32_t bucket,
 		if (r->of[i].worker != r->self || r->of[i].pass != pass)
 			continue;
 		name.ordinal = r->of[i].ordinal;
-		err = send(r, name, hd_dist_root_at(r->worker, r->engine_pass[pass], r->of[i].index, bucket),
-			diag);
+		for (uint32_t k = 0; k < hd_relay_nruns(r, bucket) && !err; k++) {
+			name.number = hd_relay_run(r, bucket, k);
+			err = send(r, name, hd_dist_root_at(r->worker, r->engine_pass[pass], r->of[i].index,
+				name.number), diag);
+		}
 	}
 	return err;
 }

@@ -259,7 +259,8 @@ static enum hd_err verb_resume(struct hd_cmd *cmd)
 	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, &dir, &options, &cmd->diag);
 	if (!err && *info.folder)
-		err = hd_run_restore(run, info.folder, cmd->args.has[HD_OPT_NEW_SEMANTICS], &cmd->diag);
+		err = hd_run_restore(run, info.folder, cmd->args.has[HD_OPT_NEW_SEMANTICS] ?
+			HD_RESTORE_NEW_SEMANTICS : HD_RESTORE_GO_ON, &cmd->diag);
 	if (!err && *info.folder)
 		hd_ui_say(&ui, ">> resumed at step %llu from %s", (unsigned long long)info.step, info.folder);
 	if (!err) {
