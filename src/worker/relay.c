@@ -221,7 +221,7 @@ static enum hd_err place_operands(struct hd_relay *r, struct hd_diag *diag)
 				at += own ? 0 : hd_layout_run_room(r->layout, hd_relay_run(r, b, k));
 			}
 	}
-	if (!err && r->nrows)
+	if (!err && r->nrows && r->nroots)
 		memset(r->run_here, 0, (uint64_t)r->nroots * r->nrows);
 	return err;
 }
