@@ -1,13 +1,17 @@
-/* dist.h -- a training step that several workers run together (data parallel), as one of them runs it.
+/* dist.h -- a training step that several workers run together (data parallel, sharded state, stages), as one
+ * of them runs it.
  *
  * The plan of a view names the ranks of all workers; a worker runs its own. The words:
  *
- *   bucket    HD_BUCKET_CHUNKS consecutive chunks of the flat gradient: what one message holds (layout.h)
- *   run       a bucket, or a piece of a further part of a tied parameter's gradient (layout.h); each bucket
- *             has the run of its number and may have pieces
+ *   bucket    HD_BUCKET_CHUNKS consecutive chunks of the flat gradient (layout.h): the unit that is summed,
+ *             owned and updated. It may hold segments of several stages; those of plan/buckets.h, which are
+ *             split at stages, are the protocol's, and not used here yet
+ *   run       a bucket, or a *piece*: the gradient of a tied parameter is summed apart for each use; the
+ *             first part lies where the parameter does, further ones behind (layout.h), and a piece is
+ *             what of a further part belongs to one bucket. What one transfer of a partial sum holds
  *   leaf      what one virtual node yields: its gradient and its metrics
- *   pass      a set of virtual nodes that one worker computes in a step: number 0 is its part of the view,
- *             later ones are repairs after the loss of another worker
+ *   pass      a set of virtual nodes that one worker computes in a step: number 0 is all that the view gives
+ *             it, of all stages (view.h counts one a stage); later ones are repairs after a loss
  *   root      a partial sum that a pass yields: a node of the canonical tree (plan/tree.h) and a flat vector
  *   sum       of a bucket: the roots of all workers, added in the order of the tree; then the sums of its
  *             pieces, made likewise, in their order
@@ -29,8 +33,8 @@
  * 3. Sums stay until the next compute() or repair(): between finish() and the next begin() they can still be
  *    sent to others. hd_dist_summed() is about the step that was begun last.
  * 4. No parameter changes before finish(). A failure before it leaves the state as it was at begin().
- * 5. Nothing is allocated between adopt() and the next prepare(), but by repair(), by operands() beyond those
- *    of the view, and by hd_dist_places().
+ * 5. Nothing is allocated between adopt() and the next prepare(), but by repair(), by probe(), by operands()
+ *    beyond those of the view, by hd_dist_places(), and once by hd_dist_aside_open().
  * 6. A worker may have no virtual nodes (no rank of the plan is its own), or no plan yet (a joiner during
  *    state transfer). Such a worker has no roots; it folds, or only receives.
  *
@@ -50,7 +54,8 @@
  * several workers is HD_E_REFUSED.
  *
  * Ownership: everything is the worker's; addresses of roots, sums and receive buffers are valid until
- * adopt(). Threads: the worker's caller. While it is inside compute(), other threads may read and write at
+ * adopt(). Threads: the worker's caller, but for what says otherwise: watch(), final(), fence(), and
+ * mail_*() by the thread of the wire. While it is inside compute(), other threads may read and write at
  * addresses that they got before, as the rules above allow. prepare() needs no step: call it wherever the
  * caller waits. */
 #ifndef HD_ENGINE_DIST_H

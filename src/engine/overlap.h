@@ -5,8 +5,9 @@
  * change places. So a step is sealed, updated and committed as ever, and what was begun of the next is no
  * state: it is forgotten where the step is not the next after all, and computed again.
  *
- * 1. Every parameter is one step late (delays.h). What the step to come reads is the newest until STEP, which
- *    all ranks meet before, and what the next step reads from then on: the same numbers.
+ * 1. Every parameter that learns is one step late (delays.h): step t + 1 reads version t. Before STEP of
+ *    step t that is the newest version, after it the one before. All ranks meet before STEP, so what is read
+ *    is the same either way. All ranks are devices of one worker.
  * 2. Each pipe has arenas, mail and flat vectors of its own.
  * 3. Running statistics would be said before their step, names of samples too: jobs with them do not overlap.
  *
@@ -19,7 +20,7 @@
 struct hd_overlap {
 	struct hd_pipe *pipe[2]; uint32_t at;             /* which is of the step at hand */
 	struct hd_ilist *list[2][2];      /* [ahead][goes_on][devices] */
-	/* some of the step at hand, between steps of the one to come, was begun; the next is begun in it */
+	/* the step after the one begun last was begun, or is; the step at hand also begins the next */
 	bool ahead, goes_on;
 };
 

@@ -135,8 +135,7 @@ static inline struct hd_cell *hd_cell_of(const struct hd_pipe *pipe, uint32_t st
 }
 
 /* Counts what the lists of `plan` need, which has been checked; device d of the worker is rank[d] of the
- * plan.
- * Nothing of a device is taken. */
+ * plan. Nothing of a device is taken. */
 HD_MUST_USE enum hd_err hd_pipe_make(struct hd_pipe **pipe, struct hd_worker *worker,
 	const struct hd_plan *plan, const uint32_t *rank, struct hd_arena *arena, struct hd_diag *diag);
 /* Makes arenas and mail enough for these lists as well, [ranks]. */
@@ -163,8 +162,8 @@ void hd_pipe_fence(struct hd_pipe *pipe);          /* any thread: all waits end 
 /* Are the ranks fenced while they compute? Then each only comes to the end of its list. */
 bool hd_pipe_is_stale(const struct hd_pipe *pipe);
 
-/* mail.c. A buffer of the cell's seat for what rank `from` sends it; NULL: fenced. `own`: the seat's rank
- * itself sends it, and never waits. */
+/* mail.c. A buffer of the cell's seat for what rank `from` sends it; NULL: fenced. The seat's own rank never
+ * waits and takes no credit. */
 uint8_t *hd_mail_place(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind, uint32_t from);
 void hd_mail_put(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind);      /* it is filled */
 bool hd_mail_wait(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind);     /* false: fenced */
@@ -173,8 +172,7 @@ void hd_mail_used(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind)
 void hd_mail_give(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind);
 
 /* RED and the sums of squares for the chunks that a rank owns; of one of several workers, the joins of its
- * own
- * roots alone. */
+ * own roots alone. */
 void hd_pipe_reduce(struct hd_rank *rank);
 /* The end of the run of segments from `first` on, before `last`, that one stage learns, and that stage. */
 uint32_t hd_pipe_run(const struct hd_pipe *pipe, uint32_t first, uint32_t last, uint32_t *stage);

@@ -1,9 +1,9 @@
 /* post.h -- mail between the stages of different workers: what the devices' threads hand to the thread of the
  * wire, and what it hands to them. Private to the room; other rooms see hd_dist_mail_*() (dist.h).
  *
- * A *line* is what one rank sends to a stage of one rank of another worker, of one kind, in the order of the
- * sender's list. Both ends know it from the plan. So the receiver offers buffers in the order in which they
- * will be filled.
+ * A *line*: all tensors of one kind (activations or gradients) that one rank sends to one stage of one rank
+ * of another worker, in the order of the sender's list. Both ends know it from the plan. So the receiver
+ * offers buffers in the order in which they will be filled.
  *
  * 1. In: of a line at most HD_CREDITS buffers are offered that no instruction has read yet, the first ones
  *    when the step begins, a further one when one was read. They are buffers of the receiving seat (pipe.h,
@@ -17,8 +17,8 @@
  * 5. A buffer that the wire has borrowed stays borrowed over the end of a step, also of one that was fenced.
  *    A plan whose lines have lent any is not given up before they are back.
  *
- * Ownership: tables lie in the arena of the part; buffers of lines are of the device that sends. Threads: all
- * functions lock. */
+ * Ownership: tables lie in the arena of the part; buffers of lines are of the device that sends. Threads:
+ * from begin() to offer() all functions lock. */
 #ifndef HD_ENGINE_POST_H
 #define HD_ENGINE_POST_H
 
@@ -31,8 +31,8 @@ struct hd_mail_line {
 	enum hd_mail kind;
 	bool out;                         /* its sender is of this worker */
 	uint32_t *vn, n;                  /* in the order of the sender's list */
-	uint32_t next;                    /* in: the first that is not offered yet;
-		under the receiver's lock */
+	/* in: the first that is not offered yet; under the receiver's lock */
+	uint32_t next;
 	struct hd_mail_pool pool;         /* out: free buffers; under the lock of the post */
 	uint8_t **memory; uint32_t ntaken;        /* out: [pool.cap] all of them */
 };
@@ -44,7 +44,7 @@ struct hd_post {
 	struct hd_pipe *pipe;             /* whose step is open; NULL: none */
 	struct hd_dist_letter *at;        /* [cap] the queue */
 	uint32_t head, len, cap;
-	uint32_t borrowed;                /* buffers of lines that the wire has */
+	uint32_t borrowed;                /* buffers of lines that are queued for the wire, or with it */
 	uint32_t inside;                  /* calls of the wire's thread that look at `pipe` */
 	uint32_t epoch, fence;            /* of steps that begin; those of epochs before `fence` are fenced */
 	hd_dist_mailer *mailer; void *user;

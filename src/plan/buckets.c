@@ -40,10 +40,10 @@ static enum hd_err stages_of(struct param_stages **out, const struct hd_layout *
 	return HD_OK;
 }
 
-enum hd_err hd_buckets_make(struct hd_buckets *buckets, const struct hd_layout *layout,
+enum hd_err hd_stage_buckets_make(struct hd_stage_buckets *buckets, const struct hd_layout *layout,
 	const struct hd_graph_stages *cuts, struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_buckets made = { .nstages = cuts ? cuts->n : 1 };
+	struct hd_stage_buckets made = { .nstages = cuts ? cuts->n : 1 };
 	struct param_stages *of = NULL, last = { 0 };
 
 	if (made.nstages > HD_STAGE_BITS)

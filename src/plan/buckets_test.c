@@ -35,12 +35,12 @@ static void of_one_stage_they_are_those_of_the_layout(void **state)
 		for (uint32_t n = 0; n < 2; n++) {
 			struct hd_subject s;
 			struct hd_layout layout;
-			struct hd_buckets table;
+			struct hd_stage_buckets table;
 			struct hd_graph_stages cuts;
 			make(&s, &layout, m);
 			if (n)
 				cut(&s, &cuts, 1);
-			assert_int_equal(hd_buckets_make(&table, &layout, n ? &cuts : NULL, &s.arena,
+			assert_int_equal(hd_stage_buckets_make(&table, &layout, n ? &cuts : NULL, &s.arena,
 				&s.diag), HD_OK);
 			assert_int_equal(table.n, hd_layout_nbuckets(&layout));
 			assert_int_equal(table.nstages, 1);
@@ -90,13 +90,14 @@ static void they_tile_the_segments_and_none_straddles_stages(void **state)
 		for (uint32_t n = 2; n <= 6; n++) {
 			struct hd_subject s;
 			struct hd_layout layout;
-			struct hd_buckets table;
+			struct hd_stage_buckets table;
 			struct hd_graph_stages cuts;
 			uint32_t next = 0;
 			uint64_t at = 0;
 			make(&s, &layout, m);
 			cut(&s, &cuts, n);
-			assert_int_equal(hd_buckets_make(&table, &layout, &cuts, &s.arena, &s.diag), HD_OK);
+			assert_int_equal(hd_stage_buckets_make(&table, &layout, &cuts, &s.arena, &s.diag),
+				HD_OK);
 			assert_int_equal(table.nstages, n);
 			for (uint32_t b = 0; b < table.n; b++) {
 				const struct hd_stage_bucket *is = &table.at[b];
@@ -128,7 +129,7 @@ static void no_more_are_made_than_there_are_changes(void **state)
 {
 	struct hd_subject s;
 	struct hd_layout layout;
-	struct hd_buckets table;
+	struct hd_stage_buckets table;
 	struct hd_graph_stages cuts;
 	uint32_t changes = 0;
 
@@ -138,7 +139,7 @@ static void no_more_are_made_than_there_are_changes(void **state)
 	for (uint32_t i = 1; i < layout.nsegments; i++)
 		changes += cuts.of_grad[layout.segment[i].param] !=
 			cuts.of_grad[layout.segment[i - 1].param];
-	assert_int_equal(hd_buckets_make(&table, &layout, &cuts, &s.arena, &s.diag), HD_OK);
+	assert_int_equal(hd_stage_buckets_make(&table, &layout, &cuts, &s.arena, &s.diag), HD_OK);
 	assert_true(changes && table.n > hd_layout_nbuckets(&layout) &&
 		table.n <= hd_layout_nbuckets(&layout) + changes);
 	hd_subject_finish(&s);
@@ -148,12 +149,12 @@ static void more_stages_than_bits_are_refused(void **state)
 {
 	struct hd_subject s;
 	struct hd_layout layout;
-	struct hd_buckets table = { .n = 7 };
+	struct hd_stage_buckets table = { .n = 7 };
 	const struct hd_graph_stages cuts = { .n = HD_STAGE_BITS + 1 };
 
 	(void)state;
 	make(&s, &layout, 1);
-	assert_int_equal(hd_buckets_make(&table, &layout, &cuts, &s.arena, &s.diag), HD_E_INVAL);
+	assert_int_equal(hd_stage_buckets_make(&table, &layout, &cuts, &s.arena, &s.diag), HD_E_INVAL);
 	assert_non_null(strstr(s.diag.text, "at most 64"));
 	assert_int_equal(table.n, 7);
 	hd_subject_finish(&s);

@@ -63,7 +63,7 @@ static uint64_t chain(uint64_t members, uint32_t owner, uint32_t copies)
 	return found;
 }
 
-void hd_holding_make(struct hd_holding *h, const struct hd_buckets *buckets, const uint64_t *stage,
+void hd_holding_make(struct hd_holding *h, const struct hd_stage_buckets *buckets, const uint64_t *stage,
 	uint32_t nmembers, uint32_t copies)
 {
 	uint32_t n[HD_STAGE_BITS] = { 0 }, at[HD_STAGE_BITS] = { 0 };

@@ -7,7 +7,7 @@
  *	replicated             all                         all
  *	sharded (ADR 44)       all                         a chain: the owner and the next copies - 1
  *	staged                 holders of the readers      the same
- *	staged and sharded     holders of the readers      a chain among them
+ *	staged and sharded     holders of the readers      a chain among them (refused so far: view.h)
  *
  * The *readers* of a bucket are the stages that read its parameters (plan/buckets.h). A weight that several
  * stages read is updated by all of them: what a stage reads it also brings on.
@@ -16,7 +16,7 @@
  * 2. Every bucket has an owner among the holders of its stage, and the owner is one of its slot holders. Of
  *    the h holders of a stage with n buckets, number i (counted among these buckets) belongs to holder
  *    floor(i h / n): for one stage that of n members.
- * 3. Buckets and cuts change between steps only; holders may change inside of one (a loss).
+ * 3. Buckets are the same in all views of a run; holders may change, also inside of a step (a loss).
  * 4. State is *covered* if and only if every bucket has a slot holder that is alive.
  * 5. `apart`: some parameters lie without their slots, so an update takes two acts (UPDATE, then PARAMETERS
  *    to those that hold no slots). `partial`: not all members hold all state.
@@ -39,7 +39,8 @@ void hd_holding_finish(struct hd_holding *holding);          /* takes zeroed and
 
 /* `buckets` NULL: all of one stage. `stage` [nstages]: the members that hold each stage, none empty; NULL:
  * all members hold all stages. `copies`: holders of each bucket's slots, 0: all that hold its parameters. */
-void hd_holding_make(struct hd_holding *holding, const struct hd_buckets *buckets, const uint64_t *stage,
+void hd_holding_make(struct hd_holding *holding, const struct hd_stage_buckets *buckets,
+	const uint64_t *stage,
 	uint32_t nmembers, uint32_t copies);
 
 /* Rule 4. If not, *bucket is the first one without a holder. */

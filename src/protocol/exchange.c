@@ -38,7 +38,7 @@ enum hd_err hd_exchange_init(struct hd_exchange *x, uint32_t nvns, uint32_t nbuc
 	return HD_OK;
 }
 
-void hd_exchange_stages(struct hd_exchange *x, const struct hd_buckets *buckets)
+void hd_exchange_stages(struct hd_exchange *x, const struct hd_stage_buckets *buckets)
 {
 	assert(!buckets || buckets->n == x->nbuckets);
 	x->buckets = buckets;

@@ -2,14 +2,15 @@
  * bytes.
  *
  * The exchange is a reduce-scatter and an all-gather by bucket: members send their roots (partial sums) of
- * a bucket to its owner, the owner adds them and publishes the sum to all. The *table* (loss, weight, correct
+ * a bucket to its owner, which adds them; the sum goes to the members that hold the bucket's slots, to all at
+ * once where these are all members (rule 6). The *table* (loss, weight, correct
  * and norm moments of each virtual node) is gathered too: every member sends its entries to all. The member
  * machine asks here what is ready; buffers and sending are the runtime's.
  *
- * 1. Of each bucket a member holds its own roots, or the sum, or both. A sum that is here stays until
- *    hd_exchange_begin().
- * 2. A bucket is ready to fold at its owner when all roots of all passes of its stage are here. No other test
- *    is needed: the passes partition the virtual nodes. A duplicate changes nothing.
+ * 1. Of each bucket a member holds its own roots, the sum, both, or neither. A sum that is here stays until
+ *    hd_exchange_begin(), or hd_exchange_again() of another step or of one that is begun afresh.
+ * 2. A bucket is ready to fold at its owner when all roots of all passes of its makers (plan/buckets.h) are
+ *    here. No other test is needed: the passes partition the virtual nodes. A duplicate changes nothing.
  * 3. A bucket that has only one root in all is folded like others; the fold adds nothing.
  * 4. After the loss of a member the step is *restarted* under a new view (hd_exchange_again()). Roots of
  *    buckets without a sum, and table entries of other members, are forgotten. Sums that are here stay, and
@@ -17,7 +18,7 @@
  *    (hd_exchange_source()); the same goes for the table.
  *    With stages no part of a step is computed again beside what is there: it is finished from its sums, or
  *    starts over (coordinator.h, rule 15).
- * 5. The step is *complete* when all sums and all entries of the table are here.
+ * 5. When a step is *complete* here, rule 9 says.
  *
  * What each member updates follows from the *holding* (plan/holding.h): the *chain* of a bucket are the
  * members that hold its slots. Those that hold its parameters alone get the new ones (PARM); this is
@@ -29,8 +30,9 @@
  * 7. Proof of sum. All members need the sums of squares of every bucket for the norm of the step. A member
  *    in the line takes them from the sum; all others get them (NORM) from the *last* of the line. So a
  *    member that has all norms knows that every sum is at all its holders: no gradient of this step is ever
- *    computed again, and only then may it update. Parameters come from the last of the chain, for the same
- *    reason.
+ *    computed again, and only then may it update. On a line of all members no norm is sent and none is
+ *    needed: a member that updates has the sum itself. Parameters come from the last of the chain, for the
+ *    same reason.
  * 8. The chain has those members that hold the slots under the view, or receive them in this step
  *    (`fetchers`). In a restarted step the holders of slots are the chain; none fetches.
  * 9. Where parameters lie apart from slots (held.apart), the step is complete when the new parameters of all
@@ -75,7 +77,7 @@ struct hd_exchange {
 	uint32_t nvns, nbuckets;
 	uint32_t copies;                  /* of the job; 0: slots lie with the parameters */
 	/* borrowed; NULL: one stage */
-	const struct hd_buckets *buckets;
+	const struct hd_stage_buckets *buckets;
 	struct hd_holding held;           /* under the view of the step */
 	uint32_t me, nmembers;            /* index among the members of the view in force */
 	uint64_t step;
@@ -120,7 +122,7 @@ struct hd_exchange_past {
 HD_MUST_USE enum hd_err hd_exchange_init(struct hd_exchange *x, uint32_t nvns, uint32_t nbuckets,
 	uint32_t copies, struct hd_diag *diag);
 /* Before the first step of a job whose model is cut into stages. */
-void hd_exchange_stages(struct hd_exchange *x, const struct hd_buckets *buckets);
+void hd_exchange_stages(struct hd_exchange *x, const struct hd_stage_buckets *buckets);
 void hd_exchange_finish(struct hd_exchange *x);           /* takes zeroed and finished ones */
 
 /* A new step: nothing is here. `slots` [nbuckets]: bit masks of the holders of slots; read where state is
@@ -129,8 +131,8 @@ void hd_exchange_finish(struct hd_exchange *x);           /* takes zeroed and fi
 HD_MUST_USE enum hd_err hd_exchange_begin(struct hd_exchange *x, const struct hd_view *view, uint32_t worker,
 	uint64_t step,
 	const struct hd_passes *passes, const uint64_t *slots, struct hd_diag *diag);
-/* The same step under a new view (rule 4). If every bucket has a sum somewhere, the passes need not cover all
- * virtual nodes. */
+/* The same step under a new view (rule 4). If every bucket's sum and the table have a holder, the passes need
+ * not cover all virtual nodes. */
 HD_MUST_USE enum hd_err hd_exchange_again(struct hd_exchange *x, const struct hd_view *view, uint32_t worker,
 	uint64_t step,
 	const struct hd_passes *passes, const struct hd_exchange_past *past, struct hd_diag *diag);
@@ -139,7 +141,8 @@ void hd_exchange_line(const struct hd_exchange *x, uint32_t bucket, struct hd_su
 /* The index of the member that has the sum first: the owner if none had it, else the first of the line; of a
  * line of all members one of those that had it, chosen by the bucket's number. */
 uint32_t hd_exchange_source(const struct hd_exchange *x, uint32_t bucket);
-/* Members that this one sends the sum to, and the one that sends it here (HD_NOBODY: none does). */
+/* Members that this one sends the sum to, and the one that sends it here (HD_NOBODY: none does; on a line
+ * of all members always the source, which may be this one). */
 uint64_t hd_exchange_sum_to(const struct hd_exchange *x, uint32_t bucket);
 uint32_t hd_exchange_sum_from(const struct hd_exchange *x, uint32_t bucket);
 /* Of the parameters of a bucket: the sender, and the receivers. */

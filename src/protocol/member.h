@@ -87,7 +87,7 @@ struct hd_member_config {
 	uint32_t copies;                  /* holders of each bucket's slots; 0:
 		all that hold its parameters */
 	/* borrowed, of a model in stages; NULL: one stage, and all members hold all parameters */
-	const struct hd_buckets *buckets;
+	const struct hd_stage_buckets *buckets;
 	uint64_t nsteps;                  /* step nsteps is not run */
 	int64_t detect_ns;                /* T: after so much silence a peer is suspected */
 	struct hd_hash job, kernels;      /* as in JOIN */

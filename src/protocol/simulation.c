@@ -975,7 +975,7 @@ static void draw_stages(struct sim_world *s)
 	}
 	if (sim_rnd(s, 2))
 		s->bucket[0].readers |= UINT64_C(1) << (s->shape.nstages - 1);
-	s->buckets = (struct hd_buckets){ s->nbuckets, s->shape.nstages, s->bucket };
+	s->buckets = (struct hd_stage_buckets){ s->nbuckets, s->shape.nstages, s->bucket };
 	s->min = width;
 	s->max = width * s->pipes + (uint32_t)sim_rnd(s, 3);
 	s->target = s->min + (uint32_t)sim_rnd(s, s->max - s->min + 1);

@@ -127,7 +127,7 @@ struct sim_world {
 	/* stages: the shape (nstages 0: none), pipelines at most, what each bucket is of */
 	struct hd_view_shape shape;
 	uint32_t pipes;
-	struct hd_buckets buckets;
+	struct hd_stage_buckets buckets;
 	struct hd_stage_bucket bucket[SIM_BUCKETS];
 	uint64_t nsteps, halt_at, full;
 	int64_t quiet_ns, slow_until, store_bad_until, step_ns;

@@ -162,7 +162,8 @@ uint64_t hd_view_stages(const struct hd_view *view, uint32_t worker)
 	return stages;
 }
 
-void hd_view_holding(struct hd_holding *holding, const struct hd_view *view, const struct hd_buckets *buckets,
+void hd_view_holding(struct hd_holding *holding, const struct hd_view *view,
+	const struct hd_stage_buckets *buckets,
 	uint32_t copies)
 {
 	uint64_t stage[HD_STAGE_BITS];

@@ -9,8 +9,9 @@
  * 2. Ranks divide the virtual nodes 0..V-1 in order: rank 0 computes the first nvns of them, rank 1 the next
  *    ones, and so on. One worker may have several ranks (one per device), adjacent or not. nvns may be 0.
  * 3. A *bucket* is HD_BUCKET_CHUNKS consecutive chunks of the flat gradient, or a part of them that is of one
- *    stage (plan/buckets.h). The job alone fixes the buckets. The owner of a bucket reduces it; of n members
- *    it is number floor(bucket * n / nbuckets).
+ *    stage (plan/buckets.h). Layout and cuts fix the buckets, for all views of a run. The owner of a bucket
+ *    reduces it. Without a shape, of n members it is number floor(bucket * n / nbuckets), and the
+ *    hd_bucket_*() below hold; with one, plan/holding.h says (rule 2 there).
  * 4. A *pass* is a set of virtual nodes that one worker computes in one step. Pass 0 is its part of the view
  *    in which it began the step; later passes recompute what a lost worker had. The *roots* of a pass are
  *    the partial sums that it yields: the largest nodes of the canonical tree (plan/tree.h) whose leaves all
@@ -51,7 +52,7 @@ enum {
 	HD_VIEW_ROOTS = 1024,             /* roots of one worker in one step: ordinals fit 10 bits */
 };
 
-/* A member that comes to read a bucket without its slots would have to fetch its parameters alone. */
+/* Why: a member that comes to read a bucket whose slots it lacks could fetch its parameters from none. */
 #define HD_NO_SHARDED_STAGES \
 	"stages over workers do not go with comm.sync: sharded yet: use comm.sync: allreduce"
 #define HD_NOBODY UINT32_MAX              /* no worker */
@@ -115,7 +116,8 @@ uint64_t hd_view_holders(const struct hd_view *view, uint32_t stage);
 /* The stages that a worker holds, as a bit mask. */
 uint64_t hd_view_stages(const struct hd_view *view, uint32_t worker);
 /* Which members hold what under the view. `buckets` NULL: one stage. */
-void hd_view_holding(struct hd_holding *holding, const struct hd_view *view, const struct hd_buckets *buckets,
+void hd_view_holding(struct hd_holding *holding, const struct hd_view *view,
+	const struct hd_stage_buckets *buckets,
 	uint32_t copies);
 /* The pipeline of a virtual node, and the index of the member that runs a stage of it. */
 uint32_t hd_view_pipe(const struct hd_view *view, uint32_t vn);
