@@ -75,7 +75,7 @@ static void set_up(struct run *r, enum hd_kernels kernels)
 	CHECK(hd_device_create(&r->device, "cpu", &spec, &diag) == HD_OK, "%s", diag.text);
 	CHECK(r->device->ops->load(r->device, &r->program, &diag) == HD_OK, "%s", diag.text);
 	r->params = calloc(r->layout.elems + 16, sizeof(float));
-	r->grad = calloc(r->layout.elems + 16, sizeof(float));
+	r->grad = calloc(r->layout.grad_elems + 16, sizeof(float));
 	r->buffers = calloc(1 << 16, sizeof(float));
 	r->memory = aligned_alloc(64, r->program.memory.len_bytes + 64);
 	memset(r->memory, 0xff, r->program.memory.len_bytes + 64);
@@ -132,6 +132,16 @@ static void check_logits(const struct run *r, const char *model)
 			(double)ours[k], (double)theirs[k]);
 }
 
+/* A weight that several places read has a gradient part for each (graph/layout.h). */
+static void add_parts(struct run *r)
+{
+	const struct hd_layout *l = &r->layout;
+
+	for (uint32_t g = l->nparams; g < l->ngrads; g++)
+		for (uint64_t k = 0; k < l->len[g]; k++)
+			r->grad[l->at[l->grad_param[g]] + k] += r->grad[l->at[g] + k];
+}
+
 static void agrees(const char *model, const char *file, enum hd_kernels kernels, bool token_if_rows)
 {
 	struct run *r = calloc(1, sizeof *r);
@@ -150,6 +160,7 @@ static void agrees(const char *model, const char *file, enum hd_kernels kernels,
 		CHECK(fabs(loss - losses[s]) <= 1e-4 * fabs(losses[s]),
 			"%s/%s: loss of step %u is %.9g, PyTorch has %.9g", model, file, s, loss, losses[s]);
 		phase(r, HD_RUN_B);
+		add_parts(r);
 		for (uint64_t k = 0; k < r->layout.elems; k++)
 			r->params[k] -= rate * (float)((double)r->grad[k] / weight);
 	}
