@@ -513,11 +513,10 @@ void hd_elastic_results(struct hd_elastic *e)
 		assert(e->folds_open || done.command.kind != HD_COMMAND_FOLD);
 		e->folds_open -= done.command.kind == HD_COMMAND_FOLD;
 		/* a pass without its mail: the step was fenced, and its CANCEL comes */
-		if (done.err == HD_E_STALE && done.command.kind == HD_COMMAND_COMPUTE)
-			e->stale_passes++;
-		else if (done.err && done.command.kind != HD_COMMAND_CHUNK)
+		const bool stale = done.err == HD_E_STALE && done.command.kind == HD_COMMAND_COMPUTE;
+		if (done.err && !stale && done.command.kind != HD_COMMAND_CHUNK)
 			failed(e, &done);
-		else
+		else if (!stale)
 			became(e, &done);
 		hd_free((void *)(uintptr_t)done.command.view);
 		hd_free((void *)(uintptr_t)done.command.range);

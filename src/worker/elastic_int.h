@@ -119,7 +119,6 @@ struct hd_elastic {
 	uint32_t round;
 	struct hd_view opened;            /* of the step begun last; epoch 0: none */
 	bool open_pending;                /* the exchange opens when the compute thread has begun the step */
-	uint32_t stale_passes;            /* that a fence ended; for tests */
 	bool leaving, fenced, drained;
 	uint32_t exit_code;
 	char exit_text[HD_MSG_TEXT + 1], text[HD_MSG_TEXT + 1];
