@@ -2,9 +2,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
-#include "base/num.h"
+#include "base/http_head.h"
 #include "base/text.h"
 #include "sys/clock.h"
 #include "sys/loop.h"
@@ -76,46 +75,31 @@ static enum hd_err take_all(struct exchange *x, struct hd_diag *diag)
 	}
 }
 
-/* "HTTP/1.1 200 OK", then lines up to an empty one, then as many bytes as Content-Length says. */
-static bool read_head(const struct hd_text *got, int64_t *status, const char **body, size_t *len)
+/* As many bytes as its head says, and no more. */
+static bool read_answer(const struct hd_text *got, int *status, const char **body, size_t *len)
 {
-	const char *end = got->len ? strstr(got->at, "\r\n\r\n") : NULL;
-	uint64_t length = 0;
-	bool known = false;
+	struct hd_http_head head;
 
-	if (!end || end - got->at > HD_CLIENT_HEAD || strncmp(got->at, "HTTP/1.1 ", 9) != 0)
+	if (hd_http_read_head(HD_HTTP_AN_ANSWER, got->at, got->len, &head) || !head.has_length)
 		return false;
-	char digits[4] = { got->at[9], got->at[10], got->at[11], 0 };
-	if (hd_num_i64(digits, 100, 599, status, NULL))
-		return false;
-	for (const char *line = strstr(got->at, "\r\n"); line && line < end;
-		line = strstr(line + 2, "\r\n")) {
-		static const char name[] = "\r\nContent-Length:";
-		if (strncasecmp(line, name, sizeof name - 1) != 0)
-			continue;
-		char text[24];
-		const char *value = line + sizeof name - 1 + strspn(line + sizeof name - 1, " ");
-		snprintf(text, sizeof text, "%.*s", (int)strcspn(value, "\r\n"), value);
-		if (known || hd_num_u64(text, HD_REST_ANSWER, &length, NULL))
-			return false;
-		known = true;
-	}
-	*body = end + 4;
-	*len = (size_t)length;
-	return known && got->len - (size_t)(end + 4 - got->at) == length;
+	*status = head.status;
+	*body = got->at + head.len_bytes;
+	*len = got->len - head.len_bytes;
+	return head.length_bytes == *len;
 }
 
 static enum hd_err judge(struct exchange *x, struct hd_arena *arena, const struct hd_json **answer,
 	struct hd_diag *diag)
 {
 	const char *body, *text = "";
-	int64_t status = 0, code = 0;
+	int64_t code = 0;
+	int status = 0;
 	size_t len = 0;
 
 	if (!x->got.len)
 		return hd_fail(diag, HD_E_PEERLOST, "the daemon of %s ended the connection without an answer",
 			x->call->dir);
-	bool good = read_head(&x->got, &status, &body, &len) &&
+	bool good = read_answer(&x->got, &status, &body, &len) &&
 		!hd_json_parse(arena, "answer", body, len, answer, NULL);
 	if (good && status == 200)
 		return HD_OK;
