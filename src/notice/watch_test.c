@@ -1,0 +1,185 @@
+#include "notice/testing.h"
+
+static void begin(struct played *p)
+{
+	play(p, "ec2");
+	assert_false(says(p, OK_("", TOKEN)));
+}
+
+static void a_notice_that_is_there_again_is_none(void **state)
+{
+	struct played p;
+
+	(void)state;
+	begin(&p);
+	assert_true(says(&p, TERMINATE));
+	NOTICE(&p, PREEMPT, 120 * S, "terminate");
+	for (int i = 0; i < 20; i++)
+		assert_false(says(&p, TERMINATE));
+	/* another end is another notice */
+	assert_true(says(&p, OK_("", "{\"action\":\"terminate\",\"time\":\"2017-09-18T08:23:00Z\"}")));
+	NOTICE(&p, PREEMPT, 75 * S, "terminate");
+}
+
+static void a_notice_that_is_gone_is_withdrawn_once(void **state)
+{
+	struct played p;
+
+	(void)state;
+	begin(&p);
+	assert_true(says(&p, TERMINATE));
+	assert_true(says(&p, NO_("404 Not Found")));
+	NOTICE(&p, WITHDRAWN, -1, "terminate");
+	assert_false(says(&p, NO_("404 Not Found")));
+	assert_true(says(&p, TERMINATE));
+	NOTICE(&p, PREEMPT, 105 * S, "terminate");
+}
+
+static void a_notice_that_comes_late_ends_now(void **state)
+{
+	struct played p;
+
+	(void)state;
+	begin(&p);
+	p.wall_ns += 300 * S;
+	assert_true(says(&p, TERMINATE));
+	NOTICE(&p, PREEMPT, 0, "terminate");
+}
+
+/* Our clock is an hour slow, or fast; then the same with a service that says what its own shows. */
+static void a_wrong_clock_does_not_move_the_end_by_more_than_the_source_can_know(void **state)
+{
+	static const char dated[] = OK_("Date: Mon, 18 Sep 2017 08:20:10 GMT\r\n",
+		"{\"action\":\"terminate\",\"time\":\"2017-09-18T08:22:00Z\"}");
+	struct played p;
+
+	(void)state;
+	begin(&p);
+	p.wall_ns -= 3600 * S;
+	assert_true(says(&p, TERMINATE));
+	NOTICE(&p, PREEMPT, 120 * S, "terminate");
+	for (int i = -1; i <= 1; i++) {
+		begin(&p);
+		p.wall_ns += i * 3600 * S;
+		assert_true(says(&p, dated));
+		NOTICE(&p, PREEMPT, 110 * S, "terminate");
+	}
+	/* a date that is none is passed over */
+	begin(&p);
+	assert_true(says(&p, OK_("Date: today\r\n",
+		"{\"action\":\"stop\",\"time\":\"2017-09-18T08:21:00Z\"}")));
+	NOTICE(&p, PREEMPT, 60 * S, "stop");
+}
+
+static void silence_for_an_hour_changes_nothing_and_is_said_once(void **state)
+{
+	struct played p;
+	int64_t gap = 0, before = 0;
+	int said = 0, asked = 0;
+
+	(void)state;
+	begin(&p);
+	assert_true(says(&p, TERMINATE));
+	int64_t began_ns = p.now_ns;
+	while (p.now_ns - began_ns < 3600 * S) {
+		before = p.now_ns;
+		is_silent(&p);
+		gap = p.now_ns - before > gap ? p.now_ns - before : gap;
+		said += *p.said.text != 0;
+		asked++;
+	}
+	assert_int_equal(said, 1);
+	assert_int_equal(gap, 30 * S);
+	assert_in_range(asked, 115, 130);
+	assert_false(says(&p, TERMINATE));                  /* it stood all the time */
+	assert_non_null(strstr(p.said.text, "answers again"));
+	assert_int_equal(hd_notice_watch_next(&p.w), p.now_ns + 5 * S);
+	is_silent(&p);
+	assert_non_null(strstr(p.said.text, "asked again and again"));
+}
+
+static void garbage_for_an_hour_is_said_once_too(void **state)
+{
+	struct played p;
+	int said = 0;
+
+	(void)state;
+	play(&p, "azure");
+	assert_false(says(&p, OK_("", "myspotvm")));
+	int64_t began_ns = p.now_ns;
+	while (p.now_ns - began_ns < 3600 * S) {
+		assert_false(says(&p, OK_("", "\x01\x02{{{")));
+		said += *p.said.text != 0;
+	}
+	assert_int_equal(said, 1);
+	assert_true(says(&p, EVENTS("9", EVENT_("A", "Preempt", "Scheduled", "Mon, 18 Sep 2017 09:30:00 GMT",
+		""))));
+}
+
+static void a_source_is_asked_once_at_a_time(void **state)
+{
+	struct played p;
+
+	(void)state;
+	begin(&p);
+	asks(&p);
+	assert_int_equal(hd_notice_watch_next(&p.w), INT64_MAX);
+	assert_false(hd_notice_watch_answered(&p.w));
+}
+
+static void what_a_setting_stands_for(void **state)
+{
+	static char *const nowhere[] = { "PATH=/bin", NULL };
+	static char *const slurm[] = { "SLURM_JOB_ID=7", "KUBERNETES_SERVICE_HOST=10.0.0.1", NULL };
+	static const struct { const char *word; char *const *environment; const char *sources,
+		*probes; } row[] = {
+		{ "none", slurm, "", "" },
+		{ "env", nowhere, "hand signal ", "" },
+		{ "env", slurm, "hand slurm ", "" },
+		{ "auto", nowhere, "hand signal ", "ec2 gce azure " },
+		{ "ec2", nowhere, "hand signal ec2 ec2-rebalance ", "" },
+		{ "ec2-rebalance", nowhere, "hand signal ec2-rebalance ", "" },
+		{ "gce", slurm, "hand slurm gce gce-maintenance ", "" },
+		{ "k8s", nowhere, "hand k8s ", "" },
+		{ "k8s", slurm, "hand k8s ", "" },
+		{ "azure", nowhere, "hand signal azure ", "" },
+	};
+	char names[256], words[256];
+	struct hd_notice_choice c;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		assert_true(hd_notice_is_setting(row[i].word, words));
+		hd_notice_choose(row[i].word, row[i].environment, &c);
+		*names = '\0';
+		for (uint32_t k = 0; k < c.n; k++)
+			strcat(strcat(names, hd_notice_name(c.source[k])), " ");
+		CHECK(!strcmp(names, row[i].sources), "%s: %s", row[i].word, names);
+		*names = '\0';
+		for (uint32_t k = 0; k < c.nprobes; k++)
+			strcat(strcat(names, hd_notice_name(c.probe[k])), " ");
+		CHECK(!strcmp(names, row[i].probes), "%s: %s", row[i].word, names);
+	}
+	hd_notice_choose("auto", nowhere, &c);
+	hd_notice_chosen(hd_notice_find("gce"), &c);
+	assert_int_equal(c.n, 4);
+	assert_false(hd_notice_is_setting("ec3", words));
+	assert_non_null(strstr(words, "auto, env, none, hand"));
+	assert_non_null(strstr(words, "ec2-rebalance"));
+	assert_null(hd_notice_find("ec3"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_notice_that_is_there_again_is_none),
+		cmocka_unit_test(a_notice_that_is_gone_is_withdrawn_once),
+		cmocka_unit_test(a_notice_that_comes_late_ends_now),
+		cmocka_unit_test(a_wrong_clock_does_not_move_the_end_by_more_than_the_source_can_know),
+		cmocka_unit_test(silence_for_an_hour_changes_nothing_and_is_said_once),
+		cmocka_unit_test(garbage_for_an_hour_is_said_once_too),
+		cmocka_unit_test(a_source_is_asked_once_at_a_time),
+		cmocka_unit_test(what_a_setting_stands_for),
+	};
+	return cmocka_run_group_tests_name("watch", tests, NULL, NULL);
+}
