@@ -3,11 +3,6 @@
 /* What the segments of a parameter have in common. */
 struct param_stages { uint32_t stage; uint64_t makers, readers; };
 
-static bool same(struct param_stages a, struct param_stages b)
-{
-	return a.stage == b.stage && a.makers == b.makers && a.readers == b.readers;
-}
-
 /* Stages whose nodes read a parameter's value; a gradient node reads it where its product is made. */
 static void mark_readers(struct param_stages *of, const struct hd_graph_stages *cuts, uint32_t stage)
 {
@@ -43,8 +38,8 @@ static enum hd_err stages_of(struct param_stages **out, const struct hd_layout *
 enum hd_err hd_stage_buckets_make(struct hd_stage_buckets *buckets, const struct hd_layout *layout,
 	const struct hd_graph_stages *cuts, struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_stage_buckets made = { .nstages = cuts ? cuts->n : 1 };
-	struct param_stages *of = NULL, last = { 0 };
+	struct hd_stage_buckets made = { .n = hd_layout_nbuckets(layout), .nstages = cuts ? cuts->n : 1 };
+	struct param_stages *of = NULL;
 
 	if (made.nstages > HD_STAGE_BITS)
 		return hd_fail(diag, HD_E_INVAL, "%u stages; at most %d go with workers", made.nstages,
@@ -52,21 +47,17 @@ enum hd_err hd_stage_buckets_make(struct hd_stage_buckets *buckets, const struct
 	enum hd_err err = stages_of(&of, layout, cuts, arena, diag);
 	if (err)
 		return err;
-	made.at = hd_arena_take(arena, layout->nsegments + 1, sizeof *made.at);
+	made.at = hd_arena_take(arena, made.n + 1, sizeof *made.at);
 	if (!made.at)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a table of buckets");
+	for (uint32_t b = 0; b < made.n; b++)
+		made.at[b].stage = made.nstages - 1;
 	for (uint32_t i = 0; i < layout->nsegments; i++) {
-		const struct hd_segment *segment = &layout->segment[i];
-		uint64_t end = i + 1 < layout->nsegments ? layout->segment[i + 1].at : layout->elems;
-		struct param_stages now = of[segment->param];
-		uint32_t in = segment->chunk / HD_BUCKET_CHUNKS;
-		if (!made.n || made.at[made.n - 1].of != in || !same(last, now))
-			made.at[made.n++] = (struct hd_stage_bucket){ .at = segment->at, .first_segment = i,
-				.of = in, .stage = now.stage, .makers = now.makers, .readers = now.readers };
-		struct hd_stage_bucket *b = &made.at[made.n - 1];
-		b->len = end - b->at;
-		b->nsegments++;
-		last = now;
+		const struct param_stages *is = &of[layout->segment[i].param];
+		struct hd_stage_bucket *at = &made.at[layout->segment[i].chunk / HD_BUCKET_CHUNKS];
+		at->stage = is->stage < at->stage ? is->stage : at->stage;
+		at->makers |= is->makers;
+		at->readers |= is->readers | is->makers;
 	}
 	*buckets = made;
 	return HD_OK;

@@ -28,7 +28,7 @@ static void cut(struct hd_subject *s, struct hd_graph_stages *cuts, uint32_t n)
 		s->diag.text);
 }
 
-static void of_one_stage_they_are_those_of_the_layout(void **state)
+static void of_one_stage_all_is_that_stage_s(void **state)
 {
 	(void)state;
 	for (int m = 0; m < NMODELS; m++)
@@ -44,14 +44,10 @@ static void of_one_stage_they_are_those_of_the_layout(void **state)
 				&s.diag), HD_OK);
 			assert_int_equal(table.n, hd_layout_nbuckets(&layout));
 			assert_int_equal(table.nstages, 1);
-			for (uint32_t b = 0; b < table.n; b++) {
-				const struct hd_chunk is = hd_layout_bucket(&layout, b);
-				const struct hd_stage_bucket *at = &table.at[b];
-				CHECK(at->at == is.at && at->len == is.len && at->nsegments == is.nsegments &&
-					at->first_segment == is.first_segment && at->of == b &&
-					!at->stage && at->makers == 1 && at->readers == 1,
+			for (uint32_t b = 0; b < table.n; b++)
+				CHECK(!table.at[b].stage && table.at[b].makers == 1 && table.at[b].readers ==
+					1,
 					"%s: bucket %u", models[m].model, b);
-			}
 			hd_subject_finish(&s);
 		}
 }
@@ -81,9 +77,9 @@ static uint64_t makers_of(const struct hd_graph_stages *cuts, uint32_t param)
 	return makers;
 }
 
-static void they_tile_the_segments_and_none_straddles_stages(void **state)
+static void masks_name_all_stages_of_what_a_bucket_holds(void **state)
 {
-	uint32_t split = 0, shared = 0;
+	uint32_t cut_through = 0, one = 0, tied = 0;
 
 	(void)state;
 	for (int m = 0; m < NMODELS; m++)
@@ -92,57 +88,32 @@ static void they_tile_the_segments_and_none_straddles_stages(void **state)
 			struct hd_layout layout;
 			struct hd_stage_buckets table;
 			struct hd_graph_stages cuts;
-			uint32_t next = 0;
-			uint64_t at = 0;
 			make(&s, &layout, m);
 			cut(&s, &cuts, n);
 			assert_int_equal(hd_stage_buckets_make(&table, &layout, &cuts, &s.arena, &s.diag),
 				HD_OK);
-			assert_int_equal(table.nstages, n);
+			assert_true(table.nstages == n && table.n == hd_layout_nbuckets(&layout) &&
+				!table.whole);
 			for (uint32_t b = 0; b < table.n; b++) {
-				const struct hd_stage_bucket *is = &table.at[b];
-				CHECK(is->first_segment == next && is->nsegments && is->at == at,
-					"%s in %u: bucket %u", models[m].model, n, b);
-				for (uint32_t i = next; i < next + is->nsegments; i++) {
-					uint32_t p = layout.segment[i].param;
-					CHECK(is->stage == hd_graph_stages_lowest(&cuts, p) &&
-						is->readers == readers_of(&cuts, p) &&
-						is->makers == makers_of(&cuts, p) &&
-						is->of == layout.segment[i].chunk / HD_BUCKET_CHUNKS,
-						"%s in %u: segment %u", models[m].model, n, i);
+				const struct hd_chunk is = hd_layout_bucket(&layout, b);
+				const struct hd_stage_bucket *at = &table.at[b];
+				uint64_t makers = 0, readers = 0;
+				for (uint32_t i = is.first_segment; i < is.first_segment + is.nsegments;
+					i++) {
+					makers |= makers_of(&cuts, layout.segment[i].param);
+					readers |= readers_of(&cuts, layout.segment[i].param);
 				}
-				next += is->nsegments;
-				at += is->len;
-				split += b && is->of == table.at[b - 1].of;
-				shared += (is->readers & (is->readers - 1)) != 0;
-				assert_true(is->len * sizeof(float) <= HD_BUCKET_BYTES);
+				CHECK(at->makers == makers && at->readers == (makers | readers) &&
+					at->stage == (uint32_t)__builtin_ctzll(makers),
+					"%s in %u: bucket %u", models[m].model, n, b);
+				one += makers == readers && !(makers & (makers - 1));
+				cut_through += (makers & (makers - 1)) != 0;
+				tied += readers != makers || makers >> (at->stage + 1) > 1;
 			}
-			assert_int_equal(next, layout.nsegments);
-			assert_true(at == layout.elems);
 			hd_subject_finish(&s);
 		}
-	CHECK(split > 20 && shared > 4, "%u are split, %u are read by several stages", split, shared);
-}
-
-/* Two tables of one layout have common parts that are runs of segments: each bucket is split, none joined. */
-static void no_more_are_made_than_there_are_changes(void **state)
-{
-	struct hd_subject s;
-	struct hd_layout layout;
-	struct hd_stage_buckets table;
-	struct hd_graph_stages cuts;
-	uint32_t changes = 0;
-
-	(void)state;
-	make(&s, &layout, 0);
-	cut(&s, &cuts, 3);
-	for (uint32_t i = 1; i < layout.nsegments; i++)
-		changes += cuts.of_grad[layout.segment[i].param] !=
-			cuts.of_grad[layout.segment[i - 1].param];
-	assert_int_equal(hd_stage_buckets_make(&table, &layout, &cuts, &s.arena, &s.diag), HD_OK);
-	assert_true(changes && table.n > hd_layout_nbuckets(&layout) &&
-		table.n <= hd_layout_nbuckets(&layout) + changes);
-	hd_subject_finish(&s);
+	CHECK(one > 9 && cut_through > 9 && tied, "%u of one stage, %u of several, %u of distant ones", one,
+		cut_through, tied);
 }
 
 static void more_stages_than_bits_are_refused(void **state)
@@ -163,9 +134,8 @@ static void more_stages_than_bits_are_refused(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(of_one_stage_they_are_those_of_the_layout),
-		cmocka_unit_test(they_tile_the_segments_and_none_straddles_stages),
-		cmocka_unit_test(no_more_are_made_than_there_are_changes),
+		cmocka_unit_test(of_one_stage_all_is_that_stage_s),
+		cmocka_unit_test(masks_name_all_stages_of_what_a_bucket_holds),
 		cmocka_unit_test(more_stages_than_bits_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,14 +71,14 @@ void hd_holding_make(struct hd_holding *h, const struct hd_stage_buckets *bucket
 
 	assert(nmembers >= 1 && nmembers <= 64 && (!buckets || buckets->n == h->nbuckets));
 	h->apart = copies > 0;
-	h->partial = copies > 0 || (buckets && buckets->nstages > 1);
+	h->partial = copies > 0 || (buckets && buckets->nstages > 1 && !buckets->whole);
 	for (uint32_t b = 0; b < h->nbuckets; b++)
 		n[buckets ? buckets->at[b].stage : 0]++;
 	for (uint32_t b = 0; b < h->nbuckets; b++) {
 		uint32_t s = buckets ? buckets->at[b].stage : 0;
 		uint64_t of = holders(stage, UINT64_C(1) << s, all);
 		uint64_t many = (uint64_t)at[s]++ * (uint64_t)__builtin_popcountll(of);
-		h->param[b] = buckets ? holders(stage, buckets->at[b].readers, all) : all;
+		h->param[b] = buckets && !buckets->whole ? holders(stage, buckets->at[b].readers, all) : all;
 		h->owner[b] = hd_members_nth(of, (uint32_t)(many / n[s]));
 		h->slot[b] = copies ? chain(h->param[b], h->owner[b], copies) : h->param[b];
 	}

@@ -4,7 +4,7 @@
  * One value for every way to lay out state; the protocol knows no other (protocol/exchange.h). The cases:
  *
  *	                       param                       slot
- *	replicated             all                         all
+ *	replicated             all                         all (stages, too: `whole` of plan/buckets.h)
  *	sharded (ADR 44)       all                         a chain: the owner and the next copies - 1
  *	staged                 holders of the readers      the same
  *	staged and sharded     holders of the readers      a chain among them (refused so far: view.h)

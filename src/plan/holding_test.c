@@ -46,7 +46,7 @@ static const struct hd_stage_bucket of_three[NB] = {
 	{ .stage = 2, .readers = 4 }, { .stage = 2, .readers = 4 }, { .stage = 2, .readers = 4 },
 	{ .stage = 0, .readers = 5 },
 };
-static const struct hd_stage_buckets three = { NB, 3, (struct hd_stage_bucket *)(uintptr_t)of_three };
+static const struct hd_stage_buckets three = { NB, 3, false, (struct hd_stage_bucket *)(uintptr_t)of_three };
 
 static void stages_are_held_by_their_holders_and_what_is_read_twice_by_both(void **state)
 {
@@ -80,6 +80,24 @@ static void stages_are_held_by_their_holders_and_what_is_read_twice_by_both(void
 				h.owner[b], (unsigned long long)h.param[b], (unsigned long long)h.slot[b]);
 		}
 	}
+	hd_holding_finish(&h);
+}
+
+/* Stages that keep all state: as if there were none, but for the owners, which are of the stage. */
+static void whole_state_is_held_by_all(void **state)
+{
+	static const uint32_t owner[NB] = { 0, 0, 3, 1, 4, 2, 2, 5, 5, 3 };
+	const uint64_t stage[] = { bits("03"), bits("14"), bits("25") };
+	struct hd_stage_buckets whole = three;
+	struct hd_holding h;
+
+	(void)state;
+	whole.whole = true;
+	assert_int_equal(hd_holding_init(&h, NB, NULL), HD_OK);
+	hd_holding_make(&h, &whole, stage, 7, 0);
+	assert_true(!h.partial && !h.apart);
+	for (uint32_t b = 0; b < NB; b++)
+		CHECK(h.owner[b] == owner[b] && h.param[b] == 127 && h.slot[b] == 127, "bucket %u", b);
 	hd_holding_finish(&h);
 }
 
@@ -132,6 +150,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(of_one_stage_all_hold_the_parameters),
 		cmocka_unit_test(stages_are_held_by_their_holders_and_what_is_read_twice_by_both),
+		cmocka_unit_test(whole_state_is_held_by_all),
 		cmocka_unit_test(state_is_covered_while_each_bucket_has_a_holder),
 		cmocka_unit_test(without_memory_there_is_no_holding),
 		cmocka_unit_test(members_of_a_mask_are_counted_from_the_lowest),

@@ -970,12 +970,13 @@ static void draw_stages(struct sim_world *s)
 	s->nbuckets = s->shape.nstages + (uint32_t)sim_rnd(s, 3);
 	for (uint32_t b = 0; b < s->nbuckets; b++) {
 		uint32_t stage = b * s->shape.nstages / s->nbuckets;
-		s->bucket[b] = (struct hd_stage_bucket){ .of = b, .stage = stage,
+		s->bucket[b] = (struct hd_stage_bucket){ .stage = stage,
 			.makers = UINT64_C(1) << stage, .readers = UINT64_C(1) << stage };
 	}
 	if (sim_rnd(s, 2))
 		s->bucket[0].readers |= UINT64_C(1) << (s->shape.nstages - 1);
-	s->buckets = (struct hd_stage_buckets){ s->nbuckets, s->shape.nstages, s->bucket };
+	s->buckets = (struct hd_stage_buckets){ .n = s->nbuckets, .nstages = s->shape.nstages,
+		.at = s->bucket };
 	s->min = width;
 	s->max = width * s->pipes + (uint32_t)sim_rnd(s, 3);
 	s->target = s->min + (uint32_t)sim_rnd(s, s->max - s->min + 1);
