@@ -115,8 +115,6 @@ expect 2 heddle run gpt.yaml --devices 2 -s parallel.schedule=zb-v -s parallel.s
 says 'use a multiple of 2'
 expect 2 heddle run gpt.yaml --devices 2 -s parallel.schedule=data-parallel --out no
 says 'parallel.mode: data'
-expect 2 heddle run gpt.yaml --workers 2 -s parallel.mode=pipeline --out no
-says 'stages of a pipeline, which run on the devices of one process'
 expect 11 heddle run gpt.yaml --devices 2 -s parallel.mode=pipeline -s batch.slices=2 --out no
 says 'batch.slices'
 sed 's/^0: .*/0: NORM/' by-1f1b/plan/0000.plan >broken.plan

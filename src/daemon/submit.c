@@ -89,6 +89,11 @@ static enum hd_err read_job(const struct hd_json *ask, const char *folder, struc
 		err = hd_job_trains(job, diag);
 	if (!err)
 		err = hd_job_spreads(job, diag);
+	if (!err && hd_job_has_stages(job))
+		err = hd_fail(diag, HD_E_INVAL,
+			"the job asks for stages of a pipeline, which needs a number of workers of its own, "
+			"and the scheduler gives and takes them: `heddle run JOB --workers N`, or "
+			"parallel.mode: data");
 	if (!err && !job->value[HD_JOB_NET_LISTEN].is_none)
 		err = hd_fail(diag, HD_E_INVAL,
 			"net.listen is %s, but the workers of a scheduler's jobs are on its machine: leave "

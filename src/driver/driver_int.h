@@ -11,6 +11,7 @@
 #define HD_DRIVER_DRIVER_INT_H
 
 #include "wire/hub.h"
+#include "run/pipes.h"
 #include "driver/driver.h"
 #include "driver/control.h"
 #include "driver/local_workers.h"
@@ -35,6 +36,8 @@ struct driver {
 	int64_t presumed_ns;              /* waited for until then; 0: no longer */
 	struct hd_coordinator *machine;   /* NULL: the kernels of the job are not known yet */
 	struct hd_co_config config;
+	struct hd_arena plans;            /* of `pipes` */
+	struct hd_pipes pipes;
 	struct hd_reshape reshape;
 	struct hd_straggler straggler;
 	int64_t paces_ns;                 /* when its paces were stored last */

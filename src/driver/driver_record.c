@@ -201,7 +201,7 @@ void driver_keep_plan(struct driver *c)
 	if (!view || view->epoch == c->planned)
 		return;
 	c->planned = view->epoch;
-	if (hd_view_writer(view) != HD_NOBODY)
+	if (hd_view_writer(view) != HD_NOBODY || !hd_pipes_step(&c->pipes, view))
 		return;
 	struct hd_plan_job job = hd_plan_job_whole(task->job->nvns, task->layout.nchunks);
 	struct hd_diag why = { "" };
@@ -210,7 +210,7 @@ void driver_keep_plan(struct driver *c)
 	job.lockstep = hd_job_int(task->job, HD_JOB_BN) == HD_BN_GLOBAL &&
 		hd_lockstep_bytes(&task->train, task->job->nvns);
 	hd_arena_init(&arena, 0);
-	enum hd_err err = hd_plan_of_view(&plan, view, &job, &arena, &why);
+	enum hd_err err = hd_pipes_plan(&plan, &c->pipes, view, &job, task, &arena, &why);
 	err = err ? err : hd_plan_keep(&plan, c->spec->fs, c->spec->dir->path, &why);
 	hd_arena_finish(&arena);
 	snprintf(text, sizeof text, "plan %u is not in the run's folder: %s", view->epoch, why.text);
@@ -271,7 +271,13 @@ static void pass_plans(struct driver *c)
 enum hd_err hd_driver_bounds(const struct hd_job *job, uint32_t *min, uint32_t *max, struct hd_diag *diag)
 {
 	const struct hd_job_value *asked = &job->value[HD_JOB_MAX_WORKERS];
-	uint32_t most = job->nvns < HD_MAX_MEMBERS ? job->nvns : HD_MAX_MEMBERS;
+	/* each device of a pipeline has work, however few virtual nodes there are */
+	const struct hd_job_value *stages = &job->value[HD_JOB_PAR_STAGES], *width =
+		&job->value[HD_JOB_PAR_WIDTH];
+	const uint64_t of_pipe = !hd_job_has_stages(job) ? 1 : !stages->is_auto ? (uint64_t)stages->i :
+		width->is_auto ? HD_MAX_MEMBERS : (uint64_t)width->i;
+	const uint64_t can = job->nvns * of_pipe;
+	const uint32_t most = can < HD_MAX_MEMBERS ? (uint32_t)can : HD_MAX_MEMBERS;
 
 	*min = (uint32_t)hd_job_int(job, HD_JOB_MIN_WORKERS);
 	*max = asked->is_auto || asked->i > most ? most : (uint32_t)asked->i;
@@ -298,12 +304,13 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 	uint32_t min, max;
 	enum hd_err err = hd_driver_bounds(job, &min, &max, diag);
 
+	err = err ? err : hd_pipes_make(&c->pipes, c->spec->task, &c->plans, diag);
 	if (err)
 		return err;
 	c->detect_ns = hd_job_int(job, HD_JOB_DETECT);
 	c->config = (struct hd_co_config){ .job = c->spec->task->job_hash, .nvns = job->nvns,
 		.nbuckets = hd_layout_nbuckets(&c->spec->task->layout),
-		.copies = hd_job_copies(job),
+		.copies = hd_job_copies(job), .shape = c->pipes.shape, .pipes = c->pipes.most,
 		.min = min, .max = max,
 		.detect_ns = c->detect_ns, .min_wait_ns = hd_job_int(job, HD_JOB_MIN_WAIT),
 		.nsteps = c->spec->task->nsteps, .step = c->spec->step };

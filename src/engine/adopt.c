@@ -16,8 +16,11 @@ static enum hd_err find_ranks(const struct hd_worker *w, const struct hd_dist_vi
 	bool *mine, bool *alone, struct hd_diag *diag)
 {
 	const struct hd_plan *plan = view->plan;
+	const bool staged = plan && plan->nstages != HD_WHOLE_MODEL;
 	uint32_t n = 0;
 
+	for (uint32_t d = 0; d < w->spec.ndevices; d++)
+		rank[d] = HD_NONE;
 	for (uint32_t r = 0; plan && r < plan->nranks; r++)
 		if (view->worker != HD_DIST_NOBODY && plan->worker[r] == view->worker) {
 			if (n < w->spec.ndevices)
@@ -26,7 +29,8 @@ static enum hd_err find_ranks(const struct hd_worker *w, const struct hd_dist_vi
 		}
 	*mine = n > 0;
 	*alone = plan && n == plan->nranks;
-	if (n && n != w->spec.ndevices)
+	/* a pipeline may leave devices over, which hold no stage */
+	if (n > w->spec.ndevices || (n && n != w->spec.ndevices && !staged))
 		return hd_fail(diag, HD_E_BADPLAN, "the plan is for %u devices, the worker has %u", n,
 			w->spec.ndevices);
 	if (plan && !*alone && hd_lockstep_needed(&w->stage->lockstep))

@@ -4,8 +4,7 @@
  * The plan of a view names the ranks of all workers; a worker runs its own. The words:
  *
  *   bucket    HD_BUCKET_CHUNKS consecutive chunks of the flat gradient (layout.h): the unit that is summed,
- *             owned and updated. It may hold segments of several stages; those of plan/buckets.h, which are
- *             split at stages, are the protocol's, and not used here yet
+ *             owned and updated. It may hold segments of several stages
  *   run       a bucket, or a *piece*: the gradient of a tied parameter is summed apart for each use; the
  *             first part lies where the parameter does, further ones behind (layout.h), and a piece is
  *             what of a further part belongs to one bucket. What one transfer of a partial sum holds
@@ -79,7 +78,8 @@ struct hd_dist_view {
 };
 
 /* Makes the part of a coming view, beside the one in use; a second call replaces the first. HD_E_BADPLAN: the
- * checker refuses the plan, or it has other ranks than there are devices. HD_E_REFUSED: it does not fit into
+ * checker refuses the plan, or it has other ranks than there are devices (a pipeline may have fewer: a device
+ * without a stage takes part in the end of a step). HD_E_REFUSED: it does not fit into
  * memory, or needs lockstep. A failure changes nothing. */
 HD_MUST_USE enum hd_err hd_dist_prepare(struct hd_worker *worker, const struct hd_dist_view *view,
 	struct hd_diag *diag);

@@ -97,7 +97,8 @@ struct hd_pipe {
 	struct hd_graph_stages cuts;
 	uint32_t nranks, nstages, nvns;   /* of the plan */
 	uint32_t ndevices;
-	uint32_t *rank_of;                /* [ndevices] which rank of the plan each device is */
+	/* [ndevices] which rank of the plan each device is; HD_NONE: it has no stage */
+	uint32_t *rank_of;
 	uint32_t *device_of;              /* [nranks] HD_NONE: another worker's */
 	struct hd_pipe_stage *stage;      /* [nstages] */
 	struct hd_seat *seat; uint32_t nseats;
@@ -135,7 +136,7 @@ static inline struct hd_cell *hd_cell_of(const struct hd_pipe *pipe, uint32_t st
 }
 
 /* Counts what the lists of `plan` need, which has been checked; device d of the worker is rank[d] of the
- * plan. Nothing of a device is taken. */
+ * plan, or HD_NONE. Nothing of a device is taken. */
 HD_MUST_USE enum hd_err hd_pipe_make(struct hd_pipe **pipe, struct hd_worker *worker,
 	const struct hd_plan *plan, const uint32_t *rank, struct hd_arena *arena, struct hd_diag *diag);
 /* Makes arenas and mail enough for these lists as well, [ranks]. */

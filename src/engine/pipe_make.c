@@ -297,7 +297,8 @@ static void find_devices(struct hd_pipe *pipe, const uint32_t *rank)
 		pipe->device_of[r] = HD_NONE;
 	for (uint32_t d = 0; d < pipe->ndevices; d++) {
 		pipe->rank_of[d] = rank[d];
-		pipe->device_of[rank[d]] = d;
+		if (rank[d] != HD_NONE)
+			pipe->device_of[rank[d]] = d;
 	}
 }
 
@@ -361,6 +362,22 @@ enum hd_err hd_pipe_make(struct hd_pipe **out, struct hd_worker *w, const struct
 	return HD_OK;
 }
 
+/* A device without a stage takes part in the end of the step. */
+static enum hd_err make_idle(struct hd_ilist **idle, const struct hd_plan *plan, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	const struct hd_ilist *of = &plan->list[0];
+	struct hd_ilist *list = hd_arena_take(arena, 1, sizeof *list);
+
+	if (!list || !(list->at = hd_arena_take(arena, of->len + 1, sizeof *list->at)))
+		return no_memory(diag);
+	for (uint32_t i = 0; i < of->len; i++)
+		if (hd_pipe_runners[of->at[i].op].meets)
+			list->at[list->len++] = of->at[i];
+	*idle = list;
+	return HD_OK;
+}
+
 enum hd_err hd_pipe_work(struct hd_worker *w, struct hd_work *work, const struct hd_plan *plan,
 	const uint32_t *rank, struct hd_arena *arena, struct hd_diag *diag)
 {
@@ -369,8 +386,14 @@ enum hd_err hd_pipe_work(struct hd_worker *w, struct hd_work *work, const struct
 	work->left = hd_arena_take(arena, w->stage->nbuckets + 1, sizeof *work->left);
 	if (!work->rank || !work->has || !work->left)
 		return no_memory(diag);
+	struct hd_ilist *idle = NULL;
+	enum hd_err err = make_idle(&idle, plan, arena, diag);
+	if (err)
+		return err;
 	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
-		work->rank[r] = (struct hd_rank_work){ .list = &plan->list[rank[r]], .script.nslices = 1,
+		work->rank[r] = (struct hd_rank_work){ .list = rank[r] == HD_NONE ? idle :
+			&plan->list[rank[r]],
+			.script.nslices = 1,
 			/* the search for a cause runs the whole model (diverge.c) */
 			.loaded = hd_arena_take(arena, 1, sizeof *work->rank[r].loaded),
 			.spent = hd_arena_take(arena, (size_t)plan->nstages * HD_INS_END,
@@ -378,7 +401,7 @@ enum hd_err hd_pipe_work(struct hd_worker *w, struct hd_work *work, const struct
 		if (!work->rank[r].loaded || !work->rank[r].spent)
 			return no_memory(diag);
 	}
-	enum hd_err err = hd_pipe_make(&work->pipe, w, plan, rank, arena, diag);
+	err = hd_pipe_make(&work->pipe, w, plan, rank, arena, diag);
 	for (uint32_t v = 0; v < plan->nvns && !err; v++) {
 		for (uint32_t s = 0; s < plan->nstages; s++)
 			work->has[v] |= hd_cell_of(work->pipe, s, v)->seat != NULL;

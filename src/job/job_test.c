@@ -732,7 +732,7 @@ static void what_is_only_planned_is_not_trained(void **state)
 }
 
 /* Stages run in one process: several workers are refused such a job, and others are not. */
-static void stages_are_for_one_process(void **state)
+static void stages_go_over_workers_but_not_sharded(void **state)
 {
 	static const struct { const char *text; bool stages; } cases[] = {
 		{ SMALLEST, false },
@@ -748,9 +748,17 @@ static void stages_are_for_one_process(void **state)
 		struct hd_diag why = { "" };
 		must(cases[i].text);
 		CHECK(hd_job_has_stages(&job) == cases[i].stages, "case %zu", i);
-		assert_int_equal(hd_job_spreads(&job, &why), cases[i].stages ? HD_E_INVAL : HD_OK);
-		CHECK(!cases[i].stages || strstr(why.text, "--devices N"), "%s", why.text);
+		assert_int_equal(hd_job_spreads(&job, &why), HD_OK);
 	}
+	struct hd_diag why = { "" };
+	must(SMALLEST "parallel: {mode: pipeline}\ncomm: {sync: sharded}\n");
+	assert_int_equal(hd_job_spreads(&job, &why), HD_E_INVAL);
+	CHECK(strstr(why.text, "comm.sync: allreduce"), "%s", why.text);
+	must(SMALLEST "parallel: {mode: pipeline}\n");
+	job.value[HD_JOB_SLICES].i = 2;
+	why.text[0] = '\0';
+	assert_int_equal(hd_job_spreads(&job, &why), HD_E_INVAL);
+	CHECK(strstr(why.text, "batch.slices: 1"), "%s", why.text);
 }
 
 /* Earlier parameters stay in one process, whatever its devices. */
@@ -913,7 +921,7 @@ int main(void)
 		cmocka_unit_test(the_split_has_a_key_of_its_own_and_old_runs_keep_theirs),
 		cmocka_unit_test(the_hash_does_not_see_how_a_job_was_written),
 		cmocka_unit_test(what_is_only_planned_is_not_trained),
-		cmocka_unit_test(stages_are_for_one_process),
+		cmocka_unit_test(stages_go_over_workers_but_not_sharded),
 		cmocka_unit_test(delayed_updates_are_for_one_process),
 		cmocka_unit_test(cuts_of_an_update_are_a_number_of_stages_or_their_first_nodes),
 		cmocka_unit_test(the_hash_sees_every_key_that_fixes_the_result_and_no_other),

@@ -170,11 +170,15 @@ enum hd_err hd_job_spreads(const struct hd_job *job, struct hd_diag *diag)
 			"optim.update %s keeps earlier parameters, which several workers do not hand on yet: "
 			"`heddle run %s --devices N` without --workers, or optim.update: flush",
 			hd_job_text(job, HD_JOB_UPDATE), job->file);
-	hd_job_at(&reader, HD_JOB_PAR_MODE);
-	if (!hd_job_has_stages(job))
-		return HD_OK;
-	return hd_job_refuse(&reader,
-		"the job asks for stages of a pipeline, which run on the devices of one process: `heddle run "
-		"%s --devices N` without --workers; workers of their own take parallel.mode: data",
-		job->file);
+	hd_job_at(&reader, HD_JOB_SLICES);
+	if (hd_job_has_stages(job) && hd_job_int(job, HD_JOB_SLICES) > 1)
+		return hd_job_refuse(&reader,
+			"batch.slices cuts a virtual node, and stages take it whole: batch.slices: 1, or "
+			"more batch.virtual_nodes");
+	hd_job_at(&reader, HD_JOB_SYNC);
+	if (hd_job_has_stages(job) && hd_job_copies(job))
+		return hd_job_refuse(&reader,
+			"stages over workers do not go with comm.sync: sharded yet: use comm.sync: "
+			"allreduce");
+	return HD_OK;
 }

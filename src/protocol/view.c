@@ -504,24 +504,47 @@ void hd_view_deal(const uint32_t *load, const uint64_t *vn_ps, uint32_t n, uint3
 	}
 }
 
-enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32_t nvns,
-	const struct hd_layout *layout, uint64_t *bytes)
+/* Roots of each stage's passes of all members but one. */
+static enum hd_err count_roots(const struct hd_view *view, uint32_t worker, uint32_t nvns,
+	uint32_t of_stage[HD_STAGE_BITS])
 {
-	const uint32_t nbuckets = hd_layout_nbuckets(layout);
 	struct hd_passes passes;
 	struct hd_tnode root[HD_VIEW_ROOTS];
-	uint32_t me = hd_view_index(view, worker), first[HD_MAX_PASSES + 1], npasses, nroots = 0;
 	enum hd_err err = hd_passes_of_view(&passes, view);
 
-	*bytes = 0;
-	for (uint32_t m = 0; m < view->nmembers && me != HD_NOBODY && !err; m++) {
-		if (m == me)
+	for (uint32_t i = 0; i < passes.npasses && !err; i++) {
+		const struct hd_pass *p = &passes.pass[i];
+		uint32_t n = 0;
+		if (p->worker == worker)
 			continue;
-		err = hd_passes_roots(&passes, nvns, view->member[m], root, HD_VIEW_ROOTS, first, &npasses);
-		nroots += err ? 0 : first[npasses];
+		err = hd_ranges_roots(nvns, passes.range + p->first_range, p->nranges, root, HD_VIEW_ROOTS,
+			&n);
+		of_stage[p->stage] += n;
 	}
-	if (!err && me != HD_NOBODY)
-		*bytes = nroots * hd_layout_received_bytes(layout, hd_bucket_first(me, nbuckets,
-			view->nmembers), hd_bucket_first(me + 1, nbuckets, view->nmembers));
 	return err;
+}
+
+enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32_t nvns,
+	const struct hd_layout *layout, const struct hd_stage_buckets *buckets, uint64_t *bytes)
+{
+	const uint32_t nbuckets = hd_layout_nbuckets(layout), me = hd_view_index(view, worker);
+	uint32_t of_stage[HD_STAGE_BITS] = { 0 };
+	struct hd_holding held;
+	enum hd_err err = count_roots(view, worker, nvns, of_stage);
+
+	*bytes = 0;
+	if (err || me == HD_NOBODY)
+		return err;
+	err = hd_holding_init(&held, nbuckets, NULL);
+	if (err)
+		return err;
+	hd_view_holding(&held, view, view->shape.nstages ? buckets : NULL, 0);
+	for (uint32_t b = 0; b < nbuckets; b++) {
+		uint64_t makers = view->shape.nstages ? buckets->at[b].makers : 1, n = 0;
+		for (; makers; makers &= makers - 1)
+			n += of_stage[__builtin_ctzll(makers)];
+		*bytes += held.owner[b] == me ? n * hd_layout_received_bytes(layout, b, b + 1) : 0;
+	}
+	hd_holding_finish(&held);
+	return HD_OK;
 }

@@ -192,10 +192,11 @@ HD_MUST_USE enum hd_err hd_passes_roots(const struct hd_passes *passes, uint32_t
 	struct hd_tnode *out, uint32_t cap,
 	uint32_t *first, uint32_t *npasses);
 
-/* What the receive buffers of `worker` take in a step without a loss: roots of the other members times the
- * runs of the buckets that it owns. 0: it is no member. HD_E_NOSPACE: more than HD_VIEW_ROOTS roots. */
+/* What the receive buffers of `worker` take in a step without a loss: of each bucket that it owns the runs,
+ * for each root of another member's pass that makes some of it. `buckets` NULL: one stage. 0: it is no
+ * member. HD_E_NOSPACE: more than HD_VIEW_ROOTS roots; HD_E_NOMEM. */
 HD_MUST_USE enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32_t nvns,
-	const struct hd_layout *layout, uint64_t *bytes);
+	const struct hd_layout *layout, const struct hd_stage_buckets *buckets, uint64_t *bytes);
 
 /* Distributes `missing` virtual nodes over n members so that the latest predicted finish is as early as
  * possible. Member i has load[i] virtual nodes still to compute, each of which takes vn_ps[i] picoseconds.

@@ -7,52 +7,6 @@
 
 enum { PLAN_FILE_BYTES = 256 << 20 };
 
-/* Chunks of a member's buckets, dealt to its ranks as they stand in the view. */
-static void own_chunks(struct hd_plan *plan, const struct hd_view *view)
-{
-	uint32_t nbuckets = hd_bucket_count(plan->nchunks), rank[HD_VIEW_RANKS];
-
-	for (uint32_t m = 0; m < view->nmembers; m++) {
-		uint32_t first = hd_bucket_first(m, nbuckets, view->nmembers) * HD_BUCKET_CHUNKS, n = 0;
-		uint32_t end = hd_bucket_first(m + 1, nbuckets, view->nmembers) * HD_BUCKET_CHUNKS;
-		end = end < plan->nchunks ? end : plan->nchunks;
-		for (uint32_t r = 0; r < view->nranks; r++)
-			if (view->rank[r].worker == view->member[m])
-				rank[n++] = r;
-		for (uint32_t c = first; n && c < end; c++)
-			plan->owner[c] = rank[(uint64_t)(c - first) * n / (end - first)];
-	}
-}
-
-static const char *cause_of(const struct hd_view *view, struct hd_arena *arena)
-{
-	struct hd_text text;
-
-	hd_text_init(&text, arena);
-	hd_text_addf(&text, "view %u: worker%s", view->epoch, view->nmembers == 1 ? "" : "s");
-	for (uint32_t m = 0; m < view->nmembers; m++)
-		hd_text_addf(&text, " %u", view->member[m]);
-	return text.full ? "" : text.at;
-}
-
-enum hd_err hd_plan_of_view(struct hd_plan *plan, const struct hd_view *view, const struct hd_plan_job *job,
-	struct hd_arena *arena, struct hd_diag *diag)
-{
-	uint32_t counts[HD_VIEW_RANKS];
-
-	for (uint32_t r = 0; r < view->nranks; r++)
-		counts[r] = view->rank[r].nvns;
-	enum hd_err err = hd_plan_data(plan, job, view->nranks, counts, arena, diag);
-	if (err)
-		return err;
-	for (uint32_t r = 0; r < view->nranks; r++)
-		plan->worker[r] = (uint16_t)hd_view_index(view, view->rank[r].worker);
-	own_chunks(plan, view);
-	plan->number = view->epoch;
-	plan->cause = cause_of(view, arena);
-	return HD_OK;
-}
-
 static void path_of(char path[HD_PATH_CAP], const char *dir, uint32_t number, const char *end)
 {
 	snprintf(path, HD_PATH_CAP, "%s/" HD_PLAN_FOLDER "/%04u.plan%s", dir, number, end);

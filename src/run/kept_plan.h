@@ -11,7 +11,6 @@
  * 1. A file appears whole or not at all; the disk is not waited for. One that cannot be written stops
  *    nothing.
  * 2. Workers are named by their index in the view; the cause lists their ids.
- * 3. The owner of a chunk is a rank of the member that owns its bucket (view.h, rule 3), even over its ranks.
  *
  * Pure but for the files. */
 #ifndef HD_RUN_KEPT_PLAN_H
@@ -19,14 +18,9 @@
 
 #include "sys/file.h"
 #include "plan/plan.h"
-#include "protocol/view.h"
 
 #define HD_PLAN_FOLDER "plan"
 
-/* What the members of a view do in a step. job->nvns and ->nchunks are those of the view's job. */
-HD_MUST_USE enum hd_err hd_plan_of_view(struct hd_plan *plan, const struct hd_view *view,
-	const struct hd_plan_job *job,
-	struct hd_arena *arena, struct hd_diag *diag);
 /* Into DIR/plan. HD_E_IO, HD_E_NOSPACE and the like: nothing is there. */
 HD_MUST_USE enum hd_err hd_plan_keep(const struct hd_plan *plan, struct hd_fs *fs, const char *dir,
 	struct hd_diag *diag);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "plan/check.h"
+#include "run/pipes.h"
 #include "tests/check.h"
 
 static struct hd_arena arena;
@@ -35,10 +36,11 @@ static int end(void **state)
 
 static struct hd_plan view_plan(const struct hd_view *view, const struct hd_plan_job *job)
 {
+	const struct hd_pipes none = { .most = 0 };
 	struct hd_plan plan;
 	struct hd_diag diag = { "" };
 
-	CHECK(hd_plan_of_view(&plan, view, job, &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_pipes_plan(&plan, &none, view, job, NULL, &arena, &diag) == HD_OK, "%s", diag.text);
 	return plan;
 }
 

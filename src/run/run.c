@@ -12,6 +12,7 @@
 #include "engine/choose.h"
 #include "engine/dist.h"
 #include "run/kept_plan.h"
+#include "run/pipes.h"
 #include "run/identity.h"
 
 enum {
@@ -118,9 +119,8 @@ void hd_run_tell_memory(struct hd_run *run)
 }
 
 /* One of them, as its hand will have it (elastic_compute.c). */
-static enum hd_err tell_one(struct hd_run *run, const struct hd_view *view, const struct hd_plan *plan,
-	uint32_t worker, uint64_t *sum,
-	struct hd_diag *diag)
+static enum hd_err tell_one(struct hd_run *run, const struct hd_pipes *pipes, const struct hd_view *view,
+	const struct hd_plan *plan, uint32_t worker, uint64_t *sum, struct hd_diag *diag)
 {
 	struct hd_dist_view dist = { .plan = plan, .worker = (uint16_t)worker };
 	const struct hd_worker_spec *spec = &run->options.worker;
@@ -129,14 +129,18 @@ static enum hd_err tell_one(struct hd_run *run, const struct hd_view *view, cons
 	struct hd_diag why = { "" };
 	char prefix[32];
 
-	enum hd_err err = hd_view_received(view, worker, run->job->nvns, &run->task->layout,
+	enum hd_err err = hd_view_received(view, worker, run->job->nvns, &run->task->layout, &pipes->buckets,
 		&dist.received_bytes);
 	if (!err)
 		err = hd_dist_memory(run->worker, &dist, &t, &why);
 	if (err)
 		return hd_fail(diag, err, "worker %u: %s", worker, why.text[0] ? why.text : "too many roots");
-	for (uint32_t r = 0; r < view->nranks; r++)
-		nvns += view->rank[r].worker == worker ? view->rank[r].nvns : 0;
+	for (uint32_t v = 0; v < run->job->nvns; v++) {
+		bool its = false;
+		for (uint32_t s = 0; s < hd_view_nstages(view); s++)
+			its |= view->member[hd_view_runs(view, v, s)] == worker;
+		nvns += its;
+	}
 	snprintf(prefix, sizeof prefix, "worker %u: ", worker);
 	hd_run_note(run, "choice", "%s%u virtual nodes on %u device%s x %u thread%s", prefix, nvns,
 		spec->ndevices,
@@ -153,6 +157,7 @@ enum hd_err hd_run_tell_team(struct hd_run *run, uint32_t n, struct hd_diag *dia
 	uint32_t member[HD_MAX_MEMBERS], ndevices[HD_MAX_MEMBERS];
 	struct hd_memory_info machine;
 	uint64_t sum = 0;
+	struct hd_pipes pipes;
 	struct hd_view view;
 	struct hd_plan plan;
 
@@ -165,10 +170,15 @@ enum hd_err hd_run_tell_team(struct hd_run *run, uint32_t n, struct hd_diag *dia
 		member[i] = i;
 		ndevices[i] = run->options.worker.ndevices;
 	}
-	hd_view_even(&view, 1, member, ndevices, n, job.nvns);
-	enum hd_err err = hd_plan_of_view(&plan, &view, &job, &run->arena, diag);
+	enum hd_err err = hd_pipes_make(&pipes, run->task, &run->arena, diag);
+	if (err)
+		return err;
+	if (!pipes.shape.nstages || !hd_view_staged(&view, 1, member, ndevices, n, job.nvns, &pipes.shape,
+		pipes.most))
+		hd_view_even(&view, 1, member, ndevices, n, job.nvns);
+	err = hd_pipes_plan(&plan, &pipes, &view, &job, run->task, &run->arena, diag);
 	for (uint32_t i = 0; i < n && !err; i++)
-		err = tell_one(run, &view, &plan, i, &sum, diag);
+		err = tell_one(run, &pipes, &view, &plan, i, &sum, diag);
 	hd_memory_look(&machine);
 	uint64_t here = machine.free_bytes + machine.rss_bytes;
 	if (!err && n > 1)

@@ -6,7 +6,7 @@
  *
  * 1. ndevices = p d: d pipelines (`replicas`) of p devices, each with v chunks of the model (`chunks`); a
  *    pipeline has p v stages (`stages`).
- * 2. A plan of stages over several workers is refused before a run begins (hd_driver_takes()).
+ * 2. Over several workers the same stages are those of every view's pipelines (pipes.h).
  *
  * Pure. */
 #ifndef HD_RUN_STAGES_H

@@ -31,7 +31,7 @@
 #define HD_COMMANDS_TABLE(X) \
 	X(PREPARE,  "view",                           "prepares its part of a coming view") \
 	X(BEGIN,    "step, view",                     "adopts the view if it is another one, and begins the step") \
-	X(COMPUTE,  "step, pass, range, round, flag", "computes a pass; flag: no sum of the step is here yet") \
+	X(COMPUTE,  "step, pass, stage, range, round, flag", "computes a pass; flag: no sum of it is here yet") \
 	X(FOLD,     "bucket, operand",                "joins the roots of a bucket") \
 	X(ARRIVED,  "bucket",                         "takes note of a sum that was received") \
 	X(UPDATE,   "step, own",                      "sharded state: updates the own buckets") \
@@ -54,7 +54,7 @@ enum hd_command_kind {
 struct hd_command {
 	enum hd_command_kind kind;
 	uint64_t step;
-	uint32_t pass, bucket, worker, number, nranges;
+	uint32_t pass, stage, bucket, worker, number, nranges;
 	/* a byte for each bucket. UPDATE: to update; BOUNDARY, gathered: whose slots stay */
 	const uint8_t *own;
 	uint32_t round;                   /* COMPUTE: how often steps were cancelled before it was given */

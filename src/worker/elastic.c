@@ -123,6 +123,7 @@ static enum hd_err make_machine(struct hd_elastic *e, struct hd_diag *diag)
 		.job = e->task->job_hash, .kernels = hd_worker_fingerprint(e->worker),
 		.ndevices = hd_run_spec(e->run)->ndevices,
 		.takes_over = e->spec->take_over != NULL,
+		.buckets = e->pipes.shape.nstages ? &e->pipes.buckets : NULL,
 	};
 	struct hd_memory_info memory;
 	uint64_t seed[2] = { (uint64_t)hd_clock_now_ns(e->spec->clock), 0 };
@@ -209,6 +210,7 @@ static void give_back(struct hd_elastic *e)
 	hd_commands_finish(&e->commands);
 	hd_finals_finish(&e->finals);
 	hd_arena_finish(&e->messages);
+	hd_arena_finish(&e->pipes_arena);
 	hd_arena_finish(&e->plan_arena[0]);
 	hd_arena_finish(&e->plan_arena[1]);
 	hd_lock_finish(&e->notes_lock);
@@ -244,9 +246,12 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 		e->transfer[i].worker = HD_NOBODY;
 	hd_lock_init(&e->notes_lock);
 	hd_arena_init(&e->messages, 0);
+	hd_arena_init(&e->pipes_arena, 0);
 	hd_arena_init(&e->plan_arena[0], 0);
 	hd_arena_init(&e->plan_arena[1], 0);
-	enum hd_err err = hd_commands_init(&e->commands, wake, e, diag);
+	enum hd_err err = hd_pipes_make(&e->pipes, e->task, &e->pipes_arena, diag);
+	if (!err)
+		err = hd_commands_init(&e->commands, wake, e, diag);
 	if (!err)
 		err = hd_finals_init(&e->finals, e->nbuckets, wake, e, diag);
 	if (!err)

@@ -235,7 +235,7 @@ ACT(compute)
 	}
 	memcpy(range, a->range, a->nranges * sizeof *range);
 	give(e, &(struct hd_command){ .kind = HD_COMMAND_COMPUTE, .step = a->step, .pass = a->pass,
-		.range = range,
+		.stage = a->stage, .range = range,
 		.nranges = a->nranges,
 		.round = e->round, .flag = !hd_exchange_any_sum(hd_member_exchange(e->member)) });
 }
@@ -265,7 +265,8 @@ bool hd_elastic_background_reduce(struct hd_elastic *e, const struct hd_dist_fol
 
 	if (e->begins_open || e->nqueued > HD_ELASTIC_BUSY_QUEUE)
 		return false;
-	judge(e, hd_dist_aside(e->worker, e->relay.root, NULL, e->relay.nroots, fold, &taken, &diag), &diag);
+	judge(e, hd_dist_aside(e->worker, e->relay.root, e->relay.stage, e->relay.nroots, fold, &taken,
+		&diag), &diag);
 	return taken;
 }
 

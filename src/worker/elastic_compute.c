@@ -29,12 +29,12 @@ static enum hd_err plan_of(struct hd_elastic *e, const struct hd_view *view, str
 	uint32_t me = hd_view_index(view, atomic_load(&e->self));
 
 	hd_arena_reset(arena);
-	enum hd_err err = hd_plan_of_view(plan, view, &job, arena, diag);
+	enum hd_err err = hd_pipes_plan(plan, &e->pipes, view, &job, e->task, arena, diag);
 	*dist = (struct hd_dist_view){ .plan = plan, .worker = me == HD_NOBODY ? HD_DIST_NOBODY :
 		(uint16_t)me };
 	if (!err)
 		err = hd_view_received(view, atomic_load(&e->self), job.nvns, &e->task->layout,
-			&dist->received_bytes);
+			&e->pipes.buckets, &dist->received_bytes);
 	return err;
 }
 
@@ -69,8 +69,10 @@ COMMAND(record)
 
 	(void)done;
 	(void)diag;
+	if (!hd_pipes_step(&e->pipes, d->view))
+		return HD_OK;
 	hd_arena_init(&arena, 0);
-	enum hd_err err = hd_plan_of_view(&plan, d->view, &job, &arena, &why);
+	enum hd_err err = hd_pipes_plan(&plan, &e->pipes, d->view, &job, e->task, &arena, &why);
 	err = err ? err : hd_plan_keep(&plan, e->spec->fs, e->spec->dir, &why);
 	hd_arena_finish(&arena);
 	snprintf(text, sizeof text, "plan %u is not in the run's folder: %s", d->view->epoch, why.text);
@@ -114,7 +116,7 @@ COMMAND(begin)
 	e->began_ns = hd_clock_now_ns(e->spec->clock);
 	e->idle_ns = e->computed_ns = 0;
 	assert(e->between);               /* FINISH or CANCEL ended the step before */
-	e->computed = e->between = false;
+	e->computed = e->between = e->stale = false;
 	if (!err && hd_worker_at(e->worker) != d->step)
 		err = hd_fail(diag, HD_E_BUG, "step %llu is begun, the state is of step %llu",
 			(unsigned long long)d->step,
@@ -131,6 +133,9 @@ COMMAND(begin)
 static bool is_own_part(const struct hd_elastic *e, const struct hd_command *d)
 {
 	struct hd_vrange range[HD_VIEW_RANKS];
+
+	if (e->adopted.shape.nstages)
+		return true;
 	uint32_t n = hd_view_ranges(&e->adopted, atomic_load(&e->self), range);
 
 	return d->flag && !e->computed && n == d->nranges && !memcmp(range, d->range, n * sizeof *range);
@@ -152,6 +157,12 @@ static enum hd_err compute_again(struct hd_elastic *e, const struct hd_command *
 	return err;
 }
 
+/* Passes of stages run together, with the first: the others find it done, or fenced. */
+static bool is_stage_of_computed(const struct hd_elastic *e)
+{
+	return e->adopted.shape.nstages && e->computed;
+}
+
 COMMAND(compute)
 {
 	int64_t began = hd_clock_now_ns(e->spec->clock);
@@ -162,8 +173,13 @@ COMMAND(compute)
 
 	(void)done;
 	assert(!e->between && d->pass < HD_MAX_PASSES);
+	if (is_stage_of_computed(e))
+		return e->stale ? hd_fail(diag, HD_E_STALE, "step %llu: its pipeline is gone",
+			(unsigned long long)d->step) : HD_OK;
 	/* roots are sent while the pass is computed: its number is known before */
 	e->relay.engine_pass[d->pass] = own ? 0 : hd_dist_npasses(e->worker);
+	if (e->adopted.shape.nstages)
+		memset(e->relay.engine_pass, 0, sizeof e->relay.engine_pass);
 	hd_finals_begin(&e->finals, &(struct hd_finals_pass){ d->step, d->pass, d->round });
 	(void)HD_FAILPOINT(COMPUTE_BEFORE);
 	(void)HD_FAILPOINT_KEY_BYTES(STATE_PARAMS, atomic_load(&e->self), param->at, &len);
@@ -178,11 +194,13 @@ COMMAND(compute)
 			(int64_t)((double)(hd_clock_now_ns(e->spec->clock) - began) * e->spec->slow));
 	if (own)
 		e->computed_ns = hd_clock_now_ns(e->spec->clock) - began;
+	e->stale = err == HD_E_STALE;
 	if (err)
 		return err;
 	if (own)
 		hd_clock_wait_until(e->spec->clock, began + e->pace_ns);
-	hd_run_took(e->run, d->step, atomic_load(&e->self), d->range, d->nranges);
+	if (d->stage == 0)                /* it reads the samples */
+		hd_run_took(e->run, d->step, atomic_load(&e->self), d->range, d->nranges);
 	hd_relay_own_metrics(&e->relay, d->pass);
 	(void)HD_FAILPOINT(COMPUTE_AFTER);
 	return HD_OK;
@@ -201,7 +219,7 @@ static enum hd_err fold_rest(struct hd_elastic *e, const struct hd_command *d, s
 			return hd_fail(diag, HD_E_BUG, "step %llu is complete, but bucket %u has no sum",
 				(unsigned long long)d->step, b);
 		const struct hd_dist_fold fold = { b, hd_relay_own_runs(&e->relay, b) };
-		err = hd_dist_operands(e->worker, e->relay.root, NULL, e->relay.nroots, diag);
+		err = hd_dist_operands(e->worker, e->relay.root, e->relay.stage, e->relay.nroots, diag);
 		if (!err)
 			err = hd_dist_fold(e->worker, &fold, 1, diag);
 	}
@@ -418,7 +436,7 @@ static enum hd_err fold_run(struct hd_elastic *e, const struct hd_command *d, ui
 {
 	struct hd_dist_fold fold[HD_COMMANDS_RUN];
 	(void)HD_FAILPOINT(FOLD_BEFORE);
-	enum hd_err err = hd_dist_operands(e->worker, e->relay.root, NULL, e->relay.nroots, diag);
+	enum hd_err err = hd_dist_operands(e->worker, e->relay.root, e->relay.stage, e->relay.nroots, diag);
 
 	for (uint32_t i = 0; i < n; i++)
 		fold[i] = (struct hd_dist_fold){ d[i].bucket, d[i].operand };

@@ -5,6 +5,7 @@
 #include "sys/thread.h"
 #include "wire/hub.h"
 #include "protocol/member.h"
+#include "run/pipes.h"
 #include "worker/command.h"
 #include "worker/elastic.h"
 #include "worker/finals.h"
@@ -142,6 +143,8 @@ struct hd_elastic {
 	/* of the compute thread */
 	struct hd_commands commands;
 	struct hd_finals finals;          /* of the pass it computes; devices note, the I/O thread fetches */
+	struct hd_arena pipes_arena;
+	struct hd_pipes pipes;          /* before the threads start; then any reads it */
 	struct hd_arena plan_arena[2];
 	struct hd_plan plan[2];
 	uint32_t plan_now;                /* of the two, the one in use */
@@ -153,6 +156,7 @@ struct hd_elastic {
 	bool synced;                      /* the state came from a source: the reader must go there */
 	const uint8_t *owns;              /* of the last UPDATE */
 	bool computed;                    /* pass 0 of the part, in this step */
+	bool stale;                       /* and its pipeline was fenced */
 	bool between;                     /* no step is begun: the state is X_at and does not change */
 	int64_t began_ns, idle_ns, computed_ns;       /* computed: of pass 0 of the part */
 	uint32_t redone;                  /* virtual nodes computed again in this step */

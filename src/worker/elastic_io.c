@@ -146,7 +146,7 @@ static void on_arrived(void *self, const struct hd_arrival *a)
 	if (err)
 		return;
 	if (news.kind == HD_XFER_ACTIVATIONS || news.kind == HD_XFER_GRADIENTS ||
-		(news.kind == HD_XFER_METRICS && !news.pass_done) ||
+		(news.kind == HD_XFER_METRICS && !news.passes) ||
 		(news.kind == HD_XFER_PARTIAL && !news.partial_done))
 		return;
 	(void)HD_FAILPOINT_AT(of_kind[news.kind].here);
@@ -155,9 +155,13 @@ static void on_arrived(void *self, const struct hd_arrival *a)
 		sum_here(e, &news, a);
 	if (what == HD_IN_SUM || (what == HD_IN_PARM && !news.parm_done))
 		return;
-	hd_elastic_feed(e, &(struct hd_member_event){ .kind = what, .epoch = hd_member_epoch(e->member),
-		.worker = a->worker, .step = a->step,
-		.pass = news.pass, .ordinal = news.ordinal, .bucket = news.bucket });
+	struct hd_member_event event = { .kind = what, .epoch = hd_member_epoch(e->member),
+		.worker = a->worker, .step = a->step, .ordinal = news.ordinal, .bucket = news.bucket };
+	if (what != HD_IN_LEAVES)
+		hd_elastic_feed(e, &event);
+	for (event.pass = 0; what == HD_IN_LEAVES && event.pass < HD_MAX_PASSES; event.pass++)
+		if (news.passes >> event.pass & 1)
+			hd_elastic_feed(e, &event);
 }
 
 static void on_sent(void *self, const struct hd_sent *sent)

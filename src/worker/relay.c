@@ -59,6 +59,8 @@ enum hd_err hd_relay_init(struct hd_relay *r, struct hd_hub *hub, struct hd_work
 		{ &r->parts, r->nbuckets },
 	};
 	bool all = (r->norm = hd_alloc((size_t)layout->nsegments * sizeof *r->norm)) != NULL;
+	all &= (r->owned = hd_alloc((size_t)r->nbuckets * sizeof *r->owned)) != NULL;
+	all &= (r->row_of = hd_alloc((size_t)r->nbuckets * sizeof *r->row_of)) != NULL;
 	all &= (r->own_run = hd_alloc((size_t)most_runs(r) * sizeof *r->own_run)) != NULL;
 	for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
 		all &= (*taken[i].at = hd_alloc(taken[i].bytes)) != NULL;
@@ -82,6 +84,8 @@ void hd_relay_finish(struct hd_relay *r)
 	hd_free(r->operand);
 	hd_free(r->run_here);
 	hd_free(r->own_run);
+	hd_free(r->owned);
+	hd_free(r->row_of);
 	hd_free(r->received);
 	hd_free(r->channel);
 	hd_free(r->id);
@@ -104,11 +108,7 @@ void hd_relay_view(struct hd_relay *r, const struct hd_view *view, uint32_t self
 	r->has_view = true;
 	r->x = NULL;
 	r->me = hd_view_index(view, self);
-	r->first_owned = hd_bucket_first(r->me, r->nbuckets, view->nmembers);
-	r->nowned = hd_bucket_first(r->me + 1, r->nbuckets, view->nmembers) - r->first_owned;
-	r->nrows = 0;
-	for (uint32_t b = r->first_owned; b < r->first_owned + r->nowned; b++)
-		r->nrows += hd_relay_nruns(r, b);
+	r->nowned = r->nrows = 0;         /* the first step of the view says */
 }
 
 /* ---- runs of buckets ---- */
@@ -128,20 +128,14 @@ uint32_t hd_relay_run(const struct hd_relay *r, uint32_t bucket, uint32_t i)
 	return i ? piece + i - 1 : bucket;
 }
 
-uint32_t hd_relay_row(const struct hd_relay *r, uint32_t bucket)
-{
-	assert(bucket - r->first_owned < r->nowned);
-	return bucket - r->first_owned + hd_relay_run(r, bucket, 1) - hd_relay_run(r, r->first_owned, 1);
-}
-
 bool hd_relay_operand_of(const struct hd_relay *r, uint32_t worker, uint32_t ordinal, uint32_t run,
 	uint64_t *at)
 {
 	const uint32_t bucket = hd_layout_run(r->layout, run).bucket;
 
-	for (uint32_t i = 0; i < r->nroots && bucket - r->first_owned < r->nowned; i++)
+	for (uint32_t i = 0; i < r->nroots && r->row_of[bucket] != HD_NOBODY; i++)
 		if (r->of[i].worker == worker && r->of[i].ordinal == ordinal) {
-			uint32_t row = hd_relay_row(r, bucket) + (run == bucket ? 0 :
+			uint32_t row = r->row_of[bucket] + (run == bucket ? 0 :
 				1 + run - hd_relay_run(r, bucket, 1));
 			*at = (uint64_t)row * r->nroots + i;
 			return true;
@@ -151,15 +145,30 @@ bool hd_relay_operand_of(const struct hd_relay *r, uint32_t worker, uint32_t ord
 
 /* ---- what there is in a step ---- */
 
+static void find_owned(struct hd_relay *r, const struct hd_exchange *x)
+{
+	r->nowned = r->nrows = 0;
+	for (uint32_t b = 0; b < r->nbuckets; b++) {
+		r->row_of[b] = HD_NOBODY;
+		if (x->held.owner[b] != r->me)
+			continue;
+		r->owned[r->nowned++] = b;
+		r->row_of[b] = r->nrows;
+		r->nrows += hd_relay_nruns(r, b);
+	}
+}
+
 /* The table is the view's: of all its steps. */
 static void number_rows(struct hd_relay *r, const struct hd_exchange *x)
 {
 	assert(x->nmembers == r->view.nmembers && x->me == r->me);
+	find_owned(r, x);
 	hd_transfers_init(&r->rows, &(struct hd_transfers_spec){ .nmembers = r->view.nmembers,
 		.nvns = r->nvns,
 		.nbuckets = r->nbuckets, .copies = x->copies, .member = r->view.member, .layout = r->layout,
 		.metrics_bytes = r->metrics_len, .table_bytes = hd_dist_leaves_bytes(r->worker, r->nvns),
-		.digest_bytes = digest_bytes(r), .nstages = hd_dist_nstages(r->worker) });
+		.digest_bytes = digest_bytes(r), .nstages = hd_dist_nstages(r->worker),
+		.partial = x->held.partial && !x->copies, .owner = x->held.owner });
 }
 
 static enum hd_err name_roots(struct hd_relay *r, struct hd_diag *diag)
@@ -178,16 +187,38 @@ static enum hd_err name_roots(struct hd_relay *r, struct hd_diag *diag)
 			"the roots of step %llu are more than %d, or %u of worker %u",
 				(unsigned long long)r->x->step, HD_VIEW_ROOTS, r->rows.ordinals, worker);
 		for (uint32_t p = 0; p < npasses; p++)
-			for (uint32_t i = first[p]; i < first[p + 1]; i++)
-				r->of[r->nroots++] = (struct hd_relay_root){ worker, i, p, i - first[p] };
+			for (uint32_t i = first[p]; i < first[p + 1]; i++) {
+				r->stage[r->nroots] =
+					(uint16_t)hd_passes_find(&r->x->passes, worker, p)->stage;
+				r->of[r->nroots++] = (struct hd_relay_root){ worker, i, p,
+					r->view.shape.nstages ? i : i - first[p] };
+			}
 	}
 	return HD_OK;
 }
 
-static enum hd_err grow_operands(struct hd_relay *r, uint32_t nforeign, struct hd_diag *diag)
+/* Of a root: where it comes from another worker, and has something of the run. */
+static bool is_received(const struct hd_relay *r, uint32_t root, uint32_t run)
 {
-	const uint64_t n = (uint64_t)r->nroots * r->nrows, bytes = nforeign *
-		hd_layout_received_bytes(r->layout, r->first_owned, r->first_owned + r->nowned);
+	return r->of[root].worker != r->self && hd_dist_run_has(r->worker, run, r->stage[root]);
+}
+
+static uint64_t received_bytes(const struct hd_relay *r)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t o = 0; o < r->nowned; o++)
+		for (uint32_t k = 0; k < hd_relay_nruns(r, r->owned[o]); k++) {
+			const uint32_t run = hd_relay_run(r, r->owned[o], k);
+			for (uint32_t i = 0; i < r->nroots; i++)
+				bytes += is_received(r, i, run) ? hd_layout_run_room(r->layout, run) : 0;
+		}
+	return bytes;
+}
+
+static enum hd_err grow_operands(struct hd_relay *r, struct hd_diag *diag)
+{
+	const uint64_t n = (uint64_t)r->nroots * r->nrows, bytes = received_bytes(r);
 	void *received = hd_relay_grown(r->received, &r->received_cap, bytes, 1);
 
 	if (received)
@@ -199,26 +230,25 @@ static enum hd_err grow_operands(struct hd_relay *r, uint32_t nforeign, struct h
 	if (here)
 		r->run_here = here;
 	return (bytes && !received) || (n && (!operand || !here)) ? hd_fail(diag, HD_E_NOMEM,
-		"no memory for the partial sums of others: %u of %u buckets", nforeign, r->nowned) : HD_OK;
+		"no memory for the partial sums of others: %llu MiB of %u buckets",
+		(unsigned long long)(bytes >> 20), r->nowned) : HD_OK;
 }
 
 /* All operands of owned buckets have their address; own roots have theirs when they are computed. */
 static enum hd_err place_operands(struct hd_relay *r, struct hd_diag *diag)
 {
-	uint32_t nforeign = 0;
+	enum hd_err err = grow_operands(r, diag);
 	uint64_t at = 0;
 
-	for (uint32_t i = 0; i < r->nroots; i++)
-		nforeign += r->of[i].worker != r->self;
-	enum hd_err err = grow_operands(r, nforeign, diag);
 	for (uint32_t i = 0; i < r->nroots && !err; i++) {
-		const bool own = r->of[i].worker == r->self;
 		uint64_t row = 0;
-		for (uint32_t b = r->first_owned; b < r->first_owned + r->nowned; b++)
-			for (uint32_t k = 0; k < hd_relay_nruns(r, b); k++, row++) {
-				r->operand[row * r->nroots + i] = own ? NULL :
-					(const float *)(r->received + at);
-				at += own ? 0 : hd_layout_run_room(r->layout, hd_relay_run(r, b, k));
+		for (uint32_t o = 0; o < r->nowned; o++)
+			for (uint32_t k = 0; k < hd_relay_nruns(r, r->owned[o]); k++, row++) {
+				const uint32_t run = hd_relay_run(r, r->owned[o], k);
+				const bool comes = is_received(r, i, run);
+				r->operand[row * r->nroots + i] = comes ?
+					(const float *)(r->received + at) : NULL;
+				at += comes ? hd_layout_run_room(r->layout, run) : 0;
 			}
 	}
 	if (!err && r->nrows && r->nroots)
@@ -228,11 +258,14 @@ static enum hd_err place_operands(struct hd_relay *r, struct hd_diag *diag)
 
 const float *const *hd_relay_operands(struct hd_relay *r, uint32_t bucket)
 {
-	const float **row = r->operand + (uint64_t)hd_relay_row(r, bucket) * r->nroots;
+	const float **row = r->operand + (uint64_t)r->row_of[bucket] * r->nroots;
+
+	assert(r->row_of[bucket] != HD_NOBODY);
 
 	for (uint32_t k = 0; k < hd_relay_nruns(r, bucket); k++)
 		for (uint32_t i = 0; i < r->nroots; i++)
-			if (r->of[i].worker == r->self)
+			if (r->of[i].worker == r->self &&
+				hd_dist_run_has(r->worker, hd_relay_run(r, bucket, k), r->stage[i]))
 				row[(uint64_t)k * r->nroots + i] = hd_dist_root_at(r->worker,
 					r->engine_pass[r->of[i].pass], r->of[i].index,
 					hd_relay_run(r, bucket, k));

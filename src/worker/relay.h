@@ -43,7 +43,8 @@
 #include "protocol/view.h"
 #include "engine/dist.h"
 
-/* A root of the step's tree: the partial sum of one pass of one worker. `index`: among those of its pass. */
+/* A root of the step's tree: the partial sum of one pass of one worker. `index`: among those of the pass of
+ * dist.h, which has all stages of a worker. */
 struct hd_relay_root { uint32_t worker, ordinal, pass, index; };
 
 /* Mail between stages (dist.h) that the relay has taken from the worker. */
@@ -84,18 +85,21 @@ struct hd_relay {
 	uint32_t epoch;
 	const struct hd_exchange *x;      /* of the open step; NULL: none is open in this view */
 	struct hd_transfers rows;         /* of the view; set with x */
-	uint32_t first_owned, nowned;     /* buckets that this worker joins */
+	/* owned: buckets that this worker joins, ascending; [nbuckets] the row of operands of each, or
+	 * HD_NOBODY */
+	uint32_t *owned, nowned, *row_of;
 	uint32_t nroots;                  /* of all passes of the step */
 	struct hd_tnode root[HD_VIEW_ROOTS];
+	uint16_t stage[HD_VIEW_ROOTS];    /* of the plan; runs without anything of it have no operand */
 	struct hd_relay_root of[HD_VIEW_ROOTS];
-	/* runs of these buckets: bucket by bucket, each followed by its pieces; row_of() */
-	uint32_t nrows;
+	uint32_t nrows;                   /* runs of these: bucket by bucket, each followed by its pieces */
 	const float **operand;            /* owned: [nrows][nroots] */
 	uint8_t *run_here;                /* owned: [nrows][nroots] 1: received in this step */
 	const float **own_run;            /* owned: room for the runs of any bucket */
 	uint64_t operand_cap, here_cap, received_cap;
 	uint8_t *received;                /* owned: receive buffers of partial sums */
-	/* the number that dist.h gave each own pass; set by the compute thread */
+	/* the number that dist.h gave each own pass; set by the compute thread. Those of several stages are
+	 * one pass there */
 	uint32_t engine_pass[HD_MAX_PASSES];
 	struct hd_transfer *channel;      /* owned: rows of the channel that is being opened */
 	uint32_t *id;                     /* owned: their ids */
@@ -145,12 +149,12 @@ HD_MUST_USE enum hd_err hd_relay_parm(struct hd_relay *relay, uint32_t bucket, u
 /* ---- arriving ---- */
 
 /* What arrived. Of mail between stages only the kind is set. partial_done: all runs of that partial sum are
- * here. pass_done: the metrics of the pass are complete. parm_done: the new parameters of the bucket (and the
- * digests of its slots, if the step has a digest) are. */
+ * here. passes: bits of those of the sender whose metrics are complete. parm_done: the new parameters of the
+ * bucket (and the digests of its slots, if the step has a digest) are. */
 struct hd_relay_news {
 	enum hd_xfer_kind kind;
-	uint32_t ordinal, bucket, pass;
-	bool partial_done, pass_done, parm_done;
+	uint32_t ordinal, bucket, passes;
+	bool partial_done, parm_done;
 };
 /* HD_E_PROTOCOL: not of this step; HD_E_INTEGRITY: rule 2. A refused arrival changes nothing. */
 HD_MUST_USE enum hd_err hd_relay_arrived(struct hd_relay *relay, const struct hd_arrival *arrival,

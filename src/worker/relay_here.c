@@ -26,7 +26,7 @@ static bool partial_done(struct hd_relay *r, uint32_t worker, const struct hd_xf
 	r->run_here[at] = 1;
 	all = hd_relay_operand_of(r, worker, name->ordinal, bucket, &at);
 	for (uint32_t k = 0; k < hd_relay_nruns(r, bucket); k++)
-		all &= r->run_here[at + (uint64_t)k * r->nroots] != 0;
+		all &= !r->operand[at + (uint64_t)k * r->nroots] || r->run_here[at + (uint64_t)k * r->nroots];
 	return all;
 }
 
@@ -65,8 +65,7 @@ enum hd_err hd_relay_arrived(struct hd_relay *r, const struct hd_arrival *arriva
 	switch (name.kind) {
 	case HD_XFER_METRICS:
 		r->metrics_here[hd_relay_metrics_at(r, member, name.number)] = 1;
-		news->pass = hd_relay_pass_done(r, arrival->worker, name.number);
-		news->pass_done = news->pass != HD_NOBODY;
+		news->passes = hd_relay_passes_done(r, arrival->worker, name.number);
 		break;
 	case HD_XFER_TABLE:
 		r->merged = true;

@@ -22,12 +22,12 @@ bool hd_relay_is_open(const struct hd_relay *relay, uint32_t member);
 uint64_t hd_relay_metrics_at(const struct hd_relay *relay, uint32_t member, uint32_t v);
 /* Makes `table` of what all say; the exchange has the whole table. */
 void hd_relay_merge(struct hd_relay *relay);
-/* The pass of the worker that has virtual node v, if the metrics of all of it are here; else HD_NOBODY. */
-uint32_t hd_relay_pass_done(const struct hd_relay *relay, uint32_t worker, uint32_t v);
+/* Bits of the worker's passes that have virtual node v and of which all metrics are here. */
+uint32_t hd_relay_passes_done(const struct hd_relay *relay, uint32_t worker, uint32_t v);
+/* Is it the first pass of its worker that has the virtual node? Its metrics go with that one. */
+bool hd_relay_tells(const struct hd_relay *relay, const struct hd_pass *pass, uint32_t v);
 /* A step begins: none is here. `keep`: it begins again, and all were here. */
 HD_MUST_USE enum hd_err hd_relay_metrics_begin(struct hd_relay *relay, bool keep, struct hd_diag *diag);
-/* The row of relay->operand of an owned bucket; run i of the bucket has the i-th after it. */
-uint32_t hd_relay_row(const struct hd_relay *relay, uint32_t bucket);
 /* The runs of a bucket: how many, and the number of the i-th. */
 uint32_t hd_relay_nruns(const struct hd_relay *relay, uint32_t bucket);
 uint32_t hd_relay_run(const struct hd_relay *relay, uint32_t bucket, uint32_t i);

@@ -79,24 +79,47 @@ enum hd_err hd_relay_metrics_begin(struct hd_relay *r, bool keep, struct hd_diag
 	return HD_OK;
 }
 
-/* The pass of `worker` that has virtual node v, if the metrics of all of it are here. */
-uint32_t hd_relay_pass_done(const struct hd_relay *r, uint32_t worker, uint32_t v)
+static bool holds(const struct hd_relay *r, const struct hd_pass *pass, uint32_t v)
+{
+	bool its = false;
+
+	for (uint32_t k = 0; k < pass->nranges; k++) {
+		const struct hd_vrange *range = &r->x->passes.range[pass->first_range + k];
+		its |= v >= range->first && v < range->first + range->n;
+	}
+	return its;
+}
+
+bool hd_relay_tells(const struct hd_relay *r, const struct hd_pass *pass, uint32_t v)
+{
+	for (const struct hd_pass *p = r->x->passes.pass; p < pass; p++)
+		if (p->worker == pass->worker && holds(r, p, v))
+			return false;
+	return holds(r, pass, v);
+}
+
+static bool all_here(const struct hd_relay *r, const struct hd_pass *pass)
+{
+	const uint32_t member = hd_view_index(&r->view, pass->worker);
+	bool all = true;
+
+	for (uint32_t k = 0; k < pass->nranges; k++) {
+		const struct hd_vrange *range = &r->x->passes.range[pass->first_range + k];
+		for (uint32_t u = range->first; u < range->first + range->n; u++)
+			all &= r->metrics_here[hd_relay_metrics_at(r, member, u)] != 0;
+	}
+	return all;
+}
+
+uint32_t hd_relay_passes_done(const struct hd_relay *r, uint32_t worker, uint32_t v)
 {
 	const struct hd_passes *p = &r->x->passes;
+	uint32_t done = 0;
 
-	for (uint32_t i = 0; i < p->npasses; i++) {
-		bool its = false, all = true;
-		for (uint32_t k = 0; k < p->pass[i].nranges && p->pass[i].worker == worker; k++) {
-			const struct hd_vrange *range = &p->range[p->pass[i].first_range + k];
-			its |= v >= range->first && v < range->first + range->n;
-			for (uint32_t u = range->first; u < range->first + range->n; u++)
-				all &= r->metrics_here[hd_relay_metrics_at(r, hd_view_index(&r->view,
-					worker), u)] != 0;
-		}
-		if (its)
-			return all ? p->pass[i].pass : HD_NOBODY;
-	}
-	return HD_NOBODY;
+	for (uint32_t i = 0; i < p->npasses; i++)
+		if (p->pass[i].worker == worker && holds(r, &p->pass[i], v) && all_here(r, &p->pass[i]))
+			done |= UINT32_C(1) << p->pass[i].pass;
+	return done;
 }
 
 /* ---- called by the compute thread ---- */

@@ -99,13 +99,14 @@ static enum hd_err post_partial(struct hd_relay *r, uint32_t member, struct hd_d
 
 	for (uint32_t i = 0; i < r->nroots; i++)
 		for (uint32_t b = 0; b < r->nowned && !err && r->of[i].worker == worker; b++) {
-			uint32_t bucket = r->first_owned + b;
-			uint64_t row = hd_relay_row(r, bucket);
+			uint32_t bucket = r->owned[b];
+			uint64_t row = r->row_of[bucket];
 			if (!hd_exchange_wants_roots(r->x, bucket) ||
 				hd_exchange_has_root(r->x, worker, r->of[i].ordinal, bucket))
 				continue;
 			for (uint32_t k = 0; k < hd_relay_nruns(r, bucket) && !err; k++)
-				if (!r->run_here[(row + k) * r->nroots + i])
+				if (r->operand[(row + k) * r->nroots + i] &&
+					!r->run_here[(row + k) * r->nroots + i])
 					err = post(r, member, HD_XFER_PARTIAL, hd_relay_run(r, bucket, k),
 						r->of[i].ordinal, diag);
 		}
@@ -123,7 +124,8 @@ static enum hd_err post_metrics(struct hd_relay *r, uint32_t member, struct hd_d
 			!hd_exchange_has_leaves(r->x, i); k++) {
 			const struct hd_vrange *range = &p->range[p->pass[i].first_range + k];
 			for (uint32_t v = range->first; v < range->first + range->n && !err; v++)
-				err = post(r, member, HD_XFER_METRICS, v, 0, diag);
+				if (hd_relay_tells(r, &p->pass[i], v))
+					err = post(r, member, HD_XFER_METRICS, v, 0, diag);
 		}
 	return err;
 }

@@ -39,6 +39,8 @@ enum hd_err hd_relay_partial(struct hd_relay *r, uint32_t pass, uint32_t bucket,
 		name.ordinal = r->of[i].ordinal;
 		for (uint32_t k = 0; k < hd_relay_nruns(r, bucket) && !err; k++) {
 			name.number = hd_relay_run(r, bucket, k);
+			if (!hd_dist_run_has(r->worker, name.number, r->stage[i]))
+				continue;
 			err = send(r, name, hd_dist_root_at(r->worker, r->engine_pass[pass], r->of[i].index,
 				name.number), diag);
 		}
@@ -73,6 +75,8 @@ enum hd_err hd_relay_metrics(struct hd_relay *r, uint32_t pass, struct hd_diag *
 	for (uint32_t k = 0; p && k < p->nranges; k++)
 		for (uint32_t i = 0; i < r->x->passes.range[p->first_range + k].n && !err; i++) {
 			uint32_t v = r->x->passes.range[p->first_range + k].first + i;
+			if (!hd_relay_tells(r, p, v))
+				continue;
 			err = send_each(r, HD_XFER_METRICS, v, UINT64_MAX, r->metrics +
 				hd_relay_metrics_at(r, r->me, v) * r->metrics_len,
 				diag);

@@ -92,10 +92,9 @@ static void take(struct node *o, uint32_t worker, const struct hd_relay_news *ne
 	switch (news->kind) {
 	case HD_XFER_PARTIAL: root_here(o, worker, news->ordinal, b); break;
 	case HD_XFER_METRICS:
-		if (news->pass_done)
-			CHECK(hd_exchange_leaves(&o->x, worker, news->pass),
-			"pass %u of worker %u came twice",
-				news->pass, worker);
+		for (uint32_t p = 0; p < HD_MAX_PASSES; p++)
+			CHECK(!(news->passes >> p & 1) || hd_exchange_leaves(&o->x, worker, p),
+				"pass %u of worker %u came twice", p, worker);
 		break;
 	case HD_XFER_TABLE: assert_true(hd_exchange_table(&o->x)); break;
 	case HD_XFER_SUM:

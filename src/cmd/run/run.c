@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "sys/signal.h"
+#include "run/pipes.h"
 #include "driver/driver.h"
 #include "cmd/session.h"
 #include "cmd/run/detach.h"
@@ -36,14 +37,47 @@ static void show_config(struct hd_cmd *cmd, const struct hd_job *job)
 	printf("%s\n", text.at);
 }
 
+/* --workers: from 1 on, and as many as there may be. */
+static enum hd_err count_workers(struct hd_cmd *cmd, uint32_t *n)
+{
+	uint64_t asked = cmd->args.count[HD_OPT_WORKERS];
+
+	if (asked < 1 || asked > HD_LAUNCH_WORKERS)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--workers is from 1 to %d", HD_LAUNCH_WORKERS);
+	*n = (uint32_t)asked;
+	return HD_OK;
+}
+
+/* A worker of a pipeline has as many devices as --devices says, one without. */
+static enum hd_err spread_devices(struct hd_cmd *cmd, struct hd_job *job, struct hd_run_options *options)
+{
+	enum hd_err err = HD_OK;
+	uint32_t n = 0;
+
+	if (!cmd->args.has[HD_OPT_WORKERS] || !hd_job_has_stages(job))
+		return HD_OK;
+	if (!cmd->args.has[HD_OPT_DEVICES]) {
+		cmd->args.text[HD_OPT_DEVICES] = "1";
+		cmd->args.has[HD_OPT_DEVICES] = true;
+		err = hd_session_devices(cmd, job, options);
+	}
+	if (!err && !options->worker.ndevices)
+		err = hd_fail(&cmd->diag, HD_E_INVAL,
+			"--devices %s: stages over workers need a number; give --devices 1 or more",
+			cmd->args.text[HD_OPT_DEVICES]);
+	err = err ? err : count_workers(cmd, &n);
+	return err ? err : hd_pipes_settle(job, n, options->worker.ndevices, &cmd->arena, &cmd->diag);
+}
+
 /* The plan of the job, unless an option names another one. */
-static enum hd_err take_options(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run_options *options)
+static enum hd_err take_options(struct hd_cmd *cmd, struct hd_job *job, struct hd_run_options *options)
 {
 	const struct hd_job_value *plan = &job->value[HD_JOB_PAR_PLAN];
 	enum hd_err err = hd_job_trains(job, &cmd->diag);
 
 	if (!err && cmd->args.has[HD_OPT_WORKERS])
 		err = hd_job_spreads(job, &cmd->diag);
+	err = err ? err : spread_devices(cmd, job, options);
 	if (err)
 		return err;
 	if (!job->value[HD_JOB_NET_LISTEN].is_none && !cmd->args.has[HD_OPT_WORKERS])
@@ -66,17 +100,6 @@ static enum hd_err take_options(struct hd_cmd *cmd, const struct hd_job *job, st
 	return HD_OK;
 }
 
-/* --workers: from 1 on, and as many as there may be. */
-static enum hd_err count_workers(struct hd_cmd *cmd, uint32_t *n)
-{
-	uint64_t asked = cmd->args.count[HD_OPT_WORKERS];
-
-	if (asked < 1 || asked > HD_LAUNCH_WORKERS)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--workers is from 1 to %d", HD_LAUNCH_WORKERS);
-	*n = (uint32_t)asked;
-	return HD_OK;
-}
-
 /* What each of several workers would open, and whether the job takes so many. */
 static enum hd_err as_one_of(struct hd_cmd *cmd, struct hd_job *job, uint32_t *n,
 	struct hd_run_options *options)
@@ -92,6 +115,7 @@ static enum hd_err as_one_of(struct hd_cmd *cmd, struct hd_job *job, uint32_t *n
 	if (!cmd->args.text[HD_OPT_DEVICES])
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the devices of a worker");
 	options->shared = true;
+	options->stages = false;          /* the plan of all of them is none of one */
 	return hd_session_devices(cmd, job, options);
 }
 
@@ -117,11 +141,13 @@ static enum hd_err dry_run(struct hd_cmd *cmd, struct hd_job *job, struct hd_run
 }
 
 /* Several worker processes: this one coordinates. */
-static enum hd_err drive(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir, uint64_t step)
+static enum hd_err drive(struct hd_cmd *cmd, struct hd_job *job, struct hd_rundir *dir, uint64_t step)
 {
 	uint32_t n = 0;
 	enum hd_err err = count_workers(cmd, &n);
 
+	if (!err)
+		err = hd_pipes_keep(dir, job, &cmd->arena, &cmd->diag);
 	if (!err)
 		err = hd_drive(cmd, job, dir, &(struct hd_drive){ .target = n, .step = step },
 			NULL);

@@ -1,0 +1,214 @@
+#include "run/pipes.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "pipeline/generate.h"
+#include "run/kept_job.h"
+#include "run/kept_plan.h"
+
+/* A schedule may need more virtual nodes than a pipeline's share has. */
+static uint32_t most_pipes(const struct hd_run_stages *s, uint32_t nvns, uint32_t asked)
+{
+	struct hd_schedule made;
+	struct hd_arena arena;
+	uint32_t d = 1;
+	bool takes = true;
+
+	hd_arena_init(&arena, 0);
+	for (; takes && d < asked && d < nvns && d < HD_VIEW_RANKS / s->p; d += takes) {
+		const struct hd_schedule_ask ask = { .name = s->schedule, .p = s->p, .v = s->v,
+			.m = nvns / (d + 1) };
+		takes = !hd_schedule_make(&made, &ask, &arena, NULL);
+		hd_arena_reset(&arena);
+	}
+	hd_arena_finish(&arena);
+	return d;
+}
+
+/* What the job says, for `ndevices` of one pipeline, or of as many as it asks for. */
+static enum hd_err shape_of(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	const struct hd_job_value *width = &task->job->value[HD_JOB_PAR_WIDTH];
+	const struct hd_job_value *replicas = &task->job->value[HD_JOB_PAR_REPLICAS];
+	const struct hd_job_value *stages = &task->job->value[HD_JOB_PAR_STAGES];
+	const uint32_t d = replicas->is_auto ? 1 : (uint32_t)replicas->i;
+	struct hd_schedule one;
+
+	if (width->is_auto && stages->is_auto)
+		return hd_fail(diag, HD_E_INVAL,
+			"the run does not say how many devices a pipeline has (parallel.stages)");
+	enum hd_err err = hd_run_stages(&pipes->stages, task->job, stages->is_auto ? (uint32_t)width->i * d :
+		0, 0,
+		diag);
+	if (err)
+		return err;
+	const struct hd_run_stages *s = &pipes->stages;
+	pipes->most = most_pipes(s, task->job->nvns, replicas->is_auto ? UINT32_MAX : d);
+	if (s->p * s->v > HD_STAGE_BITS)
+		return hd_fail(diag, HD_E_INVAL, "%u stages; over workers there are at most %d", s->p * s->v,
+			HD_STAGE_BITS);
+	/* where a schedule puts its stages does not depend on the virtual nodes */
+	err = hd_schedule_make(&one, &(struct hd_schedule_ask){ .name = s->schedule, .p = s->p, .v = s->v,
+		.m = task->job->nvns }, arena, diag);
+	if (err)
+		return err;
+	pipes->shape = (struct hd_view_shape){ .nstages = one.nstages, .width = s->p };
+	for (uint32_t i = 0; i < one.nstages; i++)
+		pipes->shape.place[i] = (uint8_t)one.place[i];
+	return pipes->shape.place[0] == 0 ? HD_OK : hd_fail(diag, HD_E_INVAL,
+		"%s begins on device %u of its pipeline; over workers stage 0 is on the first", s->schedule,
+		pipes->shape.place[0]);
+}
+
+static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	const uint32_t n = pipes->shape.nstages;
+	uint32_t *first = hd_arena_take(arena, n, sizeof *first);
+	struct hd_graph_stages cuts;
+
+	if (!first)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the cuts of %u stages", n);
+	enum hd_err err = hd_graph_stages_balance(first, n, &task->train, task->rows[0], arena, diag);
+	if (!err)
+		err = hd_graph_stages_make(&cuts, &task->train, first, n, arena, diag);
+	if (!err)
+		err = hd_stage_buckets_make(&pipes->buckets, &task->layout, &cuts, arena, diag);
+	pipes->buckets.whole = true;
+	pipes->stages.first = first;
+	return err;
+}
+
+enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_pipes made = { .stages.p = 0 };
+
+	*pipes = made;
+	if (!hd_job_has_stages(task->job))
+		return HD_OK;
+	enum hd_err err = shape_of(&made, task, arena, diag);
+	err = err ? err : cut(&made, task, arena, diag);
+	if (!err)
+		*pipes = made;
+	return err;
+}
+
+/* ---- plans of views ---- */
+
+/* Chunks of a member's buckets, dealt to its ranks as they stand in the view. */
+static enum hd_err own_chunks(struct hd_plan *plan, const struct hd_pipes *pipes,
+	const struct hd_view *view, struct hd_diag *diag)
+{
+	const uint32_t nbuckets = hd_bucket_count(plan->nchunks);
+	uint32_t rank[HD_VIEW_RANKS];
+	struct hd_holding held;
+	enum hd_err err = hd_holding_init(&held, nbuckets, diag);
+
+	if (err)
+		return err;
+	hd_view_holding(&held, view, view->shape.nstages ? &pipes->buckets : NULL, 0);
+	for (uint32_t m = 0; m < view->nmembers; m++) {
+		uint32_t n = 0, nchunks = 0, at = 0;
+		for (uint32_t r = 0; r < view->nranks; r++)
+			if (view->rank[r].worker == view->member[m])
+				rank[n++] = r;
+		for (uint32_t c = 0; c < plan->nchunks; c++)
+			nchunks += held.owner[c / HD_BUCKET_CHUNKS] == m;
+		for (uint32_t c = 0; n && c < plan->nchunks; c++)
+			if (held.owner[c / HD_BUCKET_CHUNKS] == m)
+				plan->owner[c] = rank[(uint64_t)at++ * n / nchunks];
+	}
+	hd_holding_finish(&held);
+	return HD_OK;
+}
+
+static const char *cause_of(const struct hd_view *view, const char *shape, struct hd_arena *arena)
+{
+	struct hd_text text;
+
+	hd_text_init(&text, arena);
+	hd_text_addf(&text, "view %u: worker%s", view->epoch, view->nmembers == 1 ? "" : "s");
+	for (uint32_t m = 0; m < view->nmembers; m++)
+		hd_text_addf(&text, " %u", view->member[m]);
+	hd_text_addf(&text, "%s%s", shape ? "; " : "", shape ? shape : "");
+	return text.full ? "" : text.at;
+}
+
+static enum hd_err staged(struct hd_plan *plan, const struct hd_pipes *pipes, const struct hd_view *view,
+	const struct hd_plan_job *job, const struct hd_task *task, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_run_stages s = pipes->stages;
+	uint32_t share[HD_VIEW_RANKS];
+
+	assert(view->shape.nstages == pipes->shape.nstages && view->shape.width == s.p);
+	s.d = hd_view_pipes(view);
+	for (uint32_t k = 0; k < s.d; k++)
+		share[k] = view->rank[k * s.p].nvns;
+	s.share = share;
+	return hd_run_stages_plan(plan, &s, job, task, NULL, arena, diag);
+}
+
+enum hd_err hd_pipes_plan(struct hd_plan *plan, const struct hd_pipes *pipes, const struct hd_view *view,
+	const struct hd_plan_job *job, const struct hd_task *task, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	uint32_t counts[HD_VIEW_RANKS];
+	enum hd_err err;
+
+	for (uint32_t r = 0; r < view->nranks; r++)
+		counts[r] = view->rank[r].nvns;
+	if (view->shape.nstages)
+		err = staged(plan, pipes, view, job, task, arena, diag);
+	else
+		err = hd_plan_data(plan, job, view->nranks, counts, arena, diag);
+	if (!err)
+		err = own_chunks(plan, pipes, view, diag);
+	if (err)
+		return err;
+	for (uint32_t r = 0; r < view->nranks; r++)
+		plan->worker[r] = (uint16_t)hd_view_index(view, view->rank[r].worker);
+	plan->number = view->epoch;
+	plan->cause = cause_of(view, view->shape.nstages ? plan->cause : NULL, arena);
+	return HD_OK;
+}
+
+/* ---- the run's job ---- */
+
+enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndevices, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_job_value *width = &job->value[HD_JOB_PAR_WIDTH];
+	struct hd_run_stages s;
+	struct hd_text text;
+
+	if (!hd_job_has_stages(job))
+		return HD_OK;
+	const uint32_t all = nworkers * ndevices;
+	enum hd_err err = hd_run_stages(&s, job, all, all, diag);
+	if (err)
+		return err;
+	if ((uint64_t)(ndevices < s.p ? ndevices : s.p) * s.v > HD_MAX_PASSES)
+		return hd_fail(diag, HD_E_INVAL,
+			"%u devices of a worker with %u stages each: at most %d stages lie on one worker; "
+			"give it fewer devices, and the run more workers", ndevices, s.v, HD_MAX_PASSES);
+	hd_text_init(&text, arena);
+	hd_text_addf(&text, "%u", s.p);
+	if (text.full)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the width of a pipeline");
+	width->is_auto = width->is_standard = false;
+	width->i = s.p;
+	width->text = text.at;
+	return HD_OK;
+}
+
+enum hd_err hd_pipes_keep(struct hd_rundir *dir, const struct hd_job *job, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	const struct hd_kept_value value = { HD_JOB_PAR_WIDTH, job->value[HD_JOB_PAR_WIDTH] };
+
+	return hd_job_has_stages(job) ? hd_kept_job_put(dir, &value, 1, arena, diag) : HD_OK;
+}

@@ -1,0 +1,57 @@
+/* pipes.h -- how the stages of a job's pipeline lie over workers: the shape of every view of the run, the
+ * cuts,
+ * and the plan of a view.
+ *
+ * Coordinator and members derive it from the job alone, so that all agree without a message.
+ *
+ * 1. A pipeline has `width` devices, adjacent in the order of the view, whichever workers have them; how many
+ *    pipelines there are follows from the devices that are there (protocol/view.h).
+ * 2. The width is the job's where its keys say it (parallel.stages over parallel.chunks). Else it is settled
+ *    when a run starts or is resumed, by the devices it starts with, and kept in the run as parallel.width:
+ *    until then hd_pipes_make() takes it from there.
+ * 3. Cuts balance the FLOPs. No bit of the result depends on any of it.
+ * 4. All workers hold all parameters and slots (`whole` in plan/buckets.h); of activations and gradients each
+ *    holds those of its stages alone.
+ *
+ * Pure but for hd_pipes_keep(), which writes the run's job. */
+#ifndef HD_RUN_PIPES_H
+#define HD_RUN_PIPES_H
+
+#include "protocol/view.h"
+#include "engine/task.h"
+#include "run/rundir.h"
+#include "run/stages.h"
+
+struct hd_pipes {
+	struct hd_run_stages stages;      /* of one pipeline; p 0: the job asks for none, and all else is 0 */
+	struct hd_view_shape shape;
+	uint32_t most;                    /* pipelines at most */
+	struct hd_stage_buckets buckets;
+};
+
+/* In the arena. HD_E_INVAL: the keys do not go together, or leave the width open (rule 2). */
+HD_MUST_USE enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task,
+	struct hd_arena *arena, struct hd_diag *diag);
+/* May steps run under the view? A job of stages holds in one that has no shape, for want of devices. */
+static inline bool hd_pipes_step(const struct hd_pipes *pipes, const struct hd_view *view)
+{
+	return !pipes->shape.nstages || view->shape.nstages;
+}
+/* What the members of a view do in a step; `pipes` NULL, or a view without shape: each device computes the
+ * whole model. Ranks are those of the view; the owner of a chunk is a device of the member that owns its
+ * bucket, even over its devices. */
+HD_MUST_USE enum hd_err hd_pipes_plan(struct hd_plan *plan, const struct hd_pipes *pipes,
+	const struct hd_view *view, const struct hd_plan_job *job, const struct hd_task *task,
+	struct hd_arena *arena, struct hd_diag *diag);
+
+/* Settles the width of a job that asks for stages, for a run over workers of `ndevices` each. HD_E_INVAL:
+ * what
+ * its keys ask for and the devices do not go together, or a worker would have more than HD_MAX_PASSES
+ * stages. */
+HD_MUST_USE enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndevices,
+	struct hd_arena *arena, struct hd_diag *diag);
+/* Keeps it in the run's folder, which is held. */
+HD_MUST_USE enum hd_err hd_pipes_keep(struct hd_rundir *dir, const struct hd_job *job, struct hd_arena *arena,
+	struct hd_diag *diag);
+
+#endif

@@ -1,0 +1,214 @@
+#include "run/pipes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "pipeline/generate.h"
+#include "pipeline/staged.h"
+#include "tests/check.h"
+
+static struct hd_arena arena;
+static struct hd_fs fs;
+
+static int begin(void **state)
+{
+	(void)state;
+	hd_arena_init(&arena, 0);
+	hd_fs_real(&fs);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	hd_arena_finish(&arena);
+	return 0;
+}
+
+/* A gpt of several buckets, its table tied. */
+static void parse(struct hd_job *job, const char *parallel)
+{
+	char yaml[640];
+	struct hd_diag diag = { "" };
+
+	snprintf(yaml, sizeof yaml,
+		"job: {steps: 3}\n"
+		"model: {use: builtin:gpt, args: {layers: 3, width: 128, heads: 2, context: 8, "
+		"vocab: 9000}}\n"
+		"data: {kind: synthetic, count: 64}\n"
+		"batch: {global: 13, virtual_nodes: 13}\nparallel: {%s}\n",
+		parallel);
+	CHECK(hd_job_parse(job, "t.yaml", yaml, strlen(yaml), NULL, 0, &arena, &diag, NULL) == HD_OK, "%s",
+		diag.text);
+}
+
+static struct hd_task *task_of(const struct hd_job *job)
+{
+	struct hd_task *task = NULL;
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_task_create(&task, job, &fs, &diag) == HD_OK, "%s", diag.text);
+	return task;
+}
+
+static void a_job_without_stages_has_no_shape(void **state)
+{
+	struct hd_pipes pipes = { .most = 7 };
+	struct hd_job job;
+
+	(void)state;
+	parse(&job, "mode: data");
+	struct hd_task *task = task_of(&job);
+	assert_int_equal(hd_pipes_make(&pipes, task, &arena, NULL), HD_OK);
+	assert_true(!pipes.shape.nstages && !pipes.stages.p && !pipes.most);
+	assert_true(hd_pipes_step(&pipes, &(struct hd_view){ .nmembers = 1 }));
+	hd_task_destroy(task);
+}
+
+static void the_shape_is_that_of_the_schedule(void **state)
+{
+	static const struct { const char *parallel; uint32_t width, nstages, most; uint8_t place[6];
+		} rows[] = {
+		{ "mode: pipeline, width: 3", 3, 3, 13, { 0, 1, 2 } },
+		{ "stages: 4, replicas: 2", 4, 4, 2, { 0, 1, 2, 3 } },
+		{ "schedule: zb-v, width: 2", 2, 4, 13, { 0, 1, 1, 0 } },
+		/* a pipeline of it needs 4 of the 13 virtual nodes */
+		{ "schedule: dualpipev, width: 2", 2, 4, 3, { 0, 1, 1, 0 } },
+		{ "schedule: interleaved, chunks: 2, stages: 6", 3, 6, 13, { 0, 1, 2, 0, 1, 2 } },
+		/* what a run began with gives way to what is asked for */
+		{ "stages: 2, width: 5", 2, 2, 13, { 0, 1 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_diag diag = { "" };
+		struct hd_pipes pipes;
+		struct hd_job job;
+		parse(&job, rows[i].parallel);
+		struct hd_task *task = task_of(&job);
+		CHECK(hd_pipes_make(&pipes, task, &arena, &diag) == HD_OK, "%s: %s", rows[i].parallel,
+			diag.text);
+		CHECK(pipes.shape.width == rows[i].width && pipes.shape.nstages == rows[i].nstages &&
+			pipes.most == rows[i].most && pipes.buckets.nstages == rows[i].nstages &&
+			pipes.buckets.n == hd_layout_nbuckets(&task->layout) && pipes.buckets.whole &&
+			!memcmp(pipes.shape.place, rows[i].place, rows[i].nstages), "%s: %u of %u, most %u",
+			rows[i].parallel, pipes.shape.nstages, pipes.shape.width, pipes.most);
+		assert_false(hd_pipes_step(&pipes, &(struct hd_view){ .nmembers = 1 }));
+		hd_task_destroy(task);
+	}
+}
+
+/* Members with one and two devices, some left over. */
+static void plans_of_staged_views_are_proved_and_owned_by_holders(void **state)
+{
+	static const char *const kinds[] = { "schedule: gpipe, width: 2", "schedule: 1f1b, width: 3",
+		"schedule: zb-v, width: 2", "schedule: zb-h1, width: 4", "schedule: dualpipev, width: 2" };
+	const struct hd_plan_job pj = { .nvns = 13, .nstages = 1 };
+	uint32_t owners = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		for (uint32_t n = 2; n < 8; n++) {
+			const uint32_t member[] = { 2, 5, 6, 9, 11, 12, 20 }, ndevices[] = { 1, 2, 1, 1, 2,
+				1, 1 };
+			struct hd_diag diag = { "" };
+			struct hd_pipes pipes;
+			struct hd_view view;
+			struct hd_holding held;
+			struct hd_plan plan;
+			struct hd_job job;
+			parse(&job, kinds[i]);
+			struct hd_task *task = task_of(&job);
+			struct hd_plan_job whole = pj;
+			whole.nchunks = task->layout.nchunks;
+			assert_int_equal(hd_pipes_make(&pipes, task, &arena, NULL), HD_OK);
+			if (!hd_view_staged(&view, 7, member, ndevices, n, 13, &pipes.shape, pipes.most)) {
+				hd_task_destroy(task);
+				continue;
+			}
+			CHECK(hd_pipes_plan(&plan, &pipes, &view, &whole, task, &arena, &diag) == HD_OK &&
+				hd_plan_staged_check(&plan, &whole, NULL, &diag) == HD_OK, "%s, %u: %s",
+				kinds[i], n, diag.text);
+			assert_true(plan.number == 7 && plan.nranks == view.nranks);
+			for (uint32_t r = 0; r < plan.nranks; r++)
+				assert_int_equal(member[plan.worker[r]], view.rank[r].worker);
+			assert_int_equal(hd_holding_init(&held, pipes.buckets.n, NULL), HD_OK);
+			hd_view_holding(&held, &view, &pipes.buckets, 0);
+			for (uint32_t c = 0; c < plan.nchunks; c++) {
+				const uint32_t b = c / HD_BUCKET_CHUNKS, w = plan.worker[plan.owner[c]];
+				CHECK(w == held.owner[b], "%s, %u: chunk %u", kinds[i], n, c);
+				CHECK(hd_view_stages(&view, member[w]) >> pipes.buckets.at[b].stage & 1,
+					"%s, %u: bucket %u", kinds[i], n, b);
+				owners |= UINT32_C(1) << w;
+			}
+			for (uint32_t v = 0; v < 13; v++)
+				assert_int_equal(plan.map[v], hd_view_rank(&view, hd_view_pipe(&view, v), 0));
+			hd_holding_finish(&held);
+			hd_task_destroy(task);
+		}
+	CHECK(__builtin_popcount(owners) >= 3, "owners %x", owners);
+}
+
+static void the_width_is_settled_by_the_devices_at_the_start(void **state)
+{
+	static const struct { const char *parallel; uint32_t nworkers, width; const char *words; } rows[] = {
+		{ "mode: pipeline", 3, 3, NULL }, { "mode: pipeline, replicas: 2", 6, 3, NULL },
+		{ "stages: 2", 6, 2, NULL }, { "schedule: zb-v", 2, 2, NULL },
+		{ "stages: 2, width: 5", 4, 2, NULL }, { "mode: pipeline, width: 5", 4, 4, NULL },
+		{ "mode: pipeline", 1, 0, "no pipeline" }, { "stages: 2", 3, 0, "use 2" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_diag diag = { "" };
+		struct hd_job job;
+		parse(&job, rows[i].parallel);
+		enum hd_err err = hd_pipes_settle(&job, rows[i].nworkers, 1, &arena, &diag);
+		CHECK((err == HD_OK) == !rows[i].words, "%s: %s", rows[i].parallel, diag.text);
+		CHECK(err ? strstr(diag.text, rows[i].words) != NULL :
+			job.value[HD_JOB_PAR_WIDTH].i == rows[i].width &&
+				!job.value[HD_JOB_PAR_WIDTH].is_auto,
+			"%s: %lld, %s", rows[i].parallel, (long long)job.value[HD_JOB_PAR_WIDTH].i,
+				diag.text);
+	}
+	struct hd_diag diag = { "" };
+	struct hd_job job;
+	parse(&job, "schedule: zb-v");
+	assert_int_equal(hd_pipes_settle(&job, 2, 8, &arena, &diag), HD_OK);
+	assert_int_equal(hd_pipes_settle(&job, 2, 9, &arena, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "at most 16"), "%s", diag.text);
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+	static const struct { const char *parallel, *words; } rows[] = {
+		{ "mode: pipeline", "parallel.stages" },
+		{ "mode: pipeline, width: 65", "at most 64" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_diag diag = { "" };
+		struct hd_pipes pipes;
+		struct hd_job job;
+		parse(&job, rows[i].parallel);
+		struct hd_task *task = task_of(&job);
+		assert_int_equal(hd_pipes_make(&pipes, task, &arena, &diag), HD_E_INVAL);
+		CHECK(strstr(diag.text, rows[i].words) && !pipes.shape.nstages, "%s: %s", rows[i].parallel,
+			diag.text);
+		hd_task_destroy(task);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_job_without_stages_has_no_shape, begin, end),
+		cmocka_unit_test_setup_teardown(the_shape_is_that_of_the_schedule, begin, end),
+		cmocka_unit_test_setup_teardown(plans_of_staged_views_are_proved_and_owned_by_holders, begin,
+			end),
+		cmocka_unit_test_setup_teardown(the_width_is_settled_by_the_devices_at_the_start, begin, end),
+		cmocka_unit_test_setup_teardown(what_cannot_be_is_refused, begin, end),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,73 @@
+#!/bin/bash
+# parallel: a model in stages over workers that come, go and are killed, with the bits of one device.
+. "$(dirname "$0")/program.sh"
+write_jobs 6
+
+stages()
+{
+	local out=$1 job=$2
+	shift 2
+	train run $job.yaml --out $out "$@" -s parallel.mode=pipeline -s trace.digest=1
+}
+
+# JOB: what one device makes of it; then SCHEDULE:WORKERS:DEVICES:REPLICAS
+for job in gpt resnet18; do
+	train run $job.yaml --out $job-one --devices 1 -s trace.digest=1
+	one=$digest
+	for shape in 1f1b:3:1:1 zb-v:2:1:1 zb-h1:4:1:2 gpipe:2:2:1; do
+		IFS=: read -r schedule workers devices replicas <<<"$shape"
+		stages $job-$schedule $job --workers $workers --devices $devices \
+			-s parallel.schedule=$schedule -s parallel.replicas=$replicas
+		same "$digest" "$one" "$job: $schedule over $workers workers"
+		cmp -s <(grep -o '"digest":"[^"]*"' $job-one/metrics.ndjson) \
+			<(grep -o '"digest":"[^"]*"' $job-$schedule/metrics.ndjson) ||
+			failed "$job: $schedule over $workers workers has other digests on the way"
+	done
+done
+grep -q '^workers 0:0 1:1 2:2' gpt-1f1b/plan/0001.plan || failed "no workers of stages in the plan"
+grep -q '^stages 3' gpt-1f1b/plan/0001.plan || failed "the plan has no stages"
+expect 0 heddle plan check gpt-1f1b/plan/0001.plan
+passed "two models in stages over 2 to 4 workers: the bits of one device, digests on the way included"
+
+# a run is resumed in any other shape: fewer workers, another schedule, one process
+train run gpt.yaml --out gpt-long --devices 1
+one=$digest
+stages moved gpt --workers 3 --steps 2
+train resume moved --workers 2 --steps 4 -s parallel.schedule=zb-h1
+grep -q '"width":2' moved/job.resolved.json || failed "the width of the run is not kept"
+train resume moved --devices 2
+same "$digest" "$one" "a run over 3, then 2 workers, then in one process"
+passed "stages over workers are resumed with fewer, and with none"
+
+# of three and one that has nothing to do any two are killed, at one time, then the coordinator, then it grows
+write_jobs 80
+train run gpt.yaml --out kill-one --devices 1
+one=$digest
+heddle run gpt.yaml --out killed --workers 3 -s parallel.schedule=zb-v -s workers.pace=20ms \
+	-s workers.detect=400ms -s checkpoint.every='10 steps' >killed.log 2>&1 &
+reach killed 8
+is_done() { heddle status killed --json | grep -q '"state":"done"'; }
+pid_of() { heddle status killed --json | grep -o "\"worker\":$1,[^}]*\"pid\":[0-9]*" | grep -o '[0-9]*$'; }
+kill -9 $(pid_of 1) $(pid_of 2)
+reach killed 20
+expect 0 heddle scale killed 4
+reach killed 30
+kill -9 $!
+reach killed 40
+kill -9 $(pid_of 0)
+await is_done
+expect 0 heddle ckpt diff kill-one killed
+passed "two stages at once, the coordinator and a member killed, one more added: the bits of one device"
+
+expect 2 heddle run gpt.yaml --workers 3 -s parallel.stages=2 --out no
+says 'use 2'
+expect 2 heddle run gpt.yaml --workers 2 -s parallel.mode=pipeline -s comm.sync=sharded --out no
+says 'comm.sync: allreduce'
+expect 2 heddle run gpt.yaml --workers 2 -s parallel.mode=pipeline -s batch.slices=2 --out no
+says 'batch.slices'
+expect 2 heddle run gpt.yaml --workers 2 --devices auto -s parallel.mode=pipeline --out no
+says 'stages over workers need a number'
+expect 0 heddle run gpt.yaml --workers 2 -s parallel.mode=pipeline --dry-run
+says 'worker 1: 7 virtual nodes'
+[ ! -e no ] || failed "a refused run left a folder"
+passed "what does not go together is refused before anything is started"
