@@ -432,10 +432,10 @@ static void on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
 		return;
 	}
 	/* it left, and some members may lack its last messages: those that have not entered the next
-	 * view would wait for ever */
+	 * view would wait for ever. An epoch that is under way already has no such members. */
 	if (!w || !hd_co_is_here(w)) {
-		co->mend |= msg->why != HD_HEARD && (hd_view_has(&co->view, msg->worker) ||
-			by->spoke < co->view.epoch);
+		co->mend |= co->phase <= HD_CO_DECIDED && msg->why != HD_HEARD &&
+			(hd_view_has(&co->view, msg->worker) || by->spoke < co->view.epoch);
 		return;
 	}
 	if (msg->why == HD_HEARD) {

@@ -338,6 +338,29 @@ static void a_report_of_one_who_left_is_mended_while_it_matters(void **state)
 	co_end(c);
 }
 
+/* Reports of a link to the dead come while the epoch that mends all links is under way, or is in force. */
+static void a_loss_that_others_report_later_is_mended_once(void **state)
+{
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	co_run(c, &co_config, 3);
+	CO(LOST, .worker = 2, .why = HD_EXITED);
+	STORED();
+	assert_int_equal(c->co->phase, HD_CO_ASKING);
+	SUSPECTS(0, 2, HD_CLOSED);
+	MEMBER_AT(0, 2, 0);
+	SUSPECTS(1, 2, HD_CLOSED);
+	MEMBER_AT(1, 2, 0);
+	assert_int_equal(c->co->view.epoch, 2);
+	CO(TICK, .n = 0);
+	assert_int_equal(c->co->phase, HD_CO_IDLE);
+	FROM(0, SUSPECT, .epoch = 2, .suspect = { 2, HD_CLOSED });
+	CO(TICK, .n = 0);
+	assert_int_equal(c->co->phase, HD_CO_IDLE);
+	co_end(c);
+}
+
 static void what_only_members_may_say_others_may_not(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -531,6 +554,7 @@ int main(void)
 		cmocka_unit_test(a_member_has_no_source),
 		cmocka_unit_test(who_was_syncing_begins_from_the_disk),
 		cmocka_unit_test(a_report_of_one_who_left_is_mended_while_it_matters),
+		cmocka_unit_test(a_loss_that_others_report_later_is_mended_once),
 		cmocka_unit_test(what_only_members_may_say_others_may_not),
 		cmocka_unit_test(who_gives_up_syncing_holds_nothing),
 		cmocka_unit_test(what_ends_has_ended),
