@@ -13,6 +13,7 @@
 #ifndef HD_PLAN_XFER_H
 #define HD_PLAN_XFER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What a transfer carries. The text is that of plan files. */
@@ -27,14 +28,21 @@
 	X(DIGEST,      8, "digest",  "digests of a bucket's optimizer slots")                        \
 	X(METRICS,     9, "metrics", "metrics of one virtual node")                                  \
 	X(TABLE,      10, "table",   "metrics of all virtual nodes")                                 \
-	X(SHADOW,     11, "shadow",  "what a shadow of a stage holds, from that stage")
+	X(SHADOW,     11, "shadow",  "what a shadow of a stage holds, from that stage")         \
+	X(MOMENTS,    12, "moments", "what virtual nodes bring to a norm over the global batch")
 
 enum hd_xfer_kind {
 #define X(id, number, text, about) HD_XFER_##id = (number),
 	HD_XFERS(X)
 #undef X
 };
-enum { HD_XFER_KINDS = 12 };              /* one more than the greatest number; 0 is no kind */
+enum { HD_XFER_KINDS = 13 };              /* one more than the greatest number; 0 is no kind */
+
+/* What one compute thread hands to another inside a pass: its rows are the plan's, not the exchange's. */
+static inline bool hd_xfer_is_mail(enum hd_xfer_kind kind)
+{
+	return kind == HD_XFER_ACTIVATIONS || kind == HD_XFER_GRADIENTS || kind == HD_XFER_MOMENTS;
+}
 
 enum hd_xfer_class { HD_XFER_CONTROL, HD_XFER_PLANNED, HD_XFER_BULK };
 

@@ -5,7 +5,7 @@
 
 #define MOST_PARTIAL (UINT64_C(1) << 31)  /* rows of partial sums: the other blocks need fewer together */
 
-enum subject { OF_MEMBER, OF_BUCKET, OF_VN, OF_ALL, OF_CELL };
+enum subject { OF_MEMBER, OF_BUCKET, OF_VN, OF_ALL, OF_CELL, OF_SYNC };
 
 static const struct transfer_block { enum hd_xfer_kind kind; enum subject of; bool sharded; } blocks[] = {
 	{ HD_XFER_PARTIAL,    OF_MEMBER, false },
@@ -17,6 +17,7 @@ static const struct transfer_block { enum hd_xfer_kind kind; enum subject of; bo
 	{ HD_XFER_TABLE,      OF_ALL,    false },
 	{ HD_XFER_ACTIVATIONS, OF_CELL,  false },
 	{ HD_XFER_GRADIENTS,  OF_CELL,   false },
+	{ HD_XFER_MOMENTS,    OF_SYNC,   false },
 };
 _Static_assert(sizeof blocks / sizeof *blocks == HD_TRANSFER_BLOCKS, "a block is not counted");
 
@@ -41,6 +42,7 @@ static uint32_t subjects(const struct hd_transfers_spec *spec, const struct tran
 	case OF_VN:     return spec->nvns;
 	case OF_ALL:    return 1;
 	case OF_CELL:   return spec->nstages > 1 ? spec->nstages * spec->nvns : 0;
+	case OF_SYNC:   return spec->nsyncs;
 	}
 	return 0;
 }
@@ -176,7 +178,8 @@ static uint64_t bytes_of(const struct hd_transfers *t, const struct hd_xfer_name
 	case HD_XFER_DIGEST:  return nsegments(t, name->number) * t->spec.digest_bytes;
 	case HD_XFER_METRICS: return t->spec.metrics_bytes;
 	case HD_XFER_TABLE:   return t->spec.table_bytes;
-	case HD_XFER_ACTIVATIONS: case HD_XFER_GRADIENTS: case HD_XFER_STATE: case HD_XFER_SHADOW: break;
+	case HD_XFER_ACTIVATIONS: case HD_XFER_GRADIENTS: case HD_XFER_MOMENTS: case HD_XFER_STATE:
+	case HD_XFER_SHADOW: break;
 	}
 	return 0;
 }

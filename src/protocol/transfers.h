@@ -12,20 +12,21 @@
  *	METRICS                              virtual node, from, to      -
  *	TABLE                                from, to                    -
  *	ACTIVATIONS, GRADIENTS               stage, virtual node         several stages
+ *	MOMENTS                              sync, from, to              norms over the global batch
  *
  * `from` and `to` are indices among the members of the view. A partial sum goes to the owner of its bucket;
  * its ordinal is that of view.h. Runs are those of layout.h: the buckets, then their pieces, each a row of
  * its own. Of mail between stages (ACTIVATIONS, GRADIENTS) the stage is the receiver's; from where it comes
- * is the plan's, so its rows name no members.
+ * is the plan's, so its rows name no members. Mail of all kinds (hd_xfer_is_mail()) has the last blocks.
  *
  * 1. The numbering is a function of how many members, virtual nodes and runs there are, and whether state
  *    is sharded. It holds for the whole epoch: members that are in different steps, or whose link comes up
  *    again in another step than it was opened in, number alike.
  * 2. Both directions are arithmetic: nothing is stored per row. A row from a member to itself names no
  *    transfer.
- * 3. hd_transfers_between() names the rows that a step can use, but for mail between stages: those are the
- *    plan's. The ends of a channel may be in different steps and then name different rows; those that both
- *    name have one meaning.
+ * 3. hd_transfers_between() names the rows that a step can use, but for mail: those are the plan's. The
+ *    ends of a channel may be in different steps and then name different rows; those that both name have
+ *    one meaning.
  * 4. Class: all are planned. Priority: 0 for what all wait for (NORM, METRICS, TABLE), else 1 + the bucket's
  *    number.
  *
@@ -41,7 +42,7 @@
 #include "protocol/exchange.h"
 #include "protocol/view.h"
 
-enum { HD_TRANSFER_BLOCKS = 9, HD_TRANSFER_STAGES = 64 };
+enum { HD_TRANSFER_BLOCKS = 10, HD_TRANSFER_STAGES = 64 };
 
 struct hd_transfers_spec {
 	uint32_t nmembers, nvns, nbuckets, copies;        /* copies 0: replicated state */
@@ -52,6 +53,7 @@ struct hd_transfers_spec {
 	uint64_t metrics_bytes, table_bytes;              /* of one virtual node's message; of all in one */
 	uint64_t digest_bytes;            /* of one segment; 0: there are no slots */
 	uint32_t nstages;                 /* at most HD_TRANSFER_STAGES; 0 and 1: whole models */
+	uint32_t nsyncs;                  /* of norms over the global batch (engine/lockstep.h) */
 	/* of state that is not sharded: do members hold parts of it (stages)? */
 	bool partial;
 	const uint32_t *owner;            /* borrowed: [nbuckets] of the holding; NULL: the even rule */
@@ -70,7 +72,8 @@ struct hd_transfers {
 struct hd_xfer_name {
 	enum hd_xfer_kind kind;
 	uint32_t from, to;                /* members' indices; HD_NOBODY, both: mail between stages */
-	/* bucket, run of a PARTIAL, or virtual node; 0 of a TABLE; of mail stage * nvns + virtual node */
+	/* bucket, run of a PARTIAL, virtual node, or sync; 0 of a TABLE; of mail between stages
+	 * stage * nvns + virtual node */
 	uint32_t number;
 	uint32_t ordinal;                 /* of a PARTIAL; else 0 */
 };
@@ -87,7 +90,7 @@ uint32_t hd_transfers_id(const struct hd_transfers *table, struct hd_xfer_name n
 /* HD_E_PROTOCOL: beyond the table, or from a member to itself; *name is as it was. */
 HD_MUST_USE enum hd_err hd_transfers_name(const struct hd_transfers *table, uint32_t id,
 	struct hd_xfer_name *name, struct hd_diag *diag);
-/* All of the row, with nothing predicted; of no mail between stages. */
+/* All of the row, with nothing predicted; of no mail. */
 struct hd_xfer hd_transfers_row(const struct hd_transfers *table, const struct hd_xfer_name *name);
 
 /* Rows that go from one member to another in the step of `x` and in later ones of its view: rising ids into

@@ -61,7 +61,7 @@ static void rows_are_numbered_block_by_block(void **state)
 	(void)state;
 	for (uint32_t k = 0; k < 60; k++) {
 		const struct hd_transfers_spec spec = { .nmembers = 1 + draw(5), .nvns = 1 + draw(9),
-			.nbuckets = 1 + draw(7), .copies = draw(3), .nstages = draw(5) };
+			.nbuckets = 1 + draw(7), .copies = draw(3), .nstages = draw(5), .nsyncs = draw(4) };
 		const uint32_t ncells = spec.nstages > 1 ? spec.nstages * spec.nvns : 0;
 		struct hd_transfers t;
 		uint32_t n = spec.nmembers;
@@ -85,6 +85,9 @@ static void rows_are_numbered_block_by_block(void **state)
 			next_is(&c, HD_XFER_ACTIVATIONS, HD_NOBODY, HD_NOBODY, cell, 0);
 		for (uint32_t cell = 0; cell < ncells; cell++)
 			next_is(&c, HD_XFER_GRADIENTS, HD_NOBODY, HD_NOBODY, cell, 0);
+		for (uint32_t sync = 0; sync < spec.nsyncs; sync++)
+			for (uint32_t pair = 0; pair < n * n; pair++)
+				next_is(&c, HD_XFER_MOMENTS, pair / n, pair % n, sync, 0);
 		assert_int_equal(hd_transfers_count(&t), c.id);
 	}
 }

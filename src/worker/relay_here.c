@@ -53,7 +53,7 @@ enum hd_err hd_relay_arrived(struct hd_relay *r, const struct hd_arrival *arriva
 			(unsigned long long)(r->x ? r->x->step : 0));
 	if (hd_transfers_name(&r->rows, arrival->transfer, &name, diag))
 		return HD_E_INTEGRITY;
-	if (name.kind == HD_XFER_ACTIVATIONS || name.kind == HD_XFER_GRADIENTS) {
+	if (hd_xfer_is_mail(name.kind)) {
 		*news = (struct hd_relay_news){ .kind = name.kind };
 		return hd_relay_mail_here(r, member, arrival, diag);
 	}
@@ -81,7 +81,8 @@ enum hd_err hd_relay_arrived(struct hd_relay *r, const struct hd_arrival *arriva
 		news->bucket = hd_layout_run(r->layout, name.number).bucket;
 		news->partial_done = partial_done(r, arrival->worker, &name, news->bucket);
 		break;
-	case HD_XFER_ACTIVATIONS: case HD_XFER_GRADIENTS: case HD_XFER_STATE: case HD_XFER_SHADOW:
+	case HD_XFER_ACTIVATIONS: case HD_XFER_GRADIENTS: case HD_XFER_MOMENTS: case HD_XFER_STATE:
+	case HD_XFER_SHADOW:
 		break;
 	}
 	return HD_OK;
