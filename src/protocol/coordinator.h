@@ -59,6 +59,12 @@
  *     has finished it. Else all drop it and begin it again under the new view. State is covered if every
  *     bucket has a holder; if not, rule 9 holds. In a planned change one holder of each stage stays.
  *
+ * 16. Lockstep (config.lockstep; engine/meeting.h): no pass ends unless all members of the step compute, so
+ *     none is computed beside others that are there. An open step is finished if every sum and the table have
+ *     a holder. A member that has sealed it holds all of them (of sharded state, its line does: exchange.h,
+ *     rule 7); so else no member that is left is beyond the step, and all drop it and begin it again under
+ *     the new view.
+ *
  * Pure: events in, actions out; time is an argument. Returned actions are valid until the next call.
  * create/destroy; one thread. */
 #ifndef HD_PROTOCOL_COORDINATOR_H
@@ -110,6 +116,7 @@ struct hd_co_config {
 	/* of a model in stages: its shape, and pipelines at most; else 0, 0 */
 	struct hd_view_shape shape;
 	uint32_t pipes;
+	bool lockstep;                    /* rule 16 */
 	int64_t detect_ns, min_wait_ns;
 	/* of the job: after them it is done, whatever stop was asked for; 0: not known */
 	uint64_t nsteps;

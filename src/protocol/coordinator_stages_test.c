@@ -88,7 +88,7 @@ static void a_step_that_lost_a_sum_begins_again_where_state_is_covered(void **st
 	HAS(0, 0, 1, false, 3);
 	HAS(1, 0, 4, false, 12);
 	HAS(3, 0, 0, false, 12);
-	assert_non_null(strstr(co_note_text(c, "afresh"), "stages compute together"));
+	assert_non_null(strstr(co_note_text(c, "afresh"), "workers compute together"));
 	const struct hd_msg_view *v = view_of(c);
 	assert_true(v && v->afresh && !v->nhave && !v->npass && !v->hold);
 	assert_true(v->width == 2 && v->nplace == 2 && v->place[0] == 0 && v->place[1] == 1);

@@ -8,7 +8,7 @@
  *	k = least `at` of the members. Members at k have not sealed k; those at k + 1 have, and hold all its sums.
  *	If no member began k or is beyond it, the new view begins with k.
  *	Else step k is finished: holders publish each sum and the table. If a bucket or the table has no holder,
- *	what no survivor computed is dealt out as further passes.
+ *	what no survivor computed is dealt out as further passes; of stages, and in lockstep, k begins again.
  *
  * A member behind a step that its whole view must have finished is of no view any more: it was to leave, and
  * lacks a last message. Passes of survivors never overlap: they come from one view, or from one VIEW that
@@ -343,10 +343,11 @@ static bool may_be_run(const struct hd_coordinator *co, const struct view_verdic
 
 static void finish_open(struct hd_coordinator *co, const struct view_verdict *v)
 {
+	const bool together = co->config.shape.nstages || co->config.lockstep;
 	bool whole = find_holders(co, v), halts = !may_be_run(co, v), ok = collect(co, v) && !halts;
 
 	if (!whole)
-		ok = ok && !co->config.shape.nstages && deal(co, v) && computed_once(co) && fits(co, v);
+		ok = ok && !together && deal(co, v) && computed_once(co) && fits(co, v);
 	if (!ok) {
 		co->open.afresh = true;
 		co->open.nhave = co->open.nparm = 0;
@@ -354,8 +355,8 @@ static void finish_open(struct hd_coordinator *co, const struct view_verdict *v)
 		co->open_passes.npasses = co->open_passes.nranges = 0;
 		hd_co_note(co, "afresh", HD_NOBODY, "step %llu is begun again by all: %s",
 			(unsigned long long)v->step,
-			halts ? "whoever could have halted before it is gone" : co->config.shape.nstages ?
-			"a sum of it has no holder any more, and stages compute together" :
+			halts ? "whoever could have halted before it is gone" : together ?
+			"a sum of it has no holder any more, and its workers compute together" :
 			"too many losses within it");
 	}
 }

@@ -341,6 +341,7 @@ static void co_start(struct sim_world *s, bool by_member)
 {
 	struct hd_co_config config = { .verified = s->verified, .nvns = s->nvns, .nbuckets = s->nbuckets,
 		.copies = s->copies, .min = s->min, .max = s->max, .shape = s->shape, .pipes = s->pipes,
+		.lockstep = s->lockstep,
 		.target = s->target, .detect_ns = SIM_T, .min_wait_ns = 120 * SIM_T, .nsteps = s->nsteps,
 		.step = s->store.started ? s->committed : s->ckpt, .record = s->store };
 
@@ -993,6 +994,7 @@ static void draw(struct sim_world *s, uint32_t only)
 	s->nsteps = 10 + sim_rnd(s, 50);
 	s->halt_at = sim_rnd(s, 4) ? UINT64_MAX : 5 + sim_rnd(s, 40);
 	s->step_ns = between(s, 5 * SIM_MS, 300 * SIM_MS);
+	s->lockstep = (s->seed & HD_SIM_LOCKSTEP) != 0;
 	s->takers = sim_rnd(s, 2);
 	s->reaper = sim_rnd(s, 2);
 	if (s->seed & HD_SIM_STAGED)

@@ -22,6 +22,7 @@
  *	proof      a bucket's sum is at all its holders before a worker outside of them updates
  *	stages     a worker computes a stage with its parameters of that step; no step is begun again that a
  *	           member has finished; with enough devices every stage has a holder
+ *	lockstep   nothing is computed beside what is there; no step is begun again that a member has finished
  *	remote     workers of other machines neither save nor load
  *	target     the record's target is the requested one, whichever workers came and went
  *	corrupt    while a present worker has heard two digests of a step, the step is not committed with
@@ -97,6 +98,10 @@ struct hd_sim_result {
 
 /* Of a seed: the model is in stages, of one or two pipelines; not with HD_SIM_SHARDED. */
 #define HD_SIM_STAGED (UINT64_C(1) << 37)
+
+/* Of a seed: all virtual nodes of a step meet, so that no pass ends before all members compute; not with
+ * HD_SIM_STAGED. */
+#define HD_SIM_LOCKSTEP (UINT64_C(1) << 38)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

@@ -84,6 +84,10 @@ struct sim_proc {
 	bool own_here[HD_MAX_PASSES][SIM_BUCKETS], own_roots[SIM_BUCKETS];
 	uint64_t pass_units[HD_MAX_PASSES];
 	uint32_t pass_stage[HD_MAX_PASSES];
+	/* in lockstep: the step, and 1, and the epoch in which all of its part was brought to the others;
+	 * those in which it has all of theirs */
+	uint64_t brought, met;
+	uint32_t brought_epoch, met_epoch;
 	struct sim_val sum[SIM_BUCKETS];
 	bool sum_here[SIM_BUCKETS];
 	struct { uint32_t worker, ordinal, bucket; struct sim_val val; } root[SIM_ROOTS * SIM_BUCKETS];
@@ -127,6 +131,7 @@ struct sim_world {
 	/* stages: the shape (nstages 0: none), pipelines at most, what each bucket is of */
 	struct hd_view_shape shape;
 	uint32_t pipes;
+	bool lockstep;
 	struct hd_stage_buckets buckets;
 	struct hd_stage_bucket bucket[SIM_BUCKETS];
 	uint64_t nsteps, halt_at, full;

@@ -92,6 +92,29 @@ static void no_seed_of_stages_violates_an_invariant(void **state)
 		restores < crashes));
 }
 
+/* Lockstep: whoever waits in its pass for others is fenced when one of them is lost; a step begins again, or
+ * is finished by its sums. */
+static void no_seed_of_lockstep_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 2, crashes = 0, restores = 0, halted = 0,
+		takeovers = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
+		struct hd_sim_result r;
+		run(seed | HD_SIM_LOCKSTEP | (seed % 4 ? 0 : HD_SIM_SHARDED) |
+			(seed % 3 ? 0 : HD_SIM_REPLACED), UINT32_MAX, &r);
+		crashes += r.crashes;
+		restores += r.restores;
+		halted += r.halted;
+		takeovers += r.takeovers;
+	}
+	assert_true(asked || (crashes > n / 10 && restores > n / 100 && takeovers > n / 100 &&
+		halted > n / 100 && restores < crashes));
+}
+
 /* So do workers in whose place others come. */
 static void no_seed_of_being_replaced_workers_violates_an_invariant(void **state)
 {
@@ -195,8 +218,8 @@ static void an_undisturbed_run_does_nothing_twice(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= 300; seed++) {
 		struct hd_sim_result r;
-		static const uint64_t kinds[] = { 0, HD_SIM_SHARDED, HD_SIM_STAGED };
-		for (int kind = 0; kind < 3; kind++) {
+		static const uint64_t kinds[] = { 0, HD_SIM_SHARDED, HD_SIM_STAGED, HD_SIM_LOCKSTEP };
+		for (int kind = 0; kind < 4; kind++) {
 			run(seed | kinds[kind], 0, &r);
 			CHECK(!r.redone && !r.crashes && !r.restores && r.epochs <= 3,
 				"seed %" PRIu64 ": %u redone, %u epochs", seed, r.redone, r.epochs);
@@ -227,6 +250,7 @@ int main(void)
 		cmocka_unit_test(no_seed_of_a_slice_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_sharded_state_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_lockstep_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_being_replaced_workers_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_a_corrupted_state_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_sources_that_give_up_violates_an_invariant),

@@ -5,7 +5,8 @@
 /* The runtime's twin of one worker: carries out what its member machine asks for, with integers for
  * gradients. */
 
-enum task { TASK_WARM_UP, TASK_FINAL, TASK_COMPUTED, TASK_FOLDED, TASK_FINISH, TASK_BOUNDARY, TASK_PREPARE,
+enum task { TASK_WARM_UP, TASK_FINAL, TASK_BROUGHT, TASK_COMPUTED,
+	TASK_FOLDED, TASK_FINISH, TASK_BOUNDARY, TASK_PREPARE,
 	TASK_LOADED, TASK_FEED, TASK_UPDATE, TASK_SQUARED };
 
 static uint64_t mix(uint64_t x)
@@ -122,7 +123,7 @@ static void compute(struct sim_world *s, uint32_t slot, const struct hd_member_a
 	}
 	for (uint32_t i = 0; i < a->nranges; i++)
 		for (uint32_t v = a->range[i].first; v < a->range[i].first + a->range[i].n; v++) {
-			const struct sim_proc *had = s->maker[v].gen && !s->shape.nstages ?
+			const struct sim_proc *had = s->maker[v].gen && !s->shape.nstages && !s->lockstep ?
 				&s->proc[s->maker[v].slot] : NULL;
 			if (had && s->maker[v].gen == had->gen + 1 && had->alive && had->m && had->run == 0 &&
 				hd_member_state(had->m) == HD_MEMBER && a->pass)
@@ -137,13 +138,52 @@ static void compute(struct sim_world *s, uint32_t slot, const struct hd_member_a
 			s->maker[v].slot = slot;
 		}
 	int64_t from = p->busy_until > s->now ? p->busy_until : s->now;
-	for (uint32_t b = 0; b < s->nbuckets; b++)
+	if (s->lockstep && a->pass)
+		sim_bad(s, "lockstep", "worker %u computes pass %u of step %llu alone", p->id, a->pass,
+			(unsigned long long)a->step);
+	if (s->lockstep)
+		task(s, slot, TASK_BROUGHT, from - s->now + length / 2, false,
+			(struct sim_world_event){ .step = a->step, .number = p->epoch });
+	for (uint32_t b = 0; b < s->nbuckets && !s->lockstep; b++)
 		if (sim_rnd(s, 4))
 			task(s, slot, TASK_FINAL, from - s->now + length *
 				(int64_t)(s->nbuckets - b) / (int64_t)(s->nbuckets + 1), false,
 				(struct sim_world_event){ .pass = a->pass, .bucket = b, .step = a->step });
 	task(s, slot, TASK_COMPUTED, length, true,
-		(struct sim_world_event){ .pass = a->pass, .step = a->step });
+		(struct sim_world_event){ .pass = a->pass, .step = a->step, .number = p->epoch });
+}
+
+/* In lockstep: is here what all others of the step bring? Letters of an earlier epoch come no more. */
+static bool has_met(struct sim_world *s, uint32_t slot, uint64_t step, uint32_t epoch)
+{
+	struct sim_proc *p = &s->proc[slot];
+	const struct hd_passes *all = &hd_member_exchange(p->m)->passes;
+
+	if (p->met == step + 1 && p->met_epoch == epoch)
+		return true;
+	if (p->epoch != epoch)
+		return false;
+	for (uint32_t i = 0; i < all->npasses; i++) {
+		uint32_t other = sim_slot(s, all->pass[i].worker);
+		const struct sim_proc *q = other < SIM_PROCS ? &s->proc[other] : NULL;
+		if (!q || !q->alive || q->brought != step + 1 || q->brought_epoch != epoch ||
+			(other != slot && !sim_up(s, slot, other)))
+			return false;
+	}
+	p->met = step + 1;
+	p->met_epoch = epoch;
+	return true;
+}
+
+/* The pass ends, or was fenced; else it waits. */
+static bool may_end(struct sim_world *s, uint32_t slot, const struct sim_world_event *ev)
+{
+	if (!s->lockstep || has_met(s, slot, ev->step, (uint32_t)ev->number))
+		return true;
+	if (s->proc[slot].epoch == ev->number)
+		task(s, slot, TASK_COMPUTED, ms(s, 2, 20), true,
+			(struct sim_world_event){ .pass = ev->pass, .step = ev->step, .number = ev->number });
+	return false;
 }
 
 static void final(struct sim_world *s, struct sim_proc *p, uint32_t pass, uint32_t bucket)
@@ -588,17 +628,18 @@ static void check_gate(struct sim_world *s, const struct sim_proc *p, uint64_t s
 	}
 }
 
-/* With stages a step that a member has finished cannot be computed by others any more. */
+/* With stages, and in lockstep, a step that a member has finished cannot be computed by others any more. */
 static void check_fresh(struct sim_world *s, const struct sim_proc *p, uint64_t step)
 {
 	const struct hd_view *view = hd_member_view(p->m);
 
-	for (uint32_t i = 0; i < SIM_PROCS && s->shape.nstages; i++) {
+	for (uint32_t i = 0; i < SIM_PROCS && (s->shape.nstages || s->lockstep); i++) {
 		const struct sim_proc *q = &s->proc[i];
 		if (q != p && q->alive && q->m && hd_view_has(view, q->id) && q->epoch == p->epoch &&
 			q->has_state && q->version > step &&
 			hd_passes_find(&hd_member_exchange(p->m)->passes, p->id, 0))
-			sim_bad(s, "stages", "worker %u begins step %llu, and %u has finished it", p->id,
+			sim_bad(s, s->lockstep ? "lockstep" : "stages",
+				"worker %u begins step %llu, and %u has finished it", p->id,
 				(unsigned long long)step, q->id);
 	}
 	if (s->shape.nstages && view->shape.nstages != s->shape.nstages)
@@ -734,6 +775,8 @@ static void perform(struct sim_world *s, uint32_t slot, const struct hd_member_a
 			sim_bad(s, "epoch", "worker %u goes from epoch %u to %u", p->id, p->epoch, a->epoch);
 		if (hd_member_exchange(p->m)->table)
 			p->table_full = true;
+		if (s->lockstep)
+			(void)has_met(s, slot, hd_member_exchange(p->m)->step, p->epoch);
 		p->epoch = a->epoch;
 		break;
 	case HD_DO_ADOPT:
@@ -811,8 +854,8 @@ void sim_member(struct sim_world *s, uint32_t slot, const struct hd_member_event
 void sim_task(struct sim_world *s, uint32_t slot, const struct sim_world_event *ev)
 {
 	struct sim_proc *p = &s->proc[slot];
-	bool of_step = ev->what == TASK_FINAL || ev->what == TASK_COMPUTED || ev->what == TASK_FOLDED ||
-		ev->what == TASK_SQUARED;
+	bool of_step = ev->what == TASK_FINAL || ev->what == TASK_BROUGHT || ev->what == TASK_COMPUTED ||
+		ev->what == TASK_FOLDED || ev->what == TASK_SQUARED;
 
 	if (!p->alive || p->gen != ev->gen || (of_step && p->run != ev->run))
 		return;
@@ -827,8 +870,12 @@ void sim_task(struct sim_world *s, uint32_t slot, const struct sim_world_event *
 		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_FINAL, .step = ev->step,
 			.pass = ev->pass, .bucket = ev->bucket });
 		break;
+	case TASK_BROUGHT:
+		p->brought = ev->step + 1;
+		p->brought_epoch = (uint32_t)ev->number;
+		break;
 	case TASK_COMPUTED:
-		if (p->version != ev->step)
+		if (p->version != ev->step || !may_end(s, slot, ev))
 			break;
 		for (uint32_t b = 0; b < s->nbuckets; b++)
 			final(s, p, ev->pass, b);
