@@ -5,6 +5,7 @@
 
 #include "plan/check.h"
 #include "pipeline/staged.h"
+#include "engine/meeting.h"
 #include "engine/part_int.h"
 #include "engine/overlap.h"
 
@@ -33,11 +34,6 @@ static enum hd_err find_ranks(const struct hd_worker *w, const struct hd_dist_vi
 	if (n > w->spec.ndevices || (n && n != w->spec.ndevices && !staged))
 		return hd_fail(diag, HD_E_BADPLAN, "the plan is for %u devices, the worker has %u", n,
 			w->spec.ndevices);
-	if (plan && !*alone && hd_lockstep_needed(&w->stage->lockstep))
-		return hd_fail(diag, HD_E_REFUSED,
-			"norms over the global batch (model.bn: global) meet at every norm, and several "
-			"workers have no "
-			"way to meet there yet: model.bn: ghost, or one worker with more devices");
 	return HD_OK;
 }
 
@@ -71,7 +67,7 @@ static void set_needs(struct hd_worker *w, const struct hd_worker_part *coming)
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
 		w->rank[r].need = (struct hd_rank_need){ 0 };
 	w->parts->need_places = w->parts->need_received_bytes = w->parts->need_links = 0;
-	w->parts->need_sum = w->parts->need_moments = false;
+	w->parts->need_sum = w->parts->need_moments = w->meeting->need = false;
 	for (size_t i = 0; i < 2; i++) {
 		const struct hd_worker_part *s = i ? coming : w->parts->part;
 		if (!s)
@@ -84,6 +80,7 @@ static void set_needs(struct hd_worker *w, const struct hd_worker_part *coming)
 			w->parts->need_received_bytes = s->received_bytes;
 		w->parts->need_sum |= s->needs_sum || s->needs_parm;
 		w->parts->need_moments |= !s->alone;
+		w->meeting->need |= s->work.meeting != NULL;
 	}
 }
 
@@ -226,6 +223,8 @@ static enum hd_err take_all(struct hd_worker *w, struct hd_worker_part *s, const
 		err = own_chunks(w, s, rank, diag);
 	if (!err && !s->alone)
 		err = hd_moments_apart(w, diag);
+	if (!err)
+		err = hd_meeting_take(w, s->work.meeting, diag);
 	if (!err && !s->alone && s->plan)
 		err = hd_operands_cap(w, s->work.pipe ? s->work.pipe->nstages * s->plan->nvns :
 			nroots_of_all(s), s->work.pipe ? s->work.pipe->nstages : 1, diag);
@@ -267,6 +266,7 @@ static enum hd_err make(struct hd_worker *w, const struct hd_dist_view *view, st
 	hd_dist_forget(w);
 	s->work.pipe = NULL;
 	s->work.overlap = NULL;
+	s->work.meeting = NULL;
 	hd_arena_reset(&s->arena);
 	uint32_t *rank = hd_arena_take(&s->arena, w->spec.ndevices, sizeof *rank);
 	if (!rank)
@@ -291,6 +291,8 @@ static enum hd_err make(struct hd_worker *w, const struct hd_dist_view *view, st
 		err = hd_work_make(w, &s->work, view->plan, mine ? rank : NULL, &s->arena, diag);
 	if (!err && !staged)
 		err = count_spare(w, s, diag);
+	if (!err && !staged && mine && !alone && hd_worker_lockstep(w))
+		err = hd_meeting_plan(w, view->plan, view->worker, &s->work.meeting, &s->arena, diag);
 	if (err)
 		return err;
 	set_needs(w, s);

@@ -49,8 +49,9 @@
  *  7. hd_dist_parm_at() may be memory of the bucket's roots. It may be written once any worker has the new
  *     parameters, since no worker needs these roots then.
  *
- * Norms over the global batch (model.bn: global) synchronise all virtual nodes at every norm: a view of
- * several workers is HD_E_REFUSED.
+ * Norms over the global batch (model.bn: global) synchronise all virtual nodes at every norm: compute() of
+ * a worker ends only if all workers of the view compute (mail, below). There is no repair: after a loss the
+ * step is finished from its sums, or begun again.
  *
  * Ownership: everything is the worker's; addresses of roots, sums and receive buffers are valid until
  * adopt(). Threads: the worker's caller, but for what says otherwise: watch(), final(), fence(), and
@@ -79,8 +80,8 @@ struct hd_dist_view {
 
 /* Makes the part of a coming view, beside the one in use; a second call replaces the first. HD_E_BADPLAN: the
  * checker refuses the plan, or it has other ranks than there are devices (a pipeline may have fewer: a device
- * without a stage takes part in the end of a step). HD_E_REFUSED: it does not fit into
- * memory, or needs lockstep. A failure changes nothing. */
+ * without a stage takes part in the end of a step). HD_E_REFUSED: it does not fit into memory. A failure
+ * changes nothing. */
 HD_MUST_USE enum hd_err hd_dist_prepare(struct hd_worker *worker, const struct hd_dist_view *view,
 	struct hd_diag *diag);
 /* Predicts what memory the worker would need under that view (hd_worker_memory()); takes none. Errors as of
@@ -119,12 +120,13 @@ HD_MUST_USE enum hd_err hd_dist_compute(struct hd_worker *worker, struct hd_diag
 HD_MUST_USE enum hd_err hd_dist_repair(struct hd_worker *worker, const uint32_t *vn, uint32_t n,
 	uint32_t *pass, struct hd_diag *diag);
 
-/* Mail between stages of different workers (pipeline parallelism): activations to the stage after, gradients
- * of activations to the stage before. While compute() runs, one other thread, that of the wire, carries it:
+/* Mail between different workers: activations to the stage after and gradients of activations to the stage
+ * before (pipeline parallelism), or moments to every worker that meets this one at a norm over the global
+ * batch. While compute() runs, one other thread, that of the wire, carries it:
  * it takes letters one by one, posts the buffers of those to receive and sends those to send, and says what
  * arrived. Both ends of a letter name it alike. Lengths hold for every step of a plan, whatever its rows.
  *
- *	hd_dist_begin()
+ *	hd_dist_begin(), or of moments hd_dist_compute()
  *	hd_dist_mail_next() -> receive: post `bytes`; when filled, hd_dist_mail_arrived()
  *	                    -> send: send `bytes`; when they are out or were cancelled, hd_dist_mail_sent()
  *	hd_dist_compute() returns HD_E_STALE after hd_dist_fence(): hd_dist_abandon()
@@ -132,10 +134,10 @@ HD_MUST_USE enum hd_err hd_dist_repair(struct hd_worker *worker, const uint32_t 
  * The buffers of letters to receive are void once the step is over. Those to send are the wire's until
  * hd_dist_mail_sent(), also beyond the step; a plan is not given up before all are back. */
 struct hd_dist_letter {
-	uint8_t kind;                     /* HD_XFER_ACTIVATIONS or HD_XFER_GRADIENTS */
+	uint8_t kind;                     /* HD_XFER_ACTIVATIONS, HD_XFER_GRADIENTS or HD_XFER_MOMENTS */
 	bool send;
-	uint16_t stage;                   /* of the receiver */
-	uint32_t vn;
+	uint16_t stage;                   /* of the receiver; of moments the sync (meeting.h) */
+	uint32_t vn;                      /* 0 of moments */
 	uint16_t from, to;                /* workers of the plan */
 	uint32_t epoch;                   /* of its step (hd_dist_epoch()) */
 	uint8_t *bytes;
@@ -158,8 +160,9 @@ void hd_dist_mail_void(struct hd_worker *worker);
 /* HD_E_STALE: no step waits for it. */
 HD_MUST_USE enum hd_err hd_dist_mail_arrived(struct hd_worker *worker, const struct hd_dist_letter *letter,
 	struct hd_diag *diag);
-/* Any thread: no mail of epochs before `epoch` comes any more. compute() of a plan of several stages in a
- * step of such an epoch ends soon with HD_E_STALE, also if it is called later. Nothing else is touched. */
+/* Any thread: no mail of epochs before `epoch` comes any more. compute() of a plan with mail in a step of
+ * such an epoch ends soon with HD_E_STALE, also if it is called later, unless all its mail is here. Nothing
+ * else is touched. */
 void hd_dist_fence(struct hd_worker *worker, uint32_t epoch);
 /* Between two steps: those that begin now are of that epoch. Of epoch 0 before the first call. */
 void hd_dist_epoch(struct hd_worker *worker, uint32_t epoch);
@@ -174,6 +177,10 @@ HD_MUST_USE enum hd_err hd_dist_probe(struct hd_worker *worker, uint32_t vn, str
 	struct hd_diag *diag);
 
 uint32_t hd_dist_nstages(const struct hd_worker *worker);             /* of the plan in use */
+/* Syncs of a step in both phases; 0: no norms over the global batch. */
+uint32_t hd_dist_nsyncs(const struct hd_worker *worker);
+/* How long the last compute() waited for moments of other workers. */
+uint64_t hd_dist_awaited_ns(const struct hd_worker *worker);
 /* Passes of this step; pass 0 is counted even if it is not computed. */
 uint32_t hd_dist_npasses(const struct hd_worker *worker);
 uint32_t hd_dist_nleaves(const struct hd_worker *worker, uint32_t pass);

@@ -1052,30 +1052,6 @@ static void views_that_a_worker_cannot_join_are_refused_by_name(void **state)
 	close_cluster(&c);
 }
 
-static void norms_over_the_global_batch_want_one_worker(void **state)
-{
-	static const char global[] =
-		"model: {use: builtin:resnet18, bn: global, args: {stem: small, channels: 1, height: 9, "
-		"width: 6, base: 16, "
-		"classes: 5}}\ndata: {kind: synthetic, count: 61}\n";
-	struct hd_diag diag = { "" };
-	struct cluster c;
-
-	(void)state;
-	open_cluster(&c, global, 52, 8, NULL, 1);
-	add_member(&c, 1);
-	add_member(&c, 1);
-	struct hd_plan *plan = hd_arena_take(&c.arena, 1, sizeof *plan);
-	struct hd_plan_job pj = hd_plan_job_whole(8, c.task->layout.nchunks);
-	pj.lockstep = true;
-	assert_int_equal(hd_plan_data(plan, &pj, 2, NULL, &c.arena, NULL), HD_OK);
-	plan->worker[1] = 1;
-	assert_int_equal(hd_dist_prepare(c.at[0].worker, &(struct hd_dist_view){ plan, 0, 0, 0 }, &diag),
-		HD_E_REFUSED);
-	CHECK(strstr(diag.text, "model.bn: ghost"), "%s", diag.text);
-	close_cluster(&c);
-}
-
 /* What others expect of a worker is what it has. */
 static void roots_follow_from_the_plan(void **state)
 {
@@ -1160,7 +1136,6 @@ int main(void)
 		cmocka_unit_test(a_step_that_is_not_finished_leaves_the_state_of_its_beginning),
 		cmocka_unit_test(a_number_that_is_not_finite_ends_the_step_everywhere),
 		cmocka_unit_test(views_that_a_worker_cannot_join_are_refused_by_name),
-		cmocka_unit_test(norms_over_the_global_batch_want_one_worker),
 		cmocka_unit_test(roots_follow_from_the_plan),
 		cmocka_unit_test(state_that_is_not_this_jobs_is_refused),
 	};

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "engine/meeting.h"
 #include "engine/overlap.h"
 
 /* The interpreter: what a device does in a step is its list and nothing else. Where several workers share
@@ -305,7 +306,8 @@ static uint64_t touched(const struct hd_rank *rank, const struct hd_ins *ins)
 }
 
 /* What instructions without a stage took counts at stage 0. Of rank 0 others may look at the pulse. */
-static void count(struct hd_rank *rank, const struct hd_ins *ins, uint64_t took_ns, uint64_t processor_ns)
+static void count(struct hd_rank *rank, const struct hd_ins *ins, uint64_t took_ns, uint64_t processor_ns,
+	uint64_t waited_ns)
 {
 	struct hd_worker *w = rank->worker;
 	const bool staged = w->step->work->pipe && hd_ins_uses(ins->op, 's');
@@ -318,9 +320,13 @@ static void count(struct hd_rank *rank, const struct hd_ins *ins, uint64_t took_
 		return;
 	w->step->record.ins_ns[ins->op] += took_ns;
 	atomic_fetch_add_explicit(&w->progress, 1, memory_order_relaxed);
-	if (took_ns > atomic_load_explicit(&w->longest_ns, memory_order_relaxed))
-		atomic_store_explicit(&w->longest_ns, took_ns, memory_order_relaxed);
+	const uint64_t own_ns = took_ns - waited_ns;      /* a worker that waits for others does not hang */
+	if (own_ns > atomic_load_explicit(&w->longest_ns, memory_order_relaxed))
+		atomic_store_explicit(&w->longest_ns, own_ns, memory_order_relaxed);
 }
+
+/* For other workers, by the one rank that does. */
+static uint64_t waited(const struct hd_rank *rank) { return rank->id ? 0 : rank->worker->meeting->waited_ns; }
 
 void hd_interp_run(struct hd_rank *rank)
 {
@@ -344,10 +350,11 @@ void hd_interp_run(struct hd_rank *rank)
 		uint64_t began = hd_recorder_now(recorder);
 		int64_t began_ns = hd_clock_now_ns(&rank->worker->clock);
 		int64_t used_ns = pipe ? hd_clock_thread_ns() : 0;
+		const uint64_t waited_ns = waited(rank);
 		enum hd_err err = rows[ins->op].run(rank, ins, &rank->diag);
 		used_ns = pipe ? hd_clock_thread_ns() - used_ns : 0;
 		count(rank, ins, (uint64_t)(hd_clock_now_ns(&rank->worker->clock) - began_ns),
-			(uint64_t)used_ns);
+			(uint64_t)used_ns, waited(rank) - waited_ns);
 		if (err)
 			hd_rank_fail(rank, err);
 		if (err && pipe)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/op.h"
+#include "engine/meeting.h"
 #include "engine/worker_int.h"
 
 static uint64_t elems_of(const struct hd_graph *graph,
@@ -151,13 +152,26 @@ static void take(struct hd_rank *rank, const struct hd_sync *s)
 			memcpy(value_of(rank, i, node->out), s->leaf, s->elems * sizeof *s->leaf);
 }
 
-static void meet(struct hd_rank *rank, const struct hd_sync *s, uint32_t k)
+/* Whoever fails here leaves the other ranks idle after the next meeting. */
+static void meet_workers(struct hd_rank *rank, const struct hd_sync *s, uint32_t number)
+{
+	if (rank->id == 0 && !hd_rank_idle(rank)) {
+		enum hd_err err = hd_meeting_hold(rank, s, number, &rank->diag);
+		if (err)
+			hd_rank_fail(rank, err);
+	}
+	hd_ranks_meet(rank->worker);
+}
+
+static void meet(struct hd_rank *rank, const struct hd_sync *s, enum hd_run_phase phase, uint32_t k)
 {
 	struct hd_worker *w = rank->worker;
 
 	if (!hd_rank_idle(rank))
 		bring(rank, s);
 	hd_ranks_meet(w);
+	if (w->step->work->meeting)
+		meet_workers(rank, s, phase == HD_RUN_F ? k : w->stage->lockstep.nsyncs[HD_RUN_F] + k);
 	if (!hd_rank_idle(rank) && k % w->spec.ndevices == rank->id)
 		sum(w, s);
 	hd_ranks_meet(w);
@@ -192,7 +206,7 @@ enum hd_err hd_lockstep_run(struct hd_rank *rank, enum hd_run_phase phase, struc
 	for (uint32_t k = 0; k < w->stage->lockstep.nsyncs[phase]; k++) {
 		const struct hd_sync *s = &w->stage->lockstep.sync[phase][k];
 		run_all(rank, phase, from, s->place);
-		meet(rank, s, k);
+		meet(rank, s, phase, k);
 		from = s->place + 1;
 	}
 	run_all(rank, phase, from, w->stage->train.norder[phase]);

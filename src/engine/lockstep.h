@@ -11,7 +11,8 @@
  * 2. Each virtual node keeps an arena of its own from the first sync to the end of the
  *    step: memory grows with the virtual nodes of a rank.
  * 3. Ranks meet twice at every sync, also those without virtual nodes, and after a
- *    failure too.
+ *    failure too. Where other workers have virtual nodes, rank 0 exchanges leaves with
+ *    them in between (meeting.h), and ranks meet once more.
  * 4. Virtual nodes run in ascending order between two syncs, so each tensor is folded
  *    by the same moves in the same order as without lockstep. */
 #ifndef HD_ENGINE_LOCKSTEP_H

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "engine/meeting.h"
 #include "engine/overlap.h"
 #include "engine/worker_int.h"
 
@@ -55,7 +56,8 @@ bool hd_worker_planned(const struct hd_worker *w) { return w->parts->part && w->
 bool hd_worker_alone(const struct hd_worker *w) { return w->parts->part->alone; }
 float *hd_worker_sum(const struct hd_worker *w) { return w->parts->part->sum; }
 
-/* A flat vector for sums, receive buffers for the roots of others, moments folded apart. */
+/* A flat vector for sums, receive buffers for the roots of others, moments folded apart, those that workers
+ * exchange at norms. */
 uint64_t hd_parts_bytes(const struct hd_worker *w)
 {
 	const struct hd_worker_parts *x = w->parts;
@@ -64,7 +66,8 @@ uint64_t hd_parts_bytes(const struct hd_worker *w)
 
 	return (w->stage->sum || x->need_sum ? w->stage->sum_bytes : 0) +
 		places * HD_BUCKET_BYTES + x->need_received_bytes +
-		(moments ? hd_moments_bytes(&w->task->train, w->task->job->nvns) : 0);
+		(moments ? hd_moments_bytes(&w->task->train, w->task->job->nvns) : 0) +
+		hd_meeting_bytes(w);
 }
 
 uint64_t hd_parts_link_bytes(const struct hd_worker *w) { return w->parts->need_links * HD_LINK_BYTES; }

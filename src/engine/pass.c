@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plan/check.h"
+#include "engine/meeting.h"
 #include "engine/pipe.h"
 #include "engine/reading_int.h"
 
@@ -23,6 +24,8 @@ static enum hd_err compute(struct hd_worker *w, struct hd_work *work, struct hd_
 	hd_step_work(w, work);
 	w->step->section = HD_SECTION_COMPUTE;
 	hd_final_begin(w, work);
+	if (work->meeting)
+		hd_meeting_begin(w, work->meeting);
 	hd_background_computing(w, true);
 	enum hd_err err = hd_worker_all(w, hd_interp_run, diag);
 	if (!err && work->pipe && hd_pipe_is_stale(work->pipe))
@@ -116,7 +119,10 @@ static enum hd_err check_repair(const struct hd_worker *w, const uint32_t *vn, u
 	uint32_t nvns = w->task->job->nvns;
 
 	if (hd_worker_work(w)->whole || hd_lockstep_needed(&w->stage->lockstep))
-		return hd_fail(diag, HD_E_INVAL, "step %lld: one worker alone has nothing to repair",
+		return hd_fail(diag, HD_E_INVAL, hd_worker_work(w)->whole ?
+			"step %lld: one worker alone has nothing to repair" :
+			"step %lld: virtual nodes meet at norms over the global batch: none is computed "
+			"apart",
 			(long long)w->count.step);
 	if (w->step->nrepairs + 1 == HD_DIST_PASSES)
 		return hd_fail(diag, HD_E_REFUSED, "step %lld: %u passes are the most in one step",

@@ -35,8 +35,7 @@ void hd_post_finish(struct hd_worker *w)
 	hd_lock_finish(&w->post->lock);
 }
 
-/* Under the lock of the post, which is given back meanwhile. */
-static void wait(struct hd_worker *w)
+void hd_post_wait(struct hd_worker *w)
 {
 	(void)hd_cond_wait(&w->post->cond, &w->post->lock, hd_clock_now_ns(&w->clock) + LOOK_NS);
 }
@@ -53,35 +52,48 @@ struct hd_dist_letter hd_post_letter(const struct hd_pipe *pipe, const struct hd
 	};
 }
 
+void hd_post_queue(struct hd_post *post, const struct hd_dist_letter *letter)
+{
+	assert(post->len < post->cap);    /* rule 4 */
+	post->at[post->len] = *letter;
+	post->at[post->len++].epoch = post->epoch;
+	post->borrowed += letter->send;
+}
+
 /* Under the lock. */
 static void queue(struct hd_pipe *pipe, struct hd_mail_line *line, uint32_t vn, uint8_t *bytes)
 {
-	struct hd_post *post = pipe->worker->post;
+	struct hd_dist_letter letter = hd_post_letter(pipe, line, vn);
 
-	assert(post->pipe == pipe && post->len < post->cap);      /* rule 4 */
-	post->at[post->len] = hd_post_letter(pipe, line, vn);
-	post->at[post->len].epoch = post->epoch;
-	post->at[post->len].line = line;
-	post->at[post->len++].bytes = bytes;
-	post->borrowed += line->out;
+	assert(pipe->worker->post->pipe == pipe);
+	letter.line = line;
+	letter.bytes = bytes;
+	hd_post_queue(pipe->worker->post, &letter);
 }
 
-static void wake_wire(struct hd_worker *w)
+void hd_post_call(struct hd_worker *w)
 {
 	if (w->post->mailer)
 		w->post->mailer(w->post->user);
 }
 
 /* Under the lock: the wire has no use for the letter any more. */
-static void give_back(struct hd_post *post, const struct hd_dist_letter *letter)
+static void give_back(struct hd_worker *w, const struct hd_dist_letter *letter)
 {
 	struct hd_mail_line *line = letter->line;
+	struct hd_post *post = w->post;
 
 	if (!letter->send)
 		return;
-	assert(post->borrowed && line->pool.nfree < line->pool.cap);
-	line->pool.free[line->pool.nfree++] = letter->bytes;
+	assert(post->borrowed);
 	post->borrowed--;
+	if (letter->kind == HD_XFER_MOMENTS) {
+		assert(w->meeting->sync[letter->stage].borrowed);
+		w->meeting->sync[letter->stage].borrowed--;
+	} else {
+		assert(line->pool.nfree < line->pool.cap);
+		line->pool.free[line->pool.nfree++] = letter->bytes;
+	}
 	hd_cond_wake(&post->cond);
 }
 
@@ -104,7 +116,7 @@ void hd_post_offer(struct hd_pipe *pipe, uint32_t iline)
 	hd_lock_take(&w->post->lock);
 	queue(pipe, line, vn, cell->mail[line->kind]);
 	hd_lock_give(&w->post->lock);
-	wake_wire(w);
+	hd_post_call(w);
 }
 
 void hd_post_begin(struct hd_pipe *pipe)
@@ -112,7 +124,7 @@ void hd_post_begin(struct hd_pipe *pipe)
 	struct hd_post *post = pipe->worker->post;
 
 	hd_lock_take(&post->lock);
-	assert(!post->pipe);
+	assert(!post->pipe && !post->meeting);
 	post->pipe = pipe;
 	post->head = post->len = 0;
 	if (post->epoch < post->fence)
@@ -131,16 +143,25 @@ void hd_post_begin(struct hd_pipe *pipe)
 	}
 }
 
+void hd_post_open(struct hd_post *post, struct hd_meeting_part *part)
+{
+	assert(!post->pipe && !post->meeting);
+	post->meeting = part;
+	post->head = post->len = 0;
+	part->fenced = post->epoch < post->fence;
+}
+
 void hd_post_end(struct hd_worker *w)
 {
 	struct hd_post *post = w->post;
 
 	hd_lock_take(&post->lock);
 	post->pipe = NULL;
+	post->meeting = NULL;
 	while (post->head < post->len)
-		give_back(post, &post->at[post->head++]);
+		give_back(w, &post->at[post->head++]);
 	while (post->inside)
-		wait(w);
+		hd_post_wait(w);
 	hd_lock_give(&post->lock);
 }
 
@@ -150,7 +171,7 @@ void hd_post_await(struct hd_pipe *pipe, const struct hd_mail_line *line)
 
 	hd_lock_take(&post->lock);
 	while (line->pool.nfree < line->ntaken)
-		wait(pipe->worker);
+		hd_post_wait(pipe->worker);
 	hd_lock_give(&post->lock);
 }
 
@@ -171,7 +192,7 @@ uint8_t *hd_post_place(struct hd_pipe *pipe, const struct hd_cell *cell, enum hd
 
 	hd_lock_take(&post->lock);
 	while (pool->nfree == 0 && !atomic_load(&pipe->fenced))
-		wait(pipe->worker);
+		hd_post_wait(pipe->worker);
 	if (!atomic_load(&pipe->fenced))
 		place = pool->free[--pool->nfree];
 	hd_lock_give(&post->lock);
@@ -186,7 +207,7 @@ void hd_post_put(struct hd_pipe *pipe, const struct hd_cell *cell, enum hd_mail 
 	hd_lock_take(&post->lock);
 	queue(pipe, &pipe->line[cell->line[kind]], vn, buffer);
 	hd_lock_give(&post->lock);
-	wake_wire(pipe->worker);
+	hd_post_call(pipe->worker);
 }
 
 /* ---- the thread of the wire ---- */
@@ -202,7 +223,7 @@ bool hd_dist_mail_next(struct hd_worker *w, struct hd_dist_letter *letter)
 	struct hd_post *post = w->post;
 
 	hd_lock_take(&post->lock);
-	const bool is = post->pipe && post->head < post->len;
+	const bool is = (post->pipe || post->meeting) && post->head < post->len;
 	if (is)
 		*letter = post->at[post->head++];
 	hd_lock_give(&post->lock);
@@ -212,7 +233,7 @@ bool hd_dist_mail_next(struct hd_worker *w, struct hd_dist_letter *letter)
 void hd_dist_mail_sent(struct hd_worker *w, const struct hd_dist_letter *letter)
 {
 	hd_lock_take(&w->post->lock);
-	give_back(w->post, letter);
+	give_back(w, letter);
 	hd_lock_give(&w->post->lock);
 }
 
@@ -227,6 +248,8 @@ void hd_dist_mail_void(struct hd_worker *w)
 				line->pool.free[line->pool.nfree] = line->memory[line->pool.nfree];
 		}
 	}
+	if (w->meeting)
+		hd_meeting_void(w->meeting);
 	w->post->borrowed = 0;
 	hd_cond_wake(&w->post->cond);
 	hd_lock_give(&w->post->lock);
@@ -259,9 +282,25 @@ static bool is_awaited(const struct hd_pipe *pipe, const struct hd_dist_letter *
 		letter->bytes && !cell->here[kind];
 }
 
+static enum hd_err moments_arrived(struct hd_worker *w, const struct hd_dist_letter *letter,
+	struct hd_diag *diag)
+{
+	struct hd_post *post = w->post;
+
+	hd_lock_take(&post->lock);
+	enum hd_err err = post->meeting ? hd_meeting_arrived(w->meeting, post->meeting, letter) : HD_E_STALE;
+	if (!err)
+		hd_cond_wake(&post->cond);
+	hd_lock_give(&post->lock);
+	return err ? hd_fail(diag, err, "moments of worker %u at norm %u are not awaited", letter->from,
+		letter->stage) : HD_OK;
+}
+
 enum hd_err hd_dist_mail_arrived(struct hd_worker *w, const struct hd_dist_letter *letter,
 	struct hd_diag *diag)
 {
+	if (letter->kind == HD_XFER_MOMENTS)
+		return moments_arrived(w, letter, diag);
 	const enum hd_mail kind = letter->kind == HD_XFER_ACTIVATIONS ? HD_MAIL_ACT : HD_MAIL_GRAD;
 	struct hd_pipe *pipe = enter(w->post);
 	bool is = false;
@@ -291,6 +330,10 @@ void hd_dist_fence(struct hd_worker *w, uint32_t epoch)
 	hd_lock_take(&w->post->lock);
 	w->post->fence = epoch > w->post->fence ? epoch : w->post->fence;
 	const bool stale = w->post->epoch < w->post->fence;
+	if (w->post->meeting && stale) {
+		w->post->meeting->fenced = true;
+		hd_cond_wake(&w->post->cond);
+	}
 	hd_lock_give(&w->post->lock);
 	if (!pipe)
 		return;
@@ -302,7 +345,7 @@ void hd_dist_fence(struct hd_worker *w, uint32_t epoch)
 void hd_dist_epoch(struct hd_worker *w, uint32_t epoch)
 {
 	hd_lock_take(&w->post->lock);
-	assert(!w->post->pipe);
+	assert(!w->post->pipe && !w->post->meeting);
 	w->post->epoch = epoch;
 	hd_lock_give(&w->post->lock);
 }

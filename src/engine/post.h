@@ -1,5 +1,8 @@
-/* post.h -- mail between the stages of different workers: what the devices' threads hand to the thread of the
- * wire, and what it hands to them. Private to the room; other rooms see hd_dist_mail_*() (dist.h).
+/* post.h -- mail between different workers: what the devices' threads hand to the thread of the wire, and
+ * what it hands to them. Private to the room; other rooms see hd_dist_mail_*() (dist.h).
+ *
+ * A step has mail between stages, or between workers that meet at norms over the global batch (meeting.h), or
+ * none. Rules 1 to 3 are of stages.
  *
  * A *line*: all tensors of one kind (activations or gradients) that one rank sends to one stage of one rank
  * of another worker, in the order of the sender's list. Both ends know it from the plan. So the receiver
@@ -24,6 +27,7 @@
 
 #include "sys/lock.h"
 #include "engine/dist.h"
+#include "engine/meeting.h"
 #include "engine/pipe.h"
 
 struct hd_mail_line {
@@ -41,10 +45,11 @@ struct hd_mail_line {
 struct hd_post {
 	struct hd_lock lock;
 	struct hd_cond cond;
-	struct hd_pipe *pipe;             /* whose step is open; NULL: none */
+	/* whose step is open: at most one of them is set */
+	struct hd_pipe *pipe; struct hd_meeting_part *meeting;
 	struct hd_dist_letter *at;        /* [cap] the queue */
 	uint32_t head, len, cap;
-	uint32_t borrowed;                /* buffers of lines that are queued for the wire, or with it */
+	uint32_t borrowed;                /* buffers to send that are queued for the wire, or with it */
 	uint32_t inside;                  /* calls of the wire's thread that look at `pipe` */
 	uint32_t epoch, fence;            /* of steps that begin; those of epochs before `fence` are fenced */
 	hd_dist_mailer *mailer; void *user;
@@ -63,6 +68,15 @@ struct hd_dist_letter hd_post_letter(const struct hd_pipe *pipe, const struct hd
 
 HD_MUST_USE enum hd_err hd_post_make(struct hd_worker *worker, struct hd_diag *diag);
 void hd_post_finish(struct hd_worker *worker);
+
+/* What mail of every kind does. A letter of the open step goes to the queue; the wire is to look at it; the
+ * queue is to have room for n letters; a step of a meeting begins. queue(), open() and wait() are called
+ * under the lock, which wait() gives back meanwhile. */
+void hd_post_queue(struct hd_post *post, const struct hd_dist_letter *letter);
+void hd_post_call(struct hd_worker *worker);
+HD_MUST_USE enum hd_err hd_post_room(struct hd_worker *worker, uint32_t n, struct hd_diag *diag);
+void hd_post_open(struct hd_post *post, struct hd_meeting_part *part);
+void hd_post_wait(struct hd_worker *worker);
 
 /* A step of that pipe begins: its first buffers are offered. Ends: no letter is taken or given any more. */
 void hd_post_begin(struct hd_pipe *pipe);

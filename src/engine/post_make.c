@@ -9,7 +9,7 @@
 
 static enum hd_err no_memory(struct hd_diag *diag)
 {
-	return hd_fail(diag, HD_E_NOMEM, "no memory for the mail between stages of several workers");
+	return hd_fail(diag, HD_E_NOMEM, "no memory for the mail between several workers");
 }
 
 /* The cell that a transfer of a list brings something to; NULL: the instruction sends nothing. */
@@ -130,13 +130,10 @@ static enum hd_err take_line(struct hd_mail_line *line, struct hd_device *device
 	return err;
 }
 
-static enum hd_err grow_queue(struct hd_pipe *pipe, struct hd_diag *diag)
+enum hd_err hd_post_room(struct hd_worker *w, uint32_t n, struct hd_diag *diag)
 {
-	struct hd_post *post = pipe->worker->post;
-	uint32_t n = 0;
+	struct hd_post *post = w->post;
 
-	for (uint32_t i = 0; i < pipe->nlines; i++)
-		n += pipe->line[i].n;
 	if (n <= post->cap)
 		return HD_OK;
 	hd_lock_take(&post->lock);
@@ -151,8 +148,11 @@ static enum hd_err grow_queue(struct hd_pipe *pipe, struct hd_diag *diag)
 
 enum hd_err hd_post_take(struct hd_pipe *pipe, struct hd_arena *arena, struct hd_diag *diag)
 {
-	enum hd_err err = grow_queue(pipe, diag);
+	uint32_t n = 0;
 
+	for (uint32_t i = 0; i < pipe->nlines; i++)
+		n += pipe->line[i].n;
+	enum hd_err err = hd_post_room(pipe->worker, n, diag);
 	for (uint32_t i = 0; i < pipe->nlines && !err; i++)
 		if (pipe->line[i].out)
 			err = take_line(&pipe->line[i],
@@ -178,7 +178,7 @@ size_t hd_dist_mail_list(const struct hd_worker *w, uint16_t peer, bool send, st
 {
 	const struct hd_work *work = hd_worker_work(w);
 	const struct hd_pipe *pipe = work ? work->pipe : NULL;
-	size_t n = 0;
+	size_t n = work ? hd_meeting_list(w->meeting, work->meeting, peer, send, letter) : 0;
 
 	for (uint32_t i = 0; pipe && i < pipe->nlines; i++) {
 		const struct hd_mail_line *line = &pipe->line[i];

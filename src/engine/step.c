@@ -77,7 +77,7 @@ enum hd_err hd_step_begin(struct hd_worker *w, bool digest, struct hd_diag *diag
 
 static void close_mail(struct hd_worker *w)
 {
-	if (hd_worker_work(w)->pipe)
+	if (hd_worker_work(w)->pipe || hd_worker_work(w)->meeting)
 		hd_post_end(w);
 }
 

@@ -18,6 +18,7 @@
 #include "plan/plan.h"
 #include "engine/times.h"
 
+struct hd_meeting_part;
 struct hd_pipe;
 struct hd_overlap;
 
@@ -53,6 +54,7 @@ struct hd_work {
 	atomic_uint *left;
 	struct hd_pipe *pipe;             /* the plan has several stages (pipe.h); NULL: one */
 	struct hd_overlap *overlap;       /* its steps overlap (overlap.h); NULL: they do not */
+	struct hd_meeting_part *meeting;  /* peers at norms over the global batch; NULL: none */
 	/* RED makes the sum: its one root is value(H,0), and no other worker takes part */
 	bool whole;
 	bool computed;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "engine/meeting.h"
 #include "engine/post.h"
 
 enum hd_err hd_worker_fields(const struct hd_worker *w, const struct hd_graph *g, uint32_t n, uint32_t **map,
@@ -79,6 +80,8 @@ enum hd_err hd_worker_programs(struct hd_worker *w, struct hd_diag *diag)
 			diag);
 	if (!err)
 		err = hd_lockstep_make(w, diag);
+	if (!err)
+		err = hd_meeting_make(w, diag);
 	if (!err)
 		err = hd_worker_fields(w, &task->train, task->train.ninputs, &w->stage->input_field,
 		&w->arena,
@@ -283,9 +286,11 @@ void hd_worker_destroy(struct hd_worker *w)
 	hd_free(w);
 }
 
-uint64_t hd_worker_pulse(const struct hd_worker *w)
+uint64_t hd_worker_pulse(struct hd_worker *w)
 {
-	return atomic_load_explicit(&((struct hd_worker *)(uintptr_t)w)->progress, memory_order_relaxed);
+	if (atomic_load_explicit(&w->meeting->waits, memory_order_relaxed))
+		atomic_fetch_add_explicit(&w->progress, 1, memory_order_relaxed);
+	return atomic_load_explicit(&w->progress, memory_order_relaxed);
 }
 
 struct hd_spent hd_worker_spent(const struct hd_worker *w, uint32_t r, uint16_t stage, uint8_t op)

@@ -90,9 +90,10 @@ const struct hd_sample *hd_worker_took(const struct hd_worker *worker, uint32_t 
  * included: between steps. Of a plan of one stage the stage is 0; so it is of NORM. */
 struct hd_spent hd_worker_spent(const struct hd_worker *worker, uint32_t r, uint16_t stage, uint8_t op);
 
-/* For others to judge whether it hangs: a count that rises while its first device works. Any thread. */
-uint64_t hd_worker_pulse(const struct hd_worker *worker);
-/* instruction of that device since the last call of this; the caller's thread */
+/* For others to judge whether it hangs: a count that rises while its first device works, and at each look
+ * while it waits for another worker at a norm. Any thread. */
+uint64_t hd_worker_pulse(struct hd_worker *worker);
+/* instruction of that device since the last call of this, without such waits; the caller's thread */
 uint64_t hd_worker_longest_ns(struct hd_worker *worker);
 
 bool hd_worker_lockstep(const struct hd_worker *worker);    /* what a plan must do (hd_plan_job.lockstep) */

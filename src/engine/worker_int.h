@@ -35,6 +35,7 @@ struct hd_worker {
 	struct hd_threads *threads;
 	struct hd_background *background;
 	struct hd_post *post;
+	struct hd_meeting *meeting;
 	struct hd_forward_pass *forward;  /* while ranks run it; NULL: none */
 	struct hd_state state;
 	struct hd_counters count;

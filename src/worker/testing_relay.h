@@ -165,7 +165,7 @@ float *hd_dist_parm_at(const struct hd_worker *w, uint32_t bucket) { (void)w; (v
 bool hd_dist_summed(const struct hd_worker *w, uint32_t bucket) { return w->summed[bucket]; }
 float *hd_dist_sum_at(const struct hd_worker *w,
 	uint32_t bucket) { return (float *)(uintptr_t)&w->sum[w->map][bucket * R_BUCKET]; }
-uint64_t hd_worker_pulse(const struct hd_worker *w) { (void)w; return 0; }
+uint64_t hd_worker_pulse(struct hd_worker *w) { (void)w; return 0; }
 
 const float *hd_dist_root_at(const struct hd_worker *w, uint32_t pass, uint32_t i, uint32_t bucket)
 {

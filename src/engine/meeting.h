@@ -1,0 +1,76 @@
+/* meeting.h -- how several workers meet at the syncs of a step over the global batch (lockstep.h): what the
+ * virtual nodes of each bring goes to all others. Private to the room.
+ *
+ * At every sync a worker sends one letter (dist.h) to each *peer*, another worker that has virtual nodes, and
+ * receives one of each. So every worker has all leaves and folds them itself, by the code of one worker: the
+ * bits are the same, and the loss of a worker takes no sum along (docs/adr/0109).
+ *
+ * Syncs are numbered through both phases, those of F first. A letter has the leaves of its sender, virtual
+ * nodes ascending, each as many doubles as the sync has elements.
+ *
+ * 1. In: each sync has a buffer for the leaves of all virtual nodes, worker after worker. All of them are
+ *    offered to the wire when the pass begins: a step needs no credits, since what arrives has its place.
+ * 2. Out: each sync has a buffer of its own. The wire borrows it, once for each peer; it is written again
+ *    when all have given it back.
+ * 3. Rank 0 alone waits, at a meeting of all ranks. The wait ends when the leaves of all peers are here, or
+ *    with the epoch (hd_dist_fence()): then the pass fails with HD_E_STALE, on all ranks, and the step is
+ *    begun again or was finished by others.
+ * 4. A pass whose last letter is here ends well, whatever fence comes after it.
+ * 5. A worker without virtual nodes neither sends nor receives. A repair or a probe meets no others.
+ *
+ * Ownership: buffers lie in the worker's arena, taken when the first plan of several workers is prepared;
+ * tables of a plan in the arena of its part. Threads: all that both threads touch is under the lock of the
+ * post; leaves in and out are the wire's between queue and arrival, or `sent`. */
+#ifndef HD_ENGINE_MEETING_H
+#define HD_ENGINE_MEETING_H
+
+#include "engine/dist.h"
+#include "engine/lockstep.h"
+
+/* One a worker. */
+struct hd_meeting_sync { uint64_t elems; double *in, *out; uint32_t borrowed; };
+struct hd_meeting {
+	uint32_t nsyncs;
+	struct hd_meeting_sync *sync;     /* [nsyncs]; NULL: not taken */
+	bool need;                        /* a part at hand has peers */
+	_Atomic bool waits;               /* rank 0 waits for a peer */
+	uint64_t waited_ns;               /* in the pass at hand; rank 0 */
+};
+
+/* Of one plan. */
+/* Its virtual nodes: order[first .. first + n). */
+struct hd_meeting_peer { uint16_t worker; uint32_t first, n; };
+struct hd_meeting_part {
+	uint16_t self;                    /* number in the plan */
+	uint32_t npeers; struct hd_meeting_peer *peer;
+	struct hd_meeting_peer own;
+	uint32_t *order;                  /* [nvns] virtual nodes, worker after worker */
+	uint8_t *here; uint32_t *missing; /* [nsyncs][npeers]; [nsyncs] how many are not here */
+	bool fenced;
+};
+
+HD_MUST_USE enum hd_err hd_meeting_make(struct hd_worker *worker, struct hd_diag *diag);
+uint64_t hd_meeting_bytes(const struct hd_worker *worker);       /* of buffers that are needed or taken */
+/* The peers under a plan. *part NULL: none. Takes no buffers. */
+HD_MUST_USE enum hd_err hd_meeting_plan(struct hd_worker *worker, const struct hd_plan *plan, uint16_t self,
+	struct hd_meeting_part **part, struct hd_arena *arena, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_meeting_take(struct hd_worker *worker, const struct hd_meeting_part *part,
+	struct hd_diag *diag);
+
+/* The pass begins: the post is open until hd_post_end(). */
+void hd_meeting_begin(struct hd_worker *worker, struct hd_meeting_part *part);
+/* Rank 0, between two meetings of the ranks: the own leaves of sync k go out, those of all peers come into
+ * s->leaf. HD_E_STALE: rule 3. */
+HD_MUST_USE enum hd_err hd_meeting_hold(struct hd_rank *rank, const struct hd_sync *s, uint32_t k,
+	struct hd_diag *diag);
+
+/* ---- post.c; under its lock ---- */
+
+/* HD_E_STALE: it is not awaited. */
+HD_MUST_USE enum hd_err hd_meeting_arrived(struct hd_meeting *meeting, struct hd_meeting_part *part,
+	const struct hd_dist_letter *letter);
+void hd_meeting_void(struct hd_meeting *meeting);        /* nothing is borrowed */
+size_t hd_meeting_list(const struct hd_meeting *meeting, const struct hd_meeting_part *part, uint16_t peer,
+	bool send, struct hd_dist_letter *letter);
+
+#endif

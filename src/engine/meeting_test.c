@@ -1,0 +1,233 @@
+#include "engine/meeting.h"
+
+#include "engine/testing_net.h"
+
+/* Workers that meet at norms over the global batch: digests and losses are those of one device, bit for bit,
+ * whatever the map; a fence ends every wait, and what was sent before does no harm. */
+
+/* 61 samples: the third step has 9 rows, so that virtual nodes are short or empty */
+enum { BATCH = 26 };
+
+static void model_of(char model[800])
+{
+	static const char global[] = ", bn: global";
+
+	snprintf(model, 800, "%s", hd_rig_bn());
+	char *end = strchr(model, '}');
+	memmove(end + strlen(global), end, strlen(end) + 1);
+	memcpy(end, global, strlen(global));
+}
+
+static void open_net(struct net *net, uint32_t vns, const uint32_t *map, uint32_t nranks, uint32_t each)
+{
+	struct hd_diag diag = { "" };
+	char model[800];
+
+	memset(net, 0, sizeof *net);
+	model_of(model);
+	hd_rig_open(&net->one, model, BATCH, vns, "optim: {kind: adamw, clip: 0.5}\n", 1);
+	assert_true(hd_worker_lockstep(net->one.worker));
+	net->nbuckets = hd_layout_nbuckets(&net->one.task->layout);
+	struct hd_plan_job pj = hd_plan_job_whole(vns, net->one.task->layout.nchunks);
+	pj.lockstep = true;
+	if (map)
+		CHECK(hd_plan_of_map(&net->plan, &pj, nranks, map, &net->one.arena, &diag) == HD_OK, "%s",
+			diag.text);
+	else
+		CHECK(hd_plan_data(&net->plan, &pj, nranks, NULL, &net->one.arena, &diag) == HD_OK, "%s",
+			diag.text);
+	add_workers(net, nranks, each, "norms over the global batch");
+}
+
+static const uint32_t scattered[] = { 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2 },
+	uneven[] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 2 },
+	nothing[] = { 0, 0, 0, 2, 2, 2, 2, 0, 0, 0, 0, 2, 2 };
+static const struct { uint32_t vns, nranks, each; const uint32_t *map; } kinds[] = {
+	{ 2, 2, 1, NULL }, { 5, 3, 1, NULL }, { 13, 4, 2, NULL }, { 13, 3, 2, NULL }, { 13, 3, 1, scattered },
+	{ 13, 3, 1, uneven }, { 13, 3, 1, nothing }, { 13, 3, 2, scattered }, { 26, 2, 1, NULL },
+};
+enum { NKINDS = sizeof kinds / sizeof *kinds };
+
+static void compare(size_t n, uint32_t fences)
+{
+	struct net *net = malloc(sizeof *net);
+	uint32_t stale = 0;
+
+	assert_non_null(net);
+	for (size_t k = 0; k < n; k++) {
+		char what[80];
+		snprintf(what, sizeof what, "V %u, %u devices, %u a worker, map %zu", kinds[k].vns,
+			kinds[k].nranks, kinds[k].each, k);
+		open_net(net, kinds[k].vns, kinds[k].map, kinds[k].nranks, kinds[k].each);
+		for (int i = 0; i < STEPS; i++) {
+			net->fence_after = fences ? 1 + draw(fences) : 0;
+			step(net, what);
+		}
+		stale += net->stale;
+		close_net(net);
+	}
+	assert_true(!fences || stale > n);
+	free(net);
+}
+
+static void any_map_over_workers_has_the_bits_of_one_device(void **state)
+{
+	(void)state;
+	seed = 1;
+	compare(NKINDS, 0);
+}
+
+static void a_fence_ends_the_wait_at_any_letter(void **state)
+{
+	(void)state;
+	seed = 2;
+	compare(NKINDS, 12);
+}
+
+/* Each worker that computes, `fence` or not: what it says. */
+static void all_say(struct net *net, enum hd_err want)
+{
+	for (uint32_t m = 0; m < net->n; m++) {
+		struct hd_diag diag = { "" };
+		assert_int_equal(hd_dist_compute(net->at[m].worker, &diag), want);
+		CHECK(strstr(diag.text, "other workers are gone"), "%s", diag.text);
+		hd_dist_abandon(net->at[m].worker);
+	}
+}
+
+static void a_fence_before_the_pass_counts_and_an_older_one_does_not(void **state)
+{
+	struct net *net = malloc(sizeof *net);
+
+	(void)state;
+	seed = 3;
+	open_net(net, 5, NULL, 2, 1);
+	next_epoch(net);
+	for (uint32_t m = 0; m < net->n; m++) {
+		hd_dist_fence(net->at[m].worker, net->epoch + 1);
+		hd_dist_fence(net->at[m].worker, net->epoch);
+	}
+	begin(net);
+	all_say(net, HD_E_STALE);
+	next_epoch(net);
+	for (uint32_t m = 0; m < net->n; m++)
+		hd_dist_fence(net->at[m].worker, net->epoch);
+	step(net, "in the epoch of the fence");
+	close_net(net);
+	free(net);
+}
+
+/* All that it waits for is here: a fence changes nothing, though nothing of its own was carried. */
+static void a_worker_that_has_all_letters_ends_its_pass(void **state)
+{
+	struct net *net = malloc(sizeof *net);
+
+	(void)state;
+	seed = 4;
+	open_net(net, 5, NULL, 2, 1);
+	begin(net);
+	assert_false(compute_all(net));
+	for (uint32_t m = 0; m < net->n; m++)
+		hd_dist_fence(net->at[m].worker, net->epoch + 1);
+	for (uint32_t m = 0; m < net->n; m++) {
+		assert_int_equal(net->at[m].err, HD_OK);
+		assert_int_not_equal(hd_dist_nroots(net->at[m].worker, 0), 0);
+		hd_dist_abandon(net->at[m].worker);
+	}
+	next_epoch(net);
+	step(net, "after it was given up");
+	close_net(net);
+	free(net);
+}
+
+/* What is offered is what was announced: both ways, of workers with virtual nodes alone. */
+static void letters_are_those_of_the_list(void **state)
+{
+	struct net *net = malloc(sizeof *net);
+	struct hd_dist_letter want[64], l;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	seed = 5;
+	open_net(net, 13, nothing, 3, 1);
+	struct hd_worker *w = net->at[0].worker;
+	const uint32_t nsyncs = hd_dist_nsyncs(w);
+	assert_in_range(nsyncs, 2, 64);
+	assert_int_equal(hd_dist_mail_list(w, 2, false, NULL), nsyncs);
+	assert_int_equal(hd_dist_mail_list(w, 2, true, want), nsyncs);
+	assert_int_equal(hd_dist_mail_list(w, 1, true, NULL) + hd_dist_mail_list(w, 1, false, NULL), 0);
+	assert_int_equal(hd_dist_mail_list(net->at[1].worker, 0, true, NULL), 0);
+	assert_true(want[0].from == 0 && want[0].to == 2 && want[0].send);
+	assert_int_equal(hd_dist_mail_list(w, 2, false, want), nsyncs);
+	begin(net);
+	hd_dist_fence(w, net->epoch + 1);
+	assert_int_equal(hd_dist_compute(w, &diag), HD_E_STALE);
+	for (uint32_t k = 0; k < nsyncs; k++) {
+		assert_true(hd_dist_mail_next(w, &l));
+		assert_true(!l.send && l.kind == want[k].kind && l.stage == want[k].stage &&
+			l.from == want[k].from && l.to == want[k].to && l.len == want[k].len);
+	}
+	struct hd_dist_letter other = l;
+	other.from = 1;
+	assert_int_equal(hd_dist_mail_arrived(w, &other, &diag), HD_E_STALE);
+	other = l;
+	other.stage = (uint16_t)nsyncs;
+	assert_int_equal(hd_dist_mail_arrived(w, &other, &diag), HD_E_STALE);
+	other = l;
+	other.bytes += 8;
+	assert_int_equal(hd_dist_mail_arrived(w, &other, &diag), HD_E_STALE);
+	for (uint32_t m = 0; m < net->n; m++)
+		hd_dist_abandon(net->at[m].worker);
+	assert_int_equal(hd_dist_mail_arrived(w, &l, &diag), HD_E_STALE);
+	close_net(net);
+	free(net);
+}
+
+static void none_is_computed_apart(void **state)
+{
+	struct net *net = malloc(sizeof *net);
+	struct hd_diag diag = { "" };
+	uint32_t pass;
+
+	(void)state;
+	open_net(net, 5, NULL, 2, 1);
+	begin(net);
+	assert_int_equal(hd_dist_repair(net->at[0].worker, (uint32_t[]){ 4 }, 1, &pass, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "norms over the global batch"), "%s", diag.text);
+	for (uint32_t m = 0; m < net->n; m++)
+		hd_dist_abandon(net->at[m].worker);
+	close_net(net);
+	free(net);
+}
+
+static void memory_counts_what_is_exchanged(void **state)
+{
+	struct net *net = malloc(sizeof *net);
+	struct hd_memory_terms alone, among;
+
+	(void)state;
+	open_net(net, 5, NULL, 2, 1);
+	const uint64_t bytes = hd_lockstep_bytes(&net->one.task->train, 5);
+	hd_worker_memory(net->one.worker, &alone);
+	hd_worker_memory(net->at[0].worker, &among);
+	assert_true(bytes && among.gradients >= alone.gradients + 2 * bytes);
+	assert_int_equal(hd_meeting_bytes(net->one.worker), 0);
+	assert_int_equal(hd_meeting_bytes(net->at[0].worker), 2 * bytes);
+	close_net(net);
+	free(net);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(any_map_over_workers_has_the_bits_of_one_device),
+		cmocka_unit_test(a_fence_ends_the_wait_at_any_letter),
+		cmocka_unit_test(a_fence_before_the_pass_counts_and_an_older_one_does_not),
+		cmocka_unit_test(a_worker_that_has_all_letters_ends_its_pass),
+		cmocka_unit_test(letters_are_those_of_the_list),
+		cmocka_unit_test(none_is_computed_apart),
+		cmocka_unit_test(memory_counts_what_is_exchanged),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
