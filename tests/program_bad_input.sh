@@ -240,9 +240,3 @@ if mount -t tmpfs -o size=600k none disk 2>/dev/null; then
 else
 	echo "skip: a really full disk (mount -t tmpfs is refused here)"
 fi
-
-# ---- what several workers cannot do together
-expect 2 heddle run resnet18.yaml --workers 2 -s model.bn=global --out two
-says 'meet at every norm'
-says 'or one worker with more devices'
-passed "norms over the global batch on several workers: refused, with the ways out"

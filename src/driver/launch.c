@@ -3,21 +3,9 @@
 #include <stdio.h>
 
 #include "base/json_writer.h"
-#include "engine/lockstep.h"
 #include "run/ending.h"
 #include "run/identity.h"
 #include "run/report.h"
-
-enum hd_err hd_launch_check(const struct hd_task *task, uint32_t nworkers, struct hd_diag *diag)
-{
-	bool lockstep = hd_job_int(task->job, HD_JOB_BN) == HD_BN_GLOBAL &&
-		hd_lockstep_bytes(&task->train, task->job->nvns);
-
-	return nworkers > 1 && lockstep ? hd_fail(diag, HD_E_INVAL,
-		"--workers %u: norms over the global batch (model.bn: global) meet at every norm, and "
-		"several workers have no way to meet there yet: model.bn: ghost, or one worker with more "
-		"devices", nworkers) : HD_OK;
-}
 
 static void warn(const struct hd_launch_spec *spec, struct hd_arena *arena, const struct hd_diag *other)
 {
@@ -66,8 +54,6 @@ enum hd_err hd_launch_open(struct hd_launch *launch, const struct hd_launch_spec
 
 	if (!err)
 		err = prove(launch, diag);
-	if (!err)
-		err = hd_launch_check(launch->task, spec->target, diag);
 	if (err)
 		hd_launch_close(launch);
 	return err;

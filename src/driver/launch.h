@@ -1,8 +1,8 @@
 /* launch.h -- drives the run in a folder to its end: what `run --workers`, `resume` and `serve --job` do once
  * they know the job.
  *
- * 1. Before anything listens or starts: the job's model is built, its data are those that the run began with,
- *    and so many workers can compute it together.
+ * 1. Before anything listens or starts: the job's model is built, and its data are those that the run began
+ *    with.
  * 2. What joins from another machine gets the resolved job, and the folder of its relative paths, as they lie
  *    in the run's folder.
  * 3. When the run is over its end is an event (run/ending.h) and its report is written; not where another
@@ -62,8 +62,5 @@ HD_MUST_USE enum hd_err hd_launch_reach(struct hd_launch *launch, const struct h
 HD_MUST_USE enum hd_err hd_launch_run(struct hd_launch *launch, struct hd_launch_end *end,
 	struct hd_diag *diag);
 void hd_launch_close(struct hd_launch *launch);
-
-/* Can so many workers compute this job together? HD_E_INVAL. */
-HD_MUST_USE enum hd_err hd_launch_check(const struct hd_task *task, uint32_t nworkers, struct hd_diag *diag);
 
 #endif

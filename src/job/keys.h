@@ -26,7 +26,7 @@ X(LORA_ALPHA, "model", "lora.alpha", NUM, 2, "auto",   "auto", 0, 1e6, "adapters
 X(LORA_TARGETS, "model", "lora.targets", NAMES, 2, "[]", "", 0, 0, "patterns of names of matrices that get adapters")
 X(LORA_TRAIN, "model", "lora.train", NAMES, 2, "[]",   "", 0, 0, "patterns of names of parameters trained beside the adapters")
 X(LOSS,       "model", "loss",      WORD, 1, "cross-entropy", "cross-entropy|mse|none", 0, 0, "loss of a built-in or ONNX model; none: the graph has its own")
-X(BN,         "model", "bn",        WORD, 1, "ghost",  "ghost|global", 0, 0, "norms over the batch take their moments per virtual node, or over the global batch (all virtual nodes in lockstep)")
+X(BN,         "model", "bn",        WORD, 1, "ghost",  "ghost|global", 0, 0, "norms over the batch take their moments per virtual node, or over the global batch (all virtual nodes in lockstep, on all workers)")
 X(SHARDS,     "model", "shards",    INT,  1, "1",      "", 1, 1024, "fixed shards of split sums (heads, pairs of layers, vocabulary); any tensor width that divides it has the same bits")
 X(SEQUENCE_SHARDS, "model", "sequence_shards", WORD, 2, "false", "false|true", 0, 0, "what lies between split sums (norms, dropout, residuals) is split too, along the sequence, in model.shards parts")
 X(PRECISION,  "model", "precision", WORD, 1, "f32",    "f32|bf16-storage", 0, 0, "numbers that parameters may be; arithmetic and optimizer slots are f32")

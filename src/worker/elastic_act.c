@@ -330,9 +330,13 @@ ACT(finish) { give(e, &(struct hd_command){ .kind = HD_COMMAND_FINISH, .step = a
 ACT(boundary) { give(e, &(struct hd_command){ .kind = HD_COMMAND_BOUNDARY, .step = a->step, .flag = a->flag,
 	.final = a->final }); }
 
+/* After a loss its epoch has ended: no pass waits for mail any more. A halted job has no such end, and the
+ * one that halted before the step sends nothing. */
 ACT(cancel)
 {
 	e->round++;
+	if (hd_member_state(e->member) == HD_HALTED)
+		hd_dist_fence(e->worker, hd_member_epoch(e->member) + 1);
 	/* a BEGIN that is still with the compute thread opens nothing any more; the next one does */
 	e->open_pending = false;
 	e->opened.epoch = 0;

@@ -192,8 +192,10 @@ COMMAND(compute)
 	if (e->spec->slow > 1)
 		hd_clock_wait_until(e->spec->clock, began +
 			(int64_t)((double)(hd_clock_now_ns(e->spec->clock) - began) * e->spec->slow));
+	/* others judge by it how fast this worker is, not those it waited for */
 	if (own)
-		e->computed_ns = hd_clock_now_ns(e->spec->clock) - began;
+		e->computed_ns = hd_clock_now_ns(e->spec->clock) - began -
+			(int64_t)hd_dist_awaited_ns(e->worker);
 	e->stale = err == HD_E_STALE;
 	if (err)
 		return err;

@@ -145,7 +145,9 @@ static void on_arrived(void *self, const struct hd_arrival *a)
 		hd_elastic_fail(e, err, &diag);
 	if (err)
 		return;
-	if (news.kind == HD_XFER_ACTIVATIONS || news.kind == HD_XFER_GRADIENTS ||
+	if (news.kind == HD_XFER_MOMENTS)
+		(void)HD_FAILPOINT_KEY(SYNC_HERE, atomic_load(&e->self));
+	if (hd_xfer_is_mail(news.kind) ||
 		(news.kind == HD_XFER_METRICS && !news.passes) ||
 		(news.kind == HD_XFER_PARTIAL && !news.partial_done))
 		return;

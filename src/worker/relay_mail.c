@@ -6,12 +6,15 @@
 
 #include "base/alloc.h"
 
-/* Mail between stages of different workers: the worker's letters to the hub and back (relay.h, rule 5). */
+/* Mail between compute threads of different workers: the worker's letters to the hub and back (relay.h,
+ * rule 5). */
 
 #define MAIL_TOKEN (UINT64_C(1) << 63)    /* other tokens are ids and addresses */
 
 static struct hd_xfer_name name_of(const struct hd_relay *r, const struct hd_dist_letter *l)
 {
+	if (l->kind == HD_XFER_MOMENTS)
+		return (struct hd_xfer_name){ HD_XFER_MOMENTS, l->from, l->to, l->stage, 0 };
 	return (struct hd_xfer_name){ (enum hd_xfer_kind)l->kind, HD_NOBODY, HD_NOBODY,
 		l->stage * r->nvns + l->vn, 0 };
 }

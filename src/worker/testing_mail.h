@@ -9,7 +9,7 @@ enum { HD_MAIL_FAKES = 16 };
 /* Of one worker; the others have none. */
 static struct {
 	const struct hd_worker *worker;
-	uint32_t nstages;
+	uint32_t nstages, nsyncs;
 	struct hd_dist_letter list[HD_MAIL_FAKES]; size_t nlist;          /* the letters of every step */
 	struct hd_dist_letter queue[HD_MAIL_FAKES]; size_t head, nqueue;  /* handed over */
 	struct hd_dist_letter sent[HD_MAIL_FAKES], arrived[HD_MAIL_FAKES]; size_t nsent, narrived;
@@ -63,6 +63,9 @@ void hd_dist_fence(struct hd_worker *w, uint32_t epoch)
 
 uint32_t hd_dist_nstages(const struct hd_worker *w) { return w == hd_mail_fake.worker ?
 	hd_mail_fake.nstages : 1; }
+
+uint32_t hd_dist_nsyncs(const struct hd_worker *w) { return w == hd_mail_fake.worker ?
+	hd_mail_fake.nsyncs : 0; }
 
 /* Every worker says its part of every virtual node: a number in the entry's byte of its own. */
 bool hd_dist_says(const struct hd_worker *w, uint16_t from, uint32_t vn)

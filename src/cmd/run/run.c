@@ -131,8 +131,6 @@ static enum hd_err dry_run(struct hd_cmd *cmd, struct hd_job *job, struct hd_run
 	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, options, &cmd->diag);
 	if (!err && n)
-		err = hd_launch_check(hd_run_task(run), n, &cmd->diag);
-	if (!err && n)
 		err = hd_run_tell_team(run, n, &cmd->diag);
 	if (!err)
 		hd_ui_say(ui, "nothing was started (--dry-run)");

@@ -1,0 +1,67 @@
+#!/bin/bash
+# Norms over the global batch on several workers: the bits of one device, whoever dies at whichever norm.
+. "$(dirname "$0")/program.sh"
+needs_failpoints
+
+# three norms, so six meetings a step; 61 samples in batches of 26: the third step is ragged
+cat >job.yaml <<END
+job: {name: norms, seed: 3, steps: 8}
+model: {use: "graph:$SOURCE_DIR/tests/torch/fixtures/bn/model.graph", bn: global}
+data: {kind: synthetic, count: 61}
+batch: {global: 26, virtual_nodes: 13}
+optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
+checkpoint: {every: 4 steps, keep: 2}
+eval: {every: 4}
+trace: {digest: 1}
+workers: {detect: 2 s}
+END
+expect 0 heddle run job.yaml --out one --devices 1 --json -q
+first=$(number digest)
+evaluated() { grep -o '"split":"valid".*' "$1/events.ndjson" | tail -n 2; }  # of steps 4 and 8
+
+for shape in 1x1 2x1 3x1 2x2; do
+	expect 0 heddle run job.yaml --out $shape --workers ${shape%x*} --devices ${shape#*x} --json -q
+	same "$(number digest)" "$first" "${shape%x*} workers of ${shape#*x} devices"
+	same "$(evaluated $shape)" "$(evaluated one)" "what $shape evaluated, with its running statistics"
+done
+expect 0 heddle ckpt diff 3x1 one
+says 'digest logs agree in 8 steps'
+passed "1, 2 and 3 workers have the bits of one device"
+
+# $1: HD_FAIL, $2: workers
+killed()
+{
+	rm -rf killed
+	HD_FAIL=$1 heddle run job.yaml --out killed --workers "$2" --devices 1 --json -q
+}
+for nth in 13 14 15 16 17 18; do          # each meeting of step 2
+	expect 0 killed "sync.here:kill#1@$nth" 2
+	same "$(number digest)" "$first" "the digest after a death at meeting $nth"
+	grep -q '"kind":"afresh","step":2,' killed/events.ndjson ||
+		failed "meeting $nth: step 2 was not begun again: $(cat killed/events.ndjson)"
+done
+passed "a worker dies at each meeting of a step, forwards and backwards: begun again, equal bits"
+
+# worker 2 falls when it begins the step again that worker 1 left: its fourth pass is step 2 once more
+expect 0 killed "sync.here:kill#1@28;state.params:kill#2@4" 3
+same "$(number digest)" "$first" "the digest after two deaths in one step"
+same "$(grep -c '"kind":"afresh","step":2,' killed/events.ndjson)" 2 "how often step 2 was begun again"
+expect 0 heddle ckpt diff killed one
+says 'digest logs agree in 8 steps'
+passed "two die in one step"
+
+# the writer saves while the other waits for it at the next step's first norm
+sed 's/detect: 2 s/detect: 500 ms/' job.yaml >quick.yaml
+HD_FAIL=ckpt.begin:delay=1600@2 expect 0 heddle run quick.yaml --out waits --workers 2 --devices 1 --json -q
+same "$(number digest)" "$first" "the digest of a run with a slow checkpoint"
+! grep -qE '"kind":"(lost|afresh)"' waits/events.ndjson ||
+	failed "whoever waits is taken for hung: $(cat waits/events.ndjson)"
+passed "whoever waits for others at a norm does not hang"
+
+"$HEDDLE_BIN" run job.yaml --out grow --workers 1 --devices 1 -s job.steps=1000000 -q 2>log &
+run=$!
+reach grow 30
+expect 0 heddle scale grow 3 --wait
+expect 0 heddle scale grow 2 --wait
+stops_with_bits_of_one grow job.yaml "1 worker, then 3, then 2"
+passed "workers come and go between steps, and the last ones stop at once"
