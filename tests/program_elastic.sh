@@ -328,8 +328,6 @@ passed "a worker capped to $narrow has the same bits under portable kernels, and
 
 # what is refused
 expect 2 heddle run mlp.yaml --out no --workers 0
-expect 2 heddle run resnet18.yaml --out no4 --workers 2 --devices 1 -s model.bn=global
-says 'model.bn: ghost, or one worker with more devices'
 expect 2 heddle run mlp.yaml --out no2 --workers 40
 says 'this job takes from 1'
 (umask 077; mkdir -p no3/log/hand-{0..9}.log)         # no worker gets a log: none can be started
