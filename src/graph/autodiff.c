@@ -65,6 +65,7 @@ static enum hd_err gradient_node(struct hd_autodiff *ad, uint32_t forward, uint3
 	struct hd_node *node = &graph->node[graph->nnodes - 1];
 	node->phase = value != HD_NONE && graph->value[value].kind == HD_PARAM ? HD_PHASE_W : HD_PHASE_I;
 	node->of = forward;
+	node->shard = of.shard;
 	if (hd_ops[op].class == HD_OP_RANDOM)
 		node->key = of.key;
 	graph->nrandom = nrandom;

@@ -35,7 +35,12 @@ static enum hd_err append(struct blocker *b, const struct hd_node *like, uint16_
 	const uint32_t *in,
 	const struct hd_attr *attr, uint32_t *out, struct hd_diag *diag)
 {
-	return hd_graph_node(&b->rewrite.graph, op, nin, in, attr, like->stage, out, diag);
+	struct hd_graph *graph = &b->rewrite.graph;
+	enum hd_err err = hd_graph_node(graph, op, nin, in, attr, like->stage, out, diag);
+
+	if (err == HD_OK)
+		graph->node[graph->nnodes - 1].shard = like->shard;
+	return err;
 }
 
 static enum hd_err plain_form(struct blocker *b, const struct hd_node *reader, uint32_t value,

@@ -61,6 +61,8 @@ static enum hd_err join(struct hd_rewrite *rewrite, const struct fuse_pattern *p
 	enum hd_err err = hd_rewrite_node(rewrite, a, p->into, nin, in, &attr, &out, diag);
 	if (err != HD_OK)
 		return err;
+	if (a->shard != b->shard)         /* the sum of all shards and the norm behind it */
+		rewrite->graph.node[rewrite->graph.nnodes - 1].shard = 0;
 	rewrite->to[a->out] = out + p->first_out;
 	rewrite->to[b->out] = out + p->second_out;
 	for (uint32_t k = 1; k < b->nout; k++)

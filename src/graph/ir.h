@@ -19,6 +19,9 @@
  * 7. The gradient of a parameter is one value, or several *parts*, one a use (autodiff.h): the first is the
  *    `grad` of its value, the others are in part[]. Each part is summed over virtual nodes on its own; then
  *    the sums are added, in the order of the parts.
+ * 8. A node may be of one shard of the model (shard.h). Passes and autodiff keep that: a gradient node is of
+ *    the shard of its forward node. It says where a node may run (tensor.h), and nothing depends
+ *    on it.
  *
  * Ownership: all arrays lie in the arena the graph was made in; they grow by
  * doubling inside it. Threads: a finished graph is read-only and shared. */
@@ -42,6 +45,7 @@ enum {
 	HD_MAX_BUFFERS = 1 << 14,
 	HD_MAX_ENDS = 64,                 /* inputs, and outputs */
 	HD_MAX_STAGES = 1 << 12,
+	HD_MAX_SHARDS = 1024,
 	HD_MAX_USES_APART = 4,            /* of a parameter whose gradient has parts */
 	HD_MAX_GRAD_PARTS = 1 << 14,      /* further ones, of all parameters */
 	/* constants are tables and scalars; big tensors are parameters or inputs */
@@ -107,6 +111,8 @@ struct hd_node {
 	uint32_t of;                      /* gradient nodes: the forward node, else HD_NONE */
 	/* random ops: the op id of philox.h; the gradient has its forward's */
 	uint32_t key;
+	uint16_t shard;                   /* 1 + the shard that it is of (shard.h); 0: of none */
+	uint16_t unused;
 	struct hd_attr attr;
 };
 

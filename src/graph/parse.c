@@ -192,7 +192,7 @@ static enum hd_err parse_const(struct hd_parser *p)
 }
 
 /* What a node line says besides operands; HD_NONE: not said. */
-struct node_fields { struct hd_attr attr; uint32_t key, stage, of; uint8_t phase; };
+struct node_fields { struct hd_attr attr; uint32_t key, stage, shard, of; uint8_t phase; };
 
 static enum hd_err take_attr(struct hd_parser *p, uint16_t op, const char *name, struct node_fields *said)
 {
@@ -240,6 +240,9 @@ static enum hd_err take_setting(struct hd_parser *p, uint16_t op, struct node_fi
 	} else if (strcmp(name, "stage") == 0) {
 		err = hd_parse_integer(p, 0, HD_MAX_STAGES - 1, &n);
 		said->stage = err == HD_OK ? (uint32_t)n : 0;
+	} else if (strcmp(name, "shard") == 0) {
+		err = hd_parse_integer(p, 0, HD_MAX_SHARDS - 1, &n);
+		said->shard = err == HD_OK ? (uint32_t)n + 1 : 0;
 	} else if (strcmp(name, "phase") == 0) {
 		if (!hd_parse_is(p, "I") && !hd_parse_is(p, "W"))
 			return hd_parse_fail(p, "the phase is I or W; forward nodes have none");
@@ -286,6 +289,7 @@ static enum hd_err node_settle(struct hd_parser *p, const struct node_fields *sa
 	struct hd_node *node = &graph->node[graph->nnodes - 1];
 
 	node->phase = said->phase;
+	node->shard = (uint16_t)said->shard;
 	if (said->of != HD_NONE)
 		node->of = graph->value[said->of].node;
 	if (hd_ops[node->op].class != HD_OP_RANDOM)

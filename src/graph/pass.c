@@ -92,8 +92,10 @@ enum hd_err hd_rewrite_node(struct hd_rewrite *rewrite, const struct hd_node *li
 		err = hd_rewrite_value(rewrite, in[i], &to[i], diag);
 	if (err == HD_OK)
 		err = hd_graph_node(graph, op, nin, to, attr, like->stage, out, diag);
-	if (err == HD_OK)
+	if (err == HD_OK) {
 		graph->node[graph->nnodes - 1].key = like->key;
+		graph->node[graph->nnodes - 1].shard = like->shard;
+	}
 	return err;
 }
 

@@ -8,7 +8,8 @@
  *    tanh, sigmoid: the mathematics library of two hosts may differ). One exception: `block`
  *    gives convolutions another order of their sums. It reads nothing but the graph, so
  *    equal jobs still have equal bits.
- * 2. Nodes of two stages are never joined; stages and keys of random ops are kept.
+ * 2. Nodes of two stages are never joined; stages, shards and keys of random ops are
+ *    kept.
  * 3. Inputs, parameters and buffers keep their number and order, outputs their names, running
  *    statistics their moments.
  * 4. After every pass the verifier runs; what it refuses is HD_E_BUG.
@@ -51,7 +52,7 @@ HD_MUST_USE enum hd_err hd_rewrite_value(struct hd_rewrite *rewrite, uint32_t va
 	struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_rewrite_copy(struct hd_rewrite *rewrite, const struct hd_node *node,
 	struct hd_diag *diag);
-/* Appends a node made of values of the old graph; `like` gives stage and key. `out`: first output, new
+/* Appends a node made of values of the old graph; `like` gives stage, shard and key. `out`: first output, new
  * graph. */
 HD_MUST_USE enum hd_err hd_rewrite_node(struct hd_rewrite *rewrite, const struct hd_node *like, uint16_t op,
 	uint8_t nin,

@@ -30,7 +30,17 @@ uint32_t hd_shard_make(struct hd_sharder *x, enum hd_op op, uint8_t nin, const u
 			x->diag);
 	if (!x->err && hd_ops[op].class == HD_OP_RANDOM)
 		x->r.graph.node[x->r.graph.nnodes - 1].key = x->node->key;
+	if (!x->err)
+		x->r.graph.node[x->r.graph.nnodes - 1].shard = x->shard;
 	return out;
+}
+
+uint16_t hd_shard_turn(struct hd_sharder *x, uint16_t shard)
+{
+	const uint16_t before = x->shard;
+
+	x->shard = shard;
+	return before;
 }
 
 static uint32_t make1(struct hd_sharder *x, enum hd_op op, uint32_t a,
@@ -57,6 +67,22 @@ static uint32_t i32_const(struct hd_sharder *x, int32_t number)
 		x->err = hd_graph_const(&x->r.graph, HD_I32, 1, (int64_t[]){ 1 }, &number, &out, x->diag);
 	return out;
 }
+
+/* The same for shard s. */
+static uint32_t make_of(struct hd_sharder *x, uint32_t s, enum hd_op op, uint8_t nin, const uint32_t *in,
+	struct hd_attr attr)
+{
+	const uint16_t before = hd_shard_turn(x, (uint16_t)(s + 1));
+	uint32_t out = hd_shard_make(x, op, nin, in, attr);
+
+	hd_shard_turn(x, before);
+	return out;
+}
+
+static uint32_t make1_of(struct hd_sharder *x, uint32_t s, enum hd_op op, uint32_t a,
+	struct hd_attr attr) { return make_of(x, s, op, 1, &a, attr); }
+static uint32_t make2_of(struct hd_sharder *x, uint32_t s, enum hd_op op, uint32_t a, uint32_t b,
+	struct hd_attr attr) { return make_of(x, s, op, 2, (uint32_t[]){ a, b }, attr); }
 
 /* ---- trees of shards (rule 3). The left subtree of n leaves is the largest power of two below n. ---- */
 
@@ -112,6 +138,7 @@ static uint32_t slice(struct hd_sharder *x, uint32_t value, struct hd_shard_spli
 		return HD_NONE;
 	int64_t n = x->r.graph.value[value].dim[split.axis] / split.blocks, from = hd_shard_first(x, n, s),
 		count = hd_shard_first(x, n, s + 1) - from;
+	const uint16_t before = hd_shard_turn(x, (uint16_t)(s + 1));
 	uint32_t all = HD_NONE;
 
 	for (uint32_t b = 0; b < split.blocks; b++) {
@@ -119,6 +146,7 @@ static uint32_t slice(struct hd_sharder *x, uint32_t value, struct hd_shard_spli
 			(struct hd_attr){ .i = { split.axis, (int32_t)(b * n + from), 1, (int32_t)count } });
 		all = b ? make2(x, HD_OP_CONCAT, all, one, (struct hd_attr){ .i = { split.axis } }) : one;
 	}
+	hd_shard_turn(x, before);
 	return all;
 }
 
@@ -142,6 +170,7 @@ static uint32_t join(struct hd_sharder *x, const uint32_t *part, struct hd_shard
 static uint32_t whole_of(struct hd_sharder *x, uint32_t value)
 {
 	struct hd_shard_state *v = &x->at[value];
+	const uint16_t before = hd_shard_turn(x, 0);
 	uint32_t to = HD_NONE;
 
 	if (x->r.to[value] == HD_NONE && v->split.blocks && !x->err)
@@ -150,6 +179,7 @@ static uint32_t whole_of(struct hd_sharder *x, uint32_t value)
 		x->r.to[value] = join(x, v->rows, (struct hd_shard_split){ 1, 1 });
 	if (!x->err)
 		x->err = hd_rewrite_value(&x->r, value, &to, x->diag);
+	hd_shard_turn(x, before);
 	return to;
 }
 
@@ -157,9 +187,11 @@ const uint32_t *hd_shard_copies(struct hd_sharder *x, uint32_t value)
 {
 	struct hd_shard_state *v = &x->at[value];
 	uint32_t from = whole_of(x, value);
+	const uint16_t before = hd_shard_turn(x, 0);
 
 	if (!v->copy && (v->copy = hd_shard_take(x)))
 		spread(x, from, v->copy, x->nshards);
+	hd_shard_turn(x, before);
 	return v->copy;
 }
 
@@ -277,7 +309,7 @@ static void product_by_rows(struct hd_sharder *x, const struct hd_node *n)
 	uint32_t *part = hd_shard_take(x);
 
 	for (uint32_t s = 0; s < x->nshards && part && w; s++)
-		part[s] = make2(x, HD_OP_MATMUL, a[s], w[s], n->attr);
+		part[s] = make2_of(x, s, HD_OP_MATMUL, a[s], w[s], n->attr);
 	if (part && w)
 		summed(x, n->out, part);
 	x->nsplits++;
@@ -295,7 +327,7 @@ static void product_by_columns(struct hd_sharder *x, const struct hd_node *n, st
 		(struct hd_shard_split){ split.blocks, axis });
 	uint32_t *part = made(x, n->out, split);
 	for (uint32_t s = 0; s < x->nshards && part && a && w; s++)
-		part[s] = make2(x, HD_OP_MATMUL, a[s], w[s], n->attr);
+		part[s] = make2_of(x, s, HD_OP_MATMUL, a[s], w[s], n->attr);
 	x->nsplits++;
 }
 
@@ -327,8 +359,8 @@ static bool along(struct hd_sharder *x, const struct hd_node *n)
 		return true;
 	uint32_t *part = made(x, n->out, split);
 	for (uint32_t s = 0; s < x->nshards && part; s++)
-		part[s] = b ? make2(x, (enum hd_op)n->op, a[s], b[s], n->attr) : make1(x, (enum hd_op)n->op,
-			a[s], n->attr);
+		part[s] = b ? make2_of(x, s, (enum hd_op)n->op, a[s], b[s], n->attr) :
+			make1_of(x, s, (enum hd_op)n->op, a[s], n->attr);
 	return true;
 }
 
@@ -340,7 +372,7 @@ static bool pair(struct hd_sharder *x, const struct hd_node *n)
 	const uint32_t *a = x->at[n->in[0]].part, *b = x->at[n->in[1]].part;
 	uint32_t *part = made(x, n->out, x->at[n->in[0]].split);
 	for (uint32_t s = 0; s < x->nshards && part; s++)
-		part[s] = make2(x, (enum hd_op)n->op, a[s], b[s], n->attr);
+		part[s] = make2_of(x, s, (enum hd_op)n->op, a[s], b[s], n->attr);
 	return true;
 }
 
@@ -363,7 +395,7 @@ static bool rotary(struct hd_sharder *x, const struct hd_node *n)
 	attr.i[0] /= (int32_t)x->nshards;
 	uint32_t *part = made(x, n->out, split);
 	for (uint32_t s = 0; s < x->nshards && part; s++)
-		part[s] = make1(x, HD_OP_ROTARY, x->at[n->in[0]].part[s], attr);
+		part[s] = make1_of(x, s, HD_OP_ROTARY, x->at[n->in[0]].part[s], attr);
 	return true;
 }
 
@@ -377,7 +409,7 @@ static void attention_of(struct hd_sharder *x, const struct hd_node *n, struct h
 	for (uint32_t s = 0; s < x->nshards && y && lse; s++) {
 		for (uint8_t k = 0; k < n->nin; k++)
 			in[k] = k < nsplit ? x->at[n->in[k]].part[s] : whole_of(x, n->in[k]);
-		y[s] = hd_shard_make(x, (enum hd_op)n->op, n->nin, in, attr);
+		y[s] = make_of(x, s, (enum hd_op)n->op, n->nin, in, attr);
 		lse[s] = y[s] + 1;
 	}
 }
@@ -427,9 +459,9 @@ static bool table(struct hd_sharder *x, const struct hd_node *n)
 	const uint32_t *rows = hd_shard_slices(x, n->in[1], (struct hd_shard_split){ 1, 0 });
 	uint32_t *part = hd_shard_take(x), all = whole_of(x, n->in[0]);
 	for (uint32_t s = 0; s < x->nshards && part && rows; s++) {
-		uint32_t mine = make2(x, HD_OP_SUB, all, i32_const(x,
+		uint32_t mine = make2_of(x, s, HD_OP_SUB, all, i32_const(x,
 			(int32_t)hd_shard_first(x, t->dim[0], s)), none);
-		part[s] = make2(x, HD_OP_GATHER, rows[s], mine, none);
+		part[s] = make2_of(x, s, HD_OP_GATHER, rows[s], mine, none);
 	}
 	if (part && rows)
 		summed(x, n->out, part);
@@ -483,15 +515,15 @@ static bool cross_entropy(struct hd_sharder *x, const struct hd_node *n)
 	uint32_t *loss = hd_shard_take(x), *lse = hd_shard_take(x), *hit = hd_shard_take(x),
 		*most = hd_shard_take(x);
 	for (uint32_t s = 0; s < x->nshards && !x->err; s++) {
-		uint32_t here = make2(x, HD_OP_EQUAL, home, i32_const(x, (int32_t)s), none);
-		uint32_t moved = make2(x, HD_OP_SUB, labels,
+		uint32_t here = make2_of(x, s, HD_OP_EQUAL, home, i32_const(x, (int32_t)s), none);
+		uint32_t moved = make2_of(x, s, HD_OP_SUB, labels,
 			i32_const(x, (int32_t)hd_shard_first(x, classes, s)), none);
-		uint32_t mine = hd_shard_make(x, HD_OP_WHERE, 3,
+		uint32_t mine = make_of(x, s, HD_OP_WHERE, 3,
 			(uint32_t[]){ here, moved, i32_const(x, -1) }, none);
-		loss[s] = make2(x, HD_OP_SOFTMAX_XENT, logits[s], mine, none);
+		loss[s] = make2_of(x, s, HD_OP_SOFTMAX_XENT, logits[s], mine, none);
 		lse[s] = loss[s] + 1;
 		hit[s] = loss[s] + 2;
-		most[s] = make1(x, HD_OP_REDUCE_MAX, logits[s],
+		most[s] = make1_of(x, s, HD_OP_REDUCE_MAX, logits[s],
 			(struct hd_attr){ .i = { 1 << columns.axis } });
 	}
 	if (x->err)

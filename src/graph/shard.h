@@ -30,8 +30,6 @@
 
 #include "graph/ir.h"
 
-enum { HD_MAX_SHARDS = 1024 };
-
 /* nshards 1: nothing is done. HD_E_INVAL: rule 2 or 6, or nothing to split. */
 HD_MUST_USE enum hd_err hd_graph_shard(struct hd_graph *graph, uint32_t nshards, bool sequence,
 	struct hd_diag *diag);

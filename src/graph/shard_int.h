@@ -36,6 +36,7 @@ struct hd_sharder {
 	struct hd_shard_state *at;                /* [from->nvalues] */
 	struct hd_slices *slices; uint32_t nslices, cap;
 	const struct hd_node *node;               /* that is being rewritten */
+	uint16_t shard;                           /* of the nodes that are made: as hd_node has it */
 	uint32_t done;                            /* nodes of the old graph before this one are */
 	struct hd_diag *diag;
 	enum hd_err err;                          /* the first failure */
@@ -47,6 +48,8 @@ void hd_shard_refuse(struct hd_sharder *x, const char *what, int64_t n);
 /* A node of values of the new graph; a random one has the key of the node that is being rewritten. */
 uint32_t hd_shard_make(struct hd_sharder *x, enum hd_op op, uint8_t nin, const uint32_t *in,
 	struct hd_attr attr);
+/* Nodes that are made from here on are of that shard (0: of none); of which they were before. */
+uint16_t hd_shard_turn(struct hd_sharder *x, uint16_t shard);
 
 /* A value of the old graph in the new one: for each shard, handed down the tree; as a shard's slice. */
 const uint32_t *hd_shard_copies(struct hd_sharder *x, uint32_t value);

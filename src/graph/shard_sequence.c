@@ -103,7 +103,9 @@ static void make_part(struct hd_sharder *x, const struct piece *p, uint32_t s)
 	}
 	for (uint8_t k = 0; k < n->nin; k++)
 		in[k] = p->in[k][s];
+	const uint16_t before = hd_shard_turn(x, (uint16_t)(s + 1));
 	uint32_t out = hd_shard_make(x, (enum hd_op)n->op, n->nin, in, attr);
+	hd_shard_turn(x, before);
 	for (uint8_t k = 0; k < n->nout; k++)
 		p->out[k][s] = out + k;
 }

@@ -120,6 +120,8 @@ static void put_node(const struct value_names *n, const struct hd_node *node)
 		hd_text_addf(text, " key=%u", node->key);
 	if (node->stage)
 		hd_text_addf(text, " stage=%u", node->stage);
+	if (node->shard)
+		hd_text_addf(text, " shard=%u", node->shard - 1);
 	if (node->phase != HD_PHASE_F) {
 		hd_text_addf(text, " phase=%c", node->phase == HD_PHASE_I ? 'I' : 'W');
 		put_value(n, " of=", n->graph->node[node->of].out);
