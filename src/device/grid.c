@@ -147,7 +147,8 @@ static bool will_run(const struct hd_program *program, uint32_t inode)
 {
 	const struct hd_node *node = &program->graph->node[inode];
 
-	return hd_ops[node->op].class != HD_OP_VIEW && (program->training || node->phase == HD_PHASE_F);
+	return hd_ops[node->op].class != HD_OP_VIEW && (program->training || node->phase == HD_PHASE_F) &&
+		(!program->runs || program->runs[inode]);
 }
 
 enum hd_err hd_grid_load(struct hd_device *device, const struct hd_program *program, struct hd_diag *diag)

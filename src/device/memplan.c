@@ -25,16 +25,29 @@ struct lives {
 	struct life *life;                        /* [nvalues] */
 	uint32_t    *root;                        /* [nvalues] the value whose bytes it shows */
 	uint32_t    *order[NORDERS];
+	const struct hd_memplan_clocks *clocks;   /* NULL: one device runs all */
+	/* of them, by order: [nvalues] the device that makes a value and when,
+		[nvalues][t] when it is over */
+	uint8_t     *maker;
+	uint32_t    *made[NORDERS], *over[NORDERS];
 };
 
 static bool is_view(const struct hd_node *node) { return hd_ops[node->op].class == HD_OP_VIEW; }
 
 static uint64_t round_up(uint64_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
 
-static bool meet(const struct life *a, const struct life *b)
+/* Is b made after all of a is over? */
+static bool is_behind(const struct lives *lives, int o, uint32_t a, uint32_t b)
+{
+	return lives->made[o][b] >= lives->over[o][(size_t)a * lives->clocks->t + lives->maker[b]];
+}
+
+static bool meet(const struct lives *lives, const struct life *a, const struct life *b)
 {
 	for (int o = 0; o < NORDERS; o++)
-		if (a->first[o] <= b->last[o] && b->first[o] <= a->last[o])
+		if (lives->clocks ? !is_behind(lives, o, a->value, b->value) &&
+			!is_behind(lives, o, b->value, a->value) :
+			a->first[o] <= b->last[o] && b->first[o] <= a->last[o])
 			return true;
 	return false;
 }
@@ -49,6 +62,18 @@ static void sort_by_phase(const struct hd_graph *graph, const uint32_t *order, u
 		for (uint32_t i = 0; i < norder; i++)
 			if (graph->node[order[i]].phase == phase)
 				sorted[n++] = order[i];
+}
+
+/* What the node at a place reads or makes is not over before it is done. */
+static void read_at(struct lives *lives, int o, uint32_t value, int32_t position)
+{
+	const struct hd_memplan_clocks *c = lives->clocks;
+
+	for (uint32_t d = 0; c && d < c->t; d++) {
+		uint32_t *over = &lives->over[o][(size_t)value * c->t + d];
+		const uint32_t until = c->until[o][(size_t)position * c->t + d];
+		*over = *over > until ? *over : until;
+	}
 }
 
 static enum hd_err make_node_live(struct lives *lives, const struct hd_graph *graph, uint32_t inode, int o,
@@ -67,6 +92,7 @@ static enum hd_err make_node_live(struct lives *lives, const struct hd_graph *gr
 				"wrong",
 				inode, hd_ops[node->op].name, node->in[i]);
 		lives->life[root].last[o] = position;
+		read_at(lives, o, root, position);
 	}
 	for (uint8_t i = 0; i < node->nout; i++) {
 		struct life *life = &lives->life[lives->root[node->out + i]];
@@ -74,6 +100,11 @@ static enum hd_err make_node_live(struct lives *lives, const struct hd_graph *gr
 			life->first[o] = position;
 		if (life->last[o] < position)
 			life->last[o] = position;
+		if (lives->clocks && !is_view(node)) {
+			lives->maker[life->value] = lives->clocks->device[inode];
+			lives->made[o][life->value] = lives->clocks->clock[o][position];
+		}
+		read_at(lives, o, life->value, position);
 	}
 	return HD_OK;
 }
@@ -85,7 +116,14 @@ static enum hd_err find_lives(struct lives *lives, const struct hd_graph *graph,
 	lives->life = hd_arena_take(arena, graph->nvalues, sizeof *lives->life);
 	lives->root = hd_arena_take(arena, graph->nvalues, sizeof *lives->root);
 	lives->order[1] = hd_arena_take(arena, norder, sizeof *order);
-	if (!lives->life || !lives->root || !lives->order[1])
+	const size_t t = lives->clocks ? lives->clocks->t : 0;
+	lives->maker = hd_arena_take(arena, graph->nvalues, sizeof *lives->maker);
+	for (int o = 0; o < NORDERS; o++) {
+		lives->made[o] = hd_arena_take(arena, graph->nvalues, sizeof *lives->made[o]);
+		lives->over[o] = hd_arena_take(arena, graph->nvalues * t + 1, sizeof *lives->over[o]);
+	}
+	if (!lives->life || !lives->root || !lives->order[1] || !lives->maker || !lives->made[0] ||
+		!lives->made[1] || !lives->over[0] || !lives->over[1])
 		return hd_fail(diag, HD_E_NOMEM, "memory plan of %u values: out of memory", graph->nvalues);
 
 	for (uint32_t v = 0; v < graph->nvalues; v++) {
@@ -112,8 +150,11 @@ static enum hd_err find_lives(struct lives *lives, const struct hd_graph *graph,
 			graph->running[i - graph->noutputs].moments;
 		struct life *life = &lives->life[lives->root[kept]];
 		for (int o = 0; o < NORDERS; o++)
-			if (life->first[o] != NEVER)
+			if (life->first[o] != NEVER) {
 				life->last[o] = (int32_t)norder - 1;
+				for (size_t d = 0; d < t; d++)
+					lives->over[o][life->value * t + d] = UINT32_MAX;
+			}
 	}
 	return HD_OK;
 }
@@ -128,13 +169,13 @@ static int larger_first(const void *left, const void *right)
 }
 
 /* `placed` is sorted by offset; puts `life` at the lowest gap and into its place there. */
-static bool place(struct life *life, struct life **placed, uint32_t nplaced)
+static bool place(const struct lives *lives, struct life *life, struct life **placed, uint32_t nplaced)
 {
 	uint64_t at = 0, end;
 	uint32_t i;
 
 	for (i = 0; i < nplaced; i++) {
-		if (!meet(life, placed[i]))
+		if (!meet(lives, life, placed[i]))
 			continue;
 		if (placed[i]->at >= at && placed[i]->at - at >= life->bytes)
 			break;
@@ -173,9 +214,16 @@ enum hd_err hd_memplan_make(struct hd_memplan *plan, const struct hd_graph *grap
 	const uint32_t *order, uint32_t norder, const uint64_t *bytes, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
+	return hd_memplan_make_tensor(plan, graph, order, norder, bytes, NULL, arena, diag);
+}
+
+enum hd_err hd_memplan_make_tensor(struct hd_memplan *plan, const struct hd_graph *graph,
+	const uint32_t *order, uint32_t norder, const uint64_t *bytes, const struct hd_memplan_clocks *clocks,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
 	struct hd_memplan made = { 0 };
 	struct hd_arena scratch;
-	struct lives lives;
+	struct lives lives = { .clocks = clocks };
 	uint32_t n = 0;
 	enum hd_err err;
 
@@ -196,7 +244,7 @@ enum hd_err hd_memplan_make(struct hd_memplan *plan, const struct hd_graph *grap
 			by_size[n++] = &lives.life[v];
 	qsort(by_size, n, sizeof *by_size, larger_first);
 	for (uint32_t i = 0; i < n; i++) {
-		if (!place(by_size[i], placed, i)) {
+		if (!place(&lives, by_size[i], placed, i)) {
 			err = hd_fail(diag, HD_E_INVAL,
 				"the temporaries of one call do not fit 64-bit offsets: use a smaller batch");
 			goto out;
@@ -267,7 +315,7 @@ enum hd_err hd_memplan_verify(const struct hd_memplan *plan, const struct hd_gra
 	const uint32_t *order, uint32_t norder, const uint64_t *bytes, struct hd_diag *diag)
 {
 	struct hd_arena scratch;
-	struct lives lives;
+	struct lives lives = { .clocks = NULL };
 	enum hd_err err;
 
 	hd_arena_init(&scratch, 0);

@@ -111,7 +111,8 @@ uint64_t hd_program_value_bytes(const struct hd_program *program, uint32_t v)
 	return program->part_bytes[v] ? program->part_bytes[v] * (program->max_parts - 1) + bytes : bytes;
 }
 
-static enum hd_err plan_memory(struct hd_program *program, const struct hd_graph *graph, struct hd_diag *diag)
+static enum hd_err plan_memory(struct hd_program *program, const struct hd_graph *graph,
+	const struct hd_memplan_clocks *clocks, struct hd_diag *diag)
 {
 	uint32_t nf = program->norder[HD_RUN_F], nb = program->norder[HD_RUN_B];
 	uint32_t *order = hd_arena_take(program->arena, (size_t)nf + nb, sizeof *order);
@@ -124,8 +125,8 @@ static enum hd_err plan_memory(struct hd_program *program, const struct hd_graph
 		bytes[v] = hd_program_value_bytes(program, v);
 	for (uint32_t i = 0; i < nf + nb; i++)
 		order[i] = i < nf ? program->order[HD_RUN_F][i] : program->order[HD_RUN_B][i - nf];
-	enum hd_err err = hd_memplan_make(&program->memory, graph, order, nf + nb, bytes, program->arena,
-		diag);
+	enum hd_err err = hd_memplan_make_tensor(&program->memory, graph, order, nf + nb, bytes, clocks,
+		program->arena, diag);
 	if (!err && VERIFY_PLANS)
 		err = hd_memplan_verify(&program->memory, graph, order, nf + nb, bytes, diag);
 	return err;
@@ -266,9 +267,56 @@ enum hd_err hd_program_make(struct hd_program *program, const struct hd_graph *g
 	return hd_program_make_waves(program, graph, layout, training, rows, nrows, 1, arena, diag);
 }
 
-enum hd_err hd_program_make_waves(struct hd_program *program, const struct hd_graph *graph,
+/* How the nodes are shared out. */
+struct tensor_ask { struct hd_program_tensor *to; struct hd_memplan_clocks clocks; };
+
+/* One list of a phase, as it stands in an order of the memory plan from place `first` on; clocks go on. */
+static enum hd_err share_list(struct tensor_ask *ask, const struct hd_program *program, int list,
+	uint32_t first,
+	uint32_t *clock, uint32_t *until, uint32_t *now, struct hd_diag *diag)
+{
+	const uint32_t t = ask->to->t, n = program->norder[list];
+	const uint8_t *device = ask->clocks.device;
+
+	clock += first;
+	until += (size_t)first * t;
+	enum hd_err err = hd_tensor_lists(ask->to->list[list], clock, until, program->graph, device, t,
+		program->order[list], n, program->arena, diag);
+	for (uint32_t i = 0; i < n && !err; i++) {
+		clock[i] += now[device[program->order[list][i]]];
+		for (uint32_t d = 0; d < t; d++)
+			until[(size_t)i * t + d] += now[d];
+	}
+	for (uint32_t d = 0; d < t && !err; d++)
+		now[d] += ask->to->list[list][d].n;
+	return err;
+}
+
+/* Both orders of the memory plan: F and B; F, I and W. Each list runs by itself. */
+static enum hd_err share_out(struct tensor_ask *ask, struct hd_program *program, struct hd_diag *diag)
+{
+	static const int lists[2][3] = { { HD_RUN_F, HD_RUN_B, -1 }, { HD_RUN_F, HD_RUN_I, HD_RUN_W } };
+	const size_t n = program->graph->nnodes;
+	enum hd_err err = HD_OK;
+
+	for (int o = 0; o < 2 && !err; o++) {
+		uint32_t now[HD_MAX_TENSOR] = { 0 }, first = 0;
+		uint32_t *clock = hd_arena_take(program->arena, n + 1, sizeof *clock);
+		uint32_t *until = hd_arena_take(program->arena, n * ask->to->t + 1, sizeof *until);
+		if (!clock || !until)
+			return hd_fail(diag, HD_E_NOMEM, "program of %u nodes: out of memory",
+				program->graph->nnodes);
+		for (int k = 0; k < 3 && lists[o][k] >= 0 && !err; first += program->norder[lists[o][k++]])
+			err = share_list(ask, program, lists[o][k], first, clock, until, now, diag);
+		ask->clocks.clock[o] = clock;
+		ask->clocks.until[o] = until;
+	}
+	return err;
+}
+
+static enum hd_err make_program(struct hd_program *program, const struct hd_graph *graph,
 	const struct hd_layout *layout, bool training, const uint64_t *rows, uint32_t nrows, uint32_t nparts,
-	struct hd_arena *arena, struct hd_diag *diag)
+	struct tensor_ask *tensor, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_program made = { .graph = graph, .layout = layout, .arena = arena, .training = training,
 		.max_parts = nparts };
@@ -285,7 +333,9 @@ enum hd_err hd_program_make_waves(struct hd_program *program, const struct hd_gr
 		return err;
 	sort_values(&made, graph);
 	made.temp_elems = training ? largest_param(layout) : 0;
-	err = plan_memory(&made, graph, diag);
+	if (tensor)
+		err = share_out(tensor, &made, diag);
+	err = err ? err : plan_memory(&made, graph, tensor ? &tensor->clocks : NULL, diag);
 	for (uint32_t i = 0; i < made.nvariants && !err; i++)
 		err = resolve(&made, graph, i, diag);
 	if (!err)
@@ -295,6 +345,59 @@ enum hd_err hd_program_make_waves(struct hd_program *program, const struct hd_gr
 	locate(&made, graph);
 	*program = made;
 	return HD_OK;
+}
+
+enum hd_err hd_program_make_waves(struct hd_program *program, const struct hd_graph *graph,
+	const struct hd_layout *layout, bool training, const uint64_t *rows, uint32_t nrows, uint32_t nparts,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	return make_program(program, graph, layout, training, rows, nrows, nparts, NULL, arena, diag);
+}
+
+/* The part of device j: the whole, but for what it runs. */
+static enum hd_err make_part(struct hd_program_tensor *tensor, uint32_t j, const uint8_t *device,
+	struct hd_diag *diag)
+{
+	struct hd_program *part = &tensor->part[j];
+	const uint32_t n = tensor->whole.graph->nnodes;
+	bool *runs = hd_arena_take(tensor->whole.arena, (size_t)n + 1, sizeof *runs);
+
+	if (!runs)
+		return hd_fail(diag, HD_E_NOMEM, "program of %u nodes: out of memory", n);
+	for (uint32_t i = 0; i < n; i++)
+		runs[i] = device[i] == j;
+	*part = tensor->whole;
+	part->runs = runs;
+	for (int list = HD_RUN_F; list <= HD_RUN_W; list++) {
+		part->order[list] = tensor->list[list][j].node;
+		part->norder[list] = tensor->list[list][j].n;
+	}
+	return HD_OK;
+}
+
+enum hd_err hd_program_make_tensor(struct hd_program_tensor *tensor, const struct hd_graph *graph,
+	const struct hd_layout *layout, const uint64_t *rows, uint32_t nrows, uint32_t nshards, uint32_t t,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_program_tensor made = { .t = t,
+		.part = hd_arena_take(arena, (size_t)t + 1, sizeof *made.part) };
+	uint8_t *device = hd_arena_take(arena, (size_t)graph->nnodes + 1, sizeof *device);
+	struct tensor_ask ask = { .to = &made, .clocks = { .t = t, .device = device } };
+	bool there = made.part && device;
+
+	for (int list = HD_RUN_F; list <= HD_RUN_W; list++)
+		there &= (made.list[list] = hd_arena_take(arena, (size_t)t + 1, sizeof **made.list)) != NULL;
+	enum hd_err err = there ? hd_tensor_place(device, graph, nshards, t, diag) :
+		hd_fail(diag, HD_E_NOMEM, "program of %u nodes: out of memory", graph->nnodes);
+	err = err ? err : make_program(&made.whole, graph, layout, true, rows, nrows, 1, t > 1 ? &ask : NULL,
+		arena, diag);
+	for (uint32_t j = 0; j < t && !err && t > 1; j++)
+		err = make_part(&made, j, device, diag);
+	if (!err && t == 1)
+		made.part[0] = made.whole;
+	if (!err)
+		*tensor = made;
+	return err;
 }
 
 uint32_t hd_program_variant(const struct hd_program *program, uint64_t rows)

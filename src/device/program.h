@@ -21,6 +21,7 @@
 #ifndef HD_DEVICE_PROGRAM_H
 #define HD_DEVICE_PROGRAM_H
 
+#include "graph/tensor.h"
 #include "device/device.h"
 
 enum hd_space { HD_IN_ARENA, HD_IN_PARAMS, HD_IN_INPUT, HD_IN_CONSTS, HD_IN_BUFFERS };
@@ -52,6 +53,15 @@ struct hd_program {
 	bool *together;
 	/* the largest parameter's elements, rounded up to HD_FLAT_ALIGN_ELEMS; 0: no training */
 	uint64_t temp_elems;
+	const bool *runs;                 /* [nnodes] is it in an order? NULL: all are */
+};
+
+/* A program whose nodes t devices of a rank run together, in one arena. part[j] has the nodes of device j in
+ * its orders, all else is that of `whole`, which no device runs. */
+struct hd_program_tensor {
+	struct hd_program whole, *part;   /* [t] */
+	uint32_t t;
+	struct hd_tensor_list *list[4];   /* by enum hd_run_phase: [t] */
 };
 
 /* `rows` must hold the largest first; duplicates and zeros are dropped. */
@@ -61,6 +71,12 @@ HD_MUST_USE enum hd_err hd_program_make(struct hd_program *program, const struct
 /* The same for waves of at most `nparts` slices. */
 HD_MUST_USE enum hd_err hd_program_make_waves(struct hd_program *program, const struct hd_graph *graph,
 	const struct hd_layout *layout, bool training, const uint64_t *rows, uint32_t nrows, uint32_t nparts,
+	struct hd_arena *arena, struct hd_diag *diag);
+/* Of a graph in so many shards, for t devices. t 1: part[0] is the program as one device runs it, and there
+ * are
+ * no lists. */
+HD_MUST_USE enum hd_err hd_program_make_tensor(struct hd_program_tensor *tensor, const struct hd_graph *graph,
+	const struct hd_layout *layout, const uint64_t *rows, uint32_t nrows, uint32_t nshards, uint32_t t,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* What the value takes in the arena, of all parts of a wave. */
 uint64_t hd_program_value_bytes(const struct hd_program *program, uint32_t value);
