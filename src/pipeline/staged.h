@@ -7,7 +7,12 @@
  * 1. Pipeline k of d has ranks k p .. k p + p - 1 and a run of neighbouring virtual nodes, larger ones first.
  * 2. Every list has NORM once: it seals the step. Where a stage has several holders, RED stands before it.
  * 3. map[v] is the rank that runs stage 0 of v.
- * 4. A plan that hd_plan_staged_check() accepts computes every (stage, virtual node) once each way, never
+ * 4. A rank may be t devices (plan->tensor), which run the shards of its stages together. Plans are made of
+ *    one
+ *    device a rank; the maker's caller widens them (hd_plan_widen()). A plan of one stage is one of these
+ *    where
+ *    its ranks have several devices.
+ * 5. A plan that hd_plan_staged_check() accepts computes every (stage, virtual node) once each way, never
  *    waits in a circle with the credits given, and has instructions that this build runs.
  *
  * Everything lies in the arena; lists of skeletons are copied. Pure. */
@@ -29,6 +34,11 @@ HD_MUST_USE enum hd_err hd_plan_staged(struct hd_plan *plan, const struct hd_pla
 HD_MUST_USE enum hd_err hd_plan_staged_some(struct hd_plan *plan, const struct hd_plan_job *job,
 	const struct hd_schedule *pipeline, uint32_t d, const uint32_t *first, const bool *recompute,
 	struct hd_arena *arena, struct hd_diag *diag);
+
+/* The same plan for ranks of t devices. HD_E_INVAL: t does not divide the shards of the job, or there are too
+ * many devices. */
+HD_MUST_USE enum hd_err hd_plan_widen(struct hd_plan *plan, const struct hd_plan_job *job, uint32_t t,
+	struct hd_diag *diag);
 
 /* HD_E_BADPLAN with the first finding in diag and all of them in report, which may be NULL. */
 HD_MUST_USE enum hd_err hd_plan_staged_check(const struct hd_plan *plan, const struct hd_plan_job *job,

@@ -3,7 +3,8 @@
  * Made by pure functions (below, planner, pipeline), accepted or refused by the checker (check.h), run by
  * engine, costed by the simulator (pipeline/simulate.h), printed and parsed back byte for byte.
  *
- * 1. Ranks are numbered 0..nranks-1; a rank is one device of one worker. `list[r]`
+ * 1. Ranks are numbered 0..nranks-1; a rank is one device of one worker, or `tensor` devices of one worker
+ *    that run the shards of its stages together (graph/tensor.h). `list[r]`
  *    is what rank r does in one step, in order.
  * 2. `map[v]` is the rank that runs virtual node v; the virtual nodes of all ranks
  *    partition 0..V-1.
@@ -31,8 +32,10 @@ struct hd_plan {
 	uint32_t nranks, nstages, nvns;
 	uint16_t *worker;                 /* [nranks] whose device it is */
 	uint32_t *map;                    /* [nvns] rank; of several stages the one that runs stage 0 */
-	/* [nstages] forward node of the graph that a stage begins with (graph/stages.h); NULL: one stage */
+	/* [nstages] forward node of the graph that a stage begins with (graph/stages.h); NULL: one stage, in
+	 * the waves of a data-parallel plan */
 	uint32_t *first;
+	uint32_t tensor;                  /* devices of a rank, where stages have a beginning; 0: one */
 	/* ranks begin a step while they end the one before, by lists of their own (pipeline/window.h) */
 	bool overlap;
 	uint32_t nchunks, *owner;         /* [nchunks] rank */
@@ -41,9 +44,16 @@ struct hd_plan {
 	const char *cause;                /* why it was adopted, one line */
 };
 
+static inline uint32_t hd_plan_width(const struct hd_plan *plan) { return plan->tensor ? plan->tensor : 1; }
+static inline uint32_t hd_plan_devices(const struct hd_plan *plan)
+{
+	return plan->nranks * hd_plan_width(plan);
+}
+
 /* What the job fixes that a plan must respect. */
 struct hd_plan_job {
 	uint32_t nvns, nchunks, nstages;
+	uint32_t nshards;                 /* of the model (model.shards); 0: not asked */
 	/* norms over the global batch: all virtual nodes advance together (FL, BL) */
 	bool lockstep;
 	/* virtual nodes whose activations a rank can hold at once; 0: one */

@@ -10,6 +10,7 @@
  *	stages 1
  *	cuts 0 17 33                   of several stages: the first forward node of each
  *	overlap                        steps do (pipeline/window.h)
+ *	tensor 2                       devices of a rank, if more than one
  *	workers 0-1:0 2:1              rank or ranks : worker
  *	map 0-7:0 8-15:1               virtual nodes : rank
  *	owner 0-41:0 42:1              chunks : rank
@@ -96,6 +97,8 @@ static void print_body(const struct hd_plan *plan, struct hd_text *text)
 	}
 	if (plan->overlap)
 		hd_text_add(text, "overlap\n");
+	if (plan->tensor > 1)
+		hd_text_addf(text, "tensor %u\n", plan->tensor);
 	print_runs(text, "workers", plan, plan->nranks, worker_of);
 	print_runs(text, "map", plan, plan->nvns, rank_of);
 	print_runs(text, "owner", plan, plan->nchunks, owner_of);
@@ -173,9 +176,9 @@ static enum hd_err read_cuts(struct plan_reader *r)
 	uint64_t v = 0;
 	uint32_t n = 0;
 
-	if (r->plan.nstages < 2)
+	if (r->plan.nstages < 1)
 		return hd_scan_refuse(&r->scan, r->scan.line,
-			"the line cuts stands after a line stages of 2 or more");
+			"the line cuts stands after a line stages of 1 or more");
 	r->plan.first = hd_arena_take(r->arena, r->plan.nstages, sizeof *r->plan.first);
 	if (!r->plan.first)
 		return no_memory(r);
@@ -202,6 +205,16 @@ static enum hd_err read_overlap(struct plan_reader *r)
 	r->plan.overlap = true;
 	return hd_scan_word(&r->scan, &word, &len) ? hd_scan_refuse(&r->scan, word,
 		"the line overlap is a word alone") : HD_OK;
+}
+
+static enum hd_err read_tensor(struct plan_reader *r)
+{
+	if (!r->plan.first)
+		return hd_scan_refuse(&r->scan, r->scan.line, "the line tensor stands after a line cuts");
+	enum hd_err err = one_number(r, HD_MAX_RANKS, &r->plan.tensor);
+
+	return err || r->plan.tensor > 1 ? err : hd_scan_refuse(&r->scan, r->scan.line,
+		"the line tensor says 2 devices of a rank or more; leave it out for one");
 }
 
 static enum hd_err read_cause(struct plan_reader *r)
@@ -395,6 +408,7 @@ static const struct { const char *word; bool needed, many; enum hd_err (*read)(s
 	{ "stages",  true,  false, read_stages },
 	{ "cuts",    false, false, read_cuts },
 	{ "overlap", false, false, read_overlap },
+	{ "tensor",  false, false, read_tensor },
 	{ "workers", true,  false, read_workers },
 	{ "map",     true,  false, read_map },
 	{ "owner",   true,  false, read_owner },

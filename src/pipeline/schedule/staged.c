@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/tensor.h"
 #include "pipeline/passes.h"
 #include "pipeline/plan_schedule.h"
 #include "pipeline/window.h"
@@ -19,10 +20,8 @@ static enum hd_err check_pipelines(const struct hd_plan_job *job, const struct h
 	if (d == 0 || (uint64_t)d * pipeline[0].nranks > HD_MAX_RANKS)
 		return hd_fail(diag, HD_E_INVAL, "%u pipelines of %u ranks: a plan has 1 to %d ranks", d,
 			d ? pipeline[0].nranks : 0, HD_MAX_RANKS);
-	if (pipeline[0].nstages < 2)
-		return hd_fail(diag, HD_E_INVAL,
-			"a pipeline of one stage is no pipeline: ranks that have the whole model are a "
-			"data-parallel plan");
+	if (pipeline[0].nstages < 1)
+		return hd_fail(diag, HD_E_INVAL, "a pipeline without stages");
 	for (uint32_t k = 0; k < d; k++) {
 		if (pipeline[k].nranks != pipeline[0].nranks || pipeline[k].nstages != pipeline[0].nstages)
 			return hd_fail(diag, HD_E_INVAL,
@@ -165,6 +164,23 @@ static enum hd_err check_runs(const struct hd_plan *plan, struct hd_diag *diag)
 	return HD_OK;
 }
 
+/* A plan file by itself is of no job: its shards are not asked for. */
+static enum hd_err check_width(const struct hd_plan *plan, const struct hd_plan_job *job,
+	struct hd_diag *diag)
+{
+	const uint32_t t = hd_plan_width(plan);
+
+	if (t > HD_MAX_TENSOR || (uint64_t)t * plan->nranks > HD_MAX_RANKS)
+		return hd_fail(diag, HD_E_BADPLAN,
+			"plan: %u ranks of %u devices: a rank has %d at most, a plan %d", plan->nranks, t,
+			HD_MAX_TENSOR, HD_MAX_RANKS);
+	if (job->nshards && job->nshards % t)
+		return hd_fail(diag, HD_E_BADPLAN,
+			"plan: %u devices of a rank share the model's shards, and there are %u "
+			"(model.shards): the devices must divide them", t, job->nshards);
+	return HD_OK;
+}
+
 static enum hd_err check_shape(const struct hd_plan *plan, const struct hd_plan_job *job,
 	struct hd_diag *diag)
 {
@@ -189,7 +205,7 @@ static enum hd_err check_shape(const struct hd_plan *plan, const struct hd_plan_
 			return hd_fail(diag, HD_E_BADPLAN, "plan: chunk %u is owned by rank %u, there are %u",
 			c,
 				plan->owner[c], plan->nranks);
-	return HD_OK;
+	return check_width(plan, job, diag);
 }
 
 /* Rule 2; where RED belongs, the checker of schedules knows. */
@@ -267,6 +283,19 @@ enum hd_err hd_plan_staged_check(const struct hd_plan *plan, const struct hd_pla
 	hd_arena_finish(&arena);
 	err = found(report, err, &why);
 	return err ? hd_fail(diag, err, "%s", why.text) : HD_OK;
+}
+
+enum hd_err hd_plan_widen(struct hd_plan *plan, const struct hd_plan_job *job, uint32_t t,
+	struct hd_diag *diag)
+{
+	struct hd_diag why = { "" };
+	struct hd_plan wide = *plan;
+
+	wide.tensor = t > 1 ? t : 0;
+	if (check_width(&wide, job, &why))
+		return hd_fail(diag, HD_E_INVAL, "%s", why.text);
+	*plan = wide;
+	return HD_OK;
 }
 
 enum hd_err hd_plan_check_file(const struct hd_plan *plan, struct hd_report *report, struct hd_diag *diag)

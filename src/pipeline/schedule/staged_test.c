@@ -273,7 +273,7 @@ static void plans_that_no_run_can_take_are_refused(void **state)
 	}
 }
 
-static void delayed_updates_and_one_stage_are_refused_by_name(void **state)
+static void delayed_updates_and_lockstep_are_refused_by_name(void **state)
 {
 	struct hd_plan plan = { .nvns = 77 };
 	struct hd_diag diag = { "" };
@@ -283,12 +283,48 @@ static void delayed_updates_and_one_stage_are_refused_by_name(void **state)
 	assert_int_equal(make(&plan, "2bw", 2, 1, 1, &job8, &diag), HD_E_BADPLAN);
 	CHECK(strstr(diag.text, "delays updates (2bw)"), "%s", diag.text);
 	diag.text[0] = 0;
-	assert_int_equal(make(&plan, "gpipe", 1, 1, 1, &job8, &diag), HD_E_INVAL);
-	CHECK(strstr(diag.text, "one stage is no pipeline"), "%s", diag.text);
-	diag.text[0] = 0;
 	assert_int_equal(make(&plan, "1f1b", 2, 1, 1, &lockstep, &diag), HD_E_REFUSED);
 	CHECK(strstr(diag.text, "model.bn: ghost"), "%s", diag.text);
 	assert_int_equal(plan.nvns, 77);
+}
+
+/* Ranks of several devices, one stage or more: printed, parsed, proved; not every number will do. */
+static void ranks_may_be_several_devices(void **state)
+{
+	const struct hd_plan_job job = { .nvns = 8, .nchunks = 5, .nstages = 1, .nshards = 4 };
+	static const struct { uint32_t t; const char *words; } bad[] = {
+		{ 3, "3 devices of a rank share the model's shards, and there are 4 (model.shards)" },
+		{ 8, "and there are 4 (model.shards)" }, { 128, "a rank has 64 at most" } };
+
+	(void)state;
+	for (uint32_t p = 1; p <= 2; p++)
+		for (uint32_t t = 1; t <= 4; t *= 2) {
+			struct hd_plan plan, again;
+			struct hd_diag diag = { "" };
+			struct hd_text text;
+			CHECK(make(&plan, "1f1b", p, 1, 2, &job, &diag) == HD_OK &&
+				hd_plan_widen(&plan, &job, t, &diag) == HD_OK, "%s", diag.text);
+			assert_int_equal(hd_plan_devices(&plan), p * 2 * t);
+			hd_text_init(&text, &arena);
+			assert_int_equal(hd_plan_print(&plan, &text), HD_OK);
+			assert_int_equal(!!strstr(text.at, "\ntensor "), t > 1);
+			CHECK(hd_plan_parse(&again, text.at, text.len, "t.plan", &arena, &diag) == HD_OK,
+				"%s", diag.text);
+			assert_int_equal(hd_plan_width(&again), t);
+			assert_true(hd_hash_same(hd_plan_digest(&plan), hd_plan_digest(&again)));
+			CHECK(hd_plan_staged_check(&again, &job, NULL, &diag) == HD_OK, "%s", diag.text);
+			CHECK(hd_plan_check_file(&again, &(struct hd_report){ .total = 0 },
+				&diag) == HD_OK, "%s", diag.text);
+			for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+				diag.text[0] = 0;
+				assert_int_equal(hd_plan_widen(&plan, &job, bad[i].t, &diag), HD_E_INVAL);
+				CHECK(strstr(diag.text, bad[i].words), "%s", diag.text);
+				assert_int_equal(hd_plan_width(&plan), t);
+				again.tensor = bad[i].t;
+				assert_int_equal(hd_plan_staged_check(&again, &job, NULL, &diag),
+					HD_E_BADPLAN);
+			}
+		}
 }
 
 int main(void)
@@ -296,11 +332,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_flush_schedule_makes_a_plan_that_prints_and_parses),
 		cmocka_unit_test(pipelines_have_neighbouring_virtual_nodes),
+		cmocka_unit_test(ranks_may_be_several_devices),
 		cmocka_unit_test(transfers_that_are_there_are_between_ranks_of_one_pipeline),
 		cmocka_unit_test(without_memory_there_is_no_plan),
 		cmocka_unit_test(pipelines_that_are_no_plan_are_refused),
 		cmocka_unit_test(plans_that_no_run_can_take_are_refused),
-		cmocka_unit_test(delayed_updates_and_one_stage_are_refused_by_name),
+		cmocka_unit_test(delayed_updates_and_lockstep_are_refused_by_name),
 	};
 
 	return cmocka_run_group_tests(tests, make_arena, drop_arena);
