@@ -17,21 +17,24 @@ static enum hd_err find_ranks(const struct hd_worker *w, const struct hd_dist_vi
 	bool *mine, bool *alone, struct hd_diag *diag)
 {
 	const struct hd_plan *plan = view->plan;
-	const bool staged = plan && plan->nstages != HD_WHOLE_MODEL;
+	const uint32_t width = plan ? hd_plan_width(plan) : 1;
 	uint32_t n = 0;
 
 	for (uint32_t d = 0; d < w->spec.ndevices; d++)
 		rank[d] = HD_NONE;
 	for (uint32_t r = 0; plan && r < plan->nranks; r++)
-		if (view->worker != HD_DIST_NOBODY && plan->worker[r] == view->worker) {
-			if (n < w->spec.ndevices)
-				rank[n] = r;
-			n++;
-		}
+		if (view->worker != HD_DIST_NOBODY && plan->worker[r] == view->worker)
+			for (uint32_t k = 0; k < width; k++, n++)
+				if (n < w->spec.ndevices)
+					rank[n] = r;
 	*mine = n > 0;
-	*alone = plan && n == plan->nranks;
+	*alone = plan && n == plan->nranks * width;
+	if (plan && !*alone && width > 1)
+		return hd_fail(diag, HD_E_REFUSED,
+			"ranks of %u devices (parallel.tensor) are for one worker with all devices; several "
+			"workers run the shards of a model one after the other: parallel.tensor: 1", width);
 	/* a pipeline may leave devices over, which hold no stage */
-	if (n > w->spec.ndevices || (n && n != w->spec.ndevices && !staged))
+	if (n > w->spec.ndevices || (n && n != w->spec.ndevices && !plan->first))
 		return hd_fail(diag, HD_E_BADPLAN, "the plan is for %u devices, the worker has %u", n,
 			w->spec.ndevices);
 	return HD_OK;
@@ -92,6 +95,30 @@ static void give_unused(struct hd_worker *w)
 			hd_overlap_give(w, &w->parts->of[i].work);
 }
 
+/* Chunks of a rank of several devices, dealt to them as they stand. rank[]: of each device. */
+static enum hd_err deal_chunks(struct hd_worker_part *s, uint32_t nchunks, const uint32_t *rank,
+	uint32_t ndevices, struct hd_diag *diag)
+{
+	const struct hd_plan *plan = s->plan;
+	const uint32_t width = hd_plan_width(plan);
+	uint32_t *first = hd_arena_take(&s->arena, plan->nranks, sizeof *first);
+	uint32_t *all = hd_arena_take(&s->arena, plan->nranks, sizeof *all);
+	uint32_t *now = hd_arena_take(&s->arena, plan->nranks, sizeof *now);
+
+	if (!first || !all || !now)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the owners of %u chunks", nchunks);
+	for (uint32_t d = ndevices; d-- > 0;)
+		if (rank[d] != HD_NONE)
+			first[rank[d]] = d;
+	for (uint32_t c = 0; c < nchunks; c++)
+		all[plan->owner[c]]++;
+	for (uint32_t c = 0; c < nchunks; c++) {
+		const uint32_t r = plan->owner[c];
+		s->owner[c] = first[r] + (uint32_t)((uint64_t)now[r]++ * width / all[r]);
+	}
+	return HD_OK;
+}
+
 /* Each chunk has one device that joins, updates and hashes it: as the plan says when all its ranks are
  * here, else as even as can be. */
 static enum hd_err own_chunks(const struct hd_worker *w, struct hd_worker_part *s, const uint32_t *rank,
@@ -104,11 +131,7 @@ static enum hd_err own_chunks(const struct hd_worker *w, struct hd_worker_part *
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the owners of %u chunks", nchunks);
 	for (uint32_t c = 0; c < nchunks; c++)
 		s->owner[c] = (uint32_t)((uint64_t)c * w->spec.ndevices / nchunks);
-	for (uint32_t c = 0; s->alone && c < nchunks; c++)
-		for (uint32_t r = 0; r < w->spec.ndevices; r++)
-			if (rank[r] == s->plan->owner[c])
-				s->owner[c] = r;
-	return HD_OK;
+	return s->alone ? deal_chunks(s, nchunks, rank, w->spec.ndevices, diag) : HD_OK;
 }
 
 /* Sums of several workers need a flat vector that is no root's: a gradient buffer that the roots leave free
@@ -271,7 +294,7 @@ static enum hd_err make(struct hd_worker *w, const struct hd_dist_view *view, st
 	uint32_t *rank = hd_arena_take(&s->arena, w->spec.ndevices, sizeof *rank);
 	if (!rank)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the ranks of %u devices", w->spec.ndevices);
-	const bool staged = view->plan && view->plan->nstages != HD_WHOLE_MODEL;
+	const bool staged = view->plan && view->plan->first;
 	enum hd_err err = !view->plan ? HD_OK : staged ? hd_plan_staged_check(view->plan, &job, NULL, diag) :
 		hd_plan_check(view->plan, &job, NULL, diag);
 	if (!err)
@@ -380,7 +403,7 @@ enum hd_err hd_worker_adopt(struct hd_worker *w, const struct hd_plan *plan, str
 
 	if (!err && !w->parts->next->alone)
 		err = hd_fail(diag, HD_E_BADPLAN, "the plan is for %u devices, the worker has %u",
-			plan->nranks, w->spec.ndevices);
+			hd_plan_devices(plan), w->spec.ndevices);
 	if (err) {
 		hd_dist_forget(w);
 		return err;

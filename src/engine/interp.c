@@ -334,7 +334,7 @@ void hd_interp_run(struct hd_rank *rank)
 	const struct hd_ilist *list = rank->work->list;
 	const enum hd_section section = rank->worker->step->section;
 	struct hd_pipe *pipe = rank->worker->step->work->pipe;
-	const struct hd_ins_runner *rows = pipe ? hd_pipe_runners : whole_runners;
+	const struct hd_ins_runner *rows = pipe ? hd_pipe_runners_of(pipe, rank) : whole_runners;
 
 	rank->first_ivn = rank->nwave = 0;
 	if (section == HD_SECTION_FINISH)

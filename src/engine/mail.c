@@ -116,6 +116,7 @@ void hd_pipe_fence(struct hd_pipe *pipe)
 		hd_cond_wake(&pipe->box[r].cond);
 		hd_lock_give(&pipe->box[r].lock);
 	}
+	hd_tensor_wake(pipe);
 	hd_post_wake(pipe);
 }
 

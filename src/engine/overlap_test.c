@@ -44,7 +44,7 @@ static void plan_of(struct hd_rig *rig, const struct hd_rig_kind *k)
 
 static void adopt_overlap(struct hd_rig *rig, uint32_t p)
 {
-	const struct hd_rig_kind k = { "1f1b", p, 1, 1, false };
+	const struct hd_rig_kind k = { "1f1b", p, 1, 1, false, 1 };
 	struct hd_diag diag = { "" };
 
 	plan_of(rig, &k);
@@ -145,7 +145,7 @@ static void plans_change_between_steps_that_overlap(void **state)
 /* What both steps hold at once is counted before it is taken. */
 static void the_memory_of_two_steps_is_predicted(void **state)
 {
-	const struct hd_rig_kind k = { "1f1b", 3, 1, 1, false };
+	const struct hd_rig_kind k = { "1f1b", 3, 1, 1, false, 1 };
 	struct hd_memory_terms drained, overlap;
 	struct hd_diag diag = { "" };
 	struct hd_rig rig;
@@ -293,7 +293,7 @@ static void what_cannot_overlap_is_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
-		const struct hd_rig_kind k = { "1f1b", 2, 1, 1, false };
+		const struct hd_rig_kind k = { "1f1b", 2, 1, 1, false, 1 };
 		hd_rig_open(&rig, gpt, 16, 8, more[i], 2);
 		plan_of(&rig, &k);
 		rig.plan.overlap = true;
@@ -304,7 +304,7 @@ static void what_cannot_overlap_is_refused(void **state)
 		hd_rig_close(&rig);
 	}
 	/* a plan of another shape */
-	const struct hd_rig_kind k = { "zb-v", 2, 2, 1, false };
+	const struct hd_rig_kind k = { "zb-v", 2, 2, 1, false, 1 };
 	hd_rig_open(&rig, gpt, 16, 8, "optim: {update: 2bw}\n", 2);
 	plan_of(&rig, &k);
 	rig.plan.overlap = true;

@@ -19,5 +19,8 @@ void hd_waits_make(struct hd_waits *pace, const struct hd_program *program, cons
 /* What the program's phase takes on so many of its rows. */
 void hd_rank_pace(const struct hd_rank *rank, const struct hd_waits *pace, enum hd_run_phase phase,
 	const struct hd_program *program, const struct hd_bind *bind);
+/* What the nodes of a run with `from` and `to` take: node_ns[nnodes]. */
+void hd_rank_pace_nodes(const struct hd_rank *rank, const int64_t *node_ns, const struct hd_program *program,
+	enum hd_run_phase phase, const struct hd_bind *bind);
 
 #endif

@@ -45,7 +45,7 @@ static void a_step_waits_what_its_nodes_take(void **state)
 /* Two stages one after the other: the last virtual node has been through both, and all through the longer. */
 static void stages_wait_what_their_nodes_take(void **state)
 {
-	static const struct hd_rig_kind kind = { "gpipe", 2, 1, 1, false };
+	static const struct hd_rig_kind kind = { "gpipe", 2, 1, 1, false, 1 };
 
 	(void)state;
 	for (int i = 0; i < NODES; i++)

@@ -27,6 +27,12 @@ static uint64_t step_of(const struct hd_rank *rank)
 	return (uint64_t)rank->worker->count.step + rank->ahead;
 }
 
+static uint64_t rows_of_step(const struct hd_rank *rank)
+{
+	return rank->ahead ? hd_sampler_rows(&rank->worker->task->sampler, step_of(rank)) :
+		rank->worker->step->rows;
+}
+
 static struct hd_cell *cell_of(const struct hd_rank *rank, const struct hd_ins *ins)
 {
 	return hd_cell_of(pipe_of(rank), ins->stage, ins->vn);
@@ -44,9 +50,7 @@ static enum hd_err rows_of(struct hd_rank *rank, uint32_t vn, struct hd_diag *di
 
 	hd_lock_take(&pipe->rows_lock);
 	if (!pipe->loaded[vn]) {
-		const uint64_t of_step = rank->ahead ? hd_sampler_rows(&w->task->sampler, step_of(rank)) :
-			w->step->rows;
-		hd_vn_rows(w->task->job->per_vn, of_step, vn, &loaded->first_row, &end);
+		hd_vn_rows(w->task->job->per_vn, rows_of_step(rank), vn, &loaded->first_row, &end);
 		loaded->rows = end - loaded->first_row;
 		int64_t began_ns = hd_clock_now_ns(&w->clock);
 		if (pipe->readers[vn])
@@ -114,8 +118,11 @@ static void bind_cell(struct hd_rank *rank, const struct hd_ins *ins, struct hd_
 static enum hd_err run(struct hd_rank *rank, const struct hd_ins *ins, enum hd_run_phase phase,
 	const struct hd_bind *bind, struct hd_diag *diag)
 {
-	const struct hd_program *program = &pipe_of(rank)->stage[ins->stage].program;
+	const struct hd_program *program = &pipe_of(rank)->stage[ins->stage].tensor.part[0];
 	uint64_t token = 0;
+
+	if (pipe_of(rank)->width > 1)
+		return hd_tensor_run(rank, ins->stage, phase, bind, diag);
 	enum hd_err err = rank->device->ops->run(rank->device, program, phase, bind, &token, diag);
 
 	err = err ? err : rank->device->ops->wait(rank->device, token, diag);
@@ -135,12 +142,12 @@ static void read_out(struct hd_rank *rank, const struct hd_ins *ins, const struc
 	struct hd_leaf *leaf = rank->ahead ? &pipe_of(rank)->ahead_leaf[ins->vn] :
 		&rank->worker->step->leaf[ins->vn];
 
-	leaf->loss    += read_f64(&stage->program, bind, stage->out.loss);
-	leaf->weight  += read_f64(&stage->program, bind, stage->out.weight);
-	leaf->correct += read_f64(&stage->program, bind, stage->out.correct);
+	leaf->loss    += read_f64(&stage->tensor.whole, bind, stage->out.loss);
+	leaf->weight  += read_f64(&stage->tensor.whole, bind, stage->out.weight);
+	leaf->correct += read_f64(&stage->tensor.whole, bind, stage->out.correct);
 	for (uint32_t k = 0; k < stage->cut->graph.nrunning; k++)
 		hd_moments_join(rank->worker, ins->vn, stage->cut->running[k],
-			hd_program_value(&stage->program, bind, stage->cut->graph.running[k].moments));
+			hd_program_value(&stage->tensor.whole, bind, stage->cut->graph.running[k].moments));
 }
 
 /* ---- mail ---- */
@@ -162,7 +169,7 @@ static enum hd_err deliver(struct hd_rank *rank, const struct hd_ins *ins, enum 
 		return HD_OK;             /* fenced: the rank that failed has said why */
 	bind_cell(rank, ins, &bind);
 	for (uint32_t i = 0; i < letter->n && bind.rows; i++)
-		memcpy(buffer + letter->at[i], hd_program_value(&stage->program, &bind, out[i]),
+		memcpy(buffer + letter->at[i], hd_program_value(&stage->tensor.whole, &bind, out[i]),
 			hd_value_bytes(&stage->cut->graph.value[out[i]], bind.rows));
 	if (cell->seat)
 		hd_mail_put(pipe, cell, kind);
@@ -365,6 +372,38 @@ static enum hd_err backward_weights(struct hd_rank *rank, const struct hd_ins *i
 	return err;
 }
 
+/* ---- the other devices of a rank (tensor.h) ---- */
+
+static enum hd_err follow(struct hd_rank *rank, const struct hd_ins *ins, enum hd_run_phase phase,
+	struct hd_diag *diag)
+{
+	const struct hd_worker *w = rank->worker;
+	uint64_t first, end;
+
+	hd_vn_rows(w->task->job->per_vn, rows_of_step(rank), ins->vn, &first, &end);
+	return end > first ? hd_tensor_follow(rank, ins->stage, phase, diag) : HD_OK;
+}
+
+static enum hd_err follow_forward(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	return follow(rank, ins, HD_RUN_F, diag);
+}
+
+static enum hd_err follow_backward(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	return follow(rank, ins, HD_RUN_B, diag);
+}
+
+static enum hd_err follow_input(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	return follow(rank, ins, HD_RUN_I, diag);
+}
+
+static enum hd_err follow_weights(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	return follow(rank, ins, HD_RUN_W, diag);
+}
+
 /* ---- the end of a step ---- */
 
 /* Versions of flush updates are one, sums are made at NORM, where all ranks meet. */
@@ -473,3 +512,27 @@ const struct hd_ins_runner hd_pipe_runners[HD_INS_END] = {
 	[HD_INS_NORM] = { norm,             true,  HD_SECTION_FINISH },
 	[HD_INS_STEP] = { update,           true,  HD_SECTION_FINISH },
 };
+
+/* Rows, mail and what a virtual node says are the lead's. */
+static const struct hd_ins_runner follow_runners[HD_INS_END] = {
+	[HD_INS_LD]   = { nothing,         false, HD_SECTION_COMPUTE },
+	[HD_INS_F]    = { follow_forward,  false, HD_SECTION_COMPUTE },
+	[HD_INS_B]    = { follow_backward, false, HD_SECTION_COMPUTE },
+	[HD_INS_I]    = { follow_input,    false, HD_SECTION_COMPUTE },
+	[HD_INS_W]    = { follow_weights,  false, HD_SECTION_COMPUTE },
+	[HD_INS_R]    = { follow_forward,  false, HD_SECTION_COMPUTE },
+	[HD_INS_SA]   = { nothing,         false, HD_SECTION_COMPUTE },
+	[HD_INS_SG]   = { nothing,         false, HD_SECTION_COMPUTE },
+	[HD_INS_RA]   = { nothing,         false, HD_SECTION_COMPUTE },
+	[HD_INS_RG]   = { nothing,         false, HD_SECTION_COMPUTE },
+	[HD_INS_RED]  = { nothing,         false, HD_SECTION_COMPUTE },
+	[HD_INS_PIN]  = { nothing,         false, HD_SECTION_COMPUTE },
+	[HD_INS_REL]  = { nothing,         false, HD_SECTION_COMPUTE },
+	[HD_INS_NORM] = { norm,            true,  HD_SECTION_FINISH },
+	[HD_INS_STEP] = { update,          true,  HD_SECTION_FINISH },
+};
+
+const struct hd_ins_runner *hd_pipe_runners_of(const struct hd_pipe *pipe, const struct hd_rank *rank)
+{
+	return hd_tensor_member(pipe, rank) ? follow_runners : hd_pipe_runners;
+}

@@ -17,7 +17,9 @@
  *    own; seats of different stages share them, since their parameters are apart, and the parts of a tied
  *    parameter's gradient too. The sums of all stages end up in vector 0.
  * 4. Nothing here is state: each step begins with everything empty (hd_pipe_begin).
- * 5. A rank that fails fences the mail: every wait ends at once, and the step ends without a change of state.
+ * 5. A rank may be several devices (tensor.h): arenas of its seats are dealt to them in turn, everything else
+ *    is the first one's.
+ * 6. A rank that fails fences the mail: every wait ends at once, and the step ends without a change of state.
  *
  * Ownership: tables lie in the arena given, memory is taken from devices and given back by hd_pipe_give().
  * Threads: a rank writes its own seats and, under the lock of the receiver, what it sends. */
@@ -28,6 +30,7 @@
 #include "graph/stages.h"
 #include "engine/rank.h"
 #include "engine/step.h"
+#include "engine/tensor.h"
 
 /* What arrives at a stage from one side, as one buffer. */
 struct hd_letter {
@@ -40,9 +43,10 @@ struct hd_flat_run { uint64_t at, len; };         /* elements of the flat vector
 
 struct hd_pipe_stage {
 	const struct hd_graph_stage *cut;
-	struct hd_program program;
+	struct hd_program_tensor tensor;  /* its program, for the devices of a rank */
 	struct hd_readout out;
 	struct hd_waits pace;
+	const int64_t *node_ns;           /* what pace is made of; NULL: devices do not wait */
 	uint32_t *field;                  /* [cut->ndata] field of the data */
 	struct hd_letter act, grad;       /* what comes from the stage before, from the one after */
 	struct hd_flat_run *run; uint32_t nruns;          /* what it learns */
@@ -60,7 +64,7 @@ struct hd_mail_pool { uint8_t **free; uint32_t nfree, cap; uint64_t bytes; };
 enum hd_mail { HD_MAIL_ACT, HD_MAIL_GRAD, HD_MAILS };
 
 struct hd_seat {
-	uint32_t rank, device, stage;     /* of the plan; of the worker */
+	uint32_t rank, device, stage;     /* of the plan; the first of the worker; */
 	struct hd_fold_script script;     /* in the order in which its list completes gradients */
 	float **vector;                     /* [script.nbuffers] */
 	struct hd_mail_pool arena;        /* the rank's own: without a lock */
@@ -96,10 +100,11 @@ struct hd_pipe {
 	const struct hd_plan *plan;
 	struct hd_graph_stages cuts;
 	uint32_t nranks, nstages, nvns;   /* of the plan */
-	uint32_t ndevices;
-	/* [ndevices] which rank of the plan each device is; HD_NONE: it has no stage */
+	uint32_t ndevices, width;         /* of the worker; of a rank */
+	/* [ndevices] which rank of the plan each device is of; HD_NONE: it has no stage */
 	uint32_t *rank_of;
-	uint32_t *device_of;              /* [nranks] HD_NONE: another worker's */
+	uint32_t *device_of;              /* [nranks] its first one; HD_NONE: another worker's */
+	struct hd_tensor_turn *turn;      /* [nranks] where ranks have several devices (tensor.h) */
 	struct hd_pipe_stage *stage;      /* [nstages] */
 	struct hd_seat *seat; uint32_t nseats;
 	struct hd_cell *cell;             /* [nstages][nvns] */
@@ -135,8 +140,8 @@ static inline struct hd_cell *hd_cell_of(const struct hd_pipe *pipe, uint32_t st
 	return &pipe->cell[(size_t)stage * pipe->nvns + vn];
 }
 
-/* Counts what the lists of `plan` need, which has been checked; device d of the worker is rank[d] of the
- * plan, or HD_NONE. Nothing of a device is taken. */
+/* Counts what the lists of `plan` need, which has been checked; device d of the worker is of rank[d] of the
+ * plan, those of a rank one after another, or HD_NONE. Nothing of a device is taken. */
 HD_MUST_USE enum hd_err hd_pipe_make(struct hd_pipe **pipe, struct hd_worker *worker,
 	const struct hd_plan *plan, const uint32_t *rank, struct hd_arena *arena, struct hd_diag *diag);
 /* Makes arenas and mail enough for these lists as well, [ranks]. */
@@ -185,5 +190,7 @@ struct hd_ins_runner {
 	enum hd_section section;
 };
 extern const struct hd_ins_runner hd_pipe_runners[HD_INS_END];
+/* The others of a rank's devices follow the first. */
+const struct hd_ins_runner *hd_pipe_runners_of(const struct hd_pipe *pipe, const struct hd_rank *rank);
 
 #endif

@@ -62,7 +62,8 @@ static enum hd_err set_pace(struct hd_pipe *pipe, const struct hd_worker *w, uin
 		if (pipe->cuts.of_node[i] == s)
 			node_ns[n++] = w->spec.pace_ns[i];
 	assert(n == pipe->cuts.stage[s].graph.nnodes);
-	hd_waits_make(&pipe->stage[s].pace, &pipe->stage[s].program, node_ns);
+	hd_waits_make(&pipe->stage[s].pace, &pipe->stage[s].tensor.whole, node_ns);
+	pipe->stage[s].node_ns = node_ns;
 	return HD_OK;
 }
 
@@ -72,15 +73,15 @@ static enum hd_err make_stage(struct hd_pipe *pipe, struct hd_worker *w, uint32_
 	const struct hd_task *task = w->task;
 	struct hd_pipe_stage *stage = &pipe->stage[s];
 	const struct hd_graph_stage *cut = stage->cut = &pipe->cuts.stage[s];
-	enum hd_err err = hd_program_make(&stage->program, &cut->graph, &task->layout, true, task->rows,
-		task->nrows, arena, diag);
+	enum hd_err err = hd_program_make_tensor(&stage->tensor, &cut->graph, &task->layout, task->rows,
+		task->nrows, (uint32_t)hd_job_int(task->job, HD_JOB_SHARDS), pipe->width, arena, diag);
 
 	if (!err && w->spec.pace_ns)
 		err = set_pace(pipe, w, s, arena, diag);
 	if (err)
 		return err;
 	stage->out = hd_stage_readouts(&cut->graph);
-	const uint64_t rows = stage->program.part_rows;
+	const uint64_t rows = stage->tensor.whole.part_rows;
 	err = hd_worker_fields(w, &cut->graph, cut->ndata, &stage->field, arena, diag);
 	err = err ? err : make_letter(&stage->act, &cut->graph, cut->ndata, cut->nact_in, rows, arena, diag);
 	err = err ? err : make_letter(&stage->grad, &cut->graph, cut->ndata + cut->nact_in, cut->ngrad_in,
@@ -240,7 +241,7 @@ enum hd_err hd_pipe_also(struct hd_pipe *pipe, const struct hd_ilist *list, stru
 		struct hd_seat *seat = &pipe->seat[i];
 		const struct hd_pipe_stage *stage = &pipe->stage[seat->stage];
 		seat->arena.cap = most_of(seat->arena.cap, counts[i].most.arenas);
-		seat->arena.bytes = line_up(stage->program.memory.len_bytes);
+		seat->arena.bytes = line_up(stage->tensor.whole.memory.len_bytes);
 		for (int kind = 0; kind < HD_MAILS; kind++) {
 			seat->mail[kind].cap = most_of(seat->mail[kind].cap, counts[i].most.mail[kind] +
 				HD_CREDITS * senders(pipe, seat, (enum hd_mail)kind));
@@ -295,7 +296,7 @@ static void find_devices(struct hd_pipe *pipe, const uint32_t *rank)
 {
 	for (uint32_t r = 0; r < pipe->nranks; r++)
 		pipe->device_of[r] = HD_NONE;
-	for (uint32_t d = 0; d < pipe->ndevices; d++) {
+	for (uint32_t d = pipe->ndevices; d-- > 0;) {
 		pipe->rank_of[d] = rank[d];
 		if (rank[d] != HD_NONE)
 			pipe->device_of[rank[d]] = d;
@@ -336,9 +337,10 @@ enum hd_err hd_pipe_make(struct hd_pipe **out, struct hd_worker *w, const struct
 	if (!pipe)
 		return no_memory(diag);
 	*pipe = (struct hd_pipe){ .nranks = plan->nranks, .nstages = plan->nstages, .nvns = plan->nvns,
-		.nsays = HD_LEAF_FIELDS + w->step->moments.elems, .ndevices = w->spec.ndevices, .worker = w,
-			.plan = plan };
+		.nsays = HD_LEAF_FIELDS + w->step->moments.elems, .ndevices = w->spec.ndevices,
+		.width = hd_plan_width(plan), .worker = w, .plan = plan };
 	enum hd_err err = take_tables(pipe, arena, diag);
+	err = err ? err : hd_tensor_make(pipe, arena, diag);
 	if (!err)
 		find_devices(pipe, rank);
 	err = err ? err : hd_graph_stages_make(&pipe->cuts, &w->task->train, plan->first, plan->nstages,
@@ -412,15 +414,28 @@ enum hd_err hd_pipe_work(struct hd_worker *w, struct hd_work *work, const struct
 
 static uint64_t pool_bytes(const struct hd_mail_pool *pool) { return pool->cap * pool->bytes; }
 
+/* Arena i of a seat is the device's so far behind the first of the rank. */
+static uint32_t home_of(const struct hd_pipe *pipe, uint32_t i) { return i % pipe->width; }
+
+static uint64_t arena_bytes(const struct hd_pipe *pipe, const struct hd_seat *seat, uint32_t device)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < seat->arena.cap; i++)
+		n += seat->device + home_of(pipe, i) == device;
+	return n * seat->arena.bytes;
+}
+
 uint64_t hd_pipe_bytes(const struct hd_pipe *pipe, uint32_t device)
 {
 	uint64_t bytes = 0;
 
-	for (uint32_t i = 0; i < pipe->nseats; i++)
-		if (pipe->seat[i].device == device)
-			bytes += pool_bytes(&pipe->seat[i].arena) +
-			pool_bytes(&pipe->seat[i].mail[HD_MAIL_ACT]) +
-				pool_bytes(&pipe->seat[i].mail[HD_MAIL_GRAD]);
+	for (uint32_t i = 0; i < pipe->nseats; i++) {
+		const struct hd_seat *seat = &pipe->seat[i];
+		bytes += arena_bytes(pipe, seat, device);
+		if (seat->device == device)
+			bytes += pool_bytes(&seat->mail[HD_MAIL_ACT]) + pool_bytes(&seat->mail[HD_MAIL_GRAD]);
+	}
 	return bytes + hd_post_bytes(pipe, device);
 }
 
@@ -434,8 +449,9 @@ uint32_t hd_pipe_vectors_of(const struct hd_pipe *pipe, uint32_t device)
 
 /* ---- taken ---- */
 
-static enum hd_err take_pool(struct hd_seat *seat, struct hd_mail_pool *pool, struct hd_device *device,
-	struct hd_arena *arena, struct hd_diag *diag)
+/* Of the first of the rank's devices, or of all in turn. */
+static enum hd_err take_pool(const struct hd_pipe *pipe, struct hd_seat *seat, struct hd_mail_pool *pool,
+	bool in_turn, struct hd_arena *arena, struct hd_diag *diag)
 {
 	pool->free = hd_arena_take(arena, pool->cap + 1, sizeof *pool->free);
 	if (!pool->free)
@@ -443,6 +459,8 @@ static enum hd_err take_pool(struct hd_seat *seat, struct hd_mail_pool *pool, st
 	for (pool->nfree = 0; pool->nfree < pool->cap; pool->nfree++) {
 		/* a stage may be sent nothing: a place of its own all the same */
 		const uint64_t bytes = pool->bytes ? pool->bytes : ALIGN;
+		struct hd_device *device = pipe->worker->rank[seat->device + (in_turn ?
+			home_of(pipe, pool->nfree) : 0)].device;
 		void *at;
 		enum hd_err err = device->ops->take(device, bytes, &at, diag);
 		if (err)
@@ -456,7 +474,6 @@ static enum hd_err take_pool(struct hd_seat *seat, struct hd_mail_pool *pool, st
 static enum hd_err take_seat(struct hd_pipe *pipe, struct hd_seat *seat, struct hd_worker *w,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_device *device = w->rank[seat->device].device;
 	const uint32_t n = seat->arena.cap + seat->mail[HD_MAIL_ACT].cap + seat->mail[HD_MAIL_GRAD].cap;
 
 	seat->memory = hd_arena_take(arena, n + 1, sizeof *seat->memory);
@@ -466,10 +483,14 @@ static enum hd_err take_seat(struct hd_pipe *pipe, struct hd_seat *seat, struct 
 		seat->unused[kind] = hd_arena_take(arena, pipe->nranks, 1);
 	if (!seat->memory || !seat->memory_bytes || !seat->vector || !seat->unused[0] || !seat->unused[1])
 		return no_memory(diag);
-	enum hd_err err = device->ops->load(device, &pipe->stage[seat->stage].program, diag);
-	err = err ? err : take_pool(seat, &seat->arena, device, arena, diag);
+	enum hd_err err = HD_OK;
+	for (uint32_t j = 0; j < pipe->width && !err; j++) {
+		struct hd_device *device = w->rank[seat->device + j].device;
+		err = device->ops->load(device, &pipe->stage[seat->stage].tensor.part[j], diag);
+	}
+	err = err ? err : take_pool(pipe, seat, &seat->arena, true, arena, diag);
 	for (int kind = 0; kind < HD_MAILS && !err; kind++)
-		err = take_pool(seat, &seat->mail[kind], device, arena, diag);
+		err = take_pool(pipe, seat, &seat->mail[kind], false, arena, diag);
 	return err;
 }
 
@@ -516,7 +537,7 @@ static enum hd_err make_joins(struct hd_pipe *pipe, uint32_t s, const struct hd_
 		item[join[j].dst] = item[join[j].a];
 		stage->join[j] = (struct hd_flat_join){ item[join[j].dst], item[join[j].a], item[join[j].b] };
 	}
-	assert(err || pipe->nranks != pipe->ndevices || (stage->nroots == 1 &&
+	assert(err || pipe->nranks * pipe->width != pipe->ndevices || (stage->nroots == 1 &&
 		item[stage->root[0].item] == pipe->vector[0]));
 	if (err)
 		return err;
@@ -539,6 +560,7 @@ enum hd_err hd_pipe_take(struct hd_pipe *pipe, struct hd_worker *w, struct hd_ar
 		hd_cond_init(&pipe->box[r].cond);
 	}
 	hd_lock_init(&pipe->rows_lock);
+	hd_tensor_open(pipe);
 	pipe->taken = true;
 	pipe->vector = hd_arena_take(arena, pipe->nvectors, sizeof *pipe->vector);
 	if (!pipe->vector)
@@ -555,18 +577,27 @@ enum hd_err hd_pipe_take(struct hd_pipe *pipe, struct hd_worker *w, struct hd_ar
 	return err;
 }
 
+static void give_seat(const struct hd_pipe *pipe, struct hd_seat *seat, struct hd_worker *w)
+{
+	for (uint32_t k = 0; k < seat->nmemory; k++) {
+		struct hd_device *device = w->rank[seat->device + (k < seat->arena.cap ?
+			home_of(pipe, k) : 0)].device;
+		device->ops->give(device, seat->memory[k], seat->memory_bytes[k]);
+	}
+	for (uint32_t j = 0; j < pipe->width; j++) {
+		struct hd_device *device = w->rank[seat->device + j].device;
+		device->ops->unload(device, &pipe->stage[seat->stage].tensor.part[j]);
+	}
+}
+
 void hd_pipe_give(struct hd_pipe *pipe, struct hd_worker *w)
 {
 	if (!pipe || !pipe->taken)
 		return;
 	hd_post_give(pipe);
-	for (uint32_t i = 0; i < pipe->nseats; i++) {
-		struct hd_seat *seat = &pipe->seat[i];
-		struct hd_device *device = w->rank[seat->device].device;
-		for (uint32_t k = 0; k < seat->nmemory; k++)
-			device->ops->give(device, seat->memory[k], seat->memory_bytes[k]);
-		device->ops->unload(device, &pipe->stage[seat->stage].program);
-	}
+	for (uint32_t i = 0; i < pipe->nseats; i++)
+		give_seat(pipe, &pipe->seat[i], w);
+	hd_tensor_close(pipe);
 	for (uint32_t r = 0; r < pipe->ndevices; r++) {
 		hd_cond_finish(&pipe->box[r].cond);
 		hd_lock_finish(&pipe->box[r].lock);
@@ -587,6 +618,7 @@ static void refill(struct hd_seat *seat, struct hd_mail_pool *pool, uint32_t *ne
 void hd_pipe_clear(struct hd_pipe *pipe)
 {
 	atomic_store(&pipe->fenced, false);
+	hd_tensor_clear(pipe);
 	for (size_t i = 0; i < (size_t)pipe->nstages * pipe->nvns; i++) {
 		struct hd_cell *cell = &pipe->cell[i];
 		cell->arena = cell->mail[HD_MAIL_ACT] = cell->mail[HD_MAIL_GRAD] = NULL;

@@ -8,106 +8,58 @@
 
 /* Plans of several stages give the bits of one device: state digests, norms, what each virtual node said. */
 
-enum { STEPS = 3, MAX_VNS = 16 };
-
-struct said { struct hd_hash digest[STEPS]; double gnorm[STEPS]; struct hd_leaf leaf[STEPS][MAX_VNS]; };
-
-static void run_steps(struct hd_rig *rig, struct said *said)
-{
-	memset(said, 0, sizeof *said);
-	for (int i = 0; i < STEPS; i++) {
-		struct hd_step_record r = hd_rig_step(rig);
-		said->digest[i] = r.digest;
-		said->gnorm[i] = r.gnorm;
-		memcpy(said->leaf[i], rig->worker->step->leaf, rig->job->nvns * sizeof **said->leaf);
-	}
-}
-
-static void open_pipe(struct hd_rig *rig, const char *model, uint32_t batch, uint32_t vns, const char *more,
-	const struct hd_rig_kind *k)
-{
-	struct hd_diag diag = { "" };
-	struct hd_plan plan;
-
-	hd_rig_open(rig, model, batch, vns, more, k->p * k->d);
-	CHECK(hd_rig_staged(rig->worker, rig->task, k, &rig->arena, &plan, &diag) == HD_OK,
-		"%s p %u v %u d %u: %s", k->name, k->p, k->v, k->d,
-		diag.text);
-	rig->plan = plan;
-	CHECK(hd_worker_adopt(rig->worker, &rig->plan, &diag) == HD_OK, "%s: %s", k->name, diag.text);
-}
-
-static void compare(const char *model, uint32_t batch, uint32_t vns, const char *more,
-	const struct hd_rig_kind *kinds,
-	size_t n)
-{
-	struct said one, many;
-	struct hd_rig rig;
-
-	hd_rig_open(&rig, model, batch, vns, more, 1);
-	run_steps(&rig, &one);
-	hd_rig_close(&rig);
-	for (size_t i = 0; i < n; i++) {
-		open_pipe(&rig, model, batch, vns, more, &kinds[i]);
-		run_steps(&rig, &many);
-		CHECK(memcmp(&one, &many, sizeof one) == 0, "%.40s V=%u: %s p %u v %u d %u%s", model, vns,
-			kinds[i].name, kinds[i].p, kinds[i].v, kinds[i].d,
-			kinds[i].recompute ? " recompute" : "");
-		hd_rig_close(&rig);
-	}
-}
-
 static const struct hd_rig_kind kinds[] = {
-	{ "gpipe", 2, 1, 1, false }, { "gpipe", 4, 1, 1, true }, { "1f1b", 2, 1, 1, false },
-	{ "1f1b", 3, 1, 1, true }, { "1f1b", 2, 1, 2, false },
-	{ "interleaved", 2, 2, 1, false }, { "interleaved", 2, 2, 1, true }, { "zb-h1", 3, 1, 1, false },
-	{ "zb-h2", 2, 1, 2, false }, { "zb-v", 2, 2, 1, false }, { "v-half", 2, 2, 1, false },
-	{ "v-min", 2, 2, 1, true }, { "dualpipev", 2, 2, 1, false }, { "zb-auto", 3, 1, 1, false },
+	{ "gpipe", 2, 1, 1, false, 1 }, { "gpipe", 4, 1, 1, true, 1 }, { "1f1b", 2, 1, 1, false, 1 },
+	{ "1f1b", 3, 1, 1, true, 1 }, { "1f1b", 2, 1, 2, false, 1 }, { "interleaved", 2, 2, 1, false, 1 },
+	{ "interleaved", 2, 2, 1, true, 1 }, { "zb-h1", 3, 1, 1, false, 1 }, { "zb-h2", 2, 1, 2, false, 1 },
+	{ "zb-v", 2, 2, 1, false, 1 }, { "v-half", 2, 2, 1, false, 1 }, { "v-min", 2, 2, 1, true, 1 },
+	{ "dualpipev", 2, 2, 1, false, 1 }, { "zb-auto", 3, 1, 1, false, 1 },
 };
 enum { NKINDS = sizeof kinds / sizeof *kinds };
 
 static void a_transformer_with_a_tied_table_and_dropout(void **state)
 {
 	(void)state;
-	compare(hd_rig_gpt3, 16, 8, "optim: {kind: adamw, clip: 0.5}\n", kinds, NKINDS);
+	hd_rig_compare(hd_rig_gpt3, 16, 8, "optim: {kind: adamw, clip: 0.5}\n", kinds, NKINDS);
 }
 
 static void virtual_nodes_that_are_no_power_of_two(void **state)
 {
 	(void)state;
-	compare(hd_rig_gpt3, 13, 13, NULL, kinds, NKINDS);
+	hd_rig_compare(hd_rig_gpt3, 13, 13, NULL, kinds, NKINDS);
 }
 
 /* 61 samples in batches of 26: the third step has 9 rows, most virtual nodes have none. */
 static void ragged_and_empty_virtual_nodes(void **state)
 {
 	(void)state;
-	compare(hd_rig_lenet, 26, 13, "optim: {kind: sgd, momentum: 0.9}\n", kinds, NKINDS);
-	compare(hd_rig_gpt3, 26, 7, NULL, kinds, NKINDS);
+	hd_rig_compare(hd_rig_lenet, 26, 13, "optim: {kind: sgd, momentum: 0.9}\n", kinds, NKINDS);
+	hd_rig_compare(hd_rig_gpt3, 26, 7, NULL, kinds, NKINDS);
 }
 
 static void ghost_norms_move_their_running_statistics(void **state)
 {
 	(void)state;
-	compare(hd_rig_bn(), 16, 8, NULL, kinds, NKINDS);
+	hd_rig_compare(hd_rig_bn(), 16, 8, NULL, kinds, NKINDS);
 }
 
 static void optimizers_of_whole_tensors(void **state)
 {
 	(void)state;
-	compare(hd_rig_mlp, 16, 8, "optim: {kind: lamb}\n", kinds, 4);
-	compare(hd_rig_gpt3, 16, 8, "optim: {kind: lamb}\n", kinds, 2);
+	hd_rig_compare(hd_rig_mlp, 16, 8, "optim: {kind: lamb}\n", kinds, 4);
+	hd_rig_compare(hd_rig_gpt3, 16, 8, "optim: {kind: lamb}\n", kinds, 2);
 }
 
 /* Which version a step reads is the job's: stages, their number and their order are not asked. */
 static void delayed_updates(void **state)
 {
 	(void)state;
-	compare(hd_rig_gpt3, 16, 8, "optim: {kind: adamw, clip: 0.5, update: 2bw}\n", kinds, NKINDS);
-	compare(hd_rig_gpt3, 13, 13, "optim: {update: stash, cuts: auto:3}\n", kinds, 4);
-	compare(hd_rig_gpt3, 26, 2, "optim: {kind: lion, update: stash, cuts: auto:4}\n", kinds, 3);
-	compare(hd_rig_bn(), 26, 7, "optim: {kind: lamb, update: vsync, cuts: auto:2}\n", kinds, 3);
-	compare(hd_rig_mlp, 26, 2, "optim: {kind: momentum, lr: 0.05, update: vsync, cuts: auto:5}\n", kinds,
+	hd_rig_compare(hd_rig_gpt3, 16, 8, "optim: {kind: adamw, clip: 0.5, update: 2bw}\n", kinds, NKINDS);
+	hd_rig_compare(hd_rig_gpt3, 13, 13, "optim: {update: stash, cuts: auto:3}\n", kinds, 4);
+	hd_rig_compare(hd_rig_gpt3, 26, 2, "optim: {kind: lion, update: stash, cuts: auto:4}\n", kinds, 3);
+	hd_rig_compare(hd_rig_bn(), 26, 7, "optim: {kind: lamb, update: vsync, cuts: auto:2}\n", kinds, 3);
+	hd_rig_compare(hd_rig_mlp, 26, 2,
+		"optim: {kind: momentum, lr: 0.05, update: vsync, cuts: auto:5}\n", kinds,
 		3);
 }
 
@@ -115,15 +67,16 @@ static void delayed_updates(void **state)
 static void instructions_are_timed_by_rank_and_stage(void **state)
 {
 	static const uint8_t ops[] = { HD_INS_F, HD_INS_B, HD_INS_I, HD_INS_W, HD_INS_SA, HD_INS_STEP };
-	static const struct hd_rig_kind some[] = { { "1f1b", 3, 1, 1, false }, { "zb-v", 2, 2, 1, false },
-		{ "gpipe", 2, 1, 2, false } };
+	static const struct hd_rig_kind some[] = { { "1f1b", 3, 1, 1, false, 1 }, { "zb-v", 2, 2, 1, false,
+		1 },
+		{ "gpipe", 2, 1, 2, false, 1 } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
-		struct said said;
+		struct hd_rig_said said;
 		struct hd_rig rig;
-		open_pipe(&rig, hd_rig_gpt3, 16, 8, NULL, &some[i]);
-		run_steps(&rig, &said);
+		hd_rig_open_staged(&rig, hd_rig_gpt3, 16, 8, NULL, &some[i]);
+		hd_rig_steps(&rig, &said);
 		for (uint32_t r = 0; r < rig.plan.nranks; r++)
 			for (uint16_t s = 0; s < rig.plan.nstages; s++)
 				for (size_t o = 0; o < sizeof ops; o++) {
@@ -133,10 +86,11 @@ static void instructions_are_timed_by_rank_and_stage(void **state)
 					for (uint32_t k = 0; k < rig.plan.list[r].len; k++)
 						n += rig.plan.list[r].at[k].op == ops[o] &&
 							rig.plan.list[r].at[k].stage == s;
-					CHECK(spent.n == n * STEPS && (ops[o] != HD_INS_F || !n == !spent.ns),
+					CHECK(spent.n == n * HD_RIG_STEPS && (ops[o] != HD_INS_F ||
+						!n == !spent.ns),
 						"%s: rank %u, stage %u, %s: %llu of %llu", some[i].name, r, s,
 						hd_ins_row(ops[o])->text, (unsigned long long)spent.n,
-						(unsigned long long)(n * STEPS));
+						(unsigned long long)(n * HD_RIG_STEPS));
 				}
 		hd_rig_close(&rig);
 	}
@@ -146,14 +100,14 @@ static void instructions_are_timed_by_rank_and_stage(void **state)
 static void copies_of_stages(const char *more)
 {
 	static const uint32_t replicas[] = { 2, 1 };
-	struct said one, many;
+	struct hd_rig_said one, many;
 	struct hd_rig rig;
 	struct hd_diag diag = { "" };
 	struct hd_schedule s;
 	uint32_t first[2];
 
 	hd_rig_open(&rig, hd_rig_gpt3, 16, 8, more, 1);
-	run_steps(&rig, &one);
+	hd_rig_steps(&rig, &one);
 	hd_rig_close(&rig);
 	hd_rig_open(&rig, hd_rig_gpt3, 16, 8, more, 3);
 	const struct hd_plan_job job = hd_worker_plan_job(rig.worker);
@@ -164,7 +118,7 @@ static void copies_of_stages(const char *more)
 	CHECK(hd_plan_staged(&rig.plan, &job, &s, 1, first, false, &rig.arena, &diag) == HD_OK, "%s",
 		diag.text);
 	CHECK(hd_worker_adopt(rig.worker, &rig.plan, &diag) == HD_OK, "%s", diag.text);
-	run_steps(&rig, &many);
+	hd_rig_steps(&rig, &many);
 	assert_memory_equal(&one, &many, sizeof one);
 	hd_rig_close(&rig);
 }
@@ -205,31 +159,11 @@ static void plans_change_between_steps(void **state)
 
 /* ---- faults ---- */
 
-/* A reader that fails, or answers what is no number, at some sample. */
-static struct { const struct hd_reader_ops *under; uint64_t at; bool number; } faulty;
-
-static enum hd_err faulty_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out,
-	struct hd_diag *diag)
-{
-	enum hd_err err = faulty.under->read(set, split, index, out, diag);
-
-	if (err || split != 0 || index % 4 != faulty.at)
-		return err;
-	if (!faulty.number)
-		return hd_fail(diag, HD_E_IO, "sample %llu cannot be read", (unsigned long long)index);
-	*(float *)out[0] = NAN;
-	return HD_OK;
-}
-
-static void faulty_destroy(struct hd_dataset *set) { faulty.under->destroy(set); }
-
 /* A rank that fails ends the others' waits; the state is that of the beginning, and the step can be tried
  * again. */
 static void a_failed_step_ends_and_leaves_the_state(void **state)
 {
-	static const struct hd_reader_ops ops = { .name = "faulty", .about = "another reader, with faults",
-		.read = faulty_read, .destroy = faulty_destroy };
-	struct said one, many;
+	struct hd_rig_said one, many;
 
 	(void)state;
 	for (size_t k = 0; k < NKINDS; k++)
@@ -238,14 +172,11 @@ static void a_failed_step_ends_and_leaves_the_state(void **state)
 			struct hd_diag diag = { "" };
 			struct hd_rig rig;
 			hd_rig_open(&rig, hd_rig_mlp, 26, 13, NULL, 1);
-			run_steps(&rig, &one);
+			hd_rig_steps(&rig, &one);
 			hd_rig_close(&rig);
-			open_pipe(&rig, hd_rig_mlp, 26, 13, NULL, &kinds[k]);
+			hd_rig_open_staged(&rig, hd_rig_mlp, 26, 13, NULL, &kinds[k]);
 			hd_rig_hush(&rig);
-			faulty.under = rig.task->data->ops;
-			faulty.at = k % 4;
-			faulty.number = number;
-			rig.task->data->ops = &ops;
+			hd_rig_break(&rig, k % 4, number);
 			assert_int_equal(hd_worker_rewind(rig.worker, &diag), HD_OK);
 			struct hd_hash before = hd_worker_digest(rig.worker);
 			assert_int_equal(hd_worker_step(rig.worker, true, &record, &diag), number ?
@@ -253,9 +184,9 @@ static void a_failed_step_ends_and_leaves_the_state(void **state)
 				HD_E_IO);
 			assert_true(hd_hash_same(before, hd_worker_digest(rig.worker)));
 			hd_rig_hush(&rig);
-			rig.task->data->ops = faulty.under;
+			hd_rig_mend(&rig);
 			assert_int_equal(hd_worker_rewind(rig.worker, &diag), HD_OK);
-			run_steps(&rig, &many);
+			hd_rig_steps(&rig, &many);
 			CHECK(memcmp(&one, &many, sizeof one) == 0, "%s: other bits after a failed step",
 				kinds[k].name);
 			hd_rig_close(&rig);
@@ -271,7 +202,7 @@ static void a_step_that_fails_in_its_update_is_torn(void **state)
 	(void)state;
 	if (!hd_failpoint_built())
 		SKIP("this build has no failpoints");
-	open_pipe(&rig, hd_rig_mlp, 26, 13, NULL, &kinds[2]);
+	hd_rig_open_staged(&rig, hd_rig_mlp, 26, 13, NULL, &kinds[2]);
 	assert_int_equal(hd_failpoint_arm("step.update.after:err=EIO@1", 1, &diag), HD_OK);
 	assert_int_not_equal(hd_worker_step(rig.worker, true, &record, &diag), HD_OK);
 	assert_int_equal(hd_failpoint_arm("", 1, &diag), HD_OK);

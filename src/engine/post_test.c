@@ -25,10 +25,10 @@ static void open_net(struct net *net, const char *model, uint32_t batch, uint32_
 /* ---- what is promised ---- */
 
 static const struct hd_rig_kind kinds[] = {
-	{ "gpipe", 2, 1, 1, false }, { "gpipe", 4, 1, 1, true }, { "1f1b", 2, 1, 1, false },
-	{ "1f1b", 3, 1, 1, true }, { "1f1b", 2, 1, 2, false }, { "interleaved", 2, 2, 1, false },
-	{ "interleaved", 2, 2, 1, true }, { "zb-h1", 3, 1, 1, false }, { "zb-h2", 2, 1, 2, false },
-	{ "zb-v", 2, 2, 1, false }, { "v-half", 2, 2, 1, false }, { "dualpipev", 2, 2, 1, false },
+	{ "gpipe", 2, 1, 1, false, 1 }, { "gpipe", 4, 1, 1, true, 1 }, { "1f1b", 2, 1, 1, false, 1 },
+	{ "1f1b", 3, 1, 1, true, 1 }, { "1f1b", 2, 1, 2, false, 1 }, { "interleaved", 2, 2, 1, false, 1 },
+	{ "interleaved", 2, 2, 1, true, 1 }, { "zb-h1", 3, 1, 1, false, 1 }, { "zb-h2", 2, 1, 2, false, 1 },
+	{ "zb-v", 2, 2, 1, false, 1 }, { "v-half", 2, 2, 1, false, 1 }, { "dualpipev", 2, 2, 1, false, 1 },
 };
 enum { NKINDS = sizeof kinds / sizeof *kinds };
 

@@ -2,6 +2,8 @@
 #ifndef HD_ENGINE_TESTING_STAGES_H
 #define HD_ENGINE_TESTING_STAGES_H
 
+#include <math.h>
+
 #include "graph/stages.h"
 #include "pipeline/generate.h"
 #include "pipeline/staged.h"
@@ -12,8 +14,8 @@ static const char hd_rig_gpt3[] =
 	"model: {use: builtin:gpt, args: {layers: 3, width: 16, heads: 2, context: 8, dropout: 0.1}}\n"
 	"data: {kind: synthetic, count: 61}\n";
 
-/* A schedule by its name: devices of a pipeline, chunks, pipelines. */
-struct hd_rig_kind { const char *name; uint32_t p, v, d; bool recompute; };
+/* A schedule by its name: ranks of a pipeline, chunks, pipelines; devices of a rank. */
+struct hd_rig_kind { const char *name; uint32_t p, v, d; bool recompute; uint32_t t; };
 
 /* The plan of such a schedule for a job of `task`; `worker` says what the job asks of plans. */
 static inline enum hd_err hd_rig_staged(const struct hd_worker *worker, const struct hd_task *task,
@@ -33,7 +35,97 @@ static inline enum hd_err hd_rig_staged(const struct hd_worker *worker, const st
 	assert_in_range(pipeline[0].nstages, 1, 64);
 	enum hd_err err = hd_graph_stages_balance(first, pipeline[0].nstages, &task->train,
 		task->job->per_vn, arena, diag);
-	return err ? err : hd_plan_staged(plan, &job, pipeline, k->d, first, k->recompute, arena, diag);
+	err = err ? err : hd_plan_staged(plan, &job, pipeline, k->d, first, k->recompute, arena, diag);
+	return err ? err : hd_plan_widen(plan, &job, k->t, diag);
 }
+
+/* What a few steps said: state, norms, losses and hits of each virtual node. */
+enum { HD_RIG_STEPS = 3, HD_RIG_VNS = 16 };
+
+struct hd_rig_said {
+	struct hd_hash digest[HD_RIG_STEPS];
+	double gnorm[HD_RIG_STEPS];
+	struct hd_leaf leaf[HD_RIG_STEPS][HD_RIG_VNS];
+};
+
+static inline void hd_rig_steps(struct hd_rig *rig, struct hd_rig_said *said)
+{
+	memset(said, 0, sizeof *said);
+	for (int i = 0; i < HD_RIG_STEPS; i++) {
+		struct hd_step_record r = hd_rig_step(rig);
+		said->digest[i] = r.digest;
+		said->gnorm[i] = r.gnorm;
+		memcpy(said->leaf[i], rig->worker->step->leaf, rig->job->nvns * sizeof **said->leaf);
+	}
+}
+
+/* A worker of p d t devices under the plan of that kind. */
+static inline void hd_rig_open_staged(struct hd_rig *rig, const char *model, uint32_t batch, uint32_t vns,
+	const char *more, const struct hd_rig_kind *k)
+{
+	struct hd_diag diag = { "" };
+	struct hd_plan plan;
+
+	hd_rig_open(rig, model, batch, vns, more, k->p * k->d * (k->t));
+	CHECK(hd_rig_staged(rig->worker, rig->task, k, &rig->arena, &plan, &diag) == HD_OK,
+		"%s p %u v %u d %u t %u: %s", k->name, k->p, k->v, k->d, k->t, diag.text);
+	rig->plan = plan;
+	CHECK(hd_worker_adopt(rig->worker, &rig->plan, &diag) == HD_OK, "%s: %s", k->name, diag.text);
+}
+
+/* Each kind says what one device says under a plan of the whole model. */
+static inline void hd_rig_compare(const char *model, uint32_t batch, uint32_t vns, const char *more,
+	const struct hd_rig_kind *kinds, size_t n)
+{
+	struct hd_rig_said one, many;
+	struct hd_rig rig;
+
+	hd_rig_open(&rig, model, batch, vns, more, 1);
+	hd_rig_steps(&rig, &one);
+	hd_rig_close(&rig);
+	for (size_t i = 0; i < n; i++) {
+		hd_rig_open_staged(&rig, model, batch, vns, more, &kinds[i]);
+		hd_rig_steps(&rig, &many);
+		CHECK(memcmp(&one, &many, sizeof one) == 0, "%.40s V=%u: %s p %u v %u d %u t %u%s", model,
+			vns,
+			kinds[i].name, kinds[i].p, kinds[i].v, kinds[i].d, kinds[i].t,
+			kinds[i].recompute ? " recompute" : "");
+		hd_rig_close(&rig);
+	}
+}
+
+/* A reader that fails at every fourth sample from `at` on, or answers what is no number. */
+static struct { const struct hd_reader_ops *under; uint64_t at; bool number; } hd_rig_faulty;
+
+static inline enum hd_err hd_rig_read(const struct hd_dataset *set, uint32_t split, uint64_t index,
+	void *const *out, struct hd_diag *diag)
+{
+	enum hd_err err = hd_rig_faulty.under->read(set, split, index, out, diag);
+
+	if (err || split != 0 || index % 4 != hd_rig_faulty.at)
+		return err;
+	if (!hd_rig_faulty.number)
+		return hd_fail(diag, HD_E_IO, "sample %llu cannot be read", (unsigned long long)index);
+	*(float *)out[0] = NAN;
+	return HD_OK;
+}
+
+static inline void hd_rig_read_end(struct hd_dataset *set) { hd_rig_faulty.under->destroy(set); }
+
+/* Between hd_rig_hush() and a rewind. */
+__attribute__((unused))
+static void hd_rig_break(struct hd_rig *rig, uint64_t at, bool number)
+{
+	static const struct hd_reader_ops ops = { .name = "faulty", .about = "another reader, with faults",
+		.read = hd_rig_read, .destroy = hd_rig_read_end };
+
+	hd_rig_faulty.under = rig->task->data->ops;
+	hd_rig_faulty.at = at;
+	hd_rig_faulty.number = number;
+	rig->task->data->ops = &ops;
+}
+
+__attribute__((unused))
+static void hd_rig_mend(struct hd_rig *rig) { rig->task->data->ops = hd_rig_faulty.under; }
 
 #endif

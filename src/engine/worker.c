@@ -308,6 +308,7 @@ struct hd_plan_job hd_worker_plan_job(const struct hd_worker *w)
 
 	job.wave = hd_worker_wave(w);
 	job.lockstep = hd_worker_lockstep(w);
+	job.nshards = (uint32_t)hd_job_int(w->task->job, HD_JOB_SHARDS);
 	return job;
 }
 
