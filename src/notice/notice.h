@@ -54,6 +54,7 @@ struct hd_notice {
 
 struct hd_notice_settings {
 	int64_t grace_ns;                 /* lead time of signals; 0: what the source assumes */
+	int64_t every_ns;                 /* of HTTP: between two requests; 0: as its row says */
 	bool approve;                     /* tell the source when nothing stands in its way any more */
 };
 
@@ -118,6 +119,9 @@ struct hd_notice_choice {
 void hd_notice_choose(const char *word, char *const *environment, struct hd_notice_choice *choice);
 /* All sources of the cloud of `probed`, which was there. */
 void hd_notice_chosen(const struct hd_notice_source *probed, struct hd_notice_choice *choice);
+
+/* The value of NAME in an environment; NULL: it is not there. */
+const char *hd_notice_env(char *const *environment, const char *name);
 
 /* ---- a watch ---- */
 

@@ -41,8 +41,6 @@ struct hd_notice_source {
 	void (*signal)(const char *signal, char *const *environment, struct hd_notice_seen *seen);
 };
 
-/* The value of NAME in an environment; NULL: it is not there. */
-const char *hd_notice_env(char *const *environment, const char *name);
 /* Copies what is printable, cut to fit. */
 void hd_notice_put(char *to, size_t cap, const char *text, size_t len);
 /* The body as an object in `arena`; false: diag says what is wrong. */

@@ -32,6 +32,11 @@ void hd_notice_watch_ask(struct hd_notice_watch *w, int64_t now_ns, struct hd_no
 	w->asked_ns = now_ns;
 }
 
+static int64_t every_ns(const struct hd_notice_watch *w)
+{
+	return w->settings.every_ns && hd_notice_by_http(w) ? w->settings.every_ns : w->source->every_ns;
+}
+
 /* 1, 2, 4 ... 30 s */
 static int64_t pause_ns(uint32_t fails)
 {
@@ -50,7 +55,7 @@ void hd_notice_watch_failed(struct hd_notice_watch *w, int64_t now_ns, const cha
 	if (!w->fails++)
 		w->failing_ns = now_ns;
 	pause = pause_ns(w->fails);
-	w->next_ns = now_ns + (pause > w->source->every_ns ? pause : w->source->every_ns);
+	w->next_ns = now_ns + (pause > every_ns(w) ? pause : every_ns(w));
 	if (w->said)
 		return;
 	w->said = true;
@@ -125,7 +130,7 @@ bool hd_notice_watch_answer(struct hd_notice_watch *w, const struct hd_notice_an
 {
 	struct hd_notice_seen seen = { .kind = HD_NOTICE_NONE };
 	struct hd_diag why = { "" };
-	int64_t next = w->asked_ns + w->source->every_ns;
+	int64_t next = w->asked_ns + every_ns(w);
 
 	assert(w->asking && !w->off);
 	enum hd_notice_verdict verdict = w->source->answer(&w->memory, a, &seen, &why);
