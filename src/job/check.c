@@ -5,6 +5,8 @@
 
 #include "base/bits.h"
 #include "base/names.h"
+#include "notice/notice.h"
+#include "notice/place.h"
 #include "graph/model.h"
 
 static bool is_given(const struct hd_job *job, enum hd_job_key key) { return job->value[key].origin !=
@@ -430,13 +432,31 @@ static enum hd_err check_model(struct hd_job_reader *reader)
 	return fill_args(reader, row);
 }
 
+static enum hd_err check_notice(struct hd_job_reader *reader)
+{
+	const struct hd_job_value *source = &reader->job->value[HD_JOB_NOTICE_SOURCE],
+		*base = &reader->job->value[HD_JOB_NOTICE_BASE];
+	struct hd_notice_place place;
+	struct hd_diag why = { "" };
+	char words[256];
+
+	hd_job_at(reader, HD_JOB_NOTICE_SOURCE);
+	if (!hd_notice_is_setting(source->text, words))
+		return hd_job_refuse(reader, "elastic.notice.source is \"%.40s\"; there are %s", source->text,
+		words);
+	hd_job_at(reader, HD_JOB_NOTICE_BASE);
+	if (!base->is_auto && hd_notice_place(base->text, 0, &place, &why))
+		return hd_job_refuse(reader, "elastic.notice.base is %.300s", why.text);
+	return HD_OK;
+}
+
 enum hd_err hd_job_check(struct hd_job_reader *reader)
 {
 	static enum hd_err (*const checks[])(struct hd_job_reader *reader) = {
 		check_name, check_length, check_batch, check_split, check_split_seed, check_optim,
 			check_warmup, check_depends, hd_job_check_cuts, check_available,
 		hd_job_check_parallel, check_ckpt_dir, check_eval, check_weights, check_lora, check_shards,
-		check_model,
+		check_notice, check_model,
 	};
 	enum hd_err err = HD_OK;
 
