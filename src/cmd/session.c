@@ -305,11 +305,59 @@ enum hd_err hd_session_stop(void *user)
 	return hd_stop_err(hd_signal_stop());
 }
 
+/* News of the agent, on the run's thread. */
+static void say_notices(struct hd_ui *ui)
+{
+	struct hd_notice_news news;
+	char room[600];
+	struct hd_json_writer w;
+	struct hd_text body;
+
+	while (hd_notice_agent_fetch(ui->notices, &news)) {
+		bool is_notice = news.notice.kind != HD_NOTICE_NONE;
+		hd_text_fixed(&body, room, sizeof room);
+		hd_json_writer_init(&w, &body);
+		hd_json_open_object(&w, NULL);
+		if (is_notice)
+			hd_notice_news_put(&news, &w);
+		else
+			hd_json_put_text(&w, "text", news.line);
+		hd_json_close(&w);
+		if (is_notice)
+			hd_ui_say(ui, "!! notice by %s: %s", news.notice.source, news.notice.text);
+		if (body.full || body.len < 3)
+			continue;
+		body.at[body.len - 1] = '\0';
+		hd_rundir_event(ui->dir, is_notice ? "notice" : "notices",
+			hd_worker_at(hd_run_worker(ui->run)), body.at + 1);
+	}
+}
+
+enum hd_err hd_session_stop_run(void *user)
+{
+	struct hd_ui *ui = user;
+	enum hd_err stop = hd_session_stop(NULL);
+
+	say_notices(ui);
+	return stop || !hd_notice_agent_leaves(ui->notices) ? stop : HD_E_PREEMPTED;
+}
+
 enum hd_err hd_session_train(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run, struct hd_rundir *dir)
 {
 	struct hd_diag why = { "" };
-	enum hd_err err = hd_run_train(run, &cmd->diag);
+	struct hd_notice_agent_spec spec;
 
+	hd_notice_agent_of_job(hd_run_task(run)->job, &spec);
+	spec.clock = &cmd->clock;
+	spec.fs = &cmd->fs;
+	enum hd_err err = hd_notice_agent_open(&ui->notices, &spec, &cmd->diag);
+	if (err)
+		return err;
+	ui->run = run;
+	ui->dir = dir;
+	err = hd_run_train(run, &cmd->diag);
+	hd_notice_agent_close(ui->notices);
+	ui->notices = NULL;
 	if (hd_report_write(dir, &why))
 		hd_ui_say(ui, "!! no report: %s", why.text);
 	print_end(cmd, ui, run, dir, err);

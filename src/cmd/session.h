@@ -11,6 +11,7 @@
 #include "run/job_files.h"
 #include "run/kernels.h"
 #include "run/run.h"
+#include "worker/notice_agent.h"
 #include "cmd/verbs.h"
 
 /* Reads and resolves a job file; warnings go to stderr unless --quiet. `bytes`, `len` (may be NULL): the
@@ -68,6 +69,10 @@ struct hd_ui {
 	double first_loss, last_loss;
 	uint64_t steps;
 	FILE *events;                     /* --events: NDJSON */
+	/* while hd_session_train() trains */
+	struct hd_notice_agent *notices;
+	struct hd_run *run;
+	struct hd_rundir *dir;
 };
 void hd_ui_init(struct hd_ui *ui, struct hd_cmd *cmd);
 struct hd_run_watch hd_ui_watch(struct hd_ui *ui);
@@ -79,8 +84,11 @@ void hd_time_text(double seconds, char text[32]);             /* "1 m 02 s" */
 
 /* What a run asks between two steps: has a signal asked it to stop? */
 enum hd_err hd_session_stop(void *user);
+/* ... or a notice that this machine will be taken away? user: the hd_ui that the run is watched by. */
+enum hd_err hd_session_stop_run(void *user);
 
-/* Trains `run` with signals obeyed, writes the report, prints digest and paths; for run, resume and demo. */
+/* Trains `run` with signals and notices obeyed, writes the report, prints digest and paths; for run, resume
+ * and demo. */
 HD_MUST_USE enum hd_err hd_session_train(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run,
 	struct hd_rundir *dir);
 

@@ -220,7 +220,7 @@ static void give_back(struct hd_elastic *e)
 /* How it ended, for the caller. An exit code that is no error of ours is passed on. */
 static enum hd_err verdict(const struct hd_elastic *e, bool *fenced, struct hd_diag *diag)
 {
-	*fenced = e->fenced;
+	*fenced = e->fenced || hd_elastic_comes_back(e);
 	if (e->io_err)
 		return hd_fail(diag, e->io_err, "%s", e->io_diag.text);
 	if (e->fenced || e->exit_code == 0)

@@ -8,7 +8,7 @@
  *
  * 1. attend() returns when the job is over for this worker: done, released, failed, asked to stop, or
  *    *fenced*: the others went on without it. A fenced worker joins again as a new one: attend() with a new
- *    run.
+ *    run. So does one that left for a notice (worker/notice_agent.h) which is withdrawn by then.
  * 2. State that counts is written by the checkpoint writer alone, into the run's folder. A *remote* worker
  *    cannot reach that folder: it is never the writer, starts no coordinator, and syncs from a member.
  * 3. What this process cannot do (data gone, memory) ends it with an error; to the others it is lost.
@@ -23,9 +23,11 @@
 #include "sys/socket.h"
 #include "protocol/message.h"
 #include "run/run.h"
+#include "worker/notice_agent.h"
 
 #define HD_COORDINATOR_LINK UINT32_C(0x7fffffff)  /* the coordinator's id in the hub; no worker has it */
 
+#define HD_NOTE_NOTICE "notice"           /* this machine will be taken away: JSON (elastic_notice.c) */
 #define HD_NOTE_EVALUATING "evaluating"   /* note before an evaluation; a note "eval" follows */
 
 enum { HD_ELASTIC_ADDR = HD_MSG_ADDR + 1, HD_ELASTIC_LISTENS = 2 };
@@ -54,6 +56,9 @@ struct hd_elastic_spec {
 	/* HD_OK; HD_E_PREEMPTED, HD_E_INTERRUPT: this worker is to leave. Any thread */
 	enum hd_err (*stop)(void *user);
 	void *user;
+	/* borrowed: a notice makes this worker leave with HD_OK, or come back if it is withdrawn. NULL:
+	 * none */
+	struct hd_notice_agent *notices;
 };
 
 /* HD_OK: the job is done, or this worker was released. *fenced: join again. Else the code with which to

@@ -121,6 +121,8 @@ struct hd_elastic {
 	struct hd_view opened;            /* of the step begun last; epoch 0: none */
 	bool open_pending;                /* the exchange opens when the compute thread has begun the step */
 	bool leaving, fenced, drained;
+	bool noticed;                     /* drained by a notice (elastic_notice.c) */
+	char notice_why[HD_NOTICE_TEXT + 32];
 	uint32_t exit_code;
 	char exit_text[HD_MSG_TEXT + 1], text[HD_MSG_TEXT + 1];
 	char address[HD_ELASTIC_ADDR];
@@ -199,6 +201,10 @@ void hd_elastic_chunk_here(struct hd_elastic *e, const struct hd_arrival *arriva
 void hd_elastic_note(struct hd_elastic *e, const char *kind, const char *text);
 void hd_elastic_chunk_done(struct hd_elastic *e, const struct hd_command_done *done);      /* CHUNK is done */
 void hd_elastic_peer_lost(struct hd_elastic *e, uint32_t worker);
+/* elastic_notice.c: news of the agent of notices; I/O thread, but for the last, which is asked at the end. */
+void hd_elastic_look_at_notices(struct hd_elastic *e);
+void hd_elastic_notice_signal(struct hd_elastic *e);  /* a signal came that is a request to leave */
+bool hd_elastic_comes_back(const struct hd_elastic *e);
 /* elastic_slots.c: slots of sharded state, from holders to members that lack them; I/O thread. */
 HD_MUST_USE enum hd_err hd_elastic_slots_init(struct hd_elastic *e, struct hd_diag *diag);
 void hd_elastic_slots_finish(struct hd_elastic *e);

@@ -223,6 +223,7 @@ static void look_at_stop(struct hd_elastic *e)
 	if (!stop || e->drained)
 		return;
 	e->drained = true;
+	hd_elastic_notice_signal(e);
 	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_DRAIN,
 		.code = (uint32_t)hd_err_exit(stop), .text = hd_err_text(stop) });
 }
@@ -283,6 +284,7 @@ void hd_elastic_io(void *elastic)
 		carry_mail(e);
 		hd_elastic_slots_later(e);
 		send_notes(e);
+		hd_elastic_look_at_notices(e);
 		if (hd_clock_now_ns(e->spec->clock) >= next) {
 			look_at_stop(e);
 			tick(e);

@@ -96,7 +96,7 @@ static enum hd_err take_options(struct hd_cmd *cmd, struct hd_job *job, struct h
 		err = hd_devices_speeds(options, cmd->args.text[HD_OPT_SPEEDS], &cmd->diag);
 	if (err)
 		return err;
-	options->stop = hd_session_stop;
+	options->stop = hd_session_stop_run;
 	return HD_OK;
 }
 

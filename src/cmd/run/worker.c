@@ -25,6 +25,7 @@ struct post {
 	struct hd_network net;
 	struct hd_host host;
 	struct hd_successor successor;
+	struct hd_notice_agent *notices;  /* owned */
 	const char *argv[POST_ARGS];      /* of the successor */
 	char option[POST_PASSED][16], count[POST_PASSED][24];
 };
@@ -158,7 +159,8 @@ static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rund
 		.realm = p->net.realm, .key = p->net.has_key ? p->net.key.byte : NULL,
 		.key_len = sizeof p->net.key.byte, .plaintext = p->net.plaintext,
 		.take_over = p->where ? NULL : take_over, .admitted = admitted, .stop = hd_session_stop,
-		.user = p, .stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0 };
+		.user = p, .notices = p->notices,
+		.stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0 };
 	if (p->net.listens && !p->where)
 		spec.listen[1] = own;
 	if (cmd->args.has[HD_OPT_SLOW])
@@ -264,6 +266,16 @@ static enum hd_err hold(const struct post *p, struct hd_file *lock)
 		held.job, held.lease, &cmd->diag);
 }
 
+static enum hd_err hear(struct post *p, const struct hd_job *job)
+{
+	struct hd_notice_agent_spec spec;
+
+	hd_notice_agent_of_job(job, &spec);
+	spec.clock = &p->cmd->clock;
+	spec.fs = &p->cmd->fs;
+	return hd_notice_agent_open(&p->notices, &spec, &p->cmd->diag);
+}
+
 static enum hd_err verb_worker(struct hd_cmd *cmd)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
@@ -296,8 +308,11 @@ static enum hd_err verb_worker(struct hd_cmd *cmd)
 		err = hold(post, &lock);
 	if (!post->where)
 		hd_fault_take_orders(post->dir);
+	if (!err)
+		err = hear(post, job);
 	while (!err && fenced)
 		err = once(post, job, &dir, &options, &fenced);
+	hd_notice_agent_close(post->notices);
 	hd_network_wipe(&post->net);
 	hd_rundir_close(&dir);
 	(void)!hd_file_close(&lock, NULL);
@@ -320,6 +335,9 @@ const struct hd_verb hd_verb_worker = {
 		"where -s data.path=PATH says. Other workers call this one at --listen HOST:PORT, by "
 		"default at the address from which it calls the run. Without a way to the run for 30 "
 		"times workers.detect: exit 75.\n"
+		"A notice that this machine will be taken away (elastic.notice of the job) is obeyed after "
+		"the step at hand (exit 0; the run goes on); if it is withdrawn the worker joins again. -s "
+		"elastic.notice.source=ec2 names the source for this worker alone.\n"
 		"--wait 60s: a run that is not there yet is tried again for so long, in pauses of at "
 		"most 5 s.",
 	.opts = HD_OPTS(HD_OPT_JOIN, HD_OPT_WAIT_UP, HD_OPT_KEY, HD_OPT_LISTEN, HD_OPT_DEVICES,
