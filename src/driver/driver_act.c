@@ -337,6 +337,8 @@ ACT(note)
 	}
 	c->evaluating &= strcmp(a->name, "eval") != 0;
 	driver_note(c, a->name, a->worker, text);
+	if (!strcmp(a->name, HD_NOTE_NOTICE))
+		driver_noticed(c, a->worker, text);
 	if (!strcmp(a->name, "checkpoint_done"))
 		hd_rundir_sync(c->spec->dir);
 	if (!strcmp(a->name, "lost"))

@@ -6,6 +6,7 @@
  *	driver_act.c         actions of the machine carried out; events into the run's folder
  *	driver_links.c       sockets and messages of workers
  *	driver_requests.c    requests of users
+ *	driver_notice.c      notices that a worker's machine will be taken away
  *	driver_record.c      what is stored, and the state at start */
 #ifndef HD_DRIVER_DRIVER_INT_H
 #define HD_DRIVER_DRIVER_INT_H
@@ -21,6 +22,10 @@
 
 enum { HD_DRIVER_EVENTS = 256, DRIVER_RECORD_BYTES = 8 + 5 * 4 + 2 + HD_MAX_WORKERS * 4 + 4 + 8 + 4 + 2 +
 	HD_MSG_TEXT + 4 + HD_MAX_WORKERS * 4 };
+
+/* text "": free; holds: no local worker is started until some time after ends_ns */
+struct driver_notice { uint32_t worker; bool holds; int64_t ends_ns; char text[128]; };
+enum { DRIVER_NOTICES = 32 };             /* of more than that the ones that end first are forgotten */
 
 struct driver {
 	const struct hd_driver_spec *spec;
@@ -61,6 +66,8 @@ struct driver {
 	char address[HD_ADDR_CAP];        /* where other machines join; "": nowhere */
 	bool evaluating;                  /* a member does */
 	bool sweep;                       /* sockets of workers that are gone may lie in the folder */
+	struct driver_notice notice[DRIVER_NOTICES];
+	bool held;                        /* a start waits for the end of a notice */
 	uint32_t unstored;                /* records in a row that could not be written */
 	uint32_t exit_code;
 	char exit_text[HD_MSG_TEXT + 1];
@@ -83,6 +90,12 @@ void driver_look_at_local(struct driver *c);             /* reap those that ende
 /* before there is a machine: config.target is another one */
 void driver_resize_start(struct driver *c);
 uint32_t driver_under_way(const struct driver *c);      /* to be started, or started and not heard of */
+
+/* driver_notice.c */
+void driver_noticed(struct driver *c, uint32_t worker, const char *text);     /* JSON, by a worker */
+/* as users read it; "": none */
+const char *driver_notice_of(const struct driver *c, uint32_t worker);
+bool driver_may_start(struct driver *c);                /* a local worker, now */
 
 /* driver_unrecorded.c */
 void driver_tell_unrecorded(struct driver *c);

@@ -183,6 +183,7 @@ void driver_look_at_local(struct driver *c)
 		driver_sweep(c);
 	while (hd_local_ended(&c->local, &end))
 		ended(c, &end);
-	while (c->to_start && !c->over && start_one(c))
+	bool may = driver_may_start(c);
+	while (may && c->to_start && !c->over && start_one(c))
 		continue;
 }

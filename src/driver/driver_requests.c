@@ -99,6 +99,7 @@ static void fill_workers(const struct driver *c, struct hd_live *live)
 		*to = (struct hd_live_worker){ .id = p->worker, .worker = p->worker,
 			.remote = hd_is_remote(p->worker), .state = hd_co_worker_state_name(p->state),
 			.pid = driver_pid(p), .devices = p->ndevices, .virtual_nodes = p->nvns,
+			.notice = driver_notice_of(c, p->worker),
 			.address = p->address ? p->address : "" };
 		fill_pace(c, to);
 	}

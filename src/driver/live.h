@@ -33,6 +33,8 @@ enum { HD_LIVE_SOCKET = 1, HD_LIVE_JSON = 2 };
 		.digits = 2, .fixed = true)                                                                 \
 	X(int64_t, redone, .as = "redone_vn", .about = "virtual nodes it computed again for lost workers",  \
 		.head = "redone", .width = 7)                                                               \
+	X(const char *, notice, .may_lack = true, .about = "what it heard of its machine's end: source, "   \
+		"word, time; may be empty")                                                                 \
 	X(const char *, address, .about = "where others reach it", .head = "address")
 
 #define HD_LIVE_FIELDS(X)                                                                                   \

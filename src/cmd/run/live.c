@@ -227,6 +227,10 @@ static void print_run(const struct hd_live *l, struct hd_text *text)
 			*l->autoscale_why ? l->autoscale_why : "measures");
 	if (*l->plan_why)
 		hd_text_addf(text, "map: %.*s\n", (int)strcspn(l->plan_why, "\n"), l->plan_why);
+	for (uint32_t i = 0; i < l->nworkers; i++)
+		if (l->worker[i].notice && *l->worker[i].notice)
+			hd_text_addf(text, "worker %lld has notice by %s\n", (long long)l->worker[i].id,
+				l->worker[i].notice);
 	hd_fields_head(&hd_live_worker_fields, text);
 	for (uint32_t i = 0; i < l->nworkers; i++)
 		hd_fields_line(&hd_live_worker_fields, &l->worker[i], text);

@@ -1,0 +1,78 @@
+#include "driver/driver_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Notices that workers heard: shown by status, and a reason to start no worker where the machine goes. The
+ * local workers' machine is this one. What was asked to be started meanwhile is given back afterwards as not
+ * started, and the machine asks again for what is missing then. */
+
+/* after the end that was announced: a machine that is still there stays */
+#define HOLD_NS INT64_C(30000000000)
+
+static struct driver_notice *place_for(struct driver *c, uint32_t worker)
+{
+	struct driver_notice *oldest = c->notice;
+
+	for (uint32_t i = 0; i < DRIVER_NOTICES; i++) {
+		struct driver_notice *n = &c->notice[i];
+		if (n->text[0] && n->worker == worker)
+			return n;
+		if (!n->text[0] || (oldest->text[0] && n->ends_ns < oldest->ends_ns))
+			oldest = n;
+	}
+	return oldest;
+}
+
+void driver_noticed(struct driver *c, uint32_t worker, const char *text)
+{
+	struct driver_notice *n = place_for(c, worker);
+	const char *kind = "", *source = "", *what = "", *deadline = "";
+	const struct hd_json *json;
+	struct hd_arena arena;
+	int64_t lead_ms = 0;
+
+	hd_arena_init(&arena, 0);
+	if (!hd_json_parse(&arena, "a notice", text, strlen(text), &json, NULL) &&
+		!hd_json_get_text(json, "notice", &kind, NULL) &&
+		!hd_json_get_text(json, "source", &source, NULL) &&
+		!hd_json_get_text(json, "text", &what, NULL)) {
+		bool preempt = !strcmp(kind, "preempt") &&
+			!hd_json_get_i64(json, "lead_ms", 0, INT64_C(31536000000), &lead_ms, NULL) &&
+			!hd_json_get_text(json, "deadline", &deadline, NULL);
+		*n = (struct driver_notice){ .worker = worker, .holds = preempt && !hd_is_remote(worker),
+			.ends_ns = hd_clock_now_ns(c->spec->clock) + lead_ms * HD_NS_PER_MS };
+		if (strcmp(kind, "withdrawn") != 0)
+			snprintf(n->text, sizeof n->text, "%.24s: %.60s%s%.28s", source, what,
+				preempt ? " at " : " (a risk)", deadline);
+	}
+	hd_arena_finish(&arena);
+}
+
+const char *driver_notice_of(const struct driver *c, uint32_t worker)
+{
+	for (uint32_t i = 0; i < DRIVER_NOTICES; i++)
+		if (c->notice[i].text[0] && c->notice[i].worker == worker)
+			return c->notice[i].text;
+	return "";
+}
+
+bool driver_may_start(struct driver *c)
+{
+	int64_t now_ns = hd_clock_now_ns(c->spec->clock);
+	bool held = false;
+
+	for (uint32_t i = 0; i < DRIVER_NOTICES; i++)
+		held |= c->notice[i].holds && now_ns < c->notice[i].ends_ns + HOLD_NS;
+	if (held && c->to_start && !c->held)
+		driver_note(c, "held", HD_NOBODY,
+		"this machine will be taken away: no worker is started on it");
+	if (!held && c->held && c->machine) {
+		uint32_t n = c->to_start;
+		c->to_start = 0;
+		if (n)
+			driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_UNSPAWNED, .n = n });
+	}
+	c->held = held && (c->held || c->to_start);
+	return !held;
+}
