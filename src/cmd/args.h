@@ -136,6 +136,9 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(EVERY,       0,   "every",         COUNT,  "MS",      "milliseconds between two looks (default 1000)")   \
 	X(WORKER,      0,   "worker",        COUNT,  "ID",      "this worker alone")                               \
 	X(NOW,         0,   "now",           FLAG,   "",        "without a last checkpoint")                       \
+	X(SCRIPT,      0,   "script",        TEXT,   "FILE",    "events to play, one JSON object a line")          \
+	X(LOCAL,       0,   "local",         FLAG,   "",        "the workers of this user on this machine, of all runs") \
+	X(NOTICE,      0,   "notice",        TEXT,   "TIME",    "how long this machine is still there, as 30s (the default); none: it stays after all") \
 	X(COMPRESS,    0,   "compress-branches", FLAG, "",      "make one node of each chain inside a branch first") \
 	X(BYTES,       0,   "bytes",         COUNT,  "B",       "of the vector in each process, a multiple of 4 (default 25000000)") \
 	X(WIRE,        0,   "transport",     WORD,   "shm|unix|tcp|tls", "how bytes go between them (default shm)") \

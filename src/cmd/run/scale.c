@@ -4,6 +4,8 @@
 #include "base/num.h"
 #include "sys/process.h"
 #include "sys/signal.h"
+#include "notice/hand.h"
+#include "worker/notice_agent.h"
 #include "cmd/run/live.h"
 
 #define HD_LOOK_NS INT64_C(100000000)
@@ -141,11 +143,45 @@ static enum hd_err stop_alone(struct hd_cmd *cmd, int pid)
 		cmd->args.pos[0]) : HD_OK;
 }
 
+/* By the file that all workers of this machine look at: each leaves on its own, and no coordinator is asked.
+ * */
+static enum hd_err stop_local(struct hd_cmd *cmd)
+{
+	const char *lead = cmd->args.has[HD_OPT_NOTICE] ? cmd->args.text[HD_OPT_NOTICE] : "30s";
+	char path[HD_PATH_CAP], folder[HD_PATH_CAP], text[HD_HAND_TEXT];
+	struct hd_diag why = { "" };
+	uint64_t ms = 0;
+
+	if (cmd->args.npos || cmd->args.has[HD_OPT_WORKER] || cmd->args.has[HD_OPT_NOW])
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--local is for this machine and all runs: leave out RUN, --worker and --now");
+	if (strcmp(lead, "none") != 0 && hd_num_duration(lead, 86400000, &ms, &why))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--notice %s: %s", lead, why.text);
+	enum hd_err err = hd_notice_agent_file(path, &cmd->diag);
+	if (err)
+		return err;
+	int64_t ends_ns = hd_clock_wall_ns(&cmd->clock) + (int64_t)ms * HD_NS_PER_MS;
+	size_t len = hd_hand_print(strcmp(lead, "none") != 0 ? ends_ns : 0, text);
+	snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') ? strrchr(path, '/') - path : 0),
+		path);
+	if (*folder)
+		err = hd_fs_mkdirs(&cmd->fs, folder, &cmd->diag);
+	return err ? err : hd_file_write_atomic(&cmd->fs, path, text, len, &cmd->diag);
+}
+
 /* The whole run, or one worker of it. */
 static enum hd_err verb_stop(struct hd_cmd *cmd)
 {
 	const struct hd_json *answer;
 	char ask[96];
+
+	if (cmd->args.has[HD_OPT_LOCAL])
+		return stop_local(cmd);
+	if (cmd->args.has[HD_OPT_NOTICE])
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--notice goes with --local");
+	if (!cmd->args.npos)
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"say which run to stop, or --local for all workers of this machine");
 
 	if (cmd->args.has[HD_OPT_WORKER])
 		snprintf(ask, sizeof ask, "{\"do\":\"drain\",\"worker\":%llu}",
@@ -159,13 +195,16 @@ static enum hd_err verb_stop(struct hd_cmd *cmd)
 }
 
 const struct hd_verb hd_verb_stop = {
-	.name = "stop", .args = "RUN", .npos_min = 1, .npos_max = 1,
+	.name = "stop", .args = "[RUN]", .npos_min = 0, .npos_max = 1,
 	.about =
 		"end a run after the step at hand, with a checkpoint (exit 75 there); or let one worker "
 		"go",
 	.more =
 		"--worker ID: that worker leaves, the run goes on. --now: the run ends without a last "
-		"checkpoint.",
-	.opts = HD_OPTS(HD_OPT_WORKER, HD_OPT_NOW),
+		"checkpoint.\n"
+		"--local, without RUN: this machine will be taken away in --notice TIME; its workers, of all "
+		"runs, hand over and leave (exit 0), and where none is left a run stops with a "
+		"checkpoint. For preStop hooks and the like. --local --notice none takes it back.",
+	.opts = HD_OPTS(HD_OPT_WORKER, HD_OPT_NOW, HD_OPT_LOCAL, HD_OPT_NOTICE),
 	.run = verb_stop, .test = "program_elastic.sh",
 };
