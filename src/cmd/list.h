@@ -18,6 +18,7 @@
 	X(chaos_slow) \
 	X(chaos_net) \
 	X(chaos_disk) \
+	X(chaos_spot) \
 	X(scale) \
 	X(stop) \
 	X(submit) \
