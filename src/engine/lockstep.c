@@ -78,6 +78,16 @@ void hd_lockstep_give(struct hd_rank *rank)
 			rank->worker->stage->train.memory.len_bytes);
 }
 
+void hd_lockstep_clear(struct hd_worker *w)
+{
+	const struct hd_lockstep *l = &w->stage->lockstep;
+
+	for (int phase = HD_RUN_F; phase <= HD_RUN_B; phase++)
+		for (uint32_t k = 0; k < l->nsyncs[phase]; k++)
+			memset(l->sync[phase][k].leaf, 0, l->sync[phase][k].elems * w->task->job->nvns *
+				sizeof(double));
+}
+
 static enum hd_err run_one(struct hd_rank *rank, uint32_t i, enum hd_run_phase phase, uint32_t from,
 	uint32_t to, struct hd_diag *diag)
 {

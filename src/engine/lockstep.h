@@ -39,6 +39,8 @@ HD_MUST_USE enum hd_err hd_lockstep_make(struct hd_worker *worker, struct hd_dia
 /* Arenas for `need` virtual nodes of the rank, when a plan is prepared. */
 HD_MUST_USE enum hd_err hd_lockstep_take(struct hd_rank *rank, uint32_t need, struct hd_diag *diag);
 void hd_lockstep_give(struct hd_rank *rank);
+/* Between two steps: no virtual node brings anything, but those of the pass that comes (a probe). */
+void hd_lockstep_clear(struct hd_worker *worker);
 /* FL and BL: the phase for all virtual nodes of the rank, which LD has loaded. Every rank calls it. */
 HD_MUST_USE enum hd_err hd_lockstep_run(struct hd_rank *rank, enum hd_run_phase phase, struct hd_diag *diag);
 

@@ -183,6 +183,30 @@ static void letters_are_those_of_the_list(void **state)
 	free(net);
 }
 
+/* Between two steps: equal bits at every worker and at one alone, and no bit of the step after it changes. */
+static void a_probe_computes_one_virtual_node_as_all_there_is(void **state)
+{
+	struct net *net = malloc(sizeof *net);
+	struct hd_hash want, got, other;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	seed = 6;
+	open_net(net, 13, nothing, 3, 1);
+	for (int i = 0; i < STEPS; i++) {
+		CHECK(hd_dist_probe(net->one.worker, 2, &other, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_dist_probe(net->one.worker, 3, &want, &diag) == HD_OK, "%s", diag.text);
+		assert_false(hd_hash_same(want, other));
+		for (uint32_t m = 0; m < net->n; m++) {
+			CHECK(hd_dist_probe(net->at[m].worker, 3, &got, &diag) == HD_OK, "%s", diag.text);
+			CHECK(hd_hash_same(want, got), "worker %u, step %d", m, i);
+		}
+		step(net, "after a probe");
+	}
+	close_net(net);
+	free(net);
+}
+
 static void none_is_computed_apart(void **state)
 {
 	struct net *net = malloc(sizeof *net);
@@ -225,6 +249,7 @@ int main(void)
 		cmocka_unit_test(a_fence_before_the_pass_counts_and_an_older_one_does_not),
 		cmocka_unit_test(a_worker_that_has_all_letters_ends_its_pass),
 		cmocka_unit_test(letters_are_those_of_the_list),
+		cmocka_unit_test(a_probe_computes_one_virtual_node_as_all_there_is),
 		cmocka_unit_test(none_is_computed_apart),
 		cmocka_unit_test(memory_counts_what_is_exchanged),
 	};

@@ -89,6 +89,8 @@ static enum hd_err give_place(struct hd_worker *w, struct hd_work *work, uint32_
 		need->nbuffers = end > need->nbuffers ? end : need->nbuffers;
 		need->ntemps = work->rank[r].script.ntemps > need->ntemps ? work->rank[r].script.ntemps :
 			need->ntemps;
+		if (hd_worker_lockstep(w) && work->rank[r].script.nvns_here > need->narenas)
+			need->narenas = work->rank[r].script.nvns_here;
 	}
 	enum hd_err err = hd_worker_fits(w, diag);
 	if (!err)
@@ -245,15 +247,13 @@ enum hd_err hd_dist_probe(struct hd_worker *w, uint32_t vn, struct hd_hash *bits
 		return hd_fail(diag, HD_E_REFUSED,
 			"step %lld is under way: its gradients are where a probe would be computed",
 			(long long)w->count.step);
-	if (hd_lockstep_needed(&w->stage->lockstep))
-		return hd_fail(diag, HD_E_REFUSED,
-			"virtual nodes of this job meet in a step: none can be computed alone");
 	hd_arena_init(&arena, 0);
 	enum hd_err err = make_pass(w, &work, &vn, 1, 0, &arena, diag);
 	if (!err)
 		err = lend(w, vn, &lent, &arena, diag);
 	if (!err) {
 		hd_step_work(w, &work);
+		hd_lockstep_clear(w);
 		w->step->section = HD_SECTION_COMPUTE;
 		err = hd_worker_all(w, hd_interp_run, diag);
 		if (!err)
