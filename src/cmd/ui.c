@@ -50,6 +50,12 @@ static void split_text(const struct hd_plan *plan, char *text, size_t cap)
 {
 	size_t at = 0;
 
+	if (plan->first && hd_plan_width(plan) > 1) {
+		snprintf(text, cap, "%u stage%s, %u devices a rank", plan->nstages, plan->nstages == 1 ?
+			"" : "s",
+			plan->tensor);
+		return;
+	}
 	if (plan->first) {
 		snprintf(text, cap, "%u stages", plan->nstages);
 		return;

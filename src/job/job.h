@@ -141,7 +141,10 @@ uint32_t hd_job_cuts(const char *text, bool *balance, uint32_t node[HD_JOB_MAX_C
 /* What of `parallel:` this build plans for and does not run: HD_E_INVAL with the place, and what to do.
  * Verbs that train ask. */
 HD_MUST_USE enum hd_err hd_job_trains(const struct hd_job *job, struct hd_diag *diag);
-/* Does it ask for stages of a pipeline? */
+/* Does it ask for devices that share the shards of a rank; for stages one after another; for ranks of a plan
+ * with stages: one of these, or recomputation? */
+bool hd_job_has_tensor(const struct hd_job *job);
+bool hd_job_has_depth(const struct hd_job *job);
 bool hd_job_has_stages(const struct hd_job *job);
 /* What of it runs in one process alone, where several workers are to train: HD_E_INVAL, with the place. */
 HD_MUST_USE enum hd_err hd_job_spreads(const struct hd_job *job, struct hd_diag *diag);

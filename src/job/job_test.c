@@ -714,6 +714,9 @@ static void a_printed_job_parses_to_the_same_job(void **state)
 	}
 }
 
+#define FOUR_SHARDS "job: {steps: 10}\nmodel: {use: builtin:mlp, shards: 4}\n" \
+	"data: {kind: synthetic}\nbatch: {global: 64}\n"
+
 /* What can be planned and not be run gets another message than what is wrong. */
 static void what_is_only_planned_is_not_trained(void **state)
 {
@@ -723,6 +726,8 @@ static void what_is_only_planned_is_not_trained(void **state)
 		{ SMALLEST "parallel: {mode: explicit, plan: a.plan}\n", NULL },
 		{ SMALLEST "parallel: {mode: pipeline, stages: 2, replicas: 3}\n", NULL },
 		{ SMALLEST "parallel: {schedule: zb-h1}\n", NULL },
+		{ FOUR_SHARDS "parallel: {mode: tensor, replicas: 2}\n", NULL },
+		{ FOUR_SHARDS "parallel: {tensor: 2, stages: 2}\n", NULL },
 		{ SMALLEST "parallel: {planner: ptdp}\n", "tiny.yaml:5:21: parallel.planner: ptdp can be planned" },
 	};
 
@@ -759,6 +764,17 @@ static void stages_go_over_workers_but_not_sharded(void **state)
 	must(SMALLEST "parallel: {mode: pipeline}\ncomm: {sync: sharded}\n");
 	assert_int_equal(hd_job_spreads(&job, &why), HD_E_INVAL);
 	CHECK(strstr(why.text, "comm.sync: allreduce"), "%s", why.text);
+	must(SMALLEST "parallel: {mode: pipeline}\n");
+	static const char *const wide[] = { FOUR_SHARDS "parallel: {mode: tensor}\n",
+		FOUR_SHARDS "parallel: {tensor: 2, stages: 2}\n" };
+	for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
+		why.text[0] = '\0';
+		must(wide[i]);
+		assert_true(hd_job_has_stages(&job) && hd_job_has_tensor(&job));
+		assert_int_equal(hd_job_has_depth(&job), i == 1);
+		assert_int_equal(hd_job_spreads(&job, &why), HD_E_INVAL);
+		CHECK(strstr(why.text, "which are those of one process"), "%s", why.text);
+	}
 	must(SMALLEST "parallel: {mode: pipeline}\n");
 	job.value[HD_JOB_SLICES].i = 2;
 	why.text[0] = '\0';

@@ -13,7 +13,7 @@ static const struct { enum hd_job_key key; const char *modes; } needs[] = {
 	{ HD_JOB_PAR_SCHEDULE,  "given|auto|pipeline" },
 	{ HD_JOB_PAR_CHUNKS,    "given|auto|pipeline" },
 	{ HD_JOB_PAR_TENSOR,    "given|auto|pipeline|tensor" },
-	{ HD_JOB_PAR_REPLICAS,  "given|auto|pipeline" },
+	{ HD_JOB_PAR_REPLICAS,  "given|auto|pipeline|tensor" },
 	{ HD_JOB_PAR_RECOMPUTE, "given|auto|pipeline|tensor" },
 	{ HD_JOB_PAR_PLANNER,   "given|auto|pipeline|tensor" },
 };
@@ -124,12 +124,23 @@ enum hd_err hd_job_check_parallel(struct hd_job_reader *reader)
 	return err ? err : check_extents(reader);
 }
 
+bool hd_job_has_tensor(const struct hd_job *job)
+{
+	return hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_TENSOR || asks(job, HD_JOB_PAR_TENSOR);
+}
+
+bool hd_job_has_depth(const struct hd_job *job)
+{
+	return hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_PIPELINE || asks(job, HD_JOB_PAR_STAGES) ||
+		asks(job, HD_JOB_PAR_SCHEDULE) || asks(job, HD_JOB_PAR_CHUNKS);
+}
+
 bool hd_job_has_stages(const struct hd_job *job)
 {
 	static const enum hd_job_key keys[] = { HD_JOB_PAR_STAGES, HD_JOB_PAR_SCHEDULE, HD_JOB_PAR_CHUNKS,
-		HD_JOB_PAR_RECOMPUTE };
+		HD_JOB_PAR_RECOMPUTE, HD_JOB_PAR_TENSOR };
 	int64_t mode = hd_job_int(job, HD_JOB_PAR_MODE);
-	bool any = mode == HD_PAR_PIPELINE;
+	bool any = mode == HD_PAR_PIPELINE || mode == HD_PAR_TENSOR;
 
 	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
 		any |= (mode == HD_PAR_AUTO || mode == HD_PAR_GIVEN) && asks(job, keys[i]);
@@ -138,16 +149,11 @@ bool hd_job_has_stages(const struct hd_job *job)
 
 enum hd_err hd_job_trains(const struct hd_job *job, struct hd_diag *diag)
 {
-	static const enum hd_job_key keys[] = { HD_JOB_PAR_TENSOR, HD_JOB_PAR_PLANNER };
+	static const enum hd_job_key keys[] = { HD_JOB_PAR_PLANNER };
 	struct hd_job copy = *job;
 	struct hd_job_reader reader = { .job = &copy, .diag = diag };
 	char dotted[HD_DOTTED_CAP];
 
-	hd_job_at(&reader, HD_JOB_PAR_MODE);
-	if (hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_TENSOR)
-		return hd_job_refuse(&reader,
-			"parallel.mode tensor can be planned and not yet run: `heddle plan %s` predicts it; "
-			"to train now, write mode: data or pipeline", job->file);
 	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
 		hd_job_at(&reader, keys[i]);
 		if (asks(job, keys[i]))
@@ -170,6 +176,12 @@ enum hd_err hd_job_spreads(const struct hd_job *job, struct hd_diag *diag)
 			"optim.update %s keeps earlier parameters, which several workers do not hand on yet: "
 			"`heddle run %s --devices N` without --workers, or optim.update: flush",
 			hd_job_text(job, HD_JOB_UPDATE), job->file);
+	hd_job_at(&reader, HD_JOB_PAR_TENSOR);
+	if (hd_job_has_tensor(job))
+		return hd_job_refuse(&reader,
+			"the job asks for devices that share the shards of a model (parallel.tensor), which "
+			"are those of one process: `heddle run %s --devices N` without --workers; workers of "
+			"their own take parallel.mode: data", job->file);
 	hd_job_at(&reader, HD_JOB_SLICES);
 	if (hd_job_has_stages(job) && hd_job_int(job, HD_JOB_SLICES) > 1)
 		return hd_job_refuse(&reader,

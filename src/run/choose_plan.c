@@ -128,7 +128,8 @@ static enum hd_err add_found(struct plan_chooser *c, const struct hd_auto_plan *
 	const struct hd_run_stages *shape = c->ask->shape;
 	const struct hd_run_stages stages = { .schedule = shape ? shape->schedule : p->shape.schedule,
 		.delayed = shape && shape->delayed, .overlap = shape && shape->overlap, .p = p->shape.p,
-		.v = p->shape.v, .d = p->shape.d, .first = nodes_of(c, p->first, p->nstages),
+		.v = p->shape.v, .d = p->shape.d, .t = shape ? shape->t : 1, .first = nodes_of(c, p->first,
+		p->nstages),
 		.share = p->share, .again = p->recompute };
 
 	return stages.first ? add(c, &stages, diag) : no_memory(diag);

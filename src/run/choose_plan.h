@@ -28,6 +28,7 @@ struct hd_choose_ask {
 	const struct hd_task *task;
 	const struct hd_run_costs *costs;
 	struct hd_plan_job job;
+	/* ranks, where shape->t is above 1; so are speeds and memory */
 	uint32_t ndevices;
 	struct hd_forecast_setting setting;       /* cores and speeds */
 	uint64_t memory_bytes;                    /* of a device; 0: no limit */

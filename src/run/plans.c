@@ -39,7 +39,7 @@ enum hd_err hd_run_plan_begin(struct hd_run *run, struct hd_diag *diag)
 		return HD_OK;
 	enum hd_err err = hd_run_stages(&run->stages, run->job, spec->ndevices, cores_of(run), diag);
 	if (!err)
-		spec->ndevices = run->stages.p * run->stages.d;
+		spec->ndevices = run->stages.p * run->stages.d * run->stages.t;
 	return err;
 }
 
@@ -94,18 +94,23 @@ static bool had_plan(struct hd_run *run, const struct hd_plan_job *job, struct h
 {
 	return run->dir && !run->options.replan &&
 		!hd_plan_read_newest(plan, run->fs, run->dir->path, &run->arena, NULL) &&
-		plan->nranks == run->options.worker.ndevices && !check(plan, job, NULL);
+		hd_plan_devices(plan) == run->options.worker.ndevices && !check(plan, job, NULL);
 }
 
 /* ---- plans that are made */
 
-static struct hd_forecast_setting setting_of(const struct hd_run *run)
+/* By ranks of `width` devices: one that is as slow as its slowest. */
+static struct hd_forecast_setting setting_of(struct hd_run *run, uint32_t width)
 {
 	const struct hd_worker_spec *spec = &run->options.worker;
 	const uint32_t threads = spec->nthreads ? spec->nthreads : 1, cores = cores_of(run) / threads;
+	const double *given = run->options.speeds.n ? run->options.speeds.at : NULL;
+	double *speed = given && width > 1 ? hd_arena_take(&run->arena, spec->ndevices, sizeof *speed) : NULL;
 
-	return (struct hd_forecast_setting){ .speed = run->speed ? run->speed :
-			run->options.speeds.n ? run->options.speeds.at : NULL,
+	for (uint32_t d = 0; speed && d < spec->ndevices; d++)
+		if (d % width == 0 || given[d] < speed[d / width])
+			speed[d / width] = given[d];
+	return (struct hd_forecast_setting){ .speed = run->speed ? run->speed : speed ? speed : given,
 		/* of no result: they wait, and need no core for it */
 		.cores = !strcmp(spec->kind, "null") || cores >= spec->ndevices ? 0 : cores ? cores : 1 };
 }
@@ -153,9 +158,10 @@ static enum hd_err take_first(struct hd_run *run, const struct hd_plan_choices *
 
 static enum hd_err choose(struct hd_run *run, const struct hd_plan_job *job, struct hd_diag *diag)
 {
+	const uint32_t width = run->stages.p ? run->stages.t : 1;
 	const struct hd_choose_ask ask = { .task = run->task, .costs = run->costs, .job = *job,
-		.ndevices = run->options.worker.ndevices, .setting = setting_of(run),
-		.memory_bytes = run->options.worker.memory_limit_bytes,
+		.ndevices = run->options.worker.ndevices / width, .setting = setting_of(run, width),
+		.memory_bytes = run->options.worker.memory_limit_bytes * width,
 		.shape = run->stages.p ? &run->stages : NULL };
 	struct hd_plan_choices choices;
 	enum hd_err err = hd_choose_plan(&choices, &ask, &run->arena, diag);
@@ -169,7 +175,7 @@ static enum hd_err choose(struct hd_run *run, const struct hd_plan_job *job, str
 
 static enum hd_err forecast(struct hd_run *run, struct hd_diag *diag)
 {
-	const struct hd_forecast_setting setting = setting_of(run);
+	const struct hd_forecast_setting setting = setting_of(run, hd_plan_width(&run->plan));
 
 	if (!run->costs)
 		return HD_OK;
@@ -201,9 +207,9 @@ static enum hd_err take(struct hd_run *run, const struct hd_plan_job *job, struc
 		run->plan = had;
 		return take_made(run, diag);
 	}
-	if (run->stages.p && has && had.nstages == run->stages.p * run->stages.v)
+	if (run->stages.p && has && had.first && had.nstages == run->stages.p * run->stages.v)
 		run->stages.first = had.first;
-	else if (run->costs)
+	else if (run->costs && (is_auto(run) || run->stages.p * run->stages.v > 1))
 		return choose(run, job, diag);
 	err = run->stages.p ? hd_run_stages_plan(&run->plan, &run->stages, job, run->task, run->costs,
 		&run->arena, diag) :
@@ -353,7 +359,8 @@ enum hd_err hd_run_plan_again(struct hd_run *run, const double *found, bool *tak
 	const struct hd_choose_ask ask = { .task = run->task, .costs = run->costs,
 		.job = hd_worker_plan_job(run->worker), .ndevices = n,
 		.setting = { .cores = run->forecast.cores, .speed = speed },
-		.memory_bytes = run->options.worker.memory_limit_bytes, .shape = &shape };
+		.memory_bytes = run->options.worker.memory_limit_bytes * hd_plan_width(&run->plan),
+		.shape = &shape };
 	enum hd_err err = speed ? alone(run, &ask, &run->plan, &now_ns, &arena, &why) : HD_E_NOMEM;
 	err = err ? err : hd_choose_plan(&choices, &ask, &arena, &why);
 	if (!err && choices.at[0].forecast.step_ns < now_ns * (1 - HD_CHOOSE_MARGIN))

@@ -356,7 +356,7 @@ static uint32_t devices_of(const struct hd_rundir *dir)
 	snprintf(path, sizeof path, "%s/" HD_PLAN_FOLDER "/%04u.plan", dir->path, number);
 	if (!hd_file_read_all(dir->fs, path, &arena, PLAN_BYTES, &bytes, &len, NULL) &&
 		!hd_plan_parse(&plan, (const char *)bytes, len, path, &arena, NULL))
-		n = plan.nranks;
+		n = hd_plan_devices(&plan);
 	hd_arena_finish(&arena);
 	return n;
 }

@@ -4,6 +4,7 @@
 
 #include "graph/op.h"
 #include "graph/stages.h"
+#include "graph/tensor.h"
 #include "pipeline/generate.h"
 #include "pipeline/staged.h"
 #include "run/costs.h"
@@ -33,26 +34,66 @@ static enum hd_err find_kind(const struct hd_schedule_kind **kind, const struct 
 	return HD_OK;
 }
 
+/* Devices of a rank. Those that there are, or the cores, bound what is left open. */
+static enum hd_err find_width(struct hd_run_stages *s, const struct hd_job *job, uint32_t ndevices,
+	uint32_t ncores, struct hd_diag *diag)
+{
+	const uint32_t shards = (uint32_t)hd_job_int(job, HD_JOB_SHARDS), d = given(job, HD_JOB_PAR_REPLICAS);
+	const bool open = hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_TENSOR && !given(job, HD_JOB_PAR_TENSOR);
+	const uint32_t most = ndevices ? ndevices / (d ? d : 1) : ncores > 2 ? ncores : 2;
+
+	s->t = given(job, HD_JOB_PAR_TENSOR) ? given(job, HD_JOB_PAR_TENSOR) : 1;
+	for (uint32_t t = 2; open && t <= most && t <= shards && t <= HD_MAX_TENSOR; t++)
+		if (shards % t == 0 && (!ndevices || ndevices % ((d ? d : 1) * t) == 0))
+			s->t = t;
+	if (open && s->t == 1)
+		return hd_fail(diag, HD_E_INVAL,
+			"parallel.mode: tensor shares %u shards (model.shards) out over %u device%s%s: no "
+			"number above 1 divides both; use as many devices as divide the shards, or a "
+			"multiple", shards, ndevices ? ndevices : most, ndevices == 1 ? "" : "s",
+			d > 1 ? " of several replicas" : "");
+	if (s->t > HD_MAX_TENSOR)
+		return hd_fail(diag, HD_E_INVAL, "parallel.tensor is %u; a rank has %d devices at most", s->t,
+			HD_MAX_TENSOR);
+	return ndevices % s->t == 0 ? HD_OK : hd_fail(diag, HD_E_INVAL,
+		"%u devices are no ranks of %u (parallel.tensor): use %u, or a multiple of %u", ndevices,
+		s->t,
+		(ndevices / s->t + 1) * s->t, s->t);
+}
+
+/* "4 devices are no ..." */
+static enum hd_err refuse_number(const struct hd_run_stages *s, uint32_t ndevices, struct hd_diag *diag)
+{
+	const char *more = s->d == 1 ? "" : "s";
+
+	return s->t == 1 ? hd_fail(diag, HD_E_INVAL,
+		"%u devices are no %u pipeline%s of %u: use %u (parallel.stages over "
+		"parallel.chunks, times parallel.replicas)", ndevices, s->d, more, s->p, s->p * s->d) :
+		hd_fail(diag, HD_E_INVAL,
+		"%u devices are no %u pipeline%s of %u ranks of %u: use %u (parallel.stages over "
+		"parallel.chunks, times parallel.replicas, times parallel.tensor)", ndevices, s->d, more,
+		s->p,
+		s->t, s->p * s->d * s->t);
+}
+
 static enum hd_err find_ranks(struct hd_run_stages *s, const struct hd_job *job, uint32_t ndevices,
 	uint32_t ncores, struct hd_diag *diag)
 {
-	const uint32_t stages = given(job, HD_JOB_PAR_STAGES), replicas = given(job, HD_JOB_PAR_REPLICAS);
+	const uint32_t stages = given(job, HD_JOB_PAR_STAGES), replicas = given(job, HD_JOB_PAR_REPLICAS),
+		nranks = ndevices / s->t, most = ncores / s->t;
 
 	if (stages % s->v)
 		return hd_fail(diag, HD_E_INVAL,
 			"parallel.stages is %u and a device has %u of them (chunks of %s): use a multiple of "
 			"%u",
 			stages, s->v, s->schedule, s->v);
-	s->p = stages / s->v;
-	s->d = replicas ? replicas : s->p && ndevices > s->p ? ndevices / s->p : 1;
+	s->p = stages ? stages / s->v : s->t > 1 && !hd_job_has_depth(job) ? 1 : 0;
+	s->d = replicas ? replicas : s->p && nranks > s->p ? nranks / s->p : 1;
 	if (!s->p)
-		s->p = ndevices ? ndevices / s->d : ncores / s->d > 2 ? ncores / s->d : 2;
-	if (ndevices && s->p * s->d != ndevices)
-		return hd_fail(diag, HD_E_INVAL,
-			"%u devices are no %u pipeline%s of %u: use %u (parallel.stages over "
-			"parallel.chunks, times parallel.replicas)", ndevices, s->d,
-			s->d == 1 ? "" : "s", s->p, s->p * s->d);
-	if (s->p * s->v < 2)
+		s->p = ndevices ? nranks / s->d : most / s->d > 2 ? most / s->d : 2;
+	if (ndevices && s->p * s->d * s->t != ndevices)
+		return refuse_number(s, ndevices, diag);
+	if (s->p * s->v * s->t < 2)
 		return hd_fail(diag, HD_E_INVAL,
 			"one device and one stage are no pipeline: use --devices 2 or more, or "
 			"parallel.mode: data");
@@ -77,7 +118,8 @@ enum hd_err hd_run_stages(struct hd_run_stages *stages, const struct hd_job *job
 	s.schedule = kind->name;
 	s.delayed = kind->update != HD_UPDATE_FLUSH;
 	s.v = chunks ? chunks : kind->vmin ? kind->vmin : 1;
-	err = find_ranks(&s, job, ndevices, ncores, diag);
+	err = find_width(&s, job, ndevices, ncores, diag);
+	err = err ? err : find_ranks(&s, job, ndevices, ncores, diag);
 	if (!err)
 		*stages = s;
 	return err;
@@ -129,10 +171,20 @@ static enum hd_err describe(struct hd_plan *plan, const struct hd_run_stages *s,
 	for (uint32_t k = 0; k < plan->nstages; k++)
 		all += weight[k];
 	hd_text_init(&text, arena);
-	hd_text_addf(&text, "%s%s%s: %u stages, %u pipeline%s of %u devices; cuts at nodes", s->schedule,
+	if (s->t > 1 && plan->nstages == 1) {
+		hd_text_addf(&text, "tensor%s: %u rank%s of %u devices that share the model's shards",
+			computes_again(s) ? " with recomputation" : "", s->d, s->d == 1 ? "" : "s", s->t);
+		plan->cause = text.at;
+		return text.full ? hd_fail(diag, HD_E_NOMEM, "no memory for a plan") : HD_OK;
+	}
+	hd_text_addf(&text, "%s%s%s: %u stages, %u pipeline%s of %u ", s->schedule,
 		!s->delayed ? "" : plan->overlap ? " with steps that overlap" : " drained each step",
 		computes_again(s) ? " with recomputation" : "",
 		plan->nstages, s->d, s->d == 1 ? "" : "s", s->p);
+	if (s->t > 1)
+		hd_text_addf(&text, "ranks of %u devices; cuts at nodes", s->t);
+	else
+		hd_text_add(&text, "devices; cuts at nodes");
 	for (uint32_t k = 1; k < plan->nstages; k++)
 		hd_text_addf(&text, " %u", plan->first[k]);
 	hd_text_add(&text, costs ? ", times" : ", FLOPs");
@@ -166,6 +218,8 @@ enum hd_err hd_run_stages_plan(struct hd_plan *plan, const struct hd_run_stages 
 	else if (!err)
 		err = hd_plan_staged(plan, job, pipeline, s->d, first, s->recompute, arena, diag);
 	if (!err)
-		plan->overlap = s->overlap && s->d == 1 && !computes_again(s);
+		plan->overlap = s->overlap && s->d == 1 && s->p > 1 && !computes_again(s);
+	if (!err && s->t > 1)
+		err = hd_plan_widen(plan, job, s->t, diag);
 	return err ? err : describe(plan, s, &task->train, task->rows[0], costs, arena, diag);
 }

@@ -4,8 +4,10 @@
  * a stage a device and chunk, cuts that balance the stages: by measured times (choose_plan.h), else by the
  * FLOPs. No bit of the result depends on it.
  *
- * 1. ndevices = p d: d pipelines (`replicas`) of p devices, each with v chunks of the model (`chunks`); a
- *    pipeline has p v stages (`stages`).
+ * 1. ndevices = p d t: d pipelines (`replicas`) of p ranks, each with v chunks of the model (`chunks`); a
+ *    pipeline has p v stages (`stages`). A rank is t devices that share the model's shards (`tensor`).
+ *    `mode: tensor` without a number takes the most devices that divide both the shards and the devices there
+ *    are. Where no key asks for depth, p is 1 with t above 1.
  * 2. Over several workers the same stages are those of every view's pipelines (pipes.h).
  *
  * Pure. */
@@ -16,7 +18,7 @@
 
 struct hd_run_stages {
 	const char *schedule;             /* of a row of hd_schedule_kinds */
-	uint32_t p, v, d;
+	uint32_t p, v, d, t;
 	bool recompute;                   /* all stages keep their input alone */
 	/* an order of delayed updates: steps overlap (pipeline/window.h), or where those of the job cannot,
 	 * each is drained, and its order that of 1f1b */
@@ -35,7 +37,8 @@ HD_MUST_USE enum hd_err hd_run_stages(struct hd_run_stages *stages, const struct
 	uint32_t ndevices,
 	uint32_t ncores, struct hd_diag *diag);
 
-/* The checked plan for p d devices; cause says which, and what part of the time each stage has, of the FLOPs
+/* The checked plan for p d t devices; cause says which, and what part of the time each stage has, of the
+ * FLOPs
  * without costs. */
 struct hd_run_costs;
 HD_MUST_USE enum hd_err hd_run_stages_plan(struct hd_plan *plan, const struct hd_run_stages *stages,

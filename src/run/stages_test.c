@@ -28,7 +28,7 @@ static void parse(struct hd_job *job, const char *parallel)
 	struct hd_diag diag = { "" };
 
 	snprintf(yaml, sizeof yaml,
-		"job: {steps: 3}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic, count: 64}\n"
+		"job: {steps: 3}\nmodel: {use: builtin:mlp, shards: 4}\ndata: {kind: synthetic, count: 64}\n"
 		"batch: {global: 32, virtual_nodes: 8}\nparallel: {%s}\n", parallel);
 	CHECK(hd_job_parse(job, "t.yaml", yaml, strlen(yaml), NULL, 0, &arena, &diag, NULL) == HD_OK, "%s",
 		diag.text);
@@ -66,6 +66,37 @@ static void what_is_left_open_is_filled_in(void **state)
 	}
 }
 
+/* Of a model in 4 shards. */
+static void devices_of_a_rank_are_found(void **state)
+{
+	static const struct { const char *parallel; uint32_t ndevices, ncores, p, d, t; } rows[] = {
+		{ "mode: tensor", 4, 1, 1, 1, 4 }, { "mode: tensor", 2, 9, 1, 1, 2 }, { "mode: tensor", 8,
+			1, 1, 2, 4 },
+		{ "mode: tensor", 6, 1, 1, 3, 2 }, { "mode: tensor", 0, 3, 1, 1, 2 }, { "mode: tensor", 0,
+		9, 1, 1, 4 },
+		{ "mode: tensor", 0, 1, 1, 1, 2 }, { "mode: tensor, replicas: 2", 4, 1, 1, 2, 2 },
+		{ "mode: tensor, tensor: 2", 8, 1, 1, 4, 2 }, { "mode: tensor, tensor: 2", 0, 8, 1, 1, 2 },
+		{ "tensor: 2", 4, 1, 1, 2, 2 }, { "tensor: 2, replicas: 2", 0, 1, 1, 2, 2 },
+		{ "tensor: 2, stages: 2", 8, 1, 2, 2, 2 }, { "tensor: 4, mode: pipeline", 8, 1, 2, 1, 4 },
+		{ "tensor: 2, schedule: gpipe, replicas: 2", 12, 1, 3, 2, 2 }, {
+		"tensor: 2, mode: pipeline", 0, 8, 4, 1, 2 },
+		{ "mode: pipeline", 4, 1, 4, 1, 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_job job;
+		struct hd_run_stages s;
+		struct hd_diag diag = { "" };
+		parse(&job, rows[i].parallel);
+		CHECK(hd_run_stages(&s, &job, rows[i].ndevices, rows[i].ncores, &diag) == HD_OK, "%s: %s",
+			rows[i].parallel, diag.text);
+		CHECK(s.p == rows[i].p && s.v == 1 && s.d == rows[i].d && s.t == rows[i].t,
+			"%s on %u: p %u v %u d %u t %u", rows[i].parallel, rows[i].ndevices, s.p, s.v, s.d,
+			s.t);
+	}
+}
+
 static void numbers_that_do_not_go_together_are_refused(void **state)
 {
 	static const struct { const char *parallel; uint32_t ndevices; const char *words; } rows[] = {
@@ -76,6 +107,13 @@ static void numbers_that_do_not_go_together_are_refused(void **state)
 		{ "schedule: data-parallel", 2, "parallel.mode: data" },
 		{ "schedule: 1f1b-rr", 2, "parallel.replicas" },
 		{ "mode: pipeline, replicas: 9", 18, "8 virtual nodes" },
+		{ "mode: tensor", 3, "over 3 devices: no number above 1 divides both" },
+		{ "mode: tensor", 1, "over 1 device: no number above 1 divides both" },
+		{ "tensor: 2", 3,
+		"3 devices are no ranks of 2 (parallel.tensor): use 4, or a multiple of 2" },
+		{ "tensor: 4, stages: 2", 12, "12 devices are no 1 pipeline of 2 ranks of 4: use 8" },
+		{ "tensor: 2, stages: 2, replicas: 2", 6,
+		"6 devices are no 2 pipelines of 2 ranks of 2: use 8" },
 	};
 
 	(void)state;
@@ -93,6 +131,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_left_open_is_filled_in, begin, end),
+		cmocka_unit_test_setup_teardown(devices_of_a_rank_are_found, begin, end),
 		cmocka_unit_test_setup_teardown(numbers_that_do_not_go_together_are_refused, begin, end),
 	};
 
