@@ -21,14 +21,15 @@ static const char gpt[] =
 	"data: {kind: synthetic, count: 64}\n";
 
 /* Every node takes 1 ms forward, 1 for its input and 1 for its weights; every `heavy`th as much more. */
-static void begin(struct made *m, const char *more, uint32_t ndevices, uint32_t heavy)
+static void begin_model(struct made *m, const char *model, const char *more, uint32_t ndevices,
+	uint32_t heavy)
 {
 	const struct hd_profile_ask ask = { .rows = 2, .nslots = 2, .tensor_shards = 1 };
 	struct hd_profile profile;
 	uint32_t *home;
 
 	*m = (struct made){ .diag = { "" } };
-	hd_rig_begin(&m->rig, gpt, 16, 8, more);
+	hd_rig_begin(&m->rig, model, 16, 8, more);
 	CHECK(hd_task_create(&m->rig.task, m->rig.job, &m->rig.fs, &m->diag) == HD_OK, "%s", m->diag.text);
 	const struct hd_task *task = m->rig.task;
 	CHECK(hd_profile_of_graph(&profile, &home, &task->train, &ask, &m->rig.arena, &m->diag) == HD_OK,
@@ -42,6 +43,11 @@ static void begin(struct made *m, const char *more, uint32_t ndevices, uint32_t 
 		"%s", m->diag.text);
 	m->ask = (struct hd_choose_ask){ .task = task, .costs = m->costs, .ndevices = ndevices,
 		.job = hd_plan_job_whole(m->rig.job->nvns, task->layout.nchunks) };
+}
+
+static void begin(struct made *m, const char *more, uint32_t ndevices, uint32_t heavy)
+{
+	begin_model(m, gpt, more, ndevices, heavy);
 }
 
 static void end(struct made *m)
@@ -119,6 +125,49 @@ static void data_parallel_is_taken_unless_stages_save_more_than_the_margin(void 
 	CHECK(choices.at[0].stages.p == 2 && choices.at[choices.n - 1].stages.p == 0, "%s",
 		choices.why.at);
 	end(&m);
+}
+
+/* Ranks of t devices: never t times as fast, since what is whole runs once; on one core not faster at all;
+ * and
+ * every hop counts. */
+static void devices_of_a_rank_shorten_its_stages(void **state)
+{
+	static const char shards[] = "model: {use: builtin:gpt, shards: 4, sequence_shards: true, "
+		"args: {layers: 4, width: 16, heads: 4, context: 8}}\ndata: {kind: synthetic, count: 64}\n";
+
+	(void)state;
+	for (uint32_t p = 1; p <= 2; p++) {
+		struct hd_forecast f[5], core[5], hops;
+		struct made m;
+		begin_model(&m, shards, NULL, p, 0);
+		for (uint32_t t = 1; t <= 4; t *= 2) {
+			const struct hd_run_stages shape = { .schedule = "1f1b", .p = p, .v = 1, .d = 1,
+				.t = t };
+			struct hd_plan plan;
+			CHECK(hd_run_stages_plan(&plan, &shape, &m.ask.job, m.ask.task, m.costs, &m.rig.arena,
+				&m.diag) == HD_OK && hd_plan_width(&plan) == t, "%s", m.diag.text);
+			CHECK(hd_forecast_make(&f[t], &plan, m.costs, &(struct hd_forecast_setting){
+				.cores = 0 },
+				&m.rig.arena, &m.diag) == HD_OK, "%s", m.diag.text);
+			CHECK(hd_forecast_make(&core[t], &plan, m.costs, &(struct hd_forecast_setting){
+				.cores = 1 },
+				&m.rig.arena, &m.diag) == HD_OK, "%s", m.diag.text);
+			CHECK(t == 1 || (f[t].step_ns < f[t / 2].step_ns && f[t].step_ns > f[1].step_ns / t),
+				"p %u: %u devices of a rank take %g, %u %g", p, t, f[t].step_ns, t / 2,
+				f[t / 2].step_ns);
+			CHECK(core[t].step_ns > 0.99 * core[1].step_ns,
+				"p %u: on one core %u devices of a rank take %g, one %g", p, t,
+				core[t].step_ns, core[1].step_ns);
+			m.costs->hop_ns = 1000;
+			CHECK(hd_forecast_make(&hops, &plan, m.costs, &(struct hd_forecast_setting){
+				.cores = 0 },
+				&m.rig.arena, &m.diag) == HD_OK, "%s", m.diag.text);
+			CHECK(hops.step_ns > f[t].step_ns || p * t == 1, "p %u t %u: hops take nothing", p,
+				t);
+			m.costs->hop_ns = 0;
+		}
+		end(&m);
+	}
 }
 
 static void slower_devices_get_shorter_stages_and_fewer_virtual_nodes(void **state)
@@ -233,6 +282,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(candidates_are_plans_that_run_on_all_devices),
 		cmocka_unit_test(data_parallel_is_taken_unless_stages_save_more_than_the_margin),
+		cmocka_unit_test(devices_of_a_rank_shorten_its_stages),
 		cmocka_unit_test(slower_devices_get_shorter_stages_and_fewer_virtual_nodes),
 		cmocka_unit_test(on_one_core_stages_save_no_time),
 		cmocka_unit_test(a_shape_that_is_given_is_kept),

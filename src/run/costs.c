@@ -51,6 +51,7 @@ enum hd_err hd_run_costs_of(struct hd_run_costs **costs, const struct hd_profile
 	if (!c)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the costs of a job");
 	c->whole = 1;
+	c->graph = graph;
 	enum hd_err err = cut(c, profile, home, graph, rows, arena, diag);
 	err = err ? err : share_out(c, home, graph, arena, diag);
 	if (!err)

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/stages.h"
+#include "graph/tensor.h"
 #include "pipeline/plan_schedule.h"
 #include "pipeline/sim_plan.h"
 
@@ -39,21 +41,97 @@ static void add_rest(struct hd_stage_costs *s, const struct hd_plan *plan, const
 			nsteps += plan->list[r].at[i].op == HD_INS_STEP;
 	for (uint32_t k = 0; k < s->nstages; k++) {
 		struct hd_stage_cost *c = &s->stage[k];
-		if (s->nstages == 1)
+		if (!plan->first)
 			scale(c, costs->whole);
 		else {
 			c->f += ps((double)c->out * costs->copy_ns_per_byte);
 			c->i += ps((double)costs->line.back[cut[k]] * costs->copy_ns_per_byte);
 			c->w += c->add;
 		}
-		c->step = nsteps > 0 ? ps(costs->update_ns / nsteps) : 0;
+		c->step = nsteps > 0 ? ps(costs->update_ns / nsteps / hd_plan_width(plan)) : 0;
 		/* of measured nodes; the copies have none */
 		c->of_f = c->of_i = c->of_w = (struct hd_spread){ 0, 0 };
 	}
 }
 
+/* Rule 4: by how much shorter a phase of a stage is. */
+static enum hd_err shorter(double *by, const struct hd_graph *stage, const uint8_t *device, uint32_t t,
+	uint8_t phase, const double *ns, double hop_ns, double cores, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_tensor_list list[HD_MAX_TENSOR];
+	uint32_t *order = hd_arena_take(arena, (size_t)stage->nnodes + 1, sizeof *order);
+	uint32_t *place = hd_arena_take(arena, (size_t)stage->nnodes + 1, sizeof *place);
+	uint32_t *until = hd_arena_take(arena, (size_t)stage->nnodes * t + 1, sizeof *until), n = 0;
+	double sum = 0, took = 0;
+
+	if (!order || !place || !until)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
+	for (uint32_t i = 0; i < stage->nnodes; i++)
+		if (stage->node[i].phase == phase) {
+			order[n++] = i;
+			sum += ns[i];
+		}
+	enum hd_err err = hd_tensor_lists(list, place, until, stage, device, t, order, n, arena, diag);
+	err = err ? err : hd_tensor_time(&took, list, t, ns, hop_ns, arena, diag);
+	if (!err)
+		*by = sum <= 0 ? 1 : took < sum / cores ? 1 / cores : took / sum;
+	return err;
+}
+
+static uint32_t shards_of(const struct hd_graph *g)
+{
+	uint32_t n = 1;
+
+	for (uint32_t i = 0; i < g->nnodes; i++)
+		n = g->node[i].shard > n ? g->node[i].shard : n;
+	return n;
+}
+
+static enum hd_err widen_stage(struct hd_stage_cost *c, const struct hd_graph_stages *cuts, uint32_t s,
+	const struct hd_run_costs *costs, uint32_t t, double cores, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	const struct hd_graph *stage = &cuts->stage[s].graph;
+	double *ns = hd_arena_take(arena, (size_t)stage->nnodes + 1, sizeof *ns), by[3] = { 1, 1, 1 };
+	uint8_t *device = hd_arena_take(arena, (size_t)stage->nnodes + 1, sizeof *device);
+	uint32_t n = 0;
+
+	if (!ns || !device)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
+	for (uint32_t i = 0; i < costs->graph->nnodes; i++)
+		if (cuts->of_node[i] == s)
+			ns[n++] = (double)costs->node_ns[i];
+	enum hd_err err = hd_tensor_place(device, stage, shards_of(costs->graph), t, diag);
+	for (uint8_t phase = HD_PHASE_F; phase <= HD_PHASE_W && !err; phase++)
+		err = shorter(&by[phase], stage, device, t, phase, ns, costs->hop_ns, cores, arena, diag);
+	c->f = llround((double)c->f * by[HD_PHASE_F]);
+	c->r = llround((double)c->r * by[HD_PHASE_F]);
+	c->i = llround((double)c->i * by[HD_PHASE_I]);
+	c->w = llround((double)c->w * by[HD_PHASE_W]);
+	c->add = llround((double)c->add * by[HD_PHASE_W]);
+	return err;
+}
+
+static enum hd_err widen(struct hd_stage_costs *s, const struct hd_plan *plan,
+	const struct hd_run_costs *costs,
+	uint32_t ncores, struct hd_diag *diag)
+{
+	const uint32_t t = hd_plan_width(plan), each = ncores ? ncores / plan->nranks : t;
+	const double cores = each == 0 ? 1 : each < t ? each : t;
+	struct hd_graph_stages cuts;
+	struct hd_arena arena;
+
+	hd_arena_init(&arena, 0);
+	enum hd_err err = hd_graph_stages_make(&cuts, costs->graph, plan->first, plan->nstages, &arena, diag);
+	for (uint32_t k = 0; k < plan->nstages && !err; k++)
+		err = widen_stage(&s->stage[k], &cuts, k, costs, t, cores, &arena, diag);
+	hd_arena_finish(&arena);
+	return err;
+}
+
 static enum hd_err stage_costs(struct hd_stage_costs *out, const struct hd_plan *plan,
-	const struct hd_run_costs *costs, struct hd_arena *arena, struct hd_diag *diag)
+	const struct hd_run_costs *costs, uint32_t cores, struct hd_arena *arena, struct hd_diag *diag)
 {
 	uint32_t *cut = hd_arena_take(arena, (size_t)plan->nstages + 1, sizeof *cut);
 	enum hd_err err = cut ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
@@ -61,6 +139,8 @@ static enum hd_err stage_costs(struct hd_stage_costs *out, const struct hd_plan 
 	if (!err && plan->first)
 		err = hd_run_costs_cuts(costs, plan->first, plan->nstages, cut);
 	err = err ? err : hd_stage_costs_make(out, &costs->sums, cut, plan->nstages, arena, diag);
+	if (!err && hd_plan_width(plan) > 1)
+		err = widen(out, plan, costs, cores, diag);
 	if (!err)
 		add_rest(out, plan, costs, cut);
 	return err;
@@ -128,10 +208,11 @@ enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan 
 	struct hd_stage_costs stages;
 	struct hd_schedule schedule;
 	struct hd_sim_plan sim;
-	struct hd_sim_setting set = { .costs = &stages, .hop = ps(costs->hop_ns), .cores = setting->cores,
+	struct hd_sim_setting set = { .costs = &stages, .hop = ps(costs->hop_ns),
+		.cores = hd_plan_width(plan) > 1 && setting->cores >= plan->nranks ? 0 : setting->cores,
 		.speed = setting->speed, .transport = HD_TRANSPORT_BUFFERED, .credits = HD_CREDITS,
 		.spans = true };
-	enum hd_err err = stage_costs(&stages, plan, costs, arena, diag);
+	enum hd_err err = stage_costs(&stages, plan, costs, setting->cores, arena, diag);
 
 	err = err ? err : hd_schedule_of_plan(&schedule, plan, arena, diag);
 	err = err ? err : hd_sim_plan(&sim, &schedule, &set, arena, diag);
@@ -152,7 +233,8 @@ static void add_spent(struct hd_spent *sum, const struct hd_worker *worker, cons
 	for (uint32_t r = 0; op && r < plan->nranks; r++)
 		for (uint32_t s = is_once(op) ? 0 : stage; s < (is_once(op) ? plan->nstages :
 			stage + 1u); s++) {
-			const struct hd_spent one = hd_worker_spent(worker, r, (uint16_t)s, op);
+			const struct hd_spent one = hd_worker_spent(worker, r * hd_plan_width(plan),
+				(uint16_t)s, op);
 			sum->n += one.n;
 			sum->ns += one.ns;
 			sum->processor_ns += one.processor_ns;
@@ -185,7 +267,7 @@ double hd_forecast_busy_ns(const struct hd_plan *plan, const struct hd_worker *w
 
 	for (size_t k = 0; k < NKINDS; k++)
 		for (uint32_t s = 0; s < plan->nstages && !is_once(kinds[k].op); s++)
-			sum += hd_worker_spent(worker, r, (uint16_t)s, kinds[k].op).ns;
+			sum += hd_worker_spent(worker, r * hd_plan_width(plan), (uint16_t)s, kinds[k].op).ns;
 	return (double)sum;
 }
 

@@ -10,7 +10,10 @@
  * 2. STEP of all stages is one row: a rank updates its chunks once, of whatever stage.
  * 3. Measured is a mean since the plan was adopted: time, and of stages the processor time in it, which other
  *    programs on the same cores do not lengthen. A row that no rank has run yet has 0.
- * 4. What a step takes besides (reading rows, the sums at NORM, its begin and end) is in no row.
+ * 4. Of a rank of several devices a stage takes what its devices take together: their lists
+ *    (graph/tensor.h) with
+ *    the times of their nodes and a hop at each wait; on fewer cores no less than the cores allow.
+ * 5. What a step takes besides (reading rows, the sums at NORM, its begin and end) is in no row.
  *
  * Everything lies in the arena. Pure but for what is read of a worker. */
 #ifndef HD_RUN_FORECAST_H
@@ -37,7 +40,7 @@ struct hd_forecast {
 };
 
 struct hd_forecast_setting {
-	uint32_t cores;                   /* that ranks share; 0: one each */
+	uint32_t cores;                   /* that devices share; 0: one each */
 	const double *speed;              /* [ranks]; NULL: 1 */
 };
 
