@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "engine/testing.h"
+#include "engine/testing_stages.h"
 #include "tests/guard_malloc.inc.h"
 
 enum { NSTEPS = 7 };                      /* 61 samples in batches of 26: steps 2 and 5 are short */
@@ -92,6 +92,34 @@ static void a_recorder_allocates_nothing_either(void **state)
 	hd_recorder_close(recorder);
 	assert_int_equal(hd_fs_remove_tree(&fs, folder, NULL), HD_OK);
 	assert_int_equal(n, 0);
+}
+
+/* Stages, and ranks whose devices share their shards. */
+static void no_step_of_stages_allocates(void **state)
+{
+	static const char shards[] =
+		"model: {use: builtin:gpt, shards: 4, args: {layers: 2, width: 16, heads: 4, "
+		"context: 8, dropout: 0.1}}\ndata: {kind: synthetic, count: 61}\n";
+	static const struct hd_rig_kind kinds[] = { { "1f1b", 2, 1, 1, false, 1 }, { "1f1b", 1, 1, 2,
+		false, 2 },
+		{ "zb-h1", 2, 1, 1, false, 2 } };
+
+	(void)state;
+	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+		struct hd_step_record record;
+		struct hd_diag diag = { "" };
+		struct hd_rig rig;
+		enum hd_err err = HD_OK;
+		hd_rig_open_staged(&rig, shards, 26, 13, NULL, &kinds[k]);
+		hd_guard_arm();
+		for (int i = 0; i < NSTEPS && !err; i++)
+			err = hd_worker_step(rig.worker, i % 2 == 0, &record, &diag);
+		const uint64_t n = hd_guard_disarm();
+		CHECK(!err && n == 0, "%s: %llu calls of the allocator %s", kinds[k].name,
+			(unsigned long long)n,
+			diag.text);
+		hd_rig_close(&rig);
+	}
 }
 
 enum { MOST_ROOTS = 16 };
@@ -213,6 +241,7 @@ int main(void)
 		cmocka_unit_test(no_step_of_two_workers_allocates),
 		cmocka_unit_test(with_library_kernels_only_the_library_allocates),
 		cmocka_unit_test(a_recorder_allocates_nothing_either),
+		cmocka_unit_test(no_step_of_stages_allocates),
 	};
 	if (!HD_GUARD_WORKS) {
 		print_message("skipped: sanitizers interpose the allocator themselves\n");
