@@ -41,7 +41,16 @@ cmp -s valid_3 valid_4 || failed "the split moves with the seed"
 train run csv.yaml -s data.split_seed=auto --out by_seed
 whole=$digest
 train run csv.yaml --out by_key
+by_key=$digest
 [ "$digest" != "$whole" ] || failed "two splits, one result"
+cp -r by_key torn
+head -c 300 by_key/job.resolved.json >torn/job.resolved.json
+expect 2 heddle resume torn
+says '`cp torn/job.yaml torn/job.resolved.json`'
+cp torn/job.yaml torn/job.resolved.json
+train resume torn --from 5
+same "$digest" "$by_key" "a run whose torn job was replaced"
+passed "a torn job.resolved.json is refused with what replaces it, and that does"
 train run csv.yaml -s data.split_seed=auto --steps 3 --out early
 grep -q ',"split_seed":"auto"' early/job.resolved.json ||
 	failed "the resolved job does not say how its data are parted"

@@ -97,6 +97,8 @@ enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *
 	if (err)
 		return err;
 	err = parse(cmd, path, (const char *)file, n, !is_scheduled(cmd, path), job);
+	if (err)
+		hd_job_files_repair(&cmd->fs, path, (const char *)file, n, &cmd->arena, &cmd->diag);
 	if (!err)
 		err = hd_job_files_beside(job, &cmd->fs, path, &cmd->arena, &cmd->diag);
 	if (bytes)

@@ -86,6 +86,33 @@ enum hd_err hd_job_run_of(struct hd_fs *fs, const char *path, char dir[HD_RUN_PA
 		"%s is no run: neither it nor what holds it has a " HD_RUN_JOB, path);
 }
 
+void hd_job_files_repair(struct hd_fs *fs, const char *path, const char *bytes, size_t len,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_job *alone = hd_arena_take(arena, 1, sizeof *alone);
+	char given[HD_PATH_CAP], why[sizeof diag->text];
+	struct hd_text warnings;
+
+	if (!alone || !beside(path, "job.yaml", given))
+		return;
+	hd_text_init(&warnings, arena);
+	enum hd_err err = hd_job_parse(alone, path, bytes, len, NULL, 0, arena, NULL, &warnings);
+	if (!err)                         /* what was set beside it is wrong */
+		return;
+	memcpy(why, diag->text, sizeof why);
+	*diag = (struct hd_diag){ "" };
+	if (exists(fs, given))
+		(void)hd_fail(diag, err,
+			"%.160s; the file is damaged: `cp %.100s %.100s` replaces it by the job as given; "
+			"what options and HEDDLE_... set at the start is lost, so set it again (a job that "
+			"would end otherwise is refused)", why, given, path);
+	else
+		(void)hd_fail(diag, err,
+			"%.160s; the file is damaged, and %.100s, which could replace it, is missing: put "
+			"the job file of the run there; its checkpoints are whole (`heddle ckpt export` "
+			"writes the parameters)", why, given);
+}
+
 enum hd_err hd_job_files_put(struct hd_rundir *dir, const struct hd_job *job, struct hd_arena *arena,
 	struct hd_diag *diag)
 {

@@ -4,6 +4,9 @@
  *    job.folder names: the one in which the run was begun.
  * 2. A relative path that leads to a file from the current folder stays; else, if it leads to one from that
  *    folder, it is that one. What fixes the result is hashed before: paths move no bit.
+ * 3. A job.resolved.json that is damaged is refused with its replacement: job.yaml, the job as given, without
+ *    what options and variables set. Checkpoints carry the job's hash, so a job that would end otherwise is
+ *    refused, and nothing is lost by trying.
  *
  * Ownership: texts lie in the arena. Threads: any. */
 #ifndef HD_RUN_JOB_FILES_H
@@ -33,6 +36,11 @@ bool hd_job_has_beside(struct hd_fs *fs, const char *path, const char *name);
  * HD_E_NOTFOUND. */
 HD_MUST_USE enum hd_err hd_job_run_of(struct hd_fs *fs, const char *path, char dir[HD_RUN_PATH],
 	char job[HD_PATH_CAP], struct hd_diag *diag);
+
+/* Rule 3. `path` was refused, `diag` says why: where it is the job of a run and its `bytes` are no job by
+ * themselves, `diag` goes on with what to do. */
+void hd_job_files_repair(struct hd_fs *fs, const char *path, const char *bytes, size_t len,
+	struct hd_arena *arena, struct hd_diag *diag);
 
 /* Writes both files of a new run. */
 HD_MUST_USE enum hd_err hd_job_files_put(struct hd_rundir *dir, const struct hd_job *job,

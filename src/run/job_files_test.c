@@ -114,6 +114,33 @@ static void the_job_of_a_run_begins_where_the_run_was_begun(void **state)
 	assert_false(hd_job_has_beside(&d->files.fs, "/run/my-other-job.yaml", HD_RUN_FOLDER));
 }
 
+/* Each prefix of a run's job: refused with what replaces it, never where something else is wrong. */
+static void a_damaged_job_of_a_run_is_refused_with_its_replacement(void **state)
+{
+	static const char cp[] = "`cp /run/job.yaml /run/" HD_RUN_JOB "`";
+	struct desk *d = *state;
+	struct hd_job *job = job_with(d, (const char *const[]){ NULL });
+	struct hd_text text;
+
+	hd_text_init(&text, &d->arena);
+	hd_job_json(job, false, &text);
+	put(d, "/run", HD_RUN_JOB, text.at);
+	put(d, "/run", "job.yaml", yaml);
+	for (size_t len = 0; len <= text.len; len += len + 10 < text.len ? 101 : 1) {
+		struct hd_diag diag = { "line 1: no value" };
+		hd_job_files_repair(&d->files.fs, "/run/" HD_RUN_JOB, text.at, len, &d->arena, &diag);
+		CHECK(!strncmp(diag.text, "line 1: no value", 16), "%zu: %s", len, diag.text);
+		CHECK(!strstr(diag.text, cp) == (len == text.len), "%zu of %zu bytes: %s", len, text.len,
+			diag.text);
+	}
+	struct hd_diag diag = { "why" };
+	hd_job_files_repair(&d->files.fs, "/run/my-other-job.yaml", "{", 1, &d->arena, &diag);
+	assert_string_equal(diag.text, "why");
+	put(d, "/old", HD_RUN_JOB, "{");
+	hd_job_files_repair(&d->files.fs, "/old/" HD_RUN_JOB, "{", 1, &d->arena, &diag);
+	assert_non_null(strstr(diag.text, "why; the file is damaged, and /old/job.yaml, which could"));
+}
+
 static void a_run_is_found_from_its_checkpoints(void **state)
 {
 	static const struct { const char *path, *dir; } cases[] = {
@@ -151,6 +178,8 @@ int main(void)
 			enter, leave),
 		cmocka_unit_test_setup_teardown(a_builtin_model_has_no_file, enter, leave),
 		cmocka_unit_test_setup_teardown(the_job_of_a_run_begins_where_the_run_was_begun, enter,
+			leave),
+		cmocka_unit_test_setup_teardown(a_damaged_job_of_a_run_is_refused_with_its_replacement, enter,
 			leave),
 		cmocka_unit_test_setup_teardown(a_run_is_found_from_its_checkpoints, enter, leave),
 	};
