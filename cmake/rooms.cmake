@@ -83,11 +83,11 @@ function(hd_unit_test room name source)
   hd_test_properties(${name} 900 ${room})
 endfunction()
 
-# The file of a test is judged by no test: it is compiled quickly, what it judges as the preset says.
-# libFuzzer learns nothing from its branches.
+# The file of a test is judged by no test: it is compiled quickly, what it judges as the preset says. libFuzzer
+# learns nothing from its branches; clang, with both sanitizers, takes a quarter of the time where it optimises nothing.
 function(hd_quick_test name)
   if(HD_FUZZ)
-    target_compile_options(${name} PRIVATE -fno-sanitize=fuzzer-no-link)
+    target_compile_options(${name} PRIVATE -fno-sanitize=fuzzer-no-link -O0)
   elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
     target_compile_options(${name} PRIVATE -O1 -g1)
   endif()

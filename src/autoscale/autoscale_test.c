@@ -212,7 +212,7 @@ static struct worst from_everywhere(const char *policy, enum hd_objective object
 	struct worst worst = { 0 };
 	static char room[20000];
 
-	for (uint32_t start = 1; start <= max; start++) {
+	for (uint32_t start = 1; start <= max; start += SANITIZED ? 5 : 1) {
 		struct hd_scale_setting set = { .objective = objective, .min = 1, .max = max,
 			.compute_ps = compute_ps, .boot_s = 20 * step_s[1],
 			.stall_s = step_s[1] };

@@ -128,7 +128,7 @@ static uint64_t kept_of(const uint8_t *at, uint64_t len)
 static void what_no_kernel_writes_to_is_predicted_as_idle(void **state)
 {
 	static const char wide[] =
-		"model: {use: builtin:mlp, args: {hidden: [1500, 1500]}}\n"
+		"model: {use: builtin:mlp, args: {hidden: [1500, 200]}}\n"
 		"data: {kind: synthetic, count: 64}\n";
 	static const char *const kinds[] = { "cpu", "reference" };
 

@@ -9,7 +9,7 @@
 
 /* HD_SIM_SEEDS: another number of seeds; how often faults took effect is checked for the usual number
  * alone. */
-enum { SLICE = DRAWS(5000) };
+enum { SLICE = SANITIZED ? 200 : 5000 };
 
 /* Half of a slice is fixed. The other half is drawn where HD_FRESH is set (hexadecimal; .ci/run gives
  * the commit), so that each change meets new seeds. */
@@ -216,7 +216,7 @@ static void no_seed_of_coordinators_killed_while_they_store_violates_an_invarian
 static void an_undisturbed_run_does_nothing_twice(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 300; seed++) {
+	for (uint64_t seed = 1; seed <= DRAWS(300); seed++) {
 		struct hd_sim_result r;
 		static const uint64_t kinds[] = { 0, HD_SIM_SHARDED, HD_SIM_STAGED, HD_SIM_LOCKSTEP };
 		for (int kind = 0; kind < 4; kind++) {

@@ -179,8 +179,8 @@ static void all_members_have_the_sum_in_the_order_of_the_tree(void **state)
 	static const uint64_t lens[] = { 1, 5, BUCKET - 1, BUCKET + 1, 2 * BUCKET, 9 * BUCKET + 3 };
 
 	(void)state;
-	for (uint32_t n = 2; n <= MOST; n++)
-		for (size_t i = 0; i < sizeof lens / sizeof *lens; i++) {
+	for (uint32_t n = 2; n <= MOST; n += SANITIZED ? 3 : 1)
+		for (size_t i = 0; i < sizeof lens / sizeof *lens - (SANITIZED && n > 2 ? 2 : 0); i++) {
 			struct world *w = enter(n, lens[i]);
 			rounds(w, 3);
 			leave(w);

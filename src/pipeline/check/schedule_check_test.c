@@ -46,7 +46,7 @@ static void generated_schedules_are_accepted(void **state)
 
 	(void)state;
 	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name; k++)
-		for (uint32_t p = 1; p <= 12; p++)
+		for (uint32_t p = 1; p <= 12; p += SANITIZED && p > 3 ? 3 : 1)
 			for (uint32_t m = 1; m <= 48; m += SANITIZED ? 13 : p > 4 ? 1 + m % 4 : 1)
 				for (uint32_t v = k->vmin; v <= k->vmax && v <= 4 && possible(k, p, m); v++) {
 					struct hd_report report;

@@ -136,7 +136,7 @@ static void whatever_happens_no_device_is_in_two_leases_and_every_job_ends(void 
 	const char *more = getenv("HD_DISPATCH_SEEDS");
 	(void)state;
 
-	for (uint64_t seed = 0; seed < (more ? strtoull(more, NULL, 10) : 120); seed++) {
+	for (uint64_t seed = 0; seed < (more ? strtoull(more, NULL, 10) : SANITIZED ? 30 : 120); seed++) {
 		struct world w;
 		const char *policy = policies[seed % (sizeof policies / sizeof *policies)];
 		begin(&w, hd_policy_has_lp() ? policy : "fifo", seed);
@@ -159,7 +159,7 @@ static void whatever_happens_no_device_is_in_two_leases_and_every_job_ends(void 
 		crashes += w.crashes;
 		finish(&w);
 	}
-	CHECK(resized > 10 && moved > 0 && killed > 0 && crashes > 100,
+	CHECK(resized > DRAWS(10) && moved > 0 && killed > 0 && crashes > DRAWS(100),
 		"%u resized, %u moved, %u killed, %u crashes", resized, moved, killed, crashes);
 }
 
