@@ -1,11 +1,18 @@
 #include "chaos/status.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static enum hd_err read_worker(const struct hd_json *json, struct hd_status_worker *w, struct hd_diag *diag)
 {
+	const char *in = "";
 	enum hd_err err = hd_json_get_i64(json, "id", 0, INT64_MAX, &w->id, diag);
 
 	if (!err)
 		err = hd_json_get_i64(json, "pid", 0, INT64_MAX, &w->pid, diag);
+	if (!err)
+		err = hd_json_get_text(json, "state", &in, diag);
+	w->member = !strcmp(in, "member");
 	return err ? err : hd_json_get_i64(json, "virtual_nodes", 0, INT64_MAX, &w->virtual_nodes, diag);
 }
 
@@ -32,4 +39,26 @@ enum hd_err hd_status_read(const struct hd_json *answer, struct hd_status *statu
 	if (!err)
 		*status = s;
 	return err;
+}
+
+uint32_t hd_status_split(const struct hd_status *status, char *text, size_t cap)
+{
+	uint32_t n = 0;
+	size_t at = 0;
+
+	*text = 0;
+	for (uint32_t i = 0; i < status->nworkers; i++) {
+		char one[24];
+		if (!status->worker[i].member)
+			continue;
+		int len = snprintf(one, sizeof one, "%s%lld", n++ ? "/" : "",
+			(long long)status->worker[i].virtual_nodes);
+		if (at + (size_t)len < cap) {
+			memcpy(text + at, one, (size_t)len + 1);
+			at += (size_t)len;
+		} else {
+			cap = 0;          /* none after one that did not fit */
+		}
+	}
+	return n;
 }

@@ -8,7 +8,7 @@
 
 enum { HD_STATUS_WORKERS = 128 };         /* further ones are not read */
 
-struct hd_status_worker { int64_t id, pid, virtual_nodes; };
+struct hd_status_worker { int64_t id, pid, virtual_nodes; bool member; };
 
 struct hd_status {
 	int64_t coordinator;              /* its process; 0: not of this machine */
@@ -22,5 +22,9 @@ struct hd_status {
 /* `status` is set where all is there. HD_E_INPUT: a member is missing, or is of another kind. */
 HD_MUST_USE enum hd_err hd_status_read(const struct hd_json *answer, struct hd_status *status,
 	struct hd_diag *diag);
+
+/* "4/4/4/4/0": virtual nodes of each member, as many as fit. Returns how many members there are by the same
+ * list: `members` counts those of the view, of which one may be lost already. */
+uint32_t hd_status_split(const struct hd_status *status, char *text, size_t cap);
 
 #endif

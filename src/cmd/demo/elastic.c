@@ -34,17 +34,6 @@ struct story {
 	int64_t began_ns;
 };
 
-static void split_of(const struct hd_status *live, char *text, size_t cap)
-{
-	size_t at = 0;
-
-	*text = 0;
-	for (uint32_t i = 0; i < live->nworkers && at + 8 < cap; i++)
-		if (live->worker[i].virtual_nodes)
-			at += (size_t)snprintf(text + at, cap - at, "%s%lld", at ? "/" : "",
-				(long long)live->worker[i].virtual_nodes);
-}
-
 static void tell(const struct story *s, const char *what)
 {
 	const struct hd_status *l = &s->harness.live;
@@ -52,14 +41,14 @@ static void tell(const struct story *s, const char *what)
 
 	if (s->quiet)
 		return;
-	split_of(l, split, sizeof split);
-	if (!l->members) {                /* another coordinator has begun, and no worker has called it yet */
+	uint32_t n = hd_status_split(l, split, sizeof split);
+	if (!l->members || !n) {          /* another coordinator has begun, and no worker has called it yet */
 		printf("  the coordinator changes, workers go on   %s\n", what);
 		fflush(stdout);
 		return;
 	}
-	printf("  step %4lld  loss %.3f   %lld workers   virtual nodes %s   %s\n", (long long)l->step,
-		l->loss, (long long)l->members, split, what);
+	printf("  step %4lld  loss %.3f   %u workers   virtual nodes %s   %s\n", (long long)l->step,
+		l->loss, n, split, what);
 	fflush(stdout);
 }
 
