@@ -5,7 +5,6 @@
 #include "planner/bucket.h"
 #include "cmd/json_line.h"
 #include "cmd/plan/job.h"
-#include "cmd/plan/schedule.h"
 
 /* Larger tensors are cut, so that what is urgent does not wait for them; of files, whose sizes have no
  * unit, none is. */
@@ -120,41 +119,31 @@ static enum hd_err tell(struct hd_cmd *cmd, const struct hd_bucket_problem *p, i
 	return HD_OK;
 }
 
-/* Gradients are summed over all devices, by owners, over the slowest level. */
-static enum hd_err of_job(struct hd_cmd *cmd)
+/* Gradients are summed over all devices, by owners. */
+static enum hd_err of_job(struct hd_cmd *cmd, const struct hd_plan_input *in,
+	const struct hd_cluster_level *outer)
 {
-	struct hd_plan_input *in = hd_arena_take(&cmd->arena, 1, sizeof *in);
 	struct hd_bucket_problem problem;
+	enum hd_err err = hd_bucket_of_profile(&problem, &in->profile, in->cluster.ndevices,
+		outer->bytes_per_s, outer->latency_ps, &cmd->arena, &cmd->diag);
 
-	if (!in)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
-	enum hd_err err = hd_plan_input_read(cmd, in);
-	if (err)
-		return err;
-	const struct hd_cluster_level *outer = &in->cluster.level[in->cluster.nlevels - 1];
-	err = hd_bucket_of_profile(&problem, &in->profile, in->cluster.ndevices, outer->bytes_per_s,
-		outer->latency_ps, &cmd->arena, &cmd->diag);
 	return err ? err : tell(cmd, &problem, BUCKET_MOST);
+}
+
+static enum hd_err of_file(struct hd_cmd *cmd, const char *bytes, size_t len)
+{
+	struct hd_bucket_problem *problem = NULL;
+	uint32_t n = 0;
+	enum hd_err err = hd_bucket_read(&problem, &n, bytes, len, cmd->args.pos[0], &cmd->arena, &cmd->diag);
+
+	for (uint32_t i = 0; i < n && !err; i++)
+		err = tell(cmd, &problem[i], 0);
+	return err;
 }
 
 static enum hd_err verb_plan_buckets(struct hd_cmd *cmd)
 {
-	struct hd_bucket_problem *problem = NULL;
-	uint8_t *bytes = NULL;
-	size_t len = 0;
-	uint32_t n = 0;
-	bool job = false;
-	enum hd_err err = hd_cmd_graph_file(cmd, &bytes, &len, &job);
-
-	if (err)
-		return err;
-	if (job)
-		return of_job(cmd);
-	err = hd_bucket_read(&problem, &n, (const char *)bytes, len, cmd->args.pos[0], &cmd->arena,
-		&cmd->diag);
-	for (uint32_t i = 0; i < n && !err; i++)
-		err = tell(cmd, &problem[i], 0);
-	return err;
+	return hd_cmd_graph_file(cmd, &(struct hd_cmd_graph_readers){ of_file, of_job });
 }
 
 const struct hd_verb hd_verb_plan_buckets = {

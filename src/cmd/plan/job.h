@@ -23,9 +23,14 @@ struct hd_plan_input {
 	const char *profile_from, *cluster_from;  /* in words */
 };
 
-/* FILE|JOB of `plan order` and `plan buckets`: what is in it, and whether it is a job; options of jobs are
- * refused for others. */
-HD_MUST_USE enum hd_err hd_cmd_graph_file(struct hd_cmd *cmd, uint8_t **bytes, size_t *len, bool *job);
+/* FILE|JOB of `plan order` and `plan buckets`: what reads which. Options of jobs are refused for files. */
+struct hd_cmd_graph_readers {
+	enum hd_err (*file)(struct hd_cmd *cmd, const char *bytes, size_t len);
+	/* `outer`: the slowest level of the cluster, over which all of it comes or is summed */
+	enum hd_err (*job)(struct hd_cmd *cmd, const struct hd_plan_input *input,
+		const struct hd_cluster_level *outer);
+};
+HD_MUST_USE enum hd_err hd_cmd_graph_file(struct hd_cmd *cmd, const struct hd_cmd_graph_readers *readers);
 /* --max-cuts and --compress-branches. */
 struct hd_cuts_how hd_plan_input_cuts(const struct hd_cmd *cmd);
 HD_MUST_USE enum hd_err hd_plan_input_read(struct hd_cmd *cmd, struct hd_plan_input *input);

@@ -1,11 +1,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "planner/order.h"
 #include "cmd/json_line.h"
 #include "cmd/plan/job.h"
-#include "cmd/plan/schedule.h"
 
 struct order_summary { const struct hd_order_graph *graph; struct hd_order order[HD_NORDERS];
 	enum hd_order_mode mode;
@@ -95,67 +93,30 @@ static enum hd_err tell(struct hd_cmd *cmd, const struct hd_order_graph *graph)
 	return HD_OK;
 }
 
-/* Parameters come over the slowest level of the cluster. */
-static enum hd_err of_job(struct hd_cmd *cmd)
+static enum hd_err of_job(struct hd_cmd *cmd, const struct hd_plan_input *in,
+	const struct hd_cluster_level *outer)
 {
-	struct hd_plan_input *in = hd_arena_take(&cmd->arena, 1, sizeof *in);
 	struct hd_order_graph graph;
+	enum hd_err err = hd_order_of_profile(&graph, &in->profile, outer->bytes_per_s, outer->latency_ps,
+		&cmd->arena, &cmd->diag);
 
-	if (!in)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
-	enum hd_err err = hd_plan_input_read(cmd, in);
-	if (err)
-		return err;
-	const struct hd_cluster_level *outer = &in->cluster.level[in->cluster.nlevels - 1];
-	err = hd_order_of_profile(&graph, &in->profile, outer->bytes_per_s, outer->latency_ps, &cmd->arena,
-		&cmd->diag);
 	return err ? err : tell(cmd, &graph);
 }
 
-/* A job in JSON has a model, a graph of receives or gradients has none. */
-static bool is_job(struct hd_cmd *cmd, const char *text, size_t len)
+static enum hd_err of_file(struct hd_cmd *cmd, const char *bytes, size_t len)
 {
-	const struct hd_json *root;
-	struct hd_diag why = { "" };
+	struct hd_order_graph *graph = NULL;
+	uint32_t n = 0;
+	enum hd_err err = hd_order_read(&graph, &n, bytes, len, cmd->args.pos[0], &cmd->arena, &cmd->diag);
 
-	if (text[strspn(text, " \t\r\n")] != '{')
-		return hd_cmd_is_job(text);
-	return !hd_json_parse(&cmd->arena, "job", text, len, &root, &why) && hd_json_find(root, "model");
-}
-
-enum hd_err hd_cmd_graph_file(struct hd_cmd *cmd, uint8_t **bytes, size_t *len, bool *job)
-{
-	static const enum hd_opt of_jobs[] = { HD_OPT_WORKERS, HD_OPT_CLUSTER, HD_OPT_PROFILE,
-		HD_OPT_FORCE_PROFILE };
-	enum hd_err err = hd_file_read_all(&cmd->fs, cmd->args.pos[0], &cmd->arena, HD_JSON_BYTES, bytes, len,
-		&cmd->diag);
-
-	*job = !err && is_job(cmd, (const char *)*bytes, *len);
-	for (size_t i = 0; i < sizeof of_jobs / sizeof *of_jobs && !err && !*job; i++)
-		if (cmd->args.has[of_jobs[i]])
-			err = hd_fail(&cmd->diag, HD_E_INVAL,
-				"--%s belongs to a JOB; the file says what takes how long",
-				hd_opts[of_jobs[i]].name);
+	for (uint32_t i = 0; i < n && !err; i++)
+		err = tell(cmd, &graph[i]);
 	return err;
 }
 
 static enum hd_err verb_plan_order(struct hd_cmd *cmd)
 {
-	struct hd_order_graph *graph = NULL;
-	uint8_t *bytes = NULL;
-	size_t len = 0;
-	uint32_t n = 0;
-	bool job = false;
-	enum hd_err err = hd_cmd_graph_file(cmd, &bytes, &len, &job);
-
-	if (err)
-		return err;
-	if (job)
-		return of_job(cmd);
-	err = hd_order_read(&graph, &n, (const char *)bytes, len, cmd->args.pos[0], &cmd->arena, &cmd->diag);
-	for (uint32_t i = 0; i < n && !err; i++)
-		err = tell(cmd, &graph[i]);
-	return err;
+	return hd_cmd_graph_file(cmd, &(struct hd_cmd_graph_readers){ of_file, of_job });
 }
 
 const struct hd_verb hd_verb_plan_order = {
