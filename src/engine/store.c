@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/bits.h"
 #include "sys/memory.h"
 
 struct hd_param_store {
@@ -12,6 +13,8 @@ struct hd_param_store {
 	uint64_t version;
 	uint64_t elems[HD_VECS];
 	float *flat[HD_VECS];             /* NULL: no elements */
+	int spill;                        /* the file; -1: none */
+	uint64_t spill_at[HD_VECS];       /* where a vector begins in it */
 };
 
 /* Only what a step reads has frozen parameters beside the trained ones. */
@@ -39,7 +42,7 @@ enum hd_err hd_param_store_create(struct hd_param_store **store, const struct hd
 
 	if (!s)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the table of parameters");
-	*s = (struct hd_param_store){ .device = device, .shape = shape };
+	*s = (struct hd_param_store){ .device = device, .shape = shape, .spill = -1 };
 	for (int v = 0; v < HD_VECS && !err; v++) {
 		s->elems[v] = hd_vector_elems(layout, shape, (enum hd_vector)v);
 		if (s->elems[v])
@@ -57,6 +60,7 @@ void hd_param_store_destroy(struct hd_param_store *s)
 {
 	if (!s)
 		return;
+	hd_memory_id_close(s->spill);
 	for (int v = 0; v < HD_VECS; v++)
 		s->device->ops->give(s->device, s->flat[v], s->elems[v] * sizeof(float));
 	hd_free(s);
@@ -106,6 +110,40 @@ void hd_param_store_drop(struct hd_param_store *s, enum hd_vector vector, uint64
 {
 	if (len)
 		hd_memory_drop(hd_param_store_at(s, vector, at, len), len * sizeof(float));
+}
+
+/* Vectors lie in the file as they lie to a huge page in memory. */
+enum hd_err hd_param_store_spills(struct hd_param_store *s, const char *folder, struct hd_diag *diag)
+{
+	const uint64_t huge = UINT64_C(2) << 20;
+	uint64_t end = 0;
+
+	for (int v = 0; v < HD_VECS; v++) {
+		s->spill_at[v] = end + (uintptr_t)s->flat[v] % huge;
+		end += hd_round_up(s->elems[v] * sizeof(float), huge) + huge;
+	}
+	return hd_memory_spill_open(folder, end, &s->spill, diag);
+}
+
+static uint64_t spilled_at(const struct hd_param_store *s, enum hd_vector vector, uint64_t at)
+{
+	return s->spill_at[vector] + at * sizeof(float);
+}
+
+enum hd_err hd_param_store_spill(struct hd_param_store *s, enum hd_vector vector, uint64_t at, uint64_t len,
+	struct hd_diag *diag)
+{
+	assert(s->spill >= 0);
+	return len ? hd_memory_spill(s->spill, hd_param_store_at(s, vector, at, len), len * sizeof(float),
+		spilled_at(s, vector, at), diag) : HD_OK;
+}
+
+enum hd_err hd_param_store_unspill(struct hd_param_store *s, enum hd_vector vector, uint64_t at, uint64_t len,
+	struct hd_diag *diag)
+{
+	assert(s->spill >= 0);
+	return len ? hd_memory_unspill(s->spill, hd_param_store_at(s, vector, at, len), len * sizeof(float),
+		spilled_at(s, vector, at), diag) : HD_OK;
 }
 
 uint64_t hd_param_store_version(const struct hd_param_store *s) { return s->version; }

@@ -18,6 +18,8 @@
  *    t is the step to come: 0 is what that step reads, D - 1 the values before the newest. The newest are
  *    those of PARAMS. Of one that is not late, or frozen, EARLIER vector 0 is a copy of PARAMS, so that a
  *    step reads one vector. The copies follow with hd_param_store_age() and _follow().
+ * 7. A range may be *spilled*: its whole pages lie in a file that the system may take from memory. Nothing
+ *    else differs, addresses least of all.
  *
  * Ownership: memory is taken from the device that is given to create(), which outlives the store. Threads:
  * disjoint ranges may be read and written concurrently; the version is read and set by the worker's caller.
@@ -63,6 +65,16 @@ struct hd_hash hd_param_store_hash(const struct hd_param_store *store, enum hd_v
 	uint64_t len);
 /* Gives the whole pages of a range back to the system (rule 4). */
 void hd_param_store_drop(struct hd_param_store *store, enum hd_vector vector, uint64_t at, uint64_t len);
+
+/* From now on ranges may be spilled, to a file without a name in `folder`. */
+HD_MUST_USE enum hd_err hd_param_store_spills(struct hd_param_store *store, const char *folder,
+	struct hd_diag *diag);
+/* Rule 7. The range loses what it holds: it reads as it did when it was spilled last, else as zeros. */
+HD_MUST_USE enum hd_err hd_param_store_spill(struct hd_param_store *store, enum hd_vector vector,
+	uint64_t at, uint64_t len, struct hd_diag *diag);
+/* It is memory again, whole pages of it zero. */
+HD_MUST_USE enum hd_err hd_param_store_unspill(struct hd_param_store *store, enum hd_vector vector,
+	uint64_t at, uint64_t len, struct hd_diag *diag);
 
 /* Rule 3. */
 uint64_t hd_param_store_version(const struct hd_param_store *store);

@@ -155,6 +155,64 @@ void hd_memory_drop(void *at, size_t bytes)
 		(void)madvise((void *)first, end - first, MADV_DONTNEED);
 }
 
+/* Where files without a name are not known, one is made and unlinked. */
+enum hd_err hd_memory_spill_open(const char *folder, uint64_t bytes, int *id, struct hd_diag *diag)
+{
+	char path[STAT_PATH];
+	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd < 0 && snprintf(path, sizeof path, "%s/.spill-XXXXXX", folder) < (int)sizeof path) {
+		fd = mkostemp(path, O_CLOEXEC);
+		if (fd >= 0)
+			unlink(path);
+	}
+	int error = fd < 0 || ftruncate(fd, (off_t)bytes) ? errno : 0;
+	if (error && fd >= 0)
+		close(fd);
+	*id = error ? -1 : fd;
+	return error ? hd_fail_errno(diag, error, "make a file for spilled memory in", folder) : HD_OK;
+}
+
+/* The whole pages of a part; false: there are none. */
+static bool pages_of(void *at, size_t bytes, uint64_t *offset, char **first, size_t *len)
+{
+	const uintptr_t page = page_bytes(), begin = ((uintptr_t)at + page - 1) / page * page,
+		end = ((uintptr_t)at + bytes) / page * page;
+
+	if (begin >= end)
+		return false;
+	*offset += begin - (uintptr_t)at;
+	*first = (char *)begin;
+	*len = end - begin;
+	return true;
+}
+
+enum hd_err hd_memory_spill(int id, void *at, size_t bytes, uint64_t offset, struct hd_diag *diag)
+{
+	char *first;
+	size_t len;
+
+	if (!pages_of(at, bytes, &offset, &first, &len))
+		return HD_OK;
+	return mmap(first, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, id, (off_t)offset) ==
+		MAP_FAILED ? hd_fail_errno(diag, errno, "move to a file", "memory") : HD_OK;
+}
+
+enum hd_err hd_memory_unspill(int id, void *at, size_t bytes, uint64_t offset, struct hd_diag *diag)
+{
+	char *first;
+	size_t len;
+
+	if (!pages_of(at, bytes, &offset, &first, &len))
+		return HD_OK;
+	if (mmap(first, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+		MAP_FAILED)
+		return hd_fail_errno(diag, errno, "take back from a file", "memory");
+	/* a file system that cannot keeps them, to no harm */
+	(void)fallocate(id, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)len);
+	return HD_OK;
+}
+
 uint64_t hd_memory_limit_parse(const char *text)
 {
 	char *rest;

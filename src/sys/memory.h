@@ -44,6 +44,20 @@ void hd_memory_give(struct hd_memory *memory);             /* takes zeroed and g
  * what lies beside them stays. */
 void hd_memory_drop(void *at, size_t bytes);
 
+/* A file without a name in `folder`, of `bytes` zeros without blocks, to which parts of blocks can be moved:
+ * the system takes their pages back when it needs memory, at the price of reading them again. *id is closed
+ * by hd_memory_id_close(). */
+HD_MUST_USE enum hd_err hd_memory_spill_open(const char *folder, uint64_t bytes, int *id,
+	struct hd_diag *diag);
+/* The whole pages of a part of a block lie in the file, the part itself from `offset` on, which lies to a
+ * page
+ * as `at` does; they read as the file. */
+HD_MUST_USE enum hd_err hd_memory_spill(int id, void *at, size_t bytes, uint64_t offset,
+	struct hd_diag *diag);
+/* They are memory again, and zero; the file's blocks are given back. */
+HD_MUST_USE enum hd_err hd_memory_unspill(int id, void *at, size_t bytes, uint64_t offset,
+	struct hd_diag *diag);
+
 struct hd_memory_info {
 	uint64_t machine_bytes;           /* physical */
 	/* what the system says a new process could take, within the limit */

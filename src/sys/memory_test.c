@@ -146,6 +146,38 @@ static void limits_are_read_as_the_kernel_writes_them(void **state)
 	assert_true(hd_memory_limit_parse("99999999999999999999999") == UINT64_MAX);
 }
 
+/* Whole pages move; what lies beside them stays. The file reads as it was left, or as zeros. */
+static void spilled_pages_are_the_file_s_and_their_neighbours_stay(void **state)
+{
+	enum { PAGE = 4096, BIG = 4 << 20 };
+	struct hd_memory memory;
+	int id = -1;
+
+	(void)state;
+	assert_int_equal(hd_memory_take(BIG, HD_MEMORY_LAZY, &memory, NULL), HD_OK);
+	assert_int_equal(hd_memory_spill_open("/tmp", BIG, &id, NULL), HD_OK);
+	unsigned char *at = memory.at;
+	memset(at, 0xa5, BIG);
+	assert_int_equal(hd_memory_spill(id, at + 100, 3 * PAGE, 100, NULL), HD_OK);
+	for (size_t i = 0; i < 5 * PAGE; i++)
+		assert_int_equal(at[i], i >= PAGE && i < 3 * PAGE ? 0 : 0xa5);
+	memset(at + PAGE, 0x77, 2 * PAGE);
+	/* less than a page is not moved */
+	assert_int_equal(hd_memory_spill(id, at + 5 * PAGE + 1, PAGE, 5 * PAGE + 1, NULL), HD_OK);
+	assert_int_equal(at[5 * PAGE + 100], 0xa5);
+	assert_int_equal(hd_memory_unspill(id, at + PAGE, PAGE, PAGE, NULL), HD_OK);
+	assert_true(at[PAGE] == 0 && at[2 * PAGE] == 0x77 && at[3 * PAGE] == 0xa5);
+	at[PAGE] = 9;
+	assert_int_equal(hd_memory_spill(id, at + PAGE, PAGE, PAGE, NULL), HD_OK);
+	assert_int_equal(at[PAGE], 0);                     /* its blocks were given back */
+	hd_memory_id_close(id);
+	assert_int_equal(at[2 * PAGE], 0x77);
+	hd_memory_give(&memory);
+	struct hd_diag diag = { "" };
+	assert_true(hd_memory_spill_open("/nonexistent", BIG, &id, &diag) != HD_OK && id == -1);
+	assert_non_null(strstr(diag.text, "/nonexistent"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,6 +186,7 @@ int main(void)
 		cmocka_unit_test(a_shared_block_outlives_the_process_that_wrote_it),
 		cmocka_unit_test(more_than_there_is_is_refused_with_numbers),
 		cmocka_unit_test(the_address_space_limit_counts),
+		cmocka_unit_test(spilled_pages_are_the_file_s_and_their_neighbours_stay),
 		cmocka_unit_test(limits_are_read_as_the_kernel_writes_them),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
