@@ -42,6 +42,8 @@ static enum hd_err find_ranks(const struct hd_worker *w, const struct hd_dist_vi
 
 static uint32_t more(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
 static void need_of(struct hd_worker *w, const struct hd_work *work)
 {
 	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
@@ -52,6 +54,8 @@ static void need_of(struct hd_worker *w, const struct hd_work *work)
 			need->nbuffers = more(need->nbuffers, hd_pipe_vectors_of(work->overlap ?
 				work->overlap->pipe[1] : work->pipe, r));
 			need->pipe_bytes += hd_pipe_bytes(work->pipe, r);
+			need->vector_bytes = larger(need->vector_bytes, hd_pipe_vector_bytes(work->overlap ?
+				work->overlap->pipe[1] : work->pipe, r));
 			if (work->overlap)
 				need->pipe_bytes += hd_pipe_bytes(hd_overlap_next(work->overlap), r);
 			continue;
@@ -70,6 +74,7 @@ static void set_needs(struct hd_worker *w, const struct hd_worker_part *coming)
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
 		w->rank[r].need = (struct hd_rank_need){ 0 };
 	w->parts->need_places = w->parts->need_received_bytes = w->parts->need_links = 0;
+	w->parts->need_held = 0;
 	w->parts->need_sum = w->parts->need_moments = w->meeting->need = false;
 	for (size_t i = 0; i < 2; i++) {
 		const struct hd_worker_part *s = i ? coming : w->parts->part;
@@ -78,6 +83,8 @@ static void set_needs(struct hd_worker *w, const struct hd_worker_part *coming)
 		need_of(w, &s->work);
 		w->parts->need_places = s->nplaces > w->parts->need_places ? s->nplaces :
 			w->parts->need_places;
+		w->parts->need_held = s->held_elems > w->parts->need_held ? s->held_elems :
+			w->parts->need_held;
 		w->parts->need_links = s->nlinks > w->parts->need_links ? s->nlinks : w->parts->need_links;
 		if (s->received_bytes > w->parts->need_received_bytes)
 			w->parts->need_received_bytes = s->received_bytes;
@@ -308,6 +315,9 @@ static enum hd_err make(struct hd_worker *w, const struct hd_dist_view *view, st
 			"delayed updates (optim.update) keep earlier parameters, which several workers do "
 			"not hand on yet: one worker with more devices, or optim.update: flush");
 	s->nlinks = alone ? 0 : links_of(view->plan);
+	s->held_elems = 0;
+	for (uint32_t b = 0; b < w->stage->nbuckets; b++)
+		s->held_elems += !view->held || view->held[b] ? hd_layout_bucket(&w->task->layout, b).len : 0;
 	if (!err && staged)
 		err = make_staged(w, s, rank, diag);
 	else if (!err)

@@ -49,6 +49,11 @@
  *  7. hd_dist_parm_at() may be memory of the bucket's roots. It may be written once any worker has the new
  *     parameters, since no worker needs these roots then.
  *
+ * State by stages (comm.sync: stages): a worker holds parameters and slots of some buckets, again its *own*.
+ * A step is that of replicated state but for its end: the sums of the own buckets are here, of the others the
+ * sums of squares at hd_dist_norm_at(); finish() updates the own ones. The functions of slots below then mean
+ * parameters and slots. No digests are made: no worker has all of the state.
+ *
  * Norms over the global batch (model.bn: global) synchronise all virtual nodes at every norm: compute() of
  * a worker ends only if all workers of the view compute (mail, below). There is no repair: after a loss the
  * step is finished from its sums, or begun again.
@@ -76,6 +81,8 @@ struct hd_dist_view {
 	uint64_t nplaces;                 /* receive buffers, see hd_dist_places() */
 	/* receive buffers that the caller itself takes (relay.h): counted with the memory of the worker */
 	uint64_t received_bytes;
+	/* [nbuckets] of state by stages: 1: those that it holds; NULL: all. Read by prepare() alone */
+	const uint8_t *held;
 };
 
 /* Makes the part of a coming view, beside the one in use; a second call replaces the first. HD_E_BADPLAN: the
@@ -269,6 +276,11 @@ void hd_dist_abandon(struct hd_worker *worker);
 
 /* ---- sharded state ---- */
 
+const struct hd_layout *hd_dist_layout(const struct hd_worker *worker);
+/* Is state by stages? */
+bool hd_dist_by_stage(const struct hd_worker *worker);
+/* State by stages, before finish(): these buckets are the own ones; what of them lay in a file is memory. */
+HD_MUST_USE enum hd_err hd_dist_hold(struct hd_worker *worker, const uint8_t *own, struct hd_diag *diag);
 /* Is state sharded in this job, and the part in use one of several workers? Else all below does nothing. */
 bool hd_dist_sharded(const struct hd_worker *worker);
 /* Sets the own buckets: those whose slots are here and are updated here. own[bucket]: 0 or 1; NULL: none.
@@ -291,16 +303,19 @@ void hd_dist_digest_put(struct hd_worker *worker, uint32_t bucket, const uint8_t
  * steps. Slots of buckets that are not own ones stay until hd_dist_drop_slots() or finish(). */
 uint64_t hd_dist_slot_bytes(const struct hd_worker *worker, uint32_t bucket);
 void hd_dist_slot_get(const struct hd_worker *worker, uint32_t bucket, uint8_t *bytes);
+/* `borrowed`: not to stay; of state by stages it lies in the worker's file. */
 HD_MUST_USE enum hd_err hd_dist_slot_put(struct hd_worker *worker, uint32_t bucket, const uint8_t *bytes,
-	uint64_t len, struct hd_diag *diag);
+	uint64_t len, bool borrowed, struct hd_diag *diag);
 /* Drops all slots but those of buckets with keep[bucket] = 1; NULL: drops all. */
 void hd_dist_drop_slots(struct hd_worker *worker, const uint8_t *keep);
 
 /* ---- state transfer to a joining worker; between two steps ---- */
 
 /* A *snap* is a range of the state. Snaps are numbered: first one per bucket (its parameters, and its slots
- * unless state is sharded), then those of the frozen parameters, which no step changes. */
+ * unless state is sharded), then those of the frozen parameters, which no step changes. Of state by stages
+ * there are those of frozen parameters alone: a new member fetches what it holds. */
 uint32_t hd_dist_nsnaps(const struct hd_worker *worker);
+uint32_t hd_dist_nfollowed(const struct hd_worker *worker);   /* snaps that steps change: the first ones */
 uint64_t hd_dist_snap_bytes(const struct hd_worker *worker, uint32_t snap);
 /* Snaps [snap, end) must be copied at the same boundary, since an update changes them together. Call it for
  * snap 0, then for its end, and so on. Of optimizers by element each snap is alone; optimizers by tensor

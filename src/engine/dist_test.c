@@ -133,7 +133,7 @@ static const struct hd_plan *plan_of(struct cluster *c)
 static void prepare(const struct cluster *c, const struct hd_plan *plan)
 {
 	for (uint32_t m = 0; m < c->n; m++) {
-		struct hd_dist_view view = { plan, c->at[m].id, BATCH * MOST_ROOTS, 0 };
+		struct hd_dist_view view = { plan, c->at[m].id, BATCH * MOST_ROOTS, 0, NULL };
 		struct hd_diag diag = { "" };
 		CHECK(hd_dist_prepare(c->at[m].worker, &view, &diag) == HD_OK, "%s", diag.text);
 	}
@@ -594,7 +594,7 @@ static void who_learns_while_others_step_comes_to_the_same_state(void **state)
 		step(&c, what);
 		step(&c, what);
 		l.worker = worker_of(&c, 1 + round % 2, 1, 0);
-		CHECK(hd_dist_prepare(l.worker, &(struct hd_dist_view){ NULL, HD_DIST_NOBODY, 0, 0 },
+		CHECK(hd_dist_prepare(l.worker, &(struct hd_dist_view){ NULL, HD_DIST_NOBODY, 0, 0, NULL },
 			&diag) == HD_OK, "%s", diag.text);
 		hd_dist_adopt(l.worker);
 		while (!learn(&c, &l, c.at[0].worker)) {
@@ -1011,7 +1011,7 @@ static void views_that_a_worker_cannot_join_are_refused_by_name(void **state)
 	/* other devices than it has */
 	plan->worker[1] = c.at[0].id;
 	diag.text[0] = 0;
-	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, 0 }, &diag),
+	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, 0, NULL }, &diag),
 		HD_E_BADPLAN);
 	CHECK(strstr(diag.text, "the plan is for 2 devices, the worker has 1"), "%s", diag.text);
 	plan->worker[1] = c.at[1].id;
@@ -1023,16 +1023,20 @@ static void views_that_a_worker_cannot_join_are_refused_by_name(void **state)
 	CHECK(had.own >= 2 * HD_LINK_BYTES, "links are not counted: %llu", (unsigned long long)had.own);
 	a->spec.memory_limit_bytes = had.held + 10 * HD_BUCKET_BYTES;
 	/* those that the caller takes, too, and as long as the part is there */
-	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, places(11) }, &diag),
-		HD_E_REFUSED);
-	assert_int_equal(hd_dist_memory(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, places(11) }, &said,
+	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, places(11), NULL },
 		&diag),
 		HD_E_REFUSED);
-	assert_int_equal(hd_dist_memory(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, places(10) }, &said,
+	assert_int_equal(hd_dist_memory(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, places(11), NULL },
+		&said,
+		&diag),
+		HD_E_REFUSED);
+	assert_int_equal(hd_dist_memory(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, places(10), NULL },
+		&said,
 		&diag),
 		HD_OK);
 	assert_false(hd_dist_prepared(a));
-	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, places(10) }, &diag),
+	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, places(10), NULL },
+		&diag),
 		HD_OK);
 	hd_worker_memory(a, &has);
 	assert_true(has.total == said.total && has.own == said.own);
@@ -1040,10 +1044,10 @@ static void views_that_a_worker_cannot_join_are_refused_by_name(void **state)
 		has.held == had.held + 10 * HD_BUCKET_BYTES);
 	hd_dist_forget(a);
 	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id,
-		a->parts->nreceive + 11, 0 },
+		a->parts->nreceive + 11, 0, NULL },
 		&diag), HD_E_REFUSED);
 	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id,
-		a->parts->nreceive + 10, 0 },
+		a->parts->nreceive + 10, 0, NULL },
 		&diag), HD_OK);
 	hd_worker_memory(a, &has);
 	assert_true(has.gradients == had.gradients + 10 * HD_BUCKET_BYTES &&

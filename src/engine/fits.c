@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "sys/memory.h"
+#include "engine/part_int.h"
 #include "engine/worker_int.h"
 
 /* What the job needs against what it may have and what is there: said before it is taken, with
@@ -38,9 +39,18 @@ static uint64_t bytes_of(const struct hd_worker *w, enum hd_vector vector)
 	return sizeof(float) * hd_vector_elems(&w->task->layout, hd_worker_store_shape(w), vector);
 }
 
+/* State by stages: what is held of each vector; all else lies in a file. */
+static uint64_t held_bytes_of(const struct hd_worker *w)
+{
+	return w->parts->need_held * sizeof(float);
+}
+
 static uint64_t params_bytes_of(const struct hd_worker *w)
 {
 	uint64_t bytes = bytes_of(w, HD_VEC_PARAMS) + bytes_of(w, HD_VEC_BUFFERS);
+
+	if (w->spec.by_stage)
+		bytes -= w->task->layout.elems * sizeof(float) - held_bytes_of(w);
 
 	for (uint32_t j = 0; j < w->task->delays.most; j++)
 		bytes += bytes_of(w, hd_vec_earlier(j));
@@ -49,6 +59,8 @@ static uint64_t params_bytes_of(const struct hd_worker *w)
 
 static uint64_t slots_bytes_of(const struct hd_worker *w)
 {
+	if (w->spec.by_stage)
+		return hd_worker_store_shape(w).nslots * held_bytes_of(w);
 	return bytes_of(w, HD_VEC_SLOT0) + bytes_of(w, HD_VEC_SLOT1);
 }
 
@@ -57,10 +69,24 @@ static uint64_t activations_of(const struct hd_worker *w, uint32_t rank)
 {
 	const struct hd_rank_need *need = w->rank ? &w->rank[rank].need : NULL;
 
+	if (w->spec.by_stage && (!need || !need->staged))
+		return 0;                 /* its stages are not known yet */
 	if (!need || !need->staged)
 		return hd_worker_activation_bytes(w);
 	return (need->whole ? hd_worker_activation_bytes(w) : w->stage->infer.memory.len_bytes) +
 		need->pipe_bytes;
+}
+
+/* Flat vectors of a device; those of stages are written to where the stages are alone. */
+static uint64_t vectors_of(const struct hd_worker *w, uint32_t rank)
+{
+	const struct hd_rank_need *need = w->rank ? &w->rank[rank].need : NULL;
+
+	if (need && need->staged && !need->whole)
+		return need->vector_bytes;
+	if (w->spec.by_stage)
+		return 0;
+	return w->stage->flat_bytes * (need ? buffers_of(&w->rank[rank]) : 1);
 }
 
 /* Of the gradients and of the activations; those of virtual nodes in lockstep, and of the stages of a
@@ -79,7 +105,7 @@ static void idle_of(const struct hd_worker *w, struct hd_memory_terms *t)
 void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 {
 	const struct hd_dataset *data = w->task->data;
-	uint64_t sample_bytes = 0, buffers = 0, temps = 0, device = 0, arenas = 0, activations = 0,
+	uint64_t sample_bytes = 0, vectors = 0, temps = 0, device = 0, arenas = 0, activations = 0,
 		scratch = 0,
 		d = w->spec.ndevices;
 	uint64_t batch = w->task->job->nvns * w->task->job->per_vn;
@@ -91,15 +117,14 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 		+ hd_moments_bytes(&w->task->train, w->task->job->nvns) + HD_ZEROS_ELEMS * sizeof(float) +
 			hd_parts_bytes(w);
 	for (uint32_t r = 0; r < d; r++) {
-		uint64_t own = w->stage->flat_bytes * (w->rank ? buffers_of(&w->rank[r]) : 1) +
-			activations_of(w, r)
+		uint64_t own = vectors_of(w, r) + activations_of(w, r)
 			+ w->stage->train.memory.len_bytes * arenas_of(w,
 				r) + sample_bytes * w->task->job->per_vn
 			+ (w->rank ? w->rank[r].need.ntemps * w->stage->train.temp_elems * sizeof(float) : 0);
 		own += r == 0 ? shared : 0;
 		device = own > device ? own : device;
 		activations += activations_of(w, r);
-		buffers += w->rank ? buffers_of(&w->rank[r]) : 1;
+		vectors += vectors_of(w, r);
 		arenas += arenas_of(w, r);
 		scratch += w->rank && w->rank[r].device ? w->rank[r].device->scratch_bytes : 0;
 		temps += w->rank ? w->rank[r].need.ntemps * w->stage->train.temp_elems * sizeof(float) : 0;
@@ -110,7 +135,7 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 	*t = (struct hd_memory_terms){
 		.params = params_bytes,
 		.slots = slots_bytes,
-		.gradients = w->stage->flat_bytes * buffers + temps + hd_parts_bytes(w),
+		.gradients = vectors + temps + hd_parts_bytes(w),
 		.arenas = activations + w->stage->train.memory.len_bytes * arenas +
 		hd_moments_bytes(&w->task->train, w->task->job->nvns)
 			+ hd_lockstep_bytes(&w->task->train, w->task->job->nvns),

@@ -26,8 +26,9 @@ enum hd_err hd_parts_tables(struct hd_worker *w, struct hd_diag *diag)
 
 	x->own = hd_arena_take(&w->arena, n, 1);
 	x->slot_here = hd_arena_take(&w->arena, n, 1);
+	x->spilled = hd_arena_take(&w->arena, n, 1);
 	x->sharded = hd_job_int(w->task->job, HD_JOB_SYNC) == HD_SYNC_SHARDED;
-	if (!x->own || !x->slot_here)
+	if (!x->own || !x->slot_here || !x->spilled)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the tables of %u buckets", n);
 	memset(x->own, 1, n);
 	memset(x->slot_here, 1, n);
@@ -64,7 +65,9 @@ uint64_t hd_parts_bytes(const struct hd_worker *w)
 	const uint64_t places = x->need_places > x->nreceive ? x->need_places : x->nreceive;
 	const bool moments = x->need_moments || w->step->moments.sum != w->step->moments.leaf;
 
-	return (w->stage->sum || x->need_sum ? w->stage->sum_bytes : 0) +
+	const uint64_t sum = w->spec.by_stage ? x->need_held * sizeof(float) : w->stage->sum_bytes;
+
+	return (w->stage->sum || x->need_sum ? sum : 0) +
 		places * HD_BUCKET_BYTES + x->need_received_bytes +
 		(moments ? hd_moments_bytes(&w->task->train, w->task->job->nvns) : 0) +
 		hd_meeting_bytes(w);

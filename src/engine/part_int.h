@@ -25,16 +25,21 @@ struct hd_worker_part {
 	bool needs_parm;                  /* there is no root for them */
 	bool needs_sum;                   /* no gradient buffer is free for sums */
 	uint64_t nplaces, received_bytes, nlinks;
+	uint64_t held_elems;              /* of the flat vector: buckets whose state it holds */
 };
 
 struct hd_worker_parts {
 	struct hd_worker_part of[2];
 	struct hd_worker_part *part, *next;     /* NULL: none */
 	bool sharded;                     /* the job's state */
-	uint8_t *own, *slot_here;         /* [nbuckets] slots that are updated here; that take memory */
+	/* [nbuckets] slots that are updated here; that take memory. Of state by stages: parameters and slots
+	 * */
+	uint8_t *own, *slot_here;
+	uint8_t *spilled;                 /* [nbuckets] these lie in the store's file */
 	float *receive; uint64_t nreceive;        /* buffers for roots of other workers */
 	/* by the parts at hand */
-	uint64_t need_places, need_received_bytes, need_links; bool need_sum, need_moments;
+	uint64_t need_places, need_received_bytes, need_links, need_held;
+	bool need_sum, need_moments;
 };
 
 #endif

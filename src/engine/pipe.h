@@ -152,6 +152,8 @@ HD_MUST_USE enum hd_err hd_pipe_work(struct hd_worker *worker, struct hd_work *w
 	const struct hd_plan *plan, const uint32_t *rank, struct hd_arena *arena, struct hd_diag *diag);
 /* Bytes of device r's arenas and mail. */
 uint64_t hd_pipe_bytes(const struct hd_pipe *pipe, uint32_t device);
+/* Of its flat vectors, what seats of stages write. */
+uint64_t hd_pipe_vector_bytes(const struct hd_pipe *pipe, uint32_t device);
 uint32_t hd_pipe_vectors_of(const struct hd_pipe *pipe, uint32_t device);      /* of its pool */
 /* Programs are loaded, memory is taken; flat vectors are of the ranks' pools, which are large enough by
  * now. */

@@ -447,6 +447,22 @@ uint32_t hd_pipe_vectors_of(const struct hd_pipe *pipe, uint32_t device)
 	return n / pipe->ndevices + (device < n % pipe->ndevices);
 }
 
+uint64_t hd_pipe_vector_bytes(const struct hd_pipe *pipe, uint32_t device)
+{
+	uint64_t elems = 0;
+
+	for (uint32_t s = 0; s < pipe->nstages; s++) {
+		uint64_t n = 0, of = 0;
+		for (uint32_t i = 0; i < pipe->nseats; i++)
+			n += pipe->seat[i].stage == s ? pipe->seat[i].script.nbuffers : 0;
+		for (uint32_t k = 0; k < pipe->stage[s].nruns; k++)
+			of += pipe->stage[s].run[k].len;
+		for (uint64_t v = 0; v < n; v++)
+			elems += (pipe->first_vector + v) % pipe->ndevices == device ? of : 0;
+	}
+	return elems * sizeof(float);
+}
+
 /* ---- taken ---- */
 
 /* Of the first of the rank's devices, or of all in turn. */

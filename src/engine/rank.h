@@ -15,8 +15,9 @@ struct hd_worker;
 /* What the largest of the plans at hand needs of a rank: counted before it is taken. */
 struct hd_rank_need {
 	uint32_t nbuffers, ntemps, narenas;
-	/* of several stages: arenas and mail of its seats (pipe.h); `whole`: one of the plans has whole models */
-	bool staged, whole; uint64_t pipe_bytes;
+	/* of several stages: arenas and mail of its seats, what they write of flat vectors (pipe.h);
+	 * `whole`: one of the plans has whole models */
+	bool staged, whole; uint64_t pipe_bytes, vector_bytes;
 };
 
 struct hd_rank {

@@ -3,9 +3,13 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "engine/part_int.h"
 
-/* Sharded state: slots of some buckets lie here, and only these are brought on. New parameters of all buckets
+/* State by stages: parameters and slots of some buckets lie here; what else of them is here for a while lies
+ * in
+ * a file. Sharded state: slots of some buckets lie here, and only these are brought on. New parameters of
+ * all buckets
  * come to lie beside the old ones, in the first root's buffer: whoever has the sum of a bucket, or its
  * parameters, needs its roots no more (exchange.h, rules 1 and 6). The flat vectors of slots keep their
  * addresses; memory is only where buckets are. */
@@ -14,14 +18,86 @@ static bool sharded_now(const struct hd_worker *w) { return w->parts->sharded &&
 
 static uint32_t nslots(const struct hd_worker *w) { return hd_optims[w->task->optim.kind].nslots; }
 
-/* ---- slots ---- */
+/* ---- slots; of state by stages parameters and slots ---- */
 
+const struct hd_layout *hd_dist_layout(const struct hd_worker *w) { return &w->task->layout; }
+bool hd_dist_by_stage(const struct hd_worker *w) { return w->spec.by_stage; }
+
+static uint32_t nvectors(const struct hd_worker *w) { return nslots(w) + w->spec.by_stage; }
+
+static enum hd_vector vector_of(const struct hd_worker *w, uint32_t k)
+{
+	return (enum hd_vector)((w->spec.by_stage ? HD_VEC_PARAMS : HD_VEC_SLOT0) + k);
+}
+
+/* Each vector of a bucket; what it held is lost. */
+static enum hd_err move(struct hd_worker *w, uint32_t bucket, bool to_file, struct hd_diag *diag)
+{
+	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
+	enum hd_err err = HD_OK;
+
+	for (uint32_t k = 0; k < nvectors(w) && !err; k++)
+		err = (to_file ? hd_param_store_spill : hd_param_store_unspill)(w->store, vector_of(w, k),
+			run.at,
+			run.len, diag);
+	if (!err)
+		w->parts->spilled[bucket] = to_file;
+	return err;
+}
+
+static bool spills(const struct hd_worker *w) { return w->spec.by_stage && w->spec.spill; }
+
+enum hd_err hd_held_begin(struct hd_worker *w, struct hd_diag *diag)
+{
+	enum hd_err err = spills(w) ? hd_param_store_spills(w->store, w->spec.spill, diag) : HD_OK;
+
+	for (uint32_t b = 0; b < w->stage->nbuckets && spills(w) && !err; b++)
+		err = move(w, b, true, diag);
+	return err;
+}
+
+void hd_held_end(struct hd_worker *w)
+{
+	if (w->spec.by_stage)
+		hd_dist_drop_slots(w, w->parts->own);
+}
+
+bool hd_worker_owns(const struct hd_worker *w, uint32_t bucket) { return w->parts->own[bucket]; }
+
+static enum hd_err bring(struct hd_worker *w, uint32_t bucket, struct hd_diag *diag)
+{
+	uint64_t len = hd_dist_slot_bytes(w, bucket);
+	uint8_t *bytes = hd_alloc(len);
+
+	if (!bytes)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the state of bucket %u", bucket);
+	hd_dist_slot_get(w, bucket, bytes);
+	enum hd_err err = move(w, bucket, false, diag);
+	err = err ? err : hd_dist_slot_put(w, bucket, bytes, len, false, diag);
+	hd_free(bytes);
+	return err;
+}
+
+enum hd_err hd_dist_hold(struct hd_worker *w, const uint8_t *own, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	hd_dist_own(w, own);
+	for (uint32_t b = 0; b < w->stage->nbuckets && !err; b++)
+		if (own[b] && w->parts->spilled[b])
+			err = bring(w, b, diag);
+	return err;
+}
+
+/* Memory of a file that cannot be had again stays the file's. */
 static void drop(struct hd_worker *w, uint32_t bucket)
 {
 	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
 
-	for (uint32_t k = 0; k < nslots(w) && w->parts->slot_here[bucket]; k++)
-		hd_param_store_drop(w->store, hd_vec_slot(k), run.at, run.len);
+	if (w->parts->spilled[bucket])
+		(void)!move(w, bucket, false, NULL);
+	for (uint32_t k = 0; k < nvectors(w) && w->parts->slot_here[bucket]; k++)
+		hd_param_store_drop(w->store, vector_of(w, k), run.at, run.len);
 	w->parts->slot_here[bucket] = 0;
 }
 
@@ -31,42 +107,48 @@ void hd_dist_own(struct hd_worker *w, const uint8_t *own)
 		w->parts->own[b] = own ? own[b] : 0;
 }
 
-bool hd_dist_whole(const struct hd_worker *w) { return !nslots(w) || !memchr(w->parts->own, 0,
+bool hd_dist_whole(const struct hd_worker *w) { return !nvectors(w) || !memchr(w->parts->own, 0,
 	w->stage->nbuckets); }
 
 void hd_dist_drop_slots(struct hd_worker *w, const uint8_t *keep)
 {
-	for (uint32_t b = 0; b < w->stage->nbuckets && w->parts->sharded; b++)
+	for (uint32_t b = 0; b < w->stage->nbuckets && (w->parts->sharded || w->spec.by_stage);
+		b++)
 		if (!keep || !keep[b])
 			drop(w, b);
 }
 
 uint64_t hd_dist_slot_bytes(const struct hd_worker *w, uint32_t bucket)
 {
-	return hd_layout_bucket(&w->task->layout, bucket).len * sizeof(float) * nslots(w);
+	return hd_layout_bucket(&w->task->layout, bucket).len * sizeof(float) * nvectors(w);
 }
 
 void hd_dist_slot_get(const struct hd_worker *w, uint32_t bucket, uint8_t *bytes)
 {
 	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
 
-	for (uint32_t k = 0; k < nslots(w); k++)
-		hd_param_store_read(w->store, hd_vec_slot(k), run.at, run.len,
+	for (uint32_t k = 0; k < nvectors(w); k++)
+		hd_param_store_read(w->store, vector_of(w, k), run.at, run.len,
 			bytes + k * run.len * sizeof(float));
 }
 
 enum hd_err hd_dist_slot_put(struct hd_worker *w, uint32_t bucket, const uint8_t *bytes, uint64_t len,
-	struct hd_diag *diag)
+	bool borrowed, struct hd_diag *diag)
 {
+	enum hd_err err = HD_OK;
+
 	if (bucket >= w->stage->nbuckets || len != hd_dist_slot_bytes(w, bucket))
 		return hd_fail(diag, HD_E_PROTOCOL, "%llu bytes are not the slots of bucket %u",
 			(unsigned long long)len, bucket);
 	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
-	for (uint32_t k = 0; k < nslots(w); k++)
-		hd_param_store_write(w->store, hd_vec_slot(k), run.at, run.len,
+	borrowed &= spills(w);
+	if (w->parts->spilled[bucket] != borrowed)
+		err = move(w, bucket, borrowed, diag);
+	for (uint32_t k = 0; k < nvectors(w) && !err; k++)
+		hd_param_store_write(w->store, vector_of(w, k), run.at, run.len,
 			bytes + k * run.len * sizeof(float));
 	w->parts->slot_here[bucket] = 1;
-	return HD_OK;
+	return err;
 }
 
 /* ---- what goes with the parameters ---- */

@@ -17,27 +17,28 @@ static uint32_t nslots(const struct hd_worker *w) { return hd_optims[w->task->op
 static bool by_tensor(const struct hd_worker *w) { return hd_optims[w->task->optim.kind].unit ==
 	HD_UNIT_TENSOR; }
 
-uint32_t hd_dist_nsnaps(const struct hd_worker *w) { return w->stage->nbuckets +
+uint32_t hd_dist_nfollowed(const struct hd_worker *w) { return w->spec.by_stage ? 0 : w->stage->nbuckets; }
+uint32_t hd_dist_nsnaps(const struct hd_worker *w) { return hd_dist_nfollowed(w) +
 	(uint32_t)((frozen_elems(w) + PIECE_ELEMS - 1) / PIECE_ELEMS); }
 
 /* Where a snap lies in the flat vectors; those of frozen parameters have no slots. */
 static struct hd_chunk run_of(const struct hd_worker *w, uint32_t snap)
 {
 	assert(snap < hd_dist_nsnaps(w));
-	if (snap < w->stage->nbuckets)
+	if (snap < hd_dist_nfollowed(w))
 		return hd_layout_bucket(&w->task->layout, snap);
-	uint64_t from = (uint64_t)(snap - w->stage->nbuckets) * PIECE_ELEMS, left = frozen_elems(w) - from;
+	uint64_t from = (uint64_t)(snap - hd_dist_nfollowed(w)) * PIECE_ELEMS, left = frozen_elems(w) - from;
 	return (struct hd_chunk){ .at = w->task->layout.elems + from,
 		.len = left < PIECE_ELEMS ? left : PIECE_ELEMS };
 }
 
-static uint32_t nflat(const struct hd_worker *w, uint32_t snap) { return 1 + (snap < w->stage->nbuckets &&
+static uint32_t nflat(const struct hd_worker *w, uint32_t snap) { return 1 + (snap < hd_dist_nfollowed(w) &&
 	!w->parts->sharded ? nslots(w) : 0); }
 
 uint64_t hd_dist_snap_bytes(const struct hd_worker *w, uint32_t snap) { return run_of(w,
 	snap).len * sizeof(float) * nflat(w, snap); }
 uint32_t hd_dist_snap_end(const struct hd_worker *w, uint32_t snap) { return by_tensor(w) &&
-	snap < w->stage->nbuckets ? w->stage->nbuckets : snap + 1; }
+	snap < hd_dist_nfollowed(w) ? hd_dist_nfollowed(w) : snap + 1; }
 
 void hd_dist_snap_get(const struct hd_worker *w, uint32_t snap, uint8_t *bytes)
 {
@@ -211,7 +212,7 @@ enum hd_err hd_dist_learned(struct hd_worker *w, struct hd_diag *diag)
 {
 	assert(!w->step->begun);
 	enum hd_err err = hd_worker_rewind(w, diag);
-	if (w->parts->sharded)                   /* no slots were transferred */
+	if (w->parts->sharded || w->spec.by_stage)       /* no slots were transferred */
 		hd_dist_own(w, NULL);
 	return err;
 }

@@ -242,13 +242,23 @@ enum hd_err hd_dist_arrived(struct hd_worker *w, const uint32_t *bucket, uint32_
 bool hd_dist_summed(const struct hd_worker *w, uint32_t bucket) { return w->step->summed[bucket]; }
 uint32_t hd_dist_unsummed(const struct hd_worker *w) { return w->stage->nbuckets - w->step->nsummed; }
 
+/* Of buckets that it updates. */
+static bool lacks_sums(const struct hd_worker *w)
+{
+	bool lacks = !hd_dist_by_stage(w) && hd_dist_unsummed(w);
+
+	for (uint32_t b = 0; b < w->stage->nbuckets && hd_dist_by_stage(w); b++)
+		lacks |= hd_worker_owns(w, b) && !w->step->summed[b];
+	return lacks;
+}
+
 enum hd_err hd_dist_finish(struct hd_worker *w, struct hd_step_record *record, struct hd_diag *diag)
 {
 	struct hd_work *work = hd_worker_work(w);
 	const bool untaken = !work->computed && work->nleaves, sharded = hd_dist_sharded(w);
 
 	assert(w->step->begun);
-	if ((!sharded && hd_dist_unsummed(w)) || hd_dist_leaves_missing(w))
+	if ((!sharded && lacks_sums(w)) || hd_dist_leaves_missing(w))
 		return hd_fail(diag, HD_E_INVAL,
 			"step %lld: %u buckets have no sum, %u virtual nodes have said nothing",
 			(long long)w->count.step,
@@ -257,6 +267,8 @@ enum hd_err hd_dist_finish(struct hd_worker *w, struct hd_step_record *record, s
 	w->step->section = HD_SECTION_FINISH;
 	enum hd_err err = hd_step_end(w, sharded ? hd_sharded_finish(w, diag) : hd_worker_all(w,
 		hd_interp_run, diag), record, diag);
+	if (!err)
+		hd_held_end(w);
 	if (!err && untaken)              /* others computed it: its rows were not taken */
 		hd_reading_want(w, work->has);
 	return err;

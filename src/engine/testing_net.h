@@ -58,7 +58,7 @@ static inline void add_workers(struct net *net, uint32_t nranks, uint32_t each, 
 		assert_true(net->n < MOST);
 		struct hd_worker **w = &net->at[net->n].worker;
 		CHECK(hd_worker_create(w, net->one.task, &spec, &diag) == HD_OK, "%s", diag.text);
-		const struct hd_dist_view view = { &net->plan, (uint16_t)net->n, 2 * MOST_ROOTS, 0 };
+		const struct hd_dist_view view = { &net->plan, (uint16_t)net->n, 2 * MOST_ROOTS, 0, NULL };
 		CHECK(hd_dist_prepare(*w, &view, &diag) == HD_OK, "%s: %s", what, diag.text);
 		hd_dist_adopt(*w);
 		net->n++;

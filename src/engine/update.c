@@ -67,6 +67,21 @@ static enum hd_err update_elements(struct hd_rank *rank, const struct hd_chunk *
 typedef enum hd_err per_run(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token,
 	struct hd_diag *diag);
 
+/* Of state by stages: the chunks of a run that lie in own buckets. */
+static enum hd_err own_chunks(struct hd_rank *rank, const struct hd_chunk *run, per_run *act, uint64_t *token,
+	struct hd_diag *diag)
+{
+	const struct hd_layout *layout = &rank->worker->task->layout;
+	const uint32_t end = run->first_segment + run->nsegments;
+	enum hd_err err = HD_OK;
+
+	for (uint32_t c = layout->segment[run->first_segment].chunk; c < layout->nchunks &&
+		layout->chunk[c].first_segment < end && !err; c++)
+		if (hd_worker_owns(rank->worker, c / HD_BUCKET_CHUNKS))
+			err = act(rank, &layout->chunk[c], token, diag);
+	return err;
+}
+
 static enum hd_err for_runs(struct hd_rank *rank, per_run *act, struct hd_diag *diag)
 {
 	struct hd_chunk run;
@@ -75,7 +90,8 @@ static enum hd_err for_runs(struct hd_rank *rank, per_run *act, struct hd_diag *
 	enum hd_err err = HD_OK;
 
 	while (!err && hd_rank_owned(rank, &next, &run))
-		err = act(rank, &run, &token, diag);
+		err = rank->worker->spec.by_stage ? own_chunks(rank, &run, act, &token, diag) :
+			act(rank, &run, &token, diag);
 	return err ? err : rank->device->ops->wait(rank->device, token, diag);
 }
 

@@ -219,6 +219,8 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 		err = take_shared(w, diag);
 	if (!err)
 		err = hd_device_fingerprint(w->rank[0].device, &w->stage->train, &w->fingerprint, diag);
+	if (!err)
+		err = hd_held_begin(w, diag);
 	if (!err) {
 		hd_task_init_params(task, hd_param_store_at(w->store, HD_VEC_PARAMS, 0, 0));
 		hd_task_init_buffers(task, hd_param_store_at(w->store, HD_VEC_BUFFERS, 0, 0));

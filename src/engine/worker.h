@@ -41,6 +41,12 @@ struct hd_worker_spec {
 	/* instruction set of own kernels (device.h); NULL: the widest there is */
 	const char *path;
 	struct hd_recorder *recorder;     /* borrowed; NULL: off */
+	/* one of several workers that each hold the state of their stages alone (dist.h); what it does not
+	 * hold and has all the same for a while, as a checkpoint does, lies in a file of this folder,
+	 * borrowed
+	 * (NULL: in memory) */
+	bool by_stage;
+	const char *spill;
 	/* devices of no result wait what the nodes of the training graph take, [nnodes], over their speeds,
 	 * [ndevices]; NULL: they do not wait, all alike. Borrowed */
 	const int64_t *pace_ns;

@@ -172,6 +172,11 @@ void hd_scalars_make(struct hd_rank *rank);                        /* scalars.c:
 HD_MUST_USE enum hd_err hd_update_chunks(struct hd_rank *rank, struct hd_diag *diag);
 /* of a learner: w->step->arrived, by the rank's scalars */
 void hd_update_buckets(struct hd_rank *rank);
+/* sharded.c: of state by stages all lies in a file at first, before it is made */
+HD_MUST_USE enum hd_err hd_held_begin(struct hd_worker *worker, struct hd_diag *diag);
+/* a step is over: all but the own buckets is dropped */
+void hd_held_end(struct hd_worker *worker);
+bool hd_worker_owns(const struct hd_worker *worker, uint32_t bucket);
 /* sharded.c: new parameters are taken up */
 HD_MUST_USE enum hd_err hd_sharded_finish(struct hd_worker *worker, struct hd_diag *diag);
 /* reduce.c: one, whole */

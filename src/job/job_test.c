@@ -763,7 +763,7 @@ static void stages_go_over_workers_but_not_sharded(void **state)
 	struct hd_diag why = { "" };
 	must(SMALLEST "parallel: {mode: pipeline}\ncomm: {sync: sharded}\n");
 	assert_int_equal(hd_job_spreads(&job, &why), HD_E_INVAL);
-	CHECK(strstr(why.text, "comm.sync: allreduce"), "%s", why.text);
+	CHECK(strstr(why.text, "comm.sync: stages, or allreduce"), "%s", why.text);
 	must(SMALLEST "parallel: {mode: pipeline}\n");
 	static const char *const wide[] = { FOUR_SHARDS "parallel: {mode: tensor}\n",
 		FOUR_SHARDS "parallel: {tensor: 2, stages: 2}\n" };

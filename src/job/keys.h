@@ -76,7 +76,7 @@ X(PACE,       "workers", "pace",    SPAN, 0, "0 s",   "", 0, 60000, "of each of 
 X(DEVICES,    "workers", "devices", TEXT, 0, "auto",   "auto", 0, 0, "auto (chosen by predicted time and memory), auto:8 (of 8 cores), 2, cores:2x2 (two of two threads), reference:1 or null:4")
 X(MEMORY,     "workers", "memory",  SIZE, 0, "auto",   "auto", 1, 0x1p50, "limit per device")
 
-X(SYNC,       "comm",  "sync",      WORD, 0, "allreduce", "allreduce|sharded", 0, 0, "allreduce: every worker holds the optimizer's slots and updates; sharded: those of comm.copies workers do, which send the others the new parameters; same bits")
+X(SYNC,       "comm",  "sync",      WORD, 0, "allreduce", "allreduce|sharded|stages", 0, 0, "allreduce: every worker holds parameters and the optimizer's slots, and updates; sharded: comm.copies workers hold the slots and send others the parameters; stages: each holds both of its stages alone; same bits")
 X(COPIES,     "comm",  "copies",    INT,  0, "2",      "", 2, 64, "sharded: workers that hold each part of the slots; the loss of all of them falls back to the newest checkpoint")
 
 X(PAR_MODE,   "parallel", "mode",   WORD, 0, "given",  "auto|data|pipeline|tensor|explicit|given", 0, 0, "how the model is spread over devices; auto: measured and chosen; explicit: by parallel.plan; given: stages or shared shards where another key asks for them, else data")

@@ -191,6 +191,10 @@ enum hd_err hd_job_spreads(const struct hd_job *job, struct hd_diag *diag)
 	if (hd_job_has_stages(job) && hd_job_copies(job))
 		return hd_job_refuse(&reader,
 			"stages over workers do not go with comm.sync: sharded yet: use comm.sync: "
-			"allreduce");
+			"stages, or allreduce");
+	if (!hd_job_has_stages(job) && hd_job_int(job, HD_JOB_SYNC) == HD_SYNC_STAGES)
+		return hd_job_refuse(&reader,
+			"comm.sync: stages leaves a worker the state of its stages, and the job asks for "
+			"none: parallel.mode: pipeline, or another comm.sync");
 	return HD_OK;
 }

@@ -76,7 +76,12 @@ static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, struc
 		err = hd_graph_stages_make(&cuts, &task->train, first, n, arena, diag);
 	if (!err)
 		err = hd_stage_buckets_make(&pipes->buckets, &task->layout, &cuts, arena, diag);
-	pipes->buckets.whole = true;
+	pipes->buckets.whole = hd_job_int(task->job, HD_JOB_SYNC) != HD_SYNC_STAGES;
+	if (!err && !pipes->buckets.whole && hd_optims[task->optim.kind].unit == HD_UNIT_TENSOR)
+		err = hd_fail(diag, HD_E_INVAL,
+			"comm.sync: stages does not go with optim.kind: %s, which needs norms of whole "
+			"tensors: comm.sync: allreduce, or another optimizer",
+			hd_optims[task->optim.kind].name);
 	pipes->stages.first = first;
 	return err;
 }
@@ -96,23 +101,7 @@ enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, st
 	return err;
 }
 
-/* ---- views, and their plans ---- */
-
-bool hd_pipes_view(struct hd_view *view, const struct hd_pipes *pipes, uint32_t n, uint32_t ndevices,
-	uint32_t nvns)
-{
-	uint32_t member[HD_MAX_MEMBERS], of[HD_MAX_MEMBERS];
-
-	assert(n >= 1 && n <= HD_MAX_MEMBERS && n <= HD_VIEW_RANKS / ndevices);
-	for (uint32_t i = 0; i < n; i++) {
-		member[i] = i;
-		of[i] = ndevices;
-	}
-	if (pipes->shape.nstages && hd_view_staged(view, 1, member, of, n, nvns, &pipes->shape, pipes->most))
-		return true;
-	hd_view_even(view, 1, member, of, n, nvns);
-	return false;
-}
+/* ---- plans of views ---- */
 
 /* Chunks of a member's buckets, dealt to its ranks as they stand in the view. */
 static enum hd_err own_chunks(struct hd_plan *plan, const struct hd_pipes *pipes,
@@ -190,6 +179,44 @@ enum hd_err hd_pipes_plan(struct hd_plan *plan, const struct hd_pipes *pipes, co
 	plan->number = view->epoch;
 	plan->cause = cause_of(view, view->shape.nstages ? plan->cause : NULL, arena);
 	return HD_OK;
+}
+
+static enum hd_err find_held(const uint8_t **held, const struct hd_pipes *pipes, const struct hd_view *view,
+	uint32_t member, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const uint32_t n = pipes->buckets.n;
+	uint8_t *is = hd_arena_take(arena, n, 1);
+	struct hd_holding all;
+
+	if (!is)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the holders of %u buckets", n);
+	enum hd_err err = hd_holding_init(&all, n, diag);
+	if (err)
+		return err;
+	hd_view_holding(&all, view, &pipes->buckets, 0);
+	for (uint32_t b = 0; b < n; b++)
+		is[b] = member < view->nmembers && all.param[b] >> member & 1;
+	hd_holding_finish(&all);
+	*held = is;
+	return HD_OK;
+}
+
+enum hd_err hd_pipes_part(struct hd_dist_view *part, const struct hd_pipes *pipes, const struct hd_view *view,
+	uint32_t worker, const struct hd_worker *engine, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const uint32_t member = hd_view_index(view, worker);
+	uint64_t most = 0;
+	enum hd_err err = hd_view_received(view, worker, part->plan->nvns, hd_dist_layout(engine),
+		&pipes->buckets, &part->received_bytes);
+
+	part->worker = member == HD_NOBODY ? HD_DIST_NOBODY : (uint16_t)member;
+	part->held = NULL;
+	if (err || !hd_dist_by_stage(engine) || !view->shape.nstages)
+		return err;
+	for (uint32_t b = 0; b < pipes->buckets.n; b++)
+		most = hd_dist_slot_bytes(engine, b) > most ? hd_dist_slot_bytes(engine, b) : most;
+	part->received_bytes += HD_PIPES_FETCHED * most;
+	return find_held(&part->held, pipes, view, member, arena, diag);
 }
 
 /* ---- the run's job ---- */

@@ -10,17 +10,21 @@
  *    when a run starts or is resumed, by the devices it starts with, and kept in the run as parallel.width:
  *    until then hd_pipes_make() takes it from there.
  * 3. Cuts balance the FLOPs. No bit of the result depends on any of it.
- * 4. All workers hold all parameters and slots (`whole` in plan/buckets.h); of activations and gradients each
- *    holds those of its stages alone.
+ * 4. With comm.sync: allreduce all workers hold all parameters and slots (`whole` in plan/buckets.h), and of
+ *    activations and gradients those of their stages alone; with comm.sync: stages all is by stage.
  *
  * Pure but for hd_pipes_keep(), which writes the run's job. */
 #ifndef HD_RUN_PIPES_H
 #define HD_RUN_PIPES_H
 
 #include "protocol/view.h"
+#include "engine/dist.h"
 #include "engine/task.h"
 #include "run/rundir.h"
 #include "run/stages.h"
+
+/* Buckets whose state a worker requests at a time, of those that it lacks. */
+enum { HD_PIPES_FETCHED = 4 };
 
 struct hd_pipes {
 	struct hd_run_stages stages;      /* of one pipeline; p 0: the job asks for none, and all else is 0 */
@@ -37,16 +41,18 @@ static inline bool hd_pipes_step(const struct hd_pipes *pipes, const struct hd_v
 {
 	return !pipes->shape.nstages || view->shape.nstages;
 }
-/* The view that a run of `n` workers of `ndevices` each starts with. False: it has no shape, for want of
- * stages or of devices, and each device computes the whole model. */
-bool hd_pipes_view(struct hd_view *view, const struct hd_pipes *pipes, uint32_t n, uint32_t ndevices,
-	uint32_t nvns);
 /* What the members of a view do in a step; `pipes` NULL, or a view without shape: each device computes the
  * whole model. Ranks are those of the view; the owner of a chunk is a device of the member that owns its
  * bucket, even over its devices. */
 HD_MUST_USE enum hd_err hd_pipes_plan(struct hd_plan *plan, const struct hd_pipes *pipes,
 	const struct hd_view *view, const struct hd_plan_job *job, const struct hd_task *task,
 	struct hd_arena *arena, struct hd_diag *diag);
+
+/* A member's part of such a plan, for memory and for the engine: received bytes, and of state by stages the
+ * buckets that it holds and what carries others. In the arena. HD_E_NOSPACE: hd_view_received(). */
+HD_MUST_USE enum hd_err hd_pipes_part(struct hd_dist_view *part, const struct hd_pipes *pipes,
+	const struct hd_view *view, uint32_t worker, const struct hd_worker *engine, struct hd_arena *arena,
+	struct hd_diag *diag);
 
 /* Settles the width of a job that asks for stages, for a run over workers of `ndevices` each. HD_E_INVAL:
  * what

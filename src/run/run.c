@@ -122,15 +122,14 @@ void hd_run_tell_memory(struct hd_run *run)
 static enum hd_err tell_one(struct hd_run *run, const struct hd_pipes *pipes, const struct hd_view *view,
 	const struct hd_plan *plan, uint32_t worker, uint64_t *sum, struct hd_diag *diag)
 {
-	struct hd_dist_view dist = { .plan = plan, .worker = (uint16_t)worker };
+	struct hd_dist_view dist = { .plan = plan };
 	const struct hd_worker_spec *spec = &run->options.worker;
 	uint32_t nvns = 0;
 	struct hd_memory_terms t;
 	struct hd_diag why = { "" };
 	char prefix[32];
 
-	enum hd_err err = hd_view_received(view, worker, run->job->nvns, &run->task->layout, &pipes->buckets,
-		&dist.received_bytes);
+	enum hd_err err = hd_pipes_part(&dist, pipes, view, worker, run->worker, &run->arena, &why);
 	if (!err)
 		err = hd_dist_memory(run->worker, &dist, &t, &why);
 	if (err)
@@ -154,6 +153,7 @@ static enum hd_err tell_one(struct hd_run *run, const struct hd_pipes *pipes, co
 enum hd_err hd_run_tell_team(struct hd_run *run, uint32_t n, struct hd_diag *diag)
 {
 	const struct hd_plan_job job = hd_worker_plan_job(run->worker);
+	uint32_t member[HD_MAX_MEMBERS], ndevices[HD_MAX_MEMBERS];
 	struct hd_memory_info machine;
 	uint64_t sum = 0;
 	struct hd_pipes pipes;
@@ -165,10 +165,16 @@ enum hd_err hd_run_tell_team(struct hd_run *run, uint32_t n, struct hd_diag *dia
 			"%u workers of %u devices: a run has at most %d workers, and %d devices", n,
 			run->options.worker.ndevices,
 			HD_MAX_MEMBERS, HD_VIEW_RANKS);
+	for (uint32_t i = 0; i < n; i++) {
+		member[i] = i;
+		ndevices[i] = run->options.worker.ndevices;
+	}
 	enum hd_err err = hd_pipes_make(&pipes, run->task, &run->arena, diag);
 	if (err)
 		return err;
-	(void)hd_pipes_view(&view, &pipes, n, run->options.worker.ndevices, job.nvns);
+	if (!pipes.shape.nstages || !hd_view_staged(&view, 1, member, ndevices, n, job.nvns, &pipes.shape,
+		pipes.most))
+		hd_view_even(&view, 1, member, ndevices, n, job.nvns);
 	err = hd_pipes_plan(&plan, &pipes, &view, &job, run->task, &run->arena, diag);
 	for (uint32_t i = 0; i < n && !err; i++)
 		err = tell_one(run, &pipes, &view, &plan, i, &sum, diag);
@@ -287,6 +293,8 @@ enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct 
 		err = hd_run_plan_measure(run, diag);
 	if (!err)
 		start_recorder(run);
+	run->options.worker.by_stage = options->shared && hd_job_int(job, HD_JOB_SYNC) == HD_SYNC_STAGES;
+	run->options.worker.spill = dir ? dir->path : NULL;
 	if (!err)
 		err = hd_worker_create(&run->worker, run->task, &run->options.worker, diag);
 	if (!err && !run->options.shared)
@@ -655,14 +663,20 @@ void hd_run_begin(struct hd_run *run)
 		measure_digest(run);
 }
 
-enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct hd_diag *diag)
+/* A process that ends in the place of another finds out by itself whether the target was reached. */
+bool hd_run_evaluates(const struct hd_run *run, bool end)
 {
 	uint64_t every = (uint64_t)hd_job_int(run->job, HD_JOB_EVAL_EVERY), at = hd_worker_at(run->worker);
 	bool last = at == run->task->nsteps || run->target_reached, due = every && at % every == 0;
+
+	return end ? last || (due && !run->job->value[HD_JOB_TARGET].is_none) : due;
+}
+
+enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct hd_diag *diag)
+{
 	enum hd_err err = HD_OK;
 
-	/* a process that ends in the place of another finds out by itself whether the target was reached */
-	if (end ? last || (due && !run->job->value[HD_JOB_TARGET].is_none) : due)
+	if (hd_run_evaluates(run, end))
 		err = evaluate(run, diag);
 	*reached = run->target_reached;
 	if (!err && end)

@@ -22,7 +22,7 @@ void hd_catchup_source_init(struct hd_catchup_source *t, struct hd_worker *worke
 {
 	assert(worker && layout);
 	*t = (struct hd_catchup_source){ .worker = worker, .layout = layout,
-		.nsnaps = hd_dist_nsnaps(worker), .nbuckets = hd_layout_nbuckets(layout) };
+		.nsnaps = hd_dist_nsnaps(worker), .nbuckets = hd_dist_nfollowed(worker) };
 	hd_lock_init(&t->lock);
 	hd_cond_init(&t->less);
 }
@@ -152,7 +152,9 @@ static void follow_step(struct hd_catchup_source *t, uint64_t step)
 		put_head(t, HD_RECORD_SUM, b, step - 1, sum_bytes(t->layout, b));
 		put(t, hd_dist_follow_at(t->worker, b), sum_bytes(t->layout, b));
 	}
-	put_rest(t, t->given ? HD_RECORD_STEP : HD_RECORD_REST, t->given ? step - 1 : step);
+	/* where there are no snaps, all is sent once it is proved */
+	const bool sent = t->given || t->even;
+	put_rest(t, sent ? HD_RECORD_STEP : HD_RECORD_REST, sent ? step - 1 : step);
 }
 
 /* Sends more snaps. */
@@ -260,9 +262,9 @@ enum hd_err hd_catchup_sink_init(struct hd_catchup_sink *p, struct hd_worker *wo
 	struct hd_diag *diag)
 {
 	*p = (struct hd_catchup_sink){ .worker = worker, .layout = layout, .nsnaps = hd_dist_nsnaps(worker),
-		.nbuckets = hd_layout_nbuckets(layout) };
-	p->has = hd_alloc(p->nsnaps);
-	p->sum = p->has ? hd_alloc(p->nbuckets * sizeof *p->sum) : NULL;
+		.nbuckets = hd_dist_nfollowed(worker) };
+	p->has = hd_alloc(p->nsnaps + 1);
+	p->sum = p->has ? hd_alloc((p->nbuckets + 1) * sizeof *p->sum) : NULL;
 	if (!p->sum)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a state transfer of %u snaps", p->nsnaps);
 	memset(p->has, 0, p->nsnaps);

@@ -55,7 +55,7 @@ struct hd_command {
 	enum hd_command_kind kind;
 	uint64_t step;
 	uint32_t pass, stage, bucket, worker, number, nranges;
-	/* a byte for each bucket. UPDATE: to update; BOUNDARY, gathered: whose slots stay */
+	/* a byte for each bucket. UPDATE, FINISH: to update; BOUNDARY, gathered: whose slots stay */
 	const uint8_t *own;
 	uint32_t round;                   /* COMPUTE: how often steps were cancelled before it was given */
 	bool flag, final, gathered;       /* gathered: of BOUNDARY: all slots that it saves are here */

@@ -240,6 +240,7 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 		.self = HD_NOBODY, .readmit = HD_NOBODY, .source = HD_NOBODY, .between = true };
 	e->nbuckets = hd_layout_nbuckets(&e->task->layout);
 	e->copies = hd_job_copies(e->task->job);
+	e->partial = e->copies || hd_dist_by_stage(e->worker);
 	e->detect_ns = hd_job_int(e->task->job, HD_JOB_DETECT);
 	e->pace_ns = hd_job_int(e->task->job, HD_JOB_PACE);
 	for (uint32_t i = 0; i < HD_ELASTIC_TRANSFERS; i++)

@@ -309,12 +309,17 @@ ACT(norm)
 
 ACT(fetch) { hd_elastic_slots_fetch(e, a->step); }
 
-ACT(update)
+static void own_chains(struct hd_elastic *e)
 {
 	const struct hd_exchange *x = hd_member_exchange(e->member);
 
-	for (uint32_t b = 0; b < e->nbuckets; b++)
+	for (uint32_t b = 0; b < e->nbuckets && e->partial; b++)
 		e->slots.own[b] = hd_exchange_chained(x, b);
+}
+
+ACT(update)
+{
+	own_chains(e);
 	give(e, &(struct hd_command){ .kind = HD_COMMAND_UPDATE, .step = a->step, .own = e->slots.own });
 }
 
@@ -326,7 +331,11 @@ ACT(parm)
 	judge(e, hd_relay_parm(&e->relay, a->bucket, a->mask, &diag), &diag);
 }
 
-ACT(finish) { give(e, &(struct hd_command){ .kind = HD_COMMAND_FINISH, .step = a->step }); }
+ACT(finish)
+{
+	own_chains(e);
+	give(e, &(struct hd_command){ .kind = HD_COMMAND_FINISH, .step = a->step, .own = e->slots.own });
+}
 ACT(boundary) { give(e, &(struct hd_command){ .kind = HD_COMMAND_BOUNDARY, .step = a->step, .flag = a->flag,
 	.final = a->final }); }
 

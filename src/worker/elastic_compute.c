@@ -26,16 +26,12 @@ static enum hd_err plan_of(struct hd_elastic *e, const struct hd_view *view, str
 	const struct hd_plan_job job = hd_worker_plan_job(e->worker);
 	struct hd_arena *arena = &e->plan_arena[!e->plan_now];
 	struct hd_plan *plan = &e->plan[!e->plan_now];
-	uint32_t me = hd_view_index(view, atomic_load(&e->self));
 
 	hd_arena_reset(arena);
+	*dist = (struct hd_dist_view){ .plan = plan };
 	enum hd_err err = hd_pipes_plan(plan, &e->pipes, view, &job, e->task, arena, diag);
-	*dist = (struct hd_dist_view){ .plan = plan, .worker = me == HD_NOBODY ? HD_DIST_NOBODY :
-		(uint16_t)me };
-	if (!err)
-		err = hd_view_received(view, atomic_load(&e->self), job.nvns, &e->task->layout,
-			&e->pipes.buckets, &dist->received_bytes);
-	return err;
+	return err ? err : hd_pipes_part(dist, &e->pipes, view, atomic_load(&e->self), e->worker, arena,
+		diag);
 }
 
 static enum hd_err prepare(struct hd_elastic *e, const struct hd_view *view, struct hd_diag *diag)
@@ -124,7 +120,7 @@ COMMAND(begin)
 	if (err)
 		return err;
 	hd_dist_epoch(e->worker, d->view->epoch);
-	return hd_dist_begin(e->worker, hd_run_digest_due(e->run), diag);
+	return hd_dist_begin(e->worker, hd_run_digest_due(e->run) && !hd_dist_by_stage(e->worker), diag);
 }
 
 /* Is it this worker's part under the adopted view? Then buffers and waves are made; all else is a
@@ -268,11 +264,15 @@ COMMAND(finish)
 		err = hd_relay_take(&e->relay, diag);
 	if (sharded)
 		hd_relay_take_digests(&e->relay, e->owns);
-	if (!err && !sharded)
+	if (!err && hd_dist_by_stage(e->worker)) {
+		hd_relay_take_norms(&e->relay);
+		err = hd_dist_hold(e->worker, d->own, diag);
+	} else if (!err && !sharded) {
 		err = fold_rest(e, d, diag);
-	/* with sharded state no member has all sums; a lone worker reports no more than before, or it
+	}
+	/* with partial state no member has all sums; a lone worker reports no more than before, or it
 	 * would look corrupt */
-	if (!err && digest && !e->copies)
+	if (!err && digest && !e->partial)
 		done->sum_digest = hd_dist_sums_digest(e->worker);
 	if (!err)
 		err = hd_dist_finish(e->worker, &done->record, diag);
@@ -327,8 +327,8 @@ COMMAND(boundary)
 {
 	if (!d->gathered)
 		(void)HD_FAILPOINT(GATE_BOUNDARY);
-	if (e->copies && d->flag && !d->gathered && !hd_dist_whole(e->worker) &&
-		hd_run_saves(e->run, d->final)) {
+	if (e->partial && d->flag && !d->gathered && !hd_dist_whole(e->worker) &&
+		(hd_run_saves(e->run, d->final) || (!e->copies && hd_run_evaluates(e->run, d->final)))) {
 		done->lacks = true;
 		return HD_OK;
 	}
@@ -421,7 +421,7 @@ COMMAND(chunk)
 	if (done->over)
 		err = hd_fail(diag, HD_E_PEERLOST, "state transfer: worker %u gave up, this one is too slow",
 			d->worker);
-	if (!err && done->synced && e->sink.unprobed)
+	if (!err && done->synced && e->sink.unprobed && !hd_dist_by_stage(e->worker))
 		hd_elastic_note(e, "unprobed",
 			"there was no memory to compute a virtual node here and at the source: nothing "
 			"compared the bits of this "

@@ -17,7 +17,7 @@ enum {
 	HD_ASK_ID = HD_TELL_ASKS,
 	/* of a member that lacks slots: step, request, bucket (elastic_slots.c) */
 	HD_ASK_SLOTS_ID = HD_TELL_ASKS + 1,
-	HD_ELASTIC_SLOTS = 8,             /* buckets' slots requested at a time */
+	HD_ELASTIC_SLOTS = HD_PIPES_FETCHED,      /* buckets' slots requested at a time */
 	HD_SLOTS_LATER = 64,              /* requests of others that wait for a step */
 	HD_ELASTIC_TRANSFERS = 4,            /* state transfers at a time */
 	HD_ELASTIC_ASKED = 2,             /* chunks requested at a time */
@@ -91,7 +91,8 @@ struct hd_elastic {
 	struct hd_run *run;
 	struct hd_worker *worker;
 	const struct hd_task *task;
-	uint32_t nbuckets, copies;        /* copies: of sharded state; 0: replicated */
+	uint32_t nbuckets, copies;        /* copies: of sharded state; else 0 */
+	bool partial;                     /* members hold parts of the state: sharded, or by stages */
 	int64_t detect_ns;                /* T */
 	int64_t pace_ns;                  /* workers.pace */
 

@@ -31,7 +31,7 @@ enum hd_err hd_elastic_slots_init(struct hd_elastic *e, struct hd_diag *diag)
 	s->want = hd_alloc(e->nbuckets);
 	s->own = hd_alloc(e->nbuckets);
 	s->keep = hd_alloc(e->nbuckets);
-	for (uint32_t i = 0; i < HD_ELASTIC_SLOTS && s->want && e->copies; i++)
+	for (uint32_t i = 0; i < HD_ELASTIC_SLOTS && s->want && e->partial; i++)
 		if (!(s->ask[i].bytes = hd_alloc(most_bytes(e))))
 			return hd_fail(diag, HD_E_NOMEM, "no memory for slots of others");
 	if (!s->want || !s->own || !s->keep)
@@ -356,7 +356,8 @@ bool hd_elastic_slots_here(struct hd_elastic *e, const struct hd_arrival *arriva
 		/* a bucket is asked for once at a time in a round */
 		assert(s->left && s->want[a->bucket]);
 		(void)HD_FAILPOINT(SLOTS_HERE);
-		if (hd_dist_slot_put(e->worker, a->bucket, a->bytes, arrival->len, &diag)) {
+		if (hd_dist_slot_put(e->worker, a->bucket, a->bytes, arrival->len,
+			s->now == HD_SLOTS_GATHER, &diag)) {
 			hd_elastic_fail(e, HD_E_BUG, &diag);
 			return true;
 		}

@@ -49,10 +49,12 @@ uint64_t hd_dist_slot_bytes(const struct hd_worker *worker, uint32_t bucket) { (
 void hd_dist_slot_get(const struct hd_worker *worker, uint32_t bucket,
 	uint8_t *bytes) { memcpy(bytes, slots[bucket], hd_dist_slot_bytes(worker, bucket)); }
 
+static bool put_borrowed;
 enum hd_err hd_dist_slot_put(struct hd_worker *worker, uint32_t bucket, const uint8_t *bytes, uint64_t len,
-	struct hd_diag *diag)
+	bool borrowed, struct hd_diag *diag)
 {
 	(void)worker;
+	put_borrowed = borrowed;
 	assert_true(len == 8 + bucket);
 	nput++;
 	memcpy(slots[bucket], bytes, len);
@@ -151,6 +153,7 @@ static int begin(void **state)
 	e.spec = &spec;
 	e.nbuckets = B;
 	e.copies = 1;
+	e.partial = true;
 	e.detect_ns = T;
 	e.self = ME;
 	at = 7;
@@ -437,10 +440,10 @@ static void holders_take_turns_and_those_that_are_away_none(void **state)
 	for (uint32_t b = 0; b < 8; b++)
 		chained(b);
 	hd_elastic_slots_fetch(&e, 7);
-	assert_int_equal(nasked, 8);
+	assert_int_equal(nasked, HD_ELASTIC_SLOTS);
 	for (uint32_t i = 0; i < nasked; i++)
 		times[asked[i].worker]++;
-	assert_true(times[4] && times[6] && times[4] + times[6] == 8);
+	assert_true(times[4] && times[6] && times[4] + times[6] == HD_ELASTIC_SLOTS);
 }
 
 static void who_holds_them_may_come_later(void **state)
@@ -730,7 +733,8 @@ static void memory_that_ends_is_said(void **state)
 	}
 	hd_elastic_slots_finish(&e);
 	memset(&e.slots, 0, sizeof e.slots);
-	e.copies = 0;                                      /* replicated: nothing is ever asked for */
+	e.copies = 0;
+	e.partial = false;                                 /* replicated: nothing is ever asked for */
 	assert_int_equal(hd_elastic_slots_init(&e, NULL), HD_OK);
 	assert_null(e.slots.ask[0].bytes);
 	for (uint32_t b = 0; b < B; b++)
