@@ -8,7 +8,7 @@
 #include "checkpoint/ckpt.h"
 #include "driver/control.h"
 
-enum { HD_HARNESS_ARGS = 8 + 2 * HD_HARNESS_SETS + 12 };
+enum { HD_HARNESS_ARGS = 8 + 2 * HD_HARNESS_SETS + 14 };
 #define HD_HARNESS_ANSWER_NS INT64_C(1000000000)
 #define HD_HARNESS_GAP_NS INT64_C(1000000000)
 #define HD_HARNESS_DEAD_NS INT64_C(5000000000)
@@ -62,6 +62,32 @@ void hd_harness_finish(struct hd_harness *t)
 	hd_arena_finish(&t->arena);
 }
 
+static uint32_t put_sets(const char **argv, uint32_t n, const char *const *set, uint32_t nsets)
+{
+	for (uint32_t i = 0; i < nsets; i++) {
+		argv[n++] = "-s";
+		argv[n++] = set[i];
+	}
+	return n;
+}
+
+/* With `said` all its words go there. */
+static enum hd_err spawn(struct hd_harness *t, const char *const *argv, const char *said,
+	struct hd_proc *proc, struct hd_diag *diag)
+{
+	struct hd_spawn how = { .argv = argv, .in = -1, .out = -1, .err = -1 };
+	struct hd_file file = { 0 };
+	enum hd_err err = said ? hd_file_open(t->fs, said, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND,
+		&file, diag) : HD_OK;
+
+	if (said)
+		how.out = how.err = file.id;
+	err = err ? err : hd_proc_spawn(t->host, &how, proc, diag);
+	if (file.fs)
+		(void)!hd_file_close(&file, NULL);        /* nothing was written by this process */
+	return err;
+}
+
 static enum hd_err start(struct hd_harness *t, const char *verb, const char *out, const char *workers,
 	const char *devices, struct hd_proc *proc, struct hd_diag *diag)
 {
@@ -71,7 +97,7 @@ static enum hd_err start(struct hd_harness *t, const char *verb, const char *out
 	char steps[24], pace[48];
 	uint32_t n = 6;
 
-	assert(t->nsets <= HD_HARNESS_SETS);
+	assert(t->nsets + t->ntwin_sets <= HD_HARNESS_SETS);
 	if (!again) {
 		argv[n++] = "--out";
 		argv[n++] = out;
@@ -83,21 +109,22 @@ static enum hd_err start(struct hd_harness *t, const char *verb, const char *out
 		argv[n++] = "--workers";
 		argv[n++] = workers;
 	}
+	if (workers && t->said)
+		argv[n++] = "--json";
 	if (t->pace_ms && workers && !again) {
 		snprintf(pace, sizeof pace, "workers.pace=%llu ms", (unsigned long long)t->pace_ms);
 		argv[n++] = "-s";
 		argv[n++] = pace;
 	}
-	for (uint32_t i = 0; i < t->nsets && !again; i++) {
-		argv[n++] = "-s";
-		argv[n++] = t->set[i];
-	}
+	if (!again)
+		n = put_sets(argv, n, t->set, t->nsets);
+	if (!workers)
+		n = put_sets(argv, n, t->twin_set, t->ntwin_sets);
 	if (t->samples && workers && !again) {
 		argv[n++] = "-s";
 		argv[n++] = "trace.samples=true";
 	}
-	return hd_proc_spawn(t->host, &(struct hd_spawn){ .argv = argv, .in = -1, .out = -1, .err = -1 },
-		proc, diag);
+	return spawn(t, argv, workers ? t->said : NULL, proc, diag);
 }
 
 enum hd_err hd_harness_start(struct hd_harness *t, uint32_t workers, const char *devices,
@@ -147,7 +174,9 @@ static enum hd_err look_at_process(struct hd_harness *t, struct hd_diag *diag)
 	if (!t->run.host || hd_proc_wait(&t->run, 0, &code, NULL) != HD_OK)
 		return HD_OK;
 	t->run = (struct hd_proc){ 0 };
-	return code && code < 128 ? hd_fail(diag, HD_E_INTEGRITY,
+	const bool stopped = t->stopping && code == hd_err_exit(HD_E_PREEMPTED);
+
+	return code && code < 128 && !stopped ? hd_fail(diag, HD_E_INTEGRITY,
 		"the run %s ended with exit code %d: its log says why", t->dir, code) : HD_OK;
 }
 
@@ -216,14 +245,43 @@ enum hd_err hd_harness_look(struct hd_harness *t, struct hd_diag *diag)
 			t->dir, (unsigned long long)t->moved_step);
 }
 
-enum hd_err hd_harness_reach(struct hd_harness *t, uint64_t step, struct hd_diag *diag)
+static enum hd_err look_later(struct hd_harness *t, struct hd_diag *diag)
+{
+	hd_clock_wait_until(t->clock, hd_clock_now_ns(t->clock) + HD_HARNESS_LOOK_NS);
+	return hd_harness_look(t, diag);
+}
+
+enum hd_err hd_harness_until(struct hd_harness *t, int64_t (*of)(const struct hd_status *live), int64_t n,
+	struct hd_diag *diag)
 {
 	enum hd_err err = hd_harness_look(t, diag);
 
-	while (!err && hd_harness_step(t) < step && !hd_harness_ended(t)) {
-		hd_clock_wait_until(t->clock, hd_clock_now_ns(t->clock) + HD_HARNESS_LOOK_NS);
-		err = hd_harness_look(t, diag);
+	while (!err && of(&t->live) < n && !hd_harness_ended(t))
+		err = look_later(t, diag);
+	return err;
+}
+
+static int64_t step_of(const struct hd_status *live) { return live->step; }
+
+enum hd_err hd_harness_reach(struct hd_harness *t, uint64_t step, struct hd_diag *diag)
+{
+	return hd_harness_until(t, step_of, step > INT64_MAX ? INT64_MAX : (int64_t)step, diag);
+}
+
+enum hd_err hd_harness_stop(struct hd_harness *t, struct hd_diag *diag)
+{
+	struct hd_ckpt_info info;
+	enum hd_err err = HD_OK;
+
+	t->stopping = true;
+	/* again and again: a coordinator that has just begun may not answer yet, or take the wish along */
+	while (!err && any_alive(t)) {
+		(void)!hd_harness_ask(t, "{\"do\":\"stop\"}");
+		err = look_later(t, diag);
 	}
+	err = err ? err : hd_ckpt_find(t->fs, t->dir, UINT64_MAX, &info, NULL, NULL, diag);
+	if (!err)
+		t->nsteps = info.step;
 	return err;
 }
 

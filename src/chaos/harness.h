@@ -1,9 +1,9 @@
 /* harness.h -- a run of worker processes under faults, and its undisturbed twin: for `chaos run`, the verbs
- * that inject one fault, and `demo elastic`.
+ * that inject one fault, and the demos of workers.
  *
  * The run is a process of this program, watched through its control socket; its coordinator may die and be
  * replaced, so the newest answer counts and silence is normal. The twin is the same job on one device,
- * afterwards; both states are compared.
+ * afterwards, with settings of its own; both states are compared.
  *
  * Ownership: init or visit, then finish; it does not move; what the caller gives is borrowed.
  * Threads: one. */
@@ -24,7 +24,9 @@ struct hd_harness {
 	struct hd_clock *clock;
 	const char *job;                  /* path of the job file */
 	const char *const *set;           /* [nsets] KEY=VALUE, handed to run and twin by -s */
-	uint32_t nsets;
+	const char *const *twin_set;      /* [ntwin_sets] of the twin alone, behind these */
+	uint32_t nsets, ntwin_sets;
+	const char *said;                 /* file for what the run says (`run --json`); NULL: none is kept */
 	char dir[HD_HARNESS_PATH], twin_dir[HD_HARNESS_PATH];
 	uint64_t nsteps;
 	struct hd_host own, *host;        /* host: starts processes; own,
@@ -36,6 +38,7 @@ struct hd_harness {
 	bool heard;                       /* at the last look */
 	/* it was started here: it ends with the harness, and is started again when all of it died */
 	bool ours;
+	bool stopping;                    /* it was asked to stop: its exit code says so */
 	bool samples;                     /* it keeps a record of its samples (run/samples.h) */
 	uint64_t pace_ms;                 /* of its workers (workers.pace), unless the user says another */
 	uint32_t workers, resumed;
@@ -66,6 +69,12 @@ uint64_t hd_harness_step(const struct hd_harness *harness);       /* committed, 
 bool hd_harness_ended(struct hd_harness *harness);        /* its last checkpoint is whole */
 /* Looks until step `step` is committed, or the run has ended. */
 HD_MUST_USE enum hd_err hd_harness_reach(struct hd_harness *harness, uint64_t step, struct hd_diag *diag);
+/* Looks until what `of` reads of the newest answer is n at least, or the run has ended. */
+HD_MUST_USE enum hd_err hd_harness_until(struct hd_harness *harness,
+	int64_t (*of)(const struct hd_status *live), int64_t n, struct hd_diag *diag);
+/* Stops the run wherever it is, with a checkpoint, and waits until its processes have ended: as many steps as
+ * it has then are the twin's (nsteps). So a script has no end to miss, however slow its scenes are. */
+HD_MUST_USE enum hd_err hd_harness_stop(struct hd_harness *harness, struct hd_diag *diag);
 /* The coordinator's answer to a request; HD_E_NOTFOUND: there is none now. */
 HD_MUST_USE enum hd_err hd_harness_ask(struct hd_harness *harness, const char *ask);
 /* Runs the twin and compares. HD_E_INTEGRITY: the states differ. */

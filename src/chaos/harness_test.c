@@ -91,6 +91,48 @@ static void a_run_is_started_with_its_settings(void **state)
 		"-s trace.samples=true");
 }
 
+static void what_the_run_says_is_kept_and_the_twin_has_settings_of_its_own(void **state)
+{
+	static const char *const set[] = { "optim.lr=0.1" }, *const own[] = { "workers.memory=auto",
+		"parallel.mode=data" };
+	struct bench *b = *state;
+	struct hd_diag diag = { "" };
+	struct hd_harness_end end;
+	struct hd_stat stat;
+
+	b->h.set = set;
+	b->h.nsets = 1;
+	b->h.twin_set = own;
+	b->h.ntwin_sets = 2;
+	b->h.said = "proof/said";
+	assert_int_equal(hd_harness_start(&b->h, 3, "1", &diag), HD_OK);
+	assert_string_equal(b->host.proc[0].args,
+		"/proc/self/exe run job.yaml -q --devices 1 --out proof/chaos "
+		"--steps 40 --workers 3 --json -s optim.lr=0.1");
+	assert_int_equal(hd_fs_stat(&b->fs.fs, "proof/said", &stat, NULL), HD_OK);
+	assert_true(hd_harness_compare(&b->h, &end, &diag) != HD_OK);     /* the twin does not end */
+	assert_string_equal(b->host.proc[1].args,
+		"/proc/self/exe run job.yaml -q --devices 1 --out proof/undisturbed "
+		"--steps 40 -s optim.lr=0.1 -s workers.memory=auto -s parallel.mode=data");
+}
+
+/* It leaves with the exit code of what it was asked; before that the same code is an error. */
+static void a_run_that_was_asked_to_stop_ends_without_an_error(void **state)
+{
+	struct bench *b = *state;
+	struct hd_diag diag = { "" };
+
+	for (int stopped = 0; stopped < 2; stopped++) {
+		assert_int_equal(hd_harness_start(&b->h, 3, "1", &diag), HD_OK);
+		hd_host_sim_end(&b->host, 1 + stopped, 75);
+		diag.text[0] = 0;
+		/* a run without a checkpoint has no step for the twin to end at */
+		assert_int_equal(stopped ? hd_harness_stop(&b->h, &diag) :
+			look_after(b, HD_NS_PER_S, &diag), stopped ? HD_E_NOTFOUND : HD_E_INTEGRITY);
+	}
+	assert_int_equal(b->h.nsteps, 40);
+}
+
 static void no_step_for_a_minute_is_a_hang(void **state)
 {
 	struct bench *b = *state;
@@ -189,6 +231,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(folders_lie_below_a_new_parent, enter, leave),
 		cmocka_unit_test_setup_teardown(a_run_is_started_with_its_settings, enter, leave),
+		cmocka_unit_test_setup_teardown(
+			what_the_run_says_is_kept_and_the_twin_has_settings_of_its_own, enter, leave),
+		cmocka_unit_test_setup_teardown(a_run_that_was_asked_to_stop_ends_without_an_error, enter,
+			leave),
 		cmocka_unit_test_setup_teardown(no_step_for_a_minute_is_a_hang, enter, leave),
 		cmocka_unit_test_setup_teardown(a_step_begins_the_minute_again, enter, leave),
 		cmocka_unit_test_setup_teardown(a_machine_that_stood_still_is_no_hang, enter, leave),

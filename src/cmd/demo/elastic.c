@@ -79,19 +79,6 @@ static enum hd_err start_slow(struct story *s)
 static int64_t members(const struct hd_status *live) { return live->members; }
 static int64_t known(const struct hd_status *live) { return live->nworkers; }
 
-/* Until there are so many; a run that is over has as many as it had. */
-static enum hd_err await(struct story *s, int64_t (*count)(const struct hd_status *live), int64_t n)
-{
-	enum hd_err err = hd_harness_look(&s->harness, &s->cmd->diag);
-
-	while (!err && count(&s->harness.live) < n && !hd_harness_ended(&s->harness)) {
-		hd_clock_wait_until(&s->cmd->clock, hd_clock_now_ns(&s->cmd->clock) +
-			HD_HARNESS_LOOK_NS);
-		err = hd_harness_look(&s->harness, &s->cmd->diag);
-	}
-	return err;
-}
-
 static enum hd_err uneven(struct story *s)
 {
 	enum hd_err err = hd_harness_reach(&s->harness, 2, &s->cmd->diag);
@@ -100,11 +87,12 @@ static enum hd_err uneven(struct story *s)
 		err = start_slow(s);
 	if (!err)
 		/* else the coordinator would start two of its own */
-		err = await(s, known, HD_DEMO_FAST + HD_DEMO_SLOW);
+		err = hd_harness_until(&s->harness, known, HD_DEMO_FAST + HD_DEMO_SLOW, &s->cmd->diag);
 	if (!err)
 		err = hd_harness_ask(&s->harness, "{\"do\":\"scale\",\"workers\":4}");
 	if (!err)
-		err = await(s, members, HD_DEMO_FAST + HD_DEMO_SLOW);
+		err = hd_harness_until(&s->harness, members, HD_DEMO_FAST + HD_DEMO_SLOW,
+			&s->cmd->diag);
 	s->joins += HD_DEMO_SLOW;
 	if (!err)
 		tell(s, "++ 2 workers joined that compute three times as slowly");
@@ -141,7 +129,7 @@ static enum hd_err grow(struct story *s)
 	enum hd_err err = hd_harness_ask(&s->harness, "{\"do\":\"scale\",\"workers\":5}");
 
 	if (!err)
-		err = await(s, members, 5);
+		err = hd_harness_until(&s->harness, members, 5, &s->cmd->diag);
 	s->joins += 2;
 	if (!err)
 		tell(s, "++ 5 workers: state learnt in the background, no step waited");
