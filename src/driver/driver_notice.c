@@ -9,6 +9,8 @@
 
 /* after the end that was announced: a machine that is still there stays */
 #define HOLD_NS INT64_C(30000000000)
+/* after a notice was withdrawn: the worker that had begun to leave comes back by itself */
+#define BACK_NS INT64_C(5000000000)
 
 static struct driver_notice *place_for(struct driver *c, uint32_t worker)
 {
@@ -40,9 +42,12 @@ void driver_noticed(struct driver *c, uint32_t worker, const char *text)
 		bool preempt = !strcmp(kind, "preempt") &&
 			!hd_json_get_i64(json, "lead_ms", 0, INT64_C(31536000000), &lead_ms, NULL) &&
 			!hd_json_get_text(json, "deadline", &deadline, NULL);
-		*n = (struct driver_notice){ .worker = worker, .holds = preempt && !hd_is_remote(worker),
-			.ends_ns = hd_clock_now_ns(c->spec->clock) + lead_ms * HD_NS_PER_MS };
-		if (strcmp(kind, "withdrawn") != 0)
+		bool withdrawn = !strcmp(kind, "withdrawn");
+		*n = (struct driver_notice){ .worker = worker,
+			.holds = (preempt || withdrawn) && !hd_is_remote(worker),
+			.ends_ns = hd_clock_now_ns(c->spec->clock) + (withdrawn ? BACK_NS - HOLD_NS :
+				lead_ms * HD_NS_PER_MS) };
+		if (!withdrawn)
 			snprintf(n->text, sizeof n->text, "%.24s: %.60s%s%.28s", source, what,
 				preempt ? " at " : " (a risk)", deadline);
 	}
