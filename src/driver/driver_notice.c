@@ -29,7 +29,7 @@ static struct driver_notice *place_for(struct driver *c, uint32_t worker)
 void driver_noticed(struct driver *c, uint32_t worker, const char *text)
 {
 	struct driver_notice *n = place_for(c, worker);
-	const char *kind = "", *source = "", *what = "", *deadline = "";
+	const char *kind = "", *source = "", *what = "", *deadline = "", *of = "";
 	const struct hd_json *json;
 	struct hd_arena arena;
 	int64_t lead_ms = 0;
@@ -41,10 +41,11 @@ void driver_noticed(struct driver *c, uint32_t worker, const char *text)
 		!hd_json_get_text(json, "text", &what, NULL)) {
 		bool preempt = !strcmp(kind, "preempt") &&
 			!hd_json_get_i64(json, "lead_ms", 0, INT64_C(31536000000), &lead_ms, NULL) &&
-			!hd_json_get_text(json, "deadline", &deadline, NULL);
+			!hd_json_get_text(json, "deadline", &deadline, NULL) &&
+			!hd_json_get_text(json, "of", &of, NULL);
 		bool withdrawn = !strcmp(kind, "withdrawn");
 		*n = (struct driver_notice){ .worker = worker,
-			.holds = (preempt || withdrawn) && !hd_is_remote(worker),
+			.holds = (withdrawn || !strcmp(of, "machine")) && !hd_is_remote(worker),
 			.ends_ns = hd_clock_now_ns(c->spec->clock) + (withdrawn ? BACK_NS - HOLD_NS :
 				lead_ms * HD_NS_PER_MS) };
 		if (!withdrawn)

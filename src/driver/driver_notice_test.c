@@ -8,7 +8,9 @@
 
 #define S INT64_C(1000000000)
 #define PREEMPT "{\"worker\":1,\"source\":\"ec2\",\"notice\":\"preempt\",\"lead_ms\":120000," \
-	"\"deadline\":\"2017-09-18T08:22:00.000Z\",\"text\":\"terminate\"}"
+	"\"deadline\":\"2017-09-18T08:22:00.000Z\",\"of\":\"machine\",\"text\":\"terminate\"}"
+#define SIGNAL "{\"source\":\"signal\",\"notice\":\"preempt\",\"lead_ms\":10000,\"deadline\":\"soon\"," \
+	"\"of\":\"process\",\"text\":\"SIGTERM\"}"
 #define RISK "{\"source\":\"ec2-rebalance\",\"notice\":\"risk\",\"text\":\"rebalance recommendation\"}"
 #define WITHDRAWN "{\"source\":\"ec2\",\"notice\":\"withdrawn\",\"text\":\"terminate\"}"
 #define REMOTE 1000001                    /* as HD_REMOTE_WORKER counts */
@@ -62,7 +64,7 @@ static void a_notice_that_is_withdrawn_holds_for_the_worker_that_comes_back(void
 	assert_false(driver_may_start(c));
 }
 
-static void risks_remote_machines_and_garbage_hold_nothing(void **state)
+static void risks_signals_remote_machines_and_garbage_hold_nothing(void **state)
 {
 	static const char *const bad[] = { "", "{", "[]", "{\"source\":\"ec2\"}",
 		"{\"source\":1,\"notice\":\"preempt\"}",
@@ -73,6 +75,7 @@ static void risks_remote_machines_and_garbage_hold_nothing(void **state)
 	assert_true(hd_is_remote(REMOTE));
 	driver_noticed(c, REMOTE, PREEMPT);
 	driver_noticed(c, 4, RISK);
+	driver_noticed(c, 5, SIGNAL);
 	for (uint32_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		driver_noticed(c, 10 + i, bad[i]);
 	assert_true(driver_may_start(c));
@@ -89,7 +92,7 @@ static void of_too_many_the_ones_that_end_first_are_forgotten(void **state)
 	for (uint32_t i = 0; i < DRIVER_NOTICES + 3; i++) {
 		snprintf(text, sizeof text,
 			"{\"source\":\"azure\",\"notice\":\"preempt\",\"text\":\"Reboot\","
-			"\"lead_ms\":%u,\"deadline\":\"soon\"}", 1000 * (i + 1));
+			"\"lead_ms\":%u,\"deadline\":\"soon\",\"of\":\"machine\"}", 1000 * (i + 1));
 		driver_noticed(c, i, text);
 	}
 	for (uint32_t i = 0; i < DRIVER_NOTICES + 3; i++)
@@ -101,7 +104,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(none_is_started_until_half_a_minute_after_the_end),
 		cmocka_unit_test(a_notice_that_is_withdrawn_holds_for_the_worker_that_comes_back),
-		cmocka_unit_test(risks_remote_machines_and_garbage_hold_nothing),
+		cmocka_unit_test(risks_signals_remote_machines_and_garbage_hold_nothing),
 		cmocka_unit_test(of_too_many_the_ones_that_end_first_are_forgotten),
 	};
 	return cmocka_run_group_tests_name("driver_notice", tests, NULL, NULL);

@@ -48,6 +48,7 @@ const char *hd_notice_kind_name(enum hd_notice_kind kind);
 struct hd_notice {
 	enum hd_notice_kind kind;
 	const char *source;               /* name of its row */
+	bool of_process;                  /* a signal: this process goes, its machine may stay */
 	int64_t ends_ns;                  /* PREEMPT: by the monotonic clock; else INT64_MAX */
 	char text[HD_NOTICE_TEXT];        /* the source's word for it: "terminate"; printable */
 };

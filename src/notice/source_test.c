@@ -21,6 +21,7 @@ static void ec2_is_asked_with_a_token_and_says_when_the_instance_goes(void **sta
 	assert_int_equal(hd_notice_watch_next(&p.w), p.now_ns + 5 * S);
 	assert_true(says(&p, TERMINATE));
 	NOTICE(&p, PREEMPT, 115 * S, "terminate");
+	assert_false(p.notice.of_process);
 	assert_string_equal(p.notice.source, "ec2");
 	play(&p, "ec2");
 	assert_false(says(&p, OK_("", TOKEN)));
@@ -249,6 +250,7 @@ static void signals_have_the_lead_of_their_sender(void **state)
 	(void)state;
 	assert_true(signalled(&p, "slurm", "SIGUSR1", slurm));
 	NOTICE(&p, PREEMPT, 60 * S, "SIGUSR1");
+	assert_true(p.notice.of_process);
 	assert_true(signalled(&p, "slurm", "SIGUSR1", bare));
 	NOTICE(&p, PREEMPT, 30 * S, "SIGUSR1");
 	assert_true(signalled(&p, "slurm", "SIGUSR2", bad));
@@ -260,6 +262,7 @@ static void signals_have_the_lead_of_their_sender(void **state)
 	NOTICE(&p, PREEMPT, 30 * S, "SIGTERM");
 	assert_true(signalled(&p, "signal", "SIGHUP", bare));
 	NOTICE(&p, PREEMPT, 10 * S, "SIGHUP");
+	assert_true(p.notice.of_process);
 	play(&p, "slurm");
 	p.w.settings.grace_ns = 300 * S;
 	assert_true(hd_notice_watch_signal(&p.w, "SIGTERM", slurm, p.now_ns, p.wall_ns, &p.notice));

@@ -118,7 +118,8 @@ static bool changed(struct hd_notice_watch *w, const struct hd_notice_seen *seen
 		return false;
 	}
 	w->standing = *seen;
-	*notice = (struct hd_notice){ .kind = seen->kind, .source = w->source->name, .ends_ns = INT64_MAX };
+	*notice = (struct hd_notice){ .kind = seen->kind, .source = w->source->name,
+		.of_process = w->source->way == HD_NOTICE_BY_SIGNAL, .ends_ns = INT64_MAX };
 	memcpy(notice->text, seen->text, sizeof notice->text);
 	if (seen->kind == HD_NOTICE_PREEMPT)
 		notice->ends_ns = now_ns + lead_of(w->source, seen, wall_ns);

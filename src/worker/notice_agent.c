@@ -127,6 +127,7 @@ void hd_notice_news_put(const struct hd_notice_news *news, struct hd_json_writer
 		hd_clock_text(news->ends_wall_ns, deadline);
 		hd_json_put_i64(w, "lead_ms", news->lead_ns / HD_NS_PER_MS);
 		hd_json_put_text(w, "deadline", deadline);
+		hd_json_put_text(w, "of", news->notice.of_process ? "process" : "machine");
 	}
 	hd_json_put_text(w, "text", news->notice.text);
 }

@@ -50,7 +50,7 @@ struct hd_notice_news {
 	int64_t lead_ns, ends_wall_ns;    /* PREEMPT: left when it came; when that is, since 1970 */
 	char line[256];
 };
-/* Members of an event: source, notice, lead_ms and deadline (of a preemption), text. */
+/* Members of an event: source, notice, text; of a preemption lead_ms, deadline, of (process, machine). */
 void hd_notice_news_put(const struct hd_notice_news *news, struct hd_json_writer *w);
 /* The oldest that was not fetched yet. Takes NULL. */
 bool hd_notice_agent_fetch(struct hd_notice_agent *agent, struct hd_notice_news *news);
