@@ -5,7 +5,7 @@
 
 #define GPT \
 	"model: {use: builtin:gpt, shards: 4, " \
-	"args: {layers: 2, width: 16, heads: 4, context: 8, dropout: 0.1}"
+	"args: {layers: 1, width: 16, heads: 4, context: 8, dropout: 0.1}"
 static const char tied[] = GPT "}\ndata: {kind: synthetic, count: 61}\n";
 /* Its table is tied, too. */
 static const char along[] = GPT ", sequence_shards: true}\ndata: {kind: synthetic, count: 61}\n";
