@@ -106,6 +106,7 @@ struct hd_relay {
 	uint64_t channel_cap, id_cap;
 	struct hd_relay_mail *mail; uint64_t mail_cap;    /* owned: letters of a step,
 		and what an earlier one left */
+	uint64_t mail_used, nwaits;       /* all places below are in use; how many letters wait */
 	struct hd_dist_letter *letter; uint64_t letter_cap;       /* owned: scratch */
 	/* by member index: 1 + the epoch whose channel is open; 1 + the step whose buffers were posted there;
 	 * how many of these are not filled yet */

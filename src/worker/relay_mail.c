@@ -67,23 +67,35 @@ static enum hd_err more_places(struct hd_relay *r, struct hd_diag *diag)
 
 static enum hd_err keep(struct hd_relay *r, const struct hd_dist_letter *l, struct hd_diag *diag)
 {
-	uint64_t i = 0;
+	uint64_t i = r->mail_used;
 
 	while (i < r->mail_cap && r->mail[i].state != HD_RELAY_FREE)
 		i++;
 	enum hd_err err = i < r->mail_cap ? HD_OK : more_places(r, diag);
 	if (err)
 		return err;
+	r->mail_used = i + 1;
+	r->nwaits++;
 	r->mail[i] = (struct hd_relay_mail){ .letter = *l, .member = l->send ? l->to : l->from,
 		.state = HD_RELAY_WAITS };
 	return HD_OK;
+}
+
+static void become(struct hd_relay *r, struct hd_relay_mail *m, enum hd_relay_mail_state state)
+{
+	const uint64_t i = (uint64_t)(m - r->mail);
+
+	r->nwaits -= m->state == HD_RELAY_WAITS;
+	if (state == HD_RELAY_FREE && i < r->mail_used)
+		r->mail_used = i;
+	m->state = state;
 }
 
 static void let_go(struct hd_relay *r, struct hd_relay_mail *m)
 {
 	if (m->letter.send)
 		hd_dist_mail_sent(r->worker, &m->letter);
-	m->state = HD_RELAY_FREE;
+	become(r, m, HD_RELAY_FREE);
 }
 
 /* A place in a queue is free later; with a link that is gone the step is over. */
@@ -101,7 +113,7 @@ static enum hd_err pass_on(struct hd_relay *r, uint64_t i, struct hd_diag *diag)
 	else
 		err = hd_hub_post(r->hub, worker, m->id, l->bytes, diag);
 	if (!err)
-		m->state = l->send ? HD_RELAY_SENDS : HD_RELAY_POSTED;
+		become(r, m, l->send ? HD_RELAY_SENDS : HD_RELAY_POSTED);
 	if (err == HD_E_PEERLOST)
 		let_go(r, m);
 	return err == HD_E_PEERLOST || err == HD_E_AGAIN ? HD_OK : err;
@@ -114,10 +126,13 @@ enum hd_err hd_relay_mail(struct hd_relay *r, struct hd_diag *diag)
 
 	while (!err && hd_dist_mail_next(r->worker, &l))
 		err = keep(r, &l, diag);
-	for (uint64_t i = 0; i < r->mail_cap && !err; i++) {
+	uint64_t left = r->nwaits;        /* none, where all were passed on at once */
+	for (uint64_t i = 0; left && !err; i++) {
 		struct hd_relay_mail *m = &r->mail[i];
+		assert(i < r->mail_cap);
 		if (m->state != HD_RELAY_WAITS)
 			continue;
+		left--;
 		if (m->letter.epoch < r->epoch)           /* of a step that was fenced since */
 			let_go(r, m);
 		else if (r->x && m->letter.epoch == r->view.epoch && hd_relay_is_open(r, m->member))
@@ -147,7 +162,7 @@ enum hd_err hd_relay_mail_here(struct hd_relay *r, uint32_t member, const struct
 			m->letter.bytes != arrival->buffer)
 			continue;
 		const struct hd_dist_letter l = m->letter;
-		m->state = HD_RELAY_FREE;
+		become(r, m, HD_RELAY_FREE);
 		/* a step that was given up here waits for nothing */
 		enum hd_err err = hd_dist_mail_arrived(r->worker, &l, diag);
 		return err == HD_E_STALE ? HD_OK : err;

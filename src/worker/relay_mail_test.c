@@ -101,6 +101,41 @@ static void letters_wait_for_their_channel(void **state)
 	leave();
 }
 
+/* Of a sync there is a row for each pair of members: neither way is taken for the other. */
+static void moments_go_by_their_sync_and_pair(void **state)
+{
+	struct hd_dist_letter out = { .kind = HD_XFER_MOMENTS, .send = true, .stage = 2, .from = 0, .to = 1,
+		.epoch = EPOCH, .bytes = room[0], .len = LEN }, in = out;
+	struct hd_relay_news news;
+
+	(void)state;
+	in.send = false;
+	in.from = 1;
+	in.to = 0;
+	in.bytes = room[1];
+	enter_stages();
+	hd_mail_fake.nstages = 1;
+	hd_mail_fake.nsyncs = 3;
+	hd_mail_fake.nlist = 0;
+	hd_mail_fake.list[hd_mail_fake.nlist++] = in;
+	hd_mail_fake.list[hd_mail_fake.nlist++] = out;
+	hand_over(in);
+	hand_over(out);
+	arrive_at(4);
+	carry();
+	const uint32_t there = hd_transfers_id(&r->rows, (struct hd_xfer_name){ HD_XFER_MOMENTS, 0, 1, 2, 0 }),
+		here = hd_transfers_id(&r->rows, (struct hd_xfer_name){ HD_XFER_MOMENTS, 1, 0, 2, 0 });
+	assert_int_not_equal(there, here);
+	assert_int_equal(posts_of(here), 1);
+	assert_int_equal(posts_of(there), 0);
+	assert_true(sent_of(there) && sent_of(there)->bytes == room[0] && !sent_of(here));
+	assert_int_equal(come(here, room[1], &news), HD_OK);
+	assert_int_equal(news.kind, HD_XFER_MOMENTS);
+	assert_true(hd_mail_fake.narrived == 1 && hd_mail_fake.arrived[0].from == 1 &&
+		hd_mail_fake.arrived[0].stage == 2);
+	leave();
+}
+
 static void an_arrival_is_the_workers(void **state)
 {
 	const struct hd_dist_letter in = letter(false, 3, 1);
@@ -232,6 +267,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(letters_wait_for_their_channel),
+		cmocka_unit_test(moments_go_by_their_sync_and_pair),
 		cmocka_unit_test(an_arrival_is_the_workers),
 		cmocka_unit_test(what_was_sent_is_the_workers_again),
 		cmocka_unit_test(an_epoch_ends_what_is_on_its_way),
