@@ -19,6 +19,15 @@ uint64_t hd_lockstep_bytes(const struct hd_graph *graph, uint32_t nvns)
 	return elems * nvns * sizeof(double);
 }
 
+uint32_t hd_lockstep_meetings(const struct hd_graph *graph)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < graph->nnodes; i++)
+		n += graph->node[i].op == HD_OP_BATCHNORM_SYNC;
+	return n;
+}
+
 static enum hd_err find_syncs(struct hd_worker *w, enum hd_run_phase phase, struct hd_diag *diag)
 {
 	const struct hd_graph *graph = w->stage->train.graph;

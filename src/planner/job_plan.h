@@ -27,6 +27,9 @@ struct hd_job_plan_ask {
 	uint32_t vns, tensor_shards;              /* V and T of the job */
 	/* and what lies between split products in T parts of the sequence */
 	bool sequence;
+	/* norms over the global batch: how often workers meet in a step, and what all virtual nodes bring to
+	 * all meetings together */
+	uint32_t meetings; uint64_t meeting_bytes;
 	uint32_t stages, chunks, tensor, replicas;
 	const char *schedule;
 	enum hd_job_recompute { HD_RECOMPUTES_IF_NEEDED, HD_RECOMPUTES_NEVER,

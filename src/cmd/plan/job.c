@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "pipeline/draw_time.h"
+#include "engine/lockstep.h"
 #include "cmd/json_line.h"
 
 enum { RANKS_SHOWN = 64, WHY_SHOWN = 5, COLUMNS = 120 };
@@ -31,7 +32,9 @@ static void wishes(struct hd_cmd *cmd, struct hd_planning *p)
 		.clips = hd_job_num(&p->in.job, HD_JOB_CLIP) > 0,
 		.spans = cmd->args.has[HD_OPT_DRAW],
 		.deep = hd_job_int(&p->in.job, HD_JOB_PAR_MODE) == HD_PAR_PIPELINE,
-		.recompute = recompute[hd_job_int(&p->in.job, HD_JOB_PAR_RECOMPUTE)] };
+		.recompute = recompute[hd_job_int(&p->in.job, HD_JOB_PAR_RECOMPUTE)],
+		.meetings = hd_lockstep_meetings(p->in.graph),
+		.meeting_bytes = hd_lockstep_bytes(p->in.graph, p->in.job.nvns) };
 	for (uint32_t t = 2; hd_job_int(&p->in.job, HD_JOB_PAR_MODE) == HD_PAR_TENSOR && !p->ask.tensor; t++)
 		/* the narrowest there is; shards are 2 or more */
 		p->ask.tensor = p->ask.tensor_shards % t ? 0 : t;

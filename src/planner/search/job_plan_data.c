@@ -203,6 +203,27 @@ static enum hd_err alternate(struct hd_schedule *s, const uint32_t *counts, uint
 
 /* ---- words */
 
+/* Norms over the global batch: at each, every device that is used sends its share to all others. Neither the
+ * solver nor the simulator knows of them. */
+static void explain_meetings(const struct vn_sharing *s, const struct answer *a, struct hd_text *why)
+{
+	const struct hd_solve_plan *p = &a->solve.plan;
+	const struct hd_cluster_level *link = &s->ask->cluster->level[a->level];
+	uint32_t most = 0;
+
+	if (!s->ask->meetings || p->ndevices < 2)
+		return;
+	for (uint32_t d = 0; d < a->ask.ndevices; d++)
+		most = p->count[d] > most ? p->count[d] : most;
+	const double bytes = (double)s->ask->meeting_bytes * most / s->ask->vns,
+		least_s = (double)link->latency_ps * 1e-12 * s->ask->meetings +
+		bytes * (p->ndevices - 1) / (double)link->bytes_per_s;
+	hd_text_addf(why,
+		"norms over the global batch: all meet %u times a step, with up to %.1f KiB from one to each "
+		"other: at least %.3f ms beside the times below\n", s->ask->meetings, bytes / 1024,
+		least_s * 1e3);
+}
+
 static void explain(const struct vn_sharing *s, const struct answer *chosen, const struct answer *widest,
 	struct hd_text *why)
 {
@@ -216,6 +237,7 @@ static void explain(const struct vn_sharing *s, const struct answer *chosen, con
 	if (chosen->ask.ndevices < cluster->ndevices)
 		hd_text_addf(why, "devices %u-%u: ", chosen->first, chosen->first + chosen->ask.ndevices - 1);
 	hd_solve_print(&chosen->solve, &chosen->ask, why);
+	explain_meetings(s, chosen, why);
 	if (widest->ask.ndevices > chosen->ask.ndevices) {
 		int32_t ppm = hd_solve_slower_ppm(widest->solve.plan.step_ps, chosen->solve.plan.step_ps);
 		bool exchange = widest->solve.plan.compute_ps <= chosen->solve.plan.compute_ps;
