@@ -114,6 +114,59 @@ static void a_step_that_was_finished_is_finished_by_all(void **state)
 	co_end(c);
 }
 
+/* Rule 15: of stages no pass is taken over, also where members that have not finished the step still have
+ * theirs. */
+static void what_was_computed_of_a_stage_is_no_part_of_the_view(void **state)
+{
+	static const struct hd_pass pass[] = { { 0, 0, 0, 1, 0 } };
+	static const struct hd_vrange range[] = { { 0, 2 } };
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	lose(c, 4, 2);
+	HAS(0, 1, 3, false, 3);
+	for (uint32_t w = 1; w < 4; w += 2)
+		FROM(w, STATUS, .epoch = 2, .status = { .member = true, .begun = true, .nsum = 1,
+			.sum = (const uint64_t[]){ 12 }, .nslot = 1, .slot = (const uint64_t[]){ 12 },
+			.npass = 1, .pass = pass, .nrange = 1, .range = range });
+	const struct hd_msg_view *v = view_of(c);
+	assert_true(v && !v->afresh && v->nhave == 2);
+	assert_int_equal(v->npass, 0);
+	assert_int_equal(v->nrange, 0);
+	co_end(c);
+}
+
+/* A member that was a pipeline by itself is back with one device: nothing is changed for what would be no
+ * pipeline, until another device has come. */
+static void no_change_is_begun_for_devices_that_are_no_pipeline(void **state)
+{
+	struct co_at_work at, *c = &at;
+	struct hd_co_config config = staged;
+
+	(void)state;
+	config.target = 1;
+	co_begin(c, &config);
+	co_admit(c, 0);
+	hd_co_find(c->co, 0)->ndevices = 2;
+	co_ready_to_sync(c, 0);
+	co_synced(c, 0);
+	STORED();
+	FROM(0, STATUS, .epoch = 1, .status = { .nslot = 1, .slot = (const uint64_t[]){ 15 } });
+	STORED();
+	FROM(0, PROGRESS, .epoch = 1);
+	assert_true(c->co->phase == HD_CO_IDLE && c->co->view.nranks == 2);
+	co_return(c, 0, 10, true);
+	assert_int_equal(hd_co_find(c->co, 0)->ndevices, 1);
+	c->co->replan = true;
+	CO(TICK, .n = 0);
+	assert_int_equal(c->co->phase, HD_CO_IDLE);
+	assert_int_equal(c->co->record.epoch, 1);
+	co_one_more(c, 1);
+	assert_int_equal(c->co->phase, HD_CO_NUMBERING);
+	assert_true(c->co->next.nranks == 2 && c->co->next.rank[1].worker == 1);
+	co_end(c);
+}
+
 static void without_a_holder_of_a_stage_all_goes_back_to_disk(void **state)
 {
 	static const struct { uint64_t at0, sum0, slot0, at1, sum1, slot1; bool lost; } row[] = {
@@ -222,6 +275,8 @@ int main(void)
 		cmocka_unit_test(members_in_order_are_the_ranks_of_pipelines),
 		cmocka_unit_test(a_step_that_lost_a_sum_begins_again_where_state_is_covered),
 		cmocka_unit_test(a_step_that_was_finished_is_finished_by_all),
+		cmocka_unit_test(what_was_computed_of_a_stage_is_no_part_of_the_view),
+		cmocka_unit_test(no_change_is_begun_for_devices_that_are_no_pipeline),
 		cmocka_unit_test(without_a_holder_of_a_stage_all_goes_back_to_disk),
 		cmocka_unit_test(too_few_devices_hold_and_say_for_what),
 		cmocka_unit_test(a_planned_change_keeps_a_holder_of_each_stage),

@@ -440,6 +440,29 @@ static void a_job_whose_slots_are_lost_begins_again_from_the_disk(void **state)
 	co_end(c);
 }
 
+/* Rule 9: a step that a member has finished cannot begin again: its slots are those after it. */
+static void a_finished_step_that_is_begun_again_has_lost_its_slots(void **state)
+{
+	static const uint64_t both = 3;
+	struct hd_co_config config = co_config;
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	config.copies = 1;
+	config.lockstep = true;           /* what is missing of a step is not dealt: it is begun again */
+	for (uint64_t finished = 0; finished < 2; finished++) {
+		co_run(c, &config, 3);
+		CO(LOST, .worker = 2, .why = HD_EXITED);
+		STORED();
+		STATUS_OF(0, 2, .at = finished, .nslot = 1, .slot = &both);
+		const char *said = STATUS_OF(1, 2, .at = 0, .nslot = 1, .slot = &both, BEGUN(of_four[0]));
+		CHECK(strstr(said, "NOTE afresh"), "%s", said);
+		CHECK((strstr(said, "NOTE lost 0") != NULL) == finished, "at %u: %s", (unsigned)finished,
+			said);
+		co_end(c);
+	}
+}
+
 /* A worker that held no state answers nothing any more: it is not waited for. */
 static void who_forgets_its_state_while_it_is_asked_is_not_waited_for(void **state)
 {
@@ -492,6 +515,7 @@ int main(void)
 		cmocka_unit_test(a_start_waits_for_all_and_then_for_enough),
 		cmocka_unit_test(remote_workers_alone_hold),
 		cmocka_unit_test(a_job_whose_slots_are_lost_begins_again_from_the_disk),
+		cmocka_unit_test(a_finished_step_that_is_begun_again_has_lost_its_slots),
 		cmocka_unit_test(who_forgets_its_state_while_it_is_asked_is_not_waited_for),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
