@@ -276,7 +276,7 @@ static bool goes_by(const struct list *l, const struct hd_sum_line *line, uint64
 	if (kind == HD_XFER_SUM)
 		return hd_line_sum_to(line, b, l->from) >> l->to & 1;
 	if (kind == HD_XFER_NORM)
-		return !line->all && line->at[line->n - 1] == l->from && !(line->members >> l->to & 1);
+		return line->at[line->n - 1] == l->from && !(line->members >> l->to & 1);
 	return last_of(line, chain) == l->from && param >> l->to & 1 && !(chain >> l->to & 1);
 }
 
