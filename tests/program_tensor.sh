@@ -35,6 +35,11 @@ passed "any tensor width, with stages and copies, and from one to another: one s
 
 expect 0 heddle run gpt.yaml --steps 2 --out said --devices 2 -s parallel.tensor=2 --json
 [ "$(number predicted_ms)" != null ] && [ "$(number measured_ms)" != null ] || failed "nothing is predicted"
+train run gpt.yaml --out chosen --devices 4 -s parallel.mode=auto -s parallel.tensor=2
+same "$digest" "$one" "auto of ranks of 2"
+grep -q '^tensor 2$' chosen/plan/0000.plan || failed "auto forgets the width"
+expect 2 heddle run gpt.yaml --devices 3 -s parallel.mode=auto -s parallel.tensor=2 --dry-run
+says '3 devices are no ranks of 2'
 expect 2 heddle run gpt.yaml --devices 4 -s parallel.tensor=3 --dry-run
 says 'parallel.tensor is 3, which does not divide model.shards 4'
 expect 2 heddle run gpt.yaml --devices 3 -s parallel.tensor=2 --dry-run

@@ -128,7 +128,7 @@ static enum hd_err add_found(struct plan_chooser *c, const struct hd_auto_plan *
 	const struct hd_run_stages *shape = c->ask->shape;
 	const struct hd_run_stages stages = { .schedule = shape ? shape->schedule : p->shape.schedule,
 		.delayed = shape && shape->delayed, .overlap = shape && shape->overlap, .p = p->shape.p,
-		.v = p->shape.v, .d = p->shape.d, .t = shape ? shape->t : 1, .first = nodes_of(c, p->first,
+		.v = p->shape.v, .d = p->shape.d, .t = c->ask->width, .first = nodes_of(c, p->first,
 		p->nstages),
 		.share = p->share, .again = p->recompute };
 
@@ -190,6 +190,15 @@ static enum hd_err of_balance(struct plan_chooser *c, struct hd_diag *diag)
 	return stages.first ? add(c, &stages, diag) : no_memory(diag);
 }
 
+/* The whole model on ranks of several devices, each with a share of the virtual nodes. */
+static enum hd_err of_width(struct plan_chooser *c, struct hd_diag *diag)
+{
+	const struct hd_run_stages stages = { .schedule = "1f1b", .p = 1, .v = 1, .d = c->ask->ndevices,
+		.t = c->ask->width, .recompute = recompute_of(c->ask->task->job) == HD_AUTO_ALWAYS };
+
+	return stages.d > c->ask->job.nvns ? HD_OK : add(c, &stages, diag);
+}
+
 /* ---- their order */
 
 static int faster_first(const void *a, const void *b)
@@ -226,11 +235,17 @@ static void name(const struct hd_plan_choice *c, struct hd_text *text)
 		hd_text_add(text, "data parallel");
 		return;
 	}
+	if (s->p * s->v == 1) {
+		hd_text_addf(text, "tensor, %u rank%s of %u devices", s->d, s->d == 1 ? "" : "s", s->t);
+		return;
+	}
 	for (uint32_t k = 0; s->again && k < s->p * s->v; k++)
 		again |= s->again[k];
 	hd_text_addf(text, "%s, %u stages%s", s->schedule, s->p * s->v, again ? " with recomputation" : "");
 	if (s->d > 1)
 		hd_text_addf(text, " in %u pipelines", s->d);
+	if (s->t > 1)
+		hd_text_addf(text, " of ranks of %u devices", s->t);
 }
 
 static void explain(const struct plan_chooser *c)
@@ -240,7 +255,8 @@ static void explain(const struct plan_chooser *c)
 
 	name(&out->at[0], &out->why);
 	hd_text_addf(&out->why, ": %.3f ms a step predicted on %u devices, by ops measured in %.1f s\n",
-		out->at[0].forecast.step_ns * 1e-6, ask->ndevices, ask->costs->took_s);
+		out->at[0].forecast.step_ns * 1e-6, ask->ndevices * (ask->width ? ask->width : 1),
+		ask->costs->took_s);
 	for (uint32_t i = 1; i < out->n && i < HD_CHOICES_SHOWN; i++) {
 		name(&out->at[i], &out->why);
 		hd_text_addf(&out->why, ": %.3f ms, %.3f times the choice\n",
@@ -251,9 +267,10 @@ static void explain(const struct plan_chooser *c)
 		hd_text_addf(&out->why,
 			"data parallel is taken unless stages save %.0f %%, which predictions "
 			"may err by\n", 100 * HD_CHOOSE_MARGIN);
-	if (ask->setting.cores && ask->setting.cores < ask->ndevices)
+	const uint32_t ndevices = ask->ndevices * (ask->width ? ask->width : 1);
+	if (ask->setting.cores && ask->setting.cores < ndevices)
 		hd_text_addf(&out->why, "%u devices share %u core%s: what runs at once takes longer, and "
-			"stages save memory alone\n", ask->ndevices, ask->setting.cores,
+			"stages save memory alone\n", ndevices, ask->setting.cores,
 			ask->setting.cores == 1 ? "" : "s");
 }
 
@@ -275,6 +292,8 @@ enum hd_err hd_choose_plan(struct hd_plan_choices *choices, const struct hd_choo
 	for (uint32_t p = 2; p <= ask->ndevices && !err && !shape && !ask->job.lockstep; p++)
 		if (ask->ndevices % p == 0)
 			err = of_depth(&c, p, ask->ndevices / p, diag);
+	if (!err && !shape && ask->width > 1 && !hd_job_has_depth(ask->task->job))
+		err = of_width(&c, diag);
 	if (!err && shape)
 		err = of_depth(&c, shape->p, shape->d, diag);
 	if (!err && shape && !out.n)

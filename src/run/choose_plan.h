@@ -12,7 +12,10 @@
  * 3. Candidates stand in the order in which they are to be tried: a worker may yet refuse one for memory.
  * 4. Where cores are fewer than devices, all ranks share them, and a pipeline saves nothing but memory: the
  *    simulator says so, since one core is never idle under either.
- * 5. A plan changes no bit. Equal costs give equal candidates.
+ * 5. Widths are the job's (parallel.tensor), not tried. Ranks of several devices with the whole model take
+ *    the
+ *    place of data parallel.
+ * 6. A plan changes no bit. Equal costs give equal candidates.
  *
  * Everything lies in the arena. Pure. */
 #ifndef HD_RUN_CHOOSE_PLAN_H
@@ -28,8 +31,10 @@ struct hd_choose_ask {
 	const struct hd_task *task;
 	const struct hd_run_costs *costs;
 	struct hd_plan_job job;
-	/* ranks, where shape->t is above 1; so are speeds and memory */
-	uint32_t ndevices;
+	/* `width`: devices of a rank (parallel.tensor; 0: one). Above one, `ndevices`,
+		speeds and memory are of
+	 * ranks */
+	uint32_t ndevices, width;
 	struct hd_forecast_setting setting;       /* cores and speeds */
 	uint64_t memory_bytes;                    /* of a device; 0: no limit */
 	/* the shape that the keys of the job give: only its cuts are open. NULL: all is */

@@ -20,6 +20,9 @@ static const char gpt[] =
 	"model: {use: builtin:gpt, args: {layers: 4, width: 16, heads: 2, context: 8}}\n"
 	"data: {kind: synthetic, count: 64}\n";
 
+static const char shards[] = "model: {use: builtin:gpt, shards: 4, sequence_shards: true, "
+	"args: {layers: 4, width: 16, heads: 4, context: 8}}\ndata: {kind: synthetic, count: 64}\n";
+
 /* Every node takes 1 ms forward, 1 for its input and 1 for its weights; every `heavy`th as much more. */
 static void begin_model(struct made *m, const char *model, const char *more, uint32_t ndevices,
 	uint32_t heavy)
@@ -104,6 +107,31 @@ static void candidates_are_plans_that_run_on_all_devices(void **state)
 	}
 }
 
+/* The width is the job's: the whole model on wide ranks, and stages of them. */
+static void candidates_of_ranks_of_several_devices(void **state)
+{
+	struct made m;
+	uint32_t whole = 0, staged = 0;
+
+	(void)state;
+	begin_model(&m, shards, "parallel: {mode: auto, tensor: 2}\n", 4, 5);
+	m.ask.width = 2;
+	struct hd_plan_choices choices = choose(&m);
+	for (uint32_t k = 0; k < choices.n; k++) {
+		const struct hd_plan_choice *c = &choices.at[k];
+		CHECK(hd_plan_devices(&c->plan) == 8 && hd_plan_width(&c->plan) == 2 && c->stages.t == 2 &&
+			c->forecast.step_ns > 0, "%u ranks of %u", c->plan.nranks, hd_plan_width(&c->plan));
+		whole += c->stages.p == 1;
+		staged += c->stages.p > 1;
+		CHECK(hd_plan_staged_check(&c->plan, &m.ask.job, NULL, &m.diag) == HD_OK, "%s", m.diag.text);
+	}
+	CHECK(whole == 1 && staged >= 2, "%u and %u", whole, staged);
+	CHECK(strstr(choices.why.at, "tensor, 4 ranks of 2 devices") && strstr(choices.why.at,
+		"on 8 devices"),
+		"%s", choices.why.at);
+	end(&m);
+}
+
 /* Without sums, updates and hops eight virtual nodes on two devices take four times one, and no pipeline
  * takes less: what predictions err by does not speak for stages. */
 static void data_parallel_is_taken_unless_stages_save_more_than_the_margin(void **state)
@@ -132,9 +160,6 @@ static void data_parallel_is_taken_unless_stages_save_more_than_the_margin(void 
  * every hop counts. */
 static void devices_of_a_rank_shorten_its_stages(void **state)
 {
-	static const char shards[] = "model: {use: builtin:gpt, shards: 4, sequence_shards: true, "
-		"args: {layers: 4, width: 16, heads: 4, context: 8}}\ndata: {kind: synthetic, count: 64}\n";
-
 	(void)state;
 	for (uint32_t p = 1; p <= 2; p++) {
 		struct hd_forecast f[5], core[5], hops;
@@ -280,6 +305,7 @@ static void a_forecast_is_the_closed_form_where_there_is_one(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(candidates_of_ranks_of_several_devices),
 		cmocka_unit_test(candidates_are_plans_that_run_on_all_devices),
 		cmocka_unit_test(data_parallel_is_taken_unless_stages_save_more_than_the_margin),
 		cmocka_unit_test(devices_of_a_rank_shorten_its_stages),

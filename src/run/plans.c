@@ -35,13 +35,18 @@ enum hd_err hd_run_plan_begin(struct hd_run *run, struct hd_diag *diag)
 {
 	struct hd_worker_spec *spec = &run->options.worker;
 
-	if (!has_stages(run) || is_auto(run))
+	if (!has_stages(run) || (is_auto(run) && !hd_job_has_tensor(run->job)))
 		return HD_OK;
+	/* of auto the width and the number of devices stay, all else is open again */
 	enum hd_err err = hd_run_stages(&run->stages, run->job, spec->ndevices, cores_of(run), diag);
 	if (!err)
 		spec->ndevices = run->stages.p * run->stages.d * run->stages.t;
+	if (is_auto(run))
+		run->stages = (struct hd_run_stages){ .t = run->stages.t };
 	return err;
 }
+
+static uint32_t width_of(const struct hd_run *run) { return run->stages.t ? run->stages.t : 1; }
 
 enum hd_err hd_run_plan_measure(struct hd_run *run, struct hd_diag *diag)
 {
@@ -94,7 +99,9 @@ static bool had_plan(struct hd_run *run, const struct hd_plan_job *job, struct h
 {
 	return run->dir && !run->options.replan &&
 		!hd_plan_read_newest(plan, run->fs, run->dir->path, &run->arena, NULL) &&
-		hd_plan_devices(plan) == run->options.worker.ndevices && !check(plan, job, NULL);
+		hd_plan_devices(plan) == run->options.worker.ndevices &&
+		(hd_plan_width(plan) == width_of(run) || !hd_job_has_stages(run->job)) &&
+		!check(plan, job, NULL);
 }
 
 /* ---- plans that are made */
@@ -158,9 +165,10 @@ static enum hd_err take_first(struct hd_run *run, const struct hd_plan_choices *
 
 static enum hd_err choose(struct hd_run *run, const struct hd_plan_job *job, struct hd_diag *diag)
 {
-	const uint32_t width = run->stages.p ? run->stages.t : 1;
+	const uint32_t width = width_of(run);
 	const struct hd_choose_ask ask = { .task = run->task, .costs = run->costs, .job = *job,
-		.ndevices = run->options.worker.ndevices / width, .setting = setting_of(run, width),
+		.ndevices = run->options.worker.ndevices / width, .width = width, .setting =
+		setting_of(run, width),
 		.memory_bytes = run->options.worker.memory_limit_bytes * width,
 		.shape = run->stages.p ? &run->stages : NULL };
 	struct hd_plan_choices choices;
@@ -211,6 +219,12 @@ static enum hd_err take(struct hd_run *run, const struct hd_plan_job *job, struc
 		run->stages.first = had.first;
 	else if (run->costs && (is_auto(run) || run->stages.p * run->stages.v > 1))
 		return choose(run, job, diag);
+	if (is_auto(run) && width_of(run) > 1) {
+		err = hd_run_stages(&run->stages, run->job, run->options.worker.ndevices, cores_of(run),
+			diag);
+		if (err)
+			return err;
+	}
 	err = run->stages.p ? hd_run_stages_plan(&run->plan, &run->stages, job, run->task, run->costs,
 		&run->arena, diag) :
 		hd_plan_data(&run->plan, job, run->options.worker.ndevices, NULL, &run->arena, diag);
@@ -357,7 +371,7 @@ enum hd_err hd_run_plan_again(struct hd_run *run, const double *found, bool *tak
 		speed[r] = (run->speed ? run->speed[r] : 1) * found[r];
 	shape.first = NULL;
 	const struct hd_choose_ask ask = { .task = run->task, .costs = run->costs,
-		.job = hd_worker_plan_job(run->worker), .ndevices = n,
+		.job = hd_worker_plan_job(run->worker), .ndevices = n, .width = hd_plan_width(&run->plan),
 		.setting = { .cores = run->forecast.cores, .speed = speed },
 		.memory_bytes = run->options.worker.memory_limit_bytes * hd_plan_width(&run->plan),
 		.shape = &shape };
