@@ -27,6 +27,14 @@ done
 grep -q '^workers 0:0 1:1 2:2' gpt-1f1b/plan/0001.plan || failed "no workers of stages in the plan"
 grep -q '^stages 3' gpt-1f1b/plan/0001.plan || failed "the plan has no stages"
 expect 0 heddle plan check gpt-1f1b/plan/0001.plan
+expect 0 heddle run gpt.yaml --out predicted --workers 3 -s parallel.mode=pipeline --json
+for name in predicted_ms measured_ms least_ms; do
+	awk -v x="$(number $name)" 'BEGIN { exit !(x > 0) }' || failed "$name is $(number $name)"
+done
+same "$(grep -c '"kind":"predicted"' predicted/events.ndjson)" 1 "events of a prediction"
+median=$(grep -o '"step_ms":[0-9.]*' predicted/metrics.ndjson | cut -d: -f2 | sort -n | sed -n 4p)
+awk -v a="$(number measured_ms)" -v b="$median" 'BEGIN { exit !(a > 0.999 * b && a < 1.001 * b) }' ||
+	failed "measured_ms is $(number measured_ms), the median of the records $median"
 passed "two models in stages over 2 to 4 workers: the bits of one device, digests on the way included"
 
 # a run is resumed in any other shape: fewer workers, another schedule, one process

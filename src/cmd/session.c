@@ -235,11 +235,11 @@ const char *hd_session_split(struct hd_cmd *cmd, const struct hd_session *s)
 }
 
 /* Null where nothing was predicted, or no step measured. */
-static void put_forecast(struct hd_cmd *cmd, struct hd_json_writer *w, const struct hd_forecast *f)
+void hd_session_put_forecast(struct hd_cmd *cmd, struct hd_json_writer *w, const struct hd_forecast *f)
 {
 	const struct hd_forecast none = { 0 };
 
-	if (f && cmd->args.has[HD_OPT_EXPLAIN]) {
+	if (f && f->nrows && cmd->args.has[HD_OPT_EXPLAIN]) {
 		hd_forecast_put(f, w);
 		return;
 	}
@@ -262,16 +262,17 @@ static void end_json(struct hd_cmd *cmd, const struct hd_ui *ui, uint64_t step, 
 		hd_json_put_null(w, "loss_last");
 	}
 	hd_json_put_text(w, "digest", hex);
-	put_forecast(cmd, w, forecast);
+	hd_session_put_forecast(cmd, w, forecast);
 	hd_json_put_i64(w, "exit", hd_err_exit(err));
 	hd_json_line_print(&line);
 }
 
-static void say_forecast(struct hd_cmd *cmd, struct hd_ui *ui, const struct hd_forecast *f)
+void hd_session_say_forecast(struct hd_ui *ui, const struct hd_forecast *f)
 {
+	struct hd_cmd *cmd = ui->cmd;
 	struct hd_text text;
 
-	if (!f || f->measured_ns <= 0)
+	if (!f || f->step_ns <= 0 || f->measured_ns <= 0)
 		return;
 	hd_ui_say(ui, "step     predicted %.4g ms, measured %.4g ms (median; least %.4g)", f->step_ns * 1e-6,
 		f->measured_ns * 1e-6, f->least_ns * 1e-6);
@@ -294,7 +295,7 @@ static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run, 
 		end_json(cmd, ui, step, dir, hd_run_forecast(run), hex, err);
 		return;
 	}
-	say_forecast(cmd, ui, hd_run_forecast(run));
+	hd_session_say_forecast(ui, hd_run_forecast(run));
 	hd_ui_say(ui, "state    %s  (step %llu)", hex, (unsigned long long)step);
 	hd_ui_say(ui, "report   %s/report.html", dir->path);
 	if (dir->lines_lost)

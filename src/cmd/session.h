@@ -82,6 +82,14 @@ __attribute__((format(printf, 2, 3))) void hd_ui_say(struct hd_ui *ui, const cha
 
 void hd_time_text(double seconds, char text[32]);             /* "1 m 02 s" */
 
+/* What a step was predicted to take, and took: members of the object that ends a run, and a line; with
+ * --explain every instruction. NULL: nothing was predicted. */
+struct hd_forecast;
+struct hd_json_writer;
+void hd_session_put_forecast(struct hd_cmd *cmd, struct hd_json_writer *w,
+	const struct hd_forecast *forecast);
+void hd_session_say_forecast(struct hd_ui *ui, const struct hd_forecast *forecast);
+
 /* What a run asks between two steps: has a signal asked it to stop? */
 enum hd_err hd_session_stop(void *user);
 /* ... or a notice that this machine will be taken away? user: the hd_ui that the run is watched by. */

@@ -1,30 +1,32 @@
 #include "driver/launch.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/json_writer.h"
+#include "sys/thread.h"
 #include "run/ending.h"
 #include "run/identity.h"
+#include "run/pipes_forecast.h"
 #include "run/report.h"
 
-static void warn(const struct hd_launch_spec *spec, struct hd_arena *arena, const struct hd_diag *other)
+/* On the screen and in the run's record. */
+static void note(const struct hd_launch_spec *spec, const char *kind, const char *said, const char *kept)
 {
-	char line[sizeof other->text + 80];
+	char room[2 * sizeof((struct hd_diag *)0)->text + 80];
 	struct hd_json_writer w;
 	struct hd_text body;
 
-	snprintf(line, sizeof line, "%s; workers that have the old data go on, others are refused",
-		other->text);
-	spec->watch.note(spec->watch.user, "warning", line);
-	hd_text_init(&body, arena);
+	spec->watch.note(spec->watch.user, kind, said);
+	hd_text_fixed(&body, room, sizeof room);
 	hd_json_writer_init(&w, &body);
 	hd_json_open_object(&w, NULL);
-	hd_json_put_text(&w, "text", other->text);
+	hd_json_put_text(&w, "text", kept);
 	hd_json_close(&w);
 	if (body.full)
 		return;
 	body.at[body.len - 1] = '\0';     /* the members alone */
-	hd_rundir_event(spec->dir, "warning", 0, body.at + 1);
+	hd_rundir_event(spec->dir, kind, 0, body.at + 1);
 }
 
 /* A run that begins or is resumed has its data here. One that is taken over has members that have them: only
@@ -33,16 +35,16 @@ static enum hd_err prove(const struct hd_launch *launch, struct hd_diag *diag)
 {
 	const struct hd_launch_spec *spec = &launch->spec;
 	struct hd_diag other = { "" };
-	struct hd_arena arena;
+	char line[sizeof other.text + 80];
 
 	if (spec->target)
 		return hd_identity_keep(spec->dir, launch->task, diag);
 	enum hd_err err = hd_identity_take(spec->fs, spec->dir->path, launch->task, &other, diag);
 	if (err || !other.text[0])
 		return err;
-	hd_arena_init(&arena, 0);
-	warn(spec, &arena, &other);
-	hd_arena_finish(&arena);
+	snprintf(line, sizeof line, "%s; workers that have the old data go on, others are refused",
+		other.text);
+	note(spec, "warning", line, other.text);
 	return HD_OK;
 }
 
@@ -120,19 +122,56 @@ static struct hd_driver_spec driver_of(const struct hd_launch *launch)
 		.key_len = sizeof net->key.byte, .plaintext = net->plaintext, .stop = spec->stop };
 }
 
+/* Rule 4. */
+static void predict(struct hd_launch *launch, struct hd_pipes_forecast *forecast)
+{
+	const struct hd_launch_spec *spec = &launch->spec;
+	struct hd_worker_spec one;
+	struct hd_run_costs *costs;
+	struct hd_diag why = { "" };
+	struct hd_cores cores;
+	char line[sizeof why.text + 80];
+
+	*forecast = (struct hd_pipes_forecast){ .npipes = 0 };
+	if (!spec->worker || !hd_job_has_stages(spec->job) || strcmp(spec->worker->kind, "cpu") != 0)
+		return;
+	one = *spec->worker;
+	one.memory_limit_bytes = 0;       /* of a worker; this is none */
+	const uint32_t threads = one.nthreads ? one.nthreads : 1;
+	hd_cores_usable(&cores);
+	enum hd_err err = hd_run_costs_measure(&costs, launch->task, &one, 0, &launch->arena, &why);
+	err = err ? err : hd_pipes_forecast(forecast, launch->task, costs, spec->target, one.ndevices,
+		cores.n > threads ? cores.n / threads : 1, &launch->arena, &why);
+	if (err) {
+		snprintf(line, sizeof line, "no step is predicted: %s", *why.text ? why.text :
+			"a stage begins where nothing was measured");
+		note(spec, "choice", line, line);
+	} else if (forecast->npipes) {
+		snprintf(line, sizeof line, "%.3f ms a step%s", forecast->step.step_ns * 1e-6,
+			forecast->step.cores ? ", on fewer cores than devices" : "");
+		note(spec, "predicted", line, line);
+	}
+}
+
 enum hd_err hd_launch_run(struct hd_launch *launch, struct hd_launch_end *end, struct hd_diag *diag)
 {
 	const struct hd_launch_spec *spec = &launch->spec;
 	struct hd_driver_spec driver = driver_of(launch);
 	struct hd_driver_progress progress;
+	struct hd_pipes_forecast forecast;
 
 	*end = (struct hd_launch_end){ .digest = "" };
+	predict(launch, &forecast);
 	hd_task_drop_weights(launch->task);
 	hd_driver_progress_init(&progress, &(struct hd_driver_progress_spec){ .clock = spec->clock,
 		.watch = spec->watch, .nvns = spec->job->nvns, .nsteps = launch->task->nsteps,
-		.batch = spec->job->batch });
+		.batch = spec->job->batch, .npipes = forecast.npipes });
 	driver.watch = hd_driver_progress_watch(&progress);
 	enum hd_err err = hd_driver_run(&driver, &end->driver, diag);
+	end->forecast = forecast.step;
+	end->forecast.nsteps = progress.predicted.n;
+	end->forecast.measured_ns = hd_times_quantile(&progress.predicted, 0.5) * 1e6;
+	end->forecast.least_ns = hd_times_quantile(&progress.predicted, 0) * 1e6;
 	hd_driver_progress_finish(&progress);
 	if (err != HD_E_AGAIN) {
 		hd_ending_ends(spec->dir, end->driver.step, launch->task->nsteps, err, diag);

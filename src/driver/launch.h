@@ -8,10 +8,15 @@
  * 3. When the run is over its end is an event (run/ending.h) and its report is written; not where another
  *    process drives it (HD_E_AGAIN).
  *
+ * 4. Of a job of stages a step is predicted before the first worker starts (run/pipes_forecast.h): a note and
+ *    an event, and at the end it stands beside what the steps took. What cannot be predicted is said, and
+ *    stops nothing.
+ *
  * Ownership: open/close; all that the spec names is borrowed. Threads: one; run blocks. */
 #ifndef HD_DRIVER_LAUNCH_H
 #define HD_DRIVER_LAUNCH_H
 
+#include "run/forecast.h"
 #include "run/run.h"
 #include "driver/local_workers.h"
 #include "driver/network.h"
@@ -30,6 +35,8 @@ struct hd_launch_spec {
 	uint64_t step;
 	int64_t lease_ns;
 	const char *const *worker_argv;
+	/* what each of the workers opens, with its number of devices; NULL: rule 4 is left out */
+	const struct hd_worker_spec *worker;
 	enum hd_err (*stop)(void *user);
 	struct hd_run_watch watch;
 };
@@ -39,6 +46,7 @@ struct hd_launch_end {
 	struct hd_driver_end driver;
 	uint64_t steps;
 	char digest[HD_HASH_HEX];
+	struct hd_forecast forecast;      /* in the launch's arena; step_ns 0: none */
 	struct hd_diag report;            /* why there is none; "": it was written */
 };
 

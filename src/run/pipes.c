@@ -101,7 +101,23 @@ enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, st
 	return err;
 }
 
-/* ---- plans of views ---- */
+/* ---- views, and their plans ---- */
+
+bool hd_pipes_view(struct hd_view *view, const struct hd_pipes *pipes, uint32_t n, uint32_t ndevices,
+	uint32_t nvns)
+{
+	uint32_t member[HD_MAX_MEMBERS], of[HD_MAX_MEMBERS];
+
+	assert(n >= 1 && n <= HD_MAX_MEMBERS && n <= HD_VIEW_RANKS / ndevices);
+	for (uint32_t i = 0; i < n; i++) {
+		member[i] = i;
+		of[i] = ndevices;
+	}
+	if (pipes->shape.nstages && hd_view_staged(view, 1, member, of, n, nvns, &pipes->shape, pipes->most))
+		return true;
+	hd_view_even(view, 1, member, of, n, nvns);
+	return false;
+}
 
 /* Chunks of a member's buckets, dealt to its ranks as they stand in the view. */
 static enum hd_err own_chunks(struct hd_plan *plan, const struct hd_pipes *pipes,

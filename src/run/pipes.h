@@ -41,6 +41,10 @@ static inline bool hd_pipes_step(const struct hd_pipes *pipes, const struct hd_v
 {
 	return !pipes->shape.nstages || view->shape.nstages;
 }
+/* The view that a run of `n` workers of `ndevices` each starts with. False: it has no shape, for want of
+ * stages or of devices, and each device computes the whole model. */
+bool hd_pipes_view(struct hd_view *view, const struct hd_pipes *pipes, uint32_t n, uint32_t ndevices,
+	uint32_t nvns);
 /* What the members of a view do in a step; `pipes` NULL, or a view without shape: each device computes the
  * whole model. Ranks are those of the view; the owner of a chunk is a device of the member that owns its
  * bucket, even over its devices. */

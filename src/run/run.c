@@ -153,7 +153,6 @@ static enum hd_err tell_one(struct hd_run *run, const struct hd_pipes *pipes, co
 enum hd_err hd_run_tell_team(struct hd_run *run, uint32_t n, struct hd_diag *diag)
 {
 	const struct hd_plan_job job = hd_worker_plan_job(run->worker);
-	uint32_t member[HD_MAX_MEMBERS], ndevices[HD_MAX_MEMBERS];
 	struct hd_memory_info machine;
 	uint64_t sum = 0;
 	struct hd_pipes pipes;
@@ -165,16 +164,10 @@ enum hd_err hd_run_tell_team(struct hd_run *run, uint32_t n, struct hd_diag *dia
 			"%u workers of %u devices: a run has at most %d workers, and %d devices", n,
 			run->options.worker.ndevices,
 			HD_MAX_MEMBERS, HD_VIEW_RANKS);
-	for (uint32_t i = 0; i < n; i++) {
-		member[i] = i;
-		ndevices[i] = run->options.worker.ndevices;
-	}
 	enum hd_err err = hd_pipes_make(&pipes, run->task, &run->arena, diag);
 	if (err)
 		return err;
-	if (!pipes.shape.nstages || !hd_view_staged(&view, 1, member, ndevices, n, job.nvns, &pipes.shape,
-		pipes.most))
-		hd_view_even(&view, 1, member, ndevices, n, job.nvns);
+	(void)hd_pipes_view(&view, &pipes, n, run->options.worker.ndevices, job.nvns);
 	err = hd_pipes_plan(&plan, &pipes, &view, &job, run->task, &run->arena, diag);
 	for (uint32_t i = 0; i < n && !err; i++)
 		err = tell_one(run, &pipes, &view, &plan, i, &sum, diag);

@@ -70,6 +70,7 @@ static void print_json(struct hd_cmd *cmd, const struct hd_ui *ui, const struct 
 		hd_json_put_null(w, "loss_last");
 	}
 	hd_json_put_text(w, "digest", end->digest);
+	hd_session_put_forecast(cmd, w, &end->forecast);
 	hd_json_put_i64(w, "commits", driver->commits);
 	hd_json_put_i64(w, "membership", driver->epochs);
 	hd_json_put_i64(w, "redone_vn", (int64_t)driver->redone);
@@ -89,6 +90,7 @@ static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, const struct hd_job 
 		print_json(cmd, ui, dir, end, err);
 		return;
 	}
+	hd_session_say_forecast(ui, &end->forecast);
 	if (*end->digest)
 		hd_ui_say(ui, "state    %s  (step %llu)", end->digest, (unsigned long long)end->driver.step);
 	if (end->driver.given_up)
@@ -147,6 +149,7 @@ enum hd_err hd_drive(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run
 		.lease_ns = (int64_t)(how->lease_s * 1e9),
 		.worker_argv = how->others_start ? NULL :
 			worker_line(cmd, dir->path, how->target ? how->target : 1),
+		.worker = how->worker,
 		.stop = hd_session_stop, .watch = hd_ui_watch(&ui) }, &cmd->diag);
 
 	if (err)

@@ -139,7 +139,8 @@ static enum hd_err dry_run(struct hd_cmd *cmd, struct hd_job *job, struct hd_run
 }
 
 /* Several worker processes: this one coordinates. */
-static enum hd_err drive(struct hd_cmd *cmd, struct hd_job *job, struct hd_rundir *dir, uint64_t step)
+static enum hd_err drive(struct hd_cmd *cmd, struct hd_job *job, const struct hd_worker_spec *worker,
+	struct hd_rundir *dir, uint64_t step)
 {
 	uint32_t n = 0;
 	enum hd_err err = count_workers(cmd, &n);
@@ -147,8 +148,8 @@ static enum hd_err drive(struct hd_cmd *cmd, struct hd_job *job, struct hd_rundi
 	if (!err)
 		err = hd_pipes_keep(dir, job, &cmd->arena, &cmd->diag);
 	if (!err)
-		err = hd_drive(cmd, job, dir, &(struct hd_drive){ .target = n, .step = step },
-			NULL);
+		err = hd_drive(cmd, job, dir, &(struct hd_drive){ .target = n, .step = step,
+			.worker = worker }, NULL);
 	hd_rundir_close(dir);
 	return err;
 }
@@ -202,7 +203,7 @@ static enum hd_err verb_run(struct hd_cmd *cmd)
 		return err;
 	}
 	if (!err && cmd->args.has[HD_OPT_WORKERS])
-		return drive(cmd, job, &dir, 0);
+		return drive(cmd, job, &options.worker, &dir, 0);
 	hd_title_set(&cmd->title, "heddle run", "heddle: run of %s", dir.path);
 	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, &dir, &options, &cmd->diag);
@@ -274,7 +275,7 @@ static enum hd_err verb_resume(struct hd_cmd *cmd)
 	if (!err)
 		err = hd_detach(cmd, &dir, &stays);
 	if (!err && !stays && cmd->args.has[HD_OPT_WORKERS])
-		return drive(cmd, job, &dir, info.step);
+		return drive(cmd, job, &options.worker, &dir, info.step);
 	if (stays) {
 		hd_rundir_close(&dir);
 		return err;

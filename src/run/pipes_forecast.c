@@ -1,0 +1,30 @@
+#include "run/pipes_forecast.h"
+
+#include "run/pipes.h"
+
+enum hd_err hd_pipes_forecast(struct hd_pipes_forecast *forecast, const struct hd_task *task,
+	const struct hd_run_costs *costs, uint32_t nworkers, uint32_t ndevices, uint32_t cores,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	const uint32_t nvns = task->job->nvns;
+	const struct hd_plan_job job = hd_plan_job_whole(nvns, task->layout.nchunks);
+	const struct hd_forecast_setting setting = { .cores = cores >= nworkers * ndevices ? 0 : cores };
+	struct hd_pipes_forecast made = { .npipes = 0 };
+	struct hd_pipes pipes;
+	struct hd_view view;
+	struct hd_plan plan;
+
+	*forecast = made;
+	if (!nworkers || !ndevices || nworkers > HD_MAX_MEMBERS || nworkers > HD_VIEW_RANKS / ndevices)
+		return HD_OK;
+	enum hd_err err = hd_pipes_make(&pipes, task, arena, diag);
+	if (err || !hd_pipes_view(&view, &pipes, nworkers, ndevices, nvns))
+		return err;
+	err = hd_pipes_plan(&plan, &pipes, &view, &job, task, arena, diag);
+	err = err ? err : hd_forecast_make(&made.step, &plan, costs, &setting, arena, diag);
+	if (err)
+		return err;
+	made.npipes = hd_view_pipes(&view);
+	*forecast = made;
+	return HD_OK;
+}

@@ -1,0 +1,30 @@
+/* pipes_forecast.h -- what a step of stages over workers is expected to take: forecast.h for the view that a
+ * run starts with.
+ *
+ * 1. The plan is that of the view (pipes.h), its cuts are by FLOPs; the costs are measured (costs.h) by the
+ *    process that coordinates, before a worker starts: on one device with the whole model, which
+ *    workers.memory does not bound. Where the machine has not the memory for it, nothing is predicted.
+ * 2. All ranks are of this machine and share its cores. A tensor on its way costs a copy in memory and a
+ *    thread that wakes: what a link between processes takes besides is not in it.
+ * 3. A run that grows to more pipelines has other steps: what was measured is to be compared where as many
+ *    run as were predicted.
+ *
+ * Pure; all in the arena. */
+#ifndef HD_RUN_PIPES_FORECAST_H
+#define HD_RUN_PIPES_FORECAST_H
+
+#include "run/forecast.h"
+
+struct hd_pipes_forecast {
+	struct hd_forecast step;
+	uint32_t npipes;                  /* of the view; 0: none was made */
+};
+
+/* Of `nworkers` with `ndevices` each; `cores`: for all of them. A job without stages, or with more of them
+ * than there are devices, and more of these than a run can have: npipes 0. HD_E_NOTFOUND as of
+ * hd_forecast_make(). */
+HD_MUST_USE enum hd_err hd_pipes_forecast(struct hd_pipes_forecast *forecast, const struct hd_task *task,
+	const struct hd_run_costs *costs, uint32_t nworkers, uint32_t ndevices, uint32_t cores,
+	struct hd_arena *arena, struct hd_diag *diag);
+
+#endif
