@@ -40,6 +40,8 @@ struct net {
 	struct mail mail[MOST_MAIL]; uint32_t nmail;      /* of the step at hand */
 	uint32_t fence_after;             /* letters, 0: never */
 	uint32_t epoch, stale;            /* stale: steps that a fence ended */
+	/* a letter of a cancelled pass that the wire keeps for so many turns of the next one; 0: none */
+	struct hd_dist_letter kept; uint32_t kept_of, keep_turns;
 };
 
 /* ---- set-up ---- */
@@ -102,6 +104,9 @@ static inline bool take_letters(struct net *net)
 			assert_int_equal(l.send ? l.from : l.to, m);
 			if (l.send) {
 				assert_false(mail->sends);
+				/* its buffer is the wire's */
+				assert_false(net->kept.len && m == net->kept_of &&
+					l.stage == net->kept.stage);
 				mail->send = l;
 				mail->bits = hd_hash(l.bytes, l.len);
 				mail->from = m;
@@ -171,9 +176,23 @@ static inline void cancel(struct net *net)
 {
 	for (uint32_t i = 0; i < net->nmail; i++) {
 		struct mail *mail = &net->mail[i];
-		if (mail->sends && !mail->gone)
-			hd_dist_mail_sent(net->at[mail->from].worker, &mail->send);
+		if (!mail->sends || mail->gone)
+			continue;
+		if (net->keep_turns && !net->kept.len) {
+			net->kept = mail->send;
+			net->kept_of = mail->from;
+			continue;
+		}
+		hd_dist_mail_sent(net->at[mail->from].worker, &mail->send);
 	}
+}
+
+static inline void give_back_kept(struct net *net)
+{
+	if (!net->kept.len || net->keep_turns-- > 1)
+		return;
+	hd_dist_mail_sent(net->at[net->kept_of].worker, &net->kept);
+	net->kept.len = 0;
 }
 
 /* Everybody computes; true: fenced on the way. */
@@ -192,6 +211,7 @@ static inline bool compute_all(struct net *net)
 	}
 	while (!all_done(net)) {
 		const bool any = take_letters(net);
+		give_back_kept(net);
 		delivered += fenced ? 0 : deliver_some(net);
 		if (net->fence_after && delivered >= net->fence_after && !fenced) {
 			fenced = true;
