@@ -75,14 +75,17 @@ static void read_event(const struct hd_json *event, struct hd_notice_seen *seen)
 		seen->end = HD_END_LEAD;          /* at once */
 }
 
-/* Is a before b: one that takes the machine away, then what has begun, then the earlier one. */
+/* Is a before b: one that takes the machine away, then what has begun, what may come at any time, the earlier
+ * one. */
 static bool is_before(const struct hd_notice_seen *a, const struct hd_notice_seen *b)
 {
+	static const int rank[] = { [HD_END_LEAD] = 0, [HD_END_USUAL] = 1, [HD_END_WALL] = 2 };
+
 	if (a->kind != b->kind)
 		return b->kind == HD_NOTICE_NONE || (a->kind == HD_NOTICE_PREEMPT &&
 		b->kind == HD_NOTICE_RISK);
-	if ((a->end == HD_END_WALL) != (b->end == HD_END_WALL))
-		return a->end == HD_END_LEAD;
+	if (a->end != b->end)
+		return rank[a->end] < rank[b->end];
 	return a->end == HD_END_WALL && a->end_ns < b->end_ns;
 }
 

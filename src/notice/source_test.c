@@ -210,7 +210,59 @@ static void of_azures_events_the_one_that_takes_the_machine_away_first_counts(vo
 	NOTICE(&p, RISK, -1, "Freeze");
 }
 
-static void azure_is_told_when_nothing_stands_in_its_way(void **state)
+#define LATER "Mon, 18 Sep 2017 08:35:00 GMT"
+#define SOONER "Mon, 18 Sep 2017 08:30:00 GMT"
+
+/* Each pair in both orders: the first is what counts. */
+static void of_two_events_of_azure_one_counts_in_whatever_order(void **state)
+{
+	static const struct { const char *first, *other, *text; } row[] = {
+		{ EVENT_("A", "Reboot", "Scheduled", SOONER, ""), EVENT_("B", "Redeploy", "Scheduled", LATER,
+			""),
+		  "Reboot" },
+		{ EVENT_("A", "Reboot", "Scheduled", LATER, ""), EVENT_("B", "Freeze", "Scheduled", SOONER,
+		""),
+		  "Reboot" },
+		{ EVENT_("A", "Terminate", "Started", "", ""), EVENT_("B", "Reboot", "Scheduled", SOONER, ""),
+		  "Terminate" },
+		{ EVENT_("A", "Preempt", "Scheduled", LATER, ""), EVENT_("B", "Rename", "Scheduled", SOONER,
+		""),
+		  "Preempt" },
+		{ EVENT_("A", "Reboot", "Scheduled", "soon", ""),
+		  EVENT_("B", "Preempt", "Scheduled", LATER, ""), "Reboot" },
+		{ EVENT_("A", "Freeze", "Scheduled", LATER, ""),
+		  EVENT_("B", "Freeze", "Scheduled", SOONER, ",\"DurationInSeconds\":9"), "Freeze" },
+	};
+	char text[1200];
+	struct played p;
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof row / sizeof *row; i++) {
+		play(&p, "azure");
+		assert_false(says(&p, OK_("", "myspotvm")));
+		snprintf(text, sizeof text, EVENTS("1", "%s,%s"), i % 2 ? row[i / 2].other : row[i / 2].first,
+			i % 2 ? row[i / 2].first : row[i / 2].other);
+		assert_true(says(&p, text));
+		CHECK(!strcmp(p.notice.text, row[i / 2].text) && !strcmp(p.w.standing.id, "A"), "row %zu: %s",
+			i,
+			p.notice.text);
+	}
+	/* at once; in the usual time */
+	play(&p, "azure");
+	assert_false(says(&p, OK_("", "myspotvm")));
+	assert_true(says(&p, EVENTS("1", EVENT_("A", "Reboot", "Scheduled", "soon", ""))));
+	NOTICE(&p, PREEMPT, 30 * S, "Reboot");
+	/* another event of that kind that has begun is another one */
+	assert_true(says(&p, EVENTS("2", EVENT_("B", "Reboot", "Started", "", ""))));
+	NOTICE(&p, PREEMPT, 0, "Reboot");
+	assert_true(says(&p, EVENTS("3", EVENT_("B", "Freeze", "Started", "", ""))));
+	NOTICE(&p, RISK, -1, "Freeze");
+	assert_true(says(&p, EVENTS("4", EVENT_("F", "Freeze", "Scheduled", LATER,
+		",\"DurationInSeconds\":10"))));
+	assert_int_equal(p.notice.kind, HD_NOTICE_PREEMPT);
+}
+
+static void azure_hears_when_nothing_stands_in_its_way(void **state)
 {
 	struct played p;
 
@@ -223,6 +275,8 @@ static void azure_is_told_when_nothing_stands_in_its_way(void **state)
 	p.w.settings.approve = true;
 	assert_true(hd_notice_watch_approve(&p.w, &p.ask));
 	assert_string_equal(p.ask.method, "POST");
+	assert_string_equal(p.ask.target, "/metadata/scheduledevents?api-version=2020-07-01");
+	assert_string_equal(p.ask.lines, "Metadata: true\r\nContent-Type: application/json\r\n");
 	assert_string_equal(p.ask.body, "{\"StartRequests\":[{\"EventId\":\"A1\"}]}");
 	assert_false(says(&p, EVENTS("2", EVENT_("A1", "Preempt", "Started", "", ""))));
 	assert_false(hd_notice_watch_approve(&p.w, &p.ask));
@@ -352,7 +406,8 @@ int main(void)
 		cmocka_unit_test(host_maintenance_ends_an_instance_or_moves_it),
 		cmocka_unit_test(azure_tells_of_its_own_machine_alone),
 		cmocka_unit_test(of_azures_events_the_one_that_takes_the_machine_away_first_counts),
-		cmocka_unit_test(azure_is_told_when_nothing_stands_in_its_way),
+		cmocka_unit_test(of_two_events_of_azure_one_counts_in_whatever_order),
+		cmocka_unit_test(azure_hears_when_nothing_stands_in_its_way),
 		cmocka_unit_test(signals_have_the_lead_of_their_sender),
 		cmocka_unit_test(a_file_by_hand_counts_until_a_minute_after_its_end),
 		cmocka_unit_test(what_is_malformed_says_nothing),

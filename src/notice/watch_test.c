@@ -98,6 +98,45 @@ static void silence_for_an_hour_changes_nothing_and_is_said_once(void **state)
 	assert_non_null(strstr(p.said.text, "asked again and again"));
 }
 
+static void pauses_double_up_to_half_a_minute(void **state)
+{
+	static const int64_t pause_s[] = { 1, 2, 4, 8, 16, 30, 30 };
+	struct played p;
+
+	(void)state;
+	play(&p, "gce");
+	for (size_t i = 0; i < sizeof pause_s / sizeof *pause_s; i++) {
+		is_silent(&p);
+		assert_int_equal(hd_notice_watch_next(&p.w), p.now_ns + pause_s[i] * S);
+	}
+	assert_false(says(&p, GOOGLE("1", "FALSE")));
+	assert_string_equal(p.said.text, "notices of gce: it answers again, after 91 s");
+	is_silent(&p);
+	assert_int_equal(hd_notice_watch_next(&p.w), p.now_ns + S);
+	/* what is asked rarely is not asked more often when it fails */
+	play(&p, "ec2");
+	assert_false(says(&p, OK_("", TOKEN)));
+	assert_int_equal(hd_notice_watch_next(&p.w), p.now_ns);
+	is_silent(&p);
+	assert_int_equal(hd_notice_watch_next(&p.w), p.now_ns + 5 * S);
+	p.w.settings.every_ns = S / 10;
+	assert_false(says(&p, NO_("404 Not Found")));
+	assert_int_equal(hd_notice_watch_next(&p.w), p.now_ns + S / 10);
+}
+
+static void an_end_that_moves_by_less_than_a_second_is_the_same(void **state)
+{
+	struct played p;
+
+	(void)state;
+	begin(&p);
+	assert_true(says(&p, TERMINATE));
+	assert_false(says(&p, OK_("", "{\"action\":\"terminate\",\"time\":\"2017-09-18T08:22:00.999Z\"}")));
+	assert_false(says(&p, OK_("", "{\"action\":\"terminate\",\"time\":\"2017-09-18T08:21:59.001Z\"}")));
+	assert_true(says(&p, OK_("", "{\"action\":\"terminate\",\"time\":\"2017-09-18T08:22:01Z\"}")));
+	assert_true(says(&p, OK_("", "{\"action\":\"terminate\",\"time\":\"2017-09-18T08:22:00Z\"}")));
+}
+
 static void garbage_for_an_hour_is_said_once_too(void **state)
 {
 	struct played p;
@@ -177,6 +216,8 @@ int main(void)
 		cmocka_unit_test(a_notice_that_comes_late_ends_now),
 		cmocka_unit_test(a_wrong_clock_does_not_move_the_end_by_more_than_the_source_can_know),
 		cmocka_unit_test(silence_for_an_hour_changes_nothing_and_is_said_once),
+		cmocka_unit_test(pauses_double_up_to_half_a_minute),
+		cmocka_unit_test(an_end_that_moves_by_less_than_a_second_is_the_same),
 		cmocka_unit_test(garbage_for_an_hour_is_said_once_too),
 		cmocka_unit_test(a_source_is_asked_once_at_a_time),
 		cmocka_unit_test(what_a_setting_stands_for),
