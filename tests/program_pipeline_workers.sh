@@ -58,6 +58,8 @@ is_done() { heddle status $1 --json | grep -q '"state":"done"'; }
 pid_in() { heddle status $1 --json | grep -o "\"worker\":$2,[^}]*\"pid\":[0-9]*" | grep -o '[0-9]*$'; }
 kill -9 $(pid_in killed 1) $(pid_in killed 2)
 reach killed 20
+expect 2 heddle scale killed 2
+says 'a pipeline of this run has 3 devices'
 expect 0 heddle scale killed 4
 reach killed 30
 kill -9 $!

@@ -8,7 +8,7 @@
 
 /* In T: how long an order waits for the worker it was given to, before it is for all; and for a loss that is
  * to trigger it. */
-enum { HD_ORDER_OWN_T = 3, HD_ORDER_TRIGGER_T = 5, HD_ORDERS_BYTES = 4000 };
+enum { HD_ORDER_OWN_T = 3, HD_ORDER_TRIGGER_T = 5, HD_ORDERS_BYTES = 4000, HD_SCALE_TRIES = 3 };
 
 const char *const hd_fault_name[HD_FAULTS] = {
 #define X(id, name, what) name,
@@ -370,9 +370,14 @@ static bool do_disk(struct hd_faults *f, const struct hd_fault *fault)
 static bool do_scale(struct hd_faults *f, const struct hd_fault *fault)
 {
 	char ask[64];
+	bool taken = false;
 
-	snprintf(ask, sizeof ask, "{\"do\":\"scale\",\"workers\":%u}", fault->by);
-	return !hd_harness_ask(f->harness, ask);
+	/* a pipeline needs some: a number that is too small is refused */
+	for (uint32_t n = fault->by; !taken && n <= fault->by + HD_SCALE_TRIES; n++) {
+		snprintf(ask, sizeof ask, "{\"do\":\"scale\",\"workers\":%u}", n);
+		taken = !hd_harness_ask(f->harness, ask);
+	}
+	return taken;
 }
 
 bool hd_fault_do(struct hd_faults *f, const struct hd_fault *fault)

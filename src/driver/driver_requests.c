@@ -24,6 +24,19 @@ static enum hd_err turn_auto(struct driver *c, const struct hd_json *ask, const 
 	return HD_OK;
 }
 
+/* Of a model in stages: with fewer the run would wait for ever. Workers have as many devices as those that
+ * are here; 0: none is, or the model is whole. */
+static uint32_t least_workers(const struct driver *c)
+{
+	struct hd_co_worker_status worker[HD_MAX_WORKERS];
+	const uint32_t n = c->machine ? hd_coordinator_workers(c->machine, worker, HD_MAX_WORKERS) : 0;
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		most = worker[i].ndevices > most ? worker[i].ndevices : most;
+	return most ? (c->config.shape.width + most - 1) / most : 0;
+}
+
 static enum hd_err answer_scale(struct driver *c, const struct hd_json *ask, struct hd_json_writer *w,
 	struct hd_diag *diag)
 {
@@ -39,6 +52,11 @@ static enum hd_err answer_scale(struct driver *c, const struct hd_json *ask, str
 	if (err)
 		return err;
 	n += hd_json_find(ask, "by") ? (int64_t)status.asked : 0;
+	const uint32_t least = least_workers(c);
+	if (n >= (int64_t)c->config.min && n < (int64_t)least)
+		return hd_fail(diag, HD_E_INVAL,
+			"%lld workers: a pipeline of this run has %u devices, for which it takes %u",
+			(long long)n, c->config.shape.width, least);
 	if (n < (int64_t)c->config.min || n > (int64_t)c->config.max)
 		return hd_fail(diag, HD_E_INVAL,
 			"%lld workers: this job takes from %u (workers.min) to %u (workers.max, or one a "
