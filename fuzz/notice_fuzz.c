@@ -81,18 +81,20 @@ static void one(struct hd_notice_watch *w, const char *text, size_t len, int64_t
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-	static const char *const names[] = { "ec2", "ec2-rebalance", "gce", "gce-maintenance", "azure",
-		"hand" };
+	static char *const nowhere[] = { NULL };
 	const struct hd_notice_settings settings = { .approve = true };
+	struct hd_notice_choice all;
 	struct hd_notice_watch w;
 	int64_t now_ns = 0;
 	uint32_t at_once = 0;
 
 	if (len < 2)
 		return 0;
+	hd_notice_choose("auto", nowhere, &all);
+	for (uint32_t i = 0; i < all.nprobes; i++)
+		hd_notice_chosen(all.probe[i], &all);
 	const char *at = (const char *)bytes + 1, *end = (const char *)bytes + len;
-	hd_notice_watch_init(&w, hd_notice_find(names[bytes[0] % (sizeof names / sizeof *names)]), &settings,
-		0);
+	hd_notice_watch_init(&w, all.source[bytes[0] % 16 % all.n], &settings, 0);
 	while (at < end) {
 		const char *mark = memmem(at, (size_t)(end - at), "%%\n", 3);
 		one(&w, at, (size_t)((mark ? mark : end) - at), &now_ns, &at_once);
