@@ -27,9 +27,6 @@ uint64_t sim_rnd(struct sim_world *s, uint64_t n)
 	return n ? (z ^ z >> 31) % n : 0;
 }
 
-static int64_t between(struct sim_world *s, int64_t from, int64_t to) { return from + (int64_t)sim_rnd(s,
-	(uint64_t)(to - from) + 1); }
-
 void sim_say(struct sim_world *s, const char *fmt, ...)
 {
 	char line[512];
@@ -58,175 +55,6 @@ void sim_bad(struct sim_world *s, const char *invariant, const char *fmt, ...)
 	sim_say(s, "VIOLATED %s", s->result->why);
 }
 
-/* ---- the queue: by time, then by when it was due, then by order of entry ---- */
-
-static bool earlier(const struct sim_world_event *a, const struct sim_world_event *b)
-{
-	if (a->at != b->at)
-		return a->at < b->at;
-	return a->due != b->due ? a->due < b->due : a->seq < b->seq;
-}
-
-void sim_push(struct sim_world *s, struct sim_world_event event)
-{
-	event.seq = s->seq++;
-	event.due = event.due ? event.due : event.at;
-	if (s->nheap == s->heap_cap) {
-		size_t cap = s->heap_cap ? 2 * s->heap_cap : 1024;
-		struct sim_world_event *more = hd_alloc(cap * sizeof *more);
-		if (!more) {
-			s->no_memory = true;
-			return;
-		}
-		if (s->nheap)
-			memcpy(more, s->heap, s->nheap * sizeof *more);
-		hd_free(s->heap);
-		s->heap = more;
-		s->heap_cap = cap;
-	}
-	size_t i = s->nheap++;
-	for (; i && earlier(&event, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		s->heap[i] = s->heap[(i - 1) / 2];
-	s->heap[i] = event;
-}
-
-static struct sim_world_event pop(struct sim_world *s)
-{
-	struct sim_world_event top = s->heap[0], last = s->heap[--s->nheap];
-	size_t i = 0;
-
-	for (size_t child; (child = 2 * i + 1) < s->nheap; i = child) {
-		if (child + 1 < s->nheap && earlier(&s->heap[child + 1], &s->heap[child]))
-			child++;
-		if (!earlier(&s->heap[child], &last))
-			break;
-		s->heap[i] = s->heap[child];
-	}
-	s->heap[i] = last;
-	return top;
-}
-
-/* ---- links: ordered both ways while they live; what is on one that closes is lost ---- */
-
-static struct sim_link *link_of(struct sim_world *s, uint32_t a, uint32_t b) { return a < b ? &s->link[a][b] :
-	&s->link[b][a]; }
-static bool end_alive(const struct sim_world *s, uint32_t end) { return end == SIM_CO ? s->co != NULL :
-	s->proc[end].alive; }
-
-bool sim_up(struct sim_world *s, uint32_t a, uint32_t b) { return a < SIM_ENDS && b < SIM_ENDS && a != b &&
-	link_of(s, a, b)->up; }
-
-uint32_t sim_slot(const struct sim_world *s, uint32_t worker)
-{
-	for (uint32_t i = 0; i < SIM_PROCS; i++)
-		if (s->proc[i].alive && s->proc[i].id == worker && worker != HD_NOBODY)
-			return i;
-	return SIM_ENDS;
-}
-
-static int64_t delay(struct sim_world *s)
-{
-	int64_t d = between(s, SIM_MS / 20, 2 * SIM_MS);
-
-	if (sim_rnd(s, 64) == 0)
-		d += between(s, 0, 100 * SIM_MS);
-	return s->now < s->slow_until ? d * 10 : d;
-}
-
-void sim_send(struct sim_world *s, uint32_t from, uint32_t to, const struct sim_packet *packet)
-{
-	if (to >= SIM_ENDS || from == to || !sim_up(s, from, to))
-		return;
-	struct sim_link *l = link_of(s, from, to);
-	uint32_t dir = from > to;
-	struct sim_packet *copy = hd_arena_take(&s->arena, 1, sizeof *copy);
-	if (!copy) {
-		s->no_memory = true;
-		return;
-	}
-	*copy = *packet;
-	int64_t at = s->now + delay(s);
-	at = at < l->mute_until[dir] ? l->mute_until[dir] + SIM_MS : at;
-	l->last[dir] = at > l->last[dir] ? at : l->last[dir];
-	sim_push(s, (struct sim_world_event){ .at = l->last[dir], .kind = EV_PACKET, .end = to, .other = from,
-		.link = l->life, .packet = copy });
-}
-
-void sim_send_msg(struct sim_world *s, uint32_t from, uint32_t to, const struct hd_msg *msg)
-{
-	size_t len = 0, cap = hd_msg_len(msg);
-	uint8_t *bytes = hd_arena_take(&s->arena, cap, 1);
-
-	if (!bytes) {
-		s->no_memory = true;
-		return;
-	}
-	if (hd_msg_encode(msg, bytes, cap, &len, NULL)) {
-		sim_bad(s, "message", "%s cannot be written", hd_msg_name(msg->kind));
-		return;
-	}
-	sim_send(s, from, to, &(struct sim_packet){ .kind = SIM_SEND, .epoch = msg->epoch,
-		.from = from == SIM_CO ? HD_COORDINATOR : s->proc[from].id,
-		.msg_kind = msg->kind, .bytes = bytes, .len = (uint32_t)len });
-}
-
-void sim_connect(struct sim_world *s, uint32_t a, uint32_t b)
-{
-	if (a >= SIM_ENDS || b >= SIM_ENDS || a == b)
-		return;
-	struct sim_link *l = link_of(s, a, b);
-	if (l->up || l->opening || !end_alive(s, b) || s->now < l->mute_until[0] || s->now < l->mute_until[1])
-		return;
-	l->opening = true;
-	l->life++;
-	sim_push(s, (struct sim_world_event){ .at = s->now + delay(s), .kind = EV_UP, .end = a, .other = b,
-		.link = l->life });
-}
-
-static void report_lost(struct sim_world *s, uint32_t end, uint32_t other, int64_t at, enum hd_suspicion why,
-	uint32_t life)
-{
-	struct sim_link *l = link_of(s, end, other);
-	uint32_t worker = other == SIM_CO ? HD_COORDINATOR : s->proc[other].id;
-
-	if (why == HD_CLOSED) {
-		l->closing[end > other] = true;
-		l->closing_worker[end > other] = worker;
-		l->closing_life[end > other] = life;
-	}
-	sim_push(s, (struct sim_world_event){ .at = at, .kind = EV_LOST, .end = end, .other = other,
-		.why = why,
-		.link = life, .number = worker,
-		.gen = end == SIM_CO ? s->co_gen : s->proc[end].gen });
-}
-
-/* after_sent: what was sent arrives before the end is heard (a good-bye, or what a dead process's kernel
- * still sends). */
-void sim_close(struct sim_world *s, uint32_t a, uint32_t b, bool after_sent)
-{
-	if (a >= SIM_ENDS || b >= SIM_ENDS || a == b)
-		return;
-	struct sim_link *l = link_of(s, a, b);
-	uint32_t dir = a > b;
-
-	l->opening = false;
-	if (!l->up)
-		return;
-	int64_t heard = s->now + delay(s);
-	if (after_sent && l->last[dir] > heard)
-		heard = l->last[dir];
-	if (after_sent && s->now >= l->mute_until[dir]) {
-		report_lost(s, a, b, s->now, HD_CLOSED, l->life);
-		sim_push(s, (struct sim_world_event){ .at = heard, .kind = EV_CLOSE, .end = b, .other = a,
-			.link = l->life });
-		return;
-	}
-	l->up = false;
-	l->life++;
-	report_lost(s, a, b, s->now, HD_CLOSED, l->life);
-	report_lost(s, b, a, heard < l->mute_until[dir] ? l->mute_until[dir] : heard, HD_CLOSED, l->life);
-}
-
 /* ---- processes ---- */
 
 void sim_start(struct sim_world *s, int64_t in_ns)
@@ -250,7 +78,7 @@ static void start(struct sim_world *s, bool unasked)
 	uint32_t gen = p->gen + 1;
 	/* what was not heard yet of the process that was here */
 	for (uint32_t i = 0; i < SIM_ENDS; i++) {
-		struct sim_link *l = i == slot ? NULL : link_of(s, slot, i);
+		struct sim_link *l = i == slot ? NULL : sim_link_of(s, slot, i);
 		if (l && l->up) {
 			l->closing[i > slot] = true;
 			l->closing_life[i > slot] = l->life;
@@ -287,7 +115,7 @@ static void start(struct sim_world *s, bool unasked)
 	s->result->joins++;
 	sim_say(s, "process %u starts", slot);
 	sim_connect(s, slot, SIM_CO);
-	sim_push(s, (struct sim_world_event){ .at = s->now + between(s, 0, SIM_T / 4), .kind = EV_TICK,
+	sim_push(s, (struct sim_world_event){ .at = s->now + sim_between(s, 0, SIM_T / 4), .kind = EV_TICK,
 		.end = slot,
 		.gen = gen });
 }
@@ -299,7 +127,7 @@ void sim_end(struct sim_world *s, uint32_t slot, bool kindly)
 	for (uint32_t i = 0; i < SIM_ENDS; i++)
 		sim_close(s, slot, i, kindly || sim_rnd(s, 2));
 	if (s->co && s->reaper && !p->remote)
-		sim_push(s, (struct sim_world_event){ .at = s->now + between(s, 0, 50 * SIM_MS),
+		sim_push(s, (struct sim_world_event){ .at = s->now + sim_between(s, 0, 50 * SIM_MS),
 			.kind = EV_CO_EVENT, .what = 2, .end = slot, .run = p->gen,
 			.gen = s->co_gen });
 	p->alive = p->paused = false;
@@ -376,7 +204,7 @@ static void co_kill(struct sim_world *s)
 	s->co_killed_ns = s->now;
 	/* else workers have time to take over, if there are any */
 	bool soon = !s->takers || sim_rnd(s, 2);
-	sim_push(s, (struct sim_world_event){ .at = s->now + (soon ? between(s, SIM_T / 4, 5 * SIM_T) :
+	sim_push(s, (struct sim_world_event){ .at = s->now + (soon ? sim_between(s, SIM_T / 4, 5 * SIM_T) :
 		9 * SIM_T),
 		.kind = EV_CO_START });
 }
@@ -452,8 +280,8 @@ static bool is_well(struct sim_world *s, uint32_t i)
 
 	return p->alive && !p->paused && !p->cut_off && p->m && hd_member_state(p->m) == HD_MEMBER &&
 		sim_up(s, i, SIM_CO) &&
-		!link_of(s, i, SIM_CO)->silent[0] && !link_of(s, i, SIM_CO)->silent[1] &&
-		s->now - link_of(s, i, SIM_CO)->mute_until[0] > 2 * SIM_T &&
+		!sim_link_of(s, i, SIM_CO)->silent[0] && !sim_link_of(s, i, SIM_CO)->silent[1] &&
+		s->now - sim_link_of(s, i, SIM_CO)->mute_until[0] > 2 * SIM_T &&
 		s->now - p->paused_until > 2 * SIM_T;
 }
 
@@ -461,7 +289,7 @@ static bool is_well(struct sim_world *s, uint32_t i)
 static bool is_missed(struct sim_world *s, uint32_t i)
 {
 	for (uint32_t k = 0; k < SIM_PROCS; k++) {
-		const struct sim_link *l = k == i ? NULL : link_of(s, i, k);
+		const struct sim_link *l = k == i ? NULL : sim_link_of(s, i, k);
 		if (!l || !s->proc[k].alive || !s->proc[k].m || hd_member_state(s->proc[k].m) != HD_MEMBER)
 			continue;
 		if (!l->up || l->silent[0] || l->silent[1] || s->now - l->mute_until[0] < 2 * SIM_T ||
@@ -577,11 +405,12 @@ static void perform(struct sim_world *s, const struct hd_co_action *a)
 		break;
 	case HD_CO_DO_DROP:   sim_close(s, SIM_CO, end_of_guest(s, a->worker), true); break;
 	case HD_CO_DO_STORE:
-		sim_store(s, a->record, s->now >= s->store_bad_until, between(s, SIM_MS / 2, 15 * SIM_MS));
+		sim_store(s, a->record, s->now >= s->store_bad_until,
+			sim_between(s, SIM_MS / 2, 15 * SIM_MS));
 		break;
 	case HD_CO_DO_SPAWN:
 		for (uint32_t i = 0; i < a->n; i++)
-			sim_start(s, between(s, 20 * SIM_MS, 800 * SIM_MS));
+			sim_start(s, sim_between(s, 20 * SIM_MS, 800 * SIM_MS));
 		break;
 	case HD_CO_DO_END:
 		slot = sim_slot(s, a->worker);
@@ -597,7 +426,7 @@ static void perform(struct sim_world *s, const struct hd_co_action *a)
 		s->gave_up = false;
 		s->result->restores++;
 		s->committed = s->committed > s->ckpt ? s->committed : s->ckpt;
-		sim_push(s, (struct sim_world_event){ .at = s->now + between(s, SIM_MS, 50 * SIM_MS),
+		sim_push(s, (struct sim_world_event){ .at = s->now + sim_between(s, SIM_MS, 50 * SIM_MS),
 			.kind = EV_CO_EVENT, .what = 1, .number = s->ckpt,
 			.gen = s->co_gen });
 		break;
@@ -686,7 +515,7 @@ static uint32_t any_worker(struct sim_world *s)
 /* Nothing of `from` reaches `to` for a while: heard as silence after T, closed after 8 T, or late. */
 static void mute(struct sim_world *s, uint32_t from, uint32_t to, int64_t length)
 {
-	struct sim_link *l = link_of(s, from, to);
+	struct sim_link *l = sim_link_of(s, from, to);
 	uint32_t dir = from > to;
 
 	if (s->now + length > l->mute_until[dir])
@@ -694,12 +523,12 @@ static void mute(struct sim_world *s, uint32_t from, uint32_t to, int64_t length
 	if (!l->up)
 		return;
 	if (length > SIM_T)
-		report_lost(s, to, from, s->now + SIM_T, HD_SILENT, l->life);
+		sim_report_lost(s, to, from, s->now + SIM_T, HD_SILENT, l->life);
 	if (length > 8 * SIM_T)
 		sim_push(s, (struct sim_world_event){ .at = s->now + 8 * SIM_T, .kind = EV_CLOSE, .end = to,
 			.other = from, .link = l->life });
 	else if (length > SIM_T)
-		report_lost(s, to, from, s->now + length + 2 * SIM_MS, HD_HEARD, l->life);
+		sim_report_lost(s, to, from, s->now + length + 2 * SIM_MS, HD_HEARD, l->life);
 }
 
 static void pause_worker(struct sim_world *s, uint32_t slot, int64_t length)
@@ -714,7 +543,7 @@ static void pause_worker(struct sim_world *s, uint32_t slot, int64_t length)
 		p->paused_until = from + more;
 	}
 	for (uint32_t i = 0; i < SIM_ENDS; i++)
-		if (i != slot && link_of(s, slot, i)->up)
+		if (i != slot && sim_link_of(s, slot, i)->up)
 			mute(s, slot, i, length);
 }
 
@@ -726,7 +555,7 @@ static void fault(struct sim_world *s, enum hd_sim_fault kind)
 	/* ms, around the limits T and 8 T */
 	static const int64_t lengths[] = { 20, 200, 700, 1300, 3000, 9500 };
 	uint32_t slot = any_worker(s), other = any_worker(s);
-	int64_t length = lengths[sim_rnd(s, 6)] * SIM_MS + between(s, 0, 100 * SIM_MS);
+	int64_t length = lengths[sim_rnd(s, 6)] * SIM_MS + sim_between(s, 0, 100 * SIM_MS);
 	uint32_t to = sim_rnd(s, 4) ? other : SIM_CO;
 
 	if (slot == SIM_PROCS)
@@ -804,12 +633,12 @@ static void lost(struct sim_world *s, const struct sim_world_event *ev);
 
 static void up(struct sim_world *s, const struct sim_world_event *ev)
 {
-	struct sim_link *l = link_of(s, ev->end, ev->other);
+	struct sim_link *l = sim_link_of(s, ev->end, ev->other);
 
 	if (l->life != ev->link || !l->opening)
 		return;
 	l->opening = false;
-	if (!end_alive(s, ev->end) || !end_alive(s, ev->other))
+	if (!sim_end_alive(s, ev->end) || !sim_end_alive(s, ev->other))
 		return;
 	uint32_t ends[2] = { ev->end, ev->other };
 	/* that it closed is heard before that it is there again */
@@ -820,7 +649,7 @@ static void up(struct sim_world *s, const struct sim_world_event *ev)
 				.link = l->closing_life[ends[i] > ends[1 - i]],
 				.number = l->closing_worker[ends[i] > ends[1 - i]],
 				.gen = ends[i] == SIM_CO ? s->co_gen : s->proc[ends[i]].gen });
-	if (l->life != ev->link || !end_alive(s, ev->end) || !end_alive(s, ev->other))
+	if (l->life != ev->link || !sim_end_alive(s, ev->end) || !sim_end_alive(s, ev->other))
 		return;
 	l->up = true;
 	l->last[0] = l->last[1] = s->now;
@@ -836,7 +665,7 @@ static void up(struct sim_world *s, const struct sim_world_event *ev)
 
 static void lost(struct sim_world *s, const struct sim_world_event *ev)
 {
-	struct sim_link *l = link_of(s, ev->end, ev->other);
+	struct sim_link *l = sim_link_of(s, ev->end, ev->other);
 
 	/* a closing is heard once, in the life after it; silence in its own */
 	if (ev->why == HD_CLOSED && (!l->closing[ev->end > ev->other] ||
@@ -868,15 +697,15 @@ static void lost(struct sim_world *s, const struct sim_world_event *ev)
 /* The far end of a link whose near end is gone already, or silence for 8 T. */
 static void closed(struct sim_world *s, const struct sim_world_event *ev)
 {
-	struct sim_link *l = link_of(s, ev->end, ev->other);
+	struct sim_link *l = sim_link_of(s, ev->end, ev->other);
 
 	if (!l->up || l->life != ev->link)
 		return;
 	l->up = false;
 	l->life++;
-	report_lost(s, ev->end, ev->other, s->now, HD_CLOSED, l->life);
-	if (end_alive(s, ev->other))
-		report_lost(s, ev->other, ev->end, s->now, HD_CLOSED, l->life);
+	sim_report_lost(s, ev->end, ev->other, s->now, HD_CLOSED, l->life);
+	if (sim_end_alive(s, ev->other))
+		sim_report_lost(s, ev->other, ev->end, s->now, HD_CLOSED, l->life);
 }
 
 static void tick(struct sim_world *s, const struct sim_world_event *ev)
@@ -914,7 +743,8 @@ static void handle(struct sim_world *s, struct sim_world_event *ev)
 	}
 	switch (ev->kind) {
 	case EV_PACKET:
-		if (link_of(s, ev->end, ev->other)->life != ev->link || !link_of(s, ev->end, ev->other)->up)
+		if (sim_link_of(s, ev->end, ev->other)->life != ev->link ||
+			!sim_link_of(s, ev->end, ev->other)->up)
 			break;
 		if (ev->end == SIM_CO)
 			co_packet(s, ev->other, ev->packet);
@@ -960,86 +790,6 @@ static void handle(struct sim_world *s, struct sim_world_event *ev)
 
 /* ---- a run ---- */
 
-/* Buckets of stages in order; sometimes the last stage reads one of the first, too. As many workers as a
- * pipeline has ranks are enough. */
-static void draw_stages(struct sim_world *s)
-{
-	uint32_t width = 1 + (uint32_t)sim_rnd(s, 3), chunks = width == 1 ? 2 : 1 + (uint32_t)sim_rnd(s, 2);
-
-	hd_view_shape(&s->shape, width, chunks, sim_rnd(s, 2));
-	s->pipes = 1 + (uint32_t)sim_rnd(s, 2);
-	s->nbuckets = s->shape.nstages + (uint32_t)sim_rnd(s, 3);
-	for (uint32_t b = 0; b < s->nbuckets; b++) {
-		uint32_t stage = b * s->shape.nstages / s->nbuckets;
-		s->bucket[b] = (struct hd_stage_bucket){ .stage = stage,
-			.makers = UINT64_C(1) << stage, .readers = UINT64_C(1) << stage };
-	}
-	if (sim_rnd(s, 2))
-		s->bucket[0].readers |= UINT64_C(1) << (s->shape.nstages - 1);
-	s->buckets = (struct hd_stage_buckets){ .n = s->nbuckets, .nstages = s->shape.nstages,
-		.at = s->bucket };
-	s->min = width;
-	s->max = width * s->pipes + (uint32_t)sim_rnd(s, 3);
-	s->target = s->min + (uint32_t)sim_rnd(s, s->max - s->min + 1);
-}
-
-static void draw(struct sim_world *s, uint32_t only)
-{
-	s->nvns = 1 + (uint32_t)sim_rnd(s, SIM_VNS);
-	s->nbuckets = 1 + (uint32_t)sim_rnd(s, SIM_BUCKETS);
-	s->copies = s->seed & HD_SIM_SHARDED ? 2 + (s->seed % 5 == 0) : 0;
-	s->min = 1 + (uint32_t)(sim_rnd(s, 4) == 0);
-	s->max = s->min + (uint32_t)sim_rnd(s, 6);
-	s->target = s->min + (uint32_t)sim_rnd(s, s->max - s->min + 1);
-	s->nsteps = 10 + sim_rnd(s, 50);
-	s->halt_at = sim_rnd(s, 4) ? UINT64_MAX : 5 + sim_rnd(s, 40);
-	s->step_ns = between(s, 5 * SIM_MS, 300 * SIM_MS);
-	s->lockstep = (s->seed & HD_SIM_LOCKSTEP) != 0;
-	s->takers = sim_rnd(s, 2);
-	s->reaper = sim_rnd(s, 2);
-	if (s->seed & HD_SIM_STAGED)
-		draw_stages(s);
-	for (uint32_t v = 0; v < s->nvns; v++)
-		s->full |= UINT64_C(1) << 4 * v;
-	uint32_t kinds[HD_SIM_NFAULTS], n = 0;
-	for (uint32_t f = 0; f < HD_SIM_NFAULTS; f++)
-		if (sim_rnd(s, 3) == 0 && only >> f & 1)
-			kinds[n++] = f;
-	uint64_t count = n ? sim_rnd(s, 12) : 0;
-	int64_t span = (int64_t)s->nsteps * s->step_ns + 2 * SIM_T;
-	for (uint64_t i = 0; i < count; i++) {
-		int64_t at = sim_rnd(s, 8) ? between(s, 0, span) : 0;
-		/* close to the one before: failures during the reaction */
-		if (i && sim_rnd(s, 3) == 0)
-			at = s->quiet_ns + between(s, 0, 100 * SIM_MS);
-		sim_push(s, (struct sim_world_event){ .at = at, .kind = EV_FAULT,
-			.what = kinds[sim_rnd(s, n)] });
-		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
-	}
-	for (uint64_t i = s->seed & HD_SIM_REPLACED ? 1 + sim_rnd(s, 6) : 0; i > 0; i--)
-		sim_push(s, (struct sim_world_event){ .at = between(s, 0, span), .kind = EV_REPLACE,
-			.what = sim_rnd(s, 4) != 0 });
-	s->digest_every = 1;
-	if (s->seed & HD_SIM_CORRUPT && !s->copies) {
-		s->digest_every += sim_rnd(s, 2) * sim_rnd(s, 5);
-		int64_t at = between(s, 2 * SIM_T, span);
-		sim_push(s, (struct sim_world_event){ .at = at, .kind = EV_CORRUPT });
-		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
-	}
-	if (s->seed & HD_SIM_UNHEARD) {
-		int64_t until = between(s, 0, span);
-		s->quiet_ns = until > s->quiet_ns ? until : s->quiet_ns;
-	}
-	if (s->seed & HD_SIM_GIVING_UP) {
-		s->gives_up_in = 2u << sim_rnd(s, 4);
-		/* some are long enough to see it end well */
-		s->nsteps += sim_rnd(s, 8) ? 0 : 400;
-		int64_t until = between(s, 0, span);
-		s->quiet_ns = until > s->quiet_ns ? until : s->quiet_ns;
-		sim_push(s, (struct sim_world_event){ .at = s->quiet_ns + 1, .kind = EV_ASK });
-	}
-}
-
 /* All workers that could sync have: no source gives up any more. */
 static void check_grown(struct sim_world *s)
 {
@@ -1081,10 +831,10 @@ enum hd_err hd_simulate_job(uint64_t seed, uint32_t only, hd_sim_line *line, voi
 	s->self = self;
 	hd_arena_init(&s->arena, (size_t)1 << 30);
 	hd_arena_init(&s->scratch, 1 << 24);
-	draw(s, only);
+	sim_draw(s, only);
 	co_start(s, false);
 	while (result->ok && !s->over && !s->no_memory) {
-		struct sim_world_event ev = pop(s);
+		struct sim_world_event ev = sim_pop(s);
 		s->now = ev.at > s->now ? ev.at : s->now;
 		result->events++;
 		handle(s, &ev);

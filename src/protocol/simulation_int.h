@@ -183,23 +183,43 @@ struct sim_world {
 };
 
 static inline bool sim_partial(const struct sim_world *s) { return s->copies || s->shape.nstages; }
-void sim_push(struct sim_world *s, struct sim_world_event event);
 uint64_t sim_rnd(struct sim_world *s, uint64_t n);                      /* 0 .. n - 1 */
+static inline int64_t sim_between(struct sim_world *s, int64_t from, int64_t to)
+{
+	return from + (int64_t)sim_rnd(s, (uint64_t)(to - from) + 1);
+}
+static inline struct sim_link *sim_link_of(struct sim_world *s, uint32_t a, uint32_t b)
+{
+	return a < b ? &s->link[a][b] : &s->link[b][a];
+}
+static inline bool sim_end_alive(const struct sim_world *s, uint32_t end)
+{
+	return end == SIM_CO ? s->co != NULL : s->proc[end].alive;
+}
 __attribute__((format(printf, 3, 4))) void sim_bad(struct sim_world *s, const char *invariant,
 	const char *fmt,
 	...);
 __attribute__((format(printf, 2, 3))) void sim_say(struct sim_world *s, const char *fmt, ...);
+void sim_end(struct sim_world *s, uint32_t slot, bool kindly);
+void sim_start(struct sim_world *s, int64_t in_ns);
+
+uint64_t sim_tag(struct sim_world *s, uint64_t step);                   /* of X_step, undisturbed */
+void sim_hear(struct sim_world *s, struct sim_heard *heard, const struct hd_msg *msg);
+
+/* simulation_draw.c: `only`: the faults that are enabled, of those that were drawn */
+void sim_draw(struct sim_world *s, uint32_t only);
+
+/* simulation_links.c */
+void sim_push(struct sim_world *s, struct sim_world_event event);
+struct sim_world_event sim_pop(struct sim_world *s);
 void sim_send(struct sim_world *s, uint32_t from, uint32_t to, const struct sim_packet *packet);
 void sim_send_msg(struct sim_world *s, uint32_t from, uint32_t to, const struct hd_msg *msg);
 void sim_connect(struct sim_world *s, uint32_t a, uint32_t b);
 void sim_close(struct sim_world *s, uint32_t a, uint32_t b, bool after_sent);
 bool sim_up(struct sim_world *s, uint32_t a, uint32_t b);
 uint32_t sim_slot(const struct sim_world *s, uint32_t worker);          /* or SIM_ENDS */
-void sim_end(struct sim_world *s, uint32_t slot, bool kindly);
-void sim_start(struct sim_world *s, int64_t in_ns);
-
-uint64_t sim_tag(struct sim_world *s, uint64_t step);                   /* of X_step, undisturbed */
-void sim_hear(struct sim_world *s, struct sim_heard *heard, const struct hd_msg *msg);
+void sim_report_lost(struct sim_world *s, uint32_t end, uint32_t other, int64_t at, enum hd_suspicion why,
+	uint32_t life);
 
 /* simulation_takeover.c */
 /* It is handed over, known to be stored, if it is, in that time. */

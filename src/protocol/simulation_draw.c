@@ -1,0 +1,82 @@
+/* What a seed decides before its run begins. */
+#include "protocol/simulation_int.h"
+
+/* Buckets of stages in order; sometimes the last stage reads one of the first, too. As many workers as a
+ * pipeline has ranks are enough. */
+static void draw_stages(struct sim_world *s)
+{
+	uint32_t width = 1 + (uint32_t)sim_rnd(s, 3), chunks = width == 1 ? 2 : 1 + (uint32_t)sim_rnd(s, 2);
+
+	hd_view_shape(&s->shape, width, chunks, sim_rnd(s, 2));
+	s->pipes = 1 + (uint32_t)sim_rnd(s, 2);
+	s->nbuckets = s->shape.nstages + (uint32_t)sim_rnd(s, 3);
+	for (uint32_t b = 0; b < s->nbuckets; b++) {
+		uint32_t stage = b * s->shape.nstages / s->nbuckets;
+		s->bucket[b] = (struct hd_stage_bucket){ .stage = stage,
+			.makers = UINT64_C(1) << stage, .readers = UINT64_C(1) << stage };
+	}
+	if (sim_rnd(s, 2))
+		s->bucket[0].readers |= UINT64_C(1) << (s->shape.nstages - 1);
+	s->buckets = (struct hd_stage_buckets){ .n = s->nbuckets, .nstages = s->shape.nstages,
+		.at = s->bucket };
+	s->min = width;
+	s->max = width * s->pipes + (uint32_t)sim_rnd(s, 3);
+	s->target = s->min + (uint32_t)sim_rnd(s, s->max - s->min + 1);
+}
+
+void sim_draw(struct sim_world *s, uint32_t only)
+{
+	s->nvns = 1 + (uint32_t)sim_rnd(s, SIM_VNS);
+	s->nbuckets = 1 + (uint32_t)sim_rnd(s, SIM_BUCKETS);
+	s->copies = s->seed & HD_SIM_SHARDED ? 2 + (s->seed % 5 == 0) : 0;
+	s->min = 1 + (uint32_t)(sim_rnd(s, 4) == 0);
+	s->max = s->min + (uint32_t)sim_rnd(s, 6);
+	s->target = s->min + (uint32_t)sim_rnd(s, s->max - s->min + 1);
+	s->nsteps = 10 + sim_rnd(s, 50);
+	s->halt_at = sim_rnd(s, 4) ? UINT64_MAX : 5 + sim_rnd(s, 40);
+	s->step_ns = sim_between(s, 5 * SIM_MS, 300 * SIM_MS);
+	s->lockstep = (s->seed & HD_SIM_LOCKSTEP) != 0;
+	s->takers = sim_rnd(s, 2);
+	s->reaper = sim_rnd(s, 2);
+	if (s->seed & HD_SIM_STAGED)
+		draw_stages(s);
+	for (uint32_t v = 0; v < s->nvns; v++)
+		s->full |= UINT64_C(1) << 4 * v;
+	uint32_t kinds[HD_SIM_NFAULTS], n = 0;
+	for (uint32_t f = 0; f < HD_SIM_NFAULTS; f++)
+		if (sim_rnd(s, 3) == 0 && only >> f & 1)
+			kinds[n++] = f;
+	uint64_t count = n ? sim_rnd(s, 12) : 0;
+	int64_t span = (int64_t)s->nsteps * s->step_ns + 2 * SIM_T;
+	for (uint64_t i = 0; i < count; i++) {
+		int64_t at = sim_rnd(s, 8) ? sim_between(s, 0, span) : 0;
+		/* close to the one before: failures during the reaction */
+		if (i && sim_rnd(s, 3) == 0)
+			at = s->quiet_ns + sim_between(s, 0, 100 * SIM_MS);
+		sim_push(s, (struct sim_world_event){ .at = at, .kind = EV_FAULT,
+			.what = kinds[sim_rnd(s, n)] });
+		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
+	}
+	for (uint64_t i = s->seed & HD_SIM_REPLACED ? 1 + sim_rnd(s, 6) : 0; i > 0; i--)
+		sim_push(s, (struct sim_world_event){ .at = sim_between(s, 0, span), .kind = EV_REPLACE,
+			.what = sim_rnd(s, 4) != 0 });
+	s->digest_every = 1;
+	if (s->seed & HD_SIM_CORRUPT && !s->copies) {
+		s->digest_every += sim_rnd(s, 2) * sim_rnd(s, 5);
+		int64_t at = sim_between(s, 2 * SIM_T, span);
+		sim_push(s, (struct sim_world_event){ .at = at, .kind = EV_CORRUPT });
+		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
+	}
+	if (s->seed & HD_SIM_UNHEARD) {
+		int64_t until = sim_between(s, 0, span);
+		s->quiet_ns = until > s->quiet_ns ? until : s->quiet_ns;
+	}
+	if (s->seed & HD_SIM_GIVING_UP) {
+		s->gives_up_in = 2u << sim_rnd(s, 4);
+		/* some are long enough to see it end well */
+		s->nsteps += sim_rnd(s, 8) ? 0 : 400;
+		int64_t until = sim_between(s, 0, span);
+		s->quiet_ns = until > s->quiet_ns ? until : s->quiet_ns;
+		sim_push(s, (struct sim_world_event){ .at = s->quiet_ns + 1, .kind = EV_ASK });
+	}
+}
