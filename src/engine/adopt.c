@@ -316,7 +316,9 @@ static enum hd_err make(struct hd_worker *w, const struct hd_dist_view *view, st
 			"not hand on yet: one worker with more devices, or optim.update: flush");
 	s->nlinks = alone ? 0 : links_of(view->plan);
 	s->held_elems = 0;
-	for (uint32_t b = 0; b < w->stage->nbuckets; b++)
+	/* by stages a worker without a part holds nothing yet: what it has lies in the file */
+	const bool holds = !w->spec.by_stage || view->worker != HD_DIST_NOBODY;
+	for (uint32_t b = 0; b < w->stage->nbuckets && holds; b++)
 		s->held_elems += !view->held || view->held[b] ? hd_layout_bucket(&w->task->layout, b).len : 0;
 	if (!err && staged)
 		err = make_staged(w, s, rank, diag);

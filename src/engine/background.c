@@ -29,7 +29,7 @@ void hd_background_finish(struct hd_worker *w)
 enum hd_err hd_dist_aside_open(struct hd_worker *w, struct hd_diag *diag)
 {
 	const struct hd_device_spec spec = { .nthreads = 1, .kernels = w->spec.kernels, .path = w->spec.path,
-		.memory_limit_bytes = w->spec.memory_limit_bytes };
+		.memory_limit_bytes = hd_worker_device_limit(w) };
 	struct hd_rank *rank = &w->background->rank;
 
 	rank->worker = w;

@@ -280,12 +280,38 @@ static void without_a_folder_for_its_file_there_is_no_worker(void **state)
 	hd_rig_close(&one);
 }
 
+/* Vectors are as long as the model, and what is held takes memory: a limit that is enough for that is enough. */
+static void a_limit_is_of_what_is_held(void **state)
+{
+	struct hd_memory_terms t;
+	struct hd_worker *worker = NULL;
+	struct hd_diag diag = { "" };
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, NULL, NULL);
+	hd_worker_memory(p.at[0], &t);
+	const struct hd_worker_spec spec = { .kind = "cpu", .nthreads = 1, .ndevices = 1,
+		.kernels = HD_KERNELS_PORTABLE, .by_stage = true, .memory_limit_bytes = t.held };
+	const struct hd_dist_view view = { .plan = &p.plan, .worker = 0, .nplaces = ROOTS };
+	CHECK(hd_worker_create(&worker, p.one.task, &spec, &diag) == HD_OK, "%s", diag.text);
+	/* a joiner has no part yet */
+	CHECK(hd_dist_prepare(worker, &(struct hd_dist_view){ .worker = HD_DIST_NOBODY }, &diag) == HD_OK,
+		"%s", diag.text);
+	hd_worker_memory(worker, &t);
+	assert_true(t.params == 0 && t.slots == 0);
+	CHECK(hd_dist_prepare(worker, &view, &diag) == HD_OK, "%s", diag.text);
+	hd_worker_destroy(worker);
+	close_pair(&p);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(holders_update_what_they_hold_as_one_device_does),
 		cmocka_unit_test(a_bucket_of_its_own_needs_its_sum),
 		cmocka_unit_test(memory_is_that_of_what_is_held),
+		cmocka_unit_test(a_limit_is_of_what_is_held),
 		cmocka_unit_test(a_joiner_gets_no_bucket),
 		cmocka_unit_test(without_a_folder_for_its_file_there_is_no_worker),
 	};

@@ -110,7 +110,7 @@ static enum hd_err open_rank(struct hd_worker *w, struct hd_rank *rank, const st
 		.pin = false, .spin = w->spec.spin && alone,
 		.kernels = w->spec.kernels,
 		.path = w->spec.path,
-		.memory_limit_bytes = w->spec.memory_limit_bytes,
+		.memory_limit_bytes = hd_worker_device_limit(w),
 	};
 	const struct hd_device_ops *ops;
 	uint64_t b = w->task->job->per_vn;

@@ -46,6 +46,12 @@ struct hd_worker {
 	_Atomic uint64_t progress, longest_ns;
 };
 
+/* What a device may take at most, 0: no limit. By stages its vectors are as long as the model and take memory
+ * where they are written to: hd_worker_fits() alone judges them. */
+static inline uint64_t hd_worker_device_limit(const struct hd_worker *w)
+{
+	return w->spec.by_stage ? 0 : w->spec.memory_limit_bytes;
+}
 static inline uint64_t hd_worker_activation_bytes(const struct hd_worker *w)
 {
 	return w->stage->train.memory.len_bytes > w->stage->infer.memory.len_bytes ?
