@@ -1,6 +1,6 @@
 #!/bin/bash
-# heddle demo: the job it would run is a job; the story itself takes a minute and runs where HEDDLE_SLOW is
-# set.
+# heddle demo: the jobs it would run are jobs, and of `pipeline` one worker is refused where three fit; the
+# stories themselves take longer and run where HEDDLE_SLOW is set.
 . "$(dirname "$0")/program.sh"
 expect 0 heddle demo --show
 cp out demo.yaml
@@ -9,7 +9,23 @@ expect 2 heddle demo elastik
 says 'there is no demo "elastik"'
 expect 2 heddle demo --devices 0
 passed "--show prints a job file that is good; unknown demos are refused"
+expect 0 heddle demo pipeline --show
+cp out pipeline.yaml
+expect 0 heddle config check pipeline.yaml
+expect 11 heddle run pipeline.yaml --dry-run --devices 1 -s parallel.mode=data
+says 'workers.memory gives'
+expect 0 heddle run pipeline.yaml --dry-run --devices 1 --workers 3
+passed "the memory of one worker is refused to the whole model, and is enough for a third of it"
 [ -n "${HEDDLE_SLOW:-}" ] || { echo "skip: the demo itself (set HEDDLE_SLOW=1)"; exit 0; }
+expect 0 heddle demo pipeline --json -C story
+json_ok
+says '"identical":true'
+same "$(number kills)-$(number joins)" 2-1 "kills and joins"
+for name in predicted_ms measured_ms least_ms; do
+	awk -v x="$(number $name)" 'BEGIN { exit !(x > 0) }' || failed "$name is $(number $name)"
+done
+expect 0 heddle plan check story/runs/demo-pipeline/chaos/plan/0001.plan
+passed "demo pipeline"
 expect 0 heddle demo --json -q
 says '"identical":true'
 passed "demo train"

@@ -7,6 +7,7 @@
 #include "cmd/json_line.h"
 #include "cmd/session.h"
 #include "cmd/demo/elastic.h"
+#include "cmd/demo/pipeline.h"
 
 /* A demonstration is a job file with a claim. It runs the same job twice, on one
  * device and on all of them, and believes only what it has compared: the states,
@@ -33,6 +34,11 @@ static const struct demo demos[] = {
 	  "job: {name: demo-train, seed: 17, steps: 150}\ndata: {kind: synthetic, count: 20000}\n",
 	  lenet_job, 0.84, 0.84 },
 };
+/* Demos over several processes have scripts of their own. */
+static const struct { const char *name; enum hd_err (*run)(struct hd_cmd *cmd); } stories[] = {
+	{ "elastic", hd_demo_elastic },
+	{ "pipeline", hd_demo_pipeline },
+};
 static const char *const fashion = "/usr/share/datasets/fashion-mnist";
 
 struct verdict { char hex[HD_HASH_HEX], dir[512]; double accuracy, loss_first, loss_last, seconds;
@@ -47,7 +53,8 @@ static enum hd_err find_demo(struct hd_cmd *cmd, const struct demo **demo)
 			*demo = &demos[i];
 			return HD_OK;
 		}
-	return hd_fail(&cmd->diag, HD_E_INVAL, "there is no demo \"%s\"; there are: train, elastic", name);
+	return hd_fail(&cmd->diag, HD_E_INVAL, "there is no demo \"%s\"; there are: train, elastic, "
+		"pipeline", name);
 }
 
 static bool installed(struct hd_cmd *cmd)
@@ -158,8 +165,9 @@ static enum hd_err verb_demo(struct hd_cmd *cmd)
 	struct hd_cores cores;
 	char yaml[2048];
 
-	if (cmd->args.npos && !strcmp(cmd->args.pos[0], "elastic"))
-		return hd_demo_elastic(cmd);
+	for (size_t i = 0; i < sizeof stories / sizeof *stories && cmd->args.npos; i++)
+		if (!strcmp(cmd->args.pos[0], stories[i].name))
+			return stories[i].run(cmd);
 	enum hd_err err = find_demo(cmd, &demo);
 	if (err)
 		return err;
@@ -212,6 +220,9 @@ const struct hd_verb hd_verb_demo = {
 		"must be equal bit for bit.\n"
 		"elastic: worker processes join, differ in speed, are killed, the coordinator too; the "
 		"state must be that of one worker.\n"
+		"pipeline: a model that the memory limit of one worker refuses trains in stages over three, "
+		"loses one, grows to four; predicted and measured time of a step; the state must be that of "
+		"one device.\n"
 		"Exit 0 only if the claim at the end was verified.",
 	.opts = HD_OPTS(HD_OPT_SHOW, HD_OPT_DEVICES),
 	.run = verb_demo, .test = "program_demo.sh",
