@@ -112,6 +112,8 @@ expect 0 heddle ckpt diff wide-one held
 ! grep -E '"kind":"(restore|void)"' held/events.ndjson || failed "a checkpoint was read, or a change void"
 passed "state by stages: members of either pipeline and the coordinator killed, nothing is taken from disk"
 
+expect 11 heddle run wide.yaml --workers 3 -s parallel.mode=pipeline -s workers.memory=4MiB --out no
+says 'worker 0: the job needs'
 expect 2 heddle run gpt.yaml --workers 3 -s parallel.stages=2 --out no
 says 'use 2'
 expect 2 heddle run gpt.yaml --workers 2 -s parallel.mode=pipeline -s comm.sync=sharded --out no

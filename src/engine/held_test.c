@@ -240,6 +240,8 @@ static void memory_is_that_of_what_is_held(void **state)
 	hd_worker_memory(p.one.worker, &all);
 	assert_int_equal(hd_worker_create(&w, p.one.task, &spec, &diag), HD_OK);
 	hd_worker_memory(w, &first);
+	struct hd_hash bits;
+	assert_int_equal(hd_dist_probe(w, 0, &bits, NULL), HD_E_REFUSED);          /* before it has a part */
 	assert_true(first.slots == 0 && first.params == all.params - whole && first.gradients == 0);
 	assert_int_equal(hd_dist_memory(w, &(struct hd_dist_view){ .plan = &p.plan, .worker = 0,
 		.held = held }, &some, &diag), HD_OK);

@@ -242,14 +242,14 @@ enum hd_err hd_dist_probe(struct hd_worker *w, uint32_t vn, struct hd_hash *bits
 	struct hd_work work;
 	struct lent lent = { 0 };
 
+	if (w->spec.by_stage)
+		return hd_fail(diag, HD_E_REFUSED,
+			"this worker has the state of its stages alone: it computes no whole virtual node");
 	assert(hd_worker_work(w) && vn < w->task->job->nvns);
 	if (w->step->begun)
 		return hd_fail(diag, HD_E_REFUSED,
 			"step %lld is under way: its gradients are where a probe would be computed",
 			(long long)w->count.step);
-	if (w->spec.by_stage)
-		return hd_fail(diag, HD_E_REFUSED,
-			"this worker has the state of its stages alone: it computes no whole virtual node");
 	hd_arena_init(&arena, 0);
 	enum hd_err err = make_pass(w, &work, &vn, 1, 0, &arena, diag);
 	if (!err)

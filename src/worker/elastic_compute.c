@@ -458,13 +458,15 @@ static enum hd_err arrived_run(struct hd_elastic *e, const struct hd_command *d,
 	return hd_dist_arrived(e->worker, bucket, n, diag);
 }
 
+/* Of a step that could not be begun none. */
 static void run(struct hd_elastic *e, const struct hd_command *d, uint32_t n,
 	enum hd_err (*act)(struct hd_elastic *e, const struct hd_command *d, uint32_t n,
 	struct hd_diag *diag))
 {
 	struct hd_command_done done = { .command = *d };
 
-	done.err = act(e, d, n, &done.diag);
+	done.err = e->broken ? hd_fail(&done.diag, HD_E_STALE, "a step could not be begun") :
+		act(e, d, n, &done.diag);
 	for (uint32_t i = 0; i < n; i++) {
 		done.command = d[i];
 		hd_commands_done(&e->commands, &done);
@@ -519,7 +521,9 @@ void hd_elastic_compute(struct hd_elastic *e)
 			run(e, d, n, arrived_run);
 		} else {
 			struct hd_command_done done = { .command = d[0] };
-			done.err = one[d[0].kind](e, &d[0], &done, &done.diag);
+			done.err = e->broken ? hd_fail(&done.diag, HD_E_STALE, "a step could not be begun") :
+				one[d[0].kind](e, &d[0], &done, &done.diag);
+			e->broken |= done.err && d[0].kind == HD_COMMAND_BEGIN;
 			if (d[0].kind == HD_COMMAND_FINISH)
 				remember(e);
 			atomic_store(&e->moving, false);

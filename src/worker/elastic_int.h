@@ -160,6 +160,8 @@ struct hd_elastic {
 	const uint8_t *owns;              /* of the last UPDATE */
 	bool computed;                    /* pass 0 of the part, in this step */
 	bool stale;                       /* and its pipeline was fenced */
+	/* a step could not be begun: this worker leaves, what is queued is not done */
+	bool broken;
 	bool between;                     /* no step is begun: the state is X_at and does not change */
 	int64_t began_ns, idle_ns, computed_ns;       /* computed: of pass 0 of the part */
 	uint32_t redone;                  /* virtual nodes computed again in this step */
