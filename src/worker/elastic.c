@@ -183,8 +183,11 @@ static enum hd_err take_rooms(struct hd_elastic *e, struct hd_diag *diag)
 	if (!all)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the messages of a worker");
 	enum hd_err err = hd_elastic_slots_init(e, diag);
-	return err ? err : hd_relay_init(&e->relay, &e->hub, e->worker, &e->task->layout, e->task->job->nvns,
-		diag);
+	if (!err)
+		err = hd_relay_init(&e->relay, &e->hub, e->worker, &e->task->layout, e->task->job->nvns,
+			diag);
+	/* each stage of a virtual node may be another worker's */
+	return err ? err : hd_relay_planes(&e->relay, e->pipes.shape.nstages, diag);
 }
 
 static void give_back(struct hd_elastic *e)

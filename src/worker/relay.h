@@ -118,6 +118,9 @@ HD_MUST_USE enum hd_err hd_relay_init(struct hd_relay *relay, struct hd_hub *hub
 	const struct hd_layout *layout, uint32_t nvns, struct hd_diag *diag);
 void hd_relay_finish(struct hd_relay *relay);                /* takes zeroed ones */
 
+/* Before the first step, where several workers may speak of one virtual node: room for n of them. Later the
+ * compute thread may be writing there. */
+HD_MUST_USE enum hd_err hd_relay_planes(struct hd_relay *relay, uint32_t n, struct hd_diag *diag);
 /* The hub is in that epoch now. No channel opens before hd_relay_view() brings the view of this epoch. */
 void hd_relay_epoch(struct hd_relay *relay, uint32_t epoch);
 /* The view is in force; channels open with the first step. `self`: this worker's id. */

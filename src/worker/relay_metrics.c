@@ -12,9 +12,9 @@ uint64_t hd_relay_metrics_at(const struct hd_relay *r, uint32_t member, uint32_t
 {
 	uint64_t plane = 0;
 
-	for (uint32_t m = 0; m < member && r->nplanes > 1; m++)
+	for (uint32_t m = 0; m < member && hd_dist_nstages(r->worker) > 1; m++)
 		plane += hd_dist_says(r->worker, (uint16_t)m, v);
-	assert(plane < r->nplanes);
+	assert(plane * r->nvns + v < r->metrics_cap);
 	return plane * r->nvns + v;
 }
 
@@ -59,6 +59,18 @@ void hd_relay_merge(struct hd_relay *r)
 	r->merged = true;
 }
 
+enum hd_err hd_relay_planes(struct hd_relay *r, uint32_t n, struct hd_diag *diag)
+{
+	if ((uint64_t)n * r->nvns <= r->metrics_cap && (uint64_t)n * r->nvns <= r->metrics_here_cap)
+		return HD_OK;
+	void *metrics = hd_relay_grown(r->metrics, &r->metrics_cap, (uint64_t)n * r->nvns, r->metrics_len);
+	void *here = hd_relay_grown(r->metrics_here, &r->metrics_here_cap, (uint64_t)n * r->nvns, 1);
+	r->metrics = metrics ? metrics : r->metrics;
+	r->metrics_here = here ? here : r->metrics_here;
+	return metrics && here ? HD_OK : hd_fail(diag, HD_E_NOMEM,
+		"no memory for what %u workers say of %u virtual nodes", n, r->nvns);
+}
+
 enum hd_err hd_relay_metrics_begin(struct hd_relay *r, bool keep, struct hd_diag *diag)
 {
 	if (keep) {
@@ -67,13 +79,9 @@ enum hd_err hd_relay_metrics_begin(struct hd_relay *r, bool keep, struct hd_diag
 	}
 	r->merged = false;
 	const uint32_t n = count_planes(r);
-	void *metrics = hd_relay_grown(r->metrics, &r->metrics_cap, (uint64_t)n * r->nvns, r->metrics_len);
-	void *here = hd_relay_grown(r->metrics_here, &r->metrics_here_cap, (uint64_t)n * r->nvns, 1);
-	r->metrics = metrics ? metrics : r->metrics;
-	r->metrics_here = here ? here : r->metrics_here;
-	if (!metrics || !here)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for what %u workers say of %u virtual nodes", n,
-			r->nvns);
+	enum hd_err err = hd_relay_planes(r, n, diag);
+	if (err)
+		return err;
 	r->nplanes = n;
 	memset(r->metrics_here, 0, (uint64_t)n * r->nvns);
 	return HD_OK;
