@@ -68,7 +68,8 @@ static void no_seed_of_sharded_state_violates_an_invariant(void **state)
 		restores += r.restores;
 		given_up += r.given_up;
 	}
-	assert_true(asked || (fetches > n && redone > n / 10 && restores > n / 100 && given_up > 0));
+	assert_true(asked || (fetches > n && redone > n / 10 && restores > n / 100 &&
+		(SANITIZED || given_up > 0)));            /* once in some hundred */
 }
 
 /* Stages: losses at any event, of one pipeline (each goes back to disk) and of two. */
