@@ -279,6 +279,9 @@ void hd_dist_abandon(struct hd_worker *worker);
 const struct hd_layout *hd_dist_layout(const struct hd_worker *worker);
 /* Is state by stages? */
 bool hd_dist_by_stage(const struct hd_worker *worker);
+/* State by stages, between two steps, before all of it comes from elsewhere: no bucket takes memory, and what
+ * was in it is lost. */
+HD_MUST_USE enum hd_err hd_dist_lay_aside(struct hd_worker *worker, struct hd_diag *diag);
 /* State by stages, before finish(): these buckets are the own ones; what of them lay in a file is memory. */
 HD_MUST_USE enum hd_err hd_dist_hold(struct hd_worker *worker, const uint8_t *own, struct hd_diag *diag);
 /* Is state sharded in this job, and the part in use one of several workers? Else all below does nothing. */

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include "engine/dist.h"
+#include "engine/part_int.h"
 #include "engine/worker_int.h"
 #include "engine/testing.h"
 
@@ -188,6 +189,11 @@ static void train(const char *more, const char *spill)
 	hd_dist_drop_slots(p.at[0], p.holds[0]);
 	check_held(&p, 0);
 	assert_false(hd_hash_same(hd_worker_digest(p.at[0]), hd_worker_digest(p.one.worker)));
+	/* before all is read from disk nothing takes memory */
+	struct hd_diag diag = { "" };
+	assert_int_equal(hd_dist_lay_aside(p.at[0], &diag), HD_OK);
+	for (uint32_t b = 0; b < p.nbuckets; b++)
+		assert_int_equal(p.at[0]->parts->spilled[b], spill != NULL);
 	close_pair(&p);
 }
 

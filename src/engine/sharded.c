@@ -7,8 +7,7 @@
 #include "engine/part_int.h"
 
 /* State by stages: parameters and slots of some buckets lie here; what else of them is here for a while lies
- * in
- * a file. Sharded state: slots of some buckets lie here, and only these are brought on. New parameters of
+ * in a file. Sharded state: slots of some buckets lie here, and only these are brought on. New parameters of
  * all buckets
  * come to lie beside the old ones, in the first root's buffer: whoever has the sum of a bucket, or its
  * parameters, needs its roots no more (exchange.h, rules 1 and 6). The flat vectors of slots keep their
@@ -47,13 +46,20 @@ static enum hd_err move(struct hd_worker *w, uint32_t bucket, bool to_file, stru
 
 static bool spills(const struct hd_worker *w) { return w->spec.by_stage && w->spec.spill; }
 
+enum hd_err hd_dist_lay_aside(struct hd_worker *w, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	for (uint32_t b = 0; b < w->stage->nbuckets && spills(w) && !err; b++)
+		err = w->parts->spilled[b] ? HD_OK : move(w, b, true, diag);
+	return err;
+}
+
 enum hd_err hd_held_begin(struct hd_worker *w, struct hd_diag *diag)
 {
 	enum hd_err err = spills(w) ? hd_param_store_spills(w->store, w->spec.spill, diag) : HD_OK;
 
-	for (uint32_t b = 0; b < w->stage->nbuckets && spills(w) && !err; b++)
-		err = move(w, b, true, diag);
-	return err;
+	return err ? err : hd_dist_lay_aside(w, diag);
 }
 
 void hd_held_end(struct hd_worker *w)

@@ -59,8 +59,7 @@ HD_MUST_USE enum hd_err hd_pipes_part(struct hd_dist_view *part, const struct hd
 	struct hd_diag *diag);
 
 /* Settles the width of a job that asks for stages, for a run over workers of `ndevices` each. HD_E_INVAL:
- * what
- * its keys ask for and the devices do not go together, or a worker would have more than HD_MAX_PASSES
+ * what its keys ask for and the devices do not go together, or a worker would have more than HD_MAX_PASSES
  * stages. */
 HD_MUST_USE enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndevices,
 	struct hd_arena *arena, struct hd_diag *diag);

@@ -287,7 +287,8 @@ enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct 
 	if (!err)
 		start_recorder(run);
 	run->options.worker.by_stage = options->shared && hd_job_int(job, HD_JOB_SYNC) == HD_SYNC_STAGES;
-	run->options.worker.spill = dir ? dir->path : NULL;
+	/* a worker of another machine has no folder of the run */
+	run->options.worker.spill = dir ? dir->path : "/var/tmp";
 	if (!err)
 		err = hd_worker_create(&run->worker, run->task, &run->options.worker, diag);
 	if (!err && !run->options.shared)

@@ -370,6 +370,7 @@ COMMAND(restore)
 		return hd_fail(diag, HD_E_PEERLOST,
 			"no member is left to sync from: this worker joins again");
 	enum hd_err err = hd_ckpt_find(e->spec->fs, e->spec->dir, d->step, &info, NULL, NULL, diag);
+	err = err ? err : hd_dist_lay_aside(e->worker, diag);
 	return err ? err : hd_run_restore(e->run, info.folder, HD_RESTORE_GO_ON, diag);
 }
 
