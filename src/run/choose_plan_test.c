@@ -3,67 +3,41 @@
 #include <math.h>
 
 #include "plan/check.h"
-#include "cost/profile_graph.h"
 #include "pipeline/staged.h"
-#include "engine/testing.h"
+#include "run/testing_costs.h"
 
 /* Plans chosen by profiles whose times are made up: what the choice must be follows by hand. */
 
 struct made {
-	struct hd_rig rig;
-	struct hd_run_costs *costs;
+	struct hd_made job;
 	struct hd_choose_ask ask;
-	struct hd_diag diag;
 };
-
-static const char gpt[] =
-	"model: {use: builtin:gpt, args: {layers: 4, width: 16, heads: 2, context: 8}}\n"
-	"data: {kind: synthetic, count: 64}\n";
 
 static const char shards[] = "model: {use: builtin:gpt, shards: 4, sequence_shards: true, "
 	"args: {layers: 4, width: 16, heads: 4, context: 8}}\ndata: {kind: synthetic, count: 64}\n";
 
-/* Every node takes 1 ms forward, 1 for its input and 1 for its weights; every `heavy`th as much more. */
 static void begin_model(struct made *m, const char *model, const char *more, uint32_t ndevices,
 	uint32_t heavy)
 {
-	const struct hd_profile_ask ask = { .rows = 2, .nslots = 2, .tensor_shards = 1 };
-	struct hd_profile profile;
-	uint32_t *home;
-
-	*m = (struct made){ .diag = { "" } };
-	hd_rig_begin(&m->rig, model, 16, 8, more);
-	CHECK(hd_task_create(&m->rig.task, m->rig.job, &m->rig.fs, &m->diag) == HD_OK, "%s", m->diag.text);
-	const struct hd_task *task = m->rig.task;
-	CHECK(hd_profile_of_graph(&profile, &home, &task->train, &ask, &m->rig.arena, &m->diag) == HD_OK,
-		"%s",
-		m->diag.text);
-	for (uint32_t i = 0; i < profile.nnodes; i++) {
-		int64_t ns = 1000000 * (heavy && i % heavy == 0 ? 4 : 1);
-		profile.node[i].f.p50_ns = profile.node[i].i.p50_ns = profile.node[i].w.p50_ns = ns;
-	}
-	CHECK(hd_run_costs_of(&m->costs, &profile, home, &task->train, 2, &m->rig.arena, &m->diag) == HD_OK,
-		"%s", m->diag.text);
-	m->ask = (struct hd_choose_ask){ .task = task, .costs = m->costs, .ndevices = ndevices,
-		.job = hd_plan_job_whole(m->rig.job->nvns, task->layout.nchunks) };
+	hd_made_begin(&m->job, model, more, heavy);
+	const struct hd_task *task = m->job.rig.task;
+	m->ask = (struct hd_choose_ask){ .task = task, .costs = m->job.costs, .ndevices = ndevices,
+		.job = hd_plan_job_whole(m->job.rig.job->nvns, task->layout.nchunks) };
 }
 
 static void begin(struct made *m, const char *more, uint32_t ndevices, uint32_t heavy)
 {
-	begin_model(m, gpt, more, ndevices, heavy);
+	begin_model(m, hd_made_gpt, more, ndevices, heavy);
 }
 
-static void end(struct made *m)
-{
-	hd_task_destroy(m->rig.task);
-	hd_arena_finish(&m->rig.arena);
-}
+static void end(struct made *m) { hd_made_end(&m->job); }
 
 static struct hd_plan_choices choose(struct made *m)
 {
 	struct hd_plan_choices choices;
 
-	CHECK(hd_choose_plan(&choices, &m->ask, &m->rig.arena, &m->diag) == HD_OK, "%s", m->diag.text);
+	CHECK(hd_choose_plan(&choices, &m->ask, &m->job.rig.arena, &m->job.diag) == HD_OK, "%s",
+		m->job.diag.text);
 	assert_true(choices.n > 0);
 	return choices;
 }
@@ -71,10 +45,10 @@ static struct hd_plan_choices choose(struct made *m)
 static double stage_ms(const struct made *m, const struct hd_plan *plan, uint32_t stage)
 {
 	uint32_t cut[64];
-	const struct hd_profile *p = &m->costs->line.profile;
+	const struct hd_profile *p = &m->job.costs->line.profile;
 	double sum = 0;
 
-	assert_int_equal(hd_run_costs_cuts(m->costs, plan->first, plan->nstages, cut), HD_OK);
+	assert_int_equal(hd_run_costs_cuts(m->job.costs, plan->first, plan->nstages, cut), HD_OK);
 	for (uint32_t k = cut[stage]; k < (stage + 1 < plan->nstages ? cut[stage + 1] : p->nnodes); k++)
 		sum += (double)hd_profile_node_ns(&p->node[k]) * 1e-6;
 	return sum;
@@ -96,9 +70,9 @@ static void candidates_are_plans_that_run_on_all_devices(void **state)
 				c->plan.nranks);
 			whole += !c->stages.p;
 			staged += c->stages.p > 0;
-			CHECK((c->stages.p ? hd_plan_staged_check(&c->plan, &m.ask.job, NULL, &m.diag) :
-				hd_plan_check(&c->plan, &m.ask.job, NULL, &m.diag)) == HD_OK, "%s",
-					m.diag.text);
+			CHECK((c->stages.p ? hd_plan_staged_check(&c->plan, &m.ask.job, NULL, &m.job.diag) :
+				hd_plan_check(&c->plan, &m.ask.job, NULL, &m.job.diag)) == HD_OK, "%s",
+					m.job.diag.text);
 			CHECK(k < 2 || choices.at[k - 1].forecast.step_ns <= c->forecast.step_ns,
 				"order, %u", k);
 		}
@@ -123,7 +97,8 @@ static void candidates_of_ranks_of_several_devices(void **state)
 			c->forecast.step_ns > 0, "%u ranks of %u", c->plan.nranks, hd_plan_width(&c->plan));
 		whole += c->stages.p == 1;
 		staged += c->stages.p > 1;
-		CHECK(hd_plan_staged_check(&c->plan, &m.ask.job, NULL, &m.diag) == HD_OK, "%s", m.diag.text);
+		CHECK(hd_plan_staged_check(&c->plan, &m.ask.job, NULL, &m.job.diag) == HD_OK, "%s",
+			m.job.diag.text);
 	}
 	CHECK(whole == 1 && staged >= 2, "%u and %u", whole, staged);
 	CHECK(strstr(choices.why.at, "tensor, 4 ranks of 2 devices") && strstr(choices.why.at,
@@ -141,14 +116,14 @@ static void data_parallel_is_taken_unless_stages_save_more_than_the_margin(void 
 	(void)state;
 	begin(&m, NULL, 2, 0);
 	struct hd_plan_choices choices = choose(&m);
-	double ideal = 4e6 * 3 * m.costs->line.profile.nnodes;
+	double ideal = 4e6 * 3 * m.job.costs->line.profile.nnodes;
 	CHECK(choices.at[0].stages.p == 0 && fabs(choices.at[0].forecast.step_ns - ideal) < 1, "%g, not %g",
 		choices.at[0].forecast.step_ns, ideal);
-	m.costs->whole = 1.02 * choices.at[1].forecast.step_ns / choices.at[0].forecast.step_ns;
+	m.job.costs->whole = 1.02 * choices.at[1].forecast.step_ns / choices.at[0].forecast.step_ns;
 	choices = choose(&m);
 	CHECK(choices.at[0].stages.p == 0 && choices.at[0].forecast.step_ns > choices.at[1].forecast.step_ns,
 		"2 %% are within the margin: %s", choices.why.at);
-	m.costs->whole = 1.5;
+	m.job.costs->whole = 1.5;
 	choices = choose(&m);
 	CHECK(choices.at[0].stages.p == 2 && choices.at[choices.n - 1].stages.p == 0, "%s",
 		choices.why.at);
@@ -169,27 +144,28 @@ static void devices_of_a_rank_shorten_its_stages(void **state)
 			const struct hd_run_stages shape = { .schedule = "1f1b", .p = p, .v = 1, .d = 1,
 				.t = t };
 			struct hd_plan plan;
-			CHECK(hd_run_stages_plan(&plan, &shape, &m.ask.job, m.ask.task, m.costs, &m.rig.arena,
-				&m.diag) == HD_OK && hd_plan_width(&plan) == t, "%s", m.diag.text);
-			CHECK(hd_forecast_make(&f[t], &plan, m.costs, &(struct hd_forecast_setting){
+			CHECK(hd_run_stages_plan(&plan, &shape, &m.ask.job, m.ask.task, m.job.costs,
+				&m.job.rig.arena, &m.job.diag) == HD_OK && hd_plan_width(&plan) == t, "%s",
+				m.job.diag.text);
+			CHECK(hd_forecast_make(&f[t], &plan, m.job.costs, &(struct hd_forecast_setting){
 				.cores = 0 },
-				&m.rig.arena, &m.diag) == HD_OK, "%s", m.diag.text);
-			CHECK(hd_forecast_make(&core[t], &plan, m.costs, &(struct hd_forecast_setting){
+				&m.job.rig.arena, &m.job.diag) == HD_OK, "%s", m.job.diag.text);
+			CHECK(hd_forecast_make(&core[t], &plan, m.job.costs, &(struct hd_forecast_setting){
 				.cores = 1 },
-				&m.rig.arena, &m.diag) == HD_OK, "%s", m.diag.text);
+				&m.job.rig.arena, &m.job.diag) == HD_OK, "%s", m.job.diag.text);
 			CHECK(t == 1 || (f[t].step_ns < f[t / 2].step_ns && f[t].step_ns > f[1].step_ns / t),
 				"p %u: %u devices of a rank take %g, %u %g", p, t, f[t].step_ns, t / 2,
 				f[t / 2].step_ns);
 			CHECK(core[t].step_ns > 0.99 * core[1].step_ns,
 				"p %u: on one core %u devices of a rank take %g, one %g", p, t,
 				core[t].step_ns, core[1].step_ns);
-			m.costs->hop_ns = 1000;
-			CHECK(hd_forecast_make(&hops, &plan, m.costs, &(struct hd_forecast_setting){
+			m.job.costs->hop_ns = 1000;
+			CHECK(hd_forecast_make(&hops, &plan, m.job.costs, &(struct hd_forecast_setting){
 				.cores = 0 },
-				&m.rig.arena, &m.diag) == HD_OK, "%s", m.diag.text);
+				&m.job.rig.arena, &m.job.diag) == HD_OK, "%s", m.job.diag.text);
 			CHECK(hops.step_ns > f[t].step_ns || p * t == 1, "p %u t %u: hops take nothing", p,
 				t);
-			m.costs->hop_ns = 0;
+			m.job.costs->hop_ns = 0;
 		}
 		end(&m);
 	}
@@ -234,8 +210,8 @@ static void on_one_core_stages_save_no_time(void **state)
 	m.ask.setting.cores = 1;
 	struct hd_plan_choices choices = choose(&m);
 	double work = 0;
-	for (uint32_t i = 0; i < m.costs->line.profile.nnodes; i++)
-		work += 8 * (double)hd_profile_node_ns(&m.costs->line.profile.node[i]);
+	for (uint32_t i = 0; i < m.job.costs->line.profile.nnodes; i++)
+		work += 8 * (double)hd_profile_node_ns(&m.job.costs->line.profile.node[i]);
 	for (uint32_t k = 0; k < choices.n; k++)
 		CHECK(choices.at[k].forecast.step_ns > 0.999 * work, "%u: %g of %g", k,
 			choices.at[k].forecast.step_ns, work);
@@ -282,13 +258,13 @@ static void a_forecast_is_the_closed_form_where_there_is_one(void **state)
 
 	(void)state;
 	begin(&m, NULL, 2, 0);
-	struct hd_profile *p = &m.costs->line.profile;
+	struct hd_profile *p = &m.job.costs->line.profile;
 	for (uint32_t i = 0; i < p->nnodes; i++)
 		p->node[i].f.p50_ns = p->node[i].i.p50_ns = p->node[i].w.p50_ns = i == 3 ||
 			i == p->nnodes - 2 ?
 			1000000 : 0;
-	CHECK(hd_cut_sums_make(&m.costs->sums, p, &m.costs->cuts, &m.rig.arena, &m.diag) == HD_OK, "%s",
-		m.diag.text);
+	CHECK(hd_cut_sums_make(&m.job.costs->sums, p, &m.job.costs->cuts, &m.job.rig.arena,
+		&m.job.diag) == HD_OK, "%s", m.job.diag.text);
 	m.ask.shape = &shape;
 	struct hd_plan_choices choices = choose(&m);
 	const struct hd_forecast *f = &choices.at[0].forecast;

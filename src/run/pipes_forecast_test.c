@@ -2,50 +2,17 @@
 
 #include <math.h>
 
-#include "cost/profile_graph.h"
-#include "engine/testing.h"
 #include "run/pipes.h"
+#include "run/testing_costs.h"
 
 /* Nodes whose times are made up: each takes 1 ms forward, 1 for its input and 1 for its weights, and what
  * lies between them nothing. */
 
 enum { VNS = 8, NODE_MS = 3 };
 
-struct made {
-	struct hd_rig rig;
-	struct hd_run_costs *costs;
-	uint32_t nnodes;
-};
+static void begin(struct hd_made *m, const char *more) { hd_made_begin(m, hd_made_gpt, more, 0); }
 
-static void begin(struct made *m, const char *more)
-{
-	const struct hd_profile_ask ask = { .rows = 2, .nslots = 2, .tensor_shards = 1 };
-	const char *gpt = "model: {use: builtin:gpt, args: {layers: 4, width: 16, heads: 2, context: 8}}\n"
-		"data: {kind: synthetic, count: 64}\n";
-	struct hd_profile profile;
-	struct hd_diag diag = { "" };
-	uint32_t *home;
-
-	*m = (struct made){ .costs = NULL };
-	hd_rig_begin(&m->rig, gpt, 2 * VNS, VNS, more);
-	CHECK(hd_task_create(&m->rig.task, m->rig.job, &m->rig.fs, &diag) == HD_OK, "%s", diag.text);
-	const struct hd_task *task = m->rig.task;
-	CHECK(hd_profile_of_graph(&profile, &home, &task->train, &ask, &m->rig.arena, &diag) == HD_OK, "%s",
-		diag.text);
-	for (uint32_t i = 0; i < profile.nnodes; i++)
-		profile.node[i].f.p50_ns = profile.node[i].i.p50_ns = profile.node[i].w.p50_ns = 1000000;
-	m->nnodes = profile.nnodes;
-	CHECK(hd_run_costs_of(&m->costs, &profile, home, &task->train, 2, &m->rig.arena, &diag) == HD_OK,
-		"%s", diag.text);
-}
-
-static void end(struct made *m)
-{
-	hd_task_destroy(m->rig.task);
-	hd_arena_finish(&m->rig.arena);
-}
-
-static struct hd_pipes_forecast of(struct made *m, uint32_t nworkers, uint32_t ndevices, uint32_t cores)
+static struct hd_pipes_forecast of(struct hd_made *m, uint32_t nworkers, uint32_t ndevices, uint32_t cores)
 {
 	struct hd_pipes_forecast f = { .npipes = 99 };
 	struct hd_diag diag = { "" };
@@ -60,7 +27,7 @@ static void ranks_of_one_core_take_the_sum_of_all_nodes(void **state)
 {
 	(void)state;
 	for (uint32_t n = 2; n <= 4; n++) {
-		struct made m;
+		struct hd_made m;
 		char more[64];
 		snprintf(more, sizeof more, "parallel: {mode: pipeline, width: %u}\n", n);
 		begin(&m, more);
@@ -68,7 +35,7 @@ static void ranks_of_one_core_take_the_sum_of_all_nodes(void **state)
 		CHECK(f.npipes == 1 && f.step.cores == 1 &&
 			fabs(f.step.step_ns * 1e-6 / (VNS * NODE_MS * m.nnodes) - 1) < 1e-6,
 			"%u workers: %g ms", n, f.step.step_ns * 1e-6);
-		end(&m);
+		hd_made_end(&m);
 	}
 }
 
@@ -76,7 +43,7 @@ static void ranks_of_one_core_take_the_sum_of_all_nodes(void **state)
  * behind. A second pipeline takes half of them. */
 static void more_workers_make_the_pipelines_of_the_view(void **state)
 {
-	struct made m;
+	struct hd_made m;
 
 	(void)state;
 	begin(&m, "parallel: {stages: 2, replicas: 2}\n");
@@ -90,12 +57,12 @@ static void more_workers_make_the_pipelines_of_the_view(void **state)
 	CHECK(two.npipes == 2 && two.step.step_ns * 1e-6 >= all_ms / 4 && two.step.step_ns < one.step.step_ns,
 		"%g of %g ms", two.step.step_ns * 1e-6, all_ms);
 	assert_true(of(&m, 4, 1, 4).step.cores == 0 && of(&m, 4, 1, 3).step.cores == 3);
-	end(&m);
+	hd_made_end(&m);
 }
 
 static void what_has_no_pipeline_is_not_predicted(void **state)
 {
-	struct made m;
+	struct hd_made m;
 
 	(void)state;
 	begin(&m, "parallel: {stages: 4}\n");
@@ -103,10 +70,10 @@ static void what_has_no_pipeline_is_not_predicted(void **state)
 	assert_int_equal(of(&m, HD_MAX_MEMBERS + 1, 1, 4).npipes, 0);
 	assert_int_equal(of(&m, 2, HD_VIEW_RANKS, 4).npipes, 0);
 	assert_int_equal(of(&m, 0, 1, 4).npipes, 0);
-	end(&m);
+	hd_made_end(&m);
 	begin(&m, NULL);
 	assert_int_equal(of(&m, 2, 1, 4).npipes, 0);
-	end(&m);
+	hd_made_end(&m);
 }
 
 int main(void)
