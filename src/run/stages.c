@@ -43,8 +43,8 @@ static enum hd_err find_width(struct hd_run_stages *s, const struct hd_job *job,
 	const uint32_t most = ndevices ? ndevices / (d ? d : 1) : ncores > 2 ? ncores : 2;
 
 	s->t = given(job, HD_JOB_PAR_TENSOR) ? given(job, HD_JOB_PAR_TENSOR) : 1;
-	for (uint32_t t = 2; open && t <= most && t <= shards && t <= HD_MAX_TENSOR; t++)
-		if (shards % t == 0 && (!ndevices || ndevices % ((d ? d : 1) * t) == 0))
+	for (uint32_t t = 2; open && t <= most && t <= HD_MAX_TENSOR; t++)
+		if (shards % t == 0 && ndevices % ((d ? d : 1) * t) == 0)
 			s->t = t;
 	if (open && s->t == 1)
 		return hd_fail(diag, HD_E_INVAL,
@@ -125,20 +125,29 @@ enum hd_err hd_run_stages(struct hd_run_stages *stages, const struct hd_job *job
 	return err;
 }
 
-/* Of forward and backward of each stage: time where it is known, else FLOPs. */
-static enum hd_err weigh(double *weight, const struct hd_plan *plan, const struct hd_graph *graph,
-	uint64_t rows, const struct hd_run_costs *costs, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err no_memory(struct hd_diag *diag)
+{
+	return hd_fail(diag, HD_E_NOMEM, "no memory for a plan");
+}
+
+/* Of forward and backward of each stage: time where it is known (`timed`), else FLOPs. */
+static enum hd_err weigh(double *weight, bool *timed, const struct hd_plan *plan,
+	const struct hd_graph *graph, uint64_t rows, const struct hd_run_costs *costs, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	uint32_t *cut = hd_arena_take(arena, (size_t)plan->nstages + 1, sizeof *cut);
 	struct hd_stage_costs stages;
 
 	if (!cut)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for a plan");
-	if (costs && !hd_run_costs_cuts(costs, plan->first, plan->nstages, cut)) {
+		return no_memory(diag);
+	*timed = costs && !hd_run_costs_cuts(costs, plan->first, plan->nstages, cut);
+	if (*timed) {
 		enum hd_err err = hd_stage_costs_make(&stages, &costs->sums, cut, plan->nstages, arena, diag);
-		for (uint32_t k = 0; k < plan->nstages && !err; k++)
+		if (err)
+			return err;
+		for (uint32_t k = 0; k < plan->nstages; k++)
 			weight[k] = (double)(stages.stage[k].f + stages.stage[k].i + stages.stage[k].w);
-		return err;
+		return HD_OK;
 	}
 	for (uint32_t i = 0; i < graph->nnodes; i++) {
 		uint32_t at = i < graph->nforward ? i : graph->node[i].of, k = plan->nstages - 1;
@@ -159,67 +168,98 @@ static bool computes_again(const struct hd_run_stages *s)
 }
 
 /* "1f1b: 3 stages, 1 pipeline of 3 devices; cuts at nodes 12 25, times 34 33 33 %". */
-static enum hd_err describe(struct hd_plan *plan, const struct hd_run_stages *s, const struct hd_graph *graph,
-	uint64_t rows, const struct hd_run_costs *costs, struct hd_arena *arena, struct hd_diag *diag)
+static void say_stages(struct hd_text *text, const struct hd_plan *plan, const struct hd_run_stages *s,
+	const double *weight, bool timed)
 {
-	double *weight = hd_arena_take(arena, plan->nstages + 1, sizeof *weight), all = 0;
-	struct hd_text text;
+	double all = 0;
 
-	if (!weight)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for a plan");
-	enum hd_err err = weigh(weight, plan, graph, rows, costs, arena, diag);
 	for (uint32_t k = 0; k < plan->nstages; k++)
 		all += weight[k];
-	hd_text_init(&text, arena);
-	if (s->t > 1 && plan->nstages == 1) {
-		hd_text_addf(&text, "tensor%s: %u rank%s of %u devices that share the model's shards",
-			computes_again(s) ? " with recomputation" : "", s->d, s->d == 1 ? "" : "s", s->t);
-		plan->cause = text.at;
-		return text.full ? hd_fail(diag, HD_E_NOMEM, "no memory for a plan") : HD_OK;
-	}
-	hd_text_addf(&text, "%s%s%s: %u stages, %u pipeline%s of %u ", s->schedule,
+	hd_text_addf(text, "%s%s%s: %u stages, %u pipeline%s of %u ", s->schedule,
 		!s->delayed ? "" : plan->overlap ? " with steps that overlap" : " drained each step",
 		computes_again(s) ? " with recomputation" : "",
 		plan->nstages, s->d, s->d == 1 ? "" : "s", s->p);
 	if (s->t > 1)
-		hd_text_addf(&text, "ranks of %u devices; cuts at nodes", s->t);
+		hd_text_addf(text, "ranks of %u devices; cuts at nodes", s->t);
 	else
-		hd_text_add(&text, "devices; cuts at nodes");
+		hd_text_add(text, "devices; cuts at nodes");
 	for (uint32_t k = 1; k < plan->nstages; k++)
-		hd_text_addf(&text, " %u", plan->first[k]);
-	hd_text_add(&text, costs ? ", times" : ", FLOPs");
+		hd_text_addf(text, " %u", plan->first[k]);
+	hd_text_add(text, timed ? ", times" : ", FLOPs");
 	for (uint32_t k = 0; k < plan->nstages; k++)
-		hd_text_addf(&text, " %.0f", all > 0 ? 100 * weight[k] / all : 0);
-	hd_text_add(&text, " %");
+		hd_text_addf(text, " %.0f", all > 0 ? 100 * weight[k] / all : 0);
+	hd_text_add(text, " %");
+}
+
+static enum hd_err describe(struct hd_plan *plan, const struct hd_run_stages *s, const struct hd_graph *graph,
+	uint64_t rows, const struct hd_run_costs *costs, struct hd_arena *arena, struct hd_diag *diag)
+{
+	double *weight = hd_arena_take(arena, plan->nstages + 1, sizeof *weight);
+	struct hd_text text;
+	bool timed = false;
+
+	if (!weight)
+		return no_memory(diag);
+	enum hd_err err = weigh(weight, &timed, plan, graph, rows, costs, arena, diag);
+	if (err)
+		return err;
+	hd_text_init(&text, arena);
+	if (plan->nstages == 1)
+		hd_text_addf(&text, "tensor%s: %u rank%s of %u devices that share the model's shards",
+			computes_again(s) ? " with recomputation" : "", s->d, s->d == 1 ? "" : "s", s->t);
+	else
+		say_stages(&text, plan, s, weight, timed);
 	plan->cause = text.at;
-	return err ? err : text.full ? hd_fail(diag, HD_E_NOMEM, "no memory for a plan") : HD_OK;
+	return text.full ? no_memory(diag) : HD_OK;
+}
+
+static enum hd_err make_pipelines(struct hd_schedule **pipeline, const struct hd_run_stages *s,
+	const struct hd_plan_job *job, struct hd_arena *arena, struct hd_diag *diag)
+{
+	*pipeline = hd_arena_take(arena, s->d, sizeof **pipeline);
+	if (!*pipeline)
+		return no_memory(diag);
+	for (uint32_t k = 0; k < s->d; k++) {
+		const struct hd_schedule_ask ask = { .name = s->delayed ? "1f1b" : s->schedule,
+			.p = s->p, .v = s->v,
+			.m = s->share ? s->share[k] : job->nvns / s->d + (k < job->nvns % s->d) };
+		enum hd_err err = hd_schedule_make(&(*pipeline)[k], &ask, arena, diag);
+		if (err)
+			return err;
+	}
+	return HD_OK;
+}
+
+static enum hd_err find_cuts(const uint32_t **first, const struct hd_run_stages *s, uint32_t nstages,
+	const struct hd_task *task, struct hd_arena *arena, struct hd_diag *diag)
+{
+	if (s->first) {
+		*first = s->first;
+		return HD_OK;
+	}
+	uint32_t *even = hd_arena_take(arena, nstages, sizeof *even);
+	if (!even)
+		return no_memory(diag);
+	*first = even;
+	return hd_graph_stages_balance(even, nstages, &task->train, task->rows[0], arena, diag);
 }
 
 enum hd_err hd_run_stages_plan(struct hd_plan *plan, const struct hd_run_stages *s,
 	const struct hd_plan_job *job, const struct hd_task *task, const struct hd_run_costs *costs,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_schedule *pipeline = hd_arena_take(arena, s->d, sizeof *pipeline);
-	uint32_t *flops = hd_arena_take(arena, (size_t)s->p * s->v + 1, sizeof *flops);
-	const uint32_t *first = s->first ? s->first : flops;
-	enum hd_err err = pipeline && flops ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for a plan");
+	struct hd_schedule *pipeline = NULL;
+	const uint32_t *first = NULL;
+	enum hd_err err = make_pipelines(&pipeline, s, job, arena, diag);
 
-	for (uint32_t k = 0; k < s->d && !err; k++) {
-		const struct hd_schedule_ask ask = { .name = s->delayed ? "1f1b" : s->schedule,
-			.p = s->p, .v = s->v,
-			.m = s->share ? s->share[k] : job->nvns / s->d + (k < job->nvns % s->d) };
-		err = hd_schedule_make(&pipeline[k], &ask, arena, diag);
-	}
-	if (!err && !s->first)
-		err = hd_graph_stages_balance(flops, pipeline[0].nstages, &task->train, task->rows[0], arena,
-			diag);
-	if (!err && s->again)
-		err = hd_plan_staged_some(plan, job, pipeline, s->d, first, s->again, arena, diag);
-	else if (!err)
-		err = hd_plan_staged(plan, job, pipeline, s->d, first, s->recompute, arena, diag);
-	if (!err)
-		plan->overlap = s->overlap && s->d == 1 && s->p > 1 && !computes_again(s);
-	if (!err && s->t > 1)
-		err = hd_plan_widen(plan, job, s->t, diag);
+	err = err ? err : find_cuts(&first, s, pipeline[0].nstages, task, arena, diag);
+	if (err)
+		return err;
+	err = s->again ? hd_plan_staged_some(plan, job, pipeline, s->d, first, s->again, arena, diag) :
+		hd_plan_staged(plan, job, pipeline, s->d, first, s->recompute, arena, diag);
+	if (err)
+		return err;
+	plan->overlap = s->overlap && s->d == 1 && s->p > 1 && !computes_again(s);
+	err = hd_plan_widen(plan, job, s->t, diag);
 	return err ? err : describe(plan, s, &task->train, task->rows[0], costs, arena, diag);
 }

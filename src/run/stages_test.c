@@ -22,17 +22,19 @@ static int end(void **state)
 	return 0;
 }
 
-static void parse(struct hd_job *job, const char *parallel)
+static void parse_sharded(struct hd_job *job, uint32_t shards, const char *parallel)
 {
 	char yaml[512];
 	struct hd_diag diag = { "" };
 
 	snprintf(yaml, sizeof yaml,
-		"job: {steps: 3}\nmodel: {use: builtin:mlp, shards: 4}\ndata: {kind: synthetic, count: 64}\n"
-		"batch: {global: 32, virtual_nodes: 8}\nparallel: {%s}\n", parallel);
+		"job: {steps: 3}\nmodel: {use: builtin:mlp, shards: %u}\ndata: {kind: synthetic, count: 64}\n"
+		"batch: {global: 32, virtual_nodes: 8}\nparallel: {%s}\n", shards, parallel);
 	CHECK(hd_job_parse(job, "t.yaml", yaml, strlen(yaml), NULL, 0, &arena, &diag, NULL) == HD_OK, "%s",
 		diag.text);
 }
+
+static void parse(struct hd_job *job, const char *parallel) { parse_sharded(job, 4, parallel); }
 
 static void what_is_left_open_is_filled_in(void **state)
 {
@@ -45,6 +47,7 @@ static void what_is_left_open_is_filled_in(void **state)
 		{ "mode: pipeline, replicas: 2", 4, 2, 2, 1, 2, "1f1b" },
 		{ "stages: 2", 4, 2, 2, 1, 2, "1f1b" },
 		{ "stages: 2", 0, 8, 2, 1, 1, "1f1b" },
+		{ "recompute: stage", 3, 1, 3, 1, 1, "1f1b" },
 		{ "chunks: 2, mode: pipeline", 2, 2, 2, 2, 1, "interleaved" },
 		{ "schedule: zb-v", 2, 2, 2, 2, 1, "zb-v" },
 		{ "schedule: zb-v, stages: 4", 0, 9, 2, 2, 1, "zb-v" },
@@ -127,12 +130,34 @@ static void numbers_that_do_not_go_together_are_refused(void **state)
 	}
 }
 
+/* Shares are found among as many devices as a rank may have; what is refused leaves no stages behind. */
+static void a_rank_has_so_many_devices_and_no_more(void **state)
+{
+	struct hd_run_stages s = { .p = 77 };
+	struct hd_diag diag = { "" };
+	struct hd_job job;
+
+	(void)state;
+	parse_sharded(&job, 128, "mode: tensor");
+	CHECK(hd_run_stages(&s, &job, 128, 1, &diag) == HD_OK && s.t == 64 && s.d == 2, "%s", diag.text);
+	s.p = 77;
+	parse_sharded(&job, 128, "tensor: 128");
+	assert_int_equal(hd_run_stages(&s, &job, 128, 1, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "parallel.tensor is 128") && s.p == 77, "%s", diag.text);
+	diag.text[0] = 0;
+	job.value[HD_JOB_PAR_SCHEDULE].is_auto = false;
+	job.value[HD_JOB_PAR_SCHEDULE].text = "nosuch";
+	assert_int_equal(hd_run_stages(&s, &job, 128, 1, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "nosuch"), "%s", diag.text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_left_open_is_filled_in, begin, end),
 		cmocka_unit_test_setup_teardown(devices_of_a_rank_are_found, begin, end),
 		cmocka_unit_test_setup_teardown(numbers_that_do_not_go_together_are_refused, begin, end),
+		cmocka_unit_test_setup_teardown(a_rank_has_so_many_devices_and_no_more, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
