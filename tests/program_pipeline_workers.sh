@@ -41,8 +41,11 @@ passed "two models in stages over 2 to 4 workers: the bits of one device, digest
 train run gpt.yaml --out gpt-long --devices 1
 one=$digest
 stages moved gpt --workers 3 --steps 2
-train resume moved --workers 2 --steps 4 -s parallel.schedule=zb-h1
+train resume moved --workers 2 --steps 4 -s parallel.schedule=zb-v
 grep -q '"width":2' moved/job.resolved.json || failed "the width of the run is not kept"
+grep -q '"schedule":"zb-v"' moved/job.resolved.json || failed "the schedule of the run is not kept"
+expect 2 heddle resume moved --workers 2 -s optim.lr=0.5
+says 'what fixes the result differs'
 train resume moved --devices 2
 same "$digest" "$one" "a run over 3, then 2 workers, then in one process"
 passed "stages over workers are resumed with fewer, and with none"

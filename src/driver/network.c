@@ -5,6 +5,7 @@
 
 #include "sys/process.h"
 #include "job/job.h"
+#include "run/job_files.h"
 #include "run/kept_job.h"
 #include "driver/driver.h"
 
@@ -154,19 +155,6 @@ void hd_network_wipe(struct hd_network *net)
 	net->has_key = false;
 }
 
-/* Read from another folder it must be the same file. */
-static const char *from_root(const char *path, struct hd_arena *arena)
-{
-	char folder[HD_PATH_CAP];
-	struct hd_text at;
-
-	if (path[0] == '/' || hd_proc_folder(folder, sizeof folder, NULL))
-		return path;
-	hd_text_init(&at, arena);
-	hd_text_addf(&at, "%s/%s", folder, path);
-	return at.full ? path : at.at;
-}
-
 enum hd_err hd_network_keep(struct hd_rundir *dir, const struct hd_job *job, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
@@ -179,7 +167,7 @@ enum hd_err hd_network_keep(struct hd_rundir *dir, const struct hd_job *job, str
 		kept[i] = (struct hd_kept_value){ keys[i], job->value[keys[i]] };
 		said += kept[i].value.origin > HD_FROM_FILE;
 		if (keys[i] == HD_JOB_NET_KEY && !kept[i].value.is_none)
-			kept[i].value.text = from_root(kept[i].value.text, arena);
+			kept[i].value.text = hd_job_file_from_root(kept[i].value.text, arena);
 	}
 	return said ? hd_kept_job_put(dir, kept, NKEYS, arena, diag) : HD_OK;
 }

@@ -39,6 +39,18 @@ void hd_job_files_from(struct hd_job *job, struct hd_fs *fs, const char *folder,
 	}
 }
 
+const char *hd_job_file_from_root(const char *path, struct hd_arena *arena)
+{
+	char folder[HD_PATH_CAP];
+	struct hd_text at;
+
+	if (path[0] == '/' || hd_proc_folder(folder, sizeof folder, NULL))
+		return path;
+	hd_text_init(&at, arena);
+	hd_text_addf(&at, "%s/%s", folder, path);
+	return at.full ? path : at.at;
+}
+
 /* The path of what would lie beside the job of a run; false: `path` is not one. */
 static bool beside(const char *path, const char *name, char at[HD_PATH_CAP])
 {

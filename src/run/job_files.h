@@ -29,6 +29,9 @@ void hd_job_files_from(struct hd_job *job, struct hd_fs *fs, const char *folder,
 HD_MUST_USE enum hd_err hd_job_files_beside(struct hd_job *job, struct hd_fs *fs, const char *path,
 	struct hd_arena *arena, struct hd_diag *diag);
 
+/* The path from the root, so that a process in another folder reads the same file. */
+const char *hd_job_file_from_root(const char *path, struct hd_arena *arena);
+
 /* Where `path` is the job of a run: does a file of that name lie beside it? */
 bool hd_job_has_beside(struct hd_fs *fs, const char *path, const char *name);
 

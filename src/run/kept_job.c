@@ -1,29 +1,77 @@
 #include "run/kept_job.h"
 
+#include "run/job_files.h"
+
 enum { HD_RUN_JOB_BYTES = 1 << 20 };
 
-enum hd_err hd_kept_job_put(struct hd_rundir *dir, const struct hd_kept_value *of, size_t n,
-	struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err read_kept(struct hd_job **kept, struct hd_rundir *dir, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
-	struct hd_job *kept = hd_arena_take(arena, 1, sizeof *kept);
-	struct hd_text text, warnings;
+	struct hd_text warnings;
 	char path[HD_PATH_CAP];
 	uint8_t *file;
 	size_t len;
 
-	if (!kept)
+	*kept = hd_arena_take(arena, 1, sizeof **kept);
+	if (!*kept)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the job");
 	hd_rundir_path(dir, HD_RUN_JOB, path, sizeof path);
-	enum hd_err err = hd_file_read_all(dir->fs, path, arena, HD_RUN_JOB_BYTES, &file, &len, diag);
 	hd_text_init(&warnings, arena);
-	if (!err)
-		err = hd_job_parse(kept, path, (const char *)file, len, NULL, 0, arena, diag, &warnings);
-	if (err)
-		return err;
-	for (size_t i = 0; i < n; i++)
-		kept->value[of[i].key] = of[i].value;
+	enum hd_err err = hd_file_read_all(dir->fs, path, arena, HD_RUN_JOB_BYTES, &file, &len, diag);
+	return err ? err : hd_job_parse(*kept, path, (const char *)file, len, NULL, 0, arena, diag,
+		&warnings);
+}
+
+static enum hd_err write_kept(struct hd_rundir *dir, const struct hd_job *kept, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_text text;
+
 	hd_text_init(&text, arena);
 	hd_job_json(kept, false, &text);
 	hd_text_add(&text, "\n");
 	return hd_rundir_put(dir, HD_RUN_JOB, text.at, text.len, diag);
+}
+
+enum hd_err hd_kept_job_put(struct hd_rundir *dir, const struct hd_kept_value *of, size_t n,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_job *kept;
+	enum hd_err err = read_kept(&kept, dir, arena, diag);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < n; i++)
+		kept->value[of[i].key] = of[i].value;
+	return write_kept(dir, kept, arena, diag);
+}
+
+enum hd_err hd_kept_job_settings(struct hd_rundir *dir, const struct hd_job *job, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	enum { NPATHS = 3 };
+	static const enum hd_job_key paths[NPATHS] = { HD_JOB_DATA_PATH, HD_JOB_PAR_PLAN, HD_JOB_NET_KEY };
+	struct hd_job *kept;
+	bool any = false;
+	enum hd_err err = read_kept(&kept, dir, arena, diag);
+
+	if (err)
+		return err;
+	if (!hd_hash_same(kept->hash, job->hash))
+		return hd_fail(diag, HD_E_INVAL,
+			"what fixes the result differs from the job that the run began with, and its workers "
+			"go on with that: leave out -s and HEDDLE_ variables that change it, or resume in "
+			"one process (without --workers) with --new-semantics");
+	for (int key = 0; key < HD_JOB_NKEYS; key++) {
+		uint8_t origin = job->value[key].origin;
+
+		if (hd_job_keys[key].result || (origin != HD_FROM_SET && origin != HD_FROM_ENV))
+			continue;
+		kept->value[key] = job->value[key];
+		any = true;
+		for (size_t i = 0; i < NPATHS; i++)
+			if (paths[i] == (enum hd_job_key)key && !kept->value[key].is_none)
+				kept->value[key].text = hd_job_file_from_root(job->value[key].text, arena);
+	}
+	return any ? write_kept(dir, kept, arena, diag) : HD_OK;
 }

@@ -15,4 +15,10 @@ struct hd_kept_value { enum hd_job_key key; struct hd_job_value value; };
 HD_MUST_USE enum hd_err hd_kept_job_put(struct hd_rundir *dir, const struct hd_kept_value *of, size_t n,
 	struct hd_arena *arena, struct hd_diag *diag);
 
+/* What -s and HEDDLE_ variables say of how the run in `dir`, held, goes on: its workers, and a coordinator
+ * that takes over, read the file and nothing else. Nothing is written when they say nothing.
+ * HD_E_INVAL: they change what fixes the result. */
+HD_MUST_USE enum hd_err hd_kept_job_settings(struct hd_rundir *dir, const struct hd_job *job,
+	struct hd_arena *arena, struct hd_diag *diag);
+
 #endif

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "sys/signal.h"
+#include "run/kept_job.h"
 #include "run/pipes.h"
 #include "driver/driver.h"
 #include "cmd/session.h"
@@ -165,6 +166,8 @@ static enum hd_err drive(struct hd_cmd *cmd, struct hd_job *job, const struct hd
 	enum hd_err err = count_workers(cmd, &n);
 
 	if (!err)
+		err = hd_kept_job_settings(dir, job, &cmd->arena, &cmd->diag);
+	if (!err)
 		err = hd_pipes_keep(dir, job, &cmd->arena, &cmd->diag);
 	if (!err)
 		err = hd_drive(cmd, job, dir, &(struct hd_drive){ .target = n, .step = step,
@@ -321,7 +324,9 @@ const struct hd_verb hd_verb_resume = {
 	.about = "continue a run from its newest whole checkpoint, bit for bit",
 	.more =
 		"A checkpoint that is damaged is reported and the next older one is taken. A run that "
-		"ended before its first one begins at step 0.",
+		"ended before its first one begins at step 0.\n"
+		"With --workers what -s and HEDDLE_ variables say is kept in the run, for its workers and "
+		"for a coordinator that takes over.",
 	.opts = HD_OPTS(RUN_OPTS, HD_OPT_EXPLAIN, HD_OPT_SPEEDS, HD_OPT_REPLAN, HD_OPT_FROM,
 		HD_OPT_NEW_SEMANTICS),
 	.run = verb_resume, .test = "program_resume.sh",
