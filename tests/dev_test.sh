@@ -27,7 +27,7 @@ expect 0 'usage: ./dev VERB'
 expect 2 "no verb 'bulid'" bulid
 expect 2 '  ./dev build ' bulid
 expect 2 "no preset 'fast'" test --preset fast
-expect 2 'build takes no' build everything
+expect 2 'build takes one room' build base graph
 
 stub dpkg-query 'echo not-installed'
 stub id 'echo 1000'

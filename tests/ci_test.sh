@@ -1,0 +1,53 @@
+#!/bin/bash
+# .ci/run with a ./dev that only notes what it is asked for: what is compiled ahead is there before the stage
+# that runs it, an error there is that stage's, and it ends with .ci/run.
+set -eu
+source=${SOURCE_DIR:-$(cd "$(dirname "$0")/.." && pwd)}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/.ci" "$work/build/release"
+cp "$source/.ci/run" "$work/.ci/run"
+ln -s "$(command -v true)" "$work/build/release/protocol_simulation_test"
+failed() { echo "FAILED: $*"; cat "$work/out"; exit 1; }
+
+cat >"$work/dev" <<'END'
+#!/bin/bash
+cd "$(dirname "$0")"
+echo "$*" >>asked
+preset=release
+[ "${2:-}" != --preset ] || preset=$3
+case "$*" in
+"$BROKEN") exit 1 ;;
+"$ENDLESS") echo $$ >endless; exec sleep 1000 ;;
+"$DEADLY") until [ -e endless ]; do sleep 0.01; done; kill -TERM $PPID ;;
+'build --preset '*) sleep 0.1; touch "ahead.$preset" ;;       # longer than stages take that do not wait
+'test release'|'test units'|'demo'|'fuzz'*|*' asan units'|*' tsan threads')
+	case $1 in fuzz) preset=asan ;; esac
+	[ -e "ahead.$preset" ] || { echo "nothing is compiled for $preset"; exit 1; } ;;
+esac
+END
+chmod +x "$work/dev"
+run()           # exit status, BROKEN, ENDLESS, DEADLY
+{
+	local status=0
+	rm -f "$work"/ahead.* "$work/asked" "$work/endless"
+	BROKEN=${2:-} ENDLESS=${3:-none} DEADLY=${4:-none} "$work/.ci/run" >"$work/out" 2>&1 || status=$?
+	[ $status -eq "$1" ] || failed "expected exit $1, got $status"
+}
+
+run 0 none
+[ "$(tail -n 1 "$work/out")" = '11 passed, 0 failed, 0 skipped' ] || failed "the sum"
+for preset in release asan tsan; do
+	grep -q "^== [a-z]*: .* s ahead for $preset\$" "$work/out" || failed "no seconds ahead for $preset"
+done
+[ "$(grep -c '^build --preset' "$work/asked")" = 3 ] || failed "what is compiled ahead"
+
+run 1 'build --preset asan units'       # its stage would build it: this ./dev does not
+grep -q '^red: asan fuzz$' "$work/out" || failed "another stage than those of asan is red"
+
+run 143 none 'build --preset tsan threads' demo
+timeout 60 tail --pid="$(cat "$work/endless")" -f /dev/null || {
+	kill "$(cat "$work/endless")"
+	failed "what is compiled ahead goes on after .ci/run"
+}
+echo "what is compiled ahead serves its stage, and ends with .ci/run"
