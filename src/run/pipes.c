@@ -16,7 +16,7 @@ static uint32_t most_pipes(const struct hd_run_stages *s, uint32_t nvns, uint32_
 	bool takes = true;
 
 	hd_arena_init(&arena, 0);
-	for (; takes && d < asked && d < nvns && d < HD_VIEW_RANKS / s->p; d += takes) {
+	for (; takes && d < asked && d < HD_VIEW_RANKS / s->p; d += takes) {
 		const struct hd_schedule_ask ask = { .name = s->schedule, .p = s->p, .v = s->v,
 			.m = nvns / (d + 1) };
 		takes = !hd_schedule_make(&made, &ask, &arena, NULL);
@@ -72,18 +72,18 @@ static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, struc
 	if (!first)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the cuts of %u stages", n);
 	enum hd_err err = hd_graph_stages_balance(first, n, &task->train, task->rows[0], arena, diag);
-	if (!err)
-		err = hd_graph_stages_make(&cuts, &task->train, first, n, arena, diag);
-	if (!err)
-		err = hd_stage_buckets_make(&pipes->buckets, &task->layout, &cuts, arena, diag);
+	err = err ? err : hd_graph_stages_make(&cuts, &task->train, first, n, arena, diag);
+	err = err ? err : hd_stage_buckets_make(&pipes->buckets, &task->layout, &cuts, arena, diag);
+	if (err)
+		return err;
+	pipes->stages.first = first;
 	pipes->buckets.whole = hd_job_int(task->job, HD_JOB_SYNC) != HD_SYNC_STAGES;
-	if (!err && !pipes->buckets.whole && hd_optims[task->optim.kind].unit == HD_UNIT_TENSOR)
-		err = hd_fail(diag, HD_E_INVAL,
+	if (!pipes->buckets.whole && hd_optims[task->optim.kind].unit == HD_UNIT_TENSOR)
+		return hd_fail(diag, HD_E_INVAL,
 			"comm.sync: stages does not go with optim.kind: %s, which needs norms of whole "
 			"tensors: comm.sync: allreduce, or another optimizer",
 			hd_optims[task->optim.kind].name);
-	pipes->stages.first = first;
-	return err;
+	return HD_OK;
 }
 
 enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
@@ -119,7 +119,7 @@ bool hd_pipes_view(struct hd_view *view, const struct hd_pipes *pipes, uint32_t 
 	return false;
 }
 
-/* Chunks of a member's buckets, dealt to its ranks as they stand in the view. */
+/* Chunks of a member's buckets, dealt to its ranks as they stand in the view; without a rank it has none. */
 static enum hd_err own_chunks(struct hd_plan *plan, const struct hd_pipes *pipes,
 	const struct hd_view *view, struct hd_diag *diag)
 {
@@ -138,7 +138,7 @@ static enum hd_err own_chunks(struct hd_plan *plan, const struct hd_pipes *pipes
 				rank[n++] = r;
 		for (uint32_t c = 0; c < plan->nchunks; c++)
 			nchunks += held.owner[c / HD_BUCKET_CHUNKS] == m;
-		for (uint32_t c = 0; n && c < plan->nchunks; c++)
+		for (uint32_t c = 0; c < plan->nchunks; c++)
 			if (held.owner[c / HD_BUCKET_CHUNKS] == m)
 				plan->owner[c] = rank[(uint64_t)at++ * n / nchunks];
 	}
@@ -186,8 +186,7 @@ enum hd_err hd_pipes_plan(struct hd_plan *plan, const struct hd_pipes *pipes, co
 		err = staged(plan, pipes, view, job, task, arena, diag);
 	else
 		err = hd_plan_data(plan, job, view->nranks, counts, arena, diag);
-	if (!err)
-		err = own_chunks(plan, pipes, view, diag);
+	err = err ? err : own_chunks(plan, pipes, view, diag);
 	if (err)
 		return err;
 	for (uint32_t r = 0; r < view->nranks; r++)

@@ -1,0 +1,345 @@
+#include "run/pipes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "pipeline/staged.h"
+#include "engine/testing.h"
+
+/* What pipes.h says of single views: their shape, their plans, the part of a worker, and what is refused. */
+
+static const char gpt[] = "model: {use: builtin:gpt, args: {layers: 3, width: 128, heads: 2, context: 8, "
+	"vocab: 9000}}\ndata: {kind: synthetic, count: 640}\n";
+
+struct made { struct hd_rig rig; struct hd_pipes pipes; struct hd_diag diag; enum hd_err err; };
+
+static void begin(struct made *m, uint32_t vns, const char *more)
+{
+	*m = (struct made){ .pipes = { .most = 99 } };
+	hd_rig_begin(&m->rig, gpt, vns, vns, more);
+	CHECK(hd_task_create(&m->rig.task, m->rig.job, &m->rig.fs, &m->diag) == HD_OK, "%s", m->diag.text);
+	m->err = hd_pipes_make(&m->pipes, m->rig.task, &m->rig.arena, &m->diag);
+}
+
+static struct hd_plan_job job_of(const struct made *m)
+{
+	return hd_plan_job_whole(m->rig.job->nvns, m->rig.task->layout.nchunks);
+}
+
+static enum hd_err plan_of(struct made *m, const struct hd_view *view, struct hd_plan *plan)
+{
+	const struct hd_plan_job job = job_of(m);
+
+	m->diag.text[0] = 0;
+	return hd_pipes_plan(plan, &m->pipes, view, &job, m->rig.task, &m->rig.arena, &m->diag);
+}
+
+/* A view has 256 ranks, a pipeline one virtual node at least. */
+static void there_are_no_more_pipelines_than_ranks_and_virtual_nodes(void **state)
+{
+	static const struct { const char *more; uint32_t vns, most; } rows[] = {
+		{ "parallel: {mode: pipeline, width: 2}\n", 300, 128 },
+		{ "parallel: {mode: pipeline, width: 3}\n", 300, 85 },
+		{ "parallel: {mode: pipeline, width: 3}\n", 5, 5 },
+		{ "parallel: {stages: 2, replicas: 140}\n", 300, 128 },
+		{ "parallel: {stages: 2, replicas: 7}\n", 300, 7 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct made m;
+		begin(&m, rows[i].vns, rows[i].more);
+		CHECK(!m.err && m.pipes.most == rows[i].most, "row %zu: %u, %s", i, m.pipes.most,
+			m.diag.text);
+		hd_rig_close(&m.rig);
+	}
+}
+
+static void what_makes_no_pipelines_is_refused_and_leaves_none(void **state)
+{
+	static const struct { const char *more; uint32_t vns; const char *words; } rows[] = {
+		{ "parallel: {schedule: zb-v, stages: 3}\n", 8, "use a multiple of 2" },
+		{ "parallel: {schedule: dualpipev, width: 2}\n", 2, "dualpipev" },
+		{ "parallel: {stages: 60}\n", 8, "41 nodes" },
+		{ "parallel: {stages: 2}\ncomm: {sync: stages}\noptim: {kind: lamb}\n", 8, "lamb" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct made m;
+		begin(&m, rows[i].vns, rows[i].more);
+		CHECK(m.err == HD_E_INVAL && strstr(m.diag.text, rows[i].words) && !m.pipes.shape.nstages &&
+			!m.pipes.stages.p && !m.pipes.most, "row %zu: %d %s", i, (int)m.err, m.diag.text);
+		hd_rig_close(&m.rig);
+	}
+	/* neither of the two alone is */
+	struct made m;
+	begin(&m, 8, "parallel: {stages: 2}\ncomm: {sync: stages}\noptim: {kind: adamw}\n");
+	CHECK(!m.err && !m.pipes.buckets.whole, "%s", m.diag.text);
+	hd_rig_close(&m.rig);
+	begin(&m, 8, "parallel: {stages: 2}\noptim: {kind: lamb}\n");
+	CHECK(!m.err && m.pipes.buckets.whole, "%s", m.diag.text);
+	hd_rig_close(&m.rig);
+}
+
+static void a_run_begins_in_the_shape_that_its_devices_make(void **state)
+{
+	static const struct { const char *more; uint32_t n, ndevices; bool staged;
+		uint32_t nranks; } rows[] = {
+		{ "parallel: {stages: 2}\n", 2, 1, true, 2 }, { "parallel: {stages: 2}\n", 1, 3, true, 2 },
+		{ "parallel: {stages: 3}\n", 2, 1, false, 2 }, { "parallel: {stages: 3}\n", 1, 2, false, 2 },
+		{ NULL, 3, 2, false, 6 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_view view;
+		struct made m;
+		begin(&m, 13, rows[i].more);
+		bool staged = hd_pipes_view(&view, &m.pipes, rows[i].n, rows[i].ndevices, 13);
+		CHECK(staged == rows[i].staged && !view.shape.nstages == !staged && view.epoch == 1 &&
+			view.nmembers == rows[i].n && view.nranks == rows[i].nranks, "row %zu: %u ranks", i,
+			view.nranks);
+		hd_rig_close(&m.rig);
+	}
+}
+
+/* Chunks of a member's buckets go to its devices one after another. */
+static void a_view_without_shape_is_planned_as_data(void **state)
+{
+	const uint32_t member[] = { 3, 8 }, ndevices[] = { 1, 2 };
+	struct hd_view view;
+	struct hd_plan plan;
+	struct made m;
+
+	(void)state;
+	begin(&m, 13, "parallel: {stages: 4}\n");
+	hd_view_even(&view, 5, member, ndevices, 2, 13);
+	CHECK(plan_of(&m, &view, &plan) == HD_OK, "%s", m.diag.text);
+	assert_string_equal(plan.cause, "view 5: workers 3 8");
+	assert_true(plan.nstages == 1 && plan.nranks == 3 && plan.number == 5 && plan.worker[0] == 0 &&
+		plan.worker[1] == 1 && plan.worker[2] == 1);
+	const uint32_t nbuckets = hd_bucket_count(plan.nchunks);
+	uint32_t of[3] = { 0 };
+	for (uint32_t c = 0; c < plan.nchunks; c++) {
+		const bool first = c / HD_BUCKET_CHUNKS * 2 / nbuckets == 0;
+		assert_true(first == (plan.owner[c] == 0) && (!c || plan.owner[c] >= plan.owner[c - 1]));
+		of[plan.owner[c]]++;
+	}
+	assert_true(of[0] && of[1] && (of[1] == of[2] || of[1] == of[2] + 1));
+	hd_rig_close(&m.rig);
+}
+
+static void a_plan_of_stages_says_which_view_it_is_of(void **state)
+{
+	static const char begins[] = "view 1: worker 0; 1f1b: 2 stages, 1 pipeline of 2 devices; cuts at ";
+	struct hd_plan plan = { .cause = "" };
+	struct hd_view view;
+	struct made m;
+
+	(void)state;
+	begin(&m, 13, "parallel: {stages: 2}\n");
+	assert_true(hd_pipes_view(&view, &m.pipes, 1, 2, 13));
+	CHECK(plan_of(&m, &view, &plan) == HD_OK, "%s", m.diag.text);
+	CHECK(!strncmp(plan.cause, begins, strlen(begins)), "%s", plan.cause);
+	/* what the checker refuses is no plan */
+	struct hd_plan_job job = job_of(&m);
+	job.lockstep = true;
+	assert_int_equal(hd_pipes_plan(&plan, &m.pipes, &view, &job, m.rig.task, &m.rig.arena, NULL),
+		HD_E_REFUSED);
+	hd_rig_close(&m.rig);
+}
+
+static void each_request_for_memory_is_looked_at(void **state)
+{
+	static const uint32_t two[] = { 0, 1 }, one[] = { 1, 1 };
+	struct hd_plan plan;
+	struct hd_view staged, even;
+	struct made m;
+	uint32_t nrefused = 0;
+
+	(void)state;
+	begin(&m, 13, "parallel: {stages: 2}\n");
+	assert_true(hd_pipes_view(&staged, &m.pipes, 2, 1, 13));
+	hd_view_even(&even, 1, two, one, 2, 13);
+	for (int whole = 0; whole < 2; whole++) {
+		enum hd_err err = HD_E_NOMEM;
+		for (uint64_t n = 1; err; n++, nrefused++) {
+			hd_alloc_arm(n);
+			err = plan_of(&m, whole ? &even : &staged, &plan);
+			hd_alloc_arm(0);
+			CHECK(!err || err == HD_E_NOMEM, "request %u: %d %s", (unsigned)n, (int)err,
+				m.diag.text);
+		}
+	}
+	assert_true(nrefused > 8);
+	for (uint64_t piece = 1, left = 0; !left; piece++) {
+		struct hd_pipes pipes;
+		hd_alloc_arm_piece(piece);
+		enum hd_err err = hd_pipes_make(&pipes, m.rig.task, &m.rig.arena, &m.diag);
+		left = hd_alloc_arm_piece(0);
+		CHECK(err == HD_E_NOMEM || (!err && pipes.shape.nstages == 2), "piece %u: %d",
+			(unsigned)piece, (int)err);
+	}
+	hd_rig_close(&m.rig);
+}
+
+/* ---- the part of a worker ---- */
+
+static enum hd_err part_of(struct made *m, const struct hd_view *view, uint32_t worker,
+	struct hd_dist_view *part)
+{
+	static struct hd_plan plan;
+
+	plan.nvns = m->rig.job->nvns;
+	*part = (struct hd_dist_view){ .plan = &plan, .held = (const uint8_t *)"before" };
+	return hd_pipes_part(part, &m->pipes, view, worker, m->rig.worker, &m->rig.arena, &m->diag);
+}
+
+static uint64_t received(const struct made *m, const struct hd_view *view, uint32_t worker)
+{
+	uint64_t bytes;
+
+	assert_int_equal(hd_view_received(view, worker, m->rig.job->nvns, &m->rig.task->layout,
+		&m->pipes.buckets, &bytes), HD_OK);
+	return bytes;
+}
+
+static uint64_t largest_slot(const struct made *m)
+{
+	uint64_t most = 0;
+
+	for (uint32_t b = 0; b < m->pipes.buckets.n; b++)
+		if (hd_dist_slot_bytes(m->rig.worker, b) > most)
+			most = hd_dist_slot_bytes(m->rig.worker, b);
+	return most;
+}
+
+static void with_engine(struct made *m, uint32_t vns, const char *more, bool by_stage)
+{
+	const struct hd_worker_spec spec = { .kind = "cpu", .nthreads = 1, .ndevices = 1,
+		.kernels = HD_KERNELS_PORTABLE, .by_stage = by_stage };
+
+	begin(m, vns, more);
+	CHECK(!m->err && hd_worker_create(&m->rig.worker, m->rig.task, &spec, &m->diag) == HD_OK, "%s",
+		m->diag.text);
+}
+
+/* 64 members in pipelines of two: even ones hold stage 0, odd ones stage 1, and both a tied table; a stranger
+ * holds nothing. */
+static void a_member_holds_the_buckets_that_its_stages_read(void **state)
+{
+	struct hd_dist_view part;
+	struct hd_view view;
+	struct made m;
+	uint32_t nheld = 0, nnot = 0;
+
+	(void)state;
+	with_engine(&m, 64, "parallel: {stages: 2}\ncomm: {sync: stages}\n", true);
+	assert_true(hd_pipes_view(&view, &m.pipes, 64, 1, 64));
+	for (uint32_t w = 0; w < 65; w++) {
+		assert_int_equal(part_of(&m, &view, w, &part), HD_OK);
+		assert_int_equal(part.received_bytes, received(&m, &view, w) + HD_PIPES_FETCHED *
+			largest_slot(&m));
+		assert_int_equal(part.worker, w < 64 ? w : HD_DIST_NOBODY);
+		for (uint32_t b = 0; b < m.pipes.buckets.n; b++) {
+			const bool reads = w < 64 && m.pipes.buckets.at[b].readers >> w % 2 & 1;
+			CHECK(part.held[b] == reads, "worker %u, bucket %u", w, b);
+			nheld += part.held[b];
+			nnot += !part.held[b] && w < 64;
+		}
+	}
+	assert_true(nheld && nnot);
+	/* without a shape all hold all */
+	hd_view_even(&view, 2, (uint32_t[]){ 0, 1 }, (uint32_t[]){ 1, 1 }, 2, 64);
+	assert_int_equal(part_of(&m, &view, 1, &part), HD_OK);
+	assert_true(!part.held && part.received_bytes == received(&m, &view, 1) && part.worker == 1);
+	hd_rig_close(&m.rig);
+	/* 18 stages of a member are too many, and nothing is said of what it holds */
+	with_engine(&m, 64, "parallel: {schedule: interleaved, chunks: 18, stages: 36}\n"
+		"comm: {sync: stages}\n", true);
+	assert_true(hd_pipes_view(&view, &m.pipes, 2, 1, 64));
+	assert_int_equal(part_of(&m, &view, 1, &part), HD_E_NOSPACE);
+	assert_null(part.held);
+	hd_rig_close(&m.rig);
+}
+
+static void replicated_state_is_held_whole(void **state)
+{
+	struct hd_dist_view part;
+	struct hd_view view;
+	struct made m;
+
+	(void)state;
+	with_engine(&m, 13, "parallel: {stages: 2}\n", false);
+	assert_true(hd_pipes_view(&view, &m.pipes, 2, 1, 13));
+	assert_int_equal(part_of(&m, &view, 1, &part), HD_OK);
+	assert_true(!part.held && part.received_bytes == received(&m, &view, 1));
+	hd_rig_close(&m.rig);
+}
+
+static void a_part_without_memory_is_refused(void **state)
+{
+	struct hd_plan plan = { .nvns = 13 };
+	struct hd_view view;
+	struct made m;
+	enum hd_err err;
+
+	(void)state;
+	with_engine(&m, 13, "parallel: {stages: 2}\ncomm: {sync: stages}\n", true);
+	assert_true(hd_pipes_view(&view, &m.pipes, 2, 1, 13));
+	struct hd_dist_view part = { .plan = &plan };
+	EACH_PIECE_REFUSED(err, hd_pipes_part(&part, &m.pipes, &view, 1, m.rig.worker, &m.rig.arena, NULL));
+	uint32_t nrefused = 0;
+	for (uint64_t n = 1; n < 8; n++) {
+		hd_alloc_arm(n);
+		err = hd_pipes_part(&part, &m.pipes, &view, 1, m.rig.worker, &m.rig.arena, NULL);
+		hd_alloc_arm(0);
+		nrefused += err == HD_E_NOMEM;
+		CHECK(err == HD_OK || (err == HD_E_NOMEM && !part.held), "request %u: %d", (unsigned)n,
+			(int)err);
+	}
+	assert_int_equal(nrefused, 6);                  /* three of each table of holders */
+	hd_rig_close(&m.rig);
+}
+
+/* ---- the run's job ---- */
+
+static void a_width_is_settled_for_stages_alone(void **state)
+{
+	struct hd_arena none;
+	struct made m;
+
+	(void)state;
+	hd_arena_init(&none, 1);
+	begin(&m, 13, NULL);
+	assert_int_equal(hd_pipes_settle(m.rig.job, 1, 1, &none, NULL), HD_OK);
+	assert_true(m.rig.job->value[HD_JOB_PAR_WIDTH].is_auto);
+	hd_rig_close(&m.rig);
+	begin(&m, 13, "parallel: {stages: 2}\n");
+	assert_int_equal(hd_pipes_settle(m.rig.job, 2, 1, &none, &m.diag), HD_E_NOMEM);
+	CHECK(strstr(m.diag.text, "width of a pipeline"), "%s", m.diag.text);
+	assert_true(m.rig.job->value[HD_JOB_PAR_WIDTH].is_auto);
+	assert_int_equal(hd_pipes_settle(m.rig.job, 2, 1, &m.rig.arena, NULL), HD_OK);
+	assert_string_equal(m.rig.job->value[HD_JOB_PAR_WIDTH].text, "2");
+	hd_rig_close(&m.rig);
+	hd_arena_finish(&none);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(there_are_no_more_pipelines_than_ranks_and_virtual_nodes),
+		cmocka_unit_test(what_makes_no_pipelines_is_refused_and_leaves_none),
+		cmocka_unit_test(a_run_begins_in_the_shape_that_its_devices_make),
+		cmocka_unit_test(a_view_without_shape_is_planned_as_data),
+		cmocka_unit_test(a_plan_of_stages_says_which_view_it_is_of),
+		cmocka_unit_test(each_request_for_memory_is_looked_at),
+		cmocka_unit_test(a_member_holds_the_buckets_that_its_stages_read),
+		cmocka_unit_test(replicated_state_is_held_whole),
+		cmocka_unit_test(a_part_without_memory_is_refused),
+		cmocka_unit_test(a_width_is_settled_for_stages_alone),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
