@@ -99,10 +99,11 @@ static void members_are_waited_for_when_all_is_summed(void **state)
 		{ { 0, 0 }, HD_OK, "", 2 },
 		{ { 4, 0 }, HD_E_WORKERS, "member 0 of 2 ended with exit code 4 after all was summed", 1 },
 		{ { 0, 4 }, HD_E_WORKERS, "member 1 of 2 ended with exit code 4 after all was summed", 2 },
-		{ { -1, 0 }, HD_E_WORKERS, "member 0 of 2 has not ended 60 s after all was summed", 1 } };
+		{ { -1, 0 }, HD_E_WORKERS, "member 0 of 2 has not ended 60 s after all was summed", 1 },
+		{ { LOST, 0 }, HD_E_IO, "no such process", 1 } };
 
 	(void)state;
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct world *w = enter(2);
 		for (int m = 0; m < 2; m++)
 			w->late[m] = cases[i].late[m];

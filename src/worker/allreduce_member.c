@@ -80,16 +80,17 @@ static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *
 	struct member *m = self;
 
 	(void)why;
-	m->dismissed = m->dismissed || worker == HD_ALLREDUCE_LEADER;
+	if (worker == HD_ALLREDUCE_LEADER)
+		m->dismissed = true;
 	if (!m->reported)
 		failed(m, hd_fail(&m->diag, HD_E_PEERLOST, "member %u lost %s %u: %s", m->me,
 			worker == HD_ALLREDUCE_LEADER ? "the leader," : "member",
 			worker, text));
 }
 
-/* The leader says START and PEERS once each; of each round the others say READY to member 0, once, and it
- * says GO to them. None is a round ahead: READY for the one after the next would need a GO that was not
- * said. */
+/* The leader says START and PEERS once each, START while there is no other peer; of each round the others
+ * say READY to member 0, once, and it says GO to them. None is a round ahead: READY for the one after the
+ * next would need a GO that was not said. */
 static void on_message(void *self, const struct hd_message *message)
 {
 	struct member *m = self;
@@ -99,9 +100,9 @@ static void on_message(void *self, const struct hd_message *message)
 
 	if (message->id == HD_SAYS_READY && !m->me && bit && next && !(m->ready_of & bit))
 		m->ready_of |= bit;
-	else if (message->id == HD_SAYS_GO && m->me && !message->worker && next && m->go < message->step)
+	else if (message->id == HD_SAYS_GO && !message->worker && next && m->go < message->step)
 		m->go = message->step;
-	else if (message->id == HD_SAYS_START && leads && !m->has_key && message->len == sizeof m->key) {
+	else if (message->id == HD_SAYS_START && !m->has_key && message->len == sizeof m->key) {
 		memcpy(m->key, message->bytes, sizeof m->key);
 		m->has_key = true;
 	} else if (message->id == HD_SAYS_PEERS && leads && !m->has_peers &&

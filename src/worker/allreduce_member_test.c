@@ -143,11 +143,33 @@ static void what_is_told_is_told_once_and_by_whom_it_should(void **state)
 		ends(member, HD_E_PROTOCOL, "has no place here");
 		leave(w);
 	}
-	struct world *w = enter(2);               /* before it has a key */
-	struct party *leader = join(w, LEADER, HD_ALLREDUCE_LEADER);
-	struct job *member = start(w, 1);
-	UNTIL(w, leader->nups == 1);
-	say(leader, 1, HD_SAYS_START, 0, HD_ALLREDUCE_KEY - 1);
+}
+
+static void what_is_said_before_its_time_is_refused(void **state)
+{
+	static const struct { uint32_t id; size_t len; } keys[] = { { HD_SAYS_START, HD_ALLREDUCE_KEY - 1 },
+		{ HD_SAYS_RESULT, HD_ALLREDUCE_KEY } };
+	char addr[HD_ADDR_CAP];
+	struct job *member;
+	struct world *w;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {             /* before it has a key */
+		w = enter(2);
+		struct party *leader = join(w, LEADER, HD_ALLREDUCE_LEADER);
+		member = start(w, 1);
+		UNTIL(w, leader->nups == 1);
+		say(leader, 1, keys[i].id, 0, keys[i].len);
+		ends(member, HD_E_PROTOCOL, "has no place here");
+		leave(w);
+	}
+	w = enter(2);                             /* addresses by a member, before the leader's */
+	member = with_key(w, 0);
+	struct party *other = join(w, 1, 1);
+	snprintf(addr, sizeof addr, "unix:%s/0", w->folder);
+	assert_int_equal(hd_hub_connect(&other->hub, 0, "unix", addr, NULL), HD_OK);
+	UNTIL(w, other->nups == 1);
+	say(other, 0, HD_SAYS_PEERS, 0, 2 * HD_ADDR_CAP);
 	ends(member, HD_E_PROTOCOL, "has no place here");
 	leave(w);
 }
@@ -278,6 +300,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_first_round_and_the_last_are_compared),
 		cmocka_unit_test(what_is_told_is_told_once_and_by_whom_it_should),
+		cmocka_unit_test(what_is_said_before_its_time_is_refused),
 		cmocka_unit_test(member_zero_waits_for_each_of_the_others),
 		cmocka_unit_test(who_is_lost_before_the_end_ends_a_member),
 		cmocka_unit_test(a_member_does_not_wait_for_ever),

@@ -18,7 +18,7 @@
 #include "tests/check.h"
 
 enum { MOST = 3, LEADER = MOST, ROUNDS = 2, LEN = 5, LAST = HD_ALLREDUCE_WARMUP + ROUNDS, SAID = 32,
-	PATIENCE_S = 100 };
+	PATIENCE_S = 100, LOST = -2 };
 /* Rows of the table of two members and one bucket: member 1's part to 0, and the sum from 0 to 1. */
 enum { PART = 2, SUM = 5 };
 
@@ -41,9 +41,11 @@ struct world {
 	char folder[32];
 	struct hd_allreduce_bench bench;
 	struct party party[MOST + 1];
-	/* the processes that the leader believes in: exit codes, -1: it has not ended */
+	/* the processes that the leader believes in: exit codes */
 	struct hd_host host;
-	_Atomic int early[MOST], late[MOST];      /* while it gathers; when it waits for them */
+	/* while it gathers; when it waits for them. -1: it has not ended; LOST: the system knows of no such
+	 * process */
+	_Atomic int early[MOST], late[MOST];
 	_Atomic uint32_t nspawned, nwaits, nkills;
 	uint32_t refused;                 /* the n-th start is; 0: none */
 	char env[MOST][HD_ADDR_CAP + 40];
@@ -102,13 +104,14 @@ static inline enum hd_err host_wait(struct hd_host *host, struct hd_proc *proc, 
 	struct world *w = by_host(host);
 	int at = timeout_ns ? w->late[proc->pid - 1] : w->early[proc->pid - 1];
 
-	(void)diag;
 	w->nwaits += timeout_ns > 0;
 	if (w->nkills)
 		at = 137;
+	*code = at;
+	if (at == LOST)
+		return hd_fail(diag, HD_E_IO, "no such process");
 	if (at < 0)
 		return HD_E_AGAIN;
-	*code = at;
 	if (w->one_after_another)
 		w->early[1] = 4;
 	return HD_OK;
