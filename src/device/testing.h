@@ -110,13 +110,22 @@ static inline int64_t hd_stage_bound(const struct hd_graph *graph, uint32_t valu
 	return 1;
 }
 
+static inline bool hd_stage_embeds(const struct hd_graph *graph, uint32_t value)
+{
+	for (uint32_t i = 0; i < graph->nnodes; i++)
+		if (graph->node[i].op == HD_OP_EMBED && graph->node[i].in[0] == value)
+			return true;
+	return false;
+}
+
+/* -1 masks a label; an embedding has no such row. */
 static inline void hd_stage_fill_input(struct hd_stage *stage, uint32_t i, uint64_t seed)
 {
 	const struct hd_value *value = &stage->graph.value[stage->graph.input[i]];
 	uint64_t elems = hd_value_elems(value, stage->rows);
 	int64_t bound = stage->bound[i] ? stage->bound[i] : hd_stage_bound(&stage->graph,
 		stage->graph.input[i]);
-	bool tokens = value->dtype == HD_I32 && i == 0;
+	bool tokens = i == 0 || hd_stage_embeds(&stage->graph, stage->graph.input[i]);
 
 	stage->input[i] = calloc(elems + 1, hd_dtype_bytes((enum hd_dtype)value->dtype));
 	for (uint64_t e = 0; e < elems; e++) {
