@@ -36,32 +36,16 @@ static struct shape64 shape64(const struct eval64 *e, uint32_t v)
 	return s;
 }
 
-/* Other formulas than the reference's where there is a choice. */
+/* The column `oracle` of acts.def: other formulas than the reference's where there is a choice. */
 static double act64(int act, const float *f, double x)
 {
-	const double gate = 0.5 + 0.5 * tanh(x / 2), a = (double)f[0], b = (double)f[1];
+	const double a = (double)f[0], b = (double)f[1];
 
 	switch ((enum hd_act)act) {
-	case HD_ACT_RELU:     return fmax(x, 0);
-	case HD_ACT_GELU:     return x / (1 + exp(-2 * 0.79788456080286535588 * (x + 0.044715 * x * x * x)));
-	case HD_ACT_TANH:     return 1 - 2 / (exp(2 * x) + 1);
-	case HD_ACT_SIGMOID:  return gate;
-	case HD_ACT_SILU:     return x * gate;
-	case HD_ACT_GELU_ERF: return x * (0.5 + 0.5 * erf(x * 0.70710678118654752440));
-	case HD_ACT_SOFTPLUS: return x > 30 ? x : log(1 + exp(x));
-	case HD_ACT_ELU:      return x > 0 ? x : a * exp(x) - a;
-	case HD_ACT_LEAKY:    return fmax(x, 0) + a * fmin(x, 0);
-	case HD_ACT_CLIP:     return fmin(fmax(x, a), b);
-	case HD_ACT_EXP:      return pow(2.71828182845904523536, x);
-	case HD_ACT_LOG:      return log2(x) * 0.69314718055994530942;
-	case HD_ACT_SQRT:     return pow(x, 0.5);
-	case HD_ACT_ERF:      return 1 - erfc(x);
-	case HD_ACT_NEG:      return 0 - x;
-	case HD_ACT_ABS:      return fmax(x, -x);
-	case HD_ACT_RECIP:    return pow(x, -1);
-	case HD_ACT_SQUARE:   return pow(x, 2);
-	case HD_ACT_POW:      return x < 0 ? pow(x, a) : exp(a * log(x));
-	case HD_NACTS:        break;
+#define ACT(id, text, nf, use, folds, about, value, slope, lanes, lanes_slope, oracle, ...) \
+	case HD_ACT_##id: return oracle;
+#include "graph/acts.def"
+	case HD_NACTS: break;
 	}
 	return (double)NAN;
 }

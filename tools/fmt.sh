@@ -40,7 +40,8 @@ if [ $# -gt 0 ]; then
 else
 	whole=yes
 	mapfile -t files < <(git ls-files --cached --others --exclude-standard |
-		grep -E '(\.(c|h|sh|cmake|md|json|yaml|awk)|CMakeLists\.txt|^dev|^tools/[a-z]+|^\.ci/run)$' |
+		grep -E -e '\.(c|h|def|sh|cmake|md|json|yaml|awk)$' \
+			-e '^(.*CMakeLists\.txt|dev|tools/[a-z]+|\.ci/run)$' |
 		grep -v '^tests/data/.*/' | sort -u)          # what others made stays as they made it
 	mapfile -t files < <(for file in "${files[@]}"; do [ ! -f "$file" ] || echo "$file"; done)
 fi
@@ -87,6 +88,7 @@ awk -v own_limit=160 -v tab=8 '
 		room = self; sub(/\/.*/, "", room)
 		# own header (or the one that a family of files shares), system headers, the project by floor
 		now = FILENAME ~ /\.c$/ && (header == self || (!last && index(header, room "/") == 1)) ? 1 : /</ ? 2 : 3 + floor_of(header)
+		if (header ~ /\.def$/) now = last
 		if (now < last) bad("include order: own header, system, project by floor")
 		if (last && (now < 3 ? now : 3) != (last < 3 ? last : 3) && before ~ /^#include/) bad("a blank line between groups of includes")
 		last = now

@@ -8,7 +8,7 @@ cd "${HD_TREE:-$(dirname "$0")/..}"
 
 count()                 # PLACE WORDS LINES
 {
-	git ls-files --cached --others --exclude-standard | grep -E '\.(c|h|sh|md)$|^dev$' |
+	git ls-files --cached --others --exclude-standard | grep -E '\.(c|h|def|sh|md)$|^dev$' |
 		grep -vE '^(tests/data|fuzz/corpus)/|^docs/(bugs\.md|adr/)|^(tools/ratchet|tests/ratchet_test)\.sh' | LC_ALL=C sort -u |
 		while read -r file; do [ ! -f "$file" ] || echo "$file"; done | xargs awk '
 		function width(line,    before) {

@@ -39,6 +39,11 @@ struct op_case {
 #define U(...) OF(HD_U8, __VA_ARGS__)
 #define A(...) { .i = { __VA_ARGS__ } }
 
+/* a column of several cells of acts.def, behind the id */
+#define ACT_UNPACK(...) __VA_ARGS__
+#define ACT_CALL(macro, ...) macro(__VA_ARGS__)
+#define ACT_ATTR(id, alpha, beta) { .i = { HD_ACT_##id }, .f = { alpha, beta } }
+
 static const struct op_case cases[] = {
 	{ HD_OP_MATMUL, A(0, 0), LINEAR, 4, 1, { F(-1, 1), F(1, 1) } },
 	{ HD_OP_MATMUL, A(0, 0), LINEAR, 4, 1, { F(-1, 37), F(37, 19) } },
@@ -82,20 +87,13 @@ static const struct op_case cases[] = {
 	{ HD_OP_BIAS, A(1), EXACT, 0, 1, { F(-1, 6, 9, 7), F(6) } },
 	{ HD_OP_BIAS_ACT, A(-1, HD_ACT_GELU), PEAK, 8, 4, { F(-1, 3, 131), F(131) } },
 	{ HD_OP_BIAS_ACT, A(1, HD_ACT_RELU), PEAK, 8, 1, { F(-1, 6, 9, 7), F(6) } },
-	{ HD_OP_ACT, A(HD_ACT_RELU), EXACT, 0, 1, { F(-1, 1031) } },
-	{ HD_OP_ACT, A(HD_ACT_GELU), PEAK, 8, 1, { F(-1, 1031) } },
-	{ HD_OP_ACT, A(HD_ACT_GELU), PEAK, 8, 40, { F(-1, 1031) } },
-	{ HD_OP_ACT, A(HD_ACT_TANH), PEAK, 8, 1, { F(-1, 67) } },
-	{ HD_OP_ACT, A(HD_ACT_TANH), PEAK, 8, 40, { F(-1, 1031) } },
-	{ HD_OP_ACT, A(HD_ACT_SIGMOID), PEAK, 8, 4, { F(-1, 67) } },
-	{ HD_OP_ACT, A(HD_ACT_SIGMOID), PEAK, 8, 120, { F(-1, 1031) } },
-	{ HD_OP_ACT_DX, A(HD_ACT_RELU), EXACT, 0, 1, { F(-1, 1031), F(-1, 1031) } },
-	/* The slope s + x s (1 - s) w, w = 1.596 (1 + 0.134 x^2), has an error of s times x w: 1 - s cancels
-	 * where s is near 1. x w = 20 at the end of the range, s is within 1.5 eps there (1 + e^-v and the
-	 * quotient): 30 eps, and 2 for the product and sum that follow. */
-	{ HD_OP_ACT_DX, A(HD_ACT_GELU), PEAK, 32, 4, { F(-1, 1031), F(-1, 1031) } },
-	{ HD_OP_ACT_DX, A(HD_ACT_TANH), PEAK, 8, 4, { F(-1, 67), F(-1, 67) } },
-	{ HD_OP_ACT_DX, A(HD_ACT_SIGMOID), PEAK, 8, 120, { F(-1, 67), F(-1, 67) } },
+#define ACT_CASES(id, alpha, beta, domain, c, gain, c_dx, gain_dx, bits) \
+	{ HD_OP_ACT, ACT_ATTR(id, alpha, beta), c ? PEAK : EXACT, c, gain, { F(-1, 1031) } }, \
+	{ HD_OP_ACT_DX, ACT_ATTR(id, alpha, beta), c_dx ? PEAK : EXACT, c_dx, gain_dx, \
+		{ F(-1, 131), F(-1, 131) } },
+#define ACT(id, text, nf, use, folds, about, value, slope, lanes, lanes_slope, oracle, onnx, tests) \
+	ACT_CALL(ACT_CASES, id, ACT_UNPACK tests)
+#include "graph/acts.def"
 	{ HD_OP_MAXPOOL2D, A(2, 2, 2, 2), EXACT, 0, 1, { F(-1, 6, 28, 28) } },
 	{ HD_OP_MAXPOOL2D, A(2, 2, 2, 2, 1), EXACT, 0, 1, { F(-1, 2, 9, 71) } },
 	{ HD_OP_MAXPOOL2D_DX, A(2, 2, 2, 2, 1), EXACT, 0, 1, { F(-1, 2, 5, 35), F(-1, 2, 9, 71) } },

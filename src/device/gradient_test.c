@@ -18,7 +18,7 @@ struct grad_case {
 	struct hd_value in[5];
 };
 /* in `outs`: operands pass through exp first, for ops that want numbers above 0 */
-enum { POSITIVE = 0x80 };
+enum { ANY = 0, POSITIVE = 0x80 };
 
 #define RANK(...) (uint8_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t))
 #define F(...) { .dim = { __VA_ARGS__ }, .rank = RANK(__VA_ARGS__), .dtype = HD_F32 }
@@ -26,6 +26,10 @@ enum { POSITIVE = 0x80 };
 /* no parameter though f32 */
 #define X(...) { .dim = { __VA_ARGS__ }, .rank = RANK(__VA_ARGS__), .dtype = HD_F32, .kind = HD_INPUT }
 #define A(...) { .i = { __VA_ARGS__ } }
+
+/* a column of several cells of acts.def, behind the id */
+#define ACT_UNPACK(...) __VA_ARGS__
+#define ACT_CALL(macro, ...) macro(__VA_ARGS__)
 
 static const struct grad_case cases[] = {
 	{ HD_OP_MATMUL, A(0, 0), 1, { F(3, 5), F(5, 4) } },
@@ -53,10 +57,11 @@ static const struct grad_case cases[] = {
 	{ HD_OP_BIAS, A(1), 1, { F(2, 3, 2, 2), F(3) } },
 	{ HD_OP_BIAS_ACT, A(-1, HD_ACT_GELU), 2, { F(3, 4), F(4) } },
 	{ HD_OP_BIAS_ACT, A(1, HD_ACT_TANH), 3, { F(2, 3, 2, 2), F(3) } },
-	{ HD_OP_ACT, A(HD_ACT_RELU), 1, { F(5, 7) } },
-	{ HD_OP_ACT, A(HD_ACT_GELU), 1, { F(5, 7) } },
-	{ HD_OP_ACT, A(HD_ACT_TANH), 1, { F(5, 7) } },
-	{ HD_OP_ACT, A(HD_ACT_SIGMOID), 1, { F(5, 7) } },
+#define ACT_CASE(id, alpha, beta, domain, ...) \
+	{ HD_OP_ACT, { .i = { HD_ACT_##id }, .f = { alpha, beta } }, 1 | domain, { F(5, 7) } },
+#define ACT(id, text, nf, use, folds, about, value, slope, lanes, lanes_slope, oracle, onnx, tests) \
+	ACT_CALL(ACT_CASE, id, ACT_UNPACK tests)
+#include "graph/acts.def"
 	{ HD_OP_MAXPOOL2D, A(2, 2, 2, 2), 1, { F(2, 2, 4, 6) } },
 	{ HD_OP_MAXPOOL2D, A(3, 2, 1, 1), 1, { F(1, 2, 5, 4) } },
 	{ HD_OP_CONV2D, A(1, 1, 1, 1, 2), 1, { F(2, 4, 5, 4), F(6, 2, 3, 3) } },

@@ -103,29 +103,31 @@ static uint32_t companion(struct graph_maker *m, uint32_t x)
 
 /* Generators: HD_NONE where the operand does not fit. */
 
-static uint32_t gen_act(struct graph_maker *m, uint32_t x)
-{
-	static const struct { uint8_t act; float f[2]; } acts[] = {
-		{ HD_ACT_RELU, { 0 } }, { HD_ACT_GELU, { 0 } }, { HD_ACT_TANH, { 0 } }, { HD_ACT_SIGMOID, { 0 } }, { HD_ACT_SILU, { 0 } },
-		{ HD_ACT_GELU_ERF, { 0 } }, { HD_ACT_SOFTPLUS, { 0 } }, { HD_ACT_ELU, { 0.7f } }, { HD_ACT_LEAKY, { 0.1f } },
-		{ HD_ACT_CLIP, { -0.4f, 0.7f } }, { HD_ACT_EXP, { 0 } }, { HD_ACT_ERF, { 0 } }, { HD_ACT_NEG, { 0 } }, { HD_ACT_ABS, { 0 } },
-		{ HD_ACT_SQUARE, { 0 } }, { HD_ACT_POW, { 2 } },
-	};
-	uint32_t k = draw(m, sizeof acts / sizeof acts[0]);
+enum { ANY, POSITIVE };
+#define ACT_UNPACK(...) __VA_ARGS__
+#define ACT_CALL(macro, ...) macro(__VA_ARGS__)
+#define ACT_DRAWN(id, alpha, beta, domain, ...) { HD_ACT_##id, domain, { alpha, beta } },
+static const struct { uint8_t act, domain; float f[2]; } acts[] = {
+#define ACT(id, text, nf, use, folds, about, value, slope, lanes, lanes_slope, oracle, onnx, tests) \
+	ACT_CALL(ACT_DRAWN, id, ACT_UNPACK tests)
+#include "graph/acts.def"
+	{ HD_ACT_POW, ANY, { 2 } }, { HD_ACT_POW, POSITIVE, { -1.3f } },
+};
 
+static uint32_t gen_act_of(struct graph_maker *m, uint32_t x, uint8_t domain)
+{
+	uint32_t k;
+
+	do
+		k = draw(m, sizeof acts / sizeof acts[0]);
+	while (acts[k].domain != domain);
 	return node1(m, HD_OP_ACT, x, (struct hd_attr){ .i = { acts[k].act },
 		.f = { acts[k].f[0], acts[k].f[1] } });
 }
 
-static uint32_t gen_act_positive(struct graph_maker *m, uint32_t x)
-{
-	static const struct { uint8_t act; float alpha; } acts[] = { { HD_ACT_LOG, 0 }, { HD_ACT_SQRT, 0 },
-		{ HD_ACT_RECIP, 0 }, { HD_ACT_POW, -1.3f } };
-	uint32_t k = draw(m, 4);
-
-	return node1(m, HD_OP_ACT, positive(m, x), (struct hd_attr){ .i = { acts[k].act },
-		.f = { acts[k].alpha } });
-}
+static uint32_t gen_act(struct graph_maker *m, uint32_t x) { return gen_act_of(m, x, ANY); }
+static uint32_t gen_act_positive(struct graph_maker *m, uint32_t x) { return gen_act_of(m, positive(m, x),
+	POSITIVE); }
 
 static uint32_t gen_scale(struct graph_maker *m, uint32_t x) { return node1(m, HD_OP_SCALE, x,
 	(struct hd_attr){ .f = { coin(m) ? -0.7f : 1.5f } }); }

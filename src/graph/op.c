@@ -61,31 +61,6 @@ bool hd_op_parse(const char *text, uint16_t *op)
 	return false;
 }
 
-static const char *const acts[HD_NACTS] = {
-#define X(id, text, nf, about) text,
-	HD_ACTS(X)
-#undef X
-};
-static const uint8_t act_floats[HD_NACTS] = {
-#define X(id, text, nf, about) nf,
-	HD_ACTS(X)
-#undef X
-};
-
-int hd_act_floats(int act) { return act_floats[act]; }
-
-const char *hd_act_text(int act) { return act >= 0 && act < HD_NACTS ? acts[act] : "?"; }
-
-bool hd_act_parse(const char *text, int *act)
-{
-	for (int i = 0; i < HD_NACTS; i++)
-		if (strcmp(acts[i], text) == 0) {
-			*act = i;
-			return true;
-		}
-	return false;
-}
-
 bool hd_attr_is_act(const struct hd_attr_name *name) { return strcmp(name->at, "act") == 0; }
 
 bool hd_op_attr(uint16_t op, uint32_t i, struct hd_attr_name *name)

@@ -3,7 +3,8 @@
  * One line per op: operands, meaning, class. The row (op.c) adds shape rule,
  * gradient rule and cost; devices have a kernel table of their own by op number.
  * Text form, documentation and the conformance suite derive from this list.
- * Adding an op touches its line, its row and one kernel per device.
+ * Adding an op touches its line, its row and one kernel per device; an elementwise activation is no op but a
+ * row of acts.def.
  *
  * Classes: dense (work grows faster than data: GEMM, convolution, attention),
  * graph (sparse gathers over vertices), view (no work, another shape of the same
@@ -19,6 +20,7 @@
 
 #include <stdint.h>
 
+#include "graph/acts.h"
 #include "graph/ir.h"
 #include "graph/op_batch.h"
 #include "graph/op_blocked.h"
@@ -46,7 +48,7 @@ enum hd_op_class { HD_OP_DENSE, HD_OP_GRAPH, HD_OP_VIEW, HD_OP_REDUCTION, HD_OP_
 	X(SCALE,         "scale",         1, 1, MAP,       "f:by",   "a * by")                                                       \
 	X(BIAS,          "bias",          2, 1, MAP,       "axis",   "x + b[C]; axis -1: C is the last extent, 1: C is extent 1 (images)") \
 	X(BIAS_ACT,      "bias_act",      2, 2, MAP,       "axis act f:alpha f:beta", "fused: z = x + b (kept), y = act(z)")                        \
-	X(ACT,           "act",           1, 1, MAP,       "act f:alpha f:beta",    "elementwise activation, see HD_ACTS")                          \
+	X(ACT,           "act",           1, 1, MAP,       "act f:alpha f:beta",    "elementwise activation, see acts.def")                          \
 	X(ACT_DX,        "act_dx",        2, 1, MAP,       "act f:alpha f:beta",    "dy, x (input of the activation) -> dx")                        \
 	X(MAXPOOL2D,     "maxpool2d",     1, 1, MAP,       "kh kw sh sw ph pw", "x[N,C,H,W] -> [N,C,P,Q]; first maximum wins, pads never") \
 	X(MAXPOOL2D_DX,  "maxpool2d_dx",  2, 1, MAP,       "kh kw sh sw ph pw", "dy x -> dx")                                        \
@@ -80,36 +82,6 @@ enum hd_op {
 	HD_NOPS
 };
 
-/* Values of the attribute `act`: elementwise functions. nf: how many of alpha and beta it reads, the others
- * are 0. Slopes at a kink: 0 for relu and abs at 0, alpha for leaky and elu at 0, 1 for clip at its bounds.
- *        id         text       nf  y = act(x) */
-#define HD_ACTS(X)                                                                         \
-	X(RELU,     "relu",     0, "max(x, 0)")                                            \
-	X(GELU,     "gelu",     0, "x / (1 + e^-2u), u = sqrt(2/pi) (x + 0.044715 x^3): the tanh form of GPT-2") \
-	X(TANH,     "tanh",     0, "tanh x")                                               \
-	X(SIGMOID,  "sigmoid",  0, "1 / (1 + e^-x)")                                       \
-	X(SILU,     "silu",     0, "x / (1 + e^-x)")                                       \
-	X(GELU_ERF, "gelu_erf", 0, "x (1 + erf(x / sqrt 2)) / 2: the exact form of BERT")  \
-	X(SOFTPLUS, "softplus", 0, "log(1 + e^x)")                                         \
-	X(ELU,      "elu",      1, "x above 0, else alpha (e^x - 1)")                      \
-	X(LEAKY,    "leaky",    1, "x above 0, else alpha x")                              \
-	X(CLIP,     "clip",     2, "x between alpha and beta, else the nearer of them")    \
-	X(EXP,      "exp",      0, "e^x")                                                  \
-	X(LOG,      "log",      0, "natural logarithm; no number below 0")                 \
-	X(SQRT,     "sqrt",     0, "square root; no number below 0")                       \
-	X(ERF,      "erf",      0, "2/sqrt(pi) times the integral of e^(-t^2) from 0 to x") \
-	X(NEG,      "neg",      0, "-x")                                                   \
-	X(ABS,      "abs",      0, "|x|")                                                  \
-	X(RECIP,    "recip",    0, "1 / x")                                                \
-	X(SQUARE,   "square",   0, "x x")                                                  \
-	X(POW,      "pow",      1, "x^alpha; no number for x below 0 unless alpha is whole")
-enum hd_act {
-#define X(id, text, nf, about) HD_ACT_##id,
-	HD_ACTS(X)
-#undef X
-	HD_NACTS
-};
-
 /* Work of one call: floating-point operations and bytes moved if nothing is cached. */
 struct hd_cost { double flops, bytes; };
 
@@ -132,14 +104,11 @@ struct hd_op_row {
 extern const struct hd_op_row hd_ops[HD_NOPS];
 
 bool hd_op_parse(const char *text, uint16_t *op);
-const char *hd_act_text(int act);
-bool hd_act_parse(const char *text, int *act);
-int hd_act_floats(int act);                                        /* how many of alpha and beta it reads */
 
 /* Walks the attribute names of a row: name `i` without its mark; false: there is none. `slot` is the
  * index in i[] or, for a float, in f[]. */
 struct hd_attr_name { char at[8]; bool is_float; uint8_t slot; };
-bool hd_attr_is_act(const struct hd_attr_name *name);              /* written as a word of HD_ACTS */
+bool hd_attr_is_act(const struct hd_attr_name *name);              /* written as a word of acts.def */
 bool hd_op_attr(uint16_t op, uint32_t i, struct hd_attr_name *name);
 /* Finite, and unnamed attributes are 0. Ranges are checked by the shape rule. */
 HD_MUST_USE enum hd_err hd_op_attr_check(uint16_t op, const struct hd_attr *attr, struct hd_diag *diag);

@@ -129,7 +129,7 @@ static enum hd_err act_check(const struct hd_graph *graph, const struct hd_node 
 
 	if (act < 0 || act >= HD_NACTS)
 		return hd_rule_broken(graph, node, "this activation does not exist", diag);
-	for (int i = hd_act_floats(act); i < 2; i++)
+	for (int i = hd_acts[act].nf; i < 2; i++)
 		if (f[i] != 0.0f)
 			return hd_rule_broken(graph, node,
 				"alpha or beta is given to an activation that does not read it", diag);

@@ -27,7 +27,7 @@ def act(at, x):
             'gelu_erf': F.gelu, 'softplus': F.softplus, 'elu': lambda v: F.elu(v, a), 'leaky': lambda v: F.leaky_relu(v, a),
             'clip': lambda v: torch.clamp(v, a, b), 'exp': torch.exp, 'log': torch.log, 'sqrt': torch.sqrt, 'erf': torch.erf,
             'neg': torch.neg, 'abs': torch.abs, 'recip': torch.reciprocal, 'square': torch.square,
-            'pow': lambda v: torch.pow(v, a)}[at['act']](x)
+            'pow': lambda v: torch.pow(v, a)}.get(at['act'], getattr(F, at['act'], None))(x)
 
 
 def axes_of(at, x):

@@ -1,5 +1,5 @@
-/* acts.inc.h -- the activations of HD_ACTS (op.h) and their slopes, and loops over them. One
- * source for all paths.
+/* acts.inc.h -- loops over the activations of acts.def and their slopes, and what its formulas want beside
+ * vmath.h. One source for all paths.
  *
  * 1. f is alpha, beta. Every element is computed alone: no order to fix.
  * 2. What is no number stays no number. */
@@ -18,39 +18,6 @@
 
 HD_INLINE struct vf vf_positive(struct vf x, struct vf yes,
 	struct vf no) { return vf_select(vf_lt(vf_set(0.0f), x), yes, no); }
-
-HD_INLINE struct vf act_clip(struct vf x, const float *f)
-{
-	struct vf lo = vf_set(f[0]), hi = vf_set(f[1]);
-	return vf_select(vf_lt(x, lo), lo, vf_select(vf_lt(hi, x), hi, x));
-}
-
-HD_INLINE struct vf act_of(int act, const float *f, struct vf x)
-{
-	switch ((enum hd_act)act) {
-	case HD_ACT_RELU:     return vf_select(vf_lt(x, vf_set(0.0f)), vf_set(0.0f), x);
-	case HD_ACT_GELU:     return vf_mul(x, vf_gelu_gate(x));
-	case HD_ACT_TANH:     return vf_tanh(x);
-	case HD_ACT_SIGMOID:  return vf_sigmoid(x);
-	case HD_ACT_SILU:     return vf_mul(x, vf_sigmoid(x));
-	case HD_ACT_GELU_ERF: return vf_mul(x, vf_normal(x));
-	case HD_ACT_SOFTPLUS: return vf_softplus(x);
-	case HD_ACT_ELU:      return vf_positive(x, x, vf_mul(vf_set(f[0]), vf_expm1(x)));
-	case HD_ACT_LEAKY:    return vf_positive(x, x, vf_mul(vf_set(f[0]), x));
-	case HD_ACT_CLIP:     return act_clip(x, f);
-	case HD_ACT_EXP:      return vf_exp(x);
-	case HD_ACT_LOG:      return vf_log_any(x);
-	case HD_ACT_SQRT:     return vf_sqrt(x);
-	case HD_ACT_ERF:      return vf_erf(x);
-	case HD_ACT_NEG:      return vf_neg(x);
-	case HD_ACT_ABS:      return vf_abs(x);
-	case HD_ACT_RECIP:    return vf_div(vf_set(1.0f), x);
-	case HD_ACT_SQUARE:   return vf_mul(x, x);
-	case HD_ACT_POW:      return vf_pow(x, vf_set(f[0]));
-	case HD_NACTS:        break;
-	}
-	return x;
-}
 
 /* The derivative of gelu = x s(v), v = 2k (x + c x^3):  s + x s (1 - s) 2k (1 + 3 c x^2). */
 HD_INLINE struct vf gelu_slope(struct vf x)
@@ -73,43 +40,45 @@ HD_INLINE struct vf abs_slope(struct vf x)
 	return vf_positive(x, one, vf_select(vf_lt(x, vf_set(0.0f)), vf_set(-1.0f), vf_mul(x, vf_set(0.0f))));
 }
 
-HD_INLINE struct vf clip_slope(struct vf x, const float *f)
+HD_INLINE struct vf tanh_slope(struct vf x)
 {
-	struct vf none = vf_set(0.0f);
-	return vf_select(vf_lt(x, vf_set(f[0])), none, vf_select(vf_lt(vf_set(f[1]), x), none, vf_set(1.0f)));
+	struct vf y = vf_tanh(x);
+	return vf_sub(vf_set(1.0f), vf_mul(y, y));
+}
+
+HD_INLINE struct vf sigmoid_slope(struct vf x)
+{
+	struct vf y = vf_sigmoid(x);
+	return vf_mul(y, vf_sub(vf_set(1.0f), y));
+}
+
+HD_INLINE struct vf silu_slope(struct vf x)
+{
+	struct vf y = vf_sigmoid(x), one = vf_set(1.0f);
+	return vf_mul(y, vf_fma(x, vf_sub(one, y), one));
+}
+
+HD_INLINE struct vf act_of(int act, const float *f, struct vf x)
+{
+	const struct vf a = vf_set(f[0]), b = vf_set(f[1]), zero = vf_set(0.0f), one = vf_set(1.0f);
+
+	switch ((enum hd_act)act) {
+#define ACT(id, text, nf, use, folds, about, value, slope, lanes, ...) case HD_ACT_##id: return lanes;
+#include "graph/acts.def"
+	case HD_NACTS: break;
+	}
+	return x;
 }
 
 HD_INLINE struct vf act_slope(int act, const float *f, struct vf x)
 {
-	struct vf one = vf_set(1.0f), y;
+	const struct vf a = vf_set(f[0]), b = vf_set(f[1]), zero = vf_set(0.0f), one = vf_set(1.0f);
 
 	switch ((enum hd_act)act) {
-	case HD_ACT_RELU:     return vf_positive(x, one, vf_set(0.0f));
-	case HD_ACT_GELU:     return gelu_slope(x);
-	case HD_ACT_TANH:
-		y = vf_tanh(x);
-		return vf_sub(one, vf_mul(y, y));
-	case HD_ACT_SIGMOID:
-		y = vf_sigmoid(x);
-		return vf_mul(y, vf_sub(one, y));
-	case HD_ACT_SILU:
-		y = vf_sigmoid(x);
-		return vf_mul(y, vf_fma(x, vf_sub(one, y), one));
-	case HD_ACT_GELU_ERF: return gelu_erf_slope(x);
-	case HD_ACT_SOFTPLUS: return vf_sigmoid(x);
-	case HD_ACT_ELU:      return vf_positive(x, one, vf_mul(vf_set(f[0]), vf_exp(x)));
-	case HD_ACT_LEAKY:    return vf_positive(x, one, vf_set(f[0]));
-	case HD_ACT_CLIP:     return clip_slope(x, f);
-	case HD_ACT_EXP:      return vf_exp(x);
-	case HD_ACT_LOG:      return vf_div(one, x);
-	case HD_ACT_SQRT:     return vf_div(vf_set(0.5f), vf_sqrt(x));
-	case HD_ACT_ERF:      return vf_mul(vf_set(0x1.20dd76p+0f), vf_exp(vf_neg(vf_mul(x, x))));
-	case HD_ACT_NEG:      return vf_set(-1.0f);
-	case HD_ACT_ABS:      return abs_slope(x);
-	case HD_ACT_RECIP:    return vf_neg(vf_div(one, vf_mul(x, x)));
-	case HD_ACT_SQUARE:   return vf_add(x, x);
-	case HD_ACT_POW:      return vf_mul(vf_set(f[0]), vf_pow(x, vf_set(f[0] - 1.0f)));
-	case HD_NACTS:        break;
+#define ACT(id, text, nf, use, folds, about, value, slope, lanes, lanes_slope, ...) \
+	case HD_ACT_##id: return lanes_slope;
+#include "graph/acts.def"
+	case HD_NACTS: break;
 	}
 	return x;
 }
@@ -127,16 +96,23 @@ HD_INLINE void act_dx_run(int act, const float *f, const float *dy, const float 
 			len);
 }
 
-#define X(id, text, nf, about) case HD_ACT_##id: act_run(HD_ACT_##id, f, x, y, n); break;
 static __attribute__((noinline)) void act_all(int act, const float *f, const float *x, float *y,
-	uint64_t n) { switch (act) { HD_ACTS(X) default: break; } }
-#undef X
-#define X(id, text, nf, about) case HD_ACT_##id: act_dx_run(HD_ACT_##id, f, dy, x, dx, n); break;
+	uint64_t n)
+{
+	switch (act) {
+#define ACT(id, ...) case HD_ACT_##id: act_run(HD_ACT_##id, f, x, y, n); break;
+#include "graph/acts.def"
+	default: break;
+	}
+}
 static __attribute__((noinline)) void act_dx_all(int act, const float *f, const float *dy, const float *x,
 	float *dx, uint64_t n)
 {
-	switch (act) { HD_ACTS(X) default: break; }
+	switch (act) {
+#define ACT(id, ...) case HD_ACT_##id: act_dx_run(HD_ACT_##id, f, dy, x, dx, n); break;
+#include "graph/acts.def"
+	default: break;
+	}
 }
-#undef X
 
 #endif

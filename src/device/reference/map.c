@@ -4,67 +4,6 @@
 
 #include "base/philox.h"
 
-/* f: alpha, beta. */
-static double act_of(int act, const float *f, double x)
-{
-	switch ((enum hd_act)act) {
-	case HD_ACT_RELU:     return x < 0 ? 0 : x;
-	case HD_ACT_GELU:     return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) *
-		(x + 0.044715 * x * x * x)));
-	case HD_ACT_TANH:     return tanh(x);
-	case HD_ACT_SIGMOID:  return 1 / (1 + exp(-x));
-	case HD_ACT_SILU:     return x / (1 + exp(-x));
-	case HD_ACT_GELU_ERF: return 0.5 * x * erfc(-x * sqrt(0.5));
-	case HD_ACT_SOFTPLUS: return fmax(x, 0) + log1p(exp(-fabs(x)));
-	case HD_ACT_ELU:      return x > 0 ? x : (double)f[0] * expm1(x);
-	case HD_ACT_LEAKY:    return x > 0 ? x : (double)f[0] * x;
-	case HD_ACT_CLIP:     return x < (double)f[0] ? (double)f[0] : x > (double)f[1] ? (double)f[1] : x;
-	case HD_ACT_EXP:      return exp(x);
-	case HD_ACT_LOG:      return log(x);
-	case HD_ACT_SQRT:     return sqrt(x);
-	case HD_ACT_ERF:      return erf(x);
-	case HD_ACT_NEG:      return -x;
-	case HD_ACT_ABS:      return fabs(x);
-	case HD_ACT_RECIP:    return 1 / x;
-	case HD_ACT_SQUARE:   return x * x;
-	case HD_ACT_POW:      return pow(x, (double)f[0]);
-	case HD_NACTS:        break;
-	}
-	return (double)NAN;
-}
-
-static double slope_of(int act, const float *f, double x)
-{
-	const double pi = 3.14159265358979323846, s = 1 / (1 + exp(-x)), s1 = 1 / (1 + exp(x));
-
-	switch ((enum hd_act)act) {
-	case HD_ACT_RELU:     return x > 0 ? 1 : 0;
-	case HD_ACT_GELU: {
-		const double a = sqrt(2 / pi), t = tanh(a * (x + 0.044715 * x * x * x));
-		return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * a * (1 + 3 * 0.044715 * x * x);
-	}
-	case HD_ACT_TANH:     return 1 - tanh(x) * tanh(x);
-	case HD_ACT_SIGMOID:  return s * s1;
-	case HD_ACT_SILU:     return s + x * s * s1;
-	case HD_ACT_GELU_ERF: return 0.5 * erfc(-x * sqrt(0.5)) + x * exp(-x * x / 2) / sqrt(2 * pi);
-	case HD_ACT_SOFTPLUS: return s;
-	case HD_ACT_ELU:      return x > 0 ? 1 : (double)f[0] * exp(x);
-	case HD_ACT_LEAKY:    return x > 0 ? 1 : (double)f[0];
-	case HD_ACT_CLIP:     return x >= (double)f[0] && x <= (double)f[1];
-	case HD_ACT_EXP:      return exp(x);
-	case HD_ACT_LOG:      return 1 / x;
-	case HD_ACT_SQRT:     return 0.5 / sqrt(x);
-	case HD_ACT_ERF:      return 2 / sqrt(pi) * exp(-x * x);
-	case HD_ACT_NEG:      return -1;
-	case HD_ACT_ABS:      return (x > 0) - (x < 0);
-	case HD_ACT_RECIP:    return -1 / (x * x);
-	case HD_ACT_SQUARE:   return 2 * x;
-	case HD_ACT_POW:      return (double)f[0] * pow(x, (double)f[0] - 1);
-	case HD_NACTS:        break;
-	}
-	return (double)NAN;
-}
-
 static void map(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
 	const float *a = hd_ref_in(call, 0), *b = call->nin > 1 ? hd_ref_in(call, 1) : a;
@@ -74,8 +13,9 @@ static void map(const struct hd_call *call, uint64_t first, uint64_t last, void 
 	for (uint64_t e = first; e < last; e++)
 		switch (call->op) {
 		case HD_OP_SCALE:  out[e] = a[e] * call->attr.f[0]; break;
-		case HD_OP_ACT:    out[e] = (float)act_of(call->attr.i[0], call->attr.f, (double)a[e]); break;
-		case HD_OP_ACT_DX: out[e] = (float)((double)a[e] * slope_of(call->attr.i[0], call->attr.f,
+		case HD_OP_ACT:    out[e] = (float)hd_act_value(call->attr.i[0], call->attr.f,
+			(double)a[e]); break;
+		case HD_OP_ACT_DX: out[e] = (float)((double)a[e] * hd_act_slope(call->attr.i[0], call->attr.f,
 			(double)b[e])); break;
 		default:           break;
 		}
@@ -100,7 +40,7 @@ static void bias(const struct hd_call *call, uint64_t first, uint64_t last, void
 	for (uint64_t e = first; e < last; e++) {
 		z[e] = hd_ref_in(call, 0)[e] + hd_ref_in(call, 1)[e / inner % c];
 		if (y)
-			y[e] = (float)act_of(call->attr.i[1], call->attr.f, (double)z[e]);
+			y[e] = (float)hd_act_value(call->attr.i[1], call->attr.f, (double)z[e]);
 	}
 }
 

@@ -2,7 +2,14 @@
 
 #include <stdio.h>
 
-enum { INPUT, HIDDEN, CLASSES, ACT };
+enum { INPUT, HIDDEN, CLASSES, FUNCTION };
+
+static const char layers[] = "after each hidden layer, one of:"
+#define IF_LAYER(text) " " text
+#define IF_NUMBER(text)
+#define ACT(id, text, nf, use, ...) IF_##use(text)
+#include "graph/acts.def"
+	;
 
 const struct hd_model_param hd_mlp_params[] = {
 	[INPUT]   = { "input",   HD_ARG_LIST, "[1, 28, 28]",  1, 1 << 20,
@@ -10,8 +17,7 @@ const struct hd_model_param hd_mlp_params[] = {
 	[HIDDEN]  = { "hidden",  HD_ARG_LIST, "[1024, 1024]", 1, 1 << 20, "width of each hidden layer" },
 	[CLASSES] = { "classes", HD_ARG_INT,  "10",           1, 1 << 20,
 	"outputs: classes, or numbers with mse" },
-	[ACT]     = { "act",     HD_ARG_WORD, "relu",         0, 0,
-	"after each hidden layer: relu, gelu, tanh, sigmoid, silu, gelu_erf, softplus" },
+	[FUNCTION] = { "act",    HD_ARG_WORD, "relu",         0, 0, layers },
 	{ 0 },
 };
 
@@ -25,11 +31,10 @@ enum hd_err hd_mlp_build(struct hd_graph *graph, const struct hd_model_value *va
 	char name[16];
 	int act;
 
-	if (!hd_act_parse(value[ACT].word, &act) || hd_act_floats(act) > 0)
+	if (!hd_act_parse(value[FUNCTION].word, &act) || hd_acts[act].nf > 0)
 		return hd_fail(diag, HD_E_INVAL,
-			"argument 'act': '%s' is no activation without numbers: relu, gelu, tanh, sigmoid, "
-			"silu, gelu_erf, "
-			"softplus", value[ACT].word);
+			"argument 'act': '%s' is no activation without numbers; %s", value[FUNCTION].word,
+			layers);
 	if (input->nlist == 0 || input->nlist >= HD_MAX_DIMS)
 		return hd_fail(diag, HD_E_INVAL, "argument 'input': 1 to %d extents", HD_MAX_DIMS - 1);
 	for (uint32_t i = 0; i < input->nlist; i++)

@@ -2,7 +2,7 @@
  *
  * Only what the logits need is written; losses and labels go, dropout becomes nothing. Names:
  * inputs and parameters keep theirs, `logits` is the output, other values are v<number>. */
-#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph/onnx/writer.h"
@@ -81,58 +81,43 @@ static void w_scale(struct hd_ox *w) { hd_ox_last(w, "Mul", hd_ox_name(w, 0),
 	hd_ox_number(w, (double)w->at->attr.f[0]), NULL); }
 static void w_identity(struct hd_ox *w) { hd_ox_last(w, "Identity", hd_ox_name(w, 0), NULL, NULL); }
 
-static void gelu(struct hd_ox *w, const char *inner)
+static const char *act_emit(struct hd_ox *w, const char *at, const char *out);
+
+/* The column `write` of acts.def: an operand is x, a, b, a number, or the result of an op. Returns what
+ * follows. */
+static const char *act_operand(struct hd_ox *w, const char *at, const char **operand)
 {
-	const char *one = hd_ox_emit(w, "Add", inner, hd_ox_number(w, 1), NULL),
-		*half = hd_ox_emit(w, "Mul", hd_ox_name(w, 0), hd_ox_number(w, 0.5), NULL);
-
-	hd_ox_last(w, "Mul", half, one, NULL);
-}
-
-static void w_gelu_tanh(struct hd_ox *w)
-{
-	const char *x = hd_ox_name(w, 0), *cube = hd_ox_emit(w, "Mul", x, hd_ox_emit(w, "Mul", x, x, NULL),
-		NULL);
-	const char *sum = hd_ox_emit(w, "Add", x, hd_ox_emit(w, "Mul", cube, hd_ox_number(w, 0.044715), NULL),
-		NULL);
-
-	gelu(w, hd_ox_emit(w, "Tanh", hd_ox_emit(w, "Mul", sum, hd_ox_number(w, 0.7978845608028654), NULL),
-		NULL, NULL));
-}
-
-static const char *const plain_acts[HD_NACTS] = {
-	[HD_ACT_RELU] = "Relu", [HD_ACT_TANH] = "Tanh", [HD_ACT_SIGMOID] = "Sigmoid",
-		[HD_ACT_SOFTPLUS] = "Softplus", [HD_ACT_ELU] = "Elu",
-	[HD_ACT_LEAKY] = "LeakyRelu", [HD_ACT_EXP] = "Exp", [HD_ACT_LOG] = "Log", [HD_ACT_SQRT] = "Sqrt",
-	[HD_ACT_ERF] = "Erf",
-	[HD_ACT_NEG] = "Neg", [HD_ACT_ABS] = "Abs", [HD_ACT_RECIP] = "Reciprocal",
-};
-
-static void w_act(struct hd_ox *w)
-{
-	const char *x = hd_ox_name(w, 0);
-	int32_t act = hd_ox_attr(w, 0);
-	float alpha = w->at->attr.f[0], beta = w->at->attr.f[1];
-
-	if (act == HD_ACT_GELU)
-		w_gelu_tanh(w);
-	else if (act == HD_ACT_GELU_ERF)
-		gelu(w, hd_ox_emit(w, "Erf", hd_ox_emit(w, "Div", x, hd_ox_number(w, sqrt(2)), NULL), NULL,
-			NULL));
-	else if (act == HD_ACT_SILU)
-		hd_ox_last(w, "Mul", x, hd_ox_emit(w, "Sigmoid", x, NULL, NULL), NULL);
-	else if (act == HD_ACT_SQUARE)
-		hd_ox_last(w, "Mul", x, x, NULL);
-	else if (act == HD_ACT_POW)
-		hd_ox_last(w, "Pow", x, hd_ox_number(w, (double)alpha), NULL);
-	else if (act == HD_ACT_CLIP)
-		hd_ox_last(w, "Clip", x, hd_ox_number(w, (double)alpha), hd_ox_number(w, (double)beta));
-	else {
-		Onnx__NodeProto *n = hd_ox_last(w, plain_acts[act], x, NULL, NULL);
-		if (act == HD_ACT_ELU || act == HD_ACT_LEAKY)
-			hd_ox_set_float(w, n, "alpha", alpha);
+	if (*at >= 'A' && *at <= 'Z') {
+		*operand = hd_ox_fresh(w);
+		return act_emit(w, at, *operand);
 	}
+	if (*at == 'x')
+		*operand = hd_ox_name(w, 0);
+	else if (*at == 'a' || *at == 'b')
+		*operand = hd_ox_number(w, (double)w->at->attr.f[*at - 'a']);
+	else
+		*operand = hd_ox_number(w, strtod(at, NULL));
+	return at + strcspn(at, ",)");
 }
+
+/* Op(operand, .., attribute=a), its result named `out`; the attribute, if any, is last. */
+static const char *act_emit(struct hd_ox *w, const char *at, const char *out)
+{
+	const char *op = hd_ox_text(w, "%.*s", (int)strcspn(at, "("), at), *operand[3] = { NULL };
+	uint32_t n = 0;
+
+	at += strcspn(at, "(") + 1;
+	for (; *at != ')' && at[strcspn(at, "=,()")] != '='; at += strspn(at, ", "))
+		at = act_operand(w, at, &operand[n++]);
+	Onnx__NodeProto *node = hd_ox_emit_to(w, out, op, operand[0], operand[1], operand[2]);
+	size_t name = strcspn(at, "=)");
+	if (at[name] == '=')
+		hd_ox_set_float(w, node, hd_ox_text(w, "%.*s", (int)name, at),
+			w->at->attr.f[at[name + 1] - 'a']);
+	return strchr(at, ')') + 1;
+}
+
+static void w_act(struct hd_ox *w) { act_emit(w, hd_acts[hd_ox_attr(w, 0)].onnx.write, hd_ox_result(w)); }
 
 static void w_embed(struct hd_ox *w) { hd_ox_last(w, "Gather", hd_ox_name(w, 1), hd_ox_name(w, 0), NULL); }
 

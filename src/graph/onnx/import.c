@@ -577,10 +577,7 @@ static const struct hd_onnx_op *row_of(const Onnx__NodeProto *node)
 {
 	bool ours = !node->domain || !*node->domain || !strcmp(node->domain, "ai.onnx");
 
-	for (const struct hd_onnx_op *op = hd_onnx_ops; ours && op->name; op++)
-		if (!strcmp(op->name, node->op_type))
-			return op;
-	return NULL;
+	return ours ? hd_onnx_op_find(node->op_type) : NULL;
 }
 
 static enum hd_err take_inputs(struct hd_onnx_call *call)

@@ -3,7 +3,7 @@
  * Every name of the ONNX graph is a *value* (struct hd_onnx_val): known to the importer
  * (host.h), or a value of our graph, or bad. Nodes are taken in the file's order, which is
  * topological: what is known is folded, what is a pattern's inside is left out, all else
- * goes to the function of its row (hd_onnx_ops), which adds nodes of ours.
+ * goes to the function of its row (ops.c), which adds nodes of ours.
  *
  * 1. A row's function answers HD_E_INPUT with the reason in call->why when it cannot: the
  *    node is noted, its outputs are bad, and the import goes on to find all others.
@@ -73,7 +73,7 @@ struct hd_onnx_call {
 typedef enum hd_err hd_onnx_lower(struct hd_onnx_call *call);
 /* `since`: the first opset in which the op means what it means now, where that is before 7 (0: 7). */
 struct hd_onnx_op { const char *name; hd_onnx_lower *lower; uint8_t since; };
-extern const struct hd_onnx_op hd_onnx_ops[];      /* ends with name == NULL */
+const struct hd_onnx_op *hd_onnx_op_find(const char *name);      /* NULL: is not read */
 
 /* ---- for lowering */
 
@@ -148,7 +148,7 @@ HD_MUST_USE enum hd_err hd_onnx_attention(struct hd_onnx_call *call, uint32_t we
 hd_onnx_lower hd_onnx_gemm, hd_onnx_matmul, hd_onnx_conv, hd_onnx_maxpool, hd_onnx_avgpool,
 	hd_onnx_global_avgpool, hd_onnx_global_maxpool,
 	hd_onnx_pad;                                                          /* dense.c */
-hd_onnx_lower hd_onnx_act, hd_onnx_act_alpha, hd_onnx_clip, hd_onnx_pow, hd_onnx_binary, hd_onnx_variadic,
+hd_onnx_lower hd_onnx_act, hd_onnx_clip, hd_onnx_pow, hd_onnx_binary, hd_onnx_variadic,
 	hd_onnx_not, hd_onnx_where,
 	hd_onnx_cast, hd_onnx_identity, hd_onnx_dropout;                      /* map.c */
 hd_onnx_lower hd_onnx_reshape_op, hd_onnx_flatten, hd_onnx_squeeze, hd_onnx_unsqueeze, hd_onnx_shape_op,

@@ -19,27 +19,21 @@ static enum hd_err put_act(struct hd_onnx_call *call, struct hd_attr attr)
 	return err ? err : hd_onnx_put(call, 0, y, call->in[0]->rank, call->in[0]->dim);
 }
 
-static const struct { const char *op; int32_t act; double alpha; } acts[] = {
-	{ "Relu", HD_ACT_RELU, 0 },    { "Sigmoid", HD_ACT_SIGMOID, 0 }, { "Tanh", HD_ACT_TANH, 0 },   { "Softplus", HD_ACT_SOFTPLUS, 0 },
-	{ "Exp", HD_ACT_EXP, 0 },      { "Log", HD_ACT_LOG, 0 },         { "Sqrt", HD_ACT_SQRT, 0 },   { "Erf", HD_ACT_ERF, 0 },
-	{ "Neg", HD_ACT_NEG, 0 },      { "Abs", HD_ACT_ABS, 0 },         { "Reciprocal", HD_ACT_RECIP, 0 },
-	{ "LeakyRelu", HD_ACT_LEAKY, 0.01 }, { "Elu", HD_ACT_ELU, 1 },
-};
-
-static enum hd_err act_of(struct hd_onnx_call *call, bool alpha)
+/* By its row of acts.def. */
+enum hd_err hd_onnx_act(struct hd_onnx_call *call)
 {
 	struct hd_attr attr = { .i = { 0 } };
 
-	for (size_t k = 0; k < sizeof acts / sizeof *acts; k++)
-		if (is(call, acts[k].op)) {
-			attr.i[0] = acts[k].act;
-			attr.f[0] = alpha ? (float)hd_onnx_attr_float(call->node, "alpha", acts[k].alpha) : 0;
-		}
+	for (int act = 0; act < HD_NACTS; act++) {
+		const struct hd_act_onnx *onnx = &hd_acts[act].onnx;
+		if (!onnx->read || !is(call, onnx->read))
+			continue;
+		attr.i[0] = act;
+		if (hd_acts[act].nf)
+			attr.f[0] = (float)hd_onnx_attr_float(call->node, "alpha", onnx->alpha);
+	}
 	return put_act(call, attr);
 }
-
-enum hd_err hd_onnx_act(struct hd_onnx_call *call) { return act_of(call, false); }
-enum hd_err hd_onnx_act_alpha(struct hd_onnx_call *call) { return act_of(call, true); }
 
 static enum hd_err clip_whole(struct hd_onnx_call *call)
 {

@@ -1,11 +1,13 @@
 /* Which ops of ONNX are read, and by what. */
 #include "graph/onnx/import.h"
 
+#include <string.h>
+
 /* SINCE: unchanged from that opset on. */
 #define OP(name, lower)           { name, lower, 0 }
 #define SINCE(opset, name, lower) { name, lower, opset }
 
-const struct hd_onnx_op hd_onnx_ops[] = {
+static const struct hd_onnx_op ops[] = {
 	OP("Constant", hd_onnx_constant), OP("Shape", hd_onnx_shape_op), OP("Size", hd_onnx_size),
 		SINCE(1, "Identity", hd_onnx_identity),
 	OP("Cast", hd_onnx_cast), OP("Dropout", hd_onnx_dropout), OP("Reshape", hd_onnx_reshape_op),
@@ -19,12 +21,7 @@ const struct hd_onnx_op hd_onnx_ops[] = {
 	OP("Conv", hd_onnx_conv), OP("MaxPool", hd_onnx_maxpool), OP("AveragePool", hd_onnx_avgpool),
 	SINCE(1, "GlobalAveragePool", hd_onnx_global_avgpool),
 	SINCE(1, "GlobalMaxPool", hd_onnx_global_maxpool),
-	SINCE(6, "Relu", hd_onnx_act), OP("Sigmoid", hd_onnx_act), OP("Tanh", hd_onnx_act),
-	SINCE(1, "Softplus", hd_onnx_act),
-	OP("Exp", hd_onnx_act), OP("Log", hd_onnx_act), OP("Sqrt", hd_onnx_act), OP("Erf", hd_onnx_act),
-	OP("Neg", hd_onnx_act),
-	OP("Abs", hd_onnx_act), OP("Reciprocal", hd_onnx_act), SINCE(6, "LeakyRelu", hd_onnx_act_alpha),
-	SINCE(6, "Elu", hd_onnx_act_alpha), OP("Clip", hd_onnx_clip), OP("Pow", hd_onnx_pow),
+	OP("Clip", hd_onnx_clip), OP("Pow", hd_onnx_pow),
 	OP("Add", hd_onnx_binary),
 	OP("Sub", hd_onnx_binary), OP("Mul", hd_onnx_binary), OP("Div", hd_onnx_binary),
 	OP("Less", hd_onnx_binary),
@@ -60,5 +57,22 @@ const struct hd_onnx_op hd_onnx_ops[] = {
 	OP("ArgMin", hd_onnx_argmax),
 	OP("LSTM", hd_onnx_recurrent), OP("GRU", hd_onnx_recurrent), OP("ConstantOfShape", hd_onnx_filled),
 	OP("CastLike", hd_onnx_cast), OP("MeanVarianceNormalization", hd_onnx_mvn),
-	{ 0 },
 };
+
+/* Those that are one activation of ours; the others have no name here. */
+#define ROW(read, since, alpha, write) { read, hd_onnx_act, since }
+static const struct hd_onnx_op acts[HD_NACTS] = {
+#define ACT(id, text, nf, use, folds, about, value, slope, lanes, lanes_slope, oracle, onnx, tests) ROW onnx,
+#include "graph/acts.def"
+};
+
+const struct hd_onnx_op *hd_onnx_op_find(const char *name)
+{
+	for (size_t k = 0; k < sizeof acts / sizeof *acts; k++)
+		if (acts[k].name && !strcmp(acts[k].name, name))
+			return &acts[k];
+	for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
+		if (!strcmp(ops[k].name, name))
+			return &ops[k];
+	return NULL;
+}
