@@ -2,12 +2,14 @@
  * formula in f64 (tests/eval64.inc.h), and its central differences. Kernels are judged by the conformance
  * suite, bits by cpu/kernels_test.c; both take their cases from the same rows. */
 #include <ctype.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
 #include "graph/model.h"
 #include "graph/onnx.h"
-#include "device/kernel.h"
+#include "graph/pass.h"
+#include "device/single.h"
 #include "tests/check.h"
 #include "tests/eval64.inc.h"
 
@@ -114,6 +116,65 @@ static const float *constant_of(const struct hd_graph *graph, uint32_t value)
 	return (const float *)(const void *)(graph->consts + graph->value[value].data);
 }
 
+static void by_the_kernels(int act, const float in[NPOINTS], float out[NPOINTS], struct hd_arena *arena)
+{
+	const struct hd_value x = { .dim = { NPOINTS }, .rank = 1, .dtype = HD_F32 };
+	const struct hd_device_spec spec = { .nthreads = 1, .kernels = HD_KERNELS_PORTABLE };
+	const struct hd_attr attr = attr_of(act);
+	const struct hd_draw none = { 0 };
+	struct hd_diag diag = { "" };
+	struct hd_single single;
+	struct hd_device *device;
+
+	CHECK(hd_device_create(&device, "cpu", &spec, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_single_make(&single, HD_OP_ACT, 1, &x, &attr, &(uint64_t){ 1 }, 1, arena, &diag) == HD_OK,
+		"%s", diag.text);
+	CHECK(hd_single_run(device, &single, 1, &none, (const void *[]){ in }, (void *[]){ out },
+		&diag) == HD_OK, "%s", diag.text);
+	hd_device_destroy(device);
+}
+
+/* Numbers at which rounding, signs and the ends of the range show; a graph with a result that is not finite
+ * is not folded, so these are left out. */
+static void numbers_for(int act, float in[NPOINTS])
+{
+	static const float ends[] = {
+		0.0f, -0.0f, FLT_MIN, -FLT_MIN, 0x1p-149f, 0x1.fffffep-127f, 1.0f, -1.0f, 0x1.000002p+0f,
+		0x1p+63f, -0x1.234566p+20f, 3.4e38f, -3.4e38f,
+	};
+	const int nends = sizeof ends / sizeof ends[0];
+
+	for (int i = 0; i < NPOINTS; i++) {
+		in[i] = i < nends ? ends[i] : (float)point(act, i);
+		if (!isfinite((float)hd_act_value(act, tried[act].f, (double)in[i])))
+			in[i] = 1.0f;
+	}
+}
+
+static void what_is_folded_has_the_bits_of_the_kernels(void **state)
+{
+	(void)state;
+	for (int act = 0; act < HD_NACTS; act++) {
+		struct hd_arena arena;
+		struct hd_graph graph;
+		struct hd_diag diag = { "" };
+		float in[NPOINTS], out[NPOINTS];
+		numbers_for(act, in);
+		build(&graph, &arena, act, in);
+		CHECK(hd_graph_fold(&graph, &diag) == HD_OK, "%s", diag.text);
+		CHECK((graph.nnodes == 0) == hd_acts[act].folds, "%s", hd_acts[act].text);
+		if (hd_acts[act].folds) {
+			const float *folded = constant_of(&graph, hd_graph_find_output(&graph, "logits"));
+			by_the_kernels(act, in, out, &arena);
+			for (int i = 0; i < NPOINTS; i++)
+				CHECK(memcmp(&folded[i], &out[i], sizeof out[i]) == 0,
+					"%s of %a: folded %a, not %a", hd_acts[act].text, (double)in[i],
+					(double)folded[i], (double)out[i]);
+		}
+		hd_arena_finish(&arena);
+	}
+}
+
 static void there_and_back(int act, const struct hd_graph *graph, struct hd_graph *back,
 	struct hd_arena *arena)
 {
@@ -172,6 +233,7 @@ int main(void)
 		cmocka_unit_test(words_are_words_and_no_two_rows_share_one),
 		cmocka_unit_test(the_reference_has_the_values_of_the_oracle),
 		cmocka_unit_test(the_slope_is_that_of_the_value),
+		cmocka_unit_test(what_is_folded_has_the_bits_of_the_kernels),
 		cmocka_unit_test(what_is_written_as_onnx_comes_back_as_the_same_function),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,35 +28,11 @@ static int32_t divide_whole(int32_t a, int32_t b) { return b == 0 ? 0 : wrapped(
 static int32_t larger(int32_t a, int32_t b) { return a > b ? a : b; }
 static int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }
 
-/* The activations of exact arithmetic: one correctly rounded operation, or none. */
-static bool act_exact(int32_t act)
-{
-	switch ((enum hd_act)act) {
-	case HD_ACT_RELU: case HD_ACT_LEAKY: case HD_ACT_CLIP: case HD_ACT_SQRT: case HD_ACT_NEG:
-	case HD_ACT_ABS: case HD_ACT_RECIP:
-	case HD_ACT_SQUARE:
-		return true;
-	case HD_ACT_GELU: case HD_ACT_TANH: case HD_ACT_SIGMOID: case HD_ACT_SILU: case HD_ACT_GELU_ERF:
-	case HD_ACT_SOFTPLUS:
-	case HD_ACT_ELU: case HD_ACT_EXP: case HD_ACT_LOG: case HD_ACT_ERF: case HD_ACT_POW: case HD_NACTS:
-		break;
-	}
-	return false;
-}
-
+/* Of exact arithmetic: f64 rounded once to f32 has the bits of the kernels. */
 static float act(const struct hd_attr *attr, float a, float b)
 {
 	(void)b;
-	switch (attr->i[0]) {
-	case HD_ACT_RELU:  return a > 0 || isnan(a) ? a : 0;
-	case HD_ACT_LEAKY: return a > 0 || isnan(a) ? a : a * attr->f[0];
-	case HD_ACT_CLIP:  return a < attr->f[0] ? attr->f[0] : attr->f[1] < a ? attr->f[1] : a;
-	case HD_ACT_SQRT:  return sqrtf(a);
-	case HD_ACT_NEG:   return -a;
-	case HD_ACT_ABS:   return fabsf(a);
-	case HD_ACT_RECIP: return 1.0f / a;
-	default:           return a * a;
-	}
+	return (float)hd_act_value(attr->i[0], attr->f, (double)a);
 }
 
 /* By the type of the operands; NULL: stays an op. */
@@ -75,7 +51,7 @@ static const struct fold_rule *folding(const struct hd_graph *graph, const struc
 		if (graph->value[node->in[k]].kind != HD_CONST ||
 			graph->value[node->in[k]].dtype != (number ? HD_F32 : HD_I32))
 			return NULL;
-	if (node->op == HD_OP_ACT && !act_exact(node->attr.i[0]))
+	if (node->op == HD_OP_ACT && !hd_acts[node->attr.i[0]].folds)
 		return NULL;
 	for (size_t i = 0; i < sizeof foldable / sizeof foldable[0]; i++)
 		if (foldable[i].op == node->op)
