@@ -311,6 +311,7 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 	c->config = (struct hd_co_config){ .job = c->spec->task->job_hash, .nvns = job->nvns,
 		.nbuckets = hd_layout_nbuckets(&c->spec->task->layout),
 		.copies = hd_job_copies(job), .shape = c->pipes.shape, .pipes = c->pipes.most,
+		.buckets = c->pipes.shape.nstages ? &c->pipes.buckets : NULL, .bucket_bytes = c->pipes.bytes,
 		.lockstep = hd_lockstep_bytes(&c->spec->task->train, job->nvns) > 0,
 		.min = min, .max = max,
 		.detect_ns = c->detect_ns, .min_wait_ns = hd_job_int(job, HD_JOB_MIN_WAIT),

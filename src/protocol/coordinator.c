@@ -873,7 +873,8 @@ enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_c
 	co->words = (config->nbuckets + 63) / 64;
 	co->sums = hd_alloc((size_t)3 * HD_MAX_WORKERS * co->words * sizeof *co->sums);
 	co->have = co->sums ? hd_alloc((size_t)3 * config->nbuckets * sizeof *co->have) : NULL;
-	if (!co->have) {
+	co->held = hd_alloc(config->nbuckets * sizeof *co->held);
+	if (!co->have || !co->held) {
 		hd_coordinator_destroy(co);
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a coordinator of %u buckets",
 			config->nbuckets);
@@ -908,6 +909,7 @@ void hd_coordinator_destroy(struct hd_coordinator *co)
 		return;
 	hd_free(co->sums);
 	hd_free(co->have);
+	hd_free(co->held);
 	hd_arena_finish(&co->out);
 	hd_free(co);
 }

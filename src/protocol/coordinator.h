@@ -52,12 +52,15 @@
  *     X_nsteps was saved, or the writer reached its target and no stop was asked for.
  *
  * 15. Stages (config.shape). Each view has the shape, with as many pipelines as its devices make, at most
- *     config.pipes; ranks are devices in the order of members, and what is left over has no rank. With fewer
+ *     config.pipes; ranks are where the fewest bytes of state move (ranks.h: devices in the order of members
+ *     where none do), and what is left over has no rank. What moves is a NOTE, with its view. With fewer
  *     devices than one pipeline needs no view of the shape is made: a start waits, a planned change waits,
  *     and after a loss all hold, in a view without shape, and a NOTE says for what. An open step is finished
  *     if every sum and the table have a holder: by the proof of sum (exchange.h) that is so once any member
  *     has finished it. Else all drop it and begin it again under the new view. State is covered if every
- *     bucket has a holder; if not, rule 9 holds. In a planned change one holder of each stage stays.
+ *     bucket has a holder; if not, rule 9 holds. In a planned change one holder of each stage stays,
+ *     without a rank if the others are enough: then its stage is another's, and it leaves with the next
+ *     change.
  *
  * 16. Lockstep (config.lockstep; engine/meeting.h): no pass ends unless all members of the step compute, so
  *     none is computed beside others that are there. An open step is finished if every sum and the table have
@@ -116,6 +119,10 @@ struct hd_co_config {
 	/* of a model in stages: its shape, and pipelines at most; else 0, 0 */
 	struct hd_view_shape shape;
 	uint32_t pipes;
+	/* borrowed: what its buckets are, and [nbuckets] bytes of the state of each; NULL: ranks are members
+	 * in order */
+	const struct hd_stage_buckets *buckets;
+	const uint64_t *bucket_bytes;
 	bool lockstep;                    /* rule 16 */
 	int64_t detect_ns, min_wait_ns;
 	/* of the job: after them it is done, whatever stop was asked for; 0: not known */

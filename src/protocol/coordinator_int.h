@@ -118,6 +118,9 @@ struct hd_coordinator {
 	uint64_t open_at[HD_MAX_MEMBERS];
 	struct hd_have *have, *parm, *chain;      /* owned: [nbuckets] each, one block */
 	uint32_t view_epoch;              /* of which it is; 0: none yet */
+	/* stages: owned [nbuckets], members of `next` that hold each bucket before it; then what moves */
+	uint64_t *held;
+	uint64_t moves, movers;           /* bytes; the members of `next` that lack them */
 
 	bool halting, done;
 	uint64_t done_step;               /* with `done`: X_done_step is saved */
@@ -198,9 +201,12 @@ void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const stru
 void hd_co_switched(struct hd_coordinator *co);           /* the decided view is in force */
 void hd_co_void(struct hd_coordinator *co);               /* the planned change is no more */
 void hd_co_commit(struct hd_coordinator *co);             /* every step that all members have sealed */
-/* Ranks of the members it has. False: fewer devices than a pipeline needs; the map is even then, and of one
- * stage. */
-bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view);
+/* Ranks of the members it has; of stages by what `held` says of them, and without those in `going` (a
+ * mask), if the others are enough. False: fewer devices than a pipeline needs; the map is even then, and of
+ * one stage. */
+bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, uint64_t going);
+/* the view in force has new holders: a note, if bytes move */
+void hd_co_note_moves(struct hd_coordinator *co);
 /* Do members hold parts of the state? */
 static inline bool hd_co_is_partial(const struct hd_coordinator *co)
 {

@@ -1,15 +1,75 @@
 #include "protocol/coordinator_int.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/timeouts.h"
+#include "protocol/ranks.h"
 
 /* What is wanted is a function of the record (target, draining workers) and of the workers present. Each
  * event that changes either calls hd_co_plan(), which starts what is missing. Nothing is queued, so
  * requests are coalesced. */
 
-bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view)
+/* Of a view in stages: where the fewest bytes move. */
+static void settle(struct hd_coordinator *co, struct hd_view *view, const uint32_t *ndevices)
+{
+	const struct hd_stage_buckets *buckets = co->config.buckets;
+	struct hd_lacks lacks;
+
+	co->moves = co->movers = 0;
+	if (!buckets)
+		return;
+	hd_lacks_make(&lacks, &view->shape, buckets, co->config.bucket_bytes, co->held, view->nmembers);
+	hd_ranks_settle(view, ndevices, &lacks);
+	co->moves = hd_view_moves(view, buckets, co->config.bucket_bytes, co->held, &co->movers);
+}
+
+void hd_co_note_moves(struct hd_coordinator *co)
+{
+	char of[160] = "";
+	size_t len = 0;
+
+	for (uint32_t m = 0; m < co->view.nmembers && co->moves && len < sizeof of; m++)
+		if (co->movers >> m & 1)
+			len += (size_t)snprintf(of + len, sizeof of - len, " %u", co->view.member[m]);
+	if (co->moves)
+		hd_co_note(co, "moves", HD_NOBODY, "%llu bytes of state move, to worker%s%s%s",
+			(unsigned long long)co->moves, co->movers & (co->movers - 1) ? "s" : "", of,
+			len < sizeof of ? "" : " ...");
+	co->moves = 0;
+}
+
+/* Planned: what the members of the view in force hold under it, for those of the next. */
+static void hold_as_before(struct hd_coordinator *co, const struct hd_view *next)
+{
+	uint64_t stage[HD_STAGE_BITS] = { 0 };
+
+	if (!co->config.buckets)
+		return;
+	for (uint32_t s = 0; s < co->view.shape.nstages; s++)
+		for (uint32_t m = 0; m < next->nmembers; m++)
+			stage[s] |= (hd_view_stages(&co->view, next->member[m]) >> s & 1) << m;
+	for (uint32_t b = 0; b < co->config.nbuckets; b++) {
+		co->held[b] = 0;
+		for (uint64_t of = co->config.buckets->at[b].readers; of; of &= of - 1)
+			co->held[b] |= stage[__builtin_ctzll(of)];
+	}
+}
+
+/* Ranks without members that are to leave, if the others are enough for a pipeline: so their stages move, and
+ * they can leave with the change after this. */
+static void leave_out(uint32_t *ndevices, uint32_t n, uint64_t going, uint32_t width)
+{
+	uint32_t others = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		others += going >> i & 1 ? 0 : ndevices[i];
+	for (uint32_t i = 0; i < n && others >= width; i++)
+		ndevices[i] = going >> i & 1 ? 0 : ndevices[i];
+}
+
+bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, uint64_t going)
 {
 	struct hd_member_info info[HD_MAX_MEMBERS];
 	uint32_t ndevices[HD_MAX_MEMBERS], member[HD_MAX_MEMBERS];
@@ -22,9 +82,13 @@ bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view)
 		ndevices[i] = info[i].ndevices;
 		member[i] = view->member[i];
 	}
+	if (co->config.shape.nstages)
+		leave_out(ndevices, view->nmembers, going, co->config.shape.width);
 	if (co->config.shape.nstages && hd_view_staged(view, view->epoch, member, ndevices, view->nmembers,
-		co->config.nvns, &co->config.shape, co->config.pipes))
+		co->config.nvns, &co->config.shape, co->config.pipes)) {
+		settle(co, view, ndevices);
 		return true;
+	}
 	if (!co->config.shape.nstages && co->config.plan && co->config.plan(co->config.plan_self, &planned,
 		info, view->nmembers) &&
 		planned.nmembers == view->nmembers &&
@@ -331,6 +395,7 @@ static bool all_entered(struct hd_coordinator *co)
 static void open_change(struct hd_coordinator *co)
 {
 	struct hd_view next;
+	uint64_t going = 0;
 	bool other = wanted(co, &next);
 
 	if (!next.nmembers) {
@@ -342,10 +407,14 @@ static void open_change(struct hd_coordinator *co)
 		return;                                   /* leavers wait for their substitutes */
 	if (!other && !co->replan)
 		return;
+	const struct hd_view stay = next;
 	keep_holders(co, &next);
 	keep_stages(co, &next);
+	for (uint32_t i = 0; i < next.nmembers; i++)
+		going |= (uint64_t)!hd_view_has(&stay, next.member[i]) << i;
 	next.epoch = co->record.epoch + 1;
-	if (!hd_co_fill_map(co, &next))
+	hold_as_before(co, &next);
+	if (!hd_co_fill_map(co, &next, going))
 		return;                                   /* leavers wait for devices in their place */
 	co->replan = false;
 	if (hd_view_same_map(&next, &co->view))           /* the leaver must stay for its slots */
@@ -480,6 +549,7 @@ void hd_co_switched(struct hd_coordinator *co)
 	co->phase = HD_CO_IDLE;
 	hd_co_end_backoff(co);
 	hd_co_note(co, "view", HD_NOBODY, "%u members", co->view.nmembers);
+	hd_co_note_moves(co);
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		if (w->state == HD_W_OUT || w->state == HD_W_MEMBER)

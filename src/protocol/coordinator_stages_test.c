@@ -249,6 +249,147 @@ static void a_planned_change_keeps_a_holder_of_each_stage(void **state)
 	co_end(c);
 }
 
+/* Two pipelines of two stages; the state of stage 0 is buckets 0 and 1. */
+static struct hd_stage_bucket bucket[] = { { 0, 1, 1 }, { 0, 1, 1 }, { 1, 2, 2 }, { 1, 2, 2 } };
+static const struct hd_stage_buckets buckets = { .n = 4, .nstages = 2, .at = bucket };
+static const uint64_t bytes[] = { 1000, 200, 30, 4 };
+
+static struct hd_co_config weighed(void)
+{
+	struct hd_co_config config = staged;
+
+	config.buckets = &buckets;
+	config.bucket_bytes = bytes;
+	return config;
+}
+
+#define RANKS(c, ...) \
+	do { \
+		static const uint32_t is_[] = { __VA_ARGS__ }; \
+		assert_int_equal((c)->co->next.nranks, sizeof is_ / sizeof *is_); \
+		for (uint32_t r_ = 0; r_ < (c)->co->next.nranks; r_++) \
+			CHECK((c)->co->next.rank[r_].worker == is_[r_], "rank %u is at %u, not %u", r_, \
+				(c)->co->next.rank[r_].worker, is_[r_]); \
+	} while (0)
+
+/* 0 of 0 1 2 3 dies: 2 has stage 0, so 1 stays at its own. 4 joins: what has no holder of its own yet goes to
+ * it and to 3, which held stage 1 before and was left over. */
+static void members_that_are_left_stay_at_their_stage(void **state)
+{
+	const struct hd_co_config config = weighed();
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	co_run(c, &config, 4);
+	CO(LOST, .worker = 0, .why = HD_EXITED);
+	STORED();
+	HAS(1, 0, 0, false, 12);
+	HAS(2, 0, 0, false, 3);
+	HAS(3, 0, 0, false, 12);
+	RANKS(c, 2, 1);
+	assert_string_equal(co_note_text(c, "moves"), "");
+	/* another takes over, in order of members 1 would get stage 0 */
+	for (uint32_t w = 1; w < 4; w++)
+		FROM(w, PROGRESS, .epoch = 2);
+	co_one_more(c, 4);
+	assert_int_equal(c->co->phase, HD_CO_NUMBERING);
+	RANKS(c, 2, 1, 3, 4);
+	assert_int_equal(c->co->moves, 1234);
+	assert_int_equal(c->co->movers, 4 | 8);           /* indices of 3 and 4 */
+	co_end(c);
+}
+
+/* All prepared, the next view is in force. */
+static void enter(struct co_at_work *c, uint32_t seals, uint64_t step)
+{
+	const uint32_t epoch = c->co->next.epoch;
+
+	STORED();
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		if (c->co->worker[i].state == HD_W_MEMBER || c->co->worker[i].state == HD_W_READY)
+			FROM(c->co->worker[i].worker, PREPARED, .epoch = epoch - 1,
+				.decided = { .next = epoch });
+	STORED();
+	co_seal(c, seals, epoch, step);
+	assert_int_equal(c->co->view.epoch, epoch);
+}
+
+/* Planned: 1 leaves, 4 takes its place and nothing else moves. Of equal views none is made. */
+static void a_substitute_gets_the_stage_of_the_one_that_leaves(void **state)
+{
+	const struct hd_co_config config = weighed();
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	co_run(c, &config, 4);
+	c->co->replan = true;
+	CO(TICK, .n = 0);
+	assert_int_equal(c->co->phase, HD_CO_IDLE);
+	CO(SCALE, .n = 5);
+	co_admit(c, 4);
+	co_ready_to_sync(c, 4);
+	hd_co_find(c->co, 1)->draining = true;
+	co_synced(c, 4);
+	assert_int_equal(c->co->phase, HD_CO_NUMBERING);
+	assert_int_equal(c->co->next.nmembers, 4);
+	RANKS(c, 0, 3, 2, 4);
+	assert_int_equal(c->co->moves, 34);
+	enter(c, 0, 1);
+	assert_string_equal(co_note_text(c, "moves"), "34 bytes of state move, to worker 4");
+	co_end(c);
+}
+
+/* The only holder of stage 0 is to leave: it stays for its state and computes no more; then it leaves. */
+static void a_last_holder_leaves_when_its_stage_is_another_s(void **state)
+{
+	const struct hd_co_config config = weighed();
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	co_run(c, &config, 2);
+	hd_co_find(c->co, 0)->draining = true;
+	co_admit(c, 2);
+	co_ready_to_sync(c, 2);
+	co_synced(c, 2);
+	assert_int_equal(c->co->phase, HD_CO_NUMBERING);
+	assert_int_equal(c->co->next.nmembers, 3);
+	RANKS(c, 2, 1);
+	assert_int_equal(hd_view_writer(&c->co->next), 1);
+	assert_int_equal(c->co->moves, 1200);
+	enter(c, 1, 1);
+	assert_int_equal(c->co->phase, HD_CO_IDLE);       /* 0 and 2 are not in it yet */
+	co_seal(c, 0, 2, 1);
+	co_seal(c, 2, 2, 1);
+	assert_int_equal(c->co->phase, HD_CO_NUMBERING);
+	RANKS(c, 2, 1);
+	assert_true(c->co->next.nmembers == 2 && !hd_view_has(&c->co->next, 0));
+	assert_int_equal(c->co->moves, 0);
+	co_end(c);
+}
+
+/* A coordinator that takes over knows no view: by what members say that they hold, it makes the same. */
+static void a_takeover_leaves_stages_where_they_are(void **state)
+{
+	struct hd_co_config config = weighed();
+	struct co_at_work at, *c = &at;
+	static const uint64_t slot[] = { 12, 3, 12, 3 };
+
+	(void)state;
+	config.record = (struct hd_co_record){ .serial = 9, .term = 1, .epoch = 6, .next_worker = 4,
+		.target = 4, .nmembers = 4, .member = { 0, 1, 2, 3 }, .started = true };
+	co_begin(c, &config);
+	CO(TICK, .n = 0);
+	for (uint32_t w = 0; w < 4; w++)
+		co_return(c, w, 10 + w, true);
+	STORED();
+	for (uint32_t w = 0; w < 4; w++)
+		FROM(w, STATUS, .epoch = 7, .status = { .member = true, .at = 5, .nslot = 1,
+			.slot = &slot[w] });
+	RANKS(c, 1, 0, 3, 2);
+	assert_string_equal(co_note_text(c, "moves"), "");
+	co_end(c);
+}
+
 static void a_shape_that_cannot_be_is_refused(void **state)
 {
 	static const struct { uint32_t copies, pipes; enum hd_err err; const char *says; } row[] = {
@@ -280,6 +421,10 @@ int main(void)
 		cmocka_unit_test(without_a_holder_of_a_stage_all_goes_back_to_disk),
 		cmocka_unit_test(too_few_devices_hold_and_say_for_what),
 		cmocka_unit_test(a_planned_change_keeps_a_holder_of_each_stage),
+		cmocka_unit_test(members_that_are_left_stay_at_their_stage),
+		cmocka_unit_test(a_substitute_gets_the_stage_of_the_one_that_leaves),
+		cmocka_unit_test(a_last_holder_leaves_when_its_stage_is_another_s),
+		cmocka_unit_test(a_takeover_leaves_stages_where_they_are),
 		cmocka_unit_test(a_shape_that_cannot_be_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -469,8 +469,10 @@ static void decide(struct hd_coordinator *co)
 		co->next.member[i] = v.member[i]->worker;
 		co->open_at[i] = v.member[i]->answer.at;
 	}
+	if (co->config.buckets)
+		hd_have_spread(co->held, co->config.nbuckets, co->chain, co->open.nchain);
 	co->open.hold = v.n < co->config.min || hd_view_writer(&co->next) == HD_NOBODY;
-	if (!hd_co_fill_map(co, &co->next)) {
+	if (!hd_co_fill_map(co, &co->next, 0)) {
 		co->open.hold = true;
 		hd_co_note(co, "hold", HD_NOBODY,
 			"a pipeline of the job's %u stages has %u ranks, and there are fewer devices: more "
@@ -561,6 +563,7 @@ static void in_force(struct hd_coordinator *co)
 	hd_co_note(co, "view", HD_NOBODY, "%u members from step %llu on%s", co->view.nmembers,
 		(unsigned long long)o->step,
 		o->hold ? ", too few: they wait" : "");
+	hd_co_note_moves(co);
 	hd_co_commit(co);
 }
 

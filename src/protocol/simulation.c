@@ -169,6 +169,7 @@ static void co_start(struct sim_world *s, bool by_member)
 {
 	struct hd_co_config config = { .verified = s->verified, .nvns = s->nvns, .nbuckets = s->nbuckets,
 		.copies = s->copies, .min = s->min, .max = s->max, .shape = s->shape, .pipes = s->pipes,
+		.buckets = s->shape.nstages ? &s->buckets : NULL, .bucket_bytes = s->bucket_bytes,
 		.lockstep = s->lockstep,
 		.target = s->target, .detect_ns = SIM_T, .min_wait_ns = 120 * SIM_T, .nsteps = s->nsteps,
 		.step = s->store.started ? s->committed : s->ckpt, .record = s->store };

@@ -14,6 +14,7 @@ static void draw_stages(struct sim_world *s)
 		uint32_t stage = b * s->shape.nstages / s->nbuckets;
 		s->bucket[b] = (struct hd_stage_bucket){ .stage = stage,
 			.makers = UINT64_C(1) << stage, .readers = UINT64_C(1) << stage };
+		s->bucket_bytes[b] = 100 + b % 3;
 	}
 	if (sim_rnd(s, 2))
 		s->bucket[0].readers |= UINT64_C(1) << (s->shape.nstages - 1);

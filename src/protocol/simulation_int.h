@@ -134,6 +134,7 @@ struct sim_world {
 	bool lockstep;
 	struct hd_stage_buckets buckets;
 	struct hd_stage_bucket bucket[SIM_BUCKETS];
+	uint64_t bucket_bytes[SIM_BUCKETS];
 	uint64_t nsteps, halt_at, full;
 	int64_t quiet_ns, slow_until, store_bad_until, step_ns;
 	uint32_t faults;                  /* enabled */

@@ -13,6 +13,15 @@ uint32_t hd_view_index(const struct hd_view *view, uint32_t worker)
 	return HD_NOBODY;
 }
 
+uint32_t hd_view_writer(const struct hd_view *view)
+{
+	uint32_t first = view->nmembers ? view->member[0] : HD_NOBODY;
+
+	for (uint32_t r = 0; r < view->nranks && view->shape.nstages; r++)
+		first = r && first < view->rank[r].worker ? first : view->rank[r].worker;
+	return hd_is_remote(first) ? HD_NOBODY : first;
+}
+
 uint64_t hd_bucket_chain(uint32_t bucket, uint32_t nbuckets, uint32_t nmembers, uint32_t copies)
 {
 	uint32_t owner = hd_bucket_owner(bucket, nbuckets, nmembers);

@@ -129,12 +129,10 @@ bool hd_view_same_map(const struct hd_view *a, const struct hd_view *b);        
 /* The index of a worker among the members; HD_NOBODY: it is none. */
 uint32_t hd_view_index(const struct hd_view *view, uint32_t worker);
 static inline bool hd_is_remote(uint32_t worker) { return worker >= HD_REMOTE_WORKER; }
-/* The checkpoint writer, which also evaluates: the member of the lowest id, if it reaches the run's folder;
- * HD_NOBODY: all are remote. */
-static inline uint32_t hd_view_writer(const struct hd_view *view)
-{
-	return view->nmembers && !hd_is_remote(view->member[0]) ? view->member[0] : HD_NOBODY;
-}
+/* The checkpoint writer, which also evaluates: the member of the lowest id, of stages that which has a rank
+ * (for others wait for it by waiting for its sums), if it reaches the run's folder; HD_NOBODY: it does
+ * not. */
+uint32_t hd_view_writer(const struct hd_view *view);
 static inline bool hd_view_has(const struct hd_view *view, uint32_t worker)
 {
 	return hd_view_index(view, worker) != HD_NOBODY;

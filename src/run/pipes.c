@@ -62,6 +62,19 @@ static enum hd_err shape_of(struct hd_pipes *pipes, const struct hd_task *task, 
 		pipes->shape.place[0]);
 }
 
+static enum hd_err weigh(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	const uint64_t vectors = 1 + hd_optims[task->optim.kind].nslots;
+
+	pipes->bytes = hd_arena_take(arena, pipes->buckets.n, sizeof *pipes->bytes);
+	if (!pipes->bytes)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the sizes of %u buckets", pipes->buckets.n);
+	for (uint32_t b = 0; b < pipes->buckets.n; b++)
+		pipes->bytes[b] = hd_layout_bucket(&task->layout, b).len * sizeof(float) * vectors;
+	return HD_OK;
+}
+
 static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
@@ -74,6 +87,7 @@ static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, struc
 	enum hd_err err = hd_graph_stages_balance(first, n, &task->train, task->rows[0], arena, diag);
 	err = err ? err : hd_graph_stages_make(&cuts, &task->train, first, n, arena, diag);
 	err = err ? err : hd_stage_buckets_make(&pipes->buckets, &task->layout, &cuts, arena, diag);
+	err = err ? err : weigh(pipes, task, arena, diag);
 	if (err)
 		return err;
 	pipes->stages.first = first;

@@ -31,6 +31,7 @@ struct hd_pipes {
 	struct hd_view_shape shape;
 	uint32_t most;                    /* pipelines at most */
 	struct hd_stage_buckets buckets;
+	uint64_t *bytes;                  /* [buckets.n] of the parameters and slots of each */
 };
 
 /* In the arena. HD_E_INVAL: the keys do not go together, or leave the width open (rule 2). */
