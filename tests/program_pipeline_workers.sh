@@ -115,6 +115,18 @@ expect 0 heddle ckpt diff wide-one held
 ! grep -E '"kind":"(restore|void)"' held/events.ndjson || failed "a checkpoint was read, or a change void"
 passed "state by stages: members of either pipeline and the coordinator killed, nothing is taken from disk"
 
+# of one pipeline the first worker leaves: its substitute gets its stage, and nothing else moves
+heddle run wide.yaml --out left --workers 3 -s parallel.mode=pipeline -s workers.pace=20ms >left.log 2>&1 &
+reach left 4
+expect 0 heddle stop left --worker 0
+await is_done left
+expect 0 heddle ckpt diff wide-one left
+moved() { grep "\"kind\":\"$1\"" left/events.ndjson | grep -o '[0-9]* bytes of state.*"'; }
+same "$(moved moves | wc -l):$(moved fetched | wc -l)" 1:1 "moves of state, said and done"
+same "$(moved moves | cut -d, -f2)" ' to worker 3"' "whose state moves"
+same "$(moved moves | cut -d' ' -f1)" "$(moved fetched | cut -d' ' -f1)" "bytes that move"
+passed "a worker leaves, and its stage alone moves: $(moved fetched | cut -d' ' -f1) bytes"
+
 expect 11 heddle run wide.yaml --workers 3 -s parallel.mode=pipeline -s workers.memory=4MiB --out no
 says 'worker 0: the job needs'
 expect 2 heddle run gpt.yaml --workers 3 -s parallel.stages=2 --out no

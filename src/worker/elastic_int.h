@@ -71,6 +71,7 @@ struct hd_slots {
 	bool fetch_due, gather_due;       /* and wait for their turn */
 	uint64_t step, fetch_step;
 	uint32_t fetch_epoch, round, left, tries;
+	uint64_t fetched;                 /* bytes of this fetch that came */
 	uint8_t *want;                    /* owned: [nbuckets] */
 	/* owned: [nbuckets] that were here before; the compute thread's while it saves */
 	uint8_t *keep;
@@ -200,7 +201,7 @@ void hd_elastic_sync(struct hd_elastic *e, uint32_t source, uint64_t step);
 void hd_elastic_promoted(struct hd_elastic *e);       /* it is a member now */
 void hd_elastic_ask(struct hd_elastic *e);            /* requests what is missing; repeated now and then */
 void hd_elastic_chunk_here(struct hd_elastic *e, const struct hd_arrival *arrival);
-/* an event; compute thread */
+/* an event; any thread */
 void hd_elastic_note(struct hd_elastic *e, const char *kind, const char *text);
 void hd_elastic_chunk_done(struct hd_elastic *e, const struct hd_command_done *done);      /* CHUNK is done */
 void hd_elastic_peer_lost(struct hd_elastic *e, uint32_t worker);

@@ -1,6 +1,7 @@
 #include "worker/elastic_int.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -242,6 +243,7 @@ static void want(struct hd_elastic *e, uint64_t step)
 	assert(s->now == HD_SLOTS_FETCH || s->now == HD_SLOTS_GATHER);
 	s->round++;
 	s->left = 0;
+	s->fetched = 0;
 	s->step = step;
 	for (uint32_t b = 0; b < e->nbuckets; b++) {
 		s->keep[b] = hd_member_has_slots(e->member, b);
@@ -267,6 +269,16 @@ static void save(struct hd_elastic *e)
 		hd_elastic_fail(e, HD_E_BUG, &diag);
 }
 
+static void note_fetched(struct hd_elastic *e)
+{
+	char text[96];
+
+	snprintf(text, sizeof text, "%llu bytes of state came before step %llu",
+		(unsigned long long)e->slots.fetched, (unsigned long long)e->slots.step);
+	if (e->slots.fetched)
+		hd_elastic_note(e, "fetched", text);
+}
+
 /* Starts what is due and ends what is complete; the event may make something due. */
 static void go_on(struct hd_elastic *e)
 {
@@ -285,6 +297,7 @@ static void go_on(struct hd_elastic *e)
 			save(e);
 		} else if (s->now == HD_SLOTS_FETCH && !s->left) {
 			s->now = HD_SLOTS_IDLE;
+			note_fetched(e);
 			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FETCHED,
 				.epoch = s->fetch_epoch, .step = s->step });
 		} else {
@@ -363,6 +376,7 @@ bool hd_elastic_slots_here(struct hd_elastic *e, const struct hd_arrival *arriva
 		}
 		s->want[a->bucket] = 0;
 		s->left--;
+		s->fetched += arrival->len;
 		hd_elastic_slots_ask(e);
 		go_on(e);
 		return true;

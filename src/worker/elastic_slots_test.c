@@ -4,6 +4,7 @@
  * calls, and looks at what was done. */
 #include "worker/elastic_int.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -124,6 +125,12 @@ static uint32_t nfed, ngiven;
 
 void hd_elastic_feed(struct hd_elastic *of, const struct hd_member_event *event) { assert_true(of == &e &&
 	nfed < LOG); fed[nfed++] = *event; }
+static char noted[96];
+void hd_elastic_note(struct hd_elastic *of, const char *kind, const char *text)
+{
+	assert_true(of == &e && !strcmp(kind, "fetched"));
+	snprintf(noted, sizeof noted, "%s", text);
+}
 void hd_elastic_fail(struct hd_elastic *of, enum hd_err err,
 	const struct hd_diag *diag) { assert_true(of == &e && diag->text[0]); failed = err; }
 
@@ -161,6 +168,7 @@ static int begin(void **state)
 	nholds = 1;
 	put_err = tell_err = expect_err = answer_err = give_err = failed = HD_OK;
 	nasked = nexpected = nanswered = nfed = ngiven = nput = 0;
+	noted[0] = '\0';
 	return hd_elastic_slots_init(&e, NULL);
 }
 
@@ -355,6 +363,7 @@ static void a_fetch_asks_for_what_the_chain_lacks(void **state)
 	assert_int_equal(nfed, 1);
 	assert_true(fed[0].kind == HD_IN_FETCHED && fed[0].epoch == EPOCH && fed[0].step == 7);
 	assert_int_equal(e.slots.now, HD_SLOTS_IDLE);
+	assert_string_equal(noted, "22 bytes of state came before step 7");
 	hd_elastic_slots_ask(&e);
 	assert_int_equal(nasked, 2);
 }
@@ -366,6 +375,7 @@ static void a_fetch_of_nothing_ends_at_once(void **state)
 	assert_int_equal(nasked, 0);
 	assert_int_equal(nfed, 1);
 	assert_true(fed[0].step == 9 && fed[0].epoch == EPOCH);
+	assert_string_equal(noted, "");
 }
 
 static void an_answer_is_of_who_was_asked(void **state)
