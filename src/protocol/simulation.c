@@ -312,7 +312,8 @@ static void check_lost(struct sim_world *s)
 }
 
 /* Of stages, slots of a step that others have finished are of no use without the sum: what came from disk is
- * held until the first step, by workers that are to have no part of it. */
+ * held until the first step, by workers that are to have no part of it. Others: all that answered in this
+ * epoch, well or not. */
 static bool brought_on(struct sim_world *s, uint32_t b, uint64_t most)
 {
 	bool holder = !s->shape.nstages;
@@ -330,7 +331,8 @@ static void check_slots_lost(struct sim_world *s)
 	uint64_t most = 0;
 
 	for (uint32_t i = 0; i < SIM_PROCS; i++)
-		most = is_well(s, i) && s->proc[i].version > most ? s->proc[i].version : most;
+		if (s->proc[i].alive && s->proc[i].epoch == s->store.epoch && s->proc[i].version > most)
+			most = s->proc[i].version;
 	for (uint32_t b = 0; b < s->nbuckets; b++) {
 		bool slots = false, sum = false, parm = false;
 		for (uint32_t i = 0; i < SIM_PROCS; i++) {
