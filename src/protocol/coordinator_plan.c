@@ -571,7 +571,7 @@ void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const stru
 	struct hd_diag diag = { "" };
 	uint32_t n = 0;
 
-	if (s->ran && s->step >= co->committed && news->step != s->step + 1)
+	if ((s->ran || s->news.samples) && s->step >= co->committed && news->step != s->step + 1)
 		*news = (struct hd_co_news){ s->step + 1, s->news };
 	hd_co_on_digests(co, w, s);
 	if (!co->has_view)

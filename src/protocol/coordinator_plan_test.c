@@ -632,6 +632,18 @@ static void seals_count_in_the_view_that_is_in_force(void **state)
 	IS(FROM(2, SEAL, .epoch = 2, .seal = { .step = 0 }), "COMMIT 0@2");
 	co_end(c);
 
+	/* the record that it hands on counts while no member's is here */
+	co_run(c, &co_config, 2);
+	co_one_more(c, 2);
+	STORED();
+	prepare_all(c, 3, 2);
+	STORED();
+	FROM(2, SEAL, .epoch = 2, .seal = { .step = 0, .news = { .loss_sum = 9, .samples = 8 } });
+	co_seal(c, 0, 1, 0);
+	IS(co_seal(c, 1, 1, 0), "COMMIT 0@1");
+	assert_true(c->done.at[0].news->loss_sum == 9);
+	co_end(c);
+
 	co_run(c, &co_config, 2);                /* one comes late: it has sealed more */
 	seal_all_but_last(c, 2, 4);
 	co_seal(c, 1, 1, 3);

@@ -26,7 +26,8 @@
  *    also for those of its new members. Until then the sums and the table of s stay in memory.
  * 2. The switch. A decided view takes force two steps after s0, the first step whose SEALs all say that
  *    their senders know of the decision. A joiner that announced X_{s0 + 2} keeps it even if its source
- *    leaves. If the joiner does not become a member after all, it says READY_TO_SYNC.
+ *    leaves. Before that SEAL it hands on the records of earlier steps that it heard: a member's own may come
+ *    to the coordinator later. If the joiner does not become a member after all, it says READY_TO_SYNC.
  * 3. FENCE ends an epoch: the member acts EPOCH and begins no step until the VIEW comes. Computation that
  *    runs goes on, and passes that were begun count in the new epoch, since work is named by (step, worker,
  *    pass) and not by epoch. An event of an earlier epoch (its field `epoch`) changes nothing.

@@ -100,6 +100,7 @@ struct hd_member {
 	char drain_why[HD_MSG_TEXT + 1];
 
 	struct hd_member_news news[HD_MEMBER_NEWS];
+	struct hd_member_news heard[HD_MEMBER_NEWS];      /* of a joiner: of the members' seals */
 
 	int64_t now_ns;
 	struct hd_arena out;              /* of the actions of one call */

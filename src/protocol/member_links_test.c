@@ -218,6 +218,39 @@ static void who_is_not_held_says_no_status(void **state)
 	at_work_end(w);
 }
 
+/* What a member said to the coordinator may come after what the joiner says: it hands on the records that it
+ * heard, of the steps that its seal lets the coordinator commit. */
+static void a_newcomer_hands_on_the_records_that_it_heard(void **state)
+{
+	static const struct hd_step_news news[] = { { .samples = 8, .loss_sum = 4 },
+		{ .samples = 8, .loss_sum = 5 } };
+	struct at_work at, *w = &at;
+	uint32_t n = 0;
+
+	(void)state;
+	at_work_synced(w, &at_work_config, 2);
+	PREPARE(1, 2);
+	EVENT(PREPARED, .epoch = 2);
+	for (uint32_t step = 4; step < 6; step++) {
+		PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = step, .ran = true, .knows = 2,
+			.news = news[step - 4] });
+		PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = step, .ran = true, .knows = 2,
+			.news = news[step - 4] });
+	}
+	EVENT(SYNCED, AT(6));
+	for (size_t i = 0; i < w->done.n; i++) {
+		const struct hd_msg *msg = w->done.at[i].msg;
+
+		if (!msg || msg->kind != HD_MSG_SEAL || w->done.at[i].worker != HD_COORDINATOR || n == 2)
+			continue;
+		CHECK(msg->seal.step == 4 + n && !msg->seal.ran && msg->seal.news.loss_sum == 4 + n,
+			"record %u: step %llu", n, (unsigned long long)msg->seal.step);
+		n++;
+	}
+	assert_int_equal(n, 2);
+	at_work_end(w);
+}
+
 /* ---- time, and a coordinator that is gone ---- */
 
 /* Since when it is gone counts from the first word of it, which no later one takes back. */
@@ -479,6 +512,7 @@ int main(void)
 		cmocka_unit_test(who_halted_is_a_member),
 		cmocka_unit_test(a_status_that_is_not_due_is_not_said_again),
 		cmocka_unit_test(who_is_not_held_says_no_status),
+		cmocka_unit_test(a_newcomer_hands_on_the_records_that_it_heard),
 		cmocka_unit_test(a_coordinator_is_lost_once),
 		cmocka_unit_test(who_saves_when_no_coordinator_comes),
 		cmocka_unit_test(who_holds_and_who_is_the_checkpoint_writer),

@@ -426,6 +426,9 @@ static void count_seal(struct hd_member *m, const struct hd_seal *seal)
 void hd_member_on_seal(struct hd_member *m, uint32_t from, const struct hd_msg *msg)
 {
 	hd_member_on_digests(m, from, &msg->seal);
+	if (m->state == HD_SYNCING && msg->seal.ran)
+		m->heard[msg->seal.step % HD_MEMBER_NEWS] =
+			(struct hd_member_news){ msg->seal.step + 1, msg->seal };
 	if (!m->has_view && !m->next.open)
 		return;
 	count_seal(m, &(struct hd_seal){ msg->epoch, from, msg->seal.step, msg->seal.sum_digest,

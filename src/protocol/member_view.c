@@ -140,17 +140,42 @@ static void carry_slots(struct hd_member *m)
 	}
 }
 
+/* What a member said of step `s`; one of no samples: nothing was heard. */
+static struct hd_step_news heard(const struct hd_member *m, uint64_t s)
+{
+	const struct hd_member_news *news = &m->heard[s % HD_MEMBER_NEWS];
+
+	return news->step == s + 1 ? news->seal.news : (struct hd_step_news){ 0 };
+}
+
+static struct hd_msg *joiner_seal(struct hd_member *m, uint64_t step)
+{
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SEAL);
+
+	msg->epoch = m->next.view.epoch;
+	msg->seal = (struct hd_msg_seal){ .step = step, .knows = m->next.view.epoch, .news = heard(m, step) };
+	return msg;
+}
+
+/* Records of the steps before `at`: what their members said to the coordinator may come after the seal of
+ * this joiner, which lets it commit those steps. */
+static void hand_records_on(struct hd_member *m)
+{
+	for (uint64_t s = m->at > HD_MEMBER_NEWS ? m->at - HD_MEMBER_NEWS : 0; s + 1 < m->at; s++)
+		if (heard(m, s).samples)
+			hd_member_say(m, joiner_seal(m, s));
+}
+
 /* A joiner has no part in earlier steps; its seal says that it holds X_{s0+2}. */
 static void seal_as_joiner(struct hd_member *m)
 {
-	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SEAL);
 	uint32_t committed = 0;
 
 	assert(m->state == HD_SYNCING && m->at == m->switch_step && m->at > 0);
 	m->joined_step = true;
 	carry_slots(m);                                   /* it may have to save all of them */
-	msg->epoch = m->next.view.epoch;
-	msg->seal = (struct hd_msg_seal){ .step = m->at - 1, .knows = m->next.view.epoch };
+	hand_records_on(m);
+	struct hd_msg *msg = joiner_seal(m, m->at - 1);
 	for (uint32_t i = 0; i < m->seals.n; i++)
 		if (m->seals.by[i].worker != m->worker)
 			hd_member_send(m, m->seals.by[i].worker, msg);

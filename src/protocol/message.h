@@ -125,6 +125,7 @@ struct hd_step_news {
 #define HD_FIELDS_decided(F, A) F(u32, next)
 /* knows: the epoch of the latest view, in force or decided, that the sender knows; ran: the sender took part
  * in the step, and `news` is valid. A seal of a joiner says only that it has X_{step+1} (member.h) */
+/* news: of the step. A joiner, which did not run it, hands on a member's; samples 0: it heard none */
 #define HD_FIELDS_seal(F, A) F(u64, step) F(u32, knows) F(flag, ran) F(u64, sum_digest) F(u64, state_digest) \
 	F(news, news)
 #define HD_FIELDS_suspect(F, A) F(u32, worker) F(u8, why)

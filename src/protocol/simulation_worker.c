@@ -534,7 +534,7 @@ static void finish_stages(struct sim_world *s, struct sim_proc *p, uint64_t step
 static void finish(struct sim_world *s, uint32_t slot, uint64_t step)
 {
 	struct sim_proc *p = &s->proc[slot];
-	struct hd_step_news news = { .loss_sum = (double)step,
+	struct hd_step_news news = { .loss_sum = (double)step, .samples = 1,
 		.has_digest = (step + 1) % s->digest_every == 0 };
 	uint64_t foreign = 0;             /* what of the sums came of other states */
 
