@@ -568,6 +568,7 @@ static void on_ready_to_sync(struct hd_coordinator *co, struct hd_co_worker *w,
 	else if (w->state == HD_W_MEMBER)
 		lose_synced_state(co, w);
 	w->answer.said = false;           /* whatever it answered before, it holds nothing any more */
+	w->sealed = 0;
 	if (slow)
 		hd_co_back_off(co, w);
 	hd_co_unasked(co, w);

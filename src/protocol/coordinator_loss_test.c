@@ -298,12 +298,15 @@ static void who_was_syncing_begins_from_the_disk(void **state)
 	co_end(c);
 
 	change_with_2(c, HD_CO_DECIDED);
+	FROM(2, SEAL, .epoch = 2, .seal = { .step = 7 });
+	assert_int_equal(hd_co_find(c->co, 2)->sealed, 8);
 	CO(LOST, .worker = 0, .why = HD_EXITED);
 	CO(LOST, .worker = 1, .why = HD_EXITED);
 	STORED();
 	IS(NEWCOMER_AT(2, 4, 0),
 		/* it never heard that it is a member */
 		"STORE 12 e 4 next 4 not started; NOTE restore; RESTORE; SPAWN 1");
+	assert_int_equal(hd_co_find(c->co, 2)->sealed, 0);      /* it announced a state that is no more */
 	IS(CO(RESTORED, .step = 7), ">2 SYNC@0 -1 7; >3 SYNC@0 -1 7");
 	co_end(c);
 }

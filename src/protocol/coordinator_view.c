@@ -394,12 +394,14 @@ static void start_over(struct hd_coordinator *co)
 	co->record.started = false;
 	co->record.nmembers = 0;
 	co->phase = HD_CO_RESTORING;
-	/* chosen as members, but never notified */
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		co->worker[i].sealed = 0;                 /* of steps that are run again */
+		/* chosen as members, but never notified */
 		if (co->worker[i].state == HD_W_MEMBER) {
 			co->worker[i].state = HD_W_STANDBY;
 			co->worker[i].ready_to_sync = true;
 		}
+	}
 	hd_co_store(co);
 	hd_co_note(co, "restore", HD_NOBODY, "no worker holds the state");
 	hd_co_invalidate(co);

@@ -484,7 +484,8 @@ static void on_sync(struct hd_member *m, const struct hd_msg_sync *msg)
 	m->syncing = true;
 	m->synced = m->held = m->next.open = m->joined_step = m->cut = false;
 	m->diverged = 0;
-	for (uint32_t i = 0; i < m->npeers; i++)                  /* of steps that may be run again */
+	m->seals = (struct hd_seals){ 0 };                        /* of steps that may be run again */
+	for (uint32_t i = 0; i < m->npeers; i++)
 		m->peer[i].reported = m->peer[i].corrupt = 0;
 	m->switch_step = HD_NO_STEP;
 	m->asked = 0;

@@ -251,6 +251,29 @@ static void a_newcomer_hands_on_the_records_that_it_heard(void **state)
 	at_work_end(w);
 }
 
+/* The steps after a checkpoint that it is given are run again: what was sealed of them before counts no
+ * more, or the step would count before all have sealed it. */
+static void seals_of_before_a_restore_are_forgotten(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_synced(w, &at_work_config, 2);
+	PREPARE(1, 2);
+	EVENT(PREPARED, .epoch = 2);
+	for (uint32_t peer = 0; peer < 2; peer++)
+		PEER_SAYS(peer, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
+	assert_true(hd_seals_has(&w->m->seals, 0, 5));
+	EVENT(SYNC_LOST);
+	HEAR(SYNC, .sync = { HD_NOBODY, 4 });
+	EVENT(SYNCED, .step = 4);
+	FENCE(3);
+	VIEW(3, 3, .step = 4, .nat = 3, .at = (const uint64_t[]){ 4, 4, 4 });
+	assert_true(hd_seals_has(&w->m->seals, 0, 4) && !hd_seals_has(&w->m->seals, 0, 5));
+	assert_int_equal(w->m->seals.committed, 4);
+	at_work_end(w);
+}
+
 /* ---- time, and a coordinator that is gone ---- */
 
 /* Since when it is gone counts from the first word of it, which no later one takes back. */
@@ -513,6 +536,7 @@ int main(void)
 		cmocka_unit_test(a_status_that_is_not_due_is_not_said_again),
 		cmocka_unit_test(who_is_not_held_says_no_status),
 		cmocka_unit_test(a_newcomer_hands_on_the_records_that_it_heard),
+		cmocka_unit_test(seals_of_before_a_restore_are_forgotten),
 		cmocka_unit_test(a_coordinator_is_lost_once),
 		cmocka_unit_test(who_saves_when_no_coordinator_comes),
 		cmocka_unit_test(who_holds_and_who_is_the_checkpoint_writer),
