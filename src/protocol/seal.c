@@ -74,21 +74,15 @@ static enum hd_err agree(const struct hd_seal *first, const struct hd_seal *seal
 		(unsigned long long)(sums ? seal->state_digest : seal->sum_digest));
 }
 
+/* How many steps are committed now that were open, as far as they are asked for: of those before a place
+ * became known nothing is. */
 static uint32_t advance(struct hd_seals *seals)
 {
-	uint64_t to = slowest(seals);
-	uint32_t n = 0;
+	const uint64_t to = slowest(seals), n = to - seals->committed;
 
-	assert(to != HD_SEAL_UNKNOWN);
-	/* a place became known: nothing before is asked for */
-	if (to > seals->committed + 2)
-		seals->committed = to - 2;
-	for (; seals->committed < to; n++) {
-		if (seals->first[seals->committed & 1].step == seals->committed)
-			seals->has_first[seals->committed & 1] = false;
-		seals->committed++;
-	}
-	return n;
+	assert(to != HD_SEAL_UNKNOWN && to >= seals->committed);
+	seals->committed = to;
+	return n < 2 ? (uint32_t)n : 2;
 }
 
 enum hd_err hd_seals_add(struct hd_seals *seals, const struct hd_seal *seal, uint32_t *committed,

@@ -282,6 +282,120 @@ static void a_place_known_otherwise_only_moves_forward(void **state)
 	assert_true(hd_seals_has(&seals, 9, 8) && seals.committed == 7);
 }
 
+/* Rules 1 and 5: what a member may not seal yet an observer takes; two steps at most are completed at once. */
+static void an_observer_takes_what_is_far_ahead(void **state)
+{
+	static const struct seal_case ahead[] = { { 0, 5, 1, HD_OK, 0 }, { 0, 8, 4, HD_OK, 0 },
+		{ 0, 7, 3, HD_OK, 0 }, { 1, 5, 1, HD_OK, 1 }, { 1, 8, 4, HD_OK, 2 } };
+	static const struct seal_case refused[] = { { 0, 5, 1, HD_OK, 0 }, { 0, 8, 4, HD_E_PROTOCOL, 0 },
+		{ 0, 7, 3, HD_E_PROTOCOL, 0 }, { 0, 6, 2, HD_OK, 0 } };
+	struct hd_seals seals;
+
+	(void)state;
+	hd_seals_init(&seals, 3, 2, 5);
+	seals.observes = true;
+	hear_all(&seals, ahead, sizeof ahead / sizeof *ahead);
+	assert_int_equal(seals.committed, 9);
+	hd_seals_init(&seals, 3, 2, 5);
+	hear_all(&seals, refused, sizeof refused / sizeof *refused);
+	/* neither while one is expected of which nothing is known */
+	hd_seals_init(&seals, 3, 2, 5);
+	hd_seals_expect(&seals, 4, (uint32_t[]){ 7 }, 1);
+	hear_all(&seals, refused, sizeof refused / sizeof *refused);
+}
+
+/* Rule 5: digests are compared in each parity, whichever came first. */
+static void an_observer_names_the_step_that_differs(void **state)
+{
+	static const struct seal_case heard[] = {
+		{ 1, 6, 2, HD_OK, 0 }, { 1, 5, 1, HD_OK, 0 }, { 0, 5, 9, HD_E_INTEGRITY, 0 },
+		{ 0, 5, 1, HD_OK, 1 }, { 0, 6, 9, HD_E_INTEGRITY, 0 }, { 0, 6, 2, HD_OK, 1 },
+	};
+	struct hd_seals seals;
+
+	(void)state;
+	hd_seals_init(&seals, 3, 2, 5);
+	seals.observes = true;
+	hear_all(&seals, heard, sizeof heard / sizeof *heard);
+	assert_int_equal(seals.committed, 7);
+}
+
+/* Rule 4: of two views decided one after the other the second counts, and what was said of the first does
+ * not; no more are expected than it has. */
+static void a_later_view_replaces_the_one_expected(void **state)
+{
+	struct hd_seals seals;
+	struct hd_seal seal = seal_of(0, 5, 1);
+	uint32_t n;
+
+	(void)state;
+	hd_seals_init(&seals, 3, 2, 5);
+	hd_seals_expect(&seals, 4, (uint32_t[]){ 7, 1 }, 2);
+	assert_int_equal(seals.n, 3);
+	seal.knows = 4;
+	assert_int_equal(hd_seals_add(&seals, &seal, &n, NULL), HD_OK);
+	seal.member = 1;
+	assert_int_equal(hd_seals_add(&seals, &seal, &n, NULL), HD_OK);
+	assert_int_equal(hd_seals_known_since(&seals), 5);
+	hd_seals_expect(&seals, 6, (uint32_t[]){ 8, 9 }, 1);
+	assert_true(seals.n == 3 && !hd_seals_has(&seals, 7, 0) && !hd_seals_has(&seals, 9, 0));
+	assert_int_equal(hd_seals_known_since(&seals), HD_SEAL_UNKNOWN);
+	for (uint32_t m = 0; m < 2; m++) {
+		assert_int_equal(seals.by[m].since, HD_SEAL_UNKNOWN);
+		seal = seal_of(m, 6, 1);
+		seal.knows = 6;
+		assert_int_equal(hd_seals_add(&seals, &seal, &n, NULL), HD_OK);
+	}
+	assert_int_equal(hd_seals_known_since(&seals), 6);
+	seal = (struct hd_seal){ 4, 8, 5, 0, 0, 6 };
+	assert_int_equal(hd_seals_add(&seals, &seal, &n, NULL), HD_E_STALE);
+	seal.epoch = 6;
+	assert_int_equal(hd_seals_add(&seals, &seal, &n, NULL), HD_OK);
+}
+
+static void a_view_known_from_the_first_step_on_is_known_since_then(void **state)
+{
+	struct hd_seals seals;
+	struct hd_seal seal = seal_of(0, 0, 1);
+	uint32_t n;
+
+	(void)state;
+	hd_seals_init(&seals, 3, 1, 0);
+	hd_seals_expect(&seals, 4, (uint32_t[]){ 0 }, 1);
+	seal.knows = 5;                                           /* of a later one, so of this one too */
+	assert_int_equal(hd_seals_add(&seals, &seal, &n, NULL), HD_OK);
+	assert_int_equal(hd_seals_known_since(&seals), 0);
+}
+
+/* As many as there can be, members and newcomers; the first of them is no different. */
+static void all_places_can_be_taken(void **state)
+{
+	struct hd_seals seals;
+	uint32_t worker[2 * HD_MAX_MEMBERS], n = 0;
+	uint64_t next[HD_MAX_MEMBERS];
+
+	(void)state;
+	for (uint32_t i = 0; i < 2 * HD_MAX_MEMBERS; i++)
+		worker[i] = 10 + i;
+	for (uint32_t i = 0; i < HD_MAX_MEMBERS; i++)
+		next[i] = i ? 5 : HD_SEAL_UNKNOWN;
+	hd_seals_of(&seals, 3, worker, next, 0, HD_MAX_MEMBERS);
+	hd_seals_expect(&seals, 4, worker + HD_MAX_MEMBERS, HD_MAX_MEMBERS);
+	assert_int_equal(seals.n, HD_MAX_SEALERS);
+	/* the first is the one whose place is unknown: none is too far ahead before it has said so */
+	const struct seal_case heard[] = { { 11, 9, 1, HD_OK, 0 }, { 10, 4, 1, HD_OK, 2 },
+		{ 11, 12, 1, HD_E_PROTOCOL, 0 } };
+	hear_all(&seals, heard, 3);
+	struct hd_seal last = { 4, worker[2 * HD_MAX_MEMBERS - 1], 9, 0, 0, 4 };
+	assert_int_equal(hd_seals_add(&seals, &last, &n, NULL), HD_OK);
+	assert_true(hd_seals_has(&seals, last.member, 10));
+	/* worker 0 is none of them, also where places are free */
+	struct hd_seal other = { 3, 0, 5, 0, 0, 0 };
+	assert_int_equal(hd_seals_add(&seals, &other, &n, NULL), HD_E_PROTOCOL);
+	hd_seals_of(&seals, 3, worker, NULL, 5, 2);
+	assert_int_equal(hd_seals_add(&seals, &other, &n, NULL), HD_E_PROTOCOL);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -298,6 +412,11 @@ int main(void)
 		cmocka_unit_test(a_seal_that_differs_says_where_its_sender_is),
 		cmocka_unit_test(who_is_expected_may_be_anywhere),
 		cmocka_unit_test(a_place_known_otherwise_only_moves_forward),
+		cmocka_unit_test(an_observer_takes_what_is_far_ahead),
+		cmocka_unit_test(an_observer_names_the_step_that_differs),
+		cmocka_unit_test(a_later_view_replaces_the_one_expected),
+		cmocka_unit_test(a_view_known_from_the_first_step_on_is_known_since_then),
+		cmocka_unit_test(all_places_can_be_taken),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
