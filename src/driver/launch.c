@@ -160,7 +160,7 @@ enum hd_err hd_launch_run(struct hd_launch *launch, struct hd_launch_end *end, s
 	struct hd_driver_progress progress;
 	struct hd_pipes_forecast forecast;
 
-	*end = (struct hd_launch_end){ .digest = "" };
+	*end = (struct hd_launch_end){ .began = true, .digest = "" };
 	predict(launch, &forecast);
 	hd_task_drop_weights(launch->task);
 	hd_driver_progress_init(&progress, &(struct hd_driver_progress_spec){ .clock = spec->clock,

@@ -43,6 +43,7 @@ struct hd_launch_spec {
 
 /* steps: it is not done with fewer; 0: it has a target. digest "": no checkpoint of the last step. */
 struct hd_launch_end {
+	bool began;                       /* its coordinator did: the run has a history */
 	struct hd_driver_end driver;
 	uint64_t steps;
 	char digest[HD_HASH_HEX];

@@ -75,6 +75,18 @@ static enum hd_err weigh(struct hd_pipes *pipes, const struct hd_task *task, str
 	return HD_OK;
 }
 
+/* Of state by stages no worker has the norm of a tensor that two stages hold parts of. */
+static enum hd_err norms_are_local(const struct hd_job *job, struct hd_diag *diag)
+{
+	const struct hd_optim_row *optim = &hd_optims[hd_job_int(job, HD_JOB_OPTIM)];
+
+	if (hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES || optim->unit != HD_UNIT_TENSOR)
+		return HD_OK;
+	return hd_fail(diag, HD_E_INVAL,
+		"comm.sync: stages does not go with optim.kind: %s, which needs norms of whole tensors: "
+		"comm.sync: allreduce, or another optimizer", optim->name);
+}
+
 static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
@@ -92,12 +104,7 @@ static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, struc
 		return err;
 	pipes->stages.first = first;
 	pipes->buckets.whole = hd_job_int(task->job, HD_JOB_SYNC) != HD_SYNC_STAGES;
-	if (!pipes->buckets.whole && hd_optims[task->optim.kind].unit == HD_UNIT_TENSOR)
-		return hd_fail(diag, HD_E_INVAL,
-			"comm.sync: stages does not go with optim.kind: %s, which needs norms of whole "
-			"tensors: comm.sync: allreduce, or another optimizer",
-			hd_optims[task->optim.kind].name);
-	return HD_OK;
+	return norms_are_local(task->job, diag);
 }
 
 enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
@@ -261,6 +268,7 @@ enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndev
 		return HD_OK;
 	const uint32_t all = nworkers * ndevices;
 	enum hd_err err = hd_run_stages(&s, job, all, all, diag);
+	err = err ? err : norms_are_local(job, diag);
 	if (err)
 		return err;
 	if ((uint64_t)(ndevices < s.p ? ndevices : s.p) * s.v > HD_MAX_PASSES)

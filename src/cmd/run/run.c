@@ -162,6 +162,7 @@ static enum hd_err dry_run(struct hd_cmd *cmd, struct hd_job *job, struct hd_run
 static enum hd_err drive(struct hd_cmd *cmd, struct hd_job *job, const struct hd_worker_spec *worker,
 	struct hd_rundir *dir, uint64_t step)
 {
+	struct hd_launch_end end = { .began = false };
 	uint32_t n = 0;
 	enum hd_err err = count_workers(cmd, &n);
 
@@ -171,8 +172,11 @@ static enum hd_err drive(struct hd_cmd *cmd, struct hd_job *job, const struct hd
 		err = hd_pipes_keep(dir, job, &cmd->arena, &cmd->diag);
 	if (!err)
 		err = hd_drive(cmd, job, dir, &(struct hd_drive){ .target = n, .step = step,
-			.worker = worker }, NULL);
-	hd_rundir_close(dir);
+			.worker = worker }, &end);
+	if (err && !end.began)
+		hd_rundir_discard(dir);
+	else
+		hd_rundir_close(dir);
 	return err;
 }
 
