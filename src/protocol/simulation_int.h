@@ -204,9 +204,6 @@ __attribute__((format(printf, 2, 3))) void sim_say(struct sim_world *s, const ch
 void sim_end(struct sim_world *s, uint32_t slot, bool kindly);
 void sim_start(struct sim_world *s, int64_t in_ns);
 
-uint64_t sim_tag(struct sim_world *s, uint64_t step);                   /* of X_step, undisturbed */
-void sim_hear(struct sim_world *s, struct sim_heard *heard, const struct hd_msg *msg);
-
 /* simulation_draw.c: `only`: the faults that are enabled, of those that were drawn */
 void sim_draw(struct sim_world *s, uint32_t only);
 
@@ -237,11 +234,19 @@ void sim_check_empty(struct sim_world *s);
 /* simulation_worker.c */
 void sim_member(struct sim_world *s, uint32_t slot, const struct hd_member_event *event);
 void sim_task(struct sim_world *s, uint32_t slot, const struct sim_world_event *ev);
+
+/* simulation_sums.c */
+uint64_t sim_tag(struct sim_world *s, uint64_t step);                   /* of X_step, undisturbed */
+void sim_hear(struct sim_world *s, struct sim_heard *heard, const struct hd_msg *msg);
+
+/* simulation_state.c */
 /* now and then, as the runtime does */
 void sim_send_state_standing(struct sim_world *s, uint32_t slot);
+void sim_ask_again(struct sim_world *s, uint32_t slot);
+
+/* simulation_packets.c */
 void sim_packet_in(struct sim_world *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *packet);
 void sim_peer_up(struct sim_world *s, uint32_t slot, uint32_t other);
-void sim_ask_again(struct sim_world *s, uint32_t slot);
 void sim_peer_lost(struct sim_world *s, uint32_t slot, uint32_t worker);
 
 #endif
