@@ -165,7 +165,13 @@ passed "a second run of the same name, later: NAME-2"
 expect 2 heddle run mlp.yaml --out runs/mlp
 says 'holds a run already'
 says 'heddle resume runs/mlp'
-passed "--out onto a run says how to resume"
+mkdir begun
+cp runs/mlp/job.yaml begun
+expect 3 heddle resume begun
+says 'rm -r begun'
+expect 2 heddle run mlp.yaml --out begun
+says 'rm -r begun'
+passed "--out onto a run says how to resume, or that there is nothing to"
 kept=$(heddle ckpt digest runs/mlp)
 "$HEDDLE_BIN" run mlp.yaml -s job.steps=1000000 -s 'checkpoint.every=1 h' --out held -q 2>/dev/null &
 run=$!

@@ -163,6 +163,17 @@ enum hd_err hd_rundir_open(struct hd_rundir *dir, struct hd_fs *fs, struct hd_cl
 	return err;
 }
 
+enum hd_err hd_rundir_has_job(struct hd_fs *fs, const char *path, struct hd_diag *diag)
+{
+	char name[HD_PATH_CAP];
+	struct hd_stat stat;
+
+	snprintf(name, sizeof name, "%s/" HD_RUN_JOB, path);
+	return hd_fs_stat(fs, name, &stat, NULL) != HD_E_NOTFOUND ? HD_OK : hd_fail(diag, HD_E_NOTFOUND,
+		"%s was stopped before its job lay in it, and trained nothing: remove it, `rm -r %s`, and "
+		"start the job again with `heddle run`", path, path);
+}
+
 /* runs/<name>, or the first free <name>-2, <name>-3 ...: mkdir decides, so two that start together get two
  * names. */
 static enum hd_err fresh_folder(struct hd_fs *fs, const char *parent, const char *name, char *path,
@@ -196,7 +207,7 @@ static enum hd_err given_folder(struct hd_fs *fs, const char *path, struct hd_di
 
 	snprintf(name, sizeof name, "%s/job.yaml", path);
 	if (!hd_fs_stat(fs, name, &stat, NULL))
-		return hd_fail(diag, HD_E_INVAL,
+		return hd_rundir_has_job(fs, path, diag) ? HD_E_INVAL : hd_fail(diag, HD_E_INVAL,
 			"%s holds a run already: continue it with `heddle resume %s`, or choose another "
 			"--out", path, path);
 	return hd_fs_mkdirs(fs, path, diag);

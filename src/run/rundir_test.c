@@ -181,6 +181,15 @@ static void a_new_run_never_takes_the_place_of_another(void **state)
 	}
 	assert_int_equal(hd_rundir_create(&other, &sim.fs, &clock.clock, "/p", "/p/runs/n", "x", "{}", 2,
 		&diag), HD_E_INVAL);
+	assert_string_equal(diag.text, /* there is nothing to resume */
+		"/p/runs/n was stopped before its job lay in it, and trained nothing: remove it, `rm -r "
+		"/p/runs/n`, and start the job again with `heddle run`");
+	assert_int_equal(hd_rundir_has_job(&sim.fs, "/p/runs/n", NULL), HD_E_NOTFOUND);
+	assert_int_equal(hd_rundir_put(&dir[0], HD_RUN_JOB, "{}", 2, &diag), HD_OK);
+	assert_int_equal(hd_rundir_has_job(&sim.fs, "/p/runs/n", NULL), HD_OK);
+	diag.text[0] = '\0';
+	assert_int_equal(hd_rundir_create(&other, &sim.fs, &clock.clock, "/p", "/p/runs/n", "x", "{}", 2,
+		&diag), HD_E_INVAL);
 	assert_string_equal(diag.text,
 		"/p/runs/n holds a run already: continue it with `heddle resume /p/runs/n`, or choose "
 		"another --out");

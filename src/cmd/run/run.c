@@ -280,6 +280,7 @@ static enum hd_err verb_resume(struct hd_cmd *cmd)
 	if (!job)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job");
 	err = hd_rundir_open(&dir, &cmd->fs, &cmd->clock, cmd->args.pos[0], &cmd->diag);
+	err = err ? err : hd_rundir_has_job(&cmd->fs, dir.path, &cmd->diag);
 	if (!err) {
 		hd_rundir_path(&dir, HD_RUN_JOB, path, sizeof path);
 		err = hd_session_job(cmd, path, job, NULL, NULL);
