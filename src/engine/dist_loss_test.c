@@ -1,5 +1,5 @@
 /* Losses in the middle of a step, and workers that come to the state of others while these step. */
-#include "engine/testing_dist.h"
+#include "engine/testing_learner.h"
 
 /* Deals leaves that no member knows to the members, in runs. */
 static void repair(const struct cluster *c)
@@ -91,64 +91,6 @@ static void a_loss_in_the_middle_of_a_step_changes_no_bit(void **state)
 	}
 }
 
-/* What a learner has; versions are those of the donor's boundaries. */
-struct learner { struct hd_worker *worker; bool has[MOST_BUCKETS]; uint32_t nfrozen; bool rest; };
-
-static void follow(const struct cluster *c, struct learner *l, const struct hd_worker *donor)
-{
-	uint8_t scalars[HD_DIST_SCALARS_BYTES], *bytes = malloc(hd_dist_rest_bytes(donor));
-	uint32_t bucket[MOST_BUCKETS], n = 0;
-	struct hd_diag diag = { "" };
-
-	hd_dist_scalars_get(donor, scalars);
-	for (uint32_t b = 0; b < c->nbuckets; b++)
-		if (l->has[b]) {
-			memcpy(hd_dist_sum_at(l->worker, b), hd_dist_sum_at(donor, b), bytes_of(c, b));
-			bucket[n++] = b;
-		}
-	CHECK(hd_dist_apply(l->worker, bucket, n, scalars, &diag) == HD_OK, "%s", diag.text);
-	hd_dist_rest_get(donor, bytes);
-	CHECK(hd_dist_rest_put(l->worker, bytes, hd_dist_rest_bytes(donor), &diag) == HD_OK, "%s",
-		diag.text);
-	free(bytes);
-}
-
-/* Some snaps at this boundary; true: all are there. */
-static bool learn(const struct cluster *c, struct learner *l, const struct hd_worker *donor)
-{
-	uint32_t order[MOST_BUCKETS + 8], n = hd_dist_nsnaps(donor), left = 0;
-	struct hd_diag diag = { "" };
-
-	assert_true(n <= MOST_BUCKETS + 8);
-	shuffle(order, n);
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t s = order[i], end;
-		if (s < c->nbuckets && l->has[s])
-			continue;
-		if (draw(2)) {
-			left++;
-			continue;
-		}
-		for (uint32_t first = 0; first <= s; first = end) {
-			end = hd_dist_snap_end(donor, first);
-			if (s < end) {
-				s = first;
-				break;
-			}
-		}
-		for (; s < end; s++) {
-			uint8_t *bytes = malloc(hd_dist_snap_bytes(donor, s));
-			hd_dist_snap_get(donor, s, bytes);
-			CHECK(hd_dist_snap_put(l->worker, s, bytes, hd_dist_snap_bytes(donor, s),
-				&diag) == HD_OK, "%s", diag.text);
-			if (s < c->nbuckets)
-				l->has[s] = true;
-			free(bytes);
-		}
-	}
-	return left == 0;
-}
-
 /* A worker joins with other devices while the others go on; it learns bucket by bucket at different steps. */
 static void who_learns_while_others_step_comes_to_the_same_state(void **state)
 {
@@ -157,8 +99,7 @@ static void who_learns_while_others_step_comes_to_the_same_state(void **state)
 	(void)state;
 	for (uint32_t round = 0; round < (SANITIZED ? 3 : 8); round++) {
 		struct cluster c;
-		struct learner l = { 0 };
-		struct hd_diag diag = { "" };
+		struct learner l;
 		char what[64];
 		open_cluster(&c, models[round % 3], shapes[round % 4].batch, shapes[round % 4].vns,
 			optims[round / 3 % 4], 31 * round);
@@ -169,23 +110,14 @@ static void who_learns_while_others_step_comes_to_the_same_state(void **state)
 		snprintf(what, sizeof what, "round %u, V %u", round, c.job->nvns);
 		step(&c, what);
 		step(&c, what);
-		l.worker = worker_of(&c, 1 + round % 2, 1, 0);
-		CHECK(hd_dist_prepare(l.worker, &(struct hd_dist_view){ NULL, HD_DIST_NOBODY, 0, 0, NULL },
-			&diag) == HD_OK, "%s", diag.text);
-		hd_dist_adopt(l.worker);
+		open_learner(&l, &c, 1 + round % 2);
 		while (!learn(&c, &l, c.at[0].worker)) {
 			step(&c, what);
 			follow(&c, &l, c.at[0].worker);
 		}
 		step(&c, what);
 		follow(&c, &l, c.at[0].worker);
-		assert_int_equal(hd_worker_at(l.worker), hd_worker_at(c.at[0].worker));
-		CHECK(hd_hash_same(hd_worker_digest(l.worker), c.want.digest), "%s: what was learned differs",
-			what);
-		assert_int_equal(hd_dist_learned(l.worker, &diag), HD_OK);
-		c.at[c.n++] = (struct dist_member){ l.worker, c.next_id++, 1 + round % 2 };
-		prepare(&c, plan_of(&c));
-		adopt(&c);
+		join(&c, &l, 1 + round % 2, what);
 		for (uint32_t s = 0; s < 3; s++)
 			step(&c, what);
 		close_cluster(&c);

@@ -54,7 +54,7 @@ struct cluster {
 struct root { uint32_t member, pass, i; struct hd_tnode name; };
 struct roots { struct root at[MOST_ROOTS]; struct hd_tnode name[MOST_ROOTS]; uint32_t n; };
 
-static inline struct hd_worker *worker_of(struct cluster *c, uint32_t ndevices, uint32_t nthreads,
+static inline struct hd_worker *worker_of(const struct cluster *c, uint32_t ndevices, uint32_t nthreads,
 	uint32_t wave)
 {
 	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = nthreads,
