@@ -17,7 +17,7 @@ static uint32_t most_pipes(const struct hd_run_stages *s, uint32_t nvns, uint32_
 
 	hd_arena_init(&arena, 0);
 	for (; takes && d < asked && d < HD_VIEW_RANKS / s->p; d += takes) {
-		const struct hd_schedule_ask ask = { .name = s->schedule, .p = s->p, .v = s->v,
+		const struct hd_schedule_ask ask = { .name = hd_run_stages_order(s), .p = s->p, .v = s->v,
 			.m = nvns / (d + 1) };
 		takes = !hd_schedule_make(&made, &ask, &arena, NULL);
 		hd_arena_reset(&arena);
@@ -50,8 +50,8 @@ static enum hd_err shape_of(struct hd_pipes *pipes, const struct hd_task *task, 
 		return hd_fail(diag, HD_E_INVAL, "%u stages; over workers there are at most %d", s->p * s->v,
 			HD_STAGE_BITS);
 	/* where a schedule puts its stages does not depend on the virtual nodes */
-	err = hd_schedule_make(&one, &(struct hd_schedule_ask){ .name = s->schedule, .p = s->p, .v = s->v,
-		.m = task->job->nvns }, arena, diag);
+	err = hd_schedule_make(&one, &(struct hd_schedule_ask){ .name = hd_run_stages_order(s), .p = s->p,
+		.v = s->v, .m = task->job->nvns }, arena, diag);
 	if (err)
 		return err;
 	pipes->shape = (struct hd_view_shape){ .nstages = one.nstages, .width = s->p };

@@ -11,7 +11,8 @@
  *    until then hd_pipes_make() takes it from there.
  * 3. Cuts balance the FLOPs. No bit of the result depends on any of it.
  * 4. With comm.sync: allreduce all workers hold all parameters and slots (`whole` in plan/buckets.h), and of
- *    activations and gradients those of their stages alone; with comm.sync: stages all is by stage.
+ *    activations and gradients those of their stages alone; with comm.sync: stages all is by stage. Of
+ *    delayed updates earlier versions lie with the parameters, and each step is drained.
  *
  * Pure but for hd_pipes_keep(), which writes the run's job. */
 #ifndef HD_RUN_PIPES_H

@@ -220,7 +220,7 @@ static enum hd_err make_pipelines(struct hd_schedule **pipeline, const struct hd
 	if (!*pipeline)
 		return no_memory(diag);
 	for (uint32_t k = 0; k < s->d; k++) {
-		const struct hd_schedule_ask ask = { .name = s->delayed ? "1f1b" : s->schedule,
+		const struct hd_schedule_ask ask = { .name = hd_run_stages_order(s),
 			.p = s->p, .v = s->v,
 			.m = s->share ? s->share[k] : job->nvns / s->d + (k < job->nvns % s->d) };
 		enum hd_err err = hd_schedule_make(&(*pipeline)[k], &ask, arena, diag);

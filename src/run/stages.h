@@ -37,6 +37,12 @@ HD_MUST_USE enum hd_err hd_run_stages(struct hd_run_stages *stages, const struct
 	uint32_t ndevices,
 	uint32_t ncores, struct hd_diag *diag);
 
+/* The order of work of a pipeline's lists: a row of hd_schedule_kinds. */
+static inline const char *hd_run_stages_order(const struct hd_run_stages *stages)
+{
+	return stages->delayed ? "1f1b" : stages->schedule;
+}
+
 /* The checked plan for p d t devices; cause says which, and what part of the time each stage has, of the
  * FLOPs
  * without costs. */
