@@ -1,5 +1,6 @@
 #!/bin/bash
-# optim.update: a replay of the version map, and the bits of one device on many, in stages, after a resume.
+# optim.update: a replay of the version map, and the bits of one device on many, in stages, over workers that
+# die and come, after a resume.
 . "$(dirname "$0")/program.sh"
 
 # numbers with few bits, 60 of them
@@ -90,9 +91,47 @@ train run gpt.yaml --out undisturbed --devices 1 -s optim.update=2bw -s job.step
 expect 0 heddle ckpt diff undisturbed killed
 passed "steps that overlap have the same bits, whatever comes between two of them"
 
+# over workers: all have the earlier versions, or those of their stages; resumed with fewer, and with none
+for shape in 2bw:3:pipeline:allreduce vsync:2:pipeline:stages stash:2:pipeline:stages stash:2:data:sharded; do
+	IFS=: read -r update workers mode sync <<<"$shape"
+	set -- -s optim.update=$update -s parallel.mode=$mode -s comm.sync=$sync
+	[ $update = 2bw ] || set -- "$@" -s optim.cuts=auto:3
+	one=${update/2bw/twobw}
+	train run gpt.yaml --out $update-$sync --workers $workers -s trace.digest=1 "$@"
+	same "$digest" "${!one}" "$update over $workers workers, $sync"
+done
+train run gpt.yaml --out moved --workers 3 --steps 2 -s optim.update=stash -s optim.cuts=auto:3 \
+	-s parallel.schedule=stash
+train resume moved --workers 2 --steps 4 -s parallel.schedule=zb-h1
+train resume moved --devices 2
+same "$digest" "$stash" "stash over 3, then 2 workers, then in one process"
+passed "workers hand earlier versions on, by stages too"
+
+# two pipelines by stages, parameters up to two steps late: a member, the coordinator and another member are
+# killed, one is added
+write_jobs 60
+set -- -s optim.update=stash -s optim.cuts=auto:4 -s batch.virtual_nodes=2 -s batch.global=8
+train run gpt.yaml --out kill-one --devices 1 "$@"
+heddle run gpt.yaml --out kill-far --workers 4 -s parallel.mode=pipeline -s parallel.stages=2 \
+	-s parallel.replicas=2 -s comm.sync=stages -s workers.pace=20ms -s workers.detect=400ms "$@" \
+	>killed.log 2>&1 &
+reach kill-far 8
+pid_in() { heddle status $1 --json | grep -o "\"worker\":$2,[^}]*\"pid\":[0-9]*" | grep -o '[0-9]*$'; }
+kill -9 $(pid_in kill-far 1)
+reach kill-far 16
+expect 0 heddle scale kill-far 4
+reach kill-far 24
+kill -9 $!
+reach kill-far 36
+kill -9 $(pid_in kill-far 0)
+is_done() { heddle status $1 --json | grep -q '"state":"done"'; }
+await is_done kill-far
+expect 0 heddle ckpt diff kill-one kill-far
+grep -aq '@-2' kill-far/ckpt/*/optim.safetensors || failed "no parameter is two steps late"
+passed "a lost worker's earlier versions come from another holder"
+
 # words for what does not go together
-expect 2 heddle run gpt.yaml --workers 2 -s optim.update=2bw --out no
-says 'keeps earlier parameters'
+write_jobs 6
 expect 2 heddle run gpt.yaml -s optim.update=stash --out no
 says 'optim.cuts: auto:4'
 expect 2 heddle run gpt.yaml -s optim.update=stash -s optim.cuts=0,4000 --out no

@@ -310,10 +310,6 @@ static enum hd_err make(struct hd_worker *w, const struct hd_dist_view *view, st
 	s->alone = alone;
 	s->nplaces = view->nplaces;
 	s->received_bytes = view->received_bytes;
-	if (!err && view->plan && !alone && w->task->delays.most)
-		err = hd_fail(diag, HD_E_REFUSED,
-			"delayed updates (optim.update) keep earlier parameters, which several workers do "
-			"not hand on yet: one worker with more devices, or optim.update: flush");
 	s->nlinks = alone ? 0 : links_of(view->plan);
 	s->held_elems = 0;
 	/* by stages a worker without a part holds nothing yet: what it has lies in the file */
@@ -424,14 +420,19 @@ enum hd_err hd_worker_adopt(struct hd_worker *w, const struct hd_plan *plan, str
 	return HD_OK;
 }
 
-enum hd_err hd_worker_rewind(struct hd_worker *w, struct hd_diag *diag)
+enum hd_err hd_worker_moved(struct hd_worker *w, struct hd_diag *diag)
 {
 	atomic_store(&w->step->torn, false);
 	hd_digest_forget(w);
 	hd_param_store_set_version(w->store, (uint64_t)w->count.updates);
 	memset(w->parts->slot_here, 1, w->stage->nbuckets);     /* they may take memory */
 	memset(w->parts->own, 1, w->stage->nbuckets);
-	hd_versions_follow(w);
 	hd_digest_frozen(w);
 	return hd_worker_reread(w, diag);
+}
+
+enum hd_err hd_worker_rewind(struct hd_worker *w, struct hd_diag *diag)
+{
+	hd_versions_follow(w);
+	return hd_worker_moved(w, diag);
 }

@@ -266,25 +266,6 @@ static void earlier_versions_are_counted_and_named(void **state)
 	hd_rig_close(&rig);
 }
 
-/* Others would need them, too: no plan with ranks of other workers is taken. */
-static void several_workers_are_refused(void **state)
-{
-	struct hd_diag diag = { "" };
-	struct hd_rig rig;
-	uint16_t worker[2] = { 0, 1 };
-
-	(void)state;
-	hd_rig_open(&rig, hd_rig_mlp, 26, 13, "optim: {update: 2bw}\n", 1);
-	struct hd_plan_job job = hd_worker_plan_job(rig.worker);
-	struct hd_plan plan;
-	assert_int_equal(hd_plan_data(&plan, &job, 2, NULL, &rig.arena, &diag), HD_OK);
-	plan.worker = worker;
-	const struct hd_dist_view view = { .plan = &plan, .worker = 0 };
-	assert_int_equal(hd_dist_prepare(rig.worker, &view, &diag), HD_E_REFUSED);
-	CHECK(strstr(diag.text, "optim.update"), "%s", diag.text);
-	hd_rig_close(&rig);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -294,7 +275,6 @@ int main(void)
 		cmocka_unit_test(what_a_job_computes_is_the_replay_of_its_version_map),
 		cmocka_unit_test(a_skipped_step_makes_a_version_that_equals_the_one_before),
 		cmocka_unit_test(earlier_versions_are_counted_and_named),
-		cmocka_unit_test(several_workers_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

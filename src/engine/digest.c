@@ -41,6 +41,12 @@ void hd_digest_segment(struct hd_worker *w, enum hd_vector vector, uint32_t iseg
 		hd_param_store_hash(w->store, vector, s->at, s->len);
 }
 
+void hd_digest_earlier(struct hd_worker *w, uint32_t isegment)
+{
+	for (uint32_t j = 0; j < w->task->delays.of_param[w->task->layout.segment[isegment].param]; j++)
+		hd_digest_segment(w, hd_vec_earlier(j), isegment, NULL);
+}
+
 void hd_digest_segments(struct hd_rank *rank)
 {
 	struct hd_worker *w = rank->worker;
@@ -53,8 +59,7 @@ void hd_digest_segments(struct hd_rank *rank)
 			continue;
 		for (uint32_t k = 0; k < nflat; k++)
 			hd_digest_segment(w, (enum hd_vector)(HD_VEC_PARAMS + k), i, NULL);
-		for (uint32_t j = 0; j < w->task->delays.of_param[s->param]; j++)
-			hd_digest_segment(w, hd_vec_earlier(j), i, NULL);
+		hd_digest_earlier(w, i);
 	}
 }
 

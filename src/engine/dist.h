@@ -54,6 +54,10 @@
  * sums of squares at hd_dist_norm_at(); finish() updates the own ones. The functions of slots below then mean
  * parameters and slots. No digests are made: no worker has all of the state.
  *
+ * Delayed updates (delays.h): what steps to come read of earlier parameters is where the parameters are,
+ * moves on with them at finish(), and goes with them where they go: to a joiner, and of state by stages with
+ * the slots of a bucket. Steps over workers do not overlap.
+ *
  * Norms over the global batch (model.bn: global) synchronise all virtual nodes at every norm: compute() of
  * a worker ends only if all workers of the view compute (mail, below). There is no repair: after a loss the
  * step is finished from its sums, or begun again.
@@ -314,9 +318,10 @@ void hd_dist_drop_slots(struct hd_worker *worker, const uint8_t *keep);
 
 /* ---- state transfer to a joining worker; between two steps ---- */
 
-/* A *snap* is a range of the state. Snaps are numbered: first one per bucket (its parameters, and its slots
- * unless state is sharded), then those of the frozen parameters, which no step changes. Of state by stages
- * there are those of frozen parameters alone: a new member fetches what it holds. */
+/* A *snap* is a range of the state. Snaps are numbered: first one per bucket (its parameters with earlier
+ * versions, and its slots unless state is sharded), then those of the frozen parameters, which no step
+ * changes. Of state by stages there are those of frozen parameters alone: a new member fetches what it
+ * holds. */
 uint32_t hd_dist_nsnaps(const struct hd_worker *worker);
 uint32_t hd_dist_nfollowed(const struct hd_worker *worker);   /* snaps that steps change: the first ones */
 uint64_t hd_dist_snap_bytes(const struct hd_worker *worker, uint32_t snap);

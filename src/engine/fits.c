@@ -49,11 +49,11 @@ static uint64_t params_bytes_of(const struct hd_worker *w)
 {
 	uint64_t bytes = bytes_of(w, HD_VEC_PARAMS) + bytes_of(w, HD_VEC_BUFFERS);
 
-	if (w->spec.by_stage)
-		bytes -= w->task->layout.elems * sizeof(float) - held_bytes_of(w);
-
 	for (uint32_t j = 0; j < w->task->delays.most; j++)
 		bytes += bytes_of(w, hd_vec_earlier(j));
+	if (w->spec.by_stage)
+		bytes -= (1 + w->task->delays.most) * (w->task->layout.elems * sizeof(float) -
+			held_bytes_of(w));
 	return bytes;
 }
 

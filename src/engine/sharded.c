@@ -22,11 +22,17 @@ static uint32_t nslots(const struct hd_worker *w) { return hd_optims[w->task->op
 const struct hd_layout *hd_dist_layout(const struct hd_worker *w) { return &w->task->layout; }
 bool hd_dist_by_stage(const struct hd_worker *w) { return w->spec.by_stage; }
 
-static uint32_t nvectors(const struct hd_worker *w) { return nslots(w) + w->spec.by_stage; }
+static uint32_t nvectors(const struct hd_worker *w)
+{
+	return nslots(w) + (w->spec.by_stage ? 1 + w->task->delays.most : 0);
+}
 
+/* Slots; of state by stages parameters, slots, then what steps to come read of earlier ones. */
 static enum hd_vector vector_of(const struct hd_worker *w, uint32_t k)
 {
-	return (enum hd_vector)((w->spec.by_stage ? HD_VEC_PARAMS : HD_VEC_SLOT0) + k);
+	if (!w->spec.by_stage)
+		return hd_vec_slot(k);
+	return k <= nslots(w) ? (enum hd_vector)(HD_VEC_PARAMS + k) : hd_vec_earlier(k - 1 - nslots(w));
 }
 
 /* Each vector of a bucket; what it held is lost. */
@@ -253,6 +259,15 @@ enum hd_err hd_dist_update(struct hd_worker *w, const uint8_t *own, struct hd_di
 	return hd_worker_all(w, update_own, diag);
 }
 
+static void end_versions(struct hd_worker *w, uint32_t bucket)
+{
+	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
+
+	hd_versions_made_run(w, &run);
+	for (uint32_t i = 0; i < run.nsegments && w->step->want_digest; i++)
+		hd_digest_earlier(w, run.first_segment + i);
+}
+
 static void take_up(struct hd_rank *rank)
 {
 	struct hd_worker *w = rank->worker;
@@ -264,11 +279,14 @@ static void take_up(struct hd_rank *rank)
 		hd_moments_move(rank);
 	for (uint32_t b = rank->id; b < w->stage->nbuckets && !err; b += w->spec.ndevices) {
 		const struct hd_chunk run = hd_layout_bucket(layout, b);
+		hd_versions_age_run(w, &run);
 		err = rank->device->ops->write(rank->device,
 			hd_param_store_at(w->store, HD_VEC_PARAMS, run.at, run.len),
 			w->parts->part->parm + run.at, run.len * sizeof(float), &token);
 	}
 	err = err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
+	for (uint32_t b = rank->id; b < w->stage->nbuckets && !err; b += w->spec.ndevices)
+		end_versions(w, b);
 	for (uint32_t i = rank->id; i < layout->nsegments && !err &&
 		w->step->want_digest; i += w->spec.ndevices)
 		hd_digest_segment(w, HD_VEC_PARAMS, i, w->parts->part->parm + layout->segment[i].at);

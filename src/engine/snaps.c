@@ -14,6 +14,7 @@ enum { PIECE_ELEMS = HD_BUCKET_BYTES / sizeof(float), REST_VERSION = 1, REST_HEA
 static uint64_t frozen_elems(const struct hd_worker *w) { return w->task->layout.held_elems -
 	w->task->layout.elems; }
 static uint32_t nslots(const struct hd_worker *w) { return hd_optims[w->task->optim.kind].nslots; }
+static uint32_t slots_in(const struct hd_worker *w) { return w->parts->sharded ? 0 : nslots(w); }
 static bool by_tensor(const struct hd_worker *w) { return hd_optims[w->task->optim.kind].unit ==
 	HD_UNIT_TENSOR; }
 
@@ -32,8 +33,16 @@ static struct hd_chunk run_of(const struct hd_worker *w, uint32_t snap)
 		.len = left < PIECE_ELEMS ? left : PIECE_ELEMS };
 }
 
-static uint32_t nflat(const struct hd_worker *w, uint32_t snap) { return 1 + (snap < hd_dist_nfollowed(w) &&
-	!w->parts->sharded ? nslots(w) : 0); }
+/* Parameters, slots, then what steps to come read of earlier ones. */
+static uint32_t nflat(const struct hd_worker *w, uint32_t snap)
+{
+	return snap < hd_dist_nfollowed(w) ? 1 + slots_in(w) + w->task->delays.most : 1;
+}
+
+static enum hd_vector vector_of(const struct hd_worker *w, uint32_t k)
+{
+	return k <= slots_in(w) ? (enum hd_vector)(HD_VEC_PARAMS + k) : hd_vec_earlier(k - 1 - slots_in(w));
+}
 
 uint64_t hd_dist_snap_bytes(const struct hd_worker *w, uint32_t snap) { return run_of(w,
 	snap).len * sizeof(float) * nflat(w, snap); }
@@ -45,7 +54,7 @@ void hd_dist_snap_get(const struct hd_worker *w, uint32_t snap, uint8_t *bytes)
 	const struct hd_chunk run = run_of(w, snap);
 
 	for (uint32_t k = 0; k < nflat(w, snap); k++)
-		hd_param_store_read(w->store, (enum hd_vector)(HD_VEC_PARAMS + k), run.at, run.len,
+		hd_param_store_read(w->store, vector_of(w, k), run.at, run.len,
 			bytes + k * run.len * sizeof(float));
 }
 
@@ -57,8 +66,10 @@ enum hd_err hd_dist_snap_put(struct hd_worker *w, uint32_t snap, const uint8_t *
 			(unsigned long long)len, snap);
 	const struct hd_chunk run = run_of(w, snap);
 	for (uint32_t k = 0; k < nflat(w, snap); k++)
-		hd_param_store_write(w->store, (enum hd_vector)(HD_VEC_PARAMS + k), run.at, run.len,
+		hd_param_store_write(w->store, vector_of(w, k), run.at, run.len,
 			bytes + k * run.len * sizeof(float));
+	if (snap >= hd_dist_nfollowed(w))
+		hd_param_store_follow(w->store, run.at, run.len);
 	return HD_OK;
 }
 
@@ -179,6 +190,15 @@ static enum hd_err take_params(struct hd_worker *w)
 	return HD_OK;
 }
 
+/* What a step to come reads moves on with a step that is skipped, too. */
+static void move_versions(struct hd_worker *w, void (*move)(struct hd_worker *, const struct hd_chunk *))
+{
+	for (uint32_t i = 0; i < w->step->nfolds; i++) {
+		const struct hd_chunk run = hd_layout_bucket(&w->task->layout, w->step->arrived[i]);
+		move(w, &run);
+	}
+}
+
 enum hd_err hd_dist_apply(struct hd_worker *w, const uint32_t *bucket, uint32_t n,
 	const uint8_t scalars[HD_DIST_SCALARS_BYTES],
 	struct hd_diag *diag)
@@ -195,13 +215,14 @@ enum hd_err hd_dist_apply(struct hd_worker *w, const uint32_t *bucket, uint32_t 
 		.scale = get_f32(scalars + 28),
 		.clip = get_f32(scalars + 32), .skip = hd_get32(scalars + 4) };
 	hd_optim_corrections(&s, hd_get64(scalars + 16) + 1);
-	if (s.skip)
-		return HD_OK;
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
 		w->rank[r].scalars = s;
 	w->step->arrived = bucket;
 	w->step->nfolds = n;
-	err = w->parts->sharded ? take_params(w) : hd_worker_all(w, hd_update_buckets, diag);
+	move_versions(w, hd_versions_age_run);
+	if (!s.skip)
+		err = w->parts->sharded ? take_params(w) : hd_worker_all(w, hd_update_buckets, diag);
+	move_versions(w, hd_versions_made_run);
 	w->step->arrived = NULL;
 	if (err)
 		atomic_store(&w->step->torn, true);
@@ -211,7 +232,7 @@ enum hd_err hd_dist_apply(struct hd_worker *w, const uint32_t *bucket, uint32_t 
 enum hd_err hd_dist_learned(struct hd_worker *w, struct hd_diag *diag)
 {
 	assert(!w->step->begun);
-	enum hd_err err = hd_worker_rewind(w, diag);
+	enum hd_err err = hd_worker_moved(w, diag);
 	if (w->parts->sharded || w->spec.by_stage)       /* no slots were transferred */
 		hd_dist_own(w, NULL);
 	return err;

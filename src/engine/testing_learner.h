@@ -82,7 +82,8 @@ static inline void join(struct cluster *c, const struct learner *l, uint32_t nde
 	struct hd_diag diag = { "" };
 
 	assert_int_equal(hd_worker_at(l->worker), hd_worker_at(c->at[0].worker));
-	CHECK(hd_hash_same(hd_worker_digest(l->worker), c->want.digest), "%s: what was learned differs", what);
+	CHECK(hd_hash_same(hd_worker_digest(l->worker), c->want.digest), "%s: what was learned differs",
+		what);
 	assert_int_equal(hd_dist_learned(l->worker, &diag), HD_OK);
 	c->at[c->n++] = (struct dist_member){ l->worker, c->next_id++, ndevices };
 	prepare(c, plan_of(c));

@@ -2,7 +2,8 @@
 
 /* Earlier versions of the parameters, where the job delays updates. Between two steps the store has what the
  * next one reads (store.h, rule 6). Ranks have met after the last one read it, and a parameter is written by
- * the owner of its chunk alone; so a step that failed before its update has changed none of it. */
+ * the owner of its chunk alone; so a step that failed before its update has changed none of it. Over workers
+ * they are where the parameters are: at all of them, or of state by stages with the bucket. */
 
 struct hd_store_shape hd_worker_store_shape(const struct hd_worker *w)
 {
@@ -30,32 +31,47 @@ void hd_versions_follow(struct hd_worker *w)
 			hd_param_store_follow(w->store, layout->at[p], layout->len[p]);
 }
 
-/* Segments of the chunks that the rank owns, late ones or those that are not. */
-static void for_owned(struct hd_rank *rank, bool late)
+/* Segments of a run, late ones or those that are not. Of state by stages only what is held. */
+static void for_run(struct hd_worker *w, const struct hd_chunk *run, bool late)
 {
-	struct hd_worker *w = rank->worker;
-	const struct hd_segment *segment = w->task->layout.segment;
-	struct hd_chunk run;
-	uint32_t next = 0;
+	for (uint32_t i = run->first_segment; i < run->first_segment + run->nsegments; i++) {
+		const struct hd_segment *s = &w->task->layout.segment[i];
+		const uint32_t delay = w->task->delays.of_param[s->param];
+		if (w->spec.by_stage && !hd_worker_owns(w, s->chunk / HD_BUCKET_CHUNKS))
+			continue;
+		if (late && delay)
+			hd_param_store_age(w->store, s->at, s->len, delay);
+		else if (!late && !delay)
+			hd_param_store_follow(w->store, s->at, s->len);
+	}
+}
 
-	while (hd_rank_owned(rank, &next, &run))
-		for (uint32_t i = run.first_segment; i < run.first_segment + run.nsegments; i++) {
-			const uint32_t delay = w->task->delays.of_param[segment[i].param];
-			if (late && delay)
-				hd_param_store_age(w->store, segment[i].at, segment[i].len, delay);
-			else if (!late && !delay)
-				hd_param_store_follow(w->store, segment[i].at, segment[i].len);
-		}
+void hd_versions_age_run(struct hd_worker *w, const struct hd_chunk *run)
+{
+	if (w->task->delays.most)
+		for_run(w, run, true);
+}
+
+void hd_versions_made_run(struct hd_worker *w, const struct hd_chunk *run)
+{
+	if (w->task->delays.differ)
+		for_run(w, run, false);
 }
 
 void hd_versions_age(struct hd_rank *rank)
 {
-	if (rank->worker->task->delays.most)
-		for_owned(rank, true);
+	struct hd_chunk run;
+	uint32_t next = 0;
+
+	while (hd_rank_owned(rank, &next, &run))
+		hd_versions_age_run(rank->worker, &run);
 }
 
 void hd_versions_made(struct hd_rank *rank)
 {
-	if (rank->worker->task->delays.differ)
-		for_owned(rank, false);
+	struct hd_chunk run;
+	uint32_t next = 0;
+
+	while (hd_rank_owned(rank, &next, &run))
+		hd_versions_made_run(rank->worker, &run);
 }

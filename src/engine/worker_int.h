@@ -201,17 +201,24 @@ void hd_final_end(struct hd_worker *worker, struct hd_work *work);         /* al
 /* by the rank's device, in its last wave */
 void hd_final_folded(void *rank, uint32_t param);
 void hd_digest_segments(struct hd_rank *rank);                     /* digest.c */
+/* of what steps to come read of a segment */
+void hd_digest_earlier(struct hd_worker *worker, uint32_t isegment);
 /* after the parameters came from outside */
 void hd_digest_frozen(struct hd_worker *worker);
 struct hd_hash hd_digest_join(struct hd_worker *worker);
 /* versions.c: earlier versions of the parameters (delays.h) */
 struct hd_store_shape hd_worker_store_shape(const struct hd_worker *worker);
 void hd_versions_begin(struct hd_worker *worker);                    /* all are the newest */
-/* copies, after the state came from outside */
+/* copies, after the state came from a table, which has none */
 void hd_versions_follow(struct hd_worker *worker);
 /* of the chunks that a rank owns: before STEP, also of a step that is skipped; after it */
 void hd_versions_age(struct hd_rank *rank);
 void hd_versions_made(struct hd_rank *rank);
+/* the same for a run of segments */
+void hd_versions_age_run(struct hd_worker *worker, const struct hd_chunk *run);
+void hd_versions_made_run(struct hd_worker *worker, const struct hd_chunk *run);
+/* adopt.c: rewind() of a state that came with all that steps to come read */
+HD_MUST_USE enum hd_err hd_worker_moved(struct hd_worker *worker, struct hd_diag *diag);
 /* table.c */
 /* the store and all entries are of `updates` updates */
 void hd_state_table_stamp(struct hd_worker *worker);

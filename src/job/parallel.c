@@ -170,12 +170,6 @@ enum hd_err hd_job_spreads(const struct hd_job *job, struct hd_diag *diag)
 	struct hd_job copy = *job;
 	struct hd_job_reader reader = { .job = &copy, .diag = diag };
 
-	hd_job_at(&reader, HD_JOB_UPDATE);
-	if (hd_job_int(job, HD_JOB_UPDATE) != HD_UPDATE_FLUSH)
-		return hd_job_refuse(&reader,
-			"optim.update %s keeps earlier parameters, which several workers do not hand on yet: "
-			"`heddle run %s --devices N` without --workers, or optim.update: flush",
-			hd_job_text(job, HD_JOB_UPDATE), job->file);
 	hd_job_at(&reader, HD_JOB_PAR_TENSOR);
 	if (hd_job_has_tensor(job))
 		return hd_job_refuse(&reader,
