@@ -46,10 +46,16 @@ void hd_ui_say(struct hd_ui *ui, const char *fmt, ...)
 }
 
 /* "4/4/4/4": virtual nodes of each device, for as many devices as fit; of a pipeline its stages. */
-static void split_text(const struct hd_plan *plan, char *text, size_t cap)
+static void split_text(const struct hd_progress *p, char *text, size_t cap)
 {
+	const struct hd_plan *plan = p->plan;
 	size_t at = 0;
 
+	if (p->nstages) {
+		snprintf(text, cap, p->npipes > 1 ? "%u stages, %u pipelines" : "%u stages", p->nstages,
+			p->npipes);
+		return;
+	}
 	if (plan->first && hd_plan_width(plan) > 1) {
 		snprintf(text, cap, "%u stage%s, %u devices a rank", plan->nstages, plan->nstages == 1 ?
 			"" : "s",
@@ -73,7 +79,7 @@ static void step_line(const struct hd_progress *p, char *line, size_t cap)
 {
 	char split[64], eta[32];
 
-	split_text(p->plan, split, sizeof split);
+	split_text(p, split, sizeof split);
 	hd_time_text(p->eta_s, eta);
 	snprintf(line, cap,
 		"step %llu/%llu  loss %.4f  lr %.2g  %.0f samples/s  devices %u (%u vn: %s)  step %.3g ms "

@@ -24,6 +24,8 @@ static void take_view(struct hd_driver_progress *p, const struct hd_view *view)
 	if (!view || view->epoch == p->shown)
 		return;
 	p->shown = view->epoch;
+	p->nstages = view->shape.nstages;
+	p->npipes = p->nstages ? hd_view_pipes(view) : 0;
 	for (uint32_t r = 0; r < view->nranks; r++)
 		counts[r] = view->rank[r].nvns;
 	hd_arena_reset(&p->arena);
@@ -52,6 +54,7 @@ static void on_step(void *user, const struct hd_step_news *n, uint64_t step, con
 		p->began_step = step;
 	}
 	struct hd_progress out = { .plan = &p->plan, .nsteps = p->spec.nsteps,
+		.nstages = p->nstages, .npipes = p->npipes,
 		.step_ms = (double)n->step_ns * 1e-6 };
 	out.record.step = step;
 	out.record.lr = (float)n->lr;

@@ -31,6 +31,7 @@ struct hd_driver_progress {
 	struct hd_plan plan;
 	struct hd_times times, predicted; /* of all steps; of those that rule 3 means */
 	uint32_t shown;                   /* membership epoch of the plan */
+	uint32_t nstages, npipes;         /* of the view shown; 0: it has none */
 	int64_t began_ns;
 	uint64_t began_step;
 	bool begun;

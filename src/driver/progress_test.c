@@ -121,6 +121,8 @@ static void steps_of_as_many_pipelines_as_predicted_are_kept_apart(void **state)
 			if (!hd_view_staged(&view, 10 * npipes + n, member, ndevices, n, 6, &shape, 2))
 				hd_view_even(&view, 10 * npipes + n, member, ndevices, n, 6);
 			d->watch.step(d->watch.user, &news, n, &view);
+			assert_int_equal(d->seen.last.nstages, n < 2 ? 0 : 2);
+			assert_int_equal(d->seen.last.npipes, n / 2);
 		}
 		d->watch.step(d->watch.user, &news, 5, NULL);
 		/* of 2 and 3 workers one pipeline, of 4 two */

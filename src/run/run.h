@@ -29,6 +29,8 @@ struct hd_run;
 struct hd_progress {
 	struct hd_step_record record;
 	const struct hd_plan *plan;       /* the one that the step ran under; the run's own */
+	/* of pipelines over workers, of which the plan says ranks alone; 0: as the plan says */
+	uint32_t nstages, npipes;
 	uint64_t nsteps;
 	/* of the last steps, for medians: sorting them takes longer than a small step's joins */
 	const struct hd_times *times;
