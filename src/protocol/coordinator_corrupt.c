@@ -155,7 +155,6 @@ static void give_up(struct hd_coordinator *co, uint64_t step, const struct votes
 	hd_co_note(co, "integrity", HD_NOBODY, "%s", text);
 	invalidate(co);
 	/* `mismatched` stays: seals may still come, and commit nothing */
-	co->invalidates = true;
 	hd_co_store(co);
 	hd_co_end(co, 5, text);
 }
