@@ -482,7 +482,7 @@ void hd_pipe_reduce(struct hd_rank *rank)
 	uint32_t next = 0, end, stage;
 	enum hd_err err = HD_OK;
 
-	while (!err && hd_rank_owned(rank, &next, &owned)) {
+	while (hd_rank_owned(rank, &next, &owned)) {
 		const uint32_t last = owned.first_segment + owned.nsegments;
 		for (uint32_t i = owned.first_segment; i < last && !err; i = end) {
 			end = hd_pipe_run(pipe_of(rank), i, last, &stage);

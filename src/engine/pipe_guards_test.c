@@ -1,0 +1,312 @@
+#include <stdatomic.h>
+
+#include "base/alloc.h"
+#include "engine/overlap.h"
+#include "engine/testing_stages.h"
+
+/* What an instruction of a pipeline must not leave out, on a net so small that each case takes milliseconds:
+ * bits of all kinds of plans, and every call to a device refused once. */
+
+static const char net[] =
+	"model: {use: builtin:mlp, args: {input: [1, 2, 2], hidden: [4, 3, 5], classes: 3}}\n"
+	"data: {kind: synthetic, count: 30}\n";
+
+/* two shards, for ranks of two devices */
+static const char wide[] =
+	"model: {use: builtin:mlp, args: {input: [1, 2, 2], hidden: [4, 4], classes: 3}, shards: 2}\n"
+	"data: {kind: synthetic, count: 30}\n";
+/* what the last stage learns is no one run of the flat vector: its table is the first one's too */
+static const char tied[] =
+	"model: {use: builtin:gpt, args: {layers: 1, width: 4, heads: 1, context: 2, vocab: 8}}\n"
+	"data: {kind: synthetic, count: 30}\n";
+
+static const struct hd_rig_kind kinds[] = {
+	{ "gpipe", 2, 1, 1, false, 1 }, { "1f1b", 3, 1, 1, false, 1 }, { "1f1b", 2, 1, 2, true, 1 },
+	{ "interleaved", 2, 2, 1, true, 1 }, { "zb-h1", 2, 1, 1, false, 1 }, { "zb-v", 2, 2, 1, true, 1 },
+	{ "zb-v", 1, 2, 1, true, 1 }, { "dualpipev", 2, 2, 1, false, 1 },
+};
+enum { NKINDS = sizeof kinds / sizeof *kinds };
+
+/* 14 rows of 30 on 4 virtual nodes: in the third step two have none. */
+static void all_kinds_give_the_bits_of_one_device(void **state)
+{
+	(void)state;
+	hd_rig_compare(net, 14, 4, "optim: {kind: adamw, clip: 0.5}\n", kinds, NKINDS);
+	hd_rig_compare(net, 14, 4, "optim: {kind: lamb}\n", kinds, NKINDS);
+	hd_rig_compare(hd_rig_bn(), 10, 4, NULL, kinds, 3);
+	/* five that have rows before five without */
+	hd_rig_compare(net, 20, 10, NULL, kinds, NKINDS);
+}
+
+static void ranks_of_two_devices_give_them_too(void **state)
+{
+	static const struct hd_rig_kind of_two[] = { { "gpipe", 1, 1, 1, false, 2 }, { "1f1b", 2, 1, 1,
+		false, 2 } };
+
+	(void)state;
+	hd_rig_compare(wide, 14, 4, NULL, of_two, 2);
+}
+
+static void steps_that_overlap_give_them_too(void **state)
+{
+	static const char more[] = "optim: {kind: momentum, lr: 0.05, update: 2bw}\n";
+	const struct hd_rig_kind k = { "1f1b", 3, 1, 1, false, 1 };
+	struct hd_diag diag = { "" };
+	struct hd_rig one, many;
+
+	(void)state;
+	for (uint32_t batch = 10; batch <= 14; batch += 4) {
+		hd_rig_open(&one, net, batch, 4, more, 1);
+		hd_rig_open(&many, net, batch, 4, more, 3);
+		CHECK(hd_rig_staged(many.worker, many.task, &k, &many.arena, &many.plan, &diag) == HD_OK,
+			"%s", diag.text);
+		many.plan.overlap = true;
+		CHECK(hd_worker_adopt(many.worker, &many.plan, &diag) == HD_OK, "%s", diag.text);
+		for (int s = 0; s < 6; s++) {
+			struct hd_step_record a = hd_rig_step(&one), b = hd_rig_step(&many);
+			CHECK(hd_hash_same(a.digest, b.digest) && a.loss_sum == b.loss_sum,
+				"batch %u, step %d", batch, s);
+		}
+		hd_rig_close(&one);
+		hd_rig_close(&many);
+	}
+}
+
+/* ---- faults ---- */
+
+enum call { RUN, ADD, REDUCE, TAKE, LOAD };
+
+/* Devices that refuse one call of a sort. */
+static struct {
+	const struct hd_device_ops *under;
+	struct hd_device_ops ops;
+	enum call which;
+	atomic_int left;                  /* before it */
+} refusing;
+
+static bool refuses(enum call which)
+{
+	return which == refusing.which && atomic_fetch_sub(&refusing.left, 1) == 0;
+}
+
+static enum hd_err refused(struct hd_diag *diag)
+{
+	return hd_fail(diag, HD_E_IO, "the device refuses");
+}
+
+static enum hd_err refuse_run(struct hd_device *device, const struct hd_program *program,
+	enum hd_run_phase phase, const struct hd_bind *bind, uint64_t *token, struct hd_diag *diag)
+{
+	return refuses(RUN) ? refused(diag) : refusing.under->run(device, program, phase, bind, token, diag);
+}
+
+static enum hd_err refuse_add(struct hd_device *device, float *dst, const float *a, const float *b,
+	uint64_t len, uint64_t *token, struct hd_diag *diag)
+{
+	return refuses(ADD) ? refused(diag) : refusing.under->add(device, dst, a, b, len, token, diag);
+}
+
+static enum hd_err refuse_reduce(struct hd_device *device, const struct hd_reduction *reduction,
+	uint64_t *token, struct hd_diag *diag)
+{
+	return refuses(REDUCE) ? refused(diag) : refusing.under->reduce(device, reduction, token, diag);
+}
+
+static enum hd_err refuse_take(struct hd_device *device, uint64_t len_bytes, void **at, struct hd_diag *diag)
+{
+	return refuses(TAKE) ? refused(diag) : refusing.under->take(device, len_bytes, at, diag);
+}
+
+static enum hd_err refuse_load(struct hd_device *device, const struct hd_program *program,
+	struct hd_diag *diag)
+{
+	return refuses(LOAD) ? refused(diag) : refusing.under->load(device, program, diag);
+}
+
+static void set_ops(struct hd_rig *rig, const struct hd_device_ops *ops)
+{
+	for (uint32_t d = 0; d < rig->worker->spec.ndevices; d++)
+		rig->worker->rank[d].device->ops = ops;
+}
+
+static void refuse(struct hd_rig *rig, enum call which, int n)
+{
+	refusing.under = rig->worker->rank[0].device->ops;
+	refusing.ops = *refusing.under;
+	refusing.ops.run = refuse_run;
+	refusing.ops.add = refuse_add;
+	refusing.ops.reduce = refuse_reduce;
+	refusing.ops.take = refuse_take;
+	refusing.ops.load = refuse_load;
+	refusing.which = which;
+	atomic_store(&refusing.left, n);
+	set_ops(rig, &refusing.ops);
+}
+
+/* Was it refused? */
+static bool refuse_no_more(struct hd_rig *rig)
+{
+	set_ops(rig, refusing.under);
+	return atomic_load(&refusing.left) < 0;
+}
+
+/* A step whose n-th call of a sort is refused says so, changes no state, and is right when it is tried again.
+ * Returns whether there was such a call. */
+static bool refused_once(struct hd_rig *rig, struct hd_rig *still, enum call which, int n)
+{
+	struct hd_step_record record;
+	struct hd_diag diag = { "" };
+	struct hd_hash before = hd_worker_digest(rig->worker);
+
+	refuse(rig, which, n);
+	enum hd_err err = hd_worker_step(rig->worker, true, &record, &diag);
+	bool was = refuse_no_more(rig);
+	CHECK(was == (err != HD_OK) && (!err || (err == HD_E_IO && strstr(diag.text, "the device refuses"))),
+		"call %d of sort %d: %d %s", n, which, (int)err, diag.text);
+	if (err) {
+		assert_true(hd_hash_same(before, hd_worker_digest(rig->worker)));
+		record = hd_rig_step(rig);
+	}
+	CHECK(hd_hash_same(record.digest, hd_rig_step(still).digest), "call %d of sort %d: other bits", n,
+		which);
+	return was;
+}
+
+/* Of a step that ends with rows that cannot be read nothing remains. */
+static void rows_that_cannot_be_read_end_the_step(void **state)
+{
+	struct hd_step_record record;
+	struct hd_diag diag = { "" };
+	struct hd_rig rig, still;
+
+	(void)state;
+	for (size_t k = 0; k < NKINDS; k++) {
+		hd_rig_open(&still, net, 14, 4, NULL, 1);
+		hd_rig_open_staged(&rig, net, 14, 4, NULL, &kinds[k]);
+		hd_rig_hush(&rig);
+		hd_rig_break(&rig, 1, false);
+		assert_int_equal(hd_worker_rewind(rig.worker, &diag), HD_OK);
+		assert_int_equal(hd_worker_step(rig.worker, true, &record, &diag), HD_E_IO);
+		hd_rig_hush(&rig);
+		hd_rig_mend(&rig);
+		assert_int_equal(hd_worker_rewind(rig.worker, &diag), HD_OK);
+		assert_true(hd_hash_same(hd_rig_step(&rig).digest, hd_rig_step(&still).digest));
+		hd_rig_close(&rig);
+		hd_rig_close(&still);
+	}
+}
+
+static void every_call_that_is_refused_ends_the_step(void **state)
+{
+	(void)state;
+	for (size_t k = 1; k < NKINDS; k += 2)
+		for (int which = RUN; which <= REDUCE; which++) {
+			struct hd_rig rig, still;
+			int n = 0;
+			hd_rig_open(&still, net, 14, 4, NULL, 1);
+			hd_rig_open_staged(&rig, net, 14, 4, NULL, &kinds[k]);
+			while (refused_once(&rig, &still, (enum call)which, n))
+				n += 1 + n / 3;
+			CHECK(which == ADD || n > 1, "%s: only %d calls of sort %d", kinds[k].name, n, which);
+			hd_rig_close(&rig);
+			hd_rig_close(&still);
+		}
+}
+
+/* Zeros are added to what a stage learns, run by run: one rank, so the n-th call is always the same. */
+static void zeros_that_are_refused_end_the_step(void **state)
+{
+	static const struct hd_rig_kind k = { "interleaved", 1, 2, 1, false, 1 };
+	struct hd_rig rig, still;
+	int n = 0;
+
+	(void)state;
+	hd_rig_open(&still, tied, 20, 10, NULL, 1);
+	hd_rig_open_staged(&rig, tied, 20, 10, NULL, &k);
+	hd_rig_step(&still);
+	hd_rig_step(&rig);
+	/* at the odd steps, which have 10 rows */
+	while (refused_once(&rig, &still, ADD, n++)) {
+		hd_rig_step(&still);
+		hd_rig_step(&rig);
+	}
+	CHECK(n > 8, "only %d additions", n);
+	hd_rig_close(&rig);
+	hd_rig_close(&still);
+}
+
+/* ---- a plan that is not adopted ---- */
+
+/* Adopts the plan with something refused until nothing is; whatever it was, the plan that is there trains on.
+ * `which` LOAD + 1: pieces of arenas. */
+static uint32_t adopt_in_the_end(struct hd_rig *rig, struct hd_rig *still, const struct hd_plan *plan,
+	int which)
+{
+	struct hd_diag diag = { "" };
+	uint32_t nrefused = 0;
+	bool was = true;
+
+	for (int n = 0; was; n++) {
+		diag.text[0] = 0;
+		if (which > LOAD)
+			hd_alloc_arm_piece((uint64_t)n + 1);
+		else
+			refuse(rig, (enum call)which, n);
+		enum hd_err err = hd_worker_adopt(rig->worker, plan, &diag);
+		was = which > LOAD ? !hd_alloc_arm_piece(0) : refuse_no_more(rig);
+		CHECK(which > LOAD ? !err || err == HD_E_NOMEM : was == (err == HD_E_IO),
+			"%d of sort %d: %d %s", n, which, (int)err, diag.text);
+		nrefused += err != HD_OK;
+		if (n % 8 == 0 || !was)
+			CHECK(hd_hash_same(hd_rig_step(rig).digest, hd_rig_step(still).digest),
+				"%d of sort %d: other bits", n, which);
+	}
+	return nrefused;
+}
+
+static void what_a_plan_is_refused_leaves_the_one_that_is_there(void **state)
+{
+	static const int64_t at_once[256] = { 0 };
+	static const struct { const char *model, *more; struct hd_rig_kind k; bool overlap;
+		const int64_t *pace_ns; } rows[] = {
+		{ net, NULL, { "interleaved", 2, 2, 1, true, 1 }, false, NULL },
+		{ net, "optim: {kind: momentum, lr: 0.05, update: 2bw}\n", { "1f1b", 2, 1, 1, false, 1 },
+			true, NULL },
+		{ wide, NULL, { "1f1b", 1, 1, 1, false, 2 }, false, NULL },
+		{ net, NULL, { "1f1b", 2, 1, 1, false, 1 }, false, at_once },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		for (int which = TAKE; which <= LOAD + 1; which++) {
+			struct hd_diag diag = { "" };
+			struct hd_rig rig, still;
+			struct hd_plan plan;
+			hd_rig_open(&still, rows[i].model, 14, 4, rows[i].more, 1);
+			const struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 2, .nthreads = 1,
+				.kernels = HD_KERNELS_PORTABLE, .pace_ns = rows[i].pace_ns };
+			hd_rig_open_on(&rig, rows[i].model, 14, 4, rows[i].more, &spec);
+			assert_true(rig.task->train.nnodes <= 256);
+			CHECK(hd_rig_staged(rig.worker, rig.task, &rows[i].k, &rig.arena, &plan,
+				&diag) == HD_OK, "%s", diag.text);
+			plan.overlap = rows[i].overlap;
+			const uint32_t n = adopt_in_the_end(&rig, &still, &plan, which);
+			CHECK(n > 0, "row %zu: none of sort %d", i, which);
+			hd_rig_close(&rig);
+			hd_rig_close(&still);
+		}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_kinds_give_the_bits_of_one_device),
+		cmocka_unit_test(steps_that_overlap_give_them_too),
+		cmocka_unit_test(ranks_of_two_devices_give_them_too),
+		cmocka_unit_test(rows_that_cannot_be_read_end_the_step),
+		cmocka_unit_test(every_call_that_is_refused_ends_the_step),
+		cmocka_unit_test(zeros_that_are_refused_end_the_step),
+		cmocka_unit_test(what_a_plan_is_refused_leaves_the_one_that_is_there),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
