@@ -480,6 +480,32 @@ static void an_exported_graph_comes_back(void **state)
 	hd_arena_finish(&arena);
 }
 
+/* By the rows of acts.def; before the opset in which the op means that it is refused. */
+static void an_op_that_is_an_activation_becomes_it(void **state)
+{
+	static struct model m;
+	struct hd_diag diag = { "" };
+	struct hd_arena arena;
+	struct hd_graph g;
+	char text[60];
+	(void)state;
+
+	for (int act = 0; act < HD_NACTS; act++) {
+		const struct hd_act_onnx *onnx = &hd_acts[act].onnx;
+		if (!onnx->read)
+			continue;
+		snprintf(text, sizeof text, "%s x -> out\n", onnx->read);
+		write_opset(&m, text, 2, onnx->since > 17 ? onnx->since : 17);
+		CHECK(import(&m, &arena, &g, NULL, &diag) == HD_OK, "%s: %s", onnx->read, diag.text);
+		CHECK(g.node[0].op == HD_OP_ACT && g.node[0].attr.i[0] == act, "%s", onnx->read);
+		CHECK(g.node[0].attr.f[0] == (float)onnx->alpha, "%s", onnx->read);
+		hd_arena_finish(&arena);
+		write_opset(&m, text, 2, onnx->since ? onnx->since - 1 : 6);
+		CHECK(import(&m, &arena, &g, NULL, &diag) == HD_E_INPUT, "%s before its opset", onnx->read);
+		hd_arena_finish(&arena);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -497,6 +523,7 @@ int main(void)
 		cmocka_unit_test(a_last_window_counts_what_it_sees),
 		cmocka_unit_test(an_old_opset_is_read_where_nothing_changed),
 		cmocka_unit_test(an_exported_graph_comes_back),
+		cmocka_unit_test(an_op_that_is_an_activation_becomes_it),
 	};
 	hd_arena_init(&messages, 0);
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
