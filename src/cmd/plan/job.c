@@ -3,45 +3,21 @@
 #include <string.h>
 
 #include "pipeline/draw_time.h"
+#include "planner/job_ask.h"
 #include "engine/lockstep.h"
 #include "cmd/json_line.h"
 
 enum { RANKS_SHOWN = 64, WHY_SHOWN = 5, COLUMNS = 120 };
 
-static uint32_t number_of(const struct hd_job *job, enum hd_job_key key) { return job->value[key].is_auto ?
-	0 : (uint32_t)job->value[key].i; }
-
-static void wishes(struct hd_cmd *cmd, struct hd_planning *p)
+static void ask(struct hd_cmd *cmd, struct hd_planning *p)
 {
-	const struct hd_job_value *schedule = &p->in.job.value[HD_JOB_PAR_SCHEDULE];
-	const char *variant = cmd->args.has[HD_OPT_PARTITIONER] ? cmd->args.text[HD_OPT_PARTITIONER] :
-		hd_part_variant_name(HD_PART_PAPER);
-	static const enum hd_job_recompute recompute[] = { [HD_RECOMPUTE_AUTO] = HD_RECOMPUTES_IF_NEEDED,
-		[HD_RECOMPUTE_NONE] = HD_RECOMPUTES_NEVER,
-		[HD_RECOMPUTE_STAGE] = HD_RECOMPUTES_ALWAYS };
-
-	p->ask = (struct hd_job_plan_ask){ .sums = &p->in.sums, .cluster = &p->in.cluster,
-		.vns = p->in.job.nvns,
-		.tensor_shards = (uint32_t)hd_job_int(&p->in.job, HD_JOB_SHARDS),
-		.sequence = hd_job_int(&p->in.job, HD_JOB_SEQUENCE_SHARDS) > 0,
-		.stages = number_of(&p->in.job, HD_JOB_PAR_STAGES),
-		.chunks = number_of(&p->in.job, HD_JOB_PAR_CHUNKS),
-		.tensor = number_of(&p->in.job, HD_JOB_PAR_TENSOR),
-		.replicas = number_of(&p->in.job, HD_JOB_PAR_REPLICAS),
-		.schedule = schedule->is_auto ? NULL : schedule->text,
-		.clips = hd_job_num(&p->in.job, HD_JOB_CLIP) > 0,
-		.spans = cmd->args.has[HD_OPT_DRAW],
-		.deep = hd_job_int(&p->in.job, HD_JOB_PAR_MODE) == HD_PAR_PIPELINE,
-		.recompute = recompute[hd_job_int(&p->in.job, HD_JOB_PAR_RECOMPUTE)],
-		.meetings = hd_lockstep_meetings(p->in.graph),
-		.meeting_bytes = hd_lockstep_bytes(p->in.graph, p->in.job.nvns) };
-	for (uint32_t t = 2; hd_job_int(&p->in.job, HD_JOB_PAR_MODE) == HD_PAR_TENSOR && !p->ask.tensor; t++)
-		/* the narrowest there is; shards are 2 or more */
-		p->ask.tensor = p->ask.tensor_shards % t ? 0 : t;
-	while (p->ask.variant < HD_NPART_VARIANTS && strcmp(variant,
-		hd_part_variant_name(p->ask.variant)) != 0)
-		/* HD_NPART_VARIANTS: heddle, the only other word that the option takes */
-		p->ask.variant++;
+	p->ask = hd_job_ask(&p->in.job);
+	p->ask.sums = &p->in.sums;
+	p->ask.cluster = &p->in.cluster;
+	p->ask.spans = cmd->args.has[HD_OPT_DRAW];
+	p->ask.variant = hd_job_ask_variant(cmd->args.text[HD_OPT_PARTITIONER]);
+	p->ask.meetings = hd_lockstep_meetings(p->in.graph);
+	p->ask.meeting_bytes = hd_lockstep_bytes(p->in.graph, p->in.job.nvns);
 }
 
 /* ---- what is said of it */
@@ -293,27 +269,6 @@ static enum hd_err write_plan(struct hd_cmd *cmd, struct hd_planning *p)
 		&cmd->diag);
 }
 
-/* The planner by name: of --planner, of the mode, of the job. Norms over the global batch leave one
- * choice. */
-static enum hd_err choose_planner(struct hd_cmd *cmd, const struct hd_job *job,
-	const struct hd_job_planner **planner)
-{
-	bool data = hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_DATA,
-		lockstep = hd_job_int(job, HD_JOB_BN) == HD_BN_GLOBAL;
-	const char *name = cmd->args.has[HD_OPT_PLANNER] ? cmd->args.text[HD_OPT_PLANNER] : data ? "data" :
-		hd_job_text(job, HD_JOB_PAR_PLANNER);
-	bool open = !strcmp(name, "auto") && (hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO ||
-		hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_GIVEN);
-
-	enum hd_err err = hd_job_planner_find(planner, lockstep && open ? "data" : name, &cmd->diag);
-	if (!err && lockstep && strcmp((*planner)->name, "data") != 0)
-		err = hd_fail(&cmd->diag, HD_E_INVAL,
-			"model.bn global takes all virtual nodes through the model in lockstep, so no stage "
-			"can run ahead: "
-			"--planner data, or bn: ghost");
-	return err;
-}
-
 enum hd_err hd_cmd_planning_read(struct hd_cmd *cmd, struct hd_planning **out)
 {
 	struct hd_planning *p = hd_arena_take(&cmd->arena, 1, sizeof *p);
@@ -330,9 +285,9 @@ enum hd_err hd_cmd_planning_read(struct hd_cmd *cmd, struct hd_planning **out)
 			"mode out to have "
 			"one made", hd_job_text(&p->in.job, HD_JOB_PAR_PLAN));
 	if (!err)
-		wishes(cmd, p);
+		ask(cmd, p);
 	if (!err)
-		err = choose_planner(cmd, &p->in.job, &p->planner);
+		err = hd_job_ask_planner(&p->planner, &p->in.job, cmd->args.text[HD_OPT_PLANNER], &cmd->diag);
 	if (!err)
 		*out = p;
 	return err;
