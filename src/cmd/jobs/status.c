@@ -128,13 +128,13 @@ enum hd_err hd_scheduler_status(struct hd_cmd *cmd, bool again, bool clear)
 
 	if (err || !again)
 		return err;
-	struct hd_live_misses misses = { 0 };
+	struct hd_reach_misses misses = { 0 };
 	err = hd_signal_install(&cmd->diag);
 	while (!err && !hd_signal_stop()) {
 		hd_arena_reset(&cmd->arena);
 		hd_clock_wait_until(&cmd->clock, hd_clock_now_ns(&cmd->clock) + (int64_t)every * 1000000);
 		err = hd_signal_stop() ? HD_OK : once(cmd, clear);
-		err = hd_live_missed(&misses, err) ? HD_OK : err;
+		err = hd_reach_missed(&misses, err) ? HD_OK : err;
 	}
 	return err == HD_E_NOTFOUND ? HD_OK : err;        /* it was there, and ended */
 }

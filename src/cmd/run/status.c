@@ -31,7 +31,7 @@ static void show(struct hd_cmd *cmd, const struct hd_live *live, bool clear)
 
 static enum hd_err again_and_again(struct hd_cmd *cmd, bool clear)
 {
-	struct hd_live_misses misses = { 0 };
+	struct hd_reach_misses misses = { 0 };
 	/* until an answer says otherwise: the first may be missed */
 	struct hd_live live = { .goes_on = true };
 	uint64_t every = cmd->args.has[HD_OPT_EVERY] ? cmd->args.count[HD_OPT_EVERY] * 1000000 :
@@ -44,7 +44,7 @@ static enum hd_err again_and_again(struct hd_cmd *cmd, bool clear)
 		err = hd_live_look(cmd, cmd->args.pos[0], &live);
 		if (!err)
 			show(cmd, &live, clear);
-		if (hd_live_missed(&misses, err))
+		if (hd_reach_missed(&misses, err))
 			err = HD_OK;
 		if (err || !live.goes_on)
 			break;
