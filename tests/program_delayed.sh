@@ -132,6 +132,8 @@ passed "a lost worker's earlier versions come from another holder"
 
 # words for what does not go together
 write_jobs 6
+expect 2 heddle run gpt.yaml --workers 2 --plan 2bw-own/plan/0000.plan -s optim.update=2bw --out no
+says '--plan is for the devices of one process'
 expect 2 heddle run gpt.yaml -s optim.update=stash --out no
 says 'optim.cuts: auto:4'
 expect 2 heddle run gpt.yaml -s optim.update=stash -s optim.cuts=0,4000 --out no

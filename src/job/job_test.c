@@ -775,6 +775,10 @@ static void stages_go_over_workers_but_not_sharded(void **state)
 		assert_int_equal(hd_job_spreads(&job, &why), HD_E_INVAL);
 		CHECK(strstr(why.text, "which are those of one process"), "%s", why.text);
 	}
+	must(SMALLEST "parallel: {mode: explicit, plan: a.plan}\n");
+	why.text[0] = '\0';
+	assert_int_equal(hd_job_spreads(&job, &why), HD_E_INVAL);
+	CHECK(strstr(why.text, "parallel.plan a.plan is for the devices of one process"), "%s", why.text);
 	must(SMALLEST "parallel: {mode: pipeline}\n");
 	job.value[HD_JOB_SLICES].i = 2;
 	why.text[0] = '\0';

@@ -170,6 +170,12 @@ enum hd_err hd_job_spreads(const struct hd_job *job, struct hd_diag *diag)
 	struct hd_job copy = *job;
 	struct hd_job_reader reader = { .job = &copy, .diag = diag };
 
+	hd_job_at(&reader, HD_JOB_PAR_PLAN);
+	if (!job->value[HD_JOB_PAR_PLAN].is_none)
+		return hd_job_refuse(&reader,
+			"parallel.plan %s is for the devices of one process: `heddle run %s --devices N` "
+			"without --workers; workers take parallel.mode: data or pipeline, and no plan",
+			hd_job_text(job, HD_JOB_PAR_PLAN), job->file);
 	hd_job_at(&reader, HD_JOB_PAR_TENSOR);
 	if (hd_job_has_tensor(job))
 		return hd_job_refuse(&reader,

@@ -89,14 +89,29 @@ static enum hd_err spread_devices(struct hd_cmd *cmd, struct hd_job *job, struct
 	return err ? err : fits(cmd, job, options, n);
 }
 
+/* What says where the devices of one process work: several workers follow the plan of each view. */
+static enum hd_err spreads(struct hd_cmd *cmd, const struct hd_job *job)
+{
+	static const struct { enum hd_opt opt; const char *name; } alone[] = {
+		{ HD_OPT_PLAN, "plan" }, { HD_OPT_SPEEDS, "speeds" }, { HD_OPT_REPLAN, "replan" } };
+
+	if (!cmd->args.has[HD_OPT_WORKERS])
+		return HD_OK;
+	for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
+		if (cmd->args.has[alone[i].opt])
+			return hd_fail(&cmd->diag, HD_E_INVAL,
+				"--%s is for the devices of one process, and --workers asks for several: "
+				"leave one of them out", alone[i].name);
+	return hd_job_spreads(job, &cmd->diag);
+}
+
 /* The plan of the job, unless an option names another one. */
 static enum hd_err take_options(struct hd_cmd *cmd, struct hd_job *job, struct hd_run_options *options)
 {
 	const struct hd_job_value *plan = &job->value[HD_JOB_PAR_PLAN];
 	enum hd_err err = hd_job_trains(job, &cmd->diag);
 
-	if (!err && cmd->args.has[HD_OPT_WORKERS])
-		err = hd_job_spreads(job, &cmd->diag);
+	err = err ? err : spreads(cmd, job);
 	err = err ? err : spread_devices(cmd, job, options);
 	if (err)
 		return err;
