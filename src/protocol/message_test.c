@@ -1,5 +1,7 @@
 #include "protocol/message.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -263,6 +265,33 @@ static void memory_is_taken_only_for_what_is_there(void **state)
 	hd_arena_finish(&arena);
 }
 
+/* A seed of a message that is refused at its first byte starts no fuzzing of it. */
+static void a_seed_of_every_kind_is_understood(void **state)
+{
+	const char *source = getenv("SOURCE_DIR");
+
+	(void)state;
+	for (int kind = 0; kind < HD_MSG_NKINDS; kind++) {
+		const char *name = hd_msg_name((enum hd_msg_kind)kind);
+		uint8_t bytes[ROOM];
+		char path[512];
+		struct hd_arena arena;
+		struct hd_msg msg;
+		struct hd_diag diag = { "" };
+		if (!name)
+			continue;
+		snprintf(path, sizeof path, "%s/fuzz/corpus/message/%s", source ? source : ".", name);
+		FILE *file = fopen(path, "rb");
+		CHECK(file, "%s: no such seed", path);
+		const size_t len = fread(bytes, 1, sizeof bytes, file);
+		fclose(file);
+		hd_arena_init(&arena, 1 << 20);
+		CHECK(len > 1 && len < sizeof bytes && bytes[0] == kind && hd_msg_decode(&msg, bytes[0],
+			bytes + 1, len - 1, &arena, &diag) == HD_OK, "%s: %s", path, diag.text);
+		hd_arena_finish(&arena);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -272,6 +301,7 @@ int main(void)
 		cmocka_unit_test(what_breaks_a_rule_is_refused),
 		cmocka_unit_test(nothing_is_read_behind_a_message),
 		cmocka_unit_test(memory_is_taken_only_for_what_is_there),
+		cmocka_unit_test(a_seed_of_every_kind_is_understood),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
