@@ -156,6 +156,13 @@ static inline void pair_free(struct stream_pair *p)
 	free(p);
 }
 
+static inline size_t least_of_three(size_t a, size_t b, size_t c)
+{
+	size_t least = a < b ? a : b;
+
+	return least < c ? least : c;
+}
+
 /* At most `most` bytes out of stream i into the pipe. */
 static inline size_t pair_write(struct stream_pair *p, int i, size_t most)
 {
@@ -164,8 +171,13 @@ static inline size_t pair_write(struct stream_pair *p, int i, size_t most)
 	size_t n = hd_stream_out(p->stream[i], p->now, vec), done = 0;
 
 	for (size_t k = 0; k < n; k++)
-		for (size_t b = 0; b < vec[k].len && done < most && to->used < p->most; b++, done++)
-			to->bytes[(to->first + to->used++) % PIPE] = ((uint8_t *)vec[k].at)[b];
+		for (size_t b = 0; b < vec[k].len && done < most && to->used < p->most;) {
+			size_t at = (to->first + to->used) % PIPE;
+			size_t piece = least_of_three(vec[k].len - b, most - done,
+				least_of_three(p->most - to->used, PIPE - at, SIZE_MAX));
+			memcpy(to->bytes + at, (const uint8_t *)vec[k].at + b, piece);
+			b += piece, done += piece, to->used += piece;
+		}
 	if (done)
 		hd_stream_wrote(p->stream[i], done, p->now);
 	return done;
@@ -180,9 +192,12 @@ static inline size_t pair_read(struct stream_pair *p, int i, size_t most)
 	if (p->closed[i])
 		return 0;
 	for (size_t k = 0; k < n; k++)
-		for (size_t b = 0; b < vec[k].len && done < most && from->used; b++, done++, from->used--) {
-			((uint8_t *)vec[k].at)[b] = from->bytes[from->first];
-			from->first = (from->first + 1) % PIPE;
+		for (size_t b = 0; b < vec[k].len && done < most && from->used;) {
+			size_t piece = least_of_three(vec[k].len - b, most - done,
+				least_of_three(from->used, PIPE - from->first, SIZE_MAX));
+			memcpy((uint8_t *)vec[k].at + b, from->bytes + from->first, piece);
+			b += piece, done += piece, from->used -= piece;
+			from->first = (from->first + piece) % PIPE;
 		}
 	if (done)
 		p->closed[i] = hd_stream_read(p->stream[i], done, p->now, &p->diag[i]);

@@ -81,16 +81,20 @@ static void compute(const struct hd_cpu_row *rows, const struct gemm_case *p, co
 	hd_free(scratch);
 }
 
+/* AddressSanitizer watches the portable path alone: of the others, whose objects are the same in every build,
+ * it would show nothing new. */
 static void check(const struct gemm_case *p, bool portable)
 {
 	static const char *const path[] = { "avx512", "avx2", "portable" };
+	if (SANITIZED && !portable)
+		return;
 	float *a = values((size_t)(p->m * p->k), 1), *b = values((size_t)(p->k * p->n), 2);
 	size_t bytes = (size_t)(p->m * p->n) * sizeof(float);
 	float *want = malloc(bytes), *got = malloc(bytes);
 
 	assert_true(want && got);
 	define(p, a, b, want);
-	for (int i = 0; i < 2 + portable; i++)
+	for (int i = SANITIZED ? 2 : 0; i < 2 + portable; i++)
 		if (hd_cpu_path(path[i])) {
 			memset(got, 0xff, bytes);
 			compute(hd_cpu_isa_of(path[i])->rows, p, a, b, got);
@@ -99,7 +103,7 @@ static void check(const struct gemm_case *p, bool portable)
 				(long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n, p->ta,
 				p->tb);
 		}
-	if (has_bf16()) {
+	if (has_bf16() && !SANITIZED) {
 		define_bf16(p, a, b, want);
 		memset(got, 0xff, bytes);
 		compute(hd_cpu_isa_of("avx512")->bf16_rows, p, a, b, got);
