@@ -43,31 +43,38 @@ static struct ticker {
 	int where[T_STAGES][T_VNS];
 	int stands[T_STAGES][T_VNS][2];           /* 1 sender, 2 receiver; of activation and gradient */
 	int sum[T_STAGES], came[T_STAGES];        /* flow of its RED, members that have come */
+	int holders[T_STAGES];                    /* ranks that have its RED */
+	/* 1 + the first rank that has such an F, B or I; 0: none */
+	uint8_t first[HD_INS_I + 1][T_STAGES][T_VNS];
 	bool summed[T_RANKS][T_STAGES], stepped[T_RANKS][T_STAGES];
 } tk;
 
-static int t_holders(int stage)
-{
-	int n = 0;
-
-	for (uint32_t r = 0; r < tk.s->nranks; r++) {
-		bool has = false;
-		for (uint32_t i = 0; i < tk.s->list[r].len; i++)
-			has |= tk.s->list[r].at[i].op == HD_INS_RED && tk.s->list[r].at[i].stage == stage;
-		n += has;
-	}
-	return n;
-}
+static int t_holders(int stage) { return tk.holders[stage]; }
 
 static int t_rank_of(int stage, int vn, int op1, int op2)
 {
-	for (uint32_t r = 0; r < tk.s->nranks; r++)
-		for (uint32_t i = 0; i < tk.s->list[r].len; i++) {
-			const struct hd_ins *x = &tk.s->list[r].at[i];
-			if ((x->op == op1 || x->op == op2) && x->stage == stage && (int)x->vn == vn)
-				return (int)r;
+	if (stage < 0 || stage >= (int)tk.s->nstages)
+		return -1;
+	int one = tk.first[op1][stage][vn] - 1, other = tk.first[op2][stage][vn] - 1;
+	return one < 0 || (other >= 0 && other < one) ? other : one;
+}
+
+/* What lists hold: the clock asks at each tick. */
+static void t_look(const struct hd_schedule *s)
+{
+	for (uint32_t r = 0; r < s->nranks; r++) {
+		bool has[T_STAGES] = { false };
+		for (uint32_t i = 0; i < s->list[r].len; i++) {
+			const struct hd_ins *x = &s->list[r].at[i];
+			if (x->op == HD_INS_RED)
+				has[x->stage] = true;
+			else if ((x->op == HD_INS_F || x->op == HD_INS_B || x->op == HD_INS_I) &&
+				!tk.first[x->op][x->stage][x->vn])
+				tk.first[x->op][x->stage][x->vn] = (uint8_t)(r + 1);
 		}
-	return -1;
+		for (uint32_t i = 0; i < s->nstages; i++)
+			tk.holders[i] += has[i];
+	}
 }
 
 static struct t_flow *t_find(int stage, int vn, int grad)
@@ -414,6 +421,7 @@ static void tick_through(const struct hd_schedule *s, const struct hd_sim_settin
 	tk.transport = set->transport;
 	tk.credits = set->credits;
 	tk.shared = set->cluster != NULL;
+	t_look(s);
 	tk.hop = (long)(set->cluster ? set->cluster->level[0].latency_ps : set->hop);
 	for (uint32_t r = 0; r < s->nranks; r++)
 		for (uint32_t i = 0; i < s->list[r].len; i++) {
