@@ -1,12 +1,10 @@
 #include "cmd/sched/input.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/near.h"
 #include "base/num.h"
+#include "clustersim/job_input.h"
 
 static bool has(const struct hd_cmd *cmd, enum hd_opt opt) { return cmd->args.has[opt]; }
 
@@ -193,15 +191,7 @@ static enum hd_err read_trace(struct hd_cmd *cmd, struct hd_sched_input *in)
 		err = hd_job_columns_parse(&how.columns, cmd->args.text[HD_OPT_MAP], &cmd->arena, &cmd->diag);
 	if (err)
 		return err;
-	const uint8_t *eol = len ? memchr(bytes, '\n', len) : NULL;
-	size_t first = eol ? (size_t)(eol - bytes) : len;
-	/* the first line says which format: tabs, bars, commas */
-	if (len && memchr(bytes, '\t', first))
-		err = hd_job_list_trace(&in->list, path, bytes, len, &cmd->arena, &cmd->diag);
-	else if (len && memchr(bytes, '|', first))
-		err = hd_job_list_sacct(&in->list, path, bytes, len, &how, &cmd->arena, &cmd->diag);
-	else
-		err = hd_job_list_csv(&in->list, path, bytes, len, &how, &cmd->arena, &cmd->diag);
+	err = hd_job_list_read(&in->list, path, bytes, len, &how, &cmd->arena, &cmd->diag);
 	if (!err && in->list.ndropped * 20 > in->list.nrows && !has(cmd, HD_OPT_QUIET))
 		fprintf(stderr,
 			"heddle: %s: %llu of %llu rows are no work (no time or no devices, or too many) and "
@@ -212,49 +202,18 @@ static enum hd_err read_trace(struct hd_cmd *cmd, struct hd_sched_input *in)
 	return err;
 }
 
-/* Jobs that name a type run on that of the cluster, and did their work there: time becomes work by its speed.
- * Of a type that the cluster has not they run on any. */
 static void bind_types(const struct hd_cmd *cmd, struct hd_sched_input *in)
 {
-	const char *unknown = NULL;
-	unsigned long long nunknown = 0;
+	const char *unknown;
+	unsigned long long nunknown = hd_job_list_bind_types(&in->list, in->type,
+		in->has_rates ? NULL : in->speed, in->ntypes, &unknown);
 
-	for (size_t i = 0; i < in->list.n; i++) {
-		struct hd_listed_job *job = &in->list.at[i];
-		uint32_t t = 0;
-		if (!job->type)
-			continue;
-		while (t < in->ntypes && strcasecmp(in->type[t].name, job->type) != 0)
-			t++;
-		if (t == in->ntypes) {
-			unknown = unknown ? unknown : job->type;
-			nunknown++;
-		} else if (!in->has_rates && hd_sched_in(HD_SCHED_IN_STEPS, job->steps * in->speed[t])) {
-			job->steps *= in->speed[t];
-		}
-		job->type = t < in->ntypes ? in->type[t].name : NULL;
-	}
 	if (nunknown && !has(cmd, HD_OPT_QUIET))
 		fprintf(stderr,
 			"heddle: %s: %llu job%s had devices of a type that the cluster has not (%s...) and "
 			"may run on any: call the types as "
 			"the file does\n", cmd->args.text[HD_OPT_JOBS], nunknown, nunknown == 1 ? "" : "s",
 			unknown);
-}
-
-/* A user that is no entity counts for its account. */
-static void bind_accounts(struct hd_sched_input *in)
-{
-	for (size_t i = 0; i < in->list.n && in->setting.nentities; i++) {
-		struct hd_listed_job *job = &in->list.at[i];
-		bool user = false, account = false;
-		for (uint32_t e = 0; e < in->setting.nentities && job->record; e++) {
-			user |= !strcmp(in->setting.entities[e].name, job->user);
-			account |= !strcmp(in->setting.entities[e].name, job->record->account);
-		}
-		if (account && !user)
-			job->user = job->record->account;
-	}
 }
 
 enum hd_err hd_sched_input_jobs(struct hd_cmd *cmd, struct hd_sched_input *in)
@@ -289,23 +248,10 @@ static bool next_job(void *source, struct hd_listed_job *job)
 
 enum hd_err hd_sched_switching(struct hd_cmd *cmd, struct hd_switch_costs *costs)
 {
-	double *to[] = { &costs->start_s, &costs->resize_s, &costs->move_s, &costs->preempt_s };
-	const char *at = cmd->args.text[HD_OPT_SWITCHING];
-
-	for (size_t i = 0; i < 4; i++) {
-		char digits[40];
-		size_t len = strcspn(at, ",");
-		bool last = at[len] == 0;
-		if (len < sizeof digits) {
-			memcpy(digits, at, len);
-			digits[len] = 0;
-		}
-		if (len >= sizeof digits || last != (i == 3) || hd_num_f64(digits, 0, 1e9, to[i], NULL))
-			return hd_fail(&cmd->diag, HD_E_INVAL,
-				"--switching %s: four numbers of seconds, START,RESIZE,MOVE,PREEMPT",
-				cmd->args.text[HD_OPT_SWITCHING]);
-		at += len + !last;
-	}
+	if (hd_switch_costs_parse(costs, cmd->args.text[HD_OPT_SWITCHING]))
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--switching %s: four numbers of seconds, START,RESIZE,MOVE,PREEMPT",
+			cmd->args.text[HD_OPT_SWITCHING]);
 	return HD_OK;
 }
 
@@ -373,30 +319,16 @@ static enum hd_err put_elastic(struct hd_cmd *cmd, void *to, char *key, char *va
 	return hd_sched_keys(cmd, HD_OPT_ELASTIC, sizeof keys / sizeof *keys, keys, key, value);
 }
 
-/* Steps/s of k devices over those of one: "1:1.9:2.7", or what an even split of the virtual nodes gives. */
 static enum hd_err read_speedup(struct hd_cmd *cmd, const struct elastic_ask *ask)
 {
 	double *s = hd_arena_take(&cmd->arena, ask->max + 1, sizeof *s);
-	const char *at = ask->speedup;
 
 	if (!s)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for --elastic");
-	for (uint64_t k = 1; k <= ask->max; k++) {
-		uint64_t used = k < ask->nvns ? k : ask->nvns;
-		s[k] = (double)ask->nvns / (double)((ask->nvns + used - 1) / used);
-		if (!at)
-			continue;
-		size_t len = strcspn(at, ":");
-		char *digits = hd_arena_text(&cmd->arena, at, len);
-		bool last = !at[len];
-		if (last != (k == ask->max) || !digits || hd_num_f64(digits, fmax(s[k - 1], 1e-6), 1e6, &s[k],
-			NULL))
-			return hd_fail(&cmd->diag, HD_E_INVAL,
-				"--elastic: speedup=%s: one number for each count of devices up to max, not "
-				"falling",
-				ask->speedup);
-		at += len + !last;
-	}
+	if (hd_speedup_parse(s, ask->speedup, ask->max, ask->nvns))
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--elastic: speedup=%s: one number for each count of devices up to max, not falling",
+			ask->speedup);
 	ask->elastic->speedup = s;
 	return HD_OK;
 }
@@ -451,42 +383,20 @@ static enum hd_err put_entity(struct hd_cmd *cmd, void *to, char *name, char *we
 static enum hd_err read_entities(struct hd_cmd *cmd, struct hd_sched_input *in) { return hd_sched_each(cmd,
 	HD_OPT_ENTITIES, ":=", put_entity, in); }
 
-enum { MIX = 2000 };                      /* jobs that are drawn to know what the mix is */
-
-/* Devices' worth of work that comes in a second, over the devices that there are: each type gets a part of
- * the mix through in its own time. Above 1 the queue of an endless list grows without end, unless jobs get
- * the types that suit them, and a job that waits may wait for ever. */
 static void tell_overload(const struct hd_cmd *cmd, const struct hd_sched_input *in)
 {
-	const struct hd_job_generator_setting how = in->generator.setting;
-	double took_s[HD_SCHED_TYPES] = { 0 }, per_s = 0;
-	uint32_t n[HD_SCHED_TYPES] = { 0 };
-	struct hd_job_generator mix;
-	struct hd_listed_job job;
+	const struct hd_job_generator_setting *how = &in->generator.setting;
 
-	if (!in->generates || in->left != UINT64_MAX || !(how.per_hour > 0) || in->setting.stop_s > 0 ||
-		has(cmd, HD_OPT_QUIET)
-	    || hd_job_generator_init(&mix, &how, &in->all, NULL))
+	if (!in->generates || in->left != UINT64_MAX || in->setting.stop_s > 0 || has(cmd, HD_OPT_QUIET))
 		return;
-	for (int i = 0; i < MIX; i++) {
-		hd_job_generator_next(&mix, &job);
-		uint32_t kind = hd_rates_kind(&in->rates, job.kind, job.scale);
-		for (uint32_t t = 0; t < in->ntypes && kind != HD_RATES_NONE; t++) {
-			double rate = hd_rates_alone(&in->rates, kind, t);
-			took_s[t] += rate > 0 ? job.scale * job.steps / rate : 0;
-			n[t] += rate > 0;
-		}
-	}
-	for (uint32_t t = 0; t < in->ntypes; t++)
-		per_s += took_s[t] > 0 ? in->type[t].n * n[t] / took_s[t] : 0;
-	double load = how.per_hour / 3600 / per_s;
+	double load = hd_job_generator_load(how, &in->all, &in->rates, in->type, in->ntypes);
 	if (load > 1)
 		fprintf(stderr,
 			"heddle: rate=%g is about %.1f times what this cluster gets done of jobs as they "
 			"come: unless the policy knows which "
 			"devices suit them, the queue grows without end, and jobs %llu to %llu may never "
 			"all be over. --tune stop=SECONDS ends it; "
-			"jobs=J ends the list\n", how.per_hour, load, (unsigned long long)in->first,
+			"jobs=J ends the list\n", how->per_hour, load, (unsigned long long)in->first,
 			(unsigned long long)in->end - 1);
 }
 
@@ -521,7 +431,7 @@ enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input *in)
 		err = read_entities(cmd, in);
 	if (err)
 		return err;
-	bind_accounts(in);
+	hd_job_list_bind_accounts(&in->list, set->entities, set->nentities);
 	if (has(cmd, HD_OPT_SEED) && cmd->args.count[HD_OPT_SEED] > UINT32_MAX - 8)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--seed is at most %u", UINT32_MAX - 8);
 	if (has(cmd, HD_OPT_SEED))
