@@ -2,17 +2,11 @@
 
 #include <string.h>
 
-#include "base/json.h"
-#include "graph/model.h"
-#include "graph/published.h"
-#include "checkpoint/weights.h"
+#include "checkpoint/adopt.h"
 #include "cmd/session.h"
 #include "cmd/ckpt/diff.h"
-#include "cmd/model/onnx.h"
 
 /* heddle model import, model export: weights of others become a model of ours and back. */
-
-enum { CONFIG_BYTES = 1 << 20 };
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -21,190 +15,61 @@ static bool ends_with(const char *text, const char *end)
 	return n >= m && !strcmp(text + n - m, end);
 }
 
-/* ---- which model, with which arguments */
-
-struct given { struct hd_model_arg arg[HD_MAX_ARGS]; uint32_t n; const char *model; };
-
-static enum hd_err give(struct hd_cmd *cmd, struct given *given, const char *name, const char *value)
+/* -s ARGUMENT=VALUE, each. */
+static enum hd_err read_args(struct hd_cmd *cmd, struct hd_model_arg **out)
 {
-	uint32_t i = 0;
+	struct hd_model_arg *arg = hd_arena_take(&cmd->arena, cmd->args.nsets + 1, sizeof *arg);
 
-	while (i < given->n && strcmp(given->arg[i].name, name) != 0)
-		i++;
-	if (i == HD_MAX_ARGS)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "more than %d arguments of a model", HD_MAX_ARGS);
-	given->arg[i] = (struct hd_model_arg){ name, value };
-	given->n = i == given->n ? i + 1 : given->n;
-	return HD_OK;
-}
-
-/* What the file says, and what of it ours does otherwise. */
-static enum hd_err take_config(struct hd_cmd *cmd, const char *path, const struct hd_json *json,
-	struct given *given)
-{
-	struct hd_published said;
-	enum hd_err err = hd_published_read(&said, json, path, given->model, &cmd->arena, &cmd->diag);
-
-	for (uint32_t i = 0; !err && i < said.nargs; i++)
-		err = give(cmd, given, said.arg[i].name, said.arg[i].value);
-	if (err)
-		return err;
-	given->model = said.model ? said.model : given->model;
-	if (!cmd->args.has[HD_OPT_QUIET])
-		fputs(said.notes.at, stderr);
-	return HD_OK;
-}
-
-/* Beside the file, or in the folder that was named. */
-static enum hd_err read_config(struct hd_cmd *cmd, const char *source, struct given *given)
-{
-	const char *slash = strrchr(source, '/');
-	const struct hd_json *json;
-	char path[HD_PATH_CAP];
-	struct hd_stat stat;
-	uint8_t *bytes;
-	size_t len;
-	bool folder = !hd_fs_stat(&cmd->fs, source, &stat, NULL) && stat.kind == HD_FILE_FOLDER;
-	int n = folder ? snprintf(path, sizeof path, "%s/config.json", source)
-		: snprintf(path, sizeof path, "%.*sconfig.json", slash ? (int)(slash - source) + 1 : 0,
-			source);
-
-	if ((size_t)n >= sizeof path || hd_fs_stat(&cmd->fs, path, &stat, NULL))
-		return HD_OK;
-	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, CONFIG_BYTES, &bytes, &len,
-		&cmd->diag);
-	if (!err)
-		err = hd_json_parse(&cmd->arena, path, (const char *)bytes, len, &json, &cmd->diag);
-	return err ? err : take_config(cmd, path, json, given);
-}
-
-/* What the user says counts more than what lies beside the weights. */
-static enum hd_err read_args(struct hd_cmd *cmd, struct given *given)
-{
-	enum hd_err err = HD_OK;
-
-	for (uint32_t i = 0; i < cmd->args.nsets && !err; i++) {
+	if (!arg)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the arguments");
+	for (uint32_t i = 0; i < cmd->args.nsets; i++) {
 		const char *key = cmd->args.set[i], *eq = strchr(key, '=');
 		key += strncmp(key, "model.args.", 11) ? 0 : 11;
 		if (!eq || eq < key)
 			return hd_fail(&cmd->diag, HD_E_INVAL,
 				"-s %s: write ARGUMENT=VALUE; `heddle model ls` has the arguments",
 				cmd->args.set[i]);
-		char *name = hd_arena_text(&cmd->arena, key, (size_t)(eq - key));
-		err = name ? give(cmd, given, name, eq + 1) : hd_fail(&cmd->diag, HD_E_NOMEM,
-			"no memory for the arguments");
+		arg[i] = (struct hd_model_arg){ hd_arena_text(&cmd->arena, key, (size_t)(eq - key)), eq + 1 };
+		if (!arg[i].name)
+			return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the arguments");
 	}
-	return err;
+	*out = arg;
+	return HD_OK;
 }
 
-/* ---- import of weights */
-
-static enum hd_err settle_model(struct hd_cmd *cmd, const char *source, struct given *given)
+static enum hd_err import_weights(struct hd_cmd *cmd, const char *source, const char *folder,
+	struct hd_adopted *made)
 {
-	const char *asked = cmd->args.text[HD_OPT_MODEL];
-	enum hd_err err;
+	struct hd_model_arg *arg = NULL;
+	enum hd_err err = read_args(cmd, &arg);
 
-	*given = (struct given){ .model = asked && !strncmp(asked, "builtin:", 8) ? asked + 8 : asked };
-	err = read_config(cmd, source, given);
-	if (!err)
-		err = read_args(cmd, given);
-	if (!err && !given->model)
-		err = hd_fail(&cmd->diag, HD_E_INVAL,
-			"which model are these the weights of? give --model NAME (`heddle model ls`) and "
-			"its arguments by -s");
-	return err;
+	return err ? err : hd_adopt_weights(made, &cmd->fs, source, folder, cmd->args.text[HD_OPT_MODEL], arg,
+		cmd->args.nsets, &cmd->arena, &cmd->diag);
 }
 
-static enum hd_err build(struct hd_cmd *cmd, const struct given *given, struct hd_graph *graph)
+static enum hd_err import_onnx(struct hd_cmd *cmd, const char *source, const char *folder,
+	struct hd_adopted *made)
 {
-	struct hd_model_opts opts = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE };
-
-	hd_graph_init(graph, &cmd->arena);
-	return hd_model_build(graph, given->model, given->arg, given->n, &opts, &cmd->diag);
+	return hd_adopt_onnx(made, &cmd->fs, source, folder, &cmd->arena, &cmd->diag);
 }
 
-/* A job that trains at once, on made-up data until the user names others. */
-static enum hd_err write_job(struct hd_cmd *cmd, const struct given *given, const char *folder)
+static void say_made(const char *folder, const struct hd_adopted *made)
 {
-	const struct hd_model_row *row;
-	struct hd_model_value value[HD_MAX_ARGS];
-	char path[HD_PATH_CAP];
-	struct hd_text text;
-	enum hd_err err = hd_model_find(given->model, &row, &cmd->diag);
-
-	if (!err)
-		err = hd_model_args(row, given->arg, given->n, value, &cmd->diag);
-	if (err)
-		return err;
-	hd_text_init(&text, &cmd->arena);
-	hd_text_addf(&text,
-		"# Made by `heddle model import`: begins from the imported weights. Name your data, then\n# "
-		"  heddle run %s/job.yaml\n"
-		"job:   {name: finetune, steps: 100}\nmodel:\n  use: builtin:%s\n  args: {", folder,
-		row->name);
-	for (uint32_t i = 0; row->param[i].name; i++) {
-		if (!hd_model_arg_listed(&row->param[i], &value[i]))
-			continue;
-		hd_text_addf(&text, "%s%s: ", i ? ", " : "", row->param[i].name);
-		hd_model_arg_print(&text, &row->param[i], &value[i]);
-	}
-	hd_text_addf(&text,
-		"}\n  weights: \"%s/model.safetensors\"\ndata:  {kind: synthetic}      # kind: "
-		"text|idx|npy|..., path: FILE\n"
-		"batch: {global: 16, virtual_nodes: 8}\noptim: {kind: adamw, lr: 1e-4, schedule: {kind: "
-		"cosine, warmup: 10}}\n", folder);
-	if (text.full || (size_t)snprintf(path, sizeof path, "%s/job.yaml", folder) >= sizeof path)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job file");
-	return hd_file_write_atomic(&cmd->fs, path, text.at, text.len, &cmd->diag);
-}
-
-/* What the first line of an error cannot hold. */
-static void print_misfits(const struct hd_cmd *cmd, const struct hd_text *full)
-{
-	if (full->len >= sizeof cmd->diag.text)
-		fprintf(stderr, "%s\n", full->at);
-}
-
-static enum hd_err import_weights(struct hd_cmd *cmd, const char *source, const char *folder)
-{
-	struct hd_weights *w = NULL;
-	struct given given;
-	struct hd_graph graph;
-	struct hd_weight_source *fit;
-	struct hd_text full;
-	char path[HD_PATH_CAP];
-	enum hd_err err = settle_model(cmd, source, &given);
-
-	hd_text_init(&full, &cmd->arena);
-	if (!err)
-		err = build(cmd, &given, &graph);
-	if (!err)
-		err = hd_weights_open(&w, &cmd->fs, source, &cmd->diag);
-	if (!err)
-		err = hd_weights_fit(w, &graph, NULL, 0, &fit, &full, &cmd->diag);
-	print_misfits(cmd, &full);
-	if (!err && (size_t)snprintf(path, sizeof path, "%s/model.safetensors", folder) >= sizeof path)
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "the path %.100s... is too long", folder);
-	if (!err)
-		err = hd_fs_mkdirs(&cmd->fs, folder, &cmd->diag);
-	if (!err)
-		err = hd_export_fit(&cmd->fs, w, &graph, fit, &cmd->arena, path, &cmd->diag);
-	if (!err)
-		err = write_job(cmd, &given, folder);
-	if (!err && !cmd->args.has[HD_OPT_QUIET])
+	if (made->model)
 		fprintf(stderr,
 			"wrote %u tensors of builtin:%s to %s and a job that begins from them to "
-			"%s/job.yaml\n", w->ntensors, given.model, path,
-			folder);
-	hd_weights_close(w);
-	return err;
+			"%s/job.yaml\n", made->ntensors, made->model, made->weights, folder);
+	else
+		fprintf(stderr,
+			"wrote %u nodes to %s/model.graph, %u tensors to %s and a job that begins from them "
+			"to %s/job.yaml\n", made->nnodes, folder, made->ntensors, made->weights, folder);
 }
 
 /* ---- which kind of file; the first row whose ending fits */
 
 static const struct { const char *end; enum hd_err (*run)(struct hd_cmd *cmd, const char *source,
-	const char *folder); } imports[] = {
-	{ ".onnx", hd_onnx_take_in },
+	const char *folder, struct hd_adopted *made); } imports[] = {
+	{ ".onnx", import_onnx },
 	{ "", import_weights },
 };
 
@@ -214,10 +79,16 @@ static enum hd_err verb_model_import(struct hd_cmd *cmd)
 
 	if (!folder)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "where to? give -o DIR");
-	for (size_t i = 0; i < sizeof imports / sizeof *imports; i++)
-		if (ends_with(source, imports[i].end))
-			return imports[i].run(cmd, source, folder);
-	return HD_E_BUG;
+	struct hd_adopted made = { .model = NULL };
+	size_t i = 0;
+	while (!ends_with(source, imports[i].end))
+		i++;                              /* the last ending fits each name */
+	enum hd_err err = imports[i].run(cmd, source, folder, &made);
+	if (made.notes.len && (err || !cmd->args.has[HD_OPT_QUIET]))
+		fputs(made.notes.at, stderr);
+	if (!err && !cmd->args.has[HD_OPT_QUIET])
+		say_made(folder, &made);
+	return err;
 }
 
 const struct hd_verb hd_verb_model_import = {
@@ -296,10 +167,38 @@ static enum hd_err export_weights(struct hd_cmd *cmd, const char *run, const cha
 	return err;
 }
 
+static enum hd_err export_onnx(struct hd_cmd *cmd, const char *run, const char *path)
+{
+	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
+	struct hd_onnx_values values;
+	struct hd_ckpt_info info;
+	struct hd_state state;
+	struct hd_graph graph;
+	char dir[HD_RUN_PATH];
+	uint8_t *bytes = NULL;
+	uint64_t len = 0;
+	enum hd_err err = job ? hd_ckpt_open(cmd, run, &state, &info) : hd_fail(&cmd->diag, HD_E_NOMEM,
+		"no memory for a job");
+
+	if (!err)
+		err = hd_session_job_of(cmd, run, job, dir);
+	if (!err)
+		err = hd_task_graph(job, &cmd->fs, &cmd->arena, &graph, &cmd->diag);
+	if (!err)
+		err = hd_onnx_values_of(&values, &graph, &state, &cmd->arena, &cmd->diag);
+	if (!err)
+		err = hd_onnx_export(&graph, &values, &cmd->arena, &bytes, &len, &cmd->diag);
+	if (!err)
+		err = hd_file_write_atomic(&cmd->fs, path, bytes, len, &cmd->diag);
+	if (!err && !cmd->args.has[HD_OPT_QUIET])
+		fprintf(stderr, "wrote the model of step %llu to %s\n", (unsigned long long)info.step, path);
+	return err;
+}
+
 static const struct { const char *end; enum hd_err (*run)(struct hd_cmd *cmd, const char *run,
 	const char *path); } exports[] = {
 	{ ".safetensors", export_weights },
-	{ ".onnx", hd_onnx_give_out },
+	{ ".onnx", export_onnx },
 };
 
 static enum hd_err verb_model_export(struct hd_cmd *cmd)
