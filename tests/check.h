@@ -23,8 +23,7 @@
 #endif
 #define DRAWS(n) (SANITIZED ? ((n) + 9) / 10 : (n))
 /* `call` once for each piece that it takes of arenas, with that one refused (base/alloc.h): it says that
- * there is no
- * memory, and nothing worse happens. Ends with the call that all is given to. */
+ * there is no memory, and nothing worse happens. Ends with the call that all is given to. */
 #define EACH_PIECE_REFUSED(err, call) \
 	do { \
 		uint64_t piece_ = 0, left_; \

@@ -26,9 +26,8 @@ void hd_free(void *memory);
 void hd_alloc_arm(uint64_t n);
 uint64_t hd_alloc_count(void);                   /* requests since the last arming */
 
-/* The same of what arenas give: of this thread the n-th piece from now on is refused, that one alone, so
- * that each
- * place that asks for several is seen to look at each. 0 disarms. What was left to count: 0, if it has
+/* The same of what arenas give: of this thread the n-th piece from now on is refused, that one alone, so that
+ * each place that asks for several is seen to look at each. 0 disarms. What was left to count: 0, if it has
  * struck. */
 uint64_t hd_alloc_arm_piece(uint64_t n);
 bool hd_alloc_refuses_piece(void);               /* base/arena.c asks for each piece */

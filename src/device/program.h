@@ -73,8 +73,7 @@ HD_MUST_USE enum hd_err hd_program_make_waves(struct hd_program *program, const 
 	const struct hd_layout *layout, bool training, const uint64_t *rows, uint32_t nrows, uint32_t nparts,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* Of a graph in so many shards, for t devices. t 1: part[0] is the program as one device runs it, and there
- * are
- * no lists. */
+ * are no lists. */
 HD_MUST_USE enum hd_err hd_program_make_tensor(struct hd_program_tensor *tensor, const struct hd_graph *graph,
 	const struct hd_layout *layout, const uint64_t *rows, uint32_t nrows, uint32_t nshards, uint32_t t,
 	struct hd_arena *arena, struct hd_diag *diag);

@@ -1,7 +1,6 @@
-/* Programs that several devices run together, in one arena. The oracle knows the steps and where values
- * lie, and
- * nothing of how they were found: devices begin and end nodes in a random order, as far as their steps let
- * them, and a node must find what it reads where it was put, from its beginning to its end. */
+/* Programs that several devices run together, in one arena. The oracle knows the steps and where values lie,
+ * and nothing of how they were found: devices begin and end nodes in a random order, as far as their steps
+ * let them, and a node must find what it reads where it was put, from its beginning to its end. */
 #include "graph/shard.h"
 #include "graph/testing.h"
 #include "device/program.h"

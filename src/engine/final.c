@@ -2,8 +2,7 @@
 
 /* Roots go out while the last gradients are made. A bucket counts, over all devices with leaves, the
  * gradients of which it or one of its pieces has something; a device in its last wave counts down as it has
- * folded each. The one that comes
- * to 0 has seen what all others wrote. */
+ * folded each. The one that comes to 0 has seen what all others wrote. */
 
 void hd_dist_watch(struct hd_worker *w, hd_dist_watcher *watch, void *user)
 {

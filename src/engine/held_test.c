@@ -6,9 +6,8 @@
 #include "engine/testing.h"
 
 /* State by stages: two workers that hold parts of the state, drawn again from step to step, and the file of
- * what
- * each has for a while. The oracle is one device that holds all: parameters and slots are equal bit for bit.
- * */
+ * what each has for a while. The oracle is one device that holds all: parameters and slots are equal bit for
+ * bit. */
 
 enum { N = 2, STEPS = 4, VNS = 7, ROOTS = 16 };
 

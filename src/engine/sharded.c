@@ -8,10 +8,9 @@
 
 /* State by stages: parameters and slots of some buckets lie here; what else of them is here for a while lies
  * in a file. Sharded state: slots of some buckets lie here, and only these are brought on. New parameters of
- * all buckets
- * come to lie beside the old ones, in the first root's buffer: whoever has the sum of a bucket, or its
- * parameters, needs its roots no more (exchange.h, rules 1 and 6). The flat vectors of slots keep their
- * addresses; memory is only where buckets are. */
+ * all buckets come to lie beside the old ones, in the first root's buffer: whoever has the sum of a bucket,
+ * or its parameters, needs its roots no more (exchange.h, rules 1 and 6). The flat vectors of slots keep
+ * their addresses; memory is only where buckets are. */
 
 static bool sharded_now(const struct hd_worker *w) { return w->parts->sharded && !w->parts->part->alone; }
 

@@ -1,12 +1,9 @@
 /* tensor.h -- the devices of one rank run the nodes of a stage together. Private to the room.
  *
- * A rank of a plan may be t devices (plan/plan.h). All walk its list. The first one, the *lead*, does what
- * a rank
- * of one device does: rows, arenas, mail, what a virtual node says. Where an instruction runs a phase of a
- * stage,
- * the lead opens a *turn*, and each device runs its own nodes (device/program.h, graph/tensor.h) in the
- * arena of
- * the cell, step by step: it waits until what a step reads is made, runs it, and says so.
+ * A rank of a plan may be t devices (plan/plan.h). All walk its list. The first one, the *lead*, does what a
+ * rank of one device does: rows, arenas, mail, what a virtual node says. Where an instruction runs a phase of
+ * a stage, the lead opens a *turn*, and each device runs its own nodes (device/program.h, graph/tensor.h) in
+ * the arena of the cell, step by step: it waits until what a step reads is made, runs it, and says so.
  *
  * 1. A turn ends when all devices have run their nodes. So between two phases no device is behind, and what
  *    is in the

@@ -43,8 +43,7 @@ struct hd_worker_spec {
 	struct hd_recorder *recorder;     /* borrowed; NULL: off */
 	/* one of several workers that each hold the state of their stages alone (dist.h); what it does not
 	 * hold and has all the same for a while, as a checkpoint does, lies in a file of this folder,
-	 * borrowed
-	 * (NULL: in memory) */
+	 * borrowed (NULL: in memory) */
 	bool by_stage;
 	const char *spill;
 	/* devices of no result wait what the nodes of the training graph take, [nnodes], over their speeds,

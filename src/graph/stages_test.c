@@ -81,8 +81,7 @@ static void check_phases(const struct hd_graph_stages *s)
 }
 
 /* Of values a stage has its state, what its nodes make, and of the rest what its nodes read and what comes
- * from
- * its neighbours: once. */
+ * from its neighbours: once. */
 static void check_values(const struct hd_graph_stages *s, uint32_t k)
 {
 	const struct hd_graph *g = s->whole;

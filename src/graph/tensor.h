@@ -44,9 +44,8 @@ struct hd_tensor_list {
 HD_MUST_USE enum hd_err hd_tensor_place(uint8_t *device, const struct hd_graph *graph, uint32_t nshards,
 	uint32_t t, struct hd_diag *diag);
 
-/* The lists of t devices for one order of nodes, all of which are done before another order begins:
- * list[t]; of
- * each place of the order its place in its device's list, place[norder], and until[norder][t]. */
+/* The lists of t devices for one order of nodes, all of which are done before another order begins: list[t];
+ * of each place of the order its place in its device's list, place[norder], and until[norder][t]. */
 HD_MUST_USE enum hd_err hd_tensor_lists(struct hd_tensor_list *list, uint32_t *place, uint32_t *until,
 	const struct hd_graph *graph, const uint8_t *device, uint32_t t, const uint32_t *order,
 	uint32_t norder, struct hd_arena *arena, struct hd_diag *diag);

@@ -131,8 +131,7 @@ static void data_parallel_is_taken_unless_stages_save_more_than_the_margin(void 
 }
 
 /* Ranks of t devices: never t times as fast, since what is whole runs once; on one core not faster at all;
- * and
- * every hop counts. */
+ * and every hop counts. */
 static void devices_of_a_rank_shorten_its_stages(void **state)
 {
 	(void)state;

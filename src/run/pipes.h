@@ -1,6 +1,5 @@
 /* pipes.h -- how the stages of a job's pipeline lie over workers: the shape of every view of the run, the
- * cuts,
- * and the plan of a view.
+ * cuts, and the plan of a view.
  *
  * Coordinator and members derive it from the job alone, so that all agree without a message.
  *

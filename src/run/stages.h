@@ -44,8 +44,7 @@ static inline const char *hd_run_stages_order(const struct hd_run_stages *stages
 }
 
 /* The checked plan for p d t devices; cause says which, and what part of the time each stage has, of the
- * FLOPs
- * without costs. */
+ * FLOPs without costs. */
 struct hd_run_costs;
 HD_MUST_USE enum hd_err hd_run_stages_plan(struct hd_plan *plan, const struct hd_run_stages *stages,
 	const struct hd_plan_job *job, const struct hd_task *task, const struct hd_run_costs *costs,

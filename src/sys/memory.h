@@ -50,8 +50,7 @@ void hd_memory_drop(void *at, size_t bytes);
 HD_MUST_USE enum hd_err hd_memory_spill_open(const char *folder, uint64_t bytes, int *id,
 	struct hd_diag *diag);
 /* The whole pages of a part of a block lie in the file, the part itself from `offset` on, which lies to a
- * page
- * as `at` does; they read as the file. */
+ * page as `at` does; they read as the file. */
 HD_MUST_USE enum hd_err hd_memory_spill(int id, void *at, size_t bytes, uint64_t offset,
 	struct hd_diag *diag);
 /* They are memory again, and zero; the file's blocks are given back. */

@@ -459,7 +459,7 @@ static enum hd_err arrived_run(struct hd_elastic *e, const struct hd_command *d,
 	return hd_dist_arrived(e->worker, bucket, n, diag);
 }
 
-/* Of a step that could not be begun none. */
+/* Commands of one kind, together. After a step that could not be begun each of them ends with HD_E_STALE. */
 static void run(struct hd_elastic *e, const struct hd_command *d, uint32_t n,
 	enum hd_err (*act)(struct hd_elastic *e, const struct hd_command *d, uint32_t n,
 	struct hd_diag *diag))
