@@ -83,13 +83,3 @@ void hd_holding_make(struct hd_holding *h, const struct hd_stage_buckets *bucket
 		h->slot[b] = copies ? chain(h->param[b], h->owner[b], copies) : h->param[b];
 	}
 }
-
-bool hd_holding_covered(const struct hd_holding *h, uint64_t alive, uint32_t *bucket)
-{
-	for (uint32_t b = 0; b < h->nbuckets; b++)
-		if (!(h->slot[b] & alive)) {
-			*bucket = b;
-			return false;
-		}
-	return true;
-}

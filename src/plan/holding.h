@@ -17,8 +17,7 @@
  *    the h holders of a stage with n buckets, number i (counted among these buckets) belongs to holder
  *    floor(i h / n): for one stage that of n members.
  * 3. Buckets are the same in all views of a run; holders may change, also inside of a step (a loss).
- * 4. State is *covered* if and only if every bucket has a slot holder that is alive.
- * 5. `apart`: some parameters lie without their slots, so an update takes two acts (UPDATE, then PARAMETERS
+ * 4. `apart`: some parameters lie without their slots, so an update takes two acts (UPDATE, then PARAMETERS
  *    to those that hold no slots). `partial`: not all members hold all state.
  *
  * Ownership: init/finish; the table is borrowed for a call. Pure but for the memory it takes. */
@@ -42,9 +41,6 @@ void hd_holding_finish(struct hd_holding *holding);          /* takes zeroed and
 void hd_holding_make(struct hd_holding *holding, const struct hd_stage_buckets *buckets,
 	const uint64_t *stage,
 	uint32_t nmembers, uint32_t copies);
-
-/* Rule 4. If not, *bucket is the first one without a holder. */
-bool hd_holding_covered(const struct hd_holding *holding, uint64_t alive, uint32_t *bucket);
 
 static inline uint64_t hd_members_all(uint32_t n) { return n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1; }
 /* The n-th member of a mask, which has more than n. */

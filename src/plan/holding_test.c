@@ -101,26 +101,6 @@ static void whole_state_is_held_by_all(void **state)
 	hd_holding_finish(&h);
 }
 
-static void state_is_covered_while_each_bucket_has_a_holder(void **state)
-{
-	static const struct { const char *alive; bool covered; uint32_t bucket; } row[] = {
-		{ "0123456", true, 0 }, { "012", true, 0 }, { "345", true, 0 }, { "0126", true, 0 }, { "24", false, 0 },
-		{ "03", false, 3 }, { "014", false, 5 }, { "6", false, 0 }, { "", false, 0 },
-	};
-	const uint64_t stage[] = { bits("03"), bits("14"), bits("25") };
-	struct hd_holding h;
-
-	(void)state;
-	assert_int_equal(hd_holding_init(&h, NB, NULL), HD_OK);
-	hd_holding_make(&h, &three, stage, 7, 0);
-	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		uint32_t bucket = 0;
-		CHECK(hd_holding_covered(&h, bits(row[i].alive), &bucket) == row[i].covered &&
-			bucket == row[i].bucket, "'%s': bucket %u", row[i].alive, bucket);
-	}
-	hd_holding_finish(&h);
-}
-
 static void without_memory_there_is_no_holding(void **state)
 {
 	struct hd_diag diag = { "" };
@@ -151,7 +131,6 @@ int main(void)
 		cmocka_unit_test(of_one_stage_all_hold_the_parameters),
 		cmocka_unit_test(stages_are_held_by_their_holders_and_what_is_read_twice_by_both),
 		cmocka_unit_test(whole_state_is_held_by_all),
-		cmocka_unit_test(state_is_covered_while_each_bucket_has_a_holder),
 		cmocka_unit_test(without_memory_there_is_no_holding),
 		cmocka_unit_test(members_of_a_mask_are_counted_from_the_lowest),
 	};
