@@ -1,7 +1,7 @@
 /* list.h -- the verbs that there are, in the order of the help.
  *
- * A row: NAME, for which a file of a folder beside this one defines hd_verb_NAME (cmd/verbs.h). Adding a verb is
- * such a file and a row. */
+ * A row: NAME, for which a file of a folder beside this one defines hd_verb_NAME (cmd/verbs.h). Adding a verb
+ * is such a file and a row. */
 #ifndef HD_CMD_LIST_H
 #define HD_CMD_LIST_H
 

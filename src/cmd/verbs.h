@@ -1,7 +1,7 @@
 /* verbs.h -- what the program can do: one row a verb, defined beside its code and listed in cmd/list.h.
  *
- * A verb parses, calls, prints: no logic of training lives here. Data goes to stdout, talk to stderr; an error
- * is one sentence and the exit code of its row in the error table.
+ * A verb parses, calls, prints: no logic of training lives here. Data goes to stdout, talk to stderr; an
+ * error is one sentence and the exit code of its row in the error table.
  *
  * A verb with subverbs ("ckpt ls") has one row for each; `name` holds both words. */
 #ifndef HD_CMD_VERBS_H

@@ -5,10 +5,11 @@
 
 /* An unplanned change: FENCE, then STATUS of all that may have part in the open step, then VIEW. The answers:
  *
- *	k = least `at` of the members. Members at k have not sealed k; those at k + 1 have, and hold all its sums.
- *	If no member began k or is beyond it, the new view begins with k.
- *	Else step k is finished: holders publish each sum and the table. If a bucket or the table has no holder,
- *	what no survivor computed is dealt out as further passes; of stages, and in lockstep, k begins again.
+ *	k = least `at` of the members. Members at k have not sealed k; those at k + 1 have, and hold all its
+ *	sums. If no member began k or is beyond it, the new view begins with k.
+ *	Else step k is finished: holders publish each sum and the table. If a bucket or the table has no
+ *	holder, what no survivor computed is dealt out as further passes; of stages, and in lockstep, k begins
+ *	again.
  *
  * A member behind a step that its whole view must have finished is of no view any more: it was to leave, and
  * lacks a last message. Passes of survivors never overlap: they come from one view, or from one VIEW that

@@ -188,8 +188,8 @@ enum hd_member_action_kind {
 };
 
 /* Bits: carried out from hd_member_exchange(), rule 9. */
-#define HD_MEMBER_OF_EXCHANGE (1u << HD_DO_AGAIN | 1u << HD_DO_ROOTS | 1u << HD_DO_LEAVES | 1u << HD_DO_FOLD | 1u << HD_DO_PUBLISH | \
-	1u << HD_DO_TABLE | 1u << HD_DO_NORM | 1u << HD_DO_PARM)
+#define HD_MEMBER_OF_EXCHANGE (1u << HD_DO_AGAIN | 1u << HD_DO_ROOTS | 1u << HD_DO_LEAVES | \
+	1u << HD_DO_FOLD | 1u << HD_DO_PUBLISH | 1u << HD_DO_TABLE | 1u << HD_DO_NORM | 1u << HD_DO_PARM)
 
 struct hd_member_action {
 	enum hd_member_action_kind kind;

@@ -8,8 +8,8 @@
  *	epoch      epochs rise, at every worker and at the coordinator; equal epochs mean equal views; each
  *	           belongs to one term, and to a failure or a planned change
  *	stored     what a coordinator sends (terms, epochs, worker ids, holders of the state) is in a record
- *	           known to be stored; a kill loses any number of the newest others; a takeover starts from what is
- *	           stored, under a new term
+ *	           known to be stored; a kill loses any number of the newest others; a takeover starts from
+ *	           what is stored, under a new term
  *	once       a sum has every virtual node once, all computed from X_s; so has the table
  *	state      X_{s+1} is the same wherever it is made
  *	commit     steps are committed in order, when every member of the view holds X_{s+1}

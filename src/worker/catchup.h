@@ -16,7 +16,8 @@
  *	SUM    index = bucket, gradient sum of step
  *	STEP   scalars of step, and the state's remainder after it
  *	REST   the state's remainder at X_step
- *	PROBE  index = virtual node: digest of its gradients in step, from X_step; empty: the source lacked memory
+ *	PROBE  index = virtual node: digest of its gradients in step, from X_step; empty: the source lacked
+ *	       memory
  *	EVEN   all of X_step was sent
  *
  * 1. Order at the boundary of X_s: SUM of s-1 for each bucket sent before; STEP s-1 (REST if nothing was

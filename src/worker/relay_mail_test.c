@@ -123,7 +123,8 @@ static void moments_go_by_their_sync_and_pair(void **state)
 	hand_over(out);
 	arrive_at(4);
 	carry();
-	const uint32_t there = hd_transfers_id(&r->rows, (struct hd_xfer_name){ HD_XFER_MOMENTS, 0, 1, 2, 0 }),
+	const uint32_t
+		there = hd_transfers_id(&r->rows, (struct hd_xfer_name){ HD_XFER_MOMENTS, 0, 1, 2, 0 }),
 		here = hd_transfers_id(&r->rows, (struct hd_xfer_name){ HD_XFER_MOMENTS, 1, 0, 2, 0 });
 	assert_int_not_equal(there, here);
 	assert_int_equal(posts_of(here), 1);

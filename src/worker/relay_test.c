@@ -70,8 +70,8 @@ static void forge_arrivals(struct hd_relay *r)
 	for (uint32_t m = 0; m < r->view.nmembers; m++) {
 		struct hd_arrival good = { .worker = r->view.member[m], .step = r->step,
 			/* the last block of the table: from, to; of itself it names nothing */
-			.transfer =
-				hd_transfers_count(&r->rows) - r->view.nmembers * (r->view.nmembers - m) + r->me,
+			.transfer = hd_transfers_count(&r->rows) -
+				r->view.nmembers * (r->view.nmembers - m) + r->me,
 			.buffer = r->table }, bad = good;
 		bad.step = r->step + 1;
 		refuses(r, bad, HD_E_PROTOCOL, "of a step to come");

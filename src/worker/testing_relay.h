@@ -277,15 +277,17 @@ enum hd_err hd_elastic_address(const char *text, char transport[16], char addr[H
 }
 const char *hd_elastic_reach(const char *addrs, bool remote, char one[HD_ELASTIC_ADDR]) { (void)remote;
 	(void)one; return addrs; }
-void hd_elastic_send_state(struct hd_elastic *e, uint32_t learner, bool on) { (void)e; (void)learner; (void)on; }
+void hd_elastic_send_state(struct hd_elastic *e, uint32_t learner, bool on) { (void)e; (void)learner;
+	(void)on; }
 void hd_elastic_send_state_standing(struct hd_elastic *e) { (void)e; }
-void hd_elastic_transfer_done(struct hd_elastic *e, const struct hd_command_done *done) { (void)e; (void)done; }
+void hd_elastic_transfer_done(struct hd_elastic *e, const struct hd_command_done *done) { (void)e;
+	(void)done; }
 void hd_elastic_asked(struct hd_elastic *e, uint32_t learner, const uint8_t *bytes, uint32_t len) { (void)e;
 	(void)learner; (void)bytes; (void)len; }
 void hd_elastic_answer(struct hd_elastic *e) { (void)e; }
 void hd_elastic_chunk_sent(struct hd_elastic *e, const struct hd_sent *sent) { (void)e; (void)sent; }
-void hd_elastic_sync(struct hd_elastic *e, uint32_t source, uint64_t step) { (void)e; (void)source; (void)step;
-	}
+void hd_elastic_sync(struct hd_elastic *e, uint32_t source, uint64_t step) { (void)e; (void)source;
+	(void)step; }
 void hd_elastic_promoted(struct hd_elastic *e) { (void)e; }
 void hd_elastic_ask(struct hd_elastic *e) { (void)e; }
 void hd_elastic_chunk_here(struct hd_elastic *e, const struct hd_arrival *arrival) { (void)e; (void)arrival; }
@@ -294,8 +296,8 @@ void hd_elastic_peer_lost(struct hd_elastic *e, uint32_t worker) { (void)e; (voi
 void hd_elastic_look_at_notices(struct hd_elastic *e) { (void)e; }
 void hd_elastic_notice_signal(struct hd_elastic *e) { (void)e; }
 void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step) { (void)e; (void)step; }
-void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_command *boundary) { (void)e; (void)boundary;
-	}
+void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_command *boundary) { (void)e;
+	(void)boundary; }
 void hd_elastic_slots_void(struct hd_elastic *e) { (void)e; }
 void hd_elastic_slots_saved(struct hd_elastic *e) { (void)e; }
 void hd_elastic_slots_forget(struct hd_elastic *e) { (void)e; }
