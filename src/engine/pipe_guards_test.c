@@ -297,9 +297,44 @@ static void what_a_plan_is_refused_leaves_the_one_that_is_there(void **state)
 		}
 }
 
+/* ---- what is taken ---- */
+
+/* 8 virtual nodes. gpipe keeps all activations, 1f1b those of the stages behind it and its own, with
+ * recomputation of one; a gradient is used at once. Two more for each other rank that sends, none for
+ * itself. */
+static void a_seat_has_what_its_list_needs_and_no_more(void **state)
+{
+	enum { C = HD_CREDITS };
+	static const struct { struct hd_rig_kind k;
+		struct { uint32_t arenas, act, grad; } seat[4]; } rows[] = {
+		{ { "gpipe", 2, 1, 1, false, 1 }, { { 8, 0, 1 + C }, { 8, 8 + C, 0 } } },
+		{ { "1f1b", 3, 1, 1, false, 1 }, { { 3, 0, 1 + C }, { 2, 2 + C, 1 + C }, { 1, 1 + C, 0 } } },
+		{ { "gpipe", 2, 1, 1, true, 1 }, { { 1, 0, 1 + C }, { 1, 8 + C, 0 } } },
+		{ { "1f1b", 2, 1, 2, true, 1 }, { { 1, 0, 1 + C }, { 1, 1 + C, 0 }, { 1, 0, 1 + C },
+			{ 1, 1 + C, 0 } } },
+		{ { "zb-v", 1, 2, 1, true, 1 }, { { 1, 0, 1 }, { 1, 1, 0 } } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_rig rig;
+		hd_rig_open_staged(&rig, net, 16, 8, NULL, &rows[i].k);
+		const struct hd_pipe *pipe = hd_worker_work(rig.worker)->pipe;
+		for (uint32_t k = 0; k < pipe->nseats; k++) {
+			const struct hd_seat *s = &pipe->seat[k];
+			CHECK(s->arena.cap == rows[i].seat[k].arenas && s->mail[HD_MAIL_ACT].cap ==
+				rows[i].seat[k].act && s->mail[HD_MAIL_GRAD].cap == rows[i].seat[k].grad,
+				"row %zu, seat %u: %u %u %u", i, k, s->arena.cap, s->mail[HD_MAIL_ACT].cap,
+				s->mail[HD_MAIL_GRAD].cap);
+		}
+		hd_rig_close(&rig);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_seat_has_what_its_list_needs_and_no_more),
 		cmocka_unit_test(all_kinds_give_the_bits_of_one_device),
 		cmocka_unit_test(steps_that_overlap_give_them_too),
 		cmocka_unit_test(ranks_of_two_devices_give_them_too),
