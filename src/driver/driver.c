@@ -94,7 +94,6 @@ enum hd_err hd_driver_run(const struct hd_driver_spec *spec, struct hd_driver_en
 	*c = (struct driver){ .spec = spec, .end.step = spec->step, .sweep = true,
 		.until_ns = spec->lease_ns ? hd_clock_now_ns(spec->clock) + spec->lease_ns : 0 };
 	hd_arena_init(&c->messages, 0);
-	hd_arena_init(&c->plans, 0);
 	hd_host_real(&c->host);
 	hd_local_init(&c->local, &(struct hd_local_spec){ .host = &c->host, .fs = spec->fs,
 		.clock = spec->clock, .dir = spec->dir->path,
@@ -124,7 +123,7 @@ enum hd_err hd_driver_run(const struct hd_driver_spec *spec, struct hd_driver_en
 	hd_reshape_finish(&c->reshape);
 	hd_store_close(c->store);
 	hd_arena_finish(&c->messages);
-	hd_arena_finish(&c->plans);
+	hd_pipe_set_finish(&c->pipes);
 	hd_free(c->buf);
 	hd_free(c);
 	return err;

@@ -12,7 +12,7 @@
 #define HD_DRIVER_DRIVER_INT_H
 
 #include "wire/hub.h"
-#include "run/pipes.h"
+#include "run/pipe_set.h"
 #include "driver/driver.h"
 #include "driver/control.h"
 #include "driver/local_workers.h"
@@ -41,8 +41,7 @@ struct driver {
 	int64_t presumed_ns;              /* waited for until then; 0: no longer */
 	struct hd_coordinator *machine;   /* NULL: the kernels of the job are not known yet */
 	struct hd_co_config config;
-	struct hd_arena plans;            /* of `pipes` */
-	struct hd_pipes pipes;
+	struct hd_pipe_set pipes;
 	struct hd_reshape reshape;
 	struct hd_straggler straggler;
 	int64_t paces_ns;                 /* when its paces were stored last */
@@ -90,6 +89,12 @@ void driver_look_at_local(struct driver *c);             /* reap those that ende
 /* before there is a machine: config.target is another one */
 void driver_resize_start(struct driver *c);
 uint32_t driver_under_way(const struct driver *c);      /* to be started, or started and not heard of */
+
+/* driver_requests.c: devices of a worker, the most of those that are here; 0: none is */
+uint32_t driver_devices(const struct driver *c);
+/* driver_shape.c: answers "shape" */
+HD_MUST_USE enum hd_err driver_answer_shape(struct driver *c, const struct hd_json *ask,
+	struct hd_json_writer *w, struct hd_diag *diag);
 
 /* driver_notice.c */
 void driver_noticed(struct driver *c, uint32_t worker, const char *text);     /* JSON, by a worker */

@@ -201,8 +201,9 @@ void driver_keep_plan(struct driver *c)
 	if (!view || view->epoch == c->planned)
 		return;
 	c->planned = view->epoch;
-	if (hd_view_writer(view) != HD_NOBODY || !hd_pipes_step(&c->pipes, view))
+	if (hd_view_writer(view) != HD_NOBODY || !hd_pipes_step(&c->pipes.first, view))
 		return;
+	const struct hd_pipes *pipes;
 	struct hd_plan_job job = hd_plan_job_whole(task->job->nvns, task->layout.nchunks);
 	struct hd_diag why = { "" };
 	struct hd_arena arena;
@@ -210,7 +211,8 @@ void driver_keep_plan(struct driver *c)
 	job.lockstep = hd_job_int(task->job, HD_JOB_BN) == HD_BN_GLOBAL &&
 		hd_lockstep_bytes(&task->train, task->job->nvns);
 	hd_arena_init(&arena, 0);
-	enum hd_err err = hd_pipes_plan(&plan, &c->pipes, view, &job, task, &arena, &why);
+	enum hd_err err = hd_pipe_set_find(&c->pipes, &view->shape, &pipes, &why);
+	err = err ? err : hd_pipes_plan(&plan, pipes, view, &job, task, &arena, &why);
 	err = err ? err : hd_plan_keep(&plan, c->spec->fs, c->spec->dir->path, &why);
 	hd_arena_finish(&arena);
 	snprintf(text, sizeof text, "plan %u is not in the run's folder: %s", view->epoch, why.text);
@@ -304,14 +306,15 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 	uint32_t min, max;
 	enum hd_err err = hd_driver_bounds(job, &min, &max, diag);
 
-	err = err ? err : hd_pipes_make(&c->pipes, c->spec->task, &c->plans, diag);
+	err = err ? err : hd_pipe_set_init(&c->pipes, c->spec->task, diag);
 	if (err)
 		return err;
 	c->detect_ns = hd_job_int(job, HD_JOB_DETECT);
 	c->config = (struct hd_co_config){ .job = c->spec->task->job_hash, .nvns = job->nvns,
 		.nbuckets = hd_layout_nbuckets(&c->spec->task->layout),
-		.copies = hd_job_copies(job), .shape = c->pipes.shape, .pipes = c->pipes.most,
-		.buckets = c->pipes.shape.nstages ? &c->pipes.buckets : NULL, .bucket_bytes = c->pipes.bytes,
+		.copies = hd_job_copies(job), .shape = c->pipes.first.shape, .pipes = c->pipes.first.most,
+		.of_shape = c->pipes.first.shape.nstages ? hd_pipe_set_buckets : NULL,
+		.of_shape_self = &c->pipes, .bucket_bytes = c->pipes.first.bytes,
 		.lockstep = hd_lockstep_bytes(&c->spec->task->train, job->nvns) > 0,
 		.min = min, .max = max,
 		.detect_ns = c->detect_ns, .min_wait_ns = hd_job_int(job, HD_JOB_MIN_WAIT),

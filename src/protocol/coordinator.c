@@ -687,6 +687,17 @@ static void on_scale(struct hd_coordinator *co, uint32_t n)
 	co->noted_target = 0;
 }
 
+/* A job without stages has no shape, and one with stages always has. */
+static void on_reshape(struct hd_coordinator *co, const struct hd_co_event *event)
+{
+	assert(co->config.shape.nstages && event->shape->nstages && event->n);
+	co->config.shape = *event->shape;
+	co->config.pipes = event->n;
+	co->replan = true;                /* of the same shape: other pipelines */
+	hd_co_note(co, "reshape", HD_NOBODY, "%u stages, %u devices a pipeline, at most %u pipelines",
+		event->shape->nstages, event->shape->width, event->n);
+}
+
 /* The number changed: on request, or a remote worker came or left. */
 static void note_wanted(struct hd_coordinator *co)
 {
@@ -799,6 +810,7 @@ static void dispatch(struct hd_coordinator *co, const struct hd_co_event *event)
 	case HD_CO_IN_HALT:     hd_co_on_halt(co, event->code, event->text); break;
 	case HD_CO_IN_UNSPAWNED: co->spawned -= event->n < co->spawned ? event->n : co->spawned; break;
 	case HD_CO_IN_REPLAN:   co->replan = true; break;
+	case HD_CO_IN_RESHAPE:  on_reshape(co, event); break;
 	case HD_CO_IN_STORED:   on_stored(co, event); break;
 	case HD_CO_IN_RESTORED: on_restored(co, event->step); break;
 	case HD_CO_IN_TICK:     on_tick(co); break;

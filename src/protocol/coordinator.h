@@ -62,6 +62,10 @@
  *     without a rank if the others are enough: then its stage is another's, and it leaves with the next
  *     change.
  *
+ *     Another shape that is wanted (RESHAPE) comes by a planned change. A step that is finished after a loss
+ *     is so in the shape in which it was begun, as members say; one that is begun has the shape that is
+ *     wanted, or while that has not the devices, the one in force.
+ *
  * 16. Lockstep (config.lockstep; engine/meeting.h): no pass ends unless all members of the step compute, so
  *     none is computed beside others that are there. An open step is finished if every sum and the table have
  *     a holder. A member that has sealed it holds all of them (of sharded state, its line does: exchange.h,
@@ -119,9 +123,10 @@ struct hd_co_config {
 	/* of a model in stages: its shape, and pipelines at most; else 0, 0 */
 	struct hd_view_shape shape;
 	uint32_t pipes;
-	/* borrowed: what its buckets are, and [nbuckets] bytes of the state of each; NULL: ranks are members
-	 * in order */
-	const struct hd_stage_buckets *buckets;
+	/* what the buckets of a shape are; borrowed: [nbuckets] bytes of the state of each. NULL: ranks are
+	 * members in order */
+	hd_shape_buckets *of_shape;
+	void *of_shape_self;
 	const uint64_t *bucket_bytes;
 	bool lockstep;                    /* rule 16 */
 	int64_t detect_ns, min_wait_ns;
@@ -145,6 +150,7 @@ struct hd_co_config {
 	X(REPLACE,   "worker, ok",          "another local worker takes its place, then it leaves; not ok: it stays") \
 	X(HALT,      "code, text",          "stop at the next boundary; workers leave with this code") \
 	X(REPLAN,    "",                    "ask the planner again") \
+	X(RESHAPE,   "shape, n",            "another shape is wanted, at most n pipelines; the caller stored it") \
 	X(UNSPAWNED, "n",                   "so many of the workers that SPAWN asked for ended before they joined") \
 	X(STORED,    "serial, ok",          "STORE of that record is done, or failed: it is asked for again") \
 	X(RESTORED,  "step",                "the step that RESTORE found; HD_NO_STEP: none") \
@@ -163,6 +169,7 @@ struct hd_co_event {
 	uint64_t step, serial;
 	enum hd_suspicion why;
 	const struct hd_msg *msg;
+	const struct hd_view_shape *shape;
 	const char *text;
 	bool ok, remote;
 };

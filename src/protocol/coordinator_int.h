@@ -20,6 +20,8 @@ enum { HD_CO_PAUSES = 9 };                /* doublings of a pause (rule 13) */
 struct hd_co_worker_answer {              /* its STATUS in the present epoch */
 	bool said, member, begun, halted, prev, table, updated;
 	uint64_t at;
+	/* in which it has begun the step, or has the sums of the one before */
+	struct hd_view_shape shape;
 	struct hd_passes passes;
 	uint64_t *sum, *parm, *slot;      /* owned by the coordinator: [words] each */
 };
@@ -201,10 +203,11 @@ void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const stru
 void hd_co_switched(struct hd_coordinator *co);           /* the decided view is in force */
 void hd_co_void(struct hd_coordinator *co);               /* the planned change is no more */
 void hd_co_commit(struct hd_coordinator *co);             /* every step that all members have sealed */
-/* Ranks of the members it has; of stages by what `held` says of them, and without those in `going` (a
- * mask), if the others are enough. False: fewer devices than a pipeline needs; the map is even then, and of
- * one stage. */
-bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, uint64_t going);
+/* Ranks of the members it has; of stages in that shape, by what `held` says of them, and without those in
+ * `going` (a mask), if the others are enough. False: fewer devices than a pipeline needs; the map is even
+ * then, and of one stage. */
+bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, const struct hd_view_shape *shape,
+	uint64_t going);
 /* the view in force has new holders: a note, if bytes move */
 void hd_co_note_moves(struct hd_coordinator *co);
 /* Do members hold parts of the state? */

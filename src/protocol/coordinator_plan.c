@@ -11,10 +11,17 @@
  * event that changes either calls hd_co_plan(), which starts what is missing. Nothing is queued, so
  * requests are coalesced. */
 
+static const struct hd_stage_buckets *buckets_of(const struct hd_coordinator *co,
+	const struct hd_view_shape *shape)
+{
+	return co->config.of_shape && shape->nstages ? co->config.of_shape(co->config.of_shape_self, shape) :
+		NULL;
+}
+
 /* Of a view in stages: where the fewest bytes move. */
 static void settle(struct hd_coordinator *co, struct hd_view *view, const uint32_t *ndevices)
 {
-	const struct hd_stage_buckets *buckets = co->config.buckets;
+	const struct hd_stage_buckets *buckets = buckets_of(co, &view->shape);
 	struct hd_lacks lacks;
 
 	co->moves = co->movers = 0;
@@ -43,16 +50,17 @@ void hd_co_note_moves(struct hd_coordinator *co)
 /* Planned: what the members of the view in force hold under it, for those of the next. */
 static void hold_as_before(struct hd_coordinator *co, const struct hd_view *next)
 {
+	const struct hd_stage_buckets *buckets = buckets_of(co, &co->view.shape);
 	uint64_t stage[HD_STAGE_BITS] = { 0 };
 
-	if (!co->config.buckets)
+	if (!buckets)
 		return;
 	for (uint32_t s = 0; s < co->view.shape.nstages; s++)
 		for (uint32_t m = 0; m < next->nmembers; m++)
 			stage[s] |= (hd_view_stages(&co->view, next->member[m]) >> s & 1) << m;
 	for (uint32_t b = 0; b < co->config.nbuckets; b++) {
 		co->held[b] = 0;
-		for (uint64_t of = co->config.buckets->at[b].readers; of; of &= of - 1)
+		for (uint64_t of = buckets->at[b].readers; of; of &= of - 1)
 			co->held[b] |= stage[__builtin_ctzll(of)];
 	}
 }
@@ -69,7 +77,8 @@ static void leave_out(uint32_t *ndevices, uint32_t n, uint64_t going, uint32_t w
 		ndevices[i] = going >> i & 1 ? 0 : ndevices[i];
 }
 
-bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, uint64_t going)
+bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, const struct hd_view_shape *shape,
+	uint64_t going)
 {
 	struct hd_member_info info[HD_MAX_MEMBERS];
 	uint32_t ndevices[HD_MAX_MEMBERS], member[HD_MAX_MEMBERS];
@@ -82,10 +91,10 @@ bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, uint64_t go
 		ndevices[i] = info[i].ndevices;
 		member[i] = view->member[i];
 	}
-	if (co->config.shape.nstages)
-		leave_out(ndevices, view->nmembers, going, co->config.shape.width);
-	if (co->config.shape.nstages && hd_view_staged(view, view->epoch, member, ndevices, view->nmembers,
-		co->config.nvns, &co->config.shape, co->config.pipes)) {
+	if (shape->nstages)
+		leave_out(ndevices, view->nmembers, going, shape->width);
+	if (shape->nstages && hd_view_staged(view, view->epoch, member, ndevices, view->nmembers,
+		co->config.nvns, shape, co->config.pipes)) {
 		settle(co, view, ndevices);
 		return true;
 	}
@@ -269,6 +278,8 @@ static void say_prepare(struct hd_coordinator *co, const struct hd_co_worker *w)
 		struct hd_msg_prepare *p = &msg->prepare;
 		p->width = co->next.shape.width;
 		p->old_width = co->view.shape.width;
+		p->schedule = co->next.shape.schedule;
+		p->old_schedule = co->view.shape.schedule;
 		p->nold_rank = co->view.nranks;
 		p->old_rank = co->view.rank;
 		p->place = hd_co_places(co, &co->next, &p->nplace);
@@ -405,7 +416,7 @@ static void open_change(struct hd_coordinator *co)
 	}
 	if (next.nmembers < co->config.min || hd_view_writer(&next) == HD_NOBODY)
 		return;                                   /* leavers wait for their substitutes */
-	if (!other && !co->replan)
+	if (!other && !co->replan && hd_view_same_shape(&co->view.shape, &co->config.shape))
 		return;
 	const struct hd_view stay = next;
 	keep_holders(co, &next);
@@ -414,7 +425,7 @@ static void open_change(struct hd_coordinator *co)
 		going |= (uint64_t)!hd_view_has(&stay, next.member[i]) << i;
 	next.epoch = co->record.epoch + 1;
 	hold_as_before(co, &next);
-	if (!hd_co_fill_map(co, &next, going))
+	if (!hd_co_fill_map(co, &next, &co->config.shape, going))
 		return;                                   /* leavers wait for devices in their place */
 	co->replan = false;
 	if (hd_view_same_map(&next, &co->view))           /* the leaver must stay for its slots */

@@ -254,11 +254,17 @@ static struct hd_stage_bucket bucket[] = { { 0, 1, 1 }, { 0, 1, 1 }, { 1, 2, 2 }
 static const struct hd_stage_buckets buckets = { .n = 4, .nstages = 2, .at = bucket };
 static const uint64_t bytes[] = { 1000, 200, 30, 4 };
 
+static const struct hd_stage_buckets *of_shape(void *self, const struct hd_view_shape *shape)
+{
+	(void)self;
+	return shape->nstages == 2 && shape->width == 2 && shape->place[1] == 1 ? &buckets : NULL;
+}
+
 static struct hd_co_config weighed(void)
 {
 	struct hd_co_config config = staged;
 
-	config.buckets = &buckets;
+	config.of_shape = of_shape;
 	config.bucket_bytes = bytes;
 	return config;
 }
@@ -390,6 +396,75 @@ static void a_takeover_leaves_stages_where_they_are(void **state)
 	co_end(c);
 }
 
+/* Another order of the same two stages. */
+static const struct hd_view_shape other = { 2, 2, { 0, 1 }, 7 };
+
+/* Asked for with the same members: one planned change; asked for again, none. */
+static void another_shape_comes_by_a_planned_change(void **state)
+{
+	const struct hd_co_config config = weighed();
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	co_run(c, &config, 4);
+	CO(RESHAPE, .shape = &other, .n = 2);
+	assert_string_equal(co_note_text(c, "reshape"),
+		"2 stages, 2 devices a pipeline, at most 2 pipelines");
+	assert_int_equal(c->co->phase, HD_CO_NUMBERING);
+	assert_true(hd_view_same_shape(&c->co->next.shape, &other) && c->co->moves == 0);
+	STORED();
+	const struct hd_msg_prepare *p = NULL;
+	for (size_t i = 0; i < c->done.n && !p; i++)
+		if (c->done.at[i].kind == HD_CO_DO_SEND && c->done.at[i].msg->kind == HD_MSG_PREPARE)
+			p = &c->done.at[i].msg->prepare;
+	assert_true(p && p->schedule == 7 && p->old_schedule == 0);
+	for (uint32_t w = 0; w < 4; w++)
+		FROM(w, PREPARED, .epoch = 1, .decided = { .next = 2 });
+	STORED();
+	for (uint32_t w = 0; w < 4; w++)
+		co_seal(c, w, 2, 1);
+	assert_int_equal(c->co->view.epoch, 2);
+	CO(RESHAPE, .shape = &other, .n = 2);
+	assert_int_equal(c->co->phase, HD_CO_IDLE);
+	/* fewer pipelines */
+	CO(RESHAPE, .shape = &other, .n = 1);
+	assert_int_equal(c->co->phase, HD_CO_NUMBERING);
+	RANKS(c, 0, 1);
+	co_end(c);
+}
+
+/* A worker dies while another shape is wanted: a step that was finished keeps its own, one that begins
+ * again gets the new one; without devices for that it keeps the old one. */
+static void a_loss_finishes_a_step_in_the_shape_it_was_begun_in(void **state)
+{
+	static const uint32_t places[] = { 0, 1 }, none[] = { 0, 63 };
+	static const struct { uint64_t at0, sum0; const uint32_t *place; uint32_t width, schedule; } row[] = {
+		{ 1, 3, places, 2, 0 }, { 0, 1, places, 2, 7 }, { 1, 3, none, 2, 7 },
+		{ 0, 1, places, 9, 0 } };
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const struct hd_co_config config = weighed();
+		const struct hd_view_shape wide = { 9, 9, { 0, 1, 2, 3, 4, 5, 6, 7, 8 }, 7 };
+		co_run(c, &config, 4);
+		/* while a change is under way that the loss makes void */
+		CO(RESHAPE, .shape = row[i].width == 9 ? &wide : &other, .n = 2);
+		CO(LOST, .worker = 2, .why = HD_EXITED);
+		STORED();
+		for (uint32_t w = 0; w < 4; w += w == 1 ? 2 : 1)
+			FROM(w, STATUS, .epoch = c->co->record.epoch, .status = { .member = true,
+				.at = w ? 0 : row[i].at0, .begun = w || !row[i].at0, .prev = !w && row[i].at0,
+				.nsum = 1, .sum = (const uint64_t[]){ w ? 12 : row[i].sum0 }, .nslot = 1,
+				.slot = (const uint64_t[]){ w ? 12 : 3 }, .width = 2, .nplace = 2,
+				.place = row[i].place });
+		const struct hd_msg_view *v = view_of(c);
+		CHECK(v && v->schedule == row[i].schedule && v->width == 2 && v->afresh == !row[i].at0 &&
+			!v->hold, "row %zu: schedule %u", i, v ? v->schedule : 99);
+		co_end(c);
+	}
+}
+
 static void a_shape_that_cannot_be_is_refused(void **state)
 {
 	static const struct { uint32_t copies, pipes; enum hd_err err; const char *says; } row[] = {
@@ -425,6 +500,8 @@ int main(void)
 		cmocka_unit_test(a_substitute_gets_the_stage_of_the_one_that_leaves),
 		cmocka_unit_test(a_last_holder_leaves_when_its_stage_is_another_s),
 		cmocka_unit_test(a_takeover_leaves_stages_where_they_are),
+		cmocka_unit_test(another_shape_comes_by_a_planned_change),
+		cmocka_unit_test(a_loss_finishes_a_step_in_the_shape_it_was_begun_in),
 		cmocka_unit_test(a_shape_that_cannot_be_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,6 +80,7 @@ static void view_say(struct hd_coordinator *co, struct hd_co_worker *w)
 	msg->epoch = co->view_epoch;
 	msg->view = co->open;
 	msg->view.width = co->view.shape.width;
+	msg->view.schedule = co->view.shape.schedule;
 	msg->view.place = hd_co_places(co, &co->view, &msg->view.nplace);
 	hd_co_send(co, w, msg);
 }
@@ -437,6 +438,19 @@ static void give_up(struct hd_coordinator *co, struct view_verdict *v)
 		hd_co_dead(co, v->member[i], "all holders of some of the optimizer's slots are gone");
 }
 
+/* Rule 15: a step that is finished keeps its shape; a step that is begun has the shape that is wanted, or
+ * that in force while there are no devices for it. */
+static bool fill_map(struct hd_coordinator *co, const struct view_verdict *v)
+{
+	const struct hd_view_shape *shape = &co->config.shape;
+
+	for (uint32_t i = 0; i < v->n && v->open && !co->open.afresh; i++)
+		if (v->member[i]->answer.shape.nstages)
+			return hd_co_fill_map(co, &co->next, &v->member[i]->answer.shape, 0);
+	return hd_co_fill_map(co, &co->next, shape, 0) || (co->view.shape.nstages &&
+		hd_co_fill_map(co, &co->next, &co->view.shape, 0));
+}
+
 static void in_force(struct hd_coordinator *co);
 
 static void decide(struct hd_coordinator *co)
@@ -472,10 +486,10 @@ static void decide(struct hd_coordinator *co)
 		co->next.member[i] = v.member[i]->worker;
 		co->open_at[i] = v.member[i]->answer.at;
 	}
-	if (co->config.buckets)
+	if (co->config.of_shape && co->config.shape.nstages)
 		hd_have_spread(co->held, co->config.nbuckets, co->chain, co->open.nchain);
 	co->open.hold = v.n < co->config.min || hd_view_writer(&co->next) == HD_NOBODY;
-	if (!hd_co_fill_map(co, &co->next, 0)) {
+	if (!fill_map(co, &v)) {
 		co->open.hold = true;
 		hd_co_note(co, "hold", HD_NOBODY,
 			"a pipeline of the job's %u stages has %u ranks, and there are fewer devices: more "
@@ -596,6 +610,19 @@ static void take_bits(const struct hd_coordinator *co, uint64_t *to, const uint6
 		memcpy(to, from, (n < co->words ? n : co->words) * sizeof *to);
 }
 
+/* What is no shape of this job is none: then the one that is wanted is taken. */
+static void take_shape(const struct hd_coordinator *co, struct hd_view_shape *shape,
+	const struct hd_msg_status *s)
+{
+	struct hd_view_shape made = { .nstages = s->nplace, .width = s->width, .schedule = s->schedule };
+
+	for (uint32_t i = 0; i < s->nplace; i++)
+		made.place[i] = (uint8_t)s->place[i];
+	bool known = co->config.of_shape ? s->nplace && co->config.of_shape(co->config.of_shape_self, &made) :
+		hd_view_same_shape(&made, &co->config.shape);
+	*shape = known ? made : (struct hd_view_shape){ .nstages = 0 };
+}
+
 void hd_co_on_status(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg *msg)
 {
 	const struct hd_msg_status *s = &msg->status;
@@ -612,6 +639,7 @@ void hd_co_on_status(struct hd_coordinator *co, struct hd_co_worker *w, const st
 		.halted = s->halted, .prev = s->prev, .table = s->table,
 					   .updated = s->updated, .at = s->at, .sum = sum, .parm = parm,
 					   .slot = slot };
+	take_shape(co, &a->shape, s);
 	take_bits(co, sum, s->sum, s->nsum);
 	take_bits(co, parm, s->parm, s->nparm);
 	take_bits(co, slot, s->slot, s->nslot);

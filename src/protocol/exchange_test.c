@@ -668,7 +668,7 @@ static void a_view_of_other_stages_is_not_begun(void **state)
 	(void)state;
 	stages_open(&view, &passes, &x, 4);
 	other = view;
-	other.shape = (struct hd_view_shape){ 3, 2, { 0, 1, 0 } };
+	other.shape = (struct hd_view_shape){ .nstages = 3, .width = 2, .place = { 0, 1, 0 } };
 	assert_int_equal(hd_exchange_again(&x, &other, 4, 11, &passes, &(struct hd_exchange_past){ .nhave =
 		0 },
 		&diag), HD_E_BADPLAN);

@@ -89,6 +89,9 @@ struct hd_member_config {
 		all that hold its parameters */
 	/* borrowed, of a model in stages; NULL: one stage, and all members hold all parameters */
 	const struct hd_stage_buckets *buckets;
+	/* with buckets: those of the shape of any view; NULL: all shapes have `buckets` */
+	hd_shape_buckets *of_shape;
+	void *of_shape_self;
 	uint64_t nsteps;                  /* step nsteps is not run */
 	int64_t detect_ns;                /* T: after so much silence a peer is suspected */
 	struct hd_hash job, kernels;      /* as in JOIN */

@@ -92,6 +92,7 @@ struct hd_member {
 	uint64_t *slots;                  /* owned: [nbuckets] members of the view that hold those of X_at */
 	uint64_t *mine;                   /* owned: [words] buckets whose slots are here */
 	struct hd_holding before;         /* owned: of a view that a planned change ends */
+	struct hd_view_shape x_shape;     /* in which the step of the exchange was begun */
 	struct hd_member_own own;
 	struct hd_exchange x;
 
@@ -168,6 +169,11 @@ static inline bool hd_member_in_update(const struct hd_member *m)
 bool hd_member_whole(const struct hd_member *m);          /* all of X_at is here */
 
 /* member_view.c */
+/* What the cuts of a shape say of the buckets; NULL: one stage, or no shape of this job. */
+const struct hd_stage_buckets *hd_member_buckets(const struct hd_member *m,
+	const struct hd_view_shape *shape);
+/* The exchange is to be of the view in force: before it begins. */
+void hd_member_shape_exchange(struct hd_member *m);
 void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg);
 void hd_member_on_decide(struct hd_member *m, const struct hd_msg *msg);
 void hd_member_on_fence(struct hd_member *m, const struct hd_msg *msg);

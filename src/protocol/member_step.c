@@ -255,6 +255,7 @@ static void begin(struct hd_member *m)
 	struct hd_diag diag = { "" };
 
 	assert(m->has_view && m->ready && !m->begun && !m->held);
+	hd_member_shape_exchange(m);
 	if (hd_passes_of_view(&passes, &m->view) || hd_exchange_begin(&m->x, &m->view, m->worker, m->at,
 		&passes, m->slots, &diag)) {
 		hd_member_break(m, 1, *diag.text ? diag.text : "a view of too many ranges");

@@ -41,20 +41,39 @@ static void fill_view(struct hd_view *view, uint32_t epoch, const uint32_t *memb
 		view->rank[i] = rank[i];
 }
 
-static void fill_shape(struct hd_view_shape *shape, uint32_t width, const uint32_t *place, uint32_t n)
+static void fill_shape(struct hd_view_shape *shape, uint32_t width, uint32_t schedule, const uint32_t *place,
+	uint32_t n)
 {
-	*shape = (struct hd_view_shape){ .nstages = n, .width = width };
+	*shape = (struct hd_view_shape){ .nstages = n, .width = width, .schedule = schedule };
 	for (uint32_t i = 0; i < n; i++)
 		shape->place[i] = (uint8_t)place[i];
 }
 
-/* A view of this job: without stages, or with as many as the job has. */
+const struct hd_stage_buckets *hd_member_buckets(const struct hd_member *m,
+	const struct hd_view_shape *shape)
+{
+	const struct hd_stage_buckets *first = m->config.buckets, *of;
+
+	if (!first || !shape->nstages)
+		return first;
+	of = m->config.of_shape ? m->config.of_shape(m->config.of_shape_self, shape) : first;
+	return of && of->nstages == shape->nstages ? of : NULL;
+}
+
+/* A step that is finished in a view without a shape, for want of devices, has the tables that it had. */
+void hd_member_shape_exchange(struct hd_member *m)
+{
+	if (!m->view.shape.nstages && m->x.buckets)
+		return;
+	hd_exchange_stages(&m->x, hd_member_buckets(m, &m->view.shape));
+	m->x_shape = m->view.shape;
+}
+
+/* A view of this job: without stages, or in a shape that the job can have. */
 static bool is_view_of(const struct hd_member *m, const struct hd_view *view)
 {
-	uint32_t nstages = m->config.buckets ? m->config.buckets->nstages : 1;
-
 	return !hd_view_verify(view, m->config.nvns, NULL) &&
-		(!view->shape.nstages || view->shape.nstages == nstages);
+		(!view->shape.nstages || hd_member_buckets(m, &view->shape));
 }
 
 /* Without stages its members are enough. */
@@ -80,9 +99,9 @@ void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg)
 	m->next.open = false;                             /* an earlier one is void, whatever this one is */
 	m->switch_step = HD_NO_STEP;
 	fill_view(&m->next.old, 0, p->old, p->nold, p->old_rank, p->nold_rank);
-	fill_shape(&m->next.old.shape, p->old_width, p->old_place, p->nold_place);
+	fill_shape(&m->next.old.shape, p->old_width, p->old_schedule, p->old_place, p->nold_place);
 	fill_view(view, p->next, p->member, p->nmember, p->rank, p->nrank);
-	fill_shape(&view->shape, p->width, p->place, p->nplace);
+	fill_shape(&view->shape, p->width, p->schedule, p->place, p->nplace);
 	if (!is_view_of(m, view) || !p->nold || !is_old_view(m, &m->next.old))
 		/* the coordinator gets no answer: T later it plans without this worker */
 		return;
@@ -129,7 +148,7 @@ static void carry_slots(struct hd_member *m)
 	uint32_t at[HD_MAX_MEMBERS];
 
 	assert(m->next.open && old->nmembers >= 1);
-	hd_view_holding(&m->before, old, m->config.buckets, m->config.copies);
+	hd_view_holding(&m->before, old, hd_member_buckets(m, &old->shape), m->config.copies);
 	for (uint32_t i = 0; i < old->nmembers; i++)
 		at[i] = hd_view_index(&m->next.view, old->member[i]);
 	for (uint32_t b = 0; b < m->x.nbuckets; b++) {
@@ -231,6 +250,18 @@ void hd_member_synced(struct hd_member *m, uint64_t step)
 
 /* ---- an unplanned change: FENCE, STATUS, VIEW ---- */
 
+static const uint32_t *places_of(struct hd_member *m, const struct hd_view_shape *s, uint32_t *n)
+{
+	uint32_t *place = s->nstages ? hd_arena_take(&m->out, s->nstages, sizeof *place) : NULL;
+
+	if (s->nstages && !place)
+		hd_member_break(m, 11, "no memory for a message");
+	*n = place ? s->nstages : 0;
+	for (uint32_t i = 0; i < *n; i++)
+		place[i] = s->place[i];
+	return place;
+}
+
 void hd_member_status(struct hd_member *m)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_STATUS);
@@ -263,6 +294,11 @@ void hd_member_status(struct hd_member *m)
 		msg->status.range = m->own.passes.range;
 		msg->status.nsum = m->own.words;
 		msg->status.sum = m->x.sum;
+	}
+	if (m->begun || prev) {
+		msg->status.width = m->x_shape.width;
+		msg->status.schedule = m->x_shape.schedule;
+		msg->status.place = places_of(m, &m->x_shape, &msg->status.nplace);
 	}
 	hd_member_say(m, msg);
 }
@@ -325,6 +361,7 @@ static void again(struct hd_member *m, const struct hd_msg_view *v)
 		past.done |= (uint64_t)(v->at[i] == v->step + 1) << i;
 	if (fresh)
 		m->updating = m->updated = m->fetched = false;
+	hd_member_shape_exchange(m);
 	if (hd_exchange_again(&m->x, &m->view, m->worker, v->step, &passes, &past, &diag)) {
 		hd_member_break(m, 1, diag.text);
 		return;
@@ -370,7 +407,7 @@ static bool read_view(struct hd_member *m, const struct hd_msg *msg, struct hd_v
 	const struct hd_msg_view *v = &msg->view;
 
 	fill_view(view, msg->epoch, v->member, v->nmember, v->rank, v->nrank);
-	fill_shape(&view->shape, v->width, v->place, v->nplace);
+	fill_shape(&view->shape, v->width, v->schedule, v->place, v->nplace);
 	return is_view_of(m, view) && v->nat == v->nmember;
 }
 

@@ -242,7 +242,8 @@ static bool sound(const struct hd_msg *msg)
 {
 	/* the arrays lie in the reader's arena: first_range is not on the wire, it is filled in here */
 	if (msg->kind == HD_MSG_STATUS)
-		return link_passes((struct hd_pass *)(uintptr_t)msg->status.pass, msg->status.npass,
+		return places(msg->status.place, msg->status.nplace) &&
+			link_passes((struct hd_pass *)(uintptr_t)msg->status.pass, msg->status.npass,
 			msg->status.nrange);
 	if (msg->kind == HD_MSG_PREPARE)
 		return places(msg->prepare.place, msg->prepare.nplace) &&

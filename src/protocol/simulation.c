@@ -102,7 +102,8 @@ static void start(struct sim_world *s, bool unasked)
 	p->synced_from = HD_NOBODY - 1;
 	p->remote = unasked && p->nonce & 1;
 	struct hd_member_config config = { .nvns = s->nvns, .nbuckets = s->nbuckets, .copies = s->copies,
-		.buckets = s->shape.nstages ? &s->buckets : NULL,
+		.buckets = s->shape.nstages ? &s->shapes[0].buckets : NULL,
+		.of_shape = sim_of_shape, .of_shape_self = s,
 		.nsteps = s->nsteps, .detect_ns = SIM_T,
 		.ndevices = 1 + (uint32_t)sim_rnd(s, 2),
 		.vn_ps = 1 + sim_rnd(s, 4), .nonce = p->nonce, .takes_over = s->takers && !p->remote };
@@ -169,7 +170,8 @@ static void co_start(struct sim_world *s, bool by_member)
 {
 	struct hd_co_config config = { .verified = s->verified, .nvns = s->nvns, .nbuckets = s->nbuckets,
 		.copies = s->copies, .min = s->min, .max = s->max, .shape = s->shape, .pipes = s->pipes,
-		.buckets = s->shape.nstages ? &s->buckets : NULL, .bucket_bytes = s->bucket_bytes,
+		.of_shape = s->shape.nstages ? sim_of_shape : NULL, .of_shape_self = s,
+		.bucket_bytes = s->bucket_bytes,
 		.lockstep = s->lockstep,
 		.target = s->target, .detect_ns = SIM_T, .min_wait_ns = 120 * SIM_T, .nsteps = s->nsteps,
 		.step = s->store.started ? s->committed : s->ckpt, .record = s->store };
@@ -616,6 +618,15 @@ static void replace(struct sim_world *s, bool really)
 		.ok = really });
 }
 
+/* Stored before it is said. */
+static void reshape(struct sim_world *s, uint32_t schedule, uint32_t pipes)
+{
+	s->shape = s->shapes[schedule].shape;
+	s->pipes = pipes;
+	s->result->reshaped += s->co != NULL;
+	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_RESHAPE, .shape = &s->shape, .n = pipes });
+}
+
 /* Mostly where a majority can decide. */
 static void corrupt(struct sim_world *s)
 {
@@ -764,6 +775,7 @@ static void handle(struct sim_world *s, struct sim_world_event *ev)
 		start(s, false);
 		break;
 	case EV_REPLACE:  replace(s, ev->what != 0); break;
+	case EV_RESHAPE:  reshape(s, ev->what, ev->end); break;
 	case EV_CORRUPT:  corrupt(s); break;
 	case EV_ASK:      ask_again(s); break;
 	case EV_FAULT:    fault(s, (enum hd_sim_fault)ev->what); break;

@@ -78,6 +78,7 @@ struct hd_sim_result {
 	uint32_t unheard, heeded;
 	uint32_t halted;                  /* runs that were asked to stop, and did */
 	/* states; workers expelled; runs ended for it; runs without enough digests to notice */
+	uint32_t reshaped;                /* other shapes that a coordinator was asked for */
 	uint32_t corrupted, expelled, undecided, escaped;
 	int64_t end_ns;
 };
@@ -102,6 +103,10 @@ struct hd_sim_result {
 /* Of a seed: all virtual nodes of a step meet, so that no pass ends before all members compute; not with
  * HD_SIM_STAGED. */
 #define HD_SIM_LOCKSTEP (UINT64_C(1) << 38)
+
+/* Of a seed with HD_SIM_STAGED: other shapes (stages, places, schedule, pipelines) are asked for now and
+ * then. */
+#define HD_SIM_RESHAPED (UINT64_C(1) << 39)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

@@ -1,25 +1,48 @@
 /* What a seed decides before its run begins. */
 #include "protocol/simulation_int.h"
 
-/* Buckets of stages in order; sometimes the last stage reads one of the first, too. As many workers as a
- * pipeline has ranks are enough. */
-static void draw_stages(struct sim_world *s)
+/* Buckets of stages in order; sometimes the last stage reads one of the first, too. */
+static void draw_buckets(struct sim_world *s, struct sim_shape *to)
 {
-	uint32_t width = 1 + (uint32_t)sim_rnd(s, 3), chunks = width == 1 ? 2 : 1 + (uint32_t)sim_rnd(s, 2);
+	const uint32_t n = to->shape.nstages;
 
-	hd_view_shape(&s->shape, width, chunks, sim_rnd(s, 2));
-	s->pipes = 1 + (uint32_t)sim_rnd(s, 2);
-	s->nbuckets = s->shape.nstages + (uint32_t)sim_rnd(s, 3);
 	for (uint32_t b = 0; b < s->nbuckets; b++) {
-		uint32_t stage = b * s->shape.nstages / s->nbuckets;
-		s->bucket[b] = (struct hd_stage_bucket){ .stage = stage,
+		uint32_t stage = b * n / s->nbuckets;
+		to->bucket[b] = (struct hd_stage_bucket){ .stage = stage,
 			.makers = UINT64_C(1) << stage, .readers = UINT64_C(1) << stage };
 		s->bucket_bytes[b] = 100 + b % 3;
 	}
 	if (sim_rnd(s, 2))
-		s->bucket[0].readers |= UINT64_C(1) << (s->shape.nstages - 1);
-	s->buckets = (struct hd_stage_buckets){ .n = s->nbuckets, .nstages = s->shape.nstages,
-		.at = s->bucket };
+		to->bucket[0].readers |= UINT64_C(1) << (n - 1);
+	to->buckets = (struct hd_stage_buckets){ .n = s->nbuckets, .nstages = n, .at = to->bucket };
+}
+
+static void draw_shape(struct sim_world *s, struct hd_view_shape *shape, uint32_t most, uint32_t schedule)
+{
+	uint32_t width = 1 + (uint32_t)sim_rnd(s, 3), chunks = width == 1 ? 2 : 1 + (uint32_t)sim_rnd(s, 2);
+
+	width = width * chunks > most ? most / chunks : width;
+	hd_view_shape(shape, width, chunks, sim_rnd(s, 2));
+	shape->schedule = schedule;
+}
+
+/* As many workers as a pipeline has ranks are enough. */
+static void draw_stages(struct sim_world *s)
+{
+	draw_shape(s, &s->shapes[0].shape, SIM_BUCKETS, 0);
+	s->shape = s->shapes[0].shape;
+	const uint32_t width = s->shape.width;
+	s->pipes = 1 + (uint32_t)sim_rnd(s, 2);
+	s->nbuckets = s->shape.nstages + (uint32_t)sim_rnd(s, 3);
+	draw_buckets(s, &s->shapes[0]);
+	for (uint32_t i = 1; i < SIM_SHAPES && s->seed & HD_SIM_RESHAPED; i++) {
+		draw_shape(s, &s->shapes[i].shape, s->nbuckets, i);
+		/* no wider: there are always workers enough */
+		if (s->shapes[i].shape.width > width)
+			hd_view_shape(&s->shapes[i].shape, width, s->shape.nstages / width, sim_rnd(s, 2));
+		s->shapes[i].shape.schedule = i;
+		draw_buckets(s, &s->shapes[i]);
+	}
 	s->min = width;
 	s->max = width * s->pipes + (uint32_t)sim_rnd(s, 3);
 	s->target = s->min + (uint32_t)sim_rnd(s, s->max - s->min + 1);
@@ -61,6 +84,12 @@ void sim_draw(struct sim_world *s, uint32_t only)
 	for (uint64_t i = s->seed & HD_SIM_REPLACED ? 1 + sim_rnd(s, 6) : 0; i > 0; i--)
 		sim_push(s, (struct sim_world_event){ .at = sim_between(s, 0, span), .kind = EV_REPLACE,
 			.what = sim_rnd(s, 4) != 0 });
+	for (uint64_t i = s->seed & HD_SIM_RESHAPED ? 1 + sim_rnd(s, 6) : 0; i > 0; i--) {
+		int64_t at = sim_between(s, 0, span);
+		sim_push(s, (struct sim_world_event){ .at = at, .kind = EV_RESHAPE,
+			.what = (uint32_t)sim_rnd(s, SIM_SHAPES), .end = 1 + (uint32_t)sim_rnd(s, 2) });
+		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
+	}
 	s->digest_every = 1;
 	if (s->seed & HD_SIM_CORRUPT && !s->copies) {
 		s->digest_every += sim_rnd(s, 2) * sim_rnd(s, 5);

@@ -13,6 +13,7 @@ enum {
 	SIM_ENDS = SIM_PROCS + 1,
 	SIM_VNS = 16,                     /* digits of a ledger number */
 	SIM_BUCKETS = 8,
+	SIM_SHAPES = 3,
 	SIM_STAGES = 6,
 	SIM_STEPS = 4096,
 	SIM_ROOTS = 64,
@@ -46,7 +47,7 @@ struct sim_packet {
 };
 
 enum sim_event_kind { EV_PACKET, EV_UP, EV_LOST, EV_TASK, EV_TICK, EV_START, EV_FAULT, EV_REPLACE, EV_CORRUPT,
-	EV_ASK,
+	EV_ASK, EV_RESHAPE,
 	EV_STORED, EV_CO_START, EV_CO_TICK, EV_CO_EVENT, EV_CLOSE };
 struct sim_world_event {
 	int64_t at, due;                  /* due: first `at`, of what waited for a process that stood still */
@@ -128,12 +129,16 @@ struct sim_world {
 	struct sim_link link[SIM_ENDS][SIM_ENDS];         /* [lower][higher] */
 
 	uint32_t nvns, nbuckets, copies, min, max, target;
-	/* stages: the shape (nstages 0: none), pipelines at most, what each bucket is of */
-	struct hd_view_shape shape;
+	/* stages: pipelines at most; the shapes that there are, by their schedule, and what each bucket is
+	 * of; the one that is wanted (nstages 0: none) */
 	uint32_t pipes;
 	bool lockstep;
-	struct hd_stage_buckets buckets;
-	struct hd_stage_bucket bucket[SIM_BUCKETS];
+	struct hd_view_shape shape;
+	struct sim_shape {
+		struct hd_view_shape shape;
+		struct hd_stage_buckets buckets;
+		struct hd_stage_bucket bucket[SIM_BUCKETS];
+	} shapes[SIM_SHAPES];
 	uint64_t bucket_bytes[SIM_BUCKETS];
 	uint64_t nsteps, halt_at, full;
 	int64_t quiet_ns, slow_until, store_bad_until, step_ns;
@@ -183,6 +188,14 @@ struct sim_world {
 	bool no_memory;
 };
 
+/* hd_shape_buckets; `self` is the world */
+static inline const struct hd_stage_buckets *sim_of_shape(void *self, const struct hd_view_shape *shape)
+{
+	const struct sim_world *s = self;
+	const struct sim_shape *of = &s->shapes[shape->schedule % SIM_SHAPES];
+
+	return hd_view_same_shape(&of->shape, shape) ? &of->buckets : NULL;
+}
 static inline bool sim_partial(const struct sim_world *s) { return s->copies || s->shape.nstages; }
 uint64_t sim_rnd(struct sim_world *s, uint64_t n);                      /* 0 .. n - 1 */
 static inline int64_t sim_between(struct sim_world *s, int64_t from, int64_t to)

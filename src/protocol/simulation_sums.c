@@ -169,7 +169,7 @@ static uint64_t own_table(const struct sim_proc *p, uint32_t stage)
 
 static bool has_table(const struct sim_world *s, const struct sim_proc *p)
 {
-	uint32_t nstages = s->shape.nstages ? s->shape.nstages : 1;
+	uint32_t nstages = s->shape.nstages ? hd_member_exchange(p->m)->buckets->nstages : 1;
 
 	for (uint32_t k = 0; k < nstages; k++)
 		if (!p->table_full && own_table(p, k) != s->full)

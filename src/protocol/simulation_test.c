@@ -77,20 +77,22 @@ static void no_seed_of_stages_violates_an_invariant(void **state)
 {
 	const char *asked = getenv("HD_SIM_SEEDS");
 	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, fetches = 0, crashes = 0, restores = 0,
-		given_up = 0;
+		given_up = 0, reshaped = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
 		uint64_t seed = seed_of(i, n);
 		struct hd_sim_result r;
-		run(seed | HD_SIM_STAGED | (seed % 4 ? 0 : HD_SIM_REPLACED), UINT32_MAX, &r);
+		run(seed | HD_SIM_STAGED | (seed % 4 ? 0 : HD_SIM_REPLACED) |
+			(seed % 3 ? 0 : HD_SIM_RESHAPED), UINT32_MAX, &r);
+		reshaped += r.reshaped;
 		fetches += r.fetches;
 		crashes += r.crashes;
 		restores += r.restores;
 		given_up += r.given_up;
 	}
 	assert_true(asked || (fetches > n && crashes > n / 10 && restores > n / 20 && given_up > n / 20 &&
-		restores < crashes));
+		restores < crashes && reshaped > n / 2));
 }
 
 /* Lockstep: whoever waits in its pass for others is fenced when one of them is lost; a step begins again, or

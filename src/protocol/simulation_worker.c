@@ -32,8 +32,9 @@ static void compute(struct sim_world *s, uint32_t slot, const struct hd_member_a
 
 	p->pass_units[a->pass] = sim_units(a->range, a->nranges);
 	p->pass_stage[a->pass] = a->stage;
+	const struct sim_shape *shape = &s->shapes[hd_member_view(p->m)->shape.schedule];
 	for (uint32_t b = 0; b < s->nbuckets && s->shape.nstages; b++)
-		if (s->bucket[b].readers >> a->stage & 1 && p->slot[b] != a->step + 1)
+		if (shape->bucket[b].readers >> a->stage & 1 && p->slot[b] != a->step + 1)
 			sim_bad(s, "stages",
 				"worker %u computes stage %u of step %llu with bucket %u of X_%lld",
 				p->id, a->stage, (unsigned long long)a->step, b, (long long)p->slot[b] - 1);
@@ -162,7 +163,7 @@ static void check_fresh(struct sim_world *s, const struct sim_proc *p, uint64_t 
 				"worker %u begins step %llu, and %u has finished it", p->id,
 				(unsigned long long)step, q->id);
 	}
-	if (s->shape.nstages && view->shape.nstages != s->shape.nstages)
+	if (s->shape.nstages && !sim_of_shape(s, &view->shape))
 		sim_bad(s, "stages", "worker %u begins step %llu in a view of %u stages", p->id,
 			(unsigned long long)step, view->shape.nstages);
 }

@@ -200,7 +200,7 @@ uint32_t hd_view_runs(const struct hd_view *view, uint32_t vn, uint32_t stage)
 
 struct hd_hash hd_view_hash(const struct hd_view *view)
 {
-	uint8_t bytes[12 + 4 * HD_MAX_MEMBERS + 8 * HD_VIEW_RANKS + 8 + HD_STAGE_BITS], *at = bytes;
+	uint8_t bytes[12 + 4 * HD_MAX_MEMBERS + 8 * HD_VIEW_RANKS + 12 + HD_STAGE_BITS], *at = bytes;
 
 	hd_put32(at, view->epoch);
 	hd_put32(at + 4, view->nmembers);
@@ -215,10 +215,17 @@ struct hd_hash hd_view_hash(const struct hd_view *view)
 	if (view->shape.nstages) {
 		hd_put32(at, view->shape.nstages);
 		hd_put32(at + 4, view->shape.width);
-		memcpy(at + 8, view->shape.place, view->shape.nstages);
-		at += 8 + view->shape.nstages;
+		hd_put32(at + 8, view->shape.schedule);
+		memcpy(at + 12, view->shape.place, view->shape.nstages);
+		at += 12 + view->shape.nstages;
 	}
 	return hd_hash(bytes, (size_t)(at - bytes));
+}
+
+bool hd_view_same_shape(const struct hd_view_shape *a, const struct hd_view_shape *b)
+{
+	return a->nstages == b->nstages && a->width == b->width && a->schedule == b->schedule &&
+		!memcmp(a->place, b->place, sizeof a->place);
 }
 
 bool hd_view_same_map(const struct hd_view *a, const struct hd_view *b)

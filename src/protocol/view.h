@@ -63,8 +63,12 @@ enum {
 struct hd_vrank { uint32_t worker, nvns; };
 struct hd_vrange { uint32_t first, n; };          /* virtual nodes first .. first + n - 1 */
 
-/* nstages 0: no stages, and all else is 0. Unused places are 0. */
-struct hd_view_shape { uint32_t nstages, width; uint8_t place[HD_STAGE_BITS]; };
+/* nstages 0: no stages, and all else is 0. Unused places are 0. `schedule`: a number that all processes of
+ * the run know; shapes that differ in it alone hold and sum alike. */
+struct hd_view_shape { uint32_t nstages, width; uint8_t place[HD_STAGE_BITS]; uint32_t schedule; };
+/* What the cuts of a shape say of each bucket; NULL: there is no such shape. The table stays until the
+ * caller's machine is destroyed. */
+typedef const struct hd_stage_buckets *hd_shape_buckets(void *self, const struct hd_view_shape *shape);
 
 struct hd_view {
 	uint32_t epoch, nmembers, nranks;
@@ -123,6 +127,7 @@ void hd_view_holding(struct hd_holding *holding, const struct hd_view *view,
 uint32_t hd_view_pipe(const struct hd_view *view, uint32_t vn);
 uint32_t hd_view_runs(const struct hd_view *view, uint32_t vn, uint32_t stage);
 
+bool hd_view_same_shape(const struct hd_view_shape *a, const struct hd_view_shape *b);
 struct hd_hash hd_view_hash(const struct hd_view *view);
 bool hd_view_same_map(const struct hd_view *a, const struct hd_view *b);         /* all but the epoch */
 

@@ -361,18 +361,21 @@ static void a_shape_puts_stages_round_or_there_and_back(void **state)
 static void a_bad_shape_is_refused_with_a_reason(void **state)
 {
 	static const struct { struct hd_view_shape shape; uint32_t nvns[4]; const char *says; } row[] = {
-		{ { 4, 2, { 0, 1, 1, 0 } }, { 3, 0, 2, 0 }, "" },
-		{ { 1, 1, { 0 } }, { 3, 0, 2, 0 }, "4 ranks are no pipelines of 1 ranks with 1 stages" },
-		{ { 0, 1, { 0 } }, { 3, 0, 2, 0 }, "4 ranks are no pipelines of 1 ranks with 0 stages" },
-		{ { 65, 2, { 0, 1 } }, { 3, 0, 2, 0 }, "4 ranks are no pipelines of 2 ranks with 65 stages" },
-		{ { 4, 0, { 0 } }, { 3, 0, 2, 0 }, "4 ranks are no pipelines of 0 ranks" },
-		{ { 2, 4, { 0, 1 } }, { 5, 0, 0, 0 }, "4 ranks are no pipelines of 4 ranks with 2 stages" },
-		{ { 3, 3, { 0, 1, 2 } }, { 3, 0, 0, 2 }, "4 ranks are no pipelines of 3 ranks" },
-		{ { 2, 2, { 0, 2 } }, { 3, 0, 2, 0 }, "stage 1 cannot be at rank 2 of 2" },
-		{ { 2, 2, { 1, 0 } }, { 3, 0, 2, 0 }, "stage 0 cannot be at rank 1 of 2" },
-		{ { 2, 2, { 0, 0 } }, { 3, 0, 2, 0 }, "a rank of its pipelines has no stage" },
-		{ { 2, 2, { 0, 1 } }, { 3, 1, 1, 0 }, "rank 1 is not the first of its pipeline, and has 1" },
-		{ { 2, 2, { 0, 1 } }, { 3, 0, 1, 0 }, "maps 4 virtual nodes of 5" },
+		{ { 4, 2, { 0, 1, 1, 0 }, 0 }, { 3, 0, 2, 0 }, "" },
+		{ { 1, 1, { 0 }, 0 }, { 3, 0, 2, 0 }, "4 ranks are no pipelines of 1 ranks with 1 stages" },
+		{ { 0, 1, { 0 }, 0 }, { 3, 0, 2, 0 }, "4 ranks are no pipelines of 1 ranks with 0 stages" },
+		{ { 65, 2, { 0, 1 }, 0 }, { 3, 0, 2, 0 },
+			"4 ranks are no pipelines of 2 ranks with 65 stages" },
+		{ { 4, 0, { 0 }, 0 }, { 3, 0, 2, 0 }, "4 ranks are no pipelines of 0 ranks" },
+		{ { 2, 4, { 0, 1 }, 0 }, { 5, 0, 0, 0 },
+			"4 ranks are no pipelines of 4 ranks with 2 stages" },
+		{ { 3, 3, { 0, 1, 2 }, 0 }, { 3, 0, 0, 2 }, "4 ranks are no pipelines of 3 ranks" },
+		{ { 2, 2, { 0, 2 }, 0 }, { 3, 0, 2, 0 }, "stage 1 cannot be at rank 2 of 2" },
+		{ { 2, 2, { 1, 0 }, 0 }, { 3, 0, 2, 0 }, "stage 0 cannot be at rank 1 of 2" },
+		{ { 2, 2, { 0, 0 }, 0 }, { 3, 0, 2, 0 }, "a rank of its pipelines has no stage" },
+		{ { 2, 2, { 0, 1 }, 0 }, { 3, 1, 1, 0 },
+			"rank 1 is not the first of its pipeline, and has 1" },
+		{ { 2, 2, { 0, 1 }, 0 }, { 3, 0, 1, 0 }, "maps 4 virtual nodes of 5" },
 	};
 
 	(void)state;

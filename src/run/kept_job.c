@@ -4,8 +4,8 @@
 
 enum { HD_RUN_JOB_BYTES = 1 << 20 };
 
-static enum hd_err read_kept(struct hd_job **kept, struct hd_rundir *dir, struct hd_arena *arena,
-	struct hd_diag *diag)
+enum hd_err hd_kept_job_read(struct hd_job **kept, const struct hd_rundir *dir, const struct hd_job_set *set,
+	uint32_t nset, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_text warnings;
 	char path[HD_PATH_CAP];
@@ -18,8 +18,14 @@ static enum hd_err read_kept(struct hd_job **kept, struct hd_rundir *dir, struct
 	hd_rundir_path(dir, HD_RUN_JOB, path, sizeof path);
 	hd_text_init(&warnings, arena);
 	enum hd_err err = hd_file_read_all(dir->fs, path, arena, HD_RUN_JOB_BYTES, &file, &len, diag);
-	return err ? err : hd_job_parse(*kept, path, (const char *)file, len, NULL, 0, arena, diag,
+	return err ? err : hd_job_parse(*kept, path, (const char *)file, len, set, nset, arena, diag,
 		&warnings);
+}
+
+static enum hd_err read_kept(struct hd_job **kept, struct hd_rundir *dir, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	return hd_kept_job_read(kept, dir, NULL, 0, arena, diag);
 }
 
 static enum hd_err write_kept(struct hd_rundir *dir, const struct hd_job *kept, struct hd_arena *arena,

@@ -11,6 +11,9 @@
 
 struct hd_kept_value { enum hd_job_key key; struct hd_job_value value; };
 
+/* As it is there, with `set` put over it. */
+HD_MUST_USE enum hd_err hd_kept_job_read(struct hd_job **job, const struct hd_rundir *dir,
+	const struct hd_job_set *set, uint32_t nset, struct hd_arena *arena, struct hd_diag *diag);
 /* `dir` is held. */
 HD_MUST_USE enum hd_err hd_kept_job_put(struct hd_rundir *dir, const struct hd_kept_value *of, size_t n,
 	struct hd_arena *arena, struct hd_diag *diag);

@@ -55,6 +55,8 @@ static enum hd_err shape_of(struct hd_pipes *pipes, const struct hd_task *task, 
 	if (err)
 		return err;
 	pipes->shape = (struct hd_view_shape){ .nstages = one.nstages, .width = s->p };
+	while (strcmp(hd_schedule_kinds[pipes->shape.schedule].name, s->schedule) != 0)
+		pipes->shape.schedule++;
 	for (uint32_t i = 0; i < one.nstages; i++)
 		pipes->shape.place[i] = (uint8_t)one.place[i];
 	return pipes->shape.place[0] == 0 ? HD_OK : hd_fail(diag, HD_E_INVAL,
@@ -257,12 +259,26 @@ enum hd_err hd_pipes_part(struct hd_dist_view *part, const struct hd_pipes *pipe
 
 /* ---- the run's job ---- */
 
+static enum hd_err put_number(struct hd_job_value *value, uint32_t n, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_text text;
+
+	hd_text_init(&text, arena);
+	hd_text_addf(&text, "%u", n);
+	if (text.full)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a number of the job");
+	value->is_auto = value->is_standard = false;
+	value->i = n;
+	value->text = text.at;
+	return HD_OK;
+}
+
 enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndevices, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	struct hd_job_value *width = &job->value[HD_JOB_PAR_WIDTH];
 	struct hd_run_stages s;
-	struct hd_text text;
 
 	if (!hd_job_has_stages(job))
 		return HD_OK;
@@ -275,14 +291,48 @@ enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndev
 		return hd_fail(diag, HD_E_INVAL,
 			"%u devices of a worker with %u stages each: at most %d stages lie on one worker; "
 			"give it fewer devices, and the run more workers", ndevices, s.v, HD_MAX_PASSES);
-	hd_text_init(&text, arena);
-	hd_text_addf(&text, "%u", s.p);
-	if (text.full)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for the width of a pipeline");
-	width->is_auto = width->is_standard = false;
-	width->i = s.p;
-	width->text = text.at;
-	return HD_OK;
+	return put_number(width, s.p, arena, diag);
+}
+
+static bool set(const struct hd_job *job, int key) { return job->value[key].origin == HD_FROM_SET; }
+
+enum hd_err hd_pipes_change(struct hd_job *job, uint32_t width, struct hd_arena *arena, struct hd_diag *diag)
+{
+	static const struct hd_job_value open = { .is_auto = true, .text = "auto" };
+	struct hd_job_value *value = job->value;
+
+	for (int key = 0; key < HD_JOB_NKEYS; key++)
+		if (set(job, key) && key != HD_JOB_PAR_STAGES && key != HD_JOB_PAR_CHUNKS &&
+			key != HD_JOB_PAR_SCHEDULE && key != HD_JOB_PAR_REPLICAS)
+			return hd_fail(diag, HD_E_INVAL,
+				"%s.%s does not change while a run goes on: stop it and resume it with that; "
+				"parallel.stages, chunks, schedule and replicas do", hd_job_keys[key].table,
+				hd_job_keys[key].key);
+	if (set(job, HD_JOB_PAR_SCHEDULE) && !set(job, HD_JOB_PAR_CHUNKS))
+		value[HD_JOB_PAR_CHUNKS] = open;
+	if (set(job, HD_JOB_PAR_STAGES)) {
+		value[HD_JOB_PAR_WIDTH] = open;
+		return HD_OK;
+	}
+	value[HD_JOB_PAR_STAGES] = open;
+	return put_number(&value[HD_JOB_PAR_WIDTH], width, arena, diag);
+}
+
+enum hd_err hd_pipes_keep_shape(struct hd_rundir *dir, const struct hd_job *job, const struct hd_pipes *pipes,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_kept_value value[] = { { HD_JOB_PAR_STAGES, { .is_auto = true, .text = "auto" } },
+		{ HD_JOB_PAR_WIDTH, { .i = 0 } }, { HD_JOB_PAR_CHUNKS, { .is_auto = true, .text = "auto" } },
+		{ HD_JOB_PAR_SCHEDULE, { .text = pipes->stages.schedule } },
+		{ HD_JOB_PAR_REPLICAS, job->value[HD_JOB_PAR_REPLICAS] } };
+	enum hd_err err = put_number(&value[1].value, pipes->stages.p, arena, diag);
+
+	/* those of the schedule are left open: so another one has its own */
+	if (!err && pipes->stages.v != hd_schedule_kinds[pipes->shape.schedule].vmin)
+		err = put_number(&value[2].value, pipes->stages.v, arena, diag);
+	for (size_t i = 0; i < sizeof value / sizeof *value; i++)
+		value[i].value.type = job->value[value[i].key].type;
+	return err ? err : hd_kept_job_put(dir, value, sizeof value / sizeof *value, arena, diag);
 }
 
 enum hd_err hd_pipes_keep(struct hd_rundir *dir, const struct hd_job *job, struct hd_arena *arena,

@@ -64,6 +64,14 @@ HD_MUST_USE enum hd_err hd_pipes_part(struct hd_dist_view *part, const struct hd
  * stages. */
 HD_MUST_USE enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndevices,
 	struct hd_arena *arena, struct hd_diag *diag);
+/* The job of a run that goes on with pipelines of `width`, whose user has set some keys (HD_FROM_SET) to
+ * change them: what is left open follows from what there is. HD_E_INVAL: another key was set than
+ * parallel.stages, chunks, schedule and replicas. */
+HD_MUST_USE enum hd_err hd_pipes_change(struct hd_job *job, uint32_t width, struct hd_arena *arena,
+	struct hd_diag *diag);
+/* Keeps what hd_pipes_make() made of it in the run's folder, which is held. */
+HD_MUST_USE enum hd_err hd_pipes_keep_shape(struct hd_rundir *dir, const struct hd_job *job,
+	const struct hd_pipes *pipes, struct hd_arena *arena, struct hd_diag *diag);
 /* Keeps it in the run's folder, which is held. */
 HD_MUST_USE enum hd_err hd_pipes_keep(struct hd_rundir *dir, const struct hd_job *job, struct hd_arena *arena,
 	struct hd_diag *diag);

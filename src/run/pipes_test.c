@@ -1,4 +1,4 @@
-#include "run/pipes.h"
+#include "run/pipe_set.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -200,6 +200,48 @@ static void what_cannot_be_is_refused(void **state)
 	}
 }
 
+/* Of two jobs that differ in their keys alone each finds the other's pipes by their shape. */
+static void a_set_has_the_pipes_of_every_shape(void **state)
+{
+	static const char *const parallel[] = { "schedule: zb-v, width: 2", "stages: 3, schedule: gpipe",
+		"stages: 3", "schedule: interleaved, chunks: 2, stages: 6" };
+	enum { N = sizeof parallel / sizeof *parallel };
+	struct hd_pipe_set set[N];
+	struct hd_task *task[N];
+	struct hd_job job[N];
+
+	(void)state;
+	for (size_t i = 0; i < N; i++) {
+		parse(&job[i], parallel[i]);
+		task[i] = task_of(&job[i]);
+		assert_int_equal(hd_pipe_set_init(&set[i], task[i], NULL), HD_OK);
+	}
+	for (size_t i = 0; i < N; i++)
+		for (size_t k = 0; k < N; k++) {
+			const struct hd_pipes *of = &set[k].first, *found = NULL, *again = NULL;
+			struct hd_diag diag = { "" };
+			CHECK(hd_pipe_set_find(&set[i], &of->shape, &found, &diag) == HD_OK, "%s: %s",
+				parallel[k], diag.text);
+			CHECK(hd_view_same_shape(&found->shape, &of->shape), "%zu %zu", i, k);
+			CHECK((i == k) == (found == &set[i].first), "%zu %zu", i, k);
+			assert_string_equal(found->stages.schedule, of->stages.schedule);
+			assert_memory_equal(found->stages.first, of->stages.first,
+				of->shape.nstages * sizeof *of->stages.first);
+			assert_int_equal(hd_pipe_set_find(&set[i], &of->shape, &again, NULL), HD_OK);
+			assert_ptr_equal(again, found);
+			assert_ptr_equal(hd_pipe_set_buckets(&set[i], &of->shape), &found->buckets);
+		}
+	static const struct hd_view_shape no[] = { { 3, 3, { 0, 1, 2 }, 999 }, { 3, 2, { 0, 1, 1 }, 0 },
+		{ 3, 0, { 0 }, 0 }, { 3, 3, { 0, 2, 1 }, 1 }, { 4, 2, { 0, 1, 0, 1 }, 1 } };
+	for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+		CHECK(!hd_pipe_set_buckets(&set[0], &no[i]), "shape %zu", i);
+	for (size_t i = 0; i < N; i++) {
+		hd_pipe_set_finish(&set[i]);
+		hd_pipe_set_finish(&set[i]);
+		hd_task_destroy(task[i]);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -209,6 +251,7 @@ int main(void)
 			end),
 		cmocka_unit_test_setup_teardown(the_width_is_settled_by_the_devices_at_the_start, begin, end),
 		cmocka_unit_test_setup_teardown(what_cannot_be_is_refused, begin, end),
+		cmocka_unit_test_setup_teardown(a_set_has_the_pipes_of_every_shape, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

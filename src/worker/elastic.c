@@ -123,7 +123,8 @@ static enum hd_err make_machine(struct hd_elastic *e, struct hd_diag *diag)
 		.job = e->task->job_hash, .kernels = hd_worker_fingerprint(e->worker),
 		.ndevices = hd_run_spec(e->run)->ndevices,
 		.takes_over = e->spec->take_over != NULL,
-		.buckets = e->pipes.shape.nstages ? &e->pipes.buckets : NULL,
+		.buckets = e->pipes.first.shape.nstages ? &e->pipes.first.buckets : NULL,
+		.of_shape = hd_pipe_set_buckets, .of_shape_self = &e->pipes,
 	};
 	struct hd_memory_info memory;
 	uint64_t seed[2] = { (uint64_t)hd_clock_now_ns(e->spec->clock), 0 };
@@ -187,7 +188,7 @@ static enum hd_err take_rooms(struct hd_elastic *e, struct hd_diag *diag)
 		err = hd_relay_init(&e->relay, &e->hub, e->worker, &e->task->layout, e->task->job->nvns,
 			diag);
 	/* each stage of a virtual node may be another worker's */
-	return err ? err : hd_relay_planes(&e->relay, e->pipes.shape.nstages, diag);
+	return err ? err : hd_relay_planes(&e->relay, e->pipes.first.shape.nstages, diag);
 }
 
 static void give_back(struct hd_elastic *e)
@@ -213,7 +214,7 @@ static void give_back(struct hd_elastic *e)
 	hd_commands_finish(&e->commands);
 	hd_finals_finish(&e->finals);
 	hd_arena_finish(&e->messages);
-	hd_arena_finish(&e->pipes_arena);
+	hd_pipe_set_finish(&e->pipes);
 	hd_arena_finish(&e->plan_arena[0]);
 	hd_arena_finish(&e->plan_arena[1]);
 	hd_lock_finish(&e->notes_lock);
@@ -250,10 +251,9 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 		e->transfer[i].worker = HD_NOBODY;
 	hd_lock_init(&e->notes_lock);
 	hd_arena_init(&e->messages, 0);
-	hd_arena_init(&e->pipes_arena, 0);
 	hd_arena_init(&e->plan_arena[0], 0);
 	hd_arena_init(&e->plan_arena[1], 0);
-	enum hd_err err = hd_pipes_make(&e->pipes, e->task, &e->pipes_arena, diag);
+	enum hd_err err = hd_pipe_set_init(&e->pipes, e->task, diag);
 	if (!err)
 		err = hd_commands_init(&e->commands, wake, e, diag);
 	if (!err)

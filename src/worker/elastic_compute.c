@@ -26,11 +26,13 @@ static enum hd_err plan_of(struct hd_elastic *e, const struct hd_view *view, str
 	const struct hd_plan_job job = hd_worker_plan_job(e->worker);
 	struct hd_arena *arena = &e->plan_arena[!e->plan_now];
 	struct hd_plan *plan = &e->plan[!e->plan_now];
+	const struct hd_pipes *pipes;
 
 	hd_arena_reset(arena);
 	*dist = (struct hd_dist_view){ .plan = plan };
-	enum hd_err err = hd_pipes_plan(plan, &e->pipes, view, &job, e->task, arena, diag);
-	return err ? err : hd_pipes_part(dist, &e->pipes, view, atomic_load(&e->self), e->worker, arena,
+	enum hd_err err = hd_pipe_set_find(&e->pipes, &view->shape, &pipes, diag);
+	err = err ? err : hd_pipes_plan(plan, pipes, view, &job, e->task, arena, diag);
+	return err ? err : hd_pipes_part(dist, pipes, view, atomic_load(&e->self), e->worker, arena,
 		diag);
 }
 
@@ -58,6 +60,7 @@ COMMAND(prepare)
 COMMAND(record)
 {
 	const struct hd_plan_job job = hd_worker_plan_job(e->worker);
+	const struct hd_pipes *pipes;
 	struct hd_diag why = { "" };
 	struct hd_arena arena;
 	struct hd_plan plan;
@@ -65,10 +68,11 @@ COMMAND(record)
 
 	(void)done;
 	(void)diag;
-	if (!hd_pipes_step(&e->pipes, d->view))
+	if (!hd_pipes_step(&e->pipes.first, d->view))
 		return HD_OK;
 	hd_arena_init(&arena, 0);
-	enum hd_err err = hd_pipes_plan(&plan, &e->pipes, d->view, &job, e->task, &arena, &why);
+	enum hd_err err = hd_pipe_set_find(&e->pipes, &d->view->shape, &pipes, &why);
+	err = err ? err : hd_pipes_plan(&plan, pipes, d->view, &job, e->task, &arena, &why);
 	err = err ? err : hd_plan_keep(&plan, e->spec->fs, e->spec->dir, &why);
 	hd_arena_finish(&arena);
 	snprintf(text, sizeof text, "plan %u is not in the run's folder: %s", d->view->epoch, why.text);

@@ -5,7 +5,7 @@
 #include "sys/thread.h"
 #include "wire/hub.h"
 #include "protocol/member.h"
-#include "run/pipes.h"
+#include "run/pipe_set.h"
 #include "worker/command.h"
 #include "worker/elastic.h"
 #include "worker/finals.h"
@@ -147,8 +147,7 @@ struct hd_elastic {
 	/* of the compute thread */
 	struct hd_commands commands;
 	struct hd_finals finals;          /* of the pass it computes; devices note, the I/O thread fetches */
-	struct hd_arena pipes_arena;
-	struct hd_pipes pipes;          /* before the threads start; then any reads it */
+	struct hd_pipe_set pipes;         /* any thread */
 	struct hd_arena plan_arena[2];
 	struct hd_plan plan[2];
 	uint32_t plan_now;                /* of the two, the one in use */
