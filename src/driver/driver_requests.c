@@ -24,9 +24,7 @@ static enum hd_err turn_auto(struct driver *c, const struct hd_json *ask, const 
 	return HD_OK;
 }
 
-/* Of a model in stages: with fewer the run would wait for ever. Workers have as many devices as those that
- * are here; 0: none is, or the model is whole. */
-static uint32_t least_workers(const struct driver *c)
+uint32_t driver_devices(const struct driver *c)
 {
 	struct hd_co_worker_status worker[HD_MAX_WORKERS];
 	const uint32_t n = c->machine ? hd_coordinator_workers(c->machine, worker, HD_MAX_WORKERS) : 0;
@@ -34,6 +32,15 @@ static uint32_t least_workers(const struct driver *c)
 
 	for (uint32_t i = 0; i < n; i++)
 		most = worker[i].ndevices > most ? worker[i].ndevices : most;
+	return most;
+}
+
+/* Of a model in stages: with fewer the run would wait for ever. Workers have as many devices as those that
+ * are here; 0: none is, or the model is whole. */
+static uint32_t least_workers(const struct driver *c)
+{
+	const uint32_t most = driver_devices(c);
+
 	return most ? (c->config.shape.width + most - 1) / most : 0;
 }
 
@@ -231,6 +238,7 @@ enum hd_err driver_answer(void *self, const char *what, const struct hd_json *as
 			struct hd_diag *);
 	} row[] = {
 		{ "status", answer_status }, { "scale", answer_scale }, { "stop", answer_stop }, { "drain", answer_drain },
+		{ "shape", driver_answer_shape },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)

@@ -9,6 +9,22 @@
 
 enum { DRIVE_ARGS = 16 };
 
+enum hd_err hd_drive_fits(struct hd_cmd *cmd, struct hd_job *job, const struct hd_run_options *options,
+	uint32_t n)
+{
+	struct hd_run_options as = *options;
+	struct hd_run *run = NULL;
+
+	if (job->value[HD_JOB_MEMORY].is_auto)
+		return HD_OK;
+	as.watch = (struct hd_run_watch){ 0 };
+	as.quiet_disk = as.shared = true;
+	enum hd_err err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, &as, &cmd->diag);
+	err = err ? err : hd_run_tell_team(run, n, &cmd->diag);
+	hd_run_destroy(run);
+	return err;
+}
+
 const char *hd_drive_devices(struct hd_cmd *cmd, uint32_t nworkers)
 {
 	struct hd_text devices;

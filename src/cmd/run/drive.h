@@ -23,6 +23,11 @@ struct hd_drive {
 HD_MUST_USE enum hd_err hd_drive(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir,
 	const struct hd_drive *how, struct hd_launch_end *end);
 
+/* Under workers.memory: do n workers fit that open what `options` say? If not, an error says which and why.
+ * */
+HD_MUST_USE enum hd_err hd_drive_fits(struct hd_cmd *cmd, struct hd_job *job,
+	const struct hd_run_options *options, uint32_t n);
+
 /* --devices of each of so many workers on this machine: as given, else its part of the cores. NULL: no
  * memory. */
 const char *hd_drive_devices(struct hd_cmd *cmd, uint32_t nworkers);

@@ -49,24 +49,6 @@ static enum hd_err count_workers(struct hd_cmd *cmd, uint32_t *n)
 	return HD_OK;
 }
 
-/* State by stages under a limit: each worker would find out by itself, when it has its stages, and another be
- * started in its place. */
-static enum hd_err fits(struct hd_cmd *cmd, struct hd_job *job, const struct hd_run_options *options,
-	uint32_t n)
-{
-	struct hd_run_options as = *options;
-	struct hd_run *run = NULL;
-
-	if (job->value[HD_JOB_MEMORY].is_auto || hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES)
-		return HD_OK;
-	as.watch = (struct hd_run_watch){ 0 };
-	as.quiet_disk = as.shared = true;
-	enum hd_err err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, &as, &cmd->diag);
-	err = err ? err : hd_run_tell_team(run, n, &cmd->diag);
-	hd_run_destroy(run);
-	return err;
-}
-
 /* A worker of a pipeline has as many devices as --devices says, one without. */
 static enum hd_err spread_devices(struct hd_cmd *cmd, struct hd_job *job, struct hd_run_options *options)
 {
@@ -86,7 +68,10 @@ static enum hd_err spread_devices(struct hd_cmd *cmd, struct hd_job *job, struct
 			cmd->args.text[HD_OPT_DEVICES]);
 	err = err ? err : count_workers(cmd, &n);
 	err = err ? err : hd_pipes_settle(job, n, options->worker.ndevices, &cmd->arena, &cmd->diag);
-	return err ? err : fits(cmd, job, options, n);
+	/* state by stages: each worker would find out when it has its stages, and another be started in its
+	 * place */
+	return err || hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES ? err :
+		hd_drive_fits(cmd, job, options, n);
 }
 
 /* What says where the devices of one process work: several workers follow the plan of each view. */

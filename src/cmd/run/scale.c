@@ -5,7 +5,9 @@
 #include "sys/process.h"
 #include "sys/signal.h"
 #include "notice/hand.h"
+#include "run/pipes.h"
 #include "worker/notice_agent.h"
+#include "cmd/run/drive.h"
 #include "cmd/run/live.h"
 
 #define HD_LOOK_NS INT64_C(100000000)
@@ -81,16 +83,87 @@ static enum hd_err wait_for(struct hd_cmd *cmd, const char *run, int64_t asked, 
 	}
 }
 
+/* A worker that finds out at the change that its stages do not fit would leave, and the next one, too. */
+static enum hd_err fits(struct hd_cmd *cmd, const char *run, const char *workers)
+{
+	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
+	struct hd_run_options options = { 0 };
+	const struct hd_json *answer;
+	char dir[HD_RUN_PATH];
+	struct hd_live live;
+	uint64_t n = 0;
+
+	if (!job)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job");
+	enum hd_err err = hd_live_ask(cmd, run, "{\"do\":\"status\"}", &answer);
+	err = err ? err : hd_live_read(answer, &live, &cmd->diag);
+	err = err ? err : hd_session_job_of(cmd, run, job, dir);
+	if (err || job->value[HD_JOB_MEMORY].is_auto || !live.nworkers)
+		return err;
+	if (!workers || hd_num_u64(workers, HD_LIVE_WORKERS, &n, NULL))
+		n = (uint64_t)live.target;
+	err = hd_pipes_change(job, (uint32_t)job->value[HD_JOB_PAR_WIDTH].i, &cmd->arena, &cmd->diag);
+	err = err ? err : hd_session_devices(cmd, job, &options);
+	options.worker.ndevices = (uint32_t)live.worker[0].devices;
+	return err ? err : hd_drive_fits(cmd, job, &options, (uint32_t)n);
+}
+
+/* -s: pipelines of another shape; with a number of workers they are those. */
+static enum hd_err ask_for_shape(struct hd_cmd *cmd, const char *run, const char *workers)
+{
+	const struct hd_json *answer;
+	const char *schedule = "";
+	int64_t stages = 0, devices = 0;
+	struct hd_json_writer w;
+	struct hd_text text;
+	uint64_t n = 0;
+
+	hd_text_init(&text, &cmd->arena);
+	hd_json_writer_init(&w, &text);
+	hd_json_open_object(&w, NULL);
+	hd_json_put_text(&w, "do", "shape");
+	hd_json_open_array(&w, "set");
+	for (uint32_t i = 0; i < cmd->args.nsets; i++)
+		hd_json_put_text(&w, NULL, cmd->args.set[i]);
+	hd_json_close(&w);
+	if (workers && !hd_num_u64(workers, HD_LIVE_WORKERS, &n, NULL))
+		hd_json_put_i64(&w, "workers", (int64_t)n);
+	hd_json_close(&w);
+	if (text.full)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the request");
+	enum hd_err err = fits(cmd, run, workers);
+	err = err ? err : hd_live_ask(cmd, run, text.at, &answer);
+	err = err ? err : hd_json_get_i64(answer, "stages", 0, INT64_MAX, &stages, &cmd->diag);
+	err = err ? err : hd_json_get_i64(answer, "devices", 0, INT64_MAX, &devices, &cmd->diag);
+	err = err ? err : hd_json_get_text(answer, "schedule", &schedule, &cmd->diag);
+	if (!err && !workers && cmd->args.has[HD_OPT_JSON])
+		printf("{\"stages\":%lld,\"devices\":%lld,\"schedule\":\"%s\"}\n", (long long)stages,
+			(long long)devices, schedule);
+	else if (!err && !cmd->args.has[HD_OPT_JSON] && !cmd->args.has[HD_OPT_QUIET])
+		printf("%s: %lld stages, %lld devices a pipeline, from one of the next steps on\n", schedule,
+			(long long)stages, (long long)devices);
+	return err;
+}
+
 static enum hd_err verb_scale(struct hd_cmd *cmd)
 {
-	const char *run = cmd->args.pos[0];
+	const char *run = cmd->args.pos[0], *workers = cmd->args.npos > 1 ? cmd->args.pos[1] : NULL;
 	const struct hd_json *answer;
 	int64_t asked = 0, target = 0, members = 0;
 	char ask[96];
-	enum hd_err err = request(cmd, cmd->args.pos[1], ask);
 
-	if (!err && cmd->args.has[HD_OPT_POLICY] && strcmp(cmd->args.pos[1], "auto") != 0)
+	if (!workers && !cmd->args.nsets)
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"say how many workers, as in `heddle scale %s 4`, or which pipelines, as in `heddle "
+			"scale %s -s parallel.stages=2`", run, run);
+	enum hd_err err = workers ? request(cmd, workers, ask) : HD_OK;
+
+	if (!err && cmd->args.has[HD_OPT_POLICY] && (!workers || strcmp(workers, "auto") != 0))
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "--policy goes with auto");
+	if (!err && cmd->args.nsets)
+		err = ask_for_shape(cmd, run, workers);
+	if (err || !workers)
+		return err;
 	if (!err)
 		err = hd_live_ask(cmd, run, ask, &answer);
 	if (!err)
@@ -113,15 +186,18 @@ static enum hd_err verb_scale(struct hd_cmd *cmd)
 }
 
 const struct hd_verb hd_verb_scale = {
-	.name = "scale", .args = "RUN N|+K|-K|auto", .npos_min = 2, .npos_max = 2,
-	.about = "ask a run for another number of workers, while it goes on",
+	.name = "scale", .args = "RUN [N|+K|-K|auto]", .npos_min = 1, .npos_max = 2,
+	.about = "ask a run for another number of workers, or other pipelines, while it goes on",
 	.more =
 		"The run is one of `heddle run --workers`. Workers come and go between two steps; not a "
 		"bit of the result depends on it.\n"
 		"auto: the run tries sizes and stays at the best (elastic.autoscale of the job says "
 		"what that is); `heddle status` says why.\n"
-		"A number turns that off. --wait: until that many are members.",
-	.opts = HD_OPTS(HD_OPT_WAIT, HD_OPT_POLICY),
+		"A number turns that off. --wait: until that many are members.\n"
+		"-s: of a run of pipelines over workers parallel.stages, chunks, schedule and replicas, "
+		"also with a number of workers: from one of the next steps on. The number of stages left "
+		"out, pipelines have as many devices as before.",
+	.opts = HD_OPTS(HD_OPT_WAIT, HD_OPT_POLICY, HD_OPT_SET),
 	.run = verb_scale, .test = "program_elastic.sh",
 };
 

@@ -1,0 +1,103 @@
+#include "driver/driver_int.h"
+
+#include "job/sets.h"
+#include "run/kept_job.h"
+
+/* Another shape of the pipelines of a run that goes on:
+ * {"do":"shape","set":["parallel.stages=2"],"workers":4}. It is in the run's job before the machine hears
+ * of it: a coordinator that takes over, workers that come later and a resume read it there. */
+
+static enum hd_err read_sets(struct hd_job_sets *sets, const struct hd_json *ask, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	const struct hd_json *set = NULL;
+	const char *word = NULL;
+	enum hd_err err = hd_json_get(ask, "set", HD_JSON_ARRAY, &set, diag);
+
+	err = err ? err : hd_job_sets_init(sets, (uint32_t)hd_json_count(set), arena, diag);
+	for (size_t i = 0; !err && i < hd_json_count(set); i++) {
+		err = hd_json_as_text(hd_json_item(set, i), &word, diag);
+		err = err ? err : hd_job_sets_word(sets, word, diag);
+	}
+	return err;
+}
+
+/* Workers have as many devices as those that are here. */
+static enum hd_err has_devices(const struct driver *c, const struct hd_pipes *pipes, int64_t nworkers,
+	struct hd_diag *diag)
+{
+	const uint32_t width = pipes->shape.width, v = pipes->shape.nstages / width, n = driver_devices(c);
+
+	if ((uint64_t)nworkers * n < width)
+		return hd_fail(diag, HD_E_INVAL,
+			"a pipeline would have %u devices, and %lld workers have %u: ask for %u workers at "
+			"once, as in `heddle scale RUN %u -s ...`, or for fewer stages", width,
+			(long long)nworkers,
+			(uint32_t)nworkers * n, (width + n - 1) / n, (width + n - 1) / n);
+	return (n < width ? n : width) * v <= HD_MAX_PASSES ? HD_OK : hd_fail(diag, HD_E_INVAL,
+		"%u devices of a worker with %u stages each: at most %d stages lie on one worker", n, v,
+		HD_MAX_PASSES);
+}
+
+static enum hd_err make(struct driver *c, struct hd_pipes *pipes, struct hd_job **job,
+	const struct hd_json *ask, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_task *task = hd_arena_take(arena, 1, sizeof *task);
+	struct hd_job_sets sets;
+
+	if (!task)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for another shape");
+	enum hd_err err = read_sets(&sets, ask, arena, diag);
+	err = err ? err : hd_kept_job_read(job, c->spec->dir, sets.set, sets.n, arena, diag);
+	err = err ? err : hd_pipes_change(*job, c->config.shape.width, arena, diag);
+	err = err ? err : hd_job_spreads(*job, diag);
+	if (err)
+		return err;
+	*task = *c->spec->task;
+	task->job = *job;
+	return hd_pipes_make(pipes, task, arena, diag);
+}
+
+static enum hd_err change(struct driver *c, const struct hd_json *ask, struct hd_json_writer *w,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	const struct hd_pipes *kept;
+	struct hd_pipes pipes;
+	struct hd_job *job = NULL;
+	int64_t nworkers = c->config.target;
+	enum hd_err err = make(c, &pipes, &job, ask, arena, diag);
+
+	if (!err && hd_json_find(ask, "workers"))
+		err = hd_json_get_i64(ask, "workers", 1, HD_MAX_MEMBERS, &nworkers, diag);
+	err = err ? err : has_devices(c, &pipes, nworkers, diag);
+	err = err ? err : hd_pipe_set_find(&c->pipes, &pipes.shape, &kept, diag);
+	err = err ? err : hd_pipes_keep_shape(c->spec->dir, job, &pipes, arena, diag);
+	if (err)
+		return err;
+	c->config.shape = pipes.shape;
+	c->config.pipes = pipes.most;
+	driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RESHAPE, .shape = &c->config.shape,
+		.n = pipes.most });
+	hd_json_put_i64(w, "stages", pipes.shape.nstages);
+	hd_json_put_i64(w, "devices", pipes.shape.width);
+	hd_json_put_text(w, "schedule", pipes.stages.schedule);
+	return HD_OK;
+}
+
+enum hd_err driver_answer_shape(struct driver *c, const struct hd_json *ask, struct hd_json_writer *w,
+	struct hd_diag *diag)
+{
+	struct hd_arena arena;
+
+	if (!c->config.shape.nstages)
+		return hd_fail(diag, HD_E_INVAL,
+			"this run has no pipelines: stages, schedule and replicas are those of a run with "
+			"parallel.mode: pipeline");
+	if (!c->machine || !driver_devices(c))
+		return hd_fail(diag, HD_E_INVAL,
+			"no worker of the run is here yet: try again when it has begun");
+	hd_arena_init(&arena, 0);
+	enum hd_err err = change(c, ask, w, &arena, diag);
+	hd_arena_finish(&arena);
+	return err;
+}

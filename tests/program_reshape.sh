@@ -1,0 +1,75 @@
+#!/bin/bash
+# scale -s: pipelines over workers change their stages, schedule and copies while workers are killed, with
+# the bits of one device. HD_RESHAPES=30: so many changes, HD_RESHAPE_SEED: other ones.
+. "$(dirname "$0")/program.sh"
+changes=${HD_RESHAPES:-2} seed=${HD_RESHAPE_SEED:-1}
+
+# a number below $1
+draw() { seed=$(((seed * 1103515245 + 12345) & 0x7fffffff)); drawn=$(((seed >> 8) % $1)); }
+shapes=(2:1f1b:auto 3:gpipe:1 4:zb-v:2 4:1f1b:1 2:zb-h1:2 4:interleaved:2 3:zb-h1:auto 2:gpipe:1
+	4:dualpipev:1)
+in_force() { grep -q "; $1: $2 stages, " "$(ls $run/plan/*.plan | tail -n 1)"; }
+has_workers() { heddle status $run --json | grep -q '"members":4,'; }
+pid_of()
+{
+	heddle status $1 --json | grep -o '"state":"member","pid":[0-9]*' | sed -n "$2p" | grep -o '[0-9]*$'
+}
+ended() { heddle status $run --json | grep -qE '"state":"(stopped|done)"'; }
+
+for sync in allreduce stages; do
+	run=run-$sync
+	cat >$sync.yaml <<END
+job: {name: wide, seed: 3, steps: 20000}
+model: {use: "builtin:mlp", args: {input: [1, 16, 16], hidden: [700, 600, 300, 200], classes: 10}}
+data: {kind: synthetic, count: 90}
+batch: {global: 26, virtual_nodes: 13}
+optim: {kind: adamw, lr: 1e-3}
+checkpoint: {every: 10 steps}
+comm: {sync: $sync}
+END
+	heddle run $sync.yaml --out $run --workers 4 -s parallel.mode=pipeline -s workers.pace=15ms \
+		-s workers.detect=400ms >$run.log 2>&1 &
+	driver=$!
+	reach $run 12
+	for ((i = 1; i <= changes; i++)); do
+		draw ${#shapes[@]}
+		IFS=: read -r stages schedule replicas <<<"${shapes[drawn]}"
+		expect 0 heddle scale $run -s parallel.stages=$stages -s parallel.schedule=$schedule \
+			-s parallel.chunks=auto -s parallel.replicas=$replicas
+		# before, while or after the change is in force
+		draw 3
+		[ $drawn = 0 ] || await in_force $schedule $stages
+		draw 4
+		victim=$(pid_of $run $((drawn + 1)))
+		[ -z "$victim" ] || kill -9 $victim
+		await in_force $schedule $stages
+		await has_workers
+		[ $((i % 5)) = 2 ] && kill -9 $driver 2>/dev/null
+	done
+	await has_workers
+	expect 2 heddle scale $run -s parallel.stages=5 -s parallel.chunks=auto -s parallel.schedule=gpipe
+	says 'heddle scale RUN 5 -s'
+	expect 2 heddle scale $run -s parallel.stages=2 -s workers.detect=1s
+	says 'workers.detect does not change while a run goes on'
+	expect 2 heddle scale $run -s parallel.schedule=2bw
+	expect 2 heddle scale $run
+	says 'or which pipelines'
+	expect 0 heddle stop $run
+	await ended
+	steps=$(ls $run/ckpt | tail -n 1 | grep -o '[0-9]*$')
+	train run $sync.yaml --out one-$sync --devices 1 --steps $((10#$steps))
+	expect 0 heddle ckpt diff one-$sync $run
+	passed "$sync: $changes changes of pipelines and kills in $((10#$steps)) steps, one device's bits"
+done
+
+# what does not fit is refused before anything changes
+run=tight
+heddle run stages.yaml --out $run --workers 4 -s parallel.mode=pipeline -s workers.memory=45MiB \
+	>$run.log 2>&1 &
+reach $run 1
+expect 11 heddle scale $run -s parallel.stages=2 -s parallel.schedule=gpipe -s parallel.replicas=1
+says 'worker 0: the job needs'
+expect 0 heddle scale $run -s parallel.schedule=zb-h1
+expect 0 heddle stop $run
+await ended
+passed "pipelines that do not fit into workers.memory are refused, and the run goes on"
