@@ -179,6 +179,7 @@ struct met {
 	struct hd_clock clock;
 	struct hd_fs fs;
 	struct hd_notice_news news;
+	char base[160];
 };
 
 static void open_server(struct met *m)
@@ -192,11 +193,9 @@ static void open_server(struct met *m)
 
 static void open_agent(struct met *m, const char *source, bool approve)
 {
-	char base[160];
-
-	snprintf(base, sizeof base, "http://%s/n", m->server->listener.addr + 4);
+	snprintf(m->base, sizeof m->base, "http://%s/n", m->server->listener.addr + 4);
 	const struct hd_notice_agent_spec spec = { .clock = &m->clock, .fs = &m->fs, .source = source,
-		.base = base,
+		.base = m->base,
 		.settings = { .every_ns = S / 50, .approve = approve }, .file = "/nonexistent/notice" };
 	assert_int_equal(hd_notice_agent_open(&m->agent, &spec, NULL), HD_OK);
 	assert_non_null(m->agent);
