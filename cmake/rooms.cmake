@@ -83,18 +83,19 @@ function(hd_unit_test room name source)
   hd_test_properties(${name} 900 ${room})
 endfunction()
 
-# The file of a test is judged by no test: it is compiled quickly, what it judges as the preset says. libFuzzer
-# learns nothing from its branches; clang, with both sanitizers, takes a quarter of the time where it optimises nothing.
-# But for those that compute more than they are compiled.
-set(HD_COMPUTING device_conform_test device_gradient_test)
+# The file of a test is judged by no test: it is compiled quickly, with -O0, what it judges as the preset says. libFuzzer
+# learns nothing from its branches. These compute more than they are compiled:
+set(HD_COMPUTING device_conform_test device_gradient_test device_gemm_test pipeline_sim_ticks_test planner_partition_reference_test)
 function(hd_quick_test name)
   if(HD_FUZZ)
     target_compile_options(${name} PRIVATE -fno-sanitize=fuzzer-no-link)
-    if(NOT name IN_LIST HD_COMPUTING)
-      target_compile_options(${name} PRIVATE -O0)
-    endif()
-  elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
-    target_compile_options(${name} PRIVATE -O1 -g1)
+  endif()
+  if(NOT HD_FUZZ AND NOT CMAKE_BUILD_TYPE STREQUAL "Release")
+    # -O1, as the preset says
+  elseif(name IN_LIST HD_COMPUTING)
+    target_compile_options(${name} PRIVATE -O1)
+  else()
+    target_compile_options(${name} PRIVATE -O0)
   endif()
   hd_quick_link(${name})
 endfunction()
