@@ -39,7 +39,8 @@ for name in metrics.write events.write; do
 done
 passed "lines that cannot be written cost a warning and no bit"
 
-# a learner that takes up 2.5 MiB/s of what a step adds 11 MiB to: its donor gives up, time and again
+# a learner that takes up 0.7 MiB/s of what a step adds 11 MiB to: its donor gives up, time and again, unless
+# a step takes 16 s
 cat >wide.yaml <<JOB
 job: {name: wide, seed: 3, steps: 1000000}
 model: {use: "builtin:mlp", args: {input: [1, 20, 20], hidden: [1500, 1500], classes: 4}}
@@ -52,7 +53,7 @@ JOB
 "$HEDDLE_BIN" run wide.yaml --out wide --workers 1 --devices 1 -q 2>log &
 run=$!
 reach wide 10
-HD_FAIL=learn.piece:delay=400 "$HEDDLE_BIN" worker --join wide --devices 1 -q 2>slow.log &
+HD_FAIL=learn.piece:delay=1500 "$HEDDLE_BIN" worker --join wide --devices 1 -q 2>slow.log &
 here() { heddle status wide | grep -Eq "$1"; }
 await here ' (standby|learning) ' || failed "the slow joiner did not come"
 expect 0 heddle scale wide 2

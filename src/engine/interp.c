@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "sys/failpoint.h"
 #include "engine/meeting.h"
 #include "engine/overlap.h"
 
@@ -347,6 +348,8 @@ void hd_interp_run(struct hd_rank *rank)
 		if ((section != HD_SECTION_ALL && section != rows[ins->op].section) ||
 			(hd_rank_idle(rank) && !rows[ins->op].meets))
 			continue;
+		if (pipe)
+			(void)HD_FAILPOINT_KEY(PIPE_INSTR, ins->stage);
 		uint64_t began = hd_recorder_now(recorder);
 		int64_t began_ns = hd_clock_now_ns(&rank->worker->clock);
 		int64_t used_ns = pipe ? hd_clock_thread_ns() : 0;

@@ -34,7 +34,8 @@
 /* role: the process that reaches the place. ANY: one that trains, alone or not (with workers: the coordinator
  * for lines, else workers); a WORKER among others; the COORDINATOR; any with a LINK; the SCHEDULER.
  * After those of every run come those of sharded state (from HD_FP_OF_WHOLE on); after them (from
- * HD_FP_OF_RUNS on) what no run of a campaign comes by: norms over the global batch, and the scheduler.
+ * HD_FP_OF_RUNS on) what no run of a campaign comes by: norms over the global batch, instructions of stages,
+ * and the scheduler.
  *        id                    name                    bytes  role         phase        where it lies */
 #define HD_FAILPOINTS_TABLE(X) \
 	X(CKPT_BEGIN,           "ckpt.begin",            false, ANY,         CHECKPOINT,  "before the temporary folder of a checkpoint is made") \
@@ -102,6 +103,7 @@
 	X(SLOTS_HERE,           "slots.here",            false, WORKER,      CHANGE,      "when slots came, before they count") \
 	X(SLOTS_SAVE,           "slots.save",            false, WORKER,      CHECKPOINT,  "when the checkpoint writer has all slots, before the checkpoint") \
 	X(SYNC_HERE,            "sync.here",             false, WORKER,      EXCHANGE,    "when what another worker brings to a norm over the global batch came; key: the worker that it came to; model.bn: global") \
+	X(PIPE_INSTR,           "pipe.instr",            false, WORKER,      COMPUTE,     "before each instruction of a plan in stages; key: the stage that it is of") \
 	X(DAEMON_OPEN,          "daemon.open",           false, SCHEDULER,   COORDINATOR, "when the scheduler has opened its store, before its first decision") \
 	X(DAEMON_TAKE,          "daemon.take",           false, SCHEDULER,   COORDINATOR, "when a new job has its run's folder, before it is stored") \
 	X(DAEMON_SOLVE,         "daemon.solve",          false, SCHEDULER,   COORDINATOR, "before a policy is asked for shares, where that is done") \
