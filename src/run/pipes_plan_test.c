@@ -319,7 +319,7 @@ static void a_width_is_settled_for_stages_alone(void **state)
 	hd_rig_close(&m.rig);
 	begin(&m, 13, "parallel: {stages: 2}\n");
 	assert_int_equal(hd_pipes_settle(m.rig.job, 2, 1, &none, &m.diag), HD_E_NOMEM);
-	CHECK(strstr(m.diag.text, "width of a pipeline"), "%s", m.diag.text);
+	CHECK(strstr(m.diag.text, "a number of the job"), "%s", m.diag.text);
 	assert_true(m.rig.job->value[HD_JOB_PAR_WIDTH].is_auto);
 	assert_int_equal(hd_pipes_settle(m.rig.job, 2, 1, &m.rig.arena, NULL), HD_OK);
 	assert_string_equal(m.rig.job->value[HD_JOB_PAR_WIDTH].text, "2");
