@@ -31,6 +31,12 @@ END
 		-s workers.detect=400ms >$run.log 2>&1 &
 	driver=$!
 	reach $run 12
+	# nothing stops for it: no worker ends, no step is lost
+	expect 0 heddle scale $run -s parallel.stages=3 -s parallel.schedule=zb-h1
+	await in_force zb-h1 3
+	reach $run $(($(wc -l <$run/metrics.ndjson) + 4))
+	! grep -E '"kind":"(lost|restore|process_ended)"' $run/events.ndjson ||
+		failed "$sync: a change was a loss"
 	for ((i = 1; i <= changes; i++)); do
 		draw ${#shapes[@]}
 		IFS=: read -r stages schedule replicas <<<"${shapes[drawn]}"
