@@ -16,7 +16,8 @@ struct hd_ins hd_pipe_turn(struct hd_rank *rank, const struct hd_ins *ins)
 	const struct hd_work *work = rank->worker->step->work;
 	struct hd_ins turn = *ins;
 
-	rank->ahead = hd_ins_uses(ins->op, 'v') && ins->vn >= work->pipe->nvns;
+	assert(hd_ins_uses(ins->op, 'v') || !ins->vn);    /* and there is a virtual node */
+	rank->ahead = ins->vn >= work->pipe->nvns;
 	rank->pipe = rank->ahead ? hd_overlap_next(work->overlap) : work->pipe;
 	turn.vn -= rank->ahead ? work->pipe->nvns : 0;
 	return turn;
@@ -178,12 +179,14 @@ static enum hd_err deliver(struct hd_rank *rank, const struct hd_ins *ins, enum 
 	return HD_OK;
 }
 
-/* To a neighbour stage of the same rank no transfer stands in the list. */
-static enum hd_err deliver_here(struct hd_rank *rank, const struct hd_ins *ins, enum hd_mail kind)
+/* What the cell read is used, what it made goes on: to a neighbour stage of the same rank no transfer stands
+ * in the list. */
+static enum hd_err pass_on(struct hd_rank *rank, const struct hd_ins *ins, enum hd_mail kind)
 {
-	const struct hd_pipe *pipe = pipe_of(rank);
+	struct hd_pipe *pipe = pipe_of(rank);
 	const bool none = kind == HD_MAIL_ACT ? ins->stage + 1u == pipe->nstages : ins->stage == 0;
 
+	hd_mail_used(pipe, cell_of(rank, ins), kind);
 	if (none || hd_cell_of(pipe, kind == HD_MAIL_ACT ? ins->stage + 1u : ins->stage - 1u,
 		ins->vn)->rank != hd_pipe_rank(pipe, rank))
 		return HD_OK;
@@ -224,8 +227,8 @@ static void end_of(struct hd_rank *rank, const struct hd_ins *ins)
 	if (--cell->left)
 		return;
 	give_arena(cell);
-	hd_mail_give(pipe_of(rank), cell, HD_MAIL_ACT);
-	hd_mail_give(pipe_of(rank), cell, HD_MAIL_GRAD);
+	for (int kind = 0; kind < HD_MAILS; kind++)
+		hd_mail_give(pipe_of(rank), cell, (enum hd_mail)kind);
 	rows_done(rank, ins->stage, ins->vn);
 }
 
@@ -281,8 +284,7 @@ static enum hd_err forward(struct hd_rank *rank, const struct hd_ins *ins, struc
 		return err;
 	if (bind.rows)
 		read_out(rank, ins, &bind);
-	hd_mail_used(pipe_of(rank), cell, HD_MAIL_ACT);
-	err = deliver_here(rank, ins, HD_MAIL_ACT);
+	err = pass_on(rank, ins, HD_MAIL_ACT);
 	if (cell->light && !sends_by_list(rank, ins))
 		give_arena(cell);
 	return err;
@@ -326,27 +328,22 @@ static enum hd_err fold_zeros(struct hd_rank *rank, const struct hd_ins *ins, co
 static enum hd_err back(struct hd_rank *rank, const struct hd_ins *ins, enum hd_run_phase phase,
 	struct hd_diag *diag)
 {
-	struct hd_cell *cell = cell_of(rank, ins);
 	struct hd_fold fold[HD_MAX_FOLDS];
 	struct hd_bind bind;
 	enum hd_err err = HD_OK;
 
 	bind_cell(rank, ins, &bind);
-	if (phase != HD_RUN_I) {
-		bind.nfolds = moves_of(cell, fold);
+	if (phase != HD_RUN_I) {          /* I folds nothing, no zeros either */
+		bind.nfolds = moves_of(cell_of(rank, ins), fold);
 		bind.fold = fold;
 	}
 	if (bind.rows)
 		err = run(rank, ins, phase, &bind, diag);
-	else if (phase != HD_RUN_I)
+	else
 		err = fold_zeros(rank, ins, fold, bind.nfolds, diag);
 	if (err)
 		return err;
-	if (phase != HD_RUN_W) {
-		hd_mail_used(pipe_of(rank), cell, HD_MAIL_GRAD);
-		err = deliver_here(rank, ins, HD_MAIL_GRAD);
-	}
-	return err;
+	return phase == HD_RUN_W ? HD_OK : pass_on(rank, ins, HD_MAIL_GRAD);
 }
 
 static enum hd_err backward(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)

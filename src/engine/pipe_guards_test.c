@@ -235,6 +235,113 @@ static void zeros_that_are_refused_end_the_step(void **state)
 	hd_rig_close(&still);
 }
 
+/* ---- one instruction alone, as no list that is checked has it ---- */
+
+static enum hd_err alone(struct hd_rig *rig, uint8_t op, uint32_t vn, struct hd_diag *diag)
+{
+	struct hd_rank *rank = &rig->worker->rank[0];
+	const struct hd_ins ins = { .op = op, .vn = vn }, turn = hd_pipe_turn(rank, &ins);
+
+	return hd_pipe_runners[op].run(rank, &turn, diag);
+}
+
+static void begin_alone(struct hd_rig *rig)
+{
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_dist_begin(rig->worker, false, &diag) == HD_OK, "%s", diag.text);
+}
+
+/* F reads what no LD has read, and takes no memory for rows that it cannot have. */
+static void forward_of_rows_that_cannot_be_read_takes_nothing(void **state)
+{
+	static const struct hd_rig_kind k = { "gpipe", 2, 1, 1, false, 1 };
+	struct hd_diag diag = { "" };
+	enum hd_err err = HD_OK;
+	struct hd_rig rig;
+
+	(void)state;
+	hd_rig_open_staged(&rig, net, 14, 4, NULL, &k);
+	hd_rig_hush(&rig);
+	hd_rig_break(&rig, 1, false);
+	assert_int_equal(hd_worker_rewind(rig.worker, &diag), HD_OK);
+	begin_alone(&rig);
+	struct hd_pipe *pipe = hd_worker_work(rig.worker)->pipe;
+	for (uint32_t vn = 0; vn < 4 && !err; vn++) {
+		err = alone(&rig, HD_INS_F, vn, &diag);
+		assert_true(!err == !!hd_cell_of(pipe, 0, vn)->arena);
+	}
+	assert_int_equal(err, HD_E_IO);
+	hd_dist_abandon(rig.worker);
+	hd_rig_hush(&rig);
+	hd_rig_mend(&rig);
+	hd_rig_close(&rig);
+}
+
+/* How many sums that a leaf goes to have a +0.0 first; all have a -0.0 before zeros are put. */
+static uint32_t count_zeros(const struct hd_pipe *pipe, uint32_t vn, bool clear)
+{
+	const struct hd_cell *cell = hd_cell_of(pipe, 0, vn);
+	const struct hd_fold_script *s = &cell->seat->script;
+	uint32_t n = 0;
+
+	for (uint32_t i = s->first_move[cell->leaf]; i < s->first_move[cell->leaf + 1]; i++) {
+		float *first = cell->seat->vector[s->move[i].dst] + pipe->stage[0].run[0].at;
+		*first = clear ? -0.0f : *first;
+		n += !signbit(*first);
+	}
+	return n;
+}
+
+/* The third step has two rows: its third virtual node has none. */
+static void zeros_are_put_by_w_alone(void **state)
+{
+	static const struct hd_rig_kind k = { "zb-h1", 2, 1, 1, false, 1 };
+	struct hd_diag diag = { "" };
+	struct hd_rig rig;
+
+	(void)state;
+	hd_rig_open_staged(&rig, net, 14, 4, NULL, &k);
+	hd_rig_step(&rig);
+	hd_rig_step(&rig);
+	begin_alone(&rig);
+	const struct hd_pipe *pipe = hd_worker_work(rig.worker)->pipe;
+	assert_int_equal(alone(&rig, HD_INS_F, 2, &diag), HD_OK);
+	assert_int_equal(pipe->rows[2].rows, 0);
+	assert_int_equal(count_zeros(pipe, 2, true), 0);
+	assert_int_equal(alone(&rig, HD_INS_I, 2, &diag), HD_OK);
+	assert_int_equal(count_zeros(pipe, 2, false), 0);
+	assert_int_equal(alone(&rig, HD_INS_W, 2, &diag), HD_OK);
+	assert_true(count_zeros(pipe, 2, false) > 0);
+	hd_dist_abandon(rig.worker);
+	hd_rig_close(&rig);
+}
+
+/* Ranks that failed meet at NORM; none sums or says what was not computed. */
+static void a_step_that_failed_has_no_norm(void **state)
+{
+	static const struct hd_rig_kind k = { "zb-v", 1, 2, 1, true, 1 };
+	struct hd_diag diag = { "" };
+	struct hd_rig rig;
+
+	(void)state;
+	hd_rig_open_staged(&rig, net, 14, 4, NULL, &k);
+	hd_rig_step(&rig);
+	begin_alone(&rig);
+	struct hd_rank *rank = &rig.worker->rank[0];
+	const struct hd_step_scalars before = rank->scalars = (struct hd_step_scalars){ .lr = -1 };
+	rig.worker->step->section = HD_SECTION_ALL;
+	refuse(&rig, REDUCE, 1000);
+	hd_rank_fail(rank, HD_E_IO);
+	assert_int_equal(alone(&rig, HD_INS_NORM, 0, &diag), HD_OK);
+	assert_false(refuse_no_more(&rig));
+	assert_int_equal(atomic_load(&refusing.left), 1000);
+	assert_memory_equal(&rank->scalars, &before, sizeof before);
+	rank->err = HD_OK;
+	hd_dist_abandon(rig.worker);
+	hd_rig_close(&rig);
+}
+
 /* ---- a plan that is not adopted ---- */
 
 /* Adopts the plan with something refused until nothing is; whatever it was, the plan that is there trains on.
@@ -341,6 +448,9 @@ int main(void)
 		cmocka_unit_test(rows_that_cannot_be_read_end_the_step),
 		cmocka_unit_test(every_call_that_is_refused_ends_the_step),
 		cmocka_unit_test(zeros_that_are_refused_end_the_step),
+		cmocka_unit_test(forward_of_rows_that_cannot_be_read_takes_nothing),
+		cmocka_unit_test(zeros_are_put_by_w_alone),
+		cmocka_unit_test(a_step_that_failed_has_no_norm),
 		cmocka_unit_test(what_a_plan_is_refused_leaves_the_one_that_is_there),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
