@@ -252,7 +252,8 @@ static void begin_alone(struct hd_rig *rig)
 	CHECK(hd_dist_begin(rig->worker, false, &diag) == HD_OK, "%s", diag.text);
 }
 
-/* F reads what no LD has read, and takes no memory for rows that it cannot have. */
+/* F reads what no LD has read, and takes no memory for rows that it cannot have. What no stage of the worker
+ * needs is not read. */
 static void forward_of_rows_that_cannot_be_read_takes_nothing(void **state)
 {
 	static const struct hd_rig_kind k = { "gpipe", 2, 1, 1, false, 1 };
@@ -267,6 +268,14 @@ static void forward_of_rows_that_cannot_be_read_takes_nothing(void **state)
 	assert_int_equal(hd_worker_rewind(rig.worker, &diag), HD_OK);
 	begin_alone(&rig);
 	struct hd_pipe *pipe = hd_worker_work(rig.worker)->pipe;
+	for (uint32_t vn = 0; vn < 4; vn++) {
+		/* as where the stages that read are other workers' */
+		const uint32_t nreaders = pipe->readers[vn];
+		pipe->readers[vn] = 0;
+		assert_int_equal(alone(&rig, HD_INS_LD, vn, &diag), HD_OK);
+		pipe->readers[vn] = nreaders;
+		pipe->loaded[vn] = false;
+	}
 	for (uint32_t vn = 0; vn < 4 && !err; vn++) {
 		err = alone(&rig, HD_INS_F, vn, &diag);
 		assert_true(!err == !!hd_cell_of(pipe, 0, vn)->arena);
@@ -315,6 +324,31 @@ static void zeros_are_put_by_w_alone(void **state)
 	assert_true(count_zeros(pipe, 2, false) > 0);
 	hd_dist_abandon(rig.worker);
 	hd_rig_close(&rig);
+}
+
+/* What a cell holds stays until its last reader is done: one that failed is not. */
+static void backward_that_fails_gives_nothing_back(void **state)
+{
+	static const struct { struct hd_rig_kind k; uint8_t op; } rows[] = {
+		{ { "gpipe", 2, 1, 1, false, 1 }, HD_INS_B }, { { "zb-h1", 2, 1, 1, false, 1 }, HD_INS_W },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_diag diag = { "" };
+		struct hd_rig rig;
+		hd_rig_open_staged(&rig, net, 14, 4, NULL, &rows[i].k);
+		begin_alone(&rig);
+		const struct hd_cell *cell = hd_cell_of(hd_worker_work(rig.worker)->pipe, 0, 0);
+		const uint32_t left = cell->left;
+		assert_int_equal(alone(&rig, HD_INS_F, 0, &diag), HD_OK);
+		refuse(&rig, RUN, 0);
+		assert_int_equal(alone(&rig, rows[i].op, 0, &diag), HD_E_IO);
+		assert_true(refuse_no_more(&rig));
+		assert_true(cell->left == left && cell->arena);
+		hd_dist_abandon(rig.worker);
+		hd_rig_close(&rig);
+	}
 }
 
 /* Ranks that failed meet at NORM; none sums or says what was not computed. */
@@ -450,6 +484,7 @@ int main(void)
 		cmocka_unit_test(zeros_that_are_refused_end_the_step),
 		cmocka_unit_test(forward_of_rows_that_cannot_be_read_takes_nothing),
 		cmocka_unit_test(zeros_are_put_by_w_alone),
+		cmocka_unit_test(backward_that_fails_gives_nothing_back),
 		cmocka_unit_test(a_step_that_failed_has_no_norm),
 		cmocka_unit_test(what_a_plan_is_refused_leaves_the_one_that_is_there),
 	};
