@@ -363,9 +363,13 @@ static void a_step_that_failed_has_no_norm(void **state)
 	hd_rig_step(&rig);
 	begin_alone(&rig);
 	struct hd_rank *rank = &rig.worker->rank[0];
+	refuse(&rig, REDUCE, 1000);
+	/* nor are sums made twice that other workers have made already */
+	rig.worker->step->section = HD_SECTION_FINISH;
+	assert_int_equal(alone(&rig, HD_INS_NORM, 0, &diag), HD_OK);
+	assert_int_equal(atomic_load(&refusing.left), 1000);
 	const struct hd_step_scalars before = rank->scalars = (struct hd_step_scalars){ .lr = -1 };
 	rig.worker->step->section = HD_SECTION_ALL;
-	refuse(&rig, REDUCE, 1000);
 	hd_rank_fail(rank, HD_E_IO);
 	assert_int_equal(alone(&rig, HD_INS_NORM, 0, &diag), HD_OK);
 	assert_false(refuse_no_more(&rig));
