@@ -81,7 +81,7 @@ passed "the coordinator dies before the first view is known, and at a commit"
 # all in one life: shards and stages in one process, killed; over uneven workers, one killed, one that comes,
 # the schedule another one; stopped; shards again
 cat >gpt.yaml <<'END'
-job: {name: gpt, seed: 5, steps: 80}
+job: {name: gpt, seed: 5, steps: 140}
 model:
   use: "builtin:gpt"
   args: {layers: 2, width: 32, heads: 4, context: 16, vocab: 50, dropout: 0.1}
@@ -103,10 +103,12 @@ reach life 16
 "$HEDDLE_BIN" worker --join life --devices 3 -q 2>uneven.log &
 expect 0 heddle scale life 3
 pid_in() { heddle status life --json | grep -o "\"worker\":$1,[^}]*\"pid\":[0-9]*" | grep -o '[0-9]*$'; }
-has() { heddle status life --json | grep -q "\"members\":$1,"; }
-await has 3
+has_three() { heddle status life --json | grep -q '"members":3,'; }
+await has_three
 kill -9 $(pid_in 0)
-await has 2
+# another takes its place, maybe before anybody looks: that it went is an event
+lost() { grep '"kind":"lost"' life/events.ndjson | grep -q '"worker":0,'; }
+await lost
 at=$(heddle status life --json | grep -o '"step":[0-9]*' | head -n 1 | cut -d: -f2)
 reach life $((at + 2))
 expect 0 heddle stop life
