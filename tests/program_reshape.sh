@@ -28,7 +28,7 @@ checkpoint: {every: 10 steps}
 comm: {sync: $sync}
 END
 	heddle run $sync.yaml --out $run --workers 4 -s parallel.mode=pipeline -s workers.pace=15ms \
-		-s workers.detect=400ms >$run.log 2>&1 &
+		-s workers.detect=2s >$run.log 2>&1 &
 	driver=$!
 	reach $run 12
 	# nothing stops for it: no worker ends, no step is lost
