@@ -1,5 +1,6 @@
 #include "run/rundir.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 #include "base/num.h"
 #include "sys/failpoint.h"
 
-enum { HD_LINE_CAP = 4096, HD_MAX_SAME_NAME = 10000, HD_HOLD_TEXT = 200 };
+enum { HD_LINE_CAP = 4096, HD_MAX_SAME_NAME = 10000, HD_HOLD_TEXT = 200, HD_HOLD_WORD = 9 };
 #define HD_LOCK_WAIT_NS INT64_C(500000000)    /* an observer holds a lock for an instant */
 #define HD_LOCK_LOOK_NS INT64_C(5000000)
 
@@ -60,8 +61,9 @@ static const char *const hold_word[] = { [HD_HOLD_NONE] = "nobody", [HD_HOLD_BEG
 	[HD_HOLD_EVALUATES] = "evaluates",
 	[HD_HOLD_COORDINATES] = "conducts" };
 
-/* "alone 1234 567890 node7 <boot>": the word, the process, when that began, where. It helps observers;
- * a run does without. */
+/* "alone     1234 567890 node7 <boot>": the word, the process, when that began, where. It helps observers;
+ * a run does without. All texts are of one length and those of one process differ in the word alone: the next
+ * takes the place of the last in one write, and no observer finds the file empty. */
 void hd_rundir_hold_as(struct hd_rundir *dir, enum hd_hold hold)
 {
 	char text[HD_HOLD_TEXT], boot[HD_HASH_HEX];
@@ -73,11 +75,12 @@ void hd_rundir_hold_as(struct hd_rundir *dir, enum hd_hold hold)
 	hd_proc_self(&self);
 	memcpy(id.byte, self.boot, sizeof id.byte);
 	hd_hash_hex(id, boot);
-	int n = snprintf(text, sizeof text, "%s %u %llu %s %s\n", hold_word[hold], self.pid,
-		(unsigned long long)hd_pid_began((int)self.pid), self.host,
-		boot);
-	if (!hd_file_truncate(&dir->lock, 0, NULL))
-		(void)!hd_file_pwrite(&dir->lock, text, (size_t)n, 0, NULL);
+	int n = snprintf(text, sizeof text, "%-*s %u %llu %s %s", HD_HOLD_WORD, hold_word[hold], self.pid,
+		(unsigned long long)hd_pid_began((int)self.pid), self.host, boot);
+	assert(n > 0 && (size_t)n < sizeof text);
+	memset(text + n, ' ', sizeof text - (size_t)n);
+	text[sizeof text - 1] = '\n';
+	(void)!hd_file_pwrite(&dir->lock, text, sizeof text, 0, NULL);
 }
 
 /* A process of this boot is known by its number and beginning; of another one neither means anything.
@@ -112,7 +115,7 @@ static void read_holder(const char *text, bool locked, struct hd_held *held)
 /* The lock, not the text, says whether a process holds it: a run that ends leaves the text as it is. */
 enum hd_err hd_rundir_held(struct hd_fs *fs, const char *path, struct hd_held *held, struct hd_diag *diag)
 {
-	char name[HD_PATH_CAP], text[HD_HOLD_TEXT] = "";
+	char name[HD_PATH_CAP], text[HD_HOLD_TEXT + 1] = "";
 	struct hd_file file;
 	size_t got = 0;
 

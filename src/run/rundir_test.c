@@ -280,6 +280,74 @@ static void whatever_fails_a_run_is_whole_or_refused(void **state)
 /* ---- the holder ---- */
 
 /* Rule 1, with real locks: of open files, so one process does for two. */
+/* A file system that looks at the run `watched` before and after each call that may change its holder. */
+static struct {
+	struct hd_fs fs, under;
+	struct hd_fs_ops ops;
+	const char *watched;
+	int nlooks, nunsure;
+} looking;
+
+static void look_now(void)
+{
+	struct hd_held held;
+
+	if (!looking.watched)
+		return;
+	assert_int_equal(hd_rundir_held(&looking.under, looking.watched, &held, NULL), HD_OK);
+	looking.nlooks++;
+	looking.nunsure += held.hold != HD_HOLD_ALONE && held.hold != HD_HOLD_EVALUATES;
+	looking.nunsure += held.pid != (int)getpid();
+}
+
+static int64_t write_and_look(struct hd_fs *fs, int id, const void *bytes, size_t len, int64_t offset)
+{
+	(void)fs;
+	look_now();
+	int64_t n = looking.under.ops->file.write(&looking.under, id, bytes, len, offset);
+	look_now();
+	return n;
+}
+
+static int truncate_and_look(struct hd_fs *fs, int id, int64_t size_bytes)
+{
+	(void)fs;
+	look_now();
+	int n = looking.under.ops->file.truncate(&looking.under, id, size_bytes);
+	look_now();
+	return n;
+}
+
+static void a_run_has_its_holder_at_every_moment(void **state)
+{
+	static const enum hd_hold holds[] = { HD_HOLD_EVALUATES, HD_HOLD_ALONE, HD_HOLD_EVALUATES,
+		HD_HOLD_EVALUATES, HD_HOLD_ALONE };
+	char root[] = "/tmp/hd_rundir_test.XXXXXX", path[80];
+	struct hd_clock clock;
+	struct hd_rundir dir;
+
+	(void)state;
+	hd_fs_real(&looking.under);
+	looking.ops = *looking.under.ops;
+	looking.ops.file.write = write_and_look;
+	looking.ops.file.truncate = truncate_and_look;
+	looking.fs.ops = &looking.ops;
+	hd_clock_real(&clock);
+	assert_non_null(mkdtemp(root));
+	snprintf(path, sizeof path, "%s/run", root);
+	assert_int_equal(hd_rundir_create(&dir, &looking.fs, &clock, root, path, "n", "{}", 2, NULL),
+		HD_OK);
+	hd_rundir_hold_as(&dir, HD_HOLD_ALONE);
+	looking.watched = path;
+	for (size_t i = 0; i < sizeof holds / sizeof *holds; i++)
+		hd_rundir_hold_as(&dir, holds[i]);
+	looking.watched = NULL;
+	assert_true(looking.nlooks >= 10);
+	assert_int_equal(looking.nunsure, 0);
+	hd_rundir_close(&dir);
+	assert_int_equal(hd_fs_remove_tree(&looking.under, root, NULL), HD_OK);
+}
+
 static void who_holds_a_run_is_seen(void **state)
 {
 	static const struct { const char *text; enum hd_hold hold; bool pid; } texts[] = {
@@ -334,7 +402,7 @@ static void who_holds_a_run_is_seen(void **state)
 	assert_int_equal(hd_fs_remove_tree(&fs, root, NULL), HD_OK);
 }
 
-enum { CALLS = 5 };               /* open, lock, read, its end, close */
+enum { CALLS = 4 };               /* open, lock, read, close */
 
 /* Looking at it fails at each call in turn; of a run that is held, and of one that is not. */
 static void what_cannot_be_looked_at_is_said(void **state)
@@ -500,6 +568,7 @@ int main(void)
 		cmocka_unit_test(a_new_run_never_takes_the_place_of_another),
 		cmocka_unit_test(whatever_fails_a_run_is_whole_or_refused),
 		cmocka_unit_test(who_holds_a_run_is_seen),
+		cmocka_unit_test(a_run_has_its_holder_at_every_moment),
 		cmocka_unit_test(what_cannot_be_looked_at_is_said),
 		cmocka_unit_test(lines_say_what_they_are_told),
 		cmocka_unit_test(what_was_lost_is_told_until_it_is_heard),
