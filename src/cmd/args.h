@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "wire/transports.h"
 
 enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT, HD_TAKES_WORD };
 
@@ -141,7 +142,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(NOTICE,      0,   "notice",        TEXT,   "TIME",    "how long this machine is still there, as 30s (the default); none: it stays after all") \
 	X(COMPRESS,    0,   "compress-branches", FLAG, "",      "make one node of each chain inside a branch first") \
 	X(BYTES,       0,   "bytes",         COUNT,  "B",       "of the vector in each process, a multiple of 4 (default 25000000)") \
-	X(WIRE,        0,   "transport",     WORD,   "shm|unix|tcp|tls", "how bytes go between them (default shm)") \
+	X(WIRE,        0,   "transport",     WORD,   HD_TRANSPORT_WORDS, "how bytes go between them (default shm)") \
 	X(PRIORITY,    0,   "priority",      TEXT,   "P",       "its weight: twice as much, twice the share (default 1)") \
 	X(DEADLINE,    0,   "deadline",      TEXT,   "T",       "when it should be over, from now: 90s, 45min, 12h, 3d") \
 	X(RATES,       0,   "rates",         TEXT,   "TYPE:X,...", "steps/s on each type, where they are known; 0: never there") \

@@ -308,6 +308,13 @@ static enum hd_err transport_of(const struct hd_hub_impl *h, const char *name,
 	return HD_OK;
 }
 
+bool hd_hub_names_hosts(const char *transport)
+{
+	const struct hd_transport *row = hd_transport_find(transport);
+
+	return row && row->powers & HD_WIRE_WORLD;
+}
+
 enum hd_err hd_hub_listen(struct hd_hub *hub, const char *transport, char addr[HD_ADDR_CAP],
 	struct hd_diag *diag)
 {

@@ -106,13 +106,14 @@ struct hd_hub { struct hd_hub_impl *impl; };      /* owned; { 0 } before init */
 HD_MUST_USE enum hd_err hd_hub_init(struct hd_hub *hub, const struct hd_hub_config *config,
 	const struct hd_wire_events *events, struct hd_loop *loop,
 				    struct hd_net *net, struct hd_diag *diag);
+/* Its addresses are tcp:HOST:PORT, not unix:PATH; false: there is no such transport, either. */
+bool hd_hub_names_hosts(const char *transport);
 /* closes without good-byes; takes zeroed and finished ones */
 void hd_hub_finish(struct hd_hub *hub);
 
 /* ---- connections ---- */
 
-/* `transport` is a row of wire/transport.h ("unix", "tcp", "shm", "tls", "sim"); addr in and out: a port 0
- * becomes the one chosen. */
+/* `transport` is a row of wire/transports.h, or "sim"; addr in and out: a port 0 becomes the one chosen. */
 HD_MUST_USE enum hd_err hd_hub_listen(struct hd_hub *hub, const char *transport, char addr[HD_ADDR_CAP],
 	struct hd_diag *diag);
 /* Begins; ends in `up` or `lost` of that worker within 6 T. HD_E_EXISTS: it is connected, or being

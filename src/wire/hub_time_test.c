@@ -467,7 +467,7 @@ out:
 static void two_threads_lose_no_wake_up(void **state)
 {
 	(void)state;
-	for (size_t i = 1; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows && strcmp(rows[i], "sim") != 0; i++) {
 		struct hubs_world *w = enter(rows[i], 0);
 		struct racer racers[2];
 		struct hd_thread threads[2] = { { 0 }, { 0 } };

@@ -9,6 +9,7 @@
 #include "sys/loop.h"
 #include "wire/hub.h"
 #include "wire/testing.h"
+#include "wire/transport.h"
 
 /* On the machine's clock nothing is decided by T, and a machine that has other things to do is waited for. */
 enum { HUBS = 3, T_MS = 1000, T_REAL_MS = 30000, TIMEOUT_S = 100 };
@@ -30,7 +31,11 @@ struct hubs_world {
 };
 
 static const struct hd_hash plan = { { 7 } };
-static const char *const rows[] __attribute__((unused)) = { "sim", "unix", "tcp", "shm", "tls" };
+static const char *const rows[] __attribute__((unused)) = {
+#define X(name) #name,
+	HD_WIRE_TRANSPORTS(X)
+#undef X
+};
 static const uint8_t job_key[32] = "a key of the job, thirty-two by.";
 
 static inline struct hd_net *net_of(struct hubs_world *w, int i) { return w->simulated ? &w->hosts[i].net :
@@ -43,8 +48,8 @@ static inline void start_hub(struct hubs_world *w, int i)
 	w->heard[i].clock = w->clock;
 	assert_int_equal(hd_hub_init(&w->hubs[i], &w->config[i], &events, &w->loops[i], net_of(w, i),
 		&w->diag), HD_OK);
-	snprintf(w->addr[i], sizeof w->addr[i], strcmp(w->row, "tcp") != 0 &&
-		strcmp(w->row, "tls") != 0 ? "unix:%s/%d" : "tcp:127.0.0.1:0", w->folder, i);
+	snprintf(w->addr[i], sizeof w->addr[i], hd_hub_names_hosts(w->row) ? "tcp:127.0.0.1:0" : "unix:%s/%d",
+		w->folder, i);
 	CHECK(hd_hub_listen(&w->hubs[i], w->row, w->addr[i], &w->diag) == HD_OK, "%s", w->diag.text);
 }
 

@@ -6,7 +6,7 @@ const struct hd_transport *hd_transport_find(const char *name)
 {
 	static const struct hd_transport *const all[] = {
 #define X(name) &hd_transport_##name,
-		HD_TRANSPORTS(X)
+		HD_WIRE_TRANSPORTS(X)
 #undef X
 	};
 

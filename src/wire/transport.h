@@ -1,6 +1,6 @@
 /* transport.h -- one way to move bytes between two processes, behind a table (private to the room).
  *
- * Rows: HD_TRANSPORTS below. A connection moves bytes and knows no frames; the peer (peer.h) does.
+ * Rows: transports.h. A connection moves bytes and knows no frames; the peer (peer.h) does.
  *
  * 1. Nothing blocks; HD_E_AGAIN: not now, the loop says when. The peer sets the loop's interest as `wants`
  *    says.
@@ -21,6 +21,7 @@
 #include "base/hash.h"
 #include "sys/loop.h"
 #include "sys/socket.h"
+#include "wire/transports.h"
 
 enum hd_wire_power {
 	/* others can read and change what goes by: payloads carry checksums, and a key or a flag is asked
@@ -69,11 +70,10 @@ struct hd_conn {
 	bool is_ready;
 };
 
-/* The transports that there are: a file defines hd_transport_NAME. Adding one is such a file and a
- * word here. */
-#define HD_TRANSPORTS(X) X(unix) X(shm) X(tcp) X(tls) X(sim)
+/* Those of transports.h, and the one that joins simulated hubs. */
+#define HD_WIRE_TRANSPORTS(X) HD_TRANSPORT_ROWS(X, X) X(sim)
 #define X(name) extern const struct hd_transport hd_transport_##name;
-HD_TRANSPORTS(X)
+HD_WIRE_TRANSPORTS(X)
 #undef X
 
 const struct hd_transport *hd_transport_find(const char *name);         /* NULL: no such row */

@@ -32,7 +32,7 @@ enum { HD_ALLREDUCE_WARMUP = 3, HD_ALLREDUCE_ROUNDS = 1000 };
 struct hd_allreduce_bench {
 	uint32_t n;                       /* members, 2..HD_ALLREDUCE_MEMBERS */
 	uint64_t bytes;                   /* of the vector, a multiple of 4 */
-	const char *transport;            /* row of wire/transport.h */
+	const char *transport;            /* row of wire/transports.h */
 	uint32_t rounds;                  /* that count: 1..HD_ALLREDUCE_ROUNDS */
 	const char *folder;               /* for this alone, mode 0700 */
 	struct hd_clock *clock;           /* borrowed */

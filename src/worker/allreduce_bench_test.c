@@ -1,13 +1,18 @@
 /* The bench as a whole: leader and members. */
+#include "wire/transports.h"
 #include "worker/testing_allreduce.h"
 
 static void the_bench_sums_and_times_every_round(void **state)
 {
-	static const char *const transports[] = { "unix", "shm", "tcp", "tls" };
+	static const char *const transports[] = {
+#define X(name) #name,
+		HD_TRANSPORT_ROWS(X, X)
+#undef X
+	};
 
 	(void)state;
 	for (uint32_t n = 2; n <= MOST; n++)
-		for (size_t i = 0; i < 4; i++) {
+		for (size_t i = 0; i < sizeof transports / sizeof *transports; i++) {
 			struct world *w = enter(n);
 			char env[HD_ADDR_CAP + 40];
 			w->bench.transport = transports[i];

@@ -191,9 +191,8 @@ static enum hd_err take(struct member *m)
 static enum hd_err listen_there(struct member *m)
 {
 	char addr[HD_ADDR_CAP] = "tcp:127.0.0.1:0";
-	bool over_ip = !strcmp(m->bench->transport, "tcp") || !strcmp(m->bench->transport, "tls");
 
-	if (!over_ip)
+	if (!hd_hub_names_hosts(m->bench->transport))
 		snprintf(addr, sizeof addr, "unix:%s/%u", m->bench->folder, m->me);
 	enum hd_err err = hd_hub_listen(&m->hub, m->bench->transport, addr, &m->diag);
 	return err ? err : hd_hub_tell(&m->hub, HD_ALLREDUCE_LEADER, HD_SAYS_ADDR, 0, addr, sizeof addr,
