@@ -53,6 +53,8 @@ END
 		[ $((i % 5)) = 2 ] && kill -9 $driver 2>/dev/null
 	done
 	await has_workers
+	# each of them holds all state, so none of these losses sends the run back to the disk
+	[ $sync = stages ] || ! grep '"kind":"restore"' $run/events.ndjson || failed "$sync: back to the disk"
 	expect 2 heddle scale $run -s parallel.stages=5 -s parallel.chunks=auto -s parallel.schedule=gpipe
 	says 'heddle scale RUN 5 -s'
 	expect 2 heddle scale $run -s parallel.stages=2 -s workers.detect=1s

@@ -315,6 +315,7 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 		.copies = hd_job_copies(job), .shape = c->pipes.first.shape, .pipes = c->pipes.first.most,
 		.of_shape = c->pipes.first.shape.nstages ? hd_pipe_set_buckets : NULL,
 		.of_shape_self = &c->pipes, .bucket_bytes = c->pipes.first.bytes,
+		.whole = c->pipes.first.buckets.whole,
 		.lockstep = hd_lockstep_bytes(&c->spec->task->train, job->nvns) > 0,
 		.min = min, .max = max,
 		.detect_ns = c->detect_ns, .min_wait_ns = hd_job_int(job, HD_JOB_MIN_WAIT),

@@ -71,7 +71,7 @@ void hd_holding_make(struct hd_holding *h, const struct hd_stage_buckets *bucket
 
 	assert(nmembers >= 1 && nmembers <= 64 && (!buckets || buckets->n == h->nbuckets));
 	h->apart = copies > 0;
-	h->partial = copies > 0 || (buckets && buckets->nstages > 1 && !buckets->whole);
+	h->partial = hd_state_is_partial(buckets, copies);
 	for (uint32_t b = 0; b < h->nbuckets; b++)
 		n[buckets ? buckets->at[b].stage : 0]++;
 	for (uint32_t b = 0; b < h->nbuckets; b++) {

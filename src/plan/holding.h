@@ -42,6 +42,13 @@ void hd_holding_make(struct hd_holding *holding, const struct hd_stage_buckets *
 	const uint64_t *stage,
 	uint32_t nmembers, uint32_t copies);
 
+/* Does any member of such a run hold parts of the state only? A run keeps one answer for all its views, so
+ * what one member says of its part and what another makes of it are of one rule. */
+static inline bool hd_state_is_partial(const struct hd_stage_buckets *buckets, uint32_t copies)
+{
+	return copies > 0 || (buckets && buckets->nstages > 1 && !buckets->whole);
+}
+
 static inline uint64_t hd_members_all(uint32_t n) { return n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1; }
 /* The n-th member of a mask, which has more than n. */
 uint32_t hd_members_nth(uint64_t members, uint32_t n);

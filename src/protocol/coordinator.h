@@ -128,6 +128,7 @@ struct hd_co_config {
 	hd_shape_buckets *of_shape;
 	void *of_shape_self;
 	const uint64_t *bucket_bytes;
+	bool whole;                       /* of stages: every member holds all state (plan/buckets.h) */
 	bool lockstep;                    /* rule 16 */
 	int64_t detect_ns, min_wait_ns;
 	/* of the job: after them it is done, whatever stop was asked for; 0: not known */

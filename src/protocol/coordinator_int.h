@@ -210,10 +210,10 @@ bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, const struc
 	uint64_t going);
 /* the view in force has new holders: a note, if bytes move */
 void hd_co_note_moves(struct hd_coordinator *co);
-/* Do members hold parts of the state? */
+/* Do members hold parts of the state? As hd_state_is_partial() says of its members. */
 static inline bool hd_co_is_partial(const struct hd_coordinator *co)
 {
-	return co->config.copies || co->config.shape.nstages;
+	return co->config.copies || (co->config.shape.nstages && !co->config.whole);
 }
 void hd_co_sync_lost(struct hd_coordinator *co, struct hd_co_worker *w);   /* its source is gone */
 void hd_co_back_off(struct hd_coordinator *co, struct hd_co_worker *w);     /* its source gave up */

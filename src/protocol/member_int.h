@@ -141,7 +141,7 @@ bool hd_member_all_slotted(const struct hd_member *m);
 /* Do members hold parts of the state? */
 static inline bool hd_member_is_partial(const struct hd_member *m)
 {
-	return m->config.copies > 0 || (m->config.buckets && m->config.buckets->nstages > 1);
+	return hd_state_is_partial(m->config.buckets, m->config.copies);
 }
 
 /* member_step.c */

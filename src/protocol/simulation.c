@@ -171,6 +171,7 @@ static void co_start(struct sim_world *s, bool by_member)
 	struct hd_co_config config = { .verified = s->verified, .nvns = s->nvns, .nbuckets = s->nbuckets,
 		.copies = s->copies, .min = s->min, .max = s->max, .shape = s->shape, .pipes = s->pipes,
 		.of_shape = s->shape.nstages ? sim_of_shape : NULL, .of_shape_self = s,
+		.whole = !sim_partial(s),
 		.bucket_bytes = s->bucket_bytes,
 		.lockstep = s->lockstep,
 		.target = s->target, .detect_ns = SIM_T, .min_wait_ns = 120 * SIM_T, .nsteps = s->nsteps,
@@ -332,6 +333,8 @@ static void check_slots_lost(struct sim_world *s)
 {
 	uint64_t most = 0;
 
+	if (!sim_partial(s))
+		sim_bad(s, "slots", "they are given up, and every member has all of them");
 	for (uint32_t i = 0; i < SIM_PROCS; i++)
 		if (s->proc[i].alive && s->proc[i].epoch == s->store.epoch && s->proc[i].version > most)
 			most = s->proc[i].version;

@@ -108,6 +108,9 @@ struct hd_sim_result {
  * then. */
 #define HD_SIM_RESHAPED (UINT64_C(1) << 39)
 
+/* Of a seed with HD_SIM_STAGED: every member holds all state, whatever stages it runs. */
+#define HD_SIM_WHOLE (UINT64_C(1) << 40)
+
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);
 

@@ -196,7 +196,10 @@ static inline const struct hd_stage_buckets *sim_of_shape(void *self, const stru
 
 	return hd_view_same_shape(&of->shape, shape) ? &of->buckets : NULL;
 }
-static inline bool sim_partial(const struct sim_world *s) { return s->copies || s->shape.nstages; }
+static inline bool sim_partial(const struct sim_world *s)
+{
+	return hd_state_is_partial(s->shape.nstages ? &s->shapes[0].buckets : NULL, s->copies);
+}
 uint64_t sim_rnd(struct sim_world *s, uint64_t n);                      /* 0 .. n - 1 */
 static inline int64_t sim_between(struct sim_world *s, int64_t from, int64_t to)
 {

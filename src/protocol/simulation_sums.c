@@ -304,7 +304,7 @@ void sim_finish(struct sim_world *s, uint32_t slot, uint64_t step)
 	memcpy(p->squared, p->sum_here, sizeof p->squared);
 	if (s->copies)
 		finish_sharded(s, p, step);
-	else if (s->shape.nstages)
+	else if (sim_partial(s))
 		finish_stages(s, p, step);
 	for (uint32_t b = 0; b < s->nbuckets && !sim_partial(s); b++) {
 		if (!p->sum_here[b])

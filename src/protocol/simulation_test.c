@@ -84,7 +84,8 @@ static void no_seed_of_stages_violates_an_invariant(void **state)
 		uint64_t seed = seed_of(i, n);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_STAGED | (seed % 4 ? 0 : HD_SIM_REPLACED) |
-			(seed % 3 ? 0 : HD_SIM_RESHAPED), UINT32_MAX, &r);
+			(seed % 3 ? 0 : HD_SIM_RESHAPED) | (seed % 5 < 2 ? HD_SIM_WHOLE : 0), UINT32_MAX,
+			&r);
 		reshaped += r.reshaped;
 		fetches += r.fetches;
 		crashes += r.crashes;

@@ -33,7 +33,7 @@ static void compute(struct sim_world *s, uint32_t slot, const struct hd_member_a
 	p->pass_units[a->pass] = sim_units(a->range, a->nranges);
 	p->pass_stage[a->pass] = a->stage;
 	const struct sim_shape *shape = &s->shapes[hd_member_view(p->m)->shape.schedule];
-	for (uint32_t b = 0; b < s->nbuckets && s->shape.nstages; b++)
+	for (uint32_t b = 0; b < s->nbuckets && s->shape.nstages && sim_partial(s); b++)
 		if (shape->bucket[b].readers >> a->stage & 1 && p->slot[b] != a->step + 1)
 			sim_bad(s, "stages",
 				"worker %u computes stage %u of step %llu with bucket %u of X_%lld",
