@@ -41,4 +41,16 @@ HD_MUST_USE enum hd_err hd_switch_costs_parse(struct hd_switch_costs *costs, con
  * even split of `nvns` virtual nodes gives. HD_E_INVAL: the text is not that; says nothing. */
 HD_MUST_USE enum hd_err hd_speedup_parse(double *speedup, const char *text, uint64_t max, uint64_t nvns);
 
+/* Sets sizes, virtual nodes (0: as many as `max`) and speedup (as above; of the arena), if 1 <= min <= max.
+ * What else `elastic` holds stays. HD_E_INVAL, and then nothing is set. */
+HD_MUST_USE enum hd_err hd_elastic_make(struct hd_sched_elastic *elastic, uint64_t min, uint64_t max,
+	uint64_t nvns, const char *speedup, struct hd_arena *arena, struct hd_diag *diag);
+
+/* Entities in the order in which they are named. `weight`: a text, NULL is 1; `kind`: "fifo", else fairness.
+ * HD_E_INVAL: no weight, one more than HD_SCHED_ENTITIES, or a name that is there; the list stays. The list
+ * is of the arena, names are the caller's. */
+struct hd_entity_list { const struct hd_sched_entity *at; uint32_t n; };
+HD_MUST_USE enum hd_err hd_entity_add(struct hd_entity_list *list, const char *name, const char *weight,
+	const char *kind, struct hd_arena *arena, struct hd_diag *diag);
+
 #endif

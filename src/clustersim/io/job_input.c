@@ -127,3 +127,48 @@ enum hd_err hd_speedup_parse(double *speedup, const char *text, uint64_t max, ui
 	}
 	return HD_OK;
 }
+
+enum hd_err hd_elastic_make(struct hd_sched_elastic *elastic, uint64_t min, uint64_t max, uint64_t nvns,
+	const char *speedup, struct hd_arena *arena, struct hd_diag *diag)
+{
+	if (!min || max < min)
+		return hd_fail(diag, HD_E_INVAL,
+			"min %llu, max %llu: 1 device at least, and max no less than min",
+			(unsigned long long)min, (unsigned long long)max);
+	double *s = hd_arena_take(arena, max + 1, sizeof *s);
+	if (!s)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the speedups of %llu sizes",
+			(unsigned long long)max);
+	nvns = nvns ? nvns : max;
+	if (hd_speedup_parse(s, speedup, max, nvns))
+		return hd_fail(diag, HD_E_INVAL,
+			"speedup=%s: one number for each count of devices up to max, not falling", speedup);
+	elastic->min = (uint32_t)min;
+	elastic->max = (uint32_t)max;
+	elastic->nvns = (uint32_t)nvns;
+	elastic->speedup = s;
+	return HD_OK;
+}
+
+enum hd_err hd_entity_add(struct hd_entity_list *list, const char *name, const char *weight,
+	const char *kind, struct hd_arena *arena, struct hd_diag *diag)
+{
+	double w = 1;
+
+	if (list->n == HD_SCHED_ENTITIES ||
+		(weight && (hd_num_f64(weight, 0, 1e9, &w, NULL) || !hd_sched_in(HD_SCHED_IN_WEIGHT, w))))
+		return hd_fail(diag, HD_E_INVAL, "%.60s:%.40s: a weight above 0, of at most %d entities",
+			name, weight ? weight : "", HD_SCHED_ENTITIES);
+	for (uint32_t e = 0; e < list->n; e++)
+		if (!strcmp(list->at[e].name, name))
+			return hd_fail(diag, HD_E_INVAL, "%.60s is named twice", name);
+	struct hd_sched_entity *entities = hd_arena_take(arena, list->n + 1, sizeof *entities);
+	if (!entities)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for %u entities", list->n + 1);
+	if (list->n)
+		memcpy(entities, list->at, list->n * sizeof *entities);
+	entities[list->n] = (struct hd_sched_entity){ name, w,
+		kind && !strcmp(kind, "fifo") ? HD_ENTITY_FIFO : HD_ENTITY_FAIRNESS };
+	*list = (struct hd_entity_list){ entities, list->n + 1 };
+	return HD_OK;
+}

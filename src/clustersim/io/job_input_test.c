@@ -152,6 +152,57 @@ static void a_speedup_is_given_or_that_of_an_even_split(void **state)
 	assert_true(s[2] == 2 && s[3] == 2 && s[4] == 2);
 }
 
+static void elastic_sizes_begin_at_one_and_do_not_fall(void **state)
+{
+	static const struct { uint64_t min, max; const char *speedup, *says; } bad[] = {
+		{ 0, 4, NULL, "min 0, max 4: 1 device at least, and max no less than min" },
+		{ 3, 2, NULL, "min 3, max 2: 1 device at least, and max no less than min" },
+		{ 1, 0, NULL, "max 0" },
+		{ 1, 2, "1:0.5", "speedup=1:0.5: one number for each count of devices up to max, not falling" },
+	};
+	struct hd_sched_elastic e = { .min = 7, .max = 9, .nvns = 11, .resize_s = 2.5, .mixed = true };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct hd_diag diag = { "" };
+		CHECK(hd_elastic_make(&e, bad[i].min, bad[i].max, 0, bad[i].speedup, &arena, &diag) ==
+			HD_E_INVAL && strstr(diag.text, bad[i].says), "%zu: %s", i, diag.text);
+		CHECK(e.min == 7 && e.max == 9 && e.nvns == 11 && !e.speedup, "%zu left something", i);
+	}
+	assert_int_equal(hd_elastic_make(&e, 2, 3, 0, NULL, &arena, NULL), HD_OK);
+	assert_true(e.min == 2 && e.max == 3 && e.nvns == 3 && e.speedup[2] == 1.5 && e.speedup[3] == 3);
+	assert_true(e.resize_s == 2.5 && e.mixed);
+	assert_int_equal(hd_elastic_make(&e, 1, 1, 8, "1.25", &arena, NULL), HD_OK);
+	assert_true(e.min == 1 && e.max == 1 && e.nvns == 8 && e.speedup[1] == 1.25);
+}
+
+static void an_entity_has_a_name_of_its_own_and_a_weight_above_0(void **state)
+{
+	static const struct { const char *name, *weight, *says; } bad[] = {
+		{ "b", "0", "b:0: a weight above 0" }, { "b", "-1", "a weight above 0" },
+		{ "b", "2x", "b:2x: a weight above 0, of at most 4096 entities" }, { "b", "", "b:: a weight" },
+		{ "a", "2", "a is named twice" },
+	};
+	struct hd_entity_list list = { 0 };
+
+	(void)state;
+	assert_int_equal(hd_entity_add(&list, "a", "2.5", NULL, &arena, NULL), HD_OK);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct hd_diag diag = { "" };
+		CHECK(hd_entity_add(&list, bad[i].name, bad[i].weight, NULL, &arena, &diag) == HD_E_INVAL &&
+			strstr(diag.text, bad[i].says), "%zu: %s", i, diag.text);
+		CHECK(list.n == 1, "%zu left something", i);
+	}
+	assert_int_equal(hd_entity_add(&list, "b", NULL, "fifo", &arena, NULL), HD_OK);
+	assert_int_equal(hd_entity_add(&list, "c", "3", "fairness", &arena, NULL), HD_OK);
+	assert_string_equal(list.at[0].name, "a");
+	assert_true(list.at[0].weight == 2.5 && list.at[1].weight == 1 && list.at[2].weight == 3);
+	assert_true(list.at[0].kind == HD_ENTITY_FAIRNESS && list.at[1].kind == HD_ENTITY_FIFO &&
+		list.at[2].kind == HD_ENTITY_FAIRNESS);
+	list.n = HD_SCHED_ENTITIES;               /* full: what lies there is not looked at */
+	assert_int_equal(hd_entity_add(&list, "d", NULL, NULL, &arena, NULL), HD_E_INVAL);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, gone)
@@ -162,6 +213,8 @@ int main(void)
 		TEST(a_load_is_jobs_over_devices),
 		TEST(costs_are_four_numbers),
 		TEST(a_speedup_is_given_or_that_of_an_even_split),
+		TEST(elastic_sizes_begin_at_one_and_do_not_fall),
+		TEST(an_entity_has_a_name_of_its_own_and_a_weight_above_0),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

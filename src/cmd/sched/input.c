@@ -319,65 +319,30 @@ static enum hd_err put_elastic(struct hd_cmd *cmd, void *to, char *key, char *va
 	return hd_sched_keys(cmd, HD_OPT_ELASTIC, sizeof keys / sizeof *keys, keys, key, value);
 }
 
-static enum hd_err read_speedup(struct hd_cmd *cmd, const struct elastic_ask *ask)
-{
-	double *s = hd_arena_take(&cmd->arena, ask->max + 1, sizeof *s);
-
-	if (!s)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for --elastic");
-	if (hd_speedup_parse(s, ask->speedup, ask->max, ask->nvns))
-		return hd_fail(&cmd->diag, HD_E_INVAL,
-			"--elastic: speedup=%s: one number for each count of devices up to max, not falling",
-			ask->speedup);
-	ask->elastic->speedup = s;
-	return HD_OK;
-}
-
 static enum hd_err read_elastic(struct hd_cmd *cmd, struct hd_sched_input *in)
 {
 	struct elastic_ask ask = { .min = 1, .max = 8, .elastic = &in->elastic };
+	struct hd_diag why = { "" };
 	enum hd_err err = hd_sched_each(cmd, HD_OPT_ELASTIC, ":=", put_elastic, &ask);
 
 	if (err)
 		return err;
-	ask.nvns = ask.nvns ? ask.nvns : ask.max;
-	if (!ask.min || ask.max < ask.min)
-		return hd_fail(&cmd->diag, HD_E_INVAL,
-			"--elastic: min %llu, max %llu: 1 device at least, and max no less than min",
-			(unsigned long long)ask.min,
-			(unsigned long long)ask.max);
-	in->elastic.min = (uint32_t)ask.min;
-	in->elastic.max = (uint32_t)ask.max;
-	in->elastic.nvns = (uint32_t)ask.nvns;
+	err = hd_elastic_make(&in->elastic, ask.min, ask.max, ask.nvns, ask.speedup, &cmd->arena, &why);
 	in->setting.elastic = &in->elastic;
-	return read_speedup(cmd, &ask);
+	return err ? hd_fail(&cmd->diag, err, "--elastic: %s", why.text) : HD_OK;
 }
 
 static enum hd_err put_entity(struct hd_cmd *cmd, void *to, char *name, char *weight)
 {
 	struct hd_sched_input *in = to;
-	struct hd_sched_entity *entities = hd_arena_take(&cmd->arena, in->setting.nentities + 1,
-		sizeof *entities);
-	const char *kind = cmd->args.text[HD_OPT_ENTITY_KIND];
-	double w = 1;
+	struct hd_entity_list list = { in->setting.entities, in->setting.nentities };
+	struct hd_diag why = { "" };
+	enum hd_err err = hd_entity_add(&list, name, weight, cmd->args.text[HD_OPT_ENTITY_KIND], &cmd->arena,
+		&why);
 
-	if (!entities)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for --entities");
-	if (in->setting.nentities == HD_SCHED_ENTITIES || (weight &&
-		(hd_num_f64(weight, 0, 1e9, &w, NULL) || !hd_sched_in(HD_SCHED_IN_WEIGHT, w))))
-		return hd_fail(&cmd->diag, HD_E_INVAL,
-			"--entities: %.60s:%.40s: a weight above 0, of at most %d entities", name,
-			weight ? weight : "",
-			HD_SCHED_ENTITIES);
-	for (uint32_t e = 0; e < in->setting.nentities; e++)
-		if (!strcmp(in->setting.entities[e].name, name))
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--entities names %.60s twice", name);
-	if (in->setting.nentities)
-		memcpy(entities, in->setting.entities, in->setting.nentities * sizeof *entities);
-	entities[in->setting.nentities++] = (struct hd_sched_entity){ name, w,
-		kind && !strcmp(kind, "fifo") ? HD_ENTITY_FIFO : HD_ENTITY_FAIRNESS };
-	in->setting.entities = entities;
-	return HD_OK;
+	in->setting.entities = list.at;
+	in->setting.nentities = list.n;
+	return err ? hd_fail(&cmd->diag, err, "--entities: %s", why.text) : HD_OK;
 }
 
 static enum hd_err read_entities(struct hd_cmd *cmd, struct hd_sched_input *in) { return hd_sched_each(cmd,
