@@ -196,6 +196,48 @@ static void merged_adapters_compute_what_they_computed_apart(void **state)
 	hd_rig_close(&plain);
 }
 
+/* By the job alone: what an export does. */
+static void a_state_is_merged_by_the_job_that_made_it(void **state)
+{
+	struct hd_rig rig, twin, plain;
+	struct hd_patterns pattern;
+	struct hd_diag diag = { "" };
+	struct hd_fs_sim sim;
+	struct hd_arena arena;
+	struct hd_lora lora;
+
+	(void)state;
+	hd_fs_sim_init(&sim);
+	hd_arena_init(&arena, 0);
+	hd_rig_open(&rig, lora_gpt, 8, 4, NULL, 1);
+	hd_rig_open(&twin, lora_gpt, 8, 4, NULL, 1);
+	hd_rig_open(&plain, base_gpt, 8, 4, NULL, 1);
+	(void)hd_rig_step(&rig);
+	(void)hd_rig_step(&twin);
+	struct hd_state *a = hd_worker_state(rig.worker), *b = hd_worker_state(twin.worker),
+		*none = hd_worker_state(plain.worker);
+	const uint32_t with = a->nentries, without = none->nentries;
+
+	assert_true(hd_lora_any(a) && !hd_lora_any(none));
+	assert_int_equal(hd_task_merge(plain.job, &sim.fs, &arena, a, &diag), HD_E_INTEGRITY);
+	assert_non_null(strstr(diag.text, "its job has none"));
+	assert_int_equal(a->nentries, with);
+	CHECK(hd_task_merge(rig.job, &sim.fs, &arena, a, &diag) == HD_OK, "%s", diag.text);
+	assert_false(hd_lora_any(a));
+	assert_true(hd_task_lora(twin.job, &pattern, &lora));
+	CHECK(hd_lora_merge(b, &twin.task->train, &lora, &diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(a->nentries, b->nentries);
+	for (uint32_t i = 0; i < a->nentries; i++)
+		assert_memory_equal(a->entry[i].at, b->entry[i].at, a->entry[i].len_bytes);
+	CHECK(hd_task_merge(plain.job, &sim.fs, &arena, none, &diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(none->nentries, without);
+	hd_rig_close(&rig);
+	hd_rig_close(&twin);
+	hd_rig_close(&plain);
+	hd_arena_finish(&arena);
+	hd_fs_sim_finish(&sim);
+}
+
 static void what_cannot_be_adapted_is_refused_by_name(void **state)
 {
 	static const struct { const char *lora, *says; } cases[] = {
@@ -295,6 +337,7 @@ int main(void)
 		cmocka_unit_test(adapters_have_the_same_bits_on_any_devices),
 		cmocka_unit_test(a_checkpoint_is_exact),
 		cmocka_unit_test(merged_adapters_compute_what_they_computed_apart),
+		cmocka_unit_test(a_state_is_merged_by_the_job_that_made_it),
 		cmocka_unit_test(what_cannot_be_adapted_is_refused_by_name),
 		cmocka_unit_test(bf16_storage_rounds_parameters_and_nothing_else),
 		cmocka_unit_test(a_checkpoint_of_bf16_holds_two_bytes_a_number),

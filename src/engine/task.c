@@ -134,6 +134,21 @@ enum hd_err hd_task_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_
 	return !err && hd_task_lora(job, &pattern, &lora) ? hd_graph_lora(graph, &lora, diag) : err;
 }
 
+enum hd_err hd_task_merge(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena,
+	struct hd_state *state, struct hd_diag *diag)
+{
+	struct hd_patterns pattern;
+	struct hd_graph graph;
+	struct hd_lora lora;
+
+	if (!hd_lora_any(state))
+		return HD_OK;
+	if (!hd_task_lora(job, &pattern, &lora))
+		return hd_fail(diag, HD_E_INTEGRITY,
+			"it has adapters, its job has none: another job's checkpoint?");
+	enum hd_err err = hd_task_graph(job, fs, arena, &graph, diag);
+	return err ? err : hd_lora_merge(state, &graph, &lora, diag);
+}
 
 /* The same parameters in the same order, so one layout serves both graphs. */
 static void for_inference(struct hd_graph *graph)

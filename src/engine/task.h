@@ -70,6 +70,12 @@ HD_MUST_USE enum hd_err hd_task_shard(const struct hd_job *job, struct hd_graph 
 struct hd_patterns { const char *target[HD_JOB_MAX_ARGS], *train[HD_JOB_MAX_ARGS]; };
 bool hd_task_lora(const struct hd_job *job, struct hd_patterns *pattern, struct hd_lora *lora);
 
+/* For programs that know no adapters: those of `state`, which such a job has made, go into the weights that
+ * they change (graph/lora.h); a state without adapters stays as it is. HD_E_INTEGRITY: it has some, the job
+ * none. Working memory is of `arena`. */
+HD_MUST_USE enum hd_err hd_task_merge(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena,
+	struct hd_state *state, struct hd_diag *diag);
+
 /* Initial parameters: those of the weights (of an ONNX file its own, unless the job names others), the others
  * by Philox domain init, keyed by (seed, tensor index, element). */
 void hd_task_init_params(const struct hd_task *task, float *params);

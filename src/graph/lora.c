@@ -184,6 +184,14 @@ static bool ends_with(const char *name, const char *end)
 
 bool hd_lora_is_adapter(const char *name) { return ends_with(name, suffix_a) || ends_with(name, suffix_b); }
 
+bool hd_lora_any(const struct hd_state *state)
+{
+	for (uint32_t i = 0; i < state->nentries; i++)
+		if (state->entry[i].group == HD_STATE_MODEL && hd_lora_is_adapter(state->entry[i].name))
+			return true;
+	return false;
+}
+
 static void add_product(float *w, const float *a, const float *b, uint64_t in, uint64_t out, uint32_t rank,
 	double scale, bool out_in)
 {

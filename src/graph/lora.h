@@ -39,6 +39,7 @@ HD_MUST_USE enum hd_err hd_graph_lora(struct hd_graph *graph, const struct hd_lo
 	struct hd_diag *diag);
 
 bool hd_lora_is_adapter(const char *name);
+bool hd_lora_any(const struct hd_state *state);    /* has it adapters? */
 /* Into the memory of the state's matrices; the adapters leave the table. `graph` has them. */
 HD_MUST_USE enum hd_err hd_lora_merge(struct hd_state *state, const struct hd_graph *graph,
 	const struct hd_lora *lora, struct hd_diag *diag);

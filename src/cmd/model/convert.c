@@ -121,31 +121,18 @@ enum hd_err hd_convert_how(struct hd_cmd *cmd, const char *model, bool torch, st
 	return HD_OK;
 }
 
-static bool has_adapters(const struct hd_state *state)
-{
-	for (uint32_t i = 0; i < state->nentries; i++)
-		if (state->entry[i].group == HD_STATE_MODEL && hd_lora_is_adapter(state->entry[i].name))
-			return true;
-	return false;
-}
-
-/* Other programs do not know our adapters: they are merged into the weights that they change. */
 static enum hd_err merge(struct hd_cmd *cmd, const char *run, struct hd_state *state)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
-	struct hd_patterns pattern;
-	struct hd_graph graph;
-	struct hd_lora lora;
+	struct hd_diag why = { "" };
 	char dir[HD_RUN_PATH];
 	enum hd_err err = job ? hd_session_job_of(cmd, run, job, dir) : hd_fail(&cmd->diag, HD_E_NOMEM,
 		"no memory for a job");
 
-	if (!err && !hd_task_lora(job, &pattern, &lora))
-		err = hd_fail(&cmd->diag, HD_E_INTEGRITY,
-			"%s has adapters, its job has none: another job's checkpoint?", run);
-	if (!err)
-		err = hd_task_graph(job, &cmd->fs, &cmd->arena, &graph, &cmd->diag);
-	return err ? err : hd_lora_merge(state, &graph, &lora, &cmd->diag);
+	if (err)
+		return err;
+	err = hd_task_merge(job, &cmd->fs, &cmd->arena, state, &why);
+	return err ? hd_fail(&cmd->diag, err, "%s: %s", run, why.text) : HD_OK;
 }
 
 static enum hd_err export_weights(struct hd_cmd *cmd, const char *run, const char *path)
@@ -157,7 +144,7 @@ static enum hd_err export_weights(struct hd_cmd *cmd, const char *run, const cha
 
 	if (!err)
 		err = hd_convert_how(cmd, info.model, true, &how);
-	if (!err && has_adapters(&state))
+	if (!err && hd_lora_any(&state))
 		err = merge(cmd, run, &state);
 	if (!err)
 		err = hd_export_state(&cmd->fs, &state, &info, &how, path, &cmd->diag);
