@@ -37,7 +37,6 @@ static double pair64(const struct hd_node *n, bool ints, double a, double b)
 	case HD_OP_DIV:     return ints ? b == 0 ? 0 : trunc(a / b) : a / b;
 	case HD_OP_MAXIMUM: return fmax(a, b);
 	case HD_OP_MINIMUM: return fmin(a, b);
-	case HD_OP_POWER:   return a > 0 ? exp2(b * log2(a)) : pow(a, b);
 	case HD_OP_LESS:    return a < b ? 1 : 0;
 	case HD_OP_LESS_EQ: return a > b ? 0 : 1;
 	default:            return a < b || a > b ? 0 : 1;
@@ -153,7 +152,7 @@ static void contract64(const struct hd_node *n, const struct shape64 *s, const s
 		}
 }
 
-static void line64(const struct hd_node *n, const struct shape64 *x, double **in, double **out)
+static void argmax64(const struct hd_node *n, const struct shape64 *x, double **in, double **out)
 {
 	int64_t axis = x->dim[n->attr.i[0]], inner = 1;
 
@@ -162,11 +161,8 @@ static void line64(const struct hd_node *n, const struct shape64 *x, double **in
 	for (int64_t e = 0; e < x->elems; e++) {
 		int64_t i = e / inner % axis, start = e - i * inner,
 			line = e / inner / axis * inner + e % inner;
-		for (int64_t j = 0; j < axis && n->op == HD_OP_CUMSUM; j++)
-			if (n->attr.i[1] ? j <= i : j >= i)
-				out[0][start + j * inner] += in[0][e];
-		int64_t best = (int64_t)out[0][n->op == HD_OP_CUMSUM ? 0 : line];
-		if (n->op == HD_OP_ARGMAX && in[0][e] > in[0][start + best * inner])
+		int64_t best = (int64_t)out[0][line];
+		if (in[0][e] > in[0][start + best * inner])
 			out[0][line] = (double)i;
 	}
 }
@@ -187,7 +183,7 @@ static bool tensors64(const struct eval64 *ev, const struct hd_node *n, const st
 	double **in, double **out)
 {
 	switch (n->op) {
-	case HD_OP_ADD: case HD_OP_SUB: case HD_OP_MUL: case HD_OP_DIV: case HD_OP_MAXIMUM: case HD_OP_MINIMUM: case HD_OP_POWER:
+	case HD_OP_ADD: case HD_OP_SUB: case HD_OP_MUL: case HD_OP_DIV: case HD_OP_MAXIMUM: case HD_OP_MINIMUM:
 	case HD_OP_LESS: case HD_OP_LESS_EQ: case HD_OP_EQUAL:
 		for (int64_t e = 0; e < y->elems; e++)
 			out[0][e] = pair64(n, ev->graph->value[n->in[0]].dtype == HD_I32,
@@ -225,8 +221,7 @@ static bool tensors64(const struct eval64 *ev, const struct hd_node *n, const st
 	case HD_OP_GATHER:   gather64(n, s, in, out); return true;
 	case HD_OP_SCATTER_ADD: scatter64(n, s, in, out); return true;
 	case HD_OP_CONTRACT: contract64(n, s, y, in, out); return true;
-	case HD_OP_CUMSUM:
-	case HD_OP_ARGMAX:   line64(n, &s[0], in, out); return true;
+	case HD_OP_ARGMAX:   argmax64(n, &s[0], in, out); return true;
 	case HD_OP_CAST:     cast64(n, y->elems, in, out); return true;
 	case HD_OP_ONE_HOT:
 		for (int64_t e = 0; e < s[0].elems; e++)

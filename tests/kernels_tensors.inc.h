@@ -10,7 +10,6 @@
 	T2(DIV, ATTR(0), S(300, 70), S(70), S(300, 70), 1),
 	T2(MAXIMUM, ATTR(0), S(70, 33), S(1), S(70, 33), 1),
 	T2(MINIMUM, ATTR(0), S(70, 33), S(70, 33), S(70, 33), 1),
-	T2(POWER, ATTR(0), S(40, 33), S(33), S(40, 33), 1),
 	T2(LESS, ATTR(0), S(70, 33), S(70, 33), S(70, 33), 1),
 	T2(LESS_EQ, ATTR(0), S(70, 33), S(70, 1), S(70, 33), 1),
 	T2(EQUAL, ATTR(0), S(70, 33), S(33), S(70, 33), 1),
@@ -23,7 +22,6 @@
 	T1(REDUCE_MAX, ATTR(2), S(70, 133), S(70), 1),
 	T1(REDUCE_MAX, ATTR(1), S(133, 70), S(70), 1), T1(REDUCE_MIN, ATTR(4), S(7, 5, 33), S(7, 5), 1),
 	T1(REDUCE_PROD, ATTR(2), S(70, 33), S(70), 33), T1(REDUCE_PROD, ATTR(1), S(133, 70), S(70), 133),
-	T1(CUMSUM, ATTR(1), S(70, 33), S(70, 33), 33), T1(CUMSUM, ATTR(1, 1), S(7, 33, 5), S(7, 33, 5), 33),
 	T1(SOFTMAX, ATTR(0), S(70, 133), S(70, 133), 133), T2(SOFTMAX_DX, ATTR(0), S(70, 133), S(70, 133),
 	S(70, 133), 400),
 	T1(LOG_SOFTMAX, ATTR(0), S(70, 133), S(70, 133), 133),
@@ -43,6 +41,8 @@
 	T2(CONTRACT, ATTR(0, 1), S(5, 7, 64), S(5, 300, 64), S(5, 7, 300), 64),
 	T2(CONTRACT, ATTR(1, 0), S(64, 9), S(3, 64, 5), S(3, 9, 5), 64),
 	T2(CONTRACT, ATTR(1, 1), S(2, 64, 9), S(2, 5, 64), S(2, 9, 5), 64),
+#define OP_EXAMPLES
+#include "graph/ops.def"
 #undef T1
 #undef T2
 #undef S

@@ -135,6 +135,8 @@ static const struct op_case cases[] = {
 #include "tests/conform_images.inc.h"
 #include "tests/conform_sequences.inc.h"
 #include "tests/conform_tensors.inc.h"
+#define OP_CASES
+#include "graph/ops.def"
 };
 enum { NCASES = sizeof cases / sizeof cases[0], NROWS = 6, THREADS = 4 };
 

@@ -85,6 +85,8 @@ static const struct grad_case cases[] = {
 #include "tests/gradient_batch.inc.h"
 #include "tests/gradient_sequences.inc.h"
 #include "tests/gradient_tensors.inc.h"
+#define OP_SLOPES
+#include "graph/ops.def"
 };
 enum { NCASES = sizeof cases / sizeof cases[0] };
 

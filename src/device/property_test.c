@@ -151,9 +151,6 @@ static uint32_t gen_pair(struct graph_maker *m, uint32_t x)
 
 static uint32_t gen_div(struct graph_maker *m, uint32_t x) { return node2(m, HD_OP_DIV, x,
 	positive(m, companion(m, x)), (struct hd_attr){ .i = { 0 } }); }
-static uint32_t gen_power(struct graph_maker *m, uint32_t x) { return node2(m, HD_OP_POWER, positive(m, x),
-	companion(m, x), (struct hd_attr){ .i = { 0 } }); }
-
 static uint32_t gen_where(struct graph_maker *m, uint32_t x)
 {
 	struct hd_value v = *shape(m, x);
@@ -182,13 +179,6 @@ static uint32_t gen_softmax(struct graph_maker *m, uint32_t x)
 	if (shape(m, x)->dim[shape(m, x)->rank - 1] < 2)
 		return HD_NONE;
 	return node1(m, coin(m) ? HD_OP_SOFTMAX : HD_OP_LOG_SOFTMAX, x, (struct hd_attr){ .i = { 0 } });
-}
-
-static uint32_t gen_cumsum(struct graph_maker *m, uint32_t x)
-{
-	int axis = fixed_axis(m, x);
-
-	return axis < 0 ? HD_NONE : node1(m, HD_OP_CUMSUM, x, (struct hd_attr){ .i = { axis, coin(m) } });
 }
 
 static uint32_t gen_permute(struct graph_maker *m, uint32_t x)
@@ -452,16 +442,21 @@ static uint32_t gen_dropout(struct graph_maker *m, uint32_t x)
 	return node1(m, HD_OP_DROPOUT, x, (struct hd_attr){ .f = { 0.3f } });
 }
 
+#define OP_GROWS
+#include "graph/ops.def"
+
 /* One kind of op, or several that want the same; a member of another family touches its row here. */
 static const struct generator { const char *name; uint32_t (*run)(struct graph_maker *m, uint32_t x);
 	} generators[] = {
 	{ "activation", gen_act }, { "activation of positive", gen_act_positive }, { "scale", gen_scale }, { "pair", gen_pair }, { "pair", gen_pair },
-	{ "div", gen_div }, { "power", gen_power }, { "where", gen_where }, { "reduce", gen_reduce }, { "softmax", gen_softmax }, { "cumsum", gen_cumsum },
+	{ "div", gen_div }, { "where", gen_where }, { "reduce", gen_reduce }, { "softmax", gen_softmax },
 	{ "permute", gen_permute }, { "slice", gen_slice }, { "concat", gen_concat }, { "pad", gen_pad }, { "gather", gen_gather },
 	{ "expand", gen_expand }, { "reshape", gen_reshape }, { "contract", gen_contract }, { "matmul", gen_matmul }, { "bias", gen_bias },
 	{ "layernorm", gen_layernorm }, { "rmsnorm", gen_rmsnorm }, { "swiglu", gen_swiglu }, { "image", gen_image }, { "image", gen_image },
 	{ "attend", gen_attend }, { "attend", gen_attend }, { "rotary", gen_rotary }, { "cell", gen_cell }, { "cell", gen_cell },
 	{ "batchnorm", gen_batchnorm }, { "embed", gen_embed }, { "dropout", gen_dropout },
+#define OP_GENERATES(name, run) { name, run },
+#include "graph/ops.def"
 };
 enum { NGENERATORS = sizeof generators / sizeof generators[0] };
 

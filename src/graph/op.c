@@ -44,11 +44,17 @@
 #define RULES_DROPOUT         hd_shape_dropout, hd_grad_dropout, hd_cost_elementwise
 #define RULES_DROPOUT_DX      hd_shape_dropout, NULL, hd_cost_elementwise
 
+#define OP_RULES
+#include "graph/ops.def"
+
 const struct hd_op_row hd_ops[HD_NOPS] = {
 #define X(id, text, nin, nout, class, attrs, about) \
 	[HD_OP_##id] = { text, nin, nout, HD_OP_##class, attrs, about, RULES_##id },
 	HD_OPS(X)
 #undef X
+#define OP(id, text, nin, nout, class, attrs, about, shape, grad, cost) \
+	[HD_OP_##id] = { text, nin, nout, HD_OP_##class, attrs, about, shape, grad, cost },
+#include "graph/ops.def"
 };
 
 bool hd_op_parse(const char *text, uint16_t *op)

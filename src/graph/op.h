@@ -1,10 +1,8 @@
 /* op.h -- the op table: what a node may compute.
  *
- * One line per op: operands, meaning, class. The row (op.c) adds shape rule,
- * gradient rule and cost; devices have a kernel table of their own by op number.
- * Text form, documentation and the conformance suite derive from this list.
- * Adding an op touches its line, its row and one kernel per device; an elementwise activation is no op but a
- * row of acts.def.
+ * An op is one file, whose include is its row in ops.def: operands, meaning, class, rules, kernels, ONNX,
+ * cases for tests (ADR 117). The families below are older: a line here, rules in op.c and op_*.c, a row in
+ * each table of kernels. An elementwise activation is no op but a row of acts.def.
  *
  * Classes: dense (work grows faster than data: GEMM, convolution, attention),
  * graph (sparse gathers over vertices), view (no work, another shape of the same
@@ -70,7 +68,7 @@ enum hd_op_class { HD_OP_DENSE, HD_OP_GRAPH, HD_OP_VIEW, HD_OP_REDUCTION, HD_OP_
 	X(DROPOUT,       "dropout",       1, 1, RANDOM,    "f:p from whole", "x / (1-p) where the element is kept, else 0; keyed by its number in x; whole > 0: x is what lies from `from` on along extent 1 of a value of so many, and numbers are those of that value") \
 	X(DROPOUT_DX,    "dropout_dx",    1, 1, RANDOM,    "f:p from whole", "dy / (1-p) where kept: same key and numbers as the forward node")
 
-/* One table of all families; a family has a file of its own. */
+/* All families; a family has a file of its own. Ops that are one file each follow them (ops.def). */
 #define HD_OPS(X) \
 	HD_OPS_CORE(X) HD_OPS_IMAGES(X) HD_OPS_TENSORS(X) HD_OPS_SEQUENCES(X) \
 	HD_OPS_BATCH(X) HD_OPS_BLOCKED(X)
@@ -79,6 +77,8 @@ enum hd_op {
 #define X(id, text, nin, nout, class, attrs, about) HD_OP_##id,
 	HD_OPS(X)
 #undef X
+#define OP(id, ...) HD_OP_##id,
+#include "graph/ops.def"
 	HD_NOPS
 };
 

@@ -51,7 +51,7 @@ enum hd_err hd_shape_arith(const struct hd_graph *graph, const struct hd_node *n
 		diag) : err;
 }
 
-enum hd_err hd_shape_power(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
+enum hd_err hd_shape_pair_f32(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
 	struct hd_diag *diag)
 {
 	enum hd_err err = hd_rule_f32(graph, node, 0, diag);
@@ -291,38 +291,6 @@ enum hd_err hd_grad_minimum(struct hd_autodiff *ad, uint32_t node, struct hd_dia
 enum hd_err hd_grad_scalar(struct hd_autodiff *ad, float x, uint32_t *value, struct hd_diag *diag)
 {
 	return hd_graph_const(hd_grad_graph(ad), HD_F32, 1, (int64_t[]){ 1 }, &x, value, diag);
-}
-
-/* dy b a^(b-1) for a; dy a^b log a for b. */
-enum hd_err hd_grad_power(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
-{
-	struct hd_node n = hd_rule_node(ad, node);
-	uint32_t dy = HD_NONE, a = n.in[0], b = n.in[1], one, part, log;
-	enum hd_err err = hd_grad_full(ad, node, n.out, &dy, diag);
-
-	if (err == HD_OK && hd_grad_wanted(ad, a)) {
-		err = hd_grad_scalar(ad, 1.0f, &one, diag);
-		if (err == HD_OK)
-			err = hd_grad_make(ad, node, a, HD_OP_SUB, 2, (uint32_t[]){ b, one }, NULL, &part,
-				diag);
-		if (err == HD_OK)
-			err = hd_grad_make(ad, node, a, HD_OP_POWER, 2, (uint32_t[]){ a, part }, NULL, &part,
-				diag);
-		if (err == HD_OK)
-			err = hd_grad_make(ad, node, a, HD_OP_MUL, 2, (uint32_t[]){ part, b }, NULL, &part,
-				diag);
-		if (err == HD_OK)
-			err = hd_grad_add_summed(ad, node, a, HD_OP_MUL, 2, (uint32_t[]){ dy, part }, NULL,
-				diag);
-	}
-	if (err != HD_OK || !hd_grad_wanted(ad, b))
-		return err;
-	err = hd_grad_make(ad, node, b, HD_OP_ACT, 1, &a, &(struct hd_attr){ .i = { HD_ACT_LOG } }, &log,
-		diag);
-	if (err == HD_OK)
-		err = hd_grad_make(ad, node, b, HD_OP_MUL, 2, (uint32_t[]){ n.out, log }, NULL, &part, diag);
-	return err == HD_OK ? hd_grad_add_summed(ad, node, b, HD_OP_MUL, 2, (uint32_t[]){ dy, part }, NULL,
-		diag) : err;
 }
 
 /* By where once more, not by a product: what is no number on the other side stays there. */

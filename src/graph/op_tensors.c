@@ -2,7 +2,7 @@
 
 #include "graph/op_tensors_rules.h"
 
-static enum hd_err axis_check(const struct hd_graph *graph, const struct hd_node *node,
+enum hd_err hd_rule_axis(const struct hd_graph *graph, const struct hd_node *node,
 	const struct hd_value *x, bool fixed, struct hd_diag *diag)
 {
 	int32_t axis = node->attr.i[0];
@@ -65,8 +65,7 @@ enum hd_err hd_shape_reduce_fixed(const struct hd_graph *graph, const struct hd_
 	return err;
 }
 
-/* A reduced value with its lost extents as 1 again. */
-static enum hd_err regrow(struct hd_autodiff *ad, uint32_t node, uint32_t value, uint32_t reduced,
+enum hd_err hd_grad_regrow(struct hd_autodiff *ad, uint32_t node, uint32_t value, uint32_t reduced,
 	int32_t axes, uint32_t *out, struct hd_diag *diag)
 {
 	const struct hd_graph *graph = hd_grad_graph(ad);
@@ -95,7 +94,7 @@ static enum hd_err grad_spread(struct hd_autodiff *ad, uint32_t node, float by, 
 	enum hd_err err = hd_grad_full(ad, node, n.out, &dy, diag);
 
 	if (err == HD_OK)
-		err = regrow(ad, node, x, dy, n.attr.i[0], &dy, diag);
+		err = hd_grad_regrow(ad, node, x, dy, n.attr.i[0], &dy, diag);
 	if (err == HD_OK && by != 1.0f)
 		err = hd_grad_make(ad, node, x, HD_OP_SCALE, 1, &dy, &(struct hd_attr){ .f = { by } }, &dy,
 			diag);
@@ -126,9 +125,9 @@ enum hd_err hd_grad_reduce_most(struct hd_autodiff *ad, uint32_t node, struct hd
 	enum hd_err err = hd_grad_full(ad, node, n.out, &dy, diag);
 
 	if (err == HD_OK)
-		err = regrow(ad, node, x, n.out, axes, &y, diag);
+		err = hd_grad_regrow(ad, node, x, n.out, axes, &y, diag);
 	if (err == HD_OK)
-		err = regrow(ad, node, x, dy, axes, &dy, diag);
+		err = hd_grad_regrow(ad, node, x, dy, axes, &dy, diag);
 	if (err == HD_OK)
 		err = hd_grad_make(ad, node, x, HD_OP_EQUAL, 2, (uint32_t[]){ x, y }, NULL, &mask, diag);
 	if (err == HD_OK)
@@ -151,7 +150,7 @@ enum hd_err hd_grad_reduce_prod(struct hd_autodiff *ad, uint32_t node, struct hd
 	enum hd_err err = hd_grad_full(ad, node, n.out, &dy, diag);
 
 	if (err == HD_OK)
-		err = regrow(ad, node, x, dy, n.attr.i[0], &dy, diag);
+		err = hd_grad_regrow(ad, node, x, dy, n.attr.i[0], &dy, diag);
 	if (err == HD_OK)
 		err = hd_grad_scalar(ad, 0.0f, &none, diag);
 	if (err == HD_OK)
@@ -179,34 +178,10 @@ enum hd_err hd_shape_argmax(const struct hd_graph *graph, const struct hd_node *
 	enum hd_err err = hd_rule_f32(graph, node, 0, diag);
 
 	if (err == HD_OK)
-		err = axis_check(graph, node, x, true, diag);
+		err = hd_rule_axis(graph, node, x, true, diag);
 	if (err == HD_OK)
 		without(x, node->attr.i[0], HD_I32, out);
 	return err;
-}
-
-enum hd_err hd_shape_cumsum(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
-	struct hd_diag *diag)
-{
-	enum hd_err err = hd_rule_f32(graph, node, 0, diag);
-
-	if (err == HD_OK)
-		err = axis_check(graph, node, hd_rule_in(graph, node, 0), true, diag);
-	if (err == HD_OK && (node->attr.i[1] & ~1))
-		err = hd_rule_broken(graph, node, "back is 0 or 1", diag);
-	if (err == HD_OK)
-		hd_rule_like(out, hd_rule_in(graph, node, 0));
-	return err;
-}
-
-enum hd_err hd_grad_cumsum(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
-{
-	struct hd_node n = hd_rule_node(ad, node);
-	struct hd_attr attr = { .i = { n.attr.i[0], !n.attr.i[1] } };
-	uint32_t dy = HD_NONE;
-	enum hd_err err = hd_grad_full(ad, node, n.out, &dy, diag);
-
-	return err == HD_OK ? hd_grad_add(ad, node, n.in[0], HD_OP_CUMSUM, 1, &dy, &attr, diag) : err;
 }
 
 /* Softmax. */
@@ -290,7 +265,7 @@ static enum hd_err slice_of(const struct hd_graph *graph, const struct hd_node *
 	struct hd_diag *diag)
 {
 	const int32_t *a = node->attr.i;
-	enum hd_err err = axis_check(graph, node, x, true, diag);
+	enum hd_err err = hd_rule_axis(graph, node, x, true, diag);
 
 	if (err != HD_OK)
 		return err;
@@ -337,7 +312,7 @@ enum hd_err hd_shape_concat(const struct hd_graph *graph, const struct hd_node *
 {
 	const struct hd_value *a = hd_rule_in(graph, node, 0), *b = hd_rule_in(graph, node, 1);
 	int32_t axis = node->attr.i[0];
-	enum hd_err err = axis_check(graph, node, a, true, diag);
+	enum hd_err err = hd_rule_axis(graph, node, a, true, diag);
 
 	if (err != HD_OK)
 		return err;
@@ -379,7 +354,7 @@ enum hd_err hd_shape_pad(const struct hd_graph *graph, const struct hd_node *nod
 {
 	const struct hd_value *x = hd_rule_in(graph, node, 0);
 	const int32_t *a = node->attr.i;
-	enum hd_err err = axis_check(graph, node, x, true, diag);
+	enum hd_err err = hd_rule_axis(graph, node, x, true, diag);
 
 	if (err != HD_OK)
 		return err;
@@ -407,7 +382,7 @@ static enum hd_err gather_of(const struct hd_graph *graph, const struct hd_node 
 	int32_t axis = node->attr.i[0];
 	int64_t dim[HD_MAX_DIMS];
 	uint8_t rank = 0;
-	enum hd_err err = axis_check(graph, node, x, true, diag);
+	enum hd_err err = hd_rule_axis(graph, node, x, true, diag);
 
 	if (err != HD_OK)
 		return err;

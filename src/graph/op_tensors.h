@@ -16,7 +16,6 @@
 	X(DIV,           "div",           2, 1, MAP,       "",       "a / b; i32: towards 0, and 0 where b is 0")                    \
 	X(MAXIMUM,       "maximum",       2, 1, MAP,       "",       "the larger; of equals each has half of the gradient")          \
 	X(MINIMUM,       "minimum",       2, 1, MAP,       "",       "the smaller; of equals each has half of the gradient")         \
-	X(POWER,         "power",         2, 1, MAP,       "",       "a^b, f32; the gradient of b wants a above 0")                  \
 	X(LESS,          "less",          2, 1, MAP,       "",       "f32 1 where a < b, else 0")                                    \
 	X(LESS_EQ,       "less_eq",       2, 1, MAP,       "",       "f32 1 where a <= b, else 0")                                   \
 	X(EQUAL,         "equal",         2, 1, MAP,       "",       "f32 1 where a == b, else 0")                                   \
@@ -29,7 +28,6 @@
 	X(REDUCE_MIN,    "reduce_min",    1, 1, REDUCTION, "axes keep", "minimum over the axes in the bit mask; equals share the gradient") \
 	X(REDUCE_PROD,   "reduce_prod",   1, 1, REDUCTION, "axes keep", "product over the axes in the bit mask")                     \
 	X(ARGMAX,        "argmax",        1, 1, REDUCTION, "axis",   "x -> i32 without the axis: where the first maximum lies")      \
-	X(CUMSUM,        "cumsum",        1, 1, REDUCTION, "axis back", "running sums along the axis; back = 1: from the end")       \
 	X(SOFTMAX,       "softmax",       1, 1, REDUCTION, "",       "over the last extent")                                         \
 	X(SOFTMAX_DX,    "softmax_dx",    2, 1, REDUCTION, "",       "dy y -> dx = y (dy - sum dy y)")                               \
 	X(LOG_SOFTMAX,   "log_softmax",   1, 1, REDUCTION, "",       "over the last extent")                                         \

@@ -184,24 +184,6 @@ static inline void argmax_tile(const struct hd_call *call, uint32_t tile, void *
 	}
 }
 
-static inline void cumsum_tile(const struct hd_call *call, uint32_t tile, void *scratch)
-{
-	struct axis_split b = blocks_of(&call->out[0], call->attr.i[0]);
-	struct elem_run run = blocks_run(b, tile);
-	(void)scratch;
-
-	for (int64_t o = (int64_t)run.at; o < (int64_t)(run.at + run.n); o++) {
-		const float *x = (const float *)call->in[0].at + o * b.axis * b.inner;
-		float *y = (float *)call->out[0].at + o * b.axis * b.inner;
-		for (int64_t k = 0; k < b.axis; k++) {
-			int64_t at = (call->attr.i[1] ? b.axis - 1 - k : k) * b.inner,
-				prev = at + (call->attr.i[1] ? b.inner : -b.inner);
-			for (int64_t i = 0; i < b.inner; i++)
-				y[at + i] = k == 0 ? x[at + i] : y[prev + i] + x[at + i];
-		}
-	}
-}
-
 /* Softmax along rows. */
 
 static inline void softmax_tile(const struct hd_call *call, uint32_t tile, void *scratch)

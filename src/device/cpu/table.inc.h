@@ -100,14 +100,32 @@ static const struct hd_fold_kernel matmul_fold = { 2, matmul_fold_takes, matmul_
 	[HD_OP_##id] = { \
 		{ hd_library_##stem##_ntiles, hd_library_scratch, hd_library_##stem##_tile, CALL, NULL }, \
 		hd_library_##stem##_prepare, hd_library_release, hd_library_##stem##_takes },
-#define HD_ISA_TABLE \
-	{ HD_FOLD_ROWS(F) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F) }
 #define HD_BF16_ROWS(F) \
 	F(MATMUL, ROWS, hd_bf16_matmul_ntiles, hd_bf16_matmul_scratch, hd_bf16_matmul_tile, \
 		&hd_bf16_matmul_fold)
-#define HD_ISA_BF16_TABLE \
-	{ HD_BF16_ROWS(F) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F) }
-#define HD_ISA_LIBRARY_TABLE { HD_LIBRARY_OPS(L) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F) }
+
+/* The ops that are one file each; their rows stand in every table. */
+#define OP_KERNEL
+#include "graph/ops.def"
+
+static const struct hd_cpu_row rows[HD_NOPS] = {
+	HD_FOLD_ROWS(F) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F)
+#define OP_TILES X
+#include "graph/ops.def"
+};
+static const struct hd_cpu_row library_rows[HD_NOPS] = {
+	HD_LIBRARY_OPS(L) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F)
+#define OP_TILES X
+#include "graph/ops.def"
+};
+#ifdef HD_ISA_BF16
+static const struct hd_cpu_row bf16_rows[HD_NOPS] = {
+	HD_BF16_ROWS(F) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F)
+#define OP_TILES X
+#include "graph/ops.def"
+};
+#endif
+
 #define HD_ISA_VECTOR { flat_update, flat_measure, flat_add, flat_copy, flat_sumsq }
 
 #endif

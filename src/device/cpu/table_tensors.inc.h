@@ -8,7 +8,6 @@
 	X(DIV,             ROWS, map_ntiles,          scratch_none,         div_tile)             \
 	X(MAXIMUM,         ROWS, map_ntiles,          scratch_none,         maximum_tile)         \
 	X(MINIMUM,         ROWS, map_ntiles,          scratch_none,         minimum_tile)         \
-	X(POWER,           ROWS, map_ntiles,          scratch_none,         power_tile)           \
 	X(LESS,            ROWS, map_ntiles,          scratch_none,         less_tile)            \
 	X(LESS_EQ,         ROWS, map_ntiles,          scratch_none,         less_eq_tile)         \
 	X(EQUAL,           ROWS, map_ntiles,          scratch_none,         equal_tile)           \
@@ -20,7 +19,6 @@
 	X(REDUCE_MIN,      ROWS, reduce_ntiles,       scratch_none,         reduce_min_tile)      \
 	X(REDUCE_PROD,     ROWS, reduce_ntiles,       scratch_none,         reduce_prod_tile)     \
 	X(ARGMAX,          ROWS, argmax_ntiles,       scratch_none,         argmax_tile)          \
-	X(CUMSUM,          ROWS, blocks_ntiles,       scratch_none,         cumsum_tile)          \
 	X(SOFTMAX,         ROWS, norm_ntiles,         scratch_none,         softmax_tile)         \
 	X(SOFTMAX_DX,      ROWS, norm_ntiles,         scratch_none,         softmax_dx_tile)      \
 	X(LOG_SOFTMAX,     ROWS, norm_ntiles,         scratch_none,         log_softmax_tile)     \

@@ -27,7 +27,6 @@ HD_INLINE struct vf pair_of(int op, struct vf a, struct vf b)
 	case HD_OP_DIV:     return vf_div(a, b);
 	case HD_OP_MAXIMUM: return vf_larger(a, b);
 	case HD_OP_MINIMUM: return vf_smaller(a, b);
-	case HD_OP_POWER:   return vf_pow(a, b);
 	case HD_OP_LESS:    return vf_truth(vf_lt(a, b));
 	case HD_OP_LESS_EQ: return vf_truth(vi_or(vf_lt(a, b), vf_eq(a, b)));
 	default:            return vf_truth(vf_eq(a, b));
@@ -100,7 +99,7 @@ static __attribute__((noinline)) void pair_tile(const struct hd_call *call, uint
 }
 
 #define HD_PAIRS(X) X(add, ADD) X(sub, SUB) X(mul, MUL) X(div, DIV) X(maximum, MAXIMUM) X(minimum, MINIMUM) \
-	X(power, POWER) X(less, LESS) X(less_eq, LESS_EQ) X(equal, EQUAL)
+	X(less, LESS) X(less_eq, LESS_EQ) X(equal, EQUAL)
 #define X(name, id) \
 	static void name##_pairs(const float *a, bool sa, const float *b, bool sb, float *out, uint64_t n) \
 	{ pair_run(HD_OP_##id, a, sa, b, sb, out, n); } \
@@ -108,6 +107,17 @@ static __attribute__((noinline)) void pair_tile(const struct hd_call *call, uint
 	{ (void)scratch; pair_tile(call, tile, name##_pairs); }
 HD_PAIRS(X)
 #undef X
+
+/* The tile of a pair of f32 that is a file of its own (graph/ops.def); NAME_lanes(a, b) is what it computes. */
+#define HD_PAIR_TILE(name) \
+	static void name##_pairs(const float *a, bool sa, const float *b, bool sb, float *out, uint64_t n) \
+	{ \
+		HD_UNITS(i, len, n) \
+			vf_store_n(out + i, name##_lanes(still_or_load(sa ? a : a + i, sa, len), \
+				still_or_load(sb ? b : b + i, sb, len)), len); \
+	} \
+	static inline void name##_tile(const struct hd_call *call, uint32_t tile, void *scratch) \
+	{ (void)scratch; pair_tile(call, tile, name##_pairs); }
 
 HD_INLINE bool is_true(const struct hd_operand *c, int64_t i)
 {

@@ -14,8 +14,8 @@ size_t hd_ref_no_scratch(const struct hd_call *call) { (void)call; return 0; }
 static const struct hd_ref_op *find(uint16_t op)
 {
 	static const struct hd_ref_op *(*const files[])(uint16_t op) = {
-		hd_ref_batch, hd_ref_blocked, hd_ref_dense, hd_ref_images, hd_ref_map, hd_ref_sequences,
-			hd_ref_tensors, hd_ref_reduce,
+		hd_ref_batch, hd_ref_blocked, hd_ref_dense, hd_ref_images, hd_ref_map, hd_ref_ops,
+		hd_ref_sequences, hd_ref_tensors, hd_ref_reduce,
 	};
 	enum { NFILES = sizeof files / sizeof files[0] };
 
@@ -51,9 +51,11 @@ static enum hd_err prepare(const struct hd_call *call, void **prepared, struct h
 static void release(void *prepared) { (void)prepared; }
 
 static const struct hd_cpu_row rows[HD_NOPS] = {
-#define X(id, text, nin, nout, class, attrs, about) \
+#define X(id, ...) \
 	[HD_OP_##id] = { { ntiles, scratch_bytes, tile, false, NULL }, prepare, release, NULL },
 	HD_OPS(X)
+#define OP X
+#include "graph/ops.def"
 #undef X
 };
 
@@ -74,10 +76,12 @@ static void bf16_tile(const struct hd_call *call, uint32_t itile, void *scratch)
 }
 
 static const struct hd_cpu_row bf16_rows[HD_NOPS] = {
-#define X(id, text, nin, nout, class, attrs, about) \
+#define X(id, ...) \
 	[HD_OP_##id] = { { HD_OP_##id == HD_OP_MATMUL ? bf16_ntiles : ntiles, scratch_bytes, \
 		HD_OP_##id == HD_OP_MATMUL ? bf16_tile : tile, false, NULL }, prepare, release, NULL },
 	HD_OPS(X)
+#define OP X
+#include "graph/ops.def"
 #undef X
 };
 

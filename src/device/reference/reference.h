@@ -29,6 +29,7 @@ const struct hd_ref_op *hd_ref_blocked(uint16_t op);
 const struct hd_ref_op *hd_ref_dense(uint16_t op);
 const struct hd_ref_op *hd_ref_images(uint16_t op);
 const struct hd_ref_op *hd_ref_map(uint16_t op);
+const struct hd_ref_op *hd_ref_ops(uint16_t op);
 const struct hd_ref_op *hd_ref_reduce(uint16_t op);
 const struct hd_ref_op *hd_ref_sequences(uint16_t op);
 const struct hd_ref_op *hd_ref_tensors(uint16_t op);

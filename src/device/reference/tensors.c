@@ -1,35 +1,7 @@
-#include "device/reference/reference.h"
+#include "device/reference/index.h"
 
 #include <math.h>
 #include <string.h>
-
-/* Index arithmetic: element e of a shape as coordinates, and back for an operand that is repeated where
- * its extent is 1. */
-static void coords_of(const struct hd_operand *o, uint64_t e, int64_t *at)
-{
-	for (int d = o->rank - 1; d >= 0; d--) {
-		at[d] = (int64_t)(e % (uint64_t)o->dim[d]);
-		e /= (uint64_t)o->dim[d];
-	}
-}
-
-static int64_t element_at(const struct hd_operand *o, const int64_t *at)
-{
-	int64_t e = 0;
-
-	for (int d = 0; d < o->rank; d++)
-		e = e * o->dim[d] + (o->dim[d] == 1 ? 0 : at[d]);
-	return e;
-}
-
-/* The element of input i that broadcasting pairs with element e of the output. */
-static int64_t paired(const struct hd_call *call, int i, uint64_t e)
-{
-	int64_t at[HD_MAX_DIMS] = { 0 };
-
-	coords_of(&call->out[0], e, at);
-	return element_at(&call->in[i], at + (call->out[0].rank - call->in[i].rank));
-}
 
 static double pair_of(uint16_t op, double a, double b)
 {
@@ -40,7 +12,6 @@ static double pair_of(uint16_t op, double a, double b)
 	case HD_OP_DIV:     return a / b;
 	case HD_OP_MAXIMUM: return isnan(a) || a > b ? a : b;
 	case HD_OP_MINIMUM: return isnan(a) || a < b ? a : b;
-	case HD_OP_POWER:   return pow(a, b);
 	case HD_OP_LESS:    return a < b;
 	case HD_OP_LESS_EQ: return a <= b;
 	default:            return a == b;
@@ -67,7 +38,7 @@ static void pairs(const struct hd_call *call, uint64_t first, uint64_t last, voi
 {
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
-		int64_t i = paired(call, 0, e), j = paired(call, 1, e);
+		int64_t i = hd_ref_under(call, 0, e), j = hd_ref_under(call, 1, e);
 		if (call->in[0].dtype == HD_F32)
 			hd_ref_out(call, 0)[e] = (float)pair_of(call->op, (double)hd_ref_in(call, 0)[i],
 				(double)hd_ref_in(call, 1)[j]);
@@ -103,8 +74,8 @@ static void where(const struct hd_call *call, uint64_t first, uint64_t last, voi
 {
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
-		int side = number(&call->in[0], paired(call, 0, e)) != 0 ? 1 : 2;
-		copy(call, e, &call->in[side], paired(call, side, e));
+		int side = number(&call->in[0], hd_ref_under(call, 0, e)) != 0 ? 1 : 2;
+		copy(call, e, &call->in[side], hd_ref_under(call, side, e));
 	}
 }
 
@@ -114,10 +85,10 @@ static int64_t source_of(const struct hd_call *call, uint64_t e)
 	const int32_t *a = call->attr.i;
 	int64_t at[HD_MAX_DIMS] = { 0 }, from[HD_MAX_DIMS];
 
-	coords_of(&call->out[0], e, at);
+	hd_ref_coords_of(&call->out[0], e, at);
 	memcpy(from, at, sizeof from);
 	switch (call->op) {
-	case HD_OP_EXPAND: return paired(call, 0, e);
+	case HD_OP_EXPAND: return hd_ref_under(call, 0, e);
 	case HD_OP_PERMUTE:
 		for (int d = 0; d < call->out[0].rank; d++)
 			from[a[d]] = at[d];
@@ -138,7 +109,7 @@ static int64_t source_of(const struct hd_call *call, uint64_t e)
 	default:
 		break;
 	}
-	return element_at(&call->in[0], from);
+	return hd_ref_element_at(&call->in[0], from);
 }
 
 static void store(const struct hd_operand *o, uint64_t e, double x)
@@ -174,10 +145,10 @@ static void concat(const struct hd_call *call, uint64_t first, uint64_t last, vo
 
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
-		coords_of(&call->out[0], e, at);
+		hd_ref_coords_of(&call->out[0], e, at);
 		int side = at[axis] >= cut;
 		at[axis] -= side ? cut : 0;
-		copy(call, e, &call->in[side], element_at(&call->in[side], at));
+		copy(call, e, &call->in[side], hd_ref_element_at(&call->in[side], at));
 	}
 }
 
@@ -208,20 +179,10 @@ static void one_hot(const struct hd_call *call, uint64_t first, uint64_t last, v
 			(int32_t)(e % depth) ? 1 : 0;
 }
 
-/* Elements of extents d on. */
-static int64_t span(const struct hd_operand *o, int d)
-{
-	int64_t n = 1;
-
-	for (; d < o->rank; d++)
-		n *= o->dim[d];
-	return n;
-}
-
 static void gather(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
 	const struct hd_operand *x = &call->in[0];
-	const int64_t inner = span(x, call->attr.i[0] + 1), axis = x->dim[call->attr.i[0]],
+	const int64_t inner = hd_ref_span(x, call->attr.i[0] + 1), axis = x->dim[call->attr.i[0]],
 		nids = (int64_t)call->in[1].elems;
 
 	(void)scratch;
@@ -238,7 +199,7 @@ static void gather(const struct hd_call *call, uint64_t first, uint64_t last, vo
 static void scatter_add(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
 	const struct hd_operand *x = &call->out[0];
-	const int64_t inner = span(x, call->attr.i[0] + 1), axis = x->dim[call->attr.i[0]],
+	const int64_t inner = hd_ref_span(x, call->attr.i[0] + 1), axis = x->dim[call->attr.i[0]],
 		nids = (int64_t)call->in[1].elems;
 	const int32_t *ids = call->in[1].at;
 
@@ -269,7 +230,7 @@ static void reduce(const struct hd_call *call, uint64_t first, uint64_t last, vo
 		uint64_t count = 0;
 		for (uint64_t i = 0; i < x->elems; i++) {
 			uint64_t falls_on = 0;
-			coords_of(x, i, at);
+			hd_ref_coords_of(x, i, at);
 			for (int d = 0; d < x->rank; d++)
 				falls_on = axes >> d & 1 ? falls_on :
 					falls_on * (uint64_t)x->dim[d] + (uint64_t)at[d];
@@ -285,49 +246,18 @@ static void reduce(const struct hd_call *call, uint64_t first, uint64_t last, vo
 	}
 }
 
-/* A line along an axis: element i of line `of` lies at (of / inner * axis + i) * inner + of % inner. */
-struct axis_line { int64_t axis, inner; };
-static int64_t on_line(struct axis_line l, uint64_t of, int64_t i) { return ((int64_t)of / l.inner * l.axis +
-	i) *
-	l.inner + (int64_t)of % l.inner; }
-static struct axis_line line_of(const struct hd_call *call)
-{
-	return (struct axis_line){ call->in[0].dim[call->attr.i[0]],
-		span(&call->in[0], call->attr.i[0] + 1) };
-}
-
 static void argmax(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
-	const struct axis_line l = line_of(call);
+	const struct hd_ref_line l = hd_ref_line_of(call);
 
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
 		int32_t best = 0;
 		for (int64_t i = l.axis - 1; i >= 0; i--)
-			if (hd_ref_in(call, 0)[on_line(l, e, i)] >= hd_ref_in(call, 0)[on_line(l, e, best)] ||
-				best == 0)
+			if (hd_ref_in(call, 0)[hd_ref_on_line(l, e, i)] >=
+				hd_ref_in(call, 0)[hd_ref_on_line(l, e, best)] || best == 0)
 				best = (int32_t)i;
 		((int32_t *)call->out[0].at)[e] = best;
-	}
-}
-
-static uint64_t lines(const struct hd_call *call)
-{
-	return call->in[0].elems / (uint64_t)call->in[0].dim[call->attr.i[0]];
-}
-
-static void cumsum(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
-{
-	const struct axis_line l = line_of(call);
-
-	(void)scratch;
-	for (uint64_t u = first; u < last; u++) {
-		double sum = 0;
-		for (int64_t i = 0; i < l.axis; i++) {
-			int64_t at = on_line(l, u, call->attr.i[1] ? l.axis - 1 - i : i);
-			sum += (double)hd_ref_in(call, 0)[at];
-			hd_ref_out(call, 0)[at] = (float)sum;
-		}
 	}
 }
 
@@ -379,7 +309,7 @@ static void contract(const struct hd_call *call, uint64_t first, uint64_t last, 
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
 		double sum = 0;
-		coords_of(y, e, at);
+		hd_ref_coords_of(y, e, at);
 		for (int64_t p = 0; p < k; p++) {
 			int64_t l[HD_MAX_DIMS], r[HD_MAX_DIMS];
 			memcpy(l, at, sizeof l);
@@ -388,14 +318,14 @@ static void contract(const struct hd_call *call, uint64_t first, uint64_t last, 
 			l[y->rank - 1] = ta ? at[y->rank - 2] : p;
 			r[y->rank - 2] = tb ? at[y->rank - 1] : p;
 			r[y->rank - 1] = tb ? p : at[y->rank - 1];
-			sum += (double)hd_ref_in(call, 0)[element_at(a, l + (y->rank - a->rank))] *
-				(double)hd_ref_in(call, 1)[element_at(b, r + (y->rank - b->rank))];
+			sum += (double)hd_ref_in(call, 0)[hd_ref_element_at(a, l + (y->rank - a->rank))] *
+				(double)hd_ref_in(call, 1)[hd_ref_element_at(b, r + (y->rank - b->rank))];
 		}
 		hd_ref_out(call, 0)[e] = (float)sum;
 	}
 }
 
-#define PAIRS(X) X(ADD) X(SUB) X(MUL) X(DIV) X(MAXIMUM) X(MINIMUM) X(POWER) X(LESS) X(LESS_EQ) X(EQUAL)
+#define PAIRS(X) X(ADD) X(SUB) X(MUL) X(DIV) X(MAXIMUM) X(MINIMUM) X(LESS) X(LESS_EQ) X(EQUAL)
 #define MOVES(X) X(EXPAND) X(PERMUTE) X(SLICE) X(SLICE_DX) X(PAD)
 static const struct hd_ref_op rows[HD_NOPS] = {
 #define X(id) [HD_OP_##id] = { hd_ref_elems, hd_ref_no_scratch, pairs },
@@ -416,7 +346,6 @@ static const struct hd_ref_op rows[HD_NOPS] = {
 	[HD_OP_REDUCE_MIN]     = { hd_ref_elems, hd_ref_no_scratch, reduce },
 	[HD_OP_REDUCE_PROD]    = { hd_ref_elems, hd_ref_no_scratch, reduce },
 	[HD_OP_ARGMAX]         = { hd_ref_elems, hd_ref_no_scratch, argmax },
-	[HD_OP_CUMSUM]         = { lines, hd_ref_no_scratch, cumsum },
 	[HD_OP_SOFTMAX]        = { hd_ref_rows, hd_ref_no_scratch, softmax },
 	[HD_OP_SOFTMAX_DX]     = { hd_ref_rows, hd_ref_no_scratch, softmax_dx },
 	[HD_OP_LOG_SOFTMAX]    = { hd_ref_rows, hd_ref_no_scratch, softmax },

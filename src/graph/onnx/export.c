@@ -265,7 +265,7 @@ static void write_nodes(struct hd_ox *w, const bool *node)
 		w->at = &w->graph->node[i];
 		const uint16_t op = w->at->op;
 		hd_ox_writes *writes = writers[op] ? writers[op] : hd_ox_tensors[op] ? hd_ox_tensors[op] :
-			hd_ox_sequences[op];
+			hd_ox_sequences[op] ? hd_ox_sequences[op] : hd_ox_ops[op];
 		if (writes)
 			writes(w);
 		else

@@ -7,7 +7,6 @@
 
 static const char *const pairs[HD_NOPS] = {
 	[HD_OP_DIV] = "Div",   [HD_OP_MAXIMUM] = "Max",          [HD_OP_MINIMUM] = "Min",
-		[HD_OP_POWER] = "Pow",
 	[HD_OP_LESS] = "Less", [HD_OP_LESS_EQ] = "LessOrEqual", [HD_OP_EQUAL] = "Equal",
 };
 
@@ -96,12 +95,6 @@ static void w_argmax(struct hd_ox *w)
 	hd_ox_shape_to(w, hd_ox_result(w), hd_ox_cast(w, at, T(INT32)), y->rank, y->dim);
 }
 
-static void w_cumsum(struct hd_ox *w)
-{
-	hd_ox_set_int(w, hd_ox_last(w, "CumSum", hd_ox_name(w, 0), hd_ox_whole(w, hd_ox_attr(w, 0)), NULL),
-		"reverse", hd_ox_attr(w, 1));
-}
-
 static void w_softmax(struct hd_ox *w)
 {
 	hd_ox_set_int(w, hd_ox_last(w, w->at->op == HD_OP_SOFTMAX ? "Softmax" : "LogSoftmax",
@@ -173,13 +166,11 @@ static void w_contract(struct hd_ox *w)
 
 hd_ox_writes *const hd_ox_tensors[HD_NOPS] = {
 	[HD_OP_DIV] = w_pair,           [HD_OP_MAXIMUM] = w_pair,       [HD_OP_MINIMUM] = w_pair,
-		[HD_OP_POWER] = w_pair,
 	[HD_OP_LESS] = w_compare,       [HD_OP_LESS_EQ] = w_compare,    [HD_OP_EQUAL] = w_compare,
 	[HD_OP_WHERE] = w_where,
 	[HD_OP_EXPAND] = w_expand,      [HD_OP_REDUCE_SUM] = w_reduce,  [HD_OP_REDUCE_MEAN] = w_reduce,
 	[HD_OP_REDUCE_MAX] = w_reduce,
 	[HD_OP_REDUCE_MIN] = w_reduce,  [HD_OP_REDUCE_PROD] = w_reduce, [HD_OP_ARGMAX] = w_argmax,
-	[HD_OP_CUMSUM] = w_cumsum,
 	[HD_OP_SOFTMAX] = w_softmax,
 	[HD_OP_LOG_SOFTMAX] = w_softmax, [HD_OP_PERMUTE] = w_permute,   [HD_OP_SLICE] = w_slice,
 	[HD_OP_CONCAT] = w_concat,

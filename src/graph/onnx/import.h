@@ -157,7 +157,7 @@ hd_onnx_lower hd_onnx_reshape_op, hd_onnx_flatten, hd_onnx_squeeze, hd_onnx_unsq
 	hd_onnx_transpose, hd_onnx_gather, hd_onnx_slice_op, hd_onnx_split, hd_onnx_concat, hd_onnx_expand,
 	hd_onnx_filled;
 hd_onnx_lower hd_onnx_reduce, hd_onnx_softmax, hd_onnx_layernorm, hd_onnx_batchnorm, hd_onnx_instancenorm,
-	hd_onnx_argmax, hd_onnx_cumsum, hd_onnx_xent,
+	hd_onnx_argmax, hd_onnx_xent,
 	hd_onnx_nll;                                                          /* norm.c */
 hd_onnx_lower hd_onnx_function, hd_onnx_prelu, hd_onnx_xor, hd_onnx_mod, hd_onnx_reduce_of, hd_onnx_hardmax,
 	hd_onnx_one_hot,

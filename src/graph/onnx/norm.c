@@ -113,33 +113,6 @@ enum hd_err hd_onnx_argmax(struct hd_onnx_call *call)
 	return err ? err : hd_onnx_put(call, 0, y, rank, dim);
 }
 
-enum hd_err hd_onnx_cumsum(struct hd_onnx_call *call)
-{
-	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
-	double axis = 0;
-	uint32_t at, x, y;
-	enum hd_err err = hd_onnx_value(call, 0, &x);
-
-	if (err)
-		return err;
-	if (!hd_onnx_number(call, 1, &axis) || !hd_onnx_axis((int64_t)axis, v->rank, &at) || v->dim[at] < 1 ||
-		v->dim[at] > INT32_MAX)
-		return hd_onnx_no(call, "its axis is not known, or it is the rows");
-	bool back = hd_onnx_attr_int(call->node, "reverse", 0) != 0;
-	/* Exclusive: of elements moved on by one. */
-	if (hd_onnx_attr_int(call->node, "exclusive", 0)) {
-		err = hd_onnx_node1(call, HD_OP_PAD, x, (struct hd_attr){ .i = { (int32_t)at, !back, back } },
-			&x);
-		if (!err)
-			err = hd_onnx_node1(call, HD_OP_SLICE, x,
-				(struct hd_attr){ .i = { (int32_t)at, back, 1, (int32_t)v->dim[at] } }, &x);
-		if (err)
-			return err;
-	}
-	err = hd_onnx_node1(call, HD_OP_CUMSUM, x, (struct hd_attr){ .i = { (int32_t)at, back } }, &y);
-	return err ? err : hd_onnx_put_like(call, 0, y);
-}
-
 /* ---- softmax */
 
 static enum hd_err softmax(struct hd_onnx_call *call, enum hd_op op, uint32_t x, uint32_t rank, uint32_t axis,

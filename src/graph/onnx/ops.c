@@ -4,59 +4,59 @@
 #include <string.h>
 
 /* SINCE: unchanged from that opset on. */
-#define OP(name, lower)           { name, lower, 0 }
+#define OF(name, lower)           { name, lower, 0 }
 #define SINCE(opset, name, lower) { name, lower, opset }
 
 static const struct hd_onnx_op ops[] = {
-	OP("Constant", hd_onnx_constant), OP("Shape", hd_onnx_shape_op), OP("Size", hd_onnx_size),
+	OF("Constant", hd_onnx_constant), OF("Shape", hd_onnx_shape_op), OF("Size", hd_onnx_size),
 		SINCE(1, "Identity", hd_onnx_identity),
-	OP("Cast", hd_onnx_cast), OP("Dropout", hd_onnx_dropout), OP("Reshape", hd_onnx_reshape_op),
-	OP("Flatten", hd_onnx_flatten),
-	OP("Squeeze", hd_onnx_squeeze), OP("Unsqueeze", hd_onnx_unsqueeze),
-	OP("Transpose", hd_onnx_transpose),
-	OP("Gather", hd_onnx_gather), OP("Slice", hd_onnx_slice_op), OP("Split", hd_onnx_split),
-	OP("Concat", hd_onnx_concat),
-	OP("Expand", hd_onnx_expand), OP("Pad", hd_onnx_pad), OP("Gemm", hd_onnx_gemm),
-	OP("MatMul", hd_onnx_matmul),
-	OP("Conv", hd_onnx_conv), OP("MaxPool", hd_onnx_maxpool), OP("AveragePool", hd_onnx_avgpool),
+	OF("Cast", hd_onnx_cast), OF("Dropout", hd_onnx_dropout), OF("Reshape", hd_onnx_reshape_op),
+	OF("Flatten", hd_onnx_flatten),
+	OF("Squeeze", hd_onnx_squeeze), OF("Unsqueeze", hd_onnx_unsqueeze),
+	OF("Transpose", hd_onnx_transpose),
+	OF("Gather", hd_onnx_gather), OF("Slice", hd_onnx_slice_op), OF("Split", hd_onnx_split),
+	OF("Concat", hd_onnx_concat),
+	OF("Expand", hd_onnx_expand), OF("Pad", hd_onnx_pad), OF("Gemm", hd_onnx_gemm),
+	OF("MatMul", hd_onnx_matmul),
+	OF("Conv", hd_onnx_conv), OF("MaxPool", hd_onnx_maxpool), OF("AveragePool", hd_onnx_avgpool),
 	SINCE(1, "GlobalAveragePool", hd_onnx_global_avgpool),
 	SINCE(1, "GlobalMaxPool", hd_onnx_global_maxpool),
-	OP("Clip", hd_onnx_clip), OP("Pow", hd_onnx_pow),
-	OP("Add", hd_onnx_binary),
-	OP("Sub", hd_onnx_binary), OP("Mul", hd_onnx_binary), OP("Div", hd_onnx_binary),
-	OP("Less", hd_onnx_binary),
-	OP("LessOrEqual", hd_onnx_binary), OP("Greater", hd_onnx_binary),
-	OP("GreaterOrEqual", hd_onnx_binary),
-	OP("Equal", hd_onnx_binary), OP("And", hd_onnx_binary), OP("Or", hd_onnx_binary),
-	OP("Sum", hd_onnx_variadic),
-	OP("Max", hd_onnx_variadic), OP("Min", hd_onnx_variadic), SINCE(1, "Not", hd_onnx_not),
-	OP("Where", hd_onnx_where),
-	OP("ReduceSum", hd_onnx_reduce), OP("ReduceMean", hd_onnx_reduce), OP("ReduceMax", hd_onnx_reduce),
-	OP("ReduceMin", hd_onnx_reduce), OP("ReduceProd", hd_onnx_reduce), OP("ArgMax", hd_onnx_argmax),
-	OP("CumSum", hd_onnx_cumsum), OP("Softmax", hd_onnx_softmax),
-	OP("LogSoftmax", hd_onnx_softmax), OP("LayerNormalization", hd_onnx_layernorm),
-	OP("BatchNormalization", hd_onnx_batchnorm),
-	OP("SoftmaxCrossEntropyLoss", hd_onnx_xent), OP("NegativeLogLikelihoodLoss", hd_onnx_nll),
+	OF("Clip", hd_onnx_clip), OF("Pow", hd_onnx_pow),
+	OF("Add", hd_onnx_binary),
+	OF("Sub", hd_onnx_binary), OF("Mul", hd_onnx_binary), OF("Div", hd_onnx_binary),
+	OF("Less", hd_onnx_binary),
+	OF("LessOrEqual", hd_onnx_binary), OF("Greater", hd_onnx_binary),
+	OF("GreaterOrEqual", hd_onnx_binary),
+	OF("Equal", hd_onnx_binary), OF("And", hd_onnx_binary), OF("Or", hd_onnx_binary),
+	OF("Sum", hd_onnx_variadic),
+	OF("Max", hd_onnx_variadic), OF("Min", hd_onnx_variadic), SINCE(1, "Not", hd_onnx_not),
+	OF("Where", hd_onnx_where),
+	OF("ReduceSum", hd_onnx_reduce), OF("ReduceMean", hd_onnx_reduce), OF("ReduceMax", hd_onnx_reduce),
+	OF("ReduceMin", hd_onnx_reduce), OF("ReduceProd", hd_onnx_reduce), OF("ArgMax", hd_onnx_argmax),
+	OF("Softmax", hd_onnx_softmax),
+	OF("LogSoftmax", hd_onnx_softmax), OF("LayerNormalization", hd_onnx_layernorm),
+	OF("BatchNormalization", hd_onnx_batchnorm),
+	OF("SoftmaxCrossEntropyLoss", hd_onnx_xent), OF("NegativeLogLikelihoodLoss", hd_onnx_nll),
 	SINCE(6, "InstanceNormalization", hd_onnx_instancenorm), SINCE(6, "Selu", hd_onnx_function),
-	OP("Celu", hd_onnx_function),
-	SINCE(6, "HardSigmoid", hd_onnx_function), OP("HardSwish", hd_onnx_function),
+	OF("Celu", hd_onnx_function),
+	SINCE(6, "HardSigmoid", hd_onnx_function), OF("HardSwish", hd_onnx_function),
 	SINCE(1, "Softsign", hd_onnx_function),
-	OP("Shrink", hd_onnx_function), OP("ThresholdedRelu", hd_onnx_function), OP("Sign", hd_onnx_function),
-	OP("IsNaN", hd_onnx_function), OP("IsInf", hd_onnx_function), OP("PRelu", hd_onnx_prelu),
-	OP("Xor", hd_onnx_xor),
-	OP("Mod", hd_onnx_mod), OP("ReduceL1", hd_onnx_reduce_of), OP("ReduceL2", hd_onnx_reduce_of),
-	OP("ReduceLogSum", hd_onnx_reduce_of), OP("ReduceLogSumExp", hd_onnx_reduce_of),
-	OP("ReduceSumSquare", hd_onnx_reduce_of),
-	OP("Hardmax", hd_onnx_hardmax), OP("OneHot", hd_onnx_one_hot),
-	OP("GatherElements", hd_onnx_gather_elements),
-	OP("ScatterElements", hd_onnx_scatter_elements), OP("Scatter", hd_onnx_scatter_elements),
-	OP("ScatterND", hd_onnx_scatter_nd),
-	OP("Tile", hd_onnx_tile), OP("DepthToSpace", hd_onnx_depth_space),
-	OP("SpaceToDepth", hd_onnx_depth_space),
-	OP("Mean", hd_onnx_mean), OP("Einsum", hd_onnx_einsum), OP("EyeLike", hd_onnx_eye),
-	OP("ArgMin", hd_onnx_argmax),
-	OP("LSTM", hd_onnx_recurrent), OP("GRU", hd_onnx_recurrent), OP("ConstantOfShape", hd_onnx_filled),
-	OP("CastLike", hd_onnx_cast), OP("MeanVarianceNormalization", hd_onnx_mvn),
+	OF("Shrink", hd_onnx_function), OF("ThresholdedRelu", hd_onnx_function), OF("Sign", hd_onnx_function),
+	OF("IsNaN", hd_onnx_function), OF("IsInf", hd_onnx_function), OF("PRelu", hd_onnx_prelu),
+	OF("Xor", hd_onnx_xor),
+	OF("Mod", hd_onnx_mod), OF("ReduceL1", hd_onnx_reduce_of), OF("ReduceL2", hd_onnx_reduce_of),
+	OF("ReduceLogSum", hd_onnx_reduce_of), OF("ReduceLogSumExp", hd_onnx_reduce_of),
+	OF("ReduceSumSquare", hd_onnx_reduce_of),
+	OF("Hardmax", hd_onnx_hardmax), OF("OneHot", hd_onnx_one_hot),
+	OF("GatherElements", hd_onnx_gather_elements),
+	OF("ScatterElements", hd_onnx_scatter_elements), OF("Scatter", hd_onnx_scatter_elements),
+	OF("ScatterND", hd_onnx_scatter_nd),
+	OF("Tile", hd_onnx_tile), OF("DepthToSpace", hd_onnx_depth_space),
+	OF("SpaceToDepth", hd_onnx_depth_space),
+	OF("Mean", hd_onnx_mean), OF("Einsum", hd_onnx_einsum), OF("EyeLike", hd_onnx_eye),
+	OF("ArgMin", hd_onnx_argmax),
+	OF("LSTM", hd_onnx_recurrent), OF("GRU", hd_onnx_recurrent), OF("ConstantOfShape", hd_onnx_filled),
+	OF("CastLike", hd_onnx_cast), OF("MeanVarianceNormalization", hd_onnx_mvn),
 };
 
 /* Those that are one activation of ours; the others have no name here. */
@@ -64,6 +64,15 @@ static const struct hd_onnx_op ops[] = {
 static const struct hd_onnx_op acts[HD_NACTS] = {
 #define ACT(id, text, nf, use, folds, about, value, slope, lanes, lanes_slope, oracle, onnx, tests) ROW onnx,
 #include "graph/acts.def"
+};
+
+/* Those of ops that are one file each. */
+#define OP_READER
+#include "graph/ops.def"
+
+static const struct hd_onnx_op files[] = {
+#define OP_READS(name, since, lower) { name, lower, since },
+#include "graph/ops.def"
 };
 
 const struct hd_onnx_op *hd_onnx_op_find(const char *name)
@@ -74,5 +83,8 @@ const struct hd_onnx_op *hd_onnx_op_find(const char *name)
 	for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
 		if (!strcmp(ops[k].name, name))
 			return &ops[k];
+	for (size_t k = 0; k < sizeof files / sizeof *files; k++)
+		if (!strcmp(files[k].name, name))
+			return &files[k];
 	return NULL;
 }

@@ -71,7 +71,9 @@ const char *hd_ox_turned(struct hd_ox *w, const char *x, uint32_t rank);
 const char *hd_ox_permuted(struct hd_ox *w, const char *x, uint32_t rank, const int64_t *perm);
 const char *hd_ox_cast(struct hd_ox *w, const char *x, int32_t type);
 
-/* One row per op: core ops (export.c), and by family. NULL: ONNX has no words for it. */
-extern hd_ox_writes *const hd_ox_tensors[HD_NOPS], *const hd_ox_sequences[HD_NOPS];
+/* One row per op: core ops (export.c), by family, and ops that are one file each (export_ops.c). NULL: ONNX
+ * has no words for it. */
+extern hd_ox_writes *const hd_ox_tensors[HD_NOPS], *const hd_ox_sequences[HD_NOPS],
+	*const hd_ox_ops[HD_NOPS];
 
 #endif
