@@ -695,7 +695,8 @@ static void on_reshape(struct hd_coordinator *co, const struct hd_co_event *even
 	co->config.pipes = event->n;
 	co->replan = true;                /* of the same shape: other pipelines */
 	hd_co_note(co, "reshape", HD_NOBODY, "%u stages, %u devices a pipeline, at most %u pipelines",
-		event->shape->nstages, event->shape->width, event->n);
+		event->shape->nstages, event->shape->width * (co->config.tensor ? co->config.tensor : 1),
+		event->n);
 }
 
 /* The number changed: on request, or a remote worker came or left. */

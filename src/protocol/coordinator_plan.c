@@ -19,7 +19,7 @@ static const struct hd_stage_buckets *buckets_of(const struct hd_coordinator *co
 }
 
 /* Of a view in stages: where the fewest bytes move. */
-static void settle(struct hd_coordinator *co, struct hd_view *view, const uint32_t *ndevices)
+static void settle(struct hd_coordinator *co, struct hd_view *view, const uint32_t *nranks)
 {
 	const struct hd_stage_buckets *buckets = buckets_of(co, &view->shape);
 	struct hd_lacks lacks;
@@ -28,7 +28,7 @@ static void settle(struct hd_coordinator *co, struct hd_view *view, const uint32
 	if (!buckets)
 		return;
 	hd_lacks_make(&lacks, &view->shape, buckets, co->config.bucket_bytes, co->held, view->nmembers);
-	hd_ranks_settle(view, ndevices, &lacks);
+	hd_ranks_settle(view, nranks, &lacks);
 	co->moves = hd_view_moves(view, buckets, co->config.bucket_bytes, co->held, &co->movers);
 }
 
@@ -67,21 +67,27 @@ static void hold_as_before(struct hd_coordinator *co, const struct hd_view *next
 
 /* Ranks without members that are to leave, if the others are enough for a pipeline: so their stages move, and
  * they can leave with the change after this. */
-static void leave_out(uint32_t *ndevices, uint32_t n, uint64_t going, uint32_t width)
+static void leave_out(uint32_t *nranks, uint32_t n, uint64_t going, uint32_t width)
 {
 	uint32_t others = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		others += going >> i & 1 ? 0 : ndevices[i];
+		others += going >> i & 1 ? 0 : nranks[i];
 	for (uint32_t i = 0; i < n && others >= width; i++)
-		ndevices[i] = going >> i & 1 ? 0 : ndevices[i];
+		nranks[i] = going >> i & 1 ? 0 : nranks[i];
+}
+
+/* The ranks of a shape that so many devices of one member make; what is left over has none. */
+static uint32_t ranks_of(const struct hd_coordinator *co, uint32_t ndevices)
+{
+	return ndevices / (co->config.tensor ? co->config.tensor : 1);
 }
 
 bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, const struct hd_view_shape *shape,
 	uint64_t going)
 {
 	struct hd_member_info info[HD_MAX_MEMBERS];
-	uint32_t ndevices[HD_MAX_MEMBERS], member[HD_MAX_MEMBERS];
+	uint32_t ndevices[HD_MAX_MEMBERS], nranks[HD_MAX_MEMBERS], member[HD_MAX_MEMBERS];
 	struct hd_view planned = *view;
 
 	for (uint32_t i = 0; i < view->nmembers; i++) {
@@ -89,13 +95,14 @@ bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, const struc
 		info[i] = (struct hd_member_info){ view->member[i], w ? w->ndevices : 1, w ? w->vn_ps : 0,
 			w ? w->memory : 0, w ? w->host : "" };
 		ndevices[i] = info[i].ndevices;
+		nranks[i] = ranks_of(co, ndevices[i]);
 		member[i] = view->member[i];
 	}
 	if (shape->nstages)
-		leave_out(ndevices, view->nmembers, going, shape->width);
-	if (shape->nstages && hd_view_staged(view, view->epoch, member, ndevices, view->nmembers,
+		leave_out(nranks, view->nmembers, going, shape->width);
+	if (shape->nstages && hd_view_staged(view, view->epoch, member, nranks, view->nmembers,
 		co->config.nvns, shape, co->config.pipes)) {
-		settle(co, view, ndevices);
+		settle(co, view, nranks);
 		return true;
 	}
 	if (!co->config.shape.nstages && co->config.plan && co->config.plan(co->config.plan_self, &planned,
@@ -625,15 +632,15 @@ static uint32_t count_ready(const struct hd_coordinator *co, bool local)
 	return n;
 }
 
-/* Devices of workers that are ready, and of members. */
-static uint32_t count_devices(const struct hd_coordinator *co)
+/* Ranks that the devices make of workers that are ready, and of members. */
+static uint32_t count_ranks(const struct hd_coordinator *co)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		const struct hd_co_worker *w = &co->worker[i];
 		bool here = w->state == HD_W_READY && !w->draining && w->up;
-		n += here || w->state == HD_W_MEMBER ? w->ndevices : 0;
+		n += here || w->state == HD_W_MEMBER ? ranks_of(co, w->ndevices) : 0;
 	}
 	return n;
 }
@@ -641,7 +648,7 @@ static uint32_t count_devices(const struct hd_coordinator *co)
 /* Stages: are there devices for a pipeline? */
 static bool fits_shape(const struct hd_coordinator *co)
 {
-	return !co->config.shape.nstages || count_devices(co) >= co->config.shape.width;
+	return !co->config.shape.nstages || count_ranks(co) >= co->config.shape.width;
 }
 
 static void plan_start(struct hd_coordinator *co)

@@ -71,6 +71,50 @@ static void members_in_order_are_the_ranks_of_pipelines(void **state)
 	}
 }
 
+static void admit_with(struct co_at_work *c, uint32_t id, uint32_t ndevices)
+{
+	co_join(c, id, 10 + id);
+	STORED();
+	FROM(id, JOIN, .join = { .worker = id, .ndevices = ndevices, .vn_ps = 1, .nonce = 10 + id,
+		.naddress = 1, .address = &"abcdefgh"[id % 8], .nhost = 1, .host = "h" });
+	co_ready_to_sync(c, id);
+	co_synced(c, id);
+}
+
+/* Devices of two members are no rank, and one that is left over is none. */
+static void a_rank_is_some_devices_of_one_member(void **state)
+{
+	static const uint32_t ndevices[] = { 1, 3, 1, 5, 2 }, of[] = { 1, 3, 3, 4 };
+	struct hd_co_config config = staged;
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	config.tensor = 2;
+	config.target = 5;
+	co_begin(c, &config);
+	for (uint32_t i = 0; i < 5; i++) {
+		assert_int_equal(c->co->phase, HD_CO_START);
+		admit_with(c, i, ndevices[i]);
+	}
+	STORED();
+	for (uint32_t i = 0; i < 5; i++)
+		FROM(i, STATUS, .epoch = 1, .status = { .nslot = 1,
+			.slot = (const uint64_t[]){ UINT64_MAX } });
+	const struct hd_view *view = &c->co->next;
+	CHECK(view->nranks == 4 && view->shape.nstages == 2, "%u ranks", view->nranks);
+	for (uint32_t r = 0; r < view->nranks; r++)
+		CHECK(view->rank[r].worker == of[r], "rank %u is of %u", r, view->rank[r].worker);
+	co_end(c);
+
+	/* two members of a device each are none at all, however long */
+	config.target = 2;
+	co_begin(c, &config);
+	for (uint32_t i = 0; i < 2; i++)
+		admit_with(c, i, 1);
+	assert_int_equal(c->co->phase, HD_CO_START);
+	co_end(c);
+}
+
 static void lose(struct co_at_work *c, uint32_t n, uint32_t dead)
 {
 	co_run(c, &staged, n);
@@ -488,6 +532,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_start_waits_for_a_pipeline_of_devices),
+		cmocka_unit_test(a_rank_is_some_devices_of_one_member),
 		cmocka_unit_test(members_in_order_are_the_ranks_of_pipelines),
 		cmocka_unit_test(a_step_that_lost_a_sum_begins_again_where_state_is_covered),
 		cmocka_unit_test(a_step_that_was_finished_is_finished_by_all),

@@ -148,20 +148,20 @@ static uint32_t settle(struct rank_flow *n, uint32_t w)
 	return m;
 }
 
-void hd_ranks_settle(struct hd_view *view, const uint32_t *ndevices, const struct hd_lacks *lacks)
+void hd_ranks_settle(struct hd_view *view, const uint32_t *nranks, const struct hd_lacks *lacks)
 {
 	const uint32_t width = view->shape.width;
 	struct rank_flow n = { .lacks = lacks, .nmembers = view->nmembers, .nplaces = width + 1 };
 
 	assert(width && width <= HD_STAGE_BITS && view->nranks % width == 0);
-	while (!ndevices[n.first])
+	while (!nranks[n.first])
 		n.first++;
-	memcpy(n.left, ndevices, n.nmembers * sizeof *n.left);
+	memcpy(n.left, nranks, n.nmembers * sizeof *n.left);
 	for (uint32_t w = 0; w < width; w++)
 		n.open[w] = view->nranks / width;
 	for (uint32_t r = 0; r < view->nranks; r++)
 		augment(&n, r ? n.nmembers : n.first + 1);        /* rule 1 */
-	n.spare = ndevices[n.first] - 1;
+	n.spare = nranks[n.first] - 1;
 	assert(n.left[n.first] <= n.spare);
 	for (uint32_t m = 0; m < n.nmembers; m++)
 		n.flow[m][width] = n.left[m];

@@ -28,9 +28,9 @@ struct hd_lacks { uint64_t at[HD_MAX_MEMBERS][HD_STAGE_BITS]; };
 void hd_lacks_make(struct hd_lacks *lacks, const struct hd_view_shape *shape,
 	const struct hd_stage_buckets *buckets, const uint64_t *bytes, const uint64_t *held,
 	uint32_t nmembers);
-/* Gives the ranks of a view that hd_view_staged() made, of members with so many devices each, to the members
+/* Gives the ranks of a view that hd_view_staged() made, of members that can have so many each, to the members
  * that lack the least. */
-void hd_ranks_settle(struct hd_view *view, const uint32_t *ndevices, const struct hd_lacks *lacks);
+void hd_ranks_settle(struct hd_view *view, const uint32_t *nranks, const struct hd_lacks *lacks);
 /* The bytes that members lack under the view, each bucket once a member; *members: those that lack any. */
 uint64_t hd_view_moves(const struct hd_view *view, const struct hd_stage_buckets *buckets,
 	const uint64_t *bytes, const uint64_t *held, uint64_t *members);

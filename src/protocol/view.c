@@ -41,10 +41,10 @@ static enum hd_err verify_shape(const struct hd_view *view, struct hd_diag *diag
 
 	if (!s->nstages && !s->width)
 		return HD_OK;
-	if (s->nstages < 2 || s->nstages > HD_STAGE_BITS || s->width < 1 || s->width > s->nstages ||
+	if (s->nstages < 1 || s->nstages > HD_STAGE_BITS || s->width < 1 || s->width > s->nstages ||
 		view->nranks % s->width)
 		return hd_fail(diag, HD_E_BADPLAN,
-			"view %u: %u ranks are no pipelines of %u ranks with %u stages; 2 to %d stages",
+			"view %u: %u ranks are no pipelines of %u ranks with %u stages; 1 to %d stages",
 			view->epoch, view->nranks, s->width, s->nstages, HD_STAGE_BITS);
 	for (uint32_t i = 0; i < s->nstages; i++) {
 		if (s->place[i] >= s->width || (!i && s->place[0]))
@@ -123,16 +123,16 @@ void hd_view_shape(struct hd_view_shape *shape, uint32_t width, uint32_t chunks,
 	}
 }
 
-bool hd_view_staged(struct hd_view *view, uint32_t epoch, const uint32_t *member, const uint32_t *ndevices,
+bool hd_view_staged(struct hd_view *view, uint32_t epoch, const uint32_t *member, const uint32_t *nranks,
 	uint32_t n, uint32_t nvns, const struct hd_view_shape *shape, uint32_t pipes)
 {
 	struct hd_view made = { .epoch = epoch, .nmembers = n, .shape = *shape };
 	uint32_t all = 0;
 
-	assert(n >= 1 && n <= HD_MAX_MEMBERS && shape->nstages >= 2);
+	assert(n >= 1 && n <= HD_MAX_MEMBERS && shape->nstages >= 1);
 	for (uint32_t i = 0; i < n; i++) {
 		made.member[i] = member[i];
-		all += ndevices[i];
+		all += nranks[i];
 	}
 	uint32_t d = all / shape->width < pipes ? all / shape->width : pipes;
 	d = d < nvns ? d : nvns;
@@ -140,7 +140,7 @@ bool hd_view_staged(struct hd_view *view, uint32_t epoch, const uint32_t *member
 	if (!d)
 		return false;
 	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t k = 0; k < ndevices[i] && made.nranks < d * shape->width; k++)
+		for (uint32_t k = 0; k < nranks[i] && made.nranks < d * shape->width; k++)
 			made.rank[made.nranks++].worker = member[i];
 	for (uint32_t k = 0; k < d; k++)
 		made.rank[k * shape->width].nvns = nvns / d + (k < nvns % d);

@@ -63,8 +63,9 @@ enum {
 struct hd_vrank { uint32_t worker, nvns; };
 struct hd_vrange { uint32_t first, n; };          /* virtual nodes first .. first + n - 1 */
 
-/* nstages 0: no stages, and all else is 0. Unused places are 0. `schedule`: a number that all processes of
- * the run know; shapes that differ in it alone hold and sum alike. */
+/* nstages 0: no shape, and all else is 0; 1: each rank has the whole model, and is several devices. Unused
+ * places are 0. `schedule`: a number that all processes of the run know; shapes that differ in it alone hold
+ * and sum alike. */
 struct hd_view_shape { uint32_t nstages, width; uint8_t place[HD_STAGE_BITS]; uint32_t schedule; };
 /* What the cuts of a shape say of each bucket; NULL: there is no such shape. The table stays until the
  * caller's machine is destroyed. */
@@ -92,11 +93,11 @@ HD_MUST_USE enum hd_err hd_view_verify(const struct hd_view *view, uint32_t nvns
  * one more. Devices are numbered member by member. `member` [n] and `ndevices` [n]: ids ascending. */
 void hd_view_even(struct hd_view *view, uint32_t epoch, const uint32_t *member, const uint32_t *ndevices,
 	uint32_t n, uint32_t nvns);
-/* Makes the most even view of a shape: devices in the order of members are the ranks of as many pipelines as
- * there are devices for, but at most `pipes` and nvns; the virtual nodes are dealt evenly, larger parts
- * first. Devices that are left over have no rank. False: fewer devices than one pipeline needs, and *view is
- * as it was. */
-bool hd_view_staged(struct hd_view *view, uint32_t epoch, const uint32_t *member, const uint32_t *ndevices,
+/* Makes the most even view of a shape: what members can have, `nranks` [n] in their order, are the ranks of
+ * as many pipelines as there are enough for, but at most `pipes` and nvns; the virtual nodes are dealt
+ * evenly, larger parts first. What is left over is no rank. False: fewer than one pipeline needs, and *view
+ * is as it was. A rank is one device of a member, or some (plan/plan.h): the view does not say. */
+bool hd_view_staged(struct hd_view *view, uint32_t epoch, const uint32_t *member, const uint32_t *nranks,
 	uint32_t n, uint32_t nvns, const struct hd_view_shape *shape, uint32_t pipes);
 /* Where its schedule puts `chunks` stages of each of `width` ranks: round and round, or there and back
  * (`vee`: zb-v, dualpipe-v). */

@@ -362,7 +362,8 @@ static void a_bad_shape_is_refused_with_a_reason(void **state)
 {
 	static const struct { struct hd_view_shape shape; uint32_t nvns[4]; const char *says; } row[] = {
 		{ { 4, 2, { 0, 1, 1, 0 }, 0 }, { 3, 0, 2, 0 }, "" },
-		{ { 1, 1, { 0 }, 0 }, { 3, 0, 2, 0 }, "4 ranks are no pipelines of 1 ranks with 1 stages" },
+		{ { 1, 1, { 0 }, 0 }, { 3, 0, 2, 0 }, "" },
+		{ { 1, 2, { 0 }, 0 }, { 3, 0, 2, 0 }, "4 ranks are no pipelines of 2 ranks with 1 stages" },
 		{ { 0, 1, { 0 }, 0 }, { 3, 0, 2, 0 }, "4 ranks are no pipelines of 1 ranks with 0 stages" },
 		{ { 65, 2, { 0, 1 }, 0 }, { 3, 0, 2, 0 },
 			"4 ranks are no pipelines of 2 ranks with 65 stages" },
