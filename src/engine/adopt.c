@@ -29,10 +29,6 @@ static enum hd_err find_ranks(const struct hd_worker *w, const struct hd_dist_vi
 					rank[n] = r;
 	*mine = n > 0;
 	*alone = plan && n == plan->nranks * width;
-	if (plan && !*alone && width > 1)
-		return hd_fail(diag, HD_E_REFUSED,
-			"ranks of %u devices (parallel.tensor) are for one worker with all devices; several "
-			"workers run the shards of a model one after the other: parallel.tensor: 1", width);
 	/* a pipeline may leave devices over, which hold no stage */
 	if (n > w->spec.ndevices || (n && n != w->spec.ndevices && !plan->first))
 		return hd_fail(diag, HD_E_BADPLAN, "the plan is for %u devices, the worker has %u", n,

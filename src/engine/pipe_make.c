@@ -525,6 +525,15 @@ static void give_vectors(struct hd_pipe *pipe)
 	}
 }
 
+static bool all_here(const struct hd_pipe *pipe)
+{
+	uint32_t n = 0;
+
+	while (n < pipe->nranks && pipe->device_of[n] != HD_NONE)
+		n++;
+	return n == pipe->nranks;
+}
+
 /* The roots of all seats of a stage, joined in place of their left operands as far as both are here. Where
  * all seats are here: to flat vector 0. */
 static enum hd_err make_joins(struct hd_pipe *pipe, uint32_t s, const struct hd_layout *layout,
@@ -553,7 +562,7 @@ static enum hd_err make_joins(struct hd_pipe *pipe, uint32_t s, const struct hd_
 		item[join[j].dst] = item[join[j].a];
 		stage->join[j] = (struct hd_flat_join){ item[join[j].dst], item[join[j].a], item[join[j].b] };
 	}
-	assert(err || pipe->nranks * pipe->width != pipe->ndevices || (stage->nroots == 1 &&
+	assert(err || !all_here(pipe) || (stage->nroots == 1 &&
 		item[stage->root[0].item] == pipe->vector[0]));
 	if (err)
 		return err;

@@ -24,16 +24,27 @@ static void open_net(struct net *net, const char *model, uint32_t batch, uint32_
 
 /* ---- what is promised ---- */
 
-static const struct hd_rig_kind kinds[] = {
+static const struct hd_rig_kind narrow[] = {
 	{ "gpipe", 2, 1, 1, false, 1 }, { "gpipe", 4, 1, 1, true, 1 }, { "1f1b", 2, 1, 1, false, 1 },
 	{ "1f1b", 3, 1, 1, true, 1 }, { "1f1b", 2, 1, 2, false, 1 }, { "interleaved", 2, 2, 1, false, 1 },
 	{ "interleaved", 2, 2, 1, true, 1 }, { "zb-h1", 3, 1, 1, false, 1 }, { "zb-h2", 2, 1, 2, false, 1 },
 	{ "zb-v", 2, 2, 1, false, 1 }, { "v-half", 2, 2, 1, false, 1 }, { "dualpipev", 2, 2, 1, false, 1 },
 };
-enum { NKINDS = sizeof kinds / sizeof *kinds };
+enum { NKINDS = sizeof narrow / sizeof *narrow };
 
-static void compare(const char *model, uint32_t batch, uint32_t vns, const char *more, size_t n,
-	uint32_t fences)
+/* Ranks of several devices, of one stage and of several. */
+#define SHARDED_GPT \
+	"model: {use: builtin:gpt, shards: 4, sequence_shards: true, " \
+	"args: {layers: 1, width: 16, heads: 4, context: 8, dropout: 0.1}}\n" \
+	"data: {kind: synthetic, count: 61}\n"
+static const struct hd_rig_kind wide[] = {
+	{ "1f1b", 2, 1, 1, false, 2 }, { "1f1b", 1, 1, 2, false, 2 }, { "zb-v", 2, 2, 1, false, 2 },
+	{ "1f1b", 2, 1, 2, false, 2 }, { "gpipe", 2, 1, 1, true, 4 },
+};
+enum { NWIDE = sizeof wide / sizeof *wide };
+
+static void compare_kinds(const char *model, uint32_t batch, uint32_t vns, const char *more,
+	const struct hd_rig_kind *kinds, size_t n, uint32_t fences)
 {
 	struct net *net = malloc(sizeof *net);
 	uint32_t stale = 0;
@@ -42,9 +53,9 @@ static void compare(const char *model, uint32_t batch, uint32_t vns, const char 
 	for (size_t k = 0; k < n; k++)
 		for (uint32_t each = 1; each < kinds[k].p * kinds[k].d; each++) {
 			char what[80];
-			snprintf(what, sizeof what, "%s p %u v %u d %u%s, %u ranks a worker", kinds[k].name,
-				kinds[k].p, kinds[k].v, kinds[k].d, kinds[k].recompute ? " recompute" : "",
-					each);
+			snprintf(what, sizeof what, "%s p %u v %u d %u t %u%s, %u ranks a worker",
+				kinds[k].name, kinds[k].p, kinds[k].v, kinds[k].d, kinds[k].t,
+				kinds[k].recompute ? " recompute" : "", each);
 			open_net(net, model, batch, vns, more, &kinds[k], each);
 			for (int i = 0; i < STEPS; i++) {
 				net->fence_after = fences ? 1 + draw(fences) : 0;
@@ -53,8 +64,14 @@ static void compare(const char *model, uint32_t batch, uint32_t vns, const char 
 			stale += net->stale;
 			close_net(net);
 		}
-	assert_true(!fences || stale > NKINDS);
+	assert_true(!fences || stale > n);
 	free(net);
+}
+
+static void compare(const char *model, uint32_t batch, uint32_t vns, const char *more, size_t n,
+	uint32_t fences)
+{
+	compare_kinds(model, batch, vns, more, narrow, n, fences);
 }
 
 static void stages_of_several_workers_have_the_bits_of_one_device(void **state)
@@ -80,6 +97,32 @@ static void each_stage_says_its_part_of_a_leaf(void **state)
 	compare(hd_rig_bn(), 16, 8, NULL, 4, 0);
 }
 
+static void ranks_of_several_devices_have_the_bits_of_one(void **state)
+{
+	(void)state;
+	seed = 7;
+	compare_kinds(SHARDED_GPT, 16, 8, "optim: {kind: adamw, clip: 0.5}\n", wide, NWIDE, 0);
+	compare_kinds(SHARDED_GPT, 26, 13, NULL, wide, 3, 20);
+}
+
+/* Its devices are as many as those of the plan's ranks, which are another's. */
+static void a_worker_without_a_rank_takes_part_in_the_end_of_a_step(void **state)
+{
+	struct net *net = malloc(sizeof *net);
+
+	(void)state;
+	assert_non_null(net);
+	for (size_t k = 0; k < 2; k++) {
+		seed = 8;
+		open_net(net, SHARDED_GPT, 16, 8, NULL, &wide[k], 2);
+		add_worker(net, 4, wide[k].name);
+		for (int i = 0; i < STEPS; i++)
+			step(net, wide[k].name);
+		close_net(net);
+	}
+	free(net);
+}
+
 /* Anywhere in a step: whoever waits for mail ends, the state is that of the beginning, and what was on its
  * way does no harm. */
 static void a_fenced_step_ends_and_is_run_again(void **state)
@@ -97,7 +140,7 @@ static void a_fence_before_the_step_counts(void **state)
 
 	(void)state;
 	seed = 5;
-	open_net(net, hd_rig_mlp, 16, 8, NULL, &kinds[2], 1);
+	open_net(net, hd_rig_mlp, 16, 8, NULL, &narrow[2], 1);
 	next_epoch(net);
 	for (uint32_t m = 0; m < net->n; m++) {
 		hd_dist_fence(net->at[m].worker, net->epoch + 1);
@@ -121,7 +164,7 @@ static void a_fence_of_an_earlier_epoch_does_nothing(void **state)
 
 	(void)state;
 	seed = 6;
-	open_net(net, hd_rig_mlp, 16, 8, NULL, &kinds[2], 1);
+	open_net(net, hd_rig_mlp, 16, 8, NULL, &narrow[2], 1);
 	for (uint32_t m = 0; m < net->n; m++) {
 		hd_dist_epoch(net->at[m].worker, 3);
 		hd_dist_fence(net->at[m].worker, 3);
@@ -140,7 +183,7 @@ static void no_more_buffers_are_offered_than_there_are_credits(void **state)
 	uint32_t n = 0;
 
 	(void)state;
-	open_net(net, hd_rig_mlp, 16, 8, NULL, &kinds[0], 1);
+	open_net(net, hd_rig_mlp, 16, 8, NULL, &narrow[0], 1);
 	begin(net);
 	while (hd_dist_mail_next(net->at[1].worker, &l)) {
 		assert_false(l.send);
@@ -163,6 +206,8 @@ int main(void)
 		cmocka_unit_test(stages_of_several_workers_have_the_bits_of_one_device),
 		cmocka_unit_test(ragged_and_empty_virtual_nodes),
 		cmocka_unit_test(each_stage_says_its_part_of_a_leaf),
+		cmocka_unit_test(ranks_of_several_devices_have_the_bits_of_one),
+		cmocka_unit_test(a_worker_without_a_rank_takes_part_in_the_end_of_a_step),
 		cmocka_unit_test(a_fenced_step_ends_and_is_run_again),
 		cmocka_unit_test(a_fence_before_the_step_counts),
 		cmocka_unit_test(a_fence_of_an_earlier_epoch_does_nothing),

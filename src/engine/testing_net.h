@@ -46,25 +46,29 @@ struct net {
 
 /* ---- set-up ---- */
 
+static inline void add_worker(struct net *net, uint32_t ndevices, const char *what)
+{
+	const struct hd_worker_spec spec = { .kind = "cpu", .nthreads = 1, .ndevices = ndevices,
+		.kernels = HD_KERNELS_PORTABLE };
+	const struct hd_dist_view view = { &net->plan, (uint16_t)net->n, 2 * MOST_ROOTS, 0, NULL };
+	struct hd_diag diag = { "" };
+
+	assert_true(net->n < MOST);
+	struct hd_worker **w = &net->at[net->n].worker;
+	CHECK(hd_worker_create(w, net->one.task, &spec, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_dist_prepare(*w, &view, &diag) == HD_OK, "%s: %s", what, diag.text);
+	hd_dist_adopt(*w);
+	net->n++;
+}
+
 /* Ranks of the plan go to workers one after another, `each` to a worker. */
 static inline void add_workers(struct net *net, uint32_t nranks, uint32_t each, const char *what)
 {
-	struct hd_diag diag = { "" };
-
 	for (uint32_t r = 0; r < nranks; r++)
 		net->plan.worker[r] = (uint16_t)(r / each);
-	for (uint32_t first = 0; first < nranks; first += each) {
-		const struct hd_worker_spec spec = { .kind = "cpu", .nthreads = 1,
-			.ndevices = first + each < nranks ? each : nranks - first,
-			.kernels = HD_KERNELS_PORTABLE };
-		assert_true(net->n < MOST);
-		struct hd_worker **w = &net->at[net->n].worker;
-		CHECK(hd_worker_create(w, net->one.task, &spec, &diag) == HD_OK, "%s", diag.text);
-		const struct hd_dist_view view = { &net->plan, (uint16_t)net->n, 2 * MOST_ROOTS, 0, NULL };
-		CHECK(hd_dist_prepare(*w, &view, &diag) == HD_OK, "%s: %s", what, diag.text);
-		hd_dist_adopt(*w);
-		net->n++;
-	}
+	for (uint32_t first = 0; first < nranks; first += each)
+		add_worker(net, (first + each < nranks ? each : nranks - first) * hd_plan_width(&net->plan),
+			what);
 }
 
 static inline void close_net(struct net *net)
