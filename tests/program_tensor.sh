@@ -49,6 +49,34 @@ says 'no number above 1 divides both'
 expect 2 heddle run gpt.yaml --devices 6 -s parallel.stages=2 -s parallel.tensor=2 -s \
 	parallel.replicas=2 --dry-run
 says '6 devices are no 2 pipelines of 2 ranks of 2: use 8'
-expect 2 heddle run gpt.yaml --workers 2 -s parallel.tensor=2 --dry-run
-says 'which are those of one process'
+expect 2 heddle run gpt.yaml --workers 4 -s parallel.mode=pipeline -s parallel.tensor=2 --dry-run
+says 'a rank is 2 devices of one worker'
+expect 2 heddle run gpt.yaml --workers 2 -s parallel.mode=tensor --dry-run
+says 'the 1 device of a worker'
+expect 2 heddle run gpt.yaml --workers 2 --devices 2 -s parallel.mode=tensor -s comm.sync=stages --dry-run
+says 'each has the whole model'
 passed "what is predicted, and numbers that do not go together"
+
+# over workers of several devices: 2 stages of ranks of 2, then 2 ranks of 4 with the whole model, then one
+train run gpt.yaml --steps 2 --out apart --workers 2 --devices 2 -s parallel.mode=pipeline \
+	-s parallel.tensor=2 -s comm.sync=stages
+grep -q '^tensor 2$' apart/plan/0001.plan || failed "the plan of the workers has no ranks of 2"
+train resume apart --steps 3 --workers 2 --devices 4 -s parallel.mode=tensor -s parallel.tensor=auto \
+	-s comm.sync=allreduce
+grep -q '"tensor":4' apart/job.resolved.json || failed "the devices of a rank are not kept"
+train resume apart --devices 1 -s parallel.mode=data -s parallel.tensor=auto
+same "$digest" "$one" "2 stages of ranks of 2 over workers, then 2 ranks of 4, then one device"
+
+# one of two is killed, then there is to be one copy, which one that comes reads in the run's job
+sed 's/steps: 4/steps: 60/' gpt.yaml >long.yaml
+train run long.yaml --out long-one --devices 1
+heddle run long.yaml --out killed --workers 2 --devices 2 -s parallel.mode=tensor -s workers.pace=30ms \
+	-s workers.detect=1s >killed.log 2>&1 &
+reach killed 4
+kill -9 $(heddle status killed --json | grep -o '"worker":1,[^}]*"pid":[0-9]*' | grep -o '[0-9]*$')
+expect 0 heddle scale killed 3 -s parallel.replicas=1
+is_done() { heddle status killed --json | grep -q '"state":"done"'; }
+await is_done
+expect 0 heddle ckpt diff long-one killed
+grep -q '"replicas":1' killed/job.resolved.json || failed "the copies asked for are not kept"
+passed "ranks of several devices over workers, one killed and more added: the bits of one device"

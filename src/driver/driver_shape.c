@@ -26,16 +26,20 @@ static enum hd_err read_sets(struct hd_job_sets *sets, const struct hd_json *ask
 static enum hd_err has_devices(const struct driver *c, const struct hd_pipes *pipes, int64_t nworkers,
 	struct hd_diag *diag)
 {
-	const uint32_t width = pipes->shape.width, v = pipes->shape.nstages / width, n = driver_devices(c);
+	const uint32_t width = pipes->shape.width, v = pipes->shape.nstages / width, t = pipes->stages.t,
+		n = driver_devices(c) / t;
 
+	if (!n)
+		return hd_fail(diag, HD_E_INVAL,
+			"a rank of this run is %u devices of one worker, and none has so many", t);
 	if ((uint64_t)nworkers * n < width)
 		return hd_fail(diag, HD_E_INVAL,
 			"a pipeline would have %u devices, and %lld workers have %u: ask for %u workers at "
-			"once, as in `heddle scale RUN %u -s ...`, or for fewer stages", width,
+			"once, as in `heddle scale RUN %u -s ...`, or for fewer stages", width * t,
 			(long long)nworkers,
-			(uint32_t)nworkers * n, (width + n - 1) / n, (width + n - 1) / n);
+			(uint32_t)nworkers * n * t, (width + n - 1) / n, (width + n - 1) / n);
 	return (n < width ? n : width) * v <= HD_MAX_PASSES ? HD_OK : hd_fail(diag, HD_E_INVAL,
-		"%u devices of a worker with %u stages each: at most %d stages lie on one worker", n, v,
+		"%u ranks of a worker with %u stages each: at most %d stages lie on one worker", n, v,
 		HD_MAX_PASSES);
 }
 
@@ -79,7 +83,7 @@ static enum hd_err change(struct driver *c, const struct hd_json *ask, struct hd
 	driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RESHAPE, .shape = &c->config.shape,
 		.n = pipes.most });
 	hd_json_put_i64(w, "stages", pipes.shape.nstages);
-	hd_json_put_i64(w, "devices", pipes.shape.width);
+	hd_json_put_i64(w, "devices", pipes.shape.width * pipes.stages.t);
 	hd_json_put_text(w, "schedule", pipes.stages.schedule);
 	return HD_OK;
 }

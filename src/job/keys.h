@@ -85,9 +85,9 @@ X(PAR_PLANNER, "parallel", "planner", WORD, 0, "auto", "auto|pipedream|2bw|ptdp"
 X(PAR_STAGES, "parallel", "stages", INT,  0, "auto",   "auto", 1, 4096, "parts that the model is cut into")
 X(PAR_SCHEDULE, "parallel", "schedule", TEXT, 0, "auto", "auto", 0, 0, "order of a pipeline's work: gpipe, 1f1b, zb-v, ... (heddle plan show --schedule help)")
 X(PAR_CHUNKS, "parallel", "chunks", INT,  0, "auto",   "auto", 1, 64, "model chunks of a device, for schedules that have several")
-X(PAR_TENSOR, "parallel", "tensor", INT,  0, "auto",   "auto", 1, 1024, "devices of a rank, which share the shards of its stages; divides model.shards; auto: 1, with mode: tensor as many as can be")
+X(PAR_TENSOR, "parallel", "tensor", INT,  0, "auto",   "auto", 1, 1024, "devices of a rank, all of one worker, which share the shards of its stages; divides model.shards; auto: 1, with mode: tensor as many as can be")
 X(PAR_REPLICAS, "parallel", "replicas", INT, 0, "auto", "auto", 1, 4096, "pipelines side by side, each with a share of the virtual nodes (auto: devices over stages)")
-X(PAR_WIDTH, "parallel", "width", INT, 0, "auto", "auto", 1, 256, "devices of a pipeline over workers; auto: stages over chunks, else settled when a run starts, by the devices that it starts with, and written into the run")
+X(PAR_WIDTH, "parallel", "width", INT, 0, "auto", "auto", 1, 256, "ranks of a pipeline over workers; auto: stages over chunks, else settled when a run starts, by the devices that it starts with, and written into the run")
 X(PAR_RECOMPUTE, "parallel", "recompute", WORD, 0, "auto", "auto|none|stage", 0, 0, "stage: a stage keeps its input alone and computes the rest again")
 
 X(AUTOSCALE,  "elastic", "autoscale.policy", WORD, 0, "off", "off|curve|ae-2020", 0, 0, "the policy for the number of workers: none, a curve fitted to measured step times, or the published rule; see heddle scale RUN auto")

@@ -176,12 +176,6 @@ enum hd_err hd_job_spreads(const struct hd_job *job, struct hd_diag *diag)
 			"parallel.plan %s is for the devices of one process: `heddle run %s --devices N` "
 			"without --workers; workers take parallel.mode: data or pipeline, and no plan",
 			hd_job_text(job, HD_JOB_PAR_PLAN), job->file);
-	hd_job_at(&reader, HD_JOB_PAR_TENSOR);
-	if (hd_job_has_tensor(job))
-		return hd_job_refuse(&reader,
-			"the job asks for devices that share the shards of a model (parallel.tensor), which "
-			"are those of one process: `heddle run %s --devices N` without --workers; workers of "
-			"their own take parallel.mode: data", job->file);
 	hd_job_at(&reader, HD_JOB_SLICES);
 	if (hd_job_has_stages(job) && hd_job_int(job, HD_JOB_SLICES) > 1)
 		return hd_job_refuse(&reader,

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "graph/tensor.h"
 #include "pipeline/generate.h"
 #include "run/kept_job.h"
 #include "run/kept_plan.h"
@@ -33,15 +34,16 @@ static enum hd_err shape_of(struct hd_pipes *pipes, const struct hd_task *task, 
 	const struct hd_job_value *width = &task->job->value[HD_JOB_PAR_WIDTH];
 	const struct hd_job_value *replicas = &task->job->value[HD_JOB_PAR_REPLICAS];
 	const struct hd_job_value *stages = &task->job->value[HD_JOB_PAR_STAGES];
+	const struct hd_job_value *tensor = &task->job->value[HD_JOB_PAR_TENSOR];
 	const uint32_t d = replicas->is_auto ? 1 : (uint32_t)replicas->i;
+	const uint32_t t = tensor->is_auto ? 1 : (uint32_t)tensor->i;
 	struct hd_schedule one;
 
 	if (width->is_auto && stages->is_auto)
 		return hd_fail(diag, HD_E_INVAL,
 			"the run does not say how many devices a pipeline has (parallel.stages)");
-	enum hd_err err = hd_run_stages(&pipes->stages, task->job, stages->is_auto ? (uint32_t)width->i * d :
-		0, 0,
-		diag);
+	enum hd_err err = hd_run_stages(&pipes->stages, task->job, stages->is_auto ? (uint32_t)width->i * d *
+		t : 0, 0, diag);
 	if (err)
 		return err;
 	const struct hd_run_stages *s = &pipes->stages;
@@ -89,6 +91,16 @@ static enum hd_err norms_are_local(const struct hd_job *job, struct hd_diag *dia
 		"comm.sync: allreduce, or another optimizer", optim->name);
 }
 
+static enum hd_err has_state_by_stages(const struct hd_pipes *pipes, const struct hd_job *job,
+	struct hd_diag *diag)
+{
+	if (hd_job_int(job, HD_JOB_SYNC) == HD_SYNC_STAGES && pipes->shape.nstages == 1)
+		return hd_fail(diag, HD_E_INVAL,
+			"comm.sync: stages leaves a worker the state of its stages, and here each has the "
+			"whole model: comm.sync: allreduce, or parallel.stages: 2 or more");
+	return norms_are_local(job, diag);
+}
+
 static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
@@ -106,7 +118,7 @@ static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, struc
 		return err;
 	pipes->stages.first = first;
 	pipes->buckets.whole = hd_job_int(task->job, HD_JOB_SYNC) != HD_SYNC_STAGES;
-	return norms_are_local(task->job, diag);
+	return has_state_by_stages(pipes, task->job, diag);
 }
 
 enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
@@ -129,14 +141,16 @@ enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, st
 bool hd_pipes_view(struct hd_view *view, const struct hd_pipes *pipes, uint32_t n, uint32_t ndevices,
 	uint32_t nvns)
 {
-	uint32_t member[HD_MAX_MEMBERS], of[HD_MAX_MEMBERS];
+	uint32_t member[HD_MAX_MEMBERS], of[HD_MAX_MEMBERS], ranks[HD_MAX_MEMBERS];
 
 	assert(n >= 1 && n <= HD_MAX_MEMBERS && n <= HD_VIEW_RANKS / ndevices);
 	for (uint32_t i = 0; i < n; i++) {
 		member[i] = i;
 		of[i] = ndevices;
+		ranks[i] = pipes->shape.nstages ? ndevices / pipes->stages.t : 0;
 	}
-	if (pipes->shape.nstages && hd_view_staged(view, 1, member, of, n, nvns, &pipes->shape, pipes->most))
+	if (pipes->shape.nstages && hd_view_staged(view, 1, member, ranks, n, nvns, &pipes->shape,
+		pipes->most))
 		return true;
 	hd_view_even(view, 1, member, of, n, nvns);
 	return false;
@@ -274,6 +288,32 @@ static enum hd_err put_number(struct hd_job_value *value, uint32_t n, struct hd_
 	return HD_OK;
 }
 
+/* Of a mode that leaves it open: the most devices of one worker that the shards can be shared out to. */
+static enum hd_err settle_tensor(struct hd_job *job, uint32_t ndevices, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_job_value *tensor = &job->value[HD_JOB_PAR_TENSOR];
+	const uint32_t shards = (uint32_t)hd_job_int(job, HD_JOB_SHARDS);
+	uint32_t t = ndevices < HD_MAX_TENSOR ? ndevices : HD_MAX_TENSOR;
+
+	if (!tensor->is_auto || hd_job_int(job, HD_JOB_PAR_MODE) != HD_PAR_TENSOR)
+		return HD_OK;
+	while (t > 1 && (shards % t || ndevices % t))
+		t--;
+	return t > 1 ? put_number(tensor, t, arena, diag) : hd_fail(diag, HD_E_INVAL,
+		"parallel.mode: tensor shares %u shards (model.shards) out over the %u device%s of a worker: "
+		"no number above 1 divides both; give each worker --devices %u, or another divisor", shards,
+		ndevices, ndevices == 1 ? "" : "s", shards);
+}
+
+/* The devices of a rank are those of one worker. */
+static enum hd_err ranks_are_whole(uint32_t t, uint32_t ndevices, struct hd_diag *diag)
+{
+	return ndevices % t == 0 ? HD_OK : hd_fail(diag, HD_E_INVAL,
+		"a rank is %u devices of one worker (parallel.tensor), and a worker has %u: give each "
+		"--devices %u, or a multiple of %u", t, ndevices, (ndevices / t + 1) * t, t);
+}
+
 enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndevices, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
@@ -283,14 +323,17 @@ enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndev
 	if (!hd_job_has_stages(job))
 		return HD_OK;
 	const uint32_t all = nworkers * ndevices;
-	enum hd_err err = hd_run_stages(&s, job, all, all, diag);
+	enum hd_err err = settle_tensor(job, ndevices, arena, diag);
+	err = err ? err : hd_run_stages(&s, job, all, all, diag);
+	err = err ? err : ranks_are_whole(s.t, ndevices, diag);
 	err = err ? err : norms_are_local(job, diag);
 	if (err)
 		return err;
-	if ((uint64_t)(ndevices < s.p ? ndevices : s.p) * s.v > HD_MAX_PASSES)
+	const uint32_t ranks = ndevices / s.t;
+	if ((uint64_t)(ranks < s.p ? ranks : s.p) * s.v > HD_MAX_PASSES)
 		return hd_fail(diag, HD_E_INVAL,
-			"%u devices of a worker with %u stages each: at most %d stages lie on one worker; "
-			"give it fewer devices, and the run more workers", ndevices, s.v, HD_MAX_PASSES);
+			"%u ranks of a worker with %u stages each: at most %d stages lie on one worker; "
+			"give it fewer devices, and the run more workers", ranks, s.v, HD_MAX_PASSES);
 	return put_number(width, s.p, arena, diag);
 }
 
@@ -321,9 +364,12 @@ enum hd_err hd_pipes_change(struct hd_job *job, uint32_t width, struct hd_arena 
 enum hd_err hd_pipes_keep_shape(struct hd_rundir *dir, const struct hd_job *job, const struct hd_pipes *pipes,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_kept_value value[] = { { HD_JOB_PAR_STAGES, { .is_auto = true, .text = "auto" } },
-		{ HD_JOB_PAR_WIDTH, { .i = 0 } }, { HD_JOB_PAR_CHUNKS, { .is_auto = true, .text = "auto" } },
-		{ HD_JOB_PAR_SCHEDULE, { .text = pipes->stages.schedule } },
+	static const struct hd_job_value open = { .is_auto = true, .text = "auto" };
+	const bool staged = pipes->shape.nstages > 1;     /* one stage has no order of its own */
+	struct hd_kept_value value[] = { { HD_JOB_PAR_STAGES, open }, { HD_JOB_PAR_WIDTH, { .i = 0 } },
+		{ HD_JOB_PAR_CHUNKS, open },
+		{ HD_JOB_PAR_SCHEDULE, staged ? (struct hd_job_value){ .text = pipes->stages.schedule } :
+			open },
 		{ HD_JOB_PAR_REPLICAS, job->value[HD_JOB_PAR_REPLICAS] } };
 	enum hd_err err = put_number(&value[1].value, pipes->stages.p, arena, diag);
 
@@ -338,7 +384,9 @@ enum hd_err hd_pipes_keep_shape(struct hd_rundir *dir, const struct hd_job *job,
 enum hd_err hd_pipes_keep(struct hd_rundir *dir, const struct hd_job *job, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	const struct hd_kept_value value = { HD_JOB_PAR_WIDTH, job->value[HD_JOB_PAR_WIDTH] };
+	const struct hd_kept_value value[] = { { HD_JOB_PAR_WIDTH, job->value[HD_JOB_PAR_WIDTH] },
+		{ HD_JOB_PAR_TENSOR, job->value[HD_JOB_PAR_TENSOR] } };
 
-	return hd_job_has_stages(job) ? hd_kept_job_put(dir, &value, 1, arena, diag) : HD_OK;
+	return hd_job_has_stages(job) ? hd_kept_job_put(dir, value, sizeof value / sizeof *value, arena,
+		diag) : HD_OK;
 }

@@ -3,8 +3,8 @@
  *
  * Coordinator and members derive it from the job alone, so that all agree without a message.
  *
- * 1. A pipeline has `width` devices, adjacent in the order of the view, whichever workers have them; how many
- *    pipelines there are follows from the devices that are there (protocol/view.h).
+ * 1. A pipeline has `width` ranks, adjacent in the order of the view, whichever workers have them; how many
+ *    pipelines there are follows from the ranks that are there (protocol/view.h).
  * 2. The width is the job's where its keys say it (parallel.stages over parallel.chunks). Else it is settled
  *    when a run starts or is resumed, by the devices it starts with, and kept in the run as parallel.width:
  *    until then hd_pipes_make() takes it from there.
@@ -12,6 +12,9 @@
  * 4. With comm.sync: allreduce all workers hold all parameters and slots (`whole` in plan/buckets.h), and of
  *    activations and gradients those of their stages alone; with comm.sync: stages all is by stage. Of
  *    delayed updates earlier versions lie with the parameters, and each step is drained.
+ * 5. A rank is t devices of one worker (parallel.tensor), which share the model's shards; a worker has as
+ *    many ranks as its devices make, and what is left over computes nothing. t is the job's, as the width:
+ *    settled with it, kept with it, and the same until the run ends.
  *
  * Pure but for hd_pipes_keep(), which writes the run's job. */
 #ifndef HD_RUN_PIPES_H
@@ -59,9 +62,9 @@ HD_MUST_USE enum hd_err hd_pipes_part(struct hd_dist_view *part, const struct hd
 	const struct hd_view *view, uint32_t worker, const struct hd_worker *engine, struct hd_arena *arena,
 	struct hd_diag *diag);
 
-/* Settles the width of a job that asks for stages, for a run over workers of `ndevices` each. HD_E_INVAL:
- * what its keys ask for and the devices do not go together, or a worker would have more than HD_MAX_PASSES
- * stages. */
+/* Settles the width of a job that asks for stages, and the devices of a rank, for a run over workers of
+ * `ndevices` each. HD_E_INVAL: what its keys ask for and the devices do not go together, or a worker would
+ * have more than HD_MAX_PASSES stages. */
 HD_MUST_USE enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndevices,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* The job of a run that goes on with pipelines of `width`, whose user has set some keys (HD_FROM_SET) to

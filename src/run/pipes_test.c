@@ -26,21 +26,23 @@ static int end(void **state)
 }
 
 /* A gpt of several buckets, its table tied. */
-static void parse(struct hd_job *job, const char *parallel)
+static void parse_in(struct hd_job *job, uint32_t shards, const char *parallel)
 {
 	char yaml[640];
 	struct hd_diag diag = { "" };
 
 	snprintf(yaml, sizeof yaml,
 		"job: {steps: 3}\n"
-		"model: {use: builtin:gpt, args: {layers: 3, width: 128, heads: 2, context: 8, "
+		"model: {use: builtin:gpt, shards: %u, args: {layers: 3, width: 128, heads: %u, context: 8, "
 		"vocab: 9000}}\n"
 		"data: {kind: synthetic, count: 64}\n"
 		"batch: {global: 13, virtual_nodes: 13}\nparallel: {%s}\n",
-		parallel);
+		shards, shards < 2 ? 2 : shards, parallel);
 	CHECK(hd_job_parse(job, "t.yaml", yaml, strlen(yaml), NULL, 0, &arena, &diag, NULL) == HD_OK, "%s",
 		diag.text);
 }
+
+static void parse(struct hd_job *job, const char *parallel) { parse_in(job, 1, parallel); }
 
 static struct hd_task *task_of(const struct hd_job *job)
 {
@@ -179,6 +181,50 @@ static void the_width_is_settled_by_the_devices_at_the_start(void **state)
 	CHECK(strstr(diag.text, "at most 16"), "%s", diag.text);
 }
 
+/* Of 4 shards, over workers of some devices each. */
+static void the_devices_of_a_rank_are_of_one_worker(void **state)
+{
+	static const struct { const char *parallel; uint32_t n, each, t, width;
+		const char *words; } rows[] = {
+		{ "mode: tensor", 2, 2, 2, 1, NULL }, { "mode: tensor", 1, 4, 4, 1, NULL },
+		{ "mode: tensor", 3, 6, 2, 1, NULL }, { "mode: tensor, tensor: 2", 2, 4, 2, 1, NULL },
+		{ "stages: 2, tensor: 2", 2, 2, 2, 2, NULL }, { "stages: 2, tensor: 2", 1, 4, 2, 2, NULL },
+		{ "mode: pipeline, tensor: 4, replicas: 2", 6, 4, 4, 3, NULL },
+		/* 4 devices are no rank of 4 where they are of two workers */
+		{ "mode: tensor, tensor: 4", 2, 2, 0, 0, "a rank is 4 devices of one worker" },
+		{ "mode: tensor", 4, 1, 0, 0, "the 1 device of a worker: no number above 1 divides both" },
+		{ "mode: tensor", 2, 3, 0, 0, "--devices 4" },
+		{ "stages: 2, tensor: 2", 2, 3, 0, 0, "use 4" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_diag diag = { "" };
+		struct hd_view view;
+		struct hd_pipes pipes;
+		struct hd_plan plan;
+		struct hd_job job;
+		parse_in(&job, 4, rows[i].parallel);
+		enum hd_err err = hd_pipes_settle(&job, rows[i].n, rows[i].each, &arena, &diag);
+		CHECK((err == HD_OK) == !rows[i].words && (!err || strstr(diag.text, rows[i].words)),
+			"%s: %s", rows[i].parallel, diag.text);
+		if (err)
+			continue;
+		struct hd_task *task = task_of(&job);
+		const struct hd_plan_job whole = hd_plan_job_whole(13, task->layout.nchunks);
+		CHECK(hd_pipes_make(&pipes, task, &arena, &diag) == HD_OK && pipes.stages.t == rows[i].t &&
+			pipes.shape.width == rows[i].width, "%s: t %u, width %u %s", rows[i].parallel,
+			pipes.stages.t, pipes.shape.width, diag.text);
+		/* a device that is left over makes no rank */
+		assert_true(hd_pipes_view(&view, &pipes, rows[i].n, rows[i].each + 1, 13));
+		CHECK(hd_pipes_plan(&plan, &pipes, &view, &whole, task, &arena, &diag) == HD_OK &&
+			hd_plan_width(&plan) == rows[i].t &&
+			plan.nranks == rows[i].n * (rows[i].each / rows[i].t), "%s: %u ranks of %u %s",
+			rows[i].parallel, plan.nranks, hd_plan_width(&plan), diag.text);
+		hd_task_destroy(task);
+	}
+}
+
 static void what_cannot_be_is_refused(void **state)
 {
 	static const struct { const char *parallel, *words; } rows[] = {
@@ -250,6 +296,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(plans_of_staged_views_are_proved_and_owned_by_holders, begin,
 			end),
 		cmocka_unit_test_setup_teardown(the_width_is_settled_by_the_devices_at_the_start, begin, end),
+		cmocka_unit_test_setup_teardown(the_devices_of_a_rank_are_of_one_worker, begin, end),
 		cmocka_unit_test_setup_teardown(what_cannot_be_is_refused, begin, end),
 		cmocka_unit_test_setup_teardown(a_set_has_the_pipes_of_every_shape, begin, end),
 	};
