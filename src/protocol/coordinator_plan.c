@@ -291,6 +291,10 @@ static void say_prepare(struct hd_coordinator *co, const struct hd_co_worker *w)
 		p->old_rank = co->view.rank;
 		p->place = hd_co_places(co, &co->next, &p->nplace);
 		p->old_place = hd_co_places(co, &co->view, &p->nold_place);
+		p->first = co->next.shape.first;
+		p->nfirst = hd_view_nfirst(&co->next.shape);
+		p->old_first = co->view.shape.first;
+		p->nold_first = hd_view_nfirst(&co->view.shape);
 	}
 	hd_co_send(co, w, msg);
 }

@@ -441,7 +441,7 @@ static void a_takeover_leaves_stages_where_they_are(void **state)
 }
 
 /* Another order of the same two stages. */
-static const struct hd_view_shape other = { 2, 2, { 0, 1 }, 7 };
+static const struct hd_view_shape other = { 2, 2, { 0, 1 }, 7, { 0, 5 } };
 
 /* Asked for with the same members: one planned change; asked for again, none. */
 static void another_shape_comes_by_a_planned_change(void **state)
@@ -462,6 +462,7 @@ static void another_shape_comes_by_a_planned_change(void **state)
 		if (c->done.at[i].kind == HD_CO_DO_SEND && c->done.at[i].msg->kind == HD_MSG_PREPARE)
 			p = &c->done.at[i].msg->prepare;
 	assert_true(p && p->schedule == 7 && p->old_schedule == 0);
+	assert_true(p->nfirst == 2 && p->first[1] == 5 && !p->nold_first);
 	for (uint32_t w = 0; w < 4; w++)
 		FROM(w, PREPARED, .epoch = 1, .decided = { .next = 2 });
 	STORED();
@@ -490,7 +491,7 @@ static void a_loss_finishes_a_step_in_the_shape_it_was_begun_in(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		const struct hd_co_config config = weighed();
-		const struct hd_view_shape wide = { 9, 9, { 0, 1, 2, 3, 4, 5, 6, 7, 8 }, 7 };
+		const struct hd_view_shape wide = { 9, 9, { 0, 1, 2, 3, 4, 5, 6, 7, 8 }, 7, { 0 } };
 		co_run(c, &config, 4);
 		/* while a change is under way that the loss makes void */
 		CO(RESHAPE, .shape = row[i].width == 9 ? &wide : &other, .n = 2);
@@ -504,7 +505,8 @@ static void a_loss_finishes_a_step_in_the_shape_it_was_begun_in(void **state)
 				.place = row[i].place });
 		const struct hd_msg_view *v = view_of(c);
 		CHECK(v && v->schedule == row[i].schedule && v->width == 2 && v->afresh == !row[i].at0 &&
-			!v->hold, "row %zu: schedule %u", i, v ? v->schedule : 99);
+			!v->hold && v->nfirst == (row[i].schedule ? 2 : 0), "row %zu: schedule %u", i,
+			v ? v->schedule : 99);
 		co_end(c);
 	}
 }

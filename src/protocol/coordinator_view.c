@@ -82,6 +82,8 @@ static void view_say(struct hd_coordinator *co, struct hd_co_worker *w)
 	msg->view.width = co->view.shape.width;
 	msg->view.schedule = co->view.shape.schedule;
 	msg->view.place = hd_co_places(co, &co->view, &msg->view.nplace);
+	msg->view.first = co->view.shape.first;
+	msg->view.nfirst = hd_view_nfirst(&co->view.shape);
 	hd_co_send(co, w, msg);
 }
 
@@ -614,10 +616,9 @@ static void take_bits(const struct hd_coordinator *co, uint64_t *to, const uint6
 static void take_shape(const struct hd_coordinator *co, struct hd_view_shape *shape,
 	const struct hd_msg_status *s)
 {
-	struct hd_view_shape made = { .nstages = s->nplace, .width = s->width, .schedule = s->schedule };
+	struct hd_view_shape made;
 
-	for (uint32_t i = 0; i < s->nplace; i++)
-		made.place[i] = (uint8_t)s->place[i];
+	hd_view_shape_read(&made, s->width, s->schedule, s->place, s->nplace, s->first, s->nfirst);
 	bool known = co->config.of_shape ? s->nplace && co->config.of_shape(co->config.of_shape_self, &made) :
 		hd_view_same_shape(&made, &co->config.shape);
 	*shape = known ? made : (struct hd_view_shape){ .nstages = 0 };

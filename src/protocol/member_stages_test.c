@@ -222,12 +222,13 @@ static void a_view_of_another_shape_is_not_taken(void **state)
 /* PREPARE names what the old view held: of 0, 1, 2, 3 the last two leave, 4 and 5 come in their place. */
 static void a_planned_change_carries_stages_over(void **state)
 {
-	static const uint32_t old[] = { 0, 1, 2, 3 }, next[] = { 0, 1, 4, 5 }, off[] = { 0, 2 };
+	static const uint32_t old[] = { 0, 1, 2, 3 }, next[] = { 0, 1, 4, 5 }, off[] = { 0, 2 },
+		cuts[] = { 0, 5 };
 	static const struct hd_vrank to[] = { { 0, 2 }, { 1, 0 }, { 4, 2 }, { 5, 0 } };
 	struct hd_msg_prepare p = { .next = 2, .nold = 4, .old = old, .nmember = 4, .member = next, .nrank =
 		4,
 		.rank = to, .width = 2, .nplace = 2, .place = place, .old_width = 2, .nold_place = 2,
-		.old_place = place, .nold_rank = 4, .old_rank = rank };
+		.old_place = place, .nold_rank = 4, .old_rank = rank, .nfirst = 2, .first = cuts };
 	struct at_work at, *w = &at;
 
 	(void)state;
@@ -238,6 +239,7 @@ static void a_planned_change_carries_stages_over(void **state)
 		q.old_place = turn == 2 ? off : place;
 		IS(HEAR(PREPARE, .epoch = 1, .prepare = q), turn ? "" : "PREPARE 2 of 4");
 		assert_int_equal(w->m->next.open, !turn);
+		assert_true(turn || w->m->next.view.shape.first[1] == 5);
 		at_work_end(w);
 	}
 	begin(w, 0, &all, 1);

@@ -41,14 +41,6 @@ static void fill_view(struct hd_view *view, uint32_t epoch, const uint32_t *memb
 		view->rank[i] = rank[i];
 }
 
-static void fill_shape(struct hd_view_shape *shape, uint32_t width, uint32_t schedule, const uint32_t *place,
-	uint32_t n)
-{
-	*shape = (struct hd_view_shape){ .nstages = n, .width = width, .schedule = schedule };
-	for (uint32_t i = 0; i < n; i++)
-		shape->place[i] = (uint8_t)place[i];
-}
-
 const struct hd_stage_buckets *hd_member_buckets(const struct hd_member *m,
 	const struct hd_view_shape *shape)
 {
@@ -99,9 +91,10 @@ void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg)
 	m->next.open = false;                             /* an earlier one is void, whatever this one is */
 	m->switch_step = HD_NO_STEP;
 	fill_view(&m->next.old, 0, p->old, p->nold, p->old_rank, p->nold_rank);
-	fill_shape(&m->next.old.shape, p->old_width, p->old_schedule, p->old_place, p->nold_place);
+	hd_view_shape_read(&m->next.old.shape, p->old_width, p->old_schedule, p->old_place, p->nold_place,
+		p->old_first, p->nold_first);
 	fill_view(view, p->next, p->member, p->nmember, p->rank, p->nrank);
-	fill_shape(&view->shape, p->width, p->schedule, p->place, p->nplace);
+	hd_view_shape_read(&view->shape, p->width, p->schedule, p->place, p->nplace, p->first, p->nfirst);
 	if (!is_view_of(m, view) || !p->nold || !is_old_view(m, &m->next.old))
 		/* the coordinator gets no answer: T later it plans without this worker */
 		return;
@@ -299,6 +292,8 @@ void hd_member_status(struct hd_member *m)
 		msg->status.width = m->x_shape.width;
 		msg->status.schedule = m->x_shape.schedule;
 		msg->status.place = places_of(m, &m->x_shape, &msg->status.nplace);
+		msg->status.first = m->x_shape.first;
+		msg->status.nfirst = hd_view_nfirst(&m->x_shape);
 	}
 	hd_member_say(m, msg);
 }
@@ -407,7 +402,7 @@ static bool read_view(struct hd_member *m, const struct hd_msg *msg, struct hd_v
 	const struct hd_msg_view *v = &msg->view;
 
 	fill_view(view, msg->epoch, v->member, v->nmember, v->rank, v->nrank);
-	fill_shape(&view->shape, v->width, v->schedule, v->place, v->nplace);
+	hd_view_shape_read(&view->shape, v->width, v->schedule, v->place, v->nplace, v->first, v->nfirst);
 	return is_view_of(m, view) && v->nat == v->nmember;
 }
 

@@ -13,7 +13,7 @@ static const struct hd_vrange range[] = { { 0, 4 }, { 9, 1 }, { 5, 2 } };
 static const struct hd_pass pass[] = { { 1, 0, 0, 2, 0 }, { 2, 0, 2, 1, 63 } };
 static const struct hd_have have[] = { { 0, 3 }, { 7, 0 } };
 static const uint32_t ids[] = { 1, 2 };
-static const uint32_t places[] = { 0, 63 }, high[] = { 0, 64 };
+static const uint32_t cuts[] = { 0, 12 }, places[] = { 0, 63 }, high[] = { 0, 64 };
 static const uint64_t longs[] = { 5, UINT64_MAX };
 
 /* Two of each with arrays, one of the others: the corpus of the laws below. */
@@ -28,7 +28,8 @@ static const struct hd_msg samples[] = {
 	{ HD_MSG_SYNCED, 1, 2, .synced = { 3, 12 } },
 	{ HD_MSG_PREPARE, 1, 2, .prepare = { .next = 3, .nmember = 2, .member = ids, .nrank = 2, .rank = rank,
 		.width = 2, .nplace = 2, .place = places, .old_width = 1, .nold_place = 1,
-		.old_place = places, .schedule = 5, .old_schedule = 6, .nold_rank = 1, .old_rank = rank } },
+		.old_place = places, .schedule = 5, .old_schedule = 6, .nold_rank = 1, .old_rank = rank,
+		.nfirst = 2, .first = cuts, .nold_first = 1, .old_first = cuts + 1 } },
 	{ HD_MSG_PREPARED, 1, 2, .decided = { 3 } },
 	{ HD_MSG_DECIDE, 1, 2, .decided = { 3 } },
 	{ HD_MSG_SEAL, 1, 2, .seal = { .step = 4, .knows = 3,
@@ -38,12 +39,13 @@ static const struct hd_msg samples[] = {
 	{ HD_MSG_FENCE, 1, 2, .fence = { .ndead = 2, .dead = ids } },
 	{ HD_MSG_STATUS, 1, 2, .status = { .at = 4, .begun = true, .npass = 2, .pass = pass, .nrange = 3, .range = range, .nsum = 2, .sum = longs,
 		.updated = true, .nparm = 1, .parm = longs + 1, .nslot = 2, .slot = longs,
-		.width = 2, .schedule = 7, .nplace = 2, .place = places } },
+		.width = 2, .schedule = 7, .nplace = 2, .place = places, .nfirst = 2, .first = cuts } },
 	{ HD_MSG_VIEW, 1, 2, .view = { .step = 4, .hold = true, .table = 1, .nmember = 2, .member = ids, .nat = 2, .at = longs, .nrank = 2, .rank = rank,
 				       .npass = 2, .pass = pass, .nrange = 3, .range = range, .nhave = 2,
 				       .have = have,
 				       .nparm = 1, .parm = have, .nchain = 2, .chain = have,
-				       .width = 2, .schedule = 8, .nplace = 2, .place = places } },
+				       .width = 2, .schedule = 8, .nplace = 2, .place = places,
+				       .nfirst = 2, .first = cuts } },
 	{ HD_MSG_STALE, 1, 2, .none = { 0 } },
 	{ HD_MSG_LEAVE, 1, 2, .leave = { .code = 75, .nwhy = 1, .why = "?" } },
 	{ HD_MSG_RELEASE, 1, 2, .release = { .code = 0 } },

@@ -80,7 +80,7 @@ static void what_a_member_lacks_is_what_its_place_reads(void **state)
 	static const struct { uint64_t held[3]; uint64_t at[2][2]; } row[] = {
 		{ { 0, 0, 0 }, { { 110, 11 }, { 110, 11 } } }, { { 1, 3, 2 }, { { 0, 1 }, { 100, 0 } } },
 		{ { 3, 3, 3 }, { { 0, 0 }, { 0, 0 } } } };
-	const struct hd_view_shape shape = { 2, 2, { 0, 1 }, 0 };
+	const struct hd_view_shape shape = { 2, 2, { 0, 1 }, 0, { 0 } };
 	static struct hd_lacks lacks;
 
 	(void)state;

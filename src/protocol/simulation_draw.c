@@ -27,6 +27,13 @@ static void draw_shape(struct sim_world *s, struct hd_view_shape *shape, uint32_
 	shape->schedule = schedule;
 }
 
+/* Cuts of its own for each shape but that of the job. */
+static void draw_cuts(struct hd_view_shape *shape)
+{
+	for (uint32_t i = 1; i < shape->nstages && shape->schedule; i++)
+		shape->first[i] = i * (1 + shape->schedule);
+}
+
 /* As many workers as a pipeline has ranks are enough. */
 static void draw_stages(struct sim_world *s)
 {
@@ -42,6 +49,7 @@ static void draw_stages(struct sim_world *s)
 		if (s->shapes[i].shape.width > width)
 			hd_view_shape(&s->shapes[i].shape, width, s->shape.nstages / width, sim_rnd(s, 2));
 		s->shapes[i].shape.schedule = i;
+		draw_cuts(&s->shapes[i].shape);
 		draw_buckets(s, &s->shapes[i]);
 	}
 	s->min = width;

@@ -52,6 +52,10 @@ static enum hd_err verify_shape(const struct hd_view *view, struct hd_diag *diag
 				view->epoch, i, s->place[i], s->width);
 		filled |= UINT64_C(1) << s->place[i];
 	}
+	for (uint32_t i = 0; i < s->nstages && hd_view_nfirst(s); i++)
+		if (i ? s->first[i] <= s->first[i - 1] : s->first[0] != 0)
+			return hd_fail(diag, HD_E_BADPLAN, "view %u: stage %u cannot begin with node %u",
+				view->epoch, i, s->first[i]);
 	if (filled != hd_members_all(s->width))
 		return hd_fail(diag, HD_E_BADPLAN, "view %u: a rank of its pipelines has no stage",
 			view->epoch);
@@ -120,6 +124,19 @@ void hd_view_shape(struct hd_view_shape *shape, uint32_t width, uint32_t chunks,
 	for (uint32_t s = 0; s < shape->nstages; s++) {
 		bool back = vee && s / width % 2;
 		shape->place[s] = (uint8_t)(back ? width - 1 - s % width : s % width);
+	}
+}
+
+void hd_view_shape_read(struct hd_view_shape *shape, uint32_t width, uint32_t schedule, const uint32_t *place,
+	uint32_t nplace, const uint32_t *first, uint32_t nfirst)
+{
+	const bool fits = nplace <= HD_STAGE_BITS && (!nfirst || nfirst == nplace);
+
+	*shape = (struct hd_view_shape){ .nstages = fits ? nplace : HD_STAGE_BITS + 1, .width = width,
+		.schedule = schedule };
+	for (uint32_t i = 0; fits && i < nplace; i++) {
+		shape->place[i] = place[i] < HD_STAGE_BITS ? (uint8_t)place[i] : HD_STAGE_BITS;
+		shape->first[i] = nfirst ? first[i] : 0;
 	}
 }
 
@@ -200,7 +217,7 @@ uint32_t hd_view_runs(const struct hd_view *view, uint32_t vn, uint32_t stage)
 
 struct hd_hash hd_view_hash(const struct hd_view *view)
 {
-	uint8_t bytes[12 + 4 * HD_MAX_MEMBERS + 8 * HD_VIEW_RANKS + 12 + HD_STAGE_BITS], *at = bytes;
+	uint8_t bytes[12 + 4 * HD_MAX_MEMBERS + 8 * HD_VIEW_RANKS + 12 + 5 * HD_STAGE_BITS], *at = bytes;
 
 	hd_put32(at, view->epoch);
 	hd_put32(at + 4, view->nmembers);
@@ -218,6 +235,8 @@ struct hd_hash hd_view_hash(const struct hd_view *view)
 		hd_put32(at + 8, view->shape.schedule);
 		memcpy(at + 12, view->shape.place, view->shape.nstages);
 		at += 12 + view->shape.nstages;
+		for (uint32_t s = 0; s < hd_view_nfirst(&view->shape); s++, at += 4)
+			hd_put32(at, view->shape.first[s]);
 	}
 	return hd_hash(bytes, (size_t)(at - bytes));
 }
@@ -225,7 +244,7 @@ struct hd_hash hd_view_hash(const struct hd_view *view)
 bool hd_view_same_shape(const struct hd_view_shape *a, const struct hd_view_shape *b)
 {
 	return a->nstages == b->nstages && a->width == b->width && a->schedule == b->schedule &&
-		!memcmp(a->place, b->place, sizeof a->place);
+		!memcmp(a->place, b->place, sizeof a->place) && !memcmp(a->first, b->first, sizeof a->first);
 }
 
 bool hd_view_same_map(const struct hd_view *a, const struct hd_view *b)

@@ -24,7 +24,8 @@
  * 6. Rank r of the view is rank r of its plan. Rank k width + place[s] holds stage s in pipeline k; the place
  *    of stage 0 is 0, and each rank of a pipeline holds a stage. A member may have several ranks, or none.
  * 7. The virtual nodes of pipeline k stand at its first rank; its other ranks have 0.
- * 8. A member holds the buckets of its stages (plan/holding.h). A pass is of one stage: a worker has one for
+ * 8. Where stages begin is in the shape, or balances the FLOPs: then no node is named.
+ * 9. A member holds the buckets of its stages (plan/holding.h). A pass is of one stage: a worker has one for
  *    each stage that it holds, ascending; the passes of each stage partition the virtual nodes. The roots of
  *    a pass belong to the buckets whose makers its stage is among.
  *
@@ -65,8 +66,17 @@ struct hd_vrange { uint32_t first, n; };          /* virtual nodes first .. firs
 
 /* nstages 0: no shape, and all else is 0; 1: each rank has the whole model, and is several devices. Unused
  * places are 0. `schedule`: a number that all processes of the run know; shapes that differ in it alone hold
- * and sum alike. */
-struct hd_view_shape { uint32_t nstages, width; uint8_t place[HD_STAGE_BITS]; uint32_t schedule; };
+ * and sum alike. `first`: nodes of the graph with which the stages begin, or all 0 (rule 8). */
+struct hd_view_shape {
+	uint32_t nstages, width;
+	uint8_t place[HD_STAGE_BITS];
+	uint32_t schedule, first[HD_STAGE_BITS];
+};
+/* How many of `first` a message carries. */
+static inline uint32_t hd_view_nfirst(const struct hd_view_shape *shape)
+{
+	return shape->first[1] ? shape->nstages : 0;
+}
 /* What the cuts of a shape say of each bucket; NULL: there is no such shape. The table stays until the
  * caller's machine is destroyed. */
 typedef const struct hd_stage_buckets *hd_shape_buckets(void *self, const struct hd_view_shape *shape);
@@ -102,6 +112,9 @@ bool hd_view_staged(struct hd_view *view, uint32_t epoch, const uint32_t *member
 /* Where its schedule puts `chunks` stages of each of `width` ranks: round and round, or there and back
  * (`vee`: zb-v, dualpipe-v). */
 void hd_view_shape(struct hd_view_shape *shape, uint32_t width, uint32_t chunks, bool vee);
+/* The shape that a message names. Lists that are of no shape make one that hd_view_verify() refuses. */
+void hd_view_shape_read(struct hd_view_shape *shape, uint32_t width, uint32_t schedule, const uint32_t *place,
+	uint32_t nplace, const uint32_t *first, uint32_t nfirst);
 static inline uint32_t hd_view_nstages(const struct hd_view *view)
 {
 	return view->shape.nstages ? view->shape.nstages : 1;

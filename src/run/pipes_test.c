@@ -277,8 +277,10 @@ static void a_set_has_the_pipes_of_every_shape(void **state)
 			assert_ptr_equal(again, found);
 			assert_ptr_equal(hd_pipe_set_buckets(&set[i], &of->shape), &found->buckets);
 		}
-	static const struct hd_view_shape no[] = { { 3, 3, { 0, 1, 2 }, 999 }, { 3, 2, { 0, 1, 1 }, 0 },
-		{ 3, 0, { 0 }, 0 }, { 3, 3, { 0, 2, 1 }, 1 }, { 4, 2, { 0, 1, 0, 1 }, 1 } };
+	static const struct hd_view_shape no[] = {
+		{ 3, 3, { 0, 1, 2 }, 999, { 0 } }, { 3, 2, { 0, 1, 1 }, 0, { 0 } },
+		{ 3, 0, { 0 }, 0, { 0 } }, { 3, 3, { 0, 2, 1 }, 1, { 0 } },
+		{ 4, 2, { 0, 1, 0, 1 }, 1, { 0 } } };
 	for (size_t i = 0; i < sizeof no / sizeof *no; i++)
 		CHECK(!hd_pipe_set_buckets(&set[0], &no[i]), "shape %zu", i);
 	for (size_t i = 0; i < N; i++) {
