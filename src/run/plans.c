@@ -104,6 +104,15 @@ static bool had_plan(struct hd_run *run, const struct hd_plan_job *job, struct h
 		!check(plan, job, NULL);
 }
 
+/* Another one's parts are on workers of their own. */
+static bool is_of_one_process(const struct hd_plan *plan)
+{
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		if (plan->worker[r])
+			return false;
+	return true;
+}
+
 /* ---- plans that are made */
 
 /* By ranks of `width` devices: one that is as slow as its slowest. */
@@ -211,7 +220,7 @@ static enum hd_err take(struct hd_run *run, const struct hd_plan_job *job, struc
 	}
 	run->stages.overlap = run->stages.delayed && hd_worker_overlaps(run->worker, run->stages.p);
 	const bool has = (is_auto(run) || run->stages.p) && had_plan(run, job, &had);
-	if (is_auto(run) && has) {
+	if (is_auto(run) && has && is_of_one_process(&had)) {
 		run->plan = had;
 		return take_made(run, diag);
 	}
