@@ -21,6 +21,19 @@ static bool take_number(const char **at, uint32_t *number)
 	return true;
 }
 
+/* "0,12,25": how many; 0: it is none, or there are more than `cap`. */
+static uint32_t take_nodes(const char *text, uint32_t *node, uint32_t cap)
+{
+	uint32_t n = 0;
+
+	do {
+		if (n == cap || !take_number(&text, &node[n]) || (n ? node[n] <= node[n - 1] : node[n] != 0))
+			return 0;
+		n++;
+	} while (*text++ == ',');
+	return text[-1] == '\0' && n > 1 ? n : 0;
+}
+
 uint32_t hd_job_cuts(const char *text, bool *balance, uint32_t node[HD_JOB_MAX_CUTS])
 {
 	uint32_t n = 0;
@@ -30,13 +43,35 @@ uint32_t hd_job_cuts(const char *text, bool *balance, uint32_t node[HD_JOB_MAX_C
 		text += 5;
 		return take_number(&text, &n) && !*text && n > 1 && n <= HD_JOB_MAX_CUTS ? n : 0;
 	}
-	do {
-		if (n == HD_JOB_MAX_CUTS || !take_number(&text, &node[n]) ||
-			(n ? node[n] <= node[n - 1] : node[n] != 0))
-			return 0;
-		n++;
-	} while (*text++ == ',');
-	return text[-1] == '\0' && n > 1 ? n : 0;
+	return take_nodes(text, node, HD_JOB_MAX_CUTS);
+}
+
+static bool take_blank(const char **at) { return *(*at)++ == ' '; }
+
+bool hd_job_settled(struct hd_job_settled *settled, const char *text)
+{
+	struct hd_job_settled s = { .stages = 0 };
+	const size_t len = strcspn(text, " ");
+
+	if (!len || len >= sizeof s.schedule)
+		return false;
+	memcpy(s.schedule, text, len);
+	text += len;
+	if (!take_blank(&text) || !take_number(&text, &s.stages) || !take_blank(&text) ||
+		!take_number(&text, &s.width) || s.stages < 2 || s.stages > HD_JOB_MAX_STAGES || !s.width ||
+		s.stages % s.width)
+		return false;
+	if (*text && (!take_blank(&text) || (s.n = take_nodes(text, s.node, s.stages)) != s.stages))
+		return false;
+	*settled = s;
+	return true;
+}
+
+void hd_job_settled_put(const struct hd_job_settled *s, struct hd_text *text)
+{
+	hd_text_addf(text, "%s %u %u", s->schedule, s->stages, s->width);
+	for (uint32_t i = 0; i < s->n; i++)
+		hd_text_addf(text, "%s%u", i ? "," : " ", s->node[i]);
 }
 
 enum hd_err hd_job_check_cuts(struct hd_job_reader *reader)

@@ -65,7 +65,8 @@ enum hd_par_recompute { HD_RECOMPUTE_AUTO, HD_RECOMPUTE_NONE, HD_RECOMPUTE_STAGE
 
 enum { HD_JOB_MAX_ARGS = 32, HD_JOB_MAX_NAMES = 256, HD_JOB_MAX_LIST = 16, HD_JOB_MAX_CALLS = 16,
 	HD_JOB_MAX_PARAMS = 8,
-       HD_JOB_NAME_CAP = 64, HD_JOB_MAX_CUTS = 16, HD_JOB_AUTO_VNS = 16, HD_JOB_AUTO_WARMUP = 100 };
+       HD_JOB_NAME_CAP = 64, HD_JOB_MAX_CUTS = 16, HD_JOB_MAX_STAGES = 64,
+       HD_JOB_AUTO_VNS = 16, HD_JOB_AUTO_WARMUP = 100 };
 
 /* is_word: neither number nor list */
 struct hd_job_arg { const char *name, *text; bool is_word; uint32_t line, column; };
@@ -138,6 +139,12 @@ void hd_job_template(struct hd_text *text);
  * each. */
 uint32_t hd_job_cuts(const char *text, bool *balance, uint32_t node[HD_JOB_MAX_CUTS]);
 
+/* parallel.settled: "zb-v 4 2 0,6,12,18", or without the nodes, n 0, where the FLOPs say them. `stages` is a
+ * multiple of `width`. */
+struct hd_job_settled { char schedule[32]; uint32_t stages, width, n, node[HD_JOB_MAX_STAGES]; };
+bool hd_job_settled(struct hd_job_settled *settled, const char *text);
+void hd_job_settled_put(const struct hd_job_settled *settled, struct hd_text *text);
+
 /* What of `parallel:` this build plans for and does not run: HD_E_INVAL with the place, and what to do.
  * Verbs that train ask. */
 HD_MUST_USE enum hd_err hd_job_trains(const struct hd_job *job, struct hd_diag *diag);
@@ -146,6 +153,8 @@ HD_MUST_USE enum hd_err hd_job_trains(const struct hd_job *job, struct hd_diag *
 bool hd_job_has_tensor(const struct hd_job *job);
 bool hd_job_has_depth(const struct hd_job *job);
 bool hd_job_has_stages(const struct hd_job *job);
+/* Over workers: that, or what was chosen for it. */
+bool hd_job_has_pipes(const struct hd_job *job);
 /* What of it runs in one process alone, where several workers are to train: HD_E_INVAL, with the place. */
 HD_MUST_USE enum hd_err hd_job_spreads(const struct hd_job *job, struct hd_diag *diag);
 

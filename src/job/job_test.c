@@ -828,6 +828,39 @@ static void cuts_of_an_update_are_a_number_of_stages_or_their_first_nodes(void *
 	assert_true(node[0] == 0 && node[1] == 12 && node[2] == 25);
 }
 
+static void settled_pipelines_come_back_as_they_were_written(void **state)
+{
+	static const struct { const char *text; uint32_t stages, width, n, last; } cases[] = {
+		{ "1f1b 3 3", 3, 3, 0, 0 }, { "zb-v 4 2 0,6,12,18", 4, 2, 4, 18 },
+		{ "x 2 1 0,1", 2, 1, 2, 1 }, { "1f1b 64 64", 64, 64, 0, 0 }, { "1f1b 65 65", 0, 0, 0, 0 },
+		{ "1f1b 1 1", 0, 0, 0, 0 }, { "1f1b 3 2", 0, 0, 0, 0 }, { "1f1b 3 0", 0, 0, 0, 0 },
+		{ "1f1b 3", 0, 0, 0, 0 }, { "1f1b", 0, 0, 0, 0 }, { "", 0, 0, 0, 0 },
+		{ " 3 3", 0, 0, 0, 0 }, { "1f1b 3 3 ", 0, 0, 0, 0 }, { "1f1b 3 3 0,5", 0, 0, 0, 0 },
+		{ "1f1b 3 3 0,5,5", 0, 0, 0, 0 }, { "1f1b 3 3 1,5,6", 0, 0, 0, 0 },
+		{ "1f1b 3 3 0,5,6,7", 0, 0, 0, 0 }, { "1f1b 3 3 0,5,6 ", 0, 0, 0, 0 },
+		{ "1f1b 3 3,0", 0, 0, 0, 0 }, { "1f1b  3 3", 0, 0, 0, 0 }, { "1f1b 3 -3", 0, 0, 0, 0 },
+		{ "a-schedule-of-thirty-two-letters 2 2", 0, 0, 0, 0 },
+		{ "a-schedule-of-thirtyone-letters 2 2", 2, 2, 0, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_job_settled s = { .stages = 99 };
+		char room[200] = "";
+		struct hd_text text;
+		const bool good = hd_job_settled(&s, cases[i].text);
+		CHECK(good == (cases[i].stages > 0) && s.stages == (good ? cases[i].stages : 99), "%s",
+			cases[i].text);
+		if (!good)
+			continue;
+		CHECK(s.width == cases[i].width && s.n == cases[i].n &&
+			(!s.n || s.node[s.n - 1] == cases[i].last), "%s", cases[i].text);
+		hd_text_fixed(&text, room, sizeof room);
+		hd_job_settled_put(&s, &text);
+		assert_string_equal(room, cases[i].text);
+	}
+}
+
 static void origins_are_printed_with_their_places(void **state)
 {
 	static const struct hd_job_set set = { "optim.lr", "0.5", HD_FROM_ENV };
@@ -945,6 +978,7 @@ int main(void)
 		cmocka_unit_test(stages_go_over_workers_but_not_sharded),
 		cmocka_unit_test(delayed_updates_go_over_workers),
 		cmocka_unit_test(cuts_of_an_update_are_a_number_of_stages_or_their_first_nodes),
+		cmocka_unit_test(settled_pipelines_come_back_as_they_were_written),
 		cmocka_unit_test(the_hash_sees_every_key_that_fixes_the_result_and_no_other),
 		cmocka_unit_test(the_hash_says_that_there_are_weights_and_not_where),
 		cmocka_unit_test(a_printed_job_parses_to_the_same_job),

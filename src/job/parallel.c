@@ -82,6 +82,19 @@ static enum hd_err check_schedule(struct hd_job_reader *reader)
 	return HD_OK;
 }
 
+static enum hd_err check_settled(struct hd_job_reader *reader)
+{
+	const struct hd_job_value *value = &reader->job->value[HD_JOB_PAR_SETTLED];
+	const struct hd_schedule_kind *kind = NULL;
+	struct hd_job_settled settled;
+
+	hd_job_at(reader, HD_JOB_PAR_SETTLED);
+	return value->is_none || (hd_job_settled(&settled, value->text) &&
+		!hd_schedule_kind_find(&kind, settled.schedule, NULL)) ? HD_OK : hd_job_refuse(reader,
+		"parallel.settled is \"%.80s\"; a run writes it as SCHEDULE STAGES DEVICES NODE,NODE,...: "
+		"leave it out", value->text);
+}
+
 static enum hd_err check_extents(struct hd_job_reader *reader)
 {
 	const struct hd_job *job = reader->job;
@@ -121,6 +134,7 @@ enum hd_err hd_job_check_parallel(struct hd_job_reader *reader)
 				mode_name(job));
 	}
 	err = err ? err : check_schedule(reader);
+	err = err ? err : check_settled(reader);
 	return err ? err : check_extents(reader);
 }
 
@@ -145,6 +159,12 @@ bool hd_job_has_stages(const struct hd_job *job)
 	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
 		any |= (mode == HD_PAR_AUTO || mode == HD_PAR_GIVEN) && asks(job, keys[i]);
 	return any;
+}
+
+bool hd_job_has_pipes(const struct hd_job *job)
+{
+	return hd_job_has_stages(job) || (hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO &&
+		!job->value[HD_JOB_PAR_SETTLED].is_none);
 }
 
 enum hd_err hd_job_trains(const struct hd_job *job, struct hd_diag *diag)
@@ -177,16 +197,17 @@ enum hd_err hd_job_spreads(const struct hd_job *job, struct hd_diag *diag)
 			"without --workers; workers take parallel.mode: data or pipeline, and no plan",
 			hd_job_text(job, HD_JOB_PAR_PLAN), job->file);
 	hd_job_at(&reader, HD_JOB_SLICES);
-	if (hd_job_has_stages(job) && hd_job_int(job, HD_JOB_SLICES) > 1)
+	if (hd_job_has_pipes(job) && hd_job_int(job, HD_JOB_SLICES) > 1)
 		return hd_job_refuse(&reader,
 			"batch.slices cuts a virtual node, and stages take it whole: batch.slices: 1, or "
 			"more batch.virtual_nodes");
 	hd_job_at(&reader, HD_JOB_SYNC);
-	if (hd_job_has_stages(job) && hd_job_copies(job))
+	if (hd_job_has_pipes(job) && hd_job_copies(job))
 		return hd_job_refuse(&reader,
 			"stages over workers do not go with comm.sync: sharded yet: use comm.sync: "
 			"stages, or allreduce");
-	if (!hd_job_has_stages(job) && hd_job_int(job, HD_JOB_SYNC) == HD_SYNC_STAGES)
+	if (!hd_job_has_pipes(job) && hd_job_int(job, HD_JOB_PAR_MODE) != HD_PAR_AUTO &&
+		hd_job_int(job, HD_JOB_SYNC) == HD_SYNC_STAGES)
 		return hd_job_refuse(&reader,
 			"comm.sync: stages leaves a worker the state of its stages, and the job asks for "
 			"none: parallel.mode: pipeline, or another comm.sync");

@@ -1,9 +1,5 @@
 #include "run/pipe_set.h"
 
-#include <string.h>
-
-#include "pipeline/generate.h"
-
 enum hd_err hd_pipe_set_init(struct hd_pipe_set *set, const struct hd_task *task, struct hd_diag *diag)
 {
 	*set = (struct hd_pipe_set){ .task = task };
@@ -21,39 +17,6 @@ void hd_pipe_set_finish(struct hd_pipe_set *set)
 	set->task = NULL;
 }
 
-static void say(struct hd_job *job, enum hd_job_key key, uint32_t i)
-{
-	job->value[key].is_auto = job->value[key].is_standard = false;
-	job->value[key].i = i;
-}
-
-/* The run's job as if its keys asked for the shape. */
-static enum hd_err make(struct hd_pipes *pipes, const struct hd_task *of, const struct hd_view_shape *shape,
-	struct hd_arena *arena, struct hd_diag *diag)
-{
-	struct hd_job *job = hd_arena_take(arena, 1, sizeof *job);
-	struct hd_task *task = hd_arena_take(arena, 1, sizeof *task);
-	uint32_t known = 0;
-
-	if (!job || !task)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for the shape of a view");
-	while (known < shape->schedule && hd_schedule_kinds[known].name)
-		known++;
-	if (!shape->width || shape->nstages % shape->width || !hd_schedule_kinds[known].name)
-		return hd_fail(diag, HD_E_INVAL,
-			"%u stages over %u devices, in the order %u, are no pipeline", shape->nstages,
-			shape->width, shape->schedule);
-	*job = *of->job;
-	*task = *of;
-	task->job = job;
-	say(job, HD_JOB_PAR_STAGES, shape->nstages);
-	say(job, HD_JOB_PAR_CHUNKS, shape->nstages / shape->width);
-	say(job, HD_JOB_PAR_WIDTH, shape->width);
-	say(job, HD_JOB_PAR_SCHEDULE, 0);
-	job->value[HD_JOB_PAR_SCHEDULE].text = hd_schedule_kinds[known].name;
-	return hd_pipes_make(pipes, task, arena, diag);
-}
-
 static enum hd_err find(struct hd_pipe_set *set, const struct hd_view_shape *shape,
 	const struct hd_pipes **pipes, struct hd_diag *diag)
 {
@@ -65,7 +28,7 @@ static enum hd_err find(struct hd_pipe_set *set, const struct hd_view_shape *sha
 	struct hd_pipe_set_entry *made = hd_arena_take(&set->arena, 1, sizeof *made);
 	if (!made)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the shape of a view");
-	enum hd_err err = make(&made->pipes, set->task, shape, &set->arena, diag);
+	enum hd_err err = hd_pipes_of_shape(&made->pipes, set->task, shape, &set->arena, diag);
 	if (err)
 		return err;
 	if (!hd_view_same_shape(&made->pipes.shape, shape))

@@ -1,6 +1,7 @@
 #include "run/pipes.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "graph/tensor.h"
@@ -101,8 +102,9 @@ static enum hd_err has_state_by_stages(const struct hd_pipes *pipes, const struc
 	return norms_are_local(job, diag);
 }
 
-static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
-	struct hd_diag *diag)
+/* `given`: its first nodes; NULL: by the FLOPs. */
+static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, const uint32_t *given,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const uint32_t n = pipes->shape.nstages;
 	uint32_t *first = hd_arena_take(arena, n, sizeof *first);
@@ -110,7 +112,10 @@ static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, struc
 
 	if (!first)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the cuts of %u stages", n);
-	enum hd_err err = hd_graph_stages_balance(first, n, &task->train, task->rows[0], arena, diag);
+	enum hd_err err = given ? HD_OK : hd_graph_stages_balance(first, n, &task->train, task->rows[0],
+		arena, diag);
+	for (uint32_t s = 0; s < n && given; s++)
+		first[s] = pipes->shape.first[s] = given[s];
 	err = err ? err : hd_graph_stages_make(&cuts, &task->train, first, n, arena, diag);
 	err = err ? err : hd_stage_buckets_make(&pipes->buckets, &task->layout, &cuts, arena, diag);
 	err = err ? err : weigh(pipes, task, arena, diag);
@@ -121,19 +126,94 @@ static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, struc
 	return has_state_by_stages(pipes, task->job, diag);
 }
 
-enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
-	struct hd_diag *diag)
+static enum hd_err by_keys(struct hd_pipes *pipes, const struct hd_task *task, const uint32_t *first,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_pipes made = { .stages.p = 0 };
-
-	*pipes = made;
-	if (!hd_job_has_stages(task->job))
-		return HD_OK;
 	enum hd_err err = shape_of(&made, task, arena, diag);
-	err = err ? err : cut(&made, task, arena, diag);
+
+	err = err ? err : cut(&made, task, first, arena, diag);
 	if (!err)
 		*pipes = made;
 	return err;
+}
+
+static void say(struct hd_job *job, enum hd_job_key key, uint32_t i)
+{
+	job->value[key].is_auto = job->value[key].is_standard = false;
+	job->value[key].i = i;
+}
+
+/* As if the job's keys asked for it; `first` NULL: its cuts are by the FLOPs. */
+static enum hd_err as_asked(struct hd_pipes *pipes, const struct hd_task *of, const char *schedule,
+	uint32_t nstages, uint32_t width, const uint32_t *first, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_job *job = hd_arena_take(arena, 1, sizeof *job);
+	struct hd_task *task = hd_arena_take(arena, 1, sizeof *task);
+
+	if (!job || !task)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the shape of a view");
+	*job = *of->job;
+	*task = *of;
+	task->job = job;
+	say(job, HD_JOB_PAR_STAGES, nstages);
+	say(job, HD_JOB_PAR_CHUNKS, nstages / width);
+	say(job, HD_JOB_PAR_WIDTH, width);
+	say(job, HD_JOB_PAR_SCHEDULE, 0);
+	job->value[HD_JOB_PAR_SCHEDULE].text = schedule;
+	return by_keys(pipes, task, first, arena, diag);
+}
+
+enum hd_err hd_pipes_of_shape(struct hd_pipes *pipes, const struct hd_task *task,
+	const struct hd_view_shape *shape, struct hd_arena *arena, struct hd_diag *diag)
+{
+	uint32_t known = 0;
+
+	while (known < shape->schedule && hd_schedule_kinds[known].name)
+		known++;
+	if (!shape->width || shape->nstages % shape->width || !hd_schedule_kinds[known].name)
+		return hd_fail(diag, HD_E_INVAL,
+			"%u stages over %u devices, in the order %u, are no pipeline", shape->nstages,
+			shape->width, shape->schedule);
+	return as_asked(pipes, task, hd_schedule_kinds[known].name, shape->nstages, shape->width,
+		hd_view_nfirst(shape) ? shape->first : NULL, arena, diag);
+}
+
+enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	const struct hd_job *job = task->job;
+	const struct hd_schedule_kind *kind = NULL;
+	struct hd_job_settled s;
+
+	*pipes = (struct hd_pipes){ .stages.p = 0 };
+	if (!hd_job_has_pipes(job))
+		return HD_OK;
+	if (hd_job_int(job, HD_JOB_PAR_MODE) != HD_PAR_AUTO || job->value[HD_JOB_PAR_SETTLED].is_none)
+		return by_keys(pipes, task, NULL, arena, diag);
+	if (!hd_job_settled(&s, hd_job_text(job, HD_JOB_PAR_SETTLED)) ||
+		hd_schedule_kind_find(&kind, s.schedule, NULL))
+		return hd_fail(diag, HD_E_INVAL, "parallel.settled is \"%.80s\", which no run wrote",
+			hd_job_text(job, HD_JOB_PAR_SETTLED));
+	return as_asked(pipes, task, kind->name, s.stages, s.width, s.n ? s.node : NULL, arena, diag);
+}
+
+enum hd_err hd_pipes_settled(struct hd_job_value *value, const struct hd_view_shape *shape,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_job_settled s = { .stages = shape->nstages, .width = shape->width,
+		.n = hd_view_nfirst(shape) };
+	struct hd_text text;
+
+	memcpy(s.node, shape->first, s.n * sizeof *s.node);
+	snprintf(s.schedule, sizeof s.schedule, "%s", hd_schedule_kinds[shape->schedule].name);
+	hd_text_init(&text, arena);
+	hd_job_settled_put(&s, &text);
+	if (text.full)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a shape of the job");
+	value->is_none = value->is_auto = value->is_standard = false;
+	value->text = text.at;
+	return HD_OK;
 }
 
 /* ---- views, and their plans ---- */
@@ -339,6 +419,26 @@ enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndev
 
 static bool set(const struct hd_job *job, int key) { return job->value[key].origin == HD_FROM_SET; }
 
+/* What was chosen and stays comes from the keys from here on. */
+static void leave_settled(struct hd_job *job)
+{
+	struct hd_job_value *settled = &job->value[HD_JOB_PAR_SETTLED];
+	const struct hd_schedule_kind *kind = NULL;
+	struct hd_job_settled s;
+
+	if (settled->is_none || !hd_job_settled(&s, settled->text) ||
+		hd_schedule_kind_find(&kind, s.schedule, NULL))
+		return;
+	settled->is_none = true;
+	settled->text = "none";
+	if (set(job, HD_JOB_PAR_SCHEDULE))
+		return;
+	say(job, HD_JOB_PAR_SCHEDULE, 0);
+	job->value[HD_JOB_PAR_SCHEDULE].text = kind->name;
+	if (!set(job, HD_JOB_PAR_CHUNKS))
+		say(job, HD_JOB_PAR_CHUNKS, s.stages / s.width);
+}
+
 enum hd_err hd_pipes_change(struct hd_job *job, uint32_t width, struct hd_arena *arena, struct hd_diag *diag)
 {
 	static const struct hd_job_value open = { .is_auto = true, .text = "auto" };
@@ -353,6 +453,7 @@ enum hd_err hd_pipes_change(struct hd_job *job, uint32_t width, struct hd_arena 
 				hd_job_keys[key].key);
 	if (set(job, HD_JOB_PAR_SCHEDULE) && !set(job, HD_JOB_PAR_CHUNKS))
 		value[HD_JOB_PAR_CHUNKS] = open;
+	leave_settled(job);
 	if (set(job, HD_JOB_PAR_STAGES)) {
 		value[HD_JOB_PAR_WIDTH] = open;
 		return HD_OK;
@@ -370,7 +471,8 @@ enum hd_err hd_pipes_keep_shape(struct hd_rundir *dir, const struct hd_job *job,
 		{ HD_JOB_PAR_CHUNKS, open },
 		{ HD_JOB_PAR_SCHEDULE, staged ? (struct hd_job_value){ .text = pipes->stages.schedule } :
 			open },
-		{ HD_JOB_PAR_REPLICAS, job->value[HD_JOB_PAR_REPLICAS] } };
+		{ HD_JOB_PAR_REPLICAS, job->value[HD_JOB_PAR_REPLICAS] },
+		{ HD_JOB_PAR_SETTLED, job->value[HD_JOB_PAR_SETTLED] } };
 	enum hd_err err = put_number(&value[1].value, pipes->stages.p, arena, diag);
 
 	/* those of the schedule are left open: so another one has its own */

@@ -8,7 +8,9 @@
  * 2. The width is the job's where its keys say it (parallel.stages over parallel.chunks). Else it is settled
  *    when a run starts or is resumed, by the devices it starts with, and kept in the run as parallel.width:
  *    until then hd_pipes_make() takes it from there.
- * 3. Cuts balance the FLOPs. No bit of the result depends on any of it.
+ * 3. What parallel.mode: auto chose is kept as parallel.settled, and goes before the keys (pipes_choose.h).
+ *    Where that, or a view's shape, names no nodes, cuts balance the FLOPs. No bit of the result depends on
+ *    any of it.
  * 4. With comm.sync: allreduce all workers hold all parameters and slots (`whole` in plan/buckets.h), and of
  *    activations and gradients those of their stages alone; with comm.sync: stages all is by stage. Of
  *    delayed updates earlier versions lie with the parameters, and each step is drained.
@@ -39,6 +41,12 @@ struct hd_pipes {
 
 /* In the arena. HD_E_INVAL: the keys do not go together, or leave the width open (rule 2). */
 HD_MUST_USE enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task,
+	struct hd_arena *arena, struct hd_diag *diag);
+/* Of a shape, whatever the job's keys ask for. HD_E_INVAL: the job cannot have it. */
+HD_MUST_USE enum hd_err hd_pipes_of_shape(struct hd_pipes *pipes, const struct hd_task *task,
+	const struct hd_view_shape *shape, struct hd_arena *arena, struct hd_diag *diag);
+/* The shape as a value of the job, text in the arena. HD_E_NOMEM. */
+HD_MUST_USE enum hd_err hd_pipes_settled(struct hd_job_value *value, const struct hd_view_shape *shape,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* May steps run under the view? A job of stages holds in one that has no shape, for want of devices. */
 static inline bool hd_pipes_step(const struct hd_pipes *pipes, const struct hd_view *view)

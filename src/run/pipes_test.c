@@ -77,6 +77,10 @@ static void the_shape_is_that_of_the_schedule(void **state)
 		/* a pipeline of it needs 4 of the 13 virtual nodes */
 		{ "schedule: dualpipev, width: 2", 2, 4, 3, { 0, 1, 1, 0 } },
 		{ "schedule: interleaved, chunks: 2, stages: 6", 3, 6, 13, { 0, 1, 2, 0, 1, 2 } },
+		/* what was chosen goes before the keys */
+		{ "mode: auto, settled: 'zb-v 4 2 0,5,9,20'", 2, 4, 13, { 0, 1, 1, 0 } },
+		{ "mode: auto, schedule: gpipe, stages: 3, settled: '1f1b 2 2'", 2, 2, 13, { 0, 1 } },
+		{ "mode: pipeline, schedule: gpipe, stages: 3, settled: '1f1b 2 2'", 3, 3, 13, { 0, 1, 2 } },
 		/* what a run began with gives way to what is asked for */
 		{ "stages: 2, width: 5", 2, 2, 13, { 0, 1 } },
 	};
@@ -246,11 +250,83 @@ static void what_cannot_be_is_refused(void **state)
 	}
 }
 
+/* First nodes that a job or a view names are those of the stages, and come back as a value of the job. */
+static void named_nodes_are_where_stages_begin(void **state)
+{
+	static const struct { const char *parallel; uint32_t first[3]; const char *settled; } rows[] = {
+		{ "mode: auto, settled: '1f1b 3 3 0,5,20'", { 0, 5, 20 }, "1f1b 3 3 0,5,20" },
+		{ "mode: auto, settled: 'gpipe 3 3 0,1,2'", { 0, 1, 2 }, "gpipe 3 3 0,1,2" },
+		{ "mode: auto, settled: 'gpipe 3 3'", { 0 }, "gpipe 3 3" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_diag diag = { "" };
+		struct hd_job_value value = { .is_none = true };
+		struct hd_pipes pipes, again;
+		struct hd_job job;
+		parse(&job, rows[i].parallel);
+		struct hd_task *task = task_of(&job);
+		CHECK(hd_pipes_make(&pipes, task, &arena, &diag) == HD_OK, "%s", diag.text);
+		assert_memory_equal(pipes.shape.first, rows[i].first, sizeof rows[i].first);
+		for (uint32_t s = 0; s < 3 && rows[i].first[1]; s++)
+			assert_int_equal(pipes.stages.first[s], rows[i].first[s]);
+		assert_int_equal(hd_pipes_settled(&value, &pipes.shape, &arena, NULL), HD_OK);
+		assert_true(!value.is_none);
+		assert_string_equal(value.text, rows[i].settled);
+		assert_int_equal(hd_pipes_of_shape(&again, task, &pipes.shape, &arena, NULL), HD_OK);
+		assert_true(hd_view_same_shape(&again.shape, &pipes.shape));
+		assert_memory_equal(again.buckets.at, pipes.buckets.at,
+			pipes.buckets.n * sizeof *pipes.buckets.at);
+		hd_task_destroy(task);
+	}
+	struct hd_diag diag = { "" };
+	struct hd_pipes pipes;
+	struct hd_job job;
+	parse(&job, "mode: auto, settled: '1f1b 2 2 0,9999'");
+	struct hd_task *task = task_of(&job);
+	assert_int_equal(hd_pipes_make(&pipes, task, &arena, &diag), HD_E_INVAL);
+	assert_true(!pipes.shape.nstages && *diag.text);
+	hd_task_destroy(task);
+}
+
+/* Other stages are asked for: what was chosen besides is asked for by the keys then. */
+static void a_change_leaves_what_was_chosen(void **state)
+{
+	static const struct { enum hd_job_key key; const char *text; uint32_t i, stages, width;
+		const char *schedule; } rows[] = {
+		{ HD_JOB_PAR_STAGES, "6", 6, 6, 3, "zb-v" },
+		{ HD_JOB_PAR_REPLICAS, "1", 1, 4, 2, "zb-v" },
+		{ HD_JOB_PAR_SCHEDULE, "gpipe", 0, 2, 2, "gpipe" } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_diag diag = { "" };
+		struct hd_pipes pipes;
+		struct hd_job job;
+		parse(&job, "mode: auto, settled: 'zb-v 4 2 0,5,9,20'");
+		struct hd_job_value *v = &job.value[rows[i].key];
+		v->is_auto = false;
+		v->text = rows[i].text;
+		v->i = rows[i].i;
+		v->origin = HD_FROM_SET;
+		CHECK(hd_pipes_change(&job, 2, &arena, &diag) == HD_OK, "%s", diag.text);
+		struct hd_task *task = task_of(&job);
+		CHECK(hd_pipes_make(&pipes, task, &arena, &diag) == HD_OK, "%s", diag.text);
+		CHECK(pipes.shape.nstages == rows[i].stages && pipes.shape.width == rows[i].width &&
+			!strcmp(pipes.stages.schedule, rows[i].schedule) && !pipes.shape.first[1],
+			"row %zu: %u of %u, %s", i, pipes.shape.nstages, pipes.shape.width,
+			pipes.stages.schedule);
+		hd_task_destroy(task);
+	}
+}
+
 /* Of two jobs that differ in their keys alone each finds the other's pipes by their shape. */
 static void a_set_has_the_pipes_of_every_shape(void **state)
 {
 	static const char *const parallel[] = { "schedule: zb-v, width: 2", "stages: 3, schedule: gpipe",
-		"stages: 3", "schedule: interleaved, chunks: 2, stages: 6" };
+		"stages: 3", "schedule: interleaved, chunks: 2, stages: 6",
+		"mode: auto, settled: '1f1b 3 3 0,5,20'", "mode: auto, settled: '1f1b 3 3 0,6,20'" };
 	enum { N = sizeof parallel / sizeof *parallel };
 	struct hd_pipe_set set[N];
 	struct hd_task *task[N];
@@ -300,6 +376,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_width_is_settled_by_the_devices_at_the_start, begin, end),
 		cmocka_unit_test_setup_teardown(the_devices_of_a_rank_are_of_one_worker, begin, end),
 		cmocka_unit_test_setup_teardown(what_cannot_be_is_refused, begin, end),
+		cmocka_unit_test_setup_teardown(named_nodes_are_where_stages_begin, begin, end),
+		cmocka_unit_test_setup_teardown(a_change_leaves_what_was_chosen, begin, end),
 		cmocka_unit_test_setup_teardown(a_set_has_the_pipes_of_every_shape, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
