@@ -27,7 +27,9 @@ done
 grep -q '^workers 0:0 1:1 2:2' gpt-1f1b/plan/0001.plan || failed "no workers of stages in the plan"
 grep -q '^stages 3' gpt-1f1b/plan/0001.plan || failed "the plan has no stages"
 expect 0 heddle plan check gpt-1f1b/plan/0001.plan
-expect 0 heddle run gpt.yaml --out predicted --workers 3 -s parallel.mode=pipeline --json
+# measured and chosen
+expect 0 heddle run gpt.yaml --out predicted --workers 3 -s parallel.mode=auto \
+	-s parallel.schedule=1f1b --json
 for name in predicted_ms measured_ms least_ms; do
 	awk -v x="$(number $name)" 'BEGIN { exit !(x > 0) }' || failed "$name is $(number $name)"
 done
@@ -35,6 +37,12 @@ same "$(grep -c '"kind":"predicted"' predicted/events.ndjson)" 1 "events of a pr
 median=$(grep -o '"step_ms":[0-9.]*' predicted/metrics.ndjson | cut -d: -f2 | sort -n | sed -n 4p)
 awk -v a="$(number measured_ms)" -v b="$median" 'BEGIN { exit !(a > 0.999 * b && a < 1.001 * b) }' ||
 	failed "measured_ms is $(number measured_ms), the median of the records $median"
+expect 0 heddle ckpt diff gpt-one predicted
+cuts=$(sed -n 's/.*"settled":"1f1b 3 3 \(0,[0-9]*,[0-9]*\)".*/\1/p' predicted/job.resolved.json)
+[ "$cuts" ] || failed "auto settles on nothing"
+grep -q 'plan: 1f1b, 3 stages: [0-9.]* ms a step predicted' predicted/events.ndjson ||
+	failed "auto says no choice"
+grep -q "^cuts ${cuts//,/ }$" predicted/plan/0001.plan || failed "workers cut elsewhere than auto chose"
 passed "two models in stages over 2 to 4 workers: the bits of one device, digests on the way included"
 
 # a run is resumed in any other shape: fewer workers, another schedule, one process
@@ -46,7 +54,7 @@ grep -q '"width":2' moved/job.resolved.json || failed "the width of the run is n
 grep -q '"schedule":"zb-v"' moved/job.resolved.json || failed "the schedule of the run is not kept"
 expect 2 heddle resume moved --workers 2 -s optim.lr=0.5
 says 'what fixes the result differs'
-train resume moved --devices 2
+train resume moved --devices 2 -s parallel.mode=auto
 same "$digest" "$one" "a run over 3, then 2 workers, then in one process"
 passed "stages over workers are resumed with fewer, and with none"
 

@@ -276,8 +276,10 @@ enum hd_err hd_driver_bounds(const struct hd_job *job, uint32_t *min, uint32_t *
 	/* each device of a pipeline has work, however few virtual nodes there are */
 	const struct hd_job_value *stages = &job->value[HD_JOB_PAR_STAGES], *width =
 		&job->value[HD_JOB_PAR_WIDTH];
-	const uint64_t of_pipe = !hd_job_has_stages(job) ? 1 : !stages->is_auto ? (uint64_t)stages->i :
-		width->is_auto ? HD_MAX_MEMBERS : (uint64_t)width->i;
+	const bool is_auto = hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO;
+	const uint64_t of_pipe = is_auto ? HD_MAX_MEMBERS : !hd_job_has_stages(job) ? 1 :
+		!stages->is_auto ? (uint64_t)stages->i : width->is_auto ? HD_MAX_MEMBERS :
+		(uint64_t)width->i;
 	const uint64_t can = job->nvns * of_pipe;
 	const uint32_t most = can < HD_MAX_MEMBERS ? (uint32_t)can : HD_MAX_MEMBERS;
 

@@ -1,17 +1,14 @@
-#include "driver/launch.h"
+#include "driver/launch_int.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json_writer.h"
-#include "sys/thread.h"
 #include "run/ending.h"
 #include "run/identity.h"
-#include "run/pipes_forecast.h"
 #include "run/report.h"
 
-/* On the screen and in the run's record. */
-static void note(const struct hd_launch_spec *spec, const char *kind, const char *said, const char *kept)
+void launch_note(const struct hd_launch_spec *spec, const char *kind, const char *said, const char *kept)
 {
 	char room[2 * sizeof((struct hd_diag *)0)->text + 80];
 	struct hd_json_writer w;
@@ -44,7 +41,7 @@ static enum hd_err prove(const struct hd_launch *launch, struct hd_diag *diag)
 		return err;
 	snprintf(line, sizeof line, "%s; workers that have the old data go on, others are refused",
 		other.text);
-	note(spec, "warning", line, other.text);
+	launch_note(spec, "warning", line, other.text);
 	return HD_OK;
 }
 
@@ -52,10 +49,15 @@ enum hd_err hd_launch_open(struct hd_launch *launch, const struct hd_launch_spec
 {
 	*launch = (struct hd_launch){ .spec = *spec };
 	hd_arena_init(&launch->arena, 0);
-	enum hd_err err = hd_task_create(&launch->task, spec->job, spec->fs, diag);
-
-	if (!err)
-		err = prove(launch, diag);
+	launch->job = hd_arena_take(&launch->arena, 1, sizeof *launch->job);
+	enum hd_err err = launch->job ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for the job");
+	if (!err) {
+		*launch->job = *spec->job;
+		launch->spec.job = launch->job;
+		err = hd_task_create(&launch->task, launch->job, spec->fs, diag);
+	}
+	err = err ? err : prove(launch, diag);
+	err = err ? err : launch_choose(launch, diag);
 	if (err)
 		hd_launch_close(launch);
 	return err;
@@ -122,37 +124,6 @@ static struct hd_driver_spec driver_of(const struct hd_launch *launch)
 		.key_len = sizeof net->key.byte, .plaintext = net->plaintext, .stop = spec->stop };
 }
 
-/* Rule 4. */
-static void predict(struct hd_launch *launch, struct hd_pipes_forecast *forecast)
-{
-	const struct hd_launch_spec *spec = &launch->spec;
-	struct hd_worker_spec one;
-	struct hd_run_costs *costs;
-	struct hd_diag why = { "" };
-	struct hd_cores cores;
-	char line[sizeof why.text + 80];
-
-	*forecast = (struct hd_pipes_forecast){ .npipes = 0 };
-	if (!spec->worker || !hd_job_has_stages(spec->job) || strcmp(spec->worker->kind, "cpu") != 0)
-		return;
-	one = *spec->worker;
-	one.memory_limit_bytes = 0;       /* of a worker; this is none */
-	const uint32_t threads = one.nthreads ? one.nthreads : 1;
-	hd_cores_usable(&cores);
-	enum hd_err err = hd_run_costs_measure(&costs, launch->task, &one, 0, &launch->arena, &why);
-	err = err ? err : hd_pipes_forecast(forecast, launch->task, costs, spec->target, one.ndevices,
-		cores.n > threads ? cores.n / threads : 1, &launch->arena, &why);
-	if (err) {
-		snprintf(line, sizeof line, "no step is predicted: %s", *why.text ? why.text :
-			"a stage begins where nothing was measured");
-		note(spec, "choice", line, line);
-	} else if (forecast->npipes) {
-		snprintf(line, sizeof line, "%.3f ms a step%s", forecast->step.step_ns * 1e-6,
-			forecast->step.cores ? ", on fewer cores than devices" : "");
-		note(spec, "predicted", line, line);
-	}
-}
-
 enum hd_err hd_launch_run(struct hd_launch *launch, struct hd_launch_end *end, struct hd_diag *diag)
 {
 	const struct hd_launch_spec *spec = &launch->spec;
@@ -161,7 +132,7 @@ enum hd_err hd_launch_run(struct hd_launch *launch, struct hd_launch_end *end, s
 	struct hd_pipes_forecast forecast;
 
 	*end = (struct hd_launch_end){ .began = true, .digest = "" };
-	predict(launch, &forecast);
+	launch_predict(launch, &forecast);
 	hd_task_drop_weights(launch->task);
 	hd_driver_progress_init(&progress, &(struct hd_driver_progress_spec){ .clock = spec->clock,
 		.watch = spec->watch, .nvns = spec->job->nvns, .nsteps = launch->task->nsteps,

@@ -12,10 +12,15 @@
  *    an event, and at the end it stands beside what the steps took. What cannot be predicted is said, and
  *    stops nothing.
  *
+ * 5. Of parallel.mode: auto the pipelines are chosen by what the job's ops cost (run/pipes_choose.h), the
+ *    first choice whose parts fit the workers, and kept in the run's job. A run that is resumed keeps what it
+ *    has where that is for as many devices.
+ *
  * Ownership: open/close; all that the spec names is borrowed. Threads: one; run blocks. */
 #ifndef HD_DRIVER_LAUNCH_H
 #define HD_DRIVER_LAUNCH_H
 
+#include "run/costs.h"
 #include "run/forecast.h"
 #include "run/run.h"
 #include "driver/local_workers.h"
@@ -35,7 +40,7 @@ struct hd_launch_spec {
 	uint64_t step;
 	int64_t lease_ns;
 	const char *const *worker_argv;
-	/* what each of the workers opens, with its number of devices; NULL: rule 4 is left out */
+	/* what each of the workers opens, with its number of devices; NULL: rules 4 and 5 are left out */
 	const struct hd_worker_spec *worker;
 	enum hd_err (*stop)(void *user);
 	struct hd_run_watch watch;
@@ -53,6 +58,8 @@ struct hd_launch_end {
 
 struct hd_launch {
 	struct hd_launch_spec spec;
+	struct hd_job *job;               /* its own, as of rule 5; spec.job is this one */
+	struct hd_run_costs *costs;       /* NULL: nothing was measured */
 	struct hd_task *task;
 	const struct hd_network *net;
 	struct hd_arena arena;            /* of the texts */

@@ -143,14 +143,31 @@ static enum hd_auto_recompute recompute_of(const struct hd_job *job)
 	return of[hd_job_int(job, HD_JOB_PAR_RECOMPUTE)];
 }
 
+/* Model chunks of a device as the keys have them; 0: they leave it open. */
+static uint32_t chunks_of(const struct hd_job *job, uint32_t p)
+{
+	const struct hd_job_value *stages = &job->value[HD_JOB_PAR_STAGES],
+		*chunks = &job->value[HD_JOB_PAR_CHUNKS];
+
+	return !stages->is_auto ? (uint32_t)stages->i / p : chunks->is_auto ? 0 : (uint32_t)chunks->i;
+}
+
+/* Do the keys leave this depth open? */
+static bool allows(const struct hd_job *job, uint32_t p, uint32_t d)
+{
+	const struct hd_job_value *stages = &job->value[HD_JOB_PAR_STAGES],
+		*replicas = &job->value[HD_JOB_PAR_REPLICAS];
+
+	return (stages->is_auto || stages->i % p == 0) && (replicas->is_auto || replicas->i == d);
+}
+
 static enum hd_err of_depth(struct plan_chooser *c, uint32_t p, uint32_t d, struct hd_diag *diag)
 {
 	const struct hd_choose_ask *ask = c->ask;
 	const struct hd_job *job = ask->task->job;
-	const struct hd_job_value *schedule = &job->value[HD_JOB_PAR_SCHEDULE],
-		*chunks = &job->value[HD_JOB_PAR_CHUNKS];
+	const struct hd_job_value *schedule = &job->value[HD_JOB_PAR_SCHEDULE];
 	const struct hd_auto_ask how = { .vns = ask->job.nvns, .t = 1, .p = p, .d = d,
-		.v = ask->shape ? ask->shape->v : chunks->is_auto ? 0 : (uint32_t)chunks->i,
+		.v = ask->shape ? ask->shape->v : chunks_of(job, p),
 		.schedule = flushed(ask->shape ? ask->shape->schedule : schedule->is_auto ? NULL :
 			schedule->text),
 		.recompute = recompute_of(job), .clips = hd_job_num(job, HD_JOB_CLIP) > 0 };
@@ -226,7 +243,7 @@ static void prefer_whole(struct hd_plan_choices *out)
 	}
 }
 
-static void name(const struct hd_plan_choice *c, struct hd_text *text)
+void hd_plan_choice_name(const struct hd_plan_choice *c, struct hd_text *text)
 {
 	const struct hd_run_stages *s = &c->stages;
 	bool again = s->recompute;
@@ -253,12 +270,12 @@ static void explain(const struct plan_chooser *c)
 	const struct hd_choose_ask *ask = c->ask;
 	struct hd_plan_choices *out = c->out;
 
-	name(&out->at[0], &out->why);
+	hd_plan_choice_name(&out->at[0], &out->why);
 	hd_text_addf(&out->why, ": %.3f ms a step predicted on %u devices, by ops measured in %.1f s\n",
 		out->at[0].forecast.step_ns * 1e-6, ask->ndevices * (ask->width ? ask->width : 1),
 		ask->costs->took_s);
 	for (uint32_t i = 1; i < out->n && i < HD_CHOICES_SHOWN; i++) {
-		name(&out->at[i], &out->why);
+		hd_plan_choice_name(&out->at[i], &out->why);
 		hd_text_addf(&out->why, ": %.3f ms, %.3f times the choice\n",
 			out->at[i].forecast.step_ns * 1e-6,
 			out->at[i].forecast.step_ns / out->at[0].forecast.step_ns);
@@ -290,7 +307,7 @@ enum hd_err hd_choose_plan(struct hd_plan_choices *choices, const struct hd_choo
 	if (!err && !shape && !hd_job_has_stages(ask->task->job))
 		err = add(&c, &whole, diag);
 	for (uint32_t p = 2; p <= ask->ndevices && !err && !shape && !ask->job.lockstep; p++)
-		if (ask->ndevices % p == 0)
+		if (ask->ndevices % p == 0 && allows(ask->task->job, p, ask->ndevices / p))
 			err = of_depth(&c, p, ask->ndevices / p, diag);
 	if (!err && !shape && ask->width > 1 && !hd_job_has_depth(ask->task->job))
 		err = of_width(&c, diag);

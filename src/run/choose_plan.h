@@ -5,7 +5,8 @@
  * the best of each that this build runs are made into plans, and each is simulated once more as it would run
  * (forecast.h): with its copies, on the cores and at the speeds that there are.
  *
- * 1. Depths are the divisors of the number of devices: all devices are used. HD_CHOOSE_EACH plans of a depth
+ * 1. Depths are the divisors of the number of devices, as far as the job's keys leave them open: all devices
+ *    are used. HD_CHOOSE_EACH plans of a depth
  *    are simulated. A planner that refuses a depth (memory, cuts, virtual nodes) leaves it out.
  * 2. Data parallel is a candidate unless the job asks for stages. It is taken unless a pipeline is faster by
  *    more than HD_CHOOSE_MARGIN: that is what predictions err by, and its plan needs no proof of cuts.
@@ -31,9 +32,8 @@ struct hd_choose_ask {
 	const struct hd_task *task;
 	const struct hd_run_costs *costs;
 	struct hd_plan_job job;
-	/* `width`: devices of a rank (parallel.tensor; 0: one). Above one, `ndevices`,
-		speeds and memory are of
-	 * ranks */
+	/* `width`: devices of a rank (parallel.tensor; 0: one). Above one, `ndevices`, speeds and memory are
+	 * of ranks */
 	uint32_t ndevices, width;
 	struct hd_forecast_setting setting;       /* cores and speeds */
 	uint64_t memory_bytes;                    /* of a device; 0: no limit */
@@ -55,6 +55,9 @@ struct hd_plan_choices {
 /* HD_E_INVAL: no plan, with the planner's reason. */
 HD_MUST_USE enum hd_err hd_choose_plan(struct hd_plan_choices *choices, const struct hd_choose_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag);
+
+/* "zb-v, 4 stages in 2 pipelines". */
+void hd_plan_choice_name(const struct hd_plan_choice *choice, struct hd_text *text);
 
 /* How many virtual nodes each of n devices gets, in proportion to their speeds (NULL: 1): the next one goes
  * to the device that would be done with it first; equal: the lower. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sys/thread.h"
+#include "run/fits.h"
 #include "chaos/fault.h"
 #include "cmd/json_line.h"
 #include "cmd/run/detach.h"
@@ -12,17 +13,7 @@ enum { DRIVE_ARGS = 16 };
 enum hd_err hd_drive_fits(struct hd_cmd *cmd, struct hd_job *job, const struct hd_run_options *options,
 	uint32_t n)
 {
-	struct hd_run_options as = *options;
-	struct hd_run *run = NULL;
-
-	if (job->value[HD_JOB_MEMORY].is_auto)
-		return HD_OK;
-	as.watch = (struct hd_run_watch){ 0 };
-	as.quiet_disk = as.shared = true;
-	enum hd_err err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, &as, &cmd->diag);
-	err = err ? err : hd_run_tell_team(run, n, &cmd->diag);
-	hd_run_destroy(run);
-	return err;
+	return hd_run_fits(job, &cmd->fs, &cmd->clock, options, n, &cmd->diag);
 }
 
 const char *hd_drive_devices(struct hd_cmd *cmd, uint32_t nworkers)

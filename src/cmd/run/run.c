@@ -52,10 +52,11 @@ static enum hd_err count_workers(struct hd_cmd *cmd, uint32_t *n)
 /* A worker of a pipeline has as many devices as --devices says, one without. */
 static enum hd_err spread_devices(struct hd_cmd *cmd, struct hd_job *job, struct hd_run_options *options)
 {
+	const bool is_auto = hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO;
 	enum hd_err err = HD_OK;
 	uint32_t n = 0;
 
-	if (!cmd->args.has[HD_OPT_WORKERS] || !hd_job_has_stages(job))
+	if (!cmd->args.has[HD_OPT_WORKERS] || !(hd_job_has_pipes(job) || is_auto))
 		return HD_OK;
 	if (!cmd->args.has[HD_OPT_DEVICES]) {
 		cmd->args.text[HD_OPT_DEVICES] = "1";
@@ -70,7 +71,7 @@ static enum hd_err spread_devices(struct hd_cmd *cmd, struct hd_job *job, struct
 	err = err ? err : hd_pipes_settle(job, n, options->worker.ndevices, &cmd->arena, &cmd->diag);
 	/* state by stages: each worker would find out when it has its stages, and another be started in its
 	 * place */
-	return err || hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES ? err :
+	return err || is_auto || hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES ? err :
 		hd_drive_fits(cmd, job, options, n);
 }
 

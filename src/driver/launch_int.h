@@ -1,0 +1,16 @@
+/* launch_int.h -- the inside of a launch: launch.c (its course) and launch_plan.c (costs, choice and
+ * prediction, rules 4 and 5). Private to the room. */
+#ifndef HD_DRIVER_LAUNCH_INT_H
+#define HD_DRIVER_LAUNCH_INT_H
+
+#include "run/pipes_forecast.h"
+#include "driver/launch.h"
+
+/* On the screen and in the run's record. */
+void launch_note(const struct hd_launch_spec *spec, const char *kind, const char *said, const char *kept);
+/* Measures what the job's ops cost, where a plan is made or predicted by that: launch->costs; and of
+ * parallel.mode: auto what is chosen by it. */
+HD_MUST_USE enum hd_err launch_choose(struct hd_launch *launch, struct hd_diag *diag);
+void launch_predict(struct hd_launch *launch, struct hd_pipes_forecast *forecast);
+
+#endif

@@ -1,0 +1,15 @@
+/* fits.h -- whether each of several workers has the memory for its part of a job: the worker is built as it
+ * would be, and no file is written.
+ *
+ * Threads: one. */
+#ifndef HD_RUN_FITS_H
+#define HD_RUN_FITS_H
+
+#include "run/run.h"
+
+/* The `n` workers of the view that a run starts with; a job without workers.memory is taken to fit.
+ * HD_E_REFUSED and others: what does not, and of which worker. */
+HD_MUST_USE enum hd_err hd_run_fits(const struct hd_job *job, struct hd_fs *fs, struct hd_clock *clock,
+	const struct hd_run_options *options, uint32_t n, struct hd_diag *diag);
+
+#endif

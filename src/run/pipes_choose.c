@@ -1,0 +1,139 @@
+#include "run/pipes_choose.h"
+
+#include <string.h>
+
+#include "pipeline/generate.h"
+
+static enum hd_err no_memory(struct hd_diag *diag)
+{
+	return hd_fail(diag, HD_E_NOMEM, "no memory to choose pipelines");
+}
+
+static struct hd_choose_ask as_one_process(const struct hd_task *task, const struct hd_run_costs *costs,
+	uint32_t ndevices, const struct hd_forecast_setting *setting)
+{
+	return (struct hd_choose_ask){ .task = task, .costs = costs, .ndevices = ndevices,
+		.job = hd_plan_job_whole(task->job->nvns, task->layout.nchunks), .setting = *setting };
+}
+
+/* Rule 3: all stages or none. */
+static bool recomputes_alike(const struct hd_run_stages *s)
+{
+	for (uint32_t k = 0; s->again && k < s->p * s->v; k++)
+		if (s->again[k] != s->recompute)
+			return false;
+	return true;
+}
+
+static bool shape_of(struct hd_view_shape *shape, const struct hd_run_stages *s)
+{
+	*shape = (struct hd_view_shape){ .nstages = s->p * s->v, .width = s->p };
+	while (hd_schedule_kinds[shape->schedule].name &&
+		strcmp(hd_schedule_kinds[shape->schedule].name, s->schedule) != 0)
+		shape->schedule++;
+	if (!hd_schedule_kinds[shape->schedule].name || shape->nstages > HD_STAGE_BITS || !s->first)
+		return false;
+	memcpy(shape->first, s->first, shape->nstages * sizeof *shape->first);
+	return true;
+}
+
+/* The places are those of the schedule; *takes: the job can have it in a view. */
+static enum hd_err complete(struct hd_view_shape *shape, const struct hd_task *task, bool *takes,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_diag why = { "" };
+	struct hd_pipes pipes;
+	enum hd_err err = hd_pipes_of_shape(&pipes, task, shape, arena, &why);
+
+	*takes = !err;
+	if (err == HD_E_NOMEM || err == HD_E_BUG)
+		return hd_fail(diag, err, "%s", why.text);
+	if (!err)
+		*shape = pipes.shape;
+	return HD_OK;
+}
+
+static enum hd_err add(struct hd_pipes_choices *to, const struct hd_plan_choice *from,
+	const struct hd_pipes_ask *ask, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const struct hd_job *job = ask->task->job;
+	const struct hd_run_stages *s = &from->stages;
+	struct hd_pipes_choice made = { .step_ns = from->forecast.step_ns };
+	struct hd_text about;
+	bool takes = hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES;
+	enum hd_err err = HD_OK;
+
+	if (s->p) {
+		takes = recomputes_alike(s) && shape_of(&made.shape, s);
+		err = takes ? complete(&made.shape, ask->task, &takes, arena, diag) : HD_OK;
+	}
+	if (err || !takes)
+		return err;
+	hd_text_init(&about, arena);
+	hd_plan_choice_name(from, &about);
+	made.about = about.at;
+	to->at[to->n++] = made;
+	return about.full ? no_memory(diag) : HD_OK;
+}
+
+static void explain(struct hd_pipes_choices *c, const struct hd_pipes_ask *ask)
+{
+	hd_text_addf(&c->why, "%s: %.3f ms a step predicted on %u workers, by ops measured in %.1f s\n",
+		c->at[0].about, c->at[0].step_ns * 1e-6, ask->nworkers, ask->costs->took_s);
+	for (uint32_t i = 1; i < c->n && i < HD_CHOICES_SHOWN; i++)
+		hd_text_addf(&c->why, "%s: %.3f ms, %.3f times the choice\n", c->at[i].about,
+			c->at[i].step_ns * 1e-6, c->at[i].step_ns / c->at[0].step_ns);
+}
+
+enum hd_err hd_pipes_choose(struct hd_pipes_choices *choices, const struct hd_pipes_ask *ask,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	const uint32_t all = ask->nworkers * ask->ndevices;
+	const struct hd_forecast_setting setting = { .cores = ask->cores >= all ? 0 : ask->cores };
+	struct hd_choose_ask how = as_one_process(ask->task, ask->costs, all, &setting);
+	struct hd_pipes_choices made = { .n = 0 };
+	struct hd_plan_choices found;
+
+	how.memory_bytes = ask->memory_bytes;
+	enum hd_err err = hd_choose_plan(&found, &how, arena, diag);
+	if (err)
+		return err;
+	made.at = hd_arena_take(arena, (size_t)found.n + 1, sizeof *made.at);
+	if (!made.at)
+		return no_memory(diag);
+	for (uint32_t i = 0; i < found.n && !err; i++)
+		err = add(&made, &found.at[i], ask, arena, diag);
+	if (err)
+		return err;
+	if (!made.n)
+		return hd_fail(diag, HD_E_INVAL,
+			"no pipelines that the job's keys ask for fit %u workers of %u device%s",
+			ask->nworkers, ask->ndevices, ask->ndevices == 1 ? "" : "s");
+	hd_text_init(&made.why, arena);
+	explain(&made, ask);
+	*choices = made;
+	return made.why.full ? no_memory(diag) : HD_OK;
+}
+
+enum hd_err hd_pipes_cut_again(struct hd_view_shape *shape, const struct hd_pipes *pipes, uint32_t npipes,
+	const struct hd_task *task, const struct hd_run_costs *costs,
+	const struct hd_forecast_setting *setting, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_run_stages same = pipes->stages;
+	struct hd_choose_ask how = as_one_process(task, costs, npipes * pipes->shape.width, setting);
+	struct hd_plan_choices found;
+	bool takes = false;
+
+	same.d = npipes;
+	same.first = NULL;
+	how.shape = &same;
+	enum hd_err err = hd_choose_plan(&found, &how, arena, diag);
+	for (uint32_t i = 0; !err && !takes && i < found.n; i++) {
+		struct hd_view_shape made;
+		if (recomputes_alike(&found.at[i].stages) && shape_of(&made, &found.at[i].stages))
+			err = complete(&made, task, &takes, arena, diag);
+		if (takes)
+			*shape = made;
+	}
+	return err || takes ? err : hd_fail(diag, HD_E_INVAL, "these stages cannot be cut again");
+}

@@ -1,0 +1,174 @@
+#include "run/pipes_choose.h"
+
+#include <math.h>
+
+#include "run/pipes_forecast.h"
+#include "run/testing_costs.h"
+
+/* Times that are made up: what must be chosen is found by trying every cut, or follows by hand. */
+
+static void begin(struct hd_made *m, const char *more, uint32_t heavy)
+{
+	hd_made_begin(m, hd_made_gpt, more, heavy);
+}
+
+static struct hd_pipes_choices choose(struct hd_made *m, uint32_t nworkers)
+{
+	const struct hd_pipes_ask ask = { .task = m->rig.task, .costs = m->costs, .nworkers = nworkers,
+		.ndevices = 1, .cores = 8 };
+	struct hd_pipes_choices c;
+
+	CHECK(hd_pipes_choose(&c, &ask, &m->rig.arena, &m->diag) == HD_OK, "%s", m->diag.text);
+	assert_true(c.n > 0 && c.why.len > 0);
+	return c;
+}
+
+/* What a run would be predicted whose job has settled on the shape. */
+static double settled_ms(struct hd_made *m, const struct hd_view_shape *shape, uint32_t nworkers)
+{
+	struct hd_job *job = (struct hd_job *)m->rig.task->job;
+	const struct hd_job was = *job;
+	struct hd_pipes_forecast f = { .npipes = 0 };
+
+	assert_int_equal(hd_pipes_settled(&job->value[HD_JOB_PAR_SETTLED], shape, &m->rig.arena, NULL),
+		HD_OK);
+	enum hd_err err = hd_pipes_forecast(&f, m->rig.task, m->costs, nworkers, 1, 8, &m->rig.arena,
+		&m->diag);
+	*job = was;
+	return err ? INFINITY : f.step.step_ns * 1e-6;
+}
+
+/* No cut of the chosen shape is predicted faster, and an even one slower where nodes are not alike. */
+static void no_other_cut_is_faster(void **state)
+{
+	static const uint32_t heavy[] = { 0, 5, 7 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof heavy / sizeof *heavy; i++) {
+		struct hd_made m;
+		begin(&m, "parallel: {mode: auto, schedule: 1f1b, stages: 2}\n", heavy[i]);
+		const struct hd_pipes_choices c = choose(&m, 2);
+		struct hd_view_shape other = c.at[0].shape;
+		double least = INFINITY;
+		for (uint32_t k = 1; k < m.costs->cuts.n; k++) {
+			other.first[1] = m.costs->line.first[k];
+			least = fmin(least, settled_ms(&m, &other, 2));
+		}
+		const double chosen = settled_ms(&m, &c.at[0].shape, 2);
+		CHECK(chosen < least * (1 + 1e-9) && fabs(chosen / (c.at[0].step_ns * 1e-6) - 1) < 1e-9,
+			"heavy %u: %g, least %g", heavy[i], chosen, least);
+		hd_made_end(&m);
+	}
+}
+
+/* What the keys ask for is chosen, and nothing else. */
+static void keys_bound_the_choice(void **state)
+{
+	static const struct { const char *parallel; uint32_t nworkers, stages, width; const char *schedule;
+		} rows[] = {
+		{ "mode: auto, schedule: gpipe", 3, 3, 3, "gpipe" },
+		{ "mode: auto, stages: 2", 4, 2, 2, NULL },
+		{ "mode: auto, schedule: zb-v", 4, 0, 0, "zb-v" },
+		{ "mode: auto, replicas: 2, schedule: 1f1b", 4, 2, 2, "1f1b" },
+		{ "mode: auto, schedule: interleaved, chunks: 2", 2, 4, 2, "interleaved" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_made m;
+		char more[120];
+		snprintf(more, sizeof more, "parallel: {%s}\n", rows[i].parallel);
+		begin(&m, more, 5);
+		const struct hd_pipes_choices c = choose(&m, rows[i].nworkers);
+		for (uint32_t k = 0; k < c.n; k++) {
+			const struct hd_view_shape *s = &c.at[k].shape;
+			struct hd_pipes pipes;
+			assert_true(s->nstages > 0);
+			CHECK(hd_pipes_of_shape(&pipes, m.rig.task, s, &m.rig.arena, &m.diag) == HD_OK &&
+				hd_view_same_shape(&pipes.shape, s), "%s", m.diag.text);
+			CHECK((!rows[i].stages || s->nstages == rows[i].stages) &&
+				(!rows[i].width || s->width == rows[i].width) &&
+				(!rows[i].schedule || !strcmp(pipes.stages.schedule, rows[i].schedule)),
+				"%s: %s, %u of %u", rows[i].parallel, pipes.stages.schedule, s->nstages,
+				s->width);
+		}
+		hd_made_end(&m);
+	}
+}
+
+static void the_whole_model_is_a_candidate_unless_state_is_by_stages(void **state)
+{
+	static const struct { const char *more; bool whole; } rows[] = { { "parallel: {mode: auto}\n", true },
+		{ "parallel: {mode: auto}\ncomm: {sync: stages}\n", false },
+		{ "parallel: {mode: auto, schedule: 1f1b}\n", false } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_made m;
+		uint32_t whole = 0;
+		begin(&m, rows[i].more, 5);
+		const struct hd_pipes_choices c = choose(&m, 2);
+		for (uint32_t k = 0; k < c.n; k++)
+			whole += !c.at[k].shape.nstages;
+		CHECK(whole == rows[i].whole, "row %zu: %u", i, whole);
+		hd_made_end(&m);
+	}
+}
+
+static void what_the_keys_forbid_is_refused(void **state)
+{
+	struct hd_pipes_choices c;
+	struct hd_made m;
+
+	(void)state;
+	begin(&m, "parallel: {mode: auto, stages: 5}\n", 0);
+	const struct hd_pipes_ask ask = { .task = m.rig.task, .costs = m.costs, .nworkers = 2,
+		.ndevices = 1 };
+	assert_int_equal(hd_pipes_choose(&c, &ask, &m.rig.arena, &m.diag), HD_E_INVAL);
+	CHECK(strstr(m.diag.text, "no plan of stages"), "%s", m.diag.text);
+	hd_made_end(&m);
+}
+
+static uint32_t nodes_below(const struct hd_made *m, uint32_t first)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < m->costs->cuts.n; k++)
+		n += m->costs->line.first[k] < first;
+	return n;
+}
+
+/* Of alike nodes a rank of half the speed gets half as many as the other. */
+static void a_slower_rank_gets_fewer_nodes(void **state)
+{
+	static const double speed[][2] = { { 1, 1 }, { 0.5, 1 }, { 1, 0.5 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof speed / sizeof *speed; i++) {
+		const struct hd_forecast_setting setting = { .speed = speed[i] };
+		struct hd_view_shape shape;
+		struct hd_pipes pipes;
+		struct hd_made m;
+		begin(&m, "parallel: {mode: auto, settled: '1f1b 2 2 0,5'}\n", 0);
+		assert_int_equal(hd_pipes_make(&pipes, m.rig.task, &m.rig.arena, NULL), HD_OK);
+		CHECK(hd_pipes_cut_again(&shape, &pipes, 1, m.rig.task, m.costs, &setting, &m.rig.arena,
+			&m.diag) == HD_OK, "%s", m.diag.text);
+		const double share = speed[i][0] / (speed[i][0] + speed[i][1]),
+			is = (double)nodes_below(&m, shape.first[1]) / m.costs->cuts.n;
+		CHECK(shape.nstages == 2 && shape.width == 2 && shape.schedule == pipes.shape.schedule &&
+			fabs(is - share) <= 1.5 / m.costs->cuts.n, "row %zu: %g of the nodes", i, is);
+		hd_made_end(&m);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_other_cut_is_faster),
+		cmocka_unit_test(keys_bound_the_choice),
+		cmocka_unit_test(the_whole_model_is_a_candidate_unless_state_is_by_stages),
+		cmocka_unit_test(what_the_keys_forbid_is_refused),
+		cmocka_unit_test(a_slower_rank_gets_fewer_nodes),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
