@@ -3,14 +3,8 @@
  * What the objectives come to then: covered_test.c. */
 #include "scheduler/policy/testing.h"
 
-static const char *const all[] = { "las", "las-plain", "las-packed", "las-kinds", "ftf", "ftf-plain",
-	"ftf-packed", "makespan", "makespan-plain",
-	"makespan-packed", "sum", "sum-packed", "cost", "cost-packed", "hierarchy", "hierarchy-plain",
-	"hierarchy-packed", "isolated", "nash", "nash-plain",
-	"fifo", "fifo-plain", "fifo-packed", "sjf", "priority", "priority-backfill", "gandiva",
-	"gandiva-packed", "pop:2:las", "pop:3:makespan-packed",
-	"heddle", "heddle-packed", "goodput", "max_sum_throughput_normalized_by_cost_perf_SLOs" };
-enum { NALL = sizeof all / sizeof *all, CLUSTERS = SANITIZED ? 15 : 60 };
+static struct every_policy all;
+enum { CLUSTERS = SANITIZED ? 15 : 60 };
 
 /* A random cluster; a third of its jobs are elastic up to twice their scale, and may mix types in turn. */
 static void draw_state(struct hd_sched_state *s, uint32_t seed, uint32_t call)
@@ -56,12 +50,13 @@ static void no_share_needs_what_is_not_there(void **state)
 {
 	(void)state;
 	need_lp();
+	name_every_policy(&all);
 	for (uint32_t seed = 0; seed < CLUSTERS; seed++)
-		for (int p = 0; p < NALL; p++) {
+		for (int p = 0; p < all.n; p++) {
 			struct hd_policy_setting set = { .deadlines = true, .seed = seed };
 			struct hd_policy *policy;
 			struct hd_diag diag = { "" };
-			CHECK(hd_policy_parse(&set, all[p], &diag) == HD_OK &&
+			CHECK(hd_policy_parse(&set, all.name[p], &diag) == HD_OK &&
 				hd_policy_create(&policy, &set, &diag) == HD_OK, "%s", diag.text);
 			for (uint32_t call = 0; call < 3; call++) {
 				struct hd_sched_state s;
@@ -70,12 +65,12 @@ static void no_share_needs_what_is_not_there(void **state)
 				if (call == 2)
 					((struct hd_sched_type *)s.types)[seed % s.ntypes].n = 1;
 				CHECK(hd_policy_allocate(policy, &s, &arena, &out, &diag) == HD_OK,
-					"%s, seed %u: %s", all[p], seed, diag.text);
+					"%s, seed %u: %s", all.name[p], seed, diag.text);
 				for (uint32_t k = 0; k < out.nshapes; k++) {
 					const struct hd_shape *shape = &out.shape[k];
 					const char *fault = fault_of(&s, shape);
 					CHECK(!fault, "%s, seed %u: job %u has %.3g of %u of %u %s: %s",
-						all[p], seed, shape->member[0], out.x[k],
+						all.name[p], seed, shape->member[0], out.x[k],
 						shape->need[0].n, s.types[shape->need[0].type].n,
 						s.types[shape->need[0].type].name, fault);
 				}

@@ -4,14 +4,7 @@
 #include "scheduler/lp.h"
 #include "scheduler/policy/int.h"
 
-static const char *const all[] = { "las", "las-plain", "las-packed", "las-kinds", "ftf", "ftf-plain",
-	"ftf-packed", "makespan", "makespan-plain",
-	"makespan-packed", "sum", "sum-packed", "cost", "cost-packed", "hierarchy", "hierarchy-plain",
-	"hierarchy-packed", "isolated", "fifo", "fifo-plain",
-	"fifo-packed", "sjf", "gandiva", "gandiva-packed", "pop:4:las", "pop:3:makespan-packed", "heddle",
-	"heddle-packed", "nash", "nash-plain", "goodput",
-	"max_sum_throughput_normalized_by_cost_perf_SLOs" };
-enum { NALL = sizeof all / sizeof *all };
+static struct every_policy all;
 
 static uint32_t jobs_of(uint32_t seed) { return 1 + seed * 7 % 24; }
 static uint32_t types_of(uint32_t seed) { return 1 + seed % 5; }
@@ -22,8 +15,9 @@ static void every_policy_keeps_time_and_devices(void **state)
 {
 	(void)state;
 	need_lp();
+	name_every_policy(&all);
 	for (uint32_t seed = 0; seed < DRAWS(60); seed++)
-		for (int p = 0; p < NALL; p++)
+		for (int p = 0; p < all.n; p++)
 			for (int fidelity = 0; fidelity < 2; fidelity++) {
 				struct hd_policy_setting set = { .fidelity = (enum hd_fidelity)fidelity,
 					.deadlines = true, .seed = seed };
@@ -31,14 +25,14 @@ static void every_policy_keeps_time_and_devices(void **state)
 				struct hd_sched_state s;
 				struct hd_shares out;
 				struct hd_diag diag = { "" };
-				CHECK(hd_policy_parse(&set, all[p], &diag) == HD_OK &&
+				CHECK(hd_policy_parse(&set, all.name[p], &diag) == HD_OK &&
 					hd_policy_create(&policy, &set, &diag) == HD_OK, "%s", diag.text);
 				for (uint32_t call = 0; call < 2; call++) {
 					random_state(&s, seed, jobs_of(seed) + call, types_of(seed), &arena);
 					CHECK(hd_policy_allocate(policy, &s, &arena, &out, &diag) == HD_OK,
-						"%s, seed %u: %s", all[p], seed, diag.text);
+						"%s, seed %u: %s", all.name[p], seed, diag.text);
 					CHECK(!out.kept && out.gap <= 1e-7, "%s, seed %u: gap %g, kept %d",
-						all[p], seed, out.gap, out.kept);
+						all.name[p], seed, out.gap, out.kept);
 				}
 				hd_policy_destroy(policy);
 				hd_arena_reset(&arena);
@@ -49,8 +43,9 @@ static void the_order_of_jobs_and_types_in_a_file_changes_no_byte(void **state)
 {
 	(void)state;
 	need_lp();
+	name_every_policy(&all);
 	for (uint32_t seed = 0; seed < DRAWS(20); seed++)
-		for (int p = 0; p < NALL; p++) {
+		for (int p = 0; p < all.n; p++) {
 			struct hd_sched_state s, mixed;
 			struct hd_shares a, b;
 			struct hd_diag diag = { "" };
@@ -67,9 +62,9 @@ static void the_order_of_jobs_and_types_in_a_file_changes_no_byte(void **state)
 			mixed.jobs = jobs;
 			mixed.pairs = pairs;
 			CHECK(hd_sched_order(&mixed, &arena, &diag) == HD_OK, "%s", diag.text);
-			ask(all[p], (struct hd_policy_setting){ 0 }, &s, &arena, &a);
-			ask(all[p], (struct hd_policy_setting){ 0 }, &mixed, &arena, &b);
-			CHECK(same_shares(&a, &b), "%s, seed %u", all[p], seed);
+			ask(all.name[p], (struct hd_policy_setting){ 0 }, &s, &arena, &a);
+			ask(all.name[p], (struct hd_policy_setting){ 0 }, &mixed, &arena, &b);
+			CHECK(same_shares(&a, &b), "%s, seed %u", all.name[p], seed);
 			hd_arena_reset(&arena);
 		}
 }

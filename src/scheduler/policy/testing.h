@@ -48,6 +48,31 @@ static inline void ask(const char *name, struct hd_policy_setting set, const str
 	hd_policy_destroy(policy);
 }
 
+/* Every policy in each of its variants, by the table, and some that are made of these. Left out: those that
+ * refuse most clusters, allox (jobs of one device) and wfs (devices of one type, jobs that run on one). */
+struct every_policy { char name[64][64]; int n; };
+static inline void name_every_policy(struct every_policy *all)
+{
+	static const char *const made[] = { "pop:2:las", "pop:4:las", "pop:3:makespan-packed",
+		"max_sum_throughput_normalized_by_cost_perf_SLOs" };
+	static const char *const variants[] = {
+#define X(id, name) name,
+		HD_VARIANTS(X)
+#undef X
+	};
+
+	all->n = 0;
+	for (const struct hd_sched_policy *row = hd_sched_policies; row->name; row++)
+		for (int v = 0; v < HD_NVARIANTS; v++)
+			if (row->variants >> v & 1 && strcmp(row->name, "allox") != 0 &&
+				strncmp(row->name, "wfs", 3) != 0)
+				snprintf(all->name[all->n++], sizeof all->name[0], v ? "%s-%s" : "%s",
+					row->name, variants[v]);
+	for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+		snprintf(all->name[all->n++], sizeof all->name[0], "%s", made[i]);
+	CHECK(all->n <= 64, "%d", all->n);
+}
+
 /* To the bit, member by member: what lies between them is not part of an answer. */
 static inline bool same_shares(const struct hd_shares *a, const struct hd_shares *b)
 {
