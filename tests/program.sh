@@ -66,7 +66,7 @@ ckpt verify|^ok  |"ok":true
 config check|: ok  job |"ok":true
 data verify|^ok: |"ok":true
 plan check|^accepted |"accepted":true|instructions in
-scale| workers asked for, | devices a pipeline, |"(target|devices)":
+scale| workers asked for, | devices? a pipeline, |"(target|devices)":
 plan draw|..
 plan show|..
 plan partition|..

@@ -31,36 +31,35 @@ static bool may_come(const struct hd_standing *s)
 	return s->workers || (s->held.hold != HD_HOLD_NONE && !is_alone(s->held.hold) && !s->held.host[0]);
 }
 
-static enum hd_err none_coordinates(const char *run, const struct hd_standing *s, struct hd_diag *diag)
+static enum hd_err none_coordinates(const struct hd_reach *reach, const char *run,
+	const struct hd_standing *s, struct hd_diag *diag)
 {
 	const char *host = s->held.host;
+	struct hd_rundir dir;
 
 	diag->text[0] = '\0';
+	enum hd_err err = hd_rundir_visit(&dir, reach->fs, reach->clock, run, diag);
+	if (err)
+		return err;
 	if (*host && is_alone(s->held.hold))
 		return hd_fail(diag, HD_E_NOTFOUND,
-			"no process coordinates %s: it was started without --workers and goes on in "
-			"one process "
-			"on %s",
-			run, host);
+			"no process coordinates %s: it was started without --workers and goes on "
+			"in one process on %s", run, host);
 	if (*host && s->held.hold != HD_HOLD_NONE)
 		return hd_fail(diag, HD_E_NOTFOUND, "its coordinator is on %s: ask for %s there", host,
 			run);
 	if (*host)
 		return hd_fail(diag, HD_E_NOTFOUND,
-			"no process coordinates %s on this machine, and no worker of it is left here; "
-			"its last "
-			"coordinator was on %s: ask there; if it has ended, `heddle resume %s` goes on with "
-			"it", run, host, run);
+			"no process coordinates %s on this machine, and no worker "
+			"of it is left here; its last coordinator was on %s: ask "
+			"there; if it has ended, `heddle resume %s` goes on with it", run, host, run);
 	if (is_alone(s->held.hold))
 		return hd_fail(diag, HD_E_NOTFOUND,
-			"no process coordinates %s: it was started without --workers and goes on in "
-			"one process",
-			run);
+			"no process coordinates %s: it was started without --workers and goes on "
+			"in one process", run);
 	return hd_fail(diag, HD_E_NOTFOUND,
-		"no process coordinates %s, and no worker of it is left on this machine: it has ended; "
-		"`heddle "
-		"resume %s` goes "
-		"on with it", run, run);
+		"no process coordinates %s, and no worker of it is left on "
+		"this machine: it has ended; `heddle resume %s` goes on with it", run, run);
 }
 
 static void say_wait(const struct hd_reach *reach, const char *run, const struct hd_standing *s,
@@ -103,14 +102,13 @@ enum hd_err hd_reach_ask(const struct hd_reach *reach, const char *run, const ch
 		if (hd_signal_stop())
 			return hd_fail(diag, hd_stop_err(hd_signal_stop()), "no answer yet");
 		if (!may_come(&standing))
-			return none_coordinates(run, &standing, diag);
+			return none_coordinates(reach, run, &standing, diag);
 		diag->text[0] = '\0';
 		if (now_ns - began_ns >= HD_REACH_NEXT_NS)
 			return hd_fail(diag, HD_E_PEERLOST,
-				"no coordinator of %s has answered for %d s, although %u of its workers are "
-				"there%s: "
-				"look into %s/log, and ask again", run, (int)(HD_REACH_NEXT_NS / HD_NS_PER_S),
-				standing.workers,
+				"no coordinator of %s has answered for %d s, although %u "
+				"of its workers are there%s: look into %s/log, and ask again",
+				run, (int)(HD_REACH_NEXT_NS / HD_NS_PER_S), standing.workers,
 				standing.held.hold == HD_HOLD_NONE ? "" : " and one is beginning or going",
 				run);
 		if (now_ns - said_ns >= HD_REACH_TELL_NS && reach->waits) {

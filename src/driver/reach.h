@@ -6,9 +6,9 @@
  *
  * 1. While a process of this machine is about to coordinate, or to start one that does, a question waits for
  *    it, a minute at most; `waits` says so after 5 s and each 5 s from then on.
- * 2. HD_E_NOTFOUND: no process coordinates this run, and none will; the text says where to ask, or what goes
- *    on with the run. HD_E_PEERLOST: no coordinator came; or it ended while a question was with it that must
- *    not be asked twice (one with the member "by").
+ * 2. HD_E_NOTFOUND: no process coordinates this run, and none will; the text says where to ask, what goes on
+ *    with the run, or that the folder is no run directory. HD_E_PEERLOST: no coordinator came; or it ended
+ *    while a question was with it that must not be asked twice (one with the member "by").
  * 3. A request to stop (sys/signal.h) ends the wait.
  *
  * Ownership: answers and texts lie in the arena. Threads: any, one at a time on a reach. */

@@ -63,6 +63,10 @@ static void what_is_no_run_directory_is_refused(void **state)
 	asks(HD_E_NOTFOUND, run, "");
 	assert_int_equal(hd_file_write_atomic(&fs, run, "x", 1, NULL), HD_OK);
 	asks(HD_E_INPUT, run, "is no run directory");
+	assert_int_equal(hd_fs_unlink(&fs, run, NULL), HD_OK);
+	assert_int_equal(hd_fs_mkdirs(&fs, run, NULL), HD_OK);
+	asks(HD_E_NOTFOUND, "is not a run directory", "job.yaml");
+	assert_int_equal(clock_.now_ns, 0);
 }
 
 static void a_run_that_none_holds_is_not_waited_for(void **state)

@@ -694,9 +694,11 @@ static void on_reshape(struct hd_coordinator *co, const struct hd_co_event *even
 	co->config.shape = *event->shape;
 	co->config.pipes = event->n;
 	co->replan = true;                /* of the same shape: other pipelines */
-	hd_co_note(co, "reshape", HD_NOBODY, "%u stages, %u devices a pipeline, at most %u pipelines",
-		event->shape->nstages, event->shape->width * (co->config.tensor ? co->config.tensor : 1),
-		event->n);
+	uint32_t tensor = co->config.tensor ? co->config.tensor : 1;
+	uint32_t stages = event->shape->nstages, devices = event->shape->width * tensor, most = event->n;
+	hd_co_note(co, "reshape", HD_NOBODY, "%u stage%s, %u device%s a pipeline, at most %u pipeline%s",
+		stages, stages == 1 ? "" : "s", devices, devices == 1 ? "" : "s", most,
+		most == 1 ? "" : "s");
 }
 
 /* The number changed: on request, or a remote worker came or left. */

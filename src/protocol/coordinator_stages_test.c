@@ -442,6 +442,7 @@ static void a_takeover_leaves_stages_where_they_are(void **state)
 
 /* Another order of the same two stages. */
 static const struct hd_view_shape other = { 2, 2, { 0, 1 }, 7, { 0, 5 } };
+static const struct hd_view_shape on_one = { 2, 1, { 0, 0 }, 7, { 0, 5 } };
 
 /* Asked for with the same members: one planned change; asked for again, none. */
 static void another_shape_comes_by_a_planned_change(void **state)
@@ -475,6 +476,8 @@ static void another_shape_comes_by_a_planned_change(void **state)
 	CO(RESHAPE, .shape = &other, .n = 1);
 	assert_int_equal(c->co->phase, HD_CO_NUMBERING);
 	RANKS(c, 0, 1);
+	CO(RESHAPE, .shape = &on_one, .n = 1);
+	assert_string_equal(co_note_text(c, "reshape"), "2 stages, 1 device a pipeline, at most 1 pipeline");
 	co_end(c);
 }
 

@@ -140,8 +140,9 @@ static enum hd_err ask_for_shape(struct hd_cmd *cmd, const char *run, const char
 		printf("{\"stages\":%lld,\"devices\":%lld,\"schedule\":\"%s\"}\n", (long long)stages,
 			(long long)devices, schedule);
 	else if (!err && !cmd->args.has[HD_OPT_JSON] && !cmd->args.has[HD_OPT_QUIET])
-		printf("%s: %lld stages, %lld devices a pipeline, from one of the next steps on\n", schedule,
-			(long long)stages, (long long)devices);
+		printf("%s: %lld stage%s, %lld device%s a pipeline, from one of the next steps on\n",
+			schedule, (long long)stages, stages == 1 ? "" : "s", (long long)devices,
+			devices == 1 ? "" : "s");
 	return err;
 }
 
