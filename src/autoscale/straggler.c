@@ -114,9 +114,9 @@ static const struct hd_straggler_worker *choose_ours(const struct hd_straggler *
 	if (saves_s <= seconds(s->boot_ns))
 		return NULL;
 	answer(action, HD_STRAGGLER_REPLACE, worst->worker,
-		"worker %u takes %.2f of the others' time for a virtual node: another in its place saves "
-		"%.1f s of "
-		"the %llu steps left, and boots in %.1f s", worst->worker, worst->of_others, saves_s,
+		"worker %u takes %.2f of the others' time for a virtual node: another "
+		"in its place saves %.1f s of the %llu steps left, and boots in %.1f s",
+		worst->worker, worst->of_others, saves_s,
 		(unsigned long long)now->left, seconds(s->boot_ns));
 	return worst;
 }

@@ -258,9 +258,8 @@ static enum hd_err solve_anew(struct hd_drift *drift, uint32_t worst, struct hd_
 	answer->count = solve.plan.count;
 	answer->predicted_ps = solve.plan.step_ps;
 	answer_with(answer, HD_DRIFT_CHANGE,
-		"device %u takes %.2f of its profile, the map was made for %.2f: virtual nodes %s instead "
-		"of %s; "
-		"predicted %.3f ms a step, was %.3f", worst, by, made_for, words.is, words.was,
+		"device %u takes %.2f of its profile, the map was made for %.2f: virtual nodes %s "
+		"instead of %s; predicted %.3f ms a step, was %.3f", worst, by, made_for, words.is, words.was,
 		ms(solve.plan.step_ps), ms(middle_of_last(drift)));
 	return HD_OK;
 }

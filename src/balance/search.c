@@ -431,9 +431,8 @@ static enum hd_err nothing_fits(const struct hd_solve_search *s)
 	if (!least)
 		return hd_fail(s->diag, HD_E_INVAL, "no device may be used");
 	return hd_fail(s->diag, HD_E_REFUSED,
-		"not even one virtual node fits: %.60s has %.1f MiB and needs %.1f MiB; more slices of a "
-		"virtual node "
-		"(batch.slices) need less", least->type, (double)least->limit_bytes * 0x1p-20,
+		"not even one virtual node fits: %.60s has %.1f MiB and needs %.1f MiB; more slices of "
+		"a virtual node (batch.slices) need less", least->type, (double)least->limit_bytes * 0x1p-20,
 		(double)least->needs_bytes * 0x1p-20);
 }
 

@@ -11,9 +11,8 @@ static enum hd_err check(const struct hd_vn_profile *p, uint32_t nvns, struct hd
 	if (nvns == 0 || nvns > HD_MAX_VNS || p->nwaves == 0 || p->nwaves > HD_VN_WAVES ||
 		p->wave[0].vns != 1 || p->c0_ps < 0)
 		return hd_fail(diag, HD_E_INVAL,
-			"%.60s: %u virtual nodes (1 to %d), %u waves (1 to %d) of which the first has 1, "
-			"not %u, "
-			"%" PRId64 " ps a step", p->type, nvns, HD_MAX_VNS, p->nwaves, HD_VN_WAVES,
+			"%.60s: %u virtual nodes (1 to %d), %u waves (1 to %d) of which the first has "
+			"1, not %u, %" PRId64 " ps a step", p->type, nvns, HD_MAX_VNS, p->nwaves, HD_VN_WAVES,
 			p->nwaves ? p->wave[0].vns : 0, p->c0_ps);
 	for (uint32_t i = 0; i < p->nwaves; i++) {
 		const struct hd_wave_time *w = &p->wave[i];

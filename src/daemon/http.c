@@ -54,9 +54,8 @@ enum hd_err hd_http_where(const char *where, char addr[HD_ADDR_CAP], struct hd_d
 		return HD_OK;
 	}
 	return hd_fail(diag, HD_E_INVAL,
-		"--http %.200s: HTTP is served to this machine only: 127.0.0.1:PORT or [::1]:PORT; from "
-		"another one, "
-		"`ssh -L PORT:127.0.0.1:PORT HOST` brings it there", where);
+		"--http %.200s: HTTP is served to this machine only: 127.0.0.1:PORT or "
+		"[::1]:PORT; from another one, `ssh -L PORT:127.0.0.1:PORT HOST` brings it there", where);
 }
 
 /* ---- answers ---- */

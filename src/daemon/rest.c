@@ -181,9 +181,8 @@ static bool let_in(struct judge *j, const char *const value[NKNOWN])
 		return true;
 	if (!bearer || strncasecmp(bearer, "Bearer ", 7) != 0 || !is_token_of(j->gate->token, bearer + 7))
 		return refuse(j, 401, HD_E_INVAL,
-			"the header \"Authorization: Bearer TOKEN\" is missing or has another token: it "
-			"stands in the file "
-			"`token` of the daemon's folder");
+			"the header \"Authorization: Bearer TOKEN\" is missing or has another "
+			"token: it stands in the file `token` of the daemon's folder");
 	return true;
 }
 

@@ -123,9 +123,8 @@ enum hd_err hd_dataset_look(struct hd_dataset *set, struct hd_fs *fs, struct hd_
 	if (!written || hd_hash_same(hd_sources_hash((const struct hd_reader *)set), set->hash))
 		return HD_OK;
 	return hd_fail(diag, HD_E_INTEGRITY,
-		"%s was written to while it is in use and has other content now: put the old one back and "
-		"go on with "
-		"`heddle resume`, or begin another run with the new one", written->name);
+		"%s was written to while it is in use and has other content now: put the old one "
+		"back and go on with `heddle resume`, or begin another run with the new one", written->name);
 }
 
 static uint64_t bytes_of_files(const struct hd_reader *reader)

@@ -28,9 +28,8 @@ enum hd_err hd_control_path(const char *dir, const char *name, char addr[HD_ADDR
 		return hd_fail(diag, HD_E_NOTFOUND, "there is no run %s", dir);
 	if (!runtime || strlen(runtime) > HD_UNIX_PATH - sizeof "/heddle/" - 17 - strlen(name))
 		return hd_fail(diag, HD_E_REFUSED,
-			"the path of %s is too long for a socket, and XDG_RUNTIME_DIR names no folder for "
-			"it: "
-			"choose a shorter one", dir);
+			"the path of %s is too long for a socket, and "
+			"XDG_RUNTIME_DIR names no folder for it: choose a shorter one", dir);
 	snprintf(folder, sizeof folder, "%s/heddle", runtime);
 	enum hd_err err = hd_fs_mkdirs(&fs, folder, diag);
 	if (err)

@@ -10,8 +10,8 @@ static const struct hd_db_kind file = {
 	.busy = "another coordinator holds this run",
 	.damaged = "move it away and resume the run from its checkpoint",
 	.tables =
-	"CREATE TABLE IF NOT EXISTS record (number INTEGER PRIMARY KEY, kind INTEGER NOT NULL, body BLOB "
-	"NOT NULL);"
+		"CREATE TABLE IF NOT EXISTS record (number INTEGER PRIMARY KEY, kind INTEGER NOT NULL,"
+		" body BLOB NOT NULL);"
 		"CREATE INDEX IF NOT EXISTS record_kind ON record (kind, number);"
 		"CREATE TABLE IF NOT EXISTS term (number INTEGER PRIMARY KEY);"
 		"INSERT INTO term DEFAULT VALUES",

@@ -41,9 +41,8 @@ static enum hd_err diverged(struct hd_rank *rank, bool skips)
 			"step %lld: %d steps in a row were skipped; lower optim.lr or set optim.clip",
 			(long long)w->count.step, HD_MAX_SKIPS);
 	return hd_fail(&rank->diag, HD_E_DIVERGED,
-		"step %lld: loss, gradient or a running statistic is not finite; lower optim.lr, set "
-		"optim.clip, or set "
-		"optim.on_nonfinite: skip", (long long)w->count.step);
+		"step %lld: loss, gradient or a running statistic is not finite; "
+		"lower optim.lr, set optim.clip, or set optim.on_nonfinite: skip", (long long)w->count.step);
 }
 
 /* All sums are here: this member holds the complete step. A view of one commits at once;

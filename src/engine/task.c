@@ -333,9 +333,8 @@ static enum hd_err field_fits(const struct hd_graph *g, uint32_t input, const st
 		!memcmp(reads.dim, has.dim, has.rank * sizeof *has.dim))
 		return HD_OK;
 	return hd_fail(diag, HD_E_INPUT,
-		"of each sample the model reads \"%s\" as %s, the data have %s (%s): take a data.kind that "
-		"has it, or another "
-		"model", name, reads.text, has.text, data->about);
+		"of each sample the model reads \"%s\" as %s, the data have %s (%s): take "
+		"a data.kind that has it, or another model", name, reads.text, has.text, data->about);
 }
 
 static enum hd_err fields_fit(const struct hd_graph *g, const struct hd_dataset *data, struct hd_diag *diag)

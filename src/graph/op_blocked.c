@@ -68,9 +68,8 @@ static enum hd_err check(const struct hd_graph *graph, const struct hd_node *nod
 
 	if (!blocked(x) || w->rank != 4 || hd_dims_product(w->dim, 4) <= 0)
 		return hd_rule_broken(graph, node,
-			"blocked images have five extents, the last 16, kernels four, and only the first of "
-			"the images "
-			"may grow with the rows", diag);
+			"blocked images have five extents, the last 16, kernels "
+			"four, and only the first of the images may grow with the rows", diag);
 	if (x->dim[1] != blocks_of(w->dim[1]))
 		return hd_rule_broken(graph, node,
 			"the channels of the kernels do not fill the blocks of the images", diag);

@@ -505,15 +505,14 @@ static enum hd_err find_type(struct reading *r, const char *asked)
 	if (name && !r->type->name)
 		return hd_fail(r->diag, HD_E_INPUT,
 			"%s: model_type is %s; this build imports bert, gpt2 and llama. Another type "
-			"computes otherwise "
-			"even where its tensors have the same names; to take the tensors alone, import the "
-			".safetensors file from a folder without "
-			"config.json", r->name, name);
+			"computes otherwise even where its tensors have the same names; to take the "
+			"tensors alone, import the .safetensors file from a folder without config.json",
+			r->name, name);
 	if (name && asked && strcmp(r->type->model, asked) != 0)
 		return hd_fail(r->diag, HD_E_INPUT,
-			"%s: model_type is %s, which is builtin:%s and not builtin:%s; leave out --model, "
-			"or import the "
-			".safetensors file from a folder without config.json", r->name, name, r->type->model,
+			"%s: model_type is %s, which is builtin:%s and not builtin:%s; leave out "
+			"--model, or import the .safetensors file from a folder without config.json",
+			r->name, name, r->type->model,
 			asked);
 	if (!r->type->name) {
 		r->type = NULL;

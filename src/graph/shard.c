@@ -598,9 +598,8 @@ enum hd_err hd_graph_shard(struct hd_graph *graph, uint32_t nshards, bool sequen
 		rewrite(&x, &graph->node[i]);
 	if (!x.err && x.nsplits == 0)
 		x.err = hd_fail(diag, HD_E_INVAL,
-			"nothing of this model can be split in %u shards: it has no pair of products, no "
-			"attention and no "
-			"token table; leave model.shards at 1", nshards);
+			"nothing of this model can be split in %u shards: it has no pair "
+			"of products, no attention and no token table; leave model.shards at 1", nshards);
 	if (!x.err && sequence && x.nalong == 0)
 		x.err = hd_fail(diag, HD_E_INVAL,
 			"nothing of this model lies along a sequence: no norm, dropout or sum of [rows, "

@@ -363,9 +363,8 @@ static enum hd_err check_lora(struct hd_job_reader *reader)
 	hd_job_at(reader, HD_JOB_LORA_RANK);
 	if (on && !job->value[HD_JOB_LORA_TARGETS].nargs)
 		return hd_job_refuse(reader,
-			"model.lora.rank needs model.lora.targets: patterns of the matrices that get "
-			"adapters, as "
-			"[h.*.attn.c_attn.weight]");
+			"model.lora.rank needs model.lora.targets: patterns of "
+			"the matrices that get adapters, as [h.*.attn.c_attn.weight]");
 	hd_job_at(reader, HD_JOB_LORA_ALPHA);
 	if (!on && !alpha->is_auto)
 		return hd_job_refuse(reader,

@@ -440,9 +440,9 @@ enum hd_err hd_run_restore(struct hd_run *run, const char *folder, enum hd_resto
 		return err;
 	if (!hd_hash_same(info.job_hash, run->task->job_hash) && what != HD_RESTORE_NEW_SEMANTICS)
 		return hd_fail(diag, HD_E_INVAL,
-			"%s belongs to another job: a key that fixes the result differs (heddle config "
-			"show); "
-			"restore the key, or continue as another lineage with --new-semantics", folder);
+			"%s belongs to another job: a key that fixes the result differs (heddle "
+			"config show); restore the key, or continue as another lineage with --new-semantics",
+			folder);
 	if (info.data_count != run->task->data->count || !hd_hash_same(info.data_hash, run->task->data->hash))
 		return hd_fail(diag, HD_E_INTEGRITY,
 			"%s was trained on other data (%llu samples, now %llu, or other content): give the "

@@ -47,9 +47,9 @@ static enum hd_err take(struct samples_check *c, uint64_t step, uint32_t vn, uin
 {
 	if (epoch >= c->nepochs || index >= c->law->count)
 		return hd_fail(c->diag, HD_E_INTEGRITY,
-			"step %llu, virtual node %u: sample %llu of data epoch %llu, where there are %llu "
-			"samples and %llu "
-			"data epochs", (unsigned long long)step, vn, (unsigned long long)index,
+			"step %llu, virtual node %u: sample %llu of data epoch "
+			"%llu, where there are %llu samples and %llu data epochs",
+			(unsigned long long)step, vn, (unsigned long long)index,
 			(unsigned long long)epoch, (unsigned long long)c->law->count,
 			(unsigned long long)c->nepochs);
 	uint64_t bit = epoch * c->law->count + index;

@@ -120,9 +120,8 @@ enum hd_err hd_file_open_beneath(struct hd_fs *fs, const char *folder, const cha
 {
 	if (!name_is_tame(name))
 		return hd_fail(diag, HD_E_INPUT,
-			"\"%.100s\" is not a name inside %s: it is empty, absolute, or holds \".\" or "
-			"\"..\"; "
-			       "do not trust the file it comes from", name, folder);
+			"\"%.100s\" is not a name inside %s: it is empty, absolute, "
+			"or holds \".\" or \"..\"; do not trust the file it comes from", name, folder);
 	return open_at(fs, folder, name, how, file, diag);
 }
 

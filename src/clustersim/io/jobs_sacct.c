@@ -491,9 +491,8 @@ static enum hd_err look_for_columns(struct sacct *s, struct hd_diag *diag)
 		s->at[ALLOC_GRES] == TABLE_NONE && s->at[REQ_GRES] == TABLE_NONE &&
 		s->gpus == TABLE_NONE)
 		return cells_fail(s->c, s->c->n, diag,
-			"no field says how many GPUs a job has: add AllocTRES to --format, or name what "
-			"counts "
-			"instead (--map gpus=NNodes)");
+			"no field says how many GPUs a job has: add AllocTRES to "
+			"--format, or name what counts instead (--map gpus=NNodes)");
 	s->columns = s->c->n;
 	return HD_OK;
 }

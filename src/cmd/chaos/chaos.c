@@ -264,15 +264,14 @@ const struct hd_verb hd_verb_chaos_run = {
 		"SIGKILL to any process of the run, the coordinator too, at any instant; a tenth as "
 		"many of each other kind (--faults): pauses (SIGSTOP, SIGCONT), processes slowed, "
 		"links cut, silent or slow, disks full, failing or slow, deaths at named places, other "
-		"numbers "
-		"of workers. What, when and at which process is drawn from --seed. Exit 0 only if both "
-		"runs end with the same bits, and the run recorded each sample once in each data epoch "
-		"(heddle data verify); 5 if not, if no step is committed for a minute, or if --points "
-		"was asked for and a place had fewer deaths; 1 if kills, or faults of a kind that "
-		"--faults names, could not be injected. Steps that would be over before their faults "
-		"are made "
-		"longer (workers.pace). If all processes died, the run is resumed. The run directories "
-		"stay: --out DIR (default runs/chaos, chaos-2, ...) holds chaos and undisturbed.",
+		"numbers of workers. What, when and at which process is drawn from --seed. Exit 0 only "
+		"if both runs end with the same bits, and the run recorded each sample once in each "
+		"data epoch (heddle data verify); 5 if not, if no step is committed for a minute, or if "
+		"--points was asked for and a place had fewer deaths; 1 if kills, or faults of a kind "
+		"that --faults names, could not be injected. Steps that would be over before their "
+		"faults are made longer (workers.pace). If all processes died, the run is resumed. The "
+		"run directories stay: --out DIR (default runs/chaos, chaos-2, ...) holds chaos and "
+		"undisturbed.",
 	.opts = HD_OPTS(HD_OPT_SEED, HD_OPT_KILLS, HD_OPT_POINTS, HD_OPT_FAULTS, HD_OPT_STEPS,
 		HD_OPT_WORKERS, HD_OPT_DEVICES, HD_OPT_OUT, HD_OPT_SET),
 	.run = verb_chaos_run, .test = "program_chaos.sh",

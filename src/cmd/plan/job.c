@@ -281,9 +281,8 @@ enum hd_err hd_cmd_planning_read(struct hd_cmd *cmd, struct hd_planning **out)
 		err = hd_plan_input_read(cmd, &p->in);
 	if (!err && hd_job_int(&p->in.job, HD_JOB_PAR_MODE) == HD_PAR_EXPLICIT)
 		err = hd_fail(&cmd->diag, HD_E_INVAL,
-			"parallel.mode explicit names its plan, %s: `heddle plan check` proves it; leave "
-			"mode out to have "
-			"one made", hd_job_text(&p->in.job, HD_JOB_PAR_PLAN));
+			"parallel.mode explicit names its plan, %s: `heddle plan check` proves "
+			"it; leave mode out to have one made", hd_job_text(&p->in.job, HD_JOB_PAR_PLAN));
 	if (!err)
 		ask(cmd, p);
 	if (!err)

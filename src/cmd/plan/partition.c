@@ -46,9 +46,8 @@ enum hd_err hd_cmd_levels(struct hd_cmd *cmd, struct hd_part_how *how)
 
 	if (!machines || !bandwidth)
 		return hd_fail(&cmd->diag, HD_E_INVAL,
-			"how many machines, how far apart? give --machines 4 --bandwidth 1.25e9, or a list "
-			"for levels: "
-			"--machines 8,2 --bandwidth 3e10,3.125e9");
+			"how many machines, how far apart? give --machines 4 --bandwidth "
+			"1.25e9, or a list for levels: --machines 8,2 --bandwidth 3e10,3.125e9");
 	how->nlevels = items(machines);
 	if (items(bandwidth) != how->nlevels)
 		return hd_fail(&cmd->diag, HD_E_INVAL,

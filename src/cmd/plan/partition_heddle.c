@@ -107,9 +107,9 @@ static enum hd_err solve_ours(struct hd_cmd *cmd, struct ours *o, const struct h
 	if (err == HD_E_NOTFOUND) {
 		err = hd_steady_least_bytes(&least, &o->table, &o->how, &scratch, &cmd->diag);
 		err = err ? err : hd_fail(&cmd->diag, HD_E_INVAL,
-			"no partition of %u cuts keeps to the memory limit: a machine has %.0f bytes, the "
-			"smallest need is "
-			"%lld (computing again wherever it helps); the nearest that works: --memory %lld",
+			"no partition of %u cuts keeps to the memory limit: a "
+			"machine has %.0f bytes, the smallest need is %lld "
+			"(computing again wherever it helps); the nearest that works: --memory %lld",
 			o->cuts->n, o->part->memory_bytes,
 				(long long)least,
 			(long long)least);

@@ -156,9 +156,8 @@ static enum hd_err change_one(struct hd_cmd *cmd, const struct hd_schedule *s, c
 		to->speed[rank] *= x;
 	} else {
 		return hd_fail(&cmd->diag, HD_E_INVAL,
-			"--what-if %s: keys are bandwidth, latency, speed (of all devices) and rank0 to "
-			"rank%u (its"
-			" device's speed)", word, s->nranks - 1);
+			"--what-if %s: keys are bandwidth, latency, speed (of "
+			"all devices) and rank0 to rank%u (its device's speed)", word, s->nranks - 1);
 	}
 	return HD_OK;
 }

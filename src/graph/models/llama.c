@@ -84,8 +84,7 @@ static enum hd_err check(const struct hd_model_value *value, int64_t kv, const s
 	if (value[HEAD_DIM].n ? value[HEAD_DIM].n % 2 != 0 : width % heads != 0 || width / heads % 2 != 0)
 		return hd_fail(diag, HD_E_INVAL,
 			"arguments 'width', 'heads' and 'head_dim': %lld channels and head_dim %lld are not "
-			"an even number "
-			"for each of %lld heads", width, (long long)value[HEAD_DIM].n, heads);
+			"an even number for each of %lld heads", width, (long long)value[HEAD_DIM].n, heads);
 	if (heads % kv != 0)
 		return hd_fail(diag, HD_E_INVAL,
 			"arguments 'heads' and 'kv_heads': %lld is no multiple of %lld", heads,

@@ -390,9 +390,8 @@ static enum hd_err find_lost(const struct signature *s)
 		const struct signature_entry *e = &s->entry[i];
 		if (e->is_param && !e->init && !e->found && (e->missed || made))
 			return hd_fail(s->diag, HD_E_INPUT,
-				"%s: the module's parameter '%s' is not in the file: the exporter left it "
-				"out%s%s%s; "
-				"export with optimize=False", s->im->file.name, e->target,
+				"%s: the module's parameter '%s' is not in the file: the exporter "
+				"left it out%s%s%s; export with optimize=False", s->im->file.name, e->target,
 				e->missed ? " as it does not count now" : " or computed '",
 				e->missed ? "" : made, e->missed ? "" : "' from it");
 	}

@@ -24,8 +24,8 @@ enum hd_err hd_lists_memory(const struct hd_lists *l, const struct hd_schedule_r
 			continue;
 		ran.s = &sim.ran;
 		hd_lists_say(&ran, "K22", r, k->peak_at,
-			"rank %u would need %lld of %lld bytes at #%u: weights %lld, optimizer %lld, "
-			"workspace %lld, "
+			"rank %u would need %lld of %lld bytes at #%u: "
+			"weights %lld, optimizer %lld, workspace %lld, "
 			"versions %lld, gradient partials %lld, activations %lld, buffers %lld", r,
 			(long long)k->peak, (long long)l->job->memory[r],
 			k->peak_at, (long long)at[HD_MEMORY_WEIGHTS], (long long)at[HD_MEMORY_OPTIMIZER],

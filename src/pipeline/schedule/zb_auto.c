@@ -241,9 +241,9 @@ static enum hd_err hand_over(struct zb_search *x)
 
 	if (!x->found)
 		return hd_fail(e->diag, HD_E_INVAL,
-			"%s: no schedule of p = %u, m = %u holds at most %u chunks of activations on each "
-			"rank; "
-			"the nearest that works: %u", e->ask->name, e->p, e->m, e->ask->cap, x->least_peak);
+			"%s: no schedule of p = %u, m = %u holds at most %u "
+			"chunks of activations on each rank; the nearest that works: %u",
+			e->ask->name, e->p, e->m, e->ask->cap, x->least_peak);
 	for (uint32_t r = 0; r < e->p; r++) {
 		struct hd_ilist *to = &e->schedule->list[r];
 		const struct hd_ilist *from = &x->best.list[r];

@@ -281,9 +281,8 @@ static enum hd_err nothing_fits(const struct hd_ptdp_ask *ask, int64_t least, co
 	struct hd_diag *diag)
 {
 	return hd_fail(diag, HD_E_INVAL,
-		"no split of %u devices fits: the smallest need is %lld bytes (%.1f GB) at t=%u p=%u d=%u "
-		"b=%u, "
-		"recomputation %s; a device has %lld",
+		"no split of %u devices fits: the smallest need is %lld bytes "
+		"(%.1f GB) at t=%u p=%u d=%u b=%u, recomputation %s; a device has %lld",
 		ask->ndevices, (long long)least, gb(least), s->t, s->p, s->d, s->b,
 		hd_ptdp_recompute_names[s->recompute], (long long)limit(ask));
 }

@@ -197,9 +197,8 @@ static enum hd_err refuse(const struct planner *x, const struct hd_2bw_ask *ask,
 			ask->p, x->cluster->ndevices);
 	if (!x->least_p)
 		return hd_fail(diag, HD_E_INVAL,
-			"the model cannot be cut in %u stages: it has too few places where all before is "
-			"done before all "
-			"behind; try fewer", ask->p);
+			"the model cannot be cut in %u stages: it has too few "
+			"places where all before is done before all behind; try fewer", ask->p);
 	return hd_fail(diag, HD_E_INVAL,
 		"no (p,d) fits: the smallest need is %lld bytes at p=%u, d=%u, recompute on; a device has "
 		"%lld", (long long)x->least,

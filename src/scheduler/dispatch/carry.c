@@ -261,9 +261,8 @@ static enum hd_err tell_failing(struct hd_dispatch *d, const struct live *j, uin
 		snprintf(last, sizeof last, ", the last with exit code %d", v->code);
 	names_of(d, &device, 1, name);
 	return dispatch_note(d, j->row.id, "failing",
-		"%u workers in a row ended on %.80s before they took part%s: log/%.80s.log in the folder of "
-		"its run "
-		"says why", v->starts, name, last, name);
+		"%u workers in a row ended on %.80s before they took "
+		"part%s: log/%.80s.log in the folder of its run says why", v->starts, name, last, name);
 }
 
 static enum hd_err ask_workers(struct hd_dispatch *d, struct live *j, struct hd_diag *diag)

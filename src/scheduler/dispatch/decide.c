@@ -326,14 +326,12 @@ bool hd_dispatch_unrunnable(const struct hd_dispatch *d, const struct hd_dispatc
 			"its rate is 0 on every type of device that is served");
 	else if (row->min > most)
 		snprintf(text + len, HD_DISPATCH_WHY - (size_t)len,
-			"it needs %u devices of one type, and none that it can use has more than %u: serve "
-			"larger "
-			"pools, or submit it with a smaller workers.min", need, most);
+			"it needs %u devices of one type, and none that it can use has more "
+			"than %u: serve larger pools, or submit it with a smaller workers.min", need, most);
 	else
 		snprintf(text + len, HD_DISPATCH_WHY - (size_t)len,
 			"it needs %u devices of one type, and none that it can use has more than %u: submit "
-			"it for "
-			"%u, serve larger pools, or choose a policy that resizes", need, most, most);
+			"it for %u, serve larger pools, or choose a policy that resizes", need, most, most);
 	return true;
 }
 
