@@ -16,6 +16,7 @@
 #	HD_BENCH_STEPS     timed repetitions (default 8)
 set -eu
 cd "$(dirname "$0")/.."
+. bench/machine.sh
 heddle=${HEDDLE_BIN:-build/release/heddle}
 [ -x "$heddle" ] || { echo "bench: $heddle is missing; run ./dev build first" >&2; exit 2; }
 repeat=${HD_BENCH_STEPS:-8} cores=$(nproc)
@@ -42,8 +43,9 @@ mpi()
 	[ -x "$work/mpi" ] || { echo -; return; }
 	[ "$1" -gt "$cores" ] || place=(--bind-to core)
 	[ "$4" = 0 ] || ways=(--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm "$4")
-	OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 120 mpirun -np "$1" --oversubscribe "${place[@]}" --mca pml ob1 \
-		--mca btl "self,$3" "${ways[@]}" "$work/mpi" "$2" "$repeat" 2>>"$work/log" || echo -
+	OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 120 \
+		mpirun -np "$1" --oversubscribe "${place[@]}" --mca pml ob1 --mca btl "self,$3" "${ways[@]}" \
+		"$work/mpi" "$2" "$repeat" 2>>"$work/log" || echo -
 }
 # Which of its algorithms is the best there, found once.
 best_way()
@@ -54,8 +56,7 @@ best_way()
 }
 mpicc -O3 -o "$work/mpi" bench/allreduce_mpi.c 2>"$work/log" || echo "# no Open MPI: $(head -n 1 "$work/log")"
 
-echo "# $(date -u +%F) $(git rev-parse --short HEAD) $(uname -m) $(sed -n 's/^model name[^:]*: //p' \
-	/proc/cpuinfo | head -n 1), $cores cores; medians of $repeat, two turns, ms"
+echo "$(stamp), $cores cores; medians of $repeat, two turns, ms"
 format='%9s %10s %10s %10s %10s %10s %10s %10s %8s %8s\n'
 # shellcheck disable=SC2059
 printf "$format" processes bytes ours_shm ours_tcp ours_tls mpi_shm mpi_tcp gloo shm_ratio tcp_ratio

@@ -1,7 +1,9 @@
-"""allreduce_gloo.py -- torch.distributed over gloo, timed as `heddle bench allreduce` times ours. Prints the median in milliseconds.
+"""allreduce_gloo.py -- torch.distributed over gloo, timed as `heddle bench allreduce` times ours. Prints the
+median in milliseconds.
 
-    python3 allreduce_gloo.py PROCESSES BYTES REPEAT
+python3 allreduce_gloo.py PROCESSES BYTES REPEAT
 """
+
 import os
 import sys
 import time

@@ -4,10 +4,10 @@
 # Of 2bw the instructions of one period are counted; half a dozen steps of them are walked.
 set -eu
 cd "$(dirname "$0")/.."
+. bench/machine.sh
 heddle=${HEDDLE_BIN:-build/release/heddle}
 [ -x "$heddle" ] || { echo "no program at $heddle; ./dev build makes it" >&2; exit 2; }
-echo "$(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo |
-	head -n 1), load $(cut -d ' ' -f 1 /proc/loadavg)"
+with_load
 file=$(mktemp)
 trap 'rm -f "$file"' EXIT
 for name in 1f1b zb-h1 interleaved 2bw; do

@@ -8,6 +8,7 @@
 # is shown by the refusal. Prints a page for docs/results.
 set -eu
 cd "$(dirname "$0")/.."
+. bench/machine.sh
 heddle=${HEDDLE_BIN:-build/release/heddle}
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
@@ -36,8 +37,9 @@ train()
 	local name=$1 seed=$2 batch=$3 vns=$4 memory=$5 metric split
 	shift 5
 	case $name in lenet) metric=accuracy split=test ;; *) metric=loss split=valid ;; esac
-	"$heddle" run "$out/$name.yaml" --devices 1 -q --out "$out/run" -s job.seed="$seed" -s batch.global="$batch" \
-		-s batch.virtual_nodes="$vns" -s workers.memory="$memory" "$@" >"$out/log" 2>&1 || {
+	"$heddle" run "$out/$name.yaml" --devices 1 -q --out "$out/run" -s job.seed="$seed" \
+		-s batch.global="$batch" -s batch.virtual_nodes="$vns" -s workers.memory="$memory" "$@" \
+		>"$out/log" 2>&1 || {
 		[ $? = 4 ] || { cat "$out/log" >&2; return 1; }         # 4: a number that is none
 		echo diverged
 		rm -rf "$out/run"
@@ -47,17 +49,18 @@ train()
 	rm -rf "$out/run"
 }
 
-echo '# The contrast that motivates virtual nodes'
+cat <<Y
+# The contrast that motivates virtual nodes
+
+$(made_by contrast.sh).
+One device, the same hyperparameters, the same number of samples. \`whole\`: the batch in one pass;
+\`virtual\`: the same batch as virtual nodes on a device whose memory holds a small part of it; \`small\`: on
+that device without them, the batch that fits.
+
+Y
+echo -n "| model | batch | way | virtual nodes | memory limit |"
+for seed in $seeds; do printf " seed %s |" "$seed"; done
 echo
-echo "Made by \`bench/contrast.sh\` on $(date -u +%F) with $("$heddle" version |
-	sed -n 1p), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)."
-echo \
-	'One device, the same hyperparameters, the same number of samples. `whole`: the batch in one pass; `virtual`: the same batch as'
-echo \
-	'virtual nodes on a device whose memory holds a small part of it; `small`: on that device without them, the batch that fits.'
-echo
-echo "| model | batch | way | virtual nodes | memory limit |$(for seed in $seeds; do printf ' seed %s |' \
-	"$seed"; done)"
 echo "|---|--:|---|--:|--:|$(for seed in $seeds; do printf -- '--:|'; done)"
 # model batch vns small-batch limit | steps of the whole and of the small one (text has no epochs here)
 while read -r name batch vns small limit steps; do
@@ -78,15 +81,18 @@ done <<'T'
 lenet 256 32 8 6MiB 0
 gpt 64 32 2 7MiB 600
 T
-echo
-echo \
-	'lenet: share of the 10,000 test images of Fashion-MNIST recognised after 3 epochs; gpt: nats per byte of the last tenth of the text.'
+cat <<'Y'
+
+lenet: share of the 10,000 test images of Fashion-MNIST recognised after 3 epochs; gpt: nats per byte of the
+last tenth of the text.
+Y
 for job in "lenet 256 6MiB" "gpt 64 7MiB"; do
 	read -r name batch limit <<<"$job"
 	echo
 	echo "\`$name\`, the whole batch within $limit:"
 	echo '```'
-	"$heddle" run "$out/$name.yaml" --devices 1 --dry-run -s batch.global="$batch" -s batch.virtual_nodes=1 -s job.steps=1 -s job.epochs=none \
-		-s workers.memory="$limit" 2>&1 | grep -o 'the job needs.*' | head -n 1
+	"$heddle" run "$out/$name.yaml" --devices 1 --dry-run -s batch.global="$batch" \
+		-s batch.virtual_nodes=1 -s job.steps=1 -s job.epochs=none -s workers.memory="$limit" 2>&1 |
+		grep -o 'the job needs.*' | head -n 1
 	echo '```'
 done

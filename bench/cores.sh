@@ -9,6 +9,7 @@
 # the larger models a third), HD_BENCH_ROUNDS (default 3)
 set -eu
 cd "$(dirname "$0")/.."
+. bench/machine.sh
 heddle=${HEDDLE_BIN:-build/release/heddle}
 [ -x "$heddle" ] || { echo "cores: $heddle is missing; run ./dev build first" >&2; exit 2; }
 n=$(nproc) steps=${HD_BENCH_STEPS:-30} rounds=${HD_BENCH_ROUNDS:-3}
@@ -42,23 +43,26 @@ row()
 			awk \
 			'{ m[NR] = $1; if (NR == 1 || $2 < l) l = $2 } END { print m[int((NR + 1) / 2)], l }'
 	done | awk -v job="$job" -v n="$n" '{ m[NR] = $1; l[NR] = $2 }
-		END { printf "| %s | %.3f | %.3f | %.3f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", job, m[1], m[2], m[3],
-			m[1] / m[2], l[1] / l[2], m[1] / m[3], l[1] / l[3], n * m[1] / m[4], n * l[1] / l[4] }'
+		END {
+			printf "| %s | %.3f | %.3f | %.3f", job, m[1], m[2], m[3]
+			printf " | %.2f | %.2f", m[1] / m[2], l[1] / l[2]
+			printf " | %.2f | %.2f", m[1] / m[3], l[1] / l[3]
+			printf " | %.2f | %.2f |\n", n * m[1] / m[4], n * l[1] / l[4]
+		}'
 }
 
-echo "# From one core to $n"
-echo
-echo "Made by \`bench/cores.sh\` on $(date -u +%F) with $("$heddle" version |
-	sed -n 1p), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)."
-echo \
-	"Medians in ms of $steps steps (mlp 4 times, lenet 40 times, the larger models a third as many), the middle of $rounds rounds that take turns; times faster by these and by least times."
-echo \
-	"Copies: what $n one-device runs side by side do of one's steps in its time. They share nothing but the machine, so it gives no more than that to"
-echo 'any program that does the same work on each core.'
-echo
-echo \
-	"| job | 1 device | $n devices | 1 of $n threads | devices, times faster | least | threads, times faster | least | copies | least |"
-echo '|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|'
+cat <<Y
+# From one core to $n
+
+$(made_by cores.sh).
+Medians in ms of $steps steps (mlp 4 times, lenet 40 times, the larger models a third as many), the middle of
+$rounds rounds that take turns; times faster by these and by least times.
+Copies: what $n one-device runs side by side do of one's steps in its time. They share nothing but the
+machine, so it gives no more than that to any program that does the same work on each core.
+
+| job | 1 device | $n devices | 1 of $n threads | by devices | least | by threads | least | copies | least |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+Y
 for job in ${HD_BENCH_JOBS:-mlp lenet resnet18 gpt-byte gpt-50k}; do
 	case $job in
 	lenet) row "$job" $((40 * steps)) ;;

@@ -10,6 +10,7 @@
 # Nothing else may run meanwhile; it takes two cores.
 set -eu
 cd "$(dirname "$0")/.."
+. bench/machine.sh
 heddle=$(readlink -f "${HEDDLE_BIN:-build/release/heddle}")
 [ -x "$heddle" ] || { echo "elastic: $heddle is missing; run ./dev build first" >&2; exit 2; }
 [ "$(nproc)" -gt 1 ] || { echo "elastic: this machine has one core" >&2; exit 2; }
@@ -21,9 +22,11 @@ member() { sed -n "s/.*\"$1\":\([0-9.e+-]*\).*/\1/p" "$2"; }
 # the mean of the middle half: commits are timed in whole milliseconds
 usual()
 {
-	sort -g |
-		awk \
-		'{ v[NR] = $1 } END { for (i = int(NR / 4) + 1; i <= NR - int(NR / 4); i++) { s += v[i]; n++ }; printf "%.6f\n", n ? s / n : 0 }'
+	sort -g | awk '{ v[NR] = $1 }
+		END {
+			for (i = int(NR / 4) + 1; i <= NR - int(NR / 4); i++) { s += v[i]; n++ }
+			printf "%.6f\n", n ? s / n : 0
+		}'
 }
 mean() { awk '{ s += $1 } END { printf "%.6f\n", NR ? s / NR : 0 }'; }
 middle() { sort -g | awk '{ v[NR] = $1 } END { printf "%.6f", NR ? v[int((NR + 1) / 2)] : 0 }'; }
@@ -59,16 +62,17 @@ updates()
 
 ratio()
 {
-	echo '## Two workers of one device against one worker of two'
-	echo
-	echo \
-		"Means in ms of the middle half of $((steps - skip)) steps, the middle of $rounds rounds that take turns. Optimizer: what a pass of it takes on one of two devices that both"
-	echo \
-		'run it whole, side by side; two workers do that, the devices of one worker run half of it each, so half of it is done twice. Beyond: the rest of'
-	echo 'the difference, in % of the step of one worker.'
-	echo
-	echo '| job | 1 worker x 2 devices | 2 workers x 1 device | ratio | optimizer | twice | beyond % |'
-	echo '|---|--:|--:|--:|--:|--:|--:|'
+	cat <<-Y
+		## Two workers of one device against one worker of two
+
+		Means in ms of the middle half of $((steps - skip)) steps, the middle of $rounds rounds that
+		take turns. Optimizer: what a pass of it takes on one of two devices that both run it whole,
+		side by side; two workers do that, the devices of one worker run half of it each, so half of
+		it is done twice. Beyond: the rest of the difference, in % of the step of one worker.
+
+		| job | 1 worker x 2 devices | 2 workers x 1 device | ratio | optimizer | twice | beyond % |
+		|---|--:|--:|--:|--:|--:|--:|
+	Y
 	for job in $jobs; do
 		rm -f "$work"/*.ms*
 		for ((r = 0; r < rounds; r++)); do
@@ -79,7 +83,8 @@ ratio()
 		done
 		one=$(middle <"$work/one.ms") two=$(middle <"$work/two.ms")
 		pass=$(cat "$work"/copy?.ms | middle)
-		echo "| $job | $(calc %.1f "$one") | $(calc %.1f "$two") | $(calc %.3f "$two / $one") | $(calc %.1f "$pass") | $(calc %.1f "$pass / 2") |" \
+		echo "| $job | $(calc %.1f "$one") | $(calc %.1f "$two") | $(calc %.3f "$two / $one") |" \
+			"$(calc %.1f "$pass") | $(calc %.1f "$pass / 2") |" \
 			"$(calc %.1f "100 * ($two - $one - $pass / 2) / $one") |"
 	done
 	echo
@@ -87,13 +92,15 @@ ratio()
 
 idle()
 {
-	echo '## One worker with the machinery, and without'
-	echo
-	echo \
-		"\`--workers 1\` against a plain run, two devices; means in ms of the middle half of the steps (lenet: of all), the middle of $rounds rounds that take turns."
-	echo
-	echo '| job | steps | plain | --workers 1 | difference % |'
-	echo '|---|--:|--:|--:|--:|'
+	cat <<-Y
+		## One worker with the machinery, and without
+
+		\`--workers 1\` against a plain run, two devices; means in ms of the middle half of the steps
+		(lenet: of all), the middle of $rounds rounds that take turns.
+
+		| job | steps | plain | --workers 1 | difference % |
+		|---|--:|--:|--:|--:|
+	Y
 	for job in $jobs lenet; do
 		n=$steps
 		how=usual
@@ -141,15 +148,16 @@ change()
 
 pause()
 {
-	echo '## The pause of a change'
-	echo
-	echo \
-		'One worker of one device, another one asked for, and sent away again, twice each, on two cores. The longest time between two commits from two'
-	echo \
-		'before the change to two after it, beyond the median of the steps before or after, whichever is longer.'
-	echo
-	echo '| job | change | median ms | longest ms | beyond ms | goal: a step + 50 ms |'
-	echo '|---|---|--:|--:|--:|---|'
+	cat <<-'Y'
+		## The pause of a change
+
+		One worker of one device, another one asked for, and sent away again, twice each, on two
+		cores. The longest time between two commits from two before the change to two after it, beyond
+		the median of the steps before or after, whichever is longer.
+
+		| job | change | median ms | longest ms | beyond ms | goal: a step + 50 ms |
+		|---|---|--:|--:|--:|---|
+	Y
 	for job in $jobs; do
 		change "$job"
 		gaps "$work/run" >"$work/gaps"
@@ -159,14 +167,19 @@ pause()
 				{ ms[NR] = $2; n[NR] = $3 }
 				function median(want, k, i, j, t, v) {
 					for (i = 1; i <= NR; i++) if (n[i] == want) v[++k] = ms[i]
-					for (i = 2; i <= k; i++) for (j = i; j > 1 && v[j - 1] > v[j]; j--) { t = v[j]; v[j] = v[j - 1]; v[j - 1] = t }
+					for (i = 2; i <= k; i++)
+						for (j = i; j > 1 && v[j - 1] > v[j]; j--) {
+							t = v[j]; v[j] = v[j - 1]; v[j - 1] = t
+						}
 					return v[int((k + 1) / 2)]
 				}
 				END {
 					a = median(from); b = median(to); m = a > b ? a : b
 					for (i = 2; i <= NR; i++) if (n[i - 1] == from && n[i] == to)
-						for (j = i - 2; j <= i + 2; j++) if (j >= 1 && j <= NR && ms[j] > most) most = ms[j]
-					printf "| %s | %d to %d | %.0f | %.0f | %.0f | %s |\n", job, from, to, m, most, most - m, most - m <= m + 50 ? "met" : "missed"
+						for (j = i - 2; j <= i + 2; j++)
+							if (j >= 1 && j <= NR && ms[j] > most) most = ms[j]
+					printf "| %s | %d to %d | %.0f | %.0f | %.0f | %s |\n", job, from, to,
+						m, most, most - m, most - m <= m + 50 ? "met" : "missed"
 				}' "$work/gaps"
 		done
 	done
@@ -175,14 +188,16 @@ pause()
 
 learner()
 {
-	echo '## Members while a newcomer learns'
-	echo
-	echo \
-		'One member of one device on core 0, the newcomer on core 1. Steps of the member from the start of the newcomer to the change of members, which is'
-	echo 'asked for 8 steps later, against the usual step before.'
-	echo
-	echo '| job | usual ms | steps of a transfer | their mean ms | slower % | longest ms |'
-	echo '|---|--:|--:|--:|--:|--:|'
+	cat <<-'Y'
+		## Members while a newcomer learns
+
+		One member of one device on core 0, the newcomer on core 1. Steps of the member from the start
+		of the newcomer to the change of members, which is asked for 8 steps later, against the usual
+		step before.
+
+		| job | usual ms | steps of a transfer | their mean ms | slower % | longest ms |
+		|---|--:|--:|--:|--:|--:|
+	Y
 	for job in $jobs; do
 		local run=$work/run pid joiner alone
 		rm -rf "$run"
@@ -203,12 +218,15 @@ learner()
 		usual=$(awk -v to="$alone" '$1 < to { print $2 }' "$work/gaps" | usual)
 		awk -v job="$job" -v from="$alone" -v usual="$usual" '
 			$1 > from && $3 == 1 { n++; s += $2; if ($2 > most) most = $2 }
-			END { printf "| %s | %.1f | %d | %.1f | %.1f | %.0f |\n", job, usual, n, n ? s / n : 0, n ? 100 * (s / n / usual - 1) : 0, most }' "$work/gaps"
+			END {
+				m = n ? s / n : 0
+				printf "| %s | %.1f | %d | %.1f | %.1f | %.0f |\n", job, usual, n, m,
+					n ? 100 * (m / usual - 1) : 0, most
+			}' "$work/gaps"
 	done
 	echo
 }
 
-echo "Made by \`bench/elastic.sh\` on $(date -u +%F) with $("$heddle" version |
-	sed -n 1p), $(nproc) cores of $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)."
+echo "$(made_by elastic.sh), $(nproc) cores."
 echo
 for part in $parts; do $part; done

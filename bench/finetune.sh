@@ -8,6 +8,7 @@
 # Needs HEDDLE_SHARED (data/text/tinyshakespeare.txt) or TEXT=FILE, and HEDDLE_BIN or a release build.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
+. "$root/bench/machine.sh"
 heddle=${HEDDLE_BIN:-$root/build/release/heddle}
 text=${TEXT:-${HEDDLE_SHARED:?set HEDDLE_SHARED or TEXT}/data/text/tinyshakespeare.txt}
 before=${1:-600} after=${2:-60} seeds=${HD_FINETUNE_SEEDS:-"1 2 3"}
@@ -26,7 +27,9 @@ job:   {name: $1, seed: $seed, steps: $2}
 model: {$model$5}
 data:  {kind: text, path: $work/$3, split: {train: 0.9, valid: 0.1}}
 batch: {global: 16, virtual_nodes: 8, normalize: token}
-optim: {kind: adamw, lr: $4, betas: [0.9, 0.99], weight_decay: 0.1, clip: 1.0, schedule: {kind: cosine, warmup: 10, floor: 0.1}}
+optim:
+  {kind: adamw, lr: $4, betas: [0.9, 0.99], weight_decay: 0.1, clip: 1.0,
+   schedule: {kind: cosine, warmup: 10, floor: 0.1}}
 eval:  {every: 0}
 checkpoint: {every: 100000 steps, keep: 1}
 END
@@ -43,10 +46,11 @@ train()    # all five runs of one seed
 		-s context=96 -s vocab=256 -o weights -q
 	job scratch "$after" last.txt 3e-3 ""
 	job finetuned "$after" last.txt 1e-3 ", weights: weights/model.safetensors"
-	job adapters "$after" last.txt 3e-3 \
-		", weights: weights/model.safetensors, lora: {rank: 8, alpha: 16, targets: ['h.*.attn.*.weight', 'h.*.mlp.*.weight']}"
+	job adapters "$after" last.txt 3e-3 ", weights: weights/model.safetensors, lora: {rank: 8, alpha: 16,
+   targets: ['h.*.attn.*.weight', 'h.*.mlp.*.weight']}"
 	job begin 1 last.txt 0 ", weights: weights/model.safetensors"
 }
+heads() { for seed in $seeds; do printf ' seed %s |' "$seed"; done; }
 losses() { for seed in $seeds; do printf ' %s |' "$(cd "$work/$seed" && loss "$1")"; done; }
 
 for seed in $seeds; do
@@ -56,16 +60,17 @@ for seed in $seeds; do
 done
 cd "$work"
 
-cpu=$(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)
+count=$(cd "$work/${seeds%% *}" && params scratch)
 cat <<END
 # Fine-tuning from imported weights
 
 Made by \`bench/finetune.sh $before $after\` on $(date +%F); program $("$heddle" version | head -n 1),
-$cpu. A byte-level GPT of 3 layers, width 96 ($(cd "$work/${seeds%% *}" && params scratch) parameters) is pre-trained for
-$before steps on the first six tenths of tiny Shakespeare, exported with public names, imported, and trained for
-$after steps of 16 samples on the last three tenths (other plays). Loss in nats per byte on the last tenth of those.
+$(processor). A byte-level GPT of 3 layers, width 96 ($count parameters)
+is pre-trained for $before steps on the first six tenths of tiny Shakespeare, exported with public names,
+imported, and trained for $after steps of 16 samples on the last three tenths (other plays). Loss in nats per
+byte on the last tenth of those.
 
-| begins from | what is trained | rate | steps there |$(for seed in $seeds; do printf ' seed %s |' "$seed"; done)
+| begins from | what is trained | rate | steps there |$(heads)
 |---|---|--:|--:|$(for seed in $seeds; do printf -- '--:|'; done)
 | random numbers | everything | 3e-3 | $after |$(losses scratch)
 | imported weights | nothing | | 0 |$(losses begin)

@@ -33,7 +33,8 @@ trap cleanup EXIT
 HEDDLE=$(realpath "$heddle") python3 - "$work" "${1:-fifo}" "${2:-30}" <<'END'
 import glob, http.client, json, os, socket, subprocess, sys, time
 work, policy, round_s = sys.argv[1], sys.argv[2], float(sys.argv[3])
-heddle, length, every = os.environ["HEDDLE"], float(os.environ.get("HD_LIVE_SECONDS", 32)), float(os.environ.get("HD_LIVE_EVERY", 8))
+heddle, length = os.environ["HEDDLE"], float(os.environ.get("HD_LIVE_SECONDS", 32))
+every = float(os.environ.get("HD_LIVE_EVERY", 8))
 os.chdir(work)
 GROUP = "/sys/fs/cgroup/cpu/live-%d" % os.getpid()
 YAML = """job: {name: %s, seed: 0, steps: 100000}
@@ -59,7 +60,8 @@ class Unix(http.client.HTTPConnection):
 class Scheduler:
     def __init__(self, dir, policy, *more):
         self.dir = dir
-        self.child = subprocess.Popen([heddle, "serve", "--dir", dir, "--pool", "fast:1:0.6,slow:1:0.3", "--policy", policy, *more],
+        self.child = subprocess.Popen(
+            [heddle, "serve", "--dir", dir, "--pool", "fast:1:0.6,slow:1:0.3", "--policy", policy, *more],
             stdout=open(dir + ".out", "w"), stderr=open(dir + ".err", "w"))
         for _ in range(400):
             try:
@@ -83,7 +85,8 @@ class Scheduler:
         if r.status != 200: sys.exit("%s: %s" % (target, data.decode()))
         return json.loads(data)
     def submit(self, kind, steps, seed, rates):
-        return self.ask("/v1/jobs", {"job": text[kind], "folder": work, "set": ["job.steps=%d" % steps, "job.seed=%d" % seed], "rates": rates})["id"]
+        keys = ["job.steps=%d" % steps, "job.seed=%d" % seed]
+        return self.ask("/v1/jobs", {"job": text[kind], "folder": work, "set": keys, "rates": rates})["id"]
     def job(self, id): return self.ask("/v1/jobs/%d" % id)
     def reach(self, id, state, limit=600):
         until = time.time() + limit
@@ -96,7 +99,8 @@ class Scheduler:
         events = self.ask("/v1/events/past?job=%d&limit=1000" % id)["events"]
         return [e["at_s"] for e in events if e["kind"] == kind][nth]
     def computed(self, id):                      # steps, and seconds from the first record to the last
-        records = [json.loads(l) for l in open(glob.glob("%s/runs/%d-*/metrics.ndjson" % (self.dir, id))[0]) if '"step"' in l and '"t"' in l]
+        path = glob.glob("%s/runs/%d-*/metrics.ndjson" % (self.dir, id))[0]
+        records = [json.loads(l) for l in open(path) if '"step"' in l and '"t"' in l]
         return records[-1]["step"] - records[0]["step"], records[-1]["t"] - records[0]["t"]
     def end(self):
         self.child.terminate()
@@ -106,7 +110,8 @@ class Scheduler:
 c = Scheduler("C", "fifo", "--round", "3")
 guess, rate, over = {"A": 500, "B": 250}, {}, []
 for kind in "AB":
-    pair = [(t, c.submit(kind, guess[kind] * f, 1, {o: 0})) for t, o, f in (("slow", "fast", 6), ("fast", "slow", 12))]
+    pair = [(t, c.submit(kind, guess[kind] * f, 1, {o: 0}))
+            for t, o, f in (("slow", "fast", 6), ("fast", "slow", 12))]
     for t, id in pair:
         job = c.reach(id, "done")
         n, took = c.computed(id)
@@ -124,8 +129,10 @@ preempt = c.at(id, "left") - c.at(id, "leave")
 away = c.at(id, "start", 1) - c.at(id, "left")
 restart = job["ended_s"] - c.at(id, "start") - job["steps"] / rate["A", "fast"] - start - preempt - away
 c.end()
-print("steps/s: " + ", ".join("%s %.1f fast, %.1f slow" % (k, rate[k, "fast"], rate[k, "slow"]) for k in "AB"))
-print("a start costs %s s: %.2f s; a preemption %.2f s, the start after it %.2f s" % (", ".join("%.2f" % o for o in over), start, preempt, restart))
+print("steps/s: " + ", ".join(
+    "%s %.1f fast, %.1f slow" % (k, rate[k, "fast"], rate[k, "slow"]) for k in "AB"))
+print("a start costs %s s: %.2f s; a preemption %.2f s, the start after it %.2f s"
+    % (", ".join("%.2f" % o for o in over), start, preempt, restart))
 sys.stdout.flush()
 start = max(0.01, (start + restart) / 2)
 costs = "%.3f,%.3f,%.3f,%.3f" % (start, start / 2, start + preempt, preempt)
@@ -145,15 +152,18 @@ d.end()
 
 # ---- the same by the simulator ----
 origin = jobs[0]["submitted_s"]
+TRACE = "%s (batch size 512)\tx\tx\t-n\t0\t%d\t1\t1\t-1\t%.6f\n"
 with open("jobs.trace", "w") as f:
     for j in jobs:
-        f.write("%s (batch size 512)\tx\tx\t-n\t0\t%d\t1\t1\t-1\t%.6f\n" % (j["kind"], j["steps"], j["submitted_s"] - origin))
-def simulated(name, a=1.0, b=1.0):           # when each job is over, if kind A is `a` times as fast as was measured
-    json.dump({t: {"('%s (batch size 512)', 1)" % k: {"null": rate[k, t] * f} for k, f in (("A", a), ("B", b))} for t in ("fast", "slow")},
-        open("rates.json", "w"))
-    subprocess.run([heddle, "sched", "simulate", "--trace", "jobs.trace", "--throughputs", "rates.json", "--cluster", "fast:1,slow:1", "--policy", policy,
-        "--round", "%g" % round_s, "--min-reset", "%g" % min(30, round_s / 2), "--switching", costs, "--rows", "rows.csv", "--log", name, "-q"],
-        check=True, stdout=subprocess.DEVNULL)
+        f.write(TRACE % (j["kind"], j["steps"], j["submitted_s"] - origin))
+def simulated(name, a=1.0, b=1.0):           # when each job is over, kind A `a` times as fast as measured
+    faster = {"A": a, "B": b}
+    json.dump({t: {"('%s (batch size 512)', 1)" % k: {"null": rate[k, t] * faster[k]} for k in "AB"}
+               for t in ("fast", "slow")}, open("rates.json", "w"))
+    subprocess.run([heddle, "sched", "simulate", "-q", "--trace", "jobs.trace", "--throughputs", "rates.json",
+        "--cluster", "fast:1,slow:1", "--policy", policy, "--switching", costs,
+        "--round", "%g" % round_s, "--min-reset", "%g" % min(30, round_s / 2),
+        "--rows", "rows.csv", "--log", name], check=True, stdout=subprocess.DEVNULL)
     head, *rows = [l.rstrip("\n").split(",") for l in open("rows.csv")]
     return [float(row[head.index("jct_s")]) for row in rows]
 
@@ -162,32 +172,40 @@ def apart(some, others):                     # in percent: on average, at worst
     return sum(offs) / len(offs), max(offs)
 
 sims = simulated("sim.ndjson")
-if os.environ.get("HD_LIVE_KEEP"):
-    os.makedirs(os.environ["HD_LIVE_KEEP"], exist_ok=True)
-    subprocess.run(["cp", "-r", "D/decisions.ndjson", "sim.ndjson", "jobs.trace", "D.err", os.environ["HD_LIVE_KEEP"]])
+keep = os.environ.get("HD_LIVE_KEEP")
+if keep:
+    os.makedirs(keep, exist_ok=True)
+    subprocess.run(["cp", "-r", "D/decisions.ndjson", "sim.ndjson", "jobs.trace", "D.err", keep])
 
 # ---- side by side ----
 print("\n| job | kind | steps | live s | simulated s | off % |\n|--:|---|--:|--:|--:|--:|")
 lives = [j["ended_s"] - j["submitted_s"] for j in jobs]
 for j, live, sim in zip(jobs, lives, sims):
-    print("| %d | %s | %d | %.2f | %.2f | %+.1f |" % (j["seed"], j["kind"], j["steps"], live, sim, 100 * (live - sim) / sim))
+    off = 100 * (live - sim) / sim
+    print("| %d | %s | %d | %.2f | %.2f | %+.1f |" % (j["seed"], j["kind"], j["steps"], live, sim, off))
 print("\n%.1f %% apart on average, %.1f %% at worst; mean completion %.2f s live, %.2f s simulated"
     % (*apart(lives, sims), sum(lives) / 12, sum(sims) / 12))
-selves = [apart(simulated("other.ndjson", a, b), sims) for a, b in ((0.98, 1), (1.02, 1), (1, 0.98), (1, 1.02))]
+selves = [apart(simulated("other.ndjson", a, b), sims)
+          for a, b in ((0.98, 1), (1.02, 1), (1, 0.98), (1, 1.02))]
 print("the simulator from itself, one kind 2 %% faster or slower: %.1f %% on average, %.1f %% at worst"
     % (sum(s[0] for s in selves) / 4, max(s[1] for s in selves)))
 sys.stdout.flush()
 
 # ---- the bits ----
+def undisturbed(j):
+    name = "%d.yaml" % j["seed"]
+    open(name, "w").write(text[j["kind"]])
+    return subprocess.Popen([heddle, "run", name, "--out", "alone%d" % j["seed"], "--devices", "1", "-q",
+        "-s", "job.steps=%d" % j["steps"], "-s", "job.seed=%d" % j["seed"]],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
 equal = 0
 for at in range(0, 12, 2):
-    for j in jobs[at:at + 2]:
-        open("%d.yaml" % j["seed"], "w").write(text[j["kind"]])
-    alone = [subprocess.Popen([heddle, "run", "%d.yaml" % j["seed"], "--out", "alone%d" % j["seed"], "--devices", "1", "-q", "-s", "job.steps=%d" % j["steps"],
-        "-s", "job.seed=%d" % j["seed"]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for j in jobs[at:at + 2]]
+    alone = [undisturbed(j) for j in jobs[at:at + 2]]
     for run, j in zip(alone, jobs[at:at + 2]):
         run.wait()
-        digest = subprocess.run([heddle, "ckpt", "digest", "alone%d" % j["seed"]], capture_output=True, text=True).stdout.strip()
+        digest = subprocess.run([heddle, "ckpt", "digest", "alone%d" % j["seed"]],
+            capture_output=True, text=True).stdout.strip()
         equal += digest == j["digest"]
 print("digests: %d of 12 equal to the undisturbed run" % equal)
 if os.path.exists(GROUP): os.rmdir(GROUP)

@@ -12,6 +12,7 @@
 # 2. gpt-50k: what 8 devices of one thread and one device of 8 threads need, and which of them a limit leaves.
 set -eu
 cd "$(dirname "$0")/.."
+. bench/machine.sh
 heddle=${HEDDLE_BIN:-build/release/heddle}
 [ -x "$heddle" ] || { echo "memory: $heddle is missing; run ./dev build first" >&2; exit 2; }
 work=$(mktemp -d)
@@ -36,19 +37,18 @@ member() { sed -n "s/.*\"$1\":\([0-9.e+-]*\).*/\1/p" "$2"; }
 
 echo '# Memory: what is predicted, what is taken'
 echo
-echo "Made by \`bench/memory.sh\` on $(date -u +%F) with $("$heddle" version |
-	sed -n 1p), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores."
-echo
-echo '## Sixteen times less than one pass'
-echo
-echo \
-	'One device of one thread. `one pass`: what V = 1 would need, by its refusal under the limit. `taken`: growth of the resident'
-echo \
-	'bytes at their peak over 4 steps, without pages of programs and files, under a bound of the address space.'
-echo
-echo \
-	'| job | device limit MiB | one pass MiB | times | exit code, V = 1 | V | predicted MiB | taken MiB | taken / predicted | address space MiB |'
-echo '|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|'
+echo "$(made_by memory.sh), $(nproc) cores."
+cat <<'Y'
+
+## Sixteen times less than one pass
+
+One device of one thread. `one pass`: what V = 1 would need, by its refusal under the limit. `taken`: growth
+of the resident bytes at their peak over 4 steps, without pages of programs and files, under a bound of the
+address space; `of it`: taken / predicted.
+
+| job | limit MiB | one pass MiB | times | exit code | V | predicted MiB | taken MiB | of it | space MiB |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+Y
 # job limit space
 while read -r job limit space; do
 	code=0
@@ -56,8 +56,8 @@ while read -r job limit space; do
 		-s workers.memory="${limit}MiB" >"$work/refusal" 2>&1 || code=$?
 	cp "$work/refusal" "$work/refusal.$job"
 	whole=$(sed -n 's/.*the job needs \([0-9.]*\) MiB.*/\1/p' "$work/refusal")
-	(ulimit -v $((space * 1024)); MALLOC_ARENA_MAX=1 "$heddle" bench step "$work/$job.yaml" --devices 1 --threads 1 --repeat 1 --json -q \
-		-s workers.memory="${limit}MiB") >"$work/out" || {
+	(ulimit -v $((space * 1024)); MALLOC_ARENA_MAX=1 "$heddle" bench step "$work/$job.yaml" --devices 1 \
+		--threads 1 --repeat 1 --json -q -s workers.memory="${limit}MiB") >"$work/out" || {
 			echo "!! $job did not train within $limit MiB"
 			status=1
 			continue
@@ -65,8 +65,10 @@ while read -r job limit space; do
 	predicted=$(member memory_predicted_mib "$work/out")
 	taken=$(awk -v g="$(member memory_peak_growth_mib "$work/out")" \
 		-v f="$(member memory_files_mib "$work/out")" 'BEGIN { print g - f }')
-	awk -v j="$job" -v l="$limit" -v w="$whole" -v c="$code" -v v="$(member virtual_nodes "$work/out")" -v p="$predicted" -v t="$taken" -v s="$space" \
-		'BEGIN { printf "| %s | %d | %.0f | %.1f | %d | %d | %.1f | %.1f | %.3f | %d |\n", j, l, w, w / l, c, v, p, t, t / p, s }'
+	awk -v j="$job" -v l="$limit" -v w="$whole" -v c="$code" -v v="$(member virtual_nodes "$work/out")" \
+		-v p="$predicted" -v t="$taken" -v s="$space" 'BEGIN {
+			printf "| %s | %d | %.0f | %.1f | %d | %d |", j, l, w, w / l, c, v
+			printf " %.1f | %.1f | %.3f | %d |\n", p, t, t / p, s }'
 	awk -v w="$whole" -v l="$limit" -v p="$predicted" -v t="$taken" \
 		'BEGIN { exit !(w >= 16 * l && t <= 1.05 * p && t >= 0.95 * p) }' || {
 		echo "!! $job: less than 16 times, or more than 5 % off"; status=1; }
@@ -81,13 +83,14 @@ for job in images text; do
 	fold -s -w 150 "$work/refusal.$job" | sed 's/ *$//'
 	echo '```'
 done
-echo
-echo '## Eight devices of one thread beside one device of eight'
-echo
-echo \
-	'What `run --dry-run` says of bench/jobs/gpt-50k.yaml with `workers.devices: auto:8`: every division of 8 cores, and the one that is'
-echo \
-	'chosen. Devices of a worker share parameters and optimizer; each has gradients and activations of its own.'
+cat <<'Y'
+
+## Eight devices of one thread beside one device of eight
+
+What `run --dry-run` says of bench/jobs/gpt-50k.yaml with `workers.devices: auto:8`: every division of 8
+cores, and the one that is chosen. Devices of a worker share parameters and optimizer; each has gradients and
+activations of its own.
+Y
 for space in unlimited 2200 1500 1250; do
 	echo
 	[ $space = unlimited ] && echo 'Without a bound:' ||

@@ -8,6 +8,7 @@
 # whole of the process. No time is measured.
 set -eu
 cd "$(dirname "$0")/.."
+. bench/machine.sh
 heddle=$(realpath "${HEDDLE_BIN:-build/release/heddle}")
 [ -x "$heddle" ] || { echo "memory_workers: $heddle is missing; run ./dev build first" >&2; exit 2; }
 work=$(mktemp -d)
@@ -52,8 +53,10 @@ try()           # JOB WORKERS [OPTION...]
 		predicted=$(sed -n "s/.*worker $worker: memory: \([0-9.]*\) MiB.*/\1/p" "$work/log" |
 			tail -n 1)
 		taken=$(awk '/^RssAnon:/ { print $2 / 1024 }' "/proc/$pid/status")
-		awk -v j="$job" -v o="$*" -v w="$workers" -v i="$worker" -v p="$predicted" -v t="$taken" 'BEGIN {
-			printf "| %s | %s | %d | %d | %.1f | %.1f | %.3f |\n", j, o, w, i, p, t, t / p }'
+		awk -v j="$job" -v o="$*" -v w="$workers" -v i="$worker" -v p="$predicted" -v t="$taken" \
+			'BEGIN {
+				printf "| %s | %s | %d | %d |", j, o, w, i
+				printf " %.1f | %.1f | %.3f |\n", p, t, t / p }'
 	done <"$work/members"
 	"$heddle" stop "$work/run" >/dev/null 2>&1 || true
 	wait $run || true
@@ -64,10 +67,10 @@ try()           # JOB WORKERS [OPTION...]
 cat <<Y
 # Memory of several workers: what is predicted, what is taken
 
-Made by \`bench/memory_workers.sh\` on $(date -u +%F) with $("$heddle" version | head -n 1), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores.
+$(made_by memory_workers.sh), $(nproc) cores.
 
-\`predicted\`: what the run says of each worker at its start, in the words of \`heddle run --dry-run --workers N\`. \`taken\`: RssAnon of the
-process after 8 steps.
+\`predicted\`: what the run says of each worker at its start, in the words of
+\`heddle run --dry-run --workers N\`. \`taken\`: RssAnon of the process after 8 steps.
 
 | job | options | workers | worker | predicted MiB | taken MiB | taken / predicted |
 |---|---|--:|--:|--:|--:|--:|
@@ -80,7 +83,8 @@ for n in 2 3; do try lstm $n; done
 for n in 2 3; do try mlp $n; done
 cat <<'Y'
 
-What is not counted is the process itself: up to 13 MiB here. The wide perceptron takes less than is predicted: where a kernel folds
-the gradient of a weight itself (`src/device/kernel.h`), the room of that gradient among the activations and the temporary buffers are
-reserved and not written to. The prediction is a bound there.
+What is not counted is the process itself: up to 13 MiB here. The wide perceptron takes less than is
+predicted: where a kernel folds the gradient of a weight itself (`src/device/kernel.h`), the room of that
+gradient among the activations and the temporary buffers are reserved and not written to. The prediction is a
+bound there.
 Y

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""The recurrence of PipeDream's program, written down as it is published: what bench/partition.sh compares with.
+"""The recurrence of PipeDream's program, written down as it is published: what bench/partition.sh compares
+with.
 
-    partition_plain.py GRAPH.txt --machines N[,M...] --bandwidth B[,B...] [--activations R] [--straight] [--fewer]
+    partition_plain.py GRAPH.txt --machines N[,M...] --bandwidth B[,B...] [--activations R] [--straight]
+                       [--fewer]
                        [--memory BYTES] [--compress-branches] [--skip]
 
-Prints {"predicted_s": ..., "states": ...} of the variant `code`. Plain Python, lists and sets, no library; it shares nothing with
-heddle's sources. Like the program it tries every split, and on the outermost level computes only what begins at the first cut.
---skip leaves out a split whose first part is no faster than the best so far: a line that the published recurrence has not.
-"""
+Prints {"predicted_s": ..., "states": ...} of the variant `code`. Plain Python, lists and sets, no library; it
+shares nothing with heddle's sources. Like the program it tries every split, and on the outermost level
+computes only what begins at the first cut. --skip leaves out a split whose first part is no faster than the
+best so far: a line that the published recurrence has not."""
+
 import argparse
 import json
 import math
@@ -27,7 +30,12 @@ def read_graph(path):
             ms = lambda name: round(float(value[name]) * 1000)
             size = value["activation_size"]
             out = sum(int(float(x)) for x in size.strip("[]").split(";")) if size.strip("[]") else 0
-            nodes[parts[0]] = [parts[1], ms("forward_compute_time") + ms("backward_compute_time"), out, int(float(value["parameter_size"]))]
+            nodes[parts[0]] = [
+                parts[1],
+                ms("forward_compute_time") + ms("backward_compute_time"),
+                out,
+                int(float(value["parameter_size"])),
+            ]
     return nodes, edges
 
 
@@ -51,7 +59,12 @@ def compress(nodes, edges):
             while len(after[chain[-1]]) == 1 and len(before[after[chain[-1]][0]]) == 1:
                 chain.append(after[chain[-1]][0])
             if len(chain) > 1:
-                nodes[x] = [nodes[x][0], sum(nodes[c][1] for c in chain), nodes[chain[-1]][2], sum(nodes[c][3] for c in chain)]
+                nodes[x] = [
+                    nodes[x][0],
+                    sum(nodes[c][1] for c in chain),
+                    nodes[chain[-1]][2],
+                    sum(nodes[c][3] for c in chain),
+                ]
                 into.update((c, x) for c in chain[1:])
     moved = []
     for a, b in edges:
@@ -62,7 +75,9 @@ def compress(nodes, edges):
 
 
 def drop(nodes, edges, gone):
-    return {n: v for n, v in nodes.items() if n not in gone}, [e for e in edges if e[0] not in gone and e[1] not in gone]
+    return {n: v for n, v in nodes.items() if n not in gone}, [
+        e for e in edges if e[0] not in gone and e[1] not in gone
+    ]
 
 
 def without_ends(nodes, edges):
@@ -92,7 +107,8 @@ def topological(nodes, after, before):
 
 
 def cuts_of(nodes, edges):
-    """Antichains in a linear order: sums of times, weights and activations of all that has run, bytes out, and the cuts before each."""
+    """Antichains in a linear order: sums of times, weights and activations of all that has run, bytes out,
+    and the cuts before each."""
     names = list(nodes)
     at = {n: i for i, n in enumerate(names)}
     named_after, named_before = neighbours(nodes, edges)
@@ -160,8 +176,11 @@ def solve_level(sums, before, T, M, bandwidth, below, outermost, o):
     n = len(sums)
     weights, acts, out = [s[1] for s in sums], [s[2] for s in sums], [s[3] for s in sums]
     upto = lambda column, i: column[i - 1] if i else 0
-    fits = lambda first, last, x, y: o.memory is None or \
-        math.ceil((M - x) / y) * (acts[last] - upto(acts, first) + weights[last] - upto(weights, first)) <= o.memory
+    fits = (
+        lambda first, last, x, y: o.memory is None
+        or math.ceil((M - x) / y) * (acts[last] - upto(acts, first) + weights[last] - upto(weights, first))
+        <= o.memory
+    )
     A = [None] * n
     for i in range(1 if outermost else n):
         row = A[i] = [None] * n
@@ -208,10 +227,17 @@ def main():
         nodes, edges = compress(nodes, edges)
     sums, before = cuts_of(*without_ends(nodes, edges))
     n, below = len(sums), 1
-    T = [[None if j < i else (sums[j][0] - (sums[i - 1][0] if i else 0)) / 1e6 for j in range(n)] for i in range(n)]
+    T = [
+        [None if j < i else (sums[j][0] - (sums[i - 1][0] if i else 0)) / 1e6 for j in range(n)]
+        for i in range(n)
+    ]
     for level, (M, bandwidth) in enumerate(zip(o.machines, o.bandwidth)):
         A = solve_level(sums, before, T, M, bandwidth, below, level == len(o.machines) - 1, o)
-        T = [[None if j < i else A[i][j][M] for j in range(n)] for i in range(n)] if A[-1] is not None else [[c[M] for c in A[0]]]
+        T = (
+            [[None if j < i else A[i][j][M] for j in range(n)] for i in range(n)]
+            if A[-1] is not None
+            else [[c[M] for c in A[0]]]
+        )
         below = M
     print(json.dumps({"predicted_s": T[0][n - 1], "states": n}))
 

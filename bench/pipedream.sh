@@ -14,15 +14,24 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp "$data"/*.graph.txt "$work"
 awk '/^\t/ { print; next }
-	{ n = split($0, f, " -- "); m = split(f[3], c, ", "); line = f[1] " -- " f[2] " -- "
-	  for (i = 1; i <= m; i++) { split(c[i], kv, "="); if (kv[1] != "parameter_size") kv[2] = sprintf("%.3f", kv[1] == "activation_size" ? int(kv[2] / 2) : kv[2] / 2)
-	    line = line (i > 1 ? ", " : "") kv[1] "=" kv[2] } print line }' "$data/vgg16.graph.txt" >"$work/vgg16.graph.txt"
+	{
+		n = split($0, f, " -- "); m = split(f[3], c, ", "); line = f[1] " -- " f[2] " -- "
+		for (i = 1; i <= m; i++) {
+			split(c[i], kv, "=")
+			if (kv[1] == "activation_size") kv[2] = int(kv[2] / 2)
+			else if (kv[1] != "parameter_size") kv[2] /= 2
+			if (kv[1] != "parameter_size") kv[2] = sprintf("%.3f", kv[2])
+			line = line (i > 1 ? ", " : "") kv[1] "=" kv[2]
+		}
+		print line
+	}' "$data/vgg16.graph.txt" >"$work/vgg16.graph.txt"
 field() { sed -n "s/.*\"$1\":\"\{0,1\}\([^\",}]*\).*/\1/p"; }
 row()           # MODEL MACHINES BANDWIDTH PUBLISHED
 {
 	"$heddle" plan partition --graph "$work/$1.graph.txt" --machines "$2" --bandwidth "$3" \
 		--simulate --json | sed 's/,"ways":.*//' >"$work/out"
-	printf '| %s | %s | %s | %s | %.2f | %s |\n' "$2" "$1" "$(field split <"$work/out" | sed 's/^L1: //; s/^0-[0-9]* x1 .*x1$/one a stage/')" \
+	split=$(field split <"$work/out" | sed 's/^L1: //; s/^0-[0-9]* x1 .*x1$/one a stage/')
+	printf '| %s | %s | %s | %s | %.2f | %s |\n' "$2" "$1" "$split" \
 		"$(field best <"$work/out")" "$(field gain <"$work/out")" "$4"
 }
 echo '| machines | model | fastest split | way | gain over data parallel | published |'

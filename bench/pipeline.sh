@@ -17,6 +17,7 @@
 # time that they took, which other programs on the same cores do not lengthen.
 set -eu
 cd "$(dirname "$0")/.."
+. bench/machine.sh
 heddle=$(readlink -f "${HEDDLE_BIN:-build/release/heddle}")
 [ -x "$heddle" ] || { echo "pipeline: $heddle is missing; run ./dev build first" >&2; exit 2; }
 parts=${HD_BENCH_PARTS:-cores paced chosen} steps=${HD_BENCH_STEPS:-8} rounds=${HD_BENCH_ROUNDS:-3}
@@ -90,7 +91,7 @@ foot_of()
 		END { if (NR) printf "\nmean error %.1f %%, worst %.1f %%\n", s / NR, w }' "$work/errors"
 }
 
-echo "$(date -u +%Y-%m-%d), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores," \
+echo "$(date -u +%Y-%m-%d), $(processor), $(nproc) cores," \
 	"load $(cut -d ' ' -f 1-3 /proc/loadavg) at the beginning, $("$heddle" version | head -n 1)"
 for part in $parts; do
 	case $part in

@@ -4,21 +4,36 @@
 # cuts; 2 virtual nodes a device. x: seconds and MiB over those of the row before. Needs GNU time.
 set -eu
 cd "$(dirname "$0")/.."
+. bench/machine.sh
 heddle=$(realpath "${HEDDLE_BIN:-build/release/heddle}")
 [ -x "$heddle" ] || { echo "bench: $heddle is missing; run ./dev build first" >&2; exit 2; }
 [ -x /usr/bin/time ] || { echo "bench: /usr/bin/time is missing: apt install time" >&2; exit 2; }
 data=${HEDDLE_SHARED:-../shared}/data/pipedream
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-echo "# $(date -u +%F) $(git rev-parse --short HEAD) $(uname -m) $(sed -n 's/^model name[^:]*: //p' \
-	/proc/cpuinfo | head -n 1)"
+stamp
 
-nodes='function put(i, f, b, out, w) { printf "n%d -- Op -- forward_compute_time=%.3f, backward_compute_time=%.3f, activation_size=%d, parameter_size=%d\n", i, f, b, out, w }
+nodes='function put(i, f, b, out, w) {
+	printf "n%d -- Op -- forward_compute_time=%.3f, backward_compute_time=%.3f", i, f, b
+	printf ", activation_size=%d, parameter_size=%d\n", out, w
+}
 function chain(n) { for (i = 1; i < n; i++) printf "\tn%d -- n%d\n", i - 1, i }'
-awk \
-	"$nodes"' BEGIN { n = 5000; srand(1); for (i = 0; i < n; i++) put(i, 1 + rand(), 2 + rand(), 4000 * int(100 + 900 * rand()), 4000 * int(1000 * rand() * rand() * rand())); chain(n) }' >"$work/chain-5000"
-awk \
-	"$nodes"' BEGIN { n = 98; for (i = 0; i < n; i++) put(i, i % 97 ? 12 : 3, i % 97 ? 24 : 6, 16777216, i % 97 ? 201326592 : 412090368); chain(n) }' >"$work/layers-98"
+awk "$nodes"' BEGIN {
+	n = 5000
+	srand(1)
+	for (i = 0; i < n; i++) {
+		forward = 1 + rand(); backward = 2 + rand(); out = 4000 * int(100 + 900 * rand())
+		put(i, forward, backward, out, 4000 * int(1000 * rand() * rand() * rand()))
+	}
+	chain(n)
+}' >"$work/chain-5000"
+awk "$nodes"' BEGIN {
+	n = 98
+	for (i = 0; i < n; i++)
+		if (i % 97) put(i, 12, 24, 16777216, 201326592)
+		else put(i, 3, 6, 16777216, 412090368)
+	chain(n)
+}' >"$work/layers-98"
 for m in vgg16 resnet50 gnmt; do [ ! -f "$data/$m.graph.txt" ] || cp "$data/$m.graph.txt" "$work/$m"; done
 
 printf '%-12s %8s %8s %8s %8s %7s %7s  %s\n' model devices wall_s cpu_s MiB x_s x_MiB plan
@@ -32,8 +47,12 @@ levels:
 		/usr/bin/time -o "$work/.time" -f '%e %U %M' "$heddle" plan auto --profile "$model" \
 			--cluster "$work/.cluster" --vns $((2 * n)) >"$work/.out" || true
 		read -r wall cpu kib < <(tail -n 1 "$work/.time")
-		awk -v name="$(basename "$model")" -v n=$n -v w="$wall" -v c="$cpu" -v k="$kib" -v s="$before_s" -v m="$before_kib" -v plan="$(head -n 1 "$work/.out")" 'BEGIN {
-			printf "%-12s %8d %8.2f %8.2f %8.1f %7s %7s  %s\n", name, n, w, c, k / 1024, s == "" ? "-" : sprintf("%.1f", c / (s > 0.01 ? s : 0.01)), m == "" ? "-" : sprintf("%.1f", k / m), plan }'
+		awk -v name="$(basename "$model")" -v n=$n -v w="$wall" -v c="$cpu" -v k="$kib" \
+			-v s="$before_s" -v m="$before_kib" -v plan="$(head -n 1 "$work/.out")" 'BEGIN {
+				x_s = s == "" ? "-" : sprintf("%.1f", c / (s > 0.01 ? s : 0.01))
+				x_k = m == "" ? "-" : sprintf("%.1f", k / m)
+				printf "%-12s %8d %8.2f %8.2f %8.1f", name, n, w, c, k / 1024
+				printf " %7s %7s  %s\n", x_s, x_k, plan }'
 		before_s=$cpu before_kib=$kib
 	done
 done

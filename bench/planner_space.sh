@@ -19,7 +19,9 @@ levels: [{name: server, components: 4, bytes_per_s: 1e9, latency_ns: 5000}]
 Y
 cat >"$work/2x4, slow between.yaml" <<'Y'
 kinds: {new: {}}
-levels: [{name: server, components: 4, bytes_per_s: 1e10, latency_ns: 5000}, {name: rack, components: 2, bytes_per_s: 1e8, latency_ns: 50000}]
+levels:
+  - {name: server, components: 4, bytes_per_s: 1e10, latency_ns: 5000}
+  - {name: rack, components: 2, bytes_per_s: 1e8, latency_ns: 50000}
 Y
 number() { sed -n "s/.*\"$1\":\([0-9.e+-]*\).*/\1/p" "$2" | head -n 1; }
 auto()
@@ -46,24 +48,25 @@ for model in ${HD_MODELS:-alexnet vgg16 resnet18 resnet50 resnet101 squeezenet1_
 					ps=$(grep -o '"predicted_ps":[0-9]*' "$work/one" | head -n 1 |
 						cut -d: -f2)
 					if [ -z "$best" ] || [ "$ps" -lt "$best" ]; then
-						best=$ps \
-							name="$schedule p=$(number p \
-							"$work/one") d=$(number d "$work/one")"
+						best=$ps
+						name="$schedule p=$(number p "$work/one")"
+						name+=" d=$(number d "$work/one")"
 					fi
 				done
 			done
 		done
 		free=$(grep -o '"predicted_ps":[0-9]*' "$work/free" | head -n 1 | cut -d: -f2)
 		if [ -z "$free" ]; then
-			echo \
-				"| $model | $(basename "$cluster" .yaml) | refused | $(cat \
-				"$work/cpu") | | ${name:-refused too} | | |"
+			echo "| $model | $(basename "$cluster" .yaml) | refused | $(cat "$work/cpu") | |" \
+				"${name:-refused too} | | |"
 			[ -z "$best" ] || status=1
 			continue
 		fi
 		left=$(grep -o '"not_gone_through":[0-9]*' "$work/free" | cut -d: -f2)
-		awk -v m="$model" -v c="$(basename "$cluster" .yaml)" -v f="$free" -v s="$(cat "$work/cpu")" -v l="$left" -v b="$best" -v n="$name" 'BEGIN {
-			printf "| %s | %s | %.1f | %.2f | %d | %s | %.1f | %.4f |\n", m, c, f * 1e-9, s, l, n, b * 1e-9, f / b }'
+		awk -v m="$model" -v c="$(basename "$cluster" .yaml)" -v f="$free" -v s="$(cat "$work/cpu")" \
+			-v l="$left" -v b="$best" -v n="$name" 'BEGIN {
+				printf "| %s | %s | %.1f | %.2f | %d", m, c, f * 1e-9, s, l
+				printf " | %s | %.1f | %.4f |\n", n, b * 1e-9, f / b }'
 		[ "$free" -le "$best" ] || status=1
 	done
 done

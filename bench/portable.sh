@@ -11,6 +11,7 @@
 # all cores)
 set -eu
 cd "$(dirname "$0")/.."
+. bench/machine.sh
 heddle=${HEDDLE_BIN:-build/release/heddle}
 [ -x "$heddle" ] || { echo "portable: $heddle is missing; run ./dev build first" >&2; exit 2; }
 "$heddle" version | grep -q 'dnnl=yes' || {
@@ -27,13 +28,9 @@ losses() { grep -o '"losses":\[[^]]*' "$1" | sed 's/.*\[//' | tr , '\n'; }
 
 echo '# Portable kernels against the library'
 echo
-echo \
-	"Made by \`bench/portable.sh\` ($steps steps a round, 2 rounds in turn) on $(date \
-	-u +%F) with $("$heddle" version | sed -n 1p),"
-echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo |
-	head -n 1), $cores cores. ms a step; ratio: portable / library, of medians and of least times."
-echo \
-	'`portable` has the same bits on every x86-64 processor; `library` lets oneDNN compute what it computes faster.'
+echo "$(made_by portable.sh), $cores cores; $steps steps a round, 2 rounds in turn."
+echo 'ms a step; ratio: portable / library, of medians and of least times. `portable` has the same bits on'
+echo 'every x86-64 processor; `library` lets oneDNN compute what it computes faster.'
 echo
 echo '| job | devices | portable | library | ratio | least: portable | library | ratio | losses differ by |'
 echo '|---|--:|--:|--:|--:|--:|--:|--:|--:|'
@@ -41,15 +38,18 @@ for job in ${HD_BENCH_JOBS:-gpt-byte resnet18}; do
 	for n in $devices; do
 		for round in 1 2; do
 			for kernels in portable library; do
-				"$heddle" bench step "bench/jobs/$job.yaml" --devices "$n" --repeat "$steps" --json -q -s job.kernels="$kernels" \
-					--save "$work/problem" >"$work/$kernels.$round"
+				"$heddle" bench step "bench/jobs/$job.yaml" --devices "$n" --repeat "$steps" \
+					--json -q -s job.kernels="$kernels" --save "$work/problem" \
+					>"$work/$kernels.$round"
 			done
 		done
 		diff=$(paste <(losses "$work/portable.1") <(losses "$work/library.1") |
-			awk \
-			'{ d = ($1 - $2) / $2; d = d < 0 ? -d : d; if (d > most) most = d } END { printf "%.1e", most }')
-		awk -v j="$job" -v n="$n" -v p="$(best step_ms_median portable)" -v l="$(best step_ms_median library)" -v pm="$(best step_ms_min portable)" \
-			-v lm="$(best step_ms_min library)" -v d="$diff" \
-				'BEGIN { printf "| %s | %d | %.1f | %.1f | %.2f | %.1f | %.1f | %.2f | %s |\n", j, n, p, l, p / l, pm, lm, pm / lm, d }'
+			awk '{ d = ($1 - $2) / $2; d = d < 0 ? -d : d; if (d > most) most = d }
+				END { printf "%.1e", most }')
+		awk -v j="$job" -v n="$n" -v d="$diff" \
+			-v p="$(best step_ms_median portable)" -v l="$(best step_ms_median library)" \
+			-v pm="$(best step_ms_min portable)" -v lm="$(best step_ms_min library)" 'BEGIN {
+				printf "| %s | %d | %.1f | %.1f | %.2f", j, n, p, l, p / l
+				printf " | %.1f | %.1f | %.2f | %s |\n", pm, lm, pm / lm, d }'
 	done
 done

@@ -6,6 +6,7 @@
 # of the demo.
 set -eu
 cd "$(dirname "$0")/.."
+. bench/machine.sh
 heddle=$PWD/build/release/heddle
 [ -x "$heddle" ] || { echo "proof: $heddle is missing; run ./dev build first" >&2; exit 2; }
 dir=$(mktemp -d)
@@ -30,15 +31,13 @@ run_demo()              # NAME: its output into $dir/out, its kernels and their 
 
 paste()                 # NAME COMMAND: the block between <!-- demo NAME --> and <!-- /demo NAME -->
 {
-	local processor
-	processor=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
 	{
 		sed "/^<!-- demo $1 -->\$/q" README.md
 		echo '```'
 		echo "\$ $2"
 		cat "$dir/out"
 		echo '```'
-		echo "($(date -u +%F), $(nproc) cores of $processor,"
+		echo "($(date -u +%F), $(nproc) cores of $(processor),"
 		echo "$kernels; \`bench/proof.sh\`)"
 		sed -n "/^<!-- \/demo $1 -->\$/,\$p" README.md
 	} >"$dir/readme"

@@ -7,7 +7,8 @@ set -eu
 cd "$(dirname "$0")/.."
 heddle=${HEDDLE_BIN:-build/release/heddle}
 [ -x "$heddle" ] || { echo "no program at $heddle; ./dev build makes it" >&2; exit 2; }
-rates=${HEDDLE_SHARED:?the published rates are in HEDDLE_SHARED}/data/gavel/throughputs/simulation_throughputs.json
+gavel=${HEDDLE_SHARED:?the published rates are in HEDDLE_SHARED}/data/gavel
+rates=$gavel/throughputs/simulation_throughputs.json
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 what=${*:-decisions year peer published}
@@ -27,8 +28,11 @@ case " $what " in *" decisions "*)
 import json, sys
 for line in sys.stdin:
     r = json.loads(line)
-    note = "gave up: equal parts" if r["gave_up"] else "least share %.4f of the whole" % r["of_whole"] if "of_whole" in r else ""
-    print("| %s | `%s` | %d | %d | %.3f | %d | %d | %s |" % (r["case"], r["policy"], r["jobs"], r["types"], r["seconds"], r["programs"], r["iterations"], note))'
+    note = ""
+    if r["gave_up"]: note = "gave up: equal parts"
+    elif "of_whole" in r: note = "least share %.4f of the whole" % r["of_whole"]
+    numbers = (r[k] for k in ("case", "policy", "jobs", "types", "seconds", "programs", "iterations"))
+    print("| %s | `%s` | %d | %d | %.3f | %d | %d | %s |" % (*numbers, note))'
 esac
 case " $what " in *" year "*)
 	"$heddle" sched gen --count 100000 --seed 1 >"$work/year.trace"
@@ -52,7 +56,8 @@ case " $what " in *" peer "*)
 		local policy=$1 jobs=$2 trace=$3 cluster=$4 python=$5 devices ours
 		devices=$(($(echo "$cluster" | sed 's/[a-z0-9]*://g; s/,/+/g')))
 		"$python" -W ignore bench/sched_peer.py "$trace" "$rates" "$cluster" "$policy" >"$work/peer"
-		options=(--trace "$trace" --throughputs "$rates" --cluster "$cluster" --policy "$policy" --faithful --json)
+		options=(--trace "$trace" --throughputs "$rates" --cluster "$cluster" --policy "$policy"
+			--faithful --json)
 		"$heddle" sched simulate "${options[@]}" >"$work/ours"
 		ours=$(cpu_seconds "$heddle" sched simulate "${options[@]}")
 		python3 - "$work" "$policy" "$jobs" "$devices" "$ours" <<'P'
@@ -62,7 +67,8 @@ average, makespan, theirs = map(float, open(work + "/peer").read().split())
 o = json.load(open(work + "/ours"))
 off, end = o["avg_jct_s"] / average - 1, o["makespan_s"] / makespan - 1
 equal = "equal to 1e-9" if max(abs(off), abs(end)) < 1e-9 else "%+.1f %%" % (100 * off)
-print("| `%s` | %s | %s | %.2f | %s | %.0f | %s |" % (policy, jobs, devices, theirs, ours, theirs / max(float(ours), 0.005), equal))
+faster = theirs / max(float(ours), 0.005)
+print("| `%s` | %s | %s | %.2f | %s | %.0f | %s |" % (policy, jobs, devices, theirs, ours, faster, equal))
 P
 	}
 	for jobs in 1000 3000; do
@@ -71,7 +77,7 @@ P
 		peer isolated $jobs "$work/p.trace" v100:36,p100:36,k80:36 python3
 	done
 	if [ -n "${PEER_PYTHON:-}" ]; then
-		peer max_min_fairness_perf 100 "$HEDDLE_SHARED/data/gavel/traces/max_min_fairness.trace" \
+		peer max_min_fairness_perf 100 "$gavel/traces/max_min_fairness.trace" \
 			v100:8,p100:16,k80:24 "$PEER_PYTHON"
 		for jobs in 400 1000; do
 			"$heddle" sched gen --generate rate=6,seed=1,jobs=$jobs --throughputs "$rates" \
@@ -85,16 +91,19 @@ esac
 case " $what " in *" published "*)
 	# EXPERIMENTS.md of the published repository prints when these two runs began, when they ended and
 	# what came out (6 at a time on a cloud machine)
-	echo \
-		'| jobs an hour | jobs | published: seconds | average JCT s | heddle CPU s | average JCT s | times |'
+	echo -n '| jobs an hour | jobs | published: seconds | average JCT s |'
+	echo ' heddle CPU s | average JCT s | times |'
 	echo '|--:|--:|--:|--:|--:|--:|--:|'
 	while read -r rate seconds average; do
-		options=(--generate "rate=$rate,seed=42,first=4000,end=5000" --throughputs "$rates" --cluster v100:36,p100:36,k80:36 --policy allox --faithful --json)
+		options=(--generate "rate=$rate,seed=42,first=4000,end=5000" --throughputs "$rates"
+			--cluster v100:36,p100:36,k80:36 --policy allox --faithful --json)
 		ours=$(cpu_seconds "$heddle" sched compare "${options[@]}")
 		"$heddle" sched compare "${options[@]}" | python3 -c '
 import json, sys
 rate, seconds, average, ours = sys.argv[1:]
-print("| %s | 5000 | %s | %s | %s | %.6f | %.0f |" % (rate, seconds, average, ours, json.load(sys.stdin)[0]["avg_jct_s"], float(seconds) / float(ours)))' "$rate" "$seconds" "$average" "$ours"
+jct, faster = json.load(sys.stdin)[0]["avg_jct_s"], float(seconds) / float(ours)
+print("| %s | 5000 | %s | %s | %s | %.6f | %.0f |" % (rate, seconds, average, ours, jct, faster))
+' "$rate" "$seconds" "$average" "$ours"
 	done <<-END
 		0.8 218.1 59770.441018
 		0.4 251.9 59492.106756

@@ -6,11 +6,12 @@
 # minutes.
 set -eu
 cd "$(dirname "$0")/.."
-heddle=${HEDDLE_BIN:-build/release/heddle} \
-	rates=${HEDDLE_SHARED:?names the folder with data/gavel}/data/gavel/throughputs/simulation_throughputs.json
+heddle=${HEDDLE_BIN:-build/release/heddle} gavel=${HEDDLE_SHARED:?names the folder with data/gavel}/data/gavel
+rates=$gavel/throughputs/simulation_throughputs.json
 [ -x "$heddle" ] || { echo "no program at $heddle; ./dev build makes it" >&2; exit 2; }
 hours() { # hours RATE SEED POLICY MORE: "-" where it does not end within LIMIT seconds
-	timeout "${LIMIT:-3600}" "$heddle" sched compare --generate "rate=$1,seed=$2,first=4000,end=5000$4" --throughputs "$rates" \
+	timeout "${LIMIT:-3600}" "$heddle" sched compare --throughputs "$rates" \
+		--generate "rate=$1,seed=$2,first=4000,end=5000$4" \
 		--cluster v100:36,p100:36,k80:36 --policy "$3" --faithful --json 2>/dev/null |
 			sed -E 's/.*"avg_jct_s":([0-9.e+]+).*/\1/' || echo -
 }
@@ -21,10 +22,14 @@ table() { # table TITLE MORE RATE...
 		"$title"
 	for rate in "$@"; do
 		for seed in ${SEEDS:-0}; do
-			echo "$rate $seed $(hours "$rate" "$seed" max_min_fairness "$more") $(hours "$rate" "$seed" max_min_fairness_perf "$more")" | python3 -c '
-rate, seed, *v = input().split()
+			python3 -c '
+import sys
+rate, seed, *v = sys.argv[1:]
 h = [float(x) / 3600 if x != "-" else None for x in v]
-print("| %s | %s | %s | %s | %s |" % (rate, seed, *("%.1f" % x if x else "-" for x in h), "%.2f" % (h[0] / h[1]) if all(h) else "-"))'
+factor = "%.2f" % (h[0] / h[1]) if all(h) else "-"
+print("| %s | %s | %s | %s | %s |" % (rate, seed, *("%.1f" % x if x else "-" for x in h), factor))' \
+				"$rate" "$seed" "$(hours "$rate" "$seed" max_min_fairness "$more")" \
+				"$(hours "$rate" "$seed" max_min_fairness_perf "$more")"
 		done
 	done
 }

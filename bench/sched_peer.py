@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""The published cluster simulator's rules in plain Python, for single jobs: what bench/sched.sh times against.
+"""The published cluster simulator's rules in plain Python, for single jobs: what bench/sched.sh times
+against.
 
-Written from the rules (docs/scheduling.md, fidelity gavel), not from anybody's code: dictionaries by job and type, one turn after the other.
-Policies: `isolated`, and `max_min_fairness_perf` as the published scheduler solves it: a program in the words of cvxpy, built again and handed to
-ECOS at every reset. Prints the average completion time, the makespan and the seconds it took.
+Written from the rules (docs/scheduling.md, fidelity gavel), not from anybody's code: dictionaries by job and
+type, one turn after the other. Policies: `isolated`, and `max_min_fairness_perf` as the published scheduler
+solves it: a program in the words of cvxpy, built again and handed to ECOS at every reset. Prints the average
+completion time, the makespan and the seconds it took.
 
     sched_peer.py TRACE RATES.json v100:8,p100:8,k80:8 [POLICY [SEED]]
 """
+
 import ast
 import json
 import math
@@ -21,7 +24,9 @@ def read_trace(path):
     jobs = []
     for line in open(path):
         f = line.rstrip("\n").split("\t")
-        jobs.append({"kind": (f[0], int(f[6])), "steps": float(f[5]), "scale": int(f[6]), "arrival": float(f[9])})
+        jobs.append(
+            {"kind": (f[0], int(f[6])), "steps": float(f[5]), "scale": int(f[6]), "arrival": float(f[9])}
+        )
     return jobs
 
 
@@ -50,10 +55,19 @@ def max_min(active, cluster, jobs, rate):
     proportional = table @ numpy.array([cluster[t] / devices for t in types])
     x = cvxpy.Variable(table.shape)
     worth = cvxpy.sum(cvxpy.multiply(table * scales / proportional[:, None], x), axis=1)
-    program = cvxpy.Problem(cvxpy.Maximize(cvxpy.min(worth)), [
-        x >= 0, cvxpy.sum(cvxpy.multiply(scales, x), axis=0) <= [cluster[t] for t in types], cvxpy.sum(x, axis=1) <= 1])
+    program = cvxpy.Problem(
+        cvxpy.Maximize(cvxpy.min(worth)),
+        [
+            x >= 0,
+            cvxpy.sum(cvxpy.multiply(scales, x), axis=0) <= [cluster[t] for t in types],
+            cvxpy.sum(x, axis=1) <= 1,
+        ],
+    )
     program.solve(solver="ECOS")
-    return {i: {t: min(1.0, max(0.0, float(x.value[k, n]))) for n, t in enumerate(types)} for k, i in enumerate(active)}
+    return {
+        i: {t: min(1.0, max(0.0, float(x.value[k, n]))) for n, t in enumerate(types)}
+        for k, i in enumerate(active)
+    }
 
 
 # shares, and whether the order of types is drawn in each round
@@ -161,7 +175,9 @@ def simulate(jobs, rates, cluster, policy, seed):
                         taken.update(got)
                         placed[i] = (t, got)
                         steps = min(math.trunc(rate[i][t] * ROUND), left[i])
-                        running.append({"job": i, "type": t, "steps": steps, "finish": now + steps / rate[i][t]})
+                        running.append(
+                            {"job": i, "type": t, "steps": steps, "finish": now + steps / rate[i][t]}
+                        )
         before = placed
     return sum(done.values()) / len(done), now
 

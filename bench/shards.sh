@@ -4,12 +4,12 @@
 # shard's; the state on one and on three devices. Quote ratios, on a machine that does nothing else.
 set -eu
 cd "$(dirname "$0")/.."
+. bench/machine.sh
 heddle=${HEDDLE_BIN:-build/release/heddle}
 [ -x "$heddle" ] || { echo "bench: $heddle is missing; run ./dev build first" >&2; exit 2; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-echo "# $(date -u +%F) $("$heddle" version | head -n 1), $(nproc) cores, $(sed -n 's/^model name[^:]*: //p' \
-	/proc/cpuinfo | head -n 1), load $(cut -d ' ' -f 1 /proc/loadavg)"
+echo "# $(date -u +%F) $("$heddle" version | head -n 1), $(with_load)"
 cat >"$work/job.yaml" <<'END'
 job: {name: shards, seed: 5, steps: 10}
 model: {use: builtin:gpt, args: {layers: 4, width: 256, heads: 8, context: 128, vocab: 256}}
@@ -36,8 +36,8 @@ for t in 1 2 4 8; do
 	done
 	a=$(median <"$work/one") b=$(median <"$work/here")
 	off=$(paste <(losses "$work/1.1") <(losses "$work/$t.1") |
-		awk \
-		'{ d = ($1 - $2) / $1; if (d < 0) d = -d; if (d > most) most = d } END { printf "%.1e", most }')
+		awk '{ d = ($1 - $2) / $1; if (d < 0) d = -d; if (d > most) most = d }
+			END { printf "%.1e", most }')
 	same=no
 	[ "$(state "$work/$t.1")" != "$(state "$work/$t.3")" ] || same=yes
 	printf '%7s %12.3f %10.3f %16s %12s\n' "$t" "$b" \

@@ -6,7 +6,7 @@ set -eu
 cd "$(dirname "$0")/.."
 test=${HD_SHARING_TEST:-build/release/clustersim_sharing_test}
 [ -x "$test" ] || { echo "no program at $test; ./dev build makes it" >&2; exit 2; }
-echo \
-	'| curve | policy | makespan min | % | median JCT min | % | mean JCT min | % | waits min | computing % | over the bound % | worst job | resizes a job |'
+echo -n '| curve | policy | makespan min | % | median JCT min | % | mean JCT min | % | waits min |'
+echo ' computing % | over the bound % | worst job | resizes a job |'
 echo '|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|'
 HD_SHARING_SEEDS=${1:-100} "$test" 2>&1 | grep '^| '

@@ -51,6 +51,9 @@ peer()
 		return 1
 	}
 }
+# shellcheck disable=SC2059
+shown() { if [ "$2" = - ]; then echo -; else printf "$1" "$2"; fi; }      # FORMAT NUMBER; -: not measured
+percent() { awk -v p="$1" 'BEGIN { printf "%.0f%%", p * 100 }'; }
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", a / b }'; }
 
 cpu() { sed -n "s/^$1[^:]*: //p" /proc/cpuinfo | head -n 1; }
@@ -82,20 +85,23 @@ for job in $jobs; do
 				diff=$(member loss_diff "$work/peer1") \
 				peer_loss=$(member loss_last "$work/peer1")
 			peer="$(text_of peer "$work/peer1"), $how"
-			grep -q '"ghost": true' "$work/peer1" &&
-				peer+=" (loss_diff: its ghost batches, untimed; they differ from themselves by $(printf %.1e "$(member self_diff "$work/peer1")"))"
+			if grep -q '"ghost": true' "$work/peer1"; then
+				own=$(member self_diff "$work/peer1")
+				peer+=' (loss_diff: its ghost batches, untimed;'
+				peer+=" they differ from themselves by $(shown %.1e "$own"))"
+			fi
 		fi
 		# shellcheck disable=SC2059
-		printf "$format" "$job" "$n" "$(printf %.3f "$ms")" "$([ "$peer_ms" = - ] && echo - || printf %.3f "$peer_ms")" "$r" "$(printf %.3f "$min")" \
-			"$([ "$peer_min" = - ] && echo - || printf %.3f "$peer_min")" "$rm" \
-			"$(printf %.3f "$(member floor_ms "$work/ours1")")" "$floor" \
-			"$(awk -v p="$(member fraction_of_peak "$work/ours1")" 'BEGIN { printf "%.0f%%", p * 100 }')" \
-			"$(printf %.4f "$(member loss_last "$work/ours1")")" "$([ "$peer_loss" = - ] && echo - || printf %.4f "$peer_loss")" \
-			"$([ "$diff" = - ] && echo - || printf %.1e "$diff")" "$peer"
+		printf "$format" "$job" "$n" "$(shown %.3f "$ms")" "$(shown %.3f "$peer_ms")" "$r" \
+			"$(shown %.3f "$min")" "$(shown %.3f "$peer_min")" "$rm" \
+			"$(shown %.3f "$(member floor_ms "$work/ours1")")" "$floor" \
+			"$(percent "$(member fraction_of_peak "$work/ours1")")" \
+			"$(shown %.4f "$(member loss_last "$work/ours1")")" "$(shown %.4f "$peer_loss")" \
+			"$(shown %.1e "$diff")" "$peer"
 		if [ "$diff" != - ] && ! awk -v d="$diff" -v own="$(member self_diff "$work/peer1")" \
 			'BEGIN { exit !(d <= 1e-3 || d <= 3 * own) }'; then
-			echo \
-				"!! LOSSES DIFFER: $job on $n devices, by $diff of the loss: these two did not train the same; do not quote their times"
+			echo "!! LOSSES DIFFER: $job on $n devices, by $diff of the loss:" \
+				"these two did not train the same; do not quote their times"
 			status=1
 		fi
 	done

@@ -11,6 +11,7 @@
 #	HD_BENCH_STEPS    steps of a run (default 40)
 set -eu
 cd "$(dirname "$0")/.."
+. bench/machine.sh
 heddle=$(realpath "${HEDDLE_BIN:-build/release/heddle}")
 [ -x "$heddle" ] || { echo "bench: $heddle is missing; run ./dev build first" >&2; exit 2; }
 work=$(mktemp -d)
@@ -23,7 +24,8 @@ once()
 	local way=(--key "$work/key") run where
 	[ "$2" = tls ] || way=(-s net.insecure_plaintext=true)
 	rm -rf "$work/run"
-	"$heddle" run "bench/jobs/$1.yaml" --steps "${HD_BENCH_STEPS:-40}" -s eval.every=0 -s checkpoint.every=1h --out "$work/run" --workers 1 --devices 1 \
+	"$heddle" run "bench/jobs/$1.yaml" --out "$work/run" --steps "${HD_BENCH_STEPS:-40}" -s eval.every=0 \
+		-s checkpoint.every=1h --workers 1 --devices 1 \
 		--listen 127.0.0.1:0 "${way[@]}" -q 2>>"$work/log" &
 	run=$!
 	until [ -s "$work/run/listen" ]; do kill -0 $run; sleep 0.1; done
@@ -34,9 +36,9 @@ once()
 	grep '"workers":2,' "$work/run/metrics.ndjson" | sed -n 's/.*"step_ms":\([0-9.e+]*\).*/\1/p' |
 		tail -n +6 | sort -g | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)], NR }'
 }
+least() { sort -g <<<"$1" | grep . | head -n 1; }
 
-echo "# $(date -u +%F) $(git rev-parse --short HEAD) $(uname -m) $(sed -n 's/^model name[^:]*: //p' \
-	/proc/cpuinfo | head -n 1), $(nproc) cores; two turns"
+echo "$(stamp), $(nproc) cores; two turns"
 printf '%-10s %10s %10s %8s %s\n' job tcp_ms tls_ms tls_over steps
 for job in ${HD_BENCH_JOBS:-gpt-byte resnet18}; do
 	tcp='' tls=''
@@ -44,6 +46,8 @@ for job in ${HD_BENCH_JOBS:-gpt-byte resnet18}; do
 		tcp+="$(once "$job" tcp)"$'\n'
 		tls+="$(once "$job" tls)"$'\n'
 	done
-	awk -v job="$job" -v tcp="$(sort -g <<<"$tcp" | grep . | head -n 1)" -v tls="$(sort -g <<<"$tls" | grep . | head -n 1)" \
-		'BEGIN { split(tcp, a, " "); split(tls, b, " "); printf "%-10s %10.3f %10.3f %7.1f%% %d\n", job, a[1], b[1], (b[1] / a[1] - 1) * 100, b[2] }'
+	awk -v job="$job" -v tcp="$(least "$tcp")" -v tls="$(least "$tls")" 'BEGIN {
+		split(tcp, a, " "); split(tls, b, " ")
+		printf "%-10s %10.3f %10.3f", job, a[1], b[1]
+		printf " %7.1f%% %d\n", (b[1] / a[1] - 1) * 100, b[2] }'
 done

@@ -1,4 +1,6 @@
-"""torch_models.py -- PyTorch's modules of the jobs that are timed or compared, under Heddle's names, and the problems they train on."""
+"""torch_models.py -- PyTorch's modules of the jobs that are timed or compared, under Heddle's names, and the
+problems they train on."""
+
 import json, re
 import torch
 import torch.nn as nn
@@ -41,8 +43,12 @@ class Attention(nn.Module):
 
     def forward(self, x):
         n, t, c = x.shape
-        q, k, v = (a.view(n, t, self.heads, c // self.heads).transpose(1, 2) for a in self.c_attn(x).split(c, 2))
-        return self.c_proj(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(n, t, c))
+        q, k, v = (
+            a.view(n, t, self.heads, c // self.heads).transpose(1, 2) for a in self.c_attn(x).split(c, 2)
+        )
+        return self.c_proj(
+            F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(n, t, c)
+        )
 
 
 class Feed(nn.Module):
@@ -57,7 +63,12 @@ class Feed(nn.Module):
 class Block(nn.Module):
     def __init__(self, c, heads):
         super().__init__()
-        self.ln_1, self.attn, self.ln_2, self.mlp = nn.LayerNorm(c), Attention(c, heads), nn.LayerNorm(c), Feed(c)
+        self.ln_1, self.attn, self.ln_2, self.mlp = (
+            nn.LayerNorm(c),
+            Attention(c, heads),
+            nn.LayerNorm(c),
+            Feed(c),
+        )
 
     def forward(self, x):
         x = x + self.attn(self.ln_1(x))

@@ -156,7 +156,10 @@ for _ in $(seq "$rounds"); do
 	done
 done
 [ "$what" = "even shared alone best" ] || exit 0
-awk -v e="$(middle even)" -v s="$(middle shared)" -v a="$(middle alone)" -v b="$(middle best)" -v n="$rounds" 'BEGIN {
+awk -v n="$rounds" -v e="$(middle even)" -v s="$(middle shared)" -v a="$(middle alone)" \
+	-v b="$(middle best)" 'BEGIN {
 	printf "medians of %d: even %.1f, shared %.1f, alone %.1f, best %.1f ms a step\n", n, e, s, a, b
-	printf "shared: %.2f x as fast as even shares, %.2f x as fast as the fast worker alone; the best here is %.2f x, of which shares and exchange cost %.1f %%\n",
-		e / s, a / s, a / b, 100 * (s - b) / b }'
+	printf "shared: %.2f x as fast as even shares, ", e / s
+	printf "%.2f x as fast as the fast worker alone; ", a / s
+	printf "the best here is %.2f x, of which shares and exchange cost %.1f %%\n", a / b,
+		100 * (s - b) / b }'
