@@ -19,8 +19,12 @@ def shape_of(text):
 
 
 def act(name, x):
-    return {'relu': lambda: np.maximum(x, 0), 'tanh': lambda: np.tanh(x), 'sigmoid': lambda: 1 / (1 + np.exp(-x)),
-            'gelu': lambda: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))}[name]()
+    return {
+        'relu': lambda: np.maximum(x, 0),
+        'tanh': lambda: np.tanh(x),
+        'sigmoid': lambda: 1 / (1 + np.exp(-x)),
+        'gelu': lambda: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    }[name]()
 
 
 def act_dx(name, dy, x, h=1e-6):
@@ -86,7 +90,9 @@ def maxpool2d(at, x, shape, dy=None):
 def attention(at, qkv):
     n, t, c = qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3
     d = c // at['heads']
-    q, k, v = (qkv[..., i * c:(i + 1) * c].reshape(n, t, at['heads'], d).transpose(0, 2, 1, 3) for i in range(3))
+    q, k, v = (
+        qkv[..., i * c : (i + 1) * c].reshape(n, t, at['heads'], d).transpose(0, 2, 1, 3) for i in range(3)
+    )
     s = q @ k.transpose(0, 1, 3, 2) / math.sqrt(d)
     if at.get('causal'):
         s = np.where(np.tril(np.ones((t, t))) > 0, s, -1e30)
@@ -171,7 +177,11 @@ def batchnorm(at, x, gamma, beta, mean, var):
     v, back = channels(x)
     n, m = v.shape[0], v.mean(0)
     s = 1 / np.sqrt(v.var(0) + at['eps'])
-    return back((v - m) * s * gamma + beta), np.stack([m, s, np.full_like(m, 1 / n)]), np.stack([np.full_like(m, n), m, n * v.var(0)])
+    return (
+        back((v - m) * s * gamma + beta),
+        np.stack([m, s, np.full_like(m, 1 / n)]),
+        np.stack([np.full_like(m, n), m, n * v.var(0)]),
+    )
 
 
 def batchnorm_sums(dy, x, stats):
@@ -223,7 +233,9 @@ OPS = {
     'mse': lambda a, x, s, m: ((x[0] - x[1]) ** 2).mean(-1),
     'mse_dx': lambda a, x, s, m: 2 * (x[0] - x[1]) / x[0].shape[-1],
     'sum64': lambda a, x, s, m: x[0].sum().reshape(1),
-    'count64': lambda a, x, s, m: np.array([1.0 * ((x[0] != -1).sum() if x[0].dtype.kind == 'i' else x[0].shape[0])]),
+    'count64': lambda a, x, s, m: np.array(
+        [1.0 * ((x[0] != -1).sum() if x[0].dtype.kind == 'i' else x[0].shape[0])]
+    ),
     'dropout': lambda a, x, s, m: dropout(a, x[0], m),
     'dropout_dx': lambda a, x, s, m: dropout(a, x[0], m),
 }
@@ -231,7 +243,11 @@ OPS = {
 
 def setting(word):
     name, value = word.split('=')
-    return name, value if name in ('act', 'phase', 'of') else float(value) if name in ('by', 'p', 'eps') else int(value)
+    return name, (
+        value
+        if name in ('act', 'phase', 'of')
+        else float(value) if name in ('by', 'p', 'eps') else int(value)
+    )
 
 
 def read(path, rng):
@@ -242,7 +258,9 @@ def read(path, rng):
             words = line.split()
             if words[0] == 'input':
                 labels = words[2] == 'i32'
-                values[words[1]] = rng.integers(0, 5, shape_of(line)) if labels else rng.normal(size=shape_of(line))
+                values[words[1]] = (
+                    rng.integers(0, 5, shape_of(line)) if labels else rng.normal(size=shape_of(line))
+                )
                 if words[1] == 'y' and labels:
                     values['y'].flat[0] = -1
             elif words[0] == 'param':
@@ -260,8 +278,15 @@ def read(path, rng):
                 made, rest = line.split(' = ')
                 body, shapes = rest.split(' : ')
                 body = body.split()
-                nodes.append((made.split(','), body[0], [w for w in body[1:] if '=' not in w],
-                              dict(setting(w) for w in body[1:] if '=' in w), [shape_of(t) for t in re.findall(r'\[[^]]*\]', shapes)]))
+                nodes.append(
+                    (
+                        made.split(','),
+                        body[0],
+                        [w for w in body[1:] if '=' not in w],
+                        dict(setting(w) for w in body[1:] if '=' in w),
+                        [shape_of(t) for t in re.findall(r'\[[^]]*\]', shapes)],
+                    )
+                )
     return values, params, nodes, outputs, grads
 
 

@@ -1,8 +1,10 @@
-"""rest_generate.py SOCKET SEED N: asks a scheduler over its Unix socket what its own schema allows, and what it forbids.
+"""rest_generate.py SOCKET SEED N: asks a scheduler over its Unix socket what its own schema allows, and what
+it forbids.
 
-Requests are made up from GET /v1/schema alone. Checked of each answer: no 5xx; 200 fits the answer's schema; anything else is the error
-object; what breaks the schema in one place is refused with a 4xx that says why; and whatever was forbidden, the jobs are those of
-before. The last line counts. /v1/stop and the stream are left out; so is a policy's name, which the schema knows as text only."""
+Requests are made up from GET /v1/schema alone. Checked of each answer: no 5xx; 200 fits the answer's schema;
+anything else is the error object; what breaks the schema in one place is refused with a 4xx that says why;
+and whatever was forbidden, the jobs are those of before. The last line counts. /v1/stop and the stream are
+left out; so is a policy's name, which the schema knows as text only."""
 import http.client, json, random, socket, sys
 
 path, seed, n = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -18,15 +20,17 @@ def ask(method, target, body=None):
     c = Unix("localhost")
     text = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
     try: c.request(method, target, text, {"Content-Type": "application/json"} if text else {})
-    except BrokenPipeError: c._HTTPConnection__state = "Request-sent"       # refused by its head: the answer is there
+    except BrokenPipeError:                         # refused by its head: the answer is there
+        c._HTTPConnection__state = "Request-sent"
     r = c.getresponse()
     data = r.read()
     c.close()
     return r.status, json.loads(data)
 
-TYPES = {"integer": lambda v: isinstance(v, int) and not isinstance(v, bool), "number": lambda v: isinstance(v, (int, float)) and not isinstance(v, bool),
-         "string": lambda v: isinstance(v, str), "boolean": lambda v: isinstance(v, bool), "array": lambda v: isinstance(v, list),
-         "object": lambda v: isinstance(v, dict)}
+TYPES = {"integer": lambda v: isinstance(v, int) and not isinstance(v, bool),
+         "number": lambda v: isinstance(v, (int, float)) and not isinstance(v, bool),
+         "string": lambda v: isinstance(v, str), "boolean": lambda v: isinstance(v, bool),
+         "array": lambda v: isinstance(v, list), "object": lambda v: isinstance(v, dict)}
 
 def misfit(schema, v, at="answer"):
     """Why v is not what the schema says; None: it is."""
@@ -37,8 +41,9 @@ def misfit(schema, v, at="answer"):
     if isinstance(v, dict):
         for name in schema.get("required", []):
             if name not in v: return "%s lacks %s" % (at, name)
+        named = schema.get("properties", {})
         for name, item in v.items():
-            inner = schema.get("properties", {}).get(name, schema.get("additionalProperties", not schema.get("properties")))
+            inner = named.get(name, schema.get("additionalProperties", not named))
             if inner is False: return "%s has %s, which the schema does not name" % (at, name)
             if inner is not True and (why := misfit(inner, item, at + "." + name)): return why
     if isinstance(v, list) and "items" in schema:
@@ -46,21 +51,32 @@ def misfit(schema, v, at="answer"):
             if why := misfit(schema["items"], item, "%s[%d]" % (at, i)): return why
     return None
 
-JOB = "job: {name: made-up, steps: 2}\nmodel: {use: \"builtin:mlp\", args: {input: [1, 4, 4], hidden: [4], classes: 2}}\ndata: {kind: synthetic, count: 8}\n" \
-      "batch: {global: 4, virtual_nodes: 2}\n"
-KNOWN = {"job": lambda: draw.choice([JOB, "job: {", "\u00e9" * 50]), "folder": lambda: draw.choice(["/tmp", "relative"]), "set": lambda: [draw.choice(["optim.lr=0.5", "x"])]}
+JOB = """job: {name: made-up, steps: 2}
+model: {use: "builtin:mlp", args: {input: [1, 4, 4], hidden: [4], classes: 2}}
+data: {kind: synthetic, count: 8}
+batch: {global: 4, virtual_nodes: 2}
+"""
+KNOWN = {"job": lambda: draw.choice([JOB, "job: {", "\u00e9" * 50]),
+         "folder": lambda: draw.choice(["/tmp", "relative"]),
+         "set": lambda: [draw.choice(["optim.lr=0.5", "x"])]}
 
 def good(name, schema):
     types = schema.get("type")
     kind = draw.choice(types) if isinstance(types, list) else types
     low, high = schema.get("minimum", 0), schema.get("maximum", 1000)
-    if name in KNOWN and kind in ("string", "array") and "maxLength" in schema and schema["maxLength"] > 64 or name == "set": return KNOWN[name]()
-    if kind == "integer": return draw.choice([int(low), int(high), draw.randint(int(low), int(min(high, low + 50)))])
-    if kind == "number" or (types == ["number", "string"]): return draw.choice([low, high, draw.uniform(low, high)])
+    long = kind in ("string", "array") and schema.get("maxLength", 0) > 64
+    if name in KNOWN and long or name == "set": return KNOWN[name]()
+    if kind == "integer":
+        return draw.choice([int(low), int(high), draw.randint(int(low), int(min(high, low + 50)))])
+    if kind == "number" or (types == ["number", "string"]):
+        return draw.choice([low, high, draw.uniform(low, high)])
     if kind == "boolean": return draw.random() < 0.5
     if kind == "array": return [good(name, schema["items"]) for _ in range(draw.randint(0, 3))]
-    if kind == "object": return {draw.choice(["a", "b", "fast"]): good("", schema["additionalProperties"]) for _ in range(draw.randint(0, 2))}
-    return "".join(draw.choice("abcxyz019._-") for _ in range(draw.randint(1, min(schema.get("maxLength", 12), 64))))
+    if kind == "object":
+        inner = schema["additionalProperties"]
+        return {draw.choice(["a", "b", "fast"]): good("", inner) for _ in range(draw.randint(0, 2))}
+    most = min(schema.get("maxLength", 12), 64)
+    return "".join(draw.choice("abcxyz019._-") for _ in range(draw.randint(1, most)))
 
 def bad(name, schema):
     """A value that the schema forbids."""
@@ -70,7 +86,8 @@ def bad(name, schema):
     if "string" not in types: ways.append("text")
     if "integer" not in types and "number" not in types: ways.append(1.5)
     if types == ["integer"]: ways += [1.5, 1e300]
-    if "maximum" in schema and "string" not in types or "maximum" in schema and types == ["number", "string"]: ways += [schema["maximum"] + 1, schema["minimum"] - 1]
+    if "maximum" in schema and ("string" not in types or types == ["number", "string"]):
+        ways += [schema["maximum"] + 1, schema["minimum"] - 1]
     if "maxLength" in schema and types == ["string"]: ways += ["", "x" * (schema["maxLength"] + 1)]
     return draw.choice(ways)
 
@@ -86,19 +103,22 @@ def orders():
     while True:
         status, page = ask("GET", "/v1/jobs?limit=1000&after=%d" % after)
         assert status == 200, page
-        total += [(j["id"], j["priority"], j["state"] == "cancelled" and j["id"] not in cancelled) for j in page["jobs"]]
+        for j in page["jobs"]:
+            total.append((j["id"], j["priority"], j["state"] == "cancelled" and j["id"] not in cancelled))
         if not page["more"]: return total
         after = page["jobs"][-1]["id"]
 
 def query_text(v): return "true" if v is True else "false" if v is False else str(v)
 
 def make(route, method, target, spoil):
-    """A request by the schema; with spoil one thing of it is wrong. Returns method, target, body, what is wrong (None: cannot be spoilt)."""
+    """A request by the schema; with spoil one thing of it is wrong. Returns method, target, body, what is
+    wrong (None: cannot be spoilt)."""
     params = route.get("parameters", [])
     body_schema = route.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
     query, wrong = [], None
     for p in params:
-        v = draw.choice([1, 2, "made-up", "nobody"]) if p["name"] == "job" and p["in"] == "path" else good(p["name"], p["schema"])
+        named = p["name"] == "job" and p["in"] == "path"
+        v = draw.choice([1, 2, "made-up", "no-one"]) if named else good(p["name"], p["schema"])
         if p["in"] == "path": target = target.replace("{%s}" % p["name"], str(v))
         elif draw.random() < 0.5: query.append((p["name"], query_text(v)))
     body = None if method == "get" else {}

@@ -15,5 +15,7 @@ x = x.reshape([-1] + [d.dim_value for d in model.graph.input[0].type.tensor_type
 (theirs,) = ReferenceEvaluator(model).run(None, {"x": x})
 theirs = theirs.reshape(ours.shape)
 off = np.abs(theirs - ours).max() / np.abs(theirs).max()
-print(f"{sys.argv[1]}: {len(model.graph.node)} nodes, logits {theirs.shape} differ by {off:.2e} of the largest")
+print(
+    f"{sys.argv[1]}: {len(model.graph.node)} nodes, logits {theirs.shape} differ by {off:.2e} of the largest"
+)
 sys.exit(0 if off <= 1e-5 else 1)

@@ -16,11 +16,16 @@ import torch.nn.functional as F
 from safetensors.numpy import save_file
 
 STEPS, BATCH, COUNT = 10, 8, 16
-RATE = {"resnet": 0.003}     # moments of a few numbers make larger steps chaotic: f32 leaves f64 too; 0.05 else
+RATE = {"resnet": 0.003}  # moments of a few numbers make larger steps chaotic: f32 leaves f64 too; 0.05 else
 
 
 def mlp():
-    return nn.Sequential(nn.Linear(12, 9), nn.ReLU(), nn.Linear(9, 7), nn.Tanh(), nn.Linear(7, 4)), "images", 4, (12,)
+    return (
+        nn.Sequential(nn.Linear(12, 9), nn.ReLU(), nn.Linear(9, 7), nn.Tanh(), nn.Linear(7, 4)),
+        "images",
+        4,
+        (12,),
+    )
 
 
 class Lenet(nn.Module):
@@ -54,7 +59,11 @@ class Resnet(nn.Module):
 
     def __init__(self, c=4):
         super().__init__()
-        self.conv1, self.bn1, self.pool = nn.Conv2d(3, c, 3, 1, 1, bias=False), nn.BatchNorm2d(c), nn.MaxPool2d(3, 2, 1)
+        self.conv1, self.bn1, self.pool = (
+            nn.Conv2d(3, c, 3, 1, 1, bias=False),
+            nn.BatchNorm2d(c),
+            nn.MaxPool2d(3, 2, 1),
+        )
         blocks, width = [], c
         for i, out in enumerate((c, 2 * c, 2 * c, 2 * c)):
             blocks += [Block(width, out, 1 if i == 0 else 2), Block(out, out, 1)]
@@ -99,7 +108,7 @@ class Gpt(nn.Module):
 
 
 class Sdpa(Gpt):
-    """The same, attention by the function for it; its mask is made anew in every block."""
+    """The same, attention by the function for it; every block makes its own mask."""
 
     def attend(self, x, i):
         B, T, C = x.size()
@@ -140,7 +149,11 @@ class Label(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.table, self.cell, self.fc = nn.Embedding(self.V, 6), nn.LSTM(6, 7, batch_first=True), nn.Linear(7, 5)
+        self.table, self.cell, self.fc = (
+            nn.Embedding(self.V, 6),
+            nn.LSTM(6, 7, batch_first=True),
+            nn.Linear(7, 5),
+        )
 
     def forward(self, ids):
         return self.fc(self.cell(self.table(ids))[0][:, -1])
@@ -160,12 +173,18 @@ class Norms(nn.Module):
 
 
 class Fresh(nn.Module):
-    """Norms that begin equal, one used twice; a buffer, a constant and what the exporter computes: only parameters are trained."""
+    """Norms that begin equal, one used twice; a buffer, a constant and what the exporter computes: only
+    parameters are trained."""
 
     def __init__(self):
         super().__init__()
         self.a, self.b, self.fc = nn.Linear(6, 8), nn.Linear(8, 8), nn.Linear(8, 5)
-        self.n1, self.n2, self.n3, self.g = nn.LayerNorm(8), nn.LayerNorm(8), nn.LayerNorm(8), nn.GroupNorm(2, 8)
+        self.n1, self.n2, self.n3, self.g = (
+            nn.LayerNorm(8),
+            nn.LayerNorm(8),
+            nn.LayerNorm(8),
+            nn.GroupNorm(2, 8),
+        )
         self.register_buffer("scale", torch.linspace(0.5, 1.5, 8))
 
     def forward(self, x):
@@ -177,11 +196,15 @@ class Fresh(nn.Module):
 
 def data_of(kind, rng, classes, shape):
     if kind == "label":
-        return rng.integers(0, Label.V, (COUNT,) + shape).astype(np.int32), rng.integers(0, classes, COUNT).astype(np.int32)
+        return rng.integers(0, Label.V, (COUNT,) + shape).astype(np.int32), rng.integers(
+            0, classes, COUNT
+        ).astype(np.int32)
     if kind == "tokens":
         x = rng.integers(0, classes, (COUNT,) + shape).astype(np.int32)
         return x, rng.integers(0, classes, (COUNT,) + shape).astype(np.int32)
-    return rng.standard_normal((COUNT,) + shape).astype(np.float32), rng.integers(0, classes, COUNT).astype(np.int32)
+    return rng.standard_normal((COUNT,) + shape).astype(np.float32), rng.integers(0, classes, COUNT).astype(
+        np.int32
+    )
 
 
 MODELS = {
@@ -202,9 +225,18 @@ MODELS = {
 def export(model, x, path, opset):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.onnx.export(model, (x,), path, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False, dynamo=False,
-                          opset_version=opset, input_names=["ids" if x.dtype == torch.int64 else "image"], output_names=["scores"],
-                          dynamic_axes=None if opset == 15 else {"image": {0: "n"}, "ids": {0: "n"}})
+        torch.onnx.export(
+            model,
+            (x,),
+            path,
+            training=torch.onnx.TrainingMode.TRAINING,
+            do_constant_folding=False,
+            dynamo=False,
+            opset_version=opset,
+            input_names=["ids" if x.dtype == torch.int64 else "image"],
+            output_names=["scores"],
+            dynamic_axes=None if opset == 15 else {"image": {0: "n"}, "ids": {0: "n"}},
+        )
 
 
 def export_new(model, x, path, optimize=True):
@@ -212,8 +244,18 @@ def export_new(model, x, path, optimize=True):
     import onnx
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.onnx.export(model, (x,), path, dynamo=True, optimize=optimize, opset_version=18, input_names=["image"], output_names=["scores"],
-                          external_data=False, verbose=False)
+        torch.onnx.export(
+            model,
+            (x,),
+            path,
+            dynamo=True,
+            optimize=optimize,
+            opset_version=18,
+            input_names=["image"],
+            output_names=["scores"],
+            external_data=False,
+            verbose=False,
+        )
     file = onnx.load(path)
     for node in file.graph.node:
         kept = [p for p in node.metadata_props if p.key == "pkg.torch.onnx.fx_node"]
@@ -237,13 +279,22 @@ def refused(path):
     from onnx import TensorProto, helper
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4])
-    nodes = [helper.make_node("Cos", ["x"], ["a"], name="first_wave"), helper.make_node("Relu", ["a"], ["b"], name="fine"),
-             helper.make_node("Det", ["b"], ["c"], name="volume"), helper.make_node("Cos", ["b"], ["d"], name="second_wave"),
-             helper.make_node("Relu", ["d"], ["y"], name="own", domain="com.example")]
+    nodes = [
+        helper.make_node("Cos", ["x"], ["a"], name="first_wave"),
+        helper.make_node("Relu", ["a"], ["b"], name="fine"),
+        helper.make_node("Det", ["b"], ["c"], name="volume"),
+        helper.make_node("Cos", ["b"], ["d"], name="second_wave"),
+        helper.make_node("Relu", ["d"], ["y"], name="own", domain="com.example"),
+    ]
     graph = helper.make_graph(nodes, "refused", [x], [y])
     with open(path, "wb") as f:
-        f.write(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.example", 1)],
-                                  ir_version=8).SerializeToString())
+        f.write(
+            helper.make_model(
+                graph,
+                opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.example", 1)],
+                ir_version=8,
+            ).SerializeToString()
+        )
 
 
 def main(folder, only):
@@ -266,14 +317,23 @@ def main(folder, only):
             model.eval()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                torch.onnx.export(model, (tx[:2],), os.path.join(at, "eval.onnx"), training=torch.onnx.TrainingMode.EVAL, dynamo=False,
-                                  do_constant_folding=False, opset_version=17, input_names=["image"], output_names=["scores"])
+                torch.onnx.export(
+                    model,
+                    (tx[:2],),
+                    os.path.join(at, "eval.onnx"),
+                    training=torch.onnx.TrainingMode.EVAL,
+                    dynamo=False,
+                    do_constant_folding=False,
+                    opset_version=17,
+                    input_names=["image"],
+                    output_names=["scores"],
+                )
             export_new(model, tx[:2], os.path.join(at, "new.onnx"))
             model.train()
         else:
             export(model, tx[:2], os.path.join(at, "model.onnx"), 15)
             export(model, tx[:2], os.path.join(at, "free.onnx"), 17)
-        for m in model.modules():                     # exporting runs the model: moments start anew
+        for m in model.modules():                     # exporting runs the model: moments start again
             if isinstance(m, nn.BatchNorm2d):
                 m.reset_running_stats()
         logits = model(tx[:BATCH]).detach().numpy().copy()
@@ -285,7 +345,16 @@ def main(folder, only):
             loss.backward()
             optim.step()
             losses.append(loss.item())
-        save_file({"x": x, "y": y, "logits": logits, "losses": np.array(losses), "rate": np.array([RATE.get(name, 0.05)], np.float32)}, os.path.join(at, "expect.safetensors"))
+        save_file(
+            {
+                "x": x,
+                "y": y,
+                "logits": logits,
+                "losses": np.array(losses),
+                "rate": np.array([RATE.get(name, 0.05)], np.float32),
+            },
+            os.path.join(at, "expect.safetensors"),
+        )
         print(name, [f"{v:.5f}" for v in losses])
 
 

@@ -17,17 +17,36 @@ T = torch.float64
 
 
 def dims(text):
-    return [int(d[:-1] or 1) * ROWS if d.endswith('*') else int(d) for d in text[text.index('[') + 1:text.index(']')].split(',')]
+    return [
+        int(d[:-1] or 1) * ROWS if d.endswith('*') else int(d)
+        for d in text[text.index('[') + 1 : text.index(']')].split(',')
+    ]
 
 
 def act(at, x):
     a, b = at.get('alpha', 0.0), at.get('beta', 0.0)
     F = torch.nn.functional
-    return {'relu': F.relu, 'gelu': lambda v: F.gelu(v, approximate='tanh'), 'tanh': torch.tanh, 'sigmoid': torch.sigmoid, 'silu': F.silu,
-            'gelu_erf': F.gelu, 'softplus': F.softplus, 'elu': lambda v: F.elu(v, a), 'leaky': lambda v: F.leaky_relu(v, a),
-            'clip': lambda v: torch.clamp(v, a, b), 'exp': torch.exp, 'log': torch.log, 'sqrt': torch.sqrt, 'erf': torch.erf,
-            'neg': torch.neg, 'abs': torch.abs, 'recip': torch.reciprocal, 'square': torch.square,
-            'pow': lambda v: torch.pow(v, a)}.get(at['act'], getattr(F, at['act'], None))(x)
+    return {
+        'relu': F.relu,
+        'gelu': lambda v: F.gelu(v, approximate='tanh'),
+        'tanh': torch.tanh,
+        'sigmoid': torch.sigmoid,
+        'silu': F.silu,
+        'gelu_erf': F.gelu,
+        'softplus': F.softplus,
+        'elu': lambda v: F.elu(v, a),
+        'leaky': lambda v: F.leaky_relu(v, a),
+        'clip': lambda v: torch.clamp(v, a, b),
+        'exp': torch.exp,
+        'log': torch.log,
+        'sqrt': torch.sqrt,
+        'erf': torch.erf,
+        'neg': torch.neg,
+        'abs': torch.abs,
+        'recip': torch.reciprocal,
+        'square': torch.square,
+        'pow': lambda v: torch.pow(v, a),
+    }.get(at['act'], getattr(F, at['act'], None))(x)
 
 
 def axes_of(at, x):
@@ -71,7 +90,11 @@ def cut(at, x):
 
 def cumsum(at, x):
     axis = at.get('axis', 0)
-    return torch.flip(torch.cumsum(torch.flip(x, [axis]), axis), [axis]) if at.get('back') else torch.cumsum(x, axis)
+    return (
+        torch.flip(torch.cumsum(torch.flip(x, [axis]), axis), [axis])
+        if at.get('back')
+        else torch.cumsum(x, axis)
+    )
 
 
 def turned(x, flag):
@@ -104,7 +127,9 @@ def rmsnorm(at, x, gamma):
 
 
 def conv2d(at, x, w):
-    return torch.nn.functional.conv2d(x, w, stride=(at['sh'], at['sw']), padding=(at.get('ph', 0), at.get('pw', 0)))
+    return torch.nn.functional.conv2d(
+        x, w, stride=(at['sh'], at['sw']), padding=(at.get('ph', 0), at.get('pw', 0))
+    )
 
 
 def pool(how):
@@ -113,7 +138,9 @@ def pool(how):
 
 def attend(at, q, k, v):
     heads, kv = at['heads'], at['kv']
-    q, k, v = (x.reshape(x.shape[0], x.shape[1], n, -1).transpose(1, 2) for x, n in ((q, heads), (k, kv), (v, kv)))
+    q, k, v = (
+        x.reshape(x.shape[0], x.shape[1], n, -1).transpose(1, 2) for x, n in ((q, heads), (k, kv), (v, kv))
+    )
     k, v = (x.repeat_interleave(heads // kv, 1) for x in (k, v))
     y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=bool(at.get('causal', 0)))
     return (y.transpose(1, 2).reshape(q.shape[0], q.shape[2], -1),)
@@ -127,13 +154,18 @@ def rotary(at, x):
     n, t, c = x.shape
     h = x.reshape(n, t, at['heads'], -1)
     half = h.shape[-1] // 2
-    angle = torch.arange(t, dtype=T)[:, None] * torch.tensor(at['base'], dtype=T) ** (-torch.arange(half, dtype=T) / half)
-    z = torch.complex(h[..., :half], h[..., half:]) * torch.polar(torch.ones_like(angle), -angle if at.get('back') else angle)[None, :, None]
+    angle = torch.arange(t, dtype=T)[:, None] * torch.tensor(at['base'], dtype=T) ** (
+        -torch.arange(half, dtype=T) / half
+    )
+    z = (
+        torch.complex(h[..., :half], h[..., half:])
+        * torch.polar(torch.ones_like(angle), -angle if at.get('back') else angle)[None, :, None]
+    )
     return torch.cat([z.real, z.imag], -1).reshape(n, t, c)
 
 
 def cell(gates):
-    """torch's cells, to whom z is an input that the identity multiplies."""
+    """torch's cells, which take z as an input that the identity multiplies."""
     def run(at, z, w, b):
         hidden = w.shape[1]
         x, y = (torch.zeros(z.shape[0], hidden, dtype=T) for _ in range(2))
@@ -150,27 +182,66 @@ def cell(gates):
 
 def batchnorm(at, x, gamma, beta, mean, var):
     channel = 1 if at['axis'] == 1 else x.dim() - 1
-    y = torch.nn.functional.batch_norm(x.transpose(1, channel), mean.clone(), var.clone(), gamma, beta, not at.get('infer', 0), 0.1, at['eps'])
+    y = torch.nn.functional.batch_norm(
+        x.transpose(1, channel),
+        mean.clone(),
+        var.clone(),
+        gamma,
+        beta,
+        not at.get('infer', 0),
+        0.1,
+        at['eps'],
+    )
     return (y.transpose(1, channel),)
 
 
 OPS = {
-    'attend': attend, 'attention': attention, 'rotary': rotary, 'lstm': cell(4), 'gru': cell(3), 'batchnorm': batchnorm,
+    'attend': attend,
+    'attention': attention,
+    'rotary': rotary,
+    'lstm': cell(4),
+    'gru': cell(3),
+    'batchnorm': batchnorm,
     'embed': lambda at, ids, table: gather({}, table, ids),
-    'rmsnorm': rmsnorm, 'swiglu': lambda at, a, b: torch.nn.functional.silu(a) * b, 'conv2d': conv2d,
-    'avgpool2d': pool(torch.nn.functional.avg_pool2d), 'maxpool2d': pool(torch.nn.functional.max_pool2d),
-    'groupnorm': lambda at, x, gamma, beta: torch.nn.functional.group_norm(x, at['groups'], gamma, beta, at['eps']),
-    'add': lambda at, a, b: a + b, 'sub': lambda at, a, b: a - b, 'mul': lambda at, a, b: a * b, 'div': lambda at, a, b: a / b,
-    'maximum': lambda at, a, b: torch.maximum(a, b), 'minimum': lambda at, a, b: torch.minimum(a, b),
-    'power': lambda at, a, b: torch.pow(a, b), 'where': lambda at, c, a, b: torch.where(c != 0, a, b),
-    'scale': lambda at, x: x * at.get('by', 0.0), 'act': act, 'softmax': lambda at, x: torch.softmax(x, -1),
-    'log_softmax': lambda at, x: torch.log_softmax(x, -1), 'permute': lambda at, x: x.permute([at.get(f'p{d}', 0) for d in range(x.dim())]),
-    'slice': cut, 'concat': lambda at, a, b: torch.cat([a, b], at.get('axis', 0)), 'pad': pad, 'gather': gather, 'cumsum': cumsum,
-    'reduce_sum': reduce(lambda x, axes: x.sum(axes)), 'reduce_mean': reduce(lambda x, axes: x.mean(axes)),
-    'reduce_max': reduce(lambda x, axes: x.amax(axes)), 'reduce_min': reduce(lambda x, axes: x.amin(axes)),
+    'rmsnorm': rmsnorm,
+    'swiglu': lambda at, a, b: torch.nn.functional.silu(a) * b,
+    'conv2d': conv2d,
+    'avgpool2d': pool(torch.nn.functional.avg_pool2d),
+    'maxpool2d': pool(torch.nn.functional.max_pool2d),
+    'groupnorm': lambda at, x, gamma, beta: torch.nn.functional.group_norm(
+        x, at['groups'], gamma, beta, at['eps']
+    ),
+    'add': lambda at, a, b: a + b,
+    'sub': lambda at, a, b: a - b,
+    'mul': lambda at, a, b: a * b,
+    'div': lambda at, a, b: a / b,
+    'maximum': lambda at, a, b: torch.maximum(a, b),
+    'minimum': lambda at, a, b: torch.minimum(a, b),
+    'power': lambda at, a, b: torch.pow(a, b),
+    'where': lambda at, c, a, b: torch.where(c != 0, a, b),
+    'scale': lambda at, x: x * at.get('by', 0.0),
+    'act': act,
+    'softmax': lambda at, x: torch.softmax(x, -1),
+    'log_softmax': lambda at, x: torch.log_softmax(x, -1),
+    'permute': lambda at, x: x.permute([at.get(f'p{d}', 0) for d in range(x.dim())]),
+    'slice': cut,
+    'concat': lambda at, a, b: torch.cat([a, b], at.get('axis', 0)),
+    'pad': pad,
+    'gather': gather,
+    'cumsum': cumsum,
+    'reduce_sum': reduce(lambda x, axes: x.sum(axes)),
+    'reduce_mean': reduce(lambda x, axes: x.mean(axes)),
+    'reduce_max': reduce(lambda x, axes: x.amax(axes)),
+    'reduce_min': reduce(lambda x, axes: x.amin(axes)),
     'reduce_prod': reduce(product),
-    'contract': lambda at, a, b: turned(a, at.get('ta')) @ turned(b, at.get('tb')), 'matmul': matmul, 'bias': bias, 'bias_act': bias_act,
-    'layernorm': layernorm, 'add_layernorm': add_layernorm, 'reshape': lambda at, x: x, 'expand': lambda at, x: x,
+    'contract': lambda at, a, b: turned(a, at.get('ta')) @ turned(b, at.get('tb')),
+    'matmul': matmul,
+    'bias': bias,
+    'bias_act': bias_act,
+    'layernorm': layernorm,
+    'add_layernorm': add_layernorm,
+    'reshape': lambda at, x: x,
+    'expand': lambda at, x: x,
     'sum64': lambda at, x: x.sum().reshape(1),
 }
 
@@ -222,8 +293,12 @@ def run(path):
             results = results if isinstance(results, tuple) else (results,)
             shapes = line.strip().split(' : ')[1].split(', ')
             for i, (name, shape) in enumerate(zip(words[0].split(','), shapes)):
-                if i < len(results):          # the statistics of a norm are nobody's operand here
-                    at[name] = results[i].expand(dims(shape)) if words[2] == 'expand' else results[i].reshape(dims(shape))
+                if i < len(results):          # the statistics of a norm are no operand here
+                    at[name] = (
+                        results[i].expand(dims(shape))
+                        if words[2] == 'expand'
+                        else results[i].reshape(dims(shape))
+                    )
     loss.sum().backward()
     worst, compared = 0.0, 0
     scale = max([1e-2] + [at[p].grad.abs().max().item() for p in params])
@@ -248,8 +323,12 @@ def main():
         worst = max(worst, result[0])
         if not result[0] <= 1e-4:
             bad.append((os.path.basename(path), result[0]))
-    print(f'{ran} graphs agree with torch {torch.__version__} in {elements} gradients, worst {worst:.2g} of the largest; {left} left out'
-          if not bad else f'these do not agree: {bad}')
+    print(
+        f'{ran} graphs agree with torch {torch.__version__} in {elements} gradients, '
+        f'worst {worst:.2g} of the largest; {left} left out'
+        if not bad
+        else f'these do not agree: {bad}'
+    )
     return 1 if bad or ran < 200 else 0
 
 

@@ -4,9 +4,10 @@
 For each built-in model: a job file, initial parameters, a data set, the gradient of the
 first step and the losses of ten AdamW steps, all in float32 on the CPU by PyTorch's own
 modules. Run where PyTorch is installed:  python3 make_fixtures.py [FOLDER [MODEL...]]
-The files committed beside this script were made by PyTorch 2.13.0; llama, bert, lstm and gru by 2.15.0 and transformers;
-bert_cls and inception by 2.13.0 and transformers.
+The files committed beside this script were made by PyTorch 2.13.0; llama, bert, lstm and gru by 2.15.0 and
+transformers; bert_cls and inception by 2.13.0 and transformers.
 """
+
 import math, os, sys
 import numpy as np
 import torch
@@ -47,7 +48,9 @@ class Lenet(nn.Module):
 
     @staticmethod
     def data(rng):
-        return rng.standard_normal((COUNT, 1, 16, 16)).astype(np.float32), rng.integers(0, 7, COUNT).astype(np.int32)
+        return rng.standard_normal((COUNT, 1, 16, 16)).astype(np.float32), rng.integers(0, 7, COUNT).astype(
+            np.int32
+        )
 
 
 class Gpt(nn.Module):
@@ -62,7 +65,12 @@ class Gpt(nn.Module):
         for i in range(self.L):
             for name in ("ln_1", "ln_2"):
                 self.norm(f"h.{i}.{name}")
-            for name, a, b in (("attn.c_attn", C, 3 * C), ("attn.c_proj", C, C), ("mlp.c_fc", C, 4 * C), ("mlp.c_proj", 4 * C, C)):
+            for name, a, b in (
+                ("attn.c_attn", C, 3 * C),
+                ("attn.c_proj", C, C),
+                ("mlp.c_fc", C, 4 * C),
+                ("mlp.c_proj", 4 * C, C),
+            ):
                 self.p[f"h.{i}.{name}.weight"] = self.normal(a, b)
                 self.p[f"h.{i}.{name}.bias"] = self.normal(b)
         self.norm("ln_f")
@@ -91,7 +99,10 @@ class Gpt(nn.Module):
     def forward(self, x):
         h = self.p["wte.weight"][x.long()] + self.p["wpe.weight"]
         for i in range(self.L):
-            h = h + self.linear(self.attend(self.linear(self.ln(h, f"h.{i}.ln_1"), f"h.{i}.attn.c_attn")), f"h.{i}.attn.c_proj")
+            h = h + self.linear(
+                self.attend(self.linear(self.ln(h, f"h.{i}.ln_1"), f"h.{i}.attn.c_attn")),
+                f"h.{i}.attn.c_proj",
+            )
             a = F.gelu(self.linear(self.ln(h, f"h.{i}.ln_2"), f"h.{i}.mlp.c_fc"), approximate="tanh")
             h = h + self.linear(a, f"h.{i}.mlp.c_proj")
         return self.ln(h, "ln_f") @ self.p["wte.weight"].T
@@ -127,15 +138,18 @@ buffer bn2.running_var f32 [8] ones
 buffer bn3.running_mean f32 [16] zeros
 buffer bn3.running_var f32 [16] ones
 %0 = conv2d x conv1.weight sh=1 sw=1 ph=1 pw=1 : f32 [*,6,8,8]
-%1,%2,%3 = batchnorm %0 bn1.weight bn1.bias bn1.running_mean bn1.running_var axis=1 eps=1e-05 : f32 [*,6,8,8], f32 [3,6], f64 [3,6]
+%1,%2,%3 = batchnorm %0 bn1.weight bn1.bias bn1.running_mean bn1.running_var axis=1 eps=1e-05 \
+: f32 [*,6,8,8], f32 [3,6], f64 [3,6]
 %4 = act %1 act=relu : f32 [*,6,8,8]
 %5 = maxpool2d %4 kh=2 kw=2 sh=2 sw=2 : f32 [*,6,4,4]
 %6 = conv2d %5 conv2.weight sh=1 sw=1 ph=1 pw=1 : f32 [*,8,4,4]
-%7,%8,%9 = batchnorm %6 bn2.weight bn2.bias bn2.running_mean bn2.running_var axis=1 eps=1e-05 : f32 [*,8,4,4], f32 [3,8], f64 [3,8]
+%7,%8,%9 = batchnorm %6 bn2.weight bn2.bias bn2.running_mean bn2.running_var axis=1 eps=1e-05 \
+: f32 [*,8,4,4], f32 [3,8], f64 [3,8]
 %10 = act %7 act=relu : f32 [*,8,4,4]
 %11 = reshape %10 d0=-1 d1=128 : f32 [*,128]
 %12 = matmul %11 fc1.weight tb=1 : f32 [*,16]
-%13,%14,%15 = batchnorm %12 bn3.weight bn3.bias bn3.running_mean bn3.running_var axis=1 eps=1e-05 : f32 [*,16], f32 [3,16], f64 [3,16]
+%13,%14,%15 = batchnorm %12 bn3.weight bn3.bias bn3.running_mean bn3.running_var axis=1 eps=1e-05 \
+: f32 [*,16], f32 [3,16], f64 [3,16]
 %16 = act %13 act=relu : f32 [*,16]
 %17 = matmul %16 fc.weight tb=1 : f32 [*,5]
 %18 = bias %17 fc.bias axis=-1 : f32 [*,5]
@@ -154,7 +168,9 @@ running bn3.running_mean bn3.running_var %15 0.1
 
     def __init__(self):
         super().__init__()
-        self.conv1, self.conv2 = nn.Conv2d(1, 6, 3, padding=1, bias=False), nn.Conv2d(6, 8, 3, padding=1, bias=False)
+        self.conv1, self.conv2 = nn.Conv2d(1, 6, 3, padding=1, bias=False), nn.Conv2d(
+            6, 8, 3, padding=1, bias=False
+        )
         self.bn1, self.bn2, self.bn3 = nn.BatchNorm2d(6), nn.BatchNorm2d(8), nn.BatchNorm1d(16)
         self.fc1, self.fc = nn.Linear(128, 16, bias=False), nn.Linear(16, 5)
 
@@ -172,14 +188,30 @@ running bn3.running_mean bn3.running_var %15 0.1
 class Llama(nn.Module):
     """Hugging Face's own module; grouped queries."""
     T, V = 16, 64
-    yaml = "model: {use: builtin:llama, args: {layers: 2, width: 32, heads: 4, kv_heads: 2, hidden: 48, context: 16, vocab: 64}}"
+    yaml = (
+        "model: {use: builtin:llama, "
+        "args: {layers: 2, width: 32, heads: 4, kv_heads: 2, hidden: 48, context: 16, vocab: 64}}"
+    )
     data = classmethod(Gpt.data.__func__)
 
     def __init__(self):
         super().__init__()
         from transformers import LlamaConfig, LlamaForCausalLM
-        self.hf = scattered(LlamaForCausalLM(LlamaConfig(vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
-            num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=16, rms_norm_eps=1e-5, tie_word_embeddings=False)))
+        self.hf = scattered(
+            LlamaForCausalLM(
+                LlamaConfig(
+                    vocab_size=64,
+                    hidden_size=32,
+                    intermediate_size=48,
+                    num_hidden_layers=2,
+                    num_attention_heads=4,
+                    num_key_value_heads=2,
+                    max_position_embeddings=16,
+                    rms_norm_eps=1e-5,
+                    tie_word_embeddings=False,
+                )
+            )
+        )
 
     def forward(self, x):
         return self.hf(input_ids=x.long(), use_cache=False).logits
@@ -187,8 +219,18 @@ class Llama(nn.Module):
 
 def bert_config(**more):
     from transformers import BertConfig
-    return BertConfig(vocab_size=40, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=40,
-        max_position_embeddings=12, hidden_dropout_prob=0, attention_probs_dropout_prob=0, pad_token_id=0, **more)
+    return BertConfig(
+        vocab_size=40,
+        hidden_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=3,
+        intermediate_size=40,
+        max_position_embeddings=12,
+        hidden_dropout_prob=0,
+        attention_probs_dropout_prob=0,
+        pad_token_id=0,
+        **more,
+    )
 
 
 class Bert(nn.Module):
@@ -275,7 +317,11 @@ class Residual(nn.Module):
             setattr(self, f"conv{i}", nn.Conv2d(a, b, k, s, k // 2, bias=False))
             setattr(self, f"bn{i}", norm(b))
         self.last = len(shapes)
-        self.downsample = nn.Sequential(nn.Conv2d(inp, out, 1, stride, bias=False), norm(out)) if stride != 1 or inp != out else nn.Identity()
+        self.downsample = (
+            nn.Sequential(nn.Conv2d(inp, out, 1, stride, bias=False), norm(out))
+            if stride != 1 or inp != out
+            else nn.Identity()
+        )
 
     def forward(self, x):
         h = x
@@ -321,11 +367,16 @@ class Resnet18(nn.Module):
 
     @classmethod
     def data(cls, rng):
-        return rng.standard_normal((COUNT, cls.channels, cls.size, cls.size)).astype(np.float32), rng.integers(0, 5, COUNT).astype(np.int32)
+        return rng.standard_normal((COUNT, cls.channels, cls.size, cls.size)).astype(
+            np.float32
+        ), rng.integers(0, 5, COUNT).astype(np.int32)
 
 
 class Resnet50(Resnet18):
-    yaml = "model: {use: builtin:resnet50, args: {channels: 1, height: 24, width: 24, base: 2, classes: 5, norm: group, groups: 2}}"
+    yaml = (
+        "model: {use: builtin:resnet50, "
+        "args: {channels: 1, height: 24, width: 24, base: 2, classes: 5, norm: group, groups: 2}}"
+    )
     blocks, expand, vns, channels, size, lr = (3, 4, 6, 3), 4, 5, 1, 24, "3e-4"
 
     def stem(self):
@@ -353,7 +404,11 @@ class InceptionBlock(nn.Module):
         super().__init__()
         self.branch1 = ConvNorm(inp, u, 1)
         self.branch2 = nn.Sequential(ConvNorm(inp, u // 4 * 6, 1), ConvNorm(u // 4 * 6, 2 * u, 3))
-        wide = [ConvNorm(u // 4, u // 2, 3), ConvNorm(u // 2, u // 2, 3)] if two else [ConvNorm(u // 4, u // 2, 5)]
+        wide = (
+            [ConvNorm(u // 4, u // 2, 3), ConvNorm(u // 2, u // 2, 3)]
+            if two
+            else [ConvNorm(u // 4, u // 2, 5)]
+        )
         self.branch3 = nn.Sequential(ConvNorm(inp, u // 4, 1), *wide)
         self.branch4 = nn.Sequential(nn.MaxPool2d(3, 1, 1), ConvNorm(inp, u // 2, 1))
 
@@ -362,8 +417,13 @@ class InceptionBlock(nn.Module):
 
 
 class Inception(nn.Module):
-    """The channels of the first stage fill blocks of 16 in three of four branches, those of the second in all that are joined."""
-    yaml = "model: {use: builtin:inception, args: {stem: small, channels: 1, height: 12, width: 12, base: 16, blocks: [1, 1], classes: 5, dropout: 0}}"
+    """The channels of the first stage fill blocks of 16 in three of four branches, those of the second in all
+    that are joined."""
+    yaml = (
+        "model: {use: builtin:inception, "
+        "args: {stem: small, channels: 1, height: 12, width: 12, base: 16, "
+        "blocks: [1, 1], classes: 5, dropout: 0}}"
+    )
     base, blocks, channels, size, classes, two, vns, lr = 16, (1, 1), 1, 12, 5, False, 1, "1e-3"
 
     def __init__(self):
@@ -393,11 +453,16 @@ class Inception(nn.Module):
 
     @classmethod
     def data(cls, rng):
-        return rng.standard_normal((COUNT, cls.channels, cls.size, cls.size)).astype(np.float32), rng.integers(0, 5, COUNT).astype(np.int32)
+        return rng.standard_normal((COUNT, cls.channels, cls.size, cls.size)).astype(
+            np.float32
+        ), rng.integers(0, 5, COUNT).astype(np.int32)
 
 
 class Vgg16(nn.Module):
-    yaml = "model: {use: builtin:vgg16, args: {channels: 1, height: 32, width: 32, base: 2, classes: 5, hidden: 9, dropout: 0}}"
+    yaml = (
+        "model: {use: builtin:vgg16, "
+        "args: {channels: 1, height: 32, width: 32, base: 2, classes: 5, hidden: 9, dropout: 0}}"
+    )
     lr = "1e-3"
 
     def __init__(self):
@@ -407,7 +472,15 @@ class Vgg16(nn.Module):
             layers += [nn.Conv2d(inp, 2 * v, 3, padding=1), nn.ReLU()] if v else [nn.MaxPool2d(2)]
             inp = 2 * v or inp
         self.features = nn.Sequential(*layers)
-        self.classifier = nn.Sequential(nn.Linear(16, 9), nn.ReLU(), nn.Identity(), nn.Linear(9, 9), nn.ReLU(), nn.Identity(), nn.Linear(9, 5))
+        self.classifier = nn.Sequential(
+            nn.Linear(16, 9),
+            nn.ReLU(),
+            nn.Identity(),
+            nn.Linear(9, 9),
+            nn.ReLU(),
+            nn.Identity(),
+            nn.Linear(9, 5),
+        )
         for m in self.modules():
             if isinstance(m, nn.Conv2d):
                 nn.init.kaiming_normal_(m.weight, mode="fan_in", nonlinearity="relu")
@@ -417,7 +490,9 @@ class Vgg16(nn.Module):
 
     @staticmethod
     def data(rng):
-        return rng.standard_normal((COUNT, 1, 32, 32)).astype(np.float32), rng.integers(0, 5, COUNT).astype(np.int32)
+        return rng.standard_normal((COUNT, 1, 32, 32)).astype(np.float32), rng.integers(0, 5, COUNT).astype(
+            np.int32
+        )
 
 
 def names(model):
@@ -433,12 +508,18 @@ def make(name, cls, folder):
     np.save(os.path.join(out, "x.npy"), x)
     np.save(os.path.join(out, "y.npy"), y)
     params, lr = names(model), getattr(cls, "lr", "1e-2")
-    save_file({n: p.detach().clone().contiguous() for n, p in params.items()}, os.path.join(out, "params.safetensors"))
+    save_file(
+        {n: p.detach().clone().contiguous() for n, p in params.items()},
+        os.path.join(out, "params.safetensors"),
+    )
     with open(os.path.join(out, "job.yaml"), "w") as f:
-        f.write(f"job: {{steps: {STEPS}}}\n{cls.yaml}\n"
-                "data: {kind: npy, order: sequential, split: {train: 1.0, valid: 0.0}}\n"
-                f"batch: {{global: {BATCH}, virtual_nodes: {getattr(cls, 'vns', 5)}}}\n"
-                f"optim: {{kind: adamw, lr: {lr}, weight_decay: 0.05, clip: 1.0, schedule: {{kind: constant, warmup: 0}}}}\n")
+        f.write(
+            f"job: {{steps: {STEPS}}}\n{cls.yaml}\n"
+            "data: {kind: npy, order: sequential, split: {train: 1.0, valid: 0.0}}\n"
+            f"batch: {{global: {BATCH}, virtual_nodes: {getattr(cls, 'vns', 5)}}}\n"
+            f"optim: {{kind: adamw, lr: {lr}, weight_decay: 0.05, clip: 1.0, "
+            "schedule: {kind: constant, warmup: 0}}\n"
+        )
     if hasattr(cls, "graph"):
         with open(os.path.join(out, "model.graph"), "w") as f:
             f.write(cls.graph)
@@ -463,8 +544,25 @@ def make(name, cls, folder):
 
 
 if __name__ == "__main__":
-    target = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "fixtures")
-    every = {"mlp": Mlp, "lenet": Lenet, "gpt": Gpt, "bn": Bn, "llama": Llama, "bert": Bert, "bert_cls": BertCls, "lstm": Lstm, "gru": Gru,
-             "resnet18": Resnet18, "resnet50": Resnet50, "vgg16": Vgg16, "inception": Inception}
+    target = (
+        sys.argv[1]
+        if len(sys.argv) > 1
+        else os.path.join(os.path.dirname(os.path.abspath(__file__)), "fixtures")
+    )
+    every = {
+        "mlp": Mlp,
+        "lenet": Lenet,
+        "gpt": Gpt,
+        "bn": Bn,
+        "llama": Llama,
+        "bert": Bert,
+        "bert_cls": BertCls,
+        "lstm": Lstm,
+        "gru": Gru,
+        "resnet18": Resnet18,
+        "resnet50": Resnet50,
+        "vgg16": Vgg16,
+        "inception": Inception,
+    }
     for name in sys.argv[2:] or every:
         make(name, every[name], target)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""track.py PROBLEM OURS TOLERANCE -- does PyTorch, from the same parameters and rows, lose what we lost, step by step?
+"""track.py PROBLEM OURS TOLERANCE -- does PyTorch, from the same parameters and rows, lose what we lost, step
+by step?
 
-PROBLEM and OURS are of `heddle bench step --save PROBLEM --json >OURS`, plain SGD. Norms are those of the whole batch. Prints
-both losses and their relative difference a step, beside how far PyTorch is from itself when images lie with channels last; exits 1 if one
-step is off by more than TOLERANCE.
-"""
+PROBLEM and OURS are of `heddle bench step --save PROBLEM --json >OURS`, plain SGD. Norms are those of the
+whole batch. Prints both losses and their relative difference a step, beside how far PyTorch is from itself
+when images lie with channels last; exits 1 if one step is off by more than TOLERANCE."""
+
 import json, os, sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench"))
@@ -15,7 +16,13 @@ from torch_models import Problem
 
 problem, ours, tolerance = Problem(sys.argv[1]), json.load(open(sys.argv[2]))["losses"], float(sys.argv[3])
 optim = problem.job["optim"]
-if optim["kind"] != "sgd" or optim["clip"] or optim["weight_decay"] or optim["schedule"]["kind"] != "constant" or optim["schedule"]["warmup"]:
+if (
+    optim["kind"] != "sgd"
+    or optim["clip"]
+    or optim["weight_decay"]
+    or optim["schedule"]["kind"] != "constant"
+    or optim["schedule"]["warmup"]
+):
     sys.exit("track: this script knows sgd at a constant rate without clipping or decay")
 
 

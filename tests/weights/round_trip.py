@@ -41,41 +41,96 @@ def floats(*shape):
 
 def tokens(vocab, length):
     rng = np.random.default_rng(4)
-    return rng.integers(0, vocab, (ROWS, length)).astype(np.int32), rng.integers(0, vocab, (ROWS, length)).astype(np.int32)
+    return rng.integers(0, vocab, (ROWS, length)).astype(np.int32), rng.integers(
+        0, vocab, (ROWS, length)
+    ).astype(np.int32)
 
 
 # name -> (module, state to save, inputs, forward, arguments or None for config.json, load into a fresh one)
 def mlp():
     m = Mlp()
-    return dict(make=Mlp, module=m, data=floats(20), run=lambda m, x: m(x), use="mlp", args=["input=[20]", "hidden=[33]", "classes=5"])
+    return dict(
+        make=Mlp,
+        module=m,
+        data=floats(20),
+        run=lambda m, x: m(x),
+        use="mlp",
+        args=["input=[20]", "hidden=[33]", "classes=5"],
+    )
 
 
 def gpt2():
     from transformers import GPT2Config, GPT2LMHeadModel
-    config = GPT2Config(n_layer=2, n_embd=32, n_head=2, n_positions=12, vocab_size=40, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
+    config = GPT2Config(
+        n_layer=2,
+        n_embd=32,
+        n_head=2,
+        n_positions=12,
+        vocab_size=40,
+        resid_pdrop=0,
+        embd_pdrop=0,
+        attn_pdrop=0,
+    )
     make = lambda: GPT2LMHeadModel(config).eval()
     m = make()
-    return dict(make=make, module=m, data=tokens(40, 12), run=lambda m, x: m(x.long()).logits, config=config, tied=True)
+    return dict(
+        make=make,
+        module=m,
+        data=tokens(40, 12),
+        run=lambda m, x: m(x.long()).logits,
+        config=config,
+        tied=True,
+    )
 
 
 def llama():
     from transformers import LlamaConfig, LlamaForCausalLM
-    config = LlamaConfig(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, num_key_value_heads=2, intermediate_size=48,
-                         max_position_embeddings=12, vocab_size=40, tie_word_embeddings=False)
+    config = LlamaConfig(
+        num_hidden_layers=2,
+        hidden_size=32,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        intermediate_size=48,
+        max_position_embeddings=12,
+        vocab_size=40,
+        tie_word_embeddings=False,
+    )
     make = lambda: LlamaForCausalLM(config).eval()
-    return dict(make=make, module=make(), data=tokens(40, 12), run=lambda m, x: m(x.long()).logits, config=config, needs="llama")
+    return dict(
+        make=make,
+        module=make(),
+        data=tokens(40, 12),
+        run=lambda m, x: m(x.long()).logits,
+        config=config,
+        needs="llama",
+    )
 
 
 def bert_cls():
     from transformers import BertConfig, BertForSequenceClassification
-    config = BertConfig(num_hidden_layers=2, hidden_size=24, num_attention_heads=3, intermediate_size=40, max_position_embeddings=12, vocab_size=40,
-                        num_labels=3, pad_token_id=0, architectures=["BertForSequenceClassification"])
+    config = BertConfig(
+        num_hidden_layers=2,
+        hidden_size=24,
+        num_attention_heads=3,
+        intermediate_size=40,
+        max_position_embeddings=12,
+        vocab_size=40,
+        num_labels=3,
+        pad_token_id=0,
+        architectures=["BertForSequenceClassification"],
+    )
     make = lambda: BertForSequenceClassification(config).eval()
     x, y = tokens(40, 12)
     x[:, 9:] *= (x[:, :1] % 2)                          # every other text ends in padding
     x[:, 0] += x[:, 0] == 0
-    return dict(make=make, module=make(), data=(x, y[:, 0] % 3), run=lambda m, x: m(x.long(), attention_mask=(x != 0).long()).logits, config=config,
-                needs="bert")
+    return dict(
+        make=make,
+        module=make(),
+        data=(x, y[:, 0] % 3),
+        run=lambda m, x: m(x.long(), attention_mask=(x != 0).long()).logits,
+        config=config,
+        needs="bert",
+    )
 
 
 def resnet18():
@@ -94,17 +149,38 @@ def inception():
     sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../torch"))
     from make_fixtures import Inception
     m = Inception().eval()
-    return dict(make=lambda: Inception().eval(), module=m, data=floats(1, 12, 12), run=lambda m, x: m(x), use="inception", needs="inception",
-                args=["stem=small", "channels=1", "height=12", "width=12", "base=16", "blocks=[1,1]", "classes=5", "dropout=0"])
+    return dict(
+        make=lambda: Inception().eval(),
+        module=m,
+        data=floats(1, 12, 12),
+        run=lambda m, x: m(x),
+        use="inception",
+        needs="inception",
+        args=[
+            "stem=small",
+            "channels=1",
+            "height=12",
+            "width=12",
+            "base=16",
+            "blocks=[1,1]",
+            "classes=5",
+            "dropout=0",
+        ],
+    )
 
 
 MODELS = dict(mlp=mlp, gpt2=gpt2, llama=llama, bert_cls=bert_cls, resnet18=resnet18, inception=inception)
-KNOWN = [m["name"] for m in json.loads(subprocess.run([heddle, "model", "ls", "--json"], capture_output=True, text=True).stdout)]
+KNOWN = [
+    m["name"]
+    for m in json.loads(
+        subprocess.run([heddle, "model", "ls", "--json"], capture_output=True, text=True).stdout
+    )
+]
 
 
 def check(name, made):
     module, (x, y) = made["module"].eval(), made["data"]
-    for p in module.parameters():                      # norms and biases begin as ones and zeros: let every tensor matter
+    for p in module.parameters():  # norms and biases begin as ones and zeros: let every tensor matter
         with torch.no_grad():
             p.add_(torch.randn_like(p) * 0.05)
     os.makedirs(f"{name}/theirs")
@@ -117,38 +193,82 @@ def check(name, made):
     np.save(f"{name}/x.npy", x)
     np.save(f"{name}/y.npy", y)
     asked = ["--model", made["use"]] if "use" in made else []
-    call("model", "import", f"{name}/theirs", *asked, *sum((["-s", a] for a in made.get("args", [])), []), "-o", f"{name}/ours")
-    call("run", f"{name}/ours/job.yaml", "-s", "data.kind=npy", "-s", f"data.path={name}", "-s", "data.split={train: 0.5, valid: 0.5}", "-s", "batch.global=4",
-         "-s", "job.steps=1", "-s", "batch.virtual_nodes=2", "-s", "optim.lr=0", "--out", f"{name}/run")
+    call(
+        "model",
+        "import",
+        f"{name}/theirs",
+        *asked,
+        *sum((["-s", a] for a in made.get("args", [])), []),
+        "-o",
+        f"{name}/ours",
+    )
+    call(
+        "run",
+        f"{name}/ours/job.yaml",
+        "-s",
+        "data.kind=npy",
+        "-s",
+        f"data.path={name}",
+        "-s",
+        "data.split={train: 0.5, valid: 0.5}",
+        "-s",
+        "batch.global=4",
+        "-s",
+        "job.steps=1",
+        "-s",
+        "batch.virtual_nodes=2",
+        "-s",
+        "optim.lr=0",
+        "--out",
+        f"{name}/run",
+    )
     call("predict", f"{name}/run", "--split", "train", "-o", f"{name}/train.npy")
     call("predict", f"{name}/run", "--split", "valid", "-o", f"{name}/valid.npy")
     ours = np.concatenate([np.load(f"{name}/train.npy"), np.load(f"{name}/valid.npy")])
     imported = load_file(f"{name}/ours/model.safetensors")
     for k, v in state.items():
-        assert k.endswith("num_batches_tracked") or torch.equal(v, imported[k.removeprefix("transformer.")]), f"{name}: {k} was not imported as it was"
+        assert k.endswith("num_batches_tracked") or torch.equal(
+            v, imported[k.removeprefix("transformer.")]
+        ), f"{name}: {k} was not imported as it was"
 
-    call("model", "export", f"{name}/run", "--names", "torch", "-o", f"{name}/back.safetensors", *(["--tied", "both"] if made.get("tied") else []))
+    call(
+        "model",
+        "export",
+        f"{name}/run",
+        "--names",
+        "torch",
+        "-o",
+        f"{name}/back.safetensors",
+        *(["--tied", "both"] if made.get("tied") else []),
+    )
     back = load_file(f"{name}/back.safetensors")
     fresh = made["make"]().eval()
     prefix = "transformer." if made.get("tied") else ""
-    fresh.load_state_dict({k if k == "lm_head.weight" else prefix + k: v for k, v in back.items()}, strict=True)
+    fresh.load_state_dict(
+        {k if k == "lm_head.weight" else prefix + k: v for k, v in back.items()}, strict=True
+    )
     with torch.no_grad():
         theirs = made["run"](module, torch.from_numpy(x)).numpy().reshape(ours.shape)
         again = made["run"](fresh, torch.from_numpy(x)).numpy().reshape(ours.shape)
-    moved = [k for k in state if "running" in k]       # a step at rate 0 moves running statistics and nothing else
+    moved = [k for k in state if "running" in k]  # a step at rate 0 moves running statistics and nothing else
     assert bool(moved) != np.array_equal(again, theirs), f"{name}: what came back computes other outputs"
     for k, v in fresh.state_dict().items():
-        assert "running" in k or k.endswith("num_batches_tracked") or torch.equal(v, module.state_dict()[k]), f"{name}: {k} came back changed"
+        assert (
+            "running" in k or k.endswith("num_batches_tracked") or torch.equal(v, module.state_dict()[k])
+        ), f"{name}: {k} came back changed"
     if moved:
         assert all(int(v) == 1 for k, v in fresh.state_dict().items() if k.endswith("num_batches_tracked"))
     there = relative(ours, again[split_order(ours, again)])
     assert there < 1e-5, f"{name}: logits differ by {there}"
-    if made.get("tied"):                               # once: the base module, strictly; or the whole one by the library that knows ties
+    if made.get("tied"):  # once: the base module, strictly; or the whole one by the library that knows ties
         call("model", "export", f"{name}/run", "-o", f"{name}/once.safetensors")
         once = load_file(f"{name}/once.safetensors")
         assert "lm_head.weight" not in once
         made["make"]().transformer.load_state_dict(once, strict=True)
-    print(f"ok - {name}: logits agree within {there:.1e}, load_state_dict(strict=True) passes, what came back is what went out")
+    print(
+        f"ok - {name}: logits agree within {there:.1e}, load_state_dict(strict=True) passes, "
+        "what came back is what went out"
+    )
 
 
 # The rows of a split keep no promise of place here: find for each of ours the row of theirs that it is.
