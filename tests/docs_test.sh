@@ -4,7 +4,7 @@ set -eu
 source=${SOURCE_DIR:-$(cd "$(dirname "$0")/.." && pwd)}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/src/cmd/run" "$work/src/base" "$work/docs" "$work/tests" "$work/tools" "$work/cmake" "$work/fuzz"
+mkdir -p "$work"/{src/cmd/run,src/base,docs,tests,tools,cmake,fuzz}
 cp "$source/dev" "$work/dev"
 echo 'int hd_hash(void);' >"$work/src/base/hash.h"
 printf '\t.name = "run", .args = "JOB",\n\t.name = "ckpt ls",\n' >"$work/src/cmd/run/run.c"

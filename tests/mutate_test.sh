@@ -11,12 +11,12 @@ git init -q .
 git config user.email a@example.org
 git config user.name a
 echo build/ >.gitignore
-printf \
-	'int sum(int n);\nint sum(int n)\n{\n\treturn n;\n}\nint main(void) { return sum(3) == 3 ? 0 : 1; }\n' >src/sum/a.c
+printf '%b' 'int sum(int n);\nint sum(int n)\n{\n\treturn n;\n}\n' \
+	'int main(void) { return sum(3) == 3 ? 0 : 1; }\n' >src/sum/a.c
 git add .
 git commit -qm start
-printf \
-	'int sum(int n);\nint sum(int n)\n{\n\tif (n < 0 || n > 900)\n\t\tn = 0;\n\treturn n + 0;\n}\nint main(void) { return sum(3) == 3 ? 0 : 1; }\n' >src/sum/a.c
+printf '%b' 'int sum(int n);\nint sum(int n)\n{\n\tif (n < 0 || n > 900)\n\t\tn = 0;\n\treturn n + 0;\n}\n' \
+	'int main(void) { return sum(3) == 3 ? 0 : 1; }\n' >src/sum/a.c
 before=$(cat src/sum/a.c)
 
 mutate()
@@ -116,8 +116,9 @@ out:
 	return s + row[0] - 3 + (n > 900);
 }
 END
-printf \
-	'int twice(int n);\nint sum_to(int n);\nint main(void) { return sum_to(4) == 6 && twice(1) == 2 && twice(3) == 6 ? 0 : 1; }\n' >src/sum/c_test.c
+printf '%b' 'int twice(int n);\nint sum_to(int n);\n' \
+	'int main(void) { return sum_to(4) == 6 && twice(1) == 2 && twice(3) == 6 ? 0 : 1; }\n' \
+	>src/sum/c_test.c
 cat >build/debug/build.ninja <<END
 rule cc
   command = cc -MD -MT \$out -MF \$out.d -o \$out -c \$in

@@ -84,7 +84,15 @@ verdict()       # heddle VERB...: in out and err
 	done <<<"$verdicts"
 }
 
-made()          # heddle VERB...: what -o and the like name is there and not empty; a run has a record of what happened
+# NAME KIND FORWARD BACKWARD OUTPUT PARAMETERS: a node of a published profile
+profile_node()
+{
+	echo "$1 -- $2 -- forward_compute_time=$3, backward_compute_time=$4, activation_size=$5," \
+		"parameter_size=$6"
+}
+
+# heddle VERB...: what -o and the like name is there and not empty; a run has a record of what happened
+made()
 {
 	local before= word
 	for word in "$@"; do
@@ -214,7 +222,9 @@ checkpoint: {every: 1 steps, keep: 2}
 END
 	cat >inception.yaml <<END
 job: {name: inception, seed: 6, steps: $1}
-model: {use: "builtin:inception", args: {stem: cifar, channels: 1, height: 6, width: 6, base: 8, blocks: [1], classes: 4}}
+model:
+  use: "builtin:inception"
+  args: {stem: cifar, channels: 1, height: 6, width: 6, base: 8, blocks: [1], classes: 4}
 data: {kind: synthetic, count: 50}
 batch: {global: 16, virtual_nodes: 8}
 optim: {kind: nesterov, lr: 1e-2, weight_decay: 5e-4, schedule: {kind: cosine, warmup: 2}}
@@ -238,7 +248,9 @@ checkpoint: {every: 1 steps, keep: 2}
 END
 	cat >bert.yaml <<END
 job: {name: bert, seed: 8, steps: $1}
-model: {use: "builtin:bert", args: {layers: 1, width: 16, heads: 4, context: 8, vocab: 33, share: 0.3, pad: 3, dropout: 0.1}}
+model:
+  use: "builtin:bert"
+  args: {layers: 1, width: 16, heads: 4, context: 8, vocab: 33, share: 0.3, pad: 3, dropout: 0.1}
 data: {kind: synthetic, count: 60}
 batch: {global: 14, virtual_nodes: 7, normalize: token}
 optim: {kind: adamw, lr: 1e-2, schedule: {kind: linear, warmup: 2}}
@@ -246,7 +258,9 @@ checkpoint: {every: 1 steps, keep: 2}
 END
 	cat >bert_cls.yaml <<END
 job: {name: bert_cls, seed: 8, steps: $1}
-model: {use: "builtin:bert", args: {layers: 1, width: 16, heads: 4, context: 8, vocab: 33, pad: 3, dropout: 0.1, head: cls, classes: 3}}
+model:
+  use: "builtin:bert"
+  args: {layers: 1, width: 16, heads: 4, context: 8, vocab: 33, pad: 3, dropout: 0.1, head: cls, classes: 3}
 data: {kind: synthetic, count: 60}
 batch: {global: 14, virtual_nodes: 7}
 optim: {kind: adamw, lr: 1e-2, schedule: {kind: linear, warmup: 2}}

@@ -3,8 +3,7 @@
 # smallest need.
 . "$(dirname "$0")/program.sh"
 for i in $(seq 8); do
-	echo \
-		"n$i -- Linear -- forward_compute_time=1, backward_compute_time=2, activation_size=1000000, parameter_size=400000000"
+	profile_node n$i Linear 1 2 1000000 400000000
 done >chain.txt
 for i in $(seq 7); do printf '\tn%d -- n%d\n' $i $((i + 1)); done >>chain.txt
 ask="heddle plan 2bw --graph chain.txt --vns 16 --machines 4,2 --bandwidth 1e10,1e9"
@@ -34,7 +33,9 @@ expect 0 $ask --memory 1610000000 --json
 same "$(number recompute),$(number p)" true,4 "under a limit that wants recomputation"
 cat >cluster.yaml <<'END'
 kinds: {big: {speed: 1, memory: 16GiB}}
-levels: [{name: server, components: 4, bytes_per_s: 1e10, latency_ns: 0}, {name: rack, components: 2, bytes_per_s: 1e9, latency_ns: 0}]
+levels:
+  - {name: server, components: 4, bytes_per_s: 1e10, latency_ns: 0}
+  - {name: rack, components: 2, bytes_per_s: 1e9, latency_ns: 0}
 END
 expect 0 heddle plan 2bw --graph chain.txt --vns 16 --cluster cluster.yaml --json
 same "$(number p),$(number d),$(number limit_bytes)" 4,2,17179869184 "of a cluster file"

@@ -15,8 +15,11 @@ for transport in $transports; do
 			same \
 				"$(number workers) $(number bytes) $(number transport) $(number \
 				checked) $(number rounds)" "$n $bytes $transport true 2" "what was asked for"
-			awk -v n=$n -v b=$bytes -v t="$(number time_ms_median)" -v g="$(number busbw_GBps)" -v low="$(number time_ms_min)" -v high="$(number time_ms_max)" \
-				'BEGIN { d = 2 * (n - 1) / n * b / t / 1e6 / g - 1; exit !(t > 0 && low <= t && t <= high && d < 1e-6 && d > -1e-6) }' || failed "busbw is not of its terms"
+			awk -v n=$n -v b=$bytes -v t="$(number time_ms_median)" -v g="$(number busbw_GBps)" \
+				-v low="$(number time_ms_min)" -v high="$(number time_ms_max)" 'BEGIN {
+					d = 2 * (n - 1) / n * b / t / 1e6 / g - 1
+					exit !(t > 0 && low <= t && t <= high && d < 1e-6 && d > -1e-6)
+				}' || failed "busbw is not of its terms"
 		done
 	done
 	passed "$transport sums with the right bits"

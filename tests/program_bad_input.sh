@@ -50,8 +50,12 @@ output loss %5
 output weight %6
 output logits %1
 G
-printf \
-	'job: {steps: 2}\nmodel: {use: "graph:table.graph", loss: none}\ndata: {kind: synthetic}\nbatch: {global: 4, virtual_nodes: 1}\n' >table.yaml
+cat >table.yaml <<'END'
+job: {steps: 2}
+model: {use: "graph:table.graph", loss: none}
+data: {kind: synthetic}
+batch: {global: 4, virtual_nodes: 1}
+END
 expect 3 heddle run table.yaml --out table
 says 'has a table of 10 rows, the data may hold 1000 different tokens'
 grep -v logits table.graph >quiet.graph
@@ -60,8 +64,8 @@ expect 3 heddle run quiet.yaml --out quiet
 says 'has a table of 10 rows, the data may hold 1000 different tokens'
 sed -i 's/\[10,8\]/[1000,8]/' table.graph
 expect 0 heddle run table.yaml --out table -q
-sed \
-	's/^%0 = .*/%0 = mul x x\n%7 = embed %0 t/; s/= matmul %0/= matmul %7/; s/\[1000,8\] normal 0.02/[1000,8] normal 0.02/' table.graph >computed.graph
+sed -e 's/^%0 = .*/%0 = mul x x\n%7 = embed %0 t/' -e 's/= matmul %0/= matmul %7/' \
+	-e 's/\[1000,8\] normal 0.02/[1000,8] normal 0.02/' table.graph >computed.graph
 sed 's/table.graph/computed.graph/' table.yaml >computed.yaml
 expect 4 heddle run computed.yaml --out computed
 says 'embed'
@@ -76,16 +80,16 @@ sed 's/data: .*/data: {kind: text, path: as.txt}/' bert_cls.yaml >cls_text.yaml
 expect 3 heddle run cls_text.yaml --out refused
 says 'token 97 at byte 0, the model knows 0 to 32'
 printf '%s\n' 'text,y' 'good,0' 'bad,1' 'so so,2' >three.csv
-sed \
-	's/data: .*/data: {kind: csv, path: three.csv, split: {train: 1}}/; s/vocab: 33, pad: 3/vocab: 257, pad: 256/; s/global: 14, virtual_nodes: 7/global: 3, virtual_nodes: 3/' bert_cls.yaml >cls_csv.yaml
+sed -e 's/data: .*/data: {kind: csv, path: three.csv, split: {train: 1}}/' \
+	-e 's/vocab: 33, pad: 3/vocab: 257, pad: 256/' \
+	-e 's/global: 14, virtual_nodes: 7/global: 3, virtual_nodes: 3/' bert_cls.yaml >cls_csv.yaml
 expect 0 heddle run cls_csv.yaml --out cls_csv -q
 expect 3 heddle run cls_csv.yaml -s model.args.classes=2 --out refused
 says 'three.csv:4:7: 2 is not between 0 and 1'
 expect 3 heddle run cls_csv.yaml -s model.args.head=mlm --out refused
 says 'of each sample the model reads "y" as i32 [8], the data have i32 []'
 [ ! -e refused ] || failed "a run directory was made"
-passed \
-	"labels, tokens and texts that the model would misread are refused, tokens by its vocabulary, labels by its classes"
+passed "labels, tokens and texts that the model would misread are refused"
 
 make_set
 expect 0 heddle run idx.yaml --out good -q

@@ -71,13 +71,15 @@ n = struct.unpack("<Q", raw[:8])[0]
 for name, row in json.loads(raw[8:8 + n]).items():
     if name != "__metadata__":
         low, high = row["data_offsets"]
-        assert numpy.array_equal(numpy.frombuffer(raw[8 + n + low:8 + n + high], "<f4").reshape(row["shape"]), a[name])
+        stored = numpy.frombuffer(raw[8 + n + low:8 + n + high], "<f4").reshape(row["shape"])
+        assert numpy.array_equal(stored, a[name])
 END
 	passed "ckpt export; another reader finds the same values"
 else
 	passed "ckpt export (no other reader here: Python without safetensors)"
 fi
-(cd $newest && sed 's/.*"files":\[//' MANIFEST.json | grep -o '"name":"[^"]*","bytes":[0-9]*,"sha256":"[0-9a-f]*"' |
+(cd $newest && sed 's/.*"files":\[//' MANIFEST.json |
+	grep -o '"name":"[^"]*","bytes":[0-9]*,"sha256":"[0-9a-f]*"' |
 	sed 's/"name":"\([^"]*\)".*"sha256":"\(.*\)"/\2  \1/' | sha256sum -c --quiet) ||
 		failed "sha256sum does not agree with the manifest"
 passed "sha256sum agrees with the manifest"

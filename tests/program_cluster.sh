@@ -302,8 +302,7 @@ post /v1/devices/slow-0 '{"usable":true}'
 post "/v1/jobs/$id/cancel" '{}'
 reach "$id" cancelled
 ends
-passed \
-	"a lease ends without its scheduler: the job commits and leaves, and goes on later; a device that was taken out stays so"
+passed "a lease ends without its scheduler: the job commits and leaves, and goes on later"
 
 # ---- a policy that refuses what is there ----
 

@@ -17,8 +17,8 @@ passed "each shell's script is sound and has the verbs"
 
 complete_words()        # words typed so far -> what is offered
 {
-	bash \
-		-c '. ./bash.complete; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _heddle; echo "${COMPREPLY[@]}"' - "$@"
+	bash -c '. ./bash.complete; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _heddle
+		echo "${COMPREPLY[@]}"' - "$@"
 }
 same "$(complete_words heddle resu)" resume "a verb"
 same "$(complete_words heddle ckpt di)" "digest diff" "subverbs"

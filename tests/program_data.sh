@@ -74,7 +74,9 @@ END
 cat >csv.yaml <<'END'
 job: {steps: 2}
 model: {use: "builtin:mlp", args: {input: [2], hidden: [8], classes: 3}}
-data: {kind: csv, path: flowers.csv, columns: [wide, long], label: kind, classes: [setosa, versicolor, virginica], split: {train: 1}}
+data:
+  {kind: csv, path: flowers.csv, columns: [wide, long], label: kind,
+   classes: [setosa, versicolor, virginica], split: {train: 1}}
 batch: {global: 4, virtual_nodes: 2}
 END
 expect 0 heddle data cat csv.yaml
@@ -95,7 +97,9 @@ Di,no,sad
 END
 cat >said.yaml <<'END'
 job: {steps: 30}
-model: {use: "builtin:bert", args: {layers: 1, width: 16, heads: 2, context: 12, vocab: 257, pad: 256, head: cls, classes: 2}}
+model:
+  use: "builtin:bert"
+  args: {layers: 1, width: 16, heads: 2, context: 12, vocab: 257, pad: 256, head: cls, classes: 2}
 data: {kind: csv, path: said.csv, columns: [text], label: mood, classes: [sad, glad], split: {train: 1}}
 batch: {global: 4, virtual_nodes: 2}
 optim: {kind: adamw, lr: 1e-2}
@@ -109,8 +113,8 @@ expect 0 heddle predict said --split train
 expect 3 heddle run said.yaml -s data.columns='[text, owner]'
 says 'said.csv has 2 columns for "x", the model reads 12 tokens'
 expect 3 heddle run said.yaml -s model.args.pad=-1
-says \
-	'said.csv:4:4: a text of 4 bytes, the model reads 12 tokens: name a token to fill it up (model.args pad: 256, vocab: 257)'
+says 'said.csv:4:4: a text of 4 bytes, the model reads 12 tokens: name a token to fill it up'
+says '(model.args pad: 256, vocab: 257)'
 passed "a table of texts: bytes, cut or filled up, each with one label"
 
 expect 0 heddle data cat mlp.yaml --count 2

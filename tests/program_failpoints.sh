@@ -64,4 +64,4 @@ await here ' aside ' || failed "it is learning all the time"
 await here '2 of 2 workers' || failed "it keeps another one from its place"
 expect 0 heddle stop wide --now
 wait $run || true
-passed "a learner that is too slow is put aside, is said to be, and another takes its place"
+passed "a joiner that is too slow backs off, status and events say so, and another takes its place"

@@ -3,8 +3,12 @@
 # terminal.
 . "$(dirname "$0")/program.sh"
 write_jobs 1000000
-sed \
-	-i 's/checkpoint: .*/checkpoint: {every: 100000 steps, keep: 2}\neval: {every: 0}\nworkers: {detect: 500 ms, pace: 2 ms}/' mlp.yaml
+sed -i '/^checkpoint: /d' mlp.yaml
+cat >>mlp.yaml <<'END'
+checkpoint: {every: 100000 steps, keep: 2}
+eval: {every: 0}
+workers: {detect: 500 ms, pace: 2 ms}
+END
 workers_of()
 {
 	heddle status "$1" --json 2>/dev/null | grep -o '"workers":\[.*' | grep -o '"pid":[0-9]*' |

@@ -3,8 +3,15 @@
 # comes from.
 . "$(dirname "$0")/program.sh"
 
-rows() { awk -v other="$1" 'BEGIN { print "a,b,c,y"; for (i = 0; i < 400; i++) printf "%.3f,%.3f,%.3f,%d\n", (i * 37 % 101) / 100, (i * 53 % 97) / 96,
-	(i + (i % 100 == 50 ? other : 0)) % 89 / 88, i % 3 }'; }
+rows()          # OTHER: that much is added to one feature of some rows
+{
+	awk -v other="$1" 'BEGIN {
+		print "a,b,c,y"
+		for (i = 0; i < 400; i++)
+			printf "%.3f,%.3f,%.3f,%d\n", (i * 37 % 101) / 100, (i * 53 % 97) / 96,
+				(i + (i % 100 == 50 ? other : 0)) % 89 / 88, i % 3
+	}'
+}
 rows 0 >rows.csv
 rows 5 >other.csv                     # one row of a hundred differs, no size
 rows 0 >old.csv

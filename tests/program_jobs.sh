@@ -44,9 +44,11 @@ import json, socketserver, sys
 from http.server import BaseHTTPRequestHandler
 
 def summary(i, state, why=""):
-    return {"id": i, "name": "job%d" % i, "user": "ann", "state": state, "step": 3, "steps": 10, "priority": 1.0, "scale": 2, "devices_n": 2 if state ==
-            "running" else 0, "type": "fast" if state == "running" else "", "rate": 1.5, "submitted_s": 1, "started_s": -1, "ended_s": -1, "deadline_s": -1,
-            "exit": -1, "why": why}
+    runs = state == "running"
+    return {"id": i, "name": "job%d" % i, "user": "ann", "state": state, "step": 3, "steps": 10,
+            "priority": 1.0, "scale": 2, "devices_n": 2 if runs else 0, "type": "fast" if runs else "",
+            "rate": 1.5, "submitted_s": 1, "started_s": -1, "ended_s": -1, "deadline_s": -1, "exit": -1,
+            "why": why}
 
 keys = []
 
@@ -69,16 +71,24 @@ class Handler(BaseHTTPRequestHandler):
             q = dict(p.split("=") for p in query.split("&"))
             first = int(q.get("after", 0)) + 1
             if q.get("state") == "queued":
-                return self.answer(200, {"jobs": [summary(7, "queued", "others are before it")], "more": True})
-            self.answer(200, {"jobs": [summary(i, "running" if i % 2 else "queued") for i in range(first, first + 2)], "more": first < 5})
+                jobs, more = [summary(7, "queued", "others are before it")], True
+            else:
+                jobs = [summary(i, "running" if i % 2 else "queued") for i in range(first, first + 2)]
+                more = first < 5
+            self.answer(200, {"jobs": jobs, "more": more})
         elif path == "/v1/status":
-            self.answer(200, {"pid": 1, "dir": "/d", "policy": "las", "round_s": 60, "now_s": 10, "boundary_s": 12.5, "since_s": 0,
-                              "counts": {"queued": 30, "running": 1}, "running": [summary(1, "running")],
-                              "types": [{"type": "fast", "devices": 4, "busy": 2, "free": 2, "lost": 0, "price_usd_h": 2.5, "speed": 1}]})
+            fast = {"type": "fast", "devices": 4, "busy": 2, "free": 2, "lost": 0, "price_usd_h": 2.5,
+                    "speed": 1}
+            self.answer(200, {"pid": 1, "dir": "/d", "policy": "las", "round_s": 60, "now_s": 10,
+                              "boundary_s": 12.5, "since_s": 0, "counts": {"queued": 30, "running": 1},
+                              "running": [summary(1, "running")], "types": [fast]})
         elif path == "/v1/jobs/7/why":
-            self.answer(200, {"id": 7, "name": "job7", "state": "queued", "code": "OUTRANKED", "text": "the last fast went to job 1", "more": ["at priority 2 it "
-                              "would start now"], "boundary_s": 12.5, "types": [{"type": "fast", "devices": 4, "free": 0, "steps_s": 1.5, "share": 0.25,
-                              "received_s": 10, "due_s": 12, "priority": 0.5}]})
+            fast = {"type": "fast", "devices": 4, "free": 0, "steps_s": 1.5, "share": 0.25, "received_s": 10,
+                    "due_s": 12, "priority": 0.5}
+            self.answer(200, {"id": 7, "name": "job7", "state": "queued", "code": "OUTRANKED",
+                              "text": "the last fast went to job 1",
+                              "more": ["at priority 2 it would start now"], "boundary_s": 12.5,
+                              "types": [fast]})
         elif path == "/v1/jobs/garbage/why": self.answer(200, None, b"<html>")
         elif path == "/v1/jobs/short/why":
             self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}")
@@ -87,7 +97,8 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
             self.close_connection = True
         elif path == "/v1/jobs/moved/why":
-            self.wfile.write(b"HTTP/1.1 302 Found\r\nLocation: http://example.org/\r\nContent-Length: 2\r\n\r\n{}")
+            self.wfile.write(b"HTTP/1.1 302 Found\r\nLocation: http://example.org/\r\n"
+                             b"Content-Length: 2\r\n\r\n{}")
             self.close_connection = True
         elif path == "/v1/jobs/silent/why": self.close_connection = True
         else: self.no(404, -103, "there is no job of that name")
@@ -96,9 +107,11 @@ class Handler(BaseHTTPRequestHandler):
         ask = json.loads(text) if text else {}
         with open("asked", "w") as f: json.dump(ask, f)
         if self.path == "/v1/jobs": keys.append(ask["key"])
-        if ask.get("name") == "never" or (ask.get("name") == "lost" and keys.count(ask["key"]) == 1): self.close_connection = True
-        elif self.path == "/v1/jobs": self.answer(200, {"id": 9, "name": ask.get("name", "mlp"), "run": "/d/runs/9-mlp", "state": "queued",
-                                                          **({"why": "UNRUNNABLE: none has 2"} if ask.get("name") == "large" else {})})
+        name = ask.get("name", "mlp")
+        if name == "never" or (name == "lost" and keys.count(ask["key"]) == 1): self.close_connection = True
+        elif self.path == "/v1/jobs":
+            why = {"why": "UNRUNNABLE: none has 2"} if name == "large" else {}
+            self.answer(200, {"id": 9, "name": name, "run": "/d/runs/9-mlp", "state": "queued", **why})
         elif self.path == "/v1/jobs/7/cancel": self.answer(200, {"id": 7, "state": "cancelled"})
         elif self.path == "/v1/jobs/7/priority": self.answer(200, {"id": 7, "priority": ask["priority"]})
         else: self.no(400, -301, "job 8 is over")
@@ -122,13 +135,16 @@ PWD_HERE=$PWD python3 - <<'END' || failed "the order is wrong"
 import json, os
 o = json.load(open("asked"))
 assert o["job"] == open("mlp.yaml").read() and o["folder"] == os.environ["PWD_HERE"], o
-assert o["priority"] == 2.5 and o["deadline_s"] == 7200 and o["scale"] == 2 and o["rates"] == {"fast": 3.5, "slow": 0}, o
+assert o["priority"] == 2.5 and o["deadline_s"] == 7200 and o["scale"] == 2, o
+assert o["rates"] == {"fast": 3.5, "slow": 0}, o
 assert o["name"] == "mine" and o["set"] == ["optim.lr=1e-3"], o
 END
 expect 0 env HEDDLE_OPTIM_LR=0.5 HEDDLE_BATCH_GLOBAL=13 "$HEDDLE_BIN" submit mlp.yaml --dir d -s optim.lr=1e-3
-python3 \
-	-c 'import json; s = json.load(open("asked"))["set"]; assert sorted(s[:2]) == ["batch.global=13", "optim.lr=0.5"] and s[2:] == ["optim.lr=1e-3"], s' ||
-	failed "variables do not go along, or not before -s"
+python3 - <<'END' || failed "variables do not go along, or not before -s"
+import json
+s = json.load(open("asked"))["set"]
+assert sorted(s[:2]) == ["batch.global=13", "optim.lr=0.5"] and s[2:] == ["optim.lr=1e-3"], s
+END
 expect 0 heddle submit mlp.yaml --dir d --name large -q
 says 'job 9 waits as long as it is so. UNRUNNABLE: none has 2'
 expect 0 heddle submit mlp.yaml --dir d --json

@@ -2,8 +2,12 @@
 # What ps and top call the processes of a run and of a scheduler; what they were started with is still found.
 . "$(dirname "$0")/program.sh"
 write_jobs 1000000
-sed \
-	-i 's/checkpoint: .*/checkpoint: {every: 100000 steps, keep: 2}\neval: {every: 0}\nworkers: {detect: 500 ms, pace: 2 ms}/' mlp.yaml
+sed -i '/^checkpoint: /d' mlp.yaml
+cat >>mlp.yaml <<'END'
+checkpoint: {every: 100000 steps, keep: 2}
+eval: {every: 0}
+workers: {detect: 500 ms, pace: 2 ms}
+END
 [ -e /proc/sys/kernel/ns_last_pid ] || {
 	echo "skip: this kernel has no CONFIG_CHECKPOINT_RESTORE: it moves no arguments"
 	exit 77

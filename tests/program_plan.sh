@@ -1,16 +1,11 @@
 #!/bin/bash
 # heddle plan partition: the same bytes every time, words for users, and refusals with their place.
 . "$(dirname "$0")/program.sh"
-node()
 {
-	echo \
-		"$1 -- $2 -- forward_compute_time=$3, backward_compute_time=$4, activation_size=$5, parameter_size=$6"
-}
-{
-	node in Input0 0 0 0 0
-	node a 'Conv2d(3, 64)' 10 20 4000 100
-	node b 'ReLU()' 10 20 2000 0
-	node c 'Linear(64, 10)' 5 5 100 40000000
+	profile_node in Input0 0 0 0 0
+	profile_node a 'Conv2d(3, 64)' 10 20 4000 100
+	profile_node b 'ReLU()' 10 20 2000 0
+	profile_node c 'Linear(64, 10)' 5 5 100 40000000
 	printf '\tin -- a\n\ta -- b\n\tb -- c\n'
 } >small.txt
 expect 0 heddle plan partition --graph small.txt --machines 4 --bandwidth 1e8
@@ -22,8 +17,8 @@ expect 0 heddle plan partition --graph small.txt --machines 4 --bandwidth 1e8 --
 json_ok
 same "$(number predicted_s)" 0.02 "predicted time"
 same "$(number states)" 3 "states"
-says \
-	'"stages":[{"level":1,"first":0,"last":1,"upto":"b","replicas":3},{"level":1,"first":2,"last":2,"upto":"c","replicas":1}]'
+says '"stages":[{"level":1,"first":0,"last":1,"upto":"b","replicas":3},'
+says ',{"level":1,"first":2,"last":2,"upto":"c","replicas":1}]'
 passed "a table, and JSON"
 
 for i in 1 2 3; do
@@ -163,17 +158,17 @@ says '--cuts belongs to --graph'
 passed "diff: stages, bytes, lists, and its exit codes"
 
 {
-	node in Input0 0 0 0 0
-	node a 'Conv2d(3, 64)' 10 20 4000 100
-	node b 'ReLU()' 10 20 2000 100000
-	node c 'Linear(64, 10)' 5 5 100 400000
-	node d 'Linear(64, 10)' 5 5 100 400000
+	profile_node in Input0 0 0 0 0
+	profile_node a 'Conv2d(3, 64)' 10 20 4000 100
+	profile_node b 'ReLU()' 10 20 2000 100000
+	profile_node c 'Linear(64, 10)' 5 5 100 400000
+	profile_node d 'Linear(64, 10)' 5 5 100 400000
 	printf '\tin -- a\n\ta -- b\n\tb -- c\n\tc -- d\n'
 } >heavy.txt
 expect 0 heddle plan check straight.txt --graph heavy.txt --memory 4MiB
 expect 2 heddle plan check straight.txt --graph heavy.txt --memory 1600000
-says \
-	'K22  plan: rank 1, #3 B1.1: rank 1 would need 2702200 of 1600000 bytes at #3: weights 900000, optimizer 0, workspace 0, versions 0,'
+says 'K22  plan: rank 1, #3 B1.1: rank 1 would need 2702200 of 1600000 bytes at #3: '
+says ': weights 900000, optimizer 0, workspace 0, versions 0,'
 says 'the nearest that works: --cuts 0,3'
 expect 0 heddle plan check straight.txt --graph heavy.txt --memory 1600000 --cuts 0,3
 expect 2 heddle plan check straight.txt --graph heavy.txt --memory 1000000

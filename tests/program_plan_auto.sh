@@ -1,11 +1,7 @@
 #!/bin/bash
 # heddle plan auto: a plan that plan check takes, equal bytes, reasons, and refusals that say what would work.
 . "$(dirname "$0")/program.sh"
-node()
-{
-	echo \
-		"$1 -- Op -- forward_compute_time=$2, backward_compute_time=$3, activation_size=$4, parameter_size=$5"
-}
+node() { profile_node "$1" Op "${@:2}"; }
 {
 	for i in 1 2 3 4 5 6 7 8; do node n$i 4 8 1000 $((i == 8 ? 400000000 : 1000)); done
 	for i in 1 2 3 4 5 6 7; do printf '\tn%d -- n%d\n' $i $((i + 1)); done
@@ -49,8 +45,8 @@ sed 's/components: 4, bytes_per_s: 1e9/components: 8, bytes_per_s: 1e10/' four.y
 } >long.txt
 many() { heddle plan auto --profile long.txt --cluster eight.yaml --vns 3000 "$@"; }
 expect 0 many
-says \
-	' shapes more may be better, and the search is bounded; asked for by itself each is gone through: --schedule '
+says ' shapes more may be better, and the search is bounded; '
+says '; asked for by itself each is gone through: --schedule '
 read -ra asked < <(sed -n 's/.*is gone through: \(--schedule [^,(]*\).*/\1/p' out)
 expect 0 many --json
 says '"not_gone_through_first":[{"schedule":"'

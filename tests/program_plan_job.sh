@@ -112,10 +112,15 @@ passed "a tensor group, and what it shares"
 
 # simulate JOB: what the plan predicts, and what would change it
 sed 's/bytes_per_s: .*, latency_ns: 20000/bytes_per_s: 4e6, latency_ns: 20000/' cluster.yaml >slow.yaml
-echo \
-	'{"job": {"name": "j", "steps": 2}, "model": {"use": "builtin:mlp"}, "data": {"kind": "synthetic"}, "batch": {"global": 64}}' >mlp.json
-for options in "lenet.yaml --cluster cluster.yaml --planner pipedream" "gpt.yaml --cluster slow.yaml -s parallel.tensor=2 -s parallel.mode=pipeline" \
-	"gpt.yaml --cluster slow.yaml -s parallel.mode=pipeline -s parallel.stages=3 -s parallel.schedule=gpipe" "mlp.json -n 2"; do
+cat >mlp.json <<'END'
+{"job": {"name": "j", "steps": 2}, "model": {"use": "builtin:mlp"}, "data": {"kind": "synthetic"},
+ "batch": {"global": 64}}
+END
+for options in "lenet.yaml --cluster cluster.yaml --planner pipedream" \
+	"gpt.yaml --cluster slow.yaml -s parallel.tensor=2 -s parallel.mode=pipeline" \
+	"gpt.yaml --cluster slow.yaml -s parallel.mode=pipeline -s parallel.stages=3
+	-s parallel.schedule=gpipe" \
+	"mlp.json -n 2"; do
 	expect 0 heddle plan $options --json
 	planned=$(number predicted_s)
 	expect 0 heddle simulate $options --json

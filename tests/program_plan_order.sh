@@ -4,8 +4,9 @@
 . "$(dirname "$0")/program.sh"
 cat >johnson.json <<'END'
 {"name": "johnson", "recv": {"a": 5, "b": 1, "c": 9, "d": 3, "e": 10, "f": 2},
- "ops": {"oa": {"time": 2, "inputs": ["a"]}, "ob": {"time": 6, "inputs": ["b"]}, "oc": {"time": 7, "inputs": ["c"]},
-         "od": {"time": 8, "inputs": ["d"]}, "oe": {"time": 4, "inputs": ["e"]}, "of": {"time": 3, "inputs": ["f"]}}}
+ "ops": {"oa": {"time": 2, "inputs": ["a"]}, "ob": {"time": 6, "inputs": ["b"]},
+         "oc": {"time": 7, "inputs": ["c"]}, "od": {"time": 8, "inputs": ["d"]},
+         "oe": {"time": 4, "inputs": ["e"]}, "of": {"time": 3, "inputs": ["f"]}}}
 END
 expect 0 heddle plan order johnson.json --order tac --json
 json_ok
@@ -38,8 +39,9 @@ expect 0 heddle profile lenet.yaml --samples 3 -o lenet.profile -q
 expect 0 heddle plan order lenet.yaml --profile lenet.profile --json
 json_ok
 says '"mode":"search","unit":"s"'
-echo \
-	'{"job": {"steps": 2}, "model": {"use": "builtin:mlp"}, "data": {"kind": "synthetic"}, "batch": {"global": 64}}' >mlp.json
+cat >mlp.json <<'END'
+{"job": {"steps": 2}, "model": {"use": "builtin:mlp"}, "data": {"kind": "synthetic"}, "batch": {"global": 64}}
+END
 expect 0 heddle plan order mlp.json -n 2 --json
 says '"order":["%1","%2","%4","%5","%7","%8"]'
 passed "jobs"
@@ -59,8 +61,10 @@ says 'takes FILE|JOB'
 passed "refusals"
 
 cat >split.json <<'END'
-{"name": "split", "ops": {"dx3": {"time": 3, "inputs": []}, "dw3": {"time": 3, "inputs": []}, "dx2": {"time": 3, "inputs": ["dx3"]},
-  "dw2": {"time": 3, "inputs": ["dx3"]}, "dw1": {"time": 3, "inputs": ["dx2"]}}, "gradient_size": {"dw3": 6, "dw2": 3, "dw1": 1}, "alpha": 1, "beta": 1}
+{"name": "split", "ops": {"dx3": {"time": 3, "inputs": []}, "dw3": {"time": 3, "inputs": []},
+  "dx2": {"time": 3, "inputs": ["dx3"]}, "dw2": {"time": 3, "inputs": ["dx3"]},
+  "dw1": {"time": 3, "inputs": ["dx2"]}},
+ "gradient_size": {"dw3": 6, "dw2": 3, "dw1": 1}, "alpha": 1, "beta": 1}
 END
 expect 0 heddle plan buckets split.json --json
 json_ok
@@ -68,8 +72,8 @@ says '"iteration_time":17,"compute_end":15,"compute_order":["dw3","dx3","dw2","d
 says '{"bytes":6,"ready":3,"start":3,"end":10,"gradients":["dw3"]}'
 says '"declared_order":{"best_buckets":19,"one_each":19,"one_bucket":26}'
 expect 0 heddle plan buckets split.json
-says \
-	'split: 17: 3 buckets of 3 gradients, computed in 15; 19 in the declared order, 19 one by one there, 26 in one bucket'
+says 'split: 17: 3 buckets of 3 gradients, computed in 15; 19 in the declared order, '
+says ', 19 one by one there, 26 in one bucket'
 expect 0 heddle plan buckets split.json --buckets 2 --json
 says '{"bytes":2,"ready":3,"start":3,"end":6,"gradients":["dw3"]}'
 printf '{"cases": [%s, %s]}' "$(cat split.json)" "$(cat split.json)" >two.json

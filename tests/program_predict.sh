@@ -17,9 +17,11 @@ expect 0 heddle predict mlp
 [ -s mlp/predictions.npy ] || failed "the default place"
 python=$(command -v /opt/torchvenv/bin/python || command -v python3 || true)
 if [ -n "$python" ] && "$python" -c 'import numpy' 2>/dev/null; then
-	"$python" \
-		-c 'import numpy; a = numpy.load("one.npy"); assert a.shape == (90, 4) and a.dtype == "<f4" and numpy.isfinite(a).all()' ||
-		failed "numpy does not read it"
+"$python" - <<'END' || failed "numpy does not read it"
+import numpy
+a = numpy.load("one.npy")
+assert a.shape == (90, 4) and a.dtype == "<f4" and numpy.isfinite(a).all()
+END
 	passed "numpy reads it"
 fi
 

@@ -123,8 +123,7 @@ says IDENTICAL
 plans_of kept 3
 grep -qE '^cause .*: worker 1[0-9]{6}"' kept/plan/*.plan ||
 	failed "no plan of the time when the guest was alone: $(grep -h '^cause' kept/plan/*.plan)"
-passed \
-	"guests keep the state while no process of the run's machine is left; the coordinator records what they do"
+passed "guests keep the state while no process of the run's machine is left; the coordinator records it"
 
 "${paced[@]}" "$HEDDLE_BIN" run long.yaml --out empty --workers 1 --devices 1 -q 2>log &
 run=$!

@@ -8,8 +8,14 @@ a=hd$$a b=hd$$b c=hd$$c
 ip netns add $a 2>/dev/null || { echo "skip: other machines (needs root and ip netns)"; exit 77; }
 ip netns add $b && ip netns add $c || { echo "skip: other machines (ip netns)"; exit 77; }
 started=()
-trap \
-	'kill "${started[@]}" 2>/dev/null; end_jobs; ip netns del $a; ip netns del $b; ip netns del $c; rm -rf "$work"' EXIT
+gone()
+{
+	kill "${started[@]}" 2>/dev/null
+	end_jobs
+	for space in $a $b $c; do ip netns del $space; done
+	rm -rf "$work"
+}
+trap gone EXIT
 cable()        # namespace, address: to a switch in $a
 {
 	ip -n "$a" link add "to$1" type veth peer name eth netns "$1" &&

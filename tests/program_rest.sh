@@ -19,7 +19,8 @@ begin()                 # ARGUMENTS of serve: in the background, until its socke
 }
 listeners() { python3 - "$1" <<'END'
 import os, sys
-inodes = {os.readlink("/proc/%s/fd/%s" % (sys.argv[1], fd)) for fd in os.listdir("/proc/%s/fd" % sys.argv[1]) if os.path.exists("/proc/%s/fd/%s" % (sys.argv[1], fd))}
+folder = "/proc/%s/fd/" % sys.argv[1]
+inodes = {os.readlink(folder + fd) for fd in os.listdir(folder) if os.path.exists(folder + fd)}
 n = 0
 for table in ("tcp", "tcp6", "udp", "udp6"):
     for line in list(open("/proc/net/" + table))[1:]:
@@ -45,7 +46,8 @@ class Unix(http.client.HTTPConnection):
         self.sock.connect("d/heddle.sock")
 def ask(method, path, body=None):
     c = Unix("localhost")
-    c.request(method, path, None if body is None else json.dumps(body), {"Content-Type": "application/json"} if body is not None else {})
+    text, head = (None, {}) if body is None else (json.dumps(body), {"Content-Type": "application/json"})
+    c.request(method, path, text, head)
     r = c.getresponse()
     return r.status, json.loads(r.read())
 END
@@ -59,10 +61,12 @@ if len(sys.argv) > 1:
 def what(change, status=200):
     s, o = ask("POST", "/v1/whatif", change)
     assert s == status, (change, s, o)
-    return o["error"] if s != 200 else [(r["name"], r["share"], r["share_then"], r["left_s"], r["left_s_then"]) for r in o["affected"]]
+    row = ("name", "share", "share_then", "left_s", "left_s_then")
+    return o["error"] if s != 200 else [tuple(r[k] for k in row) for r in o["affected"]]
 def same(change, rows):
     assert what(change) == rows, (change, what(change))
-def known(): return [ask("GET", path)[1] for path in ("/v1/jobs", "/v1/events/past?limit=1000", "/v1/policy", "/v1/pools")]
+def known():
+    return [ask("GET", "/v1/" + path)[1] for path in ("jobs", "events/past?limit=1000", "policy", "pools")]
 before = known()
 steps = before[0]["jobs"][0]["steps"]
 one, two = ("one", 0, 1, -1, steps), ("two", 0, 1, -1, steps)
@@ -73,9 +77,12 @@ same({"add": {"slow": 1}, "without": 1}, [("two", 0, 1, -1, 2 * steps)])
 same({"add": {"fast": 1}, "job": "two", "priority": 5, "policy": "priority"}, [two])
 same({"add": {"fast": 1}, "job": "two", "scale": 2, "without": "one"}, [])
 same({"policy": "sjf"}, [])
-for change, status, says in (({}, 400, "what if what?"), ({"add": {"tpu": 1}}, 400, 'no type "tpu"'), ({"job": 1}, 400, "priority, scale"),
-                             ({"add": {"fast": -1}}, 400, "can be tried"), ({"scale": 2}, 400, "says which"), ({"without": "nobody"}, 404, "nobody"),
-                             ({"policy": "best"}, 400, "best"), ({"policy": "gandiva"}, 400, "two jobs on a device")):
+for change, status, says in (({}, 400, "what if what?"), ({"add": {"tpu": 1}}, 400, 'no type "tpu"'),
+                             ({"job": 1}, 400, "priority, scale"),
+                             ({"add": {"fast": -1}}, 400, "can be tried"), ({"scale": 2}, 400, "says which"),
+                             ({"without": "none"}, 404, "none"),
+                             ({"policy": "best"}, 400, "best"),
+                             ({"policy": "gandiva"}, 400, "two jobs on a device")):
     assert says in what(change, status), (change, what(change, status))
 assert known() == before, "a what-if changed something"
 END
@@ -90,18 +97,22 @@ passed "what would be is answered, and nothing is changed by it"
 cat >order.py <<'END'
 import os
 from ask import ask
-order = {"job": open("mlp.yaml").read(), "folder": os.getcwd(), "key": "k1", "scale": 1, "rates": {"fast": 2, "slow": 1}, "set": ["job.seed=3"]}
+order = {"job": open("mlp.yaml").read(), "folder": os.getcwd(), "key": "k1", "scale": 1,
+         "rates": {"fast": 2, "slow": 1}, "set": ["job.seed=3"]}
 def submit(change={}):
-    return ask("POST", "/v1/jobs", {k: v for k, v in sorted({**order, **change}.items(), reverse=bool(change)) if v is not None})
+    members = sorted({**order, **change}.items(), reverse=bool(change))
+    return ask("POST", "/v1/jobs", {k: v for k, v in members if v is not None})
 jobs = lambda: ask("GET", "/v1/jobs")[1]["jobs"]
 status, first = submit()
 assert status == 200, first
 assert submit() == (200, first) and submit({"rates": {"slow": 1.0, "fast": 2.0}}) == (200, first)
 before = len(jobs())
-for change in ({"scale": 2}, {"rates": {"fast": 1, "slow": 2}}, {"rates": None}, {"set": ["job.seed=4"]}, {"set": []}, {"name": "n"}, {"priority": 1},
-               {"user": "ann"}, {"folder": "/"}, {"job": order["job"] + "\n# another\n"}):
+for change in ({"scale": 2}, {"rates": {"fast": 1, "slow": 2}}, {"rates": None}, {"set": ["job.seed=4"]},
+               {"set": []}, {"name": "n"}, {"priority": 1}, {"user": "ann"}, {"folder": "/"},
+               {"job": order["job"] + "\n# another\n"}):
     status, answer = submit(change)
-    assert status == 409 and answer["exit"] == 2 and "has another order" in answer["error"] and "job %d " % first["id"] in answer["error"], (change, status, answer)
+    assert status == 409 and answer["exit"] == 2, (change, status, answer)
+    assert "has another order" in answer["error"] and "job %d " % first["id"] in answer["error"], answer
 assert len(jobs()) == before
 status, other = submit({"key": "k2"})
 assert status == 200 and other["id"] != first["id"], other
@@ -156,13 +167,15 @@ def ask(target, **headers):
     c.request("GET", target, headers={k.replace("_", "-"): v for k, v in headers.items()})
     return c.getresponse()
 assert ask("/v1/status").status == 401
-assert ask("/v1/status", Authorization="Bearer " + token[:-1] + ("0" if token[-1] != "0" else "1")).status == 401
+wrong = token[:-1] + ("0" if token[-1] != "0" else "1")
+assert ask("/v1/status", Authorization="Bearer " + wrong).status == 401
 assert ask("/v1/status", Authorization="Bearer " + token).status == 200
 assert ask("/v1/status", Authorization="Bearer " + token, Host="example.org").status == 421
 assert ask("/v1/status", Authorization="Bearer " + token, Origin="http://example.org").status == 403
 r = ask("/v1/events?after=0", Authorization="Bearer " + token)
 lines = [r.readline().decode().rstrip("\n") for _ in range(4)]
-assert lines[0].startswith("id: ") and lines[1].startswith("event: ") and lines[2].startswith("data: ") and lines[3] == "", lines
+assert all(line.startswith(word) for line, word in zip(lines, ("id: ", "event: ", "data: "))), lines
+assert lines[3] == "", lines
 assert json.loads(lines[2][6:])["number"] == int(lines[0][4:]), lines
 END
 kill $daemon

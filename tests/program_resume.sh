@@ -12,8 +12,7 @@ for job in mlp lenet resnet18 inception gpt llama bert bert_cls lstm; do
 		same "$digest" "$whole" "$job resumed at step $at"
 	done
 done
-passed \
-	"mlp, lenet, resnet18, inception, gpt, llama, bert with both heads, lstm: resumed at any step, on other devices, the state is that of an undisturbed run"
+passed "each model, resumed at any step, on other devices: the state is that of an undisturbed run"
 
 train resume whole-mlp
 passed "a finished run has nothing left to do"
@@ -111,8 +110,7 @@ train run early.yaml --steps 3 --out early
 rm -rf early/ckpt
 expect 3 heddle resume early
 says 'is gone: bring it back'
-passed \
-	"a run that was killed before its first checkpoint goes on at step 0; one whose checkpoints are gone is refused"
+passed "killed before its first checkpoint a run goes on at step 0; without its checkpoints it is refused"
 
 expect 3 heddle resume nowhere
 says 'not a run directory'

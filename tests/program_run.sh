@@ -116,7 +116,14 @@ expect 0 heddle run mlp.yaml --devices 2 --steps 4 --out four
 says 'step 4/6'
 says '(13 vn: 7/6)'
 sed 's/^map .*/map 0-8:0 9-12:1/' four/plan/0000.plan | awk '/^[01]: /{ next } { print }
-	END { for (r = 0; r < 2; r++) { printf "%d:", r; for (v = r ? 9 : 0; v < (r ? 13 : 9); v++) printf " LD%d.%d F%d.%d B%d.%d", 0, v, 0, v, 0, v; print " RED0 NORM STEP0" } }' |
+	END {
+		for (r = 0; r < 2; r++) {
+			printf "%d:", r
+			for (v = r ? 9 : 0; v < (r ? 13 : 9); v++)
+				printf " LD%d.%d F%d.%d B%d.%d", 0, v, 0, v, 0, v
+			print " RED0 NORM STEP0"
+		}
+	}' |
 	sed 's/LD0\./LD0./g' >uneven.plan
 expect 0 heddle run mlp.yaml --devices 2 --plan uneven.plan --out uneven
 says '(13 vn: 9/4)'
@@ -137,7 +144,7 @@ while IFS='|' read -r from to reason; do
 	cmp by-check by-run || failed "plan check and run refuse $to for different reasons"
 	[ ! -e wrong ] || failed "a run that was refused left a folder"
 done <<'END'
-RED0 NORM STEP0|RED0 STEP0|no NORM precedes it: NORM seals the step and makes the scale of its update, whether the job clips or not
+RED0 NORM STEP0|RED0 STEP0|no NORM precedes it: NORM seals the step and makes the scale of its update
 RED0 NORM STEP0|RED0 STEP0 NORM|no NORM precedes it
 RED0 NORM STEP0|NORM RED0 STEP0|NORM happens before the reduction of stage 0
 RED0 NORM STEP0|NORM STEP0|NORM happens before the reduction of stage 0

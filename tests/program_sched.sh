@@ -3,8 +3,10 @@
 # laws_test.c.
 . "$(dirname "$0")/program.sh"
 cat >state.json <<'END'
-{"jobs": [{"id": 0, "scale_factor": 1, "priority": 1, "steps_remaining": 1000, "throughput": {"v100": 4, "k80": 1}},
-          {"id": 1, "scale_factor": 1, "priority": 1, "steps_remaining": 500, "throughput": {"v100": 3, "k80": 2}},
+{"jobs": [{"id": 0, "scale_factor": 1, "priority": 1, "steps_remaining": 1000,
+           "throughput": {"v100": 4, "k80": 1}},
+          {"id": 1, "scale_factor": 1, "priority": 1, "steps_remaining": 500,
+           "throughput": {"v100": 3, "k80": 2}},
           {"id": 5, "scale_factor": 4, "priority": 1, "steps_remaining": 500, "throughput": {"v100": 3}}],
  "cluster": {"v100": 1, "k80": 1}, "prices_per_hour": {"v100": 2.5, "k80": 0.5}}
 END
@@ -41,12 +43,13 @@ says 'no state "c"'
 cat >elastic.json <<'END'
 {"jobs": [{"id": 0, "scale_factor": 4, "priority": 2, "steps_remaining": 1000, "throughput": {"v100": 4},
            "elastic": {"speedup": [1, 1.5, 2, 2.5], "virtual_nodes": 8, "resize_s": 1}},
-          {"id": 1, "scale_factor": 4, "priority": 1, "steps_remaining": 500, "throughput": {"v100": 5}, "elastic": {"speedup": [1, 1.5, 2, 2.5]}}],
+          {"id": 1, "scale_factor": 4, "priority": 1, "steps_remaining": 500, "throughput": {"v100": 5},
+           "elastic": {"speedup": [1, 1.5, 2, 2.5]}}],
  "cluster": {"v100": 6}}
 END
 expect 0 heddle sched solve --state elastic.json --policy wfs --json
-says \
-	'"ways":[{"job":"0","devices":{"v100":4},"share":1,"steps_per_s":4},{"job":"1","devices":{"v100":2},"share":1,"steps_per_s":3}]'
+says '"ways":[{"job":"0","devices":{"v100":4},"share":1,"steps_per_s":4},'
+says ',{"job":"1","devices":{"v100":2},"share":1,"steps_per_s":3}]'
 expect 0 heddle sched solve --state elastic.json --policy wfs-2020
 says '0                4 v100'
 sed 's/"speedup": \[1, 1.5, 2, 2.5\], "v/"speedup": [1, 0, 2, 2.5], "v/' elastic.json >bad.json
@@ -55,34 +58,36 @@ says 'bad.json: .jobs[0].elastic.speedup[1] is 0; it is a speed-up'
 # a job of much noise learns from larger batches, one of little does not: 1 and 3 of 4 devices at least
 cat >goodput.json <<'END'
 {"jobs": [{"id": 0, "steps_remaining": 1000, "throughput": {"v100": 4}, "elastic": {"speedup": [1, 2, 3, 4]},
-           "goodput": {"ac": 0.05, "bc": 0.001, "ar": 0.05, "br": 0.02, "var": 1, "sqr": 10, "batch": 64, "most_batch": 4096, "most_local": 256}},
+           "goodput": {"ac": 0.05, "bc": 0.001, "ar": 0.05, "br": 0.02, "var": 1, "sqr": 10,
+                       "batch": 64, "most_batch": 4096, "most_local": 256}},
           {"id": 1, "steps_remaining": 500, "throughput": {"v100": 5}, "elastic": {"speedup": [1, 2, 3, 4]},
-           "goodput": {"ac": 0.05, "bc": 0.001, "ar": 0.05, "br": 0.02, "var": 10000, "sqr": 10, "batch": 64, "most_batch": 4096, "most_local": 256}}],
+           "goodput": {"ac": 0.05, "bc": 0.001, "ar": 0.05, "br": 0.02, "var": 10000, "sqr": 10,
+                       "batch": 64, "most_batch": 4096, "most_local": 256}}],
  "cluster": {"v100": 4}}
 END
 expect 0 heddle sched solve --state goodput.json --policy goodput --json
-says \
-	'"ways":[{"job":"0","devices":{"v100":1},"share":1,"steps_per_s":4},{"job":"1","devices":{"v100":3},"share":1,"steps_per_s":15}]'
+says '"ways":[{"job":"0","devices":{"v100":1},"share":1,"steps_per_s":4},'
+says ',{"job":"1","devices":{"v100":3},"share":1,"steps_per_s":15}]'
 says '"cut":false'
 sed 's/"most_batch": 4096, "most_local": 256}}]/"most_batch": 6, "most_local": 256}}]/' goodput.json >bad.json
 expect 3 heddle sched solve --state bad.json --policy goodput
 says 'is less than the first batch'
-sed 's/"sqr": 10, //' goodput.json >bad.json
+sed 's/"sqr": 10,//' goodput.json >bad.json
 expect 3 heddle sched solve --state bad.json --policy goodput
 says 'sqr'
 # what is written wrongly is never passed over
 while IFS='|' read -r edit sentence; do
 	sed "$edit" state.json >bad.json
 	expect 3 heddle sched solve --state bad.json --policy fifo
-	says "$sentence"
+	says "bad.json: $sentence"
 	expect 3 heddle sched whatif 1 --state bad.json --policy fifo --weight 2
-	says "$sentence"
+	says "bad.json: $sentence"
 done <<'END'
-s/"priority": 1/"prority": 1/|bad.json: .jobs[0].prority is no member that is known here; did you mean priority?
-s/"v100": 4/"V100": 4/|bad.json: .jobs[0].throughput.V100 is of a type that "cluster" does not list; did you mean v100?
-s/"k80": 0.5/"k8": 0.5/|bad.json: .prices_per_hour lacks the price of k80
-s/"v100": 4/"v100": 1e308/|bad.json: .jobs[0].throughput.v100 is 1e+308; it is steps/s from 1e-12 to 1e12
-s/"prices_per_hour"/"entities": {"a": [0], "b": [1]}, "entity_weights": {"a": 2}, "prices_per_hour"/|bad.json: .entity_weights lacks the weight of b
+s/"priority": 1/"prority": 1/|.jobs[0].prority is no member that is known here; did you mean priority?
+s/"v100": 4/"V100": 4/|.jobs[0].throughput.V100 is of a type that "cluster" does not list; did you mean v100?
+s/"k80": 0.5/"k8": 0.5/|.prices_per_hour lacks the price of k80
+s/"v100": 4/"v100": 1e308/|.jobs[0].throughput.v100 is 1e+308; it is steps/s from 1e-12 to 1e12
+s/"prices/"entities":{"a":[0],"b":[1]},"entity_weights":{"a":2},&/|.entity_weights lacks the weight of b
 END
 passed "states, names and refusals"
 
@@ -100,7 +105,8 @@ python3 - <<'END' || failed "shares, objective or prices are wrong"
 import json
 o = json.load(open("out"))
 assert abs(o["objective"] - 1) < 1e-7, o["objective"]
-assert abs(o["allocation"]["0"]["v100"] - 0.5) < 1e-6 and abs(o["allocation"]["1"]["k80"] - 0.5) < 1e-6, o["allocation"]
+halves = o["allocation"]["0"]["v100"], o["allocation"]["1"]["k80"]
+assert all(abs(x - 0.5) < 1e-6 for x in halves), o["allocation"]
 assert abs(sum(o["duals"]["promise"].values()) - 1) < 1e-6, o["duals"]
 assert o["gap"] <= 1e-7
 END
@@ -109,10 +115,12 @@ expect 0 heddle sched solve --state state.json --policy max_sum_throughput_perf 
 python3 - <<'END' || failed "the sum is wrong"
 import json
 o = json.load(open("out"))
-assert abs(o["objective"] - 6) < 1e-6 and abs(o["allocation"]["0"]["v100"] - 1) < 1e-6 and "k80" not in o["allocation"]["0"], o
+zero = o["allocation"]["0"]
+assert abs(o["objective"] - 6) < 1e-6 and abs(zero["v100"] - 1) < 1e-6 and "k80" not in zero, o
 END
 cat >one.json <<'END'
-{"jobs": [{"id": 3, "steps_remaining": 9, "throughput": {"v100": 4}}, {"id": 17, "priority": 0.5, "steps_remaining": 9, "throughput": {"v100": 4}}],
+{"jobs": [{"id": 3, "steps_remaining": 9, "throughput": {"v100": 4}},
+          {"id": 17, "priority": 0.5, "steps_remaining": 9, "throughput": {"v100": 4}}],
  "cluster": {"v100": 1}}
 END
 expect 0 heddle sched solve --state one.json --policy sum
@@ -128,7 +136,8 @@ says '17               1 v100            0.25000'
 # called what it is.
 cat >gang.json <<'END'
 {"jobs": [{"id": 1, "scale_factor": 8, "steps_remaining": 3600, "throughput": {"fast": 9, "slow": 1}},
-          {"id": 2, "steps_remaining": 3600, "throughput": {"fast": 1, "slow": 1}}], "cluster": {"fast": 4, "slow": 8}}
+          {"id": 2, "steps_remaining": 3600, "throughput": {"fast": 1, "slow": 1}}],
+ "cluster": {"fast": 4, "slow": 8}}
 END
 expect 0 heddle sched solve --state gang.json --policy las
 says '1                8 slow'
@@ -142,7 +151,9 @@ says 'of these shares are of more devices than their type has'
 # solves nothing.
 python3 - <<'END' >many.json
 import json
-print(json.dumps({"jobs": [{"id": i, "priority": 1 if i else 9, "steps_remaining": 9000 + i, "throughput": {"v100": 4}} for i in range(120)], "cluster": {"v100": 1}}))
+jobs = [{"id": i, "priority": 1 if i else 9, "steps_remaining": 9000 + i, "throughput": {"v100": 4}}
+        for i in range(120)]
+print(json.dumps({"jobs": jobs, "cluster": {"v100": 1}}))
 END
 expect 0 heddle sched solve --state many.json --policy sum
 says 'ways out are sought for 3 of these'
@@ -160,7 +171,8 @@ import json
 o = json.load(open("out"))
 rows = o["affected"]
 assert [r["job"] for r in rows] == ["3", "17"], rows
-assert abs(rows[0]["share"] - 2/3) < 1e-6 and abs(rows[0]["share_then"] - 1/2) < 1e-6 and abs(rows[1]["share_then"] - 1/2) < 1e-6, rows
+shares = rows[0]["share"] - 2/3, rows[0]["share_then"] - 1/2, rows[1]["share_then"] - 1/2
+assert all(abs(x) < 1e-6 for x in shares), rows
 END
 expect 0 heddle sched whatif --state one.json --policy las --add v100:1
 says '2 of 2 jobs are affected'

@@ -12,8 +12,8 @@ costs()
 sim() { heddle sched simulate --trace jobs.csv --policy isolated --json --tune free-switching "$@"; }
 
 # ---- prices: the job's 1000 s on one device are 3600 $/h for 500 s, then 7200
-printf \
-	'z1\tgpu\tLinux\t3600\t2020-01-01T00:00:00\nz1\tgpu\tLinux\t7200\t2020-01-01T00:08:20\nz2\tgpu\tLinux\t9000\t2020-01-01T00:00:00\nz2\tgpu\tLinux\t36\t2020-01-01T00:15:00\n' > p.tsv
+printf '%s\tgpu\tLinux\t%s\t2020-01-01T%s\n' z1 3600 00:00:00 z1 7200 00:08:20 z2 9000 00:00:00 \
+	z2 36 00:15:00 > p.tsv
 head -2 jobs.csv > one.csv
 expect 0 heddle sched simulate --trace one.csv --policy isolated --json --tune free-switching \
 	--cluster gpu:1 --prices p.tsv --zones z1
@@ -26,8 +26,10 @@ expect 0 heddle sched simulate --trace one.csv --policy isolated --json --tune f
 	--cluster gpu:1 --prices p.tsv --prices-from 2020-01-01T00:08:20
 costs 806 "the cost from a later time on"
 printf 'time,zone,type,price\n0,z1,V,3600\n' > a.csv
-printf \
-	'{"SpotPriceHistory": [{"InstanceType": "V", "AvailabilityZone": "z9", "Timestamp": "1970-01-01T00:08:20Z", "SpotPrice": "1800"}]}' > b.json
+cat >b.json <<'END'
+{"SpotPriceHistory": [{"InstanceType": "V", "AvailabilityZone": "z9", "Timestamp": "1970-01-01T00:08:20Z",
+  "SpotPrice": "1800"}]}
+END
 expect 0 heddle sched simulate --trace one.csv --policy isolated --json --tune free-switching \
 	--cluster gpu:1 --prices a.csv --price-as gpu=V
 costs 1000 "the cost of a type by another name"

@@ -17,8 +17,8 @@ with open("jobs.trace", "w") as f:
         r[5] = str(min(float(r[5]), 20000.0))
         f.write("\t".join(r) + "\n")
 P
-printf \
-	'z1\tv100\tLinux\t3.5\t2020-01-01T00:00:00\nz1\tk80\tLinux\t0.4\t2020-01-01T00:00:00\nz1\tv100\tLinux\t1.25\t2020-01-01T06:00:00\nz2\tv100\tLinux\t0.9\t2020-01-02T00:00:00\n' > p.tsv
+printf '%s\t%s\tLinux\t%s\t2020-01-%s\n' z1 v100 3.5 01T00:00:00 z1 k80 0.4 01T00:00:00 \
+	z1 v100 1.25 01T06:00:00 z2 v100 0.9 02T00:00:00 > p.tsv
 printf '0,add,a\n0,add,b\n4000000,add,c\n15000000,remove,a\n' > spot.csv
 
 # each kind of given once; the log must need none of these files
@@ -102,7 +102,8 @@ expect 2 heddle sched replay plain.d/log.ndjson --policy fifo
 says '--policy: plain.d/log.ndjson is a log of decisions, and says everything itself'
 expect 2 heddle sched replay jobs.trace --policy isolated --cluster v100:2,k80:3 --throughputs rates.json -o x
 says '-o is where a log of decisions is written again'
-for change in 's/"log":1,/"log":2,/' 's/"v100"/"a100"/' '0,/"job":0,/s/"job":0,/"job":1,/' '0,/"scale":1/s/"scale":1/"scale":0/' 's/"weight":1/"weight":"nan"/' \
+for change in 's/"log":1,/"log":2,/' 's/"v100"/"a100"/' '0,/"job":0,/s/"job":0,/"job":1,/' \
+	'0,/"scale":1/s/"scale":1/"scale":0/' 's/"weight":1/"weight":"nan"/' \
 	's/"n":2/"n":-2/' '0,/{"job"/s/{"job"/{"jobs"/' 's/"name":"isolated"/"name":"isolate"/'; do
 	sed "$change" plain.d/log.ndjson > bad.ndjson
 	expect 3 heddle sched replay bad.ndjson

@@ -7,10 +7,10 @@ cat > rates.json <<'J'
 {"v100": {"('A', 1)": {"null": 10.0, "('A', 1)": [6.0, 6.0]}, "('B', 2)": {"null": 4.0}},
  "k80": {"('A', 1)": {"null": 2.0, "('A', 1)": [1.5, 1.5]}, "('B', 2)": {"null": 1.0}}}
 J
-printf \
-	'A\tc\td\t-n\t0\t3600\t1\t1\t-1\t0\nA\tc\td\t-n\t0\t7200\t1\t1\t-1\t0\nB\tc\td\t-n\t0\t3600\t2\t1\t-1\t60\nA\tc\td\t-n\t0\t3600\t1\t2\t2\t120\n' > jobs.trace
-printf \
-	'timestamp,duration,num_gpus\n2017-10-03 00:00:00,100,1\n2017-10-03 00:01:00,50,2\n2017-10-03 00:02:00,0,1\n' > philly.csv
+printf '%s\tc\td\t-n\t0\t%s\t%s\t%s\t%s\t%s\n' A 3600 1 1 -1 0 A 7200 1 1 -1 0 B 3600 2 1 -1 60 \
+	A 3600 1 2 2 120 > jobs.trace
+printf '%s\n' timestamp,duration,num_gpus '2017-10-03 00:00:00,100,1' '2017-10-03 00:01:00,50,2' \
+	'2017-10-03 00:02:00,0,1' > philly.csv
 
 expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 \
 	--policy isolated --json
@@ -74,8 +74,10 @@ import csv
 rows = {r["recorded_id"]: r for r in csv.DictReader(open("rows.csv"))}
 assert len(rows) == 8 and rows["412016"]["name"] == 'eval, "quick"', rows.keys()
 r = rows["412001"]
-assert (r["user"], r["account"], r["partition"], r["qos"], r["type"]) == ("amara", "vision", "gpu", "normal", "a100"), r
-assert float(r["limit_s"]) == 14400 and float(r["recorded_wait_s"]) == 130 and rows["412011"]["limit_s"] == "", r
+named = [r[k] for k in ("user", "account", "partition", "qos", "type")]
+assert named == ["amara", "vision", "gpu", "normal", "a100"], r
+assert float(r["limit_s"]) == 14400 and float(r["recorded_wait_s"]) == 130, r
+assert rows["412011"]["limit_s"] == "", r
 for id, r in rows.items():                       # a job that named a type ran there alone
     other = {"a100": "v100_s", "v100": "a100_s"}.get(r["type"])
     assert not other or float(r[other] or 0) == 0, (id, r)

@@ -134,8 +134,10 @@ says '--credits belongs to --transport buffered'
 printf '0: F0.0 B0.0 F0.1 B0.1\n1: F1.1 B1.1 F1.0 B1.0\n' >knot.txt
 expect 2 heddle plan check knot.txt
 says 'K7   plan: these instructions wait for each other: rank 0 #1 B0.0 -> rank 1 #0 F1.1 -> rank 0'
-printf \
-	'0: F0.0 SA0.0>1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 B0.1\n1: RA1.0<0 RA1.1<0 F1.0 F1.1 B1.0 SG1.0>0 B1.1 SG1.1>0\n' >tight.txt
+cat >tight.txt <<'END'
+0: F0.0 SA0.0>1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 B0.1
+1: RA1.0<0 RA1.1<0 F1.0 F1.1 B1.0 SG1.0>0 B1.1 SG1.1>0
+END
 expect 2 heddle plan check tight.txt --transport buffered --credits 1
 says 'N = 2 is enough'
 expect 0 heddle plan check tight.txt --transport buffered --credits 2
@@ -145,8 +147,8 @@ says 'must use version 0 of stage'
 sed 's/ REL1@-1//' whole.txt >kept.txt
 expect 2 heddle plan check kept.txt
 says 'K14 '
-printf \
-	'update 2bw\nsection prologue\n0: F0.0\n1: F1.0 B1.0\nsection period\n0: F0.0 B0.-1\n1: F1.0 B1.0\nsection epilogue\n0: B0.-1\n1:\n' >few.txt
+printf '%s\n' 'update 2bw' 'section prologue' '0: F0.0' '1: F1.0 B1.0' 'section period' '0: F0.0 B0.-1' \
+	'1: F1.0 B1.0' 'section epilogue' '0: B0.-1' '1:' >few.txt
 expect 2 heddle plan check few.txt
 says '2bw needs m >= p; m = 1, p = 2; the nearest that works: m = 2'
 write_jobs 2

@@ -8,7 +8,8 @@
 command -v curl >/dev/null || { echo "skip: no curl, which speaks to the scheduler's socket"; exit 77; }
 needs_failpoints
 kills=${HD_SERVE_KILLS:-12} RANDOM=${HD_SERVE_SEED:-1} dir=$work/D pid= submitted=0
-points=($(sed -n 's/^\tX([A-Z_]*, *"\([a-z.]*\)", *[a-z]*, *SCHEDULER,.*/\1/p' "$SOURCE_DIR/src/sys/failpoint.h"))
+points=($(sed -n 's/^\tX([A-Z_]*, *"\([a-z.]*\)", *[a-z]*, *SCHEDULER,.*/\1/p' \
+	"$SOURCE_DIR/src/sys/failpoint.h"))
 [ ${#points[@]} -ge 10 ] || failed "the names of failpoint.h were not found"
 declare -A count
 

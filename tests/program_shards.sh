@@ -17,8 +17,8 @@ losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1/metrics.ndjson"; }
 near()          # two lists of losses, relatively
 {
 	paste <(losses "$1") <(losses "$2") |
-		awk -v most="$3" \
-		'{ d = $1 - $2; if (d < 0) d = -d; if (d > most * $1) bad++; n++ } END { exit bad > 0 || n < 4 }'
+		awk -v most="$3" '{ d = $1 - $2; if (d < 0) d = -d; if (d > most * $1) bad++; n++ }
+			END { exit bad > 0 || n < 4 }'
 }
 declare -A models=(
 	[gpt]='{layers: 2, width: 32, heads: 4, context: 16, vocab: 50, dropout: 0.1}'

@@ -1,16 +1,11 @@
 #!/bin/bash
 # heddle simulate with devices, links, transports and profiles; plan partition --simulate; plans of runs.
 . "$(dirname "$0")/program.sh"
-node()
 {
-	echo \
-		"$1 -- $2 -- forward_compute_time=$3, backward_compute_time=$4, activation_size=$5, parameter_size=$6"
-}
-{
-	node in Input0 0 0 0 0
-	node a 'Conv2d(3, 64)' 10 20 4000000 100
-	node b 'ReLU()' 10 20 2000000 0
-	node c 'Linear(64, 10)' 5 5 100 40000000
+	profile_node in Input0 0 0 0 0
+	profile_node a 'Conv2d(3, 64)' 10 20 4000000 100
+	profile_node b 'ReLU()' 10 20 2000000 0
+	profile_node c 'Linear(64, 10)' 5 5 100 40000000
 	printf '\tin -- a\n\ta -- b\n\tb -- c\n'
 } >small.txt
 cat >cluster.yaml <<'YAML'
@@ -66,15 +61,25 @@ says '|################........................|'
 says 'warning: the bubble is 150 %'
 passed "why ranks stand still, of a bare schedule"
 
-printf \
-	'plan 3\ncause "by hand"\nstages 1\nworkers 0-1:0\nmap 0-1:0 2-3:1\nowner 0:0\n0: LD0.0 F0.0 B0.0 LD0.1 F0.1 B0.1 RED0 NORM STEP0\n1: LD0.2 F0.2 B0.2 LD0.3 F0.3 B0.3 RED0 NORM STEP0\n' >0003.plan
+cat >0003.plan <<'END'
+plan 3
+cause "by hand"
+stages 1
+workers 0-1:0
+map 0-1:0 2-3:1
+owner 0:0
+0: LD0.0 F0.0 B0.0 LD0.1 F0.1 B0.1 RED0 NORM STEP0
+1: LD0.2 F0.2 B0.2 LD0.3 F0.3 B0.3 RED0 NORM STEP0
+END
 expect 0 heddle simulate 0003.plan --profile small.txt --cluster cluster.yaml --json
 # 140 ms of work, then 40 MB each way at half of it a device, and latencies
 awk -v t="$(number makespan)" 'BEGIN { exit !(t > 0.18 && t < 0.19) }' || failed "makespan $(number makespan)"
 expect 0 heddle plan draw 0003.plan -o plan.svg
 if command -v python3 >/dev/null; then
-	python3 \
-		-c 'import sys, xml.dom.minidom; d = xml.dom.minidom.parse("plan.svg"); sys.exit(len(d.getElementsByTagName("rect")) < 8)' || failed "plan.svg is no picture of 8 instructions"
+	python3 - <<'END' || failed "plan.svg is no picture of 8 instructions"
+import sys, xml.dom.minidom
+sys.exit(len(xml.dom.minidom.parse("plan.svg").getElementsByTagName("rect")) < 8)
+END
 fi
 expect 0 heddle plan draw 0003.plan
 says '0 |F0'

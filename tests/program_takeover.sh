@@ -110,8 +110,11 @@ passed "a number that is asked for while workers start holds"
 
 rows()
 {
-	awk -v other="$1" \
-		'BEGIN { print "a,b,c,y"; for (i = 0; i < 200; i++) printf "%d,%d,%d,%d\n", i * 37 % 101, (i + other) % 97, i % 89, i % 3 }'
+	awk -v other="$1" 'BEGIN {
+		print "a,b,c,y"
+		for (i = 0; i < 200; i++)
+			printf "%d,%d,%d,%d\n", i * 37 % 101, (i + other) % 97, i % 89, i % 3
+	}'
 }
 rows 0 >rows.csv
 cat >csv.yaml <<END
@@ -138,8 +141,9 @@ status=0
 wait $run || status=$?
 same $status "$(grep -o 'exit code [0-9]*' log | tail -n 1 | grep -o '[0-9]*$')" \
 	"exit code of a run and of the workers that it could not start"
-grep \
-	-q "workers in a row ended with exit code $status before they took part; alike/log/hand-[0-9]*.log ends with: .*rows.csv" log || failed "the log does not say why: $(cat log)"
+why="workers in a row ended with exit code $status before they took part"
+grep -q "$why; alike/log/hand-[0-9]*.log ends with: .*rows.csv" log ||
+	failed "the log does not say why: $(cat log)"
 same "$(grep -c '"kind":"failing"' alike/events.ndjson)" 2 "rows of failures in events.ndjson"
 passed "a run whose new workers are all refused says why, and ends as they do when no worker is left"
 

@@ -40,8 +40,10 @@ passed "what does not fit is refused with all its names"
 
 # a folder with config.json needs no arguments
 mkdir hf && cp gpt.safetensors hf/model.safetensors
-echo \
-	'{"model_type":"gpt2","n_layer":1,"n_embd":16,"n_head":2,"n_positions":8,"vocab_size":32,"activation_function":"gelu_new","layer_norm_epsilon":1e-05}' >hf/config.json
+cat >hf/config.json <<'END'
+{"model_type": "gpt2", "n_layer": 1, "n_embd": 16, "n_head": 2, "n_positions": 8, "vocab_size": 32,
+ "activation_function": "gelu_new", "layer_norm_epsilon": 1e-05}
+END
 expect 0 heddle model import hf -o from_hf -q
 cmp -s from_hf/model.safetensors in_gpt/model.safetensors || failed "config.json gave another model"
 sed -i 's/gelu_new/relu/' hf/config.json
@@ -63,9 +65,10 @@ for name in gpt2 llama bert bert_cls; do
 		share=
 		[ $name != bert ] || share="-s share=0"
 		expect 0 heddle model import theirs_$name $share -o ours_$name.$major -q
-		expect 0 heddle run ours_$name.$major/job.yaml -s data.kind=npy -s "data.path=$published/$name" -s 'data.split={train: 1, valid: 0}' -s batch.global=4 \
-			-s batch.virtual_nodes=2 -s job.steps=1 -s optim.lr=0 -s batch.normalize=token \
-				--out run_$name.$major -q
+		expect 0 heddle run ours_$name.$major/job.yaml -s data.kind=npy \
+			-s "data.path=$published/$name" -s 'data.split={train: 1, valid: 0}' \
+			-s batch.global=4 -s batch.virtual_nodes=2 \
+			-s batch.normalize=token -s job.steps=1 -s optim.lr=0 --out run_$name.$major -q
 		expect 0 heddle eval run_$name.$major --split train --json
 		awk -v ours="$(number loss)" -v theirs="$(cat "$published/$name/loss")" \
 			'BEGIN { off = (ours - theirs) / theirs; exit !(off * off < 1e-10) }' ||
@@ -90,8 +93,12 @@ train run bert_cls.yaml --out bert_cls
 expect 0 heddle model export bert_cls -o cls.safetensors --tied both -q
 ! grep -q 'cls.predictions' cls.safetensors || failed "a head that the model has not was written"
 mkdir hf_cls && cp cls.safetensors hf_cls/model.safetensors
-echo \
-	'{"model_type":"bert","architectures":["BertForSequenceClassification"],"num_hidden_layers":1,"hidden_size":16,"num_attention_heads":4,"intermediate_size":64,"max_position_embeddings":8,"vocab_size":33,"type_vocab_size":2,"pad_token_id":3,"hidden_dropout_prob":0.1,"layer_norm_eps":1e-12,"hidden_act":"gelu","id2label":{"0":"a","1":"b","2":"c"}}' >hf_cls/config.json
+cat >hf_cls/config.json <<'END'
+{"model_type": "bert", "architectures": ["BertForSequenceClassification"], "num_hidden_layers": 1,
+ "hidden_size": 16, "num_attention_heads": 4, "intermediate_size": 64, "max_position_embeddings": 8,
+ "vocab_size": 33, "type_vocab_size": 2, "pad_token_id": 3, "hidden_dropout_prob": 0.1,
+ "layer_norm_eps": 1e-12, "hidden_act": "gelu", "id2label": {"0": "a", "1": "b", "2": "c"}}
+END
 expect 0 heddle model import hf_cls -o in_cls -q
 grep -q 'head: "cls", classes: 3' in_cls/job.yaml || failed "config.json names head and classes"
 expect 0 heddle run in_cls/job.yaml -s job.steps=1 -q
@@ -103,8 +110,7 @@ expect 3 heddle run bert_cls.yaml -s model.weights=mlm.safetensors
 says 'classifier.weight f32 [3,16]'
 expect 0 heddle run bert_cls.yaml -s model.weights=mlm.safetensors \
 	-s 'model.weights_skip=["classifier.*","bert.pooler.*","cls.*"]' -q
-passed \
-	"a head for classes from config.json, from weights with the other head, and out with no head but its own"
+passed "a head for classes from config.json, from weights with the other head, and out with its own alone"
 
 expect 0 heddle ckpt export gpt -o half.safetensors --dtype bf16 -q
 expect 0 heddle run gpt.yaml -s model.weights=half.safetensors -s job.steps=1 -q
