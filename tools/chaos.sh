@@ -30,9 +30,10 @@ for seed in $(seq "$first" $((first + runs - 1))); do
 	workers=$((2 + seed % 3)) sync=allreduce status=0 start=$SECONDS
 	[ $((seed % 2)) = 0 ] || sync=sharded
 	rm -rf "run-$seed"
-	"$bin" chaos run job.yaml --seed "$seed" --kills "${HD_CHAOS_KILLS:-20}" --points 1 --faults pause=4,slow=4,net=6,disk=4,scale=4 \
-		--steps "${HD_CHAOS_STEPS:-12000}" --workers "$workers" -s comm.sync=$sync \
-			--out "run-$seed" --json >"run-$seed.json" 2>"run-$seed.err" || status=$?
+	"$bin" chaos run job.yaml --seed "$seed" --kills "${HD_CHAOS_KILLS:-20}" --points 1 \
+		--faults pause=4,slow=4,net=6,disk=4,scale=4 --steps "${HD_CHAOS_STEPS:-12000}" \
+		--workers "$workers" -s comm.sync=$sync --out "run-$seed" --json \
+		>"run-$seed.json" 2>"run-$seed.err" || status=$?
 	echo "seed $seed, $workers workers, $sync: exit $status, $((SECONDS - start)) s, $(grep \
 		-o '"kills":[0-9]*' "run-$seed.json") $(tail -n 1 "run-$seed.err" | cut -c1-200)"
 	# what did not happen in one run is counted over all of them

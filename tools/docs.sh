@@ -64,9 +64,9 @@ check_name()            # FILE LINE TEXT
 {
 	local name
 	for name in $(grep -oE '\b(hd|HD)_[A-Za-z0-9_]+\b' <<<"$3"); do
-		grep -rqsw --include='*.[ch]' --include='CMakeLists.txt' --include='*.cmake' --include='*.sh' --include=dev \
-			--include=CMakePresets.json -e "$name" src cmake tests tools fuzz dev \
-				CMakeLists.txt CMakePresets.json .ci ||
+		grep -rqsw --include='*.[ch]' --include='CMakeLists.txt' --include='*.cmake' \
+			--include='*.sh' --include=dev --include=CMakePresets.json -e "$name" \
+			src cmake tests tools fuzz dev CMakeLists.txt CMakePresets.json .ci ||
 			[[ $name == *_ ]] || complain "$1:$2: nothing is called $name"
 	done
 }

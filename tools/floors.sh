@@ -9,7 +9,9 @@ cd "${1:-$(dirname "$0")/..}"
 folders=$(ls -d src tests fuzz bench 2>/dev/null || true)
 find $folders -name '*.[ch]' | LC_ALL=C sort | xargs awk '
 	function bad(why) { printf "%s:%d: %s\n", FILENAME, FNR, why; failed = 1 }
-	function under(place, path) { return index(path, place) == 1 && substr(path, length(place) + 1, 1) ~ /^[.\/_]?$/ }
+	function under(place, path) {
+		return index(path, place) == 1 && substr(path, length(place) + 1, 1) ~ /^[.\/_]?$/
+	}
 	function inside(places, path,    n, at, i) {
 		n = split(places, at, " ")
 		for (i = 1; i <= n; i++) if (under(at[i], path)) return 1
@@ -25,25 +27,32 @@ find $folders -name '*.[ch]' | LC_ALL=C sort | xargs awk '
 	function row_of(header) { return header in kind ? header : substr(header, 1, index(header, "/")) }
 	FILENAME == "tools/floors" {
 		sub(/#.*/, "")
-		if ($1 == "floor") { nfloors++; for (i = 2; i <= NF; i++) { floor[$i] = nfloors; order[$i] = i } }
-		else if ($1 == "deny") {
+		if ($1 == "floor") {
+			nfloors++
+			for (i = 2; i <= NF; i++) { floor[$i] = nfloors; order[$i] = i }
+		} else if ($1 == "deny") {
 			n = split($2, places, ",")
 			$1 = $2 = ""
 			for (i = 1; i <= n; i++) denied[places[i]] = denied[places[i]] $0
 		}
 		else if ($1 == "pure") for (i = 2; i <= NF; i++) pure[$i]
 		else if ($1 == "open") { place = $2; $1 = $2 = ""; opened[place] = opened[place] $0 }
-		else if ($1 == "lib") { kind[$2] = "lib"; for (i = 3; i <= NF; i++) allowed[$2] = allowed[$2] " " $i }
-		else if ($1 == "allow") for (i = 3; i <= NF; i++) allowed[$i] = allowed[$i] " " $2
+		else if ($1 == "lib") {
+			kind[$2] = "lib"
+			for (i = 3; i <= NF; i++) allowed[$2] = allowed[$2] " " $i
+		} else if ($1 == "allow") for (i = 3; i <= NF; i++) allowed[$i] = allowed[$i] " " $2
 		else if ($1 == "os" || $1 == "std") for (i = 2; i <= NF; i++) kind[$i] = $1
 		else if (NF) bad("unknown word " $1)
 		next
 	}
 	FNR == 1 && !checked++ {
-		for (place in pure) if (!(place in floor)) bad("tools/floors: pure room " place " stands on no floor")
+		for (place in pure)
+			if (!(place in floor)) bad("tools/floors: pure room " place " stands on no floor")
 		for (place in opened) {
 			n = split(opened[place], part, " ")
-			for (i = 1; i <= n; i++) if (!(part[i] in floor)) bad("tools/floors: " place " is open to " part[i] ", which stands on no floor")
+			for (i = 1; i <= n; i++) if (!(part[i] in floor))
+				bad("tools/floors: " place " is open to " part[i] \
+					", which stands on no floor")
 		}
 	}
 	FNR == 1 {
@@ -71,7 +80,8 @@ find $folders -name '*.[ch]' | LC_ALL=C sort | xargs awk '
 		row = row_of(header)
 		if (inside(allowed[row], path)) next
 		if (!(row in kind)) bad("<" header "> is in no row of tools/floors")
-		else if (kind[row] == "os" && room != "sys" && !test) bad("<" header "> is for room sys alone")
+		else if (kind[row] == "os" && room != "sys" && !test)
+			bad("<" header "> is for room sys alone")
 		else if (kind[row] == "lib" && !(test && row ~ /^hd_/))
 			bad("<" header "> may be included by" allowed[row] " alone")
 		next
@@ -82,6 +92,12 @@ find $folders -name '*.[ch]' | LC_ALL=C sort | xargs awk '
 	floor[to] > floor[room] || (floor[to] == floor[room] && order[to] > order[room]) {
 		bad("\"" header "\" lies above room " room); next
 	}
-	room in pure && !(to in pure) { bad("\"" header "\": room " room " is pure, room " to " is not"); next }
-	{ for (place in denied) if (under(place, path) && inside(denied[place], to)) bad("\"" header "\" is denied to " place) }
+	room in pure && !(to in pure) {
+		bad("\"" header "\": room " room " is pure, room " to " is not"); next
+	}
+	{
+		for (place in denied)
+			if (under(place, path) && inside(denied[place], to))
+				bad("\"" header "\" is denied to " place)
+	}
 	END { exit failed }' tools/floors || exit 1

@@ -12,19 +12,18 @@ only=${2:-}
 
 fuzz()                  # TARGET
 {
-	local name learned seeds log
+	local name learned seeds log ninputs
 	name=$(basename "$1" _fuzz)
 	learned=build/fuzz/corpus/$name
 	mkdir -p "$learned" build/fuzz/findings
 	seeds=()
 	[ ! -d "fuzz/corpus/$name" ] || seeds=("fuzz/corpus/$name")
 	log=build/fuzz/$name.log
-	if "$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 -seed="${HD_FUZZ_SEED:-0}" \
-		-artifact_prefix="build/fuzz/findings/$name-" "$learned" ${seeds[@]+"${seeds[@]}"} >"$log" \
-			2>&1; then
-		echo \
-			"$name: $(sed -n 's/^stat::number_of_executed_units: *//p' \
-			"$log") inputs in $seconds s, no finding"
+	if "$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
+		-print_final_stats=1 -seed="${HD_FUZZ_SEED:-0}" \
+		-artifact_prefix="build/fuzz/findings/$name-" "$learned" ${seeds[@]+"${seeds[@]}"} >"$log" 2>&1; then
+		ninputs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+		echo "$name: $ninputs inputs in $seconds s, no finding"
 	else
 		tail -n 30 "$log"
 		echo "$name: a finding, see build/fuzz/findings/"

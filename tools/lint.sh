@@ -13,8 +13,8 @@ failed=0
 # what cppcheck says of the tables built by macros and of unmatched suppressions is noise
 cppcheck --quiet --std=c11 --enable=warning,portability,performance --inline-suppr --error-exitcode=1 \
 	--suppress=missingIncludeSystem --suppress=unknownMacro --suppress=normalCheckLevelMaxBranches \
-	--template='{file}:{line}: {severity}: {message} [{id}]' -j "$(nproc)" -I src -I . -I build/debug/gen \
-	-DHD_FAILPOINTS -U_WIN32 "${sources[@]}" || failed=1
+	--template='{file}:{line}: {severity}: {message} [{id}]' -j "$(nproc)" \
+	-I src -I . -I build/debug/gen -DHD_FAILPOINTS -U_WIN32 "${sources[@]}" || failed=1
 
 for source in "${sources[@]}"; do
 	grep -qF "$source\"" $database && echo "$source"

@@ -1,20 +1,23 @@
 #!/bin/bash
-# mutate.sh [--since BASE] [--only OPERATORS] [--list] [FILE...] [-- COMMAND...]: would a test notice if this line were wrong?
+# mutate.sh [--since BASE] [--only OPERATORS] [--list] [FILE...] [-- COMMAND...]: would a test notice if this
+# line were wrong?
 #
-# For every line of src/**/*.c (tests excepted) that changed since BASE (default HEAD: what
-# is not committed), or for every line of the FILEs given without --since, makes mutants
-# (tools/mutants.awk says which; --only guard,conjunct,negate,swap: those alone) and runs the tests that judge the
-# file: those that tests/judges.txt names, else the test beside it, else all unit tests of its room. A mutant that
-# compiles and fails no test is a survivor: write the test, or excuse it by its line in tests/mutants.txt.
-# --list only lists them. Exit 1 on survivors, 2 if a test fails without any mutant.
+# For every line of src/**/*.c (tests excepted) that changed since BASE (default HEAD: what is not committed),
+# or for every line of the FILEs given without --since, makes mutants (tools/mutants.awk says which; --only
+# guard,conjunct,negate,swap: those alone) and runs the tests that judge the file: those that tests/judges.txt
+# names, else the test beside it, else all unit tests of its room. A mutant that compiles and fails no test is
+# a survivor: write the test, or excuse it by its line in tests/mutants.txt. --list only lists them. Exit 1 on
+# survivors, 2 if a test fails without any mutant.
 #
-# It is cheap: all mutants of a file are compiled at once, into one object that asks hd_mutant() which of
-# them it is, and linked with the objects of preset debug (HD_PRESET names another) that are there. The tree is not touched. A mutant runs until the
-# first test notices, and for HD_SECONDS (10) of processor time and HD_WALL (200) seconds a test at most. With COMMAND each mutant is made in a copy
-# of the tree (build/mutate), where COMMAND builds and judges it.
+# It is cheap: all mutants of a file are compiled at once, into one object that asks hd_mutant() which of them
+# it is, and linked with the objects of preset debug (HD_PRESET names another) that are there. The tree is not
+# touched. A mutant runs until the first test notices, and for HD_SECONDS (10) of processor time and HD_WALL
+# (200) seconds a test at most. With COMMAND each mutant is made in a copy of the tree (build/mutate), where
+# COMMAND builds and judges it.
 #
-# HD_MUTANTS bounds how many are tried (default 100, spread evenly; 0: all; tests that read the same word get 400). HD_JUDGES names other tests for all files,
-# HD_SIM_SEEDS (100) how many seeds of each kind the simulation runs, HD_TREE another folder of build/ to work in.
+# HD_MUTANTS bounds how many are tried (default 100, spread evenly; 0: all; tests that read the same word get
+# 400). HD_JUDGES names other tests for all files, HD_SIM_SEEDS (100) how many seeds of each kind the
+# simulation runs, HD_TREE another folder of build/ to work in.
 set -eu -o pipefail
 root=${HD_ROOT:-$(cd "$(dirname "$0")/.." && pwd)}
 tools=$(cd "$(dirname "$0")" && pwd)
@@ -30,7 +33,11 @@ while [ $# -gt 0 ]; do
 	--since) base=$2; shift ;;
 	--only) only=$2; shift ;;
 	--list) list=yes ;;
-	-*) echo "usage: ./dev mutate [--since BASE] [--only OPERATORS] [--list] [FILE...] [-- COMMAND...]" >&2; exit 2 ;;
+	-*)
+		echo "usage: ./dev mutate [--since BASE] [--only OPERATORS] [--list] [FILE...]" \
+			"[-- COMMAND...]" >&2
+		exit 2
+		;;
 	*) files+=("$1") ;;
 	esac
 	shift
@@ -100,17 +107,22 @@ judges_of()             # FILE: names of tests, the quickest first
 	room=${1#src/}; room=${room%%/*}
 	beside=${room}_$(basename "$1" .c)_test
 	if [ -f "${1%.c}_test.c" ]; then echo "$beside"
-	else ninja -C "$build" -t query "tests_$room" | grep -oE "${room}_[a-z0-9_]*_test" | sort -u | tr '\n' ' '
+	else
+		ninja -C "$build" -t query "tests_$room" | grep -oE "${room}_[a-z0-9_]*_test" | sort -u |
+			tr '\n' ' '
 	fi
 }
 
 compile()               # FILE SOURCE OBJECT: as the build does, but quickly
 {
-	local object command
-	object=$(ninja -C "$build" -t targets all | grep -oE "[^ ]*\.dir/${1//./\\.}\.o" | grep -v alone_ | head -n 1)
+	local object command quickly
+	object=$(ninja -C "$build" -t targets all | grep -oE "[^ ]*\.dir/${1//./\\.}\.o" | grep -v alone_ |
+		head -n 1)
 	[ -n "$object" ] || { echo "$1 is compiled nowhere in $build" >&2; exit 2; }
+	quickly='-O0 -g0 -w -Wno-error -fmax-errors=0'
 	command=$(ninja -C "$build" -t commands "$object" | tail -n 1 |
-		sed -E -e 's/ -M[TF] [^ ]+//g' -e 's/ -MD//g' -e "s| -o [^ ]+| -o $3|" -e "s| -c [^ ]+| -O0 -g0 -w -Wno-error -fmax-errors=0 -iquote $root/$(dirname "$1") -c $2|")
+		sed -E -e 's/ -M[TF] [^ ]+//g' -e 's/ -MD//g' -e "s| -o [^ ]+| -o $3|" \
+			-e "s| -c [^ ]+| $quickly -iquote $root/$(dirname "$1") -c $2|")
 	(cd "$build" && sh -c "$command")
 }
 
@@ -129,8 +141,10 @@ judge()                 # NUMBER TEST...: killed or survived
 	for test in "$@"; do
 		(
 			ulimit -t "${HD_SECONDS:-10}" -c 0
-			exec env HD_MUTANT="$number" CMOCKA_TEST_ABORT=1 MALLOC_PERTURB_=165 HD_SIM_SEEDS="${HD_SIM_SEEDS:-100}" HD_MUTANTS=400 SOURCE_DIR="$root" \
-				BUILD_DIR="$build" HEDDLE_BIN="$build/heddle" timeout -k 1 "${HD_WALL:-200}" "$tree/$test"
+			exec env HD_MUTANT="$number" CMOCKA_TEST_ABORT=1 MALLOC_PERTURB_=165 \
+				HD_SIM_SEEDS="${HD_SIM_SEEDS:-100}" HD_MUTANTS=400 SOURCE_DIR="$root" \
+				BUILD_DIR="$build" HEDDLE_BIN="$build/heddle" \
+				timeout -k 1 "${HD_WALL:-200}" "$tree/$test"
 		) >"$tree/.log" 2>&1 || { [ $? = 77 ] || { echo killed; return; } }
 	done
 	echo survived
@@ -141,11 +155,14 @@ compile_all()           # FILE ROWS: writes numbers to .born
 {
 	awk -F "$part" -v OFS="$part" '{ print NR, $2, $3, $6 }' "$2" >"$tree/.numbered"
 	: >"$tree/.left"
-	awk -v file="$1" -v left="$tree/.left" -f "$tools/mutate_all.awk" "$tree/.numbered" "$1" >"$tree/.all.c"
+	awk -v file="$1" -v left="$tree/.left" -f "$tools/mutate_all.awk" "$tree/.numbered" "$1" \
+		>"$tree/.all.c"
 	while ! compile "$1" "$tree/.all.c" "$tree/.all.o" 2>"$tree/.errors"; do
-		grep -oE '^mutant\.[0-9]+:[0-9]+:[0-9]+: (fatal )?error' "$tree/.errors" | cut -d . -f 2 | cut -d : -f 1 | sort -un >"$tree/.bad"
+		grep -oE '^mutant\.[0-9]+:[0-9]+:[0-9]+: (fatal )?error' "$tree/.errors" | cut -d . -f 2 |
+			cut -d : -f 1 | sort -un >"$tree/.bad"
 		[ -s "$tree/.bad" ] || { cat "$tree/.errors" >&2; exit 2; }
-		awk -F "$part" 'NR == FNR { bad[$1] = 1; next } !($1 in bad)' "$tree/.bad" "$tree/.numbered" >"$tree/.rest"
+		awk -F "$part" 'NR == FNR { bad[$1] = 1; next } !($1 in bad)' "$tree/.bad" "$tree/.numbered" \
+			>"$tree/.rest"
 		mv "$tree/.rest" "$tree/.numbered"
 		awk -v file="$1" -f "$tools/mutate_all.awk" "$tree/.numbered" "$1" >"$tree/.all.c"
 	done
@@ -168,12 +185,28 @@ try_file()              # FILE ROWS
 	[ -n "$tests" ] || { echo "no test judges $file: name it in tests/judges.txt" >&2; exit 2; }
 	# shellcheck disable=SC2086
 	ninja -C "$build" $tests >"$tree/.log" 2>&1 || { tail -n 20 "$tree/.log" >&2; exit 2; }
-	printf 'extern char *getenv(const char *);\nint hd_mutant(void);\nint hd_mutant(void)\n{\n\tstatic int n = -1;\n\tif (n < 0) { n = 0; for (const char *p = getenv("HD_MUTANT"); p && *p; p++) n = 10 * n + *p - 48; }\n\treturn n;\n}\n' >"$tree/.which.c"
+	cat >"$tree/.which.c" <<-'C'
+		extern char *getenv(const char *);
+		int hd_mutant(void);
+		int hd_mutant(void)
+		{
+			static int n = -1;
+			if (n < 0) {
+				n = 0;
+				for (const char *p = getenv("HD_MUTANT"); p && *p; p++) n = 10 * n + *p - 48;
+			}
+			return n;
+		}
+	C
 	"${CC:-cc}" -O1 -fPIE -c -o "$tree/.which.o" "$tree/.which.c"
 	compile_all "$file" "$rows"
 	for test in $tests; do link_with "$test" "$tree/.all.o"; done
 	# shellcheck disable=SC2086
-	[ "$(judge 0 $tests)" = survived ] || { cat "$tree/.log" >&2; echo "$file: a test fails without any mutant: $tests" >&2; exit 2; }
+	[ "$(judge 0 $tests)" = survived ] || {
+		cat "$tree/.log" >&2
+		echo "$file: a test fails without any mutant: $tests" >&2
+		exit 2
+	}
 	i=0
 	while IFS= read -r row <&4; do
 		i=$((i + 1))
@@ -205,7 +238,9 @@ copy_tree()
 replaced()              # FILE FIRST LAST NEW: the file with NEW in the place of those lines
 {
 	HD_NEW=$4 awk -v first="$2" -v last="$3" '
-		FNR == first && /^[a-z].*\) \{ .* \}$/ { print substr($0, 1, index($0, ") { ") + 3) ENVIRON["HD_NEW"] " }"; next }
+		FNR == first && /^[a-z].*\) \{ .* \}$/ {
+			print substr($0, 1, index($0, ") { ") + 3) ENVIRON["HD_NEW"] " }"; next
+		}
 		FNR == first { print "\t" ENVIRON["HD_NEW"]; next }
 		FNR > first && FNR <= last { print ""; next }
 		{ print }' "$1"
@@ -213,13 +248,15 @@ replaced()              # FILE FIRST LAST NEW: the file with NEW in the place of
 
 try_in_copy()           # ROWS COMMAND...
 {
-	local rows=$1 row file at last new
+	local rows=$1 row file at last new what
 	shift
 	copy_tree
 	while IFS= read -r row <&3; do
 		IFS=$part read -r file at last _ _ new <<<"$row"
 		replaced "$file" "$at" "$last" "$new" >"$tree/$file"
-		if (cd "$tree" && timeout 300 "$@") >"$tree/.log" 2>&1; then verdict "$row" survived; else verdict "$row" killed; fi
+		what=killed
+		! (cd "$tree" && timeout 300 "$@") >"$tree/.log" 2>&1 || what=survived
+		verdict "$row" $what
 		cp "$file" "$tree/$file"
 	done 3<"$rows"
 }
@@ -227,7 +264,9 @@ try_in_copy()           # ROWS COMMAND...
 mkdir -p "$tree"
 mutants >"$tree/.all"
 total=$(wc -l <"$tree/.all")
-awk -v total="$total" -v limit="$limit" '!limit || total <= limit || int(NR * limit / total) > int((NR - 1) * limit / total)' "$tree/.all" >"$tree/.mutants"
+awk -v total="$total" -v limit="$limit" '
+	!limit || total <= limit || int(NR * limit / total) > int((NR - 1) * limit / total)' \
+	"$tree/.all" >"$tree/.mutants"
 if [ -n "$list" ]; then
 	awk -F "$part" '{ printf "%s:%d: %s: %s => %s\n", $1, $2, $4, $5, $6 }' "$tree/.mutants"
 	exit 0
@@ -242,5 +281,6 @@ else
 		try_file "$file" "$tree/.rows"
 	done
 fi
-echo "$(wc -l <"$tree/.mutants") of $total mutants tried: $killed killed, $stillborn did not compile, $excuses excused, $survivors survived"
+echo "$(wc -l <"$tree/.mutants") of $total mutants tried: $killed killed, $stillborn did not compile," \
+	"$excuses excused, $survivors survived"
 [ $survivors -eq 0 ]

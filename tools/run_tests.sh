@@ -42,7 +42,8 @@ awk -v ctest_status="$status" '
 		return text
 	}
 	function attribute(line, key) {
-		return match(line, " " key "=\"[^\"]*\"") ? substr(line, RSTART + length(key) + 3, RLENGTH - length(key) - 4) : ""
+		if (!match(line, " " key "=\"[^\"]*\"")) return ""
+		return substr(line, RSTART + length(key) + 3, RLENGTH - length(key) - 4)
 	}
 	function number(line) { match(line, /[0-9]+ test/); return substr(line, RSTART, RLENGTH) + 0 }
 	function start(line) {
@@ -63,8 +64,10 @@ awk -v ctest_status="$status" '
 		if (state == "fail" || (state != "run" && !refused)) {
 			if (!counted || !bad) bad++
 			if (!counted) { ok = 0; skips = 0 }
-			failures = failures "\nFAILED " name (name in late ? " (exceeded its deadline)" : "") "\n"
-			for (i = nlines > 40 ? nlines - 40 : 0; i < nlines; i++) failures = failures "  | " tail[i % 40] "\n"
+			failures = failures "\nFAILED " name
+			failures = failures (name in late ? " (exceeded its deadline)" : "") "\n"
+			for (i = nlines > 40 ? nlines - 40 : 0; i < nlines; i++)
+				failures = failures "  | " tail[i % 40] "\n"
 		} else if (state != "run") {
 			skips = nsaid ? nsaid : 1; ok = bad = 0
 			if (said == "") said = "\n  " name ": " (nlines ? last : "gave no reason")
@@ -89,7 +92,8 @@ awk -v ctest_status="$status" '
 		for (n = 0; n < 10; n++) {
 			best = ""
 			for (name in seconds)
-				if (seconds[name] >= 1 && (best == "" || seconds[name] > seconds[best])) best = name
+				if (seconds[name] >= 1 && (best == "" || seconds[name] > seconds[best]))
+					best = name
 			if (best == "") break
 			list = list sprintf("%s%s %.0f", n ? ", " : "", best, seconds[best])
 			delete seconds[best]
@@ -101,7 +105,11 @@ awk -v ctest_status="$status" '
 		if (reasons != "") print "skipped:" reasons
 		if (failures != "") printf "%s", failures
 		if (!programs) { print "no test was run"; failed = 1 }
-		if (ctest_status != 0 && !failed) { print "ctest ended with " ctest_status " although no test failed"; failed++ }
-		printf "%d test programs\n%d passed, %d failed, %d skipped\n", programs, passed, failed, skipped
+		if (ctest_status != 0 && !failed) {
+			print "ctest ended with " ctest_status " although no test failed"
+			failed++
+		}
+		printf "%d test programs\n", programs
+		printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
 		exit failed != 0
 	}' "$log" "$report"

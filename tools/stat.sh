@@ -33,8 +33,11 @@ for kind in headers sources tests; do
 			/\*\// { inside = 0 }
 			END { if (lines) printf "%d\n", 100 * comment / lines }' "$file"
 	done | sort -n |
-		awk -v kind="$kind" \
-		'{ at[NR] = $1 } END { if (NR) printf "  %-13s %6d %%  %4d %%\n", kind, at[int((NR + 1) / 2)], at[int(NR * .95 + .5)] }'
+		awk -v kind="$kind" '{ at[NR] = $1 }
+			END {
+				if (NR) printf "  %-13s %6d %%  %4d %%\n", kind, at[int((NR + 1) / 2)],
+					at[int(NR * .95 + .5)]
+			}'
 done
 
 if ctags --version 2>/dev/null | grep -q Universal; then
@@ -42,8 +45,11 @@ if ctags --version 2>/dev/null | grep -q Universal; then
 	for kind in sources tests; do
 		files $kind | xargs -r ctags -x --_xformat='%N %F %n %e' --fields=+e --c-kinds=f |
 			awk '{ print $4 - $3 + 1, $2 ":" $3, $1 }' | sort -n |
-			awk -v kind="$kind" \
-				'{ at[NR] = $1; last = $0 } END { if (NR) printf "  %-13s %6d  %6d    %s\n", kind, at[int((NR + 1) / 2)], at[int(NR * .95 + .5)], last }'
+			awk -v kind="$kind" '{ at[NR] = $1; last = $0 }
+				END {
+					if (NR) printf "  %-13s %6d  %6d    %s\n", kind,
+						at[int((NR + 1) / 2)], at[int(NR * .95 + .5)], last
+				}'
 	done
 else
 	echo "function lines   not measured: universal-ctags is not installed"

@@ -282,7 +282,8 @@ write_job()             # VARIANT: what is learned
 		model='{use: "builtin:mlp", args: {input: [1, 20, 20], hidden: [120, 60], classes: 4}}'
 		data='{kind: synthetic, count: 1000}' ;;
 	*)
-		model='{use: "builtin:gpt", args: {layers: 1, width: 16, heads: 2, context: 16, vocab: 256, dropout: 0.1}}'
+		args='layers: 1, width: 16, heads: 2, context: 16, vocab: 256, dropout: 0.1'
+		model="{use: \"builtin:gpt\", args: {$args}}"
 		data='{kind: text, path: data.txt, split: {train: 0.9, valid: 0.1}}' ;;
 	esac
 	[ "$1" != sharded ] || sync=sharded
@@ -303,8 +304,14 @@ write_job()             # VARIANT: what is learned
 }
 write_data()
 {
-	awk \
-		'BEGIN { srand(5); for (i = 0; i < 2000; i++) { line = ""; for (j = 0; j < 40; j++) line = line sprintf("%c", 97 + int(rand() * 26)); print line } }'
+	awk 'BEGIN {
+		srand(5)
+		for (i = 0; i < 2000; i++) {
+			line = ""
+			for (j = 0; j < 40; j++) line = line sprintf("%c", 97 + int(rand() * 26))
+			print line
+		}
+	}'
 }
 sums() { (cd "$1/ckpt/step-$last" 2>/dev/null && sha256sum ./*.safetensors); }
 
@@ -339,7 +346,8 @@ judge()
 	ended || fault unfinished
 	lines=$(grep -c -v '^{"v":1,.*}$' "$dir/metrics.ndjson")
 	[ "$lines" -eq 0 ] || fault "records($lines lines are none)"
-	missing=$((steps - $(grep -o '^{"v":1,"step":[0-9]*' "$dir/metrics.ndjson" | cut -d: -f3 | sort -u | wc -l)))
+	recorded=$(grep -o '^{"v":1,"step":[0-9]*' "$dir/metrics.ndjson" | cut -d: -f3 | sort -u | wc -l)
+	missing=$((steps - recorded))
 	named=$(grep '"kind":"unrecorded"' "$dir/events.ndjson" | grep -o '"text":"[0-9]*' | cut -d'"' -f4 |
 		awk '{ n += $1 } END { print n + 0 }')
 	[ $missing -le "$named" ] || fault "records($missing are missing, $named named)"
