@@ -133,9 +133,9 @@ HD_MUST_USE enum hd_err hd_dist_repair(struct hd_worker *worker, const uint32_t 
 
 /* Mail between different workers: activations to the stage after and gradients of activations to the stage
  * before (pipeline parallelism), or moments to every worker that meets this one at a norm over the global
- * batch. While compute() runs, one other thread, that of the wire, carries it:
- * it takes letters one by one, posts the buffers of those to receive and sends those to send, and says what
- * arrived. Both ends of a letter name it alike. Lengths hold for every step of a plan, whatever its rows.
+ * batch. While compute() runs, one other thread, that of the wire, carries it: it takes letters one by one,
+ * posts the buffers of those to receive and sends those to send, and says what arrived. Both ends of a letter
+ * name it alike. Lengths hold for every step of a plan, whatever its rows.
  *
  *	hd_dist_begin(), or of moments hd_dist_compute()
  *	hd_dist_mail_next() -> receive: post `bytes`; when filled, hd_dist_mail_arrived()

@@ -1,24 +1,29 @@
-/* pipe.h -- the stages of a pipeline on the devices of one worker. Private to the room.
+/* pipe.h -- the stages of a pipeline on the devices of one worker. Private to engine.
  *
- * A plan of several stages (pipeline/staged.h) gives each rank a list over (stage, virtual node). Here each
- * stage is a graph and a program of its own (graph/stages.h), and a rank has a *seat* for each stage that it
- * runs: memory for what lives between its instructions. Tensors go from seat to seat by mail: the sender
- * copies them into a buffer of the receiver's.
+ * A plan of several stages (pipeline/staged.h) gives each rank a list of instructions (plan/ins.h) over
+ * (stage, virtual node). Here each stage is a graph and a program of its own (graph/stages.h), and a rank has
+ * a *seat* for each stage that it runs: memory for what lives between its instructions. Tensors go from seat
+ * to seat by *mail*: the sender copies them into a buffer of the receiver's. Between workers the mail goes by
+ * *post* (post.h).
+ *
+ * The instructions that matter here: F forward; B backward, or in two halves I (gradients of activations) and
+ * W (of weights); Fc, an F that keeps its input alone, and R, which recomputes it; SA and SG send activations
+ * and their gradients; RED and NORM sum gradients and take their norm; STEP updates.
  *
  * 1. A cell is one (stage, virtual node). One seat runs it, of this worker or of another. Its activations
- * live in an arena of the seat from
- *    F to B or W (after `Fc` only until they are sent, and again from R on). So does what came from a
- *    neighbour, in a buffer.
+ *    live in an arena of the seat from F to B or W; after Fc only until they are sent, and again from R on.
+ *    What came from a neighbour lives as long, in a buffer.
  * 2. How many arenas and buffers a seat needs is counted from its list before anything is taken. A sender has
  *    at most HD_CREDITS tensors of a channel at a seat that no F, B or I has used yet. The seat has buffers
- *    for the credits of all senders besides what it keeps. So a list that the checker accepts as `buffered`
- *    cannot deadlock (pipeline/schedule_check.h, K8).
- * 3. Gradients fold along the canonical tree into flat vectors. Seats of one stage have flat vectors of their
- *    own; seats of different stages share them, since their parameters are apart, and the parts of a tied
- *    parameter's gradient too. The sums of all stages end up in vector 0.
+ *    for the credits of all senders besides what it keeps. So a list that the checker accepts with buffered
+ *    sends cannot deadlock (pipeline/schedule_check.h, K8).
+ * 3. Gradients are added along the canonical tree (plan/tree.h) into flat vectors (graph/layout.h). Seats of
+ *    one stage have flat vectors of their own; seats of different stages share them, since their parameters
+ *    lie apart, and so do the parts of a tied parameter's gradient. The sums of all stages end up in vector
+ *    0.
  * 4. Nothing here is state: each step begins with everything empty (hd_pipe_begin).
- * 5. A rank may be several devices (tensor.h): arenas of its seats are dealt to them in turn, everything else
- *    is the first one's.
+ * 5. A rank may be several devices (tensor.h): the arenas of its seats are dealt to them in turn, everything
+ *    else is the first device's.
  * 6. A rank that fails fences the mail: every wait ends at once, and the step ends without a change of state.
  *
  * Ownership: tables lie in the arena given, memory is taken from devices and given back by hd_pipe_give().
@@ -49,9 +54,8 @@ struct hd_pipe_stage {
 	const int64_t *node_ns;           /* what pace is made of; NULL: devices do not wait */
 	uint32_t *field;                  /* [cut->ndata] field of the data */
 	struct hd_letter act, grad;       /* what comes from the stage before, from the one after */
-	struct hd_flat_run *run; uint32_t nruns;          /* what it learns */
-	/* the roots of this worker's seats, joined as far as both operands are here: what is left, and joins
-	 * */
+	struct hd_flat_run *run; uint32_t nruns;          /* what it trains */
+	/* partial sums of this worker's seats, added as far as both operands are here: what is left; joins */
 	struct hd_left *root; uint32_t nroots;
 	float **item;
 	struct hd_flat_join *join; uint32_t njoins;
@@ -64,9 +68,9 @@ struct hd_mail_pool { uint8_t **free; uint32_t nfree, cap; uint64_t bytes; };
 enum hd_mail { HD_MAIL_ACT, HD_MAIL_GRAD, HD_MAILS };
 
 struct hd_seat {
-	uint32_t rank, device, stage;     /* of the plan; the first of the worker; */
+	uint32_t rank, device, stage;     /* of the plan; the rank's first device; of the plan */
 	struct hd_fold_script script;     /* in the order in which its list completes gradients */
-	float **vector;                     /* [script.nbuffers] */
+	float **vector;                   /* [script.nbuffers] */
 	struct hd_mail_pool arena;        /* the rank's own: without a lock */
 	struct hd_mail_pool mail[HD_MAILS];               /* under the rank's lock */
 	/* [ranks] tensors of a sender that are not used yet; under the lock */
@@ -77,7 +81,7 @@ struct hd_seat {
 struct hd_cell {
 	struct hd_seat *seat;             /* NULL: another worker's */
 	uint16_t rank;                    /* of the plan: it runs the cell */
-	/* of what comes or goes by post, which line; HD_NONE: none (post.h) */
+	/* which line (post.h) carries what comes from or goes to another worker; HD_NONE: none */
 	uint32_t line[HD_MAILS];
 	uint32_t leaf;                    /* place in seat->script */
 	uint8_t *arena;
@@ -87,9 +91,9 @@ struct hd_cell {
 	uint16_t from[HD_MAILS];
 	/* what the seat's rank has taken, and reads without the lock; NULL: not yet */
 	const uint8_t *taken[HD_MAILS];
-	bool light;                       /* F kept its input alone */
-	/* what the cell's memory is kept for: its weights' gradient, and SG where the list sends one; `left`:
-	 * of them, in the step at hand */
+	bool light;                       /* F kept its input alone (activation checkpointing) */
+	/* how many instructions end the use of its memory: B or W, and SG where the list has one; how many of
+	 * them are still to come in this step */
 	uint8_t ends, left;
 };
 
@@ -118,18 +122,18 @@ struct hd_pipe {
 	bool *loaded;
 	uint32_t *left;                   /* [nvns] stages that still read them; under rows_lock */
 	uint32_t *readers;                /* [nvns] stages of this worker that read them in a step */
-	/* [nvns] what virtual nodes say that run before their step (overlap.h) */
+	/* [nvns] loss, weight and hits of virtual nodes that run before their step (overlap.h) */
 	struct hd_leaf *ahead_leaf;
-	uint32_t first_vector;            /* of the pools' flat vectors, its own begin there */
+	uint32_t first_vector;            /* index in the pools, from which on flat vectors are this pipe's */
 	const void **input;               /* [ndevices][HD_MAX_ENDS] */
 	struct hd_mail_line *line; uint32_t nlines;       /* to and from other workers (post.h) */
 	uint8_t *known;                   /* [nstages][nvns] as step.h has it */
-	/* [3 + moments] the stage that says each number of a leaf: loss, weight, hits, moments */
+	/* [3 + moments] which stage computes each number of a virtual node: loss, weight, hits, moments */
 	uint16_t *says; uint64_t nsays;
 	bool taken;
 };
 
-/* The rank of the plan that a device's rank is. */
+/* The plan's number of a device's rank. */
 static inline uint32_t hd_pipe_rank(const struct hd_pipe *pipe, const struct hd_rank *rank)
 {
 	return pipe->rank_of[rank->id];
@@ -140,59 +144,62 @@ static inline struct hd_cell *hd_cell_of(const struct hd_pipe *pipe, uint32_t st
 	return &pipe->cell[(size_t)stage * pipe->nvns + vn];
 }
 
-/* Counts what the lists of `plan` need, which has been checked; device d of the worker is of rank[d] of the
- * plan, those of a rank one after another, or HD_NONE. Nothing of a device is taken. */
+/* Counts what the lists of `plan` need, which has been checked. rank[d]: which rank of the plan device d of
+ * the worker belongs to, or HD_NONE; devices of a rank follow one another. No device memory is taken. */
 HD_MUST_USE enum hd_err hd_pipe_make(struct hd_pipe **pipe, struct hd_worker *worker,
 	const struct hd_plan *plan, const uint32_t *rank, struct hd_arena *arena, struct hd_diag *diag);
-/* Makes arenas and mail enough for these lists as well, [ranks]. */
+/* Makes arenas and mail large enough for these lists as well, one a rank. */
 HD_MUST_USE enum hd_err hd_pipe_also(struct hd_pipe *pipe, const struct hd_ilist *list,
 	struct hd_arena *arena, struct hd_diag *diag);
-/* The same as a pass of a step. */
+/* hd_pipe_make() for a pass of a step: sets work->pipe. */
 HD_MUST_USE enum hd_err hd_pipe_work(struct hd_worker *worker, struct hd_work *work,
 	const struct hd_plan *plan, const uint32_t *rank, struct hd_arena *arena, struct hd_diag *diag);
 /* Bytes of device r's arenas and mail. */
 uint64_t hd_pipe_bytes(const struct hd_pipe *pipe, uint32_t device);
-/* Of its flat vectors, what seats of stages write. */
+/* Bytes of device r's flat vectors that seats write. */
 uint64_t hd_pipe_vector_bytes(const struct hd_pipe *pipe, uint32_t device);
-uint32_t hd_pipe_vectors_of(const struct hd_pipe *pipe, uint32_t device);      /* of its pool */
-/* Programs are loaded, memory is taken; flat vectors are of the ranks' pools, which are large enough by
- * now. */
+uint32_t hd_pipe_vectors_of(const struct hd_pipe *pipe, uint32_t device);      /* how many it needs */
+/* Loads programs and takes memory. Flat vectors are of the ranks' pools, which must be large enough. */
 HD_MUST_USE enum hd_err hd_pipe_take(struct hd_pipe *pipe, struct hd_worker *worker, struct hd_arena *arena,
 	struct hd_diag *diag);
 void hd_pipe_give(struct hd_pipe *pipe, struct hd_worker *worker);           /* takes NULL */
 
-void hd_pipe_begin(struct hd_pipe *pipe);          /* of a step: everything is empty */
-void hd_pipe_clear(struct hd_pipe *pipe);          /* the same before the step itself begins */
-void hd_pipe_go_on(struct hd_pipe *pipe);          /* of a step that has begun ahead */
-/* The instruction as the rank runs it now: of which pipe and step it is, with that step's virtual node. */
+/* A step begins, and everything is empty. With steps that overlap (overlap.h) these are two calls: _clear()
+ * before instructions of the step run ahead of it, _go_on() when it begins itself. */
+void hd_pipe_begin(struct hd_pipe *pipe);
+void hd_pipe_clear(struct hd_pipe *pipe);
+void hd_pipe_go_on(struct hd_pipe *pipe);
+/* Before a rank runs an instruction: sets the rank's pipe by the step that it is of, this one or the next,
+ * and returns it with its virtual node counted within that step. */
 struct hd_ins hd_pipe_turn(struct hd_rank *rank, const struct hd_ins *ins);
 void hd_pipe_fence(struct hd_pipe *pipe);          /* any thread: all waits end */
-/* Are the ranks fenced while they compute? Then each only comes to the end of its list. */
+/* Was the mail fenced while the ranks compute? Then each goes to the end of its list without computing. */
 bool hd_pipe_is_stale(const struct hd_pipe *pipe);
 
-/* mail.c. A buffer of the cell's seat for what rank `from` sends it; NULL: fenced. The seat's own rank never
- * waits and takes no credit. */
+/* mail.c. A buffer of the cell's seat for what rank `from` sends to it; waits for a credit. NULL: fenced. The
+ * seat's own rank never waits and takes no credit. */
 uint8_t *hd_mail_place(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind, uint32_t from);
 void hd_mail_put(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind);      /* it is filled */
 bool hd_mail_wait(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind);     /* false: fenced */
-/* what came was read by an instruction: its sender may send another; given back: it is needed no more */
+/* An instruction has read what came: its sender has a credit more. */
 void hd_mail_used(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind);
+/* It is no longer needed: the buffer is free. */
 void hd_mail_give(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind);
 
-/* RED and the sums of squares for the chunks that a rank owns; of one of several workers, the joins of its
- * own roots alone. */
+/* RED: the sums of the chunks that a rank owns, and their sums of squares. With several workers it only adds
+ * up what this worker has. */
 void hd_pipe_reduce(struct hd_rank *rank);
-/* The end of the run of segments from `first` on, before `last`, that one stage learns, and that stage. */
+/* Segments from `first` on, before `last`, which one stage trains: where they end, and *stage. */
 uint32_t hd_pipe_run(const struct hd_pipe *pipe, uint32_t first, uint32_t last, uint32_t *stage);
 
-/* How instructions of such a plan run: by op (interp.c). */
+/* How instructions of such a plan run, a row an op (interp.c). */
 struct hd_ins_runner {
 	enum hd_err (*run)(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag);
-	bool meets;
-	enum hd_section section;
+	bool meets;                       /* all ranks wait for one another in it; idle ranks take part */
+	enum hd_section section;          /* before or after the exchange between workers (step.h) */
 };
 extern const struct hd_ins_runner hd_pipe_runners[HD_INS_END];
-/* The others of a rank's devices follow the first. */
+/* The rows for a device: its rank's first device has those above, the others follow it (tensor.h). */
 const struct hd_ins_runner *hd_pipe_runners_of(const struct hd_pipe *pipe, const struct hd_rank *rank);
 
 #endif

@@ -11,13 +11,14 @@
  * 2. The slot of a parameter has the parameter's offset. Frozen parameters have no slots. The vector of a
  *    slot that the optimizer does not use is empty.
  * 3. The version is the number of updates that made the present contents. It changes with the commit, never
- *    inside a step. Vectors are written only by STEP, the update of the next version, or between two steps.
+ *    inside a step. Vectors are written only by STEP (the instruction that updates), or between two steps.
  * 4. After hd_param_store_drop() whole pages of the range read as +0.0 until they are written again.
  * 5. Neither addresses nor sizes change between create and destroy.
- * 6. Of a parameter that is D steps late, EARLIER vector j < D holds the values that step t + j reads, where
- *    t is the step to come: 0 is what that step reads, D - 1 the values before the newest. The newest are
- *    those of PARAMS. Of one that is not late, or frozen, EARLIER vector 0 is a copy of PARAMS, so that a
- *    step reads one vector. The copies follow with hd_param_store_age() and _follow().
+ * 6. Delayed updates (delays.h): the next step, t, reads a parameter that is D steps late as it was D updates
+ *    ago. For it EARLIER vector j < D holds the values that step t + j reads: vector 0 those for the next
+ *    step, vector D - 1 those before the newest. The newest are in PARAMS. Of a parameter that is not late,
+ *    or frozen, EARLIER vector 0 is a copy of PARAMS, so that a step reads one vector. hd_param_store_age()
+ *    and hd_param_store_follow() keep these vectors up to date.
  * 7. A range may be *spilled*: its whole pages lie in a file that the system may take from memory. Nothing
  *    else differs, addresses least of all.
  *
@@ -39,8 +40,8 @@ enum { HD_MAX_SLOTS = HD_VEC_BUFFERS - HD_VEC_SLOT0 };
 static inline enum hd_vector hd_vec_slot(uint32_t slot) { return (enum hd_vector)(HD_VEC_SLOT0 + slot); }
 static inline enum hd_vector hd_vec_earlier(uint32_t j) { return (enum hd_vector)(HD_VEC_EARLIER + j); }
 
-/* How many vectors of a kind a store has: slots of the job's optimizer, 0..2; the most steps that a parameter
- * is late, 0..HD_MAX_DELAY. */
+/* How many vectors of a kind a store has: slots, as the job's optimizer needs, 0..2; earlier versions, as
+ * many as the steps by which a parameter is late, 0..HD_MAX_DELAY. */
 struct hd_store_shape { uint32_t nslots, nearlier; };
 
 /* Elements of a vector, before there is a store: what memory a job needs. */
@@ -72,7 +73,7 @@ HD_MUST_USE enum hd_err hd_param_store_spills(struct hd_param_store *store, cons
 /* Rule 7. The range loses what it holds: it reads as it did when it was spilled last, else as zeros. */
 HD_MUST_USE enum hd_err hd_param_store_spill(struct hd_param_store *store, enum hd_vector vector,
 	uint64_t at, uint64_t len, struct hd_diag *diag);
-/* It is memory again, whole pages of it zero. */
+/* The range is memory again; its whole pages are zero. */
 HD_MUST_USE enum hd_err hd_param_store_unspill(struct hd_param_store *store, enum hd_vector vector,
 	uint64_t at, uint64_t len, struct hd_diag *diag);
 
@@ -84,16 +85,17 @@ void hd_param_store_set_version(struct hd_param_store *store, uint64_t version);
 
 /* Sets bind->params, to the newest, and bind->buffers. */
 void hd_param_store_bind(const struct hd_param_store *store, struct hd_bind *bind);
-/* The same for the step to come: with the version that it reads. */
+/* The same for the next step, with the version of the parameters that it reads. */
 void hd_param_store_bind_step(const struct hd_param_store *store, struct hd_bind *bind);
-/* Rule 6, for a range of parameters that are `delay` > 0 steps late, before they are updated: a step is
- * over. */
+/* Rule 6, for a range of parameters that are `delay` > 0 steps late: at the end of a step, before they are
+ * updated. */
 void hd_param_store_age(struct hd_param_store *store, uint64_t at, uint64_t len, uint32_t delay);
 /* Rule 6, for a range of parameters that are not late, after they were written. */
 void hd_param_store_follow(struct hd_param_store *store, uint64_t at, uint64_t len);
 /* Sets param, slot and len of `update` for a range of trained parameters; the caller sets the rest. */
 void hd_param_store_span(struct hd_param_store *store, uint64_t at, uint64_t len, struct hd_update *update);
-/* The address of a range: for arguments of a device's functions, and for entries of the state table. */
+/* The address of a range: for arguments of a device's functions, and for entries of the
+ * state table (graph/state.h). */
 float *hd_param_store_at(const struct hd_param_store *store, enum hd_vector vector, uint64_t at,
 	uint64_t len);
 /* Which element lies at that address? false: none of this store. */

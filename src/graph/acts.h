@@ -1,13 +1,13 @@
 /* acts.h -- the elementwise activations that the attribute `act` of a node may name.
  *
  * An activation is one row of acts.def. From that row come, by a definition of ACT each:
- *   enum, word, import and export by name       this file; graph/onnx/{ops,export}.c
+ *   enum, word in files, ONNX by name           this file; graph/onnx/{ops,export}.c
  *   shape rule, folding of constants            op_map.c, fold.c
  *   the reference, in f64                       hd_act_value(), hd_act_slope()
  *   kernels of every instruction set            device/cpu/acts.inc.h
  *   what builtin:mlp offers                     models/mlp.c
  *   cases of every test that loops over them    device/{acts,conform,gradient,property,cpu/kernels}_test.c,
- *                                               tests/eval64.inc.h (the oracle's column)
+ *                                               tests/eval64.inc.h (reference of the tests)
  *
  * 1. The order of the rows is that of enum hd_act; files write the word, never the number.
  * 2. hd_act_value() and hd_act_slope() compute in f64 and share no code with the kernels. */
@@ -34,7 +34,7 @@ extern const struct hd_act_row hd_acts[HD_NACTS];
 const char *hd_act_text(int act);                 /* "?": there is none */
 bool hd_act_parse(const char *text, int *act);
 
-/* f: alpha, beta. */
+/* The function and its derivative (slope); f: alpha, beta. */
 double hd_act_value(int act, const float f[2], double x);
 double hd_act_slope(int act, const float f[2], double x);
 

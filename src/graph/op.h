@@ -4,14 +4,12 @@
  * cases for tests (ADR 117). The families below are older: a line here, rules in op.c and op_*.c, a row in
  * each table of kernels. An elementwise activation is no op but a row of acts.def.
  *
- * Classes: dense (work grows faster than data: GEMM, convolution, attention),
- * graph (sparse gathers over vertices), view (no work, another shape of the same
- * bytes), reduction (sums over a dimension), map (elementwise), random (keyed by
- * philox.h).
+ * Classes: dense (work grows faster than data: GEMM, convolution, attention), graph (sparse gathers over
+ * vertices), view (no work, another shape of the same bytes), reduction (sums over a dimension), map
+ * (elementwise), random (keyed by base/philox.h).
  *
- * Shapes: N rows-like leading extents flattened, C channels or features, T
- * positions, V vocabulary, HW image extents (layout NCHW).
- * A gradient op computes one gradient, so the gradient of an input (phase I) and
+ * Shapes: N the leading extents, flattened to rows; C channels or features; T positions; V vocabulary; HW
+ * image extents (layout NCHW). A gradient op computes one gradient, so the gradient of an input (phase I) and
  * that of a weight (phase W) are separate nodes. */
 #ifndef HD_GRAPH_OP_H
 #define HD_GRAPH_OP_H

@@ -1,26 +1,34 @@
-/* holding.h -- which members of a view hold the parameters and the optimizer's slots of each bucket, and
- * which one adds its partial sums.
+/* holding.h -- which members of a view hold the parameters and the optimizer slots of each bucket, and which
+ * one of them is its owner: the member that adds its partial sums.
  *
- * One value for every way to lay out state; the protocol knows no other (protocol/exchange.h). The cases:
+ * The words: a *member* is a worker that takes part at the moment, a *view* all of them (protocol/view.h). A
+ * *bucket* is a fixed part of the flat gradient: the unit that is summed, owned and updated (plan/buckets.h).
+ * The *slots* of a parameter are what its optimizer keeps for it, as Adam's m and v.
  *
- *	                       param                       slot
- *	replicated             all                         all (stages, too: `whole` of plan/buckets.h)
- *	sharded (ADR 44)       all                         a chain: the owner and the next copies - 1
- *	staged                 holders of the readers      the same
- *	staged and sharded     holders of the readers      a chain among them (refused so far: view.h)
+ * One type for every way to lay out state; the exchange of a step knows no other (protocol/exchange.h):
  *
- * The *readers* of a bucket are the stages that read its parameters (plan/buckets.h). A weight that several
- * stages read is updated by all of them: what a stage reads it also brings on.
+ *	                       parameters at             slots at
+ *	replicated             all members               all members
+ *	sharded (ZeRO-1)       all members               a chain: the owner and the next `copies` - 1 members
+ *	staged                 holders of the readers    the same members
+ *	staged and sharded     holders of the readers    a chain among them (refused: HD_NO_SHARDED_STAGES)
+ *
+ * *Staged*: a member holds the state of the pipeline stages that it runs, and is a *holder* of these stages.
+ * The *readers* of a bucket are the stages whose nodes read its parameters. A weight that several stages read
+ * is updated by the holders of all of them. A pipeline may replicate its state instead (`whole` of
+ * plan/buckets.h): the first row.
  *
  * 1. Masks are by index among the members of a view: bit m is member m; at most 64 members.
- * 2. Every bucket has an owner among the holders of its stage, and the owner is one of its slot holders. Of
- *    the h holders of a stage with n buckets, number i (counted among these buckets) belongs to holder
- *    floor(i h / n): for one stage that of n members.
- * 3. Buckets are the same in all views of a run; holders may change, also inside of a step (a loss).
- * 4. `apart`: some parameters lie without their slots, so an update takes two acts (UPDATE, then PARAMETERS
- *    to those that hold no slots). `partial`: not all members hold all state.
+ * 2. Every bucket has one owner, which is one of its slot holders and holds its stage: the lowest that makes
+ *    any of its gradient. Of the n buckets with the same stage, which has h holders, number i belongs to
+ *    holder floor(i h / n). Without stages n counts all buckets and h all members.
+ * 3. Buckets are the same in all views of a run. Holders may change, also inside a step: when a member is
+ *    lost.
+ * 4. `apart`: some members hold parameters without their slots. An update then has two phases: the holders
+ *    of slots update, then they send the new parameters to the others. `partial`: some member does not hold
+ *    all of the state.
  *
- * Ownership: init/finish; the table is borrowed for a call. Pure but for the memory it takes. */
+ * Ownership: memory from init to finish; arguments are borrowed for the call. Pure but for that memory. */
 #ifndef HD_PLAN_HOLDING_H
 #define HD_PLAN_HOLDING_H
 
@@ -36,14 +44,14 @@ struct hd_holding {
 HD_MUST_USE enum hd_err hd_holding_init(struct hd_holding *holding, uint32_t nbuckets, struct hd_diag *diag);
 void hd_holding_finish(struct hd_holding *holding);          /* takes zeroed and finished ones */
 
-/* `buckets` NULL: all of one stage. `stage` [nstages]: the members that hold each stage, none empty; NULL:
- * all members hold all stages. `copies`: holders of each bucket's slots, 0: all that hold its parameters. */
+/* `buckets` NULL: the model is one stage. `stage` [nstages]: the members that hold each stage, at least one;
+ * NULL: all members hold all stages. `copies`: how many members hold the slots of a bucket; 0: all that hold
+ * its parameters. */
 void hd_holding_make(struct hd_holding *holding, const struct hd_stage_buckets *buckets,
-	const uint64_t *stage,
-	uint32_t nmembers, uint32_t copies);
+	const uint64_t *stage, uint32_t nmembers, uint32_t copies);
 
-/* Does any member of such a run hold parts of the state only? A run keeps one answer for all its views, so
- * what one member says of its part and what another makes of it are of one rule. */
+/* May a member of such a run hold only a part of the state? One answer for all views of the run, also for
+ * those in which each member has everything: what a member reports and how others read it agree. */
 static inline bool hd_state_is_partial(const struct hd_stage_buckets *buckets, uint32_t copies)
 {
 	return copies > 0 || (buckets && buckets->nstages > 1 && !buckets->whole);

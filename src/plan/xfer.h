@@ -1,14 +1,14 @@
-/* xfer.h -- the transfer table: what a row says, and the kinds of transfers.
+/* xfer.h -- the transfer table: a row for each message between workers that a step may need, and the kinds
+ * of transfers.
  *
- * One row a transfer: what it carries, from which worker to which, how urgent it is, which bucket it is of,
- * by which primitive it goes, how long it is and what it is predicted to cost. The row's number is the
- * transfer's id: on the wire, in the trace, in files. A running job derives its rows from its view
- * (protocol/transfers.h); the rows of a plan file are those of its lines, in order. A plan of one worker has
- * none: its devices share memory.
+ * A row says what is carried, from which worker to which, of which bucket of the flat gradient
+ * (graph/layout.h), how urgent it is, how long, by which primitive it goes and what it is predicted to cost.
+ * A running job derives its rows from its view (protocol/transfers.h); a plan file has one a line. A plan of
+ * one worker has none: its devices share memory.
  *
- * 1. Ids are the numbers of rows.
- * 2. Priorities order the rows of one channel and class; smaller is more urgent.
- * 3. A bucket is a run of whole chunks.
+ * 1. The number of a row is the id of its transfer: on the wire, in the trace, in files.
+ * 2. Priorities order the rows from one worker to another within a class; smaller is more urgent.
+ * 3. A bucket is a run of whole chunks (graph/layout.h).
  * 4. Numbers and texts of kinds stand in files and are never reused. */
 #ifndef HD_PLAN_XFER_H
 #define HD_PLAN_XFER_H
@@ -16,20 +16,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a transfer carries. The text is that of plan files. */
-#define HD_XFERS(X)                                                                             \
-	X(PARTIAL,     1, "root",    "a partial sum of a bucket (a root of its tree), to its owner") \
-	X(SUM,         2, "sum",     "the sum of a bucket")                                          \
-	X(PARAMETERS,  3, "parm",    "new parameters of a bucket, from the last of its chain")       \
-	X(ACTIVATIONS, 4, "act",     "activations, to the next stage")                               \
-	X(GRADIENTS,   5, "grad",    "gradients of activations, to the previous stage")              \
-	X(STATE,       6, "snap",    "state, to a joiner")                                           \
-	X(NORM,        7, "norm",    "sums of squares of a bucket, segment by segment")              \
-	X(DIGEST,      8, "digest",  "digests of a bucket's optimizer slots")                        \
-	X(METRICS,     9, "metrics", "metrics of one virtual node")                                  \
-	X(TABLE,      10, "table",   "metrics of all virtual nodes")                                 \
-	X(SHADOW,     11, "shadow",  "what a shadow of a stage holds, from that stage")         \
-	X(MOMENTS,    12, "moments", "what virtual nodes bring to a norm over the global batch")
+/* What a transfer carries. The text is that of plan files. A partial sum is what one worker has of a bucket's
+ * sum (a *root*, plan/tree.h); a chain are the holders of a bucket's optimizer slots (plan/holding.h); a
+ * virtual node is a fixed part of the global batch. */
+#define HD_XFERS(X)                                                                            \
+	X(PARTIAL,      1, "root",    "a partial sum of a bucket, to its owner")               \
+	X(SUM,          2, "sum",     "the sum of a bucket")                                   \
+	X(PARAMETERS,   3, "parm",    "new parameters of a bucket, from the last of its chain")\
+	X(ACTIVATIONS,  4, "act",     "activations, to the next stage")                        \
+	X(GRADIENTS,    5, "grad",    "gradients of activations, to the previous stage")       \
+	X(STATE,        6, "snap",    "parameters and slots, to a worker that joins")          \
+	X(NORM,         7, "norm",    "sums of squares of a bucket, for the gradient norm")    \
+	X(DIGEST,       8, "digest",  "digests of a bucket's optimizer slots")                 \
+	X(METRICS,      9, "metrics", "metrics of one virtual node")                           \
+	X(TABLE,       10, "table",   "metrics of all virtual nodes")                          \
+	X(SHADOW,      11, "shadow",  "state of a stage, to a standby copy; not sent so far")  \
+	X(MOMENTS,     12, "moments", "for batch normalisation over the global batch")
 
 enum hd_xfer_kind {
 #define X(id, number, text, about) HD_XFER_##id = (number),
@@ -38,19 +40,22 @@ enum hd_xfer_kind {
 };
 enum { HD_XFER_KINDS = 13 };              /* one more than the greatest number; 0 is no kind */
 
-/* What one compute thread hands to another inside a pass: its rows are the plan's, not the exchange's. */
+/* *Mail*: what compute threads need from one another during forward and backward. The plan says which rows of
+ * it a step has; for all other kinds the exchange after backward does (protocol/exchange.h). */
 static inline bool hd_xfer_is_mail(enum hd_xfer_kind kind)
 {
 	return kind == HD_XFER_ACTIVATIONS || kind == HD_XFER_GRADIENTS || kind == HD_XFER_MOMENTS;
 }
 
+/* Of the wire (wire/hub.h), a lower one goes first: messages, transfers that a plan or view names, and bulk
+ * (state for joiners, checkpoints). */
 enum hd_xfer_class { HD_XFER_CONTROL, HD_XFER_PLANNED, HD_XFER_BULK };
 
 struct hd_xfer {
-	uint8_t  kind, class, primitive;  /* primitive 0: direct */
+	uint8_t  kind, class, primitive;  /* primitive 0: direct, the only one so far */
 	uint32_t from, to;                /* workers */
 	uint32_t priority, bucket;
-	uint32_t first_chunk, nchunks;    /* what a bucket covers; 0, 0 where there is none */
+	uint32_t first_chunk, nchunks;    /* those of the bucket; 0, 0: it is of no bucket */
 	uint64_t len_bytes, predicted_ns;
 };
 

@@ -1,14 +1,15 @@
 /* exchange.h -- which messages of a step's gradient exchange have arrived at one member: bookkeeping, no
  * bytes.
  *
- * The exchange is a reduce-scatter and an all-gather by bucket: members send their roots (partial sums) of
- * a bucket to its owner, which adds them; the sum goes to the members that hold the bucket's slots, to all at
- * once where these are all members (rule 6). The *table* (loss, weight, correct
- * and norm moments of each virtual node) is gathered too: every member sends its entries to all. The member
- * machine asks here what is ready; buffers and sending are the runtime's.
+ * The exchange is a reduce-scatter and an all-gather by bucket (view.h): members send their roots (partial
+ * sums) of a bucket to its owner, which *folds* them: adds them in the order of the canonical tree. The sum
+ * goes to the members that hold the bucket's optimizer slots, to all at once where these are all members
+ * (rule 6). The *table* is gathered too: for each virtual node its loss, weight (how many samples or tokens
+ * it counts for), correct predictions, and moments for batch normalisation; every member sends its entries to
+ * all. The member's state machine (member.h) asks here what is ready; buffers and sending are the runtime's.
  *
  * 1. Of each bucket a member holds its own roots, the sum, both, or neither. A sum that is here stays until
- *    hd_exchange_begin(), or hd_exchange_again() of another step or of one that is begun afresh.
+ *    hd_exchange_begin(), or until hd_exchange_again() says that the step is another one or starts over.
  * 2. A bucket is ready to fold at its owner when all roots of all passes of its makers (plan/buckets.h) are
  *    here. No other test is needed: the passes partition the virtual nodes. A duplicate changes nothing.
  * 3. A bucket that has only one root in all is folded like others; the fold adds nothing.
@@ -16,32 +17,33 @@
  *    buckets without a sum, and table entries of other members, are forgotten. Sums that are here stay, and
  *    so does a complete table. If any member holds the sum of a bucket, a holder publishes it
  *    (hd_exchange_source()); the same goes for the table.
- *    With stages no part of a step is computed again beside what is there: it is finished from its sums, or
- *    starts over (coordinator.h, rule 15).
- * 5. When a step is *complete* here, rule 9 says.
+ *    With pipeline stages no further pass repairs a step: either it is finished from the sums that there are,
+ *    or it starts over (coordinator.h, rule 15).
+ * 5. Rule 9 says when a step is *complete* here.
  *
- * What each member updates follows from the *holding* (plan/holding.h): the *chain* of a bucket are the
- * members that hold its slots. Those that hold its parameters alone get the new ones (PARM); this is
- * sharded state. With stages others hold neither.
+ * Which members update what follows from the *holding* (plan/holding.h). The *chain* of a bucket are the
+ * members that hold its slots. In sharded state (ZeRO-1) all other members hold its parameters, and get the
+ * new ones from the chain (PARAMETERS of plan/xfer.h, here PARM). With state by stages they hold neither.
  *
- * 6. The *line* of a bucket: first its owner (in a restarted step: those that had the sum), then each
- *    member of the chain that lacks it. The sum is passed from member to member along the line. No member
- *    outside counts on a line that has all members: then one member sends the sum to all others at once.
- * 7. Proof of sum. All members need the sums of squares of every bucket for the norm of the step. A member
- *    in the line takes them from the sum; all others get them (NORM) from the *last* of the line. So a
+ * 6. The *line* of a bucket is the way that its sum takes: first its owner (in a restarted step: those that
+ *    had the sum), then each member of the chain that lacks it. Each member of the line passes the sum to the
+ *    next. The order only matters to members outside (rule 7). So where the line has all members, one of them
+ *    sends the sum to all others at once.
+ * 7. Proof of sum. All members need the sums of squares of every bucket for the gradient norm of the step. A
+ *    member in the line takes them from the sum; all others get them (NORM) from the *last* of the line. So a
  *    member that has all norms knows that every sum is at all its holders: no gradient of this step is ever
  *    computed again, and only then may it update. On a line of all members no norm is sent and none is
  *    needed: a member that updates has the sum itself. Parameters come from the last of the chain, for the
  *    same reason.
  * 8. The chain has those members that hold the slots under the view, or receive them in this step
- *    (`fetchers`). In a restarted step the holders of slots are the chain; none fetches.
- * 9. Where parameters lie apart from slots (held.apart), the step is complete when the new parameters of all
- *    buckets that this member holds are here; else with the sums of its own buckets, the norms of the others
- *    and the table.
+ *    (`fetchers`). In a restarted step the holders of slots are the chain; no slots are fetched.
+ * 9. Where some members hold parameters without slots (held.apart), the step is complete when the new
+ *    parameters of all buckets that this member holds are here. Else it is complete with the sums of the
+ *    buckets in whose line this member is, the norms of the others, and the table.
  *
  * Which row of the transfer table each message is: protocol/transfers.h.
  *
- * Ownership: memory is taken in init, begin and again only; the bucket table is borrowed. One thread. Pure
+ * Ownership: memory is taken in init, begin and again only; `buckets` is borrowed. One thread. Pure
  * otherwise. */
 #ifndef HD_PROTOCOL_EXCHANGE_H
 #define HD_PROTOCOL_EXCHANGE_H
@@ -53,21 +55,21 @@
 #include "plan/holding.h"
 #include "protocol/view.h"
 
-/* A run of buckets with the same holders: from `first` to the bucket before the next run. `members`: the
- * holders, a bit mask of member indices; 0: none. */
+/* Consecutive buckets with the same holders: from `first` to the bucket before the next such run. `members`:
+ * the holders, a bit mask of member indices; 0: none. */
 struct hd_have { uint32_t first; uint64_t members; };
 /* Expands n runs to members[nbuckets]. Runs are ascending. Buckets before the first run have no holder; runs
  * beyond nbuckets are ignored. */
 void hd_have_spread(uint64_t *members, uint32_t nbuckets, const struct hd_have *run, uint32_t n);
 
-/* Rule 6, of one bucket. */
+/* The line of one bucket (rule 6). */
 struct hd_sum_line {
-	uint64_t had, members;            /* had: those that have the sum first; members: all of the line */
-	uint32_t n, nhad, at[HD_MAX_MEMBERS];
+	uint64_t had, members;            /* masks: those that begin with the sum; all of the line */
+	uint32_t n, nhad, at[HD_MAX_MEMBERS];     /* indices in order, those of `had` first */
 	bool all;                         /* it has all members of the view */
 };
 
-/* `have`: members that hold the sum, 0: none; `chain`: those that are to. */
+/* `have`: members that hold the sum, 0: none yet, the owner folds it; `chain`: those that are to have it. */
 void hd_line_make(struct hd_sum_line *line, uint32_t owner, uint64_t have, uint64_t chain, uint32_t nmembers);
 uint32_t hd_line_source(const struct hd_sum_line *line, uint32_t bucket);
 /* The members that this one sends the sum to. */
@@ -106,7 +108,7 @@ struct hd_exchange {
 	/* owned: [nbuckets] members that held the parameters when the step was restarted */
 	uint64_t *parm_have;
 	uint64_t fetchers;                /* members that receive slots of their chains in this step */
-	uint64_t done;                    /* members that had sealed the step when it was restarted */
+	uint64_t done;                    /* members that had sealed it (seal.h) when it was restarted */
 };
 
 /* The holders of what there is of a restarted step: of sums, new parameters and slots (`chain`) in runs;
@@ -115,7 +117,7 @@ struct hd_exchange_past {
 	const struct hd_have *have, *parm, *chain;
 	uint32_t nhave, nparm, nchain;
 	uint64_t table, done;
-	/* this member has nothing of it: it had not begun it, or what it had was cancelled */
+	/* this member keeps nothing of the step: it had not begun it, or all start it over */
 	bool afresh;
 };
 
@@ -125,21 +127,20 @@ HD_MUST_USE enum hd_err hd_exchange_init(struct hd_exchange *x, uint32_t nvns, u
 void hd_exchange_stages(struct hd_exchange *x, const struct hd_stage_buckets *buckets);
 void hd_exchange_finish(struct hd_exchange *x);           /* takes zeroed and finished ones */
 
-/* A new step: nothing is here. `slots` [nbuckets]: bit masks of the holders of slots; read where state is
- * partial (held.partial). HD_E_BADPLAN: the passes do not partition the virtual nodes, or `worker` is no
- * member. */
+/* A new step: nothing is here. `slots` [nbuckets]: bit masks of the members that hold the slots now; only
+ * read where some member holds a part of the state (held.partial). HD_E_BADPLAN: the passes do not partition
+ * the virtual nodes, or `worker` is no member. */
 HD_MUST_USE enum hd_err hd_exchange_begin(struct hd_exchange *x, const struct hd_view *view, uint32_t worker,
-	uint64_t step,
-	const struct hd_passes *passes, const uint64_t *slots, struct hd_diag *diag);
+	uint64_t step, const struct hd_passes *passes, const uint64_t *slots, struct hd_diag *diag);
 /* The same step under a new view (rule 4). If every bucket's sum and the table have a holder, the passes need
  * not cover all virtual nodes. */
 HD_MUST_USE enum hd_err hd_exchange_again(struct hd_exchange *x, const struct hd_view *view, uint32_t worker,
-	uint64_t step,
-	const struct hd_passes *passes, const struct hd_exchange_past *past, struct hd_diag *diag);
+	uint64_t step, const struct hd_passes *passes, const struct hd_exchange_past *past,
+	struct hd_diag *diag);
 
 void hd_exchange_line(const struct hd_exchange *x, uint32_t bucket, struct hd_sum_line *line);
-/* The index of the member that has the sum first: the owner if none had it, else the first of the line; of a
- * line of all members one of those that had it, chosen by the bucket's number. */
+/* The index of the member from which the sum comes: the owner if none had it, else the first of the line; on
+ * a line of all members one of those that had it, chosen by the bucket's number. */
 uint32_t hd_exchange_source(const struct hd_exchange *x, uint32_t bucket);
 /* Members that this one sends the sum to, and the one that sends it here (HD_NOBODY: none does; on a line
  * of all members always the source, which may be this one). */

@@ -4,30 +4,40 @@
  * Members, the coordinator, the runtime and the simulation derive all that they must agree on from a view,
  * by the functions below, without further messages.
  *
+ * The words: a *member* is a worker that takes part. A *virtual node* is a fixed part of the global batch:
+ * the job says how many there are (V), whatever devices compute them. The *epoch* is the number of the view;
+ * it rises with each change of members and has nothing to do with passes over the data. *Chunks* of the flat
+ * gradient: graph/layout.h.
+ *
  * 1. Worker ids in `member` are strictly ascending; each rank's `worker` is a member; the ranks' nvns add up
- *    to V, the number of virtual nodes of the job. hd_view_verify() checks it.
+ *    to V. hd_view_verify() checks it.
  * 2. Ranks divide the virtual nodes 0..V-1 in order: rank 0 computes the first nvns of them, rank 1 the next
- *    ones, and so on. One worker may have several ranks (one per device), adjacent or not. nvns may be 0.
- * 3. A *bucket* is HD_BUCKET_CHUNKS consecutive chunks of the flat gradient, or a part of them that is of one
- *    stage (plan/buckets.h). Layout and cuts fix the buckets, for all views of a run. The owner of a bucket
- *    reduces it. Without a shape, of n members it is number floor(bucket * n / nbuckets), and the
- *    hd_bucket_*() below hold; with one, plan/holding.h says (rule 2 there).
+ *    ones, and so on. A rank is a device, or the devices of one worker that share a model's shards
+ *    (engine/tensor.h). A worker may have several ranks, adjacent or not. nvns may be 0.
+ * 3. A *bucket* is HD_BUCKET_CHUNKS consecutive chunks of the flat gradient, the last one what is left. The
+ *    layout alone fixes the buckets, for all views of a run. The *owner* of a bucket adds its partial sums.
+ *    Without a shape (below), the owner of bucket b is member floor(b n / nbuckets) of n, and the
+ *    hd_bucket_*() below hold; with one, plan/holding.h says which (rule 2 there).
  * 4. A *pass* is a set of virtual nodes that one worker computes in one step. Pass 0 is its part of the view
  *    in which it began the step; later passes recompute what a lost worker had. The *roots* of a pass are
- *    the partial sums that it yields: the largest nodes of the canonical tree (plan/tree.h) whose leaves all
- *    lie in the pass. The roots of a worker are numbered through all its passes of a step: the *ordinal*.
+ *    the partial sums that it yields: the largest nodes of the canonical tree (plan/tree.h), the fixed order
+ *    of all additions, whose leaves all lie in the pass. The roots of a worker are numbered through all its
+ *    passes of a step: the *ordinal*.
  * 5. Equal views have equal hashes; the epoch is part of the view.
  *
- * Stages. A view may have a *shape*: the model is cut into stages, and each `width` ranks one after the other
- * are a pipeline; there may be several side by side. Without a shape every rank computes the whole model.
+ * Pipelines. A view may have a *shape*: the model is cut into stages, and each `width` consecutive ranks are
+ * a pipeline; there may be several pipelines, side by side (data parallel). Without a shape every rank
+ * computes the whole model.
  *
- * 6. Rank r of the view is rank r of its plan. Rank k width + place[s] holds stage s in pipeline k; the place
- *    of stage 0 is 0, and each rank of a pipeline holds a stage. A member may have several ranks, or none.
- * 7. The virtual nodes of pipeline k stand at its first rank; its other ranks have 0.
- * 8. Where stages begin is in the shape, or balances the FLOPs: then no node is named.
+ * 6. Rank r of the view is rank r of its plan. Pipeline k has ranks k width to (k + 1) width - 1, of which
+ *    k width + place[s] runs stage s. place[0] is 0, and each rank has a stage. A member may have several
+ *    ranks, or none.
+ * 7. The virtual nodes of a pipeline are counted at its first rank; its other ranks have nvns 0.
+ * 8. The shape says with which node of the graph each stage begins, or names none: then the stages balance
+ *    the FLOPs.
  * 9. A member holds the buckets of its stages (plan/holding.h). A pass is of one stage: a worker has one for
- *    each stage that it holds, ascending; the passes of each stage partition the virtual nodes. The roots of
- *    a pass belong to the buckets whose makers its stage is among.
+ *    each stage that it holds, ascending; the passes of each stage partition the virtual nodes. A pass yields
+ *    roots of those buckets to whose gradient its stage contributes (`makers` of plan/buckets.h).
  *
  * Plain values, no pointers. Pure: no allocation, no clock. */
 #ifndef HD_PROTOCOL_VIEW_H
@@ -44,16 +54,17 @@
 #include "protocol/seal.h"
 
 enum {
-	HD_VIEW_RANKS = 256,              /* devices of all members */
+	HD_VIEW_RANKS = 256,              /* ranks of all members */
 	HD_MAX_BUCKETS = 65536,           /* 64 GiB of gradient */
-	/* of one worker in one step; if another worker is lost then, the step starts over */
+	/* passes of one worker in one step; where a loss would take more, the step starts over */
 	HD_MAX_PASSES = 16,
-	HD_VIEW_PASSES = 256,             /* of all workers in one step */
-	HD_VIEW_RANGES = 1024,            /* of all those passes */
+	HD_VIEW_PASSES = 256,             /* passes of all workers in one step */
+	HD_VIEW_RANGES = 1024,            /* ranges of virtual nodes of all those passes */
 	HD_VIEW_ROOTS = 1024,             /* roots of one worker in one step: ordinals fit 10 bits */
 };
 
-/* Why: a member that comes to read a bucket whose slots it lacks could fetch its parameters from none. */
+/* A message for users. The reason: in another view a member may read buckets that it did not hold, and no
+ * transfer brings parameters to a member that gets no slots. */
 #define HD_NO_SHARDED_STAGES \
 	"stages over workers do not go with comm.sync: sharded yet: use comm.sync: allreduce"
 #define HD_NOBODY UINT32_MAX              /* no worker */
@@ -64,9 +75,9 @@ enum {
 struct hd_vrank { uint32_t worker, nvns; };
 struct hd_vrange { uint32_t first, n; };          /* virtual nodes first .. first + n - 1 */
 
-/* nstages 0: no shape, and all else is 0; 1: each rank has the whole model, and is several devices. Unused
- * places are 0. `schedule`: a number that all processes of the run know; shapes that differ in it alone hold
- * and sum alike. `first`: nodes of the graph with which the stages begin, or all 0 (rule 8). */
+/* nstages 0: no shape, and all else is 0; 1: each rank has the whole model and is several devices. Unused
+ * places are 0. `schedule`: its number, the same in all processes of the run; holders, passes and sums do not
+ * depend on it. `first`: the node of the graph with which each stage begins, or all 0 (rule 8). */
 struct hd_view_shape {
 	uint32_t nstages, width;
 	uint8_t place[HD_STAGE_BITS];
@@ -77,8 +88,8 @@ static inline uint32_t hd_view_nfirst(const struct hd_view_shape *shape)
 {
 	return shape->first[1] ? shape->nstages : 0;
 }
-/* What the cuts of a shape say of each bucket; NULL: there is no such shape. The table stays until the
- * caller's machine is destroyed. */
+/* A callback of the state machines (member.h, coordinator.h): what the cuts of a shape say of each bucket;
+ * NULL: there is no such shape. The table outlives the machine. */
 typedef const struct hd_stage_buckets *hd_shape_buckets(void *self, const struct hd_view_shape *shape);
 
 struct hd_view {
@@ -88,7 +99,7 @@ struct hd_view {
 	struct hd_view_shape shape;
 };
 
-/* All passes of one step, ascending by (worker, pass); their ranges lie one after another. */
+/* All passes of one step, ascending by (worker, pass); the ranges of each lie one after another. */
 struct hd_pass { uint32_t worker, pass, first_range, nranges, stage; };
 struct hd_passes {
 	uint32_t npasses, nranges;
@@ -97,20 +108,21 @@ struct hd_passes {
 	struct hd_vrange range[HD_VIEW_RANGES];
 };
 
-/* What is wrong, in a sentence; HD_E_BADPLAN. */
+/* HD_E_BADPLAN: diag says in a sentence what is wrong. */
 HD_MUST_USE enum hd_err hd_view_verify(const struct hd_view *view, uint32_t nvns, struct hd_diag *diag);
 /* Makes the most even view: each of the D devices gets floor(V / D) virtual nodes, the first V mod D devices
  * one more. Devices are numbered member by member. `member` [n] and `ndevices` [n]: ids ascending. */
 void hd_view_even(struct hd_view *view, uint32_t epoch, const uint32_t *member, const uint32_t *ndevices,
 	uint32_t n, uint32_t nvns);
-/* Makes the most even view of a shape: what members can have, `nranks` [n] in their order, are the ranks of
- * as many pipelines as there are enough for, but at most `pipes` and nvns; the virtual nodes are dealt
- * evenly, larger parts first. What is left over is no rank. False: fewer than one pipeline needs, and *view
- * is as it was. A rank is one device of a member, or some (plan/plan.h): the view does not say. */
+/* Makes the most even view of a shape. `nranks` [n]: how many ranks each member can have; a rank is one
+ * device of it or several (plan/plan.h), the view does not say. In the order of members they make as many
+ * pipelines as they are enough for, but at most `pipes` and nvns; what is left over gets no stage and is no
+ * rank of the view. Virtual nodes are dealt evenly, larger parts first. False: fewer ranks than one pipeline
+ * needs, and *view is as it was. */
 bool hd_view_staged(struct hd_view *view, uint32_t epoch, const uint32_t *member, const uint32_t *nranks,
 	uint32_t n, uint32_t nvns, const struct hd_view_shape *shape, uint32_t pipes);
-/* Where its schedule puts `chunks` stages of each of `width` ranks: round and round, or there and back
- * (`vee`: zb-v, dualpipe-v). */
+/* The shape of a schedule with `chunks` stages on each of `width` ranks: stage s is at place s mod width
+ * (interleaved), or up the ranks and down again (`vee`: zb-v, dualpipev). */
 void hd_view_shape(struct hd_view_shape *shape, uint32_t width, uint32_t chunks, bool vee);
 /* The shape that a message names. Lists that are of no shape make one that hd_view_verify() refuses. */
 void hd_view_shape_read(struct hd_view_shape *shape, uint32_t width, uint32_t schedule, const uint32_t *place,
@@ -135,9 +147,8 @@ uint64_t hd_view_holders(const struct hd_view *view, uint32_t stage);
 uint64_t hd_view_stages(const struct hd_view *view, uint32_t worker);
 /* Which members hold what under the view. `buckets` NULL: one stage. */
 void hd_view_holding(struct hd_holding *holding, const struct hd_view *view,
-	const struct hd_stage_buckets *buckets,
-	uint32_t copies);
-/* The pipeline of a virtual node, and the index of the member that runs a stage of it. */
+	const struct hd_stage_buckets *buckets, uint32_t copies);
+/* The pipeline that computes a virtual node, and the index of the member that runs a stage of it. */
 uint32_t hd_view_pipe(const struct hd_view *view, uint32_t vn);
 uint32_t hd_view_runs(const struct hd_view *view, uint32_t vn, uint32_t stage);
 
@@ -148,9 +159,9 @@ bool hd_view_same_map(const struct hd_view *a, const struct hd_view *b);        
 /* The index of a worker among the members; HD_NOBODY: it is none. */
 uint32_t hd_view_index(const struct hd_view *view, uint32_t worker);
 static inline bool hd_is_remote(uint32_t worker) { return worker >= HD_REMOTE_WORKER; }
-/* The checkpoint writer, which also evaluates: the member of the lowest id, of stages that which has a rank
- * (for others wait for it by waiting for its sums), if it reaches the run's folder; HD_NOBODY: it does
- * not. */
+/* The checkpoint writer, which also evaluates: the member with the lowest id. With a shape it is the lowest
+ * that has a rank: the others wait while it saves, since they need what that rank computes. HD_NOBODY: that
+ * member is remote and does not reach the run's folder. */
 uint32_t hd_view_writer(const struct hd_view *view);
 static inline bool hd_view_has(const struct hd_view *view, uint32_t worker)
 {
@@ -161,8 +172,7 @@ static inline bool hd_view_has(const struct hd_view *view, uint32_t worker)
 uint32_t hd_view_stage_ranges(const struct hd_view *view, uint32_t worker, uint32_t stage,
 	struct hd_vrange *out);
 uint32_t hd_view_ranges(const struct hd_view *view, uint32_t worker, struct hd_vrange *out);
-/* One range per device of the worker, in the order of its ranks: those of the device's pipeline. They may be
- * empty. */
+/* For each rank of the worker, in their order, the range of its pipeline, which may be empty. */
 uint32_t hd_view_devices(const struct hd_view *view, uint32_t worker, struct hd_vrange *out);
 
 static inline uint32_t hd_bucket_count(uint32_t nchunks)
@@ -182,36 +192,34 @@ static inline uint32_t hd_bucket_first(uint32_t member, uint32_t nbuckets, uint3
  * owner and the next `copies` - 1 members, modulo nmembers. */
 uint64_t hd_bucket_chain(uint32_t bucket, uint32_t nbuckets, uint32_t nmembers, uint32_t copies);
 
-/* Pass 0 of each member under the view, or one a stage; none for members without virtual nodes. HD_E_NOSPACE:
- * more than HD_VIEW_RANGES ranges, or HD_MAX_PASSES stages of a member. */
+/* Pass 0 of each member under the view, with a shape one pass for each of its stages; none for a member
+ * without virtual nodes. HD_E_NOSPACE: more than HD_VIEW_RANGES ranges, or than HD_MAX_PASSES stages of a
+ * member. */
 HD_MUST_USE enum hd_err hd_passes_of_view(struct hd_passes *passes, const struct hd_view *view);
 /* Inserts a pass in the order of `passes`. HD_E_NOSPACE: too many passes or ranges. */
 HD_MUST_USE enum hd_err hd_passes_add(struct hd_passes *passes, uint32_t worker, uint32_t pass,
 	const struct hd_vrange *range, uint32_t nranges);
 HD_MUST_USE enum hd_err hd_passes_add_stage(struct hd_passes *passes, uint32_t worker, uint32_t pass,
 	uint32_t stage, const struct hd_vrange *range, uint32_t nranges);
-/* or NULL */
+/* NULL: there is none. */
 const struct hd_pass *hd_passes_find(const struct hd_passes *passes, uint32_t worker, uint32_t pass);
-/* Do the passes of each stage partition 0..nvns-1? If not, *vn is a virtual node that is missing or occurs
- * twice. */
+/* Do the passes of each stage partition 0..nvns-1? If not, *vn is one that is missing or occurs twice. */
 bool hd_passes_tile(const struct hd_passes *passes, uint32_t nvns, uint32_t *vn);
-/* The complement of all passes, which are of one stage: ascending ranges. HD_E_NOSPACE. */
+/* The virtual nodes that no pass has, of passes without stages: ascending ranges. HD_E_NOSPACE. */
 HD_MUST_USE enum hd_err hd_passes_missing(const struct hd_passes *passes, uint32_t nvns,
 	struct hd_vrange *out, uint32_t cap, uint32_t *n);
 
-/* Roots of ranges (ascending, apart): equal to hd_tree_roots() of the set. */
+/* Roots of ranges, which ascend and are disjoint: what hd_tree_roots() says of the set. */
 HD_MUST_USE enum hd_err hd_ranges_roots(uint32_t nvns, const struct hd_vrange *range, uint32_t nranges,
-	struct hd_tnode *out, uint32_t cap,
-	uint32_t *nroots);
+	struct hd_tnode *out, uint32_t cap, uint32_t *nroots);
 /* Roots of all passes of `worker` in ordinal order; first[p] is the ordinal of pass p's first root,
  * first[npasses] their number; `first` has room for HD_MAX_PASSES + 1. HD_E_NOSPACE: more than `cap`. */
 HD_MUST_USE enum hd_err hd_passes_roots(const struct hd_passes *passes, uint32_t nvns, uint32_t worker,
-	struct hd_tnode *out, uint32_t cap,
-	uint32_t *first, uint32_t *npasses);
+	struct hd_tnode *out, uint32_t cap, uint32_t *first, uint32_t *npasses);
 
-/* What the receive buffers of `worker` take in a step without a loss: of each bucket that it owns the runs,
- * for each root of another member's pass that makes some of it. `buckets` NULL: one stage. 0: it is no
- * member. HD_E_NOSPACE: more than HD_VIEW_ROOTS roots; HD_E_NOMEM. */
+/* Bytes of receive buffers that `worker` needs in a step in which no member is lost: for each bucket that it
+ * owns, one buffer for each root that another member sends of it, pieces included (graph/layout.h). `buckets`
+ * NULL: one stage. 0: it is no member. HD_E_NOSPACE: more than HD_VIEW_ROOTS roots; HD_E_NOMEM. */
 HD_MUST_USE enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32_t nvns,
 	const struct hd_layout *layout, const struct hd_stage_buckets *buckets, uint64_t *bytes);
 
