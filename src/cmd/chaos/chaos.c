@@ -380,7 +380,7 @@ static enum hd_err verb_chaos_slow(struct hd_cmd *cmd) { return inject_fault(cmd
 
 const struct hd_verb hd_verb_chaos_slow = {
 	.name = "chaos slow", .args = "RUN", .npos_min = 1, .npos_max = 1,
-	.about = "let processes of a run have a part of their time only",
+	.about = "slow processes of a run down to a part of their time",
 	.more = "--slow X: one X-th of it, by stops of less than 30 ms.",
 	.opts = HD_OPTS(HD_OPT_SEED, HD_OPT_COUNT_, HD_OPT_MTBF, HD_OPT_TARGET, HD_OPT_FOR,
 		HD_OPT_SLOW),
@@ -402,7 +402,7 @@ static enum hd_err verb_chaos_disk(struct hd_cmd *cmd) { return inject_fault(cmd
 
 const struct hd_verb hd_verb_chaos_disk = {
 	.name = "chaos disk", .args = "RUN", .npos_min = 1, .npos_max = 1,
-	.about = "let writes of checkpoints, decisions and logs of a run fail, or be slow",
+	.about = "make writes of checkpoints, decisions and logs of a run fail, or slow",
 	.more = "Builds with failpoints.",
 	.opts = HD_OPTS(HD_OPT_SEED, HD_OPT_COUNT_, HD_OPT_MTBF, HD_OPT_TARGET, HD_OPT_FOR, HD_OPT_HOW),
 	.run = verb_chaos_disk, .test = "program_chaos.sh",

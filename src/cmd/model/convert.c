@@ -93,7 +93,7 @@ static enum hd_err verb_model_import(struct hd_cmd *cmd)
 
 const struct hd_verb hd_verb_model_import = {
 	.name = "model import", .args = "FILE|DIR", .npos_min = 1, .npos_max = 1,
-	.about = "make a model of ours from published weights, or from an ONNX file",
+	.about = "import a model from published weights or an ONNX file",
 	.more =
 		"A .safetensors file, a *.safetensors.index.json with its shards, or a folder that "
 		"holds either. A config.json beside them (of transformers: gpt2, llama, bert) gives "

@@ -169,7 +169,7 @@ static enum hd_err verb_plan_2bw(struct hd_cmd *cmd)
 
 const struct hd_verb hd_verb_plan_2bw = {
 	.name = "plan 2bw", .args = "", .npos_min = 0, .npos_max = 0,
-	.about = "how deep and wide to run a model whose updates are delayed by one, by 2BW's formulas",
+	.about = "stages and copies for a model whose updates are one step late, by PipeDream-2BW's formulas",
 	.more =
 		"Tries every depth p and width d that divides the V virtual nodes with m = V/d of at "
 		"least p, without and with recomputation, on equal stages: memory 2W/p + p A/p + p In, "

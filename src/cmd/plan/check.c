@@ -211,7 +211,7 @@ static enum hd_err verb_plan_check(struct hd_cmd *cmd)
 
 const struct hd_verb hd_verb_plan_check = {
 	.name = "plan check", .args = "FILE", .npos_min = 1, .npos_max = 1,
-	.about = "prove the schedules of a file, or a plan: complete, in order, no waiting in a circle",
+	.about = "prove the schedules of a file, or a plan: complete, in order, without deadlock",
 	.more =
 		"Every finding is a line: the rule, rank, instruction, sentence. Exit 2 if a rule is "
 		"broken, 3 if the file cannot be read.\n"

@@ -264,7 +264,7 @@ static enum hd_err verb_plan_partition(struct hd_cmd *cmd)
 
 const struct hd_verb hd_verb_plan_partition = {
 	.name = "plan partition", .args = "", .npos_min = 0, .npos_max = 0,
-	.about = "cut a model into stages for machines in levels, by its profile",
+	.about = "cut a model into stages by its profile, for devices joined by levels of links",
 	.more =
 		"Minimises the time of the slowest stage, by the recurrences of PipeDream. A cut is a "
 		"place where the model can be split; stages are ranges of cuts, each on one or more "

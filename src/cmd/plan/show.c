@@ -37,7 +37,7 @@ static enum hd_err verb_plan_show(struct hd_cmd *cmd)
 
 const struct hd_verb hd_verb_plan_show = {
 	.name = "plan show", .args = "[FILE]", .npos_min = 0, .npos_max = 1,
-	.about = "a schedule as text: a line of instructions a rank",
+	.about = "a schedule as text: one line of instructions per rank",
 	.more =
 		"Of a name: --schedule NAME -p P -m M; --schedule help lists the names. Of a file: "
 		"every schedule in it, as it is read.\n"

@@ -274,8 +274,8 @@ static enum hd_err verb_stop(struct hd_cmd *cmd)
 const struct hd_verb hd_verb_stop = {
 	.name = "stop", .args = "[RUN]", .npos_min = 0, .npos_max = 1,
 	.about =
-		"end a run after the step at hand, with a checkpoint (exit 75 there); or let one worker "
-		"go",
+		"end a run after its current step, with a checkpoint (the run exits with 75); or remove one "
+		"worker",
 	.more =
 		"--worker ID: that worker leaves, the run goes on. --now: the run ends without a last "
 		"checkpoint.\n"

@@ -192,7 +192,7 @@ static enum hd_err verb_sched_bench(struct hd_cmd *cmd)
 
 const struct hd_verb hd_verb_sched_bench = {
 	.name = "sched bench", .args = "", .npos_min = 0, .npos_max = 0,
-	.about = "how long policies take over thousands of jobs that are drawn",
+	.about = "how long policies take to decide over thousands of random jobs",
 	.more =
 		"Seconds of one decision from an empty memory (the middle of --repeat, default 3), "
 		"linear programs and pivots, and the largest gap of their certificates. --count N: at "

@@ -66,7 +66,7 @@ static enum hd_err verb_sim(struct hd_cmd *cmd)
 
 const struct hd_verb hd_verb_sim = {
 	.name = "sim", .args = "", .npos_min = 0, .npos_max = 0,
-	.about = "run the control plane of a job in a simulated world, by seed",
+	.about = "test the protocol between the workers of a job in a simulated world, by seed",
 	.more =
 		"The machines that admit workers, change views and repair losses are those of a run; "
 		"network, disk, devices and their faults (kills, pauses, cut and silent links, islands, "
