@@ -30,6 +30,8 @@ enum { HD_DRIVER_LISTENS = 3 };
 #define HD_DRIVER_ADDRESS "listen"       /* in the run's folder: HOST:PORT where other machines join */
 #define HD_DRIVER_STORE "store.sqlite"   /* log of decisions (store.h) */
 
+struct hd_redraw;
+
 /* Callbacks of a frontend; each may be NULL. Called on the driver's thread, between turns of its loop. */
 struct hd_driver_watch {
 	void *user;
@@ -59,6 +61,7 @@ struct hd_driver_spec {
 	const void *key;
 	size_t key_len;
 	bool plaintext;
+	struct hd_redraw *redraw;         /* what steps are predicted to take (redraw.h); NULL: nothing is */
 	enum hd_err (*stop)(void *user);  /* HD_E_PREEMPTED, HD_E_INTERRUPT: halt at the next boundary */
 	struct hd_driver_watch watch;
 };

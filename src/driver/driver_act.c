@@ -300,6 +300,7 @@ ACT(commit)
 	reshape(c, a->step);
 	replace_straggler(c, a->step);
 	autoscale(c, n);
+	driver_redraw(c, a->step, n);
 }
 
 /* Given up because of the time that went by, and it lives: a machine with too much to do looks like a

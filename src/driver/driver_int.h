@@ -6,6 +6,7 @@
  *	driver_act.c         actions of the machine carried out; events into the run's folder
  *	driver_links.c       sockets and messages of workers
  *	driver_requests.c    requests of users
+ *	driver_shape.c       pipelines of another shape: asked for, or cut again
  *	driver_notice.c      notices that a worker's machine will be taken away
  *	driver_record.c      what is stored, and the state at start */
 #ifndef HD_DRIVER_DRIVER_INT_H
@@ -16,6 +17,7 @@
 #include "driver/driver.h"
 #include "driver/control.h"
 #include "driver/local_workers.h"
+#include "driver/redraw.h"
 #include "driver/replacement.h"
 #include "driver/scaler.h"
 #include "driver/store.h"
@@ -95,6 +97,8 @@ uint32_t driver_devices(const struct driver *c);
 /* driver_shape.c: answers "shape" */
 HD_MUST_USE enum hd_err driver_answer_shape(struct driver *c, const struct hd_json *ask,
 	struct hd_json_writer *w, struct hd_diag *diag);
+/* driver_shape.c, after a committed step: stages that drift are cut again (redraw.h) */
+void driver_redraw(struct driver *c, uint64_t step, const struct hd_step_news *news);
 
 /* driver_notice.c */
 void driver_noticed(struct driver *c, uint32_t worker, const char *text);     /* JSON, by a worker */

@@ -105,3 +105,45 @@ enum hd_err driver_answer_shape(struct driver *c, const struct hd_json *ask, str
 	hd_arena_finish(&arena);
 	return err;
 }
+
+/* ---- stages that drift */
+
+static enum hd_err keep_settled(struct driver *c, const struct hd_view_shape *shape, struct hd_diag *diag)
+{
+	struct hd_kept_value kept = { .key = HD_JOB_PAR_SETTLED,
+		.value = c->spec->task->job->value[HD_JOB_PAR_SETTLED] };
+	struct hd_arena arena;
+
+	hd_arena_init(&arena, 0);
+	enum hd_err err = hd_pipes_settled(&kept.value, shape, &arena, diag);
+	err = err ? err : hd_kept_job_put(c->spec->dir, &kept, 1, &arena, diag);
+	hd_arena_finish(&arena);
+	return err;
+}
+
+/* As of a shape that is asked for: first in the run's job. */
+void driver_redraw(struct driver *c, uint64_t step, const struct hd_step_news *news)
+{
+	const struct hd_view *view = hd_coordinator_view(c->machine);
+	const struct hd_pipes *pipes, *next;
+	struct hd_view_shape shape;
+	struct hd_diag why = { "" };
+	struct hd_co_status status;
+	char said[200];
+
+	hd_coordinator_status(c->machine, &status);
+	if (!c->spec->redraw || !view || news->redone || status.halting ||
+		hd_pipe_set_find(&c->pipes, &view->shape, &pipes, NULL))
+		return;
+	const struct hd_redraw_step s = { step, (double)news->step_ns * 1e-6, view, pipes, &c->reshape.pace };
+	if (!hd_redraw_step(c->spec->redraw, &s, &shape, said))
+		return;
+	enum hd_err err = hd_pipe_set_find(&c->pipes, &shape, &next, &why);
+	err = err ? err : keep_settled(c, &shape, &why);
+	driver_note(c, err ? "warning" : "redraw", HD_NOBODY, err ? why.text : said);
+	if (err)
+		return;
+	c->config.shape = next->shape;
+	driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RESHAPE, .shape = &c->config.shape,
+		.n = c->config.pipes });
+}

@@ -67,6 +67,9 @@ void hd_launch_close(struct hd_launch *launch)
 {
 	hd_task_destroy(launch->task);
 	launch->task = NULL;
+	if (launch->costs)
+		hd_redraw_finish(&launch->redraw);
+	launch->costs = NULL;
 	hd_arena_finish(&launch->arena);
 }
 
@@ -136,13 +139,11 @@ enum hd_err hd_launch_run(struct hd_launch *launch, struct hd_launch_end *end, s
 	hd_task_drop_weights(launch->task);
 	hd_driver_progress_init(&progress, &(struct hd_driver_progress_spec){ .clock = spec->clock,
 		.watch = spec->watch, .nvns = spec->job->nvns, .nsteps = launch->task->nsteps,
-		.batch = spec->job->batch, .npipes = forecast.npipes });
+		.batch = spec->job->batch });
 	driver.watch = hd_driver_progress_watch(&progress);
+	driver.redraw = launch->costs ? &launch->redraw : NULL;
 	enum hd_err err = hd_driver_run(&driver, &end->driver, diag);
-	end->forecast = forecast.step;
-	end->forecast.nsteps = progress.predicted.n;
-	end->forecast.measured_ns = hd_times_quantile(&progress.predicted, 0.5) * 1e6;
-	end->forecast.least_ns = hd_times_quantile(&progress.predicted, 0) * 1e6;
+	launch_predicted(launch, &forecast, &end->forecast);
 	hd_driver_progress_finish(&progress);
 	if (err != HD_E_AGAIN) {
 		hd_ending_ends(spec->dir, end->driver.step, launch->task->nsteps, err, diag);

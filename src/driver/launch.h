@@ -14,7 +14,8 @@
  *
  * 5. Of parallel.mode: auto the pipelines are chosen by what the job's ops cost (run/pipes_choose.h), the
  *    first choice whose parts fit the workers, and kept in the run's job. A run that is resumed keeps what it
- *    has where that is for as many devices.
+ *    has where that is for as many devices. Stages whose workers are slower than others are cut again while
+ *    it goes on (redraw.h); what stands beside the steps at the end is the prediction of the last view.
  *
  * Ownership: open/close; all that the spec names is borrowed. Threads: one; run blocks. */
 #ifndef HD_DRIVER_LAUNCH_H
@@ -26,6 +27,7 @@
 #include "driver/local_workers.h"
 #include "driver/network.h"
 #include "driver/progress.h"
+#include "driver/redraw.h"
 
 enum { HD_LAUNCH_WORKERS = HD_LOCAL_CHILDREN };
 #define HD_LAUNCH_SOCKET "members.sock"   /* in the run's folder: where workers call the coordinator */
@@ -60,6 +62,7 @@ struct hd_launch {
 	struct hd_launch_spec spec;
 	struct hd_job *job;               /* its own, as of rule 5; spec.job is this one */
 	struct hd_run_costs *costs;       /* NULL: nothing was measured */
+	struct hd_redraw redraw;          /* of it, where there are costs */
 	struct hd_task *task;
 	const struct hd_network *net;
 	struct hd_arena arena;            /* of the texts */

@@ -12,5 +12,9 @@ void launch_note(const struct hd_launch_spec *spec, const char *kind, const char
  * parallel.mode: auto what is chosen by it. */
 HD_MUST_USE enum hd_err launch_choose(struct hd_launch *launch, struct hd_diag *diag);
 void launch_predict(struct hd_launch *launch, struct hd_pipes_forecast *forecast);
+/* At the end: what the steps of the last view took beside its prediction; before its first step that of the
+ * start. */
+void launch_predicted(const struct hd_launch *launch, const struct hd_pipes_forecast *start,
+	struct hd_forecast *forecast);
 
 #endif

@@ -31,8 +31,11 @@ static void measure(struct hd_launch *launch)
 		return;
 	one = *spec->worker;
 	one.memory_limit_bytes = 0;       /* of a worker; this is none */
-	if (!hd_run_costs_measure(&launch->costs, launch->task, &one, 0, &launch->arena, &why))
+	if (!hd_run_costs_measure(&launch->costs, launch->task, &one, 0, &launch->arena, &why)) {
+		hd_redraw_init(&launch->redraw, &(struct hd_redraw_spec){ .task = launch->task,
+			.costs = launch->costs, .cores = cores_of(&one), .is_auto = is_auto(launch->job) });
 		return;
+	}
 	launch->costs = NULL;
 	snprintf(line, sizeof line, "no step is predicted: %s", why.text);
 	launch_note(spec, "choice", line, line);
@@ -158,4 +161,18 @@ void launch_predict(struct hd_launch *launch, struct hd_pipes_forecast *forecast
 			forecast->step.cores ? ", on fewer cores than devices" : "");
 		launch_note(spec, "predicted", line, line);
 	}
+}
+
+void launch_predicted(const struct hd_launch *launch, const struct hd_pipes_forecast *start,
+	struct hd_forecast *forecast)
+{
+	const struct hd_times *times = &launch->redraw.times;
+
+	*forecast = start->step;
+	if (!launch->costs || !times->n)
+		return;
+	*forecast = launch->redraw.forecast;
+	forecast->nsteps = times->n;
+	forecast->measured_ns = hd_times_quantile(times, 0.5) * 1e6;
+	forecast->least_ns = hd_times_quantile(times, 0) * 1e6;
 }

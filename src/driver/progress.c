@@ -60,8 +60,6 @@ static void on_step(void *user, const struct hd_step_news *n, uint64_t step, con
 	out.record.lr = (float)n->lr;
 	out.loss = n->weight > 0 ? n->loss_sum / n->weight : 0;
 	hd_times_add(&p->times, out.step_ms);
-	if (p->spec.npipes && view && view->shape.nstages && hd_view_pipes(view) == p->spec.npipes)
-		hd_times_add(&p->predicted, out.step_ms);
 	out.times = &p->times;
 	out.samples_per_s = out.step_ms > 0 ? (double)p->spec.batch * 1e3 / out.step_ms : 0;
 	out.wait_share = n->step_ns ? (double)n->wait_ns / (double)n->step_ns : 0;

@@ -6,9 +6,6 @@
  * 2. A note of a worker is the body of an event. It becomes words: its member "text" alone, or every member
  *    as KEY VALUE.
  *
- * 3. What steps take is kept apart where as many pipelines run as a prediction is of: others take another
- *    time.
- *
  * Ownership: init/finish; clock and watch are borrowed. Threads: that of the driver. */
 #ifndef HD_DRIVER_PROGRESS_H
 #define HD_DRIVER_PROGRESS_H
@@ -22,14 +19,13 @@ struct hd_driver_progress_spec {
 	struct hd_run_watch watch;        /* step and note are called */
 	uint32_t nvns;
 	uint64_t nsteps, batch;
-	uint32_t npipes;                  /* rule 3; 0: nothing was predicted */
 };
 
 struct hd_driver_progress {
 	struct hd_driver_progress_spec spec;
 	struct hd_arena arena;            /* of the plan */
 	struct hd_plan plan;
-	struct hd_times times, predicted; /* of all steps; of those that rule 3 means */
+	struct hd_times times;
 	uint32_t shown;                   /* membership epoch of the plan */
 	uint32_t nstages, npipes;         /* of the view shown; 0: it has none */
 	int64_t began_ns;

@@ -119,12 +119,22 @@ enum hd_err hd_pipes_cut_again(struct hd_view_shape *shape, const struct hd_pipe
 	const struct hd_task *task, const struct hd_run_costs *costs,
 	const struct hd_forecast_setting *setting, struct hd_arena *arena, struct hd_diag *diag)
 {
+	const uint32_t width = pipes->shape.width, cores = setting->cores / npipes;
 	struct hd_run_stages same = pipes->stages;
-	struct hd_choose_ask how = as_one_process(task, costs, npipes * pipes->shape.width, setting);
+	double *slowest = hd_arena_take(arena, width, sizeof *slowest);
+	const struct hd_forecast_setting one = { .speed = setting->speed ? slowest : NULL,
+		.cores = setting->cores && !cores ? 1 : cores };
+	struct hd_choose_ask how = as_one_process(task, costs, width, &one);
 	struct hd_plan_choices found;
 	bool takes = false;
 
-	same.d = npipes;
+	if (!slowest)
+		return no_memory(diag);
+	for (uint32_t r = 0; setting->speed && r < npipes * width; r++)
+		if (r < width || setting->speed[r] < slowest[r % width])
+			slowest[r % width] = setting->speed[r];
+	how.job = hd_plan_job_whole((how.job.nvns + npipes - 1) / npipes, task->layout.nchunks);
+	same.d = 1;
 	same.first = NULL;
 	how.shape = &same;
 	enum hd_err err = hd_choose_plan(&found, &how, arena, diag);

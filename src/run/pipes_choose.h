@@ -9,7 +9,8 @@
  *    any of them each device may have the whole model; not with comm.sync: stages.
  * 3. A view deals the virtual nodes evenly to its pipelines, and recomputes all stages or none: what another
  *    candidate would do is none here. Neither is a shape that no view can have (pipes.h).
- * 4. All devices are taken to be equally fast.
+ * 4. All devices are taken to be equally fast. Stages that turn out slower are cut again while the run goes
+ *    on (driver/redraw.h).
  * 5. The exchange of gradients between workers is in no prediction: where all hold all state it is nearly the
  *    same for every plan.
  *
@@ -35,8 +36,9 @@ struct hd_pipes_choices { struct hd_pipes_choice *at; uint32_t n; struct hd_text
 /* In the order in which they are to be tried. HD_E_INVAL: there is none, and why. */
 HD_MUST_USE enum hd_err hd_pipes_choose(struct hd_pipes_choices *choices, const struct hd_pipes_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag);
-/* The shape of these pipelines with stages cut for ranks of other speeds, setting->speed [npipes * width].
- * HD_E_INVAL: it cannot be cut. */
+/* The shape of these pipelines with stages cut for ranks of other speeds, setting->speed [npipes * width]:
+ * for one of them with the longest share, each of whose ranks is as slow as the slowest in its place, since
+ * all have the same cuts. HD_E_INVAL: it cannot be cut. */
 HD_MUST_USE enum hd_err hd_pipes_cut_again(struct hd_view_shape *shape, const struct hd_pipes *pipes,
 	uint32_t npipes, const struct hd_task *task, const struct hd_run_costs *costs,
 	const struct hd_forecast_setting *setting, struct hd_arena *arena, struct hd_diag *diag);

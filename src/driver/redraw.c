@@ -1,0 +1,192 @@
+#include "driver/redraw.h"
+
+#include <stdio.h>
+
+void hd_redraw_init(struct hd_redraw *r, const struct hd_redraw_spec *spec)
+{
+	*r = (struct hd_redraw){ .spec = *spec };
+	hd_arena_init(&r->arena, 0);
+}
+
+void hd_redraw_finish(struct hd_redraw *r) { hd_arena_finish(&r->arena); }
+
+/* ---- speeds */
+
+static double speed_of(const struct hd_redraw *r, uint32_t worker)
+{
+	for (uint32_t i = 0; i < r->nspeeds; i++)
+		if (r->speed[i].worker == worker)
+			return r->speed[i].speed;
+	return 1;
+}
+
+/* Ids are never used again: of too many the first is gone. */
+static void set_speed(struct hd_redraw *r, uint32_t worker, double speed)
+{
+	uint32_t i = 0;
+
+	while (i < r->nspeeds && r->speed[i].worker != worker)
+		i++;
+	if (i == HD_MAX_WORKERS)
+		i = 0;
+	r->nspeeds += i == r->nspeeds;
+	r->speed[i].worker = worker;
+	r->speed[i].speed = speed;
+}
+
+/* NULL: no memory. */
+static double *speeds_of(const struct hd_redraw *r, const struct hd_view *view, const double *found,
+	struct hd_arena *arena)
+{
+	double *speed = hd_arena_take(arena, view->nranks, sizeof *speed);
+
+	for (uint32_t k = 0; speed && k < view->nranks; k++)
+		speed[k] = speed_of(r, view->rank[k].worker) * (found ? found[k] : 1);
+	return speed;
+}
+
+/* ---- the view in force */
+
+static struct hd_forecast_setting setting_of(const struct hd_redraw *r, const struct hd_view *view,
+	const double *speed)
+{
+	const uint32_t cores = r->spec.cores;
+
+	return (struct hd_forecast_setting){ .cores = cores >= view->nranks ? 0 : cores, .speed = speed };
+}
+
+static enum hd_err predict(const struct hd_redraw *r, struct hd_forecast *forecast,
+	const struct hd_view *view, const struct hd_pipes *pipes, const double *speed,
+	struct hd_arena *arena)
+{
+	const struct hd_task *task = r->spec.task;
+	const struct hd_plan_job job = hd_plan_job_whole(task->job->nvns, task->layout.nchunks);
+	const struct hd_forecast_setting setting = setting_of(r, view, speed);
+	struct hd_plan plan;
+	enum hd_err err = hd_pipes_plan(&plan, pipes, view, &job, task, arena, NULL);
+
+	return err ? err : hd_forecast_make(forecast, &plan, r->spec.costs, &setting, arena, NULL);
+}
+
+static bool has_one_rank_each(const struct hd_view *view)
+{
+	for (uint32_t i = 0; i < view->nranks; i++)
+		for (uint32_t k = 0; k < i; k++)
+			if (view->rank[i].worker == view->rank[k].worker)
+				return false;
+	return true;
+}
+
+static void watch(struct hd_redraw *r, const struct hd_view *view)
+{
+	const uint32_t n = view->nranks;
+
+	r->busy_ns = NULL;
+	if (!r->spec.is_auto || view->shape.nstages < 2 || !has_one_rank_each(view))
+		return;
+	double *busy_ns = hd_arena_take(&r->arena, n, sizeof *busy_ns);
+	r->found = hd_arena_take(&r->arena, n, sizeof *r->found);
+	if (busy_ns && r->found && !hd_stage_drift_init(&r->drift, n, r->forecast.busy_ns, &r->arena, NULL))
+		r->busy_ns = busy_ns;
+}
+
+/* What cannot be predicted is not watched. */
+static void look(struct hd_redraw *r, const struct hd_view *view, const struct hd_pipes *pipes)
+{
+	const double was_ns = r->forecast.step_ns;
+
+	hd_arena_reset(&r->arena);
+	r->epoch = view->epoch;
+	r->busy_ns = NULL;
+	r->forecast = (struct hd_forecast){ .step_ns = 0 };
+	const double *speed = speeds_of(r, view, NULL, &r->arena);
+	if (!hd_pipes_step(pipes, view) || !view->shape.nstages || !speed ||
+		predict(r, &r->forecast, view, pipes, speed, &r->arena))
+		r->forecast.step_ns = 0;
+	if (r->forecast.step_ns != was_ns)
+		r->times = (struct hd_times){ .n = 0 };
+	if (r->forecast.step_ns > 0)
+		watch(r, view);
+}
+
+/* ---- other cuts */
+
+static bool read_busy(struct hd_redraw *r, const struct hd_redraw_step *s)
+{
+	for (uint32_t k = 0; k < s->view->nranks; k++) {
+		const struct hd_pace_worker *w = hd_pace_of(s->pace, s->view->rank[k].worker);
+		const struct hd_pace_step *at = w ? hd_pace_at(w, s->step) : NULL;
+		if (!at || !at->compute_ns || at->redone)
+			return false;
+		r->busy_ns[k] = (double)at->compute_ns;
+	}
+	return true;
+}
+
+static enum hd_err cut(const struct hd_redraw *r, const struct hd_redraw_step *s, const double *speed,
+	struct hd_view_shape *shape, double *step_ns, struct hd_arena *arena)
+{
+	const struct hd_forecast_setting setting = setting_of(r, s->view, speed);
+	struct hd_forecast forecast;
+	struct hd_view view = *s->view;
+	struct hd_pipes pipes;
+	enum hd_err err = hd_pipes_cut_again(shape, s->pipes, hd_view_pipes(s->view), r->spec.task,
+		r->spec.costs, &setting, arena, NULL);
+
+	err = err ? err : hd_pipes_of_shape(&pipes, r->spec.task, shape, arena, NULL);
+	if (err)
+		return err;
+	view.shape = *shape;
+	err = predict(r, &forecast, &view, &pipes, speed, arena);
+	*step_ns = err ? 0 : forecast.step_ns;
+	return err;
+}
+
+static void say(char said[200], const struct hd_view *view, const double *found, double now_ns,
+	double then_ns)
+{
+	uint32_t slowest = 0;
+
+	for (uint32_t k = 1; k < view->nranks; k++)
+		slowest = found[k] < found[slowest] ? k : slowest;
+	snprintf(said, 200, "stages drift: worker %u is at %.2f of the speed that its stage was cut for; "
+		"%.3f ms a step predicted with other cuts in place of %.3f", view->rank[slowest].worker,
+		found[slowest], then_ns * 1e-6, now_ns * 1e-6);
+}
+
+static bool again(struct hd_redraw *r, const struct hd_redraw_step *s, struct hd_view_shape *shape,
+	char said[200])
+{
+	struct hd_forecast now;
+	struct hd_arena arena;
+	double then_ns = 0;
+
+	hd_arena_init(&arena, 0);
+	const double *speed = speeds_of(r, s->view, r->found, &arena);
+	const bool taken = speed && !predict(r, &now, s->view, s->pipes, speed, &arena) &&
+		!cut(r, s, speed, shape, &then_ns, &arena) &&
+		then_ns < now.step_ns * (1 - HD_CHOOSE_MARGIN) &&
+		!hd_view_same_shape(shape, &s->view->shape);
+	if (taken) {
+		for (uint32_t k = 0; k < s->view->nranks; k++)
+			set_speed(r, s->view->rank[k].worker, speed[k]);
+		say(said, s->view, r->found, now.step_ns, then_ns);
+		r->busy_ns = NULL;        /* rule 3 */
+	} else {
+		hd_stage_drift_vain(&r->drift);
+	}
+	hd_arena_finish(&arena);
+	return taken;
+}
+
+bool hd_redraw_step(struct hd_redraw *r, const struct hd_redraw_step *s, struct hd_view_shape *shape,
+	char said[200])
+{
+	if (s->view->epoch != r->epoch)
+		look(r, s->view, s->pipes);
+	if (r->forecast.step_ns <= 0)
+		return false;
+	hd_times_add(&r->times, s->step_ms);
+	return r->busy_ns && read_busy(r, s) && hd_stage_drift_step(&r->drift, r->busy_ns, r->found) &&
+		again(r, s, shape, said);
+}

@@ -1,0 +1,60 @@
+/* redraw.h -- what the steps of a run over workers are predicted to take under the view in force, beside what
+ * they take, and other cuts where workers are not as fast as their stages were cut for.
+ *
+ * The driver tells it each committed step; run/stage_drift.h judges, run/pipes_choose.h cuts.
+ *
+ * 1. A worker's time is that of its seal: what it computed of the step, without its waits. It is held against
+ *    what its rank is predicted to compute. Steps that were repaired, or that not all have sealed, say
+ *    nothing.
+ * 2. Only where parallel.mode is auto, and where no worker has two ranks: the time of one does not say which
+ *    of them is slow. Without stages balance/drift.h decides when the virtual nodes are dealt again
+ *    (reshape.h).
+ * 3. New cuts are taken if they are predicted to save more than HD_CHOOSE_MARGIN of a step; then the run
+ *    changes to them by a planned change, and nothing is judged until another view is in force.
+ * 4. Speeds are of workers: one that changes its stage keeps its speed, a new one has 1.
+ *
+ * Ownership: init/finish; the spec's parts are borrowed. Threads: that of the driver. It takes memory at a
+ * change of the view. */
+#ifndef HD_DRIVER_REDRAW_H
+#define HD_DRIVER_REDRAW_H
+
+#include "engine/times.h"
+#include "run/pipes_choose.h"
+#include "run/stage_drift.h"
+#include "driver/pace.h"
+
+struct hd_redraw_spec {
+	const struct hd_task *task;
+	const struct hd_run_costs *costs;
+	uint32_t cores;                   /* that all ranks share; 0: one each */
+	bool is_auto;                     /* rule 2 */
+};
+
+struct hd_redraw {
+	struct hd_redraw_spec spec;
+	struct hd_arena arena;            /* of the view */
+	uint32_t epoch;                   /* of the view that was looked at; 0: of none */
+	struct hd_forecast forecast;      /* step_ns 0: none */
+	struct hd_times times;            /* of steps with that forecast, ms */
+	struct hd_stage_drift drift;
+	double *busy_ns, *found;          /* [ranks]; NULL: not watched */
+	uint32_t nspeeds;
+	struct { uint32_t worker; double speed; } speed[HD_MAX_WORKERS];
+};
+
+/* A committed step, with the pipes of its view. */
+struct hd_redraw_step {
+	uint64_t step;
+	double step_ms;
+	const struct hd_view *view;
+	const struct hd_pipes *pipes;
+	const struct hd_pace *pace;
+};
+
+void hd_redraw_init(struct hd_redraw *redraw, const struct hd_redraw_spec *spec);
+void hd_redraw_finish(struct hd_redraw *redraw);
+/* True: the run is to change to *shape, and `said` says why. */
+bool hd_redraw_step(struct hd_redraw *redraw, const struct hd_redraw_step *step, struct hd_view_shape *shape,
+	char said[200]);
+
+#endif

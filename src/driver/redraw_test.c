@@ -1,0 +1,181 @@
+#include "driver/redraw.h"
+
+#include <math.h>
+
+#include "run/testing_costs.h"
+
+/* Nodes that take equally long, and workers that take so many times what they are predicted to: where they
+ * must be cut then follows from their number. */
+
+struct drawn {
+	struct hd_made job;
+	struct hd_redraw redraw;
+	struct hd_pipes pipes;
+	struct hd_view view;
+	struct hd_pace pace;
+	uint64_t step;
+	struct hd_view_shape shape;       /* asked for last */
+	char said[200];
+};
+
+static void take_shape(struct drawn *d, uint32_t nworkers, uint32_t ndevices)
+{
+	const uint32_t epoch = d->view.epoch + 1;
+
+	CHECK(hd_pipes_view(&d->view, &d->pipes, nworkers, ndevices, d->job.rig.job->nvns), "%u", nworkers);
+	d->view.epoch = epoch;
+}
+
+static void begin(struct drawn *d, const char *parallel, uint32_t nworkers, uint32_t ndevices, bool is_auto)
+{
+	char more[120];
+
+	*d = (struct drawn){ .step = 0 };
+	snprintf(more, sizeof more, "parallel: {%s}\n", parallel);
+	hd_made_begin(&d->job, hd_made_gpt, more, 0);
+	hd_redraw_init(&d->redraw, &(struct hd_redraw_spec){ .task = d->job.rig.task, .costs = d->job.costs,
+		.cores = 8, .is_auto = is_auto });
+	CHECK(hd_pipes_make(&d->pipes, d->job.rig.task, &d->job.rig.arena, &d->job.diag) == HD_OK, "%s",
+		d->job.diag.text);
+	take_shape(d, nworkers, ndevices);
+}
+
+static void end(struct drawn *d)
+{
+	hd_redraw_finish(&d->redraw);
+	hd_made_end(&d->job);
+}
+
+/* What a device like those that the costs are of computes of a stage in a step. */
+static double stage_ns(const struct drawn *d, uint32_t stage, uint32_t nvns)
+{
+	const uint32_t *first = d->pipes.stages.first;
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < d->job.costs->cuts.n; k++)
+		n += d->job.costs->line.first[k] >= first[stage] &&
+			(stage == 1 || d->job.costs->line.first[k] < first[1]);
+	return 3e6 * n * nvns;
+}
+
+/* A step in which worker w computes slow[w] times as long as such a device. */
+static bool step(struct drawn *d, const double *slow, uint32_t redone)
+{
+	const struct hd_redraw_step s = { d->step, 10, &d->view, &d->pipes, &d->pace };
+
+	for (uint32_t k = 0; k < d->view.nranks; k++) {
+		const uint32_t w = d->view.rank[k].worker;
+		const double ns = stage_ns(d, k % 2, d->view.rank[k - k % 2].nvns) * slow[w];
+		const struct hd_step_news news = { .step_ns = 10000000, .compute_ns = (uint64_t)ns,
+			.redone = redone };
+		hd_pace_seal(&d->pace, w, d->step, &news, &d->view);
+	}
+	const bool asks = hd_redraw_step(&d->redraw, &s, &d->shape, d->said);
+	d->step++;
+	return asks;
+}
+
+/* The step at which it asks; 0: not in so many. */
+static uint32_t asks_within(struct drawn *d, uint32_t n, const double *slow, uint32_t redone)
+{
+	for (uint32_t i = 1; i <= n; i++)
+		if (step(d, slow, redone))
+			return i;
+	return 0;
+}
+
+static double share_below(const struct drawn *d, uint32_t first)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < d->job.costs->cuts.n; k++)
+		n += d->job.costs->line.first[k] < first;
+	return (double)n / d->job.costs->cuts.n;
+}
+
+/* The slower of two gets as much less; under the new view all is as predicted, and nothing is asked for. */
+static void a_slow_worker_gets_as_many_nodes_as_it_is_fast(void **state)
+{
+	static const double slow[][2] = { { 1, 3 }, { 3, 1 }, { 6, 2 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof slow / sizeof *slow; i++) {
+		struct drawn d;
+		begin(&d, "mode: auto, settled: '1f1b 2 2'", 2, 1, true);
+		const uint32_t at = asks_within(&d, 40, slow[i], 0);
+		CHECK(at == HD_STAGE_DRIFT_STEPS, "row %zu: %u", i, at);
+		const double share = slow[i][1] / (slow[i][0] + slow[i][1]),
+			is = share_below(&d, d.shape.first[1]);
+		CHECK(fabs(is - share) <= 1.5 / d.job.costs->cuts.n &&
+			strstr(d.said, i ? "worker 0" : "worker 1"),
+			"row %zu: %g of the nodes, %s", i, is, d.said);
+		/* until the change has come it asks for nothing */
+		assert_int_equal(asks_within(&d, 40, slow[i], 0), 0);
+		assert_int_equal(hd_pipes_of_shape(&d.pipes, d.job.rig.task, &d.shape, &d.job.rig.arena,
+			NULL), HD_OK);
+		take_shape(&d, 2, 1);
+		const double before_ns = d.redraw.forecast.step_ns;
+		assert_int_equal(asks_within(&d, 40, slow[i], 0), 0);
+		assert_true(d.redraw.forecast.step_ns != before_ns && d.redraw.times.n == 40);
+		for (uint32_t k = 0; k < 2; k++)
+			CHECK(fabs(d.redraw.forecast.busy_ns[k] / (stage_ns(&d, k, d.view.rank[0].nvns) *
+				slow[i][k]) - 1) < 1e-3, "row %zu: rank %u is predicted %g ns", i, k,
+				d.redraw.forecast.busy_ns[k]);
+		end(&d);
+	}
+}
+
+static void what_says_nothing_of_stages_changes_nothing(void **state)
+{
+	static const double one_slow[] = { 1, 3, 1, 1 }, all_slow[] = { 4, 4, 4, 4 },
+		near[] = { 1, 1.1, 1, 1 }, last_slow[] = { 1, 1, 1, 3 };
+	static const struct { const char *parallel; uint32_t nworkers, ndevices, redone; bool is_auto;
+		const double *slow; bool asks; } rows[] = {
+		{ "mode: auto, settled: '1f1b 2 2'", 2, 1, 0, true, one_slow, true },
+		{ "mode: auto, settled: '1f1b 2 2'", 4, 1, 0, true, one_slow, true },
+		{ "mode: auto, settled: '1f1b 2 2'", 4, 1, 0, true, last_slow, true },
+		{ "mode: auto, settled: '1f1b 2 2'", 2, 1, 0, true, all_slow, false },
+		{ "mode: auto, settled: '1f1b 2 2'", 2, 1, 0, true, near, false },
+		{ "mode: auto, settled: '1f1b 2 2'", 2, 1, 1, true, one_slow, false },
+		{ "mode: auto, settled: '1f1b 2 2'", 2, 2, 0, true, one_slow, false },
+		{ "stages: 2", 2, 1, 0, false, one_slow, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct drawn d;
+		begin(&d, rows[i].parallel, rows[i].nworkers, rows[i].ndevices, rows[i].is_auto);
+		assert_false(step(&d, rows[i].slow, rows[i].redone));
+		assert_true((d.redraw.busy_ns != NULL) == (rows[i].is_auto && rows[i].ndevices == 1));
+		const uint32_t at = asks_within(&d, 40, rows[i].slow, rows[i].redone);
+		CHECK((at > 0) == rows[i].asks && d.redraw.forecast.step_ns > 0, "row %zu: %u", i, at);
+		end(&d);
+	}
+}
+
+/* A view without stages, for want of devices, has no forecast; its steps are none of one. */
+static void a_view_without_stages_is_not_predicted(void **state)
+{
+	static const double even[] = { 1, 1 };
+	struct drawn d;
+
+	(void)state;
+	begin(&d, "mode: auto, settled: '1f1b 2 2'", 2, 1, true);
+	step(&d, even, 0);
+	assert_true(d.redraw.forecast.step_ns > 0 && d.redraw.times.n == 1);
+	assert_false(hd_pipes_view(&d.view, &d.pipes, 1, 1, d.job.rig.job->nvns));
+	d.view.epoch = 7;
+	step(&d, even, 0);
+	assert_true(d.redraw.forecast.step_ns <= 0 && !d.redraw.times.n);
+	end(&d);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_slow_worker_gets_as_many_nodes_as_it_is_fast),
+		cmocka_unit_test(what_says_nothing_of_stages_changes_nothing),
+		cmocka_unit_test(a_view_without_stages_is_not_predicted),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
