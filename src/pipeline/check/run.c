@@ -203,12 +203,11 @@ static uint32_t meet(struct check_run *x, uint32_t r, const struct hd_ins *ins, 
 {
 	assert(!ended(x, ins->peer));             /* whose other half is still to come (K10) */
 	const struct hd_ins *other = now(x, ins->peer);
-	if (!hd_is_transfer(other->op) || moved(x, other) != moved(x, ins))
+	if (!hd_is_transfer(other->op) || moved(x, other) != moved(x, ins) ||
+		is_grad(other->op) != is_grad(ins->op))
 		return ins->peer;
-	/* A tensor has one send and one receive, on the ranks that K10 names; and a rank that stood at its
-	 * gradient first would never end (K7). */
-	assert(is_send(other->op) != is_send(ins->op) && is_grad(other->op) == is_grad(ins->op) &&
-		other->peer == r);
+	/* A tensor has one send and one receive, on the ranks that K10 names. */
+	assert(is_send(other->op) != is_send(ins->op) && other->peer == r);
 	x->seen[moved(x, ins)] |= is_grad(ins->op) ? HD_SENT_G | HD_GOT_G : HD_SENT_A | HD_GOT_A;
 	x->rank[ins->peer].at++;
 	*moves = 1;

@@ -128,6 +128,27 @@ static void transports_that_wait_less_end_more_often(void **state)
 	hd_arena_reset(&arena);
 }
 
+/* Rank 0 stands at the gradient that stage 1 will make while rank 1 stands at the activation that it has
+ * made: one stage, one virtual node, two tensors. */
+static void a_gradient_does_not_meet_the_activation_of_its_maker(void **state)
+{
+	static const char text[] = "## naive p=3 m=2 stages=3\n0: F0.0 B0.0 F0.1 B0.1\n"
+		"1: F1.0 B1.0 F1.1 B1.1\n2: F2.0 B2.0 F2.1 B2.1\n";
+	struct hd_schedules all = hd_parsed_schedules(text);
+	struct hd_schedule whole;
+
+	(void)state;
+	assert_int_equal(all.len, 1);
+	assert_int_equal(hd_schedule_comms(&whole, &all.at[0], &arena, NULL), HD_OK);
+	for (int t = 0; t < HD_NTRANSPORTS; t++) {
+		const struct hd_schedule_rules rules = { (enum hd_transport)t, 1 };
+		struct hd_report report;
+		CHECK(hd_schedule_check(&whole, &rules, &report, NULL) == HD_OK, "%s: %s",
+			hd_transport_names[t], report.total ? report.at[0].text : "");
+	}
+	hd_arena_reset(&arena);
+}
+
 static void transfers_are_added_once_around_what_needs_them(void **state)
 {
 	struct hd_schedule s = hd_named_schedule("1f1b", 2, 2, 1), whole, again;
@@ -234,6 +255,7 @@ int main(void)
 		cmocka_unit_test(enough_buffers_are_enough_and_one_less_is_not),
 		cmocka_unit_test(generated_schedules_end_with_one_credit),
 		cmocka_unit_test(transports_that_wait_less_end_more_often),
+		cmocka_unit_test(a_gradient_does_not_meet_the_activation_of_its_maker),
 		cmocka_unit_test(transfers_are_added_once_around_what_needs_them),
 		cmocka_unit_test(mutants_are_refused_or_harmless),
 	};
