@@ -41,6 +41,10 @@ struct hd_notice_source {
 	void (*signal)(const char *signal, char *const *environment, struct hd_notice_seen *seen);
 };
 
+#define X(id) extern const struct hd_notice_source hd_notice_of_##id;
+#include "notice/list.h"
+#undef X
+
 /* Copies what is printable, cut to fit. */
 void hd_notice_put(char *to, size_t cap, const char *text, size_t len);
 /* The body as an object in `arena`; false: diag says what is wrong. */

@@ -4,10 +4,6 @@
 #include "base/text.h"
 #include "notice/source.h"
 
-#define X(id) extern const struct hd_notice_source hd_notice_of_##id;
-#include "notice/list.h"
-#undef X
-
 static const struct hd_notice_source *const sources[] = {
 #define X(id) &hd_notice_of_##id,
 #include "notice/list.h"

@@ -1,5 +1,7 @@
 #include "notice/testing.h"
 
+#include "notice/source.h"
+
 static void begin(struct played *p)
 {
 	play(p, "ec2");
@@ -175,13 +177,17 @@ static void what_a_setting_stands_for(void **state)
 		{ "none", slurm, "", "" },
 		{ "env", nowhere, "hand signal ", "" },
 		{ "env", slurm, "hand slurm ", "" },
-		{ "auto", nowhere, "hand signal ", "ec2 gce azure " },
 		{ "ec2", nowhere, "hand signal ec2 ec2-rebalance ", "" },
 		{ "ec2-rebalance", nowhere, "hand signal ec2-rebalance ", "" },
 		{ "gce", slurm, "hand slurm gce gce-maintenance ", "" },
 		{ "k8s", nowhere, "hand k8s ", "" },
 		{ "k8s", slurm, "hand k8s ", "" },
 		{ "azure", nowhere, "hand signal azure ", "" },
+	};
+	static const struct hd_notice_source *const all[] = {
+#define X(id) &hd_notice_of_##id,
+#include "notice/list.h"
+#undef X
 	};
 	char names[256], words[256];
 	struct hd_notice_choice c;
@@ -199,7 +205,21 @@ static void what_a_setting_stands_for(void **state)
 			strcat(strcat(names, hd_notice_name(c.probe[k])), " ");
 		CHECK(!strcmp(names, row[i].probes), "%s: %s", row[i].word, names);
 	}
+	/* auto asks every cloud whose source is asked by HTTP, in the order of the table, by its first row */
 	hd_notice_choose("auto", nowhere, &c);
+	assert_int_equal(c.n, 2);
+	assert_ptr_equal(c.source[0], hd_notice_find("hand"));
+	assert_ptr_equal(c.source[1], hd_notice_find("signal"));
+	uint32_t nprobes = 0;
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		bool first = all[i]->way == HD_NOTICE_BY_HTTP;
+		for (size_t k = 0; k < i && first; k++)
+			first = strcmp(all[k]->cloud, all[i]->cloud) != 0;
+		if (first)
+			assert_ptr_equal(c.probe[nprobes++], all[i]);
+	}
+	assert_int_equal(c.nprobes, nprobes);
+	assert_true(nprobes >= 3);
 	hd_notice_chosen(hd_notice_find("gce"), &c);
 	assert_int_equal(c.n, 4);
 	assert_false(hd_notice_is_setting("ec3", words));
