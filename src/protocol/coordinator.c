@@ -291,7 +291,9 @@ static void on_guest(struct hd_coordinator *co, uint32_t guest, const struct hd_
 	w->guest = guest;
 	w->id_serial = hd_co_store(co);
 	co->spawned -= co->spawned > 0 && !remote;
-	hd_co_note(co, "join", w->worker, "%u devices at %s", w->ndevices, w->host);
+	hd_co_note(co, "join", w->worker, "%u devices at %s%s", w->ndevices, w->host,
+		w->ndevices < co->config.tensor ? ", which are too few for a rank (parallel.tensor): it "
+		"computes nothing" : "");
 }
 
 static void introduce(struct hd_coordinator *co, const struct hd_co_worker *to,
