@@ -200,6 +200,18 @@ static void read_spans(struct hd_forecast *f, const struct hd_plan *plan, const 
 		f->row[i].predicted_ns /= (double)f->row[i].n;
 }
 
+/* Rule 5. */
+static double overlapped_ns(const struct hd_forecast *f, const struct hd_plan *plan)
+{
+	double most = 0, step = 0;
+
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		most = f->busy_ns[r] > most ? f->busy_ns[r] : most;
+	for (uint32_t i = 0; i < f->nrows; i++)
+		step = is_once(f->row[i].op) ? f->row[i].predicted_ns : step;
+	return most + step;
+}
+
 enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan *plan,
 	const struct hd_run_costs *costs, const struct hd_forecast_setting *setting, struct hd_arena *arena,
 	struct hd_diag *diag)
@@ -221,6 +233,8 @@ enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan 
 		return err;
 	read_spans(&f, plan, &sim);
 	f.step_ns = hd_sim_plan_s(&sim, sim.makespan) * 1e9;
+	if (plan->overlap && !set.cores)
+		f.step_ns = overlapped_ns(&f, plan);
 	*forecast = f;
 	return HD_OK;
 }

@@ -13,7 +13,9 @@
  * 4. Of a rank of several devices a stage takes what its devices take together: their lists
  *    (graph/tensor.h) with
  *    the times of their nodes and a hop at each wait; on fewer cores no less than the cores allow.
- * 5. What a step takes besides (reading rows, the sums at NORM, its begin and end) is in no row.
+ * 5. Steps that overlap (pipeline/window.h) never drain the pipeline: a step takes what the rank computes
+ *    that has most to do, with its update. Where ranks share cores that is not known, and none is predicted.
+ * 6. What a step takes besides (reading rows, the sums at NORM, its begin and end) is in no row.
  *
  * Everything lies in the arena. Pure but for what is read of a worker. */
 #ifndef HD_RUN_FORECAST_H

@@ -60,6 +60,35 @@ static void more_workers_make_the_pipelines_of_the_view(void **state)
 	hd_made_end(&m);
 }
 
+/* Steps that overlap take what the rank computes that has most nodes; drained ones take longer. */
+static void steps_that_overlap_take_what_the_busiest_rank_computes(void **state)
+{
+	static const uint32_t nodes[] = { 1, 4, 7 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+		struct hd_made m;
+		struct hd_forecast f[2];
+		begin(&m, NULL);
+		const uint32_t first[] = { 0, m.costs->line.first[nodes[i]] };
+		for (int overlap = 0; overlap < 2; overlap++) {
+			const struct hd_run_stages s = { .schedule = "1f1b", .p = 2, .v = 1, .d = 1, .t = 1,
+				.delayed = true, .overlap = overlap, .first = first };
+			const struct hd_plan_job job = hd_plan_job_whole(VNS, m.rig.task->layout.nchunks);
+			struct hd_plan plan;
+			assert_int_equal(hd_run_stages_plan(&plan, &s, &job, m.rig.task, m.costs,
+				&m.rig.arena, NULL), HD_OK);
+			assert_int_equal(plan.overlap, overlap);
+			assert_int_equal(hd_forecast_make(&f[overlap], &plan, m.costs,
+				&(struct hd_forecast_setting){ .cores = 0 }, &m.rig.arena, NULL), HD_OK);
+		}
+		const uint32_t most = nodes[i] > m.nnodes - nodes[i] ? nodes[i] : m.nnodes - nodes[i];
+		CHECK(fabs(f[1].step_ns * 1e-6 / (VNS * NODE_MS * most) - 1) < 1e-6 &&
+			f[0].step_ns > f[1].step_ns, "%u nodes: %g ms", nodes[i], f[1].step_ns * 1e-6);
+		hd_made_end(&m);
+	}
+}
+
 static void what_has_no_pipeline_is_not_predicted(void **state)
 {
 	struct hd_made m;
@@ -81,6 +110,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranks_of_one_core_take_the_sum_of_all_nodes),
 		cmocka_unit_test(more_workers_make_the_pipelines_of_the_view),
+		cmocka_unit_test(steps_that_overlap_take_what_the_busiest_rank_computes),
 		cmocka_unit_test(what_has_no_pipeline_is_not_predicted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,10 +137,10 @@ static void say_lines(struct hd_run *run, const char *lines)
 		hd_run_note(run, "choice", "plan: %.*s", (int)strcspn(lines, "\n"), lines);
 }
 
-/* Lists of a step that is drained say nothing of steps that overlap. */
+/* Of steps that overlap on shared cores (forecast.h, rule 5). */
 static void forget_overlap(struct hd_run *run)
 {
-	if (run->plan.overlap)
+	if (run->plan.overlap && run->forecast.cores)
 		run->forecast.step_ns = 0;
 }
 
