@@ -2,13 +2,15 @@
 # pipeline.sh -- what a step of a pipeline was predicted to take before the run, and what it took. Prints the
 # tables of docs/results/pipeline.md:
 #
-#	bench/pipeline.sh                          # all
-# HD_BENCH_PARTS="cores paced chosen" HD_BENCH_STEPS=8 HD_BENCH_ROUNDS=3 HD_BENCH_PACE=10 bench/pipeline.sh
+#	bench/pipeline.sh                          # cores, workers and paced: some four minutes
+#	HD_BENCH_PARTS=chosen bench/pipeline.sh    # some two minutes
+# HD_BENCH_STEPS=6 HD_BENCH_ROUNDS=2 HD_BENCH_PACE=5 HD_BENCH_RANKS="3 4 8" bench/pipeline.sh
 #
-# cores: two ranks that compute, each on a core of its own if nothing else runs. paced: 4 and 8 ranks that
-# wait what a core was measured to take, HD_BENCH_PACE times as long; they need no core for it, so the runtime
-# and the prediction are compared, not kernels. chosen: what parallel.mode auto takes on 4 paced ranks, beside
-# every candidate actually run.
+# cores: two ranks that compute, each on a core of its own if nothing else runs. workers: the same as two
+# worker processes. paced: so many ranks that wait what a core was measured to take, HD_BENCH_PACE times as
+# long; they need no core for it, so the runtime and the prediction are compared, not kernels. chosen: what
+# parallel.mode auto takes on 4 paced ranks, beside every candidate actually run: each schedule, with all
+# chunks that the stages allow, in one pipeline and in two, and the whole model on each rank.
 #
 # A run measures its ops, predicts, trains HD_BENCH_STEPS steps; of HD_BENCH_ROUNDS runs the one whose least
 # step is the least is shown, with the prediction that it made itself: what disturbs a step makes it longer,
@@ -20,9 +22,11 @@ cd "$(dirname "$0")/.."
 . bench/machine.sh
 heddle=$(readlink -f "${HEDDLE_BIN:-build/release/heddle}")
 [ -x "$heddle" ] || { echo "pipeline: $heddle is missing; run ./dev build first" >&2; exit 2; }
-parts=${HD_BENCH_PARTS:-cores paced chosen} steps=${HD_BENCH_STEPS:-8} rounds=${HD_BENCH_ROUNDS:-3}
-pace=${HD_BENCH_PACE:-10} schedules=${HD_BENCH_SCHEDULES:-gpipe 1f1b interleaved zb-h1 zb-v}
+parts=${HD_BENCH_PARTS:-cores workers paced} steps=${HD_BENCH_STEPS:-6} rounds=${HD_BENCH_ROUNDS:-2}
+pace=${HD_BENCH_PACE:-5} schedules=${HD_BENCH_SCHEDULES:-gpipe 1f1b interleaved zb-h1 zb-v 2bw}
+ranks=${HD_BENCH_RANKS:-3 4 8}
 work=$(mktemp -d)
+: >"$work/every"
 trap 'rm -rf "$work"' EXIT
 cat >"$work/job.yaml" <<'END'
 job: {name: pipeline, seed: 3, steps: 1000}
@@ -36,7 +40,7 @@ trace: {digest: 1000}
 END
 job=${HD_BENCH_JOB:-$work/job.yaml}
 load() { cut -d ' ' -f 1 /proc/loadavg; }
-field() { sed -n "s/.*\"$1\":\([0-9.e+-]*\).*/\1/p" "$2" | head -n 1; }
+field() { grep -o "\"$1\":[0-9.e+-]*" "$2" | head -n 1 | cut -d : -f 2; }
 
 # error of the predicted time of all instructions of a step, of their processor time
 work_error()
@@ -47,7 +51,11 @@ work_error()
 		END { printf "%.1f", u ? (p / u - 1) * 100 : 0 }'
 }
 
-# once DEVICES OPTION...: "predicted measured least" of one run, in $work/json too
+# the keys of a schedule: one of delayed updates is another job
+keys_of() { echo "-s parallel.schedule=$1"; [ "$1" != 2bw ] || echo "-s optim.update=2bw"; }
+
+# once DEVICES OPTION...: "predicted measured least" of one run, in $work/json too. The prediction is written
+# before the first step (plan/NNNN.predicted.json; of workers the event `predicted`).
 once()
 {
 	local devices=$1
@@ -73,8 +81,9 @@ row()
 	echo "$1 $2" | awk -v load="$(load)" -v out="$work/errors" '{
 		e = ($2 / $4 - 1) * 100
 		printf "| %s | %.2f | %.2f | %.2f | %+.1f %% | %+.1f %% | %s | %s |\n", $1, $2, $4, $3, \
-			e, ($2 / $3 - 1) * 100, load, $5 < -90 || $5 > 900 ? "" : sprintf("%+.1f %%", $5)
-		print e < 0 ? -e : e >>out }'
+			e, ($2 / $3 - 1) * 100, load,
+			($5 < -90 || $5 + 0 > 900 ? "" : sprintf("%+.1f %%", $5))
+		print (e < 0 ? -e : e) >>out }'
 }
 
 head_of()
@@ -89,6 +98,7 @@ foot_of()
 {
 	awk '{ s += $1; if ($1 > w) w = $1 }
 		END { if (NR) printf "\nmean error %.1f %%, worst %.1f %%\n", s / NR, w }' "$work/errors"
+	cat "$work/errors" >>"$work/every"
 }
 
 echo "$(date -u +%Y-%m-%d), $(processor), $(nproc) cores," \
@@ -98,32 +108,44 @@ for part in $parts; do
 	cores)
 		head_of "2 ranks that compute, $steps steps, best of $rounds runs"
 		for s in $schedules; do
-			row "$s" "$(best 2 -s parallel.mode=pipeline -s parallel.schedule="$s")"
+			row "$s" "$(best 2 -s parallel.mode=pipeline $(keys_of "$s"))"
+		done
+		foot_of ;;
+	workers)
+		head_of "2 workers that compute, $steps steps, best of $rounds runs"
+		for s in gpipe 1f1b zb-h1; do
+			row "$s" "$(best 1 --workers 2 -s parallel.mode=pipeline $(keys_of "$s"))"
 		done
 		foot_of ;;
 	paced)
-		for n in 4 8; do
+		for n in $ranks; do
 			head_of "$n ranks that wait $pace times what a core takes (null devices), \
 $steps steps, best of $rounds runs"
 			for s in $schedules; do
-				row "$s" "$(best "paced:$n:$pace" -s parallel.mode=pipeline \
-					-s parallel.schedule="$s")"
+				row "$s" "$(best "paced:$n:$pace" -s parallel.mode=pipeline $(keys_of "$s"))"
 			done
 			foot_of
 		done ;;
 	chosen)
 		head_of "what auto takes on 4 ranks that wait (null devices), beside all candidates, \
 best of $rounds runs"
+		rounds=1
 		row auto "$(best "paced:4:$pace" -s parallel.mode=auto)" | tee "$work/auto"
-		for s in gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipev; do
+		row data "$(best "paced:4:$pace" -s parallel.mode=data)" | tee "$work/all"
+		for s in gpipe 1f1b interleaved:2 interleaved:3 zb-h1 zb-h2 zb-v v-half v-min dualpipev; do
 			for d in 1 2; do
+				chunks=${s#*:}
 				row "$s/${d}x$((4 / d))" "$(best "paced:4:$pace" -s parallel.mode=pipeline \
-					-s parallel.schedule="$s" -s parallel.replicas=$d)"
+					-s parallel.schedule="${s%:*}" -s parallel.replicas=$d \
+					$([ "$chunks" = "$s" ] || echo "-s parallel.chunks=$chunks"))"
 			done
-		done | tee "$work/all"
+		done | tee -a "$work/all"
 		awk -F '|' 'FNR == NR { auto = $4 + 0; next }
 			!n++ || $4 + 0 < least { least = $4 + 0; name = $2 }
-			END { printf "\nauto takes %.3f of the best (%s)\n", auto / least, name }' \
+			END { printf "\nauto takes %.3f of the best of %d (%s)\n", auto / least, n, name }' \
 			"$work/auto" "$work/all" ;;
 	esac
 done
+awk '{ s += $1; if ($1 > w) w = $1 }
+	END { if (NR) printf "\nall %d rows: mean error %.1f %%, worst %.1f %%\n", NR, s / NR, w }' \
+	"$work/every"
