@@ -83,7 +83,7 @@ struct hd_cell {
 	uint16_t rank;                    /* of the plan: it runs the cell */
 	/* which line (post.h) carries what comes from or goes to another worker; HD_NONE: none */
 	uint32_t line[HD_MAILS];
-	uint32_t leaf;                    /* place in seat->script */
+	uint32_t leaf;                    /* which one of seat->script */
 	uint8_t *arena;
 	/* under the lock of the seat's rank: the buffer, once a sender has it; filled; by which rank */
 	uint8_t *mail[HD_MAILS];

@@ -3,7 +3,7 @@
  *
  * Hashemi, Jyothi and Campbell, "Caramel: Accelerating decentralized distributed deep learning with
  * computation scheduling" (2020). One compute unit runs the backward ops of a virtual node in some order in
- * which inputs come first; an op may make a gradient. One channel sums buckets, one after the other; a bucket
+ * which inputs come first; an op may make a gradient. One link sums buckets, one after the other; a bucket
  * may start when all its gradients are made. `heddle plan buckets` prints it.
  *
  * 1. Greedy order: again and again the gradient with the least time of what is not computed yet of itself and

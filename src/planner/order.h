@@ -2,7 +2,7 @@
  *
  * Hashemi, Jyothi and Campbell, "TicTac: Accelerating distributed deep learning with communication
  * scheduling" (MLSys 2019), with two orders of our own. `heddle plan order` prints it. A graph is the first
- * virtual node of a step on one device: receives, one channel, no pre-emption; ops, one compute unit that
+ * virtual node of a step on one device: receives, one link, no pre-emption; ops, one compute unit that
  * never waits while an op is ready.
  *
  * 1. dep(op): the receives it needs, itself or by its inputs. Of those outstanding: P(r) = sum of the times
