@@ -7,8 +7,8 @@
 #  2. every path in back-ticks that begins with a folder of the tree exists
 #     (`<name>`, `*` and `...` in it mean any), and so does every relative link;
 #  3. every function, struct or macro in back-ticks (`hd_...`, `HD_...`) occurs in the sources;
-#  4. the commands of a block that begins with ```sh exit 0 when HD_DOCS_RUN=1; they run in a
-#     new folder with links to what the tree holds.
+#  4. the commands of a block that begins with ```sh exit 0 when HD_DOCS_RUN=1, one a line, or more lines
+#     where they end in \; they run in a new folder with links to what the tree holds.
 #  5. between `<!-- demo NAME -->` and `<!-- /demo NAME -->` stands one digest, on two lines, and which
 #     kernels gave it; when HD_DOCS_RUN=1 that of the demo `train` is what the demo gives here, where this
 #     machine has these kernels (bench/proof.sh --check).
@@ -90,7 +90,10 @@ for document in ${documents[@]+"${documents[@]}"}; do
 			cat "$scratch/.log"
 			complain "$document: failed: $command"
 		}
-	done < <(awk '/^```sh/ { sh = 1; next } /^```/ { sh = 0 } sh && NF && !/^#/' "$document")
+	done < <(awk '
+		/^```sh/ { sh = 1; next }
+		/^```/ { sh = 0 }
+		sh && NF && !/^#/ { if (sub(/\\$/, "")) printf "%s", $0; else print }' "$document")
 	rm -rf "$scratch"
 done
 check_demo()            # NAME
