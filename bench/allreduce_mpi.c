@@ -1,5 +1,5 @@
-/* allreduce_mpi.c -- MPI_Allreduce timed as `heddle bench allreduce` times ours: values put back, all wait for one another, the slowest
- * process counts. Prints the median in milliseconds.
+/* allreduce_mpi.c -- MPI_Allreduce timed as `heddle bench allreduce` times ours: values put back, all wait
+ * for one another, the slowest process counts. Prints the median in milliseconds.
  *
  *	mpicc -O3 -o allreduce_mpi bench/allreduce_mpi.c && mpirun -np 2 ./allreduce_mpi BYTES REPEAT */
 #include <mpi.h>

@@ -8,7 +8,8 @@ if(CMAKE_C_COMPILER_ID MATCHES "Clang")
   add_compile_options(-Wno-missing-field-initializers -Wno-gnu-zero-variadic-macro-arguments)
 endif()
 # -iquote, not -I: room sys must not stand in for the system's own <sys/socket.h>.
-add_compile_options("SHELL:-iquote ${HD_ROOT}/src" "SHELL:-iquote ${HD_ROOT}" "SHELL:-iquote ${CMAKE_BINARY_DIR}/gen")
+add_compile_options("SHELL:-iquote ${HD_ROOT}/src" "SHELL:-iquote ${HD_ROOT}"
+  "SHELL:-iquote ${CMAKE_BINARY_DIR}/gen")
 add_link_options(-Wl,-z,relro,-z,now)
 
 if(HD_FAILPOINTS)
@@ -25,9 +26,10 @@ if(HD_SANITIZE STREQUAL "")
 elseif(HD_SANITIZE STREQUAL "asan")
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
-  if(HD_FUZZ)             # the same objects serve unit tests and fuzz targets: these alone link libFuzzer's main
+  if(HD_FUZZ)           # unit tests and fuzz targets have the same objects: these alone link libFuzzer's main
     if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
-      message(FATAL_ERROR "HD_FUZZ needs clang (libFuzzer): configure with --preset asan or -DCMAKE_C_COMPILER=clang")
+      message(FATAL_ERROR "HD_FUZZ needs clang (libFuzzer): configure with --preset asan or "
+        "-DCMAKE_C_COMPILER=clang")
     endif()
     add_compile_options(-fsanitize=fuzzer-no-link)
   endif()

@@ -1,11 +1,13 @@
-# The kernels of the processor (src/device/cpu): one source compiled once per path, with flags of that path; the
-# rest of the tree must run on any x86-64. That takes more than a minute and a half of compiler, so the presets
-# share the objects: a project of its own (cmake/kernels) compiles them as `release` does, -O3 whatever the
-# preset, in the folder HD_KERNELS. Where that is empty (a plain `cmake -B`) they are compiled in place.
+# The kernels of the processor (src/device/cpu): one source compiled once per path, with flags of that path;
+# the rest of the tree must run on any x86-64. That takes more than a minute and a half of compiler, so the
+# presets share the objects: a project of its own (cmake/kernels) compiles them as `release` does, -O3
+# whatever the preset, in the folder HD_KERNELS. Where that is empty (a plain `cmake -B`) they are compiled in
+# place.
 #
-# A sanitizer watches one path, compiled in place with -O1. AddressSanitizer: the portable one; the other two compute
-# the same on the same memory. ThreadSanitizer: the one of AVX2, and hd_cpu_path() leaves out the wider one.
-set(HD_KERNELS "" CACHE PATH "folder of the kernels that builds share; empty: this build compiles its own")
+# A sanitizer watches one path, compiled in place with -O1. AddressSanitizer: the portable one; the other two
+# compute the same on the same memory. ThreadSanitizer: the one of AVX2, and hd_cpu_path() leaves out the
+# wider one. set(HD_KERNELS "" CACHE PATH "folder of the kernels that builds share; empty: this build compiles
+# its own")
 set(HD_KERNELS_CC "${CMAKE_C_COMPILER}" CACHE STRING "compiler of the kernels that builds share")
 set(HD_AVX2 -mavx2 -mfma)
 set(HD_AVX512 ${HD_AVX2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
@@ -62,8 +64,8 @@ function(hd_kernels out)
   file(MAKE_DIRECTORY ${folder})
   execute_process(COMMAND ${lock} ${CMAKE_COMMAND} -S ${CMAKE_SOURCE_DIR}/cmake/kernels -B ${folder} -G Ninja
     -DCMAKE_C_COMPILER=${HD_KERNELS_CC} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
-  add_custom_target(hd_kernels COMMAND ${lock} ${CMAKE_COMMAND} --build ${folder} -- --quiet -j 2 BYPRODUCTS ${objects}
-    COMMENT "kernels that all presets share" VERBATIM)
+  add_custom_target(hd_kernels COMMAND ${lock} ${CMAKE_COMMAND} --build ${folder} -- --quiet -j 2
+    BYPRODUCTS ${objects} COMMENT "kernels that all presets share" VERBATIM)
   set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
   set(${out} ${kept} ${objects} PARENT_SCOPE)
 endfunction()

@@ -62,7 +62,8 @@ function(hd_headers_alone room)
     string(REGEX REPLACE "[/.]" "_" stem ${name})
     string(REGEX REPLACE "(_avx2|_avx512)_h$" "_h\\1" stem ${stem})
     set(source ${CMAKE_BINARY_DIR}/gen/alone/${stem}.c)
-    file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${name}\"\n#include \"${name}\"\nextern int hd_alone;\n")
+    file(CONFIGURE OUTPUT ${source} CONTENT
+      "#include \"${name}\"\n#include \"${name}\"\nextern int hd_alone;\n")
     list(APPEND sources ${source})
   endforeach()
   if(NOT sources)
@@ -83,9 +84,10 @@ function(hd_unit_test room name source)
   hd_test_properties(${name} 900 ${room})
 endfunction()
 
-# The file of a test is judged by no test: it is compiled quickly, with -O0, what it judges as the preset says. libFuzzer
-# learns nothing from its branches. These compute more than they are compiled:
-set(HD_COMPUTING device_conform_test device_gradient_test device_gemm_test pipeline_sim_ticks_test planner_partition_reference_test)
+# The file of a test is judged by no test: it is compiled quickly, with -O0, what it judges as the preset
+# says. libFuzzer learns nothing from its branches. These compute more than they are compiled:
+set(HD_COMPUTING device_conform_test device_gradient_test device_gemm_test pipeline_sim_ticks_test
+  planner_partition_reference_test)
 function(hd_quick_test name)
   if(HD_FUZZ)
     target_compile_options(${name} PRIVATE -fno-sanitize=fuzzer-no-link)
@@ -100,7 +102,8 @@ function(hd_quick_test name)
   hd_quick_link(${name})
 endfunction()
 
-# Some 280 executables of tests: lld links one in a third of the time. The program itself is linked by the compiler's own linker.
+# Some 280 executables of tests: lld links one in a third of the time. The program itself is linked by the
+# compiler's own linker.
 function(hd_quick_link name)
   find_program(HD_LLD ld.lld DOC "linker of the tests, where there is one")
   mark_as_advanced(HD_LLD)
@@ -109,9 +112,11 @@ function(hd_quick_link name)
   endif()
 endfunction()
 
-# `seconds`: for what never ends, not for what is slow: several times what a sanitizer's build takes on a busy machine. Exit status 77 is a skip;
-# the environment names what a test may need.
+# `seconds`: for what never ends, not for what is slow: several times what a sanitizer's build takes on a busy
+# machine. Exit status 77 is a skip; the environment names what a test may need.
 function(hd_test_properties name seconds label)
+  set(places "SOURCE_DIR=${CMAKE_SOURCE_DIR}" "BUILD_DIR=${CMAKE_BINARY_DIR}"
+    "HEDDLE_BIN=${CMAKE_BINARY_DIR}/heddle")
   set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds} LABELS ${label} SKIP_RETURN_CODE 77
-    ENVIRONMENT "SOURCE_DIR=${CMAKE_SOURCE_DIR};BUILD_DIR=${CMAKE_BINARY_DIR};HEDDLE_BIN=${CMAKE_BINARY_DIR}/heddle")
+    ENVIRONMENT "${places}")
 endfunction()

@@ -7,7 +7,8 @@ list(REVERSE HD_ALL_ROOMS)
 
 if(HD_TESTS)
   file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.c)
-  file(GLOB scripts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.sh ${CMAKE_SOURCE_DIR}/tests/program_*.sh)
+  file(GLOB scripts CONFIGURE_DEPENDS
+    ${CMAKE_SOURCE_DIR}/tests/*_test.sh ${CMAKE_SOURCE_DIR}/tests/program_*.sh)
   add_custom_target(tests_program)
   add_custom_target(tests_units)
   foreach(room ${landed})
@@ -40,7 +41,7 @@ if(HD_TESTS)
   endforeach()
 endif()
 
-# What optimised code has to show beside the unit tests; the rest of the program's tests need it once, in `debug`.
+# What optimised code has to show beside the unit tests; the rest of the program's tests run once, in `debug`.
 set(HD_RELEASE bits run resume memory)
 if(HD_TESTS AND TARGET heddle)
   add_custom_target(tests_release DEPENDS heddle)
@@ -54,7 +55,8 @@ endif()
 # What meets threads and takes seconds under ThreadSanitizer: `./dev test --preset tsan threads`.
 set(HD_THREADS sys_barrier sys_thread sys_loop sys_socket sys_process sys_signal trace_ring trace_flight
   data_prefetch data_stream device_team device_shard wire_close wire_hub wire_hub_stranger
-  worker_command worker_finals worker_allreduce engine_lockstep engine_meeting worker_elastic engine_forward engine_failure engine_pipe engine_post engine_tensor engine_nonfinite run_run run_samples worker_catchup
+  worker_command worker_finals worker_allreduce worker_elastic worker_catchup engine_lockstep engine_meeting
+  engine_forward engine_failure engine_pipe engine_post engine_tensor engine_nonfinite run_run run_samples
   engine_recorder driver_local_workers daemon_http daemon_jobs daemon_pool driver_pid_lock driver_store)
 if(HD_TESTS)
   add_custom_target(tests_threads)
@@ -74,7 +76,8 @@ if(HD_TESTS)
 endif()
 
 # fuzz/<name>_fuzz.c: a test that replays the seeds and past findings of fuzz/corpus/<name>. With HD_FUZZ
-# (preset asan) it is the libFuzzer target that `./dev fuzz` runs; what libFuzzer ends with otherwise, 77, would be a skip.
+# (preset asan) it is the libFuzzer target that `./dev fuzz` runs; what libFuzzer ends with otherwise, 77,
+# would be a skip.
 file(GLOB targets CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/fuzz/*_fuzz.c)
 if(HD_TESTS AND targets)
   add_custom_target(tests_fuzz)
@@ -99,12 +102,13 @@ if(HD_TESTS AND targets)
   endforeach()
 endif()
 
-# ctest begins with what it thinks longest: seconds on two cores, until it has measured them itself. Without it the last
-# of the alphabet would end alone.
-set(HD_LONG program_chaos 230 program_remote 100 program_remote_far 80 program_cluster 100 program_sharded 85 program_takeover 65
-  program_serve_kills 65 program_pipeline 45 program_trial 40 program_elastic 40 program_identity 15
-  scheduler_covered_test 35 protocol_simulation_test 35 planner_planner_wider_test 20 planner_planner_test 12
-  engine_dist_test 12 engine_dist_loss_test 12 clustersim_sim_test 20 scheduler_why_test 20 device_conform_test 14 engine_worker_test 14 program_threads_live 30)
+# ctest begins with what it thinks longest: seconds on two cores, until it has measured them itself. Without
+# it the last of the alphabet would end alone.
+set(HD_LONG program_chaos 230 program_remote 100 program_remote_far 80 program_cluster 100 program_sharded 85
+  program_takeover 65 program_serve_kills 65 program_pipeline 45 program_trial 40 program_elastic 40
+  program_identity 15 scheduler_covered_test 35 protocol_simulation_test 35 planner_planner_wider_test 20
+  planner_planner_test 12 engine_dist_test 12 engine_dist_loss_test 12 clustersim_sim_test 20
+  scheduler_why_test 20 device_conform_test 14 engine_worker_test 14 program_threads_live 30)
 while(HD_TESTS AND HD_LONG)
   list(POP_FRONT HD_LONG name seconds)
   if(TEST ${name})

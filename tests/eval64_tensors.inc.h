@@ -183,8 +183,8 @@ static bool tensors64(const struct eval64 *ev, const struct hd_node *n, const st
 	double **in, double **out)
 {
 	switch (n->op) {
-	case HD_OP_ADD: case HD_OP_SUB: case HD_OP_MUL: case HD_OP_DIV: case HD_OP_MAXIMUM: case HD_OP_MINIMUM:
-	case HD_OP_LESS: case HD_OP_LESS_EQ: case HD_OP_EQUAL:
+	case HD_OP_ADD: case HD_OP_SUB: case HD_OP_MUL: case HD_OP_DIV: case HD_OP_MAXIMUM:
+	case HD_OP_MINIMUM: case HD_OP_LESS: case HD_OP_LESS_EQ: case HD_OP_EQUAL:
 		for (int64_t e = 0; e < y->elems; e++)
 			out[0][e] = pair64(n, ev->graph->value[n->in[0]].dtype == HD_I32,
 				in[0][under64(y, &s[0], e)], in[1][under64(y, &s[1], e)]);
@@ -198,7 +198,8 @@ static bool tensors64(const struct eval64 *ev, const struct hd_node *n, const st
 		for (int64_t e = 0; e < y->elems; e++)
 			out[0][e] = in[0][under64(y, &s[0], e)];
 		return true;
-	case HD_OP_REDUCE_SUM: case HD_OP_REDUCE_MEAN: case HD_OP_REDUCE_MAX: case HD_OP_REDUCE_MIN: case HD_OP_REDUCE_PROD:
+	case HD_OP_REDUCE_SUM: case HD_OP_REDUCE_MEAN: case HD_OP_REDUCE_MAX: case HD_OP_REDUCE_MIN:
+	case HD_OP_REDUCE_PROD:
 		reduce64(n, &s[0], y, in, out);
 		return true;
 	case HD_OP_SOFTMAX: case HD_OP_LOG_SOFTMAX:

@@ -475,7 +475,8 @@ static enum o_turn o_run_one(struct o_world *o, uint32_t r, const struct hd_ins 
 	case HD_INS_LD: case HD_INS_R: case HD_INS_OFF: case HD_INS_ON: return o_run_move(o, r, x);
 	case HD_INS_SA: case HD_INS_SG: return o_run_send(o, r, x);
 	case HD_INS_RA: case HD_INS_RG: return o_run_receive(o, r, x);
-	case HD_INS_RED: case HD_INS_TIE: case HD_INS_NORM: case HD_INS_VAL: case HD_INS_BAR: return o_run_meeting(o, r, x);
+	case HD_INS_RED: case HD_INS_TIE: case HD_INS_NORM: case HD_INS_VAL: case HD_INS_BAR:
+		return o_run_meeting(o, r, x);
 	default: return o_run_version(o, r, x);
 	}
 }

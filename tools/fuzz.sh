@@ -21,7 +21,8 @@ fuzz()                  # TARGET
 	log=build/fuzz/$name.log
 	if "$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
 		-print_final_stats=1 -seed="${HD_FUZZ_SEED:-0}" \
-		-artifact_prefix="build/fuzz/findings/$name-" "$learned" ${seeds[@]+"${seeds[@]}"} >"$log" 2>&1; then
+		-artifact_prefix="build/fuzz/findings/$name-" "$learned" \
+		${seeds[@]+"${seeds[@]}"} >"$log" 2>&1; then
 		ninputs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
 		echo "$name: $ninputs inputs in $seconds s, no finding"
 	else

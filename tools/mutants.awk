@@ -2,11 +2,12 @@
 #
 #	awk -v file=PATH -v only=OPERATORS -f mutants.awk LINES PATH
 #
-# LINES lists numbers of lines. Output, fields parted by the byte 037: the file, the first and the last line that are
-# replaced, the operator, their text, the new text; both without indentation and comments, in one line.
+# LINES lists numbers of lines. Output, fields parted by the byte 037: the file, the first and the last line
+# that are replaced, the operator, their text, the new text; both without indentation and comments, in one
+# line.
 #
 #	operator  another operator of the same kind      constant  a number plus 1
-#	drop      a statement that is not there          swap      two calls that follow each other, the other way round
+#	drop      a statement that is not there          swap      two calls in a row, the other way round
 #	guard     the condition of a way out never holds; that of an act always does
 #	conjunct  a condition without one of its parts   negate    a condition turned round
 #
@@ -17,9 +18,12 @@ FILENAME != file { wanted[$1] = 1; next }
 
 END {
 	SEP = sprintf("%c", 31)
-	MEMORY = "(memset|memcpy|memmove|hd_alloc|hd_arena_take|hd_free|_finish)\\("         # two of them do the same in either order
-	npairs = split(" < \001 <= \001 <= \001 < \001 > \001 >= \001 >= \001 > \001 == \001 != \001 != \001 == \001 + \001 - \001 - \001 + \001 * \001 + " \
-		"\001 && \001 || \001 || \001 && \001 += \001 -= \001 -= \001 += \001++\001--\001<<\001>>", pair, "\001")
+	# two of them do the same in either order
+	MEMORY = "(memset|memcpy|memmove|hd_alloc|hd_arena_take|hd_free|_finish)\\("
+	npairs = split(" < \001 <= \001 <= \001 < \001 > \001 >= \001 >= \001 > " \
+		"\001 == \001 != \001 != \001 == \001 + \001 - \001 - \001 + \001 * \001 + " \
+		"\001 && \001 || \001 || \001 && \001 += \001 -= \001 -= \001 += " \
+		"\001++\001--\001<<\001>>", pair, "\001")
 	for (at = 1; at <= n; at++)
 		if (at in wanted && line[at] ~ /^(\t|[a-z].*\) \{ .* \}$)/ && line[at] !~ /^\t*(\/\*|\*)/)
 			mutate()
@@ -80,12 +84,14 @@ function constants(text,    rest, from, start, number)
 		rest = substr(text, from + RSTART - 1); start = from + RSTART - 1
 		start += match(rest, /[0-9]/) - 1
 		number = substr(text, start); sub(/[^0-9].*/, "", number)
-		out("constant", at, text, substr(text, 1, start - 1) (number + 1) substr(text, start + length(number)))
+		out("constant", at, text,
+			substr(text, 1, start - 1) (number + 1) substr(text, start + length(number)))
 		from = start + length(number)
 	}
 }
 
-# The text from line `at` on until its parentheses are closed and, if that is asked for, it ends in a semicolon. Sets `last`.
+# The text from line `at` on until its parentheses are closed and, if that is asked for, it ends in a
+# semicolon. Sets `last`.
 function gather(semicolon,    text, more, depth, i, c, quote)
 {
 	text = ""
@@ -109,8 +115,11 @@ function gather(semicolon,    text, more, depth, i, c, quote)
 
 function is_call_or_assignment(text)
 {
-	return text ~ /^[a-z_*(][a-zA-Z0-9_.>\[\]()* \/%+-]* ?([-+*|&^]?=|<<=|>>=|\(|\+\+|--)/ && text !~ /^(return|goto|break|continue|if|else|for|while|do|switch|case|default|assert|static|typedef)[^a-zA-Z0-9_]/ &&
-		text !~ /^(const |unsigned |struct |enum )/ && text !~ /^[a-z_0-9]+ [*]*[a-zA-Z_0-9]+(\[[^\]]*\])*( =|;|,)/
+	return text ~ /^[a-z_*(][a-zA-Z0-9_.>\[\]()* \/%+-]* ?([-+*|&^]?=|<<=|>>=|\(|\+\+|--)/ &&
+		text !~ /^(return|goto|break|continue|if|else|for|while|do|switch)[^a-zA-Z0-9_]/ &&
+		text !~ /^(case|default|assert|static|typedef)[^a-zA-Z0-9_]/ &&
+		text !~ /^(const |unsigned |struct |enum )/ &&
+		text !~ /^[a-z_0-9]+ [*]*[a-zA-Z_0-9]+(\[[^\]]*\])*( =|;|,)/
 }
 
 function statement(text)
@@ -149,14 +158,16 @@ function leaves(text,    i, depth)
 	return 0
 }
 
-function condition(text,    open, close_at, head, cond, tail, i, depth, c, first)
+function condition(text,    open, close_at, head, cond, tail, i, depth, c, first, never)
 {
 	text = gather(0)
 	open = index(text, "(")
 	close_at = text == "" ? 0 : closing(text, open)
 	if (!close_at)
 		return
-	head = substr(text, 1, open); cond = substr(text, open + 1, close_at - open - 1); tail = substr(text, close_at)
+	head = substr(text, 1, open)
+	cond = substr(text, open + 1, close_at - open - 1)
+	tail = substr(text, close_at)
 	if (text ~ /^(} )?(else )?for \(/) {
 		depth = 0; first = 0
 		for (i = 1; i <= length(cond); i++) {
@@ -165,7 +176,9 @@ function condition(text,    open, close_at, head, cond, tail, i, depth, c, first
 			else if (c == ")") depth--
 			else if (c == ";" && depth == 0 && !first) first = i
 			else if (c == ";" && depth == 0) {
-				head = head substr(cond, 1, first); tail = substr(cond, i) tail; cond = substr(cond, first + 1, i - first - 1)
+				head = head substr(cond, 1, first)
+				tail = substr(cond, i) tail
+				cond = substr(cond, first + 1, i - first - 1)
 				break
 			}
 		}
@@ -174,7 +187,8 @@ function condition(text,    open, close_at, head, cond, tail, i, depth, c, first
 	}
 	operands(text, head, cond, tail)
 	if (text ~ /^(} )?(else )?if \(/) {
-		out("guard", last, text, head (leaves(text) || (tail ~ /(return|goto|break|continue)[^;]*;$/) ? "0" : "1") tail)
+		never = leaves(text) || tail ~ /(return|goto|break|continue)[^;]*;$/
+		out("guard", last, text, head (never ? "0" : "1") tail)
 		out("negate", last, text, head "!(" cond ")" tail)
 	}
 }
@@ -206,12 +220,14 @@ function operands(text, head, cond, tail,    i, c, two, quote, depth, start, par
 		} else if (c == "(") {
 			depth++; start[depth] = i + 1; joint[depth] = 0
 		} else if (c == ")" || c == ";" || c == "?" || c == ":" || c == ",") {
-			if (joint[depth]) without(text, head, cond, tail, start[depth], i - 1, joint[depth], 0)
+			if (joint[depth])
+				without(text, head, cond, tail, start[depth], i - 1, joint[depth], 0)
 			if (c == ")" && depth > 0) depth--
 			else { start[depth] = i + 1; joint[depth] = 0 }
 		} else if (c == "=" && two != "==" && substr(cond, i - 1, 1) !~ /[=!<>]/) {
 			start[depth] = i + 1; joint[depth] = 0
-		} else if (substr(cond, i, 7) == "return " && (i == 1 || substr(cond, i - 1, 1) !~ /[a-zA-Z0-9_]/)) {
+		} else if (substr(cond, i, 7) == "return " &&
+			(i == 1 || substr(cond, i - 1, 1) !~ /[a-zA-Z0-9_]/)) {
 			start[depth] = i + 7; joint[depth] = 0; i += 6
 		}
 	}
@@ -236,9 +252,11 @@ function without(text, head, cond, tail, a, b, joint, more,    new)
 function swaps(text,    next_text)
 {
 	next_text = strip(line[at + 1])
-	if (indent(line[at]) != indent(line[at + 1]) || text !~ /;$/ || next_text !~ /;$/ || strip(line[at - 1]) !~ /([;{}:]|^)$/)
+	if (indent(line[at]) != indent(line[at + 1]) || text !~ /;$/ || next_text !~ /;$/ ||
+		strip(line[at - 1]) !~ /([;{}:]|^)$/)
 		return
-	if (is_call_or_assignment(text) && is_call_or_assignment(next_text) && text ~ /[a-z_]\(/ && next_text ~ /[a-z_]\(/ &&
+	if (is_call_or_assignment(text) && is_call_or_assignment(next_text) &&
+		text ~ /[a-z_]\(/ && next_text ~ /[a-z_]\(/ &&
 	    !(text ~ MEMORY && next_text ~ MEMORY))
 		out("swap", at + 1, text " " next_text, next_text " " text)
 }

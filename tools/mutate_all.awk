@@ -2,10 +2,10 @@
 #
 #	awk -v file=PATH -f mutate_all.awk MUTANTS PATH >OUT
 #
-# MUTANTS has lines of four fields parted by the byte 037: a number, the first and the last line that are replaced, the
-# new text. A function with mutants gets one body for each beside its own, and hd_mutant() says which one runs. Errors of
-# the compiler in a body of mutant 17 are said to be in the file `mutant.17`. Mutants outside of functions are left out;
-# they are listed in `left`, if that is given.
+# MUTANTS has lines of four fields parted by the byte 037: a number, the first and the last line that are
+# replaced, the new text. A function with mutants gets one body for each beside its own, and hd_mutant() says
+# which one runs. Errors of the compiler in a body of mutant 17 are said to be in the file `mutant.17`.
+# Mutants outside of functions are left out; they are listed in `left`, if that is given.
 
 BEGIN { FS = sprintf("%c", 31) }
 FILENAME != file { n++; id[n] = $1; first[n] = $2; last[n] = $3; text[n] = $4; next }

@@ -33,7 +33,7 @@ static void lines_end_before_the_word_that_would_pass_the_width(void **state)
 	}
 }
 
-/* Whatever the width: the same words in the same order, and no line that could have been shorter is longer. */
+/* Whatever the width: the same words in the same order, and no line is longer than it must be. */
 static void no_word_is_lost_at_any_width(void **state)
 {
 	static const char text[] = "The run directory is runs/NAME below the current folder (or -C DIR), "

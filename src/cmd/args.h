@@ -21,14 +21,14 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 
 /*  id            letter  name            kind    value      meaning; for words: "a|b: meaning" */
 #define HD_OPTIONS(X) \
-	/* common to all verbs */                                                                                  \
+	/* common to all verbs */                                                                            \
 	X(HELP,        0,   "help",          FLAG,   "",        "what this verb does and takes")                   \
 	X(JSON,        0,   "json",          FLAG,   "",        "one JSON object, or one a line, on stdout")       \
 	X(QUIET,       'q', "quiet",         FLAG,   "",        "only errors")                                     \
 	X(VERBOSE,     'v', "verbose",       FLAG,   "",        "every step on a line of its own")                 \
 	X(COLOR,       0,   "color",         WORD,   "auto|always|never", "colour and rewriting; auto: on a terminal without NO_COLOR") \
 	X(DIR,         'C', "dir",           TEXT,   "DIR",     "parent of runs/, or a scheduler's folder (default: the current one)")   \
-	/* of some */                                                                                              \
+	/* of some */                                                                                        \
 	X(SET,         's', "set",           REPEAT, "KEY=VALUE", "override a key of the job file, as -s optim.lr=0.1") \
 	X(STEPS,       0,   "steps",         COUNT,  "N",       "stop, with a checkpoint, once step N is committed; schedules still count to job.steps") \
 	X(DEVICES,     0,   "devices",       TEXT,   "N|SPEC",  "devices of this process: 4, cores:4, cores:2x2, reference:1, null:4, paced:4; of plans: a count") \

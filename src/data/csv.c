@@ -338,8 +338,9 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 		err = read_files(set, NULL, diag);
 	if (!err)
 		err = give_roles(set, spec, diag);
+	enum hd_dtype y = spec->float_target ? HD_F32 : HD_I32;
 	if (err || (err = add_x(set, spec, diag)) != HD_OK
-	    || (err = hd_field_add(reader, "y", spec->float_target ? HD_F32 : HD_I32, spec->float_target, &one, diag)) != HD_OK
+	    || (err = hd_field_add(reader, "y", y, spec->float_target, &one, diag)) != HD_OK
 	    || (err = take_memory(set, spec, diag)) != HD_OK || (err = read_files(set, spec, diag)) != HD_OK
 	    || (err = hd_split_hashed(reader, spec, set->nrows, diag)) != HD_OK)
 		return err;

@@ -134,8 +134,9 @@ static enum hd_err open_parts(struct idx_set *idx, const char *folder, bool *has
 			"%s has no train-images-idx3-ubyte (plain or .gz): is data.path right?", folder);
 	if (err == HD_OK)
 		err = open_part(&idx->reader, folder, "t10k", &idx->test, idx->classes, has_test, diag);
-	if (err == HD_OK && *has_test && (idx->test.image.rank != idx->train.image.rank
-	    || memcmp(idx->test.image.dim + 1, idx->train.image.dim + 1, (idx->train.image.rank - 1) * sizeof(int64_t)) != 0))
+	const struct hd_idx *test = &idx->test.image, *train = &idx->train.image;
+	if (err == HD_OK && *has_test && (test->rank != train->rank
+	    || memcmp(test->dim + 1, train->dim + 1, (train->rank - 1) * sizeof *train->dim) != 0))
 		return hd_fail(diag, HD_E_INPUT,
 			"%s: training images are %s, test images %s: the extents after the first must agree",
 			folder,

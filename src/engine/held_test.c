@@ -292,7 +292,7 @@ static void without_a_folder_for_its_file_there_is_no_worker(void **state)
 	hd_rig_close(&one);
 }
 
-/* Vectors are as long as the model, and what is held takes memory: a limit that is enough for that is enough. */
+/* Vectors are as long as the model, and what is held takes memory: a limit that suffices for it suffices. */
 static void a_limit_is_of_what_is_held(void **state)
 {
 	struct hd_memory_terms t;

@@ -87,8 +87,9 @@ static enum hd_err opens(struct hd_fs *fs, const char *model, const char *data, 
 	return err;
 }
 
-#define CLS "use: builtin:bert, args: {layers: 1, width: 4, heads: 2, context: 4, vocab: 257, pad: 256, head: cls, classes: 2}"
-#define MLM "use: builtin:bert, args: {layers: 1, width: 4, heads: 2, context: 4, vocab: 257, pad: 256}"
+#define BERT "use: builtin:bert, args: {layers: 1, width: 4, heads: 2, context: 4, vocab: 257, pad: 256"
+#define CLS BERT ", head: cls, classes: 2}"
+#define MLM BERT "}"
 #define INTS "use: \"graph:/ints.graph\", loss: none"
 #define SEVEN "use: \"graph:/seven.graph\", loss: none"
 #define LOG "use: \"graph:/net.graph\", loss: none"

@@ -309,7 +309,8 @@ static void shards_are_one_source_and_the_index_must_be_true(void **state)
 	write_file("a-2.safetensors", tiny + 2, 2);
 	write_text("a.safetensors.index.json",
 		"{\"metadata\":{\"total_size\":48},\"weight_map\":{\"fc1.weight\":\"a-1.safetensors\","
-		"\"fc1.bias\":\"a-1.safetensors\",\"fc2.weight\":\"a-2.safetensors\",\"fc2.bias\":\"a-2.safetensors\"}}");
+		"\"fc1.bias\":\"a-1.safetensors\",\"fc2.weight\":\"a-2.safetensors\","
+		"\"fc2.bias\":\"a-2.safetensors\"}}");
 	assert_true(hd_hash_same(digest_of("a.safetensors.index.json"), digest_of("whole.safetensors")));
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct hd_diag diag = { "" };

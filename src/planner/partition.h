@@ -32,7 +32,8 @@ enum { HD_PART_LEVELS = 4, HD_PART_MACHINES = 4096 };
  * c: ratio of compression of activations. The terms of c only if it is given.
  *        id       name       one(i,j,x)                             last(k,j,x,m') */
 #define HD_PART_VARIANTS(X) \
-	/* (T + 4(x-1)w/(b x)/u)/x    max((T + 4(m'-1)w/(b m'))/m', 2out[k]/(b m')/c, and if j < N-1: 2out[j]/(b m')/c) */ \
+	/* (T + 4(x-1)w/(b x)/u)/x    max((T + 4(m'-1)w/(b m'))/m', 2out[k]/(b m')/c, */ \
+	/*                            and if j < N-1: 2out[j]/(b m')/c) */ \
 	X(CODE,    "code",    "the program of PipeDream")                                                                                     \
 	/* max(T, 2(x-1)w/b)/x        max(max(T, 2(m'-1)w/b)/m', 2out[k]/b); i-1 precedes k */ \
 	X(PRINTED, "printed", "the formula as its paper prints it")                                                                           \

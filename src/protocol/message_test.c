@@ -233,9 +233,8 @@ static void nothing_is_read_behind_a_message(void **state)
  * sound messages alone. */
 static void memory_is_taken_only_for_what_is_there(void **state)
 {
-	static const char text[200] =
-		"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
-		"012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678";
+#define FIFTY "01234567890123456789012345678901234567890123456789"
+	static const char text[200] = FIFTY FIFTY FIFTY "0123456789012345678901234567890123456789012345678";
 	static const struct { uint32_t naddress, nhost; size_t cut, used; enum hd_err err; } cases[] = {
 		{ 199, 3, 0, 192, HD_E_NOMEM },                   /* the second would fit */
 		{ 10, 60, 20, 256, HD_E_PROTOCOL },               /* the first does not fit, and the second is not there */

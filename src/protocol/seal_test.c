@@ -282,7 +282,7 @@ static void a_place_known_otherwise_only_moves_forward(void **state)
 	assert_true(hd_seals_has(&seals, 9, 8) && seals.committed == 7);
 }
 
-/* Rules 1 and 5: what a member may not seal yet an observer takes; two steps at most are completed at once. */
+/* Rules 1 and 5: what a member may not seal yet an observer takes; at most two steps are complete at once. */
 static void an_observer_takes_what_is_far_ahead(void **state)
 {
 	static const struct seal_case ahead[] = { { 0, 5, 1, HD_OK, 0 }, { 0, 8, 4, HD_OK, 0 },

@@ -52,7 +52,8 @@ HD_MUST_USE enum hd_err hd_rundir_open(struct hd_rundir *dir, struct hd_fs *fs, 
 HD_MUST_USE enum hd_err hd_rundir_visit(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock,
 	const char *path, struct hd_diag *diag);
 void hd_rundir_close(struct hd_rundir *dir);
-/* HD_E_NOTFOUND: the process that made the folder `path` ended before the job lay in it; nothing was trained. */
+/* HD_E_NOTFOUND: the process that made the folder `path` ended before the job lay in it; nothing was
+ * trained. */
 HD_MUST_USE enum hd_err hd_rundir_has_job(struct hd_fs *fs, const char *path, struct hd_diag *diag);
 
 /* As what a run is held: an observer knows how to speak to its holder. */

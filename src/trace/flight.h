@@ -4,14 +4,15 @@
  * whatever kills it. Views, snapshots and `trace dump` parse it. Trace makes no system
  * calls: memory, times and ids are handed in.
  *
- *	byte    0  char[8] "HDFLIGHT"           64  i64 realtime ns at start      120  u64 latest tick B; 128 u64 ns B
- *	        8  u32 version 1                72  i64 boottime ns at start      136  u32 which latest pair: 0 A, 1 B
- *	       12  u32 state                    80  u64 trace time at start       140  u32 names used
- *	       16  u8[16] job id                88  u64 first tick; 96 u64 ns     144  u64 names offset
- *	       32  u8[16] boot id              104  u64 latest tick A; 112 ns A   152  u32 names size; 156 u32 names refused
- *	       48  u32 worker; 52 u32 pid; 56 u32 clock kind; 60 u32 rings (<= 64)
- *	     1024  directory: 64 entries of 48 bytes: u64 offset, u32 slots, u16 lane kind, u16 lane index, char[32] name
- *	     4096  names, then the rings, each at a multiple of 64
+ *	byte 0  char[8] "HDFLIGHT"    64  i64 realtime ns at start     120  u64 latest tick B; 128 ns B
+ *	     8  u32 version 1         72  i64 boottime ns at start     136  u32 which latest pair: 0 A, 1 B
+ *	    12  u32 state             80  u64 trace time at start      140  u32 names used
+ *	    16  u8[16] job id         88  u64 first tick; 96 u64 ns    144  u64 names offset
+ *	    32  u8[16] boot id       104  u64 latest tick A; 112 ns A  152  u32 names size; 156 u32 refused
+ *	    48  u32 worker; 52 u32 pid; 56 u32 clock kind; 60 u32 rings (<= 64)
+ *	  1024  directory: 64 entries of 48 bytes: u64 offset, u32 slots, u16 lane kind, u16 lane index,
+ *	        char[32] name
+ *	  4096  names, then the rings, each at a multiple of 64
  *
  * 1. Little end first. State, which and used are changed while the file is in use, with
  *    release; the magic is stored last, so a file half formatted is no flight file.

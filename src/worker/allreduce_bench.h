@@ -3,7 +3,8 @@
  * The leader (`heddle bench allreduce`) starts n processes of the program itself, tells them one another's
  * addresses, and hears their times. Members do the rest among themselves:
  *
- *	listen -> ADDR to the leader -> PEERS -> connect to those below -> [READY to 0 -> GO from 0 -> round] ... -> RESULT
+ *	listen -> ADDR to the leader -> PEERS -> connect to those below
+ *	       -> [READY to 0 -> GO from 0 -> round] ... -> RESULT
  *
  * 1. Before each round the values are put back, then all wait for one another (READY, GO); each measures from
  *    GO until its sums are here and its memory is its own. The time of a round is that of the slowest member.

@@ -31,7 +31,7 @@ struct hd_notice_agent;
 struct hd_notice_agent_spec {
 	struct hd_clock *clock;
 	struct hd_fs *fs;
-	/* base NULL: the usual address of each source; else it lives as long as the agent, which asks there */
+	/* base NULL: the usual address of each source; else asked there, and it outlives the agent */
 	const char *source, *base;
 	struct hd_notice_settings settings;
 	/* file by which notice is given by hand; NULL: where hd_notice_agent_file() says */

@@ -312,9 +312,9 @@ static enum hd_err check_filled(const struct hd_relay *r, uint64_t step, struct 
 	for (uint32_t m = 0; m < r->view.nmembers; m++)
 		if (hd_relay_is_open(r, m) && r->awaited[m])
 			return hd_fail(diag, HD_E_INTEGRITY,
-				"step %llu is begun while %u transfers of step %llu are awaited from "
-				"worker %u", (unsigned long long)step, r->awaited[m], (unsigned long long)r->step,
-				r->view.member[m]);
+				"step %llu is begun while %u transfers of step %llu are awaited "
+				"from worker %u", (unsigned long long)step, r->awaited[m],
+				(unsigned long long)r->step, r->view.member[m]);
 	return HD_OK;
 }
 

@@ -259,8 +259,9 @@ enum hd_err hd_prices_json(struct hd_prices *prices, const struct hd_json *file,
 		const char *type, *zone, *when, *price;
 		double at_s = 0, usd_h = 0;
 		if ((err = hd_json_get_text(item, "InstanceType", &type, diag)) ||
-			(err = hd_json_get_text(item, "AvailabilityZone", &zone, diag))
-			|| (err = hd_json_get_text(item, "Timestamp", &when, diag)) || (err = hd_json_get_text(item, "SpotPrice", &price, diag)))
+			(err = hd_json_get_text(item, "AvailabilityZone", &zone, diag)) ||
+			(err = hd_json_get_text(item, "Timestamp", &when, diag)) ||
+			(err = hd_json_get_text(item, "SpotPrice", &price, diag)))
 			return err;
 		if (!when_parse(when, &at_s))
 			return hd_fail(diag, HD_E_INPUT,

@@ -248,8 +248,9 @@ static enum hd_err read_setting(struct log_reader *r, const struct hd_json *line
 	if (!err)
 		err = get_fields(line, log_setting_fields, set, r->diag);
 	if (err || (err = hd_json_get_text(line, "fidelity", &fidelity, r->diag)) ||
-		(err = read_policy(r, line)) || (err = read_types(r, line))
-		|| (err = read_hosts(r, line)) || (err = read_entities(r, line)) || (err = read_elastic(r, line)) || (err = read_estimate(r, line)))
+		(err = read_policy(r, line)) || (err = read_types(r, line)) || (err = read_hosts(r, line)) ||
+		(err = read_entities(r, line)) || (err = read_elastic(r, line)) ||
+		(err = read_estimate(r, line)))
 		return err;
 	if (set->round_s > 0 && set->round_s < LEAST_ROUND_S)
 		return hd_fail(r->diag, HD_E_INPUT, "a round of %g s: %g at least", set->round_s,
@@ -285,8 +286,9 @@ static enum hd_err read_price(struct log_reader *r, const struct hd_json *line, 
 
 	if (!err && hd_json_count(line) != 3)
 		err = hd_fail(r->diag, HD_E_INPUT, "a price is [zone, time, price]");
-	if (err || (err = hd_json_as_u64(hd_json_item(line, 0), HD_PRICE_NAMES, &zone, r->diag))
-		|| (err = hd_json_as_f64(hd_json_item(line, 1), &to->at_s, r->diag)) || (err = hd_json_as_f64(hd_json_item(line, 2), &to->usd_h, r->diag)))
+	if (err || (err = hd_json_as_u64(hd_json_item(line, 0), HD_PRICE_NAMES, &zone, r->diag)) ||
+		(err = hd_json_as_f64(hd_json_item(line, 1), &to->at_s, r->diag)) ||
+		(err = hd_json_as_f64(hd_json_item(line, 2), &to->usd_h, r->diag)))
 		return err;
 	to->zone = (uint32_t)zone;
 	return isfinite(to->at_s) && to->usd_h > 0 && isfinite(to->usd_h) ? HD_OK : hd_fail(r->diag,
@@ -407,8 +409,9 @@ static enum hd_err read_job(struct log_reader *r, const struct hd_json *line)
 	enum hd_err err = grow_jobs(r);
 
 	if (err || (err = hd_json_get_u64(line, "job", HD_JOB_LIST, &id, r->diag)) ||
-		(err = hd_json_get_text(line, "kind", &job.kind, r->diag))
-		|| (err = hd_json_get_text(line, "user", &job.user, r->diag)) || (err = hd_json_get_u64(line, "scale", HD_JOB_SCALE, &scale, r->diag)))
+		(err = hd_json_get_text(line, "kind", &job.kind, r->diag)) ||
+		(err = hd_json_get_text(line, "user", &job.user, r->diag)) ||
+		(err = hd_json_get_u64(line, "scale", HD_JOB_SCALE, &scale, r->diag)))
 		return err;
 	if (hd_json_find(line, "type"))
 		err = hd_json_get_text(line, "type", &job.type, r->diag);

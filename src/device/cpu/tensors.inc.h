@@ -108,7 +108,7 @@ static __attribute__((noinline)) void pair_tile(const struct hd_call *call, uint
 HD_PAIRS(X)
 #undef X
 
-/* The tile of a pair of f32 that is a file of its own (graph/ops.def); NAME_lanes(a, b) is what it computes. */
+/* The tile of a pair of f32 in a file of its own (graph/ops.def); NAME_lanes(a, b) is what it computes. */
 #define HD_PAIR_TILE(name) \
 	static void name##_pairs(const float *a, bool sa, const float *b, bool sb, float *out, uint64_t n) \
 	{ \
