@@ -5,7 +5,10 @@
 # are few and each is checked by one line below. Without --check what can be mended
 # without judgement is mended first (line ends, trailing blanks, keyword spacing, the
 # order of a group of project includes).
-# Prints FILE:LINE: RULE; exit 1 if a rule is broken. On the whole tree tools/ratchet.sh counts, too.
+# No line ends beyond column 110 (tabs of 8) but rows of tables, which are read downwards: in C a line that
+# begins with `X(` or `{`, in a document one that begins with `|`, or that a program printed (it stands in a
+# block of ``` without a language).
+# Prints FILE:LINE: RULE; exit 1 if a rule is broken. On the whole tree tools/words.sh looks for words, too.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,15 +17,21 @@ sort_includes()         # FILE: each run of project includes by floor, equal one
 	awk '
 		function flush(    i, j, line) {
 			for (i = 2; i <= n; i++)
-				for (j = i; j > 1 && key(run[j]) < key(run[j - 1]); j--) { line = run[j]; run[j] = run[j - 1]; run[j - 1] = line }
+				for (j = i; j > 1 && key(run[j]) < key(run[j - 1]); j--) {
+					line = run[j]; run[j] = run[j - 1]; run[j - 1] = line
+				}
 			for (i = 1; i <= n; i++) print run[i]
 			n = 0
 		}
 		function key(line,    header, room) {
-			header = line; gsub(/.*include "|".*/, "", header); room = header; sub(/\/.*/, "", room)
+			header = line; gsub(/.*include "|".*/, "", header)
+			room = header; sub(/\/.*/, "", room)
 			return sprintf("%04d", room == "tests" ? 9999 : floor[room])
 		}
-		FILENAME == "tools/floors" { if ($1 == "floor") { nfloors++; for (i = 2; i <= NF; i++) floor[$i] = 10 * nfloors + i }; next }
+		FILENAME == "tools/floors" {
+			if ($1 == "floor") for (i = 2; i <= NF; i++) floor[$i] = 10 * NR + i
+			next
+		}
 		/^#include "/ { run[++n] = $0; next }
 		{ flush(); print }
 		END { flush() }' tools/floors "$1" >"$1.sorted"
@@ -40,9 +49,9 @@ if [ $# -gt 0 ]; then
 else
 	whole=yes
 	mapfile -t files < <(git ls-files --cached --others --exclude-standard |
-		grep -E -e '\.(c|h|def|sh|cmake|md|json|yaml|awk)$' \
+		grep -E -e '\.(c|h|def|sh|cmake|md|json|yaml|awk|py)$' \
 			-e '^(.*CMakeLists\.txt|dev|tools/[a-z]+|\.ci/run)$' |
-		grep -v '^tests/data/.*/' | sort -u)          # what others made stays as they made it
+		grep -vE '^(tests/(data/.*|torch/fixtures)|fuzz/corpus)/' | sort -u)    # as others made it
 	mapfile -t files < <(for file in "${files[@]}"; do [ ! -f "$file" ] || echo "$file"; done)
 fi
 [ ${#files[@]} -gt 0 ] || exit 0
@@ -56,41 +65,62 @@ if [ $check = no ]; then
 	for source in ${sources[@]+"${sources[@]}"}; do sort_includes "$source"; done
 fi
 
-awk -v own_limit=160 -v tab=8 '
+awk -v most=110 '
 	function bad(rule) { printf "%s:%d: %s\n", FILENAME, FNR, rule; failed = 1 }
 	function width(line,    before) {
 		while (match(line, /\t/)) {
 			before = substr(line, 1, RSTART - 1)
-			line = before substr("        ", 1, tab - length(before) % tab) substr(line, RSTART + 1)
+			line = before substr("        ", 1, 8 - length(before) % 8) substr(line, RSTART + 1)
 		}
 		return length(line)
 	}
-	function floor_of(header) { sub(/\/.*/, "", header); return header == "tests" ? 9999 : floor[header] + 0 }
-	FILENAME == "tools/floors" { if ($1 == "floor") { n++; for (i = 2; i <= NF; i++) floor[$i] = 10 * n + i }; if (!listed) next }
-	FNR == 1 { source = FILENAME ~ /\.[ch]$/; last = 0; before = "" }
+	function floor_of(header) {
+		sub(/\/.*/, "", header)
+		return header == "tests" ? 9999 : floor[header] + 0
+	}
+	function is_row() {
+		if (FILENAME ~ /\.(c|h|def)$/) return /^[ \t]*(X\(|\{)/
+		return FILENAME ~ /\.md$/ && (printed || /^ *\|/)
+	}
+	FILENAME == "tools/floors" {
+		if ($1 == "floor") for (i = 2; i <= NF; i++) floor[$i] = 10 * NR + i
+		if (!listed) next
+	}
+	FNR == 1 { source = FILENAME ~ /\.[ch]$/; last = fenced = printed = 0; before = "" }
+	/^ *```/ { fenced = !fenced; printed = fenced && /^ *```$/ }
 	/\r$/ { bad("line ends with CR") }
 	/[ \t]$/ { bad("trailing blanks") }
+	width($0) > most && !is_row() { bad("wider than " most " columns") }
 	!source { next }
 	/^ +[^ *]/ && before !~ /[,{(][ \t]*(\/\*.*)?$/ { bad("indent with tabs") }
-	/^\t+ +[^ *:?|&+-]/ && before !~ /[,&|?:(+*"\\]$|\/\*|^\t+ +/ { bad("blanks after the indenting tabs") }
-	# rows of tables may be wider: they are read downwards
-	width($0) > own_limit && !/^[ \t]*(X\(|\{|\/\*.*\*\/ *\\?$)/ { bad("wider than " own_limit " columns") }
-	/(^|[ \t;}])(if|for|while|switch)\(/ && !/^[ \t]*(\*|\/\*)/ { bad("a blank between keyword and parenthesis") }
-	/^\t*(\} )?(else )?(if|for|while|switch) .*\)\{$|^[a-z].*\)\{$|\}else/ && !/=/ { bad("a blank before the brace") }
+	/^\t+ +[^ *:?|&+-]/ && before !~ /[,&|?:(+*"\\]$|\/\*|^\t+ +/ {
+		bad("blanks after the indenting tabs")
+	}
+	/(^|[ \t;}])(if|for|while|switch)\(/ && !/^[ \t]*(\*|\/\*)/ {
+		bad("a blank between keyword and parenthesis")
+	}
+	/^\t*(\} )?(else )?(if|for|while|switch) .*\)\{$|^[a-z].*\)\{$|\}else/ && !/=/ {
+		bad("a blank before the brace")
+	}
 	/^[a-z].*\) \{$/ && !/=/ { bad("the brace of a function stands on its own line") }
-	/^\t*\{$/ && before ~ /^\t+(if|for|while|switch|else|do)([ (]|$)/ { bad("the brace of a block stands at the end of its line") }
+	/^\t*\{$/ && before ~ /^\t+(if|for|while|switch|else|do)([ (]|$)/ {
+		bad("the brace of a block stands at the end of its line")
+	}
 	/^[ \t]*\/\// { bad("comments are /* */") }
-	/(^|[(, \t])(const |struct [a-z_0-9]+|char|int|void|float|double|u?int[0-9]+_t|size_t)\* [a-z]/ && !/^[ \t]*(\*|\/\*)/ { bad("the asterisk belongs to the name") }
+	/(^|[(, \t])(const |struct [a-z_0-9]+|char|int|void|float|double|u?int[0-9]+_t|size_t)\* [a-z]/ &&
+		!/^[ \t]*(\*|\/\*)/ { bad("the asterisk belongs to the name") }
 	/^#if/ && FNR > 1 { last = 0 }          # what a condition includes stands by itself
 	/^#include/ {
 		header = $2; gsub(/[<>"]/, "", header)
 		self = FILENAME; sub(/^src\//, "", self); sub(/(_test)?\.c$/, ".h", self)
 		room = self; sub(/\/.*/, "", room)
 		# own header (or the one that a family of files shares), system headers, the project by floor
-		now = FILENAME ~ /\.c$/ && (header == self || (!last && index(header, room "/") == 1)) ? 1 : /</ ? 2 : 3 + floor_of(header)
+		now = /</ ? 2 : 3 + floor_of(header)
+		if (FILENAME ~ /\.c$/ && (header == self || (!last && index(header, room "/") == 1))) now = 1
 		if (header ~ /\.def$/) now = last
 		if (now < last) bad("include order: own header, system, project by floor")
-		if (last && (now < 3 ? now : 3) != (last < 3 ? last : 3) && before ~ /^#include/) bad("a blank line between groups of includes")
+		if (last && (now < 3 ? now : 3) != (last < 3 ? last : 3) && before ~ /^#include/)
+			bad("a blank line between groups of includes")
 		last = now
 	}
 	{ before = $0 }
@@ -102,7 +132,5 @@ for file in "${files[@]}"; do
 		failed=1
 	fi
 done
-if [ $whole = yes ]; then
-	if [ $check = yes ]; then tools/ratchet.sh --check || failed=1; else tools/ratchet.sh || failed=1; fi
-fi
+[ $whole = no ] || tools/words.sh || failed=1
 exit ${failed:-0}

@@ -23,10 +23,10 @@
 	X(CALLED_BACK,    32,  "a new coordinator for members to call",                            "they call with each sign of life") \
 	X(SHUTDOWN,       32,  "the end of a run for workers to leave",                            "they finish files, then go") \
 	X(OTHERS_T,       32,  "what a peer with a larger T may make us wait",                     "it does not say how long we wait") \
-	X(GREETING,       40,  "a connection accepted that has not said who it is",                "a handshake, the machine being busy") \
+	X(GREETING,       40,  "a connection accepted that has not identified itself",             "a handshake, the machine being busy") \
 	X(ABANDONED,      64,  "silence until the connection itself is closed",                    "a machine that stood still is heard again on it") \
 	X(PREPARE,        64,  "a worker asked to prepare a change",                               "it may be within a long step") \
-	X(SHORT_HANDED,   64,  "a start, or a restart from disk, for all workers that are wanted", "then those begin who are enough; the others join later") \
+	X(SHORT_HANDED,   64,  "a start, or a restart from disk, for all workers that are wanted", "then as many begin as are enough; the others join later") \
 	X(START,          240, "a worker started or come back to be ready",                        "it loads the job and opens its data") \
 	X(NO_COORDINATOR, 240, "no coordinator and a member missing",                              "then a checkpoint, and exit 75")
 

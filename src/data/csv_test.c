@@ -112,7 +112,7 @@ static void columns_and_label_are_chosen_by_name(void **state)
 
 	(void)state;
 	put_text(&sim.fs, "d/t.csv",
-		"a,who,label,b,c\n1,Ann,yes,,3\n4,\"Bo\nb\",no,oh,6\n7,,\"may, be\",-,9\n");
+		"a,tag,label,b,c\n1,Ann,yes,,3\n4,\"Bo\nb\",no,oh,6\n7,,\"may, be\",-,9\n");
 	spec.column = columns;
 	spec.ncolumns = 2;
 	spec.label = "label";

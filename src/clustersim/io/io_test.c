@@ -249,7 +249,7 @@ static void published_tables_of_clusters_become_jobs(void **state)
 static void columns_are_mapped_by_name_and_mistakes_are_named(void **state)
 {
 	static const struct { const char *map, *text, *says; } cases[] = {
-		{ "submit=when,duration=secs,gpus=n,weight=w,deadline=until,user=who", "When,SECS,n,w,until,who\n1,2,3,4,9,me\n", "" },
+		{ "submit=when,duration=secs,gpus=n,weight=w,deadline=until,user=by", "When,SECS,n,w,until,by\n1,2,3,4,9,me\n", "" },
 		{ "", "a,b\n1,2\n", "t:1:1: no column of the header \"a\" is known to hold submit: name it with --map" },
 		{ "submit=b", "a,c\n1,2\n", "t:1:1: the header has no column \"b\" (submit)" },
 		{ "", "submit,duration,gpus\n1,x,3\n", "t:2:3: duration: \"x\" is not a number (such as 0.1, 3 or 1e-4)" },
