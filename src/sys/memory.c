@@ -47,9 +47,11 @@ static void touch(char *at, size_t len)
 enum hd_err hd_memory_take(size_t bytes, enum hd_memory_how how, struct hd_memory *memory,
 	struct hd_diag *diag)
 {
-	size_t page = page_bytes(), align = bytes >= HUGE_BYTES ? HUGE_BYTES : page;
+	size_t page = page_bytes(), align = page;
 	struct hd_memory_info info;
 
+	if (bytes >= HUGE_BYTES && !(how & HD_MEMORY_SMALL))
+		align = HUGE_BYTES;
 	/* not to whole huge pages: a touched end would then be as resident as all that lies before it */
 	size_t len = bytes > SIZE_MAX - page ? SIZE_MAX / page * page : (bytes + page - 1) / page * page;
 	len += len == 0 ? page : 0;
@@ -70,6 +72,40 @@ enum hd_err hd_memory_take(size_t bytes, enum hd_memory_how how, struct hd_memor
 		touch(at, len);
 	*memory = (struct hd_memory){ at, len };
 	return HD_OK;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct hd_memory_part *x = a, *y = b;
+
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Where the page begins in which byte `at` lies, and where it ends. */
+static uint64_t page_at(uint64_t at, uint64_t len, uint64_t *end)
+{
+	const uint64_t huge = len / HUGE_BYTES * HUGE_BYTES, page = at < huge ? HUGE_BYTES : page_bytes();
+	const uint64_t begin = at / page * page;
+
+	*end = begin + page;
+	return begin;
+}
+
+uint64_t hd_memory_taken_by(struct hd_memory_part *part, uint32_t n, uint64_t len)
+{
+	uint64_t sum = 0, upto = 0, end;
+
+	qsort(part, n, sizeof *part, by_place);
+	for (uint32_t i = 0; i < n; i++) {
+		if (part[i].end <= part[i].at)
+			continue;
+		uint64_t at = page_at(part[i].at, len, &end);
+		(void)page_at(part[i].end - 1, len, &end);
+		at = at > upto ? at : upto;
+		sum += end > at ? end - at : 0;
+		upto = end > upto ? end : upto;
+	}
+	return sum;
 }
 
 enum hd_err hd_memory_share(const char *path, size_t bytes, struct hd_memory *memory, struct hd_diag *diag)

@@ -24,10 +24,16 @@
 
 struct hd_memory { void *at; size_t len_bytes; };          /* len_bytes: rounded up to what was mapped */
 
-enum hd_memory_how { HD_MEMORY_LAZY = 0, HD_MEMORY_TOUCH = 1 };
+/* SMALL: invariant 1 without huge pages, for a block of which little is ever touched. */
+enum hd_memory_how { HD_MEMORY_LAZY = 0, HD_MEMORY_TOUCH = 1, HD_MEMORY_SMALL = 2 };
 
 HD_MUST_USE enum hd_err hd_memory_take(size_t bytes, enum hd_memory_how how, struct hd_memory *memory,
 	struct hd_diag *diag);
+/* What a block of hd_memory_take() of len_bytes takes where these parts of it alone are written to, by
+ * invariant 1: whole pages, huge ones as far as they fit into the block. Sorts the parts, which may meet and
+ * overlap. */
+struct hd_memory_part { uint64_t at, end; };
+uint64_t hd_memory_taken_by(struct hd_memory_part *part, uint32_t n, uint64_t len_bytes);
 /* A new file at `path` (0600, of `bytes` zeros, its blocks reserved so that no store meets a full disk).
  * HD_E_EXISTS: there is one. Always the system's files: other processes are to find it. */
 HD_MUST_USE enum hd_err hd_memory_share(const char *path, size_t bytes, struct hd_memory *memory,

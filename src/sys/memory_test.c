@@ -134,6 +134,32 @@ static void the_address_space_limit_counts(void **state) { (void)state;
 	SKIP("the sanitizer's shadow is larger than any limit"); }
 #endif
 
+/* Of 5 MiB and a bit: two huge pages, then small ones. */
+static void a_block_takes_the_pages_that_are_written_to(void **state)
+{
+	enum { K = 1 << 10, M = 1 << 20, LEN = 5 * M + 100 };
+	static const struct { struct hd_memory_part part[3]; uint32_t n; uint64_t takes; } cases[] = {
+		{ { { 0 } }, 0, 0 }, { { { 7, 7 } }, 1, 0 }, { { { 0, 1 } }, 1, 2 * M },
+		{ { { 2 * M - 1, 2 * M + 1 } }, 1, 4 * M }, { { { 2 * M, 4 * M } }, 1, 2 * M },
+		{ { { 4 * M, 4 * M + 1 } }, 1, 4 * K }, { { { 4 * M - 1, 4 * M + 1 } }, 1, 2 * M + 4 * K },
+		{ { { 4 * M + 5 * K, 4 * M + 9 * K }, { 3 * M, 3 * M + 5 } }, 2, 2 * M + 8 * K },
+		{ { { 1 * M, 1 * M + 9 }, { 9, 99 }, { 2 * M - 9, 2 * M } }, 3, 2 * M },
+		{ { { 0, 5 * M }, { 1 * M, 2 * M } }, 2, 5 * M },
+		{ { { 5 * M, LEN } }, 1, 4 * K },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_memory_part part[3];
+		memcpy(part, cases[i].part, sizeof part);
+		uint64_t takes = hd_memory_taken_by(part, cases[i].n, LEN);
+		CHECK(takes == cases[i].takes, "case %zu: %llu", i, (unsigned long long)takes);
+	}
+	/* a block without room for a huge page has small ones alone */
+	struct hd_memory_part one = { 5, 6 };
+	assert_int_equal(hd_memory_taken_by(&one, 1, 2 * M - 1), 4 * K);
+}
+
 static void limits_are_read_as_the_kernel_writes_them(void **state)
 {
 	(void)state;
@@ -187,6 +213,7 @@ int main(void)
 		cmocka_unit_test(more_than_there_is_is_refused_with_numbers),
 		cmocka_unit_test(the_address_space_limit_counts),
 		cmocka_unit_test(spilled_pages_are_the_file_s_and_their_neighbours_stay),
+		cmocka_unit_test(a_block_takes_the_pages_that_are_written_to),
 		cmocka_unit_test(limits_are_read_as_the_kernel_writes_them),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,7 +42,7 @@ enum hd_err hd_stream_create(const struct hd_stream_config *config, const struct
 	s->config = *config;
 	s->events = *events;
 	/* Lazily: pages that no message ever reached are never there. */
-	enum hd_err err = hd_memory_take(lay(s, NULL), HD_MEMORY_LAZY, &s->block, diag);
+	enum hd_err err = hd_memory_take(lay(s, NULL), HD_MEMORY_SMALL, &s->block, diag);
 	if (err) {
 		hd_free(s);
 		return err;
