@@ -7,6 +7,16 @@
 /* a wake-up is sent; the timeout only bounds every wait */
 enum { HD_COMMAND_LOOK_NS = 1000000000 };
 
+static struct hd_command *command_at(struct hd_commands *d, uint64_t n)
+{
+	return &d->command[(n - d->base) % HD_COMMANDS];
+}
+
+static struct hd_command_done *done_at(struct hd_commands *d, uint64_t n)
+{
+	return &d->done[(n - d->base_done) % HD_COMMANDS_RESULTS];
+}
+
 enum hd_err hd_commands_init(struct hd_commands *d, void (*wake)(void *user), void *user,
 	struct hd_diag *diag)
 {
@@ -42,8 +52,9 @@ enum hd_err hd_commands_give(struct hd_commands *d, const struct hd_command *com
 	assert(command->kind < HD_COMMAND_NKINDS && d->first <= d->end &&
 		d->end - d->first <= HD_COMMANDS);
 	bool full = d->end - d->first == HD_COMMANDS, idle = d->end == d->first;
+	d->base = idle ? d->end : d->base;
 	if (!full)
-		d->command[d->end++ % HD_COMMANDS] = *command;
+		*command_at(d, d->end++) = *command;
 	hd_lock_give(&d->lock);
 	if (idle)
 		/* with the lock released: the woken thread needs it at once */
@@ -57,7 +68,7 @@ bool hd_commands_result(struct hd_commands *d, struct hd_command_done *done)
 	assert(d->first_done <= d->end_done && d->end_done <= d->first);  /* results are of commands taken */
 	bool some = d->end_done > d->first_done;
 	if (some) {
-		*done = d->done[d->first_done++ % HD_COMMANDS_RESULTS];
+		*done = *done_at(d, d->first_done++);
 		if (d->end_done - d->first_done == HD_COMMANDS_RESULTS - 1)
 			hd_cond_wake(&d->given);
 	}
@@ -76,8 +87,8 @@ uint32_t hd_commands_take(struct hd_commands *d, struct hd_command *command, uin
 		hd_cond_wait(&d->given, &d->lock, hd_clock_now_ns(&d->clock) + HD_COMMAND_LOOK_NS);
 	atomic_store(&d->busy, true);
 	do
-		command[n++] = d->command[d->first++ % HD_COMMANDS];
-	while (n < cap && d->first < d->end && d->command[d->first % HD_COMMANDS].kind == command[0].kind
+		command[n++] = *command_at(d, d->first++);
+	while (n < cap && d->first < d->end && command_at(d, d->first)->kind == command[0].kind
 		&& (command[0].kind == HD_COMMAND_FOLD || command[0].kind == HD_COMMAND_ARRIVED));
 	hd_lock_give(&d->lock);
 	return n;
@@ -89,7 +100,8 @@ void hd_commands_done(struct hd_commands *d, const struct hd_command_done *done)
 	while (d->end_done - d->first_done == HD_COMMANDS_RESULTS)
 		hd_cond_wait(&d->given, &d->lock, hd_clock_now_ns(&d->clock) + HD_COMMAND_LOOK_NS);
 	assert(d->end_done < d->first);   /* one result a command, none before it was taken */
-	d->done[d->end_done++ % HD_COMMANDS_RESULTS] = *done;
+	d->base_done = d->end_done == d->first_done ? d->end_done : d->base_done;
+	*done_at(d, d->end_done++) = *done;
 	hd_lock_give(&d->lock);
 	atomic_fetch_add(&d->progress, 1);
 	d->wake(d->user);

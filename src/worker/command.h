@@ -90,6 +90,9 @@ struct hd_commands {
 	struct hd_command *command;             /* owned: a ring of HD_COMMANDS */
 	struct hd_command_done *done;        /* owned: a ring of HD_COMMANDS_RESULTS */
 	uint64_t first, end, first_done, end_done;
+	/* which number lies at the beginning of each ring: the first after it was empty, so that only as much
+	 * of a ring takes memory as was ever queued at once */
+	uint64_t base, base_done;
 	struct hd_clock clock;
 	void (*wake)(void *user);
 	void *user;

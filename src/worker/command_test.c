@@ -1,5 +1,7 @@
 #include "worker/command.h"
 
+#include <string.h>
+
 #include "sys/thread.h"
 #include "tests/check.h"
 
@@ -100,6 +102,36 @@ static void every_command_has_its_result_in_order(void **state)
 	assert_int_equal(atomic_load(&commands.progress), MANY + 1);
 }
 
+/* What lies behind the most that were queued at once is never written to. */
+static void rings_take_no_more_than_is_queued_at_once(void **state)
+{
+	enum { MARK = 0xa5, ROUNDS = 300, AT_ONCE = 3 };
+	const uint8_t *command = (const uint8_t *)&commands.command[AT_ONCE],
+		*done = (const uint8_t *)&commands.done[AT_ONCE];
+	struct hd_command got;
+	struct hd_command_done result = { .err = HD_OK };
+
+	(void)state;
+	memset(&commands.command[AT_ONCE], MARK, ROUNDS * sizeof *commands.command);
+	memset(&commands.done[AT_ONCE], MARK, ROUNDS * sizeof *commands.done);
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		for (uint32_t k = 0; k < AT_ONCE; k++)
+			give(HD_COMMAND_COMPUTE, i);
+		for (uint32_t k = 0; k < AT_ONCE; k++) {
+			assert_int_equal(hd_commands_take(&commands, &got, 1), 1);
+			assert_int_equal(got.bucket, i);
+			result.command = got;
+			hd_commands_done(&commands, &result);
+		}
+		while (hd_commands_result(&commands, &result))
+			assert_int_equal(result.command.bucket, i);
+	}
+	for (size_t i = 0; i < ROUNDS * sizeof *commands.command; i++)
+		assert_int_equal(command[i], MARK);
+	for (size_t i = 0; i < ROUNDS * sizeof *commands.done; i++)
+		assert_int_equal(done[i], MARK);
+}
+
 static void a_full_queue_says_so(void **state)
 {
 	(void)state;
@@ -115,6 +147,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(neighbouring_folds_are_one_run_and_nothing_is_reordered,
 			open_all, close_all),
 		cmocka_unit_test_setup_teardown(every_command_has_its_result_in_order, open_all, close_all),
+		cmocka_unit_test_setup_teardown(rings_take_no_more_than_is_queued_at_once, open_all,
+			close_all),
 		cmocka_unit_test_setup_teardown(a_full_queue_says_so, open_all, close_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
