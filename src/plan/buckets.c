@@ -35,6 +35,19 @@ static enum hd_err stages_of(struct param_stages **out, const struct hd_layout *
 	return HD_OK;
 }
 
+static uint64_t maker(const struct hd_graph_stages *cuts, uint32_t grad)
+{
+	return UINT64_C(1) << (cuts ? cuts->of_grad[grad] : 0);
+}
+
+static void find_run_makers(uint64_t *of, const struct hd_layout *layout, const struct hd_graph_stages *cuts)
+{
+	for (uint32_t i = 0; i < layout->nsegments; i++)
+		of[layout->segment[i].chunk / HD_BUCKET_CHUNKS] |= maker(cuts, layout->segment[i].param);
+	for (uint32_t i = 0; i < layout->npieces; i++)
+		of[hd_layout_nbuckets(layout) + i] = maker(cuts, layout->piece[i].grad);
+}
+
 enum hd_err hd_stage_buckets_make(struct hd_stage_buckets *buckets, const struct hd_layout *layout,
 	const struct hd_graph_stages *cuts, struct hd_arena *arena, struct hd_diag *diag)
 {
@@ -48,7 +61,8 @@ enum hd_err hd_stage_buckets_make(struct hd_stage_buckets *buckets, const struct
 	if (err)
 		return err;
 	made.at = hd_arena_take(arena, made.n + 1, sizeof *made.at);
-	if (!made.at)
+	made.run_makers = hd_arena_take(arena, hd_layout_nruns(layout) + 1, sizeof *made.run_makers);
+	if (!made.at || !made.run_makers)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a table of buckets");
 	for (uint32_t b = 0; b < made.n; b++)
 		made.at[b].stage = made.nstages - 1;
@@ -59,6 +73,7 @@ enum hd_err hd_stage_buckets_make(struct hd_stage_buckets *buckets, const struct
 		at->makers |= is->makers;
 		at->readers |= is->readers | is->makers;
 	}
+	find_run_makers(made.run_makers, layout, cuts);
 	*buckets = made;
 	return HD_OK;
 }

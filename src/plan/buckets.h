@@ -21,7 +21,13 @@
 enum { HD_STAGE_BITS = 64 };              /* bits of a mask */
 
 struct hd_stage_bucket { uint32_t stage; uint64_t makers, readers; };
-struct hd_stage_buckets { uint32_t n, nstages; bool whole; struct hd_stage_bucket *at; };
+struct hd_stage_buckets {
+	uint32_t n, nstages;
+	bool whole;
+	struct hd_stage_bucket *at;       /* [n] */
+	/* [hd_layout_nruns()] of each run of a bucket (graph/layout.h) alone */
+	uint64_t *run_makers;
+};
 
 /* `cuts` NULL: one stage. `whole` is false. HD_E_INVAL: more than HD_STAGE_BITS. */
 HD_MUST_USE enum hd_err hd_stage_buckets_make(struct hd_stage_buckets *buckets,

@@ -116,6 +116,39 @@ static void masks_name_all_stages_of_what_a_bucket_holds(void **state)
 		cut_through, tied);
 }
 
+/* By ranges of the flat gradient: which stages' gradients lie in a run, parts of a tied weight apart. */
+static void makers_of_a_run_are_those_of_what_lies_in_it(void **state)
+{
+	uint32_t nfewer = 0;
+
+	(void)state;
+	for (int m = 0; m < NMODELS; m++)
+		for (uint32_t n = 0; n < 4; n++) {
+			struct hd_subject s;
+			struct hd_layout layout;
+			struct hd_stage_buckets table;
+			struct hd_graph_stages cuts;
+			make(&s, &layout, m);
+			if (n)
+				cut(&s, &cuts, n);
+			assert_int_equal(hd_stage_buckets_make(&table, &layout, n ? &cuts : NULL, &s.arena,
+				&s.diag), HD_OK);
+			for (uint32_t r = 0; r < hd_layout_nruns(&layout); r++) {
+				const struct hd_grad_run run = hd_layout_run(&layout, r);
+				uint64_t of = 0;
+				for (uint32_t g = 0; g < layout.ngrads; g++)
+					if (layout.at[g] < run.at + run.len &&
+						layout.at[g] + layout.len[g] > run.at)
+						of |= UINT64_C(1) << (n ? cuts.of_grad[g] : 0);
+				CHECK(table.run_makers[r] == of, "%s, %u stages: run %u", models[m].model, n,
+					r);
+				nfewer += of != table.at[run.bucket].makers;
+			}
+			hd_subject_finish(&s);
+		}
+	assert_true(nfewer > 0);
+}
+
 static void more_stages_than_bits_are_refused(void **state)
 {
 	struct hd_subject s;
@@ -136,6 +169,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(of_one_stage_all_is_that_stage_s),
 		cmocka_unit_test(masks_name_all_stages_of_what_a_bucket_holds),
+		cmocka_unit_test(makers_of_a_run_are_those_of_what_lies_in_it),
 		cmocka_unit_test(more_stages_than_bits_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,7 +46,8 @@ static const struct hd_stage_bucket of_three[NB] = {
 	{ .stage = 2, .readers = 4 }, { .stage = 2, .readers = 4 }, { .stage = 2, .readers = 4 },
 	{ .stage = 0, .readers = 5 },
 };
-static const struct hd_stage_buckets three = { NB, 3, false, (struct hd_stage_bucket *)(uintptr_t)of_three };
+static const struct hd_stage_buckets three = { .n = NB, .nstages = 3,
+	.at = (struct hd_stage_bucket *)(uintptr_t)of_three };
 
 static void stages_are_held_by_their_holders_and_what_is_read_twice_by_both(void **state)
 {

@@ -562,7 +562,8 @@ static const struct hd_stage_bucket of_two[4] = {
 	{ .stage = 0, .makers = 1, .readers = 1 }, { .stage = 0, .makers = 1, .readers = 3 },
 	{ .stage = 1, .makers = 2, .readers = 2 }, { .stage = 1, .makers = 2, .readers = 2 },
 };
-static const struct hd_stage_buckets two = { 4, 2, false, (struct hd_stage_bucket *)(uintptr_t)of_two };
+static const struct hd_stage_buckets two = { .n = 4, .nstages = 2,
+	.at = (struct hd_stage_bucket *)(uintptr_t)of_two };
 
 static void stages_open(struct hd_view *view, struct hd_passes *passes, struct hd_exchange *x,
 	uint32_t worker)

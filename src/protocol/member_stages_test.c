@@ -8,7 +8,8 @@ static const struct hd_stage_bucket of_two[4] = {
 	{ .stage = 0, .makers = 1, .readers = 1 }, { .stage = 0, .makers = 1, .readers = 1 },
 	{ .stage = 1, .makers = 2, .readers = 2 }, { .stage = 1, .makers = 2, .readers = 2 },
 };
-static const struct hd_stage_buckets two = { 4, 2, false, (struct hd_stage_bucket *)(uintptr_t)of_two };
+static const struct hd_stage_buckets two = { .n = 4, .nstages = 2,
+	.at = (struct hd_stage_bucket *)(uintptr_t)of_two };
 static const struct hd_member_config staged = { .nvns = 4, .nbuckets = 4, .buckets = &two, .nsteps = 9,
 	.detect_ns = AT_WORK_T, .ndevices = 1, .nonce = 7 };
 static const uint32_t place[] = { 0, 1 };

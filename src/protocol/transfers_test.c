@@ -445,8 +445,8 @@ static void of_stages_owners_and_norms_are_the_holding_s(void **state)
 {
 	static const struct hd_stage_bucket of_two[] = { { .stage = 0, .makers = 1, .readers = 1 },
 		{ .stage = 0, .makers = 1, .readers = 1 }, { .stage = 1, .makers = 2, .readers = 2 } };
-	static const struct hd_stage_buckets two = { 3, 2, false,
-		(struct hd_stage_bucket *)(uintptr_t)of_two };
+	static const struct hd_stage_buckets two = { .n = 3, .nstages = 2,
+		.at = (struct hd_stage_bucket *)(uintptr_t)of_two };
 	static const struct hd_view view = { .epoch = 3, .nmembers = 3, .nranks = 2, .member = { 4, 6, 9 },
 		.rank = { { 6, 5 }, { 4, 0 } }, .shape = { .nstages = 2, .width = 2, .place = { 0, 1 } } };
 	static const uint64_t all[3] = { 7, 7, 7 };

@@ -574,11 +574,12 @@ enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32
 	if (err)
 		return err;
 	hd_view_holding(&held, view, view->shape.nstages ? buckets : NULL, 0);
-	for (uint32_t b = 0; b < nbuckets; b++) {
-		uint64_t makers = view->shape.nstages ? buckets->at[b].makers : 1, n = 0;
+	for (uint32_t run = 0; run < hd_layout_nruns(layout); run++) {
+		uint64_t makers = view->shape.nstages ? buckets->run_makers[run] : 1, n = 0;
 		for (; makers; makers &= makers - 1)
 			n += of_stage[__builtin_ctzll(makers)];
-		*bytes += held.owner[b] == me ? n * hd_layout_received_bytes(layout, b, b + 1) : 0;
+		*bytes += held.owner[hd_layout_run(layout, run).bucket] == me ?
+			n * hd_layout_run_room(layout, run) : 0;
 	}
 	hd_holding_finish(&held);
 	return HD_OK;
