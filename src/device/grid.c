@@ -109,6 +109,13 @@ static enum hd_err take_scratch(struct hd_grid *grid, const struct hd_program *p
 	return hd_team_scratch(grid->team, most, diag);
 }
 
+const struct hd_cpu_row *hd_grid_row(const struct hd_grid *grid, const struct hd_call *call)
+{
+	const struct hd_cpu_row *row = &grid->kernels.row[call->op];
+
+	return row->takes && !row->takes(call) ? &grid->kernels.own[call->op] : row;
+}
+
 /* Layers repeat: a shape is prepared once and its other nodes borrow; what they do with it (waves, folds)
  * is their own. */
 static enum hd_err prepare(struct hd_grid *grid, struct hd_grid_program *loaded, uint32_t variant,
@@ -128,9 +135,7 @@ static enum hd_err prepare(struct hd_grid *grid, struct hd_grid_program *loaded,
 			return take_scratch(grid, program, variant, inode, &same, &slots[i].row->kernel,
 				diag);
 		}
-	const struct hd_cpu_row *row = &grid->kernels.row[call->op];
-	if (row->takes && !row->takes(call))
-		row = &grid->kernels.own[call->op];
+	const struct hd_cpu_row *row = hd_grid_row(grid, call);
 	enum hd_err err = row->prepare(call, &slots[inode].prepared, diag);
 	if (err)
 		return err;

@@ -54,6 +54,9 @@ enum hd_err hd_grid_move(struct hd_device *device, void *to, const void *from, u
 	uint64_t *token);
 enum hd_err hd_grid_load(struct hd_device *device, const struct hd_program *program, struct hd_diag *diag);
 void hd_grid_unload(struct hd_device *device, const struct hd_program *program);
+/* The kernel that loading prepares for a call of that op and these shapes. */
+const struct hd_cpu_row *hd_grid_row(const struct hd_grid *grid, const struct hd_call *call);
+/* Of programs that are not loaded, too. */
 bool hd_grid_folds_alone(struct hd_device *device, const struct hd_program *program, uint32_t inode);
 enum hd_err hd_grid_run(struct hd_device *device, const struct hd_program *program, enum hd_run_phase phase,
 	const struct hd_bind *bind, uint64_t *token, struct hd_diag *diag);

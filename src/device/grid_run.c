@@ -177,12 +177,11 @@ static bool run_node(const struct phase_run *w, uint32_t inode)
 /* As run_node() chooses. */
 bool hd_grid_folds_alone(struct hd_device *device, const struct hd_program *program, uint32_t inode)
 {
-	const struct hd_grid_program *loaded = hd_grid_find(hd_grid_of(device), program);
 	const struct hd_node *node = &program->graph->node[inode];
 
-	if (!loaded || hd_ops[node->op].class == HD_OP_VIEW || program->kind[node->out] == HD_KIND_SHARED)
+	if (hd_ops[node->op].class == HD_OP_VIEW || program->kind[node->out] == HD_KIND_SHARED)
 		return false;
-	const struct hd_kernel *kernel = &loaded->slot[inode].row->kernel;
+	const struct hd_kernel *kernel = &hd_grid_row(hd_grid_of(device), &program->calls[0][inode])->kernel;
 	return !(program->together[inode] && kernel->rowwise) &&
 		hd_grid_folds(program, inode, kernel, &program->calls[0][inode]);
 }

@@ -47,13 +47,17 @@ static void need_of(struct hd_worker *w, const struct hd_work *work)
 		struct hd_rank_need *need = &w->rank[r].need;
 		if (work->pipe) {
 			need->staged = true;
+			uint64_t vector_bytes = hd_pipe_vector_bytes(work->pipe, r);
 			need->nbuffers = more(need->nbuffers, hd_pipe_vectors_of(work->overlap ?
 				work->overlap->pipe[1] : work->pipe, r));
 			need->pipe_bytes += hd_pipe_bytes(work->pipe, r);
-			need->vector_bytes = larger(need->vector_bytes, hd_pipe_vector_bytes(work->overlap ?
-				work->overlap->pipe[1] : work->pipe, r));
-			if (work->overlap)
+			need->idle_bytes += hd_pipe_idle_bytes(work->pipe, r);
+			if (work->overlap) {
+				vector_bytes += hd_pipe_vector_bytes(hd_overlap_next(work->overlap), r);
 				need->pipe_bytes += hd_pipe_bytes(hd_overlap_next(work->overlap), r);
+				need->idle_bytes += hd_pipe_idle_bytes(hd_overlap_next(work->overlap), r);
+			}
+			need->vector_bytes = larger(need->vector_bytes, vector_bytes);
 			continue;
 		}
 		need->whole = true;
@@ -70,7 +74,8 @@ static void set_needs(struct hd_worker *w, const struct hd_worker_part *coming)
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
 		w->rank[r].need = (struct hd_rank_need){ 0 };
 	w->parts->need_places = w->parts->need_received_bytes = w->parts->need_links = 0;
-	w->parts->need_held = 0;
+	w->parts->need_held = w->parts->need_sum_bytes = w->parts->need_fetched_bytes = 0;
+	w->parts->need_rests = true;
 	w->parts->need_sum = w->parts->need_moments = w->meeting->need = false;
 	for (size_t i = 0; i < 2; i++) {
 		const struct hd_worker_part *s = i ? coming : w->parts->part;
@@ -81,6 +86,9 @@ static void set_needs(struct hd_worker *w, const struct hd_worker_part *coming)
 			w->parts->need_places;
 		w->parts->need_held = s->held_elems > w->parts->need_held ? s->held_elems :
 			w->parts->need_held;
+		w->parts->need_sum_bytes = larger(w->parts->need_sum_bytes, s->sum_bytes);
+		w->parts->need_fetched_bytes = larger(w->parts->need_fetched_bytes, s->fetched_bytes);
+		w->parts->need_rests &= s->rests;
 		w->parts->need_links = s->nlinks > w->parts->need_links ? s->nlinks : w->parts->need_links;
 		if (s->received_bytes > w->parts->need_received_bytes)
 			w->parts->need_received_bytes = s->received_bytes;
@@ -282,6 +290,29 @@ static enum hd_err make_staged(struct hd_worker *w, struct hd_worker_part *s, co
 	return err || !s->plan->overlap ? err : hd_overlap_make(w, &s->work, s->plan, rank, &s->arena, diag);
 }
 
+/* By stages a worker without a part holds nothing yet: what it has lies in the file. */
+static enum hd_err count_held(const struct hd_worker *w, const struct hd_dist_view *view,
+	struct hd_worker_part *s, struct hd_diag *diag)
+{
+	struct hd_memory_part *part = hd_arena_take(&s->arena, w->stage->nbuckets + 1, sizeof *part);
+	const bool holds = !w->spec.by_stage || view->worker != HD_DIST_NOBODY;
+	uint32_t n = 0;
+
+	if (!part)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the pages of %u buckets", w->stage->nbuckets);
+	s->held_elems = 0;
+	for (uint32_t b = 0; b < w->stage->nbuckets && holds; b++) {
+		const struct hd_chunk run = hd_layout_bucket(&w->task->layout, b);
+		if (view->held && !view->held[b])
+			continue;
+		s->held_elems += run.len;
+		part[n++] = (struct hd_memory_part){ run.at * sizeof(float),
+			(run.at + run.len) * sizeof(float) };
+	}
+	s->sum_bytes = hd_memory_taken_by(part, n, w->stage->sum_bytes);
+	return HD_OK;
+}
+
 /* What is to be computed and what it needs; nothing is taken. *rank: of the part's arena. */
 static enum hd_err make(struct hd_worker *w, const struct hd_dist_view *view, struct hd_worker_part *s,
 	uint32_t **ranks, struct hd_diag *diag)
@@ -306,12 +337,10 @@ static enum hd_err make(struct hd_worker *w, const struct hd_dist_view *view, st
 	s->alone = alone;
 	s->nplaces = view->nplaces;
 	s->received_bytes = view->received_bytes;
+	s->fetched_bytes = view->fetched_bytes;
+	s->rests = view->rests;
 	s->nlinks = alone ? 0 : links_of(view->plan);
-	s->held_elems = 0;
-	/* by stages a worker without a part holds nothing yet: what it has lies in the file */
-	const bool holds = !w->spec.by_stage || view->worker != HD_DIST_NOBODY;
-	for (uint32_t b = 0; b < w->stage->nbuckets && holds; b++)
-		s->held_elems += !view->held || view->held[b] ? hd_layout_bucket(&w->task->layout, b).len : 0;
+	err = err ? err : count_held(w, view, s, diag);
 	if (!err && staged)
 		err = make_staged(w, s, rank, diag);
 	else if (!err)

@@ -87,6 +87,10 @@ struct hd_dist_view {
 	uint64_t received_bytes;
 	/* [nbuckets] of state by stages: 1: those that it holds; NULL: all. Read by prepare() alone */
 	const uint8_t *held;
+	/* Another member evaluates, and gathers what it saves: the room for that is reserved here, too, and a
+	 * prediction leaves it out. fetched_bytes: of received_bytes, what brings state from others */
+	bool rests;
+	uint64_t fetched_bytes;
 };
 
 /* Makes the part of a coming view, beside the one in use; a second call replaces the first. HD_E_BADPLAN: the

@@ -226,7 +226,8 @@ static void views_that_a_worker_cannot_join_are_refused_by_name(void **state)
 	/* other devices than it has */
 	plan->worker[1] = c.at[0].id;
 	diag.text[0] = 0;
-	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, 0, NULL }, &diag),
+	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ .plan = plan,
+		.worker = c.at[0].id }, &diag),
 		HD_E_BADPLAN);
 	CHECK(strstr(diag.text, "the plan is for 2 devices, the worker has 1"), "%s", diag.text);
 	plan->worker[1] = c.at[1].id;
@@ -238,19 +239,23 @@ static void views_that_a_worker_cannot_join_are_refused_by_name(void **state)
 	CHECK(had.own >= 2 * HD_LINK_BYTES, "links are not counted: %llu", (unsigned long long)had.own);
 	a->spec.memory_limit_bytes = had.held + 10 * HD_BUCKET_BYTES;
 	/* those that the caller takes, too, and as long as the part is there */
-	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, places(11), NULL },
+	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ .plan = plan,
+		.worker = c.at[0].id, .received_bytes = places(11) },
 		&diag),
 		HD_E_REFUSED);
-	assert_int_equal(hd_dist_memory(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, places(11), NULL },
+	assert_int_equal(hd_dist_memory(a, &(struct hd_dist_view){ .plan = plan,
+		.worker = c.at[0].id, .received_bytes = places(11) },
 		&said,
 		&diag),
 		HD_E_REFUSED);
-	assert_int_equal(hd_dist_memory(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, places(10), NULL },
+	assert_int_equal(hd_dist_memory(a, &(struct hd_dist_view){ .plan = plan,
+		.worker = c.at[0].id, .received_bytes = places(10) },
 		&said,
 		&diag),
 		HD_OK);
 	assert_false(hd_dist_prepared(a));
-	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, places(10), NULL },
+	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ .plan = plan,
+		.worker = c.at[0].id, .received_bytes = places(10) },
 		&diag),
 		HD_OK);
 	hd_worker_memory(a, &has);
@@ -258,11 +263,11 @@ static void views_that_a_worker_cannot_join_are_refused_by_name(void **state)
 	assert_true(has.gradients == had.gradients + 10 * HD_BUCKET_BYTES &&
 		has.held == had.held + 10 * HD_BUCKET_BYTES);
 	hd_dist_forget(a);
-	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id,
-		a->parts->nreceive + 11, 0, NULL },
+	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ .plan = plan,
+		.worker = c.at[0].id, .nplaces = a->parts->nreceive + 11 },
 		&diag), HD_E_REFUSED);
-	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id,
-		a->parts->nreceive + 10, 0, NULL },
+	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ .plan = plan,
+		.worker = c.at[0].id, .nplaces = a->parts->nreceive + 10 },
 		&diag), HD_OK);
 	hd_worker_memory(a, &has);
 	assert_true(has.gradients == had.gradients + 10 * HD_BUCKET_BYTES &&

@@ -12,6 +12,11 @@
  * is used up by what is mapped, touched or not, and the room of samples that are kept is since the data
  * were opened. */
 
+/* Measured, and the same before a run and in it: data of libraries, threads, small tables; heap of the
+ * process that evaluates and writes checkpoints, lines and the report. */
+#define HD_PROCESS_BYTES (UINT64_C(3) << 20)
+#define HD_WRITER_BYTES (UINT64_C(5) << 19)
+
 static uint64_t buffers_of(const struct hd_rank *rank)
 {
 	uint32_t n = rank->need.nbuffers > rank->pool->cap ? rank->need.nbuffers : rank->pool->cap;
@@ -89,15 +94,23 @@ static uint64_t vectors_of(const struct hd_worker *w, uint32_t rank)
 	return w->stage->flat_bytes * (need ? buffers_of(&w->rank[rank]) : 1);
 }
 
-/* Of the gradients and of the activations; those of virtual nodes in lockstep, and of the stages of a
- * pipeline, count as written to. */
+/* Of the gradients and of the activations; those of virtual nodes in lockstep count as written to. */
 static void idle_of(const struct hd_worker *w, struct hd_memory_terms *t)
 {
+	const bool rests = w->parts->need_rests;
+
+	t->idle_gradients += rests ? w->parts->need_fetched_bytes : 0;
 	for (uint32_t r = 0; w->rank && r < w->spec.ndevices; r++) {
+		const struct hd_rank_need *need = &w->rank[r].need;
+		t->idle_arenas += need->idle_bytes;
+		/* beside its stages the arena of the whole model is there to evaluate in */
+		t->idle_arenas += rests && need->staged && !need->whole ? w->stage->infer.memory.len_bytes :
+			0;
 		if (!w->rank[r].device || w->rank[r].need.staged)
 			continue;
 		t->idle_gradients += w->rank[r].need.ntemps * w->stage->idle.temp_bytes;
-		t->idle_arenas += w->rank[r].activations ? w->stage->idle.arena_bytes : 0;
+		t->idle_arenas += w->rank[r].activations && activations_of(w, r) ?
+			w->stage->idle.arena_bytes : 0;
 	}
 	assert(t->idle_gradients <= t->gradients && t->idle_arenas <= t->arenas);
 }
@@ -143,6 +156,7 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 		.kept = data->kept_bytes,
 		.own = w->stage->table_bytes + scratch + hd_parts_link_bytes(w),
 		.device = device,
+		.process = HD_PROCESS_BYTES + (w->parts->need_rests ? 0 : HD_WRITER_BYTES),
 	};
 	t->held = t->params + t->slots + t->gradients + t->arenas + t->inputs;
 	t->total = t->held + t->kept + t->own;

@@ -1,4 +1,7 @@
-#include "engine/testing.h"
+#include "engine/testing_stages.h"
+
+#include "engine/pipe.h"
+#include "engine/worker_int.h"
 
 /* Refusals of memory: before anything is taken, with numbers, by the plan's own count of buffers. */
 
@@ -107,14 +110,14 @@ static void rows_are_read_ahead_where_a_core_or_a_disk_is_idle_meanwhile(void **
 	hd_rig_close(&rig);
 }
 
-/* Bytes of whole pages of `len` bytes that still hold what fill() put there. */
-enum { MARK = 0xa5 };
+/* Bytes of whole pages of a block of `len` bytes that still hold MARK: huge pages as far as they fit. */
+enum { MARK = 0xa5, HUGE = 2 << 20, SMALL = 4096 };
 static uint64_t kept_of(const uint8_t *at, uint64_t len)
 {
 	uint64_t sum = 0;
 
 	for (uint64_t from = 0, n; from < len; from += n) {
-		n = len - from < HD_IDLE_PAGE_BYTES ? len - from : HD_IDLE_PAGE_BYTES;
+		n = len - from >= HUGE ? HUGE : len - from < SMALL ? len - from : SMALL;
 		uint64_t i = 0;
 		while (i < n && at[from + i] == MARK)
 			i++;
@@ -161,9 +164,74 @@ static void what_no_kernel_writes_to_is_predicted_as_idle(void **state)
 	}
 }
 
+/* Whole pages of it that do not; a block is of whole pages. */
+static uint64_t written_of(const void *at, uint64_t len)
+{
+	return (len + SMALL - 1) / SMALL * SMALL - kept_of(at, len) -
+		(kept_of((const uint8_t *)at + len / SMALL * SMALL, len % SMALL) ? SMALL - len % SMALL : 0);
+}
+
+/* Pages of flat vectors and of arenas that a plan of stages writes to, against what is predicted of them. */
+static void stages_write_to_the_pages_that_are_predicted(void **state)
+{
+	static const char *const models[] = {
+		"model: {use: builtin:mlp, args: {hidden: [1500, 700, 500]}}\n"
+		"data: {kind: synthetic, count: 64}\n",
+		"model: {use: builtin:gpt, args: {layers: 3, width: 96, heads: 2, context: 8, vocab: 7000}}\n"
+		"data: {kind: synthetic, count: 64}\n",
+	};
+	static const struct hd_rig_kind ways[] = { { "1f1b", 2, 1, 1, false, 1 },
+		{ "gpipe", 2, 1, 2, false, 1 }, { "zb-h1", 3, 1, 1, false, 1 },
+		{ "interleaved", 2, 2, 1, true, 1 } };
+	uint64_t idle = 0;
+
+	(void)state;
+	for (size_t m = 0; m < sizeof models / sizeof *models; m++)
+		for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
+			uint64_t predicted = 0, written = 0, arenas = 0, used = 0;
+			struct hd_diag diag = { "" };
+			struct hd_plan plan;
+			struct hd_rig rig;
+			hd_rig_open(&rig, models[m], 8, 8, NULL, ways[k].p * ways[k].d);
+			CHECK(hd_rig_staged(rig.worker, rig.task, &ways[k], &rig.arena, &plan, &diag) ==
+				HD_OK && hd_worker_adopt(rig.worker, &plan, &diag) == HD_OK, "%s",
+				diag.text);
+			const struct hd_pipe *pipe = hd_worker_work(rig.worker)->pipe;
+			const uint64_t flat = rig.worker->stage->flat_bytes;
+			for (uint32_t v = 0; v < pipe->nvectors; v++)
+				memset(pipe->vector[v], MARK, flat);
+			for (uint32_t i = 0; i < pipe->nseats; i++)
+				for (uint32_t a = 0; a < pipe->seat[i].arena.cap; a++)
+					memset(pipe->seat[i].memory[a], MARK, pipe->seat[i].arena.bytes);
+			hd_rig_step(&rig);
+			hd_rig_step(&rig);
+			for (uint32_t v = 0; v < pipe->nvectors; v++)
+				written += written_of(pipe->vector[v], flat);
+			for (uint32_t i = 0; i < pipe->nseats; i++)
+				for (uint32_t a = 0; a < pipe->seat[i].arena.cap; a++) {
+					used += pipe->seat[i].arena.bytes -
+						kept_of(pipe->seat[i].memory[a], pipe->seat[i].arena.bytes);
+					arenas += pipe->seat[i].arena.bytes;
+				}
+			for (uint32_t r = 0; r < pipe->ndevices; r++) {
+				predicted += hd_pipe_vector_bytes(pipe, r);
+				arenas -= hd_pipe_idle_bytes(pipe, r);
+				idle += hd_pipe_idle_bytes(pipe, r);
+			}
+			CHECK(written == predicted, "%s of job %zu: %llu bytes of vectors, predicted %llu",
+				ways[k].name, m, (unsigned long long)written, (unsigned long long)predicted);
+			CHECK(used <= arenas && (arenas < MIB || used * 100 >= arenas * 97),
+				"%s of job %zu: %llu bytes of arenas, predicted %llu", ways[k].name, m,
+				(unsigned long long)used, (unsigned long long)arenas);
+			hd_rig_close(&rig);
+		}
+	assert_true(idle > 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stages_write_to_the_pages_that_are_predicted),
 		cmocka_unit_test(what_fits_neither_the_limit_nor_what_is_free_is_refused_with_numbers),
 		cmocka_unit_test(rows_are_read_ahead_where_a_core_or_a_disk_is_idle_meanwhile),
 		cmocka_unit_test(a_plan_of_many_buffers_is_refused_before_they_are_taken),

@@ -197,7 +197,8 @@ static void no_step_of_two_workers_allocates(void **state)
 			plan[i]->worker[2] = plan[i]->worker[3] = 1;
 			for (uint16_t k = 0; k < 2; k++)
 				CHECK(hd_dist_prepare(w[k],
-					&(struct hd_dist_view){ plan[i], k, 2 * MOST_ROOTS, 0, NULL },
+					&(struct hd_dist_view){ .plan = plan[i],
+						.worker = k, .nplaces = 2 * MOST_ROOTS },
 						&diag) ==
 					HD_OK,
 					"%s", diag.text);

@@ -65,7 +65,7 @@ uint64_t hd_parts_bytes(const struct hd_worker *w)
 	const uint64_t places = x->need_places > x->nreceive ? x->need_places : x->nreceive;
 	const bool moments = x->need_moments || w->step->moments.sum != w->step->moments.leaf;
 
-	const uint64_t sum = w->spec.by_stage ? x->need_held * sizeof(float) : w->stage->sum_bytes;
+	const uint64_t sum = w->spec.by_stage ? x->need_sum_bytes : w->stage->sum_bytes;
 
 	return (w->stage->sum || x->need_sum ? sum : 0) +
 		places * HD_BUCKET_BYTES + x->need_received_bytes +
@@ -73,7 +73,13 @@ uint64_t hd_parts_bytes(const struct hd_worker *w)
 		hd_meeting_bytes(w);
 }
 
-uint64_t hd_parts_link_bytes(const struct hd_worker *w) { return w->parts->need_links * HD_LINK_BYTES; }
+/* The last is the coordinator's, which has no rings. */
+uint64_t hd_parts_link_bytes(const struct hd_worker *w)
+{
+	const uint64_t n = w->parts->need_links;
+
+	return n * HD_LINK_BYTES + (n ? n - 1 : 0) * HD_LINK_RINGS_BYTES;
+}
 
 enum hd_err hd_dist_places(struct hd_worker *w, uint64_t n, struct hd_diag *diag)
 {

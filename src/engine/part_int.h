@@ -7,9 +7,10 @@
 
 #include "engine/work.h"
 
-/* What a link of the hub takes once it is used: places of what it sends and of what it is sent, each in a
- * page of 2 MiB. */
-#define HD_LINK_BYTES (UINT64_C(4) << 20)
+/* What a link of the hub takes once it is used: tables of what it sends and of what it is sent, and to a
+ * worker of this machine a ring each way. */
+#define HD_LINK_BYTES (UINT64_C(192) << 10)
+#define HD_LINK_RINGS_BYTES (UINT64_C(2) << 20)
 
 /* What a worker needs to take part under a view: made by hd_dist_prepare(), immutable after. */
 struct hd_worker_part {
@@ -25,7 +26,9 @@ struct hd_worker_part {
 	bool needs_parm;                  /* there is no root for them */
 	bool needs_sum;                   /* no gradient buffer is free for sums */
 	uint64_t nplaces, received_bytes, nlinks;
-	uint64_t held_elems;              /* of the flat vector: buckets whose state it holds */
+	/* of the flat vector: buckets whose state it holds, and their pages in a vector of sums */
+	uint64_t held_elems, sum_bytes;
+	bool rests; uint64_t fetched_bytes;       /* as in the view */
 };
 
 struct hd_worker_parts {
@@ -38,8 +41,8 @@ struct hd_worker_parts {
 	uint8_t *spilled;                 /* [nbuckets] these lie in the store's file */
 	float *receive; uint64_t nreceive;        /* buffers for roots of other workers */
 	/* by the parts at hand */
-	uint64_t need_places, need_received_bytes, need_links, need_held;
-	bool need_sum, need_moments;
+	uint64_t need_places, need_received_bytes, need_links, need_held, need_sum_bytes, need_fetched_bytes;
+	bool need_sum, need_moments, need_rests;
 };
 
 #endif

@@ -49,6 +49,7 @@ struct hd_flat_run { uint64_t at, len; };         /* elements of the flat vector
 struct hd_pipe_stage {
 	const struct hd_graph_stage *cut;
 	struct hd_program_tensor tensor;  /* its program, for the devices of a rank */
+	uint64_t idle_bytes;              /* of each arena, what no kernel writes to (device/idle.h) */
 	struct hd_readout out;
 	struct hd_waits pace;
 	const int64_t *node_ns;           /* what pace is made of; NULL: devices do not wait */
@@ -116,6 +117,7 @@ struct hd_pipe {
 	_Atomic bool fenced;
 	bool *updated;                    /* [ndevices] the rank has updated in this step */
 	float **vector; uint32_t nvectors;
+	uint64_t *vector_bytes;           /* [nvectors] in pages that are written to */
 	/* rows of the step's virtual nodes: loaded by the first rank that asks */
 	struct hd_lock rows_lock;
 	struct hd_loaded *rows;           /* [nvns] */
@@ -156,7 +158,8 @@ HD_MUST_USE enum hd_err hd_pipe_work(struct hd_worker *worker, struct hd_work *w
 	const struct hd_plan *plan, const uint32_t *rank, struct hd_arena *arena, struct hd_diag *diag);
 /* Bytes of device r's arenas and mail. */
 uint64_t hd_pipe_bytes(const struct hd_pipe *pipe, uint32_t device);
-/* Bytes of device r's flat vectors that seats write. */
+uint64_t hd_pipe_idle_bytes(const struct hd_pipe *pipe, uint32_t device);      /* of these */
+/* Bytes of the pages of device r's flat vectors that seats write to. */
 uint64_t hd_pipe_vector_bytes(const struct hd_pipe *pipe, uint32_t device);
 uint32_t hd_pipe_vectors_of(const struct hd_pipe *pipe, uint32_t device);      /* how many it needs */
 /* Loads programs and takes memory. Flat vectors are of the ranks' pools, which must be large enough. */

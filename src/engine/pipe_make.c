@@ -80,6 +80,14 @@ static enum hd_err make_stage(struct hd_pipe *pipe, struct hd_worker *w, uint32_
 		err = set_pace(pipe, w, s, arena, diag);
 	if (err)
 		return err;
+	struct hd_idle idle = { 0 };
+	/* devices of a rank run a node in turns: what they write to is not looked at */
+	if (w->rank && pipe->width == 1)
+		err = hd_program_idle(&idle, &stage->tensor.part[0], w->rank[0].device,
+			stage->tensor.whole.memory.len_bytes, 0, diag);
+	if (err)
+		return err;
+	stage->idle_bytes = idle.arena_bytes;
 	stage->out = hd_stage_readouts(&cut->graph);
 	const uint64_t rows = stage->tensor.whole.part_rows;
 	err = hd_worker_fields(w, &cut->graph, cut->ndata, &stage->field, arena, diag);
@@ -266,6 +274,38 @@ static uint32_t count_vectors(const struct hd_pipe *pipe)
 	return most;
 }
 
+/* Vector v of each stage's is vector v of the worker's: what the stages that have so many write. */
+static uint64_t bytes_of_vector(const struct hd_pipe *pipe, uint32_t v, struct hd_memory_part *part)
+{
+	uint32_t n = 0;
+
+	for (uint32_t s = 0; s < pipe->nstages; s++) {
+		const struct hd_pipe_stage *stage = &pipe->stage[s];
+		uint32_t of = 0;
+		for (uint32_t i = 0; i < pipe->nseats; i++)
+			of += pipe->seat[i].stage == s ? pipe->seat[i].script.nbuffers : 0;
+		for (uint32_t k = 0; k < stage->nruns && v < of; k++)
+			part[n++] = (struct hd_memory_part){ stage->run[k].at * sizeof(float),
+				(stage->run[k].at + stage->run[k].len) * sizeof(float) };
+	}
+	return hd_memory_taken_by(part, n, pipe->worker->stage->flat_bytes);
+}
+
+static enum hd_err count_vector_bytes(struct hd_pipe *pipe, struct hd_arena *arena, struct hd_diag *diag)
+{
+	uint32_t n = 0;
+
+	for (uint32_t s = 0; s < pipe->nstages; s++)
+		n += pipe->stage[s].nruns;
+	struct hd_memory_part *part = hd_arena_take(arena, n + 1, sizeof *part);
+	pipe->vector_bytes = hd_arena_take(arena, pipe->nvectors, sizeof *pipe->vector_bytes);
+	if (!part || !pipe->vector_bytes)
+		return no_memory(diag);
+	for (uint32_t v = 0; v < pipe->nvectors; v++)
+		pipe->vector_bytes[v] = bytes_of_vector(pipe, v, part);
+	return HD_OK;
+}
+
 static enum hd_err take_tables(struct hd_pipe *pipe, struct hd_arena *arena, struct hd_diag *diag)
 {
 	const size_t cells = (size_t)pipe->nstages * pipe->nvns;
@@ -360,8 +400,9 @@ enum hd_err hd_pipe_make(struct hd_pipe **out, struct hd_worker *w, const struct
 	if (err)
 		return err;
 	pipe->nvectors = count_vectors(pipe);
+	err = count_vector_bytes(pipe, arena, diag);
 	*out = pipe;
-	return HD_OK;
+	return err;
 }
 
 /* A device without a stage takes part in the end of the step. */
@@ -439,6 +480,19 @@ uint64_t hd_pipe_bytes(const struct hd_pipe *pipe, uint32_t device)
 	return bytes + hd_post_bytes(pipe, device);
 }
 
+uint64_t hd_pipe_idle_bytes(const struct hd_pipe *pipe, uint32_t device)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < pipe->nseats; i++) {
+		const struct hd_seat *seat = &pipe->seat[i];
+		if (seat->arena.bytes)
+			bytes += arena_bytes(pipe, seat, device) / seat->arena.bytes *
+				pipe->stage[seat->stage].idle_bytes;
+	}
+	return bytes;
+}
+
 /* Flat vectors are dealt to the pools of the ranks in turn. */
 uint32_t hd_pipe_vectors_of(const struct hd_pipe *pipe, uint32_t device)
 {
@@ -449,18 +503,11 @@ uint32_t hd_pipe_vectors_of(const struct hd_pipe *pipe, uint32_t device)
 
 uint64_t hd_pipe_vector_bytes(const struct hd_pipe *pipe, uint32_t device)
 {
-	uint64_t elems = 0;
+	uint64_t bytes = 0;
 
-	for (uint32_t s = 0; s < pipe->nstages; s++) {
-		uint64_t n = 0, of = 0;
-		for (uint32_t i = 0; i < pipe->nseats; i++)
-			n += pipe->seat[i].stage == s ? pipe->seat[i].script.nbuffers : 0;
-		for (uint32_t k = 0; k < pipe->stage[s].nruns; k++)
-			of += pipe->stage[s].run[k].len;
-		for (uint64_t v = 0; v < n; v++)
-			elems += (pipe->first_vector + v) % pipe->ndevices == device ? of : 0;
-	}
-	return elems * sizeof(float);
+	for (uint32_t v = 0; v < pipe->nvectors; v++)
+		bytes += (pipe->first_vector + v) % pipe->ndevices == device ? pipe->vector_bytes[v] : 0;
+	return bytes;
 }
 
 /* ---- taken ---- */

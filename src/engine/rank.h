@@ -18,6 +18,7 @@ struct hd_rank_need {
 	/* of several stages: arenas and mail of its seats, what they write of flat vectors (pipe.h);
 	 * `whole`: one of the plans has whole models */
 	bool staged, whole; uint64_t pipe_bytes, vector_bytes;
+	uint64_t idle_bytes;              /* of pipe_bytes, what no kernel writes to (device/idle.h) */
 };
 
 struct hd_rank {

@@ -140,7 +140,8 @@ static inline const struct hd_plan *plan_of(struct cluster *c)
 static inline void prepare(const struct cluster *c, const struct hd_plan *plan)
 {
 	for (uint32_t m = 0; m < c->n; m++) {
-		struct hd_dist_view view = { plan, c->at[m].id, BATCH * MOST_ROOTS, 0, NULL };
+		struct hd_dist_view view = { .plan = plan,
+			.worker = c->at[m].id, .nplaces = BATCH * MOST_ROOTS };
 		struct hd_diag diag = { "" };
 		CHECK(hd_dist_prepare(c->at[m].worker, &view, &diag) == HD_OK, "%s", diag.text);
 	}

@@ -71,7 +71,7 @@ static inline void open_learner(struct learner *l, const struct cluster *c, uint
 	struct hd_diag diag = { "" };
 
 	*l = (struct learner){ .worker = worker_of(c, ndevices, 1, 0) };
-	CHECK(hd_dist_prepare(l->worker, &(struct hd_dist_view){ NULL, HD_DIST_NOBODY, 0, 0, NULL },
+	CHECK(hd_dist_prepare(l->worker, &(struct hd_dist_view){ .worker = HD_DIST_NOBODY },
 		&diag) == HD_OK, "%s", diag.text);
 	hd_dist_adopt(l->worker);
 }

@@ -50,7 +50,8 @@ static inline void add_worker(struct net *net, uint32_t ndevices, const char *wh
 {
 	const struct hd_worker_spec spec = { .kind = "cpu", .nthreads = 1, .ndevices = ndevices,
 		.kernels = HD_KERNELS_PORTABLE };
-	const struct hd_dist_view view = { &net->plan, (uint16_t)net->n, 2 * MOST_ROOTS, 0, NULL };
+	const struct hd_dist_view view = { .plan = &net->plan,
+		.worker = (uint16_t)net->n, .nplaces = 2 * MOST_ROOTS };
 	struct hd_diag diag = { "" };
 
 	assert_true(net->n < MOST);

@@ -127,6 +127,9 @@ struct hd_memory_terms {
 	/* of gradients and of arenas, what is reserved and never written to (device/idle.h): a bound counts
 	 * it, the process does not grow by it. 0 before programs are loaded */
 	uint64_t idle_gradients, idle_arenas;
+	/* what the process takes besides, without pages of programs and files: measured once. No part of the
+	 * total, by which it grows */
+	uint64_t process;
 	/* of the total, what the fullest device takes: the first one holds what all share */
 	uint64_t device;
 };
@@ -135,6 +138,11 @@ void hd_worker_memory(const struct hd_worker *worker, struct hd_memory_terms *te
 static inline uint64_t hd_memory_taken(const struct hd_memory_terms *t)
 {
 	return t->total - t->idle_gradients - t->idle_arenas;
+}
+/* What the process is predicted to take at its peak, without pages of programs and files. */
+static inline uint64_t hd_memory_of_process(const struct hd_memory_terms *t)
+{
+	return hd_memory_taken(t) + t->process;
 }
 /* What of the terms the free bytes of `machine` have lost before there is a worker. */
 struct hd_memory_info;

@@ -343,11 +343,14 @@ enum hd_err hd_pipes_part(struct hd_dist_view *part, const struct hd_pipes *pipe
 
 	part->worker = member == HD_NOBODY ? HD_DIST_NOBODY : (uint16_t)member;
 	part->held = NULL;
+	part->fetched_bytes = 0;
+	part->rests = hd_view_writer(view) != worker;
 	if (err || !hd_dist_by_stage(engine) || !view->shape.nstages)
 		return err;
 	for (uint32_t b = 0; b < pipes->buckets.n; b++)
 		most = hd_dist_slot_bytes(engine, b) > most ? hd_dist_slot_bytes(engine, b) : most;
-	part->received_bytes += HD_PIPES_FETCHED * most;
+	part->fetched_bytes = HD_PIPES_FETCHED * most;
+	part->received_bytes += part->fetched_bytes;
 	return find_held(&part->held, pipes, view, member, arena, diag);
 }
 
