@@ -13,6 +13,7 @@ eval: {every: 0}
 workers: {pace: 2 ms, detect: 20 s, min_wait: 600 s}
 Y
 memory_of() { sed -n "s/.*worker $1: memory: \([0-9.]*\) MiB.*/\1/p" "$2" | head -n 1; }
+taken_by() { awk '/^RssAnon:|^RssShmem:/ { n += $2 } END { print n / 1024 }' "/proc/$1/status"; }
 members()
 {
 	heddle status "$1" --json 2>/dev/null | grep -o '"worker":[0-9]*,"state":"member","pid":[0-9]*' |
@@ -41,9 +42,9 @@ for workers in 2 3; do
 	cmp -s predicted said || failed "--dry-run and the run differ: $(diff predicted said)"
 	if ! grep -qE '__(asan|tsan)_init' "$HEDDLE_BIN"; then
 		while IFS=, read -r worker pid; do
-			taken=$(awk '/^RssAnon:/ { print $2 / 1024 }' "/proc/$pid/status")
+			taken=$(taken_by "$pid")
 			awk -v t="$taken" -v p="$(memory_of "$worker" log)" \
-				'BEGIN { exit !(p > 100 && t > 0.95 * p && t < 1.05 * p + 16) }' ||
+				'BEGIN { exit !(p > 100 && t > 0.95 * p && t < 1.05 * p + 8) }' ||
 				failed \
 					"worker $worker of $workers: $(memory_of "$worker" \
 					log) MiB predicted, $taken MiB taken"
@@ -66,7 +67,7 @@ if ! grep -qE '__(asan|tsan)_init' "$HEDDLE_BIN"; then
 	await said 6 || failed "a worker says nothing of its memory: $(cat log)"
 	members links >now
 	while IFS=, read -r worker pid; do
-		taken=$(awk '/^RssAnon:/ { print $2 / 1024 }' "/proc/$pid/status")
+		taken=$(taken_by "$pid")
 		awk -v t="$taken" -v p="$(memory_of "$worker" log)" 'BEGIN { exit !(t < 1.25 * p + 8) }' ||
 			failed \
 				"worker $worker of 6, a small job: $(memory_of "$worker" \
