@@ -76,6 +76,7 @@ static void set_needs(struct hd_worker *w, const struct hd_worker_part *coming)
 	w->parts->need_places = w->parts->need_received_bytes = w->parts->need_links = 0;
 	w->parts->need_held = w->parts->need_sum_bytes = w->parts->need_fetched_bytes = 0;
 	w->parts->need_rests = true;
+	w->parts->need_idle_slot_elems = UINT64_MAX;
 	w->parts->need_sum = w->parts->need_moments = w->meeting->need = false;
 	for (size_t i = 0; i < 2; i++) {
 		const struct hd_worker_part *s = i ? coming : w->parts->part;
@@ -89,6 +90,8 @@ static void set_needs(struct hd_worker *w, const struct hd_worker_part *coming)
 		w->parts->need_sum_bytes = larger(w->parts->need_sum_bytes, s->sum_bytes);
 		w->parts->need_fetched_bytes = larger(w->parts->need_fetched_bytes, s->fetched_bytes);
 		w->parts->need_rests &= s->rests;
+		if (s->idle_slot_elems < w->parts->need_idle_slot_elems)
+			w->parts->need_idle_slot_elems = s->idle_slot_elems;
 		w->parts->need_links = s->nlinks > w->parts->need_links ? s->nlinks : w->parts->need_links;
 		if (s->received_bytes > w->parts->need_received_bytes)
 			w->parts->need_received_bytes = s->received_bytes;
@@ -300,9 +303,10 @@ static enum hd_err count_held(const struct hd_worker *w, const struct hd_dist_vi
 
 	if (!part)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the pages of %u buckets", w->stage->nbuckets);
-	s->held_elems = 0;
+	s->held_elems = s->idle_slot_elems = 0;
 	for (uint32_t b = 0; b < w->stage->nbuckets && holds; b++) {
 		const struct hd_chunk run = hd_layout_bucket(&w->task->layout, b);
+		s->idle_slot_elems += view->slots && !view->slots[b] ? run.len : 0;
 		if (view->held && !view->held[b])
 			continue;
 		s->held_elems += run.len;

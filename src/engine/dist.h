@@ -91,6 +91,8 @@ struct hd_dist_view {
 	 * prediction leaves it out. fetched_bytes: of received_bytes, what brings state from others */
 	bool rests;
 	uint64_t fetched_bytes;
+	/* [nbuckets] of sharded state: 1: those whose slots it holds; NULL: all. Read by prepare() alone */
+	const uint8_t *slots;
 };
 
 /* Makes the part of a coming view, beside the one in use; a second call replaces the first. HD_E_BADPLAN: the
@@ -287,6 +289,7 @@ void hd_dist_abandon(struct hd_worker *worker);
 const struct hd_layout *hd_dist_layout(const struct hd_worker *worker);
 /* Is state by stages? */
 bool hd_dist_by_stage(const struct hd_worker *worker);
+uint32_t hd_dist_copies(const struct hd_worker *worker);      /* of slots, of sharded state; else 0 */
 /* State by stages, between two steps, before all of it comes from elsewhere: no bucket takes memory, and what
  * was in it is lost. */
 HD_MUST_USE enum hd_err hd_dist_lay_aside(struct hd_worker *worker, struct hd_diag *diag);

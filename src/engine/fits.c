@@ -100,6 +100,10 @@ static void idle_of(const struct hd_worker *w, struct hd_memory_terms *t)
 	const bool rests = w->parts->need_rests;
 
 	t->idle_gradients += rests ? w->parts->need_fetched_bytes : 0;
+	/* whoever writes checkpoints has all of them meanwhile */
+	if (rests && w->parts->need_idle_slot_elems != UINT64_MAX)
+		t->idle_slots = w->parts->need_idle_slot_elems * sizeof(float) *
+			hd_worker_store_shape(w).nslots;
 	for (uint32_t r = 0; w->rank && r < w->spec.ndevices; r++) {
 		const struct hd_rank_need *need = &w->rank[r].need;
 		t->idle_arenas += need->idle_bytes;

@@ -20,6 +20,7 @@ static uint32_t nslots(const struct hd_worker *w) { return hd_optims[w->task->op
 
 const struct hd_layout *hd_dist_layout(const struct hd_worker *w) { return &w->task->layout; }
 bool hd_dist_by_stage(const struct hd_worker *w) { return w->spec.by_stage; }
+uint32_t hd_dist_copies(const struct hd_worker *w) { return hd_job_copies(w->task->job); }
 
 static uint32_t nvectors(const struct hd_worker *w)
 {

@@ -313,10 +313,11 @@ enum hd_err hd_pipes_plan(struct hd_plan *plan, const struct hd_pipes *pipes, co
 	return HD_OK;
 }
 
-static enum hd_err find_held(const uint8_t **held, const struct hd_pipes *pipes, const struct hd_view *view,
-	uint32_t member, struct hd_arena *arena, struct hd_diag *diag)
+/* The buckets whose parameters, or of sharded state whose slots, a member holds. */
+static enum hd_err find_held(const uint8_t **held, const struct hd_stage_buckets *buckets, uint32_t n,
+	uint32_t copies, const struct hd_view *view, uint32_t member, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
-	const uint32_t n = pipes->buckets.n;
 	uint8_t *is = hd_arena_take(arena, n, 1);
 	struct hd_holding all;
 
@@ -325,9 +326,9 @@ static enum hd_err find_held(const uint8_t **held, const struct hd_pipes *pipes,
 	enum hd_err err = hd_holding_init(&all, n, diag);
 	if (err)
 		return err;
-	hd_view_holding(&all, view, &pipes->buckets, 0);
+	hd_view_holding(&all, view, buckets, copies);
 	for (uint32_t b = 0; b < n; b++)
-		is[b] = member < view->nmembers && all.param[b] >> member & 1;
+		is[b] = member < view->nmembers && (copies ? all.slot : all.param)[b] >> member & 1;
 	hd_holding_finish(&all);
 	*held = is;
 	return HD_OK;
@@ -345,13 +346,17 @@ enum hd_err hd_pipes_part(struct hd_dist_view *part, const struct hd_pipes *pipe
 	part->held = NULL;
 	part->fetched_bytes = 0;
 	part->rests = hd_view_writer(view) != worker;
+	part->slots = NULL;
+	if (!err && hd_dist_copies(engine) && !view->shape.nstages)
+		return find_held(&part->slots, NULL, hd_layout_nbuckets(hd_dist_layout(engine)),
+			hd_dist_copies(engine), view, member, arena, diag);
 	if (err || !hd_dist_by_stage(engine) || !view->shape.nstages)
 		return err;
 	for (uint32_t b = 0; b < pipes->buckets.n; b++)
 		most = hd_dist_slot_bytes(engine, b) > most ? hd_dist_slot_bytes(engine, b) : most;
 	part->fetched_bytes = HD_PIPES_FETCHED * most;
 	part->received_bytes += part->fetched_bytes;
-	return find_held(&part->held, pipes, view, member, arena, diag);
+	return find_held(&part->held, &pipes->buckets, pipes->buckets.n, 0, view, member, arena, diag);
 }
 
 /* ---- the run's job ---- */

@@ -279,6 +279,40 @@ static void replicated_state_is_held_whole(void **state)
 	hd_rig_close(&m.rig);
 }
 
+/* Of sharded state each member holds the slots of its chains; the checkpoint writer has all for a while. */
+static void slots_of_sharded_state_are_held_by_some(void **state)
+{
+	enum { N = 3 };
+	struct hd_dist_view part[N];
+	struct hd_memory_terms all[N];
+	struct hd_plan plan;
+	struct hd_view view;
+	struct made m;
+
+	(void)state;
+	with_engine(&m, 12, "comm: {sync: sharded, copies: 2}\n", false);
+	const uint32_t nbuckets = hd_layout_nbuckets(&m.rig.task->layout);
+	const struct hd_plan_job job = hd_worker_plan_job(m.rig.worker);
+	assert_false(hd_pipes_view(&view, &m.pipes, N, 1, 12));
+	CHECK(hd_pipes_plan(&plan, &m.pipes, &view, &job, m.rig.task, &m.rig.arena, &m.diag) == HD_OK, "%s",
+		m.diag.text);
+	for (uint32_t w = 0; w < N; w++) {
+		uint64_t others = 0;
+		part[w] = (struct hd_dist_view){ .plan = &plan };
+		assert_int_equal(hd_pipes_part(&part[w], &m.pipes, &view, w, m.rig.worker, &m.rig.arena,
+			&m.diag), HD_OK);
+		CHECK(hd_dist_memory(m.rig.worker, &part[w], &all[w], &m.diag) == HD_OK, "%s", m.diag.text);
+		for (uint32_t b = 0; b < nbuckets; b++)
+			others += part[w].slots[b] ? 0 : hd_layout_bucket(&m.rig.task->layout, b).len;
+		assert_true(part[w].rests == (w > 0));
+		assert_int_equal(all[w].idle_slots, w ? others * 2 * sizeof(float) : 0);
+		assert_true(all[w].slots == all[0].slots);
+	}
+	for (uint32_t b = 0; b < nbuckets; b++)
+		assert_int_equal(part[0].slots[b] + part[1].slots[b] + part[2].slots[b], 2);
+	hd_rig_close(&m.rig);
+}
+
 static void a_part_without_memory_is_refused(void **state)
 {
 	struct hd_plan plan = { .nvns = 13 };
@@ -338,6 +372,7 @@ int main(void)
 		cmocka_unit_test(each_request_for_memory_is_looked_at),
 		cmocka_unit_test(a_member_holds_the_buckets_that_its_stages_read),
 		cmocka_unit_test(replicated_state_is_held_whole),
+		cmocka_unit_test(slots_of_sharded_state_are_held_by_some),
 		cmocka_unit_test(a_part_without_memory_is_refused),
 		cmocka_unit_test(a_width_is_settled_for_stages_alone),
 	};

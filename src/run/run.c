@@ -104,7 +104,7 @@ static void tell_terms(struct hd_run *run, const char *prefix, const struct hd_m
 		"%smemory: %.1f MiB (parameters %.1f, optimizer %.1f, gradients %.1f, activations %.1f, "
 		"inputs %.1f, kept samples %.1f, "
 		"programs and scratch %.1f, process %.1f)", prefix, (double)hd_memory_of_process(t) / mib,
-		(double)t->params / mib, (double)t->slots / mib,
+		(double)t->params / mib, (double)(t->slots - t->idle_slots) / mib,
 		(double)(t->gradients - t->idle_gradients) / mib,
 		(double)(t->arenas - t->idle_arenas) / mib, (double)t->inputs / mib,
 		(double)t->kept / mib, (double)t->own / mib, (double)t->process / mib);
