@@ -239,19 +239,5 @@ uint32_t hd_layout_pieces(const struct hd_layout *layout, uint32_t bucket, uint3
 
 uint64_t hd_layout_run_room(const struct hd_layout *layout, uint32_t run)
 {
-	return run < hd_layout_nbuckets(layout) ? HD_BUCKET_BYTES :
-		hd_round_up(hd_layout_run(layout, run).len * sizeof(float), 64);
-}
-
-uint64_t hd_layout_received_bytes(const struct hd_layout *layout, uint32_t first, uint32_t end)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t b = first; b < end; b++) {
-		uint32_t piece, n = hd_layout_pieces(layout, b, &piece);
-		bytes += hd_layout_run_room(layout, b);
-		for (uint32_t i = 0; i < n; i++)
-			bytes += hd_layout_run_room(layout, piece + i);
-	}
-	return bytes;
+	return hd_round_up(hd_layout_run(layout, run).len * sizeof(float), 64);
 }

@@ -78,9 +78,7 @@ uint32_t hd_layout_nruns(const struct hd_layout *layout);
 struct hd_grad_run hd_layout_run(const struct hd_layout *layout, uint32_t run);
 /* Runs of a bucket: itself, and its pieces, which are runs [*first, *first + their number). */
 uint32_t hd_layout_pieces(const struct hd_layout *layout, uint32_t bucket, uint32_t *first);
-/* What receive buffers of all runs of buckets [first, end) take: HD_BUCKET_BYTES a bucket, a piece its
- * bytes in whole cache lines. */
-uint64_t hd_layout_received_bytes(const struct hd_layout *layout, uint32_t first, uint32_t end);
-uint64_t hd_layout_run_room(const struct hd_layout *layout, uint32_t run);         /* of one run */
+/* What a receive buffer of a run takes: its bytes in whole cache lines. */
+uint64_t hd_layout_run_room(const struct hd_layout *layout, uint32_t run);
 
 #endif
