@@ -156,9 +156,10 @@ static uint32_t chunks_of(const struct hd_job *job, uint32_t p)
 static bool allows(const struct hd_job *job, uint32_t p, uint32_t d)
 {
 	const struct hd_job_value *stages = &job->value[HD_JOB_PAR_STAGES],
-		*replicas = &job->value[HD_JOB_PAR_REPLICAS];
+		*chunks = &job->value[HD_JOB_PAR_CHUNKS], *replicas = &job->value[HD_JOB_PAR_REPLICAS];
 
-	return (stages->is_auto || stages->i % p == 0) && (replicas->is_auto || replicas->i == d);
+	return (stages->is_auto || chunks->is_auto ? stages->is_auto || stages->i % p == 0 :
+		stages->i == chunks->i * p) && (replicas->is_auto || replicas->i == d);
 }
 
 static enum hd_err of_depth(struct plan_chooser *c, uint32_t p, uint32_t d, struct hd_diag *diag)

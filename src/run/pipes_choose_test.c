@@ -68,6 +68,7 @@ static void keys_bound_the_choice(void **state)
 		} rows[] = {
 		{ "mode: auto, schedule: gpipe", 3, 3, 3, "gpipe" },
 		{ "mode: auto, stages: 2", 4, 2, 2, NULL },
+		{ "mode: auto, stages: 4, chunks: 1", 4, 4, 4, NULL },
 		{ "mode: auto, schedule: zb-v", 4, 0, 0, "zb-v" },
 		{ "mode: auto, replicas: 2, schedule: 1f1b", 4, 2, 2, "1f1b" },
 		{ "mode: auto, schedule: interleaved, chunks: 2", 2, 4, 2, "interleaved" },
