@@ -132,11 +132,10 @@ void driver_redraw(struct driver *c, uint64_t step, const struct hd_step_news *n
 	char said[200];
 
 	hd_coordinator_status(c->machine, &status);
-	if (!c->spec->redraw || !view || news->redone || status.halting ||
-		hd_pipe_set_find(&c->pipes, &view->shape, &pipes, NULL))
+	if (!c->spec->redraw || !view || hd_pipe_set_find(&c->pipes, &view->shape, &pipes, NULL))
 		return;
 	const struct hd_redraw_step s = { step, (double)news->step_ns * 1e-6, view, pipes, &c->reshape.pace };
-	if (!hd_redraw_step(c->spec->redraw, &s, &shape, said))
+	if (!hd_redraw_step(c->spec->redraw, &s, &shape, said) || status.halting)
 		return;
 	enum hd_err err = hd_pipe_set_find(&c->pipes, &shape, &next, &why);
 	err = err ? err : keep_settled(c, &shape, &why);
