@@ -87,7 +87,7 @@ same "$(number deadlines_missed)" 2 \
 expect 3 sim --cluster gpu:1 --entities ann:1
 says 'job 1 is of "bob", which is no entity'
 expect 2 sim --cluster gpu:1 --entities ann:1,ann:2
-says 'names ann twice'
+says 'ann is named twice'
 expect 2 sim --cluster gpu:1 --entities ann:0
 says 'a weight above 0'
 expect 2 sim --cluster gpu:1 --tune kapa=1
