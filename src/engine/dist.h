@@ -87,10 +87,9 @@ struct hd_dist_view {
 	uint64_t received_bytes;
 	/* [nbuckets] of state by stages: 1: those that it holds; NULL: all. Read by prepare() alone */
 	const uint8_t *held;
-	/* Another member evaluates, and gathers what it saves: the room for that is reserved here, too, and a
-	 * prediction leaves it out. fetched_bytes: of received_bytes, what brings state from others */
+	/* Another member evaluates and writes checkpoints: the room for that is reserved here, too, and a
+	 * prediction leaves it out */
 	bool rests;
-	uint64_t fetched_bytes;
 	/* [nbuckets] of sharded state: 1: those whose slots it holds; NULL: all. Read by prepare() alone */
 	const uint8_t *slots;
 };

@@ -99,7 +99,6 @@ static void idle_of(const struct hd_worker *w, struct hd_memory_terms *t)
 {
 	const bool rests = w->parts->need_rests;
 
-	t->idle_gradients += rests ? w->parts->need_fetched_bytes : 0;
 	/* whoever writes checkpoints has all of them meanwhile */
 	if (rests && w->parts->need_idle_slot_elems != UINT64_MAX)
 		t->idle_slots = w->parts->need_idle_slot_elems * sizeof(float) *

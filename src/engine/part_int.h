@@ -28,7 +28,7 @@ struct hd_worker_part {
 	uint64_t nplaces, received_bytes, nlinks;
 	/* of the flat vector: buckets whose state it holds, and their pages in a vector of sums */
 	uint64_t held_elems, sum_bytes;
-	bool rests; uint64_t fetched_bytes;       /* as in the view */
+	bool rests;                       /* as in the view */
 	uint64_t idle_slot_elems;         /* of one vector, of buckets whose slots others hold */
 };
 
@@ -42,7 +42,7 @@ struct hd_worker_parts {
 	uint8_t *spilled;                 /* [nbuckets] these lie in the store's file */
 	float *receive; uint64_t nreceive;        /* buffers for roots of other workers */
 	/* by the parts at hand */
-	uint64_t need_places, need_received_bytes, need_links, need_held, need_sum_bytes, need_fetched_bytes,
+	uint64_t need_places, need_received_bytes, need_links, need_held, need_sum_bytes,
 		need_idle_slot_elems;
 	bool need_sum, need_moments, need_rests;
 };

@@ -344,7 +344,6 @@ enum hd_err hd_pipes_part(struct hd_dist_view *part, const struct hd_pipes *pipe
 
 	part->worker = member == HD_NOBODY ? HD_DIST_NOBODY : (uint16_t)member;
 	part->held = NULL;
-	part->fetched_bytes = 0;
 	part->rests = hd_view_writer(view) != worker;
 	part->slots = NULL;
 	if (!err && hd_dist_copies(engine) && !view->shape.nstages)
@@ -354,8 +353,7 @@ enum hd_err hd_pipes_part(struct hd_dist_view *part, const struct hd_pipes *pipe
 		return err;
 	for (uint32_t b = 0; b < pipes->buckets.n; b++)
 		most = hd_dist_slot_bytes(engine, b) > most ? hd_dist_slot_bytes(engine, b) : most;
-	part->fetched_bytes = HD_PIPES_FETCHED * most;
-	part->received_bytes += part->fetched_bytes;
+	part->received_bytes += HD_PIPES_FETCHED * most;
 	return find_held(&part->held, &pipes->buckets, pipes->buckets.n, 0, view, member, arena, diag);
 }
 
