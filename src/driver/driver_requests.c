@@ -244,5 +244,5 @@ enum hd_err driver_answer(void *self, const char *what, const struct hd_json *as
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		if (!strcmp(row[i].what, what))
 			return row[i].answer(self, ask, w, diag);
-	return hd_fail(diag, HD_E_INVAL, "a coordinator does not \"%s\"", what);
+	return hd_fail(diag, HD_E_INVAL, "unknown request \"%s\"", what);
 }

@@ -74,7 +74,7 @@ static void say_wait(const struct hd_reach *reach, const char *run, const struct
 		snprintf(text + n, sizeof text - (size_t)n, "%u of its workers are there", s->workers);
 	else if (n > 0 && (size_t)n < sizeof text)
 		snprintf(text + n, sizeof text - (size_t)n, "%s", s->held.hold == HD_HOLD_COORDINATES ?
-			"the last one is going" : "one is beginning");
+			"the last one is ending" : "one is starting");
 	reach->waits(text);
 }
 
@@ -109,7 +109,7 @@ enum hd_err hd_reach_ask(const struct hd_reach *reach, const char *run, const ch
 				"no coordinator of %s has answered for %d s, although %u "
 				"of its workers are there%s: look into %s/log, and ask again",
 				run, (int)(HD_REACH_NEXT_NS / HD_NS_PER_S), standing.workers,
-				standing.held.hold == HD_HOLD_NONE ? "" : " and one is beginning or going",
+				standing.held.hold == HD_HOLD_NONE ? "" : " and one is starting or ending",
 				run);
 		if (now_ns - said_ns >= HD_REACH_TELL_NS && reach->waits) {
 			say_wait(reach, run, &standing, now_ns - began_ns);

@@ -115,7 +115,7 @@ static void a_run_in_one_process_is_named_with_it(void **state)
 static void a_coordinator_to_come_is_waited_for_a_minute(void **state)
 {
 	static const struct { enum hd_hold as; const char *says; } cases[] = {
-		{ HD_HOLD_BEGINS, "one is beginning" }, { HD_HOLD_COORDINATES, "the last one is going" },
+		{ HD_HOLD_BEGINS, "one is starting" }, { HD_HOLD_COORDINATES, "the last one is ending" },
 	};
 	struct hd_rundir dir;
 

@@ -84,9 +84,8 @@ static enum hd_err find_ranks(struct hd_run_stages *s, const struct hd_job *job,
 
 	if (stages % s->v)
 		return hd_fail(diag, HD_E_INVAL,
-			"parallel.stages is %u and a device has %u of them (chunks of %s): use a multiple of "
-			"%u",
-			stages, s->v, s->schedule, s->v);
+			"parallel.stages is %u, and parallel.schedule %s puts %u stages on each device: use "
+			"a multiple of %u", stages, s->schedule, s->v, s->v);
 	s->p = stages ? stages / s->v : s->t > 1 && !hd_job_has_depth(job) ? 1 : 0;
 	s->d = replicas ? replicas : s->p && nranks > s->p ? nranks / s->p : 1;
 	if (!s->p)
