@@ -15,8 +15,7 @@
  *    gradients read.
  * 4. Where several devices run the nodes of an order, each its own (graph/tensor.h), each device has a clock
  *    that counts its nodes. Two values may share bytes only if the node that makes the one begins, by the
- *    clock
- *    of its device, after all that read and make the other are done.
+ *    clock of its device, after all that read and make the other are done.
  * 5. Pure: equal arguments give equal plans on every machine. */
 #ifndef HD_DEVICE_MEMPLAN_H
 #define HD_DEVICE_MEMPLAN_H

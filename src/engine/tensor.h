@@ -6,8 +6,7 @@
  * the arena of the cell, step by step: it waits until what a step reads is made, runs it, and says so.
  *
  * 1. A turn ends when all devices have run their nodes. So between two phases no device is behind, and what
- *    is in the
- *    arena is the lead's again.
+ *    is in the arena is the lead's again.
  * 2. Nodes that make gradients fold them; each gradient is made by one device, and always by the same.
  * 3. A virtual node without rows has no turn: each device knows that by itself.
  * 4. Waits are conditions under one lock, never polls. A fence of the pipe ends them all: a device that fails

@@ -8,17 +8,13 @@
  *    neighbours of the tree of shards lie on one device as long as there are any.
  * 2. A node of no shard runs once: on the lowest of the devices that make what it reads, on device 0 where
  *    that is nothing. So a sum of shards is added on the device of its left operand, down the tree, and a
- *    chain
- *    of whole nodes stays on one device. A view runs where what it shows was made.
+ *    chain of whole nodes stays on one device. A view runs where what it shows was made.
  * 3. A device does not begin a node before what the node reads is made. Nodes and their operands are those of
  *    one device, so are the bits. Since the order of the graph is an order of its data, some device can
- *    always
- *    go on.
- * 4. Two devices are at different places of the order. `until` says how far apart they can be: how many
- *    nodes of
- *    a device's list may begin before the node of a place is done. Those behind them may take the bytes of
- *    what
- *    it read (device/memplan.h).
+ *    always go on.
+ * 4. Two devices are at different places of the order. `until` says how far apart they can be: how many nodes
+ *    of a device's list may begin before the node of a place is done. Those behind them may take the bytes of
+ *    what it read (device/memplan.h).
  *
  * Everything lies in the arena given. Pure. */
 #ifndef HD_GRAPH_TENSOR_H

@@ -8,10 +8,8 @@
  * 2. Every list has NORM once: it seals the step. Where a stage has several holders, RED stands before it.
  * 3. map[v] is the rank that runs stage 0 of v.
  * 4. A rank may be t devices (plan->tensor), which run the shards of its stages together. Plans are made of
- *    one
- *    device a rank; the maker's caller widens them (hd_plan_widen()). A plan of one stage is one of these
- *    where
- *    its ranks have several devices.
+ *    one device a rank; the maker's caller widens them (hd_plan_widen()). A plan of one stage is one of these
+ *    where its ranks have several devices.
  * 5. A plan that hd_plan_staged_check() accepts computes every (stage, virtual node) once each way, never
  *    waits in a circle with the credits given, and has instructions that this build runs.
  *

@@ -4,15 +4,13 @@
  * Used by ptdp_plan.h; its rows and its agreement with published runs are what `heddle plan ptdp --published`
  * prints. The time of a virtual node on its slowest stage is a sum of
  *   products   2 M N K operations at `products` of the device's peak: projections, feed-forward, scores and
- *   their sums,
- *              on the last stage the logits;
+ *              their sums, on the last stage the logits;
  *   memory     bytes of norms, masks, residuals, GELU and softmax, at `memory` of the memory's bandwidth;
  *   tensor     sums over the t members, two a layer and pass, 2 (t-1)/t of the tensor each, inside the
- *   server;
+ *              server;
  *   pipeline   the tensor from and to the neighbours, once a chunk and direction, scattered over t: each
- *   member sends 1/t
- *              and the receivers gather it inside the server (not with `sequence`, where each works on its
- *              1/t);
+ *              member sends 1/t and the receivers gather it inside the server (not with `sequence`, where
+ *              each works on its 1/t);
  * backward counts twice forward; recomputation adds what it repeats (full: the layer's forward with its
  * sums). The step is m + (p - 1)/v of these times, then the gradients' sum over d, then the optimizer's pass
  * over its state.

@@ -14,8 +14,7 @@
  * 4. Where cores are fewer than devices, all ranks share them, and a pipeline saves nothing but memory: the
  *    simulator says so, since one core is never idle under either.
  * 5. Widths are the job's (parallel.tensor), not tried. Ranks of several devices with the whole model take
- *    the
- *    place of data parallel.
+ *    the place of data parallel.
  * 6. A plan changes no bit. Equal costs give equal candidates.
  *
  * Everything lies in the arena. Pure. */

@@ -10,9 +10,8 @@
  * 2. STEP of all stages is one row: a rank updates its chunks once, of whatever stage.
  * 3. Measured is a mean since the plan was adopted: time, and of stages the processor time in it, which other
  *    programs on the same cores do not lengthen. A row that no rank has run yet has 0.
- * 4. Of a rank of several devices a stage takes what its devices take together: their lists
- *    (graph/tensor.h) with
- *    the times of their nodes and a hop at each wait; on fewer cores no less than the cores allow.
+ * 4. Of a rank of several devices a stage takes what its devices take together: their lists (graph/tensor.h)
+ *    with the times of their nodes and a hop at each wait; on fewer cores no less than the cores allow.
  * 5. Steps that overlap (pipeline/window.h) never drain the pipeline: a step takes what the rank computes
  *    that has most to do, with its update. Where ranks share cores that is not known, and none is predicted.
  * 6. What a step takes besides (reading rows, the sums at NORM, its begin and end) is in no row.
