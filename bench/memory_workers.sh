@@ -2,6 +2,7 @@
 # memory_workers.sh -- what each process of a run is predicted to take, and takes at its peak. Prints a page:
 #
 #	bench/memory_workers.sh >docs/results/memory-workers.md
+#	bench/memory_workers.sh comm.sync=stages        # only rows whose job and options have these words
 #
 # Jobs with many parameters (gpt, mlp), many activations (gpt-long) and both (conv), as one process and as
 # workers, under data parallel, sharded and staged plans. Predicted: as the run says at its start. Taken: the
@@ -53,7 +54,7 @@ look()          # PID
 	done < <(cat "/proc/$1/status" 2>/dev/null) || return 0
 	[ "$sum" -le "${peak[$1]:-0}" ] || peak[$1]=$sum
 }
-worst=1
+worst=1 only=${1:-}
 row()           # JOB OPTIONS WORKER PREDICTED PID
 {
 	local taken=${peak[$5]:-0}
@@ -65,6 +66,7 @@ row()           # JOB OPTIONS WORKER PREDICTED PID
 try()           # JOB OPTION...
 {
 	local job=$1 pid worker i
+	[[ "$*" == *"$only"* ]] || return 0
 	shift
 	peak=()
 	rm -rf "$work/run"

@@ -74,7 +74,7 @@ static void set_needs(struct hd_worker *w, const struct hd_worker_part *coming)
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
 		w->rank[r].need = (struct hd_rank_need){ 0 };
 	w->parts->need_places = w->parts->need_received_bytes = w->parts->need_links = 0;
-	w->parts->need_held = w->parts->need_sum_bytes = 0;
+	w->parts->need_held = w->parts->need_sum_bytes = w->parts->need_used_received_bytes = 0;
 	w->parts->need_rests = true;
 	w->parts->need_idle_slot_elems = UINT64_MAX;
 	w->parts->need_sum = w->parts->need_moments = w->meeting->need = false;
@@ -92,8 +92,9 @@ static void set_needs(struct hd_worker *w, const struct hd_worker_part *coming)
 		if (s->idle_slot_elems < w->parts->need_idle_slot_elems)
 			w->parts->need_idle_slot_elems = s->idle_slot_elems;
 		w->parts->need_links = s->nlinks > w->parts->need_links ? s->nlinks : w->parts->need_links;
-		if (s->received_bytes > w->parts->need_received_bytes)
-			w->parts->need_received_bytes = s->received_bytes;
+		w->parts->need_received_bytes = larger(w->parts->need_received_bytes, s->received_bytes);
+		w->parts->need_used_received_bytes = larger(w->parts->need_used_received_bytes,
+			s->received_bytes - s->idle_received_bytes);
 		w->parts->need_sum |= s->needs_sum || s->needs_parm;
 		w->parts->need_moments |= !s->alone;
 		w->meeting->need |= s->work.meeting != NULL;
@@ -340,6 +341,7 @@ static enum hd_err make(struct hd_worker *w, const struct hd_dist_view *view, st
 	s->alone = alone;
 	s->nplaces = view->nplaces;
 	s->received_bytes = view->received_bytes;
+	s->idle_received_bytes = view->idle_received_bytes;
 	s->rests = view->rests;
 	s->nlinks = alone ? 0 : links_of(view->plan);
 	err = err ? err : count_held(w, view, s, diag);

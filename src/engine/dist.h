@@ -85,6 +85,8 @@ struct hd_dist_view {
 	uint64_t nplaces;                 /* receive buffers, see hd_dist_places() */
 	/* receive buffers that the caller itself takes (relay.h): counted with the memory of the worker */
 	uint64_t received_bytes;
+	/* of these, what nothing is written to while the view stays: a prediction leaves it out */
+	uint64_t idle_received_bytes;
 	/* [nbuckets] of state by stages: 1: those that it holds; NULL: all. Read by prepare() alone */
 	const uint8_t *held;
 	/* Another member evaluates and writes checkpoints: the room for that is reserved here, too, and a

@@ -103,6 +103,7 @@ static void idle_of(const struct hd_worker *w, struct hd_memory_terms *t)
 	if (rests && w->parts->need_idle_slot_elems != UINT64_MAX)
 		t->idle_slots = w->parts->need_idle_slot_elems * sizeof(float) *
 			hd_worker_store_shape(w).nslots;
+	t->idle_gradients = w->parts->need_received_bytes - w->parts->need_used_received_bytes;
 	for (uint32_t r = 0; w->rank && r < w->spec.ndevices; r++) {
 		const struct hd_rank_need *need = &w->rank[r].need;
 		t->idle_arenas += need->idle_bytes;

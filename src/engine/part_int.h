@@ -25,7 +25,7 @@ struct hd_worker_part {
 	bool alone;                       /* no rank of another worker */
 	bool needs_parm;                  /* there is no root for them */
 	bool needs_sum;                   /* no gradient buffer is free for sums */
-	uint64_t nplaces, received_bytes, nlinks;
+	uint64_t nplaces, received_bytes, idle_received_bytes, nlinks;
 	/* of the flat vector: buckets whose state it holds, and their pages in a vector of sums */
 	uint64_t held_elems, sum_bytes;
 	bool rests;                       /* as in the view */
@@ -42,8 +42,8 @@ struct hd_worker_parts {
 	uint8_t *spilled;                 /* [nbuckets] these lie in the store's file */
 	float *receive; uint64_t nreceive;        /* buffers for roots of other workers */
 	/* by the parts at hand */
-	uint64_t need_places, need_received_bytes, need_links, need_held, need_sum_bytes,
-		need_idle_slot_elems;
+	uint64_t need_places, need_received_bytes, need_used_received_bytes, need_links, need_held,
+		need_sum_bytes, need_idle_slot_elems;
 	bool need_sum, need_moments, need_rests;
 };
 

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "sys/memory.h"
 #include "engine/part_int.h"
 
 /* State by stages: parameters and slots of some buckets lie here; what else of them is here for a while lies
@@ -76,28 +76,39 @@ void hd_held_end(struct hd_worker *w)
 
 bool hd_worker_owns(const struct hd_worker *w, uint32_t bucket) { return w->parts->own[bucket]; }
 
-static enum hd_err bring(struct hd_worker *w, uint32_t bucket, struct hd_diag *diag)
+/* Vector by vector, through `room` for one of them: the system has that back at once, which the heap would
+ * keep for later. */
+static enum hd_err bring(struct hd_worker *w, uint32_t bucket, uint8_t *room, struct hd_diag *diag)
 {
-	uint64_t len = hd_dist_slot_bytes(w, bucket);
-	uint8_t *bytes = hd_alloc(len);
+	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
+	enum hd_err err = HD_OK;
 
-	if (!bytes)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for the state of bucket %u", bucket);
-	hd_dist_slot_get(w, bucket, bytes);
-	enum hd_err err = move(w, bucket, false, diag);
-	err = err ? err : hd_dist_slot_put(w, bucket, bytes, len, false, diag);
-	hd_free(bytes);
-	return err;
+	for (uint32_t k = 0; k < nvectors(w) && !err; k++) {
+		hd_param_store_read(w->store, vector_of(w, k), run.at, run.len, room);
+		err = hd_param_store_unspill(w->store, vector_of(w, k), run.at, run.len, diag);
+		if (!err)
+			hd_param_store_write(w->store, vector_of(w, k), run.at, run.len, room);
+	}
+	if (err)
+		return err;
+	w->parts->spilled[bucket] = 0;
+	w->parts->slot_here[bucket] = 1;
+	return HD_OK;
 }
 
 enum hd_err hd_dist_hold(struct hd_worker *w, const uint8_t *own, struct hd_diag *diag)
 {
+	struct hd_memory room = { 0 };
 	enum hd_err err = HD_OK;
 
 	hd_dist_own(w, own);
-	for (uint32_t b = 0; b < w->stage->nbuckets && !err; b++)
-		if (own[b] && w->parts->spilled[b])
-			err = bring(w, b, diag);
+	for (uint32_t b = 0; b < w->stage->nbuckets && !err; b++) {
+		if (!own[b] || !w->parts->spilled[b])
+			continue;
+		err = room.at ? HD_OK : hd_memory_take(HD_BUCKET_BYTES, HD_MEMORY_SMALL, &room, diag);
+		err = err ? err : bring(w, b, room.at, diag);
+	}
+	hd_memory_give(&room);
 	return err;
 }
 

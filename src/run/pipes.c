@@ -334,11 +334,41 @@ static enum hd_err find_held(const uint8_t **held, const struct hd_stage_buckets
 	return HD_OK;
 }
 
+/* The places to bring others state and to get it in (worker/elastic_slots.c). While the view stays, the
+ * checkpoint writer alone lacks buckets; the others leave those to get state in alone. */
+static enum hd_err count_moved(struct hd_dist_view *part, const uint8_t *held, const struct hd_pipes *pipes,
+	const struct hd_view *view, uint32_t member, const struct hd_worker *engine, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	const uint32_t n = hd_layout_nbuckets(hd_dist_layout(engine)), copies = hd_dist_copies(engine),
+		writer = hd_view_index(view, hd_view_writer(view));
+	uint64_t most = 0, given = 0, got = 0, nlacking = 0;
+	const uint8_t *his;
+	enum hd_err err = find_held(&his, copies ? NULL : &pipes->buckets, n, copies, view, writer, arena,
+		diag);
+
+	if (err)
+		return err;
+	for (uint32_t b = 0; b < n; b++) {
+		const uint64_t bytes = hd_dist_slot_bytes(engine, b);
+		most = bytes > most ? bytes : most;
+		if (writer != HD_NOBODY && held[b] && !his[b])
+			given = bytes > given ? bytes : given;
+		if (writer == member && !held[b]) {
+			got = bytes > got ? bytes : got;
+			nlacking++;
+		}
+	}
+	nlacking = nlacking < HD_PIPES_FETCHED ? nlacking : HD_PIPES_FETCHED;
+	part->received_bytes += HD_PIPES_MOVED * most;
+	part->idle_received_bytes = HD_PIPES_MOVED * most - given - nlacking * got;
+	return HD_OK;
+}
+
 enum hd_err hd_pipes_part(struct hd_dist_view *part, const struct hd_pipes *pipes, const struct hd_view *view,
 	uint32_t worker, const struct hd_worker *engine, struct hd_arena *arena, struct hd_diag *diag)
 {
 	const uint32_t member = hd_view_index(view, worker);
-	uint64_t most = 0;
 	enum hd_err err = hd_view_received(view, worker, part->plan->nvns, hd_dist_layout(engine),
 		&pipes->buckets, &part->received_bytes);
 
@@ -346,15 +376,17 @@ enum hd_err hd_pipes_part(struct hd_dist_view *part, const struct hd_pipes *pipe
 	part->held = NULL;
 	part->rests = hd_view_writer(view) != worker;
 	part->slots = NULL;
-	if (!err && hd_dist_copies(engine) && !view->shape.nstages)
-		return find_held(&part->slots, NULL, hd_layout_nbuckets(hd_dist_layout(engine)),
-			hd_dist_copies(engine), view, member, arena, diag);
-	if (err || !hd_dist_by_stage(engine) || !view->shape.nstages)
+	part->idle_received_bytes = 0;
+	const bool staged = view->shape.nstages, sharded = hd_dist_copies(engine) && !staged;
+	if (err || !(sharded || (hd_dist_by_stage(engine) && staged)))
 		return err;
-	for (uint32_t b = 0; b < pipes->buckets.n; b++)
-		most = hd_dist_slot_bytes(engine, b) > most ? hd_dist_slot_bytes(engine, b) : most;
-	part->received_bytes += HD_PIPES_FETCHED * most;
-	return find_held(&part->held, &pipes->buckets, pipes->buckets.n, 0, view, member, arena, diag);
+	const uint8_t *held;
+	err = find_held(&held, sharded ? NULL : &pipes->buckets, hd_layout_nbuckets(hd_dist_layout(engine)),
+		hd_dist_copies(engine), view, member, arena, diag);
+	err = err ? err : count_moved(part, held, pipes, view, member, engine, arena, diag);
+	if (!err)
+		*(sharded ? &part->slots : &part->held) = held;
+	return err;
 }
 
 /* ---- the run's job ---- */

@@ -26,8 +26,9 @@
 #include "run/rundir.h"
 #include "run/stages.h"
 
-/* Of how many of the buckets that it lacks a worker requests the state at a time. */
-enum { HD_PIPES_FETCHED = 4 };
+/* Of how many of the buckets that it lacks a worker requests the state at a time. It answers one request at a
+ * time. */
+enum { HD_PIPES_FETCHED = 2, HD_PIPES_MOVED = HD_PIPES_FETCHED + 1 };
 
 struct hd_pipes {
 	struct hd_run_stages stages;      /* of one pipeline; p 0: the job has none, and all else is 0 */

@@ -14,13 +14,15 @@ static const char gpt[] = "model: {use: builtin:gpt, args: {layers: 3, width: 12
 
 struct made { struct hd_rig rig; struct hd_pipes pipes; struct hd_diag diag; enum hd_err err; };
 
-static void begin(struct made *m, uint32_t vns, const char *more)
+static void begin_with(struct made *m, const char *model, uint32_t vns, const char *more)
 {
 	*m = (struct made){ .pipes = { .most = 99 } };
-	hd_rig_begin(&m->rig, gpt, vns, vns, more);
+	hd_rig_begin(&m->rig, model, vns, vns, more);
 	CHECK(hd_task_create(&m->rig.task, m->rig.job, &m->rig.fs, &m->diag) == HD_OK, "%s", m->diag.text);
 	m->err = hd_pipes_make(&m->pipes, m->rig.task, &m->rig.arena, &m->diag);
 }
+
+static void begin(struct made *m, uint32_t vns, const char *more) { begin_with(m, gpt, vns, more); }
 
 static struct hd_plan_job job_of(const struct made *m)
 {
@@ -216,14 +218,19 @@ static uint64_t largest_slot(const struct made *m)
 	return most;
 }
 
-static void with_engine(struct made *m, uint32_t vns, const char *more, bool by_stage)
+static void engine_of(struct made *m, bool by_stage)
 {
 	const struct hd_worker_spec spec = { .kind = "cpu", .nthreads = 1, .ndevices = 1,
 		.kernels = HD_KERNELS_PORTABLE, .by_stage = by_stage };
 
-	begin(m, vns, more);
 	CHECK(!m->err && hd_worker_create(&m->rig.worker, m->rig.task, &spec, &m->diag) == HD_OK, "%s",
 		m->diag.text);
+}
+
+static void with_engine(struct made *m, uint32_t vns, const char *more, bool by_stage)
+{
+	begin(m, vns, more);
+	engine_of(m, by_stage);
 }
 
 /* 64 members in pipelines of two: even ones hold stage 0, odd ones stage 1, and both a tied table; a stranger
@@ -240,7 +247,7 @@ static void a_member_holds_the_buckets_that_its_stages_read(void **state)
 	assert_true(hd_pipes_view(&view, &m.pipes, 64, 1, 64));
 	for (uint32_t w = 0; w < 65; w++) {
 		assert_int_equal(part_of(&m, &view, w, &part), HD_OK);
-		assert_int_equal(part.received_bytes, received(&m, &view, w) + HD_PIPES_FETCHED *
+		assert_int_equal(part.received_bytes, received(&m, &view, w) + HD_PIPES_MOVED *
 			largest_slot(&m));
 		assert_int_equal(part.worker, w < 64 ? w : HD_DIST_NOBODY);
 		for (uint32_t b = 0; b < m.pipes.buckets.n; b++) {
@@ -263,6 +270,59 @@ static void a_member_holds_the_buckets_that_its_stages_read(void **state)
 	assert_int_equal(part_of(&m, &view, 1, &part), HD_E_NOSPACE);
 	assert_null(part.held);
 	hd_rig_close(&m.rig);
+}
+
+/* What is written to while the view stays: the first of the members writes the checkpoints, and gets what it
+ * lacks, two buckets at a time; the holders of these give them, one at a time; the other replica of its stage
+ * has nothing to give, nor has a stranger. */
+static void places_are_used_of(const char *model, uint32_t least, uint32_t at_a_time)
+{
+	uint64_t most = 0, of_two = 0;
+	struct hd_memory_terms terms[2];
+	struct hd_dist_view part;
+	struct hd_plan plan;
+	struct hd_view view;
+	struct made m;
+	uint32_t n = 0;
+
+	begin_with(&m, model, 8, "parallel: {stages: 2, replicas: 2}\ncomm: {sync: stages}\n");
+	engine_of(&m, true);
+	const struct hd_plan_job job = hd_worker_plan_job(m.rig.worker);
+	assert_true(hd_pipes_view(&view, &m.pipes, 4, 1, 8));
+	CHECK(hd_pipes_plan(&plan, &m.pipes, &view, &job, m.rig.task, &m.rig.arena, &m.diag) == HD_OK, "%s",
+		m.diag.text);
+	for (uint32_t b = 0; b < m.pipes.buckets.n; b++) {
+		const uint64_t bytes = hd_dist_slot_bytes(m.rig.worker, b);
+		most = bytes > most ? bytes : most;
+		n += m.pipes.buckets.at[b].readers == 2;
+		of_two = m.pipes.buckets.at[b].readers == 2 && bytes > of_two ? bytes : of_two;
+	}
+	assert_true(n >= least && of_two);
+	const uint64_t used[] = { at_a_time * of_two, of_two, 0, of_two, 0 };
+	for (uint32_t w = 0; w < 5; w++) {
+		assert_int_equal(part_of(&m, &view, w, &part), HD_OK);
+		CHECK(part.received_bytes == received(&m, &view, w) + 3 * most &&
+			part.idle_received_bytes == 3 * most - used[w], "worker %u", w);
+	}
+	/* the prediction leaves it out, the bound does not */
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(part_of(&m, &view, 1, &part), HD_OK);
+		part.plan = &plan;
+		part.idle_received_bytes *= i;
+		CHECK(hd_dist_memory(m.rig.worker, &part, &terms[i], &m.diag) == HD_OK, "%s", m.diag.text);
+	}
+	assert_true(terms[0].total == terms[1].total && hd_memory_taken(&terms[0]) -
+		hd_memory_taken(&terms[1]) == 3 * most - of_two);
+	hd_rig_close(&m.rig);
+}
+
+static void places_are_used_by_the_writer_and_by_those_that_answer(void **state)
+{
+	(void)state;
+	places_are_used_of("model: {use: builtin:gpt, args: {layers: 8, width: 256, heads: 2, context: 8, "
+		"vocab: 64}}\ndata: {kind: synthetic, count: 640}\n", 3, 2);
+	places_are_used_of("model: {use: builtin:mlp, args: {input: [1, 32, 32], hidden: [1200, 200], "
+		"classes: 10}}\ndata: {kind: synthetic, count: 640}\n", 1, 1);
 }
 
 static void replicated_state_is_held_whole(void **state)
@@ -326,7 +386,7 @@ static void a_part_without_memory_is_refused(void **state)
 	struct hd_dist_view part = { .plan = &plan };
 	EACH_PIECE_REFUSED(err, hd_pipes_part(&part, &m.pipes, &view, 1, m.rig.worker, &m.rig.arena, NULL));
 	uint32_t nrefused = 0;
-	for (uint64_t n = 1; n < 8; n++) {
+	for (uint64_t n = 1; n < 12; n++) {
 		hd_alloc_arm(n);
 		err = hd_pipes_part(&part, &m.pipes, &view, 1, m.rig.worker, &m.rig.arena, NULL);
 		hd_alloc_arm(0);
@@ -334,7 +394,7 @@ static void a_part_without_memory_is_refused(void **state)
 		CHECK(err == HD_OK || (err == HD_E_NOMEM && !part.held), "request %u: %d", (unsigned)n,
 			(int)err);
 	}
-	assert_int_equal(nrefused, 6);                  /* three of each table of holders */
+	assert_int_equal(nrefused, 9);                  /* three of each table of holders */
 	hd_rig_close(&m.rig);
 }
 
@@ -371,6 +431,7 @@ int main(void)
 		cmocka_unit_test(a_plan_of_stages_says_which_view_it_is_of),
 		cmocka_unit_test(each_request_for_memory_is_looked_at),
 		cmocka_unit_test(a_member_holds_the_buckets_that_its_stages_read),
+		cmocka_unit_test(places_are_used_by_the_writer_and_by_those_that_answer),
 		cmocka_unit_test(replicated_state_is_held_whole),
 		cmocka_unit_test(slots_of_sharded_state_are_held_by_some),
 		cmocka_unit_test(a_part_without_memory_is_refused),

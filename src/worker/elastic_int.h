@@ -2,6 +2,7 @@
 #ifndef HD_WORKER_ELASTIC_INT_H
 #define HD_WORKER_ELASTIC_INT_H
 
+#include "sys/memory.h"
 #include "sys/thread.h"
 #include "wire/hub.h"
 #include "protocol/member.h"
@@ -18,7 +19,8 @@ enum {
 	/* of a member that lacks slots: step, request, bucket (elastic_slots.c) */
 	HD_ASK_SLOTS_ID = HD_TELL_ASKS + 1,
 	HD_ELASTIC_SLOTS = HD_PIPES_FETCHED,      /* buckets' slots requested at a time */
-	HD_SLOTS_LATER = 64,              /* requests of others that wait for a step */
+	/* requests of others that wait for a step, or for an answer to be sent */
+	HD_SLOTS_LATER = HD_MAX_MEMBERS * HD_ELASTIC_SLOTS,
 	HD_ELASTIC_TRANSFERS = 4,            /* state transfers at a time */
 	HD_ELASTIC_ASKED = 2,             /* chunks requested at a time */
 	HD_ELASTIC_CHUNKS = 8,           /* buffers for them: those of earlier sources may be open */
@@ -55,11 +57,12 @@ struct hd_chunk_in { uint8_t *bytes; uint32_t worker, transfer_round; uint64_t n
 
 /* Slots of sharded state requested from others. A request of an earlier round stays open until its
  * answer comes or its link is lost. */
-struct hd_slots_ask { uint8_t *bytes; uint32_t worker, bucket, round; uint64_t request; int64_t asked_ns;
-	bool open; };
-/* Requested for a step that is not begun here yet: answered when it is. */
+struct hd_slots_ask { uint32_t worker, bucket, round; uint64_t request; int64_t asked_ns; bool open; };
+/* Requested for a step that is not begun here yet, or while another answer is on its way: answered after
+ * that. */
 struct hd_slots_later { uint64_t step, request; uint32_t worker, bucket; };
-struct hd_slots_out { struct hd_slots_out *next; uint32_t worker; uint64_t request; uint8_t bytes[]; };
+/* whole: an answer with slots, which uses the place for answers */
+struct hd_slots_out { struct hd_slots_out *next; uint32_t worker; uint64_t request; bool whole; };
 enum hd_slots_work {
 	HD_SLOTS_IDLE,
 	HD_SLOTS_FETCH,                   /* those of the own chains come, for the step at hand */
@@ -78,8 +81,11 @@ struct hd_slots {
 	/* owned: [nbuckets] updated by the last UPDATE; the compute thread's until its FINISH */
 	uint8_t *own;
 	struct hd_command boundary;
-	struct hd_slots_ask ask[HD_ELASTIC_SLOTS];    /* bytes owned */
+	/* HD_PIPES_MOVED places, each for the largest bucket: one for each of ask[], then that for answers */
+	struct hd_memory memory;
+	struct hd_slots_ask ask[HD_ELASTIC_SLOTS];
 	struct hd_slots_out *out;         /* owned: being sent */
+	bool answering;                   /* one of these uses the place for answers */
 	struct hd_slots_later later[HD_SLOTS_LATER];
 	uint32_t nlater;
 	/* the last answers that were sent whole */

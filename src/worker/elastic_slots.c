@@ -11,18 +11,23 @@
 /* Slots of sharded state, from their holders to members that lack them: for the chains of another view
  * (a fetch), and for a checkpoint writer that saves them all (a gathering). The member that lacks them
  * requests bucket by bucket, a few at a time, and again while one does not come. Slots do not change
- * meanwhile (member.h, rule 7), so both ends copy on the I/O thread. A holder that is a step behind
- * answers when it gets there. An answer of one byte says: not here, not of that step. */
+ * meanwhile (member.h, rule 7), so both ends copy on the I/O thread. A holder gives one answer at a time,
+ * from memory that it took at its start; other requests wait meanwhile, and so do those of a step that the
+ * holder has not reached. An answer of one byte says: not here, not of that step. */
 
-enum { HD_ASK_SLOTS_BYTES = 20 };         /* u64 step, u64 request, u32 bucket */
+enum {
+	HD_ASK_SLOTS_BYTES = 20,          /* u64 step, u64 request, u32 bucket */
+	HD_PLACE_PAGE = 4096,
+};
 
-static uint64_t most_bytes(const struct hd_elastic *e)
+/* Of a place for the largest bucket: whole pages, so that it can be given back by itself. */
+static uint64_t place_bytes(const struct hd_elastic *e)
 {
 	uint64_t most = 1;
 
 	for (uint32_t b = 0; b < e->nbuckets; b++)
 		most = hd_dist_slot_bytes(e->worker, b) > most ? hd_dist_slot_bytes(e->worker, b) : most;
-	return most;
+	return (most + HD_PLACE_PAGE - 1) / HD_PLACE_PAGE * HD_PLACE_PAGE;
 }
 
 enum hd_err hd_elastic_slots_init(struct hd_elastic *e, struct hd_diag *diag)
@@ -32,19 +37,23 @@ enum hd_err hd_elastic_slots_init(struct hd_elastic *e, struct hd_diag *diag)
 	s->want = hd_alloc(e->nbuckets);
 	s->own = hd_alloc(e->nbuckets);
 	s->keep = hd_alloc(e->nbuckets);
-	for (uint32_t i = 0; i < HD_ELASTIC_SLOTS && s->want && e->partial; i++)
-		if (!(s->ask[i].bytes = hd_alloc(most_bytes(e))))
-			return hd_fail(diag, HD_E_NOMEM, "no memory for slots of others");
 	if (!s->want || !s->own || !s->keep)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the slots of %u buckets", e->nbuckets);
 	memset(s->want, 0, e->nbuckets);
-	return HD_OK;
+	if (!e->partial)
+		return HD_OK;
+	return hd_memory_take(HD_PIPES_MOVED * place_bytes(e), HD_MEMORY_SMALL, &s->memory, diag);
+}
+
+/* The last one is for answers. */
+static uint8_t *place(const struct hd_elastic *e, uint32_t i)
+{
+	return (uint8_t *)e->slots.memory.at + i * place_bytes(e);
 }
 
 void hd_elastic_slots_finish(struct hd_elastic *e)
 {
-	for (uint32_t i = 0; i < HD_ELASTIC_SLOTS; i++)
-		hd_free(e->slots.ask[i].bytes);
+	hd_memory_give(&e->slots.memory);
 	while (e->slots.out) {
 		struct hd_slots_out *next = e->slots.out->next;
 		hd_free(e->slots.out);
@@ -66,30 +75,44 @@ static struct hd_slots_out **sending(struct hd_elastic *e, uint32_t worker, uint
 	return at;
 }
 
-static void answer(struct hd_elastic *e, const struct hd_slots_later *asked)
+/* n 0: they are not here. */
+static void send(struct hd_elastic *e, const struct hd_slots_later *asked, uint64_t n)
+{
+	static const uint8_t none[1] = { 0 };
+	struct hd_slots *s = &e->slots;
+	(void)HD_FAILPOINT(SLOTS_ANSWER);
+	struct hd_slots_out *out = hd_alloc(sizeof *out);
+
+	if (!out)
+		return;                   /* it asks again */
+	*out = (struct hd_slots_out){ .next = s->out, .worker = asked->worker, .request = asked->request,
+		.whole = n > 0 };
+	if (n)
+		hd_dist_slot_get(e->worker, asked->bucket, place(e, HD_ELASTIC_SLOTS));
+	const struct hd_answer a = { .request = asked->request,
+		.bytes = n ? place(e, HD_ELASTIC_SLOTS) : none, .len = n ? n : 1,
+		.token = (uint64_t)(uintptr_t)out };
+	if (hd_hub_answer(&e->hub, asked->worker, &a, NULL)) {
+		hd_free(out);             /* it asks again */
+		return;
+	}
+	s->out = out;
+	s->answering |= out->whole;
+}
+
+/* False: it has to wait, since another answer is on its way. */
+static bool answer(struct hd_elastic *e, const struct hd_slots_later *asked)
 {
 	bool here = asked->bucket < e->nbuckets && hd_member_at(e->member) == asked->step &&
 		hd_member_has_slots(e->member, asked->bucket);
 	uint64_t n = here ? hd_dist_slot_bytes(e->worker, asked->bucket) : 0;
 
-	(void)HD_FAILPOINT(SLOTS_ANSWER);
-	struct hd_slots_out *out = *sending(e, asked->worker, asked->request) ? NULL :
-		hd_alloc(sizeof *out + (n ? n : 1));
-
-	if (!out)
-		return;                   /* on its way, or no memory: it asks again */
-	*out = (struct hd_slots_out){ .next = e->slots.out, .worker = asked->worker,
-		.request = asked->request };
-	if (n)
-		hd_dist_slot_get(e->worker, asked->bucket, out->bytes);
-	else
-		out->bytes[0] = 0;
-	const struct hd_answer a = { .request = asked->request, .bytes = out->bytes, .len = n ? n : 1,
-		.token = (uint64_t)(uintptr_t)out };
-	if (hd_hub_answer(&e->hub, asked->worker, &a, NULL))
-		hd_free(out);
-	else
-		e->slots.out = out;
+	if (*sending(e, asked->worker, asked->request))
+		return true;
+	if (n && e->slots.answering)
+		return false;
+	send(e, asked, n);
+	return true;
 }
 
 /* An answer that was sent whole has arrived whole, or its receiver uses another number by now; a second
@@ -122,10 +145,12 @@ void hd_elastic_slots_asked(struct hd_elastic *e, uint32_t worker, const uint8_t
 		hd_get32(bytes + 16) };
 	if (was_answered(s, &asked))
 		return;
-	if (asked.step <= hd_member_at(e->member) || (s->nlater == HD_SLOTS_LATER && !waits(s, &asked)))
-		answer(e, &asked);
-	else if (!waits(s, &asked))
+	if (waits(s, &asked) || (asked.step <= hd_member_at(e->member) && answer(e, &asked)))
+		return;
+	if (s->nlater < HD_SLOTS_LATER)
 		s->later[s->nlater++] = asked;
+	else
+		send(e, &asked, 0);
 }
 
 void hd_elastic_slots_later(struct hd_elastic *e)
@@ -134,10 +159,8 @@ void hd_elastic_slots_later(struct hd_elastic *e)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < s->nlater; i++)
-		if (s->later[i].step > hd_member_at(e->member))
+		if (s->later[i].step > hd_member_at(e->member) || !answer(e, &s->later[i]))
 			s->later[n++] = s->later[i];
-		else
-			answer(e, &s->later[i]);
 	s->nlater = n;
 }
 
@@ -147,6 +170,7 @@ bool hd_elastic_slots_sent(struct hd_elastic *e, const struct hd_sent *sent)
 		if ((uint64_t)(uintptr_t)*at == sent->token) {
 			struct hd_slots_out *out = *at;
 			*at = out->next;
+			e->slots.answering &= !out->whole;
 			if (!sent->err)
 				e->slots.answered[e->slots.nanswered++ % HD_SLOTS_LATER] =
 					(struct hd_slots_answered){ out->request, out->worker };
@@ -224,9 +248,9 @@ void hd_elastic_slots_ask(struct hd_elastic *e)
 		uint32_t from = a->open || b == e->nbuckets ? HD_NOBODY : holder(e, b);
 		if (from == HD_NOBODY)
 			continue;
-		*a = (struct hd_slots_ask){ .bytes = a->bytes, .worker = from, .bucket = b, .round = s->round,
+		*a = (struct hd_slots_ask){ .worker = from, .bucket = b, .round = s->round,
 			.request = ++e->next_request };
-		if (hd_hub_expect(&e->hub, from, a->request, a->bytes, hd_dist_slot_bytes(e->worker, b),
+		if (hd_hub_expect(&e->hub, from, a->request, place(e, i), hd_dist_slot_bytes(e->worker, b),
 			NULL))
 			continue;
 		assert(s->want[b] && !a->open);
@@ -297,6 +321,9 @@ static void go_on(struct hd_elastic *e)
 			save(e);
 		} else if (s->now == HD_SLOTS_FETCH && !s->left) {
 			s->now = HD_SLOTS_IDLE;
+			/* the checkpoint writer alone uses them as long as the view stays */
+			if (e->partial)
+				hd_memory_drop(s->memory.at, HD_ELASTIC_SLOTS * place_bytes(e));
 			note_fetched(e);
 			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FETCHED,
 				.epoch = s->fetch_epoch, .step = s->step });
@@ -369,7 +396,7 @@ bool hd_elastic_slots_here(struct hd_elastic *e, const struct hd_arrival *arriva
 		/* a bucket is asked for once at a time in a round */
 		assert(s->left && s->want[a->bucket]);
 		(void)HD_FAILPOINT(SLOTS_HERE);
-		if (hd_dist_slot_put(e->worker, a->bucket, a->bytes, arrival->len,
+		if (hd_dist_slot_put(e->worker, a->bucket, place(e, i), arrival->len,
 			s->now == HD_SLOTS_GATHER, &diag)) {
 			hd_elastic_fail(e, HD_E_BUG, &diag);
 			return true;
