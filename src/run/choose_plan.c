@@ -102,45 +102,49 @@ static const uint32_t *nodes_of(const struct plan_chooser *c, const uint32_t *cu
 	return first;
 }
 
-/* Orders of delayed updates are that of 1f1b where each step is drained. */
-static const char *flushed(const char *schedule)
-{
-	const struct hd_schedule_kind *kind = NULL;
-
-	return schedule && !hd_schedule_kind_find(&kind, schedule, NULL) && kind->update != HD_UPDATE_FLUSH ?
-		"1f1b" : schedule;
-}
-
 /* Pipelines of ranks whose devices are in the order of a run, all devices in use. */
 static bool runs(const struct plan_chooser *c, const struct hd_auto_plan *p)
 {
 	const struct hd_run_stages *shape = c->ask->shape;
 	bool same = !shape || (p->shape.p == shape->p && p->shape.d == shape->d && p->shape.v == shape->v &&
-		!strcmp(p->shape.schedule, flushed(shape->schedule)));
+		!strcmp(p->shape.schedule, hd_run_stages_drained(shape->schedule)));
 
 	return same && p->nstages >= 2 && p->shape.d && p->shape.t == 1 &&
 		p->shape.p * p->shape.d == c->ask->ndevices &&
 		(p->shape.place == HD_AUTO_DEEP || p->shape.d == 1 || !c->ask->setting.speed);
 }
 
+static bool has_any(const bool *at, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (at[i])
+			return true;
+	return false;
+}
+
 static enum hd_err add_found(struct plan_chooser *c, const struct hd_auto_plan *p, struct hd_diag *diag)
 {
 	const struct hd_run_stages *shape = c->ask->shape;
+	const bool alike = c->ask->alike;
 	const struct hd_run_stages stages = { .schedule = shape ? shape->schedule : p->shape.schedule,
 		.delayed = shape && shape->delayed, .overlap = shape && shape->overlap, .p = p->shape.p,
 		.v = p->shape.v, .d = p->shape.d, .t = c->ask->width, .first = nodes_of(c, p->first,
-		p->nstages),
-		.share = p->share, .again = p->recompute };
+		p->nstages), .share = p->share, .again = alike ? NULL : p->recompute,
+		.recompute = alike && has_any(p->recompute, p->nstages) };
 
 	return stages.first ? add(c, &stages, diag) : no_memory(diag);
 }
 
-static enum hd_auto_recompute recompute_of(const struct hd_job *job)
+static enum hd_auto_recompute recompute_of(const struct hd_choose_ask *ask)
 {
 	static const enum hd_auto_recompute of[] = { [HD_RECOMPUTE_AUTO] = HD_AUTO_IF_NEEDED,
 		[HD_RECOMPUTE_NONE] = HD_AUTO_NEVER, [HD_RECOMPUTE_STAGE] = HD_AUTO_ALWAYS };
 
-	return of[hd_job_int(job, HD_JOB_PAR_RECOMPUTE)];
+	const int64_t key = hd_job_int(ask->task->job, HD_JOB_PAR_RECOMPUTE);
+
+	if (ask->alike && ask->shape)
+		return ask->shape->recompute ? HD_AUTO_ALWAYS : HD_AUTO_NEVER;
+	return of[ask->again && key == HD_RECOMPUTE_AUTO ? HD_RECOMPUTE_STAGE : key];
 }
 
 /* Model chunks of a device as the keys have them; 0: they leave it open. */
@@ -158,20 +162,23 @@ static bool allows(const struct hd_job *job, uint32_t p, uint32_t d)
 	const struct hd_job_value *stages = &job->value[HD_JOB_PAR_STAGES],
 		*chunks = &job->value[HD_JOB_PAR_CHUNKS], *replicas = &job->value[HD_JOB_PAR_REPLICAS];
 
-	return (stages->is_auto || chunks->is_auto ? stages->is_auto || stages->i % p == 0 :
-		stages->i == chunks->i * p) && (replicas->is_auto || replicas->i == d);
+	if (!replicas->is_auto && replicas->i != d)
+		return false;
+	if (stages->is_auto)
+		return true;
+	return chunks->is_auto ? stages->i % p == 0 : stages->i == chunks->i * p;
 }
 
 static enum hd_err of_depth(struct plan_chooser *c, uint32_t p, uint32_t d, struct hd_diag *diag)
 {
 	const struct hd_choose_ask *ask = c->ask;
 	const struct hd_job *job = ask->task->job;
-	const struct hd_job_value *schedule = &job->value[HD_JOB_PAR_SCHEDULE];
+	const struct hd_job_value *key = &job->value[HD_JOB_PAR_SCHEDULE];
+	const char *schedule = ask->shape ? ask->shape->schedule : key->is_auto ? NULL : key->text;
 	const struct hd_auto_ask how = { .vns = ask->job.nvns, .t = 1, .p = p, .d = d,
 		.v = ask->shape ? ask->shape->v : chunks_of(job, p),
-		.schedule = flushed(ask->shape ? ask->shape->schedule : schedule->is_auto ? NULL :
-			schedule->text),
-		.recompute = recompute_of(job), .clips = hd_job_num(job, HD_JOB_CLIP) > 0 };
+		.schedule = hd_run_stages_drained(schedule),
+		.recompute = recompute_of(ask), .clips = hd_job_num(job, HD_JOB_CLIP) > 0 };
 	struct hd_diag why = { "" };
 	struct hd_auto found;
 	enum hd_err err = hd_plan_auto(&found, &ask->costs->sums, &c->cluster, &how, c->arena, &why);
@@ -212,7 +219,7 @@ static enum hd_err of_balance(struct plan_chooser *c, struct hd_diag *diag)
 static enum hd_err of_width(struct plan_chooser *c, struct hd_diag *diag)
 {
 	const struct hd_run_stages stages = { .schedule = "1f1b", .p = 1, .v = 1, .d = c->ask->ndevices,
-		.t = c->ask->width, .recompute = recompute_of(c->ask->task->job) == HD_AUTO_ALWAYS };
+		.t = c->ask->width, .recompute = recompute_of(c->ask) == HD_AUTO_ALWAYS };
 
 	return stages.d > c->ask->job.nvns ? HD_OK : add(c, &stages, diag);
 }
@@ -305,7 +312,7 @@ enum hd_err hd_choose_plan(struct hd_plan_choices *choices, const struct hd_choo
 	hd_text_init(&out.why, arena);
 	if (!err && !out.at)
 		err = no_memory(diag);
-	if (!err && !shape && !hd_job_has_stages(ask->task->job))
+	if (!err && !shape && !ask->again && !hd_job_has_stages(ask->task->job))
 		err = add(&c, &whole, diag);
 	for (uint32_t p = 2; p <= ask->ndevices && !err && !shape && !ask->job.lockstep; p++)
 		if (ask->ndevices % p == 0 && allows(ask->task->job, p, ask->ndevices / p))

@@ -16,6 +16,8 @@
  * 5. Widths are the job's (parallel.tensor), not tried. Ranks of several devices with the whole model take
  *    the place of data parallel.
  * 6. A plan changes no bit. Equal costs give equal candidates.
+ * 7. Where all stages compute again or none (`alike`), all do if one must, and are simulated so; a shape that
+ *    is given has it as it says.
  *
  * Everything lies in the arena. Pure. */
 #ifndef HD_RUN_CHOOSE_PLAN_H
@@ -38,6 +40,9 @@ struct hd_choose_ask {
 	uint64_t memory_bytes;                    /* of a device; 0: no limit */
 	/* the shape that the keys of the job give: only its cuts are open. NULL: all is */
 	const struct hd_run_stages *shape;
+	bool alike;                               /* rule 7 */
+	/* plans whose stages all compute again, where the keys leave it open: no whole model */
+	bool again;
 };
 
 struct hd_plan_choice {

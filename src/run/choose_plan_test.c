@@ -226,6 +226,8 @@ static void a_shape_that_is_given_is_kept(void **state)
 		{ NULL, { .schedule = "zb-v", .p = 4, .v = 2, .d = 1 } },
 		{ "parallel: {recompute: stage}\n", { .schedule = "1f1b", .p = 4, .v = 1, .d = 1,
 			.recompute = true } },
+		/* as it is, not as the planner would have it */
+		{ NULL, { .schedule = "1f1b", .p = 4, .v = 1, .d = 1, .recompute = true } },
 		/* more chunks than the planner looks at */
 		{ NULL, { .schedule = "interleaved", .p = 2, .v = 8, .d = 2 } },
 	};
@@ -235,6 +237,7 @@ static void a_shape_that_is_given_is_kept(void **state)
 		struct made m;
 		begin(&m, rows[i].parallel, 4, 0);
 		m.ask.shape = &rows[i].shape;
+		m.ask.alike = rows[i].shape.recompute && !rows[i].parallel;
 		struct hd_plan_choices choices = choose(&m);
 		for (uint32_t k = 0; k < choices.n; k++) {
 			const struct hd_run_stages *s = &choices.at[k].stages;
@@ -247,6 +250,52 @@ static void a_shape_that_is_given_is_kept(void **state)
 		}
 		end(&m);
 	}
+}
+
+/* Of a little less memory than all need the planner lets some stages compute again. Where all must be alike
+ * all do; and a shape that does not compute again never does. */
+static void stages_compute_again_alike_where_that_is_asked_for(void **state)
+{
+	static const struct hd_run_stages given = { .schedule = "1f1b", .p = 2, .v = 1, .d = 1 };
+	uint32_t mixed = 0, all = 0;
+
+	(void)state;
+	for (uint64_t bytes = 250000; bytes < 800000; bytes += 10000) {
+		struct hd_plan_choices choices;
+		struct made m;
+		begin(&m, "parallel: {schedule: 1f1b}\n", 2, 0);
+		m.ask.memory_bytes = bytes;
+		for (int way = 0; way < 4; way++) {
+			m.ask.alike = way > 0;
+			m.ask.again = way == 2;
+			m.ask.shape = way == 3 ? &given : NULL;
+			if (hd_choose_plan(&choices, &m.ask, &m.job.rig.arena, NULL))
+				continue;
+			for (uint32_t k = 0; k < choices.n; k++) {
+				const struct hd_run_stages *s = &choices.at[k].stages;
+				mixed += s->again && s->again[0] != s->again[1];
+				all += way == 1 && s->recompute;
+				assert_true(way == 0 || !s->again);
+				assert_true((way != 2 || s->recompute) && (way != 3 || !s->recompute));
+			}
+		}
+		end(&m);
+	}
+	CHECK(mixed > 0 && all > 0, "%u, %u", mixed, all);
+}
+
+static void plans_that_compute_again_are_found_alone(void **state)
+{
+	struct made m;
+
+	(void)state;
+	begin(&m, NULL, 2, 0);
+	m.ask.again = m.ask.alike = true;
+	struct hd_plan_choices choices = choose(&m);
+	for (uint32_t k = 0; k < choices.n; k++)
+		CHECK(choices.at[k].stages.p && choices.at[k].stages.recompute, "%s",
+			choices.at[k].plan.cause);
+	end(&m);
 }
 
 /* 1f1b on two equal stages: m + 1 times what both ways take. */
@@ -287,6 +336,8 @@ int main(void)
 		cmocka_unit_test(slower_devices_get_shorter_stages_and_fewer_virtual_nodes),
 		cmocka_unit_test(on_one_core_stages_save_no_time),
 		cmocka_unit_test(a_shape_that_is_given_is_kept),
+		cmocka_unit_test(stages_compute_again_alike_where_that_is_asked_for),
+		cmocka_unit_test(plans_that_compute_again_are_found_alone),
 		cmocka_unit_test(a_forecast_is_the_closed_form_where_there_is_one),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

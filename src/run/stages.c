@@ -124,6 +124,14 @@ enum hd_err hd_run_stages(struct hd_run_stages *stages, const struct hd_job *job
 	return err;
 }
 
+const char *hd_run_stages_drained(const char *schedule)
+{
+	const struct hd_schedule_kind *kind = NULL;
+
+	return schedule && !hd_schedule_kind_find(&kind, schedule, NULL) && kind->update != HD_UPDATE_FLUSH ?
+		"1f1b" : schedule;
+}
+
 static enum hd_err no_memory(struct hd_diag *diag)
 {
 	return hd_fail(diag, HD_E_NOMEM, "no memory for a plan");

@@ -37,6 +37,8 @@ HD_MUST_USE enum hd_err hd_run_stages(struct hd_run_stages *stages, const struct
 	uint32_t ndevices,
 	uint32_t ncores, struct hd_diag *diag);
 
+/* The order of a schedule whose steps are each drained: of delayed updates that of 1f1b; NULL stays. */
+const char *hd_run_stages_drained(const char *schedule);
 /* The order of work of a pipeline's lists: a row of hd_schedule_kinds. */
 static inline const char *hd_run_stages_order(const struct hd_run_stages *stages)
 {
