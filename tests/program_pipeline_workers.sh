@@ -38,12 +38,34 @@ median=$(grep -o '"step_ms":[0-9.]*' predicted/metrics.ndjson | cut -d: -f2 | so
 awk -v a="$(number measured_ms)" -v b="$median" 'BEGIN { exit !(a > 0.999 * b && a < 1.001 * b) }' ||
 	failed "measured_ms is $(number measured_ms), the median of the records $median"
 expect 0 heddle ckpt diff gpt-one predicted
-cuts=$(sed -n 's/.*"settled":"1f1b 3 3 \(0,[0-9]*,[0-9]*\)".*/\1/p' predicted/job.resolved.json)
+cuts=$(sed -n 's/.*"settled":"1f1b 3 3 \(0,[0-9]*,[0-9]*\) of 3".*/\1/p' predicted/job.resolved.json)
 [ "$cuts" ] || failed "auto settles on nothing"
 grep -q 'plan: 1f1b, 3 stages: [0-9.]* ms a step predicted' predicted/events.ndjson ||
 	failed "auto says no choice"
 grep -q "^cuts ${cuts//,/ }$" predicted/plan/0001.plan || failed "workers cut elsewhere than auto chose"
 passed "two models in stages over 2 to 4 workers: the bits of one device, digests on the way included"
+
+# what auto settled on stays at a resume, but not against what is asked for then, nor for other workers
+settled() { sed -n 's/.*"settled":"\([^"]*\)".*/\1/p' again/job.resolved.json; }
+train run gpt.yaml --out again --workers 2 --steps 1 -s parallel.mode=auto -s parallel.schedule=1f1b
+was=$(settled)
+[[ $was == "1f1b 2 2 0,"*" of 2" ]] || failed "auto settles on $was"
+train resume again --workers 2 --steps 2
+same "$(settled)" "$was" "settled by a resume that asks for nothing"
+train resume again --workers 2 --steps 3 -s parallel.schedule=gpipe -s parallel.recompute=stage
+[[ $(settled) == "gpipe 2 2 0,"*" recompute of 2" ]] || failed "asked for gpipe, auto settles on $(settled)"
+grep -q '^cause .*gpipe with recomputation' "$(ls again/plan/*.plan | tail -n 1)" ||
+	failed "the plan computes nothing again"
+train resume again --workers 2 --steps 4
+[[ $(settled) == "gpipe 2 2 0,"*" recompute of 2" ]] || failed "gpipe is forgotten: $(settled)"
+train resume again --workers 1 -s parallel.schedule=auto -s parallel.recompute=auto
+same "$(settled)" "data-parallel 1 1" "settled for one worker"
+expect 0 heddle ckpt diff gpt-one again
+train run gpt.yaml --out again-data --workers 2 --steps 2 -s parallel.mode=auto -s workers.memory=1GiB
+cp again-data/job.resolved.json kept.json
+train resume again-data --workers 2
+cmp -s kept.json again-data/job.resolved.json || failed "what was chosen was chosen again"
+passed "what auto chose is kept by a resume, unless keys or workers are others"
 
 # a run is resumed in any other shape: fewer workers, another schedule, one process
 train run gpt.yaml --out gpt-long --devices 1

@@ -270,17 +270,26 @@ static void pass_plans(struct driver *c)
 		r->epoch = newest;
 }
 
+/* Devices that have work by one virtual node: each of a pipeline, however few virtual nodes there are. */
+static uint64_t devices_of_one(const struct hd_job *job)
+{
+	const struct hd_job_value *stages = &job->value[HD_JOB_PAR_STAGES], *width =
+		&job->value[HD_JOB_PAR_WIDTH];
+	struct hd_job_settled s;
+
+	if (hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO)
+		return hd_job_has_settled(job, &s) && !hd_job_has_pipes(job) ? 1 : HD_MAX_MEMBERS;
+	if (!hd_job_has_stages(job))
+		return 1;
+	if (!stages->is_auto)
+		return (uint64_t)stages->i;
+	return width->is_auto ? HD_MAX_MEMBERS : (uint64_t)width->i;
+}
+
 enum hd_err hd_driver_bounds(const struct hd_job *job, uint32_t *min, uint32_t *max, struct hd_diag *diag)
 {
 	const struct hd_job_value *asked = &job->value[HD_JOB_MAX_WORKERS];
-	/* each device of a pipeline has work, however few virtual nodes there are */
-	const struct hd_job_value *stages = &job->value[HD_JOB_PAR_STAGES], *width =
-		&job->value[HD_JOB_PAR_WIDTH];
-	const bool is_auto = hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO;
-	const uint64_t of_pipe = is_auto ? HD_MAX_MEMBERS : !hd_job_has_stages(job) ? 1 :
-		!stages->is_auto ? (uint64_t)stages->i : width->is_auto ? HD_MAX_MEMBERS :
-		(uint64_t)width->i;
-	const uint64_t can = job->nvns * of_pipe;
+	const uint64_t can = job->nvns * devices_of_one(job);
 	const uint32_t most = can < HD_MAX_MEMBERS ? (uint32_t)can : HD_MAX_MEMBERS;
 
 	*min = (uint32_t)hd_job_int(job, HD_JOB_MIN_WORKERS);

@@ -1,5 +1,6 @@
 #include "driver/driver_int.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/le.h"
@@ -125,6 +126,35 @@ static void who_resumes_has_had_the_machines_looked_at(void **state)
 	assert_true(cut.started && cut.nmembers == 3 && cut.member[2] == 5 && cut.mismatches == 0);
 }
 
+/* A worker needs work: a virtual node, or of one the part of a pipeline's device. */
+static void a_job_takes_as_many_workers_as_have_work(void **state)
+{
+	static const struct { const char *parallel; uint32_t max; } rows[] = { { "mode: data", 2 },
+		{ "stages: 3", 6 }, { "mode: pipeline", HD_MAX_MEMBERS }, { "mode: pipeline, width: 4", 8 },
+		/* not chosen yet; chosen */
+		{ "mode: auto", HD_MAX_MEMBERS }, { "mode: auto, settled: 'data-parallel 1 1 of 2'", 2 },
+		{ "mode: auto, settled: 'data-parallel 1 1'", 2 },
+		{ "mode: auto, settled: '1f1b 3 3 of 3'", HD_MAX_MEMBERS } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_diag diag = { "" };
+		struct hd_arena arena;
+		struct hd_job job;
+		char yaml[300];
+		uint32_t min, max;
+		hd_arena_init(&arena, 0);
+		snprintf(yaml, sizeof yaml, "job: {steps: 3}\nmodel: {use: builtin:lenet}\n"
+			"data: {kind: synthetic, count: 64}\nbatch: {global: 16, virtual_nodes: 2}\n"
+			"parallel: {%s}\n", rows[i].parallel);
+		CHECK(hd_job_parse(&job, "t.yaml", yaml, strlen(yaml), NULL, 0, &arena, &diag, NULL) == HD_OK,
+			"%s", diag.text);
+		assert_int_equal(hd_driver_bounds(&job, &min, &max, NULL), HD_OK);
+		CHECK(max == rows[i].max && min == 1, "%s: %u", rows[i].parallel, max);
+		hd_arena_finish(&arena);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -132,6 +162,7 @@ int main(void)
 		cmocka_unit_test(a_record_of_before_is_read),
 		cmocka_unit_test(a_halt_of_before_is_a_stop),
 		cmocka_unit_test(what_cannot_be_a_record_is_refused),
+		cmocka_unit_test(a_job_takes_as_many_workers_as_have_work),
 		cmocka_unit_test(who_resumes_has_had_the_machines_looked_at),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 
 #include "job/sets.h"
 #include "run/kept_job.h"
+#include "run/pipes_settled.h"
 
 /* Another shape of the pipelines of a run that goes on:
  * {"do":"shape","set":["parallel.stages=2"],"workers":4}. It is in the run's job before the machine hears
@@ -110,12 +111,15 @@ enum hd_err driver_answer_shape(struct driver *c, const struct hd_json *ask, str
 
 static enum hd_err keep_settled(struct driver *c, const struct hd_view_shape *shape, struct hd_diag *diag)
 {
-	struct hd_kept_value kept = { .key = HD_JOB_PAR_SETTLED,
-		.value = c->spec->task->job->value[HD_JOB_PAR_SETTLED] };
+	const struct hd_job *job = c->spec->task->job;
+	struct hd_kept_value kept = { HD_JOB_PAR_SETTLED, job->value[HD_JOB_PAR_SETTLED] };
+	struct hd_job_settled was = { .stages = 0 };
 	struct hd_arena arena;
 
 	hd_arena_init(&arena, 0);
-	enum hd_err err = hd_pipes_settled(&kept.value, shape, &arena, diag);
+	(void)!hd_job_has_settled(job, &was);
+	enum hd_err err = hd_pipes_settled(&kept.value, shape,
+		(struct hd_pipes_settling){ was.recompute, was.ndevices }, &arena, diag);
 	err = err ? err : hd_kept_job_put(c->spec->dir, &kept, 1, &arena, diag);
 	hd_arena_finish(&arena);
 	return err;

@@ -14,7 +14,9 @@
  *
  * 5. Of parallel.mode: auto the pipelines are chosen by what the job's ops cost (run/pipes_choose.h), the
  *    first choice whose parts fit the workers, and kept in the run's job. A run that is resumed keeps what it
- *    has where that is for as many devices. Stages whose workers are slower than others are cut again while
+ *    has where that is for as many devices, within the keys as they are, and still fits
+ *    (run/pipes_settled.h); else it is chosen again. Where nothing can be chosen the run is as without auto,
+ *    whatever it had before. Stages whose workers are slower than others are cut again while
  *    it goes on (redraw.h); what stands beside the steps at the end is the prediction of the last view.
  *
  * Ownership: open/close; all that the spec names is borrowed. Threads: one; run blocks. */

@@ -11,6 +11,8 @@ void launch_note(const struct hd_launch_spec *spec, const char *kind, const char
 /* Measures what the job's ops cost, where a plan is made or predicted by that: launch->costs; and of
  * parallel.mode: auto what is chosen by it. */
 HD_MUST_USE enum hd_err launch_choose(struct hd_launch *launch, struct hd_diag *diag);
+/* Rule 5, by what was measured (launch->costs); of a run that is taken over nothing changes. */
+HD_MUST_USE enum hd_err launch_settle(struct hd_launch *launch, struct hd_diag *diag);
 void launch_predict(struct hd_launch *launch, struct hd_pipes_forecast *forecast);
 /* At the end: what the steps of the last view took beside its prediction; before its first step that of the
  * start. */

@@ -7,6 +7,7 @@
 #include "run/fits.h"
 #include "run/kept_job.h"
 #include "run/pipes_choose.h"
+#include "run/pipes_settled.h"
 
 static bool is_auto(const struct hd_job *job) { return hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO; }
 
@@ -53,90 +54,148 @@ static void say_lines(const struct hd_launch_spec *spec, const char *lines)
 	}
 }
 
-/* What a run settled on before is kept where it is one for these workers: measuring again would move cuts by
- * noise. */
-static bool has_settled(const struct hd_launch *launch)
+static uint32_t devices_of(const struct hd_launch *launch)
 {
-	const struct hd_job_value *value = &launch->job->value[HD_JOB_PAR_SETTLED];
-	const uint32_t all = launch->spec.target * launch->spec.worker->ndevices;
-	struct hd_job_settled s;
-
-	return !value->is_none && hd_job_settled(&s, value->text) && all >= s.width && all % s.width == 0;
+	return launch->spec.worker ? launch->spec.target * launch->spec.worker->ndevices : 0;
 }
 
-static enum hd_err settle(struct hd_launch *launch, const struct hd_pipes_choice *choice,
-	struct hd_diag *diag)
+/* In the run's job, as in this one. */
+static enum hd_err keep(struct hd_launch *launch, struct hd_diag *diag)
 {
-	struct hd_job_value *value = &launch->job->value[HD_JOB_PAR_SETTLED];
+	const struct hd_kept_value kept = { HD_JOB_PAR_SETTLED, launch->job->value[HD_JOB_PAR_SETTLED] };
 
-	value->is_none = true;
-	value->text = "none";
-	return choice->shape.nstages ? hd_pipes_settled(value, &choice->shape, &launch->arena, diag) : HD_OK;
+	return hd_kept_job_put(launch->spec.dir, &kept, 1, &launch->arena, diag);
 }
 
-/* The first whose parts fit the workers. */
-static enum hd_err take_first(struct hd_launch *launch, const struct hd_pipes_choices *choices,
-	struct hd_diag *diag)
+static enum hd_err fits(const struct hd_launch *launch, struct hd_diag *diag)
 {
 	const struct hd_launch_spec *spec = &launch->spec;
 	const struct hd_run_options options = { .worker = *spec->worker };
-	struct hd_diag first = { "" };
-	enum hd_err err = HD_E_INVAL;
 
-	for (uint32_t i = 0; i < choices->n; i++) {
-		struct hd_diag why = { "" };
-		char line[sizeof why.text + 80];
-		err = settle(launch, &choices->at[i], diag);
-		if (err)
-			return err;
-		err = hd_run_fits(launch->job, spec->fs, spec->clock, &options, spec->target, &why);
-		if (!err)
-			return HD_OK;
-		if (i == 0)
-			first = why;
-		snprintf(line, sizeof line, "plan: refused, the next is tried: %s", why.text);
-		launch_note(spec, "choice", line, line);
-	}
-	return hd_fail(diag, err, "%s", first.text);
+	return hd_run_fits(launch->job, spec->fs, spec->clock, &options, spec->target, diag);
 }
 
-static enum hd_err choose(struct hd_launch *launch, struct hd_diag *diag)
+/* The first whose parts fit the workers. What ends otherwise than by memory would end so for all of them. */
+static enum hd_err take_first(struct hd_launch *launch, const struct hd_pipes_choices *choices,
+	struct hd_diag *diag)
+{
+	struct hd_diag first = { "" };
+	enum hd_err unfit = HD_E_INVAL;
+
+	for (uint32_t i = 0; i < choices->n; i++) {
+		const struct hd_pipes_choice *c = &choices->at[i];
+		const struct hd_pipes_settling how = { c->recompute, devices_of(launch) };
+		struct hd_diag why = { "" };
+		char line[sizeof why.text + 80];
+		enum hd_err err = hd_pipes_settled(&launch->job->value[HD_JOB_PAR_SETTLED], &c->shape, how,
+			&launch->arena, diag);
+		if (err)
+			return err;
+		err = fits(launch, &why);
+		if (!err)
+			return HD_OK;
+		if (!hd_run_is_unfit(err))
+			return hd_fail(diag, err, "%s", why.text);
+		if (i == 0) {
+			first = why;
+			unfit = err;
+		}
+		snprintf(line, sizeof line, "plan: refused, the next is tried: %s", why.text);
+		launch_note(&launch->spec, "choice", line, line);
+	}
+	return hd_fail(diag, unfit, "%s", first.text);
+}
+
+static enum hd_err choose_of(struct hd_launch *launch, bool again, struct hd_diag *diag)
 {
 	const struct hd_launch_spec *spec = &launch->spec;
 	const struct hd_pipes_ask ask = { .task = launch->task, .costs = launch->costs,
 		.nworkers = spec->target, .ndevices = spec->worker->ndevices,
-		.cores = cores_of(spec->worker), .memory_bytes = spec->worker->memory_limit_bytes };
-	struct hd_kept_value kept = { .key = HD_JOB_PAR_SETTLED };
+		.cores = cores_of(spec->worker), .memory_bytes = spec->worker->memory_limit_bytes,
+		.again = again };
 	struct hd_pipes_choices choices;
 	enum hd_err err = hd_pipes_choose(&choices, &ask, &launch->arena, diag);
 
 	if (err)
 		return err;
 	say_lines(spec, choices.why.at);
-	err = take_first(launch, &choices, diag);
-	if (err)
-		return err;
-	kept.value = launch->job->value[HD_JOB_PAR_SETTLED];
-	return hd_kept_job_put(spec->dir, &kept, 1, &launch->arena, diag);
+	return take_first(launch, &choices, diag);
 }
 
-/* Plans that nothing was measured for, or whose job goes with the whole model alone, are as without auto. */
+/* A worker takes more than the planner counts: what fits by its numbers may yet have to compute again. */
+static enum hd_err choose(struct hd_launch *launch, struct hd_diag *diag)
+{
+	const bool open = hd_job_int(launch->job, HD_JOB_PAR_RECOMPUTE) == HD_RECOMPUTE_AUTO;
+	struct hd_diag why = { "" };
+	enum hd_err err = choose_of(launch, false, &why);
+
+	if (err && (!hd_run_is_unfit(err) || !open || choose_of(launch, true, NULL)))
+		return hd_fail(diag, err, "%s", why.text);
+	return keep(launch, diag);
+}
+
+static const char *why_whole(const struct hd_launch *launch)
+{
+	if (!launch->spec.worker)
+		return "a scheduler's workers have the whole model each";
+	if (devices_of(launch) == 1)
+		return "there is one device";
+	return hd_job_is_whole(launch->job) ? "the job's keys go with the whole model alone" :
+		"the job's ops were not measured";
+}
+
+/* As without auto: by the keys, else the whole model on each device. */
+static enum hd_err leave_to_keys(struct hd_launch *launch, struct hd_diag *diag)
+{
+	static const struct hd_view_shape whole = { .nstages = 0 };
+	static const struct hd_pipes_settling unchosen = { .ndevices = 0 };
+	struct hd_job_value *value = &launch->job->value[HD_JOB_PAR_SETTLED];
+	const bool staged = hd_job_has_stages(launch->job),
+		by_stage = hd_job_int(launch->job, HD_JOB_SYNC) == HD_SYNC_STAGES;
+
+	if (by_stage && !staged)
+		return hd_fail(diag, HD_E_INVAL,
+			"comm.sync: stages leaves a worker the state of its stages, and parallel.mode: auto "
+			"has none here: %s; use parallel.mode: pipeline with more devices than one, or "
+			"another comm.sync", why_whole(launch));
+	value->is_none = true;
+	value->text = "none";
+	enum hd_err err = staged ? HD_OK : hd_pipes_settled(value, &whole, unchosen, &launch->arena, diag);
+	err = err ? err : keep(launch, diag);
+	return err || !by_stage ? err : fits(launch, diag);
+}
+
+/* Plans whose job goes with the whole model alone are as without auto. */
 static bool is_open(const struct hd_launch *launch)
 {
-	const struct hd_job *job = launch->job;
+	return devices_of(launch) > 1 && !hd_job_is_whole(launch->job) && !hd_job_has_tensor(launch->job);
+}
 
-	return is_auto(job) && launch->costs && launch->spec.target &&
-		launch->spec.target * launch->spec.worker->ndevices > 1 && !hd_job_copies(job) &&
-		!hd_job_has_tensor(job) &&
-		hd_job_int(job, HD_JOB_SLICES) <= 1 && hd_job_int(job, HD_JOB_BN) != HD_BN_GLOBAL;
+enum hd_err launch_settle(struct hd_launch *launch, struct hd_diag *diag)
+{
+	const bool open = is_open(launch);
+	struct hd_diag why = { "" };
+	char line[sizeof why.text + 80];
+
+	/* what is taken over goes on as it is */
+	if (!is_auto(launch->job) || !launch->spec.target)
+		return HD_OK;
+	if (open && hd_pipes_stay(launch->job, devices_of(launch))) {
+		enum hd_err err = fits(launch, &why);
+		if (!err)
+			return HD_OK;
+		if (!hd_run_is_unfit(err) || !launch->costs)
+			return hd_fail(diag, err, "%s", why.text);
+		snprintf(line, sizeof line, "plan: what was chosen before fits no longer: %s", why.text);
+		launch_note(&launch->spec, "choice", line, line);
+	}
+	return open && launch->costs ? choose(launch, diag) : leave_to_keys(launch, diag);
 }
 
 enum hd_err launch_choose(struct hd_launch *launch, struct hd_diag *diag)
 {
 	measure(launch);
-	if (!is_open(launch) || has_settled(launch))
-		return HD_OK;
-	return choose(launch, diag);
+	return launch_settle(launch, diag);
 }
 
 /* ---- the prediction */

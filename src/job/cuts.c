@@ -22,8 +22,9 @@ static bool take_number(const char **at, uint32_t *number)
 }
 
 /* "0,12,25": how many; 0: it is none, or there are more than `cap`. */
-static uint32_t take_nodes(const char *text, uint32_t *node, uint32_t cap)
+static uint32_t take_nodes(const char **at, uint32_t *node, uint32_t cap)
 {
+	const char *text = *at;
 	uint32_t n = 0;
 
 	do {
@@ -31,7 +32,8 @@ static uint32_t take_nodes(const char *text, uint32_t *node, uint32_t cap)
 			return 0;
 		n++;
 	} while (*text++ == ',');
-	return text[-1] == '\0' && n > 1 ? n : 0;
+	*at = text - 1;
+	return n > 1 ? n : 0;
 }
 
 uint32_t hd_job_cuts(const char *text, bool *balance, uint32_t node[HD_JOB_MAX_CUTS])
@@ -43,10 +45,28 @@ uint32_t hd_job_cuts(const char *text, bool *balance, uint32_t node[HD_JOB_MAX_C
 		text += 5;
 		return take_number(&text, &n) && !*text && n > 1 && n <= HD_JOB_MAX_CUTS ? n : 0;
 	}
-	return take_nodes(text, node, HD_JOB_MAX_CUTS);
+	n = take_nodes(&text, node, HD_JOB_MAX_CUTS);
+	return *text ? 0 : n;
 }
 
-static bool take_blank(const char **at) { return *(*at)++ == ' '; }
+/* Where `word` stands there it is passed by. */
+static bool take_word(const char **at, const char *word)
+{
+	const size_t len = strlen(word);
+	const bool is = !strncmp(*at, word, len);
+
+	*at += is ? len : 0;
+	return is;
+}
+
+/* Stages, or one "stage" for each device and nothing of a pipeline. */
+static bool makes_sense(const struct hd_job_settled *s)
+{
+	if (!strcmp(s->schedule, HD_JOB_SETTLED_DATA))
+		return s->stages == 1 && s->width == 1 && !s->n && !s->recompute;
+	return s->stages >= 2 && s->stages <= HD_JOB_MAX_STAGES && s->width && s->stages % s->width == 0 &&
+		(!s->n || s->n == s->stages);
+}
 
 bool hd_job_settled(struct hd_job_settled *settled, const char *text)
 {
@@ -57,11 +77,19 @@ bool hd_job_settled(struct hd_job_settled *settled, const char *text)
 		return false;
 	memcpy(s.schedule, text, len);
 	text += len;
-	if (!take_blank(&text) || !take_number(&text, &s.stages) || !take_blank(&text) ||
-		!take_number(&text, &s.width) || s.stages < 2 || s.stages > HD_JOB_MAX_STAGES || !s.width ||
-		s.stages % s.width)
+	if (!take_word(&text, " ") || !take_number(&text, &s.stages) || !take_word(&text, " ") ||
+		!take_number(&text, &s.width))
 		return false;
-	if (*text && (!take_blank(&text) || (s.n = take_nodes(text, s.node, s.stages)) != s.stages))
+	if (!strncmp(text, " 0", 2)) {
+		text++;
+		s.n = take_nodes(&text, s.node, HD_JOB_MAX_STAGES);
+		if (!s.n)
+			return false;
+	}
+	s.recompute = take_word(&text, " recompute");
+	if (take_word(&text, " of ") && (!take_number(&text, &s.ndevices) || !s.ndevices))
+		return false;
+	if (*text || !makes_sense(&s))
 		return false;
 	*settled = s;
 	return true;
@@ -72,6 +100,9 @@ void hd_job_settled_put(const struct hd_job_settled *s, struct hd_text *text)
 	hd_text_addf(text, "%s %u %u", s->schedule, s->stages, s->width);
 	for (uint32_t i = 0; i < s->n; i++)
 		hd_text_addf(text, "%s%u", i ? "," : " ", s->node[i]);
+	hd_text_add(text, s->recompute ? " recompute" : "");
+	if (s->ndevices)
+		hd_text_addf(text, " of %u", s->ndevices);
 }
 
 enum hd_err hd_job_check_cuts(struct hd_job_reader *reader)

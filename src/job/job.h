@@ -139,9 +139,16 @@ void hd_job_template(struct hd_text *text);
  * each. */
 uint32_t hd_job_cuts(const char *text, bool *balance, uint32_t node[HD_JOB_MAX_CUTS]);
 
-/* parallel.settled: "zb-v 4 2 0,6,12,18", or without the nodes, n 0, where the FLOPs say them. `stages` is a
- * multiple of `width`. */
-struct hd_job_settled { char schedule[32]; uint32_t stages, width, n, node[HD_JOB_MAX_STAGES]; };
+/* parallel.settled: "zb-v 4 2 0,6,12,18 recompute of 4": schedule, stages, a multiple of the devices of a
+ * pipeline (`width`), and what may be left out: the first node of each stage (n 0: the FLOPs say them), that
+ * all stages compute again, and for how many devices it was chosen (0: not known). "data-parallel 1 1": each
+ * device has the whole model. */
+#define HD_JOB_SETTLED_DATA "data-parallel"
+struct hd_job_settled {
+	char schedule[32];
+	uint32_t stages, width, n, node[HD_JOB_MAX_STAGES], ndevices;
+	bool recompute;
+};
 bool hd_job_settled(struct hd_job_settled *settled, const char *text);
 void hd_job_settled_put(const struct hd_job_settled *settled, struct hd_text *text);
 
@@ -153,8 +160,11 @@ HD_MUST_USE enum hd_err hd_job_trains(const struct hd_job *job, struct hd_diag *
 bool hd_job_has_tensor(const struct hd_job *job);
 bool hd_job_has_depth(const struct hd_job *job);
 bool hd_job_has_stages(const struct hd_job *job);
-/* Over workers: that, or what was chosen for it. */
+/* Over workers: what mode: auto chose (parallel.settled); stages that are asked for, or were chosen. */
+bool hd_job_has_settled(const struct hd_job *job, struct hd_job_settled *settled);
 bool hd_job_has_pipes(const struct hd_job *job);
+/* Keys that go with the whole model on each device alone: state sharded, slices, norms over the batch. */
+bool hd_job_is_whole(const struct hd_job *job);
 /* What of it runs in one process alone, where several workers are to train: HD_E_INVAL, with the place. */
 HD_MUST_USE enum hd_err hd_job_spreads(const struct hd_job *job, struct hd_diag *diag);
 

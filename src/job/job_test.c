@@ -785,6 +785,27 @@ static void stages_go_over_workers_but_not_sharded(void **state)
 	CHECK(strstr(why.text, "batch.slices: 1"), "%s", why.text);
 }
 
+/* What was chosen before is open again where it starts. */
+static void what_was_chosen_before_forbids_no_key(void **state)
+{
+	static const struct { const char *text; bool pipes; } cases[] = {
+		{ SMALLEST "parallel: {mode: auto, settled: \"1f1b 2 2\"}\n", true },
+		{ SMALLEST "parallel: {mode: auto, settled: \"1f1b 2 2\"}\ncomm: {sync: sharded}\n", true },
+		{ SMALLEST "parallel: {mode: auto, settled: \"data-parallel 1 1 of 2\"}\n", false },
+		{ SMALLEST "parallel: {mode: data, settled: \"1f1b 2 2\"}\n", false },
+		{ SMALLEST "parallel: {mode: auto}\n", false },
+		{ SMALLEST "parallel: {mode: auto, stages: 2, settled: \"data-parallel 1 1\"}\n", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag why = { "" };
+		must(cases[i].text);
+		CHECK(hd_job_has_pipes(&job) == cases[i].pipes, "case %zu", i);
+		CHECK(hd_job_spreads(&job, &why) == HD_OK, "case %zu: %s", i, why.text);
+	}
+}
+
 static void delayed_updates_go_over_workers(void **state)
 {
 	static const char *const cases[] = {
@@ -830,17 +851,32 @@ static void cuts_of_an_update_are_a_number_of_stages_or_their_first_nodes(void *
 
 static void settled_pipelines_come_back_as_they_were_written(void **state)
 {
-	static const struct { const char *text; uint32_t stages, width, n, last; } cases[] = {
-		{ "1f1b 3 3", 3, 3, 0, 0 }, { "zb-v 4 2 0,6,12,18", 4, 2, 4, 18 },
-		{ "x 2 1 0,1", 2, 1, 2, 1 }, { "1f1b 64 64", 64, 64, 0, 0 }, { "1f1b 65 65", 0, 0, 0, 0 },
-		{ "1f1b 1 1", 0, 0, 0, 0 }, { "1f1b 3 2", 0, 0, 0, 0 }, { "1f1b 3 0", 0, 0, 0, 0 },
-		{ "1f1b 3", 0, 0, 0, 0 }, { "1f1b", 0, 0, 0, 0 }, { "", 0, 0, 0, 0 },
-		{ " 3 3", 0, 0, 0, 0 }, { "1f1b 3 3 ", 0, 0, 0, 0 }, { "1f1b 3 3 0,5", 0, 0, 0, 0 },
-		{ "1f1b 3 3 0,5,5", 0, 0, 0, 0 }, { "1f1b 3 3 1,5,6", 0, 0, 0, 0 },
-		{ "1f1b 3 3 0,5,6,7", 0, 0, 0, 0 }, { "1f1b 3 3 0,5,6 ", 0, 0, 0, 0 },
-		{ "1f1b 3 3,0", 0, 0, 0, 0 }, { "1f1b  3 3", 0, 0, 0, 0 }, { "1f1b 3 -3", 0, 0, 0, 0 },
-		{ "a-schedule-of-thirty-two-letters 2 2", 0, 0, 0, 0 },
-		{ "a-schedule-of-thirtyone-letters 2 2", 2, 2, 0, 0 },
+	static const struct { const char *text; uint32_t stages, width, n, last, ndevices; bool again; }
+		cases[] = {
+		{ "1f1b 3 3 of 6", 3, 3, 0, 0, 6, false }, { "1f1b 3 3 recompute", 3, 3, 0, 0, 0, true },
+		{ "zb-v 4 2 0,6,12,18 recompute of 4", 4, 2, 4, 18, 4, true },
+		{ "data-parallel 1 1", 1, 1, 0, 0, 0, false },
+		{ "data-parallel 1 1 of 4", 1, 1, 0, 0, 4, false },
+		{ "data-parallel 2 2", 0, 0, 0, 0, 0, false },
+		{ "data-parallel 1 2", 0, 0, 0, 0, 0, false },
+		{ "data-parallel 1 1 recompute", 0, 0, 0, 0, 0, false },
+		{ "data-parallel 1 1 0,5", 0, 0, 0, 0, 0, false },
+		{ "1f1b 3 3 of 0", 0, 0, 0, 0, 0, false }, { "1f1b 3 3 of ", 0, 0, 0, 0, 0, false },
+		{ "1f1b 3 3 of 3 recompute", 0, 0, 0, 0, 0, false },
+		{ "1f1b 3 3 recomputes", 0, 0, 0, 0, 0, false },
+		{ "1f1b 3 3 of 3,4", 0, 0, 0, 0, 0, false }, { "1f1b 3 3", 3, 3, 0, 0, 0, false },
+		{ "zb-v 4 2 0,6,12,18", 4, 2, 4, 18, 0, false }, { "x 2 1 0,1", 2, 1, 2, 1, 0, false },
+		{ "1f1b 64 64", 64, 64, 0, 0, 0, false }, { "1f1b 65 65", 0, 0, 0, 0, 0, false },
+		{ "1f1b 1 1", 0, 0, 0, 0, 0, false }, { "1f1b 3 2", 0, 0, 0, 0, 0, false },
+		{ "1f1b 3 0", 0, 0, 0, 0, 0, false }, { "1f1b 3", 0, 0, 0, 0, 0, false },
+		{ "1f1b", 0, 0, 0, 0, 0, false }, { "", 0, 0, 0, 0, 0, false },
+		{ " 3 3", 0, 0, 0, 0, 0, false }, { "1f1b 3 3 ", 0, 0, 0, 0, 0, false },
+		{ "1f1b 3 3 0,5", 0, 0, 0, 0, 0, false }, { "1f1b 3 3 0,5,5", 0, 0, 0, 0, 0, false },
+		{ "1f1b 3 3 1,5,6", 0, 0, 0, 0, 0, false }, { "1f1b 3 3 0,5,6,7", 0, 0, 0, 0, 0, false },
+		{ "1f1b 3 3 0,5,6 ", 0, 0, 0, 0, 0, false }, { "1f1b 3 3,0", 0, 0, 0, 0, 0, false },
+		{ "1f1b  3 3", 0, 0, 0, 0, 0, false }, { "1f1b 3 -3", 0, 0, 0, 0, 0, false },
+		{ "a-schedule-of-thirty-two-letters 2 2", 0, 0, 0, 0, 0, false },
+		{ "a-schedule-of-thirtyone-letters 2 2", 2, 2, 0, 0, 0, false },
 	};
 
 	(void)state;
@@ -854,7 +890,8 @@ static void settled_pipelines_come_back_as_they_were_written(void **state)
 		if (!good)
 			continue;
 		CHECK(s.width == cases[i].width && s.n == cases[i].n &&
-			(!s.n || s.node[s.n - 1] == cases[i].last), "%s", cases[i].text);
+			(!s.n || s.node[s.n - 1] == cases[i].last) && s.ndevices == cases[i].ndevices &&
+			s.recompute == cases[i].again, "%s", cases[i].text);
 		hd_text_fixed(&text, room, sizeof room);
 		hd_job_settled_put(&s, &text);
 		assert_string_equal(room, cases[i].text);
@@ -976,6 +1013,7 @@ int main(void)
 		cmocka_unit_test(the_hash_does_not_see_how_a_job_was_written),
 		cmocka_unit_test(what_is_only_planned_is_not_trained),
 		cmocka_unit_test(stages_go_over_workers_but_not_sharded),
+		cmocka_unit_test(what_was_chosen_before_forbids_no_key),
 		cmocka_unit_test(delayed_updates_go_over_workers),
 		cmocka_unit_test(cuts_of_an_update_are_a_number_of_stages_or_their_first_nodes),
 		cmocka_unit_test(settled_pipelines_come_back_as_they_were_written),

@@ -88,7 +88,7 @@ X(PAR_CHUNKS, "parallel", "chunks", INT,  0, "auto",   "auto", 1, 64, "model chu
 X(PAR_TENSOR, "parallel", "tensor", INT,  0, "auto",   "auto", 1, 1024, "devices of a rank, all of one worker, which share the shards of its stages; divides model.shards; auto: 1, with mode: tensor as many as can be")
 X(PAR_REPLICAS, "parallel", "replicas", INT, 0, "auto", "auto", 1, 4096, "pipelines side by side, each with a share of the virtual nodes (auto: devices over stages)")
 X(PAR_WIDTH, "parallel", "width", INT, 0, "auto", "auto", 1, 256, "ranks of a pipeline over workers; auto: stages over chunks, else settled when a run starts, by the devices that it starts with, and written into the run")
-X(PAR_SETTLED, "parallel", "settled", TEXT, 0, "none", "none", 0, 0, "pipelines over workers as parallel.mode: auto chose them, written into the run: schedule, stages, devices of a pipeline, first node of each stage; with mode: auto it goes before the other keys")
+X(PAR_SETTLED, "parallel", "settled", TEXT, 0, "none", "none", 0, 0, "pipelines over workers as parallel.mode: auto chose them, written into the run: schedule, stages, devices of a pipeline, first node of each stage, recomputation, for how many devices; with mode: auto it goes before the other keys")
 X(PAR_RECOMPUTE, "parallel", "recompute", WORD, 0, "auto", "auto|none|stage", 0, 0, "stage: a stage keeps its input alone and computes the rest again")
 
 X(AUTOSCALE,  "elastic", "autoscale.policy", WORD, 0, "off", "off|curve|ae-2020", 0, 0, "the policy for the number of workers: none, a curve fitted to measured step times, or the published rule; see heddle scale RUN auto")

@@ -161,10 +161,25 @@ bool hd_job_has_stages(const struct hd_job *job)
 	return any;
 }
 
+bool hd_job_has_settled(const struct hd_job *job, struct hd_job_settled *settled)
+{
+	const struct hd_job_value *value = &job->value[HD_JOB_PAR_SETTLED];
+
+	return hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO && !value->is_none &&
+		hd_job_settled(settled, value->text);
+}
+
 bool hd_job_has_pipes(const struct hd_job *job)
 {
-	return hd_job_has_stages(job) || (hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO &&
-		!job->value[HD_JOB_PAR_SETTLED].is_none);
+	struct hd_job_settled s;
+
+	return hd_job_has_stages(job) || (hd_job_has_settled(job, &s) && s.stages > 1);
+}
+
+bool hd_job_is_whole(const struct hd_job *job)
+{
+	return hd_job_copies(job) || hd_job_int(job, HD_JOB_SLICES) > 1 ||
+		hd_job_int(job, HD_JOB_BN) == HD_BN_GLOBAL;
 }
 
 enum hd_err hd_job_trains(const struct hd_job *job, struct hd_diag *diag)
@@ -197,12 +212,12 @@ enum hd_err hd_job_spreads(const struct hd_job *job, struct hd_diag *diag)
 			"without --workers; workers take parallel.mode: data or pipeline, and no plan",
 			hd_job_text(job, HD_JOB_PAR_PLAN), job->file);
 	hd_job_at(&reader, HD_JOB_SLICES);
-	if (hd_job_has_pipes(job) && hd_job_int(job, HD_JOB_SLICES) > 1)
+	if (hd_job_has_stages(job) && hd_job_int(job, HD_JOB_SLICES) > 1)
 		return hd_job_refuse(&reader,
 			"batch.slices cuts a virtual node, and stages take it whole: batch.slices: 1, or "
 			"more batch.virtual_nodes");
 	hd_job_at(&reader, HD_JOB_SYNC);
-	if (hd_job_has_pipes(job) && hd_job_copies(job))
+	if (hd_job_has_stages(job) && hd_job_copies(job))
 		return hd_job_refuse(&reader,
 			"stages over workers do not go with comm.sync: sharded yet: use comm.sync: "
 			"stages, or allreduce");

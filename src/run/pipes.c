@@ -144,16 +144,25 @@ static void say(struct hd_job *job, enum hd_job_key key, uint32_t i)
 	job->value[key].i = i;
 }
 
+static void say_recompute(struct hd_job *job)
+{
+	say(job, HD_JOB_PAR_RECOMPUTE, HD_RECOMPUTE_STAGE);
+	job->value[HD_JOB_PAR_RECOMPUTE].text = "stage";
+}
+
 /* As if the job's keys asked for it; `first` NULL: its cuts are by the FLOPs. */
 static enum hd_err as_asked(struct hd_pipes *pipes, const struct hd_task *of, const char *schedule,
 	uint32_t nstages, uint32_t width, const uint32_t *first, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_job *job = hd_arena_take(arena, 1, sizeof *job);
 	struct hd_task *task = hd_arena_take(arena, 1, sizeof *task);
+	struct hd_job_settled s;
 
 	if (!job || !task)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the shape of a view");
 	*job = *of->job;
+	if (hd_job_has_settled(job, &s) && s.recompute)
+		say_recompute(job);
 	*task = *of;
 	task->job = job;
 	say(job, HD_JOB_PAR_STAGES, nstages);
@@ -189,31 +198,12 @@ enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, st
 	*pipes = (struct hd_pipes){ .stages.p = 0 };
 	if (!hd_job_has_pipes(job))
 		return HD_OK;
-	if (hd_job_int(job, HD_JOB_PAR_MODE) != HD_PAR_AUTO || job->value[HD_JOB_PAR_SETTLED].is_none)
+	if (!hd_job_has_settled(job, &s) || s.stages == 1)
 		return by_keys(pipes, task, NULL, arena, diag);
-	if (!hd_job_settled(&s, hd_job_text(job, HD_JOB_PAR_SETTLED)) ||
-		hd_schedule_kind_find(&kind, s.schedule, NULL))
+	if (hd_schedule_kind_find(&kind, s.schedule, NULL))
 		return hd_fail(diag, HD_E_INVAL, "parallel.settled is \"%.80s\", which no run wrote",
 			hd_job_text(job, HD_JOB_PAR_SETTLED));
 	return as_asked(pipes, task, kind->name, s.stages, s.width, s.n ? s.node : NULL, arena, diag);
-}
-
-enum hd_err hd_pipes_settled(struct hd_job_value *value, const struct hd_view_shape *shape,
-	struct hd_arena *arena, struct hd_diag *diag)
-{
-	struct hd_job_settled s = { .stages = shape->nstages, .width = shape->width,
-		.n = hd_view_nfirst(shape) };
-	struct hd_text text;
-
-	memcpy(s.node, shape->first, s.n * sizeof *s.node);
-	snprintf(s.schedule, sizeof s.schedule, "%s", hd_schedule_kinds[shape->schedule].name);
-	hd_text_init(&text, arena);
-	hd_job_settled_put(&s, &text);
-	if (text.full)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for a shape of the job");
-	value->is_none = value->is_auto = value->is_standard = false;
-	value->text = text.at;
-	return HD_OK;
 }
 
 /* ---- views, and their plans ---- */
@@ -469,7 +459,9 @@ static void leave_settled(struct hd_job *job)
 		return;
 	settled->is_none = true;
 	settled->text = "none";
-	if (set(job, HD_JOB_PAR_SCHEDULE))
+	if (s.recompute)
+		say_recompute(job);
+	if (s.stages == 1 || set(job, HD_JOB_PAR_SCHEDULE))
 		return;
 	say(job, HD_JOB_PAR_SCHEDULE, 0);
 	job->value[HD_JOB_PAR_SCHEDULE].text = kind->name;
@@ -510,6 +502,7 @@ enum hd_err hd_pipes_keep_shape(struct hd_rundir *dir, const struct hd_job *job,
 		{ HD_JOB_PAR_SCHEDULE, staged ? (struct hd_job_value){ .text = pipes->stages.schedule } :
 			open },
 		{ HD_JOB_PAR_REPLICAS, job->value[HD_JOB_PAR_REPLICAS] },
+		{ HD_JOB_PAR_RECOMPUTE, job->value[HD_JOB_PAR_RECOMPUTE] },
 		{ HD_JOB_PAR_SETTLED, job->value[HD_JOB_PAR_SETTLED] } };
 	enum hd_err err = put_number(&value[1].value, pipes->stages.p, arena, diag);
 

@@ -8,7 +8,7 @@
  * 2. The width follows from the job's keys where they say it: parallel.stages over parallel.chunks. Else
  *    hd_pipes_settle() derives it from the devices with which the run starts or is resumed, and it is kept in
  *    the run as parallel.width. hd_pipes_make() needs one or the other.
- * 3. What parallel.mode: auto chose is kept as parallel.settled, and goes before the keys (pipes_choose.h).
+ * 3. What parallel.mode: auto chose is kept as parallel.settled, and goes before the keys (pipes_settled.h).
  *    Where that, or a view's shape, names no nodes, cuts balance the FLOPs. No bit of the result depends on
  *    any of it.
  * 4. With comm.sync: allreduce all workers hold all parameters and slots (`whole` in plan/buckets.h), but
@@ -44,9 +44,6 @@ HD_MUST_USE enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_ta
 /* Of a shape, whatever the job's keys ask for. HD_E_INVAL: the job cannot have it. */
 HD_MUST_USE enum hd_err hd_pipes_of_shape(struct hd_pipes *pipes, const struct hd_task *task,
 	const struct hd_view_shape *shape, struct hd_arena *arena, struct hd_diag *diag);
-/* The shape as a value of the job, text in the arena. HD_E_NOMEM. */
-HD_MUST_USE enum hd_err hd_pipes_settled(struct hd_job_value *value, const struct hd_view_shape *shape,
-	struct hd_arena *arena, struct hd_diag *diag);
 /* May steps run under the view? A job with stages pauses in a view without a shape: there are too few devices
  * for one pipeline. */
 static inline bool hd_pipes_step(const struct hd_pipes *pipes, const struct hd_view *view)

@@ -13,16 +13,8 @@ static struct hd_choose_ask as_one_process(const struct hd_task *task, const str
 	uint32_t ndevices, const struct hd_forecast_setting *setting)
 {
 	return (struct hd_choose_ask){ .task = task, .costs = costs, .ndevices = ndevices,
-		.job = hd_plan_job_whole(task->job->nvns, task->layout.nchunks), .setting = *setting };
-}
-
-/* Rule 3: all stages or none. */
-static bool recomputes_alike(const struct hd_run_stages *s)
-{
-	for (uint32_t k = 0; s->again && k < s->p * s->v; k++)
-		if (s->again[k] != s->recompute)
-			return false;
-	return true;
+		.job = hd_plan_job_whole(task->job->nvns, task->layout.nchunks), .setting = *setting,
+		.alike = true };
 }
 
 static bool shape_of(struct hd_view_shape *shape, const struct hd_run_stages *s)
@@ -58,13 +50,13 @@ static enum hd_err add(struct hd_pipes_choices *to, const struct hd_plan_choice 
 {
 	const struct hd_job *job = ask->task->job;
 	const struct hd_run_stages *s = &from->stages;
-	struct hd_pipes_choice made = { .step_ns = from->forecast.step_ns };
+	struct hd_pipes_choice made = { .step_ns = from->forecast.step_ns, .recompute = s->recompute };
 	struct hd_text about;
 	bool takes = hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES;
 	enum hd_err err = HD_OK;
 
 	if (s->p) {
-		takes = recomputes_alike(s) && shape_of(&made.shape, s);
+		takes = shape_of(&made.shape, s);
 		err = takes ? complete(&made.shape, ask->task, &takes, arena, diag) : HD_OK;
 	}
 	if (err || !takes)
@@ -95,6 +87,7 @@ enum hd_err hd_pipes_choose(struct hd_pipes_choices *choices, const struct hd_pi
 	struct hd_plan_choices found;
 
 	how.memory_bytes = ask->memory_bytes;
+	how.again = ask->again;
 	enum hd_err err = hd_choose_plan(&found, &how, arena, diag);
 	if (err)
 		return err;
@@ -140,7 +133,7 @@ enum hd_err hd_pipes_cut_again(struct hd_view_shape *shape, const struct hd_pipe
 	enum hd_err err = hd_choose_plan(&found, &how, arena, diag);
 	for (uint32_t i = 0; !err && !takes && i < found.n; i++) {
 		struct hd_view_shape made;
-		if (recomputes_alike(&found.at[i].stages) && shape_of(&made, &found.at[i].stages))
+		if (shape_of(&made, &found.at[i].stages))
 			err = complete(&made, task, &takes, arena, diag);
 		if (takes)
 			*shape = made;

@@ -7,8 +7,8 @@
  *    depends on it.
  * 2. Keys of the job that are set bound the choice: schedule, chunks, stages, replicas, recompute. Without
  *    any of them each device may have the whole model; not with comm.sync: stages.
- * 3. A view deals the virtual nodes evenly to its pipelines, and recomputes all stages or none: what another
- *    candidate would do is none here. Neither is a shape that no view can have (pipes.h).
+ * 3. A view deals the virtual nodes evenly to its pipelines, and computes all stages again or none: where one
+ *    must, for memory, all do. A shape that no view can have (pipes.h) is no candidate.
  * 4. All devices are taken to be equally fast. Stages that turn out slower are cut again while the run goes
  *    on (driver/redraw.h).
  * 5. The exchange of gradients between workers is in no prediction: where all hold all state it is nearly the
@@ -27,10 +27,11 @@ struct hd_pipes_ask {
 	uint32_t nworkers, ndevices;      /* of each */
 	uint32_t cores;                   /* for all of them; 0: one each */
 	uint64_t memory_bytes;            /* of a device; 0: no limit */
+	bool again;                       /* all stages compute again, where the keys leave it open */
 };
 
 /* nstages 0: each device has the whole model. */
-struct hd_pipes_choice { struct hd_view_shape shape; double step_ns; const char *about; };
+struct hd_pipes_choice { struct hd_view_shape shape; bool recompute; double step_ns; const char *about; };
 struct hd_pipes_choices { struct hd_pipes_choice *at; uint32_t n; struct hd_text why; /* lines */ };
 
 /* In the order in which they are to be tried. HD_E_INVAL: there is none, and why. */

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "run/pipes_forecast.h"
+#include "run/pipes_settled.h"
 #include "run/testing_costs.h"
 
 /* Times that are made up: what must be chosen is found by trying every cut, or follows by hand. */
@@ -30,8 +31,8 @@ static double settled_ms(struct hd_made *m, const struct hd_view_shape *shape, u
 	const struct hd_job was = *job;
 	struct hd_pipes_forecast f = { .npipes = 0 };
 
-	assert_int_equal(hd_pipes_settled(&job->value[HD_JOB_PAR_SETTLED], shape, &m->rig.arena, NULL),
-		HD_OK);
+	assert_int_equal(hd_pipes_settled(&job->value[HD_JOB_PAR_SETTLED], shape,
+		(struct hd_pipes_settling){ .ndevices = nworkers }, &m->rig.arena, NULL), HD_OK);
 	enum hd_err err = hd_pipes_forecast(&f, m->rig.task, m->costs, nworkers, 1, 8, &m->rig.arena,
 		&m->diag);
 	*job = was;
@@ -116,6 +117,44 @@ static void the_whole_model_is_a_candidate_unless_state_is_by_stages(void **stat
 	}
 }
 
+/* Asked for, or since stages fit no other way, all stages compute again: what a run with the choice as its
+ * job's value is predicted to take says that they do. */
+static void stages_that_must_compute_again_are_chosen(void **state)
+{
+	static const struct { const char *more; uint64_t memory_bytes; int asked; } rows[] = {
+		{ "parallel: {mode: auto, recompute: stage}\n", 0, 1 },
+		{ "parallel: {mode: auto, schedule: 1f1b}\n", 0, 0 },
+		{ "parallel: {mode: auto, recompute: none}\n", 0, 0 },
+		{ "parallel: {mode: auto, schedule: gpipe}\n", 390000, 1 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_pipes_choices c;
+		struct hd_made m;
+		begin(&m, rows[i].more, 0);
+		const struct hd_pipes_ask ask = { .task = m.rig.task, .costs = m.costs, .nworkers = 2,
+			.ndevices = 1, .cores = 8, .memory_bytes = rows[i].memory_bytes };
+		CHECK(hd_pipes_choose(&c, &ask, &m.rig.arena, &m.diag) == HD_OK, "row %zu: %s", i,
+			m.diag.text);
+		for (uint32_t k = 0; k < c.n; k++)
+			CHECK(c.at[k].recompute == (rows[i].asked && c.at[k].shape.nstages) &&
+				(strstr(c.at[k].about, "recomputation") != NULL) == c.at[k].recompute,
+				"row %zu: %s", i, c.at[k].about);
+		struct hd_job *job = (struct hd_job *)m.rig.task->job;
+		struct hd_pipes_forecast f;
+		struct hd_pipes pipes;
+		assert_int_equal(hd_pipes_settled(&job->value[HD_JOB_PAR_SETTLED], &c.at[0].shape,
+			(struct hd_pipes_settling){ c.at[0].recompute, 2 }, &m.rig.arena, NULL), HD_OK);
+		assert_int_equal(hd_pipes_make(&pipes, m.rig.task, &m.rig.arena, NULL), HD_OK);
+		assert_true(pipes.stages.recompute == rows[i].asked);
+		assert_int_equal(hd_pipes_forecast(&f, m.rig.task, m.costs, 2, 1, 8, &m.rig.arena, NULL),
+			HD_OK);
+		CHECK(!f.npipes || fabs(f.step.step_ns / c.at[0].step_ns - 1) < 1e-9,
+			"row %zu: %g, chosen %g", i, f.step.step_ns, c.at[0].step_ns);
+		hd_made_end(&m);
+	}
+}
+
 static void what_the_keys_forbid_is_refused(void **state)
 {
 	struct hd_pipes_choices c;
@@ -139,18 +178,23 @@ static uint32_t nodes_below(const struct hd_made *m, uint32_t first)
 	return n;
 }
 
-/* Of alike nodes a rank of half the speed gets half as many as the other. */
+/* Of alike nodes a rank of half the speed gets half as many as the other, computed again or not. */
 static void a_slower_rank_gets_fewer_nodes(void **state)
 {
-	static const double speed[][2] = { { 1, 1 }, { 0.5, 1 }, { 1, 0.5 } };
+	static const double speed[][2] = { { 1, 1 }, { 0.5, 1 }, { 1, 0.5 }, { 0.5, 1 }, { 1, 0.5 } };
+	static const char *const parallel[] = { "settled: '1f1b 2 2 0,5'", "settled: '1f1b 2 2 0,5'",
+		"settled: '1f1b 2 2 0,5'", "settled: '1f1b 2 2 0,5 recompute'",
+		"recompute: stage, settled: '1f1b 2 2 0,5 recompute'" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof speed / sizeof *speed; i++) {
+		char more[120];
 		const struct hd_forecast_setting setting = { .speed = speed[i] };
 		struct hd_view_shape shape;
 		struct hd_pipes pipes;
 		struct hd_made m;
-		begin(&m, "parallel: {mode: auto, settled: '1f1b 2 2 0,5'}\n", 0);
+		snprintf(more, sizeof more, "parallel: {mode: auto, %s}\n", parallel[i]);
+		begin(&m, more, 0);
 		assert_int_equal(hd_pipes_make(&pipes, m.rig.task, &m.rig.arena, NULL), HD_OK);
 		CHECK(hd_pipes_cut_again(&shape, &pipes, 1, m.rig.task, m.costs, &setting, &m.rig.arena,
 			&m.diag) == HD_OK, "%s", m.diag.text);
@@ -168,6 +212,7 @@ int main(void)
 		cmocka_unit_test(no_other_cut_is_faster),
 		cmocka_unit_test(keys_bound_the_choice),
 		cmocka_unit_test(the_whole_model_is_a_candidate_unless_state_is_by_stages),
+		cmocka_unit_test(stages_that_must_compute_again_are_chosen),
 		cmocka_unit_test(what_the_keys_forbid_is_refused),
 		cmocka_unit_test(a_slower_rank_gets_fewer_nodes),
 	};

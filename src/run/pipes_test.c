@@ -5,6 +5,7 @@
 
 #include "pipeline/generate.h"
 #include "pipeline/staged.h"
+#include "run/pipes_settled.h"
 #include "tests/check.h"
 
 static struct hd_arena arena;
@@ -81,6 +82,7 @@ static void the_shape_is_that_of_the_schedule(void **state)
 		{ "mode: auto, settled: 'zb-v 4 2 0,5,9,20'", 2, 4, 13, { 0, 1, 1, 0 } },
 		{ "mode: auto, schedule: gpipe, stages: 3, settled: '1f1b 2 2'", 2, 2, 13, { 0, 1 } },
 		{ "mode: pipeline, schedule: gpipe, stages: 3, settled: '1f1b 2 2'", 3, 3, 13, { 0, 1, 2 } },
+		{ "mode: auto, schedule: gpipe, stages: 3, settled: 'data-parallel 1 1'", 3, 3, 13, { 0, 1, 2 } },
 		/* what a run began with gives way to what is asked for */
 		{ "stages: 2, width: 5", 2, 2, 13, { 0, 1 } },
 	};
@@ -253,10 +255,14 @@ static void what_cannot_be_is_refused(void **state)
 /* First nodes that a job or a view names are those of the stages, and come back as a value of the job. */
 static void named_nodes_are_where_stages_begin(void **state)
 {
-	static const struct { const char *parallel; uint32_t first[3]; const char *settled; } rows[] = {
-		{ "mode: auto, settled: '1f1b 3 3 0,5,20'", { 0, 5, 20 }, "1f1b 3 3 0,5,20" },
-		{ "mode: auto, settled: 'gpipe 3 3 0,1,2'", { 0, 1, 2 }, "gpipe 3 3 0,1,2" },
-		{ "mode: auto, settled: 'gpipe 3 3'", { 0 }, "gpipe 3 3" },
+	static const struct { const char *parallel; uint32_t first[3]; const char *settled;
+		uint32_t ndevices; } rows[] = {
+		{ "mode: auto, settled: '1f1b 3 3 0,5,20'", { 0, 5, 20 }, "1f1b 3 3 0,5,20 of 6", 6 },
+		{ "mode: auto, settled: '1f1b 3 3 0,5,20 recompute of 3'", { 0, 5, 20 },
+			"1f1b 3 3 0,5,20 recompute", 0 },
+		{ "mode: auto, settled: '1f1b 3 3 0,5,20'", { 0, 5, 20 }, "1f1b 3 3 0,5,20", 0 },
+		{ "mode: auto, settled: 'gpipe 3 3 0,1,2'", { 0, 1, 2 }, "gpipe 3 3 0,1,2", 0 },
+		{ "mode: auto, settled: 'gpipe 3 3'", { 0 }, "gpipe 3 3", 0 },
 	};
 
 	(void)state;
@@ -271,7 +277,8 @@ static void named_nodes_are_where_stages_begin(void **state)
 		assert_memory_equal(pipes.shape.first, rows[i].first, sizeof rows[i].first);
 		for (uint32_t s = 0; s < 3 && rows[i].first[1]; s++)
 			assert_int_equal(pipes.stages.first[s], rows[i].first[s]);
-		assert_int_equal(hd_pipes_settled(&value, &pipes.shape, &arena, NULL), HD_OK);
+		assert_int_equal(hd_pipes_settled(&value, &pipes.shape, (struct hd_pipes_settling){
+			pipes.stages.recompute, rows[i].ndevices }, &arena, NULL), HD_OK);
 		assert_true(!value.is_none);
 		assert_string_equal(value.text, rows[i].settled);
 		assert_int_equal(hd_pipes_of_shape(&again, task, &pipes.shape, &arena, NULL), HD_OK);
@@ -294,17 +301,21 @@ static void named_nodes_are_where_stages_begin(void **state)
 static void a_change_leaves_what_was_chosen(void **state)
 {
 	static const struct { enum hd_job_key key; const char *text; uint32_t i, stages, width;
-		const char *schedule; } rows[] = {
-		{ HD_JOB_PAR_STAGES, "6", 6, 6, 3, "zb-v" },
-		{ HD_JOB_PAR_REPLICAS, "1", 1, 4, 2, "zb-v" },
-		{ HD_JOB_PAR_SCHEDULE, "gpipe", 0, 2, 2, "gpipe" } };
+		const char *schedule, *more; } rows[] = {
+		{ HD_JOB_PAR_STAGES, "6", 6, 6, 3, "zb-v", "" },
+		{ HD_JOB_PAR_REPLICAS, "1", 1, 4, 2, "zb-v", " of 4" },
+		{ HD_JOB_PAR_REPLICAS, "1", 1, 4, 2, "zb-v", " recompute of 4" },
+		{ HD_JOB_PAR_SCHEDULE, "gpipe", 0, 2, 2, "gpipe", " recompute" } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct hd_diag diag = { "" };
 		struct hd_pipes pipes;
 		struct hd_job job;
-		parse(&job, "mode: auto, settled: 'zb-v 4 2 0,5,9,20'");
+		char parallel[80];
+		snprintf(parallel, sizeof parallel, "mode: auto, settled: 'zb-v 4 2 0,5,9,20%s'",
+			rows[i].more);
+		parse(&job, parallel);
 		struct hd_job_value *v = &job.value[rows[i].key];
 		v->is_auto = false;
 		v->text = rows[i].text;
@@ -314,7 +325,8 @@ static void a_change_leaves_what_was_chosen(void **state)
 		struct hd_task *task = task_of(&job);
 		CHECK(hd_pipes_make(&pipes, task, &arena, &diag) == HD_OK, "%s", diag.text);
 		CHECK(pipes.shape.nstages == rows[i].stages && pipes.shape.width == rows[i].width &&
-			!strcmp(pipes.stages.schedule, rows[i].schedule) && !pipes.shape.first[1],
+			!strcmp(pipes.stages.schedule, rows[i].schedule) && !pipes.shape.first[1] &&
+			pipes.stages.recompute == (strstr(rows[i].more, "recompute") != NULL),
 			"row %zu: %u of %u, %s", i, pipes.shape.nstages, pipes.shape.width,
 			pipes.stages.schedule);
 		hd_task_destroy(task);

@@ -70,7 +70,7 @@ static enum hd_err spread_devices(struct hd_cmd *cmd, struct hd_job *job, struct
 	err = err ? err : count_workers(cmd, &n);
 	err = err ? err : hd_pipes_settle(job, n, options->worker.ndevices, &cmd->arena, &cmd->diag);
 	/* state by stages: each worker would find out when it has its stages, and another be started in its
-	 * place */
+	 * place. What auto takes is judged when that is known (driver/launch.h) */
 	return err || is_auto || hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES ? err :
 		hd_drive_fits(cmd, job, options, n);
 }

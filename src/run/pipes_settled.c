@@ -1,0 +1,70 @@
+#include "run/pipes_settled.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "pipeline/generate.h"
+#include "run/stages.h"
+
+enum hd_err hd_pipes_settled(struct hd_job_value *value, const struct hd_view_shape *shape,
+	struct hd_pipes_settling how, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_job_settled s = { .stages = 1, .width = 1, .ndevices = how.ndevices };
+	const char *schedule = HD_JOB_SETTLED_DATA;
+	struct hd_text text;
+
+	if (shape->nstages) {
+		s.stages = shape->nstages;
+		s.width = shape->width;
+		s.n = hd_view_nfirst(shape);
+		s.recompute = how.recompute;
+		memcpy(s.node, shape->first, s.n * sizeof *s.node);
+		schedule = hd_schedule_kinds[shape->schedule].name;
+	}
+	snprintf(s.schedule, sizeof s.schedule, "%s", schedule);
+	hd_text_init(&text, arena);
+	hd_job_settled_put(&s, &text);
+	if (text.full)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a shape of the job");
+	value->is_none = value->is_auto = value->is_standard = false;
+	value->text = text.at;
+	return HD_OK;
+}
+
+static bool allows(const struct hd_job_value *key, uint64_t n)
+{
+	return key->is_auto || (uint64_t)key->i == n;
+}
+
+/* By the keys that bound a choice. */
+static bool is_asked_for(const struct hd_job *job, const struct hd_job_settled *s, uint32_t ndevices)
+{
+	const struct hd_job_value *value = job->value, *schedule = &value[HD_JOB_PAR_SCHEDULE];
+	const int64_t again = value[HD_JOB_PAR_RECOMPUTE].i;
+
+	if (s->stages == 1)
+		return !hd_job_has_stages(job) && hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES;
+	if (!schedule->is_auto && strcmp(hd_run_stages_drained(schedule->text), s->schedule) != 0)
+		return false;
+	return allows(&value[HD_JOB_PAR_STAGES], s->stages) &&
+		allows(&value[HD_JOB_PAR_CHUNKS], s->stages / s->width) &&
+		allows(&value[HD_JOB_PAR_REPLICAS], ndevices / s->width) &&
+		(again == HD_RECOMPUTE_AUTO || (again == HD_RECOMPUTE_STAGE) == s->recompute);
+}
+
+bool hd_pipes_stay(const struct hd_job *job, uint32_t ndevices)
+{
+	static const enum hd_job_key bounds[] = { HD_JOB_PAR_MODE, HD_JOB_PAR_STAGES, HD_JOB_PAR_SCHEDULE,
+		HD_JOB_PAR_CHUNKS, HD_JOB_PAR_TENSOR, HD_JOB_PAR_REPLICAS, HD_JOB_PAR_RECOMPUTE };
+	struct hd_job_settled s;
+
+	if (!hd_job_has_settled(job, &s))
+		return false;
+	for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
+		if (job->value[bounds[i]].origin == HD_FROM_SET)
+			return false;
+	/* programs before this one wrote no number, and of pipelines alone */
+	if (s.ndevices ? s.ndevices != ndevices : s.stages == 1 || !ndevices || ndevices % s.width)
+		return false;
+	return is_asked_for(job, &s, ndevices);
+}
