@@ -56,7 +56,7 @@ uint8_t hd_ins_flags_of(uint8_t op)
 uint8_t hd_ins_flag_bit(char letter)
 {
 	for (size_t i = 0; i < NFLAGS; i++)
-		if (flags[i].letter == letter && flags[i].bit < HD_INS_PAIR_BEGIN)
+		if (flags[i].letter == letter && flags[i].bit & HD_INS_LETTERS)
 			return flags[i].bit;
 	return 0;
 }

@@ -45,7 +45,12 @@
 	X(ON,  19, "ON",   "sv",    "bring saved activations back")                                                \
 	X(BAR, 20, "BAR",  "s",     "all ranks meet; the stage field is a label")           \
 	X(FL,  21, "FL",   "s",    "forward of the stage on all virtual nodes of the rank in lockstep; ranks meet inside")  \
-	X(BL,  22, "BL",   "s",    "full backward likewise; gradients of all its virtual nodes join the tree")
+	X(BL,  22, "BL",   "s",    "full backward likewise; gradients of all its virtual nodes join the tree") \
+	X(SHIP,23, "SHIP", "s>#",  "send the reduced gradient of the stage (of bucket # of it) to its shadow")          \
+	X(TAKE,24, "TAKE", "s<#",  "accept it, for the shadow of the stage")                                      \
+	X(HA,  25, "HA",   "sv",   "hand the output of F to the next stage, which the rank runs too since a loss") \
+	X(HG,  26, "HG",   "sv",   "hand the input gradient to the previous stage likewise")                      \
+	X(RSG, 27, "RSG",  "sv>#", "send a kept input gradient again, to the rank that took a lost one's place")
 
 enum hd_ins_op {
 #define X(id, number, text, fields, about) HD_INS_##id = (number),
@@ -59,9 +64,10 @@ enum hd_ins_op {
 #define HD_INS_FLAGS(X)                                                   \
 	X(CHECKPOINT,  1, 'c', "F", "F keeps the stage input only")       \
 	X(EAGER,       2, '!', "STEP", "STEP before the norm is known")   \
-	X(SHADOW,      4, 'x', "LD F B I W R SA SG RA RG", "copy of a shadow stage") \
+	X(SHADOW,      4, 'x', "LD F B I W R SA SG RA RG OFF ON STEP", "work of a shadow stage") \
 	X(PAIR_BEGIN,  8, 'p', "F B I", "first of a pair (binary form only)") \
 	X(PAIR_END,   16, 'q', "F B I", "second of a pair (binary form only)") \
+	X(KEEP,       64, 'k', "SA SG", "what is sent stays on the host until the step commits") \
 	X(VERSIONED,  32, '@', "F B I W R", "ver says which version is used (in texts the version itself)")
 
 enum hd_ins_flag {
@@ -69,6 +75,8 @@ enum hd_ins_flag {
 	HD_INS_FLAGS(X)
 #undef X
 	HD_INS_PAIR = HD_INS_PAIR_BEGIN | HD_INS_PAIR_END,
+	/* those that stand as letters in texts */
+	HD_INS_LETTERS = HD_INS_CHECKPOINT | HD_INS_EAGER | HD_INS_SHADOW | HD_INS_KEEP,
 };
 
 /* HD_VER_RULE has the place of -1, so older versions are stored one lower: -1 as UINT32_MAX - 1. */
@@ -95,6 +103,11 @@ extern const uint8_t hd_ins_fields[HD_INS_END];
 /* of a row that exists */
 static inline bool hd_ins_uses(uint8_t op, char field) { return hd_ins_fields[op] & HD_INS_FIELD(field); }
 bool hd_ins_versioned(const struct hd_ins *ins);                     /* ver names a version, not the rule's */
+/* It exists for redundancy alone (pipeline/redundancy.h): without it the list computes the same. */
+static inline bool hd_ins_redundant(const struct hd_ins *ins)
+{
+	return ins->flags & HD_INS_SHADOW || (ins->op >= HD_INS_SHIP && ins->op <= HD_INS_RSG);
+}
 uint8_t hd_ins_flags_of(uint8_t op);                                 /* all that it may carry */
 /* of the letters in texts; 0: no such flag */
 uint8_t hd_ins_flag_bit(char letter);

@@ -42,7 +42,7 @@ static void op_numbers_never_change(void **state)
 {
 	static const char *const names[] = { NULL, "LD", "F", "B", "I", "W", "R", "SA", "SG", "RA", "RG",
 		"RED", "TIE", "NORM", "STEP",
-		"VAL", "PIN", "REL", "OFF", "ON", "BAR", "FL", "BL" };
+		"VAL", "PIN", "REL", "OFF", "ON", "BAR", "FL", "BL", "SHIP", "TAKE", "HA", "HG", "RSG" };
 
 	(void)state;
 	for (unsigned op = 0; op < 256; op++) {
@@ -71,7 +71,9 @@ static void what_is_not_understood_is_refused(void **state)
 {
 	static const struct { struct hd_ins ins; const char *want; } cases[] = {
 		{ { .op = 0 }, "instruction: there is no op number 0" },
-		{ { .op = 23 }, "instruction: there is no op number 23" },
+		{ { .op = 28 }, "instruction: there is no op number 28" },
+		{ { .op = HD_INS_SHIP, .flags = HD_INS_KEEP }, "instruction SHIP: flags 64 do not belong to it" },
+		{ { .op = HD_INS_HA, .peer = 1 }, "instruction HA: it has no peer, yet there stands 1" },
 		{ { .op = HD_INS_FL, .vn = 1 }, "instruction FL: it has no vn, yet there stands 1" },
 		{ { .op = HD_INS_F, .flags = HD_INS_EAGER }, "instruction F: flags 2 do not belong to it" },
 		{ { .op = HD_INS_F, .flags = 128 }, "instruction F: flags 128 do not belong to it" },
@@ -125,6 +127,16 @@ static void texts_mean_what_the_document_says(void **state)
 		{ "OFF3.7", { .op = HD_INS_OFF, .stage = 3, .vn = 7 } }, { "ON3.7", { .op = HD_INS_ON, .stage = 3, .vn = 7 } },
 		{ "FL0", { .op = HD_INS_FL } },
 		{ "BL3", { .op = HD_INS_BL, .stage = 3 } },
+		{ "SAk3.7>2", { .op = HD_INS_SA, .flags = HD_INS_KEEP, .stage = 3, .vn = 7, .peer = 2 } },
+		{ "SGx3.7>1", { .op = HD_INS_SG, .flags = HD_INS_SHADOW, .stage = 3, .vn = 7, .peer = 1 } },
+		{ "SGxk3.7>1", { .op = HD_INS_SG, .flags = HD_INS_SHADOW | HD_INS_KEEP, .stage = 3, .vn = 7, .peer = 1 } },
+		{ "OFFx3.7", { .op = HD_INS_OFF, .flags = HD_INS_SHADOW, .stage = 3, .vn = 7 } },
+		{ "ONx3.7", { .op = HD_INS_ON, .flags = HD_INS_SHADOW, .stage = 3, .vn = 7 } },
+		{ "STEPx3@1", { .op = HD_INS_STEP, .flags = HD_INS_SHADOW, .stage = 3, .ver = 1 } },
+		{ "SHIP3>2", { .op = HD_INS_SHIP, .stage = 3, .peer = 2 } },
+		{ "TAKE3<2#4", { .op = HD_INS_TAKE, .stage = 3, .peer = 2, .slot = 4 } },
+		{ "HA3.7", { .op = HD_INS_HA, .stage = 3, .vn = 7 } }, { "HG3.7", { .op = HD_INS_HG, .stage = 3, .vn = 7 } },
+		{ "RSG3.7>1", { .op = HD_INS_RSG, .stage = 3, .vn = 7, .peer = 1 } },
 		{ "BAR1", { .op = HD_INS_BAR, .stage = 1 } },
 	};
 
@@ -148,7 +160,7 @@ static void a_wrong_text_is_refused_at_its_byte(void **state)
 		{ "F3.-", 4, "a number is missing: the virtual node" }, { "F3.-0", 5, "write 0 without a sign" },
 		{ "F03.1", 1, "the stage is not a plain number up to 65535" }, { "F65536.1", 1, "the stage is not a plain number up to 65535" },
 		{ "F3.2147483648", 3, "the virtual node is not a plain number up to 2147483647" },
-		{ "F!3.7", 1, "F takes no flag ! here" }, { "Bc3.7", 1, "B takes no flag c here" }, { "Fcc3.7", 2, "F takes no flag c here" },
+		{ "F!3.7", 1, "F takes no flag ! here" }, { "Bc3.7", 1, "B takes no flag c here" }, { "RAk3.7<1", 2, "RA takes no flag k here" }, { "Fcc3.7", 2, "F takes no flag c here" },
 		{ "LD3.7@1", 5, "\"@1\" does not belong to LD" }, { "F3.7@", 5, "a number is missing: the version" }, { "F@3.7", 1, "a number is missing: the stage" }, { "NORM1", 4, "\"1\" does not belong to NORM" },
 		{ "SA3.7", 5, "a > and the other rank are missing" }, { "RA3.7>1", 5, "a < and the other rank are missing" },
 		{ "SA3.7>1#", 8, "a number is missing: the slot" }, { "STEP3@", 6, "a number is missing: the version" },

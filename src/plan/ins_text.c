@@ -11,8 +11,8 @@ void hd_ins_print(const struct hd_ins *ins, struct hd_text *text)
 		return;
 	}
 	hd_text_add(text, row->text);
-	for (uint8_t bit = 1; bit && bit < HD_INS_PAIR_BEGIN; bit = (uint8_t)(bit << 1))
-		if (ins->flags & bit) {
+	for (uint8_t bit = 1; bit; bit = (uint8_t)(bit << 1))
+		if (ins->flags & bit & HD_INS_LETTERS) {
 			const char letter = hd_ins_flag_letter(bit);
 			hd_text_put(text, &letter, 1);
 		}
