@@ -4,8 +4,9 @@
  * rank, a column 1/columns of the makespan, in it what the rank does at the column's middle.
  *
  * F B I W R and U (the update) begin with their letter and the virtual node, a letter behind it the model
- * chunk (b, c, ... of the second, third, ...), as far as there is room; = continues them. r: sums of
- * gradients beside nothing else; . nothing. What is shorter than a column may not be seen.
+ * chunk (b, c, ... of the second, third, ...), as far as there is room; = continues them. f and b: those of
+ * a shadow stage. r: sums of gradients beside nothing else; . nothing. What is shorter than a column may not
+ * be seen.
  *
  * Pure; equal simulations give equal bytes. */
 #ifndef HD_PIPELINE_DRAW_TIME_H

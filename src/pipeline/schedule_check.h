@@ -20,6 +20,9 @@
  *	K25 K27 pairs are independent; barriers stand in one order
  *	K26 K28 members of tensor groups have one list; pipelines share all virtual nodes of the job
  *	K30     of delayed updates: the period repeats
+ *	K31-35  shadow stages (redundancy.h): on the rank before, of one stage each; every input of their work
+ *	is there; what is sent is kept; every bucket shipped once, after its sum; STEPx after all of them, and
+ *	no shadow work behind it
  *
  * 1. Schedules of compute instructions alone have their transfers implied: K8 then speaks of what
  *    hd_schedule_comms() adds.
@@ -27,7 +30,9 @@
  * 3. Linear in the number of instructions; all findings up to HD_MAX_FINDINGS are listed.
  *
  * 4. Lists without any update are skeletons: their updates are implied, directly after the last gradient.
- * 5. A finding about two instructions names the second after the sentence, and draws both.
+ * 5. Lists with shadow stages are judged without them first (findings say so), then with them. They are
+ *    complete: transfers and updates stand in them. What is sent to a shadow has buffers of its own.
+ * 6. A finding about two instructions names the second after the sentence, and draws both.
  *
  * Generators say K29.
  *

@@ -31,6 +31,12 @@
  * 8. With `cores`, ranks are threads of one machine: of those that compute at once each gets an equal part of
  *    so many cores, and none more than one. What they stand still for does not compute.
  *
+ * 9. Shadow stages (redundancy.h): Fx and Bx take what F and B do and make nothing; SHIP waits for its RED;
+ *    what SGx and SHIP send has channels and buffers of its own, so neither ever waits for a credit; RGx and
+ *    TAKE stand still until it is there. Memory: weights and optimizer state of the shadow, on the device
+ *    where its forward is computed, else on the host; its activations; sums of its gradients where Bx are. On
+ *    the host until STEP: what is sent with flag k, and what OFFx moved.
+ *
  * Linear in the number of instructions but for the queue (its logarithm) and the transfers that share a
  * port. Pure. */
 #ifndef HD_PIPELINE_SIM_PLAN_H
@@ -64,7 +70,8 @@ enum hd_idle {
 	X(VERSIONS,    "versions")     \
 	X(PARTIALS,    "partials")     \
 	X(ACTIVATIONS, "activations")  \
-	X(SLOTS,       "slots")
+	X(SLOTS,       "slots")        \
+	X(SHADOWS,     "shadows")
 
 enum hd_memory_kind {
 #define X(id, name) HD_MEMORY_##id,
@@ -98,6 +105,7 @@ struct hd_sim_share {                             /* of one rank */
 	int64_t idle[HD_NIDLES];                  /* with busy: the makespan */
 	int64_t peak, at_peak[HD_NMEMORIES];      /* bytes, and what they are then */
 	uint32_t peak_at;                         /* its instruction then */
+	int64_t host;                             /* bytes of the host at most (rule 9) */
 };
 
 /* before its instruction `at` */

@@ -13,7 +13,8 @@
  * 4. Activations count from the start of F to the end of B, or of W: in chunks, `per_rank` of which
  *    are one full rank's. At equal times they are released before others are taken.
  * 5. Only compute instructions take time. Transfers are implied, without limits of buffers.
- * 6. Delayed updates are run for `steps` steps: the prologue, periods, the epilogue.
+ * 6. Shadow stages (redundancy.h) are refused, HD_E_INVAL: sim_plan.h knows them.
+ * 7. Delayed updates are run for `steps` steps: the prologue, periods, the epilogue.
  *
  * Linear in the number of instructions. Pure; results lie in the arena. */
 #ifndef HD_PIPELINE_SIMULATE_H
@@ -37,14 +38,14 @@ struct hd_sim {
 	uint64_t nins;                            /* executed */
 	struct hd_sim_rank *rank;                 /* [nranks] */
 	struct hd_sim_span **span;                /* [nranks][list length], if asked for */
-	uint32_t steps;                           /* rule 6; 1 where nothing is delayed */
+	uint32_t steps;                           /* rule 7; 1 where nothing is delayed */
 	/* [steps] end of the last instruction on a virtual node of it */
 	int64_t *step_end;
 };
 
 struct hd_sim_ask {
 	struct hd_rank_costs costs;
-	uint32_t steps;                           /* rule 6; 0: four, and whatever the prologue needs more */
+	uint32_t steps;                           /* rule 7; 0: four, and whatever the prologue needs more */
 	bool spans;
 };
 

@@ -22,6 +22,7 @@ struct hd_lists {
 	const struct hd_schedule *s;
 	struct hd_done *done;                     /* [stages * vns] */
 	bool transfers, loads;                    /* transfers, LD stand in the lists */
+	const char *view;                         /* said before findings: of which lists; NULL: of all */
 	const struct hd_schedule_job *job;        /* or NULL */
 	const struct hd_stage_rule *rule;         /* [stages] settled */
 	uint32_t *holders;                        /* [stages] ranks with a forward of it */
@@ -56,6 +57,8 @@ HD_MUST_USE enum hd_err hd_lists_pipelines(const struct hd_lists *l, struct hd_d
 /* K26; without findings `out` has a rank for each group. */
 HD_MUST_USE enum hd_err hd_lists_tensor_groups(const struct hd_lists *l, struct hd_schedule *out,
 	struct hd_diag *diag);
+/* K31 - K35, of lists that are accepted without their shadows. */
+HD_MUST_USE enum hd_err hd_lists_shadows(const struct hd_lists *l, struct hd_diag *diag);
 /* K22, of lists without findings. */
 HD_MUST_USE enum hd_err hd_lists_memory(const struct hd_lists *l, const struct hd_schedule_rules *rules,
 	struct hd_diag *diag);

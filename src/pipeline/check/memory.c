@@ -26,13 +26,14 @@ enum hd_err hd_lists_memory(const struct hd_lists *l, const struct hd_schedule_r
 		hd_lists_say(&ran, "K22", r, k->peak_at,
 			"rank %u would need %lld of %lld bytes at #%u: "
 			"weights %lld, optimizer %lld, workspace %lld, "
-			"versions %lld, gradient partials %lld, activations %lld, buffers %lld", r,
+			"versions %lld, gradient partials %lld, activations %lld, buffers %lld, shadows "
+			"%lld", r,
 			(long long)k->peak, (long long)l->job->memory[r],
 			k->peak_at, (long long)at[HD_MEMORY_WEIGHTS], (long long)at[HD_MEMORY_OPTIMIZER],
 			(long long)at[HD_MEMORY_WORKSPACE],
 			(long long)at[HD_MEMORY_VERSIONS], (long long)at[HD_MEMORY_PARTIALS],
 			(long long)at[HD_MEMORY_ACTIVATIONS],
-			(long long)at[HD_MEMORY_SLOTS]);
+			(long long)at[HD_MEMORY_SLOTS], (long long)at[HD_MEMORY_SHADOWS]);
 	}
 	return err;
 }

@@ -12,6 +12,7 @@ struct check_rank {
 	uint32_t first_waiting;                   /* the first rank that waits for this one */
 	uint32_t nbars;                           /* barriers reached */
 	uint32_t stopped_at;                      /* where it last had to wait */
+	uint32_t nsent[2], ntaken[2];             /* gradients, buckets for shadows */
 	bool posted;                              /* the group of transfers at `at` is issued */
 };
 
@@ -91,6 +92,10 @@ static uint32_t compute(struct check_run *x, uint32_t r, uint32_t *moves)
 	const struct hd_ins *ins = now(x, r);
 	uint32_t n = ins->flags & HD_INS_PAIR_BEGIN ? 2 : 1;
 
+	if (hd_ins_redundant(ins)) {
+		*moves = 1;
+		return NO_WAIT;
+	}
 	for (uint32_t k = 0; k < n; k++) {
 		uint32_t awaited = missing(x, r, &ins[k]);
 		if (awaited != NO_WAIT)
@@ -203,7 +208,7 @@ static uint32_t meet(struct check_run *x, uint32_t r, const struct hd_ins *ins, 
 {
 	assert(!ended(x, ins->peer));             /* whose other half is still to come (K10) */
 	const struct hd_ins *other = now(x, ins->peer);
-	if (!hd_is_transfer(other->op) || moved(x, other) != moved(x, ins) ||
+	if (!hd_is_transfer(other->op) || other->flags & HD_INS_SHADOW || moved(x, other) != moved(x, ins) ||
 		is_grad(other->op) != is_grad(ins->op))
 		return ins->peer;
 	/* A tensor has one send and one receive, on the ranks that K10 names. */
@@ -220,7 +225,7 @@ static uint32_t group(struct check_run *x, uint32_t r, uint32_t *moves)
 	const struct hd_ilist *list = &x->l->s->list[r];
 	uint32_t first = x->rank[r].at, end = first;
 
-	while (end < list->len && hd_is_transfer(list->at[end].op))
+	while (end < list->len && hd_is_transfer(list->at[end].op) && !(list->at[end].flags & HD_INS_SHADOW))
 		end++;
 	for (uint32_t k = first; k < end; k++) {
 		const struct hd_ins *ins = &list->at[k];
@@ -241,6 +246,28 @@ static uint32_t group(struct check_run *x, uint32_t r, uint32_t *moves)
 	return NO_WAIT;
 }
 
+static bool is_for_shadow(const struct hd_ins *ins)
+{
+	return hd_ins_redundant(ins) && (hd_is_transfer(ins->op) || ins->op == HD_INS_SHIP ||
+		ins->op == HD_INS_TAKE);
+}
+
+/* To a shadow: a send never waits; the nth that one rank sends is the nth that its peer takes (K32, K34). */
+static uint32_t for_shadow(struct check_run *x, uint32_t r, const struct hd_ins *ins, uint32_t *moves)
+{
+	const bool bucket = ins->op == HD_INS_SHIP || ins->op == HD_INS_TAKE;
+	struct check_rank *me = &x->rank[r];
+
+	if (ins->op == HD_INS_SHIP || ins->op == HD_INS_SG)
+		me->nsent[bucket]++;
+	else if (me->ntaken[bucket] >= x->rank[ins->peer].nsent[bucket])
+		return ins->peer;
+	else
+		me->ntaken[bucket]++;
+	*moves = 1;
+	return NO_WAIT;
+}
+
 /* One instruction, a pair or a group: the rank to wait for, or NO_WAIT and how far it went. */
 static uint32_t step(struct check_run *x, uint32_t r, uint32_t *moves)
 {
@@ -250,6 +277,8 @@ static uint32_t step(struct check_run *x, uint32_t r, uint32_t *moves)
 		return barrier(x, r, moves);
 	if (is_meeting(ins->op))
 		return meet_all(x, r, ins, moves);
+	if (is_for_shadow(ins))
+		return for_shadow(x, r, ins, moves);
 	if (!hd_is_transfer(ins->op))
 		return compute(x, r, moves);
 	if (x->transport == HD_TRANSPORT_RENDEZVOUS)
@@ -289,7 +318,8 @@ static void advance(struct check_run *x, uint32_t r)
 		const struct hd_ins *ins = now(x, r);
 		if ((awaited = step(x, r, &moves)) != NO_WAIT)
 			break;
-		if (met && hd_is_transfer(ins->op) && x->rank[ins->peer].waits_for != NO_WAIT)
+		if (met && hd_is_transfer(ins->op) && !is_for_shadow(ins) &&
+			x->rank[ins->peer].waits_for != NO_WAIT)
 			unwait(x, ins->peer);
 		x->rank[r].at += moves;
 	}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "pipeline/check/int.h"
+#include "pipeline/redundancy.h"
 #include "pipeline/simulate.h"
 
 const char *const hd_transport_names[HD_NTRANSPORTS] = {
@@ -49,6 +50,7 @@ static void say_at(const struct hd_lists *l, const char *rule, const struct hd_a
 		return;
 	hd_text_fixed(&text, f->text, sizeof f->text);
 	hd_text_add(&text, "plan: ");
+	hd_text_add(&text, l->view ? l->view : "");
 	if (n && named)
 		put_place(&text, l->s, place[0].rank, place[0].at);
 	hd_text_add(&text, n && named ? ": " : "");
@@ -511,6 +513,8 @@ static enum hd_err check_flat(struct hd_lists *l, const struct hd_schedule *s,
 
 	flat.s = s;
 	enum hd_err err = check_flush(&flat, &eager, diag);
+	l->done = flat.done;
+	l->transfers = flat.transfers;
 	if (err || l->report->total || rules->transport == HD_TRANSPORT_EAGER)
 		return err;
 	err = hd_schedule_comms(&whole, s, l->arena, diag);
@@ -577,6 +581,30 @@ static enum hd_err check_all(struct hd_lists *l, const struct hd_schedule *s,
 	return (s->prologue ? check_delayed : check_flat)(l, s, rules, diag);
 }
 
+/* First without their shadows, then what shadows keep, then all of it run. */
+static enum hd_err check_shadowed(struct hd_lists *l, const struct hd_schedule *s,
+	const struct hd_schedule_rules *rules, struct hd_diag *diag)
+{
+	struct hd_schedule bare;
+	struct hd_lists without = *l;
+	enum hd_err err = hd_redundancy_erase(&bare, s, l->arena, diag);
+
+	without.s = &bare;
+	without.view = "without its shadows: ";
+	for (uint32_t r = 0; !err && r < s->nranks; r++)
+		for (uint32_t i = 0; i < s->list[r].len; i++)
+			if (hd_ins_verify(&s->list[r].at[i], NULL))
+				hd_lists_say_all(l, "K4", "rank %u, #%u: it is no instruction", r, i);
+	err = err || l->report->total ? err : check_all(&without, &bare, rules, diag);
+	if (!err && !l->report->total && !without.transfers)
+		hd_lists_say_all(l, "K31", "shadow work stands in complete lists: transfers are missing");
+	if (!err && !l->report->total)
+		err = hd_lists_shadows(l, diag);
+	l->done = without.done;
+	l->transfers = without.transfers;
+	return err || l->report->total ? err : hd_lists_run(l, rules, diag);
+}
+
 /* What a job says that is not in the lists; of tensor groups `groups` remain. */
 static enum hd_err check_around(struct hd_lists *l, struct hd_schedule *groups, struct hd_diag *diag)
 {
@@ -615,7 +643,7 @@ enum hd_err hd_schedule_check_job(const struct hd_schedule *s, const struct hd_s
 	hd_arena_init(&arena, 0);
 	err = job ? check_around(&l, &groups, diag) : HD_OK;
 	if (!err && !(job && job->tensor && report->total))
-		err = check_all(&l, l.s, rules, diag);
+		err = (hd_redundancy_in(l.s) ? check_shadowed : check_all)(&l, l.s, rules, diag);
 	if (!err && !report->total && job && job->costs && job->memory)
 		err = hd_lists_memory(&l, rules, diag);
 	hd_arena_finish(&arena);

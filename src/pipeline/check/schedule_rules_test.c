@@ -313,7 +313,7 @@ static void memory_is_checked_to_the_byte(void **state)
 	assert_string_equal(report.at[0].text,
 		"plan: rank 0, #4 B0.1: rank 0 would need 260 of 1 bytes at #4: weights 10, optimizer 20, "
 		"workspace 3, "
-		"versions 0, gradient partials 20, activations 200, buffers 7");
+		"versions 0, gradient partials 20, activations 200, buffers 7, shadows 0");
 	memory[0] = 260;
 	assert_int_equal(hd_schedule_check_job(&s, &job, &eager, &report, NULL), HD_OK);
 	memory[0]--;

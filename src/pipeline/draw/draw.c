@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pipeline/redundancy.h"
+
 static bool shown(const struct hd_ins *ins) { return ins->op >= HD_INS_F && ins->op <= HD_INS_R; }
 
 static int64_t divisor(int64_t a, int64_t b)
@@ -21,7 +23,8 @@ static int label(const struct hd_sim *sim, const struct hd_ins *ins, char out[24
 	uint32_t chunk = ins->stage / (sim->ran.nranks ? sim->ran.nranks : 1);
 	char letter[2] = { (char)('a' + chunk % 26), 0 };
 
-	return snprintf(out, 24, "%s%d%s", hd_ins_row(ins->op)->text, (int32_t)ins->vn, chunk ? letter : "");
+	return snprintf(out, 24, "%s%s%d%s", hd_ins_row(ins->op)->text, ins->flags & HD_INS_SHADOW ? "x" : "",
+		(int32_t)ins->vn, chunk ? letter : "");
 }
 
 struct frame { int64_t cell; size_t width; };
@@ -114,7 +117,7 @@ static void put_box(const struct hd_sim *sim, uint32_t r, const struct hd_ins *i
 		"<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\" stroke=\"#fff\" "
 		"stroke-width=\"0.5\""
 		" fill-opacity=\"%s\"><title>rank %u %s, %g to %g</title></rect>\n", x, y, w, h, fill,
-		ins->stage >= sim->ran.nranks ? "0.65" : "1", r, word,
+		ins->flags & HD_INS_SHADOW ? "0.4" : ins->stage >= sim->ran.nranks ? "0.65" : "1", r, word,
 		hd_sim_units(sim, span.start), hd_sim_units(sim, span.end));
 	if (w > 14)
 		hd_text_addf(text, "<text x=\"%.2f\" y=\"%.2f\">%d</text>\n", x + w / 2, y + h / 2 + 3.5,
@@ -191,6 +194,14 @@ enum hd_err hd_draw_plan_svg(const struct hd_sim_plan *sim, struct hd_text *text
 	return draw_svg(&view, sim->wait, text, diag);
 }
 
+/* Of shadows the small one. */
+static char letter_of(const struct hd_ins *ins)
+{
+	const char letter = *hd_ins_row(ins->op)->text;
+
+	return ins->flags & HD_INS_SHADOW ? (char)(letter - 'A' + 'a') : letter;
+}
+
 enum hd_err hd_draw_plan_text(const struct hd_sim_plan *sim, struct hd_text *text, struct hd_diag *diag)
 {
 	char row[HD_DRAW_COLUMNS + 1];
@@ -207,7 +218,7 @@ enum hd_err hd_draw_plan_text(const struct hd_sim_plan *sim, struct hd_text *tex
 				k++;
 			row[c] = idles[HD_IDLE_DRAIN].letter;
 			if (i < list->len && (double)sim->span[r][i].start <= at)
-				row[c] = *hd_ins_row(list->at[i].op)->text;
+				row[c] = letter_of(&list->at[i]);
 			else if (k < waits->n && (double)waits->at[k].start <= at)
 				row[c] = idles[waits->at[k].why].letter;
 		}
@@ -215,8 +226,9 @@ enum hd_err hd_draw_plan_text(const struct hd_sim_plan *sim, struct hd_text *tex
 		hd_text_addf(text, "%4u |%s|\n", r, row);
 	}
 	hd_text_addf(text,
-		"     F B I W R as instructions; w warm-up, . dependency, t transfer, c credit; a column is "
-		"%g s\n",
+		"     F B I W R as instructions%s; w warm-up, . dependency, t transfer, c credit; a column "
+		"is "
+		"%g s\n", hd_redundancy_in(&sim->ran) ? ", f b those of shadows" : "",
 		hd_sim_plan_s(sim, sim->makespan) / HD_DRAW_COLUMNS);
 	return text->full ? hd_fail(diag, HD_E_NOMEM, "no memory for a drawing") : HD_OK;
 }

@@ -36,7 +36,7 @@ static void number_chunks(const struct hd_schedule *s, uint32_t r, uint32_t *chu
 
 	memset(chunk, 0, s->nstages * sizeof *chunk);
 	for (uint32_t i = 0; i < s->list[r].len; i++)
-		if (s->list[r].at[i].op == HD_INS_F)
+		if (s->list[r].at[i].op == HD_INS_F && !(s->list[r].at[i].flags & HD_INS_SHADOW))
 			chunk[s->list[r].at[i].stage] = 1;
 	for (uint32_t k = 0; k < s->nstages; k++)
 		if (chunk[k])
@@ -71,11 +71,13 @@ static void draw_rank(const struct hd_sim_plan *sim, uint32_t r, const uint32_t 
 		columns_of(&sim->span[r][i], sim->makespan, columns, &from, &to);
 		if (!letter || from >= to)
 			continue;
-		uint32_t chunk = chunks[ins->stage];
+		const bool shadow = ins->flags & HD_INS_SHADOW;
+		uint32_t chunk = shadow ? 0 : chunks[ins->stage];
 		if (ins->op == HD_INS_STEP)
 			snprintf(word, sizeof word, "%c", letter);
 		else
-			snprintf(word, sizeof word, "%c%d%.1s", letter, (int32_t)ins->vn,
+			snprintf(word, sizeof word, "%c%d%.1s", shadow ? letter - 'A' + 'a' : letter,
+				(int32_t)ins->vn,
 				chunk ? (char[2]){ (char)('a' + chunk % 26), 0 } : "");
 		put(row, from, to, word);
 	}

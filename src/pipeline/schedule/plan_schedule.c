@@ -13,7 +13,8 @@ enum hd_err hd_schedule_of_plan(struct hd_schedule *out, const struct hd_plan *p
 		s.place[k] = HD_NO_RANK;
 	for (uint32_t r = 0; r < s.nranks; r++)
 		for (uint32_t i = 0; i < s.list[r].len; i++)
-			if (s.list[r].at[i].op == HD_INS_F && s.list[r].at[i].stage < s.nstages &&
+			if (s.list[r].at[i].op == HD_INS_F && !(s.list[r].at[i].flags & HD_INS_SHADOW) &&
+				s.list[r].at[i].stage < s.nstages &&
 				s.place[s.list[r].at[i].stage] == HD_NO_RANK)
 				s.place[s.list[r].at[i].stage] = r;
 	*out = s;

@@ -238,7 +238,8 @@ enum hd_err hd_schedule_infer(struct hd_schedule *s, struct hd_arena *arena, str
 		s->place[stage] = HD_NO_RANK;
 	for (uint32_t rank = s->nranks; rank-- > 0;)
 		for (uint32_t i = 0; i < s->list[rank].len; i++)
-			if (s->list[rank].at[i].op == HD_INS_F)
+			if (s->list[rank].at[i].op == HD_INS_F &&
+				!(s->list[rank].at[i].flags & HD_INS_SHADOW))
 				s->place[s->list[rank].at[i].stage] = rank;
 	return HD_OK;
 }

@@ -58,7 +58,13 @@ static enum hd_err check(struct plan_sim *x, struct hd_diag *diag)
 				(ins->op == HD_INS_RG && ins->stage + 1u == s->nstages))
 				return hd_fail(diag, HD_E_BADPLAN,
 					"rank %u, #%u: stage %u has nothing to receive", r, i, ins->stage);
-			x->transfers |= sim_is_transfer(ins->op);
+			if (ins->op == HD_INS_RSG || ((sim_is_shadow_send(ins) || sim_is_shadow_take(ins)) &&
+				ins->peer >= s->nranks))
+				return hd_fail(diag, HD_E_BADPLAN,
+					"rank %u, #%u: %s is of the rest of a step after a loss, or to a "
+					"rank that does not exist", r, i, hd_ins_row(ins->op)->text);
+			x->nsent += sim_is_shadow_send(ins);
+			x->transfers |= sim_is_transfer(ins->op) && !(ins->flags & HD_INS_SHADOW);
 			x->updates |= ins->op == HD_INS_STEP;
 			x->pins |= ins->op == HD_INS_PIN;
 			x->nins++;
@@ -76,11 +82,13 @@ static enum hd_err tokens(struct plan_sim *x, struct hd_diag *diag)
 	const struct hd_schedule *s = x->s;
 	size_t n = (size_t)s->nstages * s->nvns;
 
-	x->act = hd_arena_take(x->arena, 2 * n + 1, sizeof *x->act);
+	x->act = hd_arena_take(x->arena, 3 * n + x->nsent + 1, sizeof *x->act);
 	if (!x->act)
 		return HD_E_NOMEM;
 	x->grad = x->act + n;
-	for (size_t i = 0; i < 2 * n; i++)
+	x->shadow = x->act + 2 * n;
+	x->sent = x->act + 3 * n;
+	for (size_t i = 0; i < 3 * n + x->nsent; i++)
 		x->act[i] = (struct sim_token){ .there = SIM_NEVER, .handed = SIM_NEVER, .channel = SIM_NONE,
 			.next = SIM_NONE, .maker = UINT16_MAX,
 			.user = UINT16_MAX };
@@ -97,8 +105,74 @@ static enum hd_err tokens(struct plan_sim *x, struct hd_diag *diag)
 				t->maker = (uint16_t)r;
 			if ((t = used_by(x, ins)))
 				t->user = (uint16_t)r;
+			if (ins->op == HD_INS_F && ins->flags & HD_INS_SHADOW)
+				x->shadow[sim_index(x, ins->stage, ins->vn)].maker = (uint16_t)r;
 		}
 	return HD_OK;
+}
+
+/* ---- what shadows are sent: the nth of a kind from one rank to another is the nth that is taken */
+
+static enum sim_channel_kind kind_of(const struct hd_ins *ins)
+{
+	return ins->op == HD_INS_SHIP || ins->op == HD_INS_TAKE ? SIM_SHIPS : SIM_SHADOW_GRADS;
+}
+
+static void number_sent(struct plan_sim *x)
+{
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < x->s->nranks; r++) {
+		x->rank[r].shadow.first_sent = (uint32_t)(x->sent - x->act) + n;
+		for (uint32_t i = 0; i < x->s->list[r].len; i++) {
+			const struct hd_ins *ins = &x->s->list[r].at[i];
+			if (!sim_is_shadow_send(ins))
+				continue;
+			const struct hd_stage_cost *c = &x->cost[ins->stage];
+			x->sent[n].maker = (uint16_t)r;
+			x->sent[n].user = ins->peer;
+			x->sent[n].nth = kind_of(ins);    /* until channels are numbered */
+			x->sent[n++].bytes = ins->op == HD_INS_SG ? c->in : c->param /
+				(x->nbuckets[ins->stage] ? x->nbuckets[ins->stage] : 1);
+		}
+	}
+}
+
+/* `next`: of each sender and kind, the first token that may be the receiver's. */
+static bool match_taken(struct plan_sim *x)
+{
+	uint32_t *next = hd_arena_take(x->arena, 2 * (size_t)x->s->nranks + 1, sizeof *next);
+
+	for (uint32_t r = 0; next && r < x->s->nranks; r++) {
+		struct sim_shadow *h = &x->rank[r].shadow;
+		const struct hd_ilist *list = &x->s->list[r];
+		for (uint32_t i = 0; i < list->len; i++) {
+			h->ntaken += sim_is_shadow_take(&list->at[i]);
+			h->computes |= list->at[i].op == HD_INS_F && list->at[i].flags & HD_INS_SHADOW;
+		}
+		if (!(h->taken = hd_arena_take(x->arena, (size_t)h->ntaken + 1, sizeof *h->taken)))
+			return false;
+		for (uint32_t k = 0; h->ntaken && k < 2 * x->s->nranks; k++)
+			next[k] = 0;
+		h->ntaken = 0;
+		for (uint32_t i = 0; i < list->len; i++) {
+			const struct hd_ins *ins = &list->at[i];
+			if (!sim_is_shadow_take(ins))
+				continue;
+			const enum sim_channel_kind kind = kind_of(ins);
+			const struct sim_shadow *from = &x->rank[ins->peer].shadow;
+			const uint32_t end = ins->peer + 1u < x->s->nranks ?
+				x->rank[ins->peer + 1].shadow.first_sent :
+				(uint32_t)(x->sent - x->act) + x->nsent;
+			uint32_t *at = &next[2 * ins->peer + (kind == SIM_SHIPS)], t = from->first_sent + *at;
+			while (t < end && (x->act[t].user != r || x->act[t].nth != (uint32_t)kind))
+				t++;
+			*at = t + (t < end) - from->first_sent;
+			h->taken[h->ntaken++] = t < end ? t : SIM_NONE;
+		}
+		h->ntaken = 0;                    /* from here on: how many it has come to */
+	}
+	return next != NULL;
 }
 
 /* ---- channels: found by sender, filled in the order of sending */
@@ -124,6 +198,8 @@ static bool path(struct plan_sim *x, struct sim_channel *c)
 
 static struct sim_token *sent_by(const struct plan_sim *x, const struct hd_ins *ins)
 {
+	if (ins->flags & HD_INS_SHADOW)
+		return NULL;
 	struct sim_token *t = x->transfers ? sim_is_send(ins->op) ? sim_moved(x, ins) : NULL : made_by(x,
 		ins);
 
@@ -140,14 +216,17 @@ static bool channels(struct plan_sim *x)
 	if (!head)
 		return false;
 	for (uint32_t r = 0; r < s->nranks; r++) {
+		uint32_t sent = x->rank[r].shadow.first_sent;
 		head[r] = SIM_NONE;
 		for (uint32_t i = 0; i < s->list[r].len; i++) {
-			struct sim_token *t = sent_by(x, &s->list[r].at[i]);
+			const bool shadows = sim_is_shadow_send(&s->list[r].at[i]);
+			struct sim_token *t = shadows ? &x->act[sent++] : sent_by(x, &s->list[r].at[i]);
 			if (!t || t->channel != SIM_NONE)
 				continue;
 			uint32_t c = head[r];
-			bool grad = !sim_is_act(x, t);
-			while (c != SIM_NONE && (x->channel[c].to != t->user || x->channel[c].grad != grad))
+			const enum sim_channel_kind kind = shadows ? kind_of(&s->list[r].at[i]) :
+				sim_is_act(x, t) ? SIM_ACTS : SIM_GRADS;
+			while (c != SIM_NONE && (x->channel[c].to != t->user || x->channel[c].kind != kind))
 				c = next[c];
 			if (c == SIM_NONE) {
 				if (x->nchannels == cap) {
@@ -166,7 +245,7 @@ static bool channels(struct plan_sim *x)
 				}
 				c = x->nchannels++;
 				x->channel[c] = (struct sim_channel){ .from = r, .to = t->user,
-					.head = SIM_NONE, .tail = SIM_NONE, .grad = grad };
+					.head = SIM_NONE, .tail = SIM_NONE, .kind = (uint8_t)kind };
 				next[c] = head[r];
 				head[r] = c;
 			}
@@ -182,7 +261,7 @@ static bool channels(struct plan_sim *x)
 		x->channel[c].first = at;
 		at += x->channel[c].total;
 	}
-	for (size_t i = 0; i < 2 * (size_t)s->nstages * s->nvns; i++)
+	for (size_t i = 0; i < 3 * (size_t)s->nstages * s->nvns + x->nsent; i++)
 		if (x->act[i].channel != SIM_NONE)
 			x->order[x->channel[x->act[i].channel].first + x->act[i].nth] = (uint32_t)i;
 	return true;
@@ -322,6 +401,24 @@ static uint32_t nodes_of(uint32_t n)
 	return all;
 }
 
+/* Weights and optimizer state of what the rank updates as a shadow. */
+static void hold_shadow(const struct plan_sim *x, struct sim_rank *r)
+{
+	uint32_t last = SIM_NONE;
+
+	for (uint32_t i = 0; i < r->list->len; i++) {
+		const struct hd_ins *ins = &r->list->at[i];
+		if (ins->op != HD_INS_STEP || !(ins->flags & HD_INS_SHADOW) || ins->stage == last)
+			continue;
+		last = ins->stage;
+		const int64_t bytes = x->cost[last].param + x->cost[last].opt;
+		if (r->shadow.computes)
+			r->bytes[HD_MEMORY_SHADOWS] += bytes;
+		else
+			hd_sim_host_add(r, bytes);
+	}
+}
+
 static bool holdings(struct plan_sim *x)
 {
 	const struct hd_schedule *s = x->s;
@@ -336,7 +433,7 @@ static bool holdings(struct plan_sim *x)
 		for (uint32_t i = 0; i < s->list[r].len; i++) {
 			const struct hd_ins *ins = &s->list[r].at[i];
 			bool holds = (hd_ins_uses(ins->op, 's') && ins->op != HD_INS_BAR &&
-				ins->op != HD_INS_TIE && ins->op != HD_INS_LD);
+				ins->op != HD_INS_TIE && ins->op != HD_INS_LD && !hd_ins_redundant(ins));
 			if (!holds || stamp[ins->stage] == r + 1)
 				continue;
 			stamp[ins->stage] = r + 1;
@@ -367,6 +464,7 @@ static bool holdings(struct plan_sim *x)
 				rank->bytes[HD_MEMORY_VERSIONS] += x->rule[rank->held[k].stage].delay *
 					c->param;
 		}
+		hold_shadow(x, rank);
 		for (int k = 0; k < HD_NMEMORIES; k++)
 			rank->total += rank->bytes[k];
 	}
@@ -379,7 +477,8 @@ static void open_slots(struct plan_sim *x)
 	if (!x->transfers || x->transport != HD_TRANSPORT_BUFFERED)
 		return;
 	for (uint32_t c = 0; c < x->nchannels; c++)
-		for (uint32_t k = 0; k < x->credits && k < x->channel[c].total; k++) {
+		for (uint32_t k = 0; x->channel[c].kind <= SIM_GRADS && k < x->credits &&
+			k < x->channel[c].total; k++) {
 			struct sim_rank *to = &x->rank[x->channel[c].to];
 			int64_t bytes = sim_bytes(x, &x->act[x->order[x->channel[c].first + k]]);
 			to->bytes[HD_MEMORY_SLOTS] += bytes;
@@ -419,7 +518,11 @@ enum hd_err hd_sim_build(struct plan_sim *x, struct hd_diag *diag)
 
 	err = err ? err : ranks(x, diag);
 	err = err ? err : tokens(x, diag);
-	if (!err && (!channels(x) || !collectives(x) || !holdings(x) ||
+	if (!err && !collectives(x))
+		err = HD_E_NOMEM;
+	if (!err)
+		number_sent(x);
+	if (!err && (!match_taken(x) || !channels(x) || !holdings(x) ||
 	    !hd_sim_links_make(&x->links, x->set->cluster, x->nchannels + x->ncollectives, x->arena)))
 		err = HD_E_NOMEM;
 	for (uint32_t c = 0; c < x->nchannels && !err; c++)

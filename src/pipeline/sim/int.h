@@ -22,7 +22,11 @@ struct sim_token {
 	/* ranks; sides: 1 the sender stands at it, 2 the receiver */
 	uint16_t maker, user, sides;
 	bool made, kept;                          /* kept: F had flag c */
+	int64_t bytes;                            /* of what a shadow is sent */
 };
+
+/* Channels of one direction between two ranks. */
+enum sim_channel_kind { SIM_ACTS, SIM_GRADS, SIM_SHADOW_GRADS, SIM_SHIPS };
 
 struct sim_channel {
 	uint32_t from, to, head, tail;            /* tokens handed and not gone, NONE: none */
@@ -31,7 +35,19 @@ struct sim_channel {
 	uint32_t port[2], nports;
 	int64_t latency;
 	double bytes_per_s;
-	bool grad, busy;
+	uint8_t kind;
+	bool busy;
+};
+
+/* What a rank holds of the stage that it shadows. */
+struct sim_shadow {
+	uint32_t first_sent, nsent;               /* tokens of its SGx and SHIP, in order; how many began */
+	/* tokens of its RGx and TAKE, in order; NONE: nothing sends it */
+	uint32_t *taken, ntaken;
+	uint32_t npartials, nleaves;
+	int64_t kept, host;                       /* bytes on the host: dropped at STEP; all */
+	int64_t arrived[2];                       /* gradients, shipped sums: bytes not used up */
+	bool computes;
 };
 
 /* RED, TIE, NORM, VAL, BAR, FL, BL: the nth of a number on all ranks that list it. */
@@ -71,6 +87,7 @@ struct sim_rank {
 	enum sim_why why;
 	const struct sim_token *waits;
 	uint32_t waits_collective;
+	struct sim_shadow shadow;
 	int64_t bytes[HD_NMEMORIES], total, settled;      /* memory; settled: the time of the last change */
 	uint32_t changed_at;
 };
@@ -86,6 +103,8 @@ struct plan_sim {
 	/* what to change: it takes more than LONGEST; NULL: it does not */
 	const char *beyond;
 	struct sim_token *act, *grad;             /* [stages * vns] */
+	/* [stages * vns] activations of shadows; then what is sent to them. All are one array from `act`. */
+	struct sim_token *shadow, *sent; uint32_t nsent;
 	struct sim_channel *channel; uint32_t nchannels, *order;
 	struct sim_collective *collective; uint32_t ncollectives;
 	uint16_t *member;
@@ -122,12 +141,28 @@ static inline struct sim_token *sim_moved(const struct plan_sim *x, const struct
 
 	return (sim_is_grad(ins->op) ? x->grad : x->act) + sim_index(x, from, ins->vn);
 }
+/* Of a shadow: sent or taken by queues of their own. */
+static inline bool sim_is_shadow_send(const struct hd_ins *ins)
+{
+	return ins->op == HD_INS_SHIP || (ins->op == HD_INS_SG && ins->flags & HD_INS_SHADOW);
+}
+static inline bool sim_is_shadow_take(const struct hd_ins *ins)
+{
+	return ins->op == HD_INS_TAKE || (ins->op == HD_INS_RG && ins->flags & HD_INS_SHADOW);
+}
+/* The activations that F makes. */
+static inline struct sim_token *sim_saved(const struct plan_sim *x, const struct hd_ins *ins)
+{
+	return (ins->flags & HD_INS_SHADOW ? x->shadow : x->act) + sim_index(x, ins->stage, ins->vn);
+}
 static inline bool sim_is_act(const struct plan_sim *x, const struct sim_token *t) { return t >= x->act &&
 	t < x->act + (size_t)x->s->nstages * x->s->nvns; }
 static inline int64_t sim_clip(sim_wide ticks) { return ticks < INT64_MAX ? (int64_t)ticks : INT64_MAX; }
 /* Bytes of a token: of an activation what leaves its stage, of a gradient what entered it. */
 static inline int64_t sim_bytes(const struct plan_sim *x, const struct sim_token *t)
 {
+	if (t >= x->sent)
+		return t->bytes;
 	bool act = sim_is_act(x, t);
 	size_t i = (size_t)(t - (act ? x->act : x->grad));
 
@@ -139,6 +174,7 @@ HD_MUST_USE enum hd_err hd_sim_build(struct plan_sim *x, struct hd_diag *diag);
 /* memory.c: what an instruction takes when it begins and gives back when it ends. */
 void hd_sim_memory_begin(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins);
 void hd_sim_memory_end(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins);
+void hd_sim_host_add(struct sim_rank *r, int64_t bytes);
 void hd_sim_memory_add(struct plan_sim *x, struct sim_rank *r, enum hd_memory_kind kind, int64_t bytes);
 void hd_sim_memory_settle(struct plan_sim *x, struct sim_rank *r);
 struct sim_held *hd_sim_held(struct sim_rank *r, uint32_t stage);      /* NULL: it does not */

@@ -38,6 +38,13 @@ void hd_sim_memory_add(struct plan_sim *x, struct sim_rank *r, enum hd_memory_ki
 		r->changed_at = r->at;
 }
 
+void hd_sim_host_add(struct sim_rank *r, int64_t bytes)
+{
+	r->shadow.host += bytes;
+	if (r->out && r->shadow.host > r->out->host)
+		r->out->host = r->shadow.host;
+}
+
 /* ---- partial sums of gradients: one buffer a node of the tree, in windows of the virtual nodes of one
  * update */
 
@@ -141,7 +148,7 @@ static void change_versions(struct plan_sim *x, struct sim_rank *r, const struct
 static void hold(struct plan_sim *x, struct sim_rank *r, struct sim_token *t, int64_t bytes)
 {
 	t->live += bytes;
-	hd_sim_memory_add(x, r, HD_MEMORY_ACTIVATIONS, bytes);
+	hd_sim_memory_add(x, r, t >= x->shadow ? HD_MEMORY_SHADOWS : HD_MEMORY_ACTIVATIONS, bytes);
 }
 
 static void release(struct plan_sim *x, struct sim_rank *r, struct sim_token *t, int64_t bytes)
@@ -149,10 +156,47 @@ static void release(struct plan_sim *x, struct sim_rank *r, struct sim_token *t,
 	hold(x, r, t, -(bytes < t->live ? bytes : t->live));
 }
 
+/* ---- shadows (rule 9) */
+
+/* Sums of its gradients: a binary counter over its virtual nodes. */
+static void shadow_leaf(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins, bool begins)
+{
+	struct sim_shadow *h = &r->shadow;
+	const int64_t param = x->cost[ins->stage].param;
+
+	h->npartials += begins;
+	hd_sim_memory_add(x, r, HD_MEMORY_SHADOWS, begins ? param : 0);
+	if (begins)
+		return;
+	for (uint32_t n = ++h->nleaves; n % 2 == 0; n /= 2) {
+		h->npartials--;
+		hd_sim_memory_add(x, r, HD_MEMORY_SHADOWS, -param);
+	}
+	hd_sim_memory_add(x, r, HD_MEMORY_SLOTS, -h->arrived[0]);
+	h->arrived[0] = 0;
+}
+
+static void shadow_updated(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins)
+{
+	struct sim_shadow *h = &r->shadow;
+
+	hd_sim_memory_add(x, r, HD_MEMORY_SHADOWS, -(int64_t)h->npartials * x->cost[ins->stage].param);
+	hd_sim_memory_add(x, r, HD_MEMORY_SLOTS, -h->arrived[1]);
+	h->npartials = h->nleaves = 0;
+	h->arrived[1] = 0;
+}
+
+/* The step is over for the rank: what was kept for a loss goes. */
+static void drop_kept(struct sim_rank *r)
+{
+	hd_sim_host_add(r, -r->shadow.kept);
+	r->shadow.kept = 0;
+}
+
 void hd_sim_memory_begin(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins)
 {
 	const struct hd_stage_cost *c = hd_ins_uses(ins->op, 'v') ? &x->cost[ins->stage] : NULL;
-	struct sim_token *t = c ? &x->act[sim_index(x, ins->stage, ins->vn)] : NULL;
+	struct sim_token *t = c ? sim_saved(x, ins) : NULL;
 
 	switch (ins->op) {
 	case HD_INS_F:
@@ -163,7 +207,10 @@ void hd_sim_memory_begin(struct plan_sim *x, struct sim_rank *r, const struct hd
 		hold(x, r, t, c->saved - (c->kept - c->in));
 		break;
 	case HD_INS_B: case HD_INS_W:
-		leaf_begins(x, r, ins);
+		if (ins->flags & HD_INS_SHADOW)
+			shadow_leaf(x, r, ins, true);
+		else
+			leaf_begins(x, r, ins);
 		break;
 	default:
 		break;
@@ -193,17 +240,25 @@ static void use_up(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *
 void hd_sim_memory_end(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins)
 {
 	const struct hd_stage_cost *c = hd_ins_uses(ins->op, 'v') ? &x->cost[ins->stage] : NULL;
-	struct sim_token *t = c ? &x->act[sim_index(x, ins->stage, ins->vn)] : NULL;
+	struct sim_token *t = c ? sim_saved(x, ins) : NULL;
 
 	switch (ins->op) {
 	case HD_INS_B: case HD_INS_W:
-		leaf_ends(x, r, ins);
+		if (ins->flags & HD_INS_SHADOW)
+			shadow_leaf(x, r, ins, false);
+		else
+			leaf_ends(x, r, ins);
 		release(x, r, t, INT64_MAX);
 		break;
 	case HD_INS_I:
 		release(x, r, t, c->saved - c->saved_w);
 		break;
 	case HD_INS_STEP:
+		if (ins->flags & HD_INS_SHADOW) {
+			shadow_updated(x, r, ins);
+			break;
+		}
+		drop_kept(r);
 		spend_partials(x, r, hd_sim_held(r, ins->stage));
 		change_versions(x, r, ins);
 		break;

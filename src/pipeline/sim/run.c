@@ -143,7 +143,7 @@ static void hand_over(struct plan_sim *x, struct sim_token *t)
 	else
 		x->act[c->tail].next = number;
 	c->tail = number;
-	if (!x->transfers || x->transport == HD_TRANSPORT_EAGER)
+	if (!x->transfers || x->transport == HD_TRANSPORT_EAGER || t >= x->sent)
 		hd_sim_memory_add(x, &x->rank[c->to], HD_MEMORY_SLOTS, sim_bytes(x, t));
 	pump(x, t->channel);
 }
@@ -292,12 +292,23 @@ static bool is_done(const struct plan_sim *x, struct sim_rank *r, uint32_t colle
 	return false;
 }
 
+/* No ON is under way. */
+static bool is_on_device(struct plan_sim *x, struct sim_rank *r, const struct sim_token *t)
+{
+	if (t->host <= x->now)
+		return true;
+	r->why = SIM_WHY_TOKEN;
+	r->waits = NULL;
+	hd_sim_queue_put(&x->queue, (struct queue_event){ t->host, SIM_RANK, r->number, r->serial });
+	return false;
+}
+
 static bool computed(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins)
 {
 	size_t i = sim_index(x, ins->stage, ins->vn);
 
 	if (ins->flags & HD_INS_SHADOW)
-		return true;
+		return is_on_device(x, r, sim_saved(x, ins));
 	if (ins->op == HD_INS_F)
 		return ins->stage == 0 || is_there(x, r, &x->act[i - x->s->nvns]);
 	if (ins->op == HD_INS_B || ins->op == HD_INS_I) {
@@ -308,14 +319,7 @@ static bool computed(struct plan_sim *x, struct sim_rank *r, const struct hd_ins
 	}
 	if (ins->op == HD_INS_W && !x->grad[i].made)
 		return is_there(x, r, &x->grad[i]);
-	if (x->act[i].host > x->now) {
-		r->why = SIM_WHY_TOKEN;
-		r->waits = NULL;
-		hd_sim_queue_put(&x->queue, (struct queue_event){ x->act[i].host, SIM_RANK, r->number,
-			r->serial });
-		return false;
-	}
-	return true;
+	return is_on_device(x, r, &x->act[i]);
 }
 
 static bool has_credit(const struct plan_sim *x, struct sim_rank *r, const struct sim_token *t)
@@ -374,8 +378,27 @@ static bool met(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins
 	return !blocks(x, ins->op) || is_done(x, r, r->waits_collective);
 }
 
+/* Rule 9. */
+static bool shadow_can_begin(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins)
+{
+	const struct sim_held *held = ins->op == HD_INS_SHIP ? hd_sim_held(r, ins->stage) : NULL;
+
+	if (sim_is_shadow_take(ins)) {
+		uint32_t t = r->shadow.taken[r->shadow.ntaken];
+		if (t != SIM_NONE)
+			return is_there(x, r, &x->act[t]);
+		r->why = SIM_WHY_TOKEN;
+		r->waits = NULL;
+		return false;
+	}
+	return !held || (is_done(x, r, held->red) && is_done(x, r, r->tie));
+}
+
 static bool can_begin(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins, uint32_t n)
 {
+	if (sim_is_shadow_send(ins) || sim_is_shadow_take(ins) ||
+		(ins->op == HD_INS_STEP && ins->flags & HD_INS_SHADOW))
+		return shadow_can_begin(x, r, ins);
 	if (sim_is_transfer(ins->op))
 		return transferred(x, r, ins, n);
 	if (sim_is_collective(ins->op))
@@ -500,14 +523,27 @@ static void account_lockstep(struct plan_sim *x, struct sim_rank *r, int64_t own
 
 static int64_t offloaded(const struct plan_sim *x, const struct sim_token *t)
 {
-	const struct hd_stage_cost *c = &x->cost[(size_t)(t - x->act) / x->s->nvns];
+	const struct hd_stage_cost *c = &x->cost[(size_t)(t - (t < x->shadow ? x->act : x->shadow)) /
+		x->s->nvns];
 
 	return t->kept ? c->kept : c->saved;
 }
 
+static enum hd_memory_kind kind_of(const struct plan_sim *x, const struct sim_token *t)
+{
+	return t < x->shadow ? HD_MEMORY_ACTIVATIONS : HD_MEMORY_SHADOWS;
+}
+
+/* Bytes that stay on the host until STEP. */
+static void keep(struct sim_rank *r, int64_t bytes)
+{
+	r->shadow.kept += bytes;
+	hd_sim_host_add(r, bytes);
+}
+
 static void move_host(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins)
 {
-	struct sim_token *t = &x->act[sim_index(x, ins->stage, ins->vn)];
+	struct sim_token *t = sim_saved(x, ins);
 	bool on = ins->op == HD_INS_ON;
 	int64_t bytes = offloaded(x, t);
 	int64_t takes = x->set->host_bytes_per_s > 0 ? hd_sim_alone(x->set->host_bytes_per_s, bytes,
@@ -520,7 +556,7 @@ static void move_host(struct plan_sim *x, struct sim_rank *r, const struct hd_in
 	r->host_free[on] = t->host = begin + takes;
 	if (on) {
 		t->live += bytes;
-		hd_sim_memory_add(x, r, HD_MEMORY_ACTIVATIONS, bytes);
+		hd_sim_memory_add(x, r, kind_of(x, t), bytes);
 	} else {
 		hd_sim_queue_put(&x->queue, (struct queue_event){ t->host, SIM_ON_HOST,
 			(uint32_t)(t - x->act),
@@ -534,7 +570,9 @@ static void on_host(struct plan_sim *x, uint32_t token)
 	int64_t bytes = offloaded(x, t);
 
 	t->live -= bytes;
-	hd_sim_memory_add(x, &x->rank[t->maker], HD_MEMORY_ACTIVATIONS, -bytes);
+	hd_sim_memory_add(x, &x->rank[t->maker], kind_of(x, t), -bytes);
+	if (t >= x->shadow)
+		keep(&x->rank[t->maker], bytes);
 }
 
 /* ---- one instruction, a pair, or a group of transfers */
@@ -546,9 +584,9 @@ static uint32_t extent(const struct plan_sim *x, const struct sim_rank *r)
 
 	if (ins->flags & HD_INS_PAIR_BEGIN && r->at + 1 < r->list->len)
 		return 2;
-	if (!sim_is_transfer(ins->op) || x->transport != HD_TRANSPORT_GROUPED)
+	if (!sim_is_transfer(ins->op) || ins->flags & HD_INS_SHADOW || x->transport != HD_TRANSPORT_GROUPED)
 		return 1;
-	while (r->at + n < r->list->len && sim_is_transfer(ins[n].op))
+	while (r->at + n < r->list->len && sim_is_transfer(ins[n].op) && !(ins[n].flags & HD_INS_SHADOW))
 		n++;
 	return n;
 }
@@ -565,9 +603,23 @@ static void made(struct plan_sim *x, struct sim_rank *r, struct sim_token *t)
 	}
 }
 
+static void finish_shadow(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins)
+{
+	struct sim_shadow *h = &r->shadow;
+
+	if (sim_is_shadow_send(ins))
+		hand_over(x, &x->act[h->first_sent + h->nsent++]);
+	else if (sim_is_shadow_take(ins))
+		h->arrived[ins->op == HD_INS_TAKE] += sim_bytes(x, &x->act[h->taken[h->ntaken++]]);
+}
+
 static void finish(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins)
 {
-	if (sim_is_send(ins->op) && (x->transport == HD_TRANSPORT_EAGER ||
+	if (hd_ins_redundant(ins))
+		finish_shadow(x, r, ins);
+	else if (ins->flags & HD_INS_KEEP)
+		keep(r, sim_bytes(x, sim_moved(x, ins)));
+	if (!hd_ins_redundant(ins) && sim_is_send(ins->op) && (x->transport == HD_TRANSPORT_EAGER ||
 		x->transport == HD_TRANSPORT_BUFFERED) && sim_moved(x, ins)->channel != SIM_NONE)
 		hand_over(x, sim_moved(x, ins));
 	if (ins->op == HD_INS_OFF || ins->op == HD_INS_ON)

@@ -158,9 +158,14 @@ static void sum_up(struct hd_sim_plan *o, const struct plan_sim *x)
 static void show_lanes(const struct plan_sim *x)
 {
 	for (uint32_t r = 0; r < x->s->nranks; r++)
-		for (uint32_t i = 0, k = 0; i < x->s->list[r].len; i++) {
+		for (uint32_t i = 0, k = 0, sent = 0, taken = 0; i < x->s->list[r].len; i++) {
 			const struct hd_ins *ins = &x->s->list[r].at[i];
-			if (sim_is_collective(ins->op)) {
+			const struct sim_shadow *h = &x->rank[r].shadow;
+			if (sim_is_shadow_send(ins) || sim_is_shadow_take(ins)) {
+				const struct sim_token *t = &x->act[sim_is_shadow_send(ins) ?
+					h->first_sent + sent++ : h->taken[taken++]];
+				x->rank[r].span[i] = (struct hd_sim_span){ t->handed, t->there };
+			} else if (sim_is_collective(ins->op)) {
 				const struct sim_collective *c = &x->collective[x->rank[r].collective[k++]];
 				x->rank[r].span[i] = (struct hd_sim_span){ c->start, c->end };
 			} else if (sim_is_transfer(ins->op) && sim_moved(x, ins)->channel != SIM_NONE) {
@@ -230,6 +235,7 @@ enum hd_err hd_sim_plan(struct hd_sim_plan *out, const struct hd_schedule *sched
 	x.step_end = o.step_end;
 	for (uint32_t r = 0; r < o.ran.nranks; r++) {
 		x.rank[r].out = &o.rank[r];
+		o.rank[r].host = x.rank[r].shadow.host;
 		x.rank[r].span = o.span ? o.span[r] : NULL;
 		x.rank[r].wait = o.wait ? &o.wait[r] : NULL;
 	}

@@ -82,11 +82,12 @@ static void put_rank(const struct sim_trace *w, uint32_t rank)
 			put(w, 0, (struct hd_event){ .t0 = ns(w, span.start), .arg = step,
 				.kind = HD_EVENT_STEP_BEGIN });
 		}
-		if (is_transfer(ins->op))
+		if (is_transfer(ins->op) && !(ins->flags & HD_INS_SHADOW))
 			put_transfer(w, rank, i);
 		else
 			put(w, rank, (struct hd_event){ .t0 = ns(w, span.start),
 				.duration = length(w, span.start, span.end), .name = w->name[ins->op],
+				.flags = hd_ins_redundant(ins) ? HD_EVENT_FLAG_SHADOW : 0,
 				.instr = i, .kind = HD_EVENT_OP });
 	}
 	if (rank == 0 && step != UINT32_MAX)

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "pipeline/redundancy.h"
+
 /* No queue of events: with fixed hops the start of an instruction depends only on the ends of what it
  * needs, so any order that respects needs computes the same times. A rank runs until something is
  * missing, leaves its number there, and is continued by the producer: each instruction is looked
@@ -257,6 +259,8 @@ enum hd_err hd_simulate(struct hd_sim *out, const struct hd_schedule *schedule, 
 
 	if (schedule->nvns == 0)
 		return hd_fail(diag, HD_E_BADPLAN, "it has no instruction");
+	if (hd_redundancy_in(schedule))
+		return hd_fail(diag, HD_E_INVAL, "it has shadow stages, which only the full simulator knows");
 	if (schedule->prologue) {
 		o.steps = ask->steps ? ask->steps : 4 + (schedule->nranks + schedule->nvns -
 			1) / schedule->nvns;
