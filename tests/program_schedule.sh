@@ -58,6 +58,35 @@ expect 2 heddle simulate --schedule zb-auto -p 4 -m 8 -v 2 --cap 0.4
 says 'a rank holds at least one chunk, 1/2'
 passed "simulate: figures of the plan documents"
 
+for mode in lazy eager full; do
+	expect 0 heddle plan show --schedule 1f1b -p 4 -m 6 --redundancy $mode
+	says 'SHIP3>2'
+	cp out shadows.txt
+	expect 0 heddle plan check shadows.txt --transport buffered
+	says accepted
+	expect 0 heddle plan show shadows.txt
+	cmp -s out shadows.txt || failed "$mode does not print back"
+	sed 's/ STEPx1@1//' shadows.txt >broken.txt
+	expect 2 heddle plan check broken.txt
+	says 'K35  plan: rank 0 never updates its shadow of stage 1'
+	expect 0 heddle simulate shadows.txt --costs 1,2
+done
+for case in none:105 lazy:105 eager:106 full:155; do
+	expect 0 heddle simulate --schedule 1f1b -p 12 -m 24 --costs 1,2 --redundancy ${case%:*} --json
+	same "$(number makespan)" "${case#*:}" "makespan, ${case%:*}"
+done
+expect 0 heddle simulate --schedule 1f1b -p 12 -m 24 --costs 1,2 --redundancy eager --shadows receives --json
+same "$(number makespan)" 128 "makespan, shadows before receives"
+expect 0 heddle plan draw --schedule 1f1b -p 4 -m 6 --redundancy full
+says 'f b those of shadows'
+expect 0 heddle plan draw --schedule 1f1b -p 4 -m 6 --redundancy full -o shadows.svg
+grep -q 'rank 0 Bx5' shadows.svg || failed "the picture shows no backward of a shadow"
+expect 2 heddle plan show --schedule zb-v -p 4 -m 8 --redundancy eager
+says '--redundancy eager: rank 0 runs stages 0 and 7: with shadows a rank has one stage'
+expect 2 heddle simulate --schedule 1f1b -p 4 -m 8 --shadows gaps
+says 'give that too'
+passed "redundancy: shadows are shown, proved, drawn, costed"
+
 expect 2 heddle simulate --schedule dualpipev -p 4 -m 6
 says 'dualpipev needs m >= 2p: m = 6, p = 4; the nearest that works: -m 8'
 expect 2 heddle simulate --schedule 2bw -p 4 -m 3

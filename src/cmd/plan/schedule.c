@@ -6,6 +6,7 @@
 
 #include "base/num.h"
 #include "pipeline/plan_schedule.h"
+#include "pipeline/redundancy.h"
 #include "pipeline/staged.h"
 #include "cmd/json_line.h"
 
@@ -197,11 +198,52 @@ static enum hd_err read_any(struct hd_cmd *cmd, struct hd_schedules *out, struct
 		cmd->args.pos[0]);
 }
 
+static uint32_t word_of(const struct hd_cmd *cmd, enum hd_opt opt, const char *const *names, uint32_t n)
+{
+	for (uint32_t i = 0; cmd->args.has[opt] && i < n; i++)
+		if (!strcmp(cmd->args.text[opt], names[i]))
+			return i;
+	return 0;
+}
+
+enum hd_err hd_cmd_shadows(struct hd_cmd *cmd, struct hd_schedule *s, const struct hd_sim_setting *set)
+{
+	const struct hd_redundancy_ask ask = {
+		.mode = (enum hd_redundancy)word_of(cmd, HD_OPT_REDUNDANCY, hd_redundancy_names,
+			HD_NREDUNDANCIES),
+		.place = (enum hd_shadow_place)word_of(cmd, HD_OPT_SHADOWS, hd_shadow_place_names,
+			HD_NSHADOW_PLACES), .setting = set };
+	struct hd_diag why = { "" };
+
+	if (cmd->args.has[HD_OPT_SHADOWS] && ask.mode == HD_REDUNDANCY_NONE)
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--shadows says where the work of --redundancy stands: give that too");
+	enum hd_err err = hd_redundancy_add(s, s, &ask, &cmd->arena, &why);
+	return err ? hd_fail(&cmd->diag, err, "--redundancy %s: %s", hd_redundancy_names[ask.mode],
+		why.text) : HD_OK;
+}
+
+/* By the even costs of --costs and --comm. */
+static enum hd_err add_shadows(struct hd_cmd *cmd, struct hd_schedules *all)
+{
+	struct hd_sim_ask costs;
+	enum hd_err err = hd_cmd_sim_ask(cmd, &costs);
+
+	for (uint32_t i = 0; !err && i < all->len; i++) {
+		struct hd_stage_costs even;
+		const struct hd_sim_setting set = { .costs = &even, .hop = costs.costs.hop };
+		err = hd_stage_costs_even(&even, &costs.costs, all->at[i].nstages, &cmd->arena, &cmd->diag);
+		err = err ? err : hd_cmd_shadows(cmd, &all->at[i], &set);
+	}
+	return err;
+}
+
 enum hd_err hd_cmd_schedules(struct hd_cmd *cmd, struct hd_schedules *out)
 {
 	struct source from;
+	enum hd_err err = read_any(cmd, out, &from);
 
-	return read_any(cmd, out, &from);
+	return err ? err : add_shadows(cmd, out);
 }
 
 struct hd_schedule_rules hd_cmd_rules(const struct hd_cmd *cmd)
@@ -246,7 +288,7 @@ enum hd_err hd_cmd_schedules_sound(struct hd_cmd *cmd, struct hd_schedules *out)
 		if (err == HD_E_BADPLAN)
 			hd_cmd_print_refused(cmd, heading_of(cmd, &out->at[i]), &report);
 	}
-	return err;
+	return err ? err : add_shadows(cmd, out);
 }
 
 /* ---- costs */

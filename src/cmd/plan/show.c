@@ -45,7 +45,11 @@ const struct hd_verb hd_verb_plan_show = {
 		"virtual node 7; (F3.7&B0.2) a pair.\n"
 		"--costs and --comm matter to zb-auto alone, which searches for them. --complete adds "
 		"what a skeleton lacks: LD, transfers (SA RA activations, SG RG gradients), PIN and REL "
-		"of versions, RED of stages with copies, STEP.",
+		"of versions, RED of stages with copies, STEP.\n"
+		"--redundancy MODE: each rank also holds a shadow of the next stage: x marks its work "
+		"(Fx3.7), k what is kept for a loss, SHIP and TAKE bring it gradients. --shadows: where "
+		"its forwards stand, by --costs and --comm. `heddle plan check` proves them, simulate "
+		"costs them (docs/redundancy.md).",
 	.opts = HD_OPTS(HD_SCHEDULE_OPTS, HD_OPT_COMPLETE),
 	.run = verb_plan_show, .test = "program_schedule.sh",
 };

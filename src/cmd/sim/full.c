@@ -21,7 +21,7 @@ bool hd_cmd_sim_is_full(const struct hd_cmd *cmd, const struct hd_schedule *s)
 			return true;
 	for (uint32_t r = 0; r < s->nranks; r++)
 		for (uint32_t i = 0; i < s->list[r].len; i++)
-			if (s->list[r].at[i].op == HD_INS_FL)
+			if (s->list[r].at[i].op == HD_INS_FL || hd_ins_redundant(&s->list[r].at[i]))
 				return true;
 	return false;
 }
@@ -216,6 +216,7 @@ static void put_ranks(const struct shown *o, struct hd_json_writer *w)
 		hd_json_close(w);
 		hd_json_put_i64(w, "peak_bytes", k->peak);
 		hd_json_put_i64(w, "peak_at", k->peak_at);
+		hd_json_put_i64(w, "host_bytes", k->host);
 		hd_json_open_object(w, "memory");
 		for (int i = 0; i < HD_NMEMORIES; i++)
 			hd_json_put_i64(w, hd_memory_names[i], k->at_peak[i]);
@@ -321,6 +322,8 @@ static void print_text(const struct shown *o)
 		printf("  %-5u %12.3f", r, (double)sim->rank[r].peak / 1e6);
 		for (int i = 0; i < HD_NMEMORIES; i++)
 			printf(" %12.3f", (double)sim->rank[r].at_peak[i] / 1e6);
+		if (sim->rank[r].host)
+			printf("  host %.3f", (double)sim->rank[r].host / 1e6);
 		printf("  at #%u\n", sim->rank[r].peak_at);
 	}
 	for (uint32_t k = 0; k < sim->nlinks; k++)

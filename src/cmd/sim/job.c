@@ -1,6 +1,7 @@
 #include "cmd/sim/full.h"
 
 #include "cmd/plan/planning.h"
+#include "cmd/plan/schedule.h"
 
 /* What a job, its profile and its plan say themselves. */
 static const enum hd_opt of_schedules[] = { HD_OPT_RANKS, HD_OPT_VNS, HD_OPT_CHUNKS, HD_OPT_GROUP,
@@ -23,5 +24,6 @@ enum hd_err hd_cmd_simulate_job(struct hd_cmd *cmd)
 		.device = p->plan.device,
 		.transport = HD_TRANSPORT_BUFFERED };
 	err = hd_cmd_sim_ways(cmd, &set);
+	err = err ? err : hd_cmd_shadows(cmd, &p->plan.schedule, &set);
 	return err ? err : hd_cmd_simulate_on(cmd, &p->plan.schedule, &set, true, p->plan.planner);
 }

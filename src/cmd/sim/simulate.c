@@ -161,6 +161,8 @@ const struct hd_verb hd_verb_simulate = {
 		"machine.\n"
 		"--repeat N: times the simulator itself instead, best of N runs. FILE may be a plan "
 		"that a run wrote (plan/NNNN.plan).\n"
+		"--redundancy MODE: with a shadow of the next stage on each rank, as `heddle plan show` "
+		"adds it, of a JOB too.\n"
 		"A FILE, schedules or a plan, passes `heddle plan check` first: what it refuses is "
 		"printed as there, with exit 2.\n"
 		"With any of the options from --profile to --trace: per rank work and why it stands "
