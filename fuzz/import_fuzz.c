@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "clustersim/availability.h"
 #include "clustersim/job_list.h"
 #include "clustersim/machines.h"
 #include "clustersim/prices.h"
@@ -57,6 +58,28 @@ static void check_prices(const struct hd_prices *prices)
 	}
 }
 
+/* The laws of spot/trace.h. */
+static void check_availability(const uint8_t *bytes, size_t len, struct hd_arena *arena)
+{
+	struct hd_spot_trace t;
+	struct hd_diag diag = { "" };
+	enum hd_err err = hd_availability_read(&t, "t", bytes, len, 1, arena, &diag);
+
+	must(!err == !*diag.text);
+	if (err)
+		return;
+	bool *there = hd_arena_take(arena, (size_t)t.nnodes + 1, 1);
+	for (size_t i = 0, next = 0; i < t.n && there; i++) {
+		const struct hd_spot_event *e = &t.at[i];
+		must(e->at_ms >= 0 && e->node < t.nnodes && *t.name[e->node]);
+		must(!i || e->at_ms > t.at[i - 1].at_ms || (e->at_ms == t.at[i - 1].at_ms &&
+			e->added <= t.at[i - 1].added));
+		must(e->added ? e->node == next : there[e->node]);
+		next += e->added;
+		there[e->node] = e->added;
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	const struct hd_job_table_how how = { .rates = NULL };
@@ -97,6 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	case 6:
 		if (!hd_machine_events_csv(&events, "t", at, len, &arena, NULL) && events.n)
 			must(events.at[events.n - 1].at_s >= events.at[0].at_s);
+		check_availability(at, len, &arena);
 		break;
 	case 7:
 		if (!hd_json_parse(&arena, "t", (const char *)at, len, &json, NULL) &&

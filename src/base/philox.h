@@ -28,7 +28,7 @@ enum hd_rng_domain { HD_RNG_INIT = 1, HD_RNG_MODEL, HD_RNG_AUGMENT, HD_RNG_ORDER
 /* What a cluster scheduler draws for a job, a device, a pair. In logs that are replayed: never reused. */
 enum hd_rng_cluster { HD_RNG_CLUSTER_KIND = 1, HD_RNG_CLUSTER_SCALE, HD_RNG_CLUSTER_DURATION,
 	HD_RNG_CLUSTER_ARRIVAL, HD_RNG_CLUSTER_REVOKED,
-	HD_RNG_CLUSTER_FAILURE, HD_RNG_CLUSTER_PROFILE, HD_RNG_CLUSTER_WEIGHT };
+	HD_RNG_CLUSTER_FAILURE, HD_RNG_CLUSTER_PROFILE, HD_RNG_CLUSTER_WEIGHT, HD_RNG_CLUSTER_SPOT };
 
 struct hd_philox { uint32_t word[4]; };
 

@@ -29,9 +29,12 @@ HD_MUST_USE enum hd_err hd_machine_list_csv(struct hd_machine_list *list, const 
 struct hd_machine_event { double at_s; int32_t change; const char *name; };
 struct hd_machine_events { size_t n; struct hd_machine_event *at; };
 
-/* milliseconds,add|remove,name -- or samples of how many run: YYYY-MM-DD, HH:MM:SS, count (distinguished by
- * the first line). A name is added at most once and removed at most once, in that order. Of samples of one
- * time the last line counts. */
+/* One of three forms, which the first line shows:
+ *   milliseconds,add|remove,name   a name is added at most once and removed at most once, in that order
+ *   YYYY-MM-DD, HH:MM:SS, count    samples of how many run; of samples of one time the last line counts
+ *   name,start,stop                a header: columns of these names in any order, between commas or tabs
+ * A line of the last is a time that the machine was there; no stop: it still is. Times are seconds or ISO
+ * 8601; the first start is 0. What comes again under its name is another machine: "name#2", then "name#3". */
 HD_MUST_USE enum hd_err hd_machine_events_csv(struct hd_machine_events *events, const char *name,
 	const uint8_t *bytes, size_t len,
 	struct hd_arena *arena, struct hd_diag *diag);

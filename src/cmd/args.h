@@ -177,7 +177,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(ZONES,       0,   "zones",         TEXT,   "ZONE,...", "only prices of these zones (default: the cheapest of all)") \
 	X(PRICE_AS,    0,   "price-as",      TEXT,   "TYPE=NAME,...", "what the prices call a type (default: the same)") \
 	X(PRICES_FROM, 0,   "prices-from",   TEXT,   "TIME",    "time of the prices when the first job comes: ISO 8601, or seconds since 1970 (default: their start)") \
-	X(SPOT,        0,   "spot",          TEXT,   "[TYPE:]FILE", "machines of a type that come and go: milliseconds,add|remove,name or samples of a count") \
+	X(SPOT,        0,   "spot",          TEXT,   "[TYPE:]FILE", "machines of a type that come and go: milliseconds,add|remove,name; samples of a count; or name,start,stop") \
 	X(ELASTIC,     0,   "elastic",       TEXT,   "K=X,...", "jobs run on other numbers of devices: min, max, vns, resize (seconds), speedup=S1:S2:..., mixed") \
 	X(ENTITIES,    0,   "entities",      TEXT,   "NAME:WEIGHT,...", "entities that share the cluster; a job is of its user, without one of number id mod count") \
 	X(ENTITY_KIND, 0,   "entity-kind",   WORD,   "fairness|fifo", "how jobs of an entity share (default fairness)") \

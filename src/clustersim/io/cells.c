@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/num.h"
 #include "base/utf8.h"
@@ -42,6 +43,14 @@ enum hd_err cells_fail(const struct cells *cells, uint32_t i, struct hd_diag *di
 	va_end(args);
 	return hd_fail(diag, HD_E_INPUT, "%s:%" PRIu64 ":%" PRIu64 ": %s", cells->name, cells->line,
 		i < cells->n ? cells->cell[i].column : 1, what);
+}
+
+int cells_find(const struct cells *cells, const char *word)
+{
+	for (uint32_t i = 0; i < cells->n; i++)
+		if (!strcasecmp(cells->cell[i].text, word))
+			return (int)i;
+	return -1;
 }
 
 /* A cell is complete: it may not hold what would end up in a terminal. */

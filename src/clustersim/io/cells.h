@@ -35,6 +35,9 @@ HD_MUST_USE enum hd_err cells_open(struct cells **out, const char *name, const u
 /* The next record; false: the end, or *err says why not. */
 bool cells_next(struct cells *cells, enum hd_err *err, struct hd_diag *diag);
 
+/* which cell holds that word, in any case; -1: none */
+int cells_find(const struct cells *cells, const char *word);
+
 __attribute__((format(printf, 4, 5)))
 /* HD_E_INPUT with the place */
 enum hd_err cells_fail(const struct cells *cells, uint32_t i, struct hd_diag *diag, const char *fmt, ...);

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "clustersim/io/cells.h"
+#include "clustersim/io/intervals.h"
 
 static enum hd_err grow(struct hd_arena *arena, void *list, size_t n, size_t *cap, size_t size,
 	const char *name, struct hd_diag *diag)
@@ -28,14 +28,6 @@ static enum hd_err grow(struct hd_arena *arena, void *list, size_t n, size_t *ca
 	return HD_OK;
 }
 
-static int find(const struct cells *c, const char *name)
-{
-	for (uint32_t i = 0; i < c->n; i++)
-		if (!strcasecmp(c->cell[i].text, name))
-			return (int)i;
-	return -1;
-}
-
 enum hd_err hd_machine_list_csv(struct hd_machine_list *list, const char *name, const uint8_t *bytes,
 	size_t len, struct hd_arena *arena,
 	struct hd_diag *diag)
@@ -50,7 +42,7 @@ enum hd_err hd_machine_list_csv(struct hd_machine_list *list, const char *name, 
 	if (!cells_next(c, &err, diag))
 		return err ? err : hd_fail(diag, HD_E_INPUT,
 			"%s:1:1: the list is empty: its first line names the columns", name);
-	int sn = find(c, "sn"), gpu = find(c, "gpu"), model = find(c, "model");
+	int sn = cells_find(c, "sn"), gpu = cells_find(c, "gpu"), model = cells_find(c, "model");
 	uint32_t columns = c->n;
 	if (sn < 0 || gpu < 0 || model < 0)
 		return cells_fail(c, c->n, diag,
@@ -210,25 +202,55 @@ static void make_differences(struct hd_machine_events *events)
 	events->n = n;
 }
 
+/* Each machine comes, and goes where its end is known. */
+static enum hd_err add_intervals(struct machines_reader *r, const struct intervals *all, const char *name,
+	struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	for (size_t i = 0; i < all->n && !err; i++) {
+		err = add(r, all->at[i].start_s, 1, all->at[i].name, name, diag);
+		if (!err && !isinf(all->at[i].stop_s))
+			err = add(r, all->at[i].stop_s, -1, all->at[i].name, name, diag);
+	}
+	return err;
+}
+
+static enum hd_err read_three(struct machines_reader *r, struct cells *c, bool samples, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	do {
+		if (c->n != 3)
+			return cells_fail(c, 0, diag,
+				"%u fields: a line is milliseconds,add|remove,name or date,time,count; or "
+				"the first line names the columns name, start and stop", c->n);
+		err = samples ? read_sample(r, c, diag) : read_named(r, c, diag);
+	} while (!err && cells_next(c, &err, diag));
+	return err;
+}
+
 enum hd_err hd_machine_events_csv(struct hd_machine_events *events, const char *name, const uint8_t *bytes,
 	size_t len, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
+	const uint8_t *eol = len ? memchr(bytes, '\n', len) : NULL;
+	const bool tabs = len && memchr(bytes, '\t', eol ? (size_t)(eol - bytes) : len);
 	struct machines_reader r = { .arena = arena };
+	struct intervals intervals = { 0 };
 	struct cells *c;
-	bool samples = false, first = true;
+	bool samples = false;
 	double at_s;
-	enum hd_err err = cells_open(&c, name, bytes, len, ',', arena, diag);
+	enum hd_err err = cells_open(&c, name, bytes, len, tabs ? '\t' : ',', arena, diag);
 
-	if (err)
-		return err;
-	for (; !err && cells_next(c, &err, diag); first = false) {
-		if (c->n != 3)
-			return cells_fail(c, 0, diag,
-				"%u fields: a line is milliseconds,add|remove,name or date,time,count", c->n);
-		if (first)
+	if (!err && cells_next(c, &err, diag)) {
+		if (intervals_header(c)) {
+			err = intervals_read(&intervals, c, arena, diag);
+			err = err ? err : add_intervals(&r, &intervals, name, diag);
+		} else {
 			samples = when_parse(c->cell[0].text, &at_s);
-		err = samples ? read_sample(&r, c, diag) : read_named(&r, c, diag);
+			err = read_three(&r, c, samples, diag);
+		}
 	}
 	if (!err)
 		err = sort(&r, name, diag);

@@ -137,14 +137,6 @@ static enum hd_err close_reader(struct prices_reader *r, const char *name, struc
 	return HD_OK;
 }
 
-static int find(const struct cells *c, const char *name)
-{
-	for (uint32_t i = 0; i < c->n; i++)
-		if (!strcasecmp(c->cell[i].text, name))
-			return (int)i;
-	return -1;
-}
-
 static enum hd_err price_of(const struct cells *c, uint32_t i, double *usd_h, struct hd_diag *diag)
 {
 	enum hd_err err = cells_f64(c, i, "price", 0, 1e9, usd_h, diag);
@@ -232,10 +224,10 @@ enum hd_err hd_prices_read(struct hd_prices *prices, const char *name, const uin
 			return err ? err : hd_fail(diag, HD_E_INPUT, "%s:1:1: the file is empty", name);
 		bool all = true, wide = false;
 		for (int k = 0; k < 4; k++)
-			all &= (at[k] = find(c, wanted[k])) >= 0;
+			all &= (at[k] = cells_find(c, wanted[k])) >= 0;
 		for (uint32_t i = 0; i < c->n; i++)
 			wide |= c->cell[i].text[0] == '$';
-		if (!all && (!wide || c->n < 2 || (find(c, "date") < 0 && c->cell[0].text[0] == '$')))
+		if (!all && (!wide || c->n < 2 || (cells_find(c, "date") < 0 && c->cell[0].text[0] == '$')))
 			return cells_fail(c, 0, diag,
 				"no form of prices is known with this header: time,zone,type,price, or date "
 				"and one column $TYPE a type");
