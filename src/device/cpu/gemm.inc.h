@@ -6,7 +6,7 @@
  * is packed, then all rows of a pass over it. Where we depart: a is read where it lies, by
  * rows, since a broadcast needs no order of its rows (turned ones are packed); and while
  * products are made, lines of the next panel of b and of the next results are fetched, one
- * every few terms: in a step operands are cold, and rows that lie apart are nothing that a
+ * every four terms: in a step operands are cold, and rows that lie apart are nothing that a
  * processor guesses.
  *
  * 1. Every element of the result is one chain c = fma(a[m,k], b[k,n], c), k
@@ -40,6 +40,7 @@ enum {
 	GEMM_COLS = 512,
 	GEMM_CLASH = 4096,                /* bytes: rows so far apart fall into few sets of the cache */
 	GEMM_LINE = 64,
+	GEMM_LINES = 32,                  /* rows of a turned a that are read side by side */
 };
 
 HD_INLINE int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -74,16 +75,20 @@ static inline size_t gemm_scratch(int64_t m, int64_t n, int64_t k)
 /* Packing writes to[k*pitch + i] = element (i, k) for k < depth, zero for i in n .. pitch; pairs of terms k
  * and k + 1 lie at k / 2.
  * Whole registers are written even where the pitch is narrower: what lies over the edge
- * belongs to the next k, or to the next panel, and is written after it. */
+ * belongs to the next k and is written after it, but for the last k of a panel. */
 
-/* Consecutive i are consecutive in memory. */
+/* Consecutive i are consecutive in memory. `last`: no k of the panel comes after these. */
 static inline void pack_straight(float *to, int64_t pitch, const float *from, int64_t step, int64_t n,
-	int64_t depth)
+	int64_t depth, bool last)
 {
 	for (int64_t k = 0; k < depth; k += LANE_TERMS, to += pitch, from += LANE_TERMS * step)
-		for (int64_t i = 0; i < pitch; i += HD_WIDTH)
-			part_store(to + i, i < n ? lane_across(from + i, step, n - i, depth - k) :
-				part_set(0.0f));
+		for (int64_t i = 0; i < pitch; i += HD_WIDTH) {
+			part lanes = i < n ? lane_across(from + i, step, n - i, depth - k) : part_set(0.0f);
+			if (last && k + LANE_TERMS >= depth && pitch - i < HD_WIDTH)
+				part_store_n(to + i, lanes, (size_t)(pitch - i));
+			else
+				part_store(to + i, lanes);
+		}
 }
 
 /* HD_WIDTH columns of `to` for as many lanes of k at most. */
@@ -120,12 +125,22 @@ struct gemm_out { float *at; int64_t step; int64_t m, n; bool more; };
 struct gemm_add { const float *at; int64_t step; };
 struct gemm_adds { uint32_t n; struct gemm_add of[24]; };
 
-/* Memory to fetch while products are made: pairs of cache lines, `n` of them `step` bytes apart, a pair every
- * few terms, into the second level: the first is full. */
+/* Memory to fetch while products are made: `n` pairs of cache lines `step` bytes apart. They go into the
+ * second level, since the first is full, a line every four terms: more at once, and the lines that products
+ * themselves wait for stand behind them. */
 struct ahead_of { const char *at; int64_t step, n; };
-/* One after the other; the last is endless and costs nothing, a line that is near. */
+
 enum { AHEAD_MOST = 8 };
-struct ahead { uint32_t n; struct ahead_of of[AHEAD_MOST + 1]; };
+
+/* One after the other, over as many calls as it takes; the last is endless and costs nothing, a line that is
+ * near. */
+struct ahead {
+	uint32_t n;
+	struct ahead_of of[AHEAD_MOST + 1];
+	const struct ahead_of *now;       /* what is left of it: `left` pairs from `fetch` on */
+	const char *fetch;
+	int64_t left;
+};
 
 HD_INLINE void ahead_add(struct ahead *w, const float *at, int64_t step, int64_t n)
 {
@@ -133,24 +148,35 @@ HD_INLINE void ahead_add(struct ahead *w, const float *at, int64_t step, int64_t
 		w->of[w->n++] = (struct ahead_of){ (const char *)at, step * (int64_t)sizeof *at, n };
 }
 
-HD_INLINE const struct ahead_of *ahead_end(struct ahead *w)
+/* Nothing is added after this. */
+HD_INLINE void ahead_begin(struct ahead *w)
 {
 	w->of[w->n] = (struct ahead_of){ (const char *)w, 0, INT64_MAX };
-	return w->of;
+	w->now = w->of;
+	w->fetch = w->now->at;
+	w->left = w->now->n;
+}
+
+HD_INLINE struct ahead ahead_nothing(void)
+{
+	struct ahead none = { .n = 0 };
+
+	ahead_begin(&none);
+	return none;
 }
 
 /* The innermost loop: h x v registers of results. h, v and `rows` are constants after inlining. Element (i,
  * k) of a at a[k*step + i], a packed panel has its height there; by rows at a[i*step + k]. */
 HD_INLINE void micro(const int h, const int v, const bool rows, const float *a, int64_t step, const float *b,
-	int64_t depth, const struct gemm_out *c, const struct gemm_adds *adds, const struct ahead_of *ahead)
+	int64_t depth, const struct gemm_out *c, const struct gemm_adds *adds, struct ahead *ahead)
 {
 	part acc[GEMM_HEIGHT][GEMM_VECS];
 	/* by rows: every third has a pointer, the others are one and two steps behind it */
 	const float *third[(GEMM_HEIGHT + 2) / 3];
 	/* every loop over acc is unrolled, or it would live in memory */
 	bool whole = c->m >= h && c->n >= v * HD_WIDTH;
-	const char *fetch = ahead->at;
-	int64_t left = ahead->n, k = 0;
+	const char *fetch = ahead->fetch;
+	int64_t fetch_step = ahead->now->step, left = ahead->left, k = 0;
 
 #define EACH_ROW _Pragma("GCC unroll 14") for (int i = 0; i < h; i++)
 #define EACH_PART _Pragma("GCC unroll 2") for (int j = 0; j < v; j++)
@@ -189,20 +215,27 @@ HD_INLINE void micro(const int h, const int v, const bool rows, const float *a, 
 		} \
 		__asm__ volatile("" ::: "memory"); \
 	} while (0)
-	for (; k + 4 <= depth; k += 4) {
+	for (; k + 8 <= depth; k += 8) {
 		TERM;
 		TERM;
 		TERM;
 		TERM;
 		__builtin_prefetch(fetch, 0, 2);
+		TERM;
+		TERM;
+		TERM;
+		TERM;
 		__builtin_prefetch(fetch + GEMM_LINE, 0, 2);
-		fetch += ahead->step;
+		fetch += fetch_step;
 		if (__builtin_expect(--left == 0, 0)) {
-			ahead++;
-			fetch = ahead->at;
-			left = ahead->n;
+			ahead->now++;
+			fetch = ahead->now->at;
+			fetch_step = ahead->now->step;
+			left = ahead->now->n;
 		}
 	}
+	ahead->fetch = fetch;
+	ahead->left = left;
 	for (; k < depth; k++)
 		TERM;
 	if (whole) {
@@ -229,19 +262,19 @@ HD_INLINE void micro(const int h, const int v, const bool rows, const float *a, 
 #undef TERM
 }
 typedef void micro_fn(const float *a, int64_t step, const float *b, int64_t depth, const struct gemm_out *c,
-	const struct ahead_of *ahead);
+	struct ahead *ahead);
 typedef void micro_add_fn(const float *a, const float *b, int64_t depth, const struct gemm_out *c,
-	const struct gemm_adds *adds, const struct ahead_of *ahead);
+	const struct gemm_adds *adds, struct ahead *ahead);
 
 #define MICRO(h, v)                                  \
 	static inline void micro_##h##x##v(const float *a, int64_t step, const float *b, int64_t depth, \
-		const struct gemm_out *c, const struct ahead_of *ahead) \
+		const struct gemm_out *c, struct ahead *ahead) \
 	{ micro(h, v, false, a, step, b, depth, c, NULL, ahead); } \
 	static inline void micro_rows_##h##x##v(const float *a, int64_t step, const float *b, int64_t depth, \
-		const struct gemm_out *c, const struct ahead_of *ahead) \
+		const struct gemm_out *c, struct ahead *ahead) \
 	{ micro(h, v, true, a, step, b, depth, c, NULL, ahead); } \
 	static inline void micro_add_##h##x##v(const float *a, const float *b, int64_t depth, \
-		const struct gemm_out *c, const struct gemm_adds *adds, const struct ahead_of *ahead) \
+		const struct gemm_out *c, const struct gemm_adds *adds, struct ahead *ahead) \
 	{ micro(h, v, false, a, h, b, depth, c, adds, ahead); }
 #define X(h) MICRO(h, 1) MICRO(h, 2)
 HD_HEIGHTS(X)
@@ -263,16 +296,33 @@ static micro_add_fn *const micro_adds[GEMM_HEIGHT / 2][GEMM_VECS] = { HD_HEIGHTS
 HD_INLINE int64_t panel_height(int64_t m) { return round_up(div_up(m, div_up(m, GEMM_HEIGHT)), 2); }
 HD_INLINE int64_t panel_width(int64_t n) { return n <= HD_WIDTH ? HD_WIDTH : GEMM_WIDTH; }
 
+/* Rows of a turned a go into all panels, some rows at a time: they are read from one end to the other, as a
+ * processor fetches ahead. */
+static inline void gemm_pack_turned_a(float *to, const float *from, int64_t step, int64_t m, int64_t depth)
+{
+	int64_t height = panel_height(m);
+
+	for (int64_t k = 0; k < depth; k += GEMM_LINES) {
+		int64_t len = min64(GEMM_LINES, depth - k);
+		for (int64_t i = 0; i < m; i += height) {
+			int64_t h = round_up(min64(height, m - i), 2);
+			pack_straight(to + i * lanes_of(depth) + k / LANE_TERMS * h, h, from + k * step + i,
+				step, min64(h, m - i), len, k + len == depth);
+		}
+	}
+}
+
 static inline void gemm_pack_a(float *to, struct mat a, int64_t m0, int64_t m, int64_t k0, int64_t depth)
 {
 	int64_t height = panel_height(m);
 
+	if (a.turned) {
+		gemm_pack_turned_a(to, a.at + k0 * a.step + m0, a.step, m, depth);
+		return;
+	}
 	for (int64_t i = 0; i < m; i += height, to += height * lanes_of(depth)) {
 		int64_t h = round_up(min64(height, m - i), 2);
-		if (a.turned)
-			pack_straight(to, h, a.at + k0 * a.step + m0 + i, a.step, min64(h, m - i), depth);
-		else
-			pack_turned(to, h, a.at + (m0 + i) * a.step + k0, a.step, min64(h, m - i), depth);
+		pack_turned(to, h, a.at + (m0 + i) * a.step + k0, a.step, min64(h, m - i), depth);
 	}
 }
 
@@ -283,7 +333,8 @@ static inline void gemm_pack_b(float *to, struct mat b, int64_t n0, int64_t n, i
 		if (b.turned)
 			pack_turned(to, w, b.at + (n0 + j) * b.step + k0, b.step, min64(w, n - j), depth);
 		else
-			pack_straight(to, w, b.at + k0 * b.step + n0 + j, b.step, min64(w, n - j), depth);
+			pack_straight(to, w, b.at + k0 * b.step + n0 + j, b.step, min64(w, n - j), depth,
+				true);
 	}
 }
 
@@ -294,8 +345,7 @@ static inline void gemm_block(const float *a, const float *b, int64_t packed, in
 	const struct gemm_out *c)
 {
 	int64_t height = panel_height(c->m);
-	struct ahead none = { 0 };
-	const struct ahead_of *nothing = ahead_end(&none);
+	struct ahead nothing = ahead_nothing();
 
 	for (int64_t j = 0; j < c->n; j += GEMM_WIDTH) {
 		int64_t v = panel_width(c->n - j) / HD_WIDTH;
@@ -303,7 +353,7 @@ static inline void gemm_block(const float *a, const float *b, int64_t packed, in
 			int64_t h = round_up(min64(height, c->m - i), 2);
 			struct gemm_out out = { c->at + i * c->step + j, c->step, min64(h, c->m - i),
 				c->n - j, c->more };
-			micros[h / 2 - 1][v - 1](a + i * depth, h, b + j * packed, depth, &out, nothing);
+			micros[h / 2 - 1][v - 1](a + i * depth, h, b + j * packed, depth, &out, &nothing);
 		}
 	}
 }
@@ -315,8 +365,7 @@ static inline void gemm_turned(const float *a, int64_t step, const float *b, int
 	int64_t depth, const struct gemm_out *c)
 {
 	int64_t height = panel_height(c->m);
-	struct ahead none = { 0 };
-	const struct ahead_of *nothing = ahead_end(&none);
+	struct ahead nothing = ahead_nothing();
 
 	for (int64_t j = 0; j < c->n; j += GEMM_WIDTH) {
 		int64_t v = panel_width(c->n - j) / HD_WIDTH;
@@ -325,7 +374,7 @@ static inline void gemm_turned(const float *a, int64_t step, const float *b, int
 			struct gemm_out out = { c->at + i * c->step + j, c->step, min64(h, c->m - i),
 				c->n - j, c->more };
 			micros[h / 2 - 1][v - 1](a + i, step, b + j * packed + from * v * HD_WIDTH,
-				depth - from, &out, nothing);
+				depth - from, &out, &nothing);
 		}
 	}
 }
@@ -370,7 +419,7 @@ static inline struct gemm_left gemm_left(struct mat a, int64_t m0, int64_t m, in
 /* Rows from i on times a packed panel of b. Panels have even heights: a last row without a partner is packed
  * with its panel, into `odd`. */
 static inline void gemm_panel(const struct gemm_left *a, int64_t i, const float *b, int64_t depth,
-	const struct gemm_out *c, float *odd, const struct ahead_of *ahead)
+	const struct gemm_out *c, float *odd, struct ahead *ahead)
 {
 	int64_t h = round_up(c->m, 2), v = panel_width(c->n) / HD_WIDTH, lanes = lanes_of(depth);
 
@@ -391,14 +440,13 @@ static inline void gemm_lines(struct mat a, const float *b, int64_t packed, int6
 {
 	struct gemm_left left = gemm_left(a, 0, c->m, 0, depth, work);
 	int64_t height = panel_height(c->m);
-	struct ahead none = { 0 };
-	const struct ahead_of *nothing = ahead_end(&none);
+	struct ahead nothing = ahead_nothing();
 
 	for (int64_t j = 0; j < c->n; j += GEMM_WIDTH)
 		for (int64_t i = 0; i < c->m; i += height) {
 			struct gemm_out out = { c->at + i * c->step + j, c->step, min64(height, c->m - i),
 				c->n - j, c->more };
-			gemm_panel(&left, i, b + j * packed, depth, &out, work, nothing);
+			gemm_panel(&left, i, b + j * packed, depth, &out, work, &nothing);
 		}
 }
 
@@ -438,7 +486,8 @@ static inline void gemm_column(const struct gemm_left *a, const float *b, int64_
 		else if (j + GEMM_WIDTH < c->n)
 			ahead_add(&ahead, c->at + j + GEMM_WIDTH, c->step, min64(height, c->m));
 		ahead_of_b(&ahead, later, i / height);
-		gemm_panel(a, i, b, depth, &out, odd, ahead_end(&ahead));
+		ahead_begin(&ahead);
+		gemm_panel(a, i, b, depth, &out, odd, &ahead);
 	}
 }
 

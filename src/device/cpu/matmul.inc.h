@@ -191,12 +191,10 @@ static inline void fold_ahead(const struct fold_tile *t, uint32_t first, uint32_
 
 /* The micro-tile at (i, j): leaves and folds of parts [first, end). */
 static inline void fold_micro(const struct fold_tile *t, uint32_t first, uint32_t end, int64_t i, int64_t j,
-	const struct ahead_of *ahead)
+	struct ahead *ahead)
 {
 	int64_t height = panel_height(t->m), tall = div_up(t->m, height) * height,
 		h = round_up(min64(height, t->m - i), 2), v = panel_width(t->n - j) / HD_WIDTH, before = 0;
-	struct ahead none = { 0 };
-	const struct ahead_of *nothing = ahead_end(&none);
 	struct gemm_adds adds;
 
 	for (uint32_t p = first; p < end; p++) {
@@ -204,7 +202,7 @@ static inline void fold_micro(const struct fold_tile *t, uint32_t first, uint32_
 		struct rect to = fold_moves(t, p, i, j, &adds);
 		struct gemm_out out = { to.at, to.step, min64(h, t->m - i), t->n - j, false };
 		micro_adds[h / 2 - 1][v - 1](t->s.a + before * tall + i * depth, t->s.b + before * GEMM_WIDTH,
-			depth, &out, &adds, p == first ? ahead : nothing);
+			depth, &out, &adds, ahead);
 		before += depth;
 	}
 }
@@ -223,7 +221,8 @@ static inline void fold_panel(const struct fold_tile *t, uint32_t first, uint32_
 		else if (j + GEMM_WIDTH < t->n)
 			fold_ahead(t, first, end, 0, j + GEMM_WIDTH, height, &ahead);
 		ahead_of_b(&ahead, later, i / height);
-		fold_micro(t, first, end, i, j, ahead_end(&ahead));
+		ahead_begin(&ahead);
+		fold_micro(t, first, end, i, j, &ahead);
 	}
 }
 
