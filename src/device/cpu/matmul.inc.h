@@ -91,22 +91,43 @@ enum { FOLD_ROWS = 336, FOLD_COLS = 512, FOLD_ENOUGH = 8, FOLD_LANES = 512 };   
 static inline bool matmul_fold_takes(const struct hd_call *call) { return call->attr.i[0] != 0 &&
 	call->attr.i[1] == 0; }
 
-/* Panels of both operands are packed for each tile, so tiles are large and nearly square. */
+/* A result of m x n in `tall` rows of tiles, and as many columns of them as make FOLD_ENOUGH. */
+static inline struct matmul fold_cut(int64_t m, int64_t n, int64_t k, int64_t tall)
+{
+	struct matmul g = { m, n, k, share(m, div_up(m, tall), GEMM_HEIGHT), 0, 0, 0 };
+
+	g.ntall = div_up(m, g.rows);
+	g.cols = share(n, min64(FOLD_COLS, div_up(n, div_up(FOLD_ENOUGH, g.ntall))), GEMM_WIDTH);
+	g.nwide = div_up(n, g.cols);
+	return g;
+}
+
+/* Each tile packs its panels: all of a is packed once for each column of tiles, all of b for each row. a,
+ * whose panels are narrow, costs about twice as much. */
+HD_INLINE int64_t fold_packs(const struct matmul *g) { return 2 * g->nwide * g->m + g->ntall * g->n; }
+
+static inline bool fold_better(const struct matmul *g, const struct matmul *than)
+{
+	int64_t n = min64(g->ntall * g->nwide, FOLD_ENOUGH), most = min64(than->ntall * than->nwide,
+		FOLD_ENOUGH);
+
+	return n != most ? n > most : fold_packs(g) < fold_packs(than);
+}
+
+/* As few rows of tiles as scratch allows, or 2, 4, 8, whichever packs least. */
 static inline struct matmul matmul_fold_grid(const struct hd_call *call)
 {
-	int64_t m = hd_cols(&call->in[0]), n = hd_cols(&call->in[1]), most[2] = { FOLD_ROWS, FOLD_COLS };
-	struct matmul g = { m, n, hd_rows(&call->in[0]), 0, 0, 0, 0 };
+	int64_t m = hd_cols(&call->in[0]), n = hd_cols(&call->in[1]), k = hd_rows(&call->in[0]),
+		least = div_up(m, FOLD_ROWS);
+	struct matmul best = fold_cut(m, n, k, least);
 
-	for (int halving = 0; halving < 5; halving++) {
-		g.rows = share(m, most[0], GEMM_HEIGHT);
-		g.cols = share(n, most[1], 32);
-		g.ntall = div_up(m, g.rows);
-		g.nwide = div_up(n, g.cols);
-		if (g.ntall * g.nwide >= FOLD_ENOUGH)
-			break;
-		most[g.cols > g.rows] /= 2;
-	}
-	return g;
+	for (int64_t tall = 2; tall <= FOLD_ENOUGH; tall *= 2)
+		if (tall > least) {
+			struct matmul g = fold_cut(m, n, k, tall);
+			if (fold_better(&g, &best))
+				best = g;
+		}
+	return best;
 }
 
 static inline uint32_t matmul_fold_ntiles(const struct hd_call *call)
