@@ -44,6 +44,8 @@ struct driver {
 	struct hd_coordinator *machine;   /* NULL: the kernels of the job are not known yet */
 	struct hd_co_config config;
 	struct hd_pipe_set pipes;
+	/* from which the run changes since stages drift, until it has changed; nstages 0: it does not */
+	struct hd_view_shape redrawn;
 	struct hd_reshape reshape;
 	struct hd_straggler straggler;
 	int64_t paces_ns;                 /* when its paces were stored last */
@@ -99,6 +101,9 @@ HD_MUST_USE enum hd_err driver_answer_shape(struct driver *c, const struct hd_js
 	struct hd_json_writer *w, struct hd_diag *diag);
 /* driver_shape.c, after a committed step: stages that drift are cut again (redraw.h) */
 void driver_redraw(struct driver *c, uint64_t step, const struct hd_step_news *news);
+/* driver_shape.c, before the machine hears that a local worker ended with the code: one that has not the
+ * memory for stages that were cut again makes the change void, or the next would end so, too */
+void driver_redraw_refused(struct driver *c, int code);
 
 /* driver_notice.c */
 void driver_noticed(struct driver *c, uint32_t worker, const char *text);     /* JSON, by a worker */

@@ -81,6 +81,7 @@ static enum hd_err change(struct driver *c, const struct hd_json *ask, struct hd
 		return err;
 	c->config.shape = pipes.shape;
 	c->config.pipes = pipes.most;
+	c->redrawn.nstages = 0;
 	driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RESHAPE, .shape = &c->config.shape,
 		.n = pipes.most });
 	hd_json_put_i64(w, "stages", pipes.shape.nstages);
@@ -109,44 +110,78 @@ enum hd_err driver_answer_shape(struct driver *c, const struct hd_json *ask, str
 
 /* ---- stages that drift */
 
-static enum hd_err keep_settled(struct driver *c, const struct hd_view_shape *shape, struct hd_diag *diag)
+static enum hd_err keep_settled(struct driver *c, const struct hd_pipes *pipes, uint32_t ndevices,
+	struct hd_diag *diag)
 {
-	const struct hd_job *job = c->spec->task->job;
-	struct hd_kept_value kept = { HD_JOB_PAR_SETTLED, job->value[HD_JOB_PAR_SETTLED] };
-	struct hd_job_settled was = { .stages = 0 };
+	const struct hd_pipes_settling how = { pipes->stages.recompute, ndevices };
+	struct hd_kept_value kept = { HD_JOB_PAR_SETTLED, c->spec->task->job->value[HD_JOB_PAR_SETTLED] };
 	struct hd_arena arena;
 
 	hd_arena_init(&arena, 0);
-	(void)!hd_job_has_settled(job, &was);
-	enum hd_err err = hd_pipes_settled(&kept.value, shape,
-		(struct hd_pipes_settling){ was.recompute, was.ndevices }, &arena, diag);
+	enum hd_err err = hd_pipes_settled(&kept.value, &pipes->shape, how, &arena, diag);
 	err = err ? err : hd_kept_job_put(c->spec->dir, &kept, 1, &arena, diag);
 	hd_arena_finish(&arena);
 	return err;
 }
 
 /* As of a shape that is asked for: first in the run's job. */
+static enum hd_err change_to(struct driver *c, const struct hd_view_shape *shape, uint32_t ndevices,
+	struct hd_diag *diag)
+{
+	const struct hd_pipes *pipes;
+	enum hd_err err = hd_pipe_set_find(&c->pipes, shape, &pipes, diag);
+
+	err = err ? err : keep_settled(c, pipes, ndevices, diag);
+	if (err)
+		return err;
+	c->config.shape = pipes->shape;
+	driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RESHAPE, .shape = &c->config.shape,
+		.n = c->config.pipes });
+	return HD_OK;
+}
+
 void driver_redraw(struct driver *c, uint64_t step, const struct hd_step_news *news)
 {
 	const struct hd_view *view = hd_coordinator_view(c->machine);
-	const struct hd_pipes *pipes, *next;
+	const struct hd_pipes *pipes;
 	struct hd_view_shape shape;
 	struct hd_diag why = { "" };
 	struct hd_co_status status;
-	char said[200];
+	char said[HD_REDRAW_WORDS];
 
 	hd_coordinator_status(c->machine, &status);
 	if (!c->spec->redraw || !view || hd_pipe_set_find(&c->pipes, &view->shape, &pipes, NULL))
 		return;
-	const struct hd_redraw_step s = { step, (double)news->step_ns * 1e-6, view, pipes, &c->reshape.pace };
-	if (!hd_redraw_step(c->spec->redraw, &s, &shape, said) || status.halting)
+	const bool changes = !hd_view_same_shape(&view->shape, &c->config.shape);
+	const struct hd_redraw_step s = { step, (double)news->step_ns * 1e-6, view, pipes, &c->reshape.pace,
+		changes || status.halting };
+	if (!changes)
+		c->redrawn.nstages = 0;
+	if (!hd_redraw_step(c->spec->redraw, &s, &shape, said)) {
+		if (*said)
+			driver_note(c, "warning", HD_NOBODY, said);
 		return;
-	enum hd_err err = hd_pipe_set_find(&c->pipes, &shape, &next, &why);
-	err = err ? err : keep_settled(c, &shape, &why);
+	}
+	const struct hd_view_shape was = view->shape;
+	enum hd_err err = change_to(c, &shape, view->nranks, &why);
 	driver_note(c, err ? "warning" : "redraw", HD_NOBODY, err ? why.text : said);
-	if (err)
+	hd_redraw_kept(c->spec->redraw, view, !err);
+	if (!err)
+		c->redrawn = was;
+}
+
+void driver_redraw_refused(struct driver *c, int code)
+{
+	const struct hd_view_shape was = c->redrawn;
+	const struct hd_view *view = c->machine ? hd_coordinator_view(c->machine) : NULL;
+	struct hd_diag why = { "" };
+
+	if (!was.nstages || !view || code != hd_err_exit(HD_E_REFUSED))
 		return;
-	c->config.shape = next->shape;
-	driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RESHAPE, .shape = &c->config.shape,
-		.n = c->config.pipes });
+	c->redrawn.nstages = 0;
+	c->spec->redraw->off = true;
+	enum hd_err err = change_to(c, &was, view->nranks, &why);
+	driver_note(c, err ? "warning" : "redraw", HD_NOBODY, err ? why.text :
+		"a worker refused stages that were cut again: the run goes on with those it had, and they "
+		"are cut again no more");
 }

@@ -20,6 +20,35 @@ static uint32_t cores_of(const struct hd_worker_spec *worker)
 	return cores.n > threads ? cores.n / threads : 1;
 }
 
+/* ---- memory */
+
+static enum hd_err fits(const struct hd_launch *launch, const struct hd_job *job, uint32_t n,
+	struct hd_diag *diag)
+{
+	const struct hd_launch_spec *spec = &launch->spec;
+	const struct hd_run_options options = { .worker = *spec->worker };
+
+	return hd_run_fits(job, spec->fs, spec->clock, &options, n, diag);
+}
+
+bool launch_shape_fits(void *self, const struct hd_view_shape *shape, uint32_t nworkers, struct hd_diag *why)
+{
+	const struct hd_launch *launch = self;
+	struct hd_job job = *launch->job;
+	struct hd_job_settled was = { .stages = 0 };
+	struct hd_arena arena;
+
+	hd_arena_init(&arena, 0);
+	(void)!hd_job_has_settled(&job, &was);
+	enum hd_err err = hd_pipes_settled(&job.value[HD_JOB_PAR_SETTLED], shape,
+		(struct hd_pipes_settling){ was.recompute, 0 }, &arena, why);
+	err = err ? err : fits(launch, &job, nworkers, why);
+	hd_arena_finish(&arena);
+	return !err;
+}
+
+/* ---- costs */
+
 static void measure(struct hd_launch *launch)
 {
 	const struct hd_launch_spec *spec = &launch->spec;
@@ -34,7 +63,9 @@ static void measure(struct hd_launch *launch)
 	one.memory_limit_bytes = 0;       /* of a worker; this is none */
 	if (!hd_run_costs_measure(&launch->costs, launch->task, &one, 0, &launch->arena, &why)) {
 		hd_redraw_init(&launch->redraw, &(struct hd_redraw_spec){ .task = launch->task,
-			.costs = launch->costs, .cores = cores_of(&one), .is_auto = is_auto(launch->job) });
+			.costs = launch->costs, .cores = cores_of(&one), .is_auto = is_auto(launch->job),
+			.memory_bytes = spec->worker->memory_limit_bytes, .fits = launch_shape_fits,
+			.self = launch });
 		return;
 	}
 	launch->costs = NULL;
@@ -67,14 +98,6 @@ static enum hd_err keep(struct hd_launch *launch, struct hd_diag *diag)
 	return hd_kept_job_put(launch->spec.dir, &kept, 1, &launch->arena, diag);
 }
 
-static enum hd_err fits(const struct hd_launch *launch, struct hd_diag *diag)
-{
-	const struct hd_launch_spec *spec = &launch->spec;
-	const struct hd_run_options options = { .worker = *spec->worker };
-
-	return hd_run_fits(launch->job, spec->fs, spec->clock, &options, spec->target, diag);
-}
-
 /* The first whose parts fit the workers. What ends otherwise than by memory would end so for all of them. */
 static enum hd_err take_first(struct hd_launch *launch, const struct hd_pipes_choices *choices,
 	struct hd_diag *diag)
@@ -91,7 +114,7 @@ static enum hd_err take_first(struct hd_launch *launch, const struct hd_pipes_ch
 			&launch->arena, diag);
 		if (err)
 			return err;
-		err = fits(launch, &why);
+		err = fits(launch, launch->job, launch->spec.target, &why);
 		if (!err)
 			return HD_OK;
 		if (!hd_run_is_unfit(err))
@@ -162,7 +185,7 @@ static enum hd_err leave_to_keys(struct hd_launch *launch, struct hd_diag *diag)
 	value->text = "none";
 	enum hd_err err = staged ? HD_OK : hd_pipes_settled(value, &whole, unchosen, &launch->arena, diag);
 	err = err ? err : keep(launch, diag);
-	return err || !by_stage ? err : fits(launch, diag);
+	return err || !by_stage ? err : fits(launch, launch->job, launch->spec.target, diag);
 }
 
 /* Plans whose job goes with the whole model alone are as without auto. */
@@ -181,7 +204,7 @@ enum hd_err launch_settle(struct hd_launch *launch, struct hd_diag *diag)
 	if (!is_auto(launch->job) || !launch->spec.target)
 		return HD_OK;
 	if (open && hd_pipes_stay(launch->job, devices_of(launch))) {
-		enum hd_err err = fits(launch, &why);
+		enum hd_err err = fits(launch, launch->job, launch->spec.target, &why);
 		if (!err)
 			return HD_OK;
 		if (!hd_run_is_unfit(err) || !launch->costs)

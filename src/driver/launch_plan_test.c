@@ -1,85 +1,46 @@
 #include "driver/launch_int.h"
 
-#include <string.h>
-#include <unistd.h>
-
-#include "run/kept_job.h"
-#include "run/testing_costs.h"
+#include "driver/testing_run.h"
 
 /* What a run over workers is started or resumed with, of parallel.mode: auto, by times that are made up. */
 
-struct desk {
-	struct hd_made made;
-	struct hd_clock clock;
-	struct hd_rundir dir;
-	struct hd_worker_spec worker;
-	struct hd_launch launch;
-	struct hd_diag diag;
-	char parent[64], notes[4096];
-};
+struct start { struct desk desk; struct hd_worker_spec worker; struct hd_launch launch; };
 
 static void note(void *user, const char *kind, const char *text)
 {
-	struct desk *d = user;
-	const size_t n = strlen(d->notes);
-
 	(void)kind;
-	snprintf(d->notes + n, sizeof d->notes - n, "%s\n", text);
+	desk_say(user, text);
 }
 
-static void begin(struct desk *d, const char *more, uint32_t target, uint32_t ndevices, bool costs)
+static void begin(struct start *d, const char *more, uint32_t target, uint32_t ndevices, bool costs)
 {
-	struct hd_text text;
-	char folder[80];
-
-	*d = (struct desk){ .notes = "" };
-	hd_made_begin(&d->made, hd_made_gpt, more, 5);
-	struct hd_arena *arena = &d->made.rig.arena;
-	struct hd_fs *fs = &d->made.rig.fs;
-	hd_clock_real(&d->clock);
-	snprintf(d->parent, sizeof d->parent, "/tmp/hd_launch_plan_test.%d", (int)getpid());
-	snprintf(folder, sizeof folder, "%s/run", d->parent);
-	assert_int_equal(hd_fs_mkdirs(fs, d->parent, NULL), HD_OK);
-	assert_int_equal(hd_rundir_create(&d->dir, fs, &d->clock, d->parent, folder, "gpt", "{}", 2, NULL),
-		HD_OK);
-	hd_text_init(&text, arena);
-	hd_job_json(d->made.rig.job, false, &text);
-	assert_int_equal(hd_rundir_put(&d->dir, HD_RUN_JOB, text.at, text.len, NULL), HD_OK);
-	const struct hd_job_value *memory = &d->made.rig.job->value[HD_JOB_MEMORY];
+	desk_open(&d->desk, more);
+	struct hd_job *job = d->desk.made.rig.job;
+	const struct hd_job_value *memory = &job->value[HD_JOB_MEMORY];
 	d->worker = (struct hd_worker_spec){ .kind = "cpu", .ndevices = ndevices, .nthreads = 1,
 		.kernels = HD_KERNELS_PORTABLE,
 		.memory_limit_bytes = memory->is_auto ? 0 : (uint64_t)memory->i };
-	d->launch = (struct hd_launch){ .job = d->made.rig.job, .task = d->made.rig.task,
-		.costs = costs ? d->made.costs : NULL, .spec = { .job = d->made.rig.job, .fs = fs,
-		.clock = &d->clock, .dir = &d->dir, .target = target,
-		.worker = ndevices ? &d->worker : NULL, .watch = { .user = d, .note = note } } };
+	d->launch = (struct hd_launch){ .job = job, .task = d->desk.made.rig.task,
+		.costs = costs ? d->desk.made.costs : NULL, .spec = { .job = job, .fs = &d->desk.made.rig.fs,
+		.clock = &d->desk.clock, .dir = &d->desk.dir, .target = target,
+		.worker = ndevices ? &d->worker : NULL, .watch = { .user = &d->desk, .note = note } } };
 	hd_arena_init(&d->launch.arena, 0);
 }
 
-static void end(struct desk *d)
+static void end(struct start *d)
 {
 	hd_arena_finish(&d->launch.arena);
-	hd_rundir_close(&d->dir);
-	assert_int_equal(hd_fs_remove_tree(&d->made.rig.fs, d->parent, NULL), HD_OK);
-	hd_made_end(&d->made);
+	desk_close(&d->desk);
 }
 
-static const char *settled(struct desk *d) { return d->made.rig.job->value[HD_JOB_PAR_SETTLED].text; }
+static const char *settled(struct start *d) { return d->launch.job->value[HD_JOB_PAR_SETTLED].text; }
 
-/* As a worker reads it, or a coordinator that takes over. */
-static const char *kept(struct desk *d)
-{
-	struct hd_job *job = NULL;
-
-	CHECK(hd_kept_job_read(&job, &d->dir, NULL, 0, &d->made.rig.arena, &d->diag) == HD_OK, "%s",
-		d->diag.text);
-	return job->value[HD_JOB_PAR_SETTLED].text;
-}
+static const char *kept(struct start *d) { return desk_kept(&d->desk); }
 
 /* For this start, or as the job has it. */
-static void give(struct desk *d, enum hd_job_key key)
+static void give(struct start *d, enum hd_job_key key)
 {
-	struct hd_job_value *value = d->made.rig.job->value;
+	struct hd_job_value *value = d->launch.job->value;
 
 	if (key == HD_JOB_SLICES)
 		value[key].i = 2;
@@ -133,13 +94,13 @@ static void a_start_settles_by_what_it_has(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		struct desk d;
+		struct start d;
 		char word[40], was[80];
 		const char *want = rows[i].want;
 		begin(&d, rows[i].more, rows[i].target, rows[i].ndevices, rows[i].costs);
 		snprintf(was, sizeof was, "%s", settled(&d));
 		give(&d, rows[i].given);
-		CHECK(launch_settle(&d.launch, &d.diag) == HD_OK, "row %zu: %s", i, d.diag.text);
+		CHECK(launch_settle(&d.launch, &d.desk.diag) == HD_OK, "row %zu: %s", i, d.desk.diag.text);
 		if (*want == '=')
 			want = was;
 		for (size_t n; *want; want += n + (want[n] == ',')) {
@@ -169,12 +130,12 @@ static void state_by_stages_does_not_start_without_stages(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		struct desk d;
+		struct start d;
 		begin(&d, rows[i].more, rows[i].target, rows[i].ndevices, rows[i].costs);
 		give(&d, rows[i].given);
-		const enum hd_err err = launch_settle(&d.launch, &d.diag);
-		CHECK(err == HD_E_INVAL && strstr(d.diag.text, rows[i].why), "row %zu: %d, %s", i, (int)err,
-			d.diag.text);
+		const enum hd_err err = launch_settle(&d.launch, &d.desk.diag);
+		CHECK(err == HD_E_INVAL && strstr(d.desk.diag.text, rows[i].why), "row %zu: %d, %s", i,
+			(int)err, d.desk.diag.text);
 		end(&d);
 	}
 }
@@ -182,13 +143,14 @@ static void state_by_stages_does_not_start_without_stages(void **state)
 /* What ends otherwise than for want of memory ends the start: no other plan is tried for it. */
 static void another_plan_is_tried_for_memory_alone(void **state)
 {
-	struct desk d;
+	struct start d;
 
 	(void)state;
 	begin(&d, AUTO("schedule: gpipe") "workers: {memory: 64MiB}\n", 2, 1, true);
 	d.worker.kind = "nonsense";
-	assert_int_not_equal(launch_settle(&d.launch, &d.diag), HD_OK);
-	CHECK(*d.diag.text && !strstr(d.notes, "the next is tried"), "%s; %s", d.diag.text, d.notes);
+	assert_int_not_equal(launch_settle(&d.launch, &d.desk.diag), HD_OK);
+	CHECK(*d.desk.diag.text && !strstr(d.desk.notes, "the next is tried"), "%s; %s", d.desk.diag.text,
+		d.desk.notes);
 	assert_string_equal(kept(&d), "none");
 	end(&d);
 }
@@ -210,13 +172,38 @@ static void what_was_chosen_must_fit_a_lower_limit(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		struct desk d;
+		struct start d;
 		begin(&d, rows[i].more, 2, 1, true);
-		const enum hd_err err = launch_settle(&d.launch, &d.diag);
-		CHECK((err == HD_OK) == (rows[i].want != NULL), "row %zu: %s", i, d.diag.text);
+		const enum hd_err err = launch_settle(&d.launch, &d.desk.diag);
+		CHECK((err == HD_OK) == (rows[i].want != NULL), "row %zu: %s", i, d.desk.diag.text);
 		CHECK(!rows[i].want || strstr(kept(&d), rows[i].want), "row %zu: %s", i, kept(&d));
-		CHECK(!rows[i].said == !*d.notes && (!rows[i].said || strstr(d.notes, rows[i].said)),
-			"row %zu: %s", i, d.notes);
+		CHECK(!rows[i].said == !*d.desk.notes &&
+			(!rows[i].said || strstr(d.desk.notes, rows[i].said)), "row %zu: %s", i,
+			d.desk.notes);
+		end(&d);
+	}
+}
+
+/* Cuts of stages that drift: as the workers of a view would have them. */
+static void other_cuts_are_judged_by_the_memory_of_workers(void **state)
+{
+	static const struct { const char *memory; bool fits; } rows[] = { { "8MiB", true },
+		{ "300KiB", false }, { "auto", true } };
+	static const struct hd_view_shape shape = { .nstages = 2, .width = 2, .place = { 0, 1 },
+		.first = { 0, 25 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_diag why = { "" };
+		struct start d;
+		char more[120];
+		snprintf(more, sizeof more, AUTO("settled: 'gpipe 2 2 0,5 of 2'") "workers: {memory: %s}\n",
+			rows[i].memory);
+		begin(&d, more, 2, 1, true);
+		CHECK(launch_shape_fits(&d.launch, &shape, 2, &why) == rows[i].fits &&
+			(strstr(why.text, "the job needs") != NULL) == !rows[i].fits, "%s: %s",
+			rows[i].memory, why.text);
+		CHECK(strstr(settled(&d), "gpipe 2 2 0,5"), "%s", settled(&d));
 		end(&d);
 	}
 }
@@ -228,6 +215,7 @@ int main(void)
 		cmocka_unit_test(state_by_stages_does_not_start_without_stages),
 		cmocka_unit_test(another_plan_is_tried_for_memory_alone),
 		cmocka_unit_test(what_was_chosen_must_fit_a_lower_limit),
+		cmocka_unit_test(other_cuts_are_judged_by_the_memory_of_workers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

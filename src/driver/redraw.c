@@ -1,5 +1,6 @@
 #include "driver/redraw.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 void hd_redraw_init(struct hd_redraw *r, const struct hd_redraw_spec *spec)
@@ -50,9 +51,8 @@ static double *speeds_of(const struct hd_redraw *r, const struct hd_view *view, 
 static struct hd_forecast_setting setting_of(const struct hd_redraw *r, const struct hd_view *view,
 	const double *speed)
 {
-	const uint32_t cores = r->spec.cores;
-
-	return (struct hd_forecast_setting){ .cores = cores >= view->nranks ? 0 : cores, .speed = speed };
+	return (struct hd_forecast_setting){ .cores = hd_forecast_shared(r->spec.cores, view->nranks),
+		.speed = speed };
 }
 
 static enum hd_err predict(const struct hd_redraw *r, struct hd_forecast *forecast,
@@ -98,9 +98,10 @@ static void look(struct hd_redraw *r, const struct hd_view *view, const struct h
 	hd_arena_reset(&r->arena);
 	r->epoch = view->epoch;
 	r->busy_ns = NULL;
+	r->unfit = false;
 	r->forecast = (struct hd_forecast){ .step_ns = 0 };
 	const double *speed = speeds_of(r, view, NULL, &r->arena);
-	if (!hd_pipes_step(pipes, view) || !view->shape.nstages || !speed ||
+	if (!view->shape.nstages || !speed ||
 		predict(r, &r->forecast, view, pipes, speed, &r->arena))
 		r->forecast.step_ns = 0;
 	if (r->forecast.step_ns != was_ns)
@@ -131,7 +132,7 @@ static enum hd_err cut(const struct hd_redraw *r, const struct hd_redraw_step *s
 	struct hd_view view = *s->view;
 	struct hd_pipes pipes;
 	enum hd_err err = hd_pipes_cut_again(shape, s->pipes, hd_view_pipes(s->view), r->spec.task,
-		r->spec.costs, &setting, arena, NULL);
+		r->spec.costs, &setting, r->spec.memory_bytes, arena, NULL);
 
 	err = err ? err : hd_pipes_of_shape(&pipes, r->spec.task, shape, arena, NULL);
 	if (err)
@@ -142,20 +143,35 @@ static enum hd_err cut(const struct hd_redraw *r, const struct hd_redraw_step *s
 	return err;
 }
 
-static void say(char said[200], const struct hd_view *view, const double *found, double now_ns,
+static void say(char said[HD_REDRAW_WORDS], const struct hd_view *view, const double *found, double now_ns,
 	double then_ns)
 {
 	uint32_t slowest = 0;
 
 	for (uint32_t k = 1; k < view->nranks; k++)
 		slowest = found[k] < found[slowest] ? k : slowest;
-	snprintf(said, 200, "stages drift: worker %u is at %.2f of the speed that its stage was cut for; "
-		"%.3f ms a step predicted with other cuts in place of %.3f", view->rank[slowest].worker,
-		found[slowest], then_ns * 1e-6, now_ns * 1e-6);
+	snprintf(said, HD_REDRAW_WORDS, "stages drift: worker %u is at %.2f of the speed that its stage was "
+		"cut for; %.3f ms a step predicted with other cuts in place of %.3f",
+		view->rank[slowest].worker, found[slowest], then_ns * 1e-6, now_ns * 1e-6);
+}
+
+/* What the spec's owner says of the memory that it takes; said once for a view. */
+static bool fits(struct hd_redraw *r, const struct hd_redraw_step *s, const struct hd_view_shape *shape,
+	char said[HD_REDRAW_WORDS])
+{
+	struct hd_diag why = { "" };
+
+	if (!r->spec.fits || r->spec.fits(r->spec.self, shape, s->view->nmembers, &why))
+		return true;
+	if (!r->unfit)
+		snprintf(said, HD_REDRAW_WORDS, "stages drift, and cuts for the speeds found do not fit: %s",
+			why.text);
+	r->unfit = true;
+	return false;
 }
 
 static bool again(struct hd_redraw *r, const struct hd_redraw_step *s, struct hd_view_shape *shape,
-	char said[200])
+	char said[HD_REDRAW_WORDS])
 {
 	struct hd_forecast now;
 	struct hd_arena arena;
@@ -163,30 +179,41 @@ static bool again(struct hd_redraw *r, const struct hd_redraw_step *s, struct hd
 
 	hd_arena_init(&arena, 0);
 	const double *speed = speeds_of(r, s->view, r->found, &arena);
-	const bool taken = speed && !predict(r, &now, s->view, s->pipes, speed, &arena) &&
+	const bool asks = speed && !predict(r, &now, s->view, s->pipes, speed, &arena) &&
 		!cut(r, s, speed, shape, &then_ns, &arena) &&
 		then_ns < now.step_ns * (1 - HD_CHOOSE_MARGIN) &&
-		!hd_view_same_shape(shape, &s->view->shape);
-	if (taken) {
-		for (uint32_t k = 0; k < s->view->nranks; k++)
-			set_speed(r, s->view->rank[k].worker, speed[k]);
+		!hd_view_same_shape(shape, &s->view->shape) && fits(r, s, shape, said);
+	if (asks)
 		say(said, s->view, r->found, now.step_ns, then_ns);
-		r->busy_ns = NULL;        /* rule 3 */
-	} else {
+	else
 		hd_stage_drift_vain(&r->drift);
-	}
 	hd_arena_finish(&arena);
-	return taken;
+	return asks;
 }
 
 bool hd_redraw_step(struct hd_redraw *r, const struct hd_redraw_step *s, struct hd_view_shape *shape,
-	char said[200])
+	char said[HD_REDRAW_WORDS])
 {
+	*said = '\0';
 	if (s->view->epoch != r->epoch)
 		look(r, s->view, s->pipes);
 	if (r->forecast.step_ns <= 0)
 		return false;
 	hd_times_add(&r->times, s->step_ms);
-	return r->busy_ns && read_busy(r, s) && hd_stage_drift_step(&r->drift, r->busy_ns, r->found) &&
-		again(r, s, shape, said);
+	return !s->changes && !r->off && r->busy_ns && read_busy(r, s) &&
+		hd_stage_drift_step(&r->drift, r->busy_ns, r->found) && again(r, s, shape, said);
+}
+
+void hd_redraw_kept(struct hd_redraw *r, const struct hd_view *view, bool kept)
+{
+	assert(r->busy_ns && view->epoch == r->epoch);
+	if (!kept) {
+		hd_stage_drift_vain(&r->drift);
+		return;
+	}
+	for (uint32_t k = 0; k < view->nranks; k++) {
+		const uint32_t worker = view->rank[k].worker;
+		set_speed(r, worker, speed_of(r, worker) * r->found[k]);
+	}
+	r->busy_ns = NULL;                /* rule 3 */
 }

@@ -9,9 +9,13 @@
  * 2. Only where parallel.mode is auto, and where no worker has two ranks: the time of one does not say which
  *    of them is slow. Without stages balance/drift.h decides when the virtual nodes are dealt again
  *    (reshape.h).
- * 3. New cuts are taken if they are predicted to save more than HD_CHOOSE_MARGIN of a step; then the run
- *    changes to them by a planned change, and nothing is judged until another view is in force.
+ * 3. New cuts are asked for if they are predicted to save more than HD_CHOOSE_MARGIN of a step, and fit the
+ *    workers' memory. Once they are kept the run changes to them by a planned change, and nothing is judged
+ *    until another view is in force; else all is as before, and judged again later.
  * 4. Speeds are of workers: one that changes its stage keeps its speed, a new one has 1.
+ * 5. While a change of shape is under way that a user asked for nothing is judged: what is asked for goes
+ *    before what is found.
+ * 6. A change that a worker refused is not tried again (`off`).
  *
  * Ownership: init/finish; the spec's parts are borrowed. Threads: that of the driver. It takes memory at a
  * change of the view. */
@@ -28,7 +32,14 @@ struct hd_redraw_spec {
 	const struct hd_run_costs *costs;
 	uint32_t cores;                   /* that all ranks share; 0: one each */
 	bool is_auto;                     /* rule 2 */
+	uint64_t memory_bytes;            /* of a device; 0: no limit */
+	/* would the shape fit each of so many workers? It may take as long as the start of a worker. NULL:
+	 * yes */
+	bool (*fits)(void *self, const struct hd_view_shape *shape, uint32_t nworkers, struct hd_diag *why);
+	void *self;
 };
+
+enum { HD_REDRAW_WORDS = sizeof((struct hd_diag *)0)->text + 80 };
 
 struct hd_redraw {
 	struct hd_redraw_spec spec;
@@ -38,6 +49,8 @@ struct hd_redraw {
 	struct hd_times times;            /* of steps with that forecast, ms */
 	struct hd_stage_drift drift;
 	double *busy_ns, *found;          /* [ranks]; NULL: not watched */
+	bool unfit;                       /* what did not fit was said, of this view */
+	bool off;                         /* rule 6; its owner sets it */
 	uint32_t nspeeds;
 	struct { uint32_t worker; double speed; } speed[HD_MAX_WORKERS];
 };
@@ -49,12 +62,15 @@ struct hd_redraw_step {
 	const struct hd_view *view;
 	const struct hd_pipes *pipes;
 	const struct hd_pace *pace;
+	bool changes;                     /* another shape is under way */
 };
 
 void hd_redraw_init(struct hd_redraw *redraw, const struct hd_redraw_spec *spec);
 void hd_redraw_finish(struct hd_redraw *redraw);
-/* True: the run is to change to *shape, and `said` says why. */
+/* True: the run is to change to *shape, and `said` says why; its owner says next whether that is kept. False:
+ * what is to be known all the same; "": nothing. */
 bool hd_redraw_step(struct hd_redraw *redraw, const struct hd_redraw_step *step, struct hd_view_shape *shape,
-	char said[200]);
+	char said[HD_REDRAW_WORDS]);
+void hd_redraw_kept(struct hd_redraw *redraw, const struct hd_view *view, bool kept);
 
 #endif

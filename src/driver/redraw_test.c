@@ -15,7 +15,10 @@ struct drawn {
 	struct hd_pace pace;
 	uint64_t step;
 	struct hd_view_shape shape;       /* asked for last */
-	char said[200];
+	char said[HD_REDRAW_WORDS];
+	bool changes;                     /* a user's wish is under way */
+	uint32_t nasked;                  /* how often it asked what fits */
+	bool unfit;
 };
 
 static void take_shape(struct drawn *d, uint32_t nworkers, uint32_t ndevices)
@@ -26,6 +29,15 @@ static void take_shape(struct drawn *d, uint32_t nworkers, uint32_t ndevices)
 	d->view.epoch = epoch;
 }
 
+static bool fits(void *self, const struct hd_view_shape *shape, uint32_t nworkers, struct hd_diag *why)
+{
+	struct drawn *d = self;
+
+	d->nasked++;
+	assert_true(shape->nstages == 2 && shape->first[1] && nworkers == d->view.nmembers);
+	return !d->unfit || hd_fail(why, HD_E_REFUSED, "too large") == HD_OK;
+}
+
 static void begin(struct drawn *d, const char *parallel, uint32_t nworkers, uint32_t ndevices, bool is_auto)
 {
 	char more[120];
@@ -34,7 +46,7 @@ static void begin(struct drawn *d, const char *parallel, uint32_t nworkers, uint
 	snprintf(more, sizeof more, "parallel: {%s}\n", parallel);
 	hd_made_begin(&d->job, hd_made_gpt, more, 0);
 	hd_redraw_init(&d->redraw, &(struct hd_redraw_spec){ .task = d->job.rig.task, .costs = d->job.costs,
-		.cores = 8, .is_auto = is_auto });
+		.cores = 8, .is_auto = is_auto, .fits = fits, .self = d });
 	CHECK(hd_pipes_make(&d->pipes, d->job.rig.task, &d->job.rig.arena, &d->job.diag) == HD_OK, "%s",
 		d->job.diag.text);
 	take_shape(d, nworkers, ndevices);
@@ -61,7 +73,7 @@ static double stage_ns(const struct drawn *d, uint32_t stage, uint32_t nvns)
 /* A step in which worker w computes slow[w] times as long as such a device. */
 static bool step(struct drawn *d, const double *slow, uint32_t redone)
 {
-	const struct hd_redraw_step s = { d->step, 10, &d->view, &d->pipes, &d->pace };
+	const struct hd_redraw_step s = { d->step, 10, &d->view, &d->pipes, &d->pace, d->changes };
 
 	for (uint32_t k = 0; k < d->view.nranks; k++) {
 		const uint32_t w = d->view.rank[k].worker;
@@ -109,6 +121,7 @@ static void a_slow_worker_gets_as_many_nodes_as_it_is_fast(void **state)
 		CHECK(fabs(is - share) <= 1.5 / d.job.costs->cuts.n &&
 			strstr(d.said, i ? "worker 0" : "worker 1"),
 			"row %zu: %g of the nodes, %s", i, is, d.said);
+		hd_redraw_kept(&d.redraw, &d.view, true);
 		/* until the change has come it asks for nothing */
 		assert_int_equal(asks_within(&d, 40, slow[i], 0), 0);
 		assert_int_equal(hd_pipes_of_shape(&d.pipes, d.job.rig.task, &d.shape, &d.job.rig.arena,
@@ -153,6 +166,82 @@ static void what_says_nothing_of_stages_changes_nothing(void **state)
 	}
 }
 
+static double speed_of(const struct drawn *d, uint32_t worker)
+{
+	for (uint32_t i = 0; i < d->redraw.nspeeds; i++)
+		if (d->redraw.speed[i].worker == worker)
+			return d->redraw.speed[i].speed;
+	return 0;
+}
+
+/* Three times as slow, then twice that. */
+static void a_worker_that_slows_down_more_is_slower_still(void **state)
+{
+	static const double slow[][2] = { { 1, 3 }, { 1, 6 } };
+	struct drawn d;
+
+	(void)state;
+	begin(&d, "mode: auto, settled: '1f1b 2 2'", 2, 1, true);
+	for (int i = 0; i < 2; i++) {
+		assert_true(asks_within(&d, 40, slow[i], 0) > 0);
+		hd_redraw_kept(&d.redraw, &d.view, true);
+		for (uint32_t w = 0; w < 2; w++)
+			CHECK(fabs(speed_of(&d, w) * slow[i][w] - 1) < 1e-3, "%d: worker %u has speed %g", i,
+				w, speed_of(&d, w));
+		assert_int_equal(hd_pipes_of_shape(&d.pipes, d.job.rig.task, &d.shape, &d.job.rig.arena,
+			NULL), HD_OK);
+		take_shape(&d, 2, 1);
+	}
+	end(&d);
+}
+
+/* What could not be kept has not happened: the workers are as slow as before for what is predicted of them,
+ * and it is asked for again. */
+static void what_is_not_kept_is_asked_for_again(void **state)
+{
+	static const double slow[] = { 1, 3 };
+	struct drawn d;
+
+	(void)state;
+	begin(&d, "mode: auto, settled: '1f1b 2 2'", 2, 1, true);
+	assert_int_equal(asks_within(&d, 40, slow, 0), HD_STAGE_DRIFT_STEPS);
+	const struct hd_view_shape first = d.shape;
+	hd_redraw_kept(&d.redraw, &d.view, false);
+	assert_int_equal(d.redraw.nspeeds, 0);
+	assert_int_equal(asks_within(&d, 40, slow, 0), 2 * HD_STAGE_DRIFT_STEPS);
+	assert_true(hd_view_same_shape(&d.shape, &first));
+	hd_redraw_kept(&d.redraw, &d.view, true);
+	assert_int_equal(d.redraw.nspeeds, 2);
+	end(&d);
+}
+
+/* A user's wish that is under way, one that a worker refused, and what would not fit: nothing changes. */
+static void cuts_that_are_not_to_be_are_not_asked_for(void **state)
+{
+	static const double slow[] = { 1, 3 };
+	struct drawn d;
+
+	(void)state;
+	begin(&d, "mode: auto, settled: '1f1b 2 2'", 2, 1, true);
+	d.changes = true;
+	assert_int_equal(asks_within(&d, 40, slow, 0), 0);
+	assert_true(d.redraw.times.n == 40 && !*d.said);
+	d.changes = false;
+	d.unfit = true;
+	uint32_t nsaid = 0;
+	for (uint32_t i = 0; i < 3 * HD_STAGE_DRIFT_STEPS; i++) {
+		assert_false(step(&d, slow, 0));
+		nsaid += strstr(d.said, "do not fit: too large") != NULL;
+	}
+	CHECK(nsaid == 1 && d.nasked == 2, "said %u times, looked at %u times", nsaid, d.nasked);
+	d.unfit = false;
+	d.redraw.off = true;
+	assert_int_equal(asks_within(&d, 200, slow, 0), 0);
+	d.redraw.off = false;
+	assert_true(asks_within(&d, 200, slow, 0) > 0);
+	end(&d);
+}
+
 /* A view without stages, for want of devices, has no forecast; its steps are none of one. */
 static void a_view_without_stages_is_not_predicted(void **state)
 {
@@ -175,6 +264,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_slow_worker_gets_as_many_nodes_as_it_is_fast),
 		cmocka_unit_test(what_says_nothing_of_stages_changes_nothing),
+		cmocka_unit_test(a_worker_that_slows_down_more_is_slower_still),
+		cmocka_unit_test(what_is_not_kept_is_asked_for_again),
+		cmocka_unit_test(cuts_that_are_not_to_be_are_not_asked_for),
 		cmocka_unit_test(a_view_without_stages_is_not_predicted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

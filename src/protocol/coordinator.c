@@ -696,8 +696,8 @@ static void on_reshape(struct hd_coordinator *co, const struct hd_co_event *even
 	co->config.shape = *event->shape;
 	co->config.pipes = event->n;
 	co->replan = true;                /* of the same shape: other pipelines */
-	uint32_t tensor = co->config.tensor ? co->config.tensor : 1;
-	uint32_t stages = event->shape->nstages, devices = event->shape->width * tensor, most = event->n;
+	uint32_t stages = event->shape->nstages, most = event->n,
+		devices = event->shape->width * co->config.tensor;
 	hd_co_note(co, "reshape", HD_NOBODY, "%u stage%s, %u device%s a pipeline, at most %u pipeline%s",
 		stages, stages == 1 ? "" : "s", devices, devices == 1 ? "" : "s", most,
 		most == 1 ? "" : "s");
@@ -887,6 +887,8 @@ enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_c
 	memset(co, 0, sizeof *co);
 	hd_arena_init(&co->out, 0);
 	co->config = *config;
+	if (!co->config.tensor)
+		co->config.tensor = 1;
 	co->record = config->record;
 	co->words = (config->nbuckets + 63) / 64;
 	co->sums = hd_alloc((size_t)3 * HD_MAX_WORKERS * co->words * sizeof *co->sums);

@@ -77,12 +77,6 @@ static void leave_out(uint32_t *nranks, uint32_t n, uint64_t going, uint32_t wid
 		nranks[i] = going >> i & 1 ? 0 : nranks[i];
 }
 
-/* The ranks of a shape that so many devices of one member make; what is left over has none. */
-static uint32_t ranks_of(const struct hd_coordinator *co, uint32_t ndevices)
-{
-	return ndevices / (co->config.tensor ? co->config.tensor : 1);
-}
-
 bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, const struct hd_view_shape *shape,
 	uint64_t going)
 {
@@ -95,7 +89,7 @@ bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, const struc
 		info[i] = (struct hd_member_info){ view->member[i], w ? w->ndevices : 1, w ? w->vn_ps : 0,
 			w ? w->memory : 0, w ? w->host : "" };
 		ndevices[i] = info[i].ndevices;
-		nranks[i] = ranks_of(co, ndevices[i]);
+		nranks[i] = ndevices[i] / co->config.tensor;
 		member[i] = view->member[i];
 	}
 	if (shape->nstages)
@@ -644,7 +638,7 @@ static uint32_t count_ranks(const struct hd_coordinator *co)
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		const struct hd_co_worker *w = &co->worker[i];
 		bool here = w->state == HD_W_READY && !w->draining && w->up;
-		n += here || w->state == HD_W_MEMBER ? ranks_of(co, w->ndevices) : 0;
+		n += here || w->state == HD_W_MEMBER ? w->ndevices / co->config.tensor : 0;
 	}
 	return n;
 }

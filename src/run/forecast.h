@@ -45,6 +45,12 @@ struct hd_forecast_setting {
 	const double *speed;              /* [ranks]; NULL: 1 */
 };
 
+/* Of `cores` for all of so many devices. */
+static inline uint32_t hd_forecast_shared(uint32_t cores, uint32_t ndevices)
+{
+	return cores < ndevices ? cores : 0;
+}
+
 /* HD_E_NOTFOUND: stages of the plan begin where the profile has no cut. */
 HD_MUST_USE enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan *plan,
 	const struct hd_run_costs *costs, const struct hd_forecast_setting *setting, struct hd_arena *arena,

@@ -81,7 +81,7 @@ enum hd_err hd_pipes_choose(struct hd_pipes_choices *choices, const struct hd_pi
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const uint32_t all = ask->nworkers * ask->ndevices;
-	const struct hd_forecast_setting setting = { .cores = ask->cores >= all ? 0 : ask->cores };
+	const struct hd_forecast_setting setting = { .cores = hd_forecast_shared(ask->cores, all) };
 	struct hd_choose_ask how = as_one_process(ask->task, ask->costs, all, &setting);
 	struct hd_pipes_choices made = { .n = 0 };
 	struct hd_plan_choices found;
@@ -110,7 +110,8 @@ enum hd_err hd_pipes_choose(struct hd_pipes_choices *choices, const struct hd_pi
 
 enum hd_err hd_pipes_cut_again(struct hd_view_shape *shape, const struct hd_pipes *pipes, uint32_t npipes,
 	const struct hd_task *task, const struct hd_run_costs *costs,
-	const struct hd_forecast_setting *setting, struct hd_arena *arena, struct hd_diag *diag)
+	const struct hd_forecast_setting *setting, uint64_t memory_bytes, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	const uint32_t width = pipes->shape.width, cores = setting->cores / npipes;
 	struct hd_run_stages same = pipes->stages;
@@ -130,6 +131,7 @@ enum hd_err hd_pipes_cut_again(struct hd_view_shape *shape, const struct hd_pipe
 	same.d = 1;
 	same.first = NULL;
 	how.shape = &same;
+	how.memory_bytes = memory_bytes;
 	enum hd_err err = hd_choose_plan(&found, &how, arena, diag);
 	for (uint32_t i = 0; !err && !takes && i < found.n; i++) {
 		struct hd_view_shape made;

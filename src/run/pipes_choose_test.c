@@ -196,14 +196,40 @@ static void a_slower_rank_gets_fewer_nodes(void **state)
 		snprintf(more, sizeof more, "parallel: {mode: auto, %s}\n", parallel[i]);
 		begin(&m, more, 0);
 		assert_int_equal(hd_pipes_make(&pipes, m.rig.task, &m.rig.arena, NULL), HD_OK);
-		CHECK(hd_pipes_cut_again(&shape, &pipes, 1, m.rig.task, m.costs, &setting, &m.rig.arena,
-			&m.diag) == HD_OK, "%s", m.diag.text);
+		CHECK(hd_pipes_cut_again(&shape, &pipes, 1, m.rig.task, m.costs, &setting, 0,
+			&m.rig.arena, &m.diag) == HD_OK, "%s", m.diag.text);
 		const double share = speed[i][0] / (speed[i][0] + speed[i][1]),
 			is = (double)nodes_below(&m, shape.first[1]) / m.costs->cuts.n;
 		CHECK(shape.nstages == 2 && shape.width == 2 && shape.schedule == pipes.shape.schedule &&
 			fabs(is - share) <= 1.5 / m.costs->cuts.n, "row %zu: %g of the nodes", i, is);
 		hd_made_end(&m);
 	}
+}
+
+/* The fast rank of two gets less than its speed says where it has not the memory for that. */
+static void cuts_for_other_speeds_heed_the_memory(void **state)
+{
+	static const double speed[] = { 1, 0.1 };
+	static const struct hd_forecast_setting setting = { .speed = speed };
+	struct hd_view_shape open;
+	struct hd_pipes pipes;
+	struct hd_made m;
+	uint32_t tighter = 0;
+
+	(void)state;
+	begin(&m, "parallel: {mode: auto, settled: 'gpipe 2 2 0,5'}\n", 0);
+	assert_int_equal(hd_pipes_make(&pipes, m.rig.task, &m.rig.arena, NULL), HD_OK);
+	assert_int_equal(hd_pipes_cut_again(&open, &pipes, 1, m.rig.task, m.costs, &setting, 0, &m.rig.arena,
+		NULL), HD_OK);
+	for (uint64_t bytes = 400000; bytes < 1200000; bytes += 20000) {
+		struct hd_view_shape shape;
+		assert_int_equal(hd_pipes_cut_again(&shape, &pipes, 1, m.rig.task, m.costs, &setting, bytes,
+			&m.rig.arena, NULL), HD_OK);
+		assert_true(shape.first[1] <= open.first[1]);
+		tighter += shape.first[1] < open.first[1];
+	}
+	assert_true(tighter > 0);
+	hd_made_end(&m);
 }
 
 int main(void)
@@ -215,6 +241,7 @@ int main(void)
 		cmocka_unit_test(stages_that_must_compute_again_are_chosen),
 		cmocka_unit_test(what_the_keys_forbid_is_refused),
 		cmocka_unit_test(a_slower_rank_gets_fewer_nodes),
+		cmocka_unit_test(cuts_for_other_speeds_heed_the_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ bool hd_pipes_stay(const struct hd_job *job, uint32_t ndevices)
 		if (job->value[bounds[i]].origin == HD_FROM_SET)
 			return false;
 	/* programs before this one wrote no number, and of pipelines alone */
-	if (s.ndevices ? s.ndevices != ndevices : s.stages == 1 || !ndevices || ndevices % s.width)
+	if (!ndevices || ndevices % s.width || (s.ndevices ? s.ndevices != ndevices : s.stages == 1))
 		return false;
 	return is_asked_for(job, &s, ndevices);
 }

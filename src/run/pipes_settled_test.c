@@ -39,6 +39,7 @@ static void what_was_settled_stays_until_something_else_is_asked_for(void **stat
 		{ "mode: auto, settled: '1f1b 3 3 0,1,2 of 3'", NULL, "", 2, false },
 		{ "mode: auto, settled: '1f1b 3 3 0,1,2 of 3'", NULL, "", 0, false },
 		{ "mode: auto, settled: '1f1b 2 2 of 4'", NULL, "", 4, true },
+		{ "mode: auto, settled: '1f1b 3 3 of 4'", NULL, "", 4, false },
 		{ "mode: auto, settled: '1f1b 2 2'", NULL, "", 4, true },
 		{ "mode: auto, settled: '1f1b 2 2'", NULL, "", 3, false },
 		{ "mode: auto, settled: '1f1b 2 2'", NULL, "", 0, false },

@@ -1,0 +1,176 @@
+#include "driver/driver_int.h"
+
+#include "protocol/testing_coordinator.h"
+#include "driver/testing_run.h"
+
+/* Other cuts of stages that drift, on their way through a driver: the run's job, its machine, what comes
+ * between. */
+
+struct run {
+	struct desk desk;
+	struct driver c;
+	struct hd_driver_spec spec;
+	struct hd_redraw redraw;
+	struct co_at_work at;
+	uint64_t step;
+};
+
+static void note(void *user, const char *kind, uint32_t worker, const char *text)
+{
+	char line[700];
+
+	(void)worker;
+	snprintf(line, sizeof line, "%s: %s", kind, text);
+	desk_say(user, line);
+}
+
+/* Two workers in the view that the job settled on; events for the machine stay in the queue. */
+static void begin(struct run *r)
+{
+	struct co_at_work *at = &r->at;
+	struct driver *c = &r->c;
+
+	memset(r, 0, sizeof *r);
+	desk_open(&r->desk, "parallel: {mode: auto, settled: '1f1b 2 2 0,5 of 2'}\n");
+	const struct hd_task *task = r->desk.made.rig.task;
+	hd_redraw_init(&r->redraw, &(struct hd_redraw_spec){ .task = task, .costs = r->desk.made.costs,
+		.cores = 8, .is_auto = true });
+	r->spec = (struct hd_driver_spec){ .task = task, .fs = &r->desk.made.rig.fs, .clock = &r->desk.clock,
+		.dir = &r->desk.dir, .redraw = &r->redraw, .watch = { .user = &r->desk, .note = note } };
+	c->spec = &r->spec;
+	CHECK(hd_pipe_set_init(&c->pipes, task, &r->desk.diag) == HD_OK, "%s", r->desk.diag.text);
+	c->config = co_config;
+	c->config.nvns = task->job->nvns;
+	c->config.nbuckets = hd_layout_nbuckets(&task->layout);
+	c->config.shape = c->pipes.first.shape;
+	c->config.pipes = c->pipes.first.most;
+	c->config.of_shape = hd_pipe_set_buckets;
+	c->config.of_shape_self = &c->pipes;
+	c->config.bucket_bytes = c->pipes.first.bytes;
+	c->config.whole = true;
+	co_run(at, &c->config, 2);
+	assert_int_equal(at->co->view.nranks, 2);
+	c->machine = at->co;
+	c->stepping = true;
+}
+
+static void end(struct run *r)
+{
+	co_end(&r->at);
+	hd_redraw_finish(&r->redraw);
+	hd_pipe_set_finish(&r->c.pipes);
+	desk_close(&r->desk);
+}
+
+/* Steps in which worker 1 computes so many times as long as its stage was cut for. */
+static void run_slow(struct run *r, uint32_t n, double slow)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct hd_view *view = hd_coordinator_view(r->c.machine);
+		struct hd_step_news news = { .step_ns = 10000000 };
+		for (uint32_t w = 0; w < 2; w++) {
+			news.compute_ns = w ? (uint64_t)(slow * 1.728e9) : 192000000;
+			hd_pace_seal(&r->c.reshape.pace, w, r->step, &news, view);
+		}
+		driver_redraw(&r->c, r->step++, &news);
+	}
+}
+
+static void run(struct run *r, uint32_t n) { run_slow(r, n, 3); }
+
+/* The n-th and last event for the machine is that of the shape. */
+static bool was_fed(const struct run *r, uint32_t n, const struct hd_view_shape *shape)
+{
+	const struct hd_co_event *e = &r->c.queue[n - 1];
+
+	return r->c.nqueued == n && e->kind == HD_CO_IN_RESHAPE && hd_view_same_shape(e->shape, shape) &&
+		hd_view_same_shape(&r->c.config.shape, shape);
+}
+
+static const char was[] = "1f1b 2 2 0,5 of 2";
+
+static void stages_that_drift_are_cut_again_in_job_and_machine(void **state)
+{
+	struct run r;
+
+	(void)state;
+	begin(&r);
+	run(&r, HD_STAGE_DRIFT_STEPS);
+	CHECK(r.c.nqueued == 1 && strstr(r.desk.notes, "redraw: stages drift: worker 1"), "%s", r.desk.notes);
+	assert_true(was_fed(&r, 1, &r.c.config.shape) && r.c.config.shape.first[1] > 5);
+	CHECK(!strncmp(desk_kept(&r.desk), "1f1b 2 2 0,", 11) && strcmp(desk_kept(&r.desk), was) != 0 &&
+		strstr(desk_kept(&r.desk), " of 2"), "%s", desk_kept(&r.desk));
+	/* until it is in force nothing else is asked for */
+	run(&r, 40);
+	assert_int_equal(r.c.nqueued, 1);
+	end(&r);
+}
+
+/* Of a shape that a user asked for, until the view has it. */
+static void what_a_user_asked_for_goes_before_what_is_found(void **state)
+{
+	struct run r;
+
+	(void)state;
+	begin(&r);
+	r.c.config.shape.first[1] = 9;
+	const struct hd_view_shape wish = r.c.config.shape;
+	run(&r, 80);
+	assert_true(r.c.nqueued == 0 && hd_view_same_shape(&r.c.config.shape, &wish) && !*r.desk.notes);
+	assert_string_equal(desk_kept(&r.desk), was);
+	end(&r);
+}
+
+static void a_disk_that_takes_nothing_loses_no_wish(void **state)
+{
+	char job[HD_PATH_CAP], away[HD_PATH_CAP + 8];
+	struct run r;
+
+	(void)state;
+	begin(&r);
+	const struct hd_view_shape before = r.c.config.shape;
+	hd_rundir_path(&r.desk.dir, HD_RUN_JOB, job, sizeof job);
+	snprintf(away, sizeof away, "%s.away", job);
+	assert_int_equal(rename(job, away), 0);
+	run(&r, HD_STAGE_DRIFT_STEPS);
+	CHECK(r.c.nqueued == 0 && strstr(r.desk.notes, "warning: "), "%s", r.desk.notes);
+	assert_true(hd_view_same_shape(&r.c.config.shape, &before) && !r.c.redrawn.nstages);
+	assert_int_equal(rename(away, job), 0);
+	run(&r, 2 * HD_STAGE_DRIFT_STEPS);
+	CHECK(r.c.nqueued == 1 && strcmp(desk_kept(&r.desk), was) != 0, "%s", r.desk.notes);
+	end(&r);
+}
+
+/* A worker that has not the memory for it ends, and the next one would. */
+static void a_change_that_a_worker_refuses_is_taken_back_for_good(void **state)
+{
+	struct run r;
+
+	(void)state;
+	begin(&r);
+	const struct hd_view_shape before = r.c.config.shape;
+	driver_redraw_refused(&r.c, hd_err_exit(HD_E_REFUSED));   /* of no change */
+	assert_true(!r.c.nqueued && !r.redraw.off);
+	run(&r, HD_STAGE_DRIFT_STEPS);
+	driver_redraw_refused(&r.c, 128 + 9);                     /* it was killed */
+	assert_true(r.c.nqueued == 1 && !r.redraw.off);
+	driver_redraw_refused(&r.c, hd_err_exit(HD_E_REFUSED));
+	assert_true(was_fed(&r, 2, &before));
+	assert_string_equal(desk_kept(&r.desk), was);
+	driver_redraw_refused(&r.c, hd_err_exit(HD_E_REFUSED));
+	r.redraw.epoch = 0;               /* in another view, slower still */
+	run_slow(&r, 300, 20);
+	assert_int_equal(r.c.nqueued, 2);
+	end(&r);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stages_that_drift_are_cut_again_in_job_and_machine),
+		cmocka_unit_test(what_a_user_asked_for_goes_before_what_is_found),
+		cmocka_unit_test(a_disk_that_takes_nothing_loses_no_wish),
+		cmocka_unit_test(a_change_that_a_worker_refuses_is_taken_back_for_good),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
