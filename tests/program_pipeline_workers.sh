@@ -100,6 +100,8 @@ reach killed 40
 kill -9 $(pid_in killed 0)
 await is_done killed
 expect 0 heddle ckpt diff kill-one killed
+grep -q "predicts by the costs that the run's start measured" killed/events.ndjson ||
+	failed "a coordinator that took over predicts nothing"
 passed "two stages at once, the coordinator and a member killed, one more added: the bits of one device"
 
 # a worker holds parameters and slots of its stages alone; checkpoints and evaluations are gathered

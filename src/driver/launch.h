@@ -10,7 +10,8 @@
  *
  * 4. Of a job of stages a step is predicted before the first worker starts (run/pipes_forecast.h): a note and
  *    an event, and at the end it stands beside what the steps took. What cannot be predicted is said, and
- *    stops nothing.
+ *    stops nothing. A run that is taken over is predicted, and its stages watched, by the costs that its
+ *    start measured (run/kept_costs.h).
  *
  * 5. Of parallel.mode: auto the pipelines are chosen by what the job's ops cost (run/pipes_choose.h), the
  *    first choice whose parts fit the workers, and kept in the run's job. A run that is resumed keeps what it
@@ -64,6 +65,7 @@ struct hd_launch {
 	struct hd_launch_spec spec;
 	struct hd_job *job;               /* its own, as of rule 5; spec.job is this one */
 	struct hd_run_costs *costs;       /* NULL: nothing was measured */
+	struct hd_worker_spec kept;       /* of a run that is taken over: spec.worker, with costs */
 	struct hd_redraw redraw;          /* of it, where there are costs */
 	struct hd_task *task;
 	const struct hd_network *net;

@@ -5,7 +5,9 @@
 
 #include "sys/thread.h"
 #include "run/fits.h"
+#include "run/kept_costs.h"
 #include "run/kept_job.h"
+#include "run/kernels.h"
 #include "run/pipes_choose.h"
 #include "run/pipes_settled.h"
 
@@ -49,28 +51,72 @@ bool launch_shape_fits(void *self, const struct hd_view_shape *shape, uint32_t n
 
 /* ---- costs */
 
+static void watch_steps(struct hd_launch *launch)
+{
+	const struct hd_worker_spec *worker = launch->spec.worker;
+
+	hd_redraw_init(&launch->redraw, &(struct hd_redraw_spec){ .task = launch->task,
+		.costs = launch->costs, .cores = cores_of(worker), .is_auto = is_auto(launch->job),
+		.memory_bytes = worker->memory_limit_bytes, .fits = launch_shape_fits, .self = launch });
+}
+
+static void predicts_nothing(const struct hd_launch *launch, const char *why)
+{
+	char line[sizeof((struct hd_diag *)0)->text + 80];
+
+	snprintf(line, sizeof line, "no step is predicted: %s", why);
+	launch_note(&launch->spec, "choice", line, line);
+}
+
 static void measure(struct hd_launch *launch)
 {
 	const struct hd_launch_spec *spec = &launch->spec;
-	struct hd_diag why = { "" };
-	struct hd_worker_spec one;
-	char line[sizeof why.text + 80];
+	struct hd_diag why = { "" }, unkept = { "" };
+	struct hd_worker_spec one = *spec->worker;
 
-	if (!spec->worker || strcmp(spec->worker->kind, "cpu") != 0 ||
-		!(hd_job_has_pipes(launch->job) || is_auto(launch->job)))
-		return;
-	one = *spec->worker;
 	one.memory_limit_bytes = 0;       /* of a worker; this is none */
-	if (!hd_run_costs_measure(&launch->costs, launch->task, &one, 0, &launch->arena, &why)) {
-		hd_redraw_init(&launch->redraw, &(struct hd_redraw_spec){ .task = launch->task,
-			.costs = launch->costs, .cores = cores_of(&one), .is_auto = is_auto(launch->job),
-			.memory_bytes = spec->worker->memory_limit_bytes, .fits = launch_shape_fits,
-			.self = launch });
+	if (hd_run_costs_measure(&launch->costs, launch->task, &one, 0, &launch->arena, &why)) {
+		launch->costs = NULL;
+		predicts_nothing(launch, why.text);
 		return;
 	}
-	launch->costs = NULL;
-	snprintf(line, sizeof line, "no step is predicted: %s", why.text);
-	launch_note(spec, "choice", line, line);
+	watch_steps(launch);
+	if (hd_kept_costs_put(spec->dir, launch->costs, spec->worker, &launch->arena, &unkept))
+		launch_note(spec, "warning", unkept.text, unkept.text);
+}
+
+/* A run that is taken over has its workers, and may be in the midst of a step: what its start measured. */
+static void recall(struct hd_launch *launch)
+{
+	static const char line[] = "this coordinator predicts by the costs that the run's start measured";
+	const struct hd_job_value *memory = &launch->job->value[HD_JOB_MEMORY];
+	struct hd_diag why = { "" };
+
+	launch->kept = (struct hd_worker_spec){ .kind = "cpu", .kernels = hd_kernels_of(launch->job),
+		.memory_limit_bytes = memory->is_auto ? 0 : (uint64_t)memory->i };
+	enum hd_err err = hd_kept_costs_get(&launch->costs, &launch->kept, launch->spec.dir, launch->task,
+		&launch->arena, &why);
+	if (err) {
+		launch->costs = NULL;
+		if (err != HD_E_NOTFOUND)
+			predicts_nothing(launch, why.text);
+		return;
+	}
+	launch->spec.worker = &launch->kept;
+	watch_steps(launch);
+	launch_note(&launch->spec, "choice", line, line);
+}
+
+void launch_cost(struct hd_launch *launch)
+{
+	const struct hd_worker_spec *worker = launch->spec.worker;
+
+	if (!hd_job_has_pipes(launch->job) && !is_auto(launch->job))
+		return;
+	if (worker && !strcmp(worker->kind, "cpu"))
+		measure(launch);
+	else if (!worker && !launch->spec.target)
+		recall(launch);
 }
 
 /* ---- the choice */
@@ -217,7 +263,7 @@ enum hd_err launch_settle(struct hd_launch *launch, struct hd_diag *diag)
 
 enum hd_err launch_choose(struct hd_launch *launch, struct hd_diag *diag)
 {
-	measure(launch);
+	launch_cost(launch);
 	return launch_settle(launch, diag);
 }
 

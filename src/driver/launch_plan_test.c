@@ -1,5 +1,6 @@
 #include "driver/launch_int.h"
 
+#include "run/kept_costs.h"
 #include "driver/testing_run.h"
 
 /* What a run over workers is started or resumed with, of parallel.mode: auto, by times that are made up. */
@@ -208,6 +209,43 @@ static void other_cuts_are_judged_by_the_memory_of_workers(void **state)
 	}
 }
 
+/* It has nothing to measure with, and its stages drift as any other's. */
+static void a_run_that_is_taken_over_goes_on_with_its_costs(void **state)
+{
+	static const struct { const char *more; uint32_t target; bool keeps, has; } rows[] = {
+		{ AUTO("settled: '1f1b 2 2 0,5 of 2'") "workers: {memory: 8MiB}\n", 0, true, true },
+		{ "parallel: {mode: pipeline, width: 2}\n", 0, true, true },
+		{ AUTO("settled: '1f1b 2 2 0,5 of 2'"), 0, false, false },
+		{ "parallel: {mode: data}\n", 0, true, false },
+		/* a scheduler starts it */
+		{ AUTO("settled: '1f1b 2 2 0,5 of 2'"), 2, true, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct hd_worker_spec opened = { .ndevices = 3, .nthreads = 1 };
+		struct start d;
+		begin(&d, rows[i].more, rows[i].target, 0, false);
+		struct hd_launch *l = &d.launch;
+		if (rows[i].keeps)
+			assert_int_equal(hd_kept_costs_put(&d.desk.dir, d.desk.made.costs, &opened, &l->arena,
+				NULL), HD_OK);
+		launch_cost(l);
+		CHECK((l->costs != NULL) == rows[i].has && (*d.desk.notes != '\0') == rows[i].has,
+			"row %zu: %s", i, d.desk.notes);
+		if (rows[i].has) {
+			assert_true(l->redraw.spec.costs == l->costs && l->redraw.spec.task == l->task);
+			assert_true(l->spec.worker->ndevices == 3 && l->redraw.spec.is_auto == (i == 0) &&
+				l->redraw.spec.memory_bytes == (i ? 0 : 8 << 20) && l->redraw.spec.fits);
+			hd_redraw_finish(&l->redraw);
+		}
+		assert_int_equal(launch_settle(l, &d.desk.diag), HD_OK);
+		CHECK(rows[i].target || strstr(settled(&d), i == 0 || i == 2 ? "1f1b 2 2 0,5 of 2" : "none"),
+			"row %zu: %s", i, settled(&d));
+		end(&d);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -216,6 +254,7 @@ int main(void)
 		cmocka_unit_test(another_plan_is_tried_for_memory_alone),
 		cmocka_unit_test(what_was_chosen_must_fit_a_lower_limit),
 		cmocka_unit_test(other_cuts_are_judged_by_the_memory_of_workers),
+		cmocka_unit_test(a_run_that_is_taken_over_goes_on_with_its_costs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

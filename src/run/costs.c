@@ -132,16 +132,52 @@ static void read_off(struct hd_run_costs *c, const struct hd_task *task, double 
 	c->hop_ns = wake_ns;
 }
 
-enum hd_err hd_run_costs_measure(struct hd_run_costs **costs, const struct hd_task *task,
-	const struct hd_worker_spec *spec, double pace, struct hd_arena *arena, struct hd_diag *diag)
+/* The same nodes, and as many rows in each. */
+static bool is_of(const struct hd_profile *p, const struct hd_profile *bare)
+{
+	bool same = p->nnodes == bare->nnodes && p->graph == bare->graph && p->vn_size == bare->vn_size;
+
+	for (uint32_t i = 0; same && i < p->nnodes; i++)
+		same = !strcmp(p->node[i].id, bare->node[i].id);
+	return same;
+}
+
+static enum hd_err complete(struct hd_run_costs **costs, const struct hd_task *task,
+	const struct hd_profile *profile, double copy_ns_per_byte, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	const struct hd_profile_ask ask = { .rows = task->job->per_vn,
 		.nslots = hd_optims[task->optim.kind].nslots, .tensor_shards = 1 };
-	struct hd_profile profile = { 0 }, bare;
+	struct hd_profile bare;
+	uint32_t *home;
+	enum hd_err err = hd_profile_of_graph(&bare, &home, &task->train, &ask, arena, diag);
+
+	if (!err && !is_of(profile, &bare))
+		err = hd_fail(diag, HD_E_INVAL,
+			"these costs were measured of another model, or of other virtual nodes");
+	err = err ? err : hd_run_costs_of(costs, profile, home, &task->train, task->job->per_vn, arena, diag);
+	if (!err)
+		read_off(*costs, task, copy_ns_per_byte);
+	return err;
+}
+
+enum hd_err hd_run_costs_again(struct hd_run_costs **costs, const struct hd_task *task,
+	const struct hd_profile *profile, double whole, struct hd_arena *arena, struct hd_diag *diag)
+{
+	enum hd_err err = complete(costs, task, profile, profile->sum_ns_per_byte * copy_of_add, arena, diag);
+
+	if (!err)
+		(*costs)->whole = whole;
+	return err;
+}
+
+enum hd_err hd_run_costs_measure(struct hd_run_costs **costs, const struct hd_task *task,
+	const struct hd_worker_spec *spec, double pace, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_profile profile = { 0 };
 	struct hd_worker *worker = NULL;
 	struct hd_plan plan;
 	struct hd_clock clock;
-	uint32_t *home;
 	double whole = 1;
 
 	hd_clock_real(&clock);
@@ -154,12 +190,9 @@ enum hd_err hd_run_costs_measure(struct hd_run_costs **costs, const struct hd_ta
 	const double copy = profile.sum_ns_per_byte * copy_of_add;
 	if (!err && pace > 0)
 		stretch(&profile, pace);
-	err = err ? err : hd_profile_of_graph(&bare, &home, &task->train, &ask, arena, diag);
-	err = err ? err : hd_run_costs_of(costs, &profile, home, &task->train, task->job->per_vn, arena,
-		diag);
+	err = err ? err : complete(costs, task, &profile, copy, arena, diag);
 	if (err)
 		return err;
-	read_off(*costs, task, copy);
 	(*costs)->whole = pace > 0 ? 1 : whole;
 	(*costs)->took_s = (double)(hd_clock_now_ns(&clock) - began_ns) * 1e-9;
 	return HD_OK;

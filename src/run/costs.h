@@ -43,6 +43,10 @@ struct hd_run_costs {
  * */
 HD_MUST_USE enum hd_err hd_run_costs_measure(struct hd_run_costs **costs, const struct hd_task *task,
 	const struct hd_worker_spec *spec, double pace, struct hd_arena *arena, struct hd_diag *diag);
+/* Of the profile in such costs, as it was kept (kept_costs.h). HD_E_INVAL: it is of another graph, or of
+ * other virtual nodes. */
+HD_MUST_USE enum hd_err hd_run_costs_again(struct hd_run_costs **costs, const struct hd_task *task,
+	const struct hd_profile *profile, double whole, struct hd_arena *arena, struct hd_diag *diag);
 /* Of a profile that is there already, for tests: no waves, no updates, nothing besides the nodes. */
 HD_MUST_USE enum hd_err hd_run_costs_of(struct hd_run_costs **costs, const struct hd_profile *profile,
 	const uint32_t *home, const struct hd_graph *graph, uint64_t rows, struct hd_arena *arena,

@@ -1,0 +1,82 @@
+#include "run/kept_costs.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "base/json_writer.h"
+#include "run/devices.h"
+
+enum { COSTS_VERSION = 1 };
+
+enum hd_err hd_kept_costs_put(struct hd_rundir *dir, const struct hd_run_costs *costs,
+	const struct hd_worker_spec *worker, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_json_writer w;
+	struct hd_text text;
+
+	hd_text_init(&text, arena);
+	hd_json_writer_init(&w, &text);
+	hd_json_open_object(&w, NULL);
+	hd_json_put_i64(&w, "heddle-costs", COSTS_VERSION);
+	hd_json_put_i64(&w, "devices", worker->ndevices);
+	hd_json_put_i64(&w, "threads", worker->nthreads);
+	hd_json_put_f64(&w, "whole", costs->whole);
+	hd_json_put_f64(&w, "took_s", costs->took_s);
+	hd_json_close(&w);
+	hd_text_add(&text, "\n");
+	hd_profile_print(&costs->line.profile, &text);
+	hd_text_add(&text, "\n");
+	if (text.full)
+		return hd_fail(diag, HD_E_NOMEM, "no memory to keep the costs of a job");
+	return hd_rundir_put(dir, HD_RUN_COSTS, text.at, text.len, diag);
+}
+
+/* What the first line says. */
+struct costs_head { int64_t devices, threads; double whole, took_s; };
+
+static enum hd_err read_head(struct costs_head *head, const char *path, const char *text, size_t len,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	const struct hd_json *json;
+	int64_t version;
+	enum hd_err err = hd_json_parse(arena, path, text, len, &json, diag);
+
+	err = err ? err : hd_json_get_i64(json, "heddle-costs", COSTS_VERSION, COSTS_VERSION, &version, diag);
+	err = err ? err : hd_json_get_i64(json, "devices", 1, HD_MAX_DEVICES, &head->devices, diag);
+	err = err ? err : hd_json_get_i64(json, "threads", 0, HD_MAX_THREADS, &head->threads, diag);
+	err = err ? err : hd_json_get_f64(json, "whole", &head->whole, diag);
+	err = err ? err : hd_json_get_f64(json, "took_s", &head->took_s, diag);
+	if (!err && !(head->whole > 0))
+		return hd_fail(diag, HD_E_INPUT, "%s: whole is %g, and no time", path, head->whole);
+	return err;
+}
+
+enum hd_err hd_kept_costs_get(struct hd_run_costs **costs, struct hd_worker_spec *worker,
+	const struct hd_rundir *dir, const struct hd_task *task, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_run_costs *made = NULL;
+	struct hd_profile profile;
+	struct costs_head head;
+	char path[HD_PATH_CAP];
+	uint8_t *bytes;
+	size_t len;
+
+	hd_rundir_path(dir, HD_RUN_COSTS, path, sizeof path);
+	enum hd_err err = hd_file_read_all(dir->fs, path, arena, HD_PROFILE_BYTES, &bytes, &len, diag);
+	if (err)
+		return err;
+	const char *text = (const char *)bytes, *second = memchr(text, '\n', len);
+	const size_t first = second ? (size_t)(second - text) : len;
+	err = read_head(&head, path, text, first, arena, diag);
+	if (!err && !second)
+		return hd_fail(diag, HD_E_INPUT, "%s: its profile is missing", path);
+	err = err ? err : hd_profile_parse(&profile, second + 1, len - first - 1, path, arena, diag);
+	err = err ? err : hd_run_costs_again(&made, task, &profile, head.whole, arena, diag);
+	if (err)
+		return err;
+	made->took_s = head.took_s;
+	worker->ndevices = (uint32_t)head.devices;
+	worker->nthreads = (uint32_t)head.threads;
+	*costs = made;
+	return HD_OK;
+}
