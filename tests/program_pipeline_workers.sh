@@ -65,6 +65,15 @@ train run gpt.yaml --out again-data --workers 2 --steps 2 -s parallel.mode=auto 
 cp again-data/job.resolved.json kept.json
 train resume again-data --workers 2
 cmp -s kept.json again-data/job.resolved.json || failed "what was chosen was chosen again"
+# nor by a coordinator that starts it in the background
+sed 's/^checkpoint:/parallel: {mode: auto, settled: "1f1b 3 3 of 3"}\n&/' gpt.yaml >settled.yaml
+train run settled.yaml --out again-served --workers 3 --steps 2
+grep -q '"settled":"1f1b 3 3 of 3"' again-served/job.resolved.json || failed "what is settled is chosen again"
+expect 0 heddle serve --job again-served --workers 2 --steps 4 -q
+grep -q '"settled":"[^"]* of 2"' again-served/job.resolved.json ||
+	failed "a start in the background settles nothing"
+expect 0 heddle serve --job again-served --workers 1 -q
+expect 0 heddle ckpt diff gpt-one again-served
 passed "what auto chose is kept by a resume, unless keys or workers are others"
 
 # a run is resumed in any other shape: fewer workers, another schedule, one process

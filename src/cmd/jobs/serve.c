@@ -24,6 +24,19 @@ static enum hd_err new_key(struct hd_cmd *cmd)
 
 /* ---- one run ---- */
 
+/* As `run` and `resume` start one. A scheduler's workers come and go, each with a whole model. */
+static enum hd_err start(struct hd_cmd *cmd, struct hd_job *job, struct hd_rundir *dir,
+	struct hd_drive *order, struct hd_run_options *options)
+{
+	enum hd_err err = hd_session_devices(cmd, job, options);
+
+	err = err ? err : hd_job_spreads(job, &cmd->diag);
+	err = err ? err : hd_drive_spread(cmd, job, options);
+	err = err ? err : hd_drive_keep(cmd, job, dir);
+	order->worker = &options->worker;
+	return err;
+}
+
 /* With a number of workers a run begins, or goes on from its newest checkpoint; without one it is taken
  * over as it stands. */
 static enum hd_err drive(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_run_held *held,
@@ -31,25 +44,25 @@ static enum hd_err drive(struct hd_cmd *cmd, struct hd_rundir *dir, const struct
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
 	struct hd_drive order = { .others_start = held, .lease_s = held ? held->for_s : 0 };
+	struct hd_run_options options = { 0 };
 	struct hd_ckpt_info info = { 0 };
 	char path[HD_PATH_CAP];
 
 	if (!job)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job");
-	if (cmd->args.has[HD_OPT_WORKERS] && (cmd->args.count[HD_OPT_WORKERS] < 1 ||
-		cmd->args.count[HD_OPT_WORKERS] > HD_LAUNCH_WORKERS))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--workers is from 1 to %d", HD_LAUNCH_WORKERS);
 	hd_rundir_path(dir, HD_RUN_JOB, path, sizeof path);
-	enum hd_err err = hd_session_job(cmd, path, job, NULL, NULL);
+	enum hd_err err = cmd->args.has[HD_OPT_WORKERS] ? hd_drive_workers(cmd, &order.target) : HD_OK;
+	err = err ? err : hd_session_job(cmd, path, job, NULL, NULL);
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
-	if (!err && cmd->args.has[HD_OPT_WORKERS]) {
-		order.target = (uint32_t)cmd->args.count[HD_OPT_WORKERS];
+	if (!err && order.target) {
 		err = hd_session_newest(cmd, dir, job, UINT64_MAX, &info);
 		order.step = info.step;
 	}
 	if (!err)
 		err = hd_kernels_keep(dir, job, info.kernels, &cmd->arena, &cmd->diag);
+	if (!err && order.target && !held)
+		err = start(cmd, job, dir, &order, &options);
 	return err ? err : hd_drive(cmd, job, dir, &order, end);
 }
 

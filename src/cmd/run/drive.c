@@ -4,6 +4,8 @@
 
 #include "sys/thread.h"
 #include "run/fits.h"
+#include "run/kept_job.h"
+#include "run/pipes.h"
 #include "chaos/fault.h"
 #include "cmd/json_line.h"
 #include "cmd/run/detach.h"
@@ -14,6 +16,48 @@ enum hd_err hd_drive_fits(struct hd_cmd *cmd, struct hd_job *job, const struct h
 	uint32_t n)
 {
 	return hd_run_fits(job, &cmd->fs, &cmd->clock, options, n, &cmd->diag);
+}
+
+enum hd_err hd_drive_workers(struct hd_cmd *cmd, uint32_t *n)
+{
+	uint64_t asked = cmd->args.count[HD_OPT_WORKERS];
+
+	if (asked < 1 || asked > HD_LAUNCH_WORKERS)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--workers is from 1 to %d", HD_LAUNCH_WORKERS);
+	*n = (uint32_t)asked;
+	return HD_OK;
+}
+
+enum hd_err hd_drive_spread(struct hd_cmd *cmd, struct hd_job *job, struct hd_run_options *options)
+{
+	const bool is_auto = hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO;
+	enum hd_err err = HD_OK;
+	uint32_t n = 0;
+
+	if (!cmd->args.has[HD_OPT_WORKERS] || !(hd_job_has_pipes(job) || is_auto))
+		return HD_OK;
+	if (!cmd->args.has[HD_OPT_DEVICES]) {
+		cmd->args.text[HD_OPT_DEVICES] = "1";
+		cmd->args.has[HD_OPT_DEVICES] = true;
+		err = hd_session_devices(cmd, job, options);
+	}
+	if (!err && !options->worker.ndevices)
+		err = hd_fail(&cmd->diag, HD_E_INVAL,
+			"--devices %s: stages over workers need a number; give --devices 1 or more",
+			cmd->args.text[HD_OPT_DEVICES]);
+	err = err ? err : hd_drive_workers(cmd, &n);
+	err = err ? err : hd_pipes_settle(job, n, options->worker.ndevices, &cmd->arena, &cmd->diag);
+	/* state by stages: each worker would find out when it has its stages, and another be started in its
+	 * place. What auto takes is judged when that is known (driver/launch.h) */
+	return err || is_auto || hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES ? err :
+		hd_drive_fits(cmd, job, options, n);
+}
+
+enum hd_err hd_drive_keep(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir)
+{
+	enum hd_err err = hd_kept_job_settings(dir, job, &cmd->arena, &cmd->diag);
+
+	return err ? err : hd_pipes_keep(dir, job, &cmd->arena, &cmd->diag);
 }
 
 const char *hd_drive_devices(struct hd_cmd *cmd, uint32_t nworkers)

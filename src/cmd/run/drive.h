@@ -28,6 +28,14 @@ HD_MUST_USE enum hd_err hd_drive(struct hd_cmd *cmd, const struct hd_job *job, s
 HD_MUST_USE enum hd_err hd_drive_fits(struct hd_cmd *cmd, struct hd_job *job,
 	const struct hd_run_options *options, uint32_t n);
 
+/* --workers: from 1 on, and as many as there may be. */
+HD_MUST_USE enum hd_err hd_drive_workers(struct hd_cmd *cmd, uint32_t *n);
+/* What each of --workers opens, and how stages lie over them: a worker of a pipeline has as many devices as
+ * --devices says, one without. Nothing without --workers. */
+HD_MUST_USE enum hd_err hd_drive_spread(struct hd_cmd *cmd, struct hd_job *job,
+	struct hd_run_options *options);
+/* What a start settles beyond the job file, in the run's folder: -s, and how stages lie. */
+HD_MUST_USE enum hd_err hd_drive_keep(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir);
 /* --devices of each of so many workers on this machine: as given, else its part of the cores. NULL: no
  * memory. */
 const char *hd_drive_devices(struct hd_cmd *cmd, uint32_t nworkers);

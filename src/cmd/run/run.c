@@ -1,8 +1,6 @@
 #include <string.h>
 
 #include "sys/signal.h"
-#include "run/kept_job.h"
-#include "run/pipes.h"
 #include "driver/driver.h"
 #include "cmd/session.h"
 #include "cmd/run/detach.h"
@@ -38,43 +36,6 @@ static void show_config(struct hd_cmd *cmd, const struct hd_job *job)
 	printf("%s\n", text.at);
 }
 
-/* --workers: from 1 on, and as many as there may be. */
-static enum hd_err count_workers(struct hd_cmd *cmd, uint32_t *n)
-{
-	uint64_t asked = cmd->args.count[HD_OPT_WORKERS];
-
-	if (asked < 1 || asked > HD_LAUNCH_WORKERS)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--workers is from 1 to %d", HD_LAUNCH_WORKERS);
-	*n = (uint32_t)asked;
-	return HD_OK;
-}
-
-/* A worker of a pipeline has as many devices as --devices says, one without. */
-static enum hd_err spread_devices(struct hd_cmd *cmd, struct hd_job *job, struct hd_run_options *options)
-{
-	const bool is_auto = hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO;
-	enum hd_err err = HD_OK;
-	uint32_t n = 0;
-
-	if (!cmd->args.has[HD_OPT_WORKERS] || !(hd_job_has_pipes(job) || is_auto))
-		return HD_OK;
-	if (!cmd->args.has[HD_OPT_DEVICES]) {
-		cmd->args.text[HD_OPT_DEVICES] = "1";
-		cmd->args.has[HD_OPT_DEVICES] = true;
-		err = hd_session_devices(cmd, job, options);
-	}
-	if (!err && !options->worker.ndevices)
-		err = hd_fail(&cmd->diag, HD_E_INVAL,
-			"--devices %s: stages over workers need a number; give --devices 1 or more",
-			cmd->args.text[HD_OPT_DEVICES]);
-	err = err ? err : count_workers(cmd, &n);
-	err = err ? err : hd_pipes_settle(job, n, options->worker.ndevices, &cmd->arena, &cmd->diag);
-	/* state by stages: each worker would find out when it has its stages, and another be started in its
-	 * place. What auto takes is judged when that is known (driver/launch.h) */
-	return err || is_auto || hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES ? err :
-		hd_drive_fits(cmd, job, options, n);
-}
-
 /* What says where the devices of one process work: several workers follow the plan of each view. */
 static enum hd_err spreads(struct hd_cmd *cmd, const struct hd_job *job)
 {
@@ -98,7 +59,7 @@ static enum hd_err take_options(struct hd_cmd *cmd, struct hd_job *job, struct h
 	enum hd_err err = hd_job_trains(job, &cmd->diag);
 
 	err = err ? err : spreads(cmd, job);
-	err = err ? err : spread_devices(cmd, job, options);
+	err = err ? err : hd_drive_spread(cmd, job, options);
 	if (err)
 		return err;
 	if (!job->value[HD_JOB_NET_LISTEN].is_none && !cmd->args.has[HD_OPT_WORKERS])
@@ -125,7 +86,7 @@ static enum hd_err take_options(struct hd_cmd *cmd, struct hd_job *job, struct h
 static enum hd_err as_one_of(struct hd_cmd *cmd, struct hd_job *job, uint32_t *n,
 	struct hd_run_options *options)
 {
-	enum hd_err err = count_workers(cmd, n);
+	enum hd_err err = hd_drive_workers(cmd, n);
 
 	if (!err)
 		err = hd_driver_takes(job, *n, &cmd->diag);
@@ -165,12 +126,10 @@ static enum hd_err drive(struct hd_cmd *cmd, struct hd_job *job, const struct hd
 {
 	struct hd_launch_end end = { .began = false };
 	uint32_t n = 0;
-	enum hd_err err = count_workers(cmd, &n);
+	enum hd_err err = hd_drive_workers(cmd, &n);
 
 	if (!err)
-		err = hd_kept_job_settings(dir, job, &cmd->arena, &cmd->diag);
-	if (!err)
-		err = hd_pipes_keep(dir, job, &cmd->arena, &cmd->diag);
+		err = hd_drive_keep(cmd, job, dir);
 	if (!err)
 		err = hd_drive(cmd, job, dir, &(struct hd_drive){ .target = n, .step = step,
 			.worker = worker }, &end);
