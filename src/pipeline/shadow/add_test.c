@@ -2,9 +2,8 @@
 #include "pipeline/redundancy.h"
 
 #include "pipeline/passes.h"
-#include "pipeline/plan_schedule.h"
 #include "pipeline/sim/testing.h"
-#include "pipeline/staged.h"
+#include "pipeline/testing_shadows.h"
 #include "tests/check.h"
 
 static const char *const kinds[] = { "gpipe", "1f1b", "zb-h1", "zb-h2", "1f1b-rr" };
@@ -39,25 +38,6 @@ static struct hd_schedule complete(const struct hd_schedule *s)
 
 	CHECK(hd_schedule_complete(&out, s, &(struct hd_pass_options){ 0 }, &arena, &diag) == HD_OK, "%s",
 		diag.text);
-	return out;
-}
-
-/* d pipelines of a kind side by side, as a run has them: with RED and NORM. */
-static struct hd_schedule side_by_side(const char *name, uint32_t p, uint32_t m, uint32_t d)
-{
-	struct hd_schedule one[4], out = { 0 };
-	uint32_t first[16];
-	struct hd_diag diag = { "" };
-	struct hd_plan *plan = hd_arena_take(&arena, 1, sizeof *plan);
-	const struct hd_plan_job job = { .nvns = d * m, .nchunks = 4, .nstages = 1 };
-
-	for (uint32_t k = 0; k < d; k++)
-		one[k] = hd_named_schedule(name, p, m, 0);
-	for (uint32_t k = 0; k < p; k++)
-		first[k] = 2 * k;
-	CHECK(hd_plan_staged(plan, &job, one, d, first, false, &arena, &diag) == HD_OK, "%s", diag.text);
-	CHECK(hd_schedule_of_plan(&out, plan, &arena, &diag) == HD_OK, "%s", diag.text);
-	out.heading = name;
 	return out;
 }
 
@@ -102,7 +82,7 @@ static void erasing_gives_back_what_was_given_and_the_checker_accepts_both(void 
 	for (uint32_t k = 0; k < 3; k++)
 		for (uint32_t d = 1; d <= 3; d++)
 			for (int mode = HD_REDUNDANCY_LAZY; mode < HD_NREDUNDANCIES; mode++) {
-				struct hd_schedule s = side_by_side(kinds[k], 3, 5, d);
+				struct hd_schedule s = hd_side_by_side(kinds[k], 3, 5, d);
 				check_one(&s, &s, (enum hd_redundancy)mode, HD_SHADOW_PLACE_AUTO);
 			}
 }
@@ -147,7 +127,7 @@ static void pipelines_have_a_ring_each(void **state)
 	struct hd_schedule s, made;
 
 	(void)state;
-	s = side_by_side("gpipe", 2, 1, 2);
+	s = hd_side_by_side("gpipe", 2, 1, 2);
 	made = with_shadows(&s, HD_REDUNDANCY_LAZY, HD_SHADOW_PLACE_AUTO);
 	CHECK(!strcmp(hd_printed_schedule(&made),
 		"## gpipe\n"
