@@ -85,6 +85,18 @@ expect 2 heddle plan show --schedule zb-v -p 4 -m 8 --redundancy eager
 says '--redundancy eager: rank 0 runs stages 0 and 7: with shadows a rank has one stage'
 expect 2 heddle simulate --schedule 1f1b -p 4 -m 8 --shadows gaps
 says 'give that too'
+expect 0 heddle plan show --schedule 1f1b -p 4 -m 4 --costs 1,2 --redundancy eager --lose 2 --lose-at 0.4
+says '1:
+	PIN2@0 ONx2.0 ONx2.1 B1.0 SGk1.0>0 RA1.3<0 RG2.0<3 B2.0 ONx2.2 SAk2.2>3 RG2.1<3 B2.1 HG2.1 F1.3 HA1.3
+	B1.1'
+says '3: RSG3.0>1'
+says 'STEP1@1 STEP2@1'
+expect 2 heddle plan show --schedule 1f1b -p 4 -m 4 --redundancy eager --lose 2,3
+says "ranks 2 and 3 are lost: the one held the shadow of the other's stage 3"
+expect 2 heddle plan show --schedule 1f1b -p 4 -m 4 --lose 2
+says 'there are no shadow stages: give --redundancy MODE'
+expect 2 heddle plan show --schedule 1f1b -p 4 -m 4 --redundancy eager --lose 4
+says 'ranks are 0 to 3'
 passed "redundancy: shadows are shown, proved, drawn, costed"
 
 expect 2 heddle simulate --schedule dualpipev -p 4 -m 6

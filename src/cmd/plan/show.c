@@ -2,6 +2,7 @@
 
 #include "pipeline/passes.h"
 #include "cmd/json_line.h"
+#include "cmd/plan/lose.h"
 #include "cmd/plan/schedule.h"
 
 static enum hd_err verb_plan_show(struct hd_cmd *cmd)
@@ -19,6 +20,7 @@ static enum hd_err verb_plan_show(struct hd_cmd *cmd)
 		if (cmd->args.has[HD_OPT_COMPLETE])
 			err = hd_schedule_complete(&all.at[i], &all.at[i], &(struct hd_pass_options){ 0 },
 				&cmd->arena, &cmd->diag);
+		err = err ? err : hd_cmd_lose(cmd, &all.at[i]);
 		hd_schedule_print(&all.at[i], &text);
 	}
 	if (err)
@@ -49,7 +51,8 @@ const struct hd_verb hd_verb_plan_show = {
 		"--redundancy MODE: each rank also holds a shadow of the next stage: x marks its work "
 		"(Fx3.7), k what is kept for a loss, SHIP and TAKE bring it gradients. --shadows: where "
 		"its forwards stand, by --costs and --comm. `heddle plan check` proves them, simulate "
-		"costs them (docs/redundancy.md).",
-	.opts = HD_OPTS(HD_SCHEDULE_OPTS, HD_OPT_COMPLETE),
+		"costs them (docs/redundancy.md). --lose R: what the other ranks do for the rest of the step "
+		"when rank R is lost at --lose-at of it.",
+	.opts = HD_OPTS(HD_SCHEDULE_OPTS, HD_OPT_COMPLETE, HD_OPT_LOSE, HD_OPT_LOSE_AT),
 	.run = verb_plan_show, .test = "program_schedule.sh",
 };
