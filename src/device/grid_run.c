@@ -24,6 +24,14 @@ static void op_tile(const void *user, uint32_t i, void *scratch)
 	work->kernel->tile(&work->call, i, scratch);
 }
 
+static void op_whole(const void *user, uint32_t i, void *scratch)
+{
+	const struct op_work *work = user;
+
+	(void)i;
+	work->kernel->whole(&work->call, scratch);
+}
+
 struct fold_work { const struct hd_fold_kernel *kernel; struct hd_call call; struct hd_fold_job job; };
 
 static void fold_tile(const void *user, uint32_t i, void *scratch)
@@ -31,6 +39,14 @@ static void fold_tile(const void *user, uint32_t i, void *scratch)
 	const struct fold_work *work = user;
 
 	work->kernel->tile(&work->call, &work->job, i, scratch);
+}
+
+static void fold_whole(const void *user, uint32_t i, void *scratch)
+{
+	const struct fold_work *work = user;
+
+	(void)i;
+	work->kernel->whole(&work->call, &work->job, scratch);
 }
 
 enum hd_err hd_grid_arithmetic(bool good, const struct hd_grid *grid, struct hd_diag *diag)
@@ -70,6 +86,19 @@ static bool alone(const struct hd_slot *slot, uint32_t nparts)
 	return slot->cost.flops * nparts < ALONE_FLOPS && slot->cost.bytes * nparts < ALONE_BYTES;
 }
 
+/* Does one thread compute all tiles, and may do so in an order of its own? */
+static bool is_whole(const struct phase_run *w, bool has_whole, uint32_t ntiles, bool alone)
+{
+	return has_whole && ntiles > 1 && (alone || w->grid->device.spec.nthreads == 1);
+}
+
+static bool run_op(const struct phase_run *w, const struct op_work *work, uint32_t ntiles, bool alone)
+{
+	if (is_whole(w, work->kernel->whole != NULL, ntiles, alone))
+		return hd_team_run(w->grid->team, 1, true, op_whole, work);
+	return hd_team_run(w->grid->team, ntiles, alone, op_tile, work);
+}
+
 /* Rows of all parts in one call. */
 static bool run_wave(const struct phase_run *w, uint32_t inode)
 {
@@ -79,8 +108,7 @@ static bool run_wave(const struct phase_run *w, uint32_t inode)
 	hd_program_bind_part(w->program, 0, inode, 0, w->bind, &work.call);
 	hd_program_widen(w->program, inode, w->bind->nparts, &work.call);
 	work.call.prepared = slot->prepared;
-	return hd_team_run(w->grid->team, slot->row->kernel.ntiles(&work.call), alone(slot, w->bind->nparts),
-		op_tile, &work);
+	return run_op(w, &work, slot->row->kernel.ntiles(&work.call), alone(slot, w->bind->nparts));
 }
 
 static bool run_rows(const struct phase_run *w, uint32_t inode, uint32_t ipart, uint64_t rows)
@@ -91,7 +119,7 @@ static bool run_rows(const struct phase_run *w, uint32_t inode, uint32_t ipart, 
 	hd_program_bind_part(w->program, hd_program_variant(w->program, rows), inode, ipart, w->bind,
 		&work.call);
 	work.call.prepared = slot->prepared;
-	return slot->ntiles == 0 || hd_team_run(w->grid->team, slot->ntiles, alone(slot, 1), op_tile, &work);
+	return slot->ntiles == 0 || run_op(w, &work, slot->ntiles, alone(slot, 1));
 }
 
 /* What depends on no sample has the same extents for any number of rows. */
@@ -153,8 +181,11 @@ static bool run_fold(const struct phase_run *w, uint32_t inode)
 	work.call.prepared = slot->prepared;
 	for (uint8_t i = 0; i < node->nin; i++)
 		work.job.step_bytes[i] = w->program->part_bytes[node->in[i]];
-	return hd_team_run(w->grid->team, work.kernel->ntiles(&work.call), alone(slot, w->bind->nparts),
-		fold_tile, &work);
+	uint32_t ntiles = work.kernel->ntiles(&work.call);
+	bool lonely = alone(slot, w->bind->nparts);
+	if (is_whole(w, work.kernel->whole != NULL, ntiles, lonely))
+		return hd_team_run(w->grid->team, 1, true, fold_whole, &work);
+	return hd_team_run(w->grid->team, ntiles, lonely, fold_tile, &work);
 }
 
 static bool run_node(const struct phase_run *w, uint32_t inode)

@@ -64,8 +64,9 @@ static struct hd_operand operand(const void *at, int64_t rows, int64_t cols)
 		.elems = (uint64_t)(rows * cols) };
 }
 
-static void compute(const struct hd_cpu_row *rows, const struct gemm_case *p, const float *a, const float *b,
-	float *c)
+/* Tile by tile, from the last to the first, or as one thread does that has them all. */
+static void compute(const struct hd_cpu_row *rows, const struct gemm_case *p, bool whole, const float *a,
+	const float *b, float *c)
 {
 	struct hd_call call = { .op = HD_OP_MATMUL, .attr = { .i = { p->ta, p->tb } }, .nin = 2, .nout = 1 };
 	const struct hd_kernel *kernel = &rows[HD_OP_MATMUL].kernel;
@@ -76,9 +77,29 @@ static void compute(const struct hd_cpu_row *rows, const struct gemm_case *p, co
 	void *scratch = hd_alloc(kernel->scratch(&call));
 	assert_non_null(scratch);
 	memset(scratch, 0xff, kernel->scratch(&call));
-	for (uint32_t tile = kernel->ntiles(&call); tile-- > 0; )
+	if (whole)
+		kernel->whole(&call, scratch);
+	for (uint32_t tile = whole ? 0 : kernel->ntiles(&call); tile-- > 0; )
 		kernel->tile(&call, tile, scratch);
 	hd_free(scratch);
+}
+
+/* The result `want` of rows `rows`, both ways. */
+static void agree(const struct hd_cpu_row *rows, const char *name, const struct gemm_case *p, const float *a,
+	const float *b, const float *want)
+{
+	size_t bytes = (size_t)(p->m * p->n) * sizeof(float);
+	float *got = malloc(bytes);
+
+	assert_non_null(got);
+	for (int whole = 0; whole < 2; whole++) {
+		memset(got, 0xff, bytes);
+		compute(rows, p, whole, a, b, got);
+		CHECK(memcmp(got, want, bytes) == 0, "%s: [%lld,%lld] x [%lld,%lld], ta %d, tb %d, %s", name,
+			(long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n, p->ta, p->tb,
+			whole ? "whole" : "tile by tile");
+	}
+	free(got);
 }
 
 /* AddressSanitizer watches the portable path alone: of the others, whose objects are the same in every build,
@@ -90,27 +111,18 @@ static void check(const struct gemm_case *p, bool portable)
 		return;
 	float *a = values((size_t)(p->m * p->k), 1), *b = values((size_t)(p->k * p->n), 2);
 	size_t bytes = (size_t)(p->m * p->n) * sizeof(float);
-	float *want = malloc(bytes), *got = malloc(bytes);
+	float *want = malloc(bytes);
 
-	assert_true(want && got);
+	assert_non_null(want);
 	define(p, a, b, want);
 	for (int i = SANITIZED ? 2 : 0; i < 2 + portable; i++)
-		if (hd_cpu_path(path[i])) {
-			memset(got, 0xff, bytes);
-			compute(hd_cpu_isa_of(path[i])->rows, p, a, b, got);
-			CHECK(memcmp(got, want, bytes) == 0, "%s: [%lld,%lld] x [%lld,%lld], ta %d, tb %d",
-				path[i],
-				(long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n, p->ta,
-				p->tb);
-		}
+		if (hd_cpu_path(path[i]))
+			agree(hd_cpu_isa_of(path[i])->rows, path[i], p, a, b, want);
 	if (has_bf16() && !SANITIZED) {
 		define_bf16(p, a, b, want);
-		memset(got, 0xff, bytes);
-		compute(hd_cpu_isa_of("avx512")->bf16_rows, p, a, b, got);
-		CHECK(memcmp(got, want, bytes) == 0, "bf16: [%lld,%lld] x [%lld,%lld], ta %d, tb %d",
-			(long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n, p->ta, p->tb);
+		agree(hd_cpu_isa_of("avx512")->bf16_rows, "bf16", p, a, b, want);
 	}
-	free(a), free(b), free(want), free(got);
+	free(a), free(b), free(want);
 }
 
 static void every_small_shape_is_the_chain_of_its_definition(void **state)
@@ -165,8 +177,8 @@ static void rows_do_not_depend_on_how_many_there_are(void **state)
 
 	(void)state;
 	assert_true(c && d);
-	compute(isa->rows, &all, a, b, c);
-	compute(isa->rows, &some, a + 20 * 70, b, d);
+	compute(isa->rows, &all, false, a, b, c);
+	compute(isa->rows, &some, false, a + 20 * 70, b, d);
 	assert_memory_equal(d, c + 20 * 48, 37 * 48 * sizeof *d);
 	free(a), free(b), free(c), free(d);
 }
@@ -262,7 +274,7 @@ static void operands_are_rounded_as_defined(void **state)
 		for (int i = 0; i < 70; i++)
 			b[i] = hd_f32_of_bits(drawn(&seed, round % 4, false));
 		define_bf16(&p, a, b, want);
-		compute(hd_cpu_isa_of("avx512")->bf16_rows, &p, a, b, got);
+		compute(hd_cpu_isa_of("avx512")->bf16_rows, &p, false, a, b, got);
 		for (int64_t i = 0; i < p.m * p.n; i++)
 			CHECK(isnan(want[i]) ? isnan(got[i]) : hd_bits_of_f32(got[i]) ==
 				hd_bits_of_f32(want[i]), "round %d: %a, not %a", round, (double)got[i],

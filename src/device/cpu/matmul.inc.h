@@ -4,7 +4,9 @@
  *    keeps as many threads busy, or until one would be less work than sharing it is worth. What is read
  *    where it lies costs nothing to read again: they become narrow, and b is packed once. Where a is
  *    packed or copied for each, they stay wide.
- * 2. Sums are those of gemm.inc.h, whatever the panel. */
+ * 2. Sums are those of gemm.inc.h, whatever the panel.
+ * 3. A thread that has all panels takes wide ones: each reads a from end to end, and a may be larger than a
+ *    cache. */
 #ifndef HD_DEVICE_CPU_MATMUL_INC_H
 #define HD_DEVICE_CPU_MATMUL_INC_H
 
@@ -60,15 +62,15 @@ static inline uint32_t matmul_ntiles(const struct hd_call *call)
 	return (uint32_t)(g.ntall * g.nwide);
 }
 
+/* Of all rows, as matmul_whole() needs it. */
 static inline size_t matmul_scratch(const struct hd_call *call)
 {
 	struct matmul g = matmul_of(call);
-	return gemm_scratch(g.rows, g.cols, g.k);
+	return gemm_scratch(g.m, g.cols, g.k);
 }
 
-static inline void matmul_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+static inline void matmul_panel(const struct hd_call *call, struct matmul g, uint32_t tile, void *scratch)
 {
-	struct matmul g = matmul_of(call);
 	bool ta = call->attr.i[0] != 0, tb = call->attr.i[1] != 0;
 	const float *a = call->in[0].at, *b = call->in[1].at;
 	int64_t i = tile % g.ntall * g.rows, j = tile / g.ntall * g.cols;
@@ -78,6 +80,25 @@ static inline void matmul_tile(const struct hd_call *call, uint32_t tile, void *
 		min64(g.cols, g.n - j), false };
 
 	gemm_then(left, right, out, g.k, i + g.rows < g.m ? 0 : g.n - j - out.n, scratch);
+}
+
+static inline void matmul_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+{
+	matmul_panel(call, matmul_of(call), tile, scratch);
+}
+
+/* Results of one block of terms are written once, and may be as wide as they like; those of several stay in
+ * the second-level cache from block to block. */
+static inline void matmul_whole(const struct hd_call *call, void *scratch)
+{
+	struct matmul g = matmul_of(call);
+
+	g.rows = g.m;
+	g.cols = lanes_of(g.k) <= GEMM_DEPTH ? g.n : share(g.n, GEMM_COLS, GEMM_WIDTH);
+	g.ntall = 1;
+	g.nwide = div_up(g.n, g.cols);
+	for (uint32_t tile = 0; tile < (uint32_t)g.nwide; tile++)
+		matmul_panel(call, g, tile, scratch);
 }
 
 /* The gradient of a weight over the parts of a wave: a part's rows are its terms. For a micro-tile of the
@@ -157,10 +178,26 @@ static inline size_t fold_place(const struct matmul *g, bool small, int64_t ntem
 	return (size_t)(a + b + block + leaf + len * ntemps) * sizeof(float);
 }
 
+/* Tiles of one thread: as tall as scratch allows, and as wide as the result where pending sums are small. */
+static inline struct matmul fold_grid_whole(const struct hd_call *call, bool small)
+{
+	int64_t m = hd_cols(&call->in[0]), n = hd_cols(&call->in[1]);
+	struct matmul g = { m, n, hd_rows(&call->in[0]), share(m, FOLD_ROWS, GEMM_HEIGHT),
+		small ? n : share(n, FOLD_COLS, GEMM_WIDTH), 0, 0 };
+
+	g.ntall = div_up(m, g.rows);
+	g.nwide = div_up(n, g.cols);
+	return g;
+}
+
 static inline size_t matmul_fold_scratch(const struct hd_call *call, uint32_t max_parts)
 {
-	struct matmul g = matmul_fold_grid(call);
-	return fold_place(&g, lanes_of(g.k) * max_parts <= FOLD_LANES, fold_temps(max_parts), NULL, NULL);
+	bool small = lanes_of(hd_rows(&call->in[0])) * max_parts <= FOLD_LANES;
+	struct matmul g = matmul_fold_grid(call), whole = fold_grid_whole(call, small);
+	size_t tile = fold_place(&g, small, fold_temps(max_parts), NULL, NULL),
+		all = fold_place(&whole, small, fold_temps(max_parts), NULL, NULL);
+
+	return tile > all ? tile : all;
 }
 
 struct fold_tile {
@@ -296,17 +333,16 @@ static inline uint32_t fold_group(const struct fold_tile *t, uint32_t first)
 	return end;
 }
 
-static inline void matmul_fold_tile(const struct hd_call *call, const struct hd_fold_job *job, uint32_t tile,
-	void *scratch)
+static inline void fold_run(const struct hd_call *call, const struct hd_fold_job *job, struct matmul g,
+	bool small, uint32_t tile, void *scratch)
 {
-	struct fold_tile t = { .call = call, .job = job, .g = matmul_fold_grid(call) };
+	struct fold_tile t = { .call = call, .job = job, .g = g, .small = small };
 	uint32_t end;
 
 	t.i = tile % t.g.ntall * t.g.rows;
 	t.j = tile / t.g.ntall * t.g.cols;
 	t.m = min64(t.g.rows, t.g.m - t.i);
 	t.n = min64(t.g.cols, t.g.n - t.j);
-	t.small = fold_group(&t, 0) == job->nparts;
 	fold_place(&t.g, t.small, 0, scratch, &t.s);
 	t.site = (struct fold_site){ (int64_t)job->at + t.i * t.g.n + t.j, t.g.n, t.s.temp, t.s.len,
 		t.small ? GEMM_WIDTH : t.g.cols };
@@ -321,6 +357,29 @@ static inline void matmul_fold_tile(const struct hd_call *call, const struct hd_
 		fold_leaf(&t, p);
 		end = p + 1;
 	}
+}
+
+/* Do the terms of all parts fit a block? */
+static inline bool fold_is_small(const struct hd_call *call, const struct hd_fold_job *job)
+{
+	struct fold_tile t = { .call = call, .job = job, .g.k = hd_rows(&call->in[0]) };
+
+	return fold_group(&t, 0) == job->nparts;
+}
+
+static inline void matmul_fold_tile(const struct hd_call *call, const struct hd_fold_job *job, uint32_t tile,
+	void *scratch)
+{
+	fold_run(call, job, matmul_fold_grid(call), fold_is_small(call, job), tile, scratch);
+}
+
+static inline void matmul_fold_whole(const struct hd_call *call, const struct hd_fold_job *job, void *scratch)
+{
+	bool small = fold_is_small(call, job);
+	struct matmul g = fold_grid_whole(call, small);
+
+	for (uint32_t tile = 0; tile < (uint32_t)(g.ntall * g.nwide); tile++)
+		fold_run(call, job, g, small, tile, scratch);
 }
 
 #endif

@@ -46,11 +46,12 @@ static inline void math_unit(int function, const float in[HD_UNIT], float out[HD
 
 /* The gradient of a weight folds as it goes. */
 static const struct hd_fold_kernel matmul_fold = { 2, matmul_fold_takes, matmul_fold_ntiles,
-	matmul_fold_scratch, matmul_fold_tile };
+	matmul_fold_scratch, matmul_fold_tile, matmul_fold_whole };
 
 /*    op               rows  tiles                scratch               tile; rows: see rowwise in kernel.h */
-#define HD_FOLD_ROWS(F)                                                               \
-	F(MATMUL,          ROWS, matmul_ntiles,       matmul_scratch,       matmul_tile, &matmul_fold)
+#define HD_WHOLE_ROWS(W)                                                              \
+	W(MATMUL,          ROWS, matmul_ntiles,       matmul_scratch,       matmul_tile, &matmul_fold, \
+		matmul_whole)
 #define HD_DENSE_ROWS(X)                                                              \
 	X(CONV2D,          ROWS, conv2d_ntiles,       conv2d_scratch,       conv2d_tile)          \
 	X(CONV2D_DX,       ROWS, conv2d_dx_ntiles,    conv2d_dx_scratch,    conv2d_dx_tile)       \
@@ -90,26 +91,25 @@ static const struct hd_fold_kernel matmul_fold = { 2, matmul_fold_takes, matmul_
 
 #define ROWS true
 #define CALL false
-#define X(id, rowwise, ntiles, scratch, tile) \
-	[HD_OP_##id] = { { ntiles, scratch, tile, rowwise, NULL }, \
+#define W(id, rowwise, ntiles, scratch, tile, fold, whole) \
+	[HD_OP_##id] = { { ntiles, scratch, tile, rowwise, fold, whole }, \
 		hd_cpu_prepare_none, hd_cpu_release_none, NULL },
-#define F(id, rowwise, ntiles, scratch, tile, fold) \
-	[HD_OP_##id] = { { ntiles, scratch, tile, rowwise, fold }, \
-		hd_cpu_prepare_none, hd_cpu_release_none, NULL },
+#define F(id, rowwise, ntiles, scratch, tile, fold) W(id, rowwise, ntiles, scratch, tile, fold, NULL)
+#define X(id, rowwise, ntiles, scratch, tile) W(id, rowwise, ntiles, scratch, tile, NULL, NULL)
 #define L(id, stem) \
 	[HD_OP_##id] = { \
-		{ hd_library_##stem##_ntiles, hd_library_scratch, hd_library_##stem##_tile, CALL, NULL }, \
+		{ hd_library_##stem##_ntiles, hd_library_scratch, hd_library_##stem##_tile, CALL, NULL, NULL }, \
 		hd_library_##stem##_prepare, hd_library_release, hd_library_##stem##_takes },
-#define HD_BF16_ROWS(F) \
-	F(MATMUL, ROWS, hd_bf16_matmul_ntiles, hd_bf16_matmul_scratch, hd_bf16_matmul_tile, \
-		&hd_bf16_matmul_fold)
+#define HD_BF16_ROWS(W) \
+	W(MATMUL, ROWS, hd_bf16_matmul_ntiles, hd_bf16_matmul_scratch, hd_bf16_matmul_tile, \
+		&hd_bf16_matmul_fold, hd_bf16_matmul_whole)
 
 /* The ops that are one file each; their rows stand in every table. */
 #define OP_KERNEL
 #include "graph/ops.def"
 
 static const struct hd_cpu_row rows[HD_NOPS] = {
-	HD_FOLD_ROWS(F) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F)
+	HD_WHOLE_ROWS(W) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F)
 #define OP_TILES X
 #include "graph/ops.def"
 };
@@ -120,7 +120,7 @@ static const struct hd_cpu_row library_rows[HD_NOPS] = {
 };
 #ifdef HD_ISA_BF16
 static const struct hd_cpu_row bf16_rows[HD_NOPS] = {
-	HD_BF16_ROWS(F) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F)
+	HD_BF16_ROWS(W) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F)
 #define OP_TILES X
 #include "graph/ops.def"
 };

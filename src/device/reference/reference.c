@@ -52,7 +52,7 @@ static void release(void *prepared) { (void)prepared; }
 
 static const struct hd_cpu_row rows[HD_NOPS] = {
 #define X(id, ...) \
-	[HD_OP_##id] = { { ntiles, scratch_bytes, tile, false, NULL }, prepare, release, NULL },
+	[HD_OP_##id] = { { ntiles, scratch_bytes, tile, false, NULL, NULL }, prepare, release, NULL },
 	HD_OPS(X)
 #define OP X
 #include "graph/ops.def"
@@ -78,7 +78,7 @@ static void bf16_tile(const struct hd_call *call, uint32_t itile, void *scratch)
 static const struct hd_cpu_row bf16_rows[HD_NOPS] = {
 #define X(id, ...) \
 	[HD_OP_##id] = { { HD_OP_##id == HD_OP_MATMUL ? bf16_ntiles : ntiles, scratch_bytes, \
-		HD_OP_##id == HD_OP_MATMUL ? bf16_tile : tile, false, NULL }, prepare, release, NULL },
+		HD_OP_##id == HD_OP_MATMUL ? bf16_tile : tile, false, NULL, NULL }, prepare, release, NULL },
 	HD_OPS(X)
 #define OP X
 #include "graph/ops.def"
