@@ -62,6 +62,7 @@
 	X(plan_order) \
 	X(plan_buckets) \
 	X(plan) \
+	X(simulate_spot) \
 	X(simulate) \
 	X(demo) \
 	X(completion) \

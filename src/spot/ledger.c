@@ -1,0 +1,41 @@
+#include "spot/ledger.h"
+
+__extension__ typedef __int128 wide;
+
+enum { MS_OF_HOUR = 3600000 };
+
+const char *const hd_ledger_names[HD_NLEDGER] = {
+#define X(id, name, about) [HD_LEDGER_##id] = name,
+	HD_LEDGER_PARTS(X)
+#undef X
+};
+
+bool hd_ledger_put(struct hd_spot_ledger *l, enum hd_ledger_part part, int64_t ms, int64_t nano_usd_h)
+{
+	const wide exact = (wide)l->nano_usd[part] * MS_OF_HOUR + l->rest[part] + (wide)ms * nano_usd_h;
+
+	if (ms > INT64_MAX - l->ms[part] || exact / MS_OF_HOUR > INT64_MAX)
+		return false;
+	l->ms[part] += ms;
+	l->nano_usd[part] = (int64_t)(exact / MS_OF_HOUR);
+	l->rest[part] = (int64_t)(exact % MS_OF_HOUR);
+	return true;
+}
+
+bool hd_ledger_sum(const struct hd_spot_ledger *l, struct hd_ledger_sum *sum)
+{
+	struct hd_ledger_sum out = { 0 };
+	wide exact = 0, ms = 0;
+
+	for (int p = 0; p < HD_NLEDGER; p++) {
+		ms += l->ms[p];
+		exact += (wide)l->nano_usd[p] * MS_OF_HOUR + l->rest[p];
+		if (ms > INT64_MAX || exact / MS_OF_HOUR > INT64_MAX)
+			return false;
+		out.part[p] = (int64_t)(exact / MS_OF_HOUR) - out.nano_usd;
+		out.nano_usd += out.part[p];
+	}
+	out.ms = (int64_t)ms;
+	*sum = out;
+	return true;
+}

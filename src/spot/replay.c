@@ -1,0 +1,299 @@
+#include "spot/replay.h"
+
+static const int64_t NEVER = INT64_MAX;
+static const uint32_t NO_PLACE = UINT32_MAX;
+
+enum node_is { GONE, BOOTS, READY };              /* a node that has not come yet is GONE, too */
+enum doing { STANDS, MEETS, STEPS };
+
+struct spot_node { enum node_is is; uint32_t place; bool doubled; int64_t ready_ms; };
+
+struct spot_sim {
+	const struct hd_spot_trace *trace;
+	const struct hd_spot_model *model;
+	struct spot_node *node;                   /* in the order in which they were added */
+	uint32_t *holder;                         /* of each place, row by row; a node */
+	uint32_t nadded, next_ready;              /* those before next_ready have booted */
+	uint32_t nboots, nready, nplaced, ndoubled, pipelines;
+	enum doing doing;
+	int64_t now_ms, meets_ms, until_ms;       /* what a rendezvous takes; its end, or that of the step */
+	/* of the step: its begin, its undisturbed end, the pause in it, device time of the three kinds */
+	int64_t base_ms, pause_from, pause_to;
+	int64_t spent[3];
+	bool slow, begun;
+	struct hd_spot_replay out;
+};
+
+enum { PLAIN, PAUSED, SLOWED };
+
+/* ---- paid time */
+
+static bool put(struct spot_sim *s, enum hd_ledger_part part, int64_t ms)
+{
+	return hd_ledger_put(&s->out.ledger, part, ms, s->model->nano_usd_h);
+}
+
+/* How much of [from, to) lies in [a, b). */
+static int64_t overlap(int64_t from, int64_t to, int64_t a, int64_t b)
+{
+	int64_t lo = from > a ? from : a, hi = to < b ? to : b;
+
+	return hi > lo ? hi - lo : 0;
+}
+
+/* Every node does until `to_ms` what it does now. */
+static bool pass(struct spot_sim *s, int64_t to_ms)
+{
+	const int64_t dt = to_ms - s->now_ms, idle = s->nready - s->nplaced;
+	bool fits = put(s, HD_LEDGER_BOOT, s->nboots * dt);
+
+	if (s->doing == MEETS)
+		fits &= put(s, HD_LEDGER_REBUILD, s->nready * dt);
+	else
+		fits &= put(s, HD_LEDGER_WAITING, (s->doing == STEPS ? idle : s->nready) * dt);
+	if (s->doing == STEPS) {
+		int64_t paused = overlap(s->now_ms, to_ms, s->pause_from, s->pause_to),
+			slowed = overlap(s->now_ms, to_ms, s->base_ms, NEVER);
+		s->spent[PAUSED] += s->nplaced * paused;
+		s->spent[SLOWED] += s->nplaced * slowed;
+		s->spent[PLAIN] += s->nplaced * (dt - paused - slowed);
+	}
+	s->now_ms = to_ms;
+	return fits;
+}
+
+static bool settle(struct spot_sim *s, bool committed)
+{
+	const int64_t plain = s->spent[PLAIN], redundant = plain / HD_SPOT_PPM * s->model->redundant_ppm +
+		plain % HD_SPOT_PPM * s->model->redundant_ppm / HD_SPOT_PPM,
+		bubble = plain / HD_SPOT_PPM * s->model->bubble_ppm +
+		plain % HD_SPOT_PPM * s->model->bubble_ppm / HD_SPOT_PPM;
+	bool fits;
+
+	if (committed)
+		fits = put(s, HD_LEDGER_USEFUL, plain - redundant - bubble) &&
+			put(s, HD_LEDGER_REDUNDANT, redundant) &&
+			put(s, HD_LEDGER_BUBBLE, bubble + s->spent[SLOWED]) &&
+			put(s, HD_LEDGER_PAUSE, s->spent[PAUSED]);
+	else
+		fits = put(s, HD_LEDGER_REDO, plain + s->spent[PAUSED] + s->spent[SLOWED]);
+	s->spent[PLAIN] = s->spent[PAUSED] = s->spent[SLOWED] = 0;
+	return fits;
+}
+
+/* ---- what happens */
+
+static int64_t slower(int64_t ms) { return ms + ms / 2; }
+
+static void begin_step(struct spot_sim *s)
+{
+	const int64_t ms = s->model->step_ms[s->pipelines - 1];
+
+	if (!s->begun)
+		s->out.first_ms = s->now_ms;
+	s->begun = true;
+	s->doing = STEPS;
+	s->slow = s->ndoubled;
+	s->until_ms = s->now_ms + (s->slow ? slower(ms) : ms);
+	s->base_ms = s->slow ? s->now_ms + ms : NEVER;
+	s->pause_from = s->pause_to = 0;
+}
+
+static void meet(struct spot_sim *s, int64_t ms)
+{
+	s->doing = MEETS;
+	s->meets_ms = ms;
+	s->until_ms = s->now_ms + ms;
+	s->out.rendezvous++;
+}
+
+/* No node has a place any more. */
+static void leave_places(struct spot_sim *s)
+{
+	for (uint32_t k = 0; k < s->pipelines * s->model->stages; k++)
+		if (s->holder[k] != NO_PLACE) {
+			s->node[s->holder[k]].place = NO_PLACE;
+			s->node[s->holder[k]].doubled = false;
+		}
+	s->nplaced = s->ndoubled = s->pipelines = 0;
+}
+
+static void take_places(struct spot_sim *s)
+{
+	s->pipelines = hd_spot_pipelines(s->nready, s->model->stages, s->model->npipelines);
+	for (uint32_t i = 0; i < s->nadded && s->nplaced < s->pipelines * s->model->stages; i++)
+		if (s->node[i].is == READY) {
+			s->holder[s->nplaced] = i;
+			s->node[i].place = s->nplaced++;
+		}
+}
+
+/* The holder of the stage before in the ring of its pipeline; NO_PLACE: it was lost. */
+static uint32_t ring_predecessor(const struct spot_sim *s, uint32_t place)
+{
+	const uint32_t stages = s->model->stages, first = place / stages * stages;
+
+	return s->holder[first + (place - first + stages - 1) % stages];
+}
+
+static bool lose_placed(struct spot_sim *s, struct spot_node *lost)
+{
+	const uint32_t place = lost->place;
+
+	s->holder[place] = NO_PLACE;
+	s->nplaced--;
+	lost->place = NO_PLACE;
+	const uint32_t by = ring_predecessor(s, place);
+	/* one that is doubled already has lost the device after it: this one is not it */
+	if (lost->doubled || by == NO_PLACE) {
+		bool fits = settle(s, false);
+		s->out.level2++;
+		leave_places(s);
+		meet(s, HD_SPOT_GLOBAL_MS);
+		return fits;
+	}
+	s->node[by].doubled = true;
+	s->ndoubled++;
+	s->out.absorbed++;
+	if (!s->slow) {
+		int64_t left = s->until_ms - s->now_ms;
+		s->slow = true;
+		s->pause_from = s->now_ms;
+		s->pause_to = s->now_ms + slower(left) - left;
+		s->until_ms = s->now_ms + slower(left);
+	}
+	return true;
+}
+
+static void add(struct spot_sim *s, uint32_t node)
+{
+	s->node[node] = (struct spot_node){ BOOTS, NO_PLACE, false, s->now_ms + HD_SPOT_BOOT_MS };
+	s->nadded = node + 1;
+	s->nboots++;
+}
+
+static bool drop(struct spot_sim *s, uint32_t node)
+{
+	struct spot_node *lost = &s->node[node];
+	const enum node_is was = lost->is;
+
+	s->out.removals++;
+	lost->is = GONE;
+	s->nboots -= was == BOOTS;
+	s->nready -= was == READY;
+	if (was == READY && s->doing == MEETS)
+		s->until_ms = s->now_ms + s->meets_ms;
+	return lost->place == NO_PLACE ? true : lose_placed(s, lost);
+}
+
+static void be_ready(struct spot_sim *s)
+{
+	s->node[s->next_ready++].is = READY;
+	s->nboots--;
+	s->nready++;
+	if (s->doing == STANDS)
+		meet(s, HD_SPOT_GLOBAL_MS);
+}
+
+static void end_rendezvous(struct spot_sim *s)
+{
+	take_places(s);
+	if (s->pipelines)
+		begin_step(s);
+	else
+		s->doing = STANDS;
+}
+
+static bool end_step(struct spot_sim *s)
+{
+	const struct hd_spot_standing standing = { .active = s->nplaced, .waiting = s->nready - s->nplaced,
+		.doubled = s->ndoubled, .pipelines = s->pipelines, .most = s->model->npipelines,
+		.stages = s->model->stages, .risk_ppm = HD_RECONFIGURE_RISK_PPM };
+	const enum hd_reconfigure rule = hd_reconfigure(&standing);
+	bool fits = settle(s, true);
+
+	s->out.steps++;
+	s->out.last_ms = s->now_ms;
+	s->out.asked[rule]++;
+	if (rule == HD_RECONFIGURE_GO_ON) {
+		begin_step(s);
+		return fits;
+	}
+	leave_places(s);
+	meet(s, s->model->local_ms);
+	return fits;
+}
+
+/* ---- the run */
+
+static bool play(struct spot_sim *s)
+{
+	const struct hd_spot_trace *t = s->trace;
+	bool fits = true;
+
+	for (size_t at = 0; fits;) {
+		while (s->next_ready < s->nadded && s->node[s->next_ready].is == GONE)
+			s->next_ready++;
+		const int64_t comes = at < t->n ? t->at[at].at_ms : NEVER,
+			ready = s->next_ready < s->nadded ? s->node[s->next_ready].ready_ms : NEVER,
+			ends = s->doing == STANDS ? NEVER : s->until_ms;
+		int64_t next = comes < ready ? comes : ready;
+		next = next < ends ? next : ends;
+		if (next > HD_SPOT_END_MS)
+			break;
+		fits = pass(s, next);
+		if (next == comes && t->at[at].added)
+			add(s, t->at[at++].node);
+		else if (next == comes)
+			fits &= drop(s, t->at[at++].node);
+		else if (next == ready)
+			be_ready(s);
+		else if (s->doing == MEETS)
+			end_rendezvous(s);
+		else
+			fits &= end_step(s);
+	}
+	s->out.end_ms = s->now_ms;
+	return settle(s, false) && fits;
+}
+
+static void judge(struct hd_spot_replay *out, const struct hd_spot_model *model)
+{
+	const double usd_h = (double)model->nano_usd_h / 1e9;
+
+	out->on_demand = hd_spot_model_on_demand(model);
+	if (out->end_ms)
+		out->usd_per_h = usd_h * (double)out->paid.ms / (double)out->end_ms;
+	if (out->steps) {
+		out->samples_per_s = (double)out->steps * (double)model->batch * 1000 /
+			(double)(out->last_ms - out->first_ms);
+		out->value = out->samples_per_s * 3600 / out->usd_per_h;
+		out->ratio = out->value / out->on_demand;
+	}
+}
+
+enum hd_err hd_spot_replay(struct hd_spot_replay *out, const struct hd_spot_trace *trace,
+	const struct hd_spot_model *model, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_spot_trace taken;
+	struct spot_sim s = { .trace = trace, .model = model };
+	enum hd_err err = HD_OK;
+
+	if (model->wanted) {
+		err = hd_spot_trace_at_most(&taken, trace, model->wanted, arena, diag);
+		s.trace = &taken;
+	}
+	if (err)
+		return err;
+	s.node = hd_arena_take(arena, (size_t)s.trace->nnodes + 1, sizeof *s.node);
+	s.holder = hd_arena_take(arena, (size_t)model->npipelines * model->stages, sizeof *s.holder);
+	if (!s.node || !s.holder)
+		return hd_fail(diag, HD_E_NOMEM, "no memory to play a trace of %u machines",
+			s.trace->nnodes);
+	if (!play(&s) || !hd_ledger_sum(&s.out.ledger, &s.out.paid))
+		return hd_fail(diag, HD_E_INPUT, "%u machines at these prices cost more than can be counted",
+			s.trace->nnodes);
+	judge(&s.out, model);
+	*out = s.out;
+	return HD_OK;
+}
