@@ -21,11 +21,13 @@ static const struct hd_kernels_rate measured[] = {
 	{ AMD, HD_OP_CONV2D, 4.8, 44, 20 },
 	{ AMD, HD_OP_CONV2D_DX, 4.8, 59, 23 },
 	{ AMD, HD_OP_CONV2D_DW, 4.8, 31, 21 },
-	/* 2026-11-27, one core of a Xeon whose peak was 187 to 210; oneDNN 2.6 */
-	{ INTEL, HD_OP_MATMUL, 50, 144, 108 },
-	{ INTEL, HD_OP_MATMUL, 75, 155, 145 },
-	{ INTEL, HD_OP_MATMUL, 226, 147, 136 },
-	{ INTEL, HD_OP_MATMUL, 302, 142, 137 },
+	/* 2026-11-28, one of two cores of a Xeon whose peak was 200 to 226; oneDNN 2.6 */
+	{ INTEL, HD_OP_MATMUL, 50, 165, 141 },
+	{ INTEL, HD_OP_MATMUL, 67, 157, 156 },
+	{ INTEL, HD_OP_MATMUL, 75, 166, 151 },
+	{ INTEL, HD_OP_MATMUL, 226, 169, 152 },
+	{ INTEL, HD_OP_MATMUL, 302, 166, 145 },
+	{ INTEL, HD_OP_MATMUL, 9881, 143, 150 },
 };
 const struct hd_kernels_rates hd_kernels_measured = { measured, sizeof measured / sizeof measured[0] };
 
