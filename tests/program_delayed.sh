@@ -112,7 +112,7 @@ passed "workers hand earlier versions on, by stages too"
 write_jobs 60
 set -- -s optim.update=stash -s optim.cuts=auto:4 -s batch.virtual_nodes=2 -s batch.global=8
 train run gpt.yaml --out kill-one --devices 1 "$@"
-heddle run gpt.yaml --out kill-far --workers 4 -s parallel.mode=pipeline -s parallel.stages=2 \
+"$HEDDLE_BIN" run gpt.yaml --out kill-far --workers 4 -s parallel.mode=pipeline -s parallel.stages=2 \
 	-s parallel.replicas=2 -s comm.sync=stages -s workers.pace=20ms -s workers.detect=400ms "$@" \
 	>killed.log 2>&1 &
 reach kill-far 8
