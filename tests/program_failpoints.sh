@@ -65,3 +65,10 @@ await here '2 of 2 workers' || failed "it keeps another one from its place"
 expect 0 heddle stop wide --now
 wait $run || true
 passed "a joiner that is too slow backs off, status and events say so, and another takes its place"
+
+# each worker's first call of worker 0 fails, the next one comes T/4 later: the first step waits for it
+HD_FAIL="wire.connect:err=ECONNRESET#0@1" expect 0 heddle run gpt.yaml --out late --workers 3 --json -q \
+	-s workers.detect=12s
+same "$(number digest)" "$whole" "the digest of a run with a late link"
+same "$(grep -c '"kind":"view"' late/events.ndjson)" 1 "views of a run with a late link"
+passed "a link that comes up after the first view: no step is begun twice"

@@ -16,6 +16,7 @@
 	X(STAGGER,        1,   "between members that would take the coordinator's place",          "one comes first and the others find it") \
 	X(SLOW_JOINER,    1,   "a boundary, for a joiner far behind",                              "at least; as long as a step where that is more") \
 	X(HEARTBEAT,      2,   "between two signs of life",                                        "four may be missed before silence counts") \
+	X(LINKS,          4,   "links of a worker's first view to come up",                       "one that failed is tried again at each sign of life") \
 	X(BACKOFF,        16,  "a joiner that was too slow, until it may try again",               "it slows members down; twice as long each further time") \
 	X(SILENT,         8,   "silence until a peer counts as lost",                              "the knob itself") \
 	X(PROGRESS,       16,  "no progress, the heart beating",                                   "at least; 8 times its longest instruction where that is more") \

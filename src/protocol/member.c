@@ -132,6 +132,8 @@ struct hd_msg *hd_member_msg(struct hd_member *m, enum hd_msg_kind kind)
 
 void hd_member_send(struct hd_member *m, uint32_t to, const struct hd_msg *msg)
 {
+	if (to != HD_COORDINATOR && !hd_member_is_up(m, to))
+		hd_member_end_wait(m);            /* it is lost */
 	struct hd_member_action *a = hd_member_act(m, HD_DO_SEND);
 
 	assert(to != HD_NOBODY && to != m->worker);
@@ -304,6 +306,30 @@ void hd_member_watch(struct hd_member *m)
 	}
 }
 
+bool hd_member_all_up(const struct hd_member *m)
+{
+	for (uint32_t i = 0; i < m->view.nmembers; i++)
+		if (!hd_member_is_up(m, m->view.member[i]))
+			return false;
+	return true;
+}
+
+bool hd_member_lost_any(const struct hd_member *m)
+{
+	for (uint32_t i = 0; i < m->npeers; i++)
+		if (m->peer[i].met && !m->peer[i].up && hd_member_is_in(m, m->peer[i].worker))
+			return true;
+	return false;
+}
+
+void hd_member_end_wait(struct hd_member *m)
+{
+	if (!m->links_ns)
+		return;
+	m->links_ns = 0;
+	hd_member_watch(m);
+}
+
 static void say_join(struct hd_member *m)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_JOIN);
@@ -391,7 +417,9 @@ static void on_up(struct hd_member *m, uint32_t worker)
 	struct hd_member_peer *peer = peer_add(m, worker);
 	if (!peer)
 		return;
-	peer->up = true;
+	peer->up = peer->met = true;
+	if (m->links_ns && hd_member_all_up(m))
+		m->links_ns = 0;
 	if (peer->suspicion != HD_HEARD) {
 		peer->suspicion = HD_HEARD;
 		say_suspect(m, worker, HD_HEARD);
@@ -657,6 +685,8 @@ static void no_coordinator(struct hd_member *m)
 
 static void on_tick(struct hd_member *m, const struct hd_member_event *event)
 {
+	if (m->now_ns >= m->links_ns)
+		hd_member_end_wait(m);
 	if (!m->co_up || m->co_silent)
 		no_coordinator(m);
 	if (m->co_up && m->now_ns >= m->progress_ns && (m->state == HD_MEMBER || m->state == HD_HALTED)) {

@@ -64,6 +64,10 @@
  *    the time when they are carried out: no call asks for work of one step and begins another.
  * 10. A member that receives a digest other than its own for a step begins no further step, saves nothing
  *     by itself, and reports the sender (SUSPECT, corrupt). The coordinator decides.
+ * 11. Links between the members of a first view may come up after it. A worker that enters its first view
+ *     begins no step before they are up, for T/2 at most: nothing was sent on them, so nothing is lost and
+ *     no epoch is needed. After that, when something is sent on one that is not up, or where one was up
+ *     before, it reports them as closed (rule 8).
  *
  * Ownership: create/destroy. Returned actions, and all they point to, are valid until the next call. One
  * thread; never blocks. Memory is taken only when a view or a redone step needs more. Time is an

@@ -25,7 +25,7 @@ enum { HD_MEMBER_PEERS = HD_MAX_SEALERS, HD_MEMBER_TELLS = 64, HD_MEMBER_STOPPED
 struct hd_member_peer {
 	uint32_t worker, slotted_epoch;
 	uint64_t slotted, reported, reported_sum, reported_state;
-	bool up, is_joiner, corrupt;
+	bool up, met, is_joiner, corrupt;    /* met: it was up before */
 	enum hd_suspicion suspicion;
 	char address[HD_MSG_ADDR + 1];
 };
@@ -68,6 +68,7 @@ struct hd_member {
 
 	bool has_view, held, status_said;
 	bool hold;                        /* too few members: no step is begun in this view */
+	int64_t links_ns;                 /* until then it waits for links of its first view; 0: not */
 	struct hd_view view;
 	struct hd_member_next next;
 	struct hd_seals seals;
@@ -127,6 +128,10 @@ void hd_member_break(struct hd_member *m, uint32_t code, const char *why);
 void hd_member_exit(struct hd_member *m, uint32_t code, const char *why);
 /* a view came in force: members that are not connected are suspected */
 void hd_member_watch(struct hd_member *m);
+/* Rule 11: its links are up; one of them was and is not any more; it waits no longer. */
+bool hd_member_all_up(const struct hd_member *m);
+bool hd_member_lost_any(const struct hd_member *m);
+void hd_member_end_wait(struct hd_member *m);
 void hd_member_say_synced(struct hd_member *m);
 /* the members are in it; for a worker that is or will be none */
 void hd_member_entered(struct hd_member *m, uint32_t epoch);

@@ -464,6 +464,102 @@ static void who_is_not_there_when_its_view_comes_is_lost(void **state)
 	at_work_end(w);
 }
 
+/* Worker 2, before step 0, with a link to worker 0 and none to 1 yet, is to enter its first view. Another one
+ * that it had, to a worker that is gone, does not matter. */
+static void come(struct at_work *w)
+{
+	at_work_begin(w, &at_work_config);
+	HEAR(ADMIT, .admit = { 2, at_work_config.nonce });
+	EVENT(WARMED_UP);
+	HEAR(SYNC, .sync = { HD_NOBODY, 0 });
+	EVENT(SYNCED, AT(0));
+	for (uint32_t peer = 0; peer < 2; peer++)
+		HEAR(PEER, .peer = { .worker = peer, .naddress = 1, .address = &"ab"[peer] });
+	EVENT(UP, .worker = 0);
+	EVENT(UP, .worker = 5);
+	LOST(5, HD_CLOSED);
+	FENCE(1);
+}
+
+static void enter(struct at_work *w)
+{
+	come(w);
+	IS(VIEW(1, 3, .step = 0), "ADOPT 1 of 3; BOUNDARY 0");
+}
+
+/* What was never sent is not lost: no epoch is needed for a link that is late. */
+static void a_first_step_waits_for_links_that_come_up(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	enter(w);
+	IS(EVENT(READY, AT(0)), "");
+	IS(tick_at(w, w->now + T / 8), ">co PROGRESS@1 0 4 9 busy; CONNECT 1 b");
+	IS(EVENT(UP, .worker = 1), "BEGIN 0; COMPUTE 0.0 [3+1]");
+	/* from now on a link that closes loses what is on it */
+	IS(LOST(1, HD_CLOSED), ">co SUSPECT@1 1 closed");
+	IS(EVENT(UP, .worker = 1), ">co SUSPECT@1 1 heard");
+	at_work_end(w);
+
+	/* as long as T/2, in this view and in the next */
+	enter(w);
+	const int64_t entered = w->now;
+	EVENT(READY, AT(0));
+	IS(tick_at(w, entered + T / 2 - 1), ">co PROGRESS@1 0 4 9 busy; CONNECT 1 b");
+	IS(tick_at(w, entered + T / 2), ">co SUSPECT@1 1 closed; CONNECT 1 b; BEGIN 0; COMPUTE 0.0 [3+1]");
+	FENCE(2);
+	IS(VIEW(2, 3, .step = 0, .afresh = true),
+		"ADOPT 2 of 3; >co SUSPECT@2 1 closed; CANCEL 0; BEGIN 0; COMPUTE 0.0 [3+1]");
+	at_work_end(w);
+
+	enter(w);
+	FENCE(2);
+	IS(VIEW(2, 3, .step = 0), "ADOPT 2 of 3");
+	IS(EVENT(READY, AT(0)), "");
+	IS(EVENT(UP, .worker = 1), "BEGIN 0; COMPUTE 0.0 [3+1]");
+	at_work_end(w);
+}
+
+static void what_would_be_lost_is_waited_for_no_longer(void **state)
+{
+	static const struct hd_pass pass[] = { { 0, 0, 0, 1, 0 }, { 1, 0, 1, 1, 0 }, { 2, 0, 2, 1, 0 } };
+	static const struct hd_vrange range[] = { { 0, 2 }, { 2, 1 }, { 3, 1 } };
+	static const struct hd_have no_holder = { 0, 0 };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	/* something to send */
+	enter(w);
+	struct hd_msg *msg = hd_member_msg(w->m, HD_MSG_HALT);
+	hd_member_send(w->m, 0, msg);
+	assert_true(w->m->links_ns);
+	hd_member_send(w->m, 1, msg);
+	assert_true(!w->m->links_ns && w->m->peer_lost);
+	at_work_end(w);
+
+	/* a step that is open */
+	come(w);
+	IS(VIEW(1, 3, .step = 0, .npass = 3, .pass = pass, .nrange = 3, .range = range, .nhave = 1,
+		.have = &no_holder),
+		"ADOPT 1 of 3; >co SUSPECT@1 1 closed; BEGIN 0; COMPUTE 0.0 [3+1]; BOUNDARY 0");
+	at_work_end(w);
+	/* a link that was up before */
+	at_work_synced(w, &at_work_config, 0);
+	LOST(1, HD_CLOSED);
+	FENCE(1);
+	IS(VIEW(1, 3, .step = 0), "ADOPT 1 of 3; >co SUSPECT@1 1 closed; BOUNDARY 0 writer");
+	IS(EVENT(READY, AT(0)), "BEGIN 0; COMPUTE 0.0 [0+2]");
+	at_work_end(w);
+	/* of one that is no member nothing is awaited */
+	at_work_synced(w, &at_work_config, 0);
+	LOST(2, HD_CLOSED);
+	FENCE(1);
+	VIEW(1, 2, .step = 0);
+	IS(EVENT(READY, AT(0)), "BEGIN 0; COMPUTE 0.0 [0+2]");
+	at_work_end(w);
+}
+
 /* Silent, then on a new link: it is there. */
 static void a_coordinator_that_comes_back_is_there(void **state)
 {
@@ -545,6 +641,8 @@ int main(void)
 		cmocka_unit_test(a_new_transfer_forgets_the_one_before),
 		cmocka_unit_test(who_is_fenced_is_gone),
 		cmocka_unit_test(who_is_not_there_when_its_view_comes_is_lost),
+		cmocka_unit_test(a_first_step_waits_for_links_that_come_up),
+		cmocka_unit_test(what_would_be_lost_is_waited_for_no_longer),
 		cmocka_unit_test(a_coordinator_that_comes_back_is_there),
 		cmocka_unit_test(who_wakes_up_late_has_not_waited),
 		cmocka_unit_test(the_last_failure_is_the_one_that_is_told),

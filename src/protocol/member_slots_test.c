@@ -367,6 +367,7 @@ static void a_sum_is_handed_on_along_the_chain(void **state)
 	(void)state;
 	config.copies = 3;
 	at_work_synced(w, &config, 1);
+	EVENT(UP, .worker = 3);
 	FENCE(1);
 	VIEW(1, 4, .step = 0, .nchain = 1, .chain = &four);
 	EVENT(READY, AT(0));

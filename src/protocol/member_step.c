@@ -548,7 +548,7 @@ static void halt_here(struct hd_member *m)
 static bool may_begin(const struct hd_member *m)
 {
 	return m->ready && !m->begun && (!m->diverged || m->at < m->diverged) &&
-		hd_seals_gate(&m->seals, m->at) && !m->hold;
+		hd_seals_gate(&m->seals, m->at) && !m->hold && !m->links_ns;
 }
 
 /* What waited for the boundary. */

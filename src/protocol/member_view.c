@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/timeouts.h"
+
 /* ---- a planned change: PREPARE, DECIDE, the switch ---- */
 
 /* A worker is prepared when it is connected with all members, old and new: none may miss a seal. */
@@ -123,6 +125,8 @@ void hd_member_on_decide(struct hd_member *m, const struct hd_msg *msg)
 
 static void adopt(struct hd_member *m, const struct hd_view *view)
 {
+	const bool first = m->state == HD_SYNCING || m->links_ns;
+
 	assert(view->epoch == m->epoch && hd_view_has(view, m->worker) && !m->folding);
 	m->view = *view;
 	m->has_view = true;
@@ -131,7 +135,10 @@ static void adopt(struct hd_member *m, const struct hd_view *view)
 	m->hold = m->cut = false;
 	m->state = HD_MEMBER;
 	hd_member_act(m, HD_DO_ADOPT)->view = &m->view;
-	hd_member_watch(m);
+	m->links_ns = first && !hd_member_all_up(m) && !hd_member_lost_any(m) ?
+		m->now_ns + HD_TIMEOUT_NS(LINKS, m->config.detect_ns) : 0;
+	if (!m->links_ns)
+		hd_member_watch(m);
 }
 
 /* The last step before was run by the old view, begun under it: its chains hold the slots. */
@@ -342,6 +349,7 @@ static void again(struct hd_member *m, const struct hd_msg_view *v)
 	bool fresh = m->at == v->step && !m->begun;
 
 	assert(!m->held && m->view.epoch == m->epoch);
+	hd_member_end_wait(m);                            /* what it sends is of the open step */
 	/* none where every sum is there: then there may be no array either */
 	for (uint32_t i = 0; i < v->npass; i++)
 		passes.pass[i] = v->pass[i];
