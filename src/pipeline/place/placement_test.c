@@ -1,0 +1,191 @@
+#include "pipeline/placement.h"
+
+#include <string.h>
+
+#include "tests/planning.h"
+#include "tests/check.h"
+
+enum { MOST = 8, DEVICES = 48 };
+
+/* The weights of the header, counted a second time. */
+static int64_t weigh(const struct hd_placement_ask *a, const uint32_t *device, uint32_t *same_zone)
+{
+	const uint32_t p = a->nstages, d = a->npipelines;
+	int64_t sum = 0;
+	uint32_t used = 0;
+
+	*same_zone = 0;
+	for (uint32_t i = 0; i < p * d; i++)
+		used |= 1u << a->device[device[i]].zone;
+	for (uint32_t k = 0; k < d; k++)
+		for (uint32_t s = 0; p > 1 && s < p; s++) {
+			const struct hd_placed_device *x = &a->device[device[k * p + s]],
+				*y = &a->device[device[k * p + (s + 1) % p]];
+			*same_zone += x->zone == y->zone;
+			sum += x->zone == y->zone ? 1000 : 0;
+			sum += x->zone == y->zone && llabs(x->added_ms - y->added_ms) <= 60000 ? 100 : 0;
+			sum += a->cost ? a->cost[x->zone * a->nzones + y->zone] : 0;
+		}
+	for (uint32_t s = 0; s < p; s++) {
+		uint32_t here = 0, might = (uint32_t)__builtin_popcount(used);
+		for (uint32_t k = 0; k < d; k++)
+			here |= 1u << a->device[device[k * p + s]].zone;
+		sum += 10 * ((might < d ? might : d) - (uint32_t)__builtin_popcount(here));
+	}
+	return sum;
+}
+
+static void search(const struct hd_placement_ask *a, uint32_t at, uint32_t *device, int64_t *least,
+	uint32_t *least_same)
+{
+	uint32_t same;
+
+	if (at == a->npipelines * a->nstages) {
+		int64_t w = weigh(a, device, &same);
+		*least = w < *least ? w : *least;
+		*least_same = same < *least_same ? same : *least_same;
+		return;
+	}
+	for (uint32_t i = 0; i < a->ndevices; i++) {
+		bool used = false;
+		for (uint32_t k = 0; k < at; k++)
+			used |= device[k] == i;
+		if (used)
+			continue;
+		device[at] = i;
+		search(a, at + 1, device, least, least_same);
+	}
+}
+
+static void check_whole(const struct hd_placement_ask *a, const struct hd_placement *got)
+{
+	uint32_t nplaced = 0, same;
+
+	CHECK(weigh(a, got->device, &same) == got->weighted && same == got->same_zone, "%lld, counted %lld",
+		(long long)got->weighted, (long long)weigh(a, got->device, &same));
+	for (uint32_t i = 0; i < a->ndevices; i++) {
+		nplaced += got->place[i] != HD_WAITS;
+		CHECK(got->place[i] == HD_WAITS || got->device[got->place[i]] == i, "device %u", i);
+	}
+	assert_int_equal(nplaced, a->npipelines * a->nstages);
+}
+
+/* Up to 7 devices against all placements: neighbours of one zone are as few as can be, and the weighted count
+ * is the least but for a few, which the change of two places does not reach. */
+static void few_devices_are_placed_as_well_as_can_be(void **state)
+{
+	struct hd_dice dice = { 2 };
+	uint32_t worse = 0, rounds = DRAWS(400);
+
+	(void)state;
+	for (uint32_t round = 0; round < rounds; round++) {
+		struct hd_placed_device device[MOST];
+		uint32_t n = 2 + hd_roll(&dice, 6), order[MOST], least_same = UINT32_MAX;
+		int64_t least = INT64_MAX;
+		struct hd_placement got;
+		struct hd_diag diag = { "" };
+		struct hd_placement_ask a = { .device = device, .ndevices = n, .nzones = 1 + hd_roll(&dice,
+			3) };
+		a.npipelines = 1 + hd_roll(&dice, n > 3 ? 2 : 1);
+		a.nstages = n / a.npipelines;
+		for (uint32_t i = 0; i < n; i++)
+			device[i] = (struct hd_placed_device){ hd_roll(&dice, a.nzones),
+				40000 * hd_roll(&dice, 4) };
+		search(&a, 0, order, &least, &least_same);
+		CHECK(hd_place_devices(&got, &a, &arena, &diag) == HD_OK, "%s", diag.text);
+		check_whole(&a, &got);
+		CHECK(got.same_zone == least_same, "round %u: %u neighbours share a zone, %u must", round,
+			got.same_zone, least_same);
+		CHECK(got.weighted >= least, "round %u", round);
+		worse += got.weighted > least;
+	}
+	CHECK(100 * worse <= 5 * rounds, "%u of %u are worse than the best", worse, rounds);
+}
+
+/* No neighbours in one zone; and when either is lost, every stage has a survivor, or its shadow has. */
+static void two_zones_and_an_even_depth_have_no_neighbours_in_one(void **state)
+{
+	struct hd_dice dice = { 4 };
+
+	(void)state;
+	for (uint32_t p = 2; p <= 12; p += 2)
+		for (uint32_t d = 1; d <= 4; d++)
+			for (uint32_t extra = 0; extra < 3; extra += 2) {
+				struct hd_placed_device device[DEVICES + 4] = { { 0 } };
+				uint32_t n = p * d + extra, of[2] = { 0 };
+				struct hd_placement got;
+				struct hd_diag diag = { "" };
+				/* in any order, as many of each */
+				for (uint32_t i = 0; i < n; i++) {
+					uint32_t z = hd_roll(&dice, 2);
+					z = of[z] == n / 2 ? 1 - z : z;
+					of[z]++;
+					device[i].zone = z;
+				}
+				const struct hd_placement_ask a = { .device = device, .ndevices = n,
+					.npipelines = d,
+					.nstages = p, .nzones = 2 };
+				CHECK(hd_place_devices(&got, &a, &arena, &diag) == HD_OK, "%s", diag.text);
+				check_whole(&a, &got);
+				CHECK(got.same_zone == 0, "p %u d %u: %u", p, d, got.same_zone);
+				CHECK(d == 1 || got.missing_zones == 0, "p %u d %u: a stage lacks a zone %u "
+					"times", p,
+					d, got.missing_zones);
+			}
+}
+
+/* Devices of one launch are kept apart where zones cannot be; ties go to smaller activations. */
+static void batches_and_boundaries_are_looked_at_too(void **state)
+{
+	static const struct hd_placed_device batch[] = { { 0, 0 }, { 0, 1 }, { 0, 200000 }, { 0, 200001 } },
+		three[] = { { 0, 0 }, { 0, 100000 }, { 0, 200000 }, { 1, 0 } };
+	static const int64_t out[] = { 50, 1, 2, 50 };
+	struct hd_placement got;
+
+	(void)state;
+	assert_int_equal(hd_place_devices(&got, &(struct hd_placement_ask){ .device = batch, .ndevices = 4,
+		.npipelines = 1, .nstages = 4, .nzones = 1 }, &arena, NULL), HD_OK);
+	assert_int_equal(got.same_zone, 4);
+	assert_int_equal(got.same_batch, 0);
+	/* the device of zone 1 parts the large boundaries: it stands on stage 0 */
+	assert_int_equal(hd_place_devices(&got, &(struct hd_placement_ask){ .device = three, .ndevices = 4,
+		.npipelines = 1, .nstages = 4, .nzones = 2, .out = out }, &arena, NULL), HD_OK);
+	assert_int_equal(got.same_zone, 2);
+	assert_int_equal(got.shared_bytes, 3);
+	assert_int_equal(got.device[0], 3);
+	/* a costly link between zones 0 and 2: they do not talk if they need not */
+	static const struct hd_placed_device zones[] = { { 0, 0 }, { 1, 0 }, { 1, 0 }, { 2, 0 } };
+	static const int64_t cost[9] = { 0, 1, 9, 1, 0, 1, 9, 1, 0 };
+	assert_int_equal(hd_place_devices(&got, &(struct hd_placement_ask){ .device = zones, .ndevices = 4,
+		.npipelines = 1, .nstages = 4, .nzones = 3, .cost = cost }, &arena, NULL), HD_OK);
+	assert_int_equal(got.weighted, 4);
+}
+
+static void what_makes_no_sense_is_refused(void **state)
+{
+	static const struct hd_placed_device device[] = { { 0, 0 }, { 2, 0 } };
+	struct hd_placement got;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	assert_int_equal(hd_place_devices(&got, &(struct hd_placement_ask){ .device = device, .ndevices = 2,
+		.npipelines = 1, .nstages = 3, .nzones = 3 }, &arena, &diag), HD_E_INVAL);
+	assert_string_equal(diag.text,
+		"1 pipelines of 3 stages on 2 devices: there are 1 or more, devices for all, and 1024 at "
+		"most");
+	diag.text[0] = '\0';
+	assert_int_equal(hd_place_devices(&got, &(struct hd_placement_ask){ .device = device, .ndevices = 2,
+		.npipelines = 1, .nstages = 2, .nzones = 2 }, &arena, &diag), HD_E_INVAL);
+	assert_string_equal(diag.text, "device 1 is in zone 2 of 2");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(few_devices_are_placed_as_well_as_can_be),
+		cmocka_unit_test(two_zones_and_an_even_depth_have_no_neighbours_in_one),
+		cmocka_unit_test(batches_and_boundaries_are_looked_at_too),
+		cmocka_unit_test(what_makes_no_sense_is_refused),
+	};
+	return cmocka_run_group_tests(tests, make_arena, drop_arena);
+}
