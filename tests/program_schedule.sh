@@ -97,6 +97,17 @@ expect 2 heddle plan show --schedule 1f1b -p 4 -m 4 --lose 2
 says 'there are no shadow stages: give --redundancy MODE'
 expect 2 heddle plan show --schedule 1f1b -p 4 -m 4 --redundancy eager --lose 4
 says 'ranks are 0 to 3'
+expect 0 heddle plan place --device-zones a,a,a,b,b,b,a,b,b -p 4
+says 'pipeline 1:'
+says 'waits: 8 (b)'
+says 'neighbours in one zone: 0'
+says 'zones that copies of stages miss: 0'
+expect 0 heddle plan place --device-zones a,b,a -p 3 --json
+says '"neighbours_in_one_zone":1'
+expect 2 heddle plan place --device-zones a,b -p 3
+says '2 devices are too few'
+expect 2 heddle plan place --device-zones a,,b -p 2
+says 'a name for each device'
 passed "redundancy: shadows are shown, proved, drawn, costed"
 
 expect 2 heddle simulate --schedule dualpipev -p 4 -m 6

@@ -75,6 +75,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(SHADOWS,     0,   "shadows",       WORD,   "auto|receives|gaps", "where its work stands: before receives, in waits, or the faster (default auto)") \
 	X(LOSE,        0,   "lose",          TEXT,   "R,R,...", "ranks that are lost: the rest of the step after that, by their shadows") \
 	X(LOSE_AT,     0,   "lose-at",       TEXT,   "PART",    "how much of the simulated step is over then (default 0.5)") \
+	X(AT_ZONES,    0,   "device-zones",  TEXT,   "Z,Z,...", "zone of each device")                             \
 	X(COSTS,       0,   "costs",         TEXT,   "F,B|F,I,W", "forward and backward of a full rank (I = W = B/2), or the three (default 1,1,1)") \
 	X(COMM,        0,   "comm",          TEXT,   "C",       "what a tensor takes from rank to rank (default 0)") \
 	X(TRANSPORT,   0,   "transport",     WORD,   "eager|buffered|rendezvous|grouped", "how transfers wait (default eager: they never do)") \

@@ -60,6 +60,7 @@
 	X(plan_auto) \
 	X(plan_ptdp) \
 	X(plan_order) \
+	X(plan_place) \
 	X(plan_buckets) \
 	X(plan) \
 	X(simulate_spot) \
