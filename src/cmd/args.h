@@ -181,6 +181,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(PRICE_AS,    0,   "price-as",      TEXT,   "TYPE=NAME,...", "what the prices call a type (default: the same)") \
 	X(PRICES_FROM, 0,   "prices-from",   TEXT,   "TIME",    "time of the prices when the first job comes: ISO 8601, or seconds since 1970 (default: their start)") \
 	X(SPOT,        0,   "spot",          TEXT,   "[TYPE:]FILE", "machines of a type that come and go: milliseconds,add|remove,name; samples of a count; or name,start,stop") \
+	X(MARKET,      0,   "spot",          TEXT,   "FILE",    "what each way through losses of machines is worth: a market (JSON), or a trace of machines") \
 	X(SPOT_TRACE,  0,   "trace",         TEXT,   "FILE",    "when machines came and went: milliseconds,add|remove,name; samples of a count; or name,start,stop") \
 	X(SPOT_MODEL,  0,   "model",         TEXT,   "FILE",    "what a step takes on 1, 2, ... pipelines, and on machines on demand (JSON)") \
 	X(ELASTIC,     0,   "elastic",       TEXT,   "K=X,...", "jobs run on other numbers of devices: min, max, vns, resize (seconds), speedup=S1:S2:..., mixed") \

@@ -6,6 +6,7 @@
 #include "planner/job_ask.h"
 #include "engine/lockstep.h"
 #include "cmd/json_line.h"
+#include "cmd/plan/spot.h"
 
 enum { RANKS_SHOWN = 64, WHY_SHOWN = 5, COLUMNS = 120 };
 
@@ -312,6 +313,8 @@ static enum hd_err verb_plan(struct hd_cmd *cmd)
 		err = write_plan(cmd, p);
 	if (err)
 		return err;
+	if (cmd->args.has[HD_OPT_MARKET])
+		return hd_cmd_plan_spot(cmd, p);
 	if (cmd->args.has[HD_OPT_JSON]) {
 		print_json(cmd, p);
 		return HD_OK;
@@ -334,9 +337,12 @@ const struct hd_verb hd_verb_plan = {
 		"at the worst time. -o PLAN: what `heddle run\n"
 		"--plan` takes where every device has the whole model; else a schedule for `heddle plan "
 		"check`. --suggest-job: how large a virtual node is belongs to the job; it prints sizes "
-		"1, 2, 4, ... and the job's own, with how fast each would be.",
+		"1, 2, 4, ... and the job's own, with how fast each would be.\n"
+		"--spot FILE: on the plan's pipelines, what checkpoints, rerouting, shadows and spare "
+		"pipelines are worth in samples per dollar, each with all terms, and the choice. FILE is "
+		"{\"losses_h\": 2, \"together\": [0.6, 0.4], ...} or a trace (docs/spot.md).",
 	.opts = HD_OPTS(HD_OPT_WORKERS, HD_OPT_CLUSTER, HD_OPT_PROFILE, HD_OPT_FORCE_PROFILE,
 		HD_OPT_PLANNER, HD_OPT_PARTITIONER, HD_OPT_SCHEDULE, HD_OPT_DRAW, HD_OPT_EXPLAIN,
-		HD_OPT_SUGGEST, HD_OPT_OUTPUT, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS, HD_OPT_SET),
+		HD_OPT_SUGGEST, HD_OPT_MARKET, HD_OPT_OUTPUT, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS, HD_OPT_SET),
 	.run = verb_plan, .test = "program_plan_job.sh",
 };

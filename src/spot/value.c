@@ -1,0 +1,264 @@
+#include "spot/value.h"
+
+#include <math.h>
+
+const char *const hd_spot_strategy_names[HD_NSPOT_STRATEGIES] = {
+#define X(id, name, tolerates) [HD_SPOT_##id] = name,
+	HD_SPOT_STRATEGIES(X)
+#undef X
+};
+
+/* ---- how many sets of k devices are tolerated: coefficients of generating functions */
+
+struct poly { double at[HD_SPOT_TOGETHER + 1]; };         /* up to x^k; k is the caller's */
+
+static double choose(uint32_t n, uint32_t k)
+{
+	double c = 1;
+
+	if (k > n)
+		return 0;
+	for (uint32_t i = 0; i < k; i++)
+		c = c * (n - i) / (i + 1);        /* whole after each step */
+	return c;
+}
+
+static void multiply(struct poly *by, const struct poly *x, uint32_t k)
+{
+	struct poly out = { { 0 } };
+
+	for (uint32_t i = 0; i <= k; i++)
+		for (uint32_t j = 0; i + j <= k; j++)
+			out.at[i + j] += by->at[i] * x->at[j];
+	*by = out;
+}
+
+static struct poly power(const struct poly *x, uint32_t n, uint32_t k)
+{
+	struct poly out = { { 1 } };
+
+	while (n--)
+		multiply(&out, x, k);
+	return out;
+}
+
+/* Of one stage's D devices not all. */
+static double sets_rerouted(uint32_t d, uint32_t p, uint32_t k)
+{
+	struct poly stage = { { 0 } };
+
+	for (uint32_t j = 0; j <= k && j < d; j++)
+		stage.at[j] = choose(d, j);
+	return power(&stage, p, k).at[k];
+}
+
+/* Of one ring of P devices no two neighbours: P / (P - j) C(P - j, j) sets of j. */
+static double sets_shadowed(uint32_t d, uint32_t p, uint32_t k)
+{
+	struct poly ring = { { 1 } };
+
+	for (uint32_t j = 1; j <= k && 2 * j <= p; j++)
+		ring.at[j] = round(p * choose(p - j, j) / (p - j));
+	return power(&ring, d, k).at[k];
+}
+
+/* In at most f of D + f pipelines. */
+static double sets_spared(uint32_t d, uint32_t p, uint32_t f, uint32_t k)
+{
+	struct poly hit = { { 0 } }, hits = { { 1 } };
+	double sets = k == 0;
+
+	for (uint32_t j = 1; j <= k; j++)
+		hit.at[j] = choose(p, j);
+	for (uint32_t i = 1; i <= f; i++) {
+		multiply(&hits, &hit, k);
+		sets += choose(d + f, i) * hits.at[k];
+	}
+	return sets;
+}
+
+double hd_spot_exceeds(enum hd_spot_strategy strategy, uint32_t d, uint32_t p, uint32_t f, uint32_t k)
+{
+	const uint32_t n = (strategy == HD_SPOT_REPLICA ? d + f : d) * p;
+	double sets = 0;
+
+	if (k > n || k > HD_SPOT_TOGETHER)
+		return 1;
+	switch (strategy) {
+	case HD_SPOT_REROUTE: sets = sets_rerouted(d, p, k); break;
+	case HD_SPOT_LAZY:
+	case HD_SPOT_EAGER:
+	case HD_SPOT_FULL: sets = sets_shadowed(d, p, k); break;
+	case HD_SPOT_REPLICA: sets = sets_spared(d, p, f, k); break;
+	case HD_SPOT_CHECKPOINT:
+	case HD_NSPOT_STRATEGIES: sets = k == 0; break;
+	}
+	return 1 - sets / choose(n, k);
+}
+
+/* ---- the market */
+
+static void usual(struct hd_spot_market *m)
+{
+	*m = (struct hd_spot_market){ .usd_h = 0.91, .ntogether = 1, .together = { 1 }, .pause_s = 5,
+		.rebuild_s = 30, .reload_s = 30, .checkpoint_s = 10, .switch_s = 1, .replan_s = 60,
+		.doubled = 1.5 };
+}
+
+static enum hd_err read_together(struct hd_spot_market *m, const struct hd_json *list, struct hd_diag *diag)
+{
+	char path[160];
+	double sum = 0;
+	enum hd_err err = hd_json_as(list, HD_JSON_ARRAY, diag);
+
+	if (!err && (hd_json_count(list) < 1 || hd_json_count(list) > HD_SPOT_TOGETHER))
+		err = hd_fail(diag, HD_E_INPUT, "%s has 1 to %d shares: of losses of 1, 2, ... devices",
+			hd_json_path(list, path, sizeof path), HD_SPOT_TOGETHER);
+	m->ntogether = 0;
+	for (size_t i = 0; !err && i < hd_json_count(list); i++) {
+		double *w = &m->together[m->ntogether++];
+		err = hd_json_as_f64(hd_json_item(list, i), w, diag);
+		if (!err && !(*w >= 0 && *w <= 1))
+			err = hd_fail(diag, HD_E_INPUT, "%s is a share, from 0 to 1",
+				hd_json_path(hd_json_item(list, i), path, sizeof path));
+		sum += *w;
+	}
+	if (!err && fabs(sum - 1) > 1e-6)
+		err = hd_fail(diag, HD_E_INPUT, "%s sums to %g: the shares of all losses are 1",
+			hd_json_path(list, path, sizeof path), sum);
+	return err;
+}
+
+enum hd_err hd_spot_market_read(struct hd_spot_market *market, const struct hd_json *json,
+	struct hd_diag *diag)
+{
+	struct hd_spot_market m;
+	const struct { const char *key; double *to, min, max; } rows[] = {
+		{ "usd_h", &m.usd_h, 1e-9, 1e6 }, { "losses_h", &m.losses_h, 0, 1e6 },
+		{ "announced", &m.announced, 0, 1 }, { "pause_s", &m.pause_s, 0, 1e6 },
+		{ "rebuild_s", &m.rebuild_s, 0, 1e6 }, { "reload_s", &m.reload_s, 0, 1e6 },
+		{ "checkpoint_s", &m.checkpoint_s, 0, 1e6 }, { "switch_s", &m.switch_s, 0, 1e6 },
+		{ "replan_s", &m.replan_s, 0, 1e6 }, { "doubled", &m.doubled, 1, 1000 },
+		{ "pause_max_s", &m.pause_max_s, 0, 1e6 },
+	};
+	enum { ROWS = sizeof rows / sizeof *rows };
+	const char *keys[ROWS + 2] = { "together" };
+	const struct hd_json *value;
+	char path[160];
+
+	usual(&m);
+	for (size_t i = 0; i < ROWS; i++)
+		keys[i + 1] = rows[i].key;
+	enum hd_err err = hd_json_only(json, keys, diag);
+	for (size_t i = 0; i < ROWS && !err; i++) {
+		if (!(value = hd_json_find(json, rows[i].key)))
+			continue;
+		err = hd_json_as_f64(value, rows[i].to, diag);
+		if (!err && !(*rows[i].to >= rows[i].min && *rows[i].to <= rows[i].max))
+			err = hd_fail(diag, HD_E_INPUT, "%s is from %g to %g",
+				hd_json_path(value, path, sizeof path), rows[i].min, rows[i].max);
+	}
+	if (!err && !hd_json_find(json, "losses_h"))
+		err = hd_fail(diag, HD_E_INPUT,
+			"%s: losses_h is missing: at how many instants an hour devices are lost",
+			hd_json_path(json, path, sizeof path));
+	if (!err && (value = hd_json_find(json, "together")))
+		err = read_together(&m, value, diag);
+	if (!err)
+		*market = m;
+	return err;
+}
+
+void hd_spot_market_of(struct hd_spot_market *market, const struct hd_spot_trace *t)
+{
+	uint64_t sizes[HD_SPOT_TOGETHER] = { 0 }, instants = 0, together = 0;
+
+	usual(market);
+	for (size_t i = 0; i < t->n; i++) {
+		together += !t->at[i].added;
+		if (!together || (i + 1 < t->n && t->at[i + 1].at_ms == t->at[i].at_ms))
+			continue;
+		sizes[(together < HD_SPOT_TOGETHER ? together : HD_SPOT_TOGETHER) - 1]++;
+		instants++;
+		together = 0;
+	}
+	if (!instants)
+		return;
+	market->losses_h = (double)instants * 3.6e6 / (double)t->at[t->n - 1].at_ms;
+	for (uint32_t k = 0; k < HD_SPOT_TOGETHER; k++) {
+		market->together[k] = (double)sizes[k] / (double)instants;
+		market->ntogether = sizes[k] ? k + 1 : market->ntogether;
+	}
+}
+
+/* ---- value */
+
+/* Checkpoints as far apart as loses least, by the rate of the losses that they are for: sqrt(2 W / rate). */
+static double interval(const struct hd_spot_market *m, double per_h)
+{
+	return per_h > 0 ? sqrt(2 * m->checkpoint_s / (per_h / 3600)) : INFINITY;
+}
+
+/* A step's time after k tolerated losses, to one before. */
+static double slow_down(const struct hd_spot_market *m, const struct hd_spot_grid *g,
+	enum hd_spot_strategy strategy, uint32_t k)
+{
+	const double left = g->pipelines - (double)k / g->stages;
+
+	if (strategy == HD_SPOT_REPLICA)
+		return 1;
+	if (strategy != HD_SPOT_REROUTE)
+		return m->doubled;
+	return left > 0 ? g->pipelines / left : 1;
+}
+
+struct hd_spot_value hd_spot_value(const struct hd_spot_market *m, const struct hd_spot_grid *g,
+	enum hd_spot_strategy strategy, uint32_t spares, double overhead)
+{
+	const bool shadows = strategy == HD_SPOT_LAZY || strategy == HD_SPOT_EAGER ||
+		strategy == HD_SPOT_FULL, saves = strategy == HD_SPOT_CHECKPOINT,
+		held = strategy == HD_SPOT_REPLICA || (shadows && g->pipelines > 1);
+	struct hd_spot_value v = { .strategy = strategy, .spares = strategy == HD_SPOT_REPLICA ? spares : 0,
+		.step_s = g->step_s, .overhead = overhead };
+	double back_s, stall_s = 0, tolerated = 0;
+
+	v.devices = (g->pipelines + v.spares) * g->stages;
+	for (uint32_t k = 1; k <= m->ntogether; k++)
+		v.exceeds += m->together[k - 1] * hd_spot_exceeds(strategy, g->pipelines, g->stages, v.spares,
+			k);
+	v.interval_s = interval(m, held ? 0 : m->losses_h * v.exceeds);
+	if (!saves)
+		v.interval_s = fmin(v.interval_s, HD_SPOT_SAVE_S);
+	if (isfinite(v.interval_s) && v.interval_s > 0)
+		v.saving = m->checkpoint_s / v.interval_s;
+	v.overhead += v.saving;
+	back_s = held ? g->step_s / 2 : isfinite(v.interval_s) ? v.interval_s / 2 + m->reload_s : 0;
+	v.exceeded_s = m->rebuild_s + back_s;
+	for (uint32_t k = 1; k <= m->ntogether; k++) {
+		const double w = m->together[k - 1],
+			phi = hd_spot_exceeds(strategy, g->pipelines, g->stages, v.spares, k),
+			kept_s = m->pause_s + (slow_down(m, g, strategy, k) - 1) * m->replan_s;
+		tolerated += w * (1 - phi) * kept_s;
+		stall_s += w * ((1 - phi) * kept_s + phi * v.exceeded_s);
+	}
+	v.tolerated_s = v.exceeds < 1 ? tolerated / (1 - v.exceeds) : 0;
+	v.stall_s = (1 - m->announced) * stall_s + m->announced * m->switch_s;
+	v.useful = 1 / ((1 + v.overhead) * (1 + m->losses_h / 3600 * v.stall_s));
+	v.usd_h = v.devices * m->usd_h;
+	v.value = g->batch / g->step_s * v.useful * 3600 / v.usd_h;
+	v.allowed = !(m->pause_max_s > 0) || (v.exceeds < 1 ? m->pause_s : m->rebuild_s) <= m->pause_max_s;
+	return v;
+}
+
+uint32_t hd_spot_choose(uint32_t n, const struct hd_spot_value *values)
+{
+	double best = -1;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (values[i].allowed)
+			best = fmax(best, values[i].value);
+	for (uint32_t i = 0; i < n; i++)
+		if (values[i].allowed && values[i].value >= 0.99 * best)
+			return i;
+	return n;
+}

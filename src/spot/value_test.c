@@ -1,0 +1,206 @@
+#include "spot/value.h"
+
+#include <math.h>
+
+#include "spot/testing.h"
+
+static struct hd_arena arena;
+
+static int set_up(void **state) { (void)state; hd_arena_init(&arena, 0); return 0; }
+static int tear_down(void **state) { (void)state; hd_arena_finish(&arena); return 0; }
+
+/* Is a set of lost devices, a bit each, more than the strategy tolerates? Device (d, p) is bit d * P + p. */
+static bool too_much(enum hd_spot_strategy strategy, uint32_t d, uint32_t p, uint32_t f, uint32_t lost)
+{
+	uint32_t hit = 0;
+
+	for (uint32_t s = 0; s < p && strategy == HD_SPOT_REROUTE; s++) {
+		uint32_t left = 0;
+		for (uint32_t i = 0; i < d; i++)
+			left += !(lost >> (i * p + s) & 1);
+		if (!left)
+			return true;
+	}
+	for (uint32_t i = 0; i < d && strategy == HD_SPOT_EAGER; i++)
+		for (uint32_t s = 0; s < p; s++)
+			if (lost >> (i * p + s) & 1 && lost >> (i * p + (s + 1) % p) & 1)
+				return true;
+	for (uint32_t i = 0; i < d + f && strategy == HD_SPOT_REPLICA; i++)
+		hit += (lost >> (i * p) & ((1u << p) - 1)) != 0;
+	return hit > f || (strategy == HD_SPOT_CHECKPOINT && lost);
+}
+
+static void probabilities_are_those_of_counting_all_sets(void **state)
+{
+	static const enum hd_spot_strategy each[] = { HD_SPOT_CHECKPOINT, HD_SPOT_REROUTE, HD_SPOT_EAGER,
+		HD_SPOT_REPLICA };
+	(void)state;
+
+	for (uint32_t i = 0; i < 4; i++)
+		for (uint32_t d = 1; d <= 3; d++)
+			for (uint32_t p = 1; p <= 5; p++)
+				for (uint32_t f = 0; f <= (each[i] == HD_SPOT_REPLICA ? 1 : 0); f++) {
+					const uint32_t n = (d + f) * p;
+					uint64_t sets[32] = { 0 }, bad[32] = { 0 };
+					for (uint32_t lost = 0; lost < 1u << n; lost++) {
+						int k = __builtin_popcount(lost);
+						sets[k]++;
+						bad[k] += too_much(each[i], d, p, f, lost);
+					}
+					for (uint32_t k = 0; k <= 5 && k <= n; k++) {
+						const double want = (double)bad[k] / (double)sets[k],
+							is = hd_spot_exceeds(each[i], d, p, f, k);
+						CHECK(fabs(is - want) <= 1e-12,
+							"%s, D %u, P %u, f %u, k %u: %.15f, not %.15f",
+							hd_spot_strategy_names[each[i]], d, p, f, k,
+							is, want);
+					}
+					CHECK(hd_spot_exceeds(each[i], d, p, f, n + 1) >= 1, "more than all");
+				}
+}
+
+static void published_probabilities_come_out(void **state)
+{
+	static const struct { enum hd_spot_strategy s; uint32_t d, p, k; double want, within; } rows[] = {
+		{ HD_SPOT_LAZY, 2, 4, 2, 0.285714, 5e-7 }, { HD_SPOT_LAZY, 2, 4, 3, 0.714286, 5e-7 },
+		{ HD_SPOT_EAGER, 3, 4, 4, 0.781818, 5e-7 }, { HD_SPOT_FULL, 2, 6, 3, 0.490909, 5e-7 },
+		{ HD_SPOT_FULL, 4, 12, 1, 0, 1e-12 }, { HD_SPOT_FULL, 4, 12, 2, 0.0426, 5e-5 },
+		{ HD_SPOT_FULL, 4, 12, 3, 0.1249, 5e-5 }, { HD_SPOT_FULL, 4, 12, 4, 0.2389, 5e-5 },
+		{ HD_SPOT_REROUTE, 2, 4, 2, 0.142857, 5e-7 }, { HD_SPOT_REROUTE, 2, 4, 3, 0.428571, 5e-7 },
+		{ HD_SPOT_REROUTE, 3, 4, 4, 0.072727, 5e-7 }, { HD_SPOT_REROUTE, 2, 6, 3, 0.272727, 5e-7 },
+		{ HD_SPOT_REROUTE, 4, 12, 4, 6.2e-5, 5e-7 },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		double is = hd_spot_exceeds(rows[i].s, rows[i].d, rows[i].p, 0, rows[i].k);
+		CHECK(fabs(is - rows[i].want) <= rows[i].within, "row %zu: %.9f", i, is);
+	}
+}
+
+static struct hd_spot_market market_of(const char *text)
+{
+	const struct hd_json *json;
+	struct hd_spot_market m = { 0 };
+	struct hd_diag diag = { "" };
+
+	CHECK(!hd_json_parse(&arena, "market", text, strlen(text), &json, &diag) &&
+		!hd_spot_market_read(&m, json, &diag), "%s", diag.text);
+	return m;
+}
+
+/* By hand: 2 pipelines of 4 stages, a step of 2 s with 100 samples; a loss in 450 s, half of them of two. */
+static void values_are_their_terms_by_hand(void **state)
+{
+	const struct hd_spot_market m = market_of("{\"usd_h\": 0.5, \"losses_h\": 8,"
+		" \"together\": [0.5, 0.5], \"pause_s\": 4,"
+		" \"rebuild_s\": 20, \"reload_s\": 6, \"checkpoint_s\": 9, \"switch_s\": 1,"
+		" \"replan_s\": 40, \"doubled\": 1.25, \"announced\": 0.25}");
+	const struct hd_spot_grid g = { 2, 4, 100, 2 };
+	struct hd_spot_value v = hd_spot_value(&m, &g, HD_SPOT_CHECKPOINT, 0, 0);
+	(void)state;
+
+	/* every sqrt(2 * 9 * 450) = 90 s; a loss costs 20 + 45 + 6, unless announced */
+	assert_true(fabs(v.interval_s - 90) < 1e-9 && fabs(v.overhead - 0.1) < 1e-12 && v.devices == 8);
+	assert_true(fabs(v.stall_s - (0.75 * 71 + 0.25)) < 1e-9 && fabs(v.usd_h - 4) < 1e-12);
+	assert_true(fabs(v.value - 100 / 2.0 * 3600 / 4 / (1.1 * (1 + 53.5 / 450))) < 1e-6);
+	/* two of eight: 1/7 empties a stage; slower by 2 / (2 - k / 4) */
+	v = hd_spot_value(&m, &g, HD_SPOT_REROUTE, 0, 0);
+	/* checkpoints by the 8 / 14 losses an hour that go back to one */
+	const double back = sqrt(2 * 9 * 450 * 14.0);
+	assert_true(fabs(v.exceeds - 1 / 14.0) < 1e-12 && fabs(v.interval_s - back) < 1e-9);
+	assert_true(fabs(v.overhead - 9 / back) < 1e-12 && fabs(v.exceeded_s - (26 + back / 2)) < 1e-9);
+	const double one = 4 + (8 / 7.0 - 1) * 40, two = 4 + (8 / 6.0 - 1) * 40;
+	assert_true(fabs(v.stall_s - (0.75 * (0.5 * one + 0.5 * (6 / 7.0 * two + v.exceeded_s / 7)) + 0.25)) <
+		1e-9);
+	/* 2/7 are neighbours; then another pipeline has the stage, and half a step is lost */
+	v = hd_spot_value(&m, &g, HD_SPOT_EAGER, 0, 0.2);
+	assert_true(fabs(v.exceeded_s - 21) < 1e-9 && fabs(v.tolerated_s - 14) < 1e-9);
+	assert_true(fabs(v.stall_s - (0.75 * (14 * 6 / 7.0 + 21 / 7.0) + 0.25)) < 1e-9);
+	assert_true(fabs(v.useful - 1 / (1.205 * (1 + v.stall_s / 450))) < 1e-12);
+	/* one pipeline: no other device has it */
+	v = hd_spot_value(&m, &(struct hd_spot_grid){ 1, 4, 100, 2 }, HD_SPOT_EAGER, 0, 0.2);
+	assert_true(fabs(v.exceeds - 1 / 3.0) < 1e-12);
+	assert_true(fabs(v.exceeded_s - (26 + sqrt(2 * 9 * 450 * 3.0) / 2)) < 1e-9);
+	/* a spare pipeline: 12 devices; two are in one pipeline with 3/11 */
+	v = hd_spot_value(&m, &g, HD_SPOT_REPLICA, 1, 0);
+	assert_true(v.devices == 12 && fabs(v.exceeds - 0.5 * 8 / 11.0) < 1e-12);
+	assert_true(fabs(v.tolerated_s - 4) < 1e-9 && fabs(v.usd_h - 6) < 1e-12);
+}
+
+static void the_earlier_of_nearly_equal_ones_is_chosen(void **state)
+{
+	struct hd_spot_value v[3] = { { .value = 99.5, .allowed = true }, { .value = 100, .allowed = true },
+		{ .value = 98, .allowed = true } };
+	const struct hd_spot_market m = market_of("{\"losses_h\": 1, \"pause_s\": 5, \"rebuild_s\": 30,"
+		" \"pause_max_s\": 10}");
+	const struct hd_spot_grid g = { 2, 4, 100, 2 };
+	(void)state;
+
+	assert_int_equal(hd_spot_choose(3, v), 0);
+	v[0].value = 98.9;
+	assert_int_equal(hd_spot_choose(3, v), 1);
+	v[1].allowed = false;
+	assert_int_equal(hd_spot_choose(3, v), 0);
+	v[0].allowed = v[2].allowed = false;
+	assert_int_equal(hd_spot_choose(3, v), 3);
+	assert_false(hd_spot_value(&m, &g, HD_SPOT_CHECKPOINT, 0, 0).allowed);
+	assert_true(hd_spot_value(&m, &g, HD_SPOT_LAZY, 0, 0).allowed);
+}
+
+static void a_trace_says_how_often_and_how_many_at_once(void **state)
+{
+	static const struct hd_spot_change in[] = { { 0, 1, "a" }, { 0, 1, "b" }, { 0, 1, "c" },
+		{ 0, 1, "d" }, { 900000, -1, "a" }, { 900000, 1, "e" }, { 900000, -1, "b" }, { 1000000, -1, "c" },
+		{ 3600000, -1, "d" }, { 7200000, -1, "e" } };
+	struct hd_spot_market m;
+	struct hd_spot_trace t;
+	(void)state;
+
+	assert_int_equal(hd_spot_trace_make(&t, 10, in, 0, &arena, NULL), HD_OK);
+	hd_spot_market_of(&m, &t);
+	assert_true(fabs(m.losses_h - 2) < 1e-12 && m.ntogether == 2);
+	assert_true(fabs(m.together[0] - 0.75) < 1e-12 && fabs(m.together[1] - 0.25) < 1e-12);
+	assert_int_equal(hd_spot_trace_make(&t, 4, in, 0, &arena, NULL), HD_OK);
+	hd_spot_market_of(&m, &t);
+	assert_true(m.losses_h <= 0 && m.ntogether == 1 && m.together[0] >= 1);
+}
+
+static void a_bad_market_is_refused_with_the_member(void **state)
+{
+	static const struct { const char *text, *says; } bad[] = {
+		{ "{}", "losses_h is missing" },
+		{ "{\"losses_h\": -1}", "m: .losses_h is from 0 to 1e+06" },
+		{ "{\"losses_h\": 1, \"usd_h\": 0}", "m: .usd_h is from 1e-09" },
+		{ "{\"losses_h\": 1, \"together\": []}", "m: .together has 1 to 64 shares" },
+		{ "{\"losses_h\": 1, \"together\": [0.5, 0.25]}", "m: .together sums to 0.75" },
+		{ "{\"losses_h\": 1, \"together\": [2, -1]}", "m: .together[0] is a share" },
+		{ "{\"losses_h\": 1, \"doubled\": 0.5}", "m: .doubled is from 1 to 1000" },
+		{ "{\"losses_h\": 1, \"announce\": 0.5}", "m: .announce is no member" },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		const struct hd_json *json;
+		struct hd_spot_market m;
+		struct hd_diag diag = { "" };
+		CHECK(!hd_json_parse(&arena, "m", bad[i].text, strlen(bad[i].text), &json, &diag), "%s",
+			diag.text);
+		CHECK(hd_spot_market_read(&m, json, &diag) == HD_E_INPUT, "case %zu", i);
+		CHECK(strstr(diag.text, bad[i].says), "case %zu: %s", i, diag.text);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(probabilities_are_those_of_counting_all_sets),
+		cmocka_unit_test(published_probabilities_come_out),
+		cmocka_unit_test(values_are_their_terms_by_hand),
+		cmocka_unit_test(the_earlier_of_nearly_equal_ones_is_chosen),
+		cmocka_unit_test(a_trace_says_how_often_and_how_many_at_once),
+		cmocka_unit_test(a_bad_market_is_refused_with_the_member),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
