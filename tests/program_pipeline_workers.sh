@@ -90,10 +90,10 @@ same "$digest" "$one" "a run over 3, then 2 workers, then in one process"
 passed "stages over workers are resumed with fewer, and with none"
 
 # of three and one that has nothing to do any two are killed, at one time, then the coordinator, then it grows
-write_jobs 80
+write_jobs 400
 train run gpt.yaml --out kill-one --devices 1
 one=$digest
-heddle run gpt.yaml --out killed --workers 3 -s parallel.schedule=zb-v -s workers.pace=20ms \
+"$HEDDLE_BIN" run gpt.yaml --out killed --workers 3 -s parallel.schedule=zb-v -s workers.pace=20ms \
 	-s workers.detect=400ms -s checkpoint.every='10 steps' >killed.log 2>&1 &
 reach killed 8
 is_done() { heddle status $1 --json | grep -q '"state":"done"'; }

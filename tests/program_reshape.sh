@@ -27,7 +27,7 @@ optim: {kind: adamw, lr: 1e-3}
 checkpoint: {every: 10 steps}
 comm: {sync: $sync}
 END
-	heddle run $sync.yaml --out $run --workers 4 -s parallel.mode=pipeline -s workers.pace=15ms \
+	"$HEDDLE_BIN" run $sync.yaml --out $run --workers 4 -s parallel.mode=pipeline -s workers.pace=15ms \
 		-s workers.detect=2s >$run.log 2>&1 &
 	driver=$!
 	reach $run 12
