@@ -75,6 +75,7 @@ static void set_needs(struct hd_worker *w, const struct hd_worker_part *coming)
 		w->rank[r].need = (struct hd_rank_need){ 0 };
 	w->parts->need_places = w->parts->need_received_bytes = w->parts->need_links = 0;
 	w->parts->need_held = w->parts->need_sum_bytes = w->parts->need_used_received_bytes = 0;
+	w->parts->need_table_bytes = 0;
 	w->parts->need_rests = true;
 	w->parts->need_idle_slot_elems = UINT64_MAX;
 	w->parts->need_sum = w->parts->need_moments = w->meeting->need = false;
@@ -88,6 +89,7 @@ static void set_needs(struct hd_worker *w, const struct hd_worker_part *coming)
 		w->parts->need_held = s->held_elems > w->parts->need_held ? s->held_elems :
 			w->parts->need_held;
 		w->parts->need_sum_bytes = larger(w->parts->need_sum_bytes, s->sum_bytes);
+		w->parts->need_table_bytes += s->table_bytes;
 		w->parts->need_rests &= s->rests;
 		if (s->idle_slot_elems < w->parts->need_idle_slot_elems)
 			w->parts->need_idle_slot_elems = s->idle_slot_elems;
@@ -355,6 +357,7 @@ static enum hd_err make(struct hd_worker *w, const struct hd_dist_view *view, st
 		err = hd_meeting_plan(w, view->plan, view->worker, &s->work.meeting, &s->arena, diag);
 	if (err)
 		return err;
+	s->table_bytes = s->arena.used_bytes;
 	set_needs(w, s);
 	*ranks = rank;
 	return HD_OK;

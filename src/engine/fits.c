@@ -158,7 +158,7 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 			+ hd_lockstep_bytes(&w->task->train, w->task->job->nvns),
 		.inputs = sample_bytes * (d * w->task->job->per_vn + depth * batch),
 		.kept = data->kept_bytes,
-		.own = w->stage->table_bytes + scratch + hd_parts_link_bytes(w),
+		.own = w->stage->table_bytes + w->parts->need_table_bytes + scratch + hd_parts_link_bytes(w),
 		.device = device,
 		.process = HD_PROCESS_BYTES + (w->parts->need_rests ? 0 : HD_WRITER_BYTES),
 	};

@@ -1,5 +1,7 @@
 #include "engine/testing_stages.h"
 
+#include <malloc.h>
+
 #include "engine/pipe.h"
 #include "engine/worker_int.h"
 
@@ -228,9 +230,37 @@ static void stages_write_to_the_pages_that_are_predicted(void **state)
 	assert_true(idle > 0);
 }
 
+/* What the heap grows by, but for what devices take of it: kernels, and tables of mail. */
+static void graphs_and_programs_of_stages_are_predicted(void **state)
+{
+	static const struct hd_rig_kind k = { "1f1b", 3, 1, 1, false, 1 };
+	struct hd_memory_terms before, after;
+	struct hd_diag diag = { "" };
+	struct hd_plan plan;
+	struct hd_rig rig;
+
+	(void)state;
+	hd_rig_open(&rig, "model: {use: builtin:gpt, args: {layers: 8, width: 16, heads: 2, context: 8}}\n"
+		"data: {kind: synthetic, count: 64}\n", 8, 8, NULL, 3);
+	CHECK(hd_rig_staged(rig.worker, rig.task, &k, &rig.arena, &plan, &diag) == HD_OK, "%s", diag.text);
+	hd_worker_memory(rig.worker, &before);
+	const size_t heap = mallinfo2().uordblks;
+	if (!heap) {
+		hd_rig_close(&rig);
+		SKIP("this allocator does not say what it gave");
+	}
+	CHECK(hd_worker_adopt(rig.worker, &plan, &diag) == HD_OK, "%s", diag.text);
+	hd_worker_memory(rig.worker, &after);
+	const uint64_t grown = mallinfo2().uordblks - heap, own = after.own - before.own;
+	CHECK(own > MIB / 4 && own <= grown && own * 3 > grown, "%llu bytes predicted, the heap grew by %llu",
+		(unsigned long long)own, (unsigned long long)grown);
+	hd_rig_close(&rig);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(graphs_and_programs_of_stages_are_predicted),
 		cmocka_unit_test(stages_write_to_the_pages_that_are_predicted),
 		cmocka_unit_test(what_fits_neither_the_limit_nor_what_is_free_is_refused_with_numbers),
 		cmocka_unit_test(rows_are_read_ahead_where_a_core_or_a_disk_is_idle_meanwhile),

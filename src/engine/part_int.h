@@ -29,6 +29,7 @@ struct hd_worker_part {
 	/* of the flat vector: buckets whose state it holds, and their pages in a vector of sums */
 	uint64_t held_elems, sum_bytes;
 	bool rests;                       /* as in the view */
+	uint64_t table_bytes;             /* scripts; graphs and programs of stages */
 	uint64_t idle_slot_elems;         /* of one vector, of buckets whose slots others hold */
 };
 
@@ -43,7 +44,7 @@ struct hd_worker_parts {
 	float *receive; uint64_t nreceive;        /* buffers for roots of other workers */
 	/* by the parts at hand */
 	uint64_t need_places, need_received_bytes, need_used_received_bytes, need_links, need_held,
-		need_sum_bytes, need_idle_slot_elems;
+		need_sum_bytes, need_idle_slot_elems, need_table_bytes;
 	bool need_sum, need_moments, need_rests;
 };
 
