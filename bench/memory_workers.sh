@@ -122,12 +122,16 @@ for j in gpt mlp conv; do try $j --devices 3 $pipeline; done
 for j in gpt gpt-long mlp conv; do try $j --devices 4 -s parallel.stages=2 -s parallel.replicas=2; done
 try gpt --devices 2 $pipeline -s optim.update=2bw
 try gpt-long --devices 2 $pipeline -s parallel.recompute=stage
+for s in gpipe zb-h1; do
+	try gpt-long --devices 2 $pipeline -s parallel.schedule=$s -s parallel.offload=stage
+done
 for n in 2 4; do try gpt --workers $n -s workers.min=$n; done
 for j in gpt-long mlp conv; do try $j --workers 3 -s workers.min=3; done
 try gpt --workers 3 -s workers.min=3 -s comm.sync=sharded
 for s in gpipe 1f1b zb-h1; do
 	try gpt-long --workers 2 -s workers.min=2 $pipeline -s parallel.schedule=$s
 done
+try gpt-long --workers 2 -s workers.min=2 $pipeline -s parallel.schedule=gpipe -s parallel.offload=stage
 for sync in allreduce stages; do
 	for j in gpt mlp conv; do try $j --workers 3 -s workers.min=3 $pipeline -s comm.sync=$sync; done
 	for j in gpt conv; do

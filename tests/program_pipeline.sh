@@ -30,11 +30,15 @@ for schedule in gpipe 1f1b interleaved zb-h1 zb-h2 zb-auto zb-v v-half v-min dua
 	train run gpt.yaml --out re-$schedule --devices 2 -s parallel.mode=pipeline \
 		-s parallel.schedule=$schedule -s parallel.recompute=stage
 	same "$digest" "$whole" "$schedule with recomputation"
+	train run gpt.yaml --out off-$schedule --devices 2 -s parallel.mode=pipeline \
+		-s parallel.schedule=$schedule -s parallel.offload=stage
+	same "$digest" "$whole" "$schedule with activations in a file"
+	grep -q ' OFF0.0 .* ON0.0 ' off-$schedule/plan/0000.plan || failed "$schedule: the plan has no OFF"
 	for verb in show check draw; do
 		expect 0 heddle plan $verb by-$schedule/plan/0000.plan
 	done
 done
-passed "every schedule of flush updates, with and without recomputation"
+passed "every schedule of flush updates, with and without recomputation, with activations in a file"
 
 grep -q '^cuts 0 ' by-1f1b/plan/0000.plan || failed "the plan does not say where stages begin"
 grep -q 'cause "1f1b: 2 stages, 1 pipeline of 2 devices' by-1f1b/plan/0000.plan || failed "no cause"

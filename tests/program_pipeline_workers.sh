@@ -144,10 +144,14 @@ for shape in 1f1b:3:1:1 zb-v:2:1:1 gpipe:4:1:2 1f1b:2:2:1; do
 		-s parallel.replicas=$replicas
 	same "$digest" "$one" "$schedule over $workers workers, state by stages"
 done
+train run wide.yaml --out wide-off --workers 3 -s parallel.mode=pipeline -s parallel.schedule=gpipe \
+	-s parallel.offload=stage
+same "$digest" "$one" "gpipe over 3 workers, activations in a file"
+grep -q ' OFF1.0 .* ON1.0 ' wide-off/plan/0001.plan || failed "the plan of workers has no OFF"
 evals() { grep '"kind":"eval","step":[1-9]' $1/events.ndjson | grep -o '"loss":[^,]*'; }
 cmp -s <(evals wide-one) <(evals wide-1f1b-3) ||
 	failed "evaluations of state by stages are others"
-passed "state by stages: the bits of one device, evaluations included"
+passed "state by stages, activations in a file: the bits of one device, evaluations included"
 
 # of two pipelines any one worker may go: each stage has another holder; a third pipeline comes
 heddle run wide.yaml --out held --workers 4 -s parallel.mode=pipeline -s parallel.replicas=2 \

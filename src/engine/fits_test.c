@@ -184,7 +184,7 @@ static void stages_write_to_the_pages_that_are_predicted(void **state)
 	};
 	static const struct hd_rig_kind ways[] = { { "1f1b", 2, 1, 1, false, 1 },
 		{ "gpipe", 2, 1, 2, false, 1 }, { "zb-h1", 3, 1, 1, false, 1 },
-		{ "interleaved", 2, 2, 1, true, 1 } };
+		{ "interleaved", 2, 2, 1, true, 1 }, { "gpipe", 2, 1, 1, HD_KEEPS_AWAY, 1 } };
 	uint64_t idle = 0;
 
 	(void)state;

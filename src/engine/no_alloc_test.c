@@ -102,7 +102,7 @@ static void no_step_of_stages_allocates(void **state)
 		"context: 8, dropout: 0.1}}\ndata: {kind: synthetic, count: 61}\n";
 	static const struct hd_rig_kind kinds[] = { { "1f1b", 2, 1, 1, false, 1 }, { "1f1b", 1, 1, 2,
 		false, 2 },
-		{ "zb-h1", 2, 1, 1, false, 2 } };
+		{ "zb-h1", 2, 1, 1, false, 2 }, { "gpipe", 2, 1, 1, HD_KEEPS_AWAY, 1 } };
 
 	(void)state;
 	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {

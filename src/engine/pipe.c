@@ -301,6 +301,28 @@ static enum hd_err recompute(struct hd_rank *rank, const struct hd_ins *ins, str
 	return bind.rows ? run(rank, ins, HD_RUN_F, &bind, diag) : HD_OK;
 }
 
+/* Nothing runs on the rank's devices meanwhile: its instructions are done when they end. */
+static enum hd_err move_out(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	struct hd_cell *cell = cell_of(rank, ins);
+	struct hd_bind bind;
+
+	bind_cell(rank, ins, &bind);
+	enum hd_err err = hd_offload_out(pipe_of(rank), cell, ins->stage, bind.rows, diag);
+	give_arena(cell);
+	return err;
+}
+
+static enum hd_err move_back(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	struct hd_cell *cell = cell_of(rank, ins);
+	struct hd_bind bind;
+
+	take_arena(cell);
+	bind_cell(rank, ins, &bind);
+	return hd_offload_back(pipe_of(rank), cell, ins->stage, bind.rows, diag);
+}
+
 static uint32_t moves_of(const struct hd_cell *cell, struct hd_fold fold[HD_MAX_FOLDS])
 {
 	const struct hd_fold_script *s = &cell->seat->script;
@@ -499,6 +521,8 @@ const struct hd_ins_runner hd_pipe_runners[HD_INS_END] = {
 	[HD_INS_I]    = { backward_input,   false, HD_SECTION_COMPUTE },
 	[HD_INS_W]    = { backward_weights, false, HD_SECTION_COMPUTE },
 	[HD_INS_R]    = { recompute,        false, HD_SECTION_COMPUTE },
+	[HD_INS_OFF]  = { move_out,         false, HD_SECTION_COMPUTE },
+	[HD_INS_ON]   = { move_back,        false, HD_SECTION_COMPUTE },
 	[HD_INS_SA]   = { send_act,         false, HD_SECTION_COMPUTE },
 	[HD_INS_SG]   = { send_grad,        false, HD_SECTION_COMPUTE },
 	[HD_INS_RA]   = { take_act,         false, HD_SECTION_COMPUTE },
@@ -518,6 +542,8 @@ static const struct hd_ins_runner follow_runners[HD_INS_END] = {
 	[HD_INS_I]    = { follow_input,    false, HD_SECTION_COMPUTE },
 	[HD_INS_W]    = { follow_weights,  false, HD_SECTION_COMPUTE },
 	[HD_INS_R]    = { follow_forward,  false, HD_SECTION_COMPUTE },
+	[HD_INS_OFF]  = { nothing,         false, HD_SECTION_COMPUTE },
+	[HD_INS_ON]   = { nothing,         false, HD_SECTION_COMPUTE },
 	[HD_INS_SA]   = { nothing,         false, HD_SECTION_COMPUTE },
 	[HD_INS_SG]   = { nothing,         false, HD_SECTION_COMPUTE },
 	[HD_INS_RA]   = { nothing,         false, HD_SECTION_COMPUTE },

@@ -7,11 +7,13 @@
  * *post* (post.h).
  *
  * The instructions that matter here: F forward; B backward, or in two halves I (gradients of activations) and
- * W (of weights); Fc, an F that keeps its input alone, and R, which recomputes it; SA and SG send activations
- * and their gradients; RED and NORM sum gradients and take their norm; STEP updates.
+ * W (of weights); Fc, an F that keeps its input alone, and R, which recomputes it; OFF and ON move
+ * activations to a file and back (offload.h); SA and SG send activations and their gradients; RED and NORM
+ * sum gradients and take their norm; STEP updates.
  *
  * 1. A cell is one (stage, virtual node). One seat runs it, of this worker or of another. Its activations
- *    live in an arena of the seat from F to B or W; after Fc only until they are sent, and again from R on.
+ *    live in an arena of the seat from F to B or W; after Fc only until they are sent, and again from R on;
+ *    between OFF and ON in the file.
  *    What came from a neighbour lives as long, in a buffer.
  * 2. How many arenas and buffers a seat needs is counted from its list before anything is taken. A sender has
  *    at most HD_CREDITS tensors of a channel at a seat that no F, B or I has used yet. The seat has buffers
@@ -33,6 +35,7 @@
 
 #include "sys/lock.h"
 #include "graph/stages.h"
+#include "engine/offload.h"
 #include "engine/rank.h"
 #include "engine/step.h"
 #include "engine/tensor.h"
@@ -50,6 +53,9 @@ struct hd_pipe_stage {
 	const struct hd_graph_stage *cut;
 	struct hd_program_tensor tensor;  /* its program, for the devices of a rank */
 	uint64_t idle_bytes;              /* of each arena, what no kernel writes to (device/idle.h) */
+	/* of each arena, what OFF moves to a file and ON brings back (offload.h) */
+	struct hd_memory_part *kept; uint32_t nkept;
+	uint64_t kept_bytes;
 	struct hd_readout out;
 	struct hd_waits pace;
 	const int64_t *node_ns;           /* what pace is made of; NULL: devices do not wait */
@@ -73,6 +79,7 @@ struct hd_seat {
 	struct hd_fold_script script;     /* in the order in which its list completes gradients */
 	float **vector;                   /* [script.nbuffers] */
 	struct hd_mail_pool arena;        /* the rank's own: without a lock */
+	struct hd_offload_pool away;      /* the same */
 	struct hd_mail_pool mail[HD_MAILS];               /* under the rank's lock */
 	/* [ranks] tensors of a sender that are not used yet; under the lock */
 	uint8_t *unused[HD_MAILS];
@@ -85,7 +92,8 @@ struct hd_cell {
 	/* which line (post.h) carries what comes from or goes to another worker; HD_NONE: none */
 	uint32_t line[HD_MAILS];
 	uint32_t leaf;                    /* which one of seat->script */
-	uint8_t *arena;
+	uint8_t *arena;                   /* NULL: it has none, or its activations are in the file */
+	uint32_t place;                   /* which place in the file, between OFF and ON */
 	/* under the lock of the seat's rank: the buffer, once a sender has it; filled; by which rank */
 	uint8_t *mail[HD_MAILS];
 	bool here[HD_MAILS];
@@ -116,6 +124,7 @@ struct hd_pipe {
 	struct hd_mailbox *box;           /* [ndevices] */
 	_Atomic bool fenced;
 	bool *updated;                    /* [ndevices] the rank has updated in this step */
+	int away;                         /* the file of activations (offload.h); -1: none */
 	float **vector; uint32_t nvectors;
 	uint64_t *vector_bytes;           /* [nvectors] in pages that are written to */
 	/* rows of the step's virtual nodes: loaded by the first rank that asks */

@@ -24,6 +24,7 @@ static const struct hd_rig_kind kinds[] = {
 	{ "gpipe", 2, 1, 1, false, 1 }, { "1f1b", 3, 1, 1, false, 1 }, { "1f1b", 2, 1, 2, true, 1 },
 	{ "interleaved", 2, 2, 1, true, 1 }, { "zb-h1", 2, 1, 1, false, 1 }, { "zb-v", 2, 2, 1, true, 1 },
 	{ "zb-v", 1, 2, 1, true, 1 }, { "dualpipev", 2, 2, 1, false, 1 },
+	{ "gpipe", 2, 1, 1, HD_KEEPS_AWAY, 1 }, { "zb-v", 1, 2, 1, HD_KEEPS_AWAY, 1 },
 };
 enum { NKINDS = sizeof kinds / sizeof *kinds };
 
@@ -351,6 +352,97 @@ static void backward_that_fails_gives_nothing_back(void **state)
 	}
 }
 
+/* As many arenas as virtual nodes are here at once, as many places as are away. */
+static void activations_in_the_file_take_no_arena(void **state)
+{
+	static const struct { struct hd_rig_kind k; uint32_t arenas, away; } rows[] = {
+		{ { "gpipe", 2, 1, 1, HD_KEEPS_ALL, 1 }, 4, 0 },
+		{ { "gpipe", 2, 1, 1, HD_KEEPS_AWAY, 1 }, 1, 4 },
+		{ { "1f1b", 2, 1, 1, HD_KEEPS_ALL, 1 }, 2, 0 },
+		{ { "1f1b", 2, 1, 1, HD_KEEPS_AWAY, 1 }, 1, 2 },
+	};
+	uint64_t predicted[4];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_rig rig;
+		hd_rig_open_staged(&rig, net, 14, 4, NULL, &rows[i].k);
+		const struct hd_pipe *pipe = hd_worker_work(rig.worker)->pipe;
+		for (uint32_t s = 0; s < pipe->nseats; s++)
+			if (pipe->seat[s].stage == 0) {
+				assert_int_equal(pipe->seat[s].arena.cap, rows[i].arenas);
+				assert_int_equal(pipe->seat[s].away.cap, rows[i].away);
+			}
+		assert_int_equal(pipe->away >= 0, rows[i].away > 0);
+		predicted[i] = hd_pipe_bytes(pipe, 0);
+		const uint64_t arena = hd_cell_of(pipe, 0, 0)->seat->arena.bytes;
+		if (i % 2)
+			assert_int_equal(predicted[i - 1] - predicted[i],
+				(rows[i - 1].arenas - rows[i].arenas) * arena);
+		hd_rig_close(&rig);
+	}
+}
+
+/* A file that fails ends the step, and nothing has changed; a step after it gives the bits of one device. */
+static void a_file_that_fails_ends_the_step(void **state)
+{
+	static const struct hd_rig_kind k = { "gpipe", 2, 1, 1, HD_KEEPS_AWAY, 1 };
+	struct hd_step_record record;
+	struct hd_diag diag = { "" };
+	struct hd_rig rig, one;
+
+	(void)state;
+	hd_rig_open(&one, net, 14, 4, NULL, 1);
+	hd_rig_open_staged(&rig, net, 14, 4, NULL, &k);
+	struct hd_pipe *pipe = hd_worker_work(rig.worker)->pipe;
+	const struct hd_hash before = hd_worker_digest(rig.worker);
+	const int away = pipe->away;
+	pipe->away = -1;
+	assert_int_not_equal(hd_worker_step(rig.worker, true, &record, &diag), HD_OK);
+	pipe->away = away;
+	CHECK(strstr(diag.text, "a file without a name"), "%s", diag.text);
+	assert_true(hd_hash_same(before, hd_worker_digest(rig.worker)));
+	assert_true(hd_hash_same(hd_rig_step(&rig).digest, hd_rig_step(&one).digest));
+	hd_rig_close(&rig);
+	hd_rig_close(&one);
+}
+
+/* What is moved: bytes that a forward pass made and a backward pass reads. */
+static void all_that_a_backward_pass_reads_is_moved_and_no_more(void **state)
+{
+	static const struct hd_rig_kind k = { "gpipe", 2, 1, 1, HD_KEEPS_AWAY, 1 };
+	struct hd_rig rig;
+
+	(void)state;
+	hd_rig_open_staged(&rig, tied, 14, 4, NULL, &k);
+	const struct hd_pipe *pipe = hd_worker_work(rig.worker)->pipe;
+	for (uint32_t s = 0; s < pipe->nstages; s++) {
+		const struct hd_pipe_stage *stage = &pipe->stage[s];
+		const struct hd_program *p = &stage->tensor.whole;
+		uint64_t sum = 0;
+		for (uint32_t i = 0; i < stage->nkept; i++) {
+			assert_true(stage->kept[i].at < stage->kept[i].end &&
+				(!i || stage->kept[i - 1].end < stage->kept[i].at));
+			sum += stage->kept[i].end - stage->kept[i].at;
+		}
+		assert_true(sum == stage->kept_bytes && sum > 0 && sum < p->memory.len_bytes);
+		/* read in another way: every operand of a gradient node lies in a span, or was made by one */
+		for (uint32_t n = 0; n < p->graph->nnodes; n++) {
+			const struct hd_node *node = &p->graph->node[n];
+			for (uint32_t j = 0; j < node->nin && node->phase != HD_PHASE_F; j++) {
+				const uint32_t v = node->in[j];
+				uint64_t at = p->where[v].at_bytes, end = at + hd_program_value_bytes(p, v);
+				bool in = p->graph->value[v].kind != HD_TEMP ||
+					p->graph->node[p->graph->value[v].node].phase != HD_PHASE_F;
+				for (uint32_t i = 0; i < stage->nkept && !in; i++)
+					in = stage->kept[i].at <= at && end <= stage->kept[i].end;
+				CHECK(in, "stage %u: value %u of node %u", s, v, n);
+			}
+		}
+	}
+	hd_rig_close(&rig);
+}
+
 /* Ranks that failed meet at NORM; none sums or says what was not computed. */
 static void a_step_that_failed_has_no_norm(void **state)
 {
@@ -489,6 +581,9 @@ int main(void)
 		cmocka_unit_test(forward_of_rows_that_cannot_be_read_takes_nothing),
 		cmocka_unit_test(zeros_are_put_by_w_alone),
 		cmocka_unit_test(backward_that_fails_gives_nothing_back),
+		cmocka_unit_test(activations_in_the_file_take_no_arena),
+		cmocka_unit_test(a_file_that_fails_ends_the_step),
+		cmocka_unit_test(all_that_a_backward_pass_reads_is_moved_and_no_more),
 		cmocka_unit_test(a_step_that_failed_has_no_norm),
 		cmocka_unit_test(what_a_plan_is_refused_leaves_the_one_that_is_there),
 	};

@@ -91,6 +91,7 @@ static enum hd_err make_stage(struct hd_pipe *pipe, struct hd_worker *w, uint32_
 	stage->out = hd_stage_readouts(&cut->graph);
 	const uint64_t rows = stage->tensor.whole.part_rows;
 	err = hd_worker_fields(w, &cut->graph, cut->ndata, &stage->field, arena, diag);
+	err = err ? err : hd_offload_find(stage, arena, diag);
 	err = err ? err : make_letter(&stage->act, &cut->graph, cut->ndata, cut->nact_in, rows, arena, diag);
 	err = err ? err : make_letter(&stage->grad, &cut->graph, cut->ndata + cut->nact_in, cut->ngrad_in,
 		rows,
@@ -151,7 +152,7 @@ static enum hd_err make_script(struct hd_pipe *pipe, struct hd_seat *seat, const
 
 /* ---- how much is held at once ---- */
 
-struct pipe_held { uint32_t arenas, mail[HD_MAILS]; };
+struct pipe_held { uint32_t arenas, away, mail[HD_MAILS]; };
 struct pipe_count { struct pipe_held now, most; };
 
 static uint32_t most_of(uint32_t a, uint32_t b) { return a > b ? a : b; }
@@ -193,6 +194,14 @@ static void count_ins(const struct hd_pipe *pipe, struct pipe_count *counts, uin
 		break;
 	case HD_INS_SA: c->now.arenas -= cell->light; break;
 	case HD_INS_R:  more(&c->now.arenas, &c->most.arenas); break;
+	case HD_INS_OFF:
+		c->now.arenas--;
+		more(&c->now.away, &c->most.away);
+		break;
+	case HD_INS_ON:
+		more(&c->now.arenas, &c->most.arenas);
+		c->now.away--;
+		break;
 	case HD_INS_RA: more(&c->now.mail[HD_MAIL_ACT], &c->most.mail[HD_MAIL_ACT]); break;
 	case HD_INS_RG: more(&c->now.mail[HD_MAIL_GRAD], &c->most.mail[HD_MAIL_GRAD]); break;
 	case HD_INS_B: case HD_INS_I:
@@ -250,6 +259,7 @@ enum hd_err hd_pipe_also(struct hd_pipe *pipe, const struct hd_ilist *list, stru
 		const struct hd_pipe_stage *stage = &pipe->stage[seat->stage];
 		seat->arena.cap = most_of(seat->arena.cap, counts[i].most.arenas);
 		seat->arena.bytes = line_up(stage->tensor.whole.memory.len_bytes);
+		seat->away.cap = most_of(seat->away.cap, counts[i].most.away);
 		for (int kind = 0; kind < HD_MAILS; kind++) {
 			seat->mail[kind].cap = most_of(seat->mail[kind].cap, counts[i].most.mail[kind] +
 				HD_CREDITS * senders(pipe, seat, (enum hd_mail)kind));
@@ -378,7 +388,7 @@ enum hd_err hd_pipe_make(struct hd_pipe **out, struct hd_worker *w, const struct
 		return no_memory(diag);
 	*pipe = (struct hd_pipe){ .nranks = plan->nranks, .nstages = plan->nstages, .nvns = plan->nvns,
 		.nsays = HD_LEAF_FIELDS + w->step->moments.elems, .ndevices = w->spec.ndevices,
-		.width = hd_plan_width(plan), .worker = w, .plan = plan };
+		.width = hd_plan_width(plan), .worker = w, .plan = plan, .away = -1 };
 	enum hd_err err = take_tables(pipe, arena, diag);
 	err = err ? err : hd_tensor_make(pipe, arena, diag);
 	if (!err)
@@ -643,6 +653,7 @@ enum hd_err hd_pipe_take(struct hd_pipe *pipe, struct hd_worker *w, struct hd_ar
 		err = take_seat(pipe, &pipe->seat[i], w, arena, diag);
 	if (!err)
 		give_vectors(pipe);
+	err = err ? err : hd_offload_take(pipe, w->spec.spill ? w->spec.spill : "/var/tmp", arena, diag);
 	err = err ? err : hd_post_take(pipe, arena, diag);
 	for (uint32_t s = 0; s < pipe->nstages && !err; s++)
 		err = make_joins(pipe, s, &w->task->layout, arena, diag);
@@ -667,6 +678,7 @@ void hd_pipe_give(struct hd_pipe *pipe, struct hd_worker *w)
 	if (!pipe || !pipe->taken)
 		return;
 	hd_post_give(pipe);
+	hd_offload_give(pipe);
 	for (uint32_t i = 0; i < pipe->nseats; i++)
 		give_seat(pipe, &pipe->seat[i], w);
 	hd_tensor_close(pipe);
@@ -691,6 +703,7 @@ void hd_pipe_clear(struct hd_pipe *pipe)
 {
 	atomic_store(&pipe->fenced, false);
 	hd_tensor_clear(pipe);
+	hd_offload_clear(pipe);
 	for (size_t i = 0; i < (size_t)pipe->nstages * pipe->nvns; i++) {
 		struct hd_cell *cell = &pipe->cell[i];
 		cell->arena = cell->mail[HD_MAIL_ACT] = cell->mail[HD_MAIL_GRAD] = NULL;

@@ -15,9 +15,10 @@ static const char net[] =
 	"model: {use: builtin:mlp, args: {input: [1, 2, 2], hidden: [4, 3, 5], classes: 3}}\n"
 	"data: {kind: synthetic, count: 32}\n";
 
-static const struct { const char *name; uint32_t p, v; } kinds[] = {
-	{ "gpipe", 2, 1 }, { "1f1b", 3, 1 }, { "interleaved", 2, 2 }, { "zb-h1", 3, 1 }, { "zb-v", 2, 2 },
-	{ "dualpipev", 2, 2 },
+static const struct { const char *name; uint32_t p, v; enum hd_stage_keeps keeps; } kinds[] = {
+	{ "gpipe", 2, 1, HD_KEEPS_ALL }, { "1f1b", 3, 1, HD_KEEPS_ALL }, { "interleaved", 2, 2, HD_KEEPS_ALL },
+	{ "zb-h1", 3, 1, HD_KEEPS_ALL }, { "zb-v", 2, 2, HD_KEEPS_ALL }, { "dualpipev", 2, 2, HD_KEEPS_ALL },
+	{ "1f1b", 3, 1, HD_KEEPS_AWAY }, { "zb-v", 2, 2, HD_KEEPS_AWAY },
 };
 enum { NKINDS = sizeof kinds / sizeof *kinds };
 
@@ -98,7 +99,8 @@ static void plan_of(struct hd_rig *rig, size_t k, struct hd_plan *plan)
 	CHECK(hd_schedule_make(&s, &ask, &rig->arena, &diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(hd_graph_stages_balance(first, s.nstages, &rig->task->train, 2, &rig->arena, &diag),
 		HD_OK);
-	CHECK(hd_plan_staged(plan, &job, &s, 1, first, false, &rig->arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_plan_staged(plan, &job, &s, 1, first, kinds[k].keeps, &rig->arena, &diag) == HD_OK, "%s",
+		diag.text);
 }
 
 static void what_the_checker_accepts_runs(void **state)

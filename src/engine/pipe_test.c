@@ -14,6 +14,10 @@ static const struct hd_rig_kind kinds[] = {
 	{ "interleaved", 2, 2, 1, true, 1 }, { "zb-h1", 3, 1, 1, false, 1 }, { "zb-h2", 2, 1, 2, false, 1 },
 	{ "zb-v", 2, 2, 1, false, 1 }, { "v-half", 2, 2, 1, false, 1 }, { "v-min", 2, 2, 1, true, 1 },
 	{ "dualpipev", 2, 2, 1, false, 1 }, { "zb-auto", 3, 1, 1, false, 1 },
+	{ "gpipe", 2, 1, 1, HD_KEEPS_AWAY, 1 }, { "1f1b", 3, 1, 1, HD_KEEPS_AWAY, 1 },
+	{ "interleaved", 2, 2, 1, HD_KEEPS_AWAY, 1 }, { "zb-h1", 3, 1, 1, HD_KEEPS_AWAY, 1 },
+	{ "zb-v", 2, 2, 1, HD_KEEPS_AWAY, 1 }, { "dualpipev", 2, 2, 1, HD_KEEPS_AWAY, 1 },
+	{ "1f1b", 2, 1, 2, HD_KEEPS_AWAY, 1 },
 };
 enum { NKINDS = sizeof kinds / sizeof *kinds };
 

@@ -29,6 +29,7 @@ static const struct hd_rig_kind narrow[] = {
 	{ "1f1b", 3, 1, 1, true, 1 }, { "1f1b", 2, 1, 2, false, 1 }, { "interleaved", 2, 2, 1, false, 1 },
 	{ "interleaved", 2, 2, 1, true, 1 }, { "zb-h1", 3, 1, 1, false, 1 }, { "zb-h2", 2, 1, 2, false, 1 },
 	{ "zb-v", 2, 2, 1, false, 1 }, { "v-half", 2, 2, 1, false, 1 }, { "dualpipev", 2, 2, 1, false, 1 },
+	{ "1f1b", 3, 1, 1, HD_KEEPS_AWAY, 1 }, { "zb-v", 2, 2, 1, HD_KEEPS_AWAY, 1 },
 };
 enum { NKINDS = sizeof narrow / sizeof *narrow };
 
@@ -55,7 +56,7 @@ static void compare_kinds(const char *model, uint32_t batch, uint32_t vns, const
 			char what[80];
 			snprintf(what, sizeof what, "%s p %u v %u d %u t %u%s, %u ranks a worker",
 				kinds[k].name, kinds[k].p, kinds[k].v, kinds[k].d, kinds[k].t,
-				kinds[k].recompute ? " recompute" : "", each);
+				hd_rig_keeps[kinds[k].keeps], each);
 			open_net(net, model, batch, vns, more, &kinds[k], each);
 			for (int i = 0; i < STEPS; i++) {
 				net->fence_after = fences ? 1 + draw(fences) : 0;

@@ -58,4 +58,9 @@ HD_MUST_USE enum hd_err hd_worker_profile_step(struct hd_worker *worker, struct 
 HD_MUST_USE enum hd_err hd_profile_memory_link(struct hd_clock *clock, struct hd_arena *arena,
 	struct hd_profile_link **link, struct hd_diag *diag);
 
+/* What a byte takes that one thread writes to a file without a name in `folder`, or reads from it, as OFF and
+ * ON do (offload.h): the median of some rounds of 16 MiB, whose pages are there and in no cache. */
+HD_MUST_USE enum hd_err hd_profile_file_link(struct hd_clock *clock, const char *folder, double *ns_per_byte,
+	struct hd_diag *diag);
+
 #endif

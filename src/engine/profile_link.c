@@ -10,7 +10,8 @@
  * meet, the reader copies it to where its kernels read. Two threads meet at a barrier, which wakes as devices
  * wake each other; spinning only where each has a core of its own. */
 enum { LEAST = 1 << 10, MOST = 16 << 20, NSIZES = 8, ROUNDS = 32, ROUNDS_OF_LARGE = 8, LARGE = 1 << 20,
-	WARM = 2 };
+	WARM = 2,
+	PLACES = 4 };                     /* of a file: more than a cache holds, as that of a pipeline */
 
 struct pair {
 	struct hd_barrier barrier;
@@ -91,6 +92,29 @@ enum hd_err hd_profile_memory_link(struct hd_clock *clock, struct hd_arena *aren
 			.duplex = true };
 		*link = made;
 	}
+	hd_memory_give(&memory);
+	return err;
+}
+
+enum hd_err hd_profile_file_link(struct hd_clock *clock, const char *folder, double *ns_per_byte,
+	struct hd_diag *diag)
+{
+	struct hd_memory memory = { 0 };
+	int64_t ns[ROUNDS_OF_LARGE];
+	int id = -1;
+	enum hd_err err = hd_memory_take(MOST, HD_MEMORY_TOUCH, &memory, diag);
+
+	err = err ? err : hd_memory_spill_open(folder, PLACES * (uint64_t)MOST, &id, diag);
+	for (uint64_t i = 0; i < PLACES + ROUNDS_OF_LARGE && !err; i++) {
+		const int64_t began_ns = hd_clock_now_ns(clock);
+		err = hd_memory_put(id, memory.at, MOST, i % PLACES * MOST, diag);
+		err = err ? err : hd_memory_get(id, memory.at, MOST, (i + 1) % PLACES * MOST, diag);
+		if (i >= PLACES)
+			ns[i - PLACES] = (hd_clock_now_ns(clock) - began_ns) / 2;
+	}
+	if (!err)
+		*ns_per_byte = (double)hd_profile_cost_of(ns, ROUNDS_OF_LARGE).p50_ns / MOST;
+	hd_memory_id_close(id);
 	hd_memory_give(&memory);
 	return err;
 }

@@ -197,6 +197,11 @@ static void rates_and_a_link_are_measured_too(void **state)
 		diag.text);
 	CHECK(!strcmp(p.link->kind, "memory") && p.link->level == 0 && p.link->latency_ns >= 0 &&
 		p.link->bytes_per_s > 0, "%s", p.link->kind);
+	double ns = 0;
+	CHECK(hd_profile_file_link(&rig.worker->clock, "/tmp", &ns, &diag) == HD_OK && ns > 0, "%s",
+		diag.text);
+	assert_int_not_equal(hd_profile_file_link(&rig.worker->clock, "/nonexistent", &ns, &diag), HD_OK);
+	assert_non_null(strstr(diag.text, "/nonexistent"));
 	hd_rig_close(&rig);
 }
 

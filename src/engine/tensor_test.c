@@ -21,7 +21,7 @@ static const struct hd_rig_kind grid[] = {
 /* Backward passes in two runs, a stage that is computed twice, several stages of a rank. */
 static const struct hd_rig_kind others[] = {
 	{ "zb-h1", 2, 1, 1, false, 2 }, { "gpipe", 2, 1, 1, true, 4 }, { "zb-v", 2, 2, 1, false, 2 },
-	{ "interleaved", 2, 2, 1, true, 2 },
+	{ "interleaved", 2, 2, 1, true, 2 }, { "gpipe", 2, 1, 1, HD_KEEPS_AWAY, 2 },
 };
 enum { NGRID = sizeof grid / sizeof *grid, NOTHERS = sizeof others / sizeof *others };
 

@@ -15,7 +15,9 @@ static const char hd_rig_gpt3[] =
 	"data: {kind: synthetic, count: 61}\n";
 
 /* A schedule by its name: ranks of a pipeline, chunks, pipelines; devices of a rank. */
-struct hd_rig_kind { const char *name; uint32_t p, v, d; bool recompute; uint32_t t; };
+struct hd_rig_kind { const char *name; uint32_t p, v, d; enum hd_stage_keeps keeps; uint32_t t; };
+
+static const char *const hd_rig_keeps[] = { "", " recompute", " offload" };
 
 /* The plan of such a schedule for a job of `task`; `worker` says what the job asks of plans. */
 static inline enum hd_err hd_rig_staged(const struct hd_worker *worker, const struct hd_task *task,
@@ -35,7 +37,7 @@ static inline enum hd_err hd_rig_staged(const struct hd_worker *worker, const st
 	assert_in_range(pipeline[0].nstages, 1, 64);
 	enum hd_err err = hd_graph_stages_balance(first, pipeline[0].nstages, &task->train,
 		task->job->per_vn, arena, diag);
-	err = err ? err : hd_plan_staged(plan, &job, pipeline, k->d, first, k->recompute, arena, diag);
+	err = err ? err : hd_plan_staged(plan, &job, pipeline, k->d, first, k->keeps, arena, diag);
 	return err ? err : hd_plan_widen(plan, &job, k->t, diag);
 }
 
@@ -89,7 +91,7 @@ static inline void hd_rig_compare(const char *model, uint32_t batch, uint32_t vn
 		CHECK(memcmp(&one, &many, sizeof one) == 0, "%.40s V=%u: %s p %u v %u d %u t %u%s", model,
 			vns,
 			kinds[i].name, kinds[i].p, kinds[i].v, kinds[i].d, kinds[i].t,
-			kinds[i].recompute ? " recompute" : "");
+			hd_rig_keeps[kinds[i].keeps]);
 		hd_rig_close(&rig);
 	}
 }

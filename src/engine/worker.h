@@ -45,6 +45,7 @@ struct hd_worker_spec {
 	 * hold and has all the same for a while, as a checkpoint does, lies in a file of this folder,
 	 * borrowed (NULL: in memory) */
 	bool by_stage;
+	/* so do activations that a plan moves away (offload.h; NULL: in a file of /var/tmp) */
 	const char *spill;
 	/* devices of no result wait what the nodes of the training graph take, [nnodes], over their speeds,
 	 * [ndevices]; NULL: they do not wait, all alike. Borrowed */

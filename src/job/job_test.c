@@ -218,6 +218,8 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ SMALLEST "parallel: {mode: data, stages: 2}\n", "tiny.yaml:5:32: parallel.stages has no meaning with parallel.mode data; leave one of them out" },
 	{ SMALLEST "parallel: {mode: tensor, schedule: gpipe}\n", "tiny.yaml:5:36: parallel.schedule has no meaning with parallel.mode tensor" },
 	{ SMALLEST "parallel: {mode: explicit, plan: a, recompute: stage}\n", "tiny.yaml:5:48: parallel.recompute has no meaning with parallel.mode explicit" },
+	{ SMALLEST "parallel: {mode: auto, offload: stage}\n", "tiny.yaml:5:33: parallel.offload has no meaning with parallel.mode auto; leave one of them out" },
+	{ SMALLEST "parallel: {recompute: stage, offload: stage}\n", "tiny.yaml:5:39: parallel.offload: stage moves activations to a file, and parallel.recompute: stage keeps none; leave one of them out" },
 	{ SMALLEST "parallel: {mode: pipeline, stages: 1}\n", "tiny.yaml:5:36: parallel.stages is 1, which is no pipeline" },
 	{ SMALLEST "parallel: {schedule: gpip}\n", "tiny.yaml:5:22: parallel.schedule: there is no schedule \"gpip\"; did you mean gpipe?" },
 	{ SMALLEST "parallel: {schedule: 2bw}\n", "tiny.yaml:5:22: parallel.schedule: 2bw delays updates, which is another algorithm: with optim.update: 2bw it is an order of work, and the job says flush" },
@@ -751,6 +753,8 @@ static void stages_go_over_workers_but_not_sharded(void **state)
 		{ SMALLEST "parallel: {mode: pipeline}\n", true },
 		{ SMALLEST "parallel: {stages: 2}\n", true },
 		{ SMALLEST "parallel: {recompute: stage}\n", true },
+		{ SMALLEST "parallel: {offload: stage}\n", true },
+		{ SMALLEST "parallel: {offload: none}\n", false },
 	};
 
 	(void)state;

@@ -90,6 +90,7 @@ X(PAR_REPLICAS, "parallel", "replicas", INT, 0, "auto", "auto", 1, 4096, "pipeli
 X(PAR_WIDTH, "parallel", "width", INT, 0, "auto", "auto", 1, 256, "ranks of a pipeline over workers; auto: stages over chunks, else settled when a run starts, by the devices that it starts with, and written into the run")
 X(PAR_SETTLED, "parallel", "settled", TEXT, 0, "none", "none", 0, 0, "pipelines over workers as parallel.mode: auto chose them, written into the run: schedule, stages, devices of a pipeline, first node of each stage, recomputation, for how many devices; with mode: auto it goes before the other keys")
 X(PAR_RECOMPUTE, "parallel", "recompute", WORD, 0, "auto", "auto|none|stage", 0, 0, "stage: a stage keeps its input alone and computes the rest again")
+X(PAR_OFFLOAD, "parallel", "offload", WORD, 0, "none", "none|stage", 0, 0, "stage: activations of a stage lie in a file between the forward and the backward of a virtual node")
 
 X(AUTOSCALE,  "elastic", "autoscale.policy", WORD, 0, "off", "off|curve|ae-2020", 0, 0, "the policy for the number of workers: none, a curve fitted to measured step times, or the published rule; see heddle scale RUN auto")
 X(AUTOSCALE_OBJECTIVE, "elastic", "autoscale.objective", WORD, 0, "time", "time|cost", 0, 0, "what is to be small: the time of the rest of the run, or its price")

@@ -15,6 +15,7 @@ static const struct { enum hd_job_key key; const char *modes; } needs[] = {
 	{ HD_JOB_PAR_TENSOR,    "given|auto|pipeline|tensor" },
 	{ HD_JOB_PAR_REPLICAS,  "given|auto|pipeline|tensor" },
 	{ HD_JOB_PAR_RECOMPUTE, "given|auto|pipeline|tensor" },
+	{ HD_JOB_PAR_OFFLOAD,   "given|pipeline|tensor" },
 	{ HD_JOB_PAR_PLANNER,   "given|auto|pipeline|tensor" },
 };
 
@@ -95,6 +96,17 @@ static enum hd_err check_settled(struct hd_job_reader *reader)
 		"leave it out", value->text);
 }
 
+static enum hd_err check_offload(struct hd_job_reader *reader)
+{
+	const struct hd_job *job = reader->job;
+
+	hd_job_at(reader, HD_JOB_PAR_OFFLOAD);
+	return hd_job_int(job, HD_JOB_PAR_OFFLOAD) != HD_OFFLOAD_STAGE ||
+		hd_job_int(job, HD_JOB_PAR_RECOMPUTE) != HD_RECOMPUTE_STAGE ? HD_OK : hd_job_refuse(reader,
+		"parallel.offload: stage moves activations to a file, and parallel.recompute: stage keeps "
+		"none; leave one of them out");
+}
+
 static enum hd_err check_extents(struct hd_job_reader *reader)
 {
 	const struct hd_job *job = reader->job;
@@ -135,6 +147,7 @@ enum hd_err hd_job_check_parallel(struct hd_job_reader *reader)
 	}
 	err = err ? err : check_schedule(reader);
 	err = err ? err : check_settled(reader);
+	err = err ? err : check_offload(reader);
 	return err ? err : check_extents(reader);
 }
 
@@ -152,7 +165,7 @@ bool hd_job_has_depth(const struct hd_job *job)
 bool hd_job_has_stages(const struct hd_job *job)
 {
 	static const enum hd_job_key keys[] = { HD_JOB_PAR_STAGES, HD_JOB_PAR_SCHEDULE, HD_JOB_PAR_CHUNKS,
-		HD_JOB_PAR_RECOMPUTE, HD_JOB_PAR_TENSOR };
+		HD_JOB_PAR_RECOMPUTE, HD_JOB_PAR_OFFLOAD, HD_JOB_PAR_TENSOR };
 	int64_t mode = hd_job_int(job, HD_JOB_PAR_MODE);
 	bool any = mode == HD_PAR_PIPELINE || mode == HD_PAR_TENSOR;
 

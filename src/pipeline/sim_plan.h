@@ -90,6 +90,9 @@ struct hd_sim_setting {
 	int64_t hop;
 	uint32_t cores;                           /* that ranks share; 0: one each */
 	double host_bytes_per_s;                  /* of OFF and ON; 0: they take no time */
+	/* they take the rank's own time, as where a processor moves its own memory; false: a lane each way
+	 * beside it */
+	bool host_waits;
 	enum hd_transport transport; uint32_t credits;
 	/* 0: one, of delayed updates four and what the prologue takes */
 	uint32_t steps;

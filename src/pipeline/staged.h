@@ -11,7 +11,9 @@
  *    one device a rank; the maker's caller widens them (hd_plan_widen()). A plan of one stage is one of these
  *    where its ranks have several devices.
  * 5. A plan that hd_plan_staged_check() accepts computes every (stage, virtual node) once each way, never
- *    waits in a circle with the credits given, and has instructions that this build runs.
+ *    waits in a circle with the credits given, and has instructions that this build runs. Between OFF and ON
+ *    there are no activations to be sent, and OFF moves those of a forward: neither the input that a stage
+ *    keeps alone, nor what I leaves to W.
  *
  * Everything lies in the arena; lists of skeletons are copied. Pure. */
 #ifndef HD_PIPELINE_STAGED_H
@@ -21,16 +23,20 @@
 
 enum { HD_MAX_CELLS = 1 << 24 };          /* stages times virtual nodes */
 
+/* Where a stage has the activations of a virtual node between forward and backward: in its memory; only its
+ * input, the rest is computed again (R); in a file (OFF, ON). */
+enum hd_stage_keeps { HD_KEEPS_ALL, HD_KEEPS_INPUT, HD_KEEPS_AWAY };
+
 /* `pipeline`: d schedules of one step with the same ranks, stages and places, skeletons or complete, of flush
  * updates; their virtual nodes are the job's in all. `first`: [stages] first forward node of each
- * (graph/stages.h). HD_E_INVAL, HD_E_BADPLAN: they are not. */
+ * (graph/stages.h). `keeps`: of all stages. HD_E_INVAL, HD_E_BADPLAN: they are not. */
 HD_MUST_USE enum hd_err hd_plan_staged(struct hd_plan *plan, const struct hd_plan_job *job,
-	const struct hd_schedule *pipeline, uint32_t d, const uint32_t *first, bool recompute,
+	const struct hd_schedule *pipeline, uint32_t d, const uint32_t *first, enum hd_stage_keeps keeps,
 	struct hd_arena *arena, struct hd_diag *diag);
 
-/* The same; `recompute` says of each stage whether it keeps its input alone. NULL: none does. */
+/* The same; `keeps` [stages]: enum hd_stage_keeps of each. NULL: all of them all. */
 HD_MUST_USE enum hd_err hd_plan_staged_some(struct hd_plan *plan, const struct hd_plan_job *job,
-	const struct hd_schedule *pipeline, uint32_t d, const uint32_t *first, const bool *recompute,
+	const struct hd_schedule *pipeline, uint32_t d, const uint32_t *first, const uint8_t *keeps,
 	struct hd_arena *arena, struct hd_diag *diag);
 
 /* The same plan for ranks of t devices. HD_E_INVAL: t does not divide the shards of the job, or there are too

@@ -130,7 +130,8 @@ static enum hd_err add_found(struct plan_chooser *c, const struct hd_auto_plan *
 		.delayed = shape && shape->delayed, .overlap = shape && shape->overlap, .p = p->shape.p,
 		.v = p->shape.v, .d = p->shape.d, .t = c->ask->width, .first = nodes_of(c, p->first,
 		p->nstages), .share = p->share, .again = alike ? NULL : p->recompute,
-		.recompute = alike && has_any(p->recompute, p->nstages) };
+		.recompute = alike && has_any(p->recompute, p->nstages),
+		.offload = shape && shape->offload };
 
 	return stages.first ? add(c, &stages, diag) : no_memory(diag);
 }
@@ -144,6 +145,9 @@ static enum hd_auto_recompute recompute_of(const struct hd_choose_ask *ask)
 
 	if (ask->alike && ask->shape)
 		return ask->shape->recompute ? HD_AUTO_ALWAYS : HD_AUTO_NEVER;
+	/* what is in a file takes no memory that could be saved */
+	if (hd_job_int(ask->task->job, HD_JOB_PAR_OFFLOAD) == HD_OFFLOAD_STAGE)
+		return HD_AUTO_NEVER;
 	return of[ask->again && key == HD_RECOMPUTE_AUTO ? HD_RECOMPUTE_STAGE : key];
 }
 

@@ -199,6 +199,38 @@ static void slower_devices_get_shorter_stages_and_fewer_virtual_nodes(void **sta
 	end(&m);
 }
 
+/* At 2 ns a byte, in the ranks' own time: of all 8 virtual nodes what the backward pass reads, both ways. */
+static void activations_in_a_file_take_the_time_of_their_bytes(void **state)
+{
+	const struct hd_run_stages shape = { .schedule = "gpipe", .p = 2, .v = 1, .d = 1, .t = 1,
+		.offload = true };
+	double saved = 0, ns[HD_INS_END] = { 0 }, busy[2], step[2];
+	struct hd_plan plan;
+	struct made m;
+
+	(void)state;
+	begin(&m, NULL, 2, 0);
+	for (uint32_t i = 0; i < m.job.costs->line.profile.nnodes; i++)
+		saved += (double)m.job.costs->line.profile.node[i].saved;
+	CHECK(hd_run_stages_plan(&plan, &shape, &m.ask.job, m.ask.task, m.job.costs, &m.job.rig.arena,
+		&m.job.diag) == HD_OK, "%s", m.job.diag.text);
+	for (int k = 0; k < 2; k++) {
+		struct hd_forecast f;
+		m.job.costs->host_ns_per_byte = 2 * k;
+		CHECK(hd_forecast_make(&f, &plan, m.job.costs, &(struct hd_forecast_setting){ .cores = 0 },
+			&m.job.rig.arena, &m.job.diag) == HD_OK, "%s", m.job.diag.text);
+		step[k] = f.step_ns;
+		busy[k] = f.busy_ns[0] + f.busy_ns[1];
+		for (uint32_t i = 0; i < f.nrows && k; i++)
+			ns[f.row[i].op] += f.row[i].predicted_ns * (double)f.row[i].n;
+	}
+	CHECK(fabs(ns[HD_INS_OFF] - 16 * saved) < 16 && fabs(ns[HD_INS_ON] - 16 * saved) < 16 && saved > 0,
+		"OFF %g, ON %g, by hand %g", ns[HD_INS_OFF], ns[HD_INS_ON], 16 * saved);
+	CHECK(fabs(busy[1] - busy[0] - 32 * saved) < 32 && step[1] > step[0], "%g, without %g", busy[1],
+		busy[0]);
+	end(&m);
+}
+
 /* All work on one core is the sum of it, whatever the plan. */
 static void on_one_core_stages_save_no_time(void **state)
 {
@@ -228,6 +260,8 @@ static void a_shape_that_is_given_is_kept(void **state)
 			.recompute = true } },
 		/* as it is, not as the planner would have it */
 		{ NULL, { .schedule = "1f1b", .p = 4, .v = 1, .d = 1, .recompute = true } },
+		{ "parallel: {offload: stage}\n", { .schedule = "1f1b", .p = 4, .v = 1, .d = 1,
+			.offload = true } },
 		/* more chunks than the planner looks at */
 		{ NULL, { .schedule = "interleaved", .p = 2, .v = 8, .d = 2 } },
 	};
@@ -246,7 +280,8 @@ static void a_shape_that_is_given_is_kept(void **state)
 				again |= s->again[j];
 			CHECK(!strcmp(s->schedule, rows[i].shape.schedule) && s->p == rows[i].shape.p &&
 				s->v == rows[i].shape.v && s->d == rows[i].shape.d &&
-				again == rows[i].shape.recompute, "row %zu: %s", i, choices.at[k].plan.cause);
+				again == rows[i].shape.recompute && s->offload == rows[i].shape.offload,
+				"row %zu: %s", i, choices.at[k].plan.cause);
 		}
 		end(&m);
 	}
@@ -335,6 +370,7 @@ int main(void)
 		cmocka_unit_test(devices_of_a_rank_shorten_its_stages),
 		cmocka_unit_test(slower_devices_get_shorter_stages_and_fewer_virtual_nodes),
 		cmocka_unit_test(on_one_core_stages_save_no_time),
+		cmocka_unit_test(activations_in_a_file_take_the_time_of_their_bytes),
 		cmocka_unit_test(a_shape_that_is_given_is_kept),
 		cmocka_unit_test(stages_compute_again_alike_where_that_is_asked_for),
 		cmocka_unit_test(plans_that_compute_again_are_found_alone),

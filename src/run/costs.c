@@ -90,7 +90,7 @@ static double nodes_ns(const struct hd_profile *p)
 
 /* Virtual nodes one by one, then as many together as a whole model's plan takes; additions. */
 static enum hd_err time_ops(struct hd_worker *worker, bool one_thread, struct hd_profile *p, double *whole,
-	struct hd_arena *arena, struct hd_diag *diag)
+	struct hd_arena *arena, struct hd_arena *scratch, struct hd_diag *diag)
 {
 	const struct hd_profile_how alone = { .samples = HD_COSTS_PASSES, .budget_ns = HD_COSTS_BUDGET_NS,
 		.processor = one_thread };
@@ -100,7 +100,7 @@ static enum hd_err time_ops(struct hd_worker *worker, bool one_thread, struct hd
 
 	wave.together = hd_worker_wave(worker);
 	enum hd_err err = hd_worker_profile(worker, &alone, arena, p, diag);
-	err = err ? err : hd_worker_profile(worker, &wave, arena, &together, diag);
+	err = err ? err : hd_worker_profile(worker, &wave, scratch, &together, diag);
 	err = err ? err : hd_worker_fold_times(worker, HD_COSTS_FOLDS, &folds, diag);
 	if (err)
 		return err;
@@ -148,14 +148,17 @@ static enum hd_err complete(struct hd_run_costs **costs, const struct hd_task *t
 {
 	const struct hd_profile_ask ask = { .rows = task->job->per_vn,
 		.nslots = hd_optims[task->optim.kind].nslots, .tensor_shards = 1 };
+	struct hd_arena scratch;
 	struct hd_profile bare;
 	uint32_t *home;
-	enum hd_err err = hd_profile_of_graph(&bare, &home, &task->train, &ask, arena, diag);
 
+	hd_arena_init(&scratch, 0);
+	enum hd_err err = hd_profile_of_graph(&bare, &home, &task->train, &ask, &scratch, diag);
 	if (!err && !is_of(profile, &bare))
 		err = hd_fail(diag, HD_E_INVAL,
 			"these costs were measured of another model, or of other virtual nodes");
 	err = err ? err : hd_run_costs_of(costs, profile, home, &task->train, task->job->per_vn, arena, diag);
+	hd_arena_finish(&scratch);
 	if (!err)
 		read_off(*costs, task, copy_ns_per_byte);
 	return err;
@@ -171,20 +174,24 @@ enum hd_err hd_run_costs_again(struct hd_run_costs **costs, const struct hd_task
 	return err;
 }
 
-enum hd_err hd_run_costs_measure(struct hd_run_costs **costs, const struct hd_task *task,
-	const struct hd_worker_spec *spec, double pace, struct hd_arena *arena, struct hd_diag *diag)
+/* `scratch`: what is of no use once it was measured. */
+static enum hd_err measure(struct hd_run_costs **costs, const struct hd_task *task,
+	const struct hd_worker_spec *spec, double pace, struct hd_arena *arena, struct hd_arena *scratch,
+	struct hd_diag *diag)
 {
 	struct hd_profile profile = { 0 };
 	struct hd_worker *worker = NULL;
 	struct hd_plan plan;
 	struct hd_clock clock;
-	double whole = 1;
+	double whole = 1, host = 0;
 
 	hd_clock_real(&clock);
 	const int64_t began_ns = hd_clock_now_ns(&clock);
-	enum hd_err err = open_one(&worker, &plan, task, spec, arena, diag);
-	err = err ? err : time_ops(worker, spec->nthreads <= 1, &profile, &whole, arena, diag);
+	enum hd_err err = open_one(&worker, &plan, task, spec, scratch, diag);
+	err = err ? err : time_ops(worker, spec->nthreads <= 1, &profile, &whole, arena, scratch, diag);
 	hd_worker_destroy(worker);
+	if (!err && hd_job_int(task->job, HD_JOB_PAR_OFFLOAD) == HD_OFFLOAD_STAGE)
+		err = hd_profile_file_link(&clock, spec->spill ? spec->spill : "/var/tmp", &host, diag);
 	if (!err && task->layout.elems)
 		profile.sum_ns_per_byte /= (double)task->layout.elems * sizeof(float);
 	const double copy = profile.sum_ns_per_byte * copy_of_add;
@@ -194,8 +201,20 @@ enum hd_err hd_run_costs_measure(struct hd_run_costs **costs, const struct hd_ta
 	if (err)
 		return err;
 	(*costs)->whole = pace > 0 ? 1 : whole;
+	(*costs)->host_ns_per_byte = host;
 	(*costs)->took_s = (double)(hd_clock_now_ns(&clock) - began_ns) * 1e-9;
 	return HD_OK;
+}
+
+enum hd_err hd_run_costs_measure(struct hd_run_costs **costs, const struct hd_task *task,
+	const struct hd_worker_spec *spec, double pace, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_arena scratch;
+
+	hd_arena_init(&scratch, 0);
+	enum hd_err err = measure(costs, task, spec, pace, arena, &scratch, diag);
+	hd_arena_finish(&scratch);
+	return err;
 }
 
 enum hd_err hd_run_costs_cuts(const struct hd_run_costs *costs, const uint32_t *first, uint32_t nstages,

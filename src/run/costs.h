@@ -33,6 +33,8 @@ struct hd_run_costs {
 	/* of all parameters, on one device: by the bytes that it moves, at the rate of an addition */
 	double update_ns;
 	double copy_ns_per_byte;          /* of a tensor into the buffer of a neighbour */
+	/* of activations to a file or back; 0: not measured, the job moves none (parallel.offload) */
+	double host_ns_per_byte;
 	double hop_ns;                    /* until a rank that waits goes on */
 	double took_s;                    /* to measure */
 	int64_t *node_ns;                 /* [nodes of the training graph] for devices that wait so long */

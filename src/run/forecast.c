@@ -12,7 +12,8 @@
 
 /* Rows of the table, in the order in which they are printed; `with`: whose time is in it too. */
 static const struct { uint8_t op, with; } kinds[] = { { HD_INS_F, HD_INS_SA }, { HD_INS_R, 0 },
-	{ HD_INS_B, HD_INS_SG }, { HD_INS_I, HD_INS_SG }, { HD_INS_W, 0 }, { HD_INS_STEP, 0 } };
+	{ HD_INS_B, HD_INS_SG }, { HD_INS_I, HD_INS_SG }, { HD_INS_W, 0 }, { HD_INS_OFF, 0 },
+	{ HD_INS_ON, 0 }, { HD_INS_STEP, 0 } };
 enum { NKINDS = sizeof kinds / sizeof *kinds };
 
 static bool is_once(uint8_t op) { return op == HD_INS_STEP; }
@@ -223,7 +224,8 @@ enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan 
 	struct hd_sim_setting set = { .costs = &stages, .hop = ps(costs->hop_ns),
 		.cores = hd_plan_width(plan) > 1 && setting->cores >= plan->nranks ? 0 : setting->cores,
 		.speed = setting->speed, .transport = HD_TRANSPORT_BUFFERED, .credits = HD_CREDITS,
-		.spans = true };
+		.host_bytes_per_s = costs->host_ns_per_byte > 0 ? 1e9 / costs->host_ns_per_byte : 0,
+		.host_waits = true, .spans = true };
 	enum hd_err err = stage_costs(&stages, plan, costs, setting->cores, arena, diag);
 
 	err = err ? err : hd_schedule_of_plan(&schedule, plan, arena, diag);

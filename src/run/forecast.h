@@ -6,7 +6,8 @@
  * 1. A row is an op of a stage: how often a step has it, what one of them takes. F has the copy to the next
  *    stage in it and I or B the one to the stage before, predicted and measured, whether a list has it as an
  *    instruction of its own or not. Additions of gradients are in B and W. Predicted times of ranks that
- *    share cores are as long as the sharing makes them, as the measured ones are.
+ *    share cores are as long as the sharing makes them, as the measured ones are. OFF and ON take the
+ *    rank's own time, at the rate of a file whose pages are there.
  * 2. STEP of all stages is one row: a rank updates its chunks once, of whatever stage.
  * 3. Measured is a mean since the plan was adopted: time, and of stages the processor time in it, which other
  *    programs on the same cores do not lengthen. A row that no rank has run yet has 0.
@@ -37,7 +38,7 @@ struct hd_forecast {
 	uint64_t nsteps;
 	uint32_t cores;                   /* that ranks share; 0: one each */
 	struct hd_forecast_row *row; uint32_t nrows;
-	double *busy_ns;                  /* [ranks] predicted computing of a step: F, R, B, I, W */
+	double *busy_ns;                  /* [ranks] predicted work of a step: F, R, B, I, W, OFF, ON */
 };
 
 struct hd_forecast_setting {

@@ -107,7 +107,8 @@ static enum hd_err find_ranks(struct hd_run_stages *s, const struct hd_job *job,
 enum hd_err hd_run_stages(struct hd_run_stages *stages, const struct hd_job *job, uint32_t ndevices,
 	uint32_t ncores, struct hd_diag *diag)
 {
-	struct hd_run_stages s = { .recompute = hd_job_int(job, HD_JOB_PAR_RECOMPUTE) == HD_RECOMPUTE_STAGE };
+	struct hd_run_stages s = { .recompute = hd_job_int(job, HD_JOB_PAR_RECOMPUTE) == HD_RECOMPUTE_STAGE,
+		.offload = hd_job_int(job, HD_JOB_PAR_OFFLOAD) == HD_OFFLOAD_STAGE };
 	const struct hd_schedule_kind *kind = NULL;
 	const uint32_t chunks = given(job, HD_JOB_PAR_CHUNKS);
 	enum hd_err err = find_kind(&kind, job, chunks, diag);
@@ -174,6 +175,11 @@ static bool computes_again(const struct hd_run_stages *s)
 	return again;
 }
 
+static const char *keeps_text(const struct hd_run_stages *s)
+{
+	return computes_again(s) ? " with recomputation" : s->offload ? " with offload" : "";
+}
+
 /* "1f1b: 3 stages, 1 pipeline of 3 devices; cuts at nodes 12 25, times 34 33 33 %". */
 static void say_stages(struct hd_text *text, const struct hd_plan *plan, const struct hd_run_stages *s,
 	const double *weight, bool timed)
@@ -184,8 +190,7 @@ static void say_stages(struct hd_text *text, const struct hd_plan *plan, const s
 		all += weight[k];
 	hd_text_addf(text, "%s%s%s: %u stages, %u pipeline%s of %u ", s->schedule,
 		!s->delayed ? "" : plan->overlap ? " with steps that overlap" : " drained each step",
-		computes_again(s) ? " with recomputation" : "",
-		plan->nstages, s->d, s->d == 1 ? "" : "s", s->p);
+		keeps_text(s), plan->nstages, s->d, s->d == 1 ? "" : "s", s->p);
 	if (s->t > 1)
 		hd_text_addf(text, "ranks of %u devices; cuts at nodes", s->t);
 	else
@@ -213,7 +218,7 @@ static enum hd_err describe(struct hd_plan *plan, const struct hd_run_stages *s,
 	hd_text_init(&text, arena);
 	if (plan->nstages == 1)
 		hd_text_addf(&text, "tensor%s: %u rank%s of %u devices that share the model's shards",
-			computes_again(s) ? " with recomputation" : "", s->d, s->d == 1 ? "" : "s", s->t);
+			keeps_text(s), s->d, s->d == 1 ? "" : "s", s->t);
 	else
 		say_stages(&text, plan, s, weight, timed);
 	plan->cause = text.at;
@@ -251,22 +256,35 @@ static enum hd_err find_cuts(const uint32_t **first, const struct hd_run_stages 
 	return hd_graph_stages_balance(even, nstages, &task->train, task->rows[0], arena, diag);
 }
 
+static enum hd_err find_keeps(uint8_t **keeps, const struct hd_run_stages *s, uint32_t nstages,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	*keeps = hd_arena_take(arena, nstages, 1);
+	if (!*keeps)
+		return no_memory(diag);
+	for (uint32_t k = 0; k < nstages; k++)
+		(*keeps)[k] = (s->again ? s->again[k] : s->recompute) ? HD_KEEPS_INPUT :
+			s->offload ? HD_KEEPS_AWAY : HD_KEEPS_ALL;
+	return HD_OK;
+}
+
 enum hd_err hd_run_stages_plan(struct hd_plan *plan, const struct hd_run_stages *s,
 	const struct hd_plan_job *job, const struct hd_task *task, const struct hd_run_costs *costs,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_schedule *pipeline = NULL;
 	const uint32_t *first = NULL;
+	uint8_t *keeps;
 	enum hd_err err = make_pipelines(&pipeline, s, job, arena, diag);
 
+	err = err ? err : find_keeps(&keeps, s, pipeline[0].nstages, arena, diag);
 	err = err ? err : find_cuts(&first, s, pipeline[0].nstages, task, arena, diag);
 	if (err)
 		return err;
-	err = s->again ? hd_plan_staged_some(plan, job, pipeline, s->d, first, s->again, arena, diag) :
-		hd_plan_staged(plan, job, pipeline, s->d, first, s->recompute, arena, diag);
+	err = hd_plan_staged_some(plan, job, pipeline, s->d, first, keeps, arena, diag);
 	if (err)
 		return err;
-	plan->overlap = s->overlap && s->d == 1 && s->p > 1 && !computes_again(s);
+	plan->overlap = s->overlap && s->d == 1 && s->p > 1 && !computes_again(s) && !s->offload;
 	err = hd_plan_widen(plan, job, s->t, diag);
 	return err ? err : describe(plan, s, &task->train, task->rows[0], costs, arena, diag);
 }

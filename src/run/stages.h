@@ -20,6 +20,7 @@ struct hd_run_stages {
 	const char *schedule;             /* of a row of hd_schedule_kinds */
 	uint32_t p, v, d, t;
 	bool recompute;                   /* all stages keep their input alone */
+	bool offload;                     /* those that do not have the rest in a file (engine/offload.h) */
 	/* an order of delayed updates: steps overlap (pipeline/window.h), or where those of the job cannot,
 	 * each is drained, and its order that of 1f1b */
 	bool delayed;

@@ -45,6 +45,11 @@ static void the_cause_says_what_the_plan_is(void **state)
 		{ mlp, { .schedule = "gpipe", .p = 2, .v = 1, .d = 2, .t = 1, .recompute = true }, false,
 			"gpipe with recomputation: 2 stages, 2 pipelines of 2 devices; cuts at nodes 4, "
 			"FLOPs 72 28 %" },
+		{ mlp, { .schedule = "gpipe", .p = 2, .v = 1, .d = 1, .t = 1, .offload = true }, false,
+			"gpipe with offload: 2 stages, 1 pipeline of 2 devices; cuts at nodes 4, "
+			"FLOPs 72 28 %" },
+		{ shards, { .schedule = "1f1b", .p = 1, .v = 1, .d = 1, .t = 4, .offload = true }, false,
+			"tensor with offload: 1 rank of 4 devices that share the model's shards" },
 		{ mlp, { .schedule = "1f1b", .p = 2, .v = 1, .d = 1, .t = 1, .again = second }, false,
 			"1f1b with recomputation: 2 stages, 1 pipeline of 2 devices; cuts at nodes 4, "
 			"FLOPs 72 28 %" },
@@ -80,6 +85,35 @@ static void the_cause_says_what_the_plan_is(void **state)
 	}
 }
 
+/* What a stage does not compute again is in a file, where the job asks for that. */
+static void stages_compute_again_or_have_activations_in_a_file(void **state)
+{
+	static const bool second[] = { false, true };
+	static const struct { bool again, offload; uint8_t has[2]; } rows[] = {
+		{ false, false, { 0, 0 } }, { false, true, { HD_INS_OFF, HD_INS_OFF } },
+		{ true, false, { 0, HD_INS_R } }, { true, true, { HD_INS_OFF, HD_INS_R } },
+	};
+	struct hd_made m;
+
+	(void)state;
+	hd_made_begin(&m, mlp, NULL, 0);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct hd_run_stages s = { .schedule = "1f1b", .p = 2, .v = 1, .d = 1, .t = 1,
+			.again = rows[i].again ? second : NULL, .offload = rows[i].offload };
+		struct hd_plan plan;
+		CHECK(plan_of(&m, &s, NULL, &plan) == HD_OK, "row %zu: %s", i, m.diag.text);
+		for (uint32_t r = 0; r < 2; r++) {
+			uint8_t has = 0;
+			for (uint32_t k = 0; k < plan.list[r].len; k++) {
+				const uint8_t op = plan.list[r].at[k].op;
+				has = op == HD_INS_OFF || op == HD_INS_R ? op : has;
+			}
+			CHECK(has == rows[i].has[r], "row %zu, rank %u: %u", i, r, has);
+		}
+	}
+	hd_made_end(&m);
+}
+
 /* Of one pipeline of several ranks, which computes nothing again. */
 static void steps_overlap_only_where_a_window_can_be(void **state)
 {
@@ -92,6 +126,7 @@ static void steps_overlap_only_where_a_window_can_be(void **state)
 		{ { .p = 1, .v = 1, .d = 1, .overlap = true }, false },
 		{ { .p = 2, .v = 1, .d = 1, .overlap = true, .recompute = true }, false },
 		{ { .p = 2, .v = 1, .d = 1, .overlap = true, .again = second }, false },
+		{ { .p = 2, .v = 1, .d = 1, .overlap = true, .offload = true }, false },
 	};
 	struct hd_made m;
 
@@ -210,6 +245,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_cause_says_what_the_plan_is),
 		cmocka_unit_test(steps_overlap_only_where_a_window_can_be),
+		cmocka_unit_test(stages_compute_again_or_have_activations_in_a_file),
 		cmocka_unit_test(what_was_measured_is_kept),
 		cmocka_unit_test(what_makes_no_plan_is_refused_by_the_first_that_knows),
 		cmocka_unit_test(each_piece_of_memory_is_looked_at),

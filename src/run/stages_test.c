@@ -48,6 +48,7 @@ static void what_is_left_open_is_filled_in(void **state)
 		{ "stages: 2", 4, 2, 2, 1, 2, "1f1b" },
 		{ "stages: 2", 0, 8, 2, 1, 1, "1f1b" },
 		{ "recompute: stage", 3, 1, 3, 1, 1, "1f1b" },
+		{ "offload: stage", 3, 1, 3, 1, 1, "1f1b" },
 		{ "chunks: 2, mode: pipeline", 2, 2, 2, 2, 1, "interleaved" },
 		{ "schedule: zb-v", 2, 2, 2, 2, 1, "zb-v" },
 		{ "schedule: zb-v, stages: 4", 0, 9, 2, 2, 1, "zb-v" },
@@ -66,6 +67,9 @@ static void what_is_left_open_is_filled_in(void **state)
 			!strcmp(s.schedule, rows[i].schedule), "%s: p %u v %u d %u %s", rows[i].parallel, s.p,
 			s.v,
 			s.d, s.schedule);
+		CHECK(s.offload == !strcmp(rows[i].parallel, "offload: stage") &&
+			s.recompute == !strcmp(rows[i].parallel, "recompute: stage"), "%s",
+			rows[i].parallel);
 	}
 }
 

@@ -249,6 +249,31 @@ enum hd_err hd_memory_unspill(int id, void *at, size_t bytes, uint64_t offset, s
 	return HD_OK;
 }
 
+enum hd_err hd_memory_put(int id, const void *at, size_t bytes, uint64_t offset, struct hd_diag *diag)
+{
+	for (size_t done = 0; done < bytes;) {
+		ssize_t n = pwrite(id, (const char *)at + done, bytes - done, (off_t)(offset + done));
+		if (n < 0 && errno != EINTR)
+			return hd_fail_errno(diag, errno, "write to a file without a name", "memory");
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return HD_OK;
+}
+
+enum hd_err hd_memory_get(int id, void *at, size_t bytes, uint64_t offset, struct hd_diag *diag)
+{
+	for (size_t done = 0; done < bytes;) {
+		ssize_t n = pread(id, (char *)at + done, bytes - done, (off_t)(offset + done));
+		if (n < 0 && errno != EINTR)
+			return hd_fail_errno(diag, errno, "read from a file without a name", "memory");
+		if (n == 0)
+			return hd_fail(diag, HD_E_IO, "a file without a name ends before byte %llu",
+				(unsigned long long)(offset + bytes));
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return HD_OK;
+}
+
 uint64_t hd_memory_limit_parse(const char *text)
 {
 	char *rest;

@@ -63,6 +63,12 @@ HD_MUST_USE enum hd_err hd_memory_spill(int id, void *at, size_t bytes, uint64_t
 HD_MUST_USE enum hd_err hd_memory_unspill(int id, void *at, size_t bytes, uint64_t offset,
 	struct hd_diag *diag);
 
+/* Bytes to the file and back, by copying: the block stays as it is. HD_E_IO and others: the disk is full, or
+ * it fails. */
+HD_MUST_USE enum hd_err hd_memory_put(int id, const void *at, size_t bytes, uint64_t offset,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_memory_get(int id, void *at, size_t bytes, uint64_t offset, struct hd_diag *diag);
+
 struct hd_memory_info {
 	uint64_t machine_bytes;           /* physical */
 	/* what the system says a new process could take, within the limit */

@@ -204,9 +204,37 @@ static void spilled_pages_are_the_file_s_and_their_neighbours_stay(void **state)
 	assert_non_null(strstr(diag.text, "/nonexistent"));
 }
 
+static void bytes_are_put_into_the_file_and_got_from_it(void **state)
+{
+	unsigned char in[3000], out[3000];
+	struct hd_diag diag = { "" };
+	int id = -1;
+
+	(void)state;
+	assert_int_equal(hd_memory_spill_open("/tmp", 10000, &id, NULL), HD_OK);
+	for (size_t i = 0; i < sizeof in; i++)
+		in[i] = (unsigned char)(i * 7 + i / 256);
+	assert_int_equal(hd_memory_put(id, in, sizeof in, 5001, NULL), HD_OK);
+	assert_int_equal(hd_memory_get(id, out, sizeof out, 5001, NULL), HD_OK);
+	assert_memory_equal(in, out, sizeof in);
+	assert_int_equal(hd_memory_get(id, out, 2000, 4001, NULL), HD_OK);
+	for (size_t i = 0; i < 2000; i++)
+		assert_int_equal(out[i], i < 1000 ? 0 : in[i - 1000]);
+	assert_int_equal(hd_memory_get(id, out, 3000, 7001, &diag), HD_E_IO);
+	assert_non_null(strstr(diag.text, "ends before byte 10001"));
+	hd_memory_id_close(id);
+	for (int i = 0; i < 2; i++) {
+		diag.text[0] = 0;
+		assert_int_not_equal(i ? hd_memory_get(-1, out, 1, 0, &diag) : hd_memory_put(-1, in, 1, 0,
+			&diag), HD_OK);
+		assert_non_null(strstr(diag.text, i ? "read from a file" : "write to a file"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bytes_are_put_into_the_file_and_got_from_it),
 		cmocka_unit_test(a_block_is_zero_aligned_and_writable_to_its_end),
 		cmocka_unit_test(touched_memory_counts_and_is_given_back),
 		cmocka_unit_test(a_shared_block_outlives_the_process_that_wrote_it),

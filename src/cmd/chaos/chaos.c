@@ -190,7 +190,8 @@ static enum hd_err how_much(struct chaos *c, struct hd_cmd *cmd)
 /* The undisturbed run has no stages, whatever the job says. */
 static const char *const whole_model[] = { "parallel.mode=given", "parallel.stages=auto",
 	"parallel.schedule=auto", "parallel.chunks=auto", "parallel.replicas=auto",
-	"parallel.tensor=auto", "parallel.recompute=auto" };
+	"parallel.tensor=auto", "parallel.recompute=auto",
+	"parallel.offload=none" };
 
 static enum hd_err prepare(struct chaos *c, struct hd_cmd *cmd)
 {

@@ -78,12 +78,24 @@ static enum hd_err side_by_side(struct hd_schedule *all, const struct hd_plan_jo
 	return err;
 }
 
-static enum hd_err complete(struct hd_schedule *out, const struct hd_schedule *all, const bool *recompute,
+static enum hd_err complete(struct hd_schedule *out, const struct hd_schedule *all, const uint8_t *keeps,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_schedule_job job = { .clips = true };
-	const struct hd_pass_options passes = { .recompute = recompute, .job = &job };
+	bool *of[2] = { NULL, NULL };
+	struct hd_pass_options passes = { .job = &job };
 
+	for (uint8_t how = HD_KEEPS_INPUT; how <= HD_KEEPS_AWAY; how++) {
+		if (!keeps || !memchr(keeps, how, all->nstages))
+			continue;
+		bool *is = of[how - HD_KEEPS_INPUT] = hd_arena_take(arena, all->nstages, sizeof *is);
+		if (!is)
+			return no_memory(diag);
+		for (uint32_t s = 0; s < all->nstages; s++)
+			is[s] = keeps[s] == how;
+	}
+	passes.recompute = of[0];
+	passes.offload = of[1];
 	return hd_schedule_complete(out, all, &passes, arena, diag);
 }
 
@@ -110,27 +122,27 @@ static enum hd_err fill(struct hd_plan *plan, const struct hd_schedule *s, const
 }
 
 enum hd_err hd_plan_staged(struct hd_plan *plan, const struct hd_plan_job *job,
-	const struct hd_schedule *pipeline, uint32_t d, const uint32_t *first, bool recompute,
+	const struct hd_schedule *pipeline, uint32_t d, const uint32_t *first, enum hd_stage_keeps keeps,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	bool *all = d ? hd_arena_take(arena, (size_t)pipeline[0].nstages + 1, sizeof *all) : NULL;
+	uint8_t *all = d ? hd_arena_take(arena, (size_t)pipeline[0].nstages + 1, sizeof *all) : NULL;
 
 	if (d && !all)
 		return no_memory(diag);
 	for (uint32_t s = 0; d && s < pipeline[0].nstages; s++)
-		all[s] = recompute;
-	return hd_plan_staged_some(plan, job, pipeline, d, first, recompute ? all : NULL, arena, diag);
+		all[s] = (uint8_t)keeps;
+	return hd_plan_staged_some(plan, job, pipeline, d, first, all, arena, diag);
 }
 
 enum hd_err hd_plan_staged_some(struct hd_plan *plan, const struct hd_plan_job *job,
-	const struct hd_schedule *pipeline, uint32_t d, const uint32_t *first, const bool *recompute,
+	const struct hd_schedule *pipeline, uint32_t d, const uint32_t *first, const uint8_t *keeps,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_schedule all, whole;
 	enum hd_err err = check_pipelines(job, pipeline, d, diag);
 
 	err = err ? err : side_by_side(&all, job, pipeline, d, arena, diag);
-	err = err ? err : complete(&whole, &all, recompute, arena, diag);
+	err = err ? err : complete(&whole, &all, keeps, arena, diag);
 	if (err)
 		return err;
 	struct hd_plan made = { .nranks = whole.nranks, .nstages = whole.nstages, .nvns = job->nvns,
@@ -145,8 +157,8 @@ enum hd_err hd_plan_staged_some(struct hd_plan *plan, const struct hd_plan_job *
 /* ---- the proof ---- */
 
 /* Of flush updates on devices that have one memory; what else there is, is refused by name. */
-static const uint8_t runs[] = { HD_INS_LD, HD_INS_F, HD_INS_B, HD_INS_I, HD_INS_W, HD_INS_R, HD_INS_SA,
-	HD_INS_SG,
+static const uint8_t runs[] = { HD_INS_LD, HD_INS_F, HD_INS_B, HD_INS_I, HD_INS_W, HD_INS_R, HD_INS_OFF,
+	HD_INS_ON, HD_INS_SA, HD_INS_SG,
 	HD_INS_RA, HD_INS_RG, HD_INS_RED, HD_INS_NORM, HD_INS_STEP, HD_INS_PIN, HD_INS_REL };
 
 static enum hd_err check_runs(const struct hd_plan *plan, struct hd_diag *diag)
@@ -162,6 +174,56 @@ static enum hd_err check_runs(const struct hd_plan *plan, struct hd_diag *diag)
 					i, hd_ins_row(ins->op) ? hd_ins_row(ins->op)->text : "?");
 		}
 	return HD_OK;
+}
+
+/* What the rank has of a cell after an instruction of its list. */
+static enum hd_err check_moves_of(const struct hd_plan *plan, uint32_t r, uint8_t *has, struct hd_diag *diag)
+{
+	enum { NOTHING, ALL, INPUT, AWAY, LEFTOVERS };
+
+	for (uint32_t i = 0; i < plan->list[r].len; i++) {
+		const struct hd_ins *x = &plan->list[r].at[i];
+		if (!hd_ins_uses(x->op, 'v') || x->stage >= plan->nstages || x->vn >= plan->nvns)
+			continue;
+		uint8_t *of = &has[(size_t)x->stage * plan->nvns + x->vn];
+		if (x->op == HD_INS_OFF && (*of == INPUT || *of == LEFTOVERS))
+			return hd_fail(diag, HD_E_BADPLAN,
+				"plan: rank %u, #%u OFF%u.%u: %s; this build moves the activations of a "
+				"forward", r, i, x->stage, x->vn, *of == INPUT ?
+				"its forward kept its input alone" : "its I has run");
+		if (x->op == HD_INS_SA && *of == AWAY)
+			return hd_fail(diag, HD_E_BADPLAN, "plan: rank %u, #%u SA%u.%u: what it sends is on "
+				"the host: put OFF%u.%u behind it", r, i, x->stage, x->vn, x->stage, x->vn);
+		switch (x->op) {
+		case HD_INS_F: *of = x->flags & HD_INS_CHECKPOINT ? INPUT : ALL; break;
+		case HD_INS_R: case HD_INS_ON: *of = ALL; break;
+		case HD_INS_OFF: *of = AWAY; break;
+		case HD_INS_I: *of = LEFTOVERS; break;
+		default: break;
+		}
+	}
+	return HD_OK;
+}
+
+static bool moves_any(const struct hd_plan *plan)
+{
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		for (uint32_t i = 0; i < plan->list[r].len; i++)
+			if (plan->list[r].at[i].op == HD_INS_OFF)
+				return true;
+	return false;
+}
+
+static enum hd_err check_moves(const struct hd_plan *plan, struct hd_arena *arena, struct hd_diag *diag)
+{
+	if (!moves_any(plan))
+		return HD_OK;
+	uint8_t *has = hd_arena_take(arena, (size_t)plan->nstages * plan->nvns + 1, 1);
+	enum hd_err err = has ? HD_OK : no_memory(diag);
+
+	for (uint32_t r = 0; r < plan->nranks && !err; r++)
+		err = check_moves_of(plan, r, has, diag);
+	return err;
 }
 
 /* A plan file by itself is of no job: its shards are not asked for. */
@@ -275,6 +337,7 @@ enum hd_err hd_plan_staged_check(const struct hd_plan *plan, const struct hd_pla
 	enum hd_err err = check_shape(plan, job, &why);
 	err = err ? err : check_runs(plan, &why);
 	hd_arena_init(&arena, 0);
+	err = err ? err : check_moves(plan, &arena, &why);
 	err = err ? err : hd_schedule_of_plan(&s, plan, &arena, &why);
 	err = err ? err : hd_schedule_check_job(&s, &asked, &rules, report, &why);
 	err = err ? err : check_map(plan, &s, &why);

@@ -12,8 +12,8 @@
 static const struct hd_plan_job job8 = { .nvns = 8, .nchunks = 5, .nstages = 1 };
 static const uint32_t cuts[] = { 0, 3, 5, 9, 11, 12, 20, 21 };
 
-static enum hd_err make(struct hd_plan *plan, const char *name, uint32_t p, uint32_t v, uint32_t d,
-	const struct hd_plan_job *job, struct hd_diag *diag)
+static enum hd_err make_keeping(struct hd_plan *plan, const char *name, uint32_t p, uint32_t v, uint32_t d,
+	enum hd_stage_keeps keeps, const struct hd_plan_job *job, struct hd_diag *diag)
 {
 	struct hd_schedule pipeline[4];
 
@@ -24,12 +24,17 @@ static enum hd_err make(struct hd_plan *plan, const char *name, uint32_t p, uint
 		if (err)
 			return err;
 	}
-	return hd_plan_staged(plan, job, pipeline, d, cuts, false, &arena, diag);
+	return hd_plan_staged(plan, job, pipeline, d, cuts, keeps, &arena, diag);
 }
 
-static void every_flush_schedule_makes_a_plan_that_prints_and_parses(void **state)
+static enum hd_err make(struct hd_plan *plan, const char *name, uint32_t p, uint32_t v, uint32_t d,
+	const struct hd_plan_job *job, struct hd_diag *diag)
 {
-	(void)state;
+	return make_keeping(plan, name, p, v, d, HD_KEEPS_ALL, job, diag);
+}
+
+static void plans_that_print_and_parse(enum hd_stage_keeps keeps)
+{
 	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name; k++)
 		for (uint32_t p = 2; p <= 3; p++)
 			for (uint32_t d = 1; d <= 3; d++) {
@@ -41,7 +46,8 @@ static void every_flush_schedule_makes_a_plan_that_prints_and_parses(void **stat
 				if (k->update != HD_UPDATE_FLUSH || (uint64_t)k->vmin * p > 8 ||
 					!strcmp(k->name, "data-parallel") || !strcmp(k->name, "1f1b-rr"))
 					continue;
-				enum hd_err err = make(&plan, k->name, p, k->vmin, d, &job, &diag);
+				enum hd_err err = make_keeping(&plan, k->name, p, k->vmin, d, keeps, &job,
+					&diag);
 				if (err && strstr(diag.text, "virtual nodes"))
 					continue;                 /* K29: this number of them is not its */
 				CHECK(!err, "%s p %u d %u: %s", k->name, p, d, diag.text);
@@ -56,7 +62,46 @@ static void every_flush_schedule_makes_a_plan_that_prints_and_parses(void **stat
 				assert_string_equal(text.at, same.at);
 				CHECK(hd_plan_staged_check(&again, &job, NULL, &diag) == HD_OK, "%s",
 					diag.text);
+				/* as the word says */
+				uint32_t n[HD_INS_END] = { 0 };
+				for (uint32_t r = 0; r < plan.nranks; r++)
+					for (uint32_t i = 0; i < plan.list[r].len; i++)
+						n[plan.list[r].at[i].op]++;
+				const uint32_t all = plan.nstages * plan.nvns;
+				assert_int_equal(n[HD_INS_F], all);
+				assert_int_equal(n[HD_INS_R], keeps == HD_KEEPS_INPUT ? all : 0);
+				assert_int_equal(n[HD_INS_OFF], keeps == HD_KEEPS_AWAY ? all : 0);
+				assert_int_equal(n[HD_INS_ON], keeps == HD_KEEPS_AWAY ? all : 0);
 			}
+}
+
+static void every_flush_schedule_makes_a_plan_that_prints_and_parses(void **state)
+{
+	(void)state;
+	plans_that_print_and_parse(HD_KEEPS_ALL);
+	plans_that_print_and_parse(HD_KEEPS_INPUT);
+	plans_that_print_and_parse(HD_KEEPS_AWAY);
+}
+
+/* Of stages that differ each is as it was asked to be. */
+static void stages_keep_what_each_is_asked_to(void **state)
+{
+	static const uint8_t keeps[] = { HD_KEEPS_AWAY, HD_KEEPS_INPUT, HD_KEEPS_ALL };
+	const struct hd_schedule_ask ask = { .name = "1f1b", .p = 3, .v = 1, .m = 8 };
+	struct hd_schedule pipeline;
+	struct hd_diag diag = { "" };
+	struct hd_plan plan;
+
+	(void)state;
+	assert_int_equal(hd_schedule_make(&pipeline, &ask, &arena, &diag), HD_OK);
+	CHECK(hd_plan_staged_some(&plan, &job8, &pipeline, 1, cuts, keeps, &arena, &diag) == HD_OK, "%s",
+		diag.text);
+	for (uint32_t r = 0; r < 3; r++)
+		for (uint32_t i = 0; i < plan.list[r].len; i++) {
+			const uint8_t op = plan.list[r].at[i].op;
+			CHECK((op != HD_INS_OFF && op != HD_INS_ON) || r == 0, "rank %u, #%u", r, i);
+			CHECK(op != HD_INS_R || r == 1, "rank %u, #%u", r, i);
+		}
 }
 
 static void pipelines_have_neighbouring_virtual_nodes(void **state)
@@ -115,9 +160,9 @@ static void without_memory_there_is_no_plan(void **state)
 	(void)state;
 	assert_int_equal(hd_schedule_make(&pipeline[0], &ask, &arena, NULL), HD_OK);
 	pipeline[1] = pipeline[0];
-	for (int again = 0; again < 2; again++)
-		EACH_PIECE_REFUSED(err, hd_plan_staged(&plan, &job8, pipeline, 2, cuts, again, &arena,
-			&diag));
+	for (int again = HD_KEEPS_ALL; again <= HD_KEEPS_AWAY; again++)
+		EACH_PIECE_REFUSED(err, hd_plan_staged(&plan, &job8, pipeline, 2, cuts,
+			(enum hd_stage_keeps)again, &arena, &diag));
 }
 
 /* ---- what is refused ---- */
@@ -247,7 +292,7 @@ static void plans_that_no_run_can_take_are_refused(void **state)
 {
 	static const struct { void (*spoil)(struct hd_plan *plan); const char *words; } bad[] = {
 		{ no_norm, "NORM" }, { no_back, "no backward" }, { swap_sends, "activation" },
-		{ to_host, "no runtime for OFF" }, { other_map, "virtual node 3 is mapped to rank 1" },
+		{ to_host, "OFF0.0: activations of 0.0 are not live" }, { other_map, "virtual node 3 is mapped to rank 1" },
 		{ far_owner, "chunk 2 is owned by rank 9" }, { no_cuts, "no line cuts" },
 		{ fewer, "it is for 7 virtual nodes" }, { fewer_chunks, "4 chunks" }, { too_many_cells,
 			"more than 16777216 in all" },
@@ -270,6 +315,69 @@ static void plans_that_no_run_can_take_are_refused(void **state)
 		for (uint32_t f = 0; f < report.len; f++)
 			CHECK(report.total == 1 || strcmp(report.at[f].rule, "RUN") != 0, "case %zu", i);
 		CHECK(strstr(diag.text, bad[i].words), "case %zu: %s", i, diag.text);
+	}
+}
+
+/* Where the list has `op` of stage 0 and virtual node 0, or before it, two others. */
+static void stand_around(struct hd_plan *p, uint8_t op, const uint8_t *other, bool before)
+{
+	struct hd_ilist *l = &p->list[0];
+	struct hd_ins *at = hd_arena_take(&arena, l->len + 2, sizeof *at);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < l->len; i++) {
+		const bool here = l->at[i].op == op && l->at[i].stage == 0 && l->at[i].vn == 0;
+		if (here && !before)
+			at[n++] = l->at[i];
+		for (uint32_t k = 0; k < 2 && here && other[k]; k++)
+			at[n++] = (struct hd_ins){ .op = other[k] };
+		if (!here || before)
+			at[n++] = l->at[i];
+	}
+	*l = (struct hd_ilist){ at, n, n };
+}
+
+static void activations_move_between_a_forward_and_its_backward_alone(void **state)
+{
+	static const struct { const char *name; enum hd_stage_keeps keeps; uint8_t op, other[2]; bool before;
+		const char *words; } rows[] = {
+		{ "zb-h1", HD_KEEPS_ALL, HD_INS_SA, { HD_INS_OFF, HD_INS_ON }, false, NULL },
+		{ "1f1b", HD_KEEPS_INPUT, HD_INS_R, { HD_INS_OFF, HD_INS_ON }, false, NULL },
+		{ "zb-h1", HD_KEEPS_ALL, HD_INS_SA, { HD_INS_OFF }, false, "on the host" },
+		{ "zb-h1", HD_KEEPS_ALL, HD_INS_SA, { HD_INS_OFF }, true,
+			"SA0.0: what it sends is on the host: put OFF0.0 behind it" },
+		{ "zb-h1", HD_KEEPS_ALL, HD_INS_W, { HD_INS_OFF, HD_INS_ON }, true, "OFF0.0: its I has run" },
+		{ "1f1b", HD_KEEPS_INPUT, HD_INS_R, { HD_INS_OFF, HD_INS_ON }, true,
+			"OFF0.0: its forward kept its input alone" },
+		{ "1f1b", HD_KEEPS_ALL, HD_INS_B, { HD_INS_OFF, HD_INS_ON }, false, "not live" },
+		{ "1f1b", HD_KEEPS_ALL, HD_INS_B, { HD_INS_ON }, true, "not on the host" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_diag diag = { "" };
+		struct hd_plan plan;
+		CHECK(make_keeping(&plan, rows[i].name, 2, 1, 1, rows[i].keeps, &job8, &diag) == HD_OK, "%s",
+			diag.text);
+		stand_around(&plan, rows[i].op, rows[i].other, rows[i].before);
+		enum hd_err err = hd_plan_staged_check(&plan, &job8, NULL, &diag);
+		CHECK(rows[i].words ? err == HD_E_BADPLAN && strstr(diag.text, rows[i].words) : !err,
+			"row %zu: %d %s", i, (int)err, diag.text);
+	}
+}
+
+static void steps_that_overlap_have_their_activations_here(void **state)
+{
+	struct hd_diag diag = { "" };
+	struct hd_plan plan;
+
+	(void)state;
+	for (int keeps = HD_KEEPS_ALL; keeps <= HD_KEEPS_AWAY; keeps++) {
+		CHECK(make_keeping(&plan, "1f1b", 2, 1, 1, (enum hd_stage_keeps)keeps, &job8, &diag) == HD_OK,
+			"%s", diag.text);
+		plan.overlap = true;
+		assert_int_equal(hd_plan_staged_check(&plan, &job8, NULL, NULL),
+			keeps == HD_KEEPS_ALL ? HD_OK : HD_E_BADPLAN);
 	}
 }
 
@@ -338,6 +446,9 @@ int main(void)
 		cmocka_unit_test(pipelines_that_are_no_plan_are_refused),
 		cmocka_unit_test(plans_that_no_run_can_take_are_refused),
 		cmocka_unit_test(delayed_updates_and_lockstep_are_refused_by_name),
+		cmocka_unit_test(activations_move_between_a_forward_and_its_backward_alone),
+		cmocka_unit_test(stages_keep_what_each_is_asked_to),
+		cmocka_unit_test(steps_that_overlap_have_their_activations_here),
 	};
 
 	return cmocka_run_group_tests(tests, make_arena, drop_arena);

@@ -72,7 +72,7 @@ bool hd_window_straight(const struct hd_plan *plan)
 		for (uint32_t i = 0; i < plan->list[r].len; i++) {
 			const struct hd_ins *ins = &plan->list[r].at[i];
 			if ((hd_ins_uses(ins->op, 'v') && ins->stage != r) || ins->op == HD_INS_I ||
-				ins->op == HD_INS_W || ins->op == HD_INS_R ||
+				ins->op == HD_INS_W || ins->op == HD_INS_R || ins->op == HD_INS_OFF ||
 				ins->flags & HD_INS_CHECKPOINT)
 				return false;
 		}

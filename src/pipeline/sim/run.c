@@ -436,6 +436,20 @@ static int64_t loaded(const struct sim_rank *r)
 	return n;
 }
 
+static int64_t offloaded(const struct plan_sim *x, const struct sim_token *t)
+{
+	const struct hd_stage_cost *c = &x->cost[(size_t)(t - (t < x->shadow ? x->act : x->shadow)) /
+		x->s->nvns];
+
+	return t->kept ? c->kept : c->saved;
+}
+
+static int64_t host_takes(const struct plan_sim *x, const struct sim_token *t)
+{
+	return x->set->host_bytes_per_s > 0 ? hd_sim_alone(x->set->host_bytes_per_s, offloaded(x, t),
+		x->links.per_ps) : 0;
+}
+
 static sim_wide cost_of(struct plan_sim *x, const struct sim_rank *r, const struct hd_ins *ins)
 {
 	const struct hd_stage_cost *c = ins->stage < x->s->nstages ? &x->cost[ins->stage] : NULL;
@@ -457,6 +471,8 @@ static sim_wide cost_of(struct plan_sim *x, const struct sim_rank *r, const stru
 		return loaded(r) * part_of(x, r, 0, c->f, &c->of_f);
 	case HD_INS_BL:
 		return loaded(r) * (part_of(x, r, 1, c->i, &c->of_i) + part_of(x, r, 2, c->w, &c->of_w));
+	case HD_INS_OFF: case HD_INS_ON:
+		return x->set->host_waits ? host_takes(x, sim_saved(x, ins)) : 0;
 	default:
 		return 0;
 	}
@@ -519,15 +535,7 @@ static void account_lockstep(struct plan_sim *x, struct sim_rank *r, int64_t own
 }
 
 /* ---- offloading: a lane each way, beside compute; an ON that has to wait for its OFF has its room
- * already */
-
-static int64_t offloaded(const struct plan_sim *x, const struct sim_token *t)
-{
-	const struct hd_stage_cost *c = &x->cost[(size_t)(t - (t < x->shadow ? x->act : x->shadow)) /
-		x->s->nvns];
-
-	return t->kept ? c->kept : c->saved;
-}
+ * already. Where the rank waits, all of it is over */
 
 static enum hd_memory_kind kind_of(const struct plan_sim *x, const struct sim_token *t)
 {
@@ -546,8 +554,7 @@ static void move_host(struct plan_sim *x, struct sim_rank *r, const struct hd_in
 	struct sim_token *t = sim_saved(x, ins);
 	bool on = ins->op == HD_INS_ON;
 	int64_t bytes = offloaded(x, t);
-	int64_t takes = x->set->host_bytes_per_s > 0 ? hd_sim_alone(x->set->host_bytes_per_s, bytes,
-		x->links.per_ps) : 0;
+	int64_t takes = x->set->host_waits ? 0 : host_takes(x, t);
 	int64_t begin = r->host_free[on] > x->now ? r->host_free[on] : x->now;
 
 	begin = on && t->host > begin ? t->host : begin;

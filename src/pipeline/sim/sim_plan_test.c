@@ -198,6 +198,18 @@ static void offloaded_activations_leave_and_come_back(void **state)
 	set.host_bytes_per_s = 1e11;                                 /* 3000 each way: B0.0 waits for both */
 	sim = hd_sim_adds_up(&s, &set);
 	assert_int_equal(sim.makespan, 100 + 3000 + 3000 + 200);
+	/* where the rank moves by itself, it does nothing else: two forwards, two backwards, twice 30 */
+	set.host_bytes_per_s = 1e13;
+	set.host_waits = true;
+	sim = hd_sim_adds_up(&s, &set);
+	assert_int_equal(sim.makespan, 100 + 30 + 100 + 30 + 200);
+	assert_int_equal(sim.span[0][1].end, 130);
+	assert_int_equal(sim.span[0][3].start, 230);
+	assert_int_equal(sim.rank[0].busy, sim.makespan);
+	/* F0.1 begins when nothing of the other is here */
+	assert_int_equal(sim.rank[0].peak, 85 + 600 + 10);
+	set.host_waits = false;
+	set.host_bytes_per_s = 1e11;
 	/* the rank does not stand at ON: another forward runs first */
 	struct hd_schedule later = hd_parsed_schedule("0: F0.0 OFF0.0 ON0.0 F0.1 B0.0 B0.1\n");
 	sim = hd_sim_adds_up(&later, &set);
