@@ -147,6 +147,21 @@ grep -q "$why; alike/log/hand-[0-9]*.log ends with: .*rows.csv" log ||
 same "$(grep -c '"kind":"failing"' alike/events.ndjson)" 2 "rows of failures in events.ndjson"
 passed "a run whose new workers are all refused says why, and ends as they do when no worker is left"
 
+# A worker that missed the end orders a coordinator: nothing is done again, and the worker leaves.
+sed 's/steps: 10000000}/steps: 6}/; s/name: endless/name: short/' endless.yaml >short.yaml
+expect 0 heddle run short.yaml --out short --workers 2 -q
+cp short/events.ndjson events.before
+expect 1 heddle serve --job short -q
+says 'short: done, 6 of 6 steps: there is nothing to coordinate'
+expect 0 cmp events.before short/events.ndjson
+expect 0 heddle status short
+grep -q 'short  done  step 6/6' out || failed "another state than done: $(cat out)"
+status=0
+heddle worker --join short -s workers.detect=100ms -q >out 2>err || status=$?
+same $status 11 "exit code of a worker that comes after the end"
+expect 0 cmp events.before short/events.ndjson
+passed "a run that is done is not driven again"
+
 # ---- under a scheduler ----
 
 command -v curl >/dev/null || { echo "skip: no curl, which speaks to the scheduler's socket"; exit 77; }

@@ -4,6 +4,7 @@
 #include "sys/process.h"
 #include "sys/signal.h"
 #include "checkpoint/ckpt.h"
+#include "run/ending.h"
 #include "driver/pid_lock.h"
 #include "daemon/daemon.h"
 #include "daemon/http_frontend.h"
@@ -37,6 +38,22 @@ static enum hd_err start(struct hd_cmd *cmd, struct hd_job *job, struct hd_rundi
 	return err;
 }
 
+/* A worker that missed the end may have ordered a coordinator: nothing of a run that is done is done
+ * again. */
+static enum hd_err refuse_done(struct hd_cmd *cmd, const struct hd_rundir *dir, const struct hd_job *job)
+{
+	struct hd_ending ending;
+
+	if (hd_ending_look(&cmd->fs, dir->path, &ending, NULL) || !ending.ended || ending.exit != 0)
+		return HD_OK;
+	uint64_t steps = job->value[HD_JOB_STEPS].is_none ? ending.steps :
+		(uint64_t)hd_job_int(job, HD_JOB_STEPS);
+	if (ending.step < steps)
+		return HD_OK;
+	return hd_fail(&cmd->diag, HD_E_AGAIN, "%s: done, %llu of %llu steps: there is nothing to coordinate",
+		dir->path, (unsigned long long)ending.step, (unsigned long long)steps);
+}
+
 /* With a number of workers a run begins, or goes on from its newest checkpoint; without one it is taken
  * over as it stands. */
 static enum hd_err drive(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_run_held *held,
@@ -53,6 +70,8 @@ static enum hd_err drive(struct hd_cmd *cmd, struct hd_rundir *dir, const struct
 	hd_rundir_path(dir, HD_RUN_JOB, path, sizeof path);
 	enum hd_err err = cmd->args.has[HD_OPT_WORKERS] ? hd_drive_workers(cmd, &order.target) : HD_OK;
 	err = err ? err : hd_session_job(cmd, path, job, NULL, NULL);
+	if (!err && !order.target && !held)
+		err = refuse_done(cmd, dir, job);
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
 	if (!err && order.target) {

@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "sys/process.h"
 #include "sys/signal.h"
+#include "run/ending.h"
 #include "worker/elastic.h"
 #include "worker/offer.h"
 #include "driver/driver.h"
@@ -52,12 +53,16 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 {
 	struct post *p = user;
 	struct hd_run_end end;
+	struct hd_ending ending;
 
 	if (has_ended(p, &end))
 		return hd_fail(diag, HD_E_NOTFOUND,
 			"%s: lease %u has ended with exit code %d at step %llu: no worker is wanted until "
 			"the scheduler gives the next", p->dir, end.lease, end.exit,
 			(unsigned long long)end.step);
+	if (!hd_ending_look(&p->cmd->fs, p->dir, &ending, NULL) && ending.ended && ending.exit == 0)
+		return hd_fail(diag, HD_E_NOTFOUND, "%s: done, %llu steps: no worker is wanted", p->dir,
+			(unsigned long long)ending.step);
 	return hd_successor_start(&p->successor, diag);
 }
 
