@@ -157,12 +157,10 @@ HD_INLINE void ahead_begin(struct ahead *w)
 	w->left = w->now->n;
 }
 
-HD_INLINE struct ahead ahead_nothing(void)
+HD_INLINE void ahead_nothing(struct ahead *w)
 {
-	struct ahead none = { .n = 0 };
-
-	ahead_begin(&none);
-	return none;
+	w->n = 0;
+	ahead_begin(w);
 }
 
 /* The innermost loop: h x v registers of results. h, v and `rows` are constants after inlining. Element (i,
@@ -345,8 +343,9 @@ static inline void gemm_block(const float *a, const float *b, int64_t packed, in
 	const struct gemm_out *c)
 {
 	int64_t height = panel_height(c->m);
-	struct ahead nothing = ahead_nothing();
+	struct ahead nothing;
 
+	ahead_nothing(&nothing);
 	for (int64_t j = 0; j < c->n; j += GEMM_WIDTH) {
 		int64_t v = panel_width(c->n - j) / HD_WIDTH;
 		for (int64_t i = 0; i < c->m; i += height) {
@@ -365,8 +364,9 @@ static inline void gemm_turned(const float *a, int64_t step, const float *b, int
 	int64_t depth, const struct gemm_out *c)
 {
 	int64_t height = panel_height(c->m);
-	struct ahead nothing = ahead_nothing();
+	struct ahead nothing;
 
+	ahead_nothing(&nothing);
 	for (int64_t j = 0; j < c->n; j += GEMM_WIDTH) {
 		int64_t v = panel_width(c->n - j) / HD_WIDTH;
 		for (int64_t i = 0; i < c->m; i += height) {
@@ -440,8 +440,9 @@ static inline void gemm_lines(struct mat a, const float *b, int64_t packed, int6
 {
 	struct gemm_left left = gemm_left(a, 0, c->m, 0, depth, work);
 	int64_t height = panel_height(c->m);
-	struct ahead nothing = ahead_nothing();
+	struct ahead nothing;
 
+	ahead_nothing(&nothing);
 	for (int64_t j = 0; j < c->n; j += GEMM_WIDTH)
 		for (int64_t i = 0; i < c->m; i += height) {
 			struct gemm_out out = { c->at + i * c->step + j, c->step, min64(height, c->m - i),
