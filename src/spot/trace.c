@@ -80,8 +80,12 @@ static enum hd_err from_names(struct trace_maker *m, size_t n, struct hd_spot_ch
 {
 	size_t *order = hd_arena_take(m->arena, n + 1, sizeof *order);
 	uint32_t *node = hd_arena_take(m->arena, n + 1, sizeof *node);
-	enum hd_err err = order && node ? open_maker(m, n) : no_memory(m);
+	size_t nadded = 0;
 
+	for (size_t i = 0; i < n; i++)
+		nadded += sorted[i].change > 0;
+	enum hd_err err = order && node ? open_maker(m, nadded > n - nadded ? nadded : n - nadded) :
+		no_memory(m);
 	if (err)
 		return err;
 	for (size_t i = 0; i < n; i++) {
