@@ -222,7 +222,7 @@ static enum hd_err leave_to_keys(struct hd_launch *launch, struct hd_diag *diag)
 	const bool staged = hd_job_has_stages(launch->job),
 		by_stage = hd_job_int(launch->job, HD_JOB_SYNC) == HD_SYNC_STAGES;
 
-	if (by_stage && !staged)
+	if (by_stage && (!staged || !launch->spec.worker))
 		return hd_fail(diag, HD_E_INVAL,
 			"comm.sync: stages leaves a worker the state of its stages, and parallel.mode: auto "
 			"has none here: %s; use parallel.mode: pipeline with more devices than one, or "

@@ -182,6 +182,11 @@ enum hd_err hd_ending_look(struct hd_fs *fs, const char *run, struct hd_ending *
 	return HD_OK;
 }
 
+bool hd_ending_is_done(const struct hd_ending *e)
+{
+	return e->ended && e->exit == 0 && e->steps && e->step >= e->steps;
+}
+
 const char *hd_ending_state(const struct hd_ending *e)
 {
 	bool asked = e->exit == hd_err_exit(HD_E_PREEMPTED) || e->exit == hd_err_exit(HD_E_INTERRUPT);

@@ -32,6 +32,9 @@ HD_MUST_USE enum hd_err hd_ending_look(struct hd_fs *fs, const char *run, struct
  * how). */
 const char *hd_ending_state(const struct hd_ending *ending);
 
+/* It ended well and has all its steps: no process has anything left to do. */
+bool hd_ending_is_done(const struct hd_ending *ending);
+
 /* Written by the run's holder. */
 void hd_ending_begins(struct hd_rundir *dir, uint64_t step, uint64_t steps);
 void hd_ending_ends(struct hd_rundir *dir, uint64_t step, uint64_t steps, enum hd_err err,

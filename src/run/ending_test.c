@@ -92,6 +92,22 @@ static void each_end_has_a_word(void **state)
 		assert_string_equal(hd_ending_state(&rows[i].ending), rows[i].word);
 }
 
+/* Not one that --steps or a wish ended before its last step. */
+static void a_run_is_done_when_it_has_all_its_steps(void **state)
+{
+	static const struct { struct hd_ending ending; bool done; } rows[] = {
+		{ { .ended = true, .step = 30, .steps = 30 }, true },
+		{ { .ended = true, .step = 29, .steps = 30 }, false },
+		{ { .ended = true, .exit = 75, .step = 30, .steps = 30 }, false },
+		{ { .began = true, .step = 30, .steps = 30 }, false },
+		{ { .ended = true, .step = 0, .steps = 0 }, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		CHECK(hd_ending_is_done(&rows[i].ending) == rows[i].done, "row %zu", i);
+}
+
 static void a_run_that_leaves_at_once_says_so(void **state)
 {
 	static const enum hd_stop stops[] = { HD_STOP_PREEMPT, HD_STOP_INTERRUPT };
@@ -172,6 +188,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_run_says_how_it_ended, fresh, gone),
 		cmocka_unit_test(each_end_has_a_word),
+		cmocka_unit_test(a_run_is_done_when_it_has_all_its_steps),
 		cmocka_unit_test_setup_teardown(a_run_that_leaves_at_once_says_so, fresh, gone),
 		cmocka_unit_test_setup_teardown(what_is_not_there_is_not_guessed, fresh, gone),
 	};

@@ -21,6 +21,7 @@ enum hd_err hd_kept_costs_put(struct hd_rundir *dir, const struct hd_run_costs *
 	hd_json_put_i64(&w, "devices", worker->ndevices);
 	hd_json_put_i64(&w, "threads", worker->nthreads);
 	hd_json_put_f64(&w, "whole", costs->whole);
+	hd_json_put_f64(&w, "host", costs->host_ns_per_byte);
 	hd_json_put_f64(&w, "took_s", costs->took_s);
 	hd_json_close(&w);
 	hd_text_add(&text, "\n");
@@ -32,7 +33,7 @@ enum hd_err hd_kept_costs_put(struct hd_rundir *dir, const struct hd_run_costs *
 }
 
 /* What the first line says. */
-struct costs_head { int64_t devices, threads; double whole, took_s; };
+struct costs_head { int64_t devices, threads; double whole, host, took_s; };
 
 static enum hd_err read_head(struct costs_head *head, const char *path, const char *text, size_t len,
 	struct hd_arena *arena, struct hd_diag *diag)
@@ -45,9 +46,11 @@ static enum hd_err read_head(struct costs_head *head, const char *path, const ch
 	err = err ? err : hd_json_get_i64(json, "devices", 1, HD_MAX_DEVICES, &head->devices, diag);
 	err = err ? err : hd_json_get_i64(json, "threads", 0, HD_MAX_THREADS, &head->threads, diag);
 	err = err ? err : hd_json_get_f64(json, "whole", &head->whole, diag);
+	err = err ? err : hd_json_get_f64(json, "host", &head->host, diag);
 	err = err ? err : hd_json_get_f64(json, "took_s", &head->took_s, diag);
-	if (!err && !(head->whole > 0))
-		return hd_fail(diag, HD_E_INPUT, "%s: whole is %g, and no time", path, head->whole);
+	if (!err && !(head->whole > 0 && head->host >= 0))
+		return hd_fail(diag, HD_E_INPUT, "%s: whole is %g, host %g, and no times", path, head->whole,
+			head->host);
 	return err;
 }
 
@@ -75,6 +78,7 @@ enum hd_err hd_kept_costs_get(struct hd_run_costs **costs, struct hd_worker_spec
 	if (err)
 		return err;
 	made->took_s = head.took_s;
+	made->host_ns_per_byte = head.host;
 	worker->ndevices = (uint32_t)head.devices;
 	worker->nthreads = (uint32_t)head.threads;
 	*costs = made;

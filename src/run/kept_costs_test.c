@@ -67,6 +67,7 @@ static void what_is_kept_predicts_the_same(void **state)
 		&d.made.rig.arena, NULL), HD_OK);
 	assert_true(first->update_ns > 0 && first->copy_ns_per_byte > 0 && first->hop_ns > 0);
 	first->took_s = 0.75;
+	first->host_ns_per_byte = 0.3;
 	CHECK(hd_kept_costs_put(&d.dir, first, &worker, &d.made.rig.arena, &diag) == HD_OK, "%s", diag.text);
 	CHECK(get(&d, &costs, &as, &diag) == HD_OK, "%s", diag.text);
 	assert_true(as.ndevices == 3 && as.nthreads == 2 && as.memory_limit_bytes == 7);
@@ -74,7 +75,8 @@ static void what_is_kept_predicts_the_same(void **state)
 	assert_true(!memcmp(&costs->whole, &first->whole, sizeof costs->whole) &&
 		!memcmp(&costs->update_ns, &first->update_ns, sizeof costs->update_ns) &&
 		!memcmp(&costs->copy_ns_per_byte, &first->copy_ns_per_byte, sizeof costs->copy_ns_per_byte) &&
-		!memcmp(&costs->took_s, &first->took_s, sizeof costs->took_s));
+		!memcmp(&costs->took_s, &first->took_s, sizeof costs->took_s) &&
+		!memcmp(&costs->host_ns_per_byte, &first->host_ns_per_byte, sizeof costs->host_ns_per_byte));
 	const struct hd_plan_choices a = choose(&d, first), b = choose(&d, costs);
 	assert_int_equal(a.n, b.n);
 	assert_true(a.n > 3);

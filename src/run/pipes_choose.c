@@ -52,7 +52,8 @@ static enum hd_err add(struct hd_pipes_choices *to, const struct hd_plan_choice 
 	const struct hd_run_stages *s = &from->stages;
 	struct hd_pipes_choice made = { .step_ns = from->forecast.step_ns, .recompute = s->recompute };
 	struct hd_text about;
-	bool takes = hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES;
+	/* of data parallel: a worker a virtual node at most, each with all state */
+	bool takes = hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES && ask->nworkers <= job->nvns;
 	enum hd_err err = HD_OK;
 
 	if (s->p) {

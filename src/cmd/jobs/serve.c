@@ -40,18 +40,14 @@ static enum hd_err start(struct hd_cmd *cmd, struct hd_job *job, struct hd_rundi
 
 /* A worker that missed the end may have ordered a coordinator: nothing of a run that is done is done
  * again. */
-static enum hd_err refuse_done(struct hd_cmd *cmd, const struct hd_rundir *dir, const struct hd_job *job)
+static enum hd_err refuse_done(struct hd_cmd *cmd, const struct hd_rundir *dir)
 {
 	struct hd_ending ending;
 
-	if (hd_ending_look(&cmd->fs, dir->path, &ending, NULL) || !ending.ended || ending.exit != 0)
-		return HD_OK;
-	uint64_t steps = job->value[HD_JOB_STEPS].is_none ? ending.steps :
-		(uint64_t)hd_job_int(job, HD_JOB_STEPS);
-	if (ending.step < steps)
+	if (hd_ending_look(&cmd->fs, dir->path, &ending, NULL) || !hd_ending_is_done(&ending))
 		return HD_OK;
 	return hd_fail(&cmd->diag, HD_E_AGAIN, "%s: done, %llu of %llu steps: there is nothing to coordinate",
-		dir->path, (unsigned long long)ending.step, (unsigned long long)steps);
+		dir->path, (unsigned long long)ending.step, (unsigned long long)ending.steps);
 }
 
 /* With a number of workers a run begins, or goes on from its newest checkpoint; without one it is taken
@@ -71,7 +67,7 @@ static enum hd_err drive(struct hd_cmd *cmd, struct hd_rundir *dir, const struct
 	enum hd_err err = cmd->args.has[HD_OPT_WORKERS] ? hd_drive_workers(cmd, &order.target) : HD_OK;
 	err = err ? err : hd_session_job(cmd, path, job, NULL, NULL);
 	if (!err && !order.target && !held)
-		err = refuse_done(cmd, dir, job);
+		err = refuse_done(cmd, dir);
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
 	if (!err && order.target) {

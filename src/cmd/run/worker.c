@@ -60,7 +60,7 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 			"%s: lease %u has ended with exit code %d at step %llu: no worker is wanted until "
 			"the scheduler gives the next", p->dir, end.lease, end.exit,
 			(unsigned long long)end.step);
-	if (!hd_ending_look(&p->cmd->fs, p->dir, &ending, NULL) && ending.ended && ending.exit == 0)
+	if (!hd_ending_look(&p->cmd->fs, p->dir, &ending, NULL) && hd_ending_is_done(&ending))
 		return hd_fail(diag, HD_E_NOTFOUND, "%s: done, %llu steps: no worker is wanted", p->dir,
 			(unsigned long long)ending.step);
 	return hd_successor_start(&p->successor, diag);
