@@ -258,7 +258,14 @@ for file in twice.txt forwards.txt; do
 	cmp -s out refused.out || failed "simulate tells of $file: $(cat out)"
 	expect 2 heddle plan draw $file
 	cmp -s out refused.out || failed "draw tells of $file: $(cat out)"
+	expect 2 heddle plan show $file --redundancy lazy
+	cmp -s out refused.out || failed "show --redundancy tells of $file: $(cat out)"
+	expect 2 heddle plan show $file --redundancy lazy --lose 0
+	cmp -s out refused.out || failed "show --lose tells of $file: $(cat out)"
+	expect 0 heddle plan show $file
 done
+{ echo "0:$(printf ' F0.0%.0s' {1..40}) B0.0" && echo "1:$(printf ' F1.0%.0s' {1..40}) B1.0"; } >many.txt
+expect 2 heddle plan show many.txt --redundancy lazy
 expect 2 heddle simulate twice.txt --json
 says '"accepted":false'
 printf 'place 0 0 0 7\n0: F0.0 B0.0\n' >places.txt

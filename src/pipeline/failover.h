@@ -57,7 +57,7 @@ HD_MUST_USE enum hd_err hd_step_progress_at(struct hd_step_progress *out, const 
 	int64_t time,
 	struct hd_arena *arena, struct hd_diag *diag);
 
-/* `lost`: [ranks]. Lists of lost ranks are empty. */
+/* `schedule` has passed hd_schedule_check(). `lost`: [ranks]. Lists of lost ranks are empty. */
 HD_MUST_USE enum hd_err hd_failover(struct hd_schedule *out, const struct hd_schedule *schedule,
 	const struct hd_step_progress *progress, const bool *lost, struct hd_arena *arena,
 	struct hd_diag *diag);

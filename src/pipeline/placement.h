@@ -18,7 +18,8 @@
  *    and moves pairs of one zone to boundaries of smaller activations; at most n^2 times, n all devices.
  * 4. Equal arguments, equal answers.
  *
- * Linear in pairs of devices for each change. Pure; results lie in the arena. */
+ * A change looks at all pairs of devices, each in the time of all places: hence the bound of devices. Pure;
+ * results lie in the arena. */
 #ifndef HD_PIPELINE_PLACEMENT_H
 #define HD_PIPELINE_PLACEMENT_H
 
@@ -26,7 +27,7 @@
 #include "base/err.h"
 
 #define HD_WAITS UINT32_MAX
-enum { HD_BATCH_MS = 60000, HD_PLACED_DEVICES = 1024 };
+enum { HD_BATCH_MS = 60000, HD_PLACED_DEVICES = 256 };
 
 struct hd_placed_device { uint32_t zone; int64_t added_ms; };
 

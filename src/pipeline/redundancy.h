@@ -89,8 +89,8 @@ struct hd_redundancy_ask {
 	const struct hd_sim_setting *setting;
 };
 
-/* `schedule` is a skeleton, which is completed first, or complete. HD_E_INVAL: rule 6, or it has shadows
- * already. */
+/* `schedule` has passed hd_schedule_check(). A skeleton is completed first. HD_E_INVAL: rule 6, or it has
+ * shadows already. */
 HD_MUST_USE enum hd_err hd_redundancy_add(struct hd_schedule *out, const struct hd_schedule *schedule,
 	const struct hd_redundancy_ask *ask, struct hd_arena *arena, struct hd_diag *diag);
 

@@ -12,7 +12,9 @@ static enum hd_err verb_plan_show(struct hd_cmd *cmd)
 
 	if (hd_cmd_schedule_help(cmd))
 		return HD_OK;
-	enum hd_err err = hd_cmd_schedules(cmd, &all);
+	/* lists are shown as they are read, also bad ones; nothing is made of those */
+	bool makes = cmd->args.has[HD_OPT_REDUNDANCY] || cmd->args.has[HD_OPT_LOSE];
+	enum hd_err err = makes ? hd_cmd_schedules_sound(cmd, &all) : hd_cmd_schedules(cmd, &all);
 	if (err)
 		return err;
 	hd_text_init(&text, &cmd->arena);

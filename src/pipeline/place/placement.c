@@ -38,30 +38,39 @@ static void count_ring(const struct placer *x, uint32_t k, struct hd_placement *
 	}
 }
 
-static uint32_t missing_zones(const struct placer *x, uint32_t stage)
+/* Zones that have a place at all. */
+static uint32_t zones_of_all(const struct placer *x)
 {
-	uint32_t zones = 0, might = 0;
+	uint32_t n = 0;
+
+	for (uint32_t z = 0; z < x->z; z++)
+		x->count[z] = 0;
+	for (uint32_t i = 0; i < x->p * x->d; i++)
+		n += x->count[zone_of(x, i)]++ == 0;
+	return n;
+}
+
+static uint32_t missing_zones(const struct placer *x, uint32_t stage, uint32_t nall)
+{
+	uint32_t zones = 0;
 
 	for (uint32_t z = 0; z < x->z; z++)
 		x->count[z] = 0;
 	for (uint32_t k = 0; k < x->d; k++)
 		zones += x->count[zone_of(x, k * x->p + stage)]++ == 0;
-	for (uint32_t z = 0; z < x->z; z++)
-		x->count[z] = 0;
-	for (uint32_t i = 0; i < x->p * x->d; i++)
-		might += x->count[zone_of(x, i)]++ == 0;
-	return (might < x->d ? might : x->d) - zones;
+	return (nall < x->d ? nall : x->d) - zones;
 }
 
 static void judge(const struct placer *x, struct hd_placement *o)
 {
+	const uint32_t nall = zones_of_all(x);
 	int64_t talk = 0;
 
 	*o = (struct hd_placement){ 0 };
 	for (uint32_t k = 0; k < x->d; k++)
 		count_ring(x, k, o, &talk);
 	for (uint32_t s = 0; s < x->p; s++)
-		o->missing_zones += missing_zones(x, s);
+		o->missing_zones += missing_zones(x, s, nall);
 	o->weighted = INT64_C(1000) * o->same_zone + INT64_C(100) * o->same_batch + INT64_C(10) *
 		o->missing_zones + talk;
 }

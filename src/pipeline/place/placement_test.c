@@ -171,7 +171,7 @@ static void what_makes_no_sense_is_refused(void **state)
 	assert_int_equal(hd_place_devices(&got, &(struct hd_placement_ask){ .device = device, .ndevices = 2,
 		.npipelines = 1, .nstages = 3, .nzones = 3 }, &arena, &diag), HD_E_INVAL);
 	assert_string_equal(diag.text,
-		"1 pipelines of 3 stages on 2 devices: there are 1 or more, devices for all, and 1024 at "
+		"1 pipelines of 3 stages on 2 devices: there are 1 or more, devices for all, and 256 at "
 		"most");
 	diag.text[0] = '\0';
 	assert_int_equal(hd_place_devices(&got, &(struct hd_placement_ask){ .device = device, .ndevices = 2,

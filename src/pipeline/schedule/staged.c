@@ -179,7 +179,7 @@ static enum hd_err check_runs(const struct hd_plan *plan, struct hd_diag *diag)
 /* What the rank has of a cell after an instruction of its list. */
 static enum hd_err check_moves_of(const struct hd_plan *plan, uint32_t r, uint8_t *has, struct hd_diag *diag)
 {
-	enum { NOTHING, ALL, INPUT, AWAY, LEFTOVERS };
+	enum { NOTHING, ALL, INPUT, REMADE, AWAY, LEFTOVERS };
 
 	for (uint32_t i = 0; i < plan->list[r].len; i++) {
 		const struct hd_ins *x = &plan->list[r].at[i];
@@ -194,9 +194,13 @@ static enum hd_err check_moves_of(const struct hd_plan *plan, uint32_t r, uint8_
 		if (x->op == HD_INS_SA && *of == AWAY)
 			return hd_fail(diag, HD_E_BADPLAN, "plan: rank %u, #%u SA%u.%u: what it sends is on "
 				"the host: put OFF%u.%u behind it", r, i, x->stage, x->vn, x->stage, x->vn);
+		if (x->op == HD_INS_SA && *of == REMADE)
+			return hd_fail(diag, HD_E_BADPLAN, "plan: rank %u, #%u SA%u.%u: R%u.%u makes what it "
+				"sends once more: put it before R", r, i, x->stage, x->vn, x->stage, x->vn);
 		switch (x->op) {
 		case HD_INS_F: *of = x->flags & HD_INS_CHECKPOINT ? INPUT : ALL; break;
-		case HD_INS_R: case HD_INS_ON: *of = ALL; break;
+		case HD_INS_R: *of = REMADE; break;
+		case HD_INS_ON: *of = ALL; break;
 		case HD_INS_OFF: *of = AWAY; break;
 		case HD_INS_I: *of = LEFTOVERS; break;
 		default: break;
@@ -205,18 +209,18 @@ static enum hd_err check_moves_of(const struct hd_plan *plan, uint32_t r, uint8_
 	return HD_OK;
 }
 
-static bool moves_any(const struct hd_plan *plan)
+static bool moves_or_makes(const struct hd_plan *plan)
 {
 	for (uint32_t r = 0; r < plan->nranks; r++)
 		for (uint32_t i = 0; i < plan->list[r].len; i++)
-			if (plan->list[r].at[i].op == HD_INS_OFF)
+			if (plan->list[r].at[i].op == HD_INS_OFF || plan->list[r].at[i].op == HD_INS_R)
 				return true;
 	return false;
 }
 
 static enum hd_err check_moves(const struct hd_plan *plan, struct hd_arena *arena, struct hd_diag *diag)
 {
-	if (!moves_any(plan))
+	if (!moves_or_makes(plan))
 		return HD_OK;
 	uint8_t *has = hd_arena_take(arena, (size_t)plan->nstages * plan->nvns + 1, 1);
 	enum hd_err err = has ? HD_OK : no_memory(diag);

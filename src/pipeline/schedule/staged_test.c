@@ -366,6 +366,29 @@ static void activations_move_between_a_forward_and_its_backward_alone(void **sta
 	}
 }
 
+/* R of stage 0 and virtual node 0 stands before its backward, here right before or behind its SA. */
+static void what_is_sent_leaves_before_it_is_made_once_more(void **state)
+{
+	(void)state;
+	for (int behind = 0; behind < 2; behind++) {
+		struct hd_diag diag = { "" };
+		struct hd_plan plan;
+		CHECK(make_keeping(&plan, "1f1b", 2, 1, 1, HD_KEEPS_INPUT, &job8, &diag) == HD_OK, "%s",
+			diag.text);
+		struct hd_ilist *l = &plan.list[0];
+		uint32_t n = 0;
+		for (uint32_t i = 0; i < l->len; i++)
+			if (l->at[i].op != HD_INS_R || l->at[i].vn != 0)
+				l->at[n++] = l->at[i];
+		assert_int_equal(n, l->len - 1);
+		l->len = n;
+		stand_around(&plan, HD_INS_SA, (const uint8_t[]){ HD_INS_R, 0 }, !behind);
+		enum hd_err err = hd_plan_staged_check(&plan, &job8, NULL, &diag);
+		CHECK(behind ? !err : err == HD_E_BADPLAN && strstr(diag.text, "put it before R"),
+			"%d: %d %s", behind, (int)err, diag.text);
+	}
+}
+
 static void steps_that_overlap_have_their_activations_here(void **state)
 {
 	struct hd_diag diag = { "" };
@@ -448,6 +471,7 @@ int main(void)
 		cmocka_unit_test(delayed_updates_and_lockstep_are_refused_by_name),
 		cmocka_unit_test(activations_move_between_a_forward_and_its_backward_alone),
 		cmocka_unit_test(stages_keep_what_each_is_asked_to),
+		cmocka_unit_test(what_is_sent_leaves_before_it_is_made_once_more),
 		cmocka_unit_test(steps_that_overlap_have_their_activations_here),
 	};
 

@@ -1,5 +1,6 @@
 /* The transform: for each rank, before which of its instructions the work of its shadow goes; then the list
  * is written once. */
+#include <assert.h>
 #include <string.h>
 
 #include "pipeline/passes.h"
@@ -53,9 +54,11 @@ static void look(const struct shadow_adder *a, struct shadow_work *w)
 	for (uint32_t i = 0; i < its->len; i++) {
 		const struct hd_ins *ins = &its->at[i];
 		if (ins->op == HD_INS_F) {
+			assert(ins->vn < a->s->nvns && w->nvns < a->s->nvns);
 			w->nth[ins->vn] = w->nvns;
 			w->forward[w->nvns++] = ins->vn;
 		} else if (shadow_is_back(ins->op)) {
+			assert(nback < a->s->nvns);
 			w->backward[nback++] = ins->vn;
 		} else if (ins->op == HD_INS_RG && a->sim) {
 			w->arrives[ins->vn] = a->sim->span[w->owner][i].end;
