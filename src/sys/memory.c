@@ -249,12 +249,27 @@ enum hd_err hd_memory_unspill(int id, void *at, size_t bytes, uint64_t offset, s
 	return HD_OK;
 }
 
+/* errno, of the folder that a file without a name lies in: its disk may be the one that is full. */
+static enum hd_err fail_nameless(int id, const char *verb, struct hd_diag *diag)
+{
+	int error = errno;
+	char link[40], folder[STAT_PATH];
+
+	snprintf(link, sizeof link, "/proc/self/fd/%d", id);
+	ssize_t n = readlink(link, folder, sizeof folder - 1);
+	folder[n > 0 ? n : 0] = '\0';
+	char *slash = strrchr(folder, '/');
+	if (slash)
+		slash[slash == folder] = '\0';
+	return hd_fail_errno(diag, error, verb, *folder ? folder : "memory");
+}
+
 enum hd_err hd_memory_put(int id, const void *at, size_t bytes, uint64_t offset, struct hd_diag *diag)
 {
 	for (size_t done = 0; done < bytes;) {
 		ssize_t n = pwrite(id, (const char *)at + done, bytes - done, (off_t)(offset + done));
 		if (n < 0 && errno != EINTR)
-			return hd_fail_errno(diag, errno, "write to a file without a name", "memory");
+			return fail_nameless(id, "write to a file without a name in", diag);
 		done += n > 0 ? (size_t)n : 0;
 	}
 	return HD_OK;
@@ -265,7 +280,7 @@ enum hd_err hd_memory_get(int id, void *at, size_t bytes, uint64_t offset, struc
 	for (size_t done = 0; done < bytes;) {
 		ssize_t n = pread(id, (char *)at + done, bytes - done, (off_t)(offset + done));
 		if (n < 0 && errno != EINTR)
-			return hd_fail_errno(diag, errno, "read from a file without a name", "memory");
+			return fail_nameless(id, "read from a file without a name in", diag);
 		if (n == 0)
 			return hd_fail(diag, HD_E_IO, "a file without a name ends before byte %llu",
 				(unsigned long long)(offset + bytes));

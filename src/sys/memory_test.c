@@ -231,9 +231,24 @@ static void bytes_are_put_into_the_file_and_got_from_it(void **state)
 	}
 }
 
+/* The device that is always full stands for a disk. */
+static void a_full_disk_of_a_file_without_a_name_is_said_by_its_folder(void **state)
+{
+	struct hd_diag diag = { "" };
+	int id = open("/dev/full", O_RDWR | O_CLOEXEC);
+
+	(void)state;
+	assert_true(id >= 0);
+	assert_int_not_equal(hd_memory_put(id, "abcd", 4, 0, &diag), HD_OK);
+	CHECK(strstr(diag.text, "a file without a name in /dev: ") && strstr(diag.text, "(/dev has "), "%s",
+		diag.text);
+	close(id);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_full_disk_of_a_file_without_a_name_is_said_by_its_folder),
 		cmocka_unit_test(bytes_are_put_into_the_file_and_got_from_it),
 		cmocka_unit_test(a_block_is_zero_aligned_and_writable_to_its_end),
 		cmocka_unit_test(touched_memory_counts_and_is_given_back),
