@@ -15,13 +15,14 @@ static void must(bool holds)
 		abort();
 }
 
-static void play(const struct hd_spot_model *model, const struct hd_spot_trace *trace, struct hd_arena *arena)
+static void play(const struct hd_spot_model *model, const struct hd_spot_trace *trace,
+	const struct hd_spot_way *way, struct hd_arena *arena)
 {
 	struct hd_spot_replay r;
 	struct hd_diag diag = { "" };
 	int64_t ms = 0, nano_usd = 0;
 
-	if (hd_spot_replay(&r, trace, model, arena, &diag)) {
+	if (hd_spot_replay(&r, trace, model, way, arena, &diag)) {
 		must(*diag.text);
 		return;
 	}
@@ -38,6 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	static const char PARTS[] = "\n--\n";
 	const uint8_t *cut = memmem(bytes, len, PARTS, sizeof PARTS - 1);
+	static const struct hd_spot_way ways[] = { { HD_SPOT_EAGER, 0 }, { HD_SPOT_REROUTE, 7 },
+		{ HD_SPOT_CHECKPOINT, 3 } };
 	struct hd_spot_model model;
 	struct hd_spot_trace trace;
 	const struct hd_json *json;
@@ -54,7 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		/* a step of a millisecond is no other case, only a longer one */
 		for (uint32_t d = 0; d < model.npipelines; d++)
 			model.step_ms[d] += 5000;
-		play(&model, &trace, &arena);
+		for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+			play(&model, &trace, &ways[i], &arena);
 	}
 	hd_arena_finish(&arena);
 	return 0;

@@ -63,11 +63,14 @@ if [ -x "$python" ]; then
 	mkdir drawn
 	"$python" "$SOURCE_DIR/tests/spot_replay.py" draw 60 drawn || failed "no traces are drawn"
 	for case in {0..59}; do
-		expect 0 heddle simulate spot --trace drawn/trace$case --model drawn/model$case --json
-		mv out drawn/ours$case
+		for way in $("$python" "$SOURCE_DIR/tests/spot_replay.py" ways); do
+			expect 0 heddle simulate spot --trace drawn/trace$case --model drawn/model$case \
+				--resilience $way --json
+			mv out drawn/ours$case.$way
+		done
 	done
 	"$python" "$SOURCE_DIR/tests/spot_replay.py" compare 60 drawn || failed "the replays differ"
-	passed "60 random traces and models are replayed alike, ledgers sum"
+	passed "60 random traces and models are replayed alike, each by six ways, ledgers sum"
 else
 	echo "skip: no python3 for the second replay"
 fi
@@ -89,6 +92,8 @@ expect 3 heddle simulate spot --trace hand.json --model hand.json
 echo '{"name": "x", "stages": 0}' >bad.json
 expect 3 heddle simulate spot --trace hand.csv --model bad.json
 says 'bad.json: .stages'
+expect 2 heddle simulate spot --trace hand.csv --model hand.json --resilience luck
+says '--resilience luck: it is shadow, reroute or checkpoint'
 expect 2 heddle simulate spt
 says 'did you mean "spot"'
 passed "what is missing or wrong is said"

@@ -1,7 +1,8 @@
 """A second reading of the rules in src/spot/replay.h: one heap of events, dictionaries, nothing shared.
 
 spot_replay.py draw N FOLDER        writes N random traces and models, many of them with events at equal times
-spot_replay.py compare N FOLDER     plays them, and compares with what the program printed as oursCASE
+spot_replay.py ways                 prints the ways through losses that are played
+spot_replay.py compare N FOLDER     plays them, and compares with what the program printed as oursCASE.WAY
 """
 import heapq
 import json
@@ -9,7 +10,7 @@ import random
 import sys
 
 ADD, REMOVE, READY, MET, STEPPED = range(5)
-END = 40_000_000
+WAYS = ["shadow", "reroute:0", "reroute:5", "checkpoint:1", "checkpoint:4", "checkpoint:50"]
 
 
 def load(path, wanted):
@@ -28,12 +29,17 @@ def load(path, wanted):
     return kept
 
 
-def play(trace, model):
+def play(trace, model, resilience="shadow"):
     events = load(trace, model.get("wanted", 10**9))
     heapq.heapify(events)
     number, stages, step_ms = len(events), model["stages"], model["step_ms"]
     added, ready, place, at, doubled = {}, set(), {}, {}, set()
     state, mark, length, begin, end, slow = "stands", 0, 0, 0, 0, False
+    way, _, every = resilience.partition(":")
+    every, shadow, alone = int(every or 0), way == "shadow", way == "checkpoint"
+    times = {"boot_ms": 45_000, "rendezvous_ms": 30_000, "save_ms": 10_000, "reload_ms": 30_000,
+             "pause_ms": 0, "end_ms": 40_000_000, **model}
+    since = again = saves = saving = lost = 0           # since: steps after the last checkpoint
     steps = removals = level2 = rendezvous = 0
     first = last = None
     now = paid = boot = rebuild = pipelines = 0
@@ -46,30 +52,49 @@ def play(trace, model):
     def meet(t, ms):
         nonlocal state, mark, length, rendezvous
         state, length, mark, rendezvous = "meets", ms, mark + 1, rendezvous + 1
+        nonlocal lost
         place.clear(), at.clear(), doubled.clear()
+        lost = 0
         post(t + ms, MET, mark)
+
+    def start(t):
+        meet(t, times["rendezvous_ms"] + (times["reload_ms"] if not shadow and steps else 0))
 
     def step(t):
         nonlocal state, mark, end, slow, first
         first = t if first is None else first
         state, mark, slow = "steps", mark + 1, bool(doubled)
-        end = t + int((1.5 if slow else 1) * step_ms[pipelines - 1])
+        ms = step_ms[pipelines - 1]
+        end = t + (ms * (len(at) + lost) // len(at) if lost else int((1.5 if slow else 1) * ms))
         post(end, STEPPED, mark)
+
+    def decide(t, saved):
+        active, waits, x = len(at), len(ready) - len(at), lost or len(doubled)
+        if (not alone or saved) and (
+                x and waits >= x or x and 2 * x / active > 0.05 or
+                min((active + waits) // stages, len(step_ms)) > pipelines):
+            if alone:
+                start(t)
+            else:
+                meet(t, model["local_ms"])
+        else:
+            step(t)
 
     while events:
         t, kind, _, what = heapq.heappop(events)
-        if t > END:
+        if t > times["end_ms"]:
             break
         if kind in (MET, STEPPED) and what != mark or kind == READY and what not in added:
             continue
         paid += len(added) * (t - now)
         boot += (len(added) - len(ready)) * (t - now)
         rebuild += len(ready) * (t - now) * (state == "meets")
+        saving += len(at) * (t - now) * (state == "saves")
         now = t
         if kind == ADD:
             number += 1
             added[what] = number
-            post(t + 45_000, READY, what)
+            post(t + times["boot_ms"], READY, what)
         elif kind == REMOVE:
             removals += 1
             added.pop(what)
@@ -82,9 +107,18 @@ def play(trace, model):
                 d, p = at.pop(what)
                 del place[d, p]
                 before = place.get((d, (p - 1) % stages))
-                if before is None or before in doubled or what in doubled:
+                if not shadow and not alone and any(key[1] == p for key in place):
+                    lost += 1
+                    if state == "steps":
+                        mark += 1
+                        end = t + (end - t) * (len(at) + 1) // len(at) + times["pause_ms"]
+                        post(end, STEPPED, mark)
+                elif not shadow:
+                    level2, steps, again, since = level2 + 1, steps - since, again + since, 0
+                    start(t)
+                elif before is None or before in doubled or what in doubled:
                     level2 += 1
-                    meet(t, 30_000)
+                    start(t)
                 else:
                     doubled.add(before)
                     if not slow:
@@ -94,7 +128,7 @@ def play(trace, model):
         elif kind == READY:
             ready.add(what)
             if state == "stands":
-                meet(t, 30_000)
+                start(t)
         elif kind == MET:
             line = sorted(ready, key=added.get)
             pipelines = min(len(line) // stages, len(step_ms))
@@ -105,21 +139,24 @@ def play(trace, model):
                 step(t)
             else:
                 state = "stands"
+        elif state == "saves":
+            saves, since = saves + 1, 0
+            decide(t, True)
         else:
-            steps, last = steps + 1, t
-            active, waits, x = len(at), len(ready) - len(at), len(doubled)
-            if x and waits >= x or x and 2 * x / active > 0.05 or \
-                    min((active + waits) // stages, len(step_ms)) > pipelines:
-                meet(t, model["local_ms"])
+            steps, last, since = steps + 1, t, since + 1
+            if every and since >= every:
+                state, mark = "saves", mark + 1
+                post(t + times["save_ms"], STEPPED, mark)
             else:
-                step(t)
+                decide(t, False)
     rate = steps * model["batch"] / ((last - first) / 1000) if steps else 0
     usd = 0.91 * paid / now if now else 0
     on = model["on_demand"]
     base = model["batch"] / (on["step_ms"] / 1000) * 3600 / (on["nodes"] * 3.06)
     return {"steps": steps, "removals": removals, "level2": level2, "rendezvous": rendezvous,
             "samples_per_s": rate, "usd_per_h": usd, "value_ratio": rate * 3600 / usd / base if steps else 0,
-            "paid": paid, "boot": boot, "rebuild": rebuild}
+            "paid": paid, "boot": boot, "rebuild": rebuild, "saves": saves, "steps_again": again,
+            "saving": saving}
 
 
 def draw(n, folder):
@@ -134,6 +171,10 @@ def draw(n, folder):
                  "on_demand": {"nodes": r.randint(1, 30), "step_ms": r.randint(1, 5000)}}
         if r.random() < 0.5:
             model["wanted"] = r.randint(1, 24)
+        for key, most in ("boot_ms", 90_000), ("rendezvous_ms", 60_000), ("save_ms", 20_000), \
+                ("reload_ms", 40_000), ("pause_ms", 3000), ("end_ms", 50_000_000):
+            if r.random() < 0.4:
+                model[key] = r.randint(1 if key == "end_ms" else 0, most) // grain * grain or 1
         lines, there, t = [], [], 0
         span = r.choice([3_000_000, 38_000_000, 45_000_000])
         for name in range(r.randint(1, 120)):
@@ -149,19 +190,29 @@ def draw(n, folder):
 
 def compare(n, folder):
     for case in range(n):
-        ours = json.load(open(f"{folder}/ours{case}"))
-        played = play(f"{folder}/trace{case}", json.load(open(f"{folder}/model{case}")))
-        for key in "steps", "removals", "level2", "rendezvous":
-            assert ours[key] == played[key], (case, key, ours[key], played[key])
-        for key in "samples_per_s", "usd_per_h", "value_ratio":
-            assert abs(ours[key] - played[key]) <= 1e-9 * played[key], (case, key, ours[key], played[key])
-        paid = ours["paid"]
-        parts = [paid[key] for key in paid if key not in ("ms", "nano_usd")]
-        assert len(parts) == 8 and sum(part["ms"] for part in parts) == paid["ms"] == played["paid"], case
-        assert sum(part["nano_usd"] for part in parts) == paid["nano_usd"], case
-        assert paid["nano_usd"] == paid["ms"] * 910_000_000 // 3_600_000, case
-        assert paid["boot"]["ms"] == played["boot"] and paid["rebuild"]["ms"] == played["rebuild"], case
+        model = json.load(open(f"{folder}/model{case}"))
+        for way in WAYS:
+            compare_one((case, way), json.load(open(f"{folder}/ours{case}.{way}")),
+                        play(f"{folder}/trace{case}", model, way), way)
+
+
+def compare_one(case, ours, played, way):
+    for key in "steps", "removals", "level2", "rendezvous", "saves", "steps_again":
+        assert ours[key] == played[key], (case, key, ours[key], played[key])
+    for key in "samples_per_s", "usd_per_h", "value_ratio":
+        assert abs(ours[key] - played[key]) <= 1e-9 * played[key], (case, key, ours[key], played[key])
+    paid = ours["paid"]
+    parts = [paid[key] for key in paid if key not in ("ms", "nano_usd")]
+    assert len(parts) == 8 and sum(part["ms"] for part in parts) == paid["ms"] == played["paid"], case
+    assert sum(part["nano_usd"] for part in parts) == paid["nano_usd"], case
+    assert paid["nano_usd"] == paid["ms"] * 910_000_000 // 3_600_000, case
+    assert paid["boot"]["ms"] == played["boot"] and paid["rebuild"]["ms"] == played["rebuild"], case
+    assert paid["redundant"]["ms"] == played["saving"], case
+
+
+def ways():
+    print(*WAYS)
 
 
 if __name__ == "__main__":
-    {"draw": draw, "compare": compare}[sys.argv[1]](int(sys.argv[2]), sys.argv[3])
+    {"draw": draw, "compare": compare, "ways": ways}[sys.argv[1]](*map(int, sys.argv[2:3]), *sys.argv[3:])

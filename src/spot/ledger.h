@@ -14,7 +14,7 @@
 /*        id         name         what the time went into */
 #define HD_LEDGER_PARTS(X) \
 	X(USEFUL,    "useful",    "work of committed steps")                                                \
-	X(REDUNDANT, "redundant", "shadow work of committed steps")                                         \
+	X(REDUNDANT, "redundant", "for the case of a loss: shadow work of committed steps, checkpoints")    \
 	X(BUBBLE,    "bubble",    "idle in committed steps, and waiting for a device that runs two stages") \
 	X(PAUSE,     "pause",     "what a loss within a step made it longer")                               \
 	X(REDO,      "redo",      "steps that were lost, or cut off by the end")                            \

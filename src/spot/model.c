@@ -65,10 +65,33 @@ static enum hd_err read_on_demand(struct hd_spot_model *m, const struct hd_json 
 	return err ? err : read_price(on, 3.06, &m->on_demand.nano_usd_h, diag);
 }
 
+/* Times that a model may leave out. */
+static enum hd_err read_times(struct hd_spot_model *m, const struct hd_json *json, struct hd_diag *diag)
+{
+	const struct { const char *key; int64_t *to, usual, least, most; } rows[] = {
+		{ "boot_ms", &m->boot_ms, HD_SPOT_BOOT_MS, 0, DAY_MS },
+		{ "rendezvous_ms", &m->rendezvous_ms, HD_SPOT_RENDEZVOUS_MS, 0, DAY_MS },
+		{ "save_ms", &m->save_ms, HD_SPOT_SAVE_MS, 0, DAY_MS },
+		{ "reload_ms", &m->reload_ms, HD_SPOT_RELOAD_MS, 0, DAY_MS },
+		{ "pause_ms", &m->pause_ms, 0, 0, DAY_MS },
+		{ "end_ms", &m->end_ms, HD_SPOT_END_MS, 1, 366 * DAY_MS },
+	};
+	enum hd_err err = HD_OK;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows && !err; i++) {
+		*rows[i].to = rows[i].usual;
+		if (hd_json_find(json, rows[i].key))
+			err = hd_json_get_i64(json, rows[i].key, rows[i].least, rows[i].most, rows[i].to,
+				diag);
+	}
+	return err;
+}
+
 enum hd_err hd_spot_model_read(struct hd_spot_model *model, const struct hd_json *json, struct hd_diag *diag)
 {
 	static const char *const keys[] = { "name", "stages", "batch", "local_ms", "step_ms", "on_demand",
-		"wanted", "usd_h", "redundant", "bubble", NULL };
+		"wanted", "usd_h", "redundant", "bubble", "boot_ms", "rendezvous_ms", "save_ms", "reload_ms",
+		"pause_ms", "end_ms", NULL };
 	struct hd_spot_model m = { 0 };
 	double redundant = 0, bubble = 0;
 	int64_t stages = 0, wanted = 0;
@@ -84,6 +107,7 @@ enum hd_err hd_spot_model_read(struct hd_spot_model *model, const struct hd_json
 	if (!err && hd_json_find(json, "wanted"))
 		err = hd_json_get_i64(json, "wanted", 1, INT32_MAX, &wanted, diag);
 	err = err ? err : read_price(json, 0.91, &m.nano_usd_h, diag);
+	err = err ? err : read_times(&m, json, diag);
 	err = err ? err : number_of(json, "redundant", 1, &redundant, diag);
 	err = err ? err : number_of(json, "bubble", 1, &bubble, diag);
 	if (!err && redundant + bubble > 1)

@@ -5,8 +5,11 @@
  *
  * 1. step_ms[D - 1] is a step of D pipelines; there are never more pipelines than entries.
  * 2. May be left out: `wanted` (machines taken at once; all that come), `usd_h` and `on_demand.usd_h`
- *    (dollars per machine and hour; 0.91 and 3.06, what p3.2xlarge cost), `redundant` and `bubble` (shares of
- *    a step's device time, for the ledger; 0).
+ *    (dollars per machine and hour; 0.91 and 3.06, what p3.2xlarge cost in 2021), `redundant` and `bubble`
+ *    (shares of a step's device time, for the ledger; 0); times: `boot_ms` of a machine (45,000),
+ *    `rendezvous_ms` (30,000), `save_ms` of a checkpoint (10,000) and `reload_ms` of it (30,000), `pause_ms`
+ *    of a step in which peers take over what a lost device did (0), `end_ms` after which nothing is played
+ *    (40,000,000).
  * 3. A member that is none of these is refused.
  *
  * Pure; the name lies in the arena. */
@@ -16,11 +19,15 @@
 #include "base/json.h"
 
 enum { HD_SPOT_PIPELINES = 256, HD_SPOT_STAGES = 4096, HD_SPOT_PPM = 1000000 };
+/* of rule 2 */
+enum { HD_SPOT_BOOT_MS = 45000, HD_SPOT_RENDEZVOUS_MS = 30000, HD_SPOT_SAVE_MS = 10000,
+	HD_SPOT_RELOAD_MS = 30000, HD_SPOT_END_MS = 40000000 };
 
 struct hd_spot_model {
 	const char *name;
 	uint32_t stages, npipelines, wanted;      /* wanted 0: all */
 	int64_t batch, local_ms, step_ms[HD_SPOT_PIPELINES];
+	int64_t boot_ms, rendezvous_ms, save_ms, reload_ms, pause_ms, end_ms;
 	int64_t nano_usd_h;
 	uint32_t redundant_ppm, bubble_ppm;
 	struct { uint32_t nodes; int64_t step_ms, nano_usd_h; } on_demand;

@@ -32,6 +32,12 @@ static void what_is_left_out_is_as_the_header_says(void **state)
 	assert_true(m.redundant_ppm == 0 && m.bubble_ppm == 0);
 	/* 264 samples in 2.51 s, 20 machines at 3.06 dollars an hour */
 	assert_true(hd_spot_model_on_demand(&m) > 6187.0166 && hd_spot_model_on_demand(&m) < 6187.0167);
+	assert_true(m.boot_ms == 45000 && m.rendezvous_ms == 30000 && m.save_ms == 10000 &&
+		m.reload_ms == 30000 && m.pause_ms == 0 && m.end_ms == 40000000);
+	m = with(", \"boot_ms\": 1, \"rendezvous_ms\": 2, \"save_ms\": 3, \"reload_ms\": 4, \"pause_ms\": 5, "
+		"\"end_ms\": 6");
+	assert_true(m.boot_ms == 1 && m.rendezvous_ms == 2 && m.save_ms == 3 && m.reload_ms == 4 &&
+		m.pause_ms == 5 && m.end_ms == 6);
 	m = with(", \"wanted\": 7, \"usd_h\": 0.25, \"redundant\": 0.125, \"bubble\": 0.5");
 	assert_true(m.wanted == 7 && m.nano_usd_h == 250000000 && m.redundant_ppm == 125000 &&
 		m.bubble_ppm == 500000);
@@ -51,6 +57,7 @@ static void a_bad_table_is_refused_with_the_member(void **state)
 		{ "{\"name\": \"x\", \"stages\": 1, \"batch\": 1, \"local_ms\": 0, \"step_ms\": [9], \"on_demand\": {\"nodes\": 1, \"step_ms\": 1, \"usd_h\": 0}}", "m: .on_demand.usd_h is above 0" },
 		{ "{\"name\": \"x\", \"stages\": 1, \"batch\": 1, \"local_ms\": 0, \"step_ms\": [9], \"on_demand\": {\"nodes\": 1, \"step_ms\": 1}, \"wanted\": 0}", "m: .wanted" },
 		{ "{\"name\": \"x\", \"stages\": 1, \"batch\": 1, \"local_ms\": 0, \"step_ms\": [9], \"on_demand\": {\"nodes\": 1, \"step_ms\": 1}, \"usd_h\": -1}", "m: .usd_h is from 0 to" },
+		{ "{\"name\": \"x\", \"stages\": 1, \"batch\": 1, \"local_ms\": 0, \"step_ms\": [9], \"on_demand\": {\"nodes\": 1, \"step_ms\": 1}, \"end_ms\": 0}", "m: .end_ms" },
 		{ "{\"name\": \"x\", \"stages\": 1, \"batch\": 1, \"local_ms\": 0, \"step_ms\": [9], \"on_demand\": {\"nodes\": 1, \"step_ms\": 1}, \"bubble\": 0.5, \"redundant\": 0.75}", "redundant and bubble are 1.25 together" },
 	};
 	(void)state;

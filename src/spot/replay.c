@@ -4,13 +4,14 @@ static const int64_t NEVER = INT64_MAX;
 static const uint32_t NO_PLACE = UINT32_MAX;
 
 enum node_is { GONE, BOOTS, READY };              /* a node that has not come yet is GONE, too */
-enum doing { STANDS, MEETS, STEPS };
+enum doing { STANDS, MEETS, STEPS, SAVES };
 
 struct spot_node { enum node_is is; uint32_t place; bool doubled; int64_t ready_ms; };
 
 struct spot_sim {
 	const struct hd_spot_trace *trace;
 	const struct hd_spot_model *model;
+	struct hd_spot_way way;
 	struct spot_node *node;                   /* in the order in which they were added */
 	uint32_t *holder;                         /* of each place, row by row; a node */
 	uint32_t nadded, next_ready;              /* those before next_ready have booted */
@@ -19,7 +20,8 @@ struct spot_sim {
 	int64_t now_ms, meets_ms, until_ms;       /* what a rendezvous takes; its end, or that of the step */
 	/* of the step: its begin, its undisturbed end, the pause in it, device time of the three kinds */
 	int64_t base_ms, pause_from, pause_to;
-	int64_t spent[3];
+	int64_t spent[3], unsaved[3];             /* unsaved: of steps since the last checkpoint */
+	uint32_t nunsaved;
 	bool slow, begun;
 	struct hd_spot_replay out;
 };
@@ -50,7 +52,9 @@ static bool pass(struct spot_sim *s, int64_t to_ms)
 	if (s->doing == MEETS)
 		fits &= put(s, HD_LEDGER_REBUILD, s->nready * dt);
 	else
-		fits &= put(s, HD_LEDGER_WAITING, (s->doing == STEPS ? idle : s->nready) * dt);
+		fits &= put(s, HD_LEDGER_WAITING, (s->doing == STANDS ? s->nready : idle) * dt);
+	if (s->doing == SAVES)
+		fits &= put(s, HD_LEDGER_REDUNDANT, s->nplaced * dt);
 	if (s->doing == STEPS) {
 		int64_t paused = overlap(s->now_ms, to_ms, s->pause_from, s->pause_to),
 			slowed = overlap(s->now_ms, to_ms, s->base_ms, NEVER);
@@ -62,9 +66,11 @@ static bool pass(struct spot_sim *s, int64_t to_ms)
 	return fits;
 }
 
-static bool settle(struct spot_sim *s, bool committed)
+/* Committed, or lost. */
+static bool put_spent(struct spot_sim *s, int64_t spent[3], bool committed)
 {
-	const int64_t plain = s->spent[PLAIN], redundant = plain / HD_SPOT_PPM * s->model->redundant_ppm +
+	const int64_t plain = spent[PLAIN], redundant =
+		plain / HD_SPOT_PPM * s->model->redundant_ppm +
 		plain % HD_SPOT_PPM * s->model->redundant_ppm / HD_SPOT_PPM,
 		bubble = plain / HD_SPOT_PPM * s->model->bubble_ppm +
 		plain % HD_SPOT_PPM * s->model->bubble_ppm / HD_SPOT_PPM;
@@ -73,17 +79,53 @@ static bool settle(struct spot_sim *s, bool committed)
 	if (committed)
 		fits = put(s, HD_LEDGER_USEFUL, plain - redundant - bubble) &&
 			put(s, HD_LEDGER_REDUNDANT, redundant) &&
-			put(s, HD_LEDGER_BUBBLE, bubble + s->spent[SLOWED]) &&
-			put(s, HD_LEDGER_PAUSE, s->spent[PAUSED]);
+			put(s, HD_LEDGER_BUBBLE, bubble + spent[SLOWED]) &&
+			put(s, HD_LEDGER_PAUSE, spent[PAUSED]);
 	else
-		fits = put(s, HD_LEDGER_REDO, plain + s->spent[PAUSED] + s->spent[SLOWED]);
-	s->spent[PLAIN] = s->spent[PAUSED] = s->spent[SLOWED] = 0;
+		fits = put(s, HD_LEDGER_REDO, plain + spent[PAUSED] + spent[SLOWED]);
+	spent[PLAIN] = spent[PAUSED] = spent[SLOWED] = 0;
 	return fits;
+}
+
+/* Losses go back to a checkpoint, so a committed step may be lost yet. */
+static bool goes_back(const struct spot_sim *s)
+{
+	return s->way.strategy == HD_SPOT_CHECKPOINT || s->way.strategy == HD_SPOT_REROUTE;
+}
+
+static bool commit(struct spot_sim *s)
+{
+	s->out.steps++;
+	s->out.last_ms = s->now_ms;
+	s->nunsaved++;
+	if (!goes_back(s))
+		return put_spent(s, s->spent, true);
+	for (int k = 0; k < 3; k++) {
+		s->unsaved[k] += s->spent[k];
+		s->spent[k] = 0;
+	}
+	return true;
+}
+
+static bool go_back(struct spot_sim *s)
+{
+	const bool fits = put_spent(s, s->spent, false);
+
+	if (!goes_back(s))
+		return fits;
+	s->out.steps -= s->nunsaved;
+	s->out.again += s->nunsaved;
+	s->nunsaved = 0;
+	return put_spent(s, s->unsaved, false) && fits;
 }
 
 /* ---- what happens */
 
-static int64_t slower(int64_t ms) { return ms + ms / 2; }
+/* ms of a step, where k more of n devices do what all did. */
+static int64_t slower(const struct spot_sim *s, int64_t ms, uint32_t n, uint32_t k)
+{
+	return s->way.strategy == HD_SPOT_REROUTE ? ms * n / (n - k) : ms + ms / 2;
+}
 
 static void begin_step(struct spot_sim *s)
 {
@@ -94,8 +136,9 @@ static void begin_step(struct spot_sim *s)
 	s->begun = true;
 	s->doing = STEPS;
 	s->slow = s->ndoubled;
-	s->until_ms = s->now_ms + (s->slow ? slower(ms) : ms);
-	s->base_ms = s->slow ? s->now_ms + ms : NEVER;
+	s->until_ms = s->now_ms + (s->slow ? slower(s, ms, s->nplaced + s->ndoubled, s->ndoubled) : ms);
+	/* a device that does a lost one's part is not idle */
+	s->base_ms = s->slow && s->way.strategy != HD_SPOT_REROUTE ? s->now_ms + ms : NEVER;
 	s->pause_from = s->pause_to = 0;
 }
 
@@ -105,6 +148,12 @@ static void meet(struct spot_sim *s, int64_t ms)
 	s->meets_ms = ms;
 	s->until_ms = s->now_ms + ms;
 	s->out.rendezvous++;
+}
+
+/* Of all machines; with steps to go on with they read a checkpoint. */
+static void meet_again(struct spot_sim *s)
+{
+	meet(s, s->model->rendezvous_ms + (goes_back(s) && s->out.steps ? s->model->reload_ms : 0));
 }
 
 /* No node has a place any more. */
@@ -136,38 +185,73 @@ static uint32_t ring_predecessor(const struct spot_sim *s, uint32_t place)
 	return s->holder[first + (place - first + stages - 1) % stages];
 }
 
-static bool lose_placed(struct spot_sim *s, struct spot_node *lost)
+static bool held_by_a_peer(const struct spot_sim *s, uint32_t place)
 {
-	const uint32_t place = lost->place;
+	const uint32_t stages = s->model->stages;
+	bool held = false;
 
-	s->holder[place] = NO_PLACE;
-	s->nplaced--;
-	lost->place = NO_PLACE;
+	for (uint32_t k = place % stages; k < s->pipelines * stages; k += stages)
+		held |= s->holder[k] != NO_PLACE;
+	return held;
+}
+
+/* The device before takes its part, too; one that is doubled already has lost the device after it. */
+static bool is_doubled_for(struct spot_sim *s, const struct spot_node *lost, uint32_t place)
+{
 	const uint32_t by = ring_predecessor(s, place);
-	/* one that is doubled already has lost the device after it: this one is not it */
-	if (lost->doubled || by == NO_PLACE) {
-		bool fits = settle(s, false);
-		s->out.level2++;
-		leave_places(s);
-		meet(s, HD_SPOT_GLOBAL_MS);
-		return fits;
-	}
+
+	if (lost->doubled || by == NO_PLACE)
+		return false;
 	s->node[by].doubled = true;
-	s->ndoubled++;
-	s->out.absorbed++;
-	if (!s->slow) {
-		int64_t left = s->until_ms - s->now_ms;
-		s->slow = true;
+	if (!s->slow && s->doing == STEPS) {
+		const int64_t left = s->until_ms - s->now_ms, takes = slower(s, left, 0, 0);
 		s->pause_from = s->now_ms;
-		s->pause_to = s->now_ms + slower(left) - left;
-		s->until_ms = s->now_ms + slower(left);
+		s->pause_to = s->now_ms + takes - left;
+		s->until_ms = s->now_ms + takes;
 	}
 	return true;
 }
 
+/* All that are left take it. */
+static bool is_shared_out(struct spot_sim *s, uint32_t place)
+{
+	if (!held_by_a_peer(s, place))
+		return false;
+	if (s->doing == STEPS) {
+		s->until_ms = s->now_ms + slower(s, s->until_ms - s->now_ms, s->nplaced + 1, 1) +
+			s->model->pause_ms;
+		if (s->pause_to < s->now_ms)
+			s->pause_from = s->pause_to = s->now_ms;
+		s->pause_to += s->model->pause_ms;
+	}
+	return true;
+}
+
+static bool lose_placed(struct spot_sim *s, struct spot_node *lost)
+{
+	const uint32_t place = lost->place;
+	const enum hd_spot_strategy strategy = s->way.strategy;
+
+	s->holder[place] = NO_PLACE;
+	s->nplaced--;
+	lost->place = NO_PLACE;
+	if (strategy == HD_SPOT_REROUTE ? is_shared_out(s, place)
+		: strategy != HD_SPOT_CHECKPOINT && is_doubled_for(s, lost, place)) {
+		s->ndoubled++;
+		s->out.absorbed++;
+		s->slow = true;
+		return true;
+	}
+	bool fits = go_back(s);
+	s->out.level2++;
+	leave_places(s);
+	meet_again(s);
+	return fits;
+}
+
 static void add(struct spot_sim *s, uint32_t node)
 {
-	s->node[node] = (struct spot_node){ BOOTS, NO_PLACE, false, s->now_ms + HD_SPOT_BOOT_MS };
+	s->node[node] = (struct spot_node){ BOOTS, NO_PLACE, false, s->now_ms + s->model->boot_ms };
 	s->nadded = node + 1;
 	s->nboots++;
 }
@@ -192,7 +276,7 @@ static void be_ready(struct spot_sim *s)
 	s->nboots--;
 	s->nready++;
 	if (s->doing == STANDS)
-		meet(s, HD_SPOT_GLOBAL_MS);
+		meet_again(s);
 }
 
 static void end_rendezvous(struct spot_sim *s)
@@ -204,23 +288,48 @@ static void end_rendezvous(struct spot_sim *s)
 		s->doing = STANDS;
 }
 
-static bool end_step(struct spot_sim *s)
+static void ask_the_rules(struct spot_sim *s, bool saved)
 {
 	const struct hd_spot_standing standing = { .active = s->nplaced, .waiting = s->nready - s->nplaced,
 		.doubled = s->ndoubled, .pipelines = s->pipelines, .most = s->model->npipelines,
 		.stages = s->model->stages, .risk_ppm = HD_RECONFIGURE_RISK_PPM };
-	const enum hd_reconfigure rule = hd_reconfigure(&standing);
-	bool fits = settle(s, true);
+	enum hd_reconfigure rule = hd_reconfigure(&standing);
+	const bool restarts = s->way.strategy == HD_SPOT_CHECKPOINT;
 
-	s->out.steps++;
-	s->out.last_ms = s->now_ms;
+	if (restarts && !saved)
+		rule = HD_RECONFIGURE_GO_ON;
 	s->out.asked[rule]++;
 	if (rule == HD_RECONFIGURE_GO_ON) {
 		begin_step(s);
-		return fits;
+		return;
 	}
 	leave_places(s);
-	meet(s, s->model->local_ms);
+	if (restarts)
+		meet_again(s);
+	else
+		meet(s, s->model->local_ms);
+}
+
+static bool end_step(struct spot_sim *s)
+{
+	bool fits = commit(s);
+
+	if (s->way.every && s->nunsaved >= s->way.every) {
+		s->doing = SAVES;
+		s->until_ms = s->now_ms + s->model->save_ms;
+		return fits;
+	}
+	ask_the_rules(s, false);
+	return fits;
+}
+
+static bool end_save(struct spot_sim *s)
+{
+	bool fits = put_spent(s, s->unsaved, true);
+
+	s->out.saves++;
+	s->nunsaved = 0;
+	ask_the_rules(s, true);
 	return fits;
 }
 
@@ -239,7 +348,7 @@ static bool play(struct spot_sim *s)
 			ends = s->doing == STANDS ? NEVER : s->until_ms;
 		int64_t next = comes < ready ? comes : ready;
 		next = next < ends ? next : ends;
-		if (next > HD_SPOT_END_MS)
+		if (next > s->model->end_ms)
 			break;
 		fits = pass(s, next);
 		if (next == comes && t->at[at].added)
@@ -251,10 +360,10 @@ static bool play(struct spot_sim *s)
 		else if (s->doing == MEETS)
 			end_rendezvous(s);
 		else
-			fits &= end_step(s);
+			fits &= s->doing == SAVES ? end_save(s) : end_step(s);
 	}
 	s->out.end_ms = s->now_ms;
-	return settle(s, false) && fits;
+	return put_spent(s, s->spent, false) && put_spent(s, s->unsaved, true) && fits;
 }
 
 static void judge(struct hd_spot_replay *out, const struct hd_spot_model *model)
@@ -273,10 +382,11 @@ static void judge(struct hd_spot_replay *out, const struct hd_spot_model *model)
 }
 
 enum hd_err hd_spot_replay(struct hd_spot_replay *out, const struct hd_spot_trace *trace,
-	const struct hd_spot_model *model, struct hd_arena *arena, struct hd_diag *diag)
+	const struct hd_spot_model *model, const struct hd_spot_way *way, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	struct hd_spot_trace taken;
-	struct spot_sim s = { .trace = trace, .model = model };
+	struct spot_sim s = { .trace = trace, .model = model, .way = *way };
 	enum hd_err err = HD_OK;
 
 	if (model->wanted) {
@@ -295,5 +405,33 @@ enum hd_err hd_spot_replay(struct hd_spot_replay *out, const struct hd_spot_trac
 			s.trace->nnodes);
 	judge(&s.out, model);
 	*out = s.out;
+	return HD_OK;
+}
+
+enum hd_err hd_spot_replay_best(struct hd_spot_replay *out, uint32_t *every, enum hd_spot_strategy strategy,
+	const struct hd_spot_trace *trace, const struct hd_spot_model *model, struct hd_diag *diag)
+{
+	struct hd_spot_replay best = { .value = -1 };
+	uint32_t best_every = 0;
+	enum hd_err err = HD_OK;
+	struct hd_arena own;
+
+	hd_arena_init(&own, 0);
+	for (int64_t k = 1; !err && (k == 1 || k * model->step_ms[model->npipelines - 1] <= model->end_ms);
+		k += 1 + k / 8) {
+		const struct hd_spot_way way = { strategy, (uint32_t)k };
+		struct hd_spot_replay r;
+		hd_arena_reset(&own);
+		err = hd_spot_replay(&r, trace, model, &way, &own, diag);
+		if (!err && r.value > best.value) {
+			best = r;
+			best_every = way.every;
+		}
+	}
+	hd_arena_finish(&own);
+	if (err)
+		return err;
+	*out = best;
+	*every = best_every;
 	return HD_OK;
 }

@@ -6,6 +6,7 @@
 #include "spot/testing.h"
 
 static struct hd_arena arena;
+static const struct hd_spot_way shadows = { HD_SPOT_EAGER, 0 };
 
 static int set_up(void **state) { (void)state; hd_arena_init(&arena, 0); return 0; }
 static int tear_down(void **state) { (void)state; hd_arena_finish(&arena); return 0; }
@@ -16,7 +17,8 @@ static int tear_down(void **state) { (void)state; hd_arena_finish(&arena); retur
 
 struct want { uint64_t steps, removals, level2, rendezvous, absorbed; };
 
-static struct hd_spot_replay play_it(const char *model_text, size_t n, const struct hd_spot_change *in)
+static struct hd_spot_replay play_by(const struct hd_spot_way *way, const char *model_text, size_t n,
+	const struct hd_spot_change *in)
 {
 	const struct hd_spot_model model = model_of(model_text, &arena);
 	struct hd_spot_replay r;
@@ -24,8 +26,13 @@ static struct hd_spot_replay play_it(const char *model_text, size_t n, const str
 	struct hd_diag diag = { "" };
 
 	CHECK(!hd_spot_trace_make(&t, n, in, 0, &arena, &diag), "%s", diag.text);
-	CHECK(!hd_spot_replay(&r, &t, &model, &arena, &diag), "%s", diag.text);
+	CHECK(!hd_spot_replay(&r, &t, &model, way, &arena, &diag), "%s", diag.text);
 	return r;
+}
+
+static struct hd_spot_replay play_it(const char *model_text, size_t n, const struct hd_spot_change *in)
+{
+	return play_by(&shadows, model_text, n, in);
 }
 
 static void is(const struct hd_spot_replay *r, struct want w)
@@ -170,6 +177,101 @@ static void what_comes_after_the_end_does_not_happen(void **state)
 	assert_true(r.paid.ms == HD_SPOT_END_MS && r.ledger.ms[HD_LEDGER_REDO] == 1000);
 }
 
+/* Three machines of one stage, ready at 45 s: steps of 600 ms from 75 s on, a checkpoint of 200 ms each two.
+ * b goes at 76.5 s, 300 ms after the second step was begun again: at 75 s two steps (76.2 s), saved at
+ * 76.4 s, 100 ms of the third are lost. 30 s and 4 s to read; then steps of 1000 ms from 110.5 s on. */
+static void checkpoints_alone_go_back_to_the_last(void **state)
+{
+	static const struct hd_spot_change in[] = { { 0, 1, "a" }, { 0, 1, "b" }, { 0, 1, "c" },
+		{ 76500, -1, "b" } };
+	static const struct hd_spot_way two = { HD_SPOT_CHECKPOINT, 2 }, never = { HD_SPOT_CHECKPOINT, 0 };
+	static const char model[] = MODEL(1, 5000, "[1900, 1000, 600]")
+		", \"save_ms\": 200, \"reload_ms\": 4000, \"end_ms\": 120000}";
+	struct hd_spot_replay r = play_by(&two, model, 4, in);
+	(void)state;
+
+	/* 110.5 s: two steps and 200 ms, four times to 119.3 s, the last cut off at 120 s */
+	is(&r, (struct want){ 2 + 8, 1, 1, 2, 0 });
+	assert_true(r.saves == 1 + 4 && r.again == 0 && r.ledger.ms[HD_LEDGER_REDO] == 3 * 100 + 2 * 0);
+	assert_true(r.ledger.ms[HD_LEDGER_REDUNDANT] == 3 * 200 + 2 * 4 * 200);
+	assert_true(r.ledger.ms[HD_LEDGER_USEFUL] == 3 * 1200 + 2 * 8 * 1000);
+	assert_true(r.ledger.ms[HD_LEDGER_REBUILD] == 3 * 30000 + 2 * 34000);
+	/* without one all steps are lost, and there is nothing to read */
+	r = play_by(&never, model, 4, in);
+	assert_true(r.again == 2 && r.saves == 0 && r.steps == 13 && r.level2 == 1);
+	assert_true(r.ledger.ms[HD_LEDGER_REDO] == 3 * 1500 && r.ledger.ms[HD_LEDGER_REBUILD] == 3 * 30000 +
+		2 * 30000);
+}
+
+/* a alone; b, ready at 105 s, is taken after a checkpoint, by a start that reads it. */
+static void checkpoints_alone_grow_after_one(void **state)
+{
+	static const struct hd_spot_change in[] = { { 0, 1, "a" }, { 60000, 1, "b" } };
+	static const struct hd_spot_way way = { HD_SPOT_CHECKPOINT, 20 };
+	struct hd_spot_replay r = play_by(&way, MODEL(1, 5000, "[1000, 500]")
+		", \"save_ms\": 500, \"reload_ms\": 4000, \"end_ms\": 150700}", 2, in);
+	(void)state;
+
+	/* 20 steps to 95 s, saved at 95.5 s; 20 to 115.5 s, saved at 116 s; from 150 s on steps of 500 ms */
+	is(&r, (struct want){ 41, 0, 0, 2, 0 });
+	assert_true(r.saves == 2 && r.asked[HD_RECONFIGURE_GROW] == 1);
+	/* a machine that goes while a checkpoint is written voids it */
+	static const struct hd_spot_change goes[] = { { 0, 1, "a" }, { 0, 1, "b" }, { 85400, -1, "b" } };
+	r = play_by(&way, MODEL(1, 5000, "[1000, 500]")
+		", \"save_ms\": 500, \"end_ms\": 120000}", 3, goes);
+	assert_true(r.saves == 0 && r.again == 20 && r.steps == 4 && r.level2 == 1);
+}
+
+/* Two pipelines of two stages: a b, c d. d goes at 75.5 s: three of four take what is left of the step. */
+static void peers_take_what_is_lost(void **state)
+{
+	static const struct hd_spot_change in[] = { { 0, 1, "a" }, { 0, 1, "b" }, { 0, 1, "c" },
+		{ 0, 1, "d" }, { 75400, -1, "d" } };
+	static const struct hd_spot_change both[] = { { 0, 1, "a" }, { 0, 1, "b" }, { 0, 1, "c" },
+		{ 0, 1, "d" }, { 75400, -1, "d" }, { 75500, -1, "b" } };
+	static const struct hd_spot_way way = { HD_SPOT_REROUTE, 0 };
+	static const char model[] = MODEL(2, 5000, "[1900, 1000]") ", \"pause_ms\": 50, \"end_ms\": 85000}";
+	struct hd_spot_replay r = play_by(&way, model, 5, in);
+	(void)state;
+
+	/* 600 ms become 800 and 50: 76.25 s; a new plan of one pipeline in 5 s; two steps of 1.9 s */
+	is(&r, (struct want){ 1 + 1, 1, 0, 2, 1 });
+	assert_true(r.asked[HD_RECONFIGURE_REBALANCE] == 1 && r.first_ms == 75000);
+	assert_true(r.ledger.ms[HD_LEDGER_PAUSE] == 3 * 50 && r.ledger.ms[HD_LEDGER_BUBBLE] == 0);
+	assert_true(r.ledger.ms[HD_LEDGER_USEFUL] == 4 * 400 + 3 * 800 + 2 * 1900);
+	/* b too: no device holds the second stage */
+	r = play_by(&way, model, 6, both);
+	assert_true(r.level2 == 1 && r.absorbed == 1 && r.steps == 0);
+	assert_true(r.ledger.ms[HD_LEDGER_REDO] == 4 * 400 + 3 * 100);
+}
+
+/* Of intervals the one that is worth most, as a loop over all would find it. */
+static void the_best_interval_is_found(void **state)
+{
+	static const struct hd_spot_change in[] = { { 0, 1, "a" }, { 0, 1, "b" }, { 95000, -1, "b" },
+		{ 96000, 1, "c" }, { 190000, -1, "a" }, { 191000, 1, "d" }, { 310000, -1, "c" } };
+	const struct hd_spot_model model = model_of(MODEL(1, 5000, "[1000, 500]")
+		", \"save_ms\": 300, \"reload_ms\": 500, \"boot_ms\": 100, \"rendezvous_ms\": 900, "
+		"\"end_ms\": 400000}", &arena);
+	struct hd_spot_replay best, r;
+	struct hd_spot_trace t;
+	uint32_t every, at = 0;
+	double most = -1;
+	(void)state;
+
+	assert_int_equal(hd_spot_trace_make(&t, 7, in, 0, &arena, NULL), HD_OK);
+	assert_int_equal(hd_spot_replay_best(&best, &every, HD_SPOT_CHECKPOINT, &t, &model, NULL), HD_OK);
+	for (uint32_t k = 1; k <= 800; k += 1 + k / 8) {
+		const struct hd_spot_way way = { HD_SPOT_CHECKPOINT, k };
+		assert_int_equal(hd_spot_replay(&r, &t, &model, &way, &arena, NULL), HD_OK);
+		if (r.value > most) {
+			most = r.value;
+			at = k;
+		}
+	}
+	assert_true(every == at && at > 1 && at < 200 && best.value >= most && best.value <= most);
+}
+
 static void without_memory_it_says_so(void **state)
 {
 	static const struct hd_spot_change in[] = { { 0, 1, "a" } };
@@ -180,7 +282,7 @@ static void without_memory_it_says_so(void **state)
 	(void)state;
 
 	assert_int_equal(hd_spot_trace_make(&t, 1, in, 0, &arena, NULL), HD_OK);
-	EACH_PIECE_REFUSED(err, hd_spot_replay(&r, &t, &model, &arena, NULL));
+	EACH_PIECE_REFUSED(err, hd_spot_replay(&r, &t, &model, &shadows, &arena, NULL));
 }
 
 int main(void)
@@ -193,6 +295,10 @@ int main(void)
 		cmocka_unit_test(a_loss_within_a_rendezvous_begins_it_again),
 		cmocka_unit_test(pipelines_are_as_many_as_have_times),
 		cmocka_unit_test(what_comes_after_the_end_does_not_happen),
+		cmocka_unit_test(checkpoints_alone_go_back_to_the_last),
+		cmocka_unit_test(checkpoints_alone_grow_after_one),
+		cmocka_unit_test(peers_take_what_is_lost),
+		cmocka_unit_test(the_best_interval_is_found),
 		cmocka_unit_test(without_memory_it_says_so),
 	};
 

@@ -1,8 +1,11 @@
 #include <stdio.h>
+#include <string.h>
 
+#include "base/num.h"
 #include "spot/replay.h"
 #include "clustersim/availability.h"
 #include "cmd/json_line.h"
+#include "cmd/ledger.h"
 
 /* What training on machines that come and go would have reached and cost. */
 
@@ -40,12 +43,58 @@ static enum hd_err read_trace(struct hd_cmd *cmd, struct hd_spot_trace *trace)
 		cmd->args.count[HD_OPT_SEED], &cmd->arena, &cmd->diag);
 }
 
-static void print_json(struct hd_cmd *cmd, const struct hd_spot_model *model, const struct hd_spot_replay *r)
+/* What was asked for, and checkpoints alone at their best interval. */
+struct spot_played { struct hd_spot_way way; struct hd_spot_replay of, checkpoints; uint32_t every; };
+
+static enum hd_err read_way(struct hd_cmd *cmd, struct hd_spot_way *way, bool *best)
 {
+	static const struct { const char *word; enum hd_spot_strategy strategy; } row[] = {
+		{ "shadow", HD_SPOT_EAGER }, { "reroute", HD_SPOT_REROUTE }, { "checkpoint", HD_SPOT_CHECKPOINT } };
+	const char *text = cmd->args.has[HD_OPT_RESILIENCE] ? cmd->args.text[HD_OPT_RESILIENCE] : "shadow";
+	const size_t len = strcspn(text, ":");
+	uint64_t every = 0;
+	enum hd_err err = HD_OK;
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		if (strlen(row[i].word) != len || strncmp(row[i].word, text, len) != 0)
+			continue;
+		if (text[len])
+			err = hd_num_u64(text + len + 1, INT32_MAX, &every, &cmd->diag);
+		*best = row[i].strategy != HD_SPOT_EAGER && !text[len];
+		*way = (struct hd_spot_way){ row[i].strategy, (uint32_t)every };
+		return err;
+	}
+	return hd_fail(&cmd->diag, HD_E_INVAL, "--resilience %.40s: it is shadow, reroute or checkpoint, "
+		"each with :STEPS between two checkpoints", text);
+}
+
+static enum hd_err play(struct hd_cmd *cmd, struct spot_played *p, const struct hd_spot_trace *trace,
+	const struct hd_spot_model *model)
+{
+	bool best = false;
+	enum hd_err err = read_way(cmd, &p->way, &best);
+
+	err = err ? err : hd_spot_replay_best(&p->checkpoints, &p->every, HD_SPOT_CHECKPOINT, trace, model,
+		&cmd->diag);
+	if (!err && best)
+		return hd_spot_replay_best(&p->of, &p->way.every, p->way.strategy, trace, model, &cmd->diag);
+	return err ? err : hd_spot_replay(&p->of, trace, model, &p->way, &cmd->arena, &cmd->diag);
+}
+
+static const char *word_of(const struct hd_spot_way *way)
+{
+	return way->strategy == HD_SPOT_EAGER ? "shadow" : hd_spot_strategy_names[way->strategy];
+}
+
+static void print_json(struct hd_cmd *cmd, const struct hd_spot_model *model, const struct spot_played *p)
+{
+	const struct hd_spot_replay *r = &p->of;
 	struct hd_json_line line;
 	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
 
 	hd_json_put_text(w, "name", model->name);
+	hd_json_put_text(w, "resilience", word_of(&p->way));
+	hd_json_put_i64(w, "checkpoint_every", p->way.every);
 	hd_json_put_i64(w, "steps", (int64_t)r->steps);
 	hd_json_put_i64(w, "removals", (int64_t)r->removals);
 	hd_json_put_i64(w, "level2", (int64_t)r->level2);
@@ -60,27 +109,29 @@ static void print_json(struct hd_cmd *cmd, const struct hd_spot_model *model, co
 	hd_json_put_f64(w, "value", r->value);
 	hd_json_put_f64(w, "on_demand_value", r->on_demand);
 	hd_json_put_f64(w, "value_ratio", r->ratio);
-	hd_json_put_i64(w, "end_ms", r->end_ms);
-	hd_json_open_object(w, "paid");
-	hd_json_put_i64(w, "ms", r->paid.ms);
-	hd_json_put_i64(w, "nano_usd", r->paid.nano_usd);
-	for (int p = 0; p < HD_NLEDGER; p++) {
-		hd_json_open_object(w, hd_ledger_names[p]);
-		hd_json_put_i64(w, "ms", r->ledger.ms[p]);
-		hd_json_put_i64(w, "nano_usd", r->paid.part[p]);
-		hd_json_close(w);
-	}
+	hd_json_open_object(w, "checkpoints_alone");
+	hd_json_put_i64(w, "every", p->every);
+	hd_json_put_i64(w, "steps", (int64_t)p->checkpoints.steps);
+	hd_json_put_f64(w, "value", p->checkpoints.value);
 	hd_json_close(w);
+	hd_json_put_i64(w, "saves", (int64_t)r->saves);
+	hd_json_put_i64(w, "steps_again", (int64_t)r->again);
+	hd_json_put_i64(w, "end_ms", r->end_ms);
+	hd_ledger_put_json(&r->ledger, &r->paid, w);
 	hd_json_line_print(&line);
 }
 
-static void print_text(const struct hd_spot_model *model, const struct hd_spot_replay *r)
+static void print_text(const struct hd_spot_model *model, const struct spot_played *p)
 {
+	const struct hd_spot_replay *r = &p->of;
+
 	printf("%s, %.3f h\n  steps              %llu\n  samples/s          %.6g\n"
 		"  $/h                %.6g\n", model->name, (double)r->end_ms / 3.6e6,
 		(unsigned long long)r->steps, r->samples_per_s, r->usd_per_h);
 	printf("  samples/$          %.6g, %.4f times on-demand machines (%.6g)\n", r->value, r->ratio,
 		r->on_demand);
+	printf("  checkpoints alone  %.6g samples/$ at their best, every %u steps\n", p->checkpoints.value,
+		p->every);
 	printf("  removals           %llu: %llu absorbed by a neighbour, %llu beyond that (level 2)\n",
 		(unsigned long long)r->removals, (unsigned long long)r->absorbed,
 		(unsigned long long)r->level2);
@@ -88,30 +139,25 @@ static void print_text(const struct hd_spot_model *model, const struct hd_spot_r
 	for (int i = HD_RECONFIGURE_GO_ON + 1; i < HD_NRECONFIGURES; i++)
 		printf("%s%llu to %s", i == HD_RECONFIGURE_GO_ON + 1 ? "; at commits " : ", ",
 			(unsigned long long)r->asked[i], hd_reconfigure_names[i]);
-	printf("\n  %-9s %14s %7s %14s\n", "paid", "device hours", "%", "$");
-	for (int p = 0; p < HD_NLEDGER; p++)
-		printf("  %-9s %14.3f %7.2f %14.4f\n", hd_ledger_names[p], (double)r->ledger.ms[p] / 3.6e6,
-			r->paid.ms ? 100.0 * (double)r->ledger.ms[p] / (double)r->paid.ms : 0,
-			(double)r->paid.part[p] / 1e9);
-	printf("  %-9s %14.3f %7.2f %14.4f\n", "all", (double)r->paid.ms / 3.6e6, 100.0,
-		(double)r->paid.nano_usd / 1e9);
+	printf("\n");
+	hd_ledger_print(&r->ledger, &r->paid);
 }
 
 static enum hd_err verb_simulate_spot(struct hd_cmd *cmd)
 {
-	struct hd_spot_replay replay;
+	struct spot_played played;
 	struct hd_spot_trace trace;
 	struct hd_spot_model model;
 	enum hd_err err = read_model(cmd, &model);
 
 	err = err ? err : read_trace(cmd, &trace);
-	err = err ? err : hd_spot_replay(&replay, &trace, &model, &cmd->arena, &cmd->diag);
+	err = err ? err : play(cmd, &played, &trace, &model);
 	if (err)
 		return err;
 	if (cmd->args.has[HD_OPT_JSON])
-		print_json(cmd, &model, &replay);
+		print_json(cmd, &model, &played);
 	else
-		print_text(&model, &replay);
+		print_text(&model, &played);
 	return HD_OK;
 }
 
@@ -126,9 +172,12 @@ const struct hd_verb hd_verb_simulate_spot = {
 		"--model FILE: {\"name\": \"BERT\", \"stages\": 12, \"batch\": 264, \"local_ms\": 20000, "
 		"\"step_ms\": [4310, 2390, 1805, 1450], \"on_demand\": {\"nodes\": 20, \"step_ms\": 2510}, "
 		"\"wanted\": 32}; step_ms of 1, 2, ... pipelines. Optional: wanted (machines taken at once), "
-		"usd_h (0.91), on_demand.usd_h (3.06), redundant and bubble (shares of a step, for the "
-		"ledger).\n"
+		"usd_h (0.91), on_demand.usd_h (3.06; prices of 2021), redundant and bubble (shares of a "
+		"step, for the ledger), boot_ms, rendezvous_ms, save_ms, reload_ms, pause_ms, end_ms.\n"
+		"--resilience WAY: shadow, reroute or checkpoint; with :STEPS a checkpoint is written so "
+		"often (0: never), else, but for shadows, at the best interval. "
+		"What checkpoints alone are worth at their best interval is always said beside it.\n"
 		" heddle simulate spot --trace p3-trace.csv --model bert.json",
-	.opts = HD_OPTS(HD_OPT_SPOT_TRACE, HD_OPT_SPOT_MODEL, HD_OPT_SEED),
+	.opts = HD_OPTS(HD_OPT_SPOT_TRACE, HD_OPT_SPOT_MODEL, HD_OPT_RESILIENCE, HD_OPT_SEED),
 	.run = verb_simulate_spot, .test = "program_simulate_spot.sh",
 };
