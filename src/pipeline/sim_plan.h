@@ -55,7 +55,7 @@
 	X(TRANSFER,   "transfer",   "it is made, and under way")           \
 	X(CREDIT,     "credit",     "no buffer is free where it sends to")
 
-enum hd_idle {
+enum hd_idle_why {
 #define X(id, name, about) HD_IDLE_##id,
 	HD_IDLES(X)
 #undef X
@@ -112,7 +112,7 @@ struct hd_sim_share {                             /* of one rank */
 };
 
 /* before its instruction `at` */
-struct hd_sim_wait { int64_t start, end; enum hd_idle why; uint32_t at; };
+struct hd_sim_wait { int64_t start, end; enum hd_idle_why why; uint32_t at; };
 struct hd_sim_waits { struct hd_sim_wait *at; uint32_t n, cap; };
 
 /* what left the component over the level, and how long */

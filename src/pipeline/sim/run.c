@@ -478,7 +478,7 @@ static sim_wide cost_of(struct plan_sim *x, const struct sim_rank *r, const stru
 	}
 }
 
-static void note(struct plan_sim *x, struct sim_rank *r, int64_t start, int64_t end, enum hd_idle why)
+static void note(struct plan_sim *x, struct sim_rank *r, int64_t start, int64_t end, enum hd_idle_why why)
 {
 	struct hd_sim_waits *w = r->wait;
 

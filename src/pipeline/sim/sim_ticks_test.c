@@ -114,7 +114,7 @@ static long t_there(int stage, int vn, int grad, int rank)
 	return f ? f->there : -1;
 }
 
-static enum hd_idle t_why(int stage, int vn, int grad)
+static enum hd_idle_why t_why(int stage, int vn, int grad)
 {
 	const struct t_flow *f = t_find(stage, vn, grad);
 
@@ -122,7 +122,7 @@ static enum hd_idle t_why(int stage, int vn, int grad)
 }
 
 /* A tensor that is not there: *why. */
-static bool t_misses(int stage, int vn, int grad, int rank, enum hd_idle *why)
+static bool t_misses(int stage, int vn, int grad, int rank, enum hd_idle_why *why)
 {
 	long there = t_there(stage, vn, grad, rank);
 
@@ -145,7 +145,7 @@ static int t_partials(int rank, int stage, int low, int size)
 		low + size / 2, size / 2);
 }
 
-static bool t_blocked(struct t_rank *r, int rank, const struct hd_ins *x, enum hd_idle *why)
+static bool t_blocked(struct t_rank *r, int rank, const struct hd_ins *x, enum hd_idle_why *why)
 {
 	int s = x->stage, v = (int)x->vn, last = (int)tk.s->nstages - 1;
 	bool grad = x->op == HD_INS_SG || x->op == HD_INS_RG, send = x->op == HD_INS_SA || x->op == HD_INS_SG;
@@ -262,7 +262,7 @@ static void t_finish(int rank, const struct hd_ins *x)
 static bool t_step_rank(int rank)
 {
 	struct t_rank *r = &tk.rank[rank];
-	enum hd_idle why;
+	enum hd_idle_why why;
 	bool moved = false;
 
 	if (r->ended)
@@ -393,7 +393,7 @@ static void t_tick(void)
 
 	for (uint32_t r = 0; r < tk.s->nranks; r++) {
 		struct t_rank *k = &tk.rank[r];
-		enum hd_idle why = HD_IDLE_DRAIN;
+		enum hd_idle_why why = HD_IDLE_DRAIN;
 		int64_t bytes = t_memory((int)r);
 		k->peak = bytes > k->peak ? bytes : k->peak;
 		if (!k->ended && !k->computes && t_blocked(k, (int)r, &tk.s->list[r].at[k->at], &why) &&

@@ -54,7 +54,7 @@ static void put_transfer(const struct sim_trace *w, uint32_t rank, uint32_t at)
 	hd_ring_put_pair(&w->flight->ring[rank], slot[0], slot[1]);
 }
 
-static enum hd_wait reason_of(enum hd_idle why)
+static enum hd_wait reason_of(enum hd_idle_why why)
 {
 	return why == HD_IDLE_TRANSFER ? HD_WAIT_TRANSFER : why == HD_IDLE_CREDIT ? HD_WAIT_SLOT :
 		HD_WAIT_OTHER;
