@@ -455,6 +455,7 @@ enum hd_err hd_worker_adopt(struct hd_worker *w, const struct hd_plan *plan, str
 enum hd_err hd_worker_moved(struct hd_worker *w, struct hd_diag *diag)
 {
 	atomic_store(&w->step->torn, false);
+	w->moves++;
 	hd_digest_forget(w);
 	hd_param_store_set_version(w->store, (uint64_t)w->count.updates);
 	memset(w->parts->slot_here, 1, w->stage->nbuckets);     /* they may take memory */

@@ -5,6 +5,7 @@
 
 #include "engine/overlap.h"
 #include "engine/post.h"
+#include "engine/shadow.h"
 #include "engine/worker_int.h"
 
 /* What each instruction of a plan of several stages does to a rank. */
@@ -36,8 +37,10 @@ static uint64_t rows_of_step(const struct hd_rank *rank)
 
 static struct hd_cell *cell_of(const struct hd_rank *rank, const struct hd_ins *ins)
 {
-	return hd_cell_of(pipe_of(rank), ins->stage, ins->vn);
+	return hd_cell_for(pipe_of(rank), ins, ins->stage);
 }
+
+static bool is_shadow(const struct hd_ins *ins) { return ins->flags & HD_INS_SHADOW; }
 
 /* ---- rows ---- */
 
@@ -85,6 +88,21 @@ static enum hd_err load(struct hd_rank *rank, const struct hd_ins *ins, struct h
 
 /* ---- what a phase runs on ---- */
 
+static const void *input_at(const uint8_t *letter, uint64_t at) { return letter ? letter + at : NULL; }
+
+/* What came, or what the rank's other stage has kept. */
+static const uint8_t *input_of(const struct hd_rank *rank, const struct hd_ins *ins, enum hd_mail kind)
+{
+	const struct hd_pipe *pipe = pipe_of(rank);
+	const struct hd_cell *cell = cell_of(rank, ins), *other;
+	const uint32_t stage = kind == HD_MAIL_ACT ? ins->stage - 1u : ins->stage + 1u;
+
+	if (cell->taken[kind] || !pipe->keeps || stage >= pipe->nstages)
+		return cell->taken[kind];
+	other = hd_cell_of(pipe, stage, ins->vn);
+	return other->rank == hd_pipe_rank(pipe, rank) ? other->kept[kind] : NULL;
+}
+
 static void bind_cell(struct hd_rank *rank, const struct hd_ins *ins, struct hd_bind *bind)
 {
 	struct hd_worker *w = rank->worker;
@@ -100,7 +118,7 @@ static void bind_cell(struct hd_rank *rank, const struct hd_ins *ins, struct hd_
 		input[n++] = loaded->field[stage->field[i]];
 	for (int kind = 0; kind < HD_MAILS; kind++)
 		for (uint32_t i = 0; i < letter[kind]->n; i++)
-			input[n++] = cell->taken[kind] ? cell->taken[kind] + letter[kind]->at[i] : NULL;
+			input[n++] = input_at(input_of(rank, ins, (enum hd_mail)kind), letter[kind]->at[i]);
 	*bind = (struct hd_bind){
 		.rows = loaded->rows,
 		.draw = { .seed = (uint64_t)hd_job_int(w->task->job, HD_JOB_SEED),
@@ -114,6 +132,9 @@ static void bind_cell(struct hd_rank *rank, const struct hd_ins *ins, struct hd_
 		hd_param_store_bind(w->store, bind);
 	else
 		hd_param_store_bind_step(w->store, bind);
+	if (is_shadow(ins))
+		bind->params = hd_param_store_at(hd_shadow_of(pipe, hd_pipe_rank(pipe, rank))->store,
+			HD_VEC_PARAMS, 0, 0);
 }
 
 static enum hd_err run(struct hd_rank *rank, const struct hd_ins *ins, enum hd_run_phase phase,
@@ -153,25 +174,56 @@ static void read_out(struct hd_rank *rank, const struct hd_ins *ins, const struc
 
 /* ---- mail ---- */
 
-/* Copies what crosses into a buffer of the cell that reads it. */
-static enum hd_err deliver(struct hd_rank *rank, const struct hd_ins *ins, enum hd_mail kind)
+/* What crosses from a cell to its neighbour stage, as one buffer. */
+static void write_out(struct hd_rank *rank, const struct hd_ins *ins, enum hd_mail kind, uint8_t *buffer)
 {
-	struct hd_pipe *pipe = pipe_of(rank);
+	const struct hd_pipe *pipe = pipe_of(rank);
 	const struct hd_pipe_stage *stage = &pipe->stage[ins->stage];
 	const uint32_t to = kind == HD_MAIL_ACT ? ins->stage + 1u : ins->stage - 1u;
 	const struct hd_letter *letter = kind == HD_MAIL_ACT ? &pipe->stage[to].act : &pipe->stage[to].grad;
 	const uint32_t *out = kind == HD_MAIL_ACT ? stage->cut->act_out : stage->cut->grad_out;
-	struct hd_cell *cell = hd_cell_of(pipe, to, ins->vn);
 	struct hd_bind bind;
+
+	bind_cell(rank, ins, &bind);
+	for (uint32_t i = 0; i < letter->n && bind.rows; i++)
+		memcpy(buffer + letter->at[i], hd_program_value(&stage->tensor.whole, &bind, out[i]),
+			hd_value_bytes(&stage->cut->graph.value[out[i]], bind.rows));
+}
+
+/* As soon as it is made. */
+static void keep(struct hd_rank *rank, const struct hd_ins *ins, enum hd_mail kind)
+{
+	struct hd_cell *cell = cell_of(rank, ins);
+	struct hd_mail_pool *pool = &cell->seat->kept[kind];
+
+	if (!(cell->keeps >> kind & 1))
+		return;
+	assert(pool->nfree && !cell->kept[kind]);
+	cell->kept[kind] = pool->free[--pool->nfree];
+	write_out(rank, ins, kind, cell->kept[kind]);
+}
+
+static uint64_t cell_bytes(const struct hd_pipe *pipe, uint32_t stage, enum hd_mail kind)
+{
+	return kind == HD_MAIL_ACT ? pipe->stage[stage].act.bytes : pipe->stage[stage].grad.bytes;
+}
+
+/* Copies what crosses into a buffer of the cell that reads it. */
+static enum hd_err deliver(struct hd_rank *rank, const struct hd_ins *ins, enum hd_mail kind)
+{
+	struct hd_pipe *pipe = pipe_of(rank);
+	const uint32_t to = kind == HD_MAIL_ACT ? ins->stage + 1u : ins->stage - 1u;
+	const struct hd_cell *made = hd_cell_of(pipe, ins->stage, ins->vn);
+	struct hd_cell *cell = hd_cell_for(pipe, ins, to);
 
 	uint8_t *buffer = cell->seat ? hd_mail_place(pipe, cell, kind, hd_pipe_rank(pipe, rank)) :
 		hd_post_place(pipe, cell, kind);
 	if (!buffer)
 		return HD_OK;             /* fenced: the rank that failed has said why */
-	bind_cell(rank, ins, &bind);
-	for (uint32_t i = 0; i < letter->n && bind.rows; i++)
-		memcpy(buffer + letter->at[i], hd_program_value(&stage->tensor.whole, &bind, out[i]),
-			hd_value_bytes(&stage->cut->graph.value[out[i]], bind.rows));
+	if (made->kept[kind])
+		memcpy(buffer, made->kept[kind], cell_bytes(pipe, to, kind));
+	else
+		write_out(rank, ins, kind, buffer);
 	if (cell->seat)
 		hd_mail_put(pipe, cell, kind);
 	else
@@ -184,11 +236,12 @@ static enum hd_err deliver(struct hd_rank *rank, const struct hd_ins *ins, enum 
 static enum hd_err pass_on(struct hd_rank *rank, const struct hd_ins *ins, enum hd_mail kind)
 {
 	struct hd_pipe *pipe = pipe_of(rank);
-	const bool none = kind == HD_MAIL_ACT ? ins->stage + 1u == pipe->nstages : ins->stage == 0;
+	const uint32_t to = kind == HD_MAIL_ACT ? ins->stage + 1u : ins->stage - 1u;
 
 	hd_mail_used(pipe, cell_of(rank, ins), kind);
-	if (none || hd_cell_of(pipe, kind == HD_MAIL_ACT ? ins->stage + 1u : ins->stage - 1u,
-		ins->vn)->rank != hd_pipe_rank(pipe, rank))
+	keep(rank, ins, kind);
+	if (to >= pipe->nstages || is_shadow(ins) ||
+		hd_cell_of(pipe, to, ins->vn)->rank != hd_pipe_rank(pipe, rank))
 		return HD_OK;
 	return deliver(rank, ins, kind);
 }
@@ -229,7 +282,8 @@ static void end_of(struct hd_rank *rank, const struct hd_ins *ins)
 	give_arena(cell);
 	for (int kind = 0; kind < HD_MAILS; kind++)
 		hd_mail_give(pipe_of(rank), cell, (enum hd_mail)kind);
-	rows_done(rank, ins->stage, ins->vn);
+	if (!is_shadow(ins))
+		rows_done(rank, ins->stage, ins->vn);
 }
 
 static enum hd_err send_act(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
@@ -248,7 +302,8 @@ static enum hd_err send_grad(struct hd_rank *rank, const struct hd_ins *ins, str
 	enum hd_err err = deliver(rank, ins, HD_MAIL_GRAD);
 
 	(void)diag;
-	end_of(rank, ins);
+	if (!is_shadow(ins))              /* a copy, of what is kept */
+		end_of(rank, ins);
 	return err;
 }
 
@@ -282,8 +337,10 @@ static enum hd_err forward(struct hd_rank *rank, const struct hd_ins *ins, struc
 	err = bind.rows ? run(rank, ins, HD_RUN_F, &bind, diag) : HD_OK;
 	if (err)
 		return err;
-	if (bind.rows)
+	if (bind.rows && !is_shadow(ins))
 		read_out(rank, ins, &bind);
+	if (pipe_of(rank)->watch)
+		pipe_of(rank)->watch(rank, ins, &bind);
 	err = pass_on(rank, ins, HD_MAIL_ACT);
 	if (cell->light && !sends_by_list(rank, ins))
 		give_arena(cell);
@@ -444,9 +501,22 @@ static enum hd_err norm(struct hd_rank *rank, const struct hd_ins *ins, struct h
 		hd_pipe_reduce(rank);
 	}
 	hd_ranks_meet(rank->worker);
+	if (pipe_of(rank)->nshadows) {            /* before anybody seals the step */
+		if (!hd_rank_idle(rank))
+			hd_shadow_summed(rank);
+		hd_ranks_meet(rank->worker);
+	}
 	if (!hd_rank_idle(rank))
 		hd_scalars_make(rank);
 	hd_ranks_meet(rank->worker);
+	return HD_OK;
+}
+
+static enum hd_err take(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	(void)ins;
+	(void)diag;
+	hd_shadow_take(rank);
 	return HD_OK;
 }
 
@@ -455,7 +525,8 @@ static enum hd_err update(struct hd_rank *rank, const struct hd_ins *ins, struct
 {
 	bool *updated = &pipe_of(rank)->updated[rank->id];
 
-	(void)ins;
+	if (is_shadow(ins))
+		return hd_shadow_update(rank, diag);
 	if (*updated)
 		return HD_OK;
 	*updated = true;
@@ -530,6 +601,8 @@ const struct hd_ins_runner hd_pipe_runners[HD_INS_END] = {
 	[HD_INS_RED]  = { nothing,          false, HD_SECTION_COMPUTE },
 	[HD_INS_PIN]  = { nothing,          false, HD_SECTION_COMPUTE },
 	[HD_INS_REL]  = { nothing,          false, HD_SECTION_COMPUTE },
+	[HD_INS_SHIP] = { nothing,          false, HD_SECTION_COMPUTE },
+	[HD_INS_TAKE] = { take,             false, HD_SECTION_FINISH },
 	[HD_INS_NORM] = { norm,             true,  HD_SECTION_FINISH },
 	[HD_INS_STEP] = { update,           true,  HD_SECTION_FINISH },
 };

@@ -27,6 +27,9 @@
  * 5. A rank may be several devices (tensor.h): the arenas of its seats are dealt to them in turn, everything
  *    else is the first device's.
  * 6. A rank that fails fences the mail: every wait ends at once, and the step ends without a change of state.
+ * 7. Work of shadows (flag x, shadow.h) has cells and seats of its own. Its mail has a buffer for each
+ *    virtual node, so a send to it never waits. What is sent under flag k is kept where its cell is, from the
+ *    moment it is made.
  *
  * Ownership: tables lie in the arena given, memory is taken from devices and given back by hd_pipe_give().
  * Threads: a rank writes its own seats and, under the lock of the receiver, what it sends. */
@@ -74,6 +77,8 @@ struct hd_mail_pool { uint8_t **free; uint32_t nfree, cap; uint64_t bytes; };
 
 enum hd_mail { HD_MAIL_ACT, HD_MAIL_GRAD, HD_MAILS };
 
+struct hd_shadow;
+
 struct hd_seat {
 	uint32_t rank, device, stage;     /* of the plan; the rank's first device; of the plan */
 	struct hd_fold_script script;     /* in the order in which its list completes gradients */
@@ -81,6 +86,8 @@ struct hd_seat {
 	struct hd_mail_pool arena;        /* the rank's own: without a lock */
 	struct hd_offload_pool away;      /* the same */
 	struct hd_mail_pool mail[HD_MAILS];               /* under the rank's lock */
+	struct hd_mail_pool kept[HD_MAILS];       /* the rank's own: what its cells keep */
+	bool shadow;                      /* of the stage that the rank shadows */
 	/* [ranks] tensors of a sender that are not used yet; under the lock */
 	uint8_t *unused[HD_MAILS];
 	uint8_t **memory; uint32_t nmemory; uint64_t *memory_bytes;      /* all of it, to be given back */
@@ -101,6 +108,10 @@ struct hd_cell {
 	/* what the seat's rank has taken, and reads without the lock; NULL: not yet */
 	const uint8_t *taken[HD_MAILS];
 	bool light;                       /* F kept its input alone (activation checkpointing) */
+	/* what it makes is kept, as the letter that the neighbour stage gets: bits of (1 << hd_mail); where,
+	 * once it is made */
+	uint8_t keeps;
+	uint8_t *kept[HD_MAILS];
 	/* how many instructions end the use of its memory: B or W, and SG where the list has one; how many of
 	 * them are still to come in this step */
 	uint8_t ends, left;
@@ -120,7 +131,12 @@ struct hd_pipe {
 	struct hd_tensor_turn *turn;      /* [nranks] where ranks have several devices (tensor.h) */
 	struct hd_pipe_stage *stage;      /* [nstages] */
 	struct hd_seat *seat; uint32_t nseats;
-	struct hd_cell *cell;             /* [nstages][nvns] */
+	struct hd_cell *cell;             /* [nstages][nvns]; with shadows theirs after them */
+	size_t ncells;
+	/* of tests: what a forward has just left; NULL */
+	void (*watch)(struct hd_rank *rank, const struct hd_ins *ins, const struct hd_bind *bind);
+	bool keeps;                       /* its lists have shadows, or keep what they send */
+	struct hd_shadow *shadow; uint32_t nshadows;      /* [nshadows] of this worker's ranks (shadow.h) */
 	struct hd_mailbox *box;           /* [ndevices] */
 	_Atomic bool fenced;
 	bool *updated;                    /* [ndevices] the rank has updated in this step */
@@ -155,6 +171,15 @@ static inline struct hd_cell *hd_cell_of(const struct hd_pipe *pipe, uint32_t st
 	return &pipe->cell[(size_t)stage * pipe->nvns + vn];
 }
 
+/* The cell of an instruction: that of the shadow, if it is its work. */
+static inline struct hd_cell *hd_cell_for(const struct hd_pipe *pipe, const struct hd_ins *ins,
+	uint32_t stage)
+{
+	const bool shadow = ins->flags & HD_INS_SHADOW && pipe->keeps;
+
+	return hd_cell_of(pipe, shadow ? pipe->nstages + stage : stage, ins->vn);
+}
+
 /* Counts what the lists of `plan` need, which has been checked. rank[d]: which rank of the plan device d of
  * the worker belongs to, or HD_NONE; devices of a rank follow one another. No device memory is taken. */
 HD_MUST_USE enum hd_err hd_pipe_make(struct hd_pipe **pipe, struct hd_worker *worker,
@@ -181,6 +206,7 @@ void hd_pipe_give(struct hd_pipe *pipe, struct hd_worker *worker);           /* 
 void hd_pipe_begin(struct hd_pipe *pipe);
 void hd_pipe_clear(struct hd_pipe *pipe);
 void hd_pipe_go_on(struct hd_pipe *pipe);
+void hd_pipe_end(struct hd_pipe *pipe);            /* the step is over: rows that were kept are given back */
 /* Before a rank runs an instruction: sets the rank's pipe by the step that it is of, this one or the next,
  * and returns it with its virtual node counted within that step. */
 struct hd_ins hd_pipe_turn(struct hd_rank *rank, const struct hd_ins *ins);

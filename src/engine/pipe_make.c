@@ -3,6 +3,7 @@
 
 #include "pipeline/schedule_check.h"
 #include "engine/post.h"
+#include "engine/shadow.h"
 #include "engine/worker_int.h"
 
 /* What a plan of several stages needs, counted from its lists; then taken. */
@@ -102,7 +103,7 @@ static enum hd_err make_stage(struct hd_pipe *pipe, struct hd_worker *w, uint32_
 /* ---- seats ---- */
 
 /* NULL: of another worker */
-static struct hd_seat *seat_at(struct hd_pipe *pipe, uint32_t rank, uint32_t stage)
+static struct hd_seat *seat_at(struct hd_pipe *pipe, uint32_t rank, uint32_t stage, bool shadow)
 {
 	for (uint32_t i = 0; i < pipe->nseats; i++)
 		if (pipe->seat[i].rank == rank && pipe->seat[i].stage == stage)
@@ -110,8 +111,24 @@ static struct hd_seat *seat_at(struct hd_pipe *pipe, uint32_t rank, uint32_t sta
 	if (pipe->device_of[rank] == HD_NONE)
 		return NULL;
 	pipe->seat[pipe->nseats] = (struct hd_seat){ .rank = rank, .device = pipe->device_of[rank],
-		.stage = stage };
+		.stage = stage, .shadow = shadow };
 	return &pipe->seat[pipe->nseats++];
+}
+
+/* A gradient once more, to a shadow: the cell that made it keeps it. */
+static bool is_copy(const struct hd_ins *ins)
+{
+	return ins->op == HD_INS_SG && ins->flags & HD_INS_SHADOW;
+}
+
+/* Bits of hd_cell.keeps. What a shadow's backward makes may be needed in its owner's place. */
+static uint8_t what_keeps(const struct hd_ins *ins)
+{
+	if (ins->op == HD_INS_B && ins->flags & HD_INS_SHADOW && ins->stage)
+		return 1 << HD_MAIL_GRAD;
+	if (!(ins->flags & HD_INS_KEEP))
+		return 0;
+	return ins->op == HD_INS_SA ? 1 << HD_MAIL_ACT : 1 << HD_MAIL_GRAD;
 }
 
 static bool ends_weights(const struct hd_ins *ins) { return ins->op == HD_INS_B || ins->op == HD_INS_W; }
@@ -122,16 +139,17 @@ static void find_seats(struct hd_pipe *pipe, const struct hd_plan *plan)
 	for (uint32_t r = 0; r < plan->nranks; r++)
 		for (uint32_t i = 0; i < plan->list[r].len; i++) {
 			const struct hd_ins *ins = &plan->list[r].at[i];
-			struct hd_cell *cell = hd_ins_uses(ins->op, 'v') ? hd_cell_of(pipe, ins->stage,
-				ins->vn) : NULL;
+			struct hd_cell *cell = hd_ins_uses(ins->op, 'v') ? hd_cell_for(pipe, ins,
+				ins->stage) : NULL;
+			if (!cell || is_copy(ins))
+				continue;
 			if (ins->op == HD_INS_F) {
 				cell->rank = (uint16_t)r;
-				cell->seat = seat_at(pipe, r, ins->stage);
+				cell->seat = seat_at(pipe, r, ins->stage, ins->flags & HD_INS_SHADOW);
 				cell->light = ins->flags & HD_INS_CHECKPOINT;
 			}
-			if (cell)
-				cell->ends = (uint8_t)(cell->ends + (ends_weights(ins) ||
-				ins->op == HD_INS_SG));
+			cell->keeps |= what_keeps(ins);
+			cell->ends = (uint8_t)(cell->ends + (ends_weights(ins) || ins->op == HD_INS_SG));
 		}
 }
 
@@ -144,7 +162,7 @@ static enum hd_err make_script(struct hd_pipe *pipe, struct hd_seat *seat, const
 		return no_memory(diag);
 	for (uint32_t i = 0; i < list->len; i++)
 		if (ends_weights(&list->at[i]) && list->at[i].stage == seat->stage) {
-			hd_cell_of(pipe, seat->stage, list->at[i].vn)->leaf = n;
+			hd_cell_for(pipe, &list->at[i], seat->stage)->leaf = n;
 			vn[n++] = list->at[i].vn;
 		}
 	return hd_fold_script_make_any(&seat->script, pipe->nvns, vn, n, arena, diag);
@@ -153,7 +171,7 @@ static enum hd_err make_script(struct hd_pipe *pipe, struct hd_seat *seat, const
 /* ---- how much is held at once ---- */
 
 struct pipe_held { uint32_t arenas, away, mail[HD_MAILS]; };
-struct pipe_count { struct pipe_held now, most; };
+struct pipe_count { struct pipe_held now, most; uint32_t kept[HD_MAILS]; };
 
 static uint32_t most_of(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
@@ -172,6 +190,28 @@ static struct pipe_count *count_of(const struct hd_pipe *pipe, struct pipe_count
 	uint32_t vn)
 {
 	return &counts[hd_cell_of(pipe, stage, vn)->seat - pipe->seat];
+}
+
+/* Of a shadow; its mail has buffers for all. */
+static void count_shadow(const struct hd_pipe *pipe, struct pipe_count *counts, const struct hd_ins *ins)
+{
+	struct hd_cell *cell = hd_cell_for(pipe, ins, ins->stage);
+	struct pipe_count *c = cell->seat ? &counts[cell->seat - pipe->seat] : NULL;
+
+	switch (ins->op) {
+	case HD_INS_F:  more(&c->now.arenas, &c->most.arenas); break;
+	case HD_INS_RG: more(&c->now.mail[HD_MAIL_GRAD], &c->most.mail[HD_MAIL_GRAD]); break;
+	case HD_INS_B:  c->now.arenas--; break;
+	case HD_INS_OFF:
+		c->now.arenas--;
+		more(&c->now.away, &c->most.away);
+		break;
+	case HD_INS_ON:
+		more(&c->now.arenas, &c->most.arenas);
+		c->now.away--;
+		break;
+	default: break;
+	}
 }
 
 /* As pipe.c does it. */
@@ -228,7 +268,7 @@ static uint32_t senders(const struct hd_pipe *pipe, const struct hd_seat *seat, 
 	uint64_t seen[HD_MAX_RANKS / 64] = { 0 };
 	uint32_t n = 0;
 
-	if (kind == HD_MAIL_ACT ? seat->stage == 0 : other == pipe->nstages)
+	if (seat->shadow || (kind == HD_MAIL_ACT ? seat->stage == 0 : other == pipe->nstages))
 		return 0;
 	for (uint32_t v = 0; v < pipe->nvns; v++) {
 		uint32_t r = hd_cell_of(pipe, other, v)->rank;
@@ -241,6 +281,21 @@ static uint32_t senders(const struct hd_pipe *pipe, const struct hd_seat *seat, 
 	return n;
 }
 
+static void count_kept(const struct hd_pipe *pipe, struct pipe_count *counts)
+{
+	for (size_t i = 0; i < pipe->ncells; i++)
+		for (int kind = 0; kind < HD_MAILS && pipe->cell[i].seat; kind++)
+			counts[pipe->cell[i].seat - pipe->seat].kept[kind] += pipe->cell[i].keeps >> kind & 1;
+}
+
+/* Of the neighbour stage that gets it. */
+static uint64_t kept_bytes(const struct hd_pipe *pipe, const struct hd_seat *seat, enum hd_mail kind)
+{
+	if (kind == HD_MAIL_ACT)
+		return seat->stage + 1 < pipe->nstages ? pipe->stage[seat->stage + 1].act.bytes : 0;
+	return seat->stage ? pipe->stage[seat->stage - 1].grad.bytes : 0;
+}
+
 enum hd_err hd_pipe_also(struct hd_pipe *pipe, const struct hd_ilist *list, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
@@ -248,12 +303,15 @@ enum hd_err hd_pipe_also(struct hd_pipe *pipe, const struct hd_ilist *list, stru
 
 	if (!counts)
 		return no_memory(diag);
-	for (size_t i = 0; i < (size_t)pipe->nstages * pipe->nvns; i++)
+	for (size_t i = 0; i < pipe->ncells; i++)
 		pipe->cell[i].left = pipe->cell[i].ends;
 	for (uint32_t r = 0; r < pipe->nranks; r++)
 		for (uint32_t i = 0; i < list[r].len && pipe->device_of[r] != HD_NONE; i++)
-			if (hd_ins_uses(list[r].at[i].op, 'v'))
+			if (hd_ins_uses(list[r].at[i].op, 'v') && list[r].at[i].flags & HD_INS_SHADOW)
+				count_shadow(pipe, counts, &list[r].at[i]);
+			else if (hd_ins_uses(list[r].at[i].op, 'v'))
 				count_ins(pipe, counts, r, &list[r].at[i]);
+	count_kept(pipe, counts);
 	for (uint32_t i = 0; i < pipe->nseats; i++) {
 		struct hd_seat *seat = &pipe->seat[i];
 		const struct hd_pipe_stage *stage = &pipe->stage[seat->stage];
@@ -264,6 +322,8 @@ enum hd_err hd_pipe_also(struct hd_pipe *pipe, const struct hd_ilist *list, stru
 			seat->mail[kind].cap = most_of(seat->mail[kind].cap, counts[i].most.mail[kind] +
 				HD_CREDITS * senders(pipe, seat, (enum hd_mail)kind));
 			seat->mail[kind].bytes = kind == HD_MAIL_ACT ? stage->act.bytes : stage->grad.bytes;
+			seat->kept[kind].cap = most_of(seat->kept[kind].cap, counts[i].kept[kind]);
+			seat->kept[kind].bytes = kept_bytes(pipe, seat, (enum hd_mail)kind);
 		}
 	}
 	return HD_OK;
@@ -321,9 +381,10 @@ static enum hd_err take_tables(struct hd_pipe *pipe, struct hd_arena *arena, str
 	const size_t cells = (size_t)pipe->nstages * pipe->nvns;
 
 	pipe->stage = hd_arena_take(arena, pipe->nstages, sizeof *pipe->stage);
-	pipe->cell = hd_arena_take(arena, cells, sizeof *pipe->cell);
-	pipe->seat = hd_arena_take(arena, cells < (size_t)pipe->nstages * pipe->ndevices ? cells :
-		(size_t)pipe->nstages * pipe->ndevices, sizeof *pipe->seat);
+	pipe->ncells = pipe->keeps ? 2 * cells : cells;
+	pipe->cell = hd_arena_take(arena, pipe->ncells, sizeof *pipe->cell);
+	pipe->seat = hd_arena_take(arena, pipe->ncells < (size_t)pipe->nstages * pipe->ndevices ?
+		pipe->ncells : (size_t)pipe->nstages * pipe->ndevices, sizeof *pipe->seat);
 	pipe->box = hd_arena_take(arena, pipe->ndevices, sizeof *pipe->box);
 	pipe->updated = hd_arena_take(arena, pipe->ndevices, sizeof *pipe->updated);
 	pipe->rank_of = hd_arena_take(arena, pipe->ndevices, sizeof *pipe->rank_of);
@@ -377,6 +438,23 @@ static void count_readers(struct hd_pipe *pipe)
 	for (uint32_t s = 0; s < pipe->nstages; s++)
 		for (uint32_t v = 0; v < pipe->nvns && pipe->stage[s].cut->ndata; v++)
 			pipe->readers[v] += hd_cell_of(pipe, s, v)->seat != NULL;
+	if (!pipe->keeps)
+		return;
+	for (uint32_t v = 0; v < pipe->nvns; v++) {
+		bool reads = pipe->readers[v];
+		for (uint32_t s = 0; s < pipe->nstages; s++)
+			reads |= pipe->stage[s].cut->ndata && hd_cell_of(pipe, pipe->nstages + s, v)->seat;
+		pipe->readers[v] += reads;        /* the step (shadow.h, rule 5) */
+	}
+}
+
+static bool keeps_sent(const struct hd_plan *plan)
+{
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		for (uint32_t i = 0; i < plan->list[r].len; i++)
+			if (hd_ins_redundant(&plan->list[r].at[i]) || plan->list[r].at[i].flags & HD_INS_KEEP)
+				return true;
+	return false;
 }
 
 enum hd_err hd_pipe_make(struct hd_pipe **out, struct hd_worker *w, const struct hd_plan *plan,
@@ -388,7 +466,8 @@ enum hd_err hd_pipe_make(struct hd_pipe **out, struct hd_worker *w, const struct
 		return no_memory(diag);
 	*pipe = (struct hd_pipe){ .nranks = plan->nranks, .nstages = plan->nstages, .nvns = plan->nvns,
 		.nsays = HD_LEAF_FIELDS + w->step->moments.elems, .ndevices = w->spec.ndevices,
-		.width = hd_plan_width(plan), .worker = w, .plan = plan, .away = -1 };
+		.width = hd_plan_width(plan), .worker = w, .plan = plan, .away = -1,
+		.keeps = keeps_sent(plan) };
 	enum hd_err err = take_tables(pipe, arena, diag);
 	err = err ? err : hd_tensor_make(pipe, arena, diag);
 	if (!err)
@@ -403,7 +482,8 @@ enum hd_err hd_pipe_make(struct hd_pipe **out, struct hd_worker *w, const struct
 	find_seats(pipe, plan);
 	count_readers(pipe);
 	find_sayers(pipe, w);
-	err = hd_post_lines(pipe, arena, diag);
+	err = hd_shadows_find(pipe, arena, diag);
+	err = err ? err : hd_post_lines(pipe, arena, diag);
 	for (uint32_t i = 0; i < pipe->nseats && !err; i++)
 		err = make_script(pipe, &pipe->seat[i], &plan->list[pipe->seat[i].rank], arena, diag);
 	err = err ? err : hd_pipe_also(pipe, plan->list, arena, diag);
@@ -485,9 +565,10 @@ uint64_t hd_pipe_bytes(const struct hd_pipe *pipe, uint32_t device)
 		const struct hd_seat *seat = &pipe->seat[i];
 		bytes += arena_bytes(pipe, seat, device);
 		if (seat->device == device)
-			bytes += pool_bytes(&seat->mail[HD_MAIL_ACT]) + pool_bytes(&seat->mail[HD_MAIL_GRAD]);
+			for (int kind = 0; kind < HD_MAILS; kind++)
+				bytes += pool_bytes(&seat->mail[kind]) + pool_bytes(&seat->kept[kind]);
 	}
-	return bytes + hd_post_bytes(pipe, device);
+	return bytes + hd_post_bytes(pipe, device) + hd_shadows_bytes(pipe, device);
 }
 
 uint64_t hd_pipe_idle_bytes(const struct hd_pipe *pipe, uint32_t device)
@@ -547,7 +628,8 @@ static enum hd_err take_pool(const struct hd_pipe *pipe, struct hd_seat *seat, s
 static enum hd_err take_seat(struct hd_pipe *pipe, struct hd_seat *seat, struct hd_worker *w,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	const uint32_t n = seat->arena.cap + seat->mail[HD_MAIL_ACT].cap + seat->mail[HD_MAIL_GRAD].cap;
+	const uint32_t n = seat->arena.cap + seat->mail[HD_MAIL_ACT].cap + seat->mail[HD_MAIL_GRAD].cap +
+		seat->kept[HD_MAIL_ACT].cap + seat->kept[HD_MAIL_GRAD].cap;
 
 	seat->memory = hd_arena_take(arena, n + 1, sizeof *seat->memory);
 	seat->memory_bytes = hd_arena_take(arena, n + 1, sizeof *seat->memory_bytes);
@@ -564,6 +646,8 @@ static enum hd_err take_seat(struct hd_pipe *pipe, struct hd_seat *seat, struct 
 	err = err ? err : take_pool(pipe, seat, &seat->arena, true, arena, diag);
 	for (int kind = 0; kind < HD_MAILS && !err; kind++)
 		err = take_pool(pipe, seat, &seat->mail[kind], false, arena, diag);
+	for (int kind = 0; kind < HD_MAILS && !err; kind++)
+		err = take_pool(pipe, seat, &seat->kept[kind], false, arena, diag);
 	return err;
 }
 
@@ -591,6 +675,9 @@ static bool all_here(const struct hd_pipe *pipe)
 	return n == pipe->nranks;
 }
 
+/* What a shadow sums is not part of the stage's sum. */
+static bool sums(const struct hd_seat *seat, uint32_t stage) { return seat->stage == stage && !seat->shadow; }
+
 /* The roots of all seats of a stage, joined in place of their left operands as far as both are here. Where
  * all seats are here: to flat vector 0. */
 static enum hd_err make_joins(struct hd_pipe *pipe, uint32_t s, const struct hd_layout *layout,
@@ -600,7 +687,7 @@ static enum hd_err make_joins(struct hd_pipe *pipe, uint32_t s, const struct hd_
 	uint32_t nroots = 0, n = 0;
 
 	for (uint32_t i = 0; i < pipe->nseats; i++)
-		nroots += pipe->seat[i].stage == s ? pipe->seat[i].script.nroots : 0;
+		nroots += sums(&pipe->seat[i], s) ? pipe->seat[i].script.nroots : 0;
 	struct hd_tnode *root = hd_arena_take(arena, nroots + 1, sizeof *root);
 	struct hd_join *join = hd_arena_take(arena, nroots + 1, sizeof *join);
 	float **item = stage->item = hd_arena_take(arena, 2 * nroots + 1, sizeof *item);
@@ -609,7 +696,7 @@ static enum hd_err make_joins(struct hd_pipe *pipe, uint32_t s, const struct hd_
 	if (!root || !join || !item || !stage->root || !stage->join)
 		return no_memory(diag);
 	for (uint32_t i = 0; i < pipe->nseats; i++)
-		for (uint32_t k = 0; pipe->seat[i].stage == s && k < pipe->seat[i].script.nroots; k++) {
+		for (uint32_t k = 0; sums(&pipe->seat[i], s) && k < pipe->seat[i].script.nroots; k++) {
 			root[n] = pipe->seat[i].script.root[k];
 			item[n++] = pipe->seat[i].vector[pipe->seat[i].script.root_buffer[k]];
 		}
@@ -655,6 +742,7 @@ enum hd_err hd_pipe_take(struct hd_pipe *pipe, struct hd_worker *w, struct hd_ar
 		give_vectors(pipe);
 	err = err ? err : hd_offload_take(pipe, w->spec.spill ? w->spec.spill : "/var/tmp", arena, diag);
 	err = err ? err : hd_post_take(pipe, arena, diag);
+	err = err ? err : hd_shadows_take(pipe, arena, diag);
 	for (uint32_t s = 0; s < pipe->nstages && !err; s++)
 		err = make_joins(pipe, s, &w->task->layout, arena, diag);
 	return err;
@@ -678,6 +766,7 @@ void hd_pipe_give(struct hd_pipe *pipe, struct hd_worker *w)
 	if (!pipe || !pipe->taken)
 		return;
 	hd_post_give(pipe);
+	hd_shadows_give(pipe);
 	hd_offload_give(pipe);
 	for (uint32_t i = 0; i < pipe->nseats; i++)
 		give_seat(pipe, &pipe->seat[i], w);
@@ -704,8 +793,9 @@ void hd_pipe_clear(struct hd_pipe *pipe)
 	atomic_store(&pipe->fenced, false);
 	hd_tensor_clear(pipe);
 	hd_offload_clear(pipe);
-	for (size_t i = 0; i < (size_t)pipe->nstages * pipe->nvns; i++) {
+	for (size_t i = 0; i < pipe->ncells; i++) {
 		struct hd_cell *cell = &pipe->cell[i];
+		cell->kept[HD_MAIL_ACT] = cell->kept[HD_MAIL_GRAD] = NULL;
 		cell->arena = cell->mail[HD_MAIL_ACT] = cell->mail[HD_MAIL_GRAD] = NULL;
 		cell->taken[HD_MAIL_ACT] = cell->taken[HD_MAIL_GRAD] = NULL;
 		cell->here[HD_MAIL_ACT] = cell->here[HD_MAIL_GRAD] = false;
@@ -719,6 +809,8 @@ void hd_pipe_clear(struct hd_pipe *pipe)
 			refill(seat, &seat->mail[kind], &next);
 			memset(seat->unused[kind], 0, pipe->nranks);
 		}
+		for (int kind = 0; kind < HD_MAILS; kind++)
+			refill(seat, &seat->kept[kind], &next);
 	}
 	memset(pipe->loaded, 0, pipe->nvns * sizeof *pipe->loaded);
 	memset(pipe->ahead_leaf, 0, pipe->nvns * sizeof *pipe->ahead_leaf);
@@ -739,5 +831,14 @@ void hd_pipe_begin(struct hd_pipe *pipe)
 {
 	hd_pipe_clear(pipe);
 	hd_pipe_go_on(pipe);
+	hd_shadows_begin(pipe);
 	hd_post_begin(pipe);
+}
+
+/* The last reader of what was kept is the step. */
+void hd_pipe_end(struct hd_pipe *pipe)
+{
+	for (uint32_t v = 0; v < pipe->nvns && pipe->keeps; v++)
+		if (pipe->loaded[v] && pipe->readers[v])
+			hd_reading_done(pipe->worker, (uint64_t)pipe->worker->count.step, v);
 }

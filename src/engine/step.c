@@ -113,6 +113,8 @@ enum hd_err hd_step_end(struct hd_worker *w, enum hd_err err, struct hd_step_rec
 		hd_diverge_explain(w, diag);
 	if (err)
 		return err;
+	if (hd_worker_work(w)->pipe)
+		hd_pipe_end(hd_worker_work(w)->pipe);
 	count_step(w);
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
 		if (w->rank[r].wait_data_ns > w->step->record.wait_data_ns)

@@ -6,6 +6,8 @@
 
 #include "graph/stages.h"
 #include "pipeline/generate.h"
+#include "pipeline/plan_schedule.h"
+#include "pipeline/redundancy.h"
 #include "pipeline/staged.h"
 #include "engine/testing.h"
 
@@ -39,6 +41,21 @@ static inline enum hd_err hd_rig_staged(const struct hd_worker *worker, const st
 		task->job->per_vn, arena, diag);
 	err = err ? err : hd_plan_staged(plan, &job, pipeline, k->d, first, k->keeps, arena, diag);
 	return err ? err : hd_plan_widen(plan, &job, k->t, diag);
+}
+
+/* The plan with shadow stages of a mode, placed before receives. */
+__attribute__((unused))
+static enum hd_err hd_rig_shadowed(struct hd_plan *plan, enum hd_redundancy mode, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_schedule s = { 0 }, with = { 0 };
+	enum hd_err err = hd_schedule_of_plan(&s, plan, arena, diag);
+
+	err = err ? err : hd_redundancy_add(&with, &s, &(struct hd_redundancy_ask){ .mode = mode }, arena,
+		diag);
+	if (!err)
+		plan->list = with.list;
+	return err;
 }
 
 /* What a few steps said: state, norms, losses and hits of each virtual node. */

@@ -39,6 +39,7 @@ struct hd_worker {
 	struct hd_forward_pass *forward;  /* while ranks run it; NULL: none */
 	struct hd_state state;
 	struct hd_counters count;
+	uint64_t moves;                   /* how often the state came from outside (shadow.h) */
 	struct hd_hash fingerprint;
 	struct hd_clock clock;            /* for waits that are reported, never for decisions */
 	struct hd_memory_info before;     /* of the process, before anything was taken */

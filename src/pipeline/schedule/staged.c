@@ -156,22 +156,27 @@ enum hd_err hd_plan_staged_some(struct hd_plan *plan, const struct hd_plan_job *
 
 /* ---- the proof ---- */
 
-/* Of flush updates on devices that have one memory; what else there is, is refused by name. */
+/* Of flush updates; what else there is, is refused by name. */
 static const uint8_t runs[] = { HD_INS_LD, HD_INS_F, HD_INS_B, HD_INS_I, HD_INS_W, HD_INS_R, HD_INS_OFF,
 	HD_INS_ON, HD_INS_SA, HD_INS_SG,
-	HD_INS_RA, HD_INS_RG, HD_INS_RED, HD_INS_NORM, HD_INS_STEP, HD_INS_PIN, HD_INS_REL };
+	HD_INS_RA, HD_INS_RG, HD_INS_RED, HD_INS_NORM, HD_INS_STEP, HD_INS_PIN, HD_INS_REL, HD_INS_SHIP,
+	HD_INS_TAKE };
 
 static enum hd_err check_runs(const struct hd_plan *plan, struct hd_diag *diag)
 {
 	for (uint32_t r = 0; r < plan->nranks; r++)
 		for (uint32_t i = 0; i < plan->list[r].len; i++) {
 			const struct hd_ins *ins = &plan->list[r].at[i];
-			if (!memchr(runs, ins->op, sizeof runs) ||
-				(ins->flags & (HD_INS_EAGER | HD_INS_SHADOW)))
+			if (!memchr(runs, ins->op, sizeof runs) || ins->flags & HD_INS_EAGER)
 				return hd_fail(diag, HD_E_BADPLAN,
 					"plan: rank %u, #%u: this build has no runtime for %s of several "
 					"stages", r,
 					i, hd_ins_row(ins->op) ? hd_ins_row(ins->op)->text : "?");
+			if (hd_ins_redundant(ins) && plan->worker[r] != plan->worker[0])
+				return hd_fail(diag, HD_E_REFUSED,
+					"plan: rank %u, #%u: shadows of stages run on the devices of one "
+					"worker so far, and the plan has several: lists without shadows "
+					"(--redundancy none)", r, i);
 		}
 	return HD_OK;
 }
@@ -183,7 +188,8 @@ static enum hd_err check_moves_of(const struct hd_plan *plan, uint32_t r, uint8_
 
 	for (uint32_t i = 0; i < plan->list[r].len; i++) {
 		const struct hd_ins *x = &plan->list[r].at[i];
-		if (!hd_ins_uses(x->op, 'v') || x->stage >= plan->nstages || x->vn >= plan->nvns)
+		if (!hd_ins_uses(x->op, 'v') || x->stage >= plan->nstages || x->vn >= plan->nvns ||
+			hd_ins_redundant(x))
 			continue;
 		uint8_t *of = &has[(size_t)x->stage * plan->nvns + x->vn];
 		if (x->op == HD_INS_OFF && (*of == INPUT || *of == LEFTOVERS))
@@ -303,7 +309,8 @@ static enum hd_err check_map(const struct hd_plan *plan, const struct hd_schedul
 	for (uint32_t r = 0; r < s->nranks; r++)
 		for (uint32_t i = 0; i < s->list[r].len; i++) {
 			const struct hd_ins *ins = &s->list[r].at[i];
-			if (ins->op == HD_INS_F && ins->stage == 0 && plan->map[ins->vn] != r)
+			if (ins->op == HD_INS_F && ins->stage == 0 && !hd_ins_redundant(ins) &&
+				plan->map[ins->vn] != r)
 				return hd_fail(diag, HD_E_BADPLAN,
 					"plan: rank %u, #%u F0.%u: virtual node %u is mapped to rank %u", r,
 					i,
