@@ -10,6 +10,8 @@
  *    passes yield partial sums of it; `readers` those whose nodes read its parameters, makers among them. A
  *    stage's bit is 1 << its number.
  * 3. `whole`: every member holds all state, whatever stages it runs.
+ * 4. `shadows`: of each stage there is a shadow at another worker of the pipeline (protocol/view.h, rule 10),
+ *    which holds its state too. Not of whole state.
  *
  * Ownership: the table lies in the arena. Pure. */
 #ifndef HD_PLAN_BUCKETS_H
@@ -23,13 +25,13 @@ enum { HD_STAGE_BITS = 64 };              /* bits of a mask */
 struct hd_stage_bucket { uint32_t stage; uint64_t makers, readers; };
 struct hd_stage_buckets {
 	uint32_t n, nstages;
-	bool whole;
+	bool whole, shadows;
 	struct hd_stage_bucket *at;       /* [n] */
 	/* [hd_layout_nruns()] of each run of a bucket (graph/layout.h) alone */
 	uint64_t *run_makers;
 };
 
-/* `cuts` NULL: one stage. `whole` is false. HD_E_INVAL: more than HD_STAGE_BITS. */
+/* `cuts` NULL: one stage. `whole` and `shadows` are false. HD_E_INVAL: more than HD_STAGE_BITS. */
 HD_MUST_USE enum hd_err hd_stage_buckets_make(struct hd_stage_buckets *buckets,
 	const struct hd_layout *layout,
 	const struct hd_graph_stages *cuts, struct hd_arena *arena, struct hd_diag *diag);

@@ -50,6 +50,15 @@ static uint64_t holders(const uint64_t *stage, uint64_t stages, uint64_t all)
 	return members;
 }
 
+static uint64_t shadows(const uint64_t *shadow, uint64_t stages)
+{
+	uint64_t members = 0;
+
+	for (; shadow && stages; stages &= stages - 1)
+		members |= shadow[__builtin_ctzll(stages)];
+	return members;
+}
+
 /* `copies` of the members of a mask, from `owner` on, round. */
 static uint64_t chain(uint64_t members, uint32_t owner, uint32_t copies)
 {
@@ -64,7 +73,7 @@ static uint64_t chain(uint64_t members, uint32_t owner, uint32_t copies)
 }
 
 void hd_holding_make(struct hd_holding *h, const struct hd_stage_buckets *buckets, const uint64_t *stage,
-	uint32_t nmembers, uint32_t copies)
+	const uint64_t *shadow, uint32_t nmembers, uint32_t copies)
 {
 	uint32_t n[HD_STAGE_BITS] = { 0 }, at[HD_STAGE_BITS] = { 0 };
 	const uint64_t all = hd_members_all(nmembers);
@@ -78,7 +87,8 @@ void hd_holding_make(struct hd_holding *h, const struct hd_stage_buckets *bucket
 		uint32_t s = buckets ? buckets->at[b].stage : 0;
 		uint64_t of = holders(stage, UINT64_C(1) << s, all);
 		uint64_t many = (uint64_t)at[s]++ * (uint64_t)__builtin_popcountll(of);
-		h->param[b] = buckets && !buckets->whole ? holders(stage, buckets->at[b].readers, all) : all;
+		h->param[b] = buckets && !buckets->whole ? holders(stage, buckets->at[b].readers, all) |
+			shadows(shadow, buckets->at[b].readers) : all;
 		h->owner[b] = hd_members_nth(of, (uint32_t)(many / n[s]));
 		h->slot[b] = copies ? chain(h->param[b], h->owner[b], copies) : h->param[b];
 	}

@@ -11,17 +11,22 @@
  *	replicated             all members               all members
  *	sharded (ZeRO-1)       all members               a chain: the owner and the next `copies` - 1 members
  *	staged                 holders of the readers    the same members
+ *	staged, with shadows   those, and members with   the same members
+ *	                       a reader's shadow
  *	staged and sharded     holders of the readers    a chain among them (refused: HD_NO_SHARDED_STAGES)
  *
  * *Staged*: a member holds the state of the pipeline stages that it runs, and is a *holder* of these stages.
  * The *readers* of a bucket are the stages whose nodes read its parameters. A weight that several stages read
  * is updated by the holders of all of them. A pipeline may replicate its state instead (`whole` of
- * plan/buckets.h): the first row.
+ * plan/buckets.h): the first row. A *shadow* of a stage is its state at a member that does not run it:
+ * nothing is computed with it, it is updated as its stage is, and it is there when the stage's holders are
+ * lost.
  *
  * 1. Masks are by index among the members of a view: bit m is member m; at most 64 members.
  * 2. Every bucket has one owner, which is one of its slot holders and holds its stage: the lowest that makes
  *    any of its gradient. Of the n buckets with the same stage, which has h holders, number i belongs to
- *    holder floor(i h / n). Without stages n counts all buckets and h all members.
+ *    holder floor(i h / n). Without stages n counts all buckets and h all members. A shadow makes no
+ *    owner.
  * 3. Buckets are the same in all views of a run. Holders may change, also inside a step: when a member is
  *    lost.
  * 4. `apart`: some members hold parameters without their slots. An update then has two phases: the holders
@@ -45,10 +50,11 @@ HD_MUST_USE enum hd_err hd_holding_init(struct hd_holding *holding, uint32_t nbu
 void hd_holding_finish(struct hd_holding *holding);          /* takes zeroed and finished ones */
 
 /* `buckets` NULL: the model is one stage. `stage` [nstages]: the members that hold each stage, at least one;
- * NULL: all members hold all stages. `copies`: how many members hold the slots of a bucket; 0: all that hold
+ * NULL: all members hold all stages. `shadow` [nstages]: those that have the shadow of each, perhaps none;
+ * NULL: there are none. `copies`: how many members hold the slots of a bucket; 0: all that hold
  * its parameters. */
 void hd_holding_make(struct hd_holding *holding, const struct hd_stage_buckets *buckets,
-	const uint64_t *stage, uint32_t nmembers, uint32_t copies);
+	const uint64_t *stage, const uint64_t *shadow, uint32_t nmembers, uint32_t copies);
 
 /* May a member of such a run hold only a part of the state? One answer for all views of the run, also for
  * those in which each member has everything: what a member reports and how others read it agree. */

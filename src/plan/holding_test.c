@@ -24,7 +24,7 @@ static void of_one_stage_all_hold_the_parameters(void **state)
 	assert_int_equal(hd_holding_init(&h, NB, NULL), HD_OK);
 	for (uint32_t n = 1; n <= 64; n++)
 		for (uint32_t copies = 0; copies < 4; copies++) {
-			hd_holding_make(&h, NULL, NULL, n, copies);
+			hd_holding_make(&h, NULL, NULL, NULL, n, copies);
 			CHECK(h.apart == (copies > 0) && h.partial == (copies > 0), "%u", copies);
 			for (uint32_t b = 0; b < NB; b++) {
 				uint64_t all = n == 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1, slot = 0;
@@ -69,7 +69,7 @@ static void stages_are_held_by_their_holders_and_what_is_read_twice_by_both(void
 	for (uint32_t copies = 0; copies < 4; copies++) {
 		if (copies == 2)
 			continue;
-		hd_holding_make(&h, &three, stage, 7, copies);
+		hd_holding_make(&h, &three, stage, NULL, 7, copies);
 		assert_true(h.partial && h.apart == (copies > 0));
 		for (uint32_t b = 0; b < NB; b++) {
 			uint32_t owner = copies == 0 ? is[b].owner : copies == 1 ? one_copy[b].owner :
@@ -95,10 +95,30 @@ static void whole_state_is_held_by_all(void **state)
 	(void)state;
 	whole.whole = true;
 	assert_int_equal(hd_holding_init(&h, NB, NULL), HD_OK);
-	hd_holding_make(&h, &whole, stage, 7, 0);
+	hd_holding_make(&h, &whole, stage, NULL, 7, 0);
 	assert_true(!h.partial && !h.apart);
 	for (uint32_t b = 0; b < NB; b++)
 		CHECK(h.owner[b] == owner[b] && h.param[b] == 127 && h.slot[b] == 127, "bucket %u", b);
+	hd_holding_finish(&h);
+}
+
+/* Owners are those of no shadows; of the second pipeline's third stage there is none. */
+static void shadows_hold_what_their_stages_read_and_own_nothing(void **state)
+{
+	static const uint32_t owner[NB] = { 0, 0, 3, 1, 4, 2, 2, 5, 5, 3 };
+	static const char *const held[NB] = { "0325", "0325", "0325", "1403", "1403", "251", "251", "251",
+		"251", "02351" };
+	const uint64_t stage[] = { bits("03"), bits("14"), bits("25") },
+		shadow[] = { bits("25"), bits("03"), bits("1") };
+	struct hd_holding h;
+
+	(void)state;
+	assert_int_equal(hd_holding_init(&h, NB, NULL), HD_OK);
+	hd_holding_make(&h, &three, stage, shadow, 7, 0);
+	assert_true(h.partial && !h.apart);
+	for (uint32_t b = 0; b < NB; b++)
+		CHECK(h.owner[b] == owner[b] && h.param[b] == bits(held[b]) && h.slot[b] == bits(held[b]),
+			"bucket %u: %llx", b, (unsigned long long)h.param[b]);
 	hd_holding_finish(&h);
 }
 
@@ -132,6 +152,7 @@ int main(void)
 		cmocka_unit_test(of_one_stage_all_hold_the_parameters),
 		cmocka_unit_test(stages_are_held_by_their_holders_and_what_is_read_twice_by_both),
 		cmocka_unit_test(whole_state_is_held_by_all),
+		cmocka_unit_test(shadows_hold_what_their_stages_read_and_own_nothing),
 		cmocka_unit_test(without_memory_there_is_no_holding),
 		cmocka_unit_test(members_of_a_mask_are_counted_from_the_lowest),
 	};

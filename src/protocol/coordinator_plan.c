@@ -57,7 +57,7 @@ static void hold_as_before(struct hd_coordinator *co, const struct hd_view *next
 		return;
 	for (uint32_t s = 0; s < co->view.shape.nstages; s++)
 		for (uint32_t m = 0; m < next->nmembers; m++)
-			stage[s] |= (hd_view_stages(&co->view, next->member[m]) >> s & 1) << m;
+			stage[s] |= (hd_view_kept(&co->view, buckets, next->member[m]) >> s & 1) << m;
 	for (uint32_t b = 0; b < co->config.nbuckets; b++) {
 		co->held[b] = 0;
 		for (uint64_t of = buckets->at[b].readers; of; of &= of - 1)
@@ -337,11 +337,15 @@ static void keep_holders(struct hd_coordinator *co, struct hd_view *next)
 	}
 }
 
-/* Stages: one holder of each stays, or the state would be lost. Of those that are to leave the oldest. */
+/* Stages: one holder of each stays, if only of its shadow, or the state would be lost. Of those that are to
+ * leave the oldest. */
 static void keep_stages(struct hd_coordinator *co, struct hd_view *next)
 {
+	const struct hd_stage_buckets *buckets = buckets_of(co, &co->view.shape);
+
 	for (uint32_t s = 0; s < co->view.shape.nstages; s++) {
-		uint64_t holders = hd_view_holders(&co->view, s), stay = 0;
+		uint64_t holders = hd_view_holders(&co->view, s) | (buckets && buckets->shadows ?
+			hd_view_shadows(&co->view, s) : 0), stay = 0;
 		uint32_t first = HD_NOBODY;
 		for (uint32_t i = 0; i < co->view.nmembers; i++) {
 			const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);

@@ -419,6 +419,50 @@ static void a_last_holder_leaves_when_its_stage_is_another_s(void **state)
 	co_end(c);
 }
 
+static struct hd_stage_bucket bucket_of_three[] = { { 0, 1, 1 }, { 1, 2, 2 }, { 1, 2, 2 }, { 2, 4, 4 } };
+static const struct hd_stage_buckets shadowed = { .n = 4, .nstages = 3, .at = bucket_of_three,
+	.shadows = true };
+
+static const struct hd_stage_buckets *of_three(void *self, const struct hd_view_shape *shape)
+{
+	(void)self;
+	return shape->nstages == 3 && shape->width == 3 ? &shadowed : NULL;
+}
+
+/* With shadows the only one that runs a stage may leave at once: its state is at the rank before it, so the
+ * substitute lacks its stage and the shadow of the next. Two neighbours may not: one of them stays for what
+ * both hold. */
+static void with_shadows_a_last_holder_leaves_at_once(void **state)
+{
+	struct hd_co_config config = weighed();
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	config.of_shape = of_three;
+	config.shape = (struct hd_view_shape){ 3, 3, { 0, 1, 2 }, 0, { 0 } };
+	config.pipes = 1;
+	config.target = 3;
+	for (uint32_t two_leave = 0; two_leave < 2; two_leave++) {
+		co_run(c, &config, 3);
+		hd_co_find(c->co, 0)->draining = true;
+		hd_co_find(c->co, 1)->draining = two_leave;
+		co_admit(c, 3);
+		co_ready_to_sync(c, 3);
+		co_synced(c, 3);
+		assert_int_equal(c->co->phase, HD_CO_NUMBERING);
+		assert_int_equal(c->co->next.nmembers, 3);
+		CHECK(hd_view_has(&c->co->next, 0) == two_leave, "%u", two_leave);
+		if (two_leave)
+			RANKS(c, 0, 3, 2);
+		else
+			RANKS(c, 3, 1, 2);
+		/* 3 lacks its stage and the shadow of the next */
+		assert_int_equal(c->co->moves, two_leave ? 230 + 4 : 1000 + 230);
+		assert_int_equal(c->co->movers, 4);
+		co_end(c);
+	}
+}
+
 /* A coordinator that takes over knows no view: by what members say that they hold, it makes the same. */
 static void a_takeover_leaves_stages_where_they_are(void **state)
 {
@@ -551,6 +595,7 @@ int main(void)
 		cmocka_unit_test(members_that_are_left_stay_at_their_stage),
 		cmocka_unit_test(a_substitute_gets_the_stage_of_the_one_that_leaves),
 		cmocka_unit_test(a_last_holder_leaves_when_its_stage_is_another_s),
+		cmocka_unit_test(with_shadows_a_last_holder_leaves_at_once),
 		cmocka_unit_test(a_takeover_leaves_stages_where_they_are),
 		cmocka_unit_test(another_shape_comes_by_a_planned_change),
 		cmocka_unit_test(a_loss_finishes_a_step_in_the_shape_it_was_begun_in),

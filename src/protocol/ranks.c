@@ -20,7 +20,8 @@ void hd_lacks_make(struct hd_lacks *lacks, const struct hd_view_shape *shape,
 	assert(nmembers <= HD_MAX_MEMBERS && shape->nstages == buckets->nstages);
 	memset(lacks, 0, sizeof *lacks);
 	for (uint32_t w = 0; w < shape->width; w++) {
-		const uint64_t stages = stages_at(shape, w);
+		const uint64_t stages = stages_at(shape, w) | (buckets->shadows && shape->width > 1 ?
+			stages_at(shape, (w + 1) % shape->width) : 0);
 		for (uint32_t b = 0; b < buckets->n && !buckets->whole; b++)
 			for (uint32_t m = 0; m < nmembers && buckets->at[b].readers & stages; m++)
 				lacks->at[m][w] += held[b] >> m & 1 ? 0 : bytes[b];
@@ -34,7 +35,7 @@ uint64_t hd_view_moves(const struct hd_view *view, const struct hd_stage_buckets
 
 	*members = 0;
 	for (uint32_t m = 0; m < view->nmembers && view->shape.nstages && !buckets->whole; m++) {
-		const uint64_t stages = hd_view_stages(view, view->member[m]);
+		const uint64_t stages = hd_view_kept(view, buckets, view->member[m]);
 		for (uint32_t b = 0; b < buckets->n; b++)
 			if (buckets->at[b].readers & stages && !(held[b] >> m & 1)) {
 				sum += bytes[b];

@@ -16,6 +16,8 @@
  * new coordinator took over, and by the view in force, at a planned change. All others read the ranks in the
  * view.
  *
+ * 4. With shadows (view.h, rule 10) a place needs what the next place reads, too.
+ *
  * Pure: no allocation, no clock. */
 #ifndef HD_PROTOCOL_RANKS_H
 #define HD_PROTOCOL_RANKS_H

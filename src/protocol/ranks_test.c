@@ -114,6 +114,46 @@ static void bytes_that_move_are_counted_once_a_member(void **state)
 	}
 }
 
+/* Rule 4: with two stages a shadow is all of the other one. Of each view in which no member has two ranks the
+ * costs of the places are the bytes that move. */
+static void a_place_with_a_shadow_needs_what_the_next_one_reads(void **state)
+{
+	static struct hd_stage_bucket of_three[] = { { 0, 1, 1 }, { 0, 3, 3 }, { 1, 2, 2 }, { 2, 4, 4 } };
+	const struct hd_stage_buckets three = { .n = 4, .nstages = 3, .at = of_three, .shadows = true };
+	static const uint64_t size[] = { 1000, 100, 10, 1 };
+	static struct hd_lacks lacks;
+	uint32_t seed = 3;
+
+	(void)state;
+	for (uint32_t turn = 0; turn < 500; turn++) {
+		struct hd_view view = { .nmembers = 3, .nranks = 3, .member = { 4, 6, 9 } };
+		const uint32_t first = rnd(&seed) % 3, back = rnd(&seed) % 2;
+		uint64_t held[4], members, lacking = 0, sum = 0;
+		hd_view_shape(&view.shape, 3, 1, false);
+		for (uint32_t b = 0; b < 4; b++)
+			held[b] = rnd(&seed) % 8;
+		hd_lacks_make(&lacks, &view.shape, &three, size, held, 3);
+		for (uint32_t w = 0; w < 3; w++) {
+			const uint32_t m = (back ? first + 3 - w : first + w) % 3;
+			view.rank[w].worker = view.member[m];
+			sum += lacks.at[m][w];
+			lacking |= (uint64_t)(lacks.at[m][w] > 0) << m;
+			uint64_t is = held[1] >> m & 1 ? 0 : 100;
+			is += held[0] >> m & 1 || w == 1 ? 0 : 1000;
+			is += held[2] >> m & 1 || w == 2 ? 0 : 10;
+			is += held[3] >> m & 1 || w == 0 ? 0 : 1;
+			CHECK(lacks.at[m][w] == is, "turn %u place %u", turn, w);
+		}
+		CHECK(hd_view_moves(&view, &three, size, held, &members) == sum && members == lacking,
+			"turn %u", turn);
+	}
+	const struct hd_view_shape narrow = { 2, 1, { 0, 0 }, 0, { 0 } };
+	struct hd_stage_buckets alone = two;
+	alone.shadows = true;                     /* one rank: no other to have a shadow */
+	hd_lacks_make(&lacks, &narrow, &alone, bytes, (const uint64_t[]){ 0, 0, 0 }, 1);
+	assert_int_equal(lacks.at[0][0], 111);
+}
+
 /* The largest: members in order, since nothing moves; then turned round, since all else would. */
 static void many_members_take_no_longer_than_a_few(void **state)
 {
@@ -146,6 +186,7 @@ int main(void)
 		cmocka_unit_test(ranks_are_the_first_of_the_fewest_bytes),
 		cmocka_unit_test(what_a_member_lacks_is_what_its_place_reads),
 		cmocka_unit_test(bytes_that_move_are_counted_once_a_member),
+		cmocka_unit_test(a_place_with_a_shadow_needs_what_the_next_one_reads),
 		cmocka_unit_test(many_members_take_no_longer_than_a_few),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

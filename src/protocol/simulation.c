@@ -137,12 +137,40 @@ void sim_end(struct sim_world *s, uint32_t slot, bool kindly)
 	p->m = NULL;
 }
 
+/* X_most, or what makes it. Whoever is to drop it at the end of this step, as what came from disk, holds
+ * nothing. */
+static bool holds_on(const struct sim_proc *p, uint32_t bucket, uint64_t most)
+{
+	return p->alive && p->m && hd_member_state(p->m) == HD_MEMBER && p->slot[bucket] &&
+		(p->slot[bucket] == most + 1 || p->sum_here[bucket]) &&
+		hd_exchange_chained(hd_member_exchange(p->m), bucket);
+}
+
+/* Does it alone hold some part of the state, of those that are left? */
+static bool alone_holds(const struct sim_world *s, uint32_t slot)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < SIM_PROCS; i++)
+		if (i != slot && s->proc[i].alive && s->proc[i].has_state && s->proc[i].version > most)
+			most = s->proc[i].version;
+	for (uint32_t b = 0; b < s->nbuckets; b++) {
+		bool others = false;
+		for (uint32_t i = 0; i < SIM_PROCS; i++)
+			others |= i != slot && holds_on(&s->proc[i], b, most);
+		if (s->proc[slot].slot[b] && !others)
+			return true;
+	}
+	return false;
+}
+
 static void kill_worker(struct sim_world *s, uint32_t slot)
 {
 	struct sim_proc *p = &s->proc[slot];
 
 	sim_say(s, "worker %u (process %u) is killed", p->id, slot);
 	s->result->crashes++;
+	s->result->bared += sim_partial(s) && alone_holds(s, slot);
 	sim_end(s, slot, false);
 }
 

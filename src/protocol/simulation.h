@@ -22,6 +22,7 @@
  *	proof      a bucket's sum is at all its holders before a worker outside of them updates
  *	stages     a worker computes a stage with its parameters of that step; no step is begun again that a
  *	           member has finished; with enough devices every stage has a holder
+ *	shadow     where each stage has a shadow, two members hold it, unless one has the whole pipeline
  *	lockstep   nothing is computed beside what is there; no step is begun again that a member has finished
  *	remote     workers of other machines neither save nor load
  *	target     the record's target is the requested one, whichever workers came and went
@@ -74,6 +75,7 @@ struct hd_sim_result {
 	char why[240];                    /* "invariant: what, at which time" */
 	uint64_t steps, events;           /* committed; handled */
 	uint32_t epochs, crashes, redone, joins, takeovers, restores, fetches, given_up, being_replaced;
+	uint32_t bared;                   /* kills of workers that alone held some part of the state */
 	/* joiners whose source gave up; those of them that became members later */
 	uint32_t unheard, heeded;
 	uint32_t halted;                  /* runs that were asked to stop, and did */
@@ -110,6 +112,9 @@ struct hd_sim_result {
 
 /* Of a seed with HD_SIM_STAGED: every member holds all state, whatever stages it runs. */
 #define HD_SIM_WHOLE (UINT64_C(1) << 40)
+
+/* Of a seed with HD_SIM_STAGED: each stage has a shadow at another member (view.h, rule 10). */
+#define HD_SIM_SHADOWED (UINT64_C(1) << 41)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

@@ -113,6 +113,53 @@ static void no_seed_of_stages_held_whole_violates_an_invariant(void **state)
 	assert_true(given_up == 0 && (asked || (crashes > 0 && reshaped > 0)));
 }
 
+/* Of stages with shadows: no single loss takes what no other member holds, unless one worker has a whole
+ * pipeline to itself. The same seeds without shadows go back to disk. */
+static void no_seed_of_stages_with_shadows_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, fetches = 0, crashes = 0, given_up = 0,
+		reshaped = 0, bared = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
+		struct hd_sim_result r;
+		run(seed | HD_SIM_STAGED | HD_SIM_SHADOWED | (seed % 4 ? 0 : HD_SIM_REPLACED) |
+			(seed % 3 ? 0 : HD_SIM_RESHAPED), UINT32_MAX, &r);
+		reshaped += r.reshaped;
+		fetches += r.fetches;
+		crashes += r.crashes;
+		given_up += r.given_up;
+		bared += r.bared;
+	}
+	assert_true(asked || (fetches > n && crashes > n / 10 && given_up > 0 && bared < crashes &&
+		reshaped > n / 2));
+}
+
+/* Kills alone, at any time: a run in which each was of state that another held, too, and a second one did not
+ * come before it was held twice again, never goes back to disk. */
+static void a_loss_of_what_a_shadow_holds_takes_nothing_from_disk(void **state)
+{
+	uint32_t covered = 0, before = 0, kills = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= DRAWS(2000); seed++) {
+		struct hd_sim_result with, without;
+		run(seed | HD_SIM_STAGED | HD_SIM_SHADOWED, 1u << HD_SIM_CRASH, &with);
+		if (with.crashes == 0 || with.bared)
+			continue;
+		kills += with.crashes;
+		covered++;
+		CHECK(!with.given_up, "seed %" PRIu64 ": %u kills, none of the only holder", seed,
+			with.crashes);
+		run(seed | HD_SIM_STAGED, 1u << HD_SIM_CRASH, &without);
+		before += without.given_up > 0;
+	}
+	CHECK(SANITIZED || (covered > 100 && before > 5), "%u runs, %u kills, %u from disk without",
+		covered, kills, before);
+}
+
 /* Lockstep: whoever waits in its pass for others is fenced when one of them is lost; a step begins again, or
  * is finished by its sums. */
 static void no_seed_of_lockstep_violates_an_invariant(void **state)
@@ -239,8 +286,9 @@ static void an_undisturbed_run_does_nothing_twice(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= DRAWS(300); seed++) {
 		struct hd_sim_result r;
-		static const uint64_t kinds[] = { 0, HD_SIM_SHARDED, HD_SIM_STAGED, HD_SIM_LOCKSTEP };
-		for (int kind = 0; kind < 4; kind++) {
+		static const uint64_t kinds[] = { 0, HD_SIM_SHARDED, HD_SIM_STAGED, HD_SIM_LOCKSTEP,
+			HD_SIM_STAGED | HD_SIM_SHADOWED };
+		for (int kind = 0; kind < 5; kind++) {
 			run(seed | kinds[kind], 0, &r);
 			CHECK(!r.redone && !r.crashes && !r.restores && r.epochs <= 3,
 				"seed %" PRIu64 ": %u redone, %u epochs", seed, r.redone, r.epochs);
@@ -272,6 +320,8 @@ int main(void)
 		cmocka_unit_test(no_seed_of_sharded_state_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_held_whole_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_stages_with_shadows_violates_an_invariant),
+		cmocka_unit_test(a_loss_of_what_a_shadow_holds_takes_nothing_from_disk),
 		cmocka_unit_test(no_seed_of_lockstep_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_being_replaced_workers_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_a_corrupted_state_violates_an_invariant),

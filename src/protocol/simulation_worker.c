@@ -183,6 +183,21 @@ static void adopt(struct sim_world *s, const struct sim_proc *p, const struct hd
 	s->views[i].hash = hash;
 }
 
+/* By the workers of the view's pipelines alone. */
+static void check_shadows(struct sim_world *s, const struct sim_proc *p)
+{
+	const struct hd_exchange *x = hd_member_exchange(p->m);
+	const struct hd_view *view = hd_member_view(p->m);
+	bool two = false;
+
+	for (uint32_t r = 0; r < view->nranks && view->shape.nstages; r++)
+		two |= view->rank[r].worker != view->rank[r - r % view->shape.width].worker;
+	for (uint32_t b = 0; b < s->nbuckets && two && s->seed & HD_SIM_SHADOWED; b++)
+		if (__builtin_popcountll(x->held.slot[b]) < 2 || x->held.slot[b] != x->held.param[b])
+			sim_bad(s, "shadow", "worker %u begins step %llu, and bucket %u has one holder",
+				p->id, (unsigned long long)x->step, b);
+}
+
 static void begin(struct sim_world *s, uint32_t slot, const struct hd_member_action *a, bool again)
 {
 	struct sim_proc *p = &s->proc[slot];
@@ -201,6 +216,7 @@ static void begin(struct sim_world *s, uint32_t slot, const struct hd_member_act
 	}
 	check_gate(s, p, a->step);
 	check_fresh(s, p, a->step);
+	check_shadows(s, p);
 	memset(p->table, 0, sizeof p->table);
 	p->table_full = false;
 	memset(p->sum_here, 0, sizeof p->sum_here);

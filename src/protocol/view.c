@@ -188,17 +188,61 @@ uint64_t hd_view_stages(const struct hd_view *view, uint32_t worker)
 	return stages;
 }
 
+/* The rank with the shadow of a stage of a pipeline; HD_NOBODY: there is none. */
+static uint32_t shadow_rank(const struct hd_view *view, uint32_t pipe, uint32_t stage)
+{
+	const uint32_t width = view->shape.width, place = view->shape.place[stage],
+		worker = view->rank[pipe * width + place].worker;
+
+	for (uint32_t back = 1; back < width; back++) {
+		const uint32_t r = pipe * width + (place + width - back) % width;
+		if (view->rank[r].worker != worker)
+			return r;
+	}
+	return HD_NOBODY;
+}
+
+uint64_t hd_view_shadows(const struct hd_view *view, uint32_t stage)
+{
+	uint64_t members = 0;
+
+	for (uint32_t k = 0; view->shape.nstages && k < hd_view_pipes(view); k++) {
+		const uint32_t r = shadow_rank(view, k, stage);
+		if (r != HD_NOBODY)
+			members |= UINT64_C(1) << hd_view_index(view, view->rank[r].worker);
+	}
+	return members;
+}
+
+uint64_t hd_view_shadowed(const struct hd_view *view, uint32_t worker)
+{
+	const uint32_t m = hd_view_index(view, worker);
+	uint64_t stages = 0;
+
+	for (uint32_t s = 0; m != HD_NOBODY && s < hd_view_nstages(view); s++)
+		stages |= (hd_view_shadows(view, s) >> m & 1) << s;
+	return stages;
+}
+
+uint64_t hd_view_kept(const struct hd_view *view, const struct hd_stage_buckets *buckets, uint32_t worker)
+{
+	return hd_view_stages(view, worker) | (buckets->shadows ? hd_view_shadowed(view, worker) : 0);
+}
+
 void hd_view_holding(struct hd_holding *holding, const struct hd_view *view,
 	const struct hd_stage_buckets *buckets,
 	uint32_t copies)
 {
-	uint64_t stage[HD_STAGE_BITS];
-	bool staged = buckets && view->shape.nstages;
+	uint64_t stage[HD_STAGE_BITS], shadow[HD_STAGE_BITS];
+	const bool staged = buckets && view->shape.nstages, shadows = staged && buckets->shadows;
 
 	assert(!staged || view->shape.nstages == buckets->nstages);
 	for (uint32_t s = 0; staged && s < view->shape.nstages; s++)
 		stage[s] = hd_view_holders(view, s);
-	hd_holding_make(holding, buckets, staged ? stage : NULL, view->nmembers, copies);
+	for (uint32_t s = 0; shadows && s < view->shape.nstages; s++)
+		shadow[s] = hd_view_shadows(view, s);
+	hd_holding_make(holding, buckets, staged ? stage : NULL, shadows ? shadow : NULL, view->nmembers,
+		copies);
 }
 
 uint32_t hd_view_pipe(const struct hd_view *view, uint32_t vn)

@@ -39,6 +39,10 @@
  *    each stage that it holds, ascending; the passes of each stage partition the virtual nodes. A pass yields
  *    roots of those buckets to whose gradient its stage contributes (`makers` of plan/buckets.h).
  *
+ * 10. Shadows (plan/buckets.h). The shadow of a stage is, in each pipeline, at the nearest rank before that
+ *    of the stage, round the pipeline, that another worker has; where one worker has all ranks, there is
+ *    none.
+ *
  * Plain values, no pointers. Pure: no allocation, no clock. */
 #ifndef HD_PROTOCOL_VIEW_H
 #define HD_PROTOCOL_VIEW_H
@@ -145,6 +149,11 @@ static inline uint32_t hd_view_rank(const struct hd_view *view, uint32_t pipe, u
 uint64_t hd_view_holders(const struct hd_view *view, uint32_t stage);
 /* The stages that a worker holds, as a bit mask. */
 uint64_t hd_view_stages(const struct hd_view *view, uint32_t worker);
+/* Rule 10: the members that have the shadow of a stage; the stages of which a worker has the shadow. */
+uint64_t hd_view_shadows(const struct hd_view *view, uint32_t stage);
+uint64_t hd_view_shadowed(const struct hd_view *view, uint32_t worker);
+/* The stages whose state a worker holds: those that it runs, and with shadows those too. */
+uint64_t hd_view_kept(const struct hd_view *view, const struct hd_stage_buckets *buckets, uint32_t worker);
 /* Which members hold what under the view. `buckets` NULL: one stage. */
 void hd_view_holding(struct hd_holding *holding, const struct hd_view *view,
 	const struct hd_stage_buckets *buckets, uint32_t copies);

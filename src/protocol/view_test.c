@@ -435,6 +435,41 @@ static void who_holds_which_stage_of_which_virtual_nodes(void **state)
 	assert_int_equal(hd_view_stages(&staged, 5), 0);
 }
 
+/* Rule 10. `rank`: the workers of a view of some pipelines; `shadow`: for each stage the members that have
+ * it. */
+static void a_shadow_is_at_the_nearest_rank_before_that_another_worker_has(void **state)
+{
+	static const struct { uint32_t width, chunks, vee, n, rank[6]; uint64_t shadow[6]; } row[] = {
+		{ 3, 1, 0, 3, { 0, 1, 2 }, { 4, 1, 2 } }, { 2, 1, 0, 2, { 0, 1 }, { 2, 1 } },
+		{ 3, 1, 0, 6, { 0, 1, 2, 3, 4, 5 }, { 4 | 32, 1 | 8, 2 | 16 } },
+		/* 0 has two ranks side by side: the shadow of the second is two back */
+		{ 3, 1, 0, 3, { 0, 0, 1 }, { 2, 2, 1 } }, { 3, 1, 0, 3, { 0, 1, 0 }, { 2, 1, 2 } },
+		{ 3, 1, 0, 3, { 2, 2, 2 }, { 0, 0, 0 } }, { 1, 3, 0, 2, { 0, 1 }, { 0, 0, 0 } },
+		/* one pipeline of a worker alone, one of two */
+		{ 2, 1, 0, 4, { 0, 0, 1, 2 }, { 4, 2 } },
+		{ 2, 2, 0, 2, { 0, 1 }, { 2, 1, 2, 1 } }, { 2, 2, 1, 2, { 0, 1 }, { 2, 1, 1, 2 } },
+		{ 3, 2, 1, 3, { 0, 1, 2 }, { 4, 1, 2, 2, 1, 4 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hd_view view = { .nmembers = 6, .member = { 0, 1, 2, 3, 4, 5 }, .nranks = row[i].n };
+		uint64_t had[6] = { 0 };
+		hd_view_shape(&view.shape, row[i].width, row[i].chunks, row[i].vee);
+		for (uint32_t r = 0; r < row[i].n; r++)
+			view.rank[r].worker = row[i].rank[r];
+		for (uint32_t s = 0; s < view.shape.nstages; s++) {
+			CHECK(hd_view_shadows(&view, s) == row[i].shadow[s], "row %zu stage %u: %llx", i, s,
+				(unsigned long long)hd_view_shadows(&view, s));
+			for (uint32_t m = 0; m < 6; m++)
+				had[m] |= (row[i].shadow[s] >> m & 1) << s;
+		}
+		for (uint32_t m = 0; m < 6; m++)
+			CHECK(hd_view_shadowed(&view, m) == had[m], "row %zu worker %u", i, m);
+		assert_int_equal(hd_view_shadowed(&view, 9), 0);
+	}
+}
+
 static void a_shape_is_part_of_a_view_and_none_of_one_without(void **state)
 {
 	struct hd_view a = staged, b = staged, plain = staged;
@@ -567,6 +602,7 @@ int main(void)
 		cmocka_unit_test(a_shape_puts_stages_round_or_there_and_back),
 		cmocka_unit_test(a_bad_shape_is_refused_with_a_reason),
 		cmocka_unit_test(who_holds_which_stage_of_which_virtual_nodes),
+		cmocka_unit_test(a_shadow_is_at_the_nearest_rank_before_that_another_worker_has),
 		cmocka_unit_test(a_shape_is_part_of_a_view_and_none_of_one_without),
 		cmocka_unit_test(a_shape_is_read_from_lists_that_belong_together),
 		cmocka_unit_test(passes_of_stages_tile_stage_by_stage),
