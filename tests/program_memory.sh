@@ -51,3 +51,21 @@ if ! grep -qE '__(asan|tsan)_init' "$HEDDLE_BIN"; then
 	expect 0 space 240000 run kept.yaml --devices 1 --threads 1 --steps 1 --out kept
 	passed "samples that are kept are counted once under it"
 fi
+
+# A checkpoint is read in pieces: to verify it takes less memory than it is large.
+cat >large.yaml <<'Y'
+job:   {name: large, seed: 3, steps: 1}
+model: {use: "builtin:mlp", args: {input: [1, 32, 32], hidden: [8000], classes: 10}}
+data:  {kind: synthetic, count: 200}
+batch: {global: 16, virtual_nodes: 8}
+optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
+eval:  {every: 0}
+Y
+expect 0 heddle run large.yaml --devices 1 -q --out large
+if ! grep -qE '__(asan|tsan)_init' "$HEDDLE_BIN"; then
+	small() { (ulimit -d 30000; MALLOC_ARENA_MAX=1 heddle "$@"); }
+	for verb in verify digest ls; do
+		expect 0 small ckpt $verb large
+	done
+	passed "a checkpoint of 95 MiB is verified in less than 30"
+fi

@@ -87,6 +87,21 @@ HD_MUST_USE enum hd_err hd_ckpt_manifest_read(struct hd_fs *fs, const char *fold
 	struct hd_manifest *manifest,
 	struct hd_diag *diag);
 
+/* Where the numbers of a tensor go that was found in a checkpoint (its `at` is NULL): *at stays NULL where
+ * they go nowhere and are hashed alone. An error ends the reading and is passed on. */
+struct hd_ckpt_rooms {
+	enum hd_err (*of)(void *user, const struct hd_state_entry *entry, void **at, struct hd_diag *diag);
+	void *user;
+};
+/* Reads a checkpoint from front to back, a segment of a tensor at a time: what it takes of memory is a
+ * segment, the headers, state.json and a digest per tensor, whatever the model. Everything is verified:
+ * sizes, SHA-256, the digest of the state; what went to its room before that is garbage after an error.
+ * Damage is reported before all that would follow from it. `table` gets all entries, in memory of its arena:
+ * a tensor's `at` is its room, those of group HD_STATE_RUN have their bytes there. */
+HD_MUST_USE enum hd_err hd_ckpt_stream(struct hd_fs *fs, const char *folder,
+	const struct hd_ckpt_rooms *rooms, struct hd_state *table, struct hd_ckpt_info *info,
+	struct hd_diag *diag);
+
 /* May the writer of `mine` replace and remove `there`? Its own job's, or one of an earlier lineage. */
 bool hd_ckpt_owns(const struct hd_ckpt_info *mine, const struct hd_ckpt_info *there);
 /* hd_ckpt_gc() among what the writer of `written` owns. */

@@ -39,7 +39,7 @@ static void seal(struct hd_fs *fs, const struct hd_manifest *was, const struct h
 	hd_arena_finish(&arena);
 }
 
-struct byte_buffer { uint8_t bytes[4096]; size_t len; };
+struct byte_buffer { uint8_t bytes[1 << 20]; size_t len; };
 
 static enum hd_err put_bytes(void *context, const void *bytes, uint64_t len, struct hd_diag *diag)
 {
@@ -147,6 +147,76 @@ static void tensors_of_every_kind_come_back(void **unused)
 	assert_true(!memcmp(hd_state_find(&state, "scalar")->at, &one, 4) &&
 		hd_state_find(&state, "scalar")->rank == 0);
 	forged_finish(&f);
+}
+
+/* The longest piece that was read at once. */
+static int64_t (*true_read)(struct hd_fs *fs, int id, void *bytes, size_t len, int64_t offset);
+static size_t longest;
+
+static int64_t measured_read(struct hd_fs *fs, int id, void *bytes, size_t len, int64_t offset)
+{
+	longest = len > longest ? len : longest;
+	return true_read(fs, id, bytes, len, offset);
+}
+
+/* A tensor of many segments is read by segments and has the digest of all its bytes. */
+static void what_is_larger_than_a_segment_comes_in_pieces(void **unused)
+{
+	enum { SEGMENT = 65536, N = 2 * SEGMENT + 5 };
+	static const int64_t lens[] = { 1, SEGMENT - 1, SEGMENT, SEGMENT + 1, 2 * SEGMENT, N };
+	static uint16_t halves[N];
+	static float floats[N];
+	struct hd_fs_ops ops;
+	struct hd_diag diag;
+	struct hd_state state;
+	struct forged f;
+
+	(void)unused;
+	for (int i = 0; i < N; i++) {
+		halves[i] = (uint16_t)(0x3f80 + i % 300);
+		floats[i] = (float)i / 3;
+	}
+	for (size_t i = 0; i < sizeof lens / sizeof *lens; i++) {
+		const uint64_t n = (uint64_t)lens[i];
+		const struct hd_st_tensor tensors[] = { { "half", HD_ST_BF16, 1, { n }, halves, 2 * n },
+			{ "whole", HD_ST_F32, 1, { n }, floats, 4 * n } };
+		forge(&f, tensors, 2);
+		ops = *f.sim.fs.ops;
+		true_read = ops.file.read;
+		ops.file.read = measured_read;
+		f.sim.fs.ops = &ops;
+		assert_int_equal(load(&f, &state, &diag), HD_E_INTEGRITY);
+		struct hd_hash digest = hd_state_digest(&state);       /* of the bytes in memory */
+		seal(&f.sim.fs, &f.manifest, &digest);
+		longest = 0;
+		CHECK(load(&f, &state, &diag) == HD_OK, "%d: %s", (int)n, diag.text);
+		CHECK(longest <= 4 * SEGMENT, "%zu bytes at once", longest);
+		const uint32_t *half = hd_state_find(&state, "half")->at;
+		for (uint64_t k = 0; k < n; k++)
+			CHECK(half[k] == (uint32_t)halves[k] << 16, "%d of %d", (int)k, (int)n);
+		CHECK(!memcmp(hd_state_find(&state, "whole")->at, floats, 4 * n), "%d", (int)n);
+		forged_finish(&f);
+	}
+}
+
+/* That a header is damaged is reported, not what its damage looks like. */
+static void damage_is_reported_before_what_it_looks_like(void **unused)
+{
+	struct hd_diag diag;
+	struct hd_state state;
+	struct forged f;
+	size_t len;
+
+	(void)unused;
+	for (size_t at = 0; at < 120; at++) {
+		forge(&f, NULL, 0);
+		uint8_t *bytes = slurp(&f.sim.fs, AT "/model.safetensors", &f.arena, &len);
+		bytes[at] ^= 1;
+		spill(&f.sim.fs, AT "/model.safetensors", bytes, len);
+		CHECK(load(&f, &state, &diag) == HD_E_INTEGRITY && strstr(diag.text, "SHA-256"),
+			"byte %zu: %s", at, diag.text);
+		forged_finish(&f);
+	}
 }
 
 /* ---- files that are not what the manifest says ---- */
@@ -499,6 +569,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_tensor_that_no_state_can_hold_is_named),
 		cmocka_unit_test(tensors_of_every_kind_come_back),
+		cmocka_unit_test(what_is_larger_than_a_segment_comes_in_pieces),
+		cmocka_unit_test(damage_is_reported_before_what_it_looks_like),
 		cmocka_unit_test(a_file_that_is_missing_is_no_checkpoint_that_is_missing),
 		cmocka_unit_test(a_size_that_the_disk_has_not_is_refused_first),
 		cmocka_unit_test(a_file_that_changes_while_it_is_read_is_refused),

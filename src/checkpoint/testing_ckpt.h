@@ -113,7 +113,7 @@ static inline bool holds(struct hd_fs *fs, const char *folder, int64_t step)
 static inline uint8_t *slurp(struct hd_fs *fs, const char *path, struct hd_arena *arena, size_t *len)
 {
 	uint8_t *bytes;
-	assert_int_equal(hd_file_read_all(fs, path, arena, 1 << 20, &bytes, len, NULL), HD_OK);
+	assert_int_equal(hd_file_read_all(fs, path, arena, 2 << 20, &bytes, len, NULL), HD_OK);
 	return bytes;
 }
 

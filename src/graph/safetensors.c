@@ -1,5 +1,6 @@
 #include "graph/safetensors.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,6 @@
 #include "base/json.h"
 #include "base/json_writer.h"
 
-enum { PREFIX_BYTES = 8 };
 static const char metadata[] = "__metadata__";
 
 static const struct { const char *text; uint8_t bytes, ours; } dtypes[HD_ST_NDTYPES] = {
@@ -31,8 +31,11 @@ bool hd_st_dtype_from(enum hd_dtype ours, enum hd_st_dtype *dtype)
 }
 
 /* What the reader carries from function to function. */
-struct tensors_reader { const char *file; struct hd_arena *arena; const uint8_t *data; uint64_t data_len;
+struct tensors_reader { const char *file; struct hd_arena *arena; uint64_t data_len;
 	struct hd_diag *diag; };
+
+/* A tensor, and where its bytes begin, from the header's end. */
+struct placed { struct hd_st_tensor tensor; uint64_t begin; };
 
 static enum hd_err no_memory(const struct tensors_reader *r)
 {
@@ -91,8 +94,9 @@ static enum hd_err read_shape(const struct tensors_reader *r, const struct hd_js
 }
 
 static enum hd_err read_offsets(const struct tensors_reader *r, const struct hd_json *json,
-	struct hd_st_tensor *tensor, uint64_t bytes)
+	struct placed *placed, uint64_t bytes)
 {
+	struct hd_st_tensor *tensor = &placed->tensor;
 	const struct hd_json *offsets;
 	int64_t begin = 0, end = 0;
 	enum hd_err err = hd_json_get(json, "data_offsets", HD_JSON_ARRAY, &offsets, r->diag);
@@ -117,14 +121,15 @@ static enum hd_err read_offsets(const struct tensors_reader *r, const struct hd_
 			"%s: tensor '%s' has %lld bytes, its shape and dtype need %llu", r->file,
 			tensor->name,
 			(long long)(end - begin), (unsigned long long)bytes);
-	tensor->at = r->data + begin;
+	placed->begin = (uint64_t)begin;
 	tensor->len_bytes = bytes;
 	return HD_OK;
 }
 
 static enum hd_err read_tensor(const struct tensors_reader *r, const char *name, const struct hd_json *json,
-	struct hd_st_tensor *tensor)
+	struct placed *placed)
 {
+	struct hd_st_tensor *tensor = &placed->tensor;
 	uint64_t bytes = 0;
 	enum hd_err err = hd_json_as(json, HD_JSON_OBJECT, r->diag);
 
@@ -140,7 +145,7 @@ static enum hd_err read_tensor(const struct tensors_reader *r, const char *name,
 		err = read_dtype(r, json, tensor);
 	if (err == HD_OK)
 		err = read_shape(r, json, tensor, &bytes);
-	return err == HD_OK ? read_offsets(r, json, tensor, bytes) : err;
+	return err == HD_OK ? read_offsets(r, json, placed, bytes) : err;
 }
 
 static enum hd_err read_meta(const struct tensors_reader *r, const struct hd_json *json,
@@ -163,33 +168,31 @@ static enum hd_err read_meta(const struct tensors_reader *r, const struct hd_jso
 
 static int by_place(const void *a, const void *b)
 {
-	const struct hd_st_tensor *x = a, *y = b;
-	const uint8_t *xat = x->at, *yat = y->at;
+	const struct placed *x = a, *y = b;
 
-	if (xat != yat)
-		return xat < yat ? -1 : 1;
-	if (x->len_bytes != y->len_bytes)
+	if (x->begin != y->begin)
+		return x->begin < y->begin ? -1 : 1;
+	if (x->tensor.len_bytes != y->tensor.len_bytes)
 		/* empty ones first, so that one walk sees gaps and overlaps */
-		return x->len_bytes < y->len_bytes ? -1 : 1;
-	return strcmp(x->name, y->name);
+		return x->tensor.len_bytes < y->tensor.len_bytes ? -1 : 1;
+	return strcmp(x->tensor.name, y->tensor.name);
 }
 
-static enum hd_err check_cover(const struct tensors_reader *r, const struct hd_safetensors *out)
+static enum hd_err check_cover(const struct tensors_reader *r, const struct placed *placed, uint32_t n)
 {
-	const uint8_t *at = r->data;
+	uint64_t at = 0;
 
-	for (uint32_t i = 0; i < out->ntensors; i++) {
-		const uint8_t *begin = out->tensor[i].at;
-		if (begin != at)
+	for (uint32_t i = 0; i < n; i++) {
+		if (placed[i].begin != at)
 			return hd_fail(r->diag, HD_E_INPUT,
 				"%s: %s tensor '%s': tensors lie one after the other without gap", r->file,
-				begin < at ? "bytes are shared with" : "unused bytes before",
-				out->tensor[i].name);
-		at = begin + out->tensor[i].len_bytes;
+				placed[i].begin < at ? "bytes are shared with" : "unused bytes before",
+				placed[i].tensor.name);
+		at += placed[i].tensor.len_bytes;
 	}
-	if (at != r->data + r->data_len)
+	if (at != r->data_len)
 		return hd_fail(r->diag, HD_E_INPUT, "%s: %llu bytes at the end belong to no tensor", r->file,
-			(unsigned long long)(r->data + r->data_len - at));
+			(unsigned long long)(r->data_len - at));
 	return HD_OK;
 }
 
@@ -197,6 +200,8 @@ static enum hd_err read_header(const struct tensors_reader *r, const char *text,
 	struct hd_safetensors *out)
 {
 	const struct hd_json *json;
+	struct placed *placed;
+	uint32_t n = 0;
 	enum hd_err err;
 
 	if (len == 0 || text[0] != '{')
@@ -205,44 +210,69 @@ static enum hd_err read_header(const struct tensors_reader *r, const char *text,
 	err = hd_json_parse(r->arena, r->file, text, (size_t)len, &json, r->diag);
 	if (err != HD_OK)
 		return err;
+	placed = hd_arena_take(r->arena, hd_json_count(json) + 1, sizeof *placed);
 	out->tensor = hd_arena_take(r->arena, hd_json_count(json) + 1, sizeof *out->tensor);
-	if (!out->tensor)
+	if (!placed || !out->tensor)
 		return no_memory(r);
 	for (size_t i = 0; i < hd_json_count(json) && err == HD_OK; i++) {
 		const char *name = hd_json_key(json, i);
 		if (strcmp(name, metadata) == 0)
 			err = read_meta(r, hd_json_item(json, i), out);
 		else
-			err = read_tensor(r, name, hd_json_item(json, i), &out->tensor[out->ntensors++]);
+			err = read_tensor(r, name, hd_json_item(json, i), &placed[n++]);
 	}
 	if (err != HD_OK)
 		return err;
-	qsort(out->tensor, out->ntensors, sizeof *out->tensor, by_place);
-	return check_cover(r, out);
+	qsort(placed, n, sizeof *placed, by_place);
+	for (; out->ntensors < n; out->ntensors++)
+		out->tensor[out->ntensors] = placed[out->ntensors].tensor;
+	return check_cover(r, placed, n);
+}
+
+enum hd_err hd_safetensors_head_bytes(const char *file, const uint8_t *prefix, uint64_t len,
+	uint64_t *head_bytes, struct hd_diag *diag)
+{
+	uint64_t header = 0;
+
+	if (len < HD_ST_PREFIX_BYTES)
+		return hd_fail(diag, HD_E_INPUT, "%s: %llu bytes: too short for a safetensors file", file,
+			(unsigned long long)len);
+	for (int i = 0; i < HD_ST_PREFIX_BYTES; i++)
+		header |= (uint64_t)prefix[i] << 8 * i;
+	if (header > HD_ST_HEADER_BYTES || header > len - HD_ST_PREFIX_BYTES)
+		return hd_fail(diag, HD_E_INPUT,
+			"%s: its header claims %llu bytes of %llu (at most %d): cut short, or no "
+			"safetensors file", file,
+			(unsigned long long)header, (unsigned long long)len, HD_ST_HEADER_BYTES);
+	*head_bytes = HD_ST_PREFIX_BYTES + header;
+	return HD_OK;
+}
+
+enum hd_err hd_safetensors_head(struct hd_safetensors *out, struct hd_arena *arena, const char *file,
+	const void *head, uint64_t head_bytes, uint64_t len, struct hd_diag *diag)
+{
+	struct tensors_reader r = { .file = file, .arena = arena, .data_len = len - head_bytes,
+		.diag = diag };
+	struct hd_safetensors made = { 0 };
+
+	assert(head_bytes >= HD_ST_PREFIX_BYTES && head_bytes <= len);
+	enum hd_err err = read_header(&r, (const char *)head + HD_ST_PREFIX_BYTES,
+		head_bytes - HD_ST_PREFIX_BYTES, &made);
+	if (err == HD_OK)
+		*out = made;
+	return err;
 }
 
 enum hd_err hd_safetensors_read(struct hd_safetensors *out, struct hd_arena *arena, const char *file,
 	const void *bytes, uint64_t len, struct hd_diag *diag)
 {
-	const uint8_t *at = bytes;
-	struct hd_safetensors made = { 0 };
-	uint64_t header = 0;
+	uint64_t head_bytes = 0;
+	enum hd_err err = hd_safetensors_head_bytes(file, bytes, len, &head_bytes, diag);
 
-	if (len < PREFIX_BYTES)
-		return hd_fail(diag, HD_E_INPUT, "%s: %llu bytes: too short for a safetensors file", file,
-			(unsigned long long)len);
-	for (int i = 0; i < PREFIX_BYTES; i++)
-		header |= (uint64_t)at[i] << 8 * i;
-	if (header > HD_ST_HEADER_BYTES || header > len - PREFIX_BYTES)
-		return hd_fail(diag, HD_E_INPUT,
-			"%s: its header claims %llu bytes of %llu (at most %d): cut short, or no "
-			"safetensors file", file,
-			(unsigned long long)header, (unsigned long long)len, HD_ST_HEADER_BYTES);
-	struct tensors_reader r = { .file = file, .arena = arena, .data = at + PREFIX_BYTES + header,
-		.data_len = len - PREFIX_BYTES - header, .diag = diag };
-	enum hd_err err = read_header(&r, (const char *)at + PREFIX_BYTES, header, &made);
-	if (err == HD_OK)
-		*out = made;
+	err = err ? err : hd_safetensors_head(out, arena, file, bytes, head_bytes, len, diag);
+	const uint8_t *at = (const uint8_t *)bytes + head_bytes;
+	for (uint32_t i = 0; !err && i < out->ntensors; at += out->tensor[i++].len_bytes)
+		out->tensor[i].at = at;
 	return err;
 }
 
@@ -311,7 +341,7 @@ static void put_header(struct hd_text *text, const struct hd_st_tensor *const *s
 		hd_json_close(&w);
 	}
 	hd_json_close(&w);
-	while (!text->full && text->len % PREFIX_BYTES)
+	while (!text->full && text->len % HD_ST_PREFIX_BYTES)
 		hd_text_put(text, " ", 1);
 }
 
@@ -320,7 +350,7 @@ enum hd_err hd_safetensors_write(const struct hd_st_tensor *tensor, uint32_t nte
 	uint32_t nmeta, struct hd_arena *scratch, hd_st_put *put, void *context, struct hd_diag *diag)
 {
 	const struct hd_st_tensor **sorted = hd_arena_take(scratch, ntensors, sizeof *sorted);
-	uint8_t prefix[PREFIX_BYTES];
+	uint8_t prefix[HD_ST_PREFIX_BYTES];
 	struct hd_text text;
 	enum hd_err err;
 
@@ -339,7 +369,7 @@ enum hd_err hd_safetensors_write(const struct hd_st_tensor *tensor, uint32_t nte
 	if (text.len > HD_ST_HEADER_BYTES)
 		return hd_fail(diag, HD_E_INVAL, "the header of %u tensors is larger than %d bytes", ntensors,
 			HD_ST_HEADER_BYTES);
-	for (int i = 0; i < PREFIX_BYTES; i++)
+	for (int i = 0; i < HD_ST_PREFIX_BYTES; i++)
 		prefix[i] = (uint8_t)((uint64_t)text.len >> 8 * i);
 	err = put(context, prefix, sizeof prefix, diag);
 	if (err == HD_OK)

@@ -22,7 +22,7 @@
 #include "base/err.h"
 #include "graph/ir.h"
 
-enum { HD_ST_DIMS = 8, HD_ST_HEADER_BYTES = 16 << 20 };
+enum { HD_ST_DIMS = 8, HD_ST_PREFIX_BYTES = 8, HD_ST_HEADER_BYTES = 16 << 20 };
 
 /*        text    bytes  our dtype, 0: only read and copied */
 #define HD_ST_DTYPES(X)      \
@@ -65,6 +65,13 @@ struct hd_safetensors {
 	uint32_t ntensors, nmeta;
 };
 
+/* The first HD_ST_PREFIX_BYTES of a file of `len` bytes -> how many of it the header ends after. */
+HD_MUST_USE enum hd_err hd_safetensors_head_bytes(const char *file, const uint8_t *prefix, uint64_t len,
+	uint64_t *head_bytes, struct hd_diag *diag);
+/* From the head alone (prefix and header) of a file of `len` bytes, for readers of a file that is larger than
+ * memory: every `at` is NULL, and the tensors' bytes follow the head in their order. */
+HD_MUST_USE enum hd_err hd_safetensors_head(struct hd_safetensors *out, struct hd_arena *arena,
+	const char *file, const void *head, uint64_t head_bytes, uint64_t len, struct hd_diag *diag);
 /* `file` is for messages. */
 HD_MUST_USE enum hd_err hd_safetensors_read(struct hd_safetensors *out, struct hd_arena *arena,
 	const char *file,
