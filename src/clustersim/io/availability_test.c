@@ -117,6 +117,38 @@ static void bad_files_are_refused_with_their_place(void **state)
 	}
 }
 
+/* What a last line without an end says may be half of what was written. */
+static void a_line_that_may_be_cut_off_is_named_as_that(void **state)
+{
+	static const char tells[] = "the last one, has no end: it may be cut off";
+	static const struct { const char *text, *line; } cut[] = {
+		{ "0,add,node12\n5,add,b\n9,remove,node1", "; line 3, " },
+		{ "0,add,a\n5,add,ab\n9,add,a", "; line 3, " },
+		{ "0,add,a\n5,rem", "; line 2, " },
+		{ "0,add,a\n5,remov,a", "; line 2, " },
+		{ "2021-12-11, 10:00:00, 5\n2021-12-11, 10:0", "; line 2, " },
+		{ "name\tstart\tstop\na\t1\t2\nb\t3", "; line 3, " },
+		{ "name,start,stop\na,100,220\nb,300,3", "; line 3, " },
+		{ "0,add,node12\n5,add,b\n9,remove,node1\n", NULL },
+		{ "9,remove,node1\n0,add,node12", NULL },
+		{ "0,add,a\n5,rem\n6,add,b", NULL },
+		{ "name\tstart\tstop\na\t1\t2\nb\t3\n", NULL },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) {
+		struct hd_spot_trace t;
+		struct hd_diag diag;
+		CHECK(read_text(&t, cut[i].text, strlen(cut[i].text), &diag) == HD_E_INPUT, "case %zu", i);
+		const bool said = strstr(diag.text, tells) != NULL, is_cut = cut[i].line != NULL;
+		CHECK(said == is_cut && (!said || strstr(diag.text, cut[i].line)), "case %zu: %s", i,
+			diag.text);
+	}
+	struct hd_spot_trace t;
+	struct hd_diag diag;
+	CHECK(!read_text(&t, "0,add,a\n5,remove,a", 18, &diag) && t.n == 2, "%s", diag.text);
+}
+
 /* A file that ends early, or has one other byte, is read or refused with a reason; nothing worse. */
 static void no_cut_and_no_flipped_byte_does_harm(void **state)
 {
@@ -158,6 +190,7 @@ int main(void)
 		cmocka_unit_test(published_traces_are_what_their_description_says),
 		cmocka_unit_test(a_list_of_starts_and_stops_becomes_events),
 		cmocka_unit_test(bad_files_are_refused_with_their_place),
+		cmocka_unit_test(a_line_that_may_be_cut_off_is_named_as_that),
 		cmocka_unit_test(no_cut_and_no_flipped_byte_does_harm),
 		cmocka_unit_test(without_memory_it_says_so),
 	};

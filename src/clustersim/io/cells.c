@@ -133,6 +133,13 @@ bool cells_next(struct cells *cells, enum hd_err *err, struct hd_diag *diag)
 	return !*err;
 }
 
+bool cells_cut(const struct cells *cells)
+{
+	const bool last = cells->csv ? !hd_csv_more(cells->csv) : cells->at == cells->end;
+
+	return last && cells->line && cells->end[-1] != '\n';
+}
+
 enum hd_err cells_f64(const struct cells *cells, uint32_t i, const char *what, double min, double max,
 	double *out, struct hd_diag *diag)
 {

@@ -35,6 +35,9 @@ HD_MUST_USE enum hd_err cells_open(struct cells **out, const char *name, const u
 /* The next record; false: the end, or *err says why not. */
 bool cells_next(struct cells *cells, enum hd_err *err, struct hd_diag *diag);
 
+/* The record at hand is the last one, and its line has no end: it may be cut off. */
+bool cells_cut(const struct cells *cells);
+
 /* which cell holds that word, in any case; -1: none */
 int cells_find(const struct cells *cells, const char *word);
 

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "clustersim/machines.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,8 +124,9 @@ static int by_name(const void *a, const void *b)
 	return order ? order : (x > y) - (x < y);
 }
 
-/* Of each name: one event that adds, and then perhaps one that removes. */
-static enum hd_err check_names(const struct machines_reader *r, const char *name, struct hd_diag *diag)
+/* Of each name: one event that adds, and then perhaps one that removes. *culprit: the name that is not so. */
+static enum hd_err check_names(const struct machines_reader *r, const char *name, const char **culprit,
+	struct hd_diag *diag)
 {
 	size_t n = r->out.n;
 	const struct hd_machine_event **at = hd_arena_take(r->arena, n + 1, sizeof *at);
@@ -138,12 +140,13 @@ static enum hd_err check_names(const struct machines_reader *r, const char *name
 	for (size_t i = 0; i < n; i++) {
 		bool first = i == 0 || strcmp(at[i - 1]->name, at[i]->name) != 0, third = i > 1 &&
 			!strcmp(at[i - 2]->name, at[i]->name);
-		if (first != (at[i]->change > 0) || third)
-			return hd_fail(diag, HD_E_INPUT,
-				"%s: \"%.60s\" is %s at %.3f s: a name is added once, and removed once "
-				"after that", name, at[i]->name,
-				at[i]->change > 0 ? "added again" : first ? "removed before it is added" :
-				"removed again", at[i]->at_s);
+		if (first == (at[i]->change > 0) && !third)
+			continue;
+		*culprit = at[i]->name;
+		return hd_fail(diag, HD_E_INPUT,
+			"%s: \"%.60s\" is %s at %.3f s: a name is added once, and removed once after that",
+			name, at[i]->name, at[i]->change > 0 ? "added again" :
+			first ? "removed before it is added" : "removed again", at[i]->at_s);
 	}
 	return HD_OK;
 }
@@ -230,6 +233,33 @@ static enum hd_err read_three(struct machines_reader *r, struct cells *c, bool s
 	return err;
 }
 
+/* *samples: it holds counts, and no differences yet. */
+static enum hd_err read_lines(struct machines_reader *r, struct cells *c, bool *samples, struct hd_diag *diag)
+{
+	struct intervals intervals = { 0 };
+	double at_s;
+	enum hd_err err = HD_OK;
+
+	if (!cells_next(c, &err, diag))
+		return err;
+	if (intervals_header(c)) {
+		err = intervals_read(&intervals, c, r->arena, diag);
+		return err ? err : add_intervals(r, &intervals, c->name, diag);
+	}
+	*samples = when_parse(c->cell[0].text, &at_s);
+	return read_three(r, c, *samples, diag);
+}
+
+/* What is wrong of a last line without an end may be so because the rest of the line is missing. */
+static enum hd_err maybe_cut(enum hd_err err, const struct cells *c, const struct hd_diag *why,
+	struct hd_diag *diag)
+{
+	if (err != HD_E_INPUT || !cells_cut(c))
+		return hd_fail(diag, err, "%s", why->text);
+	return hd_fail(diag, err, "%s; line %" PRIu64 ", the last one, has no end: it may be cut off",
+		why->text, c->line);
+}
+
 enum hd_err hd_machine_events_csv(struct hd_machine_events *events, const char *name, const uint8_t *bytes,
 	size_t len, struct hd_arena *arena,
 	struct hd_diag *diag)
@@ -237,25 +267,21 @@ enum hd_err hd_machine_events_csv(struct hd_machine_events *events, const char *
 	const uint8_t *eol = len ? memchr(bytes, '\n', len) : NULL;
 	const bool tabs = len && memchr(bytes, '\t', eol ? (size_t)(eol - bytes) : len);
 	struct machines_reader r = { .arena = arena };
-	struct intervals intervals = { 0 };
+	const char *last = NULL, *culprit = NULL;
+	struct hd_diag why = { "" };
 	struct cells *c;
 	bool samples = false;
-	double at_s;
 	enum hd_err err = cells_open(&c, name, bytes, len, tabs ? '\t' : ',', arena, diag);
 
-	if (!err && cells_next(c, &err, diag)) {
-		if (intervals_header(c)) {
-			err = intervals_read(&intervals, c, arena, diag);
-			err = err ? err : add_intervals(&r, &intervals, name, diag);
-		} else {
-			samples = when_parse(c->cell[0].text, &at_s);
-			err = read_three(&r, c, samples, diag);
-		}
-	}
-	if (!err)
-		err = sort(&r, name, diag);
-	if (!err && !samples)
-		err = check_names(&r, name, diag);
+	if (err)
+		return err;
+	if ((err = read_lines(&r, c, &samples, &why)))
+		return maybe_cut(err, c, &why, diag);
+	last = r.out.n ? r.out.at[r.out.n - 1].name : NULL;
+	err = sort(&r, name, diag);
+	if (!err && !samples && (err = check_names(&r, name, &culprit, &why)))
+		return culprit && culprit == last ? maybe_cut(err, c, &why, diag) :
+			hd_fail(diag, err, "%s", why.text);
 	if (err)
 		return err;
 	if (samples)
