@@ -480,6 +480,8 @@ static void on_lost(struct hd_member *m, uint32_t worker, enum hd_suspicion why)
 		return;
 	if (why == HD_HEARD && peer->suspicion != HD_SILENT)
 		return;                                   /* a link that closed is heard again by UP alone */
+	if (m->links_ns && !peer->met && why == HD_CLOSED && hd_member_is_in(m, worker))
+		return;                                   /* rule 11: it never came up, and is called again */
 	peer->suspicion = why;
 	m->peer_lost |= why != HD_HEARD;
 	say_suspect(m, worker, why);

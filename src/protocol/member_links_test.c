@@ -521,6 +521,48 @@ static void a_first_step_waits_for_links_that_come_up(void **state)
 	at_work_end(w);
 }
 
+/* A call that failed, as of one whose own socket is late, lost nothing either: it is made again, and costs no
+ * epoch. */
+static void a_first_call_that_fails_is_made_again(void **state)
+{
+	static const uint32_t four[] = { 0, 1, 2, 7 };
+	static const struct hd_vrank rank[] = { { 0, 1 }, { 1, 1 }, { 2, 1 }, { 7, 1 } };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	enter(w);
+	const int64_t entered = w->now;
+	EVENT(READY, AT(0));
+	IS(LOST(1, HD_CLOSED), "");
+	IS(tick_at(w, entered + T / 8), ">co PROGRESS@1 0 4 9 busy; CONNECT 1 b");
+	IS(LOST(1, HD_CLOSED), "");
+	IS(EVENT(UP, .worker = 1), "BEGIN 0; COMPUTE 0.0 [3+1]");
+	at_work_end(w);
+
+	/* as long as it waits */
+	enter(w);
+	EVENT(READY, AT(0));
+	IS(LOST(1, HD_CLOSED), "");
+	IS(tick_at(w, w->now + T / 2),
+		">co SUSPECT@1 1 closed; >co PROGRESS@1 0 4 9 busy; CONNECT 1 b; BEGIN 0; COMPUTE 0.0 [3+1]");
+	IS(LOST(1, HD_CLOSED), ">co SUSPECT@1 1 closed");
+	at_work_end(w);
+
+	/* an end, a link that was up before and one of a member to come are reported at once */
+	enter(w);
+	IS(LOST(1, HD_EXITED), ">co SUSPECT@1 1 exited");
+	at_work_end(w);
+	enter(w);
+	IS(LOST(0, HD_CLOSED), ">co SUSPECT@1 0 closed");
+	at_work_end(w);
+	enter(w);
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 3, .old = three, .nmember = 4,
+		.member = four, .nrank = 4, .rank = rank });
+	HEAR(PEER, .peer = { .worker = 7, .naddress = 1, .address = "e" });
+	IS(LOST(7, HD_CLOSED), ">co SUSPECT@1 7 closed");
+	at_work_end(w);
+}
+
 static void what_would_be_lost_is_waited_for_no_longer(void **state)
 {
 	static const struct hd_pass pass[] = { { 0, 0, 0, 1, 0 }, { 1, 0, 1, 1, 0 }, { 2, 0, 2, 1, 0 } };
@@ -642,6 +684,7 @@ int main(void)
 		cmocka_unit_test(who_is_fenced_is_gone),
 		cmocka_unit_test(who_is_not_there_when_its_view_comes_is_lost),
 		cmocka_unit_test(a_first_step_waits_for_links_that_come_up),
+		cmocka_unit_test(a_first_call_that_fails_is_made_again),
 		cmocka_unit_test(what_would_be_lost_is_waited_for_no_longer),
 		cmocka_unit_test(a_coordinator_that_comes_back_is_there),
 		cmocka_unit_test(who_wakes_up_late_has_not_waited),

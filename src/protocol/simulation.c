@@ -708,6 +708,18 @@ static void up(struct sim_world *s, const struct sim_world_event *ev)
 				.worker = ends[1 - i] == SIM_CO ? HD_COORDINATOR : s->proc[ends[1 - i]].id });
 }
 
+static void missed(struct sim_world *s, const struct sim_world_event *ev)
+{
+	struct sim_link *l = sim_link_of(s, ev->end, ev->other);
+
+	if (l->life != ev->link || !l->opening)
+		return;
+	l->opening = false;
+	if (sim_end_alive(s, ev->end) && sim_end_alive(s, ev->other))
+		sim_member(s, ev->end, &(struct hd_member_event){ .kind = HD_IN_LOST, .why = HD_CLOSED,
+			.worker = s->proc[ev->other].id });
+}
+
 static void lost(struct sim_world *s, const struct sim_world_event *ev)
 {
 	struct sim_link *l = sim_link_of(s, ev->end, ev->other);
@@ -772,7 +784,7 @@ static void tick(struct sim_world *s, const struct sim_world_event *ev)
 static void handle(struct sim_world *s, struct sim_world_event *ev)
 {
 	bool of_proc = ev->kind == EV_PACKET || ev->kind == EV_UP || ev->kind == EV_LOST ||
-		ev->kind == EV_TASK || ev->kind == EV_TICK;
+		ev->kind == EV_MISSED || ev->kind == EV_TASK || ev->kind == EV_TICK;
 
 	/* a process that stands still sees it when it goes on */
 	for (uint32_t i = 0; i < 2 && of_proc; i++) {
@@ -797,6 +809,7 @@ static void handle(struct sim_world *s, struct sim_world_event *ev)
 			sim_packet_in(s, ev->end, ev->other, ev->packet);
 		break;
 	case EV_UP:       up(s, ev); break;
+	case EV_MISSED:   missed(s, ev); break;
 	case EV_LOST:     lost(s, ev); break;
 	case EV_CLOSE:    closed(s, ev); break;
 	case EV_TASK:     sim_task(s, ev->end, ev); break;

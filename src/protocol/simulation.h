@@ -78,6 +78,7 @@ struct hd_sim_result {
 	uint32_t bared;                   /* kills of workers that alone held some part of the state */
 	/* joiners whose source gave up; those of them that became members later */
 	uint32_t unheard, heeded;
+	uint32_t missed;                  /* calls */
 	uint32_t halted;                  /* runs that were asked to stop, and did */
 	/* states; workers expelled; runs ended for it; runs without enough digests to notice */
 	uint32_t reshaped;                /* other shapes that a coordinator was asked for */
@@ -115,6 +116,9 @@ struct hd_sim_result {
 
 /* Of a seed with HD_SIM_STAGED: each stage has a shadow at another member (view.h, rule 10). */
 #define HD_SIM_SHADOWED (UINT64_C(1) << 41)
+
+/* Of a seed: the first calls between two workers fail for up to T/2, as of a socket that is late. */
+#define HD_SIM_MISSED (UINT64_C(1) << 42)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

@@ -48,7 +48,7 @@ struct sim_packet {
 
 enum sim_event_kind { EV_PACKET, EV_UP, EV_LOST, EV_TASK, EV_TICK, EV_START, EV_FAULT, EV_REPLACE, EV_CORRUPT,
 	EV_ASK, EV_RESHAPE,
-	EV_STORED, EV_CO_START, EV_CO_TICK, EV_CO_EVENT, EV_CLOSE };
+	EV_STORED, EV_CO_START, EV_CO_TICK, EV_CO_EVENT, EV_CLOSE, EV_MISSED };
 struct sim_world_event {
 	int64_t at, due;                  /* due: first `at`, of what waited for a process that stood still */
 	uint64_t seq;
@@ -62,9 +62,16 @@ struct sim_world_event {
 	const struct sim_packet *packet;
 };
 
-/* [0] of the lower end, or from it; closing: that end has not heard yet that the life before ended */
-struct sim_link { uint32_t life; bool up, opening; int64_t last[2], mute_until[2]; bool silent[2], closing[2];
-	uint32_t closing_worker[2], closing_life[2]; };
+/* [0] of the lower end, or from it; closing: that end has not heard yet that the life before ended;
+ * late_until: calls fail before it; 0: it was not called yet */
+struct sim_link {
+	uint32_t life;
+	bool up, opening;
+	int64_t last[2], mute_until[2];
+	bool silent[2], closing[2];
+	uint32_t closing_worker[2], closing_life[2];
+	int64_t late_until;
+};
 
 struct sim_proc {
 	bool alive, paused, exited, remote;

@@ -121,8 +121,12 @@ void sim_connect(struct sim_world *s, uint32_t a, uint32_t b)
 		return;
 	l->opening = true;
 	l->life++;
-	sim_push(s, (struct sim_world_event){ .at = s->now + delay(s), .kind = EV_UP, .end = a, .other = b,
-		.link = l->life });
+	if (!l->late_until && s->seed & HD_SIM_MISSED && a != SIM_CO && b != SIM_CO)
+		l->late_until = s->now + sim_between(s, 0, SIM_T / 2);
+	const bool missed = s->now < l->late_until;
+	s->result->missed += missed;
+	sim_push(s, (struct sim_world_event){ .at = s->now + delay(s), .kind = missed ? EV_MISSED : EV_UP,
+		.end = a, .other = b, .link = l->life });
 }
 
 void sim_report_lost(struct sim_world *s, uint32_t end, uint32_t other, int64_t at, enum hd_suspicion why,

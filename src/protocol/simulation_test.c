@@ -280,6 +280,24 @@ static void no_seed_of_coordinators_killed_while_they_store_violates_an_invarian
 		"%" PRIu64 " takeovers, %" PRIu64 " times from disk", takeovers, restores);
 }
 
+/* Calls that fail are made again. */
+static void no_seed_of_calls_that_fail_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, missed = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
+		static const uint64_t kinds[] = { 0, HD_SIM_SHARDED, HD_SIM_STAGED, HD_SIM_LOCKSTEP };
+		struct hd_sim_result r;
+		run(seed | HD_SIM_MISSED | kinds[seed % 4] | (seed % 3 ? 0 : HD_SIM_REPLACED), UINT32_MAX,
+			&r);
+		missed += r.missed;
+	}
+	CHECK(asked || missed > n, "%" PRIu64 " calls failed", missed);
+}
+
 /* Without faults nothing is redone, and a view changes only to grow to its size. */
 static void an_undisturbed_run_does_nothing_twice(void **state)
 {
@@ -288,8 +306,8 @@ static void an_undisturbed_run_does_nothing_twice(void **state)
 		struct hd_sim_result r;
 		static const uint64_t kinds[] = { 0, HD_SIM_SHARDED, HD_SIM_STAGED, HD_SIM_LOCKSTEP,
 			HD_SIM_STAGED | HD_SIM_SHADOWED };
-		for (int kind = 0; kind < 5; kind++) {
-			run(seed | kinds[kind], 0, &r);
+		for (int kind = 0; kind < 10; kind++) {
+			run(seed | kinds[kind % 5] | (kind < 5 ? 0 : HD_SIM_MISSED), 0, &r);
 			CHECK(!r.redone && !r.crashes && !r.restores && r.epochs <= 3,
 				"seed %" PRIu64 ": %u redone, %u epochs", seed, r.redone, r.epochs);
 		}
@@ -326,6 +344,7 @@ int main(void)
 		cmocka_unit_test(no_seed_of_being_replaced_workers_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_a_corrupted_state_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_sources_that_give_up_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_calls_that_fail_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_coordinators_killed_while_they_store_violates_an_invariant),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
