@@ -9,6 +9,10 @@
 #include "driver/control.h"
 
 enum { HD_HARNESS_ARGS = 8 + 2 * HD_HARNESS_SETS + 14 };
+const char *const hd_harness_whole_model[HD_HARNESS_WHOLE] = { "parallel.mode=given", "parallel.stages=auto",
+	"parallel.schedule=auto", "parallel.chunks=auto", "parallel.replicas=auto", "parallel.tensor=auto",
+	"parallel.recompute=auto", "parallel.offload=none" };
+
 #define HD_HARNESS_ANSWER_NS INT64_C(1000000000)
 #define HD_HARNESS_GAP_NS INT64_C(1000000000)
 #define HD_HARNESS_DEAD_NS INT64_C(5000000000)
@@ -174,9 +178,10 @@ static enum hd_err look_at_process(struct hd_harness *t, struct hd_diag *diag)
 	if (!t->run.host || hd_proc_wait(&t->run, 0, &code, NULL) != HD_OK)
 		return HD_OK;
 	t->run = (struct hd_proc){ 0 };
-	const bool stopped = t->stopping && code == hd_err_exit(HD_E_PREEMPTED);
+	const bool wanted = ((t->stopping || t->may_starve) && code == hd_err_exit(HD_E_PREEMPTED)) ||
+		(t->may_starve && code == hd_err_exit(HD_E_WORKERS));
 
-	return code && code < 128 && !stopped ? hd_fail(diag, HD_E_INTEGRITY,
+	return code && code < 128 && !wanted ? hd_fail(diag, HD_E_INTEGRITY,
 		"the run %s ended with exit code %d: its log says why", t->dir, code) : HD_OK;
 }
 
@@ -196,7 +201,7 @@ static enum hd_err resume_if_all_died(struct hd_harness *t, int64_t now, struct 
 {
 	char n[16];
 
-	if (!t->ours || any_alive(t) || hd_harness_ended(t)) {
+	if (!t->ours || t->holds || any_alive(t) || hd_harness_ended(t)) {
 		t->alive_ns = now;
 		return HD_OK;
 	}
@@ -268,9 +273,18 @@ enum hd_err hd_harness_reach(struct hd_harness *t, uint64_t step, struct hd_diag
 	return hd_harness_until(t, step_of, step > INT64_MAX ? INT64_MAX : (int64_t)step, diag);
 }
 
-enum hd_err hd_harness_stop(struct hd_harness *t, struct hd_diag *diag)
+enum hd_err hd_harness_take_end(struct hd_harness *t, struct hd_diag *diag)
 {
 	struct hd_ckpt_info info;
+	enum hd_err err = hd_ckpt_find(t->fs, t->dir, UINT64_MAX, &info, NULL, NULL, diag);
+
+	if (!err)
+		t->nsteps = info.step;
+	return err;
+}
+
+enum hd_err hd_harness_stop(struct hd_harness *t, struct hd_diag *diag)
+{
 	enum hd_err err = HD_OK;
 
 	t->stopping = true;
@@ -279,10 +293,7 @@ enum hd_err hd_harness_stop(struct hd_harness *t, struct hd_diag *diag)
 		(void)!hd_harness_ask(t, "{\"do\":\"stop\"}");
 		err = look_later(t, diag);
 	}
-	err = err ? err : hd_ckpt_find(t->fs, t->dir, UINT64_MAX, &info, NULL, NULL, diag);
-	if (!err)
-		t->nsteps = info.step;
-	return err;
+	return err ? err : hd_harness_take_end(t, diag);
 }
 
 static enum hd_err run_twin(struct hd_harness *t, struct hd_diag *diag)

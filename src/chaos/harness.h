@@ -39,6 +39,9 @@ struct hd_harness {
 	/* it was started here: it ends with the harness, and is started again when all of it died */
 	bool ours;
 	bool stopping;                    /* it was asked to stop: its exit code says so */
+	/* its machines go: exit 10, too few workers, and 75, all had notice, are no errors; it is resumed */
+	bool may_starve;
+	bool holds;                       /* nothing is resumed now */
 	bool samples;                     /* it keeps a record of its samples (run/samples.h) */
 	uint64_t pace_ms;                 /* of its workers (workers.pace), unless the user says another */
 	uint32_t workers, resumed;
@@ -75,8 +78,13 @@ HD_MUST_USE enum hd_err hd_harness_until(struct hd_harness *harness,
 /* Stops the run wherever it is, with a checkpoint, and waits until its processes have ended: as many steps as
  * it has then are the twin's (nsteps). So a script has no end to miss, however slow its scenes are. */
 HD_MUST_USE enum hd_err hd_harness_stop(struct hd_harness *harness, struct hd_diag *diag);
+/* Of a run that has ended: the steps of its newest checkpoint are the twin's. */
+HD_MUST_USE enum hd_err hd_harness_take_end(struct hd_harness *harness, struct hd_diag *diag);
 /* The coordinator's answer to a request; HD_E_NOTFOUND: there is none now. */
 HD_MUST_USE enum hd_err hd_harness_ask(struct hd_harness *harness, const char *ask);
+/* Settings of a twin that has no stages, whatever the job says. */
+enum { HD_HARNESS_WHOLE = 8 };
+extern const char *const hd_harness_whole_model[HD_HARNESS_WHOLE];
 /* Runs the twin and compares. HD_E_INTEGRITY: the states differ. */
 struct hd_harness_end { char disturbed[HD_HASH_HEX], twin[HD_HASH_HEX]; bool same; };
 HD_MUST_USE enum hd_err hd_harness_compare(struct hd_harness *harness, struct hd_harness_end *end,

@@ -40,6 +40,8 @@ static const char *const does[] = {
 };
 static const char *const clouds[] = { "ec2", "gce", "azure", "all" };
 
+const char *hd_metadata_do_name(enum hd_metadata_do what) { return does[what]; }
+
 static int index_of(const char *const *list, size_t n, const char *word)
 {
 	for (size_t i = 0; i < n; i++)
@@ -65,7 +67,9 @@ static enum hd_err read_span(const struct hd_json *json, const char *key, int64_
 
 static enum hd_err read_words(const struct hd_json *json, struct hd_metadata_event *e, struct hd_diag *diag)
 {
-	const char *word = "", *node = "", *cloud = "all", *action = "terminate";
+	/* in the order of enum hd_proc_signal */
+	static const char *const signals[] = { "TERM", "KILL", "INT", "STOP", "CONT", "USR1" };
+	const char *word = "", *node = "", *cloud = "all", *action = "terminate", *signal = "TERM";
 	enum hd_err err = hd_json_get_text(json, "do", &word, diag);
 
 	if (!err)
@@ -74,11 +78,19 @@ static enum hd_err read_words(const struct hd_json *json, struct hd_metadata_eve
 		err = hd_json_get_text(json, "cloud", &cloud, diag);
 	if (!err && hd_json_find(json, "action"))
 		err = hd_json_get_text(json, "action", &action, diag);
-	int what = index_of(does, sizeof does / sizeof *does, word), which = index_of(clouds, 4, cloud);
+	if (!err && hd_json_find(json, "sig"))
+		err = hd_json_get_text(json, "sig", &signal, diag);
+	int what = index_of(does, sizeof does / sizeof *does, word), which = index_of(clouds, 4, cloud),
+		sig = index_of(signals, sizeof signals / sizeof *signals, signal);
+	if (!err && sig < 0)
+		err = hd_fail(diag, HD_E_INPUT, "sig is \"%.24s\"; there are TERM, KILL, INT, STOP, CONT, "
+			"USR1",
+			signal);
 	if (!err && (what < 0 || which < 0))
 		err = hd_fail(diag, HD_E_INPUT,
 			"no service does \"%.24s\" of cloud \"%.24s\"; there are notice, rebalance, migrate, "
-			"withdraw, start, expire, fail, silence, heal; ec2, gce, azure, all", word, cloud);
+			"withdraw, start, expire, fail, silence, heal, add, kill, freeze, signal; ec2, gce, "
+			"azure, all", word, cloud);
 	if (!err && (!*node || strlen(node) >= sizeof e->node || strspn(node, "abcdefghijklmnopqrstuvwxyz"
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(node) ||
 		index_of((const char *const[]){ "terminate", "stop", "hibernate" }, 3, action) < 0))
@@ -89,6 +101,7 @@ static enum hd_err read_words(const struct hd_json *json, struct hd_metadata_eve
 		return err;
 	e->what = (enum hd_metadata_do)what;
 	e->cloud = (enum hd_metadata_cloud)which;
+	e->sig = (enum hd_proc_signal)sig;
 	snprintf(e->node, sizeof e->node, "%s", node);
 	snprintf(e->action, sizeof e->action, "%s", action);
 	return HD_OK;
@@ -98,10 +111,11 @@ enum hd_err hd_metadata_read(const char *line, size_t len, struct hd_metadata_ev
 	struct hd_diag *diag)
 {
 	static const char *const keys[] = { "t", "node", "do", "cloud", "lead", "late", "status", "action",
-		NULL };
+		"sig", "step", "members", "when", NULL };
 	struct hd_metadata_event e = { .lead_ns = -1, .status = 503 };
 	const struct hd_json *json;
 	struct hd_arena arena;
+	const char *when = "";
 	int64_t status = 503;
 
 	hd_arena_init(&arena, 1 << 20);
@@ -122,6 +136,17 @@ enum hd_err hd_metadata_read(const char *line, size_t len, struct hd_metadata_ev
 		err = hd_fail(diag, HD_E_INPUT, "status is %d; write 100 to 599, or 0 for garbage",
 		(int)status);
 	e.status = (int)status;
+	if (!err && hd_json_find(json, "step"))
+		err = hd_json_get_i64(json, "step", 0, INT64_MAX, &e.step, diag);
+	if (!err && hd_json_find(json, "members"))
+		err = hd_json_get_i64(json, "members", 1, INT64_MAX, &e.members, diag);
+	if (!err && hd_json_find(json, "when"))
+		err = hd_json_get_text(json, "when", &when, diag);
+	if (!err && strcmp(when, "") != 0 && strcmp(when, "starved") != 0)
+		err = hd_fail(diag, HD_E_INPUT, "when is \"%.24s\"; there is \"starved\": the run gave up "
+			"for lack of "
+			"machines", when);
+	e.starved = *when;
 	if (!err)
 		*event = e;
 	hd_arena_finish(&arena);
@@ -201,6 +226,10 @@ static void happen(struct hd_metadata_node *n, const struct hd_metadata_event *e
 		n->silent = false;
 		n->failing = -1;
 		break;
+	case HD_METADATA_ADD:
+	case HD_METADATA_KILL:
+	case HD_METADATA_FREEZE:
+	case HD_METADATA_SIGNAL: return;
 	}
 	n->changes++;
 	n->incarnation++;

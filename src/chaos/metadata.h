@@ -18,8 +18,9 @@
 
 #include "base/http_head.h"
 #include "base/text.h"
+#include "sys/process.h"
 
-enum { HD_METADATA_NODES = 64, HD_METADATA_NAME = 40, HD_METADATA_SCRIPT = 256, HD_METADATA_WORD = 24,
+enum { HD_METADATA_NODES = 1024, HD_METADATA_NAME = 40, HD_METADATA_SCRIPT = 256, HD_METADATA_WORD = 24,
 	HD_METADATA_BODY = 2048,
 	HD_METADATA_TOKENS = 16 };
 
@@ -33,7 +34,11 @@ enum { HD_METADATA_NODES = 64, HD_METADATA_NAME = 40, HD_METADATA_SCRIPT = 256, 
 	X(EXPIRE,    "expire",    "EC2: all tokens end now") \
 	X(FAIL,      "fail",      "all requests are answered with `status` (503); 0: with garbage") \
 	X(SILENCE,   "silence",   "requests are not answered") \
-	X(HEAL,      "heal",      "requests are answered again")
+	X(HEAL,      "heal",      "requests are answered again")                                               \
+	X(ADD,       "add",       "the machine comes: its worker is started")                                  \
+	X(KILL,      "kill",      "the machine is gone: its worker's process group gets SIGKILL")              \
+	X(FREEZE,    "freeze",    "it stands still for `lead` s (10)")                                         \
+	X(SIGNAL,    "signal",    "its worker gets `sig`: TERM, INT, USR1, STOP, CONT or KILL")
 
 enum hd_metadata_do {
 #define X(id, word, text) HD_METADATA_##id,
@@ -50,8 +55,16 @@ struct hd_metadata_event {
 	int64_t lead_ns, late_ns;         /* lead below 0: the cloud's usual one */
 	int status;
 	char action[HD_METADATA_WORD];
+	enum hd_proc_signal sig;
+	/* of a run that is played (market.h), beside the time: not before that step is committed; not before
+	 * so many workers take part (0: any number); not before the run gave up for lack of machines */
+	int64_t step, members;
+	bool starved;
 };
+/* What happens to the machine itself (chaos/cloud.h); services take no notice of it. */
+static inline bool hd_metadata_of_machine(enum hd_metadata_do what) { return what >= HD_METADATA_ADD; }
 
+const char *hd_metadata_do_name(enum hd_metadata_do what);
 /* One line of a script. HD_E_INPUT: what is wrong with it. */
 HD_MUST_USE enum hd_err hd_metadata_read(const char *line, size_t len, struct hd_metadata_event *event,
 	struct hd_diag *diag);

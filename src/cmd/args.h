@@ -185,6 +185,10 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(SPOT_TRACE,  0,   "trace",         TEXT,   "FILE",    "when machines came and went: milliseconds,add|remove,name; samples of a count; or name,start,stop") \
 	X(SPOT_MODEL,  0,   "model",         TEXT,   "FILE",    "what a step takes on 1, 2, ... pipelines, and on machines on demand (JSON)") \
 	X(RESILIENCE,  0,   "resilience",    TEXT,   "WAY",     "way through losses: shadow (the default), reroute or checkpoint; :STEPS between checkpoints") \
+	X(TIMES_FAST,  0,   "speed",         COUNT,  "X",       "the trace passes so many times as fast (default 1)") \
+	X(SPOT_NOTICE, 0,   "notice",        TEXT,   "WHICH",   "what says before that a machine goes: none (the default), ec2:120, gce:30, azure:30 (seconds of the trace), p:0.8 (that share, by EC2)") \
+	X(MAX_NODES,   0,   "max-nodes",     COUNT,  "N",       "machines that are taken at once (default 16)")    \
+	X(PLAY_MODEL,  0,   "simulate",      FLAG,   "",        "no process: the same machines on a simulated clock, by --model FILE") \
 	X(ELASTIC,     0,   "elastic",       TEXT,   "K=X,...", "jobs run on other numbers of devices: min, max, vns, resize (seconds), speedup=S1:S2:..., mixed") \
 	X(ENTITIES,    0,   "entities",      TEXT,   "NAME:WEIGHT,...", "entities that share the cluster; a job is of its user, without one of number id mod count") \
 	X(ENTITY_KIND, 0,   "entity-kind",   WORD,   "fairness|fifo", "how jobs of an entity share (default fairness)") \

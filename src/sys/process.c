@@ -22,12 +22,13 @@
 
 static const int signal_of[] = {
 	[HD_PROC_TERM] = SIGTERM, [HD_PROC_KILL] = SIGKILL, [HD_PROC_INT] = SIGINT, [HD_PROC_STOP] = SIGSTOP,
-		[HD_PROC_CONT] = SIGCONT,
+		[HD_PROC_CONT] = SIGCONT, [HD_PROC_USR1] = SIGUSR1, [HD_PROC_KILL_ALL] = SIGKILL,
 };
 
 enum hd_err hd_pid_signal(int pid, enum hd_proc_signal what)
 {
-	return pid > 1 && kill(pid, signal_of[what]) == 0 ? HD_OK : HD_E_NOTFOUND;
+	return pid > 1 && kill(what == HD_PROC_KILL_ALL ? -pid : pid, signal_of[what]) == 0 ? HD_OK :
+		HD_E_NOTFOUND;
 }
 
 bool hd_pid_lives(int pid)
@@ -193,7 +194,7 @@ static enum hd_err real_signal(struct hd_host *host, struct hd_proc *proc, enum 
 	struct hd_diag *diag)
 {
 	(void)host;
-	if (kill(proc->pid, signal_of[what]))
+	if (kill(what == HD_PROC_KILL_ALL ? -proc->pid : proc->pid, signal_of[what]))
 		return hd_fail(diag, HD_E_REFUSED, "cannot signal process %d: %s", proc->pid,
 			strerror(errno));
 	return HD_OK;
@@ -249,7 +250,7 @@ static enum hd_err sim_signal(struct hd_host *host, struct hd_proc *proc, enum h
 
 	(void)diag;
 	sim->proc[proc->pid - 1].signals |= 1u << what;
-	if (what == HD_PROC_KILL)
+	if (what == HD_PROC_KILL || what == HD_PROC_KILL_ALL)
 		hd_host_sim_end(sim, proc->pid, 128 + SIGKILL);
 	return HD_OK;
 }

@@ -49,7 +49,9 @@ struct hd_proc {
 	int pid, pidfd;                   /* pidfd -1: none (an old kernel, or the recorder) */
 };
 
-enum hd_proc_signal { HD_PROC_TERM, HD_PROC_KILL, HD_PROC_INT, HD_PROC_STOP, HD_PROC_CONT };
+/* KILL_ALL: SIGKILL to all processes of the child's session that are of its group */
+enum hd_proc_signal { HD_PROC_TERM, HD_PROC_KILL, HD_PROC_INT, HD_PROC_STOP, HD_PROC_CONT, HD_PROC_USR1,
+	HD_PROC_KILL_ALL };
 
 struct hd_host_ops {
 	const char *name;

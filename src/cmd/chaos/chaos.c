@@ -187,12 +187,6 @@ static enum hd_err how_much(struct chaos *c, struct hd_cmd *cmd)
 	return hd_campaign_counts(c->named ? args->text[HD_OPT_FAULTS] : NULL, (uint32_t)kills, plan->count,
 		&cmd->diag);
 }
-/* The undisturbed run has no stages, whatever the job says. */
-static const char *const whole_model[] = { "parallel.mode=given", "parallel.stages=auto",
-	"parallel.schedule=auto", "parallel.chunks=auto", "parallel.replicas=auto",
-	"parallel.tensor=auto", "parallel.recompute=auto",
-	"parallel.offload=none" };
-
 static enum hd_err prepare(struct chaos *c, struct hd_cmd *cmd)
 {
 	const struct hd_args *args = &cmd->args;
@@ -218,8 +212,8 @@ static enum hd_err prepare(struct chaos *c, struct hd_cmd *cmd)
 	c->harness.samples = true;
 	c->harness.set = args->set;
 	c->harness.nsets = args->nsets;
-	c->harness.twin_set = whole_model;
-	c->harness.ntwin_sets = sizeof whole_model / sizeof *whole_model;
+	c->harness.twin_set = hd_harness_whole_model;
+	c->harness.ntwin_sets = HD_HARNESS_WHOLE;
 	bool needs = c->plan.each_point > 0;
 	for (uint32_t k = 0; k < HD_FAULTS; k++)
 		needs |= hd_fault_orders(k) && c->plan.count[k];

@@ -198,7 +198,7 @@ enum hd_err hd_drive(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run
 	enum hd_err err = hd_launch_open(&launch, &(struct hd_launch_spec){ .job = job, .fs = &cmd->fs,
 		.clock = &cmd->clock, .dir = dir, .target = how->target, .step = how->step,
 		.lease_ns = (int64_t)(how->lease_s * 1e9),
-		.worker_argv = how->others_start ? NULL :
+		.worker_argv = how->others_start || hd_job_int(job, HD_JOB_START) ? NULL :
 			worker_line(cmd, dir->path, how->target ? how->target : 1),
 		.worker = how->worker,
 		.stop = hd_session_stop, .watch = hd_ui_watch(&ui) }, &cmd->diag);

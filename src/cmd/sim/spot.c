@@ -1,3 +1,5 @@
+#include "cmd/sim/spot.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -46,11 +48,10 @@ static enum hd_err read_trace(struct hd_cmd *cmd, struct hd_spot_trace *trace)
 /* What was asked for, and checkpoints alone at their best interval. */
 struct spot_played { struct hd_spot_way way; struct hd_spot_replay of, checkpoints; uint32_t every; };
 
-static enum hd_err read_way(struct hd_cmd *cmd, struct hd_spot_way *way, bool *best)
+static enum hd_err read_way(struct hd_cmd *cmd, const char *text, struct hd_spot_way *way, bool *best)
 {
 	static const struct { const char *word; enum hd_spot_strategy strategy; } row[] = {
 		{ "shadow", HD_SPOT_EAGER }, { "reroute", HD_SPOT_REROUTE }, { "checkpoint", HD_SPOT_CHECKPOINT } };
-	const char *text = cmd->args.has[HD_OPT_RESILIENCE] ? cmd->args.text[HD_OPT_RESILIENCE] : "shadow";
 	const size_t len = strcspn(text, ":");
 	uint64_t every = 0;
 	enum hd_err err = HD_OK;
@@ -68,11 +69,11 @@ static enum hd_err read_way(struct hd_cmd *cmd, struct hd_spot_way *way, bool *b
 		"each with :STEPS between two checkpoints", text);
 }
 
-static enum hd_err play(struct hd_cmd *cmd, struct spot_played *p, const struct hd_spot_trace *trace,
-	const struct hd_spot_model *model)
+static enum hd_err play(struct hd_cmd *cmd, struct spot_played *p, const char *way,
+	const struct hd_spot_trace *trace, const struct hd_spot_model *model)
 {
 	bool best = false;
-	enum hd_err err = read_way(cmd, &p->way, &best);
+	enum hd_err err = read_way(cmd, way, &p->way, &best);
 
 	err = err ? err : hd_spot_replay_best(&p->checkpoints, &p->every, HD_SPOT_CHECKPOINT, trace, model,
 		&cmd->diag);
@@ -143,15 +144,13 @@ static void print_text(const struct hd_spot_model *model, const struct spot_play
 	hd_ledger_print(&r->ledger, &r->paid);
 }
 
-static enum hd_err verb_simulate_spot(struct hd_cmd *cmd)
+enum hd_err hd_simulate_spot(struct hd_cmd *cmd, const char *way, const struct hd_spot_trace *trace)
 {
 	struct spot_played played;
-	struct hd_spot_trace trace;
 	struct hd_spot_model model;
 	enum hd_err err = read_model(cmd, &model);
 
-	err = err ? err : read_trace(cmd, &trace);
-	err = err ? err : play(cmd, &played, &trace, &model);
+	err = err ? err : play(cmd, &played, way, trace, &model);
 	if (err)
 		return err;
 	if (cmd->args.has[HD_OPT_JSON])
@@ -159,6 +158,15 @@ static enum hd_err verb_simulate_spot(struct hd_cmd *cmd)
 	else
 		print_text(&model, &played);
 	return HD_OK;
+}
+
+static enum hd_err verb_simulate_spot(struct hd_cmd *cmd)
+{
+	struct hd_spot_trace trace;
+	enum hd_err err = read_trace(cmd, &trace);
+
+	return err ? err : hd_simulate_spot(cmd, cmd->args.has[HD_OPT_RESILIENCE] ?
+		cmd->args.text[HD_OPT_RESILIENCE] : "shadow", &trace);
 }
 
 const struct hd_verb hd_verb_simulate_spot = {

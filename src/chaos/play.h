@@ -1,0 +1,51 @@
+/* play.h -- a job on machines of a played market, for `chaos spot JOB` and `demo spot`: the run, its
+ * undisturbed twin, and what a dollar bought beside checkpoint-and-restart and machines on demand.
+ * PARENT/model.json has what was measured, for a replay on a simulated clock.
+ *
+ * All values are of the trace's clock: a millisecond of this machine counts `speed` of the trace. */
+#ifndef HD_CHAOS_PLAY_H
+#define HD_CHAOS_PLAY_H
+
+#include "spot/replay.h"
+#include "job/job.h"
+#include "chaos/market.h"
+
+struct hd_play_ask {
+	struct hd_fs *fs;
+	struct hd_clock *clock;
+	struct hd_arena *arena;
+	const char *path;                 /* of the job file */
+	const struct hd_job *job;
+	char parent[HD_HARNESS_PATH];     /* folder of both runs */
+	uint64_t nsteps, seed;
+	uint32_t most;                    /* machines at once */
+	double speed;
+	const char *slow;                 /* of each worker; NULL: as fast as it is */
+	const char *source;               /* of notices */
+	const struct hd_machine_script *script;
+	const struct hd_spot_trace *trace;        /* the same machines; NULL: a script, no value is judged */
+	const char *const *set;
+	uint32_t nsets;
+	void (*said)(void *user, const struct hd_metadata_event *event);
+	void *user;
+};
+
+struct hd_play {
+	struct hd_harness harness;
+	struct hd_market market;
+	struct hd_harness_end end;
+	struct hd_spot_model model;
+	bool modelled;                    /* steps were measured, and judged */
+	uint64_t samples;
+	int64_t paid_ms, nano_usd;        /* of the trace's clock */
+	double value, on_demand;          /* samples per dollar */
+	struct hd_spot_replay checkpoints;        /* checkpoint-and-restart on the same trace, at its best */
+	uint32_t every;
+};
+
+/* HD_E_INTEGRITY: the digests differ, or the run hung. *play is set as far as it came; close it in any
+ * case. */
+HD_MUST_USE enum hd_err hd_play(const struct hd_play_ask *ask, struct hd_play *play, struct hd_diag *diag);
+void hd_play_close(struct hd_play *play);
+
+#endif

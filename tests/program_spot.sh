@@ -1,0 +1,104 @@
+#!/bin/bash
+# heddle chaos spot JOB: real workers come and go as a script or a trace says, and the bits are those of one
+# device. What is asserted hangs on steps, never on how fast they are.
+. "$(dirname "$0")/program.sh"
+cat >job.yaml <<EOF
+job: {name: market, seed: 3, steps: 1000000}
+model: {use: "builtin:mlp", args: {input: [1, 6, 6], hidden: [24], classes: 4}}
+data: {kind: synthetic, count: 90}
+batch: {global: 26, virtual_nodes: 13}
+optim: {kind: adamw, lr: 1e-2, schedule: {kind: constant, warmup: 0}}
+checkpoint: {every: 10 steps, keep: 2}
+eval: {every: 0}
+trace: {digest: 1}
+workers: {detect: 500 ms, pace: 4 ms}
+EOF
+value() { grep -o "\"$1\":[-0-9.e+]*" out | tail -n 1 | cut -d: -f2; }
+
+# two machines; one has notice and goes, one comes, one is killed, frozen, asked to stop; all vanish, another
+# comes and goes on from the checkpoint
+cat >script <<'EOF'
+{"node":"a","do":"add"}
+{"node":"b","do":"add"}
+{"node":"b","do":"notice","cloud":"ec2","lead":120,"step":10}
+{"node":"c","do":"add","members":1}
+{"node":"b","do":"kill","step":40}
+{"node":"a","do":"kill","step":60}
+{"node":"c","do":"freeze","lead":5,"step":70}
+{"node":"d","do":"add","step":80}
+{"node":"d","do":"signal","sig":"TERM","step":100}
+{"node":"c","do":"kill","step":130}
+{"node":"d","do":"kill","step":130}
+{"node":"e","do":"add","step":130}
+{"node":"e","do":"rebalance","step":160}
+EOF
+expect 0 heddle chaos spot job.yaml --script script --speed 100 --out script.runs --json
+says '"identical":true'
+same "$(value added) $(value removed) $(value noticed)" "5 4 1" "machines that came, went, had notice"
+[ "$(value steps)" -ge 130 ] || failed "$(value steps) steps"
+grep -q '"do":"notice","node":"b"' out || failed "no line of an event"
+grep -q '"kind":"notice"' script.runs/chaos/events.ndjson || failed "the worker heard nothing"
+grep -q '"kind":"restore\|"kind":"view"' script.runs/chaos/events.ndjson || failed "no view"
+passed "machines by a script: notice, kill, freeze, signal, all gone and one new; bits of one device"
+
+# a run gives up with too few machines, and goes on when there are enough
+cat >starve <<'EOF'
+{"node":"a","do":"add"}
+{"node":"b","do":"add"}
+{"node":"b","do":"kill","step":20}
+{"node":"c","do":"add","when":"starved"}
+{"node":"c","do":"rebalance","step":40}
+EOF
+expect 0 heddle chaos spot job.yaml --script starve --out starved.runs --json -s workers.min=2 \
+	-s "workers.min_wait=500 ms"
+says '"identical":true'
+[ "$(value steps)" -ge 40 ] || failed "it did not go on"
+grep -q '"kind":"job_end".*"exit":10' starved.runs/chaos/events.ndjson || failed "it did not give up with 10"
+passed "too few machines: checkpoint and exit 10, resumed when they are there"
+
+# a trace: what is left out beyond --max-nodes, what is measured, and the same on a simulated clock
+printf '%s\n' 0,add,a 0,add,b 0,add,c 60000,remove,b 70000,add,d 80000,remove,a 120000,remove,d \
+	>trace.csv
+expect 0 heddle chaos spot job.yaml --trace trace.csv --speed 10 --max-nodes 2 --notice ec2:20 \
+	--out trace.runs
+says '3 came, 3 went (3 with notice), at most 2 at once'
+says 'IDENTICAL'
+says ' checkpoint-and-restart at its best, every '
+says ' machines on demand (3.06 an hour): '
+expect 0 heddle chaos spot job.yaml --trace trace.csv --max-nodes 2 --simulate --json \
+	--model trace.runs/model.json
+json_ok
+says '"resilience":"reroute","checkpoint_every":10'
+same "$(number removals)" 3 "removals on a simulated clock"
+passed "a trace with real workers, measured, and played again on a simulated clock"
+
+# every format that traces are published in
+while read -r file speed; do
+	trace=$(material data/spot/$file) || { echo "skip: data/spot is nowhere"; break; }
+	expect 0 heddle chaos spot job.yaml --trace "$trace" --speed $speed --max-nodes 2 --json -q \
+		--out $file.runs
+	says '"identical":true'
+	passed "$file plays"
+done <<'EOF'
+p3-trace.csv 4000
+g4dn-trace.csv 4000
+gcloud-a100x1-east1b.txt 10000
+gcloud-v100x1-east1c.txt 10000
+EOF
+
+expect 2 heddle chaos spot job.yaml
+says '--trace FILE says when machines come and go, or --script FILE: one of them'
+expect 2 heddle chaos spot job.yaml --trace trace.csv --notice soon
+says '--notice soon: it is none, ec2:SECONDS'
+expect 2 heddle chaos spot job.yaml --trace trace.csv --simulate
+says '--simulate needs --model FILE'
+expect 2 heddle chaos spot job.yaml --trace trace.csv --max-nodes 0
+echo '{"node":"a","do":"kill"}' >bad
+expect 3 heddle chaos spot job.yaml --script bad --out bad.runs
+says 'machine a is not there'
+printf '%s\n' '{"node":"a","do":"add"}' '{"node":"a","do":"kill"}' '{"node":"a","do":"add"}' >bad
+expect 3 heddle chaos spot job.yaml --script bad --out bad2.runs
+says 'machine a was there already'
+expect 3 heddle chaos spot --script bad
+says 'bad:1: machines come and go of a job alone'
+passed "what is missing or wrong is said"
