@@ -8,6 +8,7 @@
 #include "notice/notice.h"
 #include "notice/place.h"
 #include "graph/model.h"
+#include "pipeline/redundancy.h"
 
 static bool is_given(const struct hd_job *job, enum hd_job_key key) { return job->value[key].origin !=
 	HD_FROM_DEFAULT; }
@@ -449,13 +450,30 @@ static enum hd_err check_notice(struct hd_job_reader *reader)
 	return HD_OK;
 }
 
+/* Of state that every worker holds there is nothing to hold twice. */
+static enum hd_err check_redundancy(struct hd_job_reader *reader)
+{
+	static const char *const why[] = {
+		[HD_SYNC_ALLREDUCE] = "every worker holds all of the state, and any may be lost as it is",
+		[HD_SYNC_SHARDED] = "comm.copies says how many workers hold each part",
+	};
+	const struct hd_job *job = reader->job;
+	const int64_t sync = hd_job_int(job, HD_JOB_SYNC);
+
+	hd_job_at(reader, HD_JOB_REDUNDANCY);
+	return hd_job_int(job, HD_JOB_REDUNDANCY) == HD_REDUNDANCY_NONE || sync == HD_SYNC_STAGES ? HD_OK :
+		hd_job_refuse(reader, "elastic.redundancy: %s holds the state of stages (comm.sync: stages) "
+			"at another worker too; with comm.sync: %s %s: leave it out",
+			hd_job_text(job, HD_JOB_REDUNDANCY), hd_job_text(job, HD_JOB_SYNC), why[sync]);
+}
+
 enum hd_err hd_job_check(struct hd_job_reader *reader)
 {
 	static enum hd_err (*const checks[])(struct hd_job_reader *reader) = {
 		check_name, check_length, check_batch, check_split, check_split_seed, check_optim,
 			check_warmup, check_depends, hd_job_check_cuts, check_available,
 		hd_job_check_parallel, check_ckpt_dir, check_eval, check_weights, check_lora, check_shards,
-		check_notice, check_model,
+		check_notice, check_redundancy, check_model,
 	};
 	enum hd_err err = HD_OK;
 

@@ -46,7 +46,8 @@ enum hd_job_type {
 };
 
 /* Indices of words, in the order of job/keys.h. Those of optim.kind, data.order and
- * batch.last are the enums of rooms device and data. */
+ * batch.last are the enums of rooms device and data, those of elastic.redundancy
+ * that of pipeline/redundancy.h. */
 enum hd_jobkernels { HD_JOBKERNELS_AUTO, HD_JOBKERNELS_LIBRARY, HD_JOBKERNELS_PORTABLE };
 enum hd_jobauto    { HD_JOBAUTO_NONE, HD_JOBAUTO_LIBRARY, HD_JOBAUTO_PORTABLE };
 enum hd_products   { HD_PRODUCTS_F32, HD_PRODUCTS_BF16 };

@@ -99,6 +99,7 @@ X(AUTOSCALE_EVERY, "elastic", "autoscale.every", INT, 0, "20", "", 2, 0x1p31, "a
 X(AUTOSCALE_PRICE, "elastic", "autoscale.price_usd_h", NUM, 0, "1", "", 0, 1e9, "price of a worker, USD an hour")
 X(STRAGGLER_ACT, "elastic", "straggler.act", WORD, 0, "true", "false|true", 0, 0, "workers that are slower than others get fewer virtual nodes; false: shares are even")
 X(STRAGGLER_REPLACE, "elastic", "straggler.replace", WORD, 0, "false", "false|true|ae-2020", 0, 0, "another local worker is started in the place of one that stays slow, if that saves more than it takes; ae-2020: by the published rule")
+X(REDUNDANCY, "elastic", "redundancy", WORD, 0, "none",  "none|lazy", 0, 0, "lazy: of stages over workers (comm.sync: stages) another worker holds the state of each stage too, up to date after every step, so that the loss of one goes back to no checkpoint; same bits")
 X(NOTICE_SOURCE, "elastic", "notice.source", TEXT, 0, "env", "", 0, 0, "what gives notice that a machine will be taken away: ec2, gce, azure or one of their sources; slurm, k8s; auto: the environment, then the clouds are asked; env: the environment alone; none")
 X(NOTICE_BASE, "elastic", "notice.base", TEXT, 0, "auto", "auto", 0, 0, "address of the metadata service, http://HOST[:PORT][/PATH], host as numbers, {pid} in the path: the process that asks; auto: that of the cloud")
 X(NOTICE_GRACE, "elastic", "notice.grace", SPAN, 0, "auto", "auto", 1, 86400000, "time from a signal to the end; auto: what its sender usually gives")

@@ -6,6 +6,7 @@
 
 #include "graph/tensor.h"
 #include "pipeline/generate.h"
+#include "pipeline/redundancy.h"
 #include "run/kept_job.h"
 #include "run/kept_plan.h"
 
@@ -123,6 +124,7 @@ static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, const
 		return err;
 	pipes->stages.first = first;
 	pipes->buckets.whole = hd_job_int(task->job, HD_JOB_SYNC) != HD_SYNC_STAGES;
+	pipes->buckets.shadows = hd_job_int(task->job, HD_JOB_REDUNDANCY) != HD_REDUNDANCY_NONE;
 	return has_state_by_stages(pipes, task->job, diag);
 }
 

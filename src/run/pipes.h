@@ -13,8 +13,9 @@
  *    any of it.
  * 4. With comm.sync: allreduce all workers hold all parameters and slots (`whole` in plan/buckets.h), but
  *    activations and gradients of their own stages alone. With comm.sync: stages they hold all of these for
- *    their own stages alone. Where updates are delayed (engine/delays.h), earlier versions lie where the
- *    parameters lie, and each step drains its pipeline.
+ *    their own stages alone; with elastic.redundancy: lazy also parameters and slots of the stages whose
+ *    shadow they have (protocol/view.h, rule 10). Where updates are delayed (engine/delays.h), earlier
+ *    versions lie where the parameters lie, and each step drains its pipeline.
  *
  * Pure but for hd_pipes_keep() and hd_pipes_keep_shape(), which write the run's job. */
 #ifndef HD_RUN_PIPES_H

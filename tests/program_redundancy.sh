@@ -1,0 +1,114 @@
+#!/bin/bash
+# elastic.redundancy: each stage of a run's only pipeline is lost in turn, and the coordinator, and nothing
+# goes back to a checkpoint: the state is at the worker that had its shadow.
+. "$(dirname "$0")/program.sh"
+
+cat >job.yaml <<END
+job: {name: lazy, seed: 3, steps: 400}
+model: {use: "builtin:mlp", args: {input: [1, 16, 16], hidden: [700, 600, 300, 200], classes: 10}}
+data: {kind: synthetic, count: 90}
+batch: {global: 26, virtual_nodes: 13}
+optim: {kind: adamw, lr: 1e-3, clip: 0.5}
+eval: {every: 0}
+checkpoint: {every: 1000 steps}
+comm: {sync: stages}
+parallel: {mode: pipeline}
+workers: {pace: 20 ms, detect: 3 s}
+END
+
+count() { grep -c "$2" $1/events.ndjson; }
+committed() { wc -l <$1/metrics.ndjson; }
+# The worker that is rank $2 of the newest plan.
+rank_of()
+{
+	local plan=$(ls $1/plan/*.plan | tail -n 1) members member
+	members=($(sed -n 's/^cause "view [0-9]*: workers \([0-9 ]*\);.*/\1/p' $plan))
+	member=$(sed -n "s/^workers .*\b$2:\([0-9]*\).*/\1/p" $plan)
+	echo ${members[$member]}
+}
+pid_in() { heddle status $1 --json | grep -o "\"worker\":$2,[^}]*\"pid\":[0-9]*" | grep -o '[0-9]*$'; }
+is_done() { heddle status $1 --json | grep -q '"state":"done"'; }
+full_views() { count $1 '"text":"3 members'; }
+goes_on() { [ "$(full_views $1)" -gt $views ]; }
+# Kills a rank, and waits until three workers have committed two steps without it: each stage is held twice.
+lose()
+{
+	local name=$1 worker=$(rank_of $1 $2)
+	views=$(full_views $name)
+	kill -9 $(pid_in $name $worker)
+	await goes_on $name
+	reach $name $(($(committed $name) + 3))
+}
+begin()
+{
+	local name=$1
+	shift
+	"$HEDDLE_BIN" run job.yaml --out $name --workers 3 "$@" >$name.log 2>&1 &
+	coordinator=$!
+	reach $name 8
+}
+
+for row in momentum:0 adam:1 adamw:0.5; do
+	IFS=: read -r kind clip <<<"$row"
+	of=(-s optim.kind=$kind -s optim.clip=$clip)
+	train run job.yaml --out $kind-one --devices 1 -s parallel.mode=data "${of[@]}"
+	begin $kind "${of[@]}" -s elastic.redundancy=lazy
+	for rank in 0 1 2; do
+		lose $kind $rank
+	done
+	if [ $kind = adamw ]; then
+		# whoever takes over goes on the same way
+		kill -9 $coordinator
+		reach $kind $(($(committed $kind) + 3))
+		lose $kind 1
+	fi
+	await is_done $kind
+	expect 0 heddle ckpt diff $kind-one $kind
+	same "$(count $kind '"kind":"restore"')" 0 "$kind: times back to a checkpoint"
+	[ "$(count $kind '"kind":"fetched"')" -ge 3 ] || failed "$kind: no state came from another worker"
+done
+passed "each of three stages killed in turn, and the coordinator: no step is lost, the bits of one device"
+
+# the same without a shadow
+begin bare
+lose bare 1
+await is_done bare
+expect 0 heddle ckpt diff adamw-one bare
+[ "$(count bare '"kind":"restore"')" -ge 1 ] || failed "without redundancy a loss went back to no checkpoint"
+passed "without redundancy the same loss goes back to the checkpoint"
+
+# interleaved and V schedules, earlier versions of delayed updates, a resume with another setting
+for schedule in interleaved zb-v; do
+	begin $schedule -s job.steps=100 -s elastic.redundancy=lazy -s parallel.schedule=$schedule
+	lose $schedule 0
+	await is_done $schedule
+	same "$(count $schedule '"kind":"restore"')" 0 "$schedule: times back to a checkpoint"
+	train run job.yaml --out $schedule-one --devices 1 -s parallel.mode=data -s job.steps=100
+	expect 0 heddle ckpt diff $schedule-one $schedule
+done
+delayed=(-s job.steps=100 -s optim.update=2bw)
+train run job.yaml --out 2bw-one --devices 1 -s parallel.mode=data "${delayed[@]}"
+begin 2bw "${delayed[@]}" -s elastic.redundancy=lazy
+lose 2bw 2
+await is_done 2bw
+expect 0 heddle ckpt diff 2bw-one 2bw
+same "$(count 2bw '"kind":"restore"')" 0 "2bw: times back to a checkpoint"
+train run job.yaml --out resumed --workers 3 --steps 20 -s job.steps=100
+train resume resumed --workers 3 --steps 40 -s elastic.redundancy=lazy
+train resume resumed --workers 2 -s elastic.redundancy=none
+expect 0 heddle ckpt diff zb-v-one resumed
+passed "other schedules, delayed updates, resumes with another setting"
+
+# what it costs is predicted, and what cannot be is refused
+params() { sed -n "s/.*worker $1: memory: .*parameters \([0-9.]*\),.*/\1/p" out err; }
+expect 0 heddle run job.yaml --workers 3 --dry-run
+without=$(for w in 0 1 2; do params $w; done | awk '{ s += $1 } END { print s }')
+expect 0 heddle run job.yaml --workers 3 --dry-run -s elastic.redundancy=lazy
+with=$(for w in 0 1 2; do params $w; done | awk '{ s += $1 } END { print s }')
+awk -v a=$without -v b=$with 'BEGIN { exit !(a > 0 && b > a * 1.3) }' ||
+	failed "parameters of three workers: $without MiB, with shadows $with"
+expect 2 heddle run job.yaml --out no --workers 3 -s elastic.redundancy=lazy -s comm.sync=allreduce
+says 'every worker holds all of the state'
+expect 2 heddle run job.yaml --out no --workers 3 -s elastic.redundancy=eager
+says 'not available in this build'
+passed "memory with shadows is predicted; what holds nothing twice is refused"
