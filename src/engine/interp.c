@@ -329,40 +329,55 @@ static void count(struct hd_rank *rank, const struct hd_ins *ins, uint64_t took_
 /* For other workers, by the one rank that does. */
 static uint64_t waited(const struct hd_rank *rank) { return rank->id ? 0 : rank->worker->meeting->waited_ns; }
 
-void hd_interp_run(struct hd_rank *rank)
+static const struct hd_ins_runner *rows_of(const struct hd_rank *rank)
+{
+	const struct hd_pipe *pipe = rank->worker->step->work->pipe;
+
+	return pipe ? hd_pipe_runners_of(pipe, rank) : whole_runners;
+}
+
+void hd_interp_one(struct hd_rank *rank, uint32_t i)
 {
 	struct hd_recorder *recorder = rank->worker->spec.recorder;
 	const struct hd_ilist *list = rank->work->list;
+	const struct hd_pipe *pipe = rank->worker->step->work->pipe;
+	const struct hd_ins one = pipe ? hd_pipe_turn(rank, &list->at[i]) : list->at[i], *ins = &one;
+
+	if (pipe)
+		(void)HD_FAILPOINT_KEY(PIPE_INSTR, ins->stage);
+	uint64_t began = hd_recorder_now(recorder);
+	int64_t began_ns = hd_clock_now_ns(&rank->worker->clock);
+	int64_t used_ns = pipe ? hd_clock_thread_ns() : 0;
+	const uint64_t waited_ns = waited(rank);
+	enum hd_err err = rows_of(rank)[ins->op].run(rank, ins, &rank->diag);
+	used_ns = pipe ? hd_clock_thread_ns() - used_ns : 0;
+	count(rank, ins, (uint64_t)(hd_clock_now_ns(&rank->worker->clock) - began_ns),
+		(uint64_t)used_ns, waited(rank) - waited_ns);
+	if (err)
+		hd_rank_fail(rank, err);
+	if (err && pipe)
+		hd_overlap_fence(rank->worker->step->work);
+	hd_recorder_op(recorder, rank->id, began, ins->op, i, touched(rank, ins));
+}
+
+void hd_interp_run(struct hd_rank *rank)
+{
+	const struct hd_ilist *list = rank->work->list;
 	const enum hd_section section = rank->worker->step->section;
-	struct hd_pipe *pipe = rank->worker->step->work->pipe;
-	const struct hd_ins_runner *rows = pipe ? hd_pipe_runners_of(pipe, rank) : whole_runners;
+	const struct hd_ins_runner *rows = rows_of(rank);
 
 	rank->first_ivn = rank->nwave = 0;
 	if (section == HD_SECTION_FINISH)
 		/* those of other workers are here now; ranks meet before they are read */
 		hd_moments_fold(rank);
-	for (uint32_t i = 0; i < list->len; i++) {
-		const struct hd_ins one = pipe ? hd_pipe_turn(rank, &list->at[i]) : list->at[i], *ins = &one;
+	for (uint32_t i = rank->work->from; i < list->len; i++) {
+		const uint8_t op = list->at[i].op;
 		/* the checker refuses others by name */
-		assert(ins->op < HD_INS_END && rows[ins->op].run);
-		if ((section != HD_SECTION_ALL && section != rows[ins->op].section) ||
-			(hd_rank_idle(rank) && !rows[ins->op].meets))
+		assert(op < HD_INS_END && rows[op].run);
+		if ((section != HD_SECTION_ALL && section != rows[op].section) ||
+			(hd_rank_idle(rank) && !rows[op].meets))
 			continue;
-		if (pipe)
-			(void)HD_FAILPOINT_KEY(PIPE_INSTR, ins->stage);
-		uint64_t began = hd_recorder_now(recorder);
-		int64_t began_ns = hd_clock_now_ns(&rank->worker->clock);
-		int64_t used_ns = pipe ? hd_clock_thread_ns() : 0;
-		const uint64_t waited_ns = waited(rank);
-		enum hd_err err = rows[ins->op].run(rank, ins, &rank->diag);
-		used_ns = pipe ? hd_clock_thread_ns() - used_ns : 0;
-		count(rank, ins, (uint64_t)(hd_clock_now_ns(&rank->worker->clock) - began_ns),
-			(uint64_t)used_ns, waited(rank) - waited_ns);
-		if (err)
-			hd_rank_fail(rank, err);
-		if (err && pipe)
-			hd_overlap_fence(rank->worker->step->work);
-		hd_recorder_op(recorder, rank->id, began, ins->op, i, touched(rank, ins));
+		hd_interp_one(rank, i);
 	}
 	if (section != HD_SECTION_COMPUTE && rank->worker->step->want_digest && !hd_rank_idle(rank))
 		hd_digest_segments(rank);

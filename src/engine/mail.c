@@ -34,7 +34,7 @@ uint8_t *hd_mail_place(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail 
 	struct hd_seat *seat = cell->seat;
 	struct hd_mailbox *box = box_of(pipe, cell);
 	/* to a shadow a send never waits (pipe.h, rule 7) */
-	const bool own = from == seat->rank || seat->shadow;
+	const bool own = from == seat->rank || seat->shadow || pipe->before;
 
 	uint8_t *place = NULL;
 
@@ -83,7 +83,7 @@ void hd_mail_used(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind)
 	struct hd_mailbox *box = box_of(pipe, cell);
 	struct hd_seat *seat = cell->seat;
 
-	if (!cell->taken[kind] || cell->from[kind] == seat->rank || seat->shadow)
+	if (!cell->taken[kind] || cell->from[kind] == seat->rank || seat->shadow || pipe->before)
 		return;
 	hd_lock_take(&box->lock);
 	assert(seat->unused[kind][cell->from[kind]]);

@@ -37,7 +37,8 @@ static uint32_t join_spans(struct hd_memory_part *span, uint32_t n)
 }
 
 /* A view lies where the value lies that it shows. */
-enum hd_err hd_offload_find(struct hd_pipe_stage *stage, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_offload_find(struct hd_pipe_stage *stage, uint32_t nout, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	const struct hd_program *program = &stage->tensor.whole;
 	const struct hd_graph *graph = program->graph;
@@ -50,6 +51,8 @@ enum hd_err hd_offload_find(struct hd_pipe_stage *stage, struct hd_arena *arena,
 	for (uint32_t i = 0; i < graph->nnodes; i++)
 		for (uint32_t k = 0; k < graph->node[i].nin && graph->node[i].phase != HD_PHASE_F; k++)
 			read[graph->node[i].in[k]] = true;
+	for (uint32_t i = 0; i < nout; i++)
+		read[stage->cut->act_out[i]] = true;
 	for (uint32_t v = 0; v < graph->nvalues; v++) {
 		const struct hd_where *where = &program->where[v];
 		if (!read[v] || graph->value[v].kind != HD_TEMP || where->space != HD_IN_ARENA ||
@@ -109,13 +112,15 @@ static enum hd_err move(struct hd_pipe *pipe, const struct hd_cell *cell, uint32
 	struct hd_diag *diag)
 {
 	const struct hd_pipe_stage *stage = &pipe->stage[istage];
-	uint64_t at = cell->seat->away.at_bytes + cell->place * place_bytes(stage);
+	const struct hd_seat *seat = cell->before ? cell->before : cell->seat;
+	const int file = cell->before ? pipe->before->away : pipe->away;
+	uint64_t at = seat->away.at_bytes + cell->place * place_bytes(stage);
 	enum hd_err err = HD_OK;
 
 	for (uint32_t i = 0; i < stage->nkept && !err; i++) {
 		const size_t bytes = stage->kept[i].end - stage->kept[i].at;
-		err = out ? hd_memory_put(pipe->away, cell->arena + stage->kept[i].at, bytes, at, diag) :
-			hd_memory_get(pipe->away, cell->arena + stage->kept[i].at, bytes, at, diag);
+		err = out ? hd_memory_put(file, cell->arena + stage->kept[i].at, bytes, at, diag) :
+			hd_memory_get(file, cell->arena + stage->kept[i].at, bytes, at, diag);
 		at += bytes;
 	}
 	return err;
@@ -136,7 +141,10 @@ enum hd_err hd_offload_back(struct hd_pipe *pipe, struct hd_cell *cell, uint32_t
 {
 	struct hd_offload_pool *away = &cell->seat->away;
 
-	assert(away->nfree < away->cap && cell->arena);
-	away->free[away->nfree++] = cell->place;
-	return rows ? move(pipe, cell, stage, false, diag) : HD_OK;
+	assert(cell->arena && (cell->before || away->nfree < away->cap));
+	enum hd_err err = rows ? move(pipe, cell, stage, false, diag) : HD_OK;
+	if (!cell->before)
+		away->free[away->nfree++] = cell->place;
+	cell->before = NULL;
+	return err;
 }

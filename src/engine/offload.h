@@ -28,8 +28,9 @@ struct hd_cell;
 /* Places of a seat in the file: free ones are a stack. */
 struct hd_offload_pool { uint32_t *free, nfree, cap; uint64_t at_bytes; };
 
-/* What a forward pass of the stage leaves to the backward pass: [nkept] spans of an arena. */
-HD_MUST_USE enum hd_err hd_offload_find(struct hd_pipe_stage *stage, struct hd_arena *arena,
+/* What a forward pass of the stage leaves to the backward pass, and the first `nout` of the values that it
+ * sends: [nkept] spans of an arena. */
+HD_MUST_USE enum hd_err hd_offload_find(struct hd_pipe_stage *stage, uint32_t nout, struct hd_arena *arena,
 	struct hd_diag *diag);
 /* Makes the file in `folder`, where some seat needs places. */
 HD_MUST_USE enum hd_err hd_offload_take(struct hd_pipe *pipe, const char *folder, struct hd_arena *arena,
@@ -41,6 +42,7 @@ void hd_offload_clear(struct hd_pipe *pipe);        /* all places are free: befo
  * node has some. */
 HD_MUST_USE enum hd_err hd_offload_out(struct hd_pipe *pipe, struct hd_cell *cell, uint32_t stage, bool rows,
 	struct hd_diag *diag);
+/* Of a cell whose activations were moved before a loss: from the place that it had then (rest.h). */
 HD_MUST_USE enum hd_err hd_offload_back(struct hd_pipe *pipe, struct hd_cell *cell, uint32_t stage, bool rows,
 	struct hd_diag *diag);
 

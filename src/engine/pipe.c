@@ -40,7 +40,10 @@ static struct hd_cell *cell_of(const struct hd_rank *rank, const struct hd_ins *
 	return hd_cell_for(pipe_of(rank), ins, ins->stage);
 }
 
-static bool is_shadow(const struct hd_ins *ins) { return ins->flags & HD_INS_SHADOW; }
+static bool is_shadow(const struct hd_rank *rank, const struct hd_ins *ins)
+{
+	return cell_of(rank, ins)->seat->shadow;
+}
 
 /* ---- rows ---- */
 
@@ -132,7 +135,7 @@ static void bind_cell(struct hd_rank *rank, const struct hd_ins *ins, struct hd_
 		hd_param_store_bind(w->store, bind);
 	else
 		hd_param_store_bind_step(w->store, bind);
-	if (is_shadow(ins))
+	if (is_shadow(rank, ins))
 		bind->params = hd_param_store_at(hd_shadow_of(pipe, hd_pipe_rank(pipe, rank))->store,
 			HD_VEC_PARAMS, 0, 0);
 }
@@ -158,8 +161,34 @@ static double read_f64(const struct hd_program *program, const struct hd_bind *b
 	return value == HD_NONE ? 0 : *(const double *)hd_program_value(program, bind, value);
 }
 
+/* Others say something of the same virtual node meanwhile: only what this stage says is written. */
+static void read_out_shadow(struct hd_rank *rank, const struct hd_ins *ins, const struct hd_bind *bind)
+{
+	struct hd_pipe *pipe = pipe_of(rank);
+	const struct hd_pipe_stage *stage = &pipe->stage[ins->stage];
+	const struct hd_moments *moments = &rank->worker->step->moments;
+	struct hd_leaf *leaf = &pipe->shadow_leaf[ins->vn];
+
+	if (stage->out.loss != HD_NONE)
+		leaf->loss = read_f64(&stage->tensor.whole, bind, stage->out.loss);
+	if (stage->out.weight != HD_NONE)
+		leaf->weight = read_f64(&stage->tensor.whole, bind, stage->out.weight);
+	if (stage->out.correct != HD_NONE)
+		leaf->correct = read_f64(&stage->tensor.whole, bind, stage->out.correct);
+	for (uint32_t k = 0; k < stage->cut->graph.nrunning; k++) {
+		const uint32_t record = stage->cut->running[k];
+		memcpy(pipe->shadow_moments + ins->vn * moments->elems + moments->at[record],
+			hd_program_value(&stage->tensor.whole, bind, stage->cut->graph.running[k].moments),
+			(moments->at[record + 1] - moments->at[record]) * sizeof(double));
+	}
+}
+
 static void read_out(struct hd_rank *rank, const struct hd_ins *ins, const struct hd_bind *bind)
 {
+	if (is_shadow(rank, ins)) {
+		read_out_shadow(rank, ins, bind);
+		return;
+	}
 	const struct hd_pipe_stage *stage = &pipe_of(rank)->stage[ins->stage];
 	struct hd_leaf *leaf = rank->ahead ? &pipe_of(rank)->ahead_leaf[ins->vn] :
 		&rank->worker->step->leaf[ins->vn];
@@ -196,7 +225,7 @@ static void keep(struct hd_rank *rank, const struct hd_ins *ins, enum hd_mail ki
 	struct hd_cell *cell = cell_of(rank, ins);
 	struct hd_mail_pool *pool = &cell->seat->kept[kind];
 
-	if (!(cell->keeps >> kind & 1))
+	if (!(cell->keeps >> kind & 1) || (pipe_of(rank)->before && cell->kept[kind]))
 		return;
 	assert(pool->nfree && !cell->kept[kind]);
 	cell->kept[kind] = pool->free[--pool->nfree];
@@ -240,7 +269,7 @@ static enum hd_err pass_on(struct hd_rank *rank, const struct hd_ins *ins, enum 
 
 	hd_mail_used(pipe, cell_of(rank, ins), kind);
 	keep(rank, ins, kind);
-	if (to >= pipe->nstages || is_shadow(ins) ||
+	if (to >= pipe->nstages || is_shadow(rank, ins) || pipe->before ||
 		hd_cell_of(pipe, to, ins->vn)->rank != hd_pipe_rank(pipe, rank))
 		return HD_OK;
 	return deliver(rank, ins, kind);
@@ -282,7 +311,8 @@ static void end_of(struct hd_rank *rank, const struct hd_ins *ins)
 	give_arena(cell);
 	for (int kind = 0; kind < HD_MAILS; kind++)
 		hd_mail_give(pipe_of(rank), cell, (enum hd_mail)kind);
-	if (!is_shadow(ins))
+	/* after a loss a virtual node may have been run before */
+	if (!is_shadow(rank, ins) && !pipe_of(rank)->before)
 		rows_done(rank, ins->stage, ins->vn);
 }
 
@@ -302,9 +332,38 @@ static enum hd_err send_grad(struct hd_rank *rank, const struct hd_ins *ins, str
 	enum hd_err err = deliver(rank, ins, HD_MAIL_GRAD);
 
 	(void)diag;
-	if (!is_shadow(ins))              /* a copy, of what is kept */
+	if (!(ins->flags & HD_INS_SHADOW))        /* a copy, of what is kept */
 		end_of(rank, ins);
 	return err;
+}
+
+/* ---- between the stages of a rank that runs two since a loss (rest.h) */
+
+/* What is handed over is read where it is kept. */
+static enum hd_err hand_act(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	struct hd_cell *cell = cell_of(rank, ins);
+
+	(void)diag;
+	if (!cell->kept[HD_MAIL_ACT])     /* its shadow has computed it */
+		keep(rank, ins, HD_MAIL_ACT);
+	if (cell->light && cell->arena)
+		give_arena(cell);
+	return HD_OK;
+}
+
+static enum hd_err hand_grad(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	(void)diag;
+	assert(cell_of(rank, ins)->kept[HD_MAIL_GRAD]);
+	return HD_OK;
+}
+
+static enum hd_err send_again(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	(void)diag;
+	assert(cell_of(rank, ins)->kept[HD_MAIL_GRAD]);
+	return deliver(rank, ins, HD_MAIL_GRAD);
 }
 
 static enum hd_err take_act(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
@@ -337,7 +396,7 @@ static enum hd_err forward(struct hd_rank *rank, const struct hd_ins *ins, struc
 	err = bind.rows ? run(rank, ins, HD_RUN_F, &bind, diag) : HD_OK;
 	if (err)
 		return err;
-	if (bind.rows && !is_shadow(ins))
+	if (bind.rows)
 		read_out(rank, ins, &bind);
 	if (pipe_of(rank)->watch)
 		pipe_of(rank)->watch(rank, ins, &bind);
@@ -353,7 +412,9 @@ static enum hd_err recompute(struct hd_rank *rank, const struct hd_ins *ins, str
 	struct hd_cell *cell = cell_of(rank, ins);
 	struct hd_bind bind;
 
-	take_arena(cell);
+	/* after a loss there may be nothing to send that would have given it back */
+	if (!cell->arena)
+		take_arena(cell);
 	bind_cell(rank, ins, &bind);
 	return bind.rows ? run(rank, ins, HD_RUN_F, &bind, diag) : HD_OK;
 }
@@ -367,6 +428,7 @@ static enum hd_err move_out(struct hd_rank *rank, const struct hd_ins *ins, stru
 	bind_cell(rank, ins, &bind);
 	enum hd_err err = hd_offload_out(pipe_of(rank), cell, ins->stage, bind.rows, diag);
 	give_arena(cell);
+	cell->away = true;
 	return err;
 }
 
@@ -377,7 +439,9 @@ static enum hd_err move_back(struct hd_rank *rank, const struct hd_ins *ins, str
 
 	take_arena(cell);
 	bind_cell(rank, ins, &bind);
-	return hd_offload_back(pipe_of(rank), cell, ins->stage, bind.rows, diag);
+	enum hd_err err = hd_offload_back(pipe_of(rank), cell, ins->stage, bind.rows, diag);
+	cell->away = false;
+	return err;
 }
 
 static uint32_t moves_of(const struct hd_cell *cell, struct hd_fold fold[HD_MAX_FOLDS])
@@ -525,7 +589,7 @@ static enum hd_err update(struct hd_rank *rank, const struct hd_ins *ins, struct
 {
 	bool *updated = &pipe_of(rank)->updated[rank->id];
 
-	if (is_shadow(ins))
+	if (ins->flags & HD_INS_SHADOW)
 		return hd_shadow_update(rank, diag);
 	if (*updated)
 		return HD_OK;
@@ -601,6 +665,9 @@ const struct hd_ins_runner hd_pipe_runners[HD_INS_END] = {
 	[HD_INS_RED]  = { nothing,          false, HD_SECTION_COMPUTE },
 	[HD_INS_PIN]  = { nothing,          false, HD_SECTION_COMPUTE },
 	[HD_INS_REL]  = { nothing,          false, HD_SECTION_COMPUTE },
+	[HD_INS_HA]   = { hand_act,         false, HD_SECTION_COMPUTE },
+	[HD_INS_HG]   = { hand_grad,        false, HD_SECTION_COMPUTE },
+	[HD_INS_RSG]  = { send_again,       false, HD_SECTION_COMPUTE },
 	[HD_INS_SHIP] = { nothing,          false, HD_SECTION_COMPUTE },
 	[HD_INS_TAKE] = { take,             false, HD_SECTION_FINISH },
 	[HD_INS_NORM] = { norm,             true,  HD_SECTION_FINISH },

@@ -88,6 +88,7 @@ struct hd_seat {
 	struct hd_mail_pool mail[HD_MAILS];               /* under the rank's lock */
 	struct hd_mail_pool kept[HD_MAILS];       /* the rank's own: what its cells keep */
 	bool shadow;                      /* of the stage that the rank shadows */
+	bool loads;                       /* after a loss: it has loaded its program itself (rest.h) */
 	/* [ranks] tensors of a sender that are not used yet; under the lock */
 	uint8_t *unused[HD_MAILS];
 	uint8_t **memory; uint32_t nmemory; uint64_t *memory_bytes;      /* all of it, to be given back */
@@ -115,6 +116,8 @@ struct hd_cell {
 	/* how many instructions end the use of its memory: B or W, and SG where the list has one; how many of
 	 * them are still to come in this step */
 	uint8_t ends, left;
+	bool away;                        /* its activations are in the file */
+	struct hd_seat *before;           /* since before a loss, as a cell of this seat (rest.h) */
 };
 
 struct hd_mailbox { struct hd_lock lock; struct hd_cond cond; };
@@ -137,6 +140,9 @@ struct hd_pipe {
 	void (*watch)(struct hd_rank *rank, const struct hd_ins *ins, const struct hd_bind *bind);
 	bool keeps;                       /* its lists have shadows, or keep what they send */
 	struct hd_shadow *shadow; uint32_t nshadows;      /* [nshadows] of this worker's ranks (shadow.h) */
+	/* [nvns] what the forward of a shadow says of a virtual node: numbers, moments */
+	struct hd_leaf *shadow_leaf; double *shadow_moments;
+	struct hd_pipe *before;           /* this one is the rest of its step (rest.h); NULL: none */
 	struct hd_mailbox *box;           /* [ndevices] */
 	_Atomic bool fenced;
 	bool *updated;                    /* [ndevices] the rank has updated in this step */
@@ -176,8 +182,10 @@ static inline struct hd_cell *hd_cell_for(const struct hd_pipe *pipe, const stru
 	uint32_t stage)
 {
 	const bool shadow = ins->flags & HD_INS_SHADOW && pipe->keeps;
+	struct hd_cell *cell = hd_cell_of(pipe, shadow ? pipe->nstages + stage : stage, ins->vn);
 
-	return hd_cell_of(pipe, shadow ? pipe->nstages + stage : stage, ins->vn);
+	/* after a loss a shadow has become its owner (rest.h) */
+	return shadow && pipe->before && !cell->seat ? hd_cell_of(pipe, stage, ins->vn) : cell;
 }
 
 /* Counts what the lists of `plan` need, which has been checked. rank[d]: which rank of the plan device d of

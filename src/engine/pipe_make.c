@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "pipeline/schedule_check.h"
+#include "engine/pipe_int.h"
 #include "engine/post.h"
+#include "engine/rest.h"
 #include "engine/shadow.h"
 #include "engine/worker_int.h"
 
@@ -92,7 +94,8 @@ static enum hd_err make_stage(struct hd_pipe *pipe, struct hd_worker *w, uint32_
 	stage->out = hd_stage_readouts(&cut->graph);
 	const uint64_t rows = stage->tensor.whole.part_rows;
 	err = hd_worker_fields(w, &cut->graph, cut->ndata, &stage->field, arena, diag);
-	err = err ? err : hd_offload_find(stage, arena, diag);
+	err = err ? err : hd_offload_find(stage, pipe->keeps && s + 1 < pipe->nstages ?
+		pipe->cuts.stage[s + 1].nact_in : 0, arena, diag);
 	err = err ? err : make_letter(&stage->act, &cut->graph, cut->ndata, cut->nact_in, rows, arena, diag);
 	err = err ? err : make_letter(&stage->grad, &cut->graph, cut->ndata + cut->nact_in, cut->ngrad_in,
 		rows,
@@ -103,7 +106,7 @@ static enum hd_err make_stage(struct hd_pipe *pipe, struct hd_worker *w, uint32_
 /* ---- seats ---- */
 
 /* NULL: of another worker */
-static struct hd_seat *seat_at(struct hd_pipe *pipe, uint32_t rank, uint32_t stage, bool shadow)
+struct hd_seat *hd_pipe_seat_at(struct hd_pipe *pipe, uint32_t rank, uint32_t stage, bool shadow)
 {
 	for (uint32_t i = 0; i < pipe->nseats; i++)
 		if (pipe->seat[i].rank == rank && pipe->seat[i].stage == stage)
@@ -116,7 +119,7 @@ static struct hd_seat *seat_at(struct hd_pipe *pipe, uint32_t rank, uint32_t sta
 }
 
 /* A gradient once more, to a shadow: the cell that made it keeps it. */
-static bool is_copy(const struct hd_ins *ins)
+bool hd_pipe_is_copy(const struct hd_ins *ins)
 {
 	return ins->op == HD_INS_SG && ins->flags & HD_INS_SHADOW;
 }
@@ -131,7 +134,7 @@ static uint8_t what_keeps(const struct hd_ins *ins)
 	return ins->op == HD_INS_SA ? 1 << HD_MAIL_ACT : 1 << HD_MAIL_GRAD;
 }
 
-static bool ends_weights(const struct hd_ins *ins) { return ins->op == HD_INS_B || ins->op == HD_INS_W; }
+bool hd_pipe_ends_weights(const struct hd_ins *ins) { return ins->op == HD_INS_B || ins->op == HD_INS_W; }
 
 /* The seat of each cell, and how long a cell is kept. */
 static void find_seats(struct hd_pipe *pipe, const struct hd_plan *plan)
@@ -141,15 +144,16 @@ static void find_seats(struct hd_pipe *pipe, const struct hd_plan *plan)
 			const struct hd_ins *ins = &plan->list[r].at[i];
 			struct hd_cell *cell = hd_ins_uses(ins->op, 'v') ? hd_cell_for(pipe, ins,
 				ins->stage) : NULL;
-			if (!cell || is_copy(ins))
+			if (!cell || hd_pipe_is_copy(ins))
 				continue;
 			if (ins->op == HD_INS_F) {
 				cell->rank = (uint16_t)r;
-				cell->seat = seat_at(pipe, r, ins->stage, ins->flags & HD_INS_SHADOW);
+				cell->seat = hd_pipe_seat_at(pipe, r, ins->stage, ins->flags & HD_INS_SHADOW);
 				cell->light = ins->flags & HD_INS_CHECKPOINT;
 			}
 			cell->keeps |= what_keeps(ins);
-			cell->ends = (uint8_t)(cell->ends + (ends_weights(ins) || ins->op == HD_INS_SG));
+			cell->ends = (uint8_t)(cell->ends + (hd_pipe_ends_weights(ins) ||
+				ins->op == HD_INS_SG));
 		}
 }
 
@@ -161,7 +165,7 @@ static enum hd_err make_script(struct hd_pipe *pipe, struct hd_seat *seat, const
 	if (!vn)
 		return no_memory(diag);
 	for (uint32_t i = 0; i < list->len; i++)
-		if (ends_weights(&list->at[i]) && list->at[i].stage == seat->stage) {
+		if (hd_pipe_ends_weights(&list->at[i]) && list->at[i].stage == seat->stage) {
 			hd_cell_for(pipe, &list->at[i], seat->stage)->leaf = n;
 			vn[n++] = list->at[i].vn;
 		}
@@ -331,7 +335,7 @@ enum hd_err hd_pipe_also(struct hd_pipe *pipe, const struct hd_ilist *list, stru
 
 /* Seats of one stage have vectors of their own: first the one that runs virtual node 0, whose first root is
  * the leftmost of the tree. */
-static uint32_t count_vectors(const struct hd_pipe *pipe)
+uint32_t hd_pipe_count_vectors(const struct hd_pipe *pipe)
 {
 	uint32_t most = 1;
 
@@ -361,7 +365,7 @@ static uint64_t bytes_of_vector(const struct hd_pipe *pipe, uint32_t v, struct h
 	return hd_memory_taken_by(part, n, pipe->worker->stage->flat_bytes);
 }
 
-static enum hd_err count_vector_bytes(struct hd_pipe *pipe, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_pipe_count_vector_bytes(struct hd_pipe *pipe, struct hd_arena *arena, struct hd_diag *diag)
 {
 	uint32_t n = 0;
 
@@ -390,6 +394,9 @@ static enum hd_err take_tables(struct hd_pipe *pipe, struct hd_arena *arena, str
 	pipe->rank_of = hd_arena_take(arena, pipe->ndevices, sizeof *pipe->rank_of);
 	pipe->device_of = hd_arena_take(arena, pipe->nranks, sizeof *pipe->device_of);
 	pipe->known = hd_arena_take(arena, cells, 1);
+	pipe->shadow_leaf = hd_arena_take(arena, pipe->nvns, sizeof *pipe->shadow_leaf);
+	pipe->shadow_moments = hd_arena_take(arena, (pipe->nsays - HD_LEAF_FIELDS) * pipe->nvns *
+		pipe->keeps + 1, sizeof *pipe->shadow_moments);
 	pipe->says = hd_arena_take(arena, pipe->nsays, sizeof *pipe->says);
 	pipe->readers = hd_arena_take(arena, pipe->nvns, sizeof *pipe->readers);
 	pipe->rows = hd_arena_take(arena, pipe->nvns, sizeof *pipe->rows);
@@ -399,7 +406,8 @@ static enum hd_err take_tables(struct hd_pipe *pipe, struct hd_arena *arena, str
 	pipe->input = hd_arena_take(arena, (size_t)pipe->ndevices * HD_MAX_ENDS, sizeof *pipe->input);
 	return pipe->stage && pipe->cell && pipe->seat && pipe->box && pipe->updated && pipe->rank_of &&
 		pipe->device_of && pipe->readers && pipe->known && pipe->says && pipe->rows &&
-			pipe->loaded && pipe->left && pipe->ahead_leaf && pipe->input ?
+			pipe->loaded && pipe->left && pipe->ahead_leaf && pipe->input &&
+			pipe->shadow_leaf && pipe->shadow_moments ?
 		HD_OK : no_memory(diag);
 }
 
@@ -489,8 +497,8 @@ enum hd_err hd_pipe_make(struct hd_pipe **out, struct hd_worker *w, const struct
 	err = err ? err : hd_pipe_also(pipe, plan->list, arena, diag);
 	if (err)
 		return err;
-	pipe->nvectors = count_vectors(pipe);
-	err = count_vector_bytes(pipe, arena, diag);
+	pipe->nvectors = hd_pipe_count_vectors(pipe);
+	err = hd_pipe_count_vector_bytes(pipe, arena, diag);
 	*out = pipe;
 	return err;
 }
@@ -604,7 +612,7 @@ uint64_t hd_pipe_vector_bytes(const struct hd_pipe *pipe, uint32_t device)
 /* ---- taken ---- */
 
 /* Of the first of the rank's devices, or of all in turn. */
-static enum hd_err take_pool(const struct hd_pipe *pipe, struct hd_seat *seat, struct hd_mail_pool *pool,
+enum hd_err hd_pipe_take_pool(const struct hd_pipe *pipe, struct hd_seat *seat, struct hd_mail_pool *pool,
 	bool in_turn, struct hd_arena *arena, struct hd_diag *diag)
 {
 	pool->free = hd_arena_take(arena, pool->cap + 1, sizeof *pool->free);
@@ -643,16 +651,16 @@ static enum hd_err take_seat(struct hd_pipe *pipe, struct hd_seat *seat, struct 
 		struct hd_device *device = w->rank[seat->device + j].device;
 		err = device->ops->load(device, &pipe->stage[seat->stage].tensor.part[j], diag);
 	}
-	err = err ? err : take_pool(pipe, seat, &seat->arena, true, arena, diag);
+	err = err ? err : hd_pipe_take_pool(pipe, seat, &seat->arena, true, arena, diag);
 	for (int kind = 0; kind < HD_MAILS && !err; kind++)
-		err = take_pool(pipe, seat, &seat->mail[kind], false, arena, diag);
+		err = hd_pipe_take_pool(pipe, seat, &seat->mail[kind], false, arena, diag);
 	for (int kind = 0; kind < HD_MAILS && !err; kind++)
-		err = take_pool(pipe, seat, &seat->kept[kind], false, arena, diag);
+		err = hd_pipe_take_pool(pipe, seat, &seat->kept[kind], false, arena, diag);
 	return err;
 }
 
 /* Seats of a stage in the order of their flat vectors: the one with virtual node 0 is the first. */
-static void give_vectors(struct hd_pipe *pipe)
+void hd_pipe_give_vectors(struct hd_pipe *pipe)
 {
 	for (uint32_t s = 0; s < pipe->nstages; s++) {
 		struct hd_seat *first = hd_cell_of(pipe, s, 0)->seat;     /* NULL: another worker's */
@@ -680,7 +688,7 @@ static bool sums(const struct hd_seat *seat, uint32_t stage) { return seat->stag
 
 /* The roots of all seats of a stage, joined in place of their left operands as far as both are here. Where
  * all seats are here: to flat vector 0. */
-static enum hd_err make_joins(struct hd_pipe *pipe, uint32_t s, const struct hd_layout *layout,
+enum hd_err hd_pipe_make_joins(struct hd_pipe *pipe, uint32_t s, const struct hd_layout *layout,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_pipe_stage *stage = &pipe->stage[s];
@@ -714,7 +722,7 @@ static enum hd_err make_joins(struct hd_pipe *pipe, uint32_t s, const struct hd_
 	return stage->part_join ? HD_OK : no_memory(diag);
 }
 
-static float *vector_of(const struct hd_pipe *pipe, uint32_t i)
+float *hd_pipe_pool_vector(const struct hd_pipe *pipe, uint32_t i)
 {
 	return pipe->worker->rank[i % pipe->ndevices].pool->buffer[i / pipe->ndevices];
 }
@@ -735,16 +743,16 @@ enum hd_err hd_pipe_take(struct hd_pipe *pipe, struct hd_worker *w, struct hd_ar
 	if (!pipe->vector)
 		return no_memory(diag);
 	for (uint32_t i = 0; i < pipe->nvectors; i++)
-		pipe->vector[i] = vector_of(pipe, i + pipe->first_vector);
+		pipe->vector[i] = hd_pipe_pool_vector(pipe, i + pipe->first_vector);
 	for (uint32_t i = 0; i < pipe->nseats && !err; i++)
 		err = take_seat(pipe, &pipe->seat[i], w, arena, diag);
 	if (!err)
-		give_vectors(pipe);
+		hd_pipe_give_vectors(pipe);
 	err = err ? err : hd_offload_take(pipe, w->spec.spill ? w->spec.spill : "/var/tmp", arena, diag);
 	err = err ? err : hd_post_take(pipe, arena, diag);
 	err = err ? err : hd_shadows_take(pipe, arena, diag);
 	for (uint32_t s = 0; s < pipe->nstages && !err; s++)
-		err = make_joins(pipe, s, &w->task->layout, arena, diag);
+		err = hd_pipe_make_joins(pipe, s, &w->task->layout, arena, diag);
 	return err;
 }
 
@@ -765,6 +773,10 @@ void hd_pipe_give(struct hd_pipe *pipe, struct hd_worker *w)
 {
 	if (!pipe || !pipe->taken)
 		return;
+	if (pipe->before) {
+		hd_rest_give(pipe, w);
+		return;
+	}
 	hd_post_give(pipe);
 	hd_shadows_give(pipe);
 	hd_offload_give(pipe);
@@ -800,7 +812,11 @@ void hd_pipe_clear(struct hd_pipe *pipe)
 		cell->taken[HD_MAIL_ACT] = cell->taken[HD_MAIL_GRAD] = NULL;
 		cell->here[HD_MAIL_ACT] = cell->here[HD_MAIL_GRAD] = false;
 		cell->left = cell->ends;
+		cell->away = false;
 	}
+	memset(pipe->shadow_leaf, 0, pipe->nvns * sizeof *pipe->shadow_leaf);
+	memset(pipe->shadow_moments, 0, (pipe->nsays - HD_LEAF_FIELDS) * pipe->nvns * pipe->keeps *
+		sizeof *pipe->shadow_moments);
 	for (uint32_t i = 0; i < pipe->nseats; i++) {
 		struct hd_seat *seat = &pipe->seat[i];
 		uint32_t next = 0;

@@ -12,7 +12,7 @@ static enum hd_err no_memory(struct hd_diag *diag)
 struct hd_shadow *hd_shadow_of(const struct hd_pipe *pipe, uint32_t rank)
 {
 	for (uint32_t i = 0; i < pipe->nshadows; i++)
-		if (pipe->shadow[i].rank == rank)
+		if (pipe->shadow[i].rank == rank && !pipe->shadow[i].ended)
 			return &pipe->shadow[i];
 	return NULL;
 }
@@ -146,7 +146,9 @@ void hd_shadows_give(struct hd_pipe *pipe)
 
 /* ---- a step */
 
-static void copy_state(const struct hd_worker *w, struct hd_shadow *s)
+/* Parameters and slots of what the shadow's stage reads. */
+static void copy_vectors(const struct hd_worker *w, const struct hd_shadow *s, struct hd_param_store *to,
+	const struct hd_param_store *from)
 {
 	const struct hd_layout *layout = &w->task->layout;
 
@@ -155,9 +157,19 @@ static void copy_state(const struct hd_worker *w, struct hd_shadow *s)
 			const uint32_t p = s->param[k];
 			const uint64_t at = layout->at[p], len = layout->len[p];
 			if (v == HD_VEC_PARAMS || learns(layout, p))
-				hd_param_store_write(s->store, (enum hd_vector)v, at, len,
-					hd_param_store_at(w->store, (enum hd_vector)v, at, len));
+				hd_param_store_write(to, (enum hd_vector)v, at, len,
+					hd_param_store_at(from, (enum hd_vector)v, at, len));
 		}
+}
+
+void hd_shadow_becomes(struct hd_worker *w, const struct hd_shadow *s)
+{
+	copy_vectors(w, s, w->store, s->store);
+}
+
+static void copy_state(const struct hd_worker *w, struct hd_shadow *s)
+{
+	copy_vectors(w, s, s->store, w->store);
 	s->version = hd_param_store_version(w->store);
 	s->moves = w->moves;
 	s->ncopies++;

@@ -34,6 +34,7 @@ struct hd_shadow {
 	uint64_t version, moves;          /* of the state that it has */
 	uint64_t ncopies;                 /* rule 2 */
 	bool taken;
+	bool ended;                       /* its rank was lost, or has become the owner (rest.h) */
 };
 
 /* Finds the shadows of this worker's ranks. Takes nothing. HD_E_REFUSED: rule 6. */
@@ -45,6 +46,8 @@ void hd_shadows_begin(struct hd_pipe *pipe);        /* a step begins: rule 2 */
 
 /* Of a rank of the plan; NULL: it has none here. */
 struct hd_shadow *hd_shadow_of(const struct hd_pipe *pipe, uint32_t rank);
+/* Its state is the stage's from now on: the owner is lost. */
+void hd_shadow_becomes(struct hd_worker *worker, const struct hd_shadow *shadow);
 void hd_shadow_take(struct hd_rank *rank);          /* TAKE */
 void hd_shadow_summed(struct hd_rank *rank);        /* NORM, when all sums are made */
 HD_MUST_USE enum hd_err hd_shadow_update(struct hd_rank *rank, struct hd_diag *diag);      /* STEPx */

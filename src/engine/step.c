@@ -46,6 +46,10 @@ enum hd_err hd_step_begin(struct hd_worker *w, bool digest, struct hd_diag *diag
 		return hd_fail(diag, HD_E_INVAL,
 			"step %lld: the worker has no plan: none was adopted, or the last one could not be",
 			(long long)w->count.step);
+	if (hd_worker_work(w)->pipe && hd_worker_work(w)->pipe->before)
+		return hd_fail(diag, HD_E_INVAL,
+			"step %lld: ranks were lost in the step before, and its plan is that of them all: "
+			"adopt another one", (long long)w->count.step);
 	enum hd_err err = w->step->again ? hd_worker_reread(w, diag) : HD_OK;
 	if (err)
 		return err;
@@ -54,8 +58,10 @@ enum hd_err hd_step_begin(struct hd_worker *w, bool digest, struct hd_diag *diag
 	w->step->want_digest = digest;
 	w->step->record = (struct hd_step_record){ .step = (uint64_t)w->count.step,
 		.epoch = hd_sampler_epoch(&w->task->sampler, (uint64_t)w->count.step) };
-	for (uint32_t r = 0; r < w->spec.ndevices; r++)
+	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
 		w->rank[r].wait_data_ns = 0;
+		hd_worker_work(w)->rank[r].from = 0;
+	}
 	memset(w->step->summed, 0, w->stage->nbuckets);
 	hd_leaves_begin(w);
 	hd_reading_begin(w);

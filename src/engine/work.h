@@ -33,6 +33,7 @@ struct hd_rank_work {
 	uint32_t *wave;                   /* [script.nvns_here] number of the wave of each */
 	float  **buffer;                  /* [script.nbuffers] of the rank's pool */
 	struct hd_loaded *loaded;         /* [HD_MAX_WAVE], or all virtual nodes of the rank in lockstep */
+	uint32_t from;                    /* of the list, where the next run of it begins; 0 as a step does */
 	struct hd_spent *spent;           /* [nstages][HD_INS_END], of the rank's thread */
 };
 

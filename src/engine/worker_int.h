@@ -158,7 +158,9 @@ HD_MUST_USE enum hd_err hd_worker_fields(const struct hd_worker *worker, const s
 	uint32_t **map, struct hd_arena *arena, struct hd_diag *diag);
 /* worker.c; needs task, spec and arena */
 HD_MUST_USE enum hd_err hd_worker_programs(struct hd_worker *worker, struct hd_diag *diag);
-void hd_interp_run(struct hd_rank *rank);                          /* interp.c: the list of one step */
+/* interp.c: the list of one step; instruction i of it */
+void hd_interp_run(struct hd_rank *rank);
+void hd_interp_one(struct hd_rank *rank, uint32_t i);
 /* What slice q of virtual node v, which is loaded as part `ipart`, runs on: rows, random numbers,
  * addresses. */
 void hd_rank_bind(struct hd_rank *rank, uint32_t ipart, uint32_t vn, uint32_t slice, struct hd_bind *bind);

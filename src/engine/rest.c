@@ -1,0 +1,581 @@
+#include "engine/rest.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "pipeline/plan_schedule.h"
+#include "engine/part_int.h"
+#include "engine/pipe_int.h"
+#include "engine/shadow.h"
+#include "engine/worker_int.h"
+
+struct rest_making {
+	struct hd_worker *worker;
+	struct hd_pipe *old, *rest;
+	const uint32_t *at; const bool *lost;
+	struct hd_schedule s, left;               /* of the step; what is left of it */
+	struct hd_shadow_ring ring;
+	uint32_t *nsummed;                        /* [seats] virtual nodes whose gradients are in its sums */
+	struct rest_need *need;                   /* [seats] */
+	struct hd_arena *arena;
+};
+
+static enum hd_err no_memory(struct hd_diag *diag)
+{
+	return hd_fail(diag, HD_E_NOMEM, "no memory for the rest of a step");
+}
+
+static struct hd_cell *shadow_cell(const struct hd_pipe *pipe, uint32_t stage, uint32_t vn)
+{
+	return hd_cell_of(pipe, pipe->nstages + stage, vn);
+}
+
+/* ---- what has arrived */
+
+static bool has(const struct hd_cell *cell, enum hd_mail kind, const bool *lost)
+{
+	return cell->seat && !lost[cell->seat->rank] && cell->here[kind];
+}
+
+void hd_rest_arrived(const struct hd_pipe *pipe, const bool *lost, uint8_t *arrived)
+{
+	for (uint32_t s = 0; s < pipe->nstages; s++)
+		for (uint32_t v = 0; v < pipe->nvns; v++) {
+			uint8_t *to = &arrived[(size_t)s * pipe->nvns + v];
+			*to = 0;
+			if (s + 1 < pipe->nstages && has(hd_cell_of(pipe, s + 1, v), HD_MAIL_ACT, lost))
+				*to |= HD_ARRIVED_ACT;
+			if (s && has(hd_cell_of(pipe, s - 1, v), HD_MAIL_GRAD, lost))
+				*to |= HD_ARRIVED_GRAD;
+			if (s && has(shadow_cell(pipe, s - 1, v), HD_MAIL_GRAD, lost))
+				*to |= HD_ARRIVED_COPY;
+		}
+}
+
+/* ---- cells and seats */
+
+/* What it holds. Lines are between workers. */
+static void take_over(struct hd_cell *to, const struct hd_cell *from)
+{
+	*to = *from;
+	to->seat = NULL;
+	to->ends = to->left = 0;
+	to->line[HD_MAIL_ACT] = to->line[HD_MAIL_GRAD] = HD_NONE;
+	to->before = from->away ? from->before ? from->before : from->seat : NULL;
+}
+
+static void make_cell(struct rest_making *x, uint32_t stage, uint32_t vn)
+{
+	const struct hd_cell *own = hd_cell_of(x->old, stage, vn), *shadow = shadow_cell(x->old, stage, vn);
+	struct hd_cell *to = hd_cell_of(x->rest, stage, vn), *to_shadow = shadow_cell(x->rest, stage, vn);
+	const bool goes_over = x->lost[own->rank];
+	const uint32_t rank = goes_over ? hd_shadow_ring_before(&x->ring, own->rank) : own->rank;
+
+	*to = *to_shadow = (struct hd_cell){ .line = { HD_NONE, HD_NONE } };
+	if (!goes_over)
+		take_over(to, own);
+	else if (shadow->seat)
+		take_over(to, shadow);
+	to->rank = (uint16_t)rank;
+	to->seat = hd_pipe_seat_at(x->rest, rank, stage, false);
+	to->keeps = (uint8_t)((stage + 1 < x->rest->nstages) << HD_MAIL_ACT | (stage > 0) << HD_MAIL_GRAD);
+	if (goes_over || !shadow->seat || x->lost[shadow->seat->rank])
+		return;
+	take_over(to_shadow, shadow);
+	to_shadow->seat = hd_pipe_seat_at(x->rest, shadow->seat->rank, stage, true);
+}
+
+static void count_ends(struct rest_making *x)
+{
+	for (uint32_t r = 0; r < x->rest->nranks; r++)
+		for (uint32_t i = 0; i < x->left.list[r].len; i++) {
+			const struct hd_ins *ins = &x->left.list[r].at[i];
+			struct hd_cell *cell = hd_ins_uses(ins->op, 'v') ?
+				hd_cell_for(x->rest, ins, ins->stage) : NULL;
+			if (!cell || hd_pipe_is_copy(ins))
+				continue;
+			cell->ends = (uint8_t)(cell->ends + (hd_pipe_ends_weights(ins) ||
+				ins->op == HD_INS_SG));
+			cell->left = cell->ends;
+		}
+}
+
+/* ---- sums (rule 3) */
+
+static struct hd_seat *seat_before(const struct rest_making *x, const struct hd_seat *seat)
+{
+	for (uint32_t i = 0; i < x->old->nseats; i++)
+		if (x->old->seat[i].rank == seat->rank && x->old->seat[i].stage == seat->stage)
+			return &x->old->seat[i];
+	return NULL;
+}
+
+/* Virtual nodes that the seat has summed, then those that it will. */
+static uint32_t order_of(const struct rest_making *x, const struct hd_seat *seat, uint32_t *vn,
+	uint32_t *nsummed)
+{
+	const struct hd_ilist *before = &x->s.list[seat->rank], *after = &x->left.list[seat->rank];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < x->at[seat->rank]; i++)
+		if (hd_pipe_ends_weights(&before->at[i]) && before->at[i].stage == seat->stage)
+			vn[n++] = before->at[i].vn;
+	*nsummed = n;
+	for (uint32_t i = 0; i < after->len; i++)
+		if (hd_pipe_ends_weights(&after->at[i]) && after->at[i].stage == seat->stage) {
+			hd_cell_for(x->rest, &after->at[i], seat->stage)->leaf = n;
+			vn[n++] = after->at[i].vn;
+		}
+	return n;
+}
+
+/* The nodes that pend in buffers after the first leaves of a script; level UINT32_MAX: none does. */
+static void pending(const struct hd_fold_script *s, uint32_t nvns, uint32_t nleaves, struct hd_tnode *node)
+{
+	for (uint32_t b = 0; b < s->nbuffers; b++)
+		node[b].level = UINT32_MAX;
+	for (uint32_t l = 0; l < nleaves; l++)
+		for (uint32_t i = s->first_move[l]; i < s->first_move[l + 1]; i++) {
+			const struct hd_move *m = &s->move[i];
+			node[m->dst] = m->add ? hd_tree_parent(nvns, node[m->dst]) :
+				(struct hd_tnode){ 0, s->vn[l] };
+			if (m->src != HD_LEAF)
+				node[m->src].level = UINT32_MAX;
+		}
+}
+
+static void copy_runs(const struct hd_pipe_stage *stage, float *to, const float *from)
+{
+	for (uint32_t k = 0; k < stage->nruns; k++)
+		memcpy(to + stage->run[k].at, from + stage->run[k].at, stage->run[k].len * sizeof *to);
+}
+
+static enum hd_err copy_sums(const struct rest_making *x, const struct hd_seat *seat, uint32_t nsummed,
+	struct hd_diag *diag)
+{
+	const struct hd_seat *before = seat_before(x, seat);
+	const uint32_t n = seat->script.nbuffers, m = before ? before->script.nbuffers : 0;
+	struct hd_tnode *now = hd_arena_take(x->arena, (size_t)n + 1, sizeof *now),
+		*then = hd_arena_take(x->arena, (size_t)m + 1, sizeof *then);
+
+	if (!now || !then)
+		return no_memory(diag);
+	if (!nsummed)
+		return HD_OK;
+	pending(&seat->script, x->rest->nvns, nsummed, now);
+	pending(&before->script, x->rest->nvns, nsummed, then);
+	for (uint32_t b = 0; b < n; b++)
+		for (uint32_t k = 0; k < m && now[b].level != UINT32_MAX; k++)
+			if (then[k].level == now[b].level && then[k].index == now[b].index)
+				copy_runs(&x->rest->stage[seat->stage], seat->vector[b], before->vector[k]);
+	return HD_OK;
+}
+
+/* New vectors stand behind those of the step. */
+static enum hd_err make_scripts(struct rest_making *x, struct hd_diag *diag)
+{
+	struct hd_pipe *rest = x->rest;
+	uint32_t *vn = hd_arena_take(x->arena, (size_t)rest->nvns + 1, sizeof *vn);
+	enum hd_err err = HD_OK;
+
+	x->nsummed = hd_arena_take(x->arena, (size_t)rest->nseats + 1, sizeof *x->nsummed);
+	if (!vn || !x->nsummed)
+		return no_memory(diag);
+	for (uint32_t i = 0; i < rest->nseats && !err; i++) {
+		const uint32_t n = order_of(x, &rest->seat[i], vn, &x->nsummed[i]);
+		err = hd_fold_script_make_any(&rest->seat[i].script, rest->nvns, vn, n, x->arena, diag);
+	}
+	if (err)
+		return err;
+	rest->first_vector = x->old->first_vector + x->old->nvectors;
+	rest->nvectors = hd_pipe_count_vectors(rest);
+	return hd_pipe_count_vector_bytes(rest, x->arena, diag);
+}
+
+static enum hd_err make_sums(struct rest_making *x, struct hd_diag *diag)
+{
+	struct hd_pipe *rest = x->rest;
+	struct hd_worker *w = x->worker;
+	enum hd_err err = HD_OK;
+
+	rest->vector = hd_arena_take(x->arena, rest->nvectors, sizeof *rest->vector);
+	for (uint32_t r = 0; r < rest->ndevices && !err; r++)
+		err = hd_pool_grow(w->rank[r].pool, w->stage->flat_bytes, hd_pipe_vectors_of(rest, r),
+			w->rank[r].device, &w->arena, diag);
+	if (err || !rest->vector)
+		return err ? err : no_memory(diag);
+	for (uint32_t i = 0; i < rest->nvectors; i++)
+		rest->vector[i] = hd_pipe_pool_vector(rest, i + rest->first_vector);
+	for (uint32_t i = 0; i < rest->nseats; i++) {
+		struct hd_seat *seat = &rest->seat[i];
+		seat->vector = hd_arena_take(x->arena, (size_t)seat->script.nbuffers + 1,
+			sizeof *seat->vector);
+		if (!seat->vector)
+			return no_memory(diag);
+	}
+	hd_pipe_give_vectors(rest);
+	for (uint32_t i = 0; i < rest->nseats && !err; i++)
+		err = copy_sums(x, &rest->seat[i], x->nsummed[i], diag);
+	for (uint32_t s = 0; s < rest->nstages && !err; s++)
+		err = hd_pipe_make_joins(rest, s, &w->task->layout, x->arena, diag);
+	return err;
+}
+
+/* ---- buffers */
+
+/* Of arenas: how many are there at once; of the file: places; of mail and what is kept: all. */
+struct rest_need { uint32_t arenas, most, away, mail[HD_MAILS], kept[HD_MAILS]; };
+
+static void one_more(struct rest_need *need)
+{
+	need->arenas++;
+	need->most = need->arenas > need->most ? need->arenas : need->most;
+}
+
+static void count_held(const struct rest_making *x, struct rest_need *need)
+{
+	for (size_t i = 0; i < x->rest->ncells; i++) {
+		const struct hd_cell *cell = &x->rest->cell[i];
+		struct rest_need *of = cell->seat ? &need[cell->seat - x->rest->seat] : NULL;
+		if (!of)
+			continue;
+		if (cell->arena)
+			one_more(of);
+		for (int kind = 0; kind < HD_MAILS; kind++) {
+			of->mail[kind] += cell->mail[kind] != NULL;
+			of->kept[kind]++;
+		}
+	}
+}
+
+/* As pipe.c does it. An arena that a cell kept for its input alone may go sooner than is counted. */
+static void count_ins(const struct rest_making *x, struct rest_need *needs, uint32_t rank,
+	const struct hd_ins *ins)
+{
+	struct hd_cell *cell = hd_cell_for(x->rest, ins, ins->stage);
+	struct rest_need *need = &needs[cell->seat - x->rest->seat];
+	const bool light = cell->light || (ins->op == HD_INS_F && ins->flags & HD_INS_CHECKPOINT);
+
+	switch (ins->op) {
+	case HD_INS_F:
+		one_more(need);
+		cell->light = light;
+		if (light && (ins->stage + 1u == x->rest->nstages ||
+			hd_cell_of(x->rest, ins->stage + 1u, ins->vn)->rank == rank))
+			need->arenas--;
+		break;
+	case HD_INS_R: one_more(need); break;
+	case HD_INS_ON: one_more(need); break;
+	case HD_INS_OFF:
+		need->arenas--;
+		need->away++;
+		break;
+	case HD_INS_SA: need->arenas -= light; break;
+	case HD_INS_RA: need->mail[HD_MAIL_ACT] += !cell->here[HD_MAIL_ACT]; break;
+	case HD_INS_RG: need->mail[HD_MAIL_GRAD] += !cell->here[HD_MAIL_GRAD]; break;
+	default: break;
+	}
+	if (!hd_pipe_is_copy(ins) && (hd_pipe_ends_weights(ins) || ins->op == HD_INS_SG) && --cell->left == 0)
+		need->arenas--;
+}
+
+/* All buffers of the pool before, and as many new ones as are needed beyond. */
+static enum hd_err take_pool(const struct rest_making *x, struct hd_seat *seat, struct hd_mail_pool *pool,
+	const struct hd_mail_pool *before, uint64_t bytes, uint32_t need, struct hd_diag *diag)
+{
+	const struct hd_mail_pool was = before ? *before : (struct hd_mail_pool){ 0 };
+	struct hd_mail_pool more = { .cap = need > was.cap ? need - was.cap : 0, .bytes = bytes };
+	enum hd_err err = hd_pipe_take_pool(x->rest, seat, &more, false, x->arena, diag);
+
+	*pool = (struct hd_mail_pool){ .cap = was.cap + more.cap, .bytes = bytes,
+		.free = hd_arena_take(x->arena, (size_t)was.cap + more.cap + 1, sizeof *pool->free) };
+	if (err || !pool->free)
+		return err ? err : no_memory(diag);
+	for (; pool->nfree < was.nfree; pool->nfree++)
+		pool->free[pool->nfree] = was.free[pool->nfree];
+	for (uint32_t i = 0; i < more.nfree; i++)
+		pool->free[pool->nfree++] = more.free[i];
+	return HD_OK;
+}
+
+static uint64_t arena_bytes(const struct hd_pipe_stage *stage)
+{
+	return hd_round_up(stage->tensor.whole.memory.len_bytes, 64);
+}
+
+static uint64_t mail_bytes(const struct hd_pipe *pipe, uint32_t stage, enum hd_mail kind)
+{
+	if (stage >= pipe->nstages)
+		return 0;
+	return kind == HD_MAIL_ACT ? pipe->stage[stage].act.bytes : pipe->stage[stage].grad.bytes;
+}
+
+/* What goes to a neighbour stage. */
+static uint64_t kept_bytes(const struct hd_pipe *pipe, uint32_t stage, enum hd_mail kind)
+{
+	return mail_bytes(pipe, kind == HD_MAIL_ACT ? stage + 1 : stage - 1, kind);
+}
+
+static enum hd_err take_seat(const struct rest_making *x, struct hd_seat *seat, const struct rest_need *need,
+	struct hd_diag *diag)
+{
+	const struct hd_seat *was = seat_before(x, seat);
+	const uint32_t n = need->most + need->mail[HD_MAIL_ACT] + need->mail[HD_MAIL_GRAD] +
+		need->kept[HD_MAIL_ACT] + need->kept[HD_MAIL_GRAD];
+	struct hd_device *device = x->worker->rank[seat->device].device;
+	const struct hd_pipe_stage *stage = &x->rest->stage[seat->stage];
+	enum hd_err err = HD_OK;
+
+	seat->memory = hd_arena_take(x->arena, (size_t)n + 1, sizeof *seat->memory);
+	seat->memory_bytes = hd_arena_take(x->arena, (size_t)n + 1, sizeof *seat->memory_bytes);
+	seat->away.cap = need->away;
+	for (int kind = 0; kind < HD_MAILS; kind++)
+		seat->unused[kind] = hd_arena_take(x->arena, x->rest->nranks, 1);
+	if (!seat->memory || !seat->memory_bytes || !seat->unused[0] || !seat->unused[1])
+		return no_memory(diag);
+	if (!was)
+		err = device->ops->load(device, &stage->tensor.part[0], diag);
+	seat->loads = !was && !err;
+	err = err ? err : take_pool(x, seat, &seat->arena, was ? &was->arena : NULL,
+		arena_bytes(stage), need->most, diag);
+	for (int k = 0; k < HD_MAILS && !err; k++) {
+		const enum hd_mail kind = (enum hd_mail)k;
+		err = take_pool(x, seat, &seat->mail[kind], was ? &was->mail[kind] : NULL,
+			mail_bytes(x->rest, seat->stage, kind), need->mail[kind], diag);
+		err = err ? err : take_pool(x, seat, &seat->kept[kind], was ? &was->kept[kind] : NULL,
+			kept_bytes(x->rest, seat->stage, kind), need->kept[kind], diag);
+	}
+	return err;
+}
+
+static enum hd_err count_buffers(struct rest_making *x, struct hd_diag *diag)
+{
+	x->need = hd_arena_take(x->arena, (size_t)x->rest->nseats + 1, sizeof *x->need);
+	if (!x->need)
+		return no_memory(diag);
+	count_held(x, x->need);
+	for (uint32_t r = 0; r < x->rest->nranks; r++)
+		for (uint32_t i = 0; i < x->left.list[r].len; i++)
+			if (hd_ins_uses(x->left.list[r].at[i].op, 'v'))
+				count_ins(x, x->need, r, &x->left.list[r].at[i]);
+	for (size_t i = 0; i < x->rest->ncells; i++)
+		x->rest->cell[i].left = x->rest->cell[i].ends;
+	return HD_OK;
+}
+
+/* Beyond what there is. */
+static uint64_t more_bytes(uint32_t need, const struct hd_mail_pool *before, uint64_t bytes)
+{
+	const uint32_t there = before ? before->cap : 0;
+
+	return need > there ? (need - there) * bytes : 0;
+}
+
+/* Said with numbers before anything is taken. The next plan that is adopted counts again. */
+static enum hd_err check_memory(const struct rest_making *x, struct hd_diag *diag)
+{
+	const struct hd_pipe *rest = x->rest;
+
+	for (uint32_t i = 0; i < rest->nseats; i++) {
+		const struct hd_seat *seat = &rest->seat[i], *was = seat_before(x, seat);
+		const struct rest_need *need = &x->need[i];
+		uint64_t *bytes = &x->worker->rank[seat->device].need.pipe_bytes;
+		*bytes += more_bytes(need->most, was ? &was->arena : NULL, arena_bytes(
+			&rest->stage[seat->stage]));
+		for (int k = 0; k < HD_MAILS; k++) {
+			const enum hd_mail kind = (enum hd_mail)k;
+			*bytes += more_bytes(need->mail[kind], was ? &was->mail[kind] : NULL,
+				mail_bytes(rest, seat->stage, kind));
+			*bytes += more_bytes(need->kept[kind], was ? &was->kept[kind] : NULL,
+				kept_bytes(rest, seat->stage, kind));
+		}
+	}
+	for (uint32_t d = 0; d < rest->ndevices; d++)
+		x->worker->rank[d].need.vector_bytes += hd_pipe_vector_bytes(rest, d);
+	return hd_worker_fits(x->worker, diag);
+}
+
+static enum hd_err take_buffers(struct rest_making *x, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; i < x->rest->nseats && !err; i++)
+		err = take_seat(x, &x->rest->seat[i], &x->need[i], diag);
+	return err ? err : hd_offload_take(x->rest, x->worker->spec.spill ? x->worker->spec.spill :
+		"/var/tmp", x->arena, diag);
+}
+
+static void give_seat(struct hd_worker *w, const struct hd_pipe *pipe, const struct hd_seat *seat)
+{
+	struct hd_device *device = w->rank[seat->device].device;
+
+	for (uint32_t k = 0; k < seat->nmemory; k++)
+		device->ops->give(device, seat->memory[k], seat->memory_bytes[k]);
+	if (seat->loads)
+		device->ops->unload(device, &pipe->stage[seat->stage].tensor.part[0]);
+}
+
+void hd_rest_give(struct hd_pipe *rest, struct hd_worker *w)
+{
+	hd_offload_give(rest);
+	for (uint32_t i = 0; i < rest->nseats; i++)
+		give_seat(w, rest, &rest->seat[i]);
+	rest->taken = false;
+	hd_pipe_give(rest->before, w);
+}
+
+/* ---- what lost stages said, and their state (rule 2) */
+
+static void take_up_said(struct rest_making *x, uint32_t stage, uint32_t vn)
+{
+	const struct hd_pipe_stage *of = &x->old->stage[stage];
+	struct hd_moments *m = &x->worker->step->moments;
+	struct hd_leaf *leaf = &x->worker->step->leaf[vn];
+	const struct hd_leaf *shadow = &x->old->shadow_leaf[vn];
+
+	/* nothing, if the shadow has not been there */
+	if (of->out.loss != HD_NONE)
+		leaf->loss = shadow->loss;
+	if (of->out.weight != HD_NONE)
+		leaf->weight = shadow->weight;
+	if (of->out.correct != HD_NONE)
+		leaf->correct = shadow->correct;
+	for (uint32_t k = 0; k < of->cut->graph.nrunning; k++) {
+		const uint64_t at = vn * m->elems + m->at[of->cut->running[k]],
+			n = m->at[of->cut->running[k] + 1] - m->at[of->cut->running[k]];
+		memcpy(m->leaf + at, x->old->shadow_moments + at, n * sizeof *m->leaf);
+	}
+}
+
+static void take_up_state(struct rest_making *x)
+{
+	for (uint32_t r = 0; r < x->rest->nranks; r++) {
+		struct hd_shadow *s = x->lost[r] ? hd_shadow_of(x->old,
+			hd_shadow_ring_before(&x->ring, r)) : NULL;
+		if (s)
+			hd_shadow_becomes(x->worker, s);
+	}
+	/* those of lost ranks are gone, those that became owners are none */
+	for (uint32_t i = 0; i < x->old->nshadows; i++) {
+		struct hd_shadow *s = &x->old->shadow[i];
+		if (x->lost[s->rank] || x->lost[hd_shadow_ring_next(&x->ring, s->rank)])
+			s->ended = true;
+	}
+	for (uint32_t s = 0; s < x->rest->nstages; s++)
+		for (uint32_t v = 0; v < x->rest->nvns; v++)
+			if (x->lost[hd_cell_of(x->old, s, v)->rank])
+				take_up_said(x, s, v);
+}
+
+/* Chunks of lost ranks are those of their heirs. */
+static void take_up_chunks(struct rest_making *x)
+{
+	uint32_t *owner = x->worker->parts->part->owner;
+
+	for (uint32_t c = 0; c < x->worker->task->layout.nchunks; c++) {
+		const uint32_t r = x->old->rank_of[owner[c]];
+		if (r != HD_NONE && x->lost[r])
+			owner[c] = x->old->device_of[hd_shadow_ring_before(&x->ring, r)];
+	}
+}
+
+/* ---- all of it */
+
+/* A device whose rank is lost takes part in the end of the step. */
+static enum hd_err make_idle(struct hd_ilist *idle, const struct rest_making *x, struct hd_diag *diag)
+{
+	uint32_t r = 0;
+
+	while (x->lost[r])
+		r++;
+	const struct hd_ilist *of = &x->left.list[r];
+	*idle = (struct hd_ilist){ .at = hd_arena_take(x->arena, (size_t)of->len + 1, sizeof *idle->at) };
+	if (!idle->at)
+		return no_memory(diag);
+	for (uint32_t i = 0; i < of->len; i++)
+		if (hd_pipe_runners[of->at[i].op].meets && !hd_ins_redundant(&of->at[i]))
+			idle->at[idle->len++] = of->at[i];
+	return HD_OK;
+}
+
+static enum hd_err make_rest(struct rest_making *x, struct hd_diag *diag)
+{
+	struct hd_pipe *rest = x->rest;
+
+	*rest = *x->old;
+	rest->before = x->old;
+	rest->away = -1;
+	rest->nlines = rest->nseats = 0;
+	rest->cell = hd_arena_take(x->arena, rest->ncells, sizeof *rest->cell);
+	rest->seat = hd_arena_take(x->arena, (size_t)2 * rest->nstages * rest->ndevices + 1,
+		sizeof *rest->seat);
+	rest->stage = hd_arena_take(x->arena, rest->nstages, sizeof *rest->stage);
+	if (!rest->cell || !rest->seat || !rest->stage)
+		return no_memory(diag);
+	memcpy(rest->stage, x->old->stage, rest->nstages * sizeof *rest->stage);
+	for (uint32_t s = 0; s < rest->nstages; s++) {
+		rest->stage[s].nroots = rest->stage[s].njoins = 0;
+		for (uint32_t v = 0; v < rest->nvns; v++)
+			make_cell(x, s, v);
+	}
+	count_ends(x);
+	enum hd_err err = make_scripts(x, diag);
+	err = err ? err : count_buffers(x, diag);
+	err = err ? err : check_memory(x, diag);
+	err = err ? err : make_sums(x, diag);
+	return err ? err : take_buffers(x, diag);
+}
+
+static enum hd_err find_lists(struct rest_making *x, struct hd_diag *diag)
+{
+	const struct hd_plan *plan = x->old->plan;
+	uint8_t *arrived = hd_arena_take(x->arena, (size_t)plan->nstages * plan->nvns + 1, 1);
+	enum hd_err err = arrived ? hd_schedule_of_plan(&x->s, plan, x->arena, diag) : no_memory(diag);
+
+	err = err ? err : hd_shadow_ring_of(&x->ring, &x->s, x->arena, diag);
+	if (err)
+		return err;
+	hd_rest_arrived(x->old, x->lost, arrived);
+	const struct hd_step_progress now = { .at = x->at, .arrived = arrived };
+	return hd_failover(&x->left, &x->s, &now, x->lost, x->arena, diag);
+}
+
+enum hd_err hd_rest_adopt(struct hd_worker *w, const uint32_t *at, const bool *lost,
+	const struct hd_ilist **lists, struct hd_diag *diag)
+{
+	struct hd_worker_part *part = w->parts->part;
+	struct rest_making x = { .worker = w, .old = part->work.pipe, .at = at, .lost = lost,
+		.arena = &part->arena, .rest = hd_arena_take(&part->arena, 1, sizeof *x.rest) };
+	struct hd_ilist *idle = hd_arena_take(&part->arena, 1, sizeof *idle);
+
+	if (!x.rest || !idle)
+		return no_memory(diag);
+	if (x.old->before || !x.old->nshadows)
+		return hd_fail(diag, HD_E_REFUSED, x.old->before ?
+			"ranks were lost in this step before, and stages have no shadow since" :
+			"there are no shadow stages");
+	enum hd_err err = find_lists(&x, diag);
+	err = err ? err : make_idle(idle, &x, diag);
+	err = err ? err : make_rest(&x, diag);
+	if (err) {
+		if (x.rest->seat) {
+			hd_offload_give(x.rest);
+			for (uint32_t i = 0; i < x.rest->nseats; i++)
+				give_seat(w, x.rest, &x.rest->seat[i]);
+		}
+		return err;
+	}
+	take_up_state(&x);
+	take_up_chunks(&x);
+	part->work.pipe = x.rest;
+	part->sum = part->parm = x.rest->vector[0];
+	for (uint32_t d = 0; d < w->spec.ndevices; d++) {
+		const uint32_t r = x.rest->rank_of[d];
+		part->work.rank[d].list = r == HD_NONE || lost[r] ? idle : &x.left.list[r];
+		part->work.rank[d].from = 0;
+	}
+	hd_step_work(w, &part->work);
+	*lists = x.left.list;
+	return HD_OK;
+}

@@ -1,0 +1,444 @@
+#include "engine/rest.h"
+
+#include "pipeline/schedule_check.h"
+#include "engine/shadow.h"
+#include "engine/testing_stages.h"
+
+/* Ranks are lost within a step, at every instruction of their lists, with all that they had. The others go on
+ * by the lists of failover: this step and the next have the bits of one device. One thread runs all ranks,
+ * an instruction at a time, so that each case is the same every time. */
+
+static const char net[] =
+	"model: {use: builtin:mlp, args: {input: [1, 2, 2], hidden: [4, 3, 5], classes: 3}}\n"
+	"data: {kind: synthetic, count: 60}\n";
+static const char tied[] =
+	"model: {use: builtin:gpt, args: {layers: 2, width: 4, heads: 1, context: 2, vocab: 8, "
+	"dropout: 0.1}}\n"
+	"data: {kind: synthetic, count: 60}\n";
+
+enum { VNS = 8, RANKS = 8, STEPS = 3 };
+
+static uint64_t seed = 1;
+static uint32_t roll(uint32_t n)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(seed >> 33) % n;
+}
+
+/* What one device says of each step. */
+struct said { struct hd_hash digest; double gnorm, loss; struct hd_leaf leaf[VNS]; };
+
+static void note(const struct hd_rig *rig, const struct hd_step_record *r, struct said *said)
+{
+	*said = (struct said){ .digest = r->digest, .gnorm = r->gnorm, .loss = r->loss_sum };
+	memcpy(said->leaf, rig->worker->step->leaf, sizeof said->leaf);
+}
+
+struct bench {
+	struct hd_rig rig;
+	struct hd_arena bytes_arena;
+	struct hd_rig_bytes bytes;                /* after the first step */
+	struct said want[STEPS];
+	struct hd_plan plan;
+	const struct hd_ilist *list;              /* that are run now */
+	uint32_t at[RANKS], n;
+	bool lost[RANKS];
+};
+
+static struct hd_pipe *pipe_of(const struct bench *b) { return hd_worker_work(b->rig.worker)->pipe; }
+
+static void open_bench(struct bench *b, const char *model, const char *more, const struct hd_rig_kind *k,
+	enum hd_redundancy mode)
+{
+	struct hd_diag diag = { "" };
+	struct hd_rig one;
+
+	memset(b, 0, sizeof *b);
+	hd_rig_open(&one, model, 2 * VNS, VNS, more, 1);
+	for (int i = 0; i < STEPS; i++) {
+		struct hd_step_record r = hd_rig_step(&one);
+		note(&one, &r, &b->want[i]);
+	}
+	hd_rig_close(&one);
+	hd_arena_init(&b->bytes_arena, 0);
+	b->n = k->p * k->d;
+	hd_rig_open(&b->rig, model, 2 * VNS, VNS, more, b->n);
+	CHECK(hd_rig_staged(b->rig.worker, b->rig.task, k, &b->rig.arena, &b->plan, &diag) == HD_OK, "%s",
+		diag.text);
+	CHECK(hd_rig_shadowed(&b->plan, mode, &b->rig.arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_worker_adopt(b->rig.worker, &b->plan, &diag) == HD_OK, "%s", diag.text);
+	(void)hd_rig_step(&b->rig);
+	hd_rig_copy(&b->rig, &b->bytes, &b->bytes_arena);
+}
+
+static void close_bench(struct bench *b)
+{
+	hd_rig_close(&b->rig);
+	hd_arena_finish(&b->bytes_arena);
+}
+
+/* ---- one thread */
+
+static bool can_run(const struct bench *b, uint32_t r)
+{
+	const struct hd_pipe *pipe = pipe_of(b);
+	const struct hd_ins *ins = &b->list[r].at[b->at[r]];
+	const enum hd_mail kind = ins->op == HD_INS_RA || ins->op == HD_INS_SA ? HD_MAIL_ACT : HD_MAIL_GRAD;
+
+	switch (ins->op) {
+	case HD_INS_NORM: return false;
+	case HD_INS_RA: case HD_INS_RG: return hd_cell_for(pipe, ins, ins->stage)->here[kind];
+	case HD_INS_SA: case HD_INS_SG:
+		if (pipe->before || ins->flags & HD_INS_SHADOW)
+			return true;
+		return hd_cell_of(pipe, kind == HD_MAIL_ACT ? ins->stage + 1u : ins->stage - 1u,
+			ins->vn)->seat->unused[kind][r] < HD_CREDITS;
+	default: return true;
+	}
+}
+
+static bool go(struct bench *b, uint32_t r)
+{
+	struct hd_rank *rank = &b->rig.worker->rank[r];
+
+	if (b->lost[r] || b->at[r] == b->list[r].len || !can_run(b, r))
+		return false;
+	hd_interp_one(rank, b->at[r]++);
+	CHECK(!rank->err, "rank %u: %s", r, rank->diag.text);
+	return true;
+}
+
+static void go_all(struct bench *b, uint32_t but)
+{
+	for (bool moved = true; moved;) {
+		moved = false;
+		for (uint32_t r = 0; r < b->n; r++)
+			while (r != but && go(b, r))
+				moved = true;
+	}
+}
+
+/* Others go on just as far as the rank needs. */
+static void go_to(struct bench *b, uint32_t r, uint32_t at)
+{
+	while (b->at[r] < at) {
+		bool moved = go(b, r);
+		for (uint32_t tries = 0; !moved && tries < 10000; tries++)
+			moved = go(b, roll(b->n));
+		CHECK(moved, "rank %u never comes to %u", r, at);
+	}
+}
+
+static uint32_t norm_of(const struct hd_ilist *list)
+{
+	uint32_t i = 0;
+
+	while (list->at[i].op != HD_INS_NORM)
+		i++;
+	return i;
+}
+
+static void begin(struct bench *b)
+{
+	struct hd_diag diag = { "" };
+
+	memset(b->at, 0, sizeof b->at);
+	memset(b->lost, 0, sizeof b->lost);
+	b->list = b->plan.list;
+	CHECK(hd_step_begin(b->rig.worker, true, &diag) == HD_OK, "%s", diag.text);
+	b->rig.worker->step->section = HD_SECTION_ALL;
+}
+
+static void end(struct bench *b, struct said *said, const char *what)
+{
+	struct hd_worker *w = b->rig.worker;
+	struct hd_step_record record;
+	struct hd_diag diag = { "" };
+
+	for (uint32_t r = 0; r < b->n; r++) {
+		CHECK(b->lost[r] || b->at[r] == norm_of(&b->list[r]), "%s: rank %u waits for ever at #%u %s",
+			what, r, b->at[r], hd_ins_row(b->list[r].at[b->at[r]].op)->text);
+		w->rank[r].work->from = b->lost[r] ? 0 : b->at[r];
+	}
+	CHECK(hd_step_end(w, hd_worker_all(w, hd_interp_run, &diag), &record, &diag) == HD_OK, "%s: %s", what,
+		diag.text);
+	note(&b->rig, &record, said);
+}
+
+/* ---- the loss */
+
+static void spoil(void *at, size_t len) { memset(at, 0xff, len); }
+
+/* What lost ranks have sent and no other has taken is lost, or some of it. */
+static void lose_mail(struct bench *b, uint32_t how)
+{
+	struct hd_pipe *pipe = pipe_of(b);
+
+	for (size_t i = 0; i < pipe->ncells; i++)
+		for (int kind = 0; kind < HD_MAILS; kind++) {
+			struct hd_cell *cell = &pipe->cell[i];
+			if (!cell->seat || b->lost[cell->seat->rank] || !cell->here[kind] ||
+				!cell->mail[kind] || cell->taken[kind] || !b->lost[cell->from[kind]] ||
+				(how && (how == 1 || roll(2))))
+				continue;
+			struct hd_mail_pool *pool = &cell->seat->mail[kind];
+			spoil(cell->mail[kind], pool->bytes);
+			pool->free[pool->nfree++] = cell->mail[kind];
+			cell->mail[kind] = NULL;
+			cell->here[kind] = false;
+		}
+}
+
+static void spoil_cells(struct bench *b)
+{
+	struct hd_pipe *pipe = pipe_of(b);
+
+	for (uint32_t i = 0; i < pipe->nseats; i++) {
+		struct hd_seat *seat = &pipe->seat[i];
+		if (!b->lost[seat->rank])
+			continue;
+		for (uint32_t k = 0; k < seat->nmemory; k++)
+			spoil(seat->memory[k], seat->memory_bytes[k]);
+		for (uint32_t k = 0; k < seat->script.nbuffers; k++)
+			for (uint32_t run = 0; run < pipe->stage[seat->stage].nruns; run++)
+				spoil(seat->vector[k] + pipe->stage[seat->stage].run[run].at,
+					pipe->stage[seat->stage].run[run].len * sizeof(float));
+	}
+}
+
+/* State of the lost rank's stage, its shadow's, and what the stage said; of copies that live nothing. */
+static void spoil_rest(struct bench *b, uint32_t r)
+{
+	struct hd_pipe *pipe = pipe_of(b);
+	struct hd_worker *w = b->rig.worker;
+	const struct hd_layout *layout = &b->rig.task->layout;
+	const struct hd_shadow *own = hd_shadow_of(pipe, r),
+		*of = hd_shadow_of(pipe, r % pipe->nstages ? r - 1 : r + pipe->nstages - 1);
+	bool copy = false;
+
+	for (uint32_t k = 0; k < b->n; k++)
+		copy |= k % pipe->nstages == r % pipe->nstages && !b->lost[k];
+	for (uint32_t v = HD_VEC_PARAMS; v <= hd_param_store_nslots(w->store); v++) {
+		for (uint32_t k = 0; k < of->nparams && !copy; k++)
+			spoil(hd_param_store_at(w->store, (enum hd_vector)v, layout->at[of->param[k]], 0),
+				layout->len[of->param[k]] * sizeof(float));
+		spoil(hd_param_store_at(own->store, (enum hd_vector)v, 0, 0),
+			hd_param_store_elems(own->store, (enum hd_vector)v) * sizeof(float));
+	}
+	for (uint32_t v = 0; v < VNS; v++)
+		for (uint32_t s = 0; s < pipe->nstages; s++) {
+			if (hd_cell_of(pipe, s, v)->rank != r)
+				continue;
+			if (pipe->stage[s].out.loss != HD_NONE)
+				spoil(&w->step->leaf[v], sizeof w->step->leaf[v]);
+			for (uint32_t k = 0; k < pipe->stage[s].cut->graph.nrunning; k++) {
+				const uint32_t record = pipe->stage[s].cut->running[k];
+				const struct hd_moments *m = &w->step->moments;
+				spoil(m->leaf + v * m->elems + m->at[record],
+					(m->at[record + 1] - m->at[record]) * sizeof *m->leaf);
+			}
+		}
+}
+
+/* Shadows that go on are their owners still. */
+static void check_shadows(const struct bench *b, const char *what)
+{
+	const struct hd_layout *layout = &b->rig.task->layout;
+	const struct hd_param_store *own = b->rig.worker->store;
+	uint32_t nlost = 0, nended = 0;
+
+	for (uint32_t i = 0; i < b->n; i++) {
+		const struct hd_shadow *s = &pipe_of(b)->shadow[i];
+		nlost += b->lost[i];
+		nended += s->ended;
+		for (uint32_t k = 0; k < s->nparams && !s->ended; k++)
+			for (uint32_t v = HD_VEC_PARAMS; v <= hd_param_store_nslots(own); v++) {
+				const uint64_t at = layout->at[s->param[k]], len = layout->len[s->param[k]];
+				CHECK(memcmp(hd_param_store_at(own, (enum hd_vector)v, at, len),
+					hd_param_store_at(s->store, (enum hd_vector)v, at, len),
+					len * sizeof(float)) == 0, "%s: owner and shadow of stage %u differ",
+					what, s->stage);
+			}
+	}
+	CHECK(nended == 2 * nlost, "%s: %u shadows have ended", what, nended);
+}
+
+/* Lost ranks are gone; the step ends without them, and the next one is another plan's. */
+static void lose_and_end(struct bench *b, uint32_t how, const char *what)
+{
+	struct hd_diag diag = { "" };
+	struct said said;
+
+	lose_mail(b, how);
+	spoil_cells(b);
+	for (uint32_t r = 0; r < b->n; r++)
+		if (b->lost[r])
+			spoil_rest(b, r);
+	CHECK(hd_rest_adopt(b->rig.worker, b->at, b->lost, &b->list, &diag) == HD_OK, "%s: %s", what,
+		diag.text);
+	memset(b->at, 0, sizeof b->at);
+	go_all(b, RANKS);
+	end(b, &said, what);
+	CHECK(memcmp(&said, &b->want[1], sizeof said) == 0, "%s: other bits", what);
+	check_shadows(b, what);
+	/* the lists are those of ranks that are gone */
+	struct hd_step_record record;
+	assert_int_equal(hd_worker_step(b->rig.worker, false, &record, &diag), HD_E_INVAL);
+	diag.text[0] = '\0';
+	CHECK(hd_worker_adopt(b->rig.worker, &b->plan, &diag) == HD_OK, "%s: %s", what, diag.text);
+	record = hd_rig_step(&b->rig);
+	note(&b->rig, &record, &said);
+	CHECK(memcmp(&said, &b->want[2], sizeof said) == 0, "%s: other bits a step later", what);
+	hd_rig_paste(&b->rig, &b->bytes, HD_NONE);
+}
+
+static const char *word(const struct hd_ilist *list, uint32_t i) { return hd_ins_row(list->at[i].op)->text; }
+
+/* Every n-th case, beginning with a drawn one. */
+static uint32_t slice(void)
+{
+	const char *draws = getenv("HD_DRAWS");
+
+	return draws ? 1 : 41;
+}
+
+static uint32_t all_instructions(const char *model, const char *more, const struct hd_rig_kind *k,
+	enum hd_redundancy mode, uint32_t every)
+{
+	static struct bench b;
+	uint32_t n = 0, next = roll(every);
+	char what[200];
+
+	open_bench(&b, model, more, k, mode);
+	for (uint32_t victim = 0; victim < b.n; victim++)
+		for (uint32_t at = 0; at <= norm_of(&b.plan.list[victim]); at++)
+			for (uint32_t how = 0; how < 3; how++, next--) {
+				if (next)
+					continue;
+				next = every;
+				snprintf(what, sizeof what, "%.20s %s p %u d %u %s: rank %u at #%u %s, %u",
+					model + 8, k->name, k->p, k->d, hd_redundancy_names[mode], victim, at,
+					word(&b.plan.list[victim], at), how);
+				begin(&b);
+				go_to(&b, victim, at);
+				for (uint32_t i = how == 1 ? 400 : 0; i; i--) {
+					const uint32_t r = roll(b.n);
+					if (r != victim)
+						go(&b, r);
+				}
+				if (how == 2)
+					go_all(&b, victim);
+				b.lost[victim] = true;
+				lose_and_end(&b, how, what);
+				n++;
+			}
+	close_bench(&b);
+	return n;
+}
+
+static void any_rank_may_be_lost_at_any_instruction(void **state)
+{
+	static const struct hd_rig_kind kinds[] = {
+		{ "gpipe", 4, 1, 1, HD_KEEPS_ALL, 1 }, { "1f1b", 4, 1, 1, HD_KEEPS_ALL, 1 },
+		{ "gpipe", 4, 1, 2, HD_KEEPS_ALL, 1 }, { "1f1b", 4, 1, 2, HD_KEEPS_ALL, 1 },
+		{ "zb-h1", 3, 1, 1, HD_KEEPS_ALL, 1 }, { "1f1b", 2, 1, 1, HD_KEEPS_ALL, 1 },
+	};
+	uint32_t n = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		for (int mode = HD_REDUNDANCY_LAZY; mode < HD_NREDUNDANCIES; mode++)
+			n += all_instructions(net, "optim: {kind: adamw, clip: 0.5}\n", &kinds[i],
+				(enum hd_redundancy)mode, slice());
+	print_message("%u losses\n", n);
+}
+
+static void losses_in_other_jobs_and_lists(void **state)
+{
+	static const struct hd_rig_kind input = { "1f1b", 3, 1, 1, HD_KEEPS_INPUT, 1 },
+		away = { "gpipe", 3, 1, 1, HD_KEEPS_AWAY, 1 }, h1 = { "zb-h1", 4, 1, 2, HD_KEEPS_ALL, 1 },
+		two = { "gpipe", 2, 1, 2, HD_KEEPS_INPUT, 1 };
+	const struct { const char *model, *more; const struct hd_rig_kind *k; } rows[] = {
+		{ net, NULL, &input }, { net, "optim: {kind: momentum, lr: 0.05}\n", &away },
+		{ tied, "optim: {kind: adamw, clip: 0.5}\n", &h1 }, { net, "optim: {kind: lamb}\n", &two },
+		{ tied, "optim: {kind: lamb}\n", &input }, { hd_rig_bn(), "optim: {kind: adam}\n", &away },
+	};
+	uint32_t n = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		for (int mode = HD_REDUNDANCY_LAZY; mode < HD_NREDUNDANCIES; mode++)
+			n += all_instructions(rows[i].model, rows[i].more, rows[i].k,
+				(enum hd_redundancy)mode, slice());
+	print_message("%u losses\n", n);
+}
+
+static void check_refused(struct bench *b, const char *what)
+{
+	struct hd_diag diag = { "" };
+	struct said said;
+
+	CHECK(hd_rest_adopt(b->rig.worker, b->at, b->lost, &b->list, &diag) == HD_E_REFUSED &&
+		strstr(diag.text, "are lost: the one held"), "%s: %s", what, diag.text);
+	/* nothing has changed: it goes on if both are there after all */
+	memset(b->lost, 0, sizeof b->lost);
+	go_all(b, RANKS);
+	end(b, &said, what);
+	CHECK(memcmp(&said, &b->want[1], sizeof said) == 0, "%s: other bits", what);
+	hd_rig_paste(&b->rig, &b->bytes, HD_NONE);
+}
+
+/* The first stands anywhere, others where they came to. true: it was refused. */
+static bool lose_two(struct bench *b, uint32_t first, uint32_t second, uint32_t how, const char *lists)
+{
+	const bool apart = first / 4 != second / 4 || second - first == 2;
+	char what[200];
+
+	begin(b);
+	go_to(b, first, roll(norm_of(&b->plan.list[first]) + 1));
+	for (uint32_t more = roll(300); more; more--)
+		go(b, roll(b->n));
+	snprintf(what, sizeof what, "%s: rank %u at #%u %s, rank %u at #%u %s", lists, first, b->at[first],
+		word(&b->plan.list[first], b->at[first]), second, b->at[second],
+		word(&b->plan.list[second], b->at[second]));
+	b->lost[first] = b->lost[second] = true;
+	if (apart)
+		lose_and_end(b, how, what);
+	else
+		check_refused(b, what);
+	return !apart;
+}
+
+static void any_two_ranks_may_be_lost_unless_they_are_neighbours(void **state)
+{
+	const uint32_t each = getenv("HD_DRAWS") ? 150 : 5;
+	static struct bench b;
+	uint32_t n = 0, refused = 0;
+	char lists[100];
+
+	(void)state;
+	for (uint32_t c = 0; c < 12; c++) {
+		const struct hd_rig_kind k = { c % 2 ? "1f1b" : "gpipe", 4, 1, 1 + c / 2 % 2, HD_KEEPS_ALL,
+			1 };
+		const enum hd_redundancy mode = (enum hd_redundancy)(1 + c / 4);
+		open_bench(&b, net, "optim: {kind: adamw, clip: 0.5}\n", &k, mode);
+		snprintf(lists, sizeof lists, "%s d %u %s", k.name, k.d, hd_redundancy_names[mode]);
+		for (uint32_t first = 0; first < b.n; first++)
+			for (uint32_t second = first + 1; second < b.n; second++)
+				for (uint32_t i = 0; i < each; i++, n++)
+					refused += lose_two(&b, first, second, i % 3, lists);
+		close_bench(&b);
+	}
+	print_message("%u losses of two, %u refused\n", n, refused);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(any_rank_may_be_lost_at_any_instruction),
+		cmocka_unit_test(losses_in_other_jobs_and_lists),
+		cmocka_unit_test(any_two_ranks_may_be_lost_unless_they_are_neighbours),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
