@@ -57,6 +57,18 @@ bool hd_worker_planned(const struct hd_worker *w) { return w->parts->part && w->
 bool hd_worker_alone(const struct hd_worker *w) { return w->parts->part->alone; }
 float *hd_worker_sum(const struct hd_worker *w) { return w->parts->part->sum; }
 
+struct hd_arena *hd_part_arena(const struct hd_worker *w) { return &w->parts->part->arena; }
+
+void hd_part_rest(struct hd_worker *w, struct hd_pipe *rest, const uint32_t *device)
+{
+	struct hd_worker_part *part = w->parts->part;
+
+	for (uint32_t c = 0; c < w->task->layout.nchunks; c++)
+		part->owner[c] = device[part->owner[c]];
+	part->work.pipe = rest;
+	part->sum = part->parm = rest->vector[0];
+}
+
 /* A flat vector for sums, receive buffers for the roots of others, moments folded apart, those that workers
  * exchange at norms. */
 uint64_t hd_parts_bytes(const struct hd_worker *w)

@@ -5,7 +5,6 @@
 
 #include "base/bits.h"
 #include "pipeline/plan_schedule.h"
-#include "engine/part_int.h"
 #include "engine/pipe_int.h"
 #include "engine/shadow.h"
 #include "engine/worker_int.h"
@@ -469,15 +468,19 @@ static void take_up_state(struct rest_making *x)
 }
 
 /* Chunks of lost ranks are those of their heirs. */
-static void take_up_chunks(struct rest_making *x)
+static enum hd_err take_up_chunks(struct rest_making *x, struct hd_diag *diag)
 {
-	uint32_t *owner = x->worker->parts->part->owner;
+	uint32_t *device = hd_arena_take(x->arena, (size_t)x->rest->ndevices + 1, sizeof *device);
 
-	for (uint32_t c = 0; c < x->worker->task->layout.nchunks; c++) {
-		const uint32_t r = x->old->rank_of[owner[c]];
-		if (r != HD_NONE && x->lost[r])
-			owner[c] = x->old->device_of[hd_shadow_ring_before(&x->ring, r)];
+	if (!device)
+		return no_memory(diag);
+	for (uint32_t d = 0; d < x->rest->ndevices; d++) {
+		const uint32_t r = x->old->rank_of[d];
+		device[d] = r != HD_NONE && x->lost[r] ?
+			x->old->device_of[hd_shadow_ring_before(&x->ring, r)] : d;
 	}
+	hd_part_rest(x->worker, x->rest, device);
+	return HD_OK;
 }
 
 /* ---- all of it */
@@ -544,10 +547,11 @@ static enum hd_err find_lists(struct rest_making *x, struct hd_diag *diag)
 enum hd_err hd_rest_adopt(struct hd_worker *w, const uint32_t *at, const bool *lost,
 	const struct hd_ilist **lists, struct hd_diag *diag)
 {
-	struct hd_worker_part *part = w->parts->part;
-	struct rest_making x = { .worker = w, .old = part->work.pipe, .at = at, .lost = lost,
-		.arena = &part->arena, .rest = hd_arena_take(&part->arena, 1, sizeof *x.rest) };
-	struct hd_ilist *idle = hd_arena_take(&part->arena, 1, sizeof *idle);
+	struct hd_work *work = hd_worker_work(w);
+	struct hd_arena *arena = hd_part_arena(w);
+	struct rest_making x = { .worker = w, .old = work->pipe, .at = at, .lost = lost, .arena = arena,
+		.rest = hd_arena_take(arena, 1, sizeof *x.rest) };
+	struct hd_ilist *idle = hd_arena_take(arena, 1, sizeof *idle);
 
 	if (!x.rest || !idle)
 		return no_memory(diag);
@@ -558,6 +562,7 @@ enum hd_err hd_rest_adopt(struct hd_worker *w, const uint32_t *at, const bool *l
 	enum hd_err err = find_lists(&x, diag);
 	err = err ? err : make_idle(idle, &x, diag);
 	err = err ? err : make_rest(&x, diag);
+	err = err ? err : take_up_chunks(&x, diag);
 	if (err) {
 		if (x.rest->seat) {
 			hd_offload_give(x.rest);
@@ -567,15 +572,12 @@ enum hd_err hd_rest_adopt(struct hd_worker *w, const uint32_t *at, const bool *l
 		return err;
 	}
 	take_up_state(&x);
-	take_up_chunks(&x);
-	part->work.pipe = x.rest;
-	part->sum = part->parm = x.rest->vector[0];
 	for (uint32_t d = 0; d < w->spec.ndevices; d++) {
 		const uint32_t r = x.rest->rank_of[d];
-		part->work.rank[d].list = r == HD_NONE || lost[r] ? idle : &x.left.list[r];
-		part->work.rank[d].from = 0;
+		work->rank[d].list = r == HD_NONE || lost[r] ? idle : &x.left.list[r];
+		work->rank[d].from = 0;
 	}
-	hd_step_work(w, &part->work);
+	hd_step_work(w, work);
 	*lists = x.left.list;
 	return HD_OK;
 }

@@ -81,6 +81,10 @@ void hd_parts_finish(struct hd_worker *worker);
 /* of the part in use, pass 0; NULL: none */
 struct hd_work *hd_worker_work(const struct hd_worker *worker);
 bool hd_worker_planned(const struct hd_worker *worker);               /* is a plan in use? */
+/* of the part in use: its arena; its step goes on with another pipe, and the chunks of a device are those of
+ * device[] (rest.h) */
+struct hd_arena *hd_part_arena(const struct hd_worker *worker);
+void hd_part_rest(struct hd_worker *worker, struct hd_pipe *rest, const uint32_t *device);
 /* no other worker is in the plan in use */
 bool hd_worker_alone(const struct hd_worker *worker);
 float *hd_worker_sum(const struct hd_worker *worker);                 /* flat: where sums come to lie */
