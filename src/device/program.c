@@ -111,8 +111,23 @@ uint64_t hd_program_value_bytes(const struct hd_program *program, uint32_t v)
 	return program->part_bytes[v] ? program->part_bytes[v] * (program->max_parts - 1) + bytes : bytes;
 }
 
+/* How the nodes are shared out. */
+struct tensor_ask {
+	struct hd_program_tensor *to;
+	struct hd_memplan_clocks clocks;
+	const struct hd_program_group *group;     /* NULL: one for all */
+};
+
+/* What a group does not have takes no bytes of its arena. */
+static bool is_had(const struct tensor_ask *ask, uint32_t value)
+{
+	const struct hd_program_group *of = ask ? ask->group : NULL;
+
+	return !of || of->at->has[of->at->root[value]] >> of->group & 1;
+}
+
 static enum hd_err plan_memory(struct hd_program *program, const struct hd_graph *graph,
-	const struct hd_memplan_clocks *clocks, struct hd_diag *diag)
+	const struct tensor_ask *ask, struct hd_diag *diag)
 {
 	uint32_t nf = program->norder[HD_RUN_F], nb = program->norder[HD_RUN_B];
 	uint32_t *order = hd_arena_take(program->arena, (size_t)nf + nb, sizeof *order);
@@ -122,11 +137,11 @@ static enum hd_err plan_memory(struct hd_program *program, const struct hd_graph
 	if (!order || !bytes)
 		return hd_fail(diag, HD_E_NOMEM, "order of %u nodes: out of memory", nf + nb);
 	for (uint32_t v = 0; v < graph->nvalues; v++)
-		bytes[v] = hd_program_value_bytes(program, v);
+		bytes[v] = is_had(ask, v) ? hd_program_value_bytes(program, v) : 0;
 	for (uint32_t i = 0; i < nf + nb; i++)
 		order[i] = i < nf ? program->order[HD_RUN_F][i] : program->order[HD_RUN_B][i - nf];
-	enum hd_err err = hd_memplan_make_tensor(&program->memory, graph, order, nf + nb, bytes, clocks,
-		program->arena, diag);
+	enum hd_err err = hd_memplan_make_tensor(&program->memory, graph, order, nf + nb, bytes,
+		ask ? &ask->clocks : NULL, program->arena, diag);
 	if (!err && VERIFY_PLANS)
 		err = hd_memplan_verify(&program->memory, graph, order, nf + nb, bytes, diag);
 	return err;
@@ -267,9 +282,6 @@ enum hd_err hd_program_make(struct hd_program *program, const struct hd_graph *g
 	return hd_program_make_waves(program, graph, layout, training, rows, nrows, 1, arena, diag);
 }
 
-/* How the nodes are shared out. */
-struct tensor_ask { struct hd_program_tensor *to; struct hd_memplan_clocks clocks; };
-
 /* One list of a phase, as it stands in an order of the memory plan from place `first` on; clocks go on. */
 static enum hd_err share_list(struct tensor_ask *ask, const struct hd_program *program, int list,
 	uint32_t first,
@@ -335,7 +347,7 @@ static enum hd_err make_program(struct hd_program *program, const struct hd_grap
 	made.temp_elems = training ? largest_param(layout) : 0;
 	if (tensor)
 		err = share_out(tensor, &made, diag);
-	err = err ? err : plan_memory(&made, graph, tensor ? &tensor->clocks : NULL, diag);
+	err = err ? err : plan_memory(&made, graph, tensor, diag);
 	for (uint32_t i = 0; i < made.nvariants && !err; i++)
 		err = resolve(&made, graph, i, diag);
 	if (!err)
@@ -377,12 +389,12 @@ static enum hd_err make_part(struct hd_program_tensor *tensor, uint32_t j, const
 
 enum hd_err hd_program_make_tensor(struct hd_program_tensor *tensor, const struct hd_graph *graph,
 	const struct hd_layout *layout, const uint64_t *rows, uint32_t nrows, uint32_t nshards, uint32_t t,
-	struct hd_arena *arena, struct hd_diag *diag)
+	const struct hd_program_group *group, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_program_tensor made = { .t = t,
 		.part = hd_arena_take(arena, (size_t)t + 1, sizeof *made.part) };
 	uint8_t *device = hd_arena_take(arena, (size_t)graph->nnodes + 1, sizeof *device);
-	struct tensor_ask ask = { .to = &made, .clocks = { .t = t, .device = device } };
+	struct tensor_ask ask = { .to = &made, .clocks = { .t = t, .device = device }, .group = group };
 	bool there = made.part && device;
 
 	for (int list = HD_RUN_F; list <= HD_RUN_W; list++)
@@ -395,6 +407,10 @@ enum hd_err hd_program_make_tensor(struct hd_program_tensor *tensor, const struc
 		err = make_part(&made, j, device, diag);
 	if (!err && t == 1)
 		made.part[0] = made.whole;
+	for (int list = HD_RUN_F; list <= HD_RUN_W && !err && group && group->ngroups > 1; list++)
+		err = hd_parcels_make(&made.parcels[list], graph, group->at, made.list[list], t,
+			group->ngroups,
+			arena, diag);
 	if (!err)
 		*tensor = made;
 	return err;

@@ -21,7 +21,7 @@
 #ifndef HD_DEVICE_PROGRAM_H
 #define HD_DEVICE_PROGRAM_H
 
-#include "graph/tensor.h"
+#include "graph/parcels.h"
 #include "device/device.h"
 
 enum hd_space { HD_IN_ARENA, HD_IN_PARAMS, HD_IN_INPUT, HD_IN_CONSTS, HD_IN_BUFFERS };
@@ -57,12 +57,16 @@ struct hd_program {
 };
 
 /* A program whose nodes t devices of a rank run together, in one arena. part[j] has the nodes of device j in
- * its orders, all else is that of `whole`, which no device runs. */
+ * its orders, all else is that of `whole`, which no device runs. Where the devices are groups on several
+ * workers (graph/spread.h) it is that of one group: the arena has what the group has. */
 struct hd_program_tensor {
 	struct hd_program whole, *part;   /* [t] */
 	uint32_t t;
 	struct hd_tensor_list *list[4];   /* by enum hd_run_phase: [t] */
+	struct hd_parcels parcels[4];     /* the same; of one group: none */
 };
+/* One of `ngroups` groups; `at` says which group has what. Borrowed. */
+struct hd_program_group { const struct hd_spread_stage *at; uint32_t group, ngroups; };
 
 /* `rows` must hold the largest first; duplicates and zeros are dropped. */
 HD_MUST_USE enum hd_err hd_program_make(struct hd_program *program, const struct hd_graph *graph,
@@ -73,10 +77,10 @@ HD_MUST_USE enum hd_err hd_program_make_waves(struct hd_program *program, const 
 	const struct hd_layout *layout, bool training, const uint64_t *rows, uint32_t nrows, uint32_t nparts,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* Of a graph in so many shards, for t devices. t 1: part[0] is the program as one device runs it, and there
- * are no lists. */
+ * are no lists. `group` NULL: the devices are of one worker. */
 HD_MUST_USE enum hd_err hd_program_make_tensor(struct hd_program_tensor *tensor, const struct hd_graph *graph,
 	const struct hd_layout *layout, const uint64_t *rows, uint32_t nrows, uint32_t nshards, uint32_t t,
-	struct hd_arena *arena, struct hd_diag *diag);
+	const struct hd_program_group *group, struct hd_arena *arena, struct hd_diag *diag);
 /* What the value takes in the arena, of all parts of a wave. */
 uint64_t hd_program_value_bytes(const struct hd_program *program, uint32_t value);
 /* HD_NONE: not prepared */

@@ -30,7 +30,7 @@ static void open_world(struct world *w, uint32_t nshards, bool sequence, uint32_
 		diag.text);
 	CHECK(hd_layout_make(&w->layout, g, &w->s.arena, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_program_make_tensor(&w->tensor, g, &w->layout, &(uint64_t){ 2 }, 1, nshards, t,
-		&w->s.arena, &diag) == HD_OK, "%s", diag.text);
+		NULL, &w->s.arena, &diag) == HD_OK, "%s", diag.text);
 	w->root = hd_arena_take(&w->s.arena, g->nvalues, sizeof *w->root);
 	w->intact = hd_arena_take(&w->s.arena, g->nvalues, sizeof *w->intact);
 	for (uint32_t v = 0; v < g->nvalues; v++)

@@ -139,8 +139,9 @@ HD_MUST_USE enum hd_err hd_dist_repair(struct hd_worker *worker, const uint32_t 
 	uint32_t *pass, struct hd_diag *diag);
 
 /* Mail between different workers: activations to the stage after and gradients of activations to the stage
- * before (pipeline parallelism), or moments to every worker that meets this one at a norm over the global
- * batch. While compute() runs, one other thread, that of the wire, carries it: it takes letters one by one,
+ * before (pipeline parallelism), what shards of a stage on several workers send one another, or moments to
+ * every worker that meets this one at a norm over the global batch. While compute() runs, one other thread,
+ * that of the wire, carries it: it takes letters one by one,
  * posts the buffers of those to receive and sends those to send, and says what arrived. Both ends of a letter
  * name it alike. Lengths hold for every step of a plan, whatever its rows.
  *
@@ -152,10 +153,11 @@ HD_MUST_USE enum hd_err hd_dist_repair(struct hd_worker *worker, const uint32_t 
  * The buffers of letters to receive are void once the step is over. Those to send are the wire's until
  * hd_dist_mail_sent(), also beyond the step; a plan is not given up before all are back. */
 struct hd_dist_letter {
-	uint8_t kind;                     /* HD_XFER_ACTIVATIONS, HD_XFER_GRADIENTS or HD_XFER_MOMENTS */
+	uint8_t kind;                     /* HD_XFER_ACTIVATIONS, _GRADIENTS, _SHARDS or _MOMENTS */
 	bool send;
 	uint16_t stage;                   /* of the receiver; of moments the sync (meeting.h) */
 	uint32_t vn;                      /* 0 of moments */
+	uint32_t number;                  /* of shards (parcel.h): below hd_dist_nparcels(); else 0 */
 	uint16_t from, to;                /* workers of the plan */
 	uint32_t epoch;                   /* of its step (hd_dist_epoch()) */
 	uint8_t *bytes;
@@ -195,6 +197,7 @@ HD_MUST_USE enum hd_err hd_dist_probe(struct hd_worker *worker, uint32_t vn, str
 	struct hd_diag *diag);
 
 uint32_t hd_dist_nstages(const struct hd_worker *worker);             /* of the plan in use */
+uint32_t hd_dist_nparcels(const struct hd_worker *worker);            /* numbers of a stage's shards; or 0 */
 /* Syncs of a step in both phases; 0: no norms over the global batch. */
 uint32_t hd_dist_nsyncs(const struct hd_worker *worker);
 /* How long the last compute() waited for moments of other workers. */

@@ -37,8 +37,8 @@ static uint32_t join_spans(struct hd_memory_part *span, uint32_t n)
 }
 
 /* A view lies where the value lies that it shows. */
-enum hd_err hd_offload_find(struct hd_pipe_stage *stage, uint32_t nout, struct hd_arena *arena,
-	struct hd_diag *diag)
+enum hd_err hd_offload_find(struct hd_pipe_stage *stage, const struct hd_graph_spread *spread,
+	uint32_t nout, struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_program *program = &stage->tensor.whole;
 	const struct hd_graph *graph = program->graph;
@@ -56,7 +56,8 @@ enum hd_err hd_offload_find(struct hd_pipe_stage *stage, uint32_t nout, struct h
 	for (uint32_t v = 0; v < graph->nvalues; v++) {
 		const struct hd_where *where = &program->where[v];
 		if (!read[v] || graph->value[v].kind != HD_TEMP || where->space != HD_IN_ARENA ||
-			graph->node[graph->value[v].node].phase != HD_PHASE_F)
+			graph->node[graph->value[v].node].phase != HD_PHASE_F ||
+			!hd_spread_has(spread, stage->cut_of, stage->group, v))
 			continue;
 		stage->kept[n++] = (struct hd_memory_part){ where->at_bytes,
 			where->at_bytes + hd_program_value_bytes(program, v) };

@@ -21,6 +21,7 @@
 #include "base/arena.h"
 #include "sys/memory.h"
 
+struct hd_graph_spread;
 struct hd_pipe;
 struct hd_pipe_stage;
 struct hd_cell;
@@ -30,8 +31,8 @@ struct hd_offload_pool { uint32_t *free, nfree, cap; uint64_t at_bytes; };
 
 /* What a forward pass of the stage leaves to the backward pass, and the first `nout` of the values that it
  * sends: [nkept] spans of an arena. */
-HD_MUST_USE enum hd_err hd_offload_find(struct hd_pipe_stage *stage, uint32_t nout, struct hd_arena *arena,
-	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_offload_find(struct hd_pipe_stage *stage, const struct hd_graph_spread *spread,
+	uint32_t nout, struct hd_arena *arena, struct hd_diag *diag);
 /* Makes the file in `folder`, where some seat needs places. */
 HD_MUST_USE enum hd_err hd_offload_take(struct hd_pipe *pipe, const char *folder, struct hd_arena *arena,
 	struct hd_diag *diag);

@@ -96,9 +96,9 @@ bool hd_dist_run_has(const struct hd_worker *w, uint32_t run, uint16_t stage)
 	bool has = !pipe;
 
 	if (pipe && run >= nbuckets)
-		return pipe->cuts.of_grad[layout->piece[run - nbuckets].grad] == stage;
+		return pipe->spread.of_grad[layout->piece[run - nbuckets].grad] == stage;
 	const struct hd_chunk bucket = hd_layout_bucket(layout, run);
 	for (uint32_t i = bucket.first_segment; pipe && i < bucket.first_segment + bucket.nsegments; i++)
-		has |= pipe->cuts.of_grad[layout->segment[i].param] == stage;
+		has |= pipe->spread.of_grad[layout->segment[i].param] == stage;
 	return has;
 }

@@ -91,16 +91,20 @@ static enum hd_err load(struct hd_rank *rank, const struct hd_ins *ins, struct h
 
 /* ---- what a phase runs on ---- */
 
-static const void *input_at(const uint8_t *letter, uint64_t at) { return letter ? letter + at : NULL; }
+static const void *input_at(const uint8_t *letter, uint64_t at)
+{
+	return letter && at != HD_NOT_SENT ? letter + at : NULL;
+}
 
 /* What came, or what the rank's other stage has kept. */
 static const uint8_t *input_of(const struct hd_rank *rank, const struct hd_ins *ins, enum hd_mail kind)
 {
 	const struct hd_pipe *pipe = pipe_of(rank);
 	const struct hd_cell *cell = cell_of(rank, ins), *other;
-	const uint32_t stage = kind == HD_MAIL_ACT ? ins->stage - 1u : ins->stage + 1u;
+	const uint32_t stage = kind == HD_MAIL_ACT ? hd_pipe_before(pipe, ins->stage) :
+		hd_pipe_next(pipe, ins->stage);
 
-	if (cell->taken[kind] || !pipe->keeps || stage >= pipe->nstages)
+	if (cell->taken[kind] || !pipe->keeps || stage == HD_NONE)
 		return cell->taken[kind];
 	other = hd_cell_of(pipe, stage, ins->vn);
 	return other->rank == hd_pipe_rank(pipe, rank) ? other->kept[kind] : NULL;
@@ -146,8 +150,8 @@ static enum hd_err run(struct hd_rank *rank, const struct hd_ins *ins, enum hd_r
 	const struct hd_program *program = &pipe_of(rank)->stage[ins->stage].tensor.part[0];
 	uint64_t token = 0;
 
-	if (pipe_of(rank)->width > 1)
-		return hd_tensor_run(rank, ins->stage, phase, bind, diag);
+	if (hd_tensor_turns(pipe_of(rank)))
+		return hd_tensor_run(rank, ins, phase, bind, diag);
 	enum hd_err err = rank->device->ops->run(rank->device, program, phase, bind, &token, diag);
 
 	err = err ? err : rank->device->ops->wait(rank->device, token, diag);
@@ -156,9 +160,17 @@ static enum hd_err run(struct hd_rank *rank, const struct hd_ins *ins, enum hd_r
 	return err;
 }
 
-static double read_f64(const struct hd_program *program, const struct hd_bind *bind, uint32_t value)
+/* Other ranks may be at the same virtual node: what is not said here is not touched. */
+static void add_f64(double *sum, const struct hd_program *program, const struct hd_bind *bind, uint32_t value)
 {
-	return value == HD_NONE ? 0 : *(const double *)hd_program_value(program, bind, value);
+	if (value != HD_NONE)
+		*sum += *(const double *)hd_program_value(program, bind, value);
+}
+
+static void set_f64(double *to, const struct hd_program *program, const struct hd_bind *bind, uint32_t value)
+{
+	if (value != HD_NONE)
+		*to = *(const double *)hd_program_value(program, bind, value);
 }
 
 /* Others say something of the same virtual node meanwhile: only what this stage says is written. */
@@ -169,12 +181,9 @@ static void read_out_shadow(struct hd_rank *rank, const struct hd_ins *ins, cons
 	const struct hd_moments *moments = &rank->worker->step->moments;
 	struct hd_leaf *leaf = &pipe->shadow_leaf[ins->vn];
 
-	if (stage->out.loss != HD_NONE)
-		leaf->loss = read_f64(&stage->tensor.whole, bind, stage->out.loss);
-	if (stage->out.weight != HD_NONE)
-		leaf->weight = read_f64(&stage->tensor.whole, bind, stage->out.weight);
-	if (stage->out.correct != HD_NONE)
-		leaf->correct = read_f64(&stage->tensor.whole, bind, stage->out.correct);
+	set_f64(&leaf->loss, &stage->tensor.whole, bind, stage->out.loss);
+	set_f64(&leaf->weight, &stage->tensor.whole, bind, stage->out.weight);
+	set_f64(&leaf->correct, &stage->tensor.whole, bind, stage->out.correct);
 	for (uint32_t k = 0; k < stage->cut->graph.nrunning; k++) {
 		const uint32_t record = stage->cut->running[k];
 		memcpy(pipe->shadow_moments + ins->vn * moments->elems + moments->at[record],
@@ -193,12 +202,14 @@ static void read_out(struct hd_rank *rank, const struct hd_ins *ins, const struc
 	struct hd_leaf *leaf = rank->ahead ? &pipe_of(rank)->ahead_leaf[ins->vn] :
 		&rank->worker->step->leaf[ins->vn];
 
-	leaf->loss    += read_f64(&stage->tensor.whole, bind, stage->out.loss);
-	leaf->weight  += read_f64(&stage->tensor.whole, bind, stage->out.weight);
-	leaf->correct += read_f64(&stage->tensor.whole, bind, stage->out.correct);
+	add_f64(&leaf->loss, &stage->tensor.whole, bind, stage->out.loss);
+	add_f64(&leaf->weight, &stage->tensor.whole, bind, stage->out.weight);
+	add_f64(&leaf->correct, &stage->tensor.whole, bind, stage->out.correct);
 	for (uint32_t k = 0; k < stage->cut->graph.nrunning; k++)
-		hd_moments_join(rank->worker, ins->vn, stage->cut->running[k],
-			hd_program_value(&stage->tensor.whole, bind, stage->cut->graph.running[k].moments));
+		if (hd_spread_makes(&pipe_of(rank)->spread, stage->cut_of, stage->group,
+			stage->cut->graph.running[k].moments))
+			hd_moments_join(rank->worker, ins->vn, stage->cut->running[k], hd_program_value(
+				&stage->tensor.whole, bind, stage->cut->graph.running[k].moments));
 }
 
 /* ---- mail ---- */
@@ -208,15 +219,16 @@ static void write_out(struct hd_rank *rank, const struct hd_ins *ins, enum hd_ma
 {
 	const struct hd_pipe *pipe = pipe_of(rank);
 	const struct hd_pipe_stage *stage = &pipe->stage[ins->stage];
-	const uint32_t to = kind == HD_MAIL_ACT ? ins->stage + 1u : ins->stage - 1u;
+	const uint32_t to = hd_pipe_to(pipe, ins->stage, kind);
 	const struct hd_letter *letter = kind == HD_MAIL_ACT ? &pipe->stage[to].act : &pipe->stage[to].grad;
 	const uint32_t *out = kind == HD_MAIL_ACT ? stage->cut->act_out : stage->cut->grad_out;
 	struct hd_bind bind;
 
 	bind_cell(rank, ins, &bind);
 	for (uint32_t i = 0; i < letter->n && bind.rows; i++)
-		memcpy(buffer + letter->at[i], hd_program_value(&stage->tensor.whole, &bind, out[i]),
-			hd_value_bytes(&stage->cut->graph.value[out[i]], bind.rows));
+		if (letter->at[i] != HD_NOT_SENT)
+			memcpy(buffer + letter->at[i], hd_program_value(&stage->tensor.whole, &bind, out[i]),
+				hd_value_bytes(&stage->cut->graph.value[out[i]], bind.rows));
 }
 
 /* As soon as it is made. */
@@ -241,7 +253,7 @@ static uint64_t cell_bytes(const struct hd_pipe *pipe, uint32_t stage, enum hd_m
 static enum hd_err deliver(struct hd_rank *rank, const struct hd_ins *ins, enum hd_mail kind)
 {
 	struct hd_pipe *pipe = pipe_of(rank);
-	const uint32_t to = kind == HD_MAIL_ACT ? ins->stage + 1u : ins->stage - 1u;
+	const uint32_t to = hd_pipe_to(pipe, ins->stage, kind);
 	const struct hd_cell *made = hd_cell_of(pipe, ins->stage, ins->vn);
 	struct hd_cell *cell = hd_cell_for(pipe, ins, to);
 
@@ -265,11 +277,11 @@ static enum hd_err deliver(struct hd_rank *rank, const struct hd_ins *ins, enum 
 static enum hd_err pass_on(struct hd_rank *rank, const struct hd_ins *ins, enum hd_mail kind)
 {
 	struct hd_pipe *pipe = pipe_of(rank);
-	const uint32_t to = kind == HD_MAIL_ACT ? ins->stage + 1u : ins->stage - 1u;
+	const uint32_t to = hd_pipe_to(pipe, ins->stage, kind);
 
 	hd_mail_used(pipe, cell_of(rank, ins), kind);
 	keep(rank, ins, kind);
-	if (to >= pipe->nstages || is_shadow(rank, ins) || pipe->before ||
+	if (to == HD_NONE || is_shadow(rank, ins) || pipe->before ||
 		hd_cell_of(pipe, to, ins->vn)->rank != hd_pipe_rank(pipe, rank))
 		return HD_OK;
 	return deliver(rank, ins, kind);
@@ -278,9 +290,9 @@ static enum hd_err pass_on(struct hd_rank *rank, const struct hd_ins *ins, enum 
 static bool sends_by_list(const struct hd_rank *rank, const struct hd_ins *ins)
 {
 	const struct hd_pipe *pipe = pipe_of(rank);
+	const uint32_t to = hd_pipe_next(pipe, ins->stage);
 
-	return ins->stage + 1u < pipe->nstages &&
-		hd_cell_of(pipe, ins->stage + 1u, ins->vn)->rank != hd_pipe_rank(pipe, rank);
+	return to != HD_NONE && hd_cell_of(pipe, to, ins->vn)->rank != hd_pipe_rank(pipe, rank);
 }
 
 static void take_arena(struct hd_cell *cell)
@@ -599,7 +611,7 @@ static enum hd_err update(struct hd_rank *rank, const struct hd_ins *ins, struct
 
 static uint32_t stage_of(const struct hd_pipe *pipe, uint32_t isegment)
 {
-	return pipe->cuts.of_grad[pipe->worker->task->layout.segment[isegment].param];
+	return pipe->spread.of_grad[pipe->worker->task->layout.segment[isegment].param];
 }
 
 uint32_t hd_pipe_run(const struct hd_pipe *pipe, uint32_t first, uint32_t last, uint32_t *stage)

@@ -26,6 +26,8 @@
  * 4. Nothing here is state: each step begins with everything empty (hd_pipe_begin).
  * 5. A rank may be several devices (tensor.h): the arenas of its seats are dealt to them in turn, everything
  *    else is the first device's.
+ *    Devices that share a stage's shards may also be groups on several workers (parcel.h): then a stage of
+ *    the plan is what one group runs of a stage of the cuts, and its neighbours are `groups` stages away.
  * 6. A rank that fails fences the mail: every wait ends at once, and the step ends without a change of state.
  * 7. Work of shadows (flag x, shadow.h) has cells and seats of its own. Its mail has a buffer for each
  *    virtual node, so a send to it never waits. What is sent under flag k is kept where its cell is, from the
@@ -37,7 +39,7 @@
 #define HD_ENGINE_PIPE_H
 
 #include "sys/lock.h"
-#include "graph/stages.h"
+#include "graph/spread.h"
 #include "engine/offload.h"
 #include "engine/rank.h"
 #include "engine/step.h"
@@ -46,14 +48,17 @@
 /* What arrives at a stage from one side, as one buffer. */
 struct hd_letter {
 	uint32_t n;
-	uint64_t *at;                     /* [n] bytes from the buffer's beginning, of full virtual nodes */
+	/* [n] bytes from the buffer's beginning, of full virtual nodes; HD_NOT_SENT: the group has it not */
+	uint64_t *at;
 	uint64_t bytes;
 };
+#define HD_NOT_SENT UINT64_MAX
 
 struct hd_flat_run { uint64_t at, len; };         /* elements of the flat vector */
 
 struct hd_pipe_stage {
 	const struct hd_graph_stage *cut;
+	uint32_t cut_of, group;           /* which of the cuts it is; what of it (graph/spread.h) */
 	struct hd_program_tensor tensor;  /* its program, for the devices of a rank */
 	uint64_t idle_bytes;              /* of each arena, what no kernel writes to (device/idle.h) */
 	/* of each arena, what OFF moves to a file and ON brings back (offload.h) */
@@ -126,7 +131,10 @@ struct hd_pipe {
 	struct hd_worker *worker;         /* borrowed, as the plan */
 	const struct hd_plan *plan;
 	struct hd_graph_stages cuts;
+	/* over the groups of the plan: its stages are substages of `cuts` */
+	struct hd_graph_spread spread;
 	uint32_t nranks, nstages, nvns;   /* of the plan */
+	uint32_t groups;                  /* of the plan; 1: ranks share no stage */
 	uint32_t ndevices, width;         /* of the worker; of a rank */
 	/* [ndevices] which rank of the plan each device is of; HD_NONE: it has no stage */
 	uint32_t *rank_of;
@@ -160,6 +168,8 @@ struct hd_pipe {
 	uint32_t first_vector;            /* index in the pools, from which on flat vectors are this pipe's */
 	const void **input;               /* [ndevices][HD_MAX_ENDS] */
 	struct hd_mail_line *line; uint32_t nlines;       /* to and from other workers (post.h) */
+	struct hd_parcel_line *parcel_line; uint32_t nparcel_lines;    /* between groups (parcel.h) */
+	uint32_t nparcels;                /* numbers of the parcels of a stage */
 	uint8_t *known;                   /* [nstages][nvns] as step.h has it */
 	/* [3 + moments] which stage computes each number of a virtual node: loss, weight, hits, moments */
 	uint16_t *says; uint64_t nsays;
@@ -170,6 +180,20 @@ struct hd_pipe {
 static inline uint32_t hd_pipe_rank(const struct hd_pipe *pipe, const struct hd_rank *rank)
 {
 	return pipe->rank_of[rank->id];
+}
+
+/* The stage after, and before, of the same group; HD_NONE: there is none. */
+static inline uint32_t hd_pipe_next(const struct hd_pipe *pipe, uint32_t stage)
+{
+	return stage + pipe->groups < pipe->nstages ? stage + pipe->groups : HD_NONE;
+}
+static inline uint32_t hd_pipe_before(const struct hd_pipe *pipe, uint32_t stage)
+{
+	return stage >= pipe->groups ? stage - pipe->groups : HD_NONE;
+}
+static inline uint32_t hd_pipe_to(const struct hd_pipe *pipe, uint32_t stage, enum hd_mail kind)
+{
+	return kind == HD_MAIL_ACT ? hd_pipe_next(pipe, stage) : hd_pipe_before(pipe, stage);
 }
 
 static inline struct hd_cell *hd_cell_of(const struct hd_pipe *pipe, uint32_t stage, uint32_t vn)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "pipeline/schedule_check.h"
+#include "engine/parcel.h"
 #include "engine/pipe_int.h"
 #include "engine/post.h"
 #include "engine/rest.h"
@@ -21,30 +22,37 @@ static uint64_t line_up(uint64_t bytes) { return (bytes + ALIGN - 1) / ALIGN * A
 
 /* ---- stages ---- */
 
-/* Inputs [first, first + n) of a stage's graph as one buffer, of full virtual nodes. */
-static enum hd_err make_letter(struct hd_letter *letter, const struct hd_graph *graph, uint32_t first,
-	uint32_t n,
-	uint64_t rows, struct hd_arena *arena, struct hd_diag *diag)
+/* Inputs [first, first + n) of a stage's graph that its group has, as one buffer, of full virtual nodes. */
+static enum hd_err make_letter(struct hd_letter *letter, const struct hd_pipe *pipe,
+	const struct hd_pipe_stage *stage, uint32_t first, uint32_t n, uint64_t rows, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
+	const struct hd_graph *graph = &stage->cut->graph;
+
 	*letter = (struct hd_letter){ .n = n, .at = hd_arena_take(arena, n + 1, sizeof *letter->at) };
 	if (!letter->at)
 		return no_memory(diag);
 	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t value = graph->input[first + i];
+		letter->at[i] = HD_NOT_SENT;
+		if (!hd_spread_has(&pipe->spread, stage->cut_of, stage->group, value))
+			continue;
 		letter->at[i] = letter->bytes;
-		letter->bytes += line_up(hd_value_bytes(&graph->value[graph->input[first + i]], rows));
+		letter->bytes += line_up(hd_value_bytes(&graph->value[value], rows));
 	}
 	return HD_OK;
 }
 
-static enum hd_err find_runs(struct hd_pipe_stage *stage, const struct hd_layout *layout,
-	struct hd_arena *arena,
-	struct hd_diag *diag)
+static enum hd_err find_runs(const struct hd_pipe *pipe, struct hd_pipe_stage *stage,
+	const struct hd_layout *layout, struct hd_arena *arena, struct hd_diag *diag)
 {
+	const uint32_t number = (uint32_t)(stage - pipe->stage);
+
 	stage->run = hd_arena_take(arena, layout->ngrads + 1, sizeof *stage->run);
 	if (!stage->run)
 		return no_memory(diag);
 	for (uint32_t g = 0; g < layout->ngrads; g++)
-		if (stage->cut->learns[g])
+		if (stage->cut->learns[g] && pipe->spread.of_grad[g] == number)
 			stage->run[stage->nruns++] = (struct hd_flat_run){ layout->at[g], layout->len[g] };
 	return HD_OK;
 }
@@ -55,19 +63,37 @@ static enum hd_err set_pace(struct hd_pipe *pipe, const struct hd_worker *w, uin
 	struct hd_diag *diag)
 {
 	const struct hd_graph *whole = pipe->cuts.whole;
-	int64_t *node_ns = hd_arena_take(arena, (size_t)pipe->cuts.stage[s].graph.nnodes + 1,
+	const uint32_t cut = pipe->stage[s].cut_of;
+	int64_t *node_ns = hd_arena_take(arena, (size_t)pipe->cuts.stage[cut].graph.nnodes + 1,
 		sizeof *node_ns);
 	uint32_t n = 0;
 
 	if (!node_ns)
 		return no_memory(diag);
 	for (uint32_t i = 0; i < whole->nnodes; i++)
-		if (pipe->cuts.of_node[i] == s)
+		if (pipe->cuts.of_node[i] == cut)
 			node_ns[n++] = w->spec.pace_ns[i];
-	assert(n == pipe->cuts.stage[s].graph.nnodes);
+	assert(n == pipe->cuts.stage[cut].graph.nnodes);
 	hd_waits_make(&pipe->stage[s].pace, &pipe->stage[s].tensor.whole, node_ns);
 	pipe->stage[s].node_ns = node_ns;
 	return HD_OK;
+}
+
+static uint32_t own(const struct hd_pipe *pipe, const struct hd_pipe_stage *stage, uint32_t value)
+{
+	return value != HD_NONE && hd_spread_makes(&pipe->spread, stage->cut_of, stage->group, value) ?
+		value :
+		HD_NONE;
+}
+
+/* What a stage says of a virtual node is said by the group that makes it. */
+static struct hd_readout said_by(const struct hd_pipe *pipe, const struct hd_pipe_stage *stage)
+{
+	const struct hd_readout all = hd_stage_readouts(&stage->cut->graph);
+
+	return (struct hd_readout){ .loss = own(pipe, stage, all.loss), .weight = own(pipe, stage,
+		all.weight),
+		.correct = own(pipe, stage, all.correct), .logits = all.logits };
 }
 
 static enum hd_err make_stage(struct hd_pipe *pipe, struct hd_worker *w, uint32_t s, struct hd_arena *arena,
@@ -75,9 +101,18 @@ static enum hd_err make_stage(struct hd_pipe *pipe, struct hd_worker *w, uint32_
 {
 	const struct hd_task *task = w->task;
 	struct hd_pipe_stage *stage = &pipe->stage[s];
-	const struct hd_graph_stage *cut = stage->cut = &pipe->cuts.stage[s];
+	const struct hd_graph_stage *cut = stage->cut = &pipe->cuts.stage[s / pipe->groups];
+	const struct hd_program_group group = { .at = &pipe->spread.at[s / pipe->groups],
+		.group = s % pipe->groups, .ngroups = pipe->groups };
+
+	const uint32_t to = hd_pipe_next(pipe, s);
+	const uint32_t nout = pipe->keeps && to != HD_NONE ? pipe->cuts.stage[to / pipe->groups].nact_in : 0;
+
+	stage->cut_of = s / pipe->groups;
+	stage->group = group.group;
 	enum hd_err err = hd_program_make_tensor(&stage->tensor, &cut->graph, &task->layout, task->rows,
-		task->nrows, (uint32_t)hd_job_int(task->job, HD_JOB_SHARDS), pipe->width, arena, diag);
+		task->nrows, (uint32_t)hd_job_int(task->job, HD_JOB_SHARDS), pipe->width * pipe->groups,
+		pipe->groups > 1 ? &group : NULL, arena, diag);
 
 	if (!err && w->spec.pace_ns)
 		err = set_pace(pipe, w, s, arena, diag);
@@ -85,22 +120,20 @@ static enum hd_err make_stage(struct hd_pipe *pipe, struct hd_worker *w, uint32_
 		return err;
 	struct hd_idle idle = { 0 };
 	/* devices of a rank run a node in turns: what they write to is not looked at */
-	if (w->rank && pipe->width == 1)
+	if (w->rank && !hd_tensor_turns(pipe))
 		err = hd_program_idle(&idle, &stage->tensor.part[0], w->rank[0].device,
 			stage->tensor.whole.memory.len_bytes, 0, diag);
 	if (err)
 		return err;
 	stage->idle_bytes = idle.arena_bytes;
-	stage->out = hd_stage_readouts(&cut->graph);
+	stage->out = said_by(pipe, stage);
 	const uint64_t rows = stage->tensor.whole.part_rows;
 	err = hd_worker_fields(w, &cut->graph, cut->ndata, &stage->field, arena, diag);
-	err = err ? err : hd_offload_find(stage, pipe->keeps && s + 1 < pipe->nstages ?
-		pipe->cuts.stage[s + 1].nact_in : 0, arena, diag);
-	err = err ? err : make_letter(&stage->act, &cut->graph, cut->ndata, cut->nact_in, rows, arena, diag);
-	err = err ? err : make_letter(&stage->grad, &cut->graph, cut->ndata + cut->nact_in, cut->ngrad_in,
-		rows,
-		arena, diag);
-	return err ? err : find_runs(stage, &task->layout, arena, diag);
+	err = err ? err : hd_offload_find(stage, &pipe->spread, nout, arena, diag);
+	err = err ? err : make_letter(&stage->act, pipe, stage, cut->ndata, cut->nact_in, rows, arena, diag);
+	err = err ? err : make_letter(&stage->grad, pipe, stage, cut->ndata + cut->nact_in, cut->ngrad_in,
+		rows, arena, diag);
+	return err ? err : find_runs(pipe, stage, &task->layout, arena, diag);
 }
 
 /* ---- seats ---- */
@@ -222,16 +255,17 @@ static void count_shadow(const struct hd_pipe *pipe, struct pipe_count *counts, 
 static void count_ins(const struct hd_pipe *pipe, struct pipe_count *counts, uint32_t r,
 	const struct hd_ins *ins)
 {
-	const uint32_t s = ins->stage, v = ins->vn, last = pipe->nstages - 1;
+	const uint32_t s = ins->stage, v = ins->vn, after = hd_pipe_next(pipe, s),
+		before = hd_pipe_before(pipe, s);
 	struct pipe_count *c = count_of(pipe, counts, s, v);
 	struct hd_cell *cell = hd_cell_of(pipe, s, v);
-	bool sends = s < last && !is_on(pipe, s + 1, v, r), ends = false;
+	bool sends = after != HD_NONE && !is_on(pipe, after, v, r), ends = false;
 
 	switch (ins->op) {
 	case HD_INS_F:
 		more(&c->now.arenas, &c->most.arenas);
-		if (s < last && !sends) {
-			struct pipe_count *next = count_of(pipe, counts, s + 1, v);
+		if (after != HD_NONE && !sends) {
+			struct pipe_count *next = count_of(pipe, counts, after, v);
 			more(&next->now.mail[HD_MAIL_ACT], &next->most.mail[HD_MAIL_ACT]);
 		}
 		c->now.arenas -= cell->light && !sends;
@@ -249,9 +283,9 @@ static void count_ins(const struct hd_pipe *pipe, struct pipe_count *counts, uin
 	case HD_INS_RA: more(&c->now.mail[HD_MAIL_ACT], &c->most.mail[HD_MAIL_ACT]); break;
 	case HD_INS_RG: more(&c->now.mail[HD_MAIL_GRAD], &c->most.mail[HD_MAIL_GRAD]); break;
 	case HD_INS_B: case HD_INS_I:
-		if (s && is_on(pipe, s - 1, v, r)) {
-			struct pipe_count *before = count_of(pipe, counts, s - 1, v);
-			more(&before->now.mail[HD_MAIL_GRAD], &before->most.mail[HD_MAIL_GRAD]);
+		if (before != HD_NONE && is_on(pipe, before, v, r)) {
+			struct pipe_count *to = count_of(pipe, counts, before, v);
+			more(&to->now.mail[HD_MAIL_GRAD], &to->most.mail[HD_MAIL_GRAD]);
 		}
 		ends = ins->op == HD_INS_B;
 		break;
@@ -260,19 +294,20 @@ static void count_ins(const struct hd_pipe *pipe, struct pipe_count *counts, uin
 	}
 	if (ends && --cell->left == 0) {
 		c->now.arenas--;
-		c->now.mail[HD_MAIL_ACT] -= s > 0;
-		c->now.mail[HD_MAIL_GRAD] -= s < last;
+		c->now.mail[HD_MAIL_ACT] -= before != HD_NONE;
+		c->now.mail[HD_MAIL_GRAD] -= after != HD_NONE;
 	}
 }
 
 /* Other ranks that send to a seat. */
 static uint32_t senders(const struct hd_pipe *pipe, const struct hd_seat *seat, enum hd_mail kind)
 {
-	const uint32_t other = kind == HD_MAIL_ACT ? seat->stage - 1 : seat->stage + 1;
+	const uint32_t other = kind == HD_MAIL_ACT ? hd_pipe_before(pipe, seat->stage) :
+		hd_pipe_next(pipe, seat->stage);
 	uint64_t seen[HD_MAX_RANKS / 64] = { 0 };
 	uint32_t n = 0;
 
-	if (seat->shadow || (kind == HD_MAIL_ACT ? seat->stage == 0 : other == pipe->nstages))
+	if (seat->shadow || other == HD_NONE)
 		return 0;
 	for (uint32_t v = 0; v < pipe->nvns; v++) {
 		uint32_t r = hd_cell_of(pipe, other, v)->rank;
@@ -295,9 +330,11 @@ static void count_kept(const struct hd_pipe *pipe, struct pipe_count *counts)
 /* Of the neighbour stage that gets it. */
 static uint64_t kept_bytes(const struct hd_pipe *pipe, const struct hd_seat *seat, enum hd_mail kind)
 {
+	const uint32_t to = hd_pipe_to(pipe, seat->stage, kind);
+
 	if (kind == HD_MAIL_ACT)
-		return seat->stage + 1 < pipe->nstages ? pipe->stage[seat->stage + 1].act.bytes : 0;
-	return seat->stage ? pipe->stage[seat->stage - 1].grad.bytes : 0;
+		return to == HD_NONE ? 0 : pipe->stage[to].act.bytes;
+	return to == HD_NONE ? 0 : pipe->stage[to].grad.bytes;
 }
 
 enum hd_err hd_pipe_also(struct hd_pipe *pipe, const struct hd_ilist *list, struct hd_arena *arena,
@@ -433,6 +470,8 @@ static void find_sayers(struct hd_pipe *pipe, const struct hd_worker *w)
 			if (out[k] != HD_NONE)
 				pipe->says[k] = (uint16_t)s;
 		for (uint32_t k = 0; k < stage->cut->graph.nrunning; k++) {
+			if (own(pipe, stage, stage->cut->graph.running[k].moments) == HD_NONE)
+				continue;
 			const uint32_t record = stage->cut->running[k];
 			for (uint64_t i = w->step->moments.at[record]; i < w->step->moments.at[record + 1];
 				i++)
@@ -465,6 +504,24 @@ static bool keeps_sent(const struct hd_plan *plan)
 	return false;
 }
 
+/* The stages of all groups begin at one node. */
+static enum hd_err cut(struct hd_pipe *pipe, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const struct hd_task *task = pipe->worker->task;
+	const uint32_t n = pipe->nstages / pipe->groups;
+	uint32_t *first = hd_arena_take(arena, n, sizeof *first);
+
+	if (!first)
+		return no_memory(diag);
+	for (uint32_t s = 0; s < n; s++)
+		first[s] = pipe->plan->first[s * pipe->groups];
+	enum hd_err err = hd_graph_stages_make(&pipe->cuts, &task->train, first, n, arena, diag);
+	return err ? err : hd_graph_spread_make(&pipe->spread, &pipe->cuts,
+		(uint32_t)hd_job_int(task->job, HD_JOB_SHARDS), pipe->width * pipe->groups, pipe->groups,
+		arena,
+		diag);
+}
+
 enum hd_err hd_pipe_make(struct hd_pipe **out, struct hd_worker *w, const struct hd_plan *plan,
 	const uint32_t *rank, struct hd_arena *arena, struct hd_diag *diag)
 {
@@ -474,15 +531,13 @@ enum hd_err hd_pipe_make(struct hd_pipe **out, struct hd_worker *w, const struct
 		return no_memory(diag);
 	*pipe = (struct hd_pipe){ .nranks = plan->nranks, .nstages = plan->nstages, .nvns = plan->nvns,
 		.nsays = HD_LEAF_FIELDS + w->step->moments.elems, .ndevices = w->spec.ndevices,
-		.width = hd_plan_width(plan), .worker = w, .plan = plan, .away = -1,
-		.keeps = keeps_sent(plan) };
+		.groups = hd_plan_groups(plan), .width = hd_plan_width(plan), .worker = w, .plan = plan,
+		.away = -1, .keeps = keeps_sent(plan) };
 	enum hd_err err = take_tables(pipe, arena, diag);
 	err = err ? err : hd_tensor_make(pipe, arena, diag);
 	if (!err)
 		find_devices(pipe, rank);
-	err = err ? err : hd_graph_stages_make(&pipe->cuts, &w->task->train, plan->first, plan->nstages,
-		arena,
-		diag);
+	err = err ? err : cut(pipe, arena, diag);
 	for (uint32_t s = 0; s < plan->nstages && !err; s++)
 		err = make_stage(pipe, w, s, arena, diag);
 	if (err)
@@ -492,6 +547,7 @@ enum hd_err hd_pipe_make(struct hd_pipe **out, struct hd_worker *w, const struct
 	find_sayers(pipe, w);
 	err = hd_shadows_find(pipe, arena, diag);
 	err = err ? err : hd_post_lines(pipe, arena, diag);
+	err = err ? err : hd_parcel_lines(pipe, arena, diag);
 	for (uint32_t i = 0; i < pipe->nseats && !err; i++)
 		err = make_script(pipe, &pipe->seat[i], &plan->list[pipe->seat[i].rank], arena, diag);
 	err = err ? err : hd_pipe_also(pipe, plan->list, arena, diag);
@@ -576,7 +632,8 @@ uint64_t hd_pipe_bytes(const struct hd_pipe *pipe, uint32_t device)
 			for (int kind = 0; kind < HD_MAILS; kind++)
 				bytes += pool_bytes(&seat->mail[kind]) + pool_bytes(&seat->kept[kind]);
 	}
-	return bytes + hd_post_bytes(pipe, device) + hd_shadows_bytes(pipe, device);
+	return bytes + hd_post_bytes(pipe, device) + hd_parcel_bytes(pipe, device) +
+		hd_shadows_bytes(pipe, device);
 }
 
 uint64_t hd_pipe_idle_bytes(const struct hd_pipe *pipe, uint32_t device)
@@ -633,6 +690,14 @@ enum hd_err hd_pipe_take_pool(const struct hd_pipe *pipe, struct hd_seat *seat, 
 	return HD_OK;
 }
 
+/* What device j of a rank runs. */
+static struct hd_program *part_of(const struct hd_pipe *pipe, const struct hd_seat *seat, uint32_t j)
+{
+	const struct hd_pipe_stage *stage = &pipe->stage[seat->stage];
+
+	return &stage->tensor.part[stage->group * pipe->width + j];
+}
+
 static enum hd_err take_seat(struct hd_pipe *pipe, struct hd_seat *seat, struct hd_worker *w,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
@@ -649,7 +714,7 @@ static enum hd_err take_seat(struct hd_pipe *pipe, struct hd_seat *seat, struct 
 	enum hd_err err = HD_OK;
 	for (uint32_t j = 0; j < pipe->width && !err; j++) {
 		struct hd_device *device = w->rank[seat->device + j].device;
-		err = device->ops->load(device, &pipe->stage[seat->stage].tensor.part[j], diag);
+		err = device->ops->load(device, part_of(pipe, seat, j), diag);
 	}
 	err = err ? err : hd_pipe_take_pool(pipe, seat, &seat->arena, true, arena, diag);
 	for (int kind = 0; kind < HD_MAILS && !err; kind++)
@@ -750,6 +815,7 @@ enum hd_err hd_pipe_take(struct hd_pipe *pipe, struct hd_worker *w, struct hd_ar
 		hd_pipe_give_vectors(pipe);
 	err = err ? err : hd_offload_take(pipe, w->spec.spill ? w->spec.spill : "/var/tmp", arena, diag);
 	err = err ? err : hd_post_take(pipe, arena, diag);
+	err = err ? err : hd_parcel_take(pipe, diag);
 	err = err ? err : hd_shadows_take(pipe, arena, diag);
 	for (uint32_t s = 0; s < pipe->nstages && !err; s++)
 		err = hd_pipe_make_joins(pipe, s, &w->task->layout, arena, diag);
@@ -765,7 +831,7 @@ static void give_seat(const struct hd_pipe *pipe, struct hd_seat *seat, struct h
 	}
 	for (uint32_t j = 0; j < pipe->width; j++) {
 		struct hd_device *device = w->rank[seat->device + j].device;
-		device->ops->unload(device, &pipe->stage[seat->stage].tensor.part[j]);
+		device->ops->unload(device, part_of(pipe, seat, j));
 	}
 }
 
@@ -778,6 +844,7 @@ void hd_pipe_give(struct hd_pipe *pipe, struct hd_worker *w)
 		return;
 	}
 	hd_post_give(pipe);
+	hd_parcel_give(pipe);
 	hd_shadows_give(pipe);
 	hd_offload_give(pipe);
 	for (uint32_t i = 0; i < pipe->nseats; i++)
@@ -849,6 +916,7 @@ void hd_pipe_begin(struct hd_pipe *pipe)
 	hd_pipe_go_on(pipe);
 	hd_shadows_begin(pipe);
 	hd_post_begin(pipe);
+	hd_parcel_begin(pipe);
 }
 
 /* The last reader of what was kept is the step. */

@@ -7,6 +7,7 @@
 #include "sys/clock.h"
 #include "plan/xfer.h"
 #include "pipeline/schedule_check.h"
+#include "engine/parcel.h"
 #include "engine/part_int.h"
 #include "engine/worker_int.h"
 
@@ -66,7 +67,7 @@ static void queue(struct hd_pipe *pipe, struct hd_mail_line *line, uint32_t vn, 
 	struct hd_dist_letter letter = hd_post_letter(pipe, line, vn);
 
 	assert(pipe->worker->post->pipe == pipe);
-	letter.line = line;
+	letter.line = &line->pool;
 	letter.bytes = bytes;
 	hd_post_queue(pipe->worker->post, &letter);
 }
@@ -80,7 +81,7 @@ void hd_post_call(struct hd_worker *w)
 /* Under the lock: the wire has no use for the letter any more. */
 static void give_back(struct hd_worker *w, const struct hd_dist_letter *letter)
 {
-	struct hd_mail_line *line = letter->line;
+	struct hd_mail_pool *pool = letter->line;
 	struct hd_post *post = w->post;
 
 	if (!letter->send)
@@ -91,8 +92,8 @@ static void give_back(struct hd_worker *w, const struct hd_dist_letter *letter)
 		assert(w->meeting->sync[letter->stage].borrowed);
 		w->meeting->sync[letter->stage].borrowed--;
 	} else {
-		assert(line->pool.nfree < line->pool.cap);
-		line->pool.free[line->pool.nfree++] = letter->bytes;
+		assert(pool->nfree < pool->cap);
+		pool->free[pool->nfree++] = letter->bytes;
 	}
 	hd_cond_wake(&post->cond);
 }
@@ -165,12 +166,12 @@ void hd_post_end(struct hd_worker *w)
 	hd_lock_give(&post->lock);
 }
 
-void hd_post_await(struct hd_pipe *pipe, const struct hd_mail_line *line)
+void hd_post_await(struct hd_pipe *pipe, const struct hd_mail_pool *pool, uint32_t n)
 {
 	struct hd_post *post = pipe->worker->post;
 
 	hd_lock_take(&post->lock);
-	while (line->pool.nfree < line->ntaken)
+	while (pool->nfree < n)
 		hd_post_wait(pipe->worker);
 	hd_lock_give(&post->lock);
 }
@@ -247,6 +248,8 @@ void hd_dist_mail_void(struct hd_worker *w)
 			for (line->pool.nfree = 0; line->pool.nfree < line->ntaken; line->pool.nfree++)
 				line->pool.free[line->pool.nfree] = line->memory[line->pool.nfree];
 		}
+		if (pipe)
+			hd_parcel_void(pipe);
 	}
 	if (w->meeting)
 		hd_meeting_void(w->meeting);
@@ -307,7 +310,9 @@ enum hd_err hd_dist_mail_arrived(struct hd_worker *w, const struct hd_dist_lette
 
 	if (!pipe)
 		return hd_fail(diag, HD_E_STALE, "mail of stage %u arrived between two steps", letter->stage);
-	if (letter->stage < pipe->nstages && letter->vn < pipe->nvns) {
+	if (letter->kind == HD_XFER_SHARDS)
+		is = hd_parcel_arrived(pipe, letter);
+	else if (letter->stage < pipe->nstages && letter->vn < pipe->nvns) {
 		struct hd_cell *cell = hd_cell_of(pipe, letter->stage, letter->vn);
 		struct hd_lock *lock = cell->seat ? &pipe->box[cell->seat->device].lock : NULL;
 		if (lock)

@@ -81,7 +81,8 @@ void hd_post_wait(struct hd_worker *worker);
 /* A step of that pipe begins: its first buffers are offered. Ends: no letter is taken or given any more. */
 void hd_post_begin(struct hd_pipe *pipe);
 void hd_post_end(struct hd_worker *worker);
-void hd_post_await(struct hd_pipe *pipe, const struct hd_mail_line *line);     /* rule 5 */
+/* Rule 5: until n buffers of a line are back. */
+void hd_post_await(struct hd_pipe *pipe, const struct hd_mail_pool *pool, uint32_t n);
 void hd_post_wake(struct hd_pipe *pipe);                     /* waits look again: the pipe is fenced */
 
 /* Out: a buffer for a cell of another worker; NULL: fenced. Then it is filled. */

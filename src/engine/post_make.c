@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "pipeline/schedule_check.h"
+#include "engine/parcel.h"
 #include "engine/worker_int.h"
 
 /* The lines between this worker and others, found from the lists of both ends; their memory. */
@@ -18,7 +19,7 @@ static struct hd_cell *sent_to(const struct hd_pipe *pipe, const struct hd_ins *
 	if (ins->op != HD_INS_SA && ins->op != HD_INS_SG)
 		return NULL;
 	*kind = ins->op == HD_INS_SA ? HD_MAIL_ACT : HD_MAIL_GRAD;
-	return hd_cell_of(pipe, *kind == HD_MAIL_ACT ? ins->stage + 1u : ins->stage - 1u, ins->vn);
+	return hd_cell_of(pipe, hd_pipe_to(pipe, ins->stage, *kind), ins->vn);
 }
 
 static bool crosses(const struct hd_pipe *pipe, uint32_t from, uint32_t to)
@@ -44,7 +45,7 @@ static void for_letters(struct hd_pipe *pipe, per_letter *act)
 static void count_letter(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind, uint32_t from,
 	const struct hd_ins *ins)
 {
-	const uint32_t stage = kind == HD_MAIL_ACT ? ins->stage + 1u : ins->stage - 1u;
+	const uint32_t stage = hd_pipe_to(pipe, ins->stage, kind);
 	uint32_t i = 0;
 
 	while (i < pipe->nlines && !(pipe->line[i].from == from && pipe->line[i].to == cell->rank &&
@@ -148,7 +149,7 @@ enum hd_err hd_post_room(struct hd_worker *w, uint32_t n, struct hd_diag *diag)
 
 enum hd_err hd_post_take(struct hd_pipe *pipe, struct hd_arena *arena, struct hd_diag *diag)
 {
-	uint32_t n = 0;
+	uint32_t n = hd_parcel_letters(pipe);
 
 	for (uint32_t i = 0; i < pipe->nlines; i++)
 		n += pipe->line[i].n;
@@ -166,7 +167,7 @@ void hd_post_give(struct hd_pipe *pipe)
 		struct hd_mail_line *line = &pipe->line[i];
 		if (line->ntaken == 0)
 			continue;
-		hd_post_await(pipe, line);
+		hd_post_await(pipe, &line->pool, line->ntaken);
 		struct hd_device *device = pipe->worker->rank[pipe->device_of[line->from]].device;
 		for (; line->ntaken; line->ntaken--)
 			device->ops->give(device, line->memory[line->ntaken - 1], line->pool.bytes);
@@ -188,5 +189,5 @@ size_t hd_dist_mail_list(const struct hd_worker *w, uint16_t peer, bool send, st
 			if (letter)
 				letter[n] = hd_post_letter(pipe, line, line->vn[k]);
 	}
-	return n;
+	return pipe ? n + hd_parcel_list(pipe, peer, send, letter ? letter + n : NULL) : n;
 }

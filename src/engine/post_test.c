@@ -19,7 +19,7 @@ static void open_net(struct net *net, const char *model, uint32_t batch, uint32_
 	CHECK(hd_rig_staged(net->one.worker, net->one.task, kind, &net->one.arena, &net->plan, &diag) ==
 		HD_OK,
 		"%s: %s", kind->name, diag.text);
-	add_workers(net, kind->p * kind->d, each, kind->name);
+	add_workers(net, net->plan.nranks, each, kind->name);
 }
 
 /* ---- what is promised ---- */

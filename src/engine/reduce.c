@@ -60,7 +60,7 @@ enum hd_err hd_reduce_parts(struct hd_rank *rank, const struct hd_chunk *run, ui
 
 	for (uint32_t g = layout->nparams; g < layout->ngrads && !err; g++) {
 		const struct hd_pipe_stage *stage = work->pipe ?
-			&work->pipe->stage[work->pipe->cuts.of_grad[g]] : NULL;
+			&work->pipe->stage[work->pipe->spread.of_grad[g]] : NULL;
 		const struct hd_flat_join *join = stage ? stage->part_join : work->part_join;
 		const uint32_t njoins = stage ? stage->njoins : work->njoins;
 		if (!(njoins + adds) || !segments_within(layout, layout->grad_param[g], run, &first, &end))
@@ -168,7 +168,7 @@ static enum hd_err add_pieces(struct hd_rank *rank, const struct hd_dist_fold *f
 	first -= hd_layout_nbuckets(layout);
 	for (uint32_t i = 0; i < n && !err; i++) {
 		const struct hd_grad_piece *piece = &layout->piece[first + i];
-		const struct hd_stage_operands *of = &o->of[pipe ? pipe->cuts.of_grad[piece->grad] : 0];
+		const struct hd_stage_operands *of = &o->of[pipe ? pipe->spread.of_grad[piece->grad] : 0];
 		float *to = sum + (layout->segment[piece->first_segment].at - at), *made;
 		struct hd_flat_join *join = joins_of(rank, of, fold->operand + (size_t)(i + 1) * o->n, NULL,
 			&made);

@@ -12,6 +12,9 @@
  * 4. Waits are conditions under one lock, never polls. A fence of the pipe ends them all: a device that fails
  *    fences, the others leave the turn, and the lead leaves it as the last of those that came.
  * 5. At the end of a step each device updates a part of the chunks that its rank owns.
+ * 6. The devices that share a stage's shards may be groups on several workers, each a rank of the plan
+ *    (parcel.h). Then a device waits for those of its own group as above, and for parcels of the others; a
+ *    rank of one device has turns, too; and a turn ends when all parcels to the group have come.
  *
  * Ownership: in the pipe. Threads: those of the rank's devices. */
 #ifndef HD_ENGINE_TENSOR_H
@@ -30,15 +33,23 @@ struct hd_tensor_turn {
 	uint32_t number;                  /* of turns that were opened in this step */
 	uint32_t inside, missing;         /* devices besides the lead: that run; that have not run it yet */
 	const struct hd_bind *bind;       /* the lead's, while the turn is open */
-	uint32_t done[HD_MAX_TENSOR];     /* nodes of each device's list that are */
-	uint32_t taken[HD_MAX_TENSOR];    /* turns that each device has run */
+	uint32_t done[HD_MAX_TENSOR];     /* nodes of each device's list that are; by devices of all groups */
+	uint32_t taken[HD_MAX_TENSOR];    /* turns that each device of the rank has run */
+	/* while it is open: what runs; the numbers of its parcels, which are here, how many are missing */
+	uint32_t stage, vn;
+	uint8_t op;
+	enum hd_run_phase phase;
+	uint32_t first_number, nnumbers, nawaited;
+	uint8_t *here;
 };
 
 /* Which of its rank's devices one is; 0 of one without a rank. */
 uint32_t hd_tensor_member(const struct hd_pipe *pipe, const struct hd_rank *rank);
 
+/* Do ranks of this pipe run in turns? */
+bool hd_tensor_turns(const struct hd_pipe *pipe);
 /* The lead: one phase of a stage, by all devices of the rank. */
-HD_MUST_USE enum hd_err hd_tensor_run(struct hd_rank *rank, uint32_t stage, enum hd_run_phase phase,
+HD_MUST_USE enum hd_err hd_tensor_run(struct hd_rank *rank, const struct hd_ins *ins, enum hd_run_phase phase,
 	const struct hd_bind *bind, struct hd_diag *diag);
 /* Another device: its part of the lead's next turn. */
 HD_MUST_USE enum hd_err hd_tensor_follow(struct hd_rank *rank, uint32_t stage, enum hd_run_phase phase,

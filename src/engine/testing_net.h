@@ -11,7 +11,7 @@
 #include "plan/xfer.h"
 #include "engine/testing.h"
 
-enum { MOST = 4, MOST_MAIL = 1024, MOST_VNS = 32, MOST_ROOTS = 256, STEPS = 3 };
+enum { MOST = 4, MOST_MAIL = 1 << 14, MOST_VNS = 32, MOST_ROOTS = 256, STEPS = 3 };
 
 static uint64_t seed;
 static inline uint32_t draw(uint32_t n)
@@ -89,8 +89,8 @@ static inline struct mail *mail_of(struct net *net, const struct hd_dist_letter 
 	assert_true(l->len);
 	for (; i < net->nmail; i++) {
 		const struct hd_dist_letter *k = net->mail[i].sends ? &net->mail[i].send : &net->mail[i].post;
-		if (k->kind == l->kind && k->stage == l->stage && k->vn == l->vn && k->from == l->from &&
-			k->to == l->to)
+		if (k->kind == l->kind && k->stage == l->stage && k->vn == l->vn &&
+			k->number == l->number && k->from == l->from && k->to == l->to)
 			return &net->mail[i];
 	}
 	assert_true(net->nmail < MOST_MAIL);

@@ -18,6 +18,8 @@ static const char hd_rig_gpt3[] =
 
 /* A schedule by its name: ranks of a pipeline, chunks, pipelines; devices of a rank. */
 struct hd_rig_kind { const char *name; uint32_t p, v, d; enum hd_stage_keeps keeps; uint32_t t; };
+/* In how many groups the devices of a rank lie. */
+static uint32_t hd_rig_groups = 1;
 
 static const char *const hd_rig_keeps[] = { "", " recompute", " offload" };
 
@@ -40,7 +42,7 @@ static inline enum hd_err hd_rig_staged(const struct hd_worker *worker, const st
 	enum hd_err err = hd_graph_stages_balance(first, pipeline[0].nstages, &task->train,
 		task->job->per_vn, arena, diag);
 	err = err ? err : hd_plan_staged(plan, &job, pipeline, k->d, first, k->keeps, arena, diag);
-	return err ? err : hd_plan_widen(plan, &job, k->t, diag);
+	return err ? err : hd_plan_spread(plan, &job, k->t, hd_rig_groups, arena, diag);
 }
 
 /* The plan with shadow stages of a mode, placed before receives. */

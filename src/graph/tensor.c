@@ -25,6 +25,18 @@ static uint8_t lowest(const struct hd_graph *graph, const uint8_t *device, const
 	return low == UINT8_MAX ? none : low;
 }
 
+uint32_t *hd_tensor_roots(const struct hd_graph *graph, struct hd_arena *arena)
+{
+	uint32_t *root = hd_arena_take(arena, (size_t)graph->nvalues + 1, sizeof *root);
+
+	for (uint32_t v = 0; v < graph->nvalues && root; v++)
+		root[v] = v;
+	for (uint32_t i = 0; i < graph->nnodes && root; i++)
+		if (is_view(&graph->node[i]))
+			root[graph->node[i].out] = root[graph->node[i].in[0]];
+	return root;
+}
+
 enum hd_err hd_tensor_place(uint8_t *device, const struct hd_graph *graph, uint32_t nshards, uint32_t t,
 	struct hd_diag *diag)
 {
@@ -51,6 +63,7 @@ struct tensor_building {
 	const uint8_t *device;
 	const uint32_t *order;
 	uint32_t norder, t;
+	const uint32_t *root;             /* [nvalues] what a view shows; else the value */
 	uint32_t *place;                  /* [nnodes] in its device's list; HD_NONE: not in this order */
 	/* [norder][t] nodes of each device that are done when this begins */
 	uint32_t *known;
@@ -64,10 +77,12 @@ static const struct hd_node *node_at(const struct tensor_building *b, uint32_t i
 
 static uint32_t *known_at(const struct tensor_building *b, uint32_t i) { return b->known + (size_t)i * b->t; }
 
-/* What the node at i reads, and where in the order that is made; HD_NONE: by no node of it. */
+/* What the node at i reads, and where in the order that is made; HD_NONE: by no node of it. To wait for a
+ * view would be to wait for more than for its bytes, and a device of another worker (spread.h) gets
+ * bytes alone. */
 static uint32_t made_at(const struct tensor_building *b, uint32_t i, uint8_t k, const uint32_t *at)
 {
-	const struct hd_value *v = &b->graph->value[node_at(b, i)->in[k]];
+	const struct hd_value *v = &b->graph->value[b->root[node_at(b, i)->in[k]]];
 
 	return v->kind == HD_TEMP ? at[v->node] : HD_NONE;
 }
@@ -167,7 +182,8 @@ enum hd_err hd_tensor_lists(struct hd_tensor_list *list, uint32_t *place, uint32
 		.awaited = hd_arena_take(&scratch, (size_t)norder + 1, sizeof *b.awaited) };
 	uint32_t *now = hd_arena_take(&scratch, (size_t)t * t, sizeof *now);
 	uint32_t *at = hd_arena_take(&scratch, (size_t)graph->nnodes + 1, sizeof *at);
-	if (!b.place || !b.known || !b.waits || !b.awaited || !now || !at)
+	b.root = hd_tensor_roots(graph, &scratch);
+	if (!b.root || !b.place || !b.known || !b.waits || !b.awaited || !now || !at)
 		err = no_memory(graph, diag);
 	for (uint32_t i = 0; i < graph->nnodes && !err; i++)
 		at[i] = HD_NONE;

@@ -9,7 +9,8 @@
  * 2. A node of no shard runs once: on the lowest of the devices that make what it reads, on device 0 where
  *    that is nothing. So a sum of shards is added on the device of its left operand, down the tree, and a
  *    chain of whole nodes stays on one device. A view runs where what it shows was made.
- * 3. A device does not begin a node before what the node reads is made. Nodes and their operands are those of
+ * 3. A device does not begin a node before what the node reads is made; what a view shows is made with the
+ *    value that it shows. Nodes and their operands are those of
  *    one device, so are the bits. Since the order of the graph is an order of its data, some device can
  *    always go on.
  * 4. Two devices are at different places of the order. `until` says how far apart they can be: how many nodes
@@ -35,6 +36,9 @@ struct hd_tensor_list {
 	uint32_t *node, n;
 	struct hd_tensor_step *step; uint32_t nsteps;
 };
+
+/* [nvalues] the value whose bytes a view shows; of any other the value itself. NULL: no memory. */
+uint32_t *hd_tensor_roots(const struct hd_graph *graph, struct hd_arena *arena);
 
 /* device[nnodes] by rules 1 and 2. HD_E_INVAL: t does not divide the shards, or is above the most. */
 HD_MUST_USE enum hd_err hd_tensor_place(uint8_t *device, const struct hd_graph *graph, uint32_t nshards,

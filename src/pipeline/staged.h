@@ -14,6 +14,9 @@
  *    waits in a circle with the credits given, and has instructions that this build runs. Between OFF and ON
  *    there are no activations to be sent, and OFF moves those of a forward: neither the input that a stage
  *    keeps alone, nor what I leaves to W.
+ * 6. The devices of a rank may lie on several workers (plan->groups). Such a plan is made of another one by
+ *    hd_plan_spread(), and hd_plan_fold() gives that one back: rules 1 to 5 are its, and the groups do what
+ *    it says.
  *
  * Everything lies in the arena; lists of skeletons are copied. Pure. */
 #ifndef HD_PIPELINE_STAGED_H
@@ -43,6 +46,15 @@ HD_MUST_USE enum hd_err hd_plan_staged_some(struct hd_plan *plan, const struct h
  * many devices. */
 HD_MUST_USE enum hd_err hd_plan_widen(struct hd_plan *plan, const struct hd_plan_job *job, uint32_t t,
 	struct hd_diag *diag);
+
+/* The same plan for ranks of t devices in `groups` groups, each on a worker of its own: groups times as many
+ * ranks, of t / groups devices. HD_E_INVAL: as above, or the groups do not divide t. */
+HD_MUST_USE enum hd_err hd_plan_spread(struct hd_plan *plan, const struct hd_plan_job *job, uint32_t t,
+	uint32_t groups, struct hd_arena *arena, struct hd_diag *diag);
+/* The plan whose ranks are each one worker's; of a plan without groups itself. Arrays may be those of `plan`.
+ * HD_E_BADPLAN: the groups of a rank do not do the same. */
+HD_MUST_USE enum hd_err hd_plan_fold(struct hd_plan *folded, const struct hd_plan *plan,
+	struct hd_arena *arena, struct hd_diag *diag);
 
 /* HD_E_BADPLAN with the first finding in diag and all of them in report, which may be NULL. */
 HD_MUST_USE enum hd_err hd_plan_staged_check(const struct hd_plan *plan, const struct hd_plan_job *job,

@@ -11,6 +11,10 @@
  * 3. Each chunk of the flat gradient has one owner rank, which joins its roots.
  * 4. A plan fixes no bit of the result: any plan that the checker accepts gives
  *    the bits of the one-device plan.
+ * 5. The devices that share a stage's shards may lie on several workers, in n `groups` of `tensor` devices
+ *    (graph/spread.h). Each group is a rank, and what it runs of stage s a stage of the plan: group k of rank
+ *    r is rank r n + k and runs s n + k; `first` says the same of all. Their lists are one list, group k
+ *    of a rank sends to group k of another (hd_plan_spread(), pipeline/staged.h).
  *
  * Ownership: arrays lie in the arena of the maker. Pure. */
 #ifndef HD_PLAN_PLAN_H
@@ -36,6 +40,8 @@ struct hd_plan {
 	 * the waves of a data-parallel plan */
 	uint32_t *first;
 	uint32_t tensor;                  /* devices of a rank, where stages have a beginning; 0: one */
+	/* rule 5: ranks that run the shards of a stage together, each a substage; 0: one */
+	uint32_t groups;
 	/* ranks begin a step while they end the one before, by lists of their own (pipeline/window.h) */
 	bool overlap;
 	uint32_t nchunks, *owner;         /* [nchunks] rank */
@@ -45,6 +51,7 @@ struct hd_plan {
 };
 
 static inline uint32_t hd_plan_width(const struct hd_plan *plan) { return plan->tensor ? plan->tensor : 1; }
+static inline uint32_t hd_plan_groups(const struct hd_plan *plan) { return plan->groups ? plan->groups : 1; }
 static inline uint32_t hd_plan_devices(const struct hd_plan *plan)
 {
 	return plan->nranks * hd_plan_width(plan);

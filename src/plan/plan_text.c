@@ -11,6 +11,7 @@
  *	cuts 0 17 33                   of several stages: the first forward node of each
  *	overlap                        steps do (pipeline/window.h)
  *	tensor 2                       devices of a rank, if more than one
+ *	groups 2                       ranks that share a stage, if more than one
  *	workers 0-1:0 2:1              rank or ranks : worker
  *	map 0-7:0 8-15:1               virtual nodes : rank
  *	owner 0-41:0 42:1              chunks : rank
@@ -99,6 +100,8 @@ static void print_body(const struct hd_plan *plan, struct hd_text *text)
 		hd_text_add(text, "overlap\n");
 	if (plan->tensor > 1)
 		hd_text_addf(text, "tensor %u\n", plan->tensor);
+	if (plan->groups > 1)
+		hd_text_addf(text, "groups %u\n", plan->groups);
 	print_runs(text, "workers", plan, plan->nranks, worker_of);
 	print_runs(text, "map", plan, plan->nvns, rank_of);
 	print_runs(text, "owner", plan, plan->nchunks, owner_of);
@@ -207,14 +210,25 @@ static enum hd_err read_overlap(struct plan_reader *r)
 		"the line overlap is a word alone") : HD_OK;
 }
 
-static enum hd_err read_tensor(struct plan_reader *r)
+/* Of stages that have a beginning, and only where it is not 1. */
+static enum hd_err several(struct plan_reader *r, const char *line, const char *what, uint32_t *out)
 {
 	if (!r->plan.first)
-		return hd_scan_refuse(&r->scan, r->scan.line, "the line tensor stands after a line cuts");
-	enum hd_err err = one_number(r, HD_MAX_RANKS, &r->plan.tensor);
+		return hd_scan_refuse(&r->scan, r->scan.line, "the line %s stands after a line cuts", line);
+	enum hd_err err = one_number(r, HD_MAX_RANKS, out);
 
-	return err || r->plan.tensor > 1 ? err : hd_scan_refuse(&r->scan, r->scan.line,
-		"the line tensor says 2 devices of a rank or more; leave it out for one");
+	return err || *out > 1 ? err : hd_scan_refuse(&r->scan, r->scan.line,
+		"the line %s says 2 %s or more; leave it out for one", line, what);
+}
+
+static enum hd_err read_tensor(struct plan_reader *r)
+{
+	return several(r, "tensor", "devices of a rank", &r->plan.tensor);
+}
+
+static enum hd_err read_groups(struct plan_reader *r)
+{
+	return several(r, "groups", "ranks that share a stage", &r->plan.groups);
 }
 
 static enum hd_err read_cause(struct plan_reader *r)
@@ -409,6 +423,7 @@ static const struct { const char *word; bool needed, many; enum hd_err (*read)(s
 	{ "cuts",    false, false, read_cuts },
 	{ "overlap", false, false, read_overlap },
 	{ "tensor",  false, false, read_tensor },
+	{ "groups",  false, false, read_groups },
 	{ "workers", true,  false, read_workers },
 	{ "map",     true,  false, read_map },
 	{ "owner",   true,  false, read_owner },

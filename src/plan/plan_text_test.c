@@ -102,6 +102,8 @@ static void every_error_has_its_place(void **state)
 		{ "stages 1\ncuts 0\ntensor 1\n", "p:3:1: the line tensor says 2 devices of a rank or more" },
 		{ "stages 1\ncuts 0\ntensor 4097\n", "p:3:8: \"4097\" is not a plain number up to 4096" },
 		{ "stages 1\ncuts 0\ntensor 2 2\n", "p:3:10: one number belongs here" },
+		{ "stages 2\ngroups 2\n", "p:2:1: the line groups stands after a line cuts" },
+		{ "stages 1\ncuts 0\ngroups 1\n", "p:3:1: the line groups says 2 ranks that share a stage or more" },
 		{ "stages 2\ncuts 0 1 2\n", "p:2:10: there are 2 stages: one number each" },
 		{ "overlap\n", "p:1:1: the line overlap stands after a line cuts" },
 		{ "stages 2\ncuts 0 1\noverlap yes\n", "p:3:9: the line overlap is a word alone" },

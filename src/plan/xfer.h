@@ -31,20 +31,22 @@
 	X(METRICS,      9, "metrics", "metrics of one virtual node")                           \
 	X(TABLE,       10, "table",   "metrics of all virtual nodes")                          \
 	X(SHADOW,      11, "shadow",  "state of a stage, to a standby copy; not sent so far")  \
-	X(MOMENTS,     12, "moments", "for batch normalisation over the global batch")
+	X(MOMENTS,     12, "moments", "for batch normalisation over the global batch")         \
+	X(SHARDS,      13, "shards",  "what shards of a stage on several workers read of others")
 
 enum hd_xfer_kind {
 #define X(id, number, text, about) HD_XFER_##id = (number),
 	HD_XFERS(X)
 #undef X
 };
-enum { HD_XFER_KINDS = 13 };              /* one more than the greatest number; 0 is no kind */
+enum { HD_XFER_KINDS = 14 };              /* one more than the greatest number; 0 is no kind */
 
 /* *Mail*: what compute threads need from one another during forward and backward. The plan says which rows of
  * it a step has; for all other kinds the exchange after backward does (protocol/exchange.h). */
 static inline bool hd_xfer_is_mail(enum hd_xfer_kind kind)
 {
-	return kind == HD_XFER_ACTIVATIONS || kind == HD_XFER_GRADIENTS || kind == HD_XFER_MOMENTS;
+	return kind == HD_XFER_ACTIVATIONS || kind == HD_XFER_GRADIENTS || kind == HD_XFER_MOMENTS ||
+		kind == HD_XFER_SHARDS;
 }
 
 /* Of the wire (wire/hub.h), a lower one goes first: messages, transfers that a plan or view names, and bulk

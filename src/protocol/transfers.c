@@ -5,7 +5,7 @@
 
 #define MOST_PARTIAL (UINT64_C(1) << 31)  /* rows of partial sums: the other blocks need fewer together */
 
-enum subject { OF_MEMBER, OF_BUCKET, OF_VN, OF_ALL, OF_CELL, OF_SYNC };
+enum subject { OF_MEMBER, OF_BUCKET, OF_VN, OF_ALL, OF_CELL, OF_SYNC, OF_PARCEL };
 
 static const struct transfer_block { enum hd_xfer_kind kind; enum subject of; bool sharded; } blocks[] = {
 	{ HD_XFER_PARTIAL,    OF_MEMBER, false },
@@ -18,8 +18,15 @@ static const struct transfer_block { enum hd_xfer_kind kind; enum subject of; bo
 	{ HD_XFER_ACTIVATIONS, OF_CELL,  false },
 	{ HD_XFER_GRADIENTS,  OF_CELL,   false },
 	{ HD_XFER_MOMENTS,    OF_SYNC,   false },
+	{ HD_XFER_SHARDS,     OF_PARCEL, false },
 };
 _Static_assert(sizeof blocks / sizeof *blocks == HD_TRANSFER_BLOCKS, "a block is not counted");
+
+/* Its rows are the plan's. */
+static bool names_no_members(const struct transfer_block *block)
+{
+	return block->of == OF_CELL || block->of == OF_PARCEL;
+}
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
@@ -43,6 +50,7 @@ static uint32_t subjects(const struct hd_transfers_spec *spec, const struct tran
 	case OF_ALL:    return 1;
 	case OF_CELL:   return spec->nstages > 1 ? spec->nstages * spec->nvns : 0;
 	case OF_SYNC:   return spec->nsyncs;
+	case OF_PARCEL: return spec->nparcels * spec->nstages * spec->nvns;
 	}
 	return 0;
 }
@@ -50,7 +58,7 @@ static uint32_t subjects(const struct hd_transfers_spec *spec, const struct tran
 /* Rows of one value of the first index. */
 static uint32_t stride(const struct hd_transfers *t, const struct transfer_block *block)
 {
-	return block->of == OF_MEMBER ? t->ordinals * t->nruns : block->of == OF_CELL ? 1 :
+	return block->of == OF_MEMBER ? t->ordinals * t->nruns : names_no_members(block) ? 1 :
 		t->spec.nmembers * t->spec.nmembers;
 }
 
@@ -98,7 +106,7 @@ uint32_t hd_transfers_id(const struct hd_transfers *t, struct hd_xfer_name name)
 {
 	uint32_t n = t->spec.nmembers, i = block_of(name.kind), first = t->first[i];
 
-	if (blocks[i].of == OF_CELL) {
+	if (names_no_members(&blocks[i])) {
 		assert(name.number < subjects(&t->spec, &blocks[i]) && !name.ordinal);
 		return first + name.number;
 	}
@@ -129,7 +137,7 @@ enum hd_err hd_transfers_name(const struct hd_transfers *t, uint32_t id, struct 
 		got.ordinal = at / t->nruns % t->ordinals;
 		got.from = at / t->nruns / t->ordinals;
 		got.to = owner_of(&t->spec, bucket_of(t, &got));
-	} else if (blocks[i].of == OF_CELL) {
+	} else if (names_no_members(&blocks[i])) {
 		got.from = got.to = HD_NOBODY;
 		got.number = at;
 	} else {
@@ -137,7 +145,7 @@ enum hd_err hd_transfers_name(const struct hd_transfers *t, uint32_t id, struct 
 		got.from = at / n % n;
 		got.number = at / n / n;
 	}
-	if (got.from == got.to && blocks[i].of != OF_CELL)
+	if (got.from == got.to && !names_no_members(&blocks[i]))
 		return hd_fail(diag, HD_E_PROTOCOL, "transfer %u goes from member %u to itself", id,
 			got.from);
 	*name = got;
@@ -179,6 +187,7 @@ static uint64_t bytes_of(const struct hd_transfers *t, const struct hd_xfer_name
 	case HD_XFER_METRICS: return t->spec.metrics_bytes;
 	case HD_XFER_TABLE:   return t->spec.table_bytes;
 	case HD_XFER_ACTIVATIONS: case HD_XFER_GRADIENTS: case HD_XFER_MOMENTS: case HD_XFER_STATE:
+	case HD_XFER_SHARDS:
 	case HD_XFER_SHADOW: break;
 	}
 	return 0;

@@ -13,11 +13,13 @@
  *	TABLE                                from, to                    -
  *	ACTIVATIONS, GRADIENTS               stage, virtual node         several stages
  *	MOMENTS                              sync, from, to              norms over the global batch
+ *	SHARDS                               stage, virtual node, number stages that several workers share
  *
  * `from` and `to` are indices among the members of the view. A partial sum goes to the owner of its bucket;
  * its ordinal is that of view.h. Runs are those of layout.h: the buckets, then their pieces, each a row of
- * its own. Of mail between stages (ACTIVATIONS, GRADIENTS) the stage is the receiver's; from where it comes
- * is the plan's, so its rows name no members. Mail of all kinds (hd_xfer_is_mail()) has the last blocks.
+ * its own. Of mail between stages (ACTIVATIONS, GRADIENTS, SHARDS) the stage is the receiver's; from where it
+ * comes is the plan's, so its rows name no members. Mail of all kinds (hd_xfer_is_mail()) has the last
+ * blocks.
  *
  * 1. The numbering is a function of how many members, virtual nodes and runs there are, and whether state
  *    is sharded. It holds for the whole epoch: members that are in different steps, or whose link comes up
@@ -42,7 +44,7 @@
 #include "protocol/exchange.h"
 #include "protocol/view.h"
 
-enum { HD_TRANSFER_BLOCKS = 10, HD_TRANSFER_STAGES = 64 };
+enum { HD_TRANSFER_BLOCKS = 11, HD_TRANSFER_STAGES = 64 };
 
 struct hd_transfers_spec {
 	uint32_t nmembers, nvns, nbuckets, copies;        /* copies 0: replicated state */
@@ -53,6 +55,7 @@ struct hd_transfers_spec {
 	uint64_t metrics_bytes, table_bytes;              /* of one virtual node's message; of all in one */
 	uint64_t digest_bytes;            /* of one segment; 0: there are no slots */
 	uint32_t nstages;                 /* at most HD_TRANSFER_STAGES; 0 and 1: whole models */
+	uint32_t nparcels;                /* numbers of SHARDS of a stage and virtual node (engine/dist.h) */
 	uint32_t nsyncs;                  /* of norms over the global batch (engine/lockstep.h) */
 	/* of state that is not sharded: do members hold parts of it (stages)? */
 	bool partial;
@@ -73,7 +76,7 @@ struct hd_xfer_name {
 	enum hd_xfer_kind kind;
 	uint32_t from, to;                /* members' indices; HD_NOBODY, both: mail between stages */
 	/* bucket, run of a PARTIAL, virtual node, or sync; 0 of a TABLE; of mail between stages
-	 * stage * nvns + virtual node */
+	 * stage * nvns + virtual node, of SHARDS that times nparcels + the number */
 	uint32_t number;
 	uint32_t ordinal;                 /* of a PARTIAL; else 0 */
 };

@@ -81,7 +81,8 @@ enum hd_err hd_relay_arrived(struct hd_relay *r, const struct hd_arrival *arriva
 		news->bucket = hd_layout_run(r->layout, name.number).bucket;
 		news->partial_done = partial_done(r, arrival->worker, &name, news->bucket);
 		break;
-	case HD_XFER_ACTIVATIONS: case HD_XFER_GRADIENTS: case HD_XFER_MOMENTS: case HD_XFER_STATE:
+	case HD_XFER_ACTIVATIONS: case HD_XFER_GRADIENTS: case HD_XFER_MOMENTS: case HD_XFER_SHARDS:
+	case HD_XFER_STATE:
 	case HD_XFER_SHADOW:
 		break;
 	}

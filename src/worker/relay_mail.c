@@ -15,8 +15,9 @@ static struct hd_xfer_name name_of(const struct hd_relay *r, const struct hd_dis
 {
 	if (l->kind == HD_XFER_MOMENTS)
 		return (struct hd_xfer_name){ HD_XFER_MOMENTS, l->from, l->to, l->stage, 0 };
+	const uint32_t cell = l->stage * r->nvns + l->vn;
 	return (struct hd_xfer_name){ (enum hd_xfer_kind)l->kind, HD_NOBODY, HD_NOBODY,
-		l->stage * r->nvns + l->vn, 0 };
+		l->kind == HD_XFER_SHARDS ? cell * hd_dist_nparcels(r->worker) + l->number : cell, 0 };
 }
 
 static int by_id(const void *a, const void *b)

@@ -74,7 +74,8 @@ void *hd_relay_buffer(const struct hd_relay *r, const struct hd_xfer_name *name)
 	case HD_XFER_METRICS:    return r->metrics + r->metrics_len *
 		hd_relay_metrics_at(r, name->from, number);
 	case HD_XFER_TABLE:      return r->table;
-	case HD_XFER_ACTIVATIONS: case HD_XFER_GRADIENTS: case HD_XFER_MOMENTS: case HD_XFER_STATE:
+	case HD_XFER_ACTIVATIONS: case HD_XFER_GRADIENTS: case HD_XFER_MOMENTS: case HD_XFER_SHARDS:
+	case HD_XFER_STATE:
 	case HD_XFER_SHADOW: break;
 	}
 	return NULL;

@@ -332,7 +332,7 @@ static enum hd_err found(struct hd_report *report, enum hd_err err, const struct
 	return err;
 }
 
-enum hd_err hd_plan_staged_check(const struct hd_plan *plan, const struct hd_plan_job *job,
+static enum hd_err check_folded(const struct hd_plan *plan, const struct hd_plan_job *job,
 	struct hd_report *report, struct hd_diag *diag)
 {
 	const struct hd_schedule_job asked = { .clips = true, .whole = true };
@@ -357,6 +357,19 @@ enum hd_err hd_plan_staged_check(const struct hd_plan *plan, const struct hd_pla
 	hd_arena_finish(&arena);
 	err = found(report, err, &why);
 	return err ? hd_fail(diag, err, "%s", why.text) : HD_OK;
+}
+
+enum hd_err hd_plan_staged_check(const struct hd_plan *plan, const struct hd_plan_job *job,
+	struct hd_report *report, struct hd_diag *diag)
+{
+	struct hd_plan folded;
+	struct hd_arena arena;
+
+	hd_arena_init(&arena, 0);
+	enum hd_err err = hd_plan_fold(&folded, plan, &arena, diag);
+	err = err ? err : check_folded(&folded, job, report, diag);
+	hd_arena_finish(&arena);
+	return err;
 }
 
 enum hd_err hd_plan_widen(struct hd_plan *plan, const struct hd_plan_job *job, uint32_t t,

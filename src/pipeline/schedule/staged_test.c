@@ -458,12 +458,74 @@ static void ranks_may_be_several_devices(void **state)
 		}
 }
 
+/* Group k of rank r is rank r n + k, of stage s stage s n + k; what it does is what the rank did. */
+static void groups_of_a_rank_do_what_it_does(void **state)
+{
+	struct hd_plan_job job = { .nvns = 9, .nchunks = 5, .nstages = 1, .nshards = 8 };
+	struct hd_plan plan, wide, folded, again;
+	struct hd_text text[2];
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	CHECK(make(&plan, "1f1b", 2, 1, 2, &job, &diag) == HD_OK, "%s", diag.text);
+	wide = plan;
+	CHECK(hd_plan_spread(&wide, &job, 8, 4, &arena, &diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(wide.nranks, 16);
+	assert_int_equal(wide.nstages, 8);
+	assert_int_equal(hd_plan_devices(&wide), 32);
+	assert_int_equal(wide.map[8], 8);
+	for (uint32_t r = 0; r < wide.nranks; r++)
+		for (uint32_t i = 0; i < wide.list[r].len; i++) {
+			const struct hd_ins *of = &plan.list[r / 4].at[i], *ins = &wide.list[r].at[i];
+			assert_int_equal(ins->op, of->op);
+			assert_int_equal(ins->vn, of->vn);
+			assert_int_equal(ins->stage, hd_ins_uses(of->op, 's') ? of->stage * 4 + r % 4 : 0);
+			assert_int_equal(ins->peer, hd_ins_uses(of->op, '>') || hd_ins_uses(of->op, '<') ?
+				of->peer * 4 + r % 4 : 0);
+		}
+	hd_text_init(&text[0], &arena);
+	assert_int_equal(hd_plan_print(&wide, &text[0]), HD_OK);
+	assert_non_null(strstr(text[0].at, "\ntensor 2\ngroups 4\n"));
+	CHECK(hd_plan_parse(&again, text[0].at, text[0].len, "t.plan", &arena, &diag) == HD_OK, "%s",
+		diag.text);
+	CHECK(hd_plan_staged_check(&again, &job, NULL, &diag) == HD_OK, "%s", diag.text);
+	/* back: the plan of ranks of 8 devices */
+	CHECK(hd_plan_fold(&folded, &again, &arena, &diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(hd_plan_widen(&plan, &job, 8, &diag), HD_OK);
+	for (int i = 0; i < 2; i++) {
+		hd_text_init(&text[i], &arena);
+		assert_int_equal(hd_plan_print(i ? &folded : &plan, &text[i]), HD_OK);
+	}
+	assert_string_equal(text[0].at, text[1].at);
+	/* an instruction of one group, or one too many, or of another group */
+	again.list[5].at[2].vn ^= 1;
+	assert_int_equal(hd_plan_staged_check(&again, &job, NULL, &diag), HD_E_BADPLAN);
+	CHECK(strstr(diag.text, "rank 5 is group 1 of 4"), "%s", diag.text);
+	again.list[5].at[2].vn ^= 1;
+	again.list[7].len--;
+	assert_int_equal(hd_plan_staged_check(&again, &job, NULL, &diag), HD_E_BADPLAN);
+	again.list[7].len++;
+	again.first[1]++;
+	assert_int_equal(hd_plan_staged_check(&again, &job, NULL, &diag), HD_E_BADPLAN);
+	again.first[1]--;
+	again.map[3]++;
+	assert_int_equal(hd_plan_staged_check(&again, &job, NULL, &diag), HD_E_BADPLAN);
+	again.map[3]--;
+	again.groups = 3;
+	assert_int_equal(hd_plan_staged_check(&again, &job, NULL, &diag), HD_E_BADPLAN);
+	again.groups = 4;
+	CHECK(hd_plan_staged_check(&again, &job, NULL, &diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(hd_plan_spread(&plan, &job, 8, 3, &arena, &diag), HD_E_INVAL);
+	assert_int_equal(hd_plan_spread(&plan, &job, 3, 3, &arena, &diag), HD_E_INVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_flush_schedule_makes_a_plan_that_prints_and_parses),
 		cmocka_unit_test(pipelines_have_neighbouring_virtual_nodes),
 		cmocka_unit_test(ranks_may_be_several_devices),
+		cmocka_unit_test(groups_of_a_rank_do_what_it_does),
 		cmocka_unit_test(transfers_that_are_there_are_between_ranks_of_one_pipeline),
 		cmocka_unit_test(without_memory_there_is_no_plan),
 		cmocka_unit_test(pipelines_that_are_no_plan_are_refused),
