@@ -42,6 +42,21 @@ expect 0 heddle eval mlp
 says 'accuracy'
 passed "what a loss does not have is not shown"
 
+# A target ends a run at the same step however it is run, also one that is met before the first step, and one
+# that is read again from disk.
+for as in "one --devices 1" "two --workers 2 --devices 1"; do
+	set -- $as
+	train run mlp.yaml -s eval.every=2 -s eval.target=100 --out "goal_$1" "${@:2}"
+	heddle ckpt digest "goal_$1" | grep -o '[0-9a-f]\{32\}' >"goal_$1.digest"
+	grep -q '"kind":"job_end","step":2,.*"reached":true,"exit":0' "goal_$1/events.ndjson" ||
+		failed "$as: $(grep job_end "goal_$1/events.ndjson")"
+	expect 0 heddle resume "goal_$1" -q "${@:2}"
+	heddle ckpt digest "goal_$1" | grep -o '[0-9a-f]\{32\}' | cmp - "goal_$1.digest" ||
+		failed "$as: a run that reached its target trains on"
+done
+expect 0 cmp goal_one.digest goal_two.digest
+passed "a target ends a run at one step, whoever runs it"
+
 # a share of tokens is one whatever weighs the losses
 for by in sample token; do
 	train run gpt.yaml -s batch.normalize=$by -s optim.lr=0 --out gpt_$by

@@ -160,6 +160,20 @@ status=0
 heddle worker --join short -s workers.detect=100ms -q >out 2>err || status=$?
 same $status 11 "exit code of a worker that comes after the end"
 expect 0 cmp events.before short/events.ndjson
+# one that has what it was to reach is done before its last step; one that was given fewer steps is not
+sed 's/eval: {every: 0}/eval: {every: 3, target: 1000}/' endless.yaml >goal.yaml
+expect 0 heddle run goal.yaml --out goal --workers 2 -q
+cp goal/events.ndjson events.before
+expect 1 heddle serve --job goal -q
+says 'goal: done, its eval.target was reached after 3 of 10000000 steps: there is nothing to coordinate'
+status=0
+heddle worker --join goal -s workers.detect=100ms -q >out 2>err || status=$?
+same $status 11 "exit code of a worker that comes after the target was reached"
+expect 0 cmp events.before goal/events.ndjson
+sed 's/target: 1000/target: 0/' goal.yaml >far.yaml
+expect 0 heddle run far.yaml --out far --workers 2 --steps 4 -q
+expect 0 heddle serve --job far --steps 8 -q
+same "$(saved far)" 000000008 "steps of a run that was given fewer, and then more"
 passed "a run that is done is not driven again"
 
 # ---- under a scheduler ----

@@ -127,6 +127,15 @@ static struct hd_driver_spec driver_of(const struct hd_launch *launch)
 		.key_len = sizeof net->key.byte, .plaintext = net->plaintext, .stop = spec->stop };
 }
 
+/* A run ends well at its last step, where its workers stop by order, or at its target. */
+static bool is_reached(const struct hd_launch *launch, uint64_t step)
+{
+	const uint64_t stop_at = launch->spec.stop_at, nsteps = launch->task->nsteps;
+
+	return !launch->job->value[HD_JOB_TARGET].is_none && step < (stop_at && stop_at < nsteps ? stop_at :
+		nsteps);
+}
+
 enum hd_err hd_launch_run(struct hd_launch *launch, struct hd_launch_end *end, struct hd_diag *diag)
 {
 	const struct hd_launch_spec *spec = &launch->spec;
@@ -146,7 +155,10 @@ enum hd_err hd_launch_run(struct hd_launch *launch, struct hd_launch_end *end, s
 	launch_predicted(launch, &forecast, &end->forecast);
 	hd_driver_progress_finish(&progress);
 	if (err != HD_E_AGAIN) {
-		hd_ending_ends(spec->dir, end->driver.step, launch->task->nsteps, err, diag);
+		if (!err && is_reached(launch, end->driver.step))
+			hd_ending_reached(spec->dir, end->driver.step, launch->task->nsteps);
+		else
+			hd_ending_ends(spec->dir, end->driver.step, launch->task->nsteps, err, diag);
 		(void)!hd_report_write(spec->dir, &end->report);
 	}
 	take_end(launch, end);

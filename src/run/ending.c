@@ -11,53 +11,64 @@ enum { TAIL = 1 << 16, BODY = 1500, JOB_BYTES = 1 << 20 };
 
 /* ---- written ---- */
 
+/* text NULL: it begins */
+struct body { uint64_t steps; enum hd_err err; const char *text; bool reached; };
+
 /* False: the text does not fit. */
-static bool write_body(struct hd_text *body, char room[BODY], uint64_t steps, const enum hd_err *err,
-	const char *text)
+static bool write_body(struct hd_text *body, char room[BODY], const struct body *of)
 {
 	struct hd_json_writer w;
 
 	hd_text_fixed(body, room, BODY);
 	hd_json_writer_init(&w, body);
 	hd_json_open_object(&w, NULL);
-	hd_json_put_i64(&w, "steps", (int64_t)steps);
-	if (err) {
-		hd_json_put_i64(&w, "exit", hd_err_exit(*err));
-		hd_json_put_text(&w, "text", text);
+	hd_json_put_i64(&w, "steps", (int64_t)of->steps);
+	if (of->reached)
+		hd_json_put_bool(&w, "reached", true);
+	if (of->text) {
+		hd_json_put_i64(&w, "exit", hd_err_exit(of->err));
+		hd_json_put_text(&w, "text", of->text);
 	}
 	hd_json_close(&w);
 	return !body->full;
 }
 
 /* Without its braces. */
-static const char *body_of(char room[BODY], uint64_t steps, const enum hd_err *err, const char *text)
+static const char *body_of(char room[BODY], struct body of)
 {
 	struct hd_text body;
 
-	/* a text of nothing but escapes: without it, never without the exit code */
-	if (!write_body(&body, room, steps, err, text))
-		(void)write_body(&body, room, steps, err, hd_err_text(*err));
+	if (!write_body(&body, room, &of)) {
+		/* a text of nothing but escapes: without it, never without the exit code */
+		of.text = hd_err_text(of.err);
+		(void)write_body(&body, room, &of);
+	}
 	assert(!body.full);
 	body.at[body.len - 1] = '\0';
 	return body.at + 1;
 }
 
-static void put(struct hd_rundir *dir, const char *kind, uint64_t step, uint64_t steps,
-	const enum hd_err *err, const struct hd_diag *why)
+void hd_ending_begins(struct hd_rundir *dir, uint64_t step, uint64_t steps)
 {
-	const char *text = !err || !*err ? "" : why->text[0] ? why->text : hd_err_text(*err);
 	char room[BODY];
 
-	hd_rundir_event(dir, kind, step, body_of(room, steps, err, text));
+	hd_rundir_event(dir, "job_start", step, body_of(room, (struct body){ .steps = steps }));
 }
-
-void hd_ending_begins(struct hd_rundir *dir, uint64_t step,
-	uint64_t steps) { put(dir, "job_start", step, steps, NULL, NULL); }
 
 void hd_ending_ends(struct hd_rundir *dir, uint64_t step, uint64_t steps, enum hd_err err,
 	const struct hd_diag *why)
 {
-	put(dir, "job_end", step, steps, &err, why);
+	const char *text = !err ? "" : why->text[0] ? why->text : hd_err_text(err);
+	char room[BODY];
+
+	hd_rundir_event(dir, "job_end", step, body_of(room, (struct body){ steps, err, text, false }));
+}
+
+void hd_ending_reached(struct hd_rundir *dir, uint64_t step, uint64_t steps)
+{
+	char room[BODY];
+
+	hd_rundir_event(dir, "job_end", step, body_of(room, (struct body){ steps, HD_OK, "", true }));
 }
 
 void hd_ending_at_once(struct hd_ending_word *word, const struct hd_rundir *dir, uint64_t step,
@@ -74,7 +85,8 @@ void hd_ending_at_once(struct hd_ending_word *word, const struct hd_rundir *dir,
 		struct hd_text line;
 		hd_text_fixed(&line, at, HD_ENDING_TEXT);
 		if (hd_rundir_event_line(dir, &line, "job_end", step,
-			body_of(room, steps, &err, "stopped at once, without a checkpoint")))
+			body_of(room, (struct body){ steps, err, "stopped at once, without a checkpoint",
+				false })))
 			next->line[stops[i]].at = at, next->line[stops[i]].len_bytes = line.len;
 	}
 	hd_signal_word_set(next);
@@ -100,6 +112,7 @@ static bool take_event(struct look *l, const struct hd_json *line)
 	(void)!hd_json_get_u64(line, "steps", INT64_MAX, &l->ending->steps, NULL);
 	if (!hd_json_get_i64(line, "exit", 0, UINT8_MAX, &exit, NULL))
 		l->ending->exit = (int)exit;
+	(void)!hd_json_get_bool(line, "reached", &l->ending->reached, NULL);
 	if (!hd_json_get_text(line, "text", &text, NULL))
 		snprintf(l->ending->text, sizeof l->ending->text, "%s", text);
 	return true;
@@ -184,7 +197,7 @@ enum hd_err hd_ending_look(struct hd_fs *fs, const char *run, struct hd_ending *
 
 bool hd_ending_is_done(const struct hd_ending *e)
 {
-	return e->ended && e->exit == 0 && e->steps && e->step >= e->steps;
+	return e->ended && e->exit == 0 && (e->reached || (e->steps && e->step >= e->steps));
 }
 
 const char *hd_ending_state(const struct hd_ending *e)

@@ -16,6 +16,7 @@ enum { HD_ENDING_TEXT = 600 };
 
 struct hd_ending {
 	bool began, ended;                /* ended false: it goes on, or was killed */
+	bool reached;                     /* it ended since eval.target was reached */
 	int exit;                         /* of one that ended; -1: not said (an earlier program) */
 	uint64_t step, steps;             /* steps 0: not known */
 	bool has_loss;
@@ -32,13 +33,15 @@ HD_MUST_USE enum hd_err hd_ending_look(struct hd_fs *fs, const char *run, struct
  * how). */
 const char *hd_ending_state(const struct hd_ending *ending);
 
-/* It ended well and has all its steps: no process has anything left to do. */
+/* It ended well and has all its steps, or what it was to reach: no process has anything left to do. */
 bool hd_ending_is_done(const struct hd_ending *ending);
 
 /* Written by the run's holder. */
 void hd_ending_begins(struct hd_rundir *dir, uint64_t step, uint64_t steps);
 void hd_ending_ends(struct hd_rundir *dir, uint64_t step, uint64_t steps, enum hd_err err,
 	const struct hd_diag *why);
+/* As one that ends well, since its target was reached. */
+void hd_ending_reached(struct hd_rundir *dir, uint64_t step, uint64_t steps);
 
 /* The line of each wish, of this step and of the one before. Zeroed: none is ready. */
 struct hd_ending_word { struct hd_signal_word word[2]; char line[2][HD_STOP_INTERRUPT + 1][HD_ENDING_TEXT];

@@ -71,7 +71,15 @@ static void a_run_says_how_it_ended(void **state)
 		e.text);
 	hd_ending_ends(&dir, 30, 30, HD_OK, &(struct hd_diag){ "rest" });
 	e = look();
-	CHECK(e.ended && e.exit == 0 && e.step == 30 && !e.text[0], "done: exit %d, %s", e.exit, e.text);
+	CHECK(e.ended && e.exit == 0 && e.step == 30 && !e.text[0] && !e.reached, "done: exit %d, %s",
+		e.exit, e.text);
+	hd_ending_begins(&dir, 30, 40);
+	hd_ending_reached(&dir, 34, 40);
+	e = look();
+	CHECK(e.ended && e.exit == 0 && e.step == 34 && e.steps == 40 && !e.text[0] && e.reached,
+		"reached: exit %d, %s", e.exit, e.text);
+	hd_ending_begins(&dir, 34, 40);
+	assert_false(look().reached);
 }
 
 /* The lines that are ready, as a signal would write them: nothing before, and then the whole of one. */
@@ -101,6 +109,9 @@ static void a_run_is_done_when_it_has_all_its_steps(void **state)
 		{ { .ended = true, .exit = 75, .step = 30, .steps = 30 }, false },
 		{ { .began = true, .step = 30, .steps = 30 }, false },
 		{ { .ended = true, .step = 0, .steps = 0 }, false },
+		{ { .ended = true, .reached = true, .step = 12, .steps = 30 }, true },
+		{ { .ended = true, .reached = true, .exit = 75, .step = 12, .steps = 30 }, false },
+		{ { .reached = true, .step = 12, .steps = 30 }, false },
 	};
 
 	(void)state;

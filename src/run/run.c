@@ -661,7 +661,7 @@ void hd_run_begin(struct hd_run *run)
 bool hd_run_evaluates(const struct hd_run *run, bool end)
 {
 	uint64_t every = (uint64_t)hd_job_int(run->job, HD_JOB_EVAL_EVERY), at = hd_worker_at(run->worker);
-	bool last = at == run->task->nsteps || run->target_reached, due = every && at % every == 0;
+	bool last = at == run->task->nsteps || run->target_reached, due = every && at && at % every == 0;
 
 	return end ? last || (due && !run->job->value[HD_JOB_TARGET].is_none) : due;
 }
@@ -700,8 +700,12 @@ static enum hd_err wants_stop(const struct hd_run *run)
  * the last one says how it ended. */
 static void ends(struct hd_run *run, enum hd_err err, const struct hd_diag *why)
 {
-	if (run->dir)
-		hd_ending_ends(run->dir, hd_worker_at(run->worker), run->task->nsteps, err, why);
+	const uint64_t at = hd_worker_at(run->worker);
+
+	if (run->dir && !err && run->target_reached)
+		hd_ending_reached(run->dir, at, run->task->nsteps);
+	else if (run->dir)
+		hd_ending_ends(run->dir, at, run->task->nsteps, err, why);
 	hd_signal_word_set(NULL);
 }
 
@@ -738,12 +742,23 @@ static void be_ready(struct hd_run *run)
 		hd_ending_at_once(&run->word, run->dir, hd_worker_at(run->worker), run->task->nsteps);
 }
 
+/* Of a run that goes on where its target may have been reached: it ends there, as one does that was not
+ * killed. */
+static enum hd_err look_at_target(struct hd_run *run, bool *reached, struct hd_diag *diag)
+{
+	enum hd_err err = run->began_step && !run->job->value[HD_JOB_TARGET].is_none &&
+		hd_run_evaluates(run, false) ? evaluate(run, diag) : HD_OK;
+
+	*reached = run->target_reached;
+	return err;
+}
+
 enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag)
 {
 	uint64_t end = run->options.stop_at && run->options.stop_at < run->task->nsteps ?
 		run->options.stop_at : run->task->nsteps;
 	enum hd_err err = HD_OK, stop = HD_OK;
-	bool reached = run->target_reached;
+	bool reached = false;
 
 	hd_run_begin(run);
 	if (run->dir) {
@@ -752,6 +767,8 @@ enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag)
 		hd_rundir_hold_as(run->dir, HD_HOLD_ALONE);       /* from here on it can be asked to stop */
 		look_at_records(run);
 	}
+	if ((err = look_at_target(run, &reached, diag)))
+		return end_badly(run, err, diag);
 	while (hd_worker_at(run->worker) < end && !reached && !(stop = wants_stop(run))) {
 		err = one_step(run, diag);
 		be_ready(run);

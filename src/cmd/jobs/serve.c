@@ -46,8 +46,10 @@ static enum hd_err refuse_done(struct hd_cmd *cmd, const struct hd_rundir *dir)
 
 	if (hd_ending_look(&cmd->fs, dir->path, &ending, NULL) || !hd_ending_is_done(&ending))
 		return HD_OK;
-	return hd_fail(&cmd->diag, HD_E_AGAIN, "%s: done, %llu of %llu steps: there is nothing to coordinate",
-		dir->path, (unsigned long long)ending.step, (unsigned long long)ending.steps);
+	return hd_fail(&cmd->diag, HD_E_AGAIN,
+		"%s: done, %s%llu of %llu steps: there is nothing to coordinate", dir->path,
+		ending.reached ? "its eval.target was reached after " : "", (unsigned long long)ending.step,
+		(unsigned long long)ending.steps);
 }
 
 /* With a number of workers a run begins, or goes on from its newest checkpoint; without one it is taken
