@@ -54,6 +54,7 @@ static void run_loop(struct driver *c)
 			continue;
 		hd_failpoint_look();
 		driver_look_at_local(c);
+		driver_ledger_look(c);
 		look_at_stop(c);
 		driver_look_for_a_start(c, hd_clock_now_ns(c->spec->clock) - began);
 		hd_control_tick(&c->control, hd_clock_now_ns(c->spec->clock));
@@ -114,6 +115,8 @@ enum hd_err hd_driver_run(const struct hd_driver_spec *spec, struct hd_driver_en
 		err = verdict(c, end, diag);
 	}
 	hd_local_finish(&c->local, GRACE_NS);
+	if (c->ledger_ns)
+		driver_ledger_close(c);
 	if (c->control.listener.net)      /* it has opened its sockets */
 		driver_sweep(c);
 	hd_control_close(&c->control);

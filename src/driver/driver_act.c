@@ -174,6 +174,7 @@ ACT(restore)
 	uint64_t step = HD_NO_STEP;
 
 	(void)a;
+	driver_ledger_halted(c, HD_METER_REBUILDS);
 	if (!hd_ckpt_find(c->spec->fs, c->spec->dir->path, UINT64_MAX, &info, NULL, NULL, NULL))
 		step = info.step;
 	else if (c->end.commits == 0 || !c->config.record.started || c->spec->step == 0)
@@ -281,6 +282,7 @@ ACT(commit)
 	c->end.has_digest |= n->has_digest;
 	if (n->has_digest)
 		c->end.digest = n->digest;
+	driver_ledger_commit(c, a->step);
 	c->end.redone += n->redone;
 	c->loss = n->weight > 0 ? n->loss_sum / n->weight : 0;
 	c->step_ms = (double)n->step_ns * 1e-6;
@@ -342,8 +344,12 @@ ACT(note)
 		driver_noticed(c, a->worker, text);
 	if (!strcmp(a->name, "checkpoint_done"))
 		hd_rundir_sync(c->spec->dir);
-	if (!strcmp(a->name, "lost"))
+	if (!strcmp(a->name, "lost")) {
+		driver_ledger_halted(c, HD_METER_PAUSES);
 		look_at_lost(c, a->worker, text);
+	}
+	if (!strcmp(a->name, "view"))
+		driver_ledger_halted(c, HD_METER_STEPS);
 }
 
 ACT(exit)

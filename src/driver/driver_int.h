@@ -8,14 +8,17 @@
  *	driver_requests.c    requests of users
  *	driver_shape.c       pipelines of another shape: asked for, or cut again
  *	driver_notice.c      notices that a worker's machine will be taken away
+ *	driver_ledger.c      what the machines are paid for
  *	driver_record.c      what is stored, and the state at start */
 #ifndef HD_DRIVER_DRIVER_INT_H
 #define HD_DRIVER_DRIVER_INT_H
 
+#include "spot/meter.h"
 #include "wire/hub.h"
 #include "run/pipe_set.h"
 #include "driver/driver.h"
 #include "driver/control.h"
+#include "driver/live.h"
 #include "driver/local_workers.h"
 #include "driver/redraw.h"
 #include "driver/replacement.h"
@@ -71,6 +74,13 @@ struct driver {
 	bool sweep;                       /* sockets of workers that are gone may lie in the folder */
 	struct driver_notice notice[DRIVER_NOTICES];
 	bool held;                        /* a start waits for the end of a notice */
+	struct hd_meter meter;            /* what machines are paid for */
+	/* what members do: steps, or a pause or a rebuild after a loss; looked at, and stored, the last
+	 * time; it
+	 * differs from what is stored by more than time */
+	enum hd_meter_does halted_by;
+	int64_t ledger_ns, metered_ns;
+	bool unmetered;
 	uint32_t unstored;                /* records in a row that could not be written */
 	uint32_t exit_code;
 	char exit_text[HD_MSG_TEXT + 1];
@@ -111,6 +121,16 @@ void driver_noticed(struct driver *c, uint32_t worker, const char *text);     /*
 const char *driver_notice_of(const struct driver *c, uint32_t worker);
 bool driver_may_start(struct driver *c);                /* a local worker, now */
 
+/* driver_ledger.c */
+void driver_ledger_open(struct driver *c, const uint8_t *bytes, size_t len);    /*
+	as it was stored; len 0: not */
+void driver_ledger_look(struct driver *c);              /* which are there, and do what */
+void driver_ledger_halted(struct driver *c, enum hd_meter_does by);     /* members; until STEPS,
+	or a commit */
+void driver_ledger_commit(struct driver *c, uint64_t step);
+void driver_ledger_fill(const struct driver *c, struct hd_live *live);
+void driver_ledger_close(struct driver *c);             /* all go; an event "paid" */
+
 /* driver_unrecorded.c */
 void driver_tell_unrecorded(struct driver *c);
 void driver_begins_at(struct driver *c, uint64_t step);         /* from disk */
@@ -141,6 +161,7 @@ HD_MUST_USE enum hd_err driver_record_get(struct hd_co_record *record, const uin
  * counted from 0 (rule 12 of protocol/coordinator.h). */
 void driver_record_resume(struct hd_co_record *record);
 void driver_keep_paces(struct driver *c);
+void driver_keep_meter(struct driver *c, const uint8_t *bytes, size_t len);
 /* The plan of the view in force, where no member reaches the run's folder (run/kept_plan.h). */
 void driver_keep_plan(struct driver *c);
 /* Turns the autoscaler; NULL: off. Another coordinator of this run goes on with it. */

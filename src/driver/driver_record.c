@@ -9,7 +9,7 @@
 #include "engine/lockstep.h"
 #include "run/kept_plan.h"
 
-enum { RECORD_MEMBERSHIP = 1, RECORD_KERNELS, RECORD_BEGAN, RECORD_POLICY, RECORD_PACES };
+enum { RECORD_MEMBERSHIP = 1, RECORD_KERNELS, RECORD_BEGAN, RECORD_POLICY, RECORD_PACES, RECORD_METER };
 enum {
 	RECORD_HEAD = 8 + 5 * 4 + 2,
 	RECORD_TAIL = RECORD_HEAD + HD_MAX_WORKERS * 4,
@@ -192,6 +192,21 @@ void driver_keep_paces(struct driver *c)
 		(void)!hd_store_put(c->store, RECORD_PACES, bytes, len, NULL);
 }
 
+void driver_keep_meter(struct driver *c, const uint8_t *bytes, size_t len)
+{
+	(void)!hd_store_put(c->store, RECORD_METER, bytes, len, NULL);
+}
+
+static enum hd_err set_meter(struct driver *c, struct hd_diag *diag)
+{
+	uint8_t bytes[HD_METER_BYTES];
+	size_t len = 0;
+	enum hd_err err = hd_store_get(c->store, RECORD_METER, bytes, sizeof bytes, &len, diag);
+
+	driver_ledger_open(c, bytes, err ? 0 : len);
+	return err == HD_E_NOTFOUND ? HD_OK : err;
+}
+
 void driver_keep_plan(struct driver *c)
 {
 	const struct hd_view *view = hd_coordinator_view(c->machine);
@@ -341,6 +356,8 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 		err = set_began(c, diag);
 	if (!err)
 		err = set_paces(c, diag);
+	if (!err)
+		err = set_meter(c, diag);
 	c->config.target = c->spec->target ? c->spec->target : c->config.record.target;
 	c->config.record.target = c->config.target;
 	if (!err)

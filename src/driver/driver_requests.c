@@ -186,6 +186,7 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 		.detect_ms = (double)c->detect_ns * 1e-6, .listen = c->address,
 		.refused = refusals(c, count) };
 	fill_workers(c, &live);
+	driver_ledger_fill(c, &live);
 	hd_live_put(&live, HD_LIVE_SOCKET, w);
 	return HD_OK;
 }

@@ -10,7 +10,10 @@ static struct hd_live running(void)
 	return (struct hd_live){ .coordinator = 55, .name = "tiny", .state = "running",
 		.why = "membership is changing", .plan_why = "2 workers\njoined \"x\"", .autoscale = "curve",
 		.autoscale_why = "one more pays", .step = 12, .steps = 40, .epoch = 3, .term = 2, .plan = 4,
-		.members = 2, .virtual_nodes = 16, .unrecorded = 5, .copies = 1, .given_up = 6, .asked = 7,
+		.members = 2, .virtual_nodes = 16, .unrecorded = 5, .copies = 1, .given_up = 6,
+		.paid_ms = 36, .useful_ms = 1, .redundant_ms = 2,
+		.bubble_ms = 3, .pause_ms = 4, .redo_ms = 5, .rebuild_ms = 6, .waiting_ms = 7, .boot_ms = 8,
+		.paid_nano_usd = 9, .asked = 7,
 		.target = 8, .goes_on = true, .exit = -1, .loss = 1.25, .step_ms = 31.2, .wait_ms = 2.5,
 		.detect_ms = 400, .predicted_ms = 28.125, .listen = "10.0.0.1:9", .nworkers = 2,
 		.worker = {
@@ -29,7 +32,10 @@ static const char golden_running[] =
 	"\"step\":12,\"steps\":40,\"loss\":1.25,\"step_ms\":31.2,\"wait_ms\":2.5,\"membership\":3,\"term\":2,"
 	"\"plan\":4,\"members\":2,\"target\":8,\"asked\":7,\"virtual_nodes\":16,\"autoscale\":\"curve\","
 	"\"autoscale_why\":\"one more pays\",\"plan_why\":\"2 workers\\njoined \\\"x\\\"\","
-	"\"predicted_ms\":28.125,\"unrecorded\":5,\"copies\":1,\"given_up\":6,\"workers\":[{\"id\":0,"
+	"\"predicted_ms\":28.125,\"unrecorded\":5,\"copies\":1,\"given_up\":6,"
+	"\"paid_ms\":36,\"useful_ms\":1,\"redundant_ms\":2,\"bubble_ms\":3,"
+	"\"pause_ms\":4,\"redo_ms\":5,\"rebuild_ms\":6,\"waiting_ms\":7,\"boot_ms\":8,\"paid_nano_usd\":9,"
+	"\"workers\":[{\"id\":0,"
 	"\"worker\":0,\"state\":\"member\",\"pid\":101,\"devices\":1,\"virtual_nodes\":9,\"step_ms\":30.5,"
 	"\"wait_ms\":1.5,\"compute_ms\":29,\"vn_ms\":3.25,\"speed\":1.125,\"redone_vn\":3,"
 	"\"notice\":\"\",\"address\":\"/tmp/a\"},"
@@ -41,7 +47,9 @@ static const char golden_failed[] =
 	"\"steps\":0,\"loss\":\"nan\",\"step_ms\":0,\"wait_ms\":0,\"membership\":0,\"term\":0,\"plan\":0,"
 	"\"members\":0,\"target\":0,\"asked\":0,\"virtual_nodes\":0,\"autoscale\":\"off\","
 	"\"autoscale_why\":\"\",\"plan_why\":\"\",\"predicted_ms\":0,\"unrecorded\":0,"
-	"\"copies\":0,\"given_up\":0,\"workers\":[]}";
+	"\"copies\":0,\"given_up\":0,\"paid_ms\":0,\"useful_ms\":0,\"redundant_ms\":0,\"bubble_ms\":0,"
+	"\"pause_ms\":0,\"redo_ms\":0,\"rebuild_ms\":0,\"waiting_ms\":0,\"boot_ms\":0,\"paid_nano_usd\":0,"
+	"\"workers\":[]}";
 
 static struct hd_arena arena;
 

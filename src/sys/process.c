@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -52,6 +53,19 @@ uint64_t hd_pid_began(int pid)
 	return sscanf(at + 1,
 		" %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
 		&began) == 1 ? began : 0;
+}
+
+int64_t hd_pid_age_ns(int pid)
+{
+	const uint64_t began = hd_pid_began(pid);
+	const long hz = sysconf(_SC_CLK_TCK);
+	struct timespec now;
+
+	if (!began || hz < 1 || clock_gettime(CLOCK_BOOTTIME, &now))
+		return 0;
+	const int64_t age = (int64_t)now.tv_sec * INT64_C(1000000000) + now.tv_nsec -
+		(int64_t)(began * (UINT64_C(1000000000) / (uint64_t)hz));
+	return age > 0 ? age : 0;
 }
 
 /* ---- the system ---- */

@@ -79,6 +79,8 @@ HD_MUST_USE enum hd_err hd_pid_signal(int pid, enum hd_proc_signal what);
 /* When a process began, in ticks of this boot; 0: there is none of that number. With it a number means one
  * process only. */
 uint64_t hd_pid_began(int pid);
+/* For how long it has been there; 0: there is none of that number. As exact as a tick, 10 ms. */
+int64_t hd_pid_age_ns(int pid);
 /* It could do something now: it is neither gone, nor ended and not waited for, nor stopped. */
 bool hd_pid_lives(int pid);
 void hd_proc_finish(struct hd_proc *proc);                /* takes zeroed and ended ones */

@@ -51,6 +51,26 @@ static void print_alone(const struct hd_live *l, struct hd_text *text)
 			"its log folder; `heddle resume` goes on with it\n");
 }
 
+/* The parts that there are, of what was paid. */
+static void print_paid(const struct hd_live *l, struct hd_text *text)
+{
+	const struct { const char *name; int64_t ms; } part[] = { { "useful", l->useful_ms },
+		{ "redundant", l->redundant_ms }, { "bubble", l->bubble_ms }, { "pause", l->pause_ms },
+		{ "redo", l->redo_ms }, { "rebuild", l->rebuild_ms }, { "waiting", l->waiting_ms },
+		{ "boot", l->boot_ms } };
+
+	if (!l->paid_ms)
+		return;
+	hd_text_addf(text, "paid: %.3f machine hours", (double)l->paid_ms / 3.6e6);
+	if (l->paid_nano_usd)
+		hd_text_addf(text, ", $%.6f", (double)l->paid_nano_usd / 1e9);
+	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+		if (part[i].ms)
+			hd_text_addf(text, "%s %s %.1f %%", i ? "," : ";", part[i].name,
+				100 * (double)part[i].ms / (double)l->paid_ms);
+	hd_text_add(text, "\n");
+}
+
 static void print_run(const struct hd_live *l, struct hd_text *text)
 {
 	const struct hd_fields *f = &hd_live_fields;
@@ -76,6 +96,7 @@ static void print_run(const struct hd_live *l, struct hd_text *text)
 			*l->autoscale_why ? l->autoscale_why : "measures");
 	if (*l->plan_why)
 		hd_text_addf(text, "map: %.*s\n", (int)strcspn(l->plan_why, "\n"), l->plan_why);
+	print_paid(l, text);
 	for (uint32_t i = 0; i < l->nworkers; i++)
 		if (l->worker[i].notice && *l->worker[i].notice)
 			hd_text_addf(text, "worker %lld has notice by %s\n", (long long)l->worker[i].id,
