@@ -127,6 +127,7 @@ static enum hd_err start(struct hd_exchange *x, const struct hd_view *view, uint
 				passes->pass[i].worker, passes->pass[i].stage, hd_view_nstages(view));
 	x->me = me;
 	x->nmembers = view->nmembers;
+	x->stages = hd_view_stages(view, worker);
 	x->step = step;
 	x->passes = *passes;
 	x->fetchers = x->done = 0;

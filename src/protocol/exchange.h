@@ -82,6 +82,7 @@ struct hd_exchange {
 	const struct hd_stage_buckets *buckets;
 	struct hd_holding held;           /* under the view of the step */
 	uint32_t me, nmembers;            /* index among the members of the view in force */
+	uint64_t stages;                  /* that this member runs, bits */
 	uint64_t step;
 	struct hd_passes passes;
 	uint32_t nroots;                  /* of all passes */
@@ -156,6 +157,11 @@ uint64_t hd_exchange_norm_to(const struct hd_exchange *x, uint32_t bucket);
 static inline bool hd_exchange_chained(const struct hd_exchange *x, uint32_t bucket)
 {
 	return x->chain[bucket] >> x->me & 1;
+}
+/* Do stages that this member runs read the bucket? Without stages all do. */
+static inline bool hd_exchange_reads(const struct hd_exchange *x, uint32_t bucket)
+{
+	return !x->buckets || x->buckets->at[bucket].readers & x->stages;
 }
 /* Are the bucket's new parameters here? */
 static inline bool hd_exchange_fresh(const struct hd_exchange *x, uint32_t bucket)

@@ -51,11 +51,13 @@
  *    In the first step of a view, a member that lacks slots of its chains acts FETCH. None gets UPDATE
  *    before all have said SLOTTED: until then every holder has the slots of X_s. Sums and NORM wait as
  *    table entries do (rule 4), so slots do not change while a checkpoint writer works at a boundary.
- *    With stages (config.buckets) a member holds the parameters and slots of its own stages. FETCH then
- *    brings both, and COMPUTE waits for it. The passes of a worker, one a stage, run together by the lists of
- *    the view's plan: COMPUTE comes for each, the first starts the lists. Where no slots lie apart the step
- *    ends with FINISH alone: all norms, the own sums and the table are here, and all have said SLOTTED.
- *    FINISH changes the own stages. A state that came from disk holds all stages until the first FINISH.
+ *    With stages (config.buckets) a member holds the parameters and slots of its own stages, and those of
+ *    the stages whose shadow it has (view.h, rule 10). FETCH then brings both: first what its own stages
+ *    read, for which COMPUTE waits, then the rest while it computes. The passes of a worker, one a stage,
+ *    run together by the lists of the view's plan: COMPUTE comes for each, the first starts the lists. Where
+ *    no slots lie apart the step ends with FINISH alone: all norms, the own sums and the table are here, and
+ *    all have said SLOTTED. FINISH changes the own stages. A state that came from disk holds all stages
+ *    until the first FINISH.
  * 8. A link that closes loses what was in flight. When the coordinator is back, every message that awaits an
  *    answer is sent again. If another coordinator comes, a joiner that has received nothing yet says
  *    READY_TO_SYNC. Lost links between members are repaired by a new epoch. A member connects to the
@@ -178,7 +180,7 @@ struct hd_member_event {
 	X(PUBLISH,    "step, bucket, mask",         "send the sum to those members (bits of indices)") \
 	X(TABLE,      "step, mask",                 "send the whole table to those members") \
 	X(NORM,       "step, bucket, mask",         "send its sums of squares to those members") \
-	X(FETCH,      "step",                       "fetch the missing slots of the own chains from their holders; then FETCHED") \
+	X(FETCH,      "step, flag",                 "fetch the missing slots of the own chains from their holders (flag: of those that the own stages read); then FETCHED") \
 	X(UPDATE,     "step",                       "scalars; slots and new parameters of the own chains, beside the old ones; then UPDATED_OWN") \
 	X(PARM,       "step, bucket, mask",         "send its new parameters to those members") \
 	X(FINISH,     "step",                       "scalars, update in place (sharded: take up the new parameters); then UPDATED") \

@@ -89,6 +89,8 @@ struct hd_member {
 	bool joined_step;                 /* sealed s0 + 1 as a joiner */
 	uint32_t folding;                 /* folds under way */
 	bool updating, updated, fetched;  /* sharded state, of step `at` */
+	/* FETCH is under way of what its stages read; the rest follows */
+	bool lacks;
 	bool sums_due, norms_due;         /* sums, sums of squares wait for the boundary to be done */
 	uint64_t *slots;                  /* owned: [nbuckets] members of the view that hold those of X_at */
 	uint64_t *mine;                   /* owned: [words] buckets whose slots are here */

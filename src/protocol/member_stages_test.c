@@ -115,7 +115,7 @@ static void a_member_without_its_stage_fetches_it_and_computes_then(void **state
 
 	(void)state;
 	begin(w, 1, lacking, 2);
-	IS(EVENT(READY, AT(0)), "BEGIN 0; FETCH 0");
+	IS(EVENT(READY, AT(0)), "BEGIN 0; FETCH 0 own");
 	IS(EVENT(FETCHED, .epoch = 0, AT(0)), "");
 	IS(EVENT(FETCHED, .epoch = 1, AT(0)),
 		">0 SLOTTED@1 0; >2 SLOTTED@1 0; >3 SLOTTED@1 0; COMPUTE 0.0 [0+2]");
@@ -133,6 +133,54 @@ static void a_member_without_its_stage_fetches_it_and_computes_then(void **state
 	at_work_end(w);
 }
 
+/* 0 runs stage 0 and has the shadow of stage 1, 1 the other way round: both hold all. 1 has lost all, or its
+ * shadow, or its stage. */
+static void what_the_own_stage_reads_comes_first_and_the_shadow_while_it_computes(void **state)
+{
+	static const struct hd_vrank ranks_of_two[] = { { 0, 4 }, { 1, 0 } };
+	static const struct { uint64_t mine; const char *begins, *then, *last; } row[] = {
+		{ 0, "BEGIN 0; FETCH 0 own", "FETCH 0; COMPUTE 0.0 [0+4]", ">0 SLOTTED@1 0" },
+		{ 12, "BEGIN 0; FETCH 0; COMPUTE 0.0 [0+4]", ">0 SLOTTED@1 0", "" },
+		{ 3, "BEGIN 0; FETCH 0 own", ">0 SLOTTED@1 0; COMPUTE 0.0 [0+4]", "" },
+	};
+	static struct hd_stage_buckets shadowed;
+	struct hd_member_config config = staged;
+	struct at_work at, *w = &at;
+
+	(void)state;
+	shadowed = two;
+	shadowed.shadows = true;
+	config.buckets = &shadowed;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const struct hd_have held[] = { { 0, 1 | (row[i].mine & 1) << 1 },
+			{ 2, 1 | (row[i].mine & 4) >> 1 } };
+		at_work_synced(w, &config, 1);
+		*w->m->mine = row[i].mine;
+		FENCE(1);
+		VIEW(1, 2, .nrank = 2, .rank = ranks_of_two, .width = 2, .nplace = 2, .place = place,
+			.step = 0, .nchain = 2, .chain = held);
+		IS(EVENT(READY, AT(0)), row[i].begins);
+		IS(EVENT(FETCHED, .epoch = 1, AT(0)), row[i].then);
+		CHECK(hd_member_has_slots(w->m, 2) && hd_member_has_slots(w->m, 0) == (i > 0), "row %zu", i);
+		IS(EVENT(FETCHED, .epoch = 1, AT(0)), row[i].last);
+		assert_true(hd_member_has_slots(w->m, 0) && hd_member_has_slots(w->m, 1));
+		at_work_end(w);
+	}
+	/* a fence between the two: what came is said, and the next view begins with the rest */
+	at_work_synced(w, &config, 1);
+	*w->m->mine = 0;
+	FENCE(1);
+	VIEW(1, 2, .nrank = 2, .rank = ranks_of_two, .width = 2, .nplace = 2, .place = place, .step = 0,
+		.nchain = 1, .chain = &(const struct hd_have){ 0, 1 });
+	EVENT(READY, AT(0));
+	FENCE(2);
+	IS(EVENT(FETCHED, .epoch = 1, AT(0)), ">co STATUS@2 0 member begun [0+4] slot c");
+	IS(VIEW(2, 2, .nrank = 2, .rank = ranks_of_two, .width = 2, .nplace = 2, .place = place, .step = 0,
+		.afresh = true, .nchain = 2, .chain = ((const struct hd_have[]){ { 0, 1 }, { 2, 3 } })),
+		"ADOPT 2 of 2; CANCEL 0; BEGIN 0; FETCH 0; COMPUTE 0.0 [0+4]");
+	at_work_end(w);
+}
+
 /* A pass that was computed before the step was cancelled is not said to be there while state is fetched. */
 static void entries_of_a_cancelled_step_are_not_sent_again(void **state)
 {
@@ -145,7 +193,7 @@ static void entries_of_a_cancelled_step_are_not_sent_again(void **state)
 	IS(EVENT(COMPUTED, AT(0)), "");
 	*w->m->mine = 0;
 	IS(VIEW(2, 4, STAGED, .step = 0, .afresh = true, .nchain = 2, .chain = lacking),
-		"ADOPT 2 of 4; CANCEL 0; BEGIN 0; FETCH 0");
+		"ADOPT 2 of 4; CANCEL 0; BEGIN 0; FETCH 0 own");
 	IS(EVENT(TICK), ">co PROGRESS@2 0 0 0");
 	at_work_end(w);
 }
@@ -280,6 +328,7 @@ int main(void)
 		cmocka_unit_test(a_step_ends_with_own_sums_and_the_norms_of_others),
 		cmocka_unit_test(nothing_is_finished_before_all_is_here),
 		cmocka_unit_test(a_member_without_its_stage_fetches_it_and_computes_then),
+		cmocka_unit_test(what_the_own_stage_reads_comes_first_and_the_shadow_while_it_computes),
 		cmocka_unit_test(entries_of_a_cancelled_step_are_not_sent_again),
 		cmocka_unit_test(a_fence_waits_for_finish),
 		cmocka_unit_test(a_step_that_is_taken_up_again_is_finished_from_its_sums),

@@ -175,12 +175,27 @@ static void say_slotted(struct hd_member *m)
 			hd_member_send(m, m->view.member[i], msg);
 }
 
-static bool has_own(const struct hd_member *m)
+static bool is_mine(const struct hd_member *m, uint32_t bucket)
+{
+	return m->mine[bucket / 64] >> bucket % 64 & 1;
+}
+
+/* Is all of the own chains here; `read`: all that the own stages read? */
+static bool has_own(const struct hd_member *m, bool read)
 {
 	for (uint32_t b = 0; b < m->x.nbuckets; b++)
-		if (hd_exchange_chained(&m->x, b) && !(m->mine[b / 64] >> b % 64 & 1))
+		if (hd_exchange_chained(&m->x, b) && (!read || hd_exchange_reads(&m->x, b)) && !is_mine(m, b))
 			return false;
 	return true;
+}
+
+static void fetch(struct hd_member *m)
+{
+	m->lacks = m->config.buckets && !has_own(m, true);
+	if (has_own(m, false))
+		say_slotted(m);
+	else
+		hd_member_act(m, HD_DO_FETCH)->flag = m->lacks;
 }
 
 /* What is missing for the chains of this view is fetched in its first step. It may have come since the status
@@ -188,37 +203,34 @@ static bool has_own(const struct hd_member *m)
 static void begin_slots(struct hd_member *m)
 {
 	assert(m->begun && !m->finishing);
-	m->updating = m->updated = m->fetched = m->norms_due = m->sums_due = false;
-	if (!(m->x.fetchers >> m->x.me & 1))
-		return;
-	if (has_own(m))
-		say_slotted(m);
-	else
-		hd_member_act(m, HD_DO_FETCH);
+	m->updating = m->updated = m->fetched = m->lacks = m->norms_due = m->sums_due = false;
+	if (m->x.fetchers >> m->x.me & 1)
+		fetch(m);
 }
 
-/* Of stages, parameters are fetched with the slots: without them there is nothing to compute with. */
-static bool waits_for_state(const struct hd_member *m)
-{
-	return m->config.buckets && m->x.fetchers >> m->x.me & 1 && !m->fetched;
-}
-
-/* After a FENCE it still says what is here, until the view of that epoch. */
+/* Of stages, parameters are fetched with the slots: without them there is nothing to compute with. After a
+ * FENCE it still says what is here, until the view of that epoch. */
 static void fetched(struct hd_member *m, uint32_t epoch)
 {
-	bool first = !m->fetched, waited = waits_for_state(m);
+	const bool waited = m->lacks, first = !m->fetched;
 
 	if (epoch != m->view.epoch)
 		return;
 	for (uint32_t b = 0; b < m->x.nbuckets; b++)
-		m->mine[b / 64] |= (uint64_t)hd_exchange_chained(&m->x, b) << b % 64;
-	m->fetched = true;
+		if (hd_exchange_chained(&m->x, b) && (!waited || hd_exchange_reads(&m->x, b)))
+			m->mine[b / 64] |= UINT64_C(1) << b % 64;
+	m->lacks = false;
+	m->fetched |= has_own(m, false);
 	/* the status said less than there is: no need to go back to the disk for it */
 	if (m->held && m->status_said)
 		hd_member_status(m);
-	if (first && !m->held)
+	if (m->held)
+		return;
+	if (waited)
+		fetch(m);
+	else if (first)
 		say_slotted(m);
-	if (waited && !m->held)
+	if (waited)
 		hd_member_compute(m, 0);
 }
 
@@ -273,7 +285,7 @@ static void begin(struct hd_member *m)
 	}
 	hd_member_act(m, HD_DO_BEGIN);
 	begin_slots(m);
-	if (!waits_for_state(m))
+	if (!m->lacks)
 		hd_member_compute(m, 0);
 }
 

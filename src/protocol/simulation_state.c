@@ -70,7 +70,7 @@ static void ask_slots(struct sim_world *s, uint32_t slot)
 	}
 }
 
-void sim_want_slots(struct sim_world *s, uint32_t slot, uint64_t step, bool all)
+void sim_want_slots(struct sim_world *s, uint32_t slot, uint64_t step, bool all, bool read)
 {
 	struct sim_proc *p = &s->proc[slot];
 
@@ -80,6 +80,7 @@ void sim_want_slots(struct sim_world *s, uint32_t slot, uint64_t step, bool all)
 	p->saving = all;
 	for (uint32_t b = 0; b < s->nbuckets; b++)
 		if ((all || hd_exchange_chained(hd_member_exchange(p->m), b)) &&
+			(!read || hd_exchange_reads(hd_member_exchange(p->m), b)) &&
 			!hd_member_has_slots(p->m, b)) {
 			p->want |= 1u << b;
 			s->result->fetches++;

@@ -128,7 +128,7 @@ static void boundary(struct sim_world *s, uint32_t slot, const struct sim_world_
 	bool saves = writer && (last || ev->step % 5 == 0) && ev->step > s->ckpt;
 	p->save = *ev;
 	if (saves && sim_partial(s))
-		sim_want_slots(s, slot, ev->step, true);
+		sim_want_slots(s, slot, ev->step, true, false);
 	if (!saves || !sim_partial(s) || !p->want)
 		sim_saved(s, slot);
 }
@@ -281,7 +281,7 @@ static void perform(struct sim_world *s, uint32_t slot, const struct hd_member_a
 	case HD_DO_TABLE:     sim_publish(s, slot, a, SIM_TABLE); break;
 	case HD_DO_NORM:      sim_send_part(s, slot, a, SIM_NORM); break;
 	case HD_DO_PARM:      sim_send_part(s, slot, a, SIM_PARM); break;
-	case HD_DO_FETCH:     sim_want_slots(s, slot, a->step, false); break;
+	case HD_DO_FETCH:     sim_want_slots(s, slot, a->step, false, a->flag); break;
 	case HD_DO_UPDATE:    sim_after(s, slot, TASK_UPDATE, sim_ms(s, 0, 10), true,
 		(struct sim_world_event){ .step = a->step }); break;
 	case HD_DO_FINISH:    sim_after(s, slot, TASK_FINISH, sim_ms(s, 1, 20), true,

@@ -34,7 +34,8 @@ void sim_finish(struct sim_world *s, uint32_t slot, uint64_t step);
 void sim_feed(struct sim_world *s, uint32_t slot, bool boundary);
 void sim_send_part(struct sim_world *s, uint32_t slot, const struct hd_member_action *a,
 	enum sim_kind kind);
-void sim_want_slots(struct sim_world *s, uint32_t slot, uint64_t step, bool all);
+void sim_want_slots(struct sim_world *s, uint32_t slot, uint64_t step, bool all,
+	bool read);
 void sim_give_slot(struct sim_world *s, uint32_t slot, const struct sim_packet *k);
 void sim_take_slot(struct sim_world *s, uint32_t slot, const struct sim_packet *k);
 void sim_saved(struct sim_world *s, uint32_t slot);

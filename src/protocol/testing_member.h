@@ -147,10 +147,10 @@ static inline void at_work_action(struct at_work *w, const struct hd_member_acti
 	case HD_DO_EPOCH:    at_work_put(w, " %u", a->epoch); break;
 	case HD_DO_BEGIN:
 	case HD_DO_AGAIN:
-	case HD_DO_FETCH:
 	case HD_DO_UPDATE:
 	case HD_DO_FINISH:
 	case HD_DO_CANCEL:   at_work_put(w, " %" PRIu64, a->step); break;
+	case HD_DO_FETCH:    at_work_put(w, " %" PRIu64 "%s", a->step, a->flag ? " own" : ""); break;
 	case HD_DO_COMPUTE:
 		at_work_put(w, " %" PRIu64 ".%u [", a->step, a->pass);
 		for (uint32_t i = 0; i < a->nranges; i++)

@@ -307,7 +307,7 @@ ACT(norm)
 	judge(e, hd_relay_norm(&e->relay, a->bucket, a->mask, &diag), &diag);
 }
 
-ACT(fetch) { hd_elastic_slots_fetch(e, a->step); }
+ACT(fetch) { hd_elastic_slots_fetch(e, a->step, a->flag); }
 
 static void own_chains(struct hd_elastic *e)
 {

@@ -72,6 +72,7 @@ enum hd_slots_work {
 struct hd_slots {
 	enum hd_slots_work now;
 	bool fetch_due, gather_due;       /* and wait for their turn */
+	bool fetch_read;                  /* what the own stages read alone */
 	uint64_t step, fetch_step;
 	uint32_t fetch_epoch, round, left, tries;
 	uint64_t fetched;                 /* bytes of this fetch that came */
@@ -218,7 +219,8 @@ bool hd_elastic_comes_back(const struct hd_elastic *e);
 HD_MUST_USE enum hd_err hd_elastic_slots_init(struct hd_elastic *e, struct hd_diag *diag);
 void hd_elastic_slots_finish(struct hd_elastic *e);
 /* of the own chains; then FETCHED */
-void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step);
+/* `read`: what the own stages read alone */
+void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step, bool read);
 /* all; then the command again */
 void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_command *boundary);
 void hd_elastic_slots_saved(struct hd_elastic *e);    /* that command is done */

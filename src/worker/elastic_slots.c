@@ -259,10 +259,18 @@ void hd_elastic_slots_ask(struct hd_elastic *e)
 	}
 }
 
+/* By the work at hand; of a fetch, as it was asked for. */
+static bool is_wanted(const struct hd_elastic *e, uint32_t bucket)
+{
+	const struct hd_exchange *x = hd_member_exchange(e->member);
+
+	return e->slots.now == HD_SLOTS_GATHER || (hd_exchange_chained(x, bucket) &&
+		(!e->slots.fetch_read || hd_exchange_reads(x, bucket)));
+}
+
 static void want(struct hd_elastic *e, uint64_t step)
 {
 	struct hd_slots *s = &e->slots;
-	const struct hd_exchange *x = hd_member_exchange(e->member);
 
 	assert(s->now == HD_SLOTS_FETCH || s->now == HD_SLOTS_GATHER);
 	s->round++;
@@ -271,8 +279,7 @@ static void want(struct hd_elastic *e, uint64_t step)
 	s->step = step;
 	for (uint32_t b = 0; b < e->nbuckets; b++) {
 		s->keep[b] = hd_member_has_slots(e->member, b);
-		s->want[b] = hd_dist_slot_bytes(e->worker, b) &&
-			(s->now == HD_SLOTS_GATHER || hd_exchange_chained(x, b)) && !s->keep[b];
+		s->want[b] = hd_dist_slot_bytes(e->worker, b) && is_wanted(e, b) && !s->keep[b];
 		s->left += s->want[b];
 	}
 	hd_elastic_slots_ask(e);
@@ -342,8 +349,9 @@ static void end(struct hd_elastic *e, enum hd_slots_work work)
 	}
 }
 
-void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step)
+void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step, bool read)
 {
+	e->slots.fetch_read = read;
 	e->slots.fetch_due = true;
 	e->slots.fetch_step = step;
 	e->slots.fetch_epoch = hd_member_epoch(e->member);

@@ -386,7 +386,7 @@ static void a_fetch_asks_for_what_the_chain_lacks(void **state)
 	chained(1); chained(2); chained(B - 1); chained(5);
 	chain[4] = ~(UINT64_C(1) << exchange.me);          /* others' */
 	has[2] = true;
-	hd_elastic_slots_fetch(&e, 7);
+	hd_elastic_slots_fetch(&e, 7, false);
 	assert_int_equal(nasked, 2);
 	assert_true(asked[0].worker == 4 && asked[0].step == 7 && asked[0].bucket == 1 &&
 		asked[1].bucket == 5);
@@ -412,7 +412,7 @@ static void a_fetch_asks_for_what_the_chain_lacks(void **state)
 static void a_fetch_of_nothing_ends_at_once(void **state)
 {
 	(void)state;
-	hd_elastic_slots_fetch(&e, 9);
+	hd_elastic_slots_fetch(&e, 9, false);
 	assert_int_equal(nasked, 0);
 	assert_int_equal(nfed, 1);
 	assert_true(fed[0].step == 9 && fed[0].epoch == EPOCH);
@@ -425,7 +425,7 @@ static void an_answer_is_of_who_was_asked(void **state)
 
 	(void)state;
 	chained(1);
-	hd_elastic_slots_fetch(&e, 7);
+	hd_elastic_slots_fetch(&e, 7, false);
 	other.worker = 5;
 	other.request = expected[0].request;
 	assert_false(hd_elastic_slots_here(&e, &other));
@@ -444,7 +444,7 @@ static void what_did_not_come_is_asked_for_again(void **state)
 
 	(void)state;
 	chained(1);
-	hd_elastic_slots_fetch(&e, 7);
+	hd_elastic_slots_fetch(&e, 7, false);
 	for (uint32_t i = 0; i < 2; i++) {
 		assert_true(comes_as(i, cases[i].len, cases[i].err));
 		assert_int_equal(nput, 0);
@@ -465,7 +465,7 @@ static void many_are_asked_for_some_at_a_time(void **state)
 	(void)state;
 	for (uint32_t b = 0; b < B - 1; b++)
 		chained(b);
-	hd_elastic_slots_fetch(&e, 7);
+	hd_elastic_slots_fetch(&e, 7, false);
 	hd_elastic_slots_ask(&e);
 	assert_int_equal(nasked, HD_ELASTIC_SLOTS);
 	for (uint32_t i = 0; i < B - 1; i++) {
@@ -490,7 +490,7 @@ static void holders_take_turns_and_those_that_are_away_none(void **state)
 	down[5] = true;
 	for (uint32_t b = 0; b < 8; b++)
 		chained(b);
-	hd_elastic_slots_fetch(&e, 7);
+	hd_elastic_slots_fetch(&e, 7, false);
 	for (uint32_t i = 0; i < 8; i++) {
 		times[asked[i].worker]++;
 		assert_true(comes(i));
@@ -504,7 +504,7 @@ static void who_holds_them_may_come_later(void **state)
 	(void)state;
 	chained(1);
 	down[4] = true;
-	hd_elastic_slots_fetch(&e, 7);
+	hd_elastic_slots_fetch(&e, 7, false);
 	assert_int_equal(nexpected, 0);
 	down[4] = false;
 	expect_err = HD_E_PEERLOST;
@@ -525,7 +525,7 @@ static void a_question_is_repeated(void **state)
 {
 	(void)state;
 	chained(1);
-	hd_elastic_slots_fetch(&e, 7);
+	hd_elastic_slots_fetch(&e, 7, false);
 	hd_clock_sim_advance(&sim, T - 1);
 	hd_elastic_slots_ask(&e);
 	assert_int_equal(nasked, 1);
@@ -552,7 +552,7 @@ static void a_question_that_did_not_go_out_is_asked_with_the_next_look(void **st
 	(void)state;
 	chained(1);
 	tell_err = HD_E_AGAIN;
-	hd_elastic_slots_fetch(&e, 7);
+	hd_elastic_slots_fetch(&e, 7, false);
 	assert_int_equal(nexpected, 1);
 	tell_err = HD_OK;
 	hd_elastic_slots_ask(&e);
@@ -567,7 +567,7 @@ static void who_dropped_it_is_asked_again(void **state)
 	nholds = 2;
 	holds[1] = 5;
 	chained(1); chained(2); chained(3);
-	hd_elastic_slots_fetch(&e, 7);
+	hd_elastic_slots_fetch(&e, 7, false);
 	assert_int_equal(nasked, HD_ELASTIC_SLOTS);
 	uint32_t of_four = 0;
 	for (uint32_t i = 0; i < HD_ELASTIC_SLOTS; i++)
@@ -588,14 +588,14 @@ static void an_earlier_round_is_void(void **state)
 {
 	(void)state;
 	chained(1);
-	hd_elastic_slots_fetch(&e, 7);
+	hd_elastic_slots_fetch(&e, 7, false);
 	hd_elastic_slots_void(&e);
 	assert_true(comes_as(0, 9, HD_OK));
 	assert_int_equal(nput, 0);
 	assert_int_equal(nfed, 0);
-	hd_elastic_slots_fetch(&e, 7);
+	hd_elastic_slots_fetch(&e, 7, false);
 	hd_elastic_slots_void(&e);
-	hd_elastic_slots_fetch(&e, 7);
+	hd_elastic_slots_fetch(&e, 7, false);
 	assert_int_equal(nasked, 3);                        /* again, beside the one that is open */
 	assert_true(comes(1));
 	assert_int_equal(nput, 0);
@@ -609,9 +609,9 @@ static void places_of_earlier_rounds_are_used_again_when_they_are_free(void **st
 	(void)state;
 	for (uint32_t b = 0; b < HD_ELASTIC_SLOTS; b++)
 		chained(b);
-	hd_elastic_slots_fetch(&e, 7);
+	hd_elastic_slots_fetch(&e, 7, false);
 	hd_elastic_slots_void(&e);
-	hd_elastic_slots_fetch(&e, 7);
+	hd_elastic_slots_fetch(&e, 7, false);
 	assert_int_equal(nasked, HD_ELASTIC_SLOTS);
 	assert_true(comes(HD_ELASTIC_SLOTS - 1));
 	hd_elastic_slots_ask(&e);
@@ -628,7 +628,7 @@ static void slots_that_do_not_fit_end_this_worker(void **state)
 {
 	(void)state;
 	chained(1);
-	hd_elastic_slots_fetch(&e, 7);
+	hd_elastic_slots_fetch(&e, 7, false);
 	put_err = HD_E_INTEGRITY;
 	assert_true(comes(0));
 	assert_int_equal(failed, HD_E_BUG);
@@ -665,7 +665,7 @@ static void a_gathering_gets_all_and_gives_the_command_again(void **state)
 	for (uint32_t b = 0; b < B; b++)
 		assert_int_equal(given[0].own[b], has[b]);
 	assert_int_equal(nfed, 0);
-	hd_elastic_slots_fetch(&e, 8);                     /* waits until that is saved */
+	hd_elastic_slots_fetch(&e, 8, false);                     /* waits until that is saved */
 	assert_int_equal(nfed, 0);
 	hd_elastic_slots_saved(&e);
 	assert_int_equal(nasked, 4);                        /* what was gathered is not kept */
@@ -685,7 +685,7 @@ static void a_fetch_and_a_gathering_take_turns(void **state)
 	for (uint32_t b = 0; b < B; b++)
 		has[b] = b > 1;
 	chained(1);
-	hd_elastic_slots_fetch(&e, 7);
+	hd_elastic_slots_fetch(&e, 7, false);
 	hd_elastic_slots_gather(&e, &command);
 	assert_int_equal(nasked, 1);
 	assert_true(comes(0));
@@ -720,7 +720,7 @@ static void what_is_void_does_not_come(void **state)
 		has[b] = b > 0;
 	hd_elastic_slots_gather(&e, &command);
 	assert_int_equal(nasked, 1);
-	hd_elastic_slots_fetch(&e, 7);
+	hd_elastic_slots_fetch(&e, 7, false);
 	hd_elastic_slots_void(&e);
 	assert_true(comes(0));
 	assert_int_equal(ngiven, 1);                       /* the gathering goes on */
@@ -738,7 +738,7 @@ static void what_is_void_does_not_come(void **state)
 	assert_int_equal(ngiven, 1);
 
 	chained(0);
-	hd_elastic_slots_fetch(&e, 7);
+	hd_elastic_slots_fetch(&e, 7, false);
 	hd_elastic_slots_gather(&e, &command);                /* due */
 	hd_elastic_slots_forget(&e);
 	assert_int_equal(e.slots.now, HD_SLOTS_IDLE);
@@ -757,7 +757,7 @@ static void a_gathering_that_waited_begins_when_the_fetch_is_void(void **state)
 	for (uint32_t b = 0; b < B; b++)
 		has[b] = b > 0;
 	chained(0);
-	hd_elastic_slots_fetch(&e, 7);
+	hd_elastic_slots_fetch(&e, 7, false);
 	hd_elastic_slots_gather(&e, &command);
 	hd_elastic_slots_void(&e);
 	assert_int_equal(e.slots.now, HD_SLOTS_GATHER);

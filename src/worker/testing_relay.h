@@ -295,7 +295,12 @@ void hd_elastic_chunk_done(struct hd_elastic *e, const struct hd_command_done *d
 void hd_elastic_peer_lost(struct hd_elastic *e, uint32_t worker) { (void)e; (void)worker; }
 void hd_elastic_look_at_notices(struct hd_elastic *e) { (void)e; }
 void hd_elastic_notice_signal(struct hd_elastic *e) { (void)e; }
-void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step) { (void)e; (void)step; }
+void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step, bool read)
+{
+	(void)e;
+	(void)step;
+	(void)read;
+}
 void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_command *boundary) { (void)e;
 	(void)boundary; }
 void hd_elastic_slots_void(struct hd_elastic *e) { (void)e; }
