@@ -199,5 +199,10 @@ expect 2 heddle run gpt.yaml --workers 2 --devices auto -s parallel.mode=pipelin
 says 'stages over workers need a number'
 expect 0 heddle run gpt.yaml --workers 2 -s parallel.mode=pipeline --dry-run
 says 'worker 1: 7 virtual nodes'
-[ ! -e no ] || failed "a refused run left a folder"
+# of auto the plan that it would choose: stages of all virtual nodes, not a share of them of the whole model
+expect 0 heddle run gpt.yaml --workers 2 -s parallel.mode=auto -s parallel.schedule=1f1b --dry-run
+says 'plan: 1f1b, 2 stages: '
+says 'worker 1: 7 virtual nodes'
+expect 0 heddle run gpt.yaml --workers 3 -s parallel.mode=auto -s parallel.schedule=1f1b --dry-run --json
+[ ! -e no ] && [ ! -e runs ] || failed "a refused run left a folder"
 passed "what does not go together is refused before anything is started"

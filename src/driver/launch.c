@@ -15,6 +15,8 @@ void launch_note(const struct hd_launch_spec *spec, const char *kind, const char
 	struct hd_text body;
 
 	spec->watch.note(spec->watch.user, kind, said);
+	if (!spec->dir)
+		return;
 	hd_text_fixed(&body, room, sizeof room);
 	hd_json_writer_init(&w, &body);
 	hd_json_open_object(&w, NULL);
@@ -56,7 +58,7 @@ enum hd_err hd_launch_open(struct hd_launch *launch, const struct hd_launch_spec
 		launch->spec.job = launch->job;
 		err = hd_task_create(&launch->task, launch->job, spec->fs, diag);
 	}
-	err = err ? err : prove(launch, diag);
+	err = err || !spec->dir ? err : prove(launch, diag);
 	err = err ? err : launch_choose(launch, diag);
 	if (err)
 		hd_launch_close(launch);

@@ -20,6 +20,9 @@
  *    whatever it had before. Stages whose workers are slower than others are cut again while
  *    it goes on (redraw.h); what stands beside the steps at the end is the prediction of the last view.
  *
+ * 6. Without a folder it is opened to see what would be chosen: nothing is written, and it is not run. The
+ *    job of the launch is then as that of the run would be.
+ *
  * Ownership: open/close; all that the spec names is borrowed. Threads: one; run blocks. */
 #ifndef HD_DRIVER_LAUNCH_H
 #define HD_DRIVER_LAUNCH_H
@@ -39,7 +42,7 @@ struct hd_launch_spec {
 	const struct hd_job *job;
 	struct hd_fs *fs;
 	struct hd_clock *clock;
-	struct hd_rundir *dir;            /* held */
+	struct hd_rundir *dir;            /* held; NULL: rule 6 */
 	/* as of driver.h */
 	uint32_t target;
 	uint64_t step;

@@ -81,7 +81,7 @@ static void measure(struct hd_launch *launch)
 		return;
 	}
 	watch_steps(launch);
-	if (hd_kept_costs_put(spec->dir, launch->costs, spec->worker, &launch->arena, &unkept))
+	if (spec->dir && hd_kept_costs_put(spec->dir, launch->costs, spec->worker, &launch->arena, &unkept))
 		launch_note(spec, "warning", unkept.text, unkept.text);
 }
 
@@ -141,7 +141,7 @@ static enum hd_err keep(struct hd_launch *launch, struct hd_diag *diag)
 {
 	const struct hd_kept_value kept = { HD_JOB_PAR_SETTLED, launch->job->value[HD_JOB_PAR_SETTLED] };
 
-	return hd_kept_job_put(launch->spec.dir, &kept, 1, &launch->arena, diag);
+	return !launch->spec.dir ? HD_OK : hd_kept_job_put(launch->spec.dir, &kept, 1, &launch->arena, diag);
 }
 
 /* The first whose parts fit the workers. What ends otherwise than by memory would end so for all of them. */

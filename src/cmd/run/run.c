@@ -105,11 +105,22 @@ static enum hd_err as_one_of(struct hd_cmd *cmd, struct hd_job *job, uint32_t *n
 static enum hd_err dry_run(struct hd_cmd *cmd, struct hd_job *job, struct hd_run_options *options,
 	struct hd_ui *ui)
 {
+	const bool chooses = cmd->args.has[HD_OPT_WORKERS] &&
+		hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO;
+	struct hd_launch launch;
 	struct hd_run *run = NULL;
 	uint32_t n = 0;
 
 	options->quiet_disk = options->explain = true;
 	enum hd_err err = cmd->args.has[HD_OPT_WORKERS] ? as_one_of(cmd, job, &n, options) : HD_OK;
+	if (!err && chooses) {
+		/* judged is what would be chosen, by the same measuring */
+		if ((err = hd_launch_open(&launch, &(struct hd_launch_spec){ .job = job, .fs = &cmd->fs,
+			.clock = &cmd->clock, .target = n, .worker = &options->worker,
+			.watch = hd_ui_watch(ui) }, &cmd->diag)))
+			return err;
+		job = launch.job;
+	}
 	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, options, &cmd->diag);
 	if (!err && n)
@@ -117,6 +128,8 @@ static enum hd_err dry_run(struct hd_cmd *cmd, struct hd_job *job, struct hd_run
 	if (!err)
 		hd_ui_say(ui, "nothing was started (--dry-run)");
 	hd_run_destroy(run);
+	if (chooses && job == launch.job)
+		hd_launch_close(&launch);
 	return err;
 }
 
