@@ -8,6 +8,7 @@
 #include "engine/meeting.h"
 #include "engine/part_int.h"
 #include "engine/overlap.h"
+#include "engine/shadow.h"
 
 /* A part of a view is made beside the one in use and taken up between two steps. The pools of buffers are
  * shared by both: their steps do not overlap, and pools only grow. */
@@ -282,8 +283,17 @@ static uint64_t links_of(const struct hd_plan *plan)
 	return n;
 }
 
+static uint32_t nfar(const struct hd_pipe *pipe)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < pipe->nshadows; i++)
+		n += pipe->shadow[i].far;
+	return n;
+}
+
 static enum hd_err make_staged(struct hd_worker *w, struct hd_worker_part *s, const uint32_t *rank,
-	struct hd_diag *diag)
+	const uint8_t *held, struct hd_diag *diag)
 {
 	s->needs_sum = !s->alone;
 	s->needs_parm = false;
@@ -292,6 +302,11 @@ static enum hd_err make_staged(struct hd_worker *w, struct hd_worker_part *s, co
 			"batch.slices cuts a virtual node, and stages take it whole: batch.slices: 1, or "
 			"more batch.virtual_nodes");
 	enum hd_err err = hd_pipe_work(w, &s->work, s->plan, rank, &s->arena, diag);
+	err = err ? err : hd_shadows_held(s->work.pipe, held, diag);
+	if (!err && !s->alone && w->parts->sharded && s->work.pipe->nshadows > nfar(s->work.pipe))
+		err = hd_fail(diag, HD_E_REFUSED,
+			"a rank and the owner of the stage that it shadows are of one worker, whose loss "
+			"takes both: each rank another worker");
 	return err || !s->plan->overlap ? err : hd_overlap_make(w, &s->work, s->plan, rank, &s->arena, diag);
 }
 
@@ -348,7 +363,7 @@ static enum hd_err make(struct hd_worker *w, const struct hd_dist_view *view, st
 	s->nlinks = alone ? 0 : links_of(view->plan);
 	err = err ? err : count_held(w, view, s, diag);
 	if (!err && staged)
-		err = make_staged(w, s, rank, diag);
+		err = make_staged(w, s, rank, view->held, diag);
 	else if (!err)
 		err = hd_work_make(w, &s->work, view->plan, mine ? rank : NULL, &s->arena, diag);
 	if (!err && !staged)
@@ -430,7 +445,8 @@ enum hd_err hd_dist_roots_of(const struct hd_plan *plan, uint16_t worker, uint16
 		has[v] = whole && plan->worker[plan->map[v]] == worker;
 	for (uint32_t r = 0; r < plan->nranks && !whole; r++)
 		for (uint32_t i = 0; i < plan->list[r].len && plan->worker[r] == worker; i++)
-			if (plan->list[r].at[i].op == HD_INS_F && plan->list[r].at[i].stage == stage)
+			if (plan->list[r].at[i].op == HD_INS_F && plan->list[r].at[i].stage == stage &&
+				!hd_ins_redundant(&plan->list[r].at[i]))
 				has[plan->list[r].at[i].vn] = 1;
 	return hd_tree_roots(plan->nvns, has, root, cap, nroots);
 }

@@ -139,9 +139,10 @@ static void bind_cell(struct hd_rank *rank, const struct hd_ins *ins, struct hd_
 		hd_param_store_bind(w->store, bind);
 	else
 		hd_param_store_bind_step(w->store, bind);
-	if (is_shadow(rank, ins))
-		bind->params = hd_param_store_at(hd_shadow_of(pipe, hd_pipe_rank(pipe, rank))->store,
-			HD_VEC_PARAMS, 0, 0);
+	const struct hd_shadow *shadow = is_shadow(rank, ins) ?
+		hd_shadow_of(pipe, hd_pipe_rank(pipe, rank)) : NULL;
+	if (shadow && !shadow->far)
+		bind->params = hd_param_store_at(shadow->store, HD_VEC_PARAMS, 0, 0);
 }
 
 static enum hd_err run(struct hd_rank *rank, const struct hd_ins *ins, enum hd_run_phase phase,

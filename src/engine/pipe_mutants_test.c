@@ -1,9 +1,6 @@
 #include "engine/pipe.h"
 
-#include "graph/stages.h"
-#include "pipeline/generate.h"
-#include "pipeline/staged.h"
-#include "engine/testing.h"
+#include "engine/testing_stages.h"
 
 /* Every list that the checker accepts runs: lists of small pipelines are changed at random; what the checker
  * then accepts, the engine executes, with the bits of one device. A list that makes it wait for ever is a
@@ -15,10 +12,20 @@ static const char net[] =
 	"model: {use: builtin:mlp, args: {input: [1, 2, 2], hidden: [4, 3, 5], classes: 3}}\n"
 	"data: {kind: synthetic, count: 32}\n";
 
-static const struct { const char *name; uint32_t p, v; enum hd_stage_keeps keeps; } kinds[] = {
-	{ "gpipe", 2, 1, HD_KEEPS_ALL }, { "1f1b", 3, 1, HD_KEEPS_ALL }, { "interleaved", 2, 2, HD_KEEPS_ALL },
-	{ "zb-h1", 3, 1, HD_KEEPS_ALL }, { "zb-v", 2, 2, HD_KEEPS_ALL }, { "dualpipev", 2, 2, HD_KEEPS_ALL },
-	{ "1f1b", 3, 1, HD_KEEPS_AWAY }, { "zb-v", 2, 2, HD_KEEPS_AWAY },
+static const struct { const char *name; uint32_t p, v; enum hd_stage_keeps keeps; enum hd_redundancy mode; }
+	kinds[] = {
+	{ "gpipe", 2, 1, HD_KEEPS_ALL, HD_REDUNDANCY_NONE },
+	{ "1f1b", 3, 1, HD_KEEPS_ALL, HD_REDUNDANCY_NONE },
+	{ "interleaved", 2, 2, HD_KEEPS_ALL, HD_REDUNDANCY_NONE },
+	{ "zb-h1", 3, 1, HD_KEEPS_ALL, HD_REDUNDANCY_NONE },
+	{ "zb-v", 2, 2, HD_KEEPS_ALL, HD_REDUNDANCY_NONE },
+	{ "dualpipev", 2, 2, HD_KEEPS_ALL, HD_REDUNDANCY_NONE },
+	{ "1f1b", 3, 1, HD_KEEPS_AWAY, HD_REDUNDANCY_NONE },
+	{ "zb-v", 2, 2, HD_KEEPS_AWAY, HD_REDUNDANCY_NONE },
+	{ "1f1b", 3, 1, HD_KEEPS_ALL, HD_REDUNDANCY_EAGER },
+	{ "gpipe", 3, 1, HD_KEEPS_AWAY, HD_REDUNDANCY_FULL },
+	{ "zb-h1", 2, 1, HD_KEEPS_ALL, HD_REDUNDANCY_FULL },
+	{ "1f1b", 2, 1, HD_KEEPS_INPUT, HD_REDUNDANCY_LAZY },
 };
 enum { NKINDS = sizeof kinds / sizeof *kinds };
 
@@ -100,6 +107,8 @@ static void plan_of(struct hd_rig *rig, size_t k, struct hd_plan *plan)
 	assert_int_equal(hd_graph_stages_balance(first, s.nstages, &rig->task->train, 2, &rig->arena, &diag),
 		HD_OK);
 	CHECK(hd_plan_staged(plan, &job, &s, 1, first, kinds[k].keeps, &rig->arena, &diag) == HD_OK, "%s",
+		diag.text);
+	CHECK(!kinds[k].mode || hd_rig_shadowed(plan, kinds[k].mode, &rig->arena, &diag) == HD_OK, "%s",
 		diag.text);
 }
 

@@ -43,11 +43,17 @@ void hd_post_wait(struct hd_worker *w)
 
 /* ---- the queue ---- */
 
+/* Of cells. */
+static uint32_t stage_of(const struct hd_pipe *pipe, const struct hd_mail_line *line)
+{
+	return line->stage + (line->shadow ? pipe->nstages : 0);
+}
+
 struct hd_dist_letter hd_post_letter(const struct hd_pipe *pipe, const struct hd_mail_line *line, uint32_t vn)
 {
 	return (struct hd_dist_letter){
 		.kind = line->kind == HD_MAIL_ACT ? HD_XFER_ACTIVATIONS : HD_XFER_GRADIENTS,
-		.send = line->out, .stage = (uint16_t)line->stage, .vn = vn,
+		.send = line->out, .stage = (uint16_t)stage_of(pipe, line), .vn = vn,
 		.from = pipe->plan->worker[line->from], .to = pipe->plan->worker[line->to],
 		.len = line->pool.bytes,
 	};
@@ -108,7 +114,7 @@ void hd_post_offer(struct hd_pipe *pipe, uint32_t iline)
 	if (line->next == line->n)
 		return;
 	const uint32_t vn = line->vn[line->next++];
-	struct hd_cell *cell = hd_cell_of(pipe, line->stage, vn);
+	struct hd_cell *cell = hd_cell_of(pipe, stage_of(pipe, line), vn);
 	struct hd_mail_pool *pool = &cell->seat->mail[line->kind];
 	assert(pool->nfree && !cell->mail[line->kind]);           /* pipe.h, rule 2 */
 	cell->mail[line->kind] = pool->free[--pool->nfree];
@@ -138,7 +144,7 @@ void hd_post_begin(struct hd_pipe *pipe)
 			continue;
 		struct hd_lock *lock = &pipe->box[pipe->device_of[line->to]].lock;
 		hd_lock_take(lock);
-		for (uint32_t k = 0; k < HD_CREDITS; k++)
+		for (uint32_t k = 0; k < (line->shadow ? line->n : HD_CREDITS); k++)
 			hd_post_offer(pipe, i);
 		hd_lock_give(lock);
 	}
@@ -312,7 +318,7 @@ enum hd_err hd_dist_mail_arrived(struct hd_worker *w, const struct hd_dist_lette
 		return hd_fail(diag, HD_E_STALE, "mail of stage %u arrived between two steps", letter->stage);
 	if (letter->kind == HD_XFER_SHARDS)
 		is = hd_parcel_arrived(pipe, letter);
-	else if (letter->stage < pipe->nstages && letter->vn < pipe->nvns) {
+	else if (letter->stage < pipe->ncells / pipe->nvns && letter->vn < pipe->nvns) {
 		struct hd_cell *cell = hd_cell_of(pipe, letter->stage, letter->vn);
 		struct hd_lock *lock = cell->seat ? &pipe->box[cell->seat->device].lock : NULL;
 		if (lock)

@@ -19,6 +19,9 @@
  *    begins.
  * 5. A buffer that the wire has borrowed stays borrowed over the end of a step, also of one that was fenced.
  *    A plan whose lines have lent any is not given up before they are back.
+ * 6. Copies of gradients for a shadow (pipe.h, rule 7) are a line of their own, whose buffers are all offered
+ *    when the step begins: a sender waits for the wire at most. In a letter its stage is that of the shadow's
+ *    cells: behind all stages.
  *
  * Ownership: tables lie in the arena of the part; buffers of lines are of the device that sends. Threads:
  * from begin() to offer() all functions lock. */
@@ -34,6 +37,7 @@ struct hd_mail_line {
 	uint32_t from, to, stage;         /* ranks of the plan; of the receiver */
 	enum hd_mail kind;
 	bool out;                         /* its sender is of this worker */
+	bool shadow;                      /* rule 6 */
 	uint32_t *vn, n;                  /* in the order of the sender's list */
 	/* in: the first that is not offered yet; under the receiver's lock */
 	uint32_t next;

@@ -19,7 +19,7 @@ static struct hd_cell *sent_to(const struct hd_pipe *pipe, const struct hd_ins *
 	if (ins->op != HD_INS_SA && ins->op != HD_INS_SG)
 		return NULL;
 	*kind = ins->op == HD_INS_SA ? HD_MAIL_ACT : HD_MAIL_GRAD;
-	return hd_cell_of(pipe, hd_pipe_to(pipe, ins->stage, *kind), ins->vn);
+	return hd_cell_for(pipe, ins, hd_pipe_to(pipe, ins->stage, *kind));
 }
 
 static bool crosses(const struct hd_pipe *pipe, uint32_t from, uint32_t to)
@@ -46,15 +46,18 @@ static void count_letter(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mai
 	const struct hd_ins *ins)
 {
 	const uint32_t stage = hd_pipe_to(pipe, ins->stage, kind);
+	const bool shadow = hd_ins_redundant(ins);
 	uint32_t i = 0;
 
 	while (i < pipe->nlines && !(pipe->line[i].from == from && pipe->line[i].to == cell->rank &&
-		pipe->line[i].stage == stage && pipe->line[i].kind == kind))
+		pipe->line[i].stage == stage && pipe->line[i].kind == kind &&
+		pipe->line[i].shadow == shadow))
 		i++;
 	if (i == pipe->nlines) {
 		const struct hd_pipe_stage *to = &pipe->stage[stage];
 		pipe->line[pipe->nlines++] = (struct hd_mail_line){ .from = from, .to = cell->rank,
-			.stage = stage, .kind = kind, .out = pipe->device_of[from] != HD_NONE,
+			.stage = stage, .kind = kind, .shadow = shadow,
+			.out = pipe->device_of[from] != HD_NONE,
 			.pool.bytes = kind == HD_MAIL_ACT ? to->act.bytes : to->grad.bytes };
 	}
 	pipe->line[i].n++;
@@ -82,7 +85,7 @@ enum hd_err hd_post_lines(struct hd_pipe *pipe, struct hd_arena *arena, struct h
 	/* of each rank to each other one, both kinds, to each stage: no more than letters */
 	size_t most = 0;
 
-	for (size_t i = 0; i < (size_t)pipe->nstages * pipe->nvns; i++)
+	for (size_t i = 0; i < pipe->ncells; i++)
 		pipe->cell[i].line[HD_MAIL_ACT] = pipe->cell[i].line[HD_MAIL_GRAD] = HD_NONE;
 	for (uint32_t r = 0; r < pipe->nranks; r++)
 		for (uint32_t i = 0; i < pipe->plan->list[r].len; i++)

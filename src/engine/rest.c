@@ -555,9 +555,10 @@ enum hd_err hd_rest_adopt(struct hd_worker *w, const uint32_t *at, const bool *l
 
 	if (!x.rest || !idle)
 		return no_memory(diag);
-	if (x.old->before || !x.old->nshadows)
+	if (x.old->before || !x.old->nshadows || !hd_worker_alone(w))
 		return hd_fail(diag, HD_E_REFUSED, x.old->before ?
 			"ranks were lost in this step before, and stages have no shadow since" :
+			x.old->nshadows ? "the rest of a step runs on the devices of one worker so far" :
 			"there are no shadow stages");
 	enum hd_err err = find_lists(&x, diag);
 	err = err ? err : make_idle(idle, &x, diag);

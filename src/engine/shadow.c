@@ -44,11 +44,22 @@ static enum hd_err check(const struct hd_pipe *pipe, struct hd_diag *diag)
 		return hd_fail(diag, HD_E_REFUSED,
 			"the plan has shadows of stages, which are updated with their stage, and this job "
 			"delays updates: optim.update: flush, or a plan without shadows");
-	if (pipe->width > 1)
+	if (pipe->width > 1 || pipe->groups > 1)
 		return hd_fail(diag, HD_E_REFUSED,
-			"the plan has shadows of stages on ranks of %u devices: with shadows a rank is one "
-			"device", pipe->width);
+			"the plan has shadows of stages that %u devices share: with shadows a stage of a "
+			"pipeline is one device's", pipe->width * pipe->groups);
 	return HD_OK;
+}
+
+/* Does another worker run the stage, for the virtual nodes that the rank has? */
+static bool is_far(const struct hd_pipe *pipe, const struct hd_shadow *s)
+{
+	const uint32_t own = (s->stage + pipe->nstages - 1) % pipe->nstages;
+
+	for (uint32_t v = 0; v < pipe->nvns; v++)
+		if (hd_cell_of(pipe, own, v)->rank == s->rank)
+			return pipe->device_of[hd_cell_of(pipe, s->stage, v)->rank] == HD_NONE;
+	return false;
 }
 
 /* STEPx stands once in each list (K35). */
@@ -68,9 +79,28 @@ enum hd_err hd_shadows_find(struct hd_pipe *pipe, struct hd_arena *arena, struct
 			struct hd_shadow *s = &pipe->shadow[pipe->nshadows++];
 			*s = (struct hd_shadow){ .rank = r, .device = pipe->device_of[r],
 				.stage = ins->stage };
+			s->far = is_far(pipe, s);
 			err = find_params(pipe, s, arena, diag);
 		}
 	return err;
+}
+
+enum hd_err hd_shadows_held(const struct hd_pipe *pipe, const uint8_t *held, struct hd_diag *diag)
+{
+	const struct hd_layout *layout = &pipe->worker->task->layout;
+
+	for (uint32_t i = 0; held && i < pipe->nshadows; i++)
+		for (uint32_t k = 0; k < pipe->shadow[i].nparams && pipe->shadow[i].far; k++) {
+			const uint32_t p = pipe->shadow[i].param[k];
+			for (uint32_t j = layout->first_segment[p]; j < layout->first_segment[p + 1]; j++)
+				if (!held[layout->segment[j].chunk / HD_BUCKET_CHUNKS])
+					return hd_fail(diag, HD_E_REFUSED,
+						"rank %u shadows stage %u, and its worker does not hold "
+						"all that this stage reads: redundancy is to be that of "
+						"the lists",
+						pipe->shadow[i].rank, pipe->shadow[i].stage);
+		}
+	return HD_OK;
 }
 
 /* ---- taken */
@@ -87,7 +117,8 @@ uint64_t hd_shadows_bytes(const struct hd_pipe *pipe, uint32_t device)
 	uint64_t elems = 0;
 
 	for (uint32_t i = 0; i < pipe->nshadows; i++)
-		for (uint32_t k = 0; k < pipe->shadow[i].nparams && pipe->shadow[i].device == device; k++) {
+		for (uint32_t k = 0; k < pipe->shadow[i].nparams && pipe->shadow[i].device == device &&
+			!pipe->shadow[i].far; k++) {
 			const uint32_t p = pipe->shadow[i].param[k];
 			/* parameters; slots and the gradient */
 			elems += layout->len[p] * (learns(layout, p) ? 2 + hd_worker_store_shape(w).nslots :
@@ -125,7 +156,7 @@ enum hd_err hd_shadows_take(struct hd_pipe *pipe, struct hd_arena *arena, struct
 	enum hd_err err = HD_OK;
 
 	for (uint32_t i = 0; i < pipe->nshadows && !err; i++)
-		err = take_one(pipe, &pipe->shadow[i], arena, diag);
+		err = pipe->shadow[i].far ? HD_OK : take_one(pipe, &pipe->shadow[i], arena, diag);
 	return err;
 }
 
@@ -182,6 +213,8 @@ void hd_shadows_begin(struct hd_pipe *pipe)
 	for (uint32_t i = 0; i < pipe->nshadows; i++) {
 		struct hd_shadow *s = &pipe->shadow[i];
 		s->takes = s->summed = false;
+		if (s->far)
+			continue;
 		if (s->ncopies == 0 || s->moves != w->moves || s->version != hd_param_store_version(w->store))
 			copy_state(w, s);
 	}
@@ -210,6 +243,8 @@ void hd_shadow_take(struct hd_rank *rank)
 {
 	struct hd_shadow *s = mine(rank);
 
+	if (s->far)
+		return;
 	if (s->summed)
 		copy_sum(rank->worker, s);
 	else
@@ -220,7 +255,7 @@ void hd_shadow_summed(struct hd_rank *rank)
 {
 	struct hd_shadow *s = mine(rank);
 
-	if (!s)
+	if (!s || s->far)
 		return;
 	s->summed = true;
 	if (s->takes)
@@ -260,7 +295,7 @@ enum hd_err hd_shadow_update(struct hd_rank *rank, struct hd_diag *diag)
 	uint64_t token = 0;
 	enum hd_err err = HD_OK;
 
-	if (!s || hd_rank_idle(rank) || rank->scalars.skip)
+	if (!s || s->far || hd_rank_idle(rank) || rank->scalars.skip)
 		return HD_OK;
 	for (uint32_t k = 0; k < s->nparams && !err; k++)
 		if (learns(&rank->worker->task->layout, s->param[k]))

@@ -15,7 +15,10 @@
  * 4. Shadow work has cells and seats of its own (pipe.h). What a rank sends under flag k it keeps in buffers
  *    numbered by virtual node until the next step begins; the forward of a shadow reads it there.
  * 5. Rows of the data stay until the step ends: their last reader is not known before.
- * 6. Refused with the reason: delayed updates, ranks of several devices.
+ * 6. Refused with the reason: delayed updates, ranks of several devices, a shadow whose stage's state its
+ *    worker does not hold.
+ * 7. If its owner is of another worker the shadow is what this worker's store holds of the stage: the
+ *    exchange brings the sums, and the worker updates what it holds. So SHIP, TAKE and STEPx do nothing.
  *
  * Ownership: tables lie in the arena of the part; memory is the rank's device's, from take to give. Threads:
  * the shadow's rank, during a step. */
@@ -26,6 +29,7 @@
 
 struct hd_shadow {
 	uint32_t rank, device, stage;     /* of the plan; the rank's; which one it shadows */
+	bool far;                         /* rule 7 */
 	uint32_t *param, nparams;         /* that the stage reads */
 	struct hd_param_store *store;
 	float *sum;                       /* flat: the reduced gradient that came (TAKE) */
@@ -39,6 +43,9 @@ struct hd_shadow {
 
 /* Finds the shadows of this worker's ranks. Takes nothing. HD_E_REFUSED: rule 6. */
 HD_MUST_USE enum hd_err hd_shadows_find(struct hd_pipe *pipe, struct hd_arena *arena, struct hd_diag *diag);
+/* held: [nbuckets] as in the view; NULL: all. HD_E_REFUSED: rule 6. */
+HD_MUST_USE enum hd_err hd_shadows_held(const struct hd_pipe *pipe, const uint8_t *held,
+	struct hd_diag *diag);
 uint64_t hd_shadows_bytes(const struct hd_pipe *pipe, uint32_t device);
 HD_MUST_USE enum hd_err hd_shadows_take(struct hd_pipe *pipe, struct hd_arena *arena, struct hd_diag *diag);
 void hd_shadows_give(struct hd_pipe *pipe);

@@ -172,11 +172,6 @@ static enum hd_err check_runs(const struct hd_plan *plan, struct hd_diag *diag)
 					"plan: rank %u, #%u: this build has no runtime for %s of several "
 					"stages", r,
 					i, hd_ins_row(ins->op) ? hd_ins_row(ins->op)->text : "?");
-			if (hd_ins_redundant(ins) && plan->worker[r] != plan->worker[0])
-				return hd_fail(diag, HD_E_REFUSED,
-					"plan: rank %u, #%u: shadows of stages run on the devices of one "
-					"worker so far, and the plan has several: lists without shadows "
-					"(--redundancy none)", r, i);
 		}
 	return HD_OK;
 }
