@@ -16,6 +16,21 @@ expect 11 heddle run pipeline.yaml --dry-run --devices 1 -s parallel.mode=data
 says 'workers.memory gives'
 expect 0 heddle run pipeline.yaml --dry-run --devices 1 --workers 3
 passed "the memory of one worker is refused to the whole model, and is enough for a third of it"
+expect 0 heddle demo spot --show
+sed '/^0,add/,$d' out >spot.yaml
+expect 0 heddle config check spot.yaml
+expect 0 heddle demo spot --json -q -C market
+tail -n 1 out >end.json
+json_ok
+says '"identical":true'
+same "$(number added)-$(number removed)-$(number most)" 10-8-6 "machines that came, went, were there at once"
+parts=0
+for part in useful redundant bubble pause redo rebuild waiting boot; do
+	ms=$(grep -o "\"$part\":{\"ms\":[0-9]*" end.json | tail -n 1 | grep -o '[0-9]*$')
+	parts=$((parts + ms))
+done
+same $parts "$(grep -o '"paid":{"ms":[0-9]*' end.json | grep -o '[0-9]*$')" "the parts of the paid time"
+passed "demo spot: machines come and go, the bits are those of one device, the ledger sums"
 [ -n "${HEDDLE_SLOW:-}" ] || { echo "skip: the demo itself (set HEDDLE_SLOW=1)"; exit 0; }
 expect 0 heddle demo pipeline --json -C story
 json_ok

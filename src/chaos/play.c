@@ -8,7 +8,7 @@
 /* The published prices of 2021, dollars per machine and hour. */
 static const int64_t SPOT_NANO_USD_H = 910000000, ON_DEMAND_NANO_USD_H = 3060000000;
 
-enum { MORE_SETS = 1 };
+enum { MORE_SETS = 1, EVENTS_BYTES = 1 << 30 };
 
 static enum hd_err open_services(const struct hd_play_ask *ask, struct hd_play *p, struct hd_diag *diag)
 {
@@ -88,27 +88,72 @@ static bool make_model(const struct hd_play_ask *ask, struct hd_play *p,
 	if (!hd_spot_measured_steps(model, measured, pipelines < HD_SPOT_PIPELINES ? pipelines :
 		HD_SPOT_PIPELINES, job->nvns, ask->speed))
 		return false;
-	model->on_demand.nodes = pipelines * stages;
-	model->on_demand.step_ms = model->step_ms[model->npipelines - 1];
+	/* as many machines that stay as are worth most */
+	uint32_t best = 1;
+	for (uint32_t d = 2; d <= model->npipelines; d++)
+		best = d * model->step_ms[d - 1] < best * model->step_ms[best - 1] ? d : best;
+	model->on_demand.nodes = best * stages;
+	model->on_demand.step_ms = model->step_ms[best - 1];
 	model->on_demand.nano_usd_h = ON_DEMAND_NANO_USD_H;
 	model->end_ms = model->end_ms > 0 ? model->end_ms : 1;
 	return true;
+}
+
+/* The newest event "paid" of the run: what its coordinator counted, in milliseconds of this machine. */
+static void read_paid(const struct hd_play_ask *ask, const struct hd_play *p, int64_t ms[HD_NLEDGER])
+{
+	struct hd_arena arena, lines;
+	char path[HD_HARNESS_PATH + 20];
+	uint8_t *bytes;
+	size_t len;
+
+	hd_arena_init(&arena, 0);
+	hd_arena_init(&lines, 0);
+	(void)snprintf(path, sizeof path, "%s/events.ndjson", p->harness.dir);
+	const bool there = !hd_file_read_all(ask->fs, path, &arena, EVENTS_BYTES, &bytes, &len, NULL);
+	for (size_t at = 0; there && at < len;) {
+		const uint8_t *nl = memchr(bytes + at, '\n', len - at);
+		const size_t n = nl ? (size_t)(nl - bytes) - at : len - at;
+		const struct hd_json *json;
+		const char *kind = "";
+		hd_arena_reset(&lines);
+		if (!hd_json_parse(&lines, "event", (const char *)bytes + at, n, &json, NULL) &&
+			!hd_json_get_text(json, "kind", &kind, NULL) && !strcmp(kind, "paid"))
+			for (int part = 0; part < HD_NLEDGER; part++) {
+				char key[32];
+				(void)snprintf(key, sizeof key, "%s_ms", hd_ledger_names[part]);
+				(void)!hd_json_get_i64(json, key, 0, INT64_MAX, &ms[part], NULL);
+			}
+		at += n + 1;
+	}
+	hd_arena_finish(&lines);
+	hd_arena_finish(&arena);
+}
+
+static bool count(const struct hd_play_ask *ask, struct hd_play *p)
+{
+	int64_t ms[HD_NLEDGER] = { 0 }, known = 0;
+	bool fits = true;
+
+	read_paid(ask, p, ms);
+	for (int part = 0; part < HD_NLEDGER; part++)
+		known += ms[part];
+	if (p->market.cloud.paid_ms > known)
+		ms[HD_LEDGER_BOOT] += p->market.cloud.paid_ms - known;
+	for (int part = 0; part < HD_NLEDGER; part++)
+		fits &= hd_ledger_put(&p->ledger, (enum hd_ledger_part)part, ms[part] * ask->speed,
+			SPOT_NANO_USD_H);
+	return fits && hd_ledger_sum(&p->ledger, &p->paid);
 }
 
 static enum hd_err judge(const struct hd_play_ask *ask, struct hd_play *p, struct hd_diag *diag)
 {
 	const struct hd_job *job = ask->job;
 	struct hd_spot_measured *measured = hd_arena_take(ask->arena, 1, sizeof *measured);
-	struct hd_spot_ledger ledger = { { 0 }, { 0 }, { 0 } };
-	struct hd_ledger_sum sum;
-
 	p->samples = p->harness.nsteps * (uint64_t)hd_job_int(job, HD_JOB_GLOBAL);
-	p->paid_ms = (int64_t)((double)p->market.cloud.paid_ms * ask->speed);
-	if (!hd_ledger_put(&ledger, HD_LEDGER_USEFUL, p->paid_ms, SPOT_NANO_USD_H) ||
-		!hd_ledger_sum(&ledger, &sum))
+	if (!count(ask, p))
 		return hd_fail(diag, HD_E_INPUT, "the machines cost more than can be counted");
-	p->nano_usd = sum.nano_usd;
-	p->value = p->nano_usd ? (double)p->samples * 1e9 / (double)p->nano_usd : 0;
+	p->value = p->paid.nano_usd ? (double)p->samples * 1e9 / (double)p->paid.nano_usd : 0;
 	if (!ask->trace)
 		return HD_OK;
 	enum hd_err err = measured ? hd_market_measure(&p->market, workers_of(job), measured, diag) :

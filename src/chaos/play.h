@@ -2,7 +2,9 @@
  * undisturbed twin, and what a dollar bought beside checkpoint-and-restart and machines on demand.
  * PARENT/model.json has what was measured, for a replay on a simulated clock.
  *
- * All values are of the trace's clock: a millisecond of this machine counts `speed` of the trace. */
+ * 1. All values are of the trace's clock: a millisecond of this machine counts `speed` of the trace.
+ * 2. The ledger is the run's own; processes that its coordinator never knew, and what passes between the end
+ *    of one and the moment it is seen, are boot. */
 #ifndef HD_CHAOS_PLAY_H
 #define HD_CHAOS_PLAY_H
 
@@ -19,7 +21,7 @@ struct hd_play_ask {
 	char parent[HD_HARNESS_PATH];     /* folder of both runs */
 	uint64_t nsteps, seed;
 	uint32_t most;                    /* machines at once */
-	double speed;
+	uint32_t speed;
 	const char *slow;                 /* of each worker; NULL: as fast as it is */
 	const char *source;               /* of notices */
 	const struct hd_machine_script *script;
@@ -37,7 +39,8 @@ struct hd_play {
 	struct hd_spot_model model;
 	bool modelled;                    /* steps were measured, and judged */
 	uint64_t samples;
-	int64_t paid_ms, nano_usd;        /* of the trace's clock */
+	struct hd_spot_ledger ledger;     /* of the trace's clock */
+	struct hd_ledger_sum paid;
 	double value, on_demand;          /* samples per dollar */
 	struct hd_spot_replay checkpoints;        /* checkpoint-and-restart on the same trace, at its best */
 	uint32_t every;

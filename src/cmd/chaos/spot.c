@@ -1,3 +1,5 @@
+#include "cmd/chaos/spot.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -6,8 +8,8 @@
 #include "clustersim/availability.h"
 #include "driver/launch.h"
 #include "daemon/http.h"
-#include "chaos/play.h"
 #include "cmd/json_line.h"
+#include "cmd/ledger.h"
 #include "cmd/session.h"
 #include "cmd/sim/spot.h"
 
@@ -156,7 +158,7 @@ static enum hd_err read_ask(struct spot_play *s)
 		.path = args->pos[0], .job = job, .seed = args->has[HD_OPT_SEED] ?
 			args->count[HD_OPT_SEED] : 1,
 		.most = args->has[HD_OPT_MAX_NODES] ? (uint32_t)args->count[HD_OPT_MAX_NODES] : SPOT_MOST,
-		.speed = args->has[HD_OPT_TIMES_FAST] ? (double)args->count[HD_OPT_TIMES_FAST] : 1,
+		.speed = args->has[HD_OPT_TIMES_FAST] ? (uint32_t)args->count[HD_OPT_TIMES_FAST] : 1,
 		.slow = args->has[HD_OPT_SLOW] ? args->text[HD_OPT_SLOW] : NULL, .script = &s->script,
 		.set = args->set, .nsets = args->nsets, .user = s };
 	if (!err && args->has[HD_OPT_SPOT_TRACE] == args->has[HD_OPT_SCRIPT])
@@ -166,7 +168,8 @@ static enum hd_err read_ask(struct spot_play *s)
 	if (!err && (args->has[HD_OPT_MAX_NODES] && (args->count[HD_OPT_MAX_NODES] < 1 ||
 		args->count[HD_OPT_MAX_NODES] > HD_LAUNCH_WORKERS)))
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "--max-nodes is from 1 to %d", HD_LAUNCH_WORKERS);
-	if (!err && (ask->speed < 1 || ask->speed > 1e6))
+	if (!err && args->has[HD_OPT_TIMES_FAST] && (args->count[HD_OPT_TIMES_FAST] < 1 ||
+		args->count[HD_OPT_TIMES_FAST] > 1000000))
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "--speed is from 1 to 1000000");
 	err = err ? err : hd_machine_notice_read(&s->notice, args->has[HD_OPT_SPOT_NOTICE] ?
 		args->text[HD_OPT_SPOT_NOTICE] : "none", &cmd->diag);
@@ -246,8 +249,7 @@ static void print_json_end(const struct spot_play *s)
 	hd_json_put_i64(w, "membership", p->harness.live.epoch);
 	hd_json_put_f64(w, "speed", s->ask.speed);
 	hd_json_put_i64(w, "played_ms", p->market.played_ns / HD_NS_PER_MS);
-	hd_json_put_i64(w, "paid_ms", p->paid_ms);
-	hd_json_put_i64(w, "paid_nano_usd", p->nano_usd);
+	hd_ledger_put_json(&p->ledger, &p->paid, w);
 	put_value(w, p);
 	hd_json_put_text(w, "digest", p->end.disturbed);
 	hd_json_put_text(w, "digest_undisturbed", p->end.twin);
@@ -264,8 +266,9 @@ static void print_text_end(const struct spot_play *s)
 	printf("machines %u came, %u went (%u with notice), at most %u at once; the run resumed %u "
 		"times\n", c->added,
 		c->killed, c->warned, c->most, p->harness.resumed);
-	printf("paid     %.3f machine hours of the trace, $%.4f (0.91 an hour, 2021); %llu samples\n",
-		(double)p->paid_ms / 3.6e6, (double)p->nano_usd / 1e9, (unsigned long long)p->samples);
+	hd_ledger_print(&p->ledger, &p->paid);
+	printf("samples  %llu, at the prices of 2021: 0.91 a machine and hour of the trace\n",
+		(unsigned long long)p->samples);
 	printf("value    %.6g samples/$\n", p->value);
 	if (p->modelled)
 		printf("         %.6g checkpoint-and-restart at its best, every %u steps: %.2f times that\n"
@@ -298,42 +301,46 @@ static enum hd_err simulate(struct spot_play *s)
 	return hd_simulate_spot(cmd, way, s->ask.trace);
 }
 
+enum hd_err hd_spot_play(struct hd_cmd *cmd, const struct hd_play_ask *ask)
+{
+	struct spot_play s = { .cmd = cmd, .ask = *ask };
+	enum hd_err err = hd_signal_install(&cmd->diag);
+
+	s.play = err ? NULL : hd_alloc(sizeof *s.play);
+	if (err || !s.play)
+		return err ? err : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a market");
+	*s.play = (struct hd_play){ .samples = 0 };
+	s.ask.said = said;
+	s.ask.user = &s;
+	err = hd_play(&s.ask, s.play, &cmd->diag);
+	if (s.play->end.twin[0]) {
+		if (cmd->args.has[HD_OPT_JSON])
+			print_json_end(&s);
+		else
+			print_text_end(&s);
+	}
+	hd_play_close(s.play);
+	hd_free(s.play);
+	return err;
+}
+
 static enum hd_err play_job(struct hd_cmd *cmd)
 {
 	struct spot_play *s = hd_arena_take(&cmd->arena, 1, sizeof *s);
-	struct hd_play *p = hd_alloc(sizeof *p);
-	enum hd_err err = s && p ? HD_OK : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a market");
+	const struct hd_args *args = &cmd->args;
 
-	if (err) {
-		hd_free(p);
-		return err;
-	}
-	*s = (struct spot_play){ .cmd = cmd, .play = p };
-	*p = (struct hd_play){ .samples = 0 };
-	err = read_ask(s);
-	s->ask.said = said;
-	if (!err && cmd->args.has[HD_OPT_PLAY_MODEL]) {
-		err = simulate(s);
-		hd_free(p);
-		return err;
-	}
-	if (cmd->args.has[HD_OPT_OUT])
-		(void)snprintf(s->ask.parent, sizeof s->ask.parent, "%.400s", cmd->args.text[HD_OPT_OUT]);
+	if (!s)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a market");
+	s->cmd = cmd;
+	enum hd_err err = read_ask(s);
+	if (err || args->has[HD_OPT_PLAY_MODEL])
+		return err ? err : simulate(s);
+	if (args->has[HD_OPT_OUT])
+		(void)snprintf(s->ask.parent, sizeof s->ask.parent, "%.400s", args->text[HD_OPT_OUT]);
 	else
-		hd_harness_folder(&cmd->fs, cmd->args.has[HD_OPT_DIR] ? cmd->args.text[HD_OPT_DIR] : ".",
-			"spot",
+		hd_harness_folder(&cmd->fs, args->has[HD_OPT_DIR] ? args->text[HD_OPT_DIR] : ".", "spot",
 			s->ask.parent);
-	err = err ? err : hd_signal_install(&cmd->diag);
-	err = err ? err : hd_play(&s->ask, p, &cmd->diag);
-	if (p->end.twin[0]) {
-		if (cmd->args.has[HD_OPT_JSON])
-			print_json_end(s);
-		else
-			print_text_end(s);
-	}
-	hd_play_close(p);
-	hd_free(p);
-	return err;
+	return hd_spot_play(cmd, &s->ask);
 }
 
 static enum hd_err verb_chaos_spot(struct hd_cmd *cmd)

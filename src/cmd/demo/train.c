@@ -8,6 +8,7 @@
 #include "cmd/session.h"
 #include "cmd/demo/elastic.h"
 #include "cmd/demo/pipeline.h"
+#include "cmd/demo/spot.h"
 
 /* A demonstration is a job file with a claim. It runs the same job twice, on one
  * device and on all of them, and believes only what it has compared: the states,
@@ -38,6 +39,7 @@ static const struct demo demos[] = {
 static const struct { const char *name; enum hd_err (*run)(struct hd_cmd *cmd); } stories[] = {
 	{ "elastic", hd_demo_elastic },
 	{ "pipeline", hd_demo_pipeline },
+	{ "spot", hd_demo_spot },
 };
 static const char *const fashion = "/usr/share/datasets/fashion-mnist";
 
@@ -54,7 +56,7 @@ static enum hd_err find_demo(struct hd_cmd *cmd, const struct demo **demo)
 			return HD_OK;
 		}
 	return hd_fail(&cmd->diag, HD_E_INVAL, "there is no demo \"%s\"; there are: train, elastic, "
-		"pipeline", name);
+		"pipeline, spot", name);
 }
 
 static bool installed(struct hd_cmd *cmd)
@@ -223,6 +225,9 @@ const struct hd_verb hd_verb_demo = {
 		"pipeline: a model that the memory limit of one worker refuses trains in stages over three, "
 		"loses one, grows to four; predicted and measured time of a step; the state must be that of "
 		"one device.\n"
+		"spot: machines of a market come and vanish, some with notice, an hour in half a minute; "
+		"what a "
+		"dollar bought beside checkpoint-and-restart; the state must be that of one device.\n"
 		"Exit 0 only if the claim at the end was verified.",
 	.opts = HD_OPTS(HD_OPT_SHOW, HD_OPT_DEVICES),
 	.run = verb_demo, .test = "program_demo.sh",
