@@ -171,6 +171,26 @@ expect 0 heddle ckpt diff wide-one held
 ! grep -E '"kind":"(restore|void)"' held/events.ndjson || failed "a checkpoint was read, or a change void"
 passed "state by stages: members of either pipeline and the coordinator killed, nothing is taken from disk"
 
+# a worker that has not the memory for a plan says so before it ends, whoever started it: its coordinator may
+# have cut the stages again
+sed 's/width: 16/width: 256/; s/layers: 1/layers: 4/; s/steps: 6}/steps: 100000}/
+	s/every: 1 s/every: 9999 s/' gpt.yaml >broad.yaml
+broad() { heddle run broad.yaml --devices 1 -s parallel.mode=pipeline -s comm.sync=stages "$@"; }
+need()          # STAGES: MiB of the worker that takes most
+{
+	broad --workers $1 -s parallel.stages=$1 --dry-run 2>&1 | grep -o 'memory: [0-9]*' | cut -d' ' -f2 |
+		sort -n | tail -n 1
+}
+room=$((($(need 3) + $(need 2) + 1) / 2))
+broad --workers 3 --out broad -s parallel.stages=3 -s workers.memory=${room}MiB >broad.log 2>&1 &
+reach broad 2
+expect 0 heddle scale broad -s parallel.stages=2
+refused() { grep -q '"kind":"plan_refused".*workers.memory gives '$room.0 broad/events.ndjson; }
+await refused
+heddle stop broad >out 2>err || true
+wait $! || true
+passed "a worker that has no room for a plan says so"
+
 # of one pipeline the first worker leaves: its substitute gets its stage, and nothing else moves
 heddle run wide.yaml --out left --workers 3 -s parallel.mode=pipeline -s workers.pace=20ms >left.log 2>&1 &
 reach left 4

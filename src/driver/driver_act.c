@@ -329,28 +329,30 @@ static void look_at_lost(struct driver *c, uint32_t worker, const char *why)
 		}
 }
 
-ACT(note)
+void driver_noted(struct driver *c, const char *name, uint32_t worker, const char *text)
 {
-	const char *text = a->text ? a->text : "";
-
 	/* shown by status only; its result is an event */
-	if (!strcmp(a->name, HD_NOTE_EVALUATING)) {
+	if (!strcmp(name, HD_NOTE_EVALUATING)) {
 		c->evaluating = true;
 		return;
 	}
-	c->evaluating &= strcmp(a->name, "eval") != 0;
-	driver_note(c, a->name, a->worker, text);
-	if (!strcmp(a->name, HD_NOTE_NOTICE))
-		driver_noticed(c, a->worker, text);
-	if (!strcmp(a->name, "checkpoint_done"))
+	c->evaluating &= strcmp(name, "eval") != 0;
+	driver_note(c, name, worker, text);
+	if (!strcmp(name, HD_NOTE_NOTICE))
+		driver_noticed(c, worker, text);
+	if (!strcmp(name, HD_NOTE_REFUSED))
+		driver_redraw_refused(c);
+	if (!strcmp(name, "checkpoint_done"))
 		hd_rundir_sync(c->spec->dir);
-	if (!strcmp(a->name, "lost")) {
+	if (!strcmp(name, "lost")) {
 		driver_ledger_halted(c, HD_METER_PAUSES);
-		look_at_lost(c, a->worker, text);
+		look_at_lost(c, worker, text);
 	}
-	if (!strcmp(a->name, "view"))
+	if (!strcmp(name, "view"))
 		driver_ledger_halted(c, HD_METER_STEPS);
 }
+
+ACT(note) { driver_noted(c, a->name, a->worker, a->text ? a->text : ""); }
 
 ACT(exit)
 {

@@ -92,6 +92,8 @@ struct driver {
 /* the first one counts */
 void driver_fail(struct driver *c, enum hd_err err, const struct hd_diag *diag);
 void driver_note(struct driver *c, const char *kind, uint32_t worker, const char *text);
+/* what the machine or a worker notes: an event, and what follows from it here */
+void driver_noted(struct driver *c, const char *name, uint32_t worker, const char *text);
 /* to the machine, and does what it orders */
 void driver_feed(struct driver *c, const struct hd_co_event *event);
 /* A worker's host is "pid:123". A pid of another machine means nothing here: 0. */
@@ -111,9 +113,10 @@ HD_MUST_USE enum hd_err driver_answer_shape(struct driver *c, const struct hd_js
 	struct hd_json_writer *w, struct hd_diag *diag);
 /* driver_shape.c, after a committed step: stages that drift are cut again (redraw.h) */
 void driver_redraw(struct driver *c, uint64_t step, const struct hd_step_news *news);
-/* driver_shape.c, before the machine hears that a local worker ended with the code: one that has not the
- * memory for stages that were cut again makes the change void, or the next would end so, too */
-void driver_redraw_refused(struct driver *c, int code);
+/* driver_shape.c, when a worker, of whichever machine, says before its end that it has not the memory or
+ * disk for a plan. Where that is of stages that were cut again, the change is void: the next worker would
+ * end so, too. */
+void driver_redraw_refused(struct driver *c);
 
 /* driver_notice.c */
 void driver_noticed(struct driver *c, uint32_t worker, const char *text);     /* JSON, by a worker */

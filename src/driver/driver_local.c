@@ -116,7 +116,6 @@ static void ended(struct driver *c, const struct hd_child_end *end)
 	snprintf(text, sizeof text, "process %d ended with exit code %d", end->pid, end->code);
 	driver_note(c, "process_ended", worker, text);
 	bool alike = hd_local_judge(&c->local, end, took_part);
-	driver_redraw_refused(c, end->code);
 	if (worker != HD_NOBODY)
 		driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker,
 			.why = HD_EXITED });

@@ -170,13 +170,13 @@ void driver_redraw(struct driver *c, uint64_t step, const struct hd_step_news *n
 		c->redrawn = was;
 }
 
-void driver_redraw_refused(struct driver *c, int code)
+void driver_redraw_refused(struct driver *c)
 {
 	const struct hd_view_shape was = c->redrawn;
 	const struct hd_view *view = c->machine ? hd_coordinator_view(c->machine) : NULL;
 	struct hd_diag why = { "" };
 
-	if (!was.nstages || !view || code != hd_err_exit(HD_E_REFUSED))
+	if (!was.nstages || !view)
 		return;
 	c->redrawn.nstages = 0;
 	c->spec->redraw->off = true;

@@ -141,6 +141,12 @@ static void a_disk_that_takes_nothing_loses_no_wish(void **state)
 	end(&r);
 }
 
+/* Of a worker of whichever machine: no process of this one ends by it. */
+static void refuse(struct run *r)
+{
+	driver_noted(&r->c, "plan_refused", 1, "{\"text\":\"the job needs more\"}");
+}
+
 /* A worker that has not the memory for it ends, and the next one would. */
 static void a_change_that_a_worker_refuses_is_taken_back_for_good(void **state)
 {
@@ -149,15 +155,14 @@ static void a_change_that_a_worker_refuses_is_taken_back_for_good(void **state)
 	(void)state;
 	begin(&r);
 	const struct hd_view_shape before = r.c.config.shape;
-	driver_redraw_refused(&r.c, hd_err_exit(HD_E_REFUSED));   /* of no change */
+	refuse(&r);                       /* of no change */
 	assert_true(!r.c.nqueued && !r.redraw.off);
 	run(&r, HD_STAGE_DRIFT_STEPS);
-	driver_redraw_refused(&r.c, 128 + 9);                     /* it was killed */
 	assert_true(r.c.nqueued == 1 && !r.redraw.off);
-	driver_redraw_refused(&r.c, hd_err_exit(HD_E_REFUSED));
+	refuse(&r);
 	assert_true(was_fed(&r, 2, &before));
 	assert_string_equal(desk_kept(&r.desk), was);
-	driver_redraw_refused(&r.c, hd_err_exit(HD_E_REFUSED));
+	refuse(&r);
 	r.redraw.epoch = 0;               /* in another view, slower still */
 	run_slow(&r, 300, 20);
 	assert_int_equal(r.c.nqueued, 2);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/json_writer.h"
 #include "sys/failpoint.h"
 
 /* One event in, its actions out. Actions and all they point to hold until the next event, so they are carried
@@ -421,6 +422,22 @@ static struct hd_step_news news_of(const struct hd_command_done *done)
 		.empty = r->empty, .skipped = r->skipped, .has_digest = r->has_digest, .digest = r->digest };
 }
 
+/* Before this process ends of it: the next one would, too, if that plan stayed. */
+static void say_refused(struct hd_elastic *e, const struct hd_diag *why)
+{
+	char room[sizeof why->text * 2 + 40];
+	struct hd_json_writer w;
+	struct hd_text body;
+
+	hd_text_fixed(&body, room, sizeof room);
+	hd_json_writer_init(&w, &body);
+	hd_json_open_object(&w, NULL);
+	hd_json_put_text(&w, "text", why->text);
+	hd_json_close(&w);
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_NOTE, .name = HD_NOTE_REFUSED,
+		.text = body.full ? "{}" : room });
+}
+
 /* What stops a step is every worker's failure; all else is this process's own. */
 static void failed(struct hd_elastic *e, const struct hd_command_done *done)
 {
@@ -434,6 +451,8 @@ static void failed(struct hd_elastic *e, const struct hd_command_done *done)
 			.text = e->text });
 		return;
 	}
+	if (done->refused)
+		say_refused(e, &done->diag);
 	hd_elastic_fail(e, done->err, &done->diag);
 }
 

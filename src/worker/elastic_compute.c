@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/timeouts.h"
 #include "sys/failpoint.h"
+#include "run/fits.h"
 #include "run/kept_plan.h"
 
 /* The compute thread owns the worker and does one command after the other. */
@@ -51,9 +52,11 @@ static enum hd_err prepare(struct hd_elastic *e, const struct hd_view *view, str
 
 COMMAND(prepare)
 {
-	(void)done;
 	(void)HD_FAILPOINT(CHANGE_PREPARE);
-	return hd_view_has(d->view, atomic_load(&e->self)) ? prepare(e, d->view, diag) : HD_OK;
+	enum hd_err err = hd_view_has(d->view, atomic_load(&e->self)) ? prepare(e, d->view, diag) : HD_OK;
+
+	done->refused = hd_run_is_unfit(err);
+	return err;
 }
 
 /* A folder that takes nothing loses the plan, with one warning, and nothing else. */
@@ -109,10 +112,11 @@ COMMAND(begin)
 {
 	enum hd_err err = e->synced ? hd_dist_learned(e->worker, diag) : HD_OK;
 
-	(void)done;
 	e->synced = false;
-	if (!err)
+	if (!err) {
 		err = adopt(e, d->view, diag);
+		done->refused = hd_run_is_unfit(err);
+	}
 	e->began_ns = hd_clock_now_ns(e->spec->clock);
 	e->idle_ns = e->computed_ns = 0;
 	assert(e->between);               /* FINISH or CANCEL ended the step before */
