@@ -91,6 +91,16 @@ says '1:
 	B1.1'
 says '3: RSG3.0>1'
 says 'STEP1@1 STEP2@1'
+# it is no whole step: nothing is found in it that would be a fault of one
+cp out rest.plan
+for verb in "plan check" simulate "plan draw" "plan show --lose 0"; do
+	expect 2 heddle $verb rest.plan
+	says 'rest.plan: what is left of a step after a loss'
+	! grep -q 'K[0-9]\|before forward' out err || failed "$verb finds faults of a whole step"
+done
+sed 's/, without rank 2 from 0.4 of the step on//' rest.plan >unnamed.plan
+expect 2 heddle plan check unnamed.plan
+says 'refused  1f1b p=4 m=4 stages=4'
 expect 2 heddle plan show --schedule 1f1b -p 4 -m 4 --redundancy eager --lose 2,3
 says "ranks 2 and 3 are lost: the one held the shadow of the other's stage 3"
 expect 2 heddle plan show --schedule 1f1b -p 4 -m 4 --lose 2

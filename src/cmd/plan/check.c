@@ -6,6 +6,7 @@
 #include "pipeline/staged.h"
 #include "planner/fit_split.h"
 #include "cmd/json_line.h"
+#include "cmd/plan/lose.h"
 #include "cmd/plan/schedule.h"
 #include "cmd/plan/stages.h"
 
@@ -197,6 +198,8 @@ static enum hd_err verb_plan_check(struct hd_cmd *cmd)
 		enum hd_err one = hd_schedule_check_job(&all.at[i], &around.job, &rules, &report, &cmd->diag);
 		if (one && one != HD_E_BADPLAN)
 			return one;
+		if (one && (err = hd_cmd_lose_made(cmd, &all.at[i])))
+			return err;
 		struct warnings warnings = { .len = 0 };
 		if (!one)
 			find_warnings(cmd, &all.at[i], &rules, around.job.costs, &warnings);

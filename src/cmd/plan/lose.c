@@ -7,6 +7,9 @@
 #include "pipeline/failover.h"
 #include "cmd/plan/schedule.h"
 
+/* in the heading of what --lose prints, and of nothing else that this program prints */
+#define MARK ", without rank "
+
 static enum hd_err read_lost(struct hd_cmd *cmd, uint32_t nranks, bool *lost)
 {
 	char *text = hd_arena_text(&cmd->arena, cmd->args.text[HD_OPT_LOSE],
@@ -79,8 +82,19 @@ enum hd_err hd_cmd_lose(struct hd_cmd *cmd, struct hd_schedule *s)
 			cmd->args.text[HD_OPT_LOSE], why.text,
 			hd_redundancy_in(s) ? "" : ": give --redundancy MODE");
 	hd_text_init(&heading, &cmd->arena);
-	hd_text_addf(&heading, "%s, without rank %s from %g of the step on", s->heading,
+	hd_text_addf(&heading, "%s" MARK "%s from %g of the step on", s->heading,
 		cmd->args.text[HD_OPT_LOSE], part);
 	s->heading = heading.full ? s->heading : heading.at;
 	return HD_OK;
+}
+
+enum hd_err hd_cmd_lose_made(struct hd_cmd *cmd, const struct hd_schedule *s)
+{
+	if (!strstr(s->heading, MARK))
+		return HD_OK;
+	cmd->diag = (struct hd_diag){ "" };       /* the first finding: of a whole step */
+	return hd_fail(&cmd->diag, HD_E_INVAL,
+		"%s: what is left of a step after a loss, as `plan show --lose` prints it, is no whole step "
+		"to check or simulate; it follows from the schedule that it was made of: give that",
+		cmd->args.npos ? cmd->args.pos[0] : s->heading);
 }

@@ -9,6 +9,7 @@
 #include "pipeline/redundancy.h"
 #include "pipeline/staged.h"
 #include "cmd/json_line.h"
+#include "cmd/plan/lose.h"
 
 enum { MAX_NUMBERS = HD_MAX_RANKS };
 static const double MAX_UNITS = 1e6;
@@ -285,6 +286,8 @@ enum hd_err hd_cmd_schedules_sound(struct hd_cmd *cmd, struct hd_schedules *out)
 	}
 	for (uint32_t i = 0; !err && from.lists && i < out->len; i++) {
 		err = hd_schedule_check(&out->at[i], &rules, &report, &cmd->diag);
+		if (err == HD_E_BADPLAN && hd_cmd_lose_made(cmd, &out->at[i]))
+			return HD_E_INVAL;
 		if (err == HD_E_BADPLAN)
 			hd_cmd_print_refused(cmd, heading_of(cmd, &out->at[i]), &report);
 	}
