@@ -49,8 +49,6 @@ says 'no number above 1 divides both'
 expect 2 heddle run gpt.yaml --devices 6 -s parallel.stages=2 -s parallel.tensor=2 -s \
 	parallel.replicas=2 --dry-run
 says '6 devices are no 2 pipelines of 2 ranks of 2: use 8'
-expect 2 heddle run gpt.yaml --workers 4 -s parallel.mode=pipeline -s parallel.tensor=2 --dry-run
-says 'a rank is 2 devices of one worker'
 expect 2 heddle run gpt.yaml --workers 2 -s parallel.mode=tensor --dry-run
 says 'the 1 device of a worker'
 expect 2 heddle run gpt.yaml --workers 2 --devices 2 -s parallel.mode=tensor -s comm.sync=stages --dry-run

@@ -296,9 +296,11 @@ static uint64_t devices_of_one(const struct hd_job *job)
 		return hd_job_has_settled(job, &s) && !hd_job_has_pipes(job) ? 1 : HD_MAX_MEMBERS;
 	if (!hd_job_has_stages(job))
 		return 1;
+	const struct hd_job_value *groups = &job->value[HD_JOB_PAR_GROUPS];
+	const uint64_t n = groups->is_auto ? 1 : (uint64_t)groups->i;
 	if (!stages->is_auto)
-		return (uint64_t)stages->i;
-	return width->is_auto ? HD_MAX_MEMBERS : (uint64_t)width->i;
+		return (uint64_t)stages->i * n;
+	return width->is_auto ? HD_MAX_MEMBERS : (uint64_t)width->i * n;
 }
 
 enum hd_err hd_driver_bounds(const struct hd_job *job, uint32_t *min, uint32_t *max, struct hd_diag *diag)
@@ -339,7 +341,7 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 	c->config = (struct hd_co_config){ .job = c->spec->task->job_hash, .nvns = job->nvns,
 		.nbuckets = hd_layout_nbuckets(&c->spec->task->layout),
 		.copies = hd_job_copies(job), .shape = c->pipes.first.shape, .pipes = c->pipes.first.most,
-		.tensor = c->pipes.first.stages.t,
+		.tensor = hd_pipes_each(&c->pipes.first),
 		.of_shape = c->pipes.first.shape.nstages ? hd_pipe_set_buckets : NULL,
 		.of_shape_self = &c->pipes, .bucket_bytes = c->pipes.first.bytes,
 		.whole = c->pipes.first.buckets.whole,

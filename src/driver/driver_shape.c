@@ -27,12 +27,12 @@ static enum hd_err read_sets(struct hd_job_sets *sets, const struct hd_json *ask
 static enum hd_err has_devices(const struct driver *c, const struct hd_pipes *pipes, int64_t nworkers,
 	struct hd_diag *diag)
 {
-	const uint32_t width = pipes->shape.width, v = pipes->shape.nstages / width, t = pipes->stages.t,
+	const uint32_t width = pipes->shape.width, v = pipes->shape.nstages / width, t = hd_pipes_each(pipes),
 		n = driver_devices(c) / t;
 
 	if (!n)
 		return hd_fail(diag, HD_E_INVAL,
-			"a rank of this run is %u devices of one worker, and none has so many", t);
+			"a rank of this run takes %u devices of a worker, and none has so many", t);
 	if ((uint64_t)nworkers * n < width)
 		return hd_fail(diag, HD_E_INVAL,
 			"a pipeline would have %u devices, and %lld workers have %u: ask for %u workers at "
@@ -54,7 +54,7 @@ static enum hd_err make(struct driver *c, struct hd_pipes *pipes, struct hd_job 
 		return hd_fail(diag, HD_E_NOMEM, "no memory for another shape");
 	enum hd_err err = read_sets(&sets, ask, arena, diag);
 	err = err ? err : hd_kept_job_read(job, c->spec->dir, sets.set, sets.n, arena, diag);
-	err = err ? err : hd_pipes_change(*job, c->config.shape.width, arena, diag);
+	err = err ? err : hd_pipes_change(*job, c->config.shape.width / c->pipes.first.groups, arena, diag);
 	err = err ? err : hd_job_spreads(*job, diag);
 	if (err)
 		return err;
@@ -84,8 +84,8 @@ static enum hd_err change(struct driver *c, const struct hd_json *ask, struct hd
 	c->redrawn.nstages = 0;
 	driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RESHAPE, .shape = &c->config.shape,
 		.n = pipes.most });
-	hd_json_put_i64(w, "stages", pipes.shape.nstages);
-	hd_json_put_i64(w, "devices", pipes.shape.width * pipes.stages.t);
+	hd_json_put_i64(w, "stages", pipes.shape.nstages / pipes.groups);
+	hd_json_put_i64(w, "devices", pipes.shape.width * hd_pipes_each(&pipes));
 	hd_json_put_text(w, "schedule", pipes.stages.schedule);
 	return HD_OK;
 }

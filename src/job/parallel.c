@@ -111,7 +111,7 @@ static enum hd_err check_extents(struct hd_job_reader *reader)
 {
 	const struct hd_job *job = reader->job;
 	const struct hd_job_value *stages = &job->value[HD_JOB_PAR_STAGES],
-		*tensor = &job->value[HD_JOB_PAR_TENSOR];
+		*tensor = &job->value[HD_JOB_PAR_TENSOR], *groups = &job->value[HD_JOB_PAR_GROUPS];
 	int64_t shards = hd_job_int(job, HD_JOB_SHARDS);
 
 	hd_job_at(reader, HD_JOB_PAR_STAGES);
@@ -128,6 +128,11 @@ static enum hd_err check_extents(struct hd_job_reader *reader)
 		return hd_job_refuse(reader,
 			"parallel.tensor is %lld, which does not divide model.shards %lld",
 			(long long)tensor->i, (long long)shards);
+	hd_job_at(reader, HD_JOB_PAR_GROUPS);
+	if (!groups->is_auto && !tensor->is_auto && tensor->i % groups->i)
+		return hd_job_refuse(reader,
+			"parallel.groups is %lld, which does not divide parallel.tensor %lld",
+			(long long)groups->i, (long long)tensor->i);
 	return HD_OK;
 }
 

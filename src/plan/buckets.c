@@ -3,61 +3,85 @@
 /* What the segments of a parameter have in common. */
 struct param_stages { uint32_t stage; uint64_t makers, readers; };
 
-/* Stages whose nodes read a parameter's value; a gradient node reads it where its product is made. */
-static void mark_readers(struct param_stages *of, const struct hd_graph_stages *cuts, uint32_t stage)
-{
-	const struct hd_graph *g = &cuts->stage[stage].graph;
+/* Stages, each of one or of several groups. */
+struct table { const struct hd_layout *layout; const struct hd_graph_stages *cuts;
+	const struct hd_graph_spread *spread; };
 
-	for (uint32_t i = 0; i < g->nnodes; i++)
+static uint32_t nstages(const struct table *t)
+{
+	return t->cuts ? t->cuts->n * (t->spread ? t->spread->ngroups : 1) : 1;
+}
+
+/* That makes a gradient. */
+static uint32_t stage_of(const struct table *t, uint32_t grad)
+{
+	return t->spread ? t->spread->of_grad[grad] : t->cuts ? t->cuts->of_grad[grad] : 0;
+}
+
+static uint64_t maker(const struct table *t, uint32_t grad) { return UINT64_C(1) << stage_of(t, grad); }
+
+/* Stages whose nodes read a parameter's value; a gradient node reads it where its product is made. */
+static void mark_readers(struct param_stages *of, const struct table *t, uint32_t cut)
+{
+	const struct hd_graph *g = &t->cuts->stage[cut].graph;
+
+	for (uint32_t i = 0; i < g->nnodes; i++) {
+		const uint32_t stage = t->spread ? cut * t->spread->ngroups +
+			hd_spread_group(t->spread, cut, i) : cut;
 		for (uint8_t k = 0; k < g->node[i].nin; k++)
 			for (uint32_t p = 0; p < g->nparams; p++)
 				if (g->param[p].value == g->node[i].in[k])
 					of[p].readers |= UINT64_C(1) << stage;
+	}
 }
 
-static enum hd_err stages_of(struct param_stages **out, const struct hd_layout *layout,
-	const struct hd_graph_stages *cuts, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err stages_of(struct param_stages **out, const struct table *t, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
+	const struct hd_layout *layout = t->layout;
 	struct param_stages *of = hd_arena_take(arena, layout->nparams + 1, sizeof *of);
 
 	if (!of)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the stages of %u parameters",
 			layout->nparams);
-	for (uint32_t p = 0; p < layout->nparams; p++) {
-		of[p] = (struct param_stages){ cuts ? hd_graph_stages_lowest(cuts, p) : 0, 0, 0 };
-		of[p].makers = of[p].readers = UINT64_C(1) << of[p].stage;
+	for (uint32_t p = 0; p < layout->nparams; p++)
+		of[p].stage = stage_of(t, p);
+	for (uint32_t g = layout->nparams; g < layout->ngrads; g++) {     /* parts of tied ones */
+		struct param_stages *is = &of[layout->grad_param[g]];
+		is->stage = stage_of(t, g) < is->stage ? stage_of(t, g) : is->stage;
 	}
-	for (uint32_t g = 0; cuts && g < layout->ngrads; g++)     /* parts of tied ones, too */
-		of[layout->grad_param[g]].makers |= UINT64_C(1) << cuts->of_grad[g];
-	for (uint32_t s = 0; cuts && s < cuts->n; s++)
-		mark_readers(of, cuts, s);
+	for (uint32_t g = 0; g < layout->ngrads; g++)
+		of[layout->grad_param[g]].makers |= maker(t, g);
+	for (uint32_t p = 0; p < layout->nparams; p++)
+		of[p].readers = UINT64_C(1) << of[p].stage;
+	for (uint32_t s = 0; t->cuts && s < t->cuts->n; s++)
+		mark_readers(of, t, s);
 	*out = of;
 	return HD_OK;
 }
 
-static uint64_t maker(const struct hd_graph_stages *cuts, uint32_t grad)
+static void find_run_makers(uint64_t *of, const struct table *t)
 {
-	return UINT64_C(1) << (cuts ? cuts->of_grad[grad] : 0);
-}
+	const struct hd_layout *layout = t->layout;
 
-static void find_run_makers(uint64_t *of, const struct hd_layout *layout, const struct hd_graph_stages *cuts)
-{
 	for (uint32_t i = 0; i < layout->nsegments; i++)
-		of[layout->segment[i].chunk / HD_BUCKET_CHUNKS] |= maker(cuts, layout->segment[i].param);
+		of[layout->segment[i].chunk / HD_BUCKET_CHUNKS] |= maker(t, layout->segment[i].param);
 	for (uint32_t i = 0; i < layout->npieces; i++)
-		of[hd_layout_nbuckets(layout) + i] = maker(cuts, layout->piece[i].grad);
+		of[hd_layout_nbuckets(layout) + i] = maker(t, layout->piece[i].grad);
 }
 
 enum hd_err hd_stage_buckets_make(struct hd_stage_buckets *buckets, const struct hd_layout *layout,
-	const struct hd_graph_stages *cuts, struct hd_arena *arena, struct hd_diag *diag)
+	const struct hd_graph_stages *cuts, const struct hd_graph_spread *spread, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
-	struct hd_stage_buckets made = { .n = hd_layout_nbuckets(layout), .nstages = cuts ? cuts->n : 1 };
+	const struct table table = { layout, cuts, spread };
+	struct hd_stage_buckets made = { .n = hd_layout_nbuckets(layout), .nstages = nstages(&table) };
 	struct param_stages *of = NULL;
 
 	if (made.nstages > HD_STAGE_BITS)
 		return hd_fail(diag, HD_E_INVAL, "%u stages; at most %d go with workers", made.nstages,
 			HD_STAGE_BITS);
-	enum hd_err err = stages_of(&of, layout, cuts, arena, diag);
+	enum hd_err err = stages_of(&of, &table, arena, diag);
 	if (err)
 		return err;
 	made.at = hd_arena_take(arena, made.n + 1, sizeof *made.at);
@@ -73,7 +97,7 @@ enum hd_err hd_stage_buckets_make(struct hd_stage_buckets *buckets, const struct
 		at->makers |= is->makers;
 		at->readers |= is->readers | is->makers;
 	}
-	find_run_makers(made.run_makers, layout, cuts);
+	find_run_makers(made.run_makers, &table);
 	*buckets = made;
 	return HD_OK;
 }

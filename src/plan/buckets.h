@@ -9,6 +9,8 @@
  * 2. `stage` is the lowest that makes any of it, which completes the gradient; `makers` are those whose
  *    passes yield partial sums of it; `readers` those whose nodes read its parameters, makers among them. A
  *    stage's bit is 1 << its number.
+ *    Where stages lie over groups of devices (graph/spread.h) the stages here are substages: what is said of
+ *    a stage is said of what one group runs of it.
  * 3. `whole`: every member holds all state, whatever stages it runs.
  * 4. `shadows`: of each stage there is a shadow at another worker of the pipeline (protocol/view.h, rule 10),
  *    which holds its state too. Not of whole state.
@@ -18,7 +20,7 @@
 #define HD_PLAN_BUCKETS_H
 
 #include "graph/layout.h"
-#include "graph/stages.h"
+#include "graph/spread.h"
 
 enum { HD_STAGE_BITS = 64 };              /* bits of a mask */
 
@@ -31,9 +33,10 @@ struct hd_stage_buckets {
 	uint64_t *run_makers;
 };
 
-/* `cuts` NULL: one stage. `whole` and `shadows` are false. HD_E_INVAL: more than HD_STAGE_BITS. */
+/* `cuts` NULL: one stage; `spread` NULL: one group. `whole` and `shadows` are false. HD_E_INVAL: more than
+ * HD_STAGE_BITS. */
 HD_MUST_USE enum hd_err hd_stage_buckets_make(struct hd_stage_buckets *buckets,
-	const struct hd_layout *layout,
-	const struct hd_graph_stages *cuts, struct hd_arena *arena, struct hd_diag *diag);
+	const struct hd_layout *layout, const struct hd_graph_stages *cuts,
+	const struct hd_graph_spread *spread, struct hd_arena *arena, struct hd_diag *diag);
 
 #endif

@@ -40,7 +40,8 @@ static void of_one_stage_all_is_that_stage_s(void **state)
 			make(&s, &layout, m);
 			if (n)
 				cut(&s, &cuts, 1);
-			assert_int_equal(hd_stage_buckets_make(&table, &layout, n ? &cuts : NULL, &s.arena,
+			assert_int_equal(hd_stage_buckets_make(&table, &layout, n ? &cuts : NULL, NULL,
+				&s.arena,
 				&s.diag), HD_OK);
 			assert_int_equal(table.n, hd_layout_nbuckets(&layout));
 			assert_int_equal(table.nstages, 1);
@@ -90,7 +91,8 @@ static void masks_name_all_stages_of_what_a_bucket_holds(void **state)
 			struct hd_graph_stages cuts;
 			make(&s, &layout, m);
 			cut(&s, &cuts, n);
-			assert_int_equal(hd_stage_buckets_make(&table, &layout, &cuts, &s.arena, &s.diag),
+			assert_int_equal(hd_stage_buckets_make(&table, &layout, &cuts, NULL, &s.arena,
+				&s.diag),
 				HD_OK);
 			assert_true(table.nstages == n && table.n == hd_layout_nbuckets(&layout) &&
 				!table.whole);
@@ -131,7 +133,8 @@ static void makers_of_a_run_are_those_of_what_lies_in_it(void **state)
 			make(&s, &layout, m);
 			if (n)
 				cut(&s, &cuts, n);
-			assert_int_equal(hd_stage_buckets_make(&table, &layout, n ? &cuts : NULL, &s.arena,
+			assert_int_equal(hd_stage_buckets_make(&table, &layout, n ? &cuts : NULL, NULL,
+				&s.arena,
 				&s.diag), HD_OK);
 			for (uint32_t r = 0; r < hd_layout_nruns(&layout); r++) {
 				const struct hd_grad_run run = hd_layout_run(&layout, r);
@@ -158,7 +161,7 @@ static void more_stages_than_bits_are_refused(void **state)
 
 	(void)state;
 	make(&s, &layout, 1);
-	assert_int_equal(hd_stage_buckets_make(&table, &layout, &cuts, &s.arena, &s.diag), HD_E_INVAL);
+	assert_int_equal(hd_stage_buckets_make(&table, &layout, &cuts, NULL, &s.arena, &s.diag), HD_E_INVAL);
 	assert_non_null(strstr(s.diag.text, "at most 64"));
 	assert_int_equal(table.n, 7);
 	hd_subject_finish(&s);

@@ -124,7 +124,7 @@ struct hd_co_config {
 	/* of a model in stages: its shape, and pipelines at most; else 0, 0 */
 	struct hd_view_shape shape;
 	uint32_t pipes;
-	uint32_t tensor;                  /* devices of a rank of the shape, all of one worker; 0: one */
+	uint32_t tensor;                  /* devices of a rank of the shape, of one worker; 0: one */
 	/* what the buckets of a shape are; borrowed: [nbuckets] bytes of the state of each. NULL: ranks are
 	 * members in order */
 	hd_shape_buckets *of_shape;

@@ -7,6 +7,7 @@
 #include "graph/tensor.h"
 #include "pipeline/plan_schedule.h"
 #include "pipeline/sim_plan.h"
+#include "pipeline/staged.h"
 
 #define PS_PER_NS 1000
 
@@ -213,10 +214,15 @@ static double overlapped_ns(const struct hd_forecast *f, const struct hd_plan *p
 	return most + step;
 }
 
-enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan *plan,
+/* Groups of a rank's devices take what devices of one worker take, but for the link between them. */
+enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan *of,
 	const struct hd_run_costs *costs, const struct hd_forecast_setting *setting, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
+	struct hd_plan folded, *plan = &folded;
+	enum hd_err err = hd_plan_fold(plan, of, arena, diag);
+	if (err)
+		return err;
 	struct hd_forecast f = { .cores = setting->cores };
 	struct hd_stage_costs stages;
 	struct hd_schedule schedule;
@@ -226,8 +232,7 @@ enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan 
 		.speed = setting->speed, .transport = HD_TRANSPORT_BUFFERED, .credits = HD_CREDITS,
 		.host_bytes_per_s = costs->host_ns_per_byte > 0 ? 1e9 / costs->host_ns_per_byte : 0,
 		.host_waits = true, .spans = true };
-	enum hd_err err = stage_costs(&stages, plan, costs, setting->cores, arena, diag);
-
+	err = stage_costs(&stages, plan, costs, setting->cores, arena, diag);
 	err = err ? err : hd_schedule_of_plan(&schedule, plan, arena, diag);
 	err = err ? err : hd_sim_plan(&sim, &schedule, &set, arena, diag);
 	err = err ? err : list_rows(&f, plan, arena, diag);

@@ -19,7 +19,7 @@ static uint32_t most_pipes(const struct hd_run_stages *s, uint32_t nvns, uint32_
 	bool takes = true;
 
 	hd_arena_init(&arena, 0);
-	for (; takes && d < asked && d < HD_VIEW_RANKS / s->p; d += takes) {
+	for (; takes && d < asked && d < HD_VIEW_RANKS / (s->p * s->groups); d += takes) {
 		const struct hd_schedule_ask ask = { .name = hd_run_stages_order(s), .p = s->p, .v = s->v,
 			.m = nvns / (d + 1) };
 		takes = !hd_schedule_make(&made, &ask, &arena, NULL);
@@ -49,20 +49,26 @@ static enum hd_err shape_of(struct hd_pipes *pipes, const struct hd_task *task, 
 	if (err)
 		return err;
 	const struct hd_run_stages *s = &pipes->stages;
+	const struct hd_job_value *groups = &task->job->value[HD_JOB_PAR_GROUPS];
+	const uint32_t n = pipes->stages.groups = pipes->groups = groups->is_auto ? 1 : (uint32_t)groups->i;
+	if (s->t % n)
+		return hd_fail(diag, HD_E_INVAL, "%u devices of a rank (parallel.tensor) on %u workers "
+			"(parallel.groups): the workers must divide the devices", s->t, n);
 	pipes->most = most_pipes(s, task->job->nvns, replicas->is_auto ? UINT32_MAX : d);
-	if (s->p * s->v > HD_STAGE_BITS)
-		return hd_fail(diag, HD_E_INVAL, "%u stages; over workers there are at most %d", s->p * s->v,
-			HD_STAGE_BITS);
+	if (s->p * s->v * n > HD_STAGE_BITS)
+		return hd_fail(diag, HD_E_INVAL,
+			"%u stages, each on %u workers; over workers there are at most %d", s->p * s->v, n,
+			HD_STAGE_BITS / n);
 	/* where a schedule puts its stages does not depend on the virtual nodes */
 	err = hd_schedule_make(&one, &(struct hd_schedule_ask){ .name = hd_run_stages_order(s), .p = s->p,
 		.v = s->v, .m = task->job->nvns }, arena, diag);
 	if (err)
 		return err;
-	pipes->shape = (struct hd_view_shape){ .nstages = one.nstages, .width = s->p };
+	pipes->shape = (struct hd_view_shape){ .nstages = one.nstages * n, .width = s->p * n };
 	while (strcmp(hd_schedule_kinds[pipes->shape.schedule].name, s->schedule) != 0)
 		pipes->shape.schedule++;
-	for (uint32_t i = 0; i < one.nstages; i++)
-		pipes->shape.place[i] = (uint8_t)one.place[i];
+	for (uint32_t i = 0; i < pipes->shape.nstages; i++)
+		pipes->shape.place[i] = (uint8_t)(one.place[i / n] * n + i % n);
 	return pipes->shape.place[0] == 0 ? HD_OK : hd_fail(diag, HD_E_INVAL,
 		"%s begins on device %u of its pipeline; over workers stage 0 is on the first", s->schedule,
 		pipes->shape.place[0]);
@@ -107,8 +113,9 @@ static enum hd_err has_state_by_stages(const struct hd_pipes *pipes, const struc
 static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, const uint32_t *given,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	const uint32_t n = pipes->shape.nstages;
+	const uint32_t n = pipes->shape.nstages / pipes->groups;
 	uint32_t *first = hd_arena_take(arena, n, sizeof *first);
+	struct hd_graph_spread spread;
 	struct hd_graph_stages cuts;
 
 	if (!first)
@@ -116,9 +123,13 @@ static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, const
 	enum hd_err err = given ? HD_OK : hd_graph_stages_balance(first, n, &task->train, task->rows[0],
 		arena, diag);
 	for (uint32_t s = 0; s < n && given; s++)
-		first[s] = pipes->shape.first[s] = given[s];
+		first[s] = given[s];
+	for (uint32_t s = 0; s < n && given && pipes->groups == 1; s++)
+		pipes->shape.first[s] = given[s];
 	err = err ? err : hd_graph_stages_make(&cuts, &task->train, first, n, arena, diag);
-	err = err ? err : hd_stage_buckets_make(&pipes->buckets, &task->layout, &cuts, arena, diag);
+	err = err ? err : hd_graph_spread_make(&spread, &cuts, (uint32_t)hd_job_int(task->job, HD_JOB_SHARDS),
+		pipes->stages.t, pipes->groups, arena, diag);
+	err = err ? err : hd_stage_buckets_make(&pipes->buckets, &task->layout, &cuts, &spread, arena, diag);
 	err = err ? err : weigh(pipes, task, arena, diag);
 	if (err)
 		return err;
@@ -178,15 +189,18 @@ static enum hd_err as_asked(struct hd_pipes *pipes, const struct hd_task *of, co
 enum hd_err hd_pipes_of_shape(struct hd_pipes *pipes, const struct hd_task *task,
 	const struct hd_view_shape *shape, struct hd_arena *arena, struct hd_diag *diag)
 {
+	const struct hd_job_value *groups = &task->job->value[HD_JOB_PAR_GROUPS];
+	const uint32_t n = groups->is_auto ? 1 : (uint32_t)groups->i;
 	uint32_t known = 0;
 
 	while (known < shape->schedule && hd_schedule_kinds[known].name)
 		known++;
-	if (!shape->width || shape->nstages % shape->width || !hd_schedule_kinds[known].name)
+	if (!shape->width || shape->nstages % shape->width || shape->width % n ||
+		!hd_schedule_kinds[known].name)
 		return hd_fail(diag, HD_E_INVAL,
 			"%u stages over %u devices, in the order %u, are no pipeline", shape->nstages,
 			shape->width, shape->schedule);
-	return as_asked(pipes, task, hd_schedule_kinds[known].name, shape->nstages, shape->width,
+	return as_asked(pipes, task, hd_schedule_kinds[known].name, shape->nstages / n, shape->width / n,
 		hd_view_nfirst(shape) ? shape->first : NULL, arena, diag);
 }
 
@@ -219,7 +233,7 @@ bool hd_pipes_view(struct hd_view *view, const struct hd_pipes *pipes, uint32_t 
 	for (uint32_t i = 0; i < n; i++) {
 		member[i] = i;
 		of[i] = ndevices;
-		ranks[i] = pipes->shape.nstages ? ndevices / pipes->stages.t : 0;
+		ranks[i] = pipes->shape.nstages ? ndevices / hd_pipes_each(pipes) : 0;
 	}
 	if (pipes->shape.nstages && hd_view_staged(view, 1, member, ranks, n, nvns, &pipes->shape,
 		pipes->most))
@@ -274,10 +288,10 @@ static enum hd_err staged(struct hd_plan *plan, const struct hd_pipes *pipes, co
 	struct hd_run_stages s = pipes->stages;
 	uint32_t share[HD_VIEW_RANKS];
 
-	assert(view->shape.nstages == pipes->shape.nstages && view->shape.width == s.p);
+	assert(view->shape.nstages == pipes->shape.nstages && view->shape.width == s.p * pipes->groups);
 	s.d = hd_view_pipes(view);
 	for (uint32_t k = 0; k < s.d; k++)
-		share[k] = view->rank[k * s.p].nvns;
+		share[k] = view->rank[k * view->shape.width].nvns;
 	s.share = share;
 	return hd_run_stages_plan(plan, &s, job, task, NULL, arena, diag);
 }
@@ -416,12 +430,24 @@ static enum hd_err settle_tensor(struct hd_job *job, uint32_t ndevices, struct h
 		ndevices, ndevices == 1 ? "" : "s", shards);
 }
 
-/* The devices of a rank are those of one worker. */
-static enum hd_err ranks_are_whole(uint32_t t, uint32_t ndevices, struct hd_diag *diag)
+/* On how many workers the devices of a rank lie. */
+static enum hd_err settle_groups(struct hd_job *job, uint32_t t, uint32_t ndevices, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
-	return ndevices % t == 0 ? HD_OK : hd_fail(diag, HD_E_INVAL,
-		"a rank is %u devices of one worker (parallel.tensor), and a worker has %u: give each "
-		"--devices %u, or a multiple of %u", t, ndevices, (ndevices / t + 1) * t, t);
+	struct hd_job_value *value = &job->value[HD_JOB_PAR_GROUPS];
+	const uint32_t n = !value->is_auto ? (uint32_t)value->i : ndevices % t == 0 ? 1 : t / ndevices;
+
+	if (!n || t % n || ndevices % (t / n))
+		return hd_fail(diag, HD_E_INVAL,
+			"a rank is %u devices (parallel.tensor), and a worker has %u%s: give each "
+			"--devices %u, or a number that divides %u", t, ndevices,
+			value->is_auto ? "" : " (parallel.groups)", (ndevices / t + 1) * t, t);
+	if (n > 1 && hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO)
+		return hd_fail(diag, HD_E_INVAL,
+			"parallel.mode: auto chooses among ranks of one worker, and %u devices of a rank "
+			"(parallel.tensor) are of %u: give each worker --devices %u, or parallel.mode: "
+			"pipeline", t, n, t);
+	return put_number(value, n, arena, diag);
 }
 
 enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndevices, struct hd_arena *arena,
@@ -435,12 +461,12 @@ enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndev
 	const uint32_t all = nworkers * ndevices;
 	enum hd_err err = settle_tensor(job, ndevices, arena, diag);
 	err = err ? err : hd_run_stages(&s, job, all, all, diag);
-	err = err ? err : ranks_are_whole(s.t, ndevices, diag);
+	err = err ? err : settle_groups(job, s.t, ndevices, arena, diag);
 	err = err ? err : norms_are_local(job, diag);
 	if (err)
 		return err;
-	const uint32_t ranks = ndevices / s.t;
-	if ((uint64_t)(ranks < s.p ? ranks : s.p) * s.v > HD_MAX_PASSES)
+	const uint32_t n = (uint32_t)job->value[HD_JOB_PAR_GROUPS].i, ranks = ndevices / (s.t / n);
+	if ((uint64_t)(ranks < s.p * n ? ranks : s.p * n) * s.v > HD_MAX_PASSES)
 		return hd_fail(diag, HD_E_INVAL,
 			"%u ranks of a worker with %u stages each: at most %d stages lie on one worker; "
 			"give it fewer devices, and the run more workers", ranks, s.v, HD_MAX_PASSES);
@@ -498,7 +524,8 @@ enum hd_err hd_pipes_keep_shape(struct hd_rundir *dir, const struct hd_job *job,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	static const struct hd_job_value open = { .is_auto = true, .text = "auto" };
-	const bool staged = pipes->shape.nstages > 1;     /* one stage has no order of its own */
+	/* one stage has no order of its own */
+	const bool staged = pipes->stages.p * pipes->stages.v > 1;
 	struct hd_kept_value value[] = { { HD_JOB_PAR_STAGES, open }, { HD_JOB_PAR_WIDTH, { .i = 0 } },
 		{ HD_JOB_PAR_CHUNKS, open },
 		{ HD_JOB_PAR_SCHEDULE, staged ? (struct hd_job_value){ .text = pipes->stages.schedule } :
@@ -520,6 +547,7 @@ enum hd_err hd_pipes_keep(struct hd_rundir *dir, const struct hd_job *job, struc
 	struct hd_diag *diag)
 {
 	const struct hd_kept_value value[] = { { HD_JOB_PAR_WIDTH, job->value[HD_JOB_PAR_WIDTH] },
+		{ HD_JOB_PAR_GROUPS, job->value[HD_JOB_PAR_GROUPS] },
 		{ HD_JOB_PAR_TENSOR, job->value[HD_JOB_PAR_TENSOR] } };
 
 	return hd_job_has_stages(job) ? hd_kept_job_put(dir, value, sizeof value / sizeof *value, arena,

@@ -16,6 +16,9 @@
  *    their own stages alone; with elastic.redundancy: lazy also parameters and slots of the stages whose
  *    shadow they have (protocol/view.h, rule 10). Where updates are delayed (engine/delays.h), earlier
  *    versions lie where the parameters lie, and each step drains its pipeline.
+ * 5. The devices of a rank (parallel.tensor) lie on one worker where it has enough, else on `groups` of them,
+ *    as many on each (parallel.groups, kept as the width is). What a view counts as ranks and stages are then
+ *    groups of ranks and what these run of a stage (graph/spread.h); `stages` says the ranks themselves.
  *
  * Pure but for hd_pipes_keep() and hd_pipes_keep_shape(), which write the run's job. */
 #ifndef HD_RUN_PIPES_H
@@ -34,10 +37,17 @@ enum { HD_PIPES_FETCHED = 2, HD_PIPES_MOVED = HD_PIPES_FETCHED + 1 };
 struct hd_pipes {
 	struct hd_run_stages stages;      /* of one pipeline; p 0: the job has none, and all else is 0 */
 	struct hd_view_shape shape;
+	uint32_t groups;                  /* of a rank's devices: rule 5 */
 	uint32_t most;                    /* at most so many pipelines */
 	struct hd_stage_buckets buckets;
 	uint64_t *bytes;                  /* [buckets.n] parameters and slots of each, in bytes */
 };
+
+/* Devices of a rank that one worker has. */
+static inline uint32_t hd_pipes_each(const struct hd_pipes *pipes)
+{
+	return pipes->groups ? pipes->stages.t / pipes->groups : pipes->stages.t;
+}
 
 /* In the arena. HD_E_INVAL: the keys do not go together, or leave the width open (rule 2). */
 HD_MUST_USE enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task,
@@ -74,7 +84,8 @@ HD_MUST_USE enum hd_err hd_pipes_part(struct hd_dist_view *part, const struct hd
  * HD_MAX_PASSES stages. */
 HD_MUST_USE enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndevices,
 	struct hd_arena *arena, struct hd_diag *diag);
-/* For a run that goes on, with pipelines of `width` so far, after its user set some keys (HD_FROM_SET): other
+/* For a run that goes on, with pipelines of `width` ranks so far, after its user set some keys
+ * (HD_FROM_SET): other
  * keys of its pipelines that followed from these are open again. HD_E_INVAL: other keys were set than
  * parallel.stages, chunks, schedule and replicas. */
 HD_MUST_USE enum hd_err hd_pipes_change(struct hd_job *job, uint32_t width, struct hd_arena *arena,

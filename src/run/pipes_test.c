@@ -187,20 +187,25 @@ static void the_width_is_settled_by_the_devices_at_the_start(void **state)
 	CHECK(strstr(diag.text, "at most 16"), "%s", diag.text);
 }
 
-/* Of 4 shards, over workers of some devices each. */
-static void the_devices_of_a_rank_are_of_one_worker(void **state)
+/* Of 4 shards, over workers of some devices each: what the view counts as a rank is what one worker has of a
+ * rank. */
+static void the_devices_of_a_rank_are_of_as_few_workers_as_can_be(void **state)
 {
 	static const struct { const char *parallel; uint32_t n, each, t, width;
-		const char *words; } rows[] = {
-		{ "mode: tensor", 2, 2, 2, 1, NULL }, { "mode: tensor", 1, 4, 4, 1, NULL },
-		{ "mode: tensor", 3, 6, 2, 1, NULL }, { "mode: tensor, tensor: 2", 2, 4, 2, 1, NULL },
-		{ "stages: 2, tensor: 2", 2, 2, 2, 2, NULL }, { "stages: 2, tensor: 2", 1, 4, 2, 2, NULL },
-		{ "mode: pipeline, tensor: 4, replicas: 2", 6, 4, 4, 3, NULL },
-		/* 4 devices are no rank of 4 where they are of two workers */
-		{ "mode: tensor, tensor: 4", 2, 2, 0, 0, "a rank is 4 devices of one worker" },
-		{ "mode: tensor", 4, 1, 0, 0, "the 1 device of a worker: no number above 1 divides both" },
-		{ "mode: tensor", 2, 3, 0, 0, "--devices 4" },
-		{ "stages: 2, tensor: 2", 2, 3, 0, 0, "use 4" },
+		const char *words; uint32_t groups; } rows[] = {
+		{ "mode: tensor", 2, 2, 2, 1, NULL, 0 }, { "mode: tensor", 1, 4, 4, 1, NULL, 0 },
+		{ "mode: tensor", 3, 6, 2, 1, NULL, 0 }, { "mode: tensor, tensor: 2", 2, 4, 2, 1, NULL, 0 },
+		{ "stages: 2, tensor: 2", 2, 2, 2, 2, NULL, 0 }, { "stages: 2, tensor: 2", 1, 4, 2, 2, NULL, 0 },
+		{ "mode: pipeline, tensor: 4, replicas: 2", 6, 4, 4, 3, NULL, 0 },
+		{ "mode: tensor, tensor: 4", 2, 2, 4, 2, NULL, 2 }, { "mode: tensor, tensor: 4", 4, 1, 4, 4, NULL, 4 },
+		{ "stages: 2, tensor: 2", 4, 1, 2, 4, NULL, 2 }, { "stages: 2, tensor: 4", 4, 2, 4, 4, NULL, 2 },
+		{ "tensor: 4, groups: 2", 1, 4, 4, 2, NULL, 2 },
+		{ "tensor: 4, groups: 4", 2, 3, 0, 0, "6 devices are no ranks of 4", 0 },
+		{ "tensor: 4", 4, 3, 0, 0, "a rank is 4 devices (parallel.tensor), and a worker has 3", 0 },
+		{ "mode: auto, tensor: 2", 2, 1, 0, 0, "chooses among ranks of one worker", 0 },
+		{ "mode: tensor", 4, 1, 0, 0, "the 1 device of a worker: no number above 1 divides both", 0 },
+		{ "mode: tensor", 2, 3, 0, 0, "--devices 4", 0 },
+		{ "stages: 2, tensor: 2", 2, 3, 0, 0, "use 4", 0 },
 	};
 
 	(void)state;
@@ -218,14 +223,16 @@ static void the_devices_of_a_rank_are_of_one_worker(void **state)
 			continue;
 		struct hd_task *task = task_of(&job);
 		const struct hd_plan_job whole = hd_plan_job_whole(13, task->layout.nchunks);
+		const uint32_t groups = rows[i].groups ? rows[i].groups : 1, t = rows[i].t / groups;
 		CHECK(hd_pipes_make(&pipes, task, &arena, &diag) == HD_OK && pipes.stages.t == rows[i].t &&
-			pipes.shape.width == rows[i].width, "%s: t %u, width %u %s", rows[i].parallel,
+			pipes.groups == groups && pipes.shape.width == rows[i].width, "%s: t %u, width %u %s",
+			rows[i].parallel,
 			pipes.stages.t, pipes.shape.width, diag.text);
 		/* a device that is left over makes no rank */
-		assert_true(hd_pipes_view(&view, &pipes, rows[i].n, rows[i].each + 1, 13));
+		assert_true(hd_pipes_view(&view, &pipes, rows[i].n, rows[i].each + (t > 1), 13));
 		CHECK(hd_pipes_plan(&plan, &pipes, &view, &whole, task, &arena, &diag) == HD_OK &&
-			hd_plan_width(&plan) == rows[i].t &&
-			plan.nranks == rows[i].n * (rows[i].each / rows[i].t), "%s: %u ranks of %u %s",
+			hd_plan_width(&plan) == t && hd_plan_groups(&plan) == groups &&
+			plan.nranks == rows[i].n * (rows[i].each / t), "%s: %u ranks of %u %s",
 			rows[i].parallel, plan.nranks, hd_plan_width(&plan), diag.text);
 		hd_task_destroy(task);
 	}
@@ -386,7 +393,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(plans_of_staged_views_are_proved_and_owned_by_holders, begin,
 			end),
 		cmocka_unit_test_setup_teardown(the_width_is_settled_by_the_devices_at_the_start, begin, end),
-		cmocka_unit_test_setup_teardown(the_devices_of_a_rank_are_of_one_worker, begin, end),
+		cmocka_unit_test_setup_teardown(the_devices_of_a_rank_are_of_as_few_workers_as_can_be, begin,
+			end),
 		cmocka_unit_test_setup_teardown(what_cannot_be_is_refused, begin, end),
 		cmocka_unit_test_setup_teardown(named_nodes_are_where_stages_begin, begin, end),
 		cmocka_unit_test_setup_teardown(a_change_leaves_what_was_chosen, begin, end),

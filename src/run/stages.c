@@ -285,6 +285,6 @@ enum hd_err hd_run_stages_plan(struct hd_plan *plan, const struct hd_run_stages 
 	if (err)
 		return err;
 	plan->overlap = s->overlap && s->d == 1 && s->p > 1 && !computes_again(s) && !s->offload;
-	err = hd_plan_widen(plan, job, s->t, diag);
-	return err ? err : describe(plan, s, &task->train, task->rows[0], costs, arena, diag);
+	err = describe(plan, s, &task->train, task->rows[0], costs, arena, diag);
+	return err ? err : hd_plan_spread(plan, job, s->t, s->groups, arena, diag);
 }

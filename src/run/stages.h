@@ -19,6 +19,7 @@
 struct hd_run_stages {
 	const char *schedule;             /* of a row of hd_schedule_kinds */
 	uint32_t p, v, d, t;
+	uint32_t groups;                  /* of a rank's devices, each on a worker (pipes.h); 0: one */
 	bool recompute;                   /* all stages keep their input alone */
 	bool offload;                     /* those that do not have the rest in a file (engine/offload.h) */
 	/* an order of delayed updates: steps overlap (pipeline/window.h), or where those of the job cannot,
