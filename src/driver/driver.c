@@ -50,6 +50,7 @@ static void run_loop(struct driver *c)
 		c->to_start = c->config.target;
 	while (!c->over) {
 		turn(c, next);
+		driver_look_at_restore(c);
 		if (hd_clock_now_ns(c->spec->clock) < next)
 			continue;
 		hd_failpoint_look();
@@ -114,6 +115,7 @@ enum hd_err hd_driver_run(const struct hd_driver_spec *spec, struct hd_driver_en
 		driver_tell_unrecorded(c);
 		err = verdict(c, end, diag);
 	}
+	driver_restore_finish(c);
 	hd_local_finish(&c->local, GRACE_NS);
 	if (c->ledger_ns)
 		driver_ledger_close(c);

@@ -170,18 +170,9 @@ ACT(invalidate)
 
 ACT(restore)
 {
-	struct hd_ckpt_info info;
-	uint64_t step = HD_NO_STEP;
-
 	(void)a;
 	driver_ledger_halted(c, HD_METER_REBUILDS);
-	if (!hd_ckpt_find(c->spec->fs, c->spec->dir->path, UINT64_MAX, &info, NULL, NULL, NULL))
-		step = info.step;
-	else if (c->end.commits == 0 || !c->config.record.started || c->spec->step == 0)
-		step = c->spec->step;     /* nothing was saved yet: from where the run began */
-	if (step != HD_NO_STEP)
-		driver_begins_at(c, step);
-	driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RESTORED, .step = step });
+	driver_restore(c);
 }
 
 /* paces are stored at most so often, and when shares change */

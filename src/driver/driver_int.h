@@ -9,10 +9,14 @@
  *	driver_shape.c       pipelines of another shape: asked for, or cut again
  *	driver_notice.c      notices that a worker's machine will be taken away
  *	driver_ledger.c      what the machines are paid for
- *	driver_record.c      what is stored, and the state at start */
+ *	driver_record.c      what is stored, and the state at start
+ *	driver_restore.c     the newest whole checkpoint, looked for beside the loop */
 #ifndef HD_DRIVER_DRIVER_INT_H
 #define HD_DRIVER_DRIVER_INT_H
 
+#include <stdatomic.h>
+
+#include "sys/thread.h"
 #include "spot/meter.h"
 #include "wire/hub.h"
 #include "run/pipe_set.h"
@@ -32,6 +36,18 @@ enum { HD_DRIVER_EVENTS = 256, DRIVER_RECORD_BYTES = 8 + 5 * 4 + 2 + HD_MAX_WORK
 struct driver_notice { uint32_t worker; bool holds; int64_t ends_ns; char text[128]; };
 enum { DRIVER_NOTICES = 32 };             /* of more than that the ones that end first are forgotten */
 
+/* The newest whole checkpoint of the run, read and verified by a thread of its own. */
+struct driver_search {
+	struct hd_thread thread;
+	struct hd_hub *hub;               /* woken at its end */
+	struct hd_fs *fs;
+	const char *dir;
+	atomic_bool ended;                /* `step` is there */
+	uint64_t step;                    /* HD_NO_STEP: there is none */
+	bool running, again;              /* again: asked for meanwhile */
+	int64_t began_ns, said_ns;
+};
+
 struct driver {
 	const struct hd_driver_spec *spec;
 	struct hd_loop loop;
@@ -47,6 +63,7 @@ struct driver {
 	struct hd_coordinator *machine;   /* NULL: the kernels of the job are not known yet */
 	struct hd_co_config config;
 	struct hd_pipe_set pipes;
+	struct driver_search search;
 	/* from which the run changes since stages drift, until it has changed; nstages 0: it does not */
 	struct hd_view_shape redrawn;
 	struct hd_reshape reshape;
@@ -137,6 +154,11 @@ void driver_ledger_close(struct driver *c);             /* all go; an event "pai
 /* driver_unrecorded.c */
 void driver_tell_unrecorded(struct driver *c);
 void driver_begins_at(struct driver *c, uint64_t step);         /* from disk */
+
+/* driver_restore.c. Links are served while a checkpoint is read, or members would miss the coordinator. */
+void driver_restore(struct driver *c);
+void driver_look_at_restore(struct driver *c);          /* at each turn */
+void driver_restore_finish(struct driver *c);           /* waits for the thread */
 
 /* driver_links.c */
 HD_MUST_USE enum hd_err driver_open_links(struct driver *c, struct hd_diag *diag);
