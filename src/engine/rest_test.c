@@ -1,5 +1,6 @@
 #include "engine/rest.h"
 
+#include "base/alloc.h"
 #include "pipeline/schedule_check.h"
 #include "engine/shadow.h"
 #include "engine/testing_stages.h"
@@ -432,12 +433,47 @@ static void any_two_ranks_may_be_lost_unless_they_are_neighbours(void **state)
 	print_message("%u losses of two, %u refused\n", n, refused);
 }
 
+/* Whatever request for memory fails: the step is given up, the state is that of its beginning, and the plan
+ * can be run again. */
+static void a_rest_that_finds_no_memory_gives_the_step_up(void **state)
+{
+	const struct hd_rig_kind k = { "1f1b", 3, 1, 1, HD_KEEPS_ALL, 1 };
+	static struct bench b;
+	uint32_t failed = 0;
+	bool made = false;
+
+	(void)state;
+	open_bench(&b, net, "optim: {kind: adamw, clip: 0.5}\n", &k, HD_REDUNDANCY_EAGER);
+	for (uint64_t n = 1; n < 4000 && !made; n += 1 + n / 8) {
+		struct hd_diag diag = { "" };
+		begin(&b);
+		go_to(&b, 1, 20);
+		b.lost[1] = true;
+		hd_alloc_arm(n);
+		enum hd_err err = hd_rest_adopt(b.rig.worker, b.at, b.lost, &b.list, &diag);
+		hd_alloc_arm(0);
+		made = !err;
+		failed += err != HD_OK;
+		CHECK(!err || err == HD_E_NOMEM, "request %llu: %s", (unsigned long long)n, diag.text);
+		hd_dist_abandon(b.rig.worker);
+		CHECK(hd_worker_adopt(b.rig.worker, &b.plan, &diag) == HD_OK, "%s", diag.text);
+		hd_rig_paste(&b.rig, &b.bytes, HD_NONE);
+		struct hd_step_record r = hd_rig_step(&b.rig);
+		CHECK(hd_hash_same(r.digest, b.want[1].digest), "request %llu: other bits",
+			(unsigned long long)n);
+		hd_rig_paste(&b.rig, &b.bytes, HD_NONE);
+	}
+	assert_true(made && failed > 3);
+	close_bench(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_rank_may_be_lost_at_any_instruction),
 		cmocka_unit_test(losses_in_other_jobs_and_lists),
 		cmocka_unit_test(any_two_ranks_may_be_lost_unless_they_are_neighbours),
+		cmocka_unit_test(a_rest_that_finds_no_memory_gives_the_step_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
