@@ -55,6 +55,8 @@ for row in momentum:0 adam:1 adamw:0.5; do
 	begin $kind "${of[@]}" -s elastic.redundancy=lazy
 	for rank in 0 1 2; do
 		lose $kind $rank
+		expect 0 heddle status $kind
+		says 'redundancy lazy: each stage is held by two workers'
 	done
 	if [ $kind = adamw ]; then
 		# whoever takes over goes on the same way

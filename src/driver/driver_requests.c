@@ -179,6 +179,7 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 		.step_ms = c->step_ms, .wait_ms = c->wait_ms, .epoch = s.epoch, .term = s.term,
 		.plan = s.epoch, .members = s.nmembers, .target = s.target, .asked = s.asked,
 		.virtual_nodes = c->spec->task->job->nvns, .copies = c->config.copies,
+		.redundancy = hd_job_text(c->spec->task->job, HD_JOB_REDUNDANCY), .single = s.single,
 		.autoscale = c->scaler.policy ? c->scaler.policy : "off", .autoscale_why = c->scaler.why,
 		.plan_why = c->reshape.used.why,
 		.predicted_ms = (double)c->reshape.used.predicted_ps * 1e-9,

@@ -941,7 +941,7 @@ void hd_coordinator_status(const struct hd_coordinator *co, struct hd_co_status 
 			.nmembers = co->has_view ? co->view.nmembers : 0, .asked = co->record.target,
 		.target = hd_co_wanted(co),
 		.committed = co->committed, .changing = co->phase != HD_CO_IDLE, .holding = co->holding,
-		.halting = co->halting,
+		.halting = co->halting, .single = hd_co_single(co),
 	};
 }
 

@@ -237,9 +237,11 @@ enum hd_co_worker_state {
 };
 struct hd_co_worker_status { uint32_t worker, ndevices, nvns; enum hd_co_worker_state state; uint64_t sealed;
 	bool up; const char *host, *address; };
-/* asked: local workers; target: all that are wanted. */
-struct hd_co_status { uint32_t term, epoch, nmembers, asked, target; uint64_t committed; bool changing,
-	holding, halting; };
+/* asked: local workers; target: all that are wanted; single: with shadows, the stages of which one member
+ * alone holds some part: in the first step of a view, until what moves is there, and where one has a pipeline
+ * to itself. */
+struct hd_co_status { uint32_t term, epoch, nmembers, asked, target, single; uint64_t committed;
+	bool changing, holding, halting; };
 void hd_coordinator_status(const struct hd_coordinator *co, struct hd_co_status *status);
 uint32_t hd_coordinator_workers(const struct hd_coordinator *co, struct hd_co_worker_status *out,
 	uint32_t cap);

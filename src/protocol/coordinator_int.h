@@ -122,6 +122,7 @@ struct hd_coordinator {
 	uint32_t view_epoch;              /* of which it is; 0: none yet */
 	/* stages: owned [nbuckets], members of `next` that hold each bucket before it; then what moves */
 	uint64_t *held;
+	uint64_t view_first;              /* the first step that the view in force begins */
 	uint64_t moves, movers;           /* bytes; the members of `next` that lack them */
 
 	bool halting, done;
@@ -210,6 +211,8 @@ bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, const struc
 	uint64_t going);
 /* the view in force has new holders: a note, if bytes move */
 void hd_co_note_moves(struct hd_coordinator *co);
+/* hd_co_status.single */
+uint32_t hd_co_single(const struct hd_coordinator *co);
 /* Do members hold parts of the state? As hd_state_is_partial() says of its members. */
 static inline bool hd_co_is_partial(const struct hd_coordinator *co)
 {

@@ -47,6 +47,24 @@ void hd_co_note_moves(struct hd_coordinator *co)
 	co->moves = 0;
 }
 
+static uint32_t count(uint64_t members) { return (uint32_t)__builtin_popcountll(members); }
+
+uint32_t hd_co_single(const struct hd_coordinator *co)
+{
+	const bool holds = !co->view.shape.nstages, settled = !holds && co->committed > co->view_first;
+	const struct hd_stage_buckets *buckets = buckets_of(co, holds ? &co->config.shape : &co->view.shape);
+	uint32_t n = 0;
+
+	for (uint32_t s = 0; co->has_view && buckets && buckets->shadows && s < buckets->nstages; s++) {
+		bool two = !settled ||
+			count(hd_view_holders(&co->view, s) | hd_view_shadows(&co->view, s)) > 1;
+		for (uint32_t b = 0; b < buckets->n && !settled; b++)
+			two &= !(buckets->at[b].readers >> s & 1) || count(co->held[b]) > 1;
+		n += !two;
+	}
+	return n;
+}
+
 /* Planned: what the members of the view in force hold under it, for those of the next. */
 static void hold_as_before(struct hd_coordinator *co, const struct hd_view *next)
 {
@@ -561,6 +579,9 @@ void hd_co_switched(struct hd_coordinator *co)
 		co->worker[i].decided = false;
 	co->view = co->next;
 	co->view_epoch = 0;
+	co->view_first = 0;
+	for (uint32_t i = 0; i < co->next.nmembers; i++)
+		co->view_first = next[i] > co->view_first ? next[i] : co->view_first;
 	hd_seals_of(&co->seals, co->view.epoch, co->view.member, next, 0, co->view.nmembers);
 	co->seals.observes = true;
 	co->record.nmembers = co->view.nmembers;

@@ -463,6 +463,53 @@ static void with_shadows_a_last_holder_leaves_at_once(void **state)
 	}
 }
 
+static uint32_t single(const struct co_at_work *c)
+{
+	struct hd_co_status status;
+
+	hd_coordinator_status(c->co, &status);
+	return status.single;
+}
+
+/* After the loss of 0 its stage is at 2 alone, and the shadow of stage 1 was lost; with 3 there all are held
+ * twice once the first step of the view is committed, and not before. */
+static void stages_that_one_member_holds_are_counted_until_they_have_moved(void **state)
+{
+	struct hd_co_config config = weighed();
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	config.of_shape = of_three;
+	config.shape = (struct hd_view_shape){ 3, 3, { 0, 1, 2 }, 0, { 0 } };
+	config.pipes = 1;
+	config.target = 3;
+	co_run(c, &config, 3);
+	assert_int_equal(single(c), 0);
+	CO(LOST, .worker = 0, .why = HD_EXITED);
+	STORED();
+	HAS(1, 0, 0, false, 2 | 4 | 8);
+	HAS(2, 0, 0, false, 1 | 8);
+	assert_true(c->co->holding);
+	assert_int_equal(single(c), 2);
+	co_admit(c, 3);
+	co_ready_to_sync(c, 3);
+	co_synced(c, 3);
+	co_tick_at(c, 20 * CO_T);
+	STORED();
+	const uint32_t epoch = c->co->record.epoch;
+	static const uint64_t slot[] = { 0, 2 | 4 | 8, 1 | 8, 0 };
+	for (uint32_t w = 1; w < 4; w++)
+		FROM(w, STATUS, .epoch = epoch, .status = { .member = w < 3, .nslot = 1, .slot = &slot[w] });
+	STORED();
+	assert_true(!c->co->holding && c->co->view.shape.nstages == 3);
+	assert_int_equal(single(c), 2);
+	for (uint32_t w = 1; w < 4; w++)
+		co_seal(c, w, epoch, 0);
+	assert_int_equal(c->co->committed, 1);
+	assert_int_equal(single(c), 0);
+	co_end(c);
+}
+
 /* A coordinator that takes over knows no view: by what members say that they hold, it makes the same. */
 static void a_takeover_leaves_stages_where_they_are(void **state)
 {
@@ -596,6 +643,7 @@ int main(void)
 		cmocka_unit_test(a_substitute_gets_the_stage_of_the_one_that_leaves),
 		cmocka_unit_test(a_last_holder_leaves_when_its_stage_is_another_s),
 		cmocka_unit_test(with_shadows_a_last_holder_leaves_at_once),
+		cmocka_unit_test(stages_that_one_member_holds_are_counted_until_they_have_moved),
 		cmocka_unit_test(a_takeover_leaves_stages_where_they_are),
 		cmocka_unit_test(another_shape_comes_by_a_planned_change),
 		cmocka_unit_test(a_loss_finishes_a_step_in_the_shape_it_was_begun_in),

@@ -535,6 +535,7 @@ static void in_force(struct hd_coordinator *co)
 	co->view = co->next;
 	co->has_view = true;
 	co->view_epoch = co->view.epoch;
+	co->view_first = o->step + (o->nhave > 0);        /* an open step is finished as it was begun */
 	o->nmember = o->nat = co->view.nmembers;
 	o->member = co->view.member;
 	o->at = co->open_at;
