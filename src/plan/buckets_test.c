@@ -1,5 +1,6 @@
 #include "plan/buckets.h"
 
+#include "graph/shard.h"
 #include "graph/testing.h"
 #include "tests/check.h"
 
@@ -167,9 +168,74 @@ static void more_stages_than_bits_are_refused(void **state)
 	hd_subject_finish(&s);
 }
 
+/* Of shards over groups of devices, from the graphs of the stages and the devices of their nodes alone. */
+static void add_of_groups(uint64_t *makers, uint64_t *readers, const struct hd_graph_stages *cuts, uint32_t t,
+	uint32_t groups, uint32_t param, struct hd_subject *s)
+{
+	for (uint32_t k = 0; k < cuts->n; k++) {
+		const struct hd_graph *g = &cuts->stage[k].graph;
+		uint8_t *device = hd_arena_take(&s->arena, g->nnodes + 1, 1);
+		const uint32_t grad = hd_graph_grad(g, param);
+		assert_int_equal(hd_tensor_place(device, g, 4, t, &s->diag), HD_OK);
+		for (uint32_t i = 0; i < g->nnodes; i++) {
+			const uint64_t bit = UINT64_C(1) << (k * groups + device[i] / (t / groups));
+			for (uint8_t j = 0; j < g->node[i].nin; j++)
+				*readers |= g->node[i].in[j] == g->param[param].value ? bit : 0;
+			*makers |= grad != HD_NONE && g->value[grad].node == i ? bit : 0;
+		}
+	}
+}
+
+struct seen { uint32_t apart, both; };
+
+static void check_groups(uint32_t n, uint32_t groups, struct seen *seen)
+{
+	struct hd_subject s;
+	struct hd_layout layout;
+	struct hd_stage_buckets table;
+	struct hd_graph_stages cuts;
+	struct hd_graph_spread spread;
+
+	hd_subject_model(&s, "mlp", models[0].arg, models[0].nargs, (struct hd_model_opts){ 0 });
+	CHECK(hd_graph_shard(&s.graph, 4, false, &s.diag) == HD_OK &&
+		hd_graph_autodiff(&s.graph, &s.diag) == HD_OK &&
+		hd_layout_make(&layout, &s.graph, &s.arena, &s.diag) == HD_OK, "%s", s.diag.text);
+	cut(&s, &cuts, n);
+	CHECK(hd_graph_spread_make(&spread, &cuts, 4, 4, groups, &s.arena, &s.diag) == HD_OK, "%s",
+		s.diag.text);
+	assert_int_equal(hd_stage_buckets_make(&table, &layout, &cuts, &spread, &s.arena, &s.diag), HD_OK);
+	assert_int_equal(table.nstages, n * groups);
+	for (uint32_t b = 0; b < table.n; b++) {
+		const struct hd_chunk is = hd_layout_bucket(&layout, b);
+		const struct hd_stage_bucket *at = &table.at[b];
+		uint64_t makers = 0, readers = 0;
+		for (uint32_t i = is.first_segment; i < is.first_segment + is.nsegments; i++)
+			add_of_groups(&makers, &readers, &cuts, 4, groups, layout.segment[i].param, &s);
+		CHECK(at->makers == makers && at->readers == (makers | readers) &&
+			at->stage == (uint32_t)__builtin_ctzll(makers), "%u stages, %u groups: bucket %u", n,
+			groups, b);
+		seen->apart += (makers & (makers - 1)) == 0;
+		seen->both += (readers & (readers - 1)) != 0;
+	}
+	assert_int_equal(hd_graph_spread_make(&spread, &cuts, 4, 4, 3, &s.arena, &s.diag), HD_E_INVAL);
+	hd_subject_finish(&s);
+}
+
+static void substages_of_groups_are_stages_of_their_own(void **state)
+{
+	struct seen seen = { 0 };
+
+	(void)state;
+	for (uint32_t n = 1; n <= 2; n++)
+		for (uint32_t groups = 2; groups <= 4; groups *= 2)
+			check_groups(n, groups, &seen);
+	assert_true(seen.apart && seen.both);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(substages_of_groups_are_stages_of_their_own),
 		cmocka_unit_test(of_one_stage_all_is_that_stage_s),
 		cmocka_unit_test(masks_name_all_stages_of_what_a_bucket_holds),
 		cmocka_unit_test(makers_of_a_run_are_those_of_what_lies_in_it),
