@@ -28,7 +28,8 @@ static enum hd_err fits(const struct hd_launch *launch, const struct hd_job *job
 	struct hd_diag *diag)
 {
 	const struct hd_launch_spec *spec = &launch->spec;
-	const struct hd_run_options options = { .worker = *spec->worker };
+	/* whoever waits for this thread waits no longer than a worker takes to be built */
+	const struct hd_run_options options = { .worker = *spec->worker, .task = launch->task };
 
 	return hd_run_fits(job, spec->fs, spec->clock, &options, n, diag);
 }

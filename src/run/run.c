@@ -259,6 +259,16 @@ static enum hd_err choose(struct hd_run *run, struct hd_diag *diag)
 	return HD_OK;
 }
 
+static enum hd_err take_task(struct hd_run *run, struct hd_diag *diag)
+{
+	if (!run->options.task)
+		return hd_task_create(&run->task, run->job, run->fs, diag);
+	run->lent = *run->options.task;
+	run->lent.job = run->job;
+	run->task = &run->lent;
+	return HD_OK;
+}
+
 enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct hd_fs *fs,
 	struct hd_clock *clock,
 	struct hd_rundir *dir, const struct hd_run_options *options, struct hd_diag *diag)
@@ -274,7 +284,7 @@ enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct 
 		HD_JOB_DIGEST), .evaluated_step = UINT64_MAX };
 	hd_arena_init(&run->arena, 0);
 	hd_arena_init(&run->measured, 0);
-	err = hd_task_create(&run->task, job, fs, diag);
+	err = take_task(run, diag);
 	if (!err && run->dir)
 		err = options->shared ? hd_identity_join(fs, dir->path, run->task, diag) :
 			hd_identity_keep(dir, run->task, diag);
@@ -295,7 +305,7 @@ enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct 
 		err = hd_run_plan_adopt(run, diag);
 	if (!err)
 		tell_choices(run);
-	if (!err)
+	if (!err && run->task != &run->lent)
 		hd_task_drop_weights(run->task);
 	if (err)
 		hd_run_destroy(run);
@@ -311,7 +321,8 @@ void hd_run_destroy(struct hd_run *run)
 	hd_worker_destroy(run->worker);
 	hd_samples_close(&run->samples);
 	hd_recorder_close(run->recorder);
-	hd_task_destroy(run->task);
+	if (run->task != &run->lent)
+		hd_task_destroy(run->task);
 	hd_arena_finish(&run->arena);
 	hd_arena_finish(&run->measured);
 	hd_free(run);

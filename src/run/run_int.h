@@ -22,6 +22,7 @@ struct hd_run {
 	struct hd_rundir *dir;
 	struct hd_run_options options;
 	struct hd_task *task;
+	struct hd_task lent;              /* options.task, for this job: run->task is it */
 	struct hd_worker *worker;
 	struct hd_recorder *recorder;     /* NULL: off */
 	struct hd_arena arena;            /* of the adopted plan */
