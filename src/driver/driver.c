@@ -17,7 +17,13 @@ static void look_at_stop(struct driver *c)
 	enum hd_err stop = c->spec->stop ? c->spec->stop(c->spec->watch.user) : HD_OK;
 	const char *text = stop ? hd_err_text(stop) : "its lease is over: the scheduler has not asked for it";
 	struct hd_diag diag = { "" };
+	char gone[HD_MSG_TEXT + 1];
 
+	if (!stop && !c->stop_asked && hd_rundir_is_gone(c->spec->dir)) {
+		snprintf(gone, sizeof gone, HD_RUNDIR_GONE, c->spec->dir->path);
+		stop = HD_E_NOTFOUND;
+		text = gone;
+	}
 	if (!stop && c->until_ns && hd_clock_now_ns(c->spec->clock) >= c->until_ns)
 		stop = HD_E_PREEMPTED;
 	if (!stop || c->stop_asked)

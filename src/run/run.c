@@ -702,9 +702,11 @@ bool hd_run_saves(struct hd_run *run, bool end)
 
 uint64_t hd_run_digest_every(const struct hd_run *run) { return run->digest_every; }
 
-static enum hd_err wants_stop(const struct hd_run *run)
+static enum hd_err wants_stop(struct hd_run *run)
 {
-	return run->options.stop ? run->options.stop(run->options.watch.user) : HD_OK;
+	enum hd_err stop = run->options.stop ? run->options.stop(run->options.watch.user) : HD_OK;
+
+	return !stop && run->dir && hd_rundir_is_gone(run->dir) ? HD_E_NOTFOUND : stop;
 }
 
 /* A process that must leave at once meanwhile writes its own line after this one, and does not return:
@@ -790,6 +792,8 @@ enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag)
 	}
 	err = hd_run_boundary(run, true, &reached, diag);
 	hd_run_plan_end(run);
+	if (!err && stop == HD_E_NOTFOUND)
+		err = hd_fail(diag, stop, HD_RUNDIR_GONE, run->dir->path);
 	if (!err && stop)
 		err = hd_fail(diag, stop, "stopped at step %llu",
 			(unsigned long long)hd_worker_at(run->worker));

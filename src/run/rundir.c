@@ -10,6 +10,7 @@
 #include "sys/failpoint.h"
 
 enum { HD_LINE_CAP = 4096, HD_MAX_SAME_NAME = 10000, HD_HOLD_TEXT = 200, HD_HOLD_WORD = 9 };
+#define HD_GONE_LOOK_NS INT64_C(1000000000)
 #define HD_LOCK_WAIT_NS INT64_C(500000000)    /* an observer holds a lock for an instant */
 #define HD_LOCK_LOOK_NS INT64_C(5000000)
 
@@ -41,6 +42,7 @@ static enum hd_err held_by_another(const struct hd_rundir *dir, struct hd_diag *
 
 static enum hd_err take_lock(struct hd_rundir *dir, struct hd_diag *diag)
 {
+	struct hd_stat stat = { 0 };
 	char path[HD_PATH_CAP];
 
 	hd_rundir_path(dir, "lock", path, sizeof path);
@@ -52,8 +54,28 @@ static enum hd_err take_lock(struct hd_rundir *dir, struct hd_diag *diag)
 		hd_clock_wait_until(dir->clock, hd_clock_now_ns(dir->clock) + HD_LOCK_LOOK_NS);
 	if (err)
 		return held_by_another(dir, diag);
+	err = hd_fs_stat(dir->fs, path, &stat, diag);
+	dir->lock_inode = stat.inode;
 	hd_rundir_hold_as(dir, HD_HOLD_BEGINS);
-	return HD_OK;
+	return err;
+}
+
+/* A file system that does not answer is no folder that is gone. */
+bool hd_rundir_is_gone(struct hd_rundir *dir)
+{
+	const int64_t now = hd_clock_now_ns(dir->clock);
+	char path[HD_PATH_CAP];
+	struct hd_stat stat = { 0 };
+
+	if (dir->gone || !dir->lock.fs || (dir->looked_ns && now - dir->looked_ns < HD_GONE_LOOK_NS))
+		return dir->gone;
+	dir->looked_ns = now;
+	hd_rundir_path(dir, "lock", path, sizeof path);
+	enum hd_err err = hd_fs_stat(dir->fs, path, &stat, NULL);
+	const bool missed = err ? err == HD_E_NOTFOUND : stat.inode != dir->lock_inode;
+	dir->gone = missed && dir->missed;
+	dir->missed = missed;
+	return dir->gone;
 }
 
 static const char *const hold_word[] = { [HD_HOLD_NONE] = "nobody", [HD_HOLD_BEGINS] = "begins",

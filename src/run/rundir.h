@@ -11,7 +11,9 @@
  * 3. Mode 0700. A new run never overwrites an old one: runs/<name>, <name>-2, ...;
  *    with --out, a folder that holds a run already is refused (exit 2) with the
  *    `resume` line to type.
- * 4. A disk that fills up stops neither the run nor the checkpoint logic. Lines that could not be written are
+ * 4. A folder that is removed or moved under its run is noticed by the holder, which ends the run after the
+ *    step at hand: nothing could reach it there. Its last checkpoint is written where the folder was.
+ * 5. A disk that fills up stops neither the run nor the checkpoint logic. Lines that could not be written are
  *    reported at the end of the run and, once there is space, by an event `unrecorded` with their number. */
 #ifndef HD_RUN_RUNDIR_H
 #define HD_RUN_RUNDIR_H
@@ -32,6 +34,9 @@ struct hd_rundir {
 	struct hd_clock *clock;           /* borrowed */
 	char path[512];
 	struct hd_file lock;
+	uint64_t lock_inode;
+	int64_t looked_ns;                /* when it was looked at last; 0: never */
+	bool missed, gone;                /* that look did not find it; nor did the one before */
 	struct hd_lines metrics, events;
 	int64_t began_ns;                 /* zero of "t"; the holder's to set */
 	uint32_t membership;              /* epoch, in each event; the holder's to set */
@@ -75,6 +80,13 @@ struct hd_held {
 };
 HD_MUST_USE enum hd_err hd_rundir_held(struct hd_fs *fs, const char *path, struct hd_held *held,
 	struct hd_diag *diag);
+
+/* Is the folder of `dir`, which is held, no longer where it was? Looks now and then; twice in a row it must
+ * be missing, or be another one. */
+bool hd_rundir_is_gone(struct hd_rundir *dir);
+/* For what ends the run then: says where it was and where the last state is. */
+#define HD_RUNDIR_GONE "its folder %.400s was removed or moved while it went on, and nothing reaches it " \
+	"there: its last checkpoint lies there now; a folder that was moved can be resumed where it is"
 
 /* Closes, and removes what hd_rundir_create() made: for a job that was refused before its first step. */
 void hd_rundir_discard(struct hd_rundir *dir);

@@ -559,6 +559,45 @@ static void lines_that_were_synced_outlive_the_machine(void **state)
 	}
 }
 
+/* A letter is a look, a second after the last: the folder is there (h), moved away (m), another one has its
+ * name (o), or its disk fails (f). The folder is gone from the second look that misses it on, for good. */
+static void a_folder_that_is_missed_twice_is_gone(void **state)
+{
+	static const struct { const char *looks; size_t gone; } rows[] = {
+		{ "hhhh", 4 }, { "hmm", 2 }, { "mhmhm", 5 }, { "hoo", 2 }, { "mo", 1 }, { "hmhmmh", 4 },
+		{ "ffff", 4 }, { "mfm", 3 }, { "mfmm", 3 },
+	};
+	struct hd_fs_sim sim;
+	struct hd_clock_sim clock;
+	struct hd_rundir dir;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		hd_fs_sim_init(&sim);
+		hd_clock_sim(&clock, 0, 0);
+		assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock.clock, "/", "/run", "n", "{}", 2,
+			NULL), HD_OK);
+		for (size_t k = 0; rows[i].looks[k]; k++) {
+			const char what = rows[i].looks[k];
+			const bool away = what == 'm' || what == 'o', gone = k >= rows[i].gone;
+			hd_clock_wait_until(&clock.clock, hd_clock_now_ns(&clock.clock) + 1000000000);
+			if (away)
+				assert_int_equal(hd_fs_rename(&sim.fs, "/run/lock", "/lock", NULL), HD_OK);
+			if (what == 'o')
+				assert_int_equal(hd_file_write_atomic(&sim.fs, "/run/lock", "", 0, NULL),
+					HD_OK);
+			hd_fs_sim_fail(&sim, what == 'f', EIO, what == 'f');
+			CHECK(hd_rundir_is_gone(&dir) == gone, "%s: look %zu", rows[i].looks, k);
+			CHECK(hd_rundir_is_gone(&dir) == gone, "%s: at once again", rows[i].looks);
+			hd_fs_sim_fail(&sim, 0, 0, false);
+			if (away)
+				assert_int_equal(hd_fs_rename(&sim.fs, "/lock", "/run/lock", NULL), HD_OK);
+		}
+		hd_rundir_close(&dir);
+		hd_fs_sim_finish(&sim);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -573,6 +612,7 @@ int main(void)
 		cmocka_unit_test(lines_say_what_they_are_told),
 		cmocka_unit_test(what_was_lost_is_told_until_it_is_heard),
 		cmocka_unit_test(lines_that_were_synced_outlive_the_machine),
+		cmocka_unit_test(a_folder_that_is_missed_twice_is_gone),
 		cmocka_unit_test(a_torn_line_is_cut_off_when_the_run_goes_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

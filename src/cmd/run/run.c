@@ -231,7 +231,9 @@ const struct hd_verb hd_verb_run = {
 		"FILE lets workers of other machines join.\n"
 		"SIGTERM, or SIGHUP (the terminal closes): finish the step, checkpoint, exit 75; "
 		"SIGINT: the same with 130; a second signal leaves at once. With --detach the run goes "
-		"on without its terminal, its words in RUN/log/run.log; so it does under nohup.",
+		"on without its terminal, its words in RUN/log/run.log; so it does under nohup. A "
+		"directory that is removed or moved ends its run, with a checkpoint where it was (exit "
+		"3).",
 	.opts = HD_OPTS(RUN_OPTS, HD_OPT_EXPLAIN, HD_OPT_SPEEDS, HD_OPT_OUT, HD_OPT_DRY_RUN,
 		HD_OPT_SHOW_CONFIG, HD_OPT_NEW),
 	.run = verb_run, .test = "program_run.sh",
