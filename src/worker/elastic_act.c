@@ -170,6 +170,8 @@ ACT(adopt)
 {
 	uint32_t self = hd_member_worker(e->member);
 
+	if (e->relay.has_view)
+		hd_elastic_slots_view(e, &e->relay.view, a->view);
 	hd_relay_view(&e->relay, a->view, self);
 	if (!e->spec->dir || hd_view_writer(a->view) != self)
 		return;

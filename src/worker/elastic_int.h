@@ -234,6 +234,8 @@ void hd_elastic_slots_asked(struct hd_elastic *e, uint32_t worker, const uint8_t
 /* false: it is none of these */
 bool hd_elastic_slots_here(struct hd_elastic *e, const struct hd_arrival *arrival);
 bool hd_elastic_slots_sent(struct hd_elastic *e, const struct hd_sent *sent);
+/* Another view comes into force: the answer to a worker that is no member any more is not waited for. */
+void hd_elastic_slots_view(struct hd_elastic *e, const struct hd_view *was, const struct hd_view *now);
 void hd_elastic_slots_lost(struct hd_elastic *e, uint32_t worker);
 
 #endif

@@ -164,6 +164,17 @@ void hd_elastic_slots_later(struct hd_elastic *e)
 	s->nlater = n;
 }
 
+/* It may be stopped and take nothing, and others wait for their answers meanwhile. A joiner, which is in
+ * neither view, goes on. */
+void hd_elastic_slots_view(struct hd_elastic *e, const struct hd_view *was, const struct hd_view *now)
+{
+	for (const struct hd_slots_out *out = e->slots.out; out; out = out->next)
+		if (out->whole && hd_view_has(was, out->worker) && !hd_view_has(now, out->worker)) {
+			hd_hub_drop(&e->hub, out->worker, HD_CLOSE_DROPPED, "it is no member any more");
+			return;           /* there is one whole answer at a time */
+		}
+}
+
 bool hd_elastic_slots_sent(struct hd_elastic *e, const struct hd_sent *sent)
 {
 	for (struct hd_slots_out **at = &e->slots.out; *at; at = &(*at)->next)

@@ -117,6 +117,15 @@ enum hd_err hd_hub_answer(struct hd_hub *hub, uint32_t worker, const struct hd_a
 	return HD_OK;
 }
 
+static uint32_t ndropped, dropped;
+void hd_hub_drop(struct hd_hub *hub, uint32_t worker, enum hd_close reason,
+	const char *why)
+{
+	assert_true(hub == &e.hub && reason == HD_CLOSE_DROPPED && *why);
+	dropped = worker;
+	ndropped++;
+}
+
 /* ---- the machine and the compute thread */
 static enum hd_err give_err, failed;
 static struct hd_member_event fed[LOG];
@@ -284,6 +293,40 @@ static void one_answer_with_slots_is_on_its_way_at_a_time(void **state)
 }
 
 /* The last of them are remembered, no more. */
+/* Whoever was a member and is none any more, and does not take its answer, holds up no other. */
+static void an_answer_to_a_worker_that_was_lost_is_dropped(void **state)
+{
+	static const struct { uint32_t to; bool was, is, drops; } rows[] = {
+		{ 5, true, false, true }, { 5, true, true, false },
+		{ 5, false, false, false },       /* a joiner */ { 5, false, true, false },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_view was = { .nmembers = 2, .member = { ME, rows[i].was ? 5 : 4 } },
+			now = { .nmembers = 2, .member = { ME, rows[i].is ? 5 : 4 } };
+		end(state);
+		begin(state);
+		ndropped = 0;
+		has[2] = true;
+		hd_elastic_slots_view(&e, &was, &now);
+		assert_int_equal(ndropped, 0);
+		ask(5, 7, 1, 3);                  /* of one that is not here: one byte */
+		hd_elastic_slots_view(&e, &was, &now);
+		assert_int_equal(ndropped, 0);
+		ask(5, 7, 2, 2);
+		ask(4, 7, 3, 2);                  /* it waits for that */
+		assert_int_equal(nanswered, 2);
+		hd_elastic_slots_view(&e, &was, &now);
+		CHECK(ndropped == rows[i].drops && (!ndropped || dropped == 5), "row %zu: %u", i, ndropped);
+		if (!ndropped)
+			continue;
+		hd_elastic_slots_sent(&e, &(struct hd_sent){ .token = answered[1].token,
+			.err = HD_E_PEERLOST });
+		hd_elastic_slots_later(&e);
+		CHECK(nanswered == 3 && answered[2].worker == 4 && answered[2].request == 3, "%u", nanswered);
+	}
+}
+
 static void old_answers_are_forgotten(void **state)
 {
 	(void)state;
@@ -799,6 +842,7 @@ int main(void)
 #define T_(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	static const struct CMUnitTest tests[] = {
 		T_(what_is_held_is_answered), T_(a_question_is_answered_once), T_(old_answers_are_forgotten),
+		T_(an_answer_to_a_worker_that_was_lost_is_dropped),
 		T_(one_answer_with_slots_is_on_its_way_at_a_time),
 		T_(what_could_not_be_answered_is_answered_when_asked_again),
 		T_(who_is_ahead_waits_until_this_one_is_there),
