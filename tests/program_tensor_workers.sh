@@ -42,6 +42,11 @@ expect 2 heddle run gpt.yaml --workers 4 --devices 3 -s parallel.tensor=4 --dry-
 says 'a rank is 4 devices (parallel.tensor), and a worker has 3'
 expect 2 heddle run gpt.yaml --workers 2 -s parallel.tensor=2 -s parallel.mode=auto --dry-run
 says 'chooses among ranks of one worker'
+expect 2 heddle run gpt.yaml --workers 2 -s parallel.mode=auto -s parallel.groups=2 --dry-run
+says 'auto chooses among ranks of one worker'
+expect 2 heddle run gpt.yaml --workers 2 --devices 1 -s parallel.mode=pipeline -s parallel.tensor=2 \
+	-s parallel.groups=1 --dry-run
+says 'give each --devices 2 or a multiple, or -s parallel.groups=auto'
 expect 2 heddle run gpt.yaml --workers 2 -s parallel.tensor=2 -s parallel.groups=3 --dry-run
 says 'does not divide parallel.tensor 2'
 passed "numbers that do not go together"

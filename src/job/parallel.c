@@ -129,6 +129,10 @@ static enum hd_err check_extents(struct hd_job_reader *reader)
 			"parallel.tensor is %lld, which does not divide model.shards %lld",
 			(long long)tensor->i, (long long)shards);
 	hd_job_at(reader, HD_JOB_PAR_GROUPS);
+	if (!groups->is_auto && groups->i > 1 && hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO)
+		return hd_job_refuse(reader,
+			"parallel.groups is %lld, and parallel.mode: auto chooses among ranks of one worker; "
+			"leave it out, or take mode: pipeline or tensor", (long long)groups->i);
 	if (!groups->is_auto && !tensor->is_auto && tensor->i % groups->i)
 		return hd_job_refuse(reader,
 			"parallel.groups is %lld, which does not divide parallel.tensor %lld",

@@ -437,11 +437,19 @@ static enum hd_err settle_groups(struct hd_job *job, uint32_t t, uint32_t ndevic
 	struct hd_job_value *value = &job->value[HD_JOB_PAR_GROUPS];
 	const uint32_t n = !value->is_auto ? (uint32_t)value->i : ndevices % t == 0 ? 1 : t / ndevices;
 
+	if (!value->is_auto && t % n)
+		return hd_fail(diag, HD_E_INVAL,
+			"parallel.groups is %u, which does not divide the %u devices of a rank "
+			"(parallel.tensor); give a number that does, or auto", n, t);
+	if (!value->is_auto && ndevices % (t / n))
+		return hd_fail(diag, HD_E_INVAL,
+			"a rank has %u devices on each of %u workers (parallel.tensor, parallel.groups), and "
+			"a worker has %u: give each --devices %u or a multiple, or -s parallel.groups=auto",
+			t / n, n, ndevices, t / n);
 	if (!n || t % n || ndevices % (t / n))
 		return hd_fail(diag, HD_E_INVAL,
-			"a rank is %u devices (parallel.tensor), and a worker has %u%s: give each "
-			"--devices %u, or a number that divides %u", t, ndevices,
-			value->is_auto ? "" : " (parallel.groups)", (ndevices / t + 1) * t, t);
+			"a rank is %u devices (parallel.tensor), and a worker has %u: give each --devices "
+			"%u, or a number that divides %u", t, ndevices, (ndevices / t + 1) * t, t);
 	if (n > 1 && hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO)
 		return hd_fail(diag, HD_E_INVAL,
 			"parallel.mode: auto chooses among ranks of one worker, and %u devices of a rank "

@@ -6,7 +6,7 @@
 
 enum shadow_seen {
 	SHADOW_OWN_F = 1, SHADOW_OWN_B = 2, SHADOW_LOADED = 4, SHADOW_F = 8, SHADOW_HOST = 16,
-	SHADOW_GRAD = 32, SHADOW_B = 64,
+	SHADOW_GRAD = 32, SHADOW_B = 64, SHADOW_SENT = 128,
 };
 
 struct shadow_walk {
@@ -39,6 +39,8 @@ static void forward(struct shadow_walk *w, uint32_t at, const struct hd_ins *x)
 
 	if (*seen & SHADOW_F)
 		HERE(w, "K32", at, "shadow forward of %u.%u appears twice", x->stage, x->vn);
+	else if (x->flags & HD_INS_CHECKPOINT)
+		HERE(w, "K32", at, "a shadow keeps its activations (no flag c): nothing makes them again");
 	else if (w->shadow && !(*seen & SHADOW_OWN_F))
 		HERE(w, "K32", at, "it comes before F%u.%u, whose output it takes", w->stage, x->vn);
 	else if (loads(w) && !(*seen & SHADOW_LOADED))
@@ -86,6 +88,30 @@ static void load(struct shadow_walk *w, uint32_t at, const struct hd_ins *x)
 	else if (w->seen[x->vn] & (SHADOW_LOADED | SHADOW_F))
 		HERE(w, "K32", at, "LDx%u.%u comes twice or after its forward", x->stage, x->vn);
 	w->seen[x->vn] |= SHADOW_LOADED;
+}
+
+static void receive(struct shadow_walk *w, uint32_t at, const struct hd_ins *x)
+{
+	uint8_t *seen = &w->seen[x->vn];
+
+	if (*seen & (SHADOW_GRAD | SHADOW_B))
+		HERE(w, "K32", at, "RGx%u.%u comes twice or after its backward", x->stage, x->vn);
+	*seen |= SHADOW_GRAD;
+}
+
+static void send(struct shadow_walk *w, uint32_t at, const struct hd_ins *x)
+{
+	const uint32_t second = hd_shadow_ring_before(&w->ring, w->holder);
+	uint8_t *seen = &w->seen[x->vn];
+
+	if (x->stage != w->stage || w->stage == 0 || x->peer != second || second == w->rank)
+		HERE(w, "K31", at, "the shadow of stage %u lives on rank %u", w->stage ? w->stage - 1 : 0,
+			second);
+	else if (!(*seen & SHADOW_OWN_B))
+		HERE(w, "K32", at, "a gradient is sent before it is made");
+	else if (*seen & SHADOW_SENT)
+		HERE(w, "K32", at, "SGx%u.%u appears twice", x->stage, x->vn);
+	*seen |= SHADOW_SENT;
 }
 
 /* ---- K34 and K35: what keeps a shadow current */
@@ -174,8 +200,6 @@ static bool is_here(struct shadow_walk *w, uint32_t at, const struct hd_ins *x)
 
 static void redundant(struct shadow_walk *w, uint32_t at, const struct hd_ins *x)
 {
-	const uint32_t second = hd_shadow_ring_before(&w->ring, w->holder);
-
 	if (!is_here(w, at, x))
 		return;
 	switch (x->op) {
@@ -183,14 +207,8 @@ static void redundant(struct shadow_walk *w, uint32_t at, const struct hd_ins *x
 	case HD_INS_F:    forward(w, at, x); break;
 	case HD_INS_B:    backward(w, at, x); break;
 	case HD_INS_OFF: case HD_INS_ON: move(w, at, x); break;
-	case HD_INS_RG:   w->seen[x->vn] |= SHADOW_GRAD; break;
-	case HD_INS_SG:
-		if (x->stage != w->stage || w->stage == 0 || x->peer != second || second == w->rank)
-			HERE(w, "K31", at, "the shadow of stage %u lives on rank %u", w->stage ? w->stage -
-				1 : 0, second);
-		else if (!(w->seen[x->vn] & SHADOW_OWN_B))
-			HERE(w, "K32", at, "a gradient is sent before it is made");
-		break;
+	case HD_INS_RG:   receive(w, at, x); break;
+	case HD_INS_SG:   send(w, at, x); break;
 	case HD_INS_SHIP: ship(w, at, x); break;
 	case HD_INS_TAKE: w->ntakes++; break;
 	case HD_INS_STEP: update(w, at, x); break;
@@ -235,6 +253,11 @@ static void walk(struct shadow_walk *w)
 			redundant(w, i, &list->at[i]);
 		else
 			own(w, i, &list->at[i]);
+	for (uint32_t v = 0; v < w->l->s->nvns; v++)
+		if (w->seen[v] & SHADOW_GRAD && !(w->seen[v] & SHADOW_F))
+			hd_lists_say_all(w->l, "K32",
+				"rank %u: RGx%u.%u takes a gradient for a shadow that does not run forward",
+				w->rank, w->shadow, v);
 	if (w->nforwards && w->nforwards < nvns)
 		hd_lists_say_all(w->l, "K32",
 			"rank %u: the shadow of stage %u runs forward for %u of %u virtual nodes", w->rank,
