@@ -107,8 +107,9 @@ static enum hd_err dry_run(struct hd_cmd *cmd, struct hd_job *job, struct hd_run
 {
 	const bool chooses = cmd->args.has[HD_OPT_WORKERS] &&
 		hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO;
-	struct hd_launch launch;
+	struct hd_launch launch = { 0 };
 	struct hd_run *run = NULL;
+	bool opened = false;
 	uint32_t n = 0;
 
 	options->quiet_disk = options->explain = true;
@@ -120,6 +121,7 @@ static enum hd_err dry_run(struct hd_cmd *cmd, struct hd_job *job, struct hd_run
 			.watch = hd_ui_watch(ui) }, &cmd->diag)))
 			return err;
 		job = launch.job;
+		opened = true;
 	}
 	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, options, &cmd->diag);
@@ -128,7 +130,7 @@ static enum hd_err dry_run(struct hd_cmd *cmd, struct hd_job *job, struct hd_run
 	if (!err)
 		hd_ui_say(ui, "nothing was started (--dry-run)");
 	hd_run_destroy(run);
-	if (chooses && job == launch.job)
+	if (opened)
 		hd_launch_close(&launch);
 	return err;
 }
