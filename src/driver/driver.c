@@ -121,8 +121,8 @@ enum hd_err hd_driver_run(const struct hd_driver_spec *spec, struct hd_driver_en
 		driver_tell_unrecorded(c);
 		err = verdict(c, end, diag);
 	}
-	driver_restore_finish(c);
 	hd_local_finish(&c->local, GRACE_NS);
+	driver_restore_finish(c);         /* reading may take long, and it wakes the hub */
 	if (c->ledger_ns)
 		driver_ledger_close(c);
 	if (c->control.listener.net)      /* it has opened its sockets */
