@@ -161,7 +161,9 @@ static enum hd_err renew_lease(struct driver *c, const struct hd_json *ask, stru
 static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, struct hd_json_writer *w,
 	struct hd_diag *diag)
 {
-	struct hd_co_status s = { .asked = c->config.target, .target = c->config.target };
+	const char *redundancy = hd_job_text(c->spec->task->job, HD_JOB_REDUNDANCY);
+	struct hd_co_status s = { .asked = c->config.target, .target = c->config.target,
+		.single = strcmp(redundancy, "none") ? -1 : 0 };
 	struct hd_fields_count count[HD_CLOSE_COUNT];
 	struct hd_proc_self self;
 	enum hd_err err = hd_json_find(ask, "for_s") ? renew_lease(c, ask, diag) : HD_OK;
@@ -179,7 +181,7 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 		.step_ms = c->step_ms, .wait_ms = c->wait_ms, .epoch = s.epoch, .term = s.term,
 		.plan = s.epoch, .members = s.nmembers, .target = s.target, .asked = s.asked,
 		.virtual_nodes = c->spec->task->job->nvns, .copies = c->config.copies,
-		.redundancy = hd_job_text(c->spec->task->job, HD_JOB_REDUNDANCY), .single = s.single,
+		.redundancy = redundancy, .single = s.single,
 		.autoscale = c->scaler.policy ? c->scaler.policy : "off", .autoscale_why = c->scaler.why,
 		.plan_why = c->reshape.used.why,
 		.predicted_ms = (double)c->reshape.used.predicted_ps * 1e-9,

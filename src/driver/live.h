@@ -66,8 +66,8 @@ enum { HD_LIVE_SOCKET = 1, HD_LIVE_JSON = 2 };
 	X(int64_t, unrecorded, .about = "steps without a line in metrics.ndjson")                           \
 	X(int64_t, copies, .about = "workers that each part of sharded state lies on; 0: not sharded")      \
 	X(const char *, redundancy, .may_lack = true, .about = "elastic.redundancy")                        \
-	X(int64_t, single, .may_lack = true, .about = "stages that one worker alone holds at the moment, "  \
-		"with redundancy")                                                                          \
+	X(int64_t, single, .may_lack = true, .negative = true, .about = "stages that one worker alone "     \
+		"holds at the moment, with redundancy; -1: not known")                                      \
 	X(int64_t, given_up, .about = "workers given up for lost that lived")                               \
 	X(int64_t, paid_ms, .unit = "ms", .may_lack = true, .about = "paid time of workers' processes, which "  \
 		"the next eight sum to")                                                                    \

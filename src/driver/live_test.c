@@ -96,6 +96,11 @@ static void an_answer_that_is_read_shows_the_same(void **state)
 	CHECK(hd_live_read(json, &b, &diag) == HD_OK, "%s", diag.text);
 	assert_string_equal(written(&b, HD_LIVE_JSON), golden_running);
 	assert_true(b.goes_on && b.detect_ms >= 400 && b.detect_ms <= 400);
+	a.single = -1;                    /* not known */
+	answer = written(&a, HD_LIVE_SOCKET);
+	assert_int_equal(hd_json_parse(&arena, "answer", answer, strlen(answer), &json, &diag), HD_OK);
+	CHECK(hd_live_read(json, &b, &diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(b.single, -1);
 }
 
 static void an_answer_that_lacks_something_is_refused(void **state)

@@ -239,8 +239,8 @@ struct hd_co_worker_status { uint32_t worker, ndevices, nvns; enum hd_co_worker_
 	bool up; const char *host, *address; };
 /* asked: local workers; target: all that are wanted; single: with shadows, the stages of which one member
  * alone holds some part: in the first step of a view, until what moves is there, and where one has a pipeline
- * to itself. */
-struct hd_co_status { uint32_t term, epoch, nmembers, asked, target, single; uint64_t committed;
+ * to itself; -1: not known, as before the first view and from a loss to the view after it. */
+struct hd_co_status { uint32_t term, epoch, nmembers, asked, target; int32_t single; uint64_t committed;
 	bool changing, holding, halting; };
 void hd_coordinator_status(const struct hd_coordinator *co, struct hd_co_status *status);
 uint32_t hd_coordinator_workers(const struct hd_coordinator *co, struct hd_co_worker_status *out,

@@ -212,7 +212,7 @@ bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, const struc
 /* the view in force has new holders: a note, if bytes move */
 void hd_co_note_moves(struct hd_coordinator *co);
 /* hd_co_status.single */
-uint32_t hd_co_single(const struct hd_coordinator *co);
+int32_t hd_co_single(const struct hd_coordinator *co);
 /* Do members hold parts of the state? As hd_state_is_partial() says of its members. */
 static inline bool hd_co_is_partial(const struct hd_coordinator *co)
 {

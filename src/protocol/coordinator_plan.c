@@ -49,13 +49,24 @@ void hd_co_note_moves(struct hd_coordinator *co)
 
 static uint32_t count(uint64_t members) { return (uint32_t)__builtin_popcountll(members); }
 
-uint32_t hd_co_single(const struct hd_coordinator *co)
+/* Between a loss and the view after it the view in force still counts the dead as holders. */
+static bool knows_holders(const struct hd_coordinator *co)
+{
+	return co->has_view && co->phase != HD_CO_FENCING && co->phase != HD_CO_ASKING &&
+		co->phase != HD_CO_VIEWING;
+}
+
+int32_t hd_co_single(const struct hd_coordinator *co)
 {
 	const bool holds = !co->view.shape.nstages, settled = !holds && co->committed > co->view_first;
 	const struct hd_stage_buckets *buckets = buckets_of(co, holds ? &co->config.shape : &co->view.shape);
-	uint32_t n = 0;
+	int32_t n = 0;
 
-	for (uint32_t s = 0; co->has_view && buckets && buckets->shadows && s < buckets->nstages; s++) {
+	if (!buckets || !buckets->shadows)
+		return 0;
+	if (!knows_holders(co))
+		return -1;
+	for (uint32_t s = 0; s < buckets->nstages; s++) {
 		bool two = !settled ||
 			count(hd_view_holders(&co->view, s) | hd_view_shadows(&co->view, s)) > 1;
 		for (uint32_t b = 0; b < buckets->n && !settled; b++)

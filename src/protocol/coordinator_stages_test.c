@@ -463,7 +463,7 @@ static void with_shadows_a_last_holder_leaves_at_once(void **state)
 	}
 }
 
-static uint32_t single(const struct co_at_work *c)
+static int32_t single(const struct co_at_work *c)
 {
 	struct hd_co_status status;
 
@@ -472,7 +472,8 @@ static uint32_t single(const struct co_at_work *c)
 }
 
 /* After the loss of 0 its stage is at 2 alone, and the shadow of stage 1 was lost; with 3 there all are held
- * twice once the first step of the view is committed, and not before. */
+ * twice once the first step of the view is committed, and not before. Without a view nothing is known, nor
+ * while the view in force still has the dead one. */
 static void stages_that_one_member_holds_are_counted_until_they_have_moved(void **state)
 {
 	struct hd_co_config config = weighed();
@@ -483,10 +484,17 @@ static void stages_that_one_member_holds_are_counted_until_they_have_moved(void 
 	config.shape = (struct hd_view_shape){ 3, 3, { 0, 1, 2 }, 0, { 0 } };
 	config.pipes = 1;
 	config.target = 3;
+	co_begin(c, &config);
+	assert_int_equal(single(c), -1);
+	co_end(c);
 	co_run(c, &config, 3);
 	assert_int_equal(single(c), 0);
 	CO(LOST, .worker = 0, .why = HD_EXITED);
+	assert_int_equal(c->co->phase, HD_CO_FENCING);
+	assert_int_equal(single(c), -1);
 	STORED();
+	assert_int_equal(c->co->phase, HD_CO_ASKING);
+	assert_int_equal(single(c), -1);
 	HAS(1, 0, 0, false, 2 | 4 | 8);
 	HAS(2, 0, 0, false, 1 | 8);
 	assert_true(c->co->holding);

@@ -84,7 +84,9 @@ static void print_run(const struct hd_live *l, struct hd_text *text)
 		hd_text_addf(text, "state sharded: each part of the optimizer's slots lies on %lld of the "
 			"workers\n", (long long)(l->copies < l->members ? l->copies : l->members));
 	if (l->redundancy && strcmp(l->redundancy, "none") != 0)
-		hd_fields_say(f, l, l->single ? "redundancy {redundancy}: {single} stages are held by one "
+		hd_fields_say(f, l, l->single < 0 ? "redundancy {redundancy}: it is not known how many "
+			"workers hold each stage: the membership changes\n" :
+			l->single ? "redundancy {redundancy}: {single} stages are held by one "
 			"worker alone: the loss of it goes back to a checkpoint\n" :
 			"redundancy {redundancy}: each stage is held by two workers\n", text);
 	if (l->unrecorded)
