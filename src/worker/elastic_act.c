@@ -384,6 +384,18 @@ static void (*const act[HD_DO_NKINDS])(struct hd_elastic *e, const struct hd_mem
 	[HD_DO_FENCED] = do_fenced,
 };
 
+static void step(struct hd_elastic *e, const struct hd_member_event *event)
+{
+	struct hd_member_actions done = hd_member_step(e->member, event, hd_clock_now_ns(e->spec->clock));
+
+	for (size_t i = 0; i < done.n; i++) {
+		const struct hd_member_action *a = &done.at[i];
+		assert(!(HD_MEMBER_OF_EXCHANGE >> a->kind & 1) ||
+			a->step == hd_member_exchange(e->member)->step);
+		act[a->kind](e, a);
+	}
+}
+
 void hd_elastic_feed(struct hd_elastic *e, const struct hd_member_event *event)
 {
 	if (e->nqueued == HD_ELASTIC_EVENTS) {
@@ -398,14 +410,7 @@ void hd_elastic_feed(struct hd_elastic *e, const struct hd_member_event *event)
 		const struct hd_member_event next = e->queue[e->first];
 		e->first = (e->first + 1) % HD_ELASTIC_EVENTS;
 		e->nqueued--;
-		struct hd_member_actions done = hd_member_step(e->member, &next,
-			hd_clock_now_ns(e->spec->clock));
-		for (size_t i = 0; i < done.n; i++) {
-			const struct hd_member_action *a = &done.at[i];
-			assert(!(HD_MEMBER_OF_EXCHANGE >> a->kind & 1) ||
-				a->step == hd_member_exchange(e->member)->step);
-			act[a->kind](e, a);
-		}
+		step(e, &next);
 	}
 	e->stepping = false;
 }
@@ -424,19 +429,21 @@ static struct hd_step_news news_of(const struct hd_command_done *done)
 		.empty = r->empty, .skipped = r->skipped, .has_digest = r->has_digest, .digest = r->digest };
 }
 
-/* Before this process ends of it: the next one would, too, if that plan stayed. */
-static void say_refused(struct hd_elastic *e, const struct hd_diag *why)
+void hd_elastic_say_refused(struct hd_elastic *e)
 {
-	char room[sizeof why->text * 2 + 40];
+	char room[sizeof e->refused.text * 2 + 40];
 	struct hd_json_writer w;
 	struct hd_text body;
 
+	if (!e->refused.text[0])
+		return;
 	hd_text_fixed(&body, room, sizeof room);
 	hd_json_writer_init(&w, &body);
 	hd_json_open_object(&w, NULL);
-	hd_json_put_text(&w, "text", why->text);
+	hd_json_put_text(&w, "text", e->refused.text);
 	hd_json_close(&w);
-	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_NOTE, .name = HD_NOTE_REFUSED,
+	e->refused.text[0] = '\0';
+	step(e, &(struct hd_member_event){ .kind = HD_IN_NOTE, .name = HD_NOTE_REFUSED,
 		.text = body.full ? "{}" : room });
 }
 
@@ -453,8 +460,8 @@ static void failed(struct hd_elastic *e, const struct hd_command_done *done)
 			.text = e->text });
 		return;
 	}
-	if (done->refused)
-		say_refused(e, &done->diag);
+	if (done->refused && !e->refused.text[0])
+		e->refused = done->diag;
 	hd_elastic_fail(e, done->err, &done->diag);
 }
 

@@ -150,6 +150,7 @@ struct hd_elastic {
 	uint32_t transfer_round;
 	enum hd_err io_err;
 	struct hd_diag io_diag;
+	struct hd_diag refused;           /* why a view's plan was not taken; said before the links close */
 
 	/* of the compute thread */
 	struct hd_commands commands;
@@ -195,6 +196,9 @@ void hd_elastic_fail(struct hd_elastic *e, enum hd_err err, const struct hd_diag
 /* A bucket summed on the I/O thread while the compute thread computes; false: the compute thread has to. */
 bool hd_elastic_background_reduce(struct hd_elastic *e, const struct hd_dist_fold *fold);
 void hd_elastic_results(struct hd_elastic *e);        /* results of the compute thread become events */
+/* Before this process ends of a plan that it cannot take: the next one would, too, if that plan stayed. Once;
+ * not as an event, which waits behind those at hand and is dropped with them. */
+void hd_elastic_say_refused(struct hd_elastic *e);
 /* elastic_catchup.c: both ends of a state transfer; I/O thread. */
 void hd_elastic_send_state(struct hd_elastic *e, uint32_t joiner, bool on);
 void hd_elastic_send_state_standing(struct hd_elastic *e);         /* now and then */

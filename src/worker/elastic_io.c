@@ -247,6 +247,7 @@ static void say_last_words(struct hd_elastic *e)
 	struct hd_loop_event other[4];
 	size_t n;
 
+	hd_elastic_say_refused(e);
 	do {
 		hd_hub_stats(&e->hub, &before);
 		if (hd_hub_poll(&e->hub, hd_clock_now_ns(e->spec->clock) + HD_LAST_FLUSH_NS / 20, other, 4,

@@ -240,6 +240,61 @@ static void runs_of_many_faults_give_the_same_sums(void **state)
 	}
 }
 
+/* In a world that goes on worker 0 learns that it cannot take a plan, while an event is carried out, as
+ * HD_DO_AGAIN does that waits for folds, or between two. */
+static bool within, refused;
+
+static bool has_said(const struct r_node *n)
+{
+	static const char want[] = "{\"text\":\"no room for \\\"it\\\"\"}";
+	const size_t len = sizeof want - 1;
+	size_t at = 0;
+
+	while (at + len < HD_TELL_MAX && memcmp(n->e.room + at, want, len) != 0)
+		at++;
+	return at + len < HD_TELL_MAX;
+}
+
+static void refuse_a_plan(struct r_world *w)
+{
+	struct r_node *n = w->node[0];
+	struct hd_elastic *e = &n->e;
+	struct hd_command d;
+
+	if (refused || w->turn < 50 || n->w.computing || e->commands.first != e->commands.end)
+		return;
+	refused = true;
+	assert_int_equal(hd_commands_give(&e->commands, &(struct hd_command){ .kind = HD_COMMAND_PREPARE },
+		NULL), HD_OK);
+	assert_int_equal(hd_commands_take(&e->commands, &d, 1), 1);
+	hd_commands_done(&e->commands, &(struct hd_command_done){ .command = d, .err = HD_E_NOMEM,
+		.refused = true, .diag = { "no room for \"it\"" } });
+	e->stepping = within;
+	hd_elastic_results(e);
+	e->stepping = false;
+	assert_true(e->leaving && e->io_err == HD_E_NOMEM && !has_said(n));
+	hd_elastic_say_refused(e);
+	CHECK(has_said(n), "%s an event: nothing was said", within ? "within" : "outside");
+	memset(e->room, 0, HD_TELL_MAX);
+	hd_elastic_say_refused(e);
+	assert_false(has_said(n));                /* once */
+	e->leaving = false;                       /* the world goes on to its end */
+	e->io_err = HD_OK;
+}
+
+static void why_a_plan_is_not_taken_is_said_before_the_links_close(void **state)
+{
+	(void)state;
+	r_each_turn = refuse_a_plan;
+	for (uint32_t i = 0; i < 2; i++) {
+		within = i;
+		refused = false;
+		r_run("a plan that is not taken", 1, 2, NULL, 0, 4);
+		assert_true(refused);
+	}
+	r_each_turn = NULL;
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -251,6 +306,7 @@ int main(void)
 		cmocka_unit_test(a_view_may_be_planned_at_any_instant),
 		cmocka_unit_test(a_member_may_be_lost_at_any_instant),
 		cmocka_unit_test(a_link_may_break_at_any_instant),
+		cmocka_unit_test(why_a_plan_is_not_taken_is_said_before_the_links_close),
 		cmocka_unit_test(runs_of_many_faults_give_the_same_sums),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
