@@ -71,3 +71,28 @@ assert int(sys.argv[1]) < paid["ms"] <= 4 * int(sys.argv[2]) // 1_000_000 + 40, 
 assert paid["useful_ms"] > 0 and paid["boot_ms"] > 0
 EOF
 passed "the parts are all of the paid time: kills, another coordinator, stop and resume"
+
+# all processes are killed at once: the members of the stored record have not called, and are no machines
+began=$(date +%s%N)
+"$HEDDLE_BIN" run job.yaml --out killed --workers 6 --devices 1 -q 2>log &
+coordinator=$!
+reach killed 20
+heddle status killed --json >status.json || failed "no status"
+victims=$(grep -o '"pid":[0-9]*' status.json | cut -d: -f2)
+kill -9 $coordinator $victims
+killed=$(date +%s%N)
+wait $coordinator
+none_left() { ! kill -0 $victims 2>/dev/null; }
+await none_left || failed "killed processes are there"
+resumed=$(date +%s%N)
+"$HEDDLE_BIN" resume killed --workers 1 --devices 1 -q 2>log &
+reach killed $(($(step killed) + 20))
+heddle status killed --json >status.json || failed "no status after a resume"
+"$python" - $(((killed - began) / 1000000)) $((($(date +%s%N) - resumed) / 1000000)) <<'EOF' ||
+import json, sys
+paid, before, after = json.load(open("status.json"))["paid_ms"], int(sys.argv[1]), int(sys.argv[2])
+assert paid <= 6 * before + 2 * after, (paid, before, after)
+EOF
+	failed "after a resume machines are paid that are not there: $(cat status.json)"
+expect 0 heddle stop killed
+passed "after a kill of all, those that are there alone are paid"

@@ -44,6 +44,18 @@ static struct hd_meter_machine *come(struct driver *c, uint64_t key)
 	return m;
 }
 
+/* NULL: nothing is paid for it. A member of the stored record that has not called yet is no machine: its
+ * process, if it lives, is another's entry. */
+static struct hd_meter_machine *machine_of(struct driver *c, const struct hd_co_worker_status *w)
+{
+	return w->up || driver_pid(w) ? come(c, key_of(w)) : NULL;
+}
+
+static bool is_gone(const struct hd_meter_machine *m)
+{
+	return m->id >= REMOTE || hd_pid_began((int)m->id) != m->mark;
+}
+
 static enum hd_meter_does does_of(const struct driver *c, const struct hd_co_worker_status *w, bool holding)
 {
 	switch (w->state) {
@@ -85,10 +97,10 @@ static void take_workers(struct driver *c, bool *here)
 	for (uint32_t i = 0; i < n; i++) {
 		if (w[i].state == HD_W_FREE || w[i].state == HD_W_OUT)
 			continue;
-		struct hd_meter_machine *m = come(c, key_of(&w[i]));
+		struct hd_meter_machine *m = machine_of(c, &w[i]);
 		if (!m)
 			continue;
-		here[m - c->meter.machine] = w[i].up || w[i].state == HD_W_MEMBER;
+		here[m - c->meter.machine] = w[i].up;
 		hd_meter_does(&c->meter, m, does_of(c, &w[i], status.holding), now_ms(c));
 	}
 }
@@ -101,8 +113,7 @@ static void look(struct driver *c)
 	take_workers(c, here);
 	for (uint32_t i = 0; i < c->meter.n; i++) {
 		struct hd_meter_machine *m = &c->meter.machine[i];
-		const bool gone = m->id >= REMOTE ? !here[i] : hd_pid_began((int)m->id) != m->mark;
-		if (!m->there || !gone)
+		if (!m->there || !is_gone(m) || (m->id >= REMOTE && here[i]))
 			continue;
 		hd_meter_go(&c->meter, m, now_ms(c));
 		c->unmetered = true;
@@ -136,7 +147,7 @@ void driver_ledger_commit(struct driver *c, uint64_t step)
 
 	driver_ledger_halted(c, HD_METER_STEPS);
 	for (uint32_t i = 0; i < n; i++) {
-		struct hd_meter_machine *m = w[i].state == HD_W_MEMBER ? come(c, key_of(&w[i])) : NULL;
+		struct hd_meter_machine *m = w[i].state == HD_W_MEMBER ? machine_of(c, &w[i]) : NULL;
 		const struct hd_pace_worker *p = hd_pace_of(&c->reshape.pace, w[i].worker);
 		const struct hd_pace_step *s = p ? hd_pace_at(p, step) : NULL;
 		struct hd_meter_share share = { .own = w[i].nvns };
@@ -162,7 +173,7 @@ void driver_ledger_open(struct driver *c, const uint8_t *bytes, size_t len)
 		return;
 	for (uint32_t i = 0; i < c->meter.n; i++) {
 		struct hd_meter_machine *m = &c->meter.machine[i];
-		if (m->id >= REMOTE || hd_pid_began((int)m->id) != m->mark)
+		if (m->there && is_gone(m))
 			hd_meter_go(&c->meter, m, at_ms);
 	}
 }
