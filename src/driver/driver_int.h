@@ -149,7 +149,7 @@ void driver_ledger_halted(struct driver *c, enum hd_meter_does by);     /* membe
 	or a commit */
 void driver_ledger_commit(struct driver *c, uint64_t step);
 void driver_ledger_fill(const struct driver *c, struct hd_live *live);
-void driver_ledger_close(struct driver *c);             /* all go; an event "paid" */
+void driver_ledger_close(struct driver *c);             /* an event "paid"; living ones stay on record */
 
 /* driver_unrecorded.c */
 void driver_tell_unrecorded(struct driver *c);

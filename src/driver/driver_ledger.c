@@ -194,21 +194,32 @@ void driver_ledger_fill(const struct driver *c, struct hd_live *live)
 		*ms[p] = ledger.ms[p];
 }
 
+/* A process that lives on, as a worker of another run or machine, stays in the stored record: the
+ * next coordinator goes on paying it from now, not from its start. */
 void driver_ledger_close(struct driver *c)
 {
+	struct hd_meter all;
 	struct hd_ledger_sum sum;
 	char body[400];
 
-	for (uint32_t i = 0; i < c->meter.n; i++)
-		if (c->meter.machine[i].there)
-			hd_meter_go(&c->meter, &c->meter.machine[i], now_ms(c));
+	for (uint32_t i = 0; i < c->meter.n; i++) {
+		struct hd_meter_machine *m = &c->meter.machine[i];
+		if (m->there && is_gone(m))
+			hd_meter_go(&c->meter, m, now_ms(c));
+		else if (m->there)
+			hd_meter_does(&c->meter, m, HD_METER_WAITS, now_ms(c));
+	}
 	keep(c);
-	if (!hd_ledger_sum(&c->meter.ledger, &sum))
+	all = c->meter;
+	for (uint32_t i = 0; i < all.n; i++)
+		if (all.machine[i].there)
+			hd_meter_go(&all, &all.machine[i], now_ms(c));
+	if (!hd_ledger_sum(&all.ledger, &sum))
 		return;
 	int len = snprintf(body, sizeof body, "\"ms\":%lld,\"nano_usd\":%lld", (long long)sum.ms,
 		(long long)sum.nano_usd);
 	for (int p = 0; p < HD_NLEDGER; p++)
 		len += snprintf(body + len, sizeof body - (size_t)len, ",\"%s_ms\":%lld", hd_ledger_names[p],
-			(long long)c->meter.ledger.ms[p]);
+			(long long)all.ledger.ms[p]);
 	hd_rundir_event(c->spec->dir, "paid", c->end.step, body);
 }
