@@ -56,6 +56,19 @@ says '"identical":true'
 grep -q '"kind":"job_end".*"exit":10' starved.runs/chaos/events.ndjson || failed "it did not give up with 10"
 passed "too few machines: checkpoint and exit 10, resumed when they are there"
 
+# a job that ends by its steps before the script does: its coordinator writes what was paid, and that it ended
+cat >short <<'EOF'
+{"node":"a","do":"add"}
+{"node":"b","do":"add"}
+{"node":"b","do":"kill","step":100000}
+EOF
+expect 0 heddle chaos spot job.yaml --script short --steps 60 --out short.runs --json
+says '"identical":true'
+for kind in paid job_end; do
+	grep -q "\"kind\":\"$kind\"" short.runs/chaos/events.ndjson || failed "no event $kind"
+done
+passed "a job that ends before its script leaves by itself"
+
 # a trace: what is left out beyond --max-nodes, what is measured, and the same on a simulated clock
 printf '%s\n' 0,add,a 0,add,b 0,add,c 60000,remove,b 70000,add,d 80000,remove,a 120000,remove,d \
 	>trace.csv

@@ -97,6 +97,31 @@ static enum hd_err stop(struct hd_market *m, struct hd_diag *diag)
 	return err ? err : hd_harness_take_end(t, diag);
 }
 
+static bool any_machine(const struct hd_market *m)
+{
+	for (size_t i = 0; i < HD_CLOUD_MACHINES; i++)
+		if (m->cloud.machine[i].name[0] && m->cloud.machine[i].proc.host)
+			return true;
+	return false;
+}
+
+/* A job that ended by its steps: its last checkpoint is whole before its coordinator has written what was
+ * paid, and that it ended. Its processes leave by themselves; after the limit of a hang they are killed. */
+static enum hd_err leave(struct hd_market *m, struct hd_diag *diag)
+{
+	struct hd_harness *t = m->harness;
+	const int64_t until_ns = hd_clock_now_ns(t->clock) + HD_HARNESS_STILL_NS;
+	enum hd_err err = HD_OK;
+
+	while (!err && (t->run.host || t->heard || any_machine(m)) &&
+		hd_clock_now_ns(t->clock) < until_ns) {
+		hd_clock_wait_until(t->clock, hd_clock_now_ns(t->clock) + HD_HARNESS_LOOK_NS);
+		err = hd_harness_look(t, diag);
+		err = err ? err : hd_cloud_look(&m->cloud, false, diag);
+	}
+	return err;
+}
+
 /* Machines that are there from the begin. */
 static uint32_t first_machines(const struct hd_market *m)
 {
@@ -124,8 +149,8 @@ enum hd_err hd_market_play(struct hd_market *m, struct hd_diag *diag)
 			err = look(m, diag);
 	}
 	m->played_ns = hd_clock_now_ns(t->clock) - m->began_ns;
-	if (!err && !hd_harness_ended(t))
-		err = stop(m, diag);
+	if (!err)
+		err = hd_harness_ended(t) ? leave(m, diag) : stop(m, diag);
 	hd_cloud_finish(&m->cloud);
 	return err;
 }
