@@ -1,6 +1,5 @@
 #include "chaos/harness.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +7,8 @@
 #include "checkpoint/ckpt.h"
 #include "driver/control.h"
 
-enum { HD_HARNESS_ARGS = 8 + 2 * HD_HARNESS_SETS + 14 };
+enum { OWN_SETS = 2,                      /* pace and samples */
+       HD_HARNESS_ARGS = 8 + 2 * HD_HARNESS_SETS + 14 };
 const char *const hd_harness_whole_model[HD_HARNESS_WHOLE] = { "parallel.mode=given", "parallel.stages=auto",
 	"parallel.schedule=auto", "parallel.chunks=auto", "parallel.replicas=auto", "parallel.tensor=auto",
 	"parallel.recompute=auto", "parallel.offload=none" };
@@ -101,7 +101,11 @@ static enum hd_err start(struct hd_harness *t, const char *verb, const char *out
 	char steps[24], pace[48];
 	uint32_t n = 6;
 
-	assert(t->nsets + t->ntwin_sets <= HD_HARNESS_SETS);
+	if (t->nsets + t->ntwin_sets + OWN_SETS > HD_HARNESS_SETS)
+		return hd_fail(diag, HD_E_INVAL,
+			"the run and its undisturbed twin take %u times -s, those of this verb among them, "
+			"and a run takes %d: write some into the job file", t->nsets + t->ntwin_sets +
+			OWN_SETS, HD_HARNESS_SETS);
 	if (!again) {
 		argv[n++] = "--out";
 		argv[n++] = out;

@@ -80,6 +80,9 @@ static void a_run_is_started_with_its_settings(void **state)
 	struct hd_diag diag = { "" };
 
 	b->h.set = set;
+	b->h.nsets = HD_HARNESS_SETS - 1;         /* with the two of the harness more than a run takes */
+	assert_int_equal(hd_harness_start(&b->h, 3, "1", &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "65 times -s") && b->host.n == 0, "%s", diag.text);
 	b->h.nsets = 2;
 	b->h.pace_ms = 150;
 	b->h.samples = true;

@@ -11,7 +11,7 @@
 /* A job under faults and undisturbed, and both states; and one kind of fault in a run that goes on. */
 
 enum { HD_CHAOS_WORKERS = 3, HD_CHAOS_KILLS = 20, HD_CHAOS_STEPS = 200, HD_CHAOS_MTBF_MS = 1000 };
-_Static_assert((int)HD_MAX_SETS <= (int)HD_HARNESS_SETS, "a run takes every -s of a verb");
+_Static_assert((int)HD_MAX_SETS == (int)HD_HARNESS_SETS, "a run takes as many -s as a verb");
 
 struct chaos {
 	struct hd_cmd *cmd;
