@@ -20,7 +20,7 @@ value() { grep -o "\"$1\":[-0-9.e+]*" out | tail -n 1 | cut -d: -f2; }
 cat >script <<'EOF'
 {"node":"a","do":"add"}
 {"node":"b","do":"add"}
-{"node":"b","do":"notice","cloud":"ec2","lead":120,"step":10}
+{"node":"b","do":"notice","cloud":"gce","lead":120,"step":10}
 {"node":"c","do":"add","members":1}
 {"node":"b","do":"kill","step":40}
 {"node":"a","do":"kill","step":60}
@@ -37,7 +37,7 @@ says '"identical":true'
 same "$(value added) $(value removed) $(value noticed)" "5 4 1" "machines that came, went, had notice"
 [ "$(value steps)" -ge 130 ] || failed "$(value steps) steps"
 grep -q '"do":"notice","node":"b"' out || failed "no line of an event"
-grep -q '"kind":"notice"' script.runs/chaos/events.ndjson || failed "the worker heard nothing"
+grep -q '"kind":"notice".*"source":"gce"' script.runs/chaos/events.ndjson || failed "the worker heard nothing"
 grep -q '"kind":"restore\|"kind":"view"' script.runs/chaos/events.ndjson || failed "no view"
 passed "machines by a script: notice, kill, freeze, signal, all gone and one new; bits of one device"
 
@@ -76,6 +76,7 @@ expect 0 heddle chaos spot job.yaml --trace trace.csv --speed 10 --max-nodes 2 -
 	--out trace.runs
 says '3 came, 3 went (3 with notice), at most 2 at once'
 says 'IDENTICAL'
+grep -q '"kind":"notice".*"source":"ec2"' trace.runs/chaos/events.ndjson || failed "no worker heard of EC2"
 says ' checkpoint-and-restart at its best, every '
 says ' machines on demand (3.06 an hour): '
 expect 0 heddle chaos spot job.yaml --trace trace.csv --max-nodes 2 --simulate --json \
@@ -108,10 +109,14 @@ says '--simulate needs --model FILE'
 expect 2 heddle chaos spot job.yaml --trace trace.csv --max-nodes 0
 echo '{"node":"a","do":"kill"}' >bad
 expect 3 heddle chaos spot job.yaml --script bad --out bad.runs
-says 'machine a is not there'
+says 'bad:1: machine a is not there yet'
 printf '%s\n' '{"node":"a","do":"add"}' '{"node":"a","do":"kill"}' '{"node":"a","do":"add"}' >bad
 expect 3 heddle chaos spot job.yaml --script bad --out bad2.runs
-says 'machine a was there already'
+says 'bad:3: machine a was there already'
+[ ! -e bad2.runs ] || failed "a script that cannot be played began a run"
+: >none
+expect 3 heddle chaos spot job.yaml --trace none --out bad3.runs
+says 'no machine ever comes'
 expect 3 heddle chaos spot --script bad
 says 'bad:1: machines come and go of a job alone'
 passed "what is missing or wrong is said"

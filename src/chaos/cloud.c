@@ -1,5 +1,6 @@
 #include "chaos/cloud.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ void hd_cloud_init(struct hd_cloud *c, const struct hd_cloud_spec *spec)
 
 static struct hd_cloud_machine *find(struct hd_cloud *c, const char *name)
 {
-	for (size_t i = 0; i < HD_CLOUD_MACHINES; i++)
+	for (size_t i = 0; i < HD_MACHINES_MOST; i++)
 		if (!strcmp(c->machine[i].name, name))
 			return &c->machine[i];
 	return NULL;
@@ -44,7 +45,8 @@ static enum hd_err start(struct hd_cloud *c, struct hd_cloud_machine *m, struct 
 	struct hd_file log = { 0 };
 	uint32_t n = 9;
 
-	(void)snprintf(source, sizeof source, "elastic.notice.source=%.40s", c->spec.source);
+	(void)snprintf(source, sizeof source, "elastic.notice.source=%s", c->spec.noticed ?
+		hd_metadata_cloud_name(m->cloud) : "none");
 	(void)snprintf(base, sizeof base, "elastic.notice.base=http://%s/%s",
 		c->spec.services->listener.addr + strlen("tcp:"), m->name);
 	(void)snprintf(every, sizeof every, "elastic.notice.every=%d ms", every_ms < 50 ? 50 : (int)every_ms);
@@ -87,6 +89,7 @@ static void end(struct hd_cloud *c, struct hd_cloud_machine *m)
 			hd_proc_finish(&m->proc);
 		pay(c, m);
 	}
+	hd_metadata_forget(&c->spec.services->metadata, m->name);
 	*m = (struct hd_cloud_machine){ .name = "" };
 	c->n--;
 }
@@ -97,17 +100,10 @@ static enum hd_err add(struct hd_cloud *c, const struct hd_metadata_event *e, st
 {
 	struct hd_cloud_machine *m = find(c, "");
 
-	if (!m)
-		return hd_fail(diag, HD_E_INPUT, "machine %s is one more than the %d that can be there at "
-			"once",
-			e->node, HD_CLOUD_MACHINES);
-	if (c->nused == HD_METADATA_NODES)
-		return hd_fail(diag, HD_E_INPUT, "more than %d machines; play a shorter part, or with "
-			"fewer at "
-			"once (--max-nodes)", HD_METADATA_NODES);
+	assert(m);
 	*m = (struct hd_cloud_machine){ .name = "" };
 	memcpy(m->name, e->node, sizeof m->name);
-	memcpy(c->used[c->nused++], e->node, sizeof *c->used);
+	m->cloud = e->cloud;
 	c->added++;
 	c->n++;
 	c->most = c->n > c->most ? c->n : c->most;
@@ -139,13 +135,7 @@ enum hd_err hd_cloud_do(struct hd_cloud *c, const struct hd_metadata_event *e, s
 {
 	struct hd_cloud_machine *m = find(c, e->node);
 
-	for (uint32_t i = 0; e->what == HD_METADATA_ADD && i < c->nused; i++)
-		if (!strcmp(c->used[i], e->node))
-			return hd_fail(diag, HD_E_INPUT, "machine %s was there already; give the new one a "
-				"name of "
-				"its own", e->node);
-	if (e->what != HD_METADATA_ADD && hd_metadata_of_machine(e->what) && !m)
-		return hd_fail(diag, HD_E_INPUT, "machine %s is not there", e->node);
+	assert(m || e->what == HD_METADATA_ADD || !hd_metadata_of_machine(e->what));
 	if (c->spec.said)
 		c->spec.said(c->spec.user, e);
 	if (!hd_metadata_of_machine(e->what))
@@ -198,7 +188,7 @@ enum hd_err hd_cloud_look(struct hd_cloud *c, bool again, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 
-	for (size_t i = 0; i < HD_CLOUD_MACHINES && !err; i++)
+	for (size_t i = 0; i < HD_MACHINES_MOST && !err; i++)
 		if (c->machine[i].name[0])
 			err = look_at(c, &c->machine[i], again, diag);
 	return err;
@@ -206,7 +196,7 @@ enum hd_err hd_cloud_look(struct hd_cloud *c, bool again, struct hd_diag *diag)
 
 void hd_cloud_finish(struct hd_cloud *c)
 {
-	for (size_t i = 0; i < HD_CLOUD_MACHINES; i++)
+	for (size_t i = 0; i < HD_MACHINES_MOST; i++)
 		if (c->machine[i].name[0])
 			end(c, &c->machine[i]);
 }

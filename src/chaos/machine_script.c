@@ -1,12 +1,14 @@
 #define _GNU_SOURCE
 #include "chaos/machine_script.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/num.h"
 #include "base/philox.h"
+#include "chaos/machine_check.h"
 
 static const double EC2_LEAD_S = 120;
 
@@ -39,14 +41,15 @@ enum hd_err hd_machine_notice_read(struct hd_machine_notice *notice, const char 
 		text);
 }
 
-/* Of events of a trace at one time: those that add, notices, kills. A script's stay as they are. */
-struct sorting { const struct hd_metadata_event *at; bool of_trace; };
+/* Of events of a trace at one time: those that add, notices, kills. A script's stay as they are; of those
+ * `line` says where they stand. */
+struct sorting { struct hd_metadata_event *at; const size_t *line; const char *file; };
 
 static int rank_of(const struct sorting *s, size_t i)
 {
 	const enum hd_metadata_do what = s->at[i].what;
 
-	return !s->of_trace ? 0 : what == HD_METADATA_ADD ? 1 : what == HD_METADATA_NOTICE ? 2 : 3;
+	return s->line ? 0 : what == HD_METADATA_ADD ? 1 : what == HD_METADATA_NOTICE ? 2 : 3;
 }
 
 static int by_time(const void *a, const void *b, void *sorting)
@@ -64,19 +67,24 @@ static int by_time(const void *a, const void *b, void *sorting)
 static enum hd_err in_order(struct hd_machine_script *script, const struct sorting *s, size_t n,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	size_t *order = hd_arena_take(arena, n + 1, sizeof *order);
+	size_t *order = hd_arena_take(arena, n + 1, sizeof *order), *line = NULL;
 
 	script->n = n;
 	script->at = hd_arena_take(arena, n + 1, sizeof *script->at);
-	if (!order || !script->at)
+	if (s->line)
+		line = hd_arena_take(arena, n + 1, sizeof *line);
+	if (!order || !script->at || (s->line && !line))
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %zu events of machines", n);
 	for (size_t i = 0; i < n; i++)
 		order[i] = i;
 	if (n)
 		qsort_r(order, n, sizeof *order, by_time, (void *)(uintptr_t)s);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		script->at[i] = s->at[order[i]];
-	return HD_OK;
+		if (line)
+			line[i] = s->line[order[i]];
+	}
+	return hd_machine_script_check(script, s->file, line, arena, diag);
 }
 
 static bool is_announced(const struct hd_machine_notice *notice, uint64_t seed, uint32_t node)
@@ -87,34 +95,70 @@ static bool is_announced(const struct hd_machine_notice *notice, uint64_t seed, 
 	return (double)x.word[0] < notice->share * 4294967296.0;
 }
 
-static void name_machine(char name[HD_METADATA_NAME], const char *given, uint32_t node)
+static bool is_name(const char *given)
 {
 	const size_t len = strlen(given);
 
-	if (len && len < HD_METADATA_NAME && strspn(given, "abcdefghijklmnopqrstuvwxyz"
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == len)
-		memcpy(name, given, len + 1);
-	else
-		(void)snprintf(name, HD_METADATA_NAME, "m%u", node + 1);
+	return len && len < HD_METADATA_NAME && strspn(given, "abcdefghijklmnopqrstuvwxyz"
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == len;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+typedef char machine_name[HD_METADATA_NAME];
+
+/* A name of a script for each machine: its own, or by its number one that no other has. NULL: no memory. */
+static machine_name *name_machines(const struct hd_spot_trace *trace, struct hd_arena *arena)
+{
+	machine_name *name = hd_arena_take(arena, (size_t)trace->nnodes + 1, sizeof *name);
+	const char **given = hd_arena_take(arena, (size_t)trace->nnodes + 1, sizeof *given);
+	size_t n = 0;
+
+	if (!name || !given)
+		return NULL;
+	for (uint32_t i = 0; i < trace->nnodes; i++)
+		if (is_name(trace->name[i]))
+			given[n++] = trace->name[i];
+	qsort(given, n, sizeof *given, by_text);
+	for (uint32_t i = 0; i < trace->nnodes; i++) {
+		const char *at = name[i];
+		if (is_name(trace->name[i])) {
+			memcpy(name[i], trace->name[i], strlen(trace->name[i]) + 1);
+			continue;
+		}
+		(void)snprintf(name[i], sizeof *name, "m%u", i + 1);
+		for (unsigned k = 2; bsearch(&at, given, n, sizeof *given, by_text); k++)
+			(void)snprintf(name[i], sizeof *name, "m%u-%u", i + 1, k);
+	}
+	return name;
 }
 
 enum hd_err hd_machine_script_of(struct hd_machine_script *script, const struct hd_spot_trace *trace,
-	double speed, const struct hd_machine_notice *notice, uint64_t seed, struct hd_arena *arena,
-	struct hd_diag *diag)
+	const char *file, double speed, const struct hd_machine_notice *notice, uint64_t seed,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_metadata_event *at = hd_arena_take(arena, 2 * trace->n + 1, sizeof *at);
 	int64_t *came_ns = hd_arena_take(arena, (size_t)trace->nnodes + 1, sizeof *came_ns);
+	machine_name *name = name_machines(trace, arena);
 	size_t n = 0;
 
-	if (!at || !came_ns)
+	if (!at || !came_ns || !name)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %zu events of machines", trace->n);
 	for (size_t i = 0; i < trace->n; i++) {
 		const struct hd_spot_event *e = &trace->at[i];
+		if ((double)e->at_ms / speed > (double)HD_MACHINE_MS_MOST)
+			return hd_fail(diag, HD_E_INPUT,
+				"%s: %s %s at %" PRId64 " ms, more than %" PRId64 " s from the begin as it "
+				"is played; give a shorter part, or a higher --speed", file, name[e->node],
+				e->added ? "comes" : "goes", e->at_ms, HD_MACHINE_MS_MOST / 1000);
 		const int64_t at_ns = (int64_t)((double)e->at_ms * 1e6 / speed),
 			lead_ns = (int64_t)(notice->lead_s * 1e9 / speed);
 		struct hd_metadata_event made = { .at_ns = at_ns, .cloud = notice->cloud,
 			.action = "terminate", .what = e->added ? HD_METADATA_ADD : HD_METADATA_KILL };
-		name_machine(made.node, trace->name[e->node], e->node);
+		memcpy(made.node, name[e->node], sizeof made.node);
 		if (e->added)
 			came_ns[e->node] = at_ns;
 		at[n++] = made;
@@ -125,7 +169,7 @@ enum hd_err hd_machine_script_of(struct hd_machine_script *script, const struct 
 		made.lead_ns = at_ns - made.at_ns;
 		at[n++] = made;
 	}
-	return in_order(script, &(struct sorting){ at, true }, n, arena, diag);
+	return in_order(script, &(struct sorting){ .at = at, .file = file }, n, arena, diag);
 }
 
 enum hd_err hd_machine_script_read(struct hd_machine_script *script, const char *name, const char *text,
@@ -136,7 +180,8 @@ enum hd_err hd_machine_script_read(struct hd_machine_script *script, const char 
 	for (size_t i = 0; i < len; i++)
 		lines += text[i] == '\n';
 	struct hd_metadata_event *at = hd_arena_take(arena, lines, sizeof *at);
-	if (!at)
+	size_t *where = hd_arena_take(arena, lines, sizeof *where);
+	if (!at || !where)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %zu events of machines", lines);
 	for (const char *end; len; len -= (size_t)(end - text), text = end) {
 		struct hd_diag why = { "" };
@@ -153,7 +198,7 @@ enum hd_err hd_machine_script_read(struct hd_machine_script *script, const char 
 		at[n].late_ns = (int64_t)((double)at[n].late_ns / speed);
 		if (at[n].lead_ns > 0)
 			at[n].lead_ns = (int64_t)((double)at[n].lead_ns / speed);
-		n++;
+		where[n++] = line;
 	}
-	return in_order(script, &(struct sorting){ at, false }, n, arena, diag);
+	return in_order(script, &(struct sorting){ at, where, name }, n, arena, diag);
 }

@@ -29,7 +29,7 @@ static void look_at_boots(struct hd_market *m, int64_t now_ns)
 {
 	const struct hd_status *live = &m->harness->live;
 
-	for (size_t i = 0; i < HD_CLOUD_MACHINES; i++) {
+	for (size_t i = 0; i < HD_MACHINES_MOST; i++) {
 		struct hd_cloud_machine *machine = &m->cloud.machine[i];
 		if (!machine->name[0] || machine->booted || !machine->proc.host)
 			continue;
@@ -99,7 +99,7 @@ static enum hd_err stop(struct hd_market *m, struct hd_diag *diag)
 
 static bool any_machine(const struct hd_market *m)
 {
-	for (size_t i = 0; i < HD_CLOUD_MACHINES; i++)
+	for (size_t i = 0; i < HD_MACHINES_MOST; i++)
 		if (m->cloud.machine[i].name[0] && m->cloud.machine[i].proc.host)
 			return true;
 	return false;

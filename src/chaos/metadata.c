@@ -15,6 +15,21 @@ void hd_metadata_init(struct hd_metadata *m, int64_t now_ns)
 	m->began_ns = now_ns;
 }
 
+static struct hd_metadata_node *any_gone(struct hd_metadata *m)
+{
+	for (uint32_t i = 0; i < m->nnodes; i++)
+		if (m->node[i].gone)
+			return &m->node[i];
+	return NULL;
+}
+
+void hd_metadata_forget(struct hd_metadata *m, const char *name)
+{
+	for (uint32_t i = 0; i < m->nnodes; i++)
+		if (!strcmp(m->node[i].name, name))
+			m->node[i].gone = true;
+}
+
 /* A name that is no part of a path, or one too many: NULL. */
 static struct hd_metadata_node *node_of(struct hd_metadata *m, const char *name, size_t len)
 {
@@ -23,9 +38,9 @@ static struct hd_metadata_node *node_of(struct hd_metadata *m, const char *name,
 	for (uint32_t i = 0; i < m->nnodes; i++)
 		if (strlen(m->node[i].name) == len && !memcmp(m->node[i].name, name, len))
 			return &m->node[i];
-	if (m->nnodes == HD_METADATA_NODES)
+	struct hd_metadata_node *n = m->nnodes < HD_METADATA_NODES ? &m->node[m->nnodes++] : any_gone(m);
+	if (!n)
 		return NULL;
-	struct hd_metadata_node *n = &m->node[m->nnodes++];
 	*n = (struct hd_metadata_node){ .failing = -1, .incarnation = 1 };
 	memcpy(n->name, name, len);
 	return n;
@@ -41,6 +56,7 @@ static const char *const does[] = {
 static const char *const clouds[] = { "ec2", "gce", "azure", "all" };
 
 const char *hd_metadata_do_name(enum hd_metadata_do what) { return does[what]; }
+const char *hd_metadata_cloud_name(enum hd_metadata_cloud cloud) { return clouds[cloud]; }
 
 static int index_of(const char *const *list, size_t n, const char *word)
 {

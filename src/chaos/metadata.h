@@ -5,7 +5,8 @@
  * Each node (a machine) is served under /NAME with the requests and refusals of the real services: EC2 wants
  * a token of its own [401] with a lifetime of 1 to 21600 s [400]; GCE `Metadata-Flavor: Google` [403], and
  * waits for a change; Azure `Metadata: true` and an api-version [400], counts incarnations, and takes
- * approvals. A node is there from its first event or request on.
+ * approvals. A node is there from its first event or request on; beyond HD_METADATA_NODES at once there is
+ * none.
  *
  * 1. Events come as lines of JSON: {"t":30,"node":"n3","do":"notice","cloud":"ec2","lead":120}. Times are
  *    seconds from the begin, in any order; one that is past happens at once.
@@ -65,6 +66,7 @@ struct hd_metadata_event {
 static inline bool hd_metadata_of_machine(enum hd_metadata_do what) { return what >= HD_METADATA_ADD; }
 
 const char *hd_metadata_do_name(enum hd_metadata_do what);
+const char *hd_metadata_cloud_name(enum hd_metadata_cloud cloud);
 /* One line of a script. HD_E_INPUT: what is wrong with it. */
 HD_MUST_USE enum hd_err hd_metadata_read(const char *line, size_t len, struct hd_metadata_event *event,
 	struct hd_diag *diag);
@@ -78,6 +80,7 @@ struct hd_metadata_node {
 	int64_t until_ns[HD_METADATA_TOKENS];     /* of the last ones, by number */
 	uint64_t changes, incarnation, events;
 	int failing;                      /* status; -1: not */
+	bool gone;                        /* the machine is: another may take its place here */
 };
 
 struct hd_metadata {
@@ -90,6 +93,8 @@ struct hd_metadata {
 };
 
 void hd_metadata_init(struct hd_metadata *m, int64_t now_ns);
+/* The machine of that name is gone for good; takes names that are not known. */
+void hd_metadata_forget(struct hd_metadata *m, const char *name);
 /* false: there is no room for more that have not happened yet */
 bool hd_metadata_add(struct hd_metadata *m, const struct hd_metadata_event *event);
 /* Lets happen what is due. When the next one is; INT64_MAX: none. */

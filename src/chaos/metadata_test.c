@@ -150,6 +150,34 @@ static void azure_counts_incarnations_and_takes_approvals(void **state)
 	assert_non_null(strstr(a.body, "\"EventStatus\":\"Started\",\"NotBefore\":\"\""));
 }
 
+#define PREEMPTED_OF(n) GET("/" n "/computeMetadata/v1/instance/preempted", "Metadata-Flavor: Google\r\n")
+
+/* However many come and go: what counts is how many are there. */
+static void a_machine_that_is_gone_makes_room(void **state)
+{
+	static struct asked a;
+	char line[80], text[128];
+	(void)state;
+
+	hd_metadata_init(&a.m, 0);
+	for (int i = 0; i < HD_METADATA_NODES + 3; i++) {
+		(void)snprintf(line, sizeof line, "{\"node\":\"n%d\",\"do\":\"notice\"}", i);
+		(void)snprintf(text, sizeof text,
+			"GET /n%d/computeMetadata/v1/instance/preempted HTTP/1.1\r\n"
+			"Metadata-Flavor: Google\r\n\r\n", i);
+		happens(&a, line);
+		CHECK(ask(&a, text) == (i <= HD_METADATA_NODES ? 200 : 404), "machine %d: %d", i, a.status);
+		if (i == 1)
+			hd_metadata_forget(&a.m, "n1");
+		hd_metadata_forget(&a.m, "n9999");
+	}
+	assert_int_equal(ask(&a, PREEMPTED_OF("n0")), 200);
+	assert_string_equal(a.body, "TRUE");
+	/* that of n1 was taken by the first that found no other */
+	assert_int_equal(ask(&a, PREEMPTED_OF("n1024")), 200);
+	assert_int_equal(ask(&a, PREEMPTED_OF("n1")), 404);
+}
+
 static void a_script_says_what_is_wrong_with_it(void **state)
 {
 	static const char *const bad[] = { "", "[]", "{}", "{\"do\":\"notice\"}", "{\"node\":\"n\"}",
@@ -368,6 +396,7 @@ int main(void)
 		cmocka_unit_test(ec2_wants_a_token_that_lives),
 		cmocka_unit_test(gce_wants_its_flavor_and_holds_a_request_until_something_changes),
 		cmocka_unit_test(azure_counts_incarnations_and_takes_approvals),
+		cmocka_unit_test(a_machine_that_is_gone_makes_room),
 		cmocka_unit_test(a_script_says_what_is_wrong_with_it),
 		cmocka_unit_test(a_notice_of_each_cloud_is_heard_and_taken_back),
 		cmocka_unit_test(expired_tokens_are_fetched_again_and_late_notices_are_heard),

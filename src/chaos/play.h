@@ -23,7 +23,7 @@ struct hd_play_ask {
 	uint32_t most;                    /* machines at once */
 	uint32_t speed;
 	const char *slow;                 /* of each worker; NULL: as fast as it is */
-	const char *source;               /* of notices */
+	bool noticed;                     /* there are notices to hear */
 	const struct hd_machine_script *script;
 	const struct hd_spot_trace *trace;        /* the same machines; NULL: a script, no value is judged */
 	const char *const *set;

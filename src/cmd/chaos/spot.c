@@ -138,15 +138,14 @@ static enum hd_err read_machines(struct spot_play *s)
 			s->ask.speed, &cmd->arena, &cmd->diag);
 	err = err ? err : hd_availability_read(&all, name, bytes, len, s->ask.seed, &cmd->arena, &cmd->diag);
 	err = err ? err : hd_spot_trace_at_most(&s->trace, &all, s->ask.most, &cmd->arena, &cmd->diag);
-	err = err ? err : hd_machine_script_of(&s->script, &s->trace, s->ask.speed, &s->notice, s->ask.seed,
-		&cmd->arena, &cmd->diag);
+	err = err ? err : hd_machine_script_of(&s->script, &s->trace, name, s->ask.speed, &s->notice,
+		s->ask.seed, &cmd->arena, &cmd->diag);
 	s->ask.trace = &s->trace;
 	return err;
 }
 
 static enum hd_err read_ask(struct spot_play *s)
 {
-	static const char *const source[] = { "ec2", "gce", "azure", "auto" };
 	struct hd_cmd *cmd = s->cmd;
 	const struct hd_args *args = &cmd->args;
 	struct hd_play_ask *ask = &s->ask;
@@ -175,8 +174,7 @@ static enum hd_err read_ask(struct spot_play *s)
 		args->text[HD_OPT_SPOT_NOTICE] : "none", &cmd->diag);
 	if (err)
 		return err;
-	ask->source = args->has[HD_OPT_SCRIPT] ? "ec2" : s->notice.share > 0 ? source[s->notice.cloud] :
-		"none";
+	ask->noticed = args->has[HD_OPT_SCRIPT] || s->notice.share > 0;
 	ask->nsteps = args->has[HD_OPT_STEPS] ? args->count[HD_OPT_STEPS] :
 		job->value[HD_JOB_STEPS].is_none ? 0 :
 		(uint64_t)hd_job_int(job, HD_JOB_STEPS);

@@ -44,7 +44,7 @@ static enum hd_err prepare(struct hd_cmd *cmd, struct hd_play_ask *ask, struct h
 		return err;
 	*ask = (struct hd_play_ask){ .fs = &cmd->fs, .clock = &cmd->clock, .arena = &cmd->arena, .path = path,
 		.job = parsed, .nsteps = 1000000, .seed = SEED, .most = MOST, .speed = SPEED, .slow = "8",
-		.source = "ec2", .script = script, .trace = machines, .set = cmd->args.set,
+		.noticed = true, .script = script, .trace = machines, .set = cmd->args.set,
 		.nsets = cmd->args.nsets };
 	hd_harness_folder(&cmd->fs, dir, "demo-spot", ask->parent);
 	(void)snprintf(path, HD_HARNESS_PATH + 8, "%s.yaml", ask->parent);
@@ -55,8 +55,8 @@ static enum hd_err prepare(struct hd_cmd *cmd, struct hd_play_ask *ask, struct h
 	err = err ? err : hd_machine_notice_read(&notice, "p:0.4", &cmd->diag);
 	err = err ? err : hd_availability_read(machines, "the demo's trace", (const uint8_t *)trace,
 		strlen(trace), SEED, &cmd->arena, &cmd->diag);
-	return err ? err : hd_machine_script_of(script, machines, SPEED, &notice, SEED, &cmd->arena,
-		&cmd->diag);
+	return err ? err : hd_machine_script_of(script, machines, "the demo's trace", SPEED, &notice, SEED,
+		&cmd->arena, &cmd->diag);
 }
 
 enum hd_err hd_demo_spot(struct hd_cmd *cmd)
