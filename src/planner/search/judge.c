@@ -200,7 +200,8 @@ static int by_estimate(const void *a, const void *b)
 		(x->order > y->order) - (x->order < y->order);
 }
 
-/* The widest, and of the others the best by their estimates while one may be better. */
+/* The widest, and of the others the best by their estimates while one may be better, and the width that is
+ * asked for, whatever it takes. */
 static enum hd_err judge_copies(struct hd_auto_search *s)
 {
 	const struct hd_auto_cand **list = hd_arena_take(s->space.work, (size_t)s->ndata + 1, sizeof *list);
@@ -215,9 +216,11 @@ static enum hd_err judge_copies(struct hd_auto_search *s)
 		if (s->data[i].estimate_ps >= 0)
 			list[n++] = &s->data[i];
 	qsort(list, n, sizeof *list, by_estimate);
-	for (uint32_t i = 0; i < n && i < WIDTHS && !err; i++) {
-		bool above = false;
-		err = s->out.data_ps >= 0 ? surely_above(s, list[i], s->out.data_ps, &above) : HD_OK;
+	for (uint32_t i = 0; i < n && !err; i++) {
+		const bool asked = s->space.ask->d == list[i]->shape.d;
+		bool above = !asked && i >= WIDTHS;
+		if (!asked && !above && s->out.data_ps >= 0)
+			err = surely_above(s, list[i], s->out.data_ps, &above);
 		if (err || above)
 			continue;
 		err = judge(s, list[i], &at, &took);

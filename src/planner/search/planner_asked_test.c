@@ -128,6 +128,23 @@ static void what_is_asked_for_is_kept(void **state)
 	hd_arena_reset(&arena);
 }
 
+/* Fewer copies of the whole model than there are devices, though more would be faster. */
+static void any_number_of_copies_that_is_asked_for_has_a_plan(void **state)
+{
+	struct hd_dice d = { 3 };
+	struct machines c;
+	struct hd_auto a;
+	struct hd_diag diag;
+
+	(void)state;
+	make_machines(&c, &d, 4, 3, true, 0, 1);
+	for (uint32_t n = 1; n <= 12; n++) {
+		CHECK(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 12, .p = 1, .d = n, .v = 1 }, 6, &diag) ==
+			HD_OK, "d %u: %s", n, diag.text);
+		CHECK(a.plan[0].shape.d == n && a.plan[0].shape.p == 1, "d %u of %u", a.plan[0].shape.d, n);
+	}
+}
+
 static void only_a_profile_of_a_sharded_job_is_divided(void **state)
 {
 	struct hd_dice d = { 3 };
@@ -190,6 +207,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_work_is_refused_with_what_would),
 		cmocka_unit_test(what_takes_longer_than_is_counted_is_left_out),
 		cmocka_unit_test(what_is_asked_for_is_kept),
+		cmocka_unit_test(any_number_of_copies_that_is_asked_for_has_a_plan),
 		cmocka_unit_test(only_a_profile_of_a_sharded_job_is_divided),
 		cmocka_unit_test(what_was_asked_for_is_told_as_the_reason),
 	};
