@@ -139,7 +139,8 @@ enum hd_err hd_spot_market_read(struct hd_spot_market *market, const struct hd_j
 		{ "rebuild_s", &m.rebuild_s, 0, 1e6 }, { "reload_s", &m.reload_s, 0, 1e6 },
 		{ "checkpoint_s", &m.checkpoint_s, 0, 1e6 }, { "switch_s", &m.switch_s, 0, 1e6 },
 		{ "replan_s", &m.replan_s, 0, 1e6 }, { "doubled", &m.doubled, 1, 1000 },
-		{ "pause_max_s", &m.pause_max_s, 0, 1e6 },
+		{ "pause_max_s", &m.pause_max_s, 0, 1e6 }, { "deadline_s", &m.deadline_s, 0, 1e12 },
+		{ "budget_usd", &m.budget_usd, 0, 1e12 },
 	};
 	enum { ROWS = sizeof rows / sizeof *rows };
 	const char *keys[ROWS + 2] = { "together" };
@@ -193,6 +194,36 @@ void hd_spot_market_of(struct hd_spot_market *market, const struct hd_spot_trace
 
 /* ---- value */
 
+/* Of k lost among all machines j are among those used, by the hypergeometric distribution. */
+struct hd_spot_market hd_spot_market_seen(const struct hd_spot_market *market, uint32_t machines,
+	uint32_t used)
+{
+	struct hd_spot_market seen = *market;
+	double struck = 0;
+
+	if (machines <= used)
+		return seen;
+	seen.ntogether = 1;
+	for (uint32_t j = 0; j < HD_SPOT_TOGETHER; j++)
+		seen.together[j] = 0;
+	for (uint32_t i = 1; i <= market->ntogether; i++) {
+		const uint32_t k = i < machines ? i : machines;
+		for (uint32_t j = 1; j <= k && j <= used; j++) {
+			const double w = market->together[i - 1] * choose(used, j) *
+				choose(machines - used, k - j) / choose(machines, k);
+			seen.together[j - 1] += w;
+			seen.ntogether = w > 0 && j > seen.ntogether ? j : seen.ntogether;
+			struck += w;
+		}
+	}
+	seen.losses_h *= struck;
+	for (uint32_t j = 0; j < seen.ntogether && struck > 0; j++)
+		seen.together[j] /= struck;
+	if (!(struck > 0))
+		seen.together[0] = 1;
+	return seen;
+}
+
 /* Checkpoints as far apart as loses least, by the rate of the losses that they are for: sqrt(2 W / rate). */
 static double interval(const struct hd_spot_market *m, double per_h)
 {
@@ -212,7 +243,7 @@ static double slow_down(const struct hd_spot_market *m, const struct hd_spot_gri
 	return left > 0 ? g->pipelines / left : 1;
 }
 
-struct hd_spot_value hd_spot_value(const struct hd_spot_market *m, const struct hd_spot_grid *g,
+struct hd_spot_value hd_spot_value(const struct hd_spot_market *market, const struct hd_spot_grid *g,
 	enum hd_spot_strategy strategy, uint32_t spares, double overhead)
 {
 	const bool shadows = strategy == HD_SPOT_LAZY || strategy == HD_SPOT_EAGER ||
@@ -223,9 +254,12 @@ struct hd_spot_value hd_spot_value(const struct hd_spot_market *m, const struct 
 	double back_s, stall_s = 0, tolerated = 0;
 
 	v.devices = (g->pipelines + v.spares) * g->stages;
+	const struct hd_spot_market seen = hd_spot_market_seen(market, g->machines, v.devices), *m = &seen;
+	v.losses_h = m->losses_h;
 	for (uint32_t k = 1; k <= m->ntogether; k++)
 		v.exceeds += m->together[k - 1] * hd_spot_exceeds(strategy, g->pipelines, g->stages, v.spares,
 			k);
+	v.exceeds = v.exceeds > 1 - 1e-12 ? 1 : v.exceeds;      /* shares that were counted sum to nearly 1 */
 	v.interval_s = interval(m, held ? 0 : m->losses_h * v.exceeds);
 	if (!saves)
 		v.interval_s = fmin(v.interval_s, HD_SPOT_SAVE_S);
@@ -237,28 +271,38 @@ struct hd_spot_value hd_spot_value(const struct hd_spot_market *m, const struct 
 	for (uint32_t k = 1; k <= m->ntogether; k++) {
 		const double w = m->together[k - 1],
 			phi = hd_spot_exceeds(strategy, g->pipelines, g->stages, v.spares, k),
-			kept_s = m->pause_s + (slow_down(m, g, strategy, k) - 1) * m->replan_s;
+			kept_s = m->pause_s + g->redo_s + (slow_down(m, g, strategy, k) - 1) * m->replan_s;
 		tolerated += w * (1 - phi) * kept_s;
 		stall_s += w * ((1 - phi) * kept_s + phi * v.exceeded_s);
 	}
 	v.tolerated_s = v.exceeds < 1 ? tolerated / (1 - v.exceeds) : 0;
 	v.stall_s = (1 - m->announced) * stall_s + m->announced * m->switch_s;
 	v.useful = 1 / ((1 + v.overhead) * (1 + m->losses_h / 3600 * v.stall_s));
-	v.usd_h = v.devices * m->usd_h;
+	v.usd_h = (g->machines > v.devices ? g->machines : v.devices) * m->usd_h;
 	v.value = g->batch / g->step_s * v.useful * 3600 / v.usd_h;
-	v.allowed = !(m->pause_max_s > 0) || (v.exceeds < 1 ? m->pause_s : m->rebuild_s) <= m->pause_max_s;
+	v.allowed = !(m->pause_max_s > 0) || (v.exceeds < 1 ? m->pause_s + g->redo_s : m->rebuild_s) <=
+		m->pause_max_s;
 	return v;
+}
+
+static bool earlier(const struct hd_spot_value *a, const struct hd_spot_value *b)
+{
+	if (a->strategy != b->strategy)
+		return a->strategy < b->strategy;
+	return a->spares != b->spares ? a->spares < b->spares : a->value > b->value;
 }
 
 uint32_t hd_spot_choose(uint32_t n, const struct hd_spot_value *values)
 {
+	uint32_t chosen = n;
 	double best = -1;
 
 	for (uint32_t i = 0; i < n; i++)
 		if (values[i].allowed)
 			best = fmax(best, values[i].value);
 	for (uint32_t i = 0; i < n; i++)
-		if (values[i].allowed && values[i].value >= 0.99 * best)
-			return i;
-	return n;
+		if (values[i].allowed && values[i].value >= 0.99 * best &&
+			(chosen == n || earlier(&values[i], &values[chosen])))
+			chosen = i;
+	return chosen;
 }

@@ -10,6 +10,8 @@
  * 3. Checkpoints are as far apart as loses least by the rate of the losses that go back to one; beside other
  *    strategies every half hour at least.
  * 4. The choice is the highest value; within 1 % of it the earlier row of the table.
+ * 5. A loss takes k of all `machines` that are rented, each set equally likely; what waits beside the grid is
+ *    paid for, too, and its losses cost nothing.
  *
  * Pure. */
 #ifndef HD_SPOT_VALUE_H
@@ -50,24 +52,35 @@ struct hd_spot_market {
 	double pause_s, rebuild_s, reload_s, checkpoint_s, switch_s;
 	double replan_s;                          /* from a loss to the next plan */
 	double doubled;                           /* a step while a device runs two stages, to one without */
-	double pause_max_s;                       /* strategies that pause longer are left out; 0: none is */
+	/* what pauses longer, takes longer or costs more for all of a job is left out; 0: nothing is */
+	double pause_max_s, deadline_s, budget_usd;
 };
 
 /* {"usd_h": 0.91, "losses_h": 2, "together": [0.6, 0.3, 0.1], ...}; what may be missing has a usual value:
  * usd_h 0.91, announced 0, pause_s 5, rebuild_s 30, reload_s 30, checkpoint_s 10, switch_s 1, replan_s 60,
- * doubled 1.5, pause_max_s 0. */
+ * doubled 1.5, pause_max_s, deadline_s and budget_usd 0. */
 HD_MUST_USE enum hd_err hd_spot_market_read(struct hd_spot_market *market, const struct hd_json *json,
 	struct hd_diag *diag);
 /* The usual values, with the losses that a trace has: instants with removals per hour until its last event,
  * and how many went at each; more than HD_SPOT_TOGETHER count as so many. */
 void hd_spot_market_of(struct hd_spot_market *market, const struct hd_spot_trace *trace);
 
-struct hd_spot_grid { uint32_t pipelines, stages; double batch, step_s; };
+/* What a grid of `used` of all `machines` sees of the market (rule 5): fewer losses, and smaller ones. */
+struct hd_spot_market hd_spot_market_seen(const struct hd_spot_market *market, uint32_t machines,
+	uint32_t used);
+
+struct hd_spot_grid {
+	uint32_t pipelines, stages;
+	double batch, step_s;
+	uint32_t machines;                        /* that are rented; fewer than it uses: as many */
+	double redo_s;                            /* what a tolerated loss makes others compute again */
+};
 
 /* Each term of the expectation, for people to check. */
 struct hd_spot_value {
 	enum hd_spot_strategy strategy;
 	uint32_t spares, devices;
+	double losses_h;                          /* that strike its devices */
 	double step_s, overhead, saving;          /* without losses; shares on top: all, of checkpoints */
 	double exceeds;                           /* mean over the sizes of losses */
 	double tolerated_s, exceeded_s, stall_s;  /* a loss of each kind; the expected one */
@@ -80,7 +93,8 @@ struct hd_spot_value {
  * checkpoints come on top. */
 struct hd_spot_value hd_spot_value(const struct hd_spot_market *market, const struct hd_spot_grid *grid,
 	enum hd_spot_strategy strategy, uint32_t spares, double overhead);
-/* Rule 4 among those that are allowed, which stand in the order of the table; n: none is. */
+/* Rule 4 among those that are allowed, in any order; of one row the highest value, then the first; n: none
+ * is. */
 uint32_t hd_spot_choose(uint32_t n, const struct hd_spot_value *values);
 
 #endif

@@ -96,7 +96,7 @@ static void values_are_their_terms_by_hand(void **state)
 		" \"together\": [0.5, 0.5], \"pause_s\": 4,"
 		" \"rebuild_s\": 20, \"reload_s\": 6, \"checkpoint_s\": 9, \"switch_s\": 1,"
 		" \"replan_s\": 40, \"doubled\": 1.25, \"announced\": 0.25}");
-	const struct hd_spot_grid g = { 2, 4, 100, 2 };
+	const struct hd_spot_grid g = { .pipelines = 2, .stages = 4, .batch = 100, .step_s = 2 };
 	struct hd_spot_value v = hd_spot_value(&m, &g, HD_SPOT_CHECKPOINT, 0, 0);
 	(void)state;
 
@@ -119,7 +119,9 @@ static void values_are_their_terms_by_hand(void **state)
 	assert_true(fabs(v.stall_s - (0.75 * (14 * 6 / 7.0 + 21 / 7.0) + 0.25)) < 1e-9);
 	assert_true(fabs(v.useful - 1 / (1.205 * (1 + v.stall_s / 450))) < 1e-12);
 	/* one pipeline: no other device has it */
-	v = hd_spot_value(&m, &(struct hd_spot_grid){ 1, 4, 100, 2 }, HD_SPOT_EAGER, 0, 0.2);
+	v = hd_spot_value(&m, &(struct hd_spot_grid){ .pipelines = 1, .stages = 4, .batch = 100, .step_s =
+		2 },
+		HD_SPOT_EAGER, 0, 0.2);
 	assert_true(fabs(v.exceeds - 1 / 3.0) < 1e-12);
 	assert_true(fabs(v.exceeded_s - (26 + sqrt(2 * 9 * 450 * 3.0) / 2)) < 1e-9);
 	/* a spare pipeline: 12 devices; two are in one pipeline with 3/11 */
@@ -128,13 +130,67 @@ static void values_are_their_terms_by_hand(void **state)
 	assert_true(fabs(v.tolerated_s - 4) < 1e-9 && fabs(v.usd_h - 6) < 1e-12);
 }
 
+/* Every set of k of the machines, the grid on the first: how many of it are struck. */
+static void a_grid_sees_the_losses_that_strike_it(void **state)
+{
+	const struct hd_spot_market m = market_of("{\"losses_h\": 12, \"together\": [0.25, 0, 0.5, 0.25]}");
+	(void)state;
+
+	for (uint32_t machines = 2; machines <= 9; machines++)
+		for (uint32_t used = 1; used <= machines; used++) {
+			double want[5] = { 0 }, some = 0;
+			for (uint32_t i = 1; i <= 4; i++) {
+				const uint32_t k = i < machines ? i : machines;
+				double struck[5] = { 0 }, sets = 0;
+				for (uint32_t lost = 0; lost < 1u << machines; lost++) {
+					if ((uint32_t)__builtin_popcount(lost) != k)
+						continue;
+					struck[__builtin_popcount(lost & ((1u << used) - 1))]++;
+					sets++;
+				}
+				for (uint32_t j = 0; j <= 4; j++)
+					want[j] += m.together[i - 1] * struck[j] / sets;
+			}
+			some = 1 - want[0];
+			const struct hd_spot_market seen = hd_spot_market_seen(&m, machines,
+				used);
+			if (machines == used)
+				continue;
+			CHECK(fabs(seen.losses_h - 12 * some) < 1e-9, "%u of %u: %g", used, machines,
+				seen.losses_h);
+			for (uint32_t j = 1; j <= seen.ntogether; j++)
+				CHECK(fabs(seen.together[j - 1] - want[j] / some) < 1e-12,
+					"%u of %u: %u", used, machines, j);
+			CHECK(seen.ntogether == 4 || want[seen.ntogether + 1] <= 0, "%u of %u", used,
+				machines);
+		}
+	/* what waits is paid for, and shares of losses are those of the grid */
+	const struct hd_spot_grid g = { .pipelines = 1, .stages = 2, .batch = 10, .step_s = 1, .machines = 3,
+		.redo_s = 7 };
+	const struct hd_spot_market one = market_of("{\"losses_h\": 3, \"usd_h\": 2, \"pause_s\": 4,"
+		" \"doubled\": 1, \"pause_max_s\": 10}");
+	struct hd_spot_value v = hd_spot_value(&one, &g, HD_SPOT_LAZY, 0, 0);
+	assert_true(fabs(v.losses_h - 2) < 1e-12 && fabs(v.usd_h - 6) < 1e-12 && v.devices == 2);
+	assert_true(fabs(v.tolerated_s - 11) < 1e-12 && !v.allowed);
+	/* what tolerates nothing is judged by its rebuild, whatever the sum of the shares is rounded to */
+	for (uint32_t machines = 3; machines < 30; machines++) {
+		const struct hd_spot_grid few = { .pipelines = 1, .stages = 2, .batch = 10, .step_s = 1,
+			.machines = machines };
+		const struct hd_spot_market pairs = market_of("{\"losses_h\": 3, \"together\": [0.3, 0.7],"
+			" \"pause_s\": 4, \"rebuild_s\": 30, \"pause_max_s\": 10}");
+		CHECK(!hd_spot_value(&pairs, &few, HD_SPOT_CHECKPOINT, 0, 0).allowed, "%u machines",
+			machines);
+	}
+}
+
 static void the_earlier_of_nearly_equal_ones_is_chosen(void **state)
 {
-	struct hd_spot_value v[3] = { { .value = 99.5, .allowed = true }, { .value = 100, .allowed = true },
-		{ .value = 98, .allowed = true } };
+	struct hd_spot_value v[3] = { { .value = 99.5, .allowed = true },
+		{ .strategy = HD_SPOT_REROUTE, .value = 100, .allowed = true },
+		{ .strategy = HD_SPOT_LAZY, .value = 98, .allowed = true } };
 	const struct hd_spot_market m = market_of("{\"losses_h\": 1, \"pause_s\": 5, \"rebuild_s\": 30,"
 		" \"pause_max_s\": 10}");
-	const struct hd_spot_grid g = { 2, 4, 100, 2 };
+	const struct hd_spot_grid g = { .pipelines = 2, .stages = 4, .batch = 100, .step_s = 2 };
 	(void)state;
 
 	assert_int_equal(hd_spot_choose(3, v), 0);
@@ -144,6 +200,13 @@ static void the_earlier_of_nearly_equal_ones_is_chosen(void **state)
 	assert_int_equal(hd_spot_choose(3, v), 0);
 	v[0].allowed = v[2].allowed = false;
 	assert_int_equal(hd_spot_choose(3, v), 3);
+	/* grids of one row: the higher value; two spare pipelines come after one */
+	struct hd_spot_value many[4] = {
+		{ .strategy = HD_SPOT_REPLICA, .spares = 2, .value = 100, .allowed = true },
+		{ .strategy = HD_SPOT_REPLICA, .spares = 1, .value = 99.2, .allowed = true },
+		{ .strategy = HD_SPOT_REPLICA, .spares = 1, .value = 99.4, .allowed = true },
+		{ .strategy = HD_SPOT_LAZY, .value = 98.9, .allowed = true } };
+	assert_int_equal(hd_spot_choose(4, many), 2);
 	assert_false(hd_spot_value(&m, &g, HD_SPOT_CHECKPOINT, 0, 0).allowed);
 	assert_true(hd_spot_value(&m, &g, HD_SPOT_LAZY, 0, 0).allowed);
 }
@@ -151,7 +214,8 @@ static void the_earlier_of_nearly_equal_ones_is_chosen(void **state)
 static void a_trace_says_how_often_and_how_many_at_once(void **state)
 {
 	static const struct hd_spot_change in[] = { { 0, 1, "a" }, { 0, 1, "b" }, { 0, 1, "c" },
-		{ 0, 1, "d" }, { 900000, -1, "a" }, { 900000, 1, "e" }, { 900000, -1, "b" }, { 1000000, -1, "c" },
+		{ 0, 1, "d" }, { 900000, -1, "a" }, { 900000, 1, "e" }, { 900000, -1, "b" }, { 1000000, -1,
+		"c" },
 		{ 3600000, -1, "d" }, { 7200000, -1, "e" } };
 	struct hd_spot_market m;
 	struct hd_spot_trace t;
@@ -197,6 +261,7 @@ int main(void)
 		cmocka_unit_test(probabilities_are_those_of_counting_all_sets),
 		cmocka_unit_test(published_probabilities_come_out),
 		cmocka_unit_test(values_are_their_terms_by_hand),
+		cmocka_unit_test(a_grid_sees_the_losses_that_strike_it),
 		cmocka_unit_test(the_earlier_of_nearly_equal_ones_is_chosen),
 		cmocka_unit_test(a_trace_says_how_often_and_how_many_at_once),
 		cmocka_unit_test(a_bad_market_is_refused_with_the_member),
