@@ -304,17 +304,15 @@ enum hd_err hd_cmd_planning(struct hd_cmd *cmd, struct hd_planning **out)
 static enum hd_err verb_plan(struct hd_cmd *cmd)
 {
 	struct hd_planning *p = NULL;
-	enum hd_err err = cmd->args.has[HD_OPT_SUGGEST] ? hd_cmd_planning_read(cmd, &p) : hd_cmd_planning(cmd,
-		&p);
+	const bool others = cmd->args.has[HD_OPT_SUGGEST] || cmd->args.has[HD_OPT_MARKET];
+	enum hd_err err = others ? hd_cmd_planning_read(cmd, &p) : hd_cmd_planning(cmd, &p);
 
-	if (!err && cmd->args.has[HD_OPT_SUGGEST])
-		return hd_cmd_suggest_job(cmd, p);
+	if (!err && others)
+		return cmd->args.has[HD_OPT_SUGGEST] ? hd_cmd_suggest_job(cmd, p) : hd_cmd_plan_spot(cmd, p);
 	if (!err && cmd->args.has[HD_OPT_OUTPUT])
 		err = write_plan(cmd, p);
 	if (err)
 		return err;
-	if (cmd->args.has[HD_OPT_MARKET])
-		return hd_cmd_plan_spot(cmd, p);
 	if (cmd->args.has[HD_OPT_JSON]) {
 		print_json(cmd, p);
 		return HD_OK;
@@ -338,9 +336,10 @@ const struct hd_verb hd_verb_plan = {
 		"--plan` takes where every device has the whole model; else a schedule for `heddle plan "
 		"check`. --suggest-job: how large a virtual node is belongs to the job; it prints sizes "
 		"1, 2, 4, ... and the job's own, with how fast each would be.\n"
-		"--spot FILE: on the plan's pipelines, what checkpoints, rerouting, shadows and spare "
-		"pipelines are worth in samples per dollar, each with all terms, and the choice. FILE is "
-		"{\"losses_h\": 2, \"together\": [0.6, 0.4], ...} or a trace (docs/spot.md).",
+		"--spot FILE: on all pipelines and schedules that the job's keys leave open, what "
+		"checkpoints, rerouting, shadows and spare pipelines are worth in samples per dollar of "
+		"all machines, each with all terms, best first, and the choice as keys of the job. FILE "
+		"is {\"losses_h\": 2, \"together\": [0.6, 0.4], ...} or a trace (docs/spot.md).",
 	.opts = HD_OPTS(HD_OPT_WORKERS, HD_OPT_CLUSTER, HD_OPT_PROFILE, HD_OPT_FORCE_PROFILE,
 		HD_OPT_PLANNER, HD_OPT_PARTITIONER, HD_OPT_SCHEDULE, HD_OPT_DRAW, HD_OPT_EXPLAIN,
 		HD_OPT_SUGGEST, HD_OPT_MARKET, HD_OPT_OUTPUT, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS, HD_OPT_SET),

@@ -1,24 +1,27 @@
 #include "cmd/plan/spot.h"
 
+#include <math.h>
 #include <string.h>
 
-#include "spot/value.h"
-#include "pipeline/redundancy.h"
+#include "planner/ways.h"
 #include "clustersim/availability.h"
 #include "cmd/json_line.h"
 
-/* Every way through losses of machines, on the grid of the job's plan, with each term of what it is worth. */
+/* Every way through losses of machines, on all grids that the job's keys leave open, with each term of what
+ * it
+ * is worth, and the keys of the choice. */
 
-enum { MARKET_BYTES = 64 << 20, CANDIDATES = HD_NSPOT_STRATEGIES + HD_SPOT_SPARES, SPARES = 2 };
+enum { MARKET_BYTES = 64 << 20, SHOWN = 12, REFUSED_SHOWN = 8, KEYS = 12 };
+
+struct key { enum hd_job_key key; char value[80]; };
 
 struct spot_ask {
 	struct hd_cmd *cmd;
 	struct hd_planning *p;
 	struct hd_spot_market market;
-	struct hd_spot_grid grid;
-	uint32_t n, nrefused;
-	struct hd_spot_value value[CANDIDATES];
-	struct { enum hd_spot_strategy strategy; struct hd_diag why; } refused[CANDIDATES];
+	struct hd_ways ways;
+	struct key key[KEYS];                     /* of the choice */
+	uint32_t nkeys;
 };
 
 /* A market as JSON begins with a brace; anything else is a trace of machines. */
@@ -46,57 +49,97 @@ static enum hd_err read_market(struct spot_ask *a)
 	return err;
 }
 
-/* What shadows in this mode take beside the plan's step, as a share of it: both simulated alike. */
-static enum hd_err cost_of_mode(struct spot_ask *a, enum hd_redundancy mode, double *overhead,
-	struct hd_diag *why)
+/* ---- the search */
+
+/* elastic.redundancy has a word for each mode of shadows that a run takes. */
+static const char *const redundancy_of[HD_NSPOT_STRATEGIES] = { [HD_SPOT_CHECKPOINT] = "none",
+	[HD_SPOT_REROUTE] = "none", [HD_SPOT_LAZY] = "lazy", [HD_SPOT_EAGER] = "eager", [HD_SPOT_FULL] =
+	"full",
+	[HD_SPOT_REPLICA] = "none" };
+
+static enum hd_err find(struct spot_ask *a)
 {
-	const struct hd_job_plan *plan = &a->p->plan;
-	const struct hd_sim_setting set = { .costs = &plan->costs, .per_ps = 1, .cluster = &a->p->in.cluster,
-		.device = plan->device, .transport = HD_TRANSPORT_BUFFERED };
-	const struct hd_redundancy_ask ask = { .mode = mode, .setting = &set };
-	struct hd_arena *arena = &a->cmd->arena;
-	struct hd_schedule with;
-	struct hd_sim_plan before, after;
-	enum hd_err err = hd_redundancy_add(&with, &plan->schedule, &ask, arena, why);
+	const struct hd_job *job = &a->p->in.job;
+	struct hd_ways_ask ask = { .plan = a->p->ask, .market = &a->market,
+		.batch = (double)hd_job_int(job, HD_JOB_GLOBAL), .all = a->cmd->args.has[HD_OPT_EXPLAIN],
+		.steps = job->value[HD_JOB_STEPS].is_none ? 0 : (uint64_t)hd_job_int(job, HD_JOB_STEPS) };
 
-	err = err ? err : hd_sim_plan(&before, &plan->schedule, &set, arena, why);
-	err = err ? err : hd_sim_plan(&after, &with, &set, arena, why);
-	if (!err)
-		*overhead = (double)after.makespan / (double)before.makespan - 1;
-	return err;
-}
-
-static enum hd_err judge(struct spot_ask *a)
-{
-	static const enum hd_redundancy mode_of[HD_NSPOT_STRATEGIES] = { [HD_SPOT_LAZY] = HD_REDUNDANCY_LAZY,
-		[HD_SPOT_EAGER] = HD_REDUNDANCY_EAGER, [HD_SPOT_FULL] = HD_REDUNDANCY_FULL };
-	const struct hd_job_plan *plan = &a->p->plan;
-
-	a->grid = (struct hd_spot_grid){ .stages = plan->nstages, .pipelines = plan->schedule.nranks /
-		plan->nstages, .batch = (double)hd_job_int(&a->p->in.job, HD_JOB_GLOBAL),
-		.step_s = hd_job_plan_step_s(plan) };
-	if (plan->schedule.nranks % plan->nstages || plan->tensor > 1)
+	for (int s = 0; s < HD_NSPOT_STRATEGIES; s++)
+		ask.runs[s] = hd_job_takes(HD_JOB_REDUNDANCY, redundancy_of[s]);
+	if (!strcmp(a->p->planner->name, "data") && !ask.plan.meetings)
+		ask.plan.stages = ask.plan.chunks = 1;
+	else if (strcmp(a->p->planner->name, "auto") != 0 && !ask.plan.meetings)
 		return hd_fail(&a->cmd->diag, HD_E_INVAL,
-			"--spot judges D pipelines of P stages, each on a device; this plan has %u ranks of "
-			"%u devices for %u stages: another --workers N, or -s parallel.stages=P",
-			plan->schedule.nranks, plan->tensor ? plan->tensor : 1, plan->nstages);
-	for (int s = 0; s < HD_NSPOT_STRATEGIES; s++) {
-		struct hd_diag why = { "" };
-		double overhead = 0;
-		enum hd_err err = mode_of[s] ? cost_of_mode(a, mode_of[s], &overhead, &why) : HD_OK;
-		if (err && hd_err_radius(err) > HD_HURT_JOB)
-			return hd_fail(&a->cmd->diag, err, "%s", why.text);
-		if (err) {
-			a->refused[a->nrefused].strategy = (enum hd_spot_strategy)s;
-			a->refused[a->nrefused++].why = why;
-			continue;
-		}
-		for (uint32_t f = 1; f <= (s == HD_SPOT_REPLICA ? SPARES : 1); f++)
-			a->value[a->n++] = hd_spot_value(&a->market, &a->grid, (enum hd_spot_strategy)s, f,
-				overhead);
-	}
-	return HD_OK;
+			"--spot goes through the grids itself, by the planners auto or data, not %s: leave "
+			"--planner and parallel.planner out", a->p->planner->name);
+	if (hd_job_int(job, HD_JOB_UPDATE) != HD_UPDATE_FLUSH)
+		return hd_fail(&a->cmd->diag, HD_E_INVAL, "--spot judges jobs whose updates are not delayed; "
+			"optim.update is %s, not flush", hd_job_text(job, HD_JOB_UPDATE));
+	return hd_ways_find(&a->ways, &ask, &a->cmd->arena, &a->cmd->diag);
 }
+
+/* ---- the choice as keys */
+
+static struct key *put_key(struct spot_ask *a, enum hd_job_key key)
+{
+	struct key *k = &a->key[a->nkeys++];
+
+	k->key = key;
+	return k;
+}
+
+static void put_word(struct spot_ask *a, enum hd_job_key key, const char *word)
+{
+	snprintf(put_key(a, key)->value, sizeof a->key->value, "%s", word);
+}
+
+static void put_number(struct spot_ask *a, enum hd_job_key key, uint32_t n)
+{
+	snprintf(put_key(a, key)->value, sizeof a->key->value, "%u", n);
+}
+
+static void make_keys(struct spot_ask *a)
+{
+	const struct hd_way *w = &a->ways.way[a->ways.chosen];
+	const bool deep = w->ranks > 1,
+		shadows = strcmp(redundancy_of[w->value.strategy], "none") != 0,
+		stages = hd_job_int(&a->p->in.job, HD_JOB_SYNC) == HD_SYNC_STAGES;
+
+	if (a->ways.chosen == a->ways.n)
+		return;
+	put_word(a, HD_JOB_PAR_MODE, deep ? "pipeline" : "data");
+	if (deep) {
+		put_word(a, HD_JOB_PAR_SCHEDULE, w->schedule);
+		put_number(a, HD_JOB_PAR_STAGES, w->ranks * w->chunks);
+		put_number(a, HD_JOB_PAR_CHUNKS, w->chunks);
+		put_number(a, HD_JOB_PAR_REPLICAS, w->pipelines);
+	} else if (w->value.devices < a->p->in.cluster.ndevices && w->value.devices <= 64) {
+		put_number(a, HD_JOB_MAX_WORKERS, w->value.devices);
+	}
+	if (shadows || (stages && !deep))
+		put_word(a, HD_JOB_SYNC, shadows ? "stages" : "allreduce");
+	put_word(a, HD_JOB_REDUNDANCY, redundancy_of[w->value.strategy]);
+	if (isfinite(w->value.interval_s) && w->value.interval_s > 0)
+		snprintf(put_key(a, HD_JOB_CKPT_EVERY)->value, sizeof a->key->value, "%.0f s",
+			fmax(1, w->value.interval_s));
+}
+
+static const char *table_of(const struct key *k) { return hd_job_keys[k->key].table; }
+
+static void print_keys(const struct spot_ask *a)
+{
+	for (uint32_t i = 0; i < a->nkeys; i++) {
+		const bool begins = !i || strcmp(table_of(&a->key[i]), table_of(&a->key[i - 1])) != 0,
+			ends = i + 1 == a->nkeys || strcmp(table_of(&a->key[i]), table_of(&a->key[i + 1])) !=
+			0;
+		if (begins)
+			printf("  %s: {", table_of(&a->key[i]));
+		printf("%s%s: %s%s", begins ? "" : ", ", hd_job_keys[a->key[i].key].key, a->key[i].value,
+			ends ? "}\n" : "");
+	}
+}
+
+/* ---- what is said */
 
 static const char *name_of(const struct hd_spot_value *v, char out[32])
 {
@@ -104,27 +147,38 @@ static const char *name_of(const struct hd_spot_value *v, char out[32])
 	return out;
 }
 
-static void print_json(const struct spot_ask *a, uint32_t chosen)
+static const char *grid_of(uint32_t d, uint32_t p, uint32_t v, const char *schedule, char out[64])
 {
-	struct hd_json_line line;
-	struct hd_json_writer *w = hd_json_line_open(a->cmd, &line);
+	if (v > 1)
+		snprintf(out, 64, "%u x %u x %u %s", d, p, v, schedule);
+	else
+		snprintf(out, 64, "%u x %u %s", d, p, schedule);
+	return out;
+}
+
+static void put_grid(struct hd_json_writer *w, const char *schedule, uint32_t d, uint32_t p, uint32_t v)
+{
+	hd_json_put_text(w, "schedule", schedule);
+	hd_json_put_i64(w, "pipelines", d);
+	hd_json_put_i64(w, "stages", p * v);
+	hd_json_put_i64(w, "chunks", v);
+}
+
+static void put_candidates(struct hd_json_writer *w, const struct hd_ways *ways)
+{
 	char name[32];
 
-	hd_json_put_text(w, "chosen", chosen < a->n ? name_of(&a->value[chosen], name) : "");
-	hd_json_put_i64(w, "pipelines", a->grid.pipelines);
-	hd_json_put_i64(w, "stages", a->grid.stages);
-	hd_json_put_f64(w, "step_s", a->grid.step_s);
-	hd_json_put_f64(w, "losses_h", a->market.losses_h);
-	hd_json_open_array(w, "together");
-	for (uint32_t k = 0; k < a->market.ntogether; k++)
-		hd_json_put_f64(w, NULL, a->market.together[k]);
-	hd_json_close(w);
 	hd_json_open_array(w, "candidates");
-	for (uint32_t i = 0; i < a->n; i++) {
-		const struct hd_spot_value *v = &a->value[i];
+	for (uint32_t i = 0; i < ways->n; i++) {
+		const struct hd_way *way = &ways->way[i];
+		const struct hd_spot_value *v = &way->value;
 		hd_json_open_object(w, NULL);
 		hd_json_put_text(w, "strategy", name_of(v, name));
+		put_grid(w, way->schedule, way->pipelines, way->ranks, way->chunks);
 		hd_json_put_i64(w, "devices", v->devices);
+		hd_json_put_f64(w, "step_s", v->step_s);
+		hd_json_put_i64(w, "peak_bytes", way->peak);
+		hd_json_put_f64(w, "losses_h", v->losses_h);
 		hd_json_put_f64(w, "overhead", v->overhead);
 		hd_json_put_f64(w, "saving", v->saving);
 		hd_json_put_f64(w, "exceeds", v->exceeds);
@@ -135,48 +189,136 @@ static void print_json(const struct spot_ask *a, uint32_t chosen)
 		hd_json_put_f64(w, "useful", v->useful);
 		hd_json_put_f64(w, "usd_h", v->usd_h);
 		hd_json_put_f64(w, "value", v->value);
+		hd_json_put_f64(w, "hours", way->hours);
+		hd_json_put_f64(w, "usd", way->usd);
 		hd_json_put_bool(w, "allowed", v->allowed);
+		hd_json_put_text(w, "why", hd_way_fate_texts[way->fate]);
 		hd_json_close(w);
 	}
 	hd_json_close(w);
+}
+
+static void put_refused(struct hd_json_writer *w, const struct hd_ways *ways)
+{
 	hd_json_open_array(w, "refused");
-	for (uint32_t i = 0; i < a->nrefused; i++) {
+	for (uint32_t i = 0; i < ways->nrefused; i++) {
+		const struct hd_way_refused *r = &ways->refused[i];
 		hd_json_open_object(w, NULL);
-		hd_json_put_text(w, "strategy", hd_spot_strategy_names[a->refused[i].strategy]);
-		hd_json_put_text(w, "why", a->refused[i].why.text);
+		hd_json_put_text(w, "strategy", r->strategy < HD_NSPOT_STRATEGIES ?
+			hd_spot_strategy_names[r->strategy] : "all");
+		put_grid(w, r->schedule, r->pipelines, r->ranks, r->chunks);
+		hd_json_put_i64(w, "grids", r->times);
+		hd_json_put_text(w, "why", r->why);
 		hd_json_close(w);
 	}
 	hd_json_close(w);
+}
+
+static void print_json(const struct spot_ask *a)
+{
+	const struct hd_ways *ways = &a->ways;
+	const struct hd_way *c = ways->chosen < ways->n ? &ways->way[ways->chosen] : NULL;
+	struct hd_json_line line;
+	struct hd_json_writer *w = hd_json_line_open(a->cmd, &line);
+	char name[32];
+
+	hd_json_put_text(w, "chosen", c ? name_of(&c->value, name) : "");
+	if (c) {
+		put_grid(w, c->schedule, c->pipelines, c->ranks, c->chunks);
+		hd_json_put_f64(w, "step_s", c->value.step_s);
+	}
+	hd_json_put_i64(w, "machines", a->p->in.cluster.ndevices);
+	hd_json_put_f64(w, "losses_h", a->market.losses_h);
+	hd_json_open_array(w, "together");
+	for (uint32_t k = 0; k < a->market.ntogether; k++)
+		hd_json_put_f64(w, NULL, a->market.together[k]);
+	hd_json_close(w);
+	hd_json_open_object(w, "keys");
+	for (uint32_t i = 0; i < a->nkeys; i++) {
+		char dotted[64];
+		snprintf(dotted, sizeof dotted, "%s.%s", table_of(&a->key[i]),
+			hd_job_keys[a->key[i].key].key);
+		hd_json_put_text(w, dotted, a->key[i].value);
+	}
+	hd_json_close(w);
+	put_candidates(w, ways);
+	put_refused(w, ways);
+	hd_json_put_i64(w, "shapes", ways->nshapes);
+	hd_json_put_i64(w, "plans", ways->nplans);
+	hd_json_put_i64(w, "hopeless", ways->nhopeless);
+	hd_json_put_i64(w, "refused_more", ways->nmore);
 	hd_json_line_print(&line);
 }
 
-static void print_text(const struct spot_ask *a, uint32_t chosen)
+static void print_way(const struct hd_way *w, bool chosen)
 {
-	char name[32];
+	const struct hd_spot_value *v = &w->value;
+	char name[32], grid[64];
 
-	printf("grid      %u pipeline%s of %u stage%s, a step of %.4f ms\n", a->grid.pipelines,
-		a->grid.pipelines > 1 ? "s" : "", a->grid.stages, a->grid.stages > 1 ? "s" : "",
-		a->grid.step_s * 1e3);
-	printf("market    %.6g losses/h, %.6g $/h a device; of 1, 2, ... at once:", a->market.losses_h,
+	printf("%c %-13s %-22s %7u %10.4f %8.2f%% %7.2f%% %7.2f%% %11.4g %10.4g %9.4g %7.2f%% %9.4g %12.6g  "
+		"%s\n",
+		chosen ? '>' : ' ', name_of(v, name), grid_of(w->pipelines, w->ranks, w->chunks, w->schedule,
+		grid),
+		v->devices, v->step_s * 1e3, v->overhead * 100, v->saving * 100, v->exceeds * 100,
+		v->tolerated_s,
+		v->exceeded_s, v->stall_s, v->useful * 100, v->usd_h, v->value, hd_way_fate_texts[w->fate]);
+}
+
+/* The best, and the best of each strategy; --explain: all. */
+static void print_ways(const struct spot_ask *a)
+{
+	const struct hd_ways *ways = &a->ways;
+	bool seen[HD_NSPOT_STRATEGIES] = { false };
+	uint32_t hidden = 0;
+
+	printf("\n  %-13s %-22s %7s %10s %9s %8s %8s %11s %10s %9s %8s %9s %12s  %s\n", "strategy",
+		"pipelines x ranks", "devices", "step ms", "overhead", "saving", "exceeds", "tolerated s",
+		"exceeded s", "stall s", "useful", "$/h", "samples/$", "why");
+	for (uint32_t i = 0; i < ways->n; i++) {
+		const enum hd_spot_strategy s = ways->way[i].value.strategy;
+		if (i < SHOWN || !seen[s] || i == ways->chosen || a->cmd->args.has[HD_OPT_EXPLAIN])
+			print_way(&ways->way[i], i == ways->chosen);
+		else
+			hidden++;
+		seen[s] = true;
+	}
+	if (hidden)
+		printf("  and %u more (--explain, --json)\n", hidden);
+}
+
+static void print_text(const struct spot_ask *a)
+{
+	const struct hd_ways *ways = &a->ways;
+	char name[32], grid[64];
+
+	printf("grids     %u of %u have a plan on %u machines", ways->nplans, ways->nshapes,
+		a->p->in.cluster.ndevices);
+	if (ways->nhopeless)
+		printf("; %u could not win even without losses", ways->nhopeless);
+	printf("\nmarket    %.6g losses/h, %.6g $/h a machine; of 1, 2, ... at once:", a->market.losses_h,
 		a->market.usd_h);
 	for (uint32_t k = 0; k < a->market.ntogether; k++)
 		printf(" %.4g", a->market.together[k]);
-	printf("\n  %-13s %7s %9s %8s %8s %11s %10s %9s %8s %9s %12s\n", "strategy", "devices", "overhead",
-		"saving", "exceeds", "tolerated s", "exceeded s", "stall s", "useful", "$/h", "samples/$");
-	for (uint32_t i = 0; i < a->n; i++) {
-		const struct hd_spot_value *v = &a->value[i];
-		printf("%c %-13s %7u %8.2f%% %7.2f%% %7.2f%% %11.4g %10.4g %9.4g %7.2f%% %9.4g %12.6g%s\n",
-			i == chosen ? '>' : ' ', name_of(v, name), v->devices, v->overhead * 100,
-			v->saving * 100, v->exceeds * 100, v->tolerated_s, v->exceeded_s, v->stall_s,
-			v->useful * 100, v->usd_h, v->value, v->allowed ? "" : "  pauses too long");
+	print_ways(a);
+	for (uint32_t i = 0; i < ways->nrefused && (i < REFUSED_SHOWN || a->cmd->args.has[HD_OPT_EXPLAIN]);
+		i++) {
+		const struct hd_way_refused *r = &ways->refused[i];
+		printf("refused   %s on %s", r->strategy < HD_NSPOT_STRATEGIES ?
+			hd_spot_strategy_names[r->strategy] : "all", grid_of(r->pipelines, r->ranks,
+			r->chunks,
+			r->schedule, grid));
+		if (r->times > 1)
+			printf(" and %u more", r->times - 1);
+		printf(": %s\n", r->why);
 	}
-	for (uint32_t i = 0; i < a->nrefused; i++)
-		printf("  %-13s refused: %s\n", hd_spot_strategy_names[a->refused[i].strategy],
-			a->refused[i].why.text);
-	if (chosen < a->n)
-		printf("chosen    %s\n", name_of(&a->value[chosen], name));
-	else
-		printf("chosen    none: all pause longer than %g s\n", a->market.pause_max_s);
+	if (ways->chosen == ways->n) {
+		printf("chosen    none: no way is allowed by the bounds on pause, time and money\n");
+		return;
+	}
+	const struct hd_way *c = &ways->way[ways->chosen];
+	printf("chosen    %s on %s; as keys of the job:\n", name_of(&c->value, name), grid_of(c->pipelines,
+		c->ranks, c->chunks, c->schedule, grid));
+	print_keys(a);
 }
 
 enum hd_err hd_cmd_plan_spot(struct hd_cmd *cmd, struct hd_planning *planning)
@@ -187,14 +329,18 @@ enum hd_err hd_cmd_plan_spot(struct hd_cmd *cmd, struct hd_planning *planning)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the candidates of --spot");
 	a->cmd = cmd;
 	a->p = planning;
+	if (cmd->args.has[HD_OPT_OUTPUT])
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+		"--spot chooses keys of the job, not one plan: leave -o out, "
+			"and plan the job with the keys that it prints");
 	enum hd_err err = read_market(a);
-	err = err ? err : judge(a);
+	err = err ? err : find(a);
 	if (err)
 		return err;
-	const uint32_t chosen = hd_spot_choose(a->n, a->value);
+	make_keys(a);
 	if (cmd->args.has[HD_OPT_JSON])
-		print_json(a, chosen);
+		print_json(a);
 	else
-		print_text(a, chosen);
+		print_text(a);
 	return HD_OK;
 }

@@ -1,4 +1,4 @@
-/* spot.h -- `plan JOB --spot FILE`: what each way through losses of machines is worth on the job's plan.
+/* spot.h -- `plan JOB --spot FILE`: what each way through losses of machines is worth (planner/ways.h).
  *
  * FILE is a market (JSON, spot/value.h) or a trace of machines, of which it is counted how often and how many
  * at once they go. */

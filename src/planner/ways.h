@@ -1,0 +1,92 @@
+/* ways.h -- ways through losses of machines over all grids: which pipelines, which schedule and which
+ * strategy (spot/value.h) of a job are worth most on a market.
+ *
+ * `heddle plan JOB --spot FILE` prints it.
+ *
+ * 1. Shapes: of every depth, number of pipelines, schedule without delayed updates and number of chunks that
+ *    the ask leaves open, what the planner auto makes a plan of; one stage is data parallel. Grids with more
+ *    devices come first, then deeper ones, then the order of generate.h.
+ * 2. Each plan is judged by every strategy. Modes of shadows are added to it and simulated as it was
+ *    (redundancy.h), and fit if the fullest rank's device has room for what lies on the device and on the
+ *    host: of a processor both are one memory. Spare pipelines have to fit the devices that are there.
+ * 3. A tolerated loss makes others compute half of what a rank does in a step once more, with the forwards of
+ *    `eager` and all of `full` left out; peers share it; a spare pipeline takes half a step.
+ * 4. Grids that could not win without any loss, even if they computed all the time, are left out and counted,
+ *    unless `all` is set.
+ * 5. The choice is rule 4 of value.h among those that are allowed: by bounds on pause, time and money, and
+ *    because a run takes them (`runs`). The others say what made them lose: the term that costs most
+ *    beside the choice.
+ *
+ * Equal arguments give equal answers. What is handed out lies in the arena; plans go through one of their
+ * own. Pure. */
+#ifndef HD_PLANNER_WAYS_H
+#define HD_PLANNER_WAYS_H
+
+#include "spot/value.h"
+#include "planner/job_plan.h"
+
+/* Why a way is not the choice.
+ *        id        text                                                            */
+#define HD_WAY_FATES(X)                                                              \
+	X(CHOSEN,   "chosen")                                                        \
+	X(EQUAL,    "within 1 %, and the choice is simpler")                         \
+	X(STEP,     "its step is longer")                                            \
+	X(OVERHEAD, "shadows and checkpoints take more")                             \
+	X(LOSSES,   "losses cost more")                                              \
+	X(PAUSES,   "pauses too long")                                               \
+	X(LATE,     "done too late")                                                 \
+	X(DEAR,     "costs too much")                                                \
+	X(NO_RUN,   "no run takes it yet")
+
+enum hd_way_fate {
+#define X(id, text) HD_WAY_##id,
+	HD_WAY_FATES(X)
+#undef X
+	HD_NWAY_FATES
+};
+extern const char *const hd_way_fate_texts[HD_NWAY_FATES];
+
+enum { HD_WAYS_SPARES = 2, HD_WAYS_REFUSED = 64 };
+
+struct hd_ways_ask {
+	struct hd_job_plan_ask plan;              /* what is set is kept; cluster:
+		all devices that are there */
+	const struct hd_spot_market *market;
+	double batch;
+	uint64_t steps;                           /* of the job, for bounds on time and money; 0: not known */
+	bool runs[HD_NSPOT_STRATEGIES];           /* a run takes it */
+	bool all;                                 /* rule 4 */
+};
+
+/* A strategy on a grid of `pipelines` with `ranks` of `chunks` stages each. */
+struct hd_way {
+	const char *schedule;                     /* name of a row of generate.h */
+	uint32_t pipelines, ranks, chunks;
+	struct hd_spot_value value;
+	int64_t peak;                             /* bytes of the fullest rank */
+	double hours, usd;                        /* for all of the job; 0: not known */
+	enum hd_way_fate fate;
+};
+
+/* A shape without a plan (strategy HD_NSPOT_STRATEGIES), or a plan without such shadows: the first of
+ * `times` with this reason. */
+struct hd_way_refused {
+	enum hd_spot_strategy strategy;
+	const char *schedule;
+	uint32_t pipelines, ranks, chunks, times;
+	const char *why;
+};
+
+struct hd_ways {
+	struct hd_way *way; uint32_t n;           /* best first; what is not allowed behind */
+	uint32_t chosen;                          /* n: none is allowed */
+	struct hd_way_refused refused[HD_WAYS_REFUSED]; uint32_t nrefused;
+	/* of all shapes: those with a plan, those of rule 4, refusals beyond the list */
+	uint32_t nshapes, nplans, nhopeless, nmore;
+};
+
+/* HD_E_INVAL: no shape has a plan, and why the first has none; or the ask is for tensor groups. */
+HD_MUST_USE enum hd_err hd_ways_find(struct hd_ways *ways, const struct hd_ways_ask *ask,
+	struct hd_arena *arena, struct hd_diag *diag);
+
+#endif

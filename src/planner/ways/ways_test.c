@@ -1,0 +1,326 @@
+/* Ways over all grids: against a search that plans each grid by itself and counts all sets of lost machines.
+ * */
+#include "planner/ways.h"
+
+#include <math.h>
+
+#include "pipeline/redundancy.h"
+#include "planner/search/testing_planner.h"
+
+enum { MACHINES = 5, VNS = 6, NODES = 5 };
+
+struct setting {
+	struct model model;
+	struct hd_cluster cluster;
+	struct hd_spot_market market;
+	struct hd_ways_ask ask;
+};
+
+static void set_up_ask(struct setting *s, int64_t memory)
+{
+	struct hd_cluster_level level = { "link", MACHINES, 1e9, 1000000 };
+	struct hd_diag diag = { "" };
+
+	make_model(&s->model, (struct hd_dice){ 7 }, NODES, 1000, false);
+	CHECK(hd_cluster_make(&s->cluster, &level, 1, (struct hd_cluster_kind){ "device", 1, memory }, &arena,
+		&diag) == HD_OK, "%s", diag.text);
+	s->market = (struct hd_spot_market){ .usd_h = 2, .losses_h = 40, .ntogether = 2,
+		.together = { 0.75, 0.25 }, .pause_s = 1, .rebuild_s = 20, .reload_s = 10, .checkpoint_s = 4,
+		.switch_s = 1, .replan_s = 20, .doubled = 1.5 };
+	s->ask = (struct hd_ways_ask){ .plan = { .sums = &s->model.sums, .cluster = &s->cluster, .vns = VNS,
+		.tensor_shards = 1, .variant = HD_PART_PAPER }, .market = &s->market, .batch = 60, .steps =
+		1000,
+		.runs = { true, true, true, true, true, true }, .all = true };
+}
+
+static struct hd_ways found(struct setting *s)
+{
+	struct hd_ways ways = { 0 };
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_ways_find(&ways, &s->ask, &arena, &diag) == HD_OK, "%s", diag.text);
+	return ways;
+}
+
+/* Of all sets of k of the machines: the share that strikes the grid, and of all losses those that a strategy
+ * does not tolerate. Device (d, p) is machine d * P + p. */
+static void count(const struct hd_way *w, const double share[2], double *struck, double *exceeds)
+{
+	const uint32_t p = w->ranks, n = w->value.devices;
+	double hit = 0, over = 0;
+
+	for (int k = 1; k <= 2; k++) {
+		double sets = 0, hits = 0, overs = 0;
+		for (uint32_t lost = 0; lost < 1u << MACHINES; lost++) {
+			if (__builtin_popcount(lost) != k)
+				continue;
+			const uint32_t mine = lost & ((1u << n) - 1);
+			bool pair = false, empty = false;
+			uint32_t broken = 0;
+			for (uint32_t s = 0; s < p; s++) {
+				uint32_t left = 0;
+				for (uint32_t d = 0; d < w->pipelines; d++) {
+					left += !(mine >> (d * p + s) & 1);
+					pair |= mine >> (d * p + s) & 1 && mine >> (d * p + (s + 1) % p) & 1;
+				}
+				empty |= !left;
+			}
+			for (uint32_t d = 0; d < n / p; d++)
+				broken += (mine >> (d * p) & ((1u << p) - 1)) != 0;
+			sets++;
+			hits += mine != 0;
+			overs += w->value.strategy == HD_SPOT_CHECKPOINT ? mine != 0 :
+				w->value.strategy == HD_SPOT_REROUTE ? empty :
+				w->value.strategy == HD_SPOT_REPLICA ? broken > w->value.spares : pair;
+		}
+		hit += share[k - 1] * hits / sets;
+		over += share[k - 1] * overs / sets;
+	}
+	*struck = hit;
+	*exceeds = hit > 0 ? over / hit : 0;
+}
+
+static void every_way_is_what_its_own_plan_and_all_sets_of_losses_say(void **state)
+{
+	static const double share[2] = { 0.75, 0.25 };
+	static struct setting s;
+	const struct hd_job_planner *planner = NULL;
+	struct hd_diag diag = { "" };
+	uint32_t kinds = 0;
+
+	(void)state;
+	set_up_ask(&s, 0);
+	const struct hd_ways ways = found(&s);
+	CHECK(!hd_job_planner_find(&planner, "auto", &diag), "%s", diag.text);
+	for (uint32_t i = 0; i < ways.n; i++) {
+		const struct hd_way *w = &ways.way[i];
+		const struct hd_spot_value *v = &w->value;
+		double struck, exceeds;
+		struct hd_job_plan plan;
+		struct hd_job_plan_ask how = s.ask.plan;
+		how.stages = w->ranks * w->chunks;
+		how.chunks = w->chunks;
+		how.replicas = w->pipelines;
+		how.schedule = w->ranks > 1 ? w->schedule : NULL;
+		CHECK(!hd_job_plan_make(&plan, planner, &how, &arena, &diag), "%s", diag.text);
+		CHECK(fabs(v->step_s - hd_job_plan_step_s(&plan)) < 1e-15, "%s %u x %u: %g", w->schedule,
+			w->pipelines, w->ranks, v->step_s);
+		count(w, share, &struck, &exceeds);
+		CHECK(fabs(v->losses_h - 40 * struck) < 1e-9 && fabs(v->exceeds - exceeds) < 1e-12,
+			"%s, %u x %u: %g losses, %g exceed, not %g and %g",
+			hd_spot_strategy_names[v->strategy],
+			w->pipelines, w->ranks, v->losses_h, v->exceeds, 40 * struck, exceeds);
+		CHECK(v->devices <= MACHINES && fabs(v->usd_h - 2 * MACHINES) < 1e-12, "%u devices",
+			v->devices);
+		const double useful = 1 / ((1 + v->overhead) * (1 + v->losses_h / 3600 * v->stall_s));
+		CHECK(fabs(v->value / (60 / v->step_s * useful * 3600 / 10) - 1) < 1e-12, "value %g",
+			v->value);
+		CHECK(fabs(w->hours - 1000 * v->step_s / useful / 3600) < 1e-9, "%g hours", w->hours);
+		CHECK(!i || ways.way[i - 1].value.value >= v->value, "%u is not in its place", i);
+		kinds |= 1u << v->strategy;
+	}
+	CHECK(kinds == (1u << HD_NSPOT_STRATEGIES) - 1, "of strategies %x alone", kinds);
+}
+
+/* Each shape stands there as often as strategies go with it, and none is forgotten. */
+static void no_grid_is_forgotten(void **state)
+{
+	static struct setting s;
+	uint32_t grids = 0, bare = 0;
+
+	(void)state;
+	set_up_ask(&s, 0);
+	const struct hd_ways ways = found(&s);
+	for (uint32_t p = 1; p <= MACHINES; p++)
+		for (uint32_t d = 1; d * p <= MACHINES; d++) {
+			bool seen = false, spare = false;
+			for (uint32_t i = 0; i < ways.n; i++) {
+				const struct hd_way *w = &ways.way[i];
+				if (w->ranks != p || w->pipelines != d)
+					continue;
+				seen = true;
+				spare |= w->value.strategy == HD_SPOT_REPLICA;
+			}
+			CHECK(seen, "%u x %u is not there", d, p);
+			CHECK(spare == ((d + 1) * p <= MACHINES), "%u x %u with a spare pipeline", d, p);
+			grids++;
+		}
+	for (uint32_t i = 0; i < ways.n; i++)
+		bare += ways.way[i].value.strategy == HD_SPOT_CHECKPOINT;
+	CHECK(bare == ways.nplans && grids == 10, "%u plans, %u of them judged", ways.nplans, bare);
+}
+
+static void what_cannot_win_is_left_out_and_the_choice_stays(void **state)
+{
+	static struct setting s;
+	uint32_t left = 0;
+
+	(void)state;
+	/* the slower the links, the fewer devices win */
+	for (int i = 0; i < 16; i++) {
+		set_up_ask(&s, 0);
+		s.market.losses_h = i % 2 ? 0 : 400;
+		s.cluster.level[0].bytes_per_s = 1e7 * (1 << i / 2);
+		const struct hd_ways all = found(&s);
+		s.ask.all = false;
+		const struct hd_ways few = found(&s);
+		const struct hd_way *a = &all.way[all.chosen], *b = &few.way[few.chosen];
+		CHECK(all.nhopeless == 0 && few.nplans + few.nhopeless <= few.nshapes, "%u left out",
+			few.nhopeless);
+		left += few.nhopeless;
+		CHECK(a->value.strategy == b->value.strategy && a->ranks == b->ranks && a->pipelines ==
+			b->pipelines && a->chunks == b->chunks && !strcmp(a->schedule, b->schedule),
+			"%s %u x %u",
+			b->schedule, b->pipelines, b->ranks);
+		CHECK(a->fate == HD_WAY_CHOSEN, "fate %d", a->fate);
+	}
+	CHECK(left > 0, "nothing was ever left out");
+}
+
+static void keys_that_are_given_are_kept(void **state)
+{
+	static struct setting s;
+
+	(void)state;
+	set_up_ask(&s, 0);
+	s.ask.plan.stages = 2;
+	s.ask.plan.schedule = "1f1b";
+	struct hd_ways ways = found(&s);
+	CHECK(ways.nshapes == 2 && ways.nplans == 2, "%u shapes", ways.nshapes);
+	s.ask.plan.replicas = 2;
+	ways = found(&s);
+	CHECK(ways.nshapes == 1 && ways.way[0].pipelines == 2 && ways.way[0].ranks == 2, "%u shapes",
+		ways.nshapes);
+	s.ask.plan = (struct hd_job_plan_ask){ .sums = &s.model.sums, .cluster = &s.cluster, .vns = VNS,
+		.tensor_shards = 1, .deep = true, .chunks = 2 };
+	ways = found(&s);
+	for (uint32_t i = 0; i < ways.n; i++)
+		CHECK(ways.way[i].chunks == 2 && ways.way[i].ranks > 1, "%u: %u ranks", i, ways.way[i].ranks);
+	for (uint32_t i = 0; i < ways.nrefused; i++)
+		CHECK(ways.refused[i].strategy == HD_NSPOT_STRATEGIES ||
+			strstr(ways.refused[i].why, "a rank runs several stages"), "%s", ways.refused[i].why);
+	s.ask.plan.replicas = 9;
+	struct hd_diag diag = { "" };
+	CHECK(hd_ways_find(&ways, &s.ask, &arena, &diag) == HD_E_INVAL && strstr(diag.text, "no grid of 5"),
+		"%s", diag.text);
+	s.ask.plan.replicas = 0;
+	s.ask.plan.tensor = 2;
+	diag = (struct hd_diag){ "" };
+	CHECK(hd_ways_find(&ways, &s.ask, &arena, &diag) == HD_E_INVAL && strstr(diag.text, "tensor groups"),
+		"%s", diag.text);
+}
+
+/* With the memory of the fullest rank of a plan it fits alone, and no shadow beside it. */
+static void shadows_fit_or_are_refused(void **state)
+{
+	static struct setting s;
+	int64_t plain = 0, lazy = 0;
+
+	(void)state;
+	set_up_ask(&s, 0);
+	s.ask.plan.stages = 2;
+	s.ask.plan.replicas = 1;
+	s.ask.plan.schedule = "1f1b";
+	s.ask.plan.recompute = HD_RECOMPUTES_NEVER;
+	const struct hd_ways ways = found(&s);
+	for (uint32_t i = 0; i < ways.n; i++) {
+		if (ways.way[i].value.strategy == HD_SPOT_CHECKPOINT)
+			plain = ways.way[i].peak;
+		if (ways.way[i].value.strategy == HD_SPOT_LAZY)
+			lazy = ways.way[i].peak;
+	}
+	CHECK(plain > 0 && lazy > plain, "%lld and %lld bytes", (long long)plain, (long long)lazy);
+	for (int more = 0; more < 2; more++) {
+		struct setting *t = &s;
+		bool there = false;
+		t->cluster.kind[0].memory = lazy - 1 + more;
+		const struct hd_ways tight = found(t);
+		for (uint32_t i = 0; i < tight.n; i++)
+			there |= tight.way[i].value.strategy == HD_SPOT_LAZY;
+		CHECK(there == more, "with %lld bytes", (long long)t->cluster.kind[0].memory);
+		CHECK(more || strstr(tight.refused[0].why, "does not fit: with its shadow rank"), "%s",
+			tight.refused[0].why);
+	}
+}
+
+static void bounds_leave_ways_out(void **state)
+{
+	static struct setting s;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	set_up_ask(&s, 0);
+	struct hd_ways ways = found(&s);
+	const double hours = ways.way[ways.chosen].hours, usd = ways.way[ways.chosen].usd;
+	CHECK(fabs(usd - hours * 10) < 1e-9, "%g $ in %g h", usd, hours);
+	s.market.deadline_s = hours * 3600 * 0.999;
+	ways = found(&s);
+	for (uint32_t i = 0; i < ways.n; i++)
+		CHECK((ways.way[i].hours * 3600 > s.market.deadline_s) == (ways.way[i].fate == HD_WAY_LATE) &&
+			(ways.way[i].fate != HD_WAY_LATE || !ways.way[i].value.allowed), "way %u", i);
+	s.market.deadline_s = 0;
+	s.market.budget_usd = usd * 1.2;
+	ways = found(&s);
+	CHECK(ways.chosen < ways.n && ways.way[ways.n - 1].fate == HD_WAY_DEAR, "the last: %s",
+		hd_way_fate_texts[ways.way[ways.n - 1].fate]);
+	s.market.budget_usd = usd * 0.5;
+	ways = found(&s);
+	CHECK(ways.chosen == ways.n && ways.way[0].fate == HD_WAY_DEAR, "something is chosen");
+	s.market.budget_usd = 0;
+	s.market.pause_max_s = 1e-3;
+	ways = found(&s);
+	CHECK(ways.chosen == ways.n && ways.way[0].fate == HD_WAY_PAUSES, "something is chosen");
+	s.market.pause_max_s = 0;
+	for (int i = 0; i < HD_NSPOT_STRATEGIES; i++)
+		s.ask.runs[i] = i == HD_SPOT_EAGER;
+	ways = found(&s);
+	CHECK(ways.way[ways.chosen].value.strategy == HD_SPOT_EAGER && ways.way[ways.n - 1].fate ==
+		HD_WAY_NO_RUN, "%u is chosen", ways.chosen);
+	s.market.budget_usd = 1;
+	s.ask.steps = 0;
+	CHECK(hd_ways_find(&ways, &s.ask, &arena, &diag) == HD_E_INVAL && strstr(diag.text, "say job.steps"),
+		"%s", diag.text);
+}
+
+/* The less shadows have to compute again after a loss, the shorter the pause: with a bound between two of
+ * them the next one is bought. */
+static void a_bound_on_pauses_buys_what_computes_less_again(void **state)
+{
+	static struct setting s;
+	double pause[HD_NSPOT_STRATEGIES] = { 0 };
+
+	(void)state;
+	set_up_ask(&s, 0);
+	s.market.doubled = 1;
+	s.ask.plan.stages = 3;
+	s.ask.plan.replicas = 1;
+	s.ask.plan.schedule = "1f1b";
+	struct hd_ways ways = found(&s);
+	for (uint32_t i = 0; i < ways.n; i++)
+		pause[ways.way[i].value.strategy] = ways.way[i].value.tolerated_s;
+	CHECK(pause[HD_SPOT_LAZY] > pause[HD_SPOT_EAGER] && pause[HD_SPOT_EAGER] > pause[HD_SPOT_FULL],
+		"%g, %g, %g", pause[HD_SPOT_LAZY], pause[HD_SPOT_EAGER], pause[HD_SPOT_FULL]);
+	s.market.rebuild_s = 1e5;
+	s.market.losses_h = 0.01;
+	for (int mode = HD_SPOT_LAZY; mode < HD_SPOT_FULL; mode++) {
+		s.market.pause_max_s = (pause[mode] + pause[mode + 1]) / 2;
+		ways = found(&s);
+		CHECK((int)ways.way[ways.chosen].value.strategy == mode + 1, "bound %g: %s",
+			s.market.pause_max_s,
+			hd_spot_strategy_names[ways.way[ways.chosen].value.strategy]);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+#define T(test) cmocka_unit_test_setup_teardown(test, make_arena, drop_arena)
+		T(every_way_is_what_its_own_plan_and_all_sets_of_losses_say), T(no_grid_is_forgotten),
+		T(what_cannot_win_is_left_out_and_the_choice_stays), T(keys_that_are_given_are_kept),
+		T(shadows_fit_or_are_refused), T(bounds_leave_ways_out),
+		T(a_bound_on_pauses_buys_what_computes_less_again),
+#undef T
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
