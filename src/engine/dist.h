@@ -197,6 +197,8 @@ HD_MUST_USE enum hd_err hd_dist_probe(struct hd_worker *worker, uint32_t vn, str
 	struct hd_diag *diag);
 
 uint32_t hd_dist_nstages(const struct hd_worker *worker);             /* of the plan in use */
+/* Letters of a plan with shadows of stages may also be to these: stages behind all others. 0: none are. */
+uint32_t hd_dist_nshadows(const struct hd_worker *worker);
 uint32_t hd_dist_nparcels(const struct hd_worker *worker);            /* numbers of a stage's shards; or 0 */
 /* Syncs of a step in both phases; 0: no norms over the global batch. */
 uint32_t hd_dist_nsyncs(const struct hd_worker *worker);

@@ -206,6 +206,11 @@ void hd_dist_leaf_merge(const struct hd_worker *w, uint16_t from, const uint8_t 
 
 uint32_t hd_dist_nstages(const struct hd_worker *w) { return nstages_of(w); }
 
+uint32_t hd_dist_nshadows(const struct hd_worker *w)
+{
+	return pipe_of(w) && pipe_of(w)->keeps ? pipe_of(w)->nstages : 0;
+}
+
 uint32_t hd_dist_nparcels(const struct hd_worker *w) { return pipe_of(w) ? pipe_of(w)->nparcels : 0; }
 
 bool hd_dist_says(const struct hd_worker *w, uint16_t from, uint32_t vn)

@@ -48,7 +48,7 @@ static uint32_t subjects(const struct hd_transfers_spec *spec, const struct tran
 	case OF_BUCKET: return block->sharded && !has_rows(spec, block->kind) ? 0 : spec->nbuckets;
 	case OF_VN:     return spec->nvns;
 	case OF_ALL:    return 1;
-	case OF_CELL:   return spec->nstages > 1 ? spec->nstages * spec->nvns : 0;
+	case OF_CELL:   return spec->nstages > 1 ? (spec->nstages + spec->nshadows) * spec->nvns : 0;
 	case OF_SYNC:   return spec->nsyncs;
 	case OF_PARCEL: return spec->nparcels * spec->nstages * spec->nvns;
 	}
@@ -72,6 +72,7 @@ void hd_transfers_init(struct hd_transfers *t, const struct hd_transfers_spec *s
 
 	assert(nruns >= spec->nbuckets);
 	assert(spec->nmembers && spec->nmembers <= HD_MAX_MEMBERS && spec->nstages <= HD_TRANSFER_STAGES);
+	assert(spec->nshadows == 0 || spec->nshadows == spec->nstages);
 	assert(spec->nvns && spec->nvns <= HD_MAX_VNS && spec->nbuckets && spec->nbuckets <= HD_MAX_BUCKETS);
 	*t = (struct hd_transfers){ .spec = *spec, .nruns = nruns };
 	t->ordinals = (uint32_t)least(least(HD_VIEW_ROOTS, spec->nvns), MOST_PARTIAL / each);

@@ -18,8 +18,8 @@
  * `from` and `to` are indices among the members of the view. A partial sum goes to the owner of its bucket;
  * its ordinal is that of view.h. Runs are those of layout.h: the buckets, then their pieces, each a row of
  * its own. Of mail between stages (ACTIVATIONS, GRADIENTS, SHARDS) the stage is the receiver's; from where it
- * comes is the plan's, so its rows name no members. Mail of all kinds (hd_xfer_is_mail()) has the last
- * blocks.
+ * comes is the plan's, so its rows name no members. Shadows of stages (engine/post.h, rule 6) are stages
+ * behind the others. Mail of all kinds (hd_xfer_is_mail()) has the last blocks.
  *
  * 1. The numbering is a function of how many members, virtual nodes and runs there are, and whether state
  *    is sharded. It holds for the whole epoch: members that are in different steps, or whose link comes up
@@ -55,6 +55,7 @@ struct hd_transfers_spec {
 	uint64_t metrics_bytes, table_bytes;              /* of one virtual node's message; of all in one */
 	uint64_t digest_bytes;            /* of one segment; 0: there are no slots */
 	uint32_t nstages;                 /* at most HD_TRANSFER_STAGES; 0 and 1: whole models */
+	uint32_t nshadows;                /* stages behind them: as many shadows, or 0 */
 	uint32_t nparcels;                /* numbers of SHARDS of a stage and virtual node (engine/dist.h) */
 	uint32_t nsyncs;                  /* of norms over the global batch (engine/lockstep.h) */
 	/* of state that is not sharded: do members hold parts of it (stages)? */

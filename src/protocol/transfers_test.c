@@ -60,9 +60,10 @@ static void rows_are_numbered_block_by_block(void **state)
 {
 	(void)state;
 	for (uint32_t k = 0; k < 60; k++) {
-		const struct hd_transfers_spec spec = { .nmembers = 1 + draw(5), .nvns = 1 + draw(9),
+		struct hd_transfers_spec spec = { .nmembers = 1 + draw(5), .nvns = 1 + draw(9),
 			.nbuckets = 1 + draw(7), .copies = draw(3), .nstages = draw(5), .nsyncs = draw(4) };
-		const uint32_t ncells = spec.nstages > 1 ? spec.nstages * spec.nvns : 0;
+		spec.nshadows = k % 2 ? spec.nstages : 0;
+		const uint32_t ncells = spec.nstages > 1 ? (1 + k % 2) * spec.nstages * spec.nvns : 0;
 		struct hd_transfers t;
 		uint32_t n = spec.nmembers;
 		hd_transfers_init(&t, &spec);

@@ -167,8 +167,8 @@ static void number_rows(struct hd_relay *r, const struct hd_exchange *x)
 		.nvns = r->nvns,
 		.nbuckets = r->nbuckets, .copies = x->copies, .member = r->view.member, .layout = r->layout,
 		.metrics_bytes = r->metrics_len, .table_bytes = hd_dist_leaves_bytes(r->worker, r->nvns),
-		.digest_bytes = digest_bytes(r), .nstages = hd_dist_nstages(r->worker), .nparcels =
-			hd_dist_nparcels(r->worker),
+		.digest_bytes = digest_bytes(r), .nstages = hd_dist_nstages(r->worker), .nshadows =
+			hd_dist_nshadows(r->worker), .nparcels = hd_dist_nparcels(r->worker),
 		.nsyncs = hd_dist_nsyncs(r->worker),
 		.partial = x->held.partial && !x->copies, .owner = x->held.owner });
 }

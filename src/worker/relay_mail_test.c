@@ -137,6 +137,28 @@ static void moments_go_by_their_sync_and_pair(void **state)
 	leave();
 }
 
+/* A copy of a gradient for the shadow of a stage is not the stage's gradient: a row behind all stages. */
+static void letters_to_shadows_have_rows_of_their_own(void **state)
+{
+	struct hd_dist_letter to_stage = letter(false, 3, 1), to_shadow = letter(false, 3, 2);
+	struct hd_relay_news news;
+
+	(void)state;
+	enter_stages();
+	hd_mail_fake.nshadows = 2;
+	to_shadow.stage = 2;
+	hd_mail_fake.list[hd_mail_fake.nlist++] = to_shadow;
+	hand_over(to_stage);
+	hand_over(to_shadow);
+	arrive_at(4);
+	carry();
+	assert_int_equal(row(&to_shadow), row(&to_stage) + 2 * VNS);
+	assert_true(posts_of(row(&to_stage)) == 1 && posts_of(row(&to_shadow)) == 1);
+	assert_int_equal(come(row(&to_shadow), room[2], &news), HD_OK);
+	assert_true(hd_mail_fake.narrived == 1 && hd_mail_fake.arrived[0].stage == 2);
+	leave();
+}
+
 static void an_arrival_is_the_workers(void **state)
 {
 	const struct hd_dist_letter in = letter(false, 3, 1);
@@ -269,6 +291,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(letters_wait_for_their_channel),
 		cmocka_unit_test(moments_go_by_their_sync_and_pair),
+		cmocka_unit_test(letters_to_shadows_have_rows_of_their_own),
 		cmocka_unit_test(an_arrival_is_the_workers),
 		cmocka_unit_test(what_was_sent_is_the_workers_again),
 		cmocka_unit_test(an_epoch_ends_what_is_on_its_way),

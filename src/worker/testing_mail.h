@@ -9,7 +9,7 @@ enum { HD_MAIL_FAKES = 16 };
 /* Of one worker; the others have none. */
 static struct {
 	const struct hd_worker *worker;
-	uint32_t nstages, nsyncs;
+	uint32_t nstages, nshadows, nsyncs;
 	struct hd_dist_letter list[HD_MAIL_FAKES]; size_t nlist;          /* the letters of every step */
 	struct hd_dist_letter queue[HD_MAIL_FAKES]; size_t head, nqueue;  /* handed over */
 	struct hd_dist_letter sent[HD_MAIL_FAKES], arrived[HD_MAIL_FAKES]; size_t nsent, narrived;
@@ -64,6 +64,8 @@ void hd_dist_fence(struct hd_worker *w, uint32_t epoch)
 uint32_t hd_dist_nstages(const struct hd_worker *w) { return w == hd_mail_fake.worker ?
 	hd_mail_fake.nstages : 1; }
 
+uint32_t hd_dist_nshadows(const struct hd_worker *w) { return w == hd_mail_fake.worker ?
+	hd_mail_fake.nshadows : 0; }
 uint32_t hd_dist_nparcels(const struct hd_worker *w) { (void)w; return 0; }
 uint32_t hd_dist_nsyncs(const struct hd_worker *w) { return w == hd_mail_fake.worker ?
 	hd_mail_fake.nsyncs : 0; }
