@@ -1,6 +1,6 @@
 #!/bin/bash
 # elastic.redundancy: each stage of a run's only pipeline is lost in turn, and the coordinator, and nothing
-# goes back to a checkpoint: the state is at the worker that had its shadow.
+# goes back to a checkpoint: the state is at the worker that had its shadow. In each mode.
 . "$(dirname "$0")/program.sh"
 
 cat >job.yaml <<END
@@ -48,16 +48,16 @@ begin()
 	reach $name 8
 }
 
-# kind, clip, steps, ranks that die
-for row in momentum:0:120:0 adam:1:120:2 adamw:0.5:400:"0 1 2"; do
-	IFS=: read -r kind clip steps ranks <<<"$row"
+# mode, kind, clip, steps, ranks that die
+for row in full:momentum:0:120:0 eager:adam:1:120:2 lazy:adamw:0.5:400:"0 1 2"; do
+	IFS=: read -r mode kind clip steps ranks <<<"$row"
 	of=(-s optim.kind=$kind -s optim.clip=$clip -s job.steps=$steps)
 	train run job.yaml --out $kind-one --devices 1 -s parallel.mode=data "${of[@]}"
-	begin $kind "${of[@]}" -s elastic.redundancy=lazy
+	begin $kind "${of[@]}" -s elastic.redundancy=$mode
 	for rank in $ranks; do
 		lose $kind $rank
 		expect 0 heddle status $kind
-		says 'redundancy lazy: each stage is held by two workers'
+		says "redundancy $mode: each stage is held by two workers"
 	done
 	if [ $kind = adamw ]; then
 		# whoever takes over goes on the same way
@@ -69,6 +69,12 @@ for row in momentum:0:120:0 adam:1:120:2 adamw:0.5:400:"0 1 2"; do
 	expect 0 heddle ckpt diff $kind-one $kind
 	same "$(count $kind '"kind":"restore"')" 0 "$kind: times back to a checkpoint"
 	[ "$(count $kind '"kind":"fetched"')" -ge 1 ] || failed "$kind: no state came from another worker"
+	# lists have the work of the mode
+	case $mode in
+	lazy) ! grep -q ' Fx' $kind/plan/*.plan ;;
+	eager) grep -q ' Fx.* OFFx' $kind/plan/*.plan && ! grep -q ' Bx' $kind/plan/*.plan ;;
+	full) grep -q ' Bx' $kind/plan/*.plan ;;
+	esac || failed "$kind: the lists are not those of $mode"
 done
 passed "each of three stages killed in turn, and the coordinator: no step is lost, the bits of one device"
 
@@ -112,6 +118,6 @@ awk -v a=$without -v b=$with 'BEGIN { exit !(a > 0 && b > a * 1.3) }' ||
 	failed "parameters of three workers: $without MiB, with shadows $with"
 expect 2 heddle run job.yaml --out no --workers 3 -s elastic.redundancy=lazy -s comm.sync=allreduce
 says 'every worker holds all of the state'
-expect 2 heddle run job.yaml --out no --workers 3 -s elastic.redundancy=eager
-says 'not available in this build'
+expect 2 heddle run job.yaml --out no --workers 3 -s elastic.redundancy=eager -s parallel.schedule=zb-v
+says 'zb-v puts 2 stages on a device'
 passed "memory with shadows is predicted; what holds nothing twice is refused"

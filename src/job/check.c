@@ -460,11 +460,24 @@ static enum hd_err check_redundancy(struct hd_job_reader *reader)
 	const struct hd_job *job = reader->job;
 	const int64_t sync = hd_job_int(job, HD_JOB_SYNC);
 
+	const int64_t mode = hd_job_int(job, HD_JOB_REDUNDANCY);
+
 	hd_job_at(reader, HD_JOB_REDUNDANCY);
-	return hd_job_int(job, HD_JOB_REDUNDANCY) == HD_REDUNDANCY_NONE || sync == HD_SYNC_STAGES ? HD_OK :
-		hd_job_refuse(reader, "elastic.redundancy: %s holds the state of stages (comm.sync: stages) "
-			"at another worker too; with comm.sync: %s %s: leave it out",
+	if (mode != HD_REDUNDANCY_NONE && sync != HD_SYNC_STAGES)
+		return hd_job_refuse(reader, "elastic.redundancy: %s holds the state of stages (comm.sync: "
+			"stages) at another worker too; with comm.sync: %s %s: leave it out",
 			hd_job_text(job, HD_JOB_REDUNDANCY), hd_job_text(job, HD_JOB_SYNC), why[sync]);
+	if (mode == HD_REDUNDANCY_NONE || mode == HD_REDUNDANCY_LAZY)
+		return HD_OK;
+	if (strcmp(hd_job_text(job, HD_JOB_UPDATE), "flush") != 0)
+		return hd_job_refuse(reader,
+			"elastic.redundancy: %s computes with the parameters of the step alone, and "
+			"optim.update: %s reads earlier ones: lazy goes with it",
+			hd_job_text(job, HD_JOB_REDUNDANCY), hd_job_text(job, HD_JOB_UPDATE));
+	return hd_job_int(job, HD_JOB_PAR_MODE) != HD_PAR_AUTO ? HD_OK : hd_job_refuse(reader,
+		"elastic.redundancy: %s goes with one stage a device, and parallel.mode: auto may choose "
+		"otherwise: write parallel.mode: pipeline, or redundancy: lazy",
+		hd_job_text(job, HD_JOB_REDUNDANCY));
 }
 
 enum hd_err hd_job_check(struct hd_job_reader *reader)

@@ -9,6 +9,7 @@
 #include "pipeline/redundancy.h"
 #include "run/kept_job.h"
 #include "run/kept_plan.h"
+#include "run/pipes_shadows.h"
 
 /* A schedule may need more virtual nodes than a pipeline's share has. */
 static uint32_t most_pipes(const struct hd_run_stages *s, uint32_t nvns, uint32_t asked)
@@ -106,7 +107,8 @@ static enum hd_err has_state_by_stages(const struct hd_pipes *pipes, const struc
 		return hd_fail(diag, HD_E_INVAL,
 			"comm.sync: stages leaves a worker the state of its stages, and here each has the "
 			"whole model: comm.sync: allreduce, or parallel.stages: 2 or more");
-	return norms_are_local(job, diag);
+	enum hd_err err = norms_are_local(job, diag);
+	return err ? err : hd_pipes_shadows_fit(pipes, job, diag);
 }
 
 /* `given`: its first nodes; NULL: by the FLOPs. */
@@ -314,9 +316,10 @@ enum hd_err hd_pipes_plan(struct hd_plan *plan, const struct hd_pipes *pipes, co
 		return err;
 	for (uint32_t r = 0; r < view->nranks; r++)
 		plan->worker[r] = (uint16_t)hd_view_index(view, view->rank[r].worker);
+	err = view->shape.nstages ? hd_pipes_shadows(plan, job, task, arena, diag) : HD_OK;
 	plan->number = view->epoch;
 	plan->cause = cause_of(view, view->shape.nstages ? plan->cause : NULL, arena);
-	return HD_OK;
+	return err;
 }
 
 /* The buckets whose parameters, or of sharded state whose slots, a member holds. */

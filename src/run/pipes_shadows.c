@@ -1,0 +1,105 @@
+#include "run/pipes_shadows.h"
+
+#include "graph/op.h"
+#include "pipeline/plan_schedule.h"
+#include "pipeline/redundancy.h"
+#include "pipeline/staged.h"
+
+static enum hd_redundancy mode_of(const struct hd_job *job)
+{
+	return (enum hd_redundancy)hd_job_int(job, HD_JOB_REDUNDANCY);
+}
+
+static bool computes(enum hd_redundancy mode)
+{
+	return mode == HD_REDUNDANCY_EAGER || mode == HD_REDUNDANCY_FULL;
+}
+
+enum hd_err hd_pipes_shadows_fit(const struct hd_pipes *pipes, const struct hd_job *job, struct hd_diag *diag)
+{
+	const char *mode = hd_job_text(job, HD_JOB_REDUNDANCY);
+
+	if (!computes(mode_of(job)))
+		return HD_OK;
+	if (pipes->stages.v > 1)
+		return hd_fail(diag, HD_E_INVAL,
+			"elastic.redundancy: %s computes the stage after its own on each device, and %s puts "
+			"%u stages on a device: parallel.schedule: 1f1b, or elastic.redundancy: lazy", mode,
+			pipes->stages.schedule, pipes->stages.v);
+	if (pipes->stages.t > 1)
+		return hd_fail(diag, HD_E_INVAL,
+			"elastic.redundancy: %s does not go with stages that %u devices share "
+			"(parallel.tensor): parallel.tensor: 1, or elastic.redundancy: lazy", mode,
+			pipes->stages.t);
+	return HD_OK;
+}
+
+/* By the nodes of the graph, as many ticks as FLOPs, and one a stage at least. */
+static enum hd_err costs_of(struct hd_stage_costs *costs, const struct hd_plan *plan,
+	const struct hd_task *task, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const struct hd_graph *g = &task->train;
+	enum hd_err err = hd_stage_costs_even(costs, &(struct hd_rank_costs){ .f = 1, .i = 1, .w = 1 },
+		plan->nstages, arena, diag);
+
+	for (uint32_t i = 0; i < g->nnodes && !err; i++) {
+		const struct hd_node *node = &g->node[i];
+		const uint32_t at = i < g->nforward ? i : node->of;
+		uint32_t s = plan->nstages - 1;
+		while (s && plan->first[s] > at)
+			s--;
+		struct hd_stage_cost *c = &costs->stage[s];
+		const int64_t flops = (int64_t)hd_ops[node->op].cost(g, node, task->rows[0]).flops;
+		*(node->phase == HD_PHASE_F ? &c->f : node->phase == HD_PHASE_I ? &c->i : &c->w) += flops;
+	}
+	for (uint32_t s = 0; s < plan->nstages && !err; s++)
+		costs->stage[s].r = costs->stage[s].f;
+	return err;
+}
+
+/* Rule 2. */
+static bool has_neighbours_of_one_worker(const struct hd_plan *plan, const struct hd_schedule *s,
+	struct hd_arena *arena, struct hd_diag *diag, enum hd_err *err)
+{
+	struct hd_shadow_ring ring;
+
+	*err = hd_shadow_ring_of(&ring, s, arena, diag);
+	for (uint32_t r = 0; !*err && r < ring.nranks; r++)
+		if (plan->worker[hd_shadow_ring_next(&ring, r)] == plan->worker[r])
+			return true;
+	return false;
+}
+
+static enum hd_err say(struct hd_plan *plan, const char *what, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_text text;
+
+	hd_text_init(&text, arena);
+	hd_text_addf(&text, "%s; %s", plan->cause, what);
+	plan->cause = text.at;
+	return text.full ? hd_fail(diag, HD_E_NOMEM, "no memory for what a plan says") : HD_OK;
+}
+
+enum hd_err hd_pipes_shadows(struct hd_plan *plan, const struct hd_plan_job *plan_job,
+	const struct hd_task *task, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const enum hd_redundancy mode = mode_of(task->job);
+	struct hd_schedule s = { 0 }, with = { 0 };
+	struct hd_stage_costs costs;
+
+	if (!computes(mode))
+		return HD_OK;
+	enum hd_err err = hd_schedule_of_plan(&s, plan, arena, diag);
+	if (!err && has_neighbours_of_one_worker(plan, &s, arena, diag, &err))
+		return say(plan, "shadows without work: neighbours of one worker", arena, diag);
+	err = err ? err : costs_of(&costs, plan, task, arena, diag);
+	const struct hd_sim_setting set = { .costs = &costs, .transport = HD_TRANSPORT_BUFFERED };
+	err = err ? err : hd_redundancy_add(&with, &s, &(struct hd_redundancy_ask){ .mode = mode,
+		.setting = &set }, arena, diag);
+	if (err)
+		return err;
+	plan->list = with.list;
+	err = hd_plan_staged_check(plan, plan_job, NULL, diag);
+	return err ? err : say(plan, mode == HD_REDUNDANCY_EAGER ? "shadows eager" : "shadows full", arena,
+		diag);
+}
