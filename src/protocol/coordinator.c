@@ -54,7 +54,7 @@ struct hd_msg *hd_co_msg(struct hd_coordinator *co, enum hd_msg_kind kind)
 	return msg;
 }
 
-static void send_to(struct hd_coordinator *co, uint32_t worker, const struct hd_msg *msg)
+void hd_co_send_to(struct hd_coordinator *co, uint32_t worker, const struct hd_msg *msg)
 {
 	/* without memory for msg none of it is done */
 	struct hd_co_action *a = hd_co_act(co, HD_CO_DO_SEND);
@@ -65,7 +65,7 @@ static void send_to(struct hd_coordinator *co, uint32_t worker, const struct hd_
 void hd_co_send(struct hd_coordinator *co, const struct hd_co_worker *w, const struct hd_msg *msg)
 {
 	if (w->up)
-		send_to(co, w->worker, msg);
+		hd_co_send_to(co, w->worker, msg);
 }
 
 void hd_co_note(struct hd_coordinator *co, const char *name, uint32_t worker, const char *fmt, ...)
@@ -198,7 +198,7 @@ static void refuse(struct hd_coordinator *co, uint32_t guest, uint32_t code, con
 	if (msg)
 		msg->refuse = (struct hd_msg_refuse){ .code = code, .nwhy = (uint32_t)strlen(why),
 			.why = why };
-	send_to(co, guest, msg);
+	hd_co_send_to(co, guest, msg);
 	hd_co_note(co, "refused", guest, "%s", why);
 }
 
@@ -210,7 +210,7 @@ static void admit(struct hd_coordinator *co, const struct hd_co_worker *w)
 	assert(w->state != HD_W_FREE && w->guest != HD_NOBODY && w->id_serial <= co->stored);
 	if (msg)
 		msg->admit = (struct hd_msg_admit){ w->worker, w->nonce };
-	send_to(co, w->guest, msg);
+	hd_co_send_to(co, w->guest, msg);
 }
 
 /* the text of a message may be NULL where it is empty */
@@ -308,14 +308,6 @@ static void introduce(struct hd_coordinator *co, const struct hd_co_worker *to,
 	hd_co_send(co, to, msg);
 }
 
-static void stale(struct hd_coordinator *co, uint32_t worker)
-{
-	send_to(co, worker, hd_co_msg(co, HD_MSG_STALE));
-	struct hd_co_action *a = hd_co_act(co, HD_CO_DO_DROP);
-	a->worker = worker;
-	a->text = "not in this epoch any more";
-}
-
 /* Connected under its id, for the first time or again. Messages lost on a closed link are sent again. */
 static void on_return(struct hd_coordinator *co, const struct hd_msg_join *join)
 {
@@ -329,7 +321,7 @@ static void on_return(struct hd_coordinator *co, const struct hd_msg_join *join)
 	}
 	if (!w || !hd_co_is_here(w) || (w->nonce && w->nonce != join->nonce) ||
 		(join->member && w->state != HD_W_MEMBER && w->state != HD_W_READY)) {
-		stale(co, join->worker);
+		hd_co_stale(co, join->worker);
 		return;
 	}
 	/* its reports on its links while this one was closed are lost: a link that closed and came back
@@ -359,58 +351,6 @@ static void on_return(struct hd_coordinator *co, const struct hd_msg_join *join)
 }
 
 static bool any(const uint64_t *bits) { return bits[0] || bits[1]; }
-
-/* Its reports on others: it will not take them back. */
-static void forget_reports(struct hd_coordinator *co, const struct hd_co_worker *w)
-{
-	uint64_t bit = (uint64_t)(w - co->worker);
-
-	assert(bit < HD_MAX_WORKERS);
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
-		co->worker[i].suspected[bit / 64] &= ~(UINT64_C(1) << bit % 64);
-		co->worker[i].closed[bit / 64] &= ~(UINT64_C(1) << bit % 64);
-	}
-}
-
-void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w)
-{
-	hd_co_transfer_ended(co, w);
-	hd_co_forget_going(co, w->worker);
-	forget_reports(co, w);
-	co->mend |= any(w->closed);       /* whose link to it closed may lack what it said last */
-	w->state = HD_W_LEFT;
-}
-
-void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why)
-{
-	bool member = w->state == HD_W_MEMBER, of_next = (co->phase == HD_CO_DECIDED ||
-		co->phase == HD_CO_DECIDING) && hd_view_has(&co->next, w->worker);
-
-	if (!hd_co_is_here(w))
-		return;
-	hd_co_note(co, "lost", w->worker, "%s", why);
-	hd_co_transfer_ended(co, w);
-	hd_co_forget_going(co, w->worker);
-	w->state = HD_W_OUT;
-	if (w->up)
-		stale(co, w->worker);
-	hd_co_act(co, HD_CO_DO_END)->worker = w->worker;
-	forget_reports(co, w);
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
-		struct hd_co_worker *other = &co->worker[i];
-		if (other->source != w->worker)
-			continue;
-		if (other->state == HD_W_READY && other->decided)
-			/* it may have entered, and be the only holder of the state: it is asked */
-			other->source = HD_NOBODY;
-		else
-			hd_co_sync_lost(co, other);
-	}
-	if (member || of_next || w->asked)
-		hd_co_fence(co, HD_TIMEOUT_NS(SILENT, co->config.detect_ns));
-	else if (hd_view_has(&co->next, w->worker))
-		hd_co_void(co);
-}
 
 /* ---- suspicion ---- */
 
@@ -652,7 +592,7 @@ static void on_message(struct hd_coordinator *co, uint32_t from, const struct hd
 	struct hd_co_worker *w = hd_co_find(co, from);
 	if (!w || !hd_co_is_here(w) || !w->up) {
 		if (w && w->state == HD_W_OUT && w->up)
-			stale(co, from);
+			hd_co_stale(co, from);
 		return;
 	}
 	/* a worker that sends in an epoch has adopted it; a joiner's seal only announces it */

@@ -147,6 +147,8 @@ struct hd_co_action *hd_co_act(struct hd_coordinator *co, enum hd_co_action_kind
 struct hd_msg *hd_co_msg(struct hd_coordinator *co, enum hd_msg_kind kind);
 /* if its link is up */
 void hd_co_send(struct hd_coordinator *co, const struct hd_co_worker *w, const struct hd_msg *msg);
+/* to a number, of a worker or of one that asks for an id */
+void hd_co_send_to(struct hd_coordinator *co, uint32_t worker, const struct hd_msg *msg);
 __attribute__((format(printf, 4, 5)))
 void hd_co_note(struct hd_coordinator *co, const char *name, uint32_t worker, const char *fmt, ...);
 struct hd_co_worker *hd_co_find(struct hd_coordinator *co, uint32_t worker);
@@ -156,8 +158,6 @@ uint32_t hd_co_remotes(const struct hd_coordinator *co);  /* here, and to stay *
 uint32_t hd_co_wanted(const struct hd_coordinator *co);   /* the requested ones and the remote ones */
 /* Is there room for one more wanted worker beside so many? */
 bool hd_co_has_room(const struct hd_coordinator *co, uint32_t worker, uint32_t nlocals, uint32_t nremotes);
-void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w);      /* it leaves, and no longer counts */
-void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why);
 void hd_co_release(struct hd_coordinator *co, const struct hd_co_worker *w, uint32_t code, const char *why);
 /* RELEASE to all, then EXIT */
 void hd_co_end(struct hd_coordinator *co, uint32_t code, const char *why);
@@ -184,6 +184,9 @@ void hd_co_on_drain(struct hd_coordinator *co, uint32_t worker);
 /* by this coordinator or an earlier one */
 bool hd_co_is_going(const struct hd_coordinator *co, uint32_t worker);
 void hd_co_forget_going(struct hd_coordinator *co, uint32_t worker);
+void hd_co_stale(struct hd_coordinator *co, uint32_t worker);            /* it is in no epoch any more */
+void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w);      /* it leaves, and no longer counts */
+void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why);
 
 /* coordinator_corrupt.c */
 void hd_co_on_digests(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_seal *seal);

@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/timeouts.h"
+
 /* Requests to leave: for one worker (DRAIN), or all of them (HALT). Both are in the record: rule 14. */
 
 bool hd_co_is_going(const struct hd_coordinator *co, uint32_t worker)
@@ -77,4 +79,67 @@ void hd_co_end_halted(struct hd_coordinator *co, uint64_t step)
 	bool all = co->config.nsteps && step >= co->config.nsteps;
 
 	hd_co_end(co, co->halting && !all ? co->halt_code : 0, co->halting && !all ? co->halt_why : "");
+}
+
+/* ---- workers that are gone ---- */
+
+void hd_co_stale(struct hd_coordinator *co, uint32_t worker)
+{
+	hd_co_send_to(co, worker, hd_co_msg(co, HD_MSG_STALE));
+	struct hd_co_action *a = hd_co_act(co, HD_CO_DO_DROP);
+	a->worker = worker;
+	a->text = "not in this epoch any more";
+}
+
+/* Its reports on others: it will not take them back. */
+static void forget_reports(struct hd_coordinator *co, const struct hd_co_worker *w)
+{
+	uint64_t bit = (uint64_t)(w - co->worker);
+
+	assert(bit < HD_MAX_WORKERS);
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		co->worker[i].suspected[bit / 64] &= ~(UINT64_C(1) << bit % 64);
+		co->worker[i].closed[bit / 64] &= ~(UINT64_C(1) << bit % 64);
+	}
+}
+
+void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	hd_co_transfer_ended(co, w);
+	hd_co_forget_going(co, w->worker);
+	forget_reports(co, w);
+	/* whose link to it closed may lack what it said last */
+	co->mend |= w->closed[0] || w->closed[1];
+	w->state = HD_W_LEFT;
+}
+
+void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why)
+{
+	bool member = w->state == HD_W_MEMBER, of_next = (co->phase == HD_CO_DECIDED ||
+		co->phase == HD_CO_DECIDING) && hd_view_has(&co->next, w->worker);
+
+	if (!hd_co_is_here(w))
+		return;
+	hd_co_note(co, "lost", w->worker, "%s", why);
+	hd_co_transfer_ended(co, w);
+	hd_co_forget_going(co, w->worker);
+	w->state = HD_W_OUT;
+	if (w->up)
+		hd_co_stale(co, w->worker);
+	hd_co_act(co, HD_CO_DO_END)->worker = w->worker;
+	forget_reports(co, w);
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *other = &co->worker[i];
+		if (other->source != w->worker)
+			continue;
+		if (other->state == HD_W_READY && other->decided)
+			/* it may have entered, and be the only holder of the state: it is asked */
+			other->source = HD_NOBODY;
+		else
+			hd_co_sync_lost(co, other);
+	}
+	if (member || of_next || w->asked)
+		hd_co_fence(co, HD_TIMEOUT_NS(SILENT, co->config.detect_ns));
+	else if (hd_view_has(&co->next, w->worker))
+		hd_co_void(co);
 }
