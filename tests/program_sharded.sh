@@ -105,7 +105,7 @@ kill -STOP $two
 kill -9 $two
 wait $run || failed "lost ended with $?"
 ends_well lost
-grep -q "all holders of some of the optimizer's slots are gone" lost/events.ndjson ||
+grep -q "all holders of some of the state are gone" lost/events.ndjson ||
 	failed "slots were not lost"
 passed "when all that hold some slots are lost, the newest checkpoint goes on"
 

@@ -29,8 +29,9 @@
  *    there that can save. The open step waits too if the checkpoint writer might have halted before it (no
  *    member holds the table).
  * 9. Sharded state: of the holders of a bucket's slots fewer than `copies` leave in one planned change, the
- *    others in later ones. If no holder is left, the job restarts from disk, as in rule 7; the members are
- *    dead to it and join again.
+ *    others in later ones. If no holder is left, the job restarts from disk, as in rule 7: what the members
+ *    hold is dead to it, and they join again, each in its process, which is not ended. None is spawned in
+ *    the place of one that is about to.
  * 10. A worker that is being replaced does not count when workers are requested and synced. It stays a
  *     member until as many others as are wanted are ready. Not stored: after a takeover the substitute is a
  *     standby, and the request comes again.

@@ -35,6 +35,7 @@ struct hd_co_worker {
 	uint32_t worker, guest;
 	bool up, silent, ready_to_sync, draining, mend;    /* mend: a link of it closed and is there again */
 	bool being_replaced;                    /* another is to take its place */
+	bool rejoins;                     /* OUT: its process, of this machine, is to join as a new worker */
 	bool decided;                     /* into a view that it may have entered without our knowing */
 	uint64_t id_serial;               /* its id is stored with that record */
 	uint64_t nonce, memory, vn_ps;
@@ -187,6 +188,10 @@ void hd_co_forget_going(struct hd_coordinator *co, uint32_t worker);
 void hd_co_stale(struct hd_coordinator *co, uint32_t worker);            /* it is in no epoch any more */
 void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w);      /* it leaves, and no longer counts */
 void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why);
+/* A member, where the state is lost: its process drops what it has and joins as a new worker. It counts as
+ * spawned until it has joined, or has ended. */
+void hd_co_rejoin(struct hd_coordinator *co, struct hd_co_worker *w);
+void hd_co_rejoined(struct hd_coordinator *co, struct hd_co_worker *w, bool joined);
 
 /* coordinator_corrupt.c */
 void hd_co_on_digests(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_seal *seal);

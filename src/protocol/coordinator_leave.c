@@ -113,20 +113,16 @@ void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w)
 	w->state = HD_W_LEFT;
 }
 
-void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why)
+/* Nothing more is taken from it. Whoever synced from it syncs from another. */
+static void take_out(struct hd_coordinator *co, struct hd_co_worker *w, bool ends)
 {
-	bool member = w->state == HD_W_MEMBER, of_next = (co->phase == HD_CO_DECIDED ||
-		co->phase == HD_CO_DECIDING) && hd_view_has(&co->next, w->worker);
-
-	if (!hd_co_is_here(w))
-		return;
-	hd_co_note(co, "lost", w->worker, "%s", why);
 	hd_co_transfer_ended(co, w);
 	hd_co_forget_going(co, w->worker);
 	w->state = HD_W_OUT;
 	if (w->up)
 		hd_co_stale(co, w->worker);
-	hd_co_act(co, HD_CO_DO_END)->worker = w->worker;
+	if (ends)
+		hd_co_act(co, HD_CO_DO_END)->worker = w->worker;
 	forget_reports(co, w);
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *other = &co->worker[i];
@@ -138,8 +134,33 @@ void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *w
 		else
 			hd_co_sync_lost(co, other);
 	}
+}
+
+void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why)
+{
+	bool member = w->state == HD_W_MEMBER, of_next = (co->phase == HD_CO_DECIDED ||
+		co->phase == HD_CO_DECIDING) && hd_view_has(&co->next, w->worker);
+
+	if (!hd_co_is_here(w))
+		return;
+	hd_co_note(co, "lost", w->worker, "%s", why);
+	take_out(co, w, true);
 	if (member || of_next || w->asked)
 		hd_co_fence(co, HD_TIMEOUT_NS(SILENT, co->config.detect_ns));
 	else if (hd_view_has(&co->next, w->worker))
 		hd_co_void(co);
+}
+
+void hd_co_rejoin(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	assert(hd_co_is_here(w));
+	w->rejoins = !hd_is_remote(w->worker);
+	co->spawned += w->rejoins;
+	take_out(co, w, false);
+}
+
+void hd_co_rejoined(struct hd_coordinator *co, struct hd_co_worker *w, bool joined)
+{
+	co->spawned -= w->rejoins && !joined && co->spawned;
+	w->rejoins = false;
 }

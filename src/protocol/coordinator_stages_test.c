@@ -230,7 +230,7 @@ static void without_a_holder_of_a_stage_all_goes_back_to_disk(void **state)
 		HAS(1, row[i].at1, row[i].sum1, false, row[i].slot1);
 		CHECK((c->co->phase == HD_CO_IDLE) == !row[i].lost, "row %zu: phase %d", i,
 			(int)c->co->phase);
-		CHECK((strstr(co_note_text(c, "lost"), "slots are gone") != NULL) == row[i].lost, "row %zu",
+		CHECK((strstr(co_note_text(c, "rejoin"), "are gone") != NULL) == row[i].lost, "row %zu",
 			i);
 		co_end(c);
 	}

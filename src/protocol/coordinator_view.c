@@ -433,11 +433,23 @@ static bool slots_are_lost(struct hd_coordinator *co, const struct view_verdict 
 	return lost;
 }
 
-/* What they hold is not a state: they are dead to the job, and new workers begin from disk. */
+/* What they hold is not a state. Their processes stay: if the coordinator is gone next, they go on without
+ * it. Those that are to leave do so now. */
 static void give_up(struct hd_coordinator *co, struct view_verdict *v)
 {
-	for (uint32_t i = 0; i < v->n; i++)
-		hd_co_dead(co, v->member[i], "all holders of some of the optimizer's slots are gone");
+	hd_co_note(co, "rejoin", HD_NOBODY,
+		"all holders of some of the state are gone: the workers that are left join again, each in "
+		"its process");
+	for (uint32_t i = 0; i < v->n; i++) {
+		struct hd_co_worker *w = v->member[i];
+		if (!w->draining) {
+			hd_co_rejoin(co, w);
+			continue;
+		}
+		hd_co_release(co, w, 75, "this worker left the job");
+		hd_co_left(co, w);
+	}
+	start_over(co);
 }
 
 /* Rule 15: a step that is finished keeps its shape; a step that is begun has the shape that is wanted, or

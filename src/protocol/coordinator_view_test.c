@@ -424,7 +424,7 @@ static void a_job_whose_slots_are_lost_begins_again_from_the_disk(void **state)
 		const char *said = STATUS_OF(0, 2, .at = 0, .nslot = 1, .slot = row[i].slot, .nsum = 1,
 			.sum = row[i].sum, .nparm = 1, .parm = row[i].parm,
 			.updated = row[i].updated, .table = row[i].updated, BEGUN(of_two[0]));
-		CHECK((strstr(said, "NOTE lost 0") != NULL) == row[i].lost, "row %zu: %s", i, said);
+		CHECK((strstr(said, "NOTE rejoin") != NULL) == row[i].lost, "row %zu: %s", i, said);
 		co_end(c);
 	}
 	/* what was brought on cannot go back to the beginning of the step */
@@ -434,9 +434,8 @@ static void a_job_whose_slots_are_lost_begins_again_from_the_disk(void **state)
 	STORED();
 	STATUS_OF(0, 2, .at = 0, .nslot = 1, .slot = &both, .updated = true, BEGUN(of_two[0]));
 	IS(STATUS_OF(1, 2, .at = 0, .nslot = 1, .slot = &both, BEGUN(of_two[0])),
-		"NOTE redo; NOTE afresh; NOTE lost 0; >0 STALE@1; DROP 0; END 0; STORE 6 e 3 next 2 of 0 1; "
-		"NOTE lost 1; >1 STALE@1; "
-		"DROP 1; END 1; STORE 7 e 4 next 2 of 0 1");
+		"NOTE redo; NOTE afresh; NOTE rejoin; >0 STALE@1; DROP 0; >1 STALE@1; DROP 1; "
+		"STORE 6 e 2 next 2 not started; NOTE restore; RESTORE");
 	co_end(c);
 }
 
@@ -457,10 +456,46 @@ static void a_finished_step_that_is_begun_again_has_lost_its_slots(void **state)
 		STATUS_OF(0, 2, .at = finished, .nslot = 1, .slot = &both);
 		const char *said = STATUS_OF(1, 2, .at = 0, .nslot = 1, .slot = &both, BEGUN(of_four[0]));
 		CHECK(strstr(said, "NOTE afresh"), "%s", said);
-		CHECK((strstr(said, "NOTE lost 0") != NULL) == finished, "at %u: %s", (unsigned)finished,
+		CHECK((strstr(said, "NOTE rejoin") != NULL) == finished, "at %u: %s", (unsigned)finished,
 			said);
 		co_end(c);
 	}
+}
+
+static const char *join_of(struct co_at_work *c, uint32_t guest, const char *host)
+{
+	return FROM(CO_GUEST + guest, JOIN, .join = { .worker = HD_NOBODY, .ndevices = 1, .vn_ps = 1,
+		.nonce = 10 + guest, .nhost = (uint32_t)strlen(host), .host = host });
+}
+
+/* The state is lost: processes of members stay, and none is started in their place, unless one of them ends
+ * before it has joined again. A member that is to leave does so. */
+static void who_loses_the_state_joins_again_and_is_not_replaced(void **state)
+{
+	static const uint64_t first = 1;
+	struct hd_co_config config = co_config;
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	config.copies = 1;
+	co_run(c, &config, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		snprintf(hd_co_find(c->co, i)->host, sizeof hd_co_find(c->co, i)->host, "pid:%u", i);
+	CO(DRAIN, .worker = 3);
+	STORED();
+	CO(LOST, .worker = 2, .why = HD_EXITED);
+	STORED();
+	STATUS_OF(0, 2, .at = 0, .nslot = 1, .slot = &first);
+	STATUS_OF(1, 2, .at = 0, .nslot = 1, .slot = &first);
+	IS(STATUS_OF(3, 2, .at = 0, .nslot = 1, .slot = &first),
+		"NOTE rejoin; >0 STALE@1; DROP 0; >1 STALE@1; DROP 1; >3 RELEASE@1 75; "
+		"STORE 9 e 2 next 4 not started; NOTE restore; RESTORE; SPAWN 1");
+	IS(CO(LOST, .worker = 0, .why = HD_EXITED), "SPAWN 1");
+	IS(CO(LOST, .worker = 0, .why = HD_EXITED), "");
+	IS(join_of(c, 4, "pid:1"), "STORE 10 e 2 next 5 not started; NOTE join 4");
+	IS(CO(LOST, .worker = 1, .why = HD_EXITED), "");
+	IS(CO(UNSPAWNED, .n = 1), "SPAWN 1");
+	co_end(c);
 }
 
 /* A worker that held no state answers nothing any more: it is not waited for. */
@@ -516,6 +551,7 @@ int main(void)
 		cmocka_unit_test(remote_workers_alone_hold),
 		cmocka_unit_test(a_job_whose_slots_are_lost_begins_again_from_the_disk),
 		cmocka_unit_test(a_finished_step_that_is_begun_again_has_lost_its_slots),
+		cmocka_unit_test(who_loses_the_state_joins_again_and_is_not_replaced),
 		cmocka_unit_test(who_forgets_its_state_while_it_is_asked_is_not_waited_for),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,7 +105,7 @@ static void start(struct sim_world *s, bool unasked)
 		.buckets = s->shape.nstages ? &s->shapes[0].buckets : NULL,
 		.of_shape = sim_of_shape, .of_shape_self = s,
 		.nsteps = s->nsteps, .detect_ns = SIM_T,
-		.ndevices = 1 + (uint32_t)sim_rnd(s, 2),
+		.ndevices = s->seed & HD_SIM_FIRST ? 1 : 1 + (uint32_t)sim_rnd(s, 2),
 		.vn_ps = 1 + sim_rnd(s, 4), .nonce = p->nonce, .takes_over = s->takers && !p->remote };
 	snprintf(config.address, sizeof config.address, "%u", slot);
 	snprintf(config.host, sizeof config.host, "%u.%u", slot, gen);
@@ -164,7 +164,7 @@ static bool alone_holds(const struct sim_world *s, uint32_t slot)
 	return false;
 }
 
-static void kill_worker(struct sim_world *s, uint32_t slot)
+void sim_kill_worker(struct sim_world *s, uint32_t slot)
 {
 	struct sim_proc *p = &s->proc[slot];
 
@@ -397,6 +397,15 @@ static void invalidate(struct sim_world *s, uint64_t step)
 	s->gave_up = true;
 }
 
+/* The launcher ends its process. One that is well must stay: with the coordinator gone next, it may be the
+ * last. */
+static void check_ended(struct sim_world *s, uint32_t slot)
+{
+	if (slot < SIM_PROCS && s->gave_up && !s->spoiled && is_well(s, slot) && !is_missed(s, slot))
+		sim_bad(s, "rejoin", "worker %u is to be ended, and all that it did was to lose the state",
+			s->proc[slot].id);
+}
+
 static uint32_t end_of_guest(const struct sim_world *s, uint32_t worker)
 {
 	for (uint32_t i = 0; i < SIM_PROCS; i++)
@@ -450,11 +459,12 @@ static void perform(struct sim_world *s, const struct hd_co_action *a)
 		break;
 	case HD_CO_DO_END:
 		slot = sim_slot(s, a->worker);
+		check_ended(s, slot);
 		if (slot < SIM_PROCS && (!is_well(s, slot) || is_missed(s, slot)))
 			/* though its link may be there again before it hears of it */
 			s->proc[slot].cut_off = true;
 		if (slot < SIM_PROCS && s->spoiled && !s->proc[slot].remote)
-			kill_worker(s, slot);                     /* so that it saves nothing any more */
+			sim_kill_worker(s, slot);                     /* so that it saves nothing any more */
 		break;
 	case HD_CO_DO_RESTORE:
 		if (!s->gave_up)
@@ -469,7 +479,7 @@ static void perform(struct sim_world *s, const struct hd_co_action *a)
 	case HD_CO_DO_INVALIDATE: invalidate(s, a->step); break;
 	case HD_CO_DO_COMMIT: commit(s, a); break;
 	case HD_CO_DO_NOTE:
-		if (!strcmp(a->name, "lost") && !strncmp(a->text, "all holders", 11) && !s->gave_up) {
+		if (!strcmp(a->name, "rejoin") && !s->gave_up) {
 			s->gave_up = true;
 			s->result->given_up++;
 			check_slots_lost(s);
@@ -598,7 +608,7 @@ static void fault(struct sim_world *s, enum hd_sim_fault kind)
 		return;
 	sim_say(s, "fault %s at process %u", hd_sim_fault_name(kind), slot);
 	switch (kind) {
-	case HD_SIM_CRASH:    kill_worker(s, slot); break;
+	case HD_SIM_CRASH:    sim_kill_worker(s, slot); break;
 	case HD_SIM_PAUSE:    pause_worker(s, slot, length); break;
 	case HD_SIM_CUT:      sim_close(s, slot, to, false); break;
 	case HD_SIM_MUTE:

@@ -24,6 +24,7 @@
  *	           member has finished; with enough devices every stage has a holder
  *	shadow     where each stage has a shadow, two members hold it, unless one has the whole pipeline
  *	lockstep   nothing is computed beside what is there; no step is begun again that a member has finished
+ *	rejoin     no worker that is well is ended where the state is lost: it joins again
  *	remote     workers of other machines neither save nor load
  *	target     the record's target is the requested one, whichever workers came and went
  *	corrupt    while a present worker has heard two digests of a step, the step is not committed with
@@ -119,6 +120,10 @@ struct hd_sim_result {
 
 /* Of a seed: the first calls between two workers fail for up to T/2, as of a socket that is late. */
 #define HD_SIM_MISSED (UINT64_C(1) << 42)
+
+/* Of a seed with HD_SIM_STAGED: two pipelines of as many workers as that takes, one of which is killed after
+ * some action of its first two steps. */
+#define HD_SIM_FIRST (UINT64_C(1) << 43)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

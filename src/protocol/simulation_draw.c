@@ -57,6 +57,17 @@ static void draw_stages(struct sim_world *s)
 	s->target = s->min + (uint32_t)sim_rnd(s, s->max - s->min + 1);
 }
 
+static void draw_first(struct sim_world *s)
+{
+	s->pipes = 2;
+	s->max = s->target = 2 * s->min;
+	s->nvns += s->nvns < 2;
+	s->nsteps = 4;
+	s->halt_at = UINT64_MAX;
+	s->dies_in = 1 + (uint32_t)sim_rnd(s, 120);
+	s->dying = (uint32_t)sim_rnd(s, s->target);
+}
+
 void sim_draw(struct sim_world *s, uint32_t only)
 {
 	s->nvns = 1 + (uint32_t)sim_rnd(s, SIM_VNS);
@@ -73,6 +84,8 @@ void sim_draw(struct sim_world *s, uint32_t only)
 	s->reaper = sim_rnd(s, 2);
 	if (s->seed & HD_SIM_STAGED)
 		draw_stages(s);
+	if (s->seed & HD_SIM_FIRST)
+		draw_first(s);
 	for (uint32_t v = 0; v < s->nvns; v++)
 		s->full |= UINT64_C(1) << 4 * v;
 	uint32_t kinds[HD_SIM_NFAULTS], n = 0;

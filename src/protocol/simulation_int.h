@@ -150,6 +150,7 @@ struct sim_world {
 	uint64_t nsteps, halt_at, full;
 	int64_t quiet_ns, slow_until, store_bad_until, step_ns;
 	uint32_t faults;                  /* enabled */
+	uint32_t dies_in, dying;          /* HD_SIM_FIRST: actions until that worker is killed; 0: none */
 	uint32_t gives_up_in;                /* a source gives up at one of so many boundaries; 0: never */
 	bool takers, reaper;              /* members may take over; the launcher sees its children end */
 
@@ -225,6 +226,7 @@ __attribute__((format(printf, 3, 4))) void sim_bad(struct sim_world *s, const ch
 	...);
 __attribute__((format(printf, 2, 3))) void sim_say(struct sim_world *s, const char *fmt, ...);
 void sim_end(struct sim_world *s, uint32_t slot, bool kindly);
+void sim_kill_worker(struct sim_world *s, uint32_t slot);
 void sim_start(struct sim_world *s, int64_t in_ns);
 
 /* simulation_draw.c: `only`: the faults that are enabled, of those that were drawn */

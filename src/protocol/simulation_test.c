@@ -160,6 +160,23 @@ static void a_loss_of_what_a_shadow_holds_takes_nothing_from_disk(void **state)
 		covered, kills, before);
 }
 
+/* The same of two pipelines, where each stage has two holders: one worker is killed after any action of its
+ * first two steps, when some may not have their view or their links yet. */
+static void a_loss_in_the_first_steps_of_two_pipelines_takes_nothing_from_disk(void **state)
+{
+	uint32_t kills = 0, missed = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= DRAWS(4000); seed++) {
+		struct hd_sim_result r;
+		run(seed | HD_SIM_STAGED | HD_SIM_FIRST | (seed % 2 ? HD_SIM_MISSED : 0), 0, &r);
+		kills += r.crashes;
+		missed += r.missed;
+		CHECK(!r.given_up && !r.restores, "seed %" PRIu64 ": %u times from disk", seed, r.restores);
+	}
+	CHECK(SANITIZED || (kills > 1000 && missed > kills), "%u kills, %u calls failed", kills, missed);
+}
+
 /* Lockstep: whoever waits in its pass for others is fenced when one of them is lost; a step begins again, or
  * is finished by its sums. */
 static void no_seed_of_lockstep_violates_an_invariant(void **state)
@@ -340,6 +357,7 @@ int main(void)
 		cmocka_unit_test(no_seed_of_stages_held_whole_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_with_shadows_violates_an_invariant),
 		cmocka_unit_test(a_loss_of_what_a_shadow_holds_takes_nothing_from_disk),
+		cmocka_unit_test(a_loss_in_the_first_steps_of_two_pipelines_takes_nothing_from_disk),
 		cmocka_unit_test(no_seed_of_lockstep_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_being_replaced_workers_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_a_corrupted_state_violates_an_invariant),

@@ -334,6 +334,9 @@ void sim_member(struct sim_world *s, uint32_t slot, const struct hd_member_event
 				a->msg ? hd_msg_name(a->msg->kind) : a->kind == HD_DO_SEND_STATE &&
 				!a->flag ? "no more" : "");
 		perform(s, slot, a);
+		if (s->dies_in && p->alive && p->gen == gen && p->id == s->dying && hd_member_view(p->m) &&
+			--s->dies_in == 0)
+			sim_kill_worker(s, slot);
 	}
 	if (p->alive && p->gen == gen)
 		sim_release_waiting(s, slot);
