@@ -23,10 +23,11 @@
 
 #include "sys/clock.h"
 #include "cost/profile_graph.h"
+#include "cost/reuse.h"
 #include "engine/op_times.h"
 
 enum { HD_PROFILE_WARMUP = 20, HD_PROFILE_LEAST = 100, HD_PROFILE_MOST = 1000, HD_PROFILE_STEPS = 5,
-	HD_PROFILE_FEW = 5,
+	HD_PROFILE_FEW = 5, HD_PROFILE_ROUNDS = 8,
 	HD_PROFILE_SAMPLES_CAP = 1000000 };
 
 /* What a node's samples say; sorts them. n >= 1. */
@@ -46,6 +47,15 @@ struct hd_profile_how {
  * batch.slices, a step whose first virtual node is not full. */
 HD_MUST_USE enum hd_err hd_worker_profile(struct hd_worker *worker, const struct hd_profile_how *how,
 	struct hd_arena *arena, struct hd_profile *profile, struct hd_diag *diag);
+
+/* What a longer way between two uses of activations costs: a virtual node's forward passes in as many places
+ * as a point of cost/reuse.h is far, then their backward passes, as B or as I and W, again and again;
+ * medians, all nodes of a phase together. `budget_ns` in all, HD_PROFILE_ROUNDS at most; how->samples and
+ * together are not used. None makes a difference (hd_reuse_none) where the machine has not twice the memory
+ * for it, within the worker's limit, or a round would take longer than the budget: such a virtual node is
+ * larger than caches are. */
+HD_MUST_USE enum hd_err hd_worker_profile_reuse(struct hd_worker *worker, const struct hd_profile_how *how,
+	struct hd_reuse *reuse, struct hd_diag *diag);
 
 /* Measured steps of the whole job on this device, beside the profile: rule 4 fills the two rates in. */
 struct hd_profile_step { double step_ns, least_ns, update_ns; };      /* medians, but for the least */

@@ -228,6 +228,49 @@ static void what_cannot_be_profiled_is_refused(void **state)
 	}
 }
 
+/* Of which times it is made is the clock's matter; its form, and that a step has the same bits after it, are
+ * not. */
+static void coming_back_late_is_never_cheaper_and_changes_no_bit(void **state)
+{
+	static const char *const models[] = { hd_rig_mlp, hd_rig_lenet, hd_rig_gpt };
+
+	(void)state;
+	for (int m = 0; m < 3; m++) {
+		struct hd_rig plain, timed;
+		struct hd_reuse reuse, none;
+		struct hd_diag diag = { "" };
+		hd_reuse_none(&none);
+		hd_rig_open(&plain, models[m], BATCH, VNS, NULL, 1);
+		hd_rig_open(&timed, models[m], BATCH, VNS, NULL, 1);
+		for (int processor = 0; processor < 2; processor++) {
+			memset(&reuse, 0, sizeof reuse);
+			CHECK(hd_worker_profile_reuse(timed.worker, &(struct hd_profile_how){ .processor =
+				processor, .budget_ns = INT64_C(20000000000) }, &reuse, &diag) == HD_OK, "%s",
+				diag.text);
+			for (int i = 0; i < HD_REUSE_KINDS * HD_REUSE_POINTS; i++) {
+				const int kind = i / HD_REUSE_POINTS, point = i % HD_REUSE_POINTS;
+				const double *by = &reuse.by[kind][point];
+				CHECK(*by < 1e6 && (point ? *by >= by[-1] : kind <= HD_REUSE_W ? *by == 1 :
+					*by >= 1), "model %d, kind %d, point %d: %g", m, kind, point, *by);
+			}
+		}
+		/* a round that cannot end in time is not begun; nor is one without memory for it */
+		reuse.by[0][1] = 0;
+		assert_int_equal(hd_worker_profile_reuse(timed.worker, &(struct hd_profile_how){ .budget_ns =
+			1 }, &reuse, &diag), HD_OK);
+		assert_memory_equal(&reuse, &none, sizeof none);
+		reuse.by[0][1] = 0;
+		timed.worker->spec.memory_limit_bytes = 4096;
+		assert_int_equal(hd_worker_profile_reuse(timed.worker, &(struct hd_profile_how){ .budget_ns =
+			INT64_C(20000000000) }, &reuse, &diag), HD_OK);
+		assert_memory_equal(&reuse, &none, sizeof none);
+		struct hd_step_record a = hd_rig_step(&plain), b = hd_rig_step(&timed);
+		CHECK(hd_hash_same(a.digest, b.digest), "model %d: the state differs", m);
+		hd_rig_close(&plain);
+		hd_rig_close(&timed);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +281,7 @@ int main(void)
 		cmocka_unit_test(left_alone_it_takes_as_many_samples_as_settle),
 		cmocka_unit_test(a_budget_ends_warm_up_and_passes),
 		cmocka_unit_test(rates_and_a_link_are_measured_too),
+		cmocka_unit_test(coming_back_late_is_never_cheaper_and_changes_no_bit),
 		cmocka_unit_test(what_cannot_be_profiled_is_refused),
 	};
 

@@ -51,6 +51,7 @@ enum hd_err hd_run_costs_of(struct hd_run_costs **costs, const struct hd_profile
 	if (!c)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the costs of a job");
 	c->whole = 1;
+	hd_reuse_none(&c->reuse);
 	c->graph = graph;
 	enum hd_err err = cut(c, profile, home, graph, rows, arena, diag);
 	err = err ? err : share_out(c, home, graph, arena, diag);
@@ -88,12 +89,13 @@ static double nodes_ns(const struct hd_profile *p)
 	return sum;
 }
 
-/* Virtual nodes one by one, then as many together as a whole model's plan takes; additions. */
+/* Virtual nodes one by one, then as many together as a whole model's plan takes; additions; the same virtual
+ * node in several places. */
 static enum hd_err time_ops(struct hd_worker *worker, bool one_thread, struct hd_profile *p, double *whole,
-	struct hd_arena *arena, struct hd_arena *scratch, struct hd_diag *diag)
+	struct hd_reuse *reuse, struct hd_arena *arena, struct hd_arena *scratch, struct hd_diag *diag)
 {
 	const struct hd_profile_how alone = { .samples = HD_COSTS_PASSES, .budget_ns = HD_COSTS_BUDGET_NS,
-		.processor = one_thread };
+		.processor = one_thread }, far = { .budget_ns = HD_COSTS_REUSE_NS, .processor = one_thread };
 	struct hd_profile_how wave = alone;
 	struct hd_profile together;
 	struct hd_fold_times folds;
@@ -102,6 +104,7 @@ static enum hd_err time_ops(struct hd_worker *worker, bool one_thread, struct hd
 	enum hd_err err = hd_worker_profile(worker, &alone, arena, p, diag);
 	err = err ? err : hd_worker_profile(worker, &wave, scratch, &together, diag);
 	err = err ? err : hd_worker_fold_times(worker, HD_COSTS_FOLDS, &folds, diag);
+	err = err ? err : hd_worker_profile_reuse(worker, &far, reuse, diag);
 	if (err)
 		return err;
 	*whole = nodes_ns(p) > 0 ? nodes_ns(&together) / nodes_ns(p) : 1;
@@ -183,12 +186,14 @@ static enum hd_err measure(struct hd_run_costs **costs, const struct hd_task *ta
 	struct hd_worker *worker = NULL;
 	struct hd_plan plan;
 	struct hd_clock clock;
+	struct hd_reuse reuse;
 	double whole = 1, host = 0;
 
 	hd_clock_real(&clock);
 	const int64_t began_ns = hd_clock_now_ns(&clock);
 	enum hd_err err = open_one(&worker, &plan, task, spec, scratch, diag);
-	err = err ? err : time_ops(worker, spec->nthreads <= 1, &profile, &whole, arena, scratch, diag);
+	err = err ? err : time_ops(worker, spec->nthreads <= 1, &profile, &whole, &reuse, arena,
+		scratch, diag);
 	hd_worker_destroy(worker);
 	if (!err && hd_job_int(task->job, HD_JOB_PAR_OFFLOAD) == HD_OFFLOAD_STAGE)
 		err = hd_profile_file_link(&clock, spec->spill ? spec->spill : "/var/tmp", &host, diag);
@@ -200,7 +205,10 @@ static enum hd_err measure(struct hd_run_costs **costs, const struct hd_task *ta
 	err = err ? err : complete(costs, task, &profile, copy, arena, diag);
 	if (err)
 		return err;
-	(*costs)->whole = pace > 0 ? 1 : whole;
+	if (pace <= 0) {
+		(*costs)->whole = whole;
+		(*costs)->reuse = reuse;
+	}
 	(*costs)->host_ns_per_byte = host;
 	(*costs)->took_s = (double)(hd_clock_now_ns(&clock) - began_ns) * 1e-9;
 	return HD_OK;

@@ -7,7 +7,8 @@
  *    begins. Devices that wait are measured as cores, and wait `pace` times as long as these; what they do
  *    not do (add, update) costs nothing.
  * 2. It takes HD_COSTS_BUDGET_NS of passes over one virtual node and as much of passes over a wave of them,
- *    whatever the model; of a large one a few passes are all there is.
+ *    whatever the model; of a large one a few passes are all there is. Then at most HD_COSTS_REUSE_NS for
+ *    what it costs to come back to activations after others (cost/reuse.h).
  * 3. Times are medians of single ops, of devices of one thread in processor time: on a machine that others
  *    use too, what an op takes undisturbed. Predictions are then early, and what is compared is comparable.
  * 4. No bit of a result depends on it: it decides where and when, never what.
@@ -18,10 +19,12 @@
 #define HD_RUN_COSTS_H
 
 #include "cost/profile_line.h"
+#include "cost/reuse.h"
 #include "cost/stage_costs.h"
 #include "engine/worker.h"
 
 #define HD_COSTS_BUDGET_NS INT64_C(400000000)
+#define HD_COSTS_REUSE_NS INT64_C(1500000000)
 enum { HD_COSTS_PASSES = 30, HD_COSTS_FOLDS = 3 };
 
 struct hd_run_costs {
@@ -35,6 +38,7 @@ struct hd_run_costs {
 	double copy_ns_per_byte;          /* of a tensor into the buffer of a neighbour */
 	/* of activations to a file or back; 0: not measured, the job moves none (parallel.offload) */
 	double host_ns_per_byte;
+	struct hd_reuse reuse;            /* of stages that keep more virtual nodes alive than one */
 	double hop_ns;                    /* until a rank that waits goes on */
 	double took_s;                    /* to measure */
 	int64_t *node_ns;                 /* [nodes of the training graph] for devices that wait so long */

@@ -6,6 +6,7 @@
 #include "graph/stages.h"
 #include "graph/tensor.h"
 #include "pipeline/plan_schedule.h"
+#include "pipeline/reuse.h"
 #include "pipeline/sim_plan.h"
 #include "pipeline/staged.h"
 
@@ -29,6 +30,30 @@ static void scale(struct hd_stage_cost *c, double by)
 	c->i = llround((double)c->i * by);
 	c->w = llround((double)c->w * by);
 	c->r = llround((double)c->r * by);
+}
+
+/* Rule 7. */
+static enum hd_err come_back(struct hd_stage_costs *s, const struct hd_plan *plan,
+	const struct hd_run_costs *costs, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_stage_reuse *of = hd_arena_take(arena, s->nstages, sizeof *of);
+	double *share = hd_arena_take(arena, s->nstages, sizeof *share), whole = 0;
+
+	if (!of || !share)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
+	for (uint32_t k = 0; k < s->nstages; k++)
+		whole += (double)s->stage[k].saved;
+	for (uint32_t k = 0; k < s->nstages; k++)
+		share[k] = whole > 0 ? (double)s->stage[k].saved / whole : 0;
+	enum hd_err err = hd_reuse_stages(of, plan, share, &costs->reuse, arena, diag);
+	for (uint32_t k = 0; k < s->nstages && !err; k++) {
+		struct hd_stage_cost *c = &s->stage[k];
+		c->f = llround((double)c->f * of[k].by[HD_PHASE_F]);
+		c->r = llround((double)c->r * of[k].by[HD_PHASE_F]);
+		c->i = llround((double)c->i * of[k].by[HD_PHASE_I]);
+		c->w = llround((double)c->w * of[k].by[HD_PHASE_W]);
+	}
+	return err;
 }
 
 /* The sender copies, in the time of its own rank; ranks update the chunks that they own, as evenly as can
@@ -141,6 +166,8 @@ static enum hd_err stage_costs(struct hd_stage_costs *out, const struct hd_plan 
 	if (!err && plan->first)
 		err = hd_run_costs_cuts(costs, plan->first, plan->nstages, cut);
 	err = err ? err : hd_stage_costs_make(out, &costs->sums, cut, plan->nstages, arena, diag);
+	if (!err && plan->first)
+		err = come_back(out, plan, costs, arena, diag);
 	if (!err && hd_plan_width(plan) > 1)
 		err = widen(out, plan, costs, cores, diag);
 	if (!err)
@@ -270,15 +297,36 @@ static uint8_t with(uint8_t op)
 	return 0;
 }
 
+static void look(struct hd_spent *own, struct hd_spent *sent, const struct hd_forecast_row *row,
+	const struct hd_plan *plan, const struct hd_worker *worker)
+{
+	*own = *sent = (struct hd_spent){ 0 };
+	add_spent(own, worker, plan, row->op, row->stage);
+	add_spent(sent, worker, plan, with(row->op), row->stage);
+}
+
+void hd_forecast_begin(struct hd_forecast *f, const struct hd_plan *plan, const struct hd_worker *worker)
+{
+	for (uint32_t i = 0; i < f->nrows; i++)
+		look(&f->row[i].own, &f->row[i].sent, &f->row[i], plan, worker);
+}
+
+static double mean_of(uint64_t own, uint64_t own_before, uint64_t sent, uint64_t sent_before, uint64_t n)
+{
+	return n ? (double)(own - own_before + sent - sent_before) / (double)n : 0;
+}
+
 void hd_forecast_measure(struct hd_forecast *f, const struct hd_plan *plan, const struct hd_worker *worker)
 {
 	for (uint32_t i = 0; i < f->nrows; i++) {
-		struct hd_spent own = { 0 }, sent = { 0 };
-		add_spent(&own, worker, plan, f->row[i].op, f->row[i].stage);
-		add_spent(&sent, worker, plan, with(f->row[i].op), f->row[i].stage);
-		f->row[i].measured_ns = own.n ? (double)(own.ns + sent.ns) / (double)own.n : 0;
-		f->row[i].processor_ns = own.n ?
-			(double)(own.processor_ns + sent.processor_ns) / (double)own.n : 0;
+		struct hd_forecast_row *row = &f->row[i];
+		const struct hd_spent *was = &row->own, *sent_was = &row->sent;
+		struct hd_spent own, sent;
+		look(&own, &sent, row, plan, worker);
+		const uint64_t n = own.n - was->n;
+		row->measured_ns = mean_of(own.ns, was->ns, sent.ns, sent_was->ns, n);
+		row->processor_ns = mean_of(own.processor_ns, was->processor_ns, sent.processor_ns,
+			sent_was->processor_ns, n);
 	}
 }
 

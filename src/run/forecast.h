@@ -9,13 +9,16 @@
  *    share cores are as long as the sharing makes them, as the measured ones are. OFF and ON take the
  *    rank's own time, at the rate of a file whose pages are there.
  * 2. STEP of all stages is one row: a rank updates its chunks once, of whatever stage.
- * 3. Measured is a mean since the plan was adopted: time, and of stages the processor time in it, which other
- *    programs on the same cores do not lengthen. A row that no rank has run yet has 0.
+ * 3. Measured is a mean since the plan was adopted, in a run without the first step under it, which meets
+ *    memory that was never touched: time, and of stages the processor time in it, which other
+ *    programs on the same cores do not lengthen. A row that no rank has run since has 0.
  * 4. Of a rank of several devices a stage takes what its devices take together: their lists (graph/tensor.h)
  *    with the times of their nodes and a hop at each wait; on fewer cores no less than the cores allow.
  * 5. Steps that overlap (pipeline/window.h) never drain the pipeline: a step takes what the rank computes
  *    that has most to do, with its update. Where ranks share cores that is not known, and none is predicted.
  * 6. What a step takes besides (reading rows, the sums at NORM, its begin and end) is in no row.
+ * 7. Stages that keep several virtual nodes alive take longer by what it costs to come back to activations
+ *    after others (cost/reuse.h), as often as their lists do (pipeline/reuse.h).
  *
  * Everything lies in the arena. Pure but for what is read of a worker. */
 #ifndef HD_RUN_FORECAST_H
@@ -30,6 +33,7 @@ struct hd_forecast_row {
 	uint64_t n;                       /* in a step, of all ranks */
 	double predicted_ns, measured_ns; /* of one */
 	double processor_ns;              /* of that, what the rank computed; 0: not known */
+	struct hd_spent own, sent;        /* until hd_forecast_begin(), and of what is in it too */
 };
 
 struct hd_forecast {
@@ -56,6 +60,9 @@ static inline uint32_t hd_forecast_shared(uint32_t cores, uint32_t ndevices)
 HD_MUST_USE enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan *plan,
 	const struct hd_run_costs *costs, const struct hd_forecast_setting *setting, struct hd_arena *arena,
 	struct hd_diag *diag);
+/* Between steps: what the worker's instructions took until now is not measured. */
+void hd_forecast_begin(struct hd_forecast *forecast, const struct hd_plan *plan,
+	const struct hd_worker *worker);
 /* Between steps: fills in what the worker's instructions took under this plan. */
 void hd_forecast_measure(struct hd_forecast *forecast, const struct hd_plan *plan,
 	const struct hd_worker *worker);

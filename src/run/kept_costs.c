@@ -1,5 +1,6 @@
 #include "run/kept_costs.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -23,6 +24,10 @@ enum hd_err hd_kept_costs_put(struct hd_rundir *dir, const struct hd_run_costs *
 	hd_json_put_f64(&w, "whole", costs->whole);
 	hd_json_put_f64(&w, "host", costs->host_ns_per_byte);
 	hd_json_put_f64(&w, "took_s", costs->took_s);
+	hd_json_open_array(&w, "reuse");
+	for (unsigned i = 0; i < HD_REUSE_KINDS * HD_REUSE_POINTS; i++)
+		hd_json_put_f64(&w, NULL, costs->reuse.by[i / HD_REUSE_POINTS][i % HD_REUSE_POINTS]);
+	hd_json_close(&w);
 	hd_json_close(&w);
 	hd_text_add(&text, "\n");
 	hd_profile_print(&costs->line.profile, &text);
@@ -33,7 +38,26 @@ enum hd_err hd_kept_costs_put(struct hd_rundir *dir, const struct hd_run_costs *
 }
 
 /* What the first line says. */
-struct costs_head { int64_t devices, threads; double whole, host, took_s; };
+struct costs_head { int64_t devices, threads; double whole, host, took_s; struct hd_reuse reuse; };
+
+/* Runs that were begun before there was any have none. */
+static enum hd_err read_reuse(struct hd_reuse *reuse, const char *path, const struct hd_json *json,
+	struct hd_diag *diag)
+{
+	const struct hd_json *all = hd_json_find(json, "reuse");
+	const unsigned n = HD_REUSE_KINDS * HD_REUSE_POINTS;
+	bool counts = hd_json_count(all) == n;
+	enum hd_err err = HD_OK;
+
+	hd_reuse_none(reuse);
+	for (unsigned i = 0; i < n && counts && !err; i++) {
+		double *by = &reuse->by[i / HD_REUSE_POINTS][i % HD_REUSE_POINTS];
+		err = hd_json_as_f64(hd_json_item(all, i), by, diag);
+		counts = err || (isfinite(*by) && *by >= (i % HD_REUSE_POINTS ? by[-1] : 1));
+	}
+	return err || counts ? err : hd_fail(diag, HD_E_INPUT,
+		"%s: reuse has %u factors from 1 on, rising in each phase", path, n);
+}
 
 static enum hd_err read_head(struct costs_head *head, const char *path, const char *text, size_t len,
 	struct hd_arena *arena, struct hd_diag *diag)
@@ -48,6 +72,10 @@ static enum hd_err read_head(struct costs_head *head, const char *path, const ch
 	err = err ? err : hd_json_get_f64(json, "whole", &head->whole, diag);
 	err = err ? err : hd_json_get_f64(json, "host", &head->host, diag);
 	err = err ? err : hd_json_get_f64(json, "took_s", &head->took_s, diag);
+	if (!err && hd_json_find(json, "reuse"))
+		err = read_reuse(&head->reuse, path, json, diag);
+	else
+		hd_reuse_none(&head->reuse);
 	if (!err && !(head->whole > 0 && head->host >= 0))
 		return hd_fail(diag, HD_E_INPUT, "%s: whole is %g, host %g, and no times", path, head->whole,
 			head->host);
@@ -79,6 +107,7 @@ enum hd_err hd_kept_costs_get(struct hd_run_costs **costs, struct hd_worker_spec
 		return err;
 	made->took_s = head.took_s;
 	made->host_ns_per_byte = head.host;
+	made->reuse = head.reuse;
 	worker->ndevices = (uint32_t)head.devices;
 	worker->nthreads = (uint32_t)head.threads;
 	*costs = made;

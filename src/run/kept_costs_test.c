@@ -68,6 +68,8 @@ static void what_is_kept_predicts_the_same(void **state)
 	assert_true(first->update_ns > 0 && first->copy_ns_per_byte > 0 && first->hop_ns > 0);
 	first->took_s = 0.75;
 	first->host_ns_per_byte = 0.3;
+	first->reuse = (struct hd_reuse){ { { 1, 1.25, 1.5 }, { 1, 1.1, 1.1 }, { 1, 1, 1.0625 },
+		{ 1.25, 1.25, 2 }, { 1, 1, 3 } } };
 	CHECK(hd_kept_costs_put(&d.dir, first, &worker, &d.made.rig.arena, &diag) == HD_OK, "%s", diag.text);
 	CHECK(get(&d, &costs, &as, &diag) == HD_OK, "%s", diag.text);
 	assert_true(as.ndevices == 3 && as.nthreads == 2 && as.memory_limit_bytes == 7);
@@ -75,6 +77,7 @@ static void what_is_kept_predicts_the_same(void **state)
 	assert_true(!memcmp(&costs->whole, &first->whole, sizeof costs->whole) &&
 		!memcmp(&costs->update_ns, &first->update_ns, sizeof costs->update_ns) &&
 		!memcmp(&costs->copy_ns_per_byte, &first->copy_ns_per_byte, sizeof costs->copy_ns_per_byte) &&
+		!memcmp(&costs->reuse, &first->reuse, sizeof costs->reuse) &&
 		!memcmp(&costs->took_s, &first->took_s, sizeof costs->took_s) &&
 		!memcmp(&costs->host_ns_per_byte, &first->host_ns_per_byte, sizeof costs->host_ns_per_byte));
 	const struct hd_plan_choices a = choose(&d, first), b = choose(&d, costs);
@@ -105,6 +108,26 @@ static void replace(struct desk *d, const char *from, const char *to)
 	assert_int_equal(hd_rundir_put(&d->dir, HD_RUN_COSTS, text.at, text.len, NULL), HD_OK);
 }
 
+/* A folder of a run that an older program began. */
+static void costs_without_distances_know_of_none(void **state)
+{
+	struct hd_worker_spec as = worker;
+	struct hd_run_costs *costs = NULL;
+	struct hd_reuse none;
+	struct hd_diag diag;
+	struct desk d;
+
+	(void)state;
+	open_desk(&d);
+	d.made.costs->reuse.by[0][2] = 3;
+	assert_int_equal(hd_kept_costs_put(&d.dir, d.made.costs, &worker, &d.made.rig.arena, NULL), HD_OK);
+	replace(&d, "\"reuse\":", "\"earlier\":");
+	CHECK(get(&d, &costs, &as, &diag) == HD_OK, "%s", diag.text);
+	hd_reuse_none(&none);
+	assert_memory_equal(&costs->reuse, &none, sizeof none);
+	close_desk(&d);
+}
+
 static void what_is_not_of_the_job_is_refused(void **state)
 {
 	static const struct { const char *from, *to; enum hd_err err; } rows[] = {
@@ -113,6 +136,10 @@ static void what_is_not_of_the_job_is_refused(void **state)
 		{ "\"threads\":2", "\"threads\":-1", HD_E_INPUT },
 		{ "\"whole\":1", "\"whole\":-1", HD_E_INPUT },
 		{ "\"whole\":1", "\"whole\":0", HD_E_INPUT },
+		{ "\"reuse\":[1,", "\"reuse\":[0.5,", HD_E_INPUT },
+		{ "\"reuse\":[1,1,", "\"reuse\":[1,2,", HD_E_INPUT },
+		{ "\"reuse\":[1,", "\"reuse\":[1,1,", HD_E_INPUT },
+		{ "\"reuse\":[1,", "\"reuse\":[\"one\",", HD_E_INPUT },
 		{ "}\n{", "}{", HD_E_INPUT },
 		{ "}\n", "}", HD_E_INPUT },
 		/* of another model, or other virtual nodes */
@@ -155,6 +182,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_kept_predicts_the_same),
+		cmocka_unit_test(costs_without_distances_know_of_none),
 		cmocka_unit_test(what_is_not_of_the_job_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,6 +89,76 @@ static void steps_that_overlap_take_what_the_busiest_rank_computes(void **state)
 	}
 }
 
+/* Of two stages of 8 virtual nodes: `op` of each, in ms. */
+static void rows_of(double ms[2], struct hd_made *m, const char *schedule, uint8_t op)
+{
+	const uint32_t first[] = { 0, m->costs->line.first[m->nnodes / 2] };
+	const struct hd_run_stages s = { .schedule = schedule, .p = 2, .v = 1, .d = 1, .t = 1,
+		.first = first };
+	const struct hd_plan_job job = hd_plan_job_whole(VNS, m->rig.task->layout.nchunks);
+	struct hd_forecast f;
+	struct hd_plan plan;
+
+	assert_int_equal(hd_run_stages_plan(&plan, &s, &job, m->rig.task, m->costs, &m->rig.arena, NULL),
+		HD_OK);
+	assert_int_equal(hd_forecast_make(&f, &plan, m->costs, &(struct hd_forecast_setting){ .cores = 0 },
+		&m->rig.arena, NULL), HD_OK);
+	ms[0] = ms[1] = 0;
+	for (uint32_t i = 0; i < f.nrows; i++)
+		if (f.row[i].op == op)
+			ms[f.row[i].stage] = f.row[i].predicted_ns * 1e-6;
+}
+
+/* Backward of gpipe comes back after 8 virtual nodes of a stage, the last stage of 1f1b at once. */
+static void who_comes_back_late_to_activations_takes_longer(void **state)
+{
+	double warm[2], b[2], f[2], last[2];
+	struct hd_made m;
+
+	(void)state;
+	begin(&m, NULL);
+	rows_of(warm, &m, "gpipe", HD_INS_B);
+	m.costs->reuse = (struct hd_reuse){ { { 1, 1, 1 }, { 1, 3, 3 }, { 1, 2, 2 }, { 9, 9, 9 },
+		{ 9, 9, 9 } } };
+	rows_of(b, &m, "gpipe", HD_INS_B);
+	rows_of(f, &m, "gpipe", HD_INS_F);
+	rows_of(last, &m, "1f1b", HD_INS_B);
+	for (int s = 0; s < 2; s++)
+		CHECK(fabs(b[s] / warm[s] - 2.5) < 1e-9 && fabs(f[s] / warm[s] - 0.5) < 1e-9,
+			"stage %d: B %g ms, %g where it is measured; F %g", s, b[s], warm[s], f[s]);
+	CHECK(fabs(last[1] / warm[1] - 1) < 1e-9, "%g ms, %g where it is measured", last[1], warm[1]);
+	hd_made_end(&m);
+}
+
+/* What a worker's list says it took is written here, so that means are by hand. */
+static void what_was_before_is_not_measured(void **state)
+{
+	struct hd_forecast_row rows[] = { { .op = HD_INS_F }, { .op = HD_INS_STEP }, { .op = HD_INS_B } };
+	struct hd_forecast f = { .row = rows, .nrows = 3 };
+	struct hd_rig rig;
+
+	(void)state;
+	hd_rig_open(&rig, hd_rig_mlp, 26, 13, NULL, 1);
+	struct hd_spent *spent = hd_worker_work(rig.worker)->rank[0].spent;
+	spent[hd_spent_index(0, HD_INS_F)] = (struct hd_spent){ 4, 400, 200 };
+	spent[hd_spent_index(0, HD_INS_SA)] = (struct hd_spent){ 4, 40, 20 };
+	spent[hd_spent_index(0, HD_INS_STEP)] = (struct hd_spent){ 1, 70, 7 };
+	hd_forecast_measure(&f, &rig.plan, rig.worker);
+	CHECK(rows[0].measured_ns == 110 && rows[0].processor_ns == 55 && rows[1].measured_ns == 70 &&
+		rows[2].measured_ns == 0, "%g %g %g", rows[0].measured_ns, rows[0].processor_ns,
+		rows[1].measured_ns);
+	hd_forecast_begin(&f, &rig.plan, rig.worker);
+	spent[hd_spent_index(0, HD_INS_F)] = (struct hd_spent){ 6, 1000, 520 };
+	spent[hd_spent_index(0, HD_INS_SA)] = (struct hd_spent){ 6, 50, 40 };
+	for (int i = 0; i < 2; i++) {
+		hd_forecast_measure(&f, &rig.plan, rig.worker);
+		CHECK(rows[0].measured_ns == 305 && rows[0].processor_ns == 170 && rows[1].measured_ns == 0 &&
+			rows[2].measured_ns == 0, "%g %g %g", rows[0].measured_ns, rows[0].processor_ns,
+			rows[1].measured_ns);
+	}
+	hd_rig_close(&rig);
+}
+
 static void what_has_no_pipeline_is_not_predicted(void **state)
 {
 	struct hd_made m;
@@ -111,6 +181,8 @@ int main(void)
 		cmocka_unit_test(ranks_of_one_core_take_the_sum_of_all_nodes),
 		cmocka_unit_test(more_workers_make_the_pipelines_of_the_view),
 		cmocka_unit_test(steps_that_overlap_take_what_the_busiest_rank_computes),
+		cmocka_unit_test(who_comes_back_late_to_activations_takes_longer),
+		cmocka_unit_test(what_was_before_is_not_measured),
 		cmocka_unit_test(what_has_no_pipeline_is_not_predicted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

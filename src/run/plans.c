@@ -407,6 +407,8 @@ enum hd_err hd_run_plan_watch(struct hd_run *run, struct hd_diag *diag)
 {
 	bool taken = false;
 
+	if (run->times.n == 1)
+		hd_forecast_begin(&run->forecast, &run->plan, run->worker);
 	if (!run->drift.expected_ns)
 		return HD_OK;
 	for (uint32_t r = 0; r < run->plan.nranks; r++) {
