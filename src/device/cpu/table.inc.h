@@ -8,6 +8,7 @@
 #include "device/cpu/attention.inc.h"
 #include "device/cpu/bf16_rows.h"
 #include "device/cpu/cpu_isa.h"
+#include "device/cpu/embed_fold.inc.h"
 #include "device/cpu/flat.inc.h"
 #include "device/cpu/images.inc.h"
 #include "device/cpu/library.h"
@@ -47,6 +48,8 @@ static inline void math_unit(int function, const float in[HD_UNIT], float out[HD
 /* The gradient of a weight folds as it goes. */
 static const struct hd_fold_kernel matmul_fold = { 2, matmul_fold_takes, matmul_fold_ntiles,
 	matmul_fold_scratch, matmul_fold_tile, matmul_fold_whole };
+static const struct hd_fold_kernel embed_dw_fold = { 2, embed_fold_takes, embed_fold_ntiles,
+	embed_fold_scratch, embed_fold_tile, NULL };
 
 /*    op               rows  tiles                scratch               tile; rows: see rowwise in kernel.h */
 #define HD_WHOLE_ROWS(W)                                                              \
@@ -56,6 +59,9 @@ static const struct hd_fold_kernel matmul_fold = { 2, matmul_fold_takes, matmul_
 	X(CONV2D,          ROWS, conv2d_ntiles,       conv2d_scratch,       conv2d_tile)          \
 	X(CONV2D_DX,       ROWS, conv2d_dx_ntiles,    conv2d_dx_scratch,    conv2d_dx_tile)       \
 	X(CONV2D_DW,       ROWS, conv2d_dw_ntiles,    conv2d_dw_scratch,    conv2d_dw_tile)
+#define HD_FOLD_ROWS(F)                                                               \
+	F(EMBED_DW,        ROWS, embed_dw_ntiles,     scratch_none,         embed_dw_tile, &embed_dw_fold) \
+	HD_BLOCKED_FOLD_ROWS(F)
 #define HD_OTHER_ROWS(X)                                                            \
 	X(ATTENTION,       ROWS, attention_ntiles,    attention_scratch,    attention_tile)       \
 	X(ATTENTION_DX,    ROWS, attention_dx_ntiles, attention_dx_scratch, attention_dx_tile)    \
@@ -71,7 +77,6 @@ static const struct hd_fold_kernel matmul_fold = { 2, matmul_fold_takes, matmul_
 	X(MAXPOOL2D,       ROWS, pool2d_ntiles,       scratch_none,         maxpool2d_tile)       \
 	X(MAXPOOL2D_DX,    ROWS, pool2d_dx_ntiles,    scratch_none,         maxpool2d_dx_tile)    \
 	X(EMBED,           ROWS, embed_ntiles,        scratch_none,         embed_tile)           \
-	X(EMBED_DW,        ROWS, embed_dw_ntiles,     scratch_none,         embed_dw_tile)        \
 	X(SUM_ROWS,        ROWS, sum_rows_ntiles,     scratch_none,         sum_rows_tile)        \
 	X(LAYERNORM,       ROWS, norm_ntiles,         scratch_none,         layernorm_tile)       \
 	X(ADD_LAYERNORM,   ROWS, norm_ntiles,         scratch_none,         add_layernorm_tile)   \
@@ -109,18 +114,18 @@ static const struct hd_fold_kernel matmul_fold = { 2, matmul_fold_takes, matmul_
 #include "graph/ops.def"
 
 static const struct hd_cpu_row rows[HD_NOPS] = {
-	HD_WHOLE_ROWS(W) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F)
+	HD_WHOLE_ROWS(W) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_FOLD_ROWS(F)
 #define OP_TILES X
 #include "graph/ops.def"
 };
 static const struct hd_cpu_row library_rows[HD_NOPS] = {
-	HD_LIBRARY_OPS(L) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F)
+	HD_LIBRARY_OPS(L) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_FOLD_ROWS(F)
 #define OP_TILES X
 #include "graph/ops.def"
 };
 #ifdef HD_ISA_BF16
 static const struct hd_cpu_row bf16_rows[HD_NOPS] = {
-	HD_BF16_ROWS(W) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F)
+	HD_BF16_ROWS(W) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_FOLD_ROWS(F)
 #define OP_TILES X
 #include "graph/ops.def"
 };
