@@ -18,19 +18,22 @@ done
 passed "mlp, lenet, gpt, resnet18, bert, lstm: equal bits on 1, 2, 3 and 5 workers"
 [ "${1:-}" != bits ] || exit 0                # all that optimised code has to show: program_elastic_bits
 
-# a run that goes on for a while, and its undisturbed twin
-cat >long.yaml <<END
+# runs that go on for a while, and their undisturbed twin: steps of brisk.yaml compute next to nothing and
+# take their time all the same; those of long.yaml compute, for a worker that does it slowly
+cat >brisk.yaml <<END
 job: {name: long, seed: 3, steps: 3000}
-model: {use: "builtin:mlp", args: {input: [1, 20, 20], hidden: [200, 100], classes: 4}}
-data: {kind: synthetic, count: 1000}
-batch: {global: 480, virtual_nodes: 12}
+model: {use: "builtin:mlp", args: {input: [1, 8, 8], hidden: [32, 24], classes: 4}}
+data: {kind: synthetic, count: 100}
+batch: {global: 48, virtual_nodes: 12}
 optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
 checkpoint: {every: 500 steps, keep: 2}
 eval: {every: 0}
 trace: {digest: 1, samples: true}
-workers: {detect: 500 ms}
+workers: {detect: 500 ms, pace: 4 ms}
 END
-expect 0 heddle run long.yaml --out twin --devices 1 --json -q
+sed -e 's/\[1, 8, 8\], hidden: \[32, 24\]/[1, 20, 20], hidden: [100, 50]/' -e 's/count: 100/count: 1000/' \
+	-e 's/global: 48/global: 480/' -e 's/, pace: 4 ms//' brisk.yaml >long.yaml
+expect 0 heddle run brisk.yaml --out twin --devices 1 --json -q
 first=$(number digest)
 
 pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2 | tail -n +2; }
@@ -48,13 +51,13 @@ ends_well()
 	plans_of "$1"
 	# from what the workers gathered: 3000 steps are 1000 data epochs of three steps
 	expect 0 heddle data verify "$1" --json
-	says '"steps":3000,"epochs":1000,"samples":1000,"rest":0'
+	says '"steps":3000,"epochs":1000,"samples":100,"rest":0'
 	# a record for each committed step; members keep those of 256 steps for a coordinator that is to come
 	grep -o '"step":[0-9]*' "$1/metrics.ndjson" | sort -t: -k2n -u | wc -l >out
 	[ "$(cat out)" -ge "${3:-3000}" ] || failed "$1 has records of $(cat out) steps of 3000"
 }
 
-"$HEDDLE_BIN" run long.yaml --out grow --workers 2 --devices 1 -s job.steps=1000000 -q 2>log &
+"$HEDDLE_BIN" run brisk.yaml --out grow --workers 2 --devices 1 -s job.steps=1000000 -q 2>log &
 run=$!
 reach grow 30
 expect 0 heddle scale grow 4 --wait
@@ -71,13 +74,13 @@ expect 2 heddle scale grow 99
 says 'this job takes from 1'
 expect 2 heddle stop grow --worker 77
 says 'there is no worker 77'
-stops_with_bits_of_one grow long.yaml "2 workers, then 4, then 1"
+stops_with_bits_of_one grow brisk.yaml "2 workers, then 4, then 1"
 gone grow
 plans_of grow 3
 expect 0 heddle data verify grow
 passed "workers come and go between two steps"
 
-"$HEDDLE_BIN" run long.yaml --out slow --workers 1 --devices 1 -s job.steps=1000000 \
+"$HEDDLE_BIN" run brisk.yaml --out slow --workers 1 --devices 1 -s job.steps=1000000 \
 	-s workers.detect='60 s' -q 2>log &
 run=$!
 reach slow 30
@@ -94,7 +97,7 @@ expect 0 heddle stop slow
 wait $run
 passed "scale --wait names what it waits for"
 
-"$HEDDLE_BIN" run long.yaml --out die --workers 3 --devices 1 -q 2>log &
+"$HEDDLE_BIN" run brisk.yaml --out die --workers 3 --devices 1 -q 2>log &
 reach die 30
 kill -9 "$(pids die | head -n 1)"
 reach die 300
@@ -108,7 +111,7 @@ grep -q '"kind":"lost"' die/events.ndjson || failed "no event of a loss"
 passed "a worker that is killed costs its virtual nodes of one step"
 
 # an observer has asked, and the coordinator dies before it answers
-"$HEDDLE_BIN" run long.yaml --out watched --workers 2 --devices 1 -s job.steps=1000000 -q 2>log &
+"$HEDDLE_BIN" run brisk.yaml --out watched --workers 2 --devices 1 -s job.steps=1000000 -q 2>log &
 run=$!
 reach watched 30
 "$HEDDLE_BIN" top watched --every 50 --json >seen 2>top.err &
@@ -127,7 +130,7 @@ wait $top || failed "top of a run whose coordinator died ended with $?: $(cat to
 gone watched
 passed "an observer is not disturbed by a coordinator that dies"
 
-"$HEDDLE_BIN" run long.yaml --out orphan --workers 2 --devices 1 -q 2>log &
+"$HEDDLE_BIN" run brisk.yaml --out orphan --workers 2 --devices 1 -q 2>log &
 reach orphan 30
 kill -9 $!
 wait $! 2>/dev/null
@@ -168,7 +171,7 @@ wait $slow || true
 gone known                        # nor does a coordinator stay that waits for workers
 passed "a coordinator that follows knows the workers' paces; stop --now leaves no process behind"
 
-"$HEDDLE_BIN" run long.yaml --out paused --workers 2 --devices 1 -q 2>log &
+"$HEDDLE_BIN" run brisk.yaml --out paused --workers 2 --devices 1 -q 2>log &
 reach paused 30
 stopped=$(pids paused | tail -n 1)
 kill -STOP "$stopped"
@@ -178,7 +181,7 @@ wait $! || failed "paused ended with $?"
 ends_well paused "a worker stopped and continued"
 passed "a worker that was stopped is fenced and harms nothing"
 
-"$HEDDLE_BIN" run long.yaml --out halted --workers 2 --devices 1 -q 2>log &
+"$HEDDLE_BIN" run brisk.yaml --out halted --workers 2 --devices 1 -q 2>log &
 reach halted 30
 expect 0 heddle stop halted
 status=0
@@ -196,16 +199,16 @@ same "$(plan_at 2000) $(plan_at 2010)" "$(plan_at 1999) $(($(plan_at 1999) + 1))
 	failed "workers took the number of a plan that was there: $(plan_at 2020)"
 passed "stop ends with a checkpoint and exit 75, resume goes on with other workers"
 
-expect 0 heddle chaos run long.yaml --seed 3 --kills 1 --steps 1000 --workers 3 --out chaos --json
+expect 0 heddle chaos run brisk.yaml --seed 3 --kills 1 --steps 1000 --workers 3 --out chaos --json
 says '"identical":true'
 gone chaos/chaos
-expect 2 heddle chaos run long.yaml --out chaos
+expect 2 heddle chaos run brisk.yaml --out chaos
 says 'is there already'
 passed "a run under chaos ends with the bits of the undisturbed one"
 
-# everything at once: two workers and a third of a third of their speed, a kill, other sizes, a stop, others
+# everything at once: two workers and a slower third, a kill, other sizes, a stop, others
 # that go on
-"$HEDDLE_BIN" run long.yaml --out all --workers 2 --devices 1 -q 2>log &
+"$HEDDLE_BIN" run brisk.yaml --out all --workers 2 --devices 1 -q 2>log &
 run=$!
 reach all 30
 "$HEDDLE_BIN" worker --join all --devices 1 --slow 3 -q 2>slow.log &
@@ -228,7 +231,7 @@ ends_well all "uneven, resized, killed, stopped and resumed"
 passed "uneven workers, resizes, a kill and a resume in one run end with the bits of one device"
 
 # no worker may come back for a run whose folder was removed
-"$HEDDLE_BIN" run long.yaml --out removed --workers 2 --devices 1 -s job.steps=1000000 -q 2>log &
+"$HEDDLE_BIN" run brisk.yaml --out removed --workers 2 --devices 1 -s job.steps=1000000 -q 2>log &
 reach removed 30
 workers=$(pids removed)
 rm -rf removed
@@ -260,7 +263,7 @@ settled()
 }
 await settled || failed "it did not settle on 1: $(grep autoscale tiny/events.ndjson | tail -n 3)"
 stops_with_bits_of_one tiny tiny.yaml "a run that sizes itself"
-"$HEDDLE_BIN" run long.yaml --out auto --workers 2 --devices 1 -q 2>log &
+"$HEDDLE_BIN" run brisk.yaml --out auto --workers 2 --devices 1 -q 2>log &
 reach auto 30
 expect 2 heddle scale auto auto --policy curv
 says 'did you mean curve'
@@ -302,7 +305,7 @@ passed "another worker takes the place of a slow one, which goes then"
 narrow=portable library=SSE41
 grep -qw avx2 /proc/cpuinfo && library=AVX
 grep -qw avx512dq /proc/cpuinfo && narrow=avx2 library=AVX2
-"$HEDDLE_BIN" run long.yaml --out mixed --workers 1 --devices 1 -q -s job.kernels=portable \
+"$HEDDLE_BIN" run brisk.yaml --out mixed --workers 1 --devices 1 -q -s job.kernels=portable \
 	-s job.steps=1000000 2>log &
 run=$!
 reach mixed 30
@@ -310,7 +313,8 @@ reach mixed 30
 stands_by() { heddle status mixed | grep -q standby; }
 await stands_by || failed "the worker of $narrow kernels did not come"
 expect 0 heddle scale mixed 2 --wait
-stops_with_bits_of_one mixed long.yaml "a worker of $narrow kernels beside wider ones" -s job.kernels=portable
+stops_with_bits_of_one mixed brisk.yaml "a worker of $narrow kernels beside wider ones" \
+	-s job.kernels=portable
 grep -q '"workers":2' mixed/metrics.ndjson || failed "the worker of $narrow kernels was never a member"
 if heddle doctor | grep -q '^kernels library.*oneDNN, fingerprint'; then
 	# its convolutions differ; for a job of products alone it would be taken, rightly

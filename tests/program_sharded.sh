@@ -34,21 +34,21 @@ says 'sharded: each part'
 passed "what it cannot do is refused, plan shows it"
 
 cat >long.yaml <<END
-job: {name: long, seed: 3, steps: 3000}
+job: {name: long, seed: 3, steps: 1500}
 model: {use: "builtin:mlp", args: {input: [1, 20, 20], hidden: [400, 300], classes: 4}}
 data: {kind: synthetic, count: 1000}
-batch: {global: 48, virtual_nodes: 12}
+batch: {global: 24, virtual_nodes: 12}
 optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
-checkpoint: {every: 250 steps, keep: 2}
+checkpoint: {every: 125 steps, keep: 2}
 eval: {every: 0}
 trace: {digest: 1}
-workers: {detect: 2 s}          # no worker is lost because the machine is busy: that would be two losses
+workers: {detect: 2 s, pace: 6 ms}    # no worker is lost as the machine is busy: that would be two losses
 comm: {sync: sharded}
 END
 expect 0 heddle run long.yaml --out twin --devices 1 -q
 
 pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2 | tail -n +2; }
-over() { await test -f "$1/ckpt/step-000003000/MANIFEST.json" || failed "$1 did not end"; }
+over() { await test -f "$1/ckpt/step-000001500/MANIFEST.json" || failed "$1 did not end"; }
 ends_well()
 {
 	over "$1"
@@ -65,13 +65,13 @@ expect 0 heddle status moves
 says "on 2 of the workers"
 expect 0 heddle status moves --json
 says '"copies":2'
-reach moves 600
+reach moves 300
 kill -9 "$(pids moves | head -n 1)"
-reach moves 900
+reach moves 450
 kill -9 "$(pids moves | tail -n 1)"
-reach moves 1200
+reach moves 600
 expect 0 heddle scale moves -3               # one of a bucket's holders after the other
-reach moves 1800
+reach moves 900
 expect 0 heddle scale moves 3 --wait
 stops_with_bits_of_one moves long.yaml "workers that come, go and die"
 grep -q '"kind":"lost"' moves/events.ndjson || failed "no event of a loss"
@@ -90,7 +90,7 @@ stops_with_bits_of_one often long.yaml "a checkpoint at each step, and changes b
 passed "views that begin where the state is saved: no two workers wait for each other"
 
 "$HEDDLE_BIN" run long.yaml --out orphan --workers 3 --devices 1 -q 2>log &
-reach orphan 300
+reach orphan 150
 kill -9 $!
 wait $! 2>/dev/null
 ends_well orphan
@@ -99,7 +99,7 @@ passed "a coordinator that is killed is replaced by a member"
 # both holders of some slots at once: the others give up and begin again from the newest checkpoint
 "$HEDDLE_BIN" run long.yaml --out lost --workers 4 --devices 1 -q 2>log &
 run=$!
-reach lost 300
+reach lost 200
 two=$(pids lost | tail -n 2)
 kill -STOP $two
 kill -9 $two
@@ -125,7 +125,7 @@ if grep -q '"kind":"corrupt"' alone/events.ndjson; then failed "a sound worker w
 passed "steps of several are made again by one alone: it is not taken for corrupt"
 
 "$HEDDLE_BIN" run long.yaml --out halted --workers 4 --devices 1 -q 2>log &
-reach halted 300
+reach halted 150
 expect 0 heddle stop halted
 status=0
 wait $! || status=$?
