@@ -79,12 +79,37 @@ done
 passed "each of three stages killed in turn, and the coordinator: no step is lost, the bits of one device"
 
 # the same without a shadow
-begin bare
+train run job.yaml --out short-one --devices 1 -s parallel.mode=data -s job.steps=160
+begin bare -s job.steps=160
 lose bare 1
 await is_done bare
-expect 0 heddle ckpt diff adamw-one bare
+expect 0 heddle ckpt diff short-one bare
 [ "$(count bare '"kind":"restore"')" -ge 1 ] || failed "without redundancy a loss went back to no checkpoint"
 passed "without redundancy the same loss goes back to the checkpoint"
+
+# it is begun and ended while the run goes on
+begin changed -s job.steps=160
+expect 0 heddle scale changed -s elastic.redundancy=lazy
+says 'redundancy lazy, from one of the next steps on'
+twice() { heddle status changed | grep -q 'redundancy lazy: each stage is held by two workers'; }
+await twice
+lose changed 1
+same "$(count changed '"kind":"restore"')" 0 "times back to a checkpoint once there are shadows"
+kill -9 $coordinator
+reach changed $(($(committed changed) + 3))
+await twice
+expect 0 heddle scale changed -s elastic.redundancy=eager
+computes() { grep -q ' Fx.* OFFx' $(ls changed/plan/*.plan | tail -n 1); }
+await computes
+expect 0 heddle scale changed -s elastic.redundancy=none --json
+says '"redundancy":"none"}'
+bare() { heddle status changed --json | grep -q '"redundancy":"none","single":0'; }
+await bare
+lose changed 2
+await is_done changed
+[ "$(count changed '"kind":"restore"')" -ge 1 ] || failed "the shadows were not ended"
+expect 0 heddle ckpt diff short-one changed
+passed "redundancy begins and ends in a run that goes on, the coordinator lost between"
 
 # interleaved and V schedules, earlier versions of delayed updates, a resume with another setting
 for schedule in interleaved zb-v; do

@@ -19,6 +19,7 @@
 #include "sys/thread.h"
 #include "spot/meter.h"
 #include "wire/hub.h"
+#include "pipeline/redundancy.h"
 #include "run/pipe_set.h"
 #include "driver/driver.h"
 #include "driver/control.h"
@@ -128,6 +129,9 @@ uint32_t driver_devices(const struct driver *c);
 /* driver_shape.c: answers "shape" */
 HD_MUST_USE enum hd_err driver_answer_shape(struct driver *c, const struct hd_json *ask,
 	struct hd_json_writer *w, struct hd_diag *diag);
+/* driver_shape.c: from one of the next steps on; in the run's job before */
+HD_MUST_USE enum hd_err driver_make_redundant(struct driver *c, enum hd_redundancy mode,
+	struct hd_diag *diag);
 /* driver_shape.c, after a committed step: stages that drift are cut again (redraw.h) */
 void driver_redraw(struct driver *c, uint64_t step, const struct hd_step_news *news);
 /* driver_shape.c, when a worker, of whichever machine, says before its end that it has not the memory or

@@ -161,9 +161,12 @@ static enum hd_err renew_lease(struct driver *c, const struct hd_json *ask, stru
 static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, struct hd_json_writer *w,
 	struct hd_diag *diag)
 {
-	const char *redundancy = hd_job_text(c->spec->task->job, HD_JOB_REDUNDANCY);
+	/* of the view in force: what was asked for comes with the next one */
+	const struct hd_view *view = c->machine ? hd_coordinator_view(c->machine) : NULL;
+	const uint32_t redundancy = hd_shape_redundancy(view && view->shape.nstages ? &view->shape :
+		&c->config.shape);
 	struct hd_co_status s = { .asked = c->config.target, .target = c->config.target,
-		.single = strcmp(redundancy, "none") ? -1 : 0 };
+		.single = redundancy ? -1 : 0 };
 	struct hd_fields_count count[HD_CLOSE_COUNT];
 	struct hd_proc_self self;
 	enum hd_err err = hd_json_find(ask, "for_s") ? renew_lease(c, ask, diag) : HD_OK;
@@ -181,7 +184,7 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 		.step_ms = c->step_ms, .wait_ms = c->wait_ms, .epoch = s.epoch, .term = s.term,
 		.plan = s.epoch, .members = s.nmembers, .target = s.target, .asked = s.asked,
 		.virtual_nodes = c->spec->task->job->nvns, .copies = c->config.copies,
-		.redundancy = redundancy, .single = s.single,
+		.redundancy = hd_redundancy_names[redundancy], .single = s.single,
 		.autoscale = c->scaler.policy ? c->scaler.policy : "off", .autoscale_why = c->scaler.why,
 		.plan_why = c->reshape.used.why,
 		.predicted_ms = (double)c->reshape.used.predicted_ps * 1e-9,

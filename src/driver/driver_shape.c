@@ -44,49 +44,99 @@ static enum hd_err has_devices(const struct driver *c, const struct hd_pipes *pi
 		HD_MAX_PASSES);
 }
 
-static enum hd_err make(struct driver *c, struct hd_pipes *pipes, struct hd_job **job,
-	const struct hd_json *ask, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err make(struct driver *c, struct hd_pipes *pipes, struct hd_job *job, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	struct hd_task *task = hd_arena_take(arena, 1, sizeof *task);
-	struct hd_job_sets sets;
 
 	if (!task)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for another shape");
-	enum hd_err err = read_sets(&sets, ask, arena, diag);
-	err = err ? err : hd_kept_job_read(job, c->spec->dir, sets.set, sets.n, arena, diag);
-	err = err ? err : hd_pipes_change(*job, c->config.shape.width / c->pipes.first.groups, arena, diag);
-	err = err ? err : hd_job_spreads(*job, diag);
+	enum hd_err err = hd_pipes_change(job, c->config.shape.width / c->pipes.first.groups, arena, diag);
+	err = err ? err : hd_job_spreads(job, diag);
 	if (err)
 		return err;
 	*task = *c->spec->task;
-	task->job = *job;
+	task->job = job;
 	return hd_pipes_make(pipes, task, arena, diag);
 }
 
-static enum hd_err change(struct driver *c, const struct hd_json *ask, struct hd_json_writer *w,
+static void reshape_to(struct driver *c, const struct hd_view_shape *shape, uint32_t most)
+{
+	c->config.shape = *shape;
+	c->config.pipes = most;
+	c->redrawn.nstages = 0;
+	driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RESHAPE, .shape = &c->config.shape,
+		.n = most });
+}
+
+enum hd_err driver_make_redundant(struct driver *c, enum hd_redundancy mode, struct hd_diag *diag)
+{
+	struct hd_view_shape shape = c->config.shape;
+	struct hd_kept_value kept = { HD_JOB_REDUNDANCY, c->spec->task->job->value[HD_JOB_REDUNDANCY] };
+	const struct hd_pipes *pipes;
+	struct hd_arena arena;
+
+	hd_shape_make_redundant(&shape, mode);
+	enum hd_err err = hd_pipe_set_find(&c->pipes, &shape, &pipes, diag);
+	kept.value.i = mode;
+	kept.value.text = hd_redundancy_names[mode];
+	kept.value.is_standard = false;
+	hd_arena_init(&arena, 0);
+	err = err ? err : hd_kept_job_put(c->spec->dir, &kept, 1, &arena, diag);
+	hd_arena_finish(&arena);
+	if (!err)
+		reshape_to(c, &pipes->shape, c->config.pipes);
+	return err;
+}
+
+/* Redundancy alone: the stages stay as they are cut. False: other keys were set, too. */
+static bool redundancy_alone(const struct hd_job *job)
+{
+	bool is = job->value[HD_JOB_REDUNDANCY].origin == HD_FROM_SET;
+
+	for (int key = 0; key < HD_JOB_NKEYS; key++)
+		is &= key == HD_JOB_REDUNDANCY || job->value[key].origin != HD_FROM_SET;
+	return is;
+}
+
+static enum hd_err change_stages(struct driver *c, struct hd_job *job, const struct hd_json *ask,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_pipes *kept;
 	struct hd_pipes pipes;
-	struct hd_job *job = NULL;
 	int64_t nworkers = c->config.target;
-	enum hd_err err = make(c, &pipes, &job, ask, arena, diag);
+	enum hd_err err = make(c, &pipes, job, arena, diag);
 
 	if (!err && hd_json_find(ask, "workers"))
 		err = hd_json_get_i64(ask, "workers", 1, HD_MAX_MEMBERS, &nworkers, diag);
 	err = err ? err : has_devices(c, &pipes, nworkers, diag);
 	err = err ? err : hd_pipe_set_find(&c->pipes, &pipes.shape, &kept, diag);
 	err = err ? err : hd_pipes_keep_shape(c->spec->dir, job, &pipes, arena, diag);
+	if (!err)
+		reshape_to(c, &pipes.shape, pipes.most);
+	return err;
+}
+
+static enum hd_err change(struct driver *c, const struct hd_json *ask, struct hd_json_writer *w,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	const struct hd_pipes *pipes;
+	struct hd_job_sets sets;
+	struct hd_job *job = NULL;
+	enum hd_err err = read_sets(&sets, ask, arena, diag);
+
+	err = err ? err : hd_kept_job_read(&job, c->spec->dir, sets.set, sets.n, arena, diag);
+	if (!err && redundancy_alone(job))
+		err = driver_make_redundant(c, (enum hd_redundancy)hd_job_int(job, HD_JOB_REDUNDANCY), diag);
+	else if (!err)
+		err = change_stages(c, job, ask, arena, diag);
+	err = err ? err : hd_pipe_set_find(&c->pipes, &c->config.shape, &pipes, diag);
 	if (err)
 		return err;
-	c->config.shape = pipes.shape;
-	c->config.pipes = pipes.most;
-	c->redrawn.nstages = 0;
-	driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RESHAPE, .shape = &c->config.shape,
-		.n = pipes.most });
-	hd_json_put_i64(w, "stages", pipes.shape.nstages / pipes.groups);
-	hd_json_put_i64(w, "devices", pipes.shape.width * hd_pipes_each(&pipes));
-	hd_json_put_text(w, "schedule", pipes.stages.schedule);
+	hd_json_put_i64(w, "stages", pipes->shape.nstages / pipes->groups);
+	hd_json_put_i64(w, "devices", pipes->shape.width * hd_pipes_each(pipes));
+	hd_json_put_text(w, "schedule", pipes->stages.schedule);
+	hd_json_put_text(w, "redundancy", hd_redundancy_names[hd_shape_redundancy(&pipes->shape)]);
 	return HD_OK;
 }
 
@@ -163,6 +213,7 @@ void driver_redraw(struct driver *c, uint64_t step, const struct hd_step_news *n
 		return;
 	}
 	const struct hd_view_shape was = view->shape;
+	hd_shape_make_redundant(&shape, hd_shape_redundancy(&was));
 	enum hd_err err = change_to(c, &shape, view->nranks, &why);
 	driver_note(c, err ? "warning" : "redraw", HD_NOBODY, err ? why.text : said);
 	hd_redraw_kept(c->spec->redraw, view, !err);

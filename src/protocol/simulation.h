@@ -115,7 +115,8 @@ struct hd_sim_result {
 /* Of a seed with HD_SIM_STAGED: every member holds all state, whatever stages it runs. */
 #define HD_SIM_WHOLE (UINT64_C(1) << 40)
 
-/* Of a seed with HD_SIM_STAGED: each stage has a shadow at another member (view.h, rule 10). */
+/* Of a seed with HD_SIM_STAGED: each stage has a shadow at another member (view.h, rule 10); of the other
+ * shapes of HD_SIM_RESHAPED some have none. */
 #define HD_SIM_SHADOWED (UINT64_C(1) << 41)
 
 /* Of a seed: the first calls between two workers fail for up to T/2, as of a socket that is late. */

@@ -15,7 +15,8 @@ static void draw_buckets(struct sim_world *s, struct sim_shape *to)
 	if (sim_rnd(s, 2))
 		to->bucket[0].readers |= UINT64_C(1) << (n - 1);
 	to->buckets = (struct hd_stage_buckets){ .n = s->nbuckets, .nstages = n, .at = to->bucket,
-		.whole = (s->seed & HD_SIM_WHOLE) != 0, .shadows = (s->seed & HD_SIM_SHADOWED) != 0 };
+		.whole = (s->seed & HD_SIM_WHOLE) != 0, .shadows = s->seed & HD_SIM_SHADOWED &&
+			to->shape.schedule % 3 != 1 };
 }
 
 static void draw_shape(struct sim_world *s, struct hd_view_shape *shape, uint32_t most, uint32_t schedule)

@@ -192,7 +192,8 @@ static void check_shadows(struct sim_world *s, const struct sim_proc *p)
 
 	for (uint32_t r = 0; r < view->nranks && view->shape.nstages; r++)
 		two |= view->rank[r].worker != view->rank[r - r % view->shape.width].worker;
-	for (uint32_t b = 0; b < s->nbuckets && two && s->seed & HD_SIM_SHADOWED; b++)
+	two &= s->shapes[view->shape.schedule].buckets.shadows;
+	for (uint32_t b = 0; b < s->nbuckets && two; b++)
 		if (__builtin_popcountll(x->held.slot[b]) < 2 || x->held.slot[b] != x->held.param[b])
 			sim_bad(s, "shadow", "worker %u begins step %llu, and bucket %u has one holder",
 				p->id, (unsigned long long)x->step, b);

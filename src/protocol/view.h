@@ -80,8 +80,9 @@ struct hd_vrank { uint32_t worker, nvns; };
 struct hd_vrange { uint32_t first, n; };          /* virtual nodes first .. first + n - 1 */
 
 /* nstages 0: no shape, and all else is 0; 1: each rank has the whole model and is several devices. Unused
- * places are 0. `schedule`: its number, the same in all processes of the run; holders, passes and sums do not
- * depend on it. `first`: the node of the graph with which each stage begins, or all 0 (rule 8). */
+ * places are 0. `schedule`: a number that is the same in all processes of the run and says the order of
+ * work and whether stages have shadows; the machines see it by hd_shape_buckets alone. `first`: the
+ * node of the graph with which each stage begins, or all 0 (rule 8). */
 struct hd_view_shape {
 	uint32_t nstages, width;
 	uint8_t place[HD_STAGE_BITS];

@@ -68,6 +68,7 @@ static enum hd_err shape_of(struct hd_pipes *pipes, const struct hd_task *task, 
 	pipes->shape = (struct hd_view_shape){ .nstages = one.nstages * n, .width = s->p * n };
 	while (strcmp(hd_schedule_kinds[pipes->shape.schedule].name, s->schedule) != 0)
 		pipes->shape.schedule++;
+	hd_shape_make_redundant(&pipes->shape, (uint32_t)hd_job_int(task->job, HD_JOB_REDUNDANCY));
 	for (uint32_t i = 0; i < pipes->shape.nstages; i++)
 		pipes->shape.place[i] = (uint8_t)(one.place[i / n] * n + i % n);
 	return pipes->shape.place[0] == 0 ? HD_OK : hd_fail(diag, HD_E_INVAL,
@@ -159,6 +160,12 @@ static void say(struct hd_job *job, enum hd_job_key key, uint32_t i)
 	job->value[key].i = i;
 }
 
+static void say_redundancy(struct hd_job *job, uint32_t mode)
+{
+	say(job, HD_JOB_REDUNDANCY, mode);
+	job->value[HD_JOB_REDUNDANCY].text = hd_redundancy_names[mode];
+}
+
 static void say_recompute(struct hd_job *job)
 {
 	say(job, HD_JOB_PAR_RECOMPUTE, HD_RECOMPUTE_STAGE);
@@ -167,7 +174,8 @@ static void say_recompute(struct hd_job *job)
 
 /* As if the job's keys asked for it; `first` NULL: its cuts are by the FLOPs. */
 static enum hd_err as_asked(struct hd_pipes *pipes, const struct hd_task *of, const char *schedule,
-	uint32_t nstages, uint32_t width, const uint32_t *first, struct hd_arena *arena, struct hd_diag *diag)
+	uint32_t nstages, uint32_t width, const uint32_t *first, uint32_t redundancy, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	struct hd_job *job = hd_arena_take(arena, 1, sizeof *job);
 	struct hd_task *task = hd_arena_take(arena, 1, sizeof *task);
@@ -185,6 +193,7 @@ static enum hd_err as_asked(struct hd_pipes *pipes, const struct hd_task *of, co
 	say(job, HD_JOB_PAR_WIDTH, width);
 	say(job, HD_JOB_PAR_SCHEDULE, 0);
 	job->value[HD_JOB_PAR_SCHEDULE].text = schedule;
+	say_redundancy(job, redundancy);
 	return by_keys(pipes, task, first, arena, diag);
 }
 
@@ -195,15 +204,15 @@ enum hd_err hd_pipes_of_shape(struct hd_pipes *pipes, const struct hd_task *task
 	const uint32_t n = groups->is_auto ? 1 : (uint32_t)groups->i;
 	uint32_t known = 0;
 
-	while (known < shape->schedule && hd_schedule_kinds[known].name)
+	while (known < hd_shape_order(shape) && hd_schedule_kinds[known].name)
 		known++;
 	if (!shape->width || shape->nstages % shape->width || shape->width % n ||
-		!hd_schedule_kinds[known].name)
+		!hd_schedule_kinds[known].name || hd_shape_redundancy(shape) >= HD_NREDUNDANCIES)
 		return hd_fail(diag, HD_E_INVAL,
 			"%u stages over %u devices, in the order %u, are no pipeline", shape->nstages,
 			shape->width, shape->schedule);
 	return as_asked(pipes, task, hd_schedule_kinds[known].name, shape->nstages / n, shape->width / n,
-		hd_view_nfirst(shape) ? shape->first : NULL, arena, diag);
+		hd_view_nfirst(shape) ? shape->first : NULL, hd_shape_redundancy(shape), arena, diag);
 }
 
 enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
@@ -221,7 +230,8 @@ enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, st
 	if (hd_schedule_kind_find(&kind, s.schedule, NULL))
 		return hd_fail(diag, HD_E_INVAL, "parallel.settled is \"%.80s\", which no run wrote",
 			hd_job_text(job, HD_JOB_PAR_SETTLED));
-	return as_asked(pipes, task, kind->name, s.stages, s.width, s.n ? s.node : NULL, arena, diag);
+	return as_asked(pipes, task, kind->name, s.stages, s.width, s.n ? s.node : NULL,
+		(uint32_t)hd_job_int(job, HD_JOB_REDUNDANCY), arena, diag);
 }
 
 /* ---- views, and their plans ---- */
@@ -316,7 +326,8 @@ enum hd_err hd_pipes_plan(struct hd_plan *plan, const struct hd_pipes *pipes, co
 		return err;
 	for (uint32_t r = 0; r < view->nranks; r++)
 		plan->worker[r] = (uint16_t)hd_view_index(view, view->rank[r].worker);
-	err = view->shape.nstages ? hd_pipes_shadows(plan, job, task, arena, diag) : HD_OK;
+	err = view->shape.nstages ? hd_pipes_shadows(plan, (enum hd_redundancy)hd_shape_redundancy(
+		&view->shape), job, task, arena, diag) : HD_OK;
 	plan->number = view->epoch;
 	plan->cause = cause_of(view, view->shape.nstages ? plan->cause : NULL, arena);
 	return err;
@@ -515,10 +526,11 @@ enum hd_err hd_pipes_change(struct hd_job *job, uint32_t width, struct hd_arena 
 
 	for (int key = 0; key < HD_JOB_NKEYS; key++)
 		if (set(job, key) && key != HD_JOB_PAR_STAGES && key != HD_JOB_PAR_CHUNKS &&
-			key != HD_JOB_PAR_SCHEDULE && key != HD_JOB_PAR_REPLICAS)
+			key != HD_JOB_PAR_SCHEDULE && key != HD_JOB_PAR_REPLICAS && key != HD_JOB_REDUNDANCY)
 			return hd_fail(diag, HD_E_INVAL,
 				"%s.%s does not change while a run goes on: stop it and resume it with that; "
-				"parallel.stages, chunks, schedule and replicas do", hd_job_keys[key].table,
+				"parallel.stages, chunks, schedule and replicas, and elastic.redundancy do",
+				hd_job_keys[key].table,
 				hd_job_keys[key].key);
 	if (set(job, HD_JOB_PAR_SCHEDULE) && !set(job, HD_JOB_PAR_CHUNKS))
 		value[HD_JOB_PAR_CHUNKS] = open;
@@ -543,11 +555,12 @@ enum hd_err hd_pipes_keep_shape(struct hd_rundir *dir, const struct hd_job *job,
 			open },
 		{ HD_JOB_PAR_REPLICAS, job->value[HD_JOB_PAR_REPLICAS] },
 		{ HD_JOB_PAR_RECOMPUTE, job->value[HD_JOB_PAR_RECOMPUTE] },
-		{ HD_JOB_PAR_SETTLED, job->value[HD_JOB_PAR_SETTLED] } };
+		{ HD_JOB_PAR_SETTLED, job->value[HD_JOB_PAR_SETTLED] },
+		{ HD_JOB_REDUNDANCY, job->value[HD_JOB_REDUNDANCY] } };
 	enum hd_err err = put_number(&value[1].value, pipes->stages.p, arena, diag);
 
 	/* those of the schedule are left open: so another one has its own */
-	if (!err && pipes->stages.v != hd_schedule_kinds[pipes->shape.schedule].vmin)
+	if (!err && pipes->stages.v != hd_schedule_kinds[hd_shape_order(&pipes->shape)].vmin)
 		err = put_number(&value[2].value, pipes->stages.v, arena, diag);
 	for (size_t i = 0; i < sizeof value / sizeof *value; i++)
 		value[i].value.type = job->value[value[i].key].type;

@@ -44,6 +44,21 @@ struct hd_pipes {
 	uint64_t *bytes;                  /* [buckets.n] parameters and slots of each, in bytes */
 };
 
+/* What a shape's `schedule` says: the order of work, a row of pipeline/generate.h, and the redundancy. */
+enum { HD_SHAPE_ORDERS = 256 };
+static inline uint32_t hd_shape_order(const struct hd_view_shape *shape)
+{
+	return shape->schedule % HD_SHAPE_ORDERS;
+}
+static inline uint32_t hd_shape_redundancy(const struct hd_view_shape *shape)
+{
+	return shape->schedule / HD_SHAPE_ORDERS;
+}
+static inline void hd_shape_make_redundant(struct hd_view_shape *shape, uint32_t redundancy)
+{
+	shape->schedule = shape->nstages ? hd_shape_order(shape) + HD_SHAPE_ORDERS * redundancy : 0;
+}
+
 /* Devices of a rank that one worker has. */
 static inline uint32_t hd_pipes_each(const struct hd_pipes *pipes)
 {
@@ -88,7 +103,7 @@ HD_MUST_USE enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, u
 /* For a run that goes on, with pipelines of `width` ranks so far, after its user set some keys
  * (HD_FROM_SET): other
  * keys of its pipelines that followed from these are open again. HD_E_INVAL: other keys were set than
- * parallel.stages, chunks, schedule and replicas. */
+ * parallel.stages, chunks, schedule and replicas, and elastic.redundancy. */
 HD_MUST_USE enum hd_err hd_pipes_change(struct hd_job *job, uint32_t width, struct hd_arena *arena,
 	struct hd_diag *diag);
 /* Writes the shape that hd_pipes_make() found to the job in the run's folder. The caller has the folder's

@@ -17,7 +17,7 @@ static struct hd_choose_ask as_one_process(const struct hd_task *task, const str
 		.alike = true };
 }
 
-static bool shape_of(struct hd_view_shape *shape, const struct hd_run_stages *s)
+static bool shape_of(struct hd_view_shape *shape, const struct hd_run_stages *s, uint32_t redundancy)
 {
 	*shape = (struct hd_view_shape){ .nstages = s->p * s->v, .width = s->p };
 	while (hd_schedule_kinds[shape->schedule].name &&
@@ -25,6 +25,7 @@ static bool shape_of(struct hd_view_shape *shape, const struct hd_run_stages *s)
 		shape->schedule++;
 	if (!hd_schedule_kinds[shape->schedule].name || shape->nstages > HD_STAGE_BITS || !s->first)
 		return false;
+	hd_shape_make_redundant(shape, redundancy);
 	memcpy(shape->first, s->first, shape->nstages * sizeof *shape->first);
 	return true;
 }
@@ -57,7 +58,7 @@ static enum hd_err add(struct hd_pipes_choices *to, const struct hd_plan_choice 
 	enum hd_err err = HD_OK;
 
 	if (s->p) {
-		takes = shape_of(&made.shape, s);
+		takes = shape_of(&made.shape, s, (uint32_t)hd_job_int(job, HD_JOB_REDUNDANCY));
 		err = takes ? complete(&made.shape, ask->task, &takes, arena, diag) : HD_OK;
 	}
 	if (err || !takes)
@@ -136,7 +137,8 @@ enum hd_err hd_pipes_cut_again(struct hd_view_shape *shape, const struct hd_pipe
 	enum hd_err err = hd_choose_plan(&found, &how, arena, diag);
 	for (uint32_t i = 0; !err && !takes && i < found.n; i++) {
 		struct hd_view_shape made;
-		if (shape_of(&made, &found.at[i].stages))
+		if (shape_of(&made, &found.at[i].stages,
+			(uint32_t)hd_job_int(task->job, HD_JOB_REDUNDANCY)))
 			err = complete(&made, task, &takes, arena, diag);
 		if (takes)
 			*shape = made;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pipeline/generate.h"
+#include "run/pipes.h"
 #include "run/stages.h"
 
 enum hd_err hd_pipes_settled(struct hd_job_value *value, const struct hd_view_shape *shape,
@@ -19,7 +20,7 @@ enum hd_err hd_pipes_settled(struct hd_job_value *value, const struct hd_view_sh
 		s.n = hd_view_nfirst(shape);
 		s.recompute = how.recompute;
 		memcpy(s.node, shape->first, s.n * sizeof *s.node);
-		schedule = hd_schedule_kinds[shape->schedule].name;
+		schedule = hd_schedule_kinds[hd_shape_order(shape)].name;
 	}
 	snprintf(s.schedule, sizeof s.schedule, "%s", schedule);
 	hd_text_init(&text, arena);

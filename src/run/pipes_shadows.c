@@ -80,10 +80,10 @@ static enum hd_err say(struct hd_plan *plan, const char *what, struct hd_arena *
 	return text.full ? hd_fail(diag, HD_E_NOMEM, "no memory for what a plan says") : HD_OK;
 }
 
-enum hd_err hd_pipes_shadows(struct hd_plan *plan, const struct hd_plan_job *plan_job,
-	const struct hd_task *task, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_pipes_shadows(struct hd_plan *plan, enum hd_redundancy mode,
+	const struct hd_plan_job *plan_job, const struct hd_task *task, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
-	const enum hd_redundancy mode = mode_of(task->job);
 	struct hd_schedule s = { 0 }, with = { 0 };
 	struct hd_stage_costs costs;
 

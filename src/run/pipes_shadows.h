@@ -16,13 +16,15 @@
 #ifndef HD_RUN_PIPES_SHADOWS_H
 #define HD_RUN_PIPES_SHADOWS_H
 
+#include "pipeline/redundancy.h"
 #include "run/pipes.h"
 
 /* HD_E_INVAL: rule 4. */
 HD_MUST_USE enum hd_err hd_pipes_shadows_fit(const struct hd_pipes *pipes, const struct hd_job *job,
 	struct hd_diag *diag);
-/* Gives the plan of a view, whose ranks' workers are known, the lists of the job's mode. */
-HD_MUST_USE enum hd_err hd_pipes_shadows(struct hd_plan *plan, const struct hd_plan_job *plan_job,
-	const struct hd_task *task, struct hd_arena *arena, struct hd_diag *diag);
+/* Gives the plan of a view, whose ranks' workers are known, the lists of the mode of its shape. */
+HD_MUST_USE enum hd_err hd_pipes_shadows(struct hd_plan *plan, enum hd_redundancy mode,
+	const struct hd_plan_job *plan_job, const struct hd_task *task, struct hd_arena *arena,
+	struct hd_diag *diag);
 
 #endif

@@ -345,7 +345,8 @@ static void a_set_has_the_pipes_of_every_shape(void **state)
 {
 	static const char *const parallel[] = { "schedule: zb-v, width: 2", "stages: 3, schedule: gpipe",
 		"stages: 3", "schedule: interleaved, chunks: 2, stages: 6",
-		"mode: auto, settled: '1f1b 3 3 0,5,20'", "mode: auto, settled: '1f1b 3 3 0,6,20'" };
+		"mode: auto, settled: '1f1b 3 3 0,5,20'", "mode: auto, settled: '1f1b 3 3 0,6,20'",
+		"stages: 3}\ncomm: {sync: stages}\nelastic: {redundancy: lazy" };
 	enum { N = sizeof parallel / sizeof *parallel };
 	struct hd_pipe_set set[N];
 	struct hd_task *task[N];
@@ -366,6 +367,9 @@ static void a_set_has_the_pipes_of_every_shape(void **state)
 			CHECK(hd_view_same_shape(&found->shape, &of->shape), "%zu %zu", i, k);
 			CHECK((i == k) == (found == &set[i].first), "%zu %zu", i, k);
 			assert_string_equal(found->stages.schedule, of->stages.schedule);
+			/* whatever the job says that the set is of */
+			CHECK(found->buckets.shadows == of->buckets.shadows && of->buckets.shadows ==
+				(k == N - 1), "%zu %zu: shadows", i, k);
 			assert_memory_equal(found->stages.first, of->stages.first,
 				of->shape.nstages * sizeof *of->stages.first);
 			assert_int_equal(hd_pipe_set_find(&set[i], &of->shape, &again, NULL), HD_OK);
@@ -375,7 +379,8 @@ static void a_set_has_the_pipes_of_every_shape(void **state)
 	static const struct hd_view_shape no[] = {
 		{ 3, 3, { 0, 1, 2 }, 999, { 0 } }, { 3, 2, { 0, 1, 1 }, 0, { 0 } },
 		{ 3, 0, { 0 }, 0, { 0 } }, { 3, 3, { 0, 2, 1 }, 1, { 0 } },
-		{ 4, 2, { 0, 1, 0, 1 }, 1, { 0 } } };
+		{ 4, 2, { 0, 1, 0, 1 }, 1, { 0 } },
+		{ 3, 3, { 0, 1, 2 }, 2 + HD_SHAPE_ORDERS * 9, { 0 } } };
 	for (size_t i = 0; i < sizeof no / sizeof *no; i++)
 		CHECK(!hd_pipe_set_buckets(&set[0], &no[i]), "shape %zu", i);
 	for (size_t i = 0; i < N; i++) {

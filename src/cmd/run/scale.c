@@ -112,7 +112,7 @@ static enum hd_err fits(struct hd_cmd *cmd, const char *run, const char *workers
 static enum hd_err ask_for_shape(struct hd_cmd *cmd, const char *run, const char *workers)
 {
 	const struct hd_json *answer;
-	const char *schedule = "";
+	const char *schedule = "", *redundancy = "";
 	int64_t stages = 0, devices = 0;
 	struct hd_json_writer w;
 	struct hd_text text;
@@ -136,13 +136,14 @@ static enum hd_err ask_for_shape(struct hd_cmd *cmd, const char *run, const char
 	err = err ? err : hd_json_get_i64(answer, "stages", 0, INT64_MAX, &stages, &cmd->diag);
 	err = err ? err : hd_json_get_i64(answer, "devices", 0, INT64_MAX, &devices, &cmd->diag);
 	err = err ? err : hd_json_get_text(answer, "schedule", &schedule, &cmd->diag);
+	err = err ? err : hd_json_get_text(answer, "redundancy", &redundancy, &cmd->diag);
 	if (!err && !workers && cmd->args.has[HD_OPT_JSON])
-		printf("{\"stages\":%lld,\"devices\":%lld,\"schedule\":\"%s\"}\n", (long long)stages,
-			(long long)devices, schedule);
+		printf("{\"stages\":%lld,\"devices\":%lld,\"schedule\":\"%s\",\"redundancy\":\"%s\"}\n",
+			(long long)stages, (long long)devices, schedule, redundancy);
 	else if (!err && !cmd->args.has[HD_OPT_JSON] && !cmd->args.has[HD_OPT_QUIET])
-		printf("%s: %lld stage%s, %lld device%s a pipeline, from one of the next steps on\n",
-			schedule, (long long)stages, stages == 1 ? "" : "s", (long long)devices,
-			devices == 1 ? "" : "s");
+		printf("%s: %lld stage%s, %lld device%s a pipeline, redundancy %s, from one of the next "
+			"steps on\n", schedule, (long long)stages, stages == 1 ? "" : "s", (long long)devices,
+			devices == 1 ? "" : "s", redundancy);
 	return err;
 }
 
@@ -196,8 +197,8 @@ const struct hd_verb hd_verb_scale = {
 		"what that is); `heddle status` says why.\n"
 		"A number turns that off. --wait: until that many are members.\n"
 		"-s: of a run of pipelines over workers parallel.stages, chunks, schedule and replicas, "
-		"also with a number of workers: from one of the next steps on. The number of stages left "
-		"out, pipelines have as many devices as before.",
+		"and elastic.redundancy, also with a number of workers: from one of the next steps on. The "
+		"number of stages left out, pipelines have as many devices as before.",
 	.opts = HD_OPTS(HD_OPT_WAIT, HD_OPT_POLICY, HD_OPT_SET),
 	.run = verb_scale, .test = "program_elastic.sh",
 };
