@@ -290,10 +290,7 @@ static void on_guest(struct hd_coordinator *co, uint32_t guest, const struct hd_
 	take_facts(w, join);
 	w->guest = guest;
 	w->id_serial = hd_co_store(co);
-	co->spawned -= co->spawned > 0 && !remote;
-	for (uint32_t i = 0; i < HD_MAX_WORKERS && !remote; i++)
-		if (&co->worker[i] != w && !strcmp(co->worker[i].host, w->host))
-			hd_co_rejoined(co, &co->worker[i], true);
+	co->spawned -= !remote && !hd_co_rejoined(co, w) && co->spawned;
 	hd_co_note(co, "join", w->worker, "%u devices at %s%s", w->ndevices, w->host,
 		w->ndevices < co->config.tensor ? ", which are too few for a rank (parallel.tensor): it "
 		"computes nothing" : "");
@@ -427,12 +424,10 @@ static void on_lost(struct hd_coordinator *co, uint32_t worker, enum hd_suspicio
 	/* what is down is not silent: it is not there before it calls again */
 	w->silent = w->up = why == HD_SILENT && w->up;
 	w->lost_ns = co->now_ns ? co->now_ns : 1;
-	if (why == HD_EXITED) {
-		hd_co_dead(co, w, "its process ended");
-		hd_co_rejoined(co, w, false);
-	} else if (any(w->suspected)) {
+	if (why == HD_EXITED)
+		hd_co_ended(co, w);
+	else if (any(w->suspected))
 		hd_co_dead(co, w, "its links are closed here and at a peer");
-	}
 }
 
 /* Peers miss it, we hear it: after T the one that most reports name goes; ties: the higher id. */

@@ -191,7 +191,9 @@ void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *w
 /* A member, where the state is lost: its process drops what it has and joins as a new worker. It counts as
  * spawned until it has joined, or has ended. */
 void hd_co_rejoin(struct hd_coordinator *co, struct hd_co_worker *w);
-void hd_co_rejoined(struct hd_coordinator *co, struct hd_co_worker *w, bool joined);
+/* the process of this local worker may have been another worker before; true: which was still here */
+bool hd_co_rejoined(struct hd_coordinator *co, const struct hd_co_worker *now);
+void hd_co_ended(struct hd_coordinator *co, struct hd_co_worker *w);     /* its process */
 
 /* coordinator_corrupt.c */
 void hd_co_on_digests(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_seal *seal);

@@ -22,9 +22,32 @@ static void a_number_is_told_when_it_is_stored(void **state)
 	IS(co_join(c, 4, 10), ">g4 ADMIT@0 0 for 10");              /* it has not heard it */
 	IS(CO(STORED, .serial = 2, .ok = true), ">g1 ADMIT@0 1 for 11");
 	IS(co_return(c, 0, 10, false), ">0 PEER@0 1 b");
-	/* it came back: this is another one */
-	IS(co_join(c, 5, 10), "STORE 3 e 0 next 3 not started; NOTE join 2");
+	/* it came back: the same process joins as another one */
+	IS(co_join(c, 5, 10), "STORE 3 e 0 next 3 not started; NOTE lost 0; >0 STALE@0; DROP 0; NOTE join 2");
 	IS(CO(STORED, .serial = 3, .ok = true), ">g5 ADMIT@0 2 for 10");
+	co_end(c);
+}
+
+/* The worker that it was is out at once, and its process is not ended, neither now nor T later. Of two that
+ * were asked for, the other one is still to come. */
+static void a_process_that_joins_again_is_another_worker(void **state)
+{
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	co_run(c, &co_config, 2);
+	CO(LOST, .worker = 1, .why = HD_CLOSED);
+	CO(SCALE, .n = 3);
+	STORED();
+	assert_int_equal(c->co->spawned, 1);
+	IS(co_join(c, 2, 11), "STORE 6 e 1 next 3 of 0 1; NOTE lost 1; STORE 7 e 2 next 3 of 0 1; "
+		"NOTE join 2");
+	assert_int_equal(c->co->spawned, 1);
+	IS(CO(LOST, .worker = 1, .why = HD_EXITED), "");
+	/* one of another machine may have the same number */
+	IS(co_hear(c, CO_GUEST + 4, true, (struct hd_msg){ .kind = HD_MSG_JOIN, .join = {
+		.worker = HD_NOBODY, .ndevices = 1, .nonce = 9, .nhost = 6, .host = "pid:10" } }),
+		"STORE 8 e 2 next 4 of 0 1; NOTE join 1000003; NOTE scale");
 	co_end(c);
 }
 
@@ -539,6 +562,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_number_is_told_when_it_is_stored),
+		cmocka_unit_test(a_process_that_joins_again_is_another_worker),
 		cmocka_unit_test(who_cannot_take_part_is_refused),
 		cmocka_unit_test(places_are_given_to_others_when_workers_are_gone),
 		cmocka_unit_test(who_comes_back_under_a_number_that_is_not_its_own_is_sent_away),

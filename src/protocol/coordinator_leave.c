@@ -136,7 +136,7 @@ static void take_out(struct hd_coordinator *co, struct hd_co_worker *w, bool end
 	}
 }
 
-void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why)
+static void die(struct hd_coordinator *co, struct hd_co_worker *w, const char *why, bool ends)
 {
 	bool member = w->state == HD_W_MEMBER, of_next = (co->phase == HD_CO_DECIDED ||
 		co->phase == HD_CO_DECIDING) && hd_view_has(&co->next, w->worker);
@@ -144,11 +144,16 @@ void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *w
 	if (!hd_co_is_here(w))
 		return;
 	hd_co_note(co, "lost", w->worker, "%s", why);
-	take_out(co, w, true);
+	take_out(co, w, ends);
 	if (member || of_next || w->asked)
 		hd_co_fence(co, HD_TIMEOUT_NS(SILENT, co->config.detect_ns));
 	else if (hd_view_has(&co->next, w->worker))
 		hd_co_void(co);
+}
+
+void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why)
+{
+	die(co, w, why, true);
 }
 
 void hd_co_rejoin(struct hd_coordinator *co, struct hd_co_worker *w)
@@ -159,8 +164,27 @@ void hd_co_rejoin(struct hd_coordinator *co, struct hd_co_worker *w)
 	take_out(co, w, false);
 }
 
-void hd_co_rejoined(struct hd_coordinator *co, struct hd_co_worker *w, bool joined)
+/* Of the worker that it was, only the link is gone so far. It must not be ended T later: it is another one by
+ * then. */
+bool hd_co_rejoined(struct hd_coordinator *co, const struct hd_co_worker *now)
 {
-	co->spawned -= w->rejoins && !joined && co->spawned;
+	bool was_here = false;
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		if (w == now || w->state == HD_W_FREE || hd_is_remote(w->worker) || !*w->host ||
+			strcmp(w->host, now->host) != 0)
+			continue;
+		w->rejoins = false;
+		was_here |= hd_co_is_here(w);
+		die(co, w, "its process joined again, as a new worker", false);
+	}
+	return was_here;
+}
+
+void hd_co_ended(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	hd_co_dead(co, w, "its process ended");
+	co->spawned -= w->rejoins && co->spawned;
 	w->rejoins = false;
 }

@@ -74,11 +74,12 @@ static void members_in_order_are_the_ranks_of_pipelines(void **state)
 static void admit_with(struct co_at_work *c, uint32_t id, uint32_t ndevices)
 {
 	FROM(CO_GUEST + id, JOIN, .join = { .worker = HD_NOBODY, .ndevices = ndevices, .vn_ps = 1,
-		.nonce = 10 + id, .naddress = 1, .address = &"abcdefgh"[id % 8], .nhost = 1, .host = "h" });
+		.nonce = 10 + id, .naddress = 1, .address = &"abcdefgh"[id % 8], .nhost = 1,
+		.host = &"abcdefgh"[id % 8] });
 	assert_int_equal(strstr(co_note_text(c, "join"), "too few for a rank") != NULL, ndevices < 2);
 	STORED();
 	FROM(id, JOIN, .join = { .worker = id, .ndevices = ndevices, .vn_ps = 1, .nonce = 10 + id,
-		.naddress = 1, .address = &"abcdefgh"[id % 8], .nhost = 1, .host = "h" });
+		.naddress = 1, .address = &"abcdefgh"[id % 8], .nhost = 1, .host = &"abcdefgh"[id % 8] });
 	co_ready_to_sync(c, id);
 	co_synced(c, id);
 }

@@ -462,12 +462,6 @@ static void a_finished_step_that_is_begun_again_has_lost_its_slots(void **state)
 	}
 }
 
-static const char *join_of(struct co_at_work *c, uint32_t guest, const char *host)
-{
-	return FROM(CO_GUEST + guest, JOIN, .join = { .worker = HD_NOBODY, .ndevices = 1, .vn_ps = 1,
-		.nonce = 10 + guest, .nhost = (uint32_t)strlen(host), .host = host });
-}
-
 /* The state is lost: processes of members stay, and none is started in their place, unless one of them ends
  * before it has joined again. A member that is to leave does so. */
 static void who_loses_the_state_joins_again_and_is_not_replaced(void **state)
@@ -479,8 +473,6 @@ static void who_loses_the_state_joins_again_and_is_not_replaced(void **state)
 	(void)state;
 	config.copies = 1;
 	co_run(c, &config, 4);
-	for (uint32_t i = 0; i < 4; i++)
-		snprintf(hd_co_find(c->co, i)->host, sizeof hd_co_find(c->co, i)->host, "pid:%u", i);
 	CO(DRAIN, .worker = 3);
 	STORED();
 	CO(LOST, .worker = 2, .why = HD_EXITED);
@@ -492,7 +484,7 @@ static void who_loses_the_state_joins_again_and_is_not_replaced(void **state)
 		"STORE 9 e 2 next 4 not started; NOTE restore; RESTORE; SPAWN 1");
 	IS(CO(LOST, .worker = 0, .why = HD_EXITED), "SPAWN 1");
 	IS(CO(LOST, .worker = 0, .why = HD_EXITED), "");
-	IS(join_of(c, 4, "pid:1"), "STORE 10 e 2 next 5 not started; NOTE join 4");
+	IS(co_join(c, 4, 11), "STORE 10 e 2 next 5 not started; NOTE join 4");
 	IS(CO(LOST, .worker = 1, .why = HD_EXITED), "");
 	IS(CO(UNSPAWNED, .n = 1), "SPAWN 1");
 	co_end(c);

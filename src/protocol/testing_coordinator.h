@@ -206,19 +206,29 @@ static inline void co_begin(struct co_at_work *c, const struct hd_co_config *con
 
 static inline void co_end(struct co_at_work *c) { hd_coordinator_destroy(c->co); }
 
+/* A process has a nonce. */
+static inline const char *co_host(uint64_t nonce)
+{
+	static char host[24];
+
+	snprintf(host, sizeof host, "pid:%" PRIu64, nonce);
+	return host;
+}
+
 static inline const char *co_join(struct co_at_work *c, uint32_t guest, uint64_t nonce)
 {
 	return FROM(CO_GUEST + guest, JOIN, .join = { .worker = HD_NOBODY, .ndevices = 1, .vn_ps = 1,
 		.nonce = nonce, .naddress = 1,
 		.address = &"abcdefgh"[guest % 8],
-		.nhost = 1, .host = "h" });
+		.nhost = (uint32_t)strlen(co_host(nonce)), .host = co_host(nonce) });
 }
 
 static inline const char *co_return(struct co_at_work *c, uint32_t worker, uint64_t nonce, bool member)
 {
 	return FROM(worker, JOIN, .join = { .worker = worker, .member = member, .ndevices = 1, .vn_ps = 1,
 		.nonce = nonce, .naddress = 1,
-		.address = &"abcdefgh"[worker % 8], .nhost = 1, .host = "h" });
+		.address = &"abcdefgh"[worker % 8],
+		.nhost = (uint32_t)strlen(co_host(nonce)), .host = co_host(nonce) });
 }
 
 /* Worker `id` has its number, is back under it and could learn: the nonce is 10 + id. */

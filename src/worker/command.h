@@ -75,6 +75,7 @@ struct hd_command_done {
 	bool lacks;
 	bool synced;                     /* CHUNK: all of X_step is here */
 	bool over;                        /* CHUNK: its source gave up */
+	bool rejoin;                      /* RESTORE: the initial state is not here any more, nor on disk */
 	bool refused;                     /* PREPARE, BEGIN: memory or disk do not take the view's plan */
 	bool for_all;                     /* FINISH, UPDATE: no worker can finish the step */
 	uint64_t step;                    /* CHUNK, RESTORE: of the state */

@@ -8,7 +8,8 @@
  *
  * 1. attend() returns when the job is over for this worker: done, released, failed, asked to stop, or
  *    *fenced*: the others went on without it. A fenced worker joins again as a new one: attend() with a new
- *    run. So does one that left for a notice (worker/notice_agent.h) which is withdrawn by then.
+ *    run. So does one that is to begin from step 0 and does not have that state any more, and one that left
+ *    for a notice (worker/notice_agent.h) which is withdrawn by then.
  * 2. State that counts is written by the checkpoint writer alone, into the run's folder. A *remote* worker
  *    cannot reach that folder: it is never the writer, starts no coordinator, and syncs from a member.
  * 3. What this process cannot do (data gone, memory) ends it with an error; to the others it is lost.

@@ -510,7 +510,11 @@ static void became(struct hd_elastic *e, const struct hd_command_done *done)
 			.halt = done->halt });
 		break;
 	case HD_COMMAND_RESTORE:
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_SYNCED, .step = done->step });
+		if (done->rejoin)
+			e->leaving = e->fenced = true;
+		else
+			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_SYNCED,
+				.step = done->step });
 		break;
 	case HD_COMMAND_CHUNK:
 		hd_elastic_chunk_done(e, done);

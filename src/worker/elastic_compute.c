@@ -362,7 +362,8 @@ COMMAND(cancel)
 	return HD_OK;
 }
 
-/* X_0 is what a run begins with; any other step is a checkpoint's. */
+/* X_0 is what a run begins with, and may be on disk as well; any other step is a checkpoint's. A worker that
+ * has taken something from another since makes its run again, and X_0 with it. */
 COMMAND(restore)
 {
 	struct hd_ckpt_info info;
@@ -371,13 +372,13 @@ COMMAND(restore)
 	if (d->step == 0 && !e->touched)
 		return HD_OK;                             /* so far all slots are here */
 	e->touched = true;
-	if (d->step == 0)
-		return hd_fail(diag, HD_E_PEERLOST,
-			"all members are gone before the first checkpoint: this worker joins again");
 	if (!e->spec->dir)
 		return hd_fail(diag, HD_E_PEERLOST,
 			"no member is left to sync from: this worker joins again");
 	enum hd_err err = hd_ckpt_find(e->spec->fs, e->spec->dir, d->step, &info, NULL, NULL, diag);
+	done->rejoin = err && d->step == 0;
+	if (done->rejoin)
+		return HD_OK;
 	err = err ? err : hd_dist_lay_aside(e->worker, diag);
 	return err ? err : hd_run_restore(e->run, info.folder, HD_RESTORE_GO_ON, diag);
 }
