@@ -11,6 +11,7 @@ batch: {global: 26, virtual_nodes: 13}
 optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
 checkpoint: {every: 10000000 steps, keep: 2}
 eval: {every: 0}
+workers: {pace: 3 ms}             # they wait for what is to happen, and compute no more than they must
 END
 # of workers
 pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2; }
