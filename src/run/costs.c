@@ -112,6 +112,19 @@ static enum hd_err time_ops(struct hd_worker *worker, bool one_thread, struct hd
 	return HD_OK;
 }
 
+/* The median, as of all that is measured here: what others do to a thread once in a while is not in it. */
+static double late_ns(struct hd_clock *clock)
+{
+	int64_t ns[HD_COSTS_SLEEPS];
+
+	for (int i = 0; i < HD_COSTS_SLEEPS; i++) {
+		const int64_t until_ns = hd_clock_now_ns(clock) + HD_COSTS_SLEEP_NS;
+		hd_clock_wait_until(clock, until_ns);
+		ns[i] = hd_clock_now_ns(clock) - until_ns;
+	}
+	return (double)hd_profile_cost_of(ns, HD_COSTS_SLEEPS).p50_ns;
+}
+
 /* Waiting takes a multiple of computing; nothing is added. */
 static void stretch(struct hd_profile *p, double pace)
 {
@@ -208,7 +221,8 @@ static enum hd_err measure(struct hd_run_costs **costs, const struct hd_task *ta
 	if (pace <= 0) {
 		(*costs)->whole = whole;
 		(*costs)->reuse = reuse;
-	}
+	} else
+		(*costs)->late_ns = late_ns(&clock);
 	(*costs)->host_ns_per_byte = host;
 	(*costs)->took_s = (double)(hd_clock_now_ns(&clock) - began_ns) * 1e-9;
 	return HD_OK;

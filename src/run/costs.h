@@ -5,7 +5,7 @@
  *
  * 1. Measured on one device of the run's kind, with its threads, by a worker that ends before the run's
  *    begins. Devices that wait are measured as cores, and wait `pace` times as long as these; what they do
- *    not do (add, update) costs nothing.
+ *    not do (add, update) costs nothing. How late sleepers wake on this machine is measured for them.
  * 2. It takes HD_COSTS_BUDGET_NS of passes over one virtual node and as much of passes over a wave of them,
  *    whatever the model; of a large one a few passes are all there is. Then at most HD_COSTS_REUSE_NS for
  *    what it costs to come back to activations after others (cost/reuse.h).
@@ -25,7 +25,8 @@
 
 #define HD_COSTS_BUDGET_NS INT64_C(400000000)
 #define HD_COSTS_REUSE_NS INT64_C(1500000000)
-enum { HD_COSTS_PASSES = 30, HD_COSTS_FOLDS = 3 };
+enum { HD_COSTS_PASSES = 30, HD_COSTS_FOLDS = 3, HD_COSTS_SLEEPS = 31 };
+#define HD_COSTS_SLEEP_NS INT64_C(2000000)
 
 struct hd_run_costs {
 	struct hd_profile_line line;
@@ -40,6 +41,8 @@ struct hd_run_costs {
 	double host_ns_per_byte;
 	struct hd_reuse reuse;            /* of stages that keep more virtual nodes alive than one */
 	double hop_ns;                    /* until a rank that waits goes on */
+	/* of devices that wait: how late a thread goes on that has slept; 0 of those that compute */
+	double late_ns;
 	double took_s;                    /* to measure */
 	int64_t *node_ns;                 /* [nodes of the training graph] for devices that wait so long */
 	const struct hd_graph *graph;     /* the training graph; borrowed */

@@ -32,6 +32,28 @@ static void scale(struct hd_stage_cost *c, double by)
 	c->r = llround((double)c->r * by);
 }
 
+static bool has(const struct hd_plan *plan, uint8_t op, uint16_t stage)
+{
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		for (uint32_t i = 0; i < plan->list[r].len; i++)
+			if (plan->list[r].at[i].op == op &&
+				(plan->list[r].at[i].stage == stage || is_once(op)))
+				return true;
+	return false;
+}
+
+/* Rule 8: an instruction sleeps once; B of a stage without W apart counts as I does. */
+static void wake_late(struct hd_stage_costs *s, const struct hd_plan *plan, double late_ns)
+{
+	for (uint32_t k = 0; k < s->nstages; k++) {
+		struct hd_stage_cost *c = &s->stage[k];
+		c->f += ps(late_ns);
+		c->r += ps(late_ns);
+		c->i += ps(late_ns);
+		c->w += has(plan, HD_INS_W, (uint16_t)k) ? ps(late_ns) : 0;
+	}
+}
+
 /* Rule 7. */
 static enum hd_err come_back(struct hd_stage_costs *s, const struct hd_plan *plan,
 	const struct hd_run_costs *costs, struct hd_arena *arena, struct hd_diag *diag)
@@ -168,6 +190,8 @@ static enum hd_err stage_costs(struct hd_stage_costs *out, const struct hd_plan 
 	err = err ? err : hd_stage_costs_make(out, &costs->sums, cut, plan->nstages, arena, diag);
 	if (!err && plan->first)
 		err = come_back(out, plan, costs, arena, diag);
+	if (!err && plan->first && costs->late_ns > 0)
+		wake_late(out, plan, costs->late_ns);
 	if (!err && hd_plan_width(plan) > 1)
 		err = widen(out, plan, costs, cores, diag);
 	if (!err)
@@ -183,16 +207,6 @@ static struct hd_forecast_row *row_of(struct hd_forecast *f, uint8_t op, uint16_
 		if (f->row[i].op == op && (is_once(op) || f->row[i].stage == stage))
 			return &f->row[i];
 	return NULL;
-}
-
-static bool has(const struct hd_plan *plan, uint8_t op, uint16_t stage)
-{
-	for (uint32_t r = 0; r < plan->nranks; r++)
-		for (uint32_t i = 0; i < plan->list[r].len; i++)
-			if (plan->list[r].at[i].op == op &&
-				(plan->list[r].at[i].stage == stage || is_once(op)))
-				return true;
-	return false;
 }
 
 static enum hd_err list_rows(struct hd_forecast *f, const struct hd_plan *plan, struct hd_arena *arena,

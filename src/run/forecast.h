@@ -19,6 +19,8 @@
  * 6. What a step takes besides (reading rows, the sums at NORM, its begin and end) is in no row.
  * 7. Stages that keep several virtual nodes alive take longer by what it costs to come back to activations
  *    after others (cost/reuse.h), as often as their lists do (pipeline/reuse.h).
+ * 8. Ranks that wait (pace.h) go on later than they would, by what sleepers of this machine do in the median,
+ *    once an instruction of a stage.
  *
  * Everything lies in the arena. Pure but for what is read of a worker. */
 #ifndef HD_RUN_FORECAST_H

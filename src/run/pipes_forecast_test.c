@@ -130,6 +130,28 @@ static void who_comes_back_late_to_activations_takes_longer(void **state)
 	hd_made_end(&m);
 }
 
+/* Once an instruction: B sleeps once, I and W each. */
+static void who_sleeps_wakes_late_once_an_instruction(void **state)
+{
+	static const struct { const char *schedule; uint8_t op; } rows[] = { { "1f1b", HD_INS_F },
+		{ "1f1b", HD_INS_B }, { "zb-h1", HD_INS_F }, { "zb-h1", HD_INS_I }, { "zb-h1", HD_INS_W } };
+	struct hd_made m;
+
+	(void)state;
+	begin(&m, NULL);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		double on_time[2], late[2];
+		m.costs->late_ns = 0;
+		rows_of(on_time, &m, rows[i].schedule, rows[i].op);
+		m.costs->late_ns = 250000;
+		rows_of(late, &m, rows[i].schedule, rows[i].op);
+		CHECK(fabs(late[0] - on_time[0] - 0.25) < 1e-9 && fabs(late[1] - on_time[1] - 0.25) < 1e-9,
+			"row %zu: %g and %g ms, on time %g and %g", i, late[0], late[1], on_time[0],
+			on_time[1]);
+	}
+	hd_made_end(&m);
+}
+
 /* What a worker's list says it took is written here, so that means are by hand. */
 static void what_was_before_is_not_measured(void **state)
 {
@@ -182,6 +204,7 @@ int main(void)
 		cmocka_unit_test(more_workers_make_the_pipelines_of_the_view),
 		cmocka_unit_test(steps_that_overlap_take_what_the_busiest_rank_computes),
 		cmocka_unit_test(who_comes_back_late_to_activations_takes_longer),
+		cmocka_unit_test(who_sleeps_wakes_late_once_an_instruction),
 		cmocka_unit_test(what_was_before_is_not_measured),
 		cmocka_unit_test(what_has_no_pipeline_is_not_predicted),
 	};
