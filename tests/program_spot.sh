@@ -69,6 +69,26 @@ for kind in paid job_end; do
 done
 passed "a job that ends before its script leaves by itself"
 
+# whoever played it is killed, and so was the coordinator before, whose place one has taken that a worker
+# started: nothing is left
+cat >script <<'EOF'
+{"node":"a","do":"add"}
+{"node":"b","do":"add"}
+{"node":"b","do":"kill","step":1000000}
+EOF
+ours() { pgrep -f "$work/killed.runs( |$|/)"; }
+none_left() { ! ours >/dev/null; }
+took_over() { pgrep -f "serve --job $work/killed.runs/chaos" >/dev/null && answers_now killed.runs/chaos; }
+"$HEDDLE_BIN" chaos spot job.yaml --script script --out "$work/killed.runs" -q >/dev/null 2>log &
+play=$!
+reach killed.runs/chaos 20
+kill -9 $(pgrep -f "run job.yaml .*--out $work/killed.runs/chaos")
+await took_over || failed "no worker has taken over"
+kill -9 $play
+wait $play 2>/dev/null
+await none_left || failed "left behind: $(ps -o pid,args -p "$(ours | tr '\n' ,)0")"
+passed "a play that is killed leaves no process behind"
+
 # a trace: what is left out beyond --max-nodes, what is measured, and the same on a simulated clock
 printf '%s\n' 0,add,a 0,add,b 0,add,c 60000,remove,b 70000,add,d 80000,remove,a 120000,remove,d \
 	>trace.csv

@@ -65,7 +65,7 @@ static enum hd_err start(struct hd_cloud *c, struct hd_cloud_machine *m, struct 
 	enum hd_err err = open_log(c, m, &log, diag);
 	if (!err)
 		err = hd_proc_spawn(c->spec.host, &(struct hd_spawn){ .argv = argv, .in = -1, .out = log.id,
-			.err = log.id }, &m->proc, diag);
+			.err = log.id, .tie = &m->tie }, &m->proc, diag);
 	if (log.fs)
 		(void)!hd_file_close(&log, NULL);         /* nothing was written by this process */
 	m->began_ns = hd_clock_now_ns(c->spec.clock);
@@ -89,6 +89,7 @@ static void end(struct hd_cloud *c, struct hd_cloud_machine *m)
 			hd_proc_finish(&m->proc);
 		pay(c, m);
 	}
+	hd_tie_cut(&m->tie);
 	hd_metadata_forget(&c->spec.services->metadata, m->name);
 	*m = (struct hd_cloud_machine){ .name = "" };
 	c->n--;
@@ -107,7 +108,8 @@ static enum hd_err add(struct hd_cloud *c, const struct hd_metadata_event *e, st
 	c->added++;
 	c->n++;
 	c->most = c->n > c->most ? c->n : c->most;
-	return start(c, m, diag);
+	enum hd_err err = hd_tie_open(&m->tie, diag);
+	return err ? err : start(c, m, diag);
 }
 
 static void freeze(struct hd_cloud *c, struct hd_cloud_machine *m, const struct hd_metadata_event *e)

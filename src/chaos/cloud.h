@@ -7,7 +7,8 @@
  *    notice; one that fails HD_CLOUD_ALIKE times in a row is an error.
  * 3. A machine is paid from the start of its process to its end, whole milliseconds, rounded down; the time
  *    between two processes of one machine is not paid.
- * 4. finish: no process outlives it.
+ * 4. What a machine's worker has started goes with the machine: a coordinator that took over, too. No process
+ *    outlives the cloud, nor the process that it belongs to, however that ends.
  *
  * Ownership: init/finish; what the spec names is borrowed. Threads: one. */
 #ifndef HD_CHAOS_CLOUD_H
@@ -39,6 +40,7 @@ struct hd_cloud_spec {
 struct hd_cloud_machine {
 	char name[HD_METADATA_NAME];      /* "": free */
 	enum hd_metadata_cloud cloud;     /* whose services it asks */
+	struct hd_tie tie;                /* what its processes end with, whatever group they are of */
 	struct hd_proc proc;              /* host NULL: no process now */
 	int64_t began_ns, again_ns, thaw_ns;      /* thaw 0: it runs */
 	bool warned, booted;              /* booted: its worker was seen as a member */

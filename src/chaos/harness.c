@@ -18,21 +18,35 @@ const char *const hd_harness_whole_model[HD_HARNESS_WHOLE] = { "parallel.mode=gi
 #define HD_HARNESS_DEAD_NS INT64_C(5000000000)
 #define HD_HARNESS_TWIN_NS INT64_C(86400000000000)
 
+/* By the call that fails where it is there: of two that want it at once one has it. */
+static enum hd_err make_new(struct hd_fs *fs, const char *path, struct hd_diag *diag)
+{
+	const char *last = strrchr(path, '/');
+	struct hd_diag why = { "" };
+	char above[HD_HARNESS_PATH];
+	struct hd_stat stat;
+	enum hd_err err = HD_OK;
+
+	(void)snprintf(above, sizeof above, "%.*s", last ? (int)(last - path) : 0, path);
+	if (*above)
+		err = hd_fs_mkdirs(fs, above, diag);
+	if (err || !(err = hd_fs_mkdir(fs, path, &why)))
+		return err;
+	return hd_fs_stat(fs, path, &stat, NULL) ? hd_fail(diag, err, "%s", why.text) :
+		hd_fail(diag, HD_E_INVAL, "%s is there already: choose another --out, or remove it", path);
+}
+
 enum hd_err hd_harness_init(struct hd_harness *t, struct hd_fs *fs, struct hd_clock *clock, const char *job,
 	const char *parent, uint64_t nsteps, struct hd_diag *diag)
 {
-	struct hd_stat stat;
-
 	*t = (struct hd_harness){ .fs = fs, .clock = clock, .job = job, .nsteps = nsteps };
 	hd_arena_init(&t->arena, 0);
 	hd_host_real(&t->own);
 	t->host = &t->own;
-	if (!hd_fs_stat(fs, parent, &stat, NULL))
-		return hd_fail(diag, HD_E_INVAL,
-			"%s is there already: choose another --out, or remove it", parent);
+	enum hd_err err = make_new(fs, parent, diag);
 	snprintf(t->dir, sizeof t->dir, "%.400s/chaos", parent);
 	snprintf(t->twin_dir, sizeof t->twin_dir, "%.400s/undisturbed", parent);
-	return hd_fs_mkdirs(fs, parent, diag);
+	return err;
 }
 
 void hd_harness_folder(struct hd_fs *fs, const char *parent, const char *name, char dir[HD_HARNESS_PATH])
@@ -63,6 +77,7 @@ void hd_harness_finish(struct hd_harness *t)
 	if (t->ours && (t->run.host || t->known))
 		(void)!hd_harness_ask(t, "{\"do\":\"stop\",\"now\":true}");
 	hd_proc_finish(&t->run);
+	hd_tie_cut(&t->tie);
 	hd_arena_finish(&t->arena);
 }
 
@@ -79,7 +94,8 @@ static uint32_t put_sets(const char **argv, uint32_t n, const char *const *set, 
 static enum hd_err spawn(struct hd_harness *t, const char *const *argv, const char *said,
 	struct hd_proc *proc, struct hd_diag *diag)
 {
-	struct hd_spawn how = { .argv = argv, .in = -1, .out = -1, .err = -1 };
+	struct hd_spawn how = { .argv = argv, .in = -1, .out = -1, .err = -1, .tie = t->tie.hold ? &t->tie :
+		NULL };
 	struct hd_file file = { 0 };
 	enum hd_err err = said ? hd_file_open(t->fs, said, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND,
 		&file, diag) : HD_OK;
@@ -300,6 +316,22 @@ enum hd_err hd_harness_stop(struct hd_harness *t, struct hd_diag *diag)
 	return err ? err : hd_harness_take_end(t, diag);
 }
 
+/* Until it ended, or somebody wants an end. */
+static enum hd_err await_twin(const struct hd_harness *t, struct hd_proc *proc, int *code,
+	struct hd_diag *diag)
+{
+	const int64_t end_ns = hd_clock_now_ns(t->clock) + HD_HARNESS_TWIN_NS;
+	enum hd_err err;
+
+	while ((err = hd_proc_wait(proc, HD_HARNESS_LOOK_NS, code, diag)) == HD_E_AGAIN) {
+		if (hd_signal_stop())
+			return hd_stop_err(hd_signal_stop());
+		if (hd_clock_now_ns(t->clock) >= end_ns)
+			return hd_fail(diag, HD_E_INTEGRITY, "the undisturbed run did not end within a day");
+	}
+	return err;
+}
+
 static enum hd_err run_twin(struct hd_harness *t, struct hd_diag *diag)
 {
 	struct hd_proc proc = { 0 };
@@ -307,7 +339,7 @@ static enum hd_err run_twin(struct hd_harness *t, struct hd_diag *diag)
 	enum hd_err err = start(t, "run", t->twin_dir, NULL, "1", &proc, diag);
 
 	if (!err)
-		err = hd_proc_wait(&proc, HD_HARNESS_TWIN_NS, &code, diag);
+		err = await_twin(t, &proc, &code, diag);
 	hd_proc_finish(&proc);
 	return err ? err : code ? hd_fail(diag, HD_E_INTEGRITY,
 		"the undisturbed run ended with exit code %d", code) : HD_OK;

@@ -32,6 +32,7 @@ struct hd_harness {
 	uint64_t nsteps;
 	struct hd_host own, *host;        /* host: starts processes; own,
 		unless a test hands in another */
+	struct hd_tie tie;                /* opened by a caller whose run ends with it, at once; else none */
 	struct hd_proc run;               /* until it is killed, or has ended */
 	struct hd_arena arena;            /* of the newest answer */
 	struct hd_status live;            /* the newest answer */

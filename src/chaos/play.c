@@ -48,7 +48,9 @@ static enum hd_err prepare(const struct hd_play_ask *ask, struct hd_play *p, str
 	p->harness.ntwin_sets = HD_HARNESS_WHOLE;
 	p->market.harness = &p->harness;
 	p->market.script = ask->script;
-	if ((err = open_services(ask, p, diag)))
+	err = hd_tie_open(&p->harness.tie, diag);
+	err = err ? err : open_services(ask, p, diag);
+	if (err)
 		return err;
 	const struct hd_cloud_spec spec = { .host = p->harness.host, .fs = ask->fs, .clock = ask->clock,
 		.services = p->market.cloud.spec.services, .dir = p->harness.dir, .devices = "1",

@@ -3,6 +3,7 @@
 
 #include "sys/failpoint.h"
 #include "sys/thread.h"
+#include "sys/tie.h"
 #include "sys/tty.h"
 #include "cmd/verbs.h"
 
@@ -74,7 +75,8 @@ int main(int argc, char **argv)
 	hd_fs_real(&cmd.fs);
 	hd_clock_real(&cmd.clock);
 	hd_thread_arith_set();
-	enum hd_err err = hd_failpoint_arm(getenv("HD_FAIL"), 0, &cmd.diag);
+	enum hd_err err = hd_tie_follow(&cmd.diag);
+	err = err ? err : hd_failpoint_arm(getenv("HD_FAIL"), 0, &cmd.diag);
 	if (!err)
 		err = hd_verb_find(argc - 1, argv + 1, &verb, &used, &cmd.diag);
 	if (!err)

@@ -70,20 +70,28 @@ int64_t hd_pid_age_ns(int pid)
 
 /* ---- the system ---- */
 
+static const char tied[] = HD_TIE_VARIABLE "=1";
+
 static bool is_replaced(const char *ours, const char *const *added)
 {
 	size_t len = strcspn(ours, "=") + 1;
 
+	if (!strncmp(ours, tied, strlen(HD_TIE_VARIABLE) + 1))
+		return true;
 	for (; added && *added; added++)
 		if (!strncmp(ours, *added, len))
 			return true;
 	return false;
 }
 
+/* Where the child's input is a tie: the one given, or ours. */
+static bool is_tied(const struct hd_spawn *how) { return how->tie || (how->in < 0 && hd_tied()); }
+
 /* What is added takes the place of ours: of two of one name some shells see the first, some the last. */
-static const char **environment(const char *const *added)
+static const char **environment(const struct hd_spawn *how)
 {
-	size_t n = 0, most = 0;
+	const char *const *added = how->env;
+	size_t n = 0, most = 1;
 
 	while (environ[most])
 		most++;
@@ -97,14 +105,17 @@ static const char **environment(const char *const *added)
 			all[n++] = environ[i];
 	for (size_t i = 0; added && added[i]; i++)
 		all[n++] = added[i];
+	if (is_tied(how))
+		all[n++] = tied;
 	all[n] = NULL;
 	return all;
 }
 
 static int redirect(posix_spawn_file_actions_t *actions, const struct hd_spawn *how)
 {
-	int error = how->in < 0 ? posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0)
-				: posix_spawn_file_actions_adddup2(actions, how->in, 0);
+	int error = how->tie ? posix_spawn_file_actions_adddup2(actions, how->tie->in, 0) :
+		how->in >= 0 ? posix_spawn_file_actions_adddup2(actions, how->in, 0) :
+		is_tied(how) ? 0 : posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
 
 	if (!error && how->out >= 0)
 		error = posix_spawn_file_actions_adddup2(actions, how->out, 1);
@@ -148,7 +159,7 @@ static enum hd_err real_spawn(struct hd_host *host, const struct hd_spawn *how, 
 	int pid;
 
 	(void)host;
-	const char **env = environment(how->env);
+	const char **env = environment(how);
 	if (!env)
 		return hd_fail(diag, HD_E_NOMEM, "out of memory to start %s", how->argv[0]);
 	int error = start(how, env, &pid);

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "sys/tie.h"
 
 /* Identity of this process, for files that processes of any machine read. */
 enum { HD_HOST_CAP = 65 };
@@ -42,6 +43,8 @@ struct hd_spawn {
 	/* "NAME=value", in place of ours or added; ends with NULL; NULL: none */
 	const char *const *env;
 	int in, out, err;                 /* descriptors for 0, 1, 2; -1: /dev/null, ours, ours */
+	/* what it ends with, in place of an input (in -1); NULL: what we end with, if anything (tie.h) */
+	const struct hd_tie *tie;
 };
 
 struct hd_proc {

@@ -1,6 +1,8 @@
+#define _GNU_SOURCE
 #include "sys/process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <stdio.h>
@@ -275,8 +277,109 @@ static void who_is_stopped_or_ended_does_not_live(void **state)
 	assert_false(hd_pid_lives(child));
 }
 
-int main(void)
+/* ---- ties: this program again, as `root`, which starts a `leaf` */
+
+static int follow(const char *as)
 {
+	const char *const leaf[] = { "/proc/self/exe", "leaf", NULL };
+	struct hd_host host;
+	struct hd_proc proc = { 0 };
+	char line[40];
+
+	if (hd_tie_follow(NULL))
+		return 2;
+	const int n = snprintf(line, sizeof line, "%s %d\n", as, (int)getpid());
+	if (write(1, line, (size_t)n) != n)
+		return 3;
+	hd_host_real(&host);
+	if (!strcmp(as, "root") && hd_proc_spawn(&host, &(struct hd_spawn){ .argv = leaf, .in = -1, .out = -1,
+		.err = -1 }, &proc, NULL))
+		return 4;
+	for (;;)
+		pause();
+}
+
+/* Until a whole line of `as`; its number, 0: the other ends are closed, -1: neither within a minute. */
+static int heard_of(int fd, const char *as)
+{
+	char text[200] = "", *at;
+	size_t len = 0;
+
+	for (;;) {
+		struct pollfd ready = { .fd = fd, .events = POLLIN };
+		if (poll(&ready, 1, TIMEOUT_S * 1000) != 1)
+			return -1;
+		const ssize_t n = read(fd, text + len, sizeof text - 1 - len);
+		if (n <= 0)
+			return 0;
+		len += (size_t)n;
+		text[len] = 0;
+		if ((at = strstr(text, as)) && strchr(at, '\n'))
+			return (int)strtol(at + strlen(as), NULL, 10);
+	}
+}
+
+/* The reading end is at its end once both are gone: one of them was stopped, in a session of its own. */
+static void who_is_tied_ends_with_what_it_started_when_the_tie_is_cut(void **state)
+{
+	static const char *const root[] = { "/proc/self/exe", "root", NULL };
+	struct hd_host host;
+	struct hd_proc proc = { 0 };
+	struct hd_tie tie;
+	int ends[2], code = 0;
+
+	(void)state;
+	hd_host_real(&host);
+	assert_int_equal(hd_tie_open(&tie, NULL), HD_OK);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(hd_proc_spawn(&host, &(struct hd_spawn){ .argv = root, .in = -1, .out = ends[1],
+		.err = -1, .tie = &tie }, &proc, NULL), HD_OK);
+	close(ends[1]);
+	const int leaf = heard_of(ends[0], "leaf ");
+	assert_true(leaf > 1);
+	assert_int_equal(kill(leaf, SIGSTOP), 0);
+	assert_int_equal(hd_proc_wait(&proc, 0, &code, NULL), HD_E_AGAIN);
+	hd_tie_cut(&tie);
+	assert_int_equal(hd_proc_wait(&proc, TIMEOUT_S * HD_NS_PER_S, &code, NULL), HD_OK);
+	assert_int_equal(code, 128 + SIGKILL);
+	const int left = heard_of(ends[0], "nothing");
+	if (left)
+		(void)kill(leaf, SIGKILL);
+	assert_int_equal(left, 0);
+	close(ends[0]);
+	hd_tie_cut(&tie);                 /* that of nothing is nothing */
+}
+
+static void a_tie_that_is_none_is_said_and_one_that_was_cut_ends_at_once(void **state)
+{
+	static const char *const leaf[] = { "/proc/self/exe", "leaf", NULL };
+	struct hd_host host;
+	struct hd_proc proc = { 0 };
+	struct hd_tie tie;
+	int code = 0, none = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	(void)state;
+	hd_host_real(&host);
+	assert_int_equal(hd_tie_open(&tie, NULL), HD_OK);
+	close(tie.hold);
+	tie.hold = 0;
+	assert_int_equal(hd_proc_spawn(&host, &(struct hd_spawn){ .argv = leaf, .in = -1, .out = none,
+		.err = -1, .tie = &tie }, &proc, NULL), HD_OK);
+	assert_int_equal(hd_proc_wait(&proc, TIMEOUT_S * HD_NS_PER_S, &code, NULL), HD_OK);
+	assert_int_equal(code, 128 + SIGKILL);
+	const struct hd_tie wrong = { .in = none };
+	assert_int_equal(hd_proc_spawn(&host, &(struct hd_spawn){ .argv = leaf, .in = -1, .out = none,
+		.err = -1, .tie = &wrong }, &proc, NULL), HD_OK);
+	assert_int_equal(hd_proc_wait(&proc, TIMEOUT_S * HD_NS_PER_S, &code, NULL), HD_OK);
+	assert_int_equal(code, 2);
+	close(none);
+	hd_tie_cut(&tie);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && (!strcmp(argv[1], "root") || !strcmp(argv[1], "leaf")))
+		return follow(argv[1]);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_is_stopped_or_ended_does_not_live),
 		cmocka_unit_test(arguments_pass_no_shell),
@@ -285,6 +388,8 @@ int main(void)
 		cmocka_unit_test(the_child_has_three_descriptors_and_a_session_of_its_own),
 		cmocka_unit_test(the_child_has_no_signal_blocked_or_ignored),
 		cmocka_unit_test(a_process_that_detaches_goes_on_in_a_session_of_its_own),
+		cmocka_unit_test(who_is_tied_ends_with_what_it_started_when_the_tie_is_cut),
+		cmocka_unit_test(a_tie_that_is_none_is_said_and_one_that_was_cut_ends_at_once),
 		cmocka_unit_test(a_program_that_is_not_there_is_an_error_of_the_start),
 		cmocka_unit_test(a_child_that_runs_on_is_waited_for_no_longer_than_asked_and_ended),
 		cmocka_unit_test(the_recorder_remembers_and_answers_from_its_script),
