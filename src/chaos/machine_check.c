@@ -29,7 +29,7 @@ static enum hd_metadata_cloud cloud_of(const struct hd_metadata_event *e)
 {
 	static const struct { enum hd_metadata_do what; enum hd_metadata_cloud cloud; } alone[] = {
 		{ HD_METADATA_REBALANCE, HD_CLOUD_EC2 }, { HD_METADATA_EXPIRE, HD_CLOUD_EC2 },
-		{ HD_METADATA_MIGRATE, HD_CLOUD_GCE }, { HD_METADATA_START, HD_CLOUD_AZURE } };
+		{ HD_METADATA_MIGRATE, HD_CLOUD_GCE }, { HD_METADATA_MAINTAIN, HD_CLOUD_GCE }, { HD_METADATA_START, HD_CLOUD_AZURE } };
 
 	for (size_t i = 0; i < sizeof alone / sizeof *alone && e->cloud == HD_CLOUD_ALL; i++)
 		if (alone[i].what == e->what)

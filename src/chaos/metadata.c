@@ -105,8 +105,8 @@ static enum hd_err read_words(const struct hd_json *json, struct hd_metadata_eve
 	if (!err && (what < 0 || which < 0))
 		err = hd_fail(diag, HD_E_INPUT,
 			"no service does \"%.24s\" of cloud \"%.24s\"; there are notice, rebalance, migrate, "
-			"withdraw, start, expire, fail, silence, heal, add, kill, freeze, signal; ec2, gce, "
-			"azure, all", word, cloud);
+			"maintain, withdraw, start, expire, fail, silence, heal, add, kill, freeze, signal; "
+			"ec2, gce, azure, all", word, cloud);
 	if (!err && (!*node || strlen(node) >= sizeof e->node || strspn(node, "abcdefghijklmnopqrstuvwxyz"
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(node) ||
 		index_of((const char *const[]){ "terminate", "stop", "hibernate" }, 3, action) < 0))
@@ -233,6 +233,7 @@ static void happen(struct hd_metadata_node *n, const struct hd_metadata_event *e
 	case HD_METADATA_NOTICE:    announce(n, e, wall_ns); break;
 	case HD_METADATA_REBALANCE: n->rebalance_wall_ns = wall_ns; break;
 	case HD_METADATA_MIGRATE:   migrate(n, e, wall_ns); break;
+	case HD_METADATA_MAINTAIN:  n->terminated = true; break;
 	case HD_METADATA_WITHDRAW:  withdraw(n, e); break;
 	case HD_METADATA_START:     n->started = n->event; break;
 	case HD_METADATA_EXPIRE:    n->expired = n->tokens; break;

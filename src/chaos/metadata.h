@@ -30,6 +30,7 @@ enum { HD_METADATA_NODES = 1024, HD_METADATA_NAME = 40, HD_METADATA_SCRIPT = 256
 	X(NOTICE,    "notice",    "the machine goes in `lead` s (120, 30, 30 of the three clouds); said `late` s later") \
 	X(REBALANCE, "rebalance", "EC2: a rebalance recommendation") \
 	X(MIGRATE,   "migrate",   "GCE: the machine moves to another host; Azure: a Freeze of `lead` s") \
+	X(MAINTAIN,  "maintain",  "GCE: maintenance of the host ends the machine, in a minute") \
 	X(WITHDRAW,  "withdraw",  "what was announced is gone") \
 	X(START,     "start",     "Azure: the event has begun") \
 	X(EXPIRE,    "expire",    "EC2: all tokens end now") \
