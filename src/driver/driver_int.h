@@ -93,6 +93,7 @@ struct driver {
 	struct driver_notice notice[DRIVER_NOTICES];
 	bool held;                        /* a start waits for the end of a notice */
 	struct hd_meter meter;            /* what machines are paid for */
+	struct hd_meter_clock meter_clock;
 	/* what members do: steps, or a pause or a rebuild after a loss; looked at, and stored, the last
 	 * time; it
 	 * differs from what is stored by more than time */

@@ -12,9 +12,7 @@
 
 static int64_t now_ms(const struct driver *c)
 {
-	const int64_t ns = hd_clock_now_ns(c->spec->clock) - c->spec->dir->began_ns;
-
-	return ns > 0 ? ns / HD_NS_PER_MS : 0;
+	return hd_meter_clock_ms(&c->meter_clock, hd_clock_now_ns(c->spec->clock));
 }
 
 static int64_t price(const struct driver *c)
@@ -75,9 +73,11 @@ static enum hd_meter_does does_of(const struct driver *c, const struct hd_co_wor
 
 static void keep(struct driver *c)
 {
-	uint8_t bytes[HD_METER_BYTES];
-	const uint32_t len = hd_meter_put(&c->meter, now_ms(c), bytes);
+	uint8_t bytes[HD_METER_CLOCK_BYTES + HD_METER_BYTES];
+	const uint32_t len = HD_METER_CLOCK_BYTES + hd_meter_put(&c->meter, now_ms(c),
+		bytes + HD_METER_CLOCK_BYTES);
 
+	hd_meter_clock_put(&c->meter_clock, bytes);
 	c->metered_ns = hd_clock_now_ns(c->spec->clock);
 	c->unmetered = false;
 	driver_keep_meter(c, bytes, len);
@@ -166,10 +166,19 @@ void driver_ledger_commit(struct driver *c, uint64_t step)
 
 void driver_ledger_open(struct driver *c, const uint8_t *bytes, size_t len)
 {
+	const int64_t now_ns = hd_clock_now_ns(c->spec->clock);
+	struct hd_proc_self self;
 	int64_t at_ms = 0;
 
+	hd_proc_self(&self);
+	hd_meter_clock_begin(&c->meter_clock, self.boot, now_ns);
 	c->halted_by = HD_METER_STEPS;
-	if (!len || !hd_meter_get(&c->meter, &at_ms, bytes, len))
+	if (len > HD_METER_CLOCK_BYTES && hd_meter_get(&c->meter, &at_ms, bytes + HD_METER_CLOCK_BYTES,
+		len - HD_METER_CLOCK_BYTES))
+		hd_meter_clock_follow(&c->meter_clock, bytes, at_ms, self.boot, now_ns);
+	else if (len && hd_meter_get(&c->meter, &at_ms, bytes, len))
+		hd_meter_clock_follow(&c->meter_clock, NULL, at_ms, self.boot, now_ns);
+	else
 		return;
 	for (uint32_t i = 0; i < c->meter.n; i++) {
 		struct hd_meter_machine *m = &c->meter.machine[i];

@@ -199,7 +199,7 @@ void driver_keep_meter(struct driver *c, const uint8_t *bytes, size_t len)
 
 static enum hd_err set_meter(struct driver *c, struct hd_diag *diag)
 {
-	uint8_t bytes[HD_METER_BYTES];
+	uint8_t bytes[HD_METER_CLOCK_BYTES + HD_METER_BYTES];
 	size_t len = 0;
 	enum hd_err err = hd_store_get(c->store, RECORD_METER, bytes, sizeof bytes, &len, diag);
 

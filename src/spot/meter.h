@@ -52,6 +52,21 @@ void hd_meter_committed(struct hd_meter *meter, uint64_t step);
 void hd_meter_go(struct hd_meter *meter, struct hd_meter_machine *machine, int64_t now_ms);
 void hd_meter_now(const struct hd_meter *meter, int64_t now_ms, struct hd_spot_ledger *ledger);
 
+/* The time of a ledger, milliseconds that never go back: the monotonic clock of this boot, which all
+ * processes of the machine have, and so much more. It begins with the run; never the wall clock, which may be
+ * set between two coordinators. */
+enum { HD_METER_BOOT = 16, HD_METER_CLOCK_BYTES = HD_METER_BOOT + 8 };
+struct hd_meter_clock { uint8_t boot[HD_METER_BOOT]; int64_t more_ms; };
+int64_t hd_meter_clock_ms(const struct hd_meter_clock *clock, int64_t monotonic_ns);
+/* At 0 now. */
+void hd_meter_clock_begin(struct hd_meter_clock *clock, const uint8_t boot[HD_METER_BOOT],
+	int64_t monotonic_ns);
+void hd_meter_clock_put(const struct hd_meter_clock *clock, uint8_t bytes[HD_METER_CLOCK_BYTES]);
+/* Of a coordinator that wrote `bytes` (NULL: it kept none) at at_ms, on this boot or another: there nothing
+ * is known of the time between, and none has passed. */
+void hd_meter_clock_follow(struct hd_meter_clock *clock, const uint8_t bytes[HD_METER_CLOCK_BYTES],
+	int64_t at_ms, const uint8_t boot[HD_METER_BOOT], int64_t monotonic_ns);
+
 /* As bytes for a coordinator that follows, little end, with the time of writing. get: false, and the meter as
  * it was, where they are not such. */
 enum { HD_METER_HEAD = 8 * (2 + 3 * HD_NLEDGER) + 4, HD_METER_ENTRY = 5 * 8 + 4,

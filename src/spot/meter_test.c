@@ -143,9 +143,42 @@ static void bytes_that_are_none_are_refused(void **state)
 	assert_int_equal(hd_meter_put(&meter, 0, bytes), HD_METER_BYTES);
 }
 
+/* The boot and the monotonic clock say what passed; no other clock is asked. */
+static void time_goes_on_over_coordinators_of_one_boot_and_stands_over_another(void **state)
+{
+	static const uint8_t boot[HD_METER_BOOT] = { 7, 1 }, other[HD_METER_BOOT] = { 8 };
+	static const int64_t ms = 1000000;
+	uint8_t bytes[HD_METER_CLOCK_BYTES];
+	struct hd_meter_clock c, next;
+	(void)state;
+
+	hd_meter_clock_begin(&c, boot, 500 * ms);
+	assert_true(hd_meter_clock_ms(&c, 500 * ms) == 0 && hd_meter_clock_ms(&c, 1700 * ms) == 1200);
+	hd_meter_clock_put(&c, bytes);
+	/* written at 1200, taken over 300 ms after that */
+	hd_meter_clock_follow(&next, bytes, 1200, boot, 2000 * ms);
+	assert_int_equal(hd_meter_clock_ms(&next, 2000 * ms), 1500);
+	hd_meter_clock_put(&next, bytes);
+	assert_int_equal(hd_meter_clock_ms(&next, 2200 * ms), 1700);
+	/* after a restart of the machine, whose clock begins again; or on another one, that has been up for
+	 * long */
+	hd_meter_clock_follow(&next, bytes, 1700, other, 30 * ms);
+	assert_true(hd_meter_clock_ms(&next, 30 * ms) == 1700 && hd_meter_clock_ms(&next, 40 * ms) == 1710);
+	hd_meter_clock_put(&next, bytes);
+	hd_meter_clock_follow(&next, bytes, 1710, boot, INT64_C(90000000) * ms);
+	assert_int_equal(hd_meter_clock_ms(&next, INT64_C(90000000) * ms), 1710);
+	/* of a program that kept no clock; a record of what is to come */
+	hd_meter_clock_follow(&next, NULL, 42, boot, 9 * ms);
+	assert_int_equal(hd_meter_clock_ms(&next, 9 * ms), 42);
+	hd_meter_clock_put(&next, bytes);
+	hd_meter_clock_follow(&next, bytes, 5000, boot, 9 * ms);
+	assert_int_equal(hd_meter_clock_ms(&next, 9 * ms), 5000);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(time_goes_on_over_coordinators_of_one_boot_and_stands_over_another),
 		cmocka_unit_test(a_step_divides_by_what_its_worker_says),
 		cmocka_unit_test(the_parts_are_all_of_the_paid_time),
 		cmocka_unit_test(bytes_that_are_none_are_refused),
