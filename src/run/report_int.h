@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
+#include "spot/ledger.h"
 #include "run/ending.h"
 
 enum { HD_CURVE_BINS = 1000 };
@@ -55,6 +56,8 @@ struct hd_story {
 	struct hd_story_time by_steps, by_events;
 	/* of the last evaluation */
 	struct { uint64_t step; char split[16]; bool has_accuracy; double loss, accuracy, perplexity; } eval;
+	/* of the newest event "paid", which counts from the beginning of the run; ms 0: there is none */
+	struct { int64_t ms, nano_usd, part_ms[HD_NLEDGER]; } paid;
 	char digest[40];
 	uint64_t digest_step;
 	uint32_t devices;                         /* of the newest plan; 0: not known */

@@ -112,6 +112,23 @@ static void print_where(const struct hd_story *s, struct hd_text *page)
 	close_row(page);
 }
 
+/* What machines were paid for, and what went into it: parts of a ledger that sum exactly. */
+static void print_paid(const struct hd_story *s, struct hd_text *page)
+{
+	if (!s->paid.ms)
+		return;
+	open_row(page, "paid");
+	hd_text_addf(page, "%.3f machine hours", (double)s->paid.ms / 3.6e6);
+	if (s->paid.nano_usd)
+		hd_text_addf(page, ", $%lld.%09lld", (long long)(s->paid.nano_usd / 1000000000),
+			(long long)(s->paid.nano_usd % 1000000000));
+	for (int p = 0, n = 0; p < HD_NLEDGER; p++)
+		if (s->paid.part_ms[p])
+			hd_text_addf(page, "%s %s %.1f %%", n++ ? "," : ":", hd_ledger_names[p],
+				100 * (double)s->paid.part_ms[p] / (double)s->paid.ms);
+	close_row(page);
+}
+
 void hd_story_print_head(const struct hd_story *s, const char *name, struct hd_text *page)
 {
 	char a[SHORT], b[SHORT];
@@ -128,6 +145,7 @@ void hd_story_print_head(const struct hd_story *s, const char *name, struct hd_t
 	print_metric(s, page);
 	print_steps(s, page);
 	print_where(s, page);
+	print_paid(s, page);
 	if (s->records) {
 		open_row(page, "loss, first to last");
 		hd_text_addf(page, "%s &rarr; %s", number(s->first_loss, a), number(s->last_loss, b));

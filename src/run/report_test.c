@@ -127,6 +127,29 @@ static void the_last_record_of_a_step_counts(void **unused)
 	assert_non_null(strstr(page, "abc"));
 }
 
+/* The newest one, which counts from the beginning; one whose parts are not all of it is passed over. */
+static void what_was_paid_is_said_with_its_parts(void **unused)
+{
+	static const char events[] =
+		"{\"kind\":\"paid\",\"step\":5,\"t\":1,\"ms\":1800000,\"nano_usd\":455000000,"
+		"\"useful_ms\":1000000,"
+		"\"redundant_ms\":0,\"bubble_ms\":800000,\"pause_ms\":0,\"redo_ms\":0,\"rebuild_ms\":0,"
+		"\"waiting_ms\":0,\"boot_ms\":0}\n"
+		"{\"kind\":\"paid\",\"step\":9,\"t\":2,\"ms\":7200000,\"nano_usd\":1820000007,"
+		"\"useful_ms\":3600000,"
+		"\"redundant_ms\":0,\"bubble_ms\":1800000,\"pause_ms\":0,\"redo_ms\":900000,\"rebuild_ms\":0,"
+		"\"waiting_ms\":0,\"boot_ms\":900000}\n"
+		"{\"kind\":\"paid\",\"step\":9,\"t\":3,\"ms\":9,\"nano_usd\":1,\"useful_ms\":10,"
+		"\"redundant_ms\":0,\"bubble_ms\":0,\"pause_ms\":0,\"redo_ms\":0,\"rebuild_ms\":0,"
+		"\"waiting_ms\":0,\"boot_ms\":0}\n";
+
+	(void)unused;
+	const char *page = page_of(NULL, events, NULL);
+	assert_non_null(strstr(page, "<dt>paid</dt><dd>2.000 machine hours, $1.820000007: useful 50.0 %, "
+		"bubble 25.0 %, redo 12.5 %, boot 12.5 %</dd>"));
+	assert_null(strstr(page_of(NULL, "", NULL), "<dt>paid"));
+}
+
 static void evaluations_are_dots(void **unused)
 {
 	(void)unused;
@@ -309,6 +332,7 @@ int main(void)
 		cmocka_unit_test(the_page_needs_nothing_and_runs_nothing),
 		cmocka_unit_test(unreadable_lines_are_counted_and_said),
 		cmocka_unit_test(the_last_record_of_a_step_counts),
+		cmocka_unit_test(what_was_paid_is_said_with_its_parts),
 		cmocka_unit_test(evaluations_are_dots),
 		cmocka_unit_test(values_that_are_not_finite_are_counted),
 		cmocka_unit_test(the_head_says_how_it_ended),
