@@ -168,17 +168,17 @@ static enum hd_err judge(const struct hd_play_ask *ask, struct hd_play *p, struc
 		diag);
 }
 
-static enum hd_err keep_model(const struct hd_play_ask *ask, const struct hd_play *p, struct hd_diag *diag)
+/* A model that could not be read is not kept: p->not_kept says why. */
+static enum hd_err keep_model(const struct hd_play_ask *ask, struct hd_play *p, struct hd_diag *diag)
 {
 	char path[HD_HARNESS_PATH + 20];
-	struct hd_json_writer w;
 	struct hd_text text;
+	enum hd_err err = hd_spot_model_text(&p->model, ask->arena, &text, &p->not_kept);
 
-	hd_text_init(&text, ask->arena);
-	hd_json_writer_init(&w, &text);
-	hd_spot_model_put(&p->model, &w);
-	if (text.full)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for what was measured");
+	if (err == HD_E_NOMEM)
+		return hd_fail(diag, err, "%s", p->not_kept.text);
+	if (err)
+		return HD_OK;
 	(void)snprintf(path, sizeof path, "%s/model.json", ask->parent);
 	return hd_file_write_atomic(ask->fs, path, text.at, text.len, diag);
 }

@@ -38,6 +38,7 @@ struct hd_play {
 	struct hd_harness_end end;
 	struct hd_spot_model model;
 	bool modelled;                    /* steps were measured, and judged */
+	struct hd_diag not_kept;          /* why there is no model.json: a time is too long; or "" */
 	uint64_t samples;
 	struct hd_spot_ledger ledger;     /* of the trace's clock */
 	struct hd_ledger_sum paid;

@@ -72,3 +72,19 @@ void hd_spot_model_put(const struct hd_spot_model *m, struct hd_json_writer *w)
 	hd_json_put_i64(w, "end_ms", m->end_ms);
 	hd_json_close(w);
 }
+
+enum hd_err hd_spot_model_text(const struct hd_spot_model *m, struct hd_arena *arena, struct hd_text *text,
+	struct hd_diag *diag)
+{
+	struct hd_spot_model again;
+	const struct hd_json *json;
+	struct hd_json_writer w;
+
+	hd_text_init(text, arena);
+	hd_json_writer_init(&w, text);
+	hd_spot_model_put(m, &w);
+	if (text->full)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for what was measured");
+	enum hd_err err = hd_json_parse(arena, "the model", text->at, text->len, &json, diag);
+	return err ? err : hd_spot_model_read(&again, json, diag);
+}

@@ -20,7 +20,11 @@ void hd_spot_measured_step(struct hd_spot_measured *m, uint32_t pipelines, uint6
 /* Fills npipelines and step_ms of up to `most` pipelines. false: no D was seen often enough. */
 bool hd_spot_measured_steps(struct hd_spot_model *model, const struct hd_spot_measured *m, uint32_t most,
 	uint32_t nvns, double scale);
-/* As hd_spot_model_read() reads it. */
+/* As hd_spot_model_read() reads it, where it does (hd_spot_model_text). */
 void hd_spot_model_put(const struct hd_spot_model *model, struct hd_json_writer *w);
+/* The same as text that can be read again, in the arena. HD_E_INPUT: it could not, because a time is longer
+ * than a model may have. */
+HD_MUST_USE enum hd_err hd_spot_model_text(const struct hd_spot_model *model, struct hd_arena *arena,
+	struct hd_text *text, struct hd_diag *diag);
 
 #endif

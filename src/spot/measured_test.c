@@ -61,11 +61,29 @@ static void what_is_put_is_read_as_it_was(void **state)
 	assert_memory_equal(&again, &m, sizeof m);
 }
 
+/* A boot of a day and a bit, as a high speed makes it of half a second. */
+static void what_could_not_be_read_is_not_written(void **state)
+{
+	struct hd_spot_model m = model_of("{\"name\": \"a\", \"stages\": 1, \"batch\": 7, \"local_ms\": 0, "
+		"\"step_ms\": [5], \"on_demand\": {\"nodes\": 1, \"step_ms\": 8}}", &arena);
+	struct hd_diag diag = { "" };
+	struct hd_text text;
+	(void)state;
+
+	m.boot_ms = 86400000;
+	assert_int_equal(hd_spot_model_text(&m, &arena, &text, &diag), HD_OK);
+	m.boot_ms++;
+	CHECK(hd_spot_model_text(&m, &arena, &text, &diag) == HD_E_INPUT && strstr(diag.text, "boot_ms"),
+		"%s",
+		diag.text);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_are_means_and_others_follow_by_virtual_nodes),
 		cmocka_unit_test(what_is_put_is_read_as_it_was),
+		cmocka_unit_test(what_could_not_be_read_is_not_written),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

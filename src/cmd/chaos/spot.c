@@ -249,6 +249,8 @@ static void print_json_end(const struct spot_play *s)
 	hd_json_put_i64(w, "played_ms", p->market.played_ns / HD_NS_PER_MS);
 	hd_ledger_put_json(&p->ledger, &p->paid, w);
 	put_value(w, p);
+	if (p->not_kept.text[0])
+		hd_json_put_text(w, "model_not_kept", p->not_kept.text);
 	hd_json_put_text(w, "digest", p->end.disturbed);
 	hd_json_put_text(w, "digest_undisturbed", p->end.twin);
 	hd_json_put_bool(w, "identical", p->end.same);
@@ -275,6 +277,8 @@ static void print_text_end(const struct spot_play *s)
 			p->every, p->checkpoints.value > 0 ? p->value / p->checkpoints.value : 0,
 				p->on_demand,
 			p->value / p->on_demand);
+	if (p->not_kept.text[0])
+		printf("model    not kept, a lower --speed would make it shorter: %s\n", p->not_kept.text);
 	printf("state    %s  (step %llu, on machines that came and went)\nstate    %s  (one device, "
 		"undisturbed)"
 		"   %s\n", p->end.disturbed, (unsigned long long)p->harness.nsteps, p->end.twin,
@@ -375,7 +379,8 @@ const struct hd_verb hd_verb_chaos_spot = {
 		"elastic.notice.base=http://127.0.0.1:PORT/NAME, where {pid} stands for their process.\n"
 		"--script FILE: one event a line, as {\"t\":30,\"node\":\"n3\",\"do\":\"notice\","
 		"\"cloud\":\"ec2\",\"lead\":120}; lines may be added while it runs. t: seconds from the "
-		"begin, past or missing: at once. do: notice, rebalance, migrate, withdraw, start, expire, "
+		"begin, past or missing: at once. do: notice, rebalance, migrate, maintain, withdraw, start, "
+		"expire, "
 		"fail, silence, heal; late: the notice comes so much later; status of fail (0: "
 		"garbage); action of ec2.",
 	.opts = HD_OPTS(HD_OPT_SCRIPT, HD_OPT_LISTEN, HD_OPT_SPOT_TRACE, HD_OPT_TIMES_FAST,
