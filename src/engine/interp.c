@@ -367,6 +367,9 @@ void hd_interp_run(struct hd_rank *rank)
 	const struct hd_ins_runner *rows = rows_of(rank);
 
 	rank->first_ivn = rank->nwave = 0;
+	rank->undone = false;
+	if (section != HD_SECTION_FINISH)
+		rank->work->at = rank->work->from;
 	if (section == HD_SECTION_FINISH)
 		/* those of other workers are here now; ranks meet before they are read */
 		hd_moments_fold(rank);
@@ -378,6 +381,8 @@ void hd_interp_run(struct hd_rank *rank)
 			(hd_rank_idle(rank) && !rows[op].meets))
 			continue;
 		hd_interp_one(rank, i);
+		if (!rank->undone && section != HD_SECTION_FINISH)
+			rank->work->at = i + 1;
 	}
 	if (section != HD_SECTION_COMPUTE && rank->worker->step->want_digest && !hd_rank_idle(rank))
 		hd_digest_segments(rank);

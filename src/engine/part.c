@@ -63,9 +63,11 @@ void hd_part_rest(struct hd_worker *w, struct hd_pipe *rest, const uint32_t *dev
 {
 	struct hd_worker_part *part = w->parts->part;
 
+	part->work.pipe = rest;
+	if (!part->alone)                 /* chunks and sums are the exchange's */
+		return;
 	for (uint32_t c = 0; c < w->task->layout.nchunks; c++)
 		part->owner[c] = device[part->owner[c]];
-	part->work.pipe = rest;
 	part->sum = part->parm = rest->vector[0];
 }
 

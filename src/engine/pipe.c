@@ -260,8 +260,9 @@ static enum hd_err deliver(struct hd_rank *rank, const struct hd_ins *ins, enum 
 
 	uint8_t *buffer = cell->seat ? hd_mail_place(pipe, cell, kind, hd_pipe_rank(pipe, rank)) :
 		hd_post_place(pipe, cell, kind);
+	rank->undone = !buffer;           /* fenced: the rank that failed has said why */
 	if (!buffer)
-		return HD_OK;             /* fenced: the rank that failed has said why */
+		return HD_OK;
 	if (made->kept[kind])
 		memcpy(buffer, made->kept[kind], cell_bytes(pipe, to, kind));
 	else
@@ -335,8 +336,11 @@ static enum hd_err send_act(struct hd_rank *rank, const struct hd_ins *ins, stru
 	enum hd_err err = deliver(rank, ins, HD_MAIL_ACT);
 
 	(void)diag;
-	if (cell->light)
+	if (rank->undone)
+		return err;
+	if (cell->light && !cell->sent)
 		give_arena(cell);
+	cell->sent = true;
 	return err;
 }
 
@@ -345,7 +349,7 @@ static enum hd_err send_grad(struct hd_rank *rank, const struct hd_ins *ins, str
 	enum hd_err err = deliver(rank, ins, HD_MAIL_GRAD);
 
 	(void)diag;
-	if (!(ins->flags & HD_INS_SHADOW))        /* a copy, of what is kept */
+	if (!(ins->flags & HD_INS_SHADOW) && !rank->undone)       /* a copy, of what is kept */
 		end_of(rank, ins);
 	return err;
 }
@@ -382,14 +386,14 @@ static enum hd_err send_again(struct hd_rank *rank, const struct hd_ins *ins, st
 static enum hd_err take_act(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
 {
 	(void)diag;
-	(void)hd_mail_wait(pipe_of(rank), cell_of(rank, ins), HD_MAIL_ACT);
+	rank->undone = !hd_mail_wait(pipe_of(rank), cell_of(rank, ins), HD_MAIL_ACT);
 	return HD_OK;
 }
 
 static enum hd_err take_grad(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
 {
 	(void)diag;
-	(void)hd_mail_wait(pipe_of(rank), cell_of(rank, ins), HD_MAIL_GRAD);
+	rank->undone = !hd_mail_wait(pipe_of(rank), cell_of(rank, ins), HD_MAIL_GRAD);
 	return HD_OK;
 }
 

@@ -99,9 +99,11 @@ struct hd_seat {
 	uint8_t **memory; uint32_t nmemory; uint64_t *memory_bytes;      /* all of it, to be given back */
 };
 
+#define HD_CELL_ENDED UINT16_MAX
+
 struct hd_cell {
 	struct hd_seat *seat;             /* NULL: another worker's */
-	uint16_t rank;                    /* of the plan: it runs the cell */
+	uint16_t rank;                    /* of the plan: it runs the cell; HD_CELL_ENDED: none any more */
 	/* which line (post.h) carries what comes from or goes to another worker; HD_NONE: none */
 	uint32_t line[HD_MAILS];
 	uint32_t leaf;                    /* which one of seat->script */
@@ -114,6 +116,7 @@ struct hd_cell {
 	/* what the seat's rank has taken, and reads without the lock; NULL: not yet */
 	const uint8_t *taken[HD_MAILS];
 	bool light;                       /* F kept its input alone (activation checkpointing) */
+	bool sent;                        /* SA is done: after a loss it may stand in the list once more */
 	/* what it makes is kept, as the letter that the neighbour stage gets: bits of (1 << hd_mail); where,
 	 * once it is made */
 	uint8_t keeps;
@@ -209,7 +212,8 @@ static inline struct hd_cell *hd_cell_for(const struct hd_pipe *pipe, const stru
 	struct hd_cell *cell = hd_cell_of(pipe, shadow ? pipe->nstages + stage : stage, ins->vn);
 
 	/* after a loss a shadow has become its owner (rest.h) */
-	return shadow && pipe->before && !cell->seat ? hd_cell_of(pipe, stage, ins->vn) : cell;
+	return shadow && pipe->before && cell->rank == HD_CELL_ENDED ? hd_cell_of(pipe, stage, ins->vn) :
+		cell;
 }
 
 /* Counts what the lists of `plan` need, which has been checked. rank[d]: which rank of the plan device d of

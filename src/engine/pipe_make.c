@@ -879,7 +879,7 @@ void hd_pipe_clear(struct hd_pipe *pipe)
 		cell->taken[HD_MAIL_ACT] = cell->taken[HD_MAIL_GRAD] = NULL;
 		cell->here[HD_MAIL_ACT] = cell->here[HD_MAIL_GRAD] = false;
 		cell->left = cell->ends;
-		cell->away = false;
+		cell->away = cell->sent = false;
 	}
 	memset(pipe->shadow_leaf, 0, pipe->nvns * sizeof *pipe->shadow_leaf);
 	memset(pipe->shadow_moments, 0, (pipe->nsays - HD_LEAF_FIELDS) * pipe->nvns * pipe->keeps *

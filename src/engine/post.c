@@ -144,7 +144,7 @@ void hd_post_begin(struct hd_pipe *pipe)
 			continue;
 		struct hd_lock *lock = &pipe->box[pipe->device_of[line->to]].lock;
 		hd_lock_take(lock);
-		for (uint32_t k = 0; k < (line->shadow ? line->n : HD_CREDITS); k++)
+		for (uint32_t k = 0; k < (line->shadow || pipe->before ? line->n : HD_CREDITS); k++)
 			hd_post_offer(pipe, i);
 		hd_lock_give(lock);
 	}
@@ -244,16 +244,22 @@ void hd_dist_mail_sent(struct hd_worker *w, const struct hd_dist_letter *letter)
 	hd_lock_give(&w->post->lock);
 }
 
+static void void_lines(struct hd_pipe *pipe)
+{
+	for (uint32_t k = 0; k < pipe->nlines; k++) {
+		struct hd_mail_line *line = &pipe->line[k];
+		for (line->pool.nfree = 0; line->pool.nfree < line->ntaken; line->pool.nfree++)
+			line->pool.free[line->pool.nfree] = line->memory[line->pool.nfree];
+	}
+}
+
 void hd_dist_mail_void(struct hd_worker *w)
 {
 	hd_lock_take(&w->post->lock);
 	for (size_t i = 0; i < 2; i++) {
 		struct hd_pipe *pipe = w->parts->of[i].work.pipe;
-		for (uint32_t k = 0; pipe && k < pipe->nlines; k++) {
-			struct hd_mail_line *line = &pipe->line[k];
-			for (line->pool.nfree = 0; line->pool.nfree < line->ntaken; line->pool.nfree++)
-				line->pool.free[line->pool.nfree] = line->memory[line->pool.nfree];
-		}
+		for (struct hd_pipe *of = pipe; of; of = of->before)
+			void_lines(of);
 		if (pipe)
 			hd_parcel_void(pipe);
 	}

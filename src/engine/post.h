@@ -21,7 +21,7 @@
  *    A plan whose lines have lent any is not given up before they are back.
  * 6. Copies of gradients for a shadow (pipe.h, rule 7) are a line of their own, whose buffers are all offered
  *    when the step begins: a sender waits for the wire at most. In a letter its stage is that of the shadow's
- *    cells: behind all stages.
+ *    cells: behind all stages. In the rest of a step after a loss (rest.h) all buffers of all lines are.
  *
  * Ownership: tables lie in the arena of the part; buffers of lines are of the device that sends. Threads:
  * from begin() to offer() all functions lock. */

@@ -16,7 +16,7 @@ static enum hd_err no_memory(struct hd_diag *diag)
 /* The cell that a transfer of a list brings something to; NULL: the instruction sends nothing. */
 static struct hd_cell *sent_to(const struct hd_pipe *pipe, const struct hd_ins *ins, enum hd_mail *kind)
 {
-	if (ins->op != HD_INS_SA && ins->op != HD_INS_SG)
+	if (ins->op != HD_INS_SA && ins->op != HD_INS_SG && ins->op != HD_INS_RSG)
 		return NULL;
 	*kind = ins->op == HD_INS_SA ? HD_MAIL_ACT : HD_MAIL_GRAD;
 	return hd_cell_for(pipe, ins, hd_pipe_to(pipe, ins->stage, *kind));
@@ -46,7 +46,7 @@ static void count_letter(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mai
 	const struct hd_ins *ins)
 {
 	const uint32_t stage = hd_pipe_to(pipe, ins->stage, kind);
-	const bool shadow = hd_ins_redundant(ins);
+	const bool shadow = ins->flags & HD_INS_SHADOW;
 	uint32_t i = 0;
 
 	while (i < pipe->nlines && !(pipe->line[i].from == from && pipe->line[i].to == cell->rank &&
@@ -90,7 +90,8 @@ enum hd_err hd_post_lines(struct hd_pipe *pipe, struct hd_arena *arena, struct h
 	for (uint32_t r = 0; r < pipe->nranks; r++)
 		for (uint32_t i = 0; i < pipe->plan->list[r].len; i++)
 			most += pipe->plan->list[r].at[i].op == HD_INS_SA ||
-				pipe->plan->list[r].at[i].op == HD_INS_SG;
+				pipe->plan->list[r].at[i].op == HD_INS_SG ||
+				pipe->plan->list[r].at[i].op == HD_INS_RSG;
 	pipe->line = hd_arena_take(arena, most + 1, sizeof *pipe->line);
 	if (!pipe->line)
 		return no_memory(diag);

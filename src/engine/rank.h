@@ -30,6 +30,7 @@ struct hd_rank {
 	struct hd_rank_work *work;        /* of the pass at hand */
 	/* of the instruction at hand, in a plan of several stages: 1: of the step to come (overlap.h) */
 	struct hd_pipe *pipe; uint32_t ahead;
+	bool undone;                      /* the mail that it waits for was fenced: it has not been run */
 	struct hd_grad_pool *pool;        /* of this device, in the stage */
 	uint8_t *activations;             /* of the rows at hand: training, or between steps a forward pass */
 	const void **input;               /* [max inputs] as the graph orders them */

@@ -1,11 +1,13 @@
 #include "engine/rest.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/bits.h"
 #include "pipeline/plan_schedule.h"
 #include "engine/pipe_int.h"
+#include "engine/post.h"
 #include "engine/shadow.h"
 #include "engine/worker_int.h"
 
@@ -13,6 +15,7 @@ struct rest_making {
 	struct hd_worker *worker;
 	struct hd_pipe *old, *rest;
 	const uint32_t *at; const bool *lost;
+	const uint8_t *arrived;                   /* [nstages * nvns] bits of hd_arrived, of all ranks */
 	struct hd_schedule s, left;               /* of the step; what is left of it */
 	struct hd_shadow_ring ring;
 	uint32_t *nsummed;                        /* [seats] virtual nodes whose gradients are in its sums */
@@ -34,7 +37,7 @@ static struct hd_cell *shadow_cell(const struct hd_pipe *pipe, uint32_t stage, u
 
 static bool has(const struct hd_cell *cell, enum hd_mail kind, const bool *lost)
 {
-	return cell->seat && !lost[cell->seat->rank] && cell->here[kind];
+	return cell->seat && !(lost && lost[cell->seat->rank]) && cell->here[kind];
 }
 
 void hd_rest_arrived(const struct hd_pipe *pipe, const bool *lost, uint8_t *arrived)
@@ -69,9 +72,11 @@ static void make_cell(struct rest_making *x, uint32_t stage, uint32_t vn)
 	const struct hd_cell *own = hd_cell_of(x->old, stage, vn), *shadow = shadow_cell(x->old, stage, vn);
 	struct hd_cell *to = hd_cell_of(x->rest, stage, vn), *to_shadow = shadow_cell(x->rest, stage, vn);
 	const bool goes_over = x->lost[own->rank];
-	const uint32_t rank = goes_over ? hd_shadow_ring_before(&x->ring, own->rank) : own->rank;
+	const uint32_t before = hd_shadow_ring_before(&x->ring, own->rank),
+		rank = goes_over ? before : own->rank;
 
 	*to = *to_shadow = (struct hd_cell){ .line = { HD_NONE, HD_NONE } };
+	to_shadow->rank = goes_over || x->lost[before] ? HD_CELL_ENDED : (uint16_t)before;
 	if (!goes_over)
 		take_over(to, own);
 	else if (shadow->seat)
@@ -82,6 +87,7 @@ static void make_cell(struct rest_making *x, uint32_t stage, uint32_t vn)
 	if (goes_over || !shadow->seat || x->lost[shadow->seat->rank])
 		return;
 	take_over(to_shadow, shadow);
+	to_shadow->rank = (uint16_t)before;
 	to_shadow->seat = hd_pipe_seat_at(x->rest, shadow->seat->rank, stage, true);
 }
 
@@ -270,7 +276,7 @@ static void count_ins(const struct rest_making *x, struct rest_need *needs, uint
 		need->arenas--;
 		need->away++;
 		break;
-	case HD_INS_SA: need->arenas -= light; break;
+	case HD_INS_SA: need->arenas -= light && !cell->sent; break;
 	case HD_INS_RA: need->mail[HD_MAIL_ACT] += !cell->here[HD_MAIL_ACT]; break;
 	case HD_INS_RG: need->mail[HD_MAIL_GRAD] += !cell->here[HD_MAIL_GRAD]; break;
 	default: break;
@@ -355,7 +361,7 @@ static enum hd_err count_buffers(struct rest_making *x, struct hd_diag *diag)
 		return no_memory(diag);
 	count_held(x, x->need);
 	for (uint32_t r = 0; r < x->rest->nranks; r++)
-		for (uint32_t i = 0; i < x->left.list[r].len; i++)
+		for (uint32_t i = 0; x->rest->device_of[r] != HD_NONE && i < x->left.list[r].len; i++)
 			if (hd_ins_uses(x->left.list[r].at[i].op, 'v'))
 				count_ins(x, x->need, r, &x->left.list[r].at[i]);
 	for (size_t i = 0; i < x->rest->ncells; i++)
@@ -390,8 +396,10 @@ static enum hd_err check_memory(const struct rest_making *x, struct hd_diag *dia
 				kept_bytes(rest, seat->stage, kind));
 		}
 	}
-	for (uint32_t d = 0; d < rest->ndevices; d++)
+	for (uint32_t d = 0; d < rest->ndevices; d++) {
 		x->worker->rank[d].need.vector_bytes += hd_pipe_vector_bytes(rest, d);
+		x->worker->rank[d].need.pipe_bytes += hd_post_bytes(rest, d);
+	}
 	return hd_worker_fits(x->worker, diag);
 }
 
@@ -401,8 +409,9 @@ static enum hd_err take_buffers(struct rest_making *x, struct hd_diag *diag)
 
 	for (uint32_t i = 0; i < x->rest->nseats && !err; i++)
 		err = take_seat(x, &x->rest->seat[i], &x->need[i], diag);
-	return err ? err : hd_offload_take(x->rest, x->worker->spec.spill ? x->worker->spec.spill :
+	err = err ? err : hd_offload_take(x->rest, x->worker->spec.spill ? x->worker->spec.spill :
 		"/var/tmp", x->arena, diag);
+	return err ? err : hd_post_take(x->rest, x->arena, diag);
 }
 
 static void give_seat(struct hd_worker *w, const struct hd_pipe *pipe, const struct hd_seat *seat)
@@ -415,11 +424,17 @@ static void give_seat(struct hd_worker *w, const struct hd_pipe *pipe, const str
 		device->ops->unload(device, &pipe->stage[seat->stage].tensor.part[0]);
 }
 
-void hd_rest_give(struct hd_pipe *rest, struct hd_worker *w)
+static void give_all(struct hd_pipe *rest, struct hd_worker *w)
 {
+	hd_post_give(rest);
 	hd_offload_give(rest);
 	for (uint32_t i = 0; i < rest->nseats; i++)
 		give_seat(w, rest, &rest->seat[i]);
+}
+
+void hd_rest_give(struct hd_pipe *rest, struct hd_worker *w)
+{
+	give_all(rest, w);
 	rest->taken = false;
 	hd_pipe_give(rest->before, w);
 }
@@ -452,7 +467,7 @@ static void take_up_state(struct rest_making *x)
 	for (uint32_t r = 0; r < x->rest->nranks; r++) {
 		struct hd_shadow *s = x->lost[r] ? hd_shadow_of(x->old,
 			hd_shadow_ring_before(&x->ring, r)) : NULL;
-		if (s)
+		if (s && !s->far)                 /* the worker holds it already */
 			hd_shadow_becomes(x->worker, s);
 	}
 	/* those of lost ranks are gone, those that became owners are none */
@@ -463,7 +478,7 @@ static void take_up_state(struct rest_making *x)
 	}
 	for (uint32_t s = 0; s < x->rest->nstages; s++)
 		for (uint32_t v = 0; v < x->rest->nvns; v++)
-			if (x->lost[hd_cell_of(x->old, s, v)->rank])
+			if (x->lost[hd_cell_of(x->old, s, v)->rank] && hd_cell_of(x->rest, s, v)->seat)
 				take_up_said(x, s, v);
 }
 
@@ -502,6 +517,19 @@ static enum hd_err make_idle(struct hd_ilist *idle, const struct rest_making *x,
 	return HD_OK;
 }
 
+/* The plan of the rest: ranks, workers and stages are those of the step. */
+static enum hd_err make_plan(struct rest_making *x, struct hd_diag *diag)
+{
+	struct hd_plan *plan = hd_arena_take(x->arena, 1, sizeof *plan);
+
+	if (!plan)
+		return no_memory(diag);
+	*plan = *x->old->plan;
+	plan->list = x->left.list;
+	x->rest->plan = plan;
+	return HD_OK;
+}
+
 static enum hd_err make_rest(struct rest_making *x, struct hd_diag *diag)
 {
 	struct hd_pipe *rest = x->rest;
@@ -510,6 +538,7 @@ static enum hd_err make_rest(struct rest_making *x, struct hd_diag *diag)
 	rest->before = x->old;
 	rest->away = -1;
 	rest->nlines = rest->nseats = 0;
+	atomic_store(&rest->fenced, false);
 	rest->cell = hd_arena_take(x->arena, rest->ncells, sizeof *rest->cell);
 	rest->seat = hd_arena_take(x->arena, (size_t)2 * rest->nstages * rest->ndevices + 1,
 		sizeof *rest->seat);
@@ -523,56 +552,119 @@ static enum hd_err make_rest(struct rest_making *x, struct hd_diag *diag)
 			make_cell(x, s, v);
 	}
 	count_ends(x);
-	enum hd_err err = make_scripts(x, diag);
+	enum hd_err err = make_plan(x, diag);
+	err = err ? err : hd_post_lines(rest, x->arena, diag);
+	err = err ? err : make_scripts(x, diag);
 	err = err ? err : count_buffers(x, diag);
 	err = err ? err : check_memory(x, diag);
 	err = err ? err : make_sums(x, diag);
 	return err ? err : take_buffers(x, diag);
 }
 
-static enum hd_err find_lists(struct rest_making *x, struct hd_diag *diag)
+/* What is sent under a fence may never arrive: living ranks send it again, first of all, and each by its own
+ * copy. Others than a lost sender's letters failover takes for arrived. */
+static uint32_t send_again(const struct rest_making *x, uint32_t r, struct hd_ins *to)
 {
-	const struct hd_plan *plan = x->old->plan;
-	uint8_t *arrived = hd_arena_take(x->arena, (size_t)plan->nstages * plan->nvns + 1, 1);
-	enum hd_err err = arrived ? hd_schedule_of_plan(&x->s, plan, x->arena, diag) : no_memory(diag);
+	uint32_t n = 0;
 
-	err = err ? err : hd_shadow_ring_of(&x->ring, &x->s, x->arena, diag);
-	if (err)
-		return err;
-	hd_rest_arrived(x->old, x->lost, arrived);
-	const struct hd_step_progress now = { .at = x->at, .arrived = arrived };
-	return hd_failover(&x->left, &x->s, &now, x->lost, x->arena, diag);
+	for (uint32_t i = 0; i < x->at[r]; i++) {
+		struct hd_ins ins = x->s.list[r].at[i];
+		const bool copy = ins.flags & HD_INS_SHADOW;
+		const uint8_t as = ins.op == HD_INS_SA ? HD_ARRIVED_ACT : copy ? HD_ARRIVED_COPY :
+			HD_ARRIVED_GRAD;
+		if ((ins.op != HD_INS_SA && ins.op != HD_INS_SG) || x->lost[ins.peer] ||
+			x->arrived[(size_t)ins.stage * x->s.nvns + ins.vn] & as)
+			continue;
+		/* of a shadow that ends with the loss nothing is left */
+		if (copy && x->lost[hd_shadow_ring_before(&x->ring, r)])
+			continue;
+		if (ins.op == HD_INS_SG && !copy)
+			ins = (struct hd_ins){ .op = HD_INS_RSG, .stage = ins.stage, .vn = ins.vn,
+				.peer = ins.peer };
+		if (to)
+			to[n] = ins;
+		n++;
+	}
+	return n;
 }
 
-enum hd_err hd_rest_adopt(struct hd_worker *w, const uint32_t *at, const bool *lost,
+static enum hd_err add_sent_again(struct rest_making *x, struct hd_diag *diag)
+{
+	for (uint32_t r = 0; r < x->old->nranks; r++) {
+		struct hd_ilist *list = &x->left.list[r];
+		const uint32_t n = x->lost[r] ? 0 : send_again(x, r, NULL);
+		struct hd_ins *at = n ? hd_arena_take(x->arena, (size_t)n + list->len, sizeof *at) : NULL;
+		if (n && !at)
+			return no_memory(diag);
+		if (!n)
+			continue;
+		(void)send_again(x, r, at);
+		memcpy(at + n, list->at, list->len * sizeof *at);
+		*list = (struct hd_ilist){ .at = at, .len = n + list->len, .cap = n + list->len };
+	}
+	return HD_OK;
+}
+
+static enum hd_err find_lists(struct rest_making *x, struct hd_diag *diag)
+{
+	enum hd_err err = hd_schedule_of_plan(&x->s, x->old->plan, x->arena, diag);
+	const struct hd_step_progress now = { .at = x->at, .arrived = x->arrived };
+
+	err = err ? err : hd_shadow_ring_of(&x->ring, &x->s, x->arena, diag);
+	err = err ? err : hd_failover(&x->left, &x->s, &now, x->lost, x->arena, diag);
+	return err ? err : add_sent_again(x, diag);
+}
+
+/* What was offered and has not come is offered again, by the lines of the rest. */
+static void take_back_offers(const struct hd_pipe *pipe)
+{
+	for (size_t i = 0; i < pipe->ncells; i++)
+		for (int kind = 0; kind < HD_MAILS; kind++) {
+			struct hd_cell *cell = &pipe->cell[i];
+			if (!cell->seat || !cell->mail[kind] || cell->here[kind])
+				continue;
+			struct hd_mail_pool *pool = &cell->seat->mail[kind];
+			pool->free[pool->nfree++] = cell->mail[kind];
+			cell->mail[kind] = NULL;
+		}
+}
+
+static void count_roots(struct hd_work *work, uint32_t nbuckets)
+{
+	work->nroots = 0;
+	for (uint32_t s = 0; s < work->pipe->nstages; s++)
+		work->nroots += work->pipe->stage[s].nroots;
+	for (uint32_t b = 0; b < nbuckets; b++)
+		atomic_store_explicit(&work->left[b], 1, memory_order_relaxed);
+	work->computed = false;
+}
+
+enum hd_err hd_rest_make(struct hd_worker *w, const uint32_t *at, const uint8_t *arrived, const bool *lost,
 	const struct hd_ilist **lists, struct hd_diag *diag)
 {
 	struct hd_work *work = hd_worker_work(w);
 	struct hd_arena *arena = hd_part_arena(w);
-	struct rest_making x = { .worker = w, .old = work->pipe, .at = at, .lost = lost, .arena = arena,
-		.rest = hd_arena_take(arena, 1, sizeof *x.rest) };
+	struct rest_making x = { .worker = w, .old = work->pipe, .at = at, .lost = lost, .arrived = arrived,
+		.arena = arena, .rest = hd_arena_take(arena, 1, sizeof *x.rest) };
 	struct hd_ilist *idle = hd_arena_take(arena, 1, sizeof *idle);
 
 	if (!x.rest || !idle)
 		return no_memory(diag);
-	if (x.old->before || !x.old->nshadows || !hd_worker_alone(w))
-		return hd_fail(diag, HD_E_REFUSED, x.old->before ?
-			"ranks were lost in this step before, and stages have no shadow since" :
-			x.old->nshadows ? "the rest of a step runs on the devices of one worker so far" :
-			"there are no shadow stages");
 	enum hd_err err = find_lists(&x, diag);
 	err = err ? err : make_idle(idle, &x, diag);
-	err = err ? err : make_rest(&x, diag);
+	if (err)
+		return err;
+	take_back_offers(x.old);
+	err = make_rest(&x, diag);
 	err = err ? err : take_up_chunks(&x, diag);
 	if (err) {
-		if (x.rest->seat) {
-			hd_offload_give(x.rest);
-			for (uint32_t i = 0; i < x.rest->nseats; i++)
-				give_seat(w, x.rest, &x.rest->seat[i]);
-		}
+		if (x.rest->seat)
+			give_all(x.rest, w);
 		return err;
 	}
 	take_up_state(&x);
+	if (!hd_worker_alone(w))
+		count_roots(work, w->stage->nbuckets);
 	for (uint32_t d = 0; d < w->spec.ndevices; d++) {
 		const uint32_t r = x.rest->rank_of[d];
 		work->rank[d].list = r == HD_NONE || lost[r] ? idle : &x.left.list[r];
@@ -581,4 +673,21 @@ enum hd_err hd_rest_adopt(struct hd_worker *w, const uint32_t *at, const bool *l
 	hd_step_work(w, work);
 	*lists = x.left.list;
 	return HD_OK;
+}
+
+enum hd_err hd_rest_adopt(struct hd_worker *w, const uint32_t *at, const bool *lost,
+	const struct hd_ilist **lists, struct hd_diag *diag)
+{
+	const struct hd_pipe *pipe = hd_worker_work(w)->pipe;
+	uint8_t *arrived = hd_arena_take(hd_part_arena(w), pipe->ncells + 1, 1);
+
+	if (!arrived)
+		return no_memory(diag);
+	if (pipe->before || !pipe->nshadows || !hd_worker_alone(w))
+		return hd_fail(diag, HD_E_REFUSED, pipe->before ?
+			"ranks were lost in this step before, and stages have no shadow since" :
+			pipe->nshadows ? "ranks of other workers have part in the step: hd_dist_rest()" :
+			"there are no shadow stages");
+	hd_rest_arrived(pipe, lost, arrived);
+	return hd_rest_make(w, at, arrived, lost, lists, diag);
 }

@@ -12,7 +12,10 @@
  * 3. Partial sums go on: the fold of a survivor's stage is that of the virtual nodes that it has summed, in
  *    their order, and then of those to come. Both trees have the same nodes so far; they are copied.
  * 4. Messages are not bounded by credits (failover.h): seats have buffers for all that is still to come.
- * 5. The step ends as any other. After it the plan is not that of the ranks there are, and the next step
+ * 5. Over several workers (hd_dist_rest() in dist.h) a fence stops the ranks of each; all make the same
+ *    lists, of the progress of all, and each goes on with its own. What was sent and did not arrive in time
+ *    is sent again from what its sender keeps. A far shadow's state is what the heir's worker holds.
+ * 6. The step ends as any other. After it the plan is not that of the ranks there are, and the next step
  *    begins with another one; until it is adopted what was lost and what is left is held.
  *
  * In one process sums are made at NORM, so no sum of a lost rank is settled before. */
@@ -22,7 +25,8 @@
 #include "pipeline/failover.h"
 #include "engine/pipe.h"
 
-/* What has arrived of lost ranks, from the cells of those that are not: [nstages * nvns] of progress. */
+/* What has arrived at the cells of this worker whose ranks are not lost (NULL: none is): [nstages * nvns] of
+ * progress. */
 void hd_rest_arrived(const struct hd_pipe *pipe, const bool *lost, uint8_t *arrived);
 
 /* at: [nranks] of the plan, next instruction of each rank; lost: [nranks]. Ranks begin their new lists at the
@@ -30,6 +34,9 @@ void hd_rest_arrived(const struct hd_pipe *pipe, const bool *lost, uint8_t *arri
  * from inside the pipeline, and is as it was. Another error: the step cannot go on. */
 HD_MUST_USE enum hd_err hd_rest_adopt(struct hd_worker *worker, const uint32_t *at, const bool *lost,
 	const struct hd_ilist **lists, struct hd_diag *diag);
+/* The same of ranks of several workers: at and arrived are those of all. It begins no mail. */
+HD_MUST_USE enum hd_err hd_rest_make(struct hd_worker *worker, const uint32_t *at, const uint8_t *arrived,
+	const bool *lost, const struct hd_ilist **lists, struct hd_diag *diag);
 void hd_rest_give(struct hd_pipe *rest, struct hd_worker *worker);   /* and of the pipe before it */
 
 #endif

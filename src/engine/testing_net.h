@@ -25,6 +25,7 @@ struct member {
 	struct hd_thread thread;
 	enum hd_err err;
 	_Atomic bool done;
+	bool gone;                        /* lost: nothing comes from it any more */
 };
 
 /* A letter on its way: both ends have named it. */
@@ -103,7 +104,7 @@ static inline bool take_letters(struct net *net)
 	struct hd_dist_letter l;
 
 	for (uint32_t m = 0; m < net->n; m++)
-		while (draw(4) && hd_dist_mail_next(net->at[m].worker, &l)) {
+		while (!net->at[m].gone && draw(4) && hd_dist_mail_next(net->at[m].worker, &l)) {
 			struct mail *mail = mail_of(net, &l);
 			any = true;
 			assert_int_equal(l.send ? l.from : l.to, m);
@@ -210,9 +211,9 @@ static inline bool compute_all(struct net *net)
 	memset(net->mail, 0, sizeof net->mail);
 	net->nmail = 0;
 	for (uint32_t m = 0; m < net->n; m++) {
-		net->at[m].done = false;
-		CHECK(hd_thread_start(&net->at[m].thread, "member", -1, compute, &net->at[m], &diag) == HD_OK,
-			"%s", diag.text);
+		net->at[m].done = net->at[m].gone;
+		CHECK(net->at[m].gone || hd_thread_start(&net->at[m].thread, "member", -1, compute,
+			&net->at[m], &diag) == HD_OK, "%s", diag.text);
 	}
 	while (!all_done(net)) {
 		const bool any = take_letters(net);
@@ -227,7 +228,8 @@ static inline bool compute_all(struct net *net)
 			sched_yield();
 	}
 	for (uint32_t m = 0; m < net->n; m++)
-		hd_thread_join(&net->at[m].thread);
+		if (!net->at[m].gone)
+			hd_thread_join(&net->at[m].thread);
 	if (fenced)
 		cancel(net);
 	return fenced;
@@ -241,14 +243,16 @@ struct roots { uint32_t member[MOST_ROOTS], i[MOST_ROOTS], n; struct hd_tnode no
 static inline void find_roots(const struct net *net, struct roots *r)
 {
 	r->n = 0;
-	for (uint32_t m = 0; m < net->n; m++)
-		for (uint32_t i = 0; i < hd_dist_nroots(net->at[m].worker, 0); i++, r->n++) {
+	for (uint32_t m = 0; m < net->n; m++) {
+		const uint32_t n = net->at[m].gone ? 0 : hd_dist_nroots(net->at[m].worker, 0);
+		for (uint32_t i = 0; i < n; i++, r->n++) {
 			assert_true(r->n < MOST_ROOTS);
 			r->member[r->n] = m;
 			r->i[r->n] = i;
 			r->node[r->n] = hd_dist_root(net->at[m].worker, 0, i);
 			r->stage[r->n] = hd_dist_root_stage(net->at[m].worker, 0, i);
 		}
+	}
 }
 
 /* The roots of a stage are those that the plan says. */
@@ -271,7 +275,9 @@ static inline void check_roots(const struct net *net, uint32_t m)
 
 static inline void sum_bucket(struct net *net, const struct roots *r, uint32_t b)
 {
-	const uint32_t owner = draw(net->n);
+	uint32_t owner = draw(net->n);
+	while (net->at[owner].gone)
+		owner = (owner + 1) % net->n;
 	const struct hd_layout *layout = &net->one.task->layout;
 	const uint64_t bytes = hd_layout_bucket(layout, b).len * sizeof(float);
 	struct hd_worker *w = net->at[owner].worker;
@@ -294,7 +300,7 @@ static inline void sum_bucket(struct net *net, const struct roots *r, uint32_t b
 	CHECK(hd_dist_operands(w, r->node, r->stage, r->n, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_dist_fold(w, &fold, 1, &diag) == HD_OK, "%s", diag.text);
 	for (uint32_t m = 0; m < net->n; m++)
-		if (m != owner) {
+		if (m != owner && !net->at[m].gone) {
 			memcpy(hd_dist_sum_at(net->at[m].worker, b), hd_dist_sum_at(w, b), bytes);
 			CHECK(hd_dist_arrived(net->at[m].worker, &b, 1, &diag) == HD_OK, "%s", diag.text);
 		}
@@ -306,12 +312,14 @@ static inline void exchange_leaves(struct net *net)
 
 	for (uint32_t m = 0; m < net->n; m++) {
 		struct hd_worker *w = net->at[m].worker;
+		if (net->at[m].gone)
+			continue;
 		const uint64_t len = hd_dist_leaves_bytes(w, hd_dist_nleaves(w, 0));
 		uint8_t *bytes = malloc(len);
 		hd_dist_leaves_get(w, 0, bytes);
 		for (uint32_t to = 0; to < net->n; to++)          /* also to itself: it changes nothing */
-			CHECK(hd_dist_leaves_put(net->at[to].worker, (uint16_t)m, bytes, len, &diag) == HD_OK,
-				"%s", diag.text);
+			CHECK(net->at[to].gone || hd_dist_leaves_put(net->at[to].worker, (uint16_t)m, bytes,
+				len, &diag) == HD_OK, "%s", diag.text);
 		free(bytes);
 	}
 }
@@ -322,6 +330,8 @@ static inline void finish(struct net *net, const char *what)
 
 	for (uint32_t m = 0; m < net->n; m++) {
 		struct hd_step_record r;
+		if (net->at[m].gone)
+			continue;
 		CHECK(hd_dist_finish(net->at[m].worker, &r, &diag) == HD_OK, "%s: %s", what, diag.text);
 		CHECK(hd_hash_same(r.digest, net->want.digest), "%s, step %llu: worker %u has other bits",
 			what,
@@ -360,10 +370,21 @@ static inline void next_epoch(struct net *net)
 		hd_dist_epoch(net->at[m].worker, net->epoch);
 }
 
-static inline void step(struct net *net, const char *what)
+/* All have computed: sums, what each says, the update, and one device beside it. */
+static inline void end_step(struct net *net, const char *what)
 {
 	struct roots roots;
 
+	net->want = hd_rig_step(&net->one);
+	find_roots(net, &roots);
+	for (uint32_t b = 0; b < net->nbuckets; b++)
+		sum_bucket(net, &roots, b);
+	exchange_leaves(net);
+	finish(net, what);
+}
+
+static inline void step(struct net *net, const char *what)
+{
 	begin(net);
 	const bool fenced = compute_all(net);
 	if (fenced && is_stale(net)) {
@@ -378,12 +399,7 @@ static inline void step(struct net *net, const char *what)
 		assert_int_equal(net->at[m].err, HD_OK);
 		check_roots(net, m);
 	}
-	net->want = hd_rig_step(&net->one);
-	find_roots(net, &roots);
-	for (uint32_t b = 0; b < net->nbuckets; b++)
-		sum_bucket(net, &roots, b);
-	exchange_leaves(net);
-	finish(net, what);
+	end_step(net, what);
 	if (fenced)
 		next_epoch(net);
 }

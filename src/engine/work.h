@@ -34,6 +34,8 @@ struct hd_rank_work {
 	float  **buffer;                  /* [script.nbuffers] of the rank's pool */
 	struct hd_loaded *loaded;         /* [HD_MAX_WAVE], or all virtual nodes of the rank in lockstep */
 	uint32_t from;                    /* of the list, where the next run of it begins; 0 as a step does */
+	/* in a pipeline: the next instruction of COMPUTE; where a fence has stopped the rank (rest.h) */
+	uint32_t at;
 	struct hd_spent *spent;           /* [nstages][HD_INS_END], of the rank's thread */
 };
 

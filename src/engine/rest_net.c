@@ -1,0 +1,75 @@
+#include <assert.h>
+#include <stdatomic.h>
+
+#include "engine/post.h"
+#include "engine/rest.h"
+#include "engine/worker_int.h"
+
+/* The rest of a step that several workers run together: what each says of its ranks, and how it goes on. */
+
+static bool joins(const struct hd_pipe *pipe)
+{
+	uint32_t n = 0;
+
+	for (uint32_t s = 0; s < pipe->nstages; s++)
+		n += pipe->stage[s].njoins;
+	return n > 0;
+}
+
+/* The heir of a stage needs what its shadow reads, and its program. */
+static bool shadows_work(const struct hd_plan *plan)
+{
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		for (uint32_t i = 0; i < plan->list[r].len; i++)
+			if (plan->list[r].at[i].op == HD_INS_F && plan->list[r].at[i].flags & HD_INS_SHADOW)
+				return true;
+	return false;
+}
+
+static enum hd_err may_go_on(const struct hd_worker *w, struct hd_diag *diag)
+{
+	const struct hd_work *work = hd_worker_work(w);
+	const struct hd_pipe *pipe = work ? work->pipe : NULL;
+
+	if (!w->step->begun || !pipe || !shadows_work(pipe->plan))
+		return hd_fail(diag, HD_E_REFUSED, "no step with shadows that work is under way");
+	if (pipe->before)
+		return hd_fail(diag, HD_E_REFUSED,
+			"ranks were lost in this step before, and stages have no shadow since");
+	if (work->computed && joins(pipe))
+		return hd_fail(diag, HD_E_REFUSED,
+			"the sums of ranks of this worker were added to one another already");
+	return HD_OK;
+}
+
+enum hd_err hd_dist_stopped(const struct hd_worker *w, uint32_t *at, uint8_t *arrived, struct hd_diag *diag)
+{
+	enum hd_err err = may_go_on(w, diag);
+
+	if (err)
+		return err;
+	const struct hd_work *work = hd_worker_work(w);
+	const struct hd_pipe *pipe = work->pipe;
+	for (uint32_t d = 0; d < pipe->ndevices; d++)
+		if (pipe->rank_of[d] != HD_NONE)
+			at[pipe->rank_of[d]] = work->rank[d].at;
+	hd_rest_arrived(pipe, NULL, arrived);
+	return HD_OK;
+}
+
+enum hd_err hd_dist_rest(struct hd_worker *w, uint32_t epoch, const uint32_t *at, const uint8_t *arrived,
+	const bool *lost, struct hd_diag *diag)
+{
+	const struct hd_ilist *lists;
+	enum hd_err err = may_go_on(w, diag);
+
+	if (err)
+		return err;
+	hd_post_end(w);                   /* letters of the epoch before are void */
+	err = hd_rest_make(w, at, arrived, lost, &lists, diag);
+	if (err)
+		return err;
+	hd_dist_epoch(w, epoch);
+	hd_post_begin(hd_worker_work(w)->pipe);
+	return HD_OK;
+}

@@ -1,0 +1,298 @@
+#include "engine/rest.h"
+
+#include "engine/shadow.h"
+#include "engine/testing_net.h"
+#include "engine/testing_stages.h"
+
+/* A worker is lost within a step that several run together, over a wire that delivers in any order: the
+ * others are stopped by a fence and go on with what is left. The step has the bits of one device, and of the
+ * stages that live nothing is computed twice. */
+
+static const char small[] =
+	"model: {use: builtin:mlp, args: {input: [1, 2, 2], hidden: [4, 3, 5], classes: 3}}\n"
+	"data: {kind: synthetic, count: 30}\n";
+static const char tied[] =
+	"model: {use: builtin:gpt, args: {layers: 2, width: 4, heads: 1, context: 2, vocab: 8, "
+	"dropout: 0.1}}\n"
+	"data: {kind: synthetic, count: 30}\n";
+
+static const struct hd_rig_kind kinds[] = {
+	{ "gpipe", 4, 1, 1, HD_KEEPS_ALL, 1 }, { "1f1b", 4, 1, 1, HD_KEEPS_ALL, 1 },
+	{ "1f1b", 3, 1, 1, HD_KEEPS_INPUT, 1 }, { "1f1b", 2, 1, 2, HD_KEEPS_ALL, 1 },
+	{ "zb-h1", 3, 1, 1, HD_KEEPS_ALL, 1 }, { "gpipe", 3, 1, 1, HD_KEEPS_AWAY, 1 },
+	{ "1f1b", 2, 1, 1, HD_KEEPS_ALL, 1 },
+};
+enum { NKINDS = sizeof kinds / sizeof *kinds, MOST_STAGES = 4 };
+
+/* Forwards of stages, not of shadows. */
+static _Atomic uint32_t forwards[MOST_STAGES][HD_RIG_VNS];
+
+static void look(struct hd_rank *rank, const struct hd_ins *ins, const struct hd_bind *bind)
+{
+	(void)rank;
+	(void)bind;
+	if (!(ins->flags & HD_INS_SHADOW))
+		forwards[ins->stage][ins->vn]++;
+}
+
+struct progress { uint32_t at[HD_MAX_RANKS]; uint8_t arrived[MOST_STAGES * HD_RIG_VNS];
+	bool lost[HD_MAX_RANKS]; };
+
+static void open_net(struct net *net, const char *model, const char *more, const struct hd_rig_kind *kind,
+	enum hd_redundancy mode)
+{
+	struct hd_diag diag = { "" };
+
+	memset(net, 0, sizeof *net);
+	memset(forwards, 0, sizeof forwards);
+	hd_rig_open(&net->one, model, 16, 8, more, 1);
+	net->nbuckets = hd_layout_nbuckets(&net->one.task->layout);
+	CHECK(hd_rig_staged(net->one.worker, net->one.task, kind, &net->one.arena, &net->plan, &diag) ==
+		HD_OK, "%s: %s", kind->name, diag.text);
+	CHECK(hd_rig_shadowed(&net->plan, mode, &net->one.arena, &diag) == HD_OK, "%s: %s", kind->name,
+		diag.text);
+	add_workers(net, kind->p * kind->d, 1, kind->name);
+}
+
+static void progress_of(const struct net *net, uint32_t victim, struct progress *p)
+{
+	uint8_t bits[MOST_STAGES * HD_RIG_VNS];
+	struct hd_diag diag = { "" };
+
+	memset(p, 0, sizeof *p);
+	for (uint32_t m = 0; m < net->n; m++) {
+		if (m == victim)
+			continue;
+		CHECK(hd_dist_stopped(net->at[m].worker, p->at, bits, &diag) == HD_OK, "%s", diag.text);
+		for (uint32_t i = 0; i < net->plan.nstages * net->plan.nvns; i++)
+			p->arrived[i] |= bits[i];
+	}
+	for (uint32_t r = 0; r < net->plan.nranks; r++)
+		p->lost[r] = net->plan.worker[r] == victim;
+}
+
+/* What it says of virtual nodes may have gone out before it was lost, to some. */
+static void say_leaves(struct net *net, uint32_t from)
+{
+	struct hd_worker *w = net->at[from].worker;
+	const uint64_t len = hd_dist_leaves_bytes(w, hd_dist_nleaves(w, 0));
+	uint8_t *bytes = malloc(len);
+	struct hd_diag diag = { "" };
+
+	assert_non_null(bytes);
+	hd_dist_leaves_get(w, 0, bytes);
+	for (uint32_t m = 0; m < net->n; m++)
+		if (m != from && draw(4))
+			CHECK(hd_dist_leaves_put(net->at[m].worker, (uint16_t)from, bytes, len, &diag) ==
+				HD_OK, "%s", diag.text);
+	free(bytes);
+}
+
+/* Everything that a lost worker had is gone: it is a process of its own. False: all had computed. */
+static bool lose(struct net *net, uint32_t victim, struct progress *p)
+{
+	begin(net);
+	const bool fenced = compute_all(net);
+	const bool stale = fenced && is_stale(net);
+
+	if (!net->at[victim].err)
+		say_leaves(net, victim);
+	progress_of(net, victim, p);
+	hd_dist_abandon(net->at[victim].worker);
+	net->at[victim].gone = true;
+	net->epoch++;
+	net->fence_after = 0;
+	return stale;
+}
+
+static void go_on(struct net *net, const struct progress *p, const char *what)
+{
+	struct hd_diag diag = { "" };
+
+	for (uint32_t m = 0; m < net->n; m++)
+		CHECK(net->at[m].gone || hd_dist_rest(net->at[m].worker, net->epoch, p->at, p->arrived,
+			p->lost, &diag) == HD_OK, "%s: worker %u: %s", what, m, diag.text);
+	assert_false(compute_all(net));
+	for (uint32_t m = 0; m < net->n; m++)
+		CHECK(net->at[m].gone || net->at[m].err == HD_OK, "%s: worker %u: %d", what, m,
+			(int)net->at[m].err);
+}
+
+/* Of the lost stage again at most what was done of it, and of the others nothing. */
+static void look_at_forwards(const struct net *net, uint32_t victim, const char *what)
+{
+	for (uint32_t s = 0; s < net->plan.nstages; s++)
+		for (uint32_t v = 0; v < net->plan.nvns; v++) {
+			const uint32_t r = net->plan.map[v] / net->plan.nstages * net->plan.nstages + s;
+			const uint32_t most = net->plan.worker[r] == victim ? 2 : 1;
+			CHECK(forwards[s][v] <= most, "%s: F%u.%u was run %u times", what, s, v,
+				forwards[s][v]);
+		}
+}
+
+/* The workers that are left, in a plan of their own. */
+static void another_step(struct net *net, const char *what)
+{
+	const struct hd_rig_kind kind = { "1f1b", net->n - 1, 1, 1, HD_KEEPS_ALL, 1 };
+	struct hd_diag diag = { "" };
+	uint32_t r = 0;
+
+	CHECK(hd_rig_staged(net->one.worker, net->one.task, &kind, &net->one.arena, &net->plan, &diag) ==
+		HD_OK, "%s", diag.text);
+	for (uint32_t m = 0; m < net->n; m++)
+		if (!net->at[m].gone)
+			net->plan.worker[r++] = (uint16_t)m;
+	for (uint32_t m = 0; m < net->n; m++) {
+		const struct hd_dist_view view = { .plan = &net->plan, .worker = (uint16_t)m,
+			.nplaces = 2 * MOST_ROOTS };
+		if (net->at[m].gone)
+			continue;
+		CHECK(hd_dist_prepare(net->at[m].worker, &view, &diag) == HD_OK, "%s: %s", what, diag.text);
+		hd_dist_adopt(net->at[m].worker);
+	}
+	begin(net);
+	assert_false(compute_all(net));
+	end_step(net, what);
+}
+
+/* How many steps a fence has met within. */
+static uint32_t lose_each(const char *model, const char *more, size_t nkinds, enum hd_redundancy mode,
+	uint32_t every)
+{
+	struct net *net = malloc(sizeof *net);
+	uint32_t cases = 0;
+
+	assert_non_null(net);
+	for (size_t k = 0; k < nkinds; k++)
+		for (uint32_t victim = 0; victim < kinds[k].p * kinds[k].d; victim++)
+			for (uint32_t after = 1 + draw(every); after < 90; after += 1 + draw(every)) {
+				static struct progress p;
+				char what[160];
+				snprintf(what, sizeof what, "%s p %u d %u %s: worker %u after %u letters",
+					kinds[k].name, kinds[k].p, kinds[k].d, hd_redundancy_names[mode],
+					victim, after);
+				open_net(net, model, more, &kinds[k], mode);
+				step(net, what);
+				memset(forwards, 0, sizeof forwards);
+				for (uint32_t m = 0; m < net->n; m++)
+					hd_worker_work(net->at[m].worker)->pipe->watch = look;
+				net->fence_after = after;
+				const bool stale = lose(net, victim, &p);
+				go_on(net, &p, what);
+				look_at_forwards(net, victim, what);
+				end_step(net, what);
+				if (net->n > 2)
+					another_step(net, what);
+				cases += stale;
+				close_net(net);
+			}
+	free(net);
+	return cases;
+}
+
+static void any_worker_may_be_lost_after_any_letter(void **state)
+{
+	(void)state;
+	seed = 1;
+	uint32_t n = lose_each(small, "optim: {kind: adamw, clip: 0.5}\n", NKINDS, HD_REDUNDANCY_EAGER, 48);
+	n += lose_each(small, "optim: {kind: momentum, lr: 0.05}\n", NKINDS, HD_REDUNDANCY_FULL, 48);
+	CHECK(n >= 30, "%u losses within a step", n);
+}
+
+static void tied_weights_and_drawn_noise(void **state)
+{
+	(void)state;
+	seed = 2;
+	uint32_t n = lose_each(tied, "optim: {kind: lamb}\n", 2, HD_REDUNDANCY_EAGER, 80);
+	n += lose_each(tied, "optim: {kind: adam}\n", 2, HD_REDUNDANCY_FULL, 80);
+	CHECK(n >= 5, "%u losses within a step", n);
+}
+
+/* What cannot be gone on with is begun again: no parameter has changed. */
+static void a_step_that_is_refused_is_begun_again(void **state)
+{
+	struct net *net = malloc(sizeof *net);
+	static struct progress p;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	assert_non_null(net);
+	seed = 3;
+	open_net(net, small, NULL, &kinds[1], HD_REDUNDANCY_EAGER);
+	begin(net);
+	net->fence_after = 12;
+	assert_true(compute_all(net) && is_stale(net));
+	progress_of(net, HD_NONE, &p);
+	p.lost[1] = p.lost[2] = true;     /* the one held the shadow of the other */
+	for (uint32_t m = 0; m < net->n; m++) {
+		assert_int_equal(hd_dist_rest(net->at[m].worker, 1, p.at, p.arrived, p.lost, &diag),
+			HD_E_REFUSED);
+		hd_dist_abandon(net->at[m].worker);
+	}
+	CHECK(strstr(diag.text, "ranks 1 and 2 are lost"), "%s", diag.text);
+	next_epoch(net);
+	net->fence_after = 0;
+	step(net, "begun again");
+	close_net(net);
+	free(net);
+}
+
+static void a_step_is_gone_on_with_once(void **state)
+{
+	struct net *net = malloc(sizeof *net);
+	static struct progress p;
+	uint8_t bits[MOST_STAGES * HD_RIG_VNS];
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	assert_non_null(net);
+	seed = 4;
+	open_net(net, small, NULL, &kinds[1], HD_REDUNDANCY_FULL);
+	net->fence_after = 12;
+	assert_true(lose(net, 2, &p));
+	for (uint32_t m = 0; m < net->n; m++) {
+		struct hd_worker *w = net->at[m].worker;
+		if (m == 2)
+			continue;
+		CHECK(hd_dist_rest(w, 1, p.at, p.arrived, p.lost, &diag) == HD_OK, "%s", diag.text);
+		assert_int_equal(hd_dist_stopped(w, p.at, bits, &diag), HD_E_REFUSED);
+		CHECK(strstr(diag.text, "lost in this step before"), "%s", diag.text);
+		hd_dist_abandon(w);
+		assert_int_equal(hd_dist_stopped(w, p.at, bits, &diag), HD_E_REFUSED);
+		diag.text[0] = '\0';
+	}
+	close_net(net);
+	free(net);
+}
+
+/* The heir of a first or last stage would lack its rows. */
+static void shadows_without_work_are_no_help(void **state)
+{
+	struct net *net = malloc(sizeof *net);
+	static struct progress p;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	assert_non_null(net);
+	open_net(net, small, NULL, &kinds[1], HD_REDUNDANCY_LAZY);
+	begin(net);
+	assert_int_equal(hd_dist_stopped(net->at[0].worker, p.at, p.arrived, &diag), HD_E_REFUSED);
+	CHECK(strstr(diag.text, "no step with shadows that work"), "%s", diag.text);
+	for (uint32_t m = 0; m < net->n; m++)
+		hd_dist_abandon(net->at[m].worker);
+	close_net(net);
+	free(net);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(any_worker_may_be_lost_after_any_letter),
+		cmocka_unit_test(tied_weights_and_drawn_noise),
+		cmocka_unit_test(a_step_that_is_refused_is_begun_again),
+		cmocka_unit_test(a_step_is_gone_on_with_once),
+		cmocka_unit_test(shadows_without_work_are_no_help),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
