@@ -285,6 +285,34 @@ struct hd_spot_value hd_spot_value(const struct hd_spot_market *market, const st
 	return v;
 }
 
+void hd_spot_presence(double *share, const struct hd_spot_trace *t, const struct hd_spot_grid *grid)
+{
+	const double all_ms = t->n ? (double)t->at[t->n - 1].at_ms : 0;
+	uint32_t here = 0;
+
+	for (uint32_t d = 0; d <= grid->pipelines; d++)
+		share[d] = 0;
+	for (size_t i = 0; i + 1 < t->n && all_ms > 0; i++) {
+		here = t->at[i].added ? here + 1 : here - 1;
+		const uint32_t d = here / grid->stages;
+		share[d < grid->pipelines ? d : grid->pipelines] +=
+			(double)(t->at[i + 1].at_ms - t->at[i].at_ms) / all_ms;
+	}
+	if (!(all_ms > 0))
+		share[grid->pipelines] = 1;
+}
+
+struct hd_spot_value hd_spot_value_present(const struct hd_spot_value *of, const double *share,
+	uint32_t pipelines)
+{
+	struct hd_spot_value v = of[pipelines - 1];
+
+	v.value = 0;
+	for (uint32_t d = 1; d <= pipelines; d++)
+		v.value += share[d] * of[d - 1].value;
+	return v;
+}
+
 static bool earlier(const struct hd_spot_value *a, const struct hd_spot_value *b)
 {
 	if (a->strategy != b->strategy)

@@ -93,6 +93,13 @@ struct hd_spot_value {
  * checkpoints come on top. */
 struct hd_spot_value hd_spot_value(const struct hd_spot_market *market, const struct hd_spot_grid *grid,
 	enum hd_spot_strategy strategy, uint32_t spares, double overhead);
+/* Machines come and go: share[d] of the time there are enough for d pipelines of the grid, d up to its own,
+ * where so many or more count as its own. */
+void hd_spot_presence(double *share, const struct hd_spot_trace *trace, const struct hd_spot_grid *grid);
+/* The value where the run has as many pipelines as there are machines for: `of` [d - 1] of d pipelines,
+ * weighted by `share`; else as of the last. */
+struct hd_spot_value hd_spot_value_present(const struct hd_spot_value *of, const double *share,
+	uint32_t pipelines);
 /* Rule 4 among those that are allowed, in any order; of one row the highest value, then the first; n: none
  * is. */
 uint32_t hd_spot_choose(uint32_t n, const struct hd_spot_value *values);

@@ -230,6 +230,29 @@ static void a_trace_says_how_often_and_how_many_at_once(void **state)
 	assert_true(m.losses_h <= 0 && m.ntogether == 1 && m.together[0] >= 1);
 }
 
+/* Of two pipelines of two: 4 machines for 10 s, 3 for 20 s, 1 for 10 s, 6 for 60 s. */
+static void pipelines_are_there_for_shares_of_the_time(void **state)
+{
+	static const struct hd_spot_change in[] = { { 0, 4, NULL }, { 10000, -1, NULL }, { 30000, -2, NULL },
+		{ 40000, 5, NULL }, { 100000, -1, NULL } };
+	const struct hd_spot_grid g = { .pipelines = 2, .stages = 2 };
+	const struct hd_spot_value of[2] = { { .value = 10, .allowed = true },
+		{ .value = 15, .strategy = HD_SPOT_LAZY, .allowed = true } };
+	struct hd_spot_trace t;
+	double share[3];
+	(void)state;
+
+	assert_int_equal(hd_spot_trace_make(&t, 5, in, 0, &arena, NULL), HD_OK);
+	hd_spot_presence(share, &t, &g);
+	assert_true(fabs(share[0] - 0.1) < 1e-12 && fabs(share[1] - 0.2) < 1e-12);
+	assert_true(fabs(share[2] - 0.7) < 1e-12);
+	const struct hd_spot_value v = hd_spot_value_present(of, share, 2);
+	assert_true(fabs(v.value - 12.5) < 1e-12 && v.strategy == HD_SPOT_LAZY && v.allowed);
+	t.n = 0;
+	hd_spot_presence(share, &t, &g);
+	assert_true(share[2] >= 1 && share[0] <= 0 && share[1] <= 0);
+}
+
 static void a_bad_market_is_refused_with_the_member(void **state)
 {
 	static const struct { const char *text, *says; } bad[] = {
@@ -264,6 +287,7 @@ int main(void)
 		cmocka_unit_test(a_grid_sees_the_losses_that_strike_it),
 		cmocka_unit_test(the_earlier_of_nearly_equal_ones_is_chosen),
 		cmocka_unit_test(a_trace_says_how_often_and_how_many_at_once),
+		cmocka_unit_test(pipelines_are_there_for_shares_of_the_time),
 		cmocka_unit_test(a_bad_market_is_refused_with_the_member),
 	};
 
