@@ -341,7 +341,6 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 	c->config = (struct hd_co_config){ .job = c->spec->task->job_hash, .nvns = job->nvns,
 		.nbuckets = hd_layout_nbuckets(&c->spec->task->layout),
 		.copies = hd_job_copies(job), .shape = c->pipes.first.shape, .pipes = c->pipes.first.most,
-		.tensor = hd_pipes_each(&c->pipes.first),
 		.of_shape = c->pipes.first.shape.nstages ? hd_pipe_set_buckets : NULL,
 		.of_shape_self = &c->pipes, .bucket_bytes = c->pipes.first.bytes,
 		.whole = c->pipes.first.buckets.whole,

@@ -39,7 +39,8 @@ uint32_t driver_devices(const struct driver *c)
  * are here; 0: none is, or the model is whole. */
 static uint32_t least_workers(const struct driver *c)
 {
-	const uint32_t width = c->config.shape.width, most = width ? driver_devices(c) / c->config.tensor : 0;
+	const uint32_t width = c->config.shape.width,
+		most = width ? driver_devices(c) / hd_view_each(&c->config.shape) : 0;
 
 	return most ? (width + most - 1) / most : 0;
 }
@@ -63,7 +64,7 @@ static enum hd_err answer_scale(struct driver *c, const struct hd_json *ask, str
 	if (n >= (int64_t)c->config.min && n < (int64_t)least)
 		return hd_fail(diag, HD_E_INVAL,
 			"%lld workers: a pipeline of this run has %u devices, for which it takes %u",
-			(long long)n, c->config.shape.width * c->config.tensor, least);
+			(long long)n, c->config.shape.width * hd_view_each(&c->config.shape), least);
 	if (n < (int64_t)c->config.min || n > (int64_t)c->config.max)
 		return hd_fail(diag, HD_E_INVAL,
 			"%lld workers: this job takes from %u (workers.min) to %u (workers.max, or one a "

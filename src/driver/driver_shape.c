@@ -51,7 +51,8 @@ static enum hd_err make(struct driver *c, struct hd_pipes *pipes, struct hd_job 
 
 	if (!task)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for another shape");
-	enum hd_err err = hd_pipes_change(job, c->config.shape.width / c->pipes.first.groups, arena, diag);
+	enum hd_err err = hd_pipes_change(job, c->config.shape.width / hd_view_groups(&c->config.shape),
+		driver_devices(c), arena, diag);
 	err = err ? err : hd_job_spreads(job, diag);
 	if (err)
 		return err;

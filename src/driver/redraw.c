@@ -101,7 +101,7 @@ static void look(struct hd_redraw *r, const struct hd_view *view, const struct h
 	r->unfit = false;
 	r->forecast = (struct hd_forecast){ .step_ns = 0 };
 	const double *speed = speeds_of(r, view, NULL, &r->arena);
-	if (!view->shape.nstages || !speed ||
+	if (!view->shape.nstages || view->shape.each || view->shape.groups || !speed ||
 		predict(r, &r->forecast, view, pipes, speed, &r->arena))
 		r->forecast.step_ns = 0;
 	if (r->forecast.step_ns != was_ns)

@@ -126,7 +126,8 @@ static enum hd_err check_extents(struct hd_job_reader *reader)
 	hd_job_at(reader, HD_JOB_PAR_TENSOR);
 	if (!tensor->is_auto && shards % tensor->i)
 		return hd_job_refuse(reader,
-			"parallel.tensor is %lld, which does not divide model.shards %lld",
+			"parallel.tensor is %lld, which does not divide model.shards %lld: the shards are "
+			"part of the job and fix its bits, give parallel.tensor one of their divisors",
 			(long long)tensor->i, (long long)shards);
 	hd_job_at(reader, HD_JOB_PAR_GROUPS);
 	if (!groups->is_auto && groups->i > 1 && hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO)
@@ -140,10 +141,23 @@ static enum hd_err check_extents(struct hd_job_reader *reader)
 	return HD_OK;
 }
 
+/* They follow from parallel.tensor unless they were given with it. */
+static void open_groups(struct hd_job *job)
+{
+	struct hd_job_value *groups = &job->value[HD_JOB_PAR_GROUPS];
+
+	if (job->value[HD_JOB_PAR_TENSOR].origin == HD_FROM_SET && groups->origin != HD_FROM_SET) {
+		groups->is_auto = true;
+		groups->text = "auto";
+	}
+}
+
 enum hd_err hd_job_check_parallel(struct hd_job_reader *reader)
 {
 	const struct hd_job *job = reader->job;
 	char dotted[HD_DOTTED_CAP];
+
+	open_groups(reader->job);
 	enum hd_err err = check_plan(reader);
 
 	for (size_t i = 0; i < sizeof needs / sizeof needs[0] && !err; i++) {

@@ -292,8 +292,8 @@ static void on_guest(struct hd_coordinator *co, uint32_t guest, const struct hd_
 	w->id_serial = hd_co_store(co);
 	co->spawned -= !remote && !hd_co_rejoined(co, w) && co->spawned;
 	hd_co_note(co, "join", w->worker, "%u devices at %s%s", w->ndevices, w->host,
-		w->ndevices < co->config.tensor ? ", which are too few for a rank (parallel.tensor): it "
-		"computes nothing" : "");
+		w->ndevices < hd_view_each(&co->config.shape) ?
+		", which are too few for a rank (parallel.tensor): it computes nothing" : "");
 }
 
 static void introduce(struct hd_coordinator *co, const struct hd_co_worker *to,
@@ -637,7 +637,7 @@ static void on_reshape(struct hd_coordinator *co, const struct hd_co_event *even
 	co->config.pipes = event->n;
 	co->replan = true;                /* of the same shape: other pipelines */
 	uint32_t stages = event->shape->nstages, most = event->n,
-		devices = event->shape->width * co->config.tensor;
+		devices = event->shape->width * hd_view_each(event->shape);
 	hd_co_note(co, "reshape", HD_NOBODY, "%u stage%s, %u device%s a pipeline, at most %u pipeline%s",
 		stages, stages == 1 ? "" : "s", devices, devices == 1 ? "" : "s", most,
 		most == 1 ? "" : "s");
@@ -827,8 +827,6 @@ enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_c
 	memset(co, 0, sizeof *co);
 	hd_arena_init(&co->out, 0);
 	co->config = *config;
-	if (!co->config.tensor)
-		co->config.tensor = 1;
 	co->record = config->record;
 	co->words = (config->nbuckets + 63) / 64;
 	co->sums = hd_alloc((size_t)3 * HD_MAX_WORKERS * co->words * sizeof *co->sums);

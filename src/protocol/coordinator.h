@@ -53,9 +53,9 @@
  *     X_nsteps was saved, or the writer reached its target and no stop was asked for.
  *
  * 15. Stages (config.shape). Each view has the shape, with as many pipelines as its devices make, at most
- *     config.pipes; a rank is config.tensor devices of one member; ranks are where the fewest bytes of state
- *     move (ranks.h: in the order of members where none do), and what is left over has no rank. What moves is
- *     a NOTE, with its view. With fewer
+ *     config.pipes; a rank is as many devices of one member as the shape says; ranks are where the fewest
+ *     bytes of state move (ranks.h: in the order of members where none do), and what is left over has no
+ *     rank. What moves is a NOTE, with its view. With fewer
  *     devices than one pipeline needs no view of the shape is made: a start waits, a planned change waits,
  *     and after a loss all hold, in a view without shape, and a NOTE says for what. An open step is finished
  *     if every sum and the table have a holder: by the proof of sum (exchange.h) that is so once any member
@@ -125,7 +125,6 @@ struct hd_co_config {
 	/* of a model in stages: its shape, and pipelines at most; else 0, 0 */
 	struct hd_view_shape shape;
 	uint32_t pipes;
-	uint32_t tensor;                  /* devices of a rank of the shape, of one worker; 0: one */
 	/* what the buckets of a shape are; borrowed: [nbuckets] bytes of the state of each. NULL: ranks are
 	 * members in order */
 	hd_shape_buckets *of_shape;

@@ -118,7 +118,7 @@ bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, const struc
 		info[i] = (struct hd_member_info){ view->member[i], w ? w->ndevices : 1, w ? w->vn_ps : 0,
 			w ? w->memory : 0, w ? w->host : "" };
 		ndevices[i] = info[i].ndevices;
-		nranks[i] = ndevices[i] / co->config.tensor;
+		nranks[i] = ndevices[i] / hd_view_each(shape);
 		member[i] = view->member[i];
 	}
 	if (shape->nstages)
@@ -310,6 +310,8 @@ static void say_prepare(struct hd_coordinator *co, const struct hd_co_worker *w)
 		p->old_width = co->view.shape.width;
 		p->schedule = co->next.shape.schedule;
 		p->old_schedule = co->view.shape.schedule;
+		p->way = hd_view_way(&co->next.shape);
+		p->old_way = hd_view_way(&co->view.shape);
 		p->nold_rank = co->view.nranks;
 		p->old_rank = co->view.rank;
 		p->place = hd_co_places(co, &co->next, &p->nplace);
@@ -674,7 +676,7 @@ static uint32_t count_ranks(const struct hd_coordinator *co)
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		const struct hd_co_worker *w = &co->worker[i];
 		bool here = w->state == HD_W_READY && !w->draining && w->up;
-		n += here || w->state == HD_W_MEMBER ? w->ndevices / co->config.tensor : 0;
+		n += here || w->state == HD_W_MEMBER ? w->ndevices / hd_view_each(&co->config.shape) : 0;
 	}
 	return n;
 }

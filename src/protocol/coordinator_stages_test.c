@@ -92,7 +92,7 @@ static void a_rank_is_some_devices_of_one_member(void **state)
 	struct co_at_work at, *c = &at;
 
 	(void)state;
-	config.tensor = 2;
+	config.shape.each = 2;
 	config.target = 5;
 	co_begin(c, &config);
 	for (uint32_t i = 0; i < 5; i++) {
@@ -440,7 +440,7 @@ static void with_shadows_a_last_holder_leaves_at_once(void **state)
 
 	(void)state;
 	config.of_shape = of_three;
-	config.shape = (struct hd_view_shape){ 3, 3, { 0, 1, 2 }, 0, { 0 } };
+	config.shape = (struct hd_view_shape){ .nstages = 3, .width = 3, .place = { 0, 1, 2 } };
 	config.pipes = 1;
 	config.target = 3;
 	for (uint32_t two_leave = 0; two_leave < 2; two_leave++) {
@@ -482,7 +482,7 @@ static void stages_that_one_member_holds_are_counted_until_they_have_moved(void 
 
 	(void)state;
 	config.of_shape = of_three;
-	config.shape = (struct hd_view_shape){ 3, 3, { 0, 1, 2 }, 0, { 0 } };
+	config.shape = (struct hd_view_shape){ .nstages = 3, .width = 3, .place = { 0, 1, 2 } };
 	config.pipes = 1;
 	config.target = 3;
 	co_begin(c, &config);
@@ -543,8 +543,9 @@ static void a_takeover_leaves_stages_where_they_are(void **state)
 }
 
 /* Another order of the same two stages. */
-static const struct hd_view_shape other = { 2, 2, { 0, 1 }, 7, { 0, 5 } };
-static const struct hd_view_shape on_one = { 2, 1, { 0, 0 }, 7, { 0, 5 } };
+static const struct hd_view_shape other = { .nstages = 2, .width = 2, .place = { 0, 1 }, .schedule = 7,
+	.first = { 0, 5 } };
+static const struct hd_view_shape on_one = { .nstages = 2, .width = 1, .schedule = 7, .first = { 0, 5 } };
 
 /* Asked for with the same members: one planned change; asked for again, none. */
 static void another_shape_comes_by_a_planned_change(void **state)
@@ -596,7 +597,8 @@ static void a_loss_finishes_a_step_in_the_shape_it_was_begun_in(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		const struct hd_co_config config = weighed();
-		const struct hd_view_shape wide = { 9, 9, { 0, 1, 2, 3, 4, 5, 6, 7, 8 }, 7, { 0 } };
+		const struct hd_view_shape wide = { .nstages = 9, .width = 9, .schedule = 7,
+			.place = { 0, 1, 2, 3, 4, 5, 6, 7, 8 } };
 		co_run(c, &config, 4);
 		/* while a change is under way that the loss makes void */
 		CO(RESHAPE, .shape = row[i].width == 9 ? &wide : &other, .n = 2);

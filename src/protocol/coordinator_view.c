@@ -81,6 +81,7 @@ static void view_say(struct hd_coordinator *co, struct hd_co_worker *w)
 	msg->view = co->open;
 	msg->view.width = co->view.shape.width;
 	msg->view.schedule = co->view.shape.schedule;
+	msg->view.way = hd_view_way(&co->view.shape);
 	msg->view.place = hd_co_places(co, &co->view, &msg->view.nplace);
 	msg->view.first = co->view.shape.first;
 	msg->view.nfirst = hd_view_nfirst(&co->view.shape);
@@ -631,7 +632,7 @@ static void take_shape(const struct hd_coordinator *co, struct hd_view_shape *sh
 {
 	struct hd_view_shape made;
 
-	hd_view_shape_read(&made, s->width, s->schedule, s->place, s->nplace, s->first, s->nfirst);
+	hd_view_shape_read(&made, s->width, s->schedule, s->way, s->place, s->nplace, s->first, s->nfirst);
 	bool known = co->config.of_shape ? s->nplace && co->config.of_shape(co->config.of_shape_self, &made) :
 		hd_view_same_shape(&made, &co->config.shape);
 	*shape = known ? made : (struct hd_view_shape){ .nstages = 0 };

@@ -93,10 +93,11 @@ void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg)
 	m->next.open = false;                             /* an earlier one is void, whatever this one is */
 	m->switch_step = HD_NO_STEP;
 	fill_view(&m->next.old, 0, p->old, p->nold, p->old_rank, p->nold_rank);
-	hd_view_shape_read(&m->next.old.shape, p->old_width, p->old_schedule, p->old_place, p->nold_place,
-		p->old_first, p->nold_first);
+	hd_view_shape_read(&m->next.old.shape, p->old_width, p->old_schedule, p->old_way, p->old_place,
+		p->nold_place, p->old_first, p->nold_first);
 	fill_view(view, p->next, p->member, p->nmember, p->rank, p->nrank);
-	hd_view_shape_read(&view->shape, p->width, p->schedule, p->place, p->nplace, p->first, p->nfirst);
+	hd_view_shape_read(&view->shape, p->width, p->schedule, p->way, p->place, p->nplace, p->first,
+		p->nfirst);
 	if (!is_view_of(m, view) || !p->nold || !is_old_view(m, &m->next.old))
 		/* the coordinator gets no answer: T later it plans without this worker */
 		return;
@@ -298,6 +299,7 @@ void hd_member_status(struct hd_member *m)
 	if (m->begun || prev) {
 		msg->status.width = m->x_shape.width;
 		msg->status.schedule = m->x_shape.schedule;
+		msg->status.way = hd_view_way(&m->x_shape);
 		msg->status.place = places_of(m, &m->x_shape, &msg->status.nplace);
 		msg->status.first = m->x_shape.first;
 		msg->status.nfirst = hd_view_nfirst(&m->x_shape);
@@ -410,7 +412,8 @@ static bool read_view(struct hd_member *m, const struct hd_msg *msg, struct hd_v
 	const struct hd_msg_view *v = &msg->view;
 
 	fill_view(view, msg->epoch, v->member, v->nmember, v->rank, v->nrank);
-	hd_view_shape_read(&view->shape, v->width, v->schedule, v->place, v->nplace, v->first, v->nfirst);
+	hd_view_shape_read(&view->shape, v->width, v->schedule, v->way, v->place, v->nplace, v->first,
+		v->nfirst);
 	return is_view_of(m, view) && v->nat == v->nmember;
 }
 

@@ -14,7 +14,8 @@
  *    1, text without control characters, no byte left over. All else is HD_E_PROTOCOL and changes nothing.
  * 2. Numbers of kinds are never reused. Fields are added by a new kind. Retired: 30, STATUS, and 31, VIEW,
  *    both without sharded state; 24, PREPARE, 43, STATUS, and 44, VIEW, without stages;
- *    50, PREPARE, 51, STATUS, and 52, VIEW, without the nodes with which stages begin.
+ *    50, PREPARE, 51, STATUS, and 52, VIEW, without the nodes with which stages begin; 53, PREPARE, 54,
+ *    STATUS, and 55, VIEW, without the devices of a rank.
  * 3. Whether a message makes sense in the receiver's state is judged by the machines (member.h,
  *    coordinator.h); an unexpected one is ignored there.
  *
@@ -54,14 +55,14 @@ enum {
 	X(SYNC,          21, sync,          "C>L",  "take the state from that source, or from disk") \
 	X(SEND_STATE,    22, send_state,    "C>M",  "send your state to that joiner, or stop") \
 	X(SYNCED,        23, synced,        "L>C",  "I hold the state of that source, and follow it") \
-	X(PREPARE,       53, prepare,       "C>W",  "prepare for this view") \
+	X(PREPARE,       56, prepare,       "C>W",  "prepare for this view") \
 	X(PREPARED,      25, decided,       "W>C",  "I am prepared for it") \
 	X(DECIDE,        26, decided,       "C>W",  "it is decided: adopt it by the rule of the switch") \
 	X(SEAL,          27, seal,          "M>MC", "I hold the complete result of this step") \
 	X(SUSPECT,       28, suspect,       "M>C",  "I lost that worker, or hear it again") \
 	X(FENCE,         29, fence,         "C>W",  "a new epoch: drop the exchange, send your status") \
-	X(STATUS,        54, status,        "W>C",  "what I have of the step that I have not sealed") \
-	X(VIEW,          55, view,          "C>W",  "the members, their parts, and how the open step is finished") \
+	X(STATUS,        57, status,        "W>C",  "what I have of the step that I have not sealed") \
+	X(VIEW,          58, view,          "C>W",  "the members, their parts, and how the open step is finished") \
 	X(STALE,         32, none,          ">W",   "you are not in this epoch any more") \
 	X(LEAVE,         33, leave,         "W>C",  "I want to go; gone: I went") \
 	X(RELEASE,       34, release,       "C>W",  "go, with this exit code") \
@@ -79,7 +80,7 @@ enum hd_msg_kind {
 #define X(id, no, fields, route, text) HD_MSG_##id = (no),
 	HD_MSGS(X)
 #undef X
-	HD_MSG_NKINDS = 56
+	HD_MSG_NKINDS = 59
 };
 
 /* Why a worker is suspected. A closed link has lost messages, so only a new epoch repairs it. Silence that
@@ -117,9 +118,10 @@ struct hd_step_news {
 #define HD_FIELDS_send_state(F, A) F(u32, joiner) F(flag, on)
 #define HD_FIELDS_synced(F, A) F(u32, source) F(u64, transfer)
 /* old: the view in force: its members' seals tell when to switch, and its holdings are moved; width,
- * schedule, place, first: the shapes (view.h), of places none without stages */
+ * schedule, way, place, first: the shapes (view.h), of places none without stages */
 #define HD_FIELDS_prepare(F, A) \
 	F(u32, next) F(u32, width) F(u32, old_width) F(u32, schedule) F(u32, old_schedule) \
+	F(u32, way) F(u32, old_way) \
 	A(u32, old, HD_MAX_MEMBERS) A(u32, member, HD_MAX_MEMBERS) \
 	A(vrank, rank, HD_VIEW_RANKS) A(vrank, old_rank, HD_VIEW_RANKS) A(u32, place, HD_STAGE_BITS) \
 	A(u32, old_place, HD_STAGE_BITS) A(u32, first, HD_STAGE_BITS) A(u32, old_first, HD_STAGE_BITS)
@@ -142,10 +144,11 @@ struct hd_step_news {
  *	parm, slot     sharded: bits of buckets whose new parameters, whose slots of X_at it holds; with
  *	               stages `slot` says of which buckets it holds parameters and slots
  *	updated        sharded: its slots are those of X_{at+1} already, and it cannot go back
- *	width, schedule, place, first: the shape (view.h) in which it has begun the step, or has what `prev`
- *	               says */
+ *	width, schedule, way, place, first: the shape (view.h) in which it has begun the step, or has what
+ *	               `prev` says */
 #define HD_FIELDS_status(F, A) F(u64, at) F(flag, member) F(flag, begun) \
 	F(flag, halted) F(flag, prev) F(flag, table) F(flag, updated) F(u32, width) F(u32, schedule) \
+	F(u32, way) \
 	A(pass, pass, HD_MAX_PASSES) A(vrange, range, HD_VIEW_RANGES) \
 	A(u64, sum, HD_MSG_BITS) A(u64, parm, HD_MSG_BITS) A(u64, slot, HD_MSG_BITS) \
 	A(u32, place, HD_STAGE_BITS) A(u32, first, HD_STAGE_BITS)
@@ -156,12 +159,12 @@ struct hd_step_news {
  *	table          bit mask of the members that hold the step's table
  *	member, at     ids, and of each the first step that it has not sealed
  *	rank           the map, which is valid from the next step on
- *	width, schedule, place, first: its shape (view.h)
+ *	width, schedule, way, place, first: its shape (view.h)
  *	pass, range    the passes of the step; none: it was not begun, and the map is valid for it, too
  *	have           holders of sums, in runs of buckets (exchange.h)
  *	parm, chain    sharded: holders of new parameters, of slots, likewise */
 #define HD_FIELDS_view(F, A) F(u64, step) F(flag, afresh) F(flag, hold) F(u64, halt) F(u64, table) \
-	F(u32, width) F(u32, schedule) \
+	F(u32, width) F(u32, schedule) F(u32, way) \
 	A(u32, member, HD_MAX_MEMBERS) A(u64, at, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS) \
 	A(u32, place, HD_STAGE_BITS) A(u32, first, HD_STAGE_BITS) \
 	A(pass, pass, HD_VIEW_PASSES) A(vrange, range, HD_VIEW_RANGES) \

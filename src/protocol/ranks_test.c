@@ -80,7 +80,7 @@ static void what_a_member_lacks_is_what_its_place_reads(void **state)
 	static const struct { uint64_t held[3]; uint64_t at[2][2]; } row[] = {
 		{ { 0, 0, 0 }, { { 110, 11 }, { 110, 11 } } }, { { 1, 3, 2 }, { { 0, 1 }, { 100, 0 } } },
 		{ { 3, 3, 3 }, { { 0, 0 }, { 0, 0 } } } };
-	const struct hd_view_shape shape = { 2, 2, { 0, 1 }, 0, { 0 } };
+	const struct hd_view_shape shape = { .nstages = 2, .width = 2, .place = { 0, 1 } };
 	static struct hd_lacks lacks;
 
 	(void)state;
@@ -147,7 +147,7 @@ static void a_place_with_a_shadow_needs_what_the_next_one_reads(void **state)
 		CHECK(hd_view_moves(&view, &three, size, held, &members) == sum && members == lacking,
 			"turn %u", turn);
 	}
-	const struct hd_view_shape narrow = { 2, 1, { 0, 0 }, 0, { 0 } };
+	const struct hd_view_shape narrow = { .nstages = 2, .width = 1 };
 	struct hd_stage_buckets alone = two;
 	alone.shadows = true;                     /* one rank: no other to have a shadow */
 	hd_lacks_make(&lacks, &narrow, &alone, bytes, (const uint64_t[]){ 0, 0, 0 }, 1);

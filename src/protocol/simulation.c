@@ -105,7 +105,8 @@ static void start(struct sim_world *s, bool unasked)
 		.buckets = s->shape.nstages ? &s->shapes[0].buckets : NULL,
 		.of_shape = sim_of_shape, .of_shape_self = s,
 		.nsteps = s->nsteps, .detect_ns = SIM_T,
-		.ndevices = s->seed & HD_SIM_FIRST ? 1 : 1 + (uint32_t)sim_rnd(s, 2),
+		.ndevices = (s->seed & HD_SIM_FIRST ? 1 : 1 + (uint32_t)sim_rnd(s, 2)) *
+			(s->shape.nstages && s->seed & HD_SIM_RESHAPED ? 2 : 1),
 		.vn_ps = 1 + sim_rnd(s, 4), .nonce = p->nonce, .takes_over = s->takers && !p->remote };
 	snprintf(config.address, sizeof config.address, "%u", slot);
 	snprintf(config.host, sizeof config.host, "%u.%u", slot, gen);

@@ -28,6 +28,14 @@ static void draw_shape(struct sim_world *s, struct hd_view_shape *shape, uint32_
 	shape->schedule = schedule;
 }
 
+/* Ranks of one device and of two, alone and in pairs. Every worker has two devices, or four. */
+static void draw_way(struct hd_view_shape *shape, uint32_t schedule)
+{
+	shape->each = schedule % 2 ? 2 : 0;
+	shape->groups = shape->width % 2 == 0 && shape->nstages % 2 == 0 && schedule % 2 == 0 ? 2 : 0;
+	shape->again = schedule == 1;
+}
+
 /* Cuts of its own for each shape but that of the job. */
 static void draw_cuts(struct hd_view_shape *shape)
 {
@@ -50,6 +58,7 @@ static void draw_stages(struct sim_world *s)
 		if (s->shapes[i].shape.width > width)
 			hd_view_shape(&s->shapes[i].shape, width, s->shape.nstages / width, sim_rnd(s, 2));
 		s->shapes[i].shape.schedule = i;
+		draw_way(&s->shapes[i].shape, i);
 		draw_cuts(&s->shapes[i].shape);
 		draw_buckets(s, &s->shapes[i]);
 	}

@@ -46,6 +46,10 @@ static enum hd_err verify_shape(const struct hd_view *view, struct hd_diag *diag
 		return hd_fail(diag, HD_E_BADPLAN,
 			"view %u: %u ranks are no pipelines of %u ranks with %u stages; 1 to %d stages",
 			view->epoch, view->nranks, s->width, s->nstages, HD_STAGE_BITS);
+	if (s->each == 1 || s->groups == 1 || s->width % hd_view_groups(s) || s->nstages % hd_view_groups(s))
+		return hd_fail(diag, HD_E_BADPLAN,
+			"view %u: %u stages on %u ranks are not shared by %u ranks of %u devices",
+			view->epoch, s->nstages, s->width, s->groups, s->each);
 	for (uint32_t i = 0; i < s->nstages; i++) {
 		if (s->place[i] >= s->width || (!i && s->place[0]))
 			return hd_fail(diag, HD_E_BADPLAN, "view %u: stage %u cannot be at rank %u of %u",
@@ -127,13 +131,14 @@ void hd_view_shape(struct hd_view_shape *shape, uint32_t width, uint32_t chunks,
 	}
 }
 
-void hd_view_shape_read(struct hd_view_shape *shape, uint32_t width, uint32_t schedule, const uint32_t *place,
-	uint32_t nplace, const uint32_t *first, uint32_t nfirst)
+void hd_view_shape_read(struct hd_view_shape *shape, uint32_t width, uint32_t schedule, uint32_t way,
+	const uint32_t *place, uint32_t nplace, const uint32_t *first, uint32_t nfirst)
 {
-	const bool fits = nplace <= HD_STAGE_BITS && (!nfirst || nfirst == nplace);
+	const bool fits = nplace <= HD_STAGE_BITS && (!nfirst || nfirst == nplace) && way >> 17 == 0;
 
 	*shape = (struct hd_view_shape){ .nstages = fits ? nplace : HD_STAGE_BITS + 1, .width = width,
-		.schedule = schedule };
+		.schedule = schedule, .each = (uint8_t)way, .groups = (uint8_t)(way >> 8),
+		.again = way >> 16 & 1 };
 	for (uint32_t i = 0; fits && i < nplace; i++) {
 		shape->place[i] = place[i] < HD_STAGE_BITS ? (uint8_t)place[i] : HD_STAGE_BITS;
 		shape->first[i] = nfirst ? first[i] : 0;
@@ -261,7 +266,7 @@ uint32_t hd_view_runs(const struct hd_view *view, uint32_t vn, uint32_t stage)
 
 struct hd_hash hd_view_hash(const struct hd_view *view)
 {
-	uint8_t bytes[12 + 4 * HD_MAX_MEMBERS + 8 * HD_VIEW_RANKS + 12 + 5 * HD_STAGE_BITS], *at = bytes;
+	uint8_t bytes[12 + 4 * HD_MAX_MEMBERS + 8 * HD_VIEW_RANKS + 12 + 5 * HD_STAGE_BITS + 4], *at = bytes;
 
 	hd_put32(at, view->epoch);
 	hd_put32(at + 4, view->nmembers);
@@ -281,6 +286,10 @@ struct hd_hash hd_view_hash(const struct hd_view *view)
 		at += 12 + view->shape.nstages;
 		for (uint32_t s = 0; s < hd_view_nfirst(&view->shape); s++, at += 4)
 			hd_put32(at, view->shape.first[s]);
+		if (hd_view_way(&view->shape)) {
+			hd_put32(at, hd_view_way(&view->shape));
+			at += 4;
+		}
 	}
 	return hd_hash(bytes, (size_t)(at - bytes));
 }
@@ -288,7 +297,8 @@ struct hd_hash hd_view_hash(const struct hd_view *view)
 bool hd_view_same_shape(const struct hd_view_shape *a, const struct hd_view_shape *b)
 {
 	return a->nstages == b->nstages && a->width == b->width && a->schedule == b->schedule &&
-		!memcmp(a->place, b->place, sizeof a->place) && !memcmp(a->first, b->first, sizeof a->first);
+		hd_view_way(a) == hd_view_way(b) && !memcmp(a->place, b->place, sizeof a->place) &&
+		!memcmp(a->first, b->first, sizeof a->first);
 }
 
 bool hd_view_same_map(const struct hd_view *a, const struct hd_view *b)

@@ -13,7 +13,7 @@
  *    to V. hd_view_verify() checks it.
  * 2. Ranks divide the virtual nodes 0..V-1 in order: rank 0 computes the first nvns of them, rank 1 the next
  *    ones, and so on. A rank is a device, or the devices of one worker that share a model's shards
- *    (engine/tensor.h). A worker may have several ranks, adjacent or not. nvns may be 0.
+ *    (engine/tensor.h; rule 11). A worker may have several ranks, adjacent or not. nvns may be 0.
  * 3. A *bucket* is HD_BUCKET_CHUNKS consecutive chunks of the flat gradient, the last one what is left. The
  *    layout alone fixes the buckets, for all views of a run. The *owner* of a bucket adds its partial sums.
  *    Without a shape (below), the owner of bucket b is member floor(b n / nbuckets) of n, and the
@@ -42,6 +42,10 @@
  * 10. Shadows (plan/buckets.h). The shadow of a stage is, in each pipeline, at the nearest rank before that
  *    of the stage, round the pipeline, that another worker has; where one worker has all ranks, there is
  *    none.
+ *
+ * 11. A rank is `each` devices of one member (0: one), and `groups` neighbouring ranks (0: one) share what
+ *     the cuts call a stage: each of them runs a stage of the view, which is its part of it
+ *     (graph/spread.h). To holders, passes and sums they are ranks and stages like others.
  *
  * Plain values, no pointers. Pure: no allocation, no clock. */
 #ifndef HD_PROTOCOL_VIEW_H
@@ -87,7 +91,23 @@ struct hd_view_shape {
 	uint32_t nstages, width;
 	uint8_t place[HD_STAGE_BITS];
 	uint32_t schedule, first[HD_STAGE_BITS];
+	/* rule 11: devices of a rank, and ranks that share a stage, neither ever 1 */
+	uint8_t each, groups;
+	bool again;                       /* each stage keeps its input alone and computes the rest again */
 };
+static inline uint32_t hd_view_each(const struct hd_view_shape *shape)
+{
+	return shape->each ? shape->each : 1;
+}
+static inline uint32_t hd_view_groups(const struct hd_view_shape *shape)
+{
+	return shape->groups ? shape->groups : 1;
+}
+/* The last three as one number, which a message carries. */
+static inline uint32_t hd_view_way(const struct hd_view_shape *shape)
+{
+	return shape->each | (uint32_t)shape->groups << 8 | (uint32_t)shape->again << 16;
+}
 /* How many of `first` a message carries. */
 static inline uint32_t hd_view_nfirst(const struct hd_view_shape *shape)
 {
@@ -130,8 +150,8 @@ bool hd_view_staged(struct hd_view *view, uint32_t epoch, const uint32_t *member
  * (interleaved), or up the ranks and down again (`vee`: zb-v, dualpipev). */
 void hd_view_shape(struct hd_view_shape *shape, uint32_t width, uint32_t chunks, bool vee);
 /* The shape that a message names. Lists that are of no shape make one that hd_view_verify() refuses. */
-void hd_view_shape_read(struct hd_view_shape *shape, uint32_t width, uint32_t schedule, const uint32_t *place,
-	uint32_t nplace, const uint32_t *first, uint32_t nfirst);
+void hd_view_shape_read(struct hd_view_shape *shape, uint32_t width, uint32_t schedule, uint32_t way,
+	const uint32_t *place, uint32_t nplace, const uint32_t *first, uint32_t nfirst);
 static inline uint32_t hd_view_nstages(const struct hd_view *view)
 {
 	return view->shape.nstages ? view->shape.nstages : 1;

@@ -361,30 +361,30 @@ static void a_shape_puts_stages_round_or_there_and_back(void **state)
 static void a_bad_shape_is_refused_with_a_reason(void **state)
 {
 	static const struct { struct hd_view_shape shape; uint32_t nvns[4]; const char *says; } row[] = {
-		{ { 4, 2, { 0, 1, 1, 0 }, 0, { 0 } }, { 3, 0, 2, 0 }, "" },
-		{ { 1, 1, { 0 }, 0, { 0 } }, { 3, 0, 2, 0 }, "" },
-		{ { 1, 2, { 0 }, 0, { 0 } }, { 3, 0, 2, 0 },
+		{ { 4, 2, { 0, 1, 1, 0 }, 0, .first = { 0 } }, { 3, 0, 2, 0 }, "" },
+		{ { 1, 1, { 0 }, 0, .first = { 0 } }, { 3, 0, 2, 0 }, "" },
+		{ { 1, 2, { 0 }, 0, .first = { 0 } }, { 3, 0, 2, 0 },
 			"4 ranks are no pipelines of 2 ranks with 1 stages" },
-		{ { 0, 1, { 0 }, 0, { 0 } }, { 3, 0, 2, 0 },
+		{ { 0, 1, { 0 }, 0, .first = { 0 } }, { 3, 0, 2, 0 },
 			"4 ranks are no pipelines of 1 ranks with 0 stages" },
-		{ { 65, 2, { 0, 1 }, 0, { 0 } }, { 3, 0, 2, 0 },
+		{ { 65, 2, { 0, 1 }, 0, .first = { 0 } }, { 3, 0, 2, 0 },
 			"4 ranks are no pipelines of 2 ranks with 65 stages" },
-		{ { 4, 0, { 0 }, 0, { 0 } }, { 3, 0, 2, 0 }, "4 ranks are no pipelines of 0 ranks" },
-		{ { 2, 4, { 0, 1 }, 0, { 0 } }, { 5, 0, 0, 0 },
+		{ { 4, 0, { 0 }, 0, .first = { 0 } }, { 3, 0, 2, 0 }, "4 ranks are no pipelines of 0 ranks" },
+		{ { 2, 4, { 0, 1 }, 0, .first = { 0 } }, { 5, 0, 0, 0 },
 			"4 ranks are no pipelines of 4 ranks with 2 stages" },
-		{ { 3, 3, { 0, 1, 2 }, 0, { 0 } }, { 3, 0, 0, 2 }, "4 ranks are no pipelines of 3 ranks" },
-		{ { 2, 2, { 0, 2 }, 0, { 0 } }, { 3, 0, 2, 0 }, "stage 1 cannot be at rank 2 of 2" },
-		{ { 2, 2, { 1, 0 }, 0, { 0 } }, { 3, 0, 2, 0 }, "stage 0 cannot be at rank 1 of 2" },
-		{ { 2, 2, { 0, 0 }, 0, { 0 } }, { 3, 0, 2, 0 }, "a rank of its pipelines has no stage" },
-		{ { 2, 2, { 0, 1 }, 0, { 0 } }, { 3, 1, 1, 0 },
+		{ { 3, 3, { 0, 1, 2 }, 0, .first = { 0 } }, { 3, 0, 0, 2 }, "4 ranks are no pipelines of 3 ranks" },
+		{ { 2, 2, { 0, 2 }, 0, .first = { 0 } }, { 3, 0, 2, 0 }, "stage 1 cannot be at rank 2 of 2" },
+		{ { 2, 2, { 1, 0 }, 0, .first = { 0 } }, { 3, 0, 2, 0 }, "stage 0 cannot be at rank 1 of 2" },
+		{ { 2, 2, { 0, 0 }, 0, .first = { 0 } }, { 3, 0, 2, 0 }, "a rank of its pipelines has no stage" },
+		{ { 2, 2, { 0, 1 }, 0, .first = { 0 } }, { 3, 1, 1, 0 },
 			"rank 1 is not the first of its pipeline, and has 1" },
-		{ { 2, 2, { 0, 1 }, 0, { 0 } }, { 3, 0, 1, 0 }, "maps 4 virtual nodes of 5" },
-		{ { 4, 2, { 0, 1, 1, 0 }, 0, { 0, 3, 4, 9 } }, { 3, 0, 2, 0 }, "" },
-		{ { 4, 2, { 0, 1, 1, 0 }, 0, { 0, 3, 3, 9 } }, { 3, 0, 2, 0 },
+		{ { 2, 2, { 0, 1 }, 0, .first = { 0 } }, { 3, 0, 1, 0 }, "maps 4 virtual nodes of 5" },
+		{ { 4, 2, { 0, 1, 1, 0 }, 0, .first = { 0, 3, 4, 9 } }, { 3, 0, 2, 0 }, "" },
+		{ { 4, 2, { 0, 1, 1, 0 }, 0, .first = { 0, 3, 3, 9 } }, { 3, 0, 2, 0 },
 			"stage 2 cannot begin with node 3" },
-		{ { 4, 2, { 0, 1, 1, 0 }, 0, { 1, 3, 4, 9 } }, { 3, 0, 2, 0 },
+		{ { 4, 2, { 0, 1, 1, 0 }, 0, .first = { 1, 3, 4, 9 } }, { 3, 0, 2, 0 },
 			"stage 0 cannot begin with node 1" },
-		{ { 4, 2, { 0, 1, 1, 0 }, 0, { 0, 3, 4 } }, { 3, 0, 2, 0 },
+		{ { 4, 2, { 0, 1, 1, 0 }, 0, .first = { 0, 3, 4 } }, { 3, 0, 2, 0 },
 			"stage 3 cannot begin with node 0" },
 	};
 
@@ -485,6 +485,13 @@ static void a_shape_is_part_of_a_view_and_none_of_one_without(void **state)
 	assert_false(hd_view_same_map(&a, &b) || hd_view_same_shape(&a.shape, &b.shape));
 	b.epoch = a.epoch;
 	assert_false(hd_hash_same(hd_view_hash(&a), hd_view_hash(&b)));
+	for (uint32_t way = 0; way < 3; way++) {
+		b = a;
+		b.shape.each = way == 0 ? 2 : 0;
+		b.shape.groups = way == 1 ? 2 : 0;
+		b.shape.again = way == 2;
+		assert_false(hd_view_same_map(&a, &b) || hd_view_same_shape(&a.shape, &b.shape));
+	}
 	plain.shape = (struct hd_view_shape){ 0 };
 	assert_false(hd_view_same_map(&a, &plain));
 	assert_int_equal(hd_view_nstages(&plain), 1);
@@ -496,17 +503,21 @@ static void a_shape_is_part_of_a_view_and_none_of_one_without(void **state)
 static void a_shape_is_read_from_lists_that_belong_together(void **state)
 {
 	static const uint32_t places[] = { 0, 1, 1, 0 }, odd[] = { 0, 300, 1, 0 }, cuts[] = { 0, 3, 4, 9 };
-	static const struct { const uint32_t *place; uint32_t nplace, nfirst; bool good; } row[] = {
-		{ places, 4, 4, true }, { places, 4, 0, true }, { places, 4, 3, false },
-		{ places, 0, 4, false }, { odd, 4, 4, false }, { places, HD_STAGE_BITS + 1, 0, false } };
+	static const struct { const uint32_t *place; uint32_t nplace, nfirst, way; bool good; } row[] = {
+		{ places, 4, 4, 0, true }, { places, 4, 0, 0, true }, { places, 4, 3, 0, false },
+		{ places, 0, 4, 0, false }, { odd, 4, 4, 0, false }, { places, HD_STAGE_BITS + 1, 0, 0, false },
+		{ places, 4, 4, 0x10203, true }, { places, 4, 4, 0x10300, false }, { places, 4, 4, 1, false },
+		{ places, 4, 4, 0x100, false }, { places, 4, 4, 0x20000, false } };
 	struct hd_view view = staged;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		hd_view_shape_read(&view.shape, 2, 7, row[i].place, row[i].nplace, cuts, row[i].nfirst);
+		hd_view_shape_read(&view.shape, 2, 7, row[i].way, row[i].place, row[i].nplace, cuts,
+			row[i].nfirst);
 		CHECK(!hd_view_verify(&view, 5, NULL) == row[i].good, "row %zu", i);
 		CHECK(!row[i].good || (view.shape.schedule == 7 && hd_view_nfirst(&view.shape) ==
-			row[i].nfirst && view.shape.first[3] == (row[i].nfirst ? 9 : 0)), "row %zu", i);
+			row[i].nfirst && view.shape.first[3] == (row[i].nfirst ? 9 : 0) &&
+			hd_view_way(&view.shape) == row[i].way), "row %zu", i);
 	}
 }
 

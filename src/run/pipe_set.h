@@ -1,8 +1,9 @@
 /* pipe_set.h -- the pipes (pipes.h) of every shape that the views of a run have: made once, when a view or
  * a user first names the shape.
  *
- * Coordinator and members have one each and derive equal pipes, since a shape says how many stages, how many
- * devices a pipeline has and in which order they work; all else is the job's.
+ * Coordinator and members have one each and derive equal pipes, since a shape says how many stages, ranks
+ * and devices a pipeline has, in which order they work and whether stages compute again; all else is the
+ * job's.
  *
  * Ownership: init/finish; what was found stays until then. Threads: any may ask. Not pure: it takes memory
  * and a lock. */

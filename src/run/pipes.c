@@ -45,7 +45,11 @@ static enum hd_err shape_of(struct hd_pipes *pipes, const struct hd_task *task, 
 	if (width->is_auto && stages->is_auto)
 		return hd_fail(diag, HD_E_INVAL,
 			"the run does not say how many devices a pipeline has (parallel.stages)");
-	enum hd_err err = hd_run_stages(&pipes->stages, task->job, stages->is_auto ? (uint32_t)width->i * d *
+	struct hd_job job = *task->job;
+	/* the width is not 1 for want of a number of stages */
+	if (stages->is_auto && width->i > 1)
+		job.value[HD_JOB_PAR_MODE].i = HD_PAR_PIPELINE;
+	enum hd_err err = hd_run_stages(&pipes->stages, &job, stages->is_auto ? (uint32_t)width->i * d *
 		t : 0, 0, diag);
 	if (err)
 		return err;
@@ -65,7 +69,12 @@ static enum hd_err shape_of(struct hd_pipes *pipes, const struct hd_task *task, 
 		.v = s->v, .m = task->job->nvns }, arena, diag);
 	if (err)
 		return err;
-	pipes->shape = (struct hd_view_shape){ .nstages = one.nstages * n, .width = s->p * n };
+	if (s->t / n > UINT8_MAX)
+		return hd_fail(diag, HD_E_INVAL, "%u devices of a rank on one worker; at most %d", s->t / n,
+			UINT8_MAX);
+	pipes->shape = (struct hd_view_shape){ .nstages = one.nstages * n, .width = s->p * n,
+		.each = (uint8_t)(s->t > n ? s->t / n : 0), .groups = (uint8_t)(n > 1 ? n : 0),
+		.again = s->recompute };
 	while (strcmp(hd_schedule_kinds[pipes->shape.schedule].name, s->schedule) != 0)
 		pipes->shape.schedule++;
 	hd_shape_make_redundant(&pipes->shape, (uint32_t)hd_job_int(task->job, HD_JOB_REDUNDANCY));
@@ -166,26 +175,28 @@ static void say_redundancy(struct hd_job *job, uint32_t mode)
 	job->value[HD_JOB_REDUNDANCY].text = hd_redundancy_names[mode];
 }
 
-static void say_recompute(struct hd_job *job)
+static void say_recompute(struct hd_job *job, bool again)
 {
-	say(job, HD_JOB_PAR_RECOMPUTE, HD_RECOMPUTE_STAGE);
-	job->value[HD_JOB_PAR_RECOMPUTE].text = "stage";
+	say(job, HD_JOB_PAR_RECOMPUTE, again ? HD_RECOMPUTE_STAGE : HD_RECOMPUTE_NONE);
+	job->value[HD_JOB_PAR_RECOMPUTE].text = again ? "stage" : "none";
 }
 
-/* As if the job's keys asked for it; `first` NULL: its cuts are by the FLOPs. */
+/* As if the job's keys asked for it; of `shape` what is no number of stages and ranks; its cuts, where it has
+ * none, are by the FLOPs. */
 static enum hd_err as_asked(struct hd_pipes *pipes, const struct hd_task *of, const char *schedule,
-	uint32_t nstages, uint32_t width, const uint32_t *first, uint32_t redundancy, struct hd_arena *arena,
+	uint32_t nstages, uint32_t width, const struct hd_view_shape *shape, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	struct hd_job *job = hd_arena_take(arena, 1, sizeof *job);
 	struct hd_task *task = hd_arena_take(arena, 1, sizeof *task);
-	struct hd_job_settled s;
+	const uint32_t groups = hd_view_groups(shape);
 
 	if (!job || !task)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the shape of a view");
 	*job = *of->job;
-	if (hd_job_has_settled(job, &s) && s.recompute)
-		say_recompute(job);
+	say_recompute(job, shape->again);
+	say(job, HD_JOB_PAR_TENSOR, hd_view_each(shape) * groups);
+	say(job, HD_JOB_PAR_GROUPS, groups);
 	*task = *of;
 	task->job = job;
 	say(job, HD_JOB_PAR_STAGES, nstages);
@@ -193,15 +204,15 @@ static enum hd_err as_asked(struct hd_pipes *pipes, const struct hd_task *of, co
 	say(job, HD_JOB_PAR_WIDTH, width);
 	say(job, HD_JOB_PAR_SCHEDULE, 0);
 	job->value[HD_JOB_PAR_SCHEDULE].text = schedule;
-	say_redundancy(job, redundancy);
-	return by_keys(pipes, task, first, arena, diag);
+	say_redundancy(job, hd_shape_redundancy(shape));
+	return by_keys(pipes, task, hd_view_nfirst(shape) ? shape->first : NULL, arena, diag);
 }
 
 enum hd_err hd_pipes_of_shape(struct hd_pipes *pipes, const struct hd_task *task,
 	const struct hd_view_shape *shape, struct hd_arena *arena, struct hd_diag *diag)
 {
-	const struct hd_job_value *groups = &task->job->value[HD_JOB_PAR_GROUPS];
-	const uint32_t n = groups->is_auto ? 1 : (uint32_t)groups->i;
+	const uint32_t n = hd_view_groups(shape), t = n * hd_view_each(shape),
+		shards = (uint32_t)hd_job_int(task->job, HD_JOB_SHARDS);
 	uint32_t known = 0;
 
 	while (known < hd_shape_order(shape) && hd_schedule_kinds[known].name)
@@ -211,8 +222,12 @@ enum hd_err hd_pipes_of_shape(struct hd_pipes *pipes, const struct hd_task *task
 		return hd_fail(diag, HD_E_INVAL,
 			"%u stages over %u devices, in the order %u, are no pipeline", shape->nstages,
 			shape->width, shape->schedule);
+	if (shards % t || shape->nstages % n)
+		return hd_fail(diag, HD_E_INVAL,
+			"%u devices of a rank on %u workers do not share %u shards (model.shards) of %u "
+			"stages", t, n, shards, shape->nstages);
 	return as_asked(pipes, task, hd_schedule_kinds[known].name, shape->nstages / n, shape->width / n,
-		hd_view_nfirst(shape) ? shape->first : NULL, hd_shape_redundancy(shape), arena, diag);
+		shape, arena, diag);
 }
 
 enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
@@ -230,8 +245,12 @@ enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, st
 	if (hd_schedule_kind_find(&kind, s.schedule, NULL))
 		return hd_fail(diag, HD_E_INVAL, "parallel.settled is \"%.80s\", which no run wrote",
 			hd_job_text(job, HD_JOB_PAR_SETTLED));
-	return as_asked(pipes, task, kind->name, s.stages, s.width, s.n ? s.node : NULL,
-		(uint32_t)hd_job_int(job, HD_JOB_REDUNDANCY), arena, diag);
+	struct hd_view_shape shape = { .nstages = s.stages, .again = s.recompute };
+	const struct hd_job_value *tensor = &job->value[HD_JOB_PAR_TENSOR];
+	shape.each = (uint8_t)(tensor->is_auto || tensor->i == 1 ? 0 : tensor->i);
+	memcpy(shape.first, s.node, s.n * sizeof *s.node);
+	hd_shape_make_redundant(&shape, (uint32_t)hd_job_int(job, HD_JOB_REDUNDANCY));
+	return as_asked(pipes, task, kind->name, s.stages, s.width, &shape, arena, diag);
 }
 
 /* ---- views, and their plans ---- */
@@ -509,8 +528,8 @@ static void leave_settled(struct hd_job *job)
 		return;
 	settled->is_none = true;
 	settled->text = "none";
-	if (s.recompute)
-		say_recompute(job);
+	if (s.recompute && !set(job, HD_JOB_PAR_RECOMPUTE))
+		say_recompute(job, true);
 	if (s.stages == 1 || set(job, HD_JOB_PAR_SCHEDULE))
 		return;
 	say(job, HD_JOB_PAR_SCHEDULE, 0);
@@ -519,19 +538,55 @@ static void leave_settled(struct hd_job *job)
 		say(job, HD_JOB_PAR_CHUNKS, s.stages / s.width);
 }
 
-enum hd_err hd_pipes_change(struct hd_job *job, uint32_t width, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err refuse_key(int key, struct hd_diag *diag)
 {
+	if (key == HD_JOB_SHARDS || key == HD_JOB_SEQUENCE_SHARDS)
+		return hd_fail(diag, HD_E_INVAL,
+			"%s.%s says in which parts sums are made, and so the bits of the result: it is part "
+			"of the job, and another one is another run; parallel.tensor, how many devices "
+			"share these parts, changes to any number that divides theirs",
+			hd_job_keys[key].table, hd_job_keys[key].key);
+	return hd_fail(diag, HD_E_INVAL,
+		"%s.%s does not change while a run goes on: stop it and resume it with that; "
+		"parallel.stages, chunks, schedule, replicas, tensor, groups and recompute, and "
+		"elastic.redundancy do",
+		hd_job_keys[key].table, hd_job_keys[key].key);
+}
+
+/* With another number of devices in a rank these lie on as few workers as can be. */
+static enum hd_err change_tensor(struct hd_job *job, uint32_t ndevices, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_job_value *value = job->value, *tensor = &value[HD_JOB_PAR_TENSOR];
+
+	if (!set(job, HD_JOB_PAR_TENSOR) && !set(job, HD_JOB_PAR_GROUPS))
+		return HD_OK;
+	if (!set(job, HD_JOB_PAR_GROUPS))
+		value[HD_JOB_PAR_GROUPS].is_auto = true;
+	enum hd_err err = settle_tensor(job, ndevices, arena, diag);
+	return err ? err : settle_groups(job, tensor->is_auto ? 1 : (uint32_t)tensor->i, ndevices, arena,
+		diag);
+}
+
+enum hd_err hd_pipes_change(struct hd_job *job, uint32_t width, uint32_t ndevices, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	static const enum hd_job_key changes[] = { HD_JOB_PAR_STAGES, HD_JOB_PAR_CHUNKS,
+		HD_JOB_PAR_SCHEDULE, HD_JOB_PAR_REPLICAS, HD_JOB_PAR_TENSOR, HD_JOB_PAR_GROUPS,
+		HD_JOB_PAR_RECOMPUTE, HD_JOB_REDUNDANCY };
 	static const struct hd_job_value open = { .is_auto = true, .text = "auto" };
 	struct hd_job_value *value = job->value;
 
-	for (int key = 0; key < HD_JOB_NKEYS; key++)
-		if (set(job, key) && key != HD_JOB_PAR_STAGES && key != HD_JOB_PAR_CHUNKS &&
-			key != HD_JOB_PAR_SCHEDULE && key != HD_JOB_PAR_REPLICAS && key != HD_JOB_REDUNDANCY)
-			return hd_fail(diag, HD_E_INVAL,
-				"%s.%s does not change while a run goes on: stop it and resume it with that; "
-				"parallel.stages, chunks, schedule and replicas, and elastic.redundancy do",
-				hd_job_keys[key].table,
-				hd_job_keys[key].key);
+	for (int key = 0; key < HD_JOB_NKEYS; key++) {
+		bool any = !set(job, key);
+		for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+			any |= key == (int)changes[i];
+		if (!any)
+			return refuse_key(key, diag);
+	}
+	enum hd_err err = change_tensor(job, ndevices, arena, diag);
+	if (err)
+		return err;
 	if (set(job, HD_JOB_PAR_SCHEDULE) && !set(job, HD_JOB_PAR_CHUNKS))
 		value[HD_JOB_PAR_CHUNKS] = open;
 	leave_settled(job);
@@ -547,6 +602,7 @@ enum hd_err hd_pipes_keep_shape(struct hd_rundir *dir, const struct hd_job *job,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	static const struct hd_job_value open = { .is_auto = true, .text = "auto" };
+	enum { STAGES, WIDTH, CHUNKS };
 	/* one stage has no order of its own */
 	const bool staged = pipes->stages.p * pipes->stages.v > 1;
 	struct hd_kept_value value[] = { { HD_JOB_PAR_STAGES, open }, { HD_JOB_PAR_WIDTH, { .i = 0 } },
@@ -554,14 +610,19 @@ enum hd_err hd_pipes_keep_shape(struct hd_rundir *dir, const struct hd_job *job,
 		{ HD_JOB_PAR_SCHEDULE, staged ? (struct hd_job_value){ .text = pipes->stages.schedule } :
 			open },
 		{ HD_JOB_PAR_REPLICAS, job->value[HD_JOB_PAR_REPLICAS] },
+		{ HD_JOB_PAR_TENSOR, job->value[HD_JOB_PAR_TENSOR] },
+		{ HD_JOB_PAR_GROUPS, job->value[HD_JOB_PAR_GROUPS] },
 		{ HD_JOB_PAR_RECOMPUTE, job->value[HD_JOB_PAR_RECOMPUTE] },
 		{ HD_JOB_PAR_SETTLED, job->value[HD_JOB_PAR_SETTLED] },
 		{ HD_JOB_REDUNDANCY, job->value[HD_JOB_REDUNDANCY] } };
-	enum hd_err err = put_number(&value[1].value, pipes->stages.p, arena, diag);
+	enum hd_err err = put_number(&value[WIDTH].value, pipes->stages.p, arena, diag);
 
+	/* of devices of a rank alone it would follow that there is one */
+	if (!err && staged && pipes->stages.t > 1 && hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_GIVEN)
+		err = put_number(&value[STAGES].value, pipes->stages.p * pipes->stages.v, arena, diag);
 	/* those of the schedule are left open: so another one has its own */
 	if (!err && pipes->stages.v != hd_schedule_kinds[hd_shape_order(&pipes->shape)].vmin)
-		err = put_number(&value[2].value, pipes->stages.v, arena, diag);
+		err = put_number(&value[CHUNKS].value, pipes->stages.v, arena, diag);
 	for (size_t i = 0; i < sizeof value / sizeof *value; i++)
 		value[i].value.type = job->value[value[i].key].type;
 	return err ? err : hd_kept_job_put(dir, value, sizeof value / sizeof *value, arena, diag);

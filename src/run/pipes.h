@@ -100,12 +100,12 @@ HD_MUST_USE enum hd_err hd_pipes_part(struct hd_dist_view *part, const struct hd
  * HD_MAX_PASSES stages. */
 HD_MUST_USE enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndevices,
 	struct hd_arena *arena, struct hd_diag *diag);
-/* For a run that goes on, with pipelines of `width` ranks so far, after its user set some keys
- * (HD_FROM_SET): other
- * keys of its pipelines that followed from these are open again. HD_E_INVAL: other keys were set than
- * parallel.stages, chunks, schedule and replicas, and elastic.redundancy. */
-HD_MUST_USE enum hd_err hd_pipes_change(struct hd_job *job, uint32_t width, struct hd_arena *arena,
-	struct hd_diag *diag);
+/* For a run that goes on, with pipelines of `width` ranks so far and workers of `ndevices`, after its user
+ * set some keys (HD_FROM_SET): other keys of its pipelines that followed from these are open again.
+ * HD_E_INVAL: other keys were set than parallel.stages, chunks, schedule, replicas, tensor, groups and
+ * recompute, and elastic.redundancy. */
+HD_MUST_USE enum hd_err hd_pipes_change(struct hd_job *job, uint32_t width, uint32_t ndevices,
+	struct hd_arena *arena, struct hd_diag *diag);
 /* Writes the shape that hd_pipes_make() found to the job in the run's folder. The caller has the folder's
  * lock (rundir.h). */
 HD_MUST_USE enum hd_err hd_pipes_keep_shape(struct hd_rundir *dir, const struct hd_job *job,

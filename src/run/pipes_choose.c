@@ -19,7 +19,7 @@ static struct hd_choose_ask as_one_process(const struct hd_task *task, const str
 
 static bool shape_of(struct hd_view_shape *shape, const struct hd_run_stages *s, uint32_t redundancy)
 {
-	*shape = (struct hd_view_shape){ .nstages = s->p * s->v, .width = s->p };
+	*shape = (struct hd_view_shape){ .nstages = s->p * s->v, .width = s->p, .again = s->recompute };
 	while (hd_schedule_kinds[shape->schedule].name &&
 		strcmp(hd_schedule_kinds[shape->schedule].name, s->schedule) != 0)
 		shape->schedule++;

@@ -328,7 +328,7 @@ static void a_change_leaves_what_was_chosen(void **state)
 		v->text = rows[i].text;
 		v->i = rows[i].i;
 		v->origin = HD_FROM_SET;
-		CHECK(hd_pipes_change(&job, 2, &arena, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_pipes_change(&job, 2, 1, &arena, &diag) == HD_OK, "%s", diag.text);
 		struct hd_task *task = task_of(&job);
 		CHECK(hd_pipes_make(&pipes, task, &arena, &diag) == HD_OK, "%s", diag.text);
 		CHECK(pipes.shape.nstages == rows[i].stages && pipes.shape.width == rows[i].width &&
@@ -340,12 +340,60 @@ static void a_change_leaves_what_was_chosen(void **state)
 	}
 }
 
+/* What else of a run's pipelines changes while it goes on, over workers of two devices. */
+static void a_change_of_width_is_settled_by_the_devices_there_are(void **state)
+{
+	static const struct { const char *parallel; enum hd_job_key key; const char *text; int64_t i;
+		uint32_t t, groups; bool again; const char *words; } rows[] = {
+		{ "stages: 3, tensor: 2, groups: 1", HD_JOB_PAR_TENSOR, "4", 4, 4, 2, false, NULL },
+		{ "stages: 3, tensor: 4, groups: 2", HD_JOB_PAR_TENSOR, "2", 2, 2, 1, false, NULL },
+		{ "stages: 3, tensor: 2, groups: 1", HD_JOB_PAR_GROUPS, "2", 2, 2, 2, false, NULL },
+		{ "stages: 3", HD_JOB_PAR_TENSOR, "2", 2, 2, 1, false, NULL },
+		{ "stages: 3", HD_JOB_PAR_RECOMPUTE, "stage", HD_RECOMPUTE_STAGE, 1, 1, true, NULL },
+		{ "mode: auto, settled: '1f1b 3 3 0,5,20 recompute'", HD_JOB_PAR_RECOMPUTE, "none",
+			HD_RECOMPUTE_NONE, 1, 1, false, NULL },
+		{ "stages: 3", HD_JOB_PAR_GROUPS, "2", 2, 0, 0, false, "which does not divide the 1 device" },
+		{ "stages: 3, tensor: 2", HD_JOB_SHARDS, "2", 2, 0, 0, false,
+			"another one is another run; parallel.tensor" },
+		{ "stages: 3", HD_JOB_DETECT, "1s", 1000, 0, 0, false, "does not change while a run goes on" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_diag diag = { "" };
+		struct hd_pipes pipes;
+		struct hd_job job;
+		parse_in(&job, 4, rows[i].parallel);
+		struct hd_job_value *v = &job.value[rows[i].key];
+		v->is_auto = v->is_standard = false;
+		v->text = rows[i].text;
+		v->i = rows[i].i;
+		v->origin = HD_FROM_SET;
+		const enum hd_err err = hd_pipes_change(&job, 3, 2, &arena, &diag);
+		CHECK(!err == !rows[i].words && (!err || strstr(diag.text, rows[i].words)), "row %zu: %s", i,
+			diag.text);
+		if (err)
+			continue;
+		struct hd_task *task = task_of(&job);
+		CHECK(hd_pipes_make(&pipes, task, &arena, &diag) == HD_OK, "%s", diag.text);
+		CHECK(pipes.stages.t == rows[i].t && pipes.groups == rows[i].groups &&
+			pipes.stages.recompute == rows[i].again && pipes.shape.again == rows[i].again &&
+			pipes.stages.p == 3 && pipes.shape.width == 3 * rows[i].groups &&
+			hd_view_each(&pipes.shape) * rows[i].groups == rows[i].t, "row %zu: t %u on %u", i,
+			pipes.stages.t, pipes.groups);
+		hd_task_destroy(task);
+	}
+}
+
 /* Of two jobs that differ in their keys alone each finds the other's pipes by their shape. */
 static void a_set_has_the_pipes_of_every_shape(void **state)
 {
 	static const char *const parallel[] = { "schedule: zb-v, width: 2", "stages: 3, schedule: gpipe",
 		"stages: 3", "schedule: interleaved, chunks: 2, stages: 6",
 		"mode: auto, settled: '1f1b 3 3 0,5,20'", "mode: auto, settled: '1f1b 3 3 0,6,20'",
+		"stages: 3, tensor: 2", "stages: 3, tensor: 4", "stages: 3, tensor: 4, groups: 2",
+		"stages: 3, tensor: 4, groups: 4, recompute: stage", "stages: 3, recompute: stage",
+		"mode: tensor, tensor: 4, groups: 2, width: 1",
 		"stages: 3}\ncomm: {sync: stages}\nelastic: {redundancy: lazy" };
 	enum { N = sizeof parallel / sizeof *parallel };
 	struct hd_pipe_set set[N];
@@ -354,7 +402,7 @@ static void a_set_has_the_pipes_of_every_shape(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < N; i++) {
-		parse(&job[i], parallel[i]);
+		parse_in(&job[i], 4, parallel[i]);
 		task[i] = task_of(&job[i]);
 		assert_int_equal(hd_pipe_set_init(&set[i], task[i], NULL), HD_OK);
 	}
@@ -370,6 +418,8 @@ static void a_set_has_the_pipes_of_every_shape(void **state)
 			/* whatever the job says that the set is of */
 			CHECK(found->buckets.shadows == of->buckets.shadows && of->buckets.shadows ==
 				(k == N - 1), "%zu %zu: shadows", i, k);
+			CHECK(found->stages.t == of->stages.t && found->groups == of->groups &&
+				found->stages.recompute == of->stages.recompute, "%zu %zu", i, k);
 			assert_memory_equal(found->stages.first, of->stages.first,
 				of->shape.nstages * sizeof *of->stages.first);
 			assert_int_equal(hd_pipe_set_find(&set[i], &of->shape, &again, NULL), HD_OK);
@@ -377,10 +427,14 @@ static void a_set_has_the_pipes_of_every_shape(void **state)
 			assert_ptr_equal(hd_pipe_set_buckets(&set[i], &of->shape), &found->buckets);
 		}
 	static const struct hd_view_shape no[] = {
-		{ 3, 3, { 0, 1, 2 }, 999, { 0 } }, { 3, 2, { 0, 1, 1 }, 0, { 0 } },
-		{ 3, 0, { 0 }, 0, { 0 } }, { 3, 3, { 0, 2, 1 }, 1, { 0 } },
-		{ 4, 2, { 0, 1, 0, 1 }, 1, { 0 } },
-		{ 3, 3, { 0, 1, 2 }, 2 + HD_SHAPE_ORDERS * 9, { 0 } } };
+		{ .nstages = 3, .width = 3, .place = { 0, 1, 2 }, .schedule = 999 },
+		{ .nstages = 3, .width = 3, .place = { 0, 1, 2 }, .schedule = 2 + HD_SHAPE_ORDERS * 9 },
+		{ .nstages = 3, .width = 2, .place = { 0, 1, 1 } }, { .nstages = 3 },
+		{ .nstages = 3, .width = 3, .place = { 0, 2, 1 }, .schedule = 1 },
+		{ .nstages = 4, .width = 2, .place = { 0, 1, 0, 1 }, .schedule = 1 },
+		{ .nstages = 2, .width = 2, .place = { 0, 1 }, .schedule = 1, .each = 3 },
+		{ .nstages = 3, .width = 3, .place = { 0, 1, 2 }, .schedule = 1, .groups = 2 },
+		{ .nstages = 4, .width = 4, .place = { 0, 1, 2, 3 }, .schedule = 1, .groups = 2, .each = 4 } };
 	for (size_t i = 0; i < sizeof no / sizeof *no; i++)
 		CHECK(!hd_pipe_set_buckets(&set[0], &no[i]), "shape %zu", i);
 	for (size_t i = 0; i < N; i++) {
@@ -403,6 +457,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_cannot_be_is_refused, begin, end),
 		cmocka_unit_test_setup_teardown(named_nodes_are_where_stages_begin, begin, end),
 		cmocka_unit_test_setup_teardown(a_change_leaves_what_was_chosen, begin, end),
+		cmocka_unit_test_setup_teardown(a_change_of_width_is_settled_by_the_devices_there_are, begin,
+			end),
 		cmocka_unit_test_setup_teardown(a_set_has_the_pipes_of_every_shape, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

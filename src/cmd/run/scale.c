@@ -102,7 +102,8 @@ static enum hd_err fits(struct hd_cmd *cmd, const char *run, const char *workers
 		return err;
 	if (!workers || hd_num_u64(workers, HD_LIVE_WORKERS, &n, NULL))
 		n = (uint64_t)live.target;
-	err = hd_pipes_change(job, (uint32_t)job->value[HD_JOB_PAR_WIDTH].i, &cmd->arena, &cmd->diag);
+	err = hd_pipes_change(job, (uint32_t)job->value[HD_JOB_PAR_WIDTH].i,
+		(uint32_t)live.worker[0].devices, &cmd->arena, &cmd->diag);
 	err = err ? err : hd_session_devices(cmd, job, &options);
 	options.worker.ndevices = (uint32_t)live.worker[0].devices;
 	return err ? err : hd_drive_fits(cmd, job, &options, (uint32_t)n);
@@ -196,9 +197,9 @@ const struct hd_verb hd_verb_scale = {
 		"auto: the run tries sizes and stays at the best (elastic.autoscale of the job says "
 		"what that is); `heddle status` says why.\n"
 		"A number turns that off. --wait: until that many are members.\n"
-		"-s: of a run of pipelines over workers parallel.stages, chunks, schedule and replicas, "
-		"and elastic.redundancy, also with a number of workers: from one of the next steps on. The "
-		"number of stages left out, pipelines have as many devices as before.",
+		"-s: of a run of pipelines over workers parallel.stages, chunks, schedule, replicas, tensor, "
+		"groups and recompute, and elastic.redundancy, also with a number of workers: from one of "
+		"the next steps on. The number of stages left out, pipelines have as many ranks as before.",
 	.opts = HD_OPTS(HD_OPT_WAIT, HD_OPT_POLICY, HD_OPT_SET),
 	.run = verb_scale, .test = "program_elastic.sh",
 };
