@@ -27,7 +27,7 @@
 #include "engine/op_times.h"
 
 enum { HD_PROFILE_WARMUP = 20, HD_PROFILE_LEAST = 100, HD_PROFILE_MOST = 1000, HD_PROFILE_STEPS = 5,
-	HD_PROFILE_FEW = 5, HD_PROFILE_ROUNDS = 8,
+	HD_PROFILE_FEW = 5, HD_PROFILE_ROUNDS = 3,
 	HD_PROFILE_SAMPLES_CAP = 1000000 };
 
 /* What a node's samples say; sorts them. n >= 1. */

@@ -98,15 +98,18 @@ static enum hd_err time_ops(struct hd_worker *worker, bool one_thread, struct hd
 		.processor = one_thread }, far = { .budget_ns = HD_COSTS_REUSE_NS, .processor = one_thread };
 	struct hd_profile_how wave = alone;
 	struct hd_profile together;
-	struct hd_fold_times folds;
+	struct hd_fold_times folds, cold[2];
 
 	wave.together = hd_worker_wave(worker);
 	enum hd_err err = hd_worker_profile(worker, &alone, arena, p, diag);
 	err = err ? err : hd_worker_profile(worker, &wave, scratch, &together, diag);
+	err = err ? err : hd_worker_fold_times(worker, 1, &cold[0], diag);
 	err = err ? err : hd_worker_fold_times(worker, HD_COSTS_FOLDS, &folds, diag);
 	err = err ? err : hd_worker_profile_reuse(worker, &far, reuse, diag);
+	err = err ? err : hd_worker_fold_times(worker, 1, &cold[1], diag);
 	if (err)
 		return err;
+	p->step_ns_per_byte = (cold[0].best_s < cold[1].best_s ? cold[0].best_s : cold[1].best_s) * 1e9;
 	*whole = nodes_ns(p) > 0 ? nodes_ns(&together) / nodes_ns(p) : 1;
 	p->sum_ns_per_byte = folds.best_s * 1e9;
 	return HD_OK;
@@ -137,13 +140,18 @@ static void stretch(struct hd_profile *p, double pace)
 }
 
 /* A step reads parameter, gradient and slots, and writes all but the gradient; an addition moves three. */
+static double moved_by_update(const struct hd_task *task)
+{
+	return (3 + 2 * hd_optims[task->optim.kind].nslots) / 3.0;
+}
+
 static void read_off(struct hd_run_costs *c, const struct hd_task *task, double copy_ns_per_byte)
 {
-	const uint32_t nslots = hd_optims[task->optim.kind].nslots;
-	const double bytes = (double)task->layout.elems * sizeof(float),
-		add_ns = c->line.profile.sum_ns_per_byte;
+	const struct hd_profile *p = &c->line.profile;
+	const double bytes = (double)task->layout.elems * sizeof(float);
 
-	c->update_ns = add_ns * bytes * (3 + 2 * nslots) / 3;
+	c->update_ns = bytes * (p->step_ns_per_byte > 0 ? p->step_ns_per_byte :
+		p->sum_ns_per_byte * moved_by_update(task));
 	c->copy_ns_per_byte = copy_ns_per_byte;
 	c->hop_ns = wake_ns;
 }
@@ -190,6 +198,15 @@ enum hd_err hd_run_costs_again(struct hd_run_costs **costs, const struct hd_task
 	return err;
 }
 
+/* Of additions of whole vectors, warm and cold. */
+static void share_of_bytes(struct hd_profile *p, const struct hd_task *task)
+{
+	const double bytes = (double)task->layout.elems * sizeof(float);
+
+	p->sum_ns_per_byte /= bytes;
+	p->step_ns_per_byte *= moved_by_update(task) / bytes;
+}
+
 /* `scratch`: what is of no use once it was measured. */
 static enum hd_err measure(struct hd_run_costs **costs, const struct hd_task *task,
 	const struct hd_worker_spec *spec, double pace, struct hd_arena *arena, struct hd_arena *scratch,
@@ -211,7 +228,7 @@ static enum hd_err measure(struct hd_run_costs **costs, const struct hd_task *ta
 	if (!err && hd_job_int(task->job, HD_JOB_PAR_OFFLOAD) == HD_OFFLOAD_STAGE)
 		err = hd_profile_file_link(&clock, spec->spill ? spec->spill : "/var/tmp", &host, diag);
 	if (!err && task->layout.elems)
-		profile.sum_ns_per_byte /= (double)task->layout.elems * sizeof(float);
+		share_of_bytes(&profile, task);
 	const double copy = profile.sum_ns_per_byte * copy_of_add;
 	if (!err && pace > 0)
 		stretch(&profile, pace);

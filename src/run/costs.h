@@ -34,7 +34,8 @@ struct hd_run_costs {
 	struct hd_cut_sums sums;
 	/* what a virtual node takes in the waves of a whole model, over the sum of its nodes one by one */
 	double whole;
-	/* of all parameters, on one device: by the bytes that it moves, at the rate of an addition */
+	/* of all parameters, on one device: by the bytes that it moves, at the rate of an addition whose
+	 * vectors are in no cache */
 	double update_ns;
 	double copy_ns_per_byte;          /* of a tensor into the buffer of a neighbour */
 	/* of activations to a file or back; 0: not measured, the job moves none (parallel.offload) */
