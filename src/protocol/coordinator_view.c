@@ -157,6 +157,8 @@ static void let_go(struct hd_coordinator *co)
 
 static void judge(struct hd_coordinator *co, struct view_verdict *v)
 {
+	uint64_t most = 0;
+
 	*v = (struct view_verdict){ .step = UINT64_MAX, .halt = HD_NO_STEP };
 	let_go(co);
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
@@ -165,9 +167,12 @@ static void judge(struct hd_coordinator *co, struct view_verdict *v)
 			continue;
 		sort_in(v, w);
 		v->step = w->answer.at < v->step ? w->answer.at : v->step;
-		if (w->answer.halted)
-			v->halt = w->answer.at;
+		most = w->answer.at > most ? w->answer.at : most;
 	}
+	/* one that halted before a step that another has finished was of a view without that other */
+	for (uint32_t i = 0; i < v->n; i++)
+		if (v->member[i]->answer.halted && v->member[i]->answer.at == most)
+			v->halt = most;
 	for (uint32_t i = 0; i < v->n; i++)
 		v->open |= v->member[i]->answer.at > v->step || v->member[i]->answer.begun;
 }

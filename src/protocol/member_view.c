@@ -417,6 +417,15 @@ static bool read_view(struct hd_member *m, const struct hd_msg *msg, struct hd_v
 	return is_view_of(m, view) && v->nat == v->nmember;
 }
 
+/* Has a member sealed the open step? */
+static bool is_finished(const struct hd_msg_view *v)
+{
+	for (uint32_t i = 0; i < v->nat; i++)
+		if (v->at[i] > v->step)
+			return true;
+	return false;
+}
+
 void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)
 {
 	const struct hd_msg_view *v = &msg->view;
@@ -448,7 +457,7 @@ void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)
 	hd_have_spread(m->slots, m->x.nbuckets, v->chain, v->nchain);
 	m->joined_step = false;
 	count_from(m, v);
-	if (v->halt != HD_NO_STEP)
+	if (v->halt != HD_NO_STEP || (m->halt_step == v->step && is_finished(v)))
 		m->halt_step = v->halt;
 	if (v->afresh && m->begun && m->at == v->step) {
 		hd_member_cancel(m);
