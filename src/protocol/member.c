@@ -878,6 +878,7 @@ uint32_t hd_member_epoch(const struct hd_member *m) { return m->epoch; }
 uint64_t hd_member_at(const struct hd_member *m) { return m->at; }
 bool hd_member_is_writer(const struct hd_member *m) { return m->has_view &&
 	hd_view_writer(&m->view) == m->worker; }
+bool hd_member_saves(const struct hd_member *m) { return m->was_writer; }
 bool hd_member_holds(const struct hd_member *m) { return m->hold && m->ready && !m->begun; }
 const struct hd_view *hd_member_view(const struct hd_member *m) { return m->has_view ? &m->view : NULL; }
 const struct hd_exchange *hd_member_exchange(const struct hd_member *m) { return &m->x; }

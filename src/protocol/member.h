@@ -231,6 +231,9 @@ uint32_t hd_member_epoch(const struct hd_member *member);
 /* the first step that this worker has not sealed: the state is X_at, unless FINISH is under way */
 uint64_t hd_member_at(const struct hd_member *member);
 bool hd_member_is_writer(const struct hd_member *member);
+/* Was the newest BOUNDARY the checkpoint writer's? After one that was not, what an earlier one still gathers
+ * is given up, and is READY, too. */
+bool hd_member_saves(const struct hd_member *member);
 /* Is it between steps, and waits for more members before it begins another one? */
 bool hd_member_holds(const struct hd_member *member);
 /* in force; NULL: not a member */

@@ -246,6 +246,25 @@ static void a_step_that_is_taken_up_again_is_finished_from_its_sums(void **state
 }
 
 /* A view of another number of stages, or with a map that its shape forbids, is no answer. */
+/* The writer has no rank in the new view, and another one saves: what it gathers for that may be gone when
+ * the others end the step without it. */
+static void a_writer_that_has_no_rank_any_more_saves_nothing(void **state)
+{
+	static const struct hd_vrank without[] = { { 1, 4 }, { 2, 0 } };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	begin(w, 0, &all, 1);
+	assert_true(hd_member_saves(w->m));
+	FENCE(2);
+	IS(VIEW(2, 4, .nrank = 2, .rank = without, .width = 2, .nplace = 2, .place = place, .step = 0,
+		.nchain = 1, .chain = &all), "ADOPT 2 of 4; BOUNDARY 0");
+	assert_false(hd_member_saves(w->m));
+	IS(EVENT(READY, AT(0)), "");
+	IS(EVENT(READY, AT(0)), "BEGIN 0");
+	at_work_end(w);
+}
+
 static void a_view_of_another_shape_is_not_taken(void **state)
 {
 	static const uint32_t three[] = { 0, 1, 1 };
@@ -332,6 +351,7 @@ int main(void)
 		cmocka_unit_test(entries_of_a_cancelled_step_are_not_sent_again),
 		cmocka_unit_test(a_fence_waits_for_finish),
 		cmocka_unit_test(a_step_that_is_taken_up_again_is_finished_from_its_sums),
+		cmocka_unit_test(a_writer_that_has_no_rank_any_more_saves_nothing),
 		cmocka_unit_test(a_view_of_another_shape_is_not_taken),
 		cmocka_unit_test(a_planned_change_carries_stages_over),
 		cmocka_unit_test(sharded_stages_are_refused),

@@ -475,5 +475,8 @@ void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)
 	if (!member || (hd_member_is_writer(m) && !was_writer && due)) {
 		m->asked = member ? m->asked : 0;
 		hd_member_boundary(m);
+	} else if (was_writer && !hd_member_is_writer(m) && m->asked) {
+		/* it saves nothing any more: the others may go on without what it waits for */
+		hd_member_boundary(m);
 	}
 }

@@ -114,7 +114,8 @@ static bool may_end(struct sim_world *s, uint32_t slot, const struct sim_world_e
 static void boundary(struct sim_world *s, uint32_t slot, const struct sim_world_event *ev)
 {
 	struct sim_proc *p = &s->proc[slot];
-	bool writer = ev->pass, last = ev->bucket;
+	/* another one saves if it does not any more */
+	bool writer = ev->pass && (hd_member_saves(p->m) || ev->bucket), last = ev->bucket;
 
 	if ((p->version != ev->step && hd_member_state(p->m) == HD_SYNCING) || ev->number != p->transfer)
 		return;                                           /* the job went on without this joiner */
@@ -127,6 +128,7 @@ static void boundary(struct sim_world *s, uint32_t slot, const struct sim_world_
 			(unsigned long long)ev->step);
 	bool saves = writer && (last || ev->step % 5 == 0) && ev->step > s->ckpt;
 	p->save = *ev;
+	p->save.pass = writer;
 	if (saves && sim_partial(s))
 		sim_want_slots(s, slot, ev->step, true, false);
 	if (!saves || !sim_partial(s) || !p->want)
@@ -288,6 +290,12 @@ static void perform(struct sim_world *s, uint32_t slot, const struct hd_member_a
 	case HD_DO_FINISH:    sim_after(s, slot, TASK_FINISH, sim_ms(s, 1, 20), true,
 		(struct sim_world_event){ .step = a->step }); break;
 	case HD_DO_BOUNDARY:
+		if (!a->flag && p->saving && p->want) {
+			p->want = 0;
+			p->saving = false;
+			sim_after(s, slot, TASK_BOUNDARY, 0, true, (struct sim_world_event){ .step = a->step,
+				.number = p->transfer });
+		}
 		sim_after(s, slot, TASK_BOUNDARY,
 			a->flag && a->step % 5 == 0 ? sim_ms(s, 10, 100) : sim_ms(s, 0, 1), true,
 			(struct sim_world_event){ .step = a->step, .pass = a->flag, .bucket = a->final,

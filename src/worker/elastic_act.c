@@ -339,8 +339,14 @@ ACT(finish)
 	own_chains(e);
 	give(e, &(struct hd_command){ .kind = HD_COMMAND_FINISH, .step = a->step, .own = e->slots.own });
 }
-ACT(boundary) { give(e, &(struct hd_command){ .kind = HD_COMMAND_BOUNDARY, .step = a->step, .flag = a->flag,
-	.final = a->final }); }
+
+ACT(boundary)
+{
+	give(e, &(struct hd_command){ .kind = HD_COMMAND_BOUNDARY, .step = a->step, .flag = a->flag,
+		.final = a->final });
+	if (!a->flag)
+		hd_elastic_slots_unsaved(e);
+}
 
 /* After a loss its epoch has ended: no pass waits for mail any more. A halted job has no such end, and the
  * one that halted before the step sends nothing. */

@@ -228,6 +228,8 @@ void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step, bool read);
 /* all; then the command again */
 void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_command *boundary);
 void hd_elastic_slots_saved(struct hd_elastic *e);    /* that command is done */
+/* another member saves now: what is gathered is given up, and that boundary ends without it */
+void hd_elastic_slots_unsaved(struct hd_elastic *e);
 void hd_elastic_slots_void(struct hd_elastic *e);      /* no fetch any more */
 void hd_elastic_slots_forget(struct hd_elastic *e);    /* nothing any more: the state comes from elsewhere */
 void hd_elastic_slots_ask(struct hd_elastic *e);      /* now and then */

@@ -296,19 +296,26 @@ static void want(struct hd_elastic *e, uint64_t step)
 	hd_elastic_slots_ask(e);
 }
 
+/* The boundary's command once more. */
+static void give_boundary(struct hd_elastic *e, const struct hd_command *boundary)
+{
+	struct hd_diag diag = { "" };
+
+	if (hd_commands_give(&e->commands, boundary, &diag))
+		hd_elastic_fail(e, HD_E_BUG, &diag);
+}
+
 static void save(struct hd_elastic *e)
 {
 	struct hd_slots *s = &e->slots;
 	struct hd_command boundary = s->boundary;
-	struct hd_diag diag = { "" };
 
 	assert(s->now == HD_SLOTS_GATHER && !s->left);
 	(void)HD_FAILPOINT(SLOTS_SAVE);
 	s->now = HD_SLOTS_SAVE;
 	boundary.gathered = true;
 	boundary.own = s->keep;
-	if (hd_commands_give(&e->commands, &boundary, &diag))
-		hd_elastic_fail(e, HD_E_BUG, &diag);
+	give_boundary(e, &boundary);
 }
 
 static void note_fetched(struct hd_elastic *e)
@@ -376,7 +383,25 @@ void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_command *boun
 		return;
 	e->slots.boundary = *boundary;
 	e->slots.gather_due = true;
-	go_on(e);
+	if (hd_member_saves(e->member))
+		go_on(e);
+	else
+		hd_elastic_slots_unsaved(e);
+}
+
+void hd_elastic_slots_unsaved(struct hd_elastic *e)
+{
+	struct hd_slots *s = &e->slots;
+
+	s->boundary.flag = false;
+	if (s->gather_due) {
+		s->gather_due = false;
+		give_boundary(e, &s->boundary);
+	} else if (s->now == HD_SLOTS_GATHER) {
+		s->left = 0;
+		s->round++;
+		save(e);                  /* what came is dropped */
+	}
 }
 
 void hd_elastic_slots_saved(struct hd_elastic *e)

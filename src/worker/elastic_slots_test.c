@@ -24,6 +24,8 @@ static uint64_t at;
 static bool has[B];
 static uint32_t holds[8], nholds;         /* of every bucket */
 
+static bool saves;
+bool hd_member_saves(const struct hd_member *member) { (void)member; return saves; }
 uint64_t hd_member_at(const struct hd_member *member) { (void)member; return at; }
 uint32_t hd_member_epoch(const struct hd_member *member) { (void)member; return EPOCH; }
 bool hd_member_has_slots(const struct hd_member *member, uint32_t bucket) { (void)member;
@@ -173,6 +175,7 @@ static int begin(void **state)
 	e.detect_ns = T;
 	e.self = ME;
 	at = 7;
+	saves = true;
 	holds[0] = 4;
 	nholds = 1;
 	put_err = tell_err = expect_err = answer_err = give_err = failed = HD_OK;
@@ -720,6 +723,37 @@ static void a_gathering_gets_all_and_gives_the_command_again(void **state)
 	assert_int_equal(nfed, 1);
 }
 
+/* Another member saves now. What is gathered is given up, or not begun; that command is done without. */
+static void a_gathering_ends_where_another_member_saves(void **state)
+{
+	const struct hd_command command = boundary(7);
+
+	(void)state;
+	hd_elastic_slots_unsaved(&e);
+	assert_int_equal(ngiven, 0);
+	for (uint32_t b = 0; b < B; b++)
+		has[b] = b > 1;
+	hd_elastic_slots_gather(&e, &command);
+	assert_int_equal(nasked, 2);
+	hd_elastic_slots_fetch(&e, 7, false);              /* waits for it */
+	saves = false;
+	hd_elastic_slots_unsaved(&e);
+	assert_int_equal(ngiven, 1);
+	assert_true(given[0].kind == HD_COMMAND_BOUNDARY && !given[0].flag && given[0].gathered &&
+		given[0].own == e.slots.keep);
+	assert_true(comes(0));
+	assert_int_equal(nput, 0);
+	hd_elastic_slots_saved(&e);
+	assert_int_equal(nfed, 1);
+	/* the command was on its way to the compute thread */
+	hd_elastic_slots_gather(&e, &command);
+	assert_int_equal(nasked, 2);
+	assert_int_equal(ngiven, 2);
+	assert_true(!given[1].flag && !given[1].gathered);
+	hd_elastic_slots_unsaved(&e);
+	assert_int_equal(ngiven, 2);
+}
+
 static void a_fetch_and_a_gathering_take_turns(void **state)
 {
 	const struct hd_command command = boundary(7);
@@ -856,7 +890,8 @@ int main(void)
 		T_(who_dropped_it_is_asked_again), T_(an_earlier_round_is_void),
 		T_(places_of_earlier_rounds_are_used_again_when_they_are_free),
 		T_(slots_that_do_not_fit_end_this_worker),
-		T_(a_gathering_gets_all_and_gives_the_command_again), T_(a_fetch_and_a_gathering_take_turns),
+		T_(a_gathering_gets_all_and_gives_the_command_again),
+		T_(a_gathering_ends_where_another_member_saves), T_(a_fetch_and_a_gathering_take_turns),
 		T_(a_command_that_is_not_taken_ends_this_worker), T_(what_is_void_does_not_come),
 		T_(a_gathering_that_waited_begins_when_the_fetch_is_void), T_(memory_that_ends_is_said),
 	};

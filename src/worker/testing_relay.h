@@ -305,6 +305,7 @@ void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_command *boun
 	(void)boundary; }
 void hd_elastic_slots_void(struct hd_elastic *e) { (void)e; }
 void hd_elastic_slots_saved(struct hd_elastic *e) { (void)e; }
+void hd_elastic_slots_unsaved(struct hd_elastic *e) { (void)e; }
 void hd_elastic_slots_forget(struct hd_elastic *e) { (void)e; }
 void hd_elastic_slots_later(struct hd_elastic *e) { (void)e; }
 void hd_elastic_slots_again(struct hd_elastic *e, uint32_t worker) { (void)e; (void)worker; }
