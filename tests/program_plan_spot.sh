@@ -88,6 +88,15 @@ says '"why":"there is 1 stage'
 echo '{"losses_h": 6, "pause_s": 9, "pause_max_s": 4}' >strict.json
 expect 0 grid 2 4 --spot strict.json
 says 'chosen    none: no way is allowed by the bounds on pause, time and money'
+sed 's/, "pause_max_s": 4//' strict.json >pauses.json
+expect 0 grid 2 4 --spot pauses.json
+says_not_none() { ! grep -q 'chosen    none' out || failed "$1"; }
+says_not_none 'without a bound nothing is chosen'
+expect 0 grid 2 4 --spot pauses.json -s elastic.pause_max=4s
+says 'pauses too long'
+says 'chosen    none: no way is allowed by the bounds on pause, time and money'
+expect 0 grid 2 4 --spot pauses.json -s elastic.pause_max=20s -s job.deadline=1s -s job.steps=100M
+says 'done too late'
 expect 2 grid 2 4 --spot strict.json --planner ptdp
 says 'by the planners auto or data, not ptdp'
 expect 2 grid 2 4 --spot strict.json -o plan.txt

@@ -129,11 +129,20 @@ static enum hd_err unknown_table(const struct hd_job_reader *reader, const char 
 	if (hd_job_is_absent(name, NULL, NULL))
 		return hd_job_refuse(reader, "%s is not available in this build; leave the table out", name);
 	for (int k = 0; k < HD_JOB_NKEYS; k++) {
-		if (strcmp(hd_job_keys[k].key, name) == 0)
+		const struct hd_job_key_row *row = &hd_job_keys[k];
+		const size_t len = strlen(name);
+		if (strcmp(row->key, name) == 0)
 			return hd_job_refuse(reader, "there is no table %s; write %s: {%s: ...}", name,
-				hd_job_keys[k].table, name);
+				row->table, name);
+		if (strncmp(row->key, name, len) == 0 && row->key[len] == '.')
+			return hd_job_refuse(reader, "there is no table %s; write %s: {%s: {%s: ...}}", name,
+				row->table, name, row->key + len + 1);
 		hd_near_offer(&near, hd_job_keys[k].table);
 	}
+	for (int k = 0; k < HD_JOB_NKEYS; k++)
+		if (hd_job_is_absent(hd_job_keys[k].table, name, NULL))
+			return hd_job_refuse(reader, "%s is %s.%s, which is not available in this build; "
+				"leave it out", name, hd_job_keys[k].table, name);
 	return hd_job_refuse(reader, "there is no table %.60s%s%s%s", name,
 		near.best ? "; did you mean " : "", near.best ? near.best : "",
 		near.best ? "?" : " (heddle run --new FILE writes all)");

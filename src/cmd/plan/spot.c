@@ -51,6 +51,18 @@ static enum hd_err read_market(struct spot_ask *a)
 
 /* ---- the search */
 
+/* What the market's file leaves open the job may say. */
+static void take_bounds(struct spot_ask *a)
+{
+	const struct hd_job_value *pause = &a->p->in.job.value[HD_JOB_PAUSE_MAX],
+		*deadline = &a->p->in.job.value[HD_JOB_DEADLINE];
+
+	if (!(a->market.pause_max_s > 0) && !pause->is_none)
+		a->market.pause_max_s = (double)pause->i * 1e-9;
+	if (!(a->market.deadline_s > 0) && !deadline->is_none)
+		a->market.deadline_s = (double)deadline->i * 1e-9;
+}
+
 /* elastic.redundancy has a word for each mode of shadows that a run takes. */
 static const char *const redundancy_of[HD_NSPOT_STRATEGIES] = { [HD_SPOT_CHECKPOINT] = "none",
 	[HD_SPOT_REROUTE] = "none", [HD_SPOT_LAZY] = "lazy", [HD_SPOT_EAGER] = "eager", [HD_SPOT_FULL] =
@@ -334,6 +346,7 @@ enum hd_err hd_cmd_plan_spot(struct hd_cmd *cmd, struct hd_planning *planning)
 		"--spot chooses keys of the job, not one plan: leave -o out, "
 			"and plan the job with the keys that it prints");
 	enum hd_err err = read_market(a);
+	take_bounds(a);
 	err = err ? err : find(a);
 	if (err)
 		return err;
