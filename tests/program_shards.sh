@@ -77,7 +77,7 @@ same "$(number loss)" "$a" "loss of the valid split"
 expect 0 heddle predict gpt.1 -o logits.npy
 expect 0 heddle ckpt export gpt.1 --safetensors w.safetensors
 expect 0 heddle model show gpt.yaml
-says 'slice wte.weight from=12 step=1 count=13'
+says 'param wte.weight/1 f32 [13,32] normal 0.02 tensor 0 wte.weight slice 1 of 4 axis 0 of 50 blocks 1'
 passed "evaluation, prediction, export and the graph as text"
 
 expect 0 heddle profile gpt.yaml --samples 3 -o four.json

@@ -87,10 +87,10 @@ HD_MUST_USE enum hd_err hd_ckpt_manifest_read(struct hd_fs *fs, const char *fold
 	struct hd_manifest *manifest,
 	struct hd_diag *diag);
 
-/* Where the numbers of a tensor go that was found in a checkpoint (its `at` is NULL): *at stays NULL where
- * they go nowhere and are hashed alone. An error ends the reading and is passed on. */
+/* Where the numbers of a tensor go that was found in a checkpoint: sets the entry's `at` or `slices`, which
+ * stay NULL where they go nowhere and are hashed alone. An error ends the reading and is passed on. */
 struct hd_ckpt_rooms {
-	enum hd_err (*of)(void *user, const struct hd_state_entry *entry, void **at, struct hd_diag *diag);
+	enum hd_err (*of)(void *user, struct hd_state_entry *entry, struct hd_diag *diag);
 	void *user;
 };
 /* Reads a checkpoint from front to back, a segment of a tensor at a time: what it takes of memory is a

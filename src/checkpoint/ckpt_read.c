@@ -34,12 +34,12 @@ enum hd_err hd_ckpt_manifest_read(struct hd_fs *fs, const char *folder, struct h
 
 struct own { struct hd_arena *arena; const char *folder; };
 
-static enum hd_err own_room(void *user, const struct hd_state_entry *entry, void **at, struct hd_diag *diag)
+static enum hd_err own_room(void *user, struct hd_state_entry *entry, struct hd_diag *diag)
 {
 	const struct own *own = user;
 
-	*at = hd_arena_take(own->arena, entry->len_bytes + 1, 1);
-	return *at ? HD_OK : hd_fail(diag, HD_E_NOMEM, "%s: no memory for tensor '%s' (%llu bytes)",
+	entry->at = hd_arena_take(own->arena, entry->len_bytes + 1, 1);
+	return entry->at ? HD_OK : hd_fail(diag, HD_E_NOMEM, "%s: no memory for tensor '%s' (%llu bytes)",
 		own->folder, entry->name, (unsigned long long)entry->len_bytes);
 }
 
@@ -69,8 +69,8 @@ enum hd_err hd_ckpt_verify(struct hd_fs *fs, const char *folder, struct hd_ckpt_
 
 struct theirs { const struct hd_state *state; const char *folder; };
 
-static enum hd_err place_in(const struct theirs *theirs, const struct hd_state_entry *from, void **at,
-	struct hd_diag *diag)
+static enum hd_err find_in(const struct theirs *theirs, const struct hd_state_entry *from,
+	const struct hd_state_entry **found, struct hd_diag *diag)
 {
 	const struct hd_state_entry *e = hd_state_find(theirs->state, from->name);
 
@@ -83,13 +83,18 @@ static enum hd_err place_in(const struct theirs *theirs, const struct hd_state_e
 		return hd_fail(diag, HD_E_INTEGRITY,
 			"%s: tensor '%s' has another type or shape than this model's: another job's "
 			"checkpoint?", theirs->folder, from->name);
-	*at = e->at;
+	*found = e;
 	return HD_OK;
 }
 
-static enum hd_err their_room(void *user, const struct hd_state_entry *entry, void **at, struct hd_diag *diag)
+static enum hd_err their_room(void *user, struct hd_state_entry *entry, struct hd_diag *diag)
 {
-	return place_in(user, entry, at, diag);
+	const struct hd_state_entry *found = NULL;
+	enum hd_err err = find_in(user, entry, &found, diag);
+
+	entry->at = err ? NULL : found->at;
+	entry->slices = err ? NULL : found->slices;
+	return err;
 }
 
 static enum hd_err take_counters(const struct theirs *theirs, const struct hd_state *table,
@@ -99,12 +104,12 @@ static enum hd_err take_counters(const struct theirs *theirs, const struct hd_st
 
 	for (uint32_t i = 0; !err && i < table->nentries; i++) {
 		const struct hd_state_entry *from = &table->entry[i];
-		void *at = NULL;
+		const struct hd_state_entry *found = NULL;
 		if (from->group != HD_STATE_RUN)
 			continue;
-		err = place_in(theirs, from, &at, diag);
+		err = find_in(theirs, from, &found, diag);
 		if (!err && from->len_bytes)
-			memcpy(at, from->at, from->len_bytes);
+			memcpy(found->at, from->at, from->len_bytes);
 	}
 	return err;
 }

@@ -95,10 +95,10 @@ static void a_tensor_that_no_state_can_hold_is_named(void **unused)
 {
 	static const float six[6] = { 1, 2, 3, 4, 5, 6 };
 	static const struct { struct hd_st_tensor tensor; const char *says; } cases[] = {
-		{ { "half", HD_ST_F16, 1, { 3 }, six, 6 }, "tensor 'half' has no name, more than 6 extents, or a type not computed with" },
-		{ { "deep", HD_ST_F32, 7, { 1, 1, 1, 1, 1, 1, 6 }, six, 24 }, "tensor 'deep' has no name, more than 6 extents" },
-		{ { "", HD_ST_F32, 1, { 6 }, six, 24 }, "tensor '' has no name" },
-		{ { "a.weight.m", HD_ST_F32, 2, { 2, 3 }, six, 24 }, "tensor 'a.weight.m' stands in another file of the checkpoint too" },
+		{ { "half", HD_ST_F16, 1, { 3 }, six, NULL, 6 }, "tensor 'half' has no name, more than 6 extents, or a type not computed with" },
+		{ { "deep", HD_ST_F32, 7, { 1, 1, 1, 1, 1, 1, 6 }, six, NULL, 24 }, "tensor 'deep' has no name, more than 6 extents" },
+		{ { "", HD_ST_F32, 1, { 6 }, six, NULL, 24 }, "tensor '' has no name" },
+		{ { "a.weight.m", HD_ST_F32, 2, { 2, 3 }, six, NULL, 24 }, "tensor 'a.weight.m' stands in another file of the checkpoint too" },
 	};
 	struct hd_diag diag;
 	struct forged f;
@@ -120,9 +120,9 @@ static void tensors_of_every_kind_come_back(void **unused)
 	static const uint16_t halves[3] = { 0x3f80, 0xc000, 0x0001 };     /* 1, -2, the least above 0 */
 	static const uint32_t wide[3] = { 0x3f800000, 0xc0000000, 0x00010000 };
 	static const float six[6] = { 1, 2, 3, 4, 5, 6 }, one = 7;
-	const struct hd_st_tensor tensors[] = { { "half", HD_ST_BF16, 1, { 3 }, halves, 6 },
-		{ "many", HD_ST_F32, 6, { 1, 2, 1, 3, 1, 1 }, six, 24 },
-		{ "none", HD_ST_F32, 2, { 0, 5 }, six, 0 }, { "scalar", HD_ST_F32, 0, { 0 }, &one, 4 } };
+	const struct hd_st_tensor tensors[] = { { "half", HD_ST_BF16, 1, { 3 }, halves, NULL, 6 },
+		{ "many", HD_ST_F32, 6, { 1, 2, 1, 3, 1, 1 }, six, NULL, 24 },
+		{ "none", HD_ST_F32, 2, { 0, 5 }, six, NULL, 0 }, { "scalar", HD_ST_F32, 0, { 0 }, &one, NULL, 4 } };
 	struct hd_diag diag;
 	struct forged f;
 	struct hd_state state;
@@ -178,8 +178,8 @@ static void what_is_larger_than_a_segment_comes_in_pieces(void **unused)
 	}
 	for (size_t i = 0; i < sizeof lens / sizeof *lens; i++) {
 		const uint64_t n = (uint64_t)lens[i];
-		const struct hd_st_tensor tensors[] = { { "half", HD_ST_BF16, 1, { n }, halves, 2 * n },
-			{ "whole", HD_ST_F32, 1, { n }, floats, 4 * n } };
+		const struct hd_st_tensor tensors[] = { { "half", HD_ST_BF16, 1, { n }, halves, NULL, 2 * n },
+			{ "whole", HD_ST_F32, 1, { n }, floats, NULL, 4 * n } };
 		forge(&f, tensors, 2);
 		ops = *f.sim.fs.ops;
 		true_read = ops.file.read;
@@ -399,7 +399,7 @@ static void memory_that_ends_is_told(void **unused)
 	forged_finish(&f);
 
 	static const float many[700];
-	forge(&f, &(struct hd_st_tensor){ "a.big", HD_ST_F32, 1, { 700 }, many, sizeof many }, 1);
+	forge(&f, &(struct hd_st_tensor){ "a.big", HD_ST_F32, 1, { 700 }, many, NULL, sizeof many }, 1);
 	struct hd_arena arena;
 	hd_arena_init(&arena, 1000);
 	diag = (struct hd_diag){ "" };

@@ -96,20 +96,41 @@ void hd_sink_finish(struct hd_sink *sink)
 	sink->buffer = NULL;
 }
 
-/* Exact: the memory holds numbers of bf16 only. */
-static enum hd_err halve(struct hd_st_tensor *t, struct hd_arena *arena, struct hd_diag *diag)
-{
-	uint64_t n = t->len_bytes / sizeof(float);
-	uint16_t *half = hd_arena_take(arena, n + 1, sizeof *half);
-	const float *from = t->at;
+/* What does not lie in memory as it stands in the file: slices of a tensor, numbers of bf16. */
 
-	if (!half)
+static void get_natural(const void *user, uint64_t first, uint64_t len, void *to)
+{
+	hd_state_get(user, first / sizeof(float), len / sizeof(float), to);
+}
+
+/* Exact: the memory holds numbers of bf16 only. */
+static void get_halves(const void *user, uint64_t first, uint64_t len, void *to)
+{
+	enum { N = 1024 };
+	const uint64_t n = len / sizeof(uint16_t);
+	float wide[N];
+
+	for (uint64_t done = 0; done < n; done += N) {
+		const uint64_t count = n - done < N ? n - done : N;
+		hd_state_get(user, first / sizeof(uint16_t) + done, count, wide);
+		for (uint64_t i = 0; i < count; i++) {
+			const uint16_t half = hd_bf16_of_f32(wide[i]);
+			memcpy((uint8_t *)to + (done + i) * sizeof half, &half, sizeof half);
+		}
+	}
+}
+
+static enum hd_err add_source(struct hd_st_tensor *t, const struct hd_state_entry *e, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_st_source *source = hd_arena_take(arena, 1, sizeof *source);
+
+	if (!source)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to write '%s'", t->name);
-	for (uint64_t i = 0; i < n; i++)
-		half[i] = hd_bf16_of_f32(from[i]);
-	t->dtype = HD_ST_BF16;
-	t->at = half;
-	t->len_bytes = n * sizeof *half;
+	*source = (struct hd_st_source){ e->bf16 ? get_halves : get_natural, e };
+	t->source = source;
+	t->dtype = e->bf16 ? HD_ST_BF16 : t->dtype;
+	t->len_bytes /= e->bf16 ? 2 : 1;
 	return HD_OK;
 }
 
@@ -131,8 +152,8 @@ static uint32_t gather(const struct hd_state *state, uint8_t group, struct hd_st
 		if (!hd_st_dtype_from((enum hd_dtype)e->dtype, &t->dtype))
 			*err = hd_fail(diag, HD_E_BUG,
 				"state entry '%s' has a type that safetensors does not know", e->name);
-		else if (e->bf16)
-			*err = halve(t, arena, diag);
+		else if (e->bf16 || e->slices)
+			*err = add_source(t, e, arena, diag);
 	}
 	return n;
 }

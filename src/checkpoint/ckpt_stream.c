@@ -21,7 +21,7 @@ struct ckpt_source {
 };
 
 /* A tensor of a file, and what its numbers hash to. */
-struct ckpt_part { struct hd_st_tensor tensor; void *at; struct hd_hash digest; };
+struct ckpt_part { struct hd_st_tensor tensor; struct hd_state_entry to; struct hd_hash digest; };
 struct parts { struct ckpt_part *part; uint32_t n; };
 
 struct stream {
@@ -128,8 +128,8 @@ static enum hd_err add_tensor(const struct stream *s, const char *path, enum hd_
 			"%s: tensor '%s' stands in another file of the checkpoint too", path, t->name);
 	for (uint32_t k = 0; k < t->rank; k++)
 		e.dim[k] = (int64_t)t->dim[k];
-	enum hd_err err = s->rooms ? s->rooms->of(s->rooms->user, &e, &e.at, s->diag) : HD_OK;
-	part->at = e.at;
+	enum hd_err err = s->rooms ? s->rooms->of(s->rooms->user, &e, s->diag) : HD_OK;
+	part->to = e;
 	return err ? err : hd_state_add(s->table, &e, s->diag);
 }
 
@@ -162,8 +162,8 @@ static enum hd_err read_tensor(struct stream *s, struct ckpt_source *f, struct c
 		const void *made = bf16 ? (const void *)s->wide : s->read;
 		struct hd_hash segment = hd_hash(made, elems * here);
 		hd_hasher_add(&tensor, segment.byte, sizeof segment.byte);
-		if (part->at)
-			memcpy((uint8_t *)part->at + first * here, made, elems * here);
+		if (hd_state_lies(&part->to))
+			hd_state_put(&part->to, first, elems, made);
 	}
 	part->digest = hd_hasher_end(&tensor);
 	return HD_OK;

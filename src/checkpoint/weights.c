@@ -481,14 +481,25 @@ static float element(const struct hd_st_tensor *t, uint64_t i)
 	return f;
 }
 
-void hd_fit_put(const struct hd_weight_source *fit, float *out)
+static uint64_t elems_of(const struct hd_st_tensor *t)
 {
-	const struct hd_st_tensor *t = fit->from;
-	uint64_t n = 1, rows = fit->turned ? t->dim[1] : 1;
+	uint64_t n = 1;
 
 	for (uint32_t k = 0; k < t->rank; k++)
 		n *= t->dim[k];
-	uint64_t cols = n / (rows ? rows : 1);
-	for (uint64_t i = 0; i < n; i++)
-		out[i] = element(t, fit->turned ? i % cols * rows + i / cols : i);
+	return n;
+}
+
+void hd_fit_get(const struct hd_weight_source *fit, uint64_t first, uint64_t n, float *out)
+{
+	const struct hd_st_tensor *t = fit->from;
+	const uint64_t rows = fit->turned && t->dim[1] ? t->dim[1] : 1, cols = elems_of(t) / rows;
+
+	for (uint64_t i = first; i < first + n; i++)
+		out[i - first] = element(t, fit->turned ? i % cols * rows + i / cols : i);
+}
+
+void hd_fit_put(const struct hd_weight_source *fit, float *out)
+{
+	hd_fit_get(fit, 0, elems_of(fit->from), out);
 }

@@ -58,5 +58,7 @@ HD_MUST_USE enum hd_err hd_weights_fit(struct hd_weights *weights, const struct 
 
 /* The tensor as f32; `turned`: of a matrix the transpose. `out` has room for its elements. */
 void hd_fit_put(const struct hd_weight_source *fit, float *out);
+/* Elements [first, first + n) of that. */
+void hd_fit_get(const struct hd_weight_source *fit, uint64_t first, uint64_t n, float *out);
 
 #endif

@@ -33,6 +33,15 @@ static void open_pair(struct hd_stage *stage, uint32_t hidden, uint32_t shards)
 	hd_stage_set(stage, &(uint64_t){ 1 }, 1, 7);
 }
 
+static void put(struct hd_stage *stage, uint32_t tensor, const float *natural, uint32_t n)
+{
+	float *slice[HD_MAX_SHARDS];
+	const struct hd_sliced shape = hd_stage_slices(stage, tensor, stage->params, slice);
+
+	assert_int_equal(hd_sliced_elems(&shape), n);
+	hd_slices_put(&shape, slice, 0, n, natural);
+}
+
 /* Group g of `groups`: its columns of A and rows of B; gradients into `grad`, A's and B's at their places
  * in the whole. */
 static void run_group(const char *kind, const struct param_values *params, uint32_t g, uint32_t groups,
@@ -43,26 +52,29 @@ static void run_group(const char *kind, const struct param_values *params, uint3
 	struct hd_stage stage;
 
 	open_pair(&stage, hidden, SHARDS / groups);
-	float *at[NPARAMS];
-	const float *of[NPARAMS];
-	for (int p = 0; p < NPARAMS; p++) {
-		at[p] = stage.params + stage.layout.at[p];
-		of[p] = stage.grad + stage.layout.at[p];
-	}
-	memcpy(at[P_X], params->at[P_X], sizeof(float) * ROWS * WIDTH);
-	memcpy(at[P_C], params->at[P_C], sizeof(float) * ROWS * OUT);
+	const uint32_t len[NPARAMS] = { [P_X] = ROWS * WIDTH, [P_C] = ROWS * OUT };
+	float columns[WIDTH * HIDDEN];
+	float *of[NPARAMS];
+	uint64_t n;
 	for (uint32_t k = 0; k < WIDTH; k++)
-		memcpy(at[P_A] + k * hidden, params->at[P_A] + k * HIDDEN + first, sizeof(float) * hidden);
-	memcpy(at[P_B], params->at[P_B] + first * OUT, sizeof(float) * hidden * OUT);
+		memcpy(columns + k * hidden, params->at[P_A] + k * HIDDEN + first, sizeof(float) * hidden);
+	put(&stage, P_X, params->at[P_X], len[P_X]);
+	put(&stage, P_C, params->at[P_C], len[P_C]);
+	put(&stage, P_A, columns, WIDTH * hidden);
+	put(&stage, P_B, params->at[P_B] + first * OUT, hidden * OUT);
 	hd_stage_load(&stage, device);
 	hd_stage_run(&stage, device, HD_RUN_F);
 	hd_stage_run(&stage, device, HD_RUN_B);
 	hd_stage_join(&stage);
+	for (uint32_t p = 0; p < NPARAMS; p++)
+		of[p] = hd_stage_tensor(&stage, p, stage.grad, &n);
 	memcpy(grad->at[P_X], of[P_X], sizeof(float) * ROWS * WIDTH);
 	memcpy(grad->at[P_C], of[P_C], sizeof(float) * ROWS * OUT);
 	for (uint32_t k = 0; k < WIDTH; k++)
 		memcpy(grad->at[P_A] + k * HIDDEN + first, of[P_A] + k * hidden, sizeof(float) * hidden);
 	memcpy(grad->at[P_B] + first * OUT, of[P_B], sizeof(float) * hidden * OUT);
+	for (uint32_t p = 0; p < NPARAMS; p++)
+		free(of[p]);
 	hd_device_destroy(device);
 	hd_stage_finish(&stage);
 }
@@ -179,7 +191,8 @@ static void parts_of_a_sequence_give_the_same_bits_wherever_they_run(void **stat
 			"input x i32 [*,8]\n" REGION "param t f32 [9,7] zeros\n%0 = embed x "
 			"t\n" ALONG "\n" END, PARTS);
 		all = run_region(&one, kinds[k], whole);
-		const float *table = one.params + one.layout.at[2];
+		uint64_t ntable;
+		float *table = hd_stage_tensor(&one, 2, one.params, &ntable);
 		for (uint32_t s = 0; s < PARTS; s++) {
 			char text[400];
 			snprintf(text, sizeof text,
@@ -210,6 +223,7 @@ static void parts_of_a_sequence_give_the_same_bits_wherever_they_run(void **stat
 		CHECK(other > 0, "%s: no sum depends on its order", kinds[k]);
 		CHECK(loss - all < 1e-6 * all && all - loss < 1e-6 * all, "%s: loss %.9g, of the parts %.9g",
 			kinds[k], all, loss);
+		free(table);
 		hd_stage_finish(&one);
 	}
 }
@@ -283,16 +297,20 @@ static void gradients_are_those_of_the_whole_model(void **state)
 		gradients_of(&whole, hd_stage_models[m], 1);
 		gradients_of(&parts, hd_stage_models[m], hd_stage_models[m].shards);
 		for (uint32_t p = 0; p < whole.layout.nparams; p++) {
-			const float *a = whole.grad + whole.layout.at[p],
-				*b = parts.grad + parts.layout.at[p];
+			uint64_t n, m_elems;
+			float *a = hd_stage_tensor(&whole, p, whole.grad, &n),
+				*b = hd_stage_tensor(&parts, p, parts.grad, &m_elems);
 			float most = 0, off = 0;
-			for (uint64_t i = 0; i < whole.layout.len[p]; i++) {
+			assert_int_equal(n, m_elems);
+			for (uint64_t i = 0; i < n; i++) {
 				most = a[i] > most ? a[i] : -a[i] > most ? -a[i] : most;
 				off = a[i] - b[i] > off ? a[i] - b[i] : b[i] - a[i] > off ? b[i] - a[i] : off;
 			}
 			CHECK(off <= 1e-5f * most + 1e-7f, "%s (model %u), parameter %u: off by %g of %g",
 				hd_stage_models[m].name, m, p,
 				(double)off, (double)most);
+			free(a);
+			free(b);
 		}
 		hd_stage_finish(&whole);
 		hd_stage_finish(&parts);

@@ -14,12 +14,14 @@
 #include "graph/model.h"
 #include "graph/pass.h"
 #include "graph/shard.h"
+#include "graph/slices.h"
 #include "device/program.h"
 #include "tests/check.h"
 
 struct hd_stage {
 	struct hd_arena arena;
 	struct hd_graph graph;
+	struct hd_wholes wholes;
 	struct hd_layout layout;
 	struct hd_program program;
 	uint64_t rows;                    /* the largest */
@@ -138,6 +140,29 @@ static inline void hd_stage_fill_input(struct hd_stage *stage, uint32_t i, uint6
 	}
 }
 
+/* Where the slices of a tensor lie in a flat vector. */
+static inline struct hd_sliced hd_stage_slices(const struct hd_stage *stage, uint32_t tensor, float *flat,
+	float **slice)
+{
+	const uint32_t *param = stage->wholes.param + stage->wholes.first[tensor];
+
+	for (uint32_t s = 0; s < hd_whole_slices(&stage->wholes, tensor); s++)
+		slice[s] = flat + stage->layout.at[param[s]];
+	return hd_whole_shape(&stage->graph, param[0]);
+}
+
+/* A tensor in its natural order; the caller frees it. */
+static inline float *hd_stage_tensor(const struct hd_stage *stage, uint32_t tensor, float *flat, uint64_t *n)
+{
+	float *slice[HD_MAX_SHARDS];
+	const struct hd_sliced shape = hd_stage_slices(stage, tensor, flat, slice);
+	float *whole = calloc(hd_sliced_elems(&shape) + 1, sizeof *whole);
+
+	*n = hd_sliced_elems(&shape);
+	hd_slices_get(&shape, slice, 0, *n, whole);
+	return whole;
+}
+
 /* The graph is there, differentiated or not; everything else follows. rows[0] is the largest. */
 static inline void hd_stage_set(struct hd_stage *stage, const uint64_t *rows, uint32_t nrows, uint64_t seed)
 {
@@ -152,9 +177,15 @@ static inline void hd_stage_set(struct hd_stage *stage, const uint64_t *rows, ui
 	stage->memory = aligned_alloc(64, stage->program.memory.len_bytes + 64);
 	/* not numbers: what is read too early shows */
 	memset(stage->memory, 0xFF, stage->program.memory.len_bytes + 64);
-	for (uint32_t p = 0; p < stage->layout.nparams; p++)
-		for (uint64_t e = 0; e < stage->layout.len[p]; e++)
-			stage->params[stage->layout.at[p] + e] = 0.4f * hd_stage_number(seed, p, e);
+	CHECK(hd_wholes_make(&stage->wholes, &stage->graph, &stage->arena, &diag) == HD_OK, "%s", diag.text);
+	for (uint32_t t = 0; t < stage->wholes.n; t++) {
+		float *slice[HD_MAX_SHARDS];
+		const struct hd_sliced shape = hd_stage_slices(stage, t, stage->params, slice);
+		for (uint64_t e = 0; e < hd_sliced_elems(&shape); e++) {
+			const float x = 0.4f * hd_stage_number(seed, t, e);
+			hd_slices_put(&shape, slice, e, 1, &x);
+		}
+	}
 	for (uint32_t i = 0; i < stage->graph.ninputs; i++)
 		hd_stage_fill_input(stage, i, seed);
 	stage->leaf = (struct hd_fold){ .dst = stage->grad };

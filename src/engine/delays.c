@@ -48,10 +48,18 @@ static enum hd_err delay_stages(struct hd_delays *d, const struct hd_job *job, c
 	err = err ? err : hd_graph_stages_make(&cuts, graph, d->first, d->nstages, arena, &why);
 	if (err)
 		return refuse(job, &why, diag);
+	uint8_t *of_tensor = hd_arena_take(arena, (size_t)graph->nparams + 1, sizeof *of_tensor);
+	if (!of_tensor)
+		return no_memory(diag);
 	for (uint32_t p = 0; p < graph->nparams; p++) {
 		const uint32_t ahead = d->nstages - 1 - (stash ? hd_graph_stages_lowest(&cuts, p) : 0);
 		d->of_param[p] = graph->param[p].frozen ? 0 : (uint8_t)ceil_of(ahead, job->nvns);
+		uint8_t *most = &of_tensor[graph->param[p].slice.tensor];
+		*most = d->of_param[p] > *most ? d->of_param[p] : *most;
 	}
+	/* slices of a tensor are of one age, though a cut may fall between the nodes of shards */
+	for (uint32_t p = 0; p < graph->nparams; p++)
+		d->of_param[p] = of_tensor[graph->param[p].slice.tensor];
 	return HD_OK;
 }
 

@@ -9,7 +9,8 @@
 
 /* The state digest, taken where the memory is warm: each rank hashes the segments
  * of the chunks it has just updated; joining the segments' digests to those of
- * tensors and of the table costs nothing. Equal to hd_state_digest() by its law. */
+ * tensors and of the table costs nothing. Tensors in slices are hashed then, in their natural order, which no
+ * rank has. Equal to hd_state_digest() by its law. */
 
 enum hd_err hd_digest_make(struct hd_worker *w, struct hd_diag *diag)
 {
@@ -55,7 +56,8 @@ void hd_digest_segments(struct hd_rank *rank)
 
 	for (uint32_t i = 0; i < layout->nsegments; i++) {
 		const struct hd_segment *s = &layout->segment[i];
-		if (w->parts->part->owner[s->chunk] != rank->id)
+		if (w->parts->part->owner[s->chunk] != rank->id ||
+			w->task->train.param[s->param].slice.n > 1)
 			continue;
 		for (uint32_t k = 0; k < nflat; k++)
 			hd_digest_segment(w, (enum hd_vector)(HD_VEC_PARAMS + k), i, NULL);
@@ -83,7 +85,7 @@ static struct hd_hash tensor_digest(const struct hd_worker *w, const struct hd_s
 	uint64_t at = 0;
 	uint32_t p = 0;
 
-	if (e->group == HD_STATE_RUN || e->key == HD_KEY_TENSOR)
+	if (e->group == HD_STATE_RUN || e->key == HD_KEY_TENSOR || e->slices)
 		return hd_state_tensor_digest(e);
 	bool found = hd_param_store_find(w->store, e->at, &vector, &at);
 	while (found && p < layout->nparams && layout->at[p] != at)

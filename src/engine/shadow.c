@@ -262,41 +262,51 @@ void hd_shadow_summed(struct hd_rank *rank)
 		copy_sum(rank->worker, s);
 }
 
-/* As update.c does it for the owner, tensor by tensor. */
-static enum hd_err update_param(struct hd_rank *rank, struct hd_shadow *s, uint32_t param, uint64_t *token,
+/* As update.c does it for the owner: norms of all tensors, then tensor by tensor. */
+static enum hd_err measure_param(struct hd_rank *rank, struct hd_shadow *s, uint32_t param, uint64_t *token,
 	struct hd_diag *diag)
 {
 	const struct hd_layout *layout = &rank->worker->task->layout;
 	const struct hd_device_ops *ops = rank->device->ops;
 	const uint32_t first = layout->first_segment[param], n = layout->first_segment[param + 1] - first;
-	struct hd_step_scalars scalars = rank->scalars;
 	struct hd_update u = { .kind = rank->worker->task->optim.kind, .grad = s->sum,
-		.scalars = &scalars };
-	enum hd_err err = HD_OK;
+		.scalars = &rank->scalars };
 
-	if (hd_optims[u.kind].unit == HD_UNIT_TENSOR) {
-		hd_param_store_span(s->store, 0, layout->elems, &u);
-		err = ops->measure(rank->device, &u, layout->segment + first, n, s->unit_sumsq[0] + first,
-			s->unit_sumsq[1] + first, token, diag);
-		err = err ? err : ops->wait(rank->device, *token, diag);
-		scalars.ratio = hd_optim_ratio(s->unit_sumsq[0] + first, s->unit_sumsq[1] + first, n);
-	}
-	if (err)
-		return err;
-	u.grad = s->sum + layout->at[param];
+	hd_param_store_span(s->store, 0, layout->elems, &u);
+	enum hd_err err = ops->measure(rank->device, &u, layout->segment + first, n, s->unit_sumsq[0] + first,
+		s->unit_sumsq[1] + first, token, diag);
+	return err ? err : ops->wait(rank->device, *token, diag);
+}
+
+static enum hd_err update_param(struct hd_rank *rank, struct hd_shadow *s, uint32_t param, uint64_t *token,
+	struct hd_diag *diag)
+{
+	const struct hd_layout *layout = &rank->worker->task->layout;
+	const struct hd_device_ops *ops = rank->device->ops;
+	struct hd_step_scalars scalars = rank->scalars;
+	struct hd_update u = { .kind = rank->worker->task->optim.kind, .grad = s->sum + layout->at[param],
+		.scalars = &scalars };
+
+	if (hd_optims[u.kind].unit == HD_UNIT_TENSOR)
+		scalars.ratio = hd_tensor_ratio(rank->worker->task, param, s->unit_sumsq[0],
+			s->unit_sumsq[1]);
 	hd_param_store_span(s->store, layout->at[param], layout->len[param], &u);
-	err = ops->update(rank->device, &u, token, diag);
+	enum hd_err err = ops->update(rank->device, &u, token, diag);
 	return err ? err : ops->wait(rank->device, *token, diag);
 }
 
 enum hd_err hd_shadow_update(struct hd_rank *rank, struct hd_diag *diag)
 {
+	const bool tensors = hd_optims[rank->worker->task->optim.kind].unit == HD_UNIT_TENSOR;
 	struct hd_shadow *s = mine(rank);
 	uint64_t token = 0;
 	enum hd_err err = HD_OK;
 
 	if (!s || s->far || hd_rank_idle(rank) || rank->scalars.skip)
 		return HD_OK;
+	for (uint32_t k = 0; k < s->nparams && !err && tensors; k++)
+		if (learns(&rank->worker->task->layout, s->param[k]))
+			err = measure_param(rank, s, s->param[k], &token, diag);
 	for (uint32_t k = 0; k < s->nparams && !err; k++)
 		if (learns(&rank->worker->task->layout, s->param[k]))
 			err = update_param(rank, s, s->param[k], &token, diag);

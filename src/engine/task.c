@@ -41,7 +41,13 @@ static enum hd_err parse_file(struct hd_arena *arena, struct hd_graph *graph, co
 	enum hd_err err = hd_file_read_all(fs, path, arena, HD_GRAPH_FILE_BYTES, &bytes, &len, diag);
 
 	hd_graph_init(graph, arena);
-	return err ? err : hd_graph_parse(graph, path, (const char *)bytes, len, diag);
+	err = err ? err : hd_graph_parse(graph, path, (const char *)bytes, len, diag);
+	for (uint32_t p = 0; p < graph->nparams && !err; p++)
+		if (graph->param[p].slice.n > 1 || graph->param[p].slice.tensor != p)
+			err = hd_fail(diag, HD_E_INPUT,
+				"%s: '%s' is of a model that came in shards: give the model as it was "
+				"before, and model.shards", path, hd_whole_name(graph, p));
+	return err;
 }
 
 /* Labels per sample decide what "auto" counts: one label, the sample; a row of them, the tokens. */
@@ -538,7 +544,7 @@ static enum hd_err read_weights(struct hd_task *task, struct hd_fs *fs, struct h
 {
 	const struct hd_job_value *v = &task->job->value[HD_JOB_WEIGHTS];
 	const char *skip[HD_JOB_MAX_ARGS];
-	struct hd_graph graph;
+	struct hd_graph graph, whole;
 	struct hd_weight_source *fit;
 
 	if (v->is_none && !is_onnx(task->job))
@@ -547,7 +553,9 @@ static enum hd_err read_weights(struct hd_task *task, struct hd_fs *fs, struct h
 		diag) :
 		hd_weights_open(&task->weights, fs, v->text, diag);
 	if (!err)
-		err = hd_weights_fit(task->weights, &task->train, skip,
+		err = hd_task_graph(task->job, fs, &task->arena, &whole, diag);
+	if (!err)
+		err = hd_weights_fit(task->weights, &whole, skip,
 			names_of(task->job, HD_JOB_WEIGHTS_SKIP, skip), &fit, NULL, diag);
 	if (!err)
 		task->fit = fit;
@@ -567,6 +575,8 @@ static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag
 	struct hd_graph whole;
 	enum hd_err err = build_graphs(task, fs, diag);
 
+	if (!err)
+		err = hd_wholes_make(&task->wholes, &task->train, &task->arena, diag);
 	if (!err)
 		err = read_weights(task, fs, diag);
 	if (!err)
@@ -632,11 +642,13 @@ void hd_task_destroy(struct hd_task *task)
 	hd_free(task);
 }
 
-/* Element e of tensor t: word e mod 4 of block (e/4, t, 0, 0); normals take words in pairs. */
-static void init_tensor(const struct hd_param *param, uint32_t index, uint64_t key, float *at, uint64_t len)
+/* Elements [first, first + n) of tensor t, first a multiple of 4. Element e: word e mod 4 of block
+ * (e/4, t, 0, 0); normals take words in pairs. */
+static void init_elements(const struct hd_param *param, uint32_t tensor, uint64_t key, uint64_t first,
+	uint64_t n, float *to)
 {
-	for (uint64_t e = 0; e < len; e += 4) {
-		const uint32_t counter[4] = { (uint32_t)(e / 4), index, 0, 0 };
+	for (uint64_t e = 0; e < n; e += 4) {
+		const uint32_t counter[4] = { (uint32_t)((first + e) / 4), tensor, 0, 0 };
 		struct hd_philox block = hd_philox(counter, key);
 		float x[4] = { 0 };
 		for (int k = 0; k < 4; k++)
@@ -645,8 +657,8 @@ static void init_tensor(const struct hd_param *param, uint32_t index, uint64_t k
 			hd_normal2(block.word[0], block.word[1], x);
 			hd_normal2(block.word[2], block.word[3], x + 2);
 		}
-		for (uint64_t k = 0; k < 4 && e + k < len; k++)
-			at[e + k] = param->init == HD_INIT_ZEROS ? 0 : param->init == HD_INIT_ONES ? 1 :
+		for (uint64_t k = 0; k < 4 && e + k < n; k++)
+			to[e + k] = param->init == HD_INIT_ZEROS ? 0 : param->init == HD_INIT_ONES ? 1 :
 				x[k] * param->scale;
 	}
 }
@@ -657,16 +669,34 @@ static void round_bf16(float *at, uint64_t n)
 		at[i] = hd_bf16_round(at[i]);
 }
 
+/* A piece of a tensor at a time, in its natural order, wherever its slices lie. */
+static void init_whole(const struct hd_task *task, uint32_t tensor, uint64_t key, float *params)
+{
+	enum { N = 4096 };
+	const uint32_t *param = task->wholes.param + task->wholes.first[tensor];
+	const struct hd_sliced shape = hd_whole_shape(&task->train, param[0]);
+	const struct hd_weight_source *fit = task->fit && task->fit[tensor].from ? &task->fit[tensor] : NULL;
+	const uint64_t elems = hd_sliced_elems(&shape);
+	float *slice[HD_MAX_SHARDS], piece[N];
+
+	for (uint32_t s = 0; s < shape.n; s++)
+		slice[s] = params + task->layout.at[param[s]];
+	for (uint64_t first = 0; first < elems; first += N) {
+		const uint64_t n = elems - first < N ? elems - first : N;
+		if (fit)
+			hd_fit_get(fit, first, n, piece);
+		else
+			init_elements(&task->train.param[param[0]], tensor, key, first, n, piece);
+		hd_slices_put(&shape, slice, first, n, piece);
+	}
+}
+
 void hd_task_init_params(const struct hd_task *task, float *params)
 {
 	uint64_t key = hd_philox_key((uint64_t)hd_job_int(task->job, HD_JOB_SEED), HD_RNG_INIT);
 
-	for (uint32_t p = 0; p < task->train.nparams; p++)
-		if (task->fit && task->fit[p].from)
-			hd_fit_put(&task->fit[p], params + task->layout.at[p]);
-		else
-			init_tensor(&task->train.param[p], p, key, params + task->layout.at[p],
-				task->layout.len[p]);
+	for (uint32_t t = 0; t < task->wholes.n; t++)
+		init_whole(task, t, key, params);
 	if (task->optim.bf16)
 		round_bf16(params, task->layout.held_elems);
 }
@@ -674,7 +704,7 @@ void hd_task_init_params(const struct hd_task *task, float *params)
 void hd_task_init_buffers(const struct hd_task *task, float *buffers)
 {
 	for (uint32_t b = 0; b < task->train.nbuffers; b++) {
-		const struct hd_weight_source *fit = task->fit ? &task->fit[task->train.nparams + b] : NULL;
+		const struct hd_weight_source *fit = task->fit ? &task->fit[task->wholes.n + b] : NULL;
 		float *at = buffers + task->layout.buffer_at[b];
 		for (uint64_t i = 0; i < task->layout.buffer_len[b]; i++)
 			at[i] = task->train.buffer[b].init == HD_INIT_ONES ? 1.0f : 0.0f;

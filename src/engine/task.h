@@ -31,6 +31,7 @@ struct hd_task {
 	struct hd_arena arena;
 	const struct hd_job *job;         /* borrowed */
 	struct hd_graph train, infer;
+	struct hd_wholes wholes;          /* the tensors of both graphs, by names and numbers of the model */
 	struct hd_layout layout;
 	struct hd_dataset *data;          /* owned */
 	struct hd_augment augment;        /* hung on the data set; no transforms: not */
@@ -43,7 +44,7 @@ struct hd_task {
 	/* the job's, joined with the text of a graph file and the digest of weights if it names them */
 	struct hd_hash job_hash;
 	struct hd_weights *weights;       /* owned; NULL: none, or no longer needed */
-	/* [hd_fit_count()] with weights: what each parameter and buffer begins from */
+	/* with weights: what each tensor of `wholes` and each buffer begins from */
 	const struct hd_weight_source *fit;
 };
 

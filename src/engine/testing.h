@@ -155,7 +155,8 @@ static inline void hd_rig_copy(struct hd_rig *rig, struct hd_rig_bytes *bytes, s
 	assert_true(s->nentries <= 256);
 	for (bytes->n = 0; bytes->n < s->nentries; bytes->n++) {
 		bytes->at[bytes->n] = hd_arena_take(arena, s->entry[bytes->n].len_bytes, 1);
-		memcpy(bytes->at[bytes->n], s->entry[bytes->n].at, s->entry[bytes->n].len_bytes);
+		hd_state_get(&s->entry[bytes->n], 0, s->entry[bytes->n].len_bytes /
+			hd_dtype_bytes((enum hd_dtype)s->entry[bytes->n].dtype), bytes->at[bytes->n]);
 	}
 }
 
@@ -167,7 +168,8 @@ static inline void hd_rig_paste(struct hd_rig *rig, const struct hd_rig_bytes *b
 	assert_int_equal(s->nentries, bytes->n);
 	for (uint32_t i = 0; i < bytes->n; i++)
 		if (i != without)
-			memcpy(s->entry[i].at, bytes->at[i], s->entry[i].len_bytes);
+			hd_state_put(&s->entry[i], 0, s->entry[i].len_bytes /
+				hd_dtype_bytes((enum hd_dtype)s->entry[i].dtype), bytes->at[i]);
 	CHECK(hd_worker_rewind(rig->worker, &diag) == HD_OK, "%s", diag.text);
 }
 

@@ -11,7 +11,7 @@
 #include "plan/xfer.h"
 #include "engine/testing.h"
 
-enum { MOST = 4, MOST_MAIL = 1 << 14, MOST_VNS = 32, MOST_ROOTS = 256, STEPS = 3 };
+enum { MOST = 4, MOST_MAIL = 1 << 14, MOST_VNS = 32, MOST_ROOTS = 256, MOST_PIECES = 4, STEPS = 3 };
 
 static uint64_t seed;
 static inline uint32_t draw(uint32_t n)
@@ -52,7 +52,7 @@ static inline void add_worker(struct net *net, uint32_t ndevices, const char *wh
 	const struct hd_worker_spec spec = { .kind = "cpu", .nthreads = 1, .ndevices = ndevices,
 		.kernels = HD_KERNELS_PORTABLE };
 	const struct hd_dist_view view = { .plan = &net->plan,
-		.worker = (uint16_t)net->n, .nplaces = 2 * MOST_ROOTS };
+		.worker = (uint16_t)net->n, .nplaces = (1 + MOST_PIECES) * MOST_ROOTS };
 	struct hd_diag diag = { "" };
 
 	assert_true(net->n < MOST);
@@ -281,14 +281,14 @@ static inline void sum_bucket(struct net *net, const struct roots *r, uint32_t b
 	const struct hd_layout *layout = &net->one.task->layout;
 	const uint64_t bytes = hd_layout_bucket(layout, b).len * sizeof(float);
 	struct hd_worker *w = net->at[owner].worker;
-	const float *operand[2 * MOST_ROOTS] = { NULL };
+	const float *operand[(1 + MOST_PIECES) * MOST_ROOTS] = { NULL };
 	const struct hd_dist_fold fold = { b, operand };
 	struct hd_diag diag = { "" };
 	uint32_t piece, npieces = hd_layout_pieces(layout, b, &piece);
 
-	assert_in_range(npieces, 0, 1);
+	assert_in_range(npieces, 0, MOST_PIECES);
 	for (uint32_t at = 0; at < r->n * (1 + npieces); at++) {
-		const uint32_t i = at % r->n, run = at < r->n ? b : piece;
+		const uint32_t i = at % r->n, run = at < r->n ? b : piece + at / r->n - 1;
 		if (!hd_dist_run_has(w, run, r->stage[i]))
 			continue;
 		operand[at] = hd_dist_root_at(net->at[r->member[i]].worker, 0, r->i[i], run);

@@ -1,5 +1,6 @@
 #include "engine/worker_int.h"
 
+#include "base/lanes.h"
 #include "sys/failpoint.h"
 
 /* STEP: the owners of chunks update parameters and slots. NORM has met twice, so every sum
@@ -39,6 +40,26 @@ static enum hd_err measure_run(struct hd_rank *rank, const struct hd_chunk *run,
 		w->stage->unit_sumsq[0] + first, w->stage->unit_sumsq[1] + first, token, diag);
 }
 
+/* Of a tensor in slices the tree of those of its slices. */
+float hd_tensor_ratio(const struct hd_task *task, uint32_t param, const double *params, const double *moves)
+{
+	const struct hd_layout *layout = &task->layout;
+	const uint32_t tensor = task->train.param[param].slice.tensor;
+	const uint32_t n = hd_whole_slices(&task->wholes, tensor);
+	double of[2][HD_MAX_SHARDS];
+
+	for (uint32_t k = 0; k < n && n > 1; k++) {
+		const uint32_t p = task->wholes.param[task->wholes.first[tensor] + k],
+			first = layout->first_segment[p], count = layout->first_segment[p + 1] - first;
+		of[0][k] = hd_tree_sum(params + first, count);
+		of[1][k] = hd_tree_sum(moves + first, count);
+	}
+	if (n > 1)
+		return hd_optim_ratio(of[0], of[1], n);
+	const uint32_t first = layout->first_segment[param];
+	return hd_optim_ratio(params + first, moves + first, layout->first_segment[param + 1] - first);
+}
+
 static enum hd_err update_tensors(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token,
 	struct hd_diag *diag)
 {
@@ -49,10 +70,8 @@ static enum hd_err update_tensors(struct hd_rank *rank, const struct hd_chunk *r
 
 	for (uint32_t i = 0; i < run->nsegments && !err; i++) {
 		const struct hd_segment *s = &layout->segment[run->first_segment + i];
-		uint32_t first = layout->first_segment[s->param];
-		scalars.ratio = hd_optim_ratio(w->stage->unit_sumsq[0] + first, w->stage->unit_sumsq[1] +
-			first,
-			layout->first_segment[s->param + 1] - first);
+		scalars.ratio = hd_tensor_ratio(w->task, s->param, w->stage->unit_sumsq[0],
+			w->stage->unit_sumsq[1]);
 		err = update_span(rank, &scalars, s->at, s->len, token, diag);
 	}
 	return err;

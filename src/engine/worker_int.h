@@ -183,6 +183,8 @@ bool hd_rank_owned(const struct hd_rank *rank, uint32_t *next, struct hd_chunk *
 void hd_scalars_make(struct hd_rank *rank);                        /* scalars.c: NORM, after the meeting */
 /* update.c: STEP for the chunks it owns. Every rank calls it, idle or not: some optimizers meet inside. */
 HD_MUST_USE enum hd_err hd_update_chunks(struct hd_rank *rank, struct hd_diag *diag);
+/* Unit TENSOR: the ratio of the tensor that a parameter is of, by the sums of squares of all its segments. */
+float hd_tensor_ratio(const struct hd_task *task, uint32_t param, const double *params, const double *moves);
 /* of a learner: w->step->arrived, by the rank's scalars */
 void hd_update_buckets(struct hd_rank *rank);
 /* sharded.c: of state by stages all lies in a file at first, before it is made */

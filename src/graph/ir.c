@@ -289,8 +289,10 @@ enum hd_err hd_graph_param(struct hd_graph *graph, const char *name, uint8_t ran
 	if (err == HD_OK)
 		err = value_add(graph, &v, value, diag);
 	if (err == HD_OK)
-		graph->param[graph->nparams++] = (struct hd_param){ .value = *value, .init = (uint32_t)init,
-			.scale = scale };
+		graph->param[graph->nparams] = (struct hd_param){ .value = *value, .init = (uint32_t)init,
+			.scale = scale, .slice = { .tensor = graph->nparams, .name = v.name, .n = 1,
+			.blocks = 1 } };
+	graph->nparams += err == HD_OK;
 	return err;
 }
 

@@ -41,7 +41,7 @@ enum {
 	HD_MAX_OUT  = 4,
 	HD_MAX_NODES = 1 << 20,           /* far above any model; bounds hostile files */
 	HD_MAX_NAME = 128,
-	HD_MAX_PARAMS = 1 << 14,
+	HD_MAX_PARAMS = 1 << 16,
 	HD_MAX_BUFFERS = 1 << 14,
 	HD_MAX_ENDS = 64,                 /* inputs, and outputs */
 	HD_MAX_STAGES = 1 << 12,
@@ -129,8 +129,13 @@ enum hd_init_kind {
 #undef X
 };
 
+/* Which tensor of the model a parameter is, or is a slice of (slices.h): `number` of `n` of a tensor that has
+ * `extent` along `axis`. n 1: all of it, and the rest says nothing. `tensor`: its number among the
+ * parameters of the model before it came in shards. */
+struct hd_slice { uint32_t tensor, name, extent; uint16_t number, n; uint8_t axis, blocks; };
+
 /* A frozen one is read and kept, and never learned: no gradient, no optimizer slots. */
-struct hd_param { uint32_t value; uint32_t init; float scale; bool frozen; };
+struct hd_param { uint32_t value; uint32_t init; float scale; bool frozen; struct hd_slice slice; };
 
 /* A further part of a parameter's gradient. value HD_NONE: another graph makes it (stages.h). */
 struct hd_grad_part { uint32_t param, value; };

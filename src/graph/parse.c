@@ -67,6 +67,46 @@ static enum hd_err take_init(struct hd_parser *p, enum hd_init_kind *init, float
 	return HD_OK;
 }
 
+static enum hd_err take_worded(struct hd_parser *p, const char *word, int64_t min, int64_t max, int64_t *out)
+{
+	if (!hd_parse_is(p, word))
+		return hd_parse_fail(p, "'%s' is missing here", word);
+	hd_parse_next(p);
+	return hd_parse_integer(p, min, max, out);
+}
+
+/* "tensor 5", of a slice "tensor 5 NAME slice 0 of 4 axis 1 of 96 blocks 3" */
+static enum hd_err take_slice(struct hd_parser *p, struct hd_slice *slice)
+{
+	enum { TENSOR, NUMBER, N, AXIS, EXTENT, BLOCKS, NWORDS };
+	static const struct { const char *word; int64_t min, max; } words[NWORDS] = {
+		[TENSOR] = { "tensor", 0, HD_MAX_PARAMS - 1 }, [NUMBER] = { "slice", 0, HD_MAX_SHARDS - 1 },
+		[N] = { "of", 2, HD_MAX_SHARDS }, [AXIS] = { "axis", 0, HD_MAX_DIMS - 1 },
+		[EXTENT] = { "of", 1, HD_MAX_EXTENT }, [BLOCKS] = { "blocks", 1, UINT8_MAX },
+	};
+	int64_t v[NWORDS] = { 0 };
+	char name[HD_PARSE_WORD];
+	struct hd_diag why = { "" };
+	enum hd_err err = take_worded(p, words[0].word, words[0].min, words[0].max, &v[0]);
+
+	slice->tensor = (uint32_t)v[TENSOR];
+	if (err || hd_parse_ended(p))
+		return err;
+	err = hd_parse_word(p, name, "the name of the tensor");
+	if (!err)
+		err = hd_parse_refused(p, hd_graph_name(p->graph, name, &slice->name, &why), &why);
+	for (int i = NUMBER; i < NWORDS && !err; i++)
+		err = take_worded(p, words[i].word, words[i].min, words[i].max, &v[i]);
+	if (!err && (v[NUMBER] >= v[N] || v[EXTENT] % v[BLOCKS]))
+		return hd_parse_fail(p, "a slice has a number below that of the slices, and equal blocks");
+	slice->number = (uint16_t)v[NUMBER];
+	slice->n = (uint16_t)v[N];
+	slice->axis = (uint8_t)v[AXIS];
+	slice->extent = (uint32_t)v[EXTENT];
+	slice->blocks = (uint8_t)v[BLOCKS];
+	return err;
+}
+
 static enum hd_err parse_param(struct hd_parser *p)
 {
 	char name[HD_PARSE_WORD];
@@ -93,9 +133,16 @@ static enum hd_err parse_param(struct hd_parser *p)
 	if (err == HD_OK)
 		err = hd_parse_refused(p, hd_graph_param(p->graph, name, rank, dim, init, scale, &value,
 			&why), &why);
-	if (err == HD_OK)
-		p->graph->param[p->graph->nparams - 1].frozen = frozen;
-	return err == HD_OK ? hd_parse_name_add(p, value) : err;
+	if (err)
+		return err;
+	struct hd_param *param = &p->graph->param[p->graph->nparams - 1];
+	param->frozen = frozen;
+	if (!hd_parse_ended(p))
+		err = take_slice(p, &param->slice);
+	if (!err && param->slice.n > 1 && (param->slice.axis >= rank ||
+		dim[param->slice.axis] > param->slice.extent))
+		err = hd_parse_fail(p, "a slice of a tensor has no more of its axis than the tensor");
+	return err ? err : hd_parse_name_add(p, value);
 }
 
 static enum hd_err parse_buffer(struct hd_parser *p)

@@ -24,7 +24,33 @@ enum hd_err hd_graph_optimize(struct hd_graph *graph, uint64_t rows, struct hd_d
 	return err;
 }
 
+/* The new graph has its own pool of names. */
+static enum hd_err copy_param(struct hd_rewrite *rewrite, const struct hd_param *p, struct hd_diag *diag)
+{
+	const struct hd_graph *from = rewrite->from;
+	struct hd_graph *graph = &rewrite->graph;
+	const struct hd_value *v = &from->value[p->value];
+	enum hd_err err = hd_graph_param(graph, hd_graph_text_of(from, v->name), v->rank, v->dim,
+		(enum hd_init_kind)p->init, p->scale, &rewrite->to[p->value], diag);
+
+	if (err)
+		return err;
+	struct hd_param *to = &graph->param[graph->nparams - 1];
+	const uint32_t own = to->slice.name;
+	to->frozen = p->frozen;
+	to->slice = p->slice;
+	to->slice.name = own;
+	return p->slice.n == 1 ? HD_OK : hd_graph_name(graph, hd_graph_text_of(from, p->slice.name),
+		&to->slice.name, diag);
+}
+
 enum hd_err hd_rewrite_begin(struct hd_rewrite *rewrite, const struct hd_graph *from, struct hd_diag *diag)
+{
+	return hd_rewrite_begin_without(rewrite, from, NULL, diag);
+}
+
+enum hd_err hd_rewrite_begin_without(struct hd_rewrite *rewrite, const struct hd_graph *from,
+	const bool *leave, struct hd_diag *diag)
 {
 	struct hd_graph *graph = &rewrite->graph;
 	enum hd_err err = HD_OK;
@@ -46,15 +72,9 @@ enum hd_err hd_rewrite_begin(struct hd_rewrite *rewrite, const struct hd_graph *
 			v->dim,
 			&rewrite->to[from->input[i]], diag);
 	}
-	for (uint32_t i = 0; i < from->nparams && err == HD_OK; i++) {
-		const struct hd_param *p = &from->param[i];
-		const struct hd_value *v = &from->value[p->value];
-		err = hd_graph_param(graph, hd_graph_text_of(from, v->name), v->rank, v->dim,
-			(enum hd_init_kind)p->init, p->scale,
-			&rewrite->to[p->value], diag);
-		if (err == HD_OK)
-			graph->param[i].frozen = p->frozen;
-	}
+	for (uint32_t i = 0; i < from->nparams && err == HD_OK; i++)
+		if (!leave || !leave[i])
+			err = copy_param(rewrite, &from->param[i], diag);
 	for (uint32_t i = 0; i < from->nbuffers && err == HD_OK; i++) {
 		const struct hd_buffer *b = &from->buffer[i];
 		const struct hd_value *v = &from->value[b->value];

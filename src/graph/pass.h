@@ -47,6 +47,9 @@ struct hd_rewrite { const struct hd_graph *from; struct hd_graph graph; uint32_t
 /* Copies name, inputs, parameters and buffers. */
 HD_MUST_USE enum hd_err hd_rewrite_begin(struct hd_rewrite *rewrite, const struct hd_graph *from,
 	struct hd_diag *diag);
+/* The same without some parameters, whose places others take: leave[nparams], NULL: none. */
+HD_MUST_USE enum hd_err hd_rewrite_begin_without(struct hd_rewrite *rewrite, const struct hd_graph *from,
+	const bool *leave, struct hd_diag *diag);
 /* The new graph's value for one of the old; a constant is copied when it is first asked for. */
 HD_MUST_USE enum hd_err hd_rewrite_value(struct hd_rewrite *rewrite, uint32_t value, uint32_t *to,
 	struct hd_diag *diag);

@@ -345,16 +345,35 @@ static void put_header(struct hd_text *text, const struct hd_st_tensor *const *s
 		hd_text_put(text, " ", 1);
 }
 
+enum { PIECE_BYTES = 1 << 18 };              /* a multiple of every element's bytes */
+
+/* `piece` [PIECE_BYTES]: for what does not lie in one piece. */
+static enum hd_err put_tensor(const struct hd_st_tensor *t, uint8_t *piece, hd_st_put *put, void *context,
+	struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	if (!t->source)
+		return t->len_bytes ? put(context, t->at, t->len_bytes, diag) : HD_OK;
+	for (uint64_t first = 0; first < t->len_bytes && !err; first += PIECE_BYTES) {
+		const uint64_t left = t->len_bytes - first, len = left < PIECE_BYTES ? left : PIECE_BYTES;
+		t->source->get(t->source->user, first, len, piece);
+		err = put(context, piece, len, diag);
+	}
+	return err;
+}
+
 enum hd_err hd_safetensors_write(const struct hd_st_tensor *tensor, uint32_t ntensors,
 	const struct hd_st_meta *meta,
 	uint32_t nmeta, struct hd_arena *scratch, hd_st_put *put, void *context, struct hd_diag *diag)
 {
 	const struct hd_st_tensor **sorted = hd_arena_take(scratch, ntensors, sizeof *sorted);
+	uint8_t *piece = hd_arena_take(scratch, PIECE_BYTES, 1);
 	uint8_t prefix[HD_ST_PREFIX_BYTES];
 	struct hd_text text;
 	enum hd_err err;
 
-	if (!sorted)
+	if (!sorted || !piece)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to write %u tensors", ntensors);
 	for (uint32_t i = 0; i < ntensors; i++)
 		sorted[i] = &tensor[i];
@@ -375,7 +394,6 @@ enum hd_err hd_safetensors_write(const struct hd_st_tensor *tensor, uint32_t nte
 	if (err == HD_OK)
 		err = put(context, text.at, text.len, diag);
 	for (uint32_t i = 0; i < ntensors && err == HD_OK; i++)
-		if (sorted[i]->len_bytes)
-			err = put(context, sorted[i]->at, sorted[i]->len_bytes, diag);
+		err = put_tensor(sorted[i], piece, put, context, diag);
 	return err;
 }

@@ -48,12 +48,16 @@ const char *hd_st_dtype_text(enum hd_st_dtype dtype);
 enum hd_dtype hd_st_dtype_ours(enum hd_st_dtype dtype);
 bool hd_st_dtype_from(enum hd_dtype ours, enum hd_st_dtype *dtype);
 
+/* Gives bytes [at, at + len) of a tensor; both are multiples of its elements' bytes. */
+struct hd_st_source { void (*get)(const void *user, uint64_t at, uint64_t len, void *to); const void *user; };
+
 struct hd_st_tensor {
 	const char *name;
 	enum hd_st_dtype dtype;
 	uint32_t rank;                    /* 0: a scalar */
 	uint64_t dim[HD_ST_DIMS];         /* extents of 0 are allowed */
 	const void *at;
+	const struct hd_st_source *source;        /* of one to write that does not lie at `at`; NULL */
 	uint64_t len_bytes;
 };
 

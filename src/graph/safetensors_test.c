@@ -24,10 +24,10 @@ static const float weights[6] = { 1, -2, 3.5f, -0.0f, 1e-40f, 6 };
 static const int64_t step = INT64_MIN;
 static const uint8_t flags[3] = { 1, 0, 1 };
 static const struct hd_st_tensor tensors[] = {
-	{ "w", HD_ST_F32, 2, { 2, 3 }, weights, 24 },
-	{ "a \"q\" \xc3\xa9", HD_ST_I64, 0, { 0 }, &step, 8 },
-	{ "flags", HD_ST_BOOL, 1, { 3 }, flags, 3 },
-	{ "empty", HD_ST_F64, 2, { 0, 5 }, NULL, 0 },
+	{ "w", HD_ST_F32, 2, { 2, 3 }, weights, NULL, 24 },
+	{ "a \"q\" \xc3\xa9", HD_ST_I64, 0, { 0 }, &step, NULL, 8 },
+	{ "flags", HD_ST_BOOL, 1, { 3 }, flags, NULL, 3 },
+	{ "empty", HD_ST_F64, 2, { 0, 5 }, NULL, NULL, 0 },
 };
 enum { NTENSORS = sizeof tensors / sizeof tensors[0] };
 static const struct hd_st_meta meta[] = { { "job", "tiny" }, { "format", "pt" } };

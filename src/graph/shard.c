@@ -2,6 +2,9 @@
  * new graph, in which a value is whole, in T parts, or both, each made when it is first read. */
 #include "graph/shard.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "graph/op.h"
 #include "graph/shard_int.h"
 
@@ -166,8 +169,18 @@ static uint32_t join(struct hd_sharder *x, const uint32_t *part, struct hd_shard
 	return all;
 }
 
+static const struct hd_value *value_of(const struct hd_sharder *x,
+	uint32_t value) { return &x->from->value[value]; }
+static bool is_param(const struct hd_sharder *x, uint32_t value) { return value_of(x,
+	value)->kind == HD_PARAM; }
+
+static struct hd_shard_param *param_of(struct hd_sharder *x, uint32_t value)
+{
+	return is_param(x, value) ? &x->param[value_of(x, value)->data] : NULL;
+}
+
 /* Values of the old graph in the new one: whole, for each shard, a shard's part. */
-static uint32_t whole_of(struct hd_sharder *x, uint32_t value)
+static uint32_t make_whole(struct hd_sharder *x, uint32_t value)
 {
 	struct hd_shard_state *v = &x->at[value];
 	const uint16_t before = hd_shard_turn(x, 0);
@@ -181,6 +194,13 @@ static uint32_t whole_of(struct hd_sharder *x, uint32_t value)
 		x->err = hd_rewrite_value(&x->r, value, &to, x->diag);
 	hd_shard_turn(x, before);
 	return to;
+}
+
+static uint32_t whole_of(struct hd_sharder *x, uint32_t value)
+{
+	if (is_param(x, value))
+		param_of(x, value)->whole = true;
+	return make_whole(x, value);
 }
 
 const uint32_t *hd_shard_copies(struct hd_sharder *x, uint32_t value)
@@ -197,10 +217,19 @@ const uint32_t *hd_shard_copies(struct hd_sharder *x, uint32_t value)
 
 const uint32_t *hd_shard_slices(struct hd_sharder *x, uint32_t value, struct hd_shard_split split)
 {
+	struct hd_shard_param *param = param_of(x, value);
+
+	if (param && param->part)
+		return param->part;
+	if (param) {
+		param->whole |= param->sliced && !same(param->split, split);
+		param->split = split;
+		param->sliced = true;
+	}
 	for (uint32_t i = 0; i < x->nslices; i++)
 		if (x->slices[i].value == value && same(x->slices[i].split, split))
 			return x->slices[i].part;
-	uint32_t from = whole_of(x, value), *part = hd_shard_take(x);
+	uint32_t from = param ? make_whole(x, value) : whole_of(x, value), *part = hd_shard_take(x);
 	if (!part)
 		return NULL;
 	for (uint32_t s = 0; s < x->nshards; s++)
@@ -218,10 +247,6 @@ static uint32_t *made(struct hd_sharder *x, uint32_t value, struct hd_shard_spli
 
 /* ---- the old graph ---- */
 
-static const struct hd_value *value_of(const struct hd_sharder *x,
-	uint32_t value) { return &x->from->value[value]; }
-static bool is_param(const struct hd_sharder *x, uint32_t value) { return value_of(x,
-	value)->kind == HD_PARAM; }
 static uint8_t last_of(const struct hd_sharder *x, uint32_t value) { return (uint8_t)(value_of(x,
 	value)->rank - 1); }
 
@@ -576,6 +601,85 @@ static void read_out(struct hd_sharder *x)
 	}
 }
 
+/* ---- two walks: the first sees how parameters are read, the second makes slices of them (rule 5) ---- */
+
+static void walk(struct hd_sharder *x)
+{
+	const struct hd_graph *from = x->from;
+
+	for (uint32_t i = 0; i < from->nvalues; i++)
+		x->at[i] = (struct hd_shard_state){ 0 };
+	x->nslices = x->nsplits = x->nalong = 0;
+	for (uint32_t i = 0; i < from->nnodes && !x->err; i = x->done)
+		rewrite(x, &from->node[i]);
+	if (!x->err)
+		read_out(x);
+}
+
+static void take_slice(struct hd_sharder *x, uint32_t param, uint32_t s)
+{
+	const struct hd_param *p = &x->from->param[param];
+	const struct hd_value *v = &x->from->value[p->value];
+	const struct hd_shard_split split = x->param[param].split;
+	const char *name = hd_graph_text_of(x->from, v->name);
+	const int64_t block = v->dim[split.axis] / split.blocks;
+	int64_t dim[HD_MAX_DIMS];
+	char own[HD_MAX_NAME];
+
+	memcpy(dim, v->dim, sizeof dim);
+	dim[split.axis] = (hd_shard_first(x, block, s + 1) - hd_shard_first(x, block, s)) * split.blocks;
+	if ((size_t)snprintf(own, sizeof own, "%s/%u", name, s) >= sizeof own)
+		x->err = hd_fail(x->diag, HD_E_INVAL, "the name '%s' has no room for a shard's number", name);
+	if (!x->err)
+		x->err = hd_graph_param(&x->r.graph, own, v->rank, dim, (enum hd_init_kind)p->init, p->scale,
+			&x->param[param].part[s], x->diag);
+	if (x->err)
+		return;
+	struct hd_param *to = &x->r.graph.param[x->r.graph.nparams - 1];
+	to->frozen = p->frozen;
+	to->slice = (struct hd_slice){ .tensor = param, .number = (uint16_t)s, .n = (uint16_t)x->nshards,
+		.axis = split.axis, .blocks = split.blocks, .extent = (uint32_t)v->dim[split.axis] };
+	x->err = hd_graph_name(&x->r.graph, name, &to->slice.name, x->diag);
+}
+
+/* Those of one shard stand together, so that a device that runs a shard has few ranges of the flat vector. */
+static void begin_again(struct hd_sharder *x)
+{
+	const struct hd_graph *from = x->from;
+	bool *leave = hd_arena_take(from->arena, (size_t)from->nparams + 1, sizeof *leave);
+
+	if (!leave)
+		x->err = hd_fail(x->diag, HD_E_NOMEM, "no memory to split %u parameters", from->nparams);
+	for (uint32_t p = 0; p < from->nparams && !x->err; p++) {
+		leave[p] = x->param[p].sliced && !x->param[p].whole;
+		x->param[p].part = leave[p] ? hd_shard_take(x) : NULL;
+	}
+	if (!x->err)
+		x->err = hd_rewrite_begin_without(&x->r, from, leave, x->diag);
+	for (uint32_t s = 0; s < x->nshards; s++)
+		for (uint32_t p = 0; p < from->nparams && !x->err; p++)
+			if (leave[p])
+				take_slice(x, p, s);
+}
+
+static enum hd_err begin(struct hd_sharder *x, const struct hd_graph *graph)
+{
+	bool *read = hd_arena_take(graph->arena, graph->nvalues, sizeof *read);
+
+	x->wish = hd_arena_take(graph->arena, graph->nvalues, sizeof *x->wish);
+	x->at = hd_arena_take(graph->arena, graph->nvalues, sizeof *x->at);
+	x->cap = graph->nnodes;
+	x->slices = hd_arena_take(graph->arena, (size_t)x->cap + 1, sizeof *x->slices);
+	x->param = hd_arena_take(graph->arena, (size_t)graph->nparams + 1, sizeof *x->param);
+	if (!read || !x->wish || !x->at || !x->slices || !x->param)
+		return hd_fail(x->diag, HD_E_NOMEM, "no memory to split a graph of %u values",
+			graph->nvalues);
+	enum hd_err err = hd_rewrite_begin(&x->r, graph, x->diag);
+	if (!err)
+		find_wishes(x, read);
+	return err;
+}
+
 enum hd_err hd_graph_shard(struct hd_graph *graph, uint32_t nshards, bool sequence, struct hd_diag *diag)
 {
 	struct hd_sharder x = { .from = graph, .nshards = nshards, .sequence = sequence, .diag = diag };
@@ -584,18 +688,9 @@ enum hd_err hd_graph_shard(struct hd_graph *graph, uint32_t nshards, bool sequen
 		return HD_OK;
 	if (nshards < 1 || nshards > HD_MAX_SHARDS)
 		return hd_fail(diag, HD_E_INVAL, "%u shards: from 1 to %d", nshards, HD_MAX_SHARDS);
-	bool *read = hd_arena_take(graph->arena, graph->nvalues, sizeof *read);
-	x.wish = hd_arena_take(graph->arena, graph->nvalues, sizeof *x.wish);
-	x.at = hd_arena_take(graph->arena, graph->nvalues, sizeof *x.at);
-	x.cap = graph->nnodes;
-	x.slices = hd_arena_take(graph->arena, (size_t)x.cap + 1, sizeof *x.slices);
-	if (!read || !x.wish || !x.at || !x.slices)
-		return hd_fail(diag, HD_E_NOMEM, "no memory to split a graph of %u values", graph->nvalues);
-	x.err = hd_rewrite_begin(&x.r, graph, diag);
+	x.err = begin(&x, graph);
 	if (!x.err)
-		find_wishes(&x, read);
-	for (uint32_t i = 0; i < graph->nnodes && !x.err; i = x.done)
-		rewrite(&x, &graph->node[i]);
+		walk(&x);
 	if (!x.err && x.nsplits == 0)
 		x.err = hd_fail(diag, HD_E_INVAL,
 			"nothing of this model can be split in %u shards: it has no pair "
@@ -605,6 +700,9 @@ enum hd_err hd_graph_shard(struct hd_graph *graph, uint32_t nshards, bool sequen
 			"nothing of this model lies along a sequence: no norm, dropout or sum of [rows, "
 			"positions, channels] "
 			"follows a sum over shards; leave model.sequence_shards false");
-	read_out(&x);
+	if (!x.err)
+		begin_again(&x);
+	if (!x.err)
+		walk(&x);
 	return x.err ? x.err : hd_rewrite_end(&x.r, graph, diag);
 }

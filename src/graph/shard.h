@@ -16,8 +16,9 @@
  * 4. Cross entropy of split logits is that of the label in its shard (the others are masked) and that of its
  *    shard among all, whose logits are the shards' lse: a shard hands on numbers per position, no logits.
  *    The logits are joined only for another reader (the output of that name).
- * 5. Parameters stay whole: a shard reads slices of them. So layout, names and checkpoints know nothing of
- *    shards.
+ * 5. A parameter that shards alone read, each its own slice, becomes T parameters (slices.h), behind all
+ *    others, those of shard 0 first. One that is read whole as well, or in two ways, stays: a shard reads
+ *    slices of it.
  * 6. `sequence` (model.sequence_shards): what follows a sum over shards position by position, [N, q, C], is
  *    computed in T parts of q/T positions: norms, dropout, residual sums, biases; what all parts read is
  *    handed to them as in rule 3, so that its gradient is summed along the tree. A random op's part draws

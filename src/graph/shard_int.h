@@ -27,6 +27,13 @@ struct hd_shard_state {
 /* Slices of a value, made once. */
 struct hd_slices { uint32_t value; struct hd_shard_split split; uint32_t *part; };
 
+/* What the first walk has seen of a parameter, and what the second one makes of it (shard.c). */
+struct hd_shard_param {
+	struct hd_shard_split split;
+	bool sliced, whole;                       /* is read in slices; otherwise, or in other slices */
+	uint32_t *part;                           /* [T] parameters in the new graph, NULL: it is one */
+};
+
 struct hd_sharder {
 	struct hd_rewrite r;
 	const struct hd_graph *from;
@@ -35,6 +42,7 @@ struct hd_sharder {
 	struct hd_shard_split *wish;                    /* [from->nvalues] */
 	struct hd_shard_state *at;                /* [from->nvalues] */
 	struct hd_slices *slices; uint32_t nslices, cap;
+	struct hd_shard_param *param;             /* [from->nparams] */
 	const struct hd_node *node;               /* that is being rewritten */
 	uint16_t shard;                           /* of the nodes that are made: as hd_node has it */
 	uint32_t done;                            /* nodes of the old graph before this one are */

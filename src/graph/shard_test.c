@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "graph/slices.h"
 #include "graph/testing.h"
 #include "tests/check.h"
 
@@ -27,33 +28,31 @@ static void a_pair_of_products_in_three_shards(void **state)
 	static const char after[] =
 		"input x f32 [*,4]\n"
 		"input y f32 [*,5]\n"
-		"param a f32 [4,7] ones\n"
-		"param b f32 [5,7] ones\n"
+		"param a/0 f32 [4,2] ones tensor 0 a slice 0 of 3 axis 1 of 7 blocks 1\n"
+		"param b/0 f32 [5,2] ones tensor 1 b slice 0 of 3 axis 1 of 7 blocks 1\n"
+		"param a/1 f32 [4,2] ones tensor 0 a slice 1 of 3 axis 1 of 7 blocks 1\n"
+		"param b/1 f32 [5,2] ones tensor 1 b slice 1 of 3 axis 1 of 7 blocks 1\n"
+		"param a/2 f32 [4,3] ones tensor 0 a slice 2 of 3 axis 1 of 7 blocks 1\n"
+		"param b/2 f32 [5,3] ones tensor 1 b slice 2 of 3 axis 1 of 7 blocks 1\n"
 		"%0 = reshape x d0=-1 d1=4 d2=0 d3=0 d4=0 d5=0 : f32 [*,4]\n"
 		"%1 = reshape %0 d0=-1 d1=4 d2=0 d3=0 d4=0 d5=0 : f32 [*,4]\n"
 		"%2 = reshape %1 d0=-1 d1=4 d2=0 d3=0 d4=0 d5=0 : f32 [*,4]\n"
 		"%3 = reshape %1 d0=-1 d1=4 d2=0 d3=0 d4=0 d5=0 : f32 [*,4]\n"
 		"%4 = reshape %0 d0=-1 d1=4 d2=0 d3=0 d4=0 d5=0 : f32 [*,4]\n"
-		"%5 = slice a axis=1 from=0 step=1 count=2 shard=0 : f32 [4,2]\n"
-		"%6 = slice a axis=1 from=2 step=1 count=2 shard=1 : f32 [4,2]\n"
-		"%7 = slice a axis=1 from=4 step=1 count=3 shard=2 : f32 [4,3]\n"
-		"%8 = matmul %2 %5 ta=0 tb=0 shard=0 : f32 [*,2]\n"
-		"%9 = matmul %3 %6 ta=0 tb=0 shard=1 : f32 [*,2]\n"
-		"%10 = matmul %4 %7 ta=0 tb=0 shard=2 : f32 [*,3]\n"
-		"%11 = act %8 act=relu alpha=0 beta=0 shard=0 : f32 [*,2]\n"
-		"%12 = act %9 act=relu alpha=0 beta=0 shard=1 : f32 [*,2]\n"
-		"%13 = act %10 act=relu alpha=0 beta=0 shard=2 : f32 [*,3]\n"
-		"%14 = slice b axis=1 from=0 step=1 count=2 shard=0 : f32 [5,2]\n"
-		"%15 = slice b axis=1 from=2 step=1 count=2 shard=1 : f32 [5,2]\n"
-		"%16 = slice b axis=1 from=4 step=1 count=3 shard=2 : f32 [5,3]\n"
-		"%17 = matmul %11 %14 ta=0 tb=1 shard=0 : f32 [*,5]\n"
-		"%18 = matmul %12 %15 ta=0 tb=1 shard=1 : f32 [*,5]\n"
-		"%19 = matmul %13 %16 ta=0 tb=1 shard=2 : f32 [*,5]\n"
-		"%20 = add %17 %18 : f32 [*,5]\n"
-		"%21 = add %20 %19 : f32 [*,5]\n"
-		"%22 = mse %21 y : f32 [*]\n"
-		"%23 = sum64 %22 : f64 [1]\n"
-		"output loss %23\n";
+		"%5 = matmul %2 a/0 ta=0 tb=0 shard=0 : f32 [*,2]\n"
+		"%6 = matmul %3 a/1 ta=0 tb=0 shard=1 : f32 [*,2]\n"
+		"%7 = matmul %4 a/2 ta=0 tb=0 shard=2 : f32 [*,3]\n"
+		"%8 = act %5 act=relu alpha=0 beta=0 shard=0 : f32 [*,2]\n"
+		"%9 = act %6 act=relu alpha=0 beta=0 shard=1 : f32 [*,2]\n"
+		"%10 = act %7 act=relu alpha=0 beta=0 shard=2 : f32 [*,3]\n"
+		"%11 = matmul %8 b/0 ta=0 tb=1 shard=0 : f32 [*,5]\n"
+		"%12 = matmul %9 b/1 ta=0 tb=1 shard=1 : f32 [*,5]\n"
+		"%13 = matmul %10 b/2 ta=0 tb=1 shard=2 : f32 [*,5]\n"
+		"%14 = add %11 %12 : f32 [*,5]\n"
+		"%15 = add %14 %13 : f32 [*,5]\n"
+		"%16 = mse %15 y : f32 [*]\n"
+		"%17 = sum64 %16 : f64 [1]\n"
+		"output loss %17\n";
 	struct hd_subject s, want;
 
 	(void)state;
@@ -86,6 +85,22 @@ static void open_model(struct hd_subject *s, size_t m)
 	CHECK(s->err == HD_OK, "%s", s->diag.text);
 }
 
+/* Slices of another model's tensors: as many, of the same names and extents. */
+static void same_tensors(struct hd_subject *s, const struct hd_subject *plain, const char *what)
+{
+	struct hd_wholes wholes;
+
+	CHECK(hd_wholes_make(&wholes, &s->graph, &s->arena, &s->diag) == HD_OK, "%s: %s", what, s->diag.text);
+	CHECK(wholes.n == plain->graph.nparams, "%s: %u tensors", what, wholes.n);
+	for (uint32_t t = 0; t < wholes.n; t++) {
+		const uint32_t p = wholes.param[wholes.first[t]];
+		const struct hd_value a = hd_whole_value(&s->graph, p),
+			*b = &plain->graph.value[plain->graph.param[t].value];
+		CHECK(hd_dims_same(&a, b) && !strcmp(hd_whole_name(&s->graph, p),
+			hd_graph_text_of(&plain->graph, b->name)), "%s: tensor %u", what, t);
+	}
+}
+
 /* Every count of shards that divides the heads: a sound graph that prints and parses, with the parameters
  * of before, and a gradient. */
 static void models_in_shards_are_sound_and_have_the_same_parameters(void **state)
@@ -106,18 +121,10 @@ static void models_in_shards_are_sound_and_have_the_same_parameters(void **state
 			}
 			CHECK((t == 1) == !strcmp(hd_subject_print(&s), hd_subject_print(&plain)),
 				"%s: %u shards", models[m].name, t);
-			CHECK(s.graph.nparams == plain.graph.nparams &&
-				s.graph.ninputs == plain.graph.ninputs &&
+			same_tensors(&s, &plain, models[m].name);
+			CHECK(s.graph.ninputs == plain.graph.ninputs &&
 				s.graph.noutputs == plain.graph.noutputs,
 				"%s: %u shards change its ends", models[m].name, t);
-			for (uint32_t p = 0; p < s.graph.nparams; p++) {
-				const struct hd_value *a = &s.graph.value[s.graph.param[p].value],
-					*b = &plain.graph.value[plain.graph.param[p].value];
-				CHECK(hd_dims_same(a, b) &&
-					!strcmp(hd_graph_text_of(&s.graph, a->name),
-					hd_graph_text_of(&plain.graph, b->name)),
-					"parameter %u", p);
-			}
 			for (uint32_t o = 0; o < s.graph.noutputs; o++)
 				CHECK(hd_dims_same(&s.graph.value[s.graph.output[o].value],
 					&plain.graph.value[plain.graph.output[o].value]), "output %u", o);
@@ -207,43 +214,41 @@ static void a_region_in_two_parts(void **state)
 		"g b eps=1e-05\n%6 = softmax %4\n"
 		"%7 = softmax %4\n%8 = add %6 %7\n%9 = sum64 %8\noutput loss %9\n";
 	static const char after[] = "input x i32 [*,4]\n"
-		"param t f32 [6,3] ones\n"
-		"param p f32 [4,3] ones\n"
-		"param g f32 [3] ones\n"
-		"param b f32 [3] ones\n"
+		"param g f32 [3] ones tensor 2\n"
+		"param b f32 [3] ones tensor 3\n"
+		"param t/0 f32 [3,3] ones tensor 0 t slice 0 of 2 axis 0 of 6 blocks 1\n"
+		"param p/0 f32 [2,3] ones tensor 1 p slice 0 of 2 axis 0 of 4 blocks 1\n"
+		"param t/1 f32 [3,3] ones tensor 0 t slice 1 of 2 axis 0 of 6 blocks 1\n"
+		"param p/1 f32 [2,3] ones tensor 1 p slice 1 of 2 axis 0 of 4 blocks 1\n"
 		"const $0 i32 [1] 0\n"
 		"const $1 i32 [1] 3\n"
-		"%0 = slice t step=1 count=3 shard=0 : f32 [3,3]\n"
-		"%1 = slice t from=3 step=1 count=3 shard=1 : f32 [3,3]\n"
-		"%2 = sub x $0 shard=0 : i32 [*,4]\n"
-		"%3 = gather %0 %2 shard=0 : f32 [*,4,3]\n"
-		"%4 = sub x $1 shard=1 : i32 [*,4]\n"
-		"%5 = gather %1 %4 shard=1 : f32 [*,4,3]\n"
-		"%6 = add %3 %5 : f32 [*,4,3]\n"
-		"%7 = slice %6 axis=1 step=1 count=2 shard=0 : f32 [*,2,3]\n"
-		"%8 = slice %6 axis=1 from=2 step=1 count=2 shard=1 : f32 [*,2,3]\n"
-		"%9 = slice p step=1 count=2 shard=0 : f32 [2,3]\n"
-		"%10 = slice p from=2 step=1 count=2 shard=1 : f32 [2,3]\n"
-		"%11 = add %7 %9 shard=0 : f32 [*,2,3]\n"
-		"%12 = add %8 %10 shard=1 : f32 [*,2,3]\n"
-		"%13 = dropout %11 p=0.5 whole=4 key=0 shard=0 : f32 [*,2,3]\n"
-		"%14 = dropout %12 p=0.5 from=2 whole=4 key=0 shard=1 : f32 [*,2,3]\n"
-		"%15 = reshape g d0=3 : f32 [3]\n"
-		"%16 = reshape %15 d0=3 : f32 [3]\n"
-		"%17 = reshape %15 d0=3 : f32 [3]\n"
-		"%18 = reshape b d0=3 : f32 [3]\n"
-		"%19 = reshape %18 d0=3 : f32 [3]\n"
-		"%20 = reshape %18 d0=3 : f32 [3]\n"
-		"%21 = add %11 %13 shard=0 : f32 [*,2,3]\n"
-		"%22,%23 = layernorm %21 %16 %19 eps=1e-05 shard=0 : f32 [*,2,3], f32 [*,2,2]\n"
-		"%24 = add %12 %14 shard=1 : f32 [*,2,3]\n"
-		"%25,%26 = layernorm %24 %17 %20 eps=1e-05 shard=1 : f32 [*,2,3], f32 [*,2,2]\n"
-		"%27 = concat %22 %25 axis=1 : f32 [*,4,3]\n"
-		"%28 = softmax %27 : f32 [*,4,3]\n"
-		"%29 = softmax %27 : f32 [*,4,3]\n"
-		"%30 = add %28 %29 : f32 [*,4,3]\n"
-		"%31 = sum64 %30 : f64 [1]\n"
-		"output loss %31\n";
+		"%0 = sub x $0 shard=0 : i32 [*,4]\n"
+		"%1 = gather t/0 %0 shard=0 : f32 [*,4,3]\n"
+		"%2 = sub x $1 shard=1 : i32 [*,4]\n"
+		"%3 = gather t/1 %2 shard=1 : f32 [*,4,3]\n"
+		"%4 = add %1 %3 : f32 [*,4,3]\n"
+		"%5 = slice %4 axis=1 step=1 count=2 shard=0 : f32 [*,2,3]\n"
+		"%6 = slice %4 axis=1 from=2 step=1 count=2 shard=1 : f32 [*,2,3]\n"
+		"%7 = add %5 p/0 shard=0 : f32 [*,2,3]\n"
+		"%8 = add %6 p/1 shard=1 : f32 [*,2,3]\n"
+		"%9 = dropout %7 p=0.5 whole=4 key=0 shard=0 : f32 [*,2,3]\n"
+		"%10 = dropout %8 p=0.5 from=2 whole=4 key=0 shard=1 : f32 [*,2,3]\n"
+		"%11 = reshape g d0=3 : f32 [3]\n"
+		"%12 = reshape %11 d0=3 : f32 [3]\n"
+		"%13 = reshape %11 d0=3 : f32 [3]\n"
+		"%14 = reshape b d0=3 : f32 [3]\n"
+		"%15 = reshape %14 d0=3 : f32 [3]\n"
+		"%16 = reshape %14 d0=3 : f32 [3]\n"
+		"%17 = add %7 %9 shard=0 : f32 [*,2,3]\n"
+		"%18,%19 = layernorm %17 %12 %15 eps=1e-05 shard=0 : f32 [*,2,3], f32 [*,2,2]\n"
+		"%20 = add %8 %10 shard=1 : f32 [*,2,3]\n"
+		"%21,%22 = layernorm %20 %13 %16 eps=1e-05 shard=1 : f32 [*,2,3], f32 [*,2,2]\n"
+		"%23 = concat %18 %21 axis=1 : f32 [*,4,3]\n"
+		"%24 = softmax %23 : f32 [*,4,3]\n"
+		"%25 = softmax %23 : f32 [*,4,3]\n"
+		"%26 = add %24 %25 : f32 [*,4,3]\n"
+		"%27 = sum64 %26 : f64 [1]\n"
+		"output loss %27\n";
 	struct hd_subject s, want;
 
 	(void)state;
@@ -299,8 +304,8 @@ static void norms_and_dropout_between_split_sums_work_on_their_part_of_the_posit
 				(struct hd_model_opts){ 0 });
 			sharded_along(&s, t, true);
 			CHECK(s.err == HD_OK, "%s, %u shards: %s", model->name, t, s.diag.text);
-			CHECK(s.graph.nparams == plain.graph.nparams &&
-				s.graph.nrandom == plain.graph.nrandom, "%s: parameters, keys", model->name);
+			same_tensors(&s, &plain, model->name);
+			CHECK(s.graph.nrandom == plain.graph.nrandom, "%s: keys", model->name);
 			hd_subject_parse(&read, hd_subject_print(&s));
 			CHECK(read.err == HD_OK && !strcmp(hd_subject_print(&read), hd_subject_print(&s)),
 				"%s is read otherwise: %s", model->name,
@@ -353,25 +358,50 @@ static void who_reads_a_split_value_whole_gets_it_whole(void **state)
 		concats += s.graph.node[i].op == HD_OP_CONCAT;
 		slices += s.graph.node[i].op == HD_OP_SLICE;
 	}
-	CHECK(concats == 1 && slices == 4, "%u joins, %u slices", concats, slices);
+	CHECK(concats == 1 && slices == 0, "%u joins, %u slices", concats, slices);
 	hd_subject_finish(&s);
 }
 
-/* The token table is the head too: both read the same slices, so that its gradient is put together once. */
-static void a_tied_table_is_sliced_once(void **state)
+/* The token table is the head too: both read the same slices, so each has two parts of its gradient. */
+static void a_tied_table_is_cut_once(void **state)
 {
 	struct hd_subject s;
-	uint32_t slices = 0;
+	uint32_t readers = 0, slices = 0;
 
 	(void)state;
 	open_model(&s, 1);
 	sharded(&s, 3);
 	CHECK(s.err == HD_OK, "%s", s.diag.text);
+	const uint32_t first = hd_graph_find_param(&s.graph, "wte.weight/0");
+	assert_true(first != HD_NONE);
 	for (uint32_t i = 0; i < s.graph.nnodes; i++)
-		slices += s.graph.node[i].op == HD_OP_SLICE &&
-			s.graph.node[i].in[0] == s.graph.param[0].value;
-	CHECK(slices == 3, "%u slices of %s", slices, hd_graph_text_of(&s.graph,
-		s.graph.value[s.graph.param[0].value].name));
+		for (uint8_t k = 0; k < s.graph.node[i].nin; k++) {
+			readers += s.graph.node[i].in[k] == s.graph.param[first].value;
+			slices += s.graph.node[i].op == HD_OP_SLICE &&
+				s.graph.value[s.graph.node[i].in[k]].kind == HD_PARAM;
+		}
+	CHECK(readers == 2 && slices == 0, "%u readers, %u slices of parameters", readers, slices);
+	CHECK(hd_graph_autodiff(&s.graph, &s.diag) == HD_OK, "%s", s.diag.text);
+	assert_int_equal(s.graph.nparts, 3);
+	hd_subject_finish(&s);
+}
+
+/* What is read whole too stays one parameter, and shards read slices of it. */
+static void who_reads_a_parameter_whole_finds_it_whole(void **state)
+{
+	struct hd_subject s;
+	uint32_t slices = 0;
+
+	(void)state;
+	hd_subject_parse(&s,
+		PAIR "%2 = matmul %1 b ta=0 tb=0\n%3 = mse %2 y\n%4 = sum64 %3\noutput loss %4\noutput "
+		"spare a\n");
+	sharded(&s, 2);
+	CHECK(s.err == HD_OK, "%s", s.diag.text);
+	for (uint32_t i = 0; i < s.graph.nnodes; i++)
+		slices += s.graph.node[i].op == HD_OP_SLICE;
+	CHECK(slices == 2 && s.graph.nparams == 3 && hd_graph_find_param(&s.graph, "a") == 0 &&
+		hd_graph_find_param(&s.graph, "b/1") == 2, "%s", hd_subject_print(&s));
 	hd_subject_finish(&s);
 }
 
@@ -384,7 +414,8 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_split_is_refused),
 		cmocka_unit_test(a_region_in_two_parts),
 		cmocka_unit_test(norms_and_dropout_between_split_sums_work_on_their_part_of_the_positions),
-		cmocka_unit_test(a_tied_table_is_sliced_once),
+		cmocka_unit_test(a_tied_table_is_cut_once),
+		cmocka_unit_test(who_reads_a_parameter_whole_finds_it_whole),
 		cmocka_unit_test(who_reads_a_split_value_whole_gets_it_whole),
 	};
 

@@ -77,16 +77,51 @@ struct hd_state_entry *hd_state_find(const struct hd_state *state, const char *n
 	return at < state->nentries && strcmp(state->entry[at].name, name) == 0 ? &state->entry[at] : NULL;
 }
 
+void hd_state_get(const struct hd_state_entry *entry, uint64_t first, uint64_t n, void *to)
+{
+	const uint64_t size = hd_dtype_bytes((enum hd_dtype)entry->dtype);
+
+	if (entry->slices)
+		hd_slices_get(&entry->slices->shape, entry->slices->at, first, n, to);
+	else if (n)
+		memcpy(to, (const uint8_t *)entry->at + first * size, n * size);
+}
+
+void hd_state_put(const struct hd_state_entry *entry, uint64_t first, uint64_t n, const void *from)
+{
+	const uint64_t size = hd_dtype_bytes((enum hd_dtype)entry->dtype);
+
+	if (entry->slices)
+		hd_slices_put(&entry->slices->shape, entry->slices->at, first, n, from);
+	else if (n)
+		memcpy((uint8_t *)entry->at + first * size, from, n * size);
+}
+
+/* Run by run, with no copy. */
+static struct hd_hash sliced_segment(const struct hd_state_slices *slices, uint64_t first, uint64_t n)
+{
+	struct hd_hasher hasher;
+
+	hd_hasher_init(&hasher);
+	for (uint64_t done = 0; done < n;) {
+		const struct hd_slice_run run = hd_slice_run(&slices->shape, first + done);
+		const uint64_t len = run.len < n - done ? run.len : n - done;
+		hd_hasher_add(&hasher, slices->at[run.slice] + run.at, len * sizeof(float));
+		done += len;
+	}
+	return hd_hasher_end(&hasher);
+}
+
 struct hd_hash hd_state_tensor_digest(const struct hd_state_entry *entry)
 {
-	uint64_t segment_bytes = HD_SEGMENT_ELEMS * hd_dtype_bytes((enum hd_dtype)entry->dtype);
-	const uint8_t *at = entry->at;
+	const uint64_t size = hd_dtype_bytes((enum hd_dtype)entry->dtype), elems = entry->len_bytes / size;
 	struct hd_hasher tensor;
 
 	hd_hasher_init(&tensor);
-	for (uint64_t from = 0; from < entry->len_bytes; from += segment_bytes) {
-		uint64_t left = entry->len_bytes - from;
-		struct hd_hash segment = hd_hash(at + from, left < segment_bytes ? left : segment_bytes);
+	for (uint64_t first = 0; first < elems; first += HD_SEGMENT_ELEMS) {
+		const uint64_t n = elems - first < HD_SEGMENT_ELEMS ? elems - first : HD_SEGMENT_ELEMS;
+		const struct hd_hash segment = entry->slices ? sliced_segment(entry->slices, first, n) :
+			hd_hash((const uint8_t *)entry->at + first * size, n * size);
 		hd_hasher_add(&tensor, segment.byte, sizeof segment.byte);
 	}
 	return hd_hasher_end(&tensor);

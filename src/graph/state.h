@@ -11,7 +11,9 @@
  * 1. Entries are sorted bytewise by name; names are unique.
  * 2. `key` says what an entry is keyed by and hence with what it moves; `merge`
  *    how contributions of virtual nodes become one value.
- * 3. Digest: segment = XXH3-128 of its little-endian bytes; tensor = XXH3-128 of
+ * 3. A tensor that lies in slices (slices.h) is one entry, with its own name and natural order: get(), put()
+ *    and the digest know no other. So files and digests do not say how a tensor is stored.
+ * 4. Digest: segment = XXH3-128 of its little-endian bytes; tensor = XXH3-128 of
  *    its segments' digests in order; state = XXH3-128 over the entries of
  *    (name, 0, dtype u8, rank u8, dims u64 LE, tensor digest).
  *
@@ -21,11 +23,14 @@
 #define HD_GRAPH_STATE_H
 
 #include "base/hash.h"
-#include "graph/ir.h"
+#include "graph/slices.h"
 
 enum hd_state_key   { HD_KEY_CHUNK, HD_KEY_JOB, HD_KEY_TENSOR };
 enum hd_state_merge { HD_MERGE_NONE, HD_MERGE_SUM_F32, HD_MERGE_SUM_F64, HD_MERGE_MOMENT };
 enum hd_state_group { HD_STATE_MODEL, HD_STATE_OPTIM, HD_STATE_RUN };   /* which file of a checkpoint */
+
+/* Where slice s lies: at[s]. */
+struct hd_state_slices { struct hd_sliced shape; float **at; };
 
 struct hd_state_entry {
 	const char *name;
@@ -34,7 +39,8 @@ struct hd_state_entry {
 	uint8_t  key, merge, group;
 	bool     bf16;                    /* F32 in memory, every number one of bf16: files hold BF16 */
 	uint64_t version;                 /* updates applied */
-	void    *at;
+	void    *at;                      /* NULL with slices */
+	const struct hd_state_slices *slices;     /* borrowed; NULL: it lies in one piece; else F32 */
 	uint64_t len_bytes;
 };
 
@@ -48,6 +54,12 @@ void hd_state_init(struct hd_state *state, struct hd_arena *arena);
 HD_MUST_USE enum hd_err hd_state_add(struct hd_state *state, const struct hd_state_entry *entry,
 	struct hd_diag *diag);
 struct hd_state_entry *hd_state_find(const struct hd_state *state, const char *name);         /* NULL: none */
+
+/* Elements [first, first + n) in natural order. */
+void hd_state_get(const struct hd_state_entry *entry, uint64_t first, uint64_t n, void *to);
+void hd_state_put(const struct hd_state_entry *entry, uint64_t first, uint64_t n, const void *from);
+/* Does it have memory? */
+static inline bool hd_state_lies(const struct hd_state_entry *entry) { return entry->at || entry->slices; }
 
 struct hd_hash hd_state_tensor_digest(const struct hd_state_entry *entry);
 struct hd_hash hd_state_digest(const struct hd_state *state);

@@ -40,6 +40,19 @@ static void put_const(struct hd_text *text, const struct hd_graph *graph, const 
 	}
 }
 
+/* Of a graph that has come in shards. */
+static void put_slice(struct hd_text *text, const struct hd_graph *graph, uint32_t param)
+{
+	const struct hd_slice *slice = &graph->param[param].slice;
+
+	if (slice->tensor != param || slice->n > 1)
+		hd_text_addf(text, " tensor %u", slice->tensor);
+	if (slice->n > 1)
+		hd_text_addf(text, " %s slice %u of %u axis %u of %u blocks %u",
+			hd_graph_text_of(graph, slice->name), slice->number, slice->n, slice->axis,
+			slice->extent, slice->blocks);
+}
+
 static void put_leaves(struct hd_text *text, const struct hd_graph *graph)
 {
 	for (uint32_t i = 0; i < graph->ninputs; i++) {
@@ -53,7 +66,9 @@ static void put_leaves(struct hd_text *text, const struct hd_graph *graph)
 			init_names[p->init]);
 		if (p->init == HD_INIT_NORMAL || p->init == HD_INIT_UNIFORM)
 			put_f32(text, " ", p->scale);
-		hd_text_add(text, p->frozen ? " frozen\n" : "\n");
+		hd_text_add(text, p->frozen ? " frozen" : "");
+		put_slice(text, graph, i);
+		hd_text_add(text, "\n");
 	}
 	for (uint32_t i = 0; i < graph->nbuffers; i++) {
 		const struct hd_value *v = &graph->value[graph->buffer[i].value];

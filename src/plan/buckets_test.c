@@ -232,10 +232,50 @@ static void substages_of_groups_are_stages_of_their_own(void **state)
 	assert_true(seen.apart && seen.both);
 }
 
+/* A group holds 1/groups of what is split, what is whole, and a bucket at each end of either. */
+static void a_group_holds_its_slices_alone(void **state)
+{
+	static const struct hd_model_arg wide[] = { { "layers", "2" }, { "width", "256" }, { "heads", "4" },
+		{ "context", "16" }, { "vocab", "8192" } };
+	const uint64_t bucket = HD_BUCKET_CHUNKS * HD_CHUNK_ELEMS;
+
+	(void)state;
+	for (uint32_t groups = 2; groups <= 4; groups *= 2) {
+		struct hd_subject s;
+		struct hd_layout layout;
+		struct hd_stage_buckets table;
+		struct hd_graph_stages cuts;
+		struct hd_graph_spread spread;
+		uint64_t split = 0, held[4] = { 0 };
+		hd_subject_model(&s, "gpt", wide, 5, (struct hd_model_opts){ 0 });
+		CHECK(hd_graph_shard(&s.graph, 4, false, &s.diag) == HD_OK &&
+			hd_graph_autodiff(&s.graph, &s.diag) == HD_OK &&
+			hd_layout_make(&layout, &s.graph, &s.arena, &s.diag) == HD_OK, "%s", s.diag.text);
+		cut(&s, &cuts, 1);
+		CHECK(hd_graph_spread_make(&spread, &cuts, 4, 4, groups, &s.arena, &s.diag) == HD_OK &&
+			hd_stage_buckets_make(&table, &layout, &cuts, &spread, &s.arena, &s.diag) == HD_OK,
+			"%s", s.diag.text);
+		for (uint32_t p = 0; p < layout.nparams; p++)
+			split += s.graph.param[p].slice.n > 1 ? layout.len[p] : 0;
+		assert_true(split > layout.elems / 100 * 99);
+		for (uint32_t b = 0; b < table.n; b++)
+			for (uint32_t g = 0; g < groups; g++)
+				if (table.at[b].readers >> g & 1)
+					held[g] += hd_layout_bucket(&layout, b).len;
+		for (uint32_t g = 0; g < groups; g++)
+			CHECK(held[g] <= split / groups + (layout.elems - split) + 3 * bucket &&
+				held[g] < layout.elems / 100 * (groups == 2 ? 60 : 45),
+				"group %u of %u holds %llu of %llu", g, groups, (unsigned long long)held[g],
+				(unsigned long long)layout.elems);
+		hd_subject_finish(&s);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(substages_of_groups_are_stages_of_their_own),
+		cmocka_unit_test(a_group_holds_its_slices_alone),
 		cmocka_unit_test(of_one_stage_all_is_that_stage_s),
 		cmocka_unit_test(masks_name_all_stages_of_what_a_bucket_holds),
 		cmocka_unit_test(makers_of_a_run_are_those_of_what_lies_in_it),

@@ -188,7 +188,7 @@ static void tell_choices(struct hd_run *run)
 	hd_run_note(run, "choice", "data: %s", run->task->data->about);
 	hd_run_note(run, "choice", "model: %.3f M parameters in %u tensors, %.3f GFLOP per step",
 		(double)run->task->layout.params_elems * 1e-6,
-		run->task->train.nparams, hd_task_flops(run->task) * 1e-9);
+		run->task->wholes.n, hd_task_flops(run->task) * 1e-9);
 	if (!strcmp(run->options.worker.kind, "cpu"))
 		hd_run_note(run, "choice", "kernels: %s on %s (job.kernels: %s)", kernels_of(run),
 			hd_worker_path(run->worker), kernels->text);
@@ -543,7 +543,7 @@ static enum hd_err evaluate(struct hd_run *run, struct hd_diag *diag)
  * that share a step must agree without a clock: they count. */
 bool hd_run_digest_due(const struct hd_run *run)
 {
-	return run->digest_every && (hd_worker_at(run->worker) + 1) % run->digest_every == 0;
+	return hd_run_digest_every(run) && (hd_worker_at(run->worker) + 1) % run->digest_every == 0;
 }
 
 /* Bytes that are hashed at HD_DIGEST_GBPS, operations of a step at HD_STEP_GFLOPS: both of one core of
@@ -700,7 +700,11 @@ bool hd_run_saves(struct hd_run *run, bool end)
 	return end || run->asked_saves;
 }
 
-uint64_t hd_run_digest_every(const struct hd_run *run) { return run->digest_every; }
+uint64_t hd_run_digest_every(const struct hd_run *run)
+{
+	return run->options.shared && hd_job_copies(run->job) && run->task->wholes.sliced ? 0 :
+		run->digest_every;
+}
 
 static enum hd_err wants_stop(struct hd_run *run)
 {

@@ -103,7 +103,8 @@ void hd_run_begin(struct hd_run *run);    /* from now on intervals of time count
 /* Would a boundary of the step of the state save? The boundary then does what was answered, whatever the
  * clock says. */
 bool hd_run_saves(struct hd_run *run, bool end);
-/* steps; 0: none has a digest. Since hd_run_begin() */
+/* steps; 0: none has a digest. Since hd_run_begin(). None where the slots of a tensor in slices lie at some
+ * members (comm.sync: sharded): its digest is of its natural order. */
 uint64_t hd_run_digest_every(const struct hd_run *run);
 /* With trace.samples: what these virtual nodes took in `step`, the step at hand or the last one, goes to the
  * record of `worker` (samples.h). A caller that steps by dist.h calls it when a pass is computed, before any

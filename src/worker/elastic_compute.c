@@ -172,7 +172,8 @@ COMMAND(compute)
 	int64_t began = hd_clock_now_ns(e->spec->clock);
 	bool own = is_own_part(e, d);
 	const struct hd_state_entry *param = &hd_worker_state(e->worker)->entry[0];
-	size_t len = param->len_bytes;
+	uint8_t *bytes = param->slices ? (uint8_t *)param->slices->at[0] : param->at;
+	size_t len = param->slices ? sizeof(float) : param->len_bytes;
 	enum hd_err err;
 
 	(void)done;
@@ -186,7 +187,7 @@ COMMAND(compute)
 		memset(e->relay.engine_pass, 0, sizeof e->relay.engine_pass);
 	hd_finals_begin(&e->finals, &(struct hd_finals_pass){ d->step, d->pass, d->round });
 	(void)HD_FAILPOINT(COMPUTE_BEFORE);
-	(void)HD_FAILPOINT_KEY_BYTES(STATE_PARAMS, atomic_load(&e->self), param->at, &len);
+	(void)HD_FAILPOINT_KEY_BYTES(STATE_PARAMS, atomic_load(&e->self), bytes, &len);
 	if (own) {
 		e->computed = true;
 		err = hd_dist_compute(e->worker, diag);
