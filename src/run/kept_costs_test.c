@@ -91,6 +91,28 @@ static void what_is_kept_predicts_the_same(void **state)
 	close_desk(&d);
 }
 
+/* By what a cold addition took, where it was measured; else by additions, of which an update of two slots
+ * moves seven thirds. */
+static void updates_cost_what_was_measured_of_them(void **state)
+{
+	struct hd_made m;
+
+	(void)state;
+	hd_made_begin(&m, hd_made_gpt, "parallel: {mode: auto}\n", 5);
+	struct hd_profile profile = m.costs->line.profile;
+	const double bytes = (double)m.rig.task->layout.elems * sizeof(float);
+	profile.sum_ns_per_byte = 0.3;
+	for (int cold = 0; cold < 2; cold++) {
+		struct hd_run_costs *costs = NULL;
+		profile.step_ns_per_byte = cold ? 2.5 : 0;
+		assert_int_equal(hd_run_costs_again(&costs, m.rig.task, &profile, 1, &m.rig.arena, NULL),
+			HD_OK);
+		CHECK(fabs(costs->update_ns / bytes - (cold ? 2.5 : 0.7)) < 1e-9, "%g ns a byte",
+			costs->update_ns / bytes);
+	}
+	hd_made_end(&m);
+}
+
 static void replace(struct desk *d, const char *from, const char *to)
 {
 	struct hd_arena *arena = &d->made.rig.arena;
@@ -182,6 +204,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_kept_predicts_the_same),
+		cmocka_unit_test(updates_cost_what_was_measured_of_them),
 		cmocka_unit_test(costs_without_distances_know_of_none),
 		cmocka_unit_test(what_is_not_of_the_job_is_refused),
 	};
