@@ -92,8 +92,12 @@ passed "a play that is killed leaves no process behind"
 # a trace: what is left out beyond --max-nodes, what is measured, and the same on a simulated clock
 printf '%s\n' 0,add,a 0,add,b 0,add,c 60000,remove,b 70000,add,d 80000,remove,a 120000,remove,d \
 	>trace.csv
+# a virtual node takes 5 ms, so a step of 13 on one device 65, of 7 on the fuller of two 35, at the least
 expect 0 heddle chaos spot job.yaml --trace trace.csv --speed 10 --max-nodes 2 --notice ec2:20 \
-	--out trace.runs
+	--vn-time 5ms --out trace.runs
+grep -o '"step_ms":\[[0-9,]*' trace.runs/model.json | tr '[,' '  ' |
+	awk '{ exit !(NF == 3 && $2 >= 650 && $3 >= 350) }' ||
+		failed "steps were shorter: $(cat trace.runs/model.json)"
 says '3 came, 3 went (3 with notice), at most 2 at once'
 says 'IDENTICAL'
 grep -q '"kind":"notice".*"source":"ec2"' trace.runs/chaos/events.ndjson || failed "no worker heard of EC2"
@@ -122,6 +126,9 @@ EOF
 
 expect 2 heddle chaos spot job.yaml
 says '--trace FILE says when machines come and go, or --script FILE: one of them'
+expect 2 heddle chaos spot job.yaml --trace trace.csv --vn-time 2000
+says '--vn-time 2000: '
+expect 2 heddle chaos spot job.yaml --trace trace.csv --slow 0
 expect 2 heddle chaos spot job.yaml --trace trace.csv --notice soon
 says '--notice soon: it is none, ec2:SECONDS'
 expect 2 heddle chaos spot job.yaml --trace trace.csv --simulate

@@ -54,14 +54,13 @@ static enum hd_err start(struct hd_cloud *c, struct hd_cloud_machine *m, struct 
 		argv[n++] = "-s";
 		argv[n++] = (const char *const[]){ source, base, every }[i];
 	}
-	if (c->spec.slow) {
-		argv[n++] = "--slow";
-		argv[n++] = c->spec.slow;
-	}
-	if (c->spec.steps) {
-		argv[n++] = "--steps";
-		argv[n++] = c->spec.steps;
-	}
+	const char *const more[][2] = { { "--slow", c->spec.slow }, { "--vn-time", c->spec.vn_time },
+		{ "--steps", c->spec.steps } };
+	for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+		if (more[i][1]) {
+			argv[n++] = more[i][0];
+			argv[n++] = more[i][1];
+		}
 	enum hd_err err = open_log(c, m, &log, diag);
 	if (!err)
 		err = hd_proc_spawn(c->spec.host, &(struct hd_spawn){ .argv = argv, .in = -1, .out = log.id,

@@ -30,6 +30,7 @@ struct hd_cloud_spec {
 	const char *dir;                  /* of the run */
 	const char *devices;              /* of each worker */
 	const char *slow;                 /* --slow of each; NULL: as fast as it is */
+	const char *vn_time;              /* --vn-time of each; NULL: none */
 	const char *steps;                /* --steps; NULL: those of the job */
 	double speed;                     /* of the script: a source is asked so much more often */
 	bool noticed;                     /* machines ask the services of their cloud for notices */

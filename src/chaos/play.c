@@ -54,8 +54,8 @@ static enum hd_err prepare(const struct hd_play_ask *ask, struct hd_play *p, str
 		return err;
 	const struct hd_cloud_spec spec = { .host = p->harness.host, .fs = ask->fs, .clock = ask->clock,
 		.services = p->market.cloud.spec.services, .dir = p->harness.dir, .devices = "1",
-		.slow = ask->slow, .steps = steps, .speed = ask->speed, .noticed = ask->noticed,
-		.said = ask->said, .user = ask->user };
+		.slow = ask->slow, .vn_time = ask->vn_time, .steps = steps, .speed = ask->speed,
+		.noticed = ask->noticed, .said = ask->said, .user = ask->user };
 	hd_cloud_init(&p->market.cloud, &spec);
 	return HD_OK;
 }

@@ -22,7 +22,7 @@ struct hd_play_ask {
 	uint64_t nsteps, seed;
 	uint32_t most;                    /* machines at once */
 	uint32_t speed;
-	const char *slow;                 /* of each worker; NULL: as fast as it is */
+	const char *slow, *vn_time;       /* of each worker (chaos/cloud.h); NULL: as fast as it is */
 	bool noticed;                     /* there are notices to hear */
 	const struct hd_machine_script *script;
 	const struct hd_spot_trace *trace;        /* the same machines; NULL: a script, no value is judged */

@@ -127,6 +127,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(NEW_KEY,     0,   "new-key",       TEXT,   "FILE",    "write a new key and stop")                        \
 	X(JOB,         0,   "job",           TEXT,   "RUN",     "the run to coordinate: its folder")               \
 	X(SLOW,        0,   "slow",          TEXT,   "X",       "compute X times as slowly (for tests)")           \
+	X(VN_TIME,     0,   "vn-time",       TEXT,   "TIME",    "a virtual node takes so long, as 20ms: what is left of it after computing is waited for, so that many workers share few cores as if each had its own") \
 	X(ISA,         0,   "isa",           TEXT,   "NAME",    "own kernels of no wider instruction set: avx512, avx2, portable (for tests)") \
 	X(POLICY,      0,   "policy",        TEXT,   "NAME",    "with auto: curve or ae-2020")                     \
 	X(KILLS,       0,   "kills",         COUNT,  "K",       "processes to kill (default 20)")                  \

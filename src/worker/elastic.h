@@ -32,6 +32,7 @@
 #define HD_NOTE_NOTICE "notice"           /* this machine will be taken away: JSON (elastic_notice.c) */
 #define HD_NOTE_EVALUATING "evaluating"   /* note before an evaluation; a note "eval" follows */
 
+enum { HD_VN_TIME_MS = 60000 };             /* the most that vn_wait_ns is */
 enum { HD_ELASTIC_ADDR = HD_MSG_ADDR + 1, HD_ELASTIC_LISTENS = 2 };
 
 struct hd_elastic_spec {
@@ -48,6 +49,9 @@ struct hd_elastic_spec {
 	uint64_t stop_at;                 /* no step from this one on is run; 0: the job says */
 	/* computing takes so many times as long (for tests and demonstrations); 0 and 1: as it is */
 	double slow;
+	/* each virtual node takes so long, or what it takes if that is more: the rest is waited for, so that
+	 * many workers share a core as if each had its own (as above); 0: none */
+	int64_t vn_wait_ns;
 	/* time of one virtual node on a device, picoseconds; 0: not known */
 	uint64_t vn_ps;
 	bool plaintext;                   /* TCP without a key: the user was warned */

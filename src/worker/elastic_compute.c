@@ -167,6 +167,15 @@ static bool is_stage_of_computed(const struct hd_elastic *e)
 	return e->adopted.shape.nstages && e->computed;
 }
 
+static int64_t vns_of(const struct hd_command *d)
+{
+	int64_t n = 0;
+
+	for (uint32_t i = 0; i < d->nranges; i++)
+		n += d->range[i].n;
+	return n;
+}
+
 COMMAND(compute)
 {
 	int64_t began = hd_clock_now_ns(e->spec->clock);
@@ -197,6 +206,8 @@ COMMAND(compute)
 	if (e->spec->slow > 1)
 		hd_clock_wait_until(e->spec->clock, began +
 			(int64_t)((double)(hd_clock_now_ns(e->spec->clock) - began) * e->spec->slow));
+	if (e->spec->vn_wait_ns)
+		hd_clock_wait_until(e->spec->clock, began + e->spec->vn_wait_ns * vns_of(d));
 	/* others judge by it how fast this worker is, not those it waited for */
 	if (own)
 		e->computed_ns = hd_clock_now_ns(e->spec->clock) - began -

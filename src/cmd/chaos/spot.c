@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/num.h"
 #include "sys/signal.h"
 #include "clustersim/availability.h"
 #include "driver/launch.h"
@@ -144,6 +145,22 @@ static enum hd_err read_machines(struct spot_play *s)
 	return err;
 }
 
+/* What is wrong with them is said here, not by each worker. */
+static enum hd_err check_paces(struct spot_play *s)
+{
+	struct hd_cmd *cmd = s->cmd;
+	const char *slow = s->ask.slow, *vn_time = s->ask.vn_time;
+	struct hd_diag why = { "" };
+	uint64_t ms;
+	double times;
+
+	if (slow && hd_num_f64(slow, 1, 1000, &times, &why))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--slow %s: %s", slow, why.text);
+	if (vn_time && hd_num_duration(vn_time, HD_VN_TIME_MS, &ms, &why))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--vn-time %s: %s", vn_time, why.text);
+	return HD_OK;
+}
+
 static enum hd_err read_ask(struct spot_play *s)
 {
 	struct hd_cmd *cmd = s->cmd;
@@ -158,7 +175,9 @@ static enum hd_err read_ask(struct spot_play *s)
 			args->count[HD_OPT_SEED] : 1,
 		.most = args->has[HD_OPT_MAX_NODES] ? (uint32_t)args->count[HD_OPT_MAX_NODES] : SPOT_MOST,
 		.speed = args->has[HD_OPT_TIMES_FAST] ? (uint32_t)args->count[HD_OPT_TIMES_FAST] : 1,
-		.slow = args->has[HD_OPT_SLOW] ? args->text[HD_OPT_SLOW] : NULL, .script = &s->script,
+		.slow = args->has[HD_OPT_SLOW] ? args->text[HD_OPT_SLOW] : NULL,
+		.vn_time = args->has[HD_OPT_VN_TIME] ? args->text[HD_OPT_VN_TIME] : NULL,
+		.script = &s->script,
 		.set = args->set, .nsets = args->nsets, .user = s };
 	if (!err && args->has[HD_OPT_SPOT_TRACE] == args->has[HD_OPT_SCRIPT])
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "--trace FILE says when machines come and go, or "
@@ -170,6 +189,7 @@ static enum hd_err read_ask(struct spot_play *s)
 	if (!err && args->has[HD_OPT_TIMES_FAST] && (args->count[HD_OPT_TIMES_FAST] < 1 ||
 		args->count[HD_OPT_TIMES_FAST] > 1000000))
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "--speed is from 1 to 1000000");
+	err = err ? err : check_paces(s);
 	err = err ? err : hd_machine_notice_read(&s->notice, args->has[HD_OPT_SPOT_NOTICE] ?
 		args->text[HD_OPT_SPOT_NOTICE] : "none", &cmd->diag);
 	if (err)
@@ -361,9 +381,9 @@ const struct hd_verb hd_verb_chaos_spot = {
 		"device: exit 0 only if both digests are equal. Says what a dollar bought at the published "
 		"prices of 2021 (0.91 an hour, on demand 3.06), beside checkpoint-and-restart on the same "
 		"trace "
-		"and machines on demand, by the steps that were measured. --slow X makes workers wait, so "
-		"that "
-		"many of them share few cores as if each had its own.\n"
+		"and machines on demand, by the steps that were measured. --vn-time T makes each virtual "
+		"node take T, for the most part by waiting, so that many workers share few cores as if "
+		"each had its own; --slow X makes workers wait X - 1 times as long as they compute.\n"
 		" heddle chaos spot job.yaml --trace p3-trace.csv --speed 600 --notice ec2:120\n"
 		"JOB --script FILE: machines by a script: do: add, kill, freeze (lead s), signal (sig), "
 		"beside "
@@ -386,6 +406,6 @@ const struct hd_verb hd_verb_chaos_spot = {
 	.opts = HD_OPTS(HD_OPT_SCRIPT, HD_OPT_LISTEN, HD_OPT_SPOT_TRACE, HD_OPT_TIMES_FAST,
 		HD_OPT_SPOT_NOTICE,
 		HD_OPT_MAX_NODES, HD_OPT_PLAY_MODEL, HD_OPT_SPOT_MODEL, HD_OPT_SEED, HD_OPT_STEPS,
-			HD_OPT_SLOW, HD_OPT_OUT, HD_OPT_SET),
+			HD_OPT_SLOW, HD_OPT_VN_TIME, HD_OPT_OUT, HD_OPT_SET),
 	.run = verb_chaos_spot, .test = "program_spot.sh",
 };

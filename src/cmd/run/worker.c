@@ -138,6 +138,18 @@ static enum hd_err make_run(struct post *p, const struct hd_job *job, struct hd_
 		: err ? hd_fail(&p->cmd->diag, err, "%s", why.text) : HD_OK;
 }
 
+static enum hd_err read_vn_time(struct hd_cmd *cmd, int64_t *ns)
+{
+	const char *text = cmd->args.text[HD_OPT_VN_TIME];
+	struct hd_diag why = { "" };
+	uint64_t ms = 0;
+
+	if (hd_num_duration(text, HD_VN_TIME_MS, &ms, &why))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--vn-time %s: %s", text, why.text);
+	*ns = (int64_t)ms * HD_NS_PER_MS;
+	return HD_OK;
+}
+
 static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rundir *dir,
 	const struct hd_run_options *options, bool *fenced)
 {
@@ -170,6 +182,8 @@ static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rund
 		spec.listen[1] = own;
 	if (cmd->args.has[HD_OPT_SLOW])
 		err = hd_num_f64(cmd->args.text[HD_OPT_SLOW], 1, 1000, &spec.slow, &cmd->diag);
+	if (!err && cmd->args.has[HD_OPT_VN_TIME])
+		err = read_vn_time(cmd, &spec.vn_wait_ns);
 	if (!err)
 		err = hd_elastic_attend(&spec, fenced, &cmd->diag);
 	hd_run_destroy(run);
@@ -346,6 +360,7 @@ const struct hd_verb hd_verb_worker = {
 		"--wait 60s: a run that is not there yet is tried again for so long, in pauses of at "
 		"most 5 s.",
 	.opts = HD_OPTS(HD_OPT_JOIN, HD_OPT_WAIT_UP, HD_OPT_KEY, HD_OPT_LISTEN, HD_OPT_DEVICES,
-		HD_OPT_THREADS, HD_OPT_STEPS, HD_OPT_SLOW, HD_OPT_ISA, HD_OPT_HOLD, HD_OPT_SET),
+		HD_OPT_THREADS, HD_OPT_STEPS, HD_OPT_SLOW, HD_OPT_VN_TIME, HD_OPT_ISA, HD_OPT_HOLD,
+			HD_OPT_SET),
 	.run = verb_worker, .test = "program_remote.sh",
 };
