@@ -4,8 +4,9 @@
 #	bench/memory_workers.sh >docs/results/memory-workers.md
 #	bench/memory_workers.sh comm.sync=stages        # only rows whose job and options have these words
 #
-# Jobs with many parameters (gpt, mlp), many activations (gpt-long) and both (conv), as one process and as
-# workers, under data parallel, sharded and staged plans. Predicted: as the run says at its start. Taken: the
+# Jobs with many parameters (gpt, mlp; in four shards: wide), many activations (gpt-long) and both (conv), as
+# one process and as workers, under data parallel, sharded and staged plans. Predicted: as the run says at
+# its start. Taken: the
 # largest sum of RssAnon and RssShmem in /proc that was seen every 10 ms until after step 7; steps 3 and 6
 # evaluate and write a checkpoint. Ends with 1 if a process takes more than 5 % more or less. No time is
 # measured; HEDDLE_WITH=word runs the processes by another program (`chrt -f 20`).
@@ -37,6 +38,9 @@ job gpt-long gpt 'layers: 8, width: 64, heads: 4, context: 256, vocab: 256, drop
 	"global: 32, $tokens"
 job mlp mlp 'input: [1, 32, 32], hidden: [3000, 2000, 1000], classes: 10' 'global: 16, virtual_nodes: 8'
 job conv resnet18 'stem: cifar, height: 32, width: 32, classes: 10, base: 32' 'global: 64, virtual_nodes: 8'
+job wide gpt 'layers: 2, width: 512, heads: 8, context: 16, vocab: 4096, dropout: 0' \
+	'global: 8, virtual_nodes: 4'
+sed -i '/^model/s/}}$/}, shards: 4}/' "$work/wide.yaml"
 
 committed() { tail -n 1 "$work/run/metrics.ndjson" 2>/dev/null | grep -o '"step":[0-9]*' | cut -d: -f2; }
 members()
@@ -138,6 +142,11 @@ for sync in allreduce stages; do
 		try $j --workers 4 -s workers.min=4 -s parallel.stages=2 -s parallel.replicas=2 \
 			-s comm.sync=$sync
 	done
+done
+try wide --devices 1
+for t in 2 4; do
+	try wide --workers $t -s workers.min=$t -s parallel.mode=tensor -s parallel.tensor=$t \
+		-s comm.sync=stages
 done
 echo
 awk -v w="$worst" 'BEGIN { printf "The worst: %.1f %%.\n", 100 * (w - 1); exit w > 1.05 }' || {
