@@ -347,7 +347,8 @@ static inline void begin(struct net *net)
 	struct hd_diag diag = { "" };
 
 	for (uint32_t m = 0; m < net->n; m++)
-		CHECK(hd_dist_begin(net->at[m].worker, true, &diag) == HD_OK, "%s", diag.text);
+		CHECK(net->at[m].gone || hd_dist_begin(net->at[m].worker, true, &diag) == HD_OK, "%s",
+			diag.text);
 }
 
 /* Did the fence find a worker in its pass? Whoever had computed is not touched. */
