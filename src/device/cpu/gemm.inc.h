@@ -295,8 +295,9 @@ HD_INLINE int64_t panel_height(int64_t m) { return round_up(div_up(m, div_up(m, 
 HD_INLINE int64_t panel_width(int64_t n) { return n <= HD_WIDTH ? HD_WIDTH : GEMM_WIDTH; }
 
 /* Rows of a turned a go into all panels, some rows at a time: they are read from one end to the other, as a
- * processor fetches ahead. */
-static inline void gemm_pack_turned_a(float *to, const float *from, int64_t step, int64_t m, int64_t depth)
+ * processor fetches ahead. Panels hold `lanes`, and these come after the first `before` of them. */
+static inline void gemm_pack_turned_a(float *to, const float *from, int64_t step, int64_t m, int64_t depth,
+	int64_t lanes, int64_t before)
 {
 	int64_t height = panel_height(m);
 
@@ -304,7 +305,7 @@ static inline void gemm_pack_turned_a(float *to, const float *from, int64_t step
 		int64_t len = min64(GEMM_LINES, depth - k);
 		for (int64_t i = 0; i < m; i += height) {
 			int64_t h = round_up(min64(height, m - i), 2);
-			pack_straight(to + i * lanes_of(depth) + k / LANE_TERMS * h, h, from + k * step + i,
+			pack_straight(to + i * lanes + (before + k / LANE_TERMS) * h, h, from + k * step + i,
 				step, min64(h, m - i), len, k + len == depth);
 		}
 	}
@@ -315,7 +316,7 @@ static inline void gemm_pack_a(float *to, struct mat a, int64_t m0, int64_t m, i
 	int64_t height = panel_height(m);
 
 	if (a.turned) {
-		gemm_pack_turned_a(to, a.at + k0 * a.step + m0, a.step, m, depth);
+		gemm_pack_turned_a(to, a.at + k0 * a.step + m0, a.step, m, depth, lanes_of(depth), 0);
 		return;
 	}
 	for (int64_t i = 0; i < m; i += height, to += height * lanes_of(depth)) {

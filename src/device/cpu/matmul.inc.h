@@ -161,11 +161,13 @@ static inline uint32_t matmul_fold_ntiles(const struct hd_call *call)
 struct fold_scratch { float *a, *b, *temp, *leaf, *gemm; int64_t len; };
 
 /* Panels are written in whole registers: each has the room of one more behind it. `small`: pending sums are
- * those of a micro-tile, and no part makes its leaf apart. */
+ * those of a micro-tile, and no part makes its leaf apart. A tile of more than FOLD_ROWS has fewer lanes for
+ * it (fold_tall()). */
 static inline size_t fold_place(const struct matmul *g, bool small, int64_t ntemps, float *from,
 	struct fold_scratch *s)
 {
-	int64_t a = round_up((round_up(g->rows, GEMM_HEIGHT) + GEMM_HEIGHT) * FOLD_LANES + HD_UNIT, HD_UNIT);
+	int64_t tall = min64(round_up(g->rows, GEMM_HEIGHT) + GEMM_HEIGHT, FOLD_ROWS + 2 * GEMM_HEIGHT);
+	int64_t a = round_up(tall * FOLD_LANES + HD_UNIT, HD_UNIT);
 	int64_t b = GEMM_WIDTH * FOLD_LANES + HD_UNIT,
 		len = small ? GEMM_HEIGHT * GEMM_WIDTH : round_up(g->rows * g->cols, HD_UNIT),
 		leaf = small ? 0 : len;
@@ -178,26 +180,36 @@ static inline size_t fold_place(const struct matmul *g, bool small, int64_t ntem
 	return (size_t)(a + b + block + leaf + len * ntemps) * sizeof(float);
 }
 
-/* Tiles of one thread: as tall as scratch allows, and as wide as the result where pending sums are small. */
-static inline struct matmul fold_grid_whole(const struct hd_call *call, bool small)
+/* Rows of a whose terms, `lanes` of all parts together, have the room of FOLD_ROWS with FOLD_LANES. */
+HD_INLINE int64_t fold_tall(int64_t lanes) { return FOLD_ROWS * FOLD_LANES / (lanes > 0 ? lanes : 1); }
+
+/* Tiles of one thread: as tall as scratch allows, since each row of them packs all of b, and as wide as the
+ * result where pending sums are small: of `lanes` in all parts, 0 where they are not. */
+static inline struct matmul fold_grid_whole(const struct hd_call *call, int64_t lanes)
 {
 	int64_t m = hd_cols(&call->in[0]), n = hd_cols(&call->in[1]);
-	struct matmul g = { m, n, hd_rows(&call->in[0]), share(m, FOLD_ROWS, GEMM_HEIGHT),
-		small ? n : share(n, FOLD_COLS, GEMM_WIDTH), 0, 0 };
+	struct matmul g = { m, n, hd_rows(&call->in[0]), share(m, lanes ? fold_tall(lanes) : FOLD_ROWS,
+		GEMM_HEIGHT), lanes ? n : share(n, FOLD_COLS, GEMM_WIDTH), 0, 0 };
 
 	g.ntall = div_up(m, g.rows);
 	g.nwide = div_up(n, g.cols);
 	return g;
 }
 
+/* A job of fewer or shorter parts than there may be is perhaps small where a full one is not. */
 static inline size_t matmul_fold_scratch(const struct hd_call *call, uint32_t max_parts)
 {
+	const struct matmul grid[] = { matmul_fold_grid(call), fold_grid_whole(call, 0),
+		fold_grid_whole(call, 1) };
 	bool small = lanes_of(hd_rows(&call->in[0])) * max_parts <= FOLD_LANES;
-	struct matmul g = matmul_fold_grid(call), whole = fold_grid_whole(call, small);
-	size_t tile = fold_place(&g, small, fold_temps(max_parts), NULL, NULL),
-		all = fold_place(&whole, small, fold_temps(max_parts), NULL, NULL);
+	size_t most = 0;
 
-	return tile > all ? tile : all;
+	for (int i = 0; i < 3; i++)
+		for (int apart = 0; apart < 2 && !(apart && (small || i == 2)); apart++) {
+			size_t bytes = fold_place(&grid[i], !apart, fold_temps(max_parts), NULL, NULL);
+			most = bytes > most ? bytes : most;
+		}
+	return most;
 }
 
 struct fold_tile {
@@ -207,12 +219,19 @@ struct fold_tile {
 	struct fold_scratch s;
 	struct fold_site site;
 	int64_t i, j, m, n;
+	int64_t height;                   /* of a micro-tile */
 	bool small;                       /* pending sums are of a micro-tile */
+	int64_t lanes[HD_MAX_WAVE];       /* of each part */
 };
+
+static inline int64_t part_terms_of(int64_t k, const struct hd_fold_job *job, uint32_t p)
+{
+	return k / (int64_t)job->rows * (int64_t)job->part[p].rows;
+}
 
 static inline int64_t part_terms(const struct fold_tile *t, uint32_t p)
 {
-	return t->g.k / (int64_t)t->job->rows * (int64_t)t->job->part[p].rows;
+	return part_terms_of(t->g.k, t->job, p);
 }
 
 static inline struct mat part_operand(const struct fold_tile *t, uint32_t p, int which)
@@ -247,29 +266,29 @@ static inline void fold_ahead(const struct fold_tile *t, uint32_t first, uint32_
 					min64(height, t->m - i));
 }
 
-/* The micro-tile at (i, j): leaves and folds of parts [first, end). */
-static inline void fold_micro(const struct fold_tile *t, uint32_t first, uint32_t end, int64_t i, int64_t j,
-	struct ahead *ahead)
+/* The micro-tile at (i, j): leaves and folds of parts [first, end), of `lanes` together. */
+static inline void fold_micro(const struct fold_tile *t, uint32_t first, uint32_t end, int64_t lanes,
+	int64_t i, int64_t j, struct ahead *ahead)
 {
-	int64_t height = panel_height(t->m), tall = div_up(t->m, height) * height,
-		h = round_up(min64(height, t->m - i), 2), v = panel_width(t->n - j) / HD_WIDTH, before = 0;
+	int64_t h = round_up(min64(t->height, t->m - i), 2), v = panel_width(t->n - j) / HD_WIDTH;
+	const float *a = t->s.a + i * lanes, *b = t->s.b;
 	struct gemm_adds adds;
 
 	for (uint32_t p = first; p < end; p++) {
-		int64_t depth = lanes_of(part_terms(t, p));
+		int64_t depth = t->lanes[p];
 		struct rect to = fold_moves(t, p, i, j, &adds);
 		struct gemm_out out = { to.at, to.step, min64(h, t->m - i), t->n - j, false };
-		micro_adds[h / 2 - 1][v - 1](t->s.a + before * tall + i * depth, t->s.b + before * GEMM_WIDTH,
-			depth, &out, &adds, ahead);
-		before += depth;
+		micro_adds[h / 2 - 1][v - 1](a, b, depth, &out, &adds, ahead);
+		a += depth * h;
+		b += depth * GEMM_WIDTH;
 	}
 }
 
 /* Panel j of parts [first, end), and what comes after it. */
-static inline void fold_panel(const struct fold_tile *t, uint32_t first, uint32_t end, int64_t j,
-	struct ahead_b *later)
+static inline void fold_panel(const struct fold_tile *t, uint32_t first, uint32_t end, int64_t lanes,
+	int64_t j, struct ahead_b *later)
 {
-	int64_t height = panel_height(t->m);
+	int64_t height = t->height, call = 0;
 
 	later->ncalls = div_up(t->m, height);
 	for (int64_t i = 0; i < t->m; i += height) {
@@ -278,21 +297,25 @@ static inline void fold_panel(const struct fold_tile *t, uint32_t first, uint32_
 			fold_ahead(t, first, end, i + height, j, height, &ahead);
 		else if (j + GEMM_WIDTH < t->n)
 			fold_ahead(t, first, end, 0, j + GEMM_WIDTH, height, &ahead);
-		ahead_of_b(&ahead, later, i / height);
+		ahead_of_b(&ahead, later, call++);
 		ahead_begin(&ahead);
-		fold_micro(t, first, end, i, j, &ahead);
+		fold_micro(t, first, end, lanes, i, j, &ahead);
 	}
 }
 
-/* Parts [first, end), whose terms fit a block: one panel of b after the other. */
+/* Parts [first, end), whose terms fit a block: one panel of b after the other. What a micro-tile reads of a
+ * lies in one piece, part after part. */
 static inline void fold_parts(const struct fold_tile *t, uint32_t first, uint32_t end)
 {
-	int64_t tall = div_up(t->m, panel_height(t->m)) * panel_height(t->m), terms = 0, lanes = 0;
+	int64_t terms = 0, lanes = 0, packed = 0;
 
+	for (uint32_t p = first; p < end; p++)
+		lanes += t->lanes[p];
 	for (uint32_t p = first; p < end; p++) {
-		gemm_pack_a(t->s.a + lanes * tall, part_operand(t, p, 0), 0, t->m, 0, part_terms(t, p));
+		const struct mat a = part_operand(t, p, 0);
+		gemm_pack_turned_a(t->s.a, a.at, a.step, t->m, part_terms(t, p), lanes, packed);
 		terms += part_terms(t, p);
-		lanes += lanes_of(part_terms(t, p));
+		packed += t->lanes[p];
 	}
 	for (int64_t j = 0; j < t->n; j += GEMM_WIDTH) {
 		struct ahead_b later = { part_operand(t, first, 1), j + GEMM_WIDTH, t->n, 0, terms, 0 };
@@ -300,9 +323,9 @@ static inline void fold_parts(const struct fold_tile *t, uint32_t first, uint32_
 		for (uint32_t p = first; p < end; p++) {
 			gemm_pack_b(t->s.b + before * GEMM_WIDTH, part_operand(t, p, 1), j,
 				min64(GEMM_WIDTH, t->n - j), 0, part_terms(t, p));
-			before += lanes_of(part_terms(t, p));
+			before += t->lanes[p];
 		}
-		fold_panel(t, first, end, j, &later);
+		fold_panel(t, first, end, lanes, j, &later);
 	}
 }
 
@@ -322,14 +345,14 @@ static inline void fold_leaf(const struct fold_tile *t, uint32_t p)
 		}
 }
 
-/* Parts from `first` on whose terms fit a block, `first` itself if it alone does not. */
+/* Parts from `first` on whose terms fit a block. */
 static inline uint32_t fold_group(const struct fold_tile *t, uint32_t first)
 {
 	int64_t lanes = 0;
 	uint32_t end = first;
 
-	while (end < t->job->nparts && lanes + lanes_of(part_terms(t, end)) <= FOLD_LANES)
-		lanes += lanes_of(part_terms(t, end++));
+	while (end < t->job->nparts && lanes + t->lanes[end] <= FOLD_LANES)
+		lanes += t->lanes[end++];
 	return end;
 }
 
@@ -343,6 +366,9 @@ static inline void fold_run(const struct hd_call *call, const struct hd_fold_job
 	t.j = tile / t.g.ntall * t.g.cols;
 	t.m = min64(t.g.rows, t.g.m - t.i);
 	t.n = min64(t.g.cols, t.g.n - t.j);
+	t.height = panel_height(t.m);
+	for (uint32_t p = 0; p < job->nparts; p++)
+		t.lanes[p] = lanes_of(part_terms(&t, p));
 	fold_place(&t.g, t.small, 0, scratch, &t.s);
 	t.site = (struct fold_site){ (int64_t)job->at + t.i * t.g.n + t.j, t.g.n, t.s.temp, t.s.len,
 		t.small ? GEMM_WIDTH : t.g.cols };
@@ -359,27 +385,29 @@ static inline void fold_run(const struct hd_call *call, const struct hd_fold_job
 	}
 }
 
-/* Do the terms of all parts fit a block? */
-static inline bool fold_is_small(const struct hd_call *call, const struct hd_fold_job *job)
+/* Lanes of all parts, 0 where they do not fit a block. */
+static inline int64_t fold_small(const struct hd_call *call, const struct hd_fold_job *job)
 {
-	struct fold_tile t = { .call = call, .job = job, .g.k = hd_rows(&call->in[0]) };
+	int64_t lanes = 0;
 
-	return fold_group(&t, 0) == job->nparts;
+	for (uint32_t p = 0; p < job->nparts; p++)
+		lanes += lanes_of(part_terms_of(hd_rows(&call->in[0]), job, p));
+	return lanes <= FOLD_LANES ? (lanes ? lanes : 1) : 0;
 }
 
 static inline void matmul_fold_tile(const struct hd_call *call, const struct hd_fold_job *job, uint32_t tile,
 	void *scratch)
 {
-	fold_run(call, job, matmul_fold_grid(call), fold_is_small(call, job), tile, scratch);
+	fold_run(call, job, matmul_fold_grid(call), fold_small(call, job) > 0, tile, scratch);
 }
 
 static inline void matmul_fold_whole(const struct hd_call *call, const struct hd_fold_job *job, void *scratch)
 {
-	bool small = fold_is_small(call, job);
-	struct matmul g = fold_grid_whole(call, small);
+	int64_t lanes = fold_small(call, job);
+	struct matmul g = fold_grid_whole(call, lanes);
 
 	for (uint32_t tile = 0; tile < (uint32_t)(g.ntall * g.nwide); tile++)
-		fold_run(call, job, g, small, tile, scratch);
+		fold_run(call, job, g, lanes > 0, tile, scratch);
 }
 
 #endif
