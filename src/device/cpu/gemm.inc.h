@@ -148,6 +148,13 @@ HD_INLINE void ahead_add(struct ahead *w, const float *at, int64_t step, int64_t
 		w->of[w->n++] = (struct ahead_of){ (const char *)at, step * (int64_t)sizeof *at, n };
 }
 
+/* The piece of two lines of n rows of results: one that does not begin on a line shares its first with the
+ * piece before it, and ends in a third. */
+HD_INLINE void ahead_of_c(struct ahead *w, const float *at, int64_t step, int64_t n)
+{
+	ahead_add(w, at + GEMM_LINE / (int64_t)sizeof *at - 1, step, n);
+}
+
 /* Nothing is added after this. */
 HD_INLINE void ahead_begin(struct ahead *w)
 {
@@ -484,9 +491,9 @@ static inline void gemm_column(const struct gemm_left *a, const float *b, int64_
 		struct ahead ahead = { 0 };
 		int64_t next = i + height;
 		if (next < c->m)
-			ahead_add(&ahead, c->at + next * c->step + j, c->step, min64(height, c->m - next));
+			ahead_of_c(&ahead, c->at + next * c->step + j, c->step, min64(height, c->m - next));
 		else if (j + GEMM_WIDTH < c->n)
-			ahead_add(&ahead, c->at + j + GEMM_WIDTH, c->step, min64(height, c->m));
+			ahead_of_c(&ahead, c->at + j + GEMM_WIDTH, c->step, min64(height, c->m));
 		ahead_of_b(&ahead, later, i / height);
 		ahead_begin(&ahead);
 		gemm_panel(a, i, b, depth, &out, odd, &ahead);

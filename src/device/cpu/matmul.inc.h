@@ -262,7 +262,7 @@ static inline void fold_ahead(const struct fold_tile *t, uint32_t first, uint32_
 	for (uint32_t p = first; p < end; p++)
 		for (uint32_t k = 0; k < t->job->part[p].nfolds; k++)
 			if (!t->job->part[p].fold[k].dst_temp)
-				ahead_add(ahead, t->job->part[p].fold[k].dst + at, t->site.step,
+				ahead_of_c(ahead, t->job->part[p].fold[k].dst + at, t->site.step,
 					min64(height, t->m - i));
 }
 
