@@ -254,7 +254,8 @@ static void count_held(const struct rest_making *x, struct rest_need *need)
 	}
 }
 
-/* As pipe.c does it. An arena that a cell kept for its input alone may go sooner than is counted. */
+/* As pipe.c does it, of what is no copy: the cell of a copy may be another worker's. An arena that a cell kept
+ * for its input alone may go sooner than is counted. */
 static void count_ins(const struct rest_making *x, struct rest_need *needs, uint32_t rank,
 	const struct hd_ins *ins)
 {
@@ -281,7 +282,7 @@ static void count_ins(const struct rest_making *x, struct rest_need *needs, uint
 	case HD_INS_RG: need->mail[HD_MAIL_GRAD] += !cell->here[HD_MAIL_GRAD]; break;
 	default: break;
 	}
-	if (!hd_pipe_is_copy(ins) && (hd_pipe_ends_weights(ins) || ins->op == HD_INS_SG) && --cell->left == 0)
+	if ((hd_pipe_ends_weights(ins) || ins->op == HD_INS_SG) && --cell->left == 0)
 		need->arenas--;
 }
 
@@ -362,7 +363,8 @@ static enum hd_err count_buffers(struct rest_making *x, struct hd_diag *diag)
 	count_held(x, x->need);
 	for (uint32_t r = 0; r < x->rest->nranks; r++)
 		for (uint32_t i = 0; x->rest->device_of[r] != HD_NONE && i < x->left.list[r].len; i++)
-			if (hd_ins_uses(x->left.list[r].at[i].op, 'v'))
+			if (hd_ins_uses(x->left.list[r].at[i].op, 'v') &&
+				!hd_pipe_is_copy(&x->left.list[r].at[i]))
 				count_ins(x, x->need, r, &x->left.list[r].at[i]);
 	for (size_t i = 0; i < x->rest->ncells; i++)
 		x->rest->cell[i].left = x->rest->cell[i].ends;
