@@ -107,10 +107,9 @@ static void ended(struct driver *c, const struct hd_child_end *end)
 	bool took_part = false;
 	char text[80];
 
-	/* a process that joined again was several: the one that is here counts */
+	/* a process that joined again was several: the last one counts */
 	for (uint32_t i = 0; i < n; i++)
-		if (driver_pid(&w[i]) == end->pid && (worker == HD_NOBODY ||
-			(w[i].state != HD_W_OUT && w[i].state != HD_W_LEFT))) {
+		if (driver_pid(&w[i]) == end->pid && (worker == HD_NOBODY || w[i].worker > worker)) {
 			worker = w[i].worker;
 			took_part = w[i].sealed && c->end.commits > end->mark;
 		}

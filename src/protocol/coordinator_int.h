@@ -35,7 +35,8 @@ struct hd_co_worker {
 	uint32_t worker, guest;
 	bool up, silent, ready_to_sync, draining, mend;    /* mend: a link of it closed and is there again */
 	bool being_replaced;                    /* another is to take its place */
-	bool rejoins;                     /* OUT: its process, of this machine, is to join as a new worker */
+	int64_t rejoins_ns;               /* OUT: since then its process, of this machine, is to join as a new
+					   * worker; 0: it is not */
 	bool decided;                     /* into a view that it may have entered without our knowing */
 	uint64_t id_serial;               /* its id is stored with that record */
 	uint64_t nonce, memory, vn_ps;
@@ -188,10 +189,11 @@ void hd_co_forget_going(struct hd_coordinator *co, uint32_t worker);
 void hd_co_stale(struct hd_coordinator *co, uint32_t worker);            /* it is in no epoch any more */
 void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w);      /* it leaves, and no longer counts */
 void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why);
-/* A member, where the state is lost: its process drops what it has and joins as a new worker. It counts as
- * spawned until it has joined, or has ended. */
+/* A member, where the state is lost: its process drops what it has and joins as a new worker. Until it has, or
+ * has ended, or for as long as one that is spawned is waited for, it counts as here for who is spawned. */
 void hd_co_rejoin(struct hd_coordinator *co, struct hd_co_worker *w);
-/* the process of this local worker may have been another worker before; true: which was still here */
+/* the process of this local worker may have been another worker before; true: which was still here, or was to
+ * join again: it is none of those that were spawned */
 bool hd_co_rejoined(struct hd_coordinator *co, const struct hd_co_worker *now);
 void hd_co_ended(struct hd_coordinator *co, struct hd_co_worker *w);     /* its process */
 

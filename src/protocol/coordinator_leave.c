@@ -159,32 +159,39 @@ void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *w
 void hd_co_rejoin(struct hd_coordinator *co, struct hd_co_worker *w)
 {
 	assert(hd_co_is_here(w));
-	w->rejoins = !hd_is_remote(w->worker);
-	co->spawned += w->rejoins;
+	if (!hd_is_remote(w->worker))
+		w->rejoins_ns = co->now_ns ? co->now_ns : 1;
 	take_out(co, w, false);
+}
+
+/* A process of this machine, which may have been several workers one after the other. */
+static bool is_process(const struct hd_co_worker *w, const char *host)
+{
+	return w->state != HD_W_FREE && !hd_is_remote(w->worker) && *w->host && strcmp(w->host, host) == 0;
 }
 
 /* Of the worker that it was, only the link is gone so far. It must not be ended T later: it is another one by
  * then. */
 bool hd_co_rejoined(struct hd_coordinator *co, const struct hd_co_worker *now)
 {
-	bool was_here = false;
+	bool known = false;
 
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
-		if (w == now || w->state == HD_W_FREE || hd_is_remote(w->worker) || !*w->host ||
-			strcmp(w->host, now->host) != 0)
+		if (w == now || !is_process(w, now->host))
 			continue;
-		w->rejoins = false;
-		was_here |= hd_co_is_here(w);
+		known |= w->rejoins_ns || hd_co_is_here(w);
+		w->rejoins_ns = 0;
 		die(co, w, "its process joined again, as a new worker", false);
 	}
-	return was_here;
+	return known;
 }
 
 void hd_co_ended(struct hd_coordinator *co, struct hd_co_worker *w)
 {
 	hd_co_dead(co, w, "its process ended");
-	co->spawned -= w->rejoins && co->spawned;
-	w->rejoins = false;
+	w->rejoins_ns = 0;
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		if (is_process(&co->worker[i], w->host))
+			co->worker[i].rejoins_ns = 0;
 }

@@ -732,16 +732,18 @@ static bool needs_more(const struct hd_coordinator *co)
 /* Local launchers are asked for the missing workers, and again for those that do not come in 30 T. */
 static void spawn(struct hd_coordinator *co)
 {
-	uint32_t here = 0;
+	const int64_t patience_ns = HD_TIMEOUT_NS(START, co->config.detect_ns);
+	uint32_t here = 0;                        /* or about to be, in a process that is there */
 
 	if (!needs_more(co))
 		return;
-	if (co->now_ns - co->spawn_ns > HD_TIMEOUT_NS(START, co->config.detect_ns))
+	if (co->now_ns - co->spawn_ns > patience_ns)
 		co->spawned = 0;
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-		here += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining &&
-		!co->worker[i].being_replaced &&
-			!hd_is_remote(co->worker[i].worker);
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		const struct hd_co_worker *w = &co->worker[i];
+		here += hd_co_is_here(w) ? !w->draining && !w->being_replaced && !hd_is_remote(w->worker) :
+			w->rejoins_ns && co->now_ns - w->rejoins_ns <= patience_ns;
+	}
 	if (here + co->spawned >= co->record.target || co->phase == HD_CO_ASKING ||
 		co->phase == HD_CO_FENCING)
 		return;

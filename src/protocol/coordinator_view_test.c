@@ -473,6 +473,7 @@ static void who_loses_the_state_joins_again_and_is_not_replaced(void **state)
 	(void)state;
 	config.copies = 1;
 	co_run(c, &config, 4);
+	co_tick_at(c, 40 * CO_T);                 /* whoever was started is not waited for any more */
 	CO(DRAIN, .worker = 3);
 	STORED();
 	CO(LOST, .worker = 2, .why = HD_EXITED);
@@ -487,6 +488,16 @@ static void who_loses_the_state_joins_again_and_is_not_replaced(void **state)
 	IS(co_join(c, 4, 11), "STORE 10 e 2 next 5 not started; NOTE join 4");
 	IS(CO(LOST, .worker = 1, .why = HD_EXITED), "");
 	IS(CO(UNSPAWNED, .n = 1), "SPAWN 1");
+	co_end(c);
+
+	/* one that neither joins again nor ends is not waited for longer than one that is started */
+	co_run(c, &config, 2);
+	co_tick_at(c, 40 * CO_T);
+	CO(LOST, .worker = 1, .why = HD_EXITED);
+	STORED();
+	STATUS_OF(0, 2, .at = 0, .nslot = 1, .slot = &first);
+	IS(co_tick_at(c, 69 * CO_T), "");
+	IS(co_tick_at(c, 72 * CO_T), "SPAWN 2");
 	co_end(c);
 }
 
