@@ -96,7 +96,7 @@ done
 passed "without redundancy the same loss goes back to the checkpoint, by the processes that are left"
 
 # it is begun and ended while the run goes on
-begin changed -s job.steps=160
+begin changed -s job.steps=100000 -s workers.pace='40 ms'
 expect 0 heddle scale changed -s elastic.redundancy=lazy
 says 'redundancy lazy, from one of the next steps on'
 twice() { heddle status changed | grep -q 'redundancy lazy: each stage is held by two workers'; }
@@ -114,9 +114,13 @@ says '"redundancy":"none"}'
 bare() { heddle status changed --json | grep -q '"redundancy":"none","single":0'; }
 await bare
 lose changed 2
-await is_done changed
 [ "$(count changed '"kind":"restore"')" -ge 1 ] || failed "the shadows were not ended"
-expect 0 heddle ckpt diff short-one changed
+expect 0 heddle stop changed
+is_stopped() { heddle status changed --json | grep -q '"state":"stopped"'; }
+await is_stopped
+train run job.yaml --out changed-one --devices 1 -s parallel.mode=data \
+	-s job.steps=100000 --steps $((10#$(ls changed/ckpt | tail -n 1 | cut -d- -f2)))
+expect 0 heddle ckpt diff changed-one changed
 passed "redundancy begins and ends in a run that goes on, the coordinator lost between"
 
 # interleaved and V schedules, earlier versions of delayed updates, a resume with another setting
