@@ -38,12 +38,17 @@ train run gpt.yaml --out by-stages --workers 4 -s parallel.stages=2 -s parallel.
 same "$digest" "$one" "2 stages x 2, the state by stages"
 passed "ranks of 2 and 4 devices over workers of 1 and 2, with stages, resumed as others: one state"
 
+# auto finds the devices of a rank: what it chose fits the keys, runs, and is kept
+train run gpt.yaml --out auto --workers 2 -s parallel.mode=auto -s parallel.replicas=1 -s parallel.stages=1
+same "$digest" "$one" "what auto chose for 2 workers"
+grep -q '"settled":"1f1b 1 1 tensor 2 groups 2 of 2"' auto/job.resolved.json ||
+	failed "auto did not take a rank of 2 devices on 2 workers"
+passed "auto finds ranks on several workers"
+
 expect 2 heddle run gpt.yaml --workers 4 --devices 3 -s parallel.tensor=4 --dry-run
 says 'a rank is 4 devices (parallel.tensor), and a worker has 3'
-expect 2 heddle run gpt.yaml --workers 2 -s parallel.tensor=2 -s parallel.mode=auto --dry-run
-says 'chooses among ranks of one worker'
 expect 2 heddle run gpt.yaml --workers 2 -s parallel.mode=auto -s parallel.groups=2 --dry-run
-says 'auto chooses among ranks of one worker'
+says 'auto finds the devices of a rank'
 expect 2 heddle run gpt.yaml --workers 2 --devices 1 -s parallel.mode=pipeline -s parallel.tensor=2 \
 	-s parallel.groups=1 --dry-run
 says 'give each --devices 2 or a multiple, or -s parallel.groups=auto'

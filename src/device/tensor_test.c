@@ -3,6 +3,7 @@
  * let them, and a node must find what it reads where it was put, from its beginning to its end. */
 #include "graph/shard.h"
 #include "graph/testing.h"
+#include "graph/tensor_time.h"
 #include "device/program.h"
 #include "device/testing.h"
 
@@ -198,9 +199,9 @@ static void devices_save_time(void **state)
 			sum += own;
 			least = own > least ? own : least;
 		}
-		assert_int_equal(hd_tensor_time(&took, w.tensor.list[HD_RUN_F], t, ns, 0, &w.s.arena,
+		assert_int_equal(hd_tensor_time(&took, w.tensor.list[HD_RUN_F], t, ns, 0, NULL, &w.s.arena,
 			&diag), HD_OK);
-		assert_int_equal(hd_tensor_time(&slow, w.tensor.list[HD_RUN_F], t, ns, 50, &w.s.arena,
+		assert_int_equal(hd_tensor_time(&slow, w.tensor.list[HD_RUN_F], t, ns, 50, NULL, &w.s.arena,
 			&diag), HD_OK);
 		CHECK(took >= least && took < sum && slow >= took,
 			"%u devices: %g, with hops %g; %g in all, %g of one",

@@ -50,8 +50,4 @@ HD_MUST_USE enum hd_err hd_tensor_lists(struct hd_tensor_list *list, uint32_t *p
 	const struct hd_graph *graph, const uint8_t *device, uint32_t t, const uint32_t *order,
 	uint32_t norder, struct hd_arena *arena, struct hd_diag *diag);
 
-/* What the lists take when a node takes ns[node], and a device that waits `hop_ns` to go on. */
-HD_MUST_USE enum hd_err hd_tensor_time(double *took_ns, const struct hd_tensor_list *list, uint32_t t,
-	const double *ns, double hop_ns, struct hd_arena *arena, struct hd_diag *diag);
-
 #endif

@@ -63,8 +63,10 @@ static bool take_word(const char **at, const char *word)
 static bool makes_sense(const struct hd_job_settled *s)
 {
 	if (!strcmp(s->schedule, HD_JOB_SETTLED_DATA))
-		return s->stages == 1 && s->width == 1 && !s->n && !s->recompute;
-	return s->stages >= 2 && s->stages <= HD_JOB_MAX_STAGES && s->width && s->stages % s->width == 0 &&
+		return s->stages == 1 && s->width == 1 && !s->n && !s->recompute &&
+			!s->tensor;
+	return s->tensor <= HD_JOB_MAX_STAGES && s->stages >= (s->tensor ? 1 : 2) &&
+		s->stages <= HD_JOB_MAX_STAGES && s->width && s->stages % s->width == 0 &&
 		(!s->n || s->n == s->stages);
 }
 
@@ -87,6 +89,11 @@ bool hd_job_settled(struct hd_job_settled *settled, const char *text)
 			return false;
 	}
 	s.recompute = take_word(&text, " recompute");
+	if (take_word(&text, " tensor ") && (!take_number(&text, &s.tensor) || s.tensor < 2))
+		return false;
+	if (s.tensor && take_word(&text, " groups ") && (!take_number(&text, &s.groups) || s.groups < 2 ||
+		s.tensor % s.groups))
+		return false;
 	if (take_word(&text, " of ") && (!take_number(&text, &s.ndevices) || !s.ndevices))
 		return false;
 	if (*text || !makes_sense(&s))
@@ -101,6 +108,10 @@ void hd_job_settled_put(const struct hd_job_settled *s, struct hd_text *text)
 	for (uint32_t i = 0; i < s->n; i++)
 		hd_text_addf(text, "%s%u", i ? "," : " ", s->node[i]);
 	hd_text_add(text, s->recompute ? " recompute" : "");
+	if (s->tensor)
+		hd_text_addf(text, " tensor %u", s->tensor);
+	if (s->groups)
+		hd_text_addf(text, " groups %u", s->groups);
 	if (s->ndevices)
 		hd_text_addf(text, " of %u", s->ndevices);
 }

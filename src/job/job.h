@@ -145,12 +145,14 @@ uint32_t hd_job_cuts(const char *text, bool *balance, uint32_t node[HD_JOB_MAX_C
 
 /* parallel.settled: "zb-v 4 2 0,6,12,18 recompute of 4": schedule, stages, a multiple of the devices of a
  * pipeline (`width`), and what may be left out: the first node of each stage (n 0: the FLOPs say them), that
- * all stages compute again, and for how many devices it was chosen (0: not known). "data-parallel 1 1": each
- * device has the whole model. */
+ * all stages compute again, how many devices a rank has and on how many workers ("tensor 4 groups 2"; 0:
+ * one), and for how many devices it was chosen (0: not known). "data-parallel 1 1": each device has the whole
+ * model. */
 #define HD_JOB_SETTLED_DATA "data-parallel"
 struct hd_job_settled {
 	char schedule[32];
 	uint32_t stages, width, n, node[HD_JOB_MAX_STAGES], ndevices;
+	uint32_t tensor, groups;
 	bool recompute;
 };
 bool hd_job_settled(struct hd_job_settled *settled, const char *text);

@@ -869,6 +869,11 @@ static void settled_pipelines_come_back_as_they_were_written(void **state)
 		cases[] = {
 		{ "1f1b 3 3 of 6", 3, 3, 0, 0, 6, false }, { "1f1b 3 3 recompute", 3, 3, 0, 0, 0, true },
 		{ "zb-v 4 2 0,6,12,18 recompute of 4", 4, 2, 4, 18, 4, true },
+		{ "zb-v 4 2 0,6,12,18 recompute tensor 4 groups 2 of 8", 4, 2, 4, 18, 8, true },
+		{ "1f1b 1 1 tensor 2", 1, 1, 0, 0, 0, false }, { "1f1b 3 3 tensor 1", 0, 0, 0, 0, 0, false },
+		{ "1f1b 3 3 groups 2", 0, 0, 0, 0, 0, false },
+		{ "1f1b 3 3 tensor 4 groups 3", 0, 0, 0, 0, 0, false },
+		{ "data-parallel 1 1 tensor 2", 0, 0, 0, 0, 0, false },
 		{ "data-parallel 1 1", 1, 1, 0, 0, 0, false },
 		{ "data-parallel 1 1 of 4", 1, 1, 0, 0, 4, false },
 		{ "data-parallel 2 2", 0, 0, 0, 0, 0, false },

@@ -130,10 +130,12 @@ static enum hd_err check_extents(struct hd_job_reader *reader)
 			"part of the job and fix its bits, give parallel.tensor one of their divisors",
 			(long long)tensor->i, (long long)shards);
 	hd_job_at(reader, HD_JOB_PAR_GROUPS);
-	if (!groups->is_auto && groups->i > 1 && hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO)
+	if (!groups->is_auto && groups->i > 1 && tensor->is_auto &&
+		hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO)
 		return hd_job_refuse(reader,
-			"parallel.groups is %lld, and parallel.mode: auto chooses among ranks of one worker; "
-			"leave it out, or take mode: pipeline or tensor", (long long)groups->i);
+			"parallel.groups is %lld, and parallel.mode: auto finds the devices of a rank and "
+			"where they lie; leave it out, or give parallel.tensor with it",
+			(long long)groups->i);
 	if (!groups->is_auto && !tensor->is_auto && tensor->i % groups->i)
 		return hd_job_refuse(reader,
 			"parallel.groups is %lld, which does not divide parallel.tensor %lld",
@@ -209,7 +211,7 @@ bool hd_job_has_pipes(const struct hd_job *job)
 {
 	struct hd_job_settled s;
 
-	return hd_job_has_stages(job) || (hd_job_has_settled(job, &s) && s.stages > 1);
+	return hd_job_has_stages(job) || (hd_job_has_settled(job, &s) && (s.stages > 1 || s.tensor));
 }
 
 bool hd_job_is_whole(const struct hd_job *job)

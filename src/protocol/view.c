@@ -57,7 +57,8 @@ static enum hd_err verify_shape(const struct hd_view *view, struct hd_diag *diag
 		filled |= UINT64_C(1) << s->place[i];
 	}
 	for (uint32_t i = 0; i < s->nstages && hd_view_nfirst(s); i++)
-		if (i ? s->first[i] <= s->first[i - 1] : s->first[0] != 0)
+		if (!i ? s->first[0] != 0 : i % hd_view_groups(s) ? s->first[i] != s->first[i - 1] :
+			s->first[i] <= s->first[i - 1])
 			return hd_fail(diag, HD_E_BADPLAN, "view %u: stage %u cannot begin with node %u",
 				view->epoch, i, s->first[i]);
 	if (filled != hd_members_all(s->width))

@@ -34,7 +34,7 @@
  *    ranks, or none.
  * 7. The virtual nodes of a pipeline are counted at its first rank; its other ranks have nvns 0.
  * 8. The shape says with which node of the graph each stage begins, or names none: then the stages balance
- *    the FLOPs.
+ *    the FLOPs. Stages that are parts of one (rule 11) begin with one node.
  * 9. A member holds the buckets of its stages (plan/holding.h). A pass is of one stage: a worker has one for
  *    each stage that it holds, ascending; the passes of each stage partition the virtual nodes. A pass yields
  *    roots of those buckets to whose gradient its stage contributes (`makers` of plan/buckets.h).
@@ -111,7 +111,9 @@ static inline uint32_t hd_view_way(const struct hd_view_shape *shape)
 /* How many of `first` a message carries. */
 static inline uint32_t hd_view_nfirst(const struct hd_view_shape *shape)
 {
-	return shape->first[1] ? shape->nstages : 0;
+	const uint32_t second = hd_view_groups(shape);     /* with which the second of the cuts begins */
+
+	return second < HD_STAGE_BITS && shape->first[second] ? shape->nstages : 0;
 }
 /* A callback of the state machines (member.h, coordinator.h): what the cuts of a shape say of each bucket;
  * NULL: there is no such shape. The table outlives the machine. */

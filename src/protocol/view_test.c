@@ -506,7 +506,8 @@ static void a_shape_is_read_from_lists_that_belong_together(void **state)
 	static const struct { const uint32_t *place; uint32_t nplace, nfirst, way; bool good; } row[] = {
 		{ places, 4, 4, 0, true }, { places, 4, 0, 0, true }, { places, 4, 3, 0, false },
 		{ places, 0, 4, 0, false }, { odd, 4, 4, 0, false }, { places, HD_STAGE_BITS + 1, 0, 0, false },
-		{ places, 4, 4, 0x10203, true }, { places, 4, 4, 0x10300, false }, { places, 4, 4, 1, false },
+		{ places, 4, 0, 0x10203, true }, { places, 4, 4, 0x10203, false },
+		{ places, 4, 4, 0x10300, false }, { places, 4, 4, 1, false },
 		{ places, 4, 4, 0x100, false }, { places, 4, 4, 0x20000, false } };
 	struct hd_view view = staged;
 

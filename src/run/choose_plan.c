@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/tensor.h"
 #include "pipeline/generate.h"
 #include "planner/partition.h"
 #include "planner/planner.h"
@@ -60,6 +61,7 @@ static enum hd_err cluster_of(struct hd_cluster *out, const struct hd_choose_ask
 
 struct plan_chooser {
 	const struct hd_choose_ask *ask;
+	uint32_t groups;                  /* workers on which the devices of a rank lie; 0: one */
 	struct hd_cluster cluster;
 	struct hd_plan_choices *out;
 	uint32_t cap;
@@ -128,7 +130,8 @@ static enum hd_err add_found(struct plan_chooser *c, const struct hd_auto_plan *
 	const bool alike = c->ask->alike;
 	const struct hd_run_stages stages = { .schedule = shape ? shape->schedule : p->shape.schedule,
 		.delayed = shape && shape->delayed, .overlap = shape && shape->overlap, .p = p->shape.p,
-		.v = p->shape.v, .d = p->shape.d, .t = c->ask->width, .first = nodes_of(c, p->first,
+		.v = p->shape.v, .d = p->shape.d, .t = c->ask->width, .groups = c->groups,
+		.first = nodes_of(c, p->first,
 		p->nstages), .share = p->share, .again = alike ? NULL : p->recompute,
 		.recompute = alike && has_any(p->recompute, p->nstages),
 		.offload = shape && shape->offload };
@@ -223,7 +226,8 @@ static enum hd_err of_balance(struct plan_chooser *c, struct hd_diag *diag)
 static enum hd_err of_width(struct plan_chooser *c, struct hd_diag *diag)
 {
 	const struct hd_run_stages stages = { .schedule = "1f1b", .p = 1, .v = 1, .d = c->ask->ndevices,
-		.t = c->ask->width, .recompute = recompute_of(c->ask) == HD_AUTO_ALWAYS };
+		.t = c->ask->width, .groups = c->groups,
+		.recompute = recompute_of(c->ask) == HD_AUTO_ALWAYS };
 
 	return stages.d > c->ask->job.nvns ? HD_OK : add(c, &stages, diag);
 }
@@ -238,6 +242,8 @@ static int faster_first(const void *a, const void *b)
 		return x->forecast.step_ns < y->forecast.step_ns ? -1 : 1;
 	if (x->stages.p != y->stages.p)
 		return x->stages.p < y->stages.p ? -1 : 1;
+	if (x->stages.t != y->stages.t)
+		return x->stages.t < y->stages.t ? -1 : 1;
 	return x->stages.p ? strcmp(x->stages.schedule, y->stages.schedule) : 0;
 }
 
@@ -266,6 +272,8 @@ void hd_plan_choice_name(const struct hd_plan_choice *c, struct hd_text *text)
 	}
 	if (s->p * s->v == 1) {
 		hd_text_addf(text, "tensor, %u rank%s of %u devices", s->d, s->d == 1 ? "" : "s", s->t);
+		if (s->groups > 1)
+			hd_text_addf(text, " on %u workers", s->groups);
 		return;
 	}
 	for (uint32_t k = 0; s->again && k < s->p * s->v; k++)
@@ -275,6 +283,8 @@ void hd_plan_choice_name(const struct hd_plan_choice *c, struct hd_text *text)
 		hd_text_addf(text, " in %u pipelines", s->d);
 	if (s->t > 1)
 		hd_text_addf(text, " of ranks of %u devices", s->t);
+	if (s->groups > 1)
+		hd_text_addf(text, " on %u workers", s->groups);
 }
 
 static void explain(const struct plan_chooser *c)
@@ -303,30 +313,73 @@ static void explain(const struct plan_chooser *c)
 			ask->setting.cores == 1 ? "" : "s");
 }
 
+/* All depths of one width. */
+static enum hd_err of_depths(struct plan_chooser *c, struct hd_diag *diag)
+{
+	const struct hd_choose_ask *ask = c->ask;
+	const struct hd_run_stages *shape = ask->shape, whole = { .p = 0 };
+	enum hd_err err = cluster_of(&c->cluster, ask, c->arena, diag);
+
+	if (!err && !shape && !ask->again && !hd_job_has_stages(ask->task->job) && ask->width <= 1)
+		err = add(c, &whole, diag);
+	for (uint32_t p = 2; p <= ask->ndevices && !err && !shape && !ask->job.lockstep; p++)
+		if (ask->ndevices % p == 0 && allows(ask->task->job, p, ask->ndevices / p))
+			err = of_depth(c, p, ask->ndevices / p, diag);
+	if (!err && !shape && ask->width > 1 && !hd_job_has_depth(ask->task->job))
+		err = of_width(c, diag);
+	if (!err && shape)
+		err = of_depth(c, shape->p, shape->d, diag);
+	if (!err && shape && !c->out->n)
+		err = of_balance(c, diag);
+	return err;
+}
+
+/* Rule 5: ranks of t devices; 0: no worker has a whole group of them. */
+static uint32_t groups_of(const struct hd_choose_ask *ask, uint32_t t)
+{
+	const uint32_t each = ask->each ? ask->each : ask->ndevices;
+
+	return each % t == 0 ? 1 : t % each == 0 ? t / each : 0;
+}
+
+static enum hd_err of_widths(struct plan_chooser *c, struct hd_diag *diag)
+{
+	const struct hd_choose_ask *ask = c->ask;
+	const uint32_t n = ask->ndevices, shards = (uint32_t)hd_job_int(ask->task->job, HD_JOB_SHARDS);
+	double *speed = hd_arena_take(c->arena, n, sizeof *speed);
+	enum hd_err err = speed ? HD_OK : no_memory(diag);
+
+	for (uint32_t t = 1; t <= n && t <= HD_MAX_TENSOR && !err; t++) {
+		struct hd_choose_ask one = *ask;
+		struct plan_chooser of = *c;
+		if (n % t || shards % t || !groups_of(ask, t))
+			continue;
+		one.width = t;
+		one.ndevices = n / t;
+		one.memory_bytes *= t;
+		for (uint32_t d = 0; d < n && ask->setting.speed; d++)
+			speed[d / t] = d % t == 0 || ask->setting.speed[d] < speed[d / t] ?
+				ask->setting.speed[d] : speed[d / t];
+		one.setting.speed = ask->setting.speed ? speed : NULL;
+		of.ask = &one;
+		of.groups = groups_of(ask, t) > 1 ? groups_of(ask, t) : 0;
+		err = of_depths(&of, diag);
+		c->first = of.first;
+	}
+	return err;
+}
+
 enum hd_err hd_choose_plan(struct hd_plan_choices *choices, const struct hd_choose_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	const struct hd_run_stages *shape = ask->shape, whole = { .p = 0 };
 	struct hd_plan_choices out = { .n = 0 };
-	struct plan_chooser c = { .ask = ask, .out = &out, .arena = arena,
-		.cap = ask->ndevices * HD_CHOOSE_EACH + 2 };
-	enum hd_err err = cluster_of(&c.cluster, ask, arena, diag);
+	struct plan_chooser c = { .ask = ask, .out = &out, .arena = arena };
+	const bool open = ask->open && !ask->shape && !ask->job.lockstep;
+	const size_t widths = open ? ask->ndevices < HD_MAX_TENSOR ? ask->ndevices : HD_MAX_TENSOR : 1;
 
-	out.at = hd_arena_take(arena, c.cap, sizeof *out.at);
+	out.at = hd_arena_take(arena, widths * (ask->ndevices * HD_CHOOSE_EACH + 2), sizeof *out.at);
 	hd_text_init(&out.why, arena);
-	if (!err && !out.at)
-		err = no_memory(diag);
-	if (!err && !shape && !ask->again && !hd_job_has_stages(ask->task->job))
-		err = add(&c, &whole, diag);
-	for (uint32_t p = 2; p <= ask->ndevices && !err && !shape && !ask->job.lockstep; p++)
-		if (ask->ndevices % p == 0 && allows(ask->task->job, p, ask->ndevices / p))
-			err = of_depth(&c, p, ask->ndevices / p, diag);
-	if (!err && !shape && ask->width > 1 && !hd_job_has_depth(ask->task->job))
-		err = of_width(&c, diag);
-	if (!err && shape)
-		err = of_depth(&c, shape->p, shape->d, diag);
-	if (!err && shape && !out.n)
-		err = of_balance(&c, diag);
+	enum hd_err err = !out.at ? no_memory(diag) : open ? of_widths(&c, diag) : of_depths(&c, diag);
 	if (!err && !out.n)
 		err = hd_fail(diag, HD_E_INVAL, "%s", *c.first.text ? c.first.text :
 			"no plan of stages runs on these devices");

@@ -13,8 +13,10 @@
  * 3. Candidates stand in the order in which they are to be tried: a worker may yet refuse one for memory.
  * 4. Where cores are fewer than devices, all ranks share them, and a pipeline saves nothing but memory: the
  *    simulator says so, since one core is never idle under either.
- * 5. Widths are the job's (parallel.tensor), not tried. Ranks of several devices with the whole model take
- *    the place of data parallel.
+ * 5. Devices of a rank (parallel.tensor) are as `width` says. Where that is open, each number that divides
+ *    the shards and the devices is tried with all depths; where workers have `each` devices, they lie on as
+ *    few of them as can be, and what they send one another is charged (forecast.h). Ranks of several devices
+ *    with the whole model are candidates beside data parallel.
  * 6. A plan changes no bit. Equal costs give equal candidates.
  * 7. Where all stages compute again or none (`alike`), all do if one must, and are simulated so; a shape that
  *    is given has it as it says.
@@ -34,8 +36,10 @@ struct hd_choose_ask {
 	const struct hd_run_costs *costs;
 	struct hd_plan_job job;
 	/* `width`: devices of a rank (parallel.tensor; 0: one). Above one, `ndevices`, speeds and memory are
-	 * of ranks */
+	 * of ranks. `open`: it is to be found, and these are of devices */
 	uint32_t ndevices, width;
+	bool open;
+	uint32_t each;                            /* devices of a worker; 0: all */
 	struct hd_forecast_setting setting;       /* cores and speeds */
 	uint64_t memory_bytes;                    /* of a device; 0: no limit */
 	/* the shape that the keys of the job give: only its cuts are open. NULL: all is */

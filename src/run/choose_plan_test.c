@@ -107,6 +107,86 @@ static void candidates_of_ranks_of_several_devices(void **state)
 	end(&m);
 }
 
+/* Every width is tried where none is given, on four devices of one worker and of four: what is chosen is not
+ * slower, by its own prediction, than any candidate, and than any plan of a width that is asked for alone. */
+static void the_width_is_found(void **state)
+{
+	static const struct { uint32_t each; double copy; } rows[] = { { 0, 0 }, { 1, 0 }, { 2, 0 },
+		{ 1, 400 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct made m;
+		bool has[5][5] = { { false } };
+		begin_model(&m, shards, "parallel: {mode: auto}\n", 4, 0);
+		m.job.costs->copy_ns_per_byte = rows[i].copy;
+		m.ask.open = true;
+		m.ask.each = rows[i].each;
+		const struct hd_plan_choices choices = choose(&m);
+		for (uint32_t k = 0; k < choices.n; k++) {
+			const struct hd_plan_choice *c = &choices.at[k];
+			const uint32_t t = hd_plan_width(&c->plan) * hd_plan_groups(&c->plan);
+			has[t][hd_plan_groups(&c->plan)] = true;
+			CHECK(hd_plan_devices(&c->plan) == 4 && c->forecast.step_ns > 0, "%u devices",
+				hd_plan_devices(&c->plan));
+			CHECK(choices.at[0].forecast.step_ns * (choices.at[0].stages.p ? 1 :
+				1 - HD_CHOOSE_MARGIN) <= c->forecast.step_ns, "%u of %u is faster", k,
+				choices.n);
+			CHECK((c->stages.p ? hd_plan_staged_check(&c->plan, &m.ask.job, NULL, &m.job.diag) :
+				HD_OK) == HD_OK, "%s", m.job.diag.text);
+		}
+		const uint32_t each = rows[i].each ? rows[i].each : 4;
+		for (uint32_t t = 1; t <= 4; t *= 2)
+			CHECK(has[t][t > each ? t / each : 1], "row %zu: no ranks of %u", i, t);
+		for (uint32_t t = 1; t <= 4; t *= 2) {
+			struct hd_choose_ask one = m.ask;
+			struct hd_plan_choices of;
+			one.open = false;
+			one.width = t;
+			one.ndevices = 4 / t;
+			CHECK(hd_choose_plan(&of, &one, &m.job.rig.arena, &m.job.diag) == HD_OK, "%s",
+				m.job.diag.text);
+			CHECK(rows[i].copy > 0 || rows[i].each || choices.at[0].forecast.step_ns <=
+				of.at[0].forecast.step_ns / (1 - HD_CHOOSE_MARGIN), "row %zu: ranks of %u "
+				"alone take %g, the choice %g", i, t, of.at[0].forecast.step_ns,
+				choices.at[0].forecast.step_ns);
+		}
+		/* what crosses links between workers at this rate is slower than any stage */
+		CHECK(rows[i].copy <= 0 || choices.at[0].stages.t <= 1, "%s", choices.why.at);
+		end(&m);
+	}
+}
+
+/* Groups on links that take nothing take what devices of one worker take; else more, the more the slower. */
+static void groups_of_a_rank_are_charged_their_link(void **state)
+{
+	struct made m;
+	double was = 0;
+
+	(void)state;
+	begin_model(&m, shards, NULL, 4, 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct hd_forecast f[2];
+		m.job.costs->copy_ns_per_byte = i * 100;
+		for (uint32_t groups = 1; groups <= 2; groups++) {
+			const struct hd_run_stages shape = { .schedule = "1f1b", .p = 1, .v = 1, .d = 1,
+				.t = 4, .groups = groups };
+			struct hd_plan plan;
+			CHECK(hd_run_stages_plan(&plan, &shape, &m.ask.job, m.ask.task, m.job.costs,
+				&m.job.rig.arena, &m.job.diag) == HD_OK && hd_plan_groups(&plan) == groups,
+				"%s", m.job.diag.text);
+			CHECK(hd_forecast_make(&f[groups - 1], &plan, m.job.costs,
+				&(struct hd_forecast_setting){ .cores = 0 }, &m.job.rig.arena,
+				&m.job.diag) == HD_OK, "%s", m.job.diag.text);
+		}
+		CHECK(i ? f[1].step_ns > f[0].step_ns && f[1].step_ns > was :
+			fabs(f[1].step_ns / f[0].step_ns - 1) < 1e-9, "%u ns a byte: %g, of one worker %g, "
+			"before %g", i * 100, f[1].step_ns, f[0].step_ns, was);
+		was = f[1].step_ns;
+	}
+	end(&m);
+}
+
 /* Without sums, updates and hops eight virtual nodes on two devices take four times one, and no pipeline
  * takes less: what predictions err by does not speak for stages. */
 static void data_parallel_is_taken_unless_stages_save_more_than_the_margin(void **state)
@@ -366,6 +446,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(candidates_of_ranks_of_several_devices),
 		cmocka_unit_test(candidates_are_plans_that_run_on_all_devices),
+		cmocka_unit_test(the_width_is_found),
+		cmocka_unit_test(groups_of_a_rank_are_charged_their_link),
 		cmocka_unit_test(data_parallel_is_taken_unless_stages_save_more_than_the_margin),
 		cmocka_unit_test(devices_of_a_rank_shorten_its_stages),
 		cmocka_unit_test(slower_devices_get_shorter_stages_and_fewer_virtual_nodes),

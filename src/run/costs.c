@@ -53,6 +53,7 @@ enum hd_err hd_run_costs_of(struct hd_run_costs **costs, const struct hd_profile
 	c->whole = 1;
 	hd_reuse_none(&c->reuse);
 	c->graph = graph;
+	c->rows = rows;
 	enum hd_err err = cut(c, profile, home, graph, rows, arena, diag);
 	err = err ? err : share_out(c, home, graph, arena, diag);
 	if (!err)

@@ -47,6 +47,7 @@ struct hd_run_costs {
 	double took_s;                    /* to measure */
 	int64_t *node_ns;                 /* [nodes of the training graph] for devices that wait so long */
 	const struct hd_graph *graph;     /* the training graph; borrowed */
+	uint64_t rows;                    /* of a virtual node */
 };
 
 /* pace 0: devices that compute. HD_E_REFUSED, HD_E_INVAL: a job that cannot be profiled (engine/profile.h).

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "graph/stages.h"
-#include "graph/tensor.h"
+#include "graph/tensor_time.h"
 #include "pipeline/plan_schedule.h"
 #include "pipeline/reuse.h"
 #include "pipeline/sim_plan.h"
@@ -103,11 +103,45 @@ static void add_rest(struct hd_stage_costs *s, const struct hd_plan *plan, const
 	}
 }
 
-/* Rule 4: by how much shorter a phase of a stage is. */
-static enum hd_err shorter(double *by, const struct hd_graph *stage, const uint8_t *device, uint32_t t,
-	uint8_t phase, const double *ns, double hop_ns, double cores, struct hd_arena *arena,
+/* What the devices of a rank take for a stage: rule 4. */
+struct widening {
+	const struct hd_run_costs *costs;
+	uint32_t t, ngroups;
+	double cores;                     /* for a rank */
+	struct hd_graph_stages cuts;
+	struct hd_graph_spread spread;
+	struct hd_arena *arena;
+};
+
+/* What groups send one another in one order of nodes. */
+static enum hd_err link_of(struct hd_tensor_link *link, const struct widening *w, uint32_t s,
+	const struct hd_tensor_list *list, struct hd_diag *diag)
+{
+	const struct hd_graph *stage = &w->cuts.stage[s].graph;
+	struct hd_parcels *parcels = hd_arena_take(w->arena, 1, sizeof *parcels);
+	enum hd_err err = parcels ? hd_parcels_make(parcels, stage, &w->spread.at[s], list, w->t, w->ngroups,
+		w->arena, diag) : HD_E_NOMEM;
+	double *ns = err ? NULL : hd_arena_take(w->arena, (size_t)parcels->n + 1, sizeof *ns);
+
+	if (!ns)
+		return err && err != HD_E_NOMEM ? err : hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
+	for (uint32_t i = 0; i < parcels->n; i++)
+		for (uint32_t k = 0; k < parcels->at[i].n; k++)
+			ns[i] += w->costs->copy_ns_per_byte *
+				(double)hd_value_bytes(&stage->value[parcels->at[i].value[k]],
+				w->costs->rows);
+	*link = (struct hd_tensor_link){ w->ngroups, parcels, ns };
+	return HD_OK;
+}
+
+/* By how much shorter a phase of a stage is. */
+static enum hd_err shorter(double *by, const struct widening *w, uint32_t s, uint8_t phase, const double *ns,
 	struct hd_diag *diag)
 {
+	const struct hd_graph *stage = &w->cuts.stage[s].graph;
+	const uint32_t t = w->t;
+	struct hd_arena *arena = w->arena;
+	struct hd_tensor_link link = { .ngroups = 0 };
 	struct hd_tensor_list list[HD_MAX_TENSOR];
 	uint32_t *order = hd_arena_take(arena, (size_t)stage->nnodes + 1, sizeof *order);
 	uint32_t *place = hd_arena_take(arena, (size_t)stage->nnodes + 1, sizeof *place);
@@ -121,10 +155,14 @@ static enum hd_err shorter(double *by, const struct hd_graph *stage, const uint8
 			order[n++] = i;
 			sum += ns[i];
 		}
-	enum hd_err err = hd_tensor_lists(list, place, until, stage, device, t, order, n, arena, diag);
-	err = err ? err : hd_tensor_time(&took, list, t, ns, hop_ns, arena, diag);
+	enum hd_err err = hd_tensor_lists(list, place, until, stage, w->spread.at[s].device, t, order, n,
+		arena, diag);
+	if (!err && w->ngroups > 1)
+		err = link_of(&link, w, s, list, diag);
+	err = err ? err : hd_tensor_time(&took, list, t, ns, w->costs->hop_ns, w->ngroups > 1 ? &link : NULL,
+		arena, diag);
 	if (!err)
-		*by = sum <= 0 ? 1 : took < sum / cores ? 1 / cores : took / sum;
+		*by = sum <= 0 ? 1 : took < sum / w->cores ? 1 / w->cores : took / sum;
 	return err;
 }
 
@@ -137,23 +175,21 @@ static uint32_t shards_of(const struct hd_graph *g)
 	return n;
 }
 
-static enum hd_err widen_stage(struct hd_stage_cost *c, const struct hd_graph_stages *cuts, uint32_t s,
-	const struct hd_run_costs *costs, uint32_t t, double cores, struct hd_arena *arena,
+static enum hd_err widen_stage(struct hd_stage_cost *c, const struct widening *w, uint32_t s,
 	struct hd_diag *diag)
 {
-	const struct hd_graph *stage = &cuts->stage[s].graph;
-	double *ns = hd_arena_take(arena, (size_t)stage->nnodes + 1, sizeof *ns), by[3] = { 1, 1, 1 };
-	uint8_t *device = hd_arena_take(arena, (size_t)stage->nnodes + 1, sizeof *device);
+	const struct hd_graph *stage = &w->cuts.stage[s].graph;
+	double *ns = hd_arena_take(w->arena, (size_t)stage->nnodes + 1, sizeof *ns), by[3] = { 1, 1, 1 };
+	enum hd_err err = HD_OK;
 	uint32_t n = 0;
 
-	if (!ns || !device)
+	if (!ns)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
-	for (uint32_t i = 0; i < costs->graph->nnodes; i++)
-		if (cuts->of_node[i] == s)
-			ns[n++] = (double)costs->node_ns[i];
-	enum hd_err err = hd_tensor_place(device, stage, shards_of(costs->graph), t, diag);
+	for (uint32_t i = 0; i < w->costs->graph->nnodes; i++)
+		if (w->cuts.of_node[i] == s)
+			ns[n++] = (double)w->costs->node_ns[i];
 	for (uint8_t phase = HD_PHASE_F; phase <= HD_PHASE_W && !err; phase++)
-		err = shorter(&by[phase], stage, device, t, phase, ns, costs->hop_ns, cores, arena, diag);
+		err = shorter(&by[phase], w, s, phase, ns, diag);
 	c->f = llround((double)c->f * by[HD_PHASE_F]);
 	c->r = llround((double)c->r * by[HD_PHASE_F]);
 	c->i = llround((double)c->i * by[HD_PHASE_I]);
@@ -163,24 +199,27 @@ static enum hd_err widen_stage(struct hd_stage_cost *c, const struct hd_graph_st
 }
 
 static enum hd_err widen(struct hd_stage_costs *s, const struct hd_plan *plan,
-	const struct hd_run_costs *costs,
-	uint32_t ncores, struct hd_diag *diag)
+	const struct hd_run_costs *costs, uint32_t ngroups, uint32_t ncores, struct hd_diag *diag)
 {
 	const uint32_t t = hd_plan_width(plan), each = ncores ? ncores / plan->nranks : t;
-	const double cores = each == 0 ? 1 : each < t ? each : t;
-	struct hd_graph_stages cuts;
 	struct hd_arena arena;
+	struct widening w = { .costs = costs, .t = t, .ngroups = ngroups, .arena = &arena,
+		.cores = each == 0 ? 1 : each < t ? each : t };
 
 	hd_arena_init(&arena, 0);
-	enum hd_err err = hd_graph_stages_make(&cuts, costs->graph, plan->first, plan->nstages, &arena, diag);
+	enum hd_err err = hd_graph_stages_make(&w.cuts, costs->graph, plan->first, plan->nstages, &arena,
+		diag);
+	err = err ? err : hd_graph_spread_make(&w.spread, &w.cuts, shards_of(costs->graph), t, ngroups,
+		&arena, diag);
 	for (uint32_t k = 0; k < plan->nstages && !err; k++)
-		err = widen_stage(&s->stage[k], &cuts, k, costs, t, cores, &arena, diag);
+		err = widen_stage(&s->stage[k], &w, k, diag);
 	hd_arena_finish(&arena);
 	return err;
 }
 
 static enum hd_err stage_costs(struct hd_stage_costs *out, const struct hd_plan *plan,
-	const struct hd_run_costs *costs, uint32_t cores, struct hd_arena *arena, struct hd_diag *diag)
+	const struct hd_run_costs *costs, uint32_t ngroups, uint32_t cores, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	uint32_t *cut = hd_arena_take(arena, (size_t)plan->nstages + 1, sizeof *cut);
 	enum hd_err err = cut ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
@@ -193,7 +232,7 @@ static enum hd_err stage_costs(struct hd_stage_costs *out, const struct hd_plan 
 	if (!err && plan->first && costs->late_ns > 0)
 		wake_late(out, plan, costs->late_ns);
 	if (!err && hd_plan_width(plan) > 1)
-		err = widen(out, plan, costs, cores, diag);
+		err = widen(out, plan, costs, ngroups, cores, diag);
 	if (!err)
 		add_rest(out, plan, costs, cut);
 	return err;
@@ -255,7 +294,7 @@ static double overlapped_ns(const struct hd_forecast *f, const struct hd_plan *p
 	return most + step;
 }
 
-/* Groups of a rank's devices take what devices of one worker take, but for the link between them. */
+/* Of groups the plan of whole ranks is simulated; what its devices take has the link between groups in it. */
 enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan *of,
 	const struct hd_run_costs *costs, const struct hd_forecast_setting *setting, struct hd_arena *arena,
 	struct hd_diag *diag)
@@ -273,7 +312,7 @@ enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan 
 		.speed = setting->speed, .transport = HD_TRANSPORT_BUFFERED, .credits = HD_CREDITS,
 		.host_bytes_per_s = costs->host_ns_per_byte > 0 ? 1e9 / costs->host_ns_per_byte : 0,
 		.host_waits = true, .spans = true };
-	err = stage_costs(&stages, plan, costs, setting->cores, arena, diag);
+	err = stage_costs(&stages, plan, costs, hd_plan_groups(of), setting->cores, arena, diag);
 	err = err ? err : hd_schedule_of_plan(&schedule, plan, arena, diag);
 	err = err ? err : hd_sim_plan(&sim, &schedule, &set, arena, diag);
 	err = err ? err : list_rows(&f, plan, arena, diag);

@@ -13,7 +13,9 @@
  *    memory that was never touched: time, and of stages the processor time in it, which other
  *    programs on the same cores do not lengthen. A row that no rank has run since has 0.
  * 4. Of a rank of several devices a stage takes what its devices take together: their lists (graph/tensor.h)
- *    with the times of their nodes and a hop at each wait; on fewer cores no less than the cores allow.
+ *    with the times of their nodes and a hop at each wait; on fewer cores no less than the cores allow. Where
+ *    they lie in groups on several workers, what these send one another takes its time on the link, which is
+ *    the one of stages (`copy_ns_per_byte`).
  * 5. Steps that overlap (pipeline/window.h) never drain the pipeline: a step takes what the rank computes
  *    that has most to do, with its update. Where ranks share cores that is not known, and none is predicted.
  * 6. What a step takes besides (reading rows, the sums at NORM, its begin and end) is in no row.

@@ -136,8 +136,8 @@ static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, const
 		arena, diag);
 	for (uint32_t s = 0; s < n && given; s++)
 		first[s] = given[s];
-	for (uint32_t s = 0; s < n && given && pipes->groups == 1; s++)
-		pipes->shape.first[s] = given[s];
+	for (uint32_t s = 0; s < pipes->shape.nstages && given; s++)
+		pipes->shape.first[s] = given[s / pipes->groups];
 	err = err ? err : hd_graph_stages_make(&cuts, &task->train, first, n, arena, diag);
 	err = err ? err : hd_graph_spread_make(&spread, &cuts, (uint32_t)hd_job_int(task->job, HD_JOB_SHARDS),
 		pipes->stages.t, pipes->groups, arena, diag);
@@ -205,7 +205,12 @@ static enum hd_err as_asked(struct hd_pipes *pipes, const struct hd_task *of, co
 	say(job, HD_JOB_PAR_SCHEDULE, 0);
 	job->value[HD_JOB_PAR_SCHEDULE].text = schedule;
 	say_redundancy(job, hd_shape_redundancy(shape));
-	return by_keys(pipes, task, hd_view_nfirst(shape) ? shape->first : NULL, arena, diag);
+	uint32_t *first = hd_view_nfirst(shape) ? hd_arena_take(arena, nstages, sizeof *first) : NULL;
+	if (!first && hd_view_nfirst(shape))
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the shape of a view");
+	for (uint32_t s = 0; first && s < nstages; s++)
+		first[s] = shape->first[s * groups];
+	return by_keys(pipes, task, first, arena, diag);
 }
 
 enum hd_err hd_pipes_of_shape(struct hd_pipes *pipes, const struct hd_task *task,
@@ -240,15 +245,16 @@ enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, st
 	*pipes = (struct hd_pipes){ .stages.p = 0 };
 	if (!hd_job_has_pipes(job))
 		return HD_OK;
-	if (!hd_job_has_settled(job, &s) || s.stages == 1)
+	if (!hd_job_has_settled(job, &s) || (s.stages == 1 && !s.tensor))
 		return by_keys(pipes, task, NULL, arena, diag);
 	if (hd_schedule_kind_find(&kind, s.schedule, NULL))
 		return hd_fail(diag, HD_E_INVAL, "parallel.settled is \"%.80s\", which no run wrote",
 			hd_job_text(job, HD_JOB_PAR_SETTLED));
-	struct hd_view_shape shape = { .nstages = s.stages, .again = s.recompute };
-	const struct hd_job_value *tensor = &job->value[HD_JOB_PAR_TENSOR];
-	shape.each = (uint8_t)(tensor->is_auto || tensor->i == 1 ? 0 : tensor->i);
-	memcpy(shape.first, s.node, s.n * sizeof *s.node);
+	const uint32_t n = s.groups ? s.groups : 1, each = (s.tensor ? s.tensor : 1) / n;
+	struct hd_view_shape shape = { .nstages = s.stages * n, .groups = (uint8_t)(n > 1 ? n : 0),
+		.each = (uint8_t)(each > 1 ? each : 0), .again = s.recompute };
+	for (uint32_t i = 0; i < s.n * n && i < HD_STAGE_BITS; i++)
+		shape.first[i] = s.node[i / n];
 	hd_shape_make_redundant(&shape, (uint32_t)hd_job_int(job, HD_JOB_REDUNDANCY));
 	return as_asked(pipes, task, kind->name, s.stages, s.width, &shape, arena, diag);
 }
@@ -483,11 +489,6 @@ static enum hd_err settle_groups(struct hd_job *job, uint32_t t, uint32_t ndevic
 		return hd_fail(diag, HD_E_INVAL,
 			"a rank is %u devices (parallel.tensor), and a worker has %u: give each --devices "
 			"%u, or a number that divides %u", t, ndevices, (ndevices / t + 1) * t, t);
-	if (n > 1 && hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO)
-		return hd_fail(diag, HD_E_INVAL,
-			"parallel.mode: auto chooses among ranks of one worker, and %u devices of a rank "
-			"(parallel.tensor) are of %u: give each worker --devices %u, or parallel.mode: "
-			"pipeline", t, n, t);
 	return put_number(value, n, arena, diag);
 }
 
@@ -530,6 +531,11 @@ static void leave_settled(struct hd_job *job)
 	settled->text = "none";
 	if (s.recompute && !set(job, HD_JOB_PAR_RECOMPUTE))
 		say_recompute(job, true);
+	if (s.tensor && !set(job, HD_JOB_PAR_TENSOR)) {
+		say(job, HD_JOB_PAR_TENSOR, s.tensor);
+		if (!set(job, HD_JOB_PAR_GROUPS))
+			say(job, HD_JOB_PAR_GROUPS, s.groups ? s.groups : 1);
+	}
 	if (s.stages == 1 || set(job, HD_JOB_PAR_SCHEDULE))
 		return;
 	say(job, HD_JOB_PAR_SCHEDULE, 0);

@@ -19,14 +19,19 @@ static struct hd_choose_ask as_one_process(const struct hd_task *task, const str
 
 static bool shape_of(struct hd_view_shape *shape, const struct hd_run_stages *s, uint32_t redundancy)
 {
-	*shape = (struct hd_view_shape){ .nstages = s->p * s->v, .width = s->p, .again = s->recompute };
+	const uint32_t n = s->groups ? s->groups : 1, t = s->t / n;
+
+	*shape = (struct hd_view_shape){ .nstages = s->p * s->v * n, .width = s->p * n, .again = s->recompute,
+		.each = (uint8_t)(t > 1 ? t : 0), .groups = (uint8_t)(n > 1 ? n : 0) };
 	while (hd_schedule_kinds[shape->schedule].name &&
 		strcmp(hd_schedule_kinds[shape->schedule].name, s->schedule) != 0)
 		shape->schedule++;
-	if (!hd_schedule_kinds[shape->schedule].name || shape->nstages > HD_STAGE_BITS || !s->first)
+	if (!hd_schedule_kinds[shape->schedule].name || shape->nstages > HD_STAGE_BITS ||
+		(!s->first && s->p * s->v > 1))
 		return false;
 	hd_shape_make_redundant(shape, redundancy);
-	memcpy(shape->first, s->first, shape->nstages * sizeof *shape->first);
+	for (uint32_t i = 0; i < shape->nstages && s->first; i++)
+		shape->first[i] = s->first[i / n];
 	return true;
 }
 
@@ -90,6 +95,8 @@ enum hd_err hd_pipes_choose(struct hd_pipes_choices *choices, const struct hd_pi
 
 	how.memory_bytes = ask->memory_bytes;
 	how.again = ask->again;
+	how.open = !hd_job_has_tensor(ask->task->job);
+	how.each = ask->ndevices;
 	enum hd_err err = hd_choose_plan(&found, &how, arena, diag);
 	if (err)
 		return err;

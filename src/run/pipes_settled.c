@@ -15,11 +15,15 @@ enum hd_err hd_pipes_settled(struct hd_job_value *value, const struct hd_view_sh
 	struct hd_text text;
 
 	if (shape->nstages) {
-		s.stages = shape->nstages;
-		s.width = shape->width;
-		s.n = hd_view_nfirst(shape);
+		const uint32_t n = hd_view_groups(shape), t = n * hd_view_each(shape);
+		s.stages = shape->nstages / n;
+		s.width = shape->width / n;
+		s.n = hd_view_nfirst(shape) / n;
 		s.recompute = how.recompute;
-		memcpy(s.node, shape->first, s.n * sizeof *s.node);
+		s.tensor = t > 1 ? t : 0;
+		s.groups = n > 1 ? n : 0;
+		for (uint32_t i = 0; i < s.n; i++)
+			s.node[i] = shape->first[i * n];
 		schedule = hd_schedule_kinds[hd_shape_order(shape)].name;
 	}
 	snprintf(s.schedule, sizeof s.schedule, "%s", schedule);
@@ -43,13 +47,15 @@ static bool is_asked_for(const struct hd_job *job, const struct hd_job_settled *
 	const struct hd_job_value *value = job->value, *schedule = &value[HD_JOB_PAR_SCHEDULE];
 	const int64_t again = value[HD_JOB_PAR_RECOMPUTE].i;
 
-	if (s->stages == 1)
+	const uint32_t devices = s->width * (s->tensor ? s->tensor : 1);
+
+	if (s->stages == 1 && !s->tensor)
 		return !hd_job_has_stages(job) && hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES;
 	if (!schedule->is_auto && strcmp(hd_run_stages_drained(schedule->text), s->schedule) != 0)
 		return false;
 	return allows(&value[HD_JOB_PAR_STAGES], s->stages) &&
 		allows(&value[HD_JOB_PAR_CHUNKS], s->stages / s->width) &&
-		allows(&value[HD_JOB_PAR_REPLICAS], ndevices / s->width) &&
+		allows(&value[HD_JOB_PAR_REPLICAS], ndevices / devices) &&
 		(again == HD_RECOMPUTE_AUTO || (again == HD_RECOMPUTE_STAGE) == s->recompute);
 }
 
@@ -65,7 +71,8 @@ bool hd_pipes_stay(const struct hd_job *job, uint32_t ndevices)
 		if (job->value[bounds[i]].origin == HD_FROM_SET)
 			return false;
 	/* programs before this one wrote no number, and of pipelines alone */
-	if (!ndevices || ndevices % s.width || (s.ndevices ? s.ndevices != ndevices : s.stages == 1))
+	if (!ndevices || ndevices % (s.width * (s.tensor ? s.tensor : 1)) ||
+		(s.ndevices ? s.ndevices != ndevices : s.stages == 1))
 		return false;
 	return is_asked_for(job, &s, ndevices);
 }

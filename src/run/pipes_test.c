@@ -202,7 +202,7 @@ static void the_devices_of_a_rank_are_of_as_few_workers_as_can_be(void **state)
 		{ "tensor: 4, groups: 2", 1, 4, 4, 2, NULL, 2 },
 		{ "tensor: 4, groups: 4", 2, 3, 0, 0, "6 devices are no ranks of 4", 0 },
 		{ "tensor: 4", 4, 3, 0, 0, "a rank is 4 devices (parallel.tensor), and a worker has 3", 0 },
-		{ "mode: auto, tensor: 2", 2, 1, 0, 0, "chooses among ranks of one worker", 0 },
+		{ "mode: auto, tensor: 2", 2, 1, 2, 2, NULL, 2 },
 		{ "mode: tensor", 4, 1, 0, 0, "the 1 device of a worker: no number above 1 divides both", 0 },
 		{ "mode: tensor", 2, 3, 0, 0, "--devices 4", 0 },
 		{ "stages: 2, tensor: 2", 2, 3, 0, 0, "use 4", 0 },
@@ -394,6 +394,9 @@ static void a_set_has_the_pipes_of_every_shape(void **state)
 		"stages: 3, tensor: 2", "stages: 3, tensor: 4", "stages: 3, tensor: 4, groups: 2",
 		"stages: 3, tensor: 4, groups: 4, recompute: stage", "stages: 3, recompute: stage",
 		"mode: tensor, tensor: 4, groups: 2, width: 1",
+		"mode: auto, settled: '1f1b 3 3 0,5,20 tensor 2'",
+		"mode: auto, settled: '1f1b 3 3 0,5,20 tensor 4 groups 2'",
+		"mode: auto, settled: '1f1b 1 1 recompute tensor 4 groups 2'",
 		"stages: 3}\ncomm: {sync: stages}\nelastic: {redundancy: lazy" };
 	enum { N = sizeof parallel / sizeof *parallel };
 	struct hd_pipe_set set[N];

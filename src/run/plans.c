@@ -179,7 +179,8 @@ static enum hd_err choose(struct hd_run *run, const struct hd_plan_job *job, str
 		.ndevices = run->options.worker.ndevices / width, .width = width, .setting =
 		setting_of(run, width),
 		.memory_bytes = run->options.worker.memory_limit_bytes * width,
-		.shape = run->stages.p ? &run->stages : NULL };
+		.shape = run->stages.p ? &run->stages : NULL,
+		.open = is_auto(run) && !hd_job_has_tensor(run->job) };
 	struct hd_plan_choices choices;
 	enum hd_err err = hd_choose_plan(&choices, &ask, &run->arena, diag);
 
