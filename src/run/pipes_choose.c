@@ -144,8 +144,7 @@ enum hd_err hd_pipes_cut_again(struct hd_view_shape *shape, const struct hd_pipe
 	enum hd_err err = hd_choose_plan(&found, &how, arena, diag);
 	for (uint32_t i = 0; !err && !takes && i < found.n; i++) {
 		struct hd_view_shape made;
-		if (shape_of(&made, &found.at[i].stages,
-			(uint32_t)hd_job_int(task->job, HD_JOB_REDUNDANCY)))
+		if (shape_of(&made, &found.at[i].stages, hd_shape_redundancy(&pipes->shape)))
 			err = complete(&made, task, &takes, arena, diag);
 		if (takes)
 			*shape = made;
