@@ -254,8 +254,8 @@ static void count_held(const struct rest_making *x, struct rest_need *need)
 	}
 }
 
-/* As pipe.c does it, of what is no copy: the cell of a copy may be another worker's. An arena that a cell kept
- * for its input alone may go sooner than is counted. */
+/* As pipe.c does it, of what is no copy: the cell of a copy may be another worker's. An arena that a cell
+ * kept for its input alone may go sooner than is counted. */
 static void count_ins(const struct rest_making *x, struct rest_need *needs, uint32_t rank,
 	const struct hd_ins *ins)
 {

@@ -189,8 +189,8 @@ void hd_co_forget_going(struct hd_coordinator *co, uint32_t worker);
 void hd_co_stale(struct hd_coordinator *co, uint32_t worker);            /* it is in no epoch any more */
 void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w);      /* it leaves, and no longer counts */
 void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why);
-/* A member, where the state is lost: its process drops what it has and joins as a new worker. Until it has, or
- * has ended, or for as long as one that is spawned is waited for, it counts as here for who is spawned. */
+/* A member, where the state is lost: its process drops what it has and joins as a new worker. Until it has,
+ * or has ended, no other is spawned in its place; nor is it waited for longer than one that is spawned. */
 void hd_co_rejoin(struct hd_coordinator *co, struct hd_co_worker *w);
 /* the process of this local worker may have been another worker before; true: which was still here, or was to
  * join again: it is none of those that were spawned */

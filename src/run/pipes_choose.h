@@ -38,9 +38,10 @@ struct hd_pipes_choices { struct hd_pipes_choice *at; uint32_t n; struct hd_text
 HD_MUST_USE enum hd_err hd_pipes_choose(struct hd_pipes_choices *choices, const struct hd_pipes_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* The shape of these pipelines, with their redundancy, and stages cut for ranks of other speeds,
- * setting->speed [npipes * width]: for one of them with the longest share, each of whose ranks is as slow as the
- * slowest in its place, since all have the same cuts. Memory is of a device (0: no limit), as the planner counts
- * it; where nothing fits by that, the cuts are as if there were no limit. HD_E_INVAL: it cannot be cut. */
+ * setting->speed [npipes * width]: for one of them with the longest share, each of whose ranks is as slow as
+ * the slowest in its place, since all have the same cuts. Memory is of a device (0: no limit), as the planner
+ * counts it; where nothing fits by that, the cuts are as if there were no limit. HD_E_INVAL: it cannot be
+ * cut. */
 HD_MUST_USE enum hd_err hd_pipes_cut_again(struct hd_view_shape *shape, const struct hd_pipes *pipes,
 	uint32_t npipes, const struct hd_task *task, const struct hd_run_costs *costs,
 	const struct hd_forecast_setting *setting, uint64_t memory_bytes, struct hd_arena *arena,
