@@ -96,7 +96,8 @@ done
 
 # what does not fit is refused before anything changes
 run=tight
-heddle run stages.yaml --out $run --workers 4 -s parallel.mode=pipeline -s workers.memory=45MiB \
+sed 's/context: 16/context: 64/' stages.yaml >tight.yaml
+heddle run tight.yaml --out $run --workers 4 -s parallel.mode=pipeline -s workers.memory=58MiB \
 	>$run.log 2>&1 &
 reach $run 1
 expect 11 heddle scale $run -s parallel.stages=2 -s parallel.schedule=gpipe -s parallel.replicas=1
