@@ -156,7 +156,7 @@ expect 1 heddle chaos run hasty.yaml --seed 1 --kills 4000 --faults scale=0 --st
 says 'of 4000 that were planned ('
 says 'planned faults did not happen'
 
-expect 2 heddle chaos run job.yaml --out slice-5
+expect 2 heddle chaos run job.yaml --out slice-5/
 says 'is there already'
 expect 2 heddle chaos run job.yaml --faults pause=x --out no
 says 'write KIND=N'

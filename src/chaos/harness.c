@@ -19,14 +19,20 @@ const char *const hd_harness_whole_model[HD_HARNESS_WHOLE] = { "parallel.mode=gi
 #define HD_HARNESS_TWIN_NS INT64_C(86400000000000)
 
 /* By the call that fails where it is there: of two that want it at once one has it. */
-static enum hd_err make_new(struct hd_fs *fs, const char *path, struct hd_diag *diag)
+static enum hd_err make_new(struct hd_fs *fs, const char *given, struct hd_diag *diag)
 {
-	const char *last = strrchr(path, '/');
 	struct hd_diag why = { "" };
-	char above[HD_HARNESS_PATH];
+	char path[HD_HARNESS_PATH], above[HD_HARNESS_PATH];
 	struct hd_stat stat;
+	size_t len = strlen(given);
 	enum hd_err err = HD_OK;
 
+	while (len > 1 && given[len - 1] == '/')
+		len--;
+	if (len >= sizeof path)
+		return hd_fail(diag, HD_E_INVAL, "%s: a name of %zu bytes is too long for --out", given, len);
+	(void)snprintf(path, sizeof path, "%.*s", (int)len, given);
+	const char *last = strrchr(path, '/');
 	(void)snprintf(above, sizeof above, "%.*s", last ? (int)(last - path) : 0, path);
 	if (*above)
 		err = hd_fs_mkdirs(fs, above, diag);
