@@ -85,6 +85,21 @@ expect 0 heddle plan lenet.yaml --workers 3 --planner data -s parallel.replicas=
 says '"losses_h":2,"together":[0.5,0.5]'
 says '"refused":[{"strategy":"shadow lazy","schedule":"data-parallel","pipelines":3,"stages":1,'
 says '"why":"there is 1 stage'
+# of a larger fleet those that two machines would have been; one that ends at once says nothing
+printf '%s\n' 0,add,{a,b,c,d,e,f} 600000,remove,b 1200000,remove,c 1800000,remove,{d,e,f} 3600000,remove,a \
+	>fleet.csv
+expect 0 heddle plan lenet.yaml --workers 6 --planner data --spot fleet.csv --json
+says '"losses_h":4,'
+expect 0 heddle plan lenet.yaml --workers 2 --planner data --spot fleet.csv --json
+says '"losses_h":2,'
+printf '%s\n' 0,add,a 0,add,b 0,remove,a >brief.csv
+expect 3 heddle plan lenet.yaml --workers 2 --planner data --spot brief.csv
+says 'it ends with the machines that it loses'
+# what computes as a run goes on saves no pause of a run so far
+echo '{"losses_h": 6, "pause_s": 0.01, "pause_max_s": 0.03}' >quick.json
+expect 0 grid 2 4 --spot quick.json
+says 'no run takes it yet'
+! grep -E 'chosen +shadow (eager|full)' out || failed 'a mode is chosen that no run profits from'
 echo '{"losses_h": 6, "pause_s": 9, "pause_max_s": 4}' >strict.json
 expect 0 grid 2 4 --spot strict.json
 says 'chosen    none: no way is allowed by the bounds on pause, time and money'

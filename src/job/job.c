@@ -107,11 +107,6 @@ bool hd_job_has_word(const char *words, const char *word)
 	return false;
 }
 
-bool hd_job_takes(enum hd_job_key key, const char *word)
-{
-	return hd_job_has_word(hd_job_keys[key].words, word);
-}
-
 bool hd_job_is_absent(const char *table, const char *key, const char *word)
 {
 	for (size_t i = 0; i < NABSENT; i++)

@@ -110,8 +110,6 @@ struct hd_job_key_row {
 	const char *about;
 };
 extern const struct hd_job_key_row hd_job_keys[HD_JOB_NKEYS];
-/* Is it one of the key's words? */
-bool hd_job_takes(enum hd_job_key key, const char *word);
 
 struct hd_job {
 	struct hd_job_value value[HD_JOB_NKEYS];

@@ -134,7 +134,7 @@ enum hd_err hd_spot_market_read(struct hd_spot_market *market, const struct hd_j
 {
 	struct hd_spot_market m;
 	const struct { const char *key; double *to, min, max; } rows[] = {
-		{ "usd_h", &m.usd_h, 1e-9, 1e6 }, { "losses_h", &m.losses_h, 0, 1e6 },
+		{ "usd_h", &m.usd_h, 1e-9, 1e6 }, { "losses_h", &m.losses_h, 0, HD_SPOT_LOSSES_H },
 		{ "announced", &m.announced, 0, 1 }, { "pause_s", &m.pause_s, 0, 1e6 },
 		{ "rebuild_s", &m.rebuild_s, 0, 1e6 }, { "reload_s", &m.reload_s, 0, 1e6 },
 		{ "checkpoint_s", &m.checkpoint_s, 0, 1e6 }, { "switch_s", &m.switch_s, 0, 1e6 },

@@ -43,6 +43,7 @@ enum { HD_SPOT_TOGETHER = 64, HD_SPOT_SPARES = 8, HD_SPOT_SAVE_S = 1800 };
 double hd_spot_exceeds(enum hd_spot_strategy strategy, uint32_t pipelines, uint32_t stages, uint32_t spares,
 	uint32_t k);
 
+#define HD_SPOT_LOSSES_H 1e6              /* at most, of a market */
 struct hd_spot_market {
 	double usd_h;                             /* a device and hour */
 	double losses_h;                          /* instants at which devices are lost, per hour */

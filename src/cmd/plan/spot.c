@@ -24,6 +24,21 @@ struct spot_ask {
 	uint32_t nkeys;
 };
 
+/* Of a fleet larger than what is asked for no more machines count than that. */
+static enum hd_err market_of_trace(struct spot_ask *a, const char *name, const struct hd_spot_trace *all)
+{
+	struct hd_spot_trace trace;
+	enum hd_err err = hd_spot_trace_at_most(&trace, all, a->p->in.cluster.ndevices, &a->cmd->arena,
+		&a->cmd->diag);
+
+	if (err)
+		return err;
+	hd_spot_market_of(&a->market, &trace);
+	return a->market.losses_h <= HD_SPOT_LOSSES_H ? HD_OK : hd_fail(&a->cmd->diag, HD_E_INPUT,
+		"%s: %g losses an hour: it ends with the machines that it loses; one of an hour or more says "
+		"how often they go", name, a->market.losses_h);
+}
+
 /* A market as JSON begins with a brace; anything else is a trace of machines. */
 static enum hd_err read_market(struct spot_ask *a)
 {
@@ -44,9 +59,8 @@ static enum hd_err read_market(struct spot_ask *a)
 		err = hd_json_parse(&cmd->arena, name, (const char *)bytes, len, &json, &cmd->diag);
 		return err ? err : hd_spot_market_read(&a->market, json, &cmd->diag);
 	}
-	if (!(err = hd_availability_read(&trace, name, bytes, len, 0, &cmd->arena, &cmd->diag)))
-		hd_spot_market_of(&a->market, &trace);
-	return err;
+	err = hd_availability_read(&trace, name, bytes, len, 0, &cmd->arena, &cmd->diag);
+	return err ? err : market_of_trace(a, name, &trace);
 }
 
 /* ---- the search */
@@ -63,11 +77,10 @@ static void take_bounds(struct spot_ask *a)
 		a->market.deadline_s = (double)deadline->i * 1e-9;
 }
 
-/* elastic.redundancy has a word for each mode of shadows that a run takes. */
+/* elastic.redundancy, of each mode that helps a run after a loss: eager and full compute as it goes on, and
+ * then begin the step again as lazy does (ADR 0132). */
 static const char *const redundancy_of[HD_NSPOT_STRATEGIES] = { [HD_SPOT_CHECKPOINT] = "none",
-	[HD_SPOT_REROUTE] = "none", [HD_SPOT_LAZY] = "lazy", [HD_SPOT_EAGER] = "eager", [HD_SPOT_FULL] =
-	"full",
-	[HD_SPOT_REPLICA] = "none" };
+	[HD_SPOT_REROUTE] = "none", [HD_SPOT_LAZY] = "lazy", [HD_SPOT_REPLICA] = "none" };
 
 static enum hd_err find(struct spot_ask *a)
 {
@@ -77,7 +90,7 @@ static enum hd_err find(struct spot_ask *a)
 		.steps = job->value[HD_JOB_STEPS].is_none ? 0 : (uint64_t)hd_job_int(job, HD_JOB_STEPS) };
 
 	for (int s = 0; s < HD_NSPOT_STRATEGIES; s++)
-		ask.runs[s] = hd_job_takes(HD_JOB_REDUNDANCY, redundancy_of[s]);
+		ask.runs[s] = redundancy_of[s] != NULL;
 	if (!strcmp(a->p->planner->name, "data") && !ask.plan.meetings)
 		ask.plan.stages = ask.plan.chunks = 1;
 	else if (strcmp(a->p->planner->name, "auto") != 0 && !ask.plan.meetings)
@@ -125,15 +138,15 @@ static void make_keys(struct spot_ask *a)
 		put_number(a, HD_JOB_PAR_STAGES, w->ranks * w->chunks);
 		put_number(a, HD_JOB_PAR_CHUNKS, w->chunks);
 		put_number(a, HD_JOB_PAR_REPLICAS, w->pipelines);
-	} else if (w->value.devices < a->p->in.cluster.ndevices && w->value.devices <= 64) {
-		put_number(a, HD_JOB_MAX_WORKERS, w->value.devices);
+	} else if (w->pipelines <= 64) {
+		put_number(a, HD_JOB_MAX_WORKERS, w->pipelines);         /* not those that wait */
 	}
 	if (shadows || (stages && !deep))
 		put_word(a, HD_JOB_SYNC, shadows ? "stages" : "allreduce");
 	put_word(a, HD_JOB_REDUNDANCY, redundancy_of[w->value.strategy]);
 	if (isfinite(w->value.interval_s) && w->value.interval_s > 0)
 		snprintf(put_key(a, HD_JOB_CKPT_EVERY)->value, sizeof a->key->value, "%.0f s",
-			fmax(1, w->value.interval_s));
+			fmin(fmax(1, w->value.interval_s), 3e7));        /* a year, as the key takes it */
 }
 
 static const char *table_of(const struct key *k) { return hd_job_keys[k->key].table; }
