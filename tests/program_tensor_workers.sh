@@ -38,8 +38,8 @@ train run gpt.yaml --out by-stages --workers 4 -s parallel.stages=2 -s parallel.
 same "$digest" "$one" "2 stages x 2, the state by stages"
 passed "ranks of 2 and 4 devices over workers of 1 and 2, with stages, resumed as others: one state"
 
-# auto finds the devices of a rank: what it chose fits the keys, runs, and is kept; which it is depends on what
-# was measured (run/choose_plan_test)
+# auto finds the devices of a rank: what it chose fits the keys, runs, and is kept; which it is depends on
+# what was measured (run/choose_plan_test)
 train run gpt.yaml --out auto --workers 2 -s parallel.mode=auto -s parallel.replicas=1 -s parallel.stages=1
 same "$digest" "$one" "what auto chose for 2 workers"
 grep -Eq '"settled":"(data-parallel 1 1|1f1b 1 1 tensor 2 groups 2) of 2"' auto/job.resolved.json ||
