@@ -36,11 +36,13 @@ static void draw_way(struct hd_view_shape *shape, uint32_t schedule)
 	shape->again = schedule == 1;
 }
 
-/* Cuts of its own for each shape but that of the job. */
+/* Cuts of its own for each shape but that of the job. Stages that are parts of one begin together. */
 static void draw_cuts(struct hd_view_shape *shape)
 {
+	const uint32_t groups = hd_view_groups(shape);
+
 	for (uint32_t i = 1; i < shape->nstages && shape->schedule; i++)
-		shape->first[i] = i * (1 + shape->schedule);
+		shape->first[i] = i / groups * groups * (1 + shape->schedule);
 }
 
 /* As many workers as a pipeline has ranks are enough. */
