@@ -78,20 +78,27 @@ static struct hd_job *job_of(const char *name, uint32_t vns, uint32_t shards, st
 	return job;
 }
 
-static void check_gradients(const char *name, const struct hd_worker *w, const struct hd_safetensors *expect)
+static void check_gradients(const char *name, const struct hd_worker *w, const struct hd_wholes *wholes,
+	const struct hd_safetensors *expect, struct hd_arena *arena)
 {
 	const struct hd_graph *g = &w->task->train;
 	const double tolerance = g->nparams > MANY_PARAMS ? deep_grad_tolerance : grad_tolerance;
 
-	for (uint32_t p = 0; p < g->nparams; p++) {
+	for (uint32_t k = 0; k < wholes->n; k++) {
+		const uint32_t *param = wholes->param + wholes->first[k], n = hd_whole_slices(wholes, k);
+		const struct hd_sliced shape = hd_whole_shape(g, *param);
+		const uint64_t len = hd_sliced_elems(&shape);
+		float *slice[HD_MAX_SHARDS], *ours = hd_arena_take(arena, len, sizeof *ours);
 		char want[HD_MAX_NAME + 8];
 		double diff = 0, size = 0, scale = 1.0 / w->step->record.weight;
-		snprintf(want, sizeof want, "grad.%s", hd_graph_text_of(g, g->value[g->param[p].value].name));
+		for (uint32_t s = 0; s < n; s++)
+			slice[s] = w->parts->part->sum + w->task->layout.at[param[s]];
+		hd_slices_get(&shape, slice, 0, len, ours);
+		snprintf(want, sizeof want, "grad.%s", hd_whole_name(g, *param));
 		const struct hd_st_tensor *t = hd_safetensors_find(expect, want);
-		CHECK(t && t->len_bytes == 4 * w->task->layout.len[p], "%s: PyTorch has no %s of this size",
-			name, want);
-		const float *ours = w->parts->part->sum + w->task->layout.at[p], *theirs = t->at;
-		for (uint64_t i = 0; i < w->task->layout.len[p]; i++) {
+		CHECK(t && t->len_bytes == 4 * len, "%s: PyTorch has no %s of this size", name, want);
+		const float *theirs = t->at;
+		for (uint64_t i = 0; i < len; i++) {
 			double d = (double)ours[i] * scale - (double)theirs[i];
 			diff += d * d;
 			size += (double)theirs[i] * (double)theirs[i];
@@ -133,6 +140,7 @@ static void agrees(const char *name, enum hd_kernels kernels, uint32_t vns, uint
 	struct hd_diag diag = { "" };
 	struct hd_worker *w = NULL;
 	struct hd_task *task = NULL;
+	struct hd_wholes wholes;
 	struct hd_arena arena;
 	struct hd_plan plan;
 	struct hd_fs fs;
@@ -148,12 +156,12 @@ static void agrees(const char *name, enum hd_kernels kernels, uint32_t vns, uint
 	pj.lockstep = hd_worker_lockstep(w);
 	CHECK(hd_plan_data(&plan, &pj, 2, NULL, &arena, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_worker_adopt(w, &plan, &diag) == HD_OK, "%s", diag.text);
-	CHECK(params.ntensors == task->train.nparams, "%s: %u tensors, PyTorch has %u", name,
-		task->train.nparams, params.ntensors);
+	CHECK(hd_wholes_make(&wholes, &task->train, &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(params.ntensors == wholes.n, "%s: %u tensors, PyTorch has %u", name, wholes.n, params.ntensors);
 	for (uint32_t i = 0; i < params.ntensors; i++) {
 		struct hd_state_entry *e = hd_state_find(hd_worker_state(w), params.tensor[i].name);
 		CHECK(e && e->len_bytes == params.tensor[i].len_bytes, "%s: %s", name, params.tensor[i].name);
-		memcpy(e->at, params.tensor[i].at, e->len_bytes);
+		hd_state_put(e, 0, e->len_bytes / 4, params.tensor[i].at);
 	}
 	const double *loss = hd_safetensors_find(&expect, "loss")->at;
 	for (uint32_t s = 0; s < STEPS; s++) {
@@ -163,7 +171,7 @@ static void agrees(const char *name, enum hd_kernels kernels, uint32_t vns, uint
 		CHECK(fabs(ours - loss[s]) <= loss_tolerance * fabs(loss[s]),
 			"%s: loss of step %u is %.9g, PyTorch has %.9g", name, s, ours, loss[s]);
 		if (s == 0)
-			check_gradients(name, w, &expect);
+			check_gradients(name, w, &wholes, &expect, &arena);
 	}
 	check_buffers(name, w, &expect);
 	hd_worker_destroy(w);
