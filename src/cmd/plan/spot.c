@@ -8,8 +8,7 @@
 #include "cmd/json_line.h"
 
 /* Every way through losses of machines, on all grids that the job's keys leave open, with each term of what
- * it
- * is worth, and the keys of the choice. */
+ * it is worth, and the keys of the choice. */
 
 enum { MARKET_BYTES = 64 << 20, SHOWN = 12, REFUSED_SHOWN = 8, KEYS = 12 };
 
@@ -125,13 +124,13 @@ static void put_number(struct spot_ask *a, enum hd_job_key key, uint32_t n)
 
 static void make_keys(struct spot_ask *a)
 {
+	if (a->ways.chosen == a->ways.n)
+		return;
 	const struct hd_way *w = &a->ways.way[a->ways.chosen];
 	const bool deep = w->ranks > 1,
 		shadows = strcmp(redundancy_of[w->value.strategy], "none") != 0,
 		stages = hd_job_int(&a->p->in.job, HD_JOB_SYNC) == HD_SYNC_STAGES;
 
-	if (a->ways.chosen == a->ways.n)
-		return;
 	put_word(a, HD_JOB_PAR_MODE, deep ? "pipeline" : "data");
 	if (deep) {
 		put_word(a, HD_JOB_PAR_SCHEDULE, w->schedule);
