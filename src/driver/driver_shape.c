@@ -214,7 +214,6 @@ void driver_redraw(struct driver *c, uint64_t step, const struct hd_step_news *n
 		return;
 	}
 	const struct hd_view_shape was = view->shape;
-	hd_shape_make_redundant(&shape, hd_shape_redundancy(&was));
 	enum hd_err err = change_to(c, &shape, view->nranks, &why);
 	driver_note(c, err ? "warning" : "redraw", HD_NOBODY, err ? why.text : said);
 	hd_redraw_kept(c->spec->redraw, view, !err);
