@@ -515,7 +515,7 @@ static void decide(struct hd_coordinator *co)
 			"a pipeline of the job's %u stages has %u ranks, and there are fewer devices: more "
 			"workers are waited for", co->config.shape.nstages, co->config.shape.width);
 	}
-	bool news = !co->record.started;
+	bool news = !co->record.started, fewer = v.n < co->record.nmembers;
 	for (uint32_t i = 0; i < v.n; i++)
 		news |= v.member[i]->state != HD_W_MEMBER;
 	co->record.started = true;
@@ -526,6 +526,9 @@ static void decide(struct hd_coordinator *co)
 		co->phase_serial = hd_co_store(co);       /* before any worker runs a step under it */
 	else
 		in_force(co);
+	/* what is stored is more than enough; but another coordinator would wait for all of it */
+	if (!news && fewer)
+		hd_co_store(co);
 }
 
 /* What each has sealed: by its status, or since. */

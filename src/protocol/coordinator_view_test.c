@@ -26,7 +26,8 @@ static void a_loss_is_fenced_asked_and_decided(void **state)
 	IS(STATUS_OF(0, 2, .at = 0, BEGUN(of_four[0])), "");
 	IS(STATUS_OF(1, 2, .at = 0, BEGUN(of_four[1])),
 		"NOTE redo; >0 VIEW@2 0 of 0 1 passes 0.0[0+2] 1.0[2+1] 1.1[3+1] sums 0:0; "
-		">1 VIEW@2 0 of 0 1 passes 0.0[0+2] 1.0[2+1] 1.1[3+1] sums 0:0; NOTE view; SPAWN 1");
+		">1 VIEW@2 0 of 0 1 passes 0.0[0+2] 1.0[2+1] 1.1[3+1] sums 0:0; NOTE view; "
+		"STORE 7 e 2 next 3 of 0 1; SPAWN 1");
 	/* the view was on its way: it is said again */
 	IS(STATUS_OF(1, 2, .at = 0, BEGUN(of_four[1])),
 		">1 VIEW@2 0 of 0 1 passes 0.0[0+2] 1.0[2+1] 1.1[3+1] sums 0:0");
@@ -56,14 +57,16 @@ static void the_open_step_is_finished_with_what_there_is(void **state)
 	CO(LOST, .worker = 1, .why = HD_EXITED);
 	STORED();
 	IS(STATUS_OF(0, 2, .at = 0, .nsum = 1, .sum = &both, .table = true, BEGUN(of_two[0])),
-		">0 VIEW@2 0 of 0 passes 0.0[0+2] sums 0:1 table 1; NOTE view; SPAWN 1");
+		">0 VIEW@2 0 of 0 passes 0.0[0+2] sums 0:1 table 1; NOTE view; "
+		"STORE 6 e 2 next 2 of 0; SPAWN 1");
 	co_end(c);
 
 	co_run(c, &co_config, 2);                /* all but the table */
 	CO(LOST, .worker = 1, .why = HD_EXITED);
 	STORED();
 	IS(STATUS_OF(0, 2, .at = 0, .nsum = 1, .sum = &both, BEGUN(of_two[0])),
-		"NOTE redo; >0 VIEW@2 0 of 0 passes 0.0[0+2] 0.1[2+2] sums 0:1; NOTE view; SPAWN 1");
+		"NOTE redo; >0 VIEW@2 0 of 0 passes 0.0[0+2] 0.1[2+2] sums 0:1; NOTE view; "
+		"STORE 6 e 2 next 2 of 0; SPAWN 1");
 	co_end(c);
 
 	co_run(c, &co_config, 2);                /* one is ahead, and has it yet */
@@ -91,7 +94,7 @@ static void the_open_step_is_finished_with_what_there_is(void **state)
 	STORED();
 	IS(STATUS_OF(0, 2, .at = 3, .halted = true),
 		">0 VIEW@2 3 halt 3 of 0; NOTE view; COMMIT 0@2 lost; COMMIT 1@2 lost; COMMIT 2@2 lost; "
-		"SPAWN 1");
+		"STORE 6 e 2 next 2 of 0; SPAWN 1");
 	co_end(c);
 }
 
@@ -136,7 +139,7 @@ static void who_does_not_answer_is_dead_after_t(void **state)
 	IS(CO(STORED, .serial = c->record.serial - 1, .ok = true), "");
 	IS(STORED(), ">0 FENCE@3 dead 1 2");
 	IS(STATUS_OF(0, 2, .at = 0), "");       /* of the epoch before */
-	IS(STATUS_OF(0, 3, .at = 0), ">0 VIEW@3 0 of 0; NOTE view; SPAWN 2");
+	IS(STATUS_OF(0, 3, .at = 0), ">0 VIEW@3 0 of 0; NOTE view; STORE 8 e 3 next 3 of 0; SPAWN 2");
 	co_end(c);
 }
 
@@ -296,7 +299,7 @@ static void too_few_finish_the_step_and_hold(void **state)
 		STORED();
 		IS(STATUS_OF(0, 2, .at = 0, BEGUN(of_two[0])),
 			"NOTE redo; >0 VIEW@2 0 hold of 0 passes 0.0[0+2] 0.1[2+2] sums 0:0; NOTE view; "
-			"SPAWN 1");
+			"STORE 6 e 2 next 2 of 0; SPAWN 1");
 		struct hd_co_status status;
 		hd_coordinator_status(c->co, &status);
 		assert_true(status.holding);
@@ -306,10 +309,10 @@ static void too_few_finish_the_step_and_hold(void **state)
 			IS(co_ready_to_sync(c, 2), ">2 SYNC@2 0 100000001; >0 SEND_STATE@2 2");
 			IS(co_synced(c, 2), "");
 			/* it has synced: a view with it */
-			IS(co_tick_at(c, CO_T), "STORE 7 e 3 next 3 of 0");
+			IS(co_tick_at(c, CO_T), "STORE 8 e 3 next 3 of 0");
 			STORED();
 			STATUS_OF(0, 3, .at = 1);
-			IS(FROM(2, STATUS, .epoch = 3, .status = { .at = 1 }), "STORE 8 e 3 next 3 of 0 2");
+			IS(FROM(2, STATUS, .epoch = 3, .status = { .at = 1 }), "STORE 9 e 3 next 3 of 0 2");
 			IS(STORED(), ">0 VIEW@3 1 of 0 2; >2 VIEW@3 1 of 0 2; NOTE view; COMMIT 0@3 lost");
 			hd_coordinator_status(c->co, &status);
 			assert_false(status.holding);
@@ -396,10 +399,11 @@ static void remote_workers_alone_hold(void **state)
 		IS(STATUS_OF(far, 6, .at = 5, .table = table, BEGUN(of_two[1])), table ?
 			"NOTE redo; >1000001 VIEW@6 5 hold of 1000001 passes 1000001.0[2+2] 1000001.1[0+2] "
 			"sums 0:0 table 1; NOTE view; COMMIT 0@6 lost; "
-			"COMMIT 1@6 lost; COMMIT 2@6 lost; COMMIT 3@6 lost; COMMIT 4@6 lost; SPAWN 1" :
+			"COMMIT 1@6 lost; COMMIT 2@6 lost; COMMIT 3@6 lost; COMMIT 4@6 lost; "
+			"STORE 12 e 6 next 4 of 1000001; SPAWN 1" :
 			"NOTE afresh; >1000001 VIEW@6 5 afresh hold of 1000001; NOTE view; COMMIT 0@6 lost; "
 			"COMMIT 1@6 lost; COMMIT 2@6 lost; "
-			"COMMIT 3@6 lost; COMMIT 4@6 lost; SPAWN 1");
+			"COMMIT 3@6 lost; COMMIT 4@6 lost; STORE 12 e 6 next 4 of 1000001; SPAWN 1");
 		co_end(c);
 	}
 }
@@ -513,7 +517,8 @@ static void who_forgets_its_state_while_it_is_asked_is_not_waited_for(void **sta
 	IS(STORED(), ">1 FENCE@3 dead 0; >2 FENCE@3 dead 0");
 	IS(STATUS_OF(1, 3, .at = 0), "");
 	IS(FROM(2, READY_TO_SYNC, .epoch = 3),
-		">1 SEND_STATE@1 2 no more; >1 VIEW@3 0 of 1; >2 VIEW@3 0 of 1; NOTE view; SPAWN 1; >2 "
+		">1 SEND_STATE@1 2 no more; >1 VIEW@3 0 of 1; >2 VIEW@3 0 of 1; NOTE view; "
+		"STORE 9 e 3 next 3 of 1; SPAWN 1; >2 "
 		"SYNC@3 "
 		"1 100000002; >1 SEND_STATE@3 2");
 	co_end(c);
@@ -525,7 +530,8 @@ static void who_forgets_its_state_while_it_is_asked_is_not_waited_for(void **sta
 	FROM(2, STATUS, .epoch = 3, .status = { .at = 4 });
 	/* it has synced another step: it is let in later */
 	IS(STATUS_OF(1, 3, .at = 0),
-		">1 VIEW@3 0 of 1; >2 VIEW@3 0 of 1; NOTE view; SPAWN 1; STORE 9 e 4 next 3 of 1");
+		">1 VIEW@3 0 of 1; >2 VIEW@3 0 of 1; NOTE view; STORE 9 e 3 next 3 of 1; SPAWN 1; "
+		"STORE 10 e 4 next 3 of 1");
 	co_end(c);
 	co_run(c, &co_config, 2);
 	co_one_more(c, 2);

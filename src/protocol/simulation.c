@@ -911,6 +911,7 @@ enum hd_err hd_simulate_job(uint64_t seed, uint32_t only, hd_sim_line *line, voi
 		check_live(s);
 		sim_check_taken_over(s);
 		sim_check_empty(s);
+		sim_check_named(s);
 		check_grown(s);
 		if (!s->nheap)
 			sim_bad(s, "live", "nothing happens any more");

@@ -26,6 +26,7 @@
  *	lockstep   nothing is computed beside what is there; no step is begun again that a member has finished
  *	rejoin     no worker that is well is ended where the state is lost: it joins again
  *	remote     workers of other machines neither save nor load
+ *	named      where no change is under way and all is stored, the record names the members of the view
  *	target     the record's target is the requested one, whichever workers came and went
  *	corrupt    while a present worker has heard two digests of a step, the step is not committed with
  *	           wrong bits, and no wrong state is loaded

@@ -161,8 +161,9 @@ struct sim_world {
 	int64_t co_killed_ns, somebody_ns;
 	uint32_t nstarting;
 	struct hd_co_record store;        /* durable */
-	/* when the last record that was handed over is: one after another */
+	/* when the last record that was handed over is: one after another; its serial */
 	int64_t store_ns;
+	uint64_t handed;
 	/* handed over, not known to be stored, in order */
 	struct { const struct hd_co_record *record; bool ok; } storing[SIM_STORING];
 	uint32_t nstoring;
@@ -255,6 +256,7 @@ void sim_check_said(struct sim_world *s, const struct hd_msg *msg);
 void sim_check_takeover(struct sim_world *s);                           /* the one that was just made */
 void sim_check_taken_over(struct sim_world *s);                         /* whoever may and is there has */
 void sim_check_empty(struct sim_world *s);
+void sim_check_named(struct sim_world *s);                              /* the record, and the view */
 
 /* simulation_worker.c */
 void sim_member(struct sim_world *s, uint32_t slot, const struct hd_member_event *event);

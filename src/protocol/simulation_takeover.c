@@ -38,6 +38,25 @@ static void check_members(struct sim_world *s)
 				w[i].worker, s->newest.epoch);
 }
 
+/* The next coordinator waits for all workers that the record names: where nothing is under way, they are
+ * those of the view. */
+void sim_check_named(struct sim_world *s)
+{
+	const struct hd_view *view = s->co ? hd_coordinator_view(s->co) : NULL;
+	struct hd_co_status status;
+
+	if (!view || s->store.serial != s->handed)
+		return;
+	hd_coordinator_status(s->co, &status);
+	if (!status.changing && s->store.nmembers != view->nmembers)
+		sim_bad(s, "named", "the record has %u members, and the view in force, of epoch %u, %u",
+			s->store.nmembers, view->epoch, view->nmembers);
+	for (uint32_t i = 0; i < view->nmembers && !status.changing; i++)
+		if (!has(&s->store, view->member[i]))
+			sim_bad(s, "named", "worker %u of epoch %u is not in the record", view->member[i],
+				view->epoch);
+}
+
 static void durable(struct sim_world *s, const struct hd_co_record *record)
 {
 	if (record->term < s->store.term || record->serial < s->store.serial ||
@@ -65,6 +84,7 @@ void sim_store(struct sim_world *s, const struct hd_co_record *record, bool ok, 
 		return;
 	}
 	*copy = *record;
+	s->handed = record->serial;
 	s->storing[s->nstoring].record = copy;
 	s->storing[s->nstoring++].ok = ok;
 	s->store_ns = s->now + in_ns > s->store_ns ? s->now + in_ns : s->store_ns;
