@@ -19,6 +19,7 @@ struct record {
 	bool processor;
 	int64_t *at, *pass;               /* pass: [node][part] of the one at hand */
 	double *sum, *square;             /* [node] of f + i + w, ns */
+	int64_t *all, *sorted;            /* [NPARTS + 1][sample] of all nodes; the last of all parts */
 };
 
 static enum hd_err take(struct record *r, struct hd_arena *arena, struct hd_diag *diag)
@@ -31,8 +32,11 @@ static enum hd_err take(struct record *r, struct hd_arena *arena, struct hd_diag
 	r->pass = hd_arena_take(arena, per_pass, sizeof *r->pass);
 	r->sum = hd_arena_take(arena, r->nnodes, sizeof *r->sum);
 	r->square = hd_arena_take(arena, r->nnodes, sizeof *r->square);
-	return r->at && r->pass && r->sum && r->square ? HD_OK : hd_fail(diag, HD_E_NOMEM,
-		"no memory for %llu samples of %u nodes",
+	r->all = hd_arena_take(arena, (NPARTS + 1) * r->cap, sizeof *r->all);
+	r->sorted = hd_arena_take(arena, r->cap, sizeof *r->sorted);
+	if (r->at && r->pass && r->sum && r->square && r->all && r->sorted)
+		return HD_OK;
+	return hd_fail(diag, HD_E_NOMEM, "no memory for %llu samples of %u nodes",
 		(unsigned long long)r->cap, r->nnodes);
 }
 
@@ -64,6 +68,8 @@ static void keep(struct record *r)
 		double ns = 0;
 		for (uint32_t k = 0; k < NPARTS; k++) {
 			r->at[((size_t)i * NPARTS + k) * r->cap + r->n] = r->pass[i * NPARTS + k];
+			r->all[k * r->cap + r->n] += r->pass[i * NPARTS + k];
+			r->all[NPARTS * r->cap + r->n] += r->pass[i * NPARTS + k];
 			ns += (double)r->pass[i * NPARTS + k];
 		}
 		r->sum[i] += ns;
@@ -85,6 +91,29 @@ static bool is_settled(const struct record *r)
 			return false;
 	}
 	return true;
+}
+
+static int rising(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Samples of a part of all nodes, ascending. */
+static const int64_t *sorted(const struct record *r, uint32_t part)
+{
+	memcpy(r->sorted, r->all + part * r->cap, r->n * sizeof *r->sorted);
+	qsort(r->sorted, r->n, sizeof *r->sorted, rising);
+	return r->sorted;
+}
+
+bool hd_profile_is_known(const int64_t *sorted, uint64_t n)
+{
+	const uint64_t beside = (uint64_t)ceil(sqrt((double)n)), low = (n - 1) / 2, high = n / 2;
+
+	return n >= HD_PROFILE_KNOWN && (double)(sorted[high + beside] - sorted[low - beside]) <=
+		2 * HD_PROFILE_ERROR * (double)sorted[low];
 }
 
 /* Rule 5: a share of the budget is used up. */
@@ -110,17 +139,11 @@ static enum hd_err sample(struct record *r, struct hd_walk *walk, const struct h
 			keep(r);
 		if (!how->samples && r->n >= HD_PROFILE_LEAST && r->n % LOOK_EVERY == 0 && is_settled(r))
 			break;
-		if (r->n >= HD_PROFILE_FEW && is_over(walk, how, began_ns, 1))
+		if (how->budget_ns && (hd_profile_is_known(sorted(r, NPARTS), r->n) ||
+			(r->n >= HD_PROFILE_FEW && is_over(walk, how, began_ns, 1))))
 			break;
 	}
 	return err;
-}
-
-static int rising(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return x < y ? -1 : x > y;
 }
 
 struct hd_profile_cost hd_profile_cost_of(int64_t *ns, uint64_t n)
@@ -140,7 +163,24 @@ struct hd_profile_cost hd_profile_cost_of(int64_t *ns, uint64_t n)
 	return cost;
 }
 
-static void fill_in(struct record *r, struct hd_profile *p)
+static struct hd_profile_cost *part_of(struct hd_profile_node *node, uint32_t part)
+{
+	return part == HD_PHASE_F ? &node->f : part == HD_PHASE_I ? &node->i : &node->w;
+}
+
+void hd_profile_fit(struct hd_profile_node *node, uint32_t n, uint32_t phase, double all_ns)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		sum += (double)part_of(&node[i], phase)->p50_ns;
+	for (uint32_t i = 0; i < n && sum > 0; i++) {
+		struct hd_profile_cost *cost = part_of(&node[i], phase);
+		cost->p50_ns = llround((double)cost->p50_ns * all_ns / sum);
+	}
+}
+
+static void fill_in(struct record *r, bool fits, struct hd_profile *p)
 {
 	for (uint32_t i = 0; i < r->nnodes; i++) {
 		int64_t *at = r->at + (size_t)i * NPARTS * r->cap;
@@ -150,6 +190,8 @@ static void fill_in(struct record *r, struct hd_profile *p)
 		p->node[i].i = hd_profile_cost_of(at + HD_PHASE_I * r->cap, r->n);
 		p->node[i].w = hd_profile_cost_of(at + HD_PHASE_W * r->cap, r->n);
 	}
+	for (uint32_t k = 0; k < NPARTS && fits; k++)
+		hd_profile_fit(p->node, r->nnodes, k, (double)sorted(r, k)[(r->n - 1) / 2] / r->together);
 	p->method = HD_PROFILE_MEASURED;
 	p->warmup = r->nwarm;
 	p->samples = r->n;
@@ -221,7 +263,7 @@ enum hd_err hd_worker_profile(struct hd_worker *w, const struct hd_profile_how *
 	r.together = walk.rank->nwave;
 	hd_walk_close(&walk);
 	if (!err) {
-		fill_in(&r, &made);
+		fill_in(&r, how->budget_ns > 0, &made);
 		*profile = made;
 	}
 	hd_arena_finish(&scratch);

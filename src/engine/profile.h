@@ -14,7 +14,10 @@
  * 4. Of the optimizer and of whole steps HD_PROFILE_STEPS real steps are taken. They change the
  *    worker's state: it is of no use afterwards.
  * 5. A run that plans by what it measures cannot wait for rule 2: within a budget of time the warm-up ends
- *    after HD_PROFILE_FEW passes or a quarter of it, passes end with it, HD_PROFILE_FEW at least.
+ *    after HD_PROFILE_FEW passes or a quarter of it. Passes end with it, HD_PROFILE_FEW at least, or as
+ *    soon as the median of whole passes is known to HD_PROFILE_ERROR.
+ * 6. What disturbs a call makes it longer, so the sum of medians is less than what a pass takes in the
+ *    median. Within a budget the medians of a phase are stretched to add up to the median of the phase.
  *
  * Times are of the machine as it is at that moment; everything else is a function of the job. Threads: the
  * worker's caller. */
@@ -27,11 +30,17 @@
 #include "engine/op_times.h"
 
 enum { HD_PROFILE_WARMUP = 20, HD_PROFILE_LEAST = 100, HD_PROFILE_MOST = 1000, HD_PROFILE_STEPS = 5,
-	HD_PROFILE_FEW = 5, HD_PROFILE_ROUNDS = 3,
+	HD_PROFILE_FEW = 5, HD_PROFILE_ROUNDS = 3, HD_PROFILE_KNOWN = 8,
 	HD_PROFILE_SAMPLES_CAP = 1000000 };
+#define HD_PROFILE_ERROR 0.01
 
 /* What a node's samples say; sorts them. n >= 1. */
 struct hd_profile_cost hd_profile_cost_of(int64_t *ns, uint64_t n);
+/* Of ascending samples: HD_PROFILE_KNOWN at least, and the sqrt(n) to either side of their middle, between
+ * which the true median lies 19 times of 20, are within HD_PROFILE_ERROR of it. */
+bool hd_profile_is_known(const int64_t *sorted, uint64_t n);
+/* Rule 6: the medians of a phase (enum hd_phase) of n nodes add up to all_ns. */
+void hd_profile_fit(struct hd_profile_node *node, uint32_t n, uint32_t phase, double all_ns);
 
 struct hd_profile_how {
 	uint64_t samples;                 /* passes; 0: rule 2 */
@@ -50,10 +59,10 @@ HD_MUST_USE enum hd_err hd_worker_profile(struct hd_worker *worker, const struct
 
 /* What a longer way between two uses of activations costs: a virtual node's forward passes in as many places
  * as a point of cost/reuse.h is far, then their backward passes, as B or as I and W, again and again;
- * medians, all nodes of a phase together. `budget_ns` in all, HD_PROFILE_ROUNDS at most; how->samples and
- * together are not used. None makes a difference (hd_reuse_none) where the machine has not twice the memory
- * for it, within the worker's limit, or a round would take longer than the budget: such a virtual node is
- * larger than caches are. */
+ * medians, all nodes of a phase together. `budget_ns` in all, HD_PROFILE_ROUNDS at most, two where they
+ * agree; how->samples and together are not used. None makes a difference (hd_reuse_none) where the machine
+ * has not twice the memory for it, within the worker's limit, or a round would take longer than the budget:
+ * such a virtual node is larger than caches are. */
 HD_MUST_USE enum hd_err hd_worker_profile_reuse(struct hd_worker *worker, const struct hd_profile_how *how,
 	struct hd_reuse *reuse, struct hd_diag *diag);
 

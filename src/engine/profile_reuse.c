@@ -1,5 +1,6 @@
 #include "engine/profile.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "sys/memory.h"
@@ -91,6 +92,21 @@ static double middle(int64_t *ns, uint64_t n)
 	return (double)(ns[(n - 1) / 2] + ns[n / 2]) / 2;
 }
 
+/* The last two rounds say of all points what they take, within twice the error of a median. */
+static bool agree(reuse_samples ns, uint64_t n)
+{
+	for (unsigned point = 0; point < HD_REUSE_POINTS && n > 1; point++) {
+		double last = 0, before = 0;
+		for (int i = 0; i < HD_REUSE_KINDS; i++) {
+			last += (double)ns[i][point][n - 1];
+			before += (double)ns[i][point][n - 2];
+		}
+		if (fabs(last - before) > 2 * HD_PROFILE_ERROR * before)
+			return false;
+	}
+	return n > 1;
+}
+
 static enum hd_err sample(struct reuse_places *k, int64_t budget_ns, struct hd_reuse *reuse,
 	struct hd_diag *diag)
 {
@@ -100,7 +116,7 @@ static enum hd_err sample(struct reuse_places *k, int64_t budget_ns, struct hd_r
 	uint64_t n = 0;
 	enum hd_err err = is_beyond(k, budget_ns, &beyond, diag);
 
-	while (!err && !beyond && n < HD_PROFILE_ROUNDS &&
+	while (!err && !beyond && n < HD_PROFILE_ROUNDS && !agree(ns, n) &&
 		hd_clock_now_ns(&k->walk.worker->clock) - began_ns < budget_ns)
 		err = round_of(k, ns, n++, diag);
 	if (err || !n)

@@ -227,6 +227,52 @@ static void what_cannot_be_profiled_is_refused(void **state)
 		hd_rig_close(&rig);
 	}
 }
+/* Half of what lies between the order statistics, by hand: of 8 samples all, of 16 all but the least and the
+ * most three, of 100 the middle 22. */
+static void a_median_is_known_when_what_lies_round_it_is_near(void **state)
+{
+	int64_t ns[100];
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		ns[i] = 1000;
+	assert_false(hd_profile_is_known(ns, HD_PROFILE_KNOWN - 1));
+	assert_true(hd_profile_is_known(ns, HD_PROFILE_KNOWN));
+	ns[0] = 981;
+	assert_true(hd_profile_is_known(ns, 8));
+	ns[0] = 979;                      /* 21 of 1000 is more than twice a hundredth */
+	assert_false(hd_profile_is_known(ns, 8));
+	ns[1] = ns[2] = 979;              /* of 16 the fourth to the thirteenth count */
+	assert_true(hd_profile_is_known(ns, 16));
+	ns[3] = 979;
+	assert_false(hd_profile_is_known(ns, 16));
+	for (int i = 0; i < 100; i++)
+		ns[i] = i < 39 ? 500 : i < 61 ? 1000 + (i - 39) / 2 : 2000;
+	assert_true(hd_profile_is_known(ns, 100));
+	ns[60] = 1021;
+	assert_false(hd_profile_is_known(ns, 100));
+}
+
+static void medians_of_nodes_add_up_to_that_of_their_phase(void **state)
+{
+	struct hd_profile_node node[] = {
+		{ .f = { .p50_ns = 100 }, .i = { .p50_ns = 5 }, .w = { .p50_ns = 40 } },
+		{ .f = { .p50_ns = 300 }, .i = { .p50_ns = 7 }, .w = { .p50_ns = 0 } },
+	};
+
+	(void)state;
+	hd_profile_fit(node, 2, HD_PHASE_F, 500);
+	assert_int_equal(node[0].f.p50_ns, 125);
+	assert_int_equal(node[1].f.p50_ns, 375);
+	hd_profile_fit(node, 2, HD_PHASE_W, 20);
+	assert_int_equal(node[0].w.p50_ns, 20);
+	assert_int_equal(node[1].w.p50_ns, 0);
+	assert_int_equal(node[0].i.p50_ns, 5);
+	hd_profile_fit(node, 2, HD_PHASE_I, 24);
+	assert_int_equal(node[1].i.p50_ns, 14);
+	hd_profile_fit(node + 1, 1, HD_PHASE_W, 9);        /* nothing to stretch */
+	assert_int_equal(node[1].w.p50_ns, 0);
+}
 
 /* Of which times it is made is the clock's matter; its form, and that a step has the same bits after it, are
  * not. */
@@ -280,6 +326,8 @@ int main(void)
 		cmocka_unit_test(what_is_saved_has_a_place_in_the_memory_plan),
 		cmocka_unit_test(left_alone_it_takes_as_many_samples_as_settle),
 		cmocka_unit_test(a_budget_ends_warm_up_and_passes),
+		cmocka_unit_test(a_median_is_known_when_what_lies_round_it_is_near),
+		cmocka_unit_test(medians_of_nodes_add_up_to_that_of_their_phase),
 		cmocka_unit_test(rates_and_a_link_are_measured_too),
 		cmocka_unit_test(coming_back_late_is_never_cheaper_and_changes_no_bit),
 		cmocka_unit_test(what_cannot_be_profiled_is_refused),

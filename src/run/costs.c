@@ -90,10 +90,14 @@ static double nodes_ns(const struct hd_profile *p)
 	return sum;
 }
 
+/* What of it plans of the job can need: waves of a whole model, and activations that lie far back. */
+struct wanted { bool waves, reuse; };
+
 /* Virtual nodes one by one, then as many together as a whole model's plan takes; additions; the same virtual
  * node in several places. */
-static enum hd_err time_ops(struct hd_worker *worker, bool one_thread, struct hd_profile *p, double *whole,
-	struct hd_reuse *reuse, struct hd_arena *arena, struct hd_arena *scratch, struct hd_diag *diag)
+static enum hd_err time_ops(struct hd_worker *worker, bool one_thread, struct wanted wanted,
+	struct hd_profile *p, double *whole, struct hd_reuse *reuse, struct hd_arena *arena,
+	struct hd_arena *scratch, struct hd_diag *diag)
 {
 	const struct hd_profile_how alone = { .samples = HD_COSTS_PASSES, .budget_ns = HD_COSTS_BUDGET_NS,
 		.processor = one_thread }, far = { .budget_ns = HD_COSTS_REUSE_NS, .processor = one_thread };
@@ -102,16 +106,21 @@ static enum hd_err time_ops(struct hd_worker *worker, bool one_thread, struct hd
 	struct hd_fold_times folds, cold[2];
 
 	wave.together = hd_worker_wave(worker);
+	hd_reuse_none(reuse);
 	enum hd_err err = hd_worker_profile(worker, &alone, arena, p, diag);
-	err = err ? err : hd_worker_profile(worker, &wave, scratch, &together, diag);
+	*whole = 1;
+	if (!err && wanted.waves) {
+		err = hd_worker_profile(worker, &wave, scratch, &together, diag);
+		*whole = !err && nodes_ns(p) > 0 ? nodes_ns(&together) / nodes_ns(p) : 1;
+	}
 	err = err ? err : hd_worker_fold_times(worker, 1, &cold[0], diag);
 	err = err ? err : hd_worker_fold_times(worker, HD_COSTS_FOLDS, &folds, diag);
-	err = err ? err : hd_worker_profile_reuse(worker, &far, reuse, diag);
+	if (!err && wanted.reuse)
+		err = hd_worker_profile_reuse(worker, &far, reuse, diag);
 	err = err ? err : hd_worker_fold_times(worker, 1, &cold[1], diag);
 	if (err)
 		return err;
 	p->step_ns_per_byte = (cold[0].best_s < cold[1].best_s ? cold[0].best_s : cold[1].best_s) * 1e9;
-	*whole = nodes_ns(p) > 0 ? nodes_ns(&together) / nodes_ns(p) : 1;
 	p->sum_ns_per_byte = folds.best_s * 1e9;
 	return HD_OK;
 }
@@ -208,6 +217,15 @@ static void share_of_bytes(struct hd_profile *p, const struct hd_task *task)
 	p->step_ns_per_byte *= moved_by_update(task) / bytes;
 }
 
+/* Where the keys ask for stages no plan has the whole model; devices that wait have no caches. */
+static struct wanted wanted_of(const struct hd_task *task, double pace)
+{
+	const bool waits = pace > 0;
+
+	return (struct wanted){ .waves = !waits && hd_job_int(task->job, HD_JOB_PAR_MODE) == HD_PAR_AUTO,
+		.reuse = !waits };
+}
+
 /* `scratch`: what is of no use once it was measured. */
 static enum hd_err measure(struct hd_run_costs **costs, const struct hd_task *task,
 	const struct hd_worker_spec *spec, double pace, struct hd_arena *arena, struct hd_arena *scratch,
@@ -223,8 +241,8 @@ static enum hd_err measure(struct hd_run_costs **costs, const struct hd_task *ta
 	hd_clock_real(&clock);
 	const int64_t began_ns = hd_clock_now_ns(&clock);
 	enum hd_err err = open_one(&worker, &plan, task, spec, scratch, diag);
-	err = err ? err : time_ops(worker, spec->nthreads <= 1, &profile, &whole, &reuse, arena,
-		scratch, diag);
+	err = err ? err : time_ops(worker, spec->nthreads <= 1, wanted_of(task, pace), &profile, &whole,
+		&reuse, arena, scratch, diag);
 	hd_worker_destroy(worker);
 	if (!err && hd_job_int(task->job, HD_JOB_PAR_OFFLOAD) == HD_OFFLOAD_STAGE)
 		err = hd_profile_file_link(&clock, spec->spill ? spec->spill : "/var/tmp", &host, diag);

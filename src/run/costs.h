@@ -6,9 +6,11 @@
  * 1. Measured on one device of the run's kind, with its threads, by a worker that ends before the run's
  *    begins. Devices that wait are measured as cores, and wait `pace` times as long as these; what they do
  *    not do (add, update) costs nothing. How late sleepers wake on this machine is measured for them.
- * 2. It takes HD_COSTS_BUDGET_NS of passes over one virtual node and as much of passes over a wave of them,
- *    whatever the model; of a large one a few passes are all there is. Then at most HD_COSTS_REUSE_NS for
- *    what it costs to come back to activations after others (cost/reuse.h).
+ * 2. It takes at most HD_COSTS_BUDGET_NS of passes over one virtual node and, where plans of the whole model
+ *    are open (parallel.mode: auto), as much of passes over a wave of them, whatever the model; of a large
+ *    one a few passes are all there is. Then, of devices that compute, at most HD_COSTS_REUSE_NS for
+ *    what it costs to come back to activations after others (cost/reuse.h). All of it ends earlier where
+ *    samples agree (engine/profile.h).
  * 3. Times are medians of single ops, of devices of one thread in processor time: on a machine that others
  *    use too, what an op takes undisturbed. Predictions are then early, and what is compared is comparable.
  * 4. No bit of a result depends on it: it decides where and when, never what.
