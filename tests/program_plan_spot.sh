@@ -26,6 +26,9 @@ reroute 0.071428571428571 8
 shadow_lazy 0.142857142857143 8
 shadow_eager 0.142857142857143 8
 END
+# what is too much for peers leaves a stage that none holds; with shadows two of eight never do
+same "$(term reroute unheld) $(term 'shadow lazy' unheld)" "$(term reroute exceeds) 0" \
+	"stages without a holder"
 # samples per dollar of each from its own terms; the choice is the first within 1 % of the best
 "$(command -v python3 || echo /opt/torchvenv/bin/python)" - out lenet.yaml <<'END' || failed "the values"
 import json, re, sys

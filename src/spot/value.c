@@ -62,6 +62,20 @@ static double sets_shadowed(uint32_t d, uint32_t p, uint32_t k)
 	return power(&ring, d, k).at[k];
 }
 
+/* Of D rings of P devices each stage has a holder: its own devices, or those of the stage before. Stages
+ * whose devices are all lost are no neighbours, as in sets_shadowed(). */
+static double sets_held(uint32_t d, uint32_t p, uint32_t k)
+{
+	struct poly some = { { 0 } };             /* of a stage's devices not all */
+	double sets = 0;
+
+	for (uint32_t j = 0; j <= k && j < d; j++)
+		some.at[j] = choose(d, j);
+	for (uint32_t j = 0; j * d <= k && (!j || 2 * j <= p); j++)
+		sets += round(p * choose(p - j, j) / (p - j)) * power(&some, p - j, k).at[k - j * d];
+	return sets;
+}
+
 /* In at most f of D + f pipelines. */
 static double sets_spared(uint32_t d, uint32_t p, uint32_t f, uint32_t k)
 {
@@ -94,6 +108,18 @@ double hd_spot_exceeds(enum hd_spot_strategy strategy, uint32_t d, uint32_t p, u
 	case HD_NSPOT_STRATEGIES: sets = k == 0; break;
 	}
 	return 1 - sets / choose(n, k);
+}
+
+double hd_spot_unheld(enum hd_spot_strategy strategy, uint32_t d, uint32_t p, uint32_t f, uint32_t k)
+{
+	const uint32_t width = strategy == HD_SPOT_REPLICA ? d + f : d;
+
+	if (strategy == HD_SPOT_CHECKPOINT || strategy == HD_SPOT_REROUTE)
+		return hd_spot_exceeds(strategy, d, p, f, k);
+	if (k > width * p || k > HD_SPOT_TOGETHER)
+		return 1;
+	return 1 - (strategy == HD_SPOT_REPLICA ? sets_rerouted(width, p, k) : sets_held(d, p, k)) /
+		choose(width * p, k);
 }
 
 /* ---- the market */
@@ -243,45 +269,55 @@ static double slow_down(const struct hd_spot_market *m, const struct hd_spot_gri
 	return left > 0 ? g->pipelines / left : 1;
 }
 
+/* What half of the losses take at most: those that are tolerated, that need others' state, that go back. */
+static double half_take_s(const struct hd_spot_value *v, double tolerated_s, double held_s, double unheld_s)
+{
+	return v->exceeds <= 0.5 ? tolerated_s : v->unheld <= 0.5 ? held_s : unheld_s;
+}
+
+/* Shares that were counted sum to nearly 0 or 1. */
+static double whole(double share)
+{
+	return share > 1 - 1e-12 ? 1 : share < 1e-12 ? 0 : share;
+}
+
 struct hd_spot_value hd_spot_value(const struct hd_spot_market *market, const struct hd_spot_grid *g,
 	enum hd_spot_strategy strategy, uint32_t spares, double overhead)
 {
-	const bool shadows = strategy == HD_SPOT_LAZY || strategy == HD_SPOT_EAGER ||
-		strategy == HD_SPOT_FULL, saves = strategy == HD_SPOT_CHECKPOINT,
-		held = strategy == HD_SPOT_REPLICA || (shadows && g->pipelines > 1);
 	struct hd_spot_value v = { .strategy = strategy, .spares = strategy == HD_SPOT_REPLICA ? spares : 0,
 		.step_s = g->step_s, .overhead = overhead };
-	double back_s, stall_s = 0, tolerated = 0;
+	double tolerated = 0;
 
 	v.devices = (g->pipelines + v.spares) * g->stages;
 	const struct hd_spot_market seen = hd_spot_market_seen(market, g->machines, v.devices), *m = &seen;
 	v.losses_h = m->losses_h;
-	for (uint32_t k = 1; k <= m->ntogether; k++)
-		v.exceeds += m->together[k - 1] * hd_spot_exceeds(strategy, g->pipelines, g->stages, v.spares,
-			k);
-	v.exceeds = v.exceeds > 1 - 1e-12 ? 1 : v.exceeds;      /* shares that were counted sum to nearly 1 */
-	v.interval_s = interval(m, held ? 0 : m->losses_h * v.exceeds);
-	if (!saves)
+	for (uint32_t k = 1; k <= m->ntogether; k++) {
+		const double w = m->together[k - 1],
+			phi = hd_spot_exceeds(strategy, g->pipelines, g->stages, v.spares, k);
+		v.exceeds += w * phi;
+		v.unheld += w * hd_spot_unheld(strategy, g->pipelines, g->stages, v.spares, k);
+		tolerated += w * (1 - phi) * (m->pause_s + g->redo_s +
+			(slow_down(m, g, strategy, k) - 1) * m->replan_s);
+	}
+	v.exceeds = whole(v.exceeds);
+	v.unheld = fmin(whole(v.unheld), v.exceeds);
+	v.interval_s = interval(m, m->losses_h * (1 - m->announced) * v.unheld);
+	if (strategy != HD_SPOT_CHECKPOINT)
 		v.interval_s = fmin(v.interval_s, HD_SPOT_SAVE_S);
 	if (isfinite(v.interval_s) && v.interval_s > 0)
 		v.saving = m->checkpoint_s / v.interval_s;
 	v.overhead += v.saving;
-	back_s = held ? g->step_s / 2 : isfinite(v.interval_s) ? v.interval_s / 2 + m->reload_s : 0;
-	v.exceeded_s = m->rebuild_s + back_s;
-	for (uint32_t k = 1; k <= m->ntogether; k++) {
-		const double w = m->together[k - 1],
-			phi = hd_spot_exceeds(strategy, g->pipelines, g->stages, v.spares, k),
-			kept_s = m->pause_s + g->redo_s + (slow_down(m, g, strategy, k) - 1) * m->replan_s;
-		tolerated += w * (1 - phi) * kept_s;
-		stall_s += w * ((1 - phi) * kept_s + phi * v.exceeded_s);
-	}
+	const double held_s = m->rebuild_s + g->step_s / 2,
+		unheld_s = m->rebuild_s + (isfinite(v.interval_s) ? v.interval_s / 2 + m->reload_s : 0),
+		exceeded = (v.exceeds - v.unheld) * held_s + v.unheld * unheld_s;
 	v.tolerated_s = v.exceeds < 1 ? tolerated / (1 - v.exceeds) : 0;
-	v.stall_s = (1 - m->announced) * stall_s + m->announced * m->switch_s;
+	v.exceeded_s = v.exceeds > 0 ? exceeded / v.exceeds : 0;
+	v.pause_s = half_take_s(&v, m->pause_s + g->redo_s, held_s, unheld_s);
+	v.stall_s = (1 - m->announced) * (tolerated + exceeded) + m->announced * m->switch_s;
 	v.useful = 1 / ((1 + v.overhead) * (1 + m->losses_h / 3600 * v.stall_s));
 	v.usd_h = (g->machines > v.devices ? g->machines : v.devices) * m->usd_h;
 	v.value = g->batch / g->step_s * v.useful * 3600 / v.usd_h;
-	v.allowed = !(m->pause_max_s > 0) || (v.exceeds < 1 ? m->pause_s + g->redo_s : m->rebuild_s) <=
-		m->pause_max_s;
+	v.allowed = !(m->pause_max_s > 0) || v.pause_s <= m->pause_max_s;
 	return v;
 }
 

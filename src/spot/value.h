@@ -5,13 +5,15 @@
  *
  * 1. A loss of k devices that a strategy tolerates costs `pause` and a slower run until the next plan; one
  *    that exceeds it costs `rebuild` and the work that is done again. All sets of k are equally likely.
- * 2. What is done again: half a step where some other device still holds every stage (replica; shadow with
- *    two pipelines or more), else half a checkpoint interval and its reload.
- * 3. Checkpoints are as far apart as loses least by the rate of the losses that go back to one; beside other
- *    strategies every half hour at least.
+ * 2. What is done again: half a step where some device still holds every stage, as its own or as a shadow;
+ *    where none does, half a checkpoint interval, and its reload. Checkpoint-and-restart goes back always.
+ * 3. Checkpoints are as far apart as loses least by the rate of the losses that go back to one, those that
+ *    were announced left out; beside other strategies every half hour at least.
  * 4. The choice is the highest value; within 1 % of it the earlier row of the table.
  * 5. A loss takes k of all `machines` that are rented, each set equally likely; what waits beside the grid is
  *    paid for, too, and its losses cost nothing.
+ * 6. Of every strategy the bound on pauses is held against the same: from a loss without notice until the run
+ *    is where it was, what is computed again included, as half of such losses take at most.
  *
  * Pure. */
 #ifndef HD_SPOT_VALUE_H
@@ -41,6 +43,9 @@ enum { HD_SPOT_TOGETHER = 64, HD_SPOT_SPARES = 8, HD_SPOT_SAVE_S = 1800 };
 
 /* Probability that k devices lost at once exceed it; 1 where there are no k. `spares` is of REPLICA. */
 double hd_spot_exceeds(enum hd_spot_strategy strategy, uint32_t pipelines, uint32_t stages, uint32_t spares,
+	uint32_t k);
+/* Probability that k devices lost at once leave a stage that no device holds: all go back to a checkpoint. */
+double hd_spot_unheld(enum hd_spot_strategy strategy, uint32_t pipelines, uint32_t stages, uint32_t spares,
 	uint32_t k);
 
 #define HD_SPOT_LOSSES_H 1e6              /* at most, of a market */
@@ -83,8 +88,9 @@ struct hd_spot_value {
 	uint32_t spares, devices;
 	double losses_h;                          /* that strike its devices */
 	double step_s, overhead, saving;          /* without losses; shares on top: all, of checkpoints */
-	double exceeds;                           /* mean over the sizes of losses */
+	double exceeds, unheld;                   /* means over the sizes of losses */
 	double tolerated_s, exceeded_s, stall_s;  /* a loss of each kind; the expected one */
+	double pause_s;                           /* rule 6 */
 	double interval_s;                        /* between checkpoints; infinite: none */
 	double useful, usd_h, value;              /* share of the time; samples per dollar */
 	bool allowed;                             /* by pause_max_s */

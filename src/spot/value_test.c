@@ -1,6 +1,7 @@
 #include "spot/value.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "spot/testing.h"
 
@@ -8,6 +9,17 @@ static struct hd_arena arena;
 
 static int set_up(void **state) { (void)state; hd_arena_init(&arena, 0); return 0; }
 static int tear_down(void **state) { (void)state; hd_arena_finish(&arena); return 0; }
+
+static struct hd_spot_market market_of(const char *text)
+{
+	const struct hd_json *json;
+	struct hd_spot_market m = { 0 };
+	struct hd_diag diag = { "" };
+
+	CHECK(!hd_json_parse(&arena, "market", text, strlen(text), &json, &diag) &&
+		!hd_spot_market_read(&m, json, &diag), "%s", diag.text);
+	return m;
+}
 
 /* Is a set of lost devices, a bit each, more than the strategy tolerates? Device (d, p) is bit d * P + p. */
 static bool too_much(enum hd_spot_strategy strategy, uint32_t d, uint32_t p, uint32_t f, uint32_t lost)
@@ -59,6 +71,87 @@ static void probabilities_are_those_of_counting_all_sets(void **state)
 				}
 }
 
+/* Does a set of lost devices leave a stage that none holds, of its own or (shadows) for the one after? */
+static bool none_holds(enum hd_spot_strategy strategy, uint32_t d, uint32_t p, uint32_t lost)
+{
+	for (uint32_t s = 0; s < p; s++) {
+		uint32_t left = 0;
+		for (uint32_t i = 0; i < d; i++) {
+			left += !(lost >> (i * p + s) & 1);
+			left += strategy == HD_SPOT_EAGER && !(lost >> (i * p + (s + p - 1) % p) & 1);
+		}
+		if (!left)
+			return true;
+	}
+	return strategy == HD_SPOT_CHECKPOINT && lost;
+}
+
+static void stages_without_a_holder_are_those_of_counting_all_sets(void **state)
+{
+	static const enum hd_spot_strategy each[] = { HD_SPOT_CHECKPOINT, HD_SPOT_REROUTE, HD_SPOT_EAGER,
+		HD_SPOT_REPLICA };
+	uint32_t between = 0;
+	(void)state;
+
+	for (uint32_t i = 0; i < 4; i++)
+		for (uint32_t d = 1; d <= 4; d++)
+			for (uint32_t p = 1; p <= 6 && d * p <= 16; p++) {
+				const uint32_t f = each[i] == HD_SPOT_REPLICA && d > 1, n = d * p;
+				uint64_t sets[17] = { 0 }, bad[17] = { 0 };
+				for (uint32_t lost = 0; lost < 1u << n; lost++) {
+					sets[__builtin_popcount(lost)]++;
+					bad[__builtin_popcount(lost)] += none_holds(each[i], d, p, lost);
+				}
+				for (uint32_t k = 0; k <= n; k++) {
+					const double want = (double)bad[k] / (double)sets[k],
+						is = hd_spot_unheld(each[i], d - f, p, f, k),
+						exceeds = hd_spot_exceeds(each[i], d - f, p, f, k);
+					CHECK(fabs(is - want) <= 1e-12,
+						"%s, D %u, P %u, k %u: %.15f, not %.15f", hd_spot_strategy_names[each[i]], d, p, k, is, want);
+					CHECK(is <= exceeds + 1e-12, "%u x %u, %u", d, p, k);
+					between += is > 1e-6 && is < exceeds - 1e-6;
+				}
+				CHECK(hd_spot_unheld(each[i], d - f, p, f, n + 1) >= 1, "more than all");
+			}
+	CHECK(between > 50, "%u probabilities lie between none and those that exceed", between);
+}
+
+/* A loss that leaves no holder costs the way back to a checkpoint, and says how far those are apart: by the
+ * sum over all sets of lost devices. 2 pipelines of 3, of which four devices go at once. */
+static void a_loss_that_leaves_no_holder_goes_back(void **state)
+{
+	const struct hd_spot_market m = market_of("{\"losses_h\": 100, \"together\": [0, 0, 0, 1],"
+		" \"pause_s\": 4, \"rebuild_s\": 20, \"reload_s\": 6, \"checkpoint_s\": 9, \"switch_s\": 0,"
+		" \"replan_s\": 0, \"announced\": 0.5}");
+	const struct hd_spot_grid g = { .pipelines = 2, .stages = 3, .batch = 100, .step_s = 2 };
+	static const struct { enum hd_spot_strategy strategy; uint32_t d, f; } row[] = {
+		{ HD_SPOT_EAGER, 2, 0 }, { HD_SPOT_REPLICA, 2, 1 }, { HD_SPOT_REROUTE, 2, 0 } };
+	(void)state;
+
+	for (size_t r = 0; r < sizeof row / sizeof *row; r++) {
+		const uint32_t d = row[r].d, f = row[r].f, p = 3;
+		const struct hd_spot_value v = hd_spot_value(&m, &g, row[r].strategy, f, 0);
+		double sets = 0, kept = 0, back = 0, held = 0;
+		for (uint32_t lost = 0; lost < 1u << (d + f) * p; lost++) {
+			if (__builtin_popcount(lost) != 4)
+				continue;
+			sets++;
+			back += none_holds(row[r].strategy, d + f, p, lost);
+			held += too_much(row[r].strategy, d, p, f, lost) &&
+				!none_holds(row[r].strategy, d + f, p, lost);
+		}
+		kept = sets - held - back;
+		/* half of the losses are announced, and cost nothing; 50 an hour, of them back / sets */
+		const double every = fmin(sqrt(2 * 9 * 72 * sets / back), 1800);
+		CHECK(fabs(v.interval_s - every) < 1e-6, "row %zu: every %g s, not %g", r, v.interval_s,
+			every);
+		const double stall = (kept * 4 + held * (20 + 1) + back * (20 + 6 + every / 2)) / sets;
+		CHECK(fabs(v.stall_s - stall / 2) < 1e-6, "row %zu: %g s, not %g", r, v.stall_s, stall / 2);
+		CHECK(back > 0 && (held > 0) == (row[r].strategy != HD_SPOT_REROUTE), "row %zu: %g, %g", r,
+			back, held);
+	}
+}
+
 static void published_probabilities_come_out(void **state)
 {
 	static const struct { enum hd_spot_strategy s; uint32_t d, p, k; double want, within; } rows[] = {
@@ -78,17 +171,6 @@ static void published_probabilities_come_out(void **state)
 	}
 }
 
-static struct hd_spot_market market_of(const char *text)
-{
-	const struct hd_json *json;
-	struct hd_spot_market m = { 0 };
-	struct hd_diag diag = { "" };
-
-	CHECK(!hd_json_parse(&arena, "market", text, strlen(text), &json, &diag) &&
-		!hd_spot_market_read(&m, json, &diag), "%s", diag.text);
-	return m;
-}
-
 /* By hand: 2 pipelines of 4 stages, a step of 2 s with 100 samples; a loss in 450 s, half of them of two. */
 static void values_are_their_terms_by_hand(void **state)
 {
@@ -100,14 +182,16 @@ static void values_are_their_terms_by_hand(void **state)
 	struct hd_spot_value v = hd_spot_value(&m, &g, HD_SPOT_CHECKPOINT, 0, 0);
 	(void)state;
 
-	/* every sqrt(2 * 9 * 450) = 90 s; a loss costs 20 + 45 + 6, unless announced */
-	assert_true(fabs(v.interval_s - 90) < 1e-9 && fabs(v.overhead - 0.1) < 1e-12 && v.devices == 8);
-	assert_true(fabs(v.stall_s - (0.75 * 71 + 0.25)) < 1e-9 && fabs(v.usd_h - 4) < 1e-12);
-	assert_true(fabs(v.value - 100 / 2.0 * 3600 / 4 / (1.1 * (1 + 53.5 / 450))) < 1e-6);
+	/* every sqrt(2 * 9 * 600) s, by those without notice; such a loss costs 20 + half of it + 6 */
+	const double every = sqrt(2 * 9 * 600), lost_s = 0.75 * (26 + every / 2) + 0.25;
+	assert_true(fabs(v.interval_s - every) < 1e-9 && fabs(v.overhead - 9 / every) < 1e-12 &&
+		v.devices == 8);
+	assert_true(fabs(v.stall_s - lost_s) < 1e-9 && fabs(v.usd_h - 4) < 1e-12);
+	assert_true(fabs(v.value - 100 / 2.0 * 3600 / 4 / ((1 + 9 / every) * (1 + lost_s / 450))) < 1e-6);
 	/* two of eight: 1/7 empties a stage; slower by 2 / (2 - k / 4) */
 	v = hd_spot_value(&m, &g, HD_SPOT_REROUTE, 0, 0);
 	/* checkpoints by the 8 / 14 losses an hour that go back to one */
-	const double back = sqrt(2 * 9 * 450 * 14.0);
+	const double back = sqrt(2 * 9 * 600 * 14.0);
 	assert_true(fabs(v.exceeds - 1 / 14.0) < 1e-12 && fabs(v.interval_s - back) < 1e-9);
 	assert_true(fabs(v.overhead - 9 / back) < 1e-12 && fabs(v.exceeded_s - (26 + back / 2)) < 1e-9);
 	const double one = 4 + (8 / 7.0 - 1) * 40, two = 4 + (8 / 6.0 - 1) * 40;
@@ -123,7 +207,7 @@ static void values_are_their_terms_by_hand(void **state)
 		2 },
 		HD_SPOT_EAGER, 0, 0.2);
 	assert_true(fabs(v.exceeds - 1 / 3.0) < 1e-12);
-	assert_true(fabs(v.exceeded_s - (26 + sqrt(2 * 9 * 450 * 3.0) / 2)) < 1e-9);
+	assert_true(fabs(v.exceeded_s - (26 + sqrt(2 * 9 * 600 * 3.0) / 2)) < 1e-9);
 	/* a spare pipeline: 12 devices; two are in one pipeline with 3/11 */
 	v = hd_spot_value(&m, &g, HD_SPOT_REPLICA, 1, 0);
 	assert_true(v.devices == 12 && fabs(v.exceeds - 0.5 * 8 / 11.0) < 1e-12);
@@ -180,6 +264,41 @@ static void a_grid_sees_the_losses_that_strike_it(void **state)
 			" \"pause_s\": 4, \"rebuild_s\": 30, \"pause_max_s\": 10}");
 		CHECK(!hd_spot_value(&pairs, &few, HD_SPOT_CHECKPOINT, 0, 0).allowed, "%u machines",
 			machines);
+	}
+}
+
+/* Every way is asked the same: how long until the run is where it was, in the middle of its losses. */
+static void pauses_of_all_strategies_are_measured_alike(void **state)
+{
+	const struct hd_spot_grid g = { .pipelines = 2, .stages = 2, .batch = 100, .step_s = 8, .redo_s = 3 };
+	const struct { const char *together; enum hd_spot_strategy s; double is; } row[] = {
+		/* one of four: tolerated, with what is computed again; by checkpoints all go back, half of
+		 * sqrt(2 * 50 * 100) s */
+		{ "[1]", HD_SPOT_REROUTE, 4 + 3 }, { "[1]", HD_SPOT_LAZY, 4 + 3 },
+		{ "[1]", HD_SPOT_REPLICA, 4 + 3 },
+		{ "[1]", HD_SPOT_CHECKPOINT, 20 + 6 + 50 },
+		/* two: 2 of 6 sets are too much for peers, which is not half; neighbours are 2 of 6, too */
+		{ "[0, 1]", HD_SPOT_REROUTE, 4 + 3 }, { "[0, 1]", HD_SPOT_LAZY, 4 + 3 },
+		/* three of four: a stage of peers is empty; the one that is left holds both by its shadow */
+		{ "[0, 0, 1]", HD_SPOT_LAZY, 20 + 4 },
+		{ "[0, 0, 1]", HD_SPOT_REROUTE, 20 + 6 + 50 },
+		/* one of three pipelines may go, four of six strike two; a stage is empty in 6 of 15 */
+		{ "[0, 0, 0, 1]", HD_SPOT_REPLICA, 20 + 4 },
+		{ "[0.4, 0, 0, 0.6]", HD_SPOT_LAZY, 20 + 6 + sqrt(2 * 50 * 100 / 0.6) / 2 },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		char text[300];
+		(void)snprintf(text, sizeof text, "{\"losses_h\": 36, \"together\": %s, \"pause_s\": 4,"
+			" \"rebuild_s\": 20, \"reload_s\": 6, \"checkpoint_s\": 50, \"pause_max_s\": %.9f}",
+			row[i].together, row[i].is + 1e-6);
+		struct hd_spot_market m = market_of(text);
+		const struct hd_spot_value v = hd_spot_value(&m, &g, row[i].s, 1, 0);
+		CHECK(fabs(v.pause_s - row[i].is) < 1e-9 && v.allowed, "row %zu: %g, not %g", i, v.pause_s,
+			row[i].is);
+		m.pause_max_s = row[i].is - 1e-6;
+		CHECK(!hd_spot_value(&m, &g, row[i].s, 1, 0).allowed, "row %zu is allowed", i);
 	}
 }
 
@@ -282,6 +401,9 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(probabilities_are_those_of_counting_all_sets),
+		cmocka_unit_test(stages_without_a_holder_are_those_of_counting_all_sets),
+		cmocka_unit_test(a_loss_that_leaves_no_holder_goes_back),
+		cmocka_unit_test(pauses_of_all_strategies_are_measured_alike),
 		cmocka_unit_test(published_probabilities_come_out),
 		cmocka_unit_test(values_are_their_terms_by_hand),
 		cmocka_unit_test(a_grid_sees_the_losses_that_strike_it),

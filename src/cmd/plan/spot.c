@@ -206,9 +206,11 @@ static void put_candidates(struct hd_json_writer *w, const struct hd_ways *ways)
 		hd_json_put_f64(w, "overhead", v->overhead);
 		hd_json_put_f64(w, "saving", v->saving);
 		hd_json_put_f64(w, "exceeds", v->exceeds);
+		hd_json_put_f64(w, "unheld", v->unheld);
 		hd_json_put_f64(w, "tolerated_s", v->tolerated_s);
 		hd_json_put_f64(w, "exceeded_s", v->exceeded_s);
 		hd_json_put_f64(w, "stall_s", v->stall_s);
+		hd_json_put_f64(w, "pause_s", v->pause_s);
 		hd_json_put_f64(w, "checkpoint_every_s", v->interval_s);
 		hd_json_put_f64(w, "useful", v->useful);
 		hd_json_put_f64(w, "usd_h", v->usd_h);
@@ -279,13 +281,14 @@ static void print_way(const struct hd_way *w, bool chosen)
 	const struct hd_spot_value *v = &w->value;
 	char name[32], grid[64];
 
-	printf("%c %-13s %-22s %7u %10.4f %8.2f%% %7.2f%% %7.2f%% %11.4g %10.4g %9.4g %7.2f%% %9.4g %12.6g  "
+	printf("%c %-13s %-22s %7u %10.4f %8.2f%% %7.2f%% %7.2f%% %7.2f%% %11.4g %10.4g %9.4g %9.4g %7.2f%% %9.4g "
+		"%12.6g  "
 		"%s\n",
 		chosen ? '>' : ' ', name_of(v, name), grid_of(w->pipelines, w->ranks, w->chunks, w->schedule,
 		grid),
 		v->devices, v->step_s * 1e3, v->overhead * 100, v->saving * 100, v->exceeds * 100,
-		v->tolerated_s,
-		v->exceeded_s, v->stall_s, v->useful * 100, v->usd_h, v->value, hd_way_fate_texts[w->fate]);
+		v->unheld * 100, v->tolerated_s, v->exceeded_s, v->stall_s, v->pause_s, v->useful * 100,
+		v->usd_h, v->value, hd_way_fate_texts[w->fate]);
 }
 
 /* The best, and the best of each strategy; --explain: all. */
@@ -295,9 +298,9 @@ static void print_ways(const struct spot_ask *a)
 	bool seen[HD_NSPOT_STRATEGIES] = { false };
 	uint32_t hidden = 0;
 
-	printf("\n  %-13s %-22s %7s %10s %9s %8s %8s %11s %10s %9s %8s %9s %12s  %s\n", "strategy",
-		"pipelines x ranks", "devices", "step ms", "overhead", "saving", "exceeds", "tolerated s",
-		"exceeded s", "stall s", "useful", "$/h", "samples/$", "why");
+	printf("\n  %-13s %-22s %7s %10s %9s %8s %8s %8s %11s %10s %9s %9s %8s %9s %12s  %s\n", "strategy",
+		"pipelines x ranks", "devices", "step ms", "overhead", "saving", "exceeds", "unheld", "tolerated s",
+		"exceeded s", "stall s", "pause s", "useful", "$/h", "samples/$", "why");
 	for (uint32_t i = 0; i < ways->n; i++) {
 		const enum hd_spot_strategy s = ways->way[i].value.strategy;
 		if (i < SHOWN || !seen[s] || i == ways->chosen || a->cmd->args.has[HD_OPT_EXPLAIN])
