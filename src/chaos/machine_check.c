@@ -46,6 +46,12 @@ static int by_name(const void *a, const void *b, void *script)
 	return order ? order : (i > k) - (i < k);
 }
 
+/* A machine may come while its service fails already; nothing is announced to one that is not there. */
+static bool before_it_comes(enum hd_metadata_do what)
+{
+	return what == HD_METADATA_FAIL || what == HD_METADATA_SILENCE || what == HD_METADATA_HEAL;
+}
+
 /* One machine's events, [n] in order: it comes once, then it may go, once. */
 static enum hd_err check_life(const struct checking *c, const size_t *of, size_t n)
 {
@@ -54,7 +60,7 @@ static enum hd_err check_life(const struct checking *c, const size_t *of, size_t
 
 	for (size_t k = 0; k < n; k++) {
 		const struct hd_metadata_event *e = &c->script->at[of[k]];
-		if (!hd_metadata_of_machine(e->what))
+		if (before_it_comes(e->what) && !went)
 			continue;
 		if (e->what == HD_METADATA_ADD && came)
 			return hd_fail(c->diag, HD_E_INPUT,
@@ -66,7 +72,8 @@ static enum hd_err check_life(const struct checking *c, const size_t *of, size_t
 		came = true;
 		went |= e->what == HD_METADATA_KILL;
 	}
-	return HD_OK;
+	return came || !n ? HD_OK : hd_fail(c->diag, HD_E_INPUT, "%s: machine %s is never there; add it",
+		where(c, of[0], at), c->script->at[of[0]].node);
 }
 
 /* Of one machine: the cloud that its events name; its worker asks that one alone. */

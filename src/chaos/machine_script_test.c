@@ -162,7 +162,12 @@ static void scripts_that_cannot_be_played_are_refused_where_it_shows(void **stat
 	static const struct { const char *text, *why; } bad[] = {
 		{ LINE("b", "add") "{\"node\":\"b\",\"do\":\"signal\",\"sig\":\"HUP\"}\n", "x:2: sig is \"HUP\"" },
 		{ "", "x: no machine ever comes" },
-		{ LINE("a", "notice"), "x: no machine ever comes" },
+		{ LINE("a", "notice"), "x:1: machine a is not there yet" },
+		{ LINE("a", "add") LINE("b", "silence"), "x:2: machine b is never there" },
+		{ LINE("a", "add") LINE("b", "notice"), "x:2: machine b is not there yet" },
+		{ LINE("a", "add") LINE("a", "kill") LINE("a", "notice"), "x:3: machine a is not there any more" },
+		{ LINE("a", "add") LINE("a", "kill") LINE("a", "silence"), "x:3: machine a is not there any more" },
+		{ LINE("a", "rebalance") LINE("a", "add"), "x:1: machine a is not there yet" },
 		{ LINE("a", "add") "\n" LINE("b", "freeze"), "x:3: machine b is not there yet" },
 		{ LINE("a", "kill") LINE("a", "add"), "x:1: machine a is not there yet" },
 		{ LINE("a", "add") LINE("a", "kill") LINE("a", "kill"), "x:3: machine a is not there any more" },
@@ -188,7 +193,8 @@ static void a_machine_is_of_the_cloud_that_gives_it_notice(void **state)
 		{ LINE("a", "add"), HD_CLOUD_EC2 },
 		{ LINE("a", "add") AT("a", "notice", "ec2") LINE("a", "kill"), HD_CLOUD_EC2 },
 		{ LINE("a", "add") AT("a", "notice", "gce") LINE("a", "withdraw"), HD_CLOUD_GCE },
-		{ AT("a", "notice", "azure") LINE("a", "add"), HD_CLOUD_AZURE },
+		{ LINE("a", "silence") LINE("a", "fail") LINE("a", "heal") LINE("a", "add")
+			AT("a", "notice", "azure"), HD_CLOUD_AZURE },
 		{ LINE("a", "add") LINE("a", "notice") LINE("a", "migrate"), HD_CLOUD_GCE },
 		{ LINE("a", "add") LINE("a", "start"), HD_CLOUD_AZURE },
 		{ LINE("a", "add") LINE("a", "expire"), HD_CLOUD_EC2 },
