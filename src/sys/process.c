@@ -337,11 +337,15 @@ void hd_proc_finish(struct hd_proc *proc)
 
 /* ---- a process that leaves its terminal ---- */
 
+/* A tie stays its input; what follows it is a process, so this one has to begin again (tie.h). */
 static int leave_terminal(int log)
 {
+	if (setsid() < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
+		return errno;
+	if (hd_tied())
+		return hd_tie_follow(NULL) ? EBADF : 0;
 	int none = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-	if (none < 0 || setsid() < 0 || dup2(none, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
+	if (none < 0 || dup2(none, 0) < 0)
 		return errno;
 	close(none);
 	return 0;

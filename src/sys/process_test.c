@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -277,7 +278,7 @@ static void who_is_stopped_or_ended_does_not_live(void **state)
 	assert_false(hd_pid_lives(child));
 }
 
-/* ---- ties: this program again, as `root`, which starts a `leaf` */
+/* ---- ties: this program again, as `root`, which starts a `leaf`, or as `gone`, which detaches itself */
 
 static int follow(const char *as)
 {
@@ -288,6 +289,14 @@ static int follow(const char *as)
 
 	if (hd_tie_follow(NULL))
 		return 2;
+	if (!strcmp(as, "gone")) {
+		const char *log = getenv("TIE_TEST_LOG");
+		struct hd_detached at;
+		if (hd_proc_detach(&at, log ? log : "", NULL))
+			return 5;
+		if (at.pid)
+			return 0;
+	}
 	const int n = snprintf(line, sizeof line, "%s %d\n", as, (int)getpid());
 	if (write(1, line, (size_t)n) != n)
 		return 3;
@@ -350,6 +359,43 @@ static void who_is_tied_ends_with_what_it_started_when_the_tie_is_cut(void **sta
 	hd_tie_cut(&tie);                 /* that of nothing is nothing */
 }
 
+/* Its log is a pipe, which is at its end once it is gone, too. */
+static void who_detaches_ends_when_its_tie_is_cut(void **state)
+{
+	static const char *const argv[] = { "/proc/self/exe", "gone", NULL };
+	char log[] = "/tmp/hd_tie_test.XXXXXX";
+	struct hd_host host;
+	struct hd_proc proc = { 0 };
+	struct hd_tie tie;
+	int code = -1;
+
+	(void)state;
+	hd_host_real(&host);
+	assert_non_null(mkdtemp(log));
+	char path[sizeof log + 8];
+	(void)snprintf(path, sizeof path, "%s/fifo", log);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	const int end = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	assert_true(end >= 0);
+	assert_int_equal(setenv("TIE_TEST_LOG", path, 1), 0);
+	assert_int_equal(hd_tie_open(&tie, NULL), HD_OK);
+	assert_int_equal(hd_proc_spawn(&host, &(struct hd_spawn){ .argv = argv, .in = -1, .out = -1,
+		.err = -1, .tie = &tie }, &proc, NULL), HD_OK);
+	assert_int_equal(hd_proc_wait(&proc, TIMEOUT_S * HD_NS_PER_S, &code, NULL), HD_OK);
+	assert_int_equal(code, 0);
+	const int pid = heard_of(end, "gone ");
+	assert_true(pid > 1 && hd_pid_lives(pid));
+	hd_tie_cut(&tie);
+	const int left = heard_of(end, "nothing");
+	if (left)
+		(void)kill(pid, SIGKILL);
+	assert_int_equal(left, 0);
+	close(end);
+	unlink(path);
+	rmdir(log);
+	unsetenv("TIE_TEST_LOG");
+}
+
 static void a_tie_that_is_none_is_said_and_one_that_was_cut_ends_at_once(void **state)
 {
 	static const char *const leaf[] = { "/proc/self/exe", "leaf", NULL };
@@ -378,7 +424,7 @@ static void a_tie_that_is_none_is_said_and_one_that_was_cut_ends_at_once(void **
 
 int main(int argc, char **argv)
 {
-	if (argc == 2 && (!strcmp(argv[1], "root") || !strcmp(argv[1], "leaf")))
+	if (argc == 2 && (!strcmp(argv[1], "root") || !strcmp(argv[1], "leaf") || !strcmp(argv[1], "gone")))
 		return follow(argv[1]);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_is_stopped_or_ended_does_not_live),
@@ -389,6 +435,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_child_has_no_signal_blocked_or_ignored),
 		cmocka_unit_test(a_process_that_detaches_goes_on_in_a_session_of_its_own),
 		cmocka_unit_test(who_is_tied_ends_with_what_it_started_when_the_tie_is_cut),
+		cmocka_unit_test(who_detaches_ends_when_its_tie_is_cut),
 		cmocka_unit_test(a_tie_that_is_none_is_said_and_one_that_was_cut_ends_at_once),
 		cmocka_unit_test(a_program_that_is_not_there_is_an_error_of_the_start),
 		cmocka_unit_test(a_child_that_runs_on_is_waited_for_no_longer_than_asked_and_ended),

@@ -6,6 +6,7 @@
  * 1. Cut by its holder, or because that is gone, a tie ends the processes that follow it by SIGKILL: those
  *    that are stopped, and those of other sessions, too.
  * 2. What such a process starts is tied likewise, unless it is given another tie or an input.
+ *    So is a process that detaches itself from its terminal.
  * 3. A process follows its tie once it has called hd_tie_follow(): the first thing that it does.
  *
  * Ownership: open/cut; zeroed, there is none. Threads: any, one at a time. */
