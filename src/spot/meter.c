@@ -164,6 +164,8 @@ bool hd_meter_get(struct hd_meter *meter, int64_t *at_ms, const uint8_t *bytes, 
 	if (len < HD_METER_HEAD)
 		return false;
 	const int64_t written_ms = get64(&at);
+	if (written_ms < 0 || written_ms > HD_METER_MS_MOST)
+		return false;
 	out.nsteps = (uint64_t)get64(&at);
 	for (int p = 0; p < HD_NLEDGER; p++) {
 		out.ledger.ms[p] = get64(&at);
@@ -187,7 +189,9 @@ bool hd_meter_get(struct hd_meter *meter, int64_t *at_ms, const uint8_t *bytes, 
 		m->does = (enum hd_meter_does)hd_get32(at);
 		m->there = true;
 		at += 4;
-		if (m->does >= HD_METER_NDOES || m->open_ms < 0 || m->nano_usd_h < 0)
+		if (m->does >= HD_METER_NDOES || m->open_ms < 0 || m->open_ms > HD_METER_MS_MOST ||
+			m->nano_usd_h < 0 || m->since_ms < -HD_METER_MS_MOST ||
+			m->since_ms > HD_METER_MS_MOST)
 			return false;
 	}
 	*meter = out;

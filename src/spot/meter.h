@@ -67,6 +67,9 @@ void hd_meter_clock_put(const struct hd_meter_clock *clock, uint8_t bytes[HD_MET
 void hd_meter_clock_follow(struct hd_meter_clock *clock, const uint8_t bytes[HD_METER_CLOCK_BYTES],
 	int64_t at_ms, const uint8_t boot[HD_METER_BOOT], int64_t monotonic_ns);
 
+/* As times go, a coordinator's and a machine's: some 280,000 years. */
+#define HD_METER_MS_MOST (INT64_C(1) << 53)
+
 /* As bytes for a coordinator that follows, little end, with the time of writing. get: false, and the meter as
  * it was, where they are not such. */
 enum { HD_METER_HEAD = 8 * (2 + 3 * HD_NLEDGER) + 4, HD_METER_ENTRY = 5 * 8 + 4,

@@ -136,6 +136,22 @@ static void bytes_that_are_none_are_refused(void **state)
 	bytes[8 * 2 + 7] = 0x80;
 	assert_false(hd_meter_get(&again, &at, bytes, len));
 	assert_false(hd_meter_get(&again, &at, bytes, HD_METER_HEAD - 1));
+	/* times that no coordinator writes: its own; when a machine's last part began, how long its step is
+	 * open */
+	static const struct { uint32_t at; uint64_t is; bool taken; } time[] = {
+		{ 0, (uint64_t)HD_METER_MS_MOST, true }, { 0, (uint64_t)HD_METER_MS_MOST + 1, false },
+		{ 0, UINT64_MAX, false }, { 0, INT64_MAX, false },
+		{ HD_METER_HEAD + 16, (uint64_t)HD_METER_MS_MOST + 1, false },
+		{ HD_METER_HEAD + 16, UINT64_MAX, true }, { HD_METER_HEAD + 16, UINT64_C(1) << 63, false },
+		{ HD_METER_HEAD + 24, (uint64_t)HD_METER_MS_MOST + 1, false },
+		{ HD_METER_HEAD + 24, (uint64_t)HD_METER_MS_MOST, true },
+	};
+	for (size_t i = 0; i < sizeof time / sizeof *time; i++) {
+		assert_int_equal(hd_meter_put(&meter, 9, bytes), len);
+		for (int b = 0; b < 8; b++)
+			bytes[time[i].at + (uint32_t)b] = (uint8_t)(time[i].is >> 8 * b);
+		CHECK(hd_meter_get(&again, &at, bytes, len) == time[i].taken, "row %zu", i);
+	}
 	empty();
 	for (uint64_t i = 0; i < HD_METER_MACHINES; i++)
 		assert_non_null(hd_meter_come(&meter, i, 0, 5));
