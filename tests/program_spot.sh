@@ -128,6 +128,9 @@ expect 2 heddle chaos spot job.yaml
 says '--trace FILE says when machines come and go, or --script FILE: one of them'
 expect 2 heddle chaos spot job.yaml --trace trace.csv --vn-time 2000
 says '--vn-time 2000: '
+expect 2 heddle chaos spot job.yaml --trace trace.csv --vn-time 5ms -s comm.sync=stages \
+	-s parallel.mode=pipeline
+says '--vn-time is of whole virtual nodes, and this job has stages'
 expect 2 heddle chaos spot job.yaml --trace trace.csv --slow 0
 expect 2 heddle chaos spot job.yaml --trace trace.csv --notice soon
 says '--notice soon: it is none, ec2:SECONDS'

@@ -33,6 +33,10 @@
 #define HD_NOTE_EVALUATING "evaluating"   /* note before an evaluation; a note "eval" follows */
 
 enum { HD_VN_TIME_MS = 60000 };             /* the most that vn_wait_ns is */
+/* why it goes with no stages (ADR 0136) */
+#define HD_VN_TIME_STAGES \
+	"--vn-time is of whole virtual nodes, and this job has stages, whose parts interleave: " \
+	"a wait after them says nothing of a pipeline. Leave it out, or take a job without stages"
 enum { HD_ELASTIC_ADDR = HD_MSG_ADDR + 1, HD_ELASTIC_LISTENS = 2 };
 
 struct hd_elastic_spec {

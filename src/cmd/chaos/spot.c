@@ -158,6 +158,8 @@ static enum hd_err check_paces(struct spot_play *s)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--slow %s: %s", slow, why.text);
 	if (vn_time && hd_num_duration(vn_time, HD_VN_TIME_MS, &ms, &why))
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--vn-time %s: %s", vn_time, why.text);
+	if (vn_time && hd_job_has_stages(s->ask.job))
+		return hd_fail(&cmd->diag, HD_E_INVAL, HD_VN_TIME_STAGES);
 	return HD_OK;
 }
 

@@ -138,7 +138,7 @@ static enum hd_err make_run(struct post *p, const struct hd_job *job, struct hd_
 		: err ? hd_fail(&p->cmd->diag, err, "%s", why.text) : HD_OK;
 }
 
-static enum hd_err read_vn_time(struct hd_cmd *cmd, int64_t *ns)
+static enum hd_err read_vn_time(struct hd_cmd *cmd, const struct hd_job *job, int64_t *ns)
 {
 	const char *text = cmd->args.text[HD_OPT_VN_TIME];
 	struct hd_diag why = { "" };
@@ -147,7 +147,7 @@ static enum hd_err read_vn_time(struct hd_cmd *cmd, int64_t *ns)
 	if (hd_num_duration(text, HD_VN_TIME_MS, &ms, &why))
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--vn-time %s: %s", text, why.text);
 	*ns = (int64_t)ms * HD_NS_PER_MS;
-	return HD_OK;
+	return hd_job_has_stages(job) ? hd_fail(&cmd->diag, HD_E_INVAL, HD_VN_TIME_STAGES) : HD_OK;
 }
 
 static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rundir *dir,
@@ -183,7 +183,7 @@ static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rund
 	if (cmd->args.has[HD_OPT_SLOW])
 		err = hd_num_f64(cmd->args.text[HD_OPT_SLOW], 1, 1000, &spec.slow, &cmd->diag);
 	if (!err && cmd->args.has[HD_OPT_VN_TIME])
-		err = read_vn_time(cmd, &spec.vn_wait_ns);
+		err = read_vn_time(cmd, job, &spec.vn_wait_ns);
 	if (!err)
 		err = hd_elastic_attend(&spec, fenced, &cmd->diag);
 	hd_run_destroy(run);
