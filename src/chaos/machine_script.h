@@ -10,7 +10,8 @@
  * 4. A machine whose name is none of a script (metadata.h) is called m1, m2, ... by its number, or m1-2, ...
  *    where another has that name.
  * 5. What is read can be played: there are machines, HD_MACHINES_MOST at once; each comes once, and what
- *    happens to it, or is announced to it, happens while it is there (its service may fail before); each is of one cloud, the one that gives it notice, which its
+ *    happens to it, or is announced to it, happens while it is there (its service may fail
+ *    before); each is of one cloud, the one that gives it notice, which its
  *    event ADD names.
  *
  * Pure. Ownership: all lies in the arena. */

@@ -107,7 +107,9 @@ static void stages_without_a_holder_are_those_of_counting_all_sets(void **state)
 						is = hd_spot_unheld(each[i], d - f, p, f, k),
 						exceeds = hd_spot_exceeds(each[i], d - f, p, f, k);
 					CHECK(fabs(is - want) <= 1e-12,
-						"%s, D %u, P %u, k %u: %.15f, not %.15f", hd_spot_strategy_names[each[i]], d, p, k, is, want);
+						"%s, D %u, P %u, k %u: %.15f, not %.15f",
+						hd_spot_strategy_names[each[i]],
+						d, p, k, is, want);
 					CHECK(is <= exceeds + 1e-12, "%u x %u, %u", d, p, k);
 					between += is > 1e-6 && is < exceeds - 1e-6;
 				}

@@ -281,8 +281,8 @@ static void print_way(const struct hd_way *w, bool chosen)
 	const struct hd_spot_value *v = &w->value;
 	char name[32], grid[64];
 
-	printf("%c %-13s %-22s %7u %10.4f %8.2f%% %7.2f%% %7.2f%% %7.2f%% %11.4g %10.4g %9.4g %9.4g %7.2f%% %9.4g "
-		"%12.6g  "
+	printf("%c %-13s %-22s %7u %10.4f %8.2f%% %7.2f%% %7.2f%% %7.2f%% %11.4g %10.4g %9.4g %9.4g "
+		"%7.2f%% %9.4g %12.6g  "
 		"%s\n",
 		chosen ? '>' : ' ', name_of(v, name), grid_of(w->pipelines, w->ranks, w->chunks, w->schedule,
 		grid),
@@ -299,7 +299,8 @@ static void print_ways(const struct spot_ask *a)
 	uint32_t hidden = 0;
 
 	printf("\n  %-13s %-22s %7s %10s %9s %8s %8s %8s %11s %10s %9s %9s %8s %9s %12s  %s\n", "strategy",
-		"pipelines x ranks", "devices", "step ms", "overhead", "saving", "exceeds", "unheld", "tolerated s",
+		"pipelines x ranks", "devices", "step ms", "overhead", "saving", "exceeds", "unheld",
+		"tolerated s",
 		"exceeded s", "stall s", "pause s", "useful", "$/h", "samples/$", "why");
 	for (uint32_t i = 0; i < ways->n; i++) {
 		const enum hd_spot_strategy s = ways->way[i].value.strategy;
