@@ -72,6 +72,22 @@ static enum hd_err verify_shape(const struct hd_view *view, struct hd_diag *diag
 	return HD_OK;
 }
 
+/* Rule 12. */
+static enum hd_err verify_doubled(const struct hd_view *view, struct hd_diag *diag)
+{
+	for (uint32_t r = 0; r < HD_VIEW_RANKS; r++) {
+		if (!hd_view_doubled(view, r))
+			continue;
+		if (r >= view->nranks || view->shape.nstages < 2 ||
+			view->shape.nstages != view->shape.width ||
+			view->rank[r].worker != view->rank[hd_view_before(view, r)].worker ||
+			hd_view_doubled(view, hd_view_before(view, r)))
+			return hd_fail(diag, HD_E_BADPLAN,
+				"view %u: rank %u is not doubled by the one before it", view->epoch, r);
+	}
+	return HD_OK;
+}
+
 enum hd_err hd_view_verify(const struct hd_view *view, uint32_t nvns, struct hd_diag *diag)
 {
 	uint64_t total = 0;
@@ -94,6 +110,7 @@ enum hd_err hd_view_verify(const struct hd_view *view, uint32_t nvns, struct hd_
 		total += view->rank[r].nvns;
 	}
 	enum hd_err err = verify_shape(view, diag);
+	err = err ? err : verify_doubled(view, diag);
 	if (err)
 		return err;
 	if (total != nvns)
@@ -171,6 +188,52 @@ bool hd_view_staged(struct hd_view *view, uint32_t epoch, const uint32_t *member
 	return true;
 }
 
+bool hd_view_is_doubled(const struct hd_view *view)
+{
+	uint64_t any = 0;
+
+	for (uint32_t i = 0; i < HD_VIEW_RANKS / 64; i++)
+		any |= view->doubled[i];
+	return any != 0;
+}
+
+uint32_t hd_view_before(const struct hd_view *view, uint32_t rank)
+{
+	const uint32_t width = view->shape.width;
+
+	return rank - rank % width + (rank % width + width - 1) % width;
+}
+
+static uint32_t stage_at(const struct hd_view *view, uint32_t rank)
+{
+	uint32_t s = 0;
+
+	while (view->shape.place[s] != rank % view->shape.width)
+		s++;
+	return s;
+}
+
+bool hd_view_without(struct hd_view *rest, const struct hd_view *view, const uint32_t *member, uint32_t n)
+{
+	struct hd_view made = { .nmembers = n, .nranks = view->nranks, .shape = view->shape };
+
+	if (view->shape.nstages < 2 || view->shape.nstages != view->shape.width || hd_view_is_doubled(view))
+		return false;
+	memcpy(made.member, member, n * sizeof *member);
+	memcpy(made.rank, view->rank, sizeof made.rank);
+	for (uint32_t r = 0; r < view->nranks; r++) {
+		const uint32_t heir = view->rank[hd_view_before(view, r)].worker;
+		if (hd_view_has(&made, view->rank[r].worker))
+			continue;
+		if (!hd_view_has(&made, heir) || hd_view_stages(view, heir) >> stage_at(view, r) & 1)
+			return false;
+		made.rank[r].worker = heir;
+		made.doubled[r / 64] |= UINT64_C(1) << r % 64;
+	}
+	*rest = made;
+	return true;
+}
+
 uint64_t hd_view_holders(const struct hd_view *view, uint32_t stage)
 {
 	uint64_t members = 0;
@@ -200,8 +263,13 @@ static uint32_t shadow_rank(const struct hd_view *view, uint32_t pipe, uint32_t 
 	const uint32_t width = view->shape.width, place = view->shape.place[stage],
 		worker = view->rank[pipe * width + place].worker;
 
+	/* rule 12 */
+	if (hd_view_doubled(view, pipe * width + place))
+		return HD_NOBODY;
 	for (uint32_t back = 1; back < width; back++) {
 		const uint32_t r = pipe * width + (place + width - back) % width;
+		if (hd_view_doubled(view, r))
+			return HD_NOBODY;
 		if (view->rank[r].worker != worker)
 			return r;
 	}
@@ -267,7 +335,8 @@ uint32_t hd_view_runs(const struct hd_view *view, uint32_t vn, uint32_t stage)
 
 struct hd_hash hd_view_hash(const struct hd_view *view)
 {
-	uint8_t bytes[12 + 4 * HD_MAX_MEMBERS + 8 * HD_VIEW_RANKS + 12 + 5 * HD_STAGE_BITS + 4], *at = bytes;
+	uint8_t bytes[12 + 4 * HD_MAX_MEMBERS + 8 * HD_VIEW_RANKS + 12 + 5 * HD_STAGE_BITS + 4 +
+		HD_VIEW_RANKS / 8], *at = bytes;
 
 	hd_put32(at, view->epoch);
 	hd_put32(at + 4, view->nmembers);
@@ -292,6 +361,8 @@ struct hd_hash hd_view_hash(const struct hd_view *view)
 			at += 4;
 		}
 	}
+	for (uint32_t i = 0; hd_view_is_doubled(view) && i < HD_VIEW_RANKS / 64; i++, at += 8)
+		hd_put64(at, view->doubled[i]);
 	return hd_hash(bytes, (size_t)(at - bytes));
 }
 
@@ -421,6 +492,30 @@ enum hd_err hd_passes_of_view(struct hd_passes *passes, const struct hd_view *vi
 	passes->nstages = view->shape.nstages;
 	for (uint32_t i = 0; i < view->nmembers && !err; i++)
 		err = add_member(passes, view, view->member[i]);
+	return err;
+}
+
+enum hd_err hd_passes_of_rest(struct hd_passes *passes, const struct hd_view *view,
+	const struct hd_view *rest)
+{
+	struct hd_vrange range[HD_VIEW_RANKS];
+	enum hd_err err = HD_OK;
+
+	passes->npasses = passes->nranges = 0;
+	passes->nstages = view->shape.nstages;
+	for (uint32_t i = 0; i < rest->nmembers && !err; i++) {
+		const uint32_t worker = rest->member[i];
+		const uint64_t had = hd_view_stages(view, worker), has = hd_view_stages(rest, worker);
+		uint32_t pass = (uint32_t)__builtin_popcountll(had);
+		err = add_member(passes, view, worker);
+		for (uint64_t more = has & ~had; more && !err; more &= more - 1) {
+			const uint32_t s = (uint32_t)__builtin_ctzll(more),
+				n = hd_view_stage_ranges(rest, worker, s, range);
+			if (n)
+				err = pass == HD_MAX_PASSES ? HD_E_NOSPACE :
+					hd_passes_add_stage(passes, worker, pass++, s, range, n);
+		}
+	}
 	return err;
 }
 

@@ -47,6 +47,10 @@
  *     the cuts call a stage: each of them runs a stage of the view, which is its part of it
  *     (graph/spread.h). To holders, passes and sums they are ranks and stages like others.
  *
+ * 12. A *doubled* rank was lost within a step that goes on without it (ADR 132): its worker is that of the
+ *     rank before it in the pipeline, whose shadow was of its stage. Such a view is of the rest of that step:
+ *     neither the stage of a doubled rank nor the one behind it has a shadow there.
+ *
  * Plain values, no pointers. Pure: no allocation, no clock. */
 #ifndef HD_PROTOCOL_VIEW_H
 #define HD_PROTOCOL_VIEW_H
@@ -124,7 +128,21 @@ struct hd_view {
 	uint32_t member[HD_MAX_MEMBERS];
 	struct hd_vrank rank[HD_VIEW_RANKS];
 	struct hd_view_shape shape;
+	uint64_t doubled[HD_VIEW_RANKS / 64];         /* bits of ranks: rule 12 */
 };
+static inline bool hd_view_doubled(const struct hd_view *view, uint32_t rank)
+{
+	return view->doubled[rank / 64] >> rank % 64 & 1;
+}
+/* Has it any doubled rank? No step begins under it. */
+bool hd_view_is_doubled(const struct hd_view *view);
+/* The rank before in its pipeline, round: one whose shadow is of the rank's stage, where stages have one rank
+ * and one worker each. */
+uint32_t hd_view_before(const struct hd_view *view, uint32_t rank);
+/* The view of the rest of a step of `view` without the workers that are not among `member` [n], ascending:
+ * their ranks are doubled. The epoch is the caller's. False: one of them has no heir, since that is lost as
+ * well or runs the stage itself, or the view is of no shape with a stage a rank. */
+bool hd_view_without(struct hd_view *rest, const struct hd_view *view, const uint32_t *member, uint32_t n);
 
 /* All passes of one step, ascending by (worker, pass); the ranges of each lie one after another. */
 struct hd_pass { uint32_t worker, pass, first_range, nranges, stage; };
@@ -228,6 +246,10 @@ uint64_t hd_bucket_chain(uint32_t bucket, uint32_t nbuckets, uint32_t nmembers, 
  * without virtual nodes. HD_E_NOSPACE: more than HD_VIEW_RANGES ranges, or than HD_MAX_PASSES stages of a
  * member. */
 HD_MUST_USE enum hd_err hd_passes_of_view(struct hd_passes *passes, const struct hd_view *view);
+/* The passes of `rest` of a step of `view` (hd_view_without()): those of the members that stayed, with their
+ * numbers, and behind them one for each stage that a member inherits. Errors as above. */
+HD_MUST_USE enum hd_err hd_passes_of_rest(struct hd_passes *passes, const struct hd_view *view,
+	const struct hd_view *rest);
 /* Inserts a pass in the order of `passes`. HD_E_NOSPACE: too many passes or ranges. */
 HD_MUST_USE enum hd_err hd_passes_add(struct hd_passes *passes, uint32_t worker, uint32_t pass,
 	const struct hd_vrange *range, uint32_t nranges);

@@ -84,13 +84,13 @@ static void every_bucket_has_one_owner_and_owners_have_runs(void **state)
 static void a_bad_view_is_refused_with_a_reason(void **state)
 {
 	static const struct { struct hd_view view; const char *says; } cases[] = {
-		{ { 1, 0, 1, { 0 }, { { 0, 4 } }, { 0 } },              "view 1 has 0 members with 1 devices; at most 64 with 256" },
-		{ { 1, 65, 1, { 0 }, { { 0, 4 } }, { 0 } },             "view 1 has 65 members with 1 devices; at most 64 with 256" },
-		{ { 1, 1, 0, { 4 }, { { 4, 4 } }, { 0 } },              "view 1 has 1 members with 0 devices; at most 64 with 256" },
-		{ { 1, 1, 257, { 4 }, { { 4, 4 } }, { 0 } },            "view 1 has 1 members with 257 devices; at most 64 with 256" },
-		{ { 1, 2, 1, { 4, 4 }, { { 4, 4 } }, { 0 } },           "view 1: member 4 stands before 4" },
-		{ { 1, 1, 1, { 4 }, { { 5, 4 } }, { 0 } },              "view 1: rank 0 is of worker 5, which is no member" },
-		{ { 1, 1, 2, { 4 }, { { 4, 3 }, { 4, 2 } }, { 0 } },    "view 1 maps 5 virtual nodes of 4" },
+		{ { 1, 0, 1, { 0 }, { { 0, 4 } }, { 0 }, { 0 } },  "view 1 has 0 members with 1 devices; at most 64 with 256" },
+		{ { 1, 65, 1, { 0 }, { { 0, 4 } }, { 0 }, { 0 } },  "view 1 has 65 members with 1 devices; at most 64 with 256" },
+		{ { 1, 1, 0, { 4 }, { { 4, 4 } }, { 0 }, { 0 } },  "view 1 has 1 members with 0 devices; at most 64 with 256" },
+		{ { 1, 1, 257, { 4 }, { { 4, 4 } }, { 0 }, { 0 } },  "view 1 has 1 members with 257 devices; at most 64 with 256" },
+		{ { 1, 2, 1, { 4, 4 }, { { 4, 4 } }, { 0 }, { 0 } },  "view 1: member 4 stands before 4" },
+		{ { 1, 1, 1, { 4 }, { { 5, 4 } }, { 0 }, { 0 } },  "view 1: rank 0 is of worker 5, which is no member" },
+		{ { 1, 1, 2, { 4 }, { { 4, 3 }, { 4, 2 } }, { 0 }, { 0 } },  "view 1 maps 5 virtual nodes of 4" },
 	};
 	(void)state;
 
@@ -596,6 +596,97 @@ static void devices_in_order_of_members_are_the_ranks_of_pipelines(void **state)
 	}
 }
 
+/* Four ranks of a stage each, or of two pipelines; workers 4 to 7, or 4 to 11. */
+static void ranks_of_four(struct hd_view *view, uint32_t pipes)
+{
+	static const uint32_t ones[] = { 1, 1, 1, 1, 1, 1, 1, 1 }, id[] = { 4, 5, 6, 7, 8, 9, 10, 11 };
+	struct hd_view_shape shape;
+
+	hd_view_shape(&shape, 4, 1, false);
+	assert_true(hd_view_staged(view, 3, id, ones, 4 * pipes, 8, &shape, pipes));
+}
+
+static void a_lost_rank_is_doubled_by_the_one_before_it(void **state)
+{
+	static const struct { uint32_t pipes, lost[2], nlost; bool may; } cases[] = {
+		{ 1, { 4, 0 }, 1, true }, { 1, { 6, 0 }, 1, true }, { 1, { 7, 5 }, 2, true },
+		{ 1, { 5, 6 }, 2, false }, { 1, { 4, 7 }, 2, false }, { 2, { 4, 8 }, 2, true }, { 2, { 7, 8 }, 2, true },
+		{ 2, { 11, 8 }, 2, false },
+	};
+	struct hd_view view, rest;
+	struct hd_diag diag;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		uint32_t left[8], n = 0, doubled = 0;
+		ranks_of_four(&view, cases[i].pipes);
+		for (uint32_t m = 0; m < view.nmembers; m++)
+			if (view.member[m] != cases[i].lost[0] &&
+				(cases[i].nlost == 1 || view.member[m] != cases[i].lost[1]))
+				left[n++] = view.member[m];
+		CHECK(hd_view_without(&rest, &view, left, n) == cases[i].may, "case %zu", i);
+		if (!cases[i].may)
+			continue;
+		rest.epoch = 4;
+		CHECK(hd_view_verify(&rest, 8, &diag) == HD_OK, "case %zu: %s", i, diag.text);
+		assert_true(hd_view_is_doubled(&rest) && !hd_view_is_doubled(&view));
+		for (uint32_t r = 0; r < rest.nranks; r++) {
+			const bool is = hd_view_doubled(&rest, r);
+			const uint32_t before = r % 4 ? r - 1 : r + 3;
+			doubled += is;
+			CHECK(is == (rest.rank[r].worker != view.rank[r].worker), "case %zu rank %u", i, r);
+			CHECK(!is || rest.rank[r].worker == view.rank[before].worker,
+				"case %zu rank %u", i, r);
+		}
+		assert_int_equal(doubled, cases[i].nlost);
+		/* another map, and another hash, though all else be equal */
+		struct hd_view plain = rest;
+		memset(plain.doubled, 0, sizeof plain.doubled);
+		assert_false(hd_view_same_map(&plain, &rest));
+		assert_false(hd_view_without(&plain, &rest, left, n));
+	}
+	ranks_of_four(&view, 1);
+	view.doubled[0] = 2;              /* of its own worker */
+	assert_int_equal(hd_view_verify(&view, 8, &diag), HD_E_BADPLAN);
+	assert_string_equal(diag.text, "view 3: rank 1 is not doubled by the one before it");
+}
+
+/* The stage of a doubled rank and the one behind it have no shadow; the others have theirs. */
+static void doubled_ranks_end_two_shadows(void **state)
+{
+	static const uint32_t left[] = { 4, 5, 7 };
+	struct hd_view view, rest;
+
+	(void)state;
+	ranks_of_four(&view, 1);
+	assert_true(hd_view_without(&rest, &view, left, 3));
+	/* masks of 4, 5, 7 */
+	assert_int_equal(hd_view_holders(&rest, 2), 2);
+	assert_int_equal(hd_view_shadows(&rest, 0), 4);
+	assert_int_equal(hd_view_shadows(&rest, 1), 1);
+	assert_int_equal(hd_view_shadows(&rest, 2), 0);
+	assert_int_equal(hd_view_shadows(&rest, 3), 0);
+}
+
+/* Passes keep their numbers; that of an inherited stage is behind them, also where its stage is lower. */
+static void heirs_have_a_pass_more(void **state)
+{
+	static const uint32_t left[] = { 5, 6, 7 };
+	struct hd_view view, rest;
+	struct hd_passes passes;
+	uint32_t vn;
+
+	(void)state;
+	ranks_of_four(&view, 1);
+	assert_true(hd_view_without(&rest, &view, left, 3));
+	assert_int_equal(hd_passes_of_rest(&passes, &view, &rest), HD_OK);
+	assert_int_equal(passes.npasses, 4);
+	assert_int_equal(hd_passes_find(&passes, 7, 0)->stage, 3);
+	assert_int_equal(hd_passes_find(&passes, 7, 1)->stage, 0);
+	assert_int_equal(hd_passes_find(&passes, 5, 0)->stage, 1);
+	assert_true(hd_passes_tile(&passes, 8, &vn));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -620,6 +711,9 @@ int main(void)
 		cmocka_unit_test(passes_of_stages_tile_stage_by_stage),
 		cmocka_unit_test(stages_of_one_member_are_at_most_its_passes),
 		cmocka_unit_test(devices_in_order_of_members_are_the_ranks_of_pipelines),
+		cmocka_unit_test(a_lost_rank_is_doubled_by_the_one_before_it),
+		cmocka_unit_test(doubled_ranks_end_two_shadows),
+		cmocka_unit_test(heirs_have_a_pass_more),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
