@@ -373,6 +373,11 @@ static void on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
 			co->phase == HD_CO_DECIDED) && hd_view_has(&co->next, by->worker);
 		return;
 	}
+	/* it cannot do what its view asks of it: another one is due */
+	if (w == by) {
+		co->mend |= co->phase <= HD_CO_DECIDED;
+		return;
+	}
 	/* it left, and some members may lack its last messages: those that have not entered the next
 	 * view would wait for ever. An epoch that is under way already has no such members. */
 	if (!w || !hd_co_is_here(w)) {
@@ -608,6 +613,7 @@ static void on_message(struct hd_coordinator *co, uint32_t from, const struct hd
 	case HD_MSG_SEAL:     hd_co_on_seal(co, w, msg); break;
 	case HD_MSG_SUSPECT:  on_suspect(co, w, &msg->suspect); break;
 	case HD_MSG_STATUS:   hd_co_on_status(co, w, msg); break;
+	case HD_MSG_STOPPED:  hd_co_on_stopped(co, w, msg); break;
 	case HD_MSG_LEAVE:    on_leave(co, w, &msg->leave); break;
 	case HD_MSG_DONE:     on_done(co, w, &msg->done); break;
 	case HD_MSG_EVENT:    on_event(co, w, &msg->event); break;
@@ -868,6 +874,8 @@ void hd_coordinator_destroy(struct hd_coordinator *co)
 	hd_free(co->sums);
 	hd_free(co->have);
 	hd_free(co->held);
+	hd_free(co->arrived);
+	hd_free(co->arrived_run);
 	hd_arena_finish(&co->out);
 	hd_free(co);
 }

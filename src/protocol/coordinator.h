@@ -68,6 +68,12 @@
  *     is so in the shape in which it was begun, as members say; one that is begun has the shape that is
  *     wanted, or while that has not the devices, the one in force.
  *
+ *     A step that would be begun again goes on without the workers that were lost in it (ADR 132) if
+ *     config.goes_on is there and says so, all others stand in it, no sum of it is anywhere, and the heir
+ *     of each lost rank holds its stage. That view is of the rest of this step, with these ranks doubled
+ *     (view.h, rule 12), and on hold; once the step is committed the next FENCE makes another. A STOPPED is
+ *     waited for no longer than a STATUS.
+ *
  * 16. Lockstep (config.lockstep; engine/meeting.h): no pass ends unless all members of the step compute, so
  *     none is computed beside others that are there. An open step is finished if every sum and the table have
  *     a holder. A member that has sealed it holds all of them (of sharded state, its line does: exchange.h,
@@ -99,6 +105,11 @@ enum {
 struct hd_member_info { uint32_t worker, ndevices; uint64_t vn_ps, memory; const char *host; };
 /* Fills view->rank and nranks (member and nmembers are set). false: keep to an even map. Pure. */
 typedef bool hd_plan_view(void *self, struct hd_view *view, const struct hd_member_info *info, uint32_t n);
+
+/* May a step of the view, begun in it, go on without its lost ranks? next: [ranks] the next instruction of
+ * each; arrived: [stages * virtual nodes]; lost: [ranks]: as of hd_dist_rest() in engine/dist.h. Pure. */
+typedef bool hd_goes_on(void *self, const struct hd_view *view, const uint32_t *next, const uint8_t *arrived,
+	const bool *lost);
 
 /* All that outlives a coordinator. One record; the newest stored counts. */
 struct hd_co_record {
@@ -132,6 +143,9 @@ struct hd_co_config {
 	const uint64_t *bucket_bytes;
 	bool whole;                       /* of stages: every member holds all state (plan/buckets.h) */
 	bool lockstep;                    /* rule 16 */
+	/* of stages with shadows, and with of_shape: rule 15; NULL: no step goes on after a loss */
+	hd_goes_on *goes_on;
+	void *goes_on_self;
 	int64_t detect_ns, min_wait_ns;
 	/* of the job: after them it is done, whatever stop was asked for; 0: not known */
 	uint64_t nsteps;

@@ -19,6 +19,8 @@ enum { HD_CO_PAUSES = 9 };                /* doublings of a pause (rule 13) */
 
 struct hd_co_worker_answer {              /* its STATUS in the present epoch */
 	bool said, member, begun, halted, prev, table, updated;
+	bool stops;                       /* STOPPED follows */
+	enum { HD_CO_RUNS, HD_CO_STANDS, HD_CO_CANNOT } stopped;  /* its STOPPED */
 	uint64_t at;
 	/* in which it has begun the step, or has the sums of the one before */
 	struct hd_view_shape shape;
@@ -122,6 +124,14 @@ struct hd_coordinator {
 	uint64_t open_at[HD_MAX_MEMBERS];
 	struct hd_have *have, *parm, *chain;      /* owned: [nbuckets] each, one block */
 	uint32_t view_epoch;              /* of which it is; 0: none yet */
+	/* coordinator_failover.c: the step that is decided on goes on in the view `rest`; how far ranks are,
+	 * as their workers said in this epoch */
+	bool goes_on;
+	struct hd_view rest;
+	uint32_t rank_next[HD_VIEW_RANKS], doubled[HD_VIEW_RANKS];
+	uint8_t *arrived;                 /* owned: [arrived_cap] */
+	struct hd_vrange *arrived_run;    /* owned: [arrived_cap] */
+	uint32_t arrived_cap;
 	/* stages: owned [nbuckets], members of `next` that hold each bucket before it; then what moves */
 	uint64_t *held;
 	uint64_t view_first;              /* the first step that the view in force begins */
@@ -169,12 +179,25 @@ void hd_co_fence(struct hd_coordinator *co, int64_t patience_ns);
 /* FENCE or VIEW again, if it is due */
 void hd_co_ask(struct hd_coordinator *co, struct hd_co_worker *w);
 void hd_co_on_status(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg *msg);
+void hd_co_on_stopped(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg *msg);
 void hd_co_unasked(struct hd_coordinator *co, struct hd_co_worker *w);        /* it will not send STATUS */
 void hd_co_view_tick(struct hd_coordinator *co);
 void hd_co_view_stored(struct hd_coordinator *co);
 
 /* places of a view's stages, for a message, in the arena of the call; NULL and 0 without stages */
 const uint32_t *hd_co_places(struct hd_coordinator *co, const struct hd_view *view, uint32_t *n);
+
+/* coordinator_failover.c */
+/* FENCE went out: no STOPPED of its epoch is here. */
+void hd_co_forget_stops(struct hd_coordinator *co);
+/* Takes a STOPPED; false: it is none of this epoch. */
+bool hd_co_take_stopped(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg *msg);
+/* Every STATUS is here: is a STOPPED worth waiting for? */
+bool hd_co_awaits_stops(const struct hd_coordinator *co);
+/* May step `step` go on without those that are not among its members, `member` [n] in ascending order? Then
+ * `rest`, the passes and what VIEW says of it are set. */
+bool hd_co_find_rest(struct hd_coordinator *co, struct hd_co_worker *const *member, uint32_t n,
+	uint64_t step);
 
 /* coordinator_leave.c */
 /* STOP to all, the first time; not stored */

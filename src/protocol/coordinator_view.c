@@ -356,7 +356,8 @@ static void finish_open(struct hd_coordinator *co, const struct view_verdict *v)
 	const bool together = co->config.shape.nstages || co->config.lockstep;
 	bool whole = find_holders(co, v), halts = !may_be_run(co, v), ok = collect(co, v) && !halts;
 
-	if (!whole)
+	co->goes_on = !whole && ok && hd_co_find_rest(co, v->member, v->n, v->step);
+	if (!whole && !co->goes_on)
 		ok = ok && !together && deal(co, v) && computed_once(co) && fits(co, v);
 	if (!ok) {
 		co->open.afresh = true;
@@ -488,6 +489,7 @@ static void decide(struct hd_coordinator *co)
 	if (fresh)
 		v.step = co->config.step;
 	co->open = (struct hd_msg_view){ .step = v.step, .halt = v.halt };
+	co->goes_on = false;
 	co->open_passes.npasses = co->open_passes.nranges = 0;
 	if (v.open)
 		finish_open(co, &v);
@@ -509,7 +511,11 @@ static void decide(struct hd_coordinator *co)
 	if (co->config.of_shape && co->config.shape.nstages)
 		hd_have_spread(co->held, co->config.nbuckets, co->chain, co->open.nchain);
 	co->open.hold = v.n < co->config.min || hd_view_writer(&co->next) == HD_NOBODY;
-	if (!fill_map(co, &v)) {
+	if (co->goes_on) {
+		co->next = co->rest;
+		co->next.epoch = co->record.epoch;
+		co->open.hold = true;             /* after the step */
+	} else if (!fill_map(co, &v)) {
 		co->open.hold = true;
 		hd_co_note(co, "hold", HD_NOBODY,
 			"a pipeline of the job's %u stages has %u ranks, and there are fewer devices: more "
@@ -603,6 +609,7 @@ static void in_force(struct hd_coordinator *co)
 	}
 	hd_co_note(co, "view", HD_NOBODY, "%u members from step %llu on%s", co->view.nmembers,
 		(unsigned long long)o->step,
+		hd_view_is_doubled(&co->view) ? ", and none after it" :
 		o->hold ? ", too few: they wait" : "");
 	hd_co_note_moves(co);
 	hd_co_commit(co);
@@ -615,7 +622,14 @@ static void decide_if_all_said(struct hd_coordinator *co)
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
 		if (co->worker[i].asked && !co->worker[i].answer.said)
 			return;
-	decide(co);
+	if (!hd_co_awaits_stops(co))
+		decide(co);
+}
+
+void hd_co_on_stopped(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg *msg)
+{
+	if (co->phase == HD_CO_ASKING && hd_co_take_stopped(co, w, msg))
+		decide_if_all_said(co);
 }
 
 void hd_co_unasked(struct hd_coordinator *co, struct hd_co_worker *w)
@@ -659,7 +673,7 @@ void hd_co_on_status(struct hd_coordinator *co, struct hd_co_worker *w, const st
 		return;
 	uint64_t *sum = a->sum, *parm = a->parm, *slot = a->slot;
 	*a = (struct hd_co_worker_answer){ .said = true, .member = s->member, .begun = s->begun,
-		.halted = s->halted, .prev = s->prev, .table = s->table,
+		.halted = s->halted, .prev = s->prev, .table = s->table, .stops = s->stops,
 					   .updated = s->updated, .at = s->at, .sum = sum, .parm = parm,
 					   .slot = slot };
 	take_shape(co, &a->shape, s);
@@ -680,6 +694,7 @@ void hd_co_view_stored(struct hd_coordinator *co)
 	} else if (co->phase == HD_CO_FENCING) {
 		co->phase = HD_CO_ASKING;
 		co->fence_ns = co->now_ns;
+		hd_co_forget_stops(co);
 		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 			struct hd_co_worker *w = &co->worker[i];
 			w->asked = takes_part(co, w);
@@ -700,4 +715,6 @@ void hd_co_view_tick(struct hd_coordinator *co)
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
 		if (silent[i])
 			hd_co_dead(co, &co->worker[i], "it did not tell its status");
+	if (co->phase == HD_CO_ASKING)
+		decide(co);                       /* a rank does not come to stand */
 }

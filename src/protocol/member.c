@@ -89,6 +89,7 @@ void hd_member_destroy(struct hd_member *m)
 	hd_free(m->own.final);
 	hd_free(m->slots);
 	hd_free(m->mine);
+	hd_free(m->stop.arrived);
 	hd_arena_finish(&m->out);
 	hd_free(m);
 }
@@ -244,7 +245,7 @@ static void on_peer(struct hd_member *m, const struct hd_msg_peer *msg)
 	connect(m, peer);
 }
 
-static void say_suspect(struct hd_member *m, uint32_t worker, enum hd_suspicion why)
+void hd_member_suspect(struct hd_member *m, uint32_t worker, enum hd_suspicion why)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SUSPECT);
 
@@ -270,7 +271,7 @@ static void compare(struct hd_member *m, struct hd_member_peer *peer)
 		return;
 	hd_member_diverged(m, peer->reported);
 	peer->corrupt = true;
-	say_suspect(m, peer->worker, HD_CORRUPT);
+	hd_member_suspect(m, peer->worker, HD_CORRUPT);
 }
 
 void hd_member_compare(struct hd_member *m)
@@ -301,7 +302,7 @@ void hd_member_watch(struct hd_member *m)
 		if (peer && !peer->up) {
 			peer->suspicion = HD_CLOSED;
 			m->peer_lost = true;
-			say_suspect(m, peer->worker, HD_CLOSED);
+			hd_member_suspect(m, peer->worker, HD_CLOSED);
 		}
 	}
 }
@@ -395,11 +396,11 @@ static void on_coordinator(struct hd_member *m)
 	hd_member_say_prepared(m);
 	for (uint32_t i = 0; i < m->npeers; i++)
 		if (m->peer[i].suspicion != HD_HEARD)
-			say_suspect(m, m->peer[i].worker, m->peer[i].suspicion);
+			hd_member_suspect(m, m->peer[i].worker, m->peer[i].suspicion);
 	hd_member_resay_seals(m);
 	for (uint32_t i = 0; i < m->npeers; i++)                  /* of the step that was just named */
 		if (m->peer[i].corrupt)
-			say_suspect(m, m->peer[i].worker, HD_CORRUPT);
+			hd_member_suspect(m, m->peer[i].worker, HD_CORRUPT);
 	if (m->held && m->status_said)
 		hd_member_status(m);
 	if (m->done)
@@ -422,7 +423,7 @@ static void on_up(struct hd_member *m, uint32_t worker)
 		m->links_ns = 0;
 	if (peer->suspicion != HD_HEARD) {
 		peer->suspicion = HD_HEARD;
-		say_suspect(m, worker, HD_HEARD);
+		hd_member_suspect(m, worker, HD_HEARD);
 	}
 	hd_member_say_prepared(m);
 }
@@ -484,7 +485,7 @@ static void on_lost(struct hd_member *m, uint32_t worker, enum hd_suspicion why)
 		return;                                   /* rule 11: it never came up, and is called again */
 	peer->suspicion = why;
 	m->peer_lost |= why != HD_HEARD;
-	say_suspect(m, worker, why);
+	hd_member_suspect(m, worker, why);
 }
 
 /* ---- messages of the coordinator ---- */
@@ -829,6 +830,8 @@ static void dispatch(struct hd_member *m, const struct hd_member_event *event)
 	case HD_IN_PARM:
 	case HD_IN_FETCHED:
 	case HD_IN_UPDATED_OWN: hd_member_stepwork(m, event); break;
+	case HD_IN_STOPPED:   hd_member_stopped(m, event); break;
+	case HD_IN_STUCK:     hd_member_suspect(m, m->worker, HD_CLOSED); break;
 	case HD_IN_UPDATED:   hd_member_seal(m, event); break;
 	case HD_IN_READY:     on_ready(m, event); break;
 	case HD_IN_PREPARED:  hd_member_prepared(m, event->epoch); break;

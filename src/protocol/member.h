@@ -70,6 +70,12 @@
  *     begins no step before they are up, for T/2 at most: nothing was sent on them, so nothing is lost and
  *     no epoch is needed. After that, when something is sent on one that is not up, or where one was up
  *     before, it reports them as closed (rule 8).
+ * 12. A step after a loss (config.goes_on; ADR 132). After FENCE a member whose ranks compute a step of
+ *     stages acts STOP, and says to the coordinator how far they are (STOPPED), in each epoch until a VIEW
+ *     comes. If
+ *     that has doubled ranks it acts GO_ON and AGAIN: the same passes, and those of the stages that it
+ *     inherits, are computed to their end from what there is; COMPUTE comes for each of them again. That is
+ *     done once in a step, and no step is begun in that view.
  *
  * Ownership: create/destroy. Returned actions, and all they point to, are valid until the next call. One
  * thread; never blocks. Memory is taken only when a view or a redone step needs more. Time is an
@@ -105,6 +111,7 @@ struct hd_member_config {
 	uint64_t memory, vn_ps, nonce;
 	char address[HD_MSG_ADDR + 1], host[HD_MSG_KIND_NAME + 1];
 	bool takes_over;                  /* it can open the run's store, so it may take over */
+	bool goes_on;                     /* rule 12; with of_shape */
 };
 
 /*        id        payload                         what happened */
@@ -126,6 +133,8 @@ struct hd_member_config {
 	X(NORM,        "epoch, worker, bucket",          "the sums of squares of a bucket came") \
 	X(PARM,        "epoch, worker, bucket",          "its new parameters came (and in digest steps the digests of its slots)") \
 	X(FETCHED,     "epoch, step",                    "FETCH is done") \
+	X(STOPPED,     "step, stood",                    "STOP is done: what the ranks stand before; no rank: it cannot be gone on with") \
+	X(STUCK,       "step",                           "GO_ON cannot be done here: a new epoch is due") \
 	X(UPDATED_OWN, "step",                           "UPDATE is done: new parameters and slots of the own chains are here") \
 	X(UPDATED,     "step, news, digests",            "FINISH is done: X_{step+1} is here; the sums still are") \
 	X(READY,       "step, halt",                     "the work of BOUNDARY(step) is done; halt: step must not be run (a function of X_step)") \
@@ -142,6 +151,10 @@ enum hd_member_event_kind {
 	HD_IN_NKINDS
 };
 
+/* How far the own ranks are: the next instruction of each, and [narrived] what has come to them (engine/
+ * dist.h). Borrowed for the call. */
+struct hd_member_stood { uint32_t nranks, narrived; const uint32_t *rank, *next; const uint8_t *arrived; };
+
 struct hd_member_event {
 	enum hd_member_event_kind kind;
 	uint32_t epoch, worker, pass, ordinal, bucket;
@@ -149,6 +162,7 @@ struct hd_member_event {
 	const struct hd_msg *msg;
 	enum hd_suspicion why;
 	const struct hd_step_news *news;
+	const struct hd_member_stood *stood;
 	/* 0: not a digest step; sums: nor of sharded state, however many workers there are */
 	uint64_t sum_digest, state_digest;
 	uint64_t done, longest_ns;
@@ -171,6 +185,8 @@ struct hd_member_event {
 	X(DECIDED,    "epoch",                      "accept frames of it beside the present one's") \
 	X(EPOCH,      "epoch",                      "end all transfers; only frames of this epoch from now on") \
 	X(ADOPT,      "view",                       "it is in force: channels of its members (after EPOCH of the same number)") \
+	X(STOP,       "step",                       "fenced, the ranks come to stand between two instructions; then STOPPED") \
+	X(GO_ON,      "step, view, next, arrived",  "the step goes on in that view, from how far all ranks are; AGAIN and COMPUTE follow") \
 	X(BEGIN,      "step",                       "a new step: its exchange is hd_member_exchange(); post for what will come") \
 	X(AGAIN,      "step",                       "its exchange begins again under the adopted view; own roots and sums stay") \
 	X(COMPUTE,    "step, pass, stage, range",          "compute those virtual nodes; then FINAL..., COMPUTED") \
@@ -207,6 +223,10 @@ struct hd_member_action {
 	const struct hd_msg *msg;
 	const struct hd_view *view;
 	const struct hd_vrange *range;
+	/* of GO_ON: [ranks of the view]; runs (message.h) */
+	const uint32_t *next;
+	const struct hd_vrange *arrived;
+	uint32_t narrived;
 	const char *text;
 	bool flag, final;
 };

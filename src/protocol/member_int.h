@@ -47,6 +47,16 @@ struct hd_member_own {
 	uint32_t words;
 };
 
+/* Rule 12: how the ranks are in step `at`. */
+struct hd_member_stop {
+	enum { HD_RANKS_RUN, HD_RANKS_STOP, HD_RANKS_STAND, HD_RANKS_CANNOT } state;
+	bool went_on;                     /* once is all */
+	uint32_t epoch;                   /* of the view in which the step was begun */
+	uint32_t nranks, rank[HD_VIEW_RANKS], next[HD_VIEW_RANKS];
+	struct hd_vrange *arrived;        /* owned: [cap] runs */
+	uint32_t narrived, cap;
+};
+
 struct hd_member {
 	struct hd_member_config config;
 	enum hd_member_state state;
@@ -97,6 +107,7 @@ struct hd_member {
 	struct hd_holding before;         /* owned: of a view that a planned change ends */
 	struct hd_view_shape x_shape;     /* in which the step of the exchange was begun */
 	struct hd_member_own own;
+	struct hd_member_stop stop;
 	struct hd_exchange x;
 
 	bool draining;
@@ -128,6 +139,8 @@ void hd_member_say(struct hd_member *m, const struct hd_msg *msg);
 void hd_member_send_all(struct hd_member *m, const struct hd_msg *msg);
 void hd_member_break(struct hd_member *m, uint32_t code, const char *why);
 void hd_member_exit(struct hd_member *m, uint32_t code, const char *why);
+/* to the coordinator */
+void hd_member_suspect(struct hd_member *m, uint32_t worker, enum hd_suspicion why);
 /* a view came in force: members that are not connected are suspected */
 void hd_member_watch(struct hd_member *m);
 /* Rule 11: its links are up; one of them was and is not any more; it waits no longer. */
@@ -174,6 +187,15 @@ static inline bool hd_member_in_update(const struct hd_member *m)
 	return (m->updating && !m->updated) || (m->finishing && hd_member_is_partial(m));
 }
 bool hd_member_whole(const struct hd_member *m);          /* all of X_at is here */
+
+/* member_failover.c */
+void hd_member_runs(struct hd_member *m);                 /* a step begins, or is dropped */
+bool hd_member_may_stop(const struct hd_member *m);
+/* after its STATUS: STOP, or STOPPED once more */
+void hd_member_stop(struct hd_member *m);
+void hd_member_stopped(struct hd_member *m, const struct hd_member_event *event);
+/* The step goes on as that VIEW says; false: it cannot be that of this member. */
+bool hd_member_go_on(struct hd_member *m, const struct hd_msg_view *v);
 
 /* member_view.c */
 /* What the cuts of a shape say of the buckets; NULL: one stage, or no shape of this job. */

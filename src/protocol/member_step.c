@@ -284,6 +284,7 @@ static void begin(struct hd_member *m)
 			hd_member_break(m, 1, "a share of too many ranges");
 	}
 	hd_member_act(m, HD_DO_BEGIN);
+	hd_member_runs(m);
 	begin_slots(m);
 	if (!m->lacks)
 		hd_member_compute(m, 0);
@@ -523,6 +524,7 @@ void hd_member_cancel(struct hd_member *m)
 	m->begun = false;
 	m->folding = 0;
 	m->own.passes.npasses = m->own.passes.nranges = 0;
+	hd_member_runs(m);
 }
 
 /* The checkpoint writer that stopped here may be gone, and the coordinator that asked for it. Without a

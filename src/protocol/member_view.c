@@ -304,7 +304,9 @@ void hd_member_status(struct hd_member *m)
 		msg->status.first = m->x_shape.first;
 		msg->status.nfirst = hd_view_nfirst(&m->x_shape);
 	}
+	msg->status.stops = hd_member_may_stop(m);
 	hd_member_say(m, msg);
+	hd_member_stop(m);
 }
 
 void hd_member_on_fence(struct hd_member *m, const struct hd_msg *msg)
@@ -339,7 +341,7 @@ static void take_passes(struct hd_member *m, const struct hd_passes *all)
 			all->range + p->first_range, p->nranges))
 			hd_member_break(m, 1, "a view gives this worker too many ranges");
 	}
-	hd_member_compute(m, had);
+	hd_member_compute(m, m->stop.went_on ? 0 : had);
 }
 
 /* The open step is resumed: by members that have not sealed it, and by those that have, as publishers. */
@@ -372,6 +374,12 @@ static void again(struct hd_member *m, const struct hd_msg_view *v)
 		return;
 	}
 	assert(!m->folding);                              /* the status was sent */
+	if (v->ndoubled && !hd_member_go_on(m, v)) {
+		hd_member_break(m, 1, "a view goes on with a step in which this worker does not stand");
+		return;
+	}
+	if (fresh)
+		hd_member_runs(m);
 	hd_member_act(m, fresh ? HD_DO_BEGIN : HD_DO_AGAIN)->step = v->step;
 	if (m->at == v->step) {
 		m->begun = true;
@@ -414,6 +422,11 @@ static bool read_view(struct hd_member *m, const struct hd_msg *msg, struct hd_v
 	fill_view(view, msg->epoch, v->member, v->nmember, v->rank, v->nrank);
 	hd_view_shape_read(&view->shape, v->width, v->schedule, v->way, v->place, v->nplace, v->first,
 		v->nfirst);
+	for (uint32_t i = 0; i < v->ndoubled; i++) {
+		if (v->doubled[i] >= HD_VIEW_RANKS)
+			return false;
+		view->doubled[v->doubled[i] / 64] |= UINT64_C(1) << v->doubled[i] % 64;
+	}
 	return is_view_of(m, view) && v->nat == v->nmember;
 }
 

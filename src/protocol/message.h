@@ -15,7 +15,8 @@
  * 2. Numbers of kinds are never reused. Fields are added by a new kind. Retired: 30, STATUS, and 31, VIEW,
  *    both without sharded state; 24, PREPARE, 43, STATUS, and 44, VIEW, without stages;
  *    50, PREPARE, 51, STATUS, and 52, VIEW, without the nodes with which stages begin; 53, PREPARE, 54,
- *    STATUS, and 55, VIEW, without the devices of a rank.
+ *    STATUS, and 55, VIEW, without the devices of a rank; 57, STATUS, and 58, VIEW, of steps that are
+ *    not gone on with after a loss.
  * 3. Whether a message makes sense in the receiver's state is judged by the machines (member.h,
  *    coordinator.h); an unexpected one is ignored there.
  *
@@ -61,8 +62,9 @@ enum {
 	X(SEAL,          27, seal,          "M>MC", "I hold the complete result of this step") \
 	X(SUSPECT,       28, suspect,       "M>C",  "I lost that worker, or hear it again") \
 	X(FENCE,         29, fence,         "C>W",  "a new epoch: drop the exchange, send your status") \
-	X(STATUS,        57, status,        "W>C",  "what I have of the step that I have not sealed") \
-	X(VIEW,          58, view,          "C>W",  "the members, their parts, and how the open step is finished") \
+	X(STATUS,        59, status,        "W>C",  "what I have of the step that I have not sealed") \
+	X(STOPPED,       61, stopped,       "M>C",  "my ranks stand: how far they are in it") \
+	X(VIEW,          60, view,          "C>W",  "the members, their parts, and how the open step is finished") \
 	X(STALE,         32, none,          ">W",   "you are not in this epoch any more") \
 	X(LEAVE,         33, leave,         "W>C",  "I want to go; gone: I went") \
 	X(RELEASE,       34, release,       "C>W",  "go, with this exit code") \
@@ -80,7 +82,7 @@ enum hd_msg_kind {
 #define X(id, no, fields, route, text) HD_MSG_##id = (no),
 	HD_MSGS(X)
 #undef X
-	HD_MSG_NKINDS = 59
+	HD_MSG_NKINDS = 62
 };
 
 /* Why a worker is suspected. A closed link has lost messages, so only a new epoch repairs it. Silence that
@@ -144,14 +146,22 @@ struct hd_step_news {
  *	parm, slot     sharded: bits of buckets whose new parameters, whose slots of X_at it holds; with
  *	               stages `slot` says of which buckets it holds parameters and slots
  *	updated        sharded: its slots are those of X_{at+1} already, and it cannot go back
+ *	stops          its ranks come to stand between two instructions: STOPPED follows
  *	width, schedule, way, place, first: the shape (view.h) in which it has begun the step, or has what
  *	               `prev` says */
 #define HD_FIELDS_status(F, A) F(u64, at) F(flag, member) F(flag, begun) \
-	F(flag, halted) F(flag, prev) F(flag, table) F(flag, updated) F(u32, width) F(u32, schedule) \
-	F(u32, way) \
+	F(flag, halted) F(flag, prev) F(flag, table) F(flag, updated) F(flag, stops) F(u32, width) \
+	F(u32, schedule) F(u32, way) \
 	A(pass, pass, HD_MAX_PASSES) A(vrange, range, HD_VIEW_RANGES) \
 	A(u64, sum, HD_MSG_BITS) A(u64, parm, HD_MSG_BITS) A(u64, slot, HD_MSG_BITS) \
 	A(u32, place, HD_STAGE_BITS) A(u32, first, HD_STAGE_BITS)
+/* How far the sender's ranks are in step `step`, begun in the view of epoch `of` (engine/dist.h).
+ *	rank, next     its ranks, and of each the next instruction of its list; none: the step cannot be
+ *	               gone on with here
+ *	arrived        of each stage and virtual node what has come to it, in runs: `first` is the value,
+ *	               `n` the length */
+#define HD_FIELDS_stopped(F, A) F(u64, step) F(u32, of) A(u32, rank, HD_VIEW_RANKS) \
+	A(u32, next, HD_VIEW_RANKS) A(vrange, arrived, HD_MSG_RUNS)
 /* The new view, and how the open step `step` is finished under it.
  *	afresh         all passes of the step are dropped: it starts over
  *	hold           begin no step
@@ -162,13 +172,17 @@ struct hd_step_news {
  *	width, schedule, way, place, first: its shape (view.h)
  *	pass, range    the passes of the step; none: it was not begun, and the map is valid for it, too
  *	have           holders of sums, in runs of buckets (exchange.h)
- *	parm, chain    sharded: holders of new parameters, of slots, likewise */
+ *	parm, chain    sharded: holders of new parameters, of slots, likewise
+ *	doubled        ranks that were lost within the step, which goes on without them (view.h, rule 12)
+ *	next, arrived  with these: the next instruction of every rank, and what has arrived at all, as in
+ *	               STOPPED */
 #define HD_FIELDS_view(F, A) F(u64, step) F(flag, afresh) F(flag, hold) F(u64, halt) F(u64, table) \
 	F(u32, width) F(u32, schedule) F(u32, way) \
 	A(u32, member, HD_MAX_MEMBERS) A(u64, at, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS) \
 	A(u32, place, HD_STAGE_BITS) A(u32, first, HD_STAGE_BITS) \
 	A(pass, pass, HD_VIEW_PASSES) A(vrange, range, HD_VIEW_RANGES) \
-	A(have, have, HD_MSG_RUNS) A(have, parm, HD_MSG_RUNS) A(have, chain, HD_MSG_RUNS)
+	A(have, have, HD_MSG_RUNS) A(have, parm, HD_MSG_RUNS) A(have, chain, HD_MSG_RUNS) \
+	A(u32, doubled, HD_VIEW_RANKS) A(u32, next, HD_VIEW_RANKS) A(vrange, arrived, HD_MSG_RUNS)
 #define HD_FIELDS_leave(F, A) F(u32, code) F(flag, gone) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_release(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_stop(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
@@ -211,6 +225,7 @@ struct hd_msg_seal { HD_FIELDS_seal(F, A) };
 struct hd_msg_suspect { HD_FIELDS_suspect(F, A) };
 struct hd_msg_fence { HD_FIELDS_fence(F, A) };
 struct hd_msg_status { HD_FIELDS_status(F, A) };
+struct hd_msg_stopped { HD_FIELDS_stopped(F, A) };
 struct hd_msg_view { HD_FIELDS_view(F, A) };
 struct hd_msg_leave { HD_FIELDS_leave(F, A) };
 struct hd_msg_release { HD_FIELDS_release(F, A) };
@@ -242,6 +257,7 @@ struct hd_msg {
 		struct hd_msg_suspect suspect;
 		struct hd_msg_fence fence;
 		struct hd_msg_status status;
+		struct hd_msg_stopped stopped;
 		struct hd_msg_view view;
 		struct hd_msg_leave leave;
 		struct hd_msg_release release;

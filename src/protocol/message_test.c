@@ -39,7 +39,7 @@ static const struct hd_msg samples[] = {
 	{ HD_MSG_SUSPECT, 1, 2, .suspect = { 3, HD_HUNG } },
 	{ HD_MSG_FENCE, 1, 2, .fence = { .ndead = 2, .dead = ids } },
 	{ HD_MSG_STATUS, 1, 2, .status = { .at = 4, .begun = true, .npass = 2, .pass = pass, .nrange = 3, .range = range, .nsum = 2, .sum = longs,
-		.updated = true, .nparm = 1, .parm = longs + 1, .nslot = 2, .slot = longs,
+		.updated = true, .stops = true, .nparm = 1, .parm = longs + 1, .nslot = 2, .slot = longs,
 		.width = 2, .schedule = 7, .way = 0x202, .nplace = 2, .place = places,
 		.nfirst = 2, .first = cuts } },
 	{ HD_MSG_VIEW, 1, 2, .view = { .step = 4, .hold = true, .table = 1, .nmember = 2, .member = ids, .nat = 2, .at = longs, .nrank = 2, .rank = rank,
@@ -47,7 +47,10 @@ static const struct hd_msg samples[] = {
 				       .have = have,
 				       .nparm = 1, .parm = have, .nchain = 2, .chain = have,
 				       .width = 2, .schedule = 8, .way = 3, .nplace = 2, .place = places,
-				       .nfirst = 2, .first = cuts } },
+				       .nfirst = 2, .first = cuts, .ndoubled = 1, .doubled = ids,
+				       .nnext = 2, .next = ids, .narrived = 1, .arrived = range } },
+	{ HD_MSG_STOPPED, 1, 2, .stopped = { .step = 4, .of = 1, .nrank = 2, .rank = ids, .nnext = 2, .next = ids,
+		.narrived = 2, .arrived = range } },
 	{ HD_MSG_STALE, 1, 2, .none = { 0 } },
 	{ HD_MSG_LEAVE, 1, 2, .leave = { .code = 75, .nwhy = 1, .why = "?" } },
 	{ HD_MSG_RELEASE, 1, 2, .release = { .code = 0 } },
@@ -174,6 +177,7 @@ static void what_breaks_a_rule_is_refused(void **state)
 		{ HD_MSG_VIEW, 1, 2, .view = { .npass = 2, .pass = over, .nrange = 3, .range = range } },
 		{ HD_MSG_VIEW, 1, 2, .view = { .npass = 1, .pass = pass, .nrange = 3, .range = range } },
 		{ HD_MSG_STATUS, 1, 2, .status = { .npass = 2, .pass = pass, .nrange = 2, .range = range } },
+		{ HD_MSG_STOPPED, 1, 2, .stopped = { .nrank = 2, .rank = ids, .nnext = 1, .next = ids } },
 	};
 	struct hd_arena arena;
 	struct hd_diag diag = { "" };

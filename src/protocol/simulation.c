@@ -105,7 +105,8 @@ static void start(struct sim_world *s, bool unasked)
 		.buckets = s->shape.nstages ? &s->shapes[0].buckets : NULL,
 		.of_shape = sim_of_shape, .of_shape_self = s,
 		.nsteps = s->nsteps, .detect_ns = SIM_T,
-		.ndevices = (s->seed & HD_SIM_FIRST ? 1 : 1 + (uint32_t)sim_rnd(s, 2)) *
+		.goes_on = (s->seed & HD_SIM_GOING_ON) != 0,
+		.ndevices = (s->seed & (HD_SIM_FIRST | HD_SIM_GOING_ON) ? 1 : 1 + (uint32_t)sim_rnd(s, 2)) *
 			(s->shape.nstages && s->seed & HD_SIM_RESHAPED ? 2 : 1),
 		.vn_ps = 1 + sim_rnd(s, 4), .nonce = p->nonce, .takes_over = s->takers && !p->remote };
 	snprintf(config.address, sizeof config.address, "%u", slot);
@@ -201,6 +202,7 @@ static void co_start(struct sim_world *s, bool by_member)
 		.copies = s->copies, .min = s->min, .max = s->max, .shape = s->shape, .pipes = s->pipes,
 		.of_shape = s->shape.nstages ? sim_of_shape : NULL, .of_shape_self = s,
 		.whole = !sim_partial(s),
+		.goes_on = s->seed & HD_SIM_GOING_ON ? sim_goes_on : NULL, .goes_on_self = s,
 		.bucket_bytes = s->bucket_bytes,
 		.lockstep = s->lockstep,
 		.target = s->target, .detect_ns = SIM_T, .min_wait_ns = 120 * SIM_T, .nsteps = s->nsteps,
@@ -486,6 +488,7 @@ static void perform(struct sim_world *s, const struct hd_co_action *a)
 			check_slots_lost(s);
 		}
 		s->result->expelled += !strcmp(a->name, "corrupt");
+		s->result->gone_on += !strcmp(a->name, "failover");
 		break;
 	case HD_CO_DO_EXIT:   over(s, a); break;
 	case HD_CO_DO_NKINDS: break;

@@ -23,6 +23,8 @@
  *	stages     a worker computes a stage with its parameters of that step; no step is begun again that a
  *	           member has finished; with enough devices every stage has a holder
  *	shadow     where each stage has a shadow, two members hold it, unless one has the whole pipeline
+ *	failover   a step that goes on does so from what its workers said, without those that are not there,
+ *	           and no step is begun in a view with doubled ranks
  *	lockstep   nothing is computed beside what is there; no step is begun again that a member has finished
  *	rejoin     no worker that is well is ended where the state is lost: it joins again
  *	remote     workers of other machines neither save nor load
@@ -77,6 +79,7 @@ struct hd_sim_result {
 	char why[240];                    /* "invariant: what, at which time" */
 	uint64_t steps, events;           /* committed; handled */
 	uint32_t epochs, crashes, redone, joins, takeovers, restores, fetches, given_up, being_replaced;
+	uint32_t gone_on, stuck;          /* steps that went on after a loss; workers that could not */
 	uint32_t bared;                   /* kills of workers that alone held some part of the state */
 	/* joiners whose source gave up; those of them that became members later */
 	uint32_t unheard, heeded;
@@ -126,6 +129,10 @@ struct hd_sim_result {
 /* Of a seed with HD_SIM_STAGED: two pipelines of as many workers as that takes, one of which is killed after
  * some action of its first two steps. */
 #define HD_SIM_FIRST (UINT64_C(1) << 43)
+
+/* Of a seed with HD_SIM_STAGED and HD_SIM_SHADOWED: a stage a rank and a rank a worker, and steps go on after
+ * losses within them. */
+#define HD_SIM_GOING_ON (UINT64_C(1) << 44)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

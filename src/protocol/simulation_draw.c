@@ -23,6 +23,10 @@ static void draw_shape(struct sim_world *s, struct hd_view_shape *shape, uint32_
 {
 	uint32_t width = 1 + (uint32_t)sim_rnd(s, 3), chunks = width == 1 ? 2 : 1 + (uint32_t)sim_rnd(s, 2);
 
+	if (s->seed & HD_SIM_GOING_ON) {
+		width = 2 + (uint32_t)sim_rnd(s, 3);
+		chunks = 1;
+	}
 	width = width * chunks > most ? most / chunks : width;
 	hd_view_shape(shape, width, chunks, sim_rnd(s, 2));
 	shape->schedule = schedule;

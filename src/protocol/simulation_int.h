@@ -118,6 +118,10 @@ struct sim_proc {
 	uint64_t slot[SIM_BUCKETS];       /* of X_{slot - 1}; 0: not here */
 	int64_t slot_ns[SIM_BUCKETS];     /* got from another at that time */
 	bool norm_here[SIM_BUCKETS], parm_here[SIM_BUCKETS], squared[SIM_BUCKETS];
+	/* of the step that it stood in last */
+	uint32_t stood, stood_rank[HD_VIEW_RANKS], stood_next[HD_VIEW_RANKS];
+	uint64_t stood_step;
+	bool stuck;                       /* it could not go on: it computes nothing */
 	uint32_t want, want_epoch;        /* bits of buckets whose slots are being got */
 	uint64_t want_step;
 	bool saving;                      /* for `save`, at its boundary; else for a step */
@@ -209,6 +213,11 @@ static inline bool sim_partial(const struct sim_world *s)
 {
 	return hd_state_is_partial(s->shape.nstages ? &s->shapes[0].buckets : NULL, s->copies);
 }
+/* Does no pass end before all members compute? */
+static inline bool sim_meets(const struct sim_world *s)
+{
+	return s->lockstep || s->seed & HD_SIM_GOING_ON;
+}
 uint64_t sim_rnd(struct sim_world *s, uint64_t n);                      /* 0 .. n - 1 */
 static inline int64_t sim_between(struct sim_world *s, int64_t from, int64_t to)
 {
@@ -261,6 +270,11 @@ void sim_check_named(struct sim_world *s);                              /* the r
 /* simulation_worker.c */
 void sim_member(struct sim_world *s, uint32_t slot, const struct hd_member_event *event);
 void sim_task(struct sim_world *s, uint32_t slot, const struct sim_world_event *ev);
+
+/* simulation_failover.c */
+/* hd_goes_on; `self` is the world */
+bool sim_goes_on(void *self, const struct hd_view *view, const uint32_t *next, const uint8_t *arrived,
+	const bool *lost);
 
 /* simulation_sums.c */
 uint64_t sim_tag(struct sim_world *s, uint64_t step);                   /* of X_step, undisturbed */

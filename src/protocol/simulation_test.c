@@ -177,6 +177,30 @@ static void a_loss_in_the_first_steps_of_two_pipelines_takes_nothing_from_disk(v
 	CHECK(SANITIZED || (kills > 1000 && missed > kills), "%u kills, %u calls failed", kills, missed);
 }
 
+/* So do steps that go on after losses, which are most that have all they need. */
+static void no_seed_of_steps_that_go_on_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, crashes = 0, gone_on = 0, stuck = 0,
+		takeovers = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
+		struct hd_sim_result r;
+		run(seed | HD_SIM_STAGED | HD_SIM_SHADOWED | HD_SIM_GOING_ON |
+			(seed % 4 ? 0 : HD_SIM_REPLACED) | (seed % 3 ? 0 : HD_SIM_RESHAPED),
+			seed % 2 ? UINT32_MAX : 1u << HD_SIM_CRASH | 1u << HD_SIM_CO_CRASH, &r);
+		gone_on += r.gone_on;
+		stuck += r.stuck;
+		crashes += r.crashes;
+		takeovers += r.takeovers;
+	}
+	CHECK(asked || (gone_on > n / 50 && stuck > 0 && takeovers > 0 && crashes > gone_on),
+		"%" PRIu64 " kills, %" PRIu64 " steps went on, %" PRIu64 " workers could not, %" PRIu64
+		" takeovers", crashes, gone_on, stuck, takeovers);
+}
+
 /* Lockstep: whoever waits in its pass for others is fenced when one of them is lost; a step begins again, or
  * is finished by its sums. */
 static void no_seed_of_lockstep_violates_an_invariant(void **state)
@@ -356,6 +380,7 @@ int main(void)
 		cmocka_unit_test(no_seed_of_stages_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_held_whole_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_with_shadows_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_steps_that_go_on_violates_an_invariant),
 		cmocka_unit_test(a_loss_of_what_a_shadow_holds_takes_nothing_from_disk),
 		cmocka_unit_test(a_loss_in_the_first_steps_of_two_pipelines_takes_nothing_from_disk),
 		cmocka_unit_test(no_seed_of_lockstep_violates_an_invariant),

@@ -66,10 +66,10 @@ static void compute(struct sim_world *s, uint32_t slot, const struct hd_member_a
 	if (s->lockstep && a->pass)
 		sim_bad(s, "lockstep", "worker %u computes pass %u of step %llu alone", p->id, a->pass,
 			(unsigned long long)a->step);
-	if (s->lockstep)
+	if (sim_meets(s))
 		sim_after(s, slot, TASK_BROUGHT, from - s->now + length / 2, false,
 			(struct sim_world_event){ .step = a->step, .number = p->epoch });
-	for (uint32_t b = 0; b < s->nbuckets && !s->lockstep; b++)
+	for (uint32_t b = 0; b < s->nbuckets && !sim_meets(s); b++)
 		if (sim_rnd(s, 4))
 			sim_after(s, slot, TASK_FINAL, from - s->now + length *
 				(int64_t)(s->nbuckets - b) / (int64_t)(s->nbuckets + 1), false,
@@ -78,7 +78,8 @@ static void compute(struct sim_world *s, uint32_t slot, const struct hd_member_a
 		(struct sim_world_event){ .pass = a->pass, .step = a->step, .number = p->epoch });
 }
 
-/* In lockstep: is here what all others of the step bring? Letters of an earlier epoch come no more. */
+/* In lockstep, and along a pipeline: is here what all others of the step bring? Letters of an earlier epoch
+ * come no more. */
 static bool has_met(struct sim_world *s, uint32_t slot, uint64_t step, uint32_t epoch)
 {
 	struct sim_proc *p = &s->proc[slot];
@@ -103,7 +104,7 @@ static bool has_met(struct sim_world *s, uint32_t slot, uint64_t step, uint32_t 
 /* The pass ends, or was fenced; else it waits. */
 static bool may_end(struct sim_world *s, uint32_t slot, const struct sim_world_event *ev)
 {
-	if (!s->lockstep || has_met(s, slot, ev->step, (uint32_t)ev->number))
+	if (!sim_meets(s) || has_met(s, slot, ev->step, (uint32_t)ev->number))
 		return true;
 	if (s->proc[slot].epoch == ev->number)
 		sim_after(s, slot, TASK_COMPUTED, sim_ms(s, 2, 20), true,
@@ -217,6 +218,10 @@ static void begin(struct sim_world *s, uint32_t slot, const struct hd_member_act
 			memset(p->table, 0, sizeof p->table);
 		return;
 	}
+	p->stuck = false;
+	if (hd_view_is_doubled(hd_member_view(p->m)))
+		sim_bad(s, "failover", "worker %u begins step %llu in a view with doubled ranks", p->id,
+			(unsigned long long)a->step);
 	check_gate(s, p, a->step);
 	check_fresh(s, p, a->step);
 	check_shadows(s, p);
@@ -265,7 +270,7 @@ static void perform(struct sim_world *s, uint32_t slot, const struct hd_member_a
 			sim_bad(s, "epoch", "worker %u goes from epoch %u to %u", p->id, p->epoch, a->epoch);
 		if (hd_member_exchange(p->m)->table)
 			p->table_full = true;
-		if (s->lockstep)
+		if (sim_meets(s))
 			(void)has_met(s, slot, hd_member_exchange(p->m)->step, p->epoch);
 		p->epoch = a->epoch;
 		break;
@@ -274,9 +279,14 @@ static void perform(struct sim_world *s, uint32_t slot, const struct hd_member_a
 		s->result->heeded += p->unheard;
 		p->unheard = false;
 		break;
+	case HD_DO_STOP:      sim_stop(s, slot, a->step); break;
+	case HD_DO_GO_ON:     sim_go_on(s, slot, a); break;
 	case HD_DO_BEGIN:     begin(s, slot, a, false); break;
 	case HD_DO_AGAIN:     begin(s, slot, a, true); break;
-	case HD_DO_COMPUTE:   compute(s, slot, a); break;
+	case HD_DO_COMPUTE:
+		if (!p->stuck)
+			compute(s, slot, a);
+		break;
 	case HD_DO_ROOTS:     sim_send_roots(s, slot, a); break;
 	case HD_DO_LEAVES:    sim_send_leaves(s, slot, a); break;
 	case HD_DO_FOLD:      sim_fold(s, slot, a); break;
@@ -355,7 +365,8 @@ void sim_task(struct sim_world *s, uint32_t slot, const struct sim_world_event *
 {
 	struct sim_proc *p = &s->proc[slot];
 	bool of_step = ev->what == TASK_FINAL || ev->what == TASK_BROUGHT || ev->what == TASK_COMPUTED ||
-		ev->what == TASK_FOLDED || ev->what == TASK_SQUARED;
+		ev->what == TASK_FOLDED || ev->what == TASK_SQUARED || ev->what == TASK_STOPPED ||
+		ev->what == TASK_STUCK;
 
 	if (!p->alive || p->gen != ev->gen || (of_step && p->run != ev->run))
 		return;
@@ -394,6 +405,10 @@ void sim_task(struct sim_world *s, uint32_t slot, const struct sim_world_event *
 		p->own_roots[ev->bucket] = false;
 		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = ev->step,
 			.bucket = ev->bucket });
+		break;
+	case TASK_STOPPED:    sim_stand(s, slot, ev->step); break;
+	case TASK_STUCK:
+		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_STUCK, .step = ev->step });
 		break;
 	case TASK_FEED:       sim_feed(s, slot, false); break;
 	case TASK_UPDATE:     sim_update(s, slot, ev->step); break;

@@ -10,7 +10,8 @@
 
 enum sim_task { TASK_WARM_UP, TASK_FINAL, TASK_BROUGHT, TASK_COMPUTED,
 	TASK_FOLDED, TASK_FINISH, TASK_BOUNDARY, TASK_PREPARE,
-	TASK_LOADED, TASK_FEED, TASK_UPDATE, TASK_SQUARED };
+	TASK_LOADED, TASK_FEED, TASK_UPDATE, TASK_SQUARED, TASK_STOPPED,
+	TASK_STUCK };
 
 /* simulation_worker.c */
 void sim_after(struct sim_world *s, uint32_t slot, enum sim_task kind, int64_t in_ns, bool serial,
@@ -44,6 +45,11 @@ void sim_want(struct sim_world *s, uint32_t slot);
 void sim_sync(struct sim_world *s, uint32_t slot, const struct hd_member_action *a);
 void sim_snap(struct sim_world *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *k);
 void sim_over(struct sim_world *s, uint32_t slot, const struct sim_packet *k);
+
+/* simulation_failover.c */
+void sim_stop(struct sim_world *s, uint32_t slot, uint64_t step);
+void sim_stand(struct sim_world *s, uint32_t slot, uint64_t step);
+void sim_go_on(struct sim_world *s, uint32_t slot, const struct hd_member_action *a);
 
 /* simulation_packets.c */
 void sim_release_waiting(struct sim_world *s, uint32_t slot);

@@ -1,0 +1,81 @@
+#include "protocol/simulation_worker.h"
+
+/* A step that goes on after a loss: how far ranks are is a number that its worker drew, and has to be what
+ * everybody hears; what they compute is computed to its end. */
+
+enum { MOST_NEXT = 90 };
+
+/* The same for the same arguments; of few it says no. */
+bool sim_goes_on(void *self, const struct hd_view *view, const uint32_t *next, const uint8_t *arrived,
+	const bool *lost)
+{
+	struct sim_world *s = self;
+	uint64_t mixed = s->seed;
+
+	for (uint32_t r = 0; r < view->nranks; r++) {
+		mixed = (mixed ^ next[r]) * UINT64_C(0x9e3779b97f4a7c15);
+		const uint32_t slot = sim_slot(s, view->rank[r].worker);
+		if (lost[r] && slot < SIM_PROCS && s->proc[slot].epoch == s->store.epoch)
+			sim_bad(s, "failover", "rank %u is lost, and worker %u is there", r,
+				view->rank[r].worker);
+	}
+	for (uint32_t i = 0; i < view->shape.nstages * s->nvns; i++)
+		if (arrived[i] > 7)
+			sim_bad(s, "failover", "%u has arrived", arrived[i]);
+	return mixed >> 60;
+}
+
+/* The running pass ends between two instructions. */
+void sim_stop(struct sim_world *s, uint32_t slot, uint64_t step)
+{
+	s->proc[slot].run++;
+	sim_after(s, slot, TASK_STOPPED, sim_ms(s, 0, sim_rnd(s, 8) ? 40 : 1500), false,
+		(struct sim_world_event){ .step = step });
+}
+
+void sim_stand(struct sim_world *s, uint32_t slot, uint64_t step)
+{
+	struct sim_proc *p = &s->proc[slot];
+	const struct hd_view *view = hd_member_view(p->m);
+	uint8_t arrived[SIM_STAGES * SIM_VNS];
+
+	p->stood = 0;
+	p->stood_step = step;
+	for (uint32_t r = 0; r < view->nranks; r++)
+		if (view->rank[r].worker == p->id) {
+			p->stood_rank[p->stood] = r;
+			p->stood_next[p->stood++] = (uint32_t)sim_rnd(s, MOST_NEXT);
+		}
+	if (sim_rnd(s, 16) == 0)
+		p->stood = 0;                     /* its engine refuses */
+	for (uint32_t i = 0; i < SIM_STAGES * SIM_VNS; i++)
+		arrived[i] = (uint8_t)sim_rnd(s, 8);
+	const struct hd_member_stood stood = { .nranks = p->stood, .rank = p->stood_rank,
+		.next = p->stood_next, .arrived = arrived, .narrived = view->shape.nstages * s->nvns };
+	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_STOPPED, .step = step,
+		.stood = &stood });
+}
+
+void sim_go_on(struct sim_world *s, uint32_t slot, const struct hd_member_action *a)
+{
+	struct sim_proc *p = &s->proc[slot];
+
+	if (!p->stood || p->stood_step != a->step)
+		sim_bad(s, "failover", "worker %u goes on with step %llu, and does not stand in it", p->id,
+			(unsigned long long)a->step);
+	for (uint32_t i = 0; i < p->stood; i++)
+		if (a->next[p->stood_rank[i]] != p->stood_next[i])
+			sim_bad(s, "failover", "rank %u of worker %u goes on at %u, and stands at %u",
+				p->stood_rank[i], p->id, a->next[p->stood_rank[i]], p->stood_next[i]);
+	for (uint32_t r = 0; r < a->view->nranks; r++)
+		if (!hd_view_has(a->view, a->view->rank[r].worker))
+			sim_bad(s, "failover", "rank %u of worker %u is not doubled", r,
+				a->view->rank[r].worker);
+	p->run++;
+	p->stood = 0;
+	p->stuck = s->now < s->quiet_ns && sim_rnd(s, 8) == 0;
+	s->result->stuck += p->stuck;
+	if (p->stuck)
+		sim_after(s, slot, TASK_STUCK, sim_ms(s, 0, 20), false,
+			(struct sim_world_event){ .step = a->step });
+}
