@@ -1,15 +1,18 @@
 #include "engine/op_times.h"
 
+#include "device/peak.h"
+#include "engine/times.h"
 #include "engine/walk.h"
 
 /* A wave being run node by node. */
 struct timing {
 	struct hd_walk walk;
 	uint32_t nwaves;
-	uint64_t repeat;
-	bool cold;
+	struct hd_op_timing how;
 	uint32_t *first_node;             /* [n] of each row of times */
 	double *node_s;                   /* [nnodes], cold: best of the passes so far; < 0: none */
+	struct hd_times *node_peak;       /* [nnodes], cold, with a path: peak_flops of the passes */
+	double peak;                      /* the last one measured */
 	struct hd_op_times *times;
 };
 
@@ -68,7 +71,7 @@ static enum hd_err time_node(struct timing *k, enum hd_run_phase phase, uint32_t
 {
 	enum hd_err err = HD_OK;
 
-	for (uint64_t i = 0; i < k->repeat && !err; i++)
+	for (uint64_t i = 0; i < k->how.repeat && !err; i++)
 		err = time_once(k, phase, place, nparts, &t->best_s, diag);
 	return err;
 }
@@ -83,6 +86,25 @@ static uint32_t parts_of(const struct timing *k, uint32_t inode)
 	return is_shared(&k->walk.worker->stage->train, inode) ? 1 : k->walk.rank->nwave;
 }
 
+static double measure_peak(struct timing *k)
+{
+	struct hd_op_times *t = k->times;
+	const double peak = hd_core_peak_brief(k->how.path, k->how.about, &k->how.clock);
+
+	t->peak_least = t->peak_least > 0 && t->peak_least < peak ? t->peak_least : peak;
+	t->peak_most = t->peak_most > peak ? t->peak_most : peak;
+	return peak;
+}
+
+/* A node has run so long: what would its core have done at its peak, a virtual node? */
+static void add_peak(struct timing *k, uint32_t inode, int64_t took_ns)
+{
+	const double took_s = (double)took_ns * 1e-9 / parts_of(k, inode), before = k->peak;
+
+	k->peak = measure_peak(k);
+	hd_times_add(&k->node_peak[inode], took_s * (before + k->peak) / 2);
+}
+
 /* A pass over both phases; the times of the first are not kept. */
 static enum hd_err pass(struct timing *k, bool kept, struct hd_diag *diag)
 {
@@ -93,8 +115,12 @@ static enum hd_err pass(struct timing *k, bool kept, struct hd_diag *diag)
 		for (uint32_t i = 0; i < p->norder[phase] && !err; i++) {
 			uint32_t inode = p->order[phase][i];
 			double unkept_s = -1;
+			const bool beside = kept && k->node_peak && !is_view(p, inode);
+			const int64_t began_ns = beside ? hd_clock_now_ns(&k->how.clock) : 0;
 			err = time_once(k, (enum hd_run_phase)phase, i, parts_of(k, inode),
 				kept ? &k->node_s[inode] : &unkept_s, diag);
+			if (beside)
+				add_peak(k, inode, hd_clock_now_ns(&k->how.clock) - began_ns);
 		}
 	return err;
 }
@@ -105,17 +131,21 @@ static enum hd_err passes(struct timing *k, struct hd_diag *diag)
 
 	for (uint32_t i = 0; i < k->walk.worker->stage->train.graph->nnodes; i++)
 		k->node_s[i] = -1;
-	for (uint64_t i = 0; i < k->repeat && !err; i++)
+	if (k->node_peak)
+		k->peak = measure_peak(k);
+	for (uint64_t i = 0; i < k->how.repeat && !err; i++)
 		err = pass(k, true, diag);
 	return err;
 }
 
-/* Weighs a node's time by how often it counts: best_s is the mean of all nodes of the row. */
-static void add_node(struct hd_op_time *t, double node_s, uint64_t count)
+/* Weighs a node's time by how often it counts: those of a row are means of all its nodes. */
+static void add_node(struct timing *k, struct hd_op_time *t, uint32_t inode, uint64_t count)
 {
-	double before_s = t->count ? t->best_s * (double)t->count : 0;
+	const double before = (double)t->count, n = (double)count, all = before + n;
+	const double peak = k->node_peak ? hd_times_quantile(&k->node_peak[inode], 0.5) : 0;
 
-	t->best_s = (before_s + node_s * (double)count) / (double)(t->count + count);
+	t->best_s = ((t->count ? t->best_s * before : 0) + k->node_s[inode] * n) / all;
+	t->peak_flops = (t->peak_flops * before + peak * n) / all;
 }
 
 static enum hd_err node(struct timing *k, enum hd_run_phase phase, uint32_t place, struct hd_diag *diag)
@@ -127,12 +157,12 @@ static enum hd_err node(struct timing *k, enum hd_run_phase phase, uint32_t plac
 	enum hd_err err = HD_OK;
 
 	if (is_view(p, inode))
-		return k->cold ? HD_OK : hd_walk_run(&k->walk, phase, place, diag);
+		return k->how.cold ? HD_OK : hd_walk_run(&k->walk, phase, place, diag);
 	struct hd_op_time *t = seen(k, inode);
 	bool first = !t;
 	t = t ? t : begin(k, inode);
-	if (k->cold)
-		add_node(t, k->node_s[inode], count);
+	if (k->how.cold)
+		add_node(k, t, inode, count);
 	else if (first)
 		err = time_node(k, phase, place, t, parts_of(k, inode), diag);
 	else
@@ -150,23 +180,26 @@ double hd_op_times_sum(const struct hd_op_times *times)
 	return sum_s;
 }
 
-enum hd_err hd_worker_op_times(struct hd_worker *w, uint64_t repeat, bool cold, struct hd_arena *arena,
+enum hd_err hd_worker_op_times(struct hd_worker *w, const struct hd_op_timing *how, struct hd_arena *arena,
 	struct hd_op_times *times, struct hd_diag *diag)
 {
-	uint32_t nnodes = w->stage->train.graph->nnodes;
-	struct timing k = { .repeat = repeat, .cold = cold, .times = times };
+	const uint32_t nnodes = w->stage->train.graph->nnodes;
+	const bool peaks = how->cold && how->path;
+	struct timing k = { .how = *how, .times = times };
 	enum hd_err err = hd_walk_open(&k.walk, w, 0, diag);
 
 	*times = (struct hd_op_times){ .at = hd_arena_take(arena, nnodes + 1, sizeof *times->at) };
 	k.first_node = hd_arena_take(arena, nnodes + 1, sizeof *k.first_node);
 	k.node_s = hd_arena_take(arena, nnodes + 1, sizeof *k.node_s);
-	if (!err && (!times->at || !k.first_node || !k.node_s))
+	if (peaks)
+		k.node_peak = hd_arena_take(arena, nnodes + 1, sizeof *k.node_peak);
+	if (!err && (!times->at || !k.first_node || !k.node_s || (peaks && !k.node_peak)))
 		err = hd_fail(diag, HD_E_NOMEM, "no memory for the times of %u ops", nnodes);
 	if (!err) {
 		times->wave = k.walk.rank->nwave;
 		k.nwaves = k.walk.rank->work->wave[k.walk.rank->work->script.nvns_here - 1] + 1;
 	}
-	if (!err && cold)
+	if (!err && how->cold)
 		err = passes(&k, diag);
 	for (int phase = HD_RUN_F; phase <= HD_RUN_B && !err; phase++)
 		for (uint32_t i = 0; i < w->stage->train.norder[phase] && !err; i++)

@@ -1,7 +1,9 @@
 #include "engine/op_times.h"
 
 #include <math.h>
+#include <stdatomic.h>
 
+#include "device/peak.h"
 #include "engine/testing.h"
 
 /* Timing ops must change nothing that counts, and count every call of a step. */
@@ -12,7 +14,8 @@ static void times_of(struct hd_rig *rig, bool cold, struct hd_op_times *times)
 {
 	struct hd_diag diag = { "" };
 
-	CHECK(hd_worker_op_times(rig->worker, 2, cold, &rig->arena, times, &diag) == HD_OK, "%s", diag.text);
+	const struct hd_op_timing how = { .repeat = 2, .cold = cold };
+	CHECK(hd_worker_op_times(rig->worker, &how, &rig->arena, times, &diag) == HD_OK, "%s", diag.text);
 }
 
 static void steps_have_the_same_bits_whether_ops_were_timed_or_not(void **state)
@@ -88,14 +91,54 @@ static void one_device_adds_a_gradient_less_than_it_has_virtual_nodes(void **sta
 
 static void two_devices_are_refused(void **state)
 {
+	const struct hd_op_timing how = { .repeat = 1 };
 	struct hd_diag diag = { "" };
 	struct hd_op_times times;
 	struct hd_rig rig;
 
 	(void)state;
 	hd_rig_open(&rig, hd_rig_mlp, BATCH, VNS, NULL, 2);
-	CHECK(hd_worker_op_times(rig.worker, 1, false, &rig.arena, &times, &diag) == HD_E_REFUSED, "%s",
+	CHECK(hd_worker_op_times(rig.worker, &how, &rig.arena, &times, &diag) == HD_E_REFUSED, "%s",
 		diag.text);
+	hd_rig_close(&rig);
+}
+
+/* A machine whose clock changes: whatever is timed takes one tick, and a tick is longer from time to time. */
+static _Atomic int64_t ticks;
+
+static int64_t changing_now_ns(struct hd_clock *clock)
+{
+	const int64_t n = atomic_fetch_add(&ticks, 1);
+
+	(void)clock;
+	/* 1 us, and 5 us through the last nine of sixty-one */
+	return n * 1000 + (n / 61 * 9 + (n % 61 > 52 ? n % 61 - 52 : 0)) * 4000;
+}
+
+/* Every run takes as long as the measurement of the peak beside it, which has the operations of
+ * HD_PEAK_BRIEF_NS at `about`: whatever the tick is, an op has its share of those. */
+static void a_share_of_the_peak_is_that_of_the_moment(void **state)
+{
+	static const struct hd_clock_ops changing = { "changing", changing_now_ns, NULL, NULL };
+	const double about = 1e10, could = about * HD_PEAK_BRIEF_NS * 1e-9;
+	const struct hd_op_timing how = { .repeat = 9, .cold = true, .path = "portable", .about = about,
+		.clock = { &changing } };
+	struct hd_diag diag = { "" };
+	struct hd_op_times times;
+	struct hd_rig rig;
+
+	(void)state;
+	hd_rig_open(&rig, hd_rig_mlp, BATCH, VNS, NULL, 1);
+	CHECK(hd_worker_op_times(rig.worker, &how, &rig.arena, &times, &diag) == HD_OK, "%s", diag.text);
+	CHECK(times.n > 0 && times.wave == VNS, "%u rows, a wave of %u", times.n, times.wave);
+	for (uint32_t t = 0; t < times.n; t++) {
+		/* once a wave, or for all its virtual nodes */
+		const double each = times.at[t].peak_flops, of = times.at[t].count >= VNS ? VNS : 1;
+		CHECK(fabs(each * of / could - 1) < 1e-3, "row %u: %g operations at the peak, not %g", t,
+			each, could / of);
+	}
+	CHECK(fabs(times.peak_most / times.peak_least - 5) < 1e-6, "peaks from %g to %g", times.peak_least,
+		times.peak_most);
 	hd_rig_close(&rig);
 }
 
@@ -105,6 +148,7 @@ int main(void)
 		cmocka_unit_test(steps_have_the_same_bits_whether_ops_were_timed_or_not),
 		cmocka_unit_test(the_work_of_all_ops_is_that_of_the_step),
 		cmocka_unit_test(one_device_adds_a_gradient_less_than_it_has_virtual_nodes),
+		cmocka_unit_test(a_share_of_the_peak_is_that_of_the_moment),
 		cmocka_unit_test(two_devices_are_refused),
 	};
 

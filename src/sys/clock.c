@@ -35,6 +35,15 @@ static void real_wait(struct hd_clock *clock, int64_t at_ns)
 		;
 }
 
+static int64_t thread_now(struct hd_clock *clock) { (void)clock; return hd_clock_thread_ns(); }
+
+/* Computing is what moves it. */
+static void thread_wait(struct hd_clock *clock, int64_t at_ns)
+{
+	while (thread_now(clock) < at_ns)
+		;
+}
+
 static int64_t sim_now(struct hd_clock *clock) { return ((struct hd_clock_sim *)clock)->now_ns; }
 static int64_t sim_wall(struct hd_clock *clock) { return ((struct hd_clock_sim *)clock)->wall_ns; }
 
@@ -48,9 +57,12 @@ static void sim_wait(struct hd_clock *clock, int64_t at_ns)
 }
 
 static const struct hd_clock_ops real_ops = { "real", real_now, real_wall, real_wait };
+static const struct hd_clock_ops thread_ops = { "thread", thread_now, real_wall, thread_wait };
 static const struct hd_clock_ops sim_ops = { "simulated", sim_now, sim_wall, sim_wait };
 
 void hd_clock_real(struct hd_clock *clock) { clock->ops = &real_ops; }
+
+void hd_clock_thread(struct hd_clock *clock) { clock->ops = &thread_ops; }
 
 void hd_clock_sim(struct hd_clock_sim *sim, int64_t now_ns, int64_t wall_ns)
 {

@@ -20,7 +20,7 @@
 
 struct hd_clock;
 
-/* Rows: the machine's clock and the simulated one. Any thread. */
+/* Rows: the machine's clock, a thread's processor time and the simulated clock. Any thread. */
 struct hd_clock_ops {
 	const char *name;
 	int64_t (*now_ns)(struct hd_clock *clock);                        /* never blocks */
@@ -40,6 +40,8 @@ void hd_clock_real(struct hd_clock *clock);
 uint64_t hd_clock_raw_ns(void);
 /* processor time of the calling thread: what others take of its core is not in it */
 int64_t hd_clock_thread_ns(void);
+/* the same as a clock, of whichever thread asks it: for what one thread does alone */
+void hd_clock_thread(struct hd_clock *clock);
 int64_t hd_clock_boot_ns(void);           /* since the machine was started, sleep included */
 void hd_clock_sim(struct hd_clock_sim *sim, int64_t now_ns, int64_t wall_ns);
 void hd_clock_sim_advance(struct hd_clock_sim *sim, int64_t by_ns);        /* both clocks; by_ns >= 0 */

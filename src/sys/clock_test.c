@@ -57,7 +57,7 @@ static void raw_and_boot_time_do_not_go_back(void **state)
  * takes. */
 static void a_thread_that_waits_uses_no_processor(void **state)
 {
-	struct hd_clock clock;
+	struct hd_clock clock, own;
 	volatile uint64_t sum = 0;
 
 	(void)state;
@@ -66,6 +66,10 @@ static void a_thread_that_waits_uses_no_processor(void **state)
 	for (uint64_t i = 0; i < 100000; i++)
 		sum += i;
 	assert_true(sum > 0 && hd_clock_thread_ns() > began);
+	hd_clock_thread(&own);
+	assert_true(hd_clock_now_ns(&own) > began);
+	hd_clock_wait_until(&own, hd_clock_now_ns(&own) + HD_NS_PER_MS);
+	assert_true(hd_clock_thread_ns() >= began + HD_NS_PER_MS);
 	began = hd_clock_thread_ns();
 	int64_t wall = hd_clock_now_ns(&clock);
 	hd_clock_wait_until(&clock, wall + 20 * HD_NS_PER_MS);

@@ -48,6 +48,9 @@ static double roofline_s(const struct measure *m, const struct hd_op_time *t)
 	return is_compute_bound(m, t) ? t->flops / m->peak : t->bytes / m->bandwidth;
 }
 
+/* Of the peak measured beside it; 0: it was not. */
+static double of_peak(const struct hd_op_time *t) { return t->peak_flops > 0 ? t->flops / t->peak_flops : 0; }
+
 static double per_s(double what, double seconds) { return seconds > 0 ? what / seconds : 0; }
 
 static void add_shape(struct hd_text *text, const struct hd_operand *o)
@@ -73,14 +76,21 @@ static void shape_text(const struct hd_call *call, char text[96])
 
 static void print_row(const struct measure *m, const struct hd_op_time *t)
 {
-	char shape[96];
+	char shape[96], beside[16];
+	struct hd_text text;
 
 	shape_text(t->call, shape);
-	printf("%-18s %-34s %6llu %9.4f %9.3f %9.4f %9.2f %8.2f %6.1f%%  %s\n", hd_ops[t->call->op].name,
+	hd_text_fixed(&text, beside, sizeof beside);
+	if (t->peak_flops > 0)
+		hd_text_addf(&text, "%.1f%%", of_peak(t) * 100);
+	else
+		hd_text_add(&text, "-");
+	printf("%-18s %-34s %6llu %9.4f %9.3f %9.4f %9.2f %8.2f %6.1f%% %7s  %s\n", hd_ops[t->call->op].name,
 		shape, (unsigned long long)t->count,
 		t->flops * 1e-9, t->bytes * 1e-6, t->best_s * 1e3, per_s(t->flops, t->best_s) * 1e-9,
 		per_s(t->bytes, t->best_s) * 1e-9,
-		per_s(roofline_s(m, t), t->best_s) * 100, is_compute_bound(m, t) ? "compute" : "memory");
+		per_s(roofline_s(m, t), t->best_s) * 100, beside,
+		is_compute_bound(m, t) ? "compute" : "memory");
 }
 
 static void put_row(struct hd_json_writer *w, const struct measure *m, const struct hd_op_time *t)
@@ -98,6 +108,8 @@ static void put_row(struct hd_json_writer *w, const struct measure *m, const str
 	hd_json_put_f64(w, "flops_per_s", per_s(t->flops, t->best_s));
 	hd_json_put_f64(w, "bytes_per_s", per_s(t->bytes, t->best_s));
 	hd_json_put_f64(w, "roofline", per_s(roofline_s(m, t), t->best_s));
+	if (t->peak_flops > 0)
+		hd_json_put_f64(w, "of_peak", of_peak(t));
 	hd_json_put_text(w, "bound", is_compute_bound(m, t) ? "compute" : "memory");
 	hd_json_close(w);
 }
@@ -113,8 +125,11 @@ static void print_text(const struct measure *m, const struct hd_run *run, const 
 		"waves of %u%s\n", m->kernels, path,
 		m->peak * 1e-9, m->bandwidth * 1e-9, hd_run_task(run)->job->nvns, m->ops.wave,
 		m->cold ? "; operands cold" : "");
-	printf("%-18s %-34s %6s %9s %9s %9s %9s %8s %7s  %s\n", "op", "shape", "count", "GFLOP", "MB",
-		"best ms", "GFLOP/s", "GB/s", "share", "bound");
+	if (m->cold)
+		printf("# between ops the core's peak was %.1f to %.1f GFLOP/s\n", m->ops.peak_least * 1e-9,
+			m->ops.peak_most * 1e-9);
+	printf("%-18s %-34s %6s %9s %9s %9s %9s %8s %7s %7s  %s\n", "op", "shape", "count", "GFLOP", "MB",
+		"best ms", "GFLOP/s", "GB/s", "share", "of peak", "bound");
 	for (uint32_t i = 0; i < m->ops.n; i++)
 		print_row(m, &m->ops.at[i]);
 	printf("sum       %.3f ms: ops %.3f + joins and update %.3f\n", sum, m->ops_s * 1e3, update);
@@ -135,6 +150,10 @@ static void put_json(struct hd_json_writer *w, const struct measure *m, const st
 	hd_json_put_bool(w, "cold", m->cold);
 	hd_json_put_f64(w, "peak_flops_per_s", m->peak);
 	hd_json_put_f64(w, "peak_bytes_per_s", m->bandwidth);
+	if (m->cold) {
+		hd_json_put_f64(w, "peak_least_flops_per_s", m->ops.peak_least);
+		hd_json_put_f64(w, "peak_most_flops_per_s", m->ops.peak_most);
+	}
 	hd_json_put_i64(w, "virtual_nodes", hd_run_task(run)->job->nvns);
 	hd_json_put_i64(w, "wave", m->ops.wave);
 	hd_json_open_array(w, "ops");
@@ -156,14 +175,16 @@ static enum hd_err take(struct hd_cmd *cmd, struct hd_run *run, struct measure *
 	struct hd_worker *worker = hd_run_worker(run);
 	enum hd_err err = hd_run_train(run, &cmd->diag);
 
+	m->peak = err ? 0 : hd_bench_peak(cmd, run);
+	struct hd_op_timing how = { .repeat = hd_bench_repeat(cmd), .cold = m->cold,
+		.path = hd_bench_path(run), .about = m->peak };
+	hd_clock_thread(&how.clock);
 	if (!err)
-		err = hd_worker_op_times(worker, hd_bench_repeat(cmd), m->cold, &cmd->arena, &m->ops,
-			&cmd->diag);
+		err = hd_worker_op_times(worker, &how, &cmd->arena, &m->ops, &cmd->diag);
 	if (err)
 		return err;
 	qsort(m->ops.at, m->ops.n, sizeof *m->ops.at, by_share_of_step);
 	m->ops_s = hd_op_times_sum(&m->ops);
-	m->peak = hd_bench_peak(cmd, run);
 	m->bandwidth = hd_core_bandwidth(&cmd->clock);
 	return m->bandwidth > 0 ? HD_OK : hd_fail(&cmd->diag, HD_E_NOMEM,
 		"no memory to measure the copying speed: 2 x %d MiB", HD_BANDWIDTH_BYTES >> 20);
@@ -236,7 +257,11 @@ const struct hd_verb hd_verb_bench_op = {
 		"Last: the sum over a step + the update, and the measured step.\n"
 		"A repeated op finds in the caches what fits them. --cold: --repeat passes over the "
 		"whole step instead, each op once a pass, so that operands are as far away as the step "
-		"leaves them; best of the passes, mean over the ops of a row.",
+		"leaves them; best of the passes, mean over the ops of a row. Between ops the core's "
+		"peak is measured again, since other work on the machine changes its clock. Of peak, in "
+		"processor time: "
+		"what an op did, over what the core's peak beside it would have done in its time; median "
+		"of the passes.",
 	.opts = HD_OPTS(HD_OPT_COLD, HD_OPT_REPEAT, HD_OPT_SET),
 	.run = verb_bench_op, .test = "program_bench.sh",
 };

@@ -205,11 +205,16 @@ void hd_bench_take_steps(struct hd_job *job, uint64_t nsteps)
 uint64_t hd_bench_repeat(const struct hd_cmd *cmd) { return cmd->args.has[HD_OPT_REPEAT] ?
 	cmd->args.count[HD_OPT_REPEAT] : HD_BENCH_REPEAT; }
 
-double hd_bench_peak(struct hd_cmd *cmd, struct hd_run *run)
+const char *hd_bench_path(struct hd_run *run)
 {
 	bool bf16 = hd_run_spec(run)->kernels == HD_KERNELS_BF16;
 
-	return hd_core_peak(bf16 ? "bf16" : hd_worker_path(hd_run_worker(run)), &cmd->clock);
+	return bf16 ? "bf16" : hd_worker_path(hd_run_worker(run));
+}
+
+double hd_bench_peak(struct hd_cmd *cmd, struct hd_run *run)
+{
+	return hd_core_peak(hd_bench_path(run), &cmd->clock);
 }
 
 /* The same job with one virtual node of as many rows: another result, the same work per row. */
@@ -324,7 +329,8 @@ static enum hd_err explain(struct hd_cmd *cmd, struct hd_run *run, const struct 
 	struct hd_worker *worker = hd_run_worker(run);
 	struct hd_op_times times;
 	struct hd_diag unused = { "" };
-	enum hd_err err = hd_worker_op_times(worker, nrounds, true, &cmd->arena, &times, &unused);
+	const struct hd_op_timing how = { .repeat = nrounds, .cold = true };
+	enum hd_err err = hd_worker_op_times(worker, &how, &cmd->arena, &times, &unused);
 
 	if (err == HD_E_REFUSED)
 		return HD_OK;
