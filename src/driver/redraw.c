@@ -51,8 +51,13 @@ static double *speeds_of(const struct hd_redraw *r, const struct hd_view *view, 
 static struct hd_forecast_setting setting_of(const struct hd_redraw *r, const struct hd_view *view,
 	const double *speed)
 {
+	uint32_t devices = 1;             /* of the first member, as of all that a run starts */
+
+	while (devices < view->nranks && view->rank[devices].worker == view->rank[0].worker)
+		devices++;
 	return (struct hd_forecast_setting){ .cores = hd_forecast_shared(r->spec.cores, view->nranks),
-		.speed = speed };
+		.speed = speed,
+		.holders = hd_pipes_holders(r->spec.task->job, devices * hd_view_each(&view->shape)) };
 }
 
 static enum hd_err predict(const struct hd_redraw *r, struct hd_forecast *forecast,

@@ -24,6 +24,7 @@
 
 #include "engine/times.h"
 #include "run/pipes_choose.h"
+#include "run/pipes_forecast.h"
 #include "run/stage_drift.h"
 #include "driver/pace.h"
 

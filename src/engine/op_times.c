@@ -236,3 +236,23 @@ enum hd_err hd_worker_fold_times(struct hd_worker *w, uint64_t repeat, struct hd
 		*times = made;
 	return err;
 }
+
+enum hd_err hd_worker_norm_time(struct hd_worker *w, uint64_t repeat, double *best_s, struct hd_diag *diag)
+{
+	struct hd_device *device = w->rank[0].device;
+	const struct hd_reduction reduction = { .flat = hd_worker_sum(w), .segment = w->task->layout.segment,
+		.nsegments = w->task->layout.nsegments, .partial = w->stage->segment_sumsq };
+	uint64_t token = 0;
+	enum hd_err err = HD_OK;
+
+	if (!hd_worker_planned(w))
+		return hd_fail(diag, HD_E_INVAL, "norms are timed under a plan, and the worker has none");
+	for (uint64_t i = 0; i < repeat && !err; i++) {
+		const int64_t began = hd_clock_now_ns(&w->clock);
+		err = device->ops->reduce(device, &reduction, &token, diag);
+		err = err ? err : device->ops->wait(device, token, diag);
+		const double took = (double)(hd_clock_now_ns(&w->clock) - began) * 1e-9;
+		*best_s = i == 0 || took < *best_s ? took : *best_s;
+	}
+	return err;
+}

@@ -49,5 +49,9 @@ double hd_op_times_sum(const struct hd_op_times *times);
 struct hd_fold_times { uint64_t nadds; double best_s; };
 HD_MUST_USE enum hd_err hd_worker_fold_times(struct hd_worker *worker, uint64_t repeat,
 	struct hd_fold_times *times, struct hd_diag *diag);
+/* The least time of `repeat` >= 1 passes of device 0 over a whole gradient that take its squares for the norm
+ * of a step. What they find is that of no step, and the next one takes its own. */
+HD_MUST_USE enum hd_err hd_worker_norm_time(struct hd_worker *worker, uint64_t repeat, double *best_s,
+	struct hd_diag *diag);
 
 #endif

@@ -50,6 +50,7 @@ struct hd_profile_how {
 	/* processor time of the calling thread instead of time: what others take of the core is not in it.
 	 * For devices of one thread that compute when they are called */
 	bool processor;
+	bool joined;                      /* of distances: I and W within B alone; apart as within */
 };
 
 /* Nodes, edges, bytes and times; links stay empty. HD_E_REFUSED, HD_E_INVAL: several devices, lockstep,

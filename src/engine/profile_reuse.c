@@ -54,7 +54,8 @@ static enum hd_err pass(struct reuse_places *k, unsigned n, bool apart, struct h
 }
 
 /* Each point once before it counts, so that its own places are what was used last. */
-static enum hd_err round_of(struct reuse_places *k, reuse_samples ns, uint64_t round, struct hd_diag *diag)
+static enum hd_err round_of(struct reuse_places *k, bool joined, reuse_samples ns, uint64_t round,
+	struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 
@@ -64,7 +65,8 @@ static enum hd_err round_of(struct reuse_places *k, reuse_samples ns, uint64_t r
 		err = err ? err : pass(k, (unsigned)n, false, diag);
 		for (int i = HD_PHASE_F; i <= HD_PHASE_W; i++)
 			ns[i][point][round] = k->ns[i] / n;
-		err = err ? err : pass(k, (unsigned)n, true, diag);
+		if (!err && !joined)
+			err = pass(k, (unsigned)n, true, diag);
 		ns[HD_REUSE_I_APART][point][round] = k->ns[HD_PHASE_I] / n;
 		ns[HD_REUSE_W_APART][point][round] = k->ns[HD_PHASE_W] / n;
 	}
@@ -92,7 +94,7 @@ static double middle(int64_t *ns, uint64_t n)
 	return (double)(ns[(n - 1) / 2] + ns[n / 2]) / 2;
 }
 
-/* The last two rounds say of all points what they take, within twice the error of a median. */
+/* The last two rounds say of all points what they take, within three times the error of a median. */
 static bool agree(reuse_samples ns, uint64_t n)
 {
 	for (unsigned point = 0; point < HD_REUSE_POINTS && n > 1; point++) {
@@ -101,24 +103,24 @@ static bool agree(reuse_samples ns, uint64_t n)
 			last += (double)ns[i][point][n - 1];
 			before += (double)ns[i][point][n - 2];
 		}
-		if (fabs(last - before) > 2 * HD_PROFILE_ERROR * before)
+		if (fabs(last - before) > 3 * HD_PROFILE_ERROR * before)
 			return false;
 	}
 	return n > 1;
 }
 
-static enum hd_err sample(struct reuse_places *k, int64_t budget_ns, struct hd_reuse *reuse,
+static enum hd_err sample(struct reuse_places *k, const struct hd_profile_how *how, struct hd_reuse *reuse,
 	struct hd_diag *diag)
 {
 	reuse_samples ns;
 	const int64_t began_ns = hd_clock_now_ns(&k->walk.worker->clock);
 	bool beyond = false;
 	uint64_t n = 0;
-	enum hd_err err = is_beyond(k, budget_ns, &beyond, diag);
+	enum hd_err err = is_beyond(k, how->budget_ns, &beyond, diag);
 
 	while (!err && !beyond && n < HD_PROFILE_ROUNDS && !agree(ns, n) &&
-		hd_clock_now_ns(&k->walk.worker->clock) - began_ns < budget_ns)
-		err = round_of(k, ns, n++, diag);
+		hd_clock_now_ns(&k->walk.worker->clock) - began_ns < how->budget_ns)
+		err = round_of(k, how->joined, ns, n++, diag);
 	if (err || !n)
 		return err;
 	for (int i = 0; i < HD_REUSE_KINDS; i++)
@@ -152,7 +154,7 @@ enum hd_err hd_worker_profile_reuse(struct hd_worker *w, const struct hd_profile
 		err = device->ops->take(device, bytes, &k.at[i], diag);
 	err = err ? err : hd_walk_open(&k.walk, w, 1, diag);
 	if (!err) {
-		err = sample(&k, how->budget_ns, reuse, diag);
+		err = sample(&k, how, reuse, diag);
 		hd_walk_close(&k.walk);
 	}
 	for (unsigned i = 0; i < MOST && k.at[i]; i++)

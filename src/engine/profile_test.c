@@ -300,6 +300,11 @@ static void coming_back_late_is_never_cheaper_and_changes_no_bit(void **state)
 					*by >= 1), "model %d, kind %d, point %d: %g", m, kind, point, *by);
 			}
 		}
+		/* joined: what is never apart costs what it does within B */
+		CHECK(hd_worker_profile_reuse(timed.worker, &(struct hd_profile_how){ .joined = true,
+			.budget_ns = INT64_C(20000000000) }, &reuse, &diag) == HD_OK, "%s", diag.text);
+		assert_memory_equal(reuse.by[HD_REUSE_I_APART], reuse.by[HD_REUSE_I], sizeof reuse.by[0]);
+		assert_memory_equal(reuse.by[HD_REUSE_W_APART], reuse.by[HD_REUSE_W], sizeof reuse.by[0]);
 		/* a round that cannot end in time is not begun; nor is one without memory for it */
 		reuse.by[0][1] = 0;
 		assert_int_equal(hd_worker_profile_reuse(timed.worker, &(struct hd_profile_how){ .budget_ns =

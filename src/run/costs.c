@@ -2,13 +2,16 @@
 
 #include <string.h>
 
+#include "base/crc32c.h"
 #include "sys/clock.h"
+#include "pipeline/generate.h"
 #include "engine/profile.h"
 
 /* An addition of two flat vectors moves three bytes for two that a copy moves. */
 static const double copy_of_add = 2.0 / 3;
 /* A thread is woken: a system call on the one side, a switch of the core on the other. */
 static const double wake_ns = 20000;
+enum { CHECKED = 1 << 20 };               /* bytes of a chunk on its way */
 
 static enum hd_err cut(struct hd_run_costs *c, const struct hd_profile *profile, const uint32_t *home,
 	const struct hd_graph *graph, uint64_t rows, struct hd_arena *arena, struct hd_diag *diag)
@@ -91,16 +94,17 @@ static double nodes_ns(const struct hd_profile *p)
 }
 
 /* What of it plans of the job can need: waves of a whole model, and activations that lie far back. */
-struct wanted { bool waves, reuse; };
+struct wanted { bool waves, reuse, apart; };
 
 /* Virtual nodes one by one, then as many together as a whole model's plan takes; additions; the same virtual
  * node in several places. */
 static enum hd_err time_ops(struct hd_worker *worker, bool one_thread, struct wanted wanted,
-	struct hd_profile *p, double *whole, struct hd_reuse *reuse, struct hd_arena *arena,
+	struct hd_profile *p, double *whole, struct hd_reuse *reuse, double *norm_s, struct hd_arena *arena,
 	struct hd_arena *scratch, struct hd_diag *diag)
 {
 	const struct hd_profile_how alone = { .samples = HD_COSTS_PASSES, .budget_ns = HD_COSTS_BUDGET_NS,
-		.processor = one_thread }, far = { .budget_ns = HD_COSTS_REUSE_NS, .processor = one_thread };
+		.processor = one_thread }, far = { .budget_ns = HD_COSTS_REUSE_NS, .processor = one_thread,
+		.joined = !wanted.apart };
 	struct hd_profile_how wave = alone;
 	struct hd_profile together;
 	struct hd_fold_times folds, cold[2];
@@ -118,6 +122,9 @@ static enum hd_err time_ops(struct hd_worker *worker, bool one_thread, struct wa
 	if (!err && wanted.reuse)
 		err = hd_worker_profile_reuse(worker, &far, reuse, diag);
 	err = err ? err : hd_worker_fold_times(worker, 1, &cold[1], diag);
+	if (err)
+		return err;
+	err = hd_worker_norm_time(worker, HD_COSTS_FOLDS, norm_s, diag);
 	if (err)
 		return err;
 	p->step_ns_per_byte = (cold[0].best_s < cold[1].best_s ? cold[0].best_s : cold[1].best_s) * 1e9;
@@ -217,13 +224,46 @@ static void share_of_bytes(struct hd_profile *p, const struct hd_task *task)
 	p->step_ns_per_byte *= moved_by_update(task) / bytes;
 }
 
+/* 0: there is no memory to see. */
+static double check_ns_per_byte(struct hd_clock *clock, struct hd_arena *arena)
+{
+	const uint8_t *bytes = hd_arena_take(arena, CHECKED, 1);
+	int64_t best = INT64_MAX;
+	volatile uint32_t sink = 0;
+
+	for (int i = 0; i < HD_COSTS_FOLDS && bytes; i++) {
+		const int64_t began_ns = hd_clock_now_ns(clock);
+		sink = hd_crc32c(sink, bytes, CHECKED);
+		const int64_t took = hd_clock_now_ns(clock) - began_ns;
+		best = took < best ? took : best;
+	}
+	return bytes ? (double)best / CHECKED : 0;
+}
+
+/* Has the schedule that the keys name W of its own? What they leave open has it not, but for auto. */
+static bool splits_backward(const struct hd_job *job, struct hd_arena *arena)
+{
+	const char *name = hd_job_text(job, HD_JOB_PAR_SCHEDULE);
+	const struct hd_schedule_ask ask = { .name = name, .p = 2, .m = 8 };
+	struct hd_schedule made;
+	const struct hd_schedule_kind *kind;
+
+	if (hd_schedule_kind_find(&kind, name, NULL) || hd_schedule_make(&made, &ask, arena, NULL))
+		return hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO;
+	for (uint32_t r = 0; r < made.nranks; r++)
+		for (uint32_t i = 0; i < made.list[r].len; i++)
+			if (made.list[r].at[i].op == HD_INS_W)
+				return true;
+	return false;
+}
+
 /* Where the keys ask for stages no plan has the whole model; devices that wait have no caches. */
-static struct wanted wanted_of(const struct hd_task *task, double pace)
+static struct wanted wanted_of(const struct hd_task *task, double pace, struct hd_arena *arena)
 {
 	const bool waits = pace > 0;
 
 	return (struct wanted){ .waves = !waits && hd_job_int(task->job, HD_JOB_PAR_MODE) == HD_PAR_AUTO,
-		.reuse = !waits };
+		.reuse = !waits, .apart = splits_backward(task->job, arena) };
 }
 
 /* `scratch`: what is of no use once it was measured. */
@@ -236,19 +276,20 @@ static enum hd_err measure(struct hd_run_costs **costs, const struct hd_task *ta
 	struct hd_plan plan;
 	struct hd_clock clock;
 	struct hd_reuse reuse;
-	double whole = 1, host = 0;
+	double whole = 1, host = 0, norm_s = 0;
 
 	hd_clock_real(&clock);
 	const int64_t began_ns = hd_clock_now_ns(&clock);
 	enum hd_err err = open_one(&worker, &plan, task, spec, scratch, diag);
-	err = err ? err : time_ops(worker, spec->nthreads <= 1, wanted_of(task, pace), &profile, &whole,
-		&reuse, arena, scratch, diag);
+	err = err ? err : time_ops(worker, spec->nthreads <= 1, wanted_of(task, pace, scratch), &profile,
+		&whole, &reuse, &norm_s, arena, scratch, diag);
 	hd_worker_destroy(worker);
 	if (!err && hd_job_int(task->job, HD_JOB_PAR_OFFLOAD) == HD_OFFLOAD_STAGE)
 		err = hd_profile_file_link(&clock, spec->spill ? spec->spill : "/var/tmp", &host, diag);
 	if (!err && task->layout.elems)
 		share_of_bytes(&profile, task);
-	const double copy = profile.sum_ns_per_byte * copy_of_add;
+	const double copy = profile.sum_ns_per_byte * copy_of_add, link = copy_of_add *
+		profile.step_ns_per_byte / moved_by_update(task) + check_ns_per_byte(&clock, scratch);
 	if (!err && pace > 0)
 		stretch(&profile, pace);
 	err = err ? err : complete(costs, task, &profile, copy, arena, diag);
@@ -257,6 +298,8 @@ static enum hd_err measure(struct hd_run_costs **costs, const struct hd_task *ta
 	if (pace <= 0) {
 		(*costs)->whole = whole;
 		(*costs)->reuse = reuse;
+		(*costs)->norm_ns = norm_s * 1e9;
+		(*costs)->link_ns_per_byte = link;
 	} else
 		(*costs)->late_ns = late_ns(&clock);
 	(*costs)->host_ns_per_byte = host;

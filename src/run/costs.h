@@ -39,7 +39,10 @@ struct hd_run_costs {
 	/* of all parameters, on one device: by the bytes that it moves, at the rate of an addition whose
 	 * vectors are in no cache */
 	double update_ns;
+	double norm_ns;                   /* of the squares of all parameters' gradients, on one device */
 	double copy_ns_per_byte;          /* of a tensor into the buffer of a neighbour */
+	/* of vectors between processes, to each of the two: a checksum, and a copy of what is in no cache */
+	double link_ns_per_byte;
 	/* of activations to a file or back; 0: not measured, the job moves none (parallel.offload) */
 	double host_ns_per_byte;
 	struct hd_reuse reuse;            /* of stages that keep more virtual nodes alive than one */

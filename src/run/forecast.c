@@ -81,7 +81,7 @@ static enum hd_err come_back(struct hd_stage_costs *s, const struct hd_plan *pla
 /* The sender copies, in the time of its own rank; ranks update the chunks that they own, as evenly as can
  * be. */
 static void add_rest(struct hd_stage_costs *s, const struct hd_plan *plan, const struct hd_run_costs *costs,
-	const uint32_t *cut)
+	const uint32_t *cut, const uint32_t *copies)
 {
 	double nsteps = 0;
 
@@ -97,7 +97,7 @@ static void add_rest(struct hd_stage_costs *s, const struct hd_plan *plan, const
 			c->i += ps((double)costs->line.back[cut[k]] * costs->copy_ns_per_byte);
 			c->w += c->add;
 		}
-		c->step = nsteps > 0 ? ps(costs->update_ns / nsteps / hd_plan_width(plan)) : 0;
+		c->step = nsteps > 0 ? ps(costs->update_ns * copies[k] / nsteps / hd_plan_width(plan)) : 0;
 		/* of measured nodes; the copies have none */
 		c->of_f = c->of_i = c->of_w = (struct hd_spread){ 0, 0 };
 	}
@@ -218,11 +218,13 @@ static enum hd_err widen(struct hd_stage_costs *s, const struct hd_plan *plan,
 }
 
 static enum hd_err stage_costs(struct hd_stage_costs *out, const struct hd_plan *plan,
-	const struct hd_run_costs *costs, uint32_t ngroups, uint32_t cores, struct hd_arena *arena,
-	struct hd_diag *diag)
+	const struct hd_run_costs *costs, uint32_t ngroups, const struct hd_forecast_setting *setting,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	uint32_t *cut = hd_arena_take(arena, (size_t)plan->nstages + 1, sizeof *cut);
-	enum hd_err err = cut ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
+	uint32_t *copies = hd_arena_take(arena, plan->nstages, sizeof *copies);
+	enum hd_err err = cut && copies ? hd_step_copies(copies, plan, &setting->holders, arena, diag) :
+		hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
 
 	if (!err && plan->first)
 		err = hd_run_costs_cuts(costs, plan->first, plan->nstages, cut);
@@ -232,9 +234,9 @@ static enum hd_err stage_costs(struct hd_stage_costs *out, const struct hd_plan 
 	if (!err && plan->first && costs->late_ns > 0)
 		wake_late(out, plan, costs->late_ns);
 	if (!err && hd_plan_width(plan) > 1)
-		err = widen(out, plan, costs, ngroups, cores, diag);
+		err = widen(out, plan, costs, ngroups, setting->cores, diag);
 	if (!err)
-		add_rest(out, plan, costs, cut);
+		add_rest(out, plan, costs, cut, copies);
 	return err;
 }
 
@@ -312,9 +314,11 @@ enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan 
 		.speed = setting->speed, .transport = HD_TRANSPORT_BUFFERED, .credits = HD_CREDITS,
 		.host_bytes_per_s = costs->host_ns_per_byte > 0 ? 1e9 / costs->host_ns_per_byte : 0,
 		.host_waits = true, .spans = true };
-	err = stage_costs(&stages, plan, costs, hd_plan_groups(of), setting->cores, arena, diag);
+	err = stage_costs(&stages, plan, costs, hd_plan_groups(of), setting, arena, diag);
 	err = err ? err : hd_schedule_of_plan(&schedule, plan, arena, diag);
 	err = err ? err : hd_sim_plan(&sim, &schedule, &set, arena, diag);
+	err = err ? err : hd_step_end_time(&f.end_ns, plan, &stages, costs, &setting->holders, set.cores,
+		arena, diag);
 	err = err ? err : list_rows(&f, plan, arena, diag);
 	if (err)
 		return err;
@@ -322,6 +326,7 @@ enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan 
 	f.step_ns = hd_sim_plan_s(&sim, sim.makespan) * 1e9;
 	if (plan->overlap && !set.cores)
 		f.step_ns = overlapped_ns(&f, plan);
+	f.step_ns += f.end_ns;
 	*forecast = f;
 	return HD_OK;
 }

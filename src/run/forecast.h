@@ -8,7 +8,8 @@
  *    instruction of its own or not. Additions of gradients are in B and W. Predicted times of ranks that
  *    share cores are as long as the sharing makes them, as the measured ones are. OFF and ON take the
  *    rank's own time, at the rate of a file whose pages are there.
- * 2. STEP of all stages is one row: a rank updates its chunks once, of whatever stage.
+ * 2. STEP of all stages is one row: a rank updates its chunks once, of whatever stage. Workers each update
+ *    what they hold.
  * 3. Measured is a mean since the plan was adopted, in a run without the first step under it, which meets
  *    memory that was never touched: time, and of stages the processor time in it, which other
  *    programs on the same cores do not lengthen. A row that no rank has run since has 0.
@@ -18,7 +19,8 @@
  *    the one of stages (`copy_ns_per_byte`).
  * 5. Steps that overlap (pipeline/window.h) never drain the pipeline: a step takes what the rank computes
  *    that has most to do, with its update. Where ranks share cores that is not known, and none is predicted.
- * 6. What a step takes besides (reading rows, the sums at NORM, its begin and end) is in no row.
+ * 6. What a step takes from its last gradient to its update (step_end.h) is in the step, and in no row. What
+ *    it takes besides, reading rows and its begin, is in neither.
  * 7. Stages that keep several virtual nodes alive take longer by what it costs to come back to activations
  *    after others (cost/reuse.h), as often as their lists do (pipeline/reuse.h).
  * 8. Ranks that wait (pace.h) go on later than they would, by what sleepers of this machine do in the median,
@@ -29,7 +31,7 @@
 #define HD_RUN_FORECAST_H
 
 #include "base/json_writer.h"
-#include "run/costs.h"
+#include "run/step_end.h"
 
 struct hd_forecast_row {
 	uint8_t op;
@@ -42,6 +44,7 @@ struct hd_forecast_row {
 
 struct hd_forecast {
 	double step_ns;                   /* 0: none was made */
+	double end_ns;                    /* of it: rule 6 */
 	double measured_ns, least_ns;     /* median and least of the steps; 0: none */
 	uint64_t nsteps;
 	uint32_t cores;                   /* that ranks share; 0: one each */
@@ -52,6 +55,7 @@ struct hd_forecast {
 struct hd_forecast_setting {
 	uint32_t cores;                   /* that devices share; 0: one each */
 	const double *speed;              /* [ranks]; NULL: 1 */
+	struct hd_step_holders holders;   /* zeroed: of one process */
 };
 
 /* Of `cores` for all of so many devices. */

@@ -25,6 +25,8 @@ enum hd_err hd_kept_costs_put(struct hd_rundir *dir, const struct hd_run_costs *
 	hd_json_put_f64(&w, "host", costs->host_ns_per_byte);
 	hd_json_put_f64(&w, "took_s", costs->took_s);
 	hd_json_put_f64(&w, "late_ns", costs->late_ns);
+	hd_json_put_f64(&w, "norm_ns", costs->norm_ns);
+	hd_json_put_f64(&w, "link_ns_per_byte", costs->link_ns_per_byte);
 	hd_json_open_array(&w, "reuse");
 	for (unsigned i = 0; i < HD_REUSE_KINDS * HD_REUSE_POINTS; i++)
 		hd_json_put_f64(&w, NULL, costs->reuse.by[i / HD_REUSE_POINTS][i % HD_REUSE_POINTS]);
@@ -39,7 +41,19 @@ enum hd_err hd_kept_costs_put(struct hd_rundir *dir, const struct hd_run_costs *
 }
 
 /* What the first line says. */
-struct costs_head { int64_t devices, threads; double whole, host, took_s, late_ns; struct hd_reuse reuse; };
+struct costs_head {
+	int64_t devices, threads;
+	double whole, host, took_s, late_ns, norm_ns, link;
+	struct hd_reuse reuse;
+};
+
+/* Runs that were begun before it was measured have 0. */
+static enum hd_err read_later(const struct hd_json *json, const char *name, double *value,
+	struct hd_diag *diag)
+{
+	*value = 0;
+	return hd_json_find(json, name) ? hd_json_get_f64(json, name, value, diag) : HD_OK;
+}
 
 /* Runs that were begun before there was any have none. */
 static enum hd_err read_reuse(struct hd_reuse *reuse, const char *path, const struct hd_json *json,
@@ -73,16 +87,18 @@ static enum hd_err read_head(struct costs_head *head, const char *path, const ch
 	err = err ? err : hd_json_get_f64(json, "whole", &head->whole, diag);
 	err = err ? err : hd_json_get_f64(json, "host", &head->host, diag);
 	err = err ? err : hd_json_get_f64(json, "took_s", &head->took_s, diag);
-	head->late_ns = 0;                        /* of runs that were begun before it was measured */
-	if (!err && hd_json_find(json, "late_ns"))
-		err = hd_json_get_f64(json, "late_ns", &head->late_ns, diag);
+	err = err ? err : read_later(json, "late_ns", &head->late_ns, diag);
+	err = err ? err : read_later(json, "norm_ns", &head->norm_ns, diag);
+	err = err ? err : read_later(json, "link_ns_per_byte", &head->link, diag);
 	if (!err && hd_json_find(json, "reuse"))
 		err = read_reuse(&head->reuse, path, json, diag);
 	else
 		hd_reuse_none(&head->reuse);
-	if (!err && !(head->whole > 0 && head->host >= 0 && head->late_ns >= 0))
-		return hd_fail(diag, HD_E_INPUT, "%s: whole is %g, host %g, late_ns %g, and no times", path,
-			head->whole, head->host, head->late_ns);
+	if (!err && !(head->whole > 0 && head->host >= 0 && head->late_ns >= 0 && head->norm_ns >= 0 &&
+		head->link >= 0))
+		return hd_fail(diag, HD_E_INPUT, "%s: whole is %g, host %g, late_ns %g, norm_ns %g, "
+			"link_ns_per_byte %g, and no times", path, head->whole, head->host, head->late_ns,
+			head->norm_ns, head->link);
 	return err;
 }
 
@@ -113,6 +129,8 @@ enum hd_err hd_kept_costs_get(struct hd_run_costs **costs, struct hd_worker_spec
 	made->host_ns_per_byte = head.host;
 	made->reuse = head.reuse;
 	made->late_ns = head.late_ns;
+	made->norm_ns = head.norm_ns;
+	made->link_ns_per_byte = head.link;
 	worker->ndevices = (uint32_t)head.devices;
 	worker->nthreads = (uint32_t)head.threads;
 	*costs = made;

@@ -69,6 +69,8 @@ static void what_is_kept_predicts_the_same(void **state)
 	first->took_s = 0.75;
 	first->host_ns_per_byte = 0.3;
 	first->late_ns = 70000;
+	first->norm_ns = 410000;
+	first->link_ns_per_byte = 0.09;
 	first->reuse = (struct hd_reuse){ { { 1, 1.25, 1.5 }, { 1, 1.1, 1.1 }, { 1, 1, 1.0625 },
 		{ 1.25, 1.25, 2 }, { 1, 1, 3 } } };
 	CHECK(hd_kept_costs_put(&d.dir, first, &worker, &d.made.rig.arena, &diag) == HD_OK, "%s", diag.text);
@@ -81,6 +83,7 @@ static void what_is_kept_predicts_the_same(void **state)
 		!memcmp(&costs->reuse, &first->reuse, sizeof costs->reuse) &&
 		!memcmp(&costs->took_s, &first->took_s, sizeof costs->took_s) &&
 		!memcmp(&costs->late_ns, &first->late_ns, sizeof costs->late_ns) &&
+		costs->norm_ns == 410000 && costs->link_ns_per_byte == 0.09 &&
 		!memcmp(&costs->host_ns_per_byte, &first->host_ns_per_byte, sizeof costs->host_ns_per_byte));
 	const struct hd_plan_choices a = choose(&d, first), b = choose(&d, costs);
 	assert_int_equal(a.n, b.n);

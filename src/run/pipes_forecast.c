@@ -9,7 +9,7 @@ enum hd_err hd_pipes_forecast(struct hd_pipes_forecast *forecast, const struct h
 	const uint32_t nvns = task->job->nvns;
 	const struct hd_plan_job job = hd_plan_job_whole(nvns, task->layout.nchunks);
 	const struct hd_forecast_setting setting = { .cores = hd_forecast_shared(cores,
-		nworkers * ndevices) };
+		nworkers * ndevices), .holders = hd_pipes_holders(task->job, ndevices) };
 	struct hd_pipes_forecast made = { .npipes = 0 };
 	struct hd_pipes pipes;
 	struct hd_view view;

@@ -5,7 +5,8 @@
  *    process that coordinates, before a worker starts: on one device with the whole model, which
  *    workers.memory does not bound. Where the machine has not the memory for it, nothing is predicted.
  * 2. All ranks are of this machine and share its cores. A tensor on its way costs a copy in memory and a
- *    thread that wakes: what a link between processes takes besides is not in it.
+ *    thread that wakes: what a link between processes takes besides is not in it. The exchange at the end of
+ *    a step is (step_end.h).
  * 3. A run that grows to more pipelines has other steps: what was measured is to be compared where as many
  *    run as were predicted.
  *
@@ -19,6 +20,13 @@ struct hd_pipes_forecast {
 	struct hd_forecast step;
 	uint32_t npipes;                  /* of the view; 0: none was made */
 };
+
+/* The holders among workers of `ndevices` each, by comm.sync. */
+static inline struct hd_step_holders hd_pipes_holders(const struct hd_job *job, uint32_t ndevices)
+{
+	return (struct hd_step_holders){ .devices = ndevices,
+		.whole = hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES };
+}
 
 /* Of `nworkers` with `ndevices` each; `cores`: for all of them. A job without stages, or with more of them
  * than there are devices, and more of these than a run can have: npipes 0. HD_E_NOTFOUND as of

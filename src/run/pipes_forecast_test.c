@@ -152,6 +152,37 @@ static void who_sleeps_wakes_late_once_an_instruction(void **state)
 	hd_made_end(&m);
 }
 
+/* What step_end.h says is in the step, of workers with what they lack of each other, and not in the rows but
+ * for the update, which each makes of what it holds. */
+static void the_end_of_a_step_is_in_it(void **state)
+{
+	static const char *const keys[] = { "parallel: {mode: pipeline, width: 2}\n",
+		"parallel: {mode: pipeline, width: 2}\ncomm: {sync: stages}\n" };
+
+	(void)state;
+	for (int staged = 0; staged < 2; staged++) {
+		struct hd_made m;
+		double step[2], update[2];
+		begin(&m, keys[staged]);
+		m.costs->update_ns = 6e6;
+		for (int i = 0; i < 2; i++) {
+			m.costs->norm_ns = i ? 8e6 : 0;
+			const struct hd_pipes_forecast f = of(&m, 2, 1, 8);
+			step[i] = f.step.step_ns - f.step.end_ns;
+			for (uint32_t r = 0; r < f.step.nrows; r++)
+				if (f.step.row[r].op == HD_INS_STEP)
+					update[i] = f.step.row[r].predicted_ns;
+			const double end = f.step.end_ns - HD_STEP_HOPS * m.costs->hop_ns;
+			CHECK(staged ? end >= 4e6 * i && end <= 7e6 * i : fabs(end - 8e6 * i) < 1,
+				"staged %d: %g ns", staged, end);
+		}
+		CHECK(fabs(step[0] - step[1]) < 1 && update[0] == update[1] &&
+			fabs(update[0] - (staged ? 3e6 : 6e6)) < 1, "staged %d: %g ns, update %g", staged,
+			step[0] - step[1], update[0]);
+		hd_made_end(&m);
+	}
+}
+
 /* What a worker's list says it took is written here, so that means are by hand. */
 static void what_was_before_is_not_measured(void **state)
 {
@@ -205,6 +236,7 @@ int main(void)
 		cmocka_unit_test(steps_that_overlap_take_what_the_busiest_rank_computes),
 		cmocka_unit_test(who_comes_back_late_to_activations_takes_longer),
 		cmocka_unit_test(who_sleeps_wakes_late_once_an_instruction),
+		cmocka_unit_test(the_end_of_a_step_is_in_it),
 		cmocka_unit_test(what_was_before_is_not_measured),
 		cmocka_unit_test(what_has_no_pipeline_is_not_predicted),
 	};

@@ -1,0 +1,131 @@
+#include "run/step_end.h"
+
+#include <string.h>
+
+#include "plan/tree.h"
+
+/* What each worker does of each stage. */
+struct step_ends {
+	const struct hd_plan *plan;
+	const struct hd_step_holders *holders;
+	uint32_t nworkers;
+	uint32_t *roots, *all;            /* [worker][stage] partial sums that it makes; [stage] all */
+	uint32_t *makers;                 /* [stage] workers that run it */
+};
+
+static uint32_t worker_of(const struct step_ends *e, uint32_t rank)
+{
+	return e->holders->devices ? rank * hd_plan_width(e->plan) / e->holders->devices : 0;
+}
+
+static bool is_of(const struct step_ends *e, const struct hd_ins *ins, uint32_t stage)
+{
+	const bool back = ins->op == HD_INS_B || ins->op == HD_INS_I || ins->op == HD_INS_W;
+
+	return back && !(ins->flags & HD_INS_SHADOW) && (!e->plan->first || ins->stage == stage);
+}
+
+static enum hd_err count_rank(struct step_ends *e, uint32_t rank, uint32_t stage, uint8_t *has,
+	struct hd_tnode *root, struct hd_diag *diag)
+{
+	const struct hd_ilist *list = &e->plan->list[rank];
+	const uint32_t nvns = e->plan->nvns, at = worker_of(e, rank) * e->plan->nstages + stage;
+	uint32_t n = 0;
+	bool any = false;
+
+	memset(has, 0, nvns);
+	for (uint32_t i = 0; i < list->len; i++)
+		if (is_of(e, &list->at[i], stage)) {
+			has[list->at[i].vn % nvns] = 1;
+			any = true;
+		}
+	if (!any)
+		return HD_OK;
+	if (hd_tree_roots(nvns, has, root, nvns, &n))
+		return hd_fail(diag, HD_E_BUG, "more roots than virtual nodes");
+	e->makers[stage] += !e->roots[at];
+	e->roots[at] += n;
+	e->all[stage] += n;
+	return HD_OK;
+}
+
+static enum hd_err count(struct step_ends *e, const struct hd_plan *plan,
+	const struct hd_step_holders *holders, struct hd_arena *arena, struct hd_diag *diag)
+{
+	uint8_t *has = hd_arena_take(arena, plan->nvns, 1);
+	struct hd_tnode *root = hd_arena_take(arena, plan->nvns, sizeof *root);
+	enum hd_err err = HD_OK;
+
+	*e = (struct step_ends){ .plan = plan, .holders = holders };
+	e->nworkers = 1 + worker_of(e, plan->nranks - 1);
+	e->roots = hd_arena_take(arena, (size_t)e->nworkers * plan->nstages, sizeof *e->roots);
+	e->all = hd_arena_take(arena, plan->nstages, sizeof *e->all);
+	e->makers = hd_arena_take(arena, plan->nstages, sizeof *e->makers);
+	if (!has || !root || !e->roots || !e->all || !e->makers)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		for (uint32_t s = 0; s < plan->nstages && !err; s++)
+			err = count_rank(e, r, s, has, root, diag);
+	return err;
+}
+
+static uint32_t copies_of(const struct step_ends *e, uint32_t stage)
+{
+	return e->holders->whole ? e->nworkers : e->makers[stage] ? e->makers[stage] : 1;
+}
+
+enum hd_err hd_step_copies(uint32_t *copies, const struct hd_plan *plan,
+	const struct hd_step_holders *holders, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct step_ends e;
+	enum hd_err err = count(&e, plan, holders, arena, diag);
+
+	for (uint32_t s = 0; s < plan->nstages && !err; s++)
+		copies[s] = copies_of(&e, s);
+	return err;
+}
+
+/* Of one worker: seconds of work as ns, the bytes that it sends and gets among them. */
+static double work_of(const struct step_ends *e, uint32_t worker, const struct hd_stage_costs *stages,
+	const struct hd_run_costs *costs, double all_bytes)
+{
+	double ns = 0;
+
+	for (uint32_t s = 0; s < e->plan->nstages; s++) {
+		const double bytes = (double)stages->stage[s].param, makers = e->makers[s],
+			copies = copies_of(e, s), own = e->roots[(size_t)worker * e->plan->nstages + s];
+		/* what it owns of the stage; what it has of it at the end */
+		const double owned = own > 0 ? bytes / makers : 0,
+			held = own > 0 || e->holders->whole ? bytes : 0;
+		const double sums = (own * bytes - own * owned) + owned * (e->all[s] - own) +
+			owned * (copies - 1) + (held - owned);
+		ns += (e->all[s] > 1 ? (e->all[s] - 1) * owned : 0) * costs->line.profile.sum_ns_per_byte;
+		ns += all_bytes > 0 ? held / all_bytes * costs->norm_ns : 0;
+		ns += sums * costs->link_ns_per_byte;
+	}
+	return ns;
+}
+
+enum hd_err hd_step_end_time(double *took_ns, const struct hd_plan *plan, const struct hd_stage_costs *stages,
+	const struct hd_run_costs *costs, const struct hd_step_holders *holders, uint32_t cores,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct step_ends e;
+	double bytes = 0, most = 0, all = 0;
+	enum hd_err err = count(&e, plan, holders, arena, diag);
+
+	if (err)
+		return err;
+	for (uint32_t s = 0; s < plan->nstages; s++)
+		bytes += (double)stages->stage[s].param;
+	for (uint32_t w = 0; w < e.nworkers; w++) {
+		const double ns = work_of(&e, w, stages, costs, bytes);
+		most = ns > most ? ns : most;
+		all += ns;
+	}
+	const double each = (double)plan->nranks / e.nworkers;
+	const double alone = most / (each > 1 ? each : 1), shared = cores ? all / cores : 0;
+	*took_ns = (alone > shared ? alone : shared) +
+		(holders->devices ? HD_STEP_HOPS * costs->hop_ns : 0);
+	return HD_OK;
+}

@@ -1,0 +1,43 @@
+/* step_end.h -- what a step takes from its last gradient on, predicted: partial sums are joined, their
+ * squares make the norm, and workers exchange what each lacks. The update is not in it: that is STEP
+ * (forecast.h).
+ *
+ * 1. The partial sums of a stage are those that its ranks' virtual nodes leave (plan/tree.h); one less is
+ *    joined, at the rate of an addition. Owners of chunks share joins and squares evenly.
+ * 2. A *holder* of a stage has its sum, takes its squares and updates it: of one process all ranks together;
+ *    of several workers each that runs the stage (comm.sync: stages), or all of them (`whole`).
+ * 3. Between workers an owner gets the partial sums of the others that run the stage, which own as much of it
+ *    each, and gives its sum to the other holders. A byte costs both its sender and its receiver
+ *    `link_ns_per_byte`: a copy and a checksum.
+ * 4. The end takes what the worker takes that has most to do, its devices together; where cores are fewer, no
+ *    less than the cores allow. Nothing of it overlaps with the work before: the last gradients of a pipeline
+ *    are those of its last virtual node. Messages that are no bytes of a vector cost a hop, HD_STEP_HOPS of
+ *    them one after another.
+ *
+ * Pure; memory is the arena's. */
+#ifndef HD_RUN_STEP_END_H
+#define HD_RUN_STEP_END_H
+
+#include "plan/plan.h"
+#include "run/costs.h"
+
+/* Final, summed, squared; sealed, committed, begun: each a message to the other thread or process. */
+enum { HD_STEP_HOPS = 6 };
+
+/* Ranks over workers, in their order. */
+struct hd_step_holders {
+	uint32_t devices;                 /* of a worker; 0: all ranks are of one process */
+	bool whole;                       /* each holds all, as with comm.sync: allreduce */
+};
+
+/* How many of the workers hold each stage: copies[nstages]. */
+HD_MUST_USE enum hd_err hd_step_copies(uint32_t *copies, const struct hd_plan *plan,
+	const struct hd_step_holders *holders, struct hd_arena *arena, struct hd_diag *diag);
+
+/* Of a plan whose groups are folded, with the bytes of its stages' parameters (`stages`). `cores`: that all
+ * ranks share; 0: one each. */
+HD_MUST_USE enum hd_err hd_step_end_time(double *took_ns, const struct hd_plan *plan,
+	const struct hd_stage_costs *stages, const struct hd_run_costs *costs,
+	const struct hd_step_holders *holders, uint32_t cores, struct hd_arena *arena, struct hd_diag *diag);
+
+#endif

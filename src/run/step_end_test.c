@@ -1,0 +1,93 @@
+#include "run/step_end.h"
+
+#include <math.h>
+
+#include "pipeline/schedule.h"
+#include "tests/planning.h"
+#include "tests/check.h"
+
+/* Stages of 100 and 300 bytes. A byte of a join takes 2 ns, one on its way 3 to each side; the squares of all
+ * 400 take 4000, and nothing is late. */
+
+enum { STAGES = 2, ADD = 2, LINK = 3, NORM = 4000 };
+
+static const struct { const char *lists; uint32_t nvns; } grids[] = {
+	/* one pipeline, one with shares of a tree's halves, one whose first rank has 3 of 4 */
+	{ "0: F0.0 F0.1 B0.0 B0.1\n1: F1.0 B1.0 F1.1 B1.1\n", 2 },
+	{ "0: F0.0 F0.1 I0.0 I0.1 W0.0 W0.1\n1: F1.0 B1.0 F1.1 B1.1\n"
+	"2: F0.2 F0.3 B0.2 B0.3\n3: F1.2 B1.2 F1.3 B1.3\n", 4 },
+	{ "0: F0.0 F0.1 F0.2 B0.0 B0.1 B0.2\n1: F1.0 B1.0 F1.1 B1.1 F1.2 B1.2\n"
+	"2: F0.3 B0.3\n3: F1.3 B1.3\n", 4 },
+	/* both stages on each rank */
+	{ "0: F0.0 F1.0 B1.0 B0.0\n1: F0.1 F1.1 B1.1 B0.1\n", 2 },
+};
+
+static double took(uint32_t grid, struct hd_step_holders holders, uint32_t cores, uint32_t copies[STAGES])
+{
+	static uint32_t first[] = { 0, 7 };
+	struct hd_stage_cost cost[] = { { .param = 100 }, { .param = 300 } };
+	const struct hd_stage_costs stages = { .nstages = STAGES, .stage = cost };
+	struct hd_run_costs costs = { .norm_ns = NORM, .link_ns_per_byte = LINK };
+	struct hd_schedules all;
+	struct hd_diag diag = { "" };
+	const char *lists = grids[grid].lists;
+	double ns = -1;
+
+	costs.line.profile.sum_ns_per_byte = ADD;
+	CHECK(hd_schedules_parse(&all, lists, strlen(lists), "lists", &arena, &diag) == HD_OK, "%s",
+		diag.text);
+	const struct hd_plan plan = { .nranks = all.at[0].nranks, .nstages = STAGES, .first = first,
+		.nvns = grids[grid].nvns, .list = all.at[0].list };
+	CHECK(hd_step_copies(copies, &plan, &holders, &arena, &diag) == HD_OK &&
+		hd_step_end_time(&ns, &plan, &stages, &costs, &holders, cores, &arena, &diag) == HD_OK, "%s",
+		diag.text);
+	return ns;
+}
+
+static void ends_take_what_is_counted_by_hand(void **state)
+{
+	static const struct {
+		uint32_t grid; struct hd_step_holders holders; uint32_t cores, copies[STAGES]; double ns;
+	} rows[] = {
+		/* squares alone, by both ranks, or by one core */
+		{ 0, { 0 }, 0, { 1, 1 }, NORM / 2 },
+		{ 0, { 0 }, 1, { 1, 1 }, NORM },
+		/* a join of each stage besides, by four ranks; of uneven shares two: 0-1, 2 and 3 */
+		{ 1, { 0 }, 0, { 1, 1 }, (NORM + 400 * ADD) / 4.0 },
+		{ 2, { 0 }, 0, { 1, 1 }, (NORM + 2 * 400 * ADD) / 4.0 },
+		{ 2, { 0 }, 3, { 1, 1 }, (NORM + 2 * 400 * ADD) / 3.0 },
+		/* a worker a rank, which holds its own stage: nothing is sent, the later one has most */
+		{ 0, { .devices = 1 }, 0, { 1, 1 }, NORM * 0.75 },
+		{ 0, { .devices = 1 }, 1, { 1, 1 }, NORM },
+		/* all hold all: each gets the other's stage and gives its own */
+		{ 0, { .devices = 1, .whole = true }, 0, { 2, 2 }, NORM + 400 * LINK },
+		/* two workers hold a stage: half of it goes out as it was made, half of the other's comes in;
+		 * then the sums the other way round; each joins its half */
+		{ 1, { .devices = 1 }, 0, { 2, 2 }, NORM * 0.75 + 4 * 150 * LINK + 150 * ADD },
+		/* the other two need the sums too, and have those of 100 */
+		{ 1, { .devices = 1, .whole = true }, 0, { 4, 4 },
+			NORM + (150 + 150 + 150 * 3 + 400 - 150) * LINK + 150 * ADD },
+		/* two devices a worker, a pipeline each: all of it is at both */
+		{ 1, { .devices = 2 }, 0, { 2, 2 }, (NORM + 4 * 200 * LINK + 200 * ADD) / 2.0 },
+		/* three of four make two roots, one of which is the only one that the other joins with */
+		{ 2, { .devices = 2 }, 0, { 2, 2 },
+			(NORM + (2 * 200 + 200 + 200 + 200) * LINK + 2 * 200 * ADD) / 2.0 },
+		{ 3, { .devices = 1 }, 0, { 2, 2 }, NORM + 4 * 200 * LINK + 200 * ADD },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		uint32_t copies[STAGES];
+		const double ns = took(rows[i].grid, rows[i].holders, rows[i].cores, copies);
+		CHECK(fabs(ns - rows[i].ns) < 1e-9, "row %zu: %g, not %g", i, ns, rows[i].ns);
+		CHECK(copies[0] == rows[i].copies[0] && copies[1] == rows[i].copies[1], "row %zu: %u, %u", i,
+			copies[0], copies[1]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(ends_take_what_is_counted_by_hand) };
+
+	return cmocka_run_group_tests(tests, make_arena, drop_arena);
+}
