@@ -220,6 +220,12 @@ void hd_co_rejoin(struct hd_coordinator *co, struct hd_co_worker *w);
 bool hd_co_rejoined(struct hd_coordinator *co, const struct hd_co_worker *now);
 void hd_co_ended(struct hd_coordinator *co, struct hd_co_worker *w);     /* its process */
 
+/* coordinator_suspect.c */
+void hd_co_on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
+	const struct hd_msg_suspect *msg);
+void hd_co_on_lost(struct hd_coordinator *co, uint32_t worker, enum hd_suspicion why);
+void hd_co_watch(struct hd_coordinator *co);             /* at each tick */
+
 /* coordinator_corrupt.c */
 void hd_co_on_digests(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_seal *seal);
 void hd_co_suspect_digest(struct hd_coordinator *co, const struct hd_co_worker *by, uint32_t worker);

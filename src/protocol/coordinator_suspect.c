@@ -1,0 +1,135 @@
+#include "protocol/coordinator_int.h"
+
+#include <assert.h>
+
+#include "base/timeouts.h"
+
+/* Workers that are not heard, here or by their peers, and those that make no progress: rule 5. */
+
+static bool any(const uint64_t *bits) { return bits[0] || bits[1]; }
+
+static uint32_t number(const uint64_t *bits) { return (uint32_t)(__builtin_popcountll(bits[0]) +
+	__builtin_popcountll(bits[1])); }
+
+void hd_co_on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
+	const struct hd_msg_suspect *msg)
+{
+	struct hd_co_worker *w = hd_co_find(co, msg->worker);
+	uint64_t i = (uint64_t)(by - co->worker), bit = UINT64_C(1) << i % 64;
+
+	if (msg->why == HD_CORRUPT) {
+		hd_co_suspect_digest(co, by, msg->worker);
+		return;
+	}
+	/* of a joiner: messages that it lacks are repeated only in a new epoch */
+	if (by->state != HD_W_MEMBER) {
+		co->mend |= msg->why == HD_CLOSED && (co->phase == HD_CO_DECIDING ||
+			co->phase == HD_CO_DECIDED) && hd_view_has(&co->next, by->worker);
+		return;
+	}
+	/* it cannot do what its view asks of it: another one is due */
+	if (w == by) {
+		co->mend |= co->phase <= HD_CO_DECIDED;
+		return;
+	}
+	/* it left, and some members may lack its last messages: those that have not entered the next
+	 * view would wait for ever. An epoch that is under way already has no such members. */
+	if (!w || !hd_co_is_here(w)) {
+		co->mend |= co->phase <= HD_CO_DECIDED && msg->why != HD_HEARD &&
+			(hd_view_has(&co->view, msg->worker) || by->spoke < co->view.epoch);
+		return;
+	}
+	if (msg->why == HD_HEARD) {
+		co->mend |= (w->closed[i / 64] & bit) != 0;
+		w->suspected[i / 64] &= ~bit;
+		w->closed[i / 64] &= ~bit;
+		return;
+	}
+	if (!any(w->suspected))
+		w->suspect_ns = co->now_ns;
+	w->suspected[i / 64] |= bit;
+	if (msg->why != HD_SILENT)
+		w->closed[i / 64] |= bit;
+	if (w->lost_ns)
+		hd_co_dead(co, w, "its links are closed here and at a peer");
+}
+
+/* A worker that got its id closes the link and calls again under the id at once. If it does not, it is
+ * gone. */
+static void on_guest_lost(struct hd_coordinator *co, uint32_t guest)
+{
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		if (w->guest == guest)
+			w->lost_ns = co->now_ns ? co->now_ns : 1;
+	}
+}
+
+void hd_co_on_lost(struct hd_coordinator *co, uint32_t worker, enum hd_suspicion why)
+{
+	struct hd_co_worker *w = hd_co_find(co, worker);
+
+	if (!w) {
+		if (worker != HD_NOBODY && why == HD_CLOSED)
+			on_guest_lost(co, worker);
+		return;
+	}
+	if (why == HD_HEARD) {
+		if (w->silent)
+			w->lost_ns = 0;
+		w->silent = false;
+		return;
+	}
+	/* what is down is not silent: it is not there before it calls again */
+	w->silent = w->up = why == HD_SILENT && w->up;
+	w->lost_ns = co->now_ns ? co->now_ns : 1;
+	if (why == HD_EXITED)
+		hd_co_ended(co, w);
+	else if (any(w->suspected))
+		hd_co_dead(co, w, "its links are closed here and at a peer");
+}
+
+/* Peers miss it, we hear it: after T the one that most reports name goes; ties: the higher id. */
+static void expel(struct hd_coordinator *co)
+{
+	struct hd_co_worker *worst = NULL;
+	bool due = false;
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		if (!hd_co_is_here(w) || !any(w->suspected))
+			continue;
+		due |= co->now_ns - w->suspect_ns >= HD_TIMEOUT_NS(SILENT, co->config.detect_ns);
+		uint32_t n = number(w->suspected), most = worst ? number(worst->suspected) : 0;
+		if (n > most || (n == most && w->worker > worst->worker))
+			worst = w;
+	}
+	assert(!due || worst);
+	if (due)
+		hd_co_dead(co, worst, "its peers do not hear it");
+}
+
+static bool hung(const struct hd_coordinator *co, const struct hd_co_worker *w)
+{
+	int64_t longest = w->longest_ns > INT64_MAX / 8 ? INT64_MAX : 8 * (int64_t)w->longest_ns,
+		least = HD_TIMEOUT_NS(PROGRESS, co->config.detect_ns);
+
+	return w->state == HD_W_MEMBER && w->busy && co->now_ns - w->done_ns > (longest > least ? longest :
+		least);
+}
+
+void hd_co_watch(struct hd_coordinator *co)
+{
+	int64_t t = co->config.detect_ns;
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		if (w->lost_ns && co->now_ns - w->lost_ns >= HD_TIMEOUT_NS(SILENT, t))
+			hd_co_dead(co, w, w->up ? "nothing was heard of it" : "its link closed");
+		else if (w->guest != HD_NOBODY && co->now_ns - w->joined_ns > HD_TIMEOUT_NS(START, t))
+			hd_co_dead(co, w, "it did not come back under its id");
+		else if (hung(co, w))
+			hd_co_dead(co, w, "it makes no progress");
+	}
+	expel(co);
+}
