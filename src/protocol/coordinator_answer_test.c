@@ -188,7 +188,8 @@ static void who_was_not_asked_has_no_say(void **state)
 		">0 SEND_STATE@1 3");    /* nor is it missed */
 	STORED();
 	IS(MEMBER_AT(3, 3, 0), "");
-	IS(MEMBER_AT(0, 3, 0), ">0 VIEW@3 0 of 0; >3 VIEW@3 0 of 0; NOTE view; SPAWN 1");
+	IS(MEMBER_AT(0, 3, 0), ">0 VIEW@3 0 of 0; >3 VIEW@3 0 of 0; NOTE view; "
+		"STORE 9 e 3 next 4 of 0; SPAWN 1");
 	co_end(c);
 
 	ask_with_ready(c, false);
@@ -237,7 +238,7 @@ static void newcomers_come_in_with_a_view_if_they_are_wanted(void **state)
 	CO(LOST, .worker = 2, .why = HD_CLOSED);
 	CO(LOST, .worker = 0, .why = HD_EXITED);
 	STORED();
-	IS(MEMBER_AT(1, 3, 0), ">1 VIEW@3 0 of 1; NOTE view; SPAWN 1");
+	IS(MEMBER_AT(1, 3, 0), ">1 VIEW@3 0 of 1; NOTE view; STORE 9 e 3 next 3 of 1; SPAWN 1");
 	co_end(c);
 
 	struct hd_co_config config = co_config;  /* chosen by the coordinator before, it never heard so */
@@ -253,7 +254,8 @@ static void newcomers_come_in_with_a_view_if_they_are_wanted(void **state)
 	IS(NEWCOMER_AT(1, 5, 7),
 		">0 VIEW@5 7 of 0; >1 VIEW@5 7 of 0; NOTE view; COMMIT 0@5 lost; COMMIT 1@5 lost; COMMIT "
 		"2@5 lost; COMMIT 3@5 lost; "
-		"COMMIT 4@5 lost; COMMIT 5@5 lost; COMMIT 6@5 lost; >1 SYNC@5 0 400000001; >0 SEND_STATE@5 "
+		"COMMIT 4@5 lost; COMMIT 5@5 lost; COMMIT 6@5 lost; "
+		"STORE 11 e 5 next 2 of 0; >1 SYNC@5 0 400000001; >0 SEND_STATE@5 "
 		"1");
 	co_end(c);
 }
@@ -485,7 +487,8 @@ static void who_synced_from_the_disk_syncs_anew_from_a_member(void **state)
 	CO(LOST, .worker = 0, .why = HD_EXITED);
 	STORED();
 	IS(MEMBER_AT(1, c->co->record.epoch, 0),
-		">1 VIEW@3 0 of 1; >3 VIEW@3 0 of 1; >2 SEND_STATE@3 3 no more; NOTE view; SPAWN 1; >3 "
+		">1 VIEW@3 0 of 1; >3 VIEW@3 0 of 1; >2 SEND_STATE@3 3 no more; NOTE view; "
+		"STORE 10 e 3 next 4 of 1; SPAWN 1; >3 "
 		"SYNC@3 "
 		"1 100000002; >1 SEND_STATE@3 3");
 	co_end(c);
@@ -504,7 +507,8 @@ static void who_is_let_go_hears_why(void **state)
 	IS(STATUS_OF(1, 3, .at = 5, BEGUN(low)),
 		">2 RELEASE@1 0; >1 SEND_STATE@1 2 no more; NOTE redo; >1 VIEW@3 5 of 1 passes 1.0[0+2] "
 		"1.1[2+2] sums 0:0; NOTE view; "
-		"COMMIT 0@3 lost; COMMIT 1@3 lost; COMMIT 2@3 lost; COMMIT 3@3 lost; COMMIT 4@3 lost; SPAWN "
+		"COMMIT 0@3 lost; COMMIT 1@3 lost; COMMIT 2@3 lost; COMMIT 3@3 lost; COMMIT 4@3 lost; "
+		"STORE 10 e 3 next 3 of 1; SPAWN "
 		"2");
 	co_end(c);
 }

@@ -317,8 +317,9 @@ static void nobody_is_judged_without_a_view(void **state)
 	IS(DIGESTS(1, 1, 0, A, B), "");
 	IS(FROM(0, STATUS, .epoch = 2, .status = { .member = true, .at = 1, .prev = true }), "");
 	IS(FROM(1, STATUS, .epoch = 2, .status = { .member = true, .at = 1, .prev = true }),
-		">0 VIEW@2 1 of 0 1; >1 VIEW@2 1 of 0 1; NOTE view; NOTE integrity; INVALIDATE 0; "
-		"STORE 7 e 2 next 3 of 0 1 mismatches 1 to 0; >0 RELEASE@2 5; >1 RELEASE@2 5");
+		">0 VIEW@2 1 of 0 1; >1 VIEW@2 1 of 0 1; NOTE view; STORE 7 e 2 next 3 of 0 1; "
+		"NOTE integrity; INVALIDATE 0; "
+		"STORE 8 e 2 next 3 of 0 1 mismatches 1 to 0; >0 RELEASE@2 5; >1 RELEASE@2 5");
 	co_end(c);
 
 	co_begin(c, &co_config);

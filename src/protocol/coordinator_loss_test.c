@@ -90,8 +90,8 @@ static void reports_count_by_who_makes_them(void **state)
 	co_admit(c, higher);
 	assert_true(hd_co_find(c->co, higher) < hd_co_find(c->co, 2));
 	hd_co_find(c->co, higher)->state = HD_W_MEMBER;
-	SUSPECTS(0, higher, HD_SILENT);
-	SUSPECTS(0, 2, HD_SILENT);
+	SUSPECTS(2, higher, HD_SILENT);
+	SUSPECTS(higher, 2, HD_SILENT);
 	said = co_tick_at(c, c->now + CO_T);
 	CHECK(strstr(said, "NOTE lost 128") && !strstr(said, "NOTE lost 2;"), "%s", said);
 	co_end(c);
@@ -139,7 +139,8 @@ static void what_is_closed_stays_closed(void **state)
 	STORED();
 	IS(co_return(c, 1, 11, true), ">1 PEER@1 0 a; >0 PEER@1 1 b; >1 FENCE@2 dead 2");
 	FIRST_AT(0);
-	IS(FIRST_AT(1), ">0 VIEW@2 0 of 0 1; >1 VIEW@2 0 of 0 1; NOTE view; SPAWN 1");
+	IS(FIRST_AT(1), ">0 VIEW@2 0 of 0 1; >1 VIEW@2 0 of 0 1; NOTE view; "
+	"STORE 7 e 2 next 3 of 0 1; SPAWN 1");
 	co_end(c);
 }
 
@@ -421,7 +422,8 @@ static void who_gives_up_syncing_holds_nothing(void **state)
 	MEMBER_AT(2, 3, 1);
 	IS(FROM(2, READY_TO_SYNC, .epoch = 3), ">1 SEND_STATE@1 2 no more; >2 SYNC@1 1 100000003; >1 "
 		"SEND_STATE@1 2");
-	IS(MEMBER_AT(1, 3, 0), ">1 VIEW@3 0 of 1; >2 VIEW@3 0 of 1; >3 VIEW@3 0 of 1; NOTE view");
+	IS(MEMBER_AT(1, 3, 0), ">1 VIEW@3 0 of 1; >2 VIEW@3 0 of 1; >3 VIEW@3 0 of 1; NOTE view; "
+	"STORE 11 e 3 next 4 of 1");
 	co_end(c);
 
 	co_begin(c, &co_config);                 /* it had no source, and none gave up */

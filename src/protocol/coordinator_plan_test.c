@@ -769,7 +769,8 @@ static void while_all_are_asked_nothing_else_is_opened(void **state)
 	IS(FROM(0, SUSPECT, .epoch = 1, .suspect = { 1, HD_HEARD }), "");
 	FROM(0, STATUS, .epoch = 2, .status = { .member = true, .at = 0 });
 	IS(FROM(1, STATUS, .epoch = 2, .status = { .member = true, .at = 0 }),
-		">0 VIEW@2 0 of 0 1; >1 VIEW@2 0 of 0 1; NOTE view; SPAWN 1; STORE 7 e 3 next 3 of 0 1");
+		">0 VIEW@2 0 of 0 1; >1 VIEW@2 0 of 0 1; NOTE view; STORE 7 e 2 next 3 of 0 1; SPAWN 1; "
+		"STORE 8 e 3 next 3 of 0 1");
 	co_end(c);
 
 	/* too few hold; they are not given up while they are asked */
@@ -780,7 +781,7 @@ static void while_all_are_asked_nothing_else_is_opened(void **state)
 	CO(LOST, .worker = 1, .why = HD_EXITED);
 	STORED();
 	IS(FROM(0, STATUS, .epoch = 3, .status = { .member = true, .at = 0 }),
-		">0 VIEW@3 0 hold of 0; NOTE view; SPAWN 2");
+		">0 VIEW@3 0 hold of 0; NOTE view; STORE 8 e 3 next 3 of 0; SPAWN 2");
 	CO(LOST, .worker = 0, .why = HD_CLOSED);
 	co_return(c, 0, 10, true);
 	STORED();
@@ -873,13 +874,15 @@ static void workers_are_asked_for_while_somebody_needs_them(void **state)
 			CO(HALT, .code = 75, .text = "t");
 		STORED();
 		IS(FROM(FAR(1), STATUS, .epoch = 6, .status = { .member = true, .at = 5 }), halts ?
-			">1000001 VIEW@6 5 hold of 1000001; >1000001 STOP@6 75 t; NOTE view; SPAWN 1" :
-			">1000001 VIEW@6 5 hold of 1000001; NOTE view; SPAWN 1");
+			">1000001 VIEW@6 5 hold of 1000001; >1000001 STOP@6 75 t; NOTE view; "
+			"STORE 13 e 6 next 4 of 1000001 halting; SPAWN 1" :
+			">1000001 VIEW@6 5 hold of 1000001; NOTE view; "
+			"STORE 12 e 6 next 4 of 1000001; SPAWN 1");
 		IS(CO(LOST, .worker = FAR(1), .why = HD_EXITED), halts ?
-			"NOTE lost 1000001; END 1000001; STORE 13 e 7 next 4 of 1000001 halting; NOTE scale" :
-			"NOTE lost 1000001; END 1000001; STORE 12 e 7 next 4 of 1000001; NOTE scale");
-		IS(STORED(), halts ? "STORE 14 e 7 next 4 not started halting; NOTE restore; RESTORE" :
-			"STORE 13 e 7 next 4 not started; NOTE restore; RESTORE");
+			"NOTE lost 1000001; END 1000001; STORE 14 e 7 next 4 of 1000001 halting; NOTE scale" :
+			"NOTE lost 1000001; END 1000001; STORE 13 e 7 next 4 of 1000001; NOTE scale");
+		IS(STORED(), halts ? "STORE 15 e 7 next 4 not started halting; NOTE restore; RESTORE" :
+			"STORE 14 e 7 next 4 not started; NOTE restore; RESTORE");
 		/* no worker is left: the disk has the end */
 		IS(CO(UNSPAWNED, .n = 1), halts ? "" : "SPAWN 1");
 		co_end(c);
@@ -892,7 +895,7 @@ static void workers_are_asked_for_while_somebody_needs_them(void **state)
 	CO(LOST, .worker = 1, .why = HD_EXITED);
 	STORED();
 	IS(FROM(0, STATUS, .epoch = 2, .status = { .member = true, .at = 1 }),
-		">0 VIEW@2 1 of 0; NOTE view; COMMIT 0@2; >0 RELEASE@2 0");
+		">0 VIEW@2 1 of 0; NOTE view; COMMIT 0@2; STORE 6 e 2 next 2 of 0; >0 RELEASE@2 0");
 	co_end(c);
 }
 
