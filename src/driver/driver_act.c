@@ -301,7 +301,7 @@ ACT(commit)
 static void look_at_lost(struct driver *c, uint32_t worker, const char *why)
 {
 	static const char *const by_time[] = { "nothing was heard of it", "it makes no progress",
-		"its peers do not hear it",
+		"its peers do not hear it", "it does not hear its peers",
 		"it did not come back under its id", "it did not prepare for the next view",
 		"it did not tell its status" };
 	int pid = pid_of(c, worker);

@@ -327,6 +327,7 @@ static void on_return(struct hd_coordinator *co, const struct hd_msg_join *join)
 	/* its reports on its links while this one was closed are lost: a link that closed and came back
 	 * would go unnoticed */
 	co->mend |= !w->up && co->phase <= HD_CO_DECIDED && hd_view_has(&co->view, w->worker);
+	hd_co_forget_reports(co, w);      /* so is that it hears a worker again */
 	w->guest = HD_NOBODY;
 	w->up = true;
 	w->silent = false;
@@ -368,6 +369,7 @@ static void lose_synced_state(struct hd_coordinator *co, struct hd_co_worker *w)
 	hd_co_note(co, "lost", w->worker, "its source left before the transfer was complete: it syncs again");
 	w->state = HD_W_STANDBY;
 	w->asked = false;
+	hd_co_forget_reports(co, w);      /* those of members count */
 	hd_co_fence(co, HD_TIMEOUT_NS(SILENT, co->config.detect_ns));
 }
 

@@ -210,6 +210,8 @@ void hd_co_on_drain(struct hd_coordinator *co, uint32_t worker);
 bool hd_co_is_going(const struct hd_coordinator *co, uint32_t worker);
 void hd_co_forget_going(struct hd_coordinator *co, uint32_t worker);
 void hd_co_stale(struct hd_coordinator *co, uint32_t worker);            /* it is in no epoch any more */
+/* Its reports on others: it will not take them back, or says again those that are true. */
+void hd_co_forget_reports(struct hd_coordinator *co, const struct hd_co_worker *w);
 void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w);      /* it leaves, and no longer counts */
 void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why);
 /* A member, where the state is lost: its process drops what it has and joins as a new worker. Until it has,

@@ -91,8 +91,7 @@ void hd_co_stale(struct hd_coordinator *co, uint32_t worker)
 	a->text = "not in this epoch any more";
 }
 
-/* Its reports on others: it will not take them back. */
-static void forget_reports(struct hd_coordinator *co, const struct hd_co_worker *w)
+void hd_co_forget_reports(struct hd_coordinator *co, const struct hd_co_worker *w)
 {
 	uint64_t bit = (uint64_t)(w - co->worker);
 
@@ -107,7 +106,7 @@ void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w)
 {
 	hd_co_transfer_ended(co, w);
 	hd_co_forget_going(co, w->worker);
-	forget_reports(co, w);
+	hd_co_forget_reports(co, w);
 	/* whose link to it closed may lack what it said last */
 	co->mend |= w->closed[0] || w->closed[1];
 	w->state = HD_W_LEFT;
@@ -123,7 +122,7 @@ static void take_out(struct hd_coordinator *co, struct hd_co_worker *w, bool end
 		hd_co_stale(co, w->worker);
 	if (ends)
 		hd_co_act(co, HD_CO_DO_END)->worker = w->worker;
-	forget_reports(co, w);
+	hd_co_forget_reports(co, w);
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *other = &co->worker[i];
 		if (other->source != w->worker)

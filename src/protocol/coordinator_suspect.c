@@ -21,6 +21,15 @@ void hd_co_on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
 		hd_co_suspect_digest(co, by, msg->worker);
 		return;
 	}
+	/* whatever the reporter is by now */
+	if (msg->why == HD_HEARD) {
+		if (!w)
+			return;
+		co->mend |= hd_co_is_here(w) && (w->closed[i / 64] & bit) != 0;
+		w->suspected[i / 64] &= ~bit;
+		w->closed[i / 64] &= ~bit;
+		return;
+	}
 	/* of a joiner: messages that it lacks are repeated only in a new epoch */
 	if (by->state != HD_W_MEMBER) {
 		co->mend |= msg->why == HD_CLOSED && (co->phase == HD_CO_DECIDING ||
@@ -35,14 +44,8 @@ void hd_co_on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
 	/* it left, and some members may lack its last messages: those that have not entered the next
 	 * view would wait for ever. An epoch that is under way already has no such members. */
 	if (!w || !hd_co_is_here(w)) {
-		co->mend |= co->phase <= HD_CO_DECIDED && msg->why != HD_HEARD &&
+		co->mend |= co->phase <= HD_CO_DECIDED &&
 			(hd_view_has(&co->view, msg->worker) || by->spoke < co->view.epoch);
-		return;
-	}
-	if (msg->why == HD_HEARD) {
-		co->mend |= (w->closed[i / 64] & bit) != 0;
-		w->suspected[i / 64] &= ~bit;
-		w->closed[i / 64] &= ~bit;
 		return;
 	}
 	if (!any(w->suspected))
@@ -89,24 +92,73 @@ void hd_co_on_lost(struct hd_coordinator *co, uint32_t worker, enum hd_suspicion
 		hd_co_dead(co, w, "its links are closed here and at a peer");
 }
 
-/* Peers miss it, we hear it: after T the one that most reports name goes; ties: the higher id. */
-static void expel(struct hd_coordinator *co)
+static bool reports(const struct hd_coordinator *co, const struct hd_co_worker *by,
+	const struct hd_co_worker *w)
+{
+	uint64_t i = (uint64_t)(by - co->worker);
+
+	return w->suspected[i / 64] >> i % 64 & 1;
+}
+
+static bool suspected_for(const struct hd_coordinator *co, const struct hd_co_worker *w, int64_t ns)
+{
+	return hd_co_is_here(w) && any(w->suspected) && co->now_ns - w->suspect_ns >= ns;
+}
+
+/* With how many others it has a broken link, whichever end said so: one that hears none of its peers reports
+ * all of them. A report of the last moment may be taken back. */
+static uint32_t broken_links(const struct hd_coordinator *co, const struct hd_co_worker *w)
+{
+	int64_t ripe_ns = HD_TIMEOUT_NS(SILENT, co->config.detect_ns) / 2;
+	bool ripe = suspected_for(co, w, ripe_ns);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		const struct hd_co_worker *other = &co->worker[i];
+		n += (ripe && reports(co, other, w)) ||
+			(reports(co, w, other) && suspected_for(co, other, ripe_ns));
+	}
+	return n;
+}
+
+/* Of two workers the one that is to go rather: the one with more broken links, then that of which there are
+ * more reports, then the higher id. */
+static bool is_worse(const struct hd_coordinator *co, const struct hd_co_worker *a,
+	const struct hd_co_worker *b)
+{
+	uint32_t la = broken_links(co, a), lb = broken_links(co, b), na = number(a->suspected),
+		nb = number(b->suspected);
+
+	if (la != lb)
+		return la > lb;
+	return na != nb ? na > nb : a->worker > b->worker;
+}
+
+/* Peers miss them, we hear them. */
+static struct hd_co_worker *worst(struct hd_coordinator *co)
 {
 	struct hd_co_worker *worst = NULL;
 	bool due = false;
 
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		due |= suspected_for(co, &co->worker[i], HD_TIMEOUT_NS(SILENT, co->config.detect_ns));
+	for (uint32_t i = 0; i < HD_MAX_WORKERS && due; i++) {
 		struct hd_co_worker *w = &co->worker[i];
-		if (!hd_co_is_here(w) || !any(w->suspected))
-			continue;
-		due |= co->now_ns - w->suspect_ns >= HD_TIMEOUT_NS(SILENT, co->config.detect_ns);
-		uint32_t n = number(w->suspected), most = worst ? number(worst->suspected) : 0;
-		if (n > most || (n == most && w->worker > worst->worker))
+		if (hd_co_is_here(w) && broken_links(co, w) && (!worst || is_worse(co, w, worst)))
 			worst = w;
 	}
 	assert(!due || worst);
-	if (due)
-		hd_co_dead(co, worst, "its peers do not hear it");
+	return worst;
+}
+
+/* Reports of the one that goes are forgotten: it may be all that there was on the others. */
+static void expel(struct hd_coordinator *co)
+{
+	struct hd_co_worker *w;
+
+	while ((w = worst(co)))
+		hd_co_dead(co, w, any(w->suspected) ? "its peers do not hear it" : "it does not hear its "
+			"peers");
 }
 
 static bool hung(const struct hd_coordinator *co, const struct hd_co_worker *w)

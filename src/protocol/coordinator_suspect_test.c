@@ -1,0 +1,142 @@
+#include "protocol/testing_coordinator.h"
+
+/* Peers that do not hear each other (rule 5): which of them goes, and when. */
+
+#define SUSPECTS(by, suspect_, why_) FROM(by, SUSPECT, .epoch = 1, .suspect = { suspect_, why_ })
+
+/* Bits of the workers 0 .. n - 1 that are out. */
+static uint32_t out(struct co_at_work *c, uint32_t n)
+{
+	uint32_t bits = 0;
+
+	for (uint32_t w = 0; w < n; w++)
+		bits |= (uint32_t)(hd_co_find(c->co, w)->state == HD_W_OUT) << w;
+	return bits;
+}
+
+/* The word that it hears worker 1 again was on a link that closed. */
+static void a_worker_that_calls_again_says_its_reports_again(void **state)
+{
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	for (int still = 0; still < 2; still++) {
+		co_run(c, &co_config, 3);
+		SUSPECTS(0, 1, HD_SILENT);
+		CO(LOST, .worker = 0, .why = HD_CLOSED);
+		co_return(c, 0, 10, true);
+		if (still)
+			SUSPECTS(0, 1, HD_SILENT);
+		co_tick_at(c, c->now + CO_T);
+		assert_int_equal(out(c, 3), still ? 2 : 0);
+		co_end(c);
+	}
+}
+
+/* Worker 2 was a member to this coordinator, and is none: it takes its report back all the same. */
+static void a_report_is_taken_back_by_a_worker_that_is_no_member_any_more(void **state)
+{
+	struct co_at_work at, *c = &at;
+	struct hd_co_config config = co_config;
+
+	(void)state;
+	config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 3,
+		.target = 3, .nmembers = 3, .member = { 0, 1, 2 }, .started = true };
+	for (int heard = 0; heard < 2; heard++) {
+		co_begin(c, &config);
+		CO(TICK);
+		for (uint32_t w = 0; w < 3; w++)
+			co_return(c, w, 10 + w, w < 2);
+		STORED();
+		FROM(2, SUSPECT, .epoch = 5, .suspect = { 1, HD_SILENT });
+		MEMBER_AT(0, 5, 0);
+		MEMBER_AT(1, 5, 0);
+		NEWCOMER_AT(2, 5, 0);
+		STORED();
+		assert_int_equal(hd_co_find(c->co, 2)->state == HD_W_MEMBER, false);
+		if (heard)
+			FROM(2, SUSPECT, .epoch = 5, .suspect = { 1, HD_HEARD });
+		co_tick_at(c, c->now + CO_T);
+		assert_int_equal(out(c, 3), heard ? 0 : 2);
+		co_end(c);
+	}
+}
+
+/* Those of a worker that lost its state are of a view that it is not in. */
+static void a_worker_that_is_to_sync_again_reports_nothing(void **state)
+{
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	co_run(c, &co_config, 3);
+	SUSPECTS(2, 1, HD_SILENT);
+	co_ready_to_sync(c, 2);
+	STORED();
+	MEMBER_AT(0, 2, 0);
+	MEMBER_AT(1, 2, 0);
+	STORED();
+	co_tick_at(c, c->now + CO_T);
+	assert_int_equal(out(c, 3), 0);
+	co_end(c);
+}
+
+static void all_that_are_due_go_at_once(void **state)
+{
+	/* reports, in order; the bits of those that are to go after T */
+	static const struct { struct { uint32_t by, suspect_; } report[6]; uint32_t n, go; } row[] = {
+		{ { { 0, 2 }, { 1, 2 }, { 0, 3 }, { 1, 3 } }, 4, 0xc },
+		{ { { 0, 1 }, { 2, 3 } }, 2, 0xa },
+		/* 0 hears none of the others */
+		{ { { 0, 1 }, { 0, 2 }, { 0, 3 } }, 3, 0x1 },
+		/* nor do they hear it */
+		{ { { 0, 1 }, { 0, 2 }, { 2, 0 }, { 1, 0 } }, 4, 0x1 },
+		/* each of three misses the others: without two of them no link is broken */
+		{ { { 2, 0 }, { 2, 1 }, { 0, 1 } }, 3, 0x3 },
+	};
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		co_run(c, &co_config, 4);
+		for (uint32_t k = 0; k < row[i].n; k++)
+			IS(SUSPECTS(row[i].report[k].by, row[i].report[k].suspect_, HD_SILENT), "");
+		co_tick_at(c, c->now + CO_T);
+		CHECK(out(c, 4) == row[i].go, "row %zu: %x are out: %s", i, out(c, 4), c->text);
+		co_end(c);
+	}
+}
+
+/* Worker 2 has more reports, but they may be taken back the next moment. */
+static void a_suspicion_of_the_last_moment_does_not_count(void **state)
+{
+	static const struct { int64_t at; uint32_t go; } row[] = {
+		{ CO_T / 2 - 4, 0x4 }, { CO_T / 2 + 4, 0x2 }, { CO_T - 9, 0x2 },
+	};
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		co_run(c, &co_config, 4);
+		SUSPECTS(0, 1, HD_SILENT);
+		const int64_t first = c->now;
+		co_tick_at(c, first + row[i].at);
+		SUSPECTS(0, 2, HD_SILENT);
+		SUSPECTS(3, 2, HD_SILENT);
+		co_tick_at(c, first + CO_T);
+		CHECK((out(c, 4) & row[i].go) == row[i].go, "row %zu: %x are out", i, out(c, 4));
+		CHECK(i == 0 || out(c, 4) == row[i].go, "row %zu: %x are out", i, out(c, 4));
+		co_end(c);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_worker_that_calls_again_says_its_reports_again),
+		cmocka_unit_test(a_report_is_taken_back_by_a_worker_that_is_no_member_any_more),
+		cmocka_unit_test(a_worker_that_is_to_sync_again_reports_nothing),
+		cmocka_unit_test(all_that_are_due_go_at_once),
+		cmocka_unit_test(a_suspicion_of_the_last_moment_does_not_count),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
