@@ -8,7 +8,8 @@
 # ("3 4") of them, HD_BENCH_STEPS (12) steps. The steady state begins with the end of the fourth step. A slot
 # is idle where no instruction of a rank runs for as long as its shortest F takes; the longest gap is shown
 # too, as a share of that F, and how much of the time instructions and the end of steps (NORM, STEP) take.
-# 1f1b, which drains each step, shows what the count finds where there are such slots.
+# 1f1b, which drains each step, shows what the count finds where there are such slots. An update before the
+# norm (STEP! of stash) counts as computing.
 set -eu
 cd "$(dirname "$0")/.."
 . bench/machine.sh
@@ -44,12 +45,14 @@ for r in range(nrings):
             t0, low, high, _, _, text = struct.unpack("<QIHBBI", slot[:20])
             ops.append((name(text), t0, t0 + low + (high << 32)))
     ops.sort(key=lambda o: o[1])
+    # the end of a step follows NORM; any other STEP is one before the norm
+    ops = [("STEP!", *o[1:]) if o[0] == "STEP" and ops[i - 1][0] != "NORM" else o for i, o in enumerate(ops)]
     stops = [o[2] for o in ops if o[0] == "STEP"]
     if not stops:
         continue
     begin, end = stops[skip - 1], stops[-1]
     ops = [o for o in ops if begin <= o[1] and o[2] <= end]
-    work = [o for o in ops if o[0] in ("F", "B", "I", "W", "R")]
+    work = [o for o in ops if o[0] in ("F", "B", "I", "W", "R", "STEP!")]
     shortest = min(o[2] - o[1] for o in work if o[0] == "F")
     busy = sum(o[2] - o[1] for o in work)
     rest = sum(o[2] - o[1] for o in ops if o[0] in ("NORM", "STEP"))
@@ -74,7 +77,11 @@ for n in ${HD_BENCH_RANKS:-3 4}; do
 	for update in 2bw stash 1f1b; do
 		case $update in
 		2bw) keys="-s parallel.schedule=2bw -s optim.update=2bw" ;;
-		stash) keys="-s optim.update=stash -s optim.cuts=auto:$n" ;;
+		stash)  # the job's stages are those that 2bw was cut into by measured times
+			cuts=$(grep -o 'cuts at nodes[ 0-9]*' "$work/run/plan/0000.plan" | tr -dc '0-9 ')
+			cuts=$(xargs <<<"$cuts")
+			keys="-s parallel.schedule=stash -s optim.update=stash -s optim.clip=0"
+			keys="$keys -s optim.cuts=0,${cuts// /,}" ;;
 		*) keys="-s parallel.schedule=$update" ;;
 		esac
 		rm -rf "$work/run"

@@ -55,7 +55,8 @@ static void need_of(struct hd_worker *w, const struct hd_work *work)
 			need->idle_bytes += hd_pipe_idle_bytes(work->pipe, r);
 			if (work->overlap) {
 				vector_bytes += hd_pipe_vector_bytes(hd_overlap_next(work->overlap), r);
-				need->pipe_bytes += hd_pipe_bytes(hd_overlap_next(work->overlap), r);
+				need->pipe_bytes += hd_pipe_bytes(hd_overlap_next(work->overlap), r) +
+					hd_overlap_bytes(work->overlap, w, r);
 				need->idle_bytes += hd_pipe_idle_bytes(hd_overlap_next(work->overlap), r);
 			}
 			need->vector_bytes = larger(need->vector_bytes, vector_bytes);
@@ -228,6 +229,8 @@ static enum hd_err place_pipe(struct hd_worker *w, struct hd_worker_part *s, str
 
 	if (!err && s->work.overlap)
 		err = hd_pipe_take(hd_overlap_next(s->work.overlap), w, &s->arena, diag);
+	if (!err && s->work.overlap)
+		err = hd_eager_take(s->work.overlap->eager, w, diag);
 	if (!err && !s->alone)
 		err = hd_stage_take_sum(w->stage, w->rank[0].device, diag);
 	if (err)

@@ -4,12 +4,25 @@
 #include "engine/part_int.h"
 #include "engine/worker_int.h"
 
-bool hd_worker_overlaps(const struct hd_worker *w, uint32_t p)
+const char *hd_worker_drains(const struct hd_worker *w, uint32_t p)
 {
 	const struct hd_task *task = w->task;
+	const bool norm = task->delays.differ, clips = hd_job_num(task->job, HD_JOB_CLIP) > 0,
+		ratios = hd_optims[task->optim.kind].unit == HD_UNIT_TENSOR;
+	const struct { bool drains; const char *why; } rows[] = {
+		{ task->delays.most == 0, "no parameter is read late" },
+		{ task->delays.most > 1, "parameters are read more than one step late" },
+		{ !hd_window_fits(p, task->job->nvns), "there are fewer than 2 (devices - 1) virtual nodes" },
+		{ task->train.nrunning, "the model has running statistics" },
+		{ hd_job_int(task->job, HD_JOB_SAMPLES), "trace.samples names the rows of each step" },
+		{ norm && clips, "the last stage waits for the norm that optim.clip needs" },
+		{ norm && ratios, "the last stage waits for the norms that optim.kind needs" },
+	};
 
-	return task->delays.most == 1 && !task->delays.differ && hd_window_fits(p, task->job->nvns) &&
-		task->train.nrunning == 0 && !hd_job_int(task->job, HD_JOB_SAMPLES);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (rows[i].drains)
+			return rows[i].why;
+	return NULL;
 }
 
 static enum hd_err no_memory(struct hd_diag *diag)
@@ -42,11 +55,13 @@ static enum hd_err count(struct hd_overlap *o, const struct hd_plan *plan, struc
 	enum hd_err err = steady && first ? HD_OK : no_memory(diag);
 
 	for (uint32_t r = 0; r < plan->nranks && !err; r++) {
+		struct hd_window window = { .p = plan->nranks, .nvns = plan->nvns, .ahead = true,
+			.goes_on = true };
 		struct hd_ilist all;
-		err = hd_window_list(&all, plan->nranks, r, plan->nvns, true, true, arena, diag);
+		err = hd_window_list(&all, &window, r, arena, diag);
 		err = err ? err : join_lists(&steady[r], &all, plan->nvns, arena, diag);
-		err = err ? err : hd_window_list(&first[r], plan->nranks, r, plan->nvns, false, false, arena,
-			diag);
+		window.ahead = window.goes_on = false;
+		err = err ? err : hd_window_list(&first[r], &window, r, arena, diag);
 	}
 	for (int k = 0; k < 2 && !err; k++) {
 		err = hd_pipe_also(o->pipe[k], steady, arena, diag);
@@ -62,13 +77,14 @@ static enum hd_err make_lists(struct hd_overlap *o, const struct hd_plan *plan, 
 
 	for (int ahead = 0; ahead < 2; ahead++)
 		for (int on = 0; on < 2; on++) {
+			const struct hd_window window = { .p = plan->nranks, .nvns = plan->nvns,
+				.ahead = ahead, .goes_on = on, .eager = o->eager };
 			struct hd_ilist *list = hd_arena_take(arena, ndevices, sizeof *list);
 			if (!list)
 				return no_memory(diag);
 			o->list[ahead][on] = list;
 			for (uint32_t d = 0; d < ndevices && !err; d++)
-				err = hd_window_list(&list[d], plan->nranks, rank[d], plan->nvns, ahead, on,
-					arena, diag);
+				err = hd_window_list(&list[d], &window, rank[d], arena, diag);
 		}
 	return err;
 }
@@ -80,13 +96,14 @@ enum hd_err hd_overlap_make(struct hd_worker *w, struct hd_work *work, const str
 
 	if (!o)
 		return no_memory(diag);
-	if (!hd_worker_overlaps(w, plan->nranks))
+	const char *why = hd_worker_drains(w, plan->nranks);
+	if (why)
 		return hd_fail(diag, HD_E_REFUSED,
-			"the plan's steps overlap, and those of this job cannot: every parameter is to be "
-			"read one step late (optim.update: 2bw), with no running statistics, without "
-			"trace.samples; leave out the plan's line overlap");
+			"the plan's steps overlap, and those of this job cannot: %s; leave out the plan's "
+			"line overlap", why);
 	*o = (struct hd_overlap){ .pipe = { work->pipe } };
 	enum hd_err err = hd_pipe_make(&o->pipe[1], w, plan, rank, arena, diag);
+	err = err ? err : hd_eager_make(&o->eager, w, o->pipe[0], arena, diag);
 	err = err ? err : make_lists(o, plan, rank, w->spec.ndevices, arena, diag);
 	err = err ? err : count(o, plan, arena, diag);
 	if (err)
@@ -115,6 +132,11 @@ void hd_overlap_begin(struct hd_worker *w, struct hd_work *work)
 	o->ahead = o->goes_on;
 }
 
+uint64_t hd_overlap_bytes(const struct hd_overlap *o, const struct hd_worker *w, uint32_t device)
+{
+	return o->eager && o->eager->device == device ? hd_eager_bytes(o->eager, w) : 0;
+}
+
 static struct hd_overlap *in_use(const struct hd_worker *w)
 {
 	return w->parts && w->parts->part ? w->parts->part->work.overlap : NULL;
@@ -131,8 +153,10 @@ void hd_overlap_drop(struct hd_worker *w)
 void hd_overlap_give(struct hd_worker *w, const struct hd_work *work)
 {
 	hd_pipe_give(work->pipe, w);
-	if (work->overlap)
-		hd_pipe_give(hd_overlap_next(work->overlap), w);
+	if (!work->overlap)
+		return;
+	hd_pipe_give(hd_overlap_next(work->overlap), w);
+	hd_eager_give(work->overlap->eager, w);
 }
 
 void hd_overlap_fence(struct hd_work *work)

@@ -5,28 +5,33 @@
  * change places. So a step is sealed, updated and committed as ever, and what was begun of the next is no
  * state: it is forgotten where the step is not the next after all, and computed again.
  *
- * 1. Every parameter that learns is one step late (delays.h): step t + 1 reads version t. Before STEP of
- *    step t that is the newest version, after it the one before. All ranks meet before STEP, so what is read
- *    is the same either way. All ranks are devices of one worker.
+ * 1. A parameter that learns is one step late (delays.h), or rule 4 is for it: step t + 1 reads version t.
+ *    Before STEP of step t that is the newest version, after it the one before. All ranks meet before STEP,
+ *    so what is read is the same either way. All ranks are devices of one worker.
  * 2. Each pipe has arenas, mail and flat vectors of its own.
  * 3. Running statistics would be said before their step, names of samples too: jobs with them do not overlap.
+ * 4. Parameters of the last stage may be read as the step at hand makes them (`stash`): that stage updates
+ *    before the norm (eager.h).
  *
  * Ownership: tables lie in the arena of the part. Threads: changes between steps, by the worker's caller. */
 #ifndef HD_ENGINE_OVERLAP_H
 #define HD_ENGINE_OVERLAP_H
 
-#include "engine/pipe.h"
+#include "engine/eager.h"
 
 struct hd_overlap {
 	struct hd_pipe *pipe[2]; uint32_t at;             /* which is of the step at hand */
 	struct hd_ilist *list[2][2];      /* [ahead][goes_on][devices] */
 	/* the step after the one begun last was begun, or is; the step at hand also begins the next */
 	bool ahead, goes_on;
+	struct hd_eager *eager;           /* rule 4; NULL: nothing is updated early */
 };
 
 /* Of a part whose plan says so, with its first pipe made. HD_E_REFUSED: the job cannot. */
 HD_MUST_USE enum hd_err hd_overlap_make(struct hd_worker *worker, struct hd_work *work,
 	const struct hd_plan *plan, const uint32_t *rank, struct hd_arena *arena, struct hd_diag *diag);
+/* what the steps hold besides the pipes; no pipe is taken or given */
+uint64_t hd_overlap_bytes(const struct hd_overlap *overlap, const struct hd_worker *worker, uint32_t device);
 /* of a step: which pipe, which lists; the sum's place with them */
 void hd_overlap_begin(struct hd_worker *worker, struct hd_work *work);
 /* What was begun of a step to come is forgotten: before the reader is replaced. */

@@ -13,6 +13,10 @@ static const char gpt[] =
 	"model: {use: builtin:gpt, args: {layers: 4, width: 16, heads: 2, context: 8, dropout: 0.1}}\n"
 	"data: {kind: synthetic, count: 61}\n";
 
+static const char llama[] =
+	"model: {use: builtin:llama, args: {layers: 4, width: 16, heads: 2, context: 8}}\n"
+	"data: {kind: synthetic, count: 61}\n";
+
 struct stepped { struct hd_hash digest[STEPS]; double gnorm[STEPS], loss[STEPS]; };
 
 static void run_from(struct hd_rig *rig, struct stepped *s, int from, int to)
@@ -50,7 +54,9 @@ static void adopt_overlap(struct hd_rig *rig, uint32_t p)
 	plan_of(rig, &k);
 	rig->plan.overlap = true;
 	CHECK(hd_worker_adopt(rig->worker, &rig->plan, &diag) == HD_OK, "%s", diag.text);
-	assert_non_null(hd_worker_work(rig->worker)->overlap);
+	const struct hd_overlap *o = hd_worker_work(rig->worker)->overlap;
+	assert_non_null(o);
+	assert_true(!o->eager == !rig->task->delays.differ);
 }
 
 static void open_overlap(struct hd_rig *rig, const char *model, uint32_t batch, uint32_t vns,
@@ -66,8 +72,14 @@ static const struct { const char *model, *more; uint32_t batch, vns; } cases[] =
 	{ gpt,          "optim: {kind: lion, update: vsync, cuts: auto:3}\n", 26, 7 },
 	{ hd_rig_mlp,   "optim: {kind: momentum, lr: 0.05, update: 2bw}\n", 26, 9 },
 	{ hd_rig_lenet, "optim: {kind: sgd, lr: 0.05, update: 2bw}\n", 26, 6 },
+	/* the last stage updates before the norm (eager.h) */
+	{ llama,        "optim: {kind: adamw, clip: 0, update: stash, cuts: auto:4}\n", 16, 8 },
+	{ llama,        "optim: {kind: lion, clip: 0, update: stash, cuts: auto:4}\n", 26, 13 },
+	{ hd_rig_mlp,   "optim: {kind: momentum, lr: 0.05, clip: 0, update: stash, cuts: auto:4}\n", 26, 9 },
+	{ hd_rig_lenet, "optim: {kind: sgd, lr: 0.05, clip: 0, update: stash, cuts: auto:4}\n", 26, 6 },
 };
-enum { NCASES = sizeof cases / sizeof *cases };
+enum { NCASES = sizeof cases / sizeof *cases, LATE = 0, LATE_MLP = 3, EARLY = 5, EARLY_MLP = 7 };
+static const int both[] = { LATE, EARLY }, both_mlp[] = { LATE_MLP, EARLY_MLP };
 
 /* 61 samples in batches of 26: of a step with 9 rows most virtual nodes have none, and the one before begins
  * it. */
@@ -80,6 +92,7 @@ static void they_give_the_bits_of_one_device(void **state)
 		for (uint32_t p = 2; p <= 4 && 2 * (p - 1) <= cases[c].vns; p++) {
 			struct hd_rig rig;
 			open_overlap(&rig, cases[c].model, cases[c].batch, cases[c].vns, cases[c].more, p);
+			assert_true(rig.task->delays.differ == (c >= EARLY));
 			run_from(&rig, &many, 0, STEPS);
 			assert_true(hd_overlap_ahead(rig.worker));
 			CHECK(!memcmp(&one, &many, sizeof one), "case %zu on %u stages", c, p);
@@ -96,53 +109,71 @@ static void the_state_between_two_steps_is_whole(void **state)
 
 	(void)state;
 	hd_arena_init(&arena, 0);
-	on_one(gpt, 16, 8, cases[0].more, &one);
-	for (int at = 1; at < STEPS; at++) {
-		struct hd_rig first, second;
-		struct hd_rig_bytes bytes;
-		open_overlap(&first, gpt, 16, 8, cases[0].more, 3);
-		run_from(&first, &many, 0, at);
-		hd_rig_copy(&first, &bytes, &arena);
-		if (at % 2)
-			open_overlap(&second, gpt, 16, 8, cases[0].more, 2);
-		else
-			hd_rig_open(&second, gpt, 16, 8, cases[0].more, 2);
-		hd_rig_paste(&second, &bytes, HD_NONE);
-		run_from(&second, &many, at, STEPS);
-		assert_memory_equal(&one, &many, sizeof one);
-		/* and the first one back to it, with what it had begun of another step */
-		run_from(&first, &many, at, STEPS);
-		hd_rig_paste(&first, &bytes, HD_NONE);
-		run_from(&first, &many, at, STEPS);
-		assert_memory_equal(&one, &many, sizeof one);
-		hd_rig_close(&first);
-		hd_rig_close(&second);
+	for (int i = 0; i < 2; i++) {
+		const char *more = cases[both[i]].more, *model = cases[both[i]].model;
+		on_one(model, 16, 8, more, &one);
+		for (int at = 1; at < STEPS; at++) {
+			struct hd_rig first, second;
+			struct hd_rig_bytes bytes;
+			open_overlap(&first, model, 16, 8, more, 3);
+			run_from(&first, &many, 0, at);
+			hd_rig_copy(&first, &bytes, &arena);
+			if (at % 2)
+				open_overlap(&second, model, 16, 8, more, 2);
+			else
+				hd_rig_open(&second, model, 16, 8, more, 2);
+			hd_rig_paste(&second, &bytes, HD_NONE);
+			run_from(&second, &many, at, STEPS);
+			assert_memory_equal(&one, &many, sizeof one);
+			/* and the first one back to it, with what it had begun of another step */
+			run_from(&first, &many, at, STEPS);
+			hd_rig_paste(&first, &bytes, HD_NONE);
+			run_from(&first, &many, at, STEPS);
+			assert_memory_equal(&one, &many, sizeof one);
+			hd_rig_close(&first);
+			hd_rig_close(&second);
+		}
 	}
 	hd_arena_finish(&arena);
 }
 
 static void plans_change_between_steps_that_overlap(void **state)
 {
-	struct stepped one, many;
-	struct hd_diag diag = { "" };
-	struct hd_rig rig;
-
 	(void)state;
-	on_one(gpt, 16, 8, cases[0].more, &one);
-	hd_rig_open(&rig, gpt, 16, 8, cases[0].more, 3);
-	const struct hd_plan whole = rig.plan;
-	for (int t = 0; t < STEPS; t++) {
-		if (t % 3 == 0)
-			adopt_overlap(&rig, 3);
-		else if (t % 3 == 2)
-			CHECK(hd_worker_adopt(rig.worker, &whole, &diag) == HD_OK, "%s", diag.text);
-		run_from(&rig, &many, t, t + 1);
+	for (int i = 0; i < 2; i++) {
+		struct stepped one, many;
+		struct hd_diag diag = { "" };
+		struct hd_rig rig;
+		on_one(cases[both[i]].model, 16, 8, cases[both[i]].more, &one);
+		hd_rig_open(&rig, cases[both[i]].model, 16, 8, cases[both[i]].more, 3);
+		const struct hd_plan whole = rig.plan;
+		for (int t = 0; t < STEPS; t++) {
+			if (t % 3 == 0)
+				adopt_overlap(&rig, 3);
+			else if (t % 3 == 2)
+				CHECK(hd_worker_adopt(rig.worker, &whole, &diag) == HD_OK, "%s", diag.text);
+			run_from(&rig, &many, t, t + 1);
+		}
+		assert_memory_equal(&one, &many, sizeof one);
+		hd_rig_close(&rig);
 	}
-	assert_memory_equal(&one, &many, sizeof one);
-	hd_rig_close(&rig);
 }
 
 /* What both steps hold at once is counted before it is taken. */
+static void slots_that_are_kept_are_counted(void **state)
+{
+	struct hd_rig rig;
+
+	(void)state;
+	open_overlap(&rig, llama, 16, 8, cases[EARLY].more, 3);
+	const struct hd_overlap *o = hd_worker_work(rig.worker)->overlap;
+	assert_true(o->eager && o->eager->kept && o->eager->elems);
+	for (uint32_t d = 0; d < 3; d++)
+		assert_int_equal(rig.worker->rank[d].need.pipe_bytes, hd_pipe_bytes(o->pipe[0], d) +
+			hd_pipe_bytes(o->pipe[1], d) + (d == 2 ? 2 * o->eager->elems * sizeof(float) : 0));
+	hd_rig_close(&rig);
+}
+
 static void the_memory_of_two_steps_is_predicted(void **state)
 {
 	const struct hd_rig_kind k = { "1f1b", 3, 1, 1, false, 1 };
@@ -205,33 +236,36 @@ static void a_step_that_fails_is_tried_again(void **state)
 	(void)state;
 	if (!hd_failpoint_built())
 		SKIP("this build has no failpoints");
-	on_one(gpt, 16, 8, cases[0].more, &one);
-	for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
+	for (size_t i = 0; i < 2 * (sizeof points / sizeof *points); i++) {
+		const char *more = cases[both[i % 2]].more, *model = cases[both[i % 2]].model;
 		struct hd_rig rig;
-		open_overlap(&rig, gpt, 16, 8, cases[0].more, 3);
+		on_one(model, 16, 8, more, &one);
+		open_overlap(&rig, model, 16, 8, more, 3);
 		for (int t = 0; t < STEPS; t++) {
 			struct hd_hash before = hd_worker_digest(rig.worker);
-			snprintf(order, sizeof order, "%s:err=EIO@1", points[i]);
+			snprintf(order, sizeof order, "%s:err=EIO@1", points[i / 2]);
 			assert_int_equal(hd_failpoint_arm(order, 1, &diag), HD_OK);
 			assert_int_not_equal(hd_worker_step(rig.worker, true, &record, &diag), HD_OK);
 			assert_int_equal(hd_failpoint_arm("", 1, &diag), HD_OK);
 			assert_true(hd_hash_same(before, hd_worker_digest(rig.worker)));
 			run_from(&rig, &many, t, t + 1);
 		}
-		CHECK(!memcmp(&one, &many, sizeof one), "%s", points[i]);
+		CHECK(!memcmp(&one, &many, sizeof one), "%s", points[i / 2]);
 		hd_rig_close(&rig);
 	}
 }
 
 /* A sample that cannot be read, or is no number, is met ahead of its step by some ranks: the others do not
  * wait for ever. */
-static struct { const struct hd_reader_ops *under; uint64_t at; bool number; } faulty;
+static struct { const struct hd_reader_ops *under; uint64_t at; bool number, empty; } faulty;
 
 static enum hd_err faulty_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out,
 	struct hd_diag *diag)
 {
 	enum hd_err err = faulty.under->read(set, split, index, out, diag);
 
+	for (uint64_t i = 0; faulty.empty && !err && i < set->field[1].sample_bytes / 4; i++)
+		((int32_t *)out[1])[i] = -1;
 	if (err || split != 0 || index != faulty.at)
 		return err;
 	if (!faulty.number)
@@ -242,52 +276,165 @@ static enum hd_err faulty_read(const struct hd_dataset *set, uint32_t split, uin
 
 static void faulty_destroy(struct hd_dataset *set) { faulty.under->destroy(set); }
 
+static const struct hd_reader_ops faults = { .name = "faulty", .about = "another reader, with faults",
+	.read = faulty_read, .destroy = faulty_destroy };
+
+static void spoil(struct hd_rig *rig, uint64_t at, bool number)
+{
+	struct hd_diag diag = { "" };
+
+	hd_rig_hush(rig);
+	faulty.under = rig->task->data->ops;
+	faulty.at = at;
+	faulty.number = number;
+	rig->task->data->ops = &faults;
+	assert_int_equal(hd_worker_rewind(rig->worker, &diag), HD_OK);
+}
+
+static void mend(struct hd_rig *rig)
+{
+	struct hd_diag diag = { "" };
+
+	hd_rig_hush(rig);
+	rig->task->data->ops = faulty.under;
+	assert_int_equal(hd_worker_rewind(rig->worker, &diag), HD_OK);
+}
+
+static void meets_a_fault(const struct stepped *one, const char *more, uint64_t at, bool number)
+{
+	struct hd_step_record record;
+	struct hd_diag diag = { "" };
+	struct stepped many;
+	struct hd_rig rig;
+	enum hd_err err = HD_OK;
+	int t = 0;
+
+	open_overlap(&rig, hd_rig_mlp, 26, 9, more, 3);
+	spoil(&rig, at, number);
+	struct hd_hash before = hd_worker_digest(rig.worker);
+	for (; t < STEPS && !err; t++) {
+		before = hd_worker_digest(rig.worker);
+		err = hd_worker_step(rig.worker, true, &record, &diag);
+	}
+	CHECK(err == (number ? HD_E_DIVERGED : HD_E_IO) || !err, "%s", diag.text);
+	assert_true(!err || hd_hash_same(before, hd_worker_digest(rig.worker)));
+	mend(&rig);
+	if (err) {
+		memcpy(&many, one, sizeof many);
+		run_from(&rig, &many, t - 1, STEPS);
+		CHECK(!memcmp(one, &many, sizeof many), "sample %llu", (unsigned long long)at);
+	}
+	hd_rig_close(&rig);
+}
+
 static void a_sample_that_cannot_be_read_ends_the_step(void **state)
 {
-	static const struct hd_reader_ops ops = { .name = "faulty", .about = "another reader, with faults",
-		.read = faulty_read, .destroy = faulty_destroy };
-	struct stepped one, many;
+	struct stepped one;
 
 	(void)state;
-	on_one(hd_rig_mlp, 26, 9, cases[3].more, &one);
-	for (uint64_t at = 0; at < 40; at += 3)
-		for (int number = 0; number < 2; number++) {
-			struct hd_step_record record;
-			struct hd_diag diag = { "" };
-			struct hd_rig rig;
-			enum hd_err err = HD_OK;
-			int t = 0;
-			open_overlap(&rig, hd_rig_mlp, 26, 9, cases[3].more, 3);
-			hd_rig_hush(&rig);
-			faulty.under = rig.task->data->ops;
-			faulty.at = at;
-			faulty.number = number;
-			rig.task->data->ops = &ops;
-			assert_int_equal(hd_worker_rewind(rig.worker, &diag), HD_OK);
-			struct hd_hash before = hd_worker_digest(rig.worker);
-			for (; t < STEPS && !err; t++) {
-				before = hd_worker_digest(rig.worker);
-				err = hd_worker_step(rig.worker, true, &record, &diag);
+	for (int i = 0; i < 2; i++) {
+		on_one(hd_rig_mlp, 26, 9, cases[both_mlp[i]].more, &one);
+		for (uint64_t at = 0; at < 40; at += 3)
+			for (int number = 0; number < 2; number++)
+				meets_a_fault(&one, cases[both_mlp[i]].more, at, number);
+	}
+}
+
+/* Of a step that is skipped the last stage has made a version that never was: what had been begun with it is
+ * done again, and all bits are those of one device. Of `2bw` nothing is. */
+static void a_step_that_is_not_finite_is_taken_back(void **state)
+{
+	static const char *const more[] = {
+		"optim: {kind: adamw, clip: 0, on_nonfinite: skip, update: stash, cuts: auto:4}\n",
+		"optim: {kind: momentum, clip: 0, on_nonfinite: skip, update: stash, cuts: auto:3}\n",
+		"optim: {kind: adamw, clip: 0, on_nonfinite: skip, update: 2bw}\n",
+	};
+	int skipped = 0, again = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+		for (uint64_t at = i; at < 61; at += 9) {
+			struct hd_rig rig[2];
+			hd_rig_open(&rig[0], hd_rig_mlp, 26, 9, more[i], 1);
+			open_overlap(&rig[1], hd_rig_mlp, 26, 9, more[i], 3);
+			for (int k = 0; k < 2; k++)
+				spoil(&rig[k], at, true);
+			for (int t = 0; t < STEPS; t++) {
+				const struct hd_step_record one = hd_rig_step(&rig[0]),
+					many = hd_rig_step(&rig[1]);
+				assert_true(hd_hash_same(one.digest, many.digest));
+				assert_int_equal(one.skipped, many.skipped);
+				assert_int_equal(rig[1].worker->step->again, many.skipped && i < 2);
+				skipped += many.skipped;
+				again += rig[1].worker->step->again;
 			}
-			CHECK(err == (number ? HD_E_DIVERGED : HD_E_IO) || !err, "%s", diag.text);
-			assert_true(!err || hd_hash_same(before, hd_worker_digest(rig.worker)));
-			hd_rig_hush(&rig);
-			rig.task->data->ops = faulty.under;
-			assert_int_equal(hd_worker_rewind(rig.worker, &diag), HD_OK);
-			if (err) {
-				memcpy(&many, &one, sizeof many);
-				run_from(&rig, &many, t - 1, STEPS);
-				CHECK(!memcmp(&one, &many, sizeof one), "sample %llu",
-					(unsigned long long)at);
+			for (int k = 0; k < 2; k++) {
+				mend(&rig[k]);
+				hd_rig_close(&rig[k]);
 			}
-			hd_rig_close(&rig);
 		}
+	CHECK(again > 6 && skipped > again, "%d skipped, %d done again", skipped, again);
+}
+
+/* Labels that count nothing: the last stage knows it by itself, and nothing is done again. */
+static void an_empty_step_updates_nothing(void **state)
+{
+	struct hd_rig rig[2];
+
+	(void)state;
+	hd_rig_open(&rig[0], llama, 16, 8, cases[EARLY].more, 1);
+	open_overlap(&rig[1], llama, 16, 8, cases[EARLY].more, 3);
+	for (int t = 0; t < STEPS; t++) {
+		faulty.empty = t == 2 || t == 3;
+		for (int k = 0; k < 2 && (t == 2 || t == 4); k++)
+			if (t == 2)
+				spoil(&rig[k], UINT64_MAX, false);
+			else
+				mend(&rig[k]);
+		const struct hd_step_record one = hd_rig_step(&rig[0]), many = hd_rig_step(&rig[1]);
+		assert_int_equal(one.empty, t == 2 || t == 3);
+		assert_int_equal(many.empty, one.empty);
+		assert_true(hd_hash_same(one.digest, many.digest));
+		assert_true(hd_overlap_ahead(rig[1].worker) && !rig[1].worker->step->again);
+	}
+	for (int k = 0; k < 2; k++)
+		hd_rig_close(&rig[k]);
+}
+
+/* Parameters of the job's last stage that a stage before the plan's last has. */
+static void a_last_stage_that_begins_too_late_is_refused(void **state)
+{
+	const struct hd_rig_kind k = { "1f1b", 3, 1, 1, false, 1 };
+	const char more[] = "optim: {clip: 0, update: stash, cuts: auto:2}\n";
+	struct hd_diag diag = { "" };
+	struct stepped one, many;
+	struct hd_rig rig;
+
+	(void)state;
+	on_one(gpt, 16, 8, more, &one);
+	hd_rig_open(&rig, gpt, 16, 8, more, 3);
+	plan_of(&rig, &k);
+	rig.plan.overlap = true;
+	assert_null(hd_worker_drains(rig.worker, 3));
+	assert_int_equal(hd_worker_adopt(rig.worker, &rig.plan, &diag), HD_E_REFUSED);
+	CHECK(strstr(diag.text, "of the job's last stage (optim.cuts) lies in a stage before"), "%s",
+		diag.text);
+	rig.plan.overlap = false;
+	diag.text[0] = 0;
+	CHECK(hd_worker_adopt(rig.worker, &rig.plan, &diag) == HD_OK, "%s", diag.text);
+	run_from(&rig, &many, 0, STEPS);
+	assert_memory_equal(&one, &many, sizeof one);
+	hd_rig_close(&rig);
 }
 
 static void what_cannot_overlap_is_refused(void **state)
 {
 	static const char *const more[] = { "optim: {update: flush}\n",
-		"optim: {update: stash, cuts: auto:2}\n", "optim: {update: 2bw}\ntrace: {samples: true}\n" };
+		"optim: {update: stash, cuts: auto:2}\n",
+		"optim: {kind: lamb, clip: 0, update: stash, cuts: auto:2}\n",
+		"optim: {update: 2bw}\ntrace: {samples: true}\n" };
+	static const char *const why[] = { "no parameter is read late", "optim.clip", "optim.kind",
+		"trace.samples" };
 	struct hd_diag diag = { "" };
 	struct hd_rig rig;
 
@@ -297,9 +444,10 @@ static void what_cannot_overlap_is_refused(void **state)
 		hd_rig_open(&rig, gpt, 16, 8, more[i], 2);
 		plan_of(&rig, &k);
 		rig.plan.overlap = true;
+		diag.text[0] = 0;
 		assert_int_equal(hd_worker_adopt(rig.worker, &rig.plan, &diag), HD_E_REFUSED);
-		CHECK(strstr(diag.text, "optim.update: 2bw"), "%s", diag.text);
-		assert_false(hd_worker_overlaps(rig.worker, 2));
+		CHECK(strstr(diag.text, why[i]), "%s", diag.text);
+		CHECK(strstr(hd_worker_drains(rig.worker, 2), why[i]), "%s", hd_worker_drains(rig.worker, 2));
 		hd_rig_step(&rig);
 		hd_rig_close(&rig);
 	}
@@ -321,9 +469,13 @@ int main(void)
 		cmocka_unit_test(the_state_between_two_steps_is_whole),
 		cmocka_unit_test(plans_change_between_steps_that_overlap),
 		cmocka_unit_test(the_memory_of_two_steps_is_predicted),
+		cmocka_unit_test(slots_that_are_kept_are_counted),
 		cmocka_unit_test(the_last_step_begins_none),
 		cmocka_unit_test(a_step_that_fails_is_tried_again),
 		cmocka_unit_test(a_sample_that_cannot_be_read_ends_the_step),
+		cmocka_unit_test(a_step_that_is_not_finite_is_taken_back),
+		cmocka_unit_test(an_empty_step_updates_nothing),
+		cmocka_unit_test(a_last_stage_that_begins_too_late_is_refused),
 		cmocka_unit_test(what_cannot_overlap_is_refused),
 	};
 

@@ -589,6 +589,7 @@ static enum hd_err norm(struct hd_rank *rank, const struct hd_ins *ins, struct h
 	}
 	if (!hd_rank_idle(rank))
 		hd_scalars_make(rank);
+	hd_eager_settle(rank);
 	hd_ranks_meet(rank->worker);
 	return HD_OK;
 }
@@ -608,6 +609,8 @@ static enum hd_err update(struct hd_rank *rank, const struct hd_ins *ins, struct
 
 	if (ins->flags & HD_INS_SHADOW)
 		return hd_shadow_update(rank, diag);
+	if (ins->flags & HD_INS_EAGER)
+		return hd_eager_step(rank, diag);
 	if (*updated)
 		return HD_OK;
 	*updated = true;

@@ -63,6 +63,27 @@ static enum hd_err seal(struct hd_rank *rank)
 	return error ? hd_fail_errno(&rank->diag, error, "update", "the parameters") : err;
 }
 
+static struct hd_step_scalars scalars_of(const struct hd_worker *w, double weight)
+{
+	struct hd_step_scalars scalars = {
+		.optim = w->task->optim,
+		.lr    = hd_lr_at(w->task->job, (uint64_t)w->count.step, w->task->nsteps),
+		.scale = (float)(weight == 0 ? 0 : 1.0 / weight),
+		.clip  = 1.0f,
+	};
+
+	hd_optim_corrections(&scalars, (uint64_t)w->count.updates + 1);
+	return scalars;
+}
+
+bool hd_scalars_early(const struct hd_worker *w, struct hd_step_scalars *scalars)
+{
+	const double weight = leaf_sum(w, offsetof(struct hd_leaf, weight));
+
+	*scalars = scalars_of(w, weight);
+	return weight != 0;
+}
+
 void hd_scalars_make(struct hd_rank *rank)
 {
 	struct hd_worker *w = rank->worker;
@@ -78,14 +99,9 @@ void hd_scalars_make(struct hd_rank *rank)
 	double factor = max_norm > 0 && norm > 0 ? max_norm / (norm + 1e-6) : 1;
 	bool skip_bad = hd_job_int(job, HD_JOB_ON_NONFINITE) == HD_NONFINITE_SKIP;
 
-	rank->scalars = (struct hd_step_scalars){
-		.optim = w->task->optim,
-		.lr    = hd_lr_at(job, (uint64_t)w->count.step, w->task->nsteps),
-		.scale = (float)scale,
-		.clip  = factor < 1 ? (float)factor : 1.0f,
-		.skip  = empty || bad,
-	};
-	hd_optim_corrections(&rank->scalars, (uint64_t)w->count.updates + 1);
+	rank->scalars = scalars_of(w, weight);
+	rank->scalars.clip = factor < 1 ? (float)factor : 1.0f;
+	rank->scalars.skip = empty || bad;
 	enum hd_err err = HD_OK;
 	if (bad && (!skip_bad || w->count.skips + 1 >= HD_MAX_SKIPS))
 		err = diverged(rank, skip_bad);

@@ -114,7 +114,8 @@ enum hd_err hd_step_end(struct hd_worker *w, enum hd_err err, struct hd_step_rec
 	hd_recorder_step_end(w->spec.recorder, (uint64_t)w->count.step, !err);
 	close_mail(w);
 	w->step->begun = false;
-	w->step->again = err;
+	struct hd_overlap *overlap = hd_worker_work(w)->overlap;
+	w->step->again = hd_eager_end(overlap ? overlap->eager : NULL, w, err) || err;
 	if (err == HD_E_DIVERGED)
 		hd_diverge_explain(w, diag);
 	if (err)

@@ -1,6 +1,7 @@
 /* Ranks of several devices give the bits of one device: (p, t, d) grids over the devices of one process. */
 #include "engine/pipe.h"
 
+#include "engine/overlap.h"
 #include "engine/testing_stages.h"
 
 #define GPT \
@@ -55,34 +56,43 @@ static void delayed_updates(void **state)
 	hd_rig_compare(tied, 16, 8, "optim: {kind: adamw, clip: 0.5, update: 2bw}\n", &grid[6], 1);
 }
 
-/* Steps of a straight pipeline that overlap: devices follow into the next step. */
+/* Steps of a straight pipeline that overlap: devices follow into the next step, also after an update before
+ * the norm. */
 static void steps_that_overlap(void **state)
 {
-	static const char more[] = "optim: {update: 2bw}\n";
-	struct hd_rig_said one, many;
-	struct hd_step_record record;
-	struct hd_diag diag = { "" };
-	struct hd_rig rig;
+	static const struct { const char *model, *more; } rows[] = {
+		{ tied, "optim: {update: 2bw}\n" },
+		{ "model: {use: builtin:llama, shards: 4, args: {layers: 2, width: 16, heads: 4, "
+			"context: 8}}\ndata: {kind: synthetic, count: 61}\n",
+			"optim: {clip: 0, update: stash, cuts: auto:2}\n" },
+	};
 
 	(void)state;
-	hd_rig_open(&rig, tied, 16, 8, more, 1);
-	hd_rig_steps(&rig, &one);
-	hd_rig_close(&rig);
-	hd_rig_open_staged(&rig, tied, 16, 8, more, &grid[6]);
-	rig.plan.overlap = true;
-	CHECK(hd_worker_adopt(rig.worker, &rig.plan, &diag) == HD_OK, "%s", diag.text);
-	assert_non_null(hd_worker_work(rig.worker)->overlap);
-	/* a row that cannot be read, of the step at hand or of the one begun ahead */
-	hd_rig_hush(&rig);
-	hd_rig_break(&rig, 1, false);
-	assert_int_equal(hd_worker_rewind(rig.worker, &diag), HD_OK);
-	assert_int_equal(hd_worker_step(rig.worker, true, &record, &diag), HD_E_IO);
-	hd_rig_hush(&rig);
-	hd_rig_mend(&rig);
-	assert_int_equal(hd_worker_rewind(rig.worker, &diag), HD_OK);
-	hd_rig_steps(&rig, &many);
-	assert_memory_equal(&one, &many, sizeof one);
-	hd_rig_close(&rig);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_rig_said one, many;
+		struct hd_step_record record;
+		struct hd_diag diag = { "" };
+		struct hd_rig rig;
+		hd_rig_open(&rig, rows[i].model, 16, 8, rows[i].more, 1);
+		hd_rig_steps(&rig, &one);
+		hd_rig_close(&rig);
+		hd_rig_open_staged(&rig, rows[i].model, 16, 8, rows[i].more, &grid[6]);
+		rig.plan.overlap = true;
+		CHECK(hd_worker_adopt(rig.worker, &rig.plan, &diag) == HD_OK, "%s", diag.text);
+		assert_non_null(hd_worker_work(rig.worker)->overlap);
+		assert_int_equal(hd_worker_work(rig.worker)->overlap->eager != NULL, i);
+		/* a row that cannot be read, of the step at hand or of the one begun ahead */
+		hd_rig_hush(&rig);
+		hd_rig_break(&rig, 1, false);
+		assert_int_equal(hd_worker_rewind(rig.worker, &diag), HD_OK);
+		assert_int_equal(hd_worker_step(rig.worker, true, &record, &diag), HD_E_IO);
+		hd_rig_hush(&rig);
+		hd_rig_mend(&rig);
+		assert_int_equal(hd_worker_rewind(rig.worker, &diag), HD_OK);
+		hd_rig_steps(&rig, &many);
+		assert_memory_equal(&one, &many, sizeof one);
+		hd_rig_close(&rig);
+	}
 }
 
 /* Between any two steps, on the same four devices. */

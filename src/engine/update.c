@@ -2,6 +2,7 @@
 
 #include "base/lanes.h"
 #include "sys/failpoint.h"
+#include "engine/overlap.h"
 
 /* STEP: the owners of chunks update parameters and slots. NORM has met twice, so every sum
  * of the step is complete on every rank, and no rank begins to write what another one still
@@ -27,6 +28,12 @@ static enum hd_err update_span(struct hd_rank *rank, const struct hd_step_scalar
 	const struct hd_update u = span_of(rank, scalars, at, len);
 
 	return rank->device->ops->update(rank->device, &u, token, diag);
+}
+
+enum hd_err hd_update_run(struct hd_rank *rank, const struct hd_step_scalars *scalars,
+	const struct hd_chunk *run, uint64_t *token, struct hd_diag *diag)
+{
+	return update_span(rank, scalars, run->at, run->len, token, diag);
 }
 
 static enum hd_err measure_run(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token,
@@ -80,7 +87,18 @@ static enum hd_err update_tensors(struct hd_rank *rank, const struct hd_chunk *r
 static enum hd_err update_elements(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token,
 	struct hd_diag *diag)
 {
-	return update_span(rank, &rank->scalars, run->at, run->len, token, diag);
+	const struct hd_overlap *overlap = rank->worker->step->work->overlap;
+	const struct hd_eager *eager = overlap ? overlap->eager : NULL;
+	const struct hd_segment *segment = rank->worker->task->layout.segment;
+	const uint32_t end = run->first_segment + run->nsegments;
+	enum hd_err err = HD_OK;
+
+	if (!eager || !eager->made)
+		return update_span(rank, &rank->scalars, run->at, run->len, token, diag);
+	for (uint32_t i = run->first_segment; i < end && !err; i++)
+		if (!eager->early[i])             /* others are updated before the norm */
+			err = update_span(rank, &rank->scalars, segment[i].at, segment[i].len, token, diag);
+	return err;
 }
 
 typedef enum hd_err per_run(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token,

@@ -85,8 +85,13 @@ HD_MUST_USE enum hd_err hd_worker_step(struct hd_worker *worker, bool digest, st
  * choose.h minds the memory. */
 uint32_t hd_worker_wave(const struct hd_worker *worker);
 
-/* Can steps of the job overlap in a straight pipeline of p devices (pipeline/window.h)? */
-bool hd_worker_overlaps(const struct hd_worker *worker, uint32_t p);
+/* Why steps of the job cannot overlap in a straight pipeline of p devices (pipeline/window.h), as part of a
+ * sentence; NULL: they can. */
+const char *hd_worker_drains(const struct hd_worker *worker, uint32_t p);
+/* The same of n stages that begin at those nodes (engine/eager.h). HD_E_REFUSED: they cannot, as part of a
+ * sentence. */
+HD_MUST_USE enum hd_err hd_stages_overlap(const struct hd_task *task, const uint32_t *first, uint32_t n,
+	struct hd_arena *arena, struct hd_diag *diag);
 
 /* Names of the rows that a virtual node was loaded with in the step at hand, or the last one; NULL: the
  * job does not ask (trace.samples). */

@@ -3,7 +3,8 @@
  *
  * p ranks have a stage each; a step has V virtual nodes. In a list, those from V on are of the next step:
  * V + v is its virtual node v. Whoever runs it makes sure that the next step reads no parameter that this one
- * updates (optim.update 2bw). Counted on, step after step, rank r works in pairs j = 0, 1, ...:
+ * updates (optim.update 2bw), or of the last stage alone (stash): `eager`. Counted on, step after step, rank
+ * r works in pairs j = 0, 1, ...:
  *
  *	B of j + r, then F of j + 2 (p - 1) - r          the last rank: first F, then B, both of j + p - 1
  *
@@ -14,6 +15,8 @@
  *    then, and r backwards: `goes_on`. The list of that one leaves them out: `ahead`.
  * 3. Forwards run up to 2 (p - 1 - r) + 1 virtual nodes before their backwards (1f1b: p - r). V >= 2 (p - 1).
  * 4. Each list ends with NORM and STEP; transfers stand at the instructions that they serve.
+ * 5. `eager`: the last rank updates before the norm is known, by STEP! between the last backward of the step
+ *    and the first forward of the next. So it stands in lists that go on, and nowhere else.
  *
  * Everything lies in the arena. Pure. */
 #ifndef HD_PIPELINE_WINDOW_H
@@ -23,10 +26,13 @@
 
 static inline bool hd_window_fits(uint32_t p, uint32_t nvns) { return p > 1 && nvns >= 2 * (p - 1); }
 
-/* Rank r's list of a step of which it has begun some (ahead), or nothing; which it ends alone, or begins the
+/* A step of p ranks of which they have begun some (ahead), or nothing; which they end alone, or begin the
  * next as well (goes_on). */
-HD_MUST_USE enum hd_err hd_window_list(struct hd_ilist *list, uint32_t p, uint32_t r, uint32_t nvns,
-	bool ahead, bool goes_on, struct hd_arena *arena, struct hd_diag *diag);
+struct hd_window { uint32_t p, nvns; bool ahead, goes_on, eager; };
+
+/* Rank r's list of it. */
+HD_MUST_USE enum hd_err hd_window_list(struct hd_ilist *list, const struct hd_window *window, uint32_t r,
+	struct hd_arena *arena, struct hd_diag *diag);
 
 /* Is it a plan of such a pipeline: rank r runs stage r of every virtual node, F and B whole, and all are
  * devices of one worker? */

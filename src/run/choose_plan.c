@@ -129,7 +129,8 @@ static enum hd_err add_found(struct plan_chooser *c, const struct hd_auto_plan *
 	const struct hd_run_stages *shape = c->ask->shape;
 	const bool alike = c->ask->alike;
 	const struct hd_run_stages stages = { .schedule = shape ? shape->schedule : p->shape.schedule,
-		.delayed = shape && shape->delayed, .overlap = shape && shape->overlap, .p = p->shape.p,
+		.delayed = shape && shape->delayed, .overlap = shape && shape->overlap,
+		.drains = shape ? shape->drains : NULL, .p = p->shape.p,
 		.v = p->shape.v, .d = p->shape.d, .t = c->ask->width, .groups = c->groups,
 		.first = nodes_of(c, p->first,
 		p->nstages), .share = p->share, .again = alike ? NULL : p->recompute,

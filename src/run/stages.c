@@ -188,9 +188,12 @@ static void say_stages(struct hd_text *text, const struct hd_plan *plan, const s
 
 	for (uint32_t k = 0; k < plan->nstages; k++)
 		all += weight[k];
-	hd_text_addf(text, "%s%s%s: %u stages, %u pipeline%s of %u ", s->schedule,
-		!s->delayed ? "" : plan->overlap ? " with steps that overlap" : " drained each step",
-		keeps_text(s), plan->nstages, s->d, s->d == 1 ? "" : "s", s->p);
+	hd_text_addf(text, "%s%s%s", s->schedule, !s->delayed ? "" : plan->overlap ?
+		" with steps that overlap" : " drained each step", keeps_text(s));
+	if (s->delayed && !plan->overlap && s->drains)
+		hd_text_addf(text, " (%s)", s->drains);
+	hd_text_addf(text, ": %u stages, %u pipeline%s of %u ", plan->nstages, s->d, s->d == 1 ? "" : "s",
+		s->p);
 	if (s->t > 1)
 		hd_text_addf(text, "ranks of %u devices; cuts at nodes", s->t);
 	else
@@ -268,10 +271,52 @@ static enum hd_err find_keeps(uint8_t **keeps, const struct hd_run_stages *s, ui
 	return HD_OK;
 }
 
-enum hd_err hd_run_stages_plan(struct hd_plan *plan, const struct hd_run_stages *s,
+/* What the next step reads as this one makes it has to lie in the last stage (engine/eager.h): that one
+ * begins no later than the last one of the job. */
+static enum hd_err hold_last(const uint32_t **first, uint32_t nstages, const struct hd_task *task,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	const uint32_t to = task->delays.differ ? task->delays.first[task->delays.nstages - 1] : HD_NONE;
+
+	if ((*first)[nstages - 1] <= to || (nstages > 2 && (*first)[nstages - 2] >= to) || !to)
+		return HD_OK;
+	uint32_t *moved = hd_arena_take(arena, nstages, sizeof *moved);
+	if (!moved)
+		return no_memory(diag);
+	memcpy(moved, *first, nstages * sizeof *moved);
+	moved[nstages - 1] = to;
+	*first = moved;
+	return HD_OK;
+}
+
+/* Do steps overlap with these stages? Why not, else. */
+static enum hd_err find_overlap(bool *overlap, struct hd_run_stages *s, uint32_t nstages,
+	const uint32_t *first, const struct hd_task *task, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_diag why = { "" };
+	struct hd_text text;
+	enum hd_err err = HD_OK;
+
+	if (s->overlap)
+		s->drains = s->d > 1 ? "there are several pipelines" : computes_again(s) ?
+			"stages compute again" : s->offload ? "activations leave to a file" : NULL;
+	*overlap = s->overlap && !s->drains && s->p > 1;
+	if (*overlap && task->delays.differ)
+		err = hd_stages_overlap(task, first, nstages, arena, &why);
+	if (err != HD_E_REFUSED)
+		return err ? hd_fail(diag, err, "%s", why.text) : HD_OK;
+	hd_text_init(&text, arena);
+	hd_text_add(&text, why.text);
+	*overlap = false;
+	s->drains = text.at;
+	return text.full ? no_memory(diag) : HD_OK;
+}
+
+enum hd_err hd_run_stages_plan(struct hd_plan *plan, const struct hd_run_stages *of,
 	const struct hd_plan_job *job, const struct hd_task *task, const struct hd_run_costs *costs,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
+	struct hd_run_stages shape = *of, *s = &shape;
 	struct hd_schedule *pipeline = NULL;
 	const uint32_t *first = NULL;
 	uint8_t *keeps;
@@ -279,12 +324,14 @@ enum hd_err hd_run_stages_plan(struct hd_plan *plan, const struct hd_run_stages 
 
 	err = err ? err : find_keeps(&keeps, s, pipeline[0].nstages, arena, diag);
 	err = err ? err : find_cuts(&first, s, pipeline[0].nstages, task, arena, diag);
+	if (!err && s->overlap && s->d == 1 && s->p > 1)
+		err = hold_last(&first, pipeline[0].nstages, task, arena, diag);
 	if (err)
 		return err;
 	err = hd_plan_staged_some(plan, job, pipeline, s->d, first, keeps, arena, diag);
 	if (err)
 		return err;
-	plan->overlap = s->overlap && s->d == 1 && s->p > 1 && !computes_again(s) && !s->offload;
-	err = describe(plan, s, &task->train, task->rows[0], costs, arena, diag);
+	err = find_overlap(&plan->overlap, s, pipeline[0].nstages, first, task, arena, diag);
+	err = err ? err : describe(plan, s, &task->train, task->rows[0], costs, arena, diag);
 	return err ? err : hd_plan_spread(plan, job, s->t, s->groups, arena, diag);
 }

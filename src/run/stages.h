@@ -25,7 +25,8 @@ struct hd_run_stages {
 	/* an order of delayed updates: steps overlap (pipeline/window.h), or where those of the job cannot,
 	 * each is drained, and its order that of 1f1b */
 	bool delayed;
-	bool overlap;                     /* those of the job can (hd_worker_overlaps()) */
+	bool overlap;                     /* those of the job can */
+	const char *drains;               /* why they cannot (hd_worker_drains()); NULL: not said */
 	/* where they were measured (choose_plan.h); NULL: by the FLOPs, as even as can be, as `recompute`
 	 * says */
 	const uint32_t *first;            /* [p v] nodes of the graph with which stages begin */

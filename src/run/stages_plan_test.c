@@ -144,6 +144,41 @@ static void steps_overlap_only_where_a_window_can_be(void **state)
 	hd_made_end(&m);
 }
 
+/* The job's last stage begins at node 4, and is not late: the plan's is no later. */
+static void the_last_stage_begins_no_later_than_the_jobs(void **state)
+{
+	static const uint32_t before[] = { 0, 3 }, behind[] = { 0, 5 }, between[] = { 0, 3, 6 },
+		two[] = { 0, 4, 6 };
+	static const struct { struct hd_run_stages s; bool overlap; uint32_t last; const char *cause; }
+		rows[] = {
+		{ { .p = 2, .first = before, .overlap = true }, true, 3, "stash with steps that overlap: " },
+		{ { .p = 2, .first = behind, .overlap = true }, true, 4, "stash with steps that overlap: " },
+		{ { .p = 2, .first = behind, .drains = "so" }, false, 5, "stash drained each step (so): " },
+		{ { .p = 3, .first = between, .overlap = true }, true, 4, "stash with steps that overlap: " },
+		{ { .p = 3, .first = two, .overlap = true }, false, 6,
+			"of the job's last stage (optim.cuts) lies in a stage before the plan's last): " },
+		{ { .p = 2, .d = 2, .overlap = true }, false, 4, "(there are several pipelines): " },
+	};
+	struct hd_made m;
+
+	(void)state;
+	hd_made_begin(&m, mlp, "optim: {clip: 0, update: stash, cuts: auto:2}\n", 0);
+	assert_int_equal(m.rig.task->delays.first[1], 4);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_run_stages s = rows[i].s;
+		struct hd_plan plan;
+		s.schedule = "stash";
+		s.delayed = true;
+		s.d = s.d ? s.d : 1;
+		s.v = s.t = 1;
+		CHECK(plan_of(&m, &s, NULL, &plan) == HD_OK, "row %zu: %s", i, m.diag.text);
+		CHECK(plan.overlap == rows[i].overlap && plan.first[s.p - 1] == rows[i].last &&
+			strstr(plan.cause, rows[i].cause), "row %zu: %u, %s", i, plan.first[s.p - 1],
+			plan.cause);
+	}
+	hd_made_end(&m);
+}
+
 static uint32_t count(const struct hd_plan *plan, uint32_t rank, uint8_t flags)
 {
 	uint32_t n = 0;
@@ -245,6 +280,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_cause_says_what_the_plan_is),
 		cmocka_unit_test(steps_overlap_only_where_a_window_can_be),
+		cmocka_unit_test(the_last_stage_begins_no_later_than_the_jobs),
 		cmocka_unit_test(stages_compute_again_or_have_activations_in_a_file),
 		cmocka_unit_test(what_was_measured_is_kept),
 		cmocka_unit_test(what_makes_no_plan_is_refused_by_the_first_that_knows),

@@ -38,23 +38,28 @@ static void backward(struct window_emit *e, int64_t n, uint32_t done)
 		put(e, HD_INS_SG, v, e->r - 1);
 }
 
-enum hd_err hd_window_list(struct hd_ilist *list, uint32_t p, uint32_t r, uint32_t nvns, bool ahead,
-	bool goes_on, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_window_list(struct hd_ilist *list, const struct hd_window *window, uint32_t r,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
-	const uint32_t lead = 2 * (p - 1), most = 6 * (nvns + lead) + 2;
-	struct window_emit e = { .list = list, .p = p, .r = r,
-		.end = goes_on ? UINT32_MAX : nvns };
+	const struct hd_window w = *window;
+	const uint32_t lead = 2 * (w.p - 1), most = 6 * (w.nvns + lead) + 3;
+	const bool last = r + 1 == w.p;
+	struct window_emit e = { .list = list, .p = w.p, .r = r, .end = w.goes_on ? UINT32_MAX : w.nvns };
 
-	assert(hd_window_fits(p, nvns) && r < p);
+	assert(hd_window_fits(w.p, w.nvns) && r < w.p);
 	*list = (struct hd_ilist){ hd_arena_take(arena, most, sizeof *list->at), 0, most };
 	if (!list->at)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a list of %u instructions", most);
-	for (int64_t j = ahead ? 0 : -(int64_t)lead; j < nvns; j++) {
-		if (r + 1 == p)
-			forward(&e, j + p - 1, ahead ? p - 1 : 0);
-		backward(&e, j + r, ahead ? r : 0);
-		if (r + 1 < p)
-			forward(&e, j + lead - r, ahead ? lead - r : 0);
+	for (int64_t j = w.ahead ? 0 : -(int64_t)lead; j < w.nvns; j++) {
+		if (last && w.eager && w.goes_on && j + w.p - 1 == w.nvns) {
+			put(&e, HD_INS_STEP, 0, 0);
+			list->at[list->len - 1].flags = HD_INS_EAGER;
+		}
+		if (last)
+			forward(&e, j + w.p - 1, w.ahead ? w.p - 1 : 0);
+		backward(&e, j + r, w.ahead ? r : 0);
+		if (!last)
+			forward(&e, j + lead - r, w.ahead ? lead - r : 0);
 	}
 	put(&e, HD_INS_NORM, 0, 0);
 	list->at[list->len - 1].stage = 0;

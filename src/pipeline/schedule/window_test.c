@@ -18,8 +18,9 @@ static void open_case(struct window_case *c, uint32_t p, uint32_t nvns)
 	hd_arena_init(&c->arena, 0);
 	for (uint32_t t = 0; t < NSTEPS; t++)
 		for (uint32_t r = 0; r < p; r++)
-			assert_int_equal(hd_window_list(&c->list[t][r], p, r, nvns, t > 0, t + 1 < NSTEPS,
-				&c->arena, NULL), HD_OK);
+			assert_int_equal(hd_window_list(&c->list[t][r], &(struct hd_window){ .p = p,
+				.nvns = nvns, .ahead = t > 0, .goes_on = t + 1 < NSTEPS }, r, &c->arena,
+				NULL), HD_OK);
 }
 
 static bool computes(const struct hd_ins *ins) { return ins->op == HD_INS_F || ins->op == HD_INS_B; }
@@ -150,12 +151,45 @@ static void what_a_rank_begins_is_what_the_next_list_leaves_out(void **state)
 	assert_false(hd_window_fits(1, 5));
 }
 
+/* The last rank's list alone has it, where it goes on; without it all is as ever. */
+static void the_last_rank_updates_between_two_steps(void **state)
+{
+	(void)state;
+	for (uint32_t p = 2; p <= MAX_P; p++)
+		for (uint32_t i = 0; i < 4 * p; i++) {
+			struct hd_window w = { .p = p, .nvns = 2 * p, .ahead = i & 1, .goes_on = i & 2 };
+			struct hd_ilist plain, eager;
+			struct hd_arena arena;
+			hd_arena_init(&arena, 0);
+			assert_int_equal(hd_window_list(&plain, &w, i / 4, &arena, NULL), HD_OK);
+			w.eager = true;
+			assert_int_equal(hd_window_list(&eager, &w, i / 4, &arena, NULL), HD_OK);
+			uint32_t at = 0;
+			while (at < eager.len && !(eager.at[at].flags & HD_INS_EAGER))
+				at++;
+			const bool has = at < eager.len;
+			assert_int_equal(has, i / 4 + 1 == p && w.goes_on);
+			for (uint32_t k = 0; k < eager.len && has; k++)
+				if (computes(&eager.at[k]))
+					assert_true(k < at ? eager.at[k].vn < w.nvns : eager.at[k].vn >=
+						w.nvns);
+			assert_true(!has || (eager.at[at].op == HD_INS_STEP && eager.at[at].stage == p - 1));
+			assert_int_equal(eager.len, plain.len + has);
+			if (has)
+				memmove(eager.at + at, eager.at + at + 1, (--eager.len - at) *
+					sizeof *eager.at);
+			assert_memory_equal(eager.at, plain.at, plain.len * sizeof *plain.at);
+			hd_arena_finish(&arena);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_that_overlap_are_one_sound_schedule),
 		cmocka_unit_test(no_rank_is_idle_in_the_steady_state),
 		cmocka_unit_test(what_a_rank_begins_is_what_the_next_list_leaves_out),
+		cmocka_unit_test(the_last_rank_updates_between_two_steps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
