@@ -4,7 +4,7 @@
 #
 #	bench/pipeline.sh                          # cores, workers and paced: some four minutes
 #	HD_BENCH_PARTS=chosen bench/pipeline.sh    # some two minutes
-# HD_BENCH_STEPS=6 HD_BENCH_ROUNDS=2 HD_BENCH_PACE=5 HD_BENCH_RANKS="3 4 8" bench/pipeline.sh
+# HD_BENCH_STEPS=6 HD_BENCH_ROUNDS=3 HD_BENCH_PACE=5 HD_BENCH_RANKS="3 4 8" bench/pipeline.sh
 #
 # cores: two ranks that compute, each on a core of its own if nothing else runs. workers: the same as two
 # worker processes. paced: so many ranks that wait what a core was measured to take, HD_BENCH_PACE times as
@@ -12,17 +12,17 @@
 # parallel.mode auto takes on 4 paced ranks, beside every candidate actually run: each schedule, with all
 # chunks that the stages allow, in one pipeline and in two, and the whole model on each rank.
 #
-# A run measures its ops, predicts, trains HD_BENCH_STEPS steps; of HD_BENCH_ROUNDS runs the one whose least
-# step is the least is shown, with the prediction that it made itself: what disturbs a step makes it longer,
-# never shorter. The median of its steps stands beside it. Errors are those of the prediction. Of ranks that
-# compute the last column holds what all instructions of a step were predicted to take against the processor
-# time that they took, which other programs on the same cores do not lengthen.
+# A run measures its ops, predicts, trains HD_BENCH_STEPS steps; of HD_BENCH_ROUNDS runs the one is shown
+# whose error is the middle one, against the median of its steps: a machine may change its speed between what
+# a run measures and what it takes, to either side. The errors of all runs stand behind it; mean and worst
+# below a table are of rows. Of ranks that compute the last column holds what all instructions of a step were
+# predicted to take against the processor time that they took, which other programs do not lengthen.
 set -eu
 cd "$(dirname "$0")/.."
 . bench/machine.sh
 heddle=$(readlink -f "${HEDDLE_BIN:-build/release/heddle}")
 [ -x "$heddle" ] || { echo "pipeline: $heddle is missing; run ./dev build first" >&2; exit 2; }
-parts=${HD_BENCH_PARTS:-cores workers paced} steps=${HD_BENCH_STEPS:-6} rounds=${HD_BENCH_ROUNDS:-2}
+parts=${HD_BENCH_PARTS:-cores workers paced} steps=${HD_BENCH_STEPS:-6} rounds=${HD_BENCH_ROUNDS:-3}
 pace=${HD_BENCH_PACE:-5} schedules=${HD_BENCH_SCHEDULES:-gpipe 1f1b interleaved zb-h1 zb-v 2bw}
 ranks=${HD_BENCH_RANKS:-3 4 8}
 work=$(mktemp -d)
@@ -68,20 +68,24 @@ once()
 		"$(field least_ms "$work/json") $(work_error)"
 }
 
-# best DEVICES OPTION...: of so many rounds that with the least step
-best()
+# middle DEVICES OPTION...: of so many rounds that whose error is the middle one, and the errors of all
+middle()
 {
 	local i
-	for ((i = 0; i < rounds; i++)); do once "$@" || return 1; done | sort -g -k 3 | head -n 1
+	for ((i = 0; i < rounds; i++)); do once "$@" || return 1; done |
+		awk '{ printf "%+.1f %s\n", ($1 / $2 - 1) * 100, $0 }' | sort -g |
+		awk '{ all = all (NR > 1 ? "," : "") $1; $1 = ""; line[NR] = $0 }
+			END { print line[int((NR + 1) / 2)], all }'
 }
 
 # row NAME "PREDICTED MEASURED LEAST"; errors go to $work/errors
 row()
 {
 	echo "$1 $2" | awk -v load="$(load)" -v out="$work/errors" '{
-		e = ($2 / $4 - 1) * 100
-		printf "| %s | %.2f | %.2f | %.2f | %+.1f %% | %+.1f %% | %s | %s |\n", $1, $2, $4, $3, \
-			e, ($2 / $3 - 1) * 100, load,
+		e = ($2 / $3 - 1) * 100
+		gsub(",", ", ", $6)
+		printf "| %s | %.2f | %.2f | %.2f | %+.1f %% | %s | %+.1f %% | %s | %s |\n", $1, $2, $3, $4, \
+			e, $6, ($2 / $4 - 1) * 100, load,
 			($5 < -90 || $5 + 0 > 900 ? "" : sprintf("%+.1f %%", $5))
 		print (e < 0 ? -e : e) >>out }'
 }
@@ -90,8 +94,9 @@ head_of()
 {
 	: >"$work/errors"
 	printf '\n%s\n\n' "$1"
-	echo "| schedule | predicted ms | least ms | median ms | of the least | of the median | load | work |"
-	echo "|---|--:|--:|--:|--:|--:|--:|--:|"
+	echo "| schedule | predicted ms | median ms | least ms | of the median | of all runs |" \
+		"of the least | load | work |"
+	echo "|---|--:|--:|--:|--:|--:|--:|--:|--:|"
 }
 
 foot_of()
@@ -106,36 +111,37 @@ echo "$(date -u +%Y-%m-%d), $(processor), $(nproc) cores," \
 for part in $parts; do
 	case $part in
 	cores)
-		head_of "2 ranks that compute, $steps steps, best of $rounds runs"
+		head_of "2 ranks that compute, $steps steps, the middle of $rounds runs"
 		for s in $schedules; do
-			row "$s" "$(best 2 -s parallel.mode=pipeline $(keys_of "$s"))"
+			row "$s" "$(middle 2 -s parallel.mode=pipeline $(keys_of "$s"))"
 		done
 		foot_of ;;
 	workers)
-		head_of "2 workers that compute, $steps steps, best of $rounds runs"
+		head_of "2 workers that compute, $steps steps, the middle of $rounds runs"
 		for s in gpipe 1f1b zb-h1; do
-			row "$s" "$(best 1 --workers 2 -s parallel.mode=pipeline $(keys_of "$s"))"
+			row "$s" "$(middle 1 --workers 2 -s parallel.mode=pipeline $(keys_of "$s"))"
 		done
 		foot_of ;;
 	paced)
 		for n in $ranks; do
 			head_of "$n ranks that wait $pace times what a core takes (null devices), \
-$steps steps, best of $rounds runs"
+$steps steps, the middle of $rounds runs"
 			for s in $schedules; do
-				row "$s" "$(best "paced:$n:$pace" -s parallel.mode=pipeline $(keys_of "$s"))"
+				row "$s" "$(middle "paced:$n:$pace" -s parallel.mode=pipeline \
+					$(keys_of "$s"))"
 			done
 			foot_of
 		done ;;
 	chosen)
 		head_of "what auto takes on 4 ranks that wait (null devices), beside all candidates, \
-best of $rounds runs"
+the middle of $rounds runs"
 		rounds=1
-		row auto "$(best "paced:4:$pace" -s parallel.mode=auto)" | tee "$work/auto"
-		row data "$(best "paced:4:$pace" -s parallel.mode=data)" | tee "$work/all"
+		row auto "$(middle "paced:4:$pace" -s parallel.mode=auto)" | tee "$work/auto"
+		row data "$(middle "paced:4:$pace" -s parallel.mode=data)" | tee "$work/all"
 		for s in gpipe 1f1b interleaved:2 interleaved:3 zb-h1 zb-h2 zb-v v-half v-min dualpipev; do
 			for d in 1 2; do
 				chunks=${s#*:}
-				row "$s/${d}x$((4 / d))" "$(best "paced:4:$pace" -s parallel.mode=pipeline \
+				row "$s/${d}x$((4 / d))" "$(middle "paced:4:$pace" -s parallel.mode=pipeline \
 					-s parallel.schedule="${s%:*}" -s parallel.replicas=$d \
 					$([ "$chunks" = "$s" ] || echo "-s parallel.chunks=$chunks"))"
 			done
