@@ -86,6 +86,13 @@ printf '%s\n' 0,add,a 0,add,b 0,add,c 1800000,remove,a 1800000,remove,b 3600000,
 expect 0 heddle plan lenet.yaml --workers 3 --planner data -s parallel.replicas=3 --spot trace.csv \
 	--json
 says '"losses_h":2,"together":[0.5,0.5]'
+# three are there for half of the hour, then one; paid are two on average
+"$(command -v python3 || echo /opt/torchvenv/bin/python)" - out <<'END' || failed "machines that come and go"
+import json, sys
+for c in json.load(open(sys.argv[1]))["candidates"]:
+    assert abs(c["there"] - 0.5) < 1e-12 and abs(c["usd_h"] - 2 * 0.91) < 1e-12, c
+    assert c["value"] < c["value_if_there"] * 1.5 and c["memory_bytes"] >= c["peak_bytes"] > 0, c
+END
 says '"refused":[{"strategy":"shadow lazy","schedule":"data-parallel","pipelines":3,"stages":1,'
 says '"why":"there is 1 stage'
 # of a larger fleet those that two machines would have been; one that ends at once says nothing
@@ -115,6 +122,14 @@ says 'pauses too long'
 says 'chosen    none: no way is allowed by the bounds on pause, time and money'
 expect 0 grid 2 4 --spot pauses.json -s elastic.pause_max=20s -s job.deadline=1s -s job.steps=100M
 says 'done too late'
+# of passes over the data the steps are counted: 100000 of them take longer than that, one does not
+sed 's/steps: [0-9]*/epochs: 1000/' lenet.yaml >passes.yaml
+grep -q 'epochs: 1000' passes.yaml || failed "lenet.yaml has no steps"
+for pair in '100000:done too late' '0.001:chosen    '; do
+	expect 0 heddle plan passes.yaml --workers 8 --planner data --spot pauses.json -s job.deadline=1s \
+		-s job.epochs=${pair%%:*}
+	says "${pair#*:}"
+done
 expect 2 grid 2 4 --spot strict.json --planner ptdp
 says 'by the planners auto or data, not ptdp'
 expect 2 grid 2 4 --spot strict.json -o plan.txt

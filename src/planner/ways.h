@@ -11,11 +11,13 @@
  *    host: of a processor both are one memory. Spare pipelines have to fit the devices that are there.
  * 3. A tolerated loss makes others compute half of what a rank does in a step once more, with the forwards of
  *    `eager` and all of `full` left out; peers share it; a spare pipeline takes half a step.
- * 4. Grids that could not win without any loss, even if they computed all the time, are left out and counted,
- *    unless `all` is set.
- * 5. The choice is rule 4 of value.h among those that are allowed: by bounds on pause, time and money, and
- *    because a run takes them (`runs`). The others say what made them lose: the term that costs most
- *    beside the choice.
+ * 4. Grids that could not win, and shadows on them, even if no device ever waited and nothing were computed
+ *    twice, are left out and counted, unless all are asked for. Nothing else is left out, and no reason to
+ *    refuse one is lost: HD_WAYS_REFUSED are kept, more are counted. Each way has the reason why it lost
+ *    beside the choice. Those that may be worth most come first.
+ * 5. With a trace, machines come and go: a run has as many of a grid's pipelines as there are machines for
+ *    (hd_spot_presence()), each number of them planned and judged by itself, and stands with fewer than one.
+ *    Spare pipelines go first; without any, peers take what is lost. Paid are the machines that are there.
  *
  * Equal arguments give equal answers. What is handed out lies in the arena; plans go through one of their
  * own. Pure. */
@@ -30,6 +32,7 @@
 #define HD_WAY_FATES(X)                                                              \
 	X(CHOSEN,   "chosen")                                                        \
 	X(EQUAL,    "within 1 %, and the choice is simpler")                         \
+	X(NEAR,     "of the same strategy, and worth up to 1 % less")                \
 	X(STEP,     "its step is longer")                                            \
 	X(OVERHEAD, "shadows and checkpoints take more")                             \
 	X(LOSSES,   "losses cost more")                                              \
@@ -54,6 +57,11 @@ struct hd_ways_ask {
 	const struct hd_spot_market *market;
 	double batch;
 	uint64_t steps;                           /* of the job, for bounds on time and money; 0: not known */
+	/* rule 5, of no more machines than the cluster has; NULL: all are there. Not used in lockstep */
+	const struct hd_spot_trace *trace;
+	/* NULL, or called before each grid how many of all were gone through */
+	void (*said)(void *user, uint32_t done, uint32_t of);
+	void *user;
 	bool runs[HD_NSPOT_STRATEGIES];           /* a run takes it */
 	bool all;                                 /* rule 4 */
 };
@@ -63,7 +71,10 @@ struct hd_way {
 	const char *schedule;                     /* name of a row of generate.h */
 	uint32_t pipelines, ranks, chunks;
 	struct hd_spot_value value;
-	int64_t peak;                             /* bytes of the fullest rank */
+	int64_t peak, needs;                      /* bytes of the fullest rank: on its device; with what
+		lies on the host */
+	double there;                             /* share of the time with machines for all of it */
+	double alone;                             /* its value if they were there all the time */
 	double hours, usd;                        /* for all of the job; 0: not known */
 	enum hd_way_fate fate;
 };

@@ -162,6 +162,23 @@ enum hd_err hd_plan_input_read(struct hd_cmd *cmd, struct hd_plan_input *p)
 	return err ? err : read_cluster(cmd, p);
 }
 
+enum hd_err hd_plan_input_steps(struct hd_cmd *cmd, const struct hd_plan_input *p, uint64_t *steps)
+{
+	const struct hd_job_value *value = p->job.value;
+	struct hd_task *task;
+	enum hd_err err;
+
+	*steps = value[HD_JOB_STEPS].is_none ? 0 : (uint64_t)hd_job_int(&p->job, HD_JOB_STEPS);
+	if (*steps || value[HD_JOB_EPOCHS].is_none)
+		return HD_OK;
+	err = hd_task_create(&task, &p->job, &cmd->fs, &cmd->diag);
+	if (err)
+		return err;
+	*steps = task->nsteps;
+	hd_task_destroy(task);
+	return HD_OK;
+}
+
 enum hd_err hd_plan_input_whole(struct hd_cmd *cmd, const struct hd_plan_input *p, const uint32_t *map,
 	struct hd_text *text)
 {

@@ -34,6 +34,9 @@ HD_MUST_USE enum hd_err hd_cmd_graph_file(struct hd_cmd *cmd, const struct hd_cm
 /* --max-cuts and --compress-branches. */
 struct hd_cuts_how hd_plan_input_cuts(const struct hd_cmd *cmd);
 HD_MUST_USE enum hd_err hd_plan_input_read(struct hd_cmd *cmd, struct hd_plan_input *input);
+/* How many steps the job has: job.steps, or of its data as many as job.epochs takes. 0: it says neither. */
+HD_MUST_USE enum hd_err hd_plan_input_steps(struct hd_cmd *cmd, const struct hd_plan_input *input,
+	uint64_t *steps);
 /* The profile for virtual nodes of `rows` (profile_graph.h); for hd_suggest(). */
 HD_MUST_USE enum hd_err hd_plan_input_profile_at(void *input, uint64_t rows, struct hd_profile *profile,
 	struct hd_arena *arena, struct hd_diag *diag);

@@ -18,6 +18,9 @@ struct spot_ask {
 	struct hd_cmd *cmd;
 	struct hd_planning *p;
 	struct hd_spot_market market;
+	struct hd_spot_trace trace;
+	bool traced;
+	int64_t said_ns;
 	struct hd_ways ways;
 	struct key key[KEYS];                     /* of the choice */
 	uint32_t nkeys;
@@ -26,13 +29,13 @@ struct spot_ask {
 /* Of a fleet larger than what is asked for no more machines count than that. */
 static enum hd_err market_of_trace(struct spot_ask *a, const char *name, const struct hd_spot_trace *all)
 {
-	struct hd_spot_trace trace;
-	enum hd_err err = hd_spot_trace_at_most(&trace, all, a->p->in.cluster.ndevices, &a->cmd->arena,
+	enum hd_err err = hd_spot_trace_at_most(&a->trace, all, a->p->in.cluster.ndevices, &a->cmd->arena,
 		&a->cmd->diag);
 
 	if (err)
 		return err;
-	hd_spot_market_of(&a->market, &trace);
+	a->traced = true;
+	hd_spot_market_of(&a->market, &a->trace);
 	return a->market.losses_h <= HD_SPOT_LOSSES_H ? HD_OK : hd_fail(&a->cmd->diag, HD_E_INPUT,
 		"%s: %g losses an hour: it ends with the machines that it loses; one of an hour or more says "
 		"how often they go", name, a->market.losses_h);
@@ -81,12 +84,27 @@ static void take_bounds(struct spot_ask *a)
 static const char *const redundancy_of[HD_NSPOT_STRATEGIES] = { [HD_SPOT_CHECKPOINT] = "none",
 	[HD_SPOT_REROUTE] = "none", [HD_SPOT_LAZY] = "lazy", [HD_SPOT_REPLICA] = "none" };
 
+/* A search of many grids says where it is, at times. */
+static void said(void *user, uint32_t done, uint32_t of)
+{
+	enum { SAYS_NS = 2000000000 };
+	struct spot_ask *a = user;
+	const int64_t now_ns = hd_clock_now_ns(&a->cmd->clock);
+
+	if (!done)
+		a->said_ns = now_ns;
+	if (now_ns - a->said_ns < SAYS_NS || a->cmd->args.has[HD_OPT_QUIET])
+		return;
+	a->said_ns = now_ns;
+	fprintf(stderr, ">> %u of %u grids are judged or cannot win\n", done, of);
+}
+
 static enum hd_err find(struct spot_ask *a)
 {
 	const struct hd_job *job = &a->p->in.job;
 	struct hd_ways_ask ask = { .plan = a->p->ask, .market = &a->market,
 		.batch = (double)hd_job_int(job, HD_JOB_GLOBAL), .all = a->cmd->args.has[HD_OPT_EXPLAIN],
-		.steps = job->value[HD_JOB_STEPS].is_none ? 0 : (uint64_t)hd_job_int(job, HD_JOB_STEPS) };
+		.trace = a->traced ? &a->trace : NULL, .said = said, .user = a };
 
 	for (int s = 0; s < HD_NSPOT_STRATEGIES; s++)
 		ask.runs[s] = redundancy_of[s] != NULL;
@@ -99,7 +117,10 @@ static enum hd_err find(struct spot_ask *a)
 	if (hd_job_int(job, HD_JOB_UPDATE) != HD_UPDATE_FLUSH)
 		return hd_fail(&a->cmd->diag, HD_E_INVAL, "--spot judges jobs whose updates are not delayed; "
 			"optim.update is %s, not flush", hd_job_text(job, HD_JOB_UPDATE));
-	return hd_ways_find(&a->ways, &ask, &a->cmd->arena, &a->cmd->diag);
+	enum hd_err err = a->market.deadline_s > 0 || a->market.budget_usd > 0 ||
+		!job->value[HD_JOB_STEPS].is_none ? hd_plan_input_steps(a->cmd, &a->p->in, &ask.steps) :
+		HD_OK;
+	return err ? err : hd_ways_find(&a->ways, &ask, &a->cmd->arena, &a->cmd->diag);
 }
 
 /* ---- the choice as keys */
@@ -202,6 +223,7 @@ static void put_candidates(struct hd_json_writer *w, const struct hd_ways *ways)
 		hd_json_put_i64(w, "devices", v->devices);
 		hd_json_put_f64(w, "step_s", v->step_s);
 		hd_json_put_i64(w, "peak_bytes", way->peak);
+		hd_json_put_i64(w, "memory_bytes", way->needs);
 		hd_json_put_f64(w, "losses_h", v->losses_h);
 		hd_json_put_f64(w, "overhead", v->overhead);
 		hd_json_put_f64(w, "saving", v->saving);
@@ -214,6 +236,8 @@ static void put_candidates(struct hd_json_writer *w, const struct hd_ways *ways)
 		hd_json_put_f64(w, "checkpoint_every_s", v->interval_s);
 		hd_json_put_f64(w, "useful", v->useful);
 		hd_json_put_f64(w, "usd_h", v->usd_h);
+		hd_json_put_f64(w, "there", way->there);
+		hd_json_put_f64(w, "value_if_there", way->alone);
 		hd_json_put_f64(w, "value", v->value);
 		hd_json_put_f64(w, "hours", way->hours);
 		hd_json_put_f64(w, "usd", way->usd);
@@ -322,7 +346,7 @@ static void print_text(const struct spot_ask *a)
 	printf("grids     %u of %u have a plan on %u machines", ways->nplans, ways->nshapes,
 		a->p->in.cluster.ndevices);
 	if (ways->nhopeless)
-		printf("; %u could not win even without losses", ways->nhopeless);
+		printf("; %u could not win even if no device waited", ways->nhopeless);
 	printf("\nmarket    %.6g losses/h, %.6g $/h a machine; of 1, 2, ... at once:", a->market.losses_h,
 		a->market.usd_h);
 	for (uint32_t k = 0; k < a->market.ntogether; k++)

@@ -1,5 +1,7 @@
+#define _GNU_SOURCE        /* qsort_r */
 #include "planner/ways.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,15 +17,69 @@ const char *const hd_way_fate_texts[HD_NWAY_FATES] = {
 
 enum { WAYS_A_SHAPE = HD_NSPOT_STRATEGIES - 1 + HD_WAYS_SPARES };
 
-struct ways_shape { const char *schedule; uint32_t d, p, v, row; };
+/* next: of the list; below: index of that with one pipeline less, or NONE */
+struct ways_shape {
+	const char *schedule;
+	uint32_t d, p, v, row, below, first, nways;
+	double bound;
+	bool helper, judged;                      /* helper: of no ask, only for those with more pipelines */
+};
+
+#define NONE UINT32_MAX
 
 struct ways_search {
 	const struct hd_ways_ask *ask;
 	struct hd_arena *arena, *work;
 	struct ways_shape *shape;
+	uint32_t nlisted, *order;                 /* with helpers; best bound first */
+	double *share;                            /* of pipelines of this depth; rule 5 */
+	uint32_t depth;
+	double paid;                              /* machines that are there on average, as a share */
 	struct hd_ways out;
-	double best;                              /* of what is allowed */
+	double best, best_of[HD_NSPOT_STRATEGIES];        /* of what is allowed; of all */
 };
+
+/* ---- presence */
+
+static bool comes_and_goes(const struct hd_ways_ask *ask) { return ask->trace && !ask->plan.meetings; }
+
+/* Shares of the time with machines for 0, 1, ... pipelines of p stages. */
+static void see_depth(struct ways_search *s, uint32_t p)
+{
+	const struct hd_spot_grid grid = { .pipelines = s->ask->plan.cluster->ndevices / p, .stages = p };
+
+	if (comes_and_goes(s->ask) && s->depth != p)
+		hd_spot_presence(s->share, s->ask->trace, &grid);
+	s->depth = p;
+}
+
+/* With exactly d of n pipelines, or with at least n. */
+static double share_of(const struct ways_search *s, uint32_t p, uint32_t d, uint32_t n)
+{
+	double sum = 0;
+
+	if (!comes_and_goes(s->ask))
+		return d == n;
+	if (d < n)
+		return s->share[d];
+	for (uint32_t k = d; k <= s->ask->plan.cluster->ndevices / p; k++)
+		sum += s->share[k];
+	return sum;
+}
+
+static void see_machines(struct ways_search *s)
+{
+	const uint32_t n = s->ask->plan.cluster->ndevices;
+	double mean = 0;
+
+	s->paid = 1;
+	if (!comes_and_goes(s->ask))
+		return;
+	see_depth(s, 1);
+	for (uint32_t k = 1; k <= n; k++)
+		mean += k * s->share[k];
+	s->paid = mean > 0 ? mean / n : 1;
+}
 
 /* ---- shapes */
 
@@ -46,50 +102,123 @@ static bool named(const struct hd_schedule_kind *k, const char *name)
 
 static bool is_open(uint32_t asked, uint32_t is) { return !asked || asked == is; }
 
-/* Counts, and writes where there is room. */
-static void add_shapes(struct ways_search *s, uint32_t d, uint32_t p, struct ways_shape *to)
+/* Of one stage a rank: rank r begins once a virtual node's forward has come to it, and after its last
+ * gradient those before it have theirs to do. So a step is at least A(before r) + turns x a(r) for each r,
+ * where a is a rank's work but for the weights' gradients; ranks cut so that this is equal for all have the
+ * least. */
+static double least_filled(double work, double turns, uint32_t p)
+{
+	return work / (1 - pow(1 - 1 / turns, p));
+}
+
+/* The most that d pipelines of p ranks can be worth: no device waits but for what has to be before, and
+ * nothing is computed twice. A rank has the largest node or more, and a virtual node goes through all. */
+static double bound_of(const struct ways_search *s, uint32_t d, uint32_t p, bool chunks)
+{
+	const struct hd_cluster *c = s->ask->plan.cluster;
+	const struct hd_cut_sums *sums = s->ask->plan.sums;
+	const struct hd_stage_cost *all = &sums->upto[sums->cuts->n - 1];
+	const double turns = (s->ask->plan.vns + d - 1) / d, whole = (double)(all->f + all->i + all->w);
+	double speed = 0, most = 0, node = 0;
+
+	for (uint32_t k = 0; k < c->nkinds; k++)
+		speed = fmax(speed, c->kind[k].speed);
+	for (uint32_t k = 0; k < sums->cuts->n; k++) {
+		const struct hd_stage_cost *x = &sums->upto[k], zero = { 0 }, *b = k ? x - 1 : &zero;
+		node = fmax(node, (double)(x->f - b->f + x->i - b->i + x->w - b->w));
+	}
+	struct hd_spot_grid grid = { .pipelines = d, .stages = p, .batch = s->ask->batch,
+		.machines = c->ndevices };
+	grid.step_s = fmax(turns * fmax(whole / p, node), chunks ? (double)(all->f + all->i) :
+		least_filled((double)(all->f + all->i), turns, p)) * 1e-12 / speed;
+	if (!(grid.step_s > 0))
+		return INFINITY;
+	/* peers take over where spare pipelines are gone */
+	for (int i = 0; i < HD_NSPOT_STRATEGIES; i++)
+		for (uint32_t f = 1; f <= (i == HD_SPOT_REPLICA ? HD_WAYS_SPARES : 1); f++)
+			if ((s->ask->runs[i] || i == HD_SPOT_REROUTE) &&
+				(i != HD_SPOT_REPLICA || (d + f) * p <= grid.machines))
+				most = fmax(most, hd_spot_value(s->ask->market, &grid,
+					(enum hd_spot_strategy)i, f, 0).value);
+	return most;
+}
+
+/* bound: of 0 to n pipelines of one stage a rank, then of several */
+struct ways_adding { struct ways_shape *to; const double *bound; uint32_t n, combos; bool helper; };
+
+static void add_shape(struct ways_search *s, const struct ways_adding *a, uint32_t d, uint32_t p, uint32_t v,
+	uint32_t row)
+{
+	double most = 0;
+
+	if (a->to) {
+		for (uint32_t k = 1; k <= d; k++)
+			most += share_of(s, p, k, d) * a->bound[k + (v > 1 ? a->n + 1 : 0)];
+		a->to[s->nlisted] = (struct ways_shape){ hd_schedule_kinds[row].name, .d = d, .p = p, .v = v,
+			.row = row, .below = comes_and_goes(s->ask) && d > 1 ? s->nlisted - a->combos : NONE,
+			.bound = most / s->paid, .helper = a->helper };
+	}
+	s->nlisted++;
+	s->out.nshapes += !a->helper;
+}
+
+/* Counts, and writes where there is room. Of one depth the same rows for each d. */
+static void add_shapes(struct ways_search *s, uint32_t d, uint32_t p, const struct ways_adding *a)
 {
 	const struct hd_job_plan_ask *ask = &s->ask->plan;
 	const struct hd_schedule_kind *data = &hd_schedule_kinds[0];
 
 	if (p == 1) {
 		if (is_open(ask->stages, 1) && is_open(ask->chunks, 1) && !ask->deep &&
-			named(data, ask->schedule)) {
-			if (to)
-				to[s->out.nshapes] = (struct ways_shape){ data->name, d, 1, 1, 0 };
-			s->out.nshapes++;
-		}
+			named(data, ask->schedule))
+			add_shape(s, a, d, 1, 1, 0);
 		return;
 	}
 	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name; k++)
-		for (uint32_t v = k->vmin; makes_grids(k) && v <= k->vmax && v <= HD_AUTO_CHUNKS; v++) {
-			if (!named(k, ask->schedule) || !is_open(ask->stages, p * v) ||
-				!is_open(ask->chunks, v) || p * v > ask->sums->cuts->n)
-				continue;
-			if (to)
-				to[s->out.nshapes] = (struct ways_shape){ k->name, d, p, v,
-					(uint32_t)(k - hd_schedule_kinds) };
-			s->out.nshapes++;
-		}
+		for (uint32_t v = k->vmin; makes_grids(k) && v <= k->vmax && v <= HD_AUTO_CHUNKS; v++)
+			if (named(k, ask->schedule) && is_open(ask->stages, p * v) &&
+				is_open(ask->chunks, v) && p * v <= ask->sums->cuts->n)
+				add_shape(s, a, d, p, v, (uint32_t)(k - hd_schedule_kinds));
 }
 
-static void go_through(struct ways_search *s, struct ways_shape *to)
+/* Depth p. With machines that come and go all smaller numbers of pipelines, too. */
+static void go_deep(struct ways_search *s, uint32_t p, struct ways_shape *to, double *bound)
 {
 	const struct hd_job_plan_ask *ask = &s->ask->plan;
-	const uint32_t n = ask->cluster->ndevices,
-		deepest = n < HD_AUTO_RANKS ? n : HD_AUTO_RANKS;
+	const uint32_t n = ask->cluster->ndevices;
+	struct ways_adding a = { .to = to, .bound = bound, .n = n };
 
-	s->out.nshapes = 0;
-	for (uint32_t p = 1; p <= deepest && (p == 1 || !ask->meetings); p++)
-		for (uint32_t d = 1; d <= n / p && d <= ask->vns; d++)
-			if (is_open(ask->replicas, d) && (!ask->meetings || d == n || d == ask->vns))
-				add_shapes(s, d, p, to);
+	if (to)
+		see_depth(s, p);
+	for (uint32_t d = 1; d <= n / p && d <= ask->vns; d++) {
+		const uint32_t before = s->nlisted;
+		a.helper = !is_open(ask->replicas, d) || (ask->meetings && d != n && d != ask->vns);
+		if (a.helper && (!comes_and_goes(s->ask) || d > ask->replicas))
+			continue;
+		if (to)
+			for (uint32_t chunks = 0; chunks < 2; chunks++)
+				bound[chunks * (n + 1) + d] = bound_of(s, d, p, chunks);
+		add_shapes(s, d, p, &a);
+		a.combos = s->nlisted - before;
+	}
 }
 
-static int wider_first(const void *x, const void *y)
+static void go_through(struct ways_search *s, struct ways_shape *to, double *bound)
 {
-	const struct ways_shape *a = x, *b = y;
+	const uint32_t n = s->ask->plan.cluster->ndevices, deepest = n < HD_AUTO_RANKS ? n : HD_AUTO_RANKS;
 
+	s->out.nshapes = s->nlisted = 0;
+	for (uint32_t p = 1; p <= deepest && (p == 1 || !s->ask->plan.meetings); p++)
+		go_deep(s, p, to, bound);
+}
+
+static int best_bound_first(const void *x, const void *y, void *search)
+{
+	const struct ways_shape *all = ((struct ways_search *)search)->shape, *a = &all[*(const uint32_t *)x],
+		*b = &all[*(const uint32_t *)y];
+
+	if (a->bound < b->bound || a->bound > b->bound)
+		return a->bound > b->bound ? -1 : 1;
 	if (a->d * a->p != b->d * b->p)
 		return a->d * a->p > b->d * b->p ? -1 : 1;
 	if (a->p != b->p)
@@ -99,13 +228,21 @@ static int wider_first(const void *x, const void *y)
 
 static enum hd_err list_shapes(struct ways_search *s, struct hd_diag *diag)
 {
-	go_through(s, NULL);
-	s->shape = hd_arena_take(s->arena, (size_t)s->out.nshapes + 1, sizeof *s->shape);
-	s->out.way = hd_arena_take(s->arena, (size_t)s->out.nshapes * WAYS_A_SHAPE + 1, sizeof *s->out.way);
-	if (!s->shape || !s->out.way)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for %u shapes of pipelines", s->out.nshapes);
-	go_through(s, s->shape);
-	qsort(s->shape, s->out.nshapes, sizeof *s->shape, wider_first);
+	const uint32_t n = s->ask->plan.cluster->ndevices;
+	double *bound = hd_arena_take(s->arena, 2 * (size_t)n + 2, sizeof *bound);
+
+	s->share = hd_arena_take(s->arena, (size_t)n + 1, sizeof *s->share);
+	go_through(s, NULL, NULL);
+	s->shape = hd_arena_take(s->arena, (size_t)s->nlisted + 1, sizeof *s->shape);
+	s->order = hd_arena_take(s->arena, (size_t)s->nlisted + 1, sizeof *s->order);
+	s->out.way = hd_arena_take(s->arena, (size_t)s->nlisted * WAYS_A_SHAPE + 1, sizeof *s->out.way);
+	if (!bound || !s->share || !s->shape || !s->order || !s->out.way)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for %u shapes of pipelines", s->nlisted);
+	see_machines(s);
+	go_through(s, s->shape, bound);
+	for (uint32_t i = 0; i < s->nlisted; i++)
+		s->order[i] = i;
+	qsort_r(s->order, s->nlisted, sizeof *s->order, best_bound_first, s);
 	return HD_OK;
 }
 
@@ -116,11 +253,13 @@ static enum hd_err refuse(struct ways_search *s, const struct ways_shape *x, enu
 {
 	struct hd_ways *out = &s->out;
 
-	for (uint32_t i = 0; i < out->nrefused; i++)
+	for (uint32_t i = 0; i < out->nrefused && !x->helper; i++)
 		if (out->refused[i].strategy == strategy && !strcmp(out->refused[i].why, why)) {
 			out->refused[i].times++;
 			return HD_OK;
 		}
+	if (x->helper)
+		return HD_OK;
 	if (out->nrefused == HD_WAYS_REFUSED) {
 		out->nmore++;
 		return HD_OK;
@@ -133,41 +272,62 @@ static enum hd_err refuse(struct ways_search *s, const struct ways_shape *x, enu
 	return HD_OK;
 }
 
-/* The most that a grid may be worth: no loss, and no device ever stands still. */
-static bool is_hopeless(const struct ways_search *s, const struct ways_shape *x)
+static const struct hd_way *way_of(const struct ways_search *s, uint32_t shape,
+	enum hd_spot_strategy strategy, uint32_t spares)
 {
-	const struct hd_cluster *c = s->ask->plan.cluster;
-	const struct hd_cut_sums *sums = s->ask->plan.sums;
-	const struct hd_stage_cost *all = &sums->upto[sums->cuts->n - 1];
-	double speed = 0;
+	const struct ways_shape *x = &s->shape[shape];
 
-	for (uint32_t k = 0; k < c->nkinds; k++)
-		speed = c->kind[k].speed > speed ? c->kind[k].speed : speed;
-	const double step_s = (double)(all->f + all->i + all->w) * 1e-12 * s->ask->plan.vns /
-		(speed * x->d * x->p);
-	const struct hd_spot_market calm = { .usd_h = s->ask->market->usd_h, .ntogether = 1, .together =
-		{ 1 },
-		.doubled = 1, .checkpoint_s = 0 };
-	const struct hd_spot_grid grid = { .pipelines = x->d, .stages = x->p, .batch = s->ask->batch,
-		.step_s = step_s, .machines = c->ndevices };
-
-	return step_s > 0 && hd_spot_value(&calm, &grid, HD_SPOT_CHECKPOINT, 0, 0).value < 0.99 * s->best;
+	for (uint32_t i = x->first; i < x->first + x->nways; i++)
+		if (s->out.way[i].value.strategy == strategy && s->out.way[i].value.spares == spares)
+			return &s->out.way[i];
+	return NULL;
 }
 
-static void take(struct ways_search *s, const struct ways_shape *x, const struct hd_spot_grid *grid,
-	enum hd_spot_strategy strategy, uint32_t spares, double overhead, int64_t peak)
+/* Rule 5: w's value by how many pipelines there are machines for. */
+static void see_presence(const struct ways_search *s, const struct ways_shape *x, struct hd_way *w)
+{
+	const uint32_t n = x->d + w->value.spares;
+	uint32_t at = (uint32_t)(x - s->shape);
+	double value = 0;
+
+	w->alone = w->value.value;
+	w->there = share_of(s, x->p, n, n);
+	if (!comes_and_goes(s->ask))
+		return;
+	value = w->there * w->alone;
+	for (uint32_t d = n - 1; d >= 1; d--) {
+		const bool spared = w->value.strategy == HD_SPOT_REPLICA;
+		at = d < x->d ? s->shape[at].below : at;
+		if (at == NONE)
+			break;
+		const struct hd_way *less = way_of(s, at, spared && d <= x->d ? HD_SPOT_REROUTE :
+			w->value.strategy, d > x->d ? d - x->d : 0);
+		value += less ? share_of(s, x->p, d, n) * less->alone : 0;
+	}
+	w->value.usd_h *= s->paid;
+	w->value.value = value / s->paid;
+}
+
+static void take(struct ways_search *s, struct ways_shape *x, const struct hd_spot_grid *grid,
+	enum hd_spot_strategy strategy, uint32_t spares, const struct hd_way *how)
 {
 	const struct hd_spot_market *m = s->ask->market;
 	struct hd_way *w = &s->out.way[s->out.n++];
 
 	*w = (struct hd_way){ .schedule = x->schedule, .pipelines = x->d, .ranks = x->p, .chunks = x->v,
-		.peak = peak, .value = hd_spot_value(m, grid, strategy, spares, overhead) };
-	w->hours = (double)s->ask->steps * grid->step_s / w->value.useful / 3600;
+		.peak = how->peak, .needs = how->needs,
+		.value = hd_spot_value(m, grid, strategy, spares, how->value.overhead) };
+	see_presence(s, x, w);
+	x->nways++;
+	const double samples_h = w->value.value * w->value.usd_h,
+		samples = (double)s->ask->steps * grid->batch;
+	w->hours = samples_h > 0 ? samples / samples_h : samples > 0 ? INFINITY : 0;
 	w->usd = w->hours * w->value.usd_h;
 	w->fate = !s->ask->runs[strategy] ? HD_WAY_NO_RUN : !w->value.allowed ? HD_WAY_PAUSES :
 		m->deadline_s > 0 && w->hours * 3600 > m->deadline_s ? HD_WAY_LATE :
 		m->budget_usd > 0 && w->usd > m->budget_usd ? HD_WAY_DEAR : HD_WAY_EQUAL;
-	w->value.allowed = w->fate == HD_WAY_EQUAL;
+	w->value.allowed = w->fate == HD_WAY_EQUAL && !x->helper;
+	s->best_of[strategy] = fmax(s->best_of[strategy], w->value.value);
 	if (w->value.allowed && w->value.value > s->best)
 		s->best = w->value.value;
 }
@@ -176,7 +336,8 @@ struct judged {
 	const struct hd_job_plan *plan;
 	struct hd_spot_grid grid;
 	uint32_t chunks;
-	int64_t busiest, peak;
+	int64_t busiest;
+	struct hd_way how;                        /* its memory and overhead */
 	double back;
 };
 
@@ -211,7 +372,7 @@ static double redo_s(const struct judged *j, enum hd_spot_strategy strategy)
 
 /* What shadows in this mode take beside the plan's step, as a share of it: both simulated alike. */
 static enum hd_err add_mode(struct ways_search *s, const struct judged *j, enum hd_redundancy mode,
-	double *overhead, int64_t *peak, struct hd_diag *why)
+	struct hd_way *how, struct hd_diag *why)
 {
 	const struct hd_job_plan *plan = j->plan;
 	const struct hd_cluster *cluster = s->ask->plan.cluster;
@@ -226,11 +387,12 @@ static enum hd_err add_mode(struct ways_search *s, const struct judged *j, enum 
 		hd_redundancy_add(&with, &plan->schedule, &ask, s->work, why);
 
 	err = err ? err : hd_sim_plan(&after, &with, &set, s->work, why);
-	*peak = 0;
+	how->peak = how->needs = 0;
 	for (uint32_t r = 0; !err && r < with.nranks; r++) {
 		const int64_t has = hd_cluster_kind_of(cluster, plan->device[r])->memory,
 			needs = after.rank[r].peak + after.rank[r].host;
-		*peak = needs > *peak ? needs : *peak;
+		how->peak = after.rank[r].peak > how->peak ? after.rank[r].peak : how->peak;
+		how->needs = needs > how->needs ? needs : how->needs;
 		if (has && needs > has)
 			err = hd_fail(why, HD_E_INVAL,
 			"does not fit: with its shadow rank %u needs %.1f MiB, "
@@ -238,11 +400,21 @@ static enum hd_err add_mode(struct ways_search *s, const struct judged *j, enum 
 				(double)has * 0x1p-20);
 	}
 	if (!err)
-		*overhead = (double)after.makespan / (double)plan->sim.makespan - 1;
+		how->value.overhead = (double)after.makespan / (double)plan->sim.makespan - 1;
 	return err;
 }
 
-static enum hd_err judge_plan(struct ways_search *s, const struct ways_shape *x, struct judged *j,
+/* Could it be the choice with the step of its plan and nothing on top? Of what no run takes: the best of its
+ * strategy, to be shown. */
+static bool may_win(const struct ways_search *s, const struct judged *j, enum hd_spot_strategy strategy)
+{
+	const double most = s->ask->all || comes_and_goes(s->ask) ? INFINITY :
+		hd_spot_value(s->ask->market, &j->grid, strategy, 1, 0).value;
+
+	return s->ask->runs[strategy] ? most >= 0.99 * s->best : most >= s->best_of[strategy];
+}
+
+static enum hd_err judge_plan(struct ways_search *s, struct ways_shape *x, struct judged *j,
 	struct hd_diag *diag)
 {
 	static const enum hd_redundancy mode_of[HD_NSPOT_STRATEGIES] = { [HD_SPOT_LAZY] = HD_REDUNDANCY_LAZY,
@@ -252,10 +424,11 @@ static enum hd_err judge_plan(struct ways_search *s, const struct ways_shape *x,
 	for (int i = 0; i < HD_NSPOT_STRATEGIES && !err; i++) {
 		const enum hd_spot_strategy strategy = (enum hd_spot_strategy)i;
 		struct hd_diag why = { "" };
-		double overhead = 0;
-		int64_t peak = j->peak;
+		struct hd_way how = j->how;
 		j->grid.redo_s = redo_s(j, strategy);
-		if (mode_of[i] && (err = add_mode(s, j, mode_of[i], &overhead, &peak, &why))) {
+		if (mode_of[i] && !may_win(s, j, strategy))
+			continue;
+		if (mode_of[i] && (err = add_mode(s, j, mode_of[i], &how, &why))) {
 			if (hd_err_radius(err) > HD_HURT_JOB)
 				return hd_fail(diag, err, "%s", why.text);
 			err = refuse(s, x, strategy, why.text, diag);
@@ -263,12 +436,12 @@ static enum hd_err judge_plan(struct ways_search *s, const struct ways_shape *x,
 		}
 		for (uint32_t f = 1; f <= (strategy == HD_SPOT_REPLICA ? HD_WAYS_SPARES : 1); f++)
 			if (strategy != HD_SPOT_REPLICA || (x->d + f) * x->p <= j->grid.machines)
-				take(s, x, &j->grid, strategy, f, overhead, peak);
+				take(s, x, &j->grid, strategy, f, &how);
 	}
 	return err;
 }
 
-static enum hd_err judge_shape(struct ways_search *s, const struct ways_shape *x,
+static enum hd_err judge_shape(struct ways_search *s, struct ways_shape *x,
 	const struct hd_job_planner *planner,
 	struct hd_diag *diag)
 {
@@ -294,17 +467,53 @@ static enum hd_err judge_shape(struct ways_search *s, const struct ways_shape *x
 	if (err)
 		return err == HD_E_INVAL ? refuse(s, x, HD_NSPOT_STRATEGIES, why.text, diag) :
 			hd_fail(diag, err, "%s", why.text);
-	s->out.nplans++;
+	s->out.nplans += !x->helper;
+	x->first = s->out.n;
 	j.grid.step_s = hd_job_plan_step_s(&plan);
 	j.back = share_back(&plan.costs);
 	for (uint32_t r = 0; r < plan.schedule.nranks; r++) {
 		j.busiest = plan.sim.rank[r].busy > j.busiest ? plan.sim.rank[r].busy : j.busiest;
-		j.peak = plan.sim.rank[r].peak > j.peak ? plan.sim.rank[r].peak : j.peak;
+		const int64_t peak = plan.sim.rank[r].peak, needs = peak + plan.sim.rank[r].host;
+		j.how.peak = peak > j.how.peak ? peak : j.how.peak;
+		j.how.needs = needs > j.how.needs ? needs : j.how.needs;
 	}
 	return judge_plan(s, x, &j, diag);
 }
 
 /* ---- all of them */
+
+/* Those with fewer pipelines first. */
+static enum hd_err judge_family(struct ways_search *s, uint32_t of, const struct hd_job_planner *planner,
+	struct hd_diag *diag)
+{
+	uint32_t at = of;
+	enum hd_err err = HD_OK;
+
+	see_depth(s, s->shape[of].p);
+	for (uint32_t d = 1; d <= s->shape[of].d && !err; d++) {
+		for (at = of; s->shape[at].d > d && s->shape[at].below != NONE;)
+			at = s->shape[at].below;
+		if (s->shape[at].judged)
+			continue;
+		s->shape[at].judged = true;
+		err = judge_shape(s, &s->shape[at], planner, diag);
+		hd_arena_reset(s->work);
+	}
+	return err;
+}
+
+static void drop_helpers(struct ways_search *s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->nlisted; i++)
+		for (uint32_t k = 0; s->shape[i].helper && k < s->shape[i].nways; k++)
+			s->out.way[s->shape[i].first + k].schedule = NULL;
+	for (uint32_t i = 0; i < s->out.n; i++)
+		if (s->out.way[i].schedule)
+			s->out.way[n++] = s->out.way[i];
+	s->out.n = n;
+}
 
 static int best_first(const void *x, const void *y)
 {
@@ -331,7 +540,7 @@ static enum hd_way_fate why_it_lost(const struct hd_spot_value *c, const struct 
 		losses = (1 + v->losses_h / 3600 * v->stall_s) / (1 + c->losses_h / 3600 * c->stall_s);
 
 	if (v->value >= 0.99 * c->value)
-		return HD_WAY_EQUAL;
+		return v->strategy == c->strategy && v->spares == c->spares ? HD_WAY_NEAR : HD_WAY_EQUAL;
 	return step >= over && step >= losses ? HD_WAY_STEP : over >= losses ? HD_WAY_OVERHEAD :
 		HD_WAY_LOSSES;
 }
@@ -374,14 +583,17 @@ enum hd_err hd_ways_find(struct hd_ways *ways, const struct hd_ways_ask *ask, st
 	if (err)
 		return err;
 	hd_arena_init(&work, 0);
-	for (uint32_t i = 0; i < s.out.nshapes && !err; i++) {
-		if (!ask->all && is_hopeless(&s, &s.shape[i])) {
-			s.out.nhopeless++;
+	for (uint32_t i = 0; i < s.nlisted && !err; i++) {
+		if (s.shape[s.order[i]].helper)
 			continue;
-		}
-		err = judge_shape(&s, &s.shape[i], planner, diag);
-		hd_arena_reset(&work);
+		if (ask->said)
+			ask->said(ask->user, i, s.nlisted);
+		if (!ask->all && s.shape[s.order[i]].bound < 0.99 * s.best)
+			s.out.nhopeless += !s.shape[s.order[i]].judged;
+		else
+			err = judge_family(&s, s.order[i], planner, diag);
 	}
+	drop_helpers(&s);
 	if (!err && !s.out.nplans)
 		err = s.out.nrefused ? hd_fail(diag, HD_E_INVAL, "%s", s.out.refused[0].why) :
 			hd_fail(diag, HD_E_INVAL, "no grid of %u devices is what the job asks for: "

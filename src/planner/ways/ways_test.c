@@ -153,14 +153,19 @@ static void no_grid_is_forgotten(void **state)
 static void what_cannot_win_is_left_out_and_the_choice_stays(void **state)
 {
 	static struct setting s;
-	uint32_t left = 0;
+	uint32_t left = 0, nears = 0;
 
 	(void)state;
+	struct hd_spot_trace trace;
+	static const struct hd_spot_change in[] = { { 0, 2, NULL }, { 100, 3, NULL }, { 300, -2, NULL },
+		{ 1000, -1, NULL } };
+	assert_int_equal(hd_spot_trace_make(&trace, 4, in, 0, &arena, NULL), HD_OK);
 	/* the slower the links, the fewer devices win */
-	for (int i = 0; i < 16; i++) {
+	for (int i = 0; i < 24; i++) {
 		set_up_ask(&s, 0);
+		s.ask.trace = i >= 16 ? &trace : NULL;
 		s.market.losses_h = i % 2 ? 0 : 400;
-		s.cluster.level[0].bytes_per_s = 1e7 * (1 << i / 2);
+		s.cluster.level[0].bytes_per_s = 1e7 * (1 << i % 16 / 2);
 		const struct hd_ways all = found(&s);
 		s.ask.all = false;
 		const struct hd_ways few = found(&s);
@@ -173,8 +178,83 @@ static void what_cannot_win_is_left_out_and_the_choice_stays(void **state)
 			"%s %u x %u",
 			b->schedule, b->pipelines, b->ranks);
 		CHECK(a->fate == HD_WAY_CHOSEN, "fate %d", a->fate);
+		for (uint32_t k = 0; k < all.n; k++) {
+			const struct hd_way *w = &all.way[k];
+			const bool near = w->value.value >= 0.99 * a->value.value && w != a,
+				alike = w->value.strategy == a->value.strategy &&
+					w->value.spares == a->value.spares;
+			CHECK((w->fate == HD_WAY_NEAR) == (near && alike) && (w->fate == HD_WAY_EQUAL) ==
+				(near && !alike), "way %u: %s", k, hd_way_fate_texts[w->fate]);
+			nears += near && alike;
+		}
 	}
+	CHECK(nears > 0, "the choice never had a second of its own strategy");
 	CHECK(left > 0, "nothing was ever left out");
+}
+
+/* Is `x` what a run of `w` is with n pipelines, spare ones among them? */
+static bool is_what_runs(const struct hd_way *x, const struct hd_way *w, uint32_t n)
+{
+	const bool spared = w->value.strategy == HD_SPOT_REPLICA, full = n > w->pipelines;
+
+	return x->ranks == w->ranks && x->chunks == w->chunks && !strcmp(x->schedule, w->schedule) &&
+		x->pipelines == (full ? w->pipelines : n) &&
+		x->value.spares == (full ? n - w->pipelines : 0) &&
+		x->value.strategy == (spared && !full ? HD_SPOT_REROUTE : w->value.strategy);
+}
+
+/* Machines of a trace: time by time, the run is worth what the pipelines are that there are machines for. */
+static void machines_that_come_and_go_are_worth_what_is_there(void **state)
+{
+	static const struct hd_spot_change in[] = { { 0, 1, "a" }, { 0, 1, "b" }, { 0, 1, "c" },
+		{ 100, 1, "d" }, { 100, 1, "e" }, { 250, -1, "a" }, { 300, -1, "b" }, { 300, -1, "c" }, { 300, -1, "d" },
+		{ 370, 1, "f" }, { 400, 1, "g" }, { 700, -1, "e" }, { 1000, -1, "f" } };
+	/* of those that are there, from when */
+	static const struct { double at, n; } there[] = { { 0, 3 }, { 100, 5 }, { 250, 4 }, { 300, 1 },
+		{ 370, 2 }, { 400, 3 }, { 700, 2 }, { 1000, 0 } };
+	static struct setting s;
+	struct hd_spot_trace trace;
+	uint32_t compared = 0, smaller = 0;
+	double machine_ms = 0;
+
+	(void)state;
+	assert_int_equal(hd_spot_trace_make(&trace, sizeof in / sizeof *in, in, 0, &arena, NULL), HD_OK);
+	for (int t = 0; t < 7; t++)
+		machine_ms += (there[t + 1].at - there[t].at) * there[t].n;
+	set_up_ask(&s, 0);
+	const struct hd_ways all = found(&s);
+	s.ask.trace = &trace;
+	for (uint32_t only = 0; only <= 2; only++) {
+		s.ask.plan.replicas = only;
+		const struct hd_ways ways = found(&s);
+		CHECK(only || ways.n == all.n, "%u ways, not %u", ways.n, all.n);
+		for (uint32_t i = 0; i < ways.n; i++) {
+			const struct hd_way *w = &ways.way[i];
+			const uint32_t full = w->pipelines + w->value.spares;
+			double samples = 0, whole_ms = 0;
+			CHECK(!only || w->pipelines == only, "%u pipelines", w->pipelines);
+			for (int t = 0; t < 7; t++) {
+				const double ms = there[t + 1].at - there[t].at;
+				const uint32_t q = (uint32_t)there[t].n / w->ranks, n = q < full ? q : full;
+				whole_ms += q >= full ? ms : 0;
+				for (uint32_t k = 0; k < all.n && n; k++)
+					if (is_what_runs(&all.way[k], w, n))
+						samples += ms * all.way[k].value.value *
+							all.way[k].value.usd_h;
+			}
+			/* 2 $ an hour for each that is there */
+			const double usd = machine_ms * 2, sum_h = w->hours * w->value.usd_h;
+			CHECK(fabs(w->value.value / (samples / usd) - 1) < 1e-9, "%s %u x %u %s: %g, not %g",
+				hd_spot_strategy_names[w->value.strategy], w->pipelines, w->ranks,
+				w->schedule, w->value.value, samples / usd);
+			CHECK(fabs(w->there - whole_ms / 1000) < 1e-12, "%g of the time", w->there);
+			CHECK(fabs(w->value.usd_h * 1000 - usd) < 1e-9, "%g $", w->value.usd_h);
+			CHECK(fabs(sum_h * w->value.value - 1000 * 60) < 1e-6, "%g h", w->hours);
+			compared++;
+			smaller += full > 1 && w->there < 1;
+		}
+	}
+	CHECK(compared > all.n && smaller > 10, "%u compared, %u not always there", compared, smaller);
 }
 
 static void keys_that_are_given_are_kept(void **state)
@@ -225,9 +305,12 @@ static void shadows_fit_or_are_refused(void **state)
 	const struct hd_ways ways = found(&s);
 	for (uint32_t i = 0; i < ways.n; i++) {
 		if (ways.way[i].value.strategy == HD_SPOT_CHECKPOINT)
-			plain = ways.way[i].peak;
+			plain = ways.way[i].needs;
 		if (ways.way[i].value.strategy == HD_SPOT_LAZY)
-			lazy = ways.way[i].peak;
+			lazy = ways.way[i].needs;
+		/* lazy's shadows lie on the host */
+		CHECK(ways.way[i].value.strategy > HD_SPOT_LAZY || ways.way[i].peak == plain, "%lld bytes",
+			(long long)ways.way[i].peak);
 	}
 	CHECK(plain > 0 && lazy > plain, "%lld and %lld bytes", (long long)plain, (long long)lazy);
 	for (int more = 0; more < 2; more++) {
@@ -316,7 +399,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 #define T(test) cmocka_unit_test_setup_teardown(test, make_arena, drop_arena)
 		T(every_way_is_what_its_own_plan_and_all_sets_of_losses_say), T(no_grid_is_forgotten),
-		T(what_cannot_win_is_left_out_and_the_choice_stays), T(keys_that_are_given_are_kept),
+		T(what_cannot_win_is_left_out_and_the_choice_stays),
+		T(machines_that_come_and_go_are_worth_what_is_there), T(keys_that_are_given_are_kept),
 		T(shadows_fit_or_are_refused), T(bounds_leave_ways_out),
 		T(a_bound_on_pauses_buys_what_computes_less_again),
 #undef T
