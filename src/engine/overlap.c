@@ -56,7 +56,7 @@ static enum hd_err count(struct hd_overlap *o, const struct hd_plan *plan, struc
 
 	for (uint32_t r = 0; r < plan->nranks && !err; r++) {
 		struct hd_window window = { .p = plan->nranks, .nvns = plan->nvns, .ahead = true,
-			.goes_on = true };
+			.goes_on = true, .again = hd_window_again(plan, r) };
 		struct hd_ilist all;
 		err = hd_window_list(&all, &window, r, arena, diag);
 		err = err ? err : join_lists(&steady[r], &all, plan->nvns, arena, diag);
@@ -77,14 +77,16 @@ static enum hd_err make_lists(struct hd_overlap *o, const struct hd_plan *plan, 
 
 	for (int ahead = 0; ahead < 2; ahead++)
 		for (int on = 0; on < 2; on++) {
-			const struct hd_window window = { .p = plan->nranks, .nvns = plan->nvns,
-				.ahead = ahead, .goes_on = on, .eager = o->eager };
+			struct hd_window window = { .p = plan->nranks, .nvns = plan->nvns, .ahead = ahead,
+				.goes_on = on, .eager = o->eager };
 			struct hd_ilist *list = hd_arena_take(arena, ndevices, sizeof *list);
 			if (!list)
 				return no_memory(diag);
 			o->list[ahead][on] = list;
-			for (uint32_t d = 0; d < ndevices && !err; d++)
+			for (uint32_t d = 0; d < ndevices && !err; d++) {
+				window.again = hd_window_again(plan, rank[d]);
 				err = hd_window_list(&list[d], &window, rank[d], arena, diag);
+			}
 		}
 	return err;
 }

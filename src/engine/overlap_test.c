@@ -46,9 +46,9 @@ static void plan_of(struct hd_rig *rig, const struct hd_rig_kind *k)
 		diag.text);
 }
 
-static void adopt_overlap(struct hd_rig *rig, uint32_t p)
+static void adopt_keeping(struct hd_rig *rig, uint32_t p, enum hd_stage_keeps keeps)
 {
-	const struct hd_rig_kind k = { "1f1b", p, 1, 1, false, 1 };
+	const struct hd_rig_kind k = { "1f1b", p, 1, 1, keeps, 1 };
 	struct hd_diag diag = { "" };
 
 	plan_of(rig, &k);
@@ -58,6 +58,8 @@ static void adopt_overlap(struct hd_rig *rig, uint32_t p)
 	assert_non_null(o);
 	assert_true(!o->eager == !rig->task->delays.differ);
 }
+
+static void adopt_overlap(struct hd_rig *rig, uint32_t p) { adopt_keeping(rig, p, HD_KEEPS_ALL); }
 
 static void open_overlap(struct hd_rig *rig, const char *model, uint32_t batch, uint32_t vns,
 	const char *more, uint32_t p)
@@ -98,6 +100,26 @@ static void they_give_the_bits_of_one_device(void **state)
 			CHECK(!memcmp(&one, &many, sizeof one), "case %zu on %u stages", c, p);
 			hd_rig_close(&rig);
 		}
+	}
+}
+
+/* A stage that keeps its input alone needs one arena a pipe, whatever the window. */
+static void stages_that_compute_again_overlap_too(void **state)
+{
+	(void)state;
+	for (size_t c = 0; c < NCASES; c += 5) {
+		struct stepped one, many;
+		struct hd_rig rig;
+		on_one(cases[c].model, cases[c].batch, cases[c].vns, cases[c].more, &one);
+		hd_rig_open(&rig, cases[c].model, cases[c].batch, cases[c].vns, cases[c].more, 3);
+		adopt_keeping(&rig, 3, HD_KEEPS_INPUT);
+		const struct hd_overlap *o = hd_worker_work(rig.worker)->overlap;
+		for (int i = 0; i < 2; i++)
+			for (uint32_t s = 0; s < o->pipe[i]->nseats; s++)
+				assert_int_equal(o->pipe[i]->seat[s].arena.cap, 1);
+		run_from(&rig, &many, 0, STEPS);
+		CHECK(!memcmp(&one, &many, sizeof one), "case %zu", c);
+		hd_rig_close(&rig);
 	}
 }
 
@@ -466,6 +488,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(they_give_the_bits_of_one_device),
+		cmocka_unit_test(stages_that_compute_again_overlap_too),
 		cmocka_unit_test(the_state_between_two_steps_is_whole),
 		cmocka_unit_test(plans_change_between_steps_that_overlap),
 		cmocka_unit_test(the_memory_of_two_steps_is_predicted),

@@ -15,7 +15,8 @@
  *    then, and r backwards: `goes_on`. The list of that one leaves them out: `ahead`.
  * 3. Forwards run up to 2 (p - 1 - r) + 1 virtual nodes before their backwards (1f1b: p - r). V >= 2 (p - 1).
  * 4. Each list ends with NORM and STEP; transfers stand at the instructions that they serve.
- * 5. `eager`: the last rank updates before the norm is known, by STEP! between the last backward of the step
+ * 5. A rank that keeps its input alone computes again right before each backward. Where all do, none waits.
+ * 6. `eager`: the last rank updates before the norm is known, by STEP! between the last backward of the step
  *    and the first forward of the next. So it stands in lists that go on, and nowhere else.
  *
  * Everything lies in the arena. Pure. */
@@ -28,14 +29,16 @@ static inline bool hd_window_fits(uint32_t p, uint32_t nvns) { return p > 1 && n
 
 /* A step of p ranks of which they have begun some (ahead), or nothing; which they end alone, or begin the
  * next as well (goes_on). */
-struct hd_window { uint32_t p, nvns; bool ahead, goes_on, eager; };
+struct hd_window { uint32_t p, nvns; bool ahead, goes_on, eager, again; /* rule 5, of the rank */ };
 
 /* Rank r's list of it. */
 HD_MUST_USE enum hd_err hd_window_list(struct hd_ilist *list, const struct hd_window *window, uint32_t r,
 	struct hd_arena *arena, struct hd_diag *diag);
 
-/* Is it a plan of such a pipeline: rank r runs stage r of every virtual node, F and B whole, and all are
- * devices of one worker? */
+/* Is it a plan of such a pipeline: rank r runs stage r of every virtual node, F and B whole, computes all
+ * again or nothing, and all are devices of one worker? */
 bool hd_window_straight(const struct hd_plan *plan);
+/* Does rank r of such a plan compute again? */
+bool hd_window_again(const struct hd_plan *plan, uint32_t r);
 
 #endif

@@ -298,8 +298,8 @@ static enum hd_err find_overlap(bool *overlap, struct hd_run_stages *s, uint32_t
 	enum hd_err err = HD_OK;
 
 	if (s->overlap)
-		s->drains = s->d > 1 ? "there are several pipelines" : computes_again(s) ?
-			"stages compute again" : s->offload ? "activations leave to a file" : NULL;
+		s->drains = s->d > 1 ? "there are several pipelines" : s->offload ?
+			"activations leave to a file" : NULL;
 	*overlap = s->overlap && !s->drains && s->p > 1;
 	if (*overlap && task->delays.differ)
 		err = hd_stages_overlap(task, first, nstages, arena, &why);

@@ -114,7 +114,7 @@ static void stages_compute_again_or_have_activations_in_a_file(void **state)
 	hd_made_end(&m);
 }
 
-/* Of one pipeline of several ranks, which computes nothing again. */
+/* Of one pipeline of several ranks, which moves nothing to a file. */
 static void steps_overlap_only_where_a_window_can_be(void **state)
 {
 	static const bool second[] = { false, true, false, false }, none[] = { false, false };
@@ -124,8 +124,8 @@ static void steps_overlap_only_where_a_window_can_be(void **state)
 		{ { .p = 2, .v = 1, .d = 1 }, false },
 		{ { .p = 2, .v = 1, .d = 2, .overlap = true }, false },
 		{ { .p = 1, .v = 1, .d = 1, .overlap = true }, false },
-		{ { .p = 2, .v = 1, .d = 1, .overlap = true, .recompute = true }, false },
-		{ { .p = 2, .v = 1, .d = 1, .overlap = true, .again = second }, false },
+		{ { .p = 2, .v = 1, .d = 1, .overlap = true, .recompute = true }, true },
+		{ { .p = 2, .v = 1, .d = 1, .overlap = true, .again = second }, true },
 		{ { .p = 2, .v = 1, .d = 1, .overlap = true, .offload = true }, false },
 	};
 	struct hd_made m;

@@ -295,8 +295,9 @@ static enum hd_err check_overlap(const struct hd_plan *plan, struct hd_diag *dia
 		return HD_OK;
 	return hd_fail(diag, HD_E_BADPLAN,
 		"plan: steps overlap where rank r of one worker runs stage r of every virtual node, F and B "
-		"whole, and there are 2 (p - 1) virtual nodes or more: %u ranks, %u stages, %u virtual "
-		"nodes; leave out the line overlap", plan->nranks, plan->nstages, plan->nvns);
+		"whole, computes all again or nothing, and "
+		"there are 2 (p - 1) virtual nodes or more: %u ranks, %u stages, %u virtual nodes; leave out "
+		"the line overlap", plan->nranks, plan->nstages, plan->nvns);
 }
 
 static enum hd_err check_map(const struct hd_plan *plan, const struct hd_schedule *s, struct hd_diag *diag)

@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-struct window_emit { struct hd_ilist *list; uint32_t p, r, end; };
+struct window_emit { struct hd_ilist *list; uint32_t p, r, end; bool again; };
 
 static void put(struct window_emit *e, uint8_t op, uint32_t vn, uint32_t peer)
 {
@@ -21,6 +21,7 @@ static void forward(struct window_emit *e, int64_t n, uint32_t done)
 	if (e->r)
 		put(e, HD_INS_RA, v, e->r - 1);
 	put(e, HD_INS_F, v, 0);
+	e->list->at[e->list->len - 1].flags = e->again ? HD_INS_CHECKPOINT : 0;
 	if (e->r + 1 < e->p)
 		put(e, HD_INS_SA, v, e->r + 1);
 }
@@ -33,6 +34,8 @@ static void backward(struct window_emit *e, int64_t n, uint32_t done)
 		return;
 	if (e->r + 1 < e->p)
 		put(e, HD_INS_RG, v, e->r + 1);
+	if (e->again)
+		put(e, HD_INS_R, v, 0);
 	put(e, HD_INS_B, v, 0);
 	if (e->r)
 		put(e, HD_INS_SG, v, e->r - 1);
@@ -42,9 +45,10 @@ enum hd_err hd_window_list(struct hd_ilist *list, const struct hd_window *window
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_window w = *window;
-	const uint32_t lead = 2 * (w.p - 1), most = 6 * (w.nvns + lead) + 3;
+	const uint32_t lead = 2 * (w.p - 1), most = 7 * (w.nvns + lead) + 3;
 	const bool last = r + 1 == w.p;
-	struct window_emit e = { .list = list, .p = w.p, .r = r, .end = w.goes_on ? UINT32_MAX : w.nvns };
+	struct window_emit e = { .list = list, .p = w.p, .r = r, .end = w.goes_on ? UINT32_MAX : w.nvns,
+		.again = w.again };
 
 	assert(hd_window_fits(w.p, w.nvns) && r < w.p);
 	*list = (struct hd_ilist){ hd_arena_take(arena, most, sizeof *list->at), 0, most };
@@ -67,20 +71,33 @@ enum hd_err hd_window_list(struct hd_ilist *list, const struct hd_window *window
 	return HD_OK;
 }
 
+bool hd_window_again(const struct hd_plan *plan, uint32_t r)
+{
+	bool again = false;
+
+	for (uint32_t i = 0; i < plan->list[r].len && !again; i++)
+		again = plan->list[r].at[i].flags & HD_INS_CHECKPOINT;
+	return again;
+}
+
+static bool may_stand(const struct hd_ins *ins, uint32_t r, bool again)
+{
+	return (!hd_ins_uses(ins->op, 'v') || ins->stage == r) && ins->op != HD_INS_I &&
+		ins->op != HD_INS_W && ins->op != HD_INS_OFF && (ins->op != HD_INS_R || again) &&
+		(ins->op != HD_INS_F || again == !!(ins->flags & HD_INS_CHECKPOINT));
+}
+
 bool hd_window_straight(const struct hd_plan *plan)
 {
 	if (!plan->first || plan->nstages != plan->nranks || !hd_window_fits(plan->nranks, plan->nvns))
 		return false;
 	for (uint32_t r = 0; r < plan->nranks; r++) {
+		const bool again = hd_window_again(plan, r);
 		if (plan->worker[r] != plan->worker[0])
 			return false;
-		for (uint32_t i = 0; i < plan->list[r].len; i++) {
-			const struct hd_ins *ins = &plan->list[r].at[i];
-			if ((hd_ins_uses(ins->op, 'v') && ins->stage != r) || ins->op == HD_INS_I ||
-				ins->op == HD_INS_W || ins->op == HD_INS_R || ins->op == HD_INS_OFF ||
-				ins->flags & HD_INS_CHECKPOINT)
+		for (uint32_t i = 0; i < plan->list[r].len; i++)
+			if (!may_stand(&plan->list[r].at[i], r, again))
 				return false;
-		}
 	}
 	return true;
 }

@@ -12,55 +12,65 @@ enum { NSTEPS = 4, MAX_P = 7 };
 
 struct window_case { struct hd_arena arena; struct hd_ilist list[NSTEPS][MAX_P]; uint32_t p, nvns; };
 
-static void open_case(struct window_case *c, uint32_t p, uint32_t nvns)
+/* Which ranks compute again: none, all, every other one. */
+enum { NONE, ALL, SOME, AGAINS };
+
+static void open_case(struct window_case *c, uint32_t p, uint32_t nvns, int again)
 {
 	*c = (struct window_case){ .p = p, .nvns = nvns };
 	hd_arena_init(&c->arena, 0);
 	for (uint32_t t = 0; t < NSTEPS; t++)
 		for (uint32_t r = 0; r < p; r++)
 			assert_int_equal(hd_window_list(&c->list[t][r], &(struct hd_window){ .p = p,
-				.nvns = nvns, .ahead = t > 0, .goes_on = t + 1 < NSTEPS }, r, &c->arena,
-				NULL), HD_OK);
+				.nvns = nvns, .ahead = t > 0, .goes_on = t + 1 < NSTEPS,
+				.again = again == ALL || (again == SOME && r % 2) }, r, &c->arena, NULL),
+				HD_OK);
 }
 
-static bool computes(const struct hd_ins *ins) { return ins->op == HD_INS_F || ins->op == HD_INS_B; }
+static bool computes(const struct hd_ins *ins) { return ins->op == HD_INS_F || ins->op == HD_INS_B ||
+	ins->op == HD_INS_R; }
+
+static void is_sound(uint32_t p, uint32_t nvns, int again)
+{
+	const struct hd_schedule_rules rules = { .transport = HD_TRANSPORT_BUFFERED };
+	struct hd_diag diag = { "" };
+	struct hd_report report;
+	struct window_case c;
+	uint32_t place[MAX_P];
+
+	open_case(&c, p, nvns, again);
+	struct hd_schedule s = { .heading = "", .nranks = p, .nvns = NSTEPS * nvns, .nstages = p,
+		.place = place, .list = hd_arena_take(&c.arena, p, sizeof *s.list) };
+	for (uint32_t r = 0; r < p; r++) {
+		place[r] = r;
+		s.list[r].at = hd_arena_take(&c.arena, 7 * NSTEPS * nvns, sizeof *s.list[r].at);
+		for (uint32_t t = 0; t < NSTEPS; t++) {
+			const struct hd_ilist *from = &c.list[t][r];
+			assert_int_equal(from->at[from->len - 2].op, HD_INS_NORM);
+			assert_int_equal(from->at[from->len - 1].op, HD_INS_STEP);
+			for (uint32_t i = 0; i + 2 < from->len; i++) {
+				struct hd_ins *to = &s.list[r].at[s.list[r].len++];
+				*to = from->at[i];
+				assert_true(to->vn < 2 * nvns);
+				to->vn += t * nvns;
+			}
+		}
+	}
+	CHECK(hd_schedule_check(&s, &rules, &report, &diag) == HD_OK, "p %u V %u, %d: %s", p, nvns, again,
+		diag.text);
+	hd_arena_finish(&c.arena);
+}
 
 /* The checker of schedules proves that every virtual node goes through every stage once each way, that all is
- * received as it is sent, and that nothing waits in a circle, with the credits that a run has. */
+ * received as it is sent, that what is computed again was dropped, and that nothing waits in a circle, with
+ * the credits that a run has. */
 static void steps_that_overlap_are_one_sound_schedule(void **state)
 {
 	(void)state;
 	for (uint32_t p = 2; p <= MAX_P; p++)
-		for (uint32_t nvns = 2 * (p - 1); nvns < 2 * p + 5; nvns += 3) {
-			const struct hd_schedule_rules rules = { .transport = HD_TRANSPORT_BUFFERED };
-			struct hd_diag diag = { "" };
-			struct hd_report report;
-			struct window_case c;
-			uint32_t place[MAX_P];
-			open_case(&c, p, nvns);
-			struct hd_schedule s = { .heading = "", .nranks = p, .nvns = NSTEPS * nvns,
-				.nstages = p, .place = place,
-				.list = hd_arena_take(&c.arena, p, sizeof *s.list) };
-			for (uint32_t r = 0; r < p; r++) {
-				place[r] = r;
-				s.list[r].at = hd_arena_take(&c.arena, 6 * NSTEPS * nvns,
-					sizeof *s.list[r].at);
-				for (uint32_t t = 0; t < NSTEPS; t++) {
-					const struct hd_ilist *from = &c.list[t][r];
-					assert_int_equal(from->at[from->len - 2].op, HD_INS_NORM);
-					assert_int_equal(from->at[from->len - 1].op, HD_INS_STEP);
-					for (uint32_t i = 0; i + 2 < from->len; i++) {
-						struct hd_ins *to = &s.list[r].at[s.list[r].len++];
-						*to = from->at[i];
-						assert_true(to->vn < 2 * nvns);
-						to->vn += t * nvns;
-					}
-				}
-			}
-			CHECK(hd_schedule_check(&s, &rules, &report, &diag) == HD_OK, "p %u V %u: %s", p,
-				nvns, diag.text);
-			hd_arena_finish(&c.arena);
-		}
+		for (uint32_t nvns = 2 * (p - 1); nvns < 2 * p + 5; nvns += 3)
+			for (int again = 0; again < AGAINS; again++)
+				is_sound(p, nvns, again);
 }
 
 /* Time in units of a forward, backwards take two. Ranks meet at the end of each step. When a rank is idle
@@ -84,11 +94,11 @@ static uint64_t run_units(const struct window_case *c, uint64_t began[NSTEPS + 1
 			for (uint32_t r = 0; r < c->p; r++)
 				while (at[r] < c->list[t][r].len) {
 					const struct hd_ins *ins = &c->list[t][r].at[at[r]];
-					const bool back = ins->op == HD_INS_B;
+					const bool back = ins->op == HD_INS_B, once = ins->op == HD_INS_F;
 					uint64_t *need = NULL, ready;
-					if (computes(ins) && !back && r)
+					if (once && r)
 						need = &done[0][r - 1][t * c->nvns + ins->vn];
-					if (computes(ins) && back && r + 1 < c->p)
+					if (back && r + 1 < c->p)
 						need = &done[1][r + 1][t * c->nvns + ins->vn];
 					if (need && *need == UINT64_MAX)
 						break;
@@ -99,7 +109,8 @@ static uint64_t run_units(const struct window_case *c, uint64_t began[NSTEPS + 1
 					ready = need && *need > clock[r] ? *need : clock[r];
 					*idle += t && t + 1 < NSTEPS ? ready - clock[r] : 0;
 					clock[r] = ready + (back ? 2 : 1);
-					done[back][r][t * c->nvns + ins->vn] = clock[r];
+					if (ins->op != HD_INS_R)
+						done[back][r][t * c->nvns + ins->vn] = clock[r];
 				}
 		}
 		for (uint32_t r = 0; r < c->p; r++) {
@@ -117,14 +128,15 @@ static void no_rank_is_idle_in_the_steady_state(void **state)
 {
 	(void)state;
 	for (uint32_t p = 2; p <= MAX_P; p++)
-		for (uint32_t nvns = 2 * (p - 1); nvns <= 2 * p + 8; nvns++) {
+		for (uint32_t i = 0, nvns; nvns = 2 * (p - 1) + i / 2, nvns <= 2 * p + 8; i++) {
+			const int again = i % 2 ? ALL : NONE;
 			uint64_t began[NSTEPS + 1], idle;
 			struct window_case c;
-			open_case(&c, p, nvns);
+			open_case(&c, p, nvns, again);
 			run_units(&c, began, &idle);
 			CHECK(idle == 0, "p %u V %u: %llu units idle", p, nvns, (unsigned long long)idle);
 			for (uint32_t t = 1; t + 1 < NSTEPS; t++)
-				assert_int_equal(began[t + 1] - began[t], 3 * nvns);
+				assert_int_equal(began[t + 1] - began[t], (again ? UINT64_C(4) : 3) * nvns);
 			hd_arena_finish(&c.arena);
 		}
 }
@@ -134,7 +146,7 @@ static void what_a_rank_begins_is_what_the_next_list_leaves_out(void **state)
 	struct window_case c;
 
 	(void)state;
-	open_case(&c, 4, 9);
+	open_case(&c, 4, 9, NONE);
 	for (uint32_t r = 0; r < 4; r++) {
 		uint32_t n[2][2] = { { 0 } };     /* F and B; of this step, of the next */
 		for (uint32_t i = 0; i < c.list[1][r].len; i++)
