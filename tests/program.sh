@@ -176,21 +176,28 @@ plans_of()
 	done <named
 }
 
-# RUN JOB WHAT [OPTION...]: the run that goes on as process $run is stopped wherever it is; one device, with
-# those options, comes to the same state and digest log in as many steps. So a test whose newcomers take long
-# has no end to miss.
+# RUN JOB WHAT [OPTION...]: of a run that has ended; one device, with those options, comes to the same state
+# and digest log in as many $steps.
+has_bits_of_one()
+{
+	local digest
+	expect 0 heddle ckpt digest "$1"
+	digest=$(cat out)
+	steps=$((10#$(ls "$1/ckpt" | tail -n 1 | cut -d- -f2)))
+	expect 0 heddle run "$2" --out "$1-one" --devices 1 --json -q "${@:4}" -s "job.steps=$steps"
+	same "$(number digest)" "$digest" "$3"
+	expect 0 heddle ckpt diff "$1" "$1-one"
+}
+
+# The same of a run that goes on as process $run: it is stopped wherever it is. So a test whose newcomers take
+# long has no end to miss.
 stops_with_bits_of_one()
 {
-	local status=0 digest
+	local status=0
 	expect 0 heddle stop "$1"
 	wait $run || status=$?
 	[ $status -eq 75 ] || failed "$1: expected exit 75, got $status"
-	expect 0 heddle ckpt digest "$1"
-	digest=$(cat out)
-	expect 0 heddle run "$2" --out "$1-one" --devices 1 --json -q "${@:4}" \
-		-s "job.steps=$((10#$(ls "$1/ckpt" | tail -n 1 | cut -d- -f2)))"
-	same "$(number digest)" "$digest" "$3"
-	expect 0 heddle ckpt diff "$1" "$1-one"
+	has_bits_of_one "$@"
 }
 
 # Tiny jobs on made-up data; $1 steps.
