@@ -21,12 +21,12 @@ passed "mlp, lenet, gpt, resnet18, bert, lstm: equal bits on 1, 2, 3 and 5 worke
 # runs that go on for a while, and their undisturbed twin: steps of brisk.yaml compute next to nothing and
 # take their time all the same; those of long.yaml compute, for a worker that does it slowly
 cat >brisk.yaml <<END
-job: {name: long, seed: 3, steps: 3000}
+job: {name: long, seed: 3, steps: 1200}
 model: {use: "builtin:mlp", args: {input: [1, 8, 8], hidden: [32, 24], classes: 4}}
 data: {kind: synthetic, count: 100}
 batch: {global: 48, virtual_nodes: 12}
 optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
-checkpoint: {every: 500 steps, keep: 2}
+checkpoint: {every: 200 steps, keep: 2}
 eval: {every: 0}
 trace: {digest: 1, samples: true}
 workers: {detect: 500 ms, pace: 4 ms}
@@ -37,7 +37,7 @@ expect 0 heddle run brisk.yaml --out twin --devices 1 --json -q
 first=$(number digest)
 
 pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2 | tail -n +2; }
-over() { await test -f "$1/ckpt/step-000003000/MANIFEST.json" || failed "$1 did not end"; }
+over() { await test -f "$1/ckpt/step-000001200/MANIFEST.json" || failed "$1 did not end"; }
 nobody_of() { ! pgrep -f -- "--join $1" >/dev/null && ! pgrep -f -- "--job $1" >/dev/null; }
 gone() { await nobody_of "$1" || failed "processes of $1 stay behind"; }
 ends_well()
@@ -49,12 +49,12 @@ ends_well()
 	expect 0 heddle ckpt diff "$1" twin
 	says 'digest logs agree'
 	plans_of "$1"
-	# from what the workers gathered: 3000 steps are 1000 data epochs of three steps
+	# from what the workers gathered: 1200 steps are 400 data epochs of three steps
 	expect 0 heddle data verify "$1" --json
-	says '"steps":3000,"epochs":1000,"samples":100,"rest":0'
+	says '"steps":1200,"epochs":400,"samples":100,"rest":0'
 	# a record for each committed step; members keep those of 256 steps for a coordinator that is to come
 	grep -o '"step":[0-9]*' "$1/metrics.ndjson" | sort -t: -k2n -u | wc -l >out
-	[ "$(cat out)" -ge "${3:-3000}" ] || failed "$1 has records of $(cat out) steps of 3000"
+	[ "$(cat out)" -ge "${3:-1200}" ] || failed "$1 has records of $(cat out) steps of 1200"
 }
 
 "$HEDDLE_BIN" run brisk.yaml --out grow --workers 2 --devices 1 -s job.steps=1000000 -q 2>log &
@@ -100,10 +100,10 @@ passed "scale --wait names what it waits for"
 "$HEDDLE_BIN" run brisk.yaml --out die --workers 3 --devices 1 -q 2>log &
 reach die 30
 kill -9 "$(pids die | head -n 1)"
-reach die 300
+reach die 150
 kill -9 "$(pids die | tail -n 1)"
 run=$!
-expect 0 heddle top die --every 300 --json         # ends with the run
+expect 0 heddle top die --every 150 --json         # ends with the run
 says '"state":"running"'
 wait $run || failed "die ended with $?"
 ends_well die "two workers killed"
@@ -139,7 +139,7 @@ ends_well orphan "the coordinator killed" 30
 grep -o '"t":[0-9.]*' orphan/metrics.ndjson | cut -d: -f2 | sort -gc ||
 	failed "time of the orphan's steps goes back"
 lost=$(grep -o '"text":"[0-9]* steps have no line' orphan/events.ndjson | tr -dc '0-9\n' | paste -sd+)
-same "$(($(cut -d, -f2 orphan/metrics.ndjson | sort -u | wc -l) + ${lost:-0}))" 3000 \
+same "$(($(cut -d, -f2 orphan/metrics.ndjson | sort -u | wc -l) + ${lost:-0}))" 1200 \
 	"steps recorded and steps reported lost"
 passed "a coordinator that is killed is replaced by a member"
 
@@ -187,19 +187,19 @@ expect 0 heddle stop halted
 status=0
 wait $! || status=$?
 [ $status -eq 75 ] || failed "stopped: expected exit 75, got $status"
-expect 0 heddle resume halted --devices 2 --steps 2000 -q
-expect 0 heddle resume halted --devices 2 --steps 2010 -q
-expect 0 heddle resume halted --devices 3 --steps 2020 -q
+expect 0 heddle resume halted --devices 2 --steps 700 -q
+expect 0 heddle resume halted --devices 2 --steps 710 -q
+expect 0 heddle resume halted --devices 3 --steps 720 -q
 expect 0 heddle resume halted --workers 3 --devices 1 -q
 ends_well halted "stopped, resumed by itself and on 3 workers"
 plan_at() { grep "\"step\":$1," halted/metrics.ndjson | tail -n 1 | grep -o '"plan":[0-9]*' | cut -d: -f2; }
-same "$(plan_at 2000) $(plan_at 2010)" "$(plan_at 1999) $(($(plan_at 1999) + 1))" \
+same "$(plan_at 700) $(plan_at 710)" "$(plan_at 699) $(($(plan_at 699) + 1))" \
 	"an equal plan keeps its number, another one counts on"
-[ "$(plan_at 2020)" -gt "$(plan_at 2010)" ] ||
-	failed "workers took the number of a plan that was there: $(plan_at 2020)"
+[ "$(plan_at 720)" -gt "$(plan_at 710)" ] ||
+	failed "workers took the number of a plan that was there: $(plan_at 720)"
 passed "stop ends with a checkpoint and exit 75, resume goes on with other workers"
 
-expect 0 heddle chaos run brisk.yaml --seed 3 --kills 1 --steps 1000 --workers 3 --out chaos --json
+expect 0 heddle chaos run brisk.yaml --seed 3 --kills 1 --steps 800 --workers 3 --out chaos --json
 says '"identical":true'
 gone chaos/chaos
 expect 2 heddle chaos run brisk.yaml --out chaos
@@ -208,26 +208,33 @@ passed "a run under chaos ends with the bits of the undisturbed one"
 
 # everything at once: two workers and a slower third, a kill, other sizes, a stop, others
 # that go on
-"$HEDDLE_BIN" run brisk.yaml --out all --workers 2 --devices 1 -q 2>log &
+"$HEDDLE_BIN" run brisk.yaml --out all --workers 2 --devices 1 -s job.steps=1000000 -q 2>log &
 run=$!
 reach all 30
 "$HEDDLE_BIN" worker --join all --devices 1 --slow 3 -q 2>slow.log &
 slow=$!
-reach all 400
+reach all 150
 expect 0 heddle scale all 4 --wait
-reach all 700
+reach all $(($(step all) + 50))
 kill -9 "$(pids all | head -n 1)"
-reach all 1000
+reach all $(($(step all) + 100))
 expect 0 heddle scale all -1
-reach all 1300
+reach all $(($(step all) + 50))
 expect 0 heddle stop all
 status=0
 wait $run || status=$?
 [ $status -eq 75 ] || failed "all: expected exit 75, got $status"
 wait $slow || true
 grep -q '"kind":"lost"' all/events.ndjson || failed "no event of a loss"
-expect 0 heddle resume all --workers 3 --devices 1 -q
-ends_well all "uneven, resized, killed, stopped and resumed"
+expect 0 heddle resume all --workers 3 --devices 1 -q \
+	--steps $((10#$(ls all/ckpt | tail -n 1 | cut -d- -f2) + 200))
+has_bits_of_one all brisk.yaml "uneven, resized, killed, stopped and resumed"
+says 'digest logs agree'
+plans_of all
+expect 0 heddle data verify all
+same "$(grep -o '"step":[0-9]*' all/metrics.ndjson | sort -t: -k2n -u | wc -l)" "$steps" \
+	"steps with a record, of a run that was killed, stopped and resumed"
+gone all
 passed "uneven workers, resizes, a kill and a resume in one run end with the bits of one device"
 
 # no worker may come back for a run whose folder was removed
