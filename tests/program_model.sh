@@ -28,6 +28,15 @@ says '"parameters":'
 expect 0 heddle model show mlp -s hidden=[4] -s input=[2] --json
 same "$(number parameters)" 62 "parameters of mlp 2-4-10"
 expect 0 heddle model show mlp.yaml -o saved.graph
+tensors() { grep -o '{"name":"[^"]*","shape":[^]]*],"elements":[0-9]*' out | sort; }
+expect 0 heddle model show gpt.yaml --json
+tensors >whole
+expect 0 heddle model show gpt.yaml -s model.shards=2 --json
+tensors >sharded
+grep -q '"slices":2' out || failed "no tensor of a model in two shards is in slices"
+[ -s whole ] && cmp whole sharded || failed "a model in shards has other tensors"
+expect 0 heddle model show gpt.yaml -s model.shards=2
+says "parameters in $(wc -l <whole) tensors"
 cat >own.yaml <<'END'
 job: {name: own, steps: 2}
 model: {use: "graph:saved.graph"}

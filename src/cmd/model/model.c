@@ -5,6 +5,7 @@
 #include "graph/model.h"
 #include "graph/op.h"
 #include "graph/pass.h"
+#include "graph/slices.h"
 #include "graph/text.h"
 #include "cmd/session.h"
 
@@ -141,13 +142,32 @@ static void measure(const struct hd_graph *g, struct size *size)
 	}
 }
 
-static void print_json(const struct hd_graph *g, const struct size *size, struct hd_text *text)
+/* A tensor in slices is one (graph/slices.h). */
+static void print_tensor(struct hd_json_writer *w, const struct hd_graph *g, uint32_t param)
 {
 	static const char *const inits[] = {
 #define X(id, name, about) name,
 		HD_INITS(X)
 #undef X
 	};
+	const struct hd_value v = hd_whole_value(g, param);
+
+	hd_json_open_object(w, NULL);
+	hd_json_put_text(w, "name", hd_whole_name(g, param));
+	hd_json_open_array(w, "shape");
+	for (uint32_t d = 0; d < v.rank; d++)
+		hd_json_put_i64(w, NULL, v.dim[d]);
+	hd_json_close(w);
+	hd_json_put_i64(w, "elements", (int64_t)hd_value_elems(&v, 1));
+	hd_json_put_i64(w, "slices", g->param[param].slice.n);
+	hd_json_put_text(w, "init", inits[g->param[param].init]);
+	hd_json_put_f32(w, "scale", g->param[param].scale);
+	hd_json_close(w);
+}
+
+static void print_json(const struct hd_graph *g, const struct hd_wholes *wholes, const struct size *size,
+	struct hd_text *text)
+{
 	struct hd_json_writer w;
 
 	hd_json_writer_init(&w, text);
@@ -160,30 +180,19 @@ static void print_json(const struct hd_graph *g, const struct size *size, struct
 	hd_json_put_f64(&w, "bytes_moved", size->moved);
 	hd_json_put_i64(&w, "nodes", g->nnodes);
 	hd_json_open_array(&w, "tensors");
-	for (uint32_t p = 0; p < g->nparams; p++) {
-		const struct hd_value *v = &g->value[g->param[p].value];
-		hd_json_open_object(&w, NULL);
-		hd_json_put_text(&w, "name", hd_graph_text_of(g, v->name));
-		hd_json_open_array(&w, "shape");
-		for (uint32_t d = 0; d < v->rank; d++)
-			hd_json_put_i64(&w, NULL, v->dim[d]);
-		hd_json_close(&w);
-		hd_json_put_i64(&w, "elements", (int64_t)hd_value_elems(v, 1));
-		hd_json_put_text(&w, "init", inits[g->param[p].init]);
-		hd_json_put_f32(&w, "scale", g->param[p].scale);
-		hd_json_close(&w);
-	}
+	for (uint32_t t = 0; t < wholes->n; t++)
+		print_tensor(&w, g, wholes->param[wholes->first[t]]);
 	hd_json_close(&w);
 	hd_json_close(&w);
 	hd_text_add(text, "\n");
 }
 
-static enum hd_err print_text(struct hd_cmd *cmd, const struct hd_graph *g, const struct size *size,
-	struct hd_text *text)
+static enum hd_err print_text(struct hd_cmd *cmd, const struct hd_graph *g, const struct hd_wholes *wholes,
+	const struct size *size, struct hd_text *text)
 {
 	hd_text_addf(text, "# %llu parameters in %u tensors, %.3f MiB\n"
 		"# one sample: %.6g MFLOP forward, %.6g MFLOP backward, %.6g MB moved if nothing is cached\n",
-		(unsigned long long)size->params, g->nparams, (double)(size->params * sizeof(float)) / 0x1p20,
+		(unsigned long long)size->params, wholes->n, (double)(size->params * sizeof(float)) / 0x1p20,
 		size->forward * 1e-6,
 		size->backward * 1e-6, size->moved * 1e-6);
 	return hd_graph_print(g, text, &cmd->diag);
@@ -200,6 +209,7 @@ static enum hd_err differentiate(struct hd_cmd *cmd, struct hd_graph *g)
 static enum hd_err verb_model_show(struct hd_cmd *cmd)
 {
 	struct hd_graph plain, full;
+	struct hd_wholes wholes;
 	struct hd_text text;
 	struct size size;
 	enum hd_err err = make(cmd, cmd->args.pos[0], &plain);
@@ -208,15 +218,16 @@ static enum hd_err verb_model_show(struct hd_cmd *cmd)
 		err = make(cmd, cmd->args.pos[0], &full);
 	if (!err)
 		err = differentiate(cmd, &full);
+	err = err ? err : hd_wholes_make(&wholes, &plain, &cmd->arena, &cmd->diag);
 	if (err)
 		return err;
 	measure(&full, &size);
 	hd_text_init(&text, &cmd->arena);
 	const struct hd_graph *shown = cmd->args.has[HD_OPT_AUTODIFF] ? &full : &plain;
 	if (cmd->args.has[HD_OPT_JSON])
-		print_json(shown, &size, &text);
+		print_json(shown, &wholes, &size, &text);
 	else
-		err = print_text(cmd, shown, &size, &text);
+		err = print_text(cmd, shown, &wholes, &size, &text);
 	if (!err && text.full)
 		err = hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the text of the graph");
 	if (!err && cmd->args.has[HD_OPT_OUTPUT])
