@@ -24,6 +24,22 @@
 #include "sys/file.h"
 #include "graph/state.h"
 
+/* Sums that were once made in another order, and have other bits since: member of a manifest, its one value,
+ * which sums. A job that such a change touches does not go on from a state made before it. */
+#define HD_CKPT_ORDERS(X) \
+	/* of the gradients of a parameter that several places read: a part a use (ADR 97) */ \
+	X(TIED,   "tied",  "parts",  "the gradients of a tied parameter") \
+	/* squares of a tensor that is stored in slices, for clipping and LAMB: slice by slice (ADR 99) */ \
+	X(SLICED, "norms", "slices", "the squares of a tensor in shards")
+enum hd_ckpt_order {
+#define X(id, key, value, what) HD_CKPT_ORDER_##id,
+	HD_CKPT_ORDERS(X)
+#undef X
+	HD_CKPT_NORDERS
+};
+/* "the gradients of a tied parameter" */
+const char *hd_ckpt_order_what(enum hd_ckpt_order order);
+
 /* What a checkpoint says of itself besides the tensors. */
 struct hd_ckpt_info {
 	uint64_t step, samples;
@@ -31,9 +47,9 @@ struct hd_ckpt_info {
 	struct hd_hash job_hash, data_hash, fingerprint, digest;
 	uint64_t data_count, len_bytes;
 	uint32_t lineage;                 /* raised by a resume with other result keys */
-	/* the sums behind the state were made by parts of tied parameters' gradients (ADR 97); the manifest
-	 * of a model without tied parameters does not say so */
-	bool     tied_parts;
+	/* HD_CKPT_ORDERS: how the sums behind the state were made, where there was another way; the manifest
+	 * of a job of which nothing was ever made otherwise says nothing */
+	bool     order[HD_CKPT_NORDERS];
 	char     kernels[16];             /* "library" | "portable" */
 	char     program[32];             /* version that wrote it */
 	char     model[64];

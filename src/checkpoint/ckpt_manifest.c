@@ -7,7 +7,6 @@
 
 #define FORMAT "heddle-checkpoint"
 #define SEAL   ",\"sha256\":\""
-#define TIED_PARTS "parts"
 
 enum { SEAL_LEN = sizeof SEAL - 1 + HD_SHA256_HEX - 1 + sizeof "\"}\n" - 1,
        NMEMBERS = 15, NFILE_MEMBERS = 3, NDATA_MEMBERS = 2 };
@@ -17,6 +16,14 @@ const struct hd_ckpt_file_row hd_ckpt_files[HD_CKPT_NFILES] = {
 	HD_CKPT_FILES(X)
 #undef X
 };
+
+static const struct { const char *key, *value, *what; } orders[HD_CKPT_NORDERS] = {
+#define X(id, key, value, what) { key, value, what },
+	HD_CKPT_ORDERS(X)
+#undef X
+};
+
+const char *hd_ckpt_order_what(enum hd_ckpt_order order) { return orders[order].what; }
 
 static void put_hash(struct hd_json_writer *w, const char *key, struct hd_hash hash)
 {
@@ -79,8 +86,9 @@ enum hd_err hd_manifest_print(const struct hd_manifest *m, struct hd_text *text,
 	hd_json_put_text(&w, "kernels", info->kernels);
 	put_hash(&w, "kernel_fingerprint", info->fingerprint);
 	hd_json_put_i64(&w, "lineage", info->lineage);
-	if (info->tied_parts)
-		hd_json_put_text(&w, "tied", TIED_PARTS);
+	for (int i = 0; i < HD_CKPT_NORDERS; i++)
+		if (info->order[i])
+			hd_json_put_text(&w, orders[i].key, orders[i].value);
 	put_hash(&w, "state_digest", info->digest);
 	hd_json_put_u64(&w, "bytes", info->len_bytes);
 	put_files(&w, m);
@@ -172,25 +180,33 @@ static enum hd_err parse_files(const struct hd_json *root, struct hd_manifest *m
 	return err;
 }
 
-static enum hd_err get_tied(const struct hd_json *root, struct hd_diag *diag)
+/* Those that are there; *n counts them. */
+static enum hd_err get_orders(const struct hd_json *root, bool *order, size_t *n, struct hd_diag *diag)
 {
-	const char *text;
-	enum hd_err err = hd_json_get_text(root, "tied", &text, diag);
+	enum hd_err err = HD_OK;
 
-	return err || !strcmp(text, TIED_PARTS) ? err : hd_fail(diag, HD_E_INPUT,
-		"tied is \"%.64s\", this program knows \"" TIED_PARTS "\"", text);
+	for (int i = 0; i < HD_CKPT_NORDERS && !err; i++) {
+		const char *text;
+		order[i] = hd_json_find(root, orders[i].key) != NULL;
+		*n += order[i];
+		err = order[i] ? hd_json_get_text(root, orders[i].key, &text, diag) : HD_OK;
+		if (!err && order[i] && strcmp(text, orders[i].value))
+			err = hd_fail(diag, HD_E_INPUT, "%s is \"%.64s\", this program knows \"%s\"",
+				orders[i].key, text, orders[i].value);
+	}
+	return err;
 }
 
 static enum hd_err parse_info(const struct hd_json *root, struct hd_ckpt_info *info, struct hd_diag *diag)
 {
 	const struct hd_json *data;
 	uint64_t lineage = 0;
-	enum hd_err err;
+	size_t norders = 0;
+	enum hd_err err = get_orders(root, info->order, &norders, diag);
 
 	/* each takes the next only while all went well; the first to fail has spoken */
 #define STEP(call) do { if (!err) err = (call); } while (0)
-	info->tied_parts = hd_json_find(root, "tied") != NULL;
-	err = members(root, NMEMBERS + info->tied_parts, diag);
+	STEP(members(root, NMEMBERS + norders, diag));
 	STEP(get_text(root, "program", info->program, sizeof info->program, diag));
 	STEP(get_text(root, "model", info->model, sizeof info->model, diag));
 	STEP(get_hash(root, "job_hash", &info->job_hash, diag));
@@ -203,7 +219,6 @@ static enum hd_err parse_info(const struct hd_json *root, struct hd_ckpt_info *i
 	STEP(get_text(root, "kernels", info->kernels, sizeof info->kernels, diag));
 	STEP(get_hash(root, "kernel_fingerprint", &info->fingerprint, diag));
 	STEP(hd_json_get_u64(root, "lineage", UINT32_MAX, &lineage, diag));
-	STEP(info->tied_parts ? get_tied(root, diag) : HD_OK);
 	STEP(get_hash(root, "state_digest", &info->digest, diag));
 	STEP(hd_json_get_u64(root, "bytes", INT64_MAX, &info->len_bytes, diag));
 #undef STEP

@@ -120,11 +120,16 @@ static void the_text_of_a_manifest(void **state)
 	body_of(&manifest, &arena, body, sizeof body);
 	assert_string_equal(body, want);
 	/* of a model with tied parameters one member more */
-	manifest.info.tied_parts = true;
+	manifest.info.order[HD_CKPT_ORDER_TIED] = true;
 	body_of(&manifest, &arena, body, sizeof body);
 	const char *tied = strstr(body, ",\"tied\":\"parts\"");
 	assert_true(tied && tied - body == strstr(want, ",\"state_digest\"") - want);
 	assert_string_equal(tied + strlen(",\"tied\":\"parts\""), want + (tied - body));
+	/* and of one in shards that goes by norms */
+	manifest.info.order[HD_CKPT_ORDER_SLICED] = true;
+	body_of(&manifest, &arena, body, sizeof body);
+	assert_non_null(strstr(body,
+		"\"lineage\":2,\"tied\":\"parts\",\"norms\":\"slices\",\"state_digest\""));
 	hd_arena_finish(&arena);
 }
 
@@ -160,9 +165,9 @@ static void the_first_fault_of_a_manifest_is_told(void **state)
 	}
 	/* how sums of tied parameters are made is parts, or not said */
 	struct hd_diag tied = { "" };
-	manifest.info.tied_parts = true;
+	manifest.info.order[HD_CKPT_ORDER_TIED] = true;
 	body_of(&manifest, &arena, good, sizeof good);
-	assert_true(parse_sealed(good, &out, &arena, NULL) == HD_OK && out.info.tied_parts);
+	assert_true(parse_sealed(good, &out, &arena, NULL) == HD_OK && out.info.order[HD_CKPT_ORDER_TIED]);
 	const char *parts = strstr(good, "\"parts\"");
 	snprintf(text, sizeof text, "%.*s\"whole\"%s", (int)(parts - good), good,
 		parts + strlen("\"parts\""));
@@ -170,7 +175,13 @@ static void the_first_fault_of_a_manifest_is_told(void **state)
 		"%s", tied.text);
 	snprintf(text, sizeof text, "%.*s1%s", (int)(parts - good), good, parts + strlen("\"parts\""));
 	assert_int_equal(parse_sealed(text, &out, &arena, NULL), HD_E_INPUT);
-	manifest.info.tied_parts = false;
+	manifest.info.order[HD_CKPT_ORDER_TIED] = false;
+	/* so are norms of slices, which is another member */
+	manifest.info.order[HD_CKPT_ORDER_SLICED] = true;
+	body_of(&manifest, &arena, good, sizeof good);
+	assert_true(parse_sealed(good, &out, &arena, NULL) == HD_OK && out.info.order[HD_CKPT_ORDER_SLICED] &&
+		!out.info.order[HD_CKPT_ORDER_TIED]);
+	manifest.info.order[HD_CKPT_ORDER_SLICED] = false;
 	body_of(&manifest, &arena, good, sizeof good);
 	/* an entry that is no object, with as many members */
 	const char *first = strstr(good, "{\"name\":\"model"), *end = strchr(first, '}');

@@ -330,10 +330,15 @@ void hd_run_destroy(struct hd_run *run)
 
 /* ---- checkpoints */
 
-/* Has it tied parameters, whose gradients are summed by parts? */
-static bool has_parts(const struct hd_run *run)
+/* The sums of this job that were made otherwise once. */
+static void find_orders(bool order[HD_CKPT_NORDERS], const struct hd_run *run)
 {
-	return run->task->layout.ngrads > run->task->layout.nparams;
+	const struct hd_task *task = run->task;
+	const bool by_norms = hd_job_num(task->job, HD_JOB_CLIP) > 0 ||
+		hd_optims[task->optim.kind].unit == HD_UNIT_TENSOR;
+
+	order[HD_CKPT_ORDER_TIED] = task->layout.ngrads > task->layout.nparams;
+	order[HD_CKPT_ORDER_SLICED] = task->wholes.sliced && by_norms;
 }
 
 static struct hd_ckpt_info describe(const struct hd_run *run)
@@ -344,9 +349,9 @@ static struct hd_ckpt_info describe(const struct hd_run *run)
 		.job_hash = run->task->job_hash, .data_hash = run->task->data->hash,
 		.data_count = run->task->data->count,
 		.fingerprint = hd_worker_fingerprint(run->worker), .lineage = run->lineage,
-		.tied_parts = has_parts(run),
 	};
 
+	find_orders(info.order, run);
 	snprintf(info.kernels, sizeof info.kernels, "%s", kernels_of(run));
 	snprintf(info.model, sizeof info.model, "%s", hd_job_text(run->job, HD_JOB_MODEL));
 	return info;
@@ -441,6 +446,18 @@ static bool checkpoint_due(const struct hd_run *run)
 	return hd_clock_now_ns(run->clock) - run->last_ckpt_ns >= every->i;
 }
 
+/* The first of its orders that this job does not have, or lacks; HD_CKPT_NORDERS: none. */
+static enum hd_ckpt_order other_order(const struct hd_run *run, const struct hd_ckpt_info *info)
+{
+	bool order[HD_CKPT_NORDERS];
+	int i = 0;
+
+	find_orders(order, run);
+	while (i < HD_CKPT_NORDERS && order[i] == info->order[i])
+		i++;
+	return (enum hd_ckpt_order)i;
+}
+
 enum hd_err hd_run_restore(struct hd_run *run, const char *folder, enum hd_restore what,
 	struct hd_diag *diag)
 {
@@ -460,16 +477,17 @@ enum hd_err hd_run_restore(struct hd_run *run, const char *folder, enum hd_resto
 			"data it was made with",
 			folder, (unsigned long long)info.data_count,
 			(unsigned long long)run->task->data->count);
-	if (info.tied_parts != has_parts(run) && what == HD_RESTORE_GO_ON)
+	const enum hd_ckpt_order other = other_order(run, &info);
+	if (other != HD_CKPT_NORDERS && what == HD_RESTORE_GO_ON)
 		return hd_fail(diag, HD_E_INVAL,
-			"%s was made by a program that adds the gradients of a tied parameter in another "
-			"order (%s): go on with that program, or continue as another lineage with "
-			"--new-semantics; eval, predict and export read it as it is", folder, info.program);
+			"%s was made by a program that adds %s in another order (%s): go on with that "
+			"program, or continue as another lineage with --new-semantics; eval, predict and "
+			"export read it as it is", folder, hd_ckpt_order_what(other), info.program);
 	err = hd_ckpt_read(run->fs, folder, hd_worker_state(run->worker), &info, diag);
 	if (err)
 		return err;
 	run->lineage = info.lineage + (!hd_hash_same(info.job_hash, run->task->job_hash) ||
-		info.tied_parts != has_parts(run));
+		other != HD_CKPT_NORDERS);
 	if (!hd_hash_same(info.fingerprint, hd_worker_fingerprint(run->worker)))
 		hd_run_note(run, "warning",
 			"the kernels of this machine differ from those the run began with: bits are "

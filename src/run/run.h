@@ -88,7 +88,7 @@ HD_MUST_USE enum hd_err hd_run_create(struct hd_run **run, const struct hd_job *
 /* What for: to go on with the bits it began with, as another lineage, or to read it and train no further. */
 enum hd_restore { HD_RESTORE_GO_ON, HD_RESTORE_NEW_SEMANTICS, HD_RESTORE_READ };
 /* Takes the state of a checkpoint. Refuses one of other data; one of another job unless it is for new
- * semantics; and, to go on, one whose tied parameters' gradients were added in another order (ADR 97). */
+ * semantics; and, to go on, one whose sums were made in another order (HD_CKPT_ORDERS). */
 HD_MUST_USE enum hd_err hd_run_restore(struct hd_run *run, const char *ckpt_folder, enum hd_restore what,
 	struct hd_diag *diag);
 /* Trains to the end or to a stop. HD_E_PREEMPTED, HD_E_INTERRUPT: stopped with a checkpoint. */

@@ -50,8 +50,10 @@ static void on_eval(void *user, uint64_t step, const char *split, const struct h
 	h->metrics = *metrics;
 }
 
-/* Opens a run of `more` (sections besides MODEL) on n devices of `kind`, with the stages that it asks for. */
-static enum hd_err bench_open_on(struct run_bench *b, const char *kind, uint32_t n, const char *more)
+/* Opens a run of `more` (sections besides `model`) on n devices of `kind`, with the stages that it asks
+ * for. */
+static enum hd_err bench_open_model(struct run_bench *b, const char *model, const char *kind, uint32_t n,
+	const char *more)
 {
 	char yaml[1024];
 
@@ -62,7 +64,7 @@ static enum hd_err bench_open_on(struct run_bench *b, const char *kind, uint32_t
 	hd_fs_real(&b->fs);
 	hd_clock_real(&b->clock);
 	hd_arena_init(&b->arena, 0);
-	snprintf(yaml, sizeof yaml, "job: {seed: 3, steps: 6, kernels: portable}\n" MODEL "%s", more);
+	snprintf(yaml, sizeof yaml, "job: {seed: 3, steps: 6, kernels: portable}\n%s%s", model, more);
 	CHECK(hd_job_parse(&b->job, "t.yaml", yaml, strlen(yaml), NULL, 0, &b->arena, &b->diag,
 		NULL) == HD_OK, "%s", b->diag.text);
 	CHECK(hd_rundir_create(&b->dir, &b->fs, &b->clock, b->root, b->path, "job", yaml, strlen(yaml),
@@ -73,6 +75,11 @@ static enum hd_err bench_open_on(struct run_bench *b, const char *kind, uint32_t
 		.watch = { .user = &b->heard, .note = on_note, .eval = on_eval },
 	};
 	return hd_run_create(&b->run, &b->job, &b->fs, &b->clock, &b->dir, &options, &b->diag);
+}
+
+static enum hd_err bench_open_on(struct run_bench *b, const char *kind, uint32_t n, const char *more)
+{
+	return bench_open_model(b, MODEL, kind, n, more);
 }
 
 static enum hd_err bench_open(struct run_bench *b, const char *kind, const char *more)
@@ -246,33 +253,62 @@ static void stages_that_drift_are_cut_for_the_speeds_found_and_no_bit_changes(vo
 	bench_close(&three);
 }
 
-/* A checkpoint whose sums were made otherwise than this program makes them: one of a model without tied
- * parameters that says it has parts stands for one of a tied model that does not. */
-static void a_state_of_other_sums_is_read_and_not_gone_on_with(void **state)
+static void finds(struct run_bench *b, const char *path, struct hd_ckpt_info *info)
+{
+	CHECK(hd_ckpt_find(&b->fs, path, UINT64_MAX, info, NULL, NULL, &b->diag) == HD_OK, "%s",
+		b->diag.text);
+}
+
+/* The newest checkpoint once more, which says the contrary of one order. */
+static void refuses_another_order(struct run_bench *b, enum hd_ckpt_order order)
 {
 	struct hd_ckpt_info info;
 	struct hd_state of;
-	struct run_bench b;
+	struct hd_diag diag = { "" };
 	char parent[HD_PATH_CAP];
 
+	finds(b, b->path, &info);
+	assert_int_equal(hd_ckpt_load(&b->fs, info.folder, &b->arena, &of, &info, NULL), HD_OK);
+	info.order[order] = !info.order[order];
+	snprintf(parent, sizeof parent, "%s/other%d", b->root, order);
+	CHECK(hd_ckpt_write(&b->fs, parent, &of, &info, 0, false, &b->diag) == HD_OK, "%s", b->diag.text);
+	finds(b, parent, &info);
+	assert_int_equal(hd_run_restore(b->run, info.folder, HD_RESTORE_GO_ON, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, hd_ckpt_order_what(order)) && strstr(diag.text, "in another order") &&
+		strstr(diag.text, "--new-semantics"), "%s", diag.text);
+	assert_int_equal(hd_run_restore(b->run, info.folder, HD_RESTORE_READ, NULL), HD_OK);
+	assert_int_equal(hd_run_restore(b->run, info.folder, HD_RESTORE_NEW_SEMANTICS, NULL), HD_OK);
+}
+
+/* A checkpoint says how its sums were made, where there was another way; one of another way is read, and
+ * training does not go on from it. */
+static void a_state_of_other_sums_is_read_and_not_gone_on_with(void **state)
+{
+	static const char shards[] = "model: {use: builtin:gpt, shards: 2, args: {layers: 1, width: 8, "
+		"heads: 2, context: 4, vocab: 8}}\ndata: {kind: synthetic, count: 24}\n"
+		"batch: {global: 12, virtual_nodes: 4}\n";
+	static const struct { const char *model, *optim; bool order[HD_CKPT_NORDERS]; } jobs[] = {
+		{ MODEL, "", { false, false } },
+		{ shards, "optim: {clip: 0}\n", { true, false } },
+		{ shards, "optim: {clip: 1}\n", { true, true } },
+		{ shards, "optim: {kind: lamb, clip: 0}\n", { true, true } },
+	};
+
 	(void)state;
-	bench_train(&b, "cpu", "");
-	assert_int_equal(hd_ckpt_find(&b.fs, b.path, UINT64_MAX, &info, NULL, NULL, NULL), HD_OK);
-	assert_false(info.tied_parts);
-	assert_int_equal(hd_run_restore(b.run, info.folder, HD_RESTORE_GO_ON, NULL), HD_OK);
-	assert_int_equal(hd_ckpt_load(&b.fs, info.folder, &b.arena, &of, &info, NULL), HD_OK);
-	info.tied_parts = true;
-	snprintf(parent, sizeof parent, "%s/other", b.root);
-	CHECK(hd_ckpt_write(&b.fs, parent, &of, &info, 0, false, &b.diag) == HD_OK, "%s", b.diag.text);
-	CHECK(hd_ckpt_find(&b.fs, parent, UINT64_MAX, &info, NULL, NULL, &b.diag) == HD_OK, "%s",
-		b.diag.text);
-	assert_true(info.tied_parts);
-	assert_int_equal(hd_run_restore(b.run, info.folder, HD_RESTORE_GO_ON, &b.diag), HD_E_INVAL);
-	CHECK(strstr(b.diag.text, "in another order") && strstr(b.diag.text, "--new-semantics"), "%s",
-		b.diag.text);
-	assert_int_equal(hd_run_restore(b.run, info.folder, HD_RESTORE_READ, NULL), HD_OK);
-	assert_int_equal(hd_run_restore(b.run, info.folder, HD_RESTORE_NEW_SEMANTICS, NULL), HD_OK);
-	bench_close(&b);
+	for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+		struct run_bench b;
+		struct hd_ckpt_info info;
+		CHECK(bench_open_model(&b, jobs[i].model, "cpu", 2, jobs[i].optim) == HD_OK, "job %zu: %s", i,
+			b.diag.text);
+		CHECK(hd_run_train(b.run, &b.diag) == HD_OK, "job %zu: %s", i, b.diag.text);
+		finds(&b, b.path, &info);
+		CHECK(!memcmp(info.order, jobs[i].order, sizeof info.order), "job %zu: %d %d", i,
+			info.order[0], info.order[1]);
+		assert_int_equal(hd_run_restore(b.run, info.folder, HD_RESTORE_GO_ON, NULL), HD_OK);
+		for (int k = 0; k < HD_CKPT_NORDERS; k++)
+			refuses_another_order(&b, (enum hd_ckpt_order)k);
+		bench_close(&b);
+	}
 }
 
 int main(void)
