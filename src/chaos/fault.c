@@ -77,16 +77,36 @@ void hd_fault_draw(struct hd_fault *fault, enum hd_fault_kind kind, const uint32
 
 static struct hd_clock *clock_of(const struct hd_faults *f) { return f->harness->clock; }
 
+/* Rows without a pid are of other machines, or of workers that never called this coordinator. */
+static uint32_t nprocesses(const struct hd_status *live)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < live->nworkers; i++)
+		n += live->worker[i].pid > 0;
+	return n;
+}
+
+/* The nth of them. */
+static const struct hd_status_worker *process(const struct hd_status *live, uint32_t nth)
+{
+	const struct hd_status_worker *w = live->worker;
+
+	for (;; w++)
+		if (w->pid > 0 && nth-- == 0)
+			return w;
+}
+
 /* One of those that are known to live; the coordinator stands behind the workers. 0: none. */
 static int64_t victim(const struct hd_faults *f, enum hd_fault_target target, uint32_t pick,
 	bool *coordinator)
 {
 	const struct hd_harness *t = f->harness;
-	uint32_t workers = target == HD_TARGET_COORDINATOR ? 0 : t->live.nworkers,
+	uint32_t workers = target == HD_TARGET_COORDINATOR ? 0 : nprocesses(&t->live),
 		n = workers + (target != HD_TARGET_WORKER && t->coordinator > 0);
 
 	*coordinator = n && pick % n == workers;
-	return !n ? 0 : *coordinator ? t->coordinator : t->live.worker[pick % n].pid;
+	return !n ? 0 : *coordinator ? t->coordinator : process(&t->live, pick % n)->pid;
 }
 
 static struct hd_fault_open *open_of(struct hd_faults *f, int64_t pid)
@@ -100,7 +120,7 @@ static struct hd_fault_open *open_of(struct hd_faults *f, int64_t pid)
 /* A process must be left that can go on: the coordinator, or a worker that can start one. */
 static bool may_kill(const struct hd_faults *f)
 {
-	return f->harness->heard || f->harness->live.nworkers > f->kills_since_reply + 1;
+	return f->harness->heard || nprocesses(&f->harness->live) > f->kills_since_reply + 1;
 }
 
 static bool kill_one(struct hd_faults *f, enum hd_fault_target target, uint32_t pick)
@@ -341,17 +361,19 @@ static bool do_net(struct hd_faults *f, const struct hd_fault *fault)
 	const struct hd_status *live = &f->harness->live;
 	char line[160];
 
-	if (live->nworkers < 1)
+	const uint32_t n = nprocesses(live);
+	if (!n)
 		return false;
-	uint32_t w = fault->pick % live->nworkers, o = fault->other % live->nworkers;
-	uint32_t key = o == w ? HD_COORDINATOR_LINK : (uint32_t)live->worker[o].id;
-	if (ordered(f) == live->worker[w].pid || !begin(f, fault, live->worker[w].pid))
+	const struct hd_status_worker *w = process(live, fault->pick % n), *o = process(live,
+		fault->other % n);
+	uint32_t key = o == w ? HD_COORDINATOR_LINK : (uint32_t)o->id;
+	if (ordered(f) == w->pid || !begin(f, fault, w->pid))
 		return false;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 	snprintf(line, sizeof line, what[fault->how], key, key);
 #pragma GCC diagnostic pop
-	return order(f, live->worker[w].pid, line);
+	return order(f, w->pid, line);
 }
 
 static bool do_disk(struct hd_faults *f, const struct hd_fault *fault)

@@ -133,12 +133,34 @@ static void without_a_victim_there_is_no_kill(void **state)
 	b->h.coordinator = b->child[3].pid;
 	assert_false(kill_at(b, HD_TARGET_WORKER, 0));
 	b->h.coordinator = 0;
-	b->h.live.nworkers = 3;
-	b->h.live.worker[1].pid = 0;              /* of another machine */
+	b->h.live.nworkers = 3;                   /* of other machines */
+	for (uint32_t i = 0; i < 3; i++)
+		b->h.live.worker[i].pid = 0;
 	assert_false(kill_at(b, HD_TARGET_WORKER, 1));
 	assert_int_equal(b->f.done[HD_FAULT_KILL], 0);
 	for (uint32_t i = 0; i < CHILDREN; i++)
 		assert_true(lives(b, i));
+}
+
+/* Rows 0, 2 and 4 have no process. */
+static void a_target_is_drawn_among_processes(void **state)
+{
+	const struct hd_fault net = { .kind = HD_FAULT_NET, .how = HD_HOW_CUT, .pick = 0, .other = 1,
+		.for_ns = T };
+	struct bench *b = *state;
+	char name[24];
+
+	b->h.live.worker[3].pid = b->child[1].pid;
+	b->h.live.worker[1].pid = b->child[0].pid;
+	b->h.live.worker[0].pid = b->h.live.worker[2].pid = b->h.live.worker[4].pid = 0;
+	b->h.live.nworkers = 5;
+	assert_true(hd_fault_do(&b->f, &net));
+	snprintf(name, sizeof name, "%d", b->child[0].pid);
+	assert_true(order_is(b, name, "wire.read:err=ECONNRESET#13;wire.connect:err=ECONNREFUSED#13\n"));
+	assert_true(kill_at(b, HD_TARGET_WORKER, 3));       /* two may go on, and one is left */
+	assert_true(is_dead(b, 1));
+	assert_false(kill_at(b, HD_TARGET_WORKER, 0));
+	assert_true(lives(b, 0));
 }
 
 /* Workers 0 to 2; after a kill no answer came. */
@@ -321,6 +343,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(draws_lie_in_their_ranges),
 		cmocka_unit_test_setup_teardown(without_a_victim_there_is_no_kill, enter, leave),
+		cmocka_unit_test_setup_teardown(a_target_is_drawn_among_processes, enter, leave),
 		cmocka_unit_test_setup_teardown(a_kill_leaves_a_process_that_can_go_on, enter, leave),
 		cmocka_unit_test_setup_teardown(the_coordinator_is_drawn_behind_the_workers, enter, leave),
 		cmocka_unit_test_setup_teardown(a_pause_ends_after_its_time, enter, leave),
