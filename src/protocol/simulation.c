@@ -66,7 +66,7 @@ void sim_start(struct sim_world *s, int64_t in_ns)
 static void lost(struct sim_world *s, const struct sim_world_event *ev);
 
 /* Of workers that come unasked, half are of other machines. */
-static void start(struct sim_world *s, bool unasked)
+void sim_come(struct sim_world *s, bool unasked)
 {
 	uint32_t slot = 0;
 
@@ -180,7 +180,7 @@ void sim_kill_worker(struct sim_world *s, uint32_t slot)
 
 static void perform(struct sim_world *s, const struct hd_co_action *a);
 
-static void co_step(struct sim_world *s, const struct hd_co_event *event)
+void sim_co_step(struct sim_world *s, const struct hd_co_event *event)
 {
 	uint32_t gen = s->co_gen;
 
@@ -226,7 +226,7 @@ static void co_start(struct sim_world *s, bool by_member)
 	sim_push(s, (struct sim_world_event){ .at = s->now, .kind = EV_CO_TICK, .gen = s->co_gen });
 }
 
-static void co_kill(struct sim_world *s)
+void sim_co_kill(struct sim_world *s)
 {
 	if (!s->co)
 		return;
@@ -528,7 +528,7 @@ static void co_packet(struct sim_world *s, uint32_t from, const struct sim_packe
 	if (s->spoiled && is_here(s, worker))
 		sim_hear(s, &s->co_heard, &msg);
 	s->known |= s->co_heard.torn_ns != 0;
-	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = worker, .msg = &msg,
+	sim_co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = worker, .msg = &msg,
 		.remote = p->remote });
 }
 
@@ -543,147 +543,11 @@ static void reap(struct sim_world *s, uint32_t slot, uint32_t gen)
 	snprintf(host, sizeof host, "%u.%u", slot, gen);
 	for (uint32_t i = 0; i < n; i++)
 		if (!strcmp(w[i].host, host)) {
-			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = w[i].worker,
+			sim_co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = w[i].worker,
 				.why = HD_EXITED });
 			return;
 		}
-	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_UNSPAWNED, .n = 1 });
-}
-
-/* ---- what befalls them ---- */
-
-static uint32_t any_worker(struct sim_world *s)
-{
-	uint32_t from = (uint32_t)sim_rnd(s, SIM_PROCS);
-
-	for (uint32_t i = 0; i < SIM_PROCS; i++)
-		if (s->proc[(from + i) % SIM_PROCS].alive)
-			return (from + i) % SIM_PROCS;
-	return SIM_PROCS;
-}
-
-/* Nothing of `from` reaches `to` for a while: heard as silence after T, closed after 8 T, or late. */
-static void mute(struct sim_world *s, uint32_t from, uint32_t to, int64_t length)
-{
-	struct sim_link *l = sim_link_of(s, from, to);
-	uint32_t dir = from > to;
-
-	if (s->now + length > l->mute_until[dir])
-		l->mute_until[dir] = s->now + length;
-	if (!l->up)
-		return;
-	if (length > SIM_T)
-		sim_report_lost(s, to, from, s->now + SIM_T, HD_SILENT, l->life);
-	if (length > 8 * SIM_T)
-		sim_push(s, (struct sim_world_event){ .at = s->now + 8 * SIM_T, .kind = EV_CLOSE, .end = to,
-			.other = from, .link = l->life });
-	else if (length > SIM_T)
-		sim_report_lost(s, to, from, s->now + length + 2 * SIM_MS, HD_HEARD, l->life);
-}
-
-static void pause_worker(struct sim_world *s, uint32_t slot, int64_t length)
-{
-	struct sim_proc *p = &s->proc[slot];
-	int64_t from = p->paused_until > s->now ? p->paused_until : s->now, more = s->now + length - from;
-
-	sim_say(s, "worker %u stands still for %.3f s", p->id, (double)length / 1e9);
-	p->paused = true;
-	if (more > 0) {
-		p->busy_until = (p->busy_until > s->now ? p->busy_until : s->now) + more;
-		p->paused_until = from + more;
-	}
-	for (uint32_t i = 0; i < SIM_ENDS; i++)
-		if (i != slot && sim_link_of(s, slot, i)->up)
-			mute(s, slot, i, length);
-}
-
-static void ask_again(struct sim_world *s) { co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE,
-	.n = s->target }); }
-
-static void fault(struct sim_world *s, enum hd_sim_fault kind)
-{
-	/* ms, around the limits T and 8 T */
-	static const int64_t lengths[] = { 20, 200, 700, 1300, 3000, 9500 };
-	uint32_t slot = any_worker(s), other = any_worker(s);
-	int64_t length = lengths[sim_rnd(s, 6)] * SIM_MS + sim_between(s, 0, 100 * SIM_MS);
-	uint32_t to = sim_rnd(s, 4) ? other : SIM_CO;
-
-	if (slot == SIM_PROCS)
-		return;
-	sim_say(s, "fault %s at process %u", hd_sim_fault_name(kind), slot);
-	switch (kind) {
-	case HD_SIM_CRASH:    sim_kill_worker(s, slot); break;
-	case HD_SIM_PAUSE:    pause_worker(s, slot, length); break;
-	case HD_SIM_CUT:      sim_close(s, slot, to, false); break;
-	case HD_SIM_MUTE:
-		if (slot != to)
-			mute(s, slot, to, length);
-		break;
-	case HD_SIM_ISLAND:
-		for (uint32_t i = 0; i < SIM_ENDS; i++)
-			if (i != slot) {
-				mute(s, slot, i, length);
-				mute(s, i, slot, length);
-			}
-		break;
-	case HD_SIM_CO_CRASH: co_kill(s); break;
-	case HD_SIM_STORE:    s->store_bad_until = s->now + length; break;
-	case HD_SIM_SLOW:     s->slow_until = s->now + length; break;
-	case HD_SIM_SCALE:
-		s->target = s->min + (uint32_t)sim_rnd(s, s->max - s->min + 1);
-		ask_again(s);
-		break;
-	case HD_SIM_DRAIN:
-		if (s->proc[slot].paused)
-			break;
-		s->drained = true;
-		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_DRAIN, .code = 75,
-			.text = "a notice" });
-		break;
-	case HD_SIM_JOIN:     start(s, true); break;
-	case HD_SIM_HALT:
-		if (sim_rnd(s, 4))
-			break;
-		s->asked_to_halt |= s->co != NULL;
-		co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = 75, .text = "asked" });
-		break;
-	case HD_SIM_NFAULTS:  break;
-	}
-}
-
-static void replace(struct sim_world *s, bool really)
-{
-	uint32_t slot = any_worker(s);
-
-	if (slot == SIM_PROCS)
-		return;
-	sim_say(s, "worker %u is %s", s->proc[slot].id, really ? "to be replaced" : "to stay");
-	s->result->being_replaced += really && s->co;
-	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_REPLACE, .worker = s->proc[slot].id,
-		.ok = really });
-}
-
-/* Stored before it is said. */
-static void reshape(struct sim_world *s, uint32_t schedule, uint32_t pipes)
-{
-	s->shape = s->shapes[schedule].shape;
-	s->pipes = pipes;
-	s->result->reshaped += s->co != NULL;
-	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_RESHAPE, .shape = &s->shape, .n = pipes });
-}
-
-/* Mostly where a majority can decide. */
-static void corrupt(struct sim_world *s)
-{
-	const struct hd_view *view = s->co ? hd_coordinator_view(s->co) : NULL;
-	uint32_t slot = view ? sim_slot(s, view->member[sim_rnd(s, view->nmembers)]) : SIM_ENDS;
-
-	if (slot >= SIM_PROCS || !s->proc[slot].has_state || (view->nmembers < 3 && sim_rnd(s, 4)))
-		return;
-	sim_say(s, "bits of the state of worker %u flip", s->proc[slot].id);
-	s->proc[slot].tag ^= 2;
-	s->spoiled = true;
-	s->result->corrupted++;
+	sim_co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_UNSPAWNED, .n = 1 });
 }
 
 /* ---- one event ---- */
@@ -751,7 +615,7 @@ static void lost(struct sim_world *s, const struct sim_world_event *ev)
 	if (ev->end == SIM_CO) {
 		uint32_t worker = s->guest_of[ev->other] ? s->guest_of[ev->other] : (uint32_t)ev->number;
 		if (ev->gen == s->co_gen && worker != HD_NOBODY)
-			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker,
+			sim_co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker,
 				.why = ev->why });
 		if (ev->why == HD_CLOSED)
 			s->guest_of[ev->other] = 0;
@@ -830,24 +694,24 @@ static void handle(struct sim_world *s, struct sim_world_event *ev)
 	case EV_TICK:     tick(s, ev); break;
 	case EV_START:
 		s->nstarting--;
-		start(s, false);
+		sim_come(s, false);
 		break;
-	case EV_REPLACE:  replace(s, ev->what != 0); break;
-	case EV_RESHAPE:  reshape(s, ev->what, ev->end); break;
-	case EV_CORRUPT:  corrupt(s); break;
-	case EV_ASK:      ask_again(s); break;
-	case EV_FAULT:    fault(s, (enum hd_sim_fault)ev->what); break;
+	case EV_REPLACE:  sim_replace(s, ev->what != 0); break;
+	case EV_RESHAPE:  sim_reshape(s, ev->what, ev->end); break;
+	case EV_CORRUPT:  sim_corrupt(s); break;
+	case EV_ASK:      sim_scale_again(s); break;
+	case EV_FAULT:    sim_fault(s, (enum hd_sim_fault)ev->what); break;
 	case EV_STORED:
 		if (!s->co || ev->gen != s->co_gen)
 			break;
 		sim_stored(s);
-		co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = ev->number,
+		sim_co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = ev->number,
 			.ok = ev->step });
 		break;
 	case EV_CO_START: co_start(s, ev->number); break;
 	case EV_CO_TICK:
 		if (s->co && ev->gen == s->co_gen) {
-			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_TICK });
+			sim_co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_TICK });
 			sim_push(s, (struct sim_world_event){ .at = s->now + SIM_T / 4, .kind = EV_CO_TICK,
 				.gen = ev->gen });
 		}
@@ -856,7 +720,8 @@ static void handle(struct sim_world *s, struct sim_world_event *ev)
 		if (s->co && ev->gen == s->co_gen && ev->what == 2)
 			reap(s, ev->end, ev->run);
 		else if (s->co && ev->gen == s->co_gen)
-			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_RESTORED, .step = ev->number });
+			sim_co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_RESTORED,
+				.step = ev->number });
 		break;
 	}
 }

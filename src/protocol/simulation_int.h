@@ -239,6 +239,17 @@ void sim_end(struct sim_world *s, uint32_t slot, bool kindly);
 void sim_kill_worker(struct sim_world *s, uint32_t slot);
 void sim_start(struct sim_world *s, int64_t in_ns);
 
+void sim_come(struct sim_world *s, bool unasked);                       /* a process of a worker */
+void sim_co_step(struct sim_world *s, const struct hd_co_event *event);
+void sim_co_kill(struct sim_world *s);
+
+/* simulation_faults.c */
+void sim_fault(struct sim_world *s, enum hd_sim_fault kind);
+void sim_replace(struct sim_world *s, bool really);
+void sim_reshape(struct sim_world *s, uint32_t schedule, uint32_t pipes);
+void sim_corrupt(struct sim_world *s);
+void sim_scale_again(struct sim_world *s);
+
 /* simulation_draw.c: `only`: the faults that are enabled, of those that were drawn */
 void sim_draw(struct sim_world *s, uint32_t only);
 

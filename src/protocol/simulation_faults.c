@@ -1,0 +1,136 @@
+/* What befalls the processes of a simulated job, and their links. */
+#include "protocol/simulation_int.h"
+
+static uint32_t any_worker(struct sim_world *s)
+{
+	uint32_t from = (uint32_t)sim_rnd(s, SIM_PROCS);
+
+	for (uint32_t i = 0; i < SIM_PROCS; i++)
+		if (s->proc[(from + i) % SIM_PROCS].alive)
+			return (from + i) % SIM_PROCS;
+	return SIM_PROCS;
+}
+
+/* Nothing of `from` reaches `to` for a while: heard as silence after T, closed after 8 T, or late. */
+static void mute(struct sim_world *s, uint32_t from, uint32_t to, int64_t length)
+{
+	struct sim_link *l = sim_link_of(s, from, to);
+	uint32_t dir = from > to;
+
+	if (s->now + length > l->mute_until[dir])
+		l->mute_until[dir] = s->now + length;
+	if (!l->up)
+		return;
+	if (length > SIM_T)
+		sim_report_lost(s, to, from, s->now + SIM_T, HD_SILENT, l->life);
+	if (length > 8 * SIM_T)
+		sim_push(s, (struct sim_world_event){ .at = s->now + 8 * SIM_T, .kind = EV_CLOSE, .end = to,
+			.other = from, .link = l->life });
+	else if (length > SIM_T)
+		sim_report_lost(s, to, from, s->now + length + 2 * SIM_MS, HD_HEARD, l->life);
+}
+
+static void pause_worker(struct sim_world *s, uint32_t slot, int64_t length)
+{
+	struct sim_proc *p = &s->proc[slot];
+	int64_t from = p->paused_until > s->now ? p->paused_until : s->now, more = s->now + length - from;
+
+	sim_say(s, "worker %u stands still for %.3f s", p->id, (double)length / 1e9);
+	p->paused = true;
+	if (more > 0) {
+		p->busy_until = (p->busy_until > s->now ? p->busy_until : s->now) + more;
+		p->paused_until = from + more;
+	}
+	for (uint32_t i = 0; i < SIM_ENDS; i++)
+		if (i != slot && sim_link_of(s, slot, i)->up)
+			mute(s, slot, i, length);
+}
+
+void sim_scale_again(struct sim_world *s) { sim_co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE,
+	.n = s->target }); }
+
+void sim_fault(struct sim_world *s, enum hd_sim_fault kind)
+{
+	/* ms, around the limits T and 8 T */
+	static const int64_t lengths[] = { 20, 200, 700, 1300, 3000, 9500 };
+	uint32_t slot = any_worker(s), other = any_worker(s);
+	int64_t length = lengths[sim_rnd(s, 6)] * SIM_MS + sim_between(s, 0, 100 * SIM_MS);
+	uint32_t to = sim_rnd(s, 4) ? other : SIM_CO;
+
+	if (slot == SIM_PROCS)
+		return;
+	sim_say(s, "fault %s at process %u", hd_sim_fault_name(kind), slot);
+	switch (kind) {
+	case HD_SIM_CRASH:    sim_kill_worker(s, slot); break;
+	case HD_SIM_PAUSE:    pause_worker(s, slot, length); break;
+	case HD_SIM_CUT:      sim_close(s, slot, to, false); break;
+	case HD_SIM_MUTE:
+		if (slot != to)
+			mute(s, slot, to, length);
+		break;
+	case HD_SIM_ISLAND:
+		for (uint32_t i = 0; i < SIM_ENDS; i++)
+			if (i != slot) {
+				mute(s, slot, i, length);
+				mute(s, i, slot, length);
+			}
+		break;
+	case HD_SIM_CO_CRASH: sim_co_kill(s); break;
+	case HD_SIM_STORE:    s->store_bad_until = s->now + length; break;
+	case HD_SIM_SLOW:     s->slow_until = s->now + length; break;
+	case HD_SIM_SCALE:
+		s->target = s->min + (uint32_t)sim_rnd(s, s->max - s->min + 1);
+		sim_scale_again(s);
+		break;
+	case HD_SIM_DRAIN:
+		if (s->proc[slot].paused)
+			break;
+		s->drained = true;
+		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_DRAIN, .code = 75,
+			.text = "a notice" });
+		break;
+	case HD_SIM_JOIN:     sim_come(s, true); break;
+	case HD_SIM_HALT:
+		if (sim_rnd(s, 4))
+			break;
+		s->asked_to_halt |= s->co != NULL;
+		sim_co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = 75, .text = "asked" });
+		break;
+	case HD_SIM_NFAULTS:  break;
+	}
+}
+
+void sim_replace(struct sim_world *s, bool really)
+{
+	uint32_t slot = any_worker(s);
+
+	if (slot == SIM_PROCS)
+		return;
+	sim_say(s, "worker %u is %s", s->proc[slot].id, really ? "to be replaced" : "to stay");
+	s->result->being_replaced += really && s->co;
+	sim_co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_REPLACE, .worker = s->proc[slot].id,
+		.ok = really });
+}
+
+/* Stored before it is said. */
+void sim_reshape(struct sim_world *s, uint32_t schedule, uint32_t pipes)
+{
+	s->shape = s->shapes[schedule].shape;
+	s->pipes = pipes;
+	s->result->reshaped += s->co != NULL;
+	sim_co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_RESHAPE, .shape = &s->shape, .n = pipes });
+}
+
+/* Mostly where a majority can decide. */
+void sim_corrupt(struct sim_world *s)
+{
+	const struct hd_view *view = s->co ? hd_coordinator_view(s->co) : NULL;
+	uint32_t slot = view ? sim_slot(s, view->member[sim_rnd(s, view->nmembers)]) : SIM_ENDS;
+
+	if (slot >= SIM_PROCS || !s->proc[slot].has_state || (view->nmembers < 3 && sim_rnd(s, 4)))
+		return;
+	sim_say(s, "bits of the state of worker %u flip", s->proc[slot].id);
+	s->proc[slot].tag ^= 2;
+	s->spoiled = true;
+	s->result->corrupted++;
+}
