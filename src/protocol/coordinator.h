@@ -16,10 +16,10 @@
  * 5. One setting, T. A worker whose link closed is dead at once if a peer lost it too or its process ended,
  *    else after T. The same if it is silent for T. If peers suspect a worker that is heard here: after T
  *    one is expelled, until none is suspected for so long: the one with most broken links, whichever end
- *    reported them (a worker that hears none reports all), then with most reports on it; ties: the
- *    higher id. Reports on a worker that is suspected for less than T/2 do not count. Reports are of
- *    members, and are said again to a coordinator that is called again. Hung: no progress for max(2 T,
- *    8 x its longest instruction).
+ *    reported them (a worker that hears none reports all; those that are not heard here either do not
+ *    count), then with most reports on it; ties: the higher id. Reports on a worker that is suspected for
+ *    less than T/2 do not count. Reports are of members, and are said again to a coordinator that is called
+ *    again. Hung: no progress for max(2 T, 8 x its longest instruction).
  * 6. Fewer than `min` members: the open step is finished, then all hold. After min_wait: RELEASE with exit
  *    code 10, after a checkpoint.
  * 7. No member is left: RESTORE asks the caller for the newest step on disk, and all workers present start

@@ -106,7 +106,8 @@ static bool suspected_for(const struct hd_coordinator *co, const struct hd_co_wo
 }
 
 /* With how many others it has a broken link, whichever end said so: one that hears none of its peers reports
- * all of them. A report of the last moment may be taken back. */
+ * all of them. What is not heard here either is at fault by itself. A report of the last moment may be taken
+ * back. */
 static uint32_t broken_links(const struct hd_coordinator *co, const struct hd_co_worker *w)
 {
 	int64_t ripe_ns = HD_TIMEOUT_NS(SILENT, co->config.detect_ns) / 2;
@@ -116,7 +117,8 @@ static uint32_t broken_links(const struct hd_coordinator *co, const struct hd_co
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		const struct hd_co_worker *other = &co->worker[i];
 		n += (ripe && reports(co, other, w)) ||
-			(reports(co, w, other) && suspected_for(co, other, ripe_ns));
+			(reports(co, w, other) && other->up && !other->lost_ns &&
+			suspected_for(co, other, ripe_ns));
 	}
 	return n;
 }

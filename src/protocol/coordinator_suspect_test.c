@@ -106,6 +106,27 @@ static void all_that_are_due_go_at_once(void **state)
 	}
 }
 
+/* Workers 0 and 1 ended before this coordinator began: the only one that is left does not go for it. */
+static void a_worker_is_not_blamed_for_those_that_are_heard_nowhere(void **state)
+{
+	struct co_at_work at, *c = &at;
+	struct hd_co_config config = co_config;
+
+	(void)state;
+	config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 3,
+		.target = 3, .nmembers = 3, .member = { 0, 1, 2 }, .started = true };
+	co_begin(c, &config);
+	CO(TICK);
+	co_return(c, 2, 12, true);
+	STORED();
+	FROM(2, SUSPECT, .epoch = 5, .suspect = { 0, HD_CLOSED });
+	FROM(2, SUSPECT, .epoch = 5, .suspect = { 1, HD_CLOSED });
+	MEMBER_AT(2, 5, 0);
+	co_tick_at(c, c->now + CO_T);
+	assert_int_equal(out(c, 3), 3);
+	co_end(c);
+}
+
 /* Worker 2 has more reports, but they may be taken back the next moment. */
 static void a_suspicion_of_the_last_moment_does_not_count(void **state)
 {
@@ -136,6 +157,7 @@ int main(void)
 		cmocka_unit_test(a_report_is_taken_back_by_a_worker_that_is_no_member_any_more),
 		cmocka_unit_test(a_worker_that_is_to_sync_again_reports_nothing),
 		cmocka_unit_test(all_that_are_due_go_at_once),
+		cmocka_unit_test(a_worker_is_not_blamed_for_those_that_are_heard_nowhere),
 		cmocka_unit_test(a_suspicion_of_the_last_moment_does_not_count),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
