@@ -487,6 +487,7 @@ static void perform(struct sim_world *s, const struct hd_co_action *a)
 			s->result->given_up++;
 			check_slots_lost(s);
 		}
+		sim_check_expelled(s, a);
 		s->result->expelled += !strcmp(a->name, "corrupt");
 		s->result->gone_on += !strcmp(a->name, "failover");
 		break;
@@ -575,6 +576,7 @@ static void up(struct sim_world *s, const struct sim_world_event *ev)
 	if (l->life != ev->link || !sim_end_alive(s, ev->end) || !sim_end_alive(s, ev->other))
 		return;
 	l->up = true;
+	l->up_ns = s->now;
 	l->last[0] = l->last[1] = s->now;
 	l->silent[0] = l->silent[1] = false;
 	for (int i = 0; i < 2; i++)
@@ -699,6 +701,11 @@ static void handle(struct sim_world *s, struct sim_world_event *ev)
 	case EV_REPLACE:  sim_replace(s, ev->what != 0); break;
 	case EV_RESHAPE:  sim_reshape(s, ev->what, ev->end); break;
 	case EV_CORRUPT:  sim_corrupt(s); break;
+	case EV_FLAP:     sim_flap(s); break;
+	case EV_UNHEED:
+		if (s->proc[ev->end].alive && s->proc[ev->end].gen == ev->gen)
+			sim_unheed(s, ev->end, (int64_t)ev->number);
+		break;
 	case EV_ASK:      sim_scale_again(s); break;
 	case EV_FAULT:    sim_fault(s, (enum hd_sim_fault)ev->what); break;
 	case EV_STORED:

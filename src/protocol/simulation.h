@@ -28,6 +28,8 @@
  *	lockstep   nothing is computed beside what is there; no step is begun again that a member has finished
  *	rejoin     no worker that is well is ended where the state is lost: it joins again
  *	remote     workers of other machines neither save nor load
+ *	expelled   no worker is given up as not heard by its peers, or not hearing them, where all its links
+ *	           are well for T/3
  *	named      where no change is under way and all is stored, the record names the members of the view
  *	target     the record's target is the requested one, whichever workers came and went
  *	corrupt    while a present worker has heard two digests of a step, the step is not committed with
@@ -84,6 +86,7 @@ struct hd_sim_result {
 	/* joiners whose source gave up; those of them that became members later */
 	uint32_t unheard, heeded;
 	uint32_t missed;                  /* calls */
+	uint32_t flapped, unheeded;       /* links; of them, with the word that they are well again lost */
 	uint32_t halted;                  /* runs that were asked to stop, and did */
 	/* states; workers expelled; runs ended for it; runs without enough digests to notice */
 	uint32_t reshaped;                /* other shapes that a coordinator was asked for */
@@ -133,6 +136,10 @@ struct hd_sim_result {
 /* Of a seed with HD_SIM_STAGED and HD_SIM_SHADOWED: a stage a rank and a rank a worker, and steps go on after
  * losses within them. */
 #define HD_SIM_GOING_ON (UINT64_C(1) << 44)
+
+/* Of a seed: links between two workers are silent for little more than T, and what is heard of each again may
+ * be lost with the link to the coordinator. */
+#define HD_SIM_FLAPPED (UINT64_C(1) << 45)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

@@ -128,6 +128,11 @@ void sim_draw(struct sim_world *s, uint32_t only)
 			.what = (uint32_t)sim_rnd(s, SIM_SHAPES), .end = 1 + (uint32_t)sim_rnd(s, 2) });
 		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
 	}
+	for (uint64_t i = s->seed & HD_SIM_FLAPPED ? 1 + sim_rnd(s, 8) : 0; i > 0; i--) {
+		int64_t at = sim_between(s, 2 * SIM_T, 4 * SIM_T + span);
+		sim_push(s, (struct sim_world_event){ .at = at, .kind = EV_FLAP });
+		s->quiet_ns = at + 2 * SIM_T > s->quiet_ns ? at + 2 * SIM_T : s->quiet_ns;
+	}
 	s->digest_every = 1;
 	if (s->seed & HD_SIM_CORRUPT && !s->copies) {
 		s->digest_every += sim_rnd(s, 2) * sim_rnd(s, 5);

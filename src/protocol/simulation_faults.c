@@ -1,4 +1,6 @@
 /* What befalls the processes of a simulated job, and their links. */
+#include <string.h>
+
 #include "protocol/simulation_int.h"
 
 static uint32_t any_worker(struct sim_world *s)
@@ -133,4 +135,71 @@ void sim_corrupt(struct sim_world *s)
 	s->proc[slot].tag ^= 2;
 	s->spoiled = true;
 	s->result->corrupted++;
+}
+
+/* ---- links that flap ---- */
+
+void sim_unheed(struct sim_world *s, uint32_t slot, int64_t until_ns)
+{
+	struct sim_link *l = sim_link_of(s, slot, SIM_CO);
+
+	sim_close(s, slot, SIM_CO, false);
+	for (int dir = 0; dir < 2; dir++)
+		l->mute_until[dir] = until_ns > l->mute_until[dir] ? until_ns : l->mute_until[dir];
+	s->result->unheeded++;
+}
+
+/* The far end reports silence, and takes it back soon: mostly while its link to the coordinator is down. */
+void sim_flap(struct sim_world *s)
+{
+	uint32_t from = any_worker(s), to = any_worker(s);
+	int64_t length = SIM_T + sim_between(s, 50 * SIM_MS, 500 * SIM_MS), ends_ns = s->now + length;
+
+	if (from == to || from == SIM_PROCS || !sim_up(s, from, to))
+		return;
+	sim_say(s, "link of worker %u to %u is silent for %.3f s", s->proc[from].id, s->proc[to].id,
+		(double)length / 1e9);
+	mute(s, from, to, length);
+	s->result->flapped++;
+	if (sim_rnd(s, 4))
+		sim_push(s, (struct sim_world_event){ .at = ends_ns - sim_between(s, 1, 30 * SIM_MS),
+			.kind = EV_UNHEED, .end = to, .gen = s->proc[to].gen,
+			.number = (uint64_t)(ends_ns + sim_between(s, 5 * SIM_MS, 60 * SIM_MS)) });
+}
+
+/* Nothing of it can have been late for T/3. */
+static bool is_clear(struct sim_world *s, uint32_t a, uint32_t b)
+{
+	const struct sim_link *l = sim_link_of(s, a, b);
+	const int64_t since = s->now - SIM_T / 3;
+
+	return l->up && l->up_ns < since && !l->silent[0] && !l->silent[1] && l->mute_until[0] < since &&
+		l->mute_until[1] < since;
+}
+
+/* Of a process of which a peer could not take back in time what it reported nothing is known. */
+static bool may_be_missed(struct sim_world *s, uint32_t slot)
+{
+	bool missed = s->slow_until > s->now - 2 * SIM_T;
+
+	for (uint32_t i = 0; i < SIM_PROCS && !missed; i++) {
+		const struct sim_proc *p = &s->proc[i];
+		if (!p->alive || !p->m || i == slot)
+			continue;
+		missed = p->paused || p->paused_until > s->now - SIM_T / 3 || !is_clear(s, i, slot) ||
+			!is_clear(s, i, SIM_CO);
+	}
+	return missed;
+}
+
+void sim_check_expelled(struct sim_world *s, const struct hd_co_action *note)
+{
+	uint32_t slot = sim_slot(s, note->worker);
+
+	if (strcmp(note->name, "lost") || slot >= SIM_PROCS || s->proc[slot].paused || (strcmp(note->text,
+		"its peers do not hear it") && strcmp(note->text, "it does not hear its peers")))
+		return;
+	if (!may_be_missed(s, slot))
+		sim_bad(s, "expelled", "worker %u is given up, and all hear it, and are heard",
+			s->proc[slot].id);
 }

@@ -47,7 +47,7 @@ struct sim_packet {
 };
 
 enum sim_event_kind { EV_PACKET, EV_UP, EV_LOST, EV_TASK, EV_TICK, EV_START, EV_FAULT, EV_REPLACE, EV_CORRUPT,
-	EV_ASK, EV_RESHAPE,
+	EV_ASK, EV_RESHAPE, EV_FLAP, EV_UNHEED,
 	EV_STORED, EV_CO_START, EV_CO_TICK, EV_CO_EVENT, EV_CLOSE, EV_MISSED };
 struct sim_world_event {
 	int64_t at, due;                  /* due: first `at`, of what waited for a process that stood still */
@@ -69,6 +69,7 @@ struct sim_link {
 	bool up, opening;
 	int64_t last[2], mute_until[2];
 	bool silent[2], closing[2];
+	int64_t up_ns;
 	uint32_t closing_worker[2], closing_life[2];
 	int64_t late_until;
 };
@@ -249,6 +250,10 @@ void sim_replace(struct sim_world *s, bool really);
 void sim_reshape(struct sim_world *s, uint32_t schedule, uint32_t pipes);
 void sim_corrupt(struct sim_world *s);
 void sim_scale_again(struct sim_world *s);
+void sim_flap(struct sim_world *s);
+/* the link of that end to the coordinator is gone until then */
+void sim_unheed(struct sim_world *s, uint32_t slot, int64_t until_ns);
+void sim_check_expelled(struct sim_world *s, const struct hd_co_action *note);
 
 /* simulation_draw.c: `only`: the faults that are enabled, of those that were drawn */
 void sim_draw(struct sim_world *s, uint32_t only);

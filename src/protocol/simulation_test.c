@@ -339,6 +339,25 @@ static void no_seed_of_calls_that_fail_violates_an_invariant(void **state)
 	CHECK(asked || missed > n, "%" PRIu64 " calls failed", missed);
 }
 
+/* Of a link that was silent for a moment no worker is given up. */
+static void no_seed_of_links_that_flap_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, flapped = 0, unheeded = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
+		static const uint64_t kinds[] = { 0, HD_SIM_SHARDED, HD_SIM_STAGED, HD_SIM_LOCKSTEP };
+		struct hd_sim_result r;
+		run(seed | HD_SIM_FLAPPED | kinds[seed % 4], seed % 3 ? UINT32_MAX : 0, &r);
+		flapped += r.flapped;
+		unheeded += r.unheeded;
+	}
+	CHECK(asked || (flapped > n / 2 && unheeded > flapped / 2),
+		"%" PRIu64 " links flapped, %" PRIu64 " of them unheeded", flapped, unheeded);
+}
+
 /* Without faults nothing is redone, and a view changes only to grow to its size. */
 static void an_undisturbed_run_does_nothing_twice(void **state)
 {
@@ -387,6 +406,7 @@ int main(void)
 		cmocka_unit_test(no_seed_of_being_replaced_workers_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_a_corrupted_state_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_sources_that_give_up_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_links_that_flap_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_calls_that_fail_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_coordinators_killed_while_they_store_violates_an_invariant),
 	};
