@@ -117,7 +117,7 @@ HD_MUST_USE enum hd_err hd_ckpt_gc(struct hd_fs *fs, const char *parent, uint32_
 	struct hd_diag *diag);
 
 /* Removes those of steps beyond `step` below the checkpoints of `path` that are of the newest one's job
- * and lineage: their bits may be wrong. */
+ * and lineage: their bits may be wrong. Manifests alone are read. */
 HD_MUST_USE enum hd_err hd_ckpt_drop_after(struct hd_fs *fs, const char *path, uint64_t step,
 	uint32_t *nremoved, struct hd_diag *diag);
 

@@ -333,6 +333,23 @@ enum hd_err hd_ckpt_gc_own(struct hd_fs *fs, const char *parent, uint32_t keep,
 	return collect(fs, parent, keep, written, written->folder, NULL, diag);
 }
 
+/* As its manifest says, and no more of it is read: what is removed need not be whole to be wrong, and the
+ * caller may have peers that wait for it. */
+static bool newest_of(struct hd_fs *fs, const char *parent, const struct ckpt_folder *found, uint32_t n,
+	struct hd_arena *arena, struct hd_ckpt_info *newest)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		char folder[HD_PATH_CAP];
+		struct hd_manifest manifest;
+		hd_ckpt_join(folder, sizeof folder, parent, found[i].name);
+		if (hd_ckpt_manifest_read(fs, folder, arena, &manifest, NULL))
+			continue;
+		*newest = manifest.info;
+		return true;
+	}
+	return false;
+}
+
 enum hd_err hd_ckpt_drop_after(struct hd_fs *fs, const char *path, uint64_t step, uint32_t *nremoved,
 	struct hd_diag *diag)
 {
@@ -343,15 +360,15 @@ enum hd_err hd_ckpt_drop_after(struct hd_fs *fs, const char *path, uint64_t step
 	uint32_t n = 0;
 
 	*nremoved = 0;
-	enum hd_err err = hd_ckpt_find(fs, path, UINT64_MAX, &newest, NULL, NULL, diag);
-	if (err)
-		return err == HD_E_NOTFOUND ? HD_OK : err;
 	hd_arena_init(&arena, 0);
-	err = hd_ckpt_parent(fs, path, parent, sizeof parent, diag);
+	enum hd_err err = hd_ckpt_parent(fs, path, parent, sizeof parent, diag);
 	if (!err)
 		err = scan(fs, parent, &arena, &found, &n, diag);
-	if (!err)
+	err = err == HD_E_NOTFOUND ? HD_OK : err;         /* then n is 0 */
+	if (n && newest_of(fs, parent, found, n, &arena, &newest))
 		leave_others(fs, parent, found, &n, &arena, &newest);
+	else
+		n = 0;
 	for (uint32_t i = 0; !err && i < n; i++) {
 		if (found[i].step <= step)
 			continue;

@@ -512,6 +512,25 @@ static void what_was_saved_after_a_step_is_dropped(void **unused)
 	hd_fs_sim_finish(&sim);
 }
 
+/* Their tensors are not read: they may be damaged, and have many GiB. */
+static void what_is_dropped_need_not_be_whole(void **unused)
+{
+	struct hd_fs_sim sim;
+	uint32_t removed = 7;
+
+	(void)unused;
+	hd_fs_sim_init(&sim);
+	for (int64_t step = 1; step <= 4; step++) {
+		char path[100];
+		must_put(&sim.fs, step, 0);
+		snprintf(path, sizeof path, PARENT "/step-%09d/model.safetensors", (int)step);
+		assert_int_equal(hd_file_write_atomic(&sim.fs, path, "x", 1, NULL), HD_OK);
+	}
+	assert_int_equal(hd_ckpt_drop_after(&sim.fs, "/run", 2, &removed, NULL), HD_OK);
+	assert_int_equal(removed, 2);
+	hd_fs_sim_finish(&sim);
+}
+
 /* Another job's, whose steps are beyond it too, are not its to drop. */
 static void what_another_job_saved_is_not_dropped(void **unused)
 {
@@ -844,6 +863,7 @@ int main(void)
 		cmocka_unit_test(removal_spares_the_one_that_is_known),
 		cmocka_unit_test(a_removal_that_fails_is_told),
 		cmocka_unit_test(what_was_saved_after_a_step_is_dropped),
+		cmocka_unit_test(what_is_dropped_need_not_be_whole),
 		cmocka_unit_test(what_another_job_saved_is_not_dropped),
 #ifdef HD_FAILPOINTS
 		cmocka_unit_test(every_failpoint_leaves_a_whole_one),
