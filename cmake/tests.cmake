@@ -106,7 +106,8 @@ endif()
 # it the last of the alphabet would end alone.
 set(HD_LONG program_chaos 230 program_remote 100 program_remote_far 80 program_cluster 100 program_sharded
   85 program_takeover 65 program_serve_kills 65 program_pipeline 45 program_trial 40 program_elastic 40
-  program_redundancy 60 program_identity 15 scheduler_covered_test 35 protocol_simulation_test 35
+  program_redundancy 60 program_failover 10 program_identity 15 scheduler_covered_test 35
+  protocol_simulation_test 35
   planner_planner_wider_test 20 planner_planner_test 12 engine_dist_test 12 engine_dist_loss_test 12
   clustersim_sim_test 20 scheduler_why_test 20 device_conform_test 14 engine_worker_test 14
   program_threads_live 30)

@@ -216,7 +216,8 @@ void driver_keep_plan(struct driver *c)
 	if (!view || view->epoch == c->planned)
 		return;
 	c->planned = view->epoch;
-	if (hd_view_writer(view) != HD_NOBODY || !hd_pipes_step(&c->pipes.first, view))
+	if (hd_view_writer(view) != HD_NOBODY || !hd_pipes_step(&c->pipes.first, view) ||
+		hd_view_is_doubled(view))
 		return;
 	const struct hd_pipes *pipes;
 	struct hd_plan_job job = hd_plan_job_whole(task->job->nvns, task->layout.nchunks);
@@ -344,6 +345,7 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 		.of_shape = c->pipes.first.shape.nstages ? hd_pipe_set_buckets : NULL,
 		.of_shape_self = &c->pipes, .bucket_bytes = c->pipes.first.bytes,
 		.whole = c->pipes.first.buckets.whole,
+		.goes_on = c->pipes.first.shape.nstages > 1 ? driver_goes_on : NULL, .goes_on_self = c,
 		.lockstep = hd_lockstep_bytes(&c->spec->task->train, job->nvns) > 0,
 		.min = min, .max = max,
 		.detect_ns = c->detect_ns, .min_wait_ns = hd_job_int(job, HD_JOB_MIN_WAIT),

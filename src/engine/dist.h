@@ -189,19 +189,29 @@ void hd_dist_epoch(struct hd_worker *worker, uint32_t epoch);
 
 /* ---- the rest of a step after workers are lost, of plans with shadows that work (rest.h) ---- */
 
-/* After compute() has ended, by a fence or by itself: how far the step is here. at[r] of the own ranks r of
- * the plan: the next instruction; arrived: [stages * virtual nodes] bits of hd_arrived (pipeline/failover.h)
- * of what came to them. The progress of a step is the at[] of all and their bits together. HD_E_REFUSED: this
- * step cannot be gone on with. */
-HD_MUST_USE enum hd_err hd_dist_stopped(const struct hd_worker *worker, uint32_t *at, uint8_t *arrived,
+/* After compute() has ended, by a fence or by itself: how far the step is here, and the end of its mail.
+ * at[r] of the own ranks r of the plan: the next instruction; arrived: [stages * virtual nodes] bits of
+ * hd_arrived (pipeline/failover.h) of what came to them. The progress of a step is the at[] of all and their
+ * bits together. HD_E_REFUSED: this step cannot be gone on with. */
+HD_MUST_USE enum hd_err hd_dist_stopped(struct hd_worker *worker, uint32_t *at, uint8_t *arrived,
 	struct hd_diag *diag);
-/* The step goes on in that epoch without the lost ranks (`lost` [ranks] of the plan), by the progress of
- * those that live; all of them call this with the same. Then compute() runs what is left here, after which
- * roots, leaves and sums are had as ever: of the stage of a lost rank at the worker of the rank before it.
- * Buckets become final once more. No letter of an earlier epoch may come any more. HD_E_REFUSED: as
- * hd_failover() has it, or as above; the step is to be abandoned, as after every other error. */
-HD_MUST_USE enum hd_err hd_dist_rest(struct hd_worker *worker, uint32_t epoch, const uint32_t *at,
-	const uint8_t *arrived, const bool *lost, struct hd_diag *diag);
+/* What is known of a step after a loss, of all its workers alike. */
+struct hd_dist_loss {
+	const uint32_t *at;               /* [ranks of the plan] */
+	const uint8_t *arrived;           /* [stages * virtual nodes] */
+	const bool *lost;                 /* [ranks] */
+	/* [ranks] the worker of each from now on, of a lost rank that of the rank before it; NULL: their
+	 * numbers are those of the plan */
+	const uint16_t *worker;
+};
+/* The step goes on in that epoch without the lost ranks, by the progress of those that live; all of them call
+ * this with the same. Then compute() runs what is left here, after which roots, leaves and sums are had as
+ * ever: of the stage of a lost rank at the worker of the rank before it. Buckets become final once more. No
+ * letter of an earlier epoch may come any more. *redone: virtual nodes whose gradient this worker makes in
+ * the place of lost ranks. HD_E_REFUSED: as hd_failover() has it, or as above; the step is to be abandoned,
+ * as after every other error. */
+HD_MUST_USE enum hd_err hd_dist_rest(struct hd_worker *worker, uint32_t epoch,
+	const struct hd_dist_loss *loss, uint32_t *redone, struct hd_diag *diag);
 
 /* Which virtual node to probe in a step: one that has samples, another one each step. */
 uint32_t hd_dist_probed(const struct hd_worker *worker, uint64_t step);

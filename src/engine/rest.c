@@ -12,10 +12,11 @@
 #include "engine/worker_int.h"
 
 struct rest_making {
-	struct hd_worker *worker;
+	struct hd_worker *of;
 	struct hd_pipe *old, *rest;
 	const uint32_t *at; const bool *lost;
 	const uint8_t *arrived;                   /* [nstages * nvns] bits of hd_arrived, of all ranks */
+	const uint16_t *worker;                   /* as in hd_dist_loss */
 	struct hd_schedule s, left;               /* of the step; what is left of it */
 	struct hd_shadow_ring ring;
 	uint32_t *nsummed;                        /* [seats] virtual nodes whose gradients are in its sums */
@@ -201,7 +202,7 @@ static enum hd_err make_scripts(struct rest_making *x, struct hd_diag *diag)
 static enum hd_err make_sums(struct rest_making *x, struct hd_diag *diag)
 {
 	struct hd_pipe *rest = x->rest;
-	struct hd_worker *w = x->worker;
+	struct hd_worker *w = x->of;
 	enum hd_err err = HD_OK;
 
 	rest->vector = hd_arena_take(x->arena, rest->nvectors, sizeof *rest->vector);
@@ -329,7 +330,7 @@ static enum hd_err take_seat(const struct rest_making *x, struct hd_seat *seat, 
 	const struct hd_seat *was = seat_before(x, seat);
 	const uint32_t n = need->most + need->mail[HD_MAIL_ACT] + need->mail[HD_MAIL_GRAD] +
 		need->kept[HD_MAIL_ACT] + need->kept[HD_MAIL_GRAD];
-	struct hd_device *device = x->worker->rank[seat->device].device;
+	struct hd_device *device = x->of->rank[seat->device].device;
 	const struct hd_pipe_stage *stage = &x->rest->stage[seat->stage];
 	enum hd_err err = HD_OK;
 
@@ -387,7 +388,7 @@ static enum hd_err check_memory(const struct rest_making *x, struct hd_diag *dia
 	for (uint32_t i = 0; i < rest->nseats; i++) {
 		const struct hd_seat *seat = &rest->seat[i], *was = seat_before(x, seat);
 		const struct rest_need *need = &x->need[i];
-		uint64_t *bytes = &x->worker->rank[seat->device].need.pipe_bytes;
+		uint64_t *bytes = &x->of->rank[seat->device].need.pipe_bytes;
 		*bytes += more_bytes(need->most, was ? &was->arena : NULL, arena_bytes(
 			&rest->stage[seat->stage]));
 		for (int k = 0; k < HD_MAILS; k++) {
@@ -399,10 +400,10 @@ static enum hd_err check_memory(const struct rest_making *x, struct hd_diag *dia
 		}
 	}
 	for (uint32_t d = 0; d < rest->ndevices; d++) {
-		x->worker->rank[d].need.vector_bytes += hd_pipe_vector_bytes(rest, d);
-		x->worker->rank[d].need.pipe_bytes += hd_post_bytes(rest, d);
+		x->of->rank[d].need.vector_bytes += hd_pipe_vector_bytes(rest, d);
+		x->of->rank[d].need.pipe_bytes += hd_post_bytes(rest, d);
 	}
-	return hd_worker_fits(x->worker, diag);
+	return hd_worker_fits(x->of, diag);
 }
 
 static enum hd_err take_buffers(struct rest_making *x, struct hd_diag *diag)
@@ -411,7 +412,7 @@ static enum hd_err take_buffers(struct rest_making *x, struct hd_diag *diag)
 
 	for (uint32_t i = 0; i < x->rest->nseats && !err; i++)
 		err = take_seat(x, &x->rest->seat[i], &x->need[i], diag);
-	err = err ? err : hd_offload_take(x->rest, x->worker->spec.spill ? x->worker->spec.spill :
+	err = err ? err : hd_offload_take(x->rest, x->of->spec.spill ? x->of->spec.spill :
 		"/var/tmp", x->arena, diag);
 	return err ? err : hd_post_take(x->rest, x->arena, diag);
 }
@@ -446,8 +447,8 @@ void hd_rest_give(struct hd_pipe *rest, struct hd_worker *w)
 static void take_up_said(struct rest_making *x, uint32_t stage, uint32_t vn)
 {
 	const struct hd_pipe_stage *of = &x->old->stage[stage];
-	struct hd_moments *m = &x->worker->step->moments;
-	struct hd_leaf *leaf = &x->worker->step->leaf[vn];
+	struct hd_moments *m = &x->of->step->moments;
+	struct hd_leaf *leaf = &x->of->step->leaf[vn];
 	const struct hd_leaf *shadow = &x->old->shadow_leaf[vn];
 
 	/* nothing, if the shadow has not been there */
@@ -470,7 +471,7 @@ static void take_up_state(struct rest_making *x)
 		struct hd_shadow *s = x->lost[r] ? hd_shadow_of(x->old,
 			hd_shadow_ring_before(&x->ring, r)) : NULL;
 		if (s && !s->far)                 /* the worker holds it already */
-			hd_shadow_becomes(x->worker, s);
+			hd_shadow_becomes(x->of, s);
 	}
 	/* those of lost ranks are gone, those that became owners are none */
 	for (uint32_t i = 0; i < x->old->nshadows; i++) {
@@ -496,7 +497,7 @@ static enum hd_err take_up_chunks(struct rest_making *x, struct hd_diag *diag)
 		device[d] = r != HD_NONE && x->lost[r] ?
 			x->old->device_of[hd_shadow_ring_before(&x->ring, r)] : d;
 	}
-	hd_part_rest(x->worker, x->rest, device);
+	hd_part_rest(x->of, x->rest, device);
 	return HD_OK;
 }
 
@@ -529,7 +530,27 @@ static enum hd_err make_plan(struct rest_making *x, struct hd_diag *diag)
 	*plan = *x->old->plan;
 	plan->list = x->left.list;
 	x->rest->plan = plan;
+	if (!x->worker)
+		return HD_OK;
+	plan->worker = hd_arena_take(x->arena, plan->nranks, sizeof *plan->worker);
+	if (!plan->worker)
+		return no_memory(diag);
+	memcpy(plan->worker, x->worker, plan->nranks * sizeof *plan->worker);
 	return HD_OK;
+}
+
+/* What devices of this worker make of the gradients of lost ranks. */
+static uint32_t count_redone(const struct rest_making *x)
+{
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < x->rest->nranks; r++)
+		for (uint32_t i = 0; x->rest->device_of[r] != HD_NONE && i < x->left.list[r].len; i++) {
+			const struct hd_ins *ins = &x->left.list[r].at[i];
+			n += hd_pipe_ends_weights(ins) && !(ins->flags & HD_INS_SHADOW) &&
+				x->lost[hd_cell_of(x->old, ins->stage, ins->vn)->rank];
+		}
+	return n;
 }
 
 static enum hd_err make_rest(struct rest_making *x, struct hd_diag *diag)
@@ -641,13 +662,14 @@ static void count_roots(struct hd_work *work, uint32_t nbuckets)
 	work->computed = false;
 }
 
-enum hd_err hd_rest_make(struct hd_worker *w, const uint32_t *at, const uint8_t *arrived, const bool *lost,
-	const struct hd_ilist **lists, struct hd_diag *diag)
+enum hd_err hd_rest_make(struct hd_worker *w, const struct hd_dist_loss *loss,
+	const struct hd_ilist **lists, uint32_t *redone, struct hd_diag *diag)
 {
 	struct hd_work *work = hd_worker_work(w);
 	struct hd_arena *arena = hd_part_arena(w);
-	struct rest_making x = { .worker = w, .old = work->pipe, .at = at, .lost = lost, .arrived = arrived,
-		.arena = arena, .rest = hd_arena_take(arena, 1, sizeof *x.rest) };
+	struct rest_making x = { .of = w, .old = work->pipe, .at = loss->at, .lost = loss->lost,
+		.arrived = loss->arrived, .worker = loss->worker, .arena = arena,
+		.rest = hd_arena_take(arena, 1, sizeof *x.rest) };
 	struct hd_ilist *idle = hd_arena_take(arena, 1, sizeof *idle);
 
 	if (!x.rest || !idle)
@@ -669,11 +691,12 @@ enum hd_err hd_rest_make(struct hd_worker *w, const uint32_t *at, const uint8_t 
 		count_roots(work, w->stage->nbuckets);
 	for (uint32_t d = 0; d < w->spec.ndevices; d++) {
 		const uint32_t r = x.rest->rank_of[d];
-		work->rank[d].list = r == HD_NONE || lost[r] ? idle : &x.left.list[r];
+		work->rank[d].list = r == HD_NONE || x.lost[r] ? idle : &x.left.list[r];
 		work->rank[d].from = 0;
 	}
 	hd_step_work(w, work);
 	*lists = x.left.list;
+	*redone = count_redone(&x);
 	return HD_OK;
 }
 
@@ -682,6 +705,7 @@ enum hd_err hd_rest_adopt(struct hd_worker *w, const uint32_t *at, const bool *l
 {
 	const struct hd_pipe *pipe = hd_worker_work(w)->pipe;
 	uint8_t *arrived = hd_arena_take(hd_part_arena(w), pipe->ncells + 1, 1);
+	uint32_t redone;
 
 	if (!arrived)
 		return no_memory(diag);
@@ -691,5 +715,6 @@ enum hd_err hd_rest_adopt(struct hd_worker *w, const uint32_t *at, const bool *l
 			pipe->nshadows ? "ranks of other workers have part in the step: hd_dist_rest()" :
 			"there are no shadow stages");
 	hd_rest_arrived(pipe, lost, arrived);
-	return hd_rest_make(w, at, arrived, lost, lists, diag);
+	return hd_rest_make(w, &(struct hd_dist_loss){ .at = at, .arrived = arrived, .lost = lost }, lists,
+		&redone, diag);
 }

@@ -23,6 +23,7 @@
 #define HD_ENGINE_REST_H
 
 #include "pipeline/failover.h"
+#include "engine/dist.h"
 #include "engine/pipe.h"
 
 /* What has arrived at the cells of this worker whose ranks are not lost (NULL: none is): [nstages * nvns] of
@@ -34,9 +35,9 @@ void hd_rest_arrived(const struct hd_pipe *pipe, const bool *lost, uint8_t *arri
  * from inside the pipeline, and is as it was. Another error: the step cannot go on. */
 HD_MUST_USE enum hd_err hd_rest_adopt(struct hd_worker *worker, const uint32_t *at, const bool *lost,
 	const struct hd_ilist **lists, struct hd_diag *diag);
-/* The same of ranks of several workers: at and arrived are those of all. It begins no mail. */
-HD_MUST_USE enum hd_err hd_rest_make(struct hd_worker *worker, const uint32_t *at, const uint8_t *arrived,
-	const bool *lost, const struct hd_ilist **lists, struct hd_diag *diag);
+/* The same of ranks of several workers (dist.h); `redone` as there. It begins no mail. */
+HD_MUST_USE enum hd_err hd_rest_make(struct hd_worker *worker, const struct hd_dist_loss *loss,
+	const struct hd_ilist **lists, uint32_t *redone, struct hd_diag *diag);
 void hd_rest_give(struct hd_pipe *rest, struct hd_worker *worker);   /* and of the pipe before it */
 
 #endif

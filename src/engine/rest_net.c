@@ -42,7 +42,7 @@ static enum hd_err may_go_on(const struct hd_worker *w, struct hd_diag *diag)
 	return HD_OK;
 }
 
-enum hd_err hd_dist_stopped(const struct hd_worker *w, uint32_t *at, uint8_t *arrived, struct hd_diag *diag)
+enum hd_err hd_dist_stopped(struct hd_worker *w, uint32_t *at, uint8_t *arrived, struct hd_diag *diag)
 {
 	enum hd_err err = may_go_on(w, diag);
 
@@ -50,6 +50,7 @@ enum hd_err hd_dist_stopped(const struct hd_worker *w, uint32_t *at, uint8_t *ar
 		return err;
 	const struct hd_work *work = hd_worker_work(w);
 	const struct hd_pipe *pipe = work->pipe;
+	hd_post_end(w);                   /* no letter is given or taken until the step goes on */
 	for (uint32_t d = 0; d < pipe->ndevices; d++)
 		if (pipe->rank_of[d] != HD_NONE)
 			at[pipe->rank_of[d]] = work->rank[d].at;
@@ -57,8 +58,8 @@ enum hd_err hd_dist_stopped(const struct hd_worker *w, uint32_t *at, uint8_t *ar
 	return HD_OK;
 }
 
-enum hd_err hd_dist_rest(struct hd_worker *w, uint32_t epoch, const uint32_t *at, const uint8_t *arrived,
-	const bool *lost, struct hd_diag *diag)
+enum hd_err hd_dist_rest(struct hd_worker *w, uint32_t epoch, const struct hd_dist_loss *loss,
+	uint32_t *redone, struct hd_diag *diag)
 {
 	const struct hd_ilist *lists;
 	enum hd_err err = may_go_on(w, diag);
@@ -66,7 +67,7 @@ enum hd_err hd_dist_rest(struct hd_worker *w, uint32_t epoch, const uint32_t *at
 	if (err)
 		return err;
 	hd_post_end(w);                   /* letters of the epoch before are void */
-	err = hd_rest_make(w, at, arrived, lost, &lists, diag);
+	err = hd_rest_make(w, loss, &lists, redone, diag);
 	if (err)
 		return err;
 	hd_dist_epoch(w, epoch);

@@ -37,6 +37,7 @@ static void look(struct hd_rank *rank, const struct hd_ins *ins, const struct hd
 
 struct progress { uint32_t at[HD_MAX_RANKS]; uint8_t arrived[MOST_STAGES * HD_RIG_VNS];
 	bool lost[HD_MAX_RANKS]; };
+#define LOSS(p) ((struct hd_dist_loss){ .at = (p)->at, .arrived = (p)->arrived, .lost = (p)->lost })
 
 static void open_net(struct net *net, const char *model, const char *more, const struct hd_rig_kind *kind,
 	enum hd_redundancy mode)
@@ -98,6 +99,10 @@ static bool lose(struct net *net, uint32_t victim, struct progress *p)
 	if (!net->at[victim].err)
 		say_leaves(net, victim);
 	progress_of(net, victim, p);
+	for (uint32_t m = 0; m < net->n; m++) {
+		struct hd_dist_letter none;
+		assert_true(m == victim || !hd_dist_mail_next(net->at[m].worker, &none));
+	}
 	hd_dist_abandon(net->at[victim].worker);
 	net->at[victim].gone = true;
 	net->epoch++;
@@ -105,17 +110,27 @@ static bool lose(struct net *net, uint32_t victim, struct progress *p)
 	return stale;
 }
 
-static void go_on(struct net *net, const struct progress *p, const char *what)
+static void go_on(struct net *net, const struct progress *p, enum hd_redundancy mode, const char *what)
 {
 	struct hd_diag diag = { "" };
+	const uint32_t vns = net->plan.nvns / (net->plan.nranks / net->plan.nstages);
+	uint32_t redone[MOST] = { 0 }, made = 0;
 
 	for (uint32_t m = 0; m < net->n; m++)
-		CHECK(net->at[m].gone || hd_dist_rest(net->at[m].worker, net->epoch, p->at, p->arrived,
-			p->lost, &diag) == HD_OK, "%s: worker %u: %s", what, m, diag.text);
+		CHECK(net->at[m].gone || hd_dist_rest(net->at[m].worker, net->epoch, &LOSS(p),
+			&redone[m], &diag) == HD_OK, "%s: worker %u: %s", what, m, diag.text);
 	assert_false(compute_all(net));
 	for (uint32_t m = 0; m < net->n; m++)
 		CHECK(net->at[m].gone || net->at[m].err == HD_OK, "%s: worker %u: %d", what, m,
 			(int)net->at[m].err);
+	for (uint32_t r = 0; r < net->plan.nranks; r++) {
+		const uint32_t of = r / net->plan.nstages * net->plan.nstages, m = net->plan.worker[r];
+		const bool heir = p->lost[of + (r + 1) % net->plan.nstages];
+		made += redone[m];
+		CHECK(heir || !redone[m], "%s: rank %u is no heir, and redoes %u", what, r, redone[m]);
+	}
+	/* the lost rank's sums are gone; the gradients that its shadow has made are not */
+	CHECK(mode == HD_REDUNDANCY_FULL ? made <= vns : made == vns, "%s: %u redone of %u", what, made, vns);
 }
 
 /* Of the lost stage again at most what was done of it, and of the others nothing. */
@@ -178,7 +193,7 @@ static uint32_t lose_each(const char *model, const char *more, size_t nkinds, en
 					hd_worker_work(net->at[m].worker)->pipe->watch = look;
 				net->fence_after = after;
 				const bool stale = lose(net, victim, &p);
-				go_on(net, &p, what);
+				go_on(net, &p, mode, what);
 				look_at_forwards(net, victim, what);
 				end_step(net, what);
 				if (net->n > 2)
@@ -214,6 +229,7 @@ static void a_step_that_is_refused_is_begun_again(void **state)
 	struct net *net = malloc(sizeof *net);
 	static struct progress p;
 	struct hd_diag diag = { "" };
+	uint32_t redone;
 
 	(void)state;
 	assert_non_null(net);
@@ -225,7 +241,7 @@ static void a_step_that_is_refused_is_begun_again(void **state)
 	progress_of(net, HD_NONE, &p);
 	p.lost[1] = p.lost[2] = true;     /* the one held the shadow of the other */
 	for (uint32_t m = 0; m < net->n; m++) {
-		assert_int_equal(hd_dist_rest(net->at[m].worker, 1, p.at, p.arrived, p.lost, &diag),
+		assert_int_equal(hd_dist_rest(net->at[m].worker, 1, &LOSS(&p), &redone, &diag),
 			HD_E_REFUSED);
 		hd_dist_abandon(net->at[m].worker);
 	}
@@ -243,6 +259,7 @@ static void a_step_is_gone_on_with_once(void **state)
 	static struct progress p;
 	uint8_t bits[MOST_STAGES * HD_RIG_VNS];
 	struct hd_diag diag = { "" };
+	uint32_t redone;
 
 	(void)state;
 	assert_non_null(net);
@@ -254,7 +271,7 @@ static void a_step_is_gone_on_with_once(void **state)
 		struct hd_worker *w = net->at[m].worker;
 		if (m == 2)
 			continue;
-		CHECK(hd_dist_rest(w, 1, p.at, p.arrived, p.lost, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_dist_rest(w, 1, &LOSS(&p), &redone, &diag) == HD_OK, "%s", diag.text);
 		assert_int_equal(hd_dist_stopped(w, p.at, bits, &diag), HD_E_REFUSED);
 		CHECK(strstr(diag.text, "lost in this step before"), "%s", diag.text);
 		hd_dist_abandon(w);

@@ -32,6 +32,8 @@
 	X(PREPARE,  "view",                           "prepares its part of a coming view") \
 	X(BEGIN,    "step, view",                     "adopts the view if it is another one, and begins the step") \
 	X(COMPUTE,  "step, pass, stage, range, round, flag", "computes a pass; flag: no sum of it is here yet") \
+	X(STOP,     "step, round",                    "says how far its ranks are, which a fence stopped") \
+	X(REST,     "step, view, rest",               "goes on with the step in that view, after a loss") \
 	X(FOLD,     "bucket, operand",                "joins the roots of a bucket") \
 	X(ARRIVED,  "bucket",                         "takes note of a sum that was received") \
 	X(UPDATE,   "step, own",                      "sharded state: updates the own buckets") \
@@ -57,13 +59,15 @@ struct hd_command {
 	uint32_t pass, stage, bucket, worker, number, nranges;
 	/* a byte for each bucket. UPDATE, FINISH: to update; BOUNDARY, gathered: whose slots stay */
 	const uint8_t *own;
-	uint32_t round;                   /* COMPUTE: how often steps were cancelled before it was given */
+	uint32_t round;                   /* COMPUTE, STOP: as hd_elastic.round when it was given */
 	bool flag, final, gathered;       /* gathered: of BOUNDARY: all slots that it saves are here */
 	const void *bytes;                /* CHUNK */
 	uint64_t len;
 	const float *const *operand;      /* FOLD: of each root of the step, as the relay named them */
 	const struct hd_vrange *range;    /* COMPUTE */
-	const struct hd_view *view;       /* PREPARE, BEGIN, RECORD, TRANSFER to HD_NOBODY */
+	const struct hd_view *view;       /* PREPARE, BEGIN, REST, RECORD, TRANSFER to HD_NOBODY */
+	/* REST: the next instruction of each rank; behind them, a byte each, what has arrived (dist.h) */
+	const uint32_t *rest;
 };
 
 /* The result of one: the command, and what came of it. */
@@ -77,6 +81,7 @@ struct hd_command_done {
 	bool over;                        /* CHUNK: its source gave up */
 	bool rejoin;                      /* RESTORE: the initial state is not here any more, nor on disk */
 	bool refused;                     /* PREPARE, BEGIN: memory or disk do not take the view's plan */
+	bool stuck;                       /* REST: it cannot be done here */
 	bool for_all;                     /* FINISH, UPDATE: no worker can finish the step */
 	uint64_t step;                    /* CHUNK, RESTORE: of the state */
 	uint64_t sum_digest, state_digest, took_ns, waited_ns, computed_ns;     /* FINISH */

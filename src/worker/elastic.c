@@ -125,6 +125,7 @@ static enum hd_err make_machine(struct hd_elastic *e, struct hd_diag *diag)
 		.takes_over = e->spec->take_over != NULL,
 		.buckets = e->pipes.first.shape.nstages ? &e->pipes.first.buckets : NULL,
 		.of_shape = hd_pipe_set_buckets, .of_shape_self = &e->pipes,
+		.goes_on = e->pipes.first.shape.nstages > 1,
 	};
 	struct hd_memory_info memory;
 	uint64_t seed[2] = { (uint64_t)hd_clock_now_ns(e->spec->clock), 0 };
@@ -211,6 +212,7 @@ static void give_back(struct hd_elastic *e)
 	for (uint32_t i = 0; i < HD_ELASTIC_CHUNKS; i++)
 		hd_free(e->chunk[i].bytes);
 	hd_free(e->room);
+	hd_free(e->stood.arrived);
 	hd_commands_finish(&e->commands);
 	hd_finals_finish(&e->finals);
 	hd_arena_finish(&e->messages);

@@ -173,7 +173,8 @@ ACT(adopt)
 	if (e->relay.has_view)
 		hd_elastic_slots_view(e, &e->relay.view, a->view);
 	hd_relay_view(&e->relay, a->view, self);
-	if (!e->spec->dir || hd_view_writer(a->view) != self)
+	/* the lists of a step that goes on are of no view */
+	if (!e->spec->dir || hd_view_writer(a->view) != self || hd_view_is_doubled(a->view))
 		return;
 	struct hd_view *view = copy_of(e, a->view);
 	if (view)
@@ -226,6 +227,40 @@ ACT(again)
 	/* else the result of BEGIN opens it, which may have been one of these */
 	else if (!pending)
 		open_exchange(e);
+}
+
+ACT(stop)
+{
+	give(e, &(struct hd_command){ .kind = HD_COMMAND_STOP, .step = a->step,
+		.round = e->round });
+}
+
+/* The exchange opens when the compute thread has the lists of the rest: letters and roots are theirs. */
+ACT(go_on)
+{
+	const uint32_t n = a->view->nranks, cells = a->view->shape.nstages * e->task->job->nvns;
+	struct hd_view *view = copy_of(e, a->view);
+	uint32_t *rest = hd_alloc(n * sizeof *rest + cells);
+	uint32_t at = 0;
+
+	if (!rest)
+		hd_elastic_fail(e, HD_E_NOMEM, &(struct hd_diag){ "no memory for the rest of a step" });
+	if (!view || !rest) {
+		hd_free(view);
+		hd_free(rest);
+		return;
+	}
+	memcpy(rest, a->next, n * sizeof *rest);
+	for (uint32_t i = 0; i < a->narrived; i++)
+		for (uint32_t k = 0; k < a->arrived[i].n && at < cells; k++)
+			((uint8_t *)(rest + n))[at++] = (uint8_t)a->arrived[i].first;
+	memset((uint8_t *)(rest + n) + at, 0, cells - at);
+	e->round++;
+	e->begins_open++;
+	e->open_pending = true;
+	e->opened = *a->view;
+	give(e, &(struct hd_command){ .kind = HD_COMMAND_REST, .step = a->step, .view = view,
+		.rest = rest });
 }
 
 ACT(compute)
@@ -380,7 +415,7 @@ static void (*const act[HD_DO_NKINDS])(struct hd_elastic *e, const struct hd_mem
 	[HD_DO_ADMITTED] = do_admitted, [HD_DO_WARM_UP] = do_warm_up, [HD_DO_SYNC] = do_sync,
 	[HD_DO_SEND_STATE] = do_send_state, [HD_DO_PREPARE] = do_prepare,
 	[HD_DO_DECIDED] = do_decided, [HD_DO_EPOCH] = do_epoch, [HD_DO_ADOPT] = do_adopt,
-	[HD_DO_BEGIN] = do_begin, [HD_DO_AGAIN] = do_again,
+	[HD_DO_STOP] = do_stop, [HD_DO_GO_ON] = do_go_on, [HD_DO_BEGIN] = do_begin, [HD_DO_AGAIN] = do_again,
 	[HD_DO_COMPUTE] = do_compute, [HD_DO_ROOTS] = do_roots, [HD_DO_LEAVES] = do_leaves,
 	[HD_DO_FOLD] = do_fold, [HD_DO_PUBLISH] = do_publish,
 	[HD_DO_TABLE] = do_table, [HD_DO_NORM] = do_norm, [HD_DO_FETCH] = do_fetch,
@@ -528,9 +563,15 @@ static void became(struct hd_elastic *e, const struct hd_command_done *done)
 	case HD_COMMAND_TRANSFER:
 		hd_elastic_transfer_done(e, done);
 		break;
-	case HD_COMMAND_BEGIN:
+	case HD_COMMAND_STOP: hd_elastic_stopped(e, d); break;
+	case HD_COMMAND_BEGIN: case HD_COMMAND_REST:
 		assert(e->begins_open > 0);
 		e->begins_open--;
+		if (done->stuck) {
+			e->open_pending = false;
+			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_STUCK, .step = d->step });
+			break;
+		}
 		/* of several the last has the view in force */
 		if (e->open_pending && !e->begins_open) {
 			e->open_pending = false;
@@ -572,6 +613,7 @@ void hd_elastic_results(struct hd_elastic *e)
 			became(e, &done);
 		hd_free((void *)(uintptr_t)done.command.view);
 		hd_free((void *)(uintptr_t)done.command.range);
+		hd_free((void *)(uintptr_t)done.command.rest);
 	}
 	finals(e);
 }

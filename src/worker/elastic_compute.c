@@ -498,6 +498,7 @@ static void run(struct hd_elastic *e, const struct hd_command *d, uint32_t n,
 static enum hd_err (*const one[HD_COMMAND_NKINDS])(struct hd_elastic *e, const struct hd_command *d,
 	struct hd_command_done *done, struct hd_diag *diag) = {
 	[HD_COMMAND_PREPARE] = do_prepare, [HD_COMMAND_BEGIN] = do_begin, [HD_COMMAND_COMPUTE] = do_compute,
+		[HD_COMMAND_STOP] = hd_elastic_stand, [HD_COMMAND_REST] = hd_elastic_rest,
 		[HD_COMMAND_UPDATE] = do_update, [HD_COMMAND_FINISH] = do_finish,
 	[HD_COMMAND_BOUNDARY] = do_boundary, [HD_COMMAND_CANCEL] = do_cancel,
 	[HD_COMMAND_RESTORE] = do_restore,

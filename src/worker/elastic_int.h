@@ -125,7 +125,7 @@ struct hd_elastic {
 	uint32_t folds_open;
 	/* BEGINs that the compute thread has not done: until then its results are of a cancelled step */
 	uint32_t begins_open;
-	/* counts steps that were cancelled: what was computed for them is void */
+	/* counts steps that were cancelled, or gone on with: what was said of them is void */
 	uint32_t round;
 	struct hd_view opened;            /* of the step begun last; epoch 0: none */
 	bool open_pending;                /* the exchange opens when the compute thread has begun the step */
@@ -166,6 +166,12 @@ struct hd_elastic {
 	bool touched;                     /* the state is not the initial one any more */
 	bool synced;                      /* the state came from a source: the reader must go there */
 	const uint8_t *owns;              /* of the last UPDATE */
+	/* of the last STOP: the I/O thread's from its result to the next one */
+	struct hd_elastic_stood {
+		uint32_t nranks, narrived, rank[HD_VIEW_RANKS], next[HD_VIEW_RANKS];
+		uint8_t *arrived; uint64_t cap;   /* owned */
+		struct hd_member_stood said;      /* to the machine */
+	} stood;
 	bool computed;                    /* pass 0 of the part, in this step */
 	bool stale;                       /* and its pipeline was fenced */
 	/* a step could not be begun: this worker leaves, what is queued is not done */
@@ -199,6 +205,13 @@ void hd_elastic_results(struct hd_elastic *e);        /* results of the compute 
 /* Before this process ends of a plan that it cannot take: the next one would, too, if that plan stayed. Once;
  * not as an event, which waits behind those at hand and is dropped with them. */
 void hd_elastic_say_refused(struct hd_elastic *e);
+/* elastic_failover.c: of the compute thread */
+HD_MUST_USE enum hd_err hd_elastic_stand(struct hd_elastic *e, const struct hd_command *d,
+	struct hd_command_done *done, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_elastic_rest(struct hd_elastic *e, const struct hd_command *d,
+	struct hd_command_done *done, struct hd_diag *diag);
+/* of the I/O thread: what came of STOP */
+void hd_elastic_stopped(struct hd_elastic *e, const struct hd_command *d);
 /* elastic_catchup.c: both ends of a state transfer; I/O thread. */
 void hd_elastic_send_state(struct hd_elastic *e, uint32_t joiner, bool on);
 void hd_elastic_send_state_standing(struct hd_elastic *e);         /* now and then */

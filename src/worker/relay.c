@@ -173,6 +173,15 @@ static void number_rows(struct hd_relay *r, const struct hd_exchange *x)
 		.partial = x->held.partial && !x->copies, .owner = x->held.owner });
 }
 
+/* Roots of one worker, from `at` on: in dist.h they ascend by stage, and their passes need not, where one was
+ * inherited. */
+static void count_lower(struct hd_relay *r, uint32_t at)
+{
+	for (uint32_t i = at; i < r->nroots; i++)
+		for (uint32_t k = at; k < r->nroots; k++)
+			r->of[i].index += r->stage[k] < r->stage[i];
+}
+
 static enum hd_err name_roots(struct hd_relay *r, struct hd_diag *diag)
 {
 	uint32_t first[HD_MAX_PASSES + 1], npasses;
@@ -193,8 +202,10 @@ static enum hd_err name_roots(struct hd_relay *r, struct hd_diag *diag)
 				r->stage[r->nroots] =
 					(uint16_t)hd_passes_find(&r->x->passes, worker, p)->stage;
 				r->of[r->nroots++] = (struct hd_relay_root){ worker, i, p,
-					r->view.shape.nstages ? i : i - first[p] };
+					i - first[p] };
 			}
+		if (r->view.shape.nstages)
+			count_lower(r, at);
 	}
 	return HD_OK;
 }

@@ -303,6 +303,7 @@ void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step, bool read)
 }
 void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_command *boundary) { (void)e;
 	(void)boundary; }
+void hd_elastic_stopped(struct hd_elastic *e, const struct hd_command *d) { (void)e; (void)d; }
 void hd_elastic_slots_void(struct hd_elastic *e) { (void)e; }
 void hd_elastic_slots_saved(struct hd_elastic *e) { (void)e; }
 void hd_elastic_slots_unsaved(struct hd_elastic *e) { (void)e; }

@@ -1,0 +1,57 @@
+#include "driver/driver_int.h"
+
+#include "plan/plan.h"
+#include "pipeline/failover.h"
+#include "pipeline/plan_schedule.h"
+
+/* May a step go on after a loss within it? The lists are those that every member of the view has made, and
+ * what is asked of them here is what its members ask (engine/rest.h), so the answer is theirs; but for
+ * memory, of which each knows alone. */
+
+/* The heir of a stage needs what its shadow reads, and its program: lists with shadows that work. */
+static bool has_work(const struct hd_plan *plan)
+{
+	bool any = false;
+
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		for (uint32_t i = 0; i < plan->list[r].len; i++)
+			any |= plan->list[r].at[i].op == HD_INS_F && plan->list[r].at[i].flags &
+				HD_INS_SHADOW;
+	return any;
+}
+
+static enum hd_err ask(struct driver *c, const struct hd_view *view, const struct hd_step_progress *progress,
+	const bool *lost, bool *may, struct hd_arena *arena)
+{
+	const struct hd_task *task = c->spec->task;
+	const struct hd_plan_job job = hd_plan_job_whole(task->job->nvns, task->layout.nchunks);
+	const struct hd_pipes *pipes;
+	struct hd_schedule lists, left;
+	struct hd_plan plan;
+	struct hd_diag why;
+
+	enum hd_err err = hd_pipe_set_find(&c->pipes, &view->shape, &pipes, &why);
+	err = err ? err : hd_pipes_plan(&plan, pipes, view, &job, task, arena, &why);
+	if (err || !has_work(&plan))
+		return err;
+	for (uint32_t r = 0; r < plan.nranks; r++)
+		if (!lost[r] && progress->at[r] > plan.list[r].len)
+			return HD_E_INVAL;
+	err = hd_schedule_of_plan(&lists, &plan, arena, &why);
+	err = err ? err : hd_failover(&left, &lists, progress, lost, arena, &why);
+	*may = !err;
+	return err;
+}
+
+bool driver_goes_on(void *self, const struct hd_view *view, const uint32_t *next, const uint8_t *arrived,
+	const bool *lost)
+{
+	const struct hd_step_progress progress = { .at = next, .arrived = arrived };
+	struct hd_arena arena;
+	bool may = false;
+
+	hd_arena_init(&arena, 0);
+	enum hd_err err = ask(self, view, &progress, lost, &may, &arena);
+	hd_arena_finish(&arena);
+	return !err && may;
+}

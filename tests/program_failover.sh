@@ -1,0 +1,39 @@
+#!/bin/bash
+# A worker dies before some instruction of a pipeline: the step goes on with what the others have, the rank
+# before the lost one runs both stages, and the bits are those of one device.
+. "$(dirname "$0")/program.sh"
+needs_failpoints
+cat >job.yaml <<END
+job: {name: failover, seed: 5, steps: 3}
+model: {use: "builtin:mlp", args: {input: [1, 12, 12], hidden: [60, 50, 40, 30], classes: 10}}
+data: {kind: synthetic, count: 60}
+batch: {global: 16, virtual_nodes: 8}
+optim: {kind: adamw, lr: 1e-3, clip: 0.5}
+eval: {every: 0}
+checkpoint: {every: 1000 steps}
+comm: {sync: stages}
+parallel: {mode: pipeline}
+workers: {detect: 3 s}
+END
+
+# mode, schedule, stage, instruction, steps; of the only step no other worker is waited for
+for row in eager:1f1b:1:24:3 full:gpipe:0:17:1; do
+	IFS=: read -r mode schedule stage at steps <<<"$row"
+	train run job.yaml --out one-$mode --devices 1 -s parallel.mode=data -s job.steps=$steps
+	one=$digest
+	run=$mode-$schedule
+	mkdir -p $run/chaos
+	chmod 700 $run/chaos $run
+	echo "pipe.instr:kill#$stage@$at" >$run/chaos/any
+	train run job.yaml --out $run --workers 3 -s elastic.redundancy=$mode -s parallel.schedule=$schedule \
+		-s job.steps=$steps
+	same "$digest" "$one" "$mode, $schedule: a death before instruction $at of stage $stage"
+	[ -n "$(find $run/chaos -name 'hit.*')" ] || failed "instruction $at of stage $stage was not reached"
+	grep -q '"kind":"failover".*"text":"step [0-9]* goes on: worker [0-9]* runs what [0-9]* ran"' \
+		$run/events.ndjson || failed "$run: the step did not go on"
+	! grep -Eq '"kind":"(afresh|restore)"' $run/events.ndjson || failed "$run: a step was begun again"
+	[ "$mode" = full ] ||
+		grep -q '"kind":"redo".*"text":"8 virtual nodes of step [0-9]* are computed again"' \
+		$run/events.ndjson || failed "$run: what was computed again is not said"
+done
+passed "a death inside a step, eager and full: the others go on with it, the bits of one device"
