@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "pipeline/generate.h"
+#include "run/pipes_forecast.h"
 
 static enum hd_err no_memory(struct hd_diag *diag)
 {
@@ -88,7 +89,8 @@ enum hd_err hd_pipes_choose(struct hd_pipes_choices *choices, const struct hd_pi
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const uint32_t all = ask->nworkers * ask->ndevices;
-	const struct hd_forecast_setting setting = { .cores = hd_forecast_shared(ask->cores, all) };
+	const struct hd_forecast_setting setting = { .cores = hd_forecast_shared(ask->cores, all),
+		.holders = hd_pipes_holders(ask->task->job, ask->ndevices) };
 	struct hd_choose_ask how = as_one_process(ask->task, ask->costs, all, &setting);
 	struct hd_pipes_choices made = { .n = 0 };
 	struct hd_plan_choices found;

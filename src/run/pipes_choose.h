@@ -11,8 +11,8 @@
  *    must, for memory, all do. A shape that no view can have (pipes.h) is no candidate.
  * 4. All devices are taken to be equally fast. Stages that turn out slower are cut again while the run goes
  *    on (driver/redraw.h).
- * 5. The exchange of gradients between workers is in no prediction: where all hold all state it is nearly the
- *    same for every plan.
+ * 5. The exchange of gradients between workers is in the prediction as between workers of one machine
+ *    (step_end.h): with the whole model each, workers send twice what they send where stages divide it.
  *
  * Pure; all in the arena. */
 #ifndef HD_RUN_PIPES_CHOOSE_H

@@ -8,6 +8,8 @@
 
 /* Times that are made up: what must be chosen is found by trying every cut, or follows by hand. */
 
+enum { VNS = 8, NODE_MS = 3 };
+
 static void begin(struct hd_made *m, const char *more, uint32_t heavy)
 {
 	hd_made_begin(m, hd_made_gpt, more, heavy);
@@ -48,6 +50,9 @@ static void no_other_cut_is_faster(void **state)
 	for (size_t i = 0; i < sizeof heavy / sizeof *heavy; i++) {
 		struct hd_made m;
 		begin(&m, "parallel: {mode: auto, schedule: 1f1b, stages: 2}\n", heavy[i]);
+		m.costs->norm_ns = 7e6;
+		m.costs->update_ns = 5e6;
+		m.costs->link_ns_per_byte = 3;
 		const struct hd_pipes_choices c = choose(&m, 2);
 		struct hd_view_shape other = c.at[0].shape;
 		double least = INFINITY;
@@ -94,6 +99,29 @@ static void keys_bound_the_choice(void **state)
 				"%s: %s, %u of %u", rows[i].parallel, pipes.stages.schedule, s->nstages,
 				s->width);
 		}
+		hd_made_end(&m);
+	}
+}
+
+/* Compute that all ranks divide evenly leaves a pipeline behind by its bubble; where bytes are dear it sends
+ * half as many: two workers with the whole model give half of their sums, get as much, and so again with what
+ * was added. */
+static void the_exchange_decides_where_bytes_are_dear(void **state)
+{
+	(void)state;
+	for (int dear = 0; dear < 2; dear++) {
+		struct hd_made m;
+		begin(&m, "parallel: {mode: auto}\n", 0);
+		const double bytes = (double)m.rig.task->layout.elems * sizeof(float);
+		m.costs->link_ns_per_byte = dear ? VNS * NODE_MS * m.nnodes * 1e6 / bytes : 0;
+		const struct hd_pipes_choices c = choose(&m, 2);
+		double whole = 0;
+		for (uint32_t k = 0; k < c.n; k++)
+			whole = c.at[k].shape.nstages ? whole : c.at[k].step_ns * 1e-6;
+		CHECK(dear ? c.at[0].shape.nstages > 0 : c.at[0].shape.nstages == 0, "dear %d: %s", dear,
+			c.at[0].about);
+		CHECK(fabs(whole / (VNS * NODE_MS * m.nnodes * (0.5 + 2 * dear)) - 1) < 0.05,
+			"dear %d: %g ms of %d", dear, whole, VNS * NODE_MS * (int)m.nnodes);
 		hd_made_end(&m);
 	}
 }
@@ -241,6 +269,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_other_cut_is_faster),
 		cmocka_unit_test(keys_bound_the_choice),
+		cmocka_unit_test(the_exchange_decides_where_bytes_are_dear),
 		cmocka_unit_test(the_whole_model_is_a_candidate_unless_state_is_by_stages),
 		cmocka_unit_test(stages_that_must_compute_again_are_chosen),
 		cmocka_unit_test(what_the_keys_forbid_is_refused),

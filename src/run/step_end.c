@@ -57,7 +57,8 @@ static enum hd_err count(struct step_ends *e, const struct hd_plan *plan,
 	enum hd_err err = HD_OK;
 
 	*e = (struct step_ends){ .plan = plan, .holders = holders };
-	e->nworkers = 1 + worker_of(e, plan->nranks - 1);
+	e->nworkers = holders->devices ? (plan->nranks * hd_plan_width(plan) + holders->devices - 1) /
+		holders->devices : 1;
 	e->roots = hd_arena_take(arena, (size_t)e->nworkers * plan->nstages, sizeof *e->roots);
 	e->all = hd_arena_take(arena, plan->nstages, sizeof *e->all);
 	e->makers = hd_arena_take(arena, plan->nstages, sizeof *e->makers);
