@@ -31,4 +31,6 @@ try 1 'expected exit 3, got 0' 'expect 3 heddle ckpt diff a b; passed end'
 try 0 'ok - end' 'expect 0 heddle stop run; passed end'
 program 'echo "IDENTICAL: 2 of 2 tensors equal"; touch made; echo x >made'
 try 0 'ok - end' 'expect 0 heddle ckpt diff a b; expect 0 heddle model export x -o made -q; passed end'
+try 1 '== ./r/events.ndjson: lost 2, view 1' 'mkdir r; cd r; for k in lost view lost; do
+	echo "{\"v\":1,\"kind\":\"$k\"}"; done >events.ndjson; cd ..; failed "this"'
 echo "an exit code alone is not believed"

@@ -52,10 +52,39 @@ stands_still &
 watch=$!
 disown
 
+# Of the two runs of this test that wrote last: how many events of each kind, those that say which worker went
+# and what was read, the last ones, and the ends of the processes' logs.
+saw()
+{
+	local events log
+	for events in $(ls -t ./*/events.ndjson ./*/*/events.ndjson 2>/dev/null | head -n 2); do
+		echo "== $events: $(grep -o '"kind":"[a-z_]*"' "$events" | cut -d '"' -f 4 | sort | uniq -c |
+			awk '{ printf "%s%s %d", (NR > 1 ? ", " : ""), $2, $1 }')"
+		grep -E '"kind":"(lost|process_ended|given_up|restore|failing|corrupt|afresh)"' "$events" |
+			tail -n 8 | cut -c 1-200
+		tail -n 3 "$events" | cut -c 1-200
+		for log in $(ls -t "${events%/*}"/log/*.log 2>/dev/null | head -n 5); do
+			tail -n 2 "$log" | cut -c 1-200 | sed "s|^|${log##*/}: |"
+		done
+	done
+}
+
+# The folder of a test that failed stays in the folder of the build, until it fails again.
+keep()
+{
+	local at=${BUILD_DIR:+$BUILD_DIR/failed/$(basename "$0" .sh)}
+	[ "$at" ] && [ "$(du -sm "$work" | cut -f 1)" -lt 200 ] || return 0
+	rm -rf "$at"
+	mkdir -p "${at%/*}" && cp -a "$work" "$at" 2>/dev/null
+	echo "its files are in $at"
+}
+
 failed()
 {
 	echo "FAILED: $*"
+	saw
 	tail -n 15 out err 2>/dev/null
+	keep
 	exit 1
 }
 
@@ -136,12 +165,17 @@ same() { [ "$1" = "$2" ] && [ -n "$1" ] || failed "$3: '$1' and '$2' differ"; }
 number() { grep -o "\"$1\":\"\{0,1\}[^,}\"]*" out | head -n 1 | sed 's/^"[^"]*":"\{0,1\}//'; }
 
 # Until a command succeeds, however slow the machine is: ten minutes are no time at all for what never comes.
+# What is waited for needs the processors, too: whoever asks often takes them from it.
 await()
 {
-	local end=$((SECONDS + 600))
+	local end=$((SECONDS + 600)) wait
+	for wait in 0.02 0.03 0.05 0.08 0.1 0.12 0.15; do
+		"$@" && return 0
+		sleep $wait
+	done
 	until "$@"; do
-		[ $SECONDS -lt $end ] || return 1
-		sleep 0.05
+		[ $SECONDS -lt $end ] || { echo "waited ten minutes for: $*"; return 1; }
+		sleep 0.2
 	done
 }
 not() { ! "$@"; }
@@ -153,7 +187,7 @@ answers_now()
 		grep -qE '"state":"(starting|running|evaluating|waiting|stopping)"'
 }
 step() { heddle status "$1" --json 2>/dev/null | grep -o '"step":[0-9]*' | head -n 1 | cut -d: -f2; }
-is_at() { [ "$(step "$1" || true)" ] && [ "$(step "$1")" -ge "$2" ] 2>/dev/null; }
+is_at() { local at; at=$(step "$1") && [ "${at:--1}" -ge "$2" ]; }
 reach() { await is_at "$1" "$2" || failed "$1 did not reach step $2"; }
 
 # RUN [N]: each plan that the records name (N of them at least) lies in the run's folder, may run, and is of

@@ -53,7 +53,7 @@ awk -v ctest_status="$status" '
 	}
 	function take(line) {
 		line = plain(line)
-		if (line !~ /^[ \t]*$/) { tail[nlines++ % 40] = line; last = line }
+		if (line !~ /^[ \t]*$/) { tail[nlines++ % 80] = line; last = line }
 		if (line ~ /^\[==========\].* test\(s\) run/) counted = 1
 		if (line ~ /^\[  PASSED  \] [0-9]+ test/) ok += number(line)
 		if (line ~ /^\[  SKIPPED \] [0-9]+ test/) skips += number(line)
@@ -66,8 +66,8 @@ awk -v ctest_status="$status" '
 			if (!counted) { ok = 0; skips = 0 }
 			failures = failures "\nFAILED " name
 			failures = failures (name in late ? " (exceeded its deadline)" : "") "\n"
-			for (i = nlines > 40 ? nlines - 40 : 0; i < nlines; i++)
-				failures = failures "  | " tail[i % 40] "\n"
+			for (i = nlines > 80 ? nlines - 80 : 0; i < nlines; i++)
+				failures = failures "  | " tail[i % 80] "\n"
 		} else if (state != "run") {
 			skips = nsaid ? nsaid : 1; ok = bad = 0
 			if (said == "") said = "\n  " name ": " (nlines ? last : "gave no reason")
