@@ -36,7 +36,7 @@ lose()
 	local name=$1 worker=$(rank_of $1 $2)
 	views=$(full_views $name)
 	kill -9 $(pid_in $name $worker)
-	await goes_on $name
+	await goes_on $name || failed "$name: no view of three workers after rank $2 was lost"
 	reach $name $(($(committed $name) + 3))
 }
 begin()
@@ -65,7 +65,7 @@ for row in full:momentum:0:120:0 eager:adam:1:120:2 lazy:adamw:0.5:400:"0 1 2"; 
 		reach $kind $(($(committed $kind) + 3))
 		lose $kind 1
 	fi
-	await is_done $kind
+	await is_done $kind || failed "$kind does not end"
 	expect 0 heddle ckpt diff $kind-one $kind
 	same "$(count $kind '"kind":"restore"')" 0 "$kind: times back to a checkpoint"
 	[ "$(count $kind '"kind":"fetched"')" -ge 1 ] || failed "$kind: no state came from another worker"
@@ -87,7 +87,7 @@ begin bare -s job.steps=160 -s workers.detect='500 ms'
 has_failpoints && echo co.restore:kill >bare/chaos/$coordinator
 left="$(pid_in bare $(rank_of bare 0)) $(pid_in bare $(rank_of bare 2))"
 kill -9 $(pid_in bare $(rank_of bare 1))
-await is_done bare
+await is_done bare || failed "bare does not end"
 expect 0 heddle ckpt diff short-one bare
 [ "$(count bare '"kind":"restore"')" -ge 1 ] || failed "without redundancy a loss went back to no checkpoint"
 for pid in $left; do
@@ -100,24 +100,24 @@ begin changed -s job.steps=100000 -s workers.pace='40 ms'
 expect 0 heddle scale changed -s elastic.redundancy=lazy
 says 'redundancy lazy, from one of the next steps on'
 twice() { heddle status changed | grep -q 'redundancy lazy: each stage is held by two workers'; }
-await twice
+await twice || failed "the stages are not held by two workers"
 lose changed 1
 same "$(count changed '"kind":"restore"')" 0 "times back to a checkpoint once there are shadows"
 kill -9 $coordinator
 reach changed $(($(committed changed) + 3))
-await twice
+await twice || failed "the stages are not held by two workers"
 expect 0 heddle scale changed -s elastic.redundancy=eager
 computes() { grep -q ' Fx.* OFFx' $(ls changed/plan/*.plan | tail -n 1); }
-await computes
+await computes || failed "no list has the work of eager"
 expect 0 heddle scale changed -s elastic.redundancy=none --json
 says '"redundancy":"none"}'
 bare() { heddle status changed --json | grep -q '"redundancy":"none","single":0'; }
-await bare
+await bare || failed "redundancy is not none"
 lose changed 2
 [ "$(count changed '"kind":"restore"')" -ge 1 ] || failed "the shadows were not ended"
 expect 0 heddle stop changed
 is_stopped() { heddle status changed --json | grep -q '"state":"stopped"'; }
-await is_stopped
+await is_stopped || failed "changed does not stop"
 train run job.yaml --out changed-one --devices 1 -s parallel.mode=data \
 	-s job.steps=100000 --steps $((10#$(ls changed/ckpt | tail -n 1 | cut -d- -f2)))
 expect 0 heddle ckpt diff changed-one changed
@@ -127,7 +127,7 @@ passed "redundancy begins and ends in a run that goes on, the coordinator lost b
 for schedule in interleaved zb-v; do
 	begin $schedule -s job.steps=100 -s elastic.redundancy=lazy -s parallel.schedule=$schedule
 	lose $schedule 0
-	await is_done $schedule
+	await is_done $schedule || failed "$schedule does not end"
 	same "$(count $schedule '"kind":"restore"')" 0 "$schedule: times back to a checkpoint"
 	train run job.yaml --out $schedule-one --devices 1 -s parallel.mode=data -s job.steps=100
 	expect 0 heddle ckpt diff $schedule-one $schedule
@@ -136,7 +136,7 @@ delayed=(-s job.steps=100 -s optim.update=2bw)
 train run job.yaml --out 2bw-one --devices 1 -s parallel.mode=data "${delayed[@]}"
 begin 2bw "${delayed[@]}" -s elastic.redundancy=lazy
 lose 2bw 2
-await is_done 2bw
+await is_done 2bw || failed "2bw does not end"
 expect 0 heddle ckpt diff 2bw-one 2bw
 same "$(count 2bw '"kind":"restore"')" 0 "2bw: times back to a checkpoint"
 train run job.yaml --out resumed --workers 3 --steps 20 -s job.steps=100
