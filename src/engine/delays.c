@@ -78,6 +78,8 @@ enum hd_err hd_delays_make(struct hd_delays *delays, const struct hd_job *job, c
 		d.most = d.of_param[p] > d.most ? d.of_param[p] : d.most;
 	for (uint32_t p = 0; p < graph->nparams && !err; p++)
 		d.differ |= !graph->param[p].frozen && d.of_param[p] < d.most;
+	for (uint32_t p = 0; p < graph->nparams && !err; p++)
+		d.early |= d.most && !graph->param[p].frozen && !d.of_param[p];
 	if (!err)
 		*delays = d;
 	return err;

@@ -30,6 +30,7 @@ enum { HD_MAX_DELAY = 15 };
 struct hd_delays {
 	uint32_t most;                    /* 0: nothing is late */
 	bool differ;                      /* some parameter is less late than others */
+	bool early;                       /* one that learns is not late, others are */
 	uint8_t *of_param;                /* [nparams] */
 	uint32_t nstages, *first;         /* that the job declares, as forward nodes; 0: it needs none */
 };

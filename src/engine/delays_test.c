@@ -77,6 +77,7 @@ static void the_delay_of_a_parameter_follows_from_the_job(void **state)
 		}
 		assert_int_equal(d->most, most);
 		assert_int_equal(d->differ, most != least);
+		assert_int_equal(d->early, most && !least);
 		hd_rig_close(&rig);
 	}
 }

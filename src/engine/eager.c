@@ -40,7 +40,7 @@ static enum hd_err check_stages(const struct hd_task *task, const struct hd_grap
 {
 	const struct hd_graph *graph = cuts->whole;
 
-	for (uint32_t p = 0; p < task->layout.nparams && task->delays.differ; p++) {
+	for (uint32_t p = 0; p < task->layout.nparams && task->delays.early; p++) {
 		const char *why = is_early(task, p) && is_apart(cuts, p) ?
 			"lies in a stage before the plan's last" : NULL;
 		for (uint32_t g = task->layout.nparams; g < task->layout.ngrads && is_early(task, p); g++)
@@ -80,7 +80,7 @@ enum hd_err hd_eager_make(struct hd_eager **eager, struct hd_worker *w, const st
 	struct hd_diag why = { "" };
 
 	*eager = NULL;
-	if (!w->task->delays.differ)
+	if (!w->task->delays.early)
 		return HD_OK;
 	enum hd_err err = check_stages(w->task, &pipe->cuts, &why);
 	if (err)
@@ -171,7 +171,10 @@ enum hd_err hd_eager_step(struct hd_rank *rank, struct hd_diag *diag)
 	e->made = true;
 	for (uint32_t i = 0; i < e->nruns && !err; i++)
 		err = hd_update_run(rank, &scalars, &e->run[i], &token, diag);
-	return err ? err : rank->device->ops->wait(rank->device, token, diag);
+	err = err ? err : rank->device->ops->wait(rank->device, token, diag);
+	for (uint32_t i = 0; i < e->nruns && !err; i++)
+		hd_param_store_near(w->store, e->run[i].at, e->run[i].len);
+	return err;
 }
 
 void hd_eager_settle(struct hd_rank *rank)

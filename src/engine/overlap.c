@@ -7,11 +7,12 @@
 const char *hd_worker_drains(const struct hd_worker *w, uint32_t p)
 {
 	const struct hd_task *task = w->task;
-	const bool norm = task->delays.differ, clips = hd_job_num(task->job, HD_JOB_CLIP) > 0,
+	const bool norm = task->delays.early, clips = hd_job_num(task->job, HD_JOB_CLIP) > 0,
 		ratios = hd_optims[task->optim.kind].unit == HD_UNIT_TENSOR;
 	const struct { bool drains; const char *why; } rows[] = {
 		{ task->delays.most == 0, "no parameter is read late" },
-		{ task->delays.most > 1, "parameters are read more than one step late" },
+		{ task->delays.most > 1 && task->layout.held_elems > task->layout.elems,
+			"parameters are read more than one step late, and some are frozen" },
 		{ !hd_window_fits(p, task->job->nvns), "there are fewer than 2 (devices - 1) virtual nodes" },
 		{ task->train.nrunning, "the model has running statistics" },
 		{ hd_job_int(task->job, HD_JOB_SAMPLES), "trace.samples names the rows of each step" },
@@ -125,10 +126,12 @@ void hd_overlap_begin(struct hd_worker *w, struct hd_work *work)
 	w->parts->part->sum = w->parts->part->parm = work->pipe->vector[0];
 	for (uint32_t d = 0; d < w->spec.ndevices; d++)
 		work->rank[d].list = &o->list[o->ahead][o->goes_on][d];
-	if (o->ahead)
+	if (o->ahead) {
 		hd_pipe_go_on(work->pipe);
-	else
+	} else {
 		hd_pipe_begin(work->pipe);
+		hd_versions_near(w);
+	}
 	hd_pipe_clear(hd_overlap_next(o));
 	/* whoever fails forgets it (hd_worker_reread) */
 	o->ahead = o->goes_on;

@@ -5,9 +5,9 @@
  * change places. So a step is sealed, updated and committed as ever, and what was begun of the next is no
  * state: it is forgotten where the step is not the next after all, and computed again.
  *
- * 1. A parameter that learns is one step late (delays.h), or rule 4 is for it: step t + 1 reads version t.
- *    Before STEP of step t that is the newest version, after it the one before. All ranks meet before STEP,
- *    so what is read is the same either way. All ranks are devices of one worker.
+ * 1. A parameter that learns is late (delays.h), or rule 4 is for it: what step t + 1 reads is there when
+ *    step t begins. Before STEP of step t it lies in one vector (store.h, rule 6), after it in another. All
+ *    ranks meet before STEP, so what is read is the same either way. All ranks are devices of one worker.
  * 2. Each pipe has arenas, mail and flat vectors of its own.
  * 3. Running statistics would be said before their step, names of samples too: jobs with them do not overlap.
  * 4. Parameters of the last stage may be read as the step at hand makes them (`stash`): that stage updates

@@ -17,6 +17,11 @@ static const char llama[] =
 	"model: {use: builtin:llama, args: {layers: 4, width: 16, heads: 2, context: 8}}\n"
 	"data: {kind: synthetic, count: 61}\n";
 
+static const char frozen[] =
+	"model: {use: builtin:gpt, freeze: [wpe.weight], "
+	"args: {layers: 4, width: 16, heads: 2, context: 8}}\n"
+	"data: {kind: synthetic, count: 61}\n";
+
 struct stepped { struct hd_hash digest[STEPS]; double gnorm[STEPS], loss[STEPS]; };
 
 static void run_from(struct hd_rig *rig, struct stepped *s, int from, int to)
@@ -56,7 +61,7 @@ static void adopt_keeping(struct hd_rig *rig, uint32_t p, enum hd_stage_keeps ke
 	CHECK(hd_worker_adopt(rig->worker, &rig->plan, &diag) == HD_OK, "%s", diag.text);
 	const struct hd_overlap *o = hd_worker_work(rig->worker)->overlap;
 	assert_non_null(o);
-	assert_true(!o->eager == !rig->task->delays.differ);
+	assert_true(!o->eager == !rig->task->delays.early);
 }
 
 static void adopt_overlap(struct hd_rig *rig, uint32_t p) { adopt_keeping(rig, p, HD_KEEPS_ALL); }
@@ -79,9 +84,14 @@ static const struct { const char *model, *more; uint32_t batch, vns; } cases[] =
 	{ llama,        "optim: {kind: lion, clip: 0, update: stash, cuts: auto:4}\n", 26, 13 },
 	{ hd_rig_mlp,   "optim: {kind: momentum, lr: 0.05, clip: 0, update: stash, cuts: auto:4}\n", 26, 9 },
 	{ hd_rig_lenet, "optim: {kind: sgd, lr: 0.05, clip: 0, update: stash, cuts: auto:4}\n", 26, 6 },
+	/* two steps late and more; the last: two, one and none */
+	{ hd_rig_mlp,   "optim: {kind: adamw, update: vsync, cuts: auto:6}\n", 26, 4 },
+	{ llama,        "optim: {kind: momentum, lr: 0.05, update: vsync, cuts: auto:12}\n", 16, 4 },
+	{ llama,        "optim: {kind: adamw, clip: 0, update: stash, cuts: auto:7}\n", 16, 4 },
 };
-enum { NCASES = sizeof cases / sizeof *cases, LATE = 0, LATE_MLP = 3, EARLY = 5, EARLY_MLP = 7 };
-static const int both[] = { LATE, EARLY }, both_mlp[] = { LATE_MLP, EARLY_MLP };
+enum { NCASES = sizeof cases / sizeof *cases, LATE = 0, LATE_MLP = 3, EARLY = 5, EARLY_MLP = 7,
+	LATER = 9, MIXED = 11 };
+static const int shapes[] = { LATE, EARLY, MIXED }, both_mlp[] = { LATE_MLP, EARLY_MLP };
 
 /* 61 samples in batches of 26: of a step with 9 rows most virtual nodes have none, and the one before begins
  * it. */
@@ -94,7 +104,8 @@ static void they_give_the_bits_of_one_device(void **state)
 		for (uint32_t p = 2; p <= 4 && 2 * (p - 1) <= cases[c].vns; p++) {
 			struct hd_rig rig;
 			open_overlap(&rig, cases[c].model, cases[c].batch, cases[c].vns, cases[c].more, p);
-			assert_true(rig.task->delays.differ == (c >= EARLY));
+			assert_true(rig.task->delays.early == ((c >= EARLY && c < LATER) || c == MIXED));
+			assert_int_equal(rig.task->delays.most, c == 10 ? 3 : c < LATER ? 1 : 2);
 			run_from(&rig, &many, 0, STEPS);
 			assert_true(hd_overlap_ahead(rig.worker));
 			CHECK(!memcmp(&one, &many, sizeof one), "case %zu on %u stages", c, p);
@@ -131,19 +142,20 @@ static void the_state_between_two_steps_is_whole(void **state)
 
 	(void)state;
 	hd_arena_init(&arena, 0);
-	for (int i = 0; i < 2; i++) {
-		const char *more = cases[both[i]].more, *model = cases[both[i]].model;
-		on_one(model, 16, 8, more, &one);
+	for (int i = 0; i < 3; i++) {
+		const char *more = cases[shapes[i]].more, *model = cases[shapes[i]].model;
+		const uint32_t vns = cases[shapes[i]].vns;
+		on_one(model, 16, vns, more, &one);
 		for (int at = 1; at < STEPS; at++) {
 			struct hd_rig first, second;
 			struct hd_rig_bytes bytes;
-			open_overlap(&first, model, 16, 8, more, 3);
+			open_overlap(&first, model, 16, vns, more, 3);
 			run_from(&first, &many, 0, at);
 			hd_rig_copy(&first, &bytes, &arena);
 			if (at % 2)
-				open_overlap(&second, model, 16, 8, more, 2);
+				open_overlap(&second, model, 16, vns, more, 2);
 			else
-				hd_rig_open(&second, model, 16, 8, more, 2);
+				hd_rig_open(&second, model, 16, vns, more, 2);
 			hd_rig_paste(&second, &bytes, HD_NONE);
 			run_from(&second, &many, at, STEPS);
 			assert_memory_equal(&one, &many, sizeof one);
@@ -162,12 +174,13 @@ static void the_state_between_two_steps_is_whole(void **state)
 static void plans_change_between_steps_that_overlap(void **state)
 {
 	(void)state;
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
+		const char *more = cases[shapes[i]].more, *model = cases[shapes[i]].model;
 		struct stepped one, many;
 		struct hd_diag diag = { "" };
 		struct hd_rig rig;
-		on_one(cases[both[i]].model, 16, 8, cases[both[i]].more, &one);
-		hd_rig_open(&rig, cases[both[i]].model, 16, 8, cases[both[i]].more, 3);
+		on_one(model, 16, cases[shapes[i]].vns, more, &one);
+		hd_rig_open(&rig, model, 16, cases[shapes[i]].vns, more, 3);
 		const struct hd_plan whole = rig.plan;
 		for (int t = 0; t < STEPS; t++) {
 			if (t % 3 == 0)
@@ -258,21 +271,22 @@ static void a_step_that_fails_is_tried_again(void **state)
 	(void)state;
 	if (!hd_failpoint_built())
 		SKIP("this build has no failpoints");
-	for (size_t i = 0; i < 2 * (sizeof points / sizeof *points); i++) {
-		const char *more = cases[both[i % 2]].more, *model = cases[both[i % 2]].model;
+	for (size_t i = 0; i < 3 * (sizeof points / sizeof *points); i++) {
+		const char *more = cases[shapes[i % 3]].more, *model = cases[shapes[i % 3]].model;
+		const uint32_t vns = cases[shapes[i % 3]].vns;
 		struct hd_rig rig;
-		on_one(model, 16, 8, more, &one);
-		open_overlap(&rig, model, 16, 8, more, 3);
+		on_one(model, 16, vns, more, &one);
+		open_overlap(&rig, model, 16, vns, more, 3);
 		for (int t = 0; t < STEPS; t++) {
 			struct hd_hash before = hd_worker_digest(rig.worker);
-			snprintf(order, sizeof order, "%s:err=EIO@1", points[i / 2]);
+			snprintf(order, sizeof order, "%s:err=EIO@1", points[i / 3]);
 			assert_int_equal(hd_failpoint_arm(order, 1, &diag), HD_OK);
 			assert_int_not_equal(hd_worker_step(rig.worker, true, &record, &diag), HD_OK);
 			assert_int_equal(hd_failpoint_arm("", 1, &diag), HD_OK);
 			assert_true(hd_hash_same(before, hd_worker_digest(rig.worker)));
 			run_from(&rig, &many, t, t + 1);
 		}
-		CHECK(!memcmp(&one, &many, sizeof one), "%s", points[i / 2]);
+		CHECK(!memcmp(&one, &many, sizeof one), "%s", points[i / 3]);
 		hd_rig_close(&rig);
 	}
 }
@@ -369,16 +383,18 @@ static void a_step_that_is_not_finite_is_taken_back(void **state)
 	static const char *const more[] = {
 		"optim: {kind: adamw, clip: 0, on_nonfinite: skip, update: stash, cuts: auto:4}\n",
 		"optim: {kind: momentum, clip: 0, on_nonfinite: skip, update: stash, cuts: auto:3}\n",
+		"optim: {kind: adamw, clip: 0, on_nonfinite: skip, update: stash, cuts: auto:6}\n",
 		"optim: {kind: adamw, clip: 0, on_nonfinite: skip, update: 2bw}\n",
 	};
+	static const uint32_t vns[] = { 9, 9, 4, 9 };
 	int skipped = 0, again = 0;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof more / sizeof *more; i++)
 		for (uint64_t at = i; at < 61; at += 9) {
 			struct hd_rig rig[2];
-			hd_rig_open(&rig[0], hd_rig_mlp, 26, 9, more[i], 1);
-			open_overlap(&rig[1], hd_rig_mlp, 26, 9, more[i], 3);
+			hd_rig_open(&rig[0], hd_rig_mlp, 26, vns[i], more[i], 1);
+			open_overlap(&rig[1], hd_rig_mlp, 26, vns[i], more[i], 3);
 			for (int k = 0; k < 2; k++)
 				spoil(&rig[k], at, true);
 			for (int t = 0; t < STEPS; t++) {
@@ -386,7 +402,7 @@ static void a_step_that_is_not_finite_is_taken_back(void **state)
 					many = hd_rig_step(&rig[1]);
 				assert_true(hd_hash_same(one.digest, many.digest));
 				assert_int_equal(one.skipped, many.skipped);
-				assert_int_equal(rig[1].worker->step->again, many.skipped && i < 2);
+				assert_int_equal(rig[1].worker->step->again, many.skipped && i < 3);
 				skipped += many.skipped;
 				again += rig[1].worker->step->again;
 			}
@@ -451,25 +467,26 @@ static void a_last_stage_that_begins_too_late_is_refused(void **state)
 
 static void what_cannot_overlap_is_refused(void **state)
 {
-	static const char *const more[] = { "optim: {update: flush}\n",
-		"optim: {update: stash, cuts: auto:2}\n",
-		"optim: {kind: lamb, clip: 0, update: stash, cuts: auto:2}\n",
-		"optim: {update: 2bw}\ntrace: {samples: true}\n" };
-	static const char *const why[] = { "no parameter is read late", "optim.clip", "optim.kind",
-		"trace.samples" };
+	static const struct { const char *model, *more, *why; } rows[] = {
+		{ gpt, "optim: {update: flush}\n", "no parameter is read late" },
+		{ gpt, "optim: {update: stash, cuts: auto:2}\n", "optim.clip" },
+		{ gpt, "optim: {kind: lamb, clip: 0, update: stash, cuts: auto:2}\n", "optim.kind" },
+		{ gpt, "optim: {update: 2bw}\ntrace: {samples: true}\n", "trace.samples" },
+		{ frozen, "optim: {update: vsync, cuts: auto:12}\n", "some are frozen" },
+	};
 	struct hd_diag diag = { "" };
 	struct hd_rig rig;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const struct hd_rig_kind k = { "1f1b", 2, 1, 1, false, 1 };
-		hd_rig_open(&rig, gpt, 16, 8, more[i], 2);
+		hd_rig_open(&rig, rows[i].model, 16, 8, rows[i].more, 2);
 		plan_of(&rig, &k);
 		rig.plan.overlap = true;
 		diag.text[0] = 0;
 		assert_int_equal(hd_worker_adopt(rig.worker, &rig.plan, &diag), HD_E_REFUSED);
-		CHECK(strstr(diag.text, why[i]), "%s", diag.text);
-		CHECK(strstr(hd_worker_drains(rig.worker, 2), why[i]), "%s", hd_worker_drains(rig.worker, 2));
+		CHECK(strstr(diag.text, rows[i].why), "%s", diag.text);
+		CHECK(strstr(hd_worker_drains(rig.worker, 2), rows[i].why), "row %zu", i);
 		hd_rig_step(&rig);
 		hd_rig_close(&rig);
 	}

@@ -134,9 +134,8 @@ static void bind_cell(struct hd_rank *rank, const struct hd_ins *ins, struct hd_
 		.arena = cell->arena,
 		.temp = rank->pool->temp,
 	};
-	/* what the step to come reads is still the newest (overlap.h) */
 	if (rank->ahead)
-		hd_param_store_bind(w->store, bind);
+		hd_param_store_bind_after(w->store, bind);
 	else
 		hd_param_store_bind_step(w->store, bind);
 	const struct hd_shadow *shadow = is_shadow(rank, ins) ?

@@ -161,6 +161,14 @@ void hd_param_store_bind_step(const struct hd_param_store *s, struct hd_bind *bi
 	bind->buffers = s->flat[HD_VEC_BUFFERS];
 }
 
+static bool reads_earlier(const struct hd_param_store *s) { return s->shape.nearlier > 1; }
+
+void hd_param_store_bind_after(const struct hd_param_store *s, struct hd_bind *bind)
+{
+	bind->params = s->flat[reads_earlier(s) ? hd_vec_earlier(1) : HD_VEC_PARAMS];
+	bind->buffers = s->flat[HD_VEC_BUFFERS];
+}
+
 static void copy_range(struct hd_param_store *s, enum hd_vector to, enum hd_vector from, uint64_t at,
 	uint64_t len)
 {
@@ -181,6 +189,12 @@ void hd_param_store_follow(struct hd_param_store *s, uint64_t at, uint64_t len)
 {
 	if (s->shape.nearlier)
 		copy_range(s, HD_VEC_EARLIER, HD_VEC_PARAMS, at, len);
+}
+
+void hd_param_store_near(struct hd_param_store *s, uint64_t at, uint64_t len)
+{
+	if (reads_earlier(s))
+		copy_range(s, hd_vec_earlier(1), HD_VEC_PARAMS, at, len);
 }
 
 void hd_param_store_span(struct hd_param_store *s, uint64_t at, uint64_t len, struct hd_update *update)

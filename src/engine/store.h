@@ -19,6 +19,9 @@
  *    step, vector D - 1 those before the newest. The newest are in PARAMS. Of a parameter that is not late,
  *    or frozen, EARLIER vector 0 is a copy of PARAMS, so that a step reads one vector. hd_param_store_age()
  *    and hd_param_store_follow() keep these vectors up to date.
+ *    Where steps overlap (overlap.h) the step after the next one reads one vector, too: PARAMS, or where
+ *    parameters are two steps late and more, EARLIER vector 1, which has a copy of PARAMS of all others
+ *    (hd_param_store_near()). So it goes without frozen parameters, which that vector has not.
  * 7. A range may be *spilled*: its whole pages lie in a file that the system may take from memory. Nothing
  *    else differs, addresses least of all.
  *
@@ -87,6 +90,11 @@ void hd_param_store_set_version(struct hd_param_store *store, uint64_t version);
 void hd_param_store_bind(const struct hd_param_store *store, struct hd_bind *bind);
 /* The same for the next step, with the version of the parameters that it reads. */
 void hd_param_store_bind_step(const struct hd_param_store *store, struct hd_bind *bind);
+/* The same for the step after the next one. */
+void hd_param_store_bind_after(const struct hd_param_store *store, struct hd_bind *bind);
+/* Rule 6, for a range of parameters that are one step late or none, after they were written; nothing where
+ * PARAMS is read. */
+void hd_param_store_near(struct hd_param_store *store, uint64_t at, uint64_t len);
 /* Rule 6, for a range of parameters that are `delay` > 0 steps late: at the end of a step, before they are
  * updated. */
 void hd_param_store_age(struct hd_param_store *store, uint64_t at, uint64_t len, uint32_t delay);

@@ -1,5 +1,7 @@
 #include "engine/worker_int.h"
 
+#include "engine/overlap.h"
+
 /* Earlier versions of the parameters, where the job delays updates. Between two steps the store has what the
  * next one reads (store.h, rule 6). Ranks have met after the last one read it, and a parameter is written by
  * the owner of its chunk alone; so a step that failed before its update has changed none of it. Over workers
@@ -58,6 +60,23 @@ void hd_versions_made_run(struct hd_worker *w, const struct hd_chunk *run)
 		for_run(w, run, false);
 }
 
+/* Where steps overlap: of all that is read no later than one step. */
+static void near_run(struct hd_worker *w, const struct hd_chunk *run)
+{
+	for (uint32_t i = run->first_segment; i < run->first_segment + run->nsegments; i++) {
+		const struct hd_segment *s = &w->task->layout.segment[i];
+		if (w->task->delays.of_param[s->param] < 2)
+			hd_param_store_near(w->store, s->at, s->len);
+	}
+}
+
+void hd_versions_near(struct hd_worker *w)
+{
+	const struct hd_chunk all = { .nsegments = w->task->layout.nsegments };
+
+	near_run(w, &all);
+}
+
 void hd_versions_age(struct hd_rank *rank)
 {
 	struct hd_chunk run;
@@ -72,6 +91,9 @@ void hd_versions_made(struct hd_rank *rank)
 	struct hd_chunk run;
 	uint32_t next = 0;
 
-	while (hd_rank_owned(rank, &next, &run))
+	while (hd_rank_owned(rank, &next, &run)) {
 		hd_versions_made_run(rank->worker, &run);
+		if (rank->worker->step->work->overlap)
+			near_run(rank->worker, &run);
+	}
 }

@@ -225,6 +225,8 @@ struct hd_store_shape hd_worker_store_shape(const struct hd_worker *worker);
 void hd_versions_begin(struct hd_worker *worker);                    /* all are the newest */
 /* copies, after the state came from a table, which has none */
 void hd_versions_follow(struct hd_worker *worker);
+/* the same of what steps that overlap read ahead (store.h, rule 6) */
+void hd_versions_near(struct hd_worker *worker);
 /* of the chunks that a rank owns: before STEP, also of a step that is skipped; after it */
 void hd_versions_age(struct hd_rank *rank);
 void hd_versions_made(struct hd_rank *rank);

@@ -276,7 +276,7 @@ static enum hd_err find_keeps(uint8_t **keeps, const struct hd_run_stages *s, ui
 static enum hd_err hold_last(const uint32_t **first, uint32_t nstages, const struct hd_task *task,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	const uint32_t to = task->delays.differ ? task->delays.first[task->delays.nstages - 1] : HD_NONE;
+	const uint32_t to = task->delays.early ? task->delays.first[task->delays.nstages - 1] : HD_NONE;
 
 	if ((*first)[nstages - 1] <= to || (nstages > 2 && (*first)[nstages - 2] >= to) || !to)
 		return HD_OK;
@@ -301,7 +301,7 @@ static enum hd_err find_overlap(bool *overlap, struct hd_run_stages *s, uint32_t
 		s->drains = s->d > 1 ? "there are several pipelines" : s->offload ?
 			"activations leave to a file" : NULL;
 	*overlap = s->overlap && !s->drains && s->p > 1;
-	if (*overlap && task->delays.differ)
+	if (*overlap && task->delays.early)
 		err = hd_stages_overlap(task, first, nstages, arena, &why);
 	if (err != HD_E_REFUSED)
 		return err ? hd_fail(diag, err, "%s", why.text) : HD_OK;
