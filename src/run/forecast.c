@@ -419,6 +419,7 @@ void hd_forecast_put(const struct hd_forecast *f, struct hd_json_writer *w)
 {
 	hd_forecast_put_step(f, w);
 	hd_json_put_i64(w, "cores", f->cores);
+	put_ms(w, "end_ms", f->end_ns);
 	hd_json_open_array(w, "instructions");
 	for (uint32_t i = 0; i < f->nrows; i++) {
 		const struct hd_forecast_row *row = &f->row[i];
@@ -465,6 +466,10 @@ void hd_forecast_print(const struct hd_forecast *f, struct hd_text *text)
 			hd_text_addf(text, "%5u", row->stage);
 		hd_text_addf(text, " %7llu", (unsigned long long)row->n);
 		print_ms(text, row->predicted_ns, row->measured_ns, row->processor_ns);
+	}
+	if (f->end_ns > 0) {              /* in no instruction of its own */
+		hd_text_addf(text, "%-6s %5s %7d", "end", "all", 1);
+		print_ms(text, f->end_ns, 0, 0);
 	}
 	hd_text_addf(text, "%-6s %5s %7d", "step", "all", 1);
 	print_ms(text, f->step_ns, f->measured_ns, 0);

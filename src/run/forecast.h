@@ -78,7 +78,7 @@ void hd_forecast_measure(struct hd_forecast *forecast, const struct hd_plan *pla
 double hd_forecast_busy_ns(const struct hd_plan *plan, const struct hd_worker *worker, uint32_t r);
 /* Members of an object: predicted_ms, measured_ms, least_ms, null where there is none; ... */
 void hd_forecast_put_step(const struct hd_forecast *forecast, struct hd_json_writer *w);
-/* ... and with them cores and instructions. */
+/* ... and with them cores, end_ms and instructions. */
 void hd_forecast_put(const struct hd_forecast *forecast, struct hd_json_writer *w);
 /* A table, a line a row. */
 void hd_forecast_print(const struct hd_forecast *forecast, struct hd_text *text);

@@ -1,6 +1,9 @@
 #include "run/pipes_forecast.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "run/pipes.h"
 #include "run/testing_costs.h"
@@ -152,6 +155,28 @@ static void who_sleeps_wakes_late_once_an_instruction(void **state)
 	hd_made_end(&m);
 }
 
+/* A line of the table, and a member that is no null. */
+static bool says(const struct hd_forecast *f, struct hd_arena *arena, double end_ms)
+{
+	struct hd_text table, json;
+	struct hd_json_writer w;
+	char line[80];
+
+	hd_text_init(&table, arena);
+	hd_text_init(&json, arena);
+	hd_forecast_print(f, &table);
+	hd_json_writer_init(&w, &json);
+	hd_json_open_object(&w, NULL);
+	hd_forecast_put(f, &w);
+	hd_json_close(&w);
+	snprintf(line, sizeof line, "\nend      all       1 %12.4f", end_ms);
+	const char *member = strstr(json.at, "\"end_ms\":");
+	assert_non_null(member);
+	const double put = strtod(member + strlen("\"end_ms\":"), NULL);      /* null: 0 */
+	CHECK(fabs(put - end_ms) < 1e-9, "%s", member);
+	return strstr(table.at, line);
+}
+
 /* What step_end.h says is in the step, of workers with what they lack of each other, and not in the rows but
  * for the update, which each makes of what it holds. */
 static void the_end_of_a_step_is_in_it(void **state)
@@ -175,6 +200,7 @@ static void the_end_of_a_step_is_in_it(void **state)
 			const double end = f.step.end_ns - HD_STEP_HOPS * m.costs->hop_ns;
 			CHECK(staged ? end >= 4e6 * i && end <= 7e6 * i : fabs(end - 8e6 * i) < 1,
 				"staged %d: %g ns", staged, end);
+			assert_true(says(&f.step, &m.rig.arena, f.step.end_ns * 1e-6) == (f.step.end_ns > 0));
 		}
 		CHECK(fabs(step[0] - step[1]) < 1 && update[0] == update[1] &&
 			fabs(update[0] - (staged ? 3e6 : 6e6)) < 1, "staged %d: %g ns, update %g", staged,
