@@ -10,7 +10,7 @@
  * 1. Only what a forward pass wrote and a backward pass reads is moved, as spans of the arena: nothing else
  *    in the arena has a meaning between the two, and pages that nothing writes to stay so.
  * 2. A seat has as many places in the file as it has virtual nodes away at once, counted from its list
- *    (pipe_make.c); so it has arenas for those that are here.
+ *    (pipe_count.c); so it has arenas for those that are here.
  * 3. Input of a stage stays where it came to lie, in its mail.
  * 4. A rank moves its own cells, in its own time: no bit of them changes, and no other rank sees it.
  *

@@ -1,8 +1,22 @@
-/* pipe_int.h -- what pipe_make.c and rest.c share: how a pipe is put together. Private to these files. */
+/* pipe_int.h -- what pipe_make.c, pipe_count.c, pipe_take.c and rest.c share: how a pipe is put together.
+ * Private to these files. */
 #ifndef HD_ENGINE_PIPE_INT_H
 #define HD_ENGINE_PIPE_INT_H
 
 #include "engine/pipe.h"
+
+enum { HD_PIPE_ALIGN = 64 };              /* of what lies in a buffer */
+
+static inline uint64_t hd_pipe_line_up(uint64_t bytes)
+{
+	return (bytes + HD_PIPE_ALIGN - 1) / HD_PIPE_ALIGN * HD_PIPE_ALIGN;
+}
+static inline enum hd_err hd_pipe_no_memory(struct hd_diag *diag)
+{
+	return hd_fail(diag, HD_E_NOMEM, "no memory for the stages of a pipeline");
+}
+/* Arena i of a seat is the device's so far behind the first of the rank. */
+static inline uint32_t hd_pipe_home(const struct hd_pipe *pipe, uint32_t i) { return i % pipe->width; }
 
 /* The seat of a rank and stage, made if there is none. NULL: of another worker */
 struct hd_seat *hd_pipe_seat_at(struct hd_pipe *pipe, uint32_t rank, uint32_t stage, bool shadow);

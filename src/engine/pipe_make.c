@@ -1,24 +1,14 @@
 #include <assert.h>
-#include <string.h>
 
 #include "pipeline/schedule_check.h"
 #include "engine/parcel.h"
 #include "engine/pipe_int.h"
 #include "engine/post.h"
-#include "engine/rest.h"
 #include "engine/shadow.h"
 #include "engine/worker_int.h"
 
-/* What a plan of several stages needs, counted from its lists; then taken. */
-
-enum { ALIGN = 64 };
-
-static enum hd_err no_memory(struct hd_diag *diag)
-{
-	return hd_fail(diag, HD_E_NOMEM, "no memory for the stages of a pipeline");
-}
-
-static uint64_t line_up(uint64_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
+/* What a plan of several stages needs, found in its lists: stages, seats, cells. How many buffers they take:
+ * pipe_count.c; taken in pipe_take.c. */
 
 /* ---- stages ---- */
 
@@ -31,14 +21,14 @@ static enum hd_err make_letter(struct hd_letter *letter, const struct hd_pipe *p
 
 	*letter = (struct hd_letter){ .n = n, .at = hd_arena_take(arena, n + 1, sizeof *letter->at) };
 	if (!letter->at)
-		return no_memory(diag);
+		return hd_pipe_no_memory(diag);
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t value = graph->input[first + i];
 		letter->at[i] = HD_NOT_SENT;
 		if (!hd_spread_has(&pipe->spread, stage->cut_of, stage->group, value))
 			continue;
 		letter->at[i] = letter->bytes;
-		letter->bytes += line_up(hd_value_bytes(&graph->value[value], rows));
+		letter->bytes += hd_pipe_line_up(hd_value_bytes(&graph->value[value], rows));
 	}
 	return HD_OK;
 }
@@ -50,7 +40,7 @@ static enum hd_err find_runs(const struct hd_pipe *pipe, struct hd_pipe_stage *s
 
 	stage->run = hd_arena_take(arena, layout->ngrads + 1, sizeof *stage->run);
 	if (!stage->run)
-		return no_memory(diag);
+		return hd_pipe_no_memory(diag);
 	for (uint32_t g = 0; g < layout->ngrads; g++)
 		if (stage->cut->learns[g] && pipe->spread.of_grad[g] == number)
 			stage->run[stage->nruns++] = (struct hd_flat_run){ layout->at[g], layout->len[g] };
@@ -69,7 +59,7 @@ static enum hd_err set_pace(struct hd_pipe *pipe, const struct hd_worker *w, uin
 	uint32_t n = 0;
 
 	if (!node_ns)
-		return no_memory(diag);
+		return hd_pipe_no_memory(diag);
 	for (uint32_t i = 0; i < whole->nnodes; i++)
 		if (pipe->cuts.of_node[i] == cut)
 			node_ns[n++] = w->spec.pace_ns[i];
@@ -196,225 +186,13 @@ static enum hd_err make_script(struct hd_pipe *pipe, struct hd_seat *seat, const
 	uint32_t *vn = hd_arena_take(arena, pipe->nvns, sizeof *vn), n = 0;
 
 	if (!vn)
-		return no_memory(diag);
+		return hd_pipe_no_memory(diag);
 	for (uint32_t i = 0; i < list->len; i++)
 		if (hd_pipe_ends_weights(&list->at[i]) && list->at[i].stage == seat->stage) {
 			hd_cell_for(pipe, &list->at[i], seat->stage)->leaf = n;
 			vn[n++] = list->at[i].vn;
 		}
 	return hd_fold_script_make_any(&seat->script, pipe->nvns, vn, n, arena, diag);
-}
-
-/* ---- how much is held at once ---- */
-
-struct pipe_held { uint32_t arenas, away, mail[HD_MAILS]; };
-struct pipe_count { struct pipe_held now, most; uint32_t kept[HD_MAILS]; };
-
-static uint32_t most_of(uint32_t a, uint32_t b) { return a > b ? a : b; }
-
-static void more(uint32_t *now, uint32_t *most)
-{
-	++*now;
-	*most = *now > *most ? *now : *most;
-}
-
-static bool is_on(const struct hd_pipe *pipe, uint32_t stage, uint32_t vn, uint32_t rank)
-{
-	return hd_cell_of(pipe, stage, vn)->rank == rank;
-}
-
-static struct pipe_count *count_of(const struct hd_pipe *pipe, struct pipe_count *counts, uint32_t stage,
-	uint32_t vn)
-{
-	return &counts[hd_cell_of(pipe, stage, vn)->seat - pipe->seat];
-}
-
-/* Of a shadow; its mail has buffers for all. */
-static void count_shadow(const struct hd_pipe *pipe, struct pipe_count *counts, const struct hd_ins *ins)
-{
-	struct hd_cell *cell = hd_cell_for(pipe, ins, ins->stage);
-	struct pipe_count *c = cell->seat ? &counts[cell->seat - pipe->seat] : NULL;
-
-	switch (ins->op) {
-	case HD_INS_F:  more(&c->now.arenas, &c->most.arenas); break;
-	case HD_INS_RG: more(&c->now.mail[HD_MAIL_GRAD], &c->most.mail[HD_MAIL_GRAD]); break;
-	case HD_INS_B:  c->now.arenas--; break;
-	case HD_INS_OFF:
-		c->now.arenas--;
-		more(&c->now.away, &c->most.away);
-		break;
-	case HD_INS_ON:
-		more(&c->now.arenas, &c->most.arenas);
-		c->now.away--;
-		break;
-	default: break;
-	}
-}
-
-/* As pipe.c does it. */
-static void count_ins(const struct hd_pipe *pipe, struct pipe_count *counts, uint32_t r,
-	const struct hd_ins *ins)
-{
-	const uint32_t s = ins->stage, v = ins->vn, after = hd_pipe_next(pipe, s),
-		before = hd_pipe_before(pipe, s);
-	struct pipe_count *c = count_of(pipe, counts, s, v);
-	struct hd_cell *cell = hd_cell_of(pipe, s, v);
-	bool sends = after != HD_NONE && !is_on(pipe, after, v, r), ends = false;
-
-	switch (ins->op) {
-	case HD_INS_F:
-		more(&c->now.arenas, &c->most.arenas);
-		if (after != HD_NONE && !sends) {
-			struct pipe_count *next = count_of(pipe, counts, after, v);
-			more(&next->now.mail[HD_MAIL_ACT], &next->most.mail[HD_MAIL_ACT]);
-		}
-		c->now.arenas -= cell->light && !sends;
-		break;
-	case HD_INS_SA: c->now.arenas -= cell->light; break;
-	case HD_INS_R:  more(&c->now.arenas, &c->most.arenas); break;
-	case HD_INS_OFF:
-		c->now.arenas--;
-		more(&c->now.away, &c->most.away);
-		break;
-	case HD_INS_ON:
-		more(&c->now.arenas, &c->most.arenas);
-		c->now.away--;
-		break;
-	case HD_INS_RA: more(&c->now.mail[HD_MAIL_ACT], &c->most.mail[HD_MAIL_ACT]); break;
-	case HD_INS_RG: more(&c->now.mail[HD_MAIL_GRAD], &c->most.mail[HD_MAIL_GRAD]); break;
-	case HD_INS_B: case HD_INS_I:
-		if (before != HD_NONE && is_on(pipe, before, v, r)) {
-			struct pipe_count *to = count_of(pipe, counts, before, v);
-			more(&to->now.mail[HD_MAIL_GRAD], &to->most.mail[HD_MAIL_GRAD]);
-		}
-		ends = ins->op == HD_INS_B;
-		break;
-	case HD_INS_W: case HD_INS_SG: ends = true; break;
-	default: break;
-	}
-	if (ends && --cell->left == 0) {
-		c->now.arenas--;
-		c->now.mail[HD_MAIL_ACT] -= before != HD_NONE;
-		c->now.mail[HD_MAIL_GRAD] -= after != HD_NONE;
-	}
-}
-
-/* Other ranks that send to a seat. */
-static uint32_t senders(const struct hd_pipe *pipe, const struct hd_seat *seat, enum hd_mail kind)
-{
-	const uint32_t other = kind == HD_MAIL_ACT ? hd_pipe_before(pipe, seat->stage) :
-		hd_pipe_next(pipe, seat->stage);
-	uint64_t seen[HD_MAX_RANKS / 64] = { 0 };
-	uint32_t n = 0;
-
-	if (seat->shadow || other == HD_NONE)
-		return 0;
-	for (uint32_t v = 0; v < pipe->nvns; v++) {
-		uint32_t r = hd_cell_of(pipe, other, v)->rank;
-		if (hd_cell_of(pipe, seat->stage, v)->seat != seat || r == seat->rank ||
-			seen[r / 64] >> r % 64 & 1)
-			continue;
-		seen[r / 64] |= UINT64_C(1) << r % 64;
-		n++;
-	}
-	return n;
-}
-
-static void count_kept(const struct hd_pipe *pipe, struct pipe_count *counts)
-{
-	for (size_t i = 0; i < pipe->ncells; i++)
-		for (int kind = 0; kind < HD_MAILS && pipe->cell[i].seat; kind++)
-			counts[pipe->cell[i].seat - pipe->seat].kept[kind] += pipe->cell[i].keeps >> kind & 1;
-}
-
-/* Of the neighbour stage that gets it. */
-static uint64_t kept_bytes(const struct hd_pipe *pipe, const struct hd_seat *seat, enum hd_mail kind)
-{
-	const uint32_t to = hd_pipe_to(pipe, seat->stage, kind);
-
-	if (kind == HD_MAIL_ACT)
-		return to == HD_NONE ? 0 : pipe->stage[to].act.bytes;
-	return to == HD_NONE ? 0 : pipe->stage[to].grad.bytes;
-}
-
-enum hd_err hd_pipe_also(struct hd_pipe *pipe, const struct hd_ilist *list, struct hd_arena *arena,
-	struct hd_diag *diag)
-{
-	struct pipe_count *counts = hd_arena_take(arena, pipe->nseats, sizeof *counts);
-
-	if (!counts)
-		return no_memory(diag);
-	for (size_t i = 0; i < pipe->ncells; i++)
-		pipe->cell[i].left = pipe->cell[i].ends;
-	for (uint32_t r = 0; r < pipe->nranks; r++)
-		for (uint32_t i = 0; i < list[r].len && pipe->device_of[r] != HD_NONE; i++)
-			if (hd_ins_uses(list[r].at[i].op, 'v') && list[r].at[i].flags & HD_INS_SHADOW)
-				count_shadow(pipe, counts, &list[r].at[i]);
-			else if (hd_ins_uses(list[r].at[i].op, 'v'))
-				count_ins(pipe, counts, r, &list[r].at[i]);
-	count_kept(pipe, counts);
-	for (uint32_t i = 0; i < pipe->nseats; i++) {
-		struct hd_seat *seat = &pipe->seat[i];
-		const struct hd_pipe_stage *stage = &pipe->stage[seat->stage];
-		seat->arena.cap = most_of(seat->arena.cap, counts[i].most.arenas);
-		seat->arena.bytes = line_up(stage->tensor.whole.memory.len_bytes);
-		seat->away.cap = most_of(seat->away.cap, counts[i].most.away);
-		for (int kind = 0; kind < HD_MAILS; kind++) {
-			seat->mail[kind].cap = most_of(seat->mail[kind].cap, counts[i].most.mail[kind] +
-				HD_CREDITS * senders(pipe, seat, (enum hd_mail)kind));
-			seat->mail[kind].bytes = kind == HD_MAIL_ACT ? stage->act.bytes : stage->grad.bytes;
-			seat->kept[kind].cap = most_of(seat->kept[kind].cap, counts[i].kept[kind]);
-			seat->kept[kind].bytes = kept_bytes(pipe, seat, (enum hd_mail)kind);
-		}
-	}
-	return HD_OK;
-}
-
-/* Seats of one stage have vectors of their own: first the one that runs virtual node 0, whose first root is
- * the leftmost of the tree. */
-uint32_t hd_pipe_count_vectors(const struct hd_pipe *pipe)
-{
-	uint32_t most = 1;
-
-	for (uint32_t s = 0; s < pipe->nstages; s++) {
-		uint32_t n = 0;
-		for (uint32_t i = 0; i < pipe->nseats; i++)
-			n += pipe->seat[i].stage == s ? pipe->seat[i].script.nbuffers : 0;
-		most = n > most ? n : most;
-	}
-	return most;
-}
-
-/* Vector v of each stage's is vector v of the worker's: what the stages that have so many write. */
-static uint64_t bytes_of_vector(const struct hd_pipe *pipe, uint32_t v, struct hd_memory_part *part)
-{
-	uint32_t n = 0;
-
-	for (uint32_t s = 0; s < pipe->nstages; s++) {
-		const struct hd_pipe_stage *stage = &pipe->stage[s];
-		uint32_t of = 0;
-		for (uint32_t i = 0; i < pipe->nseats; i++)
-			of += pipe->seat[i].stage == s ? pipe->seat[i].script.nbuffers : 0;
-		for (uint32_t k = 0; k < stage->nruns && v < of; k++)
-			part[n++] = (struct hd_memory_part){ stage->run[k].at * sizeof(float),
-				(stage->run[k].at + stage->run[k].len) * sizeof(float) };
-	}
-	return hd_memory_taken_by(part, n, pipe->worker->stage->flat_bytes);
-}
-
-enum hd_err hd_pipe_count_vector_bytes(struct hd_pipe *pipe, struct hd_arena *arena, struct hd_diag *diag)
-{
-	uint32_t n = 0;
-
-	for (uint32_t s = 0; s < pipe->nstages; s++)
-		n += pipe->stage[s].nruns;
-	struct hd_memory_part *part = hd_arena_take(arena, n + 1, sizeof *part);
-	pipe->vector_bytes = hd_arena_take(arena, pipe->nvectors, sizeof *pipe->vector_bytes);
-	if (!part || !pipe->vector_bytes)
-		return no_memory(diag);
-	for (uint32_t v = 0; v < pipe->nvectors; v++)
-		pipe->vector_bytes[v] = bytes_of_vector(pipe, v, part);
-	return HD_OK;
 }
 
 static enum hd_err take_tables(struct hd_pipe *pipe, struct hd_arena *arena, struct hd_diag *diag)
@@ -445,7 +223,7 @@ static enum hd_err take_tables(struct hd_pipe *pipe, struct hd_arena *arena, str
 		pipe->device_of && pipe->readers && pipe->known && pipe->says && pipe->rows &&
 			pipe->loaded && pipe->left && pipe->ahead_leaf && pipe->input &&
 			pipe->shadow_leaf && pipe->shadow_moments ?
-		HD_OK : no_memory(diag);
+		HD_OK : hd_pipe_no_memory(diag);
 }
 
 static void find_devices(struct hd_pipe *pipe, const uint32_t *rank)
@@ -512,7 +290,7 @@ static enum hd_err cut(struct hd_pipe *pipe, struct hd_arena *arena, struct hd_d
 	uint32_t *first = hd_arena_take(arena, n, sizeof *first);
 
 	if (!first)
-		return no_memory(diag);
+		return hd_pipe_no_memory(diag);
 	for (uint32_t s = 0; s < n; s++)
 		first[s] = pipe->plan->first[s * pipe->groups];
 	enum hd_err err = hd_graph_stages_make(&pipe->cuts, &task->train, first, n, arena, diag);
@@ -528,7 +306,7 @@ enum hd_err hd_pipe_make(struct hd_pipe **out, struct hd_worker *w, const struct
 	struct hd_pipe *pipe = hd_arena_take(arena, 1, sizeof *pipe);
 
 	if (!pipe)
-		return no_memory(diag);
+		return hd_pipe_no_memory(diag);
 	*pipe = (struct hd_pipe){ .nranks = plan->nranks, .nstages = plan->nstages, .nvns = plan->nvns,
 		.nsays = HD_LEAF_FIELDS + w->step->moments.elems, .ndevices = w->spec.ndevices,
 		.groups = hd_plan_groups(plan), .width = hd_plan_width(plan), .worker = w, .plan = plan,
@@ -567,7 +345,7 @@ static enum hd_err make_idle(struct hd_ilist **idle, const struct hd_plan *plan,
 	struct hd_ilist *list = hd_arena_take(arena, 1, sizeof *list);
 
 	if (!list || !(list->at = hd_arena_take(arena, of->len + 1, sizeof *list->at)))
-		return no_memory(diag);
+		return hd_pipe_no_memory(diag);
 	for (uint32_t i = 0; i < of->len; i++)
 		if (hd_pipe_runners[of->at[i].op].meets)
 			list->at[list->len++] = of->at[i];
@@ -582,7 +360,7 @@ enum hd_err hd_pipe_work(struct hd_worker *w, struct hd_work *work, const struct
 		.has = hd_arena_take(arena, plan->nvns, 1) };
 	work->left = hd_arena_take(arena, w->stage->nbuckets + 1, sizeof *work->left);
 	if (!work->rank || !work->has || !work->left)
-		return no_memory(diag);
+		return hd_pipe_no_memory(diag);
 	struct hd_ilist *idle = NULL;
 	enum hd_err err = make_idle(&idle, plan, arena, diag);
 	if (err)
@@ -596,7 +374,7 @@ enum hd_err hd_pipe_work(struct hd_worker *w, struct hd_work *work, const struct
 			.spent = hd_arena_take(arena, (size_t)plan->nstages * HD_INS_END,
 				sizeof *work->rank[r].spent) };
 		if (!work->rank[r].loaded || !work->rank[r].spent)
-			return no_memory(diag);
+			return hd_pipe_no_memory(diag);
 	}
 	err = hd_pipe_make(&work->pipe, w, plan, rank, arena, diag);
 	for (uint32_t v = 0; v < plan->nvns && !err; v++) {
@@ -605,324 +383,4 @@ enum hd_err hd_pipe_work(struct hd_worker *w, struct hd_work *work, const struct
 		work->nleaves += work->has[v];
 	}
 	return err;
-}
-
-static uint64_t pool_bytes(const struct hd_mail_pool *pool) { return pool->cap * pool->bytes; }
-
-/* Arena i of a seat is the device's so far behind the first of the rank. */
-static uint32_t home_of(const struct hd_pipe *pipe, uint32_t i) { return i % pipe->width; }
-
-static uint64_t arena_bytes(const struct hd_pipe *pipe, const struct hd_seat *seat, uint32_t device)
-{
-	uint64_t n = 0;
-
-	for (uint32_t i = 0; i < seat->arena.cap; i++)
-		n += seat->device + home_of(pipe, i) == device;
-	return n * seat->arena.bytes;
-}
-
-uint64_t hd_pipe_bytes(const struct hd_pipe *pipe, uint32_t device)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t i = 0; i < pipe->nseats; i++) {
-		const struct hd_seat *seat = &pipe->seat[i];
-		bytes += arena_bytes(pipe, seat, device);
-		if (seat->device == device)
-			for (int kind = 0; kind < HD_MAILS; kind++)
-				bytes += pool_bytes(&seat->mail[kind]) + pool_bytes(&seat->kept[kind]);
-	}
-	return bytes + hd_post_bytes(pipe, device) + hd_parcel_bytes(pipe, device) +
-		hd_shadows_bytes(pipe, device);
-}
-
-uint64_t hd_pipe_idle_bytes(const struct hd_pipe *pipe, uint32_t device)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t i = 0; i < pipe->nseats; i++) {
-		const struct hd_seat *seat = &pipe->seat[i];
-		if (seat->arena.bytes)
-			bytes += arena_bytes(pipe, seat, device) / seat->arena.bytes *
-				pipe->stage[seat->stage].idle_bytes;
-	}
-	return bytes;
-}
-
-/* Flat vectors are dealt to the pools of the ranks in turn. */
-uint32_t hd_pipe_vectors_of(const struct hd_pipe *pipe, uint32_t device)
-{
-	const uint32_t n = pipe->first_vector + pipe->nvectors;
-
-	return n / pipe->ndevices + (device < n % pipe->ndevices);
-}
-
-uint64_t hd_pipe_vector_bytes(const struct hd_pipe *pipe, uint32_t device)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t v = 0; v < pipe->nvectors; v++)
-		bytes += (pipe->first_vector + v) % pipe->ndevices == device ? pipe->vector_bytes[v] : 0;
-	return bytes;
-}
-
-/* ---- taken ---- */
-
-/* Of the first of the rank's devices, or of all in turn. */
-enum hd_err hd_pipe_take_pool(const struct hd_pipe *pipe, struct hd_seat *seat, struct hd_mail_pool *pool,
-	bool in_turn, struct hd_arena *arena, struct hd_diag *diag)
-{
-	pool->free = hd_arena_take(arena, pool->cap + 1, sizeof *pool->free);
-	if (!pool->free)
-		return no_memory(diag);
-	for (pool->nfree = 0; pool->nfree < pool->cap; pool->nfree++) {
-		/* a stage may be sent nothing: a place of its own all the same */
-		const uint64_t bytes = pool->bytes ? pool->bytes : ALIGN;
-		struct hd_device *device = pipe->worker->rank[seat->device + (in_turn ?
-			home_of(pipe, pool->nfree) : 0)].device;
-		void *at;
-		enum hd_err err = device->ops->take(device, bytes, &at, diag);
-		if (err)
-			return err;
-		pool->free[pool->nfree] = seat->memory[seat->nmemory] = at;
-		seat->memory_bytes[seat->nmemory++] = bytes;
-	}
-	return HD_OK;
-}
-
-/* What device j of a rank runs. */
-static struct hd_program *part_of(const struct hd_pipe *pipe, const struct hd_seat *seat, uint32_t j)
-{
-	const struct hd_pipe_stage *stage = &pipe->stage[seat->stage];
-
-	return &stage->tensor.part[stage->group * pipe->width + j];
-}
-
-static enum hd_err take_seat(struct hd_pipe *pipe, struct hd_seat *seat, struct hd_worker *w,
-	struct hd_arena *arena, struct hd_diag *diag)
-{
-	const uint32_t n = seat->arena.cap + seat->mail[HD_MAIL_ACT].cap + seat->mail[HD_MAIL_GRAD].cap +
-		seat->kept[HD_MAIL_ACT].cap + seat->kept[HD_MAIL_GRAD].cap;
-
-	seat->memory = hd_arena_take(arena, n + 1, sizeof *seat->memory);
-	seat->memory_bytes = hd_arena_take(arena, n + 1, sizeof *seat->memory_bytes);
-	seat->vector = hd_arena_take(arena, seat->script.nbuffers + 1, sizeof *seat->vector);
-	for (int kind = 0; kind < HD_MAILS; kind++)
-		seat->unused[kind] = hd_arena_take(arena, pipe->nranks, 1);
-	if (!seat->memory || !seat->memory_bytes || !seat->vector || !seat->unused[0] || !seat->unused[1])
-		return no_memory(diag);
-	enum hd_err err = HD_OK;
-	for (uint32_t j = 0; j < pipe->width && !err; j++) {
-		struct hd_device *device = w->rank[seat->device + j].device;
-		err = device->ops->load(device, part_of(pipe, seat, j), diag);
-	}
-	err = err ? err : hd_pipe_take_pool(pipe, seat, &seat->arena, true, arena, diag);
-	for (int kind = 0; kind < HD_MAILS && !err; kind++)
-		err = hd_pipe_take_pool(pipe, seat, &seat->mail[kind], false, arena, diag);
-	for (int kind = 0; kind < HD_MAILS && !err; kind++)
-		err = hd_pipe_take_pool(pipe, seat, &seat->kept[kind], false, arena, diag);
-	return err;
-}
-
-/* Seats of a stage in the order of their flat vectors: the one with virtual node 0 is the first. */
-void hd_pipe_give_vectors(struct hd_pipe *pipe)
-{
-	for (uint32_t s = 0; s < pipe->nstages; s++) {
-		struct hd_seat *first = hd_cell_of(pipe, s, 0)->seat;     /* NULL: another worker's */
-		uint32_t n = 0;
-		for (uint32_t b = 0; first && b < first->script.nbuffers; b++)
-			first->vector[b] = pipe->vector[n++];
-		for (uint32_t i = 0; i < pipe->nseats; i++)
-			for (uint32_t b = 0; pipe->seat[i].stage == s && &pipe->seat[i] != first &&
-				b < pipe->seat[i].script.nbuffers; b++)
-				pipe->seat[i].vector[b] = pipe->vector[n++];
-	}
-}
-
-static bool all_here(const struct hd_pipe *pipe)
-{
-	uint32_t n = 0;
-
-	while (n < pipe->nranks && pipe->device_of[n] != HD_NONE)
-		n++;
-	return n == pipe->nranks;
-}
-
-/* What a shadow sums is not part of the stage's sum. */
-static bool sums(const struct hd_seat *seat, uint32_t stage) { return seat->stage == stage && !seat->shadow; }
-
-/* The roots of all seats of a stage, joined in place of their left operands as far as both are here. Where
- * all seats are here: to flat vector 0. */
-enum hd_err hd_pipe_make_joins(struct hd_pipe *pipe, uint32_t s, const struct hd_layout *layout,
-	struct hd_arena *arena, struct hd_diag *diag)
-{
-	struct hd_pipe_stage *stage = &pipe->stage[s];
-	uint32_t nroots = 0, n = 0;
-
-	for (uint32_t i = 0; i < pipe->nseats; i++)
-		nroots += sums(&pipe->seat[i], s) ? pipe->seat[i].script.nroots : 0;
-	struct hd_tnode *root = hd_arena_take(arena, nroots + 1, sizeof *root);
-	struct hd_join *join = hd_arena_take(arena, nroots + 1, sizeof *join);
-	float **item = stage->item = hd_arena_take(arena, 2 * nroots + 1, sizeof *item);
-	stage->root = hd_arena_take(arena, nroots + 1, sizeof *stage->root);
-	stage->join = hd_arena_take(arena, nroots + 1, sizeof *stage->join);
-	if (!root || !join || !item || !stage->root || !stage->join)
-		return no_memory(diag);
-	for (uint32_t i = 0; i < pipe->nseats; i++)
-		for (uint32_t k = 0; sums(&pipe->seat[i], s) && k < pipe->seat[i].script.nroots; k++) {
-			root[n] = pipe->seat[i].script.root[k];
-			item[n++] = pipe->seat[i].vector[pipe->seat[i].script.root_buffer[k]];
-		}
-	enum hd_err err = nroots ? hd_join_some(pipe->nvns, root, nroots, join, nroots, &stage->njoins,
-		stage->root, &stage->nroots, diag) : HD_OK;
-	for (uint32_t j = 0; j < stage->njoins && !err; j++) {
-		item[join[j].dst] = item[join[j].a];
-		stage->join[j] = (struct hd_flat_join){ item[join[j].dst], item[join[j].a], item[join[j].b] };
-	}
-	assert(err || !all_here(pipe) || (stage->nroots == 1 &&
-		item[stage->root[0].item] == pipe->vector[0]));
-	if (err)
-		return err;
-	stage->part_join = hd_joins_of_parts(layout, stage->join, stage->njoins, pipe->vector[0], arena);
-	return stage->part_join ? HD_OK : no_memory(diag);
-}
-
-float *hd_pipe_pool_vector(const struct hd_pipe *pipe, uint32_t i)
-{
-	return pipe->worker->rank[i % pipe->ndevices].pool->buffer[i / pipe->ndevices];
-}
-
-enum hd_err hd_pipe_take(struct hd_pipe *pipe, struct hd_worker *w, struct hd_arena *arena,
-	struct hd_diag *diag)
-{
-	enum hd_err err = HD_OK;
-
-	for (uint32_t r = 0; r < pipe->ndevices; r++) {
-		hd_lock_init(&pipe->box[r].lock);
-		hd_cond_init(&pipe->box[r].cond);
-	}
-	hd_lock_init(&pipe->rows_lock);
-	hd_tensor_open(pipe);
-	pipe->taken = true;
-	pipe->vector = hd_arena_take(arena, pipe->nvectors, sizeof *pipe->vector);
-	if (!pipe->vector)
-		return no_memory(diag);
-	for (uint32_t i = 0; i < pipe->nvectors; i++)
-		pipe->vector[i] = hd_pipe_pool_vector(pipe, i + pipe->first_vector);
-	for (uint32_t i = 0; i < pipe->nseats && !err; i++)
-		err = take_seat(pipe, &pipe->seat[i], w, arena, diag);
-	if (!err)
-		hd_pipe_give_vectors(pipe);
-	err = err ? err : hd_offload_take(pipe, w->spec.spill ? w->spec.spill : "/var/tmp", arena, diag);
-	err = err ? err : hd_post_take(pipe, arena, diag);
-	err = err ? err : hd_parcel_take(pipe, diag);
-	err = err ? err : hd_shadows_take(pipe, arena, diag);
-	for (uint32_t s = 0; s < pipe->nstages && !err; s++)
-		err = hd_pipe_make_joins(pipe, s, &w->task->layout, arena, diag);
-	return err;
-}
-
-static void give_seat(const struct hd_pipe *pipe, struct hd_seat *seat, struct hd_worker *w)
-{
-	for (uint32_t k = 0; k < seat->nmemory; k++) {
-		struct hd_device *device = w->rank[seat->device + (k < seat->arena.cap ?
-			home_of(pipe, k) : 0)].device;
-		device->ops->give(device, seat->memory[k], seat->memory_bytes[k]);
-	}
-	for (uint32_t j = 0; j < pipe->width; j++) {
-		struct hd_device *device = w->rank[seat->device + j].device;
-		device->ops->unload(device, part_of(pipe, seat, j));
-	}
-}
-
-void hd_pipe_give(struct hd_pipe *pipe, struct hd_worker *w)
-{
-	if (!pipe || !pipe->taken)
-		return;
-	if (pipe->before) {
-		hd_rest_give(pipe, w);
-		return;
-	}
-	hd_post_give(pipe);
-	hd_parcel_give(pipe);
-	hd_shadows_give(pipe);
-	hd_offload_give(pipe);
-	for (uint32_t i = 0; i < pipe->nseats; i++)
-		give_seat(pipe, &pipe->seat[i], w);
-	hd_tensor_close(pipe);
-	for (uint32_t r = 0; r < pipe->ndevices; r++) {
-		hd_cond_finish(&pipe->box[r].cond);
-		hd_lock_finish(&pipe->box[r].lock);
-	}
-	hd_lock_finish(&pipe->rows_lock);
-	pipe->taken = false;
-}
-
-/* ---- a step ---- */
-
-static void refill(struct hd_seat *seat, struct hd_mail_pool *pool, uint32_t *next)
-{
-	for (pool->nfree = 0; pool->nfree < pool->cap; pool->nfree++)
-		pool->free[pool->nfree] = seat->memory[(*next)++];
-}
-
-/* Also after one that failed anywhere. */
-void hd_pipe_clear(struct hd_pipe *pipe)
-{
-	atomic_store(&pipe->fenced, false);
-	hd_tensor_clear(pipe);
-	hd_offload_clear(pipe);
-	for (size_t i = 0; i < pipe->ncells; i++) {
-		struct hd_cell *cell = &pipe->cell[i];
-		cell->kept[HD_MAIL_ACT] = cell->kept[HD_MAIL_GRAD] = NULL;
-		cell->arena = cell->mail[HD_MAIL_ACT] = cell->mail[HD_MAIL_GRAD] = NULL;
-		cell->taken[HD_MAIL_ACT] = cell->taken[HD_MAIL_GRAD] = NULL;
-		cell->here[HD_MAIL_ACT] = cell->here[HD_MAIL_GRAD] = false;
-		cell->left = cell->ends;
-		cell->away = cell->sent = false;
-	}
-	memset(pipe->shadow_leaf, 0, pipe->nvns * sizeof *pipe->shadow_leaf);
-	memset(pipe->shadow_moments, 0, (pipe->nsays - HD_LEAF_FIELDS) * pipe->nvns * pipe->keeps *
-		sizeof *pipe->shadow_moments);
-	for (uint32_t i = 0; i < pipe->nseats; i++) {
-		struct hd_seat *seat = &pipe->seat[i];
-		uint32_t next = 0;
-		refill(seat, &seat->arena, &next);
-		for (int kind = 0; kind < HD_MAILS; kind++) {
-			refill(seat, &seat->mail[kind], &next);
-			memset(seat->unused[kind], 0, pipe->nranks);
-		}
-		for (int kind = 0; kind < HD_MAILS; kind++)
-			refill(seat, &seat->kept[kind], &next);
-	}
-	memset(pipe->loaded, 0, pipe->nvns * sizeof *pipe->loaded);
-	memset(pipe->ahead_leaf, 0, pipe->nvns * sizeof *pipe->ahead_leaf);
-	for (uint32_t v = 0; v < pipe->nvns; v++)
-		pipe->left[v] = pipe->readers[v];
-}
-
-void hd_pipe_go_on(struct hd_pipe *pipe)
-{
-	memset(pipe->updated, 0, pipe->ndevices * sizeof *pipe->updated);
-	for (uint32_t v = 0; v < pipe->nvns; v++) {
-		pipe->worker->step->leaf[v] = pipe->ahead_leaf[v];
-		hd_moments_clear(pipe->worker, v);
-	}
-}
-
-void hd_pipe_begin(struct hd_pipe *pipe)
-{
-	hd_pipe_clear(pipe);
-	hd_pipe_go_on(pipe);
-	hd_shadows_begin(pipe);
-	hd_post_begin(pipe);
-	hd_parcel_begin(pipe);
-}
-
-/* The last reader of what was kept is the step. */
-void hd_pipe_end(struct hd_pipe *pipe)
-{
-	for (uint32_t v = 0; v < pipe->nvns && pipe->keeps; v++)
-		if (pipe->loaded[v] && pipe->readers[v])
-			hd_reading_done(pipe->worker, (uint64_t)pipe->worker->count.step, v);
 }
