@@ -20,25 +20,11 @@
 set -eu
 cd "$(dirname "$0")/.."
 . bench/machine.sh
-heddle=$(readlink -f "${HEDDLE_BIN:-build/release/heddle}")
-[ -x "$heddle" ] || { echo "pipeline: $heddle is missing; run ./dev build first" >&2; exit 2; }
+. bench/staged.sh
 parts=${HD_BENCH_PARTS:-cores workers paced} steps=${HD_BENCH_STEPS:-6} rounds=${HD_BENCH_ROUNDS:-3}
-pace=${HD_BENCH_PACE:-5} schedules=${HD_BENCH_SCHEDULES:-gpipe 1f1b interleaved zb-h1 zb-v 2bw}
+schedules=${HD_BENCH_SCHEDULES:-gpipe 1f1b interleaved zb-h1 zb-v 2bw}
 ranks=${HD_BENCH_RANKS:-3 4 8}
-work=$(mktemp -d)
 : >"$work/every"
-trap 'rm -rf "$work"' EXIT
-cat >"$work/job.yaml" <<'END'
-job: {name: pipeline, seed: 3, steps: 1000}
-model: {use: "builtin:gpt", args: {layers: 8, width: 128, heads: 4, context: 64, vocab: 256}}
-data: {kind: synthetic, count: 512}
-batch: {global: 64, virtual_nodes: 16}
-optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
-checkpoint: {every: 100000 steps, keep: 1}
-eval: {every: 0}
-trace: {digest: 1000}
-END
-job=${HD_BENCH_JOB:-$work/job.yaml}
 load() { cut -d ' ' -f 1 /proc/loadavg; }
 field() { grep -o "\"$1\":[0-9.e+-]*" "$2" | head -n 1 | cut -d : -f 2; }
 
@@ -50,9 +36,6 @@ work_error()
 		awk -F '[:,]' '{ p += $2 * $4; u += $2 * $8 }
 		END { printf "%.1f", u ? (p / u - 1) * 100 : 0 }'
 }
-
-# the keys of a schedule: one of delayed updates is another job
-keys_of() { echo "-s parallel.schedule=$1"; [ "$1" != 2bw ] || echo "-s optim.update=2bw"; }
 
 # once DEVICES OPTION...: "predicted measured least" of one run, in $work/json too. The prediction is written
 # before the first step (plan/NNNN.predicted.json; of workers the event `predicted`).

@@ -13,20 +13,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 . bench/machine.sh
-heddle=$(readlink -f "${HEDDLE_BIN:-build/release/heddle}")
-[ -x "$heddle" ] || { echo "steady: $heddle is missing; run ./dev build first" >&2; exit 2; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cat >"$work/job.yaml" <<'EOF'
-job: {name: steady, seed: 3, steps: 1000}
-model: {use: "builtin:gpt", args: {layers: 8, width: 128, heads: 4, context: 64, vocab: 256}}
-data: {kind: synthetic, count: 512}
-batch: {global: 64, virtual_nodes: 16}
-optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
-checkpoint: {every: 100000 steps, keep: 1}
-eval: {every: 0}
-trace: {digest: 1000}
-EOF
+. bench/staged.sh
 cat >"$work/read.py" <<'EOF'
 import struct, sys
 data, skip = open(sys.argv[1], "rb").read(), 4
@@ -85,8 +72,8 @@ for n in ${HD_BENCH_RANKS:-3 4}; do
 		*) keys="-s parallel.schedule=$update" ;;
 		esac
 		rm -rf "$work/run"
-		"$heddle" run "$work/job.yaml" --out "$work/run" --steps "$steps" -q \
-			--devices "paced:$n:${HD_BENCH_PACE:-5}" -s parallel.mode=pipeline $keys
+		"$heddle" run "$job" --out "$work/run" --steps "$steps" -q \
+			--devices "paced:$n:$pace" -s parallel.mode=pipeline $keys
 		printf '| %d | %s | %d | %s |\n' "$n" "$update" $((steps - 4)) \
 			"$(python3 "$work/read.py" "$work/run/flight/0.hdfr")"
 	done
