@@ -41,4 +41,5 @@ void driver_begins_at(struct driver *c, uint64_t step)
 		tell(c, step / every - c->recorded / every,
 			"no coordinator was there, and the members with their records are gone");
 	c->recorded = step > c->recorded ? step : c->recorded;
+	c->end.step = step;               /* if it ends there, no commit says so */
 }
