@@ -67,6 +67,7 @@ struct driver {
 	struct driver_search search;
 	/* from which the run changes since stages drift, until it has changed; nstages 0: it does not */
 	struct hd_view_shape redrawn;
+	bool reshaped;                    /* this coordinator was asked for a shape */
 	struct hd_reshape reshape;
 	struct hd_straggler straggler;
 	int64_t paces_ns;                 /* when its paces were stored last */

@@ -66,6 +66,7 @@ static void reshape_to(struct driver *c, const struct hd_view_shape *shape, uint
 	c->config.shape = *shape;
 	c->config.pipes = most;
 	c->redrawn.nstages = 0;
+	c->reshaped = true;
 	driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RESHAPE, .shape = &c->config.shape,
 		.n = most });
 }
@@ -221,16 +222,29 @@ void driver_redraw(struct driver *c, uint64_t step, const struct hd_step_news *n
 		c->redrawn = was;
 }
 
+/* The coordinator before this one had them cut again: the run's job has what was settled last, of the
+ * redundancy in force, and the view has not. What a user asks for is not settled. */
+static bool inherits_redraw(const struct driver *c, const struct hd_view *view)
+{
+	const struct hd_view_shape *wanted = &c->config.shape;
+	struct hd_job_settled settled;
+
+	return !c->reshaped && view->shape.nstages && !hd_view_same_shape(&view->shape, wanted) &&
+		hd_shape_redundancy(&view->shape) == hd_shape_redundancy(wanted) &&
+		hd_job_has_settled(c->spec->task->job, &settled);
+}
+
 void driver_redraw_refused(struct driver *c)
 {
-	const struct hd_view_shape was = c->redrawn;
 	const struct hd_view *view = c->machine ? hd_coordinator_view(c->machine) : NULL;
 	struct hd_diag why = { "" };
 
-	if (!was.nstages || !view)
+	if (!view || (!c->redrawn.nstages && !inherits_redraw(c, view)))
 		return;
+	const struct hd_view_shape was = c->redrawn.nstages ? c->redrawn : view->shape;
 	c->redrawn.nstages = 0;
-	c->spec->redraw->off = true;
+	if (c->spec->redraw)
+		c->spec->redraw->off = true;
 	enum hd_err err = change_to(c, &was, view->nranks, &why);
 	driver_note(c, err ? "warning" : "redraw", HD_NOBODY, err ? why.text :
 		"a worker refused stages that were cut again: the run goes on with those it had, and they "

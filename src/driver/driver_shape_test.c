@@ -169,6 +169,36 @@ static void a_change_that_a_worker_refuses_is_taken_back_for_good(void **state)
 	end(&r);
 }
 
+/* The coordinator that cut them again is gone: the next one knows by the job and the view. But what it was
+ * asked for itself, or with other shadows, is the user's. */
+static void a_change_of_the_coordinator_before_is_taken_back(void **state)
+{
+	enum { INHERITED, ASKED, SHADOWS, KINDS };
+
+	(void)state;
+	for (int kind = 0; kind < KINDS; kind++) {
+		struct run r;
+		begin(&r);
+		const struct hd_view_shape before = r.c.config.shape;
+		refuse(&r);               /* of the shape in force: there is nothing to take back */
+		assert_int_equal(r.c.nqueued, 0);
+		run(&r, HD_STAGE_DRIFT_STEPS);
+		assert_int_equal(r.c.nqueued, 1);
+		r.c.redrawn.nstages = 0;
+		r.c.reshaped = kind == ASKED;
+		if (kind == SHADOWS)
+			hd_shape_make_redundant(&r.c.config.shape, HD_REDUNDANCY_FULL);
+		refuse(&r);
+		if (kind == INHERITED) {
+			assert_true(was_fed(&r, 2, &before) && r.redraw.off);
+			assert_string_equal(desk_kept(&r.desk), was);
+		} else {
+			assert_true(r.c.nqueued == 1 && !r.redraw.off);
+		}
+		end(&r);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -176,6 +206,7 @@ int main(void)
 		cmocka_unit_test(what_a_user_asked_for_goes_before_what_is_found),
 		cmocka_unit_test(a_disk_that_takes_nothing_loses_no_wish),
 		cmocka_unit_test(a_change_that_a_worker_refuses_is_taken_back_for_good),
+		cmocka_unit_test(a_change_of_the_coordinator_before_is_taken_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
