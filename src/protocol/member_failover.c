@@ -14,11 +14,12 @@ void hd_member_runs(struct hd_member *m)
 	m->stop.epoch = m->view.epoch;
 }
 
-/* All that its stages read is here, its passes were asked for, and nothing of it is summed. */
+/* All that its stages read is here, its passes were asked for, and nothing of it is summed. In the view of a
+ * rest the step was begun before, in another one. */
 bool hd_member_may_stop(const struct hd_member *m)
 {
-	return m->config.goes_on && m->state == HD_MEMBER && m->begun && m->x_shape.nstages > 1 &&
-		m->stop.epoch == m->view.epoch && !m->stop.went_on && m->stop.state != HD_RANKS_CANNOT &&
+	return m->config.goes_on && m->begun && m->x_shape.nstages > 1 &&
+		m->stop.epoch == m->view.epoch && m->stop.state != HD_RANKS_CANNOT &&
 		m->own.passes.npasses && !m->lacks && (!(m->x.fetchers >> m->x.me & 1) || m->fetched) &&
 		!m->x.nsums && !m->updating && !m->finishing;
 }

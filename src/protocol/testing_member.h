@@ -67,6 +67,8 @@ static inline void at_work_status(struct at_work *w, const struct hd_msg_status 
 	at_work_bits(w, "sum", s->sum, s->nsum);
 	at_work_bits(w, "parm", s->parm, s->nparm);
 	at_work_bits(w, "slot", s->slot, s->nslot);
+	if (s->stops)
+		at_work_put(w, " stops");
 }
 
 static inline void at_work_seal(struct at_work *w, const struct hd_msg_seal *s)
@@ -93,6 +95,13 @@ static inline void at_work_msg(struct at_work *w, const struct hd_msg *msg)
 	case HD_MSG_SUSPECT:  at_work_put(w, " %u %s", msg->suspect.worker,
 		hd_suspicion_name((enum hd_suspicion)msg->suspect.why)); break;
 	case HD_MSG_STATUS:   at_work_status(w, &msg->status); break;
+	case HD_MSG_STOPPED:
+		at_work_put(w, " %" PRIu64 " of %u", msg->stopped.step, msg->stopped.of);
+		for (uint32_t i = 0; i < msg->stopped.nrank; i++)
+			at_work_put(w, " %u:%u", msg->stopped.rank[i], msg->stopped.next[i]);
+		for (uint32_t i = 0; i < msg->stopped.narrived; i++)
+			at_work_put(w, " %ux%u", msg->stopped.arrived[i].n, msg->stopped.arrived[i].first);
+		break;
 	case HD_MSG_LEAVE:
 		at_work_put(w, " %u%s %.*s", msg->leave.code, msg->leave.gone ? " gone" : "",
 			(int)msg->leave.nwhy, msg->leave.why);
@@ -145,6 +154,8 @@ static inline void at_work_action(struct at_work *w, const struct hd_member_acti
 	case HD_DO_ADOPT:    at_work_put(w, " %u of %u", a->view->epoch, a->view->nmembers); break;
 	case HD_DO_DECIDED:
 	case HD_DO_EPOCH:    at_work_put(w, " %u", a->epoch); break;
+	case HD_DO_STOP:
+	case HD_DO_GO_ON:
 	case HD_DO_BEGIN:
 	case HD_DO_AGAIN:
 	case HD_DO_UPDATE:
