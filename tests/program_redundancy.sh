@@ -97,21 +97,24 @@ passed "without redundancy the same loss goes back to the checkpoint, by the pro
 
 # it is begun and ended while the run goes on
 begin changed -s job.steps=100000 -s workers.pace='40 ms'
-expect 0 heddle scale changed -s elastic.redundancy=lazy
+expect 0 heddle scale changed -s redundancy=by-notice
 says 'redundancy lazy, from one of the next steps on'
 twice() { heddle status changed | grep -q 'redundancy lazy: each stage is held by two workers'; }
 await twice || failed "the stages are not held by two workers"
+by_notice() { heddle status changed | grep -q 'resilience by-notice, on: 0 of [01] losses since it is on'; }
+await by_notice || failed "status has no word of notices"
 lose changed 1
 same "$(count changed '"kind":"restore"')" 0 "times back to a checkpoint once there are shadows"
 kill -9 $coordinator
 reach changed $(($(committed changed) + 3))
 await twice || failed "the stages are not held by two workers"
+await by_notice || failed "the next coordinator has no word of notices"
 expect 0 heddle scale changed -s elastic.redundancy=eager
 computes() { grep -q ' Fx.* OFFx' $(ls changed/plan/*.plan | tail -n 1); }
 await computes || failed "no list has the work of eager"
 expect 0 heddle scale changed -s elastic.redundancy=none --json
 says '"redundancy":"none"}'
-bare() { heddle status changed --json | grep -q '"redundancy":"none","single":0'; }
+bare() { heddle status changed --json | grep -q '"redundancy":"none","resilience":"given","single":0'; }
 await bare || failed "redundancy is not none"
 lose changed 2
 [ "$(count changed '"kind":"restore"')" -ge 1 ] || failed "the shadows were not ended"

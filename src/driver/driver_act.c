@@ -294,6 +294,7 @@ ACT(commit)
 	replace_straggler(c, a->step);
 	autoscale(c, n);
 	driver_redraw(c, a->step, n);
+	driver_guard_step(c);
 }
 
 /* Given up because of the time that went by, and it lives: a machine with too much to do looks like a
@@ -331,6 +332,7 @@ void driver_noted(struct driver *c, const char *name, uint32_t worker, const cha
 	driver_note(c, name, worker, text);
 	if (!strcmp(name, HD_NOTE_NOTICE))
 		driver_noticed(c, worker, text);
+	driver_guard_noted(c, name, worker);
 	if (!strcmp(name, HD_NOTE_REFUSED))
 		driver_redraw_refused(c);
 	if (!strcmp(name, "checkpoint_done"))

@@ -8,6 +8,7 @@
  *	driver_requests.c    requests of users
  *	driver_shape.c       pipelines of another shape: asked for, or cut again
  *	driver_notice.c      notices that a worker's machine will be taken away
+ *	driver_guard.c       redundancy that notices take the place of
  *	driver_ledger.c      what the machines are paid for
  *	driver_record.c      what is stored, and the state at start
  *	driver_restore.c     the newest whole checkpoint, looked for beside the loop */
@@ -17,6 +18,7 @@
 #include <stdatomic.h>
 
 #include "sys/thread.h"
+#include "spot/guard.h"
 #include "spot/meter.h"
 #include "wire/hub.h"
 #include "pipeline/redundancy.h"
@@ -34,7 +36,7 @@ enum { HD_DRIVER_EVENTS = 256, DRIVER_RECORD_BYTES = 8 + 5 * 4 + 2 + HD_MAX_WORK
 	HD_MSG_TEXT + 4 + HD_MAX_WORKERS * 4 };
 
 /* text "": free; holds: no local worker is started until some time after ends_ns */
-struct driver_notice { uint32_t worker; bool holds; int64_t ends_ns; char text[128]; };
+struct driver_notice { uint32_t worker; bool holds, preempts; int64_t ends_ns; char text[128]; };
 enum { DRIVER_NOTICES = 32 };             /* of more than that the ones that end first are forgotten */
 
 /* The newest whole checkpoint of the run, read and verified by a thread of its own. */
@@ -93,6 +95,9 @@ struct driver {
 	bool sweep;                       /* sockets of workers that are gone may lie in the folder */
 	struct driver_notice notice[DRIVER_NOTICES];
 	bool held;                        /* a start waits for the end of a notice */
+	bool guards, guard_stuck;         /* elastic.resilience: by-notice; a change failed, as reported */
+	enum hd_redundancy guard_mode;    /* while it is wanted */
+	struct hd_guard guard;
 	struct hd_meter meter;            /* what machines are paid for */
 	struct hd_meter_clock meter_clock;
 	/* what members do: steps, or a pause or a rebuild after a loss; looked at, and stored, the last
@@ -146,6 +151,13 @@ void driver_noticed(struct driver *c, uint32_t worker, const char *text);     /*
 /* as users read it; "": none */
 const char *driver_notice_of(const struct driver *c, uint32_t worker);
 bool driver_may_start(struct driver *c);                /* a local worker, now */
+
+bool driver_is_announced(const struct driver *c, uint32_t worker);      /* that its machine goes */
+
+/* driver_guard.c */
+void driver_guard_begin(struct driver *c, const struct hd_job *job);    /* by its keys; forgets what was */
+void driver_guard_noted(struct driver *c, const char *name, uint32_t worker);
+void driver_guard_step(struct driver *c);               /* after a committed step */
 
 /* driver_ledger.c */
 void driver_ledger_open(struct driver *c, const uint8_t *bytes, size_t len);    /*

@@ -45,6 +45,7 @@ void driver_noticed(struct driver *c, uint32_t worker, const char *text)
 			!hd_json_get_text(json, "of", &of, NULL);
 		bool withdrawn = !strcmp(kind, "withdrawn");
 		*n = (struct driver_notice){ .worker = worker,
+			.preempts = preempt,
 			.holds = (withdrawn || !strcmp(of, "machine")) && !hd_is_remote(worker),
 			.ends_ns = hd_clock_now_ns(c->spec->clock) + (withdrawn ? BACK_NS - HOLD_NS :
 				lead_ms * HD_NS_PER_MS) };
@@ -61,6 +62,14 @@ const char *driver_notice_of(const struct driver *c, uint32_t worker)
 		if (c->notice[i].text[0] && c->notice[i].worker == worker)
 			return c->notice[i].text;
 	return "";
+}
+
+bool driver_is_announced(const struct driver *c, uint32_t worker)
+{
+	for (uint32_t i = 0; i < DRIVER_NOTICES; i++)
+		if (c->notice[i].text[0] && c->notice[i].worker == worker)
+			return c->notice[i].preempts;
+	return false;
 }
 
 bool driver_may_start(struct driver *c)

@@ -361,6 +361,7 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 		err = set_paces(c, diag);
 	if (!err)
 		err = set_meter(c, diag);
+	driver_guard_begin(c, job);
 	c->config.target = c->spec->target ? c->spec->target : c->config.record.target;
 	c->config.record.target = c->config.target;
 	if (!err)

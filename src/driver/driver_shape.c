@@ -91,14 +91,39 @@ enum hd_err driver_make_redundant(struct driver *c, enum hd_redundancy mode, str
 	return err;
 }
 
+static bool is_set(const struct hd_job *job, enum hd_job_key key)
+{
+	return job->value[key].origin == HD_FROM_SET;
+}
+
 /* Redundancy alone: the stages stay as they are cut. False: other keys were set, too. */
 static bool redundancy_alone(const struct hd_job *job)
 {
-	bool is = job->value[HD_JOB_REDUNDANCY].origin == HD_FROM_SET;
+	bool is = is_set(job, HD_JOB_REDUNDANCY) || is_set(job, HD_JOB_RESILIENCE);
 
 	for (int key = 0; key < HD_JOB_NKEYS; key++)
-		is &= key == HD_JOB_REDUNDANCY || job->value[key].origin != HD_FROM_SET;
+		is &= key == HD_JOB_REDUNDANCY || key == HD_JOB_RESILIENCE ||
+			!is_set(job, (enum hd_job_key)key);
 	return is;
+}
+
+/* A mode that is asked for stays; by-notice leaves it to the losses. */
+static enum hd_err take_resilience(struct driver *c, struct hd_job *job, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_job_value *by = &job->value[HD_JOB_RESILIENCE];
+
+	if (!is_set(job, HD_JOB_REDUNDANCY) && !is_set(job, HD_JOB_RESILIENCE))
+		return HD_OK;
+	if (!is_set(job, HD_JOB_RESILIENCE)) {
+		by->i = HD_RESILIENCE_GIVEN;
+		by->text = "given";
+	}
+	const struct hd_kept_value kept = { HD_JOB_RESILIENCE, *by };
+	enum hd_err err = hd_kept_job_put(c->spec->dir, &kept, 1, arena, diag);
+	if (!err)
+		driver_guard_begin(c, job);
+	return err;
 }
 
 static enum hd_err change_stages(struct driver *c, struct hd_job *job, const struct hd_json *ask,
@@ -132,6 +157,7 @@ static enum hd_err change(struct driver *c, const struct hd_json *ask, struct hd
 		err = driver_make_redundant(c, (enum hd_redundancy)hd_job_int(job, HD_JOB_REDUNDANCY), diag);
 	else if (!err)
 		err = change_stages(c, job, ask, arena, diag);
+	err = err ? err : take_resilience(c, job, arena, diag);
 	err = err ? err : hd_pipe_set_find(&c->pipes, &c->config.shape, &pipes, diag);
 	if (err)
 		return err;

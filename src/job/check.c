@@ -450,6 +450,20 @@ static enum hd_err check_notice(struct hd_job_reader *reader)
 	return HD_OK;
 }
 
+/* redundancy: by-notice are two words in one: which redundancy, and by what it is on. */
+static void take_by_notice(struct hd_job *job)
+{
+	struct hd_job_value *mode = &job->value[HD_JOB_REDUNDANCY], *by = &job->value[HD_JOB_RESILIENCE];
+
+	if (mode->i < HD_NREDUNDANCIES)
+		return;
+	*by = *mode;
+	by->i = HD_RESILIENCE_BY_NOTICE;
+	by->text = "by-notice";
+	mode->i = HD_REDUNDANCY_LAZY;
+	mode->text = hd_redundancy_names[HD_REDUNDANCY_LAZY];
+}
+
 /* Of state that every worker holds there is nothing to hold twice. */
 static enum hd_err check_redundancy(struct hd_job_reader *reader)
 {
@@ -457,11 +471,16 @@ static enum hd_err check_redundancy(struct hd_job_reader *reader)
 		[HD_SYNC_ALLREDUCE] = "every worker holds all of the state, and any may be lost as it is",
 		[HD_SYNC_SHARDED] = "comm.copies says how many workers hold each part",
 	};
-	const struct hd_job *job = reader->job;
+	struct hd_job *job = reader->job;
 	const int64_t sync = hd_job_int(job, HD_JOB_SYNC);
 
+	take_by_notice(job);
 	const int64_t mode = hd_job_int(job, HD_JOB_REDUNDANCY);
-
+	hd_job_at(reader, HD_JOB_RESILIENCE);
+	if (hd_job_int(job, HD_JOB_RESILIENCE) != HD_RESILIENCE_GIVEN && sync != HD_SYNC_STAGES)
+		return hd_job_refuse(reader, "elastic.resilience: by-notice turns the redundancy of stages "
+			"(comm.sync: stages) on and off; with comm.sync: %s %s: leave it out",
+			hd_job_text(job, HD_JOB_SYNC), why[sync]);
 	hd_job_at(reader, HD_JOB_REDUNDANCY);
 	if (mode != HD_REDUNDANCY_NONE && sync != HD_SYNC_STAGES)
 		return hd_job_refuse(reader, "elastic.redundancy: %s holds the state of stages (comm.sync: "

@@ -236,10 +236,31 @@ static enum hd_err read_subtable(struct hd_job_reader *reader, const char *table
 	return err;
 }
 
+/* Keys and tables of `elastic` that stand alone, too. */
+static bool is_bare(const char *name)
+{
+	static const char *const bare[] = { "redundancy", "resilience", "pause_max", "notice" };
+
+	for (size_t i = 0; i < sizeof bare / sizeof *bare; i++)
+		if (!strcmp(bare[i], name))
+			return true;
+	return false;
+}
+
+static enum hd_err read_bare(struct hd_job_reader *reader, const struct hd_yaml_node *node)
+{
+	enum hd_job_key key = HD_JOB_NKEYS;
+
+	return find_key("elastic", node->key, &key) == IS_KEY ? read_node(reader, key, node) :
+		read_subtable(reader, "elastic", node);
+}
+
 static enum hd_err read_table(struct hd_job_reader *reader, const struct hd_yaml_node *table)
 {
 	enum hd_err err;
 
+	if (is_bare(table->key))
+		return read_bare(reader, table);
 	if (!is_table(table->key)) {
 		set_place(reader, table->key_at.line, table->key_at.column);
 		return unknown_table(reader, table->key);
@@ -306,6 +327,12 @@ static enum hd_err read_set(struct hd_job_reader *reader, const struct hd_job_se
 	reader->origin = (uint8_t)set->origin;
 	set_outside_place(reader, set->key, set->text);
 	snprintf(table, sizeof table, "%.*s", dot ? (int)(dot - set->key) : (int)sizeof table - 1, set->key);
+	if (is_bare(table)) {
+		char whole[2 * HD_DOTTED_CAP];
+		snprintf(whole, sizeof whole, "elastic.%.*s", HD_DOTTED_CAP, set->key);
+		return read_set(reader, &(struct hd_job_set){ .key = whole, .text = set->text,
+			.origin = set->origin });
+	}
 	if (!is_table(table))
 		return unknown_table(reader, table);
 	if (!dot)

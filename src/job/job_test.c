@@ -211,16 +211,19 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ SMALLEST "optim: []\n", "tiny.yaml:5:8: optim is a table" },
 	{ SMALLEST "optim: ''\n", "tiny.yaml:5:8: optim is a table" },
 	{ SMALLEST "optim: 3\n", "tiny.yaml:5:8: optim is a table: write its keys below it, each as key: value" },
-	{ SMALLEST "elastic: {resilience: auto}\n", "tiny.yaml:5:11: elastic.resilience is not available in this build; leave it out" },
+	{ SMALLEST "elastic: {resilience: auto}\n", "tiny.yaml:5:23: elastic.resilience: auto is not available in this build; use given, by-notice" },
 	{ SMALLEST "elastic: {redundancy: eager}\n", "tiny.yaml:5:23: elastic.redundancy: eager holds the state of stages (comm.sync: stages) at another worker too; with comm.sync: allreduce" },
 	{ SMALLEST "comm: {sync: stages}\noptim: {update: 2bw}\nelastic: {redundancy: full}\n", "tiny.yaml:7:23: elastic.redundancy: full computes with the parameters of the step alone, and optim.update: 2bw reads earlier ones" },
 	{ SMALLEST "comm: {sync: stages}\nparallel: {mode: auto}\nelastic: {redundancy: eager}\n", "tiny.yaml:7:23: elastic.redundancy: eager goes with one stage a device, and parallel.mode: auto may choose otherwise" },
 	{ SMALLEST "elastic: {redundancy: lazy}\n", "tiny.yaml:5:23: elastic.redundancy: lazy holds the state of stages (comm.sync: stages) at another worker too; with comm.sync: allreduce every worker holds all of the state" },
 	{ SMALLEST "comm: {sync: sharded}\nelastic: {redundancy: lazy}\n", "tiny.yaml:6:23: elastic.redundancy: lazy holds the state of stages (comm.sync: stages) at another worker too; with comm.sync: sharded comm.copies says" },
 	{ SMALLEST "elastic: {pause_max: soon}\n", "tiny.yaml:5:22: elastic.pause_max" },
-	{ SMALLEST "notice: {source: ec2}\n", "tiny.yaml:5:1: there is no table notice; write elastic: {notice: {source: ...}}" },
-	{ SMALLEST "pause_max: 3 s\n", "tiny.yaml:5:1: there is no table pause_max; write elastic: {pause_max: ...}" },
-	{ SMALLEST "resilience: auto\n", "tiny.yaml:5:1: resilience is elastic.resilience, which is not available in this build; leave it out" },
+	{ SMALLEST "notice: {sourc: ec2}\n", "tiny.yaml:5:10: there is no key elastic.notice.sourc; did you mean elastic.notice.source?" },
+	{ SMALLEST "notice: ec2\n", "tiny.yaml:5:9: elastic.notice is a table" },
+	{ SMALLEST "pause_max: soon\n", "tiny.yaml:5:12: elastic.pause_max" },
+	{ SMALLEST "redundancy: by-notice\n", "tiny.yaml:5:13: elastic.resilience: by-notice turns the redundancy of stages (comm.sync: stages) on and off; with comm.sync: allreduce every worker" },
+	{ SMALLEST "elastic: {resilience: by-notice}\n", "tiny.yaml:5:23: elastic.resilience: by-notice turns the redundancy" },
+	{ SMALLEST "resilience: auto\n", "tiny.yaml:5:13: elastic.resilience: auto is not available in this build; use given, by-notice" },
 	{ SMALLEST "elastic: {redundancy: twice}\n", "tiny.yaml:5:23: elastic.redundancy: \"twice\" is none of none, lazy, eager, full" },
 	{ SMALLEST "parallel: {mode: pipelined}\n", "tiny.yaml:5:18: parallel.mode: \"pipelined\" is none of auto, data, pipeline, tensor, explicit, given; did you mean pipeline?" },
 	{ SMALLEST "parallel: {mode: explicit}\n", "tiny.yaml:5:18: parallel.mode explicit needs parallel.plan: a plan file" },
@@ -425,7 +428,7 @@ static void words_are_whole(void **state)
 		{ "adamw", "adam", false }, { "adam", "adamw", false }, { NULL, "adam", false }, { "", "", false },
 	};
 	static const struct { const char *table, *key, *word; bool absent; } cases[] = {
-		{ "elastic", "resilience", NULL, true }, { "elastic", NULL, NULL, false }, { "elastic", "resilienc", NULL, false },
+		{ "workers", "profile", NULL, true }, { "elastic", "resilience", NULL, false }, { "elastic", NULL, NULL, false }, { "elastic", "resilienc", NULL, false },
 		{ "elastic", "resilience", "auto", true }, { "job", "reduction", "fast", true }, { "job", "reduction", NULL, false },
 		{ "job", "reduction", "canonical", false }, { "job", "kernels", "fast", false }, { "launch", NULL, NULL, true },
 		{ "launch", "kind", "ssh", true }, { "nonsense", "priority", NULL, false },
@@ -508,6 +511,39 @@ static void a_wrong_set_is_named_as_it_was_written(void **state)
 		CHECK(strncmp(diag.text, cases[i].want, strlen(cases[i].want)) == 0, "said: %s\nwant: %s",
 			diag.text, cases[i].want);
 	}
+}
+
+/* redundancy: by-notice says both keys; they stand alone, too. */
+static void redundancy_may_be_left_to_notices(void **state)
+{
+	static const struct { const char *more, *set, *value, *mode, *by; } row[] = {
+		{ "", NULL, NULL, "none", "given" },
+		{ "elastic: {redundancy: by-notice}\n", NULL, NULL, "lazy", "by-notice" },
+		{ "redundancy: by-notice\n", NULL, NULL, "lazy", "by-notice" },
+		{ "elastic: {redundancy: none, resilience: by-notice}\n", NULL, NULL, "none", "by-notice" },
+		{ "resilience: by-notice\nredundancy: lazy\n", NULL, NULL, "lazy", "by-notice" },
+		{ "", "redundancy", "by-notice", "lazy", "by-notice" },
+		{ "redundancy: by-notice\n", "resilience", "given", "lazy", "by-notice" },
+		{ "", "elastic.redundancy", "lazy", "lazy", "given" },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const struct hd_job_set set = { row[i].set, row[i].value, HD_FROM_SET };
+		char text[400];
+		snprintf(text, sizeof text, "%scomm: {sync: stages}\n%s", SMALLEST, row[i].more);
+		CHECK(parse_with(text, &set, row[i].set != NULL) == HD_OK, "row %zu: %s", i, diag.text);
+		CHECK(!strcmp(hd_job_text(&job, HD_JOB_REDUNDANCY), row[i].mode) &&
+			!strcmp(hd_job_text(&job, HD_JOB_RESILIENCE), row[i].by), "row %zu: %s, %s", i,
+			hd_job_text(&job, HD_JOB_REDUNDANCY), hd_job_text(&job, HD_JOB_RESILIENCE));
+	}
+	const struct hd_job_set pause = { "pause_max", "3 s", HD_FROM_SET },
+		source = { "notice.source", "gce", HD_FROM_SET };
+	assert_int_equal(parse_with(SMALLEST "notice: {source: ec2}\npause_max: 2 s\n", &pause, 1), HD_OK);
+	assert_string_equal(hd_job_text(&job, HD_JOB_NOTICE_SOURCE), "ec2");
+	assert_true(hd_job_int(&job, HD_JOB_PAUSE_MAX) == INT64_C(3000000000));
+	assert_int_equal(parse_with(SMALLEST "notice: {source: ec2}\n", &source, 1), HD_OK);
+	assert_string_equal(hd_job_text(&job, HD_JOB_NOTICE_SOURCE), "gce");
 }
 
 static void of_steps_and_epochs_the_nearer_origin_counts(void **state)
@@ -1025,6 +1061,7 @@ int main(void)
 		cmocka_unit_test(arguments_of_the_model_can_be_set_one_by_one),
 		cmocka_unit_test(a_late_argument_is_listed_where_it_is_not_the_default),
 		cmocka_unit_test(a_wrong_set_is_named_as_it_was_written),
+		cmocka_unit_test(redundancy_may_be_left_to_notices),
 		cmocka_unit_test(of_steps_and_epochs_the_nearer_origin_counts),
 		cmocka_unit_test(a_graph_file_brings_its_own_loss),
 		cmocka_unit_test(the_hash_of_a_job_is_what_it_was),

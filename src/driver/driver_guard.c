@@ -1,0 +1,62 @@
+#include "driver/driver_int.h"
+
+#include <string.h>
+
+/* Redundancy that is on while machines are lost without notice (spot/guard.h). A coordinator that takes over
+ * begins with what was on or off, has seen no loss, and so wants it: it is cheaper to have it for nothing. */
+
+void driver_guard_begin(struct driver *c, const struct hd_job *job)
+{
+	const enum hd_redundancy mode = (enum hd_redundancy)hd_job_int(job, HD_JOB_REDUNDANCY);
+
+	c->guards = hd_job_int(job, HD_JOB_RESILIENCE) == HD_RESILIENCE_BY_NOTICE;
+	c->guard = (struct hd_guard){ .n = 0 };
+	c->guard_mode = mode == HD_REDUNDANCY_NONE ? HD_REDUNDANCY_LAZY : mode;
+	c->guard_stuck = false;
+}
+
+static bool takes_part(const struct driver *c, uint32_t worker)
+{
+	const struct hd_view *view = c->machine ? hd_coordinator_view(c->machine) : NULL;
+
+	for (uint32_t i = 0; view && i < view->nmembers; i++)
+		if (view->member[i] == worker)
+			return true;
+	return false;
+}
+
+void driver_guard_noted(struct driver *c, const char *name, uint32_t worker)
+{
+	const bool left = !strcmp(name, "leave"), lost = !strcmp(name, "lost");
+
+	if (!c->guards || !(left || lost) || !takes_part(c, worker))
+		return;
+	if (left)
+		hd_guard_left(&c->guard, worker, driver_is_announced(c, worker));
+	else
+		hd_guard_lost(&c->guard, worker);
+}
+
+void driver_guard_step(struct driver *c)
+{
+	const struct hd_view *view = hd_coordinator_view(c->machine);
+	const enum hd_redundancy mode = hd_guard_wants(&c->guard) ? c->guard_mode : HD_REDUNDANCY_NONE;
+	struct hd_diag why = { "" };
+	struct hd_co_status status;
+	char said[HD_GUARD_WORDS];
+
+	if (!c->guards || !view || !view->shape.nstages || mode == hd_shape_redundancy(&c->config.shape) ||
+		!hd_view_same_shape(&view->shape, &c->config.shape))
+		return;
+	hd_coordinator_status(c->machine, &status);
+	if (status.halting)
+		return;
+	if (!driver_make_redundant(c, mode, &why)) {
+		c->guard_stuck = false;
+		driver_note(c, "resilience", HD_NOBODY, hd_guard_why(&c->guard, said));
+		return;
+	}
+	if (!c->guard_stuck)
+		driver_note(c, "warning", HD_NOBODY, why.text);
+	c->guard_stuck = true;                    /* said once, tried at each step */
+}

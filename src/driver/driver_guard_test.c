@@ -1,0 +1,224 @@
+#include "driver/driver_int.h"
+
+#include "protocol/testing_coordinator.h"
+#include "driver/testing_run.h"
+
+/* elastic.redundancy: by-notice on its way through a driver: what workers' ends are counted as, the run's
+ * job, its machine, what users ask for between. */
+
+#define PREEMPT "{\"source\":\"ec2\",\"notice\":\"preempt\",\"lead_ms\":120000," \
+	"\"deadline\":\"2017-09-18T08:22:00.000Z\",\"of\":\"machine\",\"text\":\"terminate\"}"
+#define RISK "{\"source\":\"ec2-rebalance\",\"notice\":\"risk\",\"text\":\"rebalance recommendation\"}"
+#define WITHDRAWN "{\"source\":\"ec2\",\"notice\":\"withdrawn\",\"text\":\"terminate\"}"
+
+struct run {
+	struct desk desk;
+	struct driver c;
+	struct hd_driver_spec spec;
+	struct co_at_work at;
+};
+
+static void note(void *user, const char *kind, uint32_t worker, const char *text)
+{
+	char line[700];
+
+	(void)worker;
+	if (strcmp(kind, "resilience") != 0 && strcmp(kind, "warning") != 0)
+		return;
+	snprintf(line, sizeof line, "%s: %s", kind, text);
+	desk_say(user, line);
+}
+
+static void begin(struct run *r, const char *elastic)
+{
+	struct driver *c = &r->c;
+	char more[200];
+
+	memset(r, 0, sizeof *r);
+	snprintf(more, sizeof more, "parallel: {mode: auto, settled: '1f1b 2 2 0,5 of 2'}\n"
+		"comm: {sync: stages}\n%s\n", elastic);
+	desk_open(&r->desk, more);
+	const struct hd_task *task = r->desk.made.rig.task;
+	r->spec = (struct hd_driver_spec){ .task = task, .fs = &r->desk.made.rig.fs, .clock = &r->desk.clock,
+		.dir = &r->desk.dir, .watch = { .user = &r->desk, .note = note } };
+	c->spec = &r->spec;
+	CHECK(hd_pipe_set_init(&c->pipes, task, &r->desk.diag) == HD_OK, "%s", r->desk.diag.text);
+	c->config = co_config;
+	c->config.nvns = task->job->nvns;
+	c->config.nbuckets = hd_layout_nbuckets(&task->layout);
+	c->config.shape = c->pipes.first.shape;
+	c->config.pipes = c->pipes.first.most;
+	c->config.of_shape = hd_pipe_set_buckets;
+	c->config.of_shape_self = &c->pipes;
+	c->config.bucket_bytes = c->pipes.first.bytes;
+	c->config.whole = true;
+	co_run(&r->at, &c->config, 2);
+	assert_int_equal(r->at.co->view.nranks, 2);
+	c->machine = r->at.co;
+	c->stepping = true;
+	driver_guard_begin(c, task->job);
+}
+
+static void end(struct run *r)
+{
+	co_end(&r->at);
+	hd_pipe_set_finish(&r->c.pipes);
+	desk_close(&r->desk);
+}
+
+/* A step; the view that was asked for is in force before the next. True: another one was asked for. */
+static bool steps(struct run *r)
+{
+	const uint32_t before = r->c.nqueued;
+
+	driver_guard_step(&r->c);
+	const bool asked = r->c.nqueued != before;
+	if (asked)
+		driver_guard_step(&r->c);         /* until it is there nothing else is asked for */
+	assert_int_equal(r->c.nqueued, before + asked);
+	r->c.nqueued = r->c.first = 0;
+	r->at.co->view.shape = r->c.config.shape;
+	return asked;
+}
+
+static bool is_redundant(const struct run *r)
+{
+	return hd_shape_redundancy(&r->c.config.shape) != HD_REDUNDANCY_NONE;
+}
+
+/* elastic.redundancy and resilience as the next coordinator reads them. */
+static const char *kept(struct run *r)
+{
+	static char text[60];
+	struct hd_job *job = NULL;
+
+	CHECK(hd_kept_job_read(&job, &r->desk.dir, NULL, 0, &r->desk.made.rig.arena, &r->desk.diag) == HD_OK,
+		"%s", r->desk.diag.text);
+	snprintf(text, sizeof text, "%s %s", hd_job_text(job, HD_JOB_REDUNDANCY),
+		hd_job_text(job, HD_JOB_RESILIENCE));
+	return text;
+}
+
+static void leave(struct run *r, uint32_t worker, const char *notice)
+{
+	driver_noticed(&r->c, worker, notice);
+	driver_noted(&r->c, "leave", worker, "");
+}
+
+static void notices_in_time_take_the_place_of_redundancy(void **state)
+{
+	struct run r;
+
+	(void)state;
+	begin(&r, "elastic: {redundancy: by-notice}");
+	assert_true(is_redundant(&r) && !steps(&r));
+	/* no loss: asked to go, only at risk, not of this view */
+	leave(&r, 0, WITHDRAWN);
+	leave(&r, 0, RISK);
+	for (int i = 0; i < 40; i++)
+		leave(&r, 77, PREEMPT);
+	for (uint32_t i = 0; i < 20; i++) {
+		assert_false(steps(&r));
+		leave(&r, i % 2, PREEMPT);
+	}
+	assert_true(steps(&r) && !is_redundant(&r) && !steps(&r));
+	assert_string_equal(r.desk.notes,
+		"resilience: off: 20 of the last 20 losses were announced in time\n");
+	assert_string_equal(kept(&r), "none by-notice");
+	leave(&r, 0, PREEMPT);
+	assert_false(steps(&r));
+	driver_noted(&r.c, "lost", 1, "its process ended");
+	assert_true(steps(&r) && is_redundant(&r) && !steps(&r));
+	assert_string_equal(kept(&r), "lazy by-notice");
+	assert_true(strstr(r.desk.notes, "resilience: on: 0 of 0 losses since it is on"));
+	end(&r);
+	/* one that takes over finds it off, and has seen nothing */
+	begin(&r, "elastic: {redundancy: none, resilience: by-notice}");
+	assert_true(!is_redundant(&r) && steps(&r) && is_redundant(&r));
+	end(&r);
+}
+
+static void a_job_without_it_keeps_what_it_has(void **state)
+{
+	struct run r;
+
+	(void)state;
+	begin(&r, "elastic: {redundancy: lazy}");
+	for (int i = 0; i < 40; i++)
+		leave(&r, 0, PREEMPT);
+	assert_true(!steps(&r) && is_redundant(&r));
+	end(&r);
+	begin(&r, "");
+	driver_noted(&r.c, "lost", 1, "its process ended");
+	assert_true(!steps(&r) && !is_redundant(&r));
+	end(&r);
+}
+
+static void a_disk_that_takes_nothing_is_said_once(void **state)
+{
+	char job[HD_PATH_CAP], away[HD_PATH_CAP + 8];
+	struct run r;
+
+	(void)state;
+	begin(&r, "elastic: {redundancy: none, resilience: by-notice}");
+	hd_rundir_path(&r.desk.dir, HD_RUN_JOB, job, sizeof job);
+	snprintf(away, sizeof away, "%s.away", job);
+	assert_int_equal(rename(job, away), 0);
+	for (int i = 0; i < 5; i++)
+		assert_true(!steps(&r) && !is_redundant(&r));
+	const char *first = strstr(r.desk.notes, "warning: ");
+	CHECK(first && !strstr(first + 1, "warning: "), "%s", r.desk.notes);
+	assert_int_equal(rename(away, job), 0);
+	assert_true(steps(&r) && is_redundant(&r));
+	end(&r);
+}
+
+static enum hd_err ask_for(struct run *r, const char *set)
+{
+	struct hd_arena *arena = &r->desk.made.rig.arena;
+	struct hd_json_writer w;
+	struct hd_text out;
+	const struct hd_json *ask;
+	char text[120];
+
+	snprintf(text, sizeof text, "{\"set\":[\"%s\"]}", set);
+	CHECK(!hd_json_parse(arena, "ask", text, strlen(text), &ask, &r->desk.diag), "%s", r->desk.diag.text);
+	hd_text_init(&out, arena);
+	hd_json_writer_init(&w, &out);
+	hd_json_open_object(&w, NULL);
+	return driver_answer_shape(&r->c, ask, &w, &r->desk.diag);
+}
+
+static void who_asks_for_a_mode_has_it_until_notices_are_asked_to_say(void **state)
+{
+	static const struct { const char *set, *kept; bool on, changes; } row[] = {
+		{ "elastic.redundancy=none", "none given", false, false },
+		{ "redundancy=by-notice", "lazy by-notice", true, false },
+		{ "redundancy=lazy", "lazy given", true, false },
+		{ "elastic.resilience=by-notice", "lazy by-notice", true, false },
+		{ "elastic.resilience=given", "lazy given", true, false },
+	};
+	struct run r;
+
+	(void)state;
+	begin(&r, "elastic: {redundancy: by-notice}");
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		CHECK(ask_for(&r, row[i].set) == HD_OK, "%s: %s", row[i].set, r.desk.diag.text);
+		r.c.nqueued = r.c.first = 0;
+		r.at.co->view.shape = r.c.config.shape;
+		CHECK(steps(&r) == row[i].changes && is_redundant(&r) == row[i].on, "%s", row[i].set);
+		CHECK(!strcmp(kept(&r), row[i].kept), "%s: %s", row[i].set, kept(&r));
+	}
+	end(&r);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(notices_in_time_take_the_place_of_redundancy),
+		cmocka_unit_test(a_job_without_it_keeps_what_it_has),
+		cmocka_unit_test(a_disk_that_takes_nothing_is_said_once),
+		cmocka_unit_test(who_asks_for_a_mode_has_it_until_notices_are_asked_to_say),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
