@@ -15,7 +15,8 @@ struct phase_run {
 	bool full;                        /* every part has all its rows */
 };
 
-struct op_work { const struct hd_kernel *kernel; struct hd_call call; };
+/* npieces: those that threads take instead of tiles, if they do */
+struct op_work { const struct hd_kernel *kernel; struct hd_call call; uint32_t npieces; };
 
 static void op_tile(const void *user, uint32_t i, void *scratch)
 {
@@ -24,15 +25,19 @@ static void op_tile(const void *user, uint32_t i, void *scratch)
 	work->kernel->tile(&work->call, i, scratch);
 }
 
-static void op_whole(const void *user, uint32_t i, void *scratch)
+static void op_piece(const void *user, uint32_t i, void *scratch)
 {
 	const struct op_work *work = user;
 
-	(void)i;
-	work->kernel->whole(&work->call, scratch);
+	work->kernel->piece(&work->call, i, work->npieces, scratch);
 }
 
-struct fold_work { const struct hd_fold_kernel *kernel; struct hd_call call; struct hd_fold_job job; };
+struct fold_work {
+	const struct hd_fold_kernel *kernel;
+	struct hd_call call;
+	struct hd_fold_job job;
+	uint32_t npieces;
+};
 
 static void fold_tile(const void *user, uint32_t i, void *scratch)
 {
@@ -41,12 +46,11 @@ static void fold_tile(const void *user, uint32_t i, void *scratch)
 	work->kernel->tile(&work->call, &work->job, i, scratch);
 }
 
-static void fold_whole(const void *user, uint32_t i, void *scratch)
+static void fold_piece(const void *user, uint32_t i, void *scratch)
 {
 	const struct fold_work *work = user;
 
-	(void)i;
-	work->kernel->whole(&work->call, &work->job, scratch);
+	work->kernel->piece(&work->call, &work->job, i, work->npieces, scratch);
 }
 
 enum hd_err hd_grid_arithmetic(bool good, const struct hd_grid *grid, struct hd_diag *diag)
@@ -86,16 +90,20 @@ static bool alone(const struct hd_slot *slot, uint32_t nparts)
 	return slot->cost.flops * nparts < ALONE_FLOPS && slot->cost.bytes * nparts < ALONE_BYTES;
 }
 
-/* Does one thread compute all tiles, and may do so in an order of its own? */
-static bool is_whole(const struct phase_run *w, bool has_whole, uint32_t ntiles, bool alone)
+/* Pieces in which the threads take a call, or 0: they take tiles. */
+static uint32_t pieces_of(const struct phase_run *w, const struct hd_call *call,
+	bool (*divides)(const struct hd_call *call, uint32_t n), uint32_t ntiles, bool alone)
 {
-	return has_whole && ntiles > 1 && (alone || w->grid->device.spec.nthreads == 1);
+	const uint32_t n = alone ? 1 : w->grid->device.spec.nthreads;
+
+	return divides && ntiles > 1 && (n == 1 || divides(call, n)) ? n : 0;
 }
 
-static bool run_op(const struct phase_run *w, const struct op_work *work, uint32_t ntiles, bool alone)
+static bool run_op(const struct phase_run *w, struct op_work *work, uint32_t ntiles, bool alone)
 {
-	if (is_whole(w, work->kernel->whole != NULL, ntiles, alone))
-		return hd_team_run(w->grid->team, 1, true, op_whole, work);
+	work->npieces = pieces_of(w, &work->call, work->kernel->divides, ntiles, alone);
+	if (work->npieces)
+		return hd_team_run(w->grid->team, work->npieces, alone, op_piece, work);
 	return hd_team_run(w->grid->team, ntiles, alone, op_tile, work);
 }
 
@@ -183,8 +191,9 @@ static bool run_fold(const struct phase_run *w, uint32_t inode)
 		work.job.step_bytes[i] = w->program->part_bytes[node->in[i]];
 	uint32_t ntiles = work.kernel->ntiles(&work.call);
 	bool lonely = alone(slot, w->bind->nparts);
-	if (is_whole(w, work.kernel->whole != NULL, ntiles, lonely))
-		return hd_team_run(w->grid->team, 1, true, fold_whole, &work);
+	work.npieces = pieces_of(w, &work.call, work.kernel->divides, ntiles, lonely);
+	if (work.npieces)
+		return hd_team_run(w->grid->team, work.npieces, lonely, fold_piece, &work);
 	return hd_team_run(w->grid->team, ntiles, lonely, fold_tile, &work);
 }
 

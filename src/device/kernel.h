@@ -8,7 +8,8 @@
  *    threads. No two tiles write the same element; a dimension that is summed
  *    over is never split between tiles, except in a row that says how its parts
  *    are joined, in fixed order, by a second pass. A thread that computes all tiles
- *    may do so in an order of its own (`whole`), with the same bits.
+ *    may do so in an order of its own, and so may each of several that share a call in as many
+ *    equal pieces (`piece`), with the same bits.
  * 2. A tile reads only the inputs, writes only its part of the outputs, and uses
  *    `scratch` (its thread's own, `scratch` bytes of the row, 64-byte aligned).
  * 3. Outputs are written completely; nothing is accumulated into old contents.
@@ -68,7 +69,10 @@ struct hd_fold_kernel {
 	size_t   (*scratch)(const struct hd_call *call, uint32_t max_parts);
 	void     (*tile)(const struct hd_call *call, const struct hd_fold_job *job, uint32_t tile,
 		void *scratch);
-	void     (*whole)(const struct hd_call *call, const struct hd_fold_job *job, void *scratch);
+	/* as of a kernel, below */
+	void     (*piece)(const struct hd_call *call, const struct hd_fold_job *job, uint32_t i, uint32_t n,
+		void *scratch);
+	bool     (*divides)(const struct hd_call *call, uint32_t n);
 };
 
 struct hd_kernel {
@@ -80,7 +84,10 @@ struct hd_kernel {
 	 * random ops, which are keyed. */
 	bool     rowwise;
 	const struct hd_fold_kernel *fold;        /* NULL: the frame folds leaf by leaf */
-	void     (*whole)(const struct hd_call *call, void *scratch);         /* NULL: tile by tile */
+	/* Piece i of n of the outputs, for a thread of n; of one piece all. NULL: tile by tile. */
+	void     (*piece)(const struct hd_call *call, uint32_t i, uint32_t n, void *scratch);
+	/* n > 1: are pieces so equal that threads wait for none? Else they take tiles. Set where piece is. */
+	bool     (*divides)(const struct hd_call *call, uint32_t n);
 };
 
 /* Flattens all extents but the last: rows and columns of an operand. */

@@ -9,7 +9,7 @@
 uint32_t hd_bf16_matmul_ntiles(const struct hd_call *call);
 size_t hd_bf16_matmul_scratch(const struct hd_call *call);
 void hd_bf16_matmul_tile(const struct hd_call *call, uint32_t tile, void *scratch);
-void hd_bf16_matmul_whole(const struct hd_call *call, void *scratch);
+void hd_bf16_matmul_piece(const struct hd_call *call, uint32_t i, uint32_t n, void *scratch);
 extern const struct hd_fold_kernel hd_bf16_matmul_fold;
 
 /* Lanes of sum, a pair of a and a pair of b, as the processor adds them; the low half is the even term. */

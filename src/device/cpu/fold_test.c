@@ -191,7 +191,7 @@ static void make_call(const struct scene *s, uint32_t first, struct hd_call *cal
 }
 
 static void compute_wave(const struct scene *s, const struct hd_fold_kernel *kernel, uint32_t first,
-	uint32_t wave, bool whole)
+	uint32_t wave, uint32_t npieces)
 {
 	struct hd_fold fold[PARTS][PENDING + 1];
 	struct hd_part part[PARTS];
@@ -208,32 +208,33 @@ static void compute_wave(const struct scene *s, const struct hd_fold_kernel *ker
 	assert_non_null(scratch);
 	memset(scratch, 0xff, bytes + BEHIND);
 	memset(behind, 0xff, sizeof behind);
-	if (whole)
-		kernel->whole(&call, &job, scratch);
-	for (uint32_t tile = whole ? 0 : kernel->ntiles(&call); tile-- > 0; ) {
+	for (uint32_t i = npieces ? npieces : kernel->ntiles(&call); i-- > 0; ) {
 		memset(scratch, 0xff, bytes);
-		kernel->tile(&call, &job, tile, scratch);
+		if (npieces)
+			kernel->piece(&call, &job, i, npieces, scratch);
+		else
+			kernel->tile(&call, &job, i, scratch);
 	}
 	CHECK(memcmp(scratch + bytes, behind, sizeof behind) == 0,
 		"op %u: writes behind %zu bytes of scratch", s->p->op, bytes);
 	hd_free(scratch);
 }
 
-static void check(struct scene *s, const char *path, uint32_t wave, bool whole)
+static void check(struct scene *s, const char *path, uint32_t wave, uint32_t npieces)
 {
 	const struct hd_fold_kernel *kernel = hd_cpu_isa_of(path)->rows[s->p->op].kernel.fold;
 
-	if (whole && !kernel->whole)
+	if (npieces && !kernel->piece)
 		return;
 	make_temps(s, wave);
 	for (uint32_t i = 0; i < PENDING; i++)
 		memset(s->got[i], 0xff, s->len * sizeof(float));
 	for (uint32_t first = 0; first < PARTS; first += wave)
-		compute_wave(s, kernel, first, wave, whole);
+		compute_wave(s, kernel, first, wave, npieces);
 	CHECK(memcmp(s->got[0] + LEAD, s->want[0] + LEAD, (s->len - LEAD) * sizeof(float)) == 0,
-		"%s, op %u: %lld x %lld, %u x %lld positions, waves of %u, %s", path, s->p->op,
-		(long long)s->p->m, (long long)s->p->n, s->p->rows, (long long)s->p->per, wave,
-		whole ? "whole" : "tile by tile");
+		"%s, op %u: %lld x %lld, %u x %lld positions, waves of %u, %u pieces (0: tiles)", path,
+		s->p->op, (long long)s->p->m, (long long)s->p->n, s->p->rows, (long long)s->p->per, wave,
+		npieces);
 	CHECK(memcmp(s->got[0], s->want[0], LEAD * sizeof(float)) == 0, "%s: what lies before", path);
 }
 
@@ -247,8 +248,8 @@ static void check_all(const struct fold_case *shape, size_t n)
 		define(&s);
 		for (uint32_t wave = 1; wave <= PARTS; wave++)
 			for (int k = SANITIZED ? 2 : 0; k < 3; k++)
-				for (int whole = 0; whole < 2 && hd_cpu_path(path[k]); whole++)
-					check(&s, path[k], wave, whole);
+				for (uint32_t of = 0; of < 4 && hd_cpu_path(path[k]); of++)
+					check(&s, path[k], wave, of);
 		finish(&s);
 	}
 }

@@ -64,9 +64,9 @@ static struct hd_operand operand(const void *at, int64_t rows, int64_t cols)
 		.elems = (uint64_t)(rows * cols) };
 }
 
-/* Tile by tile, from the last to the first, or as one thread does that has them all. */
-static void compute(const struct hd_cpu_row *rows, const struct gemm_case *p, bool whole, const float *a,
-	const float *b, float *c)
+/* Tile by tile, from the last to the first, or piece by piece, of one thread that has all or of several. */
+static void compute(const struct hd_cpu_row *rows, const struct gemm_case *p, uint32_t npieces,
+	const float *a, const float *b, float *c)
 {
 	struct hd_call call = { .op = HD_OP_MATMUL, .attr = { .i = { p->ta, p->tb } }, .nin = 2, .nout = 1 };
 	const struct hd_kernel *kernel = &rows[HD_OP_MATMUL].kernel;
@@ -77,14 +77,14 @@ static void compute(const struct hd_cpu_row *rows, const struct gemm_case *p, bo
 	void *scratch = hd_alloc(kernel->scratch(&call));
 	assert_non_null(scratch);
 	memset(scratch, 0xff, kernel->scratch(&call));
-	if (whole)
-		kernel->whole(&call, scratch);
-	for (uint32_t tile = whole ? 0 : kernel->ntiles(&call); tile-- > 0; )
+	for (uint32_t i = npieces; i-- > 0; )
+		kernel->piece(&call, i, npieces, scratch);
+	for (uint32_t tile = npieces ? 0 : kernel->ntiles(&call); tile-- > 0; )
 		kernel->tile(&call, tile, scratch);
 	hd_free(scratch);
 }
 
-/* The result `want` of rows `rows`, both ways. */
+/* The result `want` of rows `rows`, each way. */
 static void agree(const struct hd_cpu_row *rows, const char *name, const struct gemm_case *p, const float *a,
 	const float *b, const float *want)
 {
@@ -92,12 +92,13 @@ static void agree(const struct hd_cpu_row *rows, const char *name, const struct 
 	float *got = malloc(bytes);
 
 	assert_non_null(got);
-	for (int whole = 0; whole < 2; whole++) {
+	for (uint32_t npieces = 0; npieces < 4; npieces++) {
 		memset(got, 0xff, bytes);
-		compute(rows, p, whole, a, b, got);
-		CHECK(memcmp(got, want, bytes) == 0, "%s: [%lld,%lld] x [%lld,%lld], ta %d, tb %d, %s", name,
+		compute(rows, p, npieces, a, b, got);
+		CHECK(memcmp(got, want, bytes) == 0,
+			"%s: [%lld,%lld] x [%lld,%lld], ta %d, tb %d, %u pieces (0: tiles)", name,
 			(long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n, p->ta, p->tb,
-			whole ? "whole" : "tile by tile");
+			npieces);
 	}
 	free(got);
 }
@@ -282,6 +283,63 @@ static void operands_are_rounded_as_defined(void **state)
 	}
 }
 
+/* Piece i of n alone: how many elements it writes, each of them for the first time. */
+static int64_t written(const struct hd_kernel *kernel, const struct hd_call *call, uint32_t i, uint32_t n,
+	float *before, void *scratch)
+{
+	const uint64_t elems = call->out[0].elems;
+	float *at = call->out[0].at;
+	int64_t sum = 0;
+
+	for (uint64_t k = 0; k < elems; k++)
+		at[k] = NAN;
+	kernel->piece(call, i, n, scratch);
+	for (uint64_t k = 0; k < elems; k++)
+		if (!isnan(at[k])) {
+			CHECK(isnan(before[k]), "element %u is written by two pieces of %u", (unsigned)k, n);
+			before[k] = at[k];
+			sum++;
+		}
+	return sum;
+}
+
+/* Threads wait for the longest piece: at most a tenth longer than an equal share, or they take tiles. */
+static void pieces_are_taken_where_they_are_equal(void **state)
+{
+	static const struct { int64_t n; uint32_t npieces; bool divides; } row[] = {
+		{ 1024, 2, true }, { 1024, 8, true }, { 1024, 5, true }, { 1024, 24, false }, { 10, 2, false },
+		{ 384, 2, true }, { 384, 3, true }, { 384, 8, false }, { 96, 2, false }, { 64, 2, true },
+		{ 1152, 8, false }, { 800, 2, true }, { 1000, 2, true },
+	};
+	float *a = values(3 * 4, 1), *b = values(4 * 1152, 2), c[3 * 1152], all[3 * 1152];
+
+	(void)state;
+	for (size_t r = 0; r < sizeof row / sizeof *row; r++) {
+		const struct hd_kernel *kernel = &hd_cpu_isa_of("portable")->rows[HD_OP_MATMUL].kernel;
+		struct hd_call call = { .op = HD_OP_MATMUL, .nin = 2, .nout = 1, .in = { operand(a, 3, 4),
+			operand(b, 4, row[r].n) }, .out = { operand(c, 3, row[r].n) } };
+		int64_t most = 0, sum = 0;
+		void *scratch = hd_alloc(kernel->scratch(&call));
+		assert_non_null(scratch);
+		for (int64_t k = 0; k < 3 * row[r].n; k++)
+			all[k] = NAN;
+		for (uint32_t i = 0; i < row[r].npieces; i++) {
+			int64_t n = written(kernel, &call, i, row[r].npieces, all, scratch);
+			most = n > most ? n : most;
+			sum += n;
+		}
+		CHECK(sum == 3 * row[r].n, "%lld columns in %u pieces: %lld elements", (long long)row[r].n,
+			row[r].npieces, (long long)sum);
+		CHECK(!row[r].divides || 10 * most * row[r].npieces <= 11 * sum,
+			"%lld columns in %u pieces: one of %lld elements", (long long)row[r].n,
+			row[r].npieces, (long long)most);
+		CHECK(kernel->divides(&call, row[r].npieces) == row[r].divides, "%lld columns in %u pieces",
+			(long long)row[r].n, row[r].npieces);
+		hd_free(scratch);
+	}
+	free(a), free(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -292,6 +350,7 @@ int main(void)
 		cmocka_unit_test(operands_are_rounded_as_defined),
 		cmocka_unit_test(products_of_256_rows_are_at_least_eight_tiles),
 		cmocka_unit_test(rows_do_not_depend_on_how_many_there_are),
+		cmocka_unit_test(pieces_are_taken_where_they_are_equal),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

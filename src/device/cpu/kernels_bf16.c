@@ -16,13 +16,16 @@ void hd_bf16_matmul_tile(const struct hd_call *call, uint32_t tile, void *scratc
 	matmul_tile(call, tile, scratch);
 }
 
-void hd_bf16_matmul_whole(const struct hd_call *call, void *scratch) { matmul_whole(call, scratch); }
+void hd_bf16_matmul_piece(const struct hd_call *call, uint32_t i, uint32_t n, void *scratch)
+{
+	matmul_piece(call, i, n, scratch);
+}
 
 float hd_peak_run_bf16(uint64_t rounds) { return peak_run(rounds); }
 double hd_peak_flops_bf16(void) { return peak_flops_per_round * LANE_TERMS; }
 
 const struct hd_fold_kernel hd_bf16_matmul_fold = { 2, matmul_fold_takes, matmul_fold_ntiles,
-	matmul_fold_scratch, matmul_fold_tile, matmul_fold_whole };
+	matmul_fold_scratch, matmul_fold_tile, matmul_fold_piece, matmul_fold_divides };
 
 void hd_bf16_unit(const float sum[16], const uint32_t a[16], const uint32_t b[16], float out[16])
 {

@@ -6,7 +6,7 @@
  *    packed or copied for each, they stay wide.
  * 2. Sums are those of gemm.inc.h, whatever the panel.
  * 3. A thread that has all panels takes wide ones: each reads a from end to end, and a may be larger than a
- *    cache. */
+ *    cache. So does each of several threads that share the columns evenly: b is packed once. */
 #ifndef HD_DEVICE_CPU_MATMUL_INC_H
 #define HD_DEVICE_CPU_MATMUL_INC_H
 
@@ -62,43 +62,73 @@ static inline uint32_t matmul_ntiles(const struct hd_call *call)
 	return (uint32_t)(g.ntall * g.nwide);
 }
 
-/* Of all rows, as matmul_whole() needs it. */
+/* Of all rows, as matmul_piece() needs it. */
 static inline size_t matmul_scratch(const struct hd_call *call)
 {
 	struct matmul g = matmul_of(call);
 	return gemm_scratch(g.m, g.cols, g.k);
 }
 
-static inline void matmul_panel(const struct hd_call *call, struct matmul g, uint32_t tile, void *scratch)
+/* m x n results from (i, j) on; `beyond` more columns come after them. */
+static inline void matmul_panel(const struct hd_call *call, const struct matmul *g, int64_t i, int64_t m,
+	int64_t j, int64_t n, int64_t beyond, void *scratch)
 {
 	bool ta = call->attr.i[0] != 0, tb = call->attr.i[1] != 0;
 	const float *a = call->in[0].at, *b = call->in[1].at;
-	int64_t i = tile % g.ntall * g.rows, j = tile / g.ntall * g.cols;
-	struct mat left = { ta ? a + i : a + i * g.k, ta ? g.m : g.k, ta };
-	struct mat right = { tb ? b + j * g.k : b + j, tb ? g.k : g.n, tb };
-	struct gemm_out out = { (float *)call->out[0].at + i * g.n + j, g.n, min64(g.rows, g.m - i),
-		min64(g.cols, g.n - j), false };
+	struct mat left = { ta ? a + i : a + i * g->k, ta ? g->m : g->k, ta };
+	struct mat right = { tb ? b + j * g->k : b + j, tb ? g->k : g->n, tb };
+	struct gemm_out out = { (float *)call->out[0].at + i * g->n + j, g->n, m, n, false };
 
-	gemm_then(left, right, out, g.k, i + g.rows < g.m ? 0 : g.n - j - out.n, scratch);
+	gemm_then(left, right, out, g->k, beyond, scratch);
 }
 
 static inline void matmul_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
-	matmul_panel(call, matmul_of(call), tile, scratch);
+	const struct matmul g = matmul_of(call);
+	int64_t i = tile % g.ntall * g.rows, j = tile / g.ntall * g.cols, n = min64(g.cols, g.n - j);
+
+	matmul_panel(call, &g, i, min64(g.rows, g.m - i), j, n, i + g.rows < g.m ? 0 : g.n - j - n, scratch);
+}
+
+/* Columns of a piece come in units that are whole panels of b on every path. */
+enum { PIECE_COLS = 32 };
+_Static_assert(PIECE_COLS % GEMM_WIDTH == 0, "a piece is whole panels");
+
+/* Columns [*from, *end) of n. */
+HD_INLINE void piece_columns(int64_t n, uint32_t i, uint32_t npieces, int64_t *from, int64_t *end)
+{
+	const int64_t units = div_up(n, PIECE_COLS);
+
+	*from = min64(n, units * i / npieces * PIECE_COLS);
+	*end = min64(n, units * (i + 1) / npieces * PIECE_COLS);
+}
+
+/* The longest is at most a tenth longer than an equal share. */
+HD_INLINE bool piece_columns_equal(int64_t n, uint32_t npieces)
+{
+	return 10 * div_up(div_up(n, PIECE_COLS), npieces) * PIECE_COLS * npieces <= 11 * n;
+}
+
+static inline bool matmul_divides(const struct hd_call *call, uint32_t n)
+{
+	return piece_columns_equal(hd_cols(&call->out[0]), n);
 }
 
 /* Results of one block of terms are written once, and may be as wide as they like; those of several stay in
  * the second-level cache from block to block. */
-static inline void matmul_whole(const struct hd_call *call, void *scratch)
+static inline void matmul_piece(const struct hd_call *call, uint32_t i, uint32_t npieces, void *scratch)
 {
-	struct matmul g = matmul_of(call);
+	const struct matmul g = matmul_of(call);
+	int64_t from, end;
 
-	g.rows = g.m;
-	g.cols = lanes_of(g.k) <= GEMM_DEPTH ? g.n : share(g.n, GEMM_COLS, GEMM_WIDTH);
-	g.ntall = 1;
-	g.nwide = div_up(g.n, g.cols);
-	for (uint32_t tile = 0; tile < (uint32_t)g.nwide; tile++)
-		matmul_panel(call, g, tile, scratch);
+	piece_columns(g.n, i, npieces, &from, &end);
+	if (from == end)
+		return;
+	int64_t cols = lanes_of(g.k) <= GEMM_DEPTH ? end - from : share(end - from, GEMM_COLS, GEMM_WIDTH);
+	for (int64_t j = from; j < end; j += cols) {
+		int64_t n = min64(cols, end - j);
+		matmul_panel(call, &g, 0, g.m, j, n, end - j - n, scratch);
+	}
 }
 
 /* The gradient of a weight over the parts of a wave: a part's rows are its terms. For a micro-tile of the
@@ -183,24 +213,25 @@ static inline size_t fold_place(const struct matmul *g, bool small, int64_t ntem
 /* Rows of a whose terms, `lanes` of all parts together, have the room of FOLD_ROWS with FOLD_LANES. */
 HD_INLINE int64_t fold_tall(int64_t lanes) { return FOLD_ROWS * FOLD_LANES / (lanes > 0 ? lanes : 1); }
 
-/* Tiles of one thread: as tall as scratch allows, since each row of them packs all of b, and as wide as the
- * result where pending sums are small: of `lanes` in all parts, 0 where they are not. */
-static inline struct matmul fold_grid_whole(const struct hd_call *call, int64_t lanes)
+/* Tiles of a thread that has `cols` columns: as tall as scratch allows, since each row of them packs all of
+ * b, and as wide as they are where pending sums are small: of `lanes` in all parts, 0 where they are not. */
+static inline struct matmul fold_grid_piece(const struct hd_call *call, int64_t lanes, int64_t cols)
 {
 	int64_t m = hd_cols(&call->in[0]), n = hd_cols(&call->in[1]);
 	struct matmul g = { m, n, hd_rows(&call->in[0]), share(m, lanes ? fold_tall(lanes) : FOLD_ROWS,
-		GEMM_HEIGHT), lanes ? n : share(n, FOLD_COLS, GEMM_WIDTH), 0, 0 };
+		GEMM_HEIGHT), lanes ? cols : share(cols, FOLD_COLS, GEMM_WIDTH), 0, 0 };
 
 	g.ntall = div_up(m, g.rows);
-	g.nwide = div_up(n, g.cols);
+	g.nwide = div_up(cols, g.cols);
 	return g;
 }
 
 /* A job of fewer or shorter parts than there may be is perhaps small where a full one is not. */
 static inline size_t matmul_fold_scratch(const struct hd_call *call, uint32_t max_parts)
 {
-	const struct matmul grid[] = { matmul_fold_grid(call), fold_grid_whole(call, 0),
-		fold_grid_whole(call, 1) };
+	const int64_t n = hd_cols(&call->in[1]);
+	const struct matmul grid[] = { matmul_fold_grid(call), fold_grid_piece(call, 0, n),
+		fold_grid_piece(call, 1, n) };
 	bool small = lanes_of(hd_rows(&call->in[0])) * max_parts <= FOLD_LANES;
 	size_t most = 0;
 
@@ -356,16 +387,17 @@ static inline uint32_t fold_group(const struct fold_tile *t, uint32_t first)
 	return end;
 }
 
+/* A tile of the columns from .. upto. */
 static inline void fold_run(const struct hd_call *call, const struct hd_fold_job *job, struct matmul g,
-	bool small, uint32_t tile, void *scratch)
+	bool small, uint32_t tile, int64_t from, int64_t upto, void *scratch)
 {
 	struct fold_tile t = { .call = call, .job = job, .g = g, .small = small };
 	uint32_t end;
 
 	t.i = tile % t.g.ntall * t.g.rows;
-	t.j = tile / t.g.ntall * t.g.cols;
+	t.j = from + tile / t.g.ntall * t.g.cols;
 	t.m = min64(t.g.rows, t.g.m - t.i);
-	t.n = min64(t.g.cols, t.g.n - t.j);
+	t.n = min64(t.g.cols, upto - t.j);
 	t.height = panel_height(t.m);
 	for (uint32_t p = 0; p < job->nparts; p++)
 		t.lanes[p] = lanes_of(part_terms(&t, p));
@@ -398,16 +430,28 @@ static inline int64_t fold_small(const struct hd_call *call, const struct hd_fol
 static inline void matmul_fold_tile(const struct hd_call *call, const struct hd_fold_job *job, uint32_t tile,
 	void *scratch)
 {
-	fold_run(call, job, matmul_fold_grid(call), fold_small(call, job) > 0, tile, scratch);
+	const struct matmul g = matmul_fold_grid(call);
+
+	fold_run(call, job, g, fold_small(call, job) > 0, tile, 0, g.n, scratch);
 }
 
-static inline void matmul_fold_whole(const struct hd_call *call, const struct hd_fold_job *job, void *scratch)
+static inline bool matmul_fold_divides(const struct hd_call *call, uint32_t n)
 {
-	int64_t lanes = fold_small(call, job);
-	struct matmul g = fold_grid_whole(call, lanes);
+	return piece_columns_equal(hd_cols(&call->in[1]), n);
+}
 
+static inline void matmul_fold_piece(const struct hd_call *call, const struct hd_fold_job *job, uint32_t i,
+	uint32_t npieces, void *scratch)
+{
+	const int64_t lanes = fold_small(call, job);
+	int64_t from, end;
+
+	piece_columns(hd_cols(&call->in[1]), i, npieces, &from, &end);
+	if (from == end)
+		return;
+	const struct matmul g = fold_grid_piece(call, lanes, end - from);
 	for (uint32_t tile = 0; tile < (uint32_t)(g.ntall * g.nwide); tile++)
-		fold_run(call, job, g, lanes > 0, tile, scratch);
+		fold_run(call, job, g, lanes > 0, tile, from, end, scratch);
 }
 
 #endif

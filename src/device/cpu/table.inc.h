@@ -47,14 +47,14 @@ static inline void math_unit(int function, const float in[HD_UNIT], float out[HD
 
 /* The gradient of a weight folds as it goes. */
 static const struct hd_fold_kernel matmul_fold = { 2, matmul_fold_takes, matmul_fold_ntiles,
-	matmul_fold_scratch, matmul_fold_tile, matmul_fold_whole };
+	matmul_fold_scratch, matmul_fold_tile, matmul_fold_piece, matmul_fold_divides };
 static const struct hd_fold_kernel embed_dw_fold = { 2, embed_fold_takes, embed_fold_ntiles,
-	embed_fold_scratch, embed_fold_tile, NULL };
+	embed_fold_scratch, embed_fold_tile, NULL, NULL };
 
 /*    op               rows  tiles                scratch               tile; rows: see rowwise in kernel.h */
-#define HD_WHOLE_ROWS(W)                                                              \
+#define HD_PIECE_ROWS(W)                                                              \
 	W(MATMUL,          ROWS, matmul_ntiles,       matmul_scratch,       matmul_tile, &matmul_fold, \
-		matmul_whole)
+		matmul_piece, matmul_divides)
 #define HD_DENSE_ROWS(X)                                                              \
 	X(CONV2D,          ROWS, conv2d_ntiles,       conv2d_scratch,       conv2d_tile)          \
 	X(CONV2D_DX,       ROWS, conv2d_dx_ntiles,    conv2d_dx_scratch,    conv2d_dx_tile)       \
@@ -96,25 +96,26 @@ static const struct hd_fold_kernel embed_dw_fold = { 2, embed_fold_takes, embed_
 
 #define ROWS true
 #define CALL false
-#define W(id, rowwise, ntiles, scratch, tile, fold, whole) \
-	[HD_OP_##id] = { { ntiles, scratch, tile, rowwise, fold, whole }, \
+#define W(id, rowwise, ntiles, scratch, tile, fold, piece, divides) \
+	[HD_OP_##id] = { { ntiles, scratch, tile, rowwise, fold, piece, divides }, \
 		hd_cpu_prepare_none, hd_cpu_release_none, NULL },
-#define F(id, rowwise, ntiles, scratch, tile, fold) W(id, rowwise, ntiles, scratch, tile, fold, NULL)
-#define X(id, rowwise, ntiles, scratch, tile) W(id, rowwise, ntiles, scratch, tile, NULL, NULL)
+#define F(id, rowwise, ntiles, scratch, tile, fold) \
+	W(id, rowwise, ntiles, scratch, tile, fold, NULL, NULL)
+#define X(id, rowwise, ntiles, scratch, tile) W(id, rowwise, ntiles, scratch, tile, NULL, NULL, NULL)
 #define L(id, stem) \
 	[HD_OP_##id] = { \
-		{ hd_library_##stem##_ntiles, hd_library_scratch, hd_library_##stem##_tile, CALL, NULL, NULL }, \
+		{ hd_library_##stem##_ntiles, hd_library_scratch, hd_library_##stem##_tile, CALL, NULL, NULL, NULL }, \
 		hd_library_##stem##_prepare, hd_library_release, hd_library_##stem##_takes },
 #define HD_BF16_ROWS(W) \
 	W(MATMUL, ROWS, hd_bf16_matmul_ntiles, hd_bf16_matmul_scratch, hd_bf16_matmul_tile, \
-		&hd_bf16_matmul_fold, hd_bf16_matmul_whole)
+		&hd_bf16_matmul_fold, hd_bf16_matmul_piece, matmul_divides)
 
 /* The ops that are one file each; their rows stand in every table. */
 #define OP_KERNEL
 #include "graph/ops.def"
 
 static const struct hd_cpu_row rows[HD_NOPS] = {
-	HD_WHOLE_ROWS(W) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_FOLD_ROWS(F)
+	HD_PIECE_ROWS(W) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_FOLD_ROWS(F)
 #define OP_TILES X
 #include "graph/ops.def"
 };

@@ -6,7 +6,7 @@
 
 static const struct hd_fold_kernel conv2d_b_dw_fold = { 2, conv2d_b_dw_fold_takes, conv2d_b_dw_ntiles,
 	conv2d_b_dw_fold_scratch,
-	conv2d_b_dw_fold_tile, NULL };
+	conv2d_b_dw_fold_tile, NULL, NULL };
 
 #define HD_BLOCKED_FOLD_ROWS(F)                                                     \
 	F(CONV2D_B_DW,     ROWS, conv2d_b_dw_ntiles, conv2d_b_dw_scratch, conv2d_b_dw_tile, &conv2d_b_dw_fold)
