@@ -34,7 +34,7 @@ says 'sharded: each part'
 passed "what it cannot do is refused, plan shows it"
 
 cat >long.yaml <<END
-job: {name: long, seed: 3, steps: 1500}
+job: {name: long, seed: 3, steps: 900}
 model: {use: "builtin:mlp", args: {input: [1, 20, 20], hidden: [400, 300], classes: 4}}
 data: {kind: synthetic, count: 1000}
 batch: {global: 24, virtual_nodes: 12}
@@ -48,7 +48,7 @@ END
 expect 0 heddle run long.yaml --out twin --devices 1 -q
 
 pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2 | tail -n +2; }
-over() { await test -f "$1/ckpt/step-000001500/MANIFEST.json" || failed "$1 did not end"; }
+over() { await test -f "$1/ckpt/step-000000900/MANIFEST.json" || failed "$1 did not end"; }
 ends_well()
 {
 	over "$1"
@@ -65,13 +65,13 @@ expect 0 heddle status moves
 says "on 2 of the workers"
 expect 0 heddle status moves --json
 says '"copies":2'
-reach moves 300
+reach moves 120
 kill -9 "$(pids moves | head -n 1)"
-reach moves 450
+reach moves $(($(step moves) + 150))
 kill -9 "$(pids moves | tail -n 1)"
-reach moves 600
+reach moves $(($(step moves) + 150))
 expect 0 heddle scale moves -3               # one of a bucket's holders after the other
-reach moves 900
+reach moves $(($(step moves) + 150))
 expect 0 heddle scale moves 3 --wait
 stops_with_bits_of_one moves long.yaml "workers that come, go and die"
 grep -q '"kind":"lost"' moves/events.ndjson || failed "no event of a loss"
