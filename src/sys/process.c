@@ -91,13 +91,13 @@ static bool is_tied(const struct hd_spawn *how) { return how->tie || (how->in < 
 static const char **environment(const struct hd_spawn *how)
 {
 	const char *const *added = how->env;
-	size_t n = 0, most = 1;
+	size_t n = 0, most = 2;           /* the tie, and the end */
 
-	while (environ[most])
+	for (size_t i = 0; environ[i]; i++)
 		most++;
 	for (size_t i = 0; added && added[i]; i++)
 		most++;
-	const char **all = hd_alloc((most + 1) * sizeof *all);
+	const char **all = hd_alloc(most * sizeof *all);
 	if (!all)
 		return NULL;
 	for (size_t i = 0; environ[i]; i++)
