@@ -202,7 +202,8 @@ static void make_even(struct run_bench *b)
 	assert_non_null(c);
 	for (uint32_t i = 0; i < p->nnodes; i++)
 		p->node[i].f.p50_ns = p->node[i].i.p50_ns = p->node[i].w.p50_ns = 1000000;
-	p->sum_ns_per_byte = c->copy_ns_per_byte = c->hop_ns = c->update_ns = 0;
+	p->sum_ns_per_byte = c->copy_ns_per_byte = c->hop_ns = c->update_ns = c->norm_ns =
+		c->link_ns_per_byte = 0;
 	CHECK(hd_cut_sums_make(&c->sums, p, &c->cuts, &b->run->measured, &b->diag) == HD_OK, "%s",
 		b->diag.text);
 }
