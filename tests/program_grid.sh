@@ -21,9 +21,8 @@ train run grid.yaml --out one --devices 1
 one=$digest
 runs=0
 
-# The long suite alone: the process that was to die, and no other one, is gone. Whoever is lost is that one,
-# and where its end was seen it was by signal 9. A worker that ends by an error beside costs no bit, and often
-# nothing from disk.
+# The process that was to die, and no other one, is gone. Whoever is lost is that one, and where its end was
+# seen it was by signal 9. A worker that ends by an error beside costs no bit, and often nothing from disk.
 one_ended()            # WHAT
 {
 	local pid worker
@@ -49,7 +48,7 @@ dies()
 		-s parallel.schedule="$1"
 	same "$digest" "$one" "$1, $2"
 	[ -n "$(find grid/chaos -name 'hit.*')" ] || return 1
-	[ -z "${HD_GRID_EVERY:-}" ] || one_ended "$1, $2"
+	one_ended "$1, $2"
 	! grep -q '"kind":"restore"' grid/events.ndjson ||
 		failed "$1, $2: a checkpoint was read; lost: $(grep -c '"kind":"lost"' grid/events.ndjson)"
 	# step 0 is when the links of a run come up, one after another

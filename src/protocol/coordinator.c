@@ -758,7 +758,8 @@ void hd_coordinator_status(const struct hd_coordinator *co, struct hd_co_status 
 		.term = co->record.term, .epoch = co->record.epoch,
 			.nmembers = co->has_view ? co->view.nmembers : 0, .asked = co->record.target,
 		.target = hd_co_wanted(co),
-		.committed = co->committed, .changing = co->phase != HD_CO_IDLE, .holding = co->holding,
+		.committed = co->committed, .changing = co->phase != HD_CO_IDLE, .holding = co->holding &&
+			!co->view_alone,
 		.halting = co->halting, .single = hd_co_single(co),
 	};
 }

@@ -69,13 +69,14 @@
  *
  *     Another shape that is wanted (RESHAPE) comes by a planned change. A step that is finished after a loss
  *     is so in the shape in which it was begun, as members say; one that is begun has the shape that is
- *     wanted, or while that has not the devices, the one in force.
+ *     wanted, or while that has not the devices, the one in force. A view that finishes a step is of this
+ *     step alone, on hold after it: what its workers send one another is in lists of the view before
+ *     (ADR 141). Once the step is committed the next FENCE makes another. In lockstep, too.
  *
  *     A step that would be begun again goes on without the workers that were lost in it (ADR 132) if
  *     config.goes_on is there and says so, all others stand in it, no sum of it is anywhere, and the heir
  *     of each lost rank holds its stage. That view is of the rest of this step, with these ranks doubled
- *     (view.h, rule 12), and on hold; once the step is committed the next FENCE makes another. A STOPPED is
- *     waited for no longer than a STATUS.
+ *     (view.h, rule 12), and on hold as above. A STOPPED is waited for no longer than a STATUS.
  *
  * 16. Lockstep (config.lockstep; engine/meeting.h): no pass ends unless all members of the step compute, so
  *     none is computed beside others that are there. An open step is finished if every sum and the table have

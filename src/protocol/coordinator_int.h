@@ -135,6 +135,9 @@ struct hd_coordinator {
 	/* stages: owned [nbuckets], members of `next` that hold each bucket before it; then what moves */
 	uint64_t *held;
 	uint64_t view_first;              /* the first step that the view in force begins */
+	/* the view that is decided on, the view in force: it only ends a step that an earlier one began, and
+	 * begins none, since its workers do so with lists of that earlier one */
+	bool open_alone, view_alone;
 	uint64_t moves, movers;           /* bytes; the members of `next` that lack them */
 
 	bool halting, done;
@@ -203,6 +206,11 @@ bool hd_co_find_rest(struct hd_coordinator *co, struct hd_co_worker *const *memb
 /* STOP to all, the first time; not stored */
 void hd_co_halt(struct hd_coordinator *co, uint32_t code, const char *why);
 void hd_co_on_halt(struct hd_coordinator *co, uint32_t code, const char *why);   /* the same, stored */
+/* Its workers need one another to compute a step. */
+static inline bool hd_co_computes_together(const struct hd_coordinator *co)
+{
+	return co->config.shape.nstages || co->config.lockstep;
+}
 /* ends, X_step being on disk, with the code of rule 14 */
 void hd_co_end_halted(struct hd_coordinator *co, uint64_t step);
 void hd_co_on_drain(struct hd_coordinator *co, uint32_t worker);

@@ -714,7 +714,8 @@ static void plan_hold(struct hd_coordinator *co)
 	assert(co->has_view && co->holding);
 	bool saves = hd_view_writer(&co->view) != HD_NOBODY || count_ready(co, true);
 
-	if (hd_view_is_doubled(&co->view)) {
+	if (co->view_alone) {
+		co->hold_ns = co->now_ns;                 /* no wait: its step is computed */
 		if (co->committed >= co->view_first)      /* its step is over */
 			hd_co_fence(co, HD_TIMEOUT_NS(SILENT, co->config.detect_ns));
 		return;

@@ -612,7 +612,8 @@ static void a_loss_finishes_a_step_in_the_shape_it_was_begun_in(void **state)
 				.place = row[i].place });
 		const struct hd_msg_view *v = view_of(c);
 		CHECK(v && v->schedule == row[i].schedule && v->width == 2 && v->afresh == !row[i].at0 &&
-			!v->hold && v->nfirst == (row[i].schedule ? 2 : 0), "row %zu: schedule %u", i,
+			v->hold == !v->afresh &&
+			v->nfirst == (row[i].schedule ? 2 : 0), "row %zu: schedule %u", i,
 			v ? v->schedule : 99);
 		co_end(c);
 	}

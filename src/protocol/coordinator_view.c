@@ -11,6 +11,9 @@
  *	holder, what no survivor computed is dealt out as further passes; of stages, and in lockstep, k begins
  *	again.
  *
+ * What ranks send one another is in lists (docs/adr/0107), and a step that is finished is finished with those
+ * in which it was begun, while its view has others: that view is of this step alone (ADR 141).
+ *
  * A member behind a step that its whole view must have finished is of no view any more: it was to leave, and
  * lacks a last message. Passes of survivors never overlap: they come from one view, or from one VIEW that
  * covered what was missing then. */
@@ -353,7 +356,7 @@ static bool may_be_run(const struct hd_coordinator *co, const struct view_verdic
 
 static void finish_open(struct hd_coordinator *co, const struct view_verdict *v)
 {
-	const bool together = co->config.shape.nstages || co->config.lockstep;
+	const bool together = hd_co_computes_together(co);
 	bool whole = find_holders(co, v), halts = !may_be_run(co, v), ok = collect(co, v) && !halts;
 
 	co->goes_on = !whole && ok && hd_co_find_rest(co, v->member, v->n, v->step);
@@ -514,13 +517,14 @@ static void decide(struct hd_coordinator *co)
 	if (co->goes_on) {
 		co->next = co->rest;
 		co->next.epoch = co->record.epoch;
-		co->open.hold = true;             /* after the step */
 	} else if (!fill_map(co, &v)) {
 		co->open.hold = true;
 		hd_co_note(co, "hold", HD_NOBODY,
 			"a pipeline of the job's %u stages has %u ranks, and there are fewer devices: more "
 			"workers are waited for", co->config.shape.nstages, co->config.shape.width);
 	}
+	co->open_alone = v.open && !co->open.afresh && hd_co_computes_together(co);
+	co->open.hold |= co->open_alone;          /* after the step */
 	bool news = !co->record.started, fewer = v.n < co->record.nmembers;
 	for (uint32_t i = 0; i < v.n; i++)
 		news |= v.member[i]->state != HD_W_MEMBER;
@@ -562,6 +566,7 @@ static void in_force(struct hd_coordinator *co)
 	co->view = co->next;
 	co->has_view = true;
 	co->view_epoch = co->view.epoch;
+	co->view_alone = co->open_alone;
 	co->view_first = o->step + (o->nhave > 0);        /* an open step is finished as it was begun */
 	o->nmember = o->nat = co->view.nmembers;
 	o->member = co->view.member;
@@ -609,7 +614,7 @@ static void in_force(struct hd_coordinator *co)
 	}
 	hd_co_note(co, "view", HD_NOBODY, "%u members from step %llu on%s", co->view.nmembers,
 		(unsigned long long)o->step,
-		hd_view_is_doubled(&co->view) ? ", and none after it" :
+		co->view_alone ? ", and none after it" :
 		o->hold ? ", too few: they wait" : "");
 	hd_co_note_moves(co);
 	hd_co_commit(co);

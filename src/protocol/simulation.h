@@ -25,6 +25,8 @@
  *	shadow     where each stage has a shadow, two members hold it, unless one has the whole pipeline
  *	failover   a step that goes on does so from what its workers said, without those that are not there,
  *	           and no step is begun in a view with doubled ranks
+ *	lists      where workers send one another what a step needs, none begins a step in the epoch in which
+ *	           it finished one of an earlier view
  *	lockstep   nothing is computed beside what is there; no step is begun again that a member has finished
  *	rejoin     no worker that is well is ended where the state is lost: it joins again
  *	remote     workers of other machines neither save nor load

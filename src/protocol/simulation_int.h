@@ -112,6 +112,7 @@ struct sim_proc {
 	bool unheard;                     /* its source gave up, and it was no member since */
 	/* transfer: its last one; earlier boundaries are not its own any more */
 	uint32_t synced_from, transfer;
+	uint32_t again_epoch;             /* of the last AGAIN */
 	uint32_t posted_epoch;            /* BEGIN or AGAIN of posted_step came in it: buffers are posted */
 	uint64_t posted_step;
 	bool posted;

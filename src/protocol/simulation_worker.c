@@ -216,8 +216,12 @@ static void begin(struct sim_world *s, uint32_t slot, const struct hd_member_act
 	if (again) {
 		if (!hd_member_exchange(p->m)->table)
 			memset(p->table, 0, sizeof p->table);
+		p->again_epoch = p->epoch;
 		return;
 	}
+	if ((s->shape.nstages || s->lockstep) && p->again_epoch == p->epoch)
+		sim_bad(s, "lists", "worker %u begins step %llu in epoch %u, in which it finished one", p->id,
+			(unsigned long long)a->step, p->epoch);
 	p->stuck = false;
 	if (hd_view_is_doubled(hd_member_view(p->m)))
 		sim_bad(s, "failover", "worker %u begins step %llu in a view with doubled ranks", p->id,
