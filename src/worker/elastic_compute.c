@@ -176,6 +176,12 @@ static int64_t vns_of(const struct hd_command *d)
 	return n;
 }
 
+/* The first stage reads the samples. */
+static void took_samples(struct hd_elastic *e, const struct hd_command *d)
+{
+	hd_run_took(e->run, d->step, atomic_load(&e->self), d->range, d->nranges);
+}
+
 COMMAND(compute)
 {
 	int64_t began = hd_clock_now_ns(e->spec->clock);
@@ -187,9 +193,14 @@ COMMAND(compute)
 
 	(void)done;
 	assert(!e->between && d->pass < HD_MAX_PASSES);
-	if (is_stage_of_computed(e))
-		return e->stale ? hd_fail(diag, HD_E_STALE, "step %llu: its pipeline is gone",
-			(unsigned long long)d->step) : HD_OK;
+	if (is_stage_of_computed(e)) {
+		if (e->stale)
+			return hd_fail(diag, HD_E_STALE, "step %llu: its pipeline is gone",
+				(unsigned long long)d->step);
+		if (d->stage == 0)        /* inherited: its pass is not the first */
+			took_samples(e, d);
+		return HD_OK;
+	}
 	/* roots are sent while the pass is computed: its number is known before */
 	e->relay.engine_pass[d->pass] = own ? 0 : hd_dist_npasses(e->worker);
 	if (e->adopted.shape.nstages)
@@ -217,8 +228,8 @@ COMMAND(compute)
 		return err;
 	if (own)
 		hd_clock_wait_until(e->spec->clock, began + e->pace_ns);
-	if (d->stage == 0)                /* it reads the samples */
-		hd_run_took(e->run, d->step, atomic_load(&e->self), d->range, d->nranges);
+	if (d->stage == 0)
+		took_samples(e, d);
 	hd_relay_own_metrics(&e->relay, d->pass);
 	(void)HD_FAILPOINT(COMPUTE_AFTER);
 	return HD_OK;
