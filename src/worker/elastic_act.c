@@ -260,7 +260,7 @@ ACT(go_on)
 	e->open_pending = true;
 	e->opened = *a->view;
 	give(e, &(struct hd_command){ .kind = HD_COMMAND_REST, .step = a->step, .view = view,
-		.rest = rest });
+		.rest = rest, .round = e->round });
 }
 
 ACT(compute)
@@ -567,7 +567,7 @@ static void became(struct hd_elastic *e, const struct hd_command_done *done)
 	case HD_COMMAND_BEGIN: case HD_COMMAND_REST:
 		assert(e->begins_open > 0);
 		e->begins_open--;
-		if (done->stuck) {
+		if (done->stuck && d->round == e->round) {
 			e->open_pending = false;
 			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_STUCK, .step = d->step });
 			break;

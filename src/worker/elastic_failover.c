@@ -84,10 +84,10 @@ void hd_elastic_stopped(struct hd_elastic *e, const struct hd_command *d)
 {
 	struct hd_elastic_stood *s = &e->stood;
 
+	if (d->round != e->round)         /* there may be a later one by now */
+		return;
 	s->said = (struct hd_member_stood){ .nranks = s->nranks, .narrived = s->narrived, .rank = s->rank,
 		.next = s->next, .arrived = s->arrived };
-
-	if (d->round == e->round)
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_STOPPED, .step = d->step,
-			.stood = &s->said });
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_STOPPED, .step = d->step,
+		.stood = &s->said });
 }
