@@ -82,6 +82,8 @@ static bool may_go_on(const struct hd_coordinator *co, const uint32_t *member, u
 
 	if (!co->config.goes_on || !co->config.of_shape || !co->has_view || !n || !co->arrived_cap)
 		return false;
+	if (co->config.nvns < 2)          /* an heir has two roots, and their numbers are below this */
+		return false;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		const struct hd_co_worker_answer *a = &co->worker[i].answer;
 		uint64_t any = a->table || a->updated || a->halted;
@@ -146,7 +148,7 @@ static bool put_runs(struct hd_coordinator *co)
 		else
 			co->arrived_run[nruns++] = (struct hd_vrange){ co->arrived[i], 1 };
 	co->open.arrived = co->arrived_run;
-	co->open.narrived = nruns;
+	co->open.narrived = nruns <= HD_MSG_RUNS ? nruns : 0;
 	return nruns <= HD_MSG_RUNS;
 }
 

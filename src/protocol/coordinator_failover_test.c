@@ -71,6 +71,9 @@ static void say_stopped(struct co_at_work *c, uint32_t w, const struct case_of *
 		.arrived = run });
 }
 
+#define SEALED(w) FROM(w, SEAL, .epoch = 2, .seal = { .step = 0, .knows = 2, .ran = true, \
+	.news = { .samples = 1, .redone = 2 + (w) } })
+
 static const struct hd_msg_view *view_of(const struct co_at_work *c)
 {
 	for (size_t i = 0; i < c->done.n; i++)
@@ -137,13 +140,48 @@ static void the_view_of_the_rest_says_how_far_all_are(void **state)
 	assert_true(asked.lost[1] && !asked.lost[0] && asked.arrived[5] == 5 && asked.next[2] == 9);
 	assert_string_equal(co_note_text(c, "failover"), "step 0 goes on: worker 0 runs what 1 ran");
 
-	/* none is asked for another view before the step is committed, and then at once */
+	/* none is asked for another view before the step is committed, and then at once; none waits */
+	struct hd_co_status status;
 	co_tick_at(c, c->now + 3 * CO_T / 4);
 	assert_int_equal(c->co->phase, HD_CO_IDLE);
-	FROM(0, SEAL, .epoch = 2, .seal = { .step = 0, .knows = 2, .ran = true, .news = { .samples = 1 } });
+	hd_coordinator_status(c->co, &status);
+	assert_false(status.holding);
+	SEALED(0);
 	assert_int_equal(c->co->phase, HD_CO_IDLE);
-	FROM(2, SEAL, .epoch = 2, .seal = { .step = 0, .knows = 2, .ran = true, .news = { .samples = 1 } });
+	SEALED(0);
+	SEALED(2);
 	assert_int_equal(c->co->phase, HD_CO_FENCING);
+	assert_int_equal(c->co->news[0].news.redone, 2 + 4);
+	co_end(c);
+}
+
+/* The step may take as long as that: the others wait for a worker since it was committed. */
+static void the_wait_for_workers_begins_after_the_step(void **state)
+{
+	static const struct case_of good = { .what = "" };
+	static const uint32_t place[] = { 0, 1, 2 };
+	struct co_at_work at, *c = &at;
+	struct asked asked;
+
+	(void)state;
+	lose_one(c, &asked, true);
+	c->co->config.min_wait_ns = CO_T / 2;
+	say_status(c, 0, &good);
+	say_status(c, 2, &good);
+	say_stopped(c, 0, &good);
+	say_stopped(c, 2, &good);
+	co_tick_at(c, c->now + 3 * CO_T / 4);
+	SEALED(0);
+	SEALED(2);
+	STORED();
+	for (uint32_t w = 0; w <= 2; w += 2)
+		FROM(w, STATUS, .epoch = 3, .status = { .member = true, .at = 1, .width = 3, .nplace = 3,
+			.place = place, .nslot = 1, .slot = (const uint64_t[]){ w ? 5 : 3 } });
+	assert_true(c->co->phase == HD_CO_IDLE && c->co->holding && !c->co->view_alone);
+	co_tick_at(c, c->now + CO_T / 4);
+	assert_false(c->co->halting);
+	co_tick_at(c, c->now + CO_T / 2);
+	assert_true(c->co->halting);
 	co_end(c);
 }
 
@@ -191,6 +229,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_step_goes_on_if_nothing_is_missing),
 		cmocka_unit_test(the_view_of_the_rest_says_how_far_all_are),
+		cmocka_unit_test(the_wait_for_workers_begins_after_the_step),
 		cmocka_unit_test(a_rank_that_does_not_stand_is_not_waited_for),
 		cmocka_unit_test(whoever_is_stuck_gets_another_view),
 	};

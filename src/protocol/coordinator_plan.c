@@ -627,6 +627,8 @@ void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const stru
 
 	if ((s->ran || s->news.samples) && s->step >= co->committed && news->step != s->step + 1)
 		*news = (struct hd_co_news){ s->step + 1, s->news };
+	else if (s->ran && news->step == s->step + 1 && s->step + 1 > w->sealed)
+		news->news.redone += s->news.redone;      /* each says what it did */
 	hd_co_on_digests(co, w, s);
 	if (!co->has_view)
 		return;

@@ -517,6 +517,7 @@ static void decide(struct hd_coordinator *co)
 	if (co->goes_on) {
 		co->next = co->rest;
 		co->next.epoch = co->record.epoch;
+		co->moves = co->movers = 0;
 	} else if (!fill_map(co, &v)) {
 		co->open.hold = true;
 		hd_co_note(co, "hold", HD_NOBODY,

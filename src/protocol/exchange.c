@@ -272,6 +272,9 @@ enum hd_err hd_exchange_again(struct hd_exchange *x, const struct hd_view *view,
 		hd_have_spread(x->chain, x->nbuckets, past->chain, past->nchain);
 	else
 		memcpy(x->chain, x->held.slot, x->nbuckets * sizeof *x->chain);
+	/* the rest of a step: a member that has more than it is to hold updates its part alone */
+	for (uint32_t b = 0; b < x->nbuckets && hd_view_is_doubled(view); b++)
+		x->chain[b] &= x->held.slot[b];
 	count_due(x);
 	return HD_OK;
 }

@@ -8,6 +8,9 @@
  * line of metrics.ndjson names it; in which waves they compute it does not know: one virtual node after the
  * other.
  *
+ * The rest of a step that goes on after a loss (docs/redundancy.md) has a number and no file: its lists are
+ * of no view.
+ *
  * 1. A file appears whole or not at all; the disk is not waited for. One that cannot be written stops
  *    nothing.
  * 2. Workers are named by their index in the view; the cause lists their ids.

@@ -79,8 +79,8 @@ static void take_bounds(struct spot_ask *a)
 		a->market.deadline_s = (double)deadline->i * 1e-9;
 }
 
-/* elastic.redundancy, of each mode that helps a run after a loss: eager and full compute as it goes on, and
- * then begin the step again as lazy does (ADR 0132). */
+/* elastic.redundancy, of each mode that may be chosen. A run with eager or full goes on with a step (ADR
+ * 0140), unless a standby is there or a sum is complete; how often that is so, no price here knows. */
 static const char *const redundancy_of[HD_NSPOT_STRATEGIES] = { [HD_SPOT_CHECKPOINT] = "none",
 	[HD_SPOT_REROUTE] = "none", [HD_SPOT_LAZY] = "lazy", [HD_SPOT_REPLICA] = "none" };
 
