@@ -71,8 +71,9 @@ static enum hd_err count(struct hd_overlap *o, const struct hd_plan *plan, struc
 	return err;
 }
 
-static enum hd_err make_lists(struct hd_overlap *o, const struct hd_plan *plan, const uint32_t *rank,
-	uint32_t ndevices, struct hd_arena *arena, struct hd_diag *diag)
+/* A device without a rank has the list that it has in any step: the ends alone. */
+static enum hd_err make_lists(struct hd_overlap *o, const struct hd_work *work, const struct hd_plan *plan,
+	const uint32_t *rank, uint32_t ndevices, struct hd_arena *arena, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 
@@ -85,6 +86,10 @@ static enum hd_err make_lists(struct hd_overlap *o, const struct hd_plan *plan, 
 				return no_memory(diag);
 			o->list[ahead][on] = list;
 			for (uint32_t d = 0; d < ndevices && !err; d++) {
+				if (rank[d] == HD_NONE) {
+					list[d] = *work->rank[d].list;
+					continue;
+				}
 				window.again = hd_window_again(plan, rank[d]);
 				err = hd_window_list(&list[d], &window, rank[d], arena, diag);
 			}
@@ -107,7 +112,7 @@ enum hd_err hd_overlap_make(struct hd_worker *w, struct hd_work *work, const str
 	*o = (struct hd_overlap){ .pipe = { work->pipe } };
 	enum hd_err err = hd_pipe_make(&o->pipe[1], w, plan, rank, arena, diag);
 	err = err ? err : hd_eager_make(&o->eager, w, o->pipe[0], arena, diag);
-	err = err ? err : make_lists(o, plan, rank, w->spec.ndevices, arena, diag);
+	err = err ? err : make_lists(o, work, plan, rank, w->spec.ndevices, arena, diag);
 	err = err ? err : count(o, plan, arena, diag);
 	if (err)
 		return err;

@@ -134,6 +134,30 @@ static void stages_that_compute_again_overlap_too(void **state)
 	}
 }
 
+/* Of a plan for fewer devices than there are: the others only end the step, and update. */
+static void devices_without_a_rank_stand_by(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		const char *more = cases[shapes[i]].more, *model = cases[shapes[i]].model;
+		const uint32_t vns = cases[shapes[i]].vns;
+		struct stepped one, many;
+		struct hd_rig rig;
+		on_one(model, 16, vns, more, &one);
+		hd_rig_open(&rig, model, 16, vns, more, 5);
+		adopt_overlap(&rig, 3);
+		const struct hd_overlap *o = hd_worker_work(rig.worker)->overlap;
+		for (int k = 0; k < 4; k++)
+			for (uint32_t d = 3; d < 5; d++)
+				for (uint32_t at = 0; at < o->list[k / 2][k % 2][d].len; at++)
+					assert_true(o->list[k / 2][k % 2][d].at[at].op == HD_INS_NORM ||
+						o->list[k / 2][k % 2][d].at[at].op == HD_INS_STEP);
+		run_from(&rig, &many, 0, STEPS);
+		assert_memory_equal(&one, &many, sizeof one);
+		hd_rig_close(&rig);
+	}
+}
+
 /* After any step the state is whole: a worker of another shape goes on from it, and the same one again. */
 static void the_state_between_two_steps_is_whole(void **state)
 {
@@ -508,6 +532,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(they_give_the_bits_of_one_device),
 		cmocka_unit_test(stages_that_compute_again_overlap_too),
+		cmocka_unit_test(devices_without_a_rank_stand_by),
 		cmocka_unit_test(the_state_between_two_steps_is_whole),
 		cmocka_unit_test(plans_change_between_steps_that_overlap),
 		cmocka_unit_test(the_memory_of_two_steps_is_predicted),
