@@ -306,7 +306,8 @@ static uint64_t touched(const struct hd_rank *rank, const struct hd_ins *ins)
 		HD_RUN_B][variant];
 }
 
-/* What instructions without a stage took counts at stage 0. Of rank 0 others may look at the pulse. */
+/* What instructions without a stage took counts at stage 0. STEP! is a part of the STEP that follows it. Of
+ * rank 0 others may look at the pulse. */
 static void count(struct hd_rank *rank, const struct hd_ins *ins, uint64_t took_ns, uint64_t processor_ns,
 	uint64_t waited_ns)
 {
@@ -314,7 +315,7 @@ static void count(struct hd_rank *rank, const struct hd_ins *ins, uint64_t took_
 	const bool staged = w->step->work->pipe && hd_ins_uses(ins->op, 's');
 	struct hd_spent *spent = &rank->work->spent[hd_spent_index(staged ? ins->stage : 0, ins->op)];
 
-	spent->n++;
+	spent->n += !(ins->flags & HD_INS_EAGER);
 	spent->ns += took_ns;
 	spent->processor_ns += processor_ns;
 	if (rank->id)

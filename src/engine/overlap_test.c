@@ -218,6 +218,24 @@ static void plans_change_between_steps_that_overlap(void **state)
 	}
 }
 
+/* What the last stage updates before the norm is part of its update: each rank has one a step. */
+static void a_rank_updates_once_a_step(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		const char *more = cases[shapes[i]].more, *model = cases[shapes[i]].model;
+		struct stepped many;
+		struct hd_rig rig;
+		open_overlap(&rig, model, 16, cases[shapes[i]].vns, more, 3);
+		run_from(&rig, &many, 0, STEPS);
+		for (uint32_t d = 0; d < 3; d++)
+			for (uint16_t s = 0; s < 3; s++)
+				assert_int_equal(hd_worker_spent(rig.worker, d, s, HD_INS_STEP).n,
+					s == d ? STEPS : 0);
+		hd_rig_close(&rig);
+	}
+}
+
 /* What both steps hold at once is counted before it is taken. */
 static void slots_that_are_kept_are_counted(void **state)
 {
@@ -536,6 +554,7 @@ int main(void)
 		cmocka_unit_test(the_state_between_two_steps_is_whole),
 		cmocka_unit_test(plans_change_between_steps_that_overlap),
 		cmocka_unit_test(the_memory_of_two_steps_is_predicted),
+		cmocka_unit_test(a_rank_updates_once_a_step),
 		cmocka_unit_test(slots_that_are_kept_are_counted),
 		cmocka_unit_test(the_last_step_begins_none),
 		cmocka_unit_test(a_step_that_fails_is_tried_again),
