@@ -253,10 +253,23 @@ static enum hd_err place_whole(struct hd_worker *w, struct hd_worker_part *s, st
 	return err ? err : find_parm(w, s, diag);
 }
 
+/* Of a part whose steps overlap there is a way that takes less. */
+static enum hd_err check_fits(const struct hd_worker *w, const struct hd_worker_part *s, struct hd_diag *diag)
+{
+	struct hd_diag why = { "" };
+	enum hd_err err = hd_worker_fits(w, &why);
+
+	if (!err)
+		return HD_OK;
+	return hd_fail(diag, err, "%s%s", why.text, err != HD_E_REFUSED || !s->work.overlap ? "" :
+		"; steps that overlap hold activations and gradients of two: -s parallel.schedule=1f1b "
+		"(without a plan that has the line overlap) drains each, with the same bits");
+}
+
 static enum hd_err take_all(struct hd_worker *w, struct hd_worker_part *s, const uint32_t *rank,
 	struct hd_diag *diag)
 {
-	enum hd_err err = hd_worker_fits(w, diag);
+	enum hd_err err = check_fits(w, s, diag);
 
 	if (!err)
 		err = hd_work_take(w, diag);
@@ -392,7 +405,7 @@ enum hd_err hd_dist_memory(struct hd_worker *w, const struct hd_dist_view *view,
 	enum hd_err err = make(w, view, unused(w), &rank, diag);
 
 	if (!err)
-		err = hd_worker_fits(w, diag);
+		err = check_fits(w, unused(w), diag);
 	if (!err)
 		hd_worker_memory(w, terms);
 	set_needs(w, NULL);

@@ -283,6 +283,37 @@ static void the_memory_of_two_steps_is_predicted(void **state)
 	hd_rig_close(&rig);
 }
 
+/* Two of each may be too many where one is not: what is refused says so, and the drained plan goes on. */
+static void what_two_steps_take_is_refused_with_the_way_out(void **state)
+{
+	const struct hd_rig_kind k = { "1f1b", 3, 1, 1, false, 1 };
+	struct hd_memory_terms drained;
+	struct hd_diag diag = { "" };
+	struct stepped one, many;
+	struct hd_rig rig;
+
+	(void)state;
+	on_one(gpt, 16, 8, cases[LATE].more, &one);
+	hd_rig_open(&rig, gpt, 16, 8, cases[LATE].more, 3);
+	plan_of(&rig, &k);
+	CHECK(hd_worker_adopt(rig.worker, &rig.plan, &diag) == HD_OK, "%s", diag.text);
+	hd_worker_memory(rig.worker, &drained);
+	rig.worker->spec.memory_limit_bytes = drained.held / 3 + 1;
+	struct hd_plan overlap = rig.plan;
+	overlap.overlap = true;
+	assert_int_equal(hd_worker_adopt(rig.worker, &overlap, &diag), HD_E_REFUSED);
+	CHECK(strstr(diag.text, "workers.memory gives") && strstr(diag.text, "parallel.schedule=1f1b") &&
+		strstr(diag.text, "the same bits"), "%s", diag.text);
+	run_from(&rig, &many, 0, STEPS);
+	assert_memory_equal(&one, &many, sizeof one);
+	/* another refusal has another way out */
+	rig.worker->spec.memory_limit_bytes = 1;
+	diag.text[0] = 0;
+	assert_int_equal(hd_worker_adopt(rig.worker, &rig.plan, &diag), HD_E_REFUSED);
+	CHECK(strstr(diag.text, "workers.memory gives") && !strstr(diag.text, "overlap"), "%s", diag.text);
+	hd_rig_close(&rig);
+}
+
 /* The last step of a job begins none. */
 static void the_last_step_begins_none(void **state)
 {
@@ -554,6 +585,7 @@ int main(void)
 		cmocka_unit_test(the_state_between_two_steps_is_whole),
 		cmocka_unit_test(plans_change_between_steps_that_overlap),
 		cmocka_unit_test(the_memory_of_two_steps_is_predicted),
+		cmocka_unit_test(what_two_steps_take_is_refused_with_the_way_out),
 		cmocka_unit_test(a_rank_updates_once_a_step),
 		cmocka_unit_test(slots_that_are_kept_are_counted),
 		cmocka_unit_test(the_last_step_begins_none),
