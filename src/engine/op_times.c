@@ -211,6 +211,8 @@ enum hd_err hd_worker_op_times(struct hd_worker *w, const struct hd_op_timing *h
 enum hd_err hd_worker_fold_times(struct hd_worker *w, uint64_t repeat, struct hd_fold_times *times,
 	struct hd_diag *diag)
 {
+	if (!hd_worker_planned(w))
+		return hd_fail(diag, HD_E_INVAL, "folds are timed under a plan, and the worker has none");
 	struct hd_rank *rank = &w->rank[0];
 	const struct hd_fold_script *script = &rank->work->script;
 	const struct hd_device_ops *ops = rank->device->ops;
@@ -218,8 +220,6 @@ enum hd_err hd_worker_fold_times(struct hd_worker *w, uint64_t repeat, struct hd
 	uint64_t token = 0;
 	enum hd_err err = HD_OK;
 
-	if (!hd_worker_planned(w))
-		return hd_fail(diag, HD_E_INVAL, "folds are timed under a plan, and the worker has none");
 	for (uint32_t i = 0; i < script->first_move[script->nvns_here * script->nslices]; i++)
 		made.nadds += script->move[i].add;
 	for (uint64_t i = 0; i < repeat && !err; i++) {
@@ -239,14 +239,14 @@ enum hd_err hd_worker_fold_times(struct hd_worker *w, uint64_t repeat, struct hd
 
 enum hd_err hd_worker_norm_time(struct hd_worker *w, uint64_t repeat, double *best_s, struct hd_diag *diag)
 {
+	if (!hd_worker_planned(w))
+		return hd_fail(diag, HD_E_INVAL, "norms are timed under a plan, and the worker has none");
 	struct hd_device *device = w->rank[0].device;
 	const struct hd_reduction reduction = { .flat = hd_worker_sum(w), .segment = w->task->layout.segment,
 		.nsegments = w->task->layout.nsegments, .partial = w->stage->segment_sumsq };
 	uint64_t token = 0;
 	enum hd_err err = HD_OK;
 
-	if (!hd_worker_planned(w))
-		return hd_fail(diag, HD_E_INVAL, "norms are timed under a plan, and the worker has none");
 	for (uint64_t i = 0; i < repeat && !err; i++) {
 		const int64_t began = hd_clock_now_ns(&w->clock);
 		err = device->ops->reduce(device, &reduction, &token, diag);

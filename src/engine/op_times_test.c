@@ -103,6 +103,29 @@ static void two_devices_are_refused(void **state)
 	hd_rig_close(&rig);
 }
 
+static void without_a_plan_nothing_is_timed(void **state)
+{
+	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 1, .nthreads = 1,
+		.kernels = HD_KERNELS_PORTABLE };
+	const struct hd_op_timing how = { .repeat = 1 };
+	struct hd_diag diag[3] = { { "" } };
+	struct hd_fold_times folds;
+	struct hd_op_times times;
+	struct hd_rig rig;
+	double norm_s = 0;
+
+	(void)state;
+	hd_rig_begin(&rig, hd_rig_mlp, BATCH, VNS, NULL);
+	CHECK(hd_task_create(&rig.task, rig.job, &rig.fs, &diag[0]) == HD_OK &&
+		hd_worker_create(&rig.worker, rig.task, &spec, &diag[0]) == HD_OK, "%s", diag[0].text);
+	assert_int_equal(hd_worker_op_times(rig.worker, &how, &rig.arena, &times, &diag[0]), HD_E_INVAL);
+	assert_int_equal(hd_worker_fold_times(rig.worker, 1, &folds, &diag[1]), HD_E_INVAL);
+	assert_int_equal(hd_worker_norm_time(rig.worker, 1, &norm_s, &diag[2]), HD_E_INVAL);
+	for (int i = 0; i < 3; i++)
+		CHECK(strstr(diag[i].text, "the worker has none"), "%s", diag[i].text);
+	hd_rig_close(&rig);
+}
+
 /* A machine whose clock changes: whatever is timed takes one tick, and a tick is longer from time to time. */
 static _Atomic int64_t ticks;
 
@@ -150,6 +173,7 @@ int main(void)
 		cmocka_unit_test(one_device_adds_a_gradient_less_than_it_has_virtual_nodes),
 		cmocka_unit_test(a_share_of_the_peak_is_that_of_the_moment),
 		cmocka_unit_test(two_devices_are_refused),
+		cmocka_unit_test(without_a_plan_nothing_is_timed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
