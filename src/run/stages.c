@@ -276,7 +276,7 @@ static enum hd_err find_keeps(uint8_t **keeps, const struct hd_run_stages *s, ui
 static enum hd_err hold_last(const uint32_t **first, uint32_t nstages, const struct hd_task *task,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	const uint32_t to = task->delays.early ? task->delays.first[task->delays.nstages - 1] : HD_NONE;
+	const uint32_t to = task->delays.first[task->delays.nstages - 1];
 
 	if ((*first)[nstages - 1] <= to || (nstages > 2 && (*first)[nstages - 2] >= to) || !to)
 		return HD_OK;
@@ -289,10 +289,11 @@ static enum hd_err hold_last(const uint32_t **first, uint32_t nstages, const str
 	return HD_OK;
 }
 
-/* Do steps overlap with these stages? Why not, else. */
-static enum hd_err find_overlap(bool *overlap, struct hd_run_stages *s, uint32_t nstages,
-	const uint32_t *first, const struct hd_task *task, struct hd_arena *arena, struct hd_diag *diag)
+/* Do steps overlap with these stages, or with the last cut moved? Then *first is that. Why not, else. */
+static enum hd_err find_overlap(bool *overlap, const uint32_t **first, struct hd_run_stages *s,
+	uint32_t nstages, const struct hd_task *task, struct hd_arena *arena, struct hd_diag *diag)
 {
+	const uint32_t *held = *first;
 	struct hd_diag why = { "" };
 	struct hd_text text;
 	enum hd_err err = HD_OK;
@@ -301,8 +302,11 @@ static enum hd_err find_overlap(bool *overlap, struct hd_run_stages *s, uint32_t
 		s->drains = s->d > 1 ? "there are several pipelines" : s->offload ?
 			"activations leave to a file" : NULL;
 	*overlap = s->overlap && !s->drains && s->p > 1;
-	if (*overlap && task->delays.early)
-		err = hd_stages_overlap(task, first, nstages, arena, &why);
+	if (*overlap && task->delays.early) {
+		err = hold_last(&held, nstages, task, arena, &why);
+		err = err ? err : hd_stages_overlap(task, held, nstages, arena, &why);
+	}
+	*first = err ? *first : held;
 	if (err != HD_E_REFUSED)
 		return err ? hd_fail(diag, err, "%s", why.text) : HD_OK;
 	hd_text_init(&text, arena);
@@ -320,18 +324,18 @@ enum hd_err hd_run_stages_plan(struct hd_plan *plan, const struct hd_run_stages 
 	struct hd_schedule *pipeline = NULL;
 	const uint32_t *first = NULL;
 	uint8_t *keeps;
+	bool overlap = false;
 	enum hd_err err = make_pipelines(&pipeline, s, job, arena, diag);
 
 	err = err ? err : find_keeps(&keeps, s, pipeline[0].nstages, arena, diag);
 	err = err ? err : find_cuts(&first, s, pipeline[0].nstages, task, arena, diag);
-	if (!err && s->overlap && s->d == 1 && s->p > 1)
-		err = hold_last(&first, pipeline[0].nstages, task, arena, diag);
+	err = err ? err : find_overlap(&overlap, &first, s, pipeline[0].nstages, task, arena, diag);
 	if (err)
 		return err;
 	err = hd_plan_staged_some(plan, job, pipeline, s->d, first, keeps, arena, diag);
 	if (err)
 		return err;
-	err = find_overlap(&plan->overlap, s, pipeline[0].nstages, first, task, arena, diag);
-	err = err ? err : describe(plan, s, &task->train, task->rows[0], costs, arena, diag);
+	plan->overlap = overlap;
+	err = describe(plan, s, &task->train, task->rows[0], costs, arena, diag);
 	return err ? err : hd_plan_spread(plan, job, s->t, s->groups, arena, diag);
 }

@@ -158,6 +158,8 @@ static void the_last_stage_begins_no_later_than_the_jobs(void **state)
 		{ { .p = 3, .first = two, .overlap = true }, false, 6,
 			"of the job's last stage (optim.cuts) lies in a stage before the plan's last): " },
 		{ { .p = 2, .d = 2, .overlap = true }, false, 4, "(there are several pipelines): " },
+		{ { .p = 2, .first = behind, .overlap = true, .offload = true }, false, 5,
+			"stash drained each step with offload (activations leave to a file): " },
 	};
 	struct hd_made m;
 
