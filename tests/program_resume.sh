@@ -80,6 +80,8 @@ train run mlp.yaml --steps 3 --out other
 expect 2 heddle resume other -s optim.lr=0.5
 says 'another job'
 says '--new-semantics'
+expect 2 heddle resume other --workers 2 --new-semantics
+says 'leave out --workers until the first checkpoint'
 expect 0 heddle resume other -s optim.lr=0.5 --new-semantics -q
 expect 5 heddle ckpt diff other whole-mlp
 passed "a changed result key is refused, and taken with --new-semantics"

@@ -480,9 +480,11 @@ enum hd_err hd_run_restore(struct hd_run *run, const char *folder, enum hd_resto
 	const enum hd_ckpt_order other = other_order(run, &info);
 	if (other != HD_CKPT_NORDERS && what == HD_RESTORE_GO_ON)
 		return hd_fail(diag, HD_E_INVAL,
-			"%s was made by a program that adds %s in another order (%s): go on with that "
-			"program, or continue as another lineage with --new-semantics; eval, predict and "
-			"export read it as it is", folder, hd_ckpt_order_what(other), info.program);
+			"%s does not say that %s were added in the order of this program (it is of %s): go "
+			"on with the program that wrote it, or continue as another lineage with "
+			"--new-semantics, in one process (without --workers) until its first checkpoint; "
+			"eval, predict and export read it as it is", folder, hd_ckpt_order_what(other),
+			info.program);
 	err = hd_ckpt_read(run->fs, folder, hd_worker_state(run->worker), &info, diag);
 	if (err)
 		return err;

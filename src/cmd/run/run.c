@@ -49,6 +49,11 @@ static enum hd_err spreads(struct hd_cmd *cmd, const struct hd_job *job)
 			return hd_fail(&cmd->diag, HD_E_INVAL,
 				"--%s is for the devices of one process, and --workers asks for several: "
 				"leave one of them out", alone[i].name);
+	if (cmd->args.has[HD_OPT_NEW_SEMANTICS])
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--new-semantics begins another lineage in one process, and --workers asks for "
+			"several: leave out --workers until the first checkpoint; workers go on with that, "
+			"unless a key that fixes the result was changed");
 	return hd_job_spreads(job, &cmd->diag);
 }
 
@@ -307,6 +312,7 @@ const struct hd_verb hd_verb_resume = {
 	.more =
 		"A checkpoint that is damaged is reported and the next older one is taken. A run that "
 		"ended before its first one begins at step 0.\n"
+		"--new-semantics is for one process, until its first checkpoint.\n"
 		"With --workers what -s and HEDDLE_ variables say is kept in the run, for its workers and "
 		"for a coordinator that takes over.",
 	.opts = HD_OPTS(RUN_OPTS, HD_OPT_EXPLAIN, HD_OPT_SPEEDS, HD_OPT_REPLAN, HD_OPT_FROM,
