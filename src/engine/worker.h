@@ -11,10 +11,10 @@
  *    each chunk at its owner in the order of the tree; NORM makes the step scalars
  *    on every rank from the same numbers; the step is sealed; STEP updates the
  *    chunks the rank owns. The bits depend on none of it.
- * 3. Parameters do not change before every sum of the step is there (seal), so a
- *    step that fails leaves the state of its beginning and may be tried again. A
- *    failure in the update itself refuses every further step until the state was
- *    overwritten (rewind).
+ * 3. Parameters do not change before every sum of the step is there (seal), but for what STEP! does and a
+ *    step that fails or is skipped takes back (eager.h). So a step that fails leaves the state of its
+ *    beginning and may be tried again. A failure in the update itself refuses every further step until
+ *    the state was overwritten (rewind).
  * 4. The step loop allocates nothing.
  *
  * Threads: one caller; it is rank 0's leader. */
