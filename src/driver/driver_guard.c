@@ -2,8 +2,9 @@
 
 #include <string.h>
 
-/* Redundancy that is on while machines are lost without notice (spot/guard.h). A coordinator that takes over
- * begins with what was on or off, has seen no loss, and so wants it: it is cheaper to have it for nothing. */
+/* Redundancy that is on while machines are lost without notice (spot/guard.h). What is switched are views:
+ * the run's job keeps the mode that was asked for. A coordinator that takes over has seen no loss and begins
+ * with that: it is cheaper to have it for nothing. */
 
 void driver_guard_begin(struct driver *c, const struct hd_job *job)
 {

@@ -4,7 +4,7 @@
 #include "driver/testing_run.h"
 
 /* elastic.redundancy: by-notice on its way through a driver: what workers' ends are counted as, the run's
- * job, its machine, what users ask for between. */
+ * job, which the switch leaves as it is, its machine, what users ask for between. */
 
 #define PREEMPT "{\"source\":\"ec2\",\"notice\":\"preempt\",\"lead_ms\":120000," \
 	"\"deadline\":\"2017-09-18T08:22:00.000Z\",\"of\":\"machine\",\"text\":\"terminate\"}"
@@ -29,14 +29,13 @@ static void note(void *user, const char *kind, uint32_t worker, const char *text
 	desk_say(user, line);
 }
 
-static void begin(struct run *r, const char *elastic)
+static void begin_as(struct run *r, const char *parallel, const char *elastic)
 {
 	struct driver *c = &r->c;
 	char more[200];
 
 	memset(r, 0, sizeof *r);
-	snprintf(more, sizeof more, "parallel: {mode: auto, settled: '1f1b 2 2 0,5 of 2'}\n"
-		"comm: {sync: stages}\n%s\n", elastic);
+	snprintf(more, sizeof more, "parallel: {%s}\ncomm: {sync: stages}\n%s\n", parallel, elastic);
 	desk_open(&r->desk, more);
 	const struct hd_task *task = r->desk.made.rig.task;
 	r->spec = (struct hd_driver_spec){ .task = task, .fs = &r->desk.made.rig.fs, .clock = &r->desk.clock,
@@ -57,6 +56,11 @@ static void begin(struct run *r, const char *elastic)
 	c->machine = r->at.co;
 	c->stepping = true;
 	driver_guard_begin(c, task->job);
+}
+
+static void begin(struct run *r, const char *elastic)
+{
+	begin_as(r, "mode: auto, settled: '1f1b 2 2 0,5 of 2'", elastic);
 }
 
 static void end(struct run *r)
@@ -124,7 +128,7 @@ static void notices_in_time_take_the_place_of_redundancy(void **state)
 	assert_true(steps(&r) && !is_redundant(&r) && !steps(&r));
 	assert_string_equal(r.desk.notes,
 		"resilience: off: 20 of the last 20 losses were announced in time\n");
-	assert_string_equal(kept(&r), "none by-notice");
+	assert_string_equal(kept(&r), "lazy by-notice");
 	leave(&r, 0, PREEMPT);
 	assert_false(steps(&r));
 	driver_noted(&r.c, "lost", 1, "its process ended");
@@ -132,10 +136,47 @@ static void notices_in_time_take_the_place_of_redundancy(void **state)
 	assert_string_equal(kept(&r), "lazy by-notice");
 	assert_true(strstr(r.desk.notes, "resilience: on: 0 of 0 losses since it is on"));
 	end(&r);
-	/* one that takes over finds it off, and has seen nothing */
+	/* a job that has none, and has seen nothing */
 	begin(&r, "elastic: {redundancy: none, resilience: by-notice}");
 	assert_true(!is_redundant(&r) && steps(&r) && is_redundant(&r));
 	end(&r);
+}
+
+static void announce_all(struct run *r)
+{
+	for (uint32_t i = 0; i < HD_GUARD_LOSSES; i++)
+		leave(r, i % 2, PREEMPT);
+	assert_true(steps(r) && !is_redundant(r));
+}
+
+/* A coordinator that takes over, or resumes, reads the run's job after the switch. */
+static void the_mode_that_was_asked_for_survives_the_switch(void **state)
+{
+	static const enum hd_redundancy modes[] = { HD_REDUNDANCY_LAZY, HD_REDUNDANCY_EAGER,
+		HD_REDUNDANCY_FULL };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+		char mode[20], by[20], elastic[80];
+		struct run r;
+		snprintf(elastic, sizeof elastic, "elastic: {redundancy: %s, resilience: by-notice}",
+			hd_redundancy_names[modes[i]]);
+		for (int coordinator = 0; coordinator < 2; coordinator++) {
+			begin_as(&r, "mode: pipeline, stages: 2", elastic);
+			CHECK(hd_shape_redundancy(&r.c.config.shape) == modes[i], "%s, coordinator %d: %s",
+				hd_redundancy_names[modes[i]], coordinator, elastic);
+			announce_all(&r);
+			assert_int_equal(sscanf(kept(&r), "%19s %19s", mode, by), 2);
+			snprintf(elastic, sizeof elastic, "elastic: {redundancy: %s, resilience: %s}", mode,
+				by);
+			if (coordinator) {
+				driver_noted(&r.c, "lost", 1, "its process ended");
+				assert_true(steps(&r));
+				assert_int_equal(hd_shape_redundancy(&r.c.config.shape), modes[i]);
+			}
+			end(&r);
+		}
+	}
 }
 
 static void a_job_without_it_keeps_what_it_has(void **state)
@@ -154,21 +195,18 @@ static void a_job_without_it_keeps_what_it_has(void **state)
 	end(&r);
 }
 
-static void a_disk_that_takes_nothing_is_said_once(void **state)
+static void what_cannot_be_is_said_once(void **state)
 {
-	char job[HD_PATH_CAP], away[HD_PATH_CAP + 8];
 	struct run r;
 
 	(void)state;
 	begin(&r, "elastic: {redundancy: none, resilience: by-notice}");
-	hd_rundir_path(&r.desk.dir, HD_RUN_JOB, job, sizeof job);
-	snprintf(away, sizeof away, "%s.away", job);
-	assert_int_equal(rename(job, away), 0);
+	r.c.guard_mode = HD_NREDUNDANCIES;
 	for (int i = 0; i < 5; i++)
 		assert_true(!steps(&r) && !is_redundant(&r));
 	const char *first = strstr(r.desk.notes, "warning: ");
 	CHECK(first && !strstr(first + 1, "warning: "), "%s", r.desk.notes);
-	assert_int_equal(rename(away, job), 0);
+	r.c.guard_mode = HD_REDUNDANCY_LAZY;
 	assert_true(steps(&r) && is_redundant(&r));
 	end(&r);
 }
@@ -212,13 +250,37 @@ static void who_asks_for_a_mode_has_it_until_notices_are_asked_to_say(void **sta
 	end(&r);
 }
 
+static void while_it_is_off_other_keys_leave_it_so(void **state)
+{
+	static const struct { const char *set, *kept; bool on; } row[] = {
+		{ "parallel.replicas=1", "lazy by-notice", false },
+		{ "elastic.resilience=given", "lazy given", true },
+	};
+	struct run r;
+
+	(void)state;
+	begin(&r, "elastic: {redundancy: by-notice}");
+	announce_all(&r);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		CHECK(ask_for(&r, row[i].set) == HD_OK, "%s: %s", row[i].set, r.desk.diag.text);
+		r.c.nqueued = r.c.first = 0;
+		CHECK(is_redundant(&r) == row[i].on && !strcmp(kept(&r), row[i].kept), "%s: %s", row[i].set,
+			kept(&r));
+		r.at.co->view.shape = r.c.config.shape;
+		assert_false(steps(&r));
+	}
+	end(&r);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(notices_in_time_take_the_place_of_redundancy),
+		cmocka_unit_test(the_mode_that_was_asked_for_survives_the_switch),
 		cmocka_unit_test(a_job_without_it_keeps_what_it_has),
-		cmocka_unit_test(a_disk_that_takes_nothing_is_said_once),
+		cmocka_unit_test(what_cannot_be_is_said_once),
 		cmocka_unit_test(who_asks_for_a_mode_has_it_until_notices_are_asked_to_say),
+		cmocka_unit_test(while_it_is_off_other_keys_leave_it_so),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,7 +136,7 @@ uint32_t driver_devices(const struct driver *c);
 /* driver_shape.c: answers "shape" */
 HD_MUST_USE enum hd_err driver_answer_shape(struct driver *c, const struct hd_json *ask,
 	struct hd_json_writer *w, struct hd_diag *diag);
-/* driver_shape.c: from one of the next steps on; in the run's job before */
+/* driver_shape.c: from one of the next steps on; the run's job keeps the mode that was asked for */
 HD_MUST_USE enum hd_err driver_make_redundant(struct driver *c, enum hd_redundancy mode,
 	struct hd_diag *diag);
 /* driver_shape.c, after a committed step: stages that drift are cut again (redraw.h) */

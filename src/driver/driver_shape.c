@@ -71,23 +71,26 @@ static void reshape_to(struct driver *c, const struct hd_view_shape *shape, uint
 		.n = most });
 }
 
+static enum hd_err with_redundancy(struct hd_view_shape *shape, struct driver *c, enum hd_redundancy mode,
+	struct hd_diag *diag)
+{
+	struct hd_view_shape made = c->config.shape;
+	const struct hd_pipes *pipes;
+
+	hd_shape_make_redundant(&made, mode);
+	enum hd_err err = hd_pipe_set_find(&c->pipes, &made, &pipes, diag);
+	if (!err)
+		*shape = pipes->shape;
+	return err;
+}
+
 enum hd_err driver_make_redundant(struct driver *c, enum hd_redundancy mode, struct hd_diag *diag)
 {
-	struct hd_view_shape shape = c->config.shape;
-	struct hd_kept_value kept = { HD_JOB_REDUNDANCY, c->spec->task->job->value[HD_JOB_REDUNDANCY] };
-	const struct hd_pipes *pipes;
-	struct hd_arena arena;
+	struct hd_view_shape shape;
+	enum hd_err err = with_redundancy(&shape, c, mode, diag);
 
-	hd_shape_make_redundant(&shape, mode);
-	enum hd_err err = hd_pipe_set_find(&c->pipes, &shape, &pipes, diag);
-	kept.value.i = mode;
-	kept.value.text = hd_redundancy_names[mode];
-	kept.value.is_standard = false;
-	hd_arena_init(&arena, 0);
-	err = err ? err : hd_kept_job_put(c->spec->dir, &kept, 1, &arena, diag);
-	hd_arena_finish(&arena);
 	if (!err)
-		reshape_to(c, &pipes->shape, c->config.pipes);
+		reshape_to(c, &shape, c->config.pipes);
 	return err;
 }
 
@@ -126,6 +129,26 @@ static enum hd_err take_resilience(struct driver *c, struct hd_job *job, struct 
 	return err;
 }
 
+static enum hd_err change_redundancy(struct driver *c, const struct hd_job *job, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	const struct hd_kept_value kept = { HD_JOB_REDUNDANCY, job->value[HD_JOB_REDUNDANCY] };
+	struct hd_view_shape shape;
+	enum hd_err err = with_redundancy(&shape, c, (enum hd_redundancy)kept.value.i, diag);
+
+	err = err ? err : hd_kept_job_put(c->spec->dir, &kept, 1, arena, diag);
+	if (!err)
+		reshape_to(c, &shape, c->config.pipes);
+	return err;
+}
+
+/* While by-notice has it off other stages have none either. */
+static void leave_to_guard(const struct driver *c, const struct hd_job *job, struct hd_view_shape *shape)
+{
+	if (c->guards && !is_set(job, HD_JOB_REDUNDANCY) && !is_set(job, HD_JOB_RESILIENCE))
+		hd_shape_make_redundant(shape, hd_shape_redundancy(&c->config.shape));
+}
+
 static enum hd_err change_stages(struct driver *c, struct hd_job *job, const struct hd_json *ask,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
@@ -134,6 +157,8 @@ static enum hd_err change_stages(struct driver *c, struct hd_job *job, const str
 	int64_t nworkers = c->config.target;
 	enum hd_err err = make(c, &pipes, job, arena, diag);
 
+	if (!err)
+		leave_to_guard(c, job, &pipes.shape);
 	if (!err && hd_json_find(ask, "workers"))
 		err = hd_json_get_i64(ask, "workers", 1, HD_MAX_MEMBERS, &nworkers, diag);
 	err = err ? err : has_devices(c, &pipes, nworkers, diag);
@@ -154,7 +179,7 @@ static enum hd_err change(struct driver *c, const struct hd_json *ask, struct hd
 
 	err = err ? err : hd_kept_job_read(&job, c->spec->dir, sets.set, sets.n, arena, diag);
 	if (!err && redundancy_alone(job))
-		err = driver_make_redundant(c, (enum hd_redundancy)hd_job_int(job, HD_JOB_REDUNDANCY), diag);
+		err = change_redundancy(c, job, arena, diag);
 	else if (!err)
 		err = change_stages(c, job, ask, arena, diag);
 	err = err ? err : take_resilience(c, job, arena, diag);
@@ -248,15 +273,19 @@ void driver_redraw(struct driver *c, uint64_t step, const struct hd_step_news *n
 		c->redrawn = was;
 }
 
-/* The coordinator before this one had them cut again: the run's job has what was settled last, of the
- * redundancy in force, and the view has not. What a user asks for is not settled. */
+/* The coordinator before this one had them cut again: the run's job has what was settled last, and the view
+ * has not. What a user asks for is not settled; redundancy that differs is a user's wish, or by-notice had it
+ * off. */
 static bool inherits_redraw(const struct driver *c, const struct hd_view *view)
 {
 	const struct hd_view_shape *wanted = &c->config.shape;
+	struct hd_view_shape had = view->shape;
 	struct hd_job_settled settled;
 
-	return !c->reshaped && view->shape.nstages && !hd_view_same_shape(&view->shape, wanted) &&
-		hd_shape_redundancy(&view->shape) == hd_shape_redundancy(wanted) &&
+	if (c->guards)
+		hd_shape_make_redundant(&had, hd_shape_redundancy(wanted));
+	return !c->reshaped && had.nstages && !hd_view_same_shape(&had, wanted) &&
+		hd_shape_redundancy(&had) == hd_shape_redundancy(wanted) &&
 		hd_job_has_settled(c->spec->task->job, &settled);
 }
 

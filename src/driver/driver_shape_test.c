@@ -170,10 +170,10 @@ static void a_change_that_a_worker_refuses_is_taken_back_for_good(void **state)
 }
 
 /* The coordinator that cut them again is gone: the next one knows by the job and the view. But what it was
- * asked for itself, or with other shadows, is the user's. */
+ * asked for itself, or with other shadows, is the user's, unless notices say whether there are any. */
 static void a_change_of_the_coordinator_before_is_taken_back(void **state)
 {
-	enum { INHERITED, ASKED, SHADOWS, KINDS };
+	enum { INHERITED, NOTICES, ASKED, SHADOWS, KINDS };
 
 	(void)state;
 	for (int kind = 0; kind < KINDS; kind++) {
@@ -186,10 +186,11 @@ static void a_change_of_the_coordinator_before_is_taken_back(void **state)
 		assert_int_equal(r.c.nqueued, 1);
 		r.c.redrawn.nstages = 0;
 		r.c.reshaped = kind == ASKED;
-		if (kind == SHADOWS)
+		r.c.guards = kind == NOTICES;
+		if (kind == SHADOWS || kind == NOTICES)
 			hd_shape_make_redundant(&r.c.config.shape, HD_REDUNDANCY_FULL);
 		refuse(&r);
-		if (kind == INHERITED) {
+		if (kind == INHERITED || kind == NOTICES) {
 			assert_true(was_fed(&r, 2, &before) && r.redraw.off);
 			assert_string_equal(desk_kept(&r.desk), was);
 		} else {

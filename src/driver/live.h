@@ -65,7 +65,7 @@ enum { HD_LIVE_SOCKET = 1, HD_LIVE_JSON = 2 };
 	X(double, predicted_ms, .unit = "ms", .about = "step that the map was chosen for; 0: no prediction") \
 	X(int64_t, unrecorded, .about = "steps without a line in metrics.ndjson")                           \
 	X(int64_t, copies, .about = "workers that each part of sharded state lies on; 0: not sharded")      \
-	X(const char *, redundancy, .may_lack = true, .about = "elastic.redundancy")                        \
+	X(const char *, redundancy, .may_lack = true, .about = "that there is: the view's")                 \
 	X(const char *, resilience, .may_lack = true, .about = "by-notice: whether that has redundancy on, "  \
 		"and why; else given")                                                                      \
 	X(int64_t, single, .may_lack = true, .negative = true, .about = "stages that one worker alone "     \
