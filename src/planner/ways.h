@@ -39,7 +39,7 @@
 	X(PAUSES,   "pauses too long")                                               \
 	X(LATE,     "done too late")                                                 \
 	X(DEAR,     "costs too much")                                                \
-	X(NO_RUN,   "no run takes it yet")
+	X(NO_RUN,   "shown, not chosen yet")
 
 enum hd_way_fate {
 #define X(id, text) HD_WAY_##id,
@@ -62,7 +62,7 @@ struct hd_ways_ask {
 	/* NULL, or called before each grid how many of all were gone through */
 	void (*said)(void *user, uint32_t done, uint32_t of);
 	void *user;
-	bool runs[HD_NSPOT_STRATEGIES];           /* a run takes it */
+	bool runs[HD_NSPOT_STRATEGIES];           /* it may be chosen */
 	bool all;                                 /* rule 4 */
 };
 

@@ -21,7 +21,8 @@ struct hd_pipes_forecast {
 	uint32_t npipes;                  /* of the view; 0: none was made */
 };
 
-/* The holders among workers of `ndevices` each, by comm.sync. */
+/* The holders among workers of `ndevices` each, by comm.sync. Sharded state goes with the whole model alone
+ * (hd_job_is_whole()), of which no step is predicted. */
 static inline struct hd_step_holders hd_pipes_holders(const struct hd_job *job, uint32_t ndevices)
 {
 	return (struct hd_step_holders){ .devices = ndevices,
