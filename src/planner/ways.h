@@ -36,6 +36,7 @@
 	X(STEP,     "its step is longer")                                            \
 	X(OVERHEAD, "shadows and checkpoints take more")                             \
 	X(LOSSES,   "losses cost more")                                              \
+	X(ABSENT,   "its machines are there too seldom")                             \
 	X(PAUSES,   "pauses too long")                                               \
 	X(LATE,     "done too late")                                                 \
 	X(DEAR,     "costs too much")                                                \

@@ -364,7 +364,8 @@ static void print_text(const struct spot_ask *a)
 		printf(": %s\n", r->why);
 	}
 	if (ways->chosen == ways->n) {
-		printf("chosen    none: no way is allowed by the bounds on pause, time and money\n");
+		printf("chosen    none: no way is allowed by the bounds on pause, time and money "
+			"and has its machines\n");
 		return;
 	}
 	const struct hd_way *c = &ways->way[ways->chosen];

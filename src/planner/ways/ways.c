@@ -323,7 +323,8 @@ static void take(struct ways_search *s, struct ways_shape *x, const struct hd_sp
 		samples = (double)s->ask->steps * grid->batch;
 	w->hours = samples_h > 0 ? samples / samples_h : samples > 0 ? INFINITY : 0;
 	w->usd = w->hours * w->value.usd_h;
-	w->fate = !s->ask->runs[strategy] ? HD_WAY_NO_RUN : !w->value.allowed ? HD_WAY_PAUSES :
+	w->fate = !s->ask->runs[strategy] ? HD_WAY_NO_RUN : !(w->value.value > 0) ?
+		HD_WAY_ABSENT : !w->value.allowed ? HD_WAY_PAUSES :
 		m->deadline_s > 0 && w->hours * 3600 > m->deadline_s ? HD_WAY_LATE :
 		m->budget_usd > 0 && w->usd > m->budget_usd ? HD_WAY_DEAR : HD_WAY_EQUAL;
 	w->value.allowed = w->fate == HD_WAY_EQUAL && !x->helper;
@@ -534,13 +535,17 @@ static int best_first(const void *x, const void *y)
 }
 
 /* Which of the factors of a value is worst beside the choice's. */
-static enum hd_way_fate why_it_lost(const struct hd_spot_value *c, const struct hd_spot_value *v)
+static enum hd_way_fate why_it_lost(const struct hd_way *choice, const struct hd_way *w)
 {
+	const struct hd_spot_value *c = &choice->value, *v = &w->value;
+	const double away = (c->value / choice->alone) / (v->value / w->alone);
 	const double step = v->step_s / c->step_s, over = (1 + v->overhead) / (1 + c->overhead),
 		losses = (1 + v->losses_h / 3600 * v->stall_s) / (1 + c->losses_h / 3600 * c->stall_s);
 
 	if (v->value >= 0.99 * c->value)
 		return v->strategy == c->strategy && v->spares == c->spares ? HD_WAY_NEAR : HD_WAY_EQUAL;
+	if (away > step && away > over && away > losses)
+		return HD_WAY_ABSENT;
 	return step >= over && step >= losses ? HD_WAY_STEP : over >= losses ? HD_WAY_OVERHEAD :
 		HD_WAY_LOSSES;
 }
@@ -559,7 +564,7 @@ static enum hd_err choose(struct ways_search *s, struct hd_diag *diag)
 	for (uint32_t i = 0; i < out->n && out->chosen < out->n; i++)
 		if (out->way[i].value.allowed)
 			out->way[i].fate = i == out->chosen ? HD_WAY_CHOSEN :
-				why_it_lost(&out->way[out->chosen].value, &out->way[i].value);
+				why_it_lost(&out->way[out->chosen], &out->way[i]);
 	return HD_OK;
 }
 

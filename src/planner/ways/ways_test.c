@@ -203,6 +203,25 @@ static bool is_what_runs(const struct hd_way *x, const struct hd_way *w, uint32_
 		x->value.strategy == (spared && !full ? HD_SPOT_REROUTE : w->value.strategy);
 }
 
+/* One machine, and two stages: worth nothing, so that nothing is chosen. */
+static void what_never_has_its_machines_is_not_chosen(void **state)
+{
+	static const struct hd_spot_change in[] = { { 0, 1, "a" }, { 1000, -1, "a" } };
+	static struct setting s;
+	struct hd_spot_trace trace;
+
+	(void)state;
+	assert_int_equal(hd_spot_trace_make(&trace, sizeof in / sizeof *in, in, 0, &arena, NULL), HD_OK);
+	set_up_ask(&s, 0);
+	s.ask.plan.stages = 2;
+	s.ask.trace = &trace;
+	const struct hd_ways ways = found(&s);
+	assert_true(ways.n && ways.chosen == ways.n);
+	for (uint32_t i = 0; i < ways.n; i++)
+		CHECK(ways.way[i].fate == HD_WAY_ABSENT || ways.way[i].fate == HD_WAY_NO_RUN, "way %u: %s", i,
+			hd_way_fate_texts[ways.way[i].fate]);
+}
+
 /* Machines of a trace: time by time, the run is worth what the pipelines are that there are machines for. */
 static void machines_that_come_and_go_are_worth_what_is_there(void **state)
 {
@@ -400,6 +419,7 @@ int main(void)
 #define T(test) cmocka_unit_test_setup_teardown(test, make_arena, drop_arena)
 		T(every_way_is_what_its_own_plan_and_all_sets_of_losses_say), T(no_grid_is_forgotten),
 		T(what_cannot_win_is_left_out_and_the_choice_stays),
+		T(what_never_has_its_machines_is_not_chosen),
 		T(machines_that_come_and_go_are_worth_what_is_there), T(keys_that_are_given_are_kept),
 		T(shadows_fit_or_are_refused), T(bounds_leave_ways_out),
 		T(a_bound_on_pauses_buys_what_computes_less_again),
