@@ -67,7 +67,8 @@ struct hd_relay {
 	 * planes, the one of the lowest id in plane 0. `merged`: `table` has what all say, and counts
 	 * instead. */
 	uint32_t nplanes; uint64_t metrics_cap;
-	bool merged;
+	_Atomic bool merged;              /* the compute thread takes the metrics meanwhile */
+	uint32_t nsaid;                   /* members of the view in which these metrics were begun */
 	/* owned: [nplanes][nvns][metrics_len]; the whole table as one message; those of one pass, for the
 	 * compute thread */
 	uint8_t *metrics, *table, *own;

@@ -78,6 +78,7 @@ enum hd_err hd_relay_metrics_begin(struct hd_relay *r, bool keep, struct hd_diag
 		return HD_OK;
 	}
 	r->merged = false;
+	r->nsaid = r->view.nmembers;
 	const uint32_t n = count_planes(r);
 	enum hd_err err = hd_relay_planes(r, n, diag);
 	if (err)
@@ -175,13 +176,13 @@ static enum hd_err take_table(struct hd_relay *r, struct hd_diag *diag)
 
 enum hd_err hd_relay_take(struct hd_relay *r, struct hd_diag *diag)
 {
-	enum hd_err err = r->merged ? take_table(r, diag) : HD_OK;
-	/* without planes a view may come in force meanwhile (member.h): it is not read */
-	const uint32_t n = r->merged ? 0 : r->nplanes == 1 ? 1 : r->view.nmembers;
+	/* a view may come in force meanwhile (member.h), and all be merged for it: neither is read again */
+	const bool merged = r->merged;
+	enum hd_err err = merged ? take_table(r, diag) : HD_OK;
 
-	for (uint32_t m = 0; m < n; m++)
+	for (uint32_t m = 0; m < r->nsaid && !merged; m++)
 		for (uint32_t v = 0; v < r->nvns && !err; v++) {
-			if (r->nplanes > 1 && !hd_dist_says(r->worker, (uint16_t)m, v))
+			if (r->nplanes == 1 ? m : !hd_dist_says(r->worker, (uint16_t)m, v))
 				continue;
 			const uint64_t at = hd_relay_metrics_at(r, m, v);
 			if (r->metrics_here[at])
