@@ -571,6 +571,8 @@ static void on_restored(struct hd_coordinator *co, uint64_t step)
 	co->committed = co->verified = step;
 	co->phase = HD_CO_START;
 	co->start_ns = co->now_ns;
+	for (uint32_t i = 0; i < HD_CO_NEWS; i++)
+		co->news[i].step = 0;                     /* of steps that are run again */
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
 		if (co->worker[i].state == HD_W_SYNCING || co->worker[i].state == HD_W_READY)
 			hd_co_sync_lost(co, &co->worker[i]);

@@ -517,7 +517,6 @@ static void decide(struct hd_coordinator *co)
 	if (co->goes_on) {
 		co->next = co->rest;
 		co->next.epoch = co->record.epoch;
-		co->moves = co->movers = 0;
 	} else if (!fill_map(co, &v)) {
 		co->open.hold = true;
 		hd_co_note(co, "hold", HD_NOBODY,
@@ -526,6 +525,8 @@ static void decide(struct hd_coordinator *co)
 	}
 	co->open_alone = v.open && !co->open.afresh && hd_co_computes_together(co);
 	co->open.hold |= co->open_alone;          /* after the step */
+	if (co->open_alone)
+		co->moves = co->movers = 0;       /* nothing does before the next one */
 	bool news = !co->record.started, fewer = v.n < co->record.nmembers;
 	for (uint32_t i = 0; i < v.n; i++)
 		news |= v.member[i]->state != HD_W_MEMBER;

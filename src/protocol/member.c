@@ -671,7 +671,7 @@ static void no_coordinator(struct hd_member *m)
 		hd_member_exit(m, 75, "no coordinator for thirty times workers.detect");
 		return;
 	}
-	if (!m->peer_lost && !m->held && m->state != HD_HALTED)
+	if (!m->peer_lost && !m->held && !m->hold && m->state != HD_HALTED)
 		return;
 	uint32_t i = 0;
 	assert(hd_member_is_in(m, m->worker));

@@ -35,10 +35,11 @@
  *    the boundary has not contributed to the step.
  * 5. The checkpoint writer is the member with the lowest id. Remote workers have higher ids and are never
  *    the writer. A member that becomes the writer in a VIEW gets BOUNDARY again before it contributes.
- * 6. Without a coordinator (it is gone, or was never met) a member goes on training and acts CALL each T/4.
- *    If it may take over, it acts TAKE_OVER after 2 T, plus T/8 for each member of a lower id, then each
+ * 6. Without a coordinator (it is gone, or was never met) a member goes on training and acts CALL each
+ *    T/4. If it may take over, it acts TAKE_OVER after 2 T, plus T/8 for each member of a lower id, then each
  *    2 T; workers that are no members wait longer than all members. If a member is lost meanwhile, all hold:
- *    they begin no step. After 30 T the lowest id gets a final BOUNDARY, and all EXIT.
+ *    they begin no step; so they do in a view that says so. After 30 T the lowest id gets a final BOUNDARY,
+ *    and all EXIT.
  * 7. Sharded state (config.copies above 0): the optimizer slots of a bucket lie at the members of its
  *    *chain* only (exchange.h). The step then ends as follows.
  *	an owner has folded a bucket      -> the sum along its line
@@ -254,7 +255,7 @@ bool hd_member_is_writer(const struct hd_member *member);
 /* Was the newest BOUNDARY the checkpoint writer's? After one that was not, what an earlier one still gathers
  * is given up, and is READY, too. */
 bool hd_member_saves(const struct hd_member *member);
-/* Is it between steps, and waits for more members before it begins another one? */
+/* Is it between steps, and begins none in this view? */
 bool hd_member_holds(const struct hd_member *member);
 /* in force; NULL: not a member */
 const struct hd_view *hd_member_view(const struct hd_member *member);

@@ -77,7 +77,7 @@ struct hd_member {
 	uint64_t given_up;                /* the transfer that its source aborted; 0: none */
 
 	bool has_view, held, status_said;
-	bool hold;                        /* too few members: no step is begun in this view */
+	bool hold;                        /* no step is begun in this view */
 	int64_t links_ns;                 /* until then it waits for links of its first view; 0: not */
 	struct hd_view view;
 	struct hd_member_next next;
