@@ -379,7 +379,10 @@ bool hd_hub_is_away(const struct hd_hub *hub, uint32_t worker)
 
 void hd_hub_call_me(struct hd_hub *hub, uint32_t worker)
 {
-	assert(!count(hub->impl, has_stream) && worker < HD_WORKER_GUEST);
+	assert(worker < HD_WORKER_GUEST);
+	/* a peer that calls already would meet a worker without an id */
+	for (uint32_t i = 0; i < hub->impl->used; i++)
+		end_soon(&hub->impl->places[i], HD_CLOSE_DONE, "called by another id from now on");
 	hub->impl->peers.config.worker = worker;
 }
 

@@ -129,7 +129,7 @@ bool hd_hub_is_closed(const struct hd_hub *hub);          /* no connection is le
 bool hd_hub_is_up(const struct hd_hub *hub, uint32_t worker);
 /* Is it up, over a transport that reaches other machines? */
 bool hd_hub_is_away(const struct hd_hub *hub, uint32_t worker);
-/* Sets the own id: for a joiner that was given one. Only while no connection is up. */
+/* Sets the own id: for a joiner that was given one. Connections that are there end: peers call again. */
 void hd_hub_call_me(struct hd_hub *hub, uint32_t worker);
 
 /* ---- epochs ---- */

@@ -282,10 +282,15 @@ static void a_peer_without_an_id_is_a_guest(struct hubs_world *w)
 		HD_OK);
 	run_until(w, &w->heard[2].n_messages, 1, "message");
 	hd_hub_drop(&w->hubs[2], 0, HD_CLOSE_DONE, "");
+	/* another one calls it meanwhile: too early, and again */
+	assert_int_equal(hd_hub_connect(&w->hubs[1], 2, w->row, w->addr[2], &w->diag), HD_OK);
 	run_until(w, &w->heard[2].n_losts, 1, "lost");
 	hd_hub_call_me(&w->hubs[2], 2);
+	run_until(w, &w->heard[1].n_losts, 1, "the end of a call that came too early");
 	meet(w, 2, 0);
 	assert_int_equal(w->heard[0].ups[1].worker, 2);
+	w->config[2].worker = 2;
+	meet(w, 1, 2);
 }
 
 static void three_meet_and_a_wake_ends_a_poll(struct hubs_world *w)
