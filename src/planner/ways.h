@@ -17,7 +17,8 @@
  *    beside the choice. Those that may be worth most come first.
  * 5. With a trace, machines come and go: a run has as many of a grid's pipelines as there are machines for
  *    (hd_spot_presence()), each number of them planned and judged by itself, and stands with fewer than one.
- *    Spare pipelines go first; without any, peers take what is lost. Paid are the machines that are there.
+ *    Spare pipelines go first; without any, peers take what is lost. Paid are the machines that are there,
+ *    and losses strike among those that are there, as many as there are on average with so many pipelines.
  *
  * Equal arguments give equal answers. What is handed out lies in the arena; plans go through one of their
  * own. Pure. */

@@ -158,6 +158,7 @@ static uint32_t chosen(const struct hd_spot_trace *trace, const struct hd_spot_m
 	struct hd_spot_value v[WAYS];
 	struct hd_spot_grid grid = { .pipelines = plain->npipelines, .stages = STAGES,
 		.batch = (double)plain->batch, .machines = machines };
+	struct hd_spot_there there[5];
 	double share[5];
 
 	hd_spot_market_of(&market, trace);
@@ -166,15 +167,18 @@ static uint32_t chosen(const struct hd_spot_trace *trace, const struct hd_spot_m
 	market.rebuild_s = (double)plain->rendezvous_ms * 1e-3;
 	market.reload_s = (double)plain->reload_ms * 1e-3;
 	market.checkpoint_s = (double)plain->save_ms * 1e-3;
-	hd_spot_presence(share, trace, &grid);
+	hd_spot_presence(there, trace, &grid);
+	for (uint32_t d = 0; d <= plain->npipelines; d++)
+		share[d] = there[d].share;
 	for (uint32_t i = 0; i < WAYS; i++) {
 		struct hd_spot_value of[4];
 		for (uint32_t d = 1; d <= plain->npipelines; d++) {
 			grid.pipelines = d;
+			grid.present = (uint32_t)(there[d].machines + 0.5);
 			grid.step_s = market.replan_s = (double)plain->step_ms[d - 1] * 1e-3;
 			of[d - 1] = hd_spot_value(&market, &grid, way[i], 0, overhead_of(way[i]));
 		}
-		v[i] = hd_spot_value_present(of, share, plain->npipelines);
+		v[i] = hd_spot_value_present(&market, of, share, plain->npipelines);
 		value[i] = v[i].value;
 	}
 	return hd_spot_choose(WAYS, v);

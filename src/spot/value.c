@@ -269,10 +269,34 @@ static double slow_down(const struct hd_spot_market *m, const struct hd_spot_gri
 	return left > 0 ? g->pipelines / left : 1;
 }
 
-/* What half of the losses take at most: those that are tolerated, that need others' state, that go back. */
-static double half_take_s(const struct hd_spot_value *v, double tolerated_s, double held_s, double unheld_s)
+/* Losses per hour that take `s` at most, while the run has the pipelines of each. */
+static double take_at_most(const struct hd_spot_value *of, const double *share, uint32_t n, double s)
 {
-	return v->exceeds <= 0.5 ? tolerated_s : v->unheld <= 0.5 ? held_s : unheld_s;
+	double sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		for (int k = 0; k < HD_SPOT_TAKES; k++)
+			sum += of[i].takes[k].s <= s ? share[i] * of[i].losses_h * of[i].takes[k].share : 0;
+	return sum;
+}
+
+/* What half of them take at most, by bisection: no memory for a list that is sorted. */
+static double half_take_s(const struct hd_spot_value *of, const double *share, uint32_t n)
+{
+	const double half = take_at_most(of, share, n, INFINITY) / 2 * (1 - 1e-12);
+	double below = 0, most = 0, at = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		for (int k = 0; k < HD_SPOT_TAKES; k++)
+			most = fmax(most, of[i].takes[k].s);
+	for (int i = 0; i < 60 && below < most; i++) {
+		const double mid = (below + most) / 2;
+		*(take_at_most(of, share, n, mid) >= half ? &most : &below) = mid;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		for (int k = 0; k < HD_SPOT_TAKES; k++)
+			at = of[i].takes[k].s <= most ? fmax(at, of[i].takes[k].s) : at;
+	return at;
 }
 
 /* Shares that were counted sum to nearly 0 or 1. */
@@ -289,7 +313,8 @@ struct hd_spot_value hd_spot_value(const struct hd_spot_market *market, const st
 	double tolerated = 0;
 
 	v.devices = (g->pipelines + v.spares) * g->stages;
-	const struct hd_spot_market seen = hd_spot_market_seen(market, g->machines, v.devices), *m = &seen;
+	const struct hd_spot_market seen = hd_spot_market_seen(market, g->present ? g->present : g->machines,
+		v.devices), *m = &seen;
 	v.losses_h = m->losses_h;
 	for (uint32_t k = 1; k <= m->ntogether; k++) {
 		const double w = m->together[k - 1],
@@ -312,7 +337,15 @@ struct hd_spot_value hd_spot_value(const struct hd_spot_market *market, const st
 		exceeded = (v.exceeds - v.unheld) * held_s + v.unheld * unheld_s;
 	v.tolerated_s = v.exceeds < 1 ? tolerated / (1 - v.exceeds) : 0;
 	v.exceeded_s = v.exceeds > 0 ? exceeded / v.exceeds : 0;
-	v.pause_s = half_take_s(&v, m->pause_s + g->redo_s, held_s, unheld_s);
+	v.takes[0].s = m->pause_s + g->redo_s;
+	v.takes[0].share = 1 - v.exceeds;
+	v.takes[1].s = held_s;
+	v.takes[1].share = v.exceeds - v.unheld;
+	v.takes[2].s = unheld_s;
+	v.takes[2].share = v.unheld;
+	struct hd_spot_value one = v;
+	one.losses_h = 1;
+	v.pause_s = half_take_s(&one, &(double){ 1 }, 1);
 	v.stall_s = (1 - m->announced) * (tolerated + exceeded) + m->announced * m->switch_s;
 	v.useful = 1 / ((1 + v.overhead) * (1 + m->losses_h / 3600 * v.stall_s));
 	v.usd_h = (g->machines > v.devices ? g->machines : v.devices) * m->usd_h;
@@ -321,31 +354,39 @@ struct hd_spot_value hd_spot_value(const struct hd_spot_market *market, const st
 	return v;
 }
 
-void hd_spot_presence(double *share, const struct hd_spot_trace *t, const struct hd_spot_grid *grid)
+void hd_spot_presence(struct hd_spot_there *there, const struct hd_spot_trace *t,
+	const struct hd_spot_grid *grid)
 {
 	const double all_ms = t->n ? (double)t->at[t->n - 1].at_ms : 0;
 	uint32_t here = 0;
 
 	for (uint32_t d = 0; d <= grid->pipelines; d++)
-		share[d] = 0;
+		there[d] = (struct hd_spot_there){ .share = 0 };
 	for (size_t i = 0; i + 1 < t->n && all_ms > 0; i++) {
 		here = t->at[i].added ? here + 1 : here - 1;
 		const uint32_t d = here / grid->stages;
-		share[d < grid->pipelines ? d : grid->pipelines] +=
-			(double)(t->at[i + 1].at_ms - t->at[i].at_ms) / all_ms;
+		struct hd_spot_there *at = &there[d < grid->pipelines ? d : grid->pipelines];
+		const double share = (double)(t->at[i + 1].at_ms - t->at[i].at_ms) / all_ms;
+		at->share += share;
+		at->machines += share * here;
 	}
+	for (uint32_t d = 0; d <= grid->pipelines; d++)
+		there[d].machines /= there[d].share > 0 ? there[d].share : 1;
 	if (!(all_ms > 0))
-		share[grid->pipelines] = 1;
+		there[grid->pipelines] = (struct hd_spot_there){ 1, grid->pipelines * grid->stages };
 }
 
-struct hd_spot_value hd_spot_value_present(const struct hd_spot_value *of, const double *share,
-	uint32_t pipelines)
+struct hd_spot_value hd_spot_value_present(const struct hd_spot_market *market,
+	const struct hd_spot_value *of, const double *share, uint32_t pipelines)
 {
 	struct hd_spot_value v = of[pipelines - 1];
 
 	v.value = 0;
 	for (uint32_t d = 1; d <= pipelines; d++)
 		v.value += share[d] * of[d - 1].value;
+	if (take_at_most(of, share + 1, pipelines, INFINITY) > 0)
+		v.pause_s = half_take_s(of, share + 1, pipelines);
+	v.allowed = !(market->pause_max_s > 0) || v.pause_s <= market->pause_max_s;
 	return v;
 }
 

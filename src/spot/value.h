@@ -10,10 +10,11 @@
  * 3. Checkpoints are as far apart as loses least by the rate of the losses that go back to one, those that
  *    were announced left out; beside other strategies every half hour at least.
  * 4. The choice is the highest value; within 1 % of it the earlier row of the table.
- * 5. A loss takes k of all `machines` that are rented, each set equally likely; what waits beside the grid is
- *    paid for, too, and its losses cost nothing.
+ * 5. A loss takes k of the machines that are there, each set equally likely; what waits beside the grid is
+ *    paid for, too, and its losses cost nothing. Paid are all `machines`.
  * 6. Of every strategy the bound on pauses is held against the same: from a loss without notice until the run
- *    is where it was, what is computed again included, as half of such losses take at most.
+ *    is where it was, what is computed again included, as half of such losses take at most. Where machines
+ *    come and go these are the losses of all the time, whatever number of pipelines they met.
  *
  * Pure. */
 #ifndef HD_SPOT_VALUE_H
@@ -39,7 +40,7 @@ enum hd_spot_strategy {
 };
 extern const char *const hd_spot_strategy_names[HD_NSPOT_STRATEGIES];
 
-enum { HD_SPOT_TOGETHER = 64, HD_SPOT_SPARES = 8, HD_SPOT_SAVE_S = 1800 };
+enum { HD_SPOT_TOGETHER = 64, HD_SPOT_SPARES = 8, HD_SPOT_SAVE_S = 1800, HD_SPOT_TAKES = 3 };
 
 /* Probability that k devices lost at once exceed it; 1 where there are no k. `spares` is of REPLICA. */
 double hd_spot_exceeds(enum hd_spot_strategy strategy, uint32_t pipelines, uint32_t stages, uint32_t spares,
@@ -78,7 +79,8 @@ struct hd_spot_market hd_spot_market_seen(const struct hd_spot_market *market, u
 struct hd_spot_grid {
 	uint32_t pipelines, stages;
 	double batch, step_s;
-	uint32_t machines;                        /* that are rented; fewer than it uses: as many */
+	uint32_t machines;                        /* that are paid for; fewer than it uses: as many */
+	uint32_t present;                         /* that losses strike among; 0: all that are paid for */
 	double redo_s;                            /* what a tolerated loss makes others compute again */
 };
 
@@ -90,6 +92,8 @@ struct hd_spot_value {
 	double step_s, overhead, saving;          /* without losses; shares on top: all, of checkpoints */
 	double exceeds, unheld;                   /* means over the sizes of losses */
 	double tolerated_s, exceeded_s, stall_s;  /* a loss of each kind; the expected one */
+	/* without notice: what takes how long, of which share of the losses: tolerated, held, of no holder */
+	struct { double s, share; } takes[HD_SPOT_TAKES];
 	double pause_s;                           /* rule 6 */
 	double interval_s;                        /* between checkpoints; infinite: none */
 	double useful, usd_h, value;              /* share of the time; samples per dollar */
@@ -100,13 +104,16 @@ struct hd_spot_value {
  * checkpoints come on top. */
 struct hd_spot_value hd_spot_value(const struct hd_spot_market *market, const struct hd_spot_grid *grid,
 	enum hd_spot_strategy strategy, uint32_t spares, double overhead);
-/* Machines come and go: share[d] of the time there are enough for d pipelines of the grid, d up to its own,
- * where so many or more count as its own. */
-void hd_spot_presence(double *share, const struct hd_spot_trace *trace, const struct hd_spot_grid *grid);
+/* Share of the time, and the machines that are there then, on average; 0 of no time. */
+struct hd_spot_there { double share, machines; };
+/* Machines come and go: there[d] when there are enough for d pipelines of the grid, d up to its own, where so
+ * many or more count as its own. */
+void hd_spot_presence(struct hd_spot_there *there, const struct hd_spot_trace *trace,
+	const struct hd_spot_grid *grid);
 /* The value where the run has as many pipelines as there are machines for: `of` [d - 1] of d pipelines,
- * weighted by `share`; else as of the last. */
-struct hd_spot_value hd_spot_value_present(const struct hd_spot_value *of, const double *share,
-	uint32_t pipelines);
+ * weighted by the share [d] of the time; its pause by their losses, too (rule 6). Else as of the last. */
+struct hd_spot_value hd_spot_value_present(const struct hd_spot_market *market,
+	const struct hd_spot_value *of, const double *share, uint32_t pipelines);
 /* Rule 4 among those that are allowed, in any order; of one row the highest value, then the first; n: none
  * is. */
 uint32_t hd_spot_choose(uint32_t n, const struct hd_spot_value *values);

@@ -288,7 +288,23 @@ static void pauses_of_all_strategies_are_measured_alike(void **state)
 		{ "[0, 0, 0, 1]", HD_SPOT_REPLICA, 20 + 4 },
 		{ "[0.4, 0, 0, 0.6]", HD_SPOT_LAZY, 20 + 6 + sqrt(2 * 50 * 100 / 0.6) / 2 },
 	};
+	/* a pause of 40 s, longer than to rebuild (24 s): 2 of 3 take that long, 1 of 3 is rebuilt */
+	struct hd_spot_market slow = market_of("{\"losses_h\": 36, \"together\": [0, 1], \"pause_s\": 37,"
+		" \"rebuild_s\": 20}");
+	struct hd_spot_value of = hd_spot_value(&slow, &g, HD_SPOT_LAZY, 0, 0);
 	(void)state;
+	CHECK(fabs(of.pause_s - 40) < 1e-9, "%g s", of.pause_s);
+	/* 30 of 100 are rebuilt in 24 s, 40 tolerated in 40 s, 30 go back for longer */
+	slow = market_of("{\"losses_h\": 36, \"together\": [0.4, 0, 0.3, 0.3], \"pause_s\": 37,"
+		" \"rebuild_s\": 20, \"reload_s\": 100}");
+	of = hd_spot_value(&slow, &g, HD_SPOT_LAZY, 0, 0);
+	CHECK(fabs(of.exceeds - 0.6) < 1e-12 && fabs(of.unheld - 0.3) < 1e-12 &&
+		fabs(of.pause_s - 40) < 1e-9, "%g, %g: %g s", of.exceeds, of.unheld, of.pause_s);
+	/* 45 of 100 go back, in 8 s */
+	slow = market_of("{\"losses_h\": 36, \"together\": [0.55, 0, 0, 0.45], \"pause_s\": 37,"
+		" \"rebuild_s\": 7, \"reload_s\": 1, \"checkpoint_s\": 0}");
+	of = hd_spot_value(&slow, &g, HD_SPOT_LAZY, 0, 0);
+	CHECK(fabs(of.unheld - 0.45) < 1e-12 && fabs(of.pause_s - 40) < 1e-9, "%g s", of.pause_s);
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		char text[300];
@@ -357,21 +373,35 @@ static void pipelines_are_there_for_shares_of_the_time(void **state)
 	static const struct hd_spot_change in[] = { { 0, 4, NULL }, { 10000, -1, NULL }, { 30000, -2, NULL },
 		{ 40000, 5, NULL }, { 100000, -1, NULL } };
 	const struct hd_spot_grid g = { .pipelines = 2, .stages = 2 };
-	const struct hd_spot_value of[2] = { { .value = 10, .allowed = true },
-		{ .value = 15, .strategy = HD_SPOT_LAZY, .allowed = true } };
+	/* with one pipeline, on for 20 s, all losses take 9 s; with two 4 of 7 take 2 s, the rest 3 s */
+	struct hd_spot_value of[2] = { { .value = 10, .losses_h = 7, .takes = { { 9, 1 } } },
+		{ .value = 15, .strategy = HD_SPOT_LAZY, .losses_h = 2, .takes = { { 2, 4 / 7.0 }, { 3, 3 / 7.0 } } } };
+	struct hd_spot_market m = { .pause_max_s = 3 };
+	struct hd_spot_there there[3];
 	struct hd_spot_trace t;
-	double share[3];
 	(void)state;
 
 	assert_int_equal(hd_spot_trace_make(&t, 5, in, 0, &arena, NULL), HD_OK);
-	hd_spot_presence(share, &t, &g);
-	assert_true(fabs(share[0] - 0.1) < 1e-12 && fabs(share[1] - 0.2) < 1e-12);
-	assert_true(fabs(share[2] - 0.7) < 1e-12);
-	const struct hd_spot_value v = hd_spot_value_present(of, share, 2);
-	assert_true(fabs(v.value - 12.5) < 1e-12 && v.strategy == HD_SPOT_LAZY && v.allowed);
+	hd_spot_presence(there, &t, &g);
+	assert_true(fabs(there[0].share - 0.1) < 1e-12 && fabs(there[1].share - 0.2) < 1e-12);
+	assert_true(fabs(there[2].share - 0.7) < 1e-12 && fabs(there[2].machines - 40 / 7.0) < 1e-12);
+	assert_true(fabs(there[0].machines - 1) < 1e-12 && fabs(there[1].machines - 3) < 1e-12);
+	const double share[3] = { there[0].share, there[1].share, there[2].share };
+	struct hd_spot_value v = hd_spot_value_present(&m, of, share, 2);
+	assert_true(fabs(v.value - 12.5) < 1e-12 && v.strategy == HD_SPOT_LAZY);
+	/* in 100 s: 140 of 9 s, 80 of 2 s, 60 of 3 s */
+	assert_true(fabs(v.pause_s - 3) < 1e-12 && v.allowed);
+	of[0].losses_h = 7.1;
+	v = hd_spot_value_present(&m, of, share, 2);
+	assert_true(fabs(v.pause_s - 9) < 1e-12 && !v.allowed);
+	m.pause_max_s = 0;
+	assert_true(hd_spot_value_present(&m, of, share, 2).allowed);
+	of[0].losses_h = of[1].losses_h = 0;
+	of[1].pause_s = 5;
+	assert_true(fabs(hd_spot_value_present(&m, of, share, 2).pause_s - 5) < 1e-12);
 	t.n = 0;
-	hd_spot_presence(share, &t, &g);
-	assert_true(share[2] >= 1 && share[0] <= 0 && share[1] <= 0);
+	hd_spot_presence(there, &t, &g);
+	assert_true(there[2].share >= 1 && there[0].share <= 0 && there[1].share <= 0);
 }
 
 static void a_bad_market_is_refused_with_the_member(void **state)

@@ -32,8 +32,11 @@ struct ways_search {
 	struct hd_arena *arena, *work;
 	struct ways_shape *shape;
 	uint32_t nlisted, *order;                 /* with helpers; best bound first */
-	double *share;                            /* of pipelines of this depth; rule 5 */
+	struct hd_spot_there *there;              /* by pipelines of this depth; rule 5 */
 	uint32_t depth;
+	/* of each way, with machines for just so many pipelines; of one more, by its number of them */
+	struct hd_spot_value *exact, *of;
+	double *share;
 	double paid;                              /* machines that are there on average, as a share */
 	struct hd_ways out;
 	double best, best_of[HD_NSPOT_STRATEGIES];        /* of what is allowed; of all */
@@ -49,21 +52,24 @@ static void see_depth(struct ways_search *s, uint32_t p)
 	const struct hd_spot_grid grid = { .pipelines = s->ask->plan.cluster->ndevices / p, .stages = p };
 
 	if (comes_and_goes(s->ask) && s->depth != p)
-		hd_spot_presence(s->share, s->ask->trace, &grid);
+		hd_spot_presence(s->there, s->ask->trace, &grid);
 	s->depth = p;
 }
 
-/* With exactly d of n pipelines, or with at least n. */
-static double share_of(const struct ways_search *s, uint32_t p, uint32_t d, uint32_t n)
+/* With machines for exactly d of n pipelines, or for at least n. */
+static struct hd_spot_there there_with(const struct ways_search *s, uint32_t p, uint32_t d, uint32_t n)
 {
-	double sum = 0;
+	struct hd_spot_there sum = { .share = 0 };
 
 	if (!comes_and_goes(s->ask))
-		return d == n;
+		return (struct hd_spot_there){ d == n, s->ask->plan.cluster->ndevices };
 	if (d < n)
-		return s->share[d];
-	for (uint32_t k = d; k <= s->ask->plan.cluster->ndevices / p; k++)
-		sum += s->share[k];
+		return s->there[d];
+	for (uint32_t k = d; k <= s->ask->plan.cluster->ndevices / p; k++) {
+		sum.share += s->there[k].share;
+		sum.machines += s->there[k].share * s->there[k].machines;
+	}
+	sum.machines /= sum.share > 0 ? sum.share : 1;
 	return sum;
 }
 
@@ -77,7 +83,7 @@ static void see_machines(struct ways_search *s)
 		return;
 	see_depth(s, 1);
 	for (uint32_t k = 1; k <= n; k++)
-		mean += k * s->share[k];
+		mean += k * s->there[k].share;
 	s->paid = mean > 0 ? mean / n : 1;
 }
 
@@ -153,7 +159,7 @@ static void add_shape(struct ways_search *s, const struct ways_adding *a, uint32
 
 	if (a->to) {
 		for (uint32_t k = 1; k <= d; k++)
-			most += share_of(s, p, k, d) * a->bound[k + (v > 1 ? a->n + 1 : 0)];
+			most += there_with(s, p, k, d).share * a->bound[k + (v > 1 ? a->n + 1 : 0)];
 		a->to[s->nlisted] = (struct ways_shape){ hd_schedule_kinds[row].name, .d = d, .p = p, .v = v,
 			.row = row, .below = comes_and_goes(s->ask) && d > 1 ? s->nlisted - a->combos : NONE,
 			.bound = most / s->paid, .helper = a->helper };
@@ -231,12 +237,15 @@ static enum hd_err list_shapes(struct ways_search *s, struct hd_diag *diag)
 	const uint32_t n = s->ask->plan.cluster->ndevices;
 	double *bound = hd_arena_take(s->arena, 2 * (size_t)n + 2, sizeof *bound);
 
+	s->there = hd_arena_take(s->arena, (size_t)n + 1, sizeof *s->there);
 	s->share = hd_arena_take(s->arena, (size_t)n + 1, sizeof *s->share);
+	s->of = hd_arena_take(s->arena, (size_t)n + 1, sizeof *s->of);
 	go_through(s, NULL, NULL);
 	s->shape = hd_arena_take(s->arena, (size_t)s->nlisted + 1, sizeof *s->shape);
 	s->order = hd_arena_take(s->arena, (size_t)s->nlisted + 1, sizeof *s->order);
 	s->out.way = hd_arena_take(s->arena, (size_t)s->nlisted * WAYS_A_SHAPE + 1, sizeof *s->out.way);
-	if (!bound || !s->share || !s->shape || !s->order || !s->out.way)
+	s->exact = hd_arena_take(s->arena, (size_t)s->nlisted * WAYS_A_SHAPE + 1, sizeof *s->exact);
+	if (!bound || !s->there || !s->share || !s->of || !s->shape || !s->order || !s->out.way || !s->exact)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u shapes of pipelines", s->nlisted);
 	see_machines(s);
 	go_through(s, s->shape, bound);
@@ -272,51 +281,69 @@ static enum hd_err refuse(struct ways_search *s, const struct ways_shape *x, enu
 	return HD_OK;
 }
 
-static const struct hd_way *way_of(const struct ways_search *s, uint32_t shape,
+/* With machines for just so many pipelines; NULL: such a way has no plan. */
+static const struct hd_spot_value *exactly(const struct ways_search *s, uint32_t shape,
 	enum hd_spot_strategy strategy, uint32_t spares)
 {
 	const struct ways_shape *x = &s->shape[shape];
 
 	for (uint32_t i = x->first; i < x->first + x->nways; i++)
-		if (s->out.way[i].value.strategy == strategy && s->out.way[i].value.spares == spares)
-			return &s->out.way[i];
+		if (s->exact[i].strategy == strategy && s->exact[i].spares == spares)
+			return &s->exact[i];
 	return NULL;
 }
 
 /* Rule 5: w's value by how many pipelines there are machines for. */
 static void see_presence(const struct ways_search *s, const struct ways_shape *x, struct hd_way *w)
 {
+	const bool spared = w->value.strategy == HD_SPOT_REPLICA;
 	const uint32_t n = x->d + w->value.spares;
 	uint32_t at = (uint32_t)(x - s->shape);
-	double value = 0;
 
 	w->alone = w->value.value;
-	w->there = share_of(s, x->p, n, n);
+	w->there = there_with(s, x->p, n, n).share;
 	if (!comes_and_goes(s->ask))
 		return;
-	value = w->there * w->alone;
+	s->of[n - 1] = w->value;
+	s->share[n] = w->there;
 	for (uint32_t d = n - 1; d >= 1; d--) {
-		const bool spared = w->value.strategy == HD_SPOT_REPLICA;
-		at = d < x->d ? s->shape[at].below : at;
-		if (at == NONE)
-			break;
-		const struct hd_way *less = way_of(s, at, spared && d <= x->d ? HD_SPOT_REROUTE :
-			w->value.strategy, d > x->d ? d - x->d : 0);
-		value += less ? share_of(s, x->p, d, n) * less->alone : 0;
+		const struct hd_spot_value *less = NULL;
+		at = at != NONE && d < x->d ? s->shape[at].below : at;
+		if (at != NONE)
+			less = exactly(s, at, spared && d <= x->d ? HD_SPOT_REROUTE : w->value.strategy,
+				d > x->d ? d - x->d : 0);
+		s->of[d - 1] = less ? *less : (struct hd_spot_value){ .value = 0 };
+		s->share[d] = there_with(s, x->p, d, n).share;
 	}
+	w->value = hd_spot_value_present(s->ask->market, s->of, s->share, n);
 	w->value.usd_h *= s->paid;
-	w->value.value = value / s->paid;
+	w->value.value /= s->paid;
+}
+
+/* Losses strike among the machines that are there then. */
+static struct hd_spot_value value_among(const struct ways_search *s, struct hd_spot_grid grid,
+	struct hd_spot_there there, enum hd_spot_strategy strategy, uint32_t spares, double overhead)
+{
+	const uint32_t used = (grid.pipelines + (strategy == HD_SPOT_REPLICA ? spares : 0)) * grid.stages;
+
+	grid.present = (uint32_t)(there.machines + 0.5);
+	grid.present = grid.present > used ? grid.present : used;
+	return hd_spot_value(s->ask->market, &grid, strategy, spares, overhead);
 }
 
 static void take(struct ways_search *s, struct ways_shape *x, const struct hd_spot_grid *grid,
 	enum hd_spot_strategy strategy, uint32_t spares, const struct hd_way *how)
 {
 	const struct hd_spot_market *m = s->ask->market;
-	struct hd_way *w = &s->out.way[s->out.n++];
+	const uint32_t n = x->d + (strategy == HD_SPOT_REPLICA ? spares : 0);
+	const double overhead = how->value.overhead;
+	struct hd_way *w = &s->out.way[s->out.n];
 
 	*w = (struct hd_way){ .schedule = x->schedule, .pipelines = x->d, .ranks = x->p, .chunks = x->v,
-		.peak = how->peak, .needs = how->needs,
-		.value = hd_spot_value(m, grid, strategy, spares, how->value.overhead) };
+		.peak = how->peak, .needs = how->needs, .value = value_among(s, *grid,
+		there_with(s, x->p, n, n), strategy, spares, overhead) };
+	s->exact[s->out.n++] = value_among(s, *grid, there_with(s, x->p, n, n + 1), strategy, spares,
+		overhead);
 	see_presence(s, x, w);
 	x->nways++;
 	const double samples_h = w->value.value * w->value.usd_h,

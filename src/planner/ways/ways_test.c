@@ -42,47 +42,61 @@ static struct hd_ways found(struct setting *s)
 	return ways;
 }
 
-/* Of all sets of k of the machines: the share that strikes the grid, and of all losses those that a strategy
- * does not tolerate. Device (d, p) is machine d * P + p. */
-static void count(const struct hd_way *w, const double share[2], double *struck, double *exceeds)
-{
-	const uint32_t p = w->ranks, n = w->value.devices;
-	double hit = 0, over = 0;
+static const double share[2] = { 0.75, 0.25 };            /* of losses of 1 and 2 machines */
 
-	for (int k = 1; k <= 2; k++) {
-		double sets = 0, hits = 0, overs = 0;
-		for (uint32_t lost = 0; lost < 1u << MACHINES; lost++) {
-			if (__builtin_popcount(lost) != k)
-				continue;
-			const uint32_t mine = lost & ((1u << n) - 1);
-			bool pair = false, empty = false;
-			uint32_t broken = 0;
-			for (uint32_t s = 0; s < p; s++) {
-				uint32_t left = 0;
-				for (uint32_t d = 0; d < w->pipelines; d++) {
-					left += !(mine >> (d * p + s) & 1);
-					pair |= mine >> (d * p + s) & 1 && mine >> (d * p + (s + 1) % p) & 1;
-				}
-				empty |= !left;
-			}
-			for (uint32_t d = 0; d < n / p; d++)
-				broken += (mine >> (d * p) & ((1u << p) - 1)) != 0;
-			sets++;
-			hits += mine != 0;
-			overs += w->value.strategy == HD_SPOT_CHECKPOINT ? mine != 0 :
-				w->value.strategy == HD_SPOT_REROUTE ? empty :
-				w->value.strategy == HD_SPOT_REPLICA ? broken > w->value.spares : pair;
+enum fate { UNTOUCHED, TOLERATED, HELD, UNHELD, NFATES };
+
+/* What losing this set of machines is to a way. Device (d, p) is machine d * P + p. */
+static enum fate fate_of(const struct hd_way *w, uint32_t lost)
+{
+	const uint32_t p = w->ranks, n = w->value.devices, mine = lost & ((1u << n) - 1);
+	const enum hd_spot_strategy s = w->value.strategy;
+	const bool shadows = s >= HD_SPOT_LAZY && s <= HD_SPOT_FULL;
+	bool pair = false, empty = false, unheld = false;
+	uint32_t broken = 0;
+
+	for (uint32_t q = 0; q < p; q++) {
+		const uint32_t before = (q + p - 1) % p;
+		uint32_t left = 0, hold = 0;
+		for (uint32_t d = 0; d < n / p; d++) {
+			const bool here = !(mine >> (d * p + q) & 1),
+				shadow = !(mine >> (d * p + before) & 1);
+			left += here && d < w->pipelines;
+			hold += here || (shadows && shadow);
+			pair |= !here && !shadow;
 		}
-		hit += share[k - 1] * hits / sets;
-		over += share[k - 1] * overs / sets;
+		empty |= !left;
+		unheld |= !hold;
 	}
-	*struck = hit;
-	*exceeds = hit > 0 ? over / hit : 0;
+	for (uint32_t d = 0; d < n / p; d++)
+		broken += (mine >> (d * p) & ((1u << p) - 1)) != 0;
+	if (!mine)
+		return UNTOUCHED;
+	if (s == HD_SPOT_CHECKPOINT || unheld)
+		return UNHELD;
+	return (s == HD_SPOT_REROUTE ? empty : s == HD_SPOT_REPLICA ? broken > w->value.spares : pair) ?
+		HELD : TOLERATED;
+}
+
+/* Of all losses of 1 and of 2 of the machines, each set alike: the share of each fate. */
+static void count(const struct hd_way *w, uint32_t machines, double fate[2][NFATES])
+{
+	for (uint32_t k = 1; k <= 2; k++) {
+		const uint32_t take = k < machines ? k : machines;
+		double sets = 0, of[NFATES] = { 0 };
+		for (uint32_t lost = 0; lost < 1u << machines; lost++) {
+			if ((uint32_t)__builtin_popcount(lost) != take)
+				continue;
+			of[fate_of(w, lost)]++;
+			sets++;
+		}
+		for (int i = 0; i < NFATES; i++)
+			fate[k - 1][i] = share[k - 1] * of[i] / sets;
+	}
 }
 
 static void every_way_is_what_its_own_plan_and_all_sets_of_losses_say(void **state)
 {
-	static const double share[2] = { 0.75, 0.25 };
 	static struct setting s;
 	const struct hd_job_planner *planner = NULL;
 	struct hd_diag diag = { "" };
@@ -95,7 +109,7 @@ static void every_way_is_what_its_own_plan_and_all_sets_of_losses_say(void **sta
 	for (uint32_t i = 0; i < ways.n; i++) {
 		const struct hd_way *w = &ways.way[i];
 		const struct hd_spot_value *v = &w->value;
-		double struck, exceeds;
+		double of[2][NFATES], struck = 0, exceeds = 0;
 		struct hd_job_plan plan;
 		struct hd_job_plan_ask how = s.ask.plan;
 		how.stages = w->ranks * w->chunks;
@@ -105,7 +119,12 @@ static void every_way_is_what_its_own_plan_and_all_sets_of_losses_say(void **sta
 		CHECK(!hd_job_plan_make(&plan, planner, &how, &arena, &diag), "%s", diag.text);
 		CHECK(fabs(v->step_s - hd_job_plan_step_s(&plan)) < 1e-15, "%s %u x %u: %g", w->schedule,
 			w->pipelines, w->ranks, v->step_s);
-		count(w, share, &struck, &exceeds);
+		count(w, MACHINES, of);
+		for (int k = 0; k < 2; k++) {
+			struck += share[k] - of[k][UNTOUCHED];
+			exceeds += of[k][HELD] + of[k][UNHELD];
+		}
+		exceeds /= struck;
 		CHECK(fabs(v->losses_h - 40 * struck) < 1e-9 && fabs(v->exceeds - exceeds) < 1e-12,
 			"%s, %u x %u: %g losses, %g exceed, not %g and %g",
 			hd_spot_strategy_names[v->strategy],
@@ -222,7 +241,86 @@ static void what_never_has_its_machines_is_not_chosen(void **state)
 			hd_way_fate_texts[ways.way[i].fate]);
 }
 
-/* Machines of a trace: time by time, the run is worth what the pipelines are that there are machines for. */
+/* Losses of a way among so many machines, by every set of them: per hour, and what each fate takes. */
+struct losses { double of[NFATES], takes[NFATES], slower; };
+
+static struct losses losses_among(const struct hd_way *w, const struct hd_spot_market *m, uint32_t machines,
+	double redo)
+{
+	struct losses l = { .slower = 0 };
+	const enum hd_spot_strategy s = w->value.strategy;
+
+	for (uint32_t k = 1; k <= 2; k++) {
+		const uint32_t take = k < machines ? k : machines;
+		double sets = 0, slower = 0, of[NFATES] = { 0 };
+		for (uint32_t lost = 0; lost < 1u << machines; lost++) {
+			if ((uint32_t)__builtin_popcount(lost) != take)
+				continue;
+			const enum fate fate = fate_of(w, lost);
+			const double mine = __builtin_popcount(lost & ((1u << w->value.devices) - 1));
+			of[fate]++;
+			sets++;
+			if (fate == TOLERATED && s != HD_SPOT_REPLICA)
+				slower += s == HD_SPOT_REROUTE ?
+					w->pipelines / (w->pipelines - mine / w->ranks) - 1 : 0.5;
+		}
+		for (int i = 0; i < NFATES; i++)
+			l.of[i] += 40 * share[k - 1] * of[i] / sets;
+		l.slower += 40 * share[k - 1] * slower / sets * m->replan_s;
+	}
+	double every = l.of[UNHELD] > 0 ? sqrt(2 * m->checkpoint_s * 3600 / l.of[UNHELD]) : INFINITY;
+	every = s == HD_SPOT_CHECKPOINT || every < 1800 ? every : 1800;
+	l.takes[TOLERATED] = m->pause_s + redo;
+	l.takes[HELD] = m->rebuild_s + w->value.step_s / 2;
+	l.takes[UNHELD] = m->rebuild_s + every / 2 + m->reload_s;
+	l.takes[UNTOUCHED] = every;
+	return l;
+}
+
+/* What others compute again, out of a way that is judged among all machines. */
+static double redo_of(const struct hd_way *w, const struct hd_spot_market *m)
+{
+	const struct losses l = losses_among(w, m, MACHINES, 0);
+	const double all = l.of[TOLERATED] + l.of[HELD] + l.of[UNHELD],
+		tolerated = w->value.tolerated_s * (1 - w->value.exceeds) * all;
+
+	return l.of[TOLERATED] > 0 ? (tolerated - l.slower) / l.of[TOLERATED] - m->pause_s : 0;
+}
+
+static double samples_h(const struct hd_way *w, const struct losses *l)
+{
+	double lost = l->slower;
+
+	for (int i = TOLERATED; i < NFATES; i++)
+		lost += l->of[i] > 0 ? l->of[i] * l->takes[i] : 0;
+	return 60 / w->value.step_s * 3600 / (1 + lost / 3600) /
+		(1 + w->value.overhead - w->value.saving + 4 / l->takes[UNTOUCHED]);
+}
+
+struct pause { double s, weight; };
+
+static int shortest_first(const void *x, const void *y)
+{
+	const struct pause *a = x, *b = y;
+
+	return a->s < b->s ? -1 : a->s > b->s;
+}
+
+static double middle_of(struct pause *pause, uint32_t n)
+{
+	double all = 0, sum = 0;
+
+	qsort(pause, n, sizeof *pause, shortest_first);
+	for (uint32_t i = 0; i < n; i++)
+		all += pause[i].weight;
+	for (uint32_t i = 0; i < n; i++)
+		if ((sum += pause[i].weight) >= all / 2 * (1 - 1e-12))
+			return pause[i].s;
+	return 0;
+}
+
+/* Machines of a trace: time by time, the run is worth what the pipelines are that there are machines for,
+ * and loses among those machines. */
 static void machines_that_come_and_go_are_worth_what_is_there(void **state)
 {
 	static const struct hd_spot_change in[] = { { 0, 1, "a" }, { 0, 1, "b" }, { 0, 1, "c" },
@@ -233,7 +331,7 @@ static void machines_that_come_and_go_are_worth_what_is_there(void **state)
 		{ 370, 2 }, { 400, 3 }, { 700, 2 }, { 1000, 0 } };
 	static struct setting s;
 	struct hd_spot_trace trace;
-	uint32_t compared = 0, smaller = 0;
+	uint32_t compared = 0, smaller = 0, fewer = 0;
 	double machine_ms = 0;
 
 	(void)state;
@@ -251,16 +349,39 @@ static void machines_that_come_and_go_are_worth_what_is_there(void **state)
 			const struct hd_way *w = &ways.way[i];
 			const uint32_t full = w->pipelines + w->value.spares;
 			double samples = 0, whole_ms = 0;
+			struct pause pause[3 * 7];
+			uint32_t npauses = 0;
 			CHECK(!only || w->pipelines == only, "%u pipelines", w->pipelines);
 			for (int t = 0; t < 7; t++) {
 				const double ms = there[t + 1].at - there[t].at;
 				const uint32_t q = (uint32_t)there[t].n / w->ranks, n = q < full ? q : full;
 				whole_ms += q >= full ? ms : 0;
-				for (uint32_t k = 0; k < all.n && n; k++)
-					if (is_what_runs(&all.way[k], w, n))
-						samples += ms * all.way[k].value.value *
-							all.way[k].value.usd_h;
+				double with = 0, with_ms = 0;
+				for (int u = 0; u < 7; u++) {
+					const uint32_t r = (uint32_t)there[u].n / w->ranks;
+					const double now = r == q || (r >= full && q >= full) ?
+						there[u + 1].at - there[u].at : 0;
+					with_ms += now;
+					with += now * there[u].n;
+				}
+				const uint32_t among = (uint32_t)(with / with_ms + 0.5);
+				for (uint32_t k = 0; k < all.n && n; k++) {
+					const struct hd_way *x = &all.way[k];
+					if (!is_what_runs(x, w, n))
+						continue;
+					const struct losses l = losses_among(x, &s.market, among,
+						redo_of(x, &s.market));
+					samples += ms * samples_h(x, &l);
+					fewer += among < MACHINES && among > x->value.devices;
+					for (int f = TOLERATED; f < NFATES; f++)
+						pause[npauses++] = (struct pause){ l.takes[f], ms * l.of[f] };
+				}
 			}
+			const double middle = middle_of(pause, npauses);
+			CHECK(!npauses || fabs(w->value.pause_s / middle - 1) < 1e-9,
+				"%s %u x %u: %g s, not %g",
+				hd_spot_strategy_names[w->value.strategy], w->pipelines, w->ranks,
+				w->value.pause_s, middle);
 			/* 2 $ an hour for each that is there */
 			const double usd = machine_ms * 2, sum_h = w->hours * w->value.usd_h;
 			CHECK(fabs(w->value.value / (samples / usd) - 1) < 1e-9, "%s %u x %u %s: %g, not %g",
@@ -273,7 +394,8 @@ static void machines_that_come_and_go_are_worth_what_is_there(void **state)
 			smaller += full > 1 && w->there < 1;
 		}
 	}
-	CHECK(compared > all.n && smaller > 10, "%u compared, %u not always there", compared, smaller);
+	CHECK(compared > all.n && smaller > 10 && fewer > 10, "%u compared, %u not always there, %u times "
+		"among fewer", compared, smaller, fewer);
 }
 
 static void keys_that_are_given_are_kept(void **state)
