@@ -79,6 +79,13 @@ for more in '' '-s parallel.mode=pipeline -s comm.sync=stages'; do
 	mapfile -t pasted < <(keys)
 	same "$(step "${pasted[@]}" | cut -c1-12)" "$(number step_s | cut -c1-12)" "the step of ${pasted[*]}"
 done
+# without losses the keys have the interval that was counted with, not the job's minute
+echo '{"losses_h": 0}' >quiet.json
+expect 0 heddle plan lenet.yaml --workers 2 --planner data --spot quiet.json --json
+says '"chosen":"checkpoint"'
+says '"checkpoint.every":"30000000 s"'
+mapfile -t pasted < <(keys)
+expect 0 heddle plan lenet.yaml --workers 2 "${pasted[@]}"
 passed "keys of the choice are its plan"
 
 # one stage has no other to stand on; a trace is a market, too

@@ -164,9 +164,9 @@ static void make_keys(struct spot_ask *a)
 	if (shadows || (stages && !deep))
 		put_word(a, HD_JOB_SYNC, shadows ? "stages" : "allreduce");
 	put_word(a, HD_JOB_REDUNDANCY, redundancy_of[w->value.strategy]);
-	if (isfinite(w->value.interval_s) && w->value.interval_s > 0)
-		snprintf(put_key(a, HD_JOB_CKPT_EVERY)->value, sizeof a->key->value, "%.0f s",
-			fmin(fmax(1, w->value.interval_s), 3e7));        /* a year, as the key takes it */
+	/* as the key takes it; what goes back to none is worth what is said with none: one a year */
+	snprintf(put_key(a, HD_JOB_CKPT_EVERY)->value, sizeof a->key->value, "%.0f s",
+		fmin(fmax(1, w->value.interval_s), 3e7));
 }
 
 static const char *table_of(const struct key *k) { return hd_job_keys[k->key].table; }
