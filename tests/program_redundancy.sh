@@ -16,6 +16,11 @@ parallel: {mode: pipeline}
 workers: {pace: 20 ms, detect: 3 s}
 END
 
+# milliseconds of the ledger at a run's end, its last coordinator's
+redundant()
+{
+	grep '"kind":"paid"' $1/events.ndjson | tail -n 1 | grep -o '"redundant_ms":[0-9]*' | cut -d: -f2
+}
 count() { grep -c "$2" $1/events.ndjson; }
 committed() { wc -l <$1/metrics.ndjson; }
 # The worker that is rank $2 of the newest plan.
@@ -69,6 +74,7 @@ for row in full:momentum:0:120:0 eager:adam:1:120:2 lazy:adamw:0.5:400:"0 1 2"; 
 	expect 0 heddle ckpt diff $kind-one $kind
 	same "$(count $kind '"kind":"restore"')" 0 "$kind: times back to a checkpoint"
 	[ "$(count $kind '"kind":"fetched"')" -ge 1 ] || failed "$kind: no state came from another worker"
+	[ "$(redundant $kind)" -gt 0 ] || failed "$kind: the ledger has no redundant time"
 	# lists have the work of the mode
 	case $mode in
 	lazy) ! grep -q ' Fx' $kind/plan/*.plan ;;
@@ -89,6 +95,7 @@ left="$(pid_in bare $(rank_of bare 0)) $(pid_in bare $(rank_of bare 2))"
 kill -9 $(pid_in bare $(rank_of bare 1))
 await is_done bare || failed "bare does not end"
 expect 0 heddle ckpt diff short-one bare
+same "$(redundant bare)" 0 "redundant time of a run without redundancy"
 [ "$(count bare '"kind":"restore"')" -ge 1 ] || failed "without redundancy a loss went back to no checkpoint"
 for pid in $left; do
 	same "$(count bare "\"kind\":\"join\".*pid:$pid\"")" 2 "times that process $pid joined"

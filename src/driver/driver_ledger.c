@@ -155,7 +155,8 @@ void driver_ledger_commit(struct driver *c, uint64_t step)
 			continue;
 		if (s) {
 			share.step_ns = s->step_ns;
-			share.wait_ns = s->wait_ns;
+			share.wait_ns = s->wait_ns + s->stalled_ns;
+			share.redundant_ns = s->redundant_ns;
 			share.redone = s->redone;
 		}
 		hd_meter_commit(&c->meter, m, step, &share, now_ms(c));

@@ -42,7 +42,7 @@ void hd_pace_seal(struct hd_pace *p, uint32_t worker, uint64_t step, const struc
 	struct hd_pace_worker *w = find(p, worker);
 
 	w->step[step % 2] = (struct hd_pace_step){ step + 1, news->step_ns, news->wait_ns, news->compute_ns,
-		news->redone };
+		news->redundant_ns, news->stalled_ns, news->redone };
 	w->newest = step;
 	w->redone += news->redone;
 	if (!view || news->redone || !news->compute_ns || !longest_of(view, worker))

@@ -16,7 +16,10 @@
 enum { HD_PACE_FIRST = 3 };
 
 /* next: the step's number + 1 */
-struct hd_pace_step { uint64_t next, step_ns, wait_ns, compute_ns; uint32_t redone; };
+struct hd_pace_step {
+	uint64_t next, step_ns, wait_ns, compute_ns, redundant_ns, stalled_ns;
+	uint32_t redone;
+};
 
 struct hd_pace_worker {
 	uint32_t worker, steps;

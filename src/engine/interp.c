@@ -318,6 +318,10 @@ static void count(struct hd_rank *rank, const struct hd_ins *ins, uint64_t took_
 	spent->n += !(ins->flags & HD_INS_EAGER);
 	spent->ns += took_ns;
 	spent->processor_ns += processor_ns;
+	if (ins->op == HD_INS_RA || ins->op == HD_INS_RG)         /* all that they do is wait */
+		rank->stalled_ns += took_ns;
+	else if (hd_ins_redundant(ins))
+		rank->redundant_ns += took_ns;
 	if (rank->id)
 		return;
 	w->step->record.ins_ns[ins->op] += took_ns;

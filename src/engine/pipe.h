@@ -151,6 +151,7 @@ struct hd_pipe {
 	void (*watch)(struct hd_rank *rank, const struct hd_ins *ins, const struct hd_bind *bind);
 	bool keeps;                       /* its lists have shadows, or keep what they send */
 	struct hd_shadow *shadow; uint32_t nshadows;      /* [nshadows] of this worker's ranks (shadow.h) */
+	bool *reads;                      /* [nbuckets] a stage that this worker runs reads it */
 	/* [nvns] what the forward of a shadow says of a virtual node: numbers, moments */
 	struct hd_leaf *shadow_leaf; double *shadow_moments;
 	struct hd_pipe *before;           /* this one is the rest of its step (rest.h); NULL: none */

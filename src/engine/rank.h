@@ -43,6 +43,8 @@ struct hd_rank {
 	struct hd_fold fold[HD_MAX_WAVE][HD_MAX_FOLDS];
 	struct hd_step_scalars scalars;
 	uint64_t wait_data_ns;
+	/* of the step: work that is there for redundancy alone; waiting for tensors of neighbour stages */
+	uint64_t redundant_ns, stalled_ns;
 	enum hd_err err;
 	struct hd_diag diag;
 };

@@ -19,6 +19,14 @@ struct hd_shadow *hd_shadow_of(const struct hd_pipe *pipe, uint32_t rank)
 
 /* ---- which */
 
+static void mark_params(const struct hd_graph *g, bool *reads)
+{
+	for (uint32_t i = 0; i < g->nnodes; i++)
+		for (uint32_t k = 0; k < g->node[i].nin; k++)
+			if (g->value[g->node[i].in[k]].kind == HD_PARAM)
+				reads[g->value[g->node[i].in[k]].data] = true;
+}
+
 static enum hd_err find_params(const struct hd_pipe *pipe, struct hd_shadow *s, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
@@ -28,15 +36,41 @@ static enum hd_err find_params(const struct hd_pipe *pipe, struct hd_shadow *s, 
 	s->param = hd_arena_take(arena, (size_t)g->nparams + 1, sizeof *s->param);
 	if (!reads || !s->param)
 		return no_memory(diag);
-	for (uint32_t i = 0; i < g->nnodes; i++)
-		for (uint32_t k = 0; k < g->node[i].nin; k++)
-			if (g->value[g->node[i].in[k]].kind == HD_PARAM)
-				reads[g->value[g->node[i].in[k]].data] = true;
+	mark_params(g, reads);
 	for (uint32_t p = 0; p < g->nparams; p++)
 		if (reads[p])
 			s->param[s->nparams++] = p;
 	return HD_OK;
 }
+
+static bool runs(const struct hd_pipe *pipe, uint32_t stage)
+{
+	bool here = false;
+
+	for (uint32_t v = 0; v < pipe->nvns; v++)
+		here |= hd_cell_of(pipe, stage, v)->seat != NULL;
+	return here;
+}
+
+static enum hd_err find_buckets(struct hd_pipe *pipe, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const struct hd_layout *layout = &pipe->worker->task->layout;
+	const uint32_t nparams = pipe->cuts.whole->nparams;
+	bool *read = hd_arena_take(arena, (size_t)nparams + 1, sizeof *read);
+
+	pipe->reads = hd_arena_take(arena, (size_t)hd_layout_nbuckets(layout) + 1, sizeof *pipe->reads);
+	if (!read || !pipe->reads)
+		return no_memory(diag);
+	for (uint32_t s = 0; s < pipe->nstages; s++)
+		if (runs(pipe, s))
+			mark_params(&pipe->stage[s].cut->graph, read);
+	for (uint32_t p = 0; p < nparams; p++)
+		for (uint32_t i = layout->first_segment[p]; read[p] && i < layout->first_segment[p + 1]; i++)
+			pipe->reads[layout->segment[i].chunk / HD_BUCKET_CHUNKS] = true;
+	return HD_OK;
+}
+
+bool hd_shadow_has(const struct hd_pipe *pipe, uint32_t bucket) { return pipe && !pipe->reads[bucket]; }
 
 static enum hd_err check(const struct hd_pipe *pipe, struct hd_diag *diag)
 {
@@ -67,6 +101,7 @@ enum hd_err hd_shadows_find(struct hd_pipe *pipe, struct hd_arena *arena, struct
 {
 	enum hd_err err = pipe->keeps ? check(pipe, diag) : HD_OK;
 
+	err = err ? err : find_buckets(pipe, arena, diag);
 	pipe->shadow = hd_arena_take(arena, (size_t)pipe->nranks + 1, sizeof *pipe->shadow);
 	if (!err && !pipe->shadow)
 		err = no_memory(diag);

@@ -51,6 +51,9 @@ HD_MUST_USE enum hd_err hd_shadows_take(struct hd_pipe *pipe, struct hd_arena *a
 void hd_shadows_give(struct hd_pipe *pipe);
 void hd_shadows_begin(struct hd_pipe *pipe);        /* a step begins: rule 2 */
 
+/* Is the bucket one that no stage of this worker reads? What is held of it is a shadow, whatever the lists.
+ * `pipe` NULL: no stages, false. */
+bool hd_shadow_has(const struct hd_pipe *pipe, uint32_t bucket);
 /* Of a rank of the plan; NULL: it has none here. */
 struct hd_shadow *hd_shadow_of(const struct hd_pipe *pipe, uint32_t rank);
 /* Its state is the stage's from now on: the owner is lost. */

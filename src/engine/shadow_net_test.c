@@ -89,6 +89,25 @@ static void check_gradients(const struct net *net, const char *what)
 		}
 }
 
+/* A list has work for a loss, and waits for its neighbours, or it has not: so has the record of its step. */
+static void check_times(const struct net *net, const char *what)
+{
+	for (uint32_t m = 0; m < net->n; m++) {
+		bool redundant = false, waits = false;
+		for (uint32_t r = 0; r < net->plan.nranks; r++)
+			for (uint32_t i = 0; net->plan.worker[r] == m && i < net->plan.list[r].len; i++) {
+				const struct hd_ins *ins = &net->plan.list[r].at[i];
+				const bool comes = ins->op == HD_INS_RA || ins->op == HD_INS_RG;
+				waits |= comes;
+				redundant |= hd_ins_redundant(ins) && !comes;
+			}
+		CHECK(redundant == (net->at[m].redundant_ns > 0) && waits == (net->at[m].stalled_ns > 0),
+			"%s: worker %u: %llu ns of redundant work, %llu of waiting", what, m,
+			(unsigned long long)net->at[m].redundant_ns,
+			(unsigned long long)net->at[m].stalled_ns);
+	}
+}
+
 static uint32_t count_far(const struct net *net)
 {
 	uint32_t n = 0;
@@ -124,6 +143,7 @@ static void compare(const char *model, uint32_t batch, uint32_t vns, const char 
 					step(net, what);
 					check_forwards(net, (enum hd_redundancy)mode, what);
 					check_gradients(net, what);
+					check_times(net, what);
 				}
 				stale += net->stale;
 				close_net(net);
@@ -153,6 +173,38 @@ static void a_fenced_step_is_begun_again(void **state)
 	(void)state;
 	seed = 3;
 	compare(small, 16, 8, NULL, NKINDS, 20);
+}
+
+/* Of a model whose parameters are one stage's each: a bucket in which no stage of a worker's lists has a
+ * gradient is there for a loss alone. */
+static void what_no_stage_here_reads_is_a_shadows(void **state)
+{
+	static const char wide[] =
+		"model: {use: builtin:mlp, args: {input: [1, 16, 16], hidden: [700, 600, 300], classes: 3}}\n"
+		"data: {kind: synthetic, count: 30}\n";
+	struct net *net = malloc(sizeof *net);
+	uint32_t shadows = 0;
+
+	(void)state;
+	assert_non_null(net);
+	assert_false(hd_shadow_has(NULL, 0));
+	open_net(net, wide, 16, 8, NULL, &kinds[2], 1, HD_REDUNDANCY_LAZY);
+	for (uint32_t m = 0; m < net->n; m++)
+		for (uint32_t b = 0; b < net->nbuckets; b++) {
+			bool reads = false;
+			for (uint32_t r = 0; r < net->plan.nranks; r++) {
+				const struct hd_ilist *list = &net->plan.list[r];
+				for (uint32_t i = 0; net->plan.worker[r] == m && i < list->len; i++)
+					reads |= list->at[i].op == HD_INS_F &&
+						hd_dist_run_has(net->at[m].worker, b, list->at[i].stage);
+			}
+			shadows += !reads;
+			CHECK(hd_shadow_has(hd_worker_work(net->at[m].worker)->pipe, b) == !reads,
+				"worker %u, bucket %u", m, b);
+		}
+	assert_true(shadows > 0 && shadows < net->n * net->nbuckets);
+	close_net(net);
+	free(net);
 }
 
 /* State by stages: what a rank shadows, its worker has to hold. */
@@ -213,6 +265,7 @@ int main(void)
 		cmocka_unit_test(shadows_of_other_workers_stages_have_their_owners_bits),
 		cmocka_unit_test(ragged_and_empty_virtual_nodes),
 		cmocka_unit_test(a_fenced_step_is_begun_again),
+		cmocka_unit_test(what_no_stage_here_reads_is_a_shadows),
 		cmocka_unit_test(a_shadow_without_its_state_is_refused),
 		cmocka_unit_test(a_shadow_beside_its_owner_is_refused_where_state_is_sharded),
 	};

@@ -59,7 +59,7 @@ enum hd_err hd_step_begin(struct hd_worker *w, bool digest, struct hd_diag *diag
 	w->step->record = (struct hd_step_record){ .step = (uint64_t)w->count.step,
 		.epoch = hd_sampler_epoch(&w->task->sampler, (uint64_t)w->count.step) };
 	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
-		w->rank[r].wait_data_ns = 0;
+		w->rank[r].wait_data_ns = w->rank[r].redundant_ns = w->rank[r].stalled_ns = 0;
 		hd_worker_work(w)->rank[r].from = 0;
 	}
 	memset(w->step->summed, 0, w->stage->nbuckets);
@@ -123,9 +123,12 @@ enum hd_err hd_step_end(struct hd_worker *w, enum hd_err err, struct hd_step_rec
 	if (hd_worker_work(w)->pipe)
 		hd_pipe_end(hd_worker_work(w)->pipe);
 	count_step(w);
-	for (uint32_t r = 0; r < w->spec.ndevices; r++)
+	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
 		if (w->rank[r].wait_data_ns > w->step->record.wait_data_ns)
 			w->step->record.wait_data_ns = w->rank[r].wait_data_ns;
+		w->step->record.redundant_ns += w->rank[r].redundant_ns / w->spec.ndevices;
+		w->step->record.stalled_ns += w->rank[r].stalled_ns / w->spec.ndevices;
+	}
 	w->step->record.has_digest = w->step->want_digest;
 	if (w->step->want_digest)
 		w->step->record.digest = hd_digest_report(w);

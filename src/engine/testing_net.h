@@ -26,6 +26,7 @@ struct member {
 	enum hd_err err;
 	_Atomic bool done;
 	bool gone;                        /* lost: nothing comes from it any more */
+	uint64_t redundant_ns, stalled_ns;        /* of its last step, as its record has it */
 };
 
 /* A letter on its way: both ends have named it. */
@@ -333,6 +334,8 @@ static inline void finish(struct net *net, const char *what)
 		if (net->at[m].gone)
 			continue;
 		CHECK(hd_dist_finish(net->at[m].worker, &r, &diag) == HD_OK, "%s: %s", what, diag.text);
+		net->at[m].redundant_ns = r.redundant_ns;
+		net->at[m].stalled_ns = r.stalled_ns;
 		CHECK(hd_hash_same(r.digest, net->want.digest), "%s, step %llu: worker %u has other bits",
 			what,
 			(unsigned long long)r.step, m);

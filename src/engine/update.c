@@ -3,6 +3,7 @@
 #include "base/lanes.h"
 #include "sys/failpoint.h"
 #include "engine/overlap.h"
+#include "engine/shadow.h"
 
 /* STEP: the owners of chunks update parameters and slots. NORM has met twice, so every sum
  * of the step is complete on every rank, and no rank begins to write what another one still
@@ -104,6 +105,20 @@ static enum hd_err update_elements(struct hd_rank *rank, const struct hd_chunk *
 typedef enum hd_err per_run(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token,
 	struct hd_diag *diag);
 
+/* What the worker holds of a stage that it does not run is there for a loss: that takes redundant time. */
+static enum hd_err act_on(struct hd_rank *rank, const struct hd_chunk *chunk, uint32_t bucket, per_run *act,
+	uint64_t *token, struct hd_diag *diag)
+{
+	struct hd_clock *clock = &rank->worker->clock;
+	const bool shadow = hd_shadow_has(rank->worker->step->work->pipe, bucket);
+	const int64_t began_ns = shadow ? hd_clock_now_ns(clock) : 0;
+	enum hd_err err = act(rank, chunk, token, diag);
+
+	if (shadow)
+		rank->redundant_ns += (uint64_t)(hd_clock_now_ns(clock) - began_ns);
+	return err;
+}
+
 /* Of state by stages: the chunks of a run that lie in own buckets. */
 static enum hd_err own_chunks(struct hd_rank *rank, const struct hd_chunk *run, per_run *act, uint64_t *token,
 	struct hd_diag *diag)
@@ -115,7 +130,7 @@ static enum hd_err own_chunks(struct hd_rank *rank, const struct hd_chunk *run, 
 	for (uint32_t c = layout->segment[run->first_segment].chunk; c < layout->nchunks &&
 		layout->chunk[c].first_segment < end && !err; c++)
 		if (hd_worker_owns(rank->worker, c / HD_BUCKET_CHUNKS))
-			err = act(rank, &layout->chunk[c], token, diag);
+			err = act_on(rank, &layout->chunk[c], c / HD_BUCKET_CHUNKS, act, token, diag);
 	return err;
 }
 

@@ -62,6 +62,9 @@ struct hd_step_record {
 	bool     has_digest;
 	struct hd_hash digest;            /* state after the step */
 	uint64_t wait_data_ns;
+	/* of stages, on average over the devices: work for redundancy alone (instructions of shadows, updates
+	 * of state that this worker does not compute with); waiting for tensors of neighbour stages */
+	uint64_t redundant_ns, stalled_ns;
 	/* device 0: time in its instructions, by op; waits inside them count */
 	uint64_t ins_ns[HD_INS_END];
 };

@@ -4,6 +4,8 @@
 
 #include "base/le.h"
 
+enum { NS_PER_MS = 1000000 };
+
 static const enum hd_ledger_part part_of[HD_METER_NDOES] = { [HD_METER_BOOTS] = HD_LEDGER_BOOT,
 	[HD_METER_WAITS] = HD_LEDGER_WAITING, [HD_METER_REBUILDS] = HD_LEDGER_REBUILD,
 	[HD_METER_PAUSES] = HD_LEDGER_PAUSE, [HD_METER_STEPS] = HD_LEDGER_USEFUL };
@@ -67,10 +69,20 @@ void hd_meter_does(struct hd_meter *meter, struct hd_meter_machine *m, enum hd_m
 	m->does = does;
 }
 
+/* Whole milliseconds of that time and what was left over before, and no more than there are. */
+static int64_t at_most(uint32_t *rest_ns, uint64_t ns, int64_t ms)
+{
+	const uint64_t all_ns = ns < UINT64_MAX - *rest_ns ? ns + *rest_ns : ns;
+	const bool fits = all_ns / NS_PER_MS < (uint64_t)ms;
+
+	*rest_ns = fits ? (uint32_t)(all_ns % NS_PER_MS) : 0;
+	return fits ? (int64_t)(all_ns / NS_PER_MS) : ms;
+}
+
 void hd_meter_commit(struct hd_meter *meter, struct hd_meter_machine *m, uint64_t step,
 	const struct hd_meter_share *share, int64_t now_ms)
 {
-	int64_t wait_ms = 0, redo_ms = 0;
+	int64_t wait_ms = 0, redundant_ms = 0, redo_ms = 0;
 
 	settle(meter, m, now_ms);
 	const int64_t all_ms = m->open_ms;
@@ -80,15 +92,16 @@ void hd_meter_commit(struct hd_meter *meter, struct hd_meter_machine *m, uint64_
 		return;
 	}
 	if (share && share->step_ns) {
-		wait_ms = (int64_t)(share->wait_ns / 1000000);
-		wait_ms = wait_ms < all_ms ? wait_ms : all_ms;
+		wait_ms = at_most(&m->rest_ns[0], share->wait_ns, all_ms);
+		redundant_ms = at_most(&m->rest_ns[1], share->redundant_ns, all_ms - wait_ms);
 	}
+	const int64_t work_ms = all_ms - wait_ms - redundant_ms;
 	if (share && share->redone)
-		redo_ms = (int64_t)((double)(all_ms - wait_ms) * share->redone /
-			((double)share->redone + share->own));
+		redo_ms = (int64_t)((double)work_ms * share->redone / ((double)share->redone + share->own));
 	put(&meter->ledger, m, HD_LEDGER_BUBBLE, wait_ms);
+	put(&meter->ledger, m, HD_LEDGER_REDUNDANT, redundant_ms);
 	put(&meter->ledger, m, HD_LEDGER_REDO, redo_ms);
-	put(&meter->ledger, m, HD_LEDGER_USEFUL, all_ms - wait_ms - redo_ms);
+	put(&meter->ledger, m, HD_LEDGER_USEFUL, work_ms - redo_ms);
 }
 
 void hd_meter_committed(struct hd_meter *meter, uint64_t step)

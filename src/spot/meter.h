@@ -5,9 +5,10 @@
  *    one
  *    part of the ledger, or in a step that is open. Times that go back count as none.
  * 2. Of a committed step a machine's time since its last one divides by what its worker said of it: waiting
- *    is bubble, of the rest the share of virtual nodes computed again for lost workers is redo, and what is
- *    left useful. A step that was committed before, and is done again after all went back to a checkpoint,
- *    is all redo. A machine that goes leaves its open step to redo.
+ *    is bubble, then work for redundancy alone redundant, of the rest the share of virtual nodes computed
+ *    again for lost workers is redo, and what is left useful. A step that was committed before, and is done
+ *    again after all went back to a checkpoint, is all redo. A machine that goes leaves its open step to
+ *    redo.
  * 3. hd_meter_now() is the ledger as if the open steps were useful.
  *
  * Pure; a plain value: zeroed, nothing was paid. */
@@ -27,6 +28,7 @@ struct hd_meter_machine {
 	enum hd_meter_does does;
 	int64_t since_ms, open_ms;                /* open: of the step that is not committed yet */
 	int64_t nano_usd_h;
+	uint32_t rest_ns[2];                      /* below a millisecond, of waiting, of redundant work */
 	bool there;
 };
 
@@ -44,7 +46,7 @@ struct hd_meter_machine *hd_meter_find(struct hd_meter *meter, uint64_t id);    
 void hd_meter_does(struct hd_meter *meter, struct hd_meter_machine *machine, enum hd_meter_does does,
 	int64_t now_ms);
 /* Of a machine's time in a step: virtual nodes that it computed for others, and its own. */
-struct hd_meter_share { uint64_t step_ns, wait_ns; uint32_t redone, own; };
+struct hd_meter_share { uint64_t step_ns, wait_ns, redundant_ns; uint32_t redone, own; };
 /* NULL: nothing is known of it, so it is useful. After that of all machines, hd_meter_committed(). */
 void hd_meter_commit(struct hd_meter *meter, struct hd_meter_machine *machine, uint64_t step,
 	const struct hd_meter_share *share, int64_t now_ms);

@@ -61,6 +61,33 @@ static void a_step_divides_by_what_its_worker_says(void **state)
 	assert_true(hd_ledger_sum(&meter.ledger, &sum) && sum.ms == 640 && sum.nano_usd == 640000);
 }
 
+/* A step of 10 ms waits 2.6 and does 0.7 for a loss: of ten of them not a millisecond is rounded away. */
+static void what_is_below_a_millisecond_is_not_lost(void **state)
+{
+	const struct hd_meter_share share = { .step_ns = 10000000, .wait_ns = 2600000,
+		.redundant_ns = 700000, .own = 4 };
+	(void)state;
+
+	empty();
+	struct hd_meter_machine *a = hd_meter_come(&meter, 7, 0, 3600000000);
+	hd_meter_does(&meter, a, HD_METER_STEPS, 0);
+	for (uint64_t step = 0; step < 10; step++) {
+		hd_meter_commit(&meter, a, step, &share, 10 * (int64_t)(step + 1));
+		hd_meter_committed(&meter, step);
+	}
+	has((int64_t[HD_NLEDGER]){ [HD_LEDGER_BUBBLE] = 26, [HD_LEDGER_REDUNDANT] = 7,
+		[HD_LEDGER_USEFUL] = 67 });
+	/* no more than the step took, and waiting comes first; of the rest a quarter was computed again */
+	const struct hd_meter_share more = { .step_ns = 1, .wait_ns = 6000000, .redundant_ns = UINT64_MAX },
+		redoes = { .step_ns = 1, .wait_ns = 2000000, .redundant_ns = 4000000, .redone = 1,
+		.own = 3 };
+	hd_meter_commit(&meter, a, 10, &more, 110);
+	hd_meter_committed(&meter, 10);
+	hd_meter_commit(&meter, a, 11, &redoes, 124);
+	has((int64_t[HD_NLEDGER]){ [HD_LEDGER_BUBBLE] = 34, [HD_LEDGER_REDUNDANT] = 15, [HD_LEDGER_REDO] = 2,
+		[HD_LEDGER_USEFUL] = 73 });
+}
+
 /* Whatever happens, in whatever order: the parts are all that was paid, machine by machine. */
 static void the_parts_are_all_of_the_paid_time(void **state)
 {
@@ -74,6 +101,7 @@ static void the_parts_are_all_of_the_paid_time(void **state)
 		const struct hd_philox x = hd_philox((const uint32_t[4]){ i, 0, 0, 0 }, 42);
 		const uint32_t id = x.word[0] % 8;
 		const struct hd_meter_share share = { .step_ns = x.word[1], .wait_ns = x.word[2] % 40000000,
+			.redundant_ns = x.word[1] % 9000000,
 			.redone = x.word[3] % 3, .own = x.word[3] / 3 % 4 };
 		struct hd_meter_machine *m = hd_meter_find(&meter, id);
 		now += x.word[1] % 20;
@@ -117,7 +145,7 @@ static void the_parts_are_all_of_the_paid_time(void **state)
 	CHECK(sum == paid && all.ms == paid, "%lld of %lld", (long long)sum, (long long)paid);
 	assert_true(all.nano_usd == paid * 910000000 / 3600000);
 	assert_true(last.ms[HD_LEDGER_REDO] > 0 && last.ms[HD_LEDGER_PAUSE] > 0 &&
-		last.ms[HD_LEDGER_BUBBLE] > 0);
+		last.ms[HD_LEDGER_BUBBLE] > 0 && last.ms[HD_LEDGER_REDUNDANT] > 0);
 }
 
 static void bytes_that_are_none_are_refused(void **state)
@@ -196,6 +224,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(time_goes_on_over_coordinators_of_one_boot_and_stands_over_another),
 		cmocka_unit_test(a_step_divides_by_what_its_worker_says),
+		cmocka_unit_test(what_is_below_a_millisecond_is_not_lost),
 		cmocka_unit_test(the_parts_are_all_of_the_paid_time),
 		cmocka_unit_test(bytes_that_are_none_are_refused),
 	};
