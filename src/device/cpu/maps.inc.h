@@ -217,7 +217,7 @@ static inline void dropout_run(const struct hd_call *call, const float *x, float
 		n = count - i < 4 * HD_UNIT - skip ? count - i : 4 * HD_UNIT - skip;
 		draws_of(&call->draw, (element + i) / 4, flat);
 		HD_UNITS(j, len, n) {
-			struct vi drop = vi_lt(vf_bits(vf_load((const float *)(const void *)(flat + skip +
+			struct vm drop = vi_lt(vf_bits(vf_load((const float *)(const void *)(flat + skip +
 				j))), from);
 			vf_store_n(y + i + j, vf_select(drop, zero, vf_div(vf_load_n(x + i + j, len), kept)),
 				len);

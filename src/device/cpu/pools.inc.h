@@ -76,7 +76,7 @@ HD_INLINE struct vf inner_max(const struct pool *g, const struct clip *row, cons
 	for (int64_t r = row->r; r < row->rend; r++)
 		for (int64_t s = 0; s < g->kw; s++) {
 			struct vf seen = vf_load_step(corner + r * g->w + s, g->sw, len);
-			struct vi more = vf_lt(top, seen);
+			struct vm more = vf_lt(top, seen);
 			top = vf_select(more, seen, top);
 			*where = vf_select(more, vi_float_of(vi_set((int32_t)(r * g->w + s))), *where);
 		}
@@ -94,7 +94,7 @@ HD_INLINE struct vf pairs_max(const struct pool *g, const struct clip *row, cons
 		vf_load_pairs(corner + r * g->w, len, &seen[0], &seen[1]);
 		top = r == row->r ? seen[0] : top;
 		for (int s = 0; s < 2; s++) {
-			struct vi more = vf_lt(top, seen[s]);
+			struct vm more = vf_lt(top, seen[s]);
 			top = vf_select(more, seen[s], top);
 			*where = vf_select(more, vi_float_of(vi_set((int32_t)(r * g->w + s))), *where);
 		}

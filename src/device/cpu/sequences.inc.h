@@ -134,10 +134,11 @@ HD_INLINE void turn_of(struct vf p, struct vf e, struct vf *sine, struct vf *cos
 	c = vf_fma(c, aa, vf_set(1.0f));
 	/* quarter k mod 4: 0 (s, c), 1 (c, -s), 2 (-s, -c), 3 (-c, s) */
 	struct vi quarter = vi_and(vf_bits(k), vi_set(3)), zero = vi_set(0);
-	struct vi odd = vi_lt(zero, vi_and(quarter, vi_set(1))), late = vi_lt(vi_set(1), quarter);
-	struct vi middle = vi_and(vi_lt(zero, quarter), vi_lt(quarter, vi_set(3))), sign = vi_set(INT32_MIN);
-	*sine = vi_float_of(vi_xor(vf_bits(vf_select(odd, c, s)), vi_and(late, sign)));
-	*cosine = vi_float_of(vi_xor(vf_bits(vf_select(odd, s, c)), vi_and(middle, sign)));
+	struct vm odd = vi_lt(zero, vi_and(quarter, vi_set(1))), late = vi_lt(vi_set(1), quarter);
+	struct vm middle = vm_and(vi_lt(zero, quarter), vi_lt(quarter, vi_set(3)));
+	struct vi sign = vi_set(INT32_MIN);
+	*sine = vi_float_of(vi_xor(vf_bits(vf_select(odd, c, s)), vi_where(late, sign)));
+	*cosine = vi_float_of(vi_xor(vf_bits(vf_select(odd, s, c)), vi_where(middle, sign)));
 }
 
 /* The n-th root of x in (0, 1) by bisection: no function of libm, and once a tile. */

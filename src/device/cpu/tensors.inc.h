@@ -12,11 +12,11 @@
 #include "device/cpu/walk.inc.h"
 
 /* What is no number wins, so that it shows. */
-HD_INLINE struct vf vf_larger(struct vf a, struct vf b) { return vf_select(vi_or(vf_lt(b, a),
-	vi_xor(vf_eq(a, a), vi_set(-1))), a, b); }
-HD_INLINE struct vf vf_smaller(struct vf a, struct vf b) { return vf_select(vi_or(vf_lt(a, b),
-	vi_xor(vf_eq(a, a), vi_set(-1))), a, b); }
-HD_INLINE struct vf vf_truth(struct vi mask) { return vf_select(mask, vf_set(1.0f), vf_set(0.0f)); }
+HD_INLINE struct vf vf_larger(struct vf a, struct vf b) { return vf_select(vm_or(vf_lt(b, a),
+	vm_not(vf_eq(a, a))), a, b); }
+HD_INLINE struct vf vf_smaller(struct vf a, struct vf b) { return vf_select(vm_or(vf_lt(a, b),
+	vm_not(vf_eq(a, a))), a, b); }
+HD_INLINE struct vf vf_truth(struct vm m) { return vf_select(m, vf_set(1.0f), vf_set(0.0f)); }
 
 HD_INLINE struct vf pair_of(int op, struct vf a, struct vf b)
 {
@@ -28,7 +28,7 @@ HD_INLINE struct vf pair_of(int op, struct vf a, struct vf b)
 	case HD_OP_MAXIMUM: return vf_larger(a, b);
 	case HD_OP_MINIMUM: return vf_smaller(a, b);
 	case HD_OP_LESS:    return vf_truth(vf_lt(a, b));
-	case HD_OP_LESS_EQ: return vf_truth(vi_or(vf_lt(a, b), vf_eq(a, b)));
+	case HD_OP_LESS_EQ: return vf_truth(vm_or(vf_lt(a, b), vf_eq(a, b)));
 	default:            return vf_truth(vf_eq(a, b));
 	}
 }

@@ -27,6 +27,7 @@ enum { HD_UNIT = 16, HD_PARTS = HD_UNIT / HD_WIDTH };
 
 struct vf { part p[HD_PARTS]; };
 struct vi { ipart p[HD_PARTS]; };
+struct vm { pmask p[HD_PARTS]; };           /* of each lane, yes or no */
 
 /* Defines an elementwise function from an expression over the parts of its operands. */
 #define HD_VEC1(type, name, from, expr) \
@@ -40,11 +41,10 @@ HD_VEC2(struct vf, vf_sub, struct vf, a.p[i] - b.p[i])
 HD_VEC2(struct vf, vf_mul, struct vf, a.p[i] * b.p[i])
 HD_VEC2(struct vf, vf_div, struct vf, a.p[i] / b.p[i])
 HD_VEC1(struct vf, vf_sqrt, struct vf, part_sqrt(a.p[i]))
-/* masks: all ones or zero per lane */
-HD_VEC2(struct vi, vf_lt, struct vf, (ipart)(a.p[i] < b.p[i]))
-HD_VEC2(struct vi, vf_eq, struct vf, (ipart)(a.p[i] == b.p[i]))
+HD_VEC2(struct vm, vf_lt, struct vf, part_lt(a.p[i], b.p[i]))
+HD_VEC2(struct vm, vf_eq, struct vf, part_eq(a.p[i], b.p[i]))
 /* b where either is no number */
-HD_VEC2(struct vf, vf_max, struct vf, part_select((ipart)(a.p[i] > b.p[i]), a.p[i], b.p[i]))
+HD_VEC2(struct vf, vf_max, struct vf, part_max(a.p[i], b.p[i]))
 HD_VEC1(struct vf, vi_to_float, struct vi, part_from_int(a.p[i]))
 HD_VEC1(struct vi, vf_bits, struct vf, (ipart)a.p[i])
 HD_VEC1(struct vf, vi_float_of, struct vi, (part)a.p[i])                   /* the same bits */
@@ -53,8 +53,11 @@ HD_VEC2(struct vi, vi_sub, struct vi, (ipart)((upart)a.p[i] - (upart)b.p[i]))
 HD_VEC2(struct vi, vi_and, struct vi, a.p[i] & b.p[i])
 HD_VEC2(struct vi, vi_or, struct vi, a.p[i] | b.p[i])
 HD_VEC2(struct vi, vi_xor, struct vi, a.p[i] ^ b.p[i])
-HD_VEC2(struct vi, vi_lt, struct vi, (ipart)(a.p[i] < b.p[i]))              /* signed */
-HD_VEC2(struct vi, vi_eq, struct vi, (ipart)(a.p[i] == b.p[i]))
+HD_VEC2(struct vm, vi_lt, struct vi, ipart_lt(a.p[i], b.p[i]))              /* signed */
+HD_VEC2(struct vm, vi_eq, struct vi, ipart_eq(a.p[i], b.p[i]))
+HD_VEC2(struct vm, vm_and, struct vm, (pmask)(a.p[i] & b.p[i]))
+HD_VEC2(struct vm, vm_or, struct vm, (pmask)(a.p[i] | b.p[i]))
+HD_VEC1(struct vm, vm_not, struct vm, mask_not(a.p[i]))
 HD_VEC1(struct vi, vi_up23, struct vi, (ipart)((upart)a.p[i] << 23))
 HD_VEC1(struct vi, vi_down23, struct vi, a.p[i] >> 23)
 #undef HD_VEC1
@@ -76,11 +79,19 @@ HD_INLINE struct vf vf_fma(struct vf a, struct vf b, struct vf c)
 		r.p[i] = part_fma(a.p[i], b.p[i], c.p[i]);
 	return r;
 }
-HD_INLINE struct vf vf_select(struct vi mask, struct vf yes, struct vf no)
+/* 0 where not */
+HD_INLINE struct vi vi_where(struct vm m, struct vi a)
+{
+	struct vi r;
+	for (int i = 0; i < HD_PARTS; i++)
+		r.p[i] = ipart_where(m.p[i], a.p[i]);
+	return r;
+}
+HD_INLINE struct vf vf_select(struct vm m, struct vf yes, struct vf no)
 {
 	struct vf r;
 	for (int i = 0; i < HD_PARTS; i++)
-		r.p[i] = part_select(mask.p[i], yes.p[i], no.p[i]);
+		r.p[i] = part_select(m.p[i], yes.p[i], no.p[i]);
 	return r;
 }
 
@@ -179,32 +190,39 @@ HD_INLINE void vf_store_pairs(float *at, struct vf first, struct vf second, size
 /* `a` in the first n lanes, `rest` in the others. */
 HD_INLINE struct vf vf_only(struct vf a, size_t n, struct vf rest)
 {
-	static const float index[HD_UNIT] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 	if (n >= HD_UNIT)
 		return a;
-	return vf_select(vf_lt(vf_load(index), vf_set((float)n)), a, rest);
+	for (int i = 0; i < HD_PARTS; i++)
+		a.p[i] = part_select(mask_first(part_share(n, i)), a.p[i], rest.p[i]);
+	return a;
 }
 
 HD_INLINE float vf_sum(struct vf a)
 {
-	float lane[HD_UNIT];
+	quad q[4];
 
-	vf_store(lane, a);
-	for (int half = HD_UNIT / 2; half > 0; half /= 2)
-		for (int j = 0; j < half; j++)
-			lane[j] += lane[j + half];
-	return lane[0];
+	part_quads(a.p, q);
+	q[0] = (q[0] + q[2]) + (q[1] + q[3]);
+	return (q[0][0] + q[0][2]) + (q[0][1] + q[0][3]);
+}
+
+/* The second where either is no number. */
+HD_INLINE float top_of(float a, float b) { return a > b ? a : b; }
+
+HD_INLINE quad quad_top(quad a, quad b)
+{
+	for (int j = 0; j < 4; j++)
+		a[j] = top_of(a[j], b[j]);
+	return a;
 }
 
 HD_INLINE float vf_top(struct vf a)
 {
-	float lane[HD_UNIT];
+	quad q[4];
 
-	vf_store(lane, a);
-	for (int half = HD_UNIT / 2; half > 0; half /= 2)
-		for (int j = 0; j < half; j++)
-			lane[j] = lane[j] > lane[j + half] ? lane[j] : lane[j + half];
-	return lane[0];
+	part_quads(a.p, q);
+	q[0] = quad_top(quad_top(q[0], q[2]), quad_top(q[1], q[3]));
+	return top_of(top_of(q[0][0], q[0][2]), top_of(q[0][1], q[0][3]));
 }
 
 #endif

@@ -87,8 +87,15 @@ HD_INLINE double vd_sum(struct vd a)
 {
 	double lane[HD_UNIT];
 
+#pragma GCC unroll 8
+	for (int half = HD_DPARTS / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+		for (int i = 0; i < half; i++)
+			a.p[i] += a.p[i + half];
 	vd_store(lane, a);
-	for (int half = HD_UNIT / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+	for (int half = HD_DWIDTH / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
 		for (int j = 0; j < half; j++)
 			lane[j] += lane[j + half];
 	return lane[0];

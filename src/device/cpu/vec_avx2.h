@@ -12,6 +12,7 @@
 /* floats in a register; rows of results held at once by gemm.inc.h */
 enum { HD_WIDTH = 8, HD_HEIGHT = 6 };
 #define HD_HEIGHTS(X) X(2) X(4) X(6)
+typedef float quad __attribute__((vector_size(16)));
 typedef float part __attribute__((vector_size(32)));
 typedef int32_t ipart __attribute__((vector_size(32)));
 typedef uint32_t upart __attribute__((vector_size(32)));      /* for sums that may wrap */
@@ -24,18 +25,38 @@ HD_INLINE part part_fma(part a, part b, part c) { return (part)_mm256_fmadd_ps((
 	(__m256)c); }
 HD_INLINE part part_sqrt(part a) { return (part)_mm256_sqrt_ps((__m256)a); }
 HD_INLINE part part_from_int(ipart a) { return (part)_mm256_cvtepi32_ps((__m256i)a); }
-HD_INLINE part part_select(ipart mask, part yes, part no)
+/* All ones or zero in a lane. */
+typedef ipart pmask;
+HD_INLINE pmask mask_first(size_t n)
 {
-	return (part)_mm256_blendv_ps((__m256)no, (__m256)yes, (__m256)mask);
+	return (pmask)((ipart){ 0, 1, 2, 3, 4, 5, 6, 7 } < (int32_t)n);
 }
-/* All ones in the first n lanes. */
-HD_INLINE __m256i part_first(size_t n)
+HD_INLINE pmask part_lt(part a, part b) { return (pmask)(a < b); }
+HD_INLINE pmask part_eq(part a, part b) { return (pmask)(a == b); }
+HD_INLINE pmask ipart_lt(ipart a, ipart b) { return (pmask)(a < b); }
+HD_INLINE pmask ipart_eq(ipart a, ipart b) { return (pmask)(a == b); }
+HD_INLINE pmask mask_not(pmask a) { return ~a; }
+HD_INLINE ipart ipart_where(pmask m, ipart a) { return m & a; }
+HD_INLINE part part_select(pmask m, part yes, part no)
 {
-	return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+	return (part)_mm256_blendv_ps((__m256)no, (__m256)yes, (__m256)m);
 }
-HD_INLINE part part_load_n(const float *at, size_t n) { return (part)_mm256_maskload_ps(at, part_first(n)); }
-HD_INLINE void part_store_n(float *at, part a, size_t n) { _mm256_maskstore_ps(at, part_first(n), (__m256)a);
+HD_INLINE part part_max(part a, part b) { return (part)_mm256_max_ps((__m256)a, (__m256)b); }
+HD_INLINE void part_quads(const part *p, quad q[4])
+{
+	for (int i = 0; i < 2; i++) {
+		q[2 * i] = (quad)_mm256_castps256_ps128((__m256)p[i]);
+		q[2 * i + 1] = (quad)_mm256_extractf128_ps((__m256)p[i], 1);
 	}
+}
+HD_INLINE part part_load_n(const float *at, size_t n)
+{
+	return (part)_mm256_maskload_ps(at, (__m256i)mask_first(n));
+}
+HD_INLINE void part_store_n(float *at, part a, size_t n)
+{
+	_mm256_maskstore_ps(at, (__m256i)mask_first(n), (__m256)a);
+}
 HD_INLINE part part_even(part a, part b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14); }
 HD_INLINE part part_odd(part a, part b)
 {

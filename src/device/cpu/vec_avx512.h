@@ -12,6 +12,7 @@
 /* floats in a register; rows of results held at once by gemm.inc.h */
 enum { HD_WIDTH = 16, HD_HEIGHT = 14 };
 #define HD_HEIGHTS(X) X(2) X(4) X(6) X(8) X(10) X(12) X(14)
+typedef float quad __attribute__((vector_size(16)));
 typedef float part __attribute__((vector_size(64)));
 typedef int32_t ipart __attribute__((vector_size(64)));
 typedef uint32_t upart __attribute__((vector_size(64)));      /* for sums that may wrap */
@@ -24,9 +25,26 @@ HD_INLINE part part_fma(part a, part b, part c) { return (part)_mm512_fmadd_ps((
 	(__m512)c); }
 HD_INLINE part part_sqrt(part a) { return (part)_mm512_sqrt_ps((__m512)a); }
 HD_INLINE part part_from_int(ipart a) { return (part)_mm512_cvtepi32_ps((__m512i)a); }
-HD_INLINE part part_select(ipart mask, part yes, part no)
+/* A bit a lane. */
+typedef __mmask16 pmask;
+HD_INLINE pmask mask_first(size_t n) { return (pmask)((1u << n) - 1); }
+HD_INLINE pmask part_lt(part a, part b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OS); }
+HD_INLINE pmask part_eq(part a, part b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_EQ_OQ); }
+HD_INLINE pmask ipart_lt(ipart a, ipart b) { return _mm512_cmplt_epi32_mask((__m512i)a, (__m512i)b); }
+HD_INLINE pmask ipart_eq(ipart a, ipart b) { return _mm512_cmpeq_epi32_mask((__m512i)a, (__m512i)b); }
+HD_INLINE pmask mask_not(pmask a) { return _mm512_knot(a); }
+HD_INLINE ipart ipart_where(pmask m, ipart a) { return (ipart)_mm512_maskz_mov_epi32(m, (__m512i)a); }
+HD_INLINE part part_select(pmask m, part yes, part no)
 {
-	return (part)_mm512_mask_blend_ps(_mm512_movepi32_mask((__m512i)mask), (__m512)no, (__m512)yes);
+	return (part)_mm512_mask_blend_ps(m, (__m512)no, (__m512)yes);
+}
+HD_INLINE part part_max(part a, part b) { return (part)_mm512_max_ps((__m512)a, (__m512)b); }
+HD_INLINE void part_quads(const part *p, quad q[4])
+{
+	q[0] = (quad)_mm512_castps512_ps128((__m512)p[0]);
+	q[1] = (quad)_mm512_extractf32x4_ps((__m512)p[0], 1);
+	q[2] = (quad)_mm512_extractf32x4_ps((__m512)p[0], 2);
+	q[3] = (quad)_mm512_extractf32x4_ps((__m512)p[0], 3);
 }
 HD_INLINE part part_load_n(const float *at, size_t n)
 {

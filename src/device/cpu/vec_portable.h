@@ -16,6 +16,7 @@
 /* floats in a register; rows of results held at once by gemm.inc.h */
 enum { HD_WIDTH = 4, HD_HEIGHT = 4 };
 #define HD_HEIGHTS(X) X(2) X(4)
+typedef float quad __attribute__((vector_size(16)));
 typedef float part __attribute__((vector_size(16)));
 typedef int32_t ipart __attribute__((vector_size(16)));
 typedef uint32_t upart __attribute__((vector_size(16)));      /* for sums that may wrap */
@@ -31,8 +32,18 @@ HD_INLINE part part_fma(part a, part b, part c)
 }
 HD_INLINE part part_sqrt(part a) { return (part){ sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3]) }; }
 HD_INLINE part part_from_int(ipart a) { return __builtin_convertvector(a, part); }
-HD_INLINE part part_select(ipart mask, part yes, part no) { return (part)((mask & (ipart)yes) |
-	(~mask & (ipart)no)); }
+/* All ones or zero in a lane. */
+typedef ipart pmask;
+HD_INLINE pmask mask_first(size_t n) { return (pmask)((ipart){ 0, 1, 2, 3 } < (int32_t)n); }
+HD_INLINE pmask part_lt(part a, part b) { return (pmask)(a < b); }
+HD_INLINE pmask part_eq(part a, part b) { return (pmask)(a == b); }
+HD_INLINE pmask ipart_lt(ipart a, ipart b) { return (pmask)(a < b); }
+HD_INLINE pmask ipart_eq(ipart a, ipart b) { return (pmask)(a == b); }
+HD_INLINE pmask mask_not(pmask a) { return ~a; }
+HD_INLINE ipart ipart_where(pmask m, ipart a) { return m & a; }
+HD_INLINE part part_select(pmask m, part yes, part no) { return (part)((m & (ipart)yes) | (~m & (ipart)no)); }
+HD_INLINE part part_max(part a, part b) { return part_select(part_lt(b, a), a, b); }
+HD_INLINE void part_quads(const part *p, quad q[4]) { for (int i = 0; i < 4; i++) q[i] = p[i]; }
 HD_INLINE part part_load_n(const float *at, size_t n) { part a = { 0 }; memcpy(&a, at, n * sizeof *at);
 	return a; }
 HD_INLINE void part_store_n(float *at, part a, size_t n) { memcpy(at, &a, n * sizeof *at); }

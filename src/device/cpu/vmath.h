@@ -109,7 +109,7 @@ HD_INLINE struct vf vf_signed(struct vf size, struct vf sign) { return vi_float_
 HD_INLINE struct vf vf_log_any(struct vf x)
 {
 	struct vf zero = vf_set(0.0f);
-	struct vi small = vf_lt(x, vf_set(0x1p-126f));
+	struct vm small = vf_lt(x, vf_set(0x1p-126f));
 	struct vf y = vf_log(vf_select(small, vf_mul(x, vf_set(0x1p23f)), x));
 
 	y = vf_select(small, vf_sub(y, vf_set(0x1.fe2804p+3f)), y);            /* 23 ln 2 */
