@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/timeouts.h"
 #include "sys/failpoint.h"
-#include "run/ending.h"
 
 enum { OTHERS = 32 };
 #define LAST_NS INT64_C(300000000)
@@ -117,7 +116,9 @@ enum hd_err hd_driver_run(const struct hd_driver_spec *spec, struct hd_driver_en
 	if (!err) {
 		hd_rundir_hold_as(spec->dir, HD_HOLD_COORDINATES);
 		hd_ending_begins(spec->dir, spec->step, spec->task->nsteps);
+		hd_ending_at_once(&c->word, spec->dir, spec->step, spec->task->nsteps);
 		run_loop(c);
+		hd_signal_word_set(NULL);
 		driver_tell_unrecorded(c);
 		err = verdict(c, end, diag);
 	}

@@ -200,10 +200,14 @@ bool hd_ending_is_done(const struct hd_ending *e)
 	return e->ended && e->exit == 0 && (e->reached || (e->steps && e->step >= e->steps));
 }
 
+bool hd_ending_is_stopped(const struct hd_ending *e)
+{
+	return e->ended && (e->exit == hd_err_exit(HD_E_PREEMPTED) ||
+		e->exit == hd_err_exit(HD_E_INTERRUPT));
+}
+
 const char *hd_ending_state(const struct hd_ending *e)
 {
-	bool asked = e->exit == hd_err_exit(HD_E_PREEMPTED) || e->exit == hd_err_exit(HD_E_INTERRUPT);
-
 	return !e->began ? "new" : !e->ended ? "died" : e->exit < 0 ? "ended" : e->exit == 0 ? "done" :
-		asked ? "stopped" : "failed";
+		hd_ending_is_stopped(e) ? "stopped" : "failed";
 }

@@ -1,8 +1,8 @@
 /* ending.h -- the state of a run by its folder alone, when no process of it is left.
  *
  * The process that runs it writes an event `job_start` and, unless it is killed, `job_end`: where it stopped,
- * of how many steps, with which exit code and why. A run in one process that leaves at once (sys/signal.h)
- * has that ready at each step: it says so, too. Steps and loss are those of the last line of metrics.ndjson,
+ * of how many steps, with which exit code and why. One that leaves at once (sys/signal.h) has
+ * that ready at each step: it says so, too. Steps and loss are those of the last line of metrics.ndjson,
  * which a death may leave behind the last checkpoint.
  *
  * Threads: any. Reads the ends of two files. */
@@ -35,6 +35,9 @@ const char *hd_ending_state(const struct hd_ending *ending);
 
 /* It ended well and has all its steps, or what it was to reach: no process has anything left to do. */
 bool hd_ending_is_done(const struct hd_ending *ending);
+
+/* It was asked to stop, and did: it goes on when it is resumed, by no other way. */
+bool hd_ending_is_stopped(const struct hd_ending *ending);
 
 /* Written by the run's holder. */
 void hd_ending_begins(struct hd_rundir *dir, uint64_t step, uint64_t steps);

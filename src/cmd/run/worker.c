@@ -27,6 +27,7 @@ struct post {
 	struct hd_host host;
 	struct hd_successor successor;
 	struct hd_notice_agent *notices;  /* owned */
+	bool admitted;
 	const char *argv[POST_ARGS];      /* of the successor */
 	char option[POST_PASSED][16], count[POST_PASSED][24];
 };
@@ -60,9 +61,15 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 			"%s: lease %u has ended with exit code %d at step %llu: no worker is wanted until "
 			"the scheduler gives the next", p->dir, end.lease, end.exit,
 			(unsigned long long)end.step);
-	if (!hd_ending_look(&p->cmd->fs, p->dir, &ending, NULL) && hd_ending_is_done(&ending))
+	if (hd_ending_look(&p->cmd->fs, p->dir, &ending, NULL))
+		return hd_successor_start(&p->successor, diag);
+	if (hd_ending_is_done(&ending))
 		return hd_fail(diag, HD_E_NOTFOUND, "%s: done, %llu steps: no worker is wanted", p->dir,
 			(unsigned long long)ending.step);
+	/* it left at once, and said no word to its members; a worker that comes later resumes the run */
+	if (p->admitted && hd_ending_is_stopped(&ending))
+		return hd_fail(diag, HD_E_NOTFOUND, "%s: stopped at step %llu: `heddle resume %s` goes on",
+			p->dir, (unsigned long long)ending.step, p->dir);
 	return hd_successor_start(&p->successor, diag);
 }
 
@@ -95,9 +102,10 @@ static void name_successor(struct post *p)
 
 static void admitted(void *user, uint32_t worker)
 {
-	const struct post *p = user;
+	struct post *p = user;
 	char brief[HD_TITLE_BRIEF + 1];
 
+	p->admitted = true;
 	if (snprintf(brief, sizeof brief, "heddle worker %u", worker) > HD_TITLE_BRIEF)
 		(void)snprintf(brief, sizeof brief, "heddle w%u", worker);
 	hd_title_set(&p->cmd->title, brief, "heddle: worker %u of %s", worker, p->dir);
