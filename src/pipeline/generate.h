@@ -4,7 +4,8 @@
  * A generator is a pure function of struct hd_schedule_ask. It writes a *skeleton*: a schedule (schedule.h)
  * of compute instructions alone. hd_schedule_complete() (passes.h) adds transfers, versions and updates.
  *
- * 1. Virtual nodes (the micro-batches) of one stage are taken in ascending order, forward and backward.
+ * 1. Virtual nodes (the micro-batches) of one stage are taken in ascending order, forward and backward; those
+ *    of `neighbours` in the order of lanes (lanes.h).
  * 2. Equal arguments give equal bytes on every machine.
  * 3. What a kind cannot do (too few virtual nodes, a wrong number of chunks) is refused with the reason and
  *    the nearest arguments that work, HD_E_INVAL. Elsewhere this is rule K29.
@@ -35,6 +36,7 @@ struct hd_schedule_ask {
 	uint32_t group;
 	/* 1f1b-rr: replicas of each stage, p in all; NULL: one each */
 	const uint32_t *replicas; uint32_t nreplicas;
+	bool neighbours;                          /* of it: a replica's virtual nodes are neighbours (lanes.h) */
 	struct hd_rank_costs costs;               /* zb-auto plans by them; all 0: one unit each */
 	/* zb-auto: chunks whose activations a rank can hold; 0: any number */
 	uint32_t cap;
