@@ -36,7 +36,7 @@ struct hd_schedule_ask {
 	uint32_t group;
 	/* 1f1b-rr: replicas of each stage, p in all; NULL: one each */
 	const uint32_t *replicas; uint32_t nreplicas;
-	bool neighbours;                          /* of it: a replica's virtual nodes are neighbours (lanes.h) */
+	bool neighbours;                          /* a replica's virtual nodes are neighbours (lanes.h) */
 	struct hd_rank_costs costs;               /* zb-auto plans by them; all 0: one unit each */
 	/* zb-auto: chunks whose activations a rank can hold; 0: any number */
 	uint32_t cap;

@@ -9,7 +9,8 @@ static uint64_t stages_at(const struct hd_view_shape *shape, uint32_t place)
 	uint64_t stages = 0;
 
 	for (uint32_t s = 0; s < shape->nstages; s++)
-		stages |= (uint64_t)(shape->place[s] == place) << s;
+		stages |= (uint64_t)(shape->place[s] <= place && place < shape->place[s] +
+			hd_view_copies(shape, s)) << s;
 	return stages;
 }
 
@@ -20,7 +21,8 @@ void hd_lacks_make(struct hd_lacks *lacks, const struct hd_view_shape *shape,
 	assert(nmembers <= HD_MAX_MEMBERS && shape->nstages == buckets->nstages);
 	memset(lacks, 0, sizeof *lacks);
 	for (uint32_t w = 0; w < shape->width; w++) {
-		const uint64_t stages = stages_at(shape, w) | (buckets->shadows && shape->width > 1 ?
+		const uint64_t stages = stages_at(shape, w) | (buckets->shadows && shape->width > 1 &&
+			!hd_view_has_copies(shape) ?
 			stages_at(shape, (w + 1) % shape->width) : 0);
 		for (uint32_t b = 0; b < buckets->n && !buckets->whole; b++)
 			for (uint32_t m = 0; m < nmembers && buckets->at[b].readers & stages; m++)

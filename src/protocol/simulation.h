@@ -143,6 +143,9 @@ struct hd_sim_result {
  * be lost with the link to the coordinator. */
 #define HD_SIM_FLAPPED (UINT64_C(1) << 45)
 
+/* Of a seed with HD_SIM_STAGED: stages of about every other shape have copies (view.h, rule 13). */
+#define HD_SIM_COPIED (UINT64_C(1) << 46)
+
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);
 

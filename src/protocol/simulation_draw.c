@@ -16,7 +16,26 @@ static void draw_buckets(struct sim_world *s, struct sim_shape *to)
 		to->bucket[0].readers |= UINT64_C(1) << (n - 1);
 	to->buckets = (struct hd_stage_buckets){ .n = s->nbuckets, .nstages = n, .at = to->bucket,
 		.whole = (s->seed & HD_SIM_WHOLE) != 0, .shadows = s->seed & HD_SIM_SHADOWED &&
-			to->shape.schedule % 3 != 1 };
+			to->shape.schedule % 3 != 1 && !hd_view_has_copies(&to->shape) };
+}
+
+/* Copies instead, 1 to 3 of each of two or three stages, on at most `most` ranks. There are virtual nodes for
+ * all their lanes. */
+static void draw_copies(struct sim_world *s, struct hd_view_shape *shape, uint32_t most)
+{
+	struct hd_view_shape made = { .nstages = most > 3 && sim_rnd(s, 2) ? 3 : 2 };
+
+	if (most < 3)
+		return;
+	for (uint32_t i = 0; i < made.nstages; i++) {
+		const uint32_t left = most - made.width - (made.nstages - 1 - i);
+		made.place[i] = (uint8_t)made.width;
+		made.width += 1 + (uint32_t)sim_rnd(s, left < 3 ? left : 3);
+	}
+	made.width += !hd_view_has_copies(&made);
+	made.schedule = shape->schedule;
+	*shape = made;
+	s->nvns = s->nvns < hd_view_lanes(&made) ? hd_view_lanes(&made) : s->nvns;
 }
 
 static void draw_shape(struct sim_world *s, struct hd_view_shape *shape, uint32_t most, uint32_t schedule)
@@ -30,13 +49,16 @@ static void draw_shape(struct sim_world *s, struct hd_view_shape *shape, uint32_
 	width = width * chunks > most ? most / chunks : width;
 	hd_view_shape(shape, width, chunks, sim_rnd(s, 2));
 	shape->schedule = schedule;
+	if (s->seed & HD_SIM_COPIED && sim_rnd(s, 2))
+		draw_copies(s, shape, schedule ? s->shape.width : SIM_COPIED_RANKS);
 }
 
 /* Ranks of one device and of two, alone and in pairs. Every worker has two devices, or four. */
 static void draw_way(struct hd_view_shape *shape, uint32_t schedule)
 {
 	shape->each = schedule % 2 ? 2 : 0;
-	shape->groups = shape->width % 2 == 0 && shape->nstages % 2 == 0 && schedule % 2 == 0 ? 2 : 0;
+	shape->groups = !hd_view_has_copies(shape) && shape->width % 2 == 0 && shape->nstages % 2 == 0 &&
+		schedule % 2 == 0 ? 2 : 0;
 	shape->again = schedule == 1;
 }
 
@@ -62,7 +84,8 @@ static void draw_stages(struct sim_world *s)
 		draw_shape(s, &s->shapes[i].shape, s->nbuckets, i);
 		/* no wider: there are always workers enough */
 		if (s->shapes[i].shape.width > width)
-			hd_view_shape(&s->shapes[i].shape, width, s->shape.nstages / width, sim_rnd(s, 2));
+			hd_view_shape(&s->shapes[i].shape, width, hd_view_has_copies(&s->shape) ? 1 :
+				s->shape.nstages / width, sim_rnd(s, 2));
 		s->shapes[i].shape.schedule = i;
 		draw_way(&s->shapes[i].shape, i);
 		draw_cuts(&s->shapes[i].shape);

@@ -14,6 +14,7 @@ enum {
 	SIM_VNS = 16,                     /* digits of a ledger number */
 	SIM_BUCKETS = 8,
 	SIM_SHAPES = 3,
+	SIM_COPIED_RANKS = 6,             /* of a pipeline with copies, at most */
 	SIM_STAGES = 6,
 	SIM_STEPS = 4096,
 	SIM_ROOTS = 64,

@@ -95,6 +95,28 @@ static void no_seed_of_stages_violates_an_invariant(void **state)
 		restores < crashes && reshaped > n / 2));
 }
 
+/* Of stages some of which have copies: state by stages and held whole. */
+static void no_seed_of_stages_with_copies_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, fetches = 0, crashes = 0, restores = 0,
+		reshaped = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
+		struct hd_sim_result r;
+		run(seed | HD_SIM_STAGED | HD_SIM_COPIED | (seed % 5 ? 0 : HD_SIM_WHOLE) |
+			(seed % 4 ? 0 : HD_SIM_REPLACED) | (seed % 3 ? 0 : HD_SIM_RESHAPED), UINT32_MAX, &r);
+		reshaped += r.reshaped;
+		fetches += r.fetches;
+		crashes += r.crashes;
+		restores += r.restores;
+	}
+	assert_true(asked || (fetches > n && crashes > n / 10 && restores > n / 20 && restores < crashes &&
+		reshaped > n / 2));
+}
+
 /* Of stages whose members hold all state: no loss but that of all of them sends a run back to disk. */
 static void no_seed_of_stages_held_whole_violates_an_invariant(void **state)
 {
@@ -397,6 +419,7 @@ int main(void)
 		cmocka_unit_test(no_seed_of_a_slice_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_sharded_state_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_stages_with_copies_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_held_whole_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_with_shadows_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_steps_that_go_on_violates_an_invariant),

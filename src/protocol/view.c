@@ -33,6 +33,92 @@ uint64_t hd_bucket_chain(uint32_t bucket, uint32_t nbuckets, uint32_t nmembers, 
 	return chain;
 }
 
+/* ---- copies of stages: rule 13 */
+
+uint32_t hd_view_copies(const struct hd_view_shape *shape, uint32_t stage)
+{
+	if (!hd_view_has_copies(shape))
+		return 1;
+	return (stage + 1 < shape->nstages ? shape->place[stage + 1] : shape->width) - shape->place[stage];
+}
+
+static uint32_t common_divisor(uint32_t a, uint32_t b) { return b ? common_divisor(b, a % b) : a; }
+
+uint32_t hd_view_lanes(const struct hd_view_shape *shape)
+{
+	uint32_t lanes = 1;
+
+	for (uint32_t s = 0; s < shape->nstages && hd_view_has_copies(shape) && lanes <= HD_VIEW_RANKS; s++)
+		lanes *= hd_view_copies(shape, s) / common_divisor(lanes, hd_view_copies(shape, s));
+	return lanes;
+}
+
+uint32_t hd_view_rank(const struct hd_view *view, uint32_t lane, uint32_t stage)
+{
+	const struct hd_view_shape *s = &view->shape;
+
+	if (!s->nstages)
+		return lane;
+	const uint32_t lanes = hd_view_lanes(s);
+	return lane / lanes * s->width + s->place[stage] + lane % lanes * hd_view_copies(s, stage) / lanes;
+}
+
+uint32_t hd_view_lane_nvns(const struct hd_view *view, uint32_t lane)
+{
+	const uint32_t first = hd_view_rank(view, lane, 0), all = view->rank[first].nvns;
+	const struct hd_view_shape *s = &view->shape;
+
+	if (!hd_view_has_copies(s))
+		return all;
+	const uint32_t each = hd_view_lanes(s) / hd_view_copies(s, 0);      /* of the first rank */
+	return all / each + (lane % each < all % each);
+}
+
+/* First copies count what the lanes of their pipeline are dealt. */
+static bool is_dealt(const struct hd_view *view, uint32_t pipe)
+{
+	const struct hd_view_shape *s = &view->shape;
+	const uint32_t lanes = hd_view_lanes(s), copies = hd_view_copies(s, 0), each = lanes / copies;
+	uint64_t all = 0, before = 0;
+
+	for (uint32_t q = 0; q < copies; q++)
+		all += view->rank[pipe * s->width + q].nvns;
+	for (uint32_t q = 0; q < copies; q++) {
+		const uint64_t more = all % lanes, upto = (q + 1) * each,
+			end = upto * (all / lanes) + (upto < more ? upto : more);
+		if (view->rank[pipe * s->width + q].nvns != end - before)
+			return false;
+		before = end;
+	}
+	return true;
+}
+
+/* Places ascend, and a pipeline has no more lanes than a view has ranks. */
+static enum hd_err verify_copies(const struct hd_view *view, struct hd_diag *diag)
+{
+	const struct hd_view_shape *s = &view->shape;
+
+	if (s->nstages < 2 || s->width > HD_STAGE_BITS || s->groups)
+		return hd_fail(diag, HD_E_BADPLAN,
+			"view %u: %u stages on %u ranks in groups of %u: stages have copies from 2 stages up "
+			"to %d ranks, and no groups", view->epoch, s->nstages, s->width, s->groups,
+			HD_STAGE_BITS);
+	for (uint32_t i = 0; i < s->nstages; i++)
+		if (i ? s->place[i] <= s->place[i - 1] || s->place[i] >= s->width : s->place[0])
+			return hd_fail(diag, HD_E_BADPLAN, "view %u: stage %u cannot be at rank %u of %u",
+				view->epoch, i, s->place[i], s->width);
+	if (hd_view_lanes(s) > HD_VIEW_RANKS)
+		return hd_fail(diag, HD_E_BADPLAN,
+			"view %u: the copies of its stages make more than %d lanes", view->epoch,
+			HD_VIEW_RANKS);
+	for (uint32_t k = 0; k < view->nranks / s->width; k++)
+		if (!is_dealt(view, k))
+			return hd_fail(diag, HD_E_BADPLAN,
+				"view %u: the virtual nodes of pipeline %u are not dealt to its %u lanes",
+				view->epoch, k, hd_view_lanes(s));
+	return HD_OK;
+}
+
 /* Rules 6 and 7. */
 static enum hd_err verify_shape(const struct hd_view *view, struct hd_diag *diag)
 {
@@ -41,8 +127,7 @@ static enum hd_err verify_shape(const struct hd_view *view, struct hd_diag *diag
 
 	if (!s->nstages && !s->width)
 		return HD_OK;
-	if (s->nstages < 1 || s->nstages > HD_STAGE_BITS || s->width < 1 || s->width > s->nstages ||
-		view->nranks % s->width)
+	if (s->nstages < 1 || s->nstages > HD_STAGE_BITS || s->width < 1 || view->nranks % s->width)
 		return hd_fail(diag, HD_E_BADPLAN,
 			"view %u: %u ranks are no pipelines of %u ranks with %u stages; 1 to %d stages",
 			view->epoch, view->nranks, s->width, s->nstages, HD_STAGE_BITS);
@@ -50,6 +135,9 @@ static enum hd_err verify_shape(const struct hd_view *view, struct hd_diag *diag
 		return hd_fail(diag, HD_E_BADPLAN,
 			"view %u: %u stages on %u ranks are not shared by %u ranks of %u devices",
 			view->epoch, s->nstages, s->width, s->groups, s->each);
+	enum hd_err err = hd_view_has_copies(s) ? verify_copies(view, diag) : HD_OK;
+	if (err)
+		return err;
 	for (uint32_t i = 0; i < s->nstages; i++) {
 		if (s->place[i] >= s->width || (!i && s->place[0]))
 			return hd_fail(diag, HD_E_BADPLAN, "view %u: stage %u cannot be at rank %u of %u",
@@ -61,11 +149,11 @@ static enum hd_err verify_shape(const struct hd_view *view, struct hd_diag *diag
 			s->first[i] <= s->first[i - 1])
 			return hd_fail(diag, HD_E_BADPLAN, "view %u: stage %u cannot begin with node %u",
 				view->epoch, i, s->first[i]);
-	if (filled != hd_members_all(s->width))
+	if (!hd_view_has_copies(s) && filled != hd_members_all(s->width))
 		return hd_fail(diag, HD_E_BADPLAN, "view %u: a rank of its pipelines has no stage",
 			view->epoch);
 	for (uint32_t r = 0; r < view->nranks; r++)
-		if (r % s->width && view->rank[r].nvns)
+		if (r % s->width >= hd_view_copies(s, 0) && view->rank[r].nvns)
 			return hd_fail(diag, HD_E_BADPLAN,
 				"view %u: rank %u is not the first of its pipeline, and has %u virtual nodes",
 				view->epoch, r, view->rank[r].nvns);
@@ -175,15 +263,20 @@ bool hd_view_staged(struct hd_view *view, uint32_t epoch, const uint32_t *member
 		all += nranks[i];
 	}
 	uint32_t d = all / shape->width < pipes ? all / shape->width : pipes;
-	d = d < nvns ? d : nvns;
+	const uint32_t lanes = hd_view_lanes(shape);
+	d = d < nvns / lanes ? d : nvns / lanes;
 	d = d < HD_VIEW_RANKS / shape->width ? d : HD_VIEW_RANKS / shape->width;
 	if (!d)
 		return false;
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t k = 0; k < nranks[i] && made.nranks < d * shape->width; k++)
 			made.rank[made.nranks++].worker = member[i];
-	for (uint32_t k = 0; k < d; k++)
-		made.rank[k * shape->width].nvns = nvns / d + (k < nvns % d);
+	for (uint32_t k = 0; k < d; k++) {
+		const uint32_t part = nvns / d + (k < nvns % d);
+		for (uint32_t l = 0; l < lanes; l++)
+			made.rank[hd_view_rank(&made, k * lanes + l, 0)].nvns += part / lanes +
+				(l < part % lanes);
+	}
 	*view = made;
 	return true;
 }
@@ -204,11 +297,14 @@ uint32_t hd_view_before(const struct hd_view *view, uint32_t rank)
 	return rank - rank % width + (rank % width + width - 1) % width;
 }
 
+/* The first of its stages. */
 static uint32_t stage_at(const struct hd_view *view, uint32_t rank)
 {
+	const uint32_t place = rank % view->shape.width;
 	uint32_t s = 0;
 
-	while (view->shape.place[s] != rank % view->shape.width)
+	while (view->shape.place[s] > place ||
+		view->shape.place[s] + hd_view_copies(&view->shape, s) <= place)
 		s++;
 	return s;
 }
@@ -238,7 +334,7 @@ uint64_t hd_view_holders(const struct hd_view *view, uint32_t stage)
 {
 	uint64_t members = 0;
 
-	for (uint32_t k = 0; k < hd_view_pipes(view); k++) {
+	for (uint32_t k = 0; k < hd_view_nlanes(view); k++) {
 		uint32_t m = hd_view_index(view, view->rank[hd_view_rank(view, k, stage)].worker);
 		assert(m != HD_NOBODY);
 		members |= UINT64_C(1) << m;
@@ -251,7 +347,7 @@ uint64_t hd_view_stages(const struct hd_view *view, uint32_t worker)
 	uint64_t stages = 0;
 
 	for (uint32_t s = 0; s < hd_view_nstages(view); s++)
-		for (uint32_t k = 0; k < hd_view_pipes(view); k++)
+		for (uint32_t k = 0; k < hd_view_nlanes(view); k++)
 			if (view->rank[hd_view_rank(view, k, s)].worker == worker)
 				stages |= UINT64_C(1) << s;
 	return stages;
@@ -263,8 +359,8 @@ static uint32_t shadow_rank(const struct hd_view *view, uint32_t pipe, uint32_t 
 	const uint32_t width = view->shape.width, place = view->shape.place[stage],
 		worker = view->rank[pipe * width + place].worker;
 
-	/* rule 12 */
-	if (hd_view_doubled(view, pipe * width + place))
+	/* rules 12 and 13 */
+	if (hd_view_has_copies(&view->shape) || hd_view_doubled(view, pipe * width + place))
 		return HD_NOBODY;
 	for (uint32_t back = 1; back < width; back++) {
 		const uint32_t r = pipe * width + (place + width - back) % width;
@@ -319,18 +415,19 @@ void hd_view_holding(struct hd_holding *holding, const struct hd_view *view,
 		copies);
 }
 
-uint32_t hd_view_pipe(const struct hd_view *view, uint32_t vn)
+uint32_t hd_view_lane(const struct hd_view *view, uint32_t vn)
 {
+	const uint32_t n = hd_view_nlanes(view);
 	uint32_t k = 0;
 
-	for (; k + 1 < hd_view_pipes(view) && vn >= view->rank[hd_view_rank(view, k, 0)].nvns; k++)
-		vn -= view->rank[hd_view_rank(view, k, 0)].nvns;
+	for (uint32_t here; k + 1 < n && vn >= (here = hd_view_lane_nvns(view, k)); k++)
+		vn -= here;
 	return k;
 }
 
 uint32_t hd_view_runs(const struct hd_view *view, uint32_t vn, uint32_t stage)
 {
-	return hd_view_index(view, view->rank[hd_view_rank(view, hd_view_pipe(view, vn), stage)].worker);
+	return hd_view_index(view, view->rank[hd_view_rank(view, hd_view_lane(view, vn), stage)].worker);
 }
 
 struct hd_hash hd_view_hash(const struct hd_view *view)
@@ -381,14 +478,18 @@ bool hd_view_same_map(const struct hd_view *a, const struct hd_view *b)
 	return hd_hash_same(hd_view_hash(&x), hd_view_hash(b));
 }
 
-/* The virtual nodes of a rank's pipeline. */
+/* The virtual nodes of a rank's lanes, which are neighbours. */
 static struct hd_vrange range_of(const struct hd_view *view, uint32_t rank)
 {
-	uint32_t first = 0, pipe = view->shape.nstages ? rank / view->shape.width : rank;
+	const uint32_t n = hd_view_nlanes(view), stage = view->shape.nstages ? stage_at(view, rank) : 0;
+	struct hd_vrange range = { 0, 0 };
 
-	for (uint32_t k = 0; k < pipe; k++)
-		first += view->rank[hd_view_rank(view, k, 0)].nvns;
-	return (struct hd_vrange){ first, view->rank[hd_view_rank(view, pipe, 0)].nvns };
+	for (uint32_t k = 0; k < n; k++) {
+		const uint32_t at = hd_view_rank(view, k, stage);
+		range.first += at < rank ? hd_view_lane_nvns(view, k) : 0;
+		range.n += at == rank ? hd_view_lane_nvns(view, k) : 0;
+	}
+	return range;
 }
 
 uint32_t hd_view_devices(const struct hd_view *view, uint32_t worker, struct hd_vrange *out)
@@ -422,8 +523,8 @@ uint32_t hd_view_stage_ranges(const struct hd_view *view, uint32_t worker, uint3
 {
 	uint32_t n = 0, first = 0;
 
-	for (uint32_t k = 0; k < hd_view_pipes(view); k++) {
-		uint32_t nvns = view->rank[hd_view_rank(view, k, 0)].nvns;
+	for (uint32_t k = 0; k < hd_view_nlanes(view); k++) {
+		const uint32_t nvns = hd_view_lane_nvns(view, k);
 		if (view->rank[hd_view_rank(view, k, stage)].worker == worker)
 			out[n++] = (struct hd_vrange){ first, nvns };
 		first += nvns;

@@ -51,6 +51,13 @@
  *     rank before it in the pipeline, whose shadow was of its stage. Such a view is of the rest of that step:
  *     neither the stage of a doubled rank nor the one behind it has a shadow there.
  *
+ * 13. Copies. Where a pipeline has more ranks than stages, the places ascend, and stage s is at all ranks
+ *     from its place up to that of the stage behind it: its *copies*. A *lane* (pipeline/lanes.h) is a way
+ *     through a pipeline, with one copy of each stage. A pipeline has as many as the least common multiple
+ *     of its copies; lane l of L goes through copy floor(l c / L) of a stage with c. Virtual nodes are dealt
+ *     to lanes as to pipelines, so those of a copy are neighbours and leave few roots; a first copy counts
+ *     those of its lanes. Such a shape has neither shadows nor groups.
+ *
  * Plain values, no pointers. Pure: no allocation, no clock. */
 #ifndef HD_PROTOCOL_VIEW_H
 #define HD_PROTOCOL_VIEW_H
@@ -112,6 +119,14 @@ static inline uint32_t hd_view_way(const struct hd_view_shape *shape)
 {
 	return shape->each | (uint32_t)shape->groups << 8 | (uint32_t)shape->again << 16;
 }
+/* Rule 13. */
+static inline bool hd_view_has_copies(const struct hd_view_shape *shape)
+{
+	return shape->nstages < shape->width;
+}
+/* Ranks that run a stage, in each pipeline; lanes of a pipeline. 1 where no stage has copies. */
+uint32_t hd_view_copies(const struct hd_view_shape *shape, uint32_t stage);
+uint32_t hd_view_lanes(const struct hd_view_shape *shape);
 /* How many of `first` a message carries. */
 static inline uint32_t hd_view_nfirst(const struct hd_view_shape *shape)
 {
@@ -161,9 +176,9 @@ void hd_view_even(struct hd_view *view, uint32_t epoch, const uint32_t *member, 
 	uint32_t n, uint32_t nvns);
 /* Makes the most even view of a shape. `nranks` [n]: how many ranks each member can have; a rank is one
  * device of it or several (plan/plan.h), the view does not say. In the order of members they make as many
- * pipelines as they are enough for, but at most `pipes` and nvns; what is left over gets no stage and is no
- * rank of the view. Virtual nodes are dealt evenly, larger parts first. False: fewer ranks than one pipeline
- * needs, and *view is as it was. */
+ * pipelines as they are enough for, but at most `pipes` and nvns over lanes; what is left over gets no stage
+ * and is no rank of the view. Virtual nodes are dealt evenly, larger parts first. False: fewer ranks or
+ * virtual nodes than one pipeline needs, and *view is as it was. */
 bool hd_view_staged(struct hd_view *view, uint32_t epoch, const uint32_t *member, const uint32_t *nranks,
 	uint32_t n, uint32_t nvns, const struct hd_view_shape *shape, uint32_t pipes);
 /* The shape of a schedule with `chunks` stages on each of `width` ranks: stage s is at place s mod width
@@ -181,11 +196,14 @@ static inline uint32_t hd_view_pipes(const struct hd_view *view)
 {
 	return view->shape.nstages ? view->nranks / view->shape.width : view->nranks;
 }
-/* The rank that runs a stage of a pipeline. */
-static inline uint32_t hd_view_rank(const struct hd_view *view, uint32_t pipe, uint32_t stage)
+/* Lanes of all pipelines, those of a pipeline one after another. */
+static inline uint32_t hd_view_nlanes(const struct hd_view *view)
 {
-	return view->shape.nstages ? pipe * view->shape.width + view->shape.place[stage] : pipe;
+	return hd_view_pipes(view) * (view->shape.nstages ? hd_view_lanes(&view->shape) : 1);
 }
+/* The rank that runs a stage of a lane, and the virtual nodes of the lane. */
+uint32_t hd_view_rank(const struct hd_view *view, uint32_t lane, uint32_t stage);
+uint32_t hd_view_lane_nvns(const struct hd_view *view, uint32_t lane);
 /* The members that hold a stage, as a bit mask of member indices. */
 uint64_t hd_view_holders(const struct hd_view *view, uint32_t stage);
 /* The stages that a worker holds, as a bit mask. */
@@ -198,8 +216,8 @@ uint64_t hd_view_kept(const struct hd_view *view, const struct hd_stage_buckets 
 /* Which members hold what under the view. `buckets` NULL: one stage. */
 void hd_view_holding(struct hd_holding *holding, const struct hd_view *view,
 	const struct hd_stage_buckets *buckets, uint32_t copies);
-/* The pipeline that computes a virtual node, and the index of the member that runs a stage of it. */
-uint32_t hd_view_pipe(const struct hd_view *view, uint32_t vn);
+/* The lane that computes a virtual node, and the index of the member that runs a stage of it. */
+uint32_t hd_view_lane(const struct hd_view *view, uint32_t vn);
 uint32_t hd_view_runs(const struct hd_view *view, uint32_t vn, uint32_t stage);
 
 bool hd_view_same_shape(const struct hd_view_shape *a, const struct hd_view_shape *b);
@@ -222,7 +240,7 @@ static inline bool hd_view_has(const struct hd_view *view, uint32_t worker)
 uint32_t hd_view_stage_ranges(const struct hd_view *view, uint32_t worker, uint32_t stage,
 	struct hd_vrange *out);
 uint32_t hd_view_ranges(const struct hd_view *view, uint32_t worker, struct hd_vrange *out);
-/* For each rank of the worker, in their order, the range of its pipeline, which may be empty. */
+/* For each rank of the worker, in their order, the range of its lanes, which may be empty. */
 uint32_t hd_view_devices(const struct hd_view *view, uint32_t worker, struct hd_vrange *out);
 
 static inline uint32_t hd_bucket_count(uint32_t nchunks)

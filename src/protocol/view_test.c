@@ -364,14 +364,24 @@ static void a_bad_shape_is_refused_with_a_reason(void **state)
 		{ { 4, 2, { 0, 1, 1, 0 }, 0, .first = { 0 } }, { 3, 0, 2, 0 }, "" },
 		{ { 1, 1, { 0 }, 0, .first = { 0 } }, { 3, 0, 2, 0 }, "" },
 		{ { 1, 2, { 0 }, 0, .first = { 0 } }, { 3, 0, 2, 0 },
-			"4 ranks are no pipelines of 2 ranks with 1 stages" },
+			"1 stages on 2 ranks in groups of 0: stages have copies from 2 stages up" },
 		{ { 0, 1, { 0 }, 0, .first = { 0 } }, { 3, 0, 2, 0 },
 			"4 ranks are no pipelines of 1 ranks with 0 stages" },
 		{ { 65, 2, { 0, 1 }, 0, .first = { 0 } }, { 3, 0, 2, 0 },
 			"4 ranks are no pipelines of 2 ranks with 65 stages" },
 		{ { 4, 0, { 0 }, 0, .first = { 0 } }, { 3, 0, 2, 0 }, "4 ranks are no pipelines of 0 ranks" },
-		{ { 2, 4, { 0, 1 }, 0, .first = { 0 } }, { 5, 0, 0, 0 },
-			"4 ranks are no pipelines of 4 ranks with 2 stages" },
+		/* stages with copies */
+		{ { 2, 4, { 0, 1 }, 0, .first = { 0 } }, { 5, 0, 0, 0 }, "" },
+		{ { 2, 4, { 0, 3 }, 0, .first = { 0 } }, { 2, 2, 1, 0 }, "" },
+		{ { 2, 4, { 0, 3 }, 0, .first = { 0 } }, { 2, 2, 1, 1 },
+			"rank 3 is not the first of its pipeline, and has 1" },
+		{ { 2, 4, { 0, 3 }, 0, .first = { 0 } }, { 2, 1, 2, 0 },
+			"the virtual nodes of pipeline 0 are not dealt to its 3 lanes" },
+		{ { 3, 4, { 0, 2, 2 }, 0, .first = { 0 } }, { 5, 0, 0, 0 }, "stage 2 cannot be at rank 2 of 4" },
+		{ { 3, 4, { 0, 2, 4 }, 0, .first = { 0 } }, { 5, 0, 0, 0 }, "stage 2 cannot be at rank 4 of 4" },
+		{ { 3, 4, { 1, 2, 3 }, 0, .first = { 0 } }, { 5, 0, 0, 0 }, "stage 0 cannot be at rank 1 of 4" },
+		{ { 2, 4, { 0, 3 }, 0, .first = { 0 }, .groups = 2 }, { 5, 0, 0, 0 },
+			"2 stages on 4 ranks in groups of 2: stages have copies" },
 		{ { 3, 3, { 0, 1, 2 }, 0, .first = { 0 } }, { 3, 0, 0, 2 }, "4 ranks are no pipelines of 3 ranks" },
 		{ { 2, 2, { 0, 2 }, 0, .first = { 0 } }, { 3, 0, 2, 0 }, "stage 1 cannot be at rank 2 of 2" },
 		{ { 2, 2, { 1, 0 }, 0, .first = { 0 } }, { 3, 0, 2, 0 }, "stage 0 cannot be at rank 1 of 2" },
@@ -428,11 +438,72 @@ static void who_holds_which_stage_of_which_virtual_nodes(void **state)
 	assert_int_equal(hd_view_devices(&staged, 9, range), 2);
 	assert_true(range[0].first == 3 && range[1].first == 3 && range[1].n == 2);
 	for (uint32_t v = 0; v < 5; v++) {
-		assert_int_equal(hd_view_pipe(&staged, v), v >= 3);
+		assert_int_equal(hd_view_lane(&staged, v), v >= 3);
 		for (uint32_t s = 0; s < 4; s++)
 			assert_int_equal(hd_view_runs(&staged, v, s), v >= 3 ? 2 : s == 1 || s == 2);
 	}
 	assert_int_equal(hd_view_stages(&staged, 5), 0);
+}
+
+/* Rule 13, worked out by hand: the range of each rank in the order of the ranks. */
+static void copies_of_a_stage_have_neighbouring_virtual_nodes(void **state)
+{
+	static const struct {
+		uint32_t nstages, width, nvns, pipes, lanes; uint8_t place[4];
+		struct hd_vrange of[8];
+	} row[] = {
+		{ 2, 4, 7, 1, 3, { 0, 3 }, { { 0, 3 }, { 3, 2 }, { 5, 2 }, { 0, 7 } } },
+		{ 2, 4, 8, 1, 3, { 0, 1 }, { { 0, 8 }, { 0, 3 }, { 3, 3 }, { 6, 2 } } },
+		{ 3, 6, 13, 1, 6, { 0, 2, 5 },
+			{ { 0, 7 }, { 7, 6 }, { 0, 5 }, { 5, 4 }, { 9, 4 }, { 0, 13 } } },
+		{ 2, 3, 7, 2, 2, { 0, 1 }, { { 0, 4 }, { 0, 2 }, { 2, 2 }, { 4, 3 }, { 4, 2 }, { 6, 1 } } },
+		/* two pipelines would have 3 lanes and 2 virtual nodes */
+		{ 2, 4, 5, 1, 3, { 0, 3 }, { { 0, 2 }, { 2, 2 }, { 4, 1 }, { 0, 5 } } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const uint32_t id[] = { 3, 4, 6, 7, 8, 9, 11, 12 }, ones[] = { 1, 1, 1, 1, 1, 1, 1, 1 },
+			n = row[i].width * row[i].pipes;
+		struct hd_view_shape shape = { .nstages = row[i].nstages, .width = row[i].width };
+		struct hd_view view;
+		struct hd_vrange range[HD_VIEW_RANKS];
+		struct hd_passes passes;
+		struct hd_diag diag = { "" };
+		memcpy(shape.place, row[i].place, sizeof row[i].place);
+		assert_true(hd_view_staged(&view, 1, id, ones, i == 4 ? 8 : n, row[i].nvns, &shape, 9));
+		CHECK(!hd_view_verify(&view, row[i].nvns, &diag) && hd_view_pipes(&view) == row[i].pipes &&
+			hd_view_nlanes(&view) == row[i].pipes * row[i].lanes, "row %zu: %s", i, diag.text);
+		for (uint32_t r = 0; r < n; r++) {
+			uint32_t stage = shape.nstages - 1;
+			while (shape.place[stage] > r % shape.width)
+				stage--;
+			CHECK(hd_view_stages(&view, id[r]) == UINT64_C(1) << stage &&
+				hd_view_ranges(&view, id[r], range) == 1 &&
+				!memcmp(range, &row[i].of[r], sizeof *range), "row %zu rank %u: %u + %u", i,
+				r, range->first, range->n);
+			for (uint32_t v = 0; v < row[i].nvns; v++)
+				CHECK((hd_view_runs(&view, v, stage) == r) == (v >= row[i].of[r].first &&
+					v - row[i].of[r].first < row[i].of[r].n), "row %zu: %u", i, v);
+		}
+		assert_int_equal(hd_passes_of_view(&passes, &view), HD_OK);
+		assert_int_equal(passes.npasses, n);
+		uint32_t vn = 0;
+		assert_true(hd_passes_tile(&passes, row[i].nvns, &vn));
+		assert_true(!hd_view_shadows(&view, 0) && !hd_view_without(&view, &view, id, n));
+	}
+}
+
+static void more_copies_than_virtual_nodes_are_no_pipeline(void **state)
+{
+	const uint32_t id[] = { 0, 1, 2, 3 }, ones[] = { 1, 1, 1, 1 };
+	const struct hd_view_shape shape = { .nstages = 2, .width = 4, .place = { 0, 3 } };
+	struct hd_view view = { .epoch = 77 };
+
+	(void)state;
+	assert_false(hd_view_staged(&view, 1, id, ones, 4, 2, &shape, 1));
+	assert_int_equal(view.epoch, 77);
+	assert_true(hd_view_staged(&view, 1, id, ones, 4, 3, &shape, 1));
 }
 
 /* Rule 10. `rank`: the workers of a view of some pipelines; `shadow`: for each stage the members that have
@@ -704,6 +775,8 @@ int main(void)
 		cmocka_unit_test(the_epoch_is_part_of_a_view_but_not_of_its_map),
 		cmocka_unit_test(a_shape_puts_stages_round_or_there_and_back),
 		cmocka_unit_test(a_bad_shape_is_refused_with_a_reason),
+		cmocka_unit_test(copies_of_a_stage_have_neighbouring_virtual_nodes),
+		cmocka_unit_test(more_copies_than_virtual_nodes_are_no_pipeline),
 		cmocka_unit_test(who_holds_which_stage_of_which_virtual_nodes),
 		cmocka_unit_test(a_shadow_is_at_the_nearest_rank_before_that_another_worker_has),
 		cmocka_unit_test(a_shape_is_part_of_a_view_and_none_of_one_without),

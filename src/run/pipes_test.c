@@ -150,7 +150,7 @@ static void plans_of_staged_views_are_proved_and_owned_by_holders(void **state)
 				owners |= UINT32_C(1) << w;
 			}
 			for (uint32_t v = 0; v < 13; v++)
-				assert_int_equal(plan.map[v], hd_view_rank(&view, hd_view_pipe(&view, v), 0));
+				assert_int_equal(plan.map[v], hd_view_rank(&view, hd_view_lane(&view, v), 0));
 			hd_holding_finish(&held);
 			hd_task_destroy(task);
 		}

@@ -1,6 +1,7 @@
 /* Schedules of one chunk a rank with full backwards, drained at the end of every step. */
-#include "pipeline/lanes.h"
 #include "pipeline/schedule/kind.h"
+
+#include "pipeline/lanes.h"
 
 /* One stage, p copies: copy q takes a contiguous share, larger shares first, as hd_plan_data() does. */
 static void data_list(struct hd_emit *e)
@@ -51,8 +52,8 @@ static void one_one_list(struct hd_emit *e)
 	one_one(e, e->r, e->p - 1 - e->r, e->m, in_stride, &(struct stride){ 0, 1 });
 }
 
-/* The rank at hand: replica q of the n of its stage, with `before` ranks of the stages before. It runs ahead by
- * as many virtual nodes as the ranks behind it hold, divided over the replicas. */
+/* The rank at hand: replica q of the n of its stage, with `before` ranks of the stages before. It runs ahead
+ * by as many virtual nodes as the ranks behind it hold, divided over the replicas. */
 struct replica { uint32_t stage, q, n, before, ahead; };
 static struct replica replica_of(const struct hd_emit *e)
 {

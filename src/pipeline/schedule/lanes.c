@@ -31,8 +31,9 @@ enum hd_err hd_lanes_make(struct hd_lanes *lanes, const uint32_t *copies, uint32
 	struct hd_lanes made = { .n = hd_lanes_count(copies, nstages), .copies = copies, .nstages = nstages };
 
 	if (!made.n)
-		return hd_fail(diag, HD_E_INVAL, "the copies of two stages are numbers of which neither divides "
-			"the other: use numbers that do, as 3,1 or 4,2,1");
+		return hd_fail(diag, HD_E_INVAL,
+			"the copies of two stages are numbers of which neither divides the other: use "
+			"numbers that do, as 3,1 or 4,2,1");
 	uint32_t *turns = hd_arena_take(arena, (size_t)nstages * made.n + 1, sizeof *turns);
 	uint8_t *had = hd_arena_take(arena, made.n, 1);
 	made.order = hd_arena_take(arena, made.n, sizeof *made.order);

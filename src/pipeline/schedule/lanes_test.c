@@ -71,8 +71,8 @@ static void check_neighbours(const struct hd_plan *plan, uint32_t m)
 	}
 }
 
-/* All numbers of copies up to 4 of two to four stages that divide one another, with as many virtual nodes as lanes and some more: the
- * checker, which knows nothing of lanes, accepts them. */
+/* All numbers of copies up to 4 of two to four stages that divide one another, with as many virtual nodes as
+ * lanes and some more: the checker, which knows nothing of lanes, accepts them. */
 static void no_numbers_of_copies_wait_in_a_circle(void **state)
 {
 	static const uint32_t cuts[] = { 0, 3, 5, 9 };
