@@ -41,6 +41,43 @@ grep -q '"kind":"notice".*"source":"gce"' script.runs/chaos/events.ndjson || fai
 grep -q '"kind":"restore\|"kind":"view"' script.runs/chaos/events.ndjson || failed "no view"
 passed "machines by a script: notice, kill, freeze, signal, all gone and one new; bits of one device"
 
+# two pipelines of two stages with shadows that compute: a machine with notice hands its stage on, and nothing
+# is computed twice; one that just goes costs no checkpoint. The ledger's parts are all that was paid.
+cat >script <<'EOF'
+{"node":"a","do":"add"}
+{"node":"b","do":"add"}
+{"node":"c","do":"add"}
+{"node":"d","do":"add"}
+{"node":"b","do":"notice","cloud":"ec2","lead":120,"step":6,"members":4}
+{"node":"b","do":"kill","members":3}
+{"node":"e","do":"add"}
+{"node":"c","do":"kill","step":20,"members":4}
+{"node":"a","do":"rebalance","members":3}
+EOF
+expect 0 heddle chaos spot job.yaml --script script --speed 100 --out shadow.runs --json -s optim.lr=1e-3 \
+	-s model.args.hidden='[700, 600, 300]' -s model.args.input='[1, 16, 16]' -s comm.sync=stages \
+	-s parallel.mode=pipeline -s parallel.stages=2 -s parallel.replicas=2 -s elastic.redundancy=eager \
+	-s checkpoint.every='1000 steps' -s batch.global=24 -s batch.virtual_nodes=8
+says '"identical":true'
+! grep -q '"kind":"restore"' shadow.runs/chaos/events.ndjson || failed "a loss went back to a checkpoint"
+lost=$(grep -m 1 '"kind":"lost"' shadow.runs/chaos/events.ndjson | grep -o '"step":[0-9]*' | cut -d: -f2)
+[ "$lost" -ge 20 ] || failed "the machine with notice was lost in step $lost"
+! head -n 20 shadow.runs/chaos/metrics.ndjson | grep -v '"redone_vn":0' ||
+	failed "virtual nodes are computed twice for a machine that had notice"
+tail -n 1 out | awk '{
+	n = split(substr($0, index($0, "\"paid\":")), part, /":{"ms":|,"nano_usd":|[,}]/)
+	for (i = 1; i + 2 <= n; i++)
+		if (part[i] ~ /^"/) {
+			name = substr(part[i], 2)
+			ms[name] = part[i + 1]
+			usd[name] = part[i + 2]
+		}
+	split("useful redundant bubble pause redo rebuild waiting boot", all, " ")
+	for (i in all) { ms_sum += ms[all[i]]; usd_sum += usd[all[i]] }
+	exit !(ms_sum == ms["paid"] && usd_sum == usd["paid"] && ms["redundant"] > 0 && ms["useful"] > 0)
+}' || failed "the parts are not what was paid: $(tail -n 1 out)"
+passed "shadows on machines that come and go: nothing is computed twice after a notice, no step is lost"
+
 # a run gives up with too few machines, and goes on when there are enough
 cat >starve <<'EOF'
 {"node":"a","do":"add"}

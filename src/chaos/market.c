@@ -122,13 +122,17 @@ static enum hd_err leave(struct hd_market *m, struct hd_diag *diag)
 	return err;
 }
 
-/* Machines that are there from the begin. */
+/* Machines that are there from the begin: what waits for a step, for workers or for an end is behind it. */
 static uint32_t first_machines(const struct hd_market *m)
 {
 	uint32_t n = 0;
 
-	for (size_t i = 0; i < m->script->n && m->script->at[i].at_ns == m->script->at[0].at_ns; i++)
-		n += m->script->at[i].what == HD_METADATA_ADD;
+	for (size_t i = 0; i < m->script->n && m->script->at[i].at_ns == m->script->at[0].at_ns; i++) {
+		const struct hd_metadata_event *e = &m->script->at[i];
+		if (e->step || e->members || e->starved)
+			break;
+		n += e->what == HD_METADATA_ADD;
+	}
 	return n ? n : 1;
 }
 

@@ -1,0 +1,48 @@
+#!/bin/bash
+# The long suite of losses: grids of 2 x 2 and 4 x 2 workers whose stages have shadows, each mode in turn, and
+# SIGKILL of any process at any instant, of the coordinator too, until so many kills are done. Each run is
+# compared with its undisturbed twin, bit for bit; one that hangs is a failure (src/chaos/harness.h).
+#
+#   tools/chaos_kills.sh PROGRAM [KILLS [FIRST_SEED [FOLDER]]]
+#
+# A line for each run; at the end the sum, and exit 0 only if no run failed. What failed stays in FOLDER
+# (default: a new one). HD_CHAOS_EACH: kills of a run, 25.
+set -u
+bin=$(realpath "$1") wanted=${2:-500} seed=${3:-1} folder=${4:-$(mktemp -d)} each=${HD_CHAOS_EACH:-25}
+mkdir -p "$folder" && cd "$folder" || exit 1
+cat >job.yaml <<END
+job: {name: kills, seed: 3, steps: 1000000}
+model: {use: "builtin:mlp", args: {input: [1, 16, 16], hidden: [500, 400, 300], classes: 10}}
+data: {kind: synthetic, count: 1000}
+batch: {global: 48, virtual_nodes: 8}
+optim: {kind: adamw, lr: 1e-3, clip: 1.0, schedule: {kind: constant, warmup: 0}}
+checkpoint: {every: 50 steps, keep: 2}
+eval: {every: 0}
+trace: {digest: 1}
+comm: {sync: stages}
+parallel: {mode: pipeline, replicas: 2}
+workers: {detect: 500 ms}
+END
+field() { grep -o "\"$1\":[0-9]*" "$2" | tail -n 1 | cut -d: -f2; }
+modes=(lazy eager full) kills=0 coordinators=0 runs=0 bad=0
+while [ "$kills" -lt "$wanted" ] && [ "$bad" -lt 5 ]; do
+	stages=$((seed % 2 ? 2 : 4)) mode=${modes[$((seed / 2 % 3))]} status=0 start=$SECONDS run=run-$seed
+	rm -rf "$run"
+	"$bin" chaos run job.yaml --seed "$seed" --kills "$each" --points 0 --faults pause=0 \
+		--steps $((each * 75)) --workers $((stages * 2)) --devices 1 -s parallel.stages=$stages \
+		-s elastic.redundancy=$mode --out "$run" --json >"$run.json" 2>"$run.err" || status=$?
+	n=$(field kills "$run.json") c=$(field coordinators "$run.json")
+	restored=$(cat "$run"/*/events.ndjson 2>/dev/null | grep -c '"kind":"restore"')
+	echo "seed $seed, $stages x 2, $mode: exit $status, $((SECONDS - start)) s, ${n:-0} kills," \
+		"${c:-0} of coordinators, back to a checkpoint $restored times" \
+		"$(tail -n 1 "$run.err" | cut -c1-200)"
+	if grep -q '"identical":true.*"exact":true' "$run.json" && [ $status = 0 ]; then
+		kills=$((kills + n)) coordinators=$((coordinators + c))
+		rm -rf "$run"
+	else
+		bad=$((bad + 1))
+	fi
+	runs=$((runs + 1)) seed=$((seed + 1))
+done
+echo "$runs runs, $kills kills, $coordinators of coordinators; $bad runs failed ($folder)"
+[ $bad = 0 ]
