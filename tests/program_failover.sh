@@ -16,8 +16,8 @@ parallel: {mode: pipeline}
 workers: {detect: 3 s}
 END
 
-# mode, schedule, stage, instruction, steps; of the only step no other worker is waited for
-for row in eager:1f1b:1:24:3 full:gpipe:0:17:1; do
+# mode, schedule, stage, instruction, steps: with two the others go on with two stages
+for row in eager:1f1b:1:24:2 full:gpipe:0:17:1; do
 	IFS=: read -r mode schedule stage at steps <<<"$row"
 	train run job.yaml --out one-$mode --devices 1 -s parallel.mode=data -s job.steps=$steps
 	one=$digest
@@ -32,6 +32,8 @@ for row in eager:1f1b:1:24:3 full:gpipe:0:17:1; do
 	grep -q '"kind":"failover".*"text":"step [0-9]* goes on: worker [0-9]* runs what [0-9]* ran"' \
 		$run/events.ndjson || failed "$run: the step did not go on"
 	! grep -Eq '"kind":"(afresh|restore)"' $run/events.ndjson || failed "$run: a step was begun again"
+	[ $steps = 1 ] || grep -q '"kind":"fewer".*"text":"2 stages on 2 devices' $run/events.ndjson ||
+		failed "$run: the others waited for another worker"
 	[ "$mode" = full ] ||
 		grep -q '"kind":"redo".*"text":"8 virtual nodes of step [0-9]* are computed again"' \
 		$run/events.ndjson || failed "$run: what was computed again is not said"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # elastic.redundancy: each stage of a run's only pipeline is lost in turn, and the coordinator, and nothing
-# goes back to a checkpoint: the state is at the worker that had its shadow. In each mode.
+# goes back to a checkpoint: the state is at the worker that had its shadow. In each mode. With workers.min: 3
+# the others wait for another one; without, they go on with two stages.
 . "$(dirname "$0")/program.sh"
 
 cat >job.yaml <<END
@@ -58,7 +59,7 @@ for row in full:momentum:0:120:0 eager:adam:1:120:2 lazy:adamw:0.5:400:"0 1 2"; 
 	IFS=: read -r mode kind clip steps ranks <<<"$row"
 	of=(-s optim.kind=$kind -s optim.clip=$clip -s job.steps=$steps)
 	train run job.yaml --out $kind-one --devices 1 -s parallel.mode=data "${of[@]}"
-	begin $kind "${of[@]}" -s elastic.redundancy=$mode
+	begin $kind "${of[@]}" -s elastic.redundancy=$mode -s workers.min=3
 	for rank in $ranks; do
 		lose $kind $rank
 		expect 0 heddle status $kind
@@ -112,6 +113,8 @@ by_notice() { heddle status changed | grep -q 'resilience by-notice, on: 0 of [0
 await by_notice || failed "status has no word of notices"
 lose changed 1
 same "$(count changed '"kind":"restore"')" 0 "times back to a checkpoint once there are shadows"
+fewer='"kind":"fewer".*"text":"2 stages on 2 devices until there are 3: no worker is waited for"'
+same "$(count changed "$fewer")" 1 "times that two workers went on with two stages"
 kill -9 $coordinator
 reach changed $(($(committed changed) + 3))
 await twice || failed "the stages are not held by two workers"
@@ -135,7 +138,8 @@ passed "redundancy begins and ends in a run that goes on, the coordinator lost b
 
 # interleaved and V schedules, earlier versions of delayed updates, a resume with another setting
 for schedule in interleaved zb-v; do
-	begin $schedule -s job.steps=100 -s elastic.redundancy=lazy -s parallel.schedule=$schedule
+	begin $schedule -s job.steps=100 \
+		-s workers.min=3 -s elastic.redundancy=lazy -s parallel.schedule=$schedule
 	lose $schedule 0
 	await is_done $schedule || failed "$schedule does not end"
 	same "$(count $schedule '"kind":"restore"')" 0 "$schedule: times back to a checkpoint"
@@ -144,7 +148,7 @@ for schedule in interleaved zb-v; do
 done
 delayed=(-s job.steps=100 -s optim.update=2bw)
 train run job.yaml --out 2bw-one --devices 1 -s parallel.mode=data "${delayed[@]}"
-begin 2bw "${delayed[@]}" -s elastic.redundancy=lazy
+begin 2bw "${delayed[@]}" -s workers.min=3 -s elastic.redundancy=lazy
 lose 2bw 2
 await is_done 2bw || failed "2bw does not end"
 expect 0 heddle ckpt diff 2bw-one 2bw

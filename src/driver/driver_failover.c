@@ -4,7 +4,9 @@
 #include "pipeline/failover.h"
 #include "pipeline/plan_schedule.h"
 
-/* May a step go on after a loss within it? The lists are those that every member of the view has made, and
+/* What a loss within a step, and after it, asks of lists and stages (protocol/coordinator.h).
+ *
+ * May a step go on after a loss within it? The lists are those that every member of the view has made, and
  * what is asked of them here is what its members ask (engine/rest.h), so the answer is theirs; but for
  * memory, of which each knows alone. */
 
@@ -54,4 +56,55 @@ bool driver_goes_on(void *self, const struct hd_view *view, const uint32_t *next
 	enum hd_err err = ask(self, view, &progress, lost, &may, &arena);
 	hd_arena_finish(&arena);
 	return !err && may;
+}
+
+/* ---- fewer stages */
+
+/* Each lost stage and the one before become one, which the holder of its shadow has whole; at the front, it
+ * and the one behind. False: other cuts are needed. */
+static bool join(struct hd_view_shape *fewer, const struct hd_pipes *pipes, uint64_t lost)
+{
+	const uint32_t n = pipes->shape.nstages;
+	uint32_t to = 0;
+
+	for (uint32_t s = 0; s < n; s++) {
+		const bool behind = lost >> s & 1 || (s == 1 && lost & 1);
+		if ((!s || !behind) && to < fewer->nstages)
+			fewer->first[to] = pipes->stages.first[s];
+		to += !s || !behind;
+	}
+	return to == fewer->nstages;
+}
+
+/* Is it a shape of this job, within the memory that workers may take? */
+static bool has_room(struct driver *c, struct hd_view_shape *shape, uint32_t n)
+{
+	const struct hd_redraw *r = c->spec->redraw;
+	const struct hd_pipes *pipes;
+	struct hd_diag why;
+
+	return !hd_pipe_set_find(&c->pipes, shape, &pipes, &why) &&
+		(!r || !r->spec.fits || r->spec.fits(r->spec.self, shape, n, &why));
+}
+
+/* In the middle of a run: cuts by the FLOPs have no first nodes, and may have them. */
+bool driver_fewer(void *self, const struct hd_view_shape *shape, uint64_t lost, uint32_t width, uint32_t n,
+	struct hd_view_shape *fewer)
+{
+	const uint32_t chunks = shape->nstages / shape->width;
+	struct driver *c = self;
+	const struct hd_pipes *had;
+	struct hd_view_shape even;
+
+	if (shape->groups || hd_pipe_set_find(&c->pipes, shape, &had, NULL))
+		return false;
+	hd_view_shape(&even, width, chunks, shape->place[shape->nstages - 1] == 0);
+	even.schedule = shape->schedule;
+	even.each = shape->each;
+	even.again = shape->again;
+	*fewer = even;
+	if (chunks == 1 && join(fewer, had, lost) && has_room(c, fewer, n))
+		return true;
+	*fewer = even;
+	return has_room(c, fewer, n);
 }

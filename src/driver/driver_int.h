@@ -197,6 +197,9 @@ HD_MUST_USE enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 /* driver_failover.c: hd_goes_on (protocol/coordinator.h); `self` is the driver */
 bool driver_goes_on(void *self, const struct hd_view *view, const uint32_t *next, const uint8_t *arrived,
 	const bool *lost);
+/* hd_fewer_stages, likewise */
+bool driver_fewer(void *self, const struct hd_view_shape *shape, uint64_t lost, uint32_t width, uint32_t n,
+	struct hd_view_shape *fewer);
 HD_MUST_USE enum hd_err driver_keep_record(struct driver *c, const struct hd_co_record *record,
 	struct hd_diag *diag);
 HD_MUST_USE enum hd_err driver_keep_kernels(struct driver *c, struct hd_diag *diag);

@@ -346,6 +346,7 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 		.of_shape_self = &c->pipes, .bucket_bytes = c->pipes.first.bytes,
 		.whole = c->pipes.first.buckets.whole,
 		.goes_on = c->pipes.first.shape.nstages > 1 ? driver_goes_on : NULL, .goes_on_self = c,
+		.fewer = c->pipes.first.shape.nstages > 1 ? driver_fewer : NULL, .fewer_self = c,
 		.lockstep = hd_lockstep_bytes(&c->spec->task->train, job->nvns) > 0,
 		.min = min, .max = max,
 		.detect_ns = c->detect_ns, .min_wait_ns = hd_job_int(job, HD_JOB_MIN_WAIT),

@@ -275,7 +275,7 @@ void driver_redraw(struct driver *c, uint64_t step, const struct hd_step_news *n
 
 /* The coordinator before this one had them cut again: the run's job has what was settled last, and the view
  * has not. What a user asks for is not settled; redundancy that differs is a user's wish, or by-notice had it
- * off. */
+ * off; with fewer stages a run goes on after a loss. */
 static bool inherits_redraw(const struct driver *c, const struct hd_view *view)
 {
 	const struct hd_view_shape *wanted = &c->config.shape;
@@ -284,7 +284,7 @@ static bool inherits_redraw(const struct driver *c, const struct hd_view *view)
 
 	if (c->guards)
 		hd_shape_make_redundant(&had, hd_shape_redundancy(wanted));
-	return !c->reshaped && had.nstages && !hd_view_same_shape(&had, wanted) &&
+	return !c->reshaped && had.nstages == wanted->nstages && !hd_view_same_shape(&had, wanted) &&
 		hd_shape_redundancy(&had) == hd_shape_redundancy(wanted) &&
 		hd_job_has_settled(c->spec->task->job, &settled);
 }

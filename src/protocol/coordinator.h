@@ -60,12 +60,12 @@
  *     bytes of state move (ranks.h: in the order of members where none do), and what is left over has no
  *     rank. What moves is a NOTE, with its view. With fewer
  *     devices than one pipeline needs no view of the shape is made: a start waits, a planned change waits,
- *     and after a loss all hold, in a view without shape, and a NOTE says for what. An open step is finished
- *     if every sum and the table have a holder: by the proof of sum (exchange.h) that is so once any member
- *     has finished it. Else all drop it and begin it again under the new view. State is covered if every
- *     bucket has a holder; if not, rule 9 holds. In a planned change one holder of each stage stays,
- *     without a rank if the others are enough: then its stage is another's, and it leaves with the next
- *     change.
+ *     and after a loss all hold (but for rule 17), in a view without shape, and a NOTE says for what. An open
+ *     step is finished if every sum and the table have a holder: by the proof of sum (exchange.h) that is so
+ *     once any member has finished it. Else all drop it and begin it again under the new view. State is
+ *     covered if every bucket has a holder; if not, rule 9 holds. In a planned change one holder of each
+ *     stage stays, without a rank if the others are enough: then its stage is another's, and it leaves with
+ *     the next change.
  *
  *     Another shape that is wanted (RESHAPE) comes by a planned change. A step that is finished after a loss
  *     is so in the shape in which it was begun, as members say; one that is begun has the shape that is
@@ -83,6 +83,11 @@
  *     a holder. A member that has sealed it holds all of them (of sharded state, its line does: exchange.h,
  *     rule 7); so else no member that is left is beyond the step, and all drop it and begin it again under
  *     the new view.
+ *
+ * 17. Fewer stages (config.fewer; ADR 158). Where stages have shadows, and after a loss there are at least
+ *     `min` members and too few devices for the shape that is wanted and for that in force, they do not wait:
+ *     the step begins in a view whose shape has as many ranks as there are devices, if config.fewer knows
+ *     one. The shape that is wanted comes back by a planned change, once there are devices for it.
  *
  * Pure: events in, actions out; time is an argument. Returned actions are valid until the next call.
  * create/destroy; one thread. */
@@ -114,6 +119,12 @@ typedef bool hd_plan_view(void *self, struct hd_view *view, const struct hd_memb
  * each; arrived: [stages * virtual nodes]; lost: [ranks]: as of hd_dist_rest() in engine/dist.h. Pure. */
 typedef bool hd_goes_on(void *self, const struct hd_view *view, const uint32_t *next, const uint8_t *arrived,
 	const bool *lost);
+
+/* With how many stages do fewer devices go on after a loss? `shape`: that of the view before, or the job's;
+ * lost: bits of its stages that no member is left to run; width: ranks that there are, fewer than its own; n:
+ * members. False: with none. Equal arguments, equal answers, but for memory. */
+typedef bool hd_fewer_stages(void *self, const struct hd_view_shape *shape, uint64_t lost, uint32_t width,
+	uint32_t n, struct hd_view_shape *fewer);
 
 /* All that outlives a coordinator. One record; the newest stored counts. */
 struct hd_co_record {
@@ -150,6 +161,8 @@ struct hd_co_config {
 	/* of stages with shadows, and with of_shape: rule 15; NULL: no step goes on after a loss */
 	hd_goes_on *goes_on;
 	void *goes_on_self;
+	hd_fewer_stages *fewer;           /* rule 17; NULL: all hold */
+	void *fewer_self;
 	int64_t detect_ns, min_wait_ns;
 	/* of the job: after them it is done, whatever stop was asked for; 0: not known */
 	uint64_t nsteps;

@@ -260,6 +260,8 @@ void hd_co_commit(struct hd_coordinator *co);             /* every step that all
  * then, and of one stage. */
 bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, const struct hd_view_shape *shape,
 	uint64_t going);
+/* coordinator_fewer.c: the same in a shape with fewer stages, by rule 17; a note says so. False: in none */
+bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next);
 /* the view in force has new holders: a note, if bytes move */
 void hd_co_note_moves(struct hd_coordinator *co);
 /* hd_co_status.single */

@@ -472,7 +472,7 @@ static bool fill_map(struct hd_coordinator *co, const struct view_verdict *v)
 		if (v->member[i]->answer.shape.nstages)
 			return hd_co_fill_map(co, &co->next, &v->member[i]->answer.shape, 0);
 	return hd_co_fill_map(co, &co->next, shape, 0) || (co->view.shape.nstages &&
-		hd_co_fill_map(co, &co->next, &co->view.shape, 0));
+		hd_co_fill_map(co, &co->next, &co->view.shape, 0)) || hd_co_fill_fewer(co, &co->next);
 }
 
 static void in_force(struct hd_coordinator *co);

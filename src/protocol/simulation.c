@@ -199,10 +199,12 @@ void sim_co_step(struct sim_world *s, const struct hd_co_event *event)
 static void co_start(struct sim_world *s, bool by_member)
 {
 	struct hd_co_config config = { .verified = s->verified, .nvns = s->nvns, .nbuckets = s->nbuckets,
-		.copies = s->copies, .min = s->min, .max = s->max, .shape = s->shape, .pipes = s->pipes,
+		.copies = s->copies, .min = s->seed & HD_SIM_FEWER ? 1 : s->min,
+		.max = s->max, .shape = s->shape, .pipes = s->pipes,
 		.of_shape = s->shape.nstages ? sim_of_shape : NULL, .of_shape_self = s,
 		.whole = !sim_partial(s),
 		.goes_on = s->seed & HD_SIM_GOING_ON ? sim_goes_on : NULL, .goes_on_self = s,
+		.fewer = s->seed & HD_SIM_FEWER ? sim_fewer : NULL, .fewer_self = s,
 		.bucket_bytes = s->bucket_bytes,
 		.lockstep = s->lockstep,
 		.target = s->target, .detect_ns = SIM_T, .min_wait_ns = 120 * SIM_T, .nsteps = s->nsteps,
@@ -490,6 +492,7 @@ static void perform(struct sim_world *s, const struct hd_co_action *a)
 		sim_check_expelled(s, a);
 		s->result->expelled += !strcmp(a->name, "corrupt");
 		s->result->gone_on += !strcmp(a->name, "failover");
+		s->result->fewer += !strcmp(a->name, "fewer");
 		break;
 	case HD_CO_DO_EXIT:   over(s, a); break;
 	case HD_CO_DO_NKINDS: break;

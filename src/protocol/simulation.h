@@ -84,6 +84,7 @@ struct hd_sim_result {
 	uint64_t steps, events;           /* committed; handled */
 	uint32_t epochs, crashes, redone, joins, takeovers, restores, fetches, given_up, being_replaced;
 	uint32_t gone_on, stuck;          /* steps that went on after a loss; workers that could not */
+	uint32_t fewer;                   /* views with fewer stages than were wanted, for want of devices */
 	uint32_t bared;                   /* kills of workers that alone held some part of the state */
 	/* joiners whose source gave up; those of them that became members later */
 	uint32_t unheard, heeded;
@@ -145,6 +146,10 @@ struct hd_sim_result {
 
 /* Of a seed with HD_SIM_STAGED: stages of about every other shape have copies (view.h, rule 13). */
 #define HD_SIM_COPIED (UINT64_C(1) << 46)
+
+/* Of a seed with HD_SIM_STAGED and HD_SIM_SHADOWED: where a loss leaves too few devices for a pipeline, those
+ * of two stages and more go on with fewer. */
+#define HD_SIM_FEWER (UINT64_C(1) << 47)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

@@ -91,6 +91,14 @@ static void draw_stages(struct sim_world *s)
 		draw_cuts(&s->shapes[i].shape);
 		draw_buckets(s, &s->shapes[i]);
 	}
+	for (uint32_t i = 0; i < SIM_FEWER && s->seed & HD_SIM_FEWER && i + 2 < width; i++) {
+		struct sim_shape *few = &s->shapes[SIM_SHAPES + i];
+		hd_view_shape(&few->shape, 2 + i, 1, false);
+		few->shape.schedule = SIM_SHAPES + i;
+		draw_cuts(&few->shape);
+		draw_buckets(s, few);
+		few->buckets.shadows = true;
+	}
 	s->min = width;
 	s->max = width * s->pipes + (uint32_t)sim_rnd(s, 3);
 	s->target = s->min + (uint32_t)sim_rnd(s, s->max - s->min + 1);

@@ -15,6 +15,7 @@ enum {
 	SIM_BUCKETS = 8,
 	SIM_SHAPES = 3,
 	SIM_COPIED_RANKS = 6,             /* of a pipeline with copies, at most */
+	SIM_FEWER = 2,                    /* shapes behind those: of two stages, and of three */
 	SIM_STAGES = 6,
 	SIM_STEPS = 4096,
 	SIM_ROOTS = 64,
@@ -152,7 +153,7 @@ struct sim_world {
 		struct hd_view_shape shape;
 		struct hd_stage_buckets buckets;
 		struct hd_stage_bucket bucket[SIM_BUCKETS];
-	} shapes[SIM_SHAPES];
+	} shapes[SIM_SHAPES + SIM_FEWER];
 	uint64_t bucket_bytes[SIM_BUCKETS];
 	uint64_t nsteps, halt_at, full;
 	int64_t quiet_ns, slow_until, store_bad_until, step_ns;
@@ -208,7 +209,7 @@ struct sim_world {
 static inline const struct hd_stage_buckets *sim_of_shape(void *self, const struct hd_view_shape *shape)
 {
 	const struct sim_world *s = self;
-	const struct sim_shape *of = &s->shapes[shape->schedule % SIM_SHAPES];
+	const struct sim_shape *of = &s->shapes[shape->schedule % (SIM_SHAPES + SIM_FEWER)];
 
 	return hd_view_same_shape(&of->shape, shape) ? &of->buckets : NULL;
 }
@@ -290,6 +291,9 @@ void sim_member(struct sim_world *s, uint32_t slot, const struct hd_member_event
 void sim_task(struct sim_world *s, uint32_t slot, const struct sim_world_event *ev);
 
 /* simulation_failover.c */
+/* hd_fewer_stages; `self` is the world */
+bool sim_fewer(void *self, const struct hd_view_shape *shape, uint64_t lost, uint32_t width, uint32_t n,
+	struct hd_view_shape *fewer);
 /* hd_goes_on; `self` is the world */
 bool sim_goes_on(void *self, const struct hd_view *view, const uint32_t *next, const uint8_t *arrived,
 	const bool *lost);

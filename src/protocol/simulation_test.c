@@ -141,20 +141,22 @@ static void no_seed_of_stages_with_shadows_violates_an_invariant(void **state)
 {
 	const char *asked = getenv("HD_SIM_SEEDS");
 	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, fetches = 0, crashes = 0, given_up = 0,
-		reshaped = 0, bared = 0;
+		reshaped = 0, bared = 0, fewer = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
 		uint64_t seed = seed_of(i, n);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_STAGED | HD_SIM_SHADOWED | (seed % 4 ? 0 : HD_SIM_REPLACED) |
-			(seed % 3 ? 0 : HD_SIM_RESHAPED), UINT32_MAX, &r);
+			(seed % 3 ? 0 : HD_SIM_RESHAPED) | (seed % 5 < 3 ? HD_SIM_FEWER : 0), UINT32_MAX, &r);
 		reshaped += r.reshaped;
 		fetches += r.fetches;
 		crashes += r.crashes;
 		given_up += r.given_up;
 		bared += r.bared;
+		fewer += r.fewer;
 	}
+	CHECK(asked || SANITIZED || fewer > 0, "no loss left fewer stages in %" PRIu64 " seeds", n);
 	assert_true(asked || (fetches > n && crashes > n / 10 && given_up > 0 && bared < crashes &&
 		reshaped > n / 2));
 }
@@ -211,7 +213,8 @@ static void no_seed_of_steps_that_go_on_violates_an_invariant(void **state)
 		uint64_t seed = seed_of(i, n);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_STAGED | HD_SIM_SHADOWED | HD_SIM_GOING_ON |
-			(seed % 4 ? 0 : HD_SIM_REPLACED) | (seed % 3 ? 0 : HD_SIM_RESHAPED),
+			(seed % 4 ? 0 : HD_SIM_REPLACED) | (seed % 3 ? 0 : HD_SIM_RESHAPED) |
+			(seed % 5 < 3 ? HD_SIM_FEWER : 0),
 			seed % 2 ? UINT32_MAX : 1u << HD_SIM_CRASH | 1u << HD_SIM_CO_CRASH, &r);
 		gone_on += r.gone_on;
 		stuck += r.stuck;

@@ -1,0 +1,64 @@
+#include "driver/driver_int.h"
+
+#include "driver/testing_run.h"
+
+/* Four stages, some of which no worker is left to run: the shape with which the others go on. */
+
+struct room { bool cuts, any; };
+
+/* As if there were not the memory for it. */
+static bool fits(void *self, const struct hd_view_shape *shape, uint32_t nworkers, struct hd_diag *why)
+{
+	const struct room *room = self;
+
+	assert_true(nworkers == 5 && shape->nstages < 4);
+	(void)hd_fail(why, HD_E_NOMEM, "no room");
+	return shape->first[1] ? room->cuts : room->any;
+}
+
+static void the_holder_of_a_shadow_has_the_stages_as_one(void **state)
+{
+	/* which of the four begin a stage; 0: cuts by the FLOPs; 9: there is none */
+	static const struct { uint64_t lost; uint32_t width, of[3]; struct room room; } row[] = {
+		{ 2, 3, { 0, 2, 3 }, { true, true } }, { 1, 3, { 0, 2, 3 }, { true, true } },
+		{ 8, 3, { 0, 1, 2 }, { true, true } }, { 6, 2, { 0, 3 }, { true, true } },
+		{ 9, 2, { 0, 2 }, { true, true } }, { 3, 2, { 0 }, { true, true } },
+		{ 4, 2, { 0 }, { true, true } }, { 0, 3, { 0 }, { true, true } },
+		{ 2, 3, { 0 }, { false, true } }, { 2, 3, { 9 }, { false, false } },
+	};
+	struct hd_redraw redraw = { .spec.fits = fits };
+	struct hd_driver_spec spec = { .redraw = &redraw };
+	struct driver c = { .spec = &spec };
+	struct desk desk;
+
+	(void)state;
+	desk_open(&desk, "parallel: {mode: pipeline, stages: 4}\n");
+	CHECK(hd_pipe_set_init(&c.pipes, desk.made.rig.task, &desk.diag) == HD_OK, "%s", desk.diag.text);
+	const struct hd_view_shape *had = &c.pipes.first.shape;
+	const uint32_t *first = c.pipes.first.stages.first;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hd_view_shape is;
+		struct room room = row[i].room;
+		redraw.spec.self = &room;
+		const bool some = driver_fewer(&c, had, row[i].lost, row[i].width, 5, &is);
+		CHECK(some == (row[i].of[0] != 9), "row %zu", i);
+		if (!some)
+			continue;
+		CHECK(is.nstages == row[i].width && is.width == row[i].width &&
+			is.schedule == had->schedule && is.place[is.nstages - 1] == is.nstages - 1, "row %zu",
+			i);
+		for (uint32_t s = 0; s < is.nstages; s++)
+			CHECK(is.first[s] == (row[i].of[1] ? first[row[i].of[s]] : 0), "row %zu: stage %u "
+				"begins with %u", i, s, is.first[s]);
+	}
+	hd_pipe_set_finish(&c.pipes);
+	desk_close(&desk);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_holder_of_a_shadow_has_the_stages_as_one),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

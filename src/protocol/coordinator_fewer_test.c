@@ -1,0 +1,177 @@
+#include "protocol/testing_coordinator.h"
+
+/* Rule 17 of coordinator.h: three stages at the members 0 to 2, each with the shadow of the next, of which 1
+ * is lost. The two that are left go on with two stages, and with three when another worker is there. */
+
+static const struct hd_stage_bucket of_three[3] = { { 0, 1, 1 }, { 1, 2, 2 }, { 2, 4, 4 } },
+	of_two[3] = { { 0, 1, 1 }, { 0, 1, 1 }, { 1, 2, 2 } };
+static const struct hd_stage_buckets three = { .n = 3, .nstages = 3, .shadows = true,
+	.at = (struct hd_stage_bucket *)(uintptr_t)of_three }, bare = { .n = 3, .nstages = 3,
+	.at = (struct hd_stage_bucket *)(uintptr_t)of_three }, two = { .n = 3, .nstages = 2, .shadows = true,
+	.at = (struct hd_stage_bucket *)(uintptr_t)of_two };
+static const struct hd_view_shape shape = { .nstages = 3, .width = 3, .place = { 0, 1, 2 } },
+	smaller = { .nstages = 2, .width = 2, .place = { 0, 1 }, .first = { 0, 9 } };
+static const uint64_t bytes[3] = { 8, 8, 8 };
+
+struct asked {
+	bool shadows, says, alien;
+	uint32_t n, width, members;
+	uint64_t lost;
+};
+
+static const struct hd_stage_buckets *buckets_of(void *self, const struct hd_view_shape *of)
+{
+	const struct asked *a = self;
+
+	return hd_view_same_shape(of, &shape) ? a->shadows ? &three : &bare :
+		hd_view_same_shape(of, &smaller) && !a->alien ? &two : NULL;
+}
+
+static bool fewer(void *self, const struct hd_view_shape *of, uint64_t lost, uint32_t width, uint32_t n,
+	struct hd_view_shape *to)
+{
+	struct asked *a = self;
+
+	assert_true(hd_view_same_shape(of, &shape));
+	a->n++;
+	a->lost = lost;
+	a->width = width;
+	a->members = n;
+	*to = smaller;
+	return a->says;
+}
+
+static bool goes_on(void *self, const struct hd_view *view, const uint32_t *next, const uint8_t *arrived,
+	const bool *lost)
+{
+	(void)self;
+	(void)view;
+	(void)next;
+	(void)arrived;
+	(void)lost;
+	return true;
+}
+
+static void lose_one(struct co_at_work *c, struct asked *asked, uint32_t min)
+{
+	const struct hd_co_config config = { .nvns = 4, .nbuckets = 3, .min = min, .max = 6, .target = 3,
+		.detect_ns = CO_T, .min_wait_ns = 100 * CO_T, .shape = shape, .pipes = 1,
+		.of_shape = buckets_of, .of_shape_self = asked, .bucket_bytes = bytes, .goes_on = goes_on,
+		.fewer = fewer, .fewer_self = asked };
+
+	co_run(c, &config, 3);
+	CO(LOST, .worker = 1, .why = HD_EXITED);
+	STORED();
+}
+
+/* It has its stage and the shadow of the next. */
+static void say_status(struct co_at_work *c, uint32_t w, uint64_t step, bool begun, bool stops)
+{
+	static const uint32_t place[] = { 0, 1, 2 };
+
+	FROM(w, STATUS, .epoch = c->co->record.epoch, .status = { .member = true, .begun = begun,
+		.stops = stops, .at = step, .width = 3, .nplace = 3, .place = place, .nslot = 1,
+		.slot = (const uint64_t[]){ w ? 5 : 3 } });
+}
+
+static const struct hd_msg_view *view_of(const struct co_at_work *c)
+{
+	for (size_t i = 0; i < c->done.n; i++)
+		if (c->done.at[i].kind == HD_CO_DO_SEND && c->done.at[i].msg->kind == HD_MSG_VIEW)
+			return &c->done.at[i].msg->view;
+	return NULL;
+}
+
+static void go_on_with_two(const struct co_at_work *c, const struct asked *asked)
+{
+	const struct hd_msg_view *v = view_of(c);
+
+	assert_true(v && !v->hold && v->nplace == 2 && v->width == 2 && v->nfirst == 2 && v->first[1] == 9);
+	assert_true(v->nrank == 2 && v->rank[0].worker == 0 && v->rank[1].worker == 2);
+	assert_true(asked->n == 1 && asked->lost == 2 && asked->width == 2 && asked->members == 2);
+	CHECK(strstr(co_note_text(c, "fewer"), "2 stages on 2 devices until there are 3"), "%s", c->text);
+	assert_false(c->co->holding);
+}
+
+static void a_step_that_is_begun_again_waits_for_no_worker(void **state)
+{
+	struct co_at_work at, *c = &at;
+	struct asked asked = { .shadows = true, .says = true };
+
+	(void)state;
+	lose_one(c, &asked, 1);
+	say_status(c, 0, 0, true, false);
+	say_status(c, 2, 0, true, false);
+	assert_true(view_of(c) && view_of(c)->afresh);
+	go_on_with_two(c, &asked);
+	/* with three, once another one is there */
+	FROM(0, PROGRESS, .epoch = 2);
+	FROM(2, PROGRESS, .epoch = 2);
+	assert_int_equal(c->co->phase, HD_CO_IDLE);
+	co_admit(c, 3);
+	co_ready_to_sync(c, 3);
+	co_synced(c, 3);
+	assert_int_equal(c->co->phase, HD_CO_NUMBERING);
+	assert_true(hd_view_same_shape(&c->co->next.shape, &shape) && c->co->next.nmembers == 3);
+	co_end(c);
+}
+
+/* The stage of a rank that was doubled for the rest of a step is run by none after it. */
+static void after_a_step_that_went_on_no_worker_is_waited_for(void **state)
+{
+	struct co_at_work at, *c = &at;
+	struct asked asked = { .shadows = true, .says = true };
+
+	(void)state;
+	lose_one(c, &asked, 1);
+	for (uint32_t w = 0; w < 3; w += 2)
+		say_status(c, w, 0, true, true);
+	for (uint32_t w = 0; w < 3; w += 2)
+		FROM(w, STOPPED, .epoch = 2, .stopped = { .of = 1, .nrank = 1, .rank = &w, .nnext = 1,
+			.next = &(const uint32_t){ 7 }, .narrived = 1,
+			.arrived = &(const struct hd_vrange){ 1, 12 } });
+	assert_true(view_of(c) && view_of(c)->ndoubled == 1 && view_of(c)->hold && !asked.n);
+	for (uint32_t w = 0; w < 3; w += 2)
+		FROM(w, SEAL, .epoch = 2, .seal = { .step = 0, .knows = 2, .ran = true,
+			.news = { .samples = 1 } });
+	assert_int_equal(c->co->phase, HD_CO_FENCING);
+	STORED();
+	say_status(c, 0, 1, false, false);
+	say_status(c, 2, 1, false, false);
+	assert_true(view_of(c) && !view_of(c)->afresh && view_of(c)->step == 1);
+	go_on_with_two(c, &asked);
+	co_end(c);
+}
+
+static void who_asked_for_more_or_has_no_shadows_waits(void **state)
+{
+	static const struct { const char *what; uint32_t min, asked; bool shadows, says, alien; } row[] = {
+		{ "workers.min", 3, 0, true, true, false }, { "no shadows", 1, 0, false, true, false },
+		{ "no such shape", 1, 1, true, false, false }, { "a shape of no job", 1, 1, true, true, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct asked asked = { .shadows = row[i].shadows, .says = row[i].says,
+			.alien = row[i].alien };
+		struct co_at_work at, *c = &at;
+		lose_one(c, &asked, row[i].min);
+		/* both hold all, so that without shadows nothing is lost */
+		for (uint32_t w = 0; w < 3; w += 2)
+			FROM(w, STATUS, .epoch = 2, .status = { .member = true, .begun = true, .nslot = 1,
+				.slot = (const uint64_t[]){ 7 } });
+		CHECK(view_of(c) && view_of(c)->hold && !view_of(c)->nplace && asked.n == row[i].asked,
+			"%s", row[i].what);
+		co_end(c);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_step_that_is_begun_again_waits_for_no_worker),
+		cmocka_unit_test(after_a_step_that_went_on_no_worker_is_waited_for),
+		cmocka_unit_test(who_asked_for_more_or_has_no_shadows_waits),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
