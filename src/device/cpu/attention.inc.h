@@ -123,25 +123,82 @@ static inline void hide_padding(const struct head *h, float *s, int64_t keys)
 			s[j] = -__builtin_inff();
 }
 
-/* One row of scores becomes weights e^(s - top); the rest up to `keys` becomes 0. Returns lse; *sum is
- * that of the weights. */
-HD_INLINE float soften(float *s, size_t seen, size_t keys, float scale, float *sum)
-{
-	struct vf lanes = vf_set(0.0f), by = vf_set(scale);
-	float top = row_max(s, seen, -__builtin_inff()) * scale, base = top == -__builtin_inff() ? 0.0f : top;
+/* Rows of each matrix that later ones read or write, fetched while these are computed: head by head an
+ * operand is rows that lie apart, nothing that a processor guesses. */
+struct att_next { uint32_t n; int64_t lines; struct head_rows of[8]; };
 
-	HD_UNITS(i, len, seen) {
-		struct vf e = vf_only(vf_exp(vf_sub(vf_mul(vf_load_n(s + i, len), by), vf_set(base))), len,
-			vf_set(0.0f));
-		vf_store_n(s + i, e, len);
-		lanes = vf_add(lanes, e);
+HD_INLINE void next_add(struct att_next *next, struct head_rows rows, int64_t row)
+{
+	next->of[next->n++] = (struct head_rows){ rows.at + row * rows.step, rows.step };
+}
+
+HD_INLINE void fetch_next(const struct att_next *next, int64_t row)
+{
+	for (uint32_t m = 0; m < next->n; m++)
+		for (int64_t l = 0; l < next->lines; l++)
+			__builtin_prefetch(next->of[m].at + row * next->of[m].step +
+				l * GEMM_LINE / (int64_t)sizeof(float), 0, 2);
+}
+
+/* Columns, whole units, that all queries from `at` on see. */
+HD_INLINE int64_t surely_seen(const struct head *h, int64_t at)
+{
+	return seen_by(h, at, 0) / HD_UNIT * HD_UNIT;
+}
+
+/* Of the `len` columns from j on, those that a query sees that sees `seen` of all. */
+HD_INLINE size_t seen_of(int64_t seen, int64_t j, int64_t len)
+{
+	return (size_t)(seen <= j ? 0 : min64(seen - j, len));
+}
+
+/* Rows of scores of the queries from `at` on become weights e^(s - top), those that are not seen 0; lse, and
+ * sum[] of the weights. Each step is done for all rows, and all rows of a block have the same number of
+ * units: so they do not wait for the end of each other's sums. */
+HD_INLINE void soften(const struct head *h, int64_t at, int64_t rows, int64_t keys, float *s, float *sum,
+	const struct att_next *next, int64_t first)
+{
+	const int64_t pitch = score_step(h->t), sure = surely_seen(h, at);
+	const struct vf by = vf_set(h->scale), none = vf_set(-__builtin_inff()), zero = vf_set(0.0f);
+	float base[ATT_ROWS];
+
+	for (int64_t i = 0; i < rows; i++) {
+		const float *x = s + i * pitch;
+		struct vf top = none;
+		for (int64_t j = 0; j < sure; j += HD_UNIT)
+			top = vf_max(vf_load(x + j), top);
+		for (int64_t j = sure; j < keys; j += HD_UNIT) {
+			const int64_t len = min64(HD_UNIT, keys - j);
+			const size_t seen = seen_of(seen_by(h, at, i), j, len);
+			top = vf_max(vf_only(vf_load_n(x + j, (size_t)len), seen, none), top);
+		}
+		base[i] = vf_top(top) * h->scale;
+		base[i] = base[i] == -__builtin_inff() ? 0.0f : base[i];
 	}
-	*sum = vf_sum(lanes);
-	for (size_t i = seen; i < keys; i++)
-		s[i] = 0.0f;
-	if (*sum == 0.0f)
-		*sum = 1.0f;                      /* every key hidden: y is 0 */
-	return base + one_log(*sum);
+	for (int64_t i = 0; i < rows; i++) {
+		float *x = s + i * pitch;
+		const struct vf less = vf_set(base[i]);
+		struct vf lanes = zero;
+		fetch_next(next, at - first + i);
+		for (int64_t j = 0; j < sure; j += HD_UNIT) {
+			struct vf e = vf_exp_finite(vf_sub(vf_mul(vf_load(x + j), by), less));
+			vf_store(x + j, e);
+			lanes = vf_add(lanes, e);
+		}
+		for (int64_t j = sure; j < keys; j += HD_UNIT) {
+			const int64_t len = min64(HD_UNIT, keys - j);
+			struct vf e = vf_exp_finite(vf_sub(vf_mul(vf_load_n(x + j, (size_t)len), by), less));
+			e = vf_only(e, seen_of(seen_by(h, at, i), j, len), zero);
+			vf_store_n(x + j, e, (size_t)len);
+			lanes = vf_add(lanes, e);
+		}
+		sum[i] = vf_sum(lanes);
+		if (sum[i] == 0.0f)
+			sum[i] = 1.0f;            /* every key hidden: y is 0 */
+	}
+	HD_UNITS(i, len, (size_t)rows)
+		vf_store_n(h->lse + at + i, vf_add(vf_load_n(base + i, len), vf_log(vf_load_n(sum + i, len))),
+			len);
 }
 
 HD_INLINE void divide_row(float *x, size_t n, float by)
@@ -177,38 +234,67 @@ static inline uint32_t attend_tiles(const struct hd_call *call, struct att s)
 	return (uint32_t)(call->in[0].dim[0] * s.heads * query_parts(s.t));
 }
 
+/* Of a tile whose queries begin with `first`. */
 static inline void attend_block(const struct head *h, int64_t at, int64_t rows, int64_t packed_keys,
-	const struct attend_room *room)
+	const struct attend_room *room, const struct att_next *next, int64_t first)
 {
 	int64_t keys = keys_of(h, at, rows), pitch = score_step(h->t);
 	struct gemm_out y = { h->y.at + at * h->y.step, h->y.step, rows, h->d, false };
 	float sum[ATT_ROWS];
 
 	against_keys(h->q, at, rows, room->kt, packed_keys, keys, h->d, room->s, pitch, room->work);
-	for (int64_t i = 0; i < rows; i++) {
-		float *s = room->s + i * pitch;
-		if (h->ids)
-			hide_padding(h, s, seen_by(h, at, i));
-		h->lse[at + i] = soften(s, (size_t)seen_by(h, at, i), (size_t)keys, h->scale, &sum[i]);
-	}
+	for (int64_t i = 0; h->ids && i < rows; i++)
+		hide_padding(h, room->s + i * pitch, seen_by(h, at, i));
+	soften(h, at, rows, keys, room->s, sum, next, first);
 	gemm_lines((struct mat){ room->s, pitch, false }, room->v, packed_keys, keys, &y, room->work);
 	for (int64_t i = 0; i < rows; i++)
 		divide_row(y.at + i * y.step, (size_t)h->d, sum[i]);
 }
 
-static inline void attend_run(const struct hd_call *call, struct att s, uint32_t tile, void *scratch)
+/* The queries [*first, *first + *rows) of a tile. */
+static inline struct head attend_head(const struct hd_call *call, const struct att *s, uint32_t tile,
+	int64_t *first, int64_t *rows)
 {
-	int64_t parts = query_parts(s.t), per = div_up(s.t, parts), first = tile % parts * per,
-		rows = min64(per, s.t - first);
-	struct head h = head_of(call, &s, &call->out[0], &call->out[1], tile / parts / s.heads,
-		tile / parts % s.heads);
+	int64_t parts = query_parts(s->t), per = div_up(s->t, parts);
+
+	*first = tile % parts * per;
+	*rows = min64(per, s->t - *first);
+	tile /= (uint32_t)parts;
+	return head_of(call, s, &call->out[0], &call->out[1], tile / s->heads, tile % s->heads);
+}
+
+/* What tile + 1 needs, if it comes before `end`: keys and values where it has others. */
+static inline struct att_next attend_next(const struct hd_call *call, const struct att *s, uint32_t tile,
+	uint32_t end, int64_t from)
+{
+	struct att_next next = { .lines = div_up(s->d * (int64_t)sizeof(float), GEMM_LINE) };
+	int64_t first, rows;
+
+	if (tile + 1 >= end)
+		return next;
+	struct head h = attend_head(call, s, tile + 1, &first, &rows);
+	next_add(&next, h.q, first);
+	next_add(&next, h.y, first);
+	h = attend_head(call, s, (uint32_t)min64(tile + query_parts(s->t), end - 1), &first, &rows);
+	next_add(&next, h.k, from);
+	next_add(&next, h.v, from);
+	return next;
+}
+
+/* A tile; those from it up to `end` come after it. */
+static inline void attend_run(const struct hd_call *call, struct att s, uint32_t tile, uint32_t end,
+	void *scratch)
+{
+	int64_t first, rows;
+	struct head h = attend_head(call, &s, tile, &first, &rows);
 	struct attend_room room = attend_room(h.t, h.d, scratch);
+	struct att_next next = attend_next(call, &s, tile, end, first);
 	int64_t keys = keys_of(&h, first, rows);
 
 	gemm_pack_b(room.kt, mat_of(h.k, 0, true), 0, keys, 0, h.d);
 	gemm_pack_b(room.v, mat_of(h.v, 0, false), 0, h.d, 0, keys);
 	for (int64_t at = 0; at < rows; at += ATT_ROWS)
-		attend_block(&h, first + at, min64(ATT_ROWS, rows - at), keys, &room);
+		attend_block(&h, first + at, min64(ATT_ROWS, rows - at), keys, &room, &next, first);
 }
 
 /* Backward. */
@@ -236,19 +322,39 @@ static inline struct attend_dx_room attend_dx_room(int64_t t, int64_t d, float *
 	return r;
 }
 
-/* Row of scores s and of dp = dy v^T: s becomes p, dp becomes ds = p (dp - dy.y) scale. */
-HD_INLINE void soften_dx(float *s, float *dp, size_t seen, size_t keys, float scale, float lse, float along)
+/* Of a unit: scores s become p, dp = dy v^T becomes ds = p (dp - dy.y) scale. */
+HD_INLINE void soften_unit(struct vf *s, struct vf *dp, struct vf by, struct vf lse, struct vf along)
 {
-	struct vf by = vf_set(scale);
+	*s = vf_exp(vf_sub(vf_mul(*s, by), lse));
+	*dp = vf_mul(vf_mul(*s, vf_sub(*dp, along)), by);
+}
 
-	HD_UNITS(i, len, seen) {
-		struct vf p = vf_exp(vf_sub(vf_mul(vf_load_n(s + i, len), by), vf_set(lse)));
-		struct vf gap = vf_sub(vf_load_n(dp + i, len), vf_set(along));
-		vf_store_n(s + i, p, len);
-		vf_store_n(dp + i, vf_mul(vf_mul(p, gap), by), len);
+/* Rows of scores and of dp of the queries from `at` on; 0 where they are not seen. */
+HD_INLINE void soften_dx(const struct head *h, int64_t at, int64_t rows, int64_t keys, float *s, float *ds,
+	const float *along, const struct att_next *next)
+{
+	const int64_t pitch = score_step(h->t), sure = surely_seen(h, at);
+	const struct vf by = vf_set(h->scale), zero = vf_set(0.0f);
+
+	for (int64_t i = 0; i < rows; i++) {
+		float *x = s + i * pitch, *dx = ds + i * pitch;
+		const struct vf lse = vf_set(h->lse[at + i]), less = vf_set(along[i]);
+		fetch_next(next, at + i);
+		for (int64_t j = 0; j < sure; j += HD_UNIT) {
+			struct vf p = vf_load(x + j), dp = vf_load(dx + j);
+			soften_unit(&p, &dp, by, lse, less);
+			vf_store(x + j, p);
+			vf_store(dx + j, dp);
+		}
+		for (int64_t j = sure; j < keys; j += HD_UNIT) {
+			const size_t len = (size_t)min64(HD_UNIT, keys - j),
+				seen = seen_of(seen_by(h, at, i), j, (int64_t)len);
+			struct vf p = vf_load_n(x + j, len), dp = vf_load_n(dx + j, len);
+			soften_unit(&p, &dp, by, lse, less);
+			vf_store_n(x + j, vf_only(p, seen, zero), len);
+			vf_store_n(dx + j, vf_only(dp, seen, zero), len);
+		}
 	}
-	for (size_t i = seen; i < keys; i++)
-		s[i] = dp[i] = 0.0f;
 }
 
 HD_INLINE float row_dot(const float *a, const float *b, size_t n)
@@ -264,22 +370,21 @@ struct grads { struct head_rows dy, dq, dk, dv; };
 
 /* Rows [at, at + rows) of p and of ds, into rows `to` of the scratch, and those of dq. */
 static inline void attend_dx_rows(const struct head *h, const struct grads *g, int64_t at, int64_t rows,
-	int64_t to, const struct attend_dx_room *room)
+	int64_t to, const struct attend_dx_room *room, const struct att_next *next)
 {
 	int64_t keys = keys_of(h, at, rows), pitch = score_step(h->t);
-	float *s = room->s + to * pitch, *ds = room->ds + to * pitch;
+	float *s = room->s + to * pitch, *ds = room->ds + to * pitch, along[ATT_ROWS];
 	struct gemm_out dq = { g->dq.at + at * g->dq.step, g->dq.step, rows, h->d, false };
 
 	against_keys(h->q, at, rows, room->kt, h->t, keys, h->d, s, pitch, room->work);
 	against_keys(g->dy, at, rows, room->vt, h->t, keys, h->d, ds, pitch, room->work);
 	for (int64_t i = 0; i < rows; i++) {
-		float along = row_dot(g->dy.at + (at + i) * g->dy.step, h->y.at + (at + i) * h->y.step,
+		along[i] = row_dot(g->dy.at + (at + i) * g->dy.step, h->y.at + (at + i) * h->y.step,
 			(size_t)h->d);
 		if (h->ids)
 			hide_padding(h, s + i * pitch, seen_by(h, at, i));
-		soften_dx(s + i * pitch, ds + i * pitch, (size_t)seen_by(h, at, i), (size_t)keys, h->scale,
-			h->lse[at + i], along);
 	}
+	soften_dx(h, at, rows, keys, s, ds, along, next);
 	gemm_lines((struct mat){ ds, pitch, false }, room->k, h->t, keys, &dq, room->work);
 }
 
@@ -307,14 +412,51 @@ static inline void zero_lines(struct head_rows x, int64_t rows, int64_t d)
 		memset(x.at + i * x.step, 0, (size_t)d * sizeof *x.at);
 }
 
-static inline void attend_dx_run(const struct hd_call *call, struct att s, uint32_t tile, void *scratch)
+/* A head of queries and of keys with what their gradients are. */
+static inline struct head attend_dx_head(const struct hd_call *call, const struct att *s, int64_t sample,
+	int64_t head, struct grads *g)
+{
+	const struct hd_operand *y = &call->in[s->packed ? 2 : 4], *lse = y + 1;
+	int64_t kv = head / (s->heads / s->kv);
+
+	*g = (struct grads){ .dy = outs_of(s, &call->in[0], sample, head),
+		.dq = lines_of(s, call->out, 0, sample, head), .dk = lines_of(s, call->out, 1, sample, kv),
+		.dv = lines_of(s, call->out, 2, sample, kv) };
+	return head_of(call, s, y, lse, sample, head);
+}
+
+/* What the next head of queries needs, of this tile or of the next one that comes before `end`. */
+static inline struct att_next attend_dx_next(const struct hd_call *call, const struct att *s, uint32_t tile,
+	uint32_t end, int64_t head)
+{
+	struct att_next next = { .lines = div_up(s->d * (int64_t)sizeof(float), GEMM_LINE) };
+	int64_t sample = tile / s->kv, group = s->heads / s->kv, after = head + 1;
+	bool other = after % group == 0;
+	struct grads g;
+
+	if (other && tile + 1 >= end)
+		return next;
+	struct head h = attend_dx_head(call, s, sample + after / s->heads, after % s->heads, &g);
+	next_add(&next, h.q, 0);
+	next_add(&next, h.y, 0);
+	next_add(&next, g.dy, 0);
+	next_add(&next, g.dq, 0);
+	if (other) {
+		next_add(&next, h.k, 0);
+		next_add(&next, h.v, 0);
+		next_add(&next, g.dk, 0);
+		next_add(&next, g.dv, 0);
+	}
+	return next;
+}
+
+static inline void attend_dx_run(const struct hd_call *call, struct att s, uint32_t tile, uint32_t end,
+	void *scratch)
 {
 	int64_t sample = tile / s.kv, kv = tile % s.kv, group = s.heads / s.kv;
-	const struct hd_operand *y = &call->in[s.packed ? 2 : 4], *lse = y + 1;
 	struct attend_dx_room room = attend_dx_room(s.t, s.d, scratch);
-	struct head h = head_of(call, &s, y, lse, sample, kv * group);
-	struct grads g = { .dk = lines_of(&s, call->out, 1, sample, kv),
-		.dv = lines_of(&s, call->out, 2, sample, kv) };
+	struct grads g;
+	struct head h = attend_dx_head(call, &s, sample, kv * group, &g);
 
 	zero_lines(g.dk, h.t, h.d);
 	zero_lines(g.dv, h.t, h.d);
@@ -322,16 +464,28 @@ static inline void attend_dx_run(const struct hd_call *call, struct att s, uint3
 	gemm_pack_b(room.vt, mat_of(h.v, 0, true), 0, h.t, 0, h.d);
 	gemm_pack_b(room.k, mat_of(h.k, 0, false), 0, h.d, 0, h.t);
 	for (int64_t head = kv * group; head < (kv + 1) * group; head++) {
-		h = head_of(call, &s, y, lse, sample, head);
-		g.dy = outs_of(&s, &call->in[0], sample, head);
-		g.dq = lines_of(&s, call->out, 0, sample, head);
+		struct att_next next = attend_dx_next(call, &s, tile, end, head);
+		h = attend_dx_head(call, &s, sample, head, &g);
 		for (int64_t at = 0; at < h.t; at += ATT_DEEP) {
 			int64_t rows = min64(ATT_DEEP, h.t - at);
 			for (int64_t i = 0; i < rows; i += ATT_ROWS)
-				attend_dx_rows(&h, &g, at + i, min64(ATT_ROWS, rows - i), i, &room);
+				attend_dx_rows(&h, &g, at + i, min64(ATT_ROWS, rows - i), i, &room, &next);
 			attend_dx_keys(&h, &g, at, rows, &room);
 		}
 	}
+}
+
+/* Tiles [*from, *end) of piece i of n. */
+HD_INLINE void piece_tiles(uint32_t ntiles, uint32_t i, uint32_t n, uint32_t *from, uint32_t *end)
+{
+	*from = (uint32_t)((uint64_t)ntiles * i / n);
+	*end = (uint32_t)((uint64_t)ntiles * (i + 1) / n);
+}
+
+/* The longest is at most a tenth longer than an equal share. */
+HD_INLINE bool piece_tiles_equal(uint32_t ntiles, uint32_t n)
+{
+	return 10 * (int64_t)n * div_up(ntiles, n) <= 11 * (int64_t)ntiles;
 }
 
 /* name, packed, padded: each form is its own code, for the constants. */
@@ -348,7 +502,17 @@ static inline void attend_dx_run(const struct hd_call *call, struct att s, uint3
 	}                                                                                           \
 	static inline void name##_tile(const struct hd_call *call, uint32_t tile, void *scratch)    \
 	{                                                                                           \
-		attend_run(call, att_of(call, 0, packed, padded), tile, scratch);                   \
+		attend_run(call, att_of(call, 0, packed, padded), tile, tile + 1, scratch);         \
+	}                                                                                           \
+	static inline void name##_piece(const struct hd_call *call, uint32_t i, uint32_t n, void *scratch) \
+	{                                                                                           \
+		uint32_t tile, end;                                                                 \
+		for (piece_tiles(name##_ntiles(call), i, n, &tile, &end); tile < end; tile++)       \
+			attend_run(call, att_of(call, 0, packed, padded), tile, end, scratch);      \
+	}                                                                                           \
+	static inline bool name##_divides(const struct hd_call *call, uint32_t n)                   \
+	{                                                                                           \
+		return piece_tiles_equal(name##_ntiles(call), n);                                   \
 	}                                                                                           \
 	static inline uint32_t name##_dx_ntiles(const struct hd_call *call)                         \
 	{                                                                                           \
@@ -361,7 +525,18 @@ static inline void attend_dx_run(const struct hd_call *call, struct att s, uint3
 	}                                                                                           \
 	static inline void name##_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch) \
 	{                                                                                           \
-		attend_dx_run(call, att_of(call, 1, packed, padded), tile, scratch);                \
+		attend_dx_run(call, att_of(call, 1, packed, padded), tile, tile + 1, scratch);      \
+	}                                                                                           \
+	static inline void name##_dx_piece(const struct hd_call *call, uint32_t i, uint32_t n,      \
+		void *scratch)                                                                      \
+	{                                                                                           \
+		uint32_t tile, end;                                                                 \
+		for (piece_tiles(name##_dx_ntiles(call), i, n, &tile, &end); tile < end; tile++)    \
+			attend_dx_run(call, att_of(call, 1, packed, padded), tile, end, scratch);   \
+	}                                                                                           \
+	static inline bool name##_dx_divides(const struct hd_call *call, uint32_t n)                \
+	{                                                                                           \
+		return piece_tiles_equal(name##_dx_ntiles(call), n);                                \
 	}
 HD_ATTENTIONS(X)
 #undef X

@@ -272,26 +272,37 @@ static void poison(struct hd_call *call)
 			hd_dtype_bytes((enum hd_dtype)call->out[i].dtype));
 }
 
-/* All tiles, last first when `backwards`; scratch of exactly the promised size, filled with no numbers. */
-static void run(const struct hd_cpu_row *table, struct hd_call *call, bool backwards)
+/* All tiles, or pieces if there are any of them, last first when `backwards`; scratch of exactly the promised
+ * size, filled with no numbers. */
+static void run_in(const struct hd_cpu_row *table, struct hd_call *call, bool backwards, uint32_t npieces)
 {
 	const struct hd_kernel *kernel = &table[call->op].kernel;
 	void *prepared = NULL;
 
 	assert_int_equal(table[call->op].prepare(call, &prepared, NULL), HD_OK);
 	call->prepared = prepared;
-	uint32_t n = kernel->ntiles(call);
+	uint32_t n = npieces ? npieces : kernel->ntiles(call);
 	size_t bytes = kernel->scratch(call);
 	void *scratch = hd_alloc(bytes);
 
 	assert_non_null(scratch);
 	memset(scratch, 0xff, bytes);
 	poison(call);
-	for (uint32_t i = 0; i < n; i++)
-		kernel->tile(call, backwards ? n - 1 - i : i, scratch);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t at = backwards ? n - 1 - i : i;
+		if (npieces)
+			kernel->piece(call, at, npieces, scratch);
+		else
+			kernel->tile(call, at, scratch);
+	}
 	hd_free(scratch);
 	table[call->op].release(prepared);
 	call->prepared = NULL;
+}
+
+static void run(const struct hd_cpu_row *table, struct hd_call *call, bool backwards)
+{
+	run_in(table, call, backwards, 0);
 }
 
 /* Inputs that are outputs of the forward op must fit the others. */
@@ -376,7 +387,17 @@ static void every_op_but_views_has_an_example(void **state)
 		CHECK(seen[op], "%s", hd_ops[op].name);
 }
 
-static void paths_give_the_same_bits_in_any_order_of_tiles(void **state)
+static void same(const struct hd_call *call, const struct hd_call *plain, int example, const char *path,
+	uint32_t npieces)
+{
+	for (int o = 0; o < call->nout; o++)
+		CHECK(memcmp(call->out[o].at, plain->out[o].at,
+			call->out[o].elems * hd_dtype_bytes((enum hd_dtype)call->out[o].dtype)) == 0,
+			"example %d (%s), path %s, output %d, %u pieces (0: tiles)", example,
+			hd_ops[call->op].name, path, o, npieces);
+}
+
+static void paths_give_the_same_bits_in_any_order_of_tiles_and_pieces(void **state)
 {
 	static const char *const path[] = {
 #define X(name) #name,
@@ -394,14 +415,13 @@ static void paths_give_the_same_bits_in_any_order_of_tiles(void **state)
 				print_message("[  note   ] this processor has no %s\n", path[p]);
 				continue;
 			}
+			const struct hd_cpu_row *table = hd_cpu_table(HD_KERNELS_PORTABLE, path[p]);
 			call_make(&call, &examples[i]);
-			run(hd_cpu_table(HD_KERNELS_PORTABLE, path[p]), &call, true);
-			for (int o = 0; o < call.nout; o++)
-				CHECK(memcmp(call.out[o].at, plain.out[o].at,
-					call.out[o].elems *
-					hd_dtype_bytes((enum hd_dtype)call.out[o].dtype)) == 0,
-					"example %d (%s), path %s, output %d", i, hd_ops[call.op].name,
-					path[p], o);
+			/* tiles, then one piece to three where there are any */
+			for (uint32_t n = 0; n <= (table[call.op].kernel.piece ? 3 : 0); n++) {
+				run_in(table, &call, true, n);
+				same(&call, &plain, i, path[p], n);
+			}
 			call_drop(&call);
 		}
 		call_drop(&plain);
@@ -726,7 +746,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_op_has_a_row_on_every_path),
 		cmocka_unit_test(every_op_but_views_has_an_example),
-		cmocka_unit_test(paths_give_the_same_bits_in_any_order_of_tiles),
+		cmocka_unit_test(paths_give_the_same_bits_in_any_order_of_tiles_and_pieces),
 		cmocka_unit_test(results_are_near_those_of_the_reference),
 		cmocka_unit_test(results_are_those_of_every_other_build),
 		cmocka_unit_test(a_slice_draws_what_the_whole_would),

@@ -55,6 +55,12 @@ static const struct hd_fold_kernel embed_dw_fold = { 2, embed_fold_takes, embed_
 #define HD_PIECE_ROWS(W)                                                              \
 	W(MATMUL,          ROWS, matmul_ntiles,       matmul_scratch,       matmul_tile, &matmul_fold, \
 		matmul_piece, matmul_divides)
+#define HD_HEADS_ROW(W, id, stem) \
+	W(id, ROWS, stem##_ntiles, stem##_scratch, stem##_tile, NULL, stem##_piece, stem##_divides)
+#define HD_HEADS_ROWS(W) \
+	HD_HEADS_ROW(W, ATTENTION, attention) HD_HEADS_ROW(W, ATTENTION_DX, attention_dx) \
+	HD_HEADS_ROW(W, ATTEND, attend) HD_HEADS_ROW(W, ATTEND_DX, attend_dx) \
+	HD_HEADS_ROW(W, ATTEND_PAD, attend_pad) HD_HEADS_ROW(W, ATTEND_PAD_DX, attend_pad_dx)
 #define HD_DENSE_ROWS(X)                                                              \
 	X(CONV2D,          ROWS, conv2d_ntiles,       conv2d_scratch,       conv2d_tile)          \
 	X(CONV2D_DX,       ROWS, conv2d_dx_ntiles,    conv2d_dx_scratch,    conv2d_dx_tile)       \
@@ -63,8 +69,6 @@ static const struct hd_fold_kernel embed_dw_fold = { 2, embed_fold_takes, embed_
 	F(EMBED_DW,        ROWS, embed_dw_ntiles,     scratch_none,         embed_dw_tile, &embed_dw_fold) \
 	HD_BLOCKED_FOLD_ROWS(F)
 #define HD_OTHER_ROWS(X)                                                            \
-	X(ATTENTION,       ROWS, attention_ntiles,    attention_scratch,    attention_tile)       \
-	X(ATTENTION_DX,    ROWS, attention_dx_ntiles, attention_dx_scratch, attention_dx_tile)    \
 	X(RESHAPE,         ROWS, no_tiles,            scratch_none,         view_tile)            \
 	X(ADD,             ROWS, map_ntiles,          scratch_none,         add_tile)             \
 	X(SUB,             ROWS, map_ntiles,          scratch_none,         sub_tile)             \
@@ -115,18 +119,18 @@ static const struct hd_fold_kernel embed_dw_fold = { 2, embed_fold_takes, embed_
 #include "graph/ops.def"
 
 static const struct hd_cpu_row rows[HD_NOPS] = {
-	HD_PIECE_ROWS(W) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_FOLD_ROWS(F)
+	HD_PIECE_ROWS(W) HD_HEADS_ROWS(W) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_FOLD_ROWS(F)
 #define OP_TILES X
 #include "graph/ops.def"
 };
 static const struct hd_cpu_row library_rows[HD_NOPS] = {
-	HD_LIBRARY_OPS(L) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_FOLD_ROWS(F)
+	HD_LIBRARY_OPS(L) HD_HEADS_ROWS(W) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_FOLD_ROWS(F)
 #define OP_TILES X
 #include "graph/ops.def"
 };
 #ifdef HD_ISA_BF16
 static const struct hd_cpu_row bf16_rows[HD_NOPS] = {
-	HD_BF16_ROWS(W) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_FOLD_ROWS(F)
+	HD_BF16_ROWS(W) HD_HEADS_ROWS(W) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_FOLD_ROWS(F)
 #define OP_TILES X
 #include "graph/ops.def"
 };

@@ -2,7 +2,6 @@
 #ifndef HD_DEVICE_CPU_TABLE_SEQUENCES_INC_H
 #define HD_DEVICE_CPU_TABLE_SEQUENCES_INC_H
 
-#include "device/cpu/attention.inc.h"
 #include "device/cpu/recurrent.inc.h"
 #include "device/cpu/sequences.inc.h"
 
@@ -14,10 +13,6 @@
 	X(ROTARY,          ROWS, rotary_ntiles,        rotary_scratch,        rotary_tile)            \
 	X(SWIGLU,          ROWS, map_ntiles,           scratch_none,          swiglu_tile)            \
 	X(SWIGLU_DX,       ROWS, map_ntiles,           scratch_none,          swiglu_dx_tile)         \
-	X(ATTEND,          ROWS, attend_ntiles,        attend_scratch,        attend_tile)            \
-	X(ATTEND_DX,       ROWS, attend_dx_ntiles,     attend_dx_scratch,     attend_dx_tile)         \
-	X(ATTEND_PAD,      ROWS, attend_pad_ntiles,    attend_pad_scratch,    attend_pad_tile)        \
-	X(ATTEND_PAD_DX,   ROWS, attend_pad_dx_ntiles, attend_pad_dx_scratch, attend_pad_dx_tile)     \
 	X(LSTM,            ROWS, cell_ntiles,          cell_scratch,          lstm_tile)              \
 	X(LSTM_DX,         ROWS, cell_ntiles,          cell_scratch,          lstm_dx_tile)           \
 	X(GRU,             ROWS, cell_ntiles,          cell_scratch,          gru_tile)               \

@@ -27,8 +27,9 @@
 #define HD_LN2_HIGH 0x1.62e4p-1f              /* 15 bits: times any exponent it is exact */
 #define HD_LN2_LOW  0x1.7f7d1cp-20f
 
-/* x = n ln 2 + r; adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. */
-HD_INLINE struct vf vf_exp(struct vf x)
+/* Of x that is no number or below 88.7228. x = n ln 2 + r; adding 1.5 * 2^23 rounds to an integer and
+ * leaves it in the low bits. */
+HD_INLINE struct vf vf_exp_finite(struct vf x)
 {
 	static const float coeff[] = { 1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f,
 		1.0f };
@@ -41,8 +42,12 @@ HD_INLINE struct vf vf_exp(struct vf x)
 		p = vf_fma(p, r, vf_set(coeff[i]));
 	struct vf y = vi_float_of(vi_add(vf_bits(p), vi_up23(vi_sub(vf_bits(t), vf_bits(magic)))));
 	y = vf_select(vf_lt(x, vf_set(-87.336f)), vf_set(0.0f), y);
-	y = vf_select(vf_lt(vf_set(0x1.62e42ep+6f), x), vf_set(__builtin_inff()), y);
 	return vf_select(vf_eq(x, x), y, x);
+}
+
+HD_INLINE struct vf vf_exp(struct vf x)
+{
+	return vf_select(vf_lt(vf_set(0x1.62e42ep+6f), x), vf_set(__builtin_inff()), vf_exp_finite(x));
 }
 
 /* x = m 2^e with m in [sqrt(1/2), sqrt(2)); log(1+f) = f - f^2/2 + f^3 P(f). */
