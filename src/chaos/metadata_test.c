@@ -278,19 +278,19 @@ static void a_notice_of_each_cloud_is_heard_and_taken_back(void **state)
 		open_server(&m);
 		open_agent(&m, row[i].source, false);
 		serves(&m, 3);
-		assert_false(hd_notice_agent_leaves(m.agent));
+		assert_false(hd_notice_agent_leaves(m.agent, NULL));
 		plays(&m, row[i].notice);
 		hears(&m);
 		assert_int_equal(m.news.notice.kind, HD_NOTICE_PREEMPT);
 		assert_string_equal(m.news.notice.source, row[i].source);
 		assert_string_equal(m.news.notice.text, row[i].word);
 		assert_in_range(m.news.lead_ns, row[i].lead_s * S - 2 * S, row[i].lead_s * S);
-		assert_true(hd_notice_agent_leaves(m.agent));
+		assert_true(hd_notice_agent_leaves(m.agent, NULL));
 		serves(&m, row[i].source[0] == 'g' ? 0 : 4);      /* the same again is no news */
 		plays(&m, "{\"node\":\"n\",\"do\":\"withdraw\"}");
 		hears(&m);
 		assert_int_equal(m.news.notice.kind, HD_NOTICE_WITHDRAWN);
-		assert_false(hd_notice_agent_leaves(m.agent));
+		assert_false(hd_notice_agent_leaves(m.agent, NULL));
 		close_both(&m);
 	}
 }
@@ -330,7 +330,7 @@ static void a_service_that_fails_is_said_once_and_takes_nothing_back(void **stat
 		hears(&m);
 		assert_int_equal(m.news.notice.kind, HD_NOTICE_NONE);
 		assert_non_null(strstr(m.news.line, "asked again and again"));
-		assert_true(hd_notice_agent_leaves(m.agent));
+		assert_true(hd_notice_agent_leaves(m.agent, NULL));
 		close_both(&m);
 	}
 }
@@ -345,7 +345,7 @@ static void silence_does_not_keep_an_agent(void **state)
 	plays(&m, "{\"node\":\"n\",\"do\":\"silence\"}");
 	open_agent(&m, "azure", true);
 	serves(&m, 1);
-	assert_false(hd_notice_agent_leaves(m.agent));
+	assert_false(hd_notice_agent_leaves(m.agent, NULL));
 	close_both(&m);
 }
 
@@ -363,7 +363,7 @@ static void auto_finds_the_cloud_that_answers(void **state)
 	hears(&m);
 	assert_int_equal(m.news.notice.kind, HD_NOTICE_RISK);
 	assert_string_equal(m.news.notice.source, "ec2-rebalance");
-	assert_false(hd_notice_agent_leaves(m.agent));
+	assert_false(hd_notice_agent_leaves(m.agent, NULL));
 	close_both(&m);
 }
 

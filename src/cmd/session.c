@@ -342,7 +342,7 @@ enum hd_err hd_session_stop_run(void *user)
 	enum hd_err stop = hd_session_stop(NULL);
 
 	say_notices(ui);
-	return stop || !hd_notice_agent_leaves(ui->notices) ? stop : HD_E_PREEMPTED;
+	return stop || !hd_notice_agent_leaves(ui->notices, NULL) ? stop : HD_E_PREEMPTED;
 }
 
 enum hd_err hd_session_train(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run, struct hd_rundir *dir)

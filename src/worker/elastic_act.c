@@ -197,6 +197,7 @@ ACT(begin)
 	struct hd_view *view = copy_of(e, now);
 
 	(void)HD_FAILPOINT(GATE_PASSED);
+	e->step_from_ns = hd_clock_now_ns(e->spec->clock);
 	hd_elastic_promoted(e);
 	hd_elastic_slots_void(e);
 	if (view)
@@ -533,6 +534,7 @@ static void became(struct hd_elastic *e, const struct hd_command_done *done)
 	case HD_COMMAND_FINISH:
 		news = &e->news[e->nnews++ % HD_ELASTIC_NEWS];
 		*news = news_of(done);
+		e->step_took_ns = (int64_t)done->took_ns;
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UPDATED, .step = d->step,
 			.news = news, .sum_digest = done->sum_digest,
 			.state_digest = done->state_digest });

@@ -131,6 +131,9 @@ struct hd_elastic {
 	bool open_pending;                /* the exchange opens when the compute thread has begun the step */
 	bool leaving, fenced, drained;
 	bool noticed;                     /* drained by a notice (elastic_notice.c) */
+	bool given_up;                    /* by a notice too short for the step: its links close at once */
+	/* begin of the step at hand; what the last whole one took; 0: none */
+	int64_t step_from_ns, step_took_ns;
 	char notice_why[HD_NOTICE_TEXT + 32];
 	uint32_t exit_code;
 	char exit_text[HD_MSG_TEXT + 1], text[HD_MSG_TEXT + 1];

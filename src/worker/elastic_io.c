@@ -293,6 +293,10 @@ void hd_elastic_io(void *elastic)
 		}
 	}
 	say_last_words(e);
+	if (e->given_up) {
+		hd_hub_close(&e->hub, HD_CLOSE_DONE, e->exit_text);
+		say_last_words(e);
+	}
 	hd_dist_fence(e->worker, UINT32_MAX);     /* a compute thread that waits for mail is to come */
 	if (hd_commands_give(&e->commands, &(struct hd_command){ .kind = HD_COMMAND_QUIT }, &diag))
 		fprintf(stderr, "%s\n", diag.text);

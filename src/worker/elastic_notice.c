@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "sys/signal.h"
+#include "spot/lead.h"
 
 /* Notices that the machine of this worker will be taken away: each becomes a NOTE, and a preemption that is
- * near a DRAIN, as a user's `stop --worker` would be: the worker ends its step, hands over and leaves. I/O
- * thread. */
+ * near a DRAIN, as a user's `stop --worker` would be: the worker ends its step, hands over and leaves. One
+ * that leaves no time to end the step (spot/lead.h, LOSE) ends it at once. I/O thread. */
 
 enum { BODY = 600 };
 
@@ -46,14 +47,51 @@ static void fetch(struct hd_elastic *e)
 	}
 }
 
+/* What is left of the step, if it takes as long as the last one; one that takes longer is as good as over. */
+static int64_t step_left_ns(const struct hd_elastic *e, int64_t now_ns)
+{
+	const int64_t left_ns = e->step_from_ns + e->step_took_ns - now_ns;
+
+	return e->step_from_ns && e->step_took_ns && left_ns > 0 ? left_ns : 0;
+}
+
+/* Where others could go on. What has to move before it may leave is not known here; that another holds its
+ * state is for the coordinator to see. */
+static bool gives_up(const struct hd_elastic *e, int64_t left_ns)
+{
+	const int64_t step_ns = step_left_ns(e, hd_clock_now_ns(e->spec->clock));
+	const struct hd_lead_case lead = { .all = e->opened.nmembers <= 1, .left_ms = left_ns / HD_NS_PER_MS,
+		.step_ms = (step_ns + HD_NS_PER_MS - 1) / HD_NS_PER_MS };
+
+	return hd_lead_answer(&lead) == HD_LEAD_LOSE;
+}
+
+/* As if the machine were gone already: the others do its part while it would still have been computing. */
+static void give_up(struct hd_elastic *e, int64_t left_ns)
+{
+	snprintf(e->exit_text, sizeof e->exit_text,
+		"%s in %lld ms, before the end of its step: it counts as lost now", e->notice_why,
+		(long long)(left_ns > 0 ? left_ns / HD_NS_PER_MS : 0));
+	hd_elastic_note(e, "notices", e->exit_text);
+	e->given_up = true;               /* it leaves at the next turn, when the note is on its way */
+	hd_hub_wake(&e->hub);
+}
+
 void hd_elastic_look_at_notices(struct hd_elastic *e)
 {
+	int64_t left_ns = 0;
+
 	if (!e->spec->notices)
 		return;
 	fetch(e);
-	if (e->drained || !hd_notice_agent_leaves(e->spec->notices))
+	e->leaving |= e->given_up;
+	if (e->drained || !hd_notice_agent_leaves(e->spec->notices, &left_ns))
 		return;
 	e->drained = e->noticed = true;
+	if (gives_up(e, left_ns)) {
+		give_up(e, left_ns);
+		return;
+	}
 	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_DRAIN, .code = 0,
 		.text = e->notice_why });
 }
@@ -71,5 +109,6 @@ void hd_elastic_notice_signal(struct hd_elastic *e)
 /* It left for a notice that is not true any more: it comes back as a new worker. */
 bool hd_elastic_comes_back(const struct hd_elastic *e)
 {
-	return e->noticed && !e->exit_code && e->exit_text[0] && !hd_notice_agent_leaves(e->spec->notices);
+	return e->noticed && !e->exit_code && e->exit_text[0] &&
+		!hd_notice_agent_leaves(e->spec->notices, NULL);
 }

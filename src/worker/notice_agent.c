@@ -9,6 +9,7 @@
 #include "sys/process.h"
 #include "sys/signal.h"
 #include "sys/thread.h"
+#include "spot/lead.h"
 #include "worker/notice_call.h"
 
 #define IDLE_NS (60 * HD_NOTICE_S)        /* with nothing to ask */
@@ -98,7 +99,9 @@ static void log_line(struct hd_notice_agent *a, const char *line)
 static bool is_near(const struct link *l, int64_t now_ns)
 {
 	return l->standing.kind == HD_NOTICE_PREEMPT && (hd_notice_by_http(&l->watch) ||
-		hd_notice_by_file(&l->watch)) && l->standing.ends_ns - now_ns <= HD_NOTICE_AHEAD_NS;
+		hd_notice_by_file(&l->watch)) &&
+		hd_lead_answer(&(struct hd_lead_case){ .left_ms = (l->standing.ends_ns - now_ns) /
+			HD_NS_PER_MS }) != HD_LEAD_NOTE;
 }
 
 static void note(struct hd_notice_agent *a, struct link *l, const struct hd_notice *notice, int64_t now_ns)
@@ -148,18 +151,21 @@ bool hd_notice_agent_fetch(struct hd_notice_agent *a, struct hd_notice_news *new
 	return some;
 }
 
-bool hd_notice_agent_leaves(struct hd_notice_agent *a)
+bool hd_notice_agent_leaves(struct hd_notice_agent *a, int64_t *left_ns)
 {
-	bool leaves = false;
+	int64_t first_ns = INT64_MAX;
 
 	if (!a)
 		return false;
 	int64_t now_ns = hd_clock_now_ns(a->spec.clock);
 	hd_lock_take(&a->lock);
 	for (uint32_t i = 0; i < a->nlinks; i++)
-		leaves |= is_near(&a->link[i], now_ns);
+		if (is_near(&a->link[i], now_ns) && a->link[i].standing.ends_ns < first_ns)
+			first_ns = a->link[i].standing.ends_ns;
 	hd_lock_give(&a->lock);
-	return leaves;
+	if (first_ns != INT64_MAX && left_ns)
+		*left_ns = first_ns - now_ns;
+	return first_ns != INT64_MAX;
 }
 
 /* The first source by signal is the only one (notice/table.c), and no other thread looks at its watch. */

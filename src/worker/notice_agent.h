@@ -4,7 +4,7 @@
  * request a source at a time. The process fetches the news, which become lines of the run's event log, and
  * asks whether it is to leave: a worker in its I/O thread, a run in one process between two steps.
  *
- * 1. A process is to leave once a preemption that stands is HD_NOTICE_AHEAD_NS or less away: at once for all
+ * 1. A process is to leave once a preemption that stands is near enough (spot/lead.h, NOTE): at once for all
  *    that clouds announce a short time before. A notice of an end that is further off can still be withdrawn.
  * 2. An agent that cannot reach its sources never ends a run: it says so once, and asks again.
  * 3. Signals are announced by the agent, and obeyed by their own way (sys/signal.h).
@@ -22,7 +22,6 @@
 #include "notice/notice.h"
 #include "job/job.h"
 
-#define HD_NOTICE_AHEAD_NS (150 * HD_NOTICE_S)
 #define HD_NOTICE_PROBE_NS (HD_NOTICE_S * 3 / 10)
 enum { HD_NOTICE_NEWS = 32 };             /* that wait to be fetched; of more the oldest are lost */
 
@@ -55,8 +54,8 @@ struct hd_notice_news {
 void hd_notice_news_put(const struct hd_notice_news *news, struct hd_json_writer *w);
 /* The oldest that was not fetched yet. Takes NULL. */
 bool hd_notice_agent_fetch(struct hd_notice_agent *agent, struct hd_notice_news *news);
-/* Is this process to leave? Takes NULL: no. */
-bool hd_notice_agent_leaves(struct hd_notice_agent *agent);
+/* Is this process to leave? Takes NULL: no. left_ns (may be NULL): until the first end that says so. */
+bool hd_notice_agent_leaves(struct hd_notice_agent *agent, int64_t *left_ns);
 /* The signal `number` came; it becomes news of the source that it comes from. Takes NULL. */
 void hd_notice_agent_signal(struct hd_notice_agent *agent, int number);
 
