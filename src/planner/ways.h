@@ -12,7 +12,8 @@
  * 3. A tolerated loss makes others compute half of what a rank does in a step once more, with the forwards of
  *    `eager` and all of `full` left out; peers share it; a spare pipeline takes half a step.
  * 4. Grids that could not win, and shadows on them, even if no device ever waited and nothing were computed
- *    twice, are left out and counted, unless all are asked for. Nothing else is left out, and no reason to
+ *    twice, are left out and counted, unless all are asked for; so are those for which there are never the
+ *    machines, where fewer pipelines are the same run. Nothing else is left out, and no reason to
  *    refuse one is lost: HD_WAYS_REFUSED are kept, more are counted. Each way has the reason why it lost
  *    beside the choice. Those that may be worth most come first.
  * 5. With a trace, machines come and go: a run has as many of a grid's pipelines as there are machines for

@@ -150,13 +150,17 @@ static double bound_of(const struct ways_search *s, uint32_t d, uint32_t p, bool
 }
 
 /* bound: of 0 to n pipelines of one stage a rank, then of several */
-struct ways_adding { struct ways_shape *to; const double *bound; uint32_t n, combos; bool helper; };
+struct ways_adding { struct ways_shape *to; const double *bound; uint32_t n, combos; bool helper, absent; };
 
 static void add_shape(struct ways_search *s, const struct ways_adding *a, uint32_t d, uint32_t p, uint32_t v,
 	uint32_t row)
 {
 	double most = 0;
 
+	s->out.nshapes += !a->helper;
+	s->out.nhopeless += a->absent;
+	if (a->absent)
+		return;
 	if (a->to) {
 		for (uint32_t k = 1; k <= d; k++)
 			most += there_with(s, p, k, d).share * a->bound[k + (v > 1 ? a->n + 1 : 0)];
@@ -165,7 +169,6 @@ static void add_shape(struct ways_search *s, const struct ways_adding *a, uint32
 			.bound = most / s->paid, .helper = a->helper };
 	}
 	s->nlisted++;
-	s->out.nshapes += !a->helper;
 }
 
 /* Counts, and writes where there is room. Of one depth the same rows for each d. */
@@ -194,14 +197,16 @@ static void go_deep(struct ways_search *s, uint32_t p, struct ways_shape *to, do
 	const uint32_t n = ask->cluster->ndevices;
 	struct ways_adding a = { .to = to, .bound = bound, .n = n };
 
-	if (to)
-		see_depth(s, p);
+	see_depth(s, p);
 	for (uint32_t d = 1; d <= n / p && d <= ask->vns; d++) {
 		const uint32_t before = s->nlisted;
 		a.helper = !is_open(ask->replicas, d) || (ask->meetings && d != n && d != ask->vns);
 		if (a.helper && (!comes_and_goes(s->ask) || d > ask->replicas))
 			continue;
-		if (to)
+		/* one pipeline less is the same run */
+		a.absent = d > 1 && !s->ask->all && !ask->replicas &&
+			!(there_with(s, p, d, d).share > 0) && comes_and_goes(s->ask);
+		if (to && !a.absent)
 			for (uint32_t chunks = 0; chunks < 2; chunks++)
 				bound[chunks * (n + 1) + d] = bound_of(s, d, p, chunks);
 		add_shapes(s, d, p, &a);
@@ -213,7 +218,7 @@ static void go_through(struct ways_search *s, struct ways_shape *to, double *bou
 {
 	const uint32_t n = s->ask->plan.cluster->ndevices, deepest = n < HD_AUTO_RANKS ? n : HD_AUTO_RANKS;
 
-	s->out.nshapes = s->nlisted = 0;
+	s->out.nshapes = s->out.nhopeless = s->nlisted = 0;
 	for (uint32_t p = 1; p <= deepest && (p == 1 || !s->ask->plan.meetings); p++)
 		go_deep(s, p, to, bound);
 }

@@ -175,14 +175,17 @@ static void what_cannot_win_is_left_out_and_the_choice_stays(void **state)
 	uint32_t left = 0, nears = 0;
 
 	(void)state;
-	struct hd_spot_trace trace;
-	static const struct hd_spot_change in[] = { { 0, 2, NULL }, { 100, 3, NULL }, { 300, -2, NULL },
-		{ 1000, -1, NULL } };
-	assert_int_equal(hd_spot_trace_make(&trace, 4, in, 0, &arena, NULL), HD_OK);
+	/* all of them for a while; never more than three */
+	struct hd_spot_trace trace[2];
+	static const struct hd_spot_change in[2][4] = { { { 0, 2, NULL }, { 100, 3, NULL }, { 300, -2, NULL },
+		{ 1000, -1, NULL } }, { { 0, 1, NULL }, { 100, 2, NULL }, { 300, -2, NULL }, { 1000, -1, NULL } } };
+	uint32_t absent = 0;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(hd_spot_trace_make(&trace[i], 4, in[i], 0, &arena, NULL), HD_OK);
 	/* the slower the links, the fewer devices win */
 	for (int i = 0; i < 24; i++) {
 		set_up_ask(&s, 0);
-		s.ask.trace = i >= 16 ? &trace : NULL;
+		s.ask.trace = i >= 16 ? &trace[i >= 20] : NULL;
 		s.market.losses_h = i % 2 ? 0 : 400;
 		s.cluster.level[0].bytes_per_s = 1e7 * (1 << i % 16 / 2);
 		const struct hd_ways all = found(&s);
@@ -192,6 +195,11 @@ static void what_cannot_win_is_left_out_and_the_choice_stays(void **state)
 		CHECK(all.nhopeless == 0 && few.nplans + few.nhopeless <= few.nshapes, "%u left out",
 			few.nhopeless);
 		left += few.nhopeless;
+		for (uint32_t k = 0; i >= 20 && k < few.n; k++)
+			CHECK(few.way[k].pipelines * few.way[k].ranks <= 3 || few.way[k].pipelines == 1,
+				"%u x %u of three machines", few.way[k].pipelines, few.way[k].ranks);
+		for (uint32_t k = 0; i >= 20 && k < all.n; k++)
+			absent += all.way[k].pipelines * all.way[k].ranks > 3 && all.way[k].pipelines > 1;
 		CHECK(a->value.strategy == b->value.strategy && a->ranks == b->ranks && a->pipelines ==
 			b->pipelines && a->chunks == b->chunks && !strcmp(a->schedule, b->schedule),
 			"%s %u x %u",
@@ -208,7 +216,20 @@ static void what_cannot_win_is_left_out_and_the_choice_stays(void **state)
 		}
 	}
 	CHECK(nears > 0, "the choice never had a second of its own strategy");
-	CHECK(left > 0, "nothing was ever left out");
+	CHECK(left > 0 && absent > 0, "nothing was ever left out: %u, %u", left, absent);
+	/* two pipelines of two have their machines for a fifth of the time, or never */
+	for (uint32_t i = 0; i < 2; i++) {
+		set_up_ask(&s, 0);
+		s.ask.plan.stages = 2;
+		s.ask.plan.schedule = "1f1b";
+		s.ask.trace = &trace[i];
+		s.ask.all = false;
+		const struct hd_ways few = found(&s);
+		CHECK(few.nshapes == 2 && few.nplans == 2 - i && few.nhopeless == i,
+			"trace %u: %u of %u, %u left out", i, few.nplans, few.nshapes, few.nhopeless);
+		s.ask.plan.replicas = 2;
+		CHECK(found(&s).nplans == 1, "what is asked for is judged");
+	}
 }
 
 /* Is `x` what a run of `w` is with n pipelines, spare ones among them? */
