@@ -334,14 +334,14 @@ void driver_noted(struct driver *c, const char *name, uint32_t worker, const cha
 	if (!strcmp(name, HD_NOTE_NOTICE))
 		driver_noticed(c, worker, text);
 	driver_guard_noted(c, name, worker);
-	if (!strcmp(name, HD_NOTE_REFUSED))
+	if (!strcmp(name, HD_NOTE_REFUSED) && !driver_guard_refused(c))
 		driver_redraw_refused(c);
 	if (!strcmp(name, "checkpoint_done"))
 		hd_rundir_sync(c->spec->dir);
-	if (!strcmp(name, "lost")) {
+	if (!strcmp(name, "lost") || !strcmp(name, "resync"))
 		driver_ledger_halted(c, HD_METER_PAUSES);
+	if (!strcmp(name, "lost"))
 		look_at_lost(c, worker, text);
-	}
 	if (!strcmp(name, "view"))
 		driver_ledger_halted(c, HD_METER_STEPS);
 }

@@ -1,6 +1,7 @@
 #include "driver/driver_int.h"
 
 #include "protocol/testing_coordinator.h"
+#include "worker/elastic.h"
 #include "driver/testing_run.h"
 
 /* elastic.redundancy: by-notice on its way through a driver: what workers' ends are counted as, the run's
@@ -139,6 +140,7 @@ static void notices_in_time_take_the_place_of_redundancy(void **state)
 	/* a job that has none, and has seen nothing */
 	begin(&r, "elastic: {redundancy: none, resilience: by-notice}");
 	assert_true(!is_redundant(&r) && steps(&r) && is_redundant(&r));
+	assert_non_null(strstr(r.desk.notes, "elastic.redundancy is none, so it is lazy while it is on"));
 	end(&r);
 }
 
@@ -177,6 +179,71 @@ static void the_mode_that_was_asked_for_survives_the_switch(void **state)
 			end(&r);
 		}
 	}
+}
+
+/* The next coordinator goes on with what was counted: off stays off, and one more loss counts as before. */
+static void what_was_counted_outlives_a_coordinator(void **state)
+{
+	struct hd_diag diag = { "" };
+	char path[100];
+	struct run r;
+
+	(void)state;
+	begin(&r, "elastic: {redundancy: by-notice}");
+	snprintf(path, sizeof path, "%s/guard.db", r.desk.parent);
+	CHECK(hd_store_open(&r.c.store, path, &diag) == HD_OK, "%s", diag.text);
+	driver_guard_go_on(&r.c);                 /* nothing is there yet */
+	announce_all(&r);
+	memset(&r.c.guard, 0, sizeof r.c.guard);
+	driver_guard_go_on(&r.c);
+	assert_true(r.c.guard.off && !steps(&r) && !is_redundant(&r));
+	driver_noted(&r.c, "lost", 1, "its process ended");
+	leave(&r, 0, PREEMPT);
+	memset(&r.c.guard, 0, sizeof r.c.guard);
+	driver_guard_go_on(&r.c);
+	assert_true(!r.c.guard.off && r.c.guard.n == 1 && steps(&r) && is_redundant(&r));
+	/* asked for again it begins to count */
+	driver_guard_begin(&r.c, r.spec.task->job);
+	driver_guard_go_on(&r.c);
+	assert_true(r.c.guard.n == 0);
+	hd_store_close(r.c.store);
+	end(&r);
+}
+
+/* Of a worker that could not run with shadows: the switch is taken back, once and for all. */
+static void what_a_workers_memory_refuses_is_taken_back(void **state)
+{
+	struct run r;
+
+	(void)state;
+	begin(&r, "elastic: {redundancy: by-notice}");
+	/* the job's own mode is no switch */
+	driver_noted(&r.c, HD_NOTE_REFUSED, 1, "{\"text\":\"memory\"}");
+	assert_true(is_redundant(&r));
+	announce_all(&r);
+	driver_noted(&r.c, "lost", 1, "its process ended");
+	assert_true(steps(&r) && is_redundant(&r));
+	driver_noted(&r.c, HD_NOTE_REFUSED, 1, "{\"text\":\"memory\"}");
+	assert_true(!is_redundant(&r) && r.c.nqueued == 1);
+	r.c.nqueued = r.c.first = 0;
+	r.at.co->view.shape = r.c.config.shape;
+	assert_true(!steps(&r) && strstr(r.desk.notes, "which stays off"));
+	driver_noted(&r.c, HD_NOTE_REFUSED, 1, "{\"text\":\"memory\"}");
+	assert_true(!is_redundant(&r) && r.c.nqueued == 0);
+	end(&r);
+}
+
+/* A worker whose source left syncs again: it was not lost. */
+static void one_that_syncs_again_is_no_loss(void **state)
+{
+	struct run r;
+
+	(void)state;
+	begin(&r, "elastic: {redundancy: by-notice}");
+	announce_all(&r);
+	driver_noted(&r.c, "resync", 1, "its source left");
+	assert_true(!steps(&r) && !is_redundant(&r));
+	end(&r);
 }
 
 static void a_job_without_it_keeps_what_it_has(void **state)
@@ -277,6 +344,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(notices_in_time_take_the_place_of_redundancy),
 		cmocka_unit_test(the_mode_that_was_asked_for_survives_the_switch),
+		cmocka_unit_test(what_was_counted_outlives_a_coordinator),
+		cmocka_unit_test(what_a_workers_memory_refuses_is_taken_back),
+		cmocka_unit_test(one_that_syncs_again_is_no_loss),
 		cmocka_unit_test(a_job_without_it_keeps_what_it_has),
 		cmocka_unit_test(what_cannot_be_is_said_once),
 		cmocka_unit_test(who_asks_for_a_mode_has_it_until_notices_are_asked_to_say),

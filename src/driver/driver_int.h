@@ -98,6 +98,8 @@ struct driver {
 	struct driver_notice notice[DRIVER_NOTICES];
 	bool held;                        /* a start waits for the end of a notice */
 	bool guards, guard_stuck;         /* elastic.resilience: by-notice; a change failed, as reported */
+	/* it was switched on here; a worker has not the memory for it, so that it stays off */
+	bool guard_switched, guard_refused;
 	enum hd_redundancy guard_mode;    /* while it is wanted */
 	struct hd_guard guard;
 	struct hd_meter meter;            /* what machines are paid for */
@@ -158,6 +160,10 @@ bool driver_is_announced(const struct driver *c, uint32_t worker);      /* that 
 
 /* driver_guard.c */
 void driver_guard_begin(struct driver *c, const struct hd_job *job);    /* by its keys; forgets what was */
+void driver_guard_go_on(struct driver *c);              /* with what the coordinator before has counted */
+/* A worker has not the memory for a plan. True: it was one with redundancy that was switched on here, and is
+ * switched off. */
+bool driver_guard_refused(struct driver *c);
 void driver_guard_noted(struct driver *c, const char *name, uint32_t worker);
 void driver_guard_step(struct driver *c);               /* after a committed step */
 
@@ -213,6 +219,8 @@ HD_MUST_USE enum hd_err driver_record_get(struct hd_co_record *record, const uin
 void driver_record_resume(struct hd_co_record *record);
 void driver_keep_paces(struct driver *c);
 void driver_keep_meter(struct driver *c, const uint8_t *bytes, size_t len);
+void driver_keep_guard(struct driver *c, const uint8_t *bytes, size_t len);
+size_t driver_kept_guard(struct driver *c, uint8_t *bytes, size_t cap);         /* 0: none */
 /* The plan of the view in force, where no member reaches the run's folder (run/kept_plan.h). */
 void driver_keep_plan(struct driver *c);
 /* Turns the autoscaler; NULL: off. Another coordinator of this run goes on with it. */

@@ -43,13 +43,15 @@ void driver_noticed(struct driver *c, uint32_t worker, const char *text)
 			!hd_json_get_i64(json, "lead_ms", 0, INT64_C(31536000000), &lead_ms, NULL) &&
 			!hd_json_get_text(json, "deadline", &deadline, NULL) &&
 			!hd_json_get_text(json, "of", &of, NULL);
-		bool withdrawn = !strcmp(kind, "withdrawn");
-		*n = (struct driver_notice){ .worker = worker,
+		bool withdrawn = !strcmp(kind, "withdrawn"),
+			known = n->text[0] && n->worker == worker && n->preempts;
+		if (preempt || withdrawn || !known)             /* a risk takes back no end */
+			*n = (struct driver_notice){ .worker = worker,
 			.preempts = preempt,
 			.holds = (withdrawn || !strcmp(of, "machine")) && !hd_is_remote(worker),
 			.ends_ns = hd_clock_now_ns(c->spec->clock) + (withdrawn ? BACK_NS - HOLD_NS :
 				lead_ms * HD_NS_PER_MS) };
-		if (!withdrawn)
+		if (preempt || (!withdrawn && !known))
 			snprintf(n->text, sizeof n->text, "%.24s: %.60s%s%.28s", source, what,
 				preempt ? " at " : " (a risk)", deadline);
 	}

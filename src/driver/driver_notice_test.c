@@ -56,6 +56,22 @@ static void a_notice_that_is_withdrawn_holds_for_the_worker_that_comes_back(void
 	assert_false(driver_may_start(c));
 	hd_clock_sim_advance(&sim, 5 * S);
 	assert_true(driver_may_start(c));
+	/* a risk that is said after it changes nothing: the machine goes at that time */
+	driver_noticed(c, 1, PREEMPT);
+	driver_noticed(c, 1, RISK);
+	assert_true(driver_is_announced(c, 1));
+	assert_string_equal(driver_notice_of(c, 1), "ec2: terminate at 2017-09-18T08:22:00.000Z");
+	hd_clock_sim_advance(&sim, 149 * S);
+	assert_false(driver_may_start(c));
+	driver_noticed(c, 1, WITHDRAWN);
+	hd_clock_sim_advance(&sim, 6 * S);
+	assert_true(driver_may_start(c));
+	/* after a risk the end is news */
+	driver_noticed(c, 1, RISK);
+	driver_noticed(c, 1, PREEMPT);
+	assert_true(driver_is_announced(c, 1));
+	driver_noticed(c, 1, WITHDRAWN);
+	hd_clock_sim_advance(&sim, 6 * S);
 	/* another one's stands */
 	driver_noticed(c, 2, PREEMPT);
 	driver_noticed(c, 3, PREEMPT);

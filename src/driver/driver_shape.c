@@ -111,32 +111,25 @@ static bool redundancy_alone(const struct hd_job *job)
 }
 
 /* A mode that is asked for stays; by-notice leaves it to the losses. */
-static enum hd_err take_resilience(struct driver *c, struct hd_job *job, struct hd_arena *arena,
-	struct hd_diag *diag)
+static void settle_resilience(struct hd_job *job)
 {
 	struct hd_job_value *by = &job->value[HD_JOB_RESILIENCE];
 
-	if (!is_set(job, HD_JOB_REDUNDANCY) && !is_set(job, HD_JOB_RESILIENCE))
-		return HD_OK;
-	if (!is_set(job, HD_JOB_RESILIENCE)) {
-		by->i = HD_RESILIENCE_GIVEN;
-		by->text = "given";
-	}
-	const struct hd_kept_value kept = { HD_JOB_RESILIENCE, *by };
-	enum hd_err err = hd_kept_job_put(c->spec->dir, &kept, 1, arena, diag);
-	if (!err)
-		driver_guard_begin(c, job);
-	return err;
+	if (!is_set(job, HD_JOB_REDUNDANCY) || is_set(job, HD_JOB_RESILIENCE))
+		return;
+	by->i = HD_RESILIENCE_GIVEN;
+	by->text = "given";
 }
 
 static enum hd_err change_redundancy(struct driver *c, const struct hd_job *job, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	const struct hd_kept_value kept = { HD_JOB_REDUNDANCY, job->value[HD_JOB_REDUNDANCY] };
+	const struct hd_kept_value kept[] = { { HD_JOB_REDUNDANCY, job->value[HD_JOB_REDUNDANCY] },
+		{ HD_JOB_RESILIENCE, job->value[HD_JOB_RESILIENCE] } };
 	struct hd_view_shape shape;
-	enum hd_err err = with_redundancy(&shape, c, (enum hd_redundancy)kept.value.i, diag);
+	enum hd_err err = with_redundancy(&shape, c, (enum hd_redundancy)kept->value.i, diag);
 
-	err = err ? err : hd_kept_job_put(c->spec->dir, &kept, 1, arena, diag);
+	err = err ? err : hd_kept_job_put(c->spec->dir, kept, sizeof kept / sizeof *kept, arena, diag);
 	if (!err)
 		reshape_to(c, &shape, c->config.pipes);
 	return err;
@@ -178,11 +171,14 @@ static enum hd_err change(struct driver *c, const struct hd_json *ask, struct hd
 	enum hd_err err = read_sets(&sets, ask, arena, diag);
 
 	err = err ? err : hd_kept_job_read(&job, c->spec->dir, sets.set, sets.n, arena, diag);
+	if (!err)
+		settle_resilience(job);
 	if (!err && redundancy_alone(job))
 		err = change_redundancy(c, job, arena, diag);
 	else if (!err)
 		err = change_stages(c, job, ask, arena, diag);
-	err = err ? err : take_resilience(c, job, arena, diag);
+	if (!err && (is_set(job, HD_JOB_REDUNDANCY) || is_set(job, HD_JOB_RESILIENCE)))
+		driver_guard_begin(c, job);
 	err = err ? err : hd_pipe_set_find(&c->pipes, &c->config.shape, &pipes, diag);
 	if (err)
 		return err;

@@ -366,7 +366,8 @@ static void on_progress(struct hd_coordinator *co, struct hd_co_worker *w, const
 static void lose_synced_state(struct hd_coordinator *co, struct hd_co_worker *w)
 {
 	assert(w->state == HD_W_MEMBER);
-	hd_co_note(co, "lost", w->worker, "its source left before the transfer was complete: it syncs again");
+	hd_co_note(co, "resync", w->worker,
+		"its source left before the transfer was complete: it syncs again");
 	w->state = HD_W_STANDBY;
 	w->asked = false;
 	hd_co_forget_reports(co, w);      /* those of members count */

@@ -547,6 +547,21 @@ static void without_memory_the_job_ends(void **state)
 	}
 }
 
+/* It lives, and nothing that it had is lost: it is a joiner again, and the others go on. */
+static void a_member_that_syncs_again_is_not_lost(void **state)
+{
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	co_run(c, &co_config, 3);
+	FROM(2, READY_TO_SYNC, .epoch = 1);
+	assert_string_equal(co_note_text(c, "resync"),
+		"its source left before the transfer was complete: it syncs again");
+	assert_string_equal(co_note_text(c, "lost"), "");
+	assert_true(hd_co_find(c->co, 2)->state != HD_W_MEMBER && hd_co_find(c->co, 2)->up);
+	co_end(c);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -565,6 +580,7 @@ int main(void)
 		cmocka_unit_test(what_ends_has_ended),
 		cmocka_unit_test(actions_come_in_order_and_all_of_them),
 		cmocka_unit_test(without_memory_the_job_ends),
+		cmocka_unit_test(a_member_that_syncs_again_is_not_lost),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

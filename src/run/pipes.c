@@ -620,7 +620,8 @@ enum hd_err hd_pipes_keep_shape(struct hd_rundir *dir, const struct hd_job *job,
 		{ HD_JOB_PAR_GROUPS, job->value[HD_JOB_PAR_GROUPS] },
 		{ HD_JOB_PAR_RECOMPUTE, job->value[HD_JOB_PAR_RECOMPUTE] },
 		{ HD_JOB_PAR_SETTLED, job->value[HD_JOB_PAR_SETTLED] },
-		{ HD_JOB_REDUNDANCY, job->value[HD_JOB_REDUNDANCY] } };
+		{ HD_JOB_REDUNDANCY, job->value[HD_JOB_REDUNDANCY] },
+		{ HD_JOB_RESILIENCE, job->value[HD_JOB_RESILIENCE] } };
 	enum hd_err err = put_number(&value[WIDTH].value, pipes->stages.p, arena, diag);
 
 	/* of devices of a rank alone it would follow that there is one */

@@ -1,6 +1,9 @@
 #include "spot/guard.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#include "base/le.h"
 
 static uint32_t count_in_time(const struct hd_guard *g)
 {
@@ -59,4 +62,33 @@ const char *hd_guard_why(const struct hd_guard *g, char out[HD_GUARD_WORDS])
 			"off with %d of %d", count_in_time(g), g->n, HD_GUARD_LOSSES - HD_GUARD_MISSED,
 			HD_GUARD_LOSSES);
 	return out;
+}
+
+void hd_guard_put(const struct hd_guard *g, uint8_t bytes[HD_GUARD_BYTES])
+{
+	for (uint32_t i = 0; i < HD_GUARD_LOSSES; i++) {
+		hd_put32(bytes + 5 * i, g->worker[i]);
+		bytes[5 * i + 4] = g->in_time[i];
+	}
+	bytes[5 * HD_GUARD_LOSSES] = (uint8_t)g->next;
+	bytes[5 * HD_GUARD_LOSSES + 1] = (uint8_t)g->n;
+	bytes[5 * HD_GUARD_LOSSES + 2] = g->off;
+}
+
+bool hd_guard_take(struct hd_guard *g, const uint8_t *bytes, size_t len)
+{
+	struct hd_guard is = { .n = 0 };
+
+	if (len != HD_GUARD_BYTES || bytes[len - 3] >= HD_GUARD_LOSSES || bytes[len - 2] > HD_GUARD_LOSSES ||
+		bytes[len - 1] > 1)
+		return false;
+	for (uint32_t i = 0; i < HD_GUARD_LOSSES; i++) {
+		is.worker[i] = hd_get32(bytes + 5 * i);
+		is.in_time[i] = bytes[5 * i + 4] == 1;
+	}
+	is.next = bytes[len - 3];
+	is.n = bytes[len - 2];
+	is.off = bytes[len - 1];
+	*g = is;
+	return true;
 }

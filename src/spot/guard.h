@@ -19,7 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HD_GUARD_LOSSES = 20, HD_GUARD_MISSED = 1, HD_GUARD_WORDS = 160 };
+enum { HD_GUARD_LOSSES = 20, HD_GUARD_MISSED = 1, HD_GUARD_WORDS = 160,
+	HD_GUARD_BYTES = 5 * HD_GUARD_LOSSES + 3 };
 
 struct hd_guard {
 	uint32_t worker[HD_GUARD_LOSSES];         /* that were lost; a ring */
@@ -35,5 +36,9 @@ void hd_guard_lost(struct hd_guard *guard, uint32_t worker);
 bool hd_guard_wants(const struct hd_guard *guard);
 /* Why, with what was counted. Returns `out`. */
 const char *hd_guard_why(const struct hd_guard *guard, char out[HD_GUARD_WORDS]);
+/* As it is stored, for the next coordinator of the run. */
+void hd_guard_put(const struct hd_guard *guard, uint8_t bytes[HD_GUARD_BYTES]);
+/* False, and nothing is taken: these are no such bytes. */
+bool hd_guard_take(struct hd_guard *guard, const uint8_t *bytes, size_t len);
 
 #endif

@@ -51,6 +51,14 @@ static void it_follows_from_the_history_of_losses(void **state)
 				hd_guard_lost(&g, n);
 			if (x.word[1] % 4 == 0)
 				hd_guard_left(&g, MOST + n, false);      /* asked to go: no loss */
+			if (n % 7 == 3) {                 /* another coordinator goes on with it */
+				uint8_t bytes[HD_GUARD_BYTES];
+				struct hd_guard next = { .n = 0 };
+				hd_guard_put(&g, bytes);
+				memset(&g, 0x5a, sizeof g);
+				assert_true(hd_guard_take(&next, bytes, sizeof bytes));
+				g = next;
+			}
 			const bool is = hd_guard_wants(&g);
 			CHECK(is == wants(loss, n + 1), "seed %u, loss %u: %s", seed, n, is ? "on" : "off");
 			turns += is != was;
@@ -88,11 +96,31 @@ static void one_that_dies_before_it_has_left_was_not_in_time(void **state)
 	assert_false(hd_guard_wants(&g));
 }
 
+static void other_bytes_are_not_taken(void **state)
+{
+	static const struct { size_t at; uint8_t is; } bad[] = { { HD_GUARD_BYTES - 3, HD_GUARD_LOSSES },
+		{ HD_GUARD_BYTES - 2, HD_GUARD_LOSSES + 1 }, { HD_GUARD_BYTES - 1, 2 } };
+	struct hd_guard g = { .n = 0 };
+	uint8_t bytes[HD_GUARD_BYTES];
+
+	(void)state;
+	hd_guard_lost(&g, 7);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		hd_guard_put(&g, bytes);
+		assert_true(hd_guard_take(&g, bytes, sizeof bytes) && g.n == 1 && g.worker[0] == 7);
+		bytes[bad[i].at] = bad[i].is;
+		assert_false(hd_guard_take(&g, bytes, sizeof bytes));
+		assert_true(g.n == 1);
+	}
+	assert_false(hd_guard_take(&g, bytes, 0));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_follows_from_the_history_of_losses),
 		cmocka_unit_test(one_that_dies_before_it_has_left_was_not_in_time),
+		cmocka_unit_test(other_bytes_are_not_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,7 +155,7 @@ static enum hd_err read_vn_time(struct hd_cmd *cmd, const struct hd_job *job, in
 	if (hd_num_duration(text, HD_VN_TIME_MS, &ms, &why))
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--vn-time %s: %s", text, why.text);
 	*ns = (int64_t)ms * HD_NS_PER_MS;
-	return hd_job_has_stages(job) ? hd_fail(&cmd->diag, HD_E_INVAL, HD_VN_TIME_STAGES) : HD_OK;
+	return hd_job_has_pipes(job) ? hd_fail(&cmd->diag, HD_E_INVAL, HD_VN_TIME_STAGES) : HD_OK;
 }
 
 static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rundir *dir,
