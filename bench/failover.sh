@@ -6,9 +6,8 @@
 #	HD_BENCH_AT="10 20 30 40" HD_BENCH_STAGES="0 1 2" bench/failover.sh
 #
 # Three workers, three stages, 1f1b. A worker dies before an instruction of the first step (failpoints: not a
-# release build). In eager and full the others go on with the step, in lazy they begin it again; then they go
-# on with two stages. Counted from the event of the loss: until that step is committed, and until the next one
-# is. Medians, in ms.
+# release build). The others go on with the step, and then with two stages. Counted from the event of the
+# loss: until that step is committed, and until the next one is. Medians, in ms.
 set -eu
 cd "$(dirname "$0")/.."
 . bench/machine.sh

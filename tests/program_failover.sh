@@ -17,7 +17,7 @@ workers: {detect: 3 s}
 END
 
 # mode, schedule, stage, instruction, steps: with two the others go on with two stages
-for row in eager:1f1b:1:24:2 full:gpipe:0:17:1; do
+for row in lazy:1f1b:2:13:1 eager:1f1b:1:24:2 full:gpipe:0:17:1; do
 	IFS=: read -r mode schedule stage at steps <<<"$row"
 	train run job.yaml --out one-$mode --devices 1 -s parallel.mode=data -s job.steps=$steps
 	one=$digest
@@ -38,4 +38,4 @@ for row in eager:1f1b:1:24:2 full:gpipe:0:17:1; do
 		grep -q '"kind":"redo".*"text":"8 virtual nodes of step [0-9]* are computed again"' \
 		$run/events.ndjson || failed "$run: what was computed again is not said"
 done
-passed "a death inside a step, eager and full: the others go on with it, the bits of one device"
+passed "a death inside a step, in each mode: the others go on with it, the bits of one device"

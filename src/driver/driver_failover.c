@@ -10,15 +10,14 @@
  * what is asked of them here is what its members ask (engine/rest.h), so the answer is theirs; but for
  * memory, of which each knows alone. */
 
-/* The heir of a stage needs what its shadow reads, and its program: lists with shadows that work. */
-static bool has_work(const struct hd_plan *plan)
+/* Without redundancy in its lists there is nothing to send again. */
+static bool keeps_sent(const struct hd_plan *plan)
 {
 	bool any = false;
 
 	for (uint32_t r = 0; r < plan->nranks; r++)
 		for (uint32_t i = 0; i < plan->list[r].len; i++)
-			any |= plan->list[r].at[i].op == HD_INS_F && plan->list[r].at[i].flags &
-				HD_INS_SHADOW;
+			any |= plan->list[r].at[i].flags & HD_INS_KEEP;
 	return any;
 }
 
@@ -34,7 +33,7 @@ static enum hd_err ask(struct driver *c, const struct hd_view *view, const struc
 
 	enum hd_err err = hd_pipe_set_find(&c->pipes, &view->shape, &pipes, &why);
 	err = err ? err : hd_pipes_plan(&plan, pipes, view, &job, task, arena, &why);
-	if (err || !has_work(&plan))
+	if (err || !keeps_sent(&plan))
 		return err;
 	for (uint32_t r = 0; r < plan.nranks; r++)
 		if (!lost[r] && progress->at[r] > plan.list[r].len)

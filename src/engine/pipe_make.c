@@ -258,6 +258,7 @@ static void find_sayers(struct hd_pipe *pipe, const struct hd_worker *w)
 	}
 }
 
+/* With shadows also the rank before that of a stage that reads: it may have to run it. */
 static void count_readers(struct hd_pipe *pipe)
 {
 	for (uint32_t s = 0; s < pipe->nstages; s++)
@@ -268,7 +269,8 @@ static void count_readers(struct hd_pipe *pipe)
 	for (uint32_t v = 0; v < pipe->nvns; v++) {
 		bool reads = pipe->readers[v];
 		for (uint32_t s = 0; s < pipe->nstages; s++)
-			reads |= pipe->stage[s].cut->ndata && hd_cell_of(pipe, pipe->nstages + s, v)->seat;
+			reads |= pipe->stage[s].cut->ndata && hd_cell_of(pipe, (s ? s : pipe->nstages) - 1,
+				v)->seat;
 		pipe->readers[v] += reads;        /* the step (shadow.h, rule 5) */
 	}
 }

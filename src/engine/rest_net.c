@@ -16,23 +16,13 @@ static bool joins(const struct hd_pipe *pipe)
 	return n > 0;
 }
 
-/* The heir of a stage needs what its shadow reads, and its program. */
-static bool shadows_work(const struct hd_plan *plan)
-{
-	for (uint32_t r = 0; r < plan->nranks; r++)
-		for (uint32_t i = 0; i < plan->list[r].len; i++)
-			if (plan->list[r].at[i].op == HD_INS_F && plan->list[r].at[i].flags & HD_INS_SHADOW)
-				return true;
-	return false;
-}
-
 static enum hd_err may_go_on(const struct hd_worker *w, struct hd_diag *diag)
 {
 	const struct hd_work *work = hd_worker_work(w);
 	const struct hd_pipe *pipe = work ? work->pipe : NULL;
 
-	if (!w->step->begun || !pipe || !shadows_work(pipe->plan))
-		return hd_fail(diag, HD_E_REFUSED, "no step with shadows that work is under way");
+	if (!w->step->begun || !pipe || !pipe->keeps)
+		return hd_fail(diag, HD_E_REFUSED, "no step is under way whose ranks keep what they send");
 	if (pipe->before)
 		return hd_fail(diag, HD_E_REFUSED,
 			"ranks were lost in this step before, and stages have no shadow since");

@@ -80,26 +80,49 @@ static enum hd_err say(struct hd_plan *plan, const char *what, struct hd_arena *
 	return text.full ? hd_fail(diag, HD_E_NOMEM, "no memory for what a plan says") : HD_OK;
 }
 
+static enum hd_err add(struct hd_plan *plan, const struct hd_schedule *s, enum hd_redundancy mode,
+	const struct hd_plan_job *plan_job, const struct hd_task *task, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_schedule with = { 0 };
+	struct hd_stage_costs costs;
+	struct hd_plan made = *plan;
+	enum hd_err err = costs_of(&costs, plan, task, arena, diag);
+	const struct hd_sim_setting set = { .costs = &costs, .transport = HD_TRANSPORT_BUFFERED };
+
+	err = err ? err : hd_redundancy_add(&with, s, &(struct hd_redundancy_ask){ .mode = mode,
+		.setting = &set }, arena, diag);
+	made.list = with.list;
+	err = err ? err : hd_plan_staged_check(&made, plan_job, NULL, diag);
+	if (!err)
+		plan->list = with.list;
+	return err;
+}
+
+/* Rule 5. */
+static bool has_no_lists(const struct hd_plan *plan, const struct hd_task *task)
+{
+	return task->delays.most || hd_plan_width(plan) > 1 || hd_plan_groups(plan) > 1;
+}
+
 enum hd_err hd_pipes_shadows(struct hd_plan *plan, enum hd_redundancy mode,
 	const struct hd_plan_job *plan_job, const struct hd_task *task, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	struct hd_schedule s = { 0 }, with = { 0 };
-	struct hd_stage_costs costs;
+	static const char *const says[] = { [HD_REDUNDANCY_LAZY] = "shadows lazy",
+		[HD_REDUNDANCY_EAGER] = "shadows eager", [HD_REDUNDANCY_FULL] = "shadows full" };
+	const bool lazy = mode == HD_REDUNDANCY_LAZY;
+	struct hd_schedule s = { 0 };
+	struct hd_diag why;
 
-	if (!computes(mode))
+	if (mode == HD_REDUNDANCY_NONE || (lazy && has_no_lists(plan, task)))
 		return HD_OK;
-	enum hd_err err = hd_schedule_of_plan(&s, plan, arena, diag);
-	if (!err && has_neighbours_of_one_worker(plan, &s, arena, diag, &err))
+	struct hd_diag *said = lazy ? &why : diag;
+	enum hd_err err = hd_schedule_of_plan(&s, plan, arena, said);
+	if (!err && has_neighbours_of_one_worker(plan, &s, arena, said, &err))
 		return say(plan, "shadows without work: neighbours of one worker", arena, diag);
-	err = err ? err : costs_of(&costs, plan, task, arena, diag);
-	const struct hd_sim_setting set = { .costs = &costs, .transport = HD_TRANSPORT_BUFFERED };
-	err = err ? err : hd_redundancy_add(&with, &s, &(struct hd_redundancy_ask){ .mode = mode,
-		.setting = &set }, arena, diag);
-	if (err)
-		return err;
-	plan->list = with.list;
-	err = hd_plan_staged_check(plan, plan_job, NULL, diag);
-	return err ? err : say(plan, mode == HD_REDUNDANCY_EAGER ? "shadows eager" : "shadows full", arena,
-		diag);
+	err = err ? err : add(plan, &s, mode, plan_job, task, arena, said);
+	if (!err)
+		return say(plan, says[mode], arena, diag);
+	return lazy && err != HD_E_NOMEM ? HD_OK : !lazy ? err : hd_fail(diag, err, "%s", why.text);
 }

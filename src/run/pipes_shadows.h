@@ -1,16 +1,18 @@
 /* pipes_shadows.h -- the lists of a view's plan with the work of shadows (pipeline/redundancy.h), as
- * elastic.redundancy: eager|full asks for it over workers. The user is pipes.c.
+ * elastic.redundancy: lazy|eager|full asks for it over workers. The user is pipes.c.
  *
- * 1. Mode `lazy` needs nothing in the lists: another worker holds the state of a stage, and gets its sums, by
- *    the holding alone (protocol/view.h, rule 10). So do the other two; the lists add the forward of the
- *    shadow, and in `full` its backward.
+ * 1. Another worker holds the state of a stage, and gets its sums, by the holding alone (protocol/view.h,
+ *    rule 10), in each mode. What lists add is for a step that goes on after a loss: what is sent is kept
+ *    until the step is committed (flag k); in `eager` the forward of the shadow, in `full` its backward, too.
  * 2. A rank shadows the stage after its own in the ring of its pipeline. Where both are of one worker, which
  *    takes both with it, such work would be for nothing: a view with two such ranks has lists without
  *    shadows, as in `lazy`, and its cause says so.
  * 3. Where the work of shadows stands is found by simulation, with the FLOPs of the stages for costs: a
  *    function of view and job, so all members find the same.
- * 4. Refused, when a run starts or is given another shape: ranks with several stages (chunks), or of several
- *    devices.
+ * 4. Refused, when a run starts or is given another shape: `eager` and `full` of ranks with several stages
+ *    (chunks), or of several devices.
+ * 5. `lazy` goes with all that has stages. Where it can have no such lists (those ranks, delayed updates, an
+ *    order that takes no shadows) they are as without redundancy, and a step is begun again after a loss.
  *
  * Pure. */
 #ifndef HD_RUN_PIPES_SHADOWS_H

@@ -55,6 +55,21 @@ static uint32_t count(const struct hd_plan *plan, uint8_t op)
 	return n;
 }
 
+/* Sends of what goes to a neighbour, and how many of them are kept. */
+static uint32_t sends(const struct hd_plan *plan, uint32_t *kept)
+{
+	uint32_t n = 0;
+
+	*kept = 0;
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		for (uint32_t i = 0; i < plan->list[r].len; i++) {
+			const struct hd_ins *ins = &plan->list[r].at[i];
+			n += (ins->op == HD_INS_SA || ins->op == HD_INS_SG) && !(ins->flags & HD_INS_SHADOW);
+			*kept += ins->flags & HD_INS_KEEP && !(ins->flags & HD_INS_SHADOW);
+		}
+	return n;
+}
+
 static bool same_lists(const struct hd_ilist *a, const struct hd_ilist *b, uint32_t nranks)
 {
 	for (uint32_t r = 0; r < nranks; r++)
@@ -66,7 +81,7 @@ static bool same_lists(const struct hd_ilist *a, const struct hd_ilist *b, uint3
 static void lists_have_the_work_of_the_mode_and_are_else_what_they_were(void **state)
 {
 	static const struct { const char *mode; uint32_t f, off, b; const char *says; } rows[] = {
-		{ "lazy", 0, 0, 0, " %" }, { "eager", 1, 1, 0, "; shadows eager" },
+		{ "lazy", 0, 0, 0, "; shadows lazy" }, { "eager", 1, 1, 0, "; shadows eager" },
 		{ "full", 1, 0, 1, "; shadows full" },
 	};
 	/* several pipelines share the virtual nodes out */
@@ -86,6 +101,11 @@ static void lists_have_the_work_of_the_mode_and_are_else_what_they_were(void **s
 				count(&m.plan, HD_INS_OFF) == rows[i].off * cells &&
 				count(&m.plan, HD_INS_B) == rows[i].b * cells, "%s, %s",
 				shapes[k].parallel, rows[i].mode);
+			uint32_t kept;
+			CHECK(sends(&m.plan, &kept) == 2 * (shapes[k].p - 1) * VNS && kept ==
+				2 * (shapes[k].p - 1) * VNS, "%s, %s: %u are kept", shapes[k].parallel,
+				rows[i].mode, kept);
+			assert_true(sends(&none.plan, &kept) && !kept);
 			const size_t at = strlen(m.plan.cause) - strlen(rows[i].says);
 			CHECK(!strcmp(m.plan.cause + at, rows[i].says), "%s", m.plan.cause);
 			assert_int_equal(hd_schedule_of_plan(&s, &m.plan, &m.rig.arena, &m.diag), HD_OK);
@@ -142,6 +162,29 @@ static void work_stands_where_ranks_wait(void **state)
 	hd_rig_close(&m.rig);
 }
 
+/* Rule 5. */
+static void lazy_has_no_such_lists_where_none_can_be(void **state)
+{
+	static const struct { const char *parallel; uint32_t n, ndevices; bool keeps; } rows[] = {
+		{ "stages: 4", 4, 1, true }, { "stages: 4", 2, 2, false },
+		{ "schedule: zb-v, stages: 4", 2, 1, false },
+		{ "schedule: interleaved, stages: 4", 2, 1, false },
+		{ "stages: 2}\noptim: {update: 2bw", 2, 1, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct made m;
+		uint32_t kept;
+		make(&m, "lazy", rows[i].parallel, rows[i].n, rows[i].ndevices);
+		CHECK(!m.err && sends(&m.plan, &kept) && (kept > 0) == rows[i].keeps, "row %zu: %s", i,
+			m.diag.text);
+		CHECK(!strstr(m.plan.cause, "shadows lazy") == !rows[i].keeps && m.pipes.buckets.shadows,
+			"%s", m.plan.cause);
+		hd_rig_close(&m.rig);
+	}
+}
+
 static void what_a_rank_cannot_shadow_is_refused(void **state)
 {
 	static const struct { const char *mode, *parallel, *words; } rows[] = {
@@ -177,6 +220,7 @@ int main(void)
 		cmocka_unit_test(lists_have_the_work_of_the_mode_and_are_else_what_they_were),
 		cmocka_unit_test(neighbours_of_one_worker_have_shadows_without_work),
 		cmocka_unit_test(work_stands_where_ranks_wait),
+		cmocka_unit_test(lazy_has_no_such_lists_where_none_can_be),
 		cmocka_unit_test(what_a_rank_cannot_shadow_is_refused),
 	};
 
