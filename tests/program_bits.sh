@@ -102,38 +102,51 @@ says digest
 passed "one flipped bit under a repaired SHA-256 is reported by the state digest"
 
 # products in bf16: other bits than those of f32, the same wherever they are computed; refused elsewhere
-if heddle run gpt.yaml -s job.precision=bf16 --dry-run >out 2>err; then
-	for job in gpt mlp; do
-		train run $job.yaml -s job.precision=bf16 --devices 1 --out half-$job
+half() # precision, what it needs, jobs
+{
+	local precision=$1 needs=$2 job devices threads where f32
+	shift 2
+	if ! heddle run gpt.yaml -s job.precision="$precision" --dry-run >out 2>err; then
+		says "needs $needs"
+		echo "skip: $precision ($(uname -m) without $needs)"
+		return 1
+	fi
+	for job in "$@"; do
+		train run $job.yaml -s job.precision="$precision" --devices 1 --out "$precision-$job"
 		whole=$digest f32=whole_$job
-		[ "$whole" != "${!f32}" ] || failed "$job: bf16 and f32 gave the same"
+		[ "$whole" != "${!f32}" ] || failed "$job: $precision and f32 gave the same"
 		for where in "2 1" "3 2" "5 1"; do
 			read -r devices threads <<<"$where"
-			train run $job.yaml -s job.precision=bf16 --devices $devices --threads $threads \
-				--out again
+			train run $job.yaml -s job.precision="$precision" --devices $devices \
+				--threads $threads --out again
 			rm -rf again
-			same "$digest" "$whole" "$job in bf16 on $devices devices of $threads threads"
+			same "$digest" "$whole" "$job in $precision on $devices devices of $threads threads"
 		done
 	done
-	train run gpt.yaml -s job.precision=bf16 --steps 2 --out half-stopped
-	train resume half-stopped --devices 2
-	same "$digest" "$(heddle ckpt digest half-gpt)" "bf16, resumed"
-	"$HEDDLE_BIN" run gpt.yaml -s job.precision=bf16 --workers 2 --devices 1 -q --out half-team \
+	train run gpt.yaml -s job.precision="$precision" --steps 2 --out "$precision-stopped"
+	train resume "$precision-stopped" --devices 2
+	same "$digest" "$(heddle ckpt digest "$precision-gpt")" "$precision, resumed"
+	passed "$precision: equal digests on devices, after a stop; a processor without is refused"
+}
+if half bf16 AVX512-BF16 gpt mlp; then
+	wide=bf16
+	if half bf16-amx AMX-BF16 gpt; then
+		[ "$whole" != "$(heddle ckpt digest bf16-gpt)" ] || failed "bf16 and bf16-amx gave the same"
+		wide=bf16-amx
+	fi
+	"$HEDDLE_BIN" run gpt.yaml -s job.precision=$wide --workers 2 --devices 1 -q --out half-team \
 		-s workers.pace=50ms -s job.steps=200 2>log &
 	reach half-team 1
 	expect 11 heddle worker --join half-team --devices 1 --isa avx2
-	says 'needs AVX512-BF16'
-	says 'start with job.precision: f32'
+	says "job.precision: $wide needs"
+	says 'start with job.precision: '
 	expect 0 heddle stop half-team
 	wait $! || true
 	train resume half-team --devices 2
 	whole=$digest
-	train run gpt.yaml -s job.precision=bf16 -s job.steps=200 --devices 1 --out half-alone
-	same "$whole" "$digest" "bf16 on two workers, then on two devices"
-	passed "bf16: equal digests on devices and workers, after a stop; a processor without is refused"
-else
-	says 'needs AVX512-BF16'
-	echo "skip: products in bf16 ($(uname -m) without AVX512-BF16)"
+	train run gpt.yaml -s job.precision=$wide -s job.steps=200 --devices 1 --out half-alone
+	same "$whole" "$digest" "$wide on two workers, then on two devices"
+	passed "$wide: equal digests on workers; one without is refused"
 fi
 expect 2 heddle run gpt.yaml -s job.precision=bf16 -s job.kernels=library --dry-run
 says 'only with auto|portable'

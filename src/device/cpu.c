@@ -18,6 +18,11 @@ static enum hd_err cpu_open(struct hd_device *device, const struct hd_device_spe
 			"job.precision: bf16 needs AVX512-BF16 (AMD since Zen 4, Intel since Sapphire "
 			"Rapids), and the kernels for %s that run here have none: take another machine, or "
 			"start with job.precision: f32", path);
+	if (spec->kernels == HD_KERNELS_BF16_AMX && !hd_cpu_has_amx(path))
+		return hd_fail(diag, HD_E_REFUSED,
+			"job.precision: bf16-amx needs AMX-BF16 (Intel since Sapphire Rapids) and a system "
+			"that lends its tiles (Linux since 5.16), and the kernels for %s that run here have "
+			"none: take another machine, or start with job.precision: bf16 or f32", path);
 	return hd_grid_open(device, spec, &(struct hd_grid_kernels){ hd_cpu_table(spec->kernels, path),
 		hd_cpu_table(HD_KERNELS_PORTABLE, path),
 		hd_cpu_vectors(path),

@@ -15,7 +15,7 @@ const struct hd_device_ops *const hd_devices[] = {
 const char *hd_kernels_text(enum hd_kernels kernels)
 {
 	static const char *const text[] = { [HD_KERNELS_LIBRARY] = "library", [HD_KERNELS_PORTABLE] =
-		"portable", [HD_KERNELS_BF16] = "bf16" };
+		"portable", [HD_KERNELS_BF16] = "bf16", [HD_KERNELS_BF16_AMX] = "bf16-amx" };
 	return text[kernels];
 }
 

@@ -33,9 +33,9 @@ enum hd_device_power {
 	HD_DEVICE_NO_RESULT   = 2,        /* computes nothing (null): results are zeros */
 };
 
-/* bf16: own kernels with products in bf16 (bf16.h) */
-enum hd_kernels { HD_KERNELS_LIBRARY, HD_KERNELS_PORTABLE, HD_KERNELS_BF16 };
-const char *hd_kernels_text(enum hd_kernels kernels);             /* "library", "portable", "bf16" */
+/* bf16, bf16-amx: own kernels with products in bf16 (bf16.h) */
+enum hd_kernels { HD_KERNELS_LIBRARY, HD_KERNELS_PORTABLE, HD_KERNELS_BF16, HD_KERNELS_BF16_AMX };
+const char *hd_kernels_text(enum hd_kernels kernels);     /* "library", "portable", "bf16", "bf16-amx" */
 
 struct hd_device_spec {
 	uint32_t nthreads;                /* T >= 1 */

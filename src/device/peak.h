@@ -7,8 +7,8 @@
 #include "sys/clock.h"
 
 /* FLOP/s of the calling thread's core in f32 fused multiply-adds on `path` ("avx512", ...), or in pairs of
- * "bf16" (where a device of HD_KERNELS_BF16 could be opened): the best of five runs of some 10 ms. Blocks for
- * about 60 ms. */
+ * "bf16" or tiles of "bf16-amx" (where a device of such kernels could be opened): the best of five runs of
+ * some 10 ms. Blocks for about 60 ms. */
 double hd_core_peak(const char *path, struct hd_clock *clock);
 /* The same of one run that takes HD_PEAK_BRIEF_NS on a core of `about` FLOP/s, for use between other work: a
  * core's clock changes within seconds, and with it what "peak" is. Reads and writes no memory. */

@@ -50,7 +50,7 @@ enum hd_job_type {
  * that of pipeline/redundancy.h. */
 enum hd_jobkernels { HD_JOBKERNELS_AUTO, HD_JOBKERNELS_LIBRARY, HD_JOBKERNELS_PORTABLE };
 enum hd_jobauto    { HD_JOBAUTO_NONE, HD_JOBAUTO_LIBRARY, HD_JOBAUTO_PORTABLE };
-enum hd_products   { HD_PRODUCTS_F32, HD_PRODUCTS_BF16 };
+enum hd_products   { HD_PRODUCTS_F32, HD_PRODUCTS_BF16, HD_PRODUCTS_BF16_AMX };
 enum hd_bn         { HD_BN_GHOST, HD_BN_GLOBAL };
 enum hd_precision  { HD_PRECISION_F32, HD_PRECISION_BF16 };
 enum hd_nonfinite  { HD_NONFINITE_STOP, HD_NONFINITE_SKIP };

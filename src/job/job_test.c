@@ -126,12 +126,12 @@ static void transforms_are_names_with_numbers(void **state)
 static void words_stand_in_the_order_of_their_enums(void **state)
 {
 	(void)state;
-	must("job: {steps: 1, kernels: portable, kernels_auto: library, precision: bf16}\n"
+	must("job: {steps: 1, kernels: portable, kernels_auto: library, precision: bf16-amx}\n"
 		"model: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: 8}\n"
 	     "optim: {on_nonfinite: skip}\neval: {metric: accuracy}\ncheckpoint: {verify: read-back}\n");
 	assert_int_equal(hd_job_int(&job, HD_JOB_KERNELS), HD_JOBKERNELS_PORTABLE);
 	assert_int_equal(hd_job_int(&job, HD_JOB_KERNELS_AUTO), HD_JOBAUTO_LIBRARY);
-	assert_int_equal(hd_job_int(&job, HD_JOB_PRODUCTS), HD_PRODUCTS_BF16);
+	assert_int_equal(hd_job_int(&job, HD_JOB_PRODUCTS), HD_PRODUCTS_BF16_AMX);
 	assert_int_equal(hd_job_int(&job, HD_JOB_ON_NONFINITE), HD_NONFINITE_SKIP);
 	assert_int_equal(hd_job_int(&job, HD_JOB_METRIC), HD_METRIC_ACCURACY);
 	assert_int_equal(hd_job_int(&job, HD_JOB_CKPT_VERIFY), HD_VERIFY_READ_BACK);

@@ -14,7 +14,7 @@ X(PRIORITY,   "job",   "priority",  NUM,  0, "1",      "", 1e-6, 1e6, "weight ag
 X(DEADLINE,   "job",   "deadline",  SPAN, 0, "none",   "none", 1000, 31536000000, "when a scheduler should have it done, from its submission on; soft")
 X(KERNELS,    "job",   "kernels",   WORD, 1, "auto",   "auto|library|portable", 0, 0, "library kernels, or portable ones with the same bits on every machine")
 X(KERNELS_AUTO, "job", "kernels_auto", WORD, 0, "none", "none|library|portable", 0, 0, "what kernels: auto stands for: chosen when a run starts, by the type of the processor and the model, written into the run and kept; none: not chosen yet")
-X(PRODUCTS,   "job",   "precision", WORD, 2, "f32",    "f32|bf16", 0, 0, "numbers that matrix products multiply; sums, parameters and optimizer slots are f32. bf16: by AVX512-BF16, the same bits on all processors that have it")
+X(PRODUCTS,   "job",   "precision", WORD, 2, "f32",    "f32|bf16|bf16-amx", 0, 0, "numbers that matrix products multiply; sums, parameters and optimizer slots are f32. bf16: by AVX512-BF16, bf16-amx: by AMX; each has sums of its own, the same bits on all processors that have it, and is refused elsewhere")
 
 X(MODEL,      "model", "use",       TEXT, 1, NULL,     "", 0, 0, "builtin:NAME, graph:FILE (text form) or onnx:FILE")
 X(MODEL_ARGS, "model", "args",      ARGS, 1, "{}",     "", 0, 0, "parameters of the model; `heddle model show NAME` lists them")

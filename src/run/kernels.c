@@ -65,6 +65,10 @@ enum hd_kernels hd_kernels_of(const struct hd_job *job)
 	bool library = asked == HD_JOBKERNELS_LIBRARY || (asked == HD_JOBKERNELS_AUTO &&
 		hd_job_int(job, HD_JOB_KERNELS_AUTO) == HD_JOBAUTO_LIBRARY);
 
-	return hd_job_int(job, HD_JOB_PRODUCTS) == HD_PRODUCTS_BF16 ? HD_KERNELS_BF16 : library ?
-		HD_KERNELS_LIBRARY : HD_KERNELS_PORTABLE;
+	switch ((enum hd_products)hd_job_int(job, HD_JOB_PRODUCTS)) {
+	case HD_PRODUCTS_BF16:     return HD_KERNELS_BF16;
+	case HD_PRODUCTS_BF16_AMX: return HD_KERNELS_BF16_AMX;
+	case HD_PRODUCTS_F32:      break;
+	}
+	return library ? HD_KERNELS_LIBRARY : HD_KERNELS_PORTABLE;
 }

@@ -21,7 +21,7 @@ HD_MUST_USE enum hd_err hd_kernels_settle(struct hd_job *job, struct hd_fs *fs, 
 /* The same for the run in `dir`, which is held, and into its job.resolved.json. */
 HD_MUST_USE enum hd_err hd_kernels_keep(struct hd_rundir *dir, struct hd_job *job, const char *was,
 	struct hd_arena *arena, struct hd_diag *diag);
-/* Of a job that is settled; one that is not has our own, one of products in bf16 those. */
+/* Of a job that is settled; one that is not has our own, one of products in bf16 those for them. */
 enum hd_kernels hd_kernels_of(const struct hd_job *job);
 
 #endif

@@ -9,6 +9,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <xmmintrin.h>
 
 #include "sys/file.h"
@@ -26,6 +28,13 @@ void hd_thread_arith_set(void)
 bool hd_thread_arith_ok(void)
 {
 	return !(_mm_getcsr() & (FTZ | DAZ | ROUNDING)) && fegetround() == FE_TONEAREST;
+}
+
+bool hd_thread_tiles_allowed(void)
+{
+	enum { ASK = 0x1023, TILE_DATA = 18 };        /* ARCH_REQ_XCOMP_PERM; XFEATURE_XTILEDATA */
+
+	return syscall(SYS_arch_prctl, ASK, TILE_DATA) == 0;
 }
 
 static const int faults[] = { SIGBUS, SIGSEGV, SIGILL, SIGFPE };

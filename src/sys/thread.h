@@ -69,4 +69,8 @@ void hd_barrier_wait(struct hd_barrier *barrier);
 void hd_thread_arith_set(void);           /* invariant 4, for the calling thread */
 bool hd_thread_arith_ok(void);
 
+/* May threads of this process use the tiles of AMX from now on? Asks the system, and again at each call: the
+ * answer stays, and children inherit it. false: no AMX here, or a system that does not know it. */
+bool hd_thread_tiles_allowed(void);
+
 #endif

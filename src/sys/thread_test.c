@@ -5,7 +5,11 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <xmmintrin.h>
 
 #include "tests/check.h"
@@ -128,6 +132,33 @@ static void quotas_are_read_as_the_kernel_writes_them(void **state)
 	assert_int_equal(hd_cores_within(4, 64), 4);
 }
 
+/* The system says in /proc/cpuinfo what it lends. */
+static void tiles_are_allowed_where_the_system_has_them_and_to_children(void **state)
+{
+	enum { ASK = 0x1022, TILE_DATA = 18 };        /* ARCH_GET_XCOMP_PERM */
+	FILE *file = fopen("/proc/cpuinfo", "r");
+	char line[8192];
+	bool listed = false;
+	uint64_t allowed = 0;
+	int status;
+
+	(void)state;
+	assert_non_null(file);
+	while (fgets(line, sizeof line, file))
+		listed |= strstr(line, " amx_tile") != NULL;
+	fclose(file);
+	CHECK(hd_thread_tiles_allowed() == listed, "listed %d", listed);
+	CHECK(hd_thread_tiles_allowed() == listed, "listed %d, asked again", listed);
+	if (!listed)
+		SKIP("this system has no tiles of AMX");
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(syscall(SYS_arch_prctl, ASK, &allowed) || !(allowed >> TILE_DATA & 1));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -135,6 +166,7 @@ int main(void)
 		cmocka_unit_test(wrong_arithmetic_is_seen_and_set_right),
 		cmocka_unit_test(a_core_we_do_not_have_is_refused),
 		cmocka_unit_test(the_affinity_mask_bounds_the_cores),
+		cmocka_unit_test(tiles_are_allowed_where_the_system_has_them_and_to_children),
 		cmocka_unit_test(quotas_are_read_as_the_kernel_writes_them),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

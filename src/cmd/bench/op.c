@@ -7,6 +7,7 @@
 #include "device/peak.h"
 #include "engine/op_times.h"
 #include "engine/times.h"
+#include "run/kernels.h"
 
 /* Of one set of kernels. */
 struct measure {
@@ -231,11 +232,11 @@ static enum hd_err verb_bench_op(struct hd_cmd *cmd)
 	hd_text_init(&text, &cmd->arena);
 	hd_json_writer_init(&writer, &text);
 	hd_json_open_array(&writer, NULL);
-	bool bf16 = hd_job_int(job, HD_JOB_PRODUCTS) == HD_PRODUCTS_BF16;
-	if (!bf16 && hd_device_has_library())
+	const bool f32 = hd_job_int(job, HD_JOB_PRODUCTS) == HD_PRODUCTS_F32;
+	if (f32 && hd_device_has_library())
 		err = bench_kernels(cmd, job, HD_KERNELS_LIBRARY, w);
 	if (!err)
-		err = bench_kernels(cmd, job, bf16 ? HD_KERNELS_BF16 : HD_KERNELS_PORTABLE, w);
+		err = bench_kernels(cmd, job, f32 ? HD_KERNELS_PORTABLE : hd_kernels_of(job), w);
 	hd_json_close(&writer);
 	if (!err && w)
 		printf("%s\n", text.at);

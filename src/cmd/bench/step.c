@@ -207,9 +207,10 @@ uint64_t hd_bench_repeat(const struct hd_cmd *cmd) { return cmd->args.has[HD_OPT
 
 const char *hd_bench_path(struct hd_run *run)
 {
-	bool bf16 = hd_run_spec(run)->kernels == HD_KERNELS_BF16;
+	const enum hd_kernels kernels = hd_run_spec(run)->kernels;
 
-	return bf16 ? "bf16" : hd_worker_path(hd_run_worker(run));
+	return kernels == HD_KERNELS_BF16 || kernels == HD_KERNELS_BF16_AMX ? hd_kernels_text(kernels) :
+		hd_worker_path(hd_run_worker(run));
 }
 
 double hd_bench_peak(struct hd_cmd *cmd, struct hd_run *run)

@@ -12,6 +12,7 @@ struct hd_cpu_isa {
 	const struct hd_cpu_row *library_rows;
 	/* [HD_NOPS] products in bf16, else ours; NULL: the path has no instructions for them */
 	const struct hd_cpu_row *bf16_rows;
+	const struct hd_cpu_row *amx_rows;        /* the same by AMX */
 	const struct hd_cpu_vector *vector;
 	/* Sixteen values of a function of vmath.h for tests; pow is x^2.5. */
 	void (*math)(int function, const float in[16], float out[16]);

@@ -1,7 +1,9 @@
 #include "device/cpu/cpu_kernels.h"
 
+#include <cpuid.h>
 #include <string.h>
 
+#include "sys/thread.h"
 #include "device/bf16.h"
 #include "device/cpu/bf16_rows.h"
 #include "device/cpu/cpu_isa.h"
@@ -66,8 +68,8 @@ const struct hd_cpu_row *hd_cpu_table(enum hd_kernels kernels, const char *path)
 {
 	const struct hd_cpu_isa *isa = hd_cpu_isa_of(path);
 
-	if (kernels == HD_KERNELS_BF16)
-		return isa->bf16_rows;
+	if (kernels == HD_KERNELS_BF16 || kernels == HD_KERNELS_BF16_AMX)
+		return kernels == HD_KERNELS_BF16 ? isa->bf16_rows : isa->amx_rows;
 	return kernels == HD_KERNELS_LIBRARY && hd_dnnl_present() ? isa->library_rows : isa->rows;
 }
 
@@ -75,7 +77,7 @@ const struct hd_cpu_vector *hd_cpu_vectors(const char *path) { return hd_cpu_isa
 
 /* Rounding, ties, subnormals of all kinds, the order of the pair: one answer each that differs from those of
  * other rules. */
-static bool answers_as_defined(void)
+static bool pairs_are_as_defined(void)
 {
 	static const struct { float sum, a[2], b[2]; } asked[] = {
 		{ 1, { 0x1p-24f, 0x1p-24f }, { 1, 1 } },                /* rounded after each term */
@@ -102,7 +104,56 @@ static bool answers_as_defined(void)
 bool hd_cpu_has_bf16(const char *path)
 {
 	return hd_cpu_isa_of(path)->bf16_rows && has_avx512() && __builtin_cpu_supports("avx512bf16") &&
-		answers_as_defined();
+		pairs_are_as_defined();
+}
+
+/* A row of a tile for each question, of two pairs at most: roundings and ties of both chains, which are added
+ * before the old sum is; subnormals of all kinds, in what is read, in each chain, in their sum and in the
+ * last; and what a pair is to VDPBF16PS. */
+static bool tiles_are_as_defined(void)
+{
+	static const struct { float sum, a[4], b[4]; } asked[] = {
+		{ 1, { 0x1p-24f, 0x1p-24f }, { 1, 1 } },                /* 1 + 2^-23 */
+		{ 1, { 0x1p-24f, 0, 0x1p-24f }, { 1, 0, 1 } }, { 1, { 0, 0x1p-24f, 0, 0x1p-24f }, { 0, 1, 0, 1 } },
+		{ -1, { 1, 0x1p-25f }, { 1, 1 } }, { 0, { 1, -1, 0x1p-24f }, { 1, 1, 1 } },
+		{ 0, { 1, 0x1p-24f, -1 }, { 1, 1, 1 } }, { 0x1p24f, { 1, 1 }, { 1, 1 } },
+		{ 0, { 0x1.02p0f, 0, 0x1.fep-9f }, { 0x1.fep0f, 0, 0x1.02p-8f } },
+		{ 0, { 0x1p-130f }, { 0x1p20f } }, { 0, { 0x1p20f }, { -0x1p-130f } },
+		{ 0x1p-130f, { 0 }, { 0 } }, { 0, { 0x1p-70f }, { 0x1p-60f } },
+		{ 0x1p-126f, { 0x1p-64f, -0x1p-64f }, { 0x1p-63f, 0x1p-63f } },
+		{ 0, { 0x1.8p-63f, -0x1p-63f }, { 0x1p-63f, 0x1p-63f } },
+		{ 0x1.8p-126f, { -0x1p-63f }, { 0x1p-63f } }, { -0x1.8p-126f, { 0, 0x1p-63f }, { 0, 0x1p-63f } },
+	};
+	uint32_t a[16][16] = { { 0 } }, b[16][16] = { { 0 } };
+	float sum[16][16] = { { 0 } }, got[16][16];
+
+	_Static_assert(sizeof asked / sizeof asked[0] == 16, "the rows of a tile");
+	for (int i = 0; i < 16; i++) {
+		sum[i][i] = asked[i].sum;
+		for (int k = 0; k < 4; k += 2) {
+			a[i][k / 2] = hd_bits_of_f32(asked[i].a[k + 1]) | hd_bits_of_f32(asked[i].a[k]) >> 16;
+			b[k / 2][i] = hd_bits_of_f32(asked[i].b[k + 1]) | hd_bits_of_f32(asked[i].b[k]) >> 16;
+		}
+	}
+	hd_amx_unit(sum, a, b, got);
+	for (int i = 0; i < 16; i++) {
+		float x[HD_BF16_BLOCK] = { 0 }, y[HD_BF16_BLOCK] = { 0 }, want;
+		memcpy(x, asked[i].a, sizeof asked[i].a);
+		memcpy(y, asked[i].b, sizeof asked[i].b);
+		want = hd_bf16_block(asked[i].sum, x, y);
+		if (memcmp(&got[i][i], &want, sizeof want) != 0)
+			return false;
+	}
+	return true;
+}
+
+bool hd_cpu_has_amx(const char *path)
+{
+	const unsigned bf16 = 1u << 22, tile = 1u << 24;         /* of leaf 7, edx */
+	unsigned a, b, c, d = 0;
+
+	return hd_cpu_has_bf16(path) && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & bf16) && (d & tile) &&
+		hd_thread_tiles_allowed() && tiles_are_as_defined();
 }
 
 void hd_cpu_thread_init(void) { hd_dnnl_thread_init(); }

@@ -7,7 +7,8 @@
  * 1. Our own rows give the same bits on every path, compiler and build: sums have
  *    a fixed order (16 lanes, then a tree; or one ascending chain of explicit
  *    fused multiply-adds), functions are our own polynomials.
- *    Those of HD_KERNELS_BF16 are ours with products in bf16, whose bits bf16.h defines.
+ *    Those of HD_KERNELS_BF16 and HD_KERNELS_BF16_AMX are ours with products in bf16, whose bits bf16.h
+ *    defines.
  * 2. Rows of the library (HD_KERNELS_LIBRARY) promise bits only between machines
  *    of equal kernel fingerprint.
  * 3. Every row has all slots; ops that are views have `ntiles` 0 and a tile that
@@ -55,11 +56,15 @@ const char *hd_cpu_path(const char *wanted);
 
 /* [HD_NOPS], by enum hd_op; `path` as hd_cpu_path() gave it. HD_KERNELS_LIBRARY in a build
  * without the library gives our rows: a caller that was asked for it by name asks
- * hd_cpu_has_library() first, as hd_cpu_has_bf16() for HD_KERNELS_BF16. */
+ * hd_cpu_has_library() first, as hd_cpu_has_bf16() for HD_KERNELS_BF16 and hd_cpu_has_amx() for
+ * HD_KERNELS_BF16_AMX. */
 const struct hd_cpu_row *hd_cpu_table(enum hd_kernels kernels, const char *path);
 bool hd_cpu_has_library(void);
 /* Has the path products in bf16, and do they answer as bf16.h defines? */
 bool hd_cpu_has_bf16(const char *path);
+/* The same by AMX. Asks the system for its tiles, which threads that are there and all later ones may use
+ * then. */
+bool hd_cpu_has_amx(const char *path);
 const struct hd_cpu_vector *hd_cpu_vectors(const char *path);
 
 /* To be called once by each thread of a device before its first tile: keeps the library

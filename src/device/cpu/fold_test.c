@@ -1,10 +1,11 @@
 /* Kernels that fold a gradient by themselves: against leaves made whole and moved one after the other, bit
- * for bit, on every path, tile by tile and as one thread does that has all tiles. */
+ * for bit, on every path, tile by tile and as one thread does that has all tiles. Products in bf16 too. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "device/bf16.h"
 #include "device/cpu/cpu_isa.h"
 #include "device/device.h"
 #include "tests/check.h"
@@ -14,8 +15,18 @@ enum { PARTS = 8, PENDING = 3, LEAD = 3, BEHIND = 4096 };  /* elements before th
 /* A gradient of m x n. A part has `rows` rows of `per` positions at most. */
 struct fold_case { uint16_t op; int64_t m, n, per; uint32_t rows; };
 
+/* How a leaf's terms are added: `terms` at once. */
+struct sums { const char *name; int terms; float (*add)(float sum, const float *a, const float *b); };
+
+static float plain(float sum, const float *a, const float *b) { return fmaf(*a, *b, sum); }
+static float pair(float sum, const float *a, const float *b) { return hd_bf16_pair(sum, a, b); }
+static float block(float sum, const float *a, const float *b) { return hd_bf16_block(sum, a, b); }
+static const struct sums in_f32 = { "f32", 1, plain }, by_pairs = { "bf16", 2, pair },
+	by_tiles = { "bf16-amx", HD_BF16_BLOCK, block };
+
 struct scene {
 	const struct fold_case *p;
+	const struct sums *sums;
 	float *a, *b;                     /* each position has a row of them; a of a product: m long */
 	int32_t *id;
 	float *leaf, *got[PENDING], *want[PENDING];
@@ -81,12 +92,12 @@ static void make_temps(struct scene *s, uint32_t wave)
 }
 
 /* Of a table few rows are named, some twice, some out of range. A part is short, and one is empty. */
-static void make(struct scene *s, const struct fold_case *p)
+static void make(struct scene *s, const struct fold_case *p, const struct sums *sums)
 {
 	size_t n = (size_t)p->rows * (size_t)p->per * PARTS;
 	uint32_t seed = 1;
 
-	*s = (struct scene){ .p = p, .len = (size_t)(p->m * p->n) + LEAD };
+	*s = (struct scene){ .p = p, .sums = sums, .len = (size_t)(p->m * p->n) + LEAD };
 	s->a = values(p->op == HD_OP_MATMUL ? n * (size_t)p->m : 1, 2);
 	s->b = values(n * (size_t)p->n, 3);
 	s->id = malloc(n * sizeof *s->id);
@@ -110,20 +121,37 @@ static void finish(struct scene *s)
 	free(s->a), free(s->b), free(s->id), free(s->leaf);
 }
 
-/* What position `at` adds to the leaf. */
+/* What position `at` adds to the leaf of a table. */
 static void define_position(const struct scene *s, size_t at)
 {
 	const struct fold_case *p = s->p;
 	const float *b = s->b + at * (size_t)p->n;
 
-	for (int64_t i = 0; i < p->m; i++) {
-		float *to = s->leaf + LEAD + i * p->n;
-		if (p->op == HD_OP_EMBED_DW && i != s->id[at])
-			continue;
+	for (int64_t i = 0; i < p->m; i++)
+		for (int64_t j = 0; j < p->n && i == s->id[at]; j++)
+			s->leaf[LEAD + i * p->n + j] += b[j];
+}
+
+/* The leaf of a product, of n positions from `first` on. */
+static void define_product(const struct scene *s, size_t first, size_t n)
+{
+	const struct fold_case *p = s->p;
+	const float *a = s->a + first * (size_t)p->m, *b = s->b + first * (size_t)p->n;
+	const size_t terms = (size_t)s->sums->terms;
+
+	for (int64_t i = 0; i < p->m; i++)
 		for (int64_t j = 0; j < p->n; j++)
-			to[j] = p->op == HD_OP_EMBED_DW ? to[j] + b[j] :
-				fmaf(s->a[(int64_t)at * p->m + i], b[j], to[j]);
-	}
+			for (size_t k = 0; k < n; k += terms) {
+				float x[HD_BF16_BLOCK] = { 0 }, y[HD_BF16_BLOCK] = { 0 };
+				float *to = s->leaf + LEAD + i * p->n + j;
+				for (size_t t = 0; t < terms && k + t < n; t++) {
+					x[t] = a[(int64_t)(k + t) * p->m + i];
+					y[t] = b[(int64_t)(k + t) * p->n + j];
+					x[t] = terms > 1 ? hd_bf16_operand(x[t]) : x[t];
+					y[t] = terms > 1 ? hd_bf16_operand(y[t]) : y[t];
+				}
+				*to = s->sums->add(*to, x, y);
+			}
 }
 
 static void define(const struct scene *s)
@@ -134,8 +162,10 @@ static void define(const struct scene *s)
 		size_t first = (size_t)v * p->rows * (size_t)p->per, n = (size_t)s->rows[v] * (size_t)p->per;
 		for (size_t i = 0; i < s->len; i++)
 			s->leaf[i] = 0.0f;
-		for (size_t at = first; at < first + n; at++)
+		for (size_t at = first; at < first + n && p->op == HD_OP_EMBED_DW; at++)
 			define_position(s, at);
+		if (p->op == HD_OP_MATMUL)
+			define_product(s, first, n);
 		for (uint32_t k = 0; k < s->moves[v].n; k++) {
 			float *dst = s->want[s->moves[v].of[k].dst];
 			const float *src = k ? s->want[s->moves[v].of[k].src] : s->leaf;
@@ -220,9 +250,10 @@ static void compute_wave(const struct scene *s, const struct hd_fold_kernel *ker
 	hd_free(scratch);
 }
 
-static void check(struct scene *s, const char *path, uint32_t wave, uint32_t npieces)
+static void check(struct scene *s, const char *path, const struct hd_cpu_row *rows, uint32_t wave,
+	uint32_t npieces)
 {
-	const struct hd_fold_kernel *kernel = hd_cpu_isa_of(path)->rows[s->p->op].kernel.fold;
+	const struct hd_fold_kernel *kernel = rows[s->p->op].kernel.fold;
 
 	if (npieces && !kernel->piece)
 		return;
@@ -238,19 +269,39 @@ static void check(struct scene *s, const char *path, uint32_t wave, uint32_t npi
 	CHECK(memcmp(s->got[0], s->want[0], LEAD * sizeof(float)) == 0, "%s: what lies before", path);
 }
 
+static void check_ways(struct scene *s, const char *path, const struct hd_cpu_row *rows)
+{
+	for (uint32_t wave = 1; wave <= PARTS; wave++)
+		for (uint32_t of = 0; of < 4; of++)
+			check(s, path, rows, wave, of);
+}
+
+static void check_half(const struct fold_case *p, const struct sums *sums, const struct hd_cpu_row *rows)
+{
+	struct scene s;
+
+	make(&s, p, sums);
+	define(&s);
+	check_ways(&s, sums->name, rows);
+	finish(&s);
+}
+
 static void check_all(const struct fold_case *shape, size_t n)
 {
 	static const char *const path[] = { "avx512", "avx2", "portable" };
 
 	for (size_t i = 0; i < n; i++) {
 		struct scene s;
-		make(&s, &shape[i]);
+		make(&s, &shape[i], &in_f32);
 		define(&s);
-		for (uint32_t wave = 1; wave <= PARTS; wave++)
-			for (int k = SANITIZED ? 2 : 0; k < 3; k++)
-				for (uint32_t of = 0; of < 4 && hd_cpu_path(path[k]); of++)
-					check(&s, path[k], wave, of);
+		for (int k = SANITIZED ? 2 : 0; k < 3; k++)
+			if (hd_cpu_path(path[k]))
+				check_ways(&s, path[k], hd_cpu_isa_of(path[k])->rows);
 		finish(&s);
+		if (shape[i].op == HD_OP_MATMUL && hd_cpu_has_bf16("avx512"))
+			check_half(&shape[i], &by_pairs, hd_cpu_isa_of("avx512")->bf16_rows);
+		if (shape[i].op == HD_OP_MATMUL && hd_cpu_has_amx("avx512"))
+			check_half(&shape[i], &by_tiles, hd_cpu_isa_of("avx512")->amx_rows);
 	}
 }
 

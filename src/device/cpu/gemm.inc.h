@@ -17,13 +17,19 @@
  * 3. a and b are never written; c overlaps neither.
  * 4. Packed operands hold lanes (lane.h): terms, or with HD_BF16 pairs of them, and an element's chain goes
  *    from pair to pair. Depths of operands are terms, those of the innermost loop lanes.
+ * 5. With HD_AMX the innermost loop is micro_amx.inc.h, which takes 16 lanes at once and has sums of its own;
+ *    of them, blocks of k are multiples.
  *
  * Heights: 14 x 32 keeps 28 of 32 AVX-512 registers busy, 6 x 16 uses 12
  * of 16 on AVX2. */
 #ifndef HD_DEVICE_CPU_GEMM_INC_H
 #define HD_DEVICE_CPU_GEMM_INC_H
 
+#ifdef HD_AMX
+#include "device/cpu/micro_amx.inc.h"
+#else
 #include "device/cpu/micro.inc.h"
+#endif
 
 /* Packing writes to[k*pitch + i] = element (i, k) for k < depth, zero for i in n .. pitch; pairs of terms k
  * and k + 1 lie at k / 2.
@@ -34,10 +40,12 @@
 static inline void pack_straight(float *to, int64_t pitch, const float *from, int64_t step, int64_t n,
 	int64_t depth, bool last)
 {
-	for (int64_t k = 0; k < depth; k += LANE_TERMS, to += pitch, from += LANE_TERMS * step)
+	const int64_t end = lanes_of(depth) * LANE_TERMS;
+
+	for (int64_t k = 0; k < end; k += LANE_TERMS, to += pitch, from += LANE_TERMS * step)
 		for (int64_t i = 0; i < pitch; i += HD_WIDTH) {
 			part lanes = i < n ? lane_across(from + i, step, n - i, depth - k) : part_set(0.0f);
-			if (last && k + LANE_TERMS >= depth && pitch - i < HD_WIDTH)
+			if (last && k + LANE_TERMS >= end && pitch - i < HD_WIDTH)
 				part_store_n(to + i, lanes, (size_t)(pitch - i));
 			else
 				part_store(to + i, lanes);
@@ -72,9 +80,41 @@ static inline void pack_turned(float *to, int64_t pitch, const float *from, int6
 	}
 }
 
-/* Panels of nearly equal, even heights: the last one computes one row of zeros at most. */
-HD_INLINE int64_t panel_height(int64_t m) { return round_up(div_up(m, div_up(m, GEMM_HEIGHT)), 2); }
+/* Panels of nearly equal heights: the last one computes fewer rows of zeros than a step. */
+HD_INLINE int64_t panel_height(int64_t m) { return round_up(div_up(m, div_up(m, GEMM_HEIGHT)), GEMM_STEP); }
+/* What of it are rows from i on of m. */
+HD_INLINE int64_t panel_rows(int64_t height, int64_t m, int64_t i)
+{
+	return round_up(min64(height, m - i), GEMM_STEP);
+}
 HD_INLINE int64_t panel_width(int64_t n) { return n <= HD_WIDTH ? HD_WIDTH : GEMM_WIDTH; }
+
+#ifdef HD_AMX
+/* A panel of a turned a, at most GEMM_LINES of its terms: 16 columns of lanes become 16 rows. */
+static inline void pack_a_columns(float *to, int64_t h, const float *from, int64_t step, int64_t n,
+	int64_t depth, bool last)
+{
+	part row[HD_WIDTH];
+
+	(void)last;
+	for (int64_t i = 0; i < h; i += HD_WIDTH, to += HD_WIDTH * LANE_TILE) {
+#pragma GCC unroll 16
+		for (int64_t k = 0; k < LANE_TILE; k++)
+			row[k] = i >= n ? part_set(0.0f) : lane_across(from + LANE_TERMS * k * step + i, step,
+				n - i, depth - LANE_TERMS * k);
+		part_transpose(row);
+#pragma GCC unroll 16
+		for (int64_t r = 0; r < HD_WIDTH; r++)
+			part_store(to + r * LANE_TILE, row[r]);
+	}
+}
+#else
+static inline void pack_a_columns(float *to, int64_t h, const float *from, int64_t step, int64_t n,
+	int64_t depth, bool last)
+{
+	pack_straight(to, h, from, step, n, depth, last);
+}
+#endif
 
 /* Rows of a turned a go into all panels, some rows at a time: they are read from one end to the other, as a
  * processor fetches ahead. Panels hold `lanes`, and these come after the first `before` of them. */
@@ -86,8 +126,8 @@ static inline void gemm_pack_turned_a(float *to, const float *from, int64_t step
 	for (int64_t k = 0; k < depth; k += GEMM_LINES) {
 		int64_t len = min64(GEMM_LINES, depth - k);
 		for (int64_t i = 0; i < m; i += height) {
-			int64_t h = round_up(min64(height, m - i), 2);
-			pack_straight(to + i * lanes + (before + k / LANE_TERMS) * h, h, from + k * step + i,
+			int64_t h = panel_rows(height, m, i);
+			pack_a_columns(to + i * lanes + (before + k / LANE_TERMS) * h, h, from + k * step + i,
 				step, min64(h, m - i), len, k + len == depth);
 		}
 	}
@@ -102,7 +142,7 @@ static inline void gemm_pack_a(float *to, struct mat a, int64_t m0, int64_t m, i
 		return;
 	}
 	for (int64_t i = 0; i < m; i += height, to += height * lanes_of(depth)) {
-		int64_t h = round_up(min64(height, m - i), 2);
+		int64_t h = panel_rows(height, m, i);
 		pack_turned(to, h, a.at + (m0 + i) * a.step + k0, a.step, min64(h, m - i), depth);
 	}
 }
@@ -132,10 +172,11 @@ static inline void gemm_block(const float *a, const float *b, int64_t packed, in
 	for (int64_t j = 0; j < c->n; j += GEMM_WIDTH) {
 		int64_t v = panel_width(c->n - j) / HD_WIDTH;
 		for (int64_t i = 0; i < c->m; i += height) {
-			int64_t h = round_up(min64(height, c->m - i), 2);
+			int64_t h = panel_rows(height, c->m, i);
 			struct gemm_out out = { c->at + i * c->step + j, c->step, min64(h, c->m - i),
 				c->n - j, c->more };
-			micros[h / 2 - 1][v - 1](a + i * depth, h, b + j * packed, depth, &out, &nothing);
+			micros[h / GEMM_STEP - 1][v - 1](a + i * depth, h, b + j * packed, depth, &out,
+				&nothing);
 		}
 	}
 }
@@ -153,10 +194,10 @@ static inline void gemm_turned(const float *a, int64_t step, const float *b, int
 	for (int64_t j = 0; j < c->n; j += GEMM_WIDTH) {
 		int64_t v = panel_width(c->n - j) / HD_WIDTH;
 		for (int64_t i = 0; i < c->m; i += height) {
-			int64_t h = round_up(min64(height, c->m - i), 2);
+			int64_t h = panel_rows(height, c->m, i);
 			struct gemm_out out = { c->at + i * c->step + j, c->step, min64(h, c->m - i),
 				c->n - j, c->more };
-			micros[h / 2 - 1][v - 1](a + i, step, b + j * packed + from * v * HD_WIDTH,
+			micros[h / GEMM_STEP - 1][v - 1](a + i, step, b + j * packed + from * v * HD_WIDTH,
 				depth - from, &out, &nothing);
 		}
 	}
@@ -195,7 +236,8 @@ static inline struct gemm_left gemm_left(struct mat a, int64_t m0, int64_t m, in
 		return (struct gemm_left){ at, a.step, false, false };
 	for (int64_t i = 0; i < m; i++)
 		copy_lanes(scratch + i * pitch, at + i * a.step, depth);
-	memset(scratch + m * pitch, 0, (size_t)lanes * sizeof *at);
+	for (int64_t i = m; i < round_up(m, GEMM_STEP); i++)
+		memset(scratch + i * pitch, 0, (size_t)lanes * sizeof *at);
 	return (struct gemm_left){ scratch, pitch, false, true };
 }
 
@@ -204,15 +246,15 @@ static inline struct gemm_left gemm_left(struct mat a, int64_t m0, int64_t m, in
 static inline void gemm_panel(const struct gemm_left *a, int64_t i, const float *b, int64_t depth,
 	const struct gemm_out *c, float *odd, struct ahead *ahead)
 {
-	int64_t h = round_up(c->m, 2), v = panel_width(c->n) / HD_WIDTH, lanes = lanes_of(depth);
+	int64_t h = round_up(c->m, GEMM_STEP), v = panel_width(c->n) / HD_WIDTH, lanes = lanes_of(depth);
 
 	if (a->packed) {
-		micros[h / 2 - 1][v - 1](a->at + i * lanes, h, b, lanes, c, ahead);
+		micros[h / GEMM_STEP - 1][v - 1](a->at + i * lanes, h, b, lanes, c, ahead);
 	} else if (c->m == h || a->spare) {
-		micros_rows[h / 2 - 1][v - 1](a->at + i * a->step, a->step, b, lanes, c, ahead);
+		micros_rows[h / GEMM_STEP - 1][v - 1](a->at + i * a->step, a->step, b, lanes, c, ahead);
 	} else {                          /* rows that lie are lanes */
 		gemm_pack_a(odd, (struct mat){ a->at, a->step, false }, i, c->m, 0, depth);
-		micros[h / 2 - 1][v - 1](odd, h, b, lanes, c, ahead);
+		micros[h / GEMM_STEP - 1][v - 1](odd, h, b, lanes, c, ahead);
 	}
 }
 

@@ -1,5 +1,5 @@
 /* gemm_parts.h -- what the loops of a product (gemm.inc.h) and the innermost one (micro.inc.h) both speak of:
- * sizes of blocks, where operands and results lie, and what is fetched meanwhile. One source for all paths. */
+ * sizes of blocks, where operands and results lie, what is fetched meanwhile. One source for all paths. */
 #ifndef HD_DEVICE_CPU_GEMM_PARTS_H
 #define HD_DEVICE_CPU_GEMM_PARTS_H
 
@@ -14,9 +14,17 @@ struct mat { const float *at; int64_t step; bool turned; };
 enum {
 	GEMM_VECS = 2,
 	GEMM_WIDTH = GEMM_VECS * HD_WIDTH,
+#ifdef HD_AMX
+	GEMM_HEIGHT = 2 * LANE_TILE,
+	GEMM_STEP = LANE_TILE,            /* heights of panels are multiples of it */
+	GEMM_SHARE = GEMM_HEIGHT,         /* and those of a grid's panels of this */
+#else
 	GEMM_HEIGHT = HD_HEIGHT,
+	GEMM_STEP = 2,
+	GEMM_SHARE = 14,
+#endif
 	GEMM_DEPTH = 384,                 /* of a block: a panel of b stays near the first-level cache */
-	GEMM_ROWS = 336,                  /* of a block: a multiple of every height */
+	GEMM_ROWS = 336,                  /* of a block: a multiple of every height but 32 */
 	GEMM_COLS = 512,
 	GEMM_CLASH = 4096,                /* bytes: rows so far apart fall into few sets of the cache */
 	GEMM_LINE = 64,
@@ -34,7 +42,10 @@ HD_INLINE int64_t share(int64_t whole, int64_t most, int64_t unit)
 }
 
 /* Lanes of a block: equal ones, so that none is too short to pay for reading c again. */
-HD_INLINE int64_t gemm_depth(int64_t k) { return k > 0 ? share(lanes_of(k), GEMM_DEPTH, 4) : 0; }
+HD_INLINE int64_t gemm_depth(int64_t k)
+{
+	return k > 0 ? share(lanes_of(k), GEMM_DEPTH, LANE_TILE > 4 ? LANE_TILE : 4) : 0;
+}
 /* From a row to the next of a block of a that is copied. */
 HD_INLINE int64_t gemm_pitch(int64_t depth) { return round_up(depth, HD_UNIT) + HD_UNIT; }
 /* Floats of a block of a, packed or copied. */

@@ -1,10 +1,12 @@
 /* Products against the definition: one ascending chain of fused multiply-adds per element,
  * bit for bit, on every path. */
+#include <cpuid.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "sys/thread.h"
 #include "device/bf16.h"
 #include "device/cpu/bf16_rows.h"
 #include "device/cpu/cpu_isa.h"
@@ -27,6 +29,30 @@ static float *values(size_t n, uint32_t seed)
 /* Whatever it answers. */
 static bool has_bf16(void) { return hd_cpu_path("avx512") && __builtin_cpu_supports("avx512bf16"); }
 
+/* The processor has the tiles and the system lends them, whatever they answer. Asked once: under a hypervisor
+ * cpuid is slow. */
+static bool has_amx(void)
+{
+	static int known = -1;
+	unsigned a, b, c, d = 0;
+
+	if (known < 0)
+		known = has_bf16() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & 1u << 22) &&
+			(d & 1u << 24) && hd_thread_tiles_allowed();
+	return known > 0;
+}
+
+/* Does this thread hold tiles, as the processor counts what it would have to save? */
+static bool holds_tiles(void)
+{
+	uint32_t low, high;
+
+	if (!has_amx())
+		return false;
+	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(1));
+	return low & (1u << 17 | 1u << 18);
+}
+
 static void define(const struct gemm_case *p, const float *a, const float *b, float *c)
 {
 	for (int64_t i = 0; i < p->m; i++)
@@ -39,23 +65,51 @@ static void define(const struct gemm_case *p, const float *a, const float *b, fl
 		}
 }
 
-static void define_bf16(const struct gemm_case *p, const float *a, const float *b, float *c)
+/* Products in bf16: `terms` of a sum are added at once. */
+struct half { const char *name; int terms; float (*add)(float sum, const float *a, const float *b); };
+
+static float pair(float sum, const float *a, const float *b) { return hd_bf16_pair(sum, a, b); }
+static float block(float sum, const float *a, const float *b) { return hd_bf16_block(sum, a, b); }
+static const struct half by_pairs = { "bf16", 2, pair }, by_tiles = { "bf16-amx", HD_BF16_BLOCK, block };
+
+static const struct hd_cpu_row *rows_of(const struct half *how)
 {
+	const struct hd_cpu_isa *isa = hd_cpu_isa_of("avx512");
+
+	return how == &by_pairs ? isa->bf16_rows : isa->amx_rows;
+}
+
+static bool has(const struct half *how) { return how == &by_pairs ? has_bf16() : has_amx(); }
+
+static float *operands(const float *from, int64_t n)
+{
+	float *at = malloc((size_t)n * sizeof *at);
+
+	assert_non_null(at);
+	for (int64_t i = 0; i < n; i++)
+		at[i] = hd_bf16_operand(from[i]);
+	return at;
+}
+
+static void define_half(const struct half *how, const struct gemm_case *p, const float *from_a,
+	const float *from_b, float *c)
+{
+	float *a = operands(from_a, p->m * p->k), *b = operands(from_b, p->k * p->n);
+
 	for (int64_t i = 0; i < p->m; i++)
 		for (int64_t j = 0; j < p->n; j++) {
 			float sum = 0;
-			for (int64_t k = 0; k < p->k; k += 2) {
-				float x[2] = { 0, 0 }, y[2] = { 0, 0 };
-				for (int t = 0; t < 2 && k + t < p->k; t++) {
-					x[t] = hd_bf16_operand(p->ta ? a[(k + t) * p->m + i] :
-						a[i * p->k + k + t]);
-					y[t] = hd_bf16_operand(p->tb ? b[j * p->k + k + t] :
-						b[(k + t) * p->n + j]);
+			for (int64_t k = 0; k < p->k; k += how->terms) {
+				float x[HD_BF16_BLOCK] = { 0 }, y[HD_BF16_BLOCK] = { 0 };
+				for (int t = 0; t < how->terms && k + t < p->k; t++) {
+					x[t] = p->ta ? a[(k + t) * p->m + i] : a[i * p->k + k + t];
+					y[t] = p->tb ? b[j * p->k + k + t] : b[(k + t) * p->n + j];
 				}
-				sum = hd_bf16_pair(sum, x, y);
+				sum = how->add(sum, x, y);
 			}
 			c[i * p->n + j] = sum;
 		}
+	free(a), free(b);
 }
 
 static struct hd_operand operand(const void *at, int64_t rows, int64_t cols)
@@ -95,6 +149,7 @@ static void agree(const struct hd_cpu_row *rows, const char *name, const struct 
 	for (uint32_t npieces = 0; npieces < 4; npieces++) {
 		memset(got, 0xff, bytes);
 		compute(rows, p, npieces, a, b, got);
+		CHECK(!holds_tiles(), "%s: tiles are held after a call", name);
 		CHECK(memcmp(got, want, bytes) == 0,
 			"%s: [%lld,%lld] x [%lld,%lld], ta %d, tb %d, %u pieces (0: tiles)", name,
 			(long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n, p->ta, p->tb,
@@ -119,9 +174,12 @@ static void check(const struct gemm_case *p, bool portable)
 	for (int i = SANITIZED ? 2 : 0; i < 2 + portable; i++)
 		if (hd_cpu_path(path[i]))
 			agree(hd_cpu_isa_of(path[i])->rows, path[i], p, a, b, want);
-	if (has_bf16() && !SANITIZED) {
-		define_bf16(p, a, b, want);
-		agree(hd_cpu_isa_of("avx512")->bf16_rows, "bf16", p, a, b, want);
+	for (int i = 0; i < 2; i++) {
+		const struct half *how = i ? &by_tiles : &by_pairs;
+		if (!has(how) || SANITIZED)
+			continue;
+		define_half(how, p, a, b, want);
+		agree(rows_of(how), how->name, p, a, b, want);
 	}
 	free(a), free(b), free(want);
 }
@@ -258,29 +316,73 @@ static void the_processor_adds_pairs_as_defined(void **state)
 	}
 }
 
-/* Operands of all kinds through the packing: rounded, flushed, with and without a partner. */
-static void operands_are_rounded_as_defined(void **state)
+/* Of 16 x 16 sums of 32 terms. */
+static void the_processor_adds_tiles_as_defined(void **state)
 {
+	static uint32_t a[16][16], b[16][16], sum[16][16], got[16][16];
+	uint32_t seed = 5;
+
+	(void)state;
+	if (!has_amx())
+		SKIP("this processor has no AMX-BF16, or the system lends no tiles");
+	CHECK(hd_cpu_has_amx("avx512"), "this processor is refused: it answers otherwise");
+	for (int round = 0; round < DRAWS(400); round++) {
+		/* few special ones, or nearly every sum would be no number */
+		const int kind = round % 4;
+		for (int i = 0; i < 256; i++) {
+			const int here = kind == 3 && i % 9 ? 2 : kind;
+			a[i / 16][i % 16] = drawn(&seed, here, true) | drawn(&seed, here, true) >> 16;
+			b[i / 16][i % 16] = drawn(&seed, here, true) | drawn(&seed, here, true) >> 16;
+			sum[i / 16][i % 16] = drawn(&seed, kind, false);
+		}
+		hd_amx_unit((float (*)[16])sum, a, b, (float (*)[16])got);
+		for (int i = 0; i < 256; i++) {
+			float x[HD_BF16_BLOCK], y[HD_BF16_BLOCK];
+			for (int k = 0; k < 16; k++) {
+				x[2 * k] = hd_f32_of_bits(a[i / 16][k] << 16);
+				x[2 * k + 1] = hd_f32_of_bits(a[i / 16][k] & 0xffff0000u);
+				y[2 * k] = hd_f32_of_bits(b[k][i % 16] << 16);
+				y[2 * k + 1] = hd_f32_of_bits(b[k][i % 16] & 0xffff0000u);
+			}
+			float want = hd_bf16_block(hd_f32_of_bits(sum[i / 16][i % 16]), x, y);
+			uint32_t bits = got[i / 16][i % 16];
+			CHECK(isnan(want) ? isnan(hd_f32_of_bits(bits)) : bits == hd_bits_of_f32(want),
+				"round %d: %08x, not %08x", round, bits, hd_bits_of_f32(want));
+		}
+	}
+}
+
+/* Operands of all kinds through the packing: rounded, flushed, with and without a partner. */
+static void check_operands(const struct half *how)
+{
+	enum { TERMS = 70 };
+	float a[3 * TERMS], b[TERMS * 35], want[3 * 35], got[3 * 35];
 	uint32_t seed = 11;
 
+	for (int round = 0; round < 400; round++) {
+		const struct gemm_case p = { 1 + round % 3, 1 + round % 35, round % 8 ? 1 + round % 2 :
+			1 + round % TERMS, round & 1, round >> 1 & 1 };
+		for (int64_t i = 0; i < p.m * p.k; i++)
+			a[i] = hd_f32_of_bits(drawn(&seed, round % 4, false));
+		for (int64_t i = 0; i < p.k * p.n; i++)
+			b[i] = hd_f32_of_bits(drawn(&seed, round % 4, false));
+		define_half(how, &p, a, b, want);
+		compute(rows_of(how), &p, false, a, b, got);
+		for (int64_t i = 0; i < p.m * p.n; i++)
+			CHECK(isnan(want[i]) ? isnan(got[i]) : hd_bits_of_f32(got[i]) ==
+				hd_bits_of_f32(want[i]), "%s, round %d: %a, not %a", how->name, round,
+				(double)got[i], (double)want[i]);
+	}
+}
+
+static void operands_are_rounded_as_defined(void **state)
+{
 	(void)state;
 	if (!has_bf16())
 		SKIP("this processor has no AVX512-BF16");
-	for (int round = 0; round < 200; round++) {
-		const struct gemm_case p = { 1 + round % 3, 1 + round % 35, 1 + round % 2, round & 1,
-			round >> 1 & 1 };
-		float a[6], b[70], want[105], got[105];
-		for (int i = 0; i < 6; i++)
-			a[i] = hd_f32_of_bits(drawn(&seed, round % 4, false));
-		for (int i = 0; i < 70; i++)
-			b[i] = hd_f32_of_bits(drawn(&seed, round % 4, false));
-		define_bf16(&p, a, b, want);
-		compute(hd_cpu_isa_of("avx512")->bf16_rows, &p, false, a, b, got);
-		for (int64_t i = 0; i < p.m * p.n; i++)
-			CHECK(isnan(want[i]) ? isnan(got[i]) : hd_bits_of_f32(got[i]) ==
-				hd_bits_of_f32(want[i]), "round %d: %a, not %a", round, (double)got[i],
-				(double)want[i]);
-	}
+	check_operands(&by_pairs);
+	if (has_amx())
+		check_operands(&by_tiles);
 }
 
 /* Piece i of n alone: how many elements it writes, each of them for the first time. */
@@ -347,6 +449,7 @@ int main(void)
 		cmocka_unit_test(shapes_beyond_every_block_are_the_same_chain),
 		cmocka_unit_test(drawn_shapes_are_the_same_chain),
 		cmocka_unit_test(the_processor_adds_pairs_as_defined),
+		cmocka_unit_test(the_processor_adds_tiles_as_defined),
 		cmocka_unit_test(operands_are_rounded_as_defined),
 		cmocka_unit_test(products_of_256_rows_are_at_least_eight_tiles),
 		cmocka_unit_test(rows_do_not_depend_on_how_many_there_are),

@@ -2,4 +2,4 @@
 
 static const struct hd_cpu_vector vector = HD_ISA_VECTOR;
 
-const struct hd_cpu_isa hd_cpu_portable = { rows, library_rows, NULL, &vector, math_unit };
+const struct hd_cpu_isa hd_cpu_portable = { rows, library_rows, NULL, NULL, &vector, math_unit };

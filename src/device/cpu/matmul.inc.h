@@ -36,7 +36,8 @@ static inline struct matmul matmul_grid(int64_t m, int64_t n, int64_t k, bool tu
 	struct matmul g = { m, n, k, 0, 0, 0, 0 };
 
 	for (int i = 0; i < 8; i++) {
-		int64_t rows = share(m, panel[lays][i].rows, 14), cols = share(n, panel[lays][i].cols, 32);
+		int64_t rows = share(m, panel[lays][i].rows, GEMM_SHARE),
+			cols = share(n, panel[lays][i].cols, 32);
 		if (i > 0 && (g.ntall * g.nwide >= MATMUL_ENOUGH || rows * cols * k < MATMUL_LEAST))
 			break;
 		g.rows = rows;
@@ -301,7 +302,7 @@ static inline void fold_ahead(const struct fold_tile *t, uint32_t first, uint32_
 static inline void fold_micro(const struct fold_tile *t, uint32_t first, uint32_t end, int64_t lanes,
 	int64_t i, int64_t j, struct ahead *ahead)
 {
-	int64_t h = round_up(min64(t->height, t->m - i), 2), v = panel_width(t->n - j) / HD_WIDTH;
+	int64_t h = panel_rows(t->height, t->m, i), v = panel_width(t->n - j) / HD_WIDTH;
 	const float *a = t->s.a + i * lanes, *b = t->s.b;
 	struct gemm_adds adds;
 
@@ -309,7 +310,7 @@ static inline void fold_micro(const struct fold_tile *t, uint32_t first, uint32_
 		int64_t depth = t->lanes[p];
 		struct rect to = fold_moves(t, p, i, j, &adds);
 		struct gemm_out out = { to.at, to.step, min64(h, t->m - i), t->n - j, false };
-		micro_adds[h / 2 - 1][v - 1](a, b, depth, &out, &adds, ahead);
+		micro_adds[h / GEMM_STEP - 1][v - 1](a, b, depth, &out, &adds, ahead);
 		a += depth * h;
 		b += depth * GEMM_WIDTH;
 	}

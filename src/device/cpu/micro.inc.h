@@ -121,7 +121,7 @@ HD_HEIGHTS(X)
 #undef X
 #undef MICRO
 
-/* By height / 2 - 1 and registers - 1. */
+/* By height / GEMM_STEP - 1 and registers - 1. */
 #define X(h) { micro_##h##x1, micro_##h##x2 },
 static micro_fn *const micros[GEMM_HEIGHT / 2][GEMM_VECS] = { HD_HEIGHTS(X) };
 #undef X

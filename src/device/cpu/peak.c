@@ -7,7 +7,7 @@
 enum { TRIALS = 5, TRIAL_NS = 10000000 };
 
 static const struct { const char *name; float (*run)(uint64_t rounds); double (*flops)(void); } peaks[] = {
-	{ "bf16", hd_peak_run_bf16, hd_peak_flops_bf16 },
+	{ "bf16-amx", hd_peak_run_amx, hd_peak_flops_amx }, { "bf16", hd_peak_run_bf16, hd_peak_flops_bf16 },
 #define X(path) { #path, hd_peak_run_##path, hd_peak_flops_##path },
 	HD_CPU_PATHS(X)
 #undef X

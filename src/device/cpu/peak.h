@@ -11,5 +11,7 @@ HD_CPU_PATHS(X)
 #undef X
 float hd_peak_run_bf16(uint64_t rounds);              /* where hd_cpu_has_bf16() alone */
 double hd_peak_flops_bf16(void);
+float hd_peak_run_amx(uint64_t rounds);               /* where hd_cpu_has_amx() alone */
+double hd_peak_flops_amx(void);
 
 #endif

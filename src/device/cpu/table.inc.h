@@ -110,9 +110,9 @@ static const struct hd_fold_kernel embed_dw_fold = { 2, embed_fold_takes, embed_
 	[HD_OP_##id] = { \
 		{ hd_library_##stem##_ntiles, hd_library_scratch, hd_library_##stem##_tile, CALL, NULL, NULL, NULL }, \
 		hd_library_##stem##_prepare, hd_library_release, hd_library_##stem##_takes },
-#define HD_BF16_ROWS(W) \
-	W(MATMUL, ROWS, hd_bf16_matmul_ntiles, hd_bf16_matmul_scratch, hd_bf16_matmul_tile, \
-		&hd_bf16_matmul_fold, hd_bf16_matmul_piece, matmul_divides)
+#define HD_PRODUCT_ROWS(W, kind) \
+	W(MATMUL, ROWS, hd_##kind##_matmul_ntiles, hd_##kind##_matmul_scratch, hd_##kind##_matmul_tile, \
+		&hd_##kind##_matmul_fold, hd_##kind##_matmul_piece, matmul_divides)
 
 /* The ops that are one file each; their rows stand in every table. */
 #define OP_KERNEL
@@ -130,7 +130,14 @@ static const struct hd_cpu_row library_rows[HD_NOPS] = {
 };
 #ifdef HD_ISA_BF16
 static const struct hd_cpu_row bf16_rows[HD_NOPS] = {
-	HD_BF16_ROWS(W) HD_HEADS_ROWS(W) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_FOLD_ROWS(F)
+	HD_PRODUCT_ROWS(W, bf16) HD_HEADS_ROWS(W)
+	HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_FOLD_ROWS(F)
+#define OP_TILES X
+#include "graph/ops.def"
+};
+static const struct hd_cpu_row amx_rows[HD_NOPS] = {
+	HD_PRODUCT_ROWS(W, amx) HD_HEADS_ROWS(W)
+	HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_FOLD_ROWS(F)
 #define OP_TILES X
 #include "graph/ops.def"
 };

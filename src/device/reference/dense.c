@@ -51,6 +51,29 @@ void hd_ref_matmul_bf16(const struct hd_call *call, uint64_t first, uint64_t las
 	}
 }
 
+void hd_ref_matmul_amx(const struct hd_call *call, uint64_t first, uint64_t last)
+{
+	bool ta = call->attr.i[0], tb = call->attr.i[1];
+	int64_t acols = hd_cols(&call->in[0]), bcols = hd_cols(&call->in[1]), cols = hd_cols(&call->out[0]);
+	int64_t k = ta ? hd_rows(&call->in[0]) : acols;
+	const float *a = hd_ref_in(call, 0), *b = hd_ref_in(call, 1);
+
+	for (uint64_t e = first; e < last; e++) {
+		int64_t i = (int64_t)e / cols, j = (int64_t)e % cols;
+		float sum = 0;
+		for (int64_t p = 0; p < k; p += HD_BF16_BLOCK) {
+			float left[HD_BF16_BLOCK] = { 0 }, right[HD_BF16_BLOCK] = { 0 };
+			for (int64_t t = 0; t < HD_BF16_BLOCK && p + t < k; t++) {
+				int64_t q = p + t;
+				left[t] = hd_bf16_operand(ta ? a[q * acols + i] : a[i * acols + q]);
+				right[t] = hd_bf16_operand(tb ? b[j * bcols + q] : b[q * bcols + j]);
+			}
+			sum = hd_bf16_block(sum, left, right);
+		}
+		hd_ref_out(call, 0)[e] = sum;
+	}
+}
+
 /* x[N,C,H,W] w[K,C,R,S] y[N,K,P,Q], whatever role each plays in the call. */
 struct reference_conv { int64_t n, c, h, w, k, r, s, p, q, sh, sw, ph, pw, groups, dh, dw; };
 

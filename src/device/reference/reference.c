@@ -67,23 +67,37 @@ static uint32_t bf16_ntiles(const struct hd_call *call)
 	return (uint32_t)((hd_ref_elems(call) + TILE_UNITS - 1) / TILE_UNITS);
 }
 
-static void bf16_tile(const struct hd_call *call, uint32_t itile, void *scratch)
-{
-	uint64_t units = hd_ref_elems(call), first = (uint64_t)itile * TILE_UNITS;
+#define BF16_TILE(kind) \
+	static void kind##_tile(const struct hd_call *call, uint32_t itile, void *scratch) \
+	{ \
+		uint64_t units = hd_ref_elems(call), first = (uint64_t)itile * TILE_UNITS; \
+		(void)scratch; \
+		hd_ref_matmul_##kind(call, first, first + TILE_UNITS < units ? first + TILE_UNITS : \
+			units); \
+	}
+BF16_TILE(bf16)
+BF16_TILE(amx)
+#undef BF16_TILE
 
-	(void)scratch;
-	hd_ref_matmul_bf16(call, first, first + TILE_UNITS < units ? first + TILE_UNITS : units);
-}
-
-static const struct hd_cpu_row bf16_rows[HD_NOPS] = {
-#define X(id, ...) \
+#define BF16_ROW(id, kind) \
 	[HD_OP_##id] = { { HD_OP_##id == HD_OP_MATMUL ? bf16_ntiles : ntiles, scratch_bytes, \
-		HD_OP_##id == HD_OP_MATMUL ? bf16_tile : tile, false, NULL, NULL }, prepare, release, NULL },
+		HD_OP_##id == HD_OP_MATMUL ? kind##_tile : tile, false, NULL, NULL }, \
+		prepare, release, NULL },
+static const struct hd_cpu_row bf16_rows[HD_NOPS] = {
+#define X(id, ...) BF16_ROW(id, bf16)
 	HD_OPS(X)
 #define OP X
 #include "graph/ops.def"
 #undef X
 };
+static const struct hd_cpu_row amx_rows[HD_NOPS] = {
+#define X(id, ...) BF16_ROW(id, amx)
+	HD_OPS(X)
+#define OP X
+#include "graph/ops.def"
+#undef X
+};
+#undef BF16_ROW
 
 static void add(float *dst, const float *a, const float *b, uint64_t len)
 {
@@ -109,7 +123,8 @@ static void no_init(void) { }
 static enum hd_err reference_open(struct hd_device *device, const struct hd_device_spec *spec,
 	struct hd_diag *diag)
 {
-	const struct hd_cpu_row *table = spec->kernels == HD_KERNELS_BF16 ? bf16_rows : rows;
+	const struct hd_cpu_row *table = spec->kernels == HD_KERNELS_BF16 ? bf16_rows :
+		spec->kernels == HD_KERNELS_BF16_AMX ? amx_rows : rows;
 
 	return hd_grid_open(device, spec, &(struct hd_grid_kernels){ table, table, &hd_ref_vector, no_init,
 		"none" }, diag);

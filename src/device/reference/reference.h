@@ -34,8 +34,9 @@ const struct hd_ref_op *hd_ref_reduce(uint16_t op);
 const struct hd_ref_op *hd_ref_sequences(uint16_t op);
 const struct hd_ref_op *hd_ref_tensors(uint16_t op);
 
-/* MATMUL by the arithmetic of bf16.h. */
+/* MATMUL by the arithmetic of bf16.h: of bf16, of bf16-amx. */
 void hd_ref_matmul_bf16(const struct hd_call *call, uint64_t first, uint64_t last);
+void hd_ref_matmul_amx(const struct hd_call *call, uint64_t first, uint64_t last);
 const struct hd_cpu_row *hd_ref_table(void);              /* [HD_NOPS]; for tests */
 extern const struct hd_cpu_vector hd_ref_vector;
 
