@@ -95,7 +95,7 @@ bool driver_fewer(void *self, const struct hd_view_shape *shape, uint64_t lost, 
 	const struct hd_pipes *had;
 	struct hd_view_shape even;
 
-	if (shape->groups || hd_pipe_set_find(&c->pipes, shape, &had, NULL))
+	if (shape->groups || hd_view_has_copies(shape) || hd_pipe_set_find(&c->pipes, shape, &had, NULL))
 		return false;
 	hd_view_shape(&even, width, chunks, shape->place[shape->nstages - 1] == 0);
 	even.schedule = shape->schedule;

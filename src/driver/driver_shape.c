@@ -27,7 +27,7 @@ static enum hd_err read_sets(struct hd_job_sets *sets, const struct hd_json *ask
 static enum hd_err has_devices(const struct driver *c, const struct hd_pipes *pipes, int64_t nworkers,
 	struct hd_diag *diag)
 {
-	const uint32_t width = pipes->shape.width, v = pipes->shape.nstages / width, t = hd_pipes_each(pipes),
+	const uint32_t width = pipes->shape.width, v = pipes->stages.v, t = hd_pipes_each(pipes),
 		n = driver_devices(c) / t;
 
 	if (!n)

@@ -87,7 +87,8 @@ static void watch(struct hd_redraw *r, const struct hd_view *view)
 	const uint32_t n = view->nranks;
 
 	r->busy_ns = NULL;
-	if (!r->spec.is_auto || view->shape.nstages < 2 || !has_one_rank_each(view))
+	if (!r->spec.is_auto || view->shape.nstages < 2 ||
+		hd_view_has_copies(&view->shape) || !has_one_rank_each(view))
 		return;
 	double *busy_ns = hd_arena_take(&r->arena, n, sizeof *busy_ns);
 	r->found = hd_arena_take(&r->arena, n, sizeof *r->found);

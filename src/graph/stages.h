@@ -60,5 +60,8 @@ uint16_t hd_graph_stages_lowest(const struct hd_graph_stages *stages, uint32_t p
  * fewer forward nodes than stages. A function of the graph alone. */
 HD_MUST_USE enum hd_err hd_graph_stages_balance(uint32_t *first, uint32_t n, const struct hd_graph *graph,
 	uint64_t rows, struct hd_arena *arena, struct hd_diag *diag);
+/* The same for stages of which each has so many parts of the FLOPs as it has copies. */
+HD_MUST_USE enum hd_err hd_graph_stages_share(uint32_t *first, const uint32_t *copies, uint32_t n,
+	const struct hd_graph *graph, uint64_t rows, struct hd_arena *arena, struct hd_diag *diag);
 
 #endif

@@ -60,6 +60,12 @@ static uint32_t cut_near(const double *upto, const double *crossing, uint32_t fr
 enum hd_err hd_graph_stages_balance(uint32_t *first, uint32_t n, const struct hd_graph *graph, uint64_t rows,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
+	return hd_graph_stages_share(first, NULL, n, graph, rows, arena, diag);
+}
+
+enum hd_err hd_graph_stages_share(uint32_t *first, const uint32_t *copies, uint32_t n,
+	const struct hd_graph *graph, uint64_t rows, struct hd_arena *arena, struct hd_diag *diag)
+{
 	if (n == 0 || n > graph->nforward)
 		return hd_fail(diag, HD_E_INVAL,
 			"%u stages, and the model has %u nodes: a stage has one at least, use fewer", n,
@@ -71,11 +77,15 @@ enum hd_err hd_graph_stages_balance(uint32_t *first, uint32_t n, const struct hd
 		return no_memory(diag);
 	sum_flops(graph, rows, upto);
 	sum_bytes(graph, rows, last, crossing);
-	double stage = upto[graph->nforward] / n;
+	uint32_t nparts = n, before = 0;
+	for (uint32_t s = 0; s < n && copies; s++)
+		nparts += copies[s] - 1;
+	double part = upto[graph->nforward] / nparts;
 	first[0] = 0;
-	for (uint32_t s = 1; s < n; s++)
+	for (uint32_t s = 1; s < n; s++) {
+		before += copies ? copies[s - 1] : 1;
 		first[s] = cut_near(upto, crossing, first[s - 1] + 1, graph->nforward - (n - 1 - s),
-		stage * s,
-			stage / NEAR);
+			part * before, part / NEAR);
+	}
 	return HD_OK;
 }

@@ -159,6 +159,23 @@ static void every_node_is_in_one_stage_and_each_stage_verifies(void **state)
 	}
 }
 
+/* Three copies have three parts of the FLOPs: the cut is where the fourth of four even stages begins. */
+static void stages_with_copies_have_as_many_parts(void **state)
+{
+	static const uint32_t copies[] = { 3, 1 }, even[] = { 1, 1, 1, 1 };
+	struct hd_subject s;
+	uint32_t two[2], four[4], same[4];
+
+	(void)state;
+	make(&s, 2);
+	CHECK(!hd_graph_stages_share(two, copies, 2, &s.graph, ROWS, &s.arena, &s.diag) &&
+		!hd_graph_stages_balance(four, 4, &s.graph, ROWS, &s.arena, &s.diag) &&
+		!hd_graph_stages_share(same, even, 4, &s.graph, ROWS, &s.arena, &s.diag), "%s", s.diag.text);
+	CHECK(two[0] == 0 && two[1] == four[3], "%u, not %u", two[1], four[3]);
+	assert_memory_equal(four, same, sizeof four);
+	hd_subject_finish(&s);
+}
+
 /* Anywhere, also inside of a block: two cuts at each pair of some places. */
 static void a_cut_may_lie_between_any_two_nodes(void **state)
 {
@@ -480,6 +497,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_node_is_in_one_stage_and_each_stage_verifies),
+		cmocka_unit_test(stages_with_copies_have_as_many_parts),
 		cmocka_unit_test(a_cut_may_lie_between_any_two_nodes),
 		cmocka_unit_test(the_parts_of_a_tied_weight_stay_where_it_is_used),
 		cmocka_unit_test(no_more_crosses_than_a_graph_has_ends_for),

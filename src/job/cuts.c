@@ -49,6 +49,34 @@ uint32_t hd_job_cuts(const char *text, bool *balance, uint32_t node[HD_JOB_MAX_C
 	return *text ? 0 : n;
 }
 
+static bool divide(uint32_t a, uint32_t b) { return a % b == 0 || b % a == 0; }
+
+/* "3,1": as of hd_job_stage_copies(). */
+static uint32_t take_copies(const char **at, uint32_t *copies)
+{
+	const char *text = *at;
+	uint32_t n = 0, sum = 0;
+
+	do {
+		if (n == HD_JOB_MAX_STAGES || !take_number(&text, &copies[n]) || !copies[n] ||
+			copies[n] > HD_JOB_MAX_STAGES - sum)
+			return 0;
+		for (uint32_t k = 0; k < n; k++)
+			if (!divide(copies[k], copies[n]))
+				return 0;
+		sum += copies[n++];
+	} while (*text++ == ',');
+	*at = text - 1;
+	return n > 1 && sum > n ? n : 0;
+}
+
+uint32_t hd_job_stage_copies(const char *text, uint32_t copies[HD_JOB_MAX_STAGES])
+{
+	const uint32_t n = take_copies(&text, copies);
+
+	return *text ? 0 : n;
+}
+
 /* Where `word` stands there it is passed by. */
 static bool take_word(const char **at, const char *word)
 {
@@ -66,7 +94,7 @@ static bool makes_sense(const struct hd_job_settled *s)
 		return s->stages == 1 && s->width == 1 && !s->n && !s->recompute &&
 			!s->tensor;
 	return s->tensor <= HD_JOB_MAX_STAGES && s->stages >= (s->tensor ? 1 : 2) &&
-		s->stages <= HD_JOB_MAX_STAGES && s->width && s->stages % s->width == 0 &&
+		s->stages <= HD_JOB_MAX_STAGES && s->width && (s->has_copies || s->stages % s->width == 0) &&
 		(!s->n || s->n == s->stages);
 }
 
@@ -94,6 +122,14 @@ bool hd_job_settled(struct hd_job_settled *settled, const char *text)
 	if (s.tensor && take_word(&text, " groups ") && (!take_number(&text, &s.groups) || s.groups < 2 ||
 		s.tensor % s.groups))
 		return false;
+	if (take_word(&text, " copies ")) {
+		uint32_t ranks = 0;
+		s.has_copies = take_copies(&text, s.copies) == s.stages && s.stages > 1;
+		for (uint32_t i = 0; i < s.stages && s.has_copies; i++)
+			ranks += s.copies[i];
+		if (ranks != s.width)
+			return false;
+	}
 	if (take_word(&text, " of ") && (!take_number(&text, &s.ndevices) || !s.ndevices))
 		return false;
 	if (*text || !makes_sense(&s))
@@ -112,6 +148,8 @@ void hd_job_settled_put(const struct hd_job_settled *s, struct hd_text *text)
 		hd_text_addf(text, " tensor %u", s->tensor);
 	if (s->groups)
 		hd_text_addf(text, " groups %u", s->groups);
+	for (uint32_t i = 0; i < s->stages && s->has_copies; i++)
+		hd_text_addf(text, "%s%u", i ? "," : " copies ", s->copies[i]);
 	if (s->ndevices)
 		hd_text_addf(text, " of %u", s->ndevices);
 }

@@ -142,16 +142,23 @@ void hd_job_template(struct hd_text *text);
  * each. */
 uint32_t hd_job_cuts(const char *text, bool *balance, uint32_t node[HD_JOB_MAX_CUTS]);
 
+/* parallel.copies: "3,1", the ranks of each stage. How many stages; 0: it is none, or neither of two numbers
+ * divides the other, or one is 0 or all are 1, or there are more than HD_JOB_MAX_STAGES stages or ranks. */
+uint32_t hd_job_stage_copies(const char *text, uint32_t copies[HD_JOB_MAX_STAGES]);
+
 /* parallel.settled: "zb-v 4 2 0,6,12,18 recompute of 4": schedule, stages, a multiple of the devices of a
  * pipeline (`width`), and what may be left out: the first node of each stage (n 0: the FLOPs say them), that
  * all stages compute again, how many devices a rank has and on how many workers ("tensor 4 groups 2"; 0:
- * one), and for how many devices it was chosen (0: not known). "data-parallel 1 1": each device has the whole
+ * one), the ranks of each stage ("copies 3,1"; one each), and for how many devices it was chosen (0: not
+ * known). "data-parallel 1 1": each device has the whole
  * model. */
 #define HD_JOB_SETTLED_DATA "data-parallel"
 struct hd_job_settled {
 	char schedule[32];
 	uint32_t stages, width, n, node[HD_JOB_MAX_STAGES], ndevices;
 	uint32_t tensor, groups;
+	bool has_copies;
+	uint32_t copies[HD_JOB_MAX_STAGES];
 	bool recompute;
 };
 bool hd_job_settled(struct hd_job_settled *settled, const char *text);

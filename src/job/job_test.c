@@ -910,6 +910,11 @@ static void settled_pipelines_come_back_as_they_were_written(void **state)
 		{ "1f1b 3 3 groups 2", 0, 0, 0, 0, 0, false },
 		{ "1f1b 3 3 tensor 4 groups 3", 0, 0, 0, 0, 0, false },
 		{ "data-parallel 1 1 tensor 2", 0, 0, 0, 0, 0, false },
+		{ "1f1b-rr 2 4 0,7 copies 3,1 of 4", 2, 4, 2, 7, 4, false },
+		{ "1f1b-rr 3 7 recompute copies 4,2,1", 3, 7, 0, 0, 0, true },
+		{ "1f1b-rr 2 5 copies 3,1", 0, 0, 0, 0, 0, false }, { "1f1b-rr 2 4", 0, 0, 0, 0, 0, false },
+		{ "1f1b-rr 2 5 copies 3,2", 0, 0, 0, 0, 0, false }, { "1f1b-rr 2 2 copies 1,1", 0, 0, 0, 0, 0, false },
+		{ "1f1b-rr 3 4 copies 3,1", 0, 0, 0, 0, 0, false }, { "1f1b-rr 2 4 copies 3,1,", 0, 0, 0, 0, 0, false },
 		{ "data-parallel 1 1", 1, 1, 0, 0, 0, false },
 		{ "data-parallel 1 1 of 4", 1, 1, 0, 0, 4, false },
 		{ "data-parallel 2 2", 0, 0, 0, 0, 0, false },
@@ -950,6 +955,23 @@ static void settled_pipelines_come_back_as_they_were_written(void **state)
 		hd_text_fixed(&text, room, sizeof room);
 		hd_job_settled_put(&s, &text);
 		assert_string_equal(room, cases[i].text);
+	}
+}
+
+static void copies_of_stages_are_numbers_that_divide_one_another(void **state)
+{
+	static const struct { const char *text; uint32_t n, last; } cases[] = {
+		{ "3,1", 2, 1 }, { "1,2", 2, 2 }, { "4,2,1", 3, 1 }, { "6,1,3", 3, 3 }, { "63,1", 2, 1 },
+		{ "64,1", 0, 0 }, { "3", 0, 0 }, { "1,1", 0, 0 }, { "3,2", 0, 0 }, { "6,2,3", 0, 0 },
+		{ "0,2", 0, 0 }, { "3,1,", 0, 0 }, { "3,,1", 0, 0 }, { "3,-1", 0, 0 }, { "3,1 ", 0, 0 }, { "", 0, 0 },
+		{ "none", 0, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		uint32_t copies[HD_JOB_MAX_STAGES];
+		const uint32_t n = hd_job_stage_copies(cases[i].text, copies);
+		CHECK(n == cases[i].n && (!n || copies[n - 1] == cases[i].last), "%s: %u", cases[i].text, n);
 	}
 }
 
@@ -1073,6 +1095,7 @@ int main(void)
 		cmocka_unit_test(delayed_updates_go_over_workers),
 		cmocka_unit_test(cuts_of_an_update_are_a_number_of_stages_or_their_first_nodes),
 		cmocka_unit_test(settled_pipelines_come_back_as_they_were_written),
+		cmocka_unit_test(copies_of_stages_are_numbers_that_divide_one_another),
 		cmocka_unit_test(the_hash_sees_every_key_that_fixes_the_result_and_no_other),
 		cmocka_unit_test(the_hash_says_that_there_are_weights_and_not_where),
 		cmocka_unit_test(a_printed_job_parses_to_the_same_job),

@@ -91,7 +91,8 @@ X(PAR_TENSOR, "parallel", "tensor", INT,  0, "auto",   "auto", 1, 1024, "devices
 X(PAR_REPLICAS, "parallel", "replicas", INT, 0, "auto", "auto", 1, 4096, "pipelines side by side, each with a share of the virtual nodes (auto: devices over stages)")
 X(PAR_WIDTH, "parallel", "width", INT, 0, "auto", "auto", 1, 256, "ranks of a pipeline over workers; auto: stages over chunks, else settled when a run starts, by the devices that it starts with, and written into the run")
 X(PAR_GROUPS, "parallel", "groups", INT, 0, "auto", "auto", 1, 64, "over workers: on how many of them the devices of a rank lie (parallel.tensor), as many on each; auto: on one if it has enough, else on as many as it takes; written into the run, and with another parallel.tensor settled again")
-X(PAR_SETTLED, "parallel", "settled", TEXT, 0, "none", "none", 0, 0, "pipelines over workers as parallel.mode: auto chose them, written into the run: schedule, stages, devices of a pipeline, first node of each stage, recomputation, for how many devices; with mode: auto it goes before the other keys")
+X(PAR_COPIES, "parallel", "copies", TEXT, 0, "none", "none", 0, 0, "ranks of each stage where they differ, as 3,1 for three of the first and one of the second: goes with schedule 1f1b-rr; of two numbers one divides the other")
+X(PAR_SETTLED, "parallel", "settled", TEXT, 0, "none", "none", 0, 0, "pipelines over workers as parallel.mode: auto chose them, written into the run: schedule, stages, devices of a pipeline, first node of each stage, ranks of each where they differ, recomputation, for how many devices; with mode: auto it goes before the other keys")
 X(PAR_RECOMPUTE, "parallel", "recompute", WORD, 0, "auto", "auto|none|stage", 0, 0, "stage: a stage keeps its input alone and computes the rest again")
 X(PAR_OFFLOAD, "parallel", "offload", WORD, 0, "none", "none|stage", 0, 0, "stage: activations of a stage lie in a file between the forward and the backward of a virtual node")
 

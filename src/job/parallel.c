@@ -12,6 +12,7 @@ static const struct { enum hd_job_key key; const char *modes; } needs[] = {
 	{ HD_JOB_PAR_STAGES,    "given|auto|pipeline" },
 	{ HD_JOB_PAR_SCHEDULE,  "given|auto|pipeline" },
 	{ HD_JOB_PAR_CHUNKS,    "given|auto|pipeline" },
+	{ HD_JOB_PAR_COPIES,    "given|auto|pipeline" },
 	{ HD_JOB_PAR_TENSOR,    "given|auto|pipeline|tensor" },
 	{ HD_JOB_PAR_REPLICAS,  "given|auto|pipeline|tensor" },
 	{ HD_JOB_PAR_RECOMPUTE, "given|auto|pipeline|tensor" },
@@ -81,6 +82,35 @@ static enum hd_err check_schedule(struct hd_job_reader *reader)
 			(long long)chunks->i, kind->name, kind->vmin,
 			kind->vmax);
 	return HD_OK;
+}
+
+static enum hd_err check_copies(struct hd_job_reader *reader)
+{
+	const struct hd_job *job = reader->job;
+	const struct hd_job_value *copies = &job->value[HD_JOB_PAR_COPIES],
+		*stages = &job->value[HD_JOB_PAR_STAGES], *schedule = &job->value[HD_JOB_PAR_SCHEDULE];
+	uint32_t of[HD_JOB_MAX_STAGES];
+	const uint32_t n = copies->is_none ? 0 : hd_job_stage_copies(copies->text, of);
+
+	hd_job_at(reader, HD_JOB_PAR_COPIES);
+	if (copies->is_none)
+		return HD_OK;
+	if (!n)
+		return hd_job_refuse(reader,
+			"parallel.copies is \"%.80s\"; write the ranks of each stage, as 3,1: two stages or "
+			"more on %d ranks at most, one of them with 2 or more, and of two numbers one "
+			"divides the other", copies->text, HD_JOB_MAX_STAGES);
+	if (!schedule->is_auto && strcmp(schedule->text, "1f1b-rr") != 0)
+		return hd_job_refuse(reader,
+			"parallel.copies %s goes with parallel.schedule 1f1b-rr, and the job has %s: leave "
+			"one of them out", copies->text, schedule->text);
+	if (!stages->is_auto && stages->i != n)
+		return hd_job_refuse(reader,
+			"parallel.copies %s is of %u stages, and parallel.stages is %lld: leave one of them "
+			"out", copies->text, n, (long long)stages->i);
+	return !asks(job, HD_JOB_PAR_TENSOR) && !asks(job, HD_JOB_PAR_CHUNKS) ? HD_OK :
+		hd_job_refuse(reader, "parallel.copies goes with one device a rank and one chunk a device: "
+		"leave out parallel.tensor and parallel.chunks, or parallel.copies");
 }
 
 static enum hd_err check_settled(struct hd_job_reader *reader)
@@ -171,6 +201,7 @@ enum hd_err hd_job_check_parallel(struct hd_job_reader *reader)
 				mode_name(job));
 	}
 	err = err ? err : check_schedule(reader);
+	err = err ? err : check_copies(reader);
 	err = err ? err : check_settled(reader);
 	err = err ? err : check_offload(reader);
 	return err ? err : check_extents(reader);
@@ -184,13 +215,14 @@ bool hd_job_has_tensor(const struct hd_job *job)
 bool hd_job_has_depth(const struct hd_job *job)
 {
 	return hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_PIPELINE || asks(job, HD_JOB_PAR_STAGES) ||
-		asks(job, HD_JOB_PAR_SCHEDULE) || asks(job, HD_JOB_PAR_CHUNKS);
+		asks(job, HD_JOB_PAR_SCHEDULE) || asks(job, HD_JOB_PAR_CHUNKS) ||
+		asks(job, HD_JOB_PAR_COPIES);
 }
 
 bool hd_job_has_stages(const struct hd_job *job)
 {
 	static const enum hd_job_key keys[] = { HD_JOB_PAR_STAGES, HD_JOB_PAR_SCHEDULE, HD_JOB_PAR_CHUNKS,
-		HD_JOB_PAR_RECOMPUTE, HD_JOB_PAR_OFFLOAD, HD_JOB_PAR_TENSOR };
+		HD_JOB_PAR_RECOMPUTE, HD_JOB_PAR_OFFLOAD, HD_JOB_PAR_TENSOR, HD_JOB_PAR_COPIES };
 	int64_t mode = hd_job_int(job, HD_JOB_PAR_MODE);
 	bool any = mode == HD_PAR_PIPELINE || mode == HD_PAR_TENSOR;
 

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "graph/tensor.h"
-#include "pipeline/generate.h"
+#include "pipeline/lanes.h"
+#include "pipeline/redundancy.h"
 #include "planner/partition.h"
 #include "planner/planner.h"
 
@@ -223,6 +224,153 @@ static enum hd_err of_balance(struct plan_chooser *c, struct hd_diag *diag)
 	return stages.first ? add(c, &stages, diag) : no_memory(diag);
 }
 
+static uint32_t sum_of(const uint32_t *at, uint32_t n)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		sum += at[i];
+	return sum;
+}
+
+/* Stages with copies in different numbers, as many ranks as there are devices. */
+static bool has_copies(const struct plan_chooser *c, const struct hd_auto_plan *p)
+{
+	if (p->shape.d || strcmp(p->shape.schedule, "1f1b-rr") != 0 || p->nstages < 2 ||
+		c->ask->ndevices <= p->nstages || c->ask->ndevices > HD_JOB_MAX_STAGES)
+		return false;
+	const uint32_t lanes = hd_lanes_count(p->replicas, p->nstages);
+	return lanes && lanes <= c->ask->job.nvns && sum_of(p->replicas, p->nstages) == c->ask->ndevices;
+}
+
+static enum hd_err of_copies(struct plan_chooser *c, struct hd_diag *diag)
+{
+	const struct hd_choose_ask *ask = c->ask;
+	const struct hd_auto_ask how = { .vns = ask->job.nvns, .t = 1, .schedule = "1f1b-rr",
+		.recompute = recompute_of(ask), .clips = hd_job_num(ask->task->job, HD_JOB_CLIP) > 0 };
+	const uint32_t before = c->out->n;
+	struct hd_diag why = { "" };
+	struct hd_auto found;
+	enum hd_err err = hd_plan_auto(&found, &ask->costs->sums, &c->cluster, &how, c->arena, &why);
+
+	for (uint32_t i = 0; !err && i < found.nplans && c->out->n - before < HD_CHOOSE_EACH; i++) {
+		const struct hd_auto_plan *p = &found.plan[i];
+		if (!has_copies(c, p))
+			continue;
+		struct hd_run_stages s = { .schedule = "1f1b-rr", .p = ask->ndevices, .v = 1, .d = 1, .t = 1,
+			.first = nodes_of(c, p->first, p->nstages), .again = ask->alike ? NULL : p->recompute,
+			.recompute = ask->alike && has_any(p->recompute, p->nstages) };
+		if (!s.first)
+			return no_memory(diag);
+		s.ncopies = p->nstages;
+		memcpy(s.copies, p->replicas, p->nstages * sizeof *s.copies);
+		err = add(c, &s, diag);
+	}
+	if (err == HD_E_NOMEM || err == HD_E_BUG)
+		return hd_fail(diag, err, "%s", *why.text ? why.text : diag->text);
+	return HD_OK;
+}
+
+/* What the slower of two stages takes of a virtual node, with so many copies each; INT64_MAX: no cut. */
+static int64_t slower(const struct plan_chooser *c, uint32_t cut, const uint32_t *copies)
+{
+	const struct hd_cut_sums *sums = &c->ask->costs->sums;
+	const uint32_t ends[] = { 0, cut, sums->cuts->n };
+	int64_t most = 0;
+
+	for (int s = 0; s < 2; s++) {
+		if (!hd_cut_sums_is_stage(sums, ends[s], ends[s + 1]))
+			return INT64_MAX;
+		const struct hd_stage_cost cost = hd_cut_sums_range(sums, ends[s], ends[s + 1]);
+		const int64_t took = (cost.f + cost.i + cost.w) / copies[s];
+		most = took > most ? took : most;
+	}
+	return most;
+}
+
+/* The next cut in the order of slower(), behind `last`; false: there is none. */
+static bool next_cut(const struct plan_chooser *c, const uint32_t *copies, uint32_t *last)
+{
+	const int64_t had = *last ? slower(c, *last, copies) : -1;
+	int64_t least = INT64_MAX;
+	uint32_t best = 0;
+
+	for (uint32_t k = 1; k < c->ask->costs->sums.cuts->n; k++) {
+		const int64_t took = slower(c, k, copies);
+		if (took < least && (took > had || (took == had && k > *last))) {
+			least = took;
+			best = k;
+		}
+	}
+	*last = best;
+	return best > 0;
+}
+
+/* Two stages with so many copies, cut where the step is predicted fastest: sums of gradients take part in it,
+ * which no recurrence over times sees. */
+static enum hd_err of_pair(struct plan_chooser *c, uint32_t copies, struct hd_diag *diag)
+{
+	const uint32_t n = c->ask->ndevices, at = c->out->n;
+	struct hd_run_stages s = { .schedule = "1f1b-rr", .p = n, .v = 1, .d = 1, .t = 1, .ncopies = 2,
+		.copies = { copies, n - copies }, .recompute = recompute_of(c->ask) == HD_AUTO_ALWAYS };
+	uint32_t cut[] = { 0, 0 };
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; i < HD_CHOOSE_CUTS && !err && next_cut(c, s.copies, &cut[1]); i++) {
+		s.first = nodes_of(c, cut, 2);
+		err = s.first ? add(c, &s, diag) : no_memory(diag);
+		if (!err && c->out->n == at + 2) {
+			struct hd_plan_choice *best = &c->out->at[at];
+			*best = best[1].forecast.step_ns < best->forecast.step_ns ? best[1] : *best;
+			c->out->n = at + 1;
+		}
+	}
+	return err;
+}
+
+static enum hd_err of_pairs(struct plan_chooser *c, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	for (uint32_t a = 1; a < c->ask->ndevices && c->ask->ndevices <= HD_JOB_MAX_STAGES && !err; a++) {
+		const uint32_t copies[] = { a, c->ask->ndevices - a }, lanes = hd_lanes_count(copies, 2);
+		if (lanes && a != copies[1] && lanes <= c->ask->job.nvns)
+			err = of_pair(c, a, diag);
+	}
+	return err;
+}
+
+/* The keys say them: cut by the FLOPs. */
+static enum hd_err of_given_copies(struct plan_chooser *c, struct hd_diag *diag)
+{
+	const struct hd_choose_ask *ask = c->ask;
+	struct hd_run_stages s;
+	uint32_t *first = hd_arena_take(c->arena, HD_JOB_MAX_STAGES, sizeof *first);
+	enum hd_err err = first ? hd_run_stages(&s, ask->task->job, ask->ndevices, 0, diag) : no_memory(diag);
+
+	err = err ? err : hd_graph_stages_share(first, s.copies, s.ncopies, &ask->task->train,
+		ask->task->rows[0], c->arena, diag);
+	if (err)
+		return err;
+	s.first = first;
+	s.recompute = recompute_of(ask) == HD_AUTO_ALWAYS;
+	return add(c, &s, diag);
+}
+
+/* Do the keys leave copies open, which are of one pipeline? */
+static bool leaves_copies(const struct hd_choose_ask *ask)
+{
+	static const enum hd_job_key keys[] = { HD_JOB_PAR_STAGES, HD_JOB_PAR_CHUNKS, HD_JOB_PAR_SCHEDULE,
+		HD_JOB_PAR_REPLICAS };
+	const struct hd_job *job = ask->task->job;
+	bool open = ask->width <= 1 && ask->ndevices > 2 && !ask->job.lockstep && !ask->setting.speed &&
+		hd_job_int(job, HD_JOB_REDUNDANCY) == HD_REDUNDANCY_NONE;
+
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		open &= job->value[keys[i]].is_auto;
+	return open && hd_job_int(job, HD_JOB_PAR_OFFLOAD) != HD_OFFLOAD_STAGE;
+}
+
 /* The whole model on ranks of several devices, each with a share of the virtual nodes. */
 static enum hd_err of_width(struct plan_chooser *c, struct hd_diag *diag)
 {
@@ -277,9 +425,12 @@ void hd_plan_choice_name(const struct hd_plan_choice *c, struct hd_text *text)
 			hd_text_addf(text, " on %u workers", s->groups);
 		return;
 	}
-	for (uint32_t k = 0; s->again && k < s->p * s->v; k++)
+	for (uint32_t k = 0; s->again && k < hd_run_stages_n(s); k++)
 		again |= s->again[k];
-	hd_text_addf(text, "%s, %u stages%s", s->schedule, s->p * s->v, again ? " with recomputation" : "");
+	hd_text_addf(text, "%s, %u stages%s", s->schedule, hd_run_stages_n(s),
+		again ? " with recomputation" : "");
+	for (uint32_t k = 0; k < s->ncopies; k++)
+		hd_text_addf(text, "%s%u", k ? "," : " on ranks ", s->copies[k]);
 	if (s->d > 1)
 		hd_text_addf(text, " in %u pipelines", s->d);
 	if (s->t > 1)
@@ -321,11 +472,17 @@ static enum hd_err of_depths(struct plan_chooser *c, struct hd_diag *diag)
 	const struct hd_run_stages *shape = ask->shape, whole = { .p = 0 };
 	enum hd_err err = cluster_of(&c->cluster, ask, c->arena, diag);
 
+	if (!err && !shape && !ask->task->job->value[HD_JOB_PAR_COPIES].is_none)
+		return of_given_copies(c, diag);
 	if (!err && !shape && !ask->again && !hd_job_has_stages(ask->task->job) && ask->width <= 1)
 		err = add(c, &whole, diag);
 	for (uint32_t p = 2; p <= ask->ndevices && !err && !shape && !ask->job.lockstep; p++)
 		if (ask->ndevices % p == 0 && allows(ask->task->job, p, ask->ndevices / p))
 			err = of_depth(c, p, ask->ndevices / p, diag);
+	if (!err && !shape && leaves_copies(ask)) {
+		err = of_copies(c, diag);
+		err = err ? err : of_pairs(c, diag);
+	}
 	if (!err && !shape && ask->width > 1 && !hd_job_has_depth(ask->task->job))
 		err = of_width(c, diag);
 	if (!err && shape)
@@ -378,7 +535,8 @@ enum hd_err hd_choose_plan(struct hd_plan_choices *choices, const struct hd_choo
 	const bool open = ask->open && !ask->shape && !ask->job.lockstep;
 	const size_t widths = open ? ask->ndevices < HD_MAX_TENSOR ? ask->ndevices : HD_MAX_TENSOR : 1;
 
-	out.at = hd_arena_take(arena, widths * (ask->ndevices * HD_CHOOSE_EACH + 2), sizeof *out.at);
+	out.at = hd_arena_take(arena, widths * ((ask->ndevices + 1) * (HD_CHOOSE_EACH + 1) + 3),
+		sizeof *out.at);
 	hd_text_init(&out.why, arena);
 	enum hd_err err = !out.at ? no_memory(diag) : open ? of_widths(&c, diag) : of_depths(&c, diag);
 	if (!err && !out.n)

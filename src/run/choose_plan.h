@@ -8,6 +8,8 @@
  * 1. Depths are the divisors of the number of devices, as far as the job's keys leave them open: all devices
  *    are used. HD_CHOOSE_EACH plans of a depth
  *    are simulated. A planner that refuses a depth (memory, cuts, virtual nodes) leaves it out.
+ *    Where the keys say nothing of stages, those with copies in different numbers (1f1b-rr) as the planner
+ *    finds them, and each way to put two on all devices, cut where the step is predicted fastest.
  * 2. Data parallel is a candidate unless the job asks for stages. It is taken unless a pipeline is faster by
  *    more than HD_CHOOSE_MARGIN: that is what predictions err by, and its plan needs no proof of cuts.
  * 3. Candidates stand in the order in which they are to be tried: a worker may yet refuse one for memory.
@@ -28,7 +30,8 @@
 #include "run/forecast.h"
 #include "run/stages.h"
 
-enum { HD_CHOOSE_EACH = 3, HD_CHOICES_SHOWN = 6 };
+/* HD_CHOOSE_CUTS: of two stages with copies, those that divide the time best */
+enum { HD_CHOOSE_EACH = 3, HD_CHOICES_SHOWN = 6, HD_CHOOSE_CUTS = 24 };
 #define HD_CHOOSE_MARGIN 0.03
 
 struct hd_choose_ask {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "graph/tensor.h"
-#include "pipeline/generate.h"
+#include "pipeline/lanes.h"
 #include "pipeline/redundancy.h"
 #include "run/kept_job.h"
 #include "run/kept_plan.h"
@@ -21,9 +21,9 @@ static uint32_t most_pipes(const struct hd_run_stages *s, uint32_t nvns, uint32_
 
 	hd_arena_init(&arena, 0);
 	for (; takes && d < asked && d < HD_VIEW_RANKS / (s->p * s->groups); d += takes) {
-		const struct hd_schedule_ask ask = { .name = hd_run_stages_order(s), .p = s->p, .v = s->v,
-			.m = nvns / (d + 1) };
-		takes = !hd_schedule_make(&made, &ask, &arena, NULL);
+		const struct hd_schedule_ask ask = hd_run_stages_ask(s, nvns / (d + 1));
+		takes = (!s->ncopies || ask.m >= hd_lanes_count(s->copies, s->ncopies)) &&
+			!hd_schedule_make(&made, &ask, &arena, NULL);
 		hd_arena_reset(&arena);
 	}
 	hd_arena_finish(&arena);
@@ -40,17 +40,18 @@ static enum hd_err shape_of(struct hd_pipes *pipes, const struct hd_task *task, 
 	const struct hd_job_value *tensor = &task->job->value[HD_JOB_PAR_TENSOR];
 	const uint32_t d = replicas->is_auto ? 1 : (uint32_t)replicas->i;
 	const uint32_t t = tensor->is_auto ? 1 : (uint32_t)tensor->i;
+	const bool copies = !task->job->value[HD_JOB_PAR_COPIES].is_none;
 	struct hd_schedule one;
 
-	if (width->is_auto && stages->is_auto)
+	if (width->is_auto && stages->is_auto && !copies)
 		return hd_fail(diag, HD_E_INVAL,
 			"the run does not say how many devices a pipeline has (parallel.stages)");
 	struct hd_job job = *task->job;
 	/* the width is not 1 for want of a number of stages */
 	if (stages->is_auto && width->i > 1)
 		job.value[HD_JOB_PAR_MODE].i = HD_PAR_PIPELINE;
-	enum hd_err err = hd_run_stages(&pipes->stages, &job, stages->is_auto ? (uint32_t)width->i * d *
-		t : 0, 0, diag);
+	enum hd_err err = hd_run_stages(&pipes->stages, &job, stages->is_auto && !copies ?
+		(uint32_t)width->i * d * t : 0, 0, diag);
 	if (err)
 		return err;
 	const struct hd_run_stages *s = &pipes->stages;
@@ -60,13 +61,13 @@ static enum hd_err shape_of(struct hd_pipes *pipes, const struct hd_task *task, 
 		return hd_fail(diag, HD_E_INVAL, "%u devices of a rank (parallel.tensor) on %u workers "
 			"(parallel.groups): the workers must divide the devices", s->t, n);
 	pipes->most = most_pipes(s, task->job->nvns, replicas->is_auto ? UINT32_MAX : d);
-	if (s->p * s->v * n > HD_STAGE_BITS)
+	if (hd_run_stages_n(s) * n > HD_STAGE_BITS)
 		return hd_fail(diag, HD_E_INVAL,
-			"%u stages, each on %u workers; over workers there are at most %d", s->p * s->v, n,
-			HD_STAGE_BITS / n);
+			"%u stages, each on %u workers; over workers there are at most %d",
+			hd_run_stages_n(s), n, HD_STAGE_BITS / n);
 	/* where a schedule puts its stages does not depend on the virtual nodes */
-	err = hd_schedule_make(&one, &(struct hd_schedule_ask){ .name = hd_run_stages_order(s), .p = s->p,
-		.v = s->v, .m = task->job->nvns }, arena, diag);
+	const struct hd_schedule_ask ask = hd_run_stages_ask(s, task->job->nvns);
+	err = hd_schedule_make(&one, &ask, arena, diag);
 	if (err)
 		return err;
 	if (s->t / n > UINT8_MAX)
@@ -78,8 +79,10 @@ static enum hd_err shape_of(struct hd_pipes *pipes, const struct hd_task *task, 
 	while (strcmp(hd_schedule_kinds[pipes->shape.schedule].name, s->schedule) != 0)
 		pipes->shape.schedule++;
 	hd_shape_make_redundant(&pipes->shape, (uint32_t)hd_job_int(task->job, HD_JOB_REDUNDANCY));
-	for (uint32_t i = 0; i < pipes->shape.nstages; i++)
-		pipes->shape.place[i] = (uint8_t)(one.place[i / n] * n + i % n);
+	for (uint32_t i = 0, at = 0; i < pipes->shape.nstages; i++) {
+		pipes->shape.place[i] = (uint8_t)(s->ncopies ? at : one.place[i / n] * n + i % n);
+		at += s->ncopies ? s->copies[i] : 0;
+	}
 	return pipes->shape.place[0] == 0 ? HD_OK : hd_fail(diag, HD_E_INVAL,
 		"%s begins on device %u of its pipeline; over workers stage 0 is on the first", s->schedule,
 		pipes->shape.place[0]);
@@ -132,7 +135,8 @@ static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, const
 
 	if (!first)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the cuts of %u stages", n);
-	enum hd_err err = given ? HD_OK : hd_graph_stages_balance(first, n, &task->train, task->rows[0],
+	const uint32_t *copies = pipes->stages.ncopies ? pipes->stages.copies : NULL;
+	enum hd_err err = given ? HD_OK : hd_graph_stages_share(first, copies, n, &task->train, task->rows[0],
 		arena, diag);
 	for (uint32_t s = 0; s < n && given; s++)
 		first[s] = given[s];
@@ -181,6 +185,25 @@ static void say_recompute(struct hd_job *job, bool again)
 	job->value[HD_JOB_PAR_RECOMPUTE].text = again ? "stage" : "none";
 }
 
+/* The ranks of each stage of a shape with copies; none of another. */
+static enum hd_err say_copies(struct hd_job *job, const struct hd_view_shape *shape, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_job_value *value = &job->value[HD_JOB_PAR_COPIES];
+	struct hd_text text;
+
+	value->is_none = !hd_view_has_copies(shape);
+	value->is_standard = false;
+	value->text = "none";
+	if (value->is_none)
+		return HD_OK;
+	hd_text_init(&text, arena);
+	for (uint32_t s = 0; s < shape->nstages; s++)
+		hd_text_addf(&text, "%s%u", s ? "," : "", hd_view_copies(shape, s));
+	value->text = text.at;
+	return text.full ? hd_fail(diag, HD_E_NOMEM, "no memory for the shape of a view") : HD_OK;
+}
+
 /* As if the job's keys asked for it; of `shape` what is no number of stages and ranks; its cuts, where it has
  * none, are by the FLOPs. */
 static enum hd_err as_asked(struct hd_pipes *pipes, const struct hd_task *of, const char *schedule,
@@ -200,8 +223,10 @@ static enum hd_err as_asked(struct hd_pipes *pipes, const struct hd_task *of, co
 	*task = *of;
 	task->job = job;
 	say(job, HD_JOB_PAR_STAGES, nstages);
-	say(job, HD_JOB_PAR_CHUNKS, nstages / width);
+	say(job, HD_JOB_PAR_CHUNKS, hd_view_has_copies(shape) ? 1 : nstages / width);
 	say(job, HD_JOB_PAR_WIDTH, width);
+	if (say_copies(job, shape, arena, diag))
+		return HD_E_NOMEM;
 	say(job, HD_JOB_PAR_SCHEDULE, 0);
 	job->value[HD_JOB_PAR_SCHEDULE].text = schedule;
 	say_redundancy(job, hd_shape_redundancy(shape));
@@ -222,7 +247,8 @@ enum hd_err hd_pipes_of_shape(struct hd_pipes *pipes, const struct hd_task *task
 
 	while (known < hd_shape_order(shape) && hd_schedule_kinds[known].name)
 		known++;
-	if (!shape->width || shape->nstages % shape->width || shape->width % n ||
+	if (!shape->width || (hd_view_has_copies(shape) ? n > 1 || t > 1 || shape->nstages < 2 ||
+		shape->width > HD_STAGE_BITS : shape->nstages % shape->width != 0) || shape->width % n ||
 		!hd_schedule_kinds[known].name || hd_shape_redundancy(shape) >= HD_NREDUNDANCIES)
 		return hd_fail(diag, HD_E_INVAL,
 			"%u stages over %u devices, in the order %u, are no pipeline", shape->nstages,
@@ -256,6 +282,9 @@ enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, st
 	for (uint32_t i = 0; i < s.n * n && i < HD_STAGE_BITS; i++)
 		shape.first[i] = s.node[i / n];
 	hd_shape_make_redundant(&shape, (uint32_t)hd_job_int(job, HD_JOB_REDUNDANCY));
+	shape.width = s.width * n;
+	for (uint32_t i = 0, at = 0; i < s.stages && s.has_copies; at += s.copies[i++])
+		shape.place[i] = (uint8_t)at;
 	return as_asked(pipes, task, kind->name, s.stages, s.width, &shape, arena, diag);
 }
 
@@ -328,7 +357,8 @@ static enum hd_err staged(struct hd_plan *plan, const struct hd_pipes *pipes, co
 	assert(view->shape.nstages == pipes->shape.nstages && view->shape.width == s.p * pipes->groups);
 	s.d = hd_view_pipes(view);
 	for (uint32_t k = 0; k < s.d; k++)
-		share[k] = view->rank[k * view->shape.width].nvns;
+		for (uint32_t r = share[k] = 0; r < hd_view_copies(&view->shape, 0); r++)
+			share[k] += view->rank[k * view->shape.width + r].nvns;
 	s.share = share;
 	return hd_run_stages_plan(plan, &s, job, task, NULL, arena, diag);
 }
@@ -517,8 +547,21 @@ enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndev
 
 static bool set(const struct hd_job *job, int key) { return job->value[key].origin == HD_FROM_SET; }
 
+/* Stages with copies that were chosen stay as if the keys asked for them. */
+static enum hd_err put_copies(struct hd_job *job, const struct hd_job_settled *s, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_view_shape shape = { .nstages = s->stages, .width = s->width };
+
+	for (uint32_t i = 0, at = 0; i < s->stages; at += s->copies[i++])
+		shape.place[i] = (uint8_t)at;
+	if (s->recompute && !set(job, HD_JOB_PAR_RECOMPUTE))
+		say_recompute(job, true);
+	return say_copies(job, &shape, arena, diag);
+}
+
 /* What was chosen and stays comes from the keys from here on. */
-static void leave_settled(struct hd_job *job)
+static enum hd_err leave_settled(struct hd_job *job, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_job_value *settled = &job->value[HD_JOB_PAR_SETTLED];
 	const struct hd_schedule_kind *kind = NULL;
@@ -526,9 +569,15 @@ static void leave_settled(struct hd_job *job)
 
 	if (settled->is_none || !hd_job_settled(&s, settled->text) ||
 		hd_schedule_kind_find(&kind, s.schedule, NULL))
-		return;
+		return HD_OK;
 	settled->is_none = true;
 	settled->text = "none";
+	/* the shape's keys below are of this order */
+	if (s.has_copies && !set(job, HD_JOB_PAR_COPIES) && !set(job, HD_JOB_PAR_STAGES) &&
+		!set(job, HD_JOB_PAR_CHUNKS) && !set(job, HD_JOB_PAR_SCHEDULE))
+		return put_copies(job, &s, arena, diag);
+	if (s.has_copies)
+		return HD_OK;
 	if (s.recompute && !set(job, HD_JOB_PAR_RECOMPUTE))
 		say_recompute(job, true);
 	if (s.tensor && !set(job, HD_JOB_PAR_TENSOR)) {
@@ -537,11 +586,34 @@ static void leave_settled(struct hd_job *job)
 			say(job, HD_JOB_PAR_GROUPS, s.groups ? s.groups : 1);
 	}
 	if (s.stages == 1 || set(job, HD_JOB_PAR_SCHEDULE))
-		return;
+		return HD_OK;
 	say(job, HD_JOB_PAR_SCHEDULE, 0);
 	job->value[HD_JOB_PAR_SCHEDULE].text = kind->name;
 	if (!set(job, HD_JOB_PAR_CHUNKS))
 		say(job, HD_JOB_PAR_CHUNKS, s.stages / s.width);
+	return HD_OK;
+}
+
+/* Copies give way to other stages, and other stages to copies. */
+static void leave_copies(struct hd_job *job)
+{
+	static const struct hd_job_value open = { .is_auto = true, .text = "auto" };
+	struct hd_job_value *value = job->value, *copies = &value[HD_JOB_PAR_COPIES],
+		*schedule = &value[HD_JOB_PAR_SCHEDULE];
+
+	if (set(job, HD_JOB_PAR_COPIES)) {
+		for (int k = 0; k < 2; k++) {
+			const int key = k ? HD_JOB_PAR_CHUNKS : HD_JOB_PAR_SCHEDULE;
+			value[key] = set(job, key) ? value[key] : open;
+		}
+		return;
+	}
+	if (copies->is_none || !(set(job, HD_JOB_PAR_STAGES) || set(job, HD_JOB_PAR_CHUNKS) ||
+		set(job, HD_JOB_PAR_SCHEDULE)))
+		return;
+	copies->is_none = true;
+	copies->text = "none";
+	*schedule = set(job, HD_JOB_PAR_SCHEDULE) ? *schedule : open;
 }
 
 static enum hd_err refuse_key(int key, struct hd_diag *diag)
@@ -554,7 +626,7 @@ static enum hd_err refuse_key(int key, struct hd_diag *diag)
 			hd_job_keys[key].table, hd_job_keys[key].key);
 	return hd_fail(diag, HD_E_INVAL,
 		"%s.%s does not change while a run goes on: stop it and resume it with that; "
-		"parallel.stages, chunks, schedule, replicas, tensor, groups and recompute, and "
+		"parallel.stages, chunks, copies, schedule, replicas, tensor, groups and recompute, and "
 		"elastic.redundancy do",
 		hd_job_keys[key].table, hd_job_keys[key].key);
 }
@@ -579,7 +651,7 @@ enum hd_err hd_pipes_change(struct hd_job *job, uint32_t width, uint32_t ndevice
 {
 	static const enum hd_job_key changes[] = { HD_JOB_PAR_STAGES, HD_JOB_PAR_CHUNKS,
 		HD_JOB_PAR_SCHEDULE, HD_JOB_PAR_REPLICAS, HD_JOB_PAR_TENSOR, HD_JOB_PAR_GROUPS,
-		HD_JOB_PAR_RECOMPUTE, HD_JOB_REDUNDANCY };
+		HD_JOB_PAR_RECOMPUTE, HD_JOB_PAR_COPIES, HD_JOB_REDUNDANCY };
 	static const struct hd_job_value open = { .is_auto = true, .text = "auto" };
 	struct hd_job_value *value = job->value;
 
@@ -595,7 +667,14 @@ enum hd_err hd_pipes_change(struct hd_job *job, uint32_t width, uint32_t ndevice
 		return err;
 	if (set(job, HD_JOB_PAR_SCHEDULE) && !set(job, HD_JOB_PAR_CHUNKS))
 		value[HD_JOB_PAR_CHUNKS] = open;
-	leave_settled(job);
+	leave_copies(job);
+	err = leave_settled(job, arena, diag);
+	if (err)
+		return err;
+	if (!value[HD_JOB_PAR_COPIES].is_none) {
+		value[HD_JOB_PAR_STAGES] = value[HD_JOB_PAR_WIDTH] = value[HD_JOB_PAR_CHUNKS] = open;
+		return HD_OK;
+	}
 	if (set(job, HD_JOB_PAR_STAGES)) {
 		value[HD_JOB_PAR_WIDTH] = open;
 		return HD_OK;
@@ -610,7 +689,7 @@ enum hd_err hd_pipes_keep_shape(struct hd_rundir *dir, const struct hd_job *job,
 	static const struct hd_job_value open = { .is_auto = true, .text = "auto" };
 	enum { STAGES, WIDTH, CHUNKS };
 	/* one stage has no order of its own */
-	const bool staged = pipes->stages.p * pipes->stages.v > 1;
+	const bool staged = hd_run_stages_n(&pipes->stages) > 1;
 	struct hd_kept_value value[] = { { HD_JOB_PAR_STAGES, open }, { HD_JOB_PAR_WIDTH, { .i = 0 } },
 		{ HD_JOB_PAR_CHUNKS, open },
 		{ HD_JOB_PAR_SCHEDULE, staged ? (struct hd_job_value){ .text = pipes->stages.schedule } :
@@ -620,13 +699,14 @@ enum hd_err hd_pipes_keep_shape(struct hd_rundir *dir, const struct hd_job *job,
 		{ HD_JOB_PAR_GROUPS, job->value[HD_JOB_PAR_GROUPS] },
 		{ HD_JOB_PAR_RECOMPUTE, job->value[HD_JOB_PAR_RECOMPUTE] },
 		{ HD_JOB_PAR_SETTLED, job->value[HD_JOB_PAR_SETTLED] },
+		{ HD_JOB_PAR_COPIES, job->value[HD_JOB_PAR_COPIES] },
 		{ HD_JOB_REDUNDANCY, job->value[HD_JOB_REDUNDANCY] },
 		{ HD_JOB_RESILIENCE, job->value[HD_JOB_RESILIENCE] } };
 	enum hd_err err = put_number(&value[WIDTH].value, pipes->stages.p, arena, diag);
 
 	/* of devices of a rank alone it would follow that there is one */
 	if (!err && staged && pipes->stages.t > 1 && hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_GIVEN)
-		err = put_number(&value[STAGES].value, pipes->stages.p * pipes->stages.v, arena, diag);
+		err = put_number(&value[STAGES].value, hd_run_stages_n(&pipes->stages), arena, diag);
 	/* those of the schedule are left open: so another one has its own */
 	if (!err && pipes->stages.v != hd_schedule_kinds[hd_shape_order(&pipes->shape)].vmin)
 		err = put_number(&value[CHUNKS].value, pipes->stages.v, arena, diag);

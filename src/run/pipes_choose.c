@@ -22,15 +22,17 @@ static bool shape_of(struct hd_view_shape *shape, const struct hd_run_stages *s,
 {
 	const uint32_t n = s->groups ? s->groups : 1, t = s->t / n;
 
-	*shape = (struct hd_view_shape){ .nstages = s->p * s->v * n, .width = s->p * n, .again = s->recompute,
-		.each = (uint8_t)(t > 1 ? t : 0), .groups = (uint8_t)(n > 1 ? n : 0) };
+	*shape = (struct hd_view_shape){ .nstages = hd_run_stages_n(s) * n, .width = s->p * n,
+		.again = s->recompute, .each = (uint8_t)(t > 1 ? t : 0), .groups = (uint8_t)(n > 1 ? n : 0) };
 	while (hd_schedule_kinds[shape->schedule].name &&
 		strcmp(hd_schedule_kinds[shape->schedule].name, s->schedule) != 0)
 		shape->schedule++;
 	if (!hd_schedule_kinds[shape->schedule].name || shape->nstages > HD_STAGE_BITS ||
-		(!s->first && s->p * s->v > 1))
+		(!s->first && hd_run_stages_n(s) > 1))
 		return false;
 	hd_shape_make_redundant(shape, redundancy);
+	for (uint32_t i = 0, at = 0; i < s->ncopies; at += s->copies[i++])
+		shape->place[i] = (uint8_t)at;
 	for (uint32_t i = 0; i < shape->nstages && s->first; i++)
 		shape->first[i] = s->first[i / n];
 	return true;
@@ -133,6 +135,8 @@ enum hd_err hd_pipes_cut_again(struct hd_view_shape *shape, const struct hd_pipe
 	struct hd_plan_choices found;
 	bool takes = false;
 
+	if (pipes->stages.ncopies)
+		return hd_fail(diag, HD_E_INVAL, "stages with copies are cut once");
 	if (!slowest)
 		return no_memory(diag);
 	for (uint32_t r = 0; setting->speed && r < npipes * width; r++)

@@ -126,6 +126,35 @@ static void the_exchange_decides_where_bytes_are_dear(void **state)
 	}
 }
 
+/* Unless the keys say otherwise. A run that settles on one is predicted as it was chosen. */
+static void stages_with_copies_are_candidates(void **state)
+{
+	static const struct { const char *more; bool any; } rows[] = {
+		{ "parallel: {mode: auto}\n", true }, { "parallel: {mode: auto, copies: '1,3'}\n", true },
+		{ "parallel: {mode: auto, stages: 2}\n", false }, { "parallel: {mode: auto, schedule: 1f1b}\n", false },
+		{ "parallel: {mode: auto}\ncomm: {sync: stages}\nelastic: {redundancy: lazy}\n", false } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_made m;
+		uint32_t n = 0;
+		begin(&m, rows[i].more, 5);
+		const struct hd_pipes_choices c = choose(&m, 4);
+		for (uint32_t k = 0; k < c.n; k++) {
+			const struct hd_view_shape *s = &c.at[k].shape;
+			if (!hd_view_has_copies(s))
+				continue;
+			const double ms = settled_ms(&m, s, 4);
+			CHECK(fabs(ms / (c.at[k].step_ns * 1e-6) - 1) < 1e-9 && s->width == 4 &&
+				strstr(c.at[k].about, "on ranks"), "%s: %g, %g", c.at[k].about, ms,
+				c.at[k].step_ns * 1e-6);
+			n++;
+		}
+		CHECK((n > 0) == rows[i].any && (i != 1 || n == c.n), "row %zu: %u of %u", i, n, c.n);
+		hd_made_end(&m);
+	}
+}
+
 static void the_whole_model_is_a_candidate_unless_state_is_by_stages(void **state)
 {
 	static const struct { const char *more; bool whole; uint32_t more_than_vns; } rows[] = {
@@ -270,6 +299,7 @@ int main(void)
 		cmocka_unit_test(no_other_cut_is_faster),
 		cmocka_unit_test(keys_bound_the_choice),
 		cmocka_unit_test(the_exchange_decides_where_bytes_are_dear),
+		cmocka_unit_test(stages_with_copies_are_candidates),
 		cmocka_unit_test(the_whole_model_is_a_candidate_unless_state_is_by_stages),
 		cmocka_unit_test(stages_that_must_compute_again_are_chosen),
 		cmocka_unit_test(what_the_keys_forbid_is_refused),

@@ -22,6 +22,9 @@ enum hd_err hd_pipes_settled(struct hd_job_value *value, const struct hd_view_sh
 		s.recompute = how.recompute;
 		s.tensor = t > 1 ? t : 0;
 		s.groups = n > 1 ? n : 0;
+		s.has_copies = hd_view_has_copies(shape);
+		for (uint32_t i = 0; i < s.stages && s.has_copies; i++)
+			s.copies[i] = hd_view_copies(shape, i);
 		for (uint32_t i = 0; i < s.n; i++)
 			s.node[i] = shape->first[i * n];
 		schedule = hd_schedule_kinds[hd_shape_order(shape)].name;
@@ -41,6 +44,15 @@ static bool allows(const struct hd_job_value *key, uint64_t n)
 	return key->is_auto || (uint64_t)key->i == n;
 }
 
+static bool asks_for_copies(const struct hd_job *job, const struct hd_job_settled *s)
+{
+	const struct hd_job_value *value = &job->value[HD_JOB_PAR_COPIES];
+	uint32_t copies[HD_JOB_MAX_STAGES] = { 0 };
+
+	return value->is_none || (s->has_copies && hd_job_stage_copies(value->text, copies) == s->stages &&
+		!memcmp(copies, s->copies, s->stages * sizeof *copies));
+}
+
 /* By the keys that bound a choice. */
 static bool is_asked_for(const struct hd_job *job, const struct hd_job_settled *s, uint32_t ndevices)
 {
@@ -51,10 +63,12 @@ static bool is_asked_for(const struct hd_job *job, const struct hd_job_settled *
 
 	if (s->stages == 1 && !s->tensor)
 		return !hd_job_has_stages(job) && hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES;
+	if (!asks_for_copies(job, s))
+		return false;
 	if (!schedule->is_auto && strcmp(hd_run_stages_drained(schedule->text), s->schedule) != 0)
 		return false;
 	return allows(&value[HD_JOB_PAR_STAGES], s->stages) &&
-		allows(&value[HD_JOB_PAR_CHUNKS], s->stages / s->width) &&
+		allows(&value[HD_JOB_PAR_CHUNKS], s->has_copies ? 1 : s->stages / s->width) &&
 		allows(&value[HD_JOB_PAR_REPLICAS], ndevices / devices) &&
 		(again == HD_RECOMPUTE_AUTO || (again == HD_RECOMPUTE_STAGE) == s->recompute);
 }
@@ -62,7 +76,8 @@ static bool is_asked_for(const struct hd_job *job, const struct hd_job_settled *
 bool hd_pipes_stay(const struct hd_job *job, uint32_t ndevices)
 {
 	static const enum hd_job_key bounds[] = { HD_JOB_PAR_MODE, HD_JOB_PAR_STAGES, HD_JOB_PAR_SCHEDULE,
-		HD_JOB_PAR_CHUNKS, HD_JOB_PAR_TENSOR, HD_JOB_PAR_REPLICAS, HD_JOB_PAR_RECOMPUTE };
+		HD_JOB_PAR_CHUNKS, HD_JOB_PAR_COPIES, HD_JOB_PAR_TENSOR, HD_JOB_PAR_REPLICAS,
+		HD_JOB_PAR_RECOMPUTE };
 	struct hd_job_settled s;
 
 	if (!hd_job_has_settled(job, &s))

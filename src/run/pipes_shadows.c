@@ -19,6 +19,10 @@ enum hd_err hd_pipes_shadows_fit(const struct hd_pipes *pipes, const struct hd_j
 {
 	const char *mode = hd_job_text(job, HD_JOB_REDUNDANCY);
 
+	if (pipes->stages.ncopies && mode_of(job) != HD_REDUNDANCY_NONE)
+		return hd_fail(diag, HD_E_INVAL,
+			"elastic.redundancy: %s does not go with stages that have copies (parallel.copies): "
+			"elastic.redundancy: none, or parallel.schedule: 1f1b without copies", mode);
 	if (!computes(mode_of(job)))
 		return HD_OK;
 	if (pipes->stages.v > 1)

@@ -78,6 +78,9 @@ static void the_shape_is_that_of_the_schedule(void **state)
 		/* a pipeline of it needs 4 of the 13 virtual nodes */
 		{ "schedule: dualpipev, width: 2", 2, 4, 3, { 0, 1, 1, 0 } },
 		{ "schedule: interleaved, chunks: 2, stages: 6", 3, 6, 13, { 0, 1, 2, 0, 1, 2 } },
+		/* three pipelines have a virtual node for each of three lanes, and so have four */
+		{ "copies: '3,1'", 4, 2, 4, { 0, 3 } }, { "copies: '1,2,1', width: 9", 4, 3, 6, { 0, 1, 3 } },
+		{ "mode: auto, settled: '1f1b-rr 2 4 0,7 copies 3,1 of 4'", 4, 2, 4, { 0, 3 } },
 		/* what was chosen goes before the keys */
 		{ "mode: auto, settled: 'zb-v 4 2 0,5,9,20'", 2, 4, 13, { 0, 1, 1, 0 } },
 		{ "mode: auto, schedule: gpipe, stages: 3, settled: '1f1b 2 2'", 2, 2, 13, { 0, 1 } },
@@ -110,7 +113,8 @@ static void the_shape_is_that_of_the_schedule(void **state)
 static void plans_of_staged_views_are_proved_and_owned_by_holders(void **state)
 {
 	static const char *const kinds[] = { "schedule: gpipe, width: 2", "schedule: 1f1b, width: 3",
-		"schedule: zb-v, width: 2", "schedule: zb-h1, width: 4", "schedule: dualpipev, width: 2" };
+		"schedule: zb-v, width: 2", "schedule: zb-h1, width: 4", "schedule: dualpipev, width: 2",
+		"copies: '3,1'", "copies: '1,2'", "copies: '2,1,4'" };
 	const struct hd_plan_job pj = { .nvns = 13, .nstages = 1 };
 	uint32_t owners = 0;
 
@@ -149,6 +153,14 @@ static void plans_of_staged_views_are_proved_and_owned_by_holders(void **state)
 					"%s, %u: bucket %u", kinds[i], n, b);
 				owners |= UINT32_C(1) << w;
 			}
+			for (uint32_t r = 0; r < plan.nranks; r++)
+				for (uint32_t k = 0; k < plan.list[r].len; k++) {
+					const struct hd_ins *ins = &plan.list[r].at[k];
+					CHECK(ins->op != HD_INS_F || r == hd_view_rank(&view,
+						hd_view_lane(&view, ins->vn), ins->stage),
+						"%s, %u: rank %u has F%u.%u", kinds[i], n, r, ins->stage,
+						ins->vn);
+				}
 			for (uint32_t v = 0; v < 13; v++)
 				assert_int_equal(plan.map[v], hd_view_rank(&view, hd_view_lane(&view, v), 0));
 			hd_holding_finish(&held);

@@ -226,9 +226,9 @@ static enum hd_err take(struct hd_run *run, const struct hd_plan_job *job, struc
 		run->plan = had;
 		return take_made(run, diag);
 	}
-	if (run->stages.p && has && had.first && had.nstages == run->stages.p * run->stages.v)
+	if (run->stages.p && has && had.first && had.nstages == hd_run_stages_n(&run->stages))
 		run->stages.first = had.first;
-	else if (run->costs && (is_auto(run) || run->stages.p * run->stages.v > 1))
+	else if (run->costs && (is_auto(run) || (hd_run_stages_n(&run->stages) > 1 && !run->stages.ncopies)))
 		return choose(run, job, diag);
 	if (is_auto(run) && width_of(run) > 1) {
 		err = hd_run_stages(&run->stages, run->job, run->options.worker.ndevices, cores_of(run),

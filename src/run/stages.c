@@ -5,7 +5,7 @@
 #include "graph/op.h"
 #include "graph/stages.h"
 #include "graph/tensor.h"
-#include "pipeline/generate.h"
+#include "pipeline/lanes.h"
 #include "pipeline/staged.h"
 #include "run/costs.h"
 
@@ -14,23 +14,36 @@ static uint32_t given(const struct hd_job *job, enum hd_job_key key)
 	return job->value[key].is_auto ? 0 : (uint32_t)job->value[key].i;
 }
 
+struct hd_schedule_ask hd_run_stages_ask(const struct hd_run_stages *s, uint32_t m)
+{
+	return (struct hd_schedule_ask){ .name = hd_run_stages_order(s), .p = s->p, .v = s->v, .m = m,
+		.replicas = s->ncopies ? s->copies : NULL, .nreplicas = s->ncopies,
+		.neighbours = s->ncopies > 0 };
+}
+
+static uint32_t lanes_of(const struct hd_run_stages *s)
+{
+	return s->ncopies ? hd_lanes_count(s->copies, s->ncopies) : 1;
+}
+
 /* Kinds whose stages a pipeline of equal devices has. */
 static enum hd_err find_kind(const struct hd_schedule_kind **kind, const struct hd_job *job, uint32_t chunks,
 	struct hd_diag *diag)
 {
 	const struct hd_job_value *named = &job->value[HD_JOB_PAR_SCHEDULE];
-	enum hd_err err = hd_schedule_kind_find(kind, !named->is_auto ? named->text : chunks > 1 ?
-		"interleaved" : "1f1b", diag);
+	const bool copies = !job->value[HD_JOB_PAR_COPIES].is_none;
+	enum hd_err err = hd_schedule_kind_find(kind, !named->is_auto ? named->text : copies ? "1f1b-rr" :
+		chunks > 1 ? "interleaved" : "1f1b", diag);
 
 	if (err)
 		return err;
 	if (!strcmp((*kind)->name, "data-parallel"))
 		return hd_fail(diag, HD_E_INVAL,
 			"parallel.schedule: data-parallel is no order of stages; write parallel.mode: data");
-	if (!strcmp((*kind)->name, "1f1b-rr"))
+	if (!strcmp((*kind)->name, "1f1b-rr") && !copies)
 		return hd_fail(diag, HD_E_INVAL,
-			"parallel.schedule: 1f1b-rr has copies of single stages, which a plan file names "
-			"(parallel.mode: explicit); copies of whole pipelines are parallel.replicas");
+			"parallel.schedule: 1f1b-rr has copies of single stages: say how many of each, as "
+			"parallel.copies: \"3,1\"; copies of whole pipelines are parallel.replicas");
 	return HD_OK;
 }
 
@@ -66,6 +79,11 @@ static enum hd_err refuse_number(const struct hd_run_stages *s, uint32_t ndevice
 {
 	const char *more = s->d == 1 ? "" : "s";
 
+	if (s->ncopies)
+		return hd_fail(diag, HD_E_INVAL,
+			"%u devices are no %u pipeline%s of %u: use %u (the sum of parallel.copies, times "
+			"parallel.replicas), or parallel.copies: none", ndevices, s->d, more, s->p,
+			s->p * s->d);
 	return s->t == 1 ? hd_fail(diag, HD_E_INVAL,
 		"%u devices are no %u pipeline%s of %u: use %u (parallel.stages over "
 		"parallel.chunks, times parallel.replicas)", ndevices, s->d, more, s->p, s->p * s->d) :
@@ -79,8 +97,8 @@ static enum hd_err refuse_number(const struct hd_run_stages *s, uint32_t ndevice
 static enum hd_err find_ranks(struct hd_run_stages *s, const struct hd_job *job, uint32_t ndevices,
 	uint32_t ncores, struct hd_diag *diag)
 {
-	const uint32_t stages = given(job, HD_JOB_PAR_STAGES), replicas = given(job, HD_JOB_PAR_REPLICAS),
-		nranks = ndevices / s->t, most = ncores / s->t;
+	const uint32_t stages = s->ncopies ? s->p : given(job, HD_JOB_PAR_STAGES),
+		replicas = given(job, HD_JOB_PAR_REPLICAS), nranks = ndevices / s->t, most = ncores / s->t;
 
 	if (stages % s->v)
 		return hd_fail(diag, HD_E_INVAL,
@@ -96,6 +114,10 @@ static enum hd_err find_ranks(struct hd_run_stages *s, const struct hd_job *job,
 		return hd_fail(diag, HD_E_INVAL,
 			"one device and one stage are no pipeline: use --devices 2 or more, or "
 			"parallel.mode: data");
+	if (s->d * lanes_of(s) > job->nvns && s->ncopies)
+		return hd_fail(diag, HD_E_INVAL,
+			"%u pipelines whose stages have up to %u copies (parallel.copies) take %u virtual "
+			"nodes, and the job has %u", s->d, lanes_of(s), s->d * lanes_of(s), job->nvns);
 	if (s->d > job->nvns)
 		return hd_fail(diag, HD_E_INVAL,
 			"parallel.replicas is %u, and the job has %u virtual nodes: each pipeline needs one",
@@ -118,6 +140,10 @@ enum hd_err hd_run_stages(struct hd_run_stages *stages, const struct hd_job *job
 	s.schedule = kind->name;
 	s.delayed = kind->update != HD_UPDATE_FLUSH;
 	s.v = chunks ? chunks : kind->vmin ? kind->vmin : 1;
+	if (!job->value[HD_JOB_PAR_COPIES].is_none)
+		s.ncopies = hd_job_stage_copies(job->value[HD_JOB_PAR_COPIES].text, s.copies);
+	for (uint32_t k = 0; k < s.ncopies; k++)
+		s.p += s.copies[k];
 	err = find_width(&s, job, ndevices, ncores, diag);
 	err = err ? err : find_ranks(&s, job, ndevices, ncores, diag);
 	if (!err)
@@ -170,7 +196,7 @@ static bool computes_again(const struct hd_run_stages *s)
 {
 	bool again = s->recompute;
 
-	for (uint32_t k = 0; s->again && k < s->p * s->v; k++)
+	for (uint32_t k = 0; s->again && k < hd_run_stages_n(s); k++)
 		again |= s->again[k];
 	return again;
 }
@@ -195,9 +221,12 @@ static void say_stages(struct hd_text *text, const struct hd_plan *plan, const s
 	hd_text_addf(text, ": %u stages, %u pipeline%s of %u ", plan->nstages, s->d, s->d == 1 ? "" : "s",
 		s->p);
 	if (s->t > 1)
-		hd_text_addf(text, "ranks of %u devices; cuts at nodes", s->t);
+		hd_text_addf(text, "ranks of %u devices", s->t);
 	else
-		hd_text_add(text, "devices; cuts at nodes");
+		hd_text_add(text, "devices");
+	for (uint32_t k = 0; k < s->ncopies; k++)
+		hd_text_addf(text, "%s%u", k ? "," : ", copies ", s->copies[k]);
+	hd_text_add(text, "; cuts at nodes");
 	for (uint32_t k = 1; k < plan->nstages; k++)
 		hd_text_addf(text, " %u", plan->first[k]);
 	hd_text_add(text, timed ? ", times" : ", FLOPs");
@@ -235,9 +264,8 @@ static enum hd_err make_pipelines(struct hd_schedule **pipeline, const struct hd
 	if (!*pipeline)
 		return no_memory(diag);
 	for (uint32_t k = 0; k < s->d; k++) {
-		const struct hd_schedule_ask ask = { .name = hd_run_stages_order(s),
-			.p = s->p, .v = s->v,
-			.m = s->share ? s->share[k] : job->nvns / s->d + (k < job->nvns % s->d) };
+		const struct hd_schedule_ask ask = hd_run_stages_ask(s, s->share ? s->share[k] :
+			job->nvns / s->d + (k < job->nvns % s->d));
 		enum hd_err err = hd_schedule_make(&(*pipeline)[k], &ask, arena, diag);
 		if (err)
 			return err;
@@ -256,7 +284,8 @@ static enum hd_err find_cuts(const uint32_t **first, const struct hd_run_stages 
 	if (!even)
 		return no_memory(diag);
 	*first = even;
-	return hd_graph_stages_balance(even, nstages, &task->train, task->rows[0], arena, diag);
+	return hd_graph_stages_share(even, s->ncopies ? s->copies : NULL, nstages, &task->train,
+		task->rows[0], arena, diag);
 }
 
 static enum hd_err find_keeps(uint8_t **keeps, const struct hd_run_stages *s, uint32_t nstages,
@@ -300,7 +329,7 @@ static enum hd_err find_overlap(bool *overlap, const uint32_t **first, struct hd
 
 	if (s->overlap)
 		s->drains = s->d > 1 ? "there are several pipelines" : s->offload ?
-			"activations leave to a file" : NULL;
+			"activations leave to a file" : s->ncopies ? "stages have copies" : NULL;
 	*overlap = s->overlap && !s->drains && s->p > 1;
 	if (*overlap && task->delays.early) {
 		err = hold_last(&held, nstages, task, arena, &why);

@@ -9,16 +9,20 @@
  *    `mode: tensor` without a number takes the most devices that divide both the shards and the devices there
  *    are. Where no key asks for depth, p is 1 with t above 1.
  * 2. Over several workers the same stages are those of every view's pipelines (pipes.h).
+ * 3. Where stages have copies (`copies`), a pipeline has a stage for each number, on so many ranks; p are its
+ *    ranks, and the virtual nodes of a copy are neighbours (pipeline/lanes.h).
  *
  * Pure. */
 #ifndef HD_RUN_STAGES_H
 #define HD_RUN_STAGES_H
 
+#include "pipeline/generate.h"
 #include "engine/worker.h"
 
 struct hd_run_stages {
 	const char *schedule;             /* of a row of hd_schedule_kinds */
 	uint32_t p, v, d, t;
+	uint32_t ncopies, copies[HD_JOB_MAX_STAGES];     /* rule 3; ncopies 0: a stage a device and chunk */
 	uint32_t groups;                  /* of a rank's devices, each on a worker (pipes.h); 0: one */
 	bool recompute;                   /* all stages keep their input alone */
 	bool offload;                     /* those that do not have the rest in a file (engine/offload.h) */
@@ -29,9 +33,9 @@ struct hd_run_stages {
 	const char *drains;               /* why they cannot (hd_worker_drains()); NULL: not said */
 	/* where they were measured (choose_plan.h); NULL: by the FLOPs, as even as can be, as `recompute`
 	 * says */
-	const uint32_t *first;            /* [p v] nodes of the graph with which stages begin */
+	const uint32_t *first;            /* [stages] nodes of the graph with which stages begin */
 	const uint32_t *share;            /* [d] virtual nodes of each pipeline */
-	const bool *again;                /* [p v] keeps its input alone */
+	const bool *again;                /* [stages] keeps its input alone */
 };
 
 /* `ndevices` 0: not said; `ncores` then bounds how many there are. HD_E_INVAL: numbers that do not go
@@ -39,6 +43,14 @@ struct hd_run_stages {
 HD_MUST_USE enum hd_err hd_run_stages(struct hd_run_stages *stages, const struct hd_job *job,
 	uint32_t ndevices,
 	uint32_t ncores, struct hd_diag *diag);
+
+/* Stages of a pipeline. */
+static inline uint32_t hd_run_stages_n(const struct hd_run_stages *stages)
+{
+	return stages->ncopies ? stages->ncopies : stages->p * stages->v;
+}
+/* What a generator is asked for, for a pipeline of m virtual nodes (generate.h). */
+struct hd_schedule_ask hd_run_stages_ask(const struct hd_run_stages *stages, uint32_t m);
 
 /* The order of a schedule whose steps are each drained: of delayed updates that of 1f1b; NULL stays. */
 const char *hd_run_stages_drained(const char *schedule);

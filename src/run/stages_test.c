@@ -53,6 +53,9 @@ static void what_is_left_open_is_filled_in(void **state)
 		{ "schedule: zb-v", 2, 2, 2, 2, 1, "zb-v" },
 		{ "schedule: zb-v, stages: 4", 0, 9, 2, 2, 1, "zb-v" },
 		{ "schedule: gpipe, replicas: 3, stages: 2", 6, 1, 2, 1, 3, "gpipe" },
+		{ "copies: '3,1'", 4, 1, 4, 1, 1, "1f1b-rr" }, { "copies: '3,1'", 0, 9, 4, 1, 1, "1f1b-rr" },
+		{ "copies: '3,1', schedule: 1f1b-rr, stages: 2", 8, 9, 4, 1, 2, "1f1b-rr" },
+		{ "copies: '1,2,1', mode: pipeline, replicas: 2", 0, 1, 4, 1, 2, "1f1b-rr" },
 	};
 
 	(void)state;
@@ -112,7 +115,9 @@ static void numbers_that_do_not_go_together_are_refused(void **state)
 		{ "mode: pipeline", 1, "no pipeline" },
 		{ "schedule: zb-v, stages: 3", 2, "use a multiple of 2" },
 		{ "schedule: data-parallel", 2, "parallel.mode: data" },
-		{ "schedule: 1f1b-rr", 2, "parallel.replicas" },
+		{ "schedule: 1f1b-rr", 2, "say how many of each, as parallel.copies: \"3,1\"" },
+		{ "copies: '3,1'", 3, "3 devices are no 1 pipeline of 4: use 4 (the sum of parallel.copies" },
+		{ "copies: '4,1', replicas: 3", 15, "up to 4 copies (parallel.copies) take 12 virtual nodes" },
 		{ "mode: pipeline, replicas: 9", 18, "8 virtual nodes" },
 		{ "mode: tensor", 3, "over 3 devices: no number above 1 divides both" },
 		{ "mode: tensor", 1, "over 1 device: no number above 1 divides both" },

@@ -1,0 +1,47 @@
+#!/bin/bash
+# parallel.copies: stages with copies in different numbers over workers, with the bits of one device.
+. "$(dirname "$0")/program.sh"
+write_jobs 6
+
+for job in gpt resnet18; do
+	train run $job.yaml --out $job-one --devices 1 -s trace.digest=1
+	one=$digest
+	train run $job.yaml --out $job-workers --workers 4 -s parallel.copies=3,1 -s trace.digest=1
+	same "$digest" "$one" "$job: 3 and 1 workers"
+	cmp -s <(grep -o '"digest":"[^"]*"' $job-one/metrics.ndjson) \
+		<(grep -o '"digest":"[^"]*"' $job-workers/metrics.ndjson) ||
+		failed "$job: other digests on the way"
+done
+grep -q '^stages 2' gpt-workers/plan/0001.plan || failed "the plan has other stages"
+grep -q 'copies 3,1' gpt-workers/plan/0001.plan || failed "the plan does not say the copies"
+expect 0 heddle plan check gpt-workers/plan/0001.plan
+train run gpt.yaml --out split --workers 5 -s parallel.copies=1,4 -s comm.sync=stages --steps 3 \
+	-s workers.detect=400ms
+train resume split --workers 3 -s parallel.copies=1,2 --steps 4
+expect 2 heddle resume split --workers 2 -s parallel.stages=2
+says 'or parallel.copies: none'
+train resume split --workers 2 -s parallel.copies=none -s parallel.stages=2 --steps 5
+train resume split --devices 4 -s parallel.copies=3,1 -s comm.sync=allreduce
+expect 0 heddle ckpt diff gpt-one split
+expect 2 heddle run gpt.yaml --workers 5 -s parallel.copies=3,2 --dry-run
+says 'of two numbers one divides the other'
+expect 2 heddle run gpt.yaml --workers 4 -s parallel.copies=3,1 -s comm.sync=stages \
+	-s elastic.redundancy=lazy --dry-run
+says 'does not go with stages that have copies'
+passed "3 and 1, 1 and 4, 1 and 2 workers, state whole and by stages, and one process: the bits of one device"
+
+write_jobs 60
+train run gpt.yaml --out kill-one --devices 1
+"$HEDDLE_BIN" run gpt.yaml --out killed --workers 4 -s parallel.copies=3,1 -s workers.pace=20ms \
+	-s workers.detect=400ms -s checkpoint.every='10 steps' >killed.log 2>&1 &
+reach killed 4
+pid_in() { heddle status $1 --json | grep -o "\"worker\":$2,[^}]*\"pid\":[0-9]*" | grep -o '[0-9]*$'; }
+kill -9 $(pid_in killed 1) $(pid_in killed 3)
+reach killed 10
+expect 0 heddle scale killed -s parallel.copies=1,2
+reach killed 16
+is_done() { heddle status $1 --json | grep -q '"state":"done"'; }
+expect 0 heddle scale killed -s parallel.stages=2
+await is_done killed
+expect 0 heddle ckpt diff kill-one killed
+passed "a copy and the stage behind it killed, other copies, then none: the bits of one device"
