@@ -40,7 +40,7 @@ echo '{"name": "hand", "stages": 2, "batch": 10, "local_ms": 5000, "step_ms": [1
 expect 0 heddle simulate spot --trace hand.csv --model hand.json --json
 same "$(number steps) $(number removals) $(number level2) $(number rendezvous) $(number absorbed)" \
 	"39848 1 0 3 1" "by hand"
-says '"asked_by_rule":{"replace":0,"rebalance":1,"grow":0}'
+says '"asked_by_rule":{"evacuate":0,"replace":0,"rebalance":1,"grow":0}'
 # 3.6 dollars an hour are 1000 nano-dollars a millisecond
 part() { says "\"$1\":{\"ms\":$2,\"nano_usd\":$(($2 * 1000))}"; }
 part boot 135000
@@ -55,7 +55,7 @@ says '"paid":{"ms":79997500,"nano_usd":79997500000'
 expect 0 heddle simulate spot --trace hand.csv --model hand.json
 says '  steps              39848'
 says 'removals           1: 1 absorbed by a neighbour, 0 beyond that (level 2)'
-says 'rendezvous         3; at commits 0 to replace, 1 to rebalance, 0 to grow'
+says 'rendezvous         3; at commits 0 to evacuate, 0 to replace, 1 to rebalance, 0 to grow'
 passed "a trace by hand, with its ledger"
 
 python=$(command -v python3) || python=/opt/torchvenv/bin/python

@@ -9,7 +9,7 @@ import json
 import random
 import sys
 
-ADD, REMOVE, READY, MET, STEPPED = range(5)
+ADD, REMOVE, NOTICE, READY, MET, STEPPED = range(6)
 WAYS = ["shadow", "reroute:0", "reroute:5", "checkpoint:1", "checkpoint:4", "checkpoint:50"]
 
 
@@ -33,13 +33,21 @@ def play(trace, model, resilience="shadow"):
     events = load(trace, model.get("wanted", 10**9))
     heapq.heapify(events)
     number, stages, step_ms = len(events), model["stages"], model["step_ms"]
+    order = [name for _, kind, _, name in sorted(events) if kind == ADD]
+    came = {name: t for t, kind, _, name in events if kind == ADD}
+    share = round(model.get("announced", 0) * 1_000_000)
+    for t, kind, _, name in list(events):
+        i = order.index(name)
+        if kind == REMOVE and (i + 1) * share // 1_000_000 > i * share // 1_000_000:
+            heapq.heappush(events, (max(came[name], t - model.get("lead_ms", 0)), NOTICE, i, (name, t)))
     added, ready, place, at, doubled = {}, set(), {}, {}, set()
     state, mark, length, begin, end, slow = "stands", 0, 0, 0, 0, False
+    leaves, evacuated, given_up = set(), 0, 0
     way, _, every = resilience.partition(":")
     every, shadow, alone = int(every or 0), way == "shadow", way == "checkpoint"
     times = {"boot_ms": 45_000, "rendezvous_ms": 30_000, "save_ms": 10_000, "reload_ms": 30_000,
              "pause_ms": 0, "end_ms": 40_000_000, **model}
-    since = again = saves = saving = lost = 0           # since: steps after the last checkpoint
+    since = again = saves = saving = lost = saved_at = 0           # since: steps after the last checkpoint
     steps = removals = level2 = rendezvous = 0
     first = last = None
     now = paid = boot = rebuild = pipelines = 0
@@ -69,16 +77,54 @@ def play(trace, model, resilience="shadow"):
         post(end, STEPPED, mark)
 
     def decide(t, saved):
-        active, waits, x = len(at), len(ready) - len(at), lost or len(doubled)
+        nonlocal evacuated
+        active, waits, x = len(at), len(ready - leaves - set(at)), lost or len(doubled)
         if (not alone or saved) and (
-                x and waits >= x or x and 2 * x / active > 0.05 or
+                leaves & set(at) or x and waits >= x or x and 2 * x / active > 0.05 or
                 min((active + waits) // stages, len(step_ms)) > pipelines):
+            evacuated += len(leaves & set(at))
             if alone:
                 start(t)
             else:
                 meet(t, model["local_ms"])
         else:
             step(t)
+
+    def lose(t, what):
+        nonlocal mark, end, slow, lost, level2, steps, again, since
+        d, p = at.pop(what)
+        del place[d, p]
+        before = place.get((d, (p - 1) % stages))
+        if not shadow and not alone and any(key[1] == p for key in place):
+            lost += 1
+            if state == "steps":
+                mark += 1
+                end = t + (end - t) * (len(at) + 1) // len(at) + times["pause_ms"]
+                post(end, STEPPED, mark)
+        elif not shadow:
+            level2, steps, again, since = level2 + 1, steps - since, again + since, 0
+            start(t)
+        elif before is None or before in doubled or what in doubled:
+            level2 += 1
+            start(t)
+        else:
+            doubled.add(before)
+            if not slow:
+                slow, mark = True, mark + 1
+                end = t + int(1.5 * (end - t))
+                post(end, STEPPED, mark)
+
+    def is_lost_at_once(t, what, ends):
+        if what not in at:
+            return False
+        d, p = at[what]
+        if shadow:
+            kept = what not in doubled and (d, (p - 1) % stages) in place
+        else:
+            kept = not alone and sum(key[1] == p for key in place) > 1
+        useable = ends - t - min(5000, (ends - t) // 10)
+        move = 0 if kept else times["save_ms"] if alone else model["local_ms"]
+        return useable < (end if state == "steps" else saved_at) - t + move
 
     while events:
         t, kind, _, what = heapq.heappop(events)
@@ -100,37 +146,23 @@ def play(trace, model, resilience="shadow"):
             added.pop(what)
             was_ready = what in ready
             ready.discard(what)
-            if state == "meets" and was_ready:
+            if state == "meets" and was_ready and what not in leaves:
                 mark += 1
                 post(t + length, MET, mark)
             elif what in at:
-                d, p = at.pop(what)
-                del place[d, p]
-                before = place.get((d, (p - 1) % stages))
-                if not shadow and not alone and any(key[1] == p for key in place):
-                    lost += 1
-                    if state == "steps":
-                        mark += 1
-                        end = t + (end - t) * (len(at) + 1) // len(at) + times["pause_ms"]
-                        post(end, STEPPED, mark)
-                elif not shadow:
-                    level2, steps, again, since = level2 + 1, steps - since, again + since, 0
-                    start(t)
-                elif before is None or before in doubled or what in doubled:
-                    level2 += 1
-                    start(t)
-                else:
-                    doubled.add(before)
-                    if not slow:
-                        slow, mark = True, mark + 1
-                        end = t + int(1.5 * (end - t))
-                        post(end, STEPPED, mark)
+                lose(t, what)
+        elif kind == NOTICE:
+            if what[0] in added:
+                leaves.add(what[0])
+                if is_lost_at_once(t, *what):
+                    given_up += 1
+                    lose(t, what[0])
         elif kind == READY:
             ready.add(what)
-            if state == "stands":
+            if state == "stands" and what not in leaves:
                 start(t)
         elif kind == MET:
-            line = sorted(ready, key=added.get)
+            line = sorted(ready - leaves, key=added.get)
             pipelines = min(len(line) // stages, len(step_ms))
             for i, name in enumerate(line[:pipelines * stages]):
                 at[name] = divmod(i, stages)
@@ -144,9 +176,9 @@ def play(trace, model, resilience="shadow"):
             decide(t, True)
         else:
             steps, last, since = steps + 1, t, since + 1
-            if every and since >= every:
-                state, mark = "saves", mark + 1
-                post(t + times["save_ms"], STEPPED, mark)
+            if every and (since >= every or alone and leaves & set(at)):
+                state, mark, saved_at = "saves", mark + 1, t + times["save_ms"]
+                post(saved_at, STEPPED, mark)
             else:
                 decide(t, False)
     rate = steps * model["batch"] / ((last - first) / 1000) if steps else 0
@@ -156,7 +188,7 @@ def play(trace, model, resilience="shadow"):
     return {"steps": steps, "removals": removals, "level2": level2, "rendezvous": rendezvous,
             "samples_per_s": rate, "usd_per_h": usd, "value_ratio": rate * 3600 / usd / base if steps else 0,
             "paid": paid, "boot": boot, "rebuild": rebuild, "saves": saves, "steps_again": again,
-            "saving": saving}
+            "saving": saving, "evacuated": evacuated, "given_up": given_up}
 
 
 def draw(n, folder):
@@ -175,6 +207,9 @@ def draw(n, folder):
                 ("reload_ms", 40_000), ("pause_ms", 3000), ("end_ms", 50_000_000):
             if r.random() < 0.4:
                 model[key] = r.randint(1 if key == "end_ms" else 0, most) // grain * grain or 1
+        if case % 2:
+            model["announced"] = r.choice([0.25, 0.5, 1])
+            model["lead_ms"] = r.choice([0, 2000, 30_000, 120_000, 150_000, r.randint(0, 150_000)])
         lines, there, t = [], [], 0
         span = r.choice([3_000_000, 38_000_000, 45_000_000])
         for name in range(r.randint(1, 120)):
@@ -189,15 +224,19 @@ def draw(n, folder):
 
 
 def compare(n, folder):
+    evacuated = given_up = 0
     for case in range(n):
         model = json.load(open(f"{folder}/model{case}"))
         for way in WAYS:
-            compare_one((case, way), json.load(open(f"{folder}/ours{case}.{way}")),
-                        play(f"{folder}/trace{case}", model, way), way)
+            ours = json.load(open(f"{folder}/ours{case}.{way}"))
+            compare_one((case, way), ours, play(f"{folder}/trace{case}", model, way), way)
+            evacuated, given_up = evacuated + ours["evacuated"], given_up + ours["given_up"]
+    assert evacuated > n and given_up > n, (evacuated, given_up)
 
 
 def compare_one(case, ours, played, way):
-    for key in "steps", "removals", "level2", "rendezvous", "saves", "steps_again":
+    for key in "steps", "removals", "level2", "rendezvous", "saves", "steps_again", \
+            "evacuated", "given_up":
         assert ours[key] == played[key], (case, key, ours[key], played[key])
     for key in "samples_per_s", "usd_per_h", "value_ratio":
         assert abs(ours[key] - played[key]) <= 1e-9 * played[key], (case, key, ours[key], played[key])

@@ -70,6 +70,8 @@ void hd_spot_model_put(const struct hd_spot_model *m, struct hd_json_writer *w)
 	hd_json_put_i64(w, "reload_ms", m->reload_ms);
 	hd_json_put_i64(w, "pause_ms", m->pause_ms);
 	hd_json_put_i64(w, "end_ms", m->end_ms);
+	hd_json_put_f64(w, "announced", (double)m->announced_ppm / HD_SPOT_PPM);
+	hd_json_put_i64(w, "lead_ms", m->lead_ms);
 	hd_json_close(w);
 }
 

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "spot/lead.h"
+
 static const int64_t DAY_MS = 86400000, NANO = 1000000000;
 static const double MOST_USD_H = 1e6;
 
@@ -75,6 +77,7 @@ static enum hd_err read_times(struct hd_spot_model *m, const struct hd_json *jso
 		{ "reload_ms", &m->reload_ms, HD_SPOT_RELOAD_MS, 0, DAY_MS },
 		{ "pause_ms", &m->pause_ms, 0, 0, DAY_MS },
 		{ "end_ms", &m->end_ms, HD_SPOT_END_MS, 1, 366 * DAY_MS },
+		{ "lead_ms", &m->lead_ms, 0, 0, HD_LEAD_AHEAD_MS },
 	};
 	enum hd_err err = HD_OK;
 
@@ -91,9 +94,9 @@ enum hd_err hd_spot_model_read(struct hd_spot_model *model, const struct hd_json
 {
 	static const char *const keys[] = { "name", "stages", "batch", "local_ms", "step_ms", "on_demand",
 		"wanted", "usd_h", "redundant", "bubble", "boot_ms", "rendezvous_ms", "save_ms", "reload_ms",
-		"pause_ms", "end_ms", NULL };
+		"pause_ms", "end_ms", "announced", "lead_ms", NULL };
 	struct hd_spot_model m = { 0 };
-	double redundant = 0, bubble = 0;
+	double redundant = 0, bubble = 0, announced = 0;
 	int64_t stages = 0, wanted = 0;
 	char path[160];
 	enum hd_err err = hd_json_only(json, keys, diag);
@@ -110,6 +113,7 @@ enum hd_err hd_spot_model_read(struct hd_spot_model *model, const struct hd_json
 	err = err ? err : read_times(&m, json, diag);
 	err = err ? err : number_of(json, "redundant", 1, &redundant, diag);
 	err = err ? err : number_of(json, "bubble", 1, &bubble, diag);
+	err = err ? err : number_of(json, "announced", 1, &announced, diag);
 	if (!err && redundant + bubble > 1)
 		err = hd_fail(diag, HD_E_INPUT, "%s: redundant and bubble are %g together, more than a step",
 			hd_json_path(json, path, sizeof path), redundant + bubble);
@@ -119,8 +123,16 @@ enum hd_err hd_spot_model_read(struct hd_spot_model *model, const struct hd_json
 	m.wanted = (uint32_t)wanted;
 	m.redundant_ppm = (uint32_t)(redundant * HD_SPOT_PPM);
 	m.bubble_ppm = (uint32_t)(bubble * HD_SPOT_PPM);
+	m.announced_ppm = (uint32_t)(announced * HD_SPOT_PPM + 0.5);
 	*model = m;
 	return HD_OK;
+}
+
+bool hd_spot_model_announces(const struct hd_spot_model *m, uint32_t node)
+{
+	const uint64_t share = m->announced_ppm;
+
+	return (node + UINT64_C(1)) * share / HD_SPOT_PPM > node * share / HD_SPOT_PPM;
 }
 
 double hd_spot_model_on_demand(const struct hd_spot_model *m)

@@ -10,7 +10,10 @@
  *    `rendezvous_ms` (30,000), `save_ms` of a checkpoint (10,000) and `reload_ms` of it (30,000), `pause_ms`
  *    of a step in which peers take over what a lost device did (0), `end_ms` after which nothing is played
  *    (40,000,000).
- * 3. A member that is none of these is refused.
+ * 3. `announced` (0) is the share of the machines that have notice, `lead_ms` (0; at most 150,000) before
+ *    they go, as far as they were there: of the machines in the order of their addition number i, counted
+ *    from 0, where floor((i + 1) share) is more than floor(i share).
+ * 4. A member that is none of these is refused.
  *
  * Pure; the name lies in the arena. */
 #ifndef HD_SPOT_MODEL_H
@@ -30,11 +33,14 @@ struct hd_spot_model {
 	int64_t boot_ms, rendezvous_ms, save_ms, reload_ms, pause_ms, end_ms;
 	int64_t nano_usd_h;
 	uint32_t redundant_ppm, bubble_ppm;
+	uint32_t announced_ppm;                   /* rule 3 */
+	int64_t lead_ms;
 	struct { uint32_t nodes; int64_t step_ms, nano_usd_h; } on_demand;
 };
 
 HD_MUST_USE enum hd_err hd_spot_model_read(struct hd_spot_model *model, const struct hd_json *json,
 	struct hd_diag *diag);
+bool hd_spot_model_announces(const struct hd_spot_model *model, uint32_t node);     /* rule 3 */
 /* samples per dollar of the machines that are not taken away */
 double hd_spot_model_on_demand(const struct hd_spot_model *model);
 

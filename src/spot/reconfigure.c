@@ -13,6 +13,8 @@ uint32_t hd_spot_pipelines(uint32_t devices, uint32_t stages, uint32_t most)
 
 enum hd_reconfigure hd_reconfigure(const struct hd_spot_standing *s)
 {
+	if (s->leaving)
+		return HD_RECONFIGURE_EVACUATE;
 	if (s->doubled && s->waiting >= s->doubled)
 		return HD_RECONFIGURE_REPLACE;
 	if (s->doubled && 2000000ull * s->doubled > (uint64_t)s->risk_ppm * s->active)

@@ -8,16 +8,19 @@
 static void each_rule_fires_alone(void **state)
 {
 	static const struct { struct hd_spot_standing s; enum hd_reconfigure want; } rows[] = {
-		{ { 47, 1, 1, 4, 4, 12, 50000 }, HD_RECONFIGURE_REPLACE },
-		{ { 47, 0, 1, 4, 4, 12, 50000 }, HD_RECONFIGURE_GO_ON },
-		{ { 46, 1, 2, 4, 4, 12, 50000 }, HD_RECONFIGURE_REBALANCE },
-		{ { 40, 0, 1, 4, 4, 12, 50000 }, HD_RECONFIGURE_GO_ON },      /* 2 of 40 is the risk, not more */
-		{ { 39, 0, 1, 4, 4, 12, 50000 }, HD_RECONFIGURE_REBALANCE },
-		{ { 24, 12, 0, 2, 4, 12, 50000 }, HD_RECONFIGURE_GROW },
-		{ { 24, 11, 0, 2, 4, 12, 50000 }, HD_RECONFIGURE_GO_ON },
-		{ { 48, 12, 0, 4, 4, 12, 50000 }, HD_RECONFIGURE_GO_ON },     /* never more than may be */
-		{ { 48, 0, 0, 4, 4, 12, 0 }, HD_RECONFIGURE_GO_ON },
-		{ { 23, 13, 1, 2, 4, 12, 50000 }, HD_RECONFIGURE_REPLACE },   /* the first that holds */
+		{ { 47, 1, 1, 4, 4, 12, 50000, 0 }, HD_RECONFIGURE_REPLACE },
+		{ { 47, 0, 1, 4, 4, 12, 50000, 0 }, HD_RECONFIGURE_GO_ON },
+		{ { 46, 1, 2, 4, 4, 12, 50000, 0 }, HD_RECONFIGURE_REBALANCE },
+		{ { 40, 0, 1, 4, 4, 12, 50000, 0 }, HD_RECONFIGURE_GO_ON },      /* 2 of 40 is the risk, not more */
+		{ { 39, 0, 1, 4, 4, 12, 50000, 0 }, HD_RECONFIGURE_REBALANCE },
+		{ { 24, 12, 0, 2, 4, 12, 50000, 0 }, HD_RECONFIGURE_GROW },
+		{ { 24, 11, 0, 2, 4, 12, 50000, 0 }, HD_RECONFIGURE_GO_ON },
+		{ { 48, 12, 0, 4, 4, 12, 50000, 0 }, HD_RECONFIGURE_GO_ON },     /* never more than may be */
+		{ { 48, 0, 0, 4, 4, 12, 0, 0 }, HD_RECONFIGURE_GO_ON },
+		{ { .active = 48, .pipelines = 4, .most = 4, .stages = 12, .leaving = 1 },
+		  HD_RECONFIGURE_EVACUATE },
+		{ { 47, 1, 1, 4, 4, 12, 50000, 1 }, HD_RECONFIGURE_EVACUATE },
+		{ { 23, 13, 1, 2, 4, 12, 50000, 0 }, HD_RECONFIGURE_REPLACE },   /* the first that holds */
 	};
 	(void)state;
 
@@ -42,7 +45,7 @@ static void small_standings_are_judged_as_the_rules_read(void **state)
 					if (x > 0 && w >= x)
 						want = HD_RECONFIGURE_REPLACE;
 					const struct hd_spot_standing s = { (uint32_t)a, w, x, d, 3, stages,
-						300000 };
+						300000, 0 };
 					CHECK(hd_reconfigure(&s) == want, "%u stages, D %u, x %u, w %u",
 						stages, d, x, w);
 				}

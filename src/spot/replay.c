@@ -1,12 +1,17 @@
 #include "spot/replay.h"
 
+#include <stdlib.h>
+
+#include "spot/lead.h"
+
 static const int64_t NEVER = INT64_MAX;
 static const uint32_t NO_PLACE = UINT32_MAX;
 
 enum node_is { GONE, BOOTS, READY };              /* a node that has not come yet is GONE, too */
 enum doing { STANDS, MEETS, STEPS, SAVES };
 
-struct spot_node { enum node_is is; uint32_t place; bool doubled; int64_t ready_ms; };
+struct spot_node { enum node_is is; uint32_t place; bool doubled, leaves; int64_t ready_ms; };
+struct spot_notice { int64_t at_ms, ends_ms; uint32_t node; };
 
 struct spot_sim {
 	const struct hd_spot_trace *trace;
@@ -15,6 +20,9 @@ struct spot_sim {
 	struct spot_node *node;                   /* in the order in which they were added */
 	uint32_t *holder;                         /* of each place, row by row; a node */
 	uint32_t nadded, next_ready;              /* those before next_ready have booted */
+	struct spot_notice *notice;               /* in the order in which they come */
+	uint32_t nnotices, next_notice;
+	uint32_t nleaving, nplaced_leaving;       /* ready ones that have notice; of these, with a place */
 	uint32_t nboots, nready, nplaced, ndoubled, pipelines;
 	enum doing doing;
 	int64_t now_ms, meets_ms, until_ms;       /* what a rendezvous takes; its end, or that of the step */
@@ -164,14 +172,14 @@ static void leave_places(struct spot_sim *s)
 			s->node[s->holder[k]].place = NO_PLACE;
 			s->node[s->holder[k]].doubled = false;
 		}
-	s->nplaced = s->ndoubled = s->pipelines = 0;
+	s->nplaced = s->ndoubled = s->pipelines = s->nplaced_leaving = 0;
 }
 
 static void take_places(struct spot_sim *s)
 {
-	s->pipelines = hd_spot_pipelines(s->nready, s->model->stages, s->model->npipelines);
+	s->pipelines = hd_spot_pipelines(s->nready - s->nleaving, s->model->stages, s->model->npipelines);
 	for (uint32_t i = 0; i < s->nadded && s->nplaced < s->pipelines * s->model->stages; i++)
-		if (s->node[i].is == READY) {
+		if (s->node[i].is == READY && !s->node[i].leaves) {
 			s->holder[s->nplaced] = i;
 			s->node[i].place = s->nplaced++;
 		}
@@ -234,6 +242,7 @@ static bool lose_placed(struct spot_sim *s, struct spot_node *lost)
 
 	s->holder[place] = NO_PLACE;
 	s->nplaced--;
+	s->nplaced_leaving -= lost->leaves;
 	lost->place = NO_PLACE;
 	if (strategy == HD_SPOT_REROUTE ? is_shared_out(s, place)
 		: strategy != HD_SPOT_CHECKPOINT && is_doubled_for(s, lost, place)) {
@@ -251,7 +260,8 @@ static bool lose_placed(struct spot_sim *s, struct spot_node *lost)
 
 static void add(struct spot_sim *s, uint32_t node)
 {
-	s->node[node] = (struct spot_node){ BOOTS, NO_PLACE, false, s->now_ms + s->model->boot_ms };
+	s->node[node] = (struct spot_node){ .is = BOOTS, .place = NO_PLACE,
+		.ready_ms = s->now_ms + s->model->boot_ms };
 	s->nadded = node + 1;
 	s->nboots++;
 }
@@ -265,18 +275,59 @@ static bool drop(struct spot_sim *s, uint32_t node)
 	lost->is = GONE;
 	s->nboots -= was == BOOTS;
 	s->nready -= was == READY;
-	if (was == READY && s->doing == MEETS)
+	s->nleaving -= was == READY && lost->leaves;
+	if (was == READY && s->doing == MEETS && !lost->leaves)
 		s->until_ms = s->now_ms + s->meets_ms;
 	return lost->place == NO_PLACE ? true : lose_placed(s, lost);
 }
 
 static void be_ready(struct spot_sim *s)
 {
-	s->node[s->next_ready++].is = READY;
+	struct spot_node *node = &s->node[s->next_ready++];
+
+	node->is = READY;
 	s->nboots--;
 	s->nready++;
-	if (s->doing == STANDS)
+	s->nleaving += node->leaves;
+	if (s->doing == STANDS && !node->leaves)
 		meet_again(s);
+}
+
+/* Would its loss be taken by others, as is_doubled_for() and is_shared_out() have it? */
+static bool is_held(const struct spot_sim *s, const struct spot_node *node)
+{
+	const uint32_t stages = s->model->stages;
+	uint32_t holders = 0;
+
+	if (s->way.strategy == HD_SPOT_CHECKPOINT)
+		return false;
+	if (s->way.strategy != HD_SPOT_REROUTE)
+		return !node->doubled && ring_predecessor(s, node->place) != NO_PLACE;
+	for (uint32_t k = node->place % stages; k < s->pipelines * stages; k += stages)
+		holders += s->holder[k] != NO_PLACE;
+	return holders > 1;
+}
+
+static bool have_notice(struct spot_sim *s, const struct spot_notice *notice)
+{
+	struct spot_node *node = &s->node[notice->node];
+
+	if (node->is == GONE)             /* it came and went at once */
+		return true;
+	node->leaves = true;
+	s->nleaving += node->is == READY;
+	if (node->place == NO_PLACE)
+		return true;
+	s->nplaced_leaving++;
+	const bool held = is_held(s, node);
+	const struct hd_lead_case lead = { .left_ms = notice->ends_ms - s->now_ms,
+		.step_ms = s->until_ms - s->now_ms, .held = held,
+		.ship_ms = held ? 0 : s->way.strategy == HD_SPOT_CHECKPOINT ? s->model->save_ms :
+			s->model->local_ms };
+	if (hd_lead_answer(&lead) != HD_LEAD_LOSE)
+		return true;
+	s->out.given_up++;
+	return lose_placed(s, node);
 }
 
 static void end_rendezvous(struct spot_sim *s)
@@ -290,7 +341,8 @@ static void end_rendezvous(struct spot_sim *s)
 
 static void ask_the_rules(struct spot_sim *s, bool saved)
 {
-	const struct hd_spot_standing standing = { .active = s->nplaced, .waiting = s->nready - s->nplaced,
+	const struct hd_spot_standing standing = { .active = s->nplaced, .leaving = s->nplaced_leaving,
+		.waiting = s->nready - s->nplaced - (s->nleaving - s->nplaced_leaving),
 		.doubled = s->ndoubled, .pipelines = s->pipelines, .most = s->model->npipelines,
 		.stages = s->model->stages, .risk_ppm = HD_RECONFIGURE_RISK_PPM };
 	enum hd_reconfigure rule = hd_reconfigure(&standing);
@@ -303,6 +355,7 @@ static void ask_the_rules(struct spot_sim *s, bool saved)
 		begin_step(s);
 		return;
 	}
+	s->out.evacuated += s->nplaced_leaving;
 	leave_places(s);
 	if (restarts)
 		meet_again(s);
@@ -314,7 +367,8 @@ static bool end_step(struct spot_sim *s)
 {
 	bool fits = commit(s);
 
-	if (s->way.every && s->nunsaved >= s->way.every) {
+	const bool leaves = s->way.strategy == HD_SPOT_CHECKPOINT && s->nplaced_leaving;
+	if (s->way.every && (s->nunsaved >= s->way.every || leaves)) {
 		s->doing = SAVES;
 		s->until_ms = s->now_ms + s->model->save_ms;
 		return fits;
@@ -346,8 +400,11 @@ static bool play(struct spot_sim *s)
 		const int64_t comes = at < t->n ? t->at[at].at_ms : NEVER,
 			ready = s->next_ready < s->nadded ? s->node[s->next_ready].ready_ms : NEVER,
 			ends = s->doing == STANDS ? NEVER : s->until_ms;
+		const struct spot_notice *notice = s->next_notice < s->nnotices ?
+			&s->notice[s->next_notice] : NULL;
 		int64_t next = comes < ready ? comes : ready;
 		next = next < ends ? next : ends;
+		next = notice && notice->at_ms < next ? notice->at_ms : next;
 		if (next > s->model->end_ms)
 			break;
 		fits = pass(s, next);
@@ -355,6 +412,8 @@ static bool play(struct spot_sim *s)
 			add(s, t->at[at++].node);
 		else if (next == comes)
 			fits &= drop(s, t->at[at++].node);
+		else if (notice && next == notice->at_ms)
+			fits &= have_notice(s, &s->notice[s->next_notice++]);
 		else if (next == ready)
 			be_ready(s);
 		else if (s->doing == MEETS)
@@ -381,6 +440,38 @@ static void judge(struct hd_spot_replay *out, const struct hd_spot_model *model)
 	}
 }
 
+static int by_time(const void *a, const void *b)
+{
+	const struct spot_notice *x = a, *y = b;
+
+	if (x->at_ms != y->at_ms)
+		return x->at_ms < y->at_ms ? -1 : 1;
+	return x->node < y->node ? -1 : x->node > y->node;
+}
+
+/* Of those that are removed and announced; none before its machine is there. */
+static bool make_notices(struct spot_sim *s, struct hd_arena *arena)
+{
+	const struct hd_spot_trace *t = s->trace;
+	int64_t *came = hd_arena_take(arena, (size_t)t->nnodes + 1, sizeof *came);
+
+	s->notice = hd_arena_take(arena, (size_t)t->nnodes + 1, sizeof *s->notice);
+	if (!came || !s->notice)
+		return false;
+	for (size_t i = 0; i < t->n && s->model->announced_ppm; i++) {
+		const struct hd_spot_event *e = &t->at[i];
+		const int64_t at_ms = e->at_ms - s->model->lead_ms;
+		if (e->added)
+			came[e->node] = e->at_ms;
+		else if (hd_spot_model_announces(s->model, e->node))
+			s->notice[s->nnotices++] = (struct spot_notice){ .ends_ms = e->at_ms,
+				.at_ms = at_ms > came[e->node] ? at_ms : came[e->node], .node = e->node };
+	}
+	if (s->nnotices)
+		qsort(s->notice, s->nnotices, sizeof *s->notice, by_time);
+	return true;
+}
+
 enum hd_err hd_spot_replay(struct hd_spot_replay *out, const struct hd_spot_trace *trace,
 	const struct hd_spot_model *model, const struct hd_spot_way *way, struct hd_arena *arena,
 	struct hd_diag *diag)
@@ -397,7 +488,7 @@ enum hd_err hd_spot_replay(struct hd_spot_replay *out, const struct hd_spot_trac
 		return err;
 	s.node = hd_arena_take(arena, (size_t)s.trace->nnodes + 1, sizeof *s.node);
 	s.holder = hd_arena_take(arena, (size_t)model->npipelines * model->stages, sizeof *s.holder);
-	if (!s.node || !s.holder)
+	if (!s.node || !s.holder || !make_notices(&s, arena))
 		return hd_fail(diag, HD_E_NOMEM, "no memory to play a trace of %u machines",
 			s.trace->nnodes);
 	if (!play(&s) || !hd_ledger_sum(&s.out.ledger, &s.out.paid))

@@ -1,8 +1,8 @@
 /* replay.h -- a trace of machines, played against a model: what training would have reached and cost, by a
  * way through losses.
  *
- * Time is whole milliseconds. At equal times: a machine is added, removed, ready; a rendezvous ends, a step
- * ends; then the order of the trace.
+ * Time is whole milliseconds. At equal times: a machine is added, removed, has notice, is ready; a rendezvous
+ * ends, a step ends; then the order of the trace.
  *
  * 1. A machine boots the model's boot_ms, then it is ready.
  * 2. A rendezvous takes rendezvous_ms when a machine becomes ready while training stands, and when a loss
@@ -23,7 +23,13 @@
  *    With checkpoints alone a new plan with more pipelines is taken after one, by such a rendezvous, when
  *    nothing is lost by it. The loss of a placed device while one is written voids it.
  * 6. What happens after end_ms does not happen. A step that ends just then counts.
- * 7. Throughput is over the time from the begin of the first step to the end of the last; dollars per
+ * 7. A machine that has notice (model.h, rule 3) takes no place any more; that it is ready, or gone, changes
+ *    nothing then. One that has a place is judged by lead.h: t_step is the rest of the step, or
+ *    of the checkpoint that is written; another holds its state where rules 3 and 4 would take its loss; else
+ *    local_ms moves it, of checkpoints alone a checkpoint of save_ms. Where that lasts it gives its place up
+ *    at the next commit, by a new plan; with checkpoints alone one is written before that. Else it is lost at
+ *    once, and waits until it goes.
+ * 8. Throughput is over the time from the begin of the first step to the end of the last; dollars per
  *    hour are those of the mean number of machines from 0 to the last event. Without a step both values
  *    are 0.
  *
@@ -43,6 +49,7 @@ struct hd_spot_way { enum hd_spot_strategy strategy; uint32_t every; };
 
 struct hd_spot_replay {
 	uint64_t steps, removals, level2, rendezvous, absorbed;
+	uint64_t evacuated, given_up;             /* by notice: between two steps; lost at once */
 	uint64_t saves, again;                    /* checkpoints written; steps that went back to one */
 	uint64_t asked[HD_NRECONFIGURES];         /* rendezvous by the rule that asked for them */
 	int64_t first_ms, last_ms, end_ms;        /* begin of the first step, end of the last, last event */

@@ -101,6 +101,8 @@ static void print_json(struct hd_cmd *cmd, const struct hd_spot_model *model, co
 	hd_json_put_i64(w, "level2", (int64_t)r->level2);
 	hd_json_put_i64(w, "rendezvous", (int64_t)r->rendezvous);
 	hd_json_put_i64(w, "absorbed", (int64_t)r->absorbed);
+	hd_json_put_i64(w, "evacuated", (int64_t)r->evacuated);
+	hd_json_put_i64(w, "given_up", (int64_t)r->given_up);
 	hd_json_open_object(w, "asked_by_rule");
 	for (int i = HD_RECONFIGURE_GO_ON + 1; i < HD_NRECONFIGURES; i++)
 		hd_json_put_i64(w, hd_reconfigure_names[i], (int64_t)r->asked[i]);
