@@ -78,16 +78,44 @@ static enum hd_err come_back(struct hd_stage_costs *s, const struct hd_plan *pla
 	return err;
 }
 
-/* The sender copies, in the time of its own rank; ranks update the chunks that they own, as evenly as can
- * be. */
-static void add_rest(struct hd_stage_costs *s, const struct hd_plan *plan, const struct hd_run_costs *costs,
-	const uint32_t *cut, const uint32_t *copies)
+/* STEPs of a stage, its shadows' apart; of all stages: HD_NONE. */
+static double count_steps(const struct hd_plan *plan, uint32_t stage, bool shadows)
 {
-	double nsteps = 0;
+	double n = 0;
 
 	for (uint32_t r = 0; r < plan->nranks; r++)
-		for (uint32_t i = 0; i < plan->list[r].len; i++)
-			nsteps += plan->list[r].at[i].op == HD_INS_STEP;
+		for (uint32_t i = 0; i < plan->list[r].len; i++) {
+			const struct hd_ins *ins = &plan->list[r].at[i];
+			n += ins->op == HD_INS_STEP && (stage == HD_NONE || ins->stage == stage) &&
+				!(ins->flags & HD_INS_SHADOW) == !shadows;
+		}
+	return n;
+}
+
+/* Rule 2, by stages: what a STEP of a stage takes of the whole update. Shadows without lists are updated by
+ * the rank before theirs, with its own stage. */
+static double part_of_stage(const struct hd_stage_costs *s, const struct hd_plan *plan,
+	const struct hd_step_holders *holders, const uint32_t *makers, uint32_t k)
+{
+	const bool lists = count_steps(plan, HD_NONE, true) > 0, behind = holders->shadows && !lists;
+	const uint32_t next = (k + 1) % s->nstages;
+	double bytes = 0;
+
+	for (uint32_t i = 0; i < s->nstages; i++)
+		bytes += (double)s->stage[i].param;
+	const double own = (double)s->stage[k].param + (behind ? (double)s->stage[next].param : 0),
+		nsteps = count_steps(plan, k, false);
+	return bytes > 0 && nsteps > 0 ? own / bytes * makers[k] / nsteps : 0;
+}
+
+/* The sender copies, in the time of its own rank; ranks of one process, and of workers that hold all, update
+ * as evenly as can be. */
+static void add_rest(struct hd_stage_costs *s, const struct hd_plan *plan, const struct hd_run_costs *costs,
+	const struct hd_step_holders *holders, const uint32_t *cut, const uint32_t *makers)
+{
+	const double nsteps = count_steps(plan, HD_NONE, false);
+	const bool by_stages = holders->devices && !holders->whole && plan->first;
+
 	for (uint32_t k = 0; k < s->nstages; k++) {
 		struct hd_stage_cost *c = &s->stage[k];
 		if (!plan->first)
@@ -97,7 +125,9 @@ static void add_rest(struct hd_stage_costs *s, const struct hd_plan *plan, const
 			c->i += ps((double)costs->line.back[cut[k]] * costs->copy_ns_per_byte);
 			c->w += c->add;
 		}
-		c->step = nsteps > 0 ? ps(costs->update_ns * copies[k] / nsteps / hd_plan_width(plan)) : 0;
+		const double part = by_stages ? part_of_stage(s, plan, holders, makers, k) :
+			nsteps > 0 ? makers[k] / nsteps : 0;
+		c->step = ps(costs->update_ns * part / hd_plan_width(plan));
 		/* of measured nodes; the copies have none */
 		c->of_f = c->of_i = c->of_w = (struct hd_spread){ 0, 0 };
 	}
@@ -222,8 +252,10 @@ static enum hd_err stage_costs(struct hd_stage_costs *out, const struct hd_plan 
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	uint32_t *cut = hd_arena_take(arena, (size_t)plan->nstages + 1, sizeof *cut);
-	uint32_t *copies = hd_arena_take(arena, plan->nstages, sizeof *copies);
-	enum hd_err err = cut && copies ? hd_step_copies(copies, plan, &setting->holders, arena, diag) :
+	uint32_t *makers = hd_arena_take(arena, plan->nstages, sizeof *makers);
+	struct hd_step_holders without = setting->holders;
+	without.shadows = false;
+	enum hd_err err = cut && makers ? hd_step_copies(makers, plan, &without, arena, diag) :
 		hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
 
 	if (!err && plan->first)
@@ -236,7 +268,7 @@ static enum hd_err stage_costs(struct hd_stage_costs *out, const struct hd_plan 
 	if (!err && hd_plan_width(plan) > 1)
 		err = widen(out, plan, costs, ngroups, setting->cores, diag);
 	if (!err)
-		add_rest(out, plan, costs, cut, copies);
+		add_rest(out, plan, costs, &setting->holders, cut, makers);
 	return err;
 }
 

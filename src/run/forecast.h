@@ -9,7 +9,8 @@
  *    share cores are as long as the sharing makes them, as the measured ones are. OFF and ON take the
  *    rank's own time, at the rate of a file whose pages are there.
  * 2. STEP of all stages is one row: a rank updates its chunks once, of whatever stage. Workers each update
- *    what they hold.
+ *    what they hold, with state by stages the parameters of their own stages and of those whose shadow they
+ *    have.
  * 3. Measured is a mean since the plan was adopted, in a run without the first step under it, which meets
  *    memory that was never touched: time, and of stages the processor time in it, which other
  *    programs on the same cores do not lengthen. A row that no rank has run since has 0.

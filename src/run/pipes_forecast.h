@@ -14,6 +14,7 @@
 #ifndef HD_RUN_PIPES_FORECAST_H
 #define HD_RUN_PIPES_FORECAST_H
 
+#include "pipeline/redundancy.h"
 #include "run/forecast.h"
 
 struct hd_pipes_forecast {
@@ -26,7 +27,8 @@ struct hd_pipes_forecast {
 static inline struct hd_step_holders hd_pipes_holders(const struct hd_job *job, uint32_t ndevices)
 {
 	return (struct hd_step_holders){ .devices = ndevices,
-		.whole = hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES };
+		.whole = hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES,
+		.shadows = hd_job_int(job, HD_JOB_REDUNDANCY) != HD_REDUNDANCY_NONE };
 }
 
 /* Of `nworkers` with `ndevices` each; `cores`: for all of them. A job without stages, or with more of them

@@ -209,6 +209,38 @@ static void the_end_of_a_step_is_in_it(void **state)
 	}
 }
 
+/* By stages the step waits for the worker with more parameters; with a shadow each of two has all of them. */
+static void workers_update_what_they_hold(void **state)
+{
+	static const char *const mode[] = { "none", "lazy", "eager" };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct hd_made m;
+		struct hd_pipes pipes;
+		char more[160];
+		uint32_t cut[3];
+		double took[2];
+		snprintf(more, sizeof more, "parallel: {mode: pipeline, width: 2}\ncomm: {sync: stages}\n"
+			"elastic: {redundancy: %s}\n", mode[i]);
+		begin(&m, more);
+		assert_int_equal(hd_pipes_make(&pipes, m.rig.task, &m.rig.arena, NULL), HD_OK);
+		assert_int_equal(hd_run_costs_cuts(m.costs, pipes.stages.first, 2, cut), HD_OK);
+		const double first = (double)hd_cut_sums_range(&m.costs->sums, 0, cut[1]).param,
+			second = (double)hd_cut_sums_range(&m.costs->sums, cut[1], m.costs->cuts.n).param,
+			most = first > second ? first : second;
+		for (int k = 0; k < 2; k++) {
+			m.costs->update_ns = k ? 6e9 : 0;
+			const struct hd_pipes_forecast f = of(&m, 2, 1, 8);
+			took[k] = f.step.step_ns - f.step.end_ns;
+		}
+		const double part = i ? 1 : most / (first + second);
+		CHECK(part > 0.53 && fabs((took[1] - took[0]) / 6e9 - part) < 1e-3, "%s: %g, not %g", mode[i],
+			(took[1] - took[0]) / 6e9, part);
+		hd_made_end(&m);
+	}
+}
+
 /* What a worker's list says it took is written here, so that means are by hand. */
 static void what_was_before_is_not_measured(void **state)
 {
@@ -263,6 +295,7 @@ int main(void)
 		cmocka_unit_test(who_comes_back_late_to_activations_takes_longer),
 		cmocka_unit_test(who_sleeps_wakes_late_once_an_instruction),
 		cmocka_unit_test(the_end_of_a_step_is_in_it),
+		cmocka_unit_test(workers_update_what_they_hold),
 		cmocka_unit_test(what_was_before_is_not_measured),
 		cmocka_unit_test(what_has_no_pipeline_is_not_predicted),
 	};

@@ -11,6 +11,7 @@ struct step_ends {
 	uint32_t nworkers;
 	uint32_t *roots, *all;            /* [worker][stage] partial sums that it makes; [stage] all */
 	uint32_t *makers;                 /* [stage] workers that run it */
+	uint8_t *keeps;                   /* [worker][stage] it has the shadow */
 };
 
 static uint32_t worker_of(const struct step_ends *e, uint32_t rank)
@@ -23,6 +24,34 @@ static bool is_of(const struct step_ends *e, const struct hd_ins *ins, uint32_t 
 	const bool back = ins->op == HD_INS_B || ins->op == HD_INS_I || ins->op == HD_INS_W;
 
 	return back && !(ins->flags & HD_INS_SHADOW) && (!e->plan->first || ins->stage == stage);
+}
+
+/* The pipelines of a plan with shadows have as many ranks each, one of which runs stage 0. */
+static uint32_t width_of(const struct hd_plan *plan)
+{
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < plan->nranks; r++) {
+		bool first = false;
+		for (uint32_t i = 0; i < plan->list[r].len; i++)
+			first |= plan->list[r].at[i].op == HD_INS_F && !plan->list[r].at[i].stage &&
+				!(plan->list[r].at[i].flags & HD_INS_SHADOW);
+		n += first;
+	}
+	return n ? plan->nranks / n : plan->nranks;
+}
+
+static void keep_shadow(struct step_ends *e, uint32_t rank, uint32_t stage)
+{
+	const uint32_t width = width_of(e->plan), first = rank - rank % width;
+
+	for (uint32_t back = 1; back < width; back++) {
+		const uint32_t w = worker_of(e, first + (rank % width + width - back) % width);
+		if (w != worker_of(e, rank)) {
+			e->keeps[w * e->plan->nstages + stage] = 1;
+			return;
+		}
+	}
 }
 
 static enum hd_err count_rank(struct step_ends *e, uint32_t rank, uint32_t stage, uint8_t *has,
@@ -46,6 +75,8 @@ static enum hd_err count_rank(struct step_ends *e, uint32_t rank, uint32_t stage
 	e->makers[stage] += !e->roots[at];
 	e->roots[at] += n;
 	e->all[stage] += n;
+	if (e->holders->shadows)
+		keep_shadow(e, rank, stage);
 	return HD_OK;
 }
 
@@ -62,7 +93,8 @@ static enum hd_err count(struct step_ends *e, const struct hd_plan *plan,
 	e->roots = hd_arena_take(arena, (size_t)e->nworkers * plan->nstages, sizeof *e->roots);
 	e->all = hd_arena_take(arena, plan->nstages, sizeof *e->all);
 	e->makers = hd_arena_take(arena, plan->nstages, sizeof *e->makers);
-	if (!has || !root || !e->roots || !e->all || !e->makers)
+	e->keeps = hd_arena_take(arena, (size_t)e->nworkers * plan->nstages, 1);
+	if (!has || !root || !e->roots || !e->all || !e->makers || !e->keeps)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
 	for (uint32_t r = 0; r < plan->nranks; r++)
 		for (uint32_t s = 0; s < plan->nstages && !err; s++)
@@ -70,9 +102,20 @@ static enum hd_err count(struct step_ends *e, const struct hd_plan *plan,
 	return err;
 }
 
+static bool holds(const struct step_ends *e, uint32_t worker, uint32_t stage)
+{
+	const size_t at = (size_t)worker * e->plan->nstages + stage;
+
+	return e->holders->whole || e->roots[at] > 0 || e->keeps[at];
+}
+
 static uint32_t copies_of(const struct step_ends *e, uint32_t stage)
 {
-	return e->holders->whole ? e->nworkers : e->makers[stage] ? e->makers[stage] : 1;
+	uint32_t n = 0;
+
+	for (uint32_t w = 0; w < e->nworkers; w++)
+		n += holds(e, w, stage);
+	return n ? n : 1;
 }
 
 enum hd_err hd_step_copies(uint32_t *copies, const struct hd_plan *plan,
@@ -97,7 +140,7 @@ static double work_of(const struct step_ends *e, uint32_t worker, const struct h
 			copies = copies_of(e, s), own = e->roots[(size_t)worker * e->plan->nstages + s];
 		/* what it owns of the stage; what it has of it at the end */
 		const double owned = own > 0 ? bytes / makers : 0,
-			held = own > 0 || e->holders->whole ? bytes : 0;
+			held = holds(e, worker, s) ? bytes : 0;
 		const double sums = (own * bytes - own * owned) + owned * (e->all[s] - own) +
 			owned * (copies - 1) + (held - owned);
 		ns += (e->all[s] > 1 ? (e->all[s] - 1) * owned : 0) * costs->line.profile.sum_ns_per_byte;

@@ -6,6 +6,8 @@
  *    joined, at the rate of an addition. Owners of chunks share joins and squares evenly.
  * 2. A *holder* of a stage has its sum, takes its squares and updates it: of one process all ranks together;
  *    of several workers each that runs the stage (comm.sync: stages), or all of them (`whole`).
+ *    With shadows (elastic.redundancy; view.h, rule 10) so does the worker that has the nearest rank before
+ *    the stage's in its pipeline, round, if that is another worker.
  * 3. Between workers an owner gets the partial sums of the others that run the stage, which own as much of it
  *    each, and gives its sum to the other holders. A byte costs both its sender and its receiver
  *    `link_ns_per_byte`: a copy and a checksum.
@@ -28,6 +30,7 @@ enum { HD_STEP_HOPS = 6 };
 struct hd_step_holders {
 	uint32_t devices;                 /* of a worker; 0: all ranks are of one process */
 	bool whole;                       /* each holds all, as with comm.sync: allreduce */
+	bool shadows;                     /* each stage has one more holder: rule 2 */
 };
 
 /* How many of the workers hold each stage: copies[nstages]. */

@@ -73,6 +73,12 @@ static void ends_take_what_is_counted_by_hand(void **state)
 		{ 2, { .devices = 2 }, 0, { 2, 2 },
 			(NORM + (2 * 200 + 200 + 200 + 200) * LINK + 2 * 200 * ADD) / 2.0 },
 		{ 3, { .devices = 1 }, 0, { 2, 2 }, NORM + 4 * 200 * LINK + 200 * ADD },
+		/* of two stages with shadows both workers hold both; one that has both keeps none */
+		{ 0, { .devices = 1, .shadows = true }, 0, { 2, 2 }, NORM + 400 * LINK },
+		{ 1, { .devices = 1, .shadows = true }, 0, { 4, 4 },
+			NORM + (150 + 150 + 150 * 3 + 400 - 150) * LINK + 150 * ADD },
+		{ 1, { .devices = 2, .shadows = true }, 0, { 2, 2 },
+			(NORM + 4 * 200 * LINK + 200 * ADD) / 2.0 },
 	};
 
 	(void)state;
