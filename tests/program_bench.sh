@@ -83,6 +83,7 @@ for s in sets:
 		equal(o["flops"] / o["best_ms"] * 1e3, o["flops_per_s"], "flops_per_s")
 		least_s = max(o["flops"] / s["peak_flops_per_s"], o["bytes"] / s["peak_bytes_per_s"])
 		equal(least_s * 1e3 / o["best_ms"], o["roofline"], "roofline")
+		equal(o["flops"] / s["peak_flops_per_s"] / least_s, o["allowed"], "allowed")
 	if s["cold"]:
 		assert 0 < s["peak_least_flops_per_s"] <= s["peak_most_flops_per_s"], "peaks between ops"
 		assert all((o["of_peak"] > 0) == (o["flops"] > 0) for o in s["ops"]), "of_peak"

@@ -37,18 +37,29 @@ static struct hd_op_time *seen(const struct timing *k, uint32_t inode)
 	return NULL;
 }
 
+/* Bytes of one virtual node of W, if nothing is cached. A gradient of a parameter has to be written once a
+ * wave: it is summed over the wave's virtual nodes. */
+static double bytes_of(const struct hd_program *p, uint32_t inode, uint32_t nparts)
+{
+	const struct hd_node *node = &p->graph->node[inode];
+	const struct hd_operand *out = &p->calls[0][inode].out[0];
+	const uint32_t wide = p->together[inode] ? nparts : 1;
+	const double bytes = hd_ops[node->op].cost(p->graph, node, p->part_rows * wide).bytes / wide,
+		sum = (double)(out->elems * hd_dtype_bytes((enum hd_dtype)out->dtype));
+
+	return wide > 1 || p->grad_of_value[node->out] == HD_NONE ? bytes : bytes - sum + sum / nparts;
+}
+
 static struct hd_op_time *begin(struct timing *k, uint32_t inode)
 {
 	const struct hd_program *p = &k->walk.worker->stage->train;
 	const struct hd_node *node = &p->graph->node[inode];
-	uint32_t nparts = k->walk.rank->nwave, wide = p->together[inode] ? nparts : 1;
-	struct hd_cost one = hd_ops[node->op].cost(p->graph, node, p->part_rows),
-		all = hd_ops[node->op].cost(p->graph, node, p->part_rows * wide);
+	const double flops = hd_ops[node->op].cost(p->graph, node, p->part_rows).flops;
 	struct hd_op_time *t = &k->times->at[k->times->n];
 
 	k->first_node[k->times->n++] = inode;
-	*t = (struct hd_op_time){ .call = &p->calls[0][inode], .flops = one.flops, .bytes = all.bytes / wide,
-		.best_s = -1 };
+	*t = (struct hd_op_time){ .call = &p->calls[0][inode], .flops = flops,
+		.bytes = bytes_of(p, inode, k->walk.rank->nwave), .best_s = -1 };
 	return t;
 }
 

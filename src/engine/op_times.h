@@ -7,7 +7,8 @@
  *
  * 1. Figures are those of one virtual node: a call that takes the rows of W is counted W
  *    times at 1/W of its time. What depends on parameters alone runs once a wave.
- * 2. The time of a parameter's gradient includes its folds; their bytes are not counted.
+ * 2. The time of a parameter's gradient includes its folds. Of its bytes those count that must move:
+ *    operands, and the sum of a wave once.
  * 3. Repeated at once (warm), an op finds its operands in the caches if they fit: the sum
  *    over a step is a bound from below of the step's time. Cold: whole passes in the order of the step, each
  *    node once a pass, so that every op finds its operands where the step leaves them; best of the passes

@@ -73,6 +73,34 @@ static void the_work_of_all_ops_is_that_of_the_step(void **state)
 		}
 }
 
+/* Of 784 pixels to 33 numbers, 2 samples a virtual node: the sum over a wave is written once. */
+static void of_a_gradient_the_bytes_count_that_must_move(void **state)
+{
+	static const uint32_t waves[] = { 1, 5, 13 };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 1, .nthreads = 1,
+			.kernels = HD_KERNELS_PORTABLE, .wave = waves[i] };
+		struct hd_op_times times;
+		struct hd_rig rig;
+		uint32_t seen = 0;
+		hd_rig_open_on(&rig, hd_rig_mlp, BATCH, VNS, NULL, &spec);
+		times_of(&rig, false, &times);
+		for (uint32_t t = 0; t < times.n; t++) {
+			const struct hd_call *call = times.at[t].call;
+			const double want = 4 * (2 * 784 + 2 * 33 + 784 * 33. / waves[i]);
+			if (call->op != HD_OP_MATMUL || call->out[0].elems != 784 * 33)
+				continue;
+			CHECK(fabs(times.at[t].bytes - want) < 1e-3, "waves of %u: %.1f bytes, not %.1f",
+				waves[i], times.at[t].bytes, want);
+			seen++;
+		}
+		assert_int_equal(seen, 1);
+		hd_rig_close(&rig);
+	}
+}
+
 /* A binary tree of V leaves has V - 1 joins, on one device all of them folds. */
 static void one_device_adds_a_gradient_less_than_it_has_virtual_nodes(void **state)
 {
@@ -170,6 +198,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_have_the_same_bits_whether_ops_were_timed_or_not),
 		cmocka_unit_test(the_work_of_all_ops_is_that_of_the_step),
+		cmocka_unit_test(of_a_gradient_the_bytes_count_that_must_move),
 		cmocka_unit_test(one_device_adds_a_gradient_less_than_it_has_virtual_nodes),
 		cmocka_unit_test(a_share_of_the_peak_is_that_of_the_moment),
 		cmocka_unit_test(two_devices_are_refused),

@@ -49,6 +49,12 @@ static double roofline_s(const struct measure *m, const struct hd_op_time *t)
 	return is_compute_bound(m, t) ? t->flops / m->peak : t->bytes / m->bandwidth;
 }
 
+/* The share of the peak that memory leaves, if it is busy all the time: 1 where it is fast enough. */
+static double allowed(const struct measure *m, const struct hd_op_time *t)
+{
+	return is_compute_bound(m, t) ? 1 : t->flops / m->peak / (t->bytes / m->bandwidth);
+}
+
 /* Of the peak measured beside it; 0: it was not. */
 static double of_peak(const struct hd_op_time *t) { return t->peak_flops > 0 ? t->flops / t->peak_flops : 0; }
 
@@ -86,11 +92,11 @@ static void print_row(const struct measure *m, const struct hd_op_time *t)
 		hd_text_addf(&text, "%.1f%%", of_peak(t) * 100);
 	else
 		hd_text_add(&text, "-");
-	printf("%-18s %-34s %6llu %9.4f %9.3f %9.4f %9.2f %8.2f %6.1f%% %7s  %s\n", hd_ops[t->call->op].name,
-		shape, (unsigned long long)t->count,
+	printf("%-18s %-34s %6llu %9.4f %9.3f %9.4f %9.2f %8.2f %6.1f%% %7s %6.1f%%  %s\n",
+		hd_ops[t->call->op].name, shape, (unsigned long long)t->count,
 		t->flops * 1e-9, t->bytes * 1e-6, t->best_s * 1e3, per_s(t->flops, t->best_s) * 1e-9,
 		per_s(t->bytes, t->best_s) * 1e-9,
-		per_s(roofline_s(m, t), t->best_s) * 100, beside,
+		per_s(roofline_s(m, t), t->best_s) * 100, beside, allowed(m, t) * 100,
 		is_compute_bound(m, t) ? "compute" : "memory");
 }
 
@@ -111,6 +117,7 @@ static void put_row(struct hd_json_writer *w, const struct measure *m, const str
 	hd_json_put_f64(w, "roofline", per_s(roofline_s(m, t), t->best_s));
 	if (t->peak_flops > 0)
 		hd_json_put_f64(w, "of_peak", of_peak(t));
+	hd_json_put_f64(w, "allowed", allowed(m, t));
 	hd_json_put_text(w, "bound", is_compute_bound(m, t) ? "compute" : "memory");
 	hd_json_close(w);
 }
@@ -129,8 +136,8 @@ static void print_text(const struct measure *m, const struct hd_run *run, const 
 	if (m->cold)
 		printf("# between ops the core's peak was %.1f to %.1f GFLOP/s\n", m->ops.peak_least * 1e-9,
 			m->ops.peak_most * 1e-9);
-	printf("%-18s %-34s %6s %9s %9s %9s %9s %8s %7s %7s  %s\n", "op", "shape", "count", "GFLOP", "MB",
-		"best ms", "GFLOP/s", "GB/s", "share", "of peak", "bound");
+	printf("%-18s %-34s %6s %9s %9s %9s %9s %8s %7s %7s %7s  %s\n", "op", "shape", "count", "GFLOP",
+		"MB", "best ms", "GFLOP/s", "GB/s", "share", "of peak", "allowed", "bound");
 	for (uint32_t i = 0; i < m->ops.n; i++)
 		print_row(m, &m->ops.at[i]);
 	printf("sum       %.3f ms: ops %.3f + joins and update %.3f\n", sum, m->ops_s * 1e3, update);
@@ -252,9 +259,10 @@ const struct hd_verb hd_verb_bench_op = {
 		"--repeat runs in the wave of virtual nodes that the job would use, operands as in the "
 		"step. All columns are of one virtual node: a call that takes W of them counts as W "
 		"calls of 1/W of its time. Gradients of parameters include their folds. MB: what the op "
-		"reads and writes if nothing is cached, so GB/s may exceed the memory's. Share: time at "
+		"reads and writes if nothing is cached (a gradient: once a wave), so GB/s may exceed the "
+		"memory's. Share: time at "
 		"the measured peak (compute) or copying speed (memory) of a core, whichever is longer, "
-		"over the best time.\n"
+		"over the best time. Allowed: the share of the peak that copying speed leaves to the op.\n"
 		"Last: the sum over a step + the update, and the measured step.\n"
 		"A repeated op finds in the caches what fits them. --cold: --repeat passes over the "
 		"whole step instead, each op once a pass, so that operands are as far away as the step "
