@@ -102,7 +102,28 @@ static void few_devices_are_placed_as_well_as_can_be(void **state)
 	CHECK(100 * worse <= 5 * rounds, "%u of %u are worse than the best", worse, rounds);
 }
 
-/* No neighbours in one zone; and when either is lost, every stage has a survivor, or its shadow has. */
+/* A whole zone is lost. How many stages have no device left in any pipeline, and how many of the lost devices
+ * have lost the one before them, too, which has their shadow. */
+static void lose_zone(const struct hd_placement_ask *a, const struct hd_placement *got, uint32_t zone,
+	uint32_t *unheld, uint32_t *unshadowed)
+{
+	const uint32_t p = a->nstages;
+
+	*unheld = *unshadowed = 0;
+	for (uint32_t s = 0; s < p; s++) {
+		uint32_t held = 0;
+		for (uint32_t k = 0; k < a->npipelines; k++) {
+			const uint32_t *pipeline = got->device + k * p;
+			const bool lost = a->device[pipeline[s]].zone == zone;
+			held += !lost;
+			*unshadowed += lost && a->device[pipeline[(s + p - 1) % p]].zone == zone;
+		}
+		*unheld += !held;
+	}
+}
+
+/* No neighbours in one zone; and when either is lost, each lost device's shadow is alive, and with two
+ * pipelines each stage has a device: nothing goes back to a checkpoint. */
 static void two_zones_and_an_even_depth_have_no_neighbours_in_one(void **state)
 {
 	struct hd_dice dice = { 4 };
@@ -131,6 +152,13 @@ static void two_zones_and_an_even_depth_have_no_neighbours_in_one(void **state)
 				CHECK(d == 1 || got.missing_zones == 0, "p %u d %u: a stage lacks a zone %u "
 					"times", p,
 					d, got.missing_zones);
+				for (uint32_t z = 0; z < 2; z++) {
+					uint32_t unheld, unshadowed;
+					lose_zone(&a, &got, z, &unheld, &unshadowed);
+					CHECK(unshadowed == 0 && (d == 1 || unheld == 0),
+						"p %u d %u, zone %u lost: %u stages without a device, %u "
+						"without a shadow", p, d, z, unheld, unshadowed);
+				}
 			}
 }
 
