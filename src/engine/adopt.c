@@ -420,10 +420,7 @@ enum hd_err hd_dist_prepare(struct hd_worker *w, const struct hd_dist_view *view
 
 	if (err)
 		return err;
-	/* rows of a step to come have been taken: no reader lets go of them */
-	if (hd_overlap_ahead(w))
-		err = hd_worker_reread(w, diag);
-	err = err ? err : take_all(w, s, rank, diag);
+	err = take_all(w, s, rank, diag);
 	if (!err && !hd_reading_any(w))
 		err = hd_worker_reread(w, diag);
 	w->parts->next = err ? NULL : s;
@@ -443,7 +440,8 @@ void hd_dist_forget(struct hd_worker *w)
 
 void hd_dist_adopt(struct hd_worker *w)
 {
-	assert(w->parts->next && !w->step->begun);
+	/* rows of a step to come have been taken: no reader lets go of them */
+	assert(w->parts->next && !w->step->begun && !hd_overlap_ahead(w));
 	w->parts->part = w->parts->next;
 	w->parts->next = NULL;
 	set_needs(w, NULL);
@@ -471,8 +469,9 @@ enum hd_err hd_worker_adopt(struct hd_worker *w, const struct hd_plan *plan, str
 {
 	const struct hd_dist_view view = { .plan = plan, .worker = plan->nranks ? plan->worker[0] :
 		HD_DIST_NOBODY };
-	enum hd_err err = hd_dist_prepare(w, &view, diag);
+	enum hd_err err = hd_overlap_ahead(w) ? hd_worker_reread(w, diag) : HD_OK;
 
+	err = err ? err : hd_dist_prepare(w, &view, diag);
 	if (!err && !w->parts->next->alone)
 		err = hd_fail(diag, HD_E_BADPLAN, "the plan is for %u devices, the worker has %u",
 			hd_plan_devices(plan), w->spec.ndevices);

@@ -56,7 +56,11 @@
  *
  * Delayed updates (delays.h): what steps to come read of earlier parameters is where the parameters are,
  * moves on with them at finish(), and goes with them where they go: to a joiner, and of state by stages with
- * the slots of a bucket. Steps over workers do not overlap.
+ * the slots of a bucket.
+ *
+ * Steps that overlap (overlap.h; the plan says so): a step that *goes on* begins the next one inside its
+ * compute(), by the same lists at all workers. hd_dist_overlap() says before begin() whether it does, and
+ * whether what was begun of this one counts. Nothing of it is state: whatever comes between forgets it.
  *
  * Norms over the global batch (model.bn: global) synchronise all virtual nodes at every norm: compute() of
  * a worker ends only if all workers of the view compute (mail, below). There is no repair: after a loss the
@@ -127,6 +131,13 @@ float *hd_dist_place(const struct hd_worker *worker, uint64_t i);
 
 enum { HD_DIST_PASSES = 16 };            /* of one step, repairs included */
 
+/* Steps that overlap, before adopt() and begin(). `ahead`: what the step before began of this one counts;
+ * else it is forgotten, and so are its letters: then no earlier one may come any more. `goes_on`: the step
+ * begins the next one. All workers say the same of a step. Without this call nothing counts and nothing is
+ * begun. Of a plan whose steps do not overlap it does nothing. HD_E_BUG: nothing was begun that could
+ * count. */
+HD_MUST_USE enum hd_err hd_dist_overlap(struct hd_worker *worker, bool ahead, bool goes_on,
+	struct hd_diag *diag);
 /* Begins step hd_worker_at(); `digest`: finish() also makes the state digest. */
 HD_MUST_USE enum hd_err hd_dist_begin(struct hd_worker *worker, bool digest, struct hd_diag *diag);
 /* Pass 0: loads samples, runs forward and backward, folds the roots. At most once in a step; a worker without
@@ -150,23 +161,26 @@ HD_MUST_USE enum hd_err hd_dist_repair(struct hd_worker *worker, const uint32_t 
  *	                    -> send: send `bytes`; when they are out or were cancelled, hd_dist_mail_sent()
  *	hd_dist_compute() returns HD_E_STALE after hd_dist_fence(): hd_dist_abandon()
  *
- * The buffers of letters to receive are void once the step is over. Those to send are the wire's until
+ * The buffers of letters to receive are void once their step is over. Those to send are the wire's until
  * hd_dist_mail_sent(), also beyond the step; a plan is not given up before all are back. */
 struct hd_dist_letter {
 	uint8_t kind;                     /* HD_XFER_ACTIVATIONS, _GRADIENTS, _SHARDS or _MOMENTS */
 	bool send;
-	uint16_t stage;                   /* of the receiver; of moments the sync (meeting.h) */
+	/* of the receiver; of moments the sync (meeting.h). Where steps overlap, in those of odd numbers
+	 * behind all stages */
+	uint16_t stage;
 	uint32_t vn;                      /* 0 of moments */
 	uint32_t number;                  /* of shards (parcel.h): below hd_dist_nparcels(); else 0 */
 	uint16_t from, to;                /* workers of the plan */
-	uint32_t epoch;                   /* of its step (hd_dist_epoch()) */
+	uint64_t step;                    /* the open one, or where steps overlap the one after it */
+	uint32_t epoch;                   /* of that step (hd_dist_epoch()) */
 	uint8_t *bytes;
 	uint64_t len;                     /* in bytes, at least 1 */
 	void *line;                       /* the worker's own mark */
 };
 /* The letters of every step of the plan in use between this worker and `peer`: those that this one sends, or
- * those that it receives; `epoch`, `bytes` and `line` are not set. Returns how many. `letter` NULL: only
- * that. */
+ * those that it receives; `step`, `epoch`, `bytes` and `line` are not set. Returns how many. `letter` NULL:
+ * only that. */
 size_t hd_dist_mail_list(const struct hd_worker *worker, uint16_t peer, bool send,
 	struct hd_dist_letter *letter);
 /* Called on the threads of devices, and in begin(): there are letters. It must only wake the thread of the
@@ -223,7 +237,8 @@ HD_MUST_USE enum hd_err hd_dist_probe(struct hd_worker *worker, uint32_t vn, str
 	struct hd_diag *diag);
 
 uint32_t hd_dist_nstages(const struct hd_worker *worker);             /* of the plan in use */
-/* Letters of a plan with shadows of stages may also be to these: stages behind all others. 0: none are. */
+/* Letters of a plan with shadows of stages, or of one whose steps overlap, may also be to these: stages
+ * behind all others. 0: none are. */
 uint32_t hd_dist_nshadows(const struct hd_worker *worker);
 uint32_t hd_dist_nparcels(const struct hd_worker *worker);            /* numbers of a stage's shards; or 0 */
 /* Syncs of a step in both phases; 0: no norms over the global batch. */

@@ -10,7 +10,7 @@
  *    before anything reads the state: hd_eager_settle(), hd_eager_end().
  * 2. What was begun of step t + 1 is then of a version that never was: it is dropped, and done again.
  * 3. An empty step updates nothing, which the rank knows itself: nothing is dropped.
- * 4. No norm changes an update: no clipping, no trust ratio (hd_worker_drains()). All that is not late is
+ * 4. No norm changes an update: no clipping, no trust ratio (hd_task_drains()). All that is not late is
  *    made and read by the last stage, each gradient in one part.
  *
  * Ownership: tables lie in the arena of the part, `kept` is of the rank's device. Threads: STEP! and settle

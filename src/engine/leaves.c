@@ -208,7 +208,9 @@ uint32_t hd_dist_nstages(const struct hd_worker *w) { return nstages_of(w); }
 
 uint32_t hd_dist_nshadows(const struct hd_worker *w)
 {
-	return pipe_of(w) && pipe_of(w)->keeps ? pipe_of(w)->nstages : 0;
+	const struct hd_pipe *pipe = pipe_of(w);
+
+	return pipe && (pipe->keeps || pipe->overlaps) ? pipe->nstages : 0;
 }
 
 uint32_t hd_dist_nparcels(const struct hd_worker *w) { return pipe_of(w) ? pipe_of(w)->nparcels : 0; }

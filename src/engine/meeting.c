@@ -200,7 +200,7 @@ void hd_meeting_begin(struct hd_worker *w, struct hd_meeting_part *p)
 
 	m->waited_ns = 0;
 	hd_lock_take(&w->post->lock);
-	hd_post_open(w->post, p);
+	hd_post_open(w->post, p, (uint64_t)w->count.step);
 	memset(p->here, 0, (size_t)m->nsyncs * p->npeers);
 	for (uint32_t k = 0; k < m->nsyncs; k++) {
 		p->missing[k] = p->npeers;

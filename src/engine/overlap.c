@@ -2,11 +2,11 @@
 
 #include "pipeline/window.h"
 #include "engine/part_int.h"
+#include "engine/post.h"
 #include "engine/worker_int.h"
 
-const char *hd_worker_drains(const struct hd_worker *w, uint32_t p)
+const char *hd_task_drains(const struct hd_task *task, uint32_t p)
 {
-	const struct hd_task *task = w->task;
 	const bool norm = task->delays.early, clips = hd_job_num(task->job, HD_JOB_CLIP) > 0,
 		ratios = hd_optims[task->optim.kind].unit == HD_UNIT_TENSOR;
 	const struct { bool drains; const char *why; } rows[] = {
@@ -104,14 +104,21 @@ enum hd_err hd_overlap_make(struct hd_worker *w, struct hd_work *work, const str
 
 	if (!o)
 		return no_memory(diag);
-	const char *why = hd_worker_drains(w, plan->nranks);
+	const char *why = hd_task_drains(w->task, plan->nranks);
 	if (why)
 		return hd_fail(diag, HD_E_REFUSED,
 			"the plan's steps overlap, and those of this job cannot: %s; leave out the plan's "
 			"line overlap", why);
 	*o = (struct hd_overlap){ .pipe = { work->pipe } };
 	enum hd_err err = hd_pipe_make(&o->pipe[1], w, plan, rank, arena, diag);
+	for (int k = 0; k < 2 && !err; k++)
+		o->pipe[k]->overlaps = true;
 	err = err ? err : hd_eager_make(&o->eager, w, o->pipe[0], arena, diag);
+	for (uint32_t r = 0; r < plan->nranks && !err && o->eager; r++)
+		if (o->pipe[0]->device_of[r] == HD_NONE)
+			err = hd_fail(diag, HD_E_REFUSED,
+				"the plan's steps overlap and its last stage updates before the norm, which "
+				"it does in one process alone; leave out the plan's line overlap");
 	err = err ? err : make_lists(o, work, plan, rank, w->spec.ndevices, arena, diag);
 	err = err ? err : count(o, plan, arena, diag);
 	if (err)
@@ -126,18 +133,23 @@ void hd_overlap_begin(struct hd_worker *w, struct hd_work *work)
 	struct hd_overlap *o = work->overlap;
 
 	o->at ^= o->ahead;
-	o->goes_on = (uint64_t)w->count.step + 1 < w->task->nsteps && !w->parts->next;
+	o->goes_on = w->step->goes_on;
 	work->pipe = o->pipe[o->at];
-	w->parts->part->sum = w->parts->part->parm = work->pipe->vector[0];
+	w->parts->part->parm = work->pipe->vector[0];
+	if (w->parts->part->alone)
+		w->parts->part->sum = work->pipe->vector[0];
 	for (uint32_t d = 0; d < w->spec.ndevices; d++)
 		work->rank[d].list = &o->list[o->ahead][o->goes_on][d];
 	if (o->ahead) {
 		hd_pipe_go_on(work->pipe);
+		hd_post_go_on(work->pipe);
 	} else {
 		hd_pipe_begin(work->pipe);
 		hd_versions_near(w);
 	}
 	hd_pipe_clear(hd_overlap_next(o));
+	if (o->goes_on)
+		hd_post_ahead(hd_overlap_next(o));
 	/* whoever fails forgets it (hd_worker_reread) */
 	o->ahead = o->goes_on;
 }
@@ -158,6 +170,7 @@ void hd_overlap_drop(struct hd_worker *w)
 {
 	if (in_use(w))
 		in_use(w)->ahead = false;
+	hd_post_drop(w);
 }
 
 void hd_overlap_give(struct hd_worker *w, const struct hd_work *work)

@@ -7,11 +7,14 @@
  *
  * 1. A parameter that learns is late (delays.h), or rule 4 is for it: what step t + 1 reads is there when
  *    step t begins. Before STEP of step t it lies in one vector (store.h, rule 6), after it in another. All
- *    ranks meet before STEP, so what is read is the same either way. All ranks are devices of one worker.
+ *    ranks meet before STEP, so what is read is the same either way.
  * 2. Each pipe has arenas, mail and flat vectors of its own.
  * 3. Running statistics would be said before their step, names of samples too: jobs with them do not overlap.
  * 4. Parameters of the last stage may be read as the step at hand makes them (`stash`): that stage updates
- *    before the norm (eager.h).
+ *    before the norm (eager.h), where all ranks are of one worker.
+ * 5. Of several workers all run lists of the same kind in a step: the caller of begin() says which
+ *    (hd_dist_overlap()). Mail of both steps is on its way at once (post.h, rule 7), and what comes for the
+ *    step to come is taken between the two as well.
  *
  * Ownership: tables lie in the arena of the part. Threads: changes between steps, by the worker's caller. */
 #ifndef HD_ENGINE_OVERLAP_H

@@ -528,7 +528,7 @@ static void a_last_stage_that_begins_too_late_is_refused(void **state)
 	hd_rig_open(&rig, gpt, 16, 8, more, 3);
 	plan_of(&rig, &k);
 	rig.plan.overlap = true;
-	assert_null(hd_worker_drains(rig.worker, 3));
+	assert_null(hd_task_drains(rig.task, 3));
 	assert_int_equal(hd_worker_adopt(rig.worker, &rig.plan, &diag), HD_E_REFUSED);
 	CHECK(strstr(diag.text, "of the job's last stage (optim.cuts) lies in a stage before"), "%s",
 		diag.text);
@@ -561,7 +561,7 @@ static void what_cannot_overlap_is_refused(void **state)
 		diag.text[0] = 0;
 		assert_int_equal(hd_worker_adopt(rig.worker, &rig.plan, &diag), HD_E_REFUSED);
 		CHECK(strstr(diag.text, rows[i].why), "%s", diag.text);
-		CHECK(strstr(hd_worker_drains(rig.worker, 2), rows[i].why), "row %zu", i);
+		CHECK(strstr(hd_task_drains(rig.task, 2), rows[i].why), "row %zu", i);
 		hd_rig_step(&rig);
 		hd_rig_close(&rig);
 	}

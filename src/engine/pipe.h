@@ -154,6 +154,7 @@ struct hd_pipe {
 	bool *reads;                      /* [nbuckets] a stage that this worker runs reads it */
 	/* [nvns] what the forward of a shadow says of a virtual node: numbers, moments */
 	struct hd_leaf *shadow_leaf; double *shadow_moments;
+	bool overlaps;                    /* it is one of two, of steps that overlap (overlap.h) */
 	struct hd_pipe *before;           /* this one is the rest of its step (rest.h); NULL: none */
 	struct hd_mailbox *box;           /* [ndevices] */
 	_Atomic bool fenced;

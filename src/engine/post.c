@@ -7,6 +7,7 @@
 #include "sys/clock.h"
 #include "plan/xfer.h"
 #include "pipeline/schedule_check.h"
+#include "engine/overlap.h"
 #include "engine/parcel.h"
 #include "engine/part_int.h"
 #include "engine/worker_int.h"
@@ -49,11 +50,18 @@ static uint32_t stage_of(const struct hd_pipe *pipe, const struct hd_mail_line *
 	return line->stage + (line->shadow ? pipe->nstages : 0);
 }
 
-struct hd_dist_letter hd_post_letter(const struct hd_pipe *pipe, const struct hd_mail_line *line, uint32_t vn)
+/* In a letter: rule 7. */
+static uint32_t said_stage(const struct hd_pipe *pipe, const struct hd_mail_line *line, uint64_t step)
+{
+	return stage_of(pipe, line) + (pipe->overlaps && step % 2 ? pipe->nstages : 0);
+}
+
+struct hd_dist_letter hd_post_letter(const struct hd_pipe *pipe, const struct hd_mail_line *line, uint32_t vn,
+	uint64_t step)
 {
 	return (struct hd_dist_letter){
 		.kind = line->kind == HD_MAIL_ACT ? HD_XFER_ACTIVATIONS : HD_XFER_GRADIENTS,
-		.send = line->out, .stage = (uint16_t)stage_of(pipe, line), .vn = vn,
+		.send = line->out, .stage = (uint16_t)said_stage(pipe, line, step), .vn = vn, .step = step,
 		.from = pipe->plan->worker[line->from], .to = pipe->plan->worker[line->to],
 		.len = line->pool.bytes,
 	};
@@ -63,6 +71,7 @@ void hd_post_queue(struct hd_post *post, const struct hd_dist_letter *letter)
 {
 	assert(post->len < post->cap);    /* rule 4 */
 	post->at[post->len] = *letter;
+	post->at[post->len].step = post->step;
 	post->at[post->len++].epoch = post->epoch;
 	post->borrowed += letter->send;
 }
@@ -70,12 +79,14 @@ void hd_post_queue(struct hd_post *post, const struct hd_dist_letter *letter)
 /* Under the lock. */
 static void queue(struct hd_pipe *pipe, struct hd_mail_line *line, uint32_t vn, uint8_t *bytes)
 {
-	struct hd_dist_letter letter = hd_post_letter(pipe, line, vn);
+	struct hd_post *post = pipe->worker->post;
+	struct hd_dist_letter letter = hd_post_letter(pipe, line, vn, post->step + (post->next == pipe));
 
-	assert(pipe->worker->post->pipe == pipe);
+	assert(post->pipe == pipe || post->next == pipe);
 	letter.line = &line->pool;
 	letter.bytes = bytes;
-	hd_post_queue(pipe->worker->post, &letter);
+	hd_post_queue(post, &letter);
+	post->at[post->len - 1].step = letter.step;
 }
 
 void hd_post_call(struct hd_worker *w)
@@ -126,17 +137,8 @@ void hd_post_offer(struct hd_pipe *pipe, uint32_t iline)
 	hd_post_call(w);
 }
 
-void hd_post_begin(struct hd_pipe *pipe)
+static void offer_first(struct hd_pipe *pipe)
 {
-	struct hd_post *post = pipe->worker->post;
-
-	hd_lock_take(&post->lock);
-	assert(!post->pipe && !post->meeting);
-	post->pipe = pipe;
-	post->head = post->len = 0;
-	if (post->epoch < post->fence)
-		atomic_store(&pipe->fenced, true);
-	hd_lock_give(&post->lock);
 	for (uint32_t i = 0; i < pipe->nlines; i++) {
 		struct hd_mail_line *line = &pipe->line[i];
 		line->next = 0;
@@ -150,26 +152,98 @@ void hd_post_begin(struct hd_pipe *pipe)
 	}
 }
 
-void hd_post_open(struct hd_post *post, struct hd_meeting_part *part)
+/* Under the lock. */
+static void open_pipe(struct hd_post *post, struct hd_pipe **at, struct hd_pipe *pipe)
 {
-	assert(!post->pipe && !post->meeting);
+	*at = pipe;
+	if (post->epoch < post->fence)
+		atomic_store(&pipe->fenced, true);
+}
+
+void hd_post_begin(struct hd_pipe *pipe)
+{
+	struct hd_post *post = pipe->worker->post;
+
+	hd_lock_take(&post->lock);
+	assert(!post->pipe && !post->meeting && !post->next);
+	post->step = (uint64_t)pipe->worker->count.step;
+	post->head = post->len = 0;
+	open_pipe(post, &post->pipe, pipe);
+	hd_lock_give(&post->lock);
+	offer_first(pipe);
+}
+
+void hd_post_ahead(struct hd_pipe *pipe)
+{
+	struct hd_post *post = pipe->worker->post;
+
+	hd_lock_take(&post->lock);
+	assert(post->pipe && post->pipe != pipe && !post->next);
+	open_pipe(post, &post->next, pipe);
+	hd_lock_give(&post->lock);
+	offer_first(pipe);
+}
+
+void hd_post_go_on(struct hd_pipe *pipe)
+{
+	struct hd_post *post = pipe->worker->post;
+
+	hd_lock_take(&post->lock);
+	assert(!post->pipe && post->next == pipe);
+	post->pipe = pipe;
+	post->next = NULL;
+	post->step++;
+	assert(post->step == (uint64_t)pipe->worker->count.step);
+	hd_lock_give(&post->lock);
+}
+
+void hd_post_open(struct hd_post *post, struct hd_meeting_part *part, uint64_t step)
+{
+	assert(!post->pipe && !post->meeting && !post->next);
 	post->meeting = part;
+	post->step = step;
 	post->head = post->len = 0;
 	part->fenced = post->epoch < post->fence;
 }
 
-void hd_post_end(struct hd_worker *w)
+/* Under the lock: letters of what is open stay, all others go back; calls that look at a pipe have ended. */
+static void sweep(struct hd_worker *w)
 {
 	struct hd_post *post = w->post;
+	uint32_t n = 0;
 
-	hd_lock_take(&post->lock);
-	post->pipe = NULL;
-	post->meeting = NULL;
-	while (post->head < post->len)
-		give_back(w, &post->at[post->head++]);
+	for (; post->head < post->len; post->head++) {
+		const struct hd_dist_letter letter = post->at[post->head];
+		if (letter.step == post->step ? post->pipe || post->meeting : post->next != NULL)
+			post->at[n++] = letter;
+		else
+			give_back(w, &letter);
+	}
+	post->head = 0;
+	post->len = n;
 	while (post->inside)
 		hd_post_wait(w);
-	hd_lock_give(&post->lock);
+}
+
+void hd_post_end(struct hd_worker *w, bool keep)
+{
+	hd_lock_take(&w->post->lock);
+	w->post->pipe = NULL;
+	w->post->meeting = NULL;
+	if (!keep)
+		w->post->next = NULL;
+	sweep(w);
+	hd_lock_give(&w->post->lock);
+}
+
+void hd_post_drop(struct hd_worker *w)
+{
+	hd_lock_take(&w->post->lock);
+	if (w->post->next) {
+		w->post->next = NULL;
+		sweep(w);
+	}
+	hd_lock_give(&w->post->lock);
 }
 
 void hd_post_await(struct hd_pipe *pipe, const struct hd_mail_pool *pool, uint32_t n)
@@ -230,7 +304,7 @@ bool hd_dist_mail_next(struct hd_worker *w, struct hd_dist_letter *letter)
 	struct hd_post *post = w->post;
 
 	hd_lock_take(&post->lock);
-	const bool is = (post->pipe || post->meeting) && post->head < post->len;
+	const bool is = (post->pipe || post->meeting || post->next) && post->head < post->len;
 	if (is)
 		*letter = post->at[post->head++];
 	hd_lock_give(&post->lock);
@@ -258,6 +332,8 @@ void hd_dist_mail_void(struct hd_worker *w)
 	hd_lock_take(&w->post->lock);
 	for (size_t i = 0; i < 2; i++) {
 		struct hd_pipe *pipe = w->parts->of[i].work.pipe;
+		if (pipe && w->parts->of[i].work.overlap)
+			void_lines(hd_overlap_next(w->parts->of[i].work.overlap));
 		for (struct hd_pipe *of = pipe; of; of = of->before)
 			void_lines(of);
 		if (pipe)
@@ -266,15 +342,16 @@ void hd_dist_mail_void(struct hd_worker *w)
 	if (w->meeting)
 		hd_meeting_void(w->meeting);
 	w->post->borrowed = 0;
+	w->post->head = w->post->len = 0;
 	hd_cond_wake(&w->post->cond);
 	hd_lock_give(&w->post->lock);
 }
 
-/* The pipe of the open step, which does not end before leave(). NULL: none. */
-static struct hd_pipe *enter(struct hd_post *post)
+/* The pipe of that step, if it is open, which does not end before leave(). NULL: none. */
+static struct hd_pipe *enter(struct hd_post *post, uint64_t step)
 {
 	hd_lock_take(&post->lock);
-	struct hd_pipe *pipe = post->pipe;
+	struct hd_pipe *pipe = step == post->step ? post->pipe : step == post->step + 1 ? post->next : NULL;
 	post->inside += pipe != NULL;
 	hd_lock_give(&post->lock);
 	return pipe;
@@ -288,10 +365,21 @@ static void leave(struct hd_post *post)
 	hd_lock_give(&post->lock);
 }
 
+/* How many stages letters may name; the cell that one of them means. */
+static uint32_t said_stages(const struct hd_pipe *pipe)
+{
+	return pipe->overlaps ? 2 * pipe->nstages : (uint32_t)(pipe->ncells / pipe->nvns);
+}
+
+static struct hd_cell *cell_of(const struct hd_pipe *pipe, const struct hd_dist_letter *letter)
+{
+	return hd_cell_of(pipe, pipe->overlaps ? letter->stage % pipe->nstages : letter->stage, letter->vn);
+}
+
 /* Is that buffer the one that the cell waits for? */
 static bool is_awaited(const struct hd_pipe *pipe, const struct hd_dist_letter *letter, enum hd_mail kind)
 {
-	const struct hd_cell *cell = hd_cell_of(pipe, letter->stage, letter->vn);
+	const struct hd_cell *cell = cell_of(pipe, letter);
 
 	return cell->seat && cell->line[kind] != HD_NONE && cell->mail[kind] == letter->bytes &&
 		letter->bytes && !cell->here[kind];
@@ -317,15 +405,15 @@ enum hd_err hd_dist_mail_arrived(struct hd_worker *w, const struct hd_dist_lette
 	if (letter->kind == HD_XFER_MOMENTS)
 		return moments_arrived(w, letter, diag);
 	const enum hd_mail kind = letter->kind == HD_XFER_ACTIVATIONS ? HD_MAIL_ACT : HD_MAIL_GRAD;
-	struct hd_pipe *pipe = enter(w->post);
+	struct hd_pipe *pipe = enter(w->post, letter->step);
 	bool is = false;
 
 	if (!pipe)
 		return hd_fail(diag, HD_E_STALE, "mail of stage %u arrived between two steps", letter->stage);
 	if (letter->kind == HD_XFER_SHARDS)
 		is = hd_parcel_arrived(pipe, letter);
-	else if (letter->stage < pipe->ncells / pipe->nvns && letter->vn < pipe->nvns) {
-		struct hd_cell *cell = hd_cell_of(pipe, letter->stage, letter->vn);
+	else if (letter->stage < said_stages(pipe) && letter->vn < pipe->nvns) {
+		struct hd_cell *cell = cell_of(pipe, letter);
 		struct hd_lock *lock = cell->seat ? &pipe->box[cell->seat->device].lock : NULL;
 		if (lock)
 			hd_lock_take(lock);
@@ -342,9 +430,12 @@ enum hd_err hd_dist_mail_arrived(struct hd_worker *w, const struct hd_dist_lette
 
 void hd_dist_fence(struct hd_worker *w, uint32_t epoch)
 {
-	struct hd_pipe *pipe = enter(w->post);
+	struct hd_pipe *pipe[2];
 
 	hd_lock_take(&w->post->lock);
+	pipe[0] = w->post->pipe;
+	pipe[1] = w->post->next;
+	w->post->inside += (pipe[0] ? 1u : 0) + (pipe[1] ? 1u : 0);
 	w->post->fence = epoch > w->post->fence ? epoch : w->post->fence;
 	const bool stale = w->post->epoch < w->post->fence;
 	if (w->post->meeting && stale) {
@@ -352,17 +443,19 @@ void hd_dist_fence(struct hd_worker *w, uint32_t epoch)
 		hd_cond_wake(&w->post->cond);
 	}
 	hd_lock_give(&w->post->lock);
-	if (!pipe)
-		return;
-	if (stale)
-		hd_pipe_fence(pipe);
-	leave(w->post);
+	for (int i = 0; i < 2; i++) {
+		if (!pipe[i])
+			continue;
+		if (stale)
+			hd_pipe_fence(pipe[i]);
+		leave(w->post);
+	}
 }
 
 void hd_dist_epoch(struct hd_worker *w, uint32_t epoch)
 {
 	hd_lock_take(&w->post->lock);
-	assert(!w->post->pipe && !w->post->meeting);
+	assert(!w->post->pipe && !w->post->meeting && (!w->post->next || epoch == w->post->epoch));
 	w->post->epoch = epoch;
 	hd_lock_give(&w->post->lock);
 }

@@ -15,13 +15,16 @@
  *    the wire, which gives it back when the bytes are out or will never be.
  * 3. Together the ends allow at least what the checker assumes: a tensor can be sent as soon as fewer than
  *    HD_CREDITS of its line are unread (schedule_check.h, K8).
- * 4. Each letter is queued once a step. The queue has room for a step's letters; it is emptied when a step
- *    begins.
+ * 4. Each letter is queued once a step. The queue has room for a step's letters, of steps that overlap for
+ *    those of two; when a step ends, only letters of the next one stay.
  * 5. A buffer that the wire has borrowed stays borrowed over the end of a step, also of one that was fenced.
  *    A plan whose lines have lent any is not given up before they are back.
  * 6. Copies of gradients for a shadow (pipe.h, rule 7) are a line of their own, whose buffers are all offered
  *    when the step begins: a sender waits for the wire at most. In a letter its stage is that of the shadow's
  *    cells: behind all stages. In the rest of a step after a loss (rest.h) all buffers of all lines are.
+ * 7. Where steps overlap (overlap.h) the pipe of the step to come is open from the begin of the step before,
+ *    also between the two, until it is forgotten. Letters of odd steps have stages behind all others, so both
+ *    ends can tell the mail of one step from that of the next. There are no shadows then.
  *
  * Ownership: tables lie in the arena of the part; buffers of lines are of the device that sends. Threads:
  * from begin() to offer() all functions lock. */
@@ -51,10 +54,12 @@ struct hd_post {
 	struct hd_cond cond;
 	/* whose step is open: at most one of them is set */
 	struct hd_pipe *pipe; struct hd_meeting_part *meeting;
+	struct hd_pipe *next;             /* rule 7: of the step to come */
+	uint64_t step;                    /* that is open, or was last; that of `next` comes after it */
 	struct hd_dist_letter *at;        /* [cap] the queue */
 	uint32_t head, len, cap;
 	uint32_t borrowed;                /* buffers to send that are queued for the wire, or with it */
-	uint32_t inside;                  /* calls of the wire's thread that look at `pipe` */
+	uint32_t inside;                  /* calls of the wire's thread that look at a pipe */
 	uint32_t epoch, fence;            /* of steps that begin; those of epochs before `fence` are fenced */
 	hd_dist_mailer *mailer; void *user;
 };
@@ -66,9 +71,9 @@ uint64_t hd_post_bytes(const struct hd_pipe *pipe, uint32_t device);     /* of t
 HD_MUST_USE enum hd_err hd_post_take(struct hd_pipe *pipe, struct hd_arena *arena, struct hd_diag *diag);
 void hd_post_give(struct hd_pipe *pipe);                     /* waits: rule 5 */
 
-/* What goes over the line of a virtual node, without its bytes. */
+/* What goes over the line of a virtual node in that step, without its bytes. */
 struct hd_dist_letter hd_post_letter(const struct hd_pipe *pipe, const struct hd_mail_line *line,
-	uint32_t vn);
+	uint32_t vn, uint64_t step);
 
 HD_MUST_USE enum hd_err hd_post_make(struct hd_worker *worker, struct hd_diag *diag);
 void hd_post_finish(struct hd_worker *worker);
@@ -79,12 +84,17 @@ void hd_post_finish(struct hd_worker *worker);
 void hd_post_queue(struct hd_post *post, const struct hd_dist_letter *letter);
 void hd_post_call(struct hd_worker *worker);
 HD_MUST_USE enum hd_err hd_post_room(struct hd_worker *worker, uint32_t n, struct hd_diag *diag);
-void hd_post_open(struct hd_post *post, struct hd_meeting_part *part);
+void hd_post_open(struct hd_post *post, struct hd_meeting_part *part, uint64_t step);
 void hd_post_wait(struct hd_worker *worker);
 
-/* A step of that pipe begins: its first buffers are offered. Ends: no letter is taken or given any more. */
+/* A step of that pipe begins: its first buffers are offered. Ends: no letter of it is taken or given any
+ * more; `keep`: those of the step to come are. */
 void hd_post_begin(struct hd_pipe *pipe);
-void hd_post_end(struct hd_worker *worker);
+void hd_post_end(struct hd_worker *worker, bool keep);
+/* Rule 7. The pipe is of the step after the open one; becomes that of the open one; is forgotten. */
+void hd_post_ahead(struct hd_pipe *pipe);
+void hd_post_go_on(struct hd_pipe *pipe);
+void hd_post_drop(struct hd_worker *worker);
 /* Rule 5: until n buffers of a line are back. */
 void hd_post_await(struct hd_pipe *pipe, const struct hd_mail_pool *pool, uint32_t n);
 void hd_post_wake(struct hd_pipe *pipe);                     /* waits look again: the pipe is fenced */

@@ -157,7 +157,7 @@ enum hd_err hd_post_take(struct hd_pipe *pipe, struct hd_arena *arena, struct hd
 
 	for (uint32_t i = 0; i < pipe->nlines; i++)
 		n += pipe->line[i].n;
-	enum hd_err err = hd_post_room(pipe->worker, n, diag);
+	enum hd_err err = hd_post_room(pipe->worker, pipe->overlaps ? 2 * n : n, diag);
 	for (uint32_t i = 0; i < pipe->nlines && !err; i++)
 		if (pipe->line[i].out)
 			err = take_line(&pipe->line[i],
@@ -189,9 +189,10 @@ size_t hd_dist_mail_list(const struct hd_worker *w, uint16_t peer, bool send, st
 		const struct hd_mail_line *line = &pipe->line[i];
 		if (line->out != send || pipe->plan->worker[send ? line->to : line->from] != peer)
 			continue;
-		for (uint32_t k = 0; k < line->n; k++, n++)
-			if (letter)
-				letter[n] = hd_post_letter(pipe, line, line->vn[k]);
+		for (uint32_t odd = 0; odd <= pipe->overlaps; odd++)
+			for (uint32_t k = 0; k < line->n; k++, n++)
+				if (letter)
+					letter[n] = hd_post_letter(pipe, line, line->vn[k], odd);
 	}
 	return pipe ? n + hd_parcel_list(pipe, peer, send, letter ? letter + n : NULL) : n;
 }

@@ -81,10 +81,10 @@ enum hd_err hd_step_begin(struct hd_worker *w, bool digest, struct hd_diag *diag
 	return HD_OK;
 }
 
-static void close_mail(struct hd_worker *w)
+static void close_mail(struct hd_worker *w, bool failed)
 {
 	if (hd_worker_work(w)->pipe || hd_worker_work(w)->meeting)
-		hd_post_end(w);
+		hd_post_end(w, !failed && hd_overlap_ahead(w));
 }
 
 /* Counters follow the commit; a new data epoch begins its sums again. */
@@ -112,7 +112,7 @@ enum hd_err hd_step_end(struct hd_worker *w, enum hd_err err, struct hd_step_rec
 	struct hd_diag *diag)
 {
 	hd_recorder_step_end(w->spec.recorder, (uint64_t)w->count.step, !err);
-	close_mail(w);
+	close_mail(w, err);
 	w->step->begun = false;
 	struct hd_overlap *overlap = hd_worker_work(w)->overlap;
 	w->step->again = hd_eager_end(overlap ? overlap->eager : NULL, w, err) || err;
@@ -136,15 +136,32 @@ enum hd_err hd_step_end(struct hd_worker *w, enum hd_err err, struct hd_step_rec
 	return HD_OK;
 }
 
-enum hd_err hd_dist_begin(struct hd_worker *w, bool digest,
-	struct hd_diag *diag) { return hd_step_begin(w, digest, diag); }
+enum hd_err hd_dist_overlap(struct hd_worker *w, bool ahead, bool goes_on, struct hd_diag *diag)
+{
+	const bool has = hd_overlap_ahead(w);
+
+	assert(!w->step->begun);
+	if (ahead && !has && hd_worker_work(w) && hd_worker_work(w)->overlap)
+		return hd_fail(diag, HD_E_BUG, "step %lld: others have begun it, and this worker has not",
+			(long long)w->count.step);
+	w->step->goes_on = goes_on && (uint64_t)w->count.step + 1 < w->task->nsteps;
+	return has && !ahead ? hd_worker_reread(w, diag) : HD_OK;
+}
+
+enum hd_err hd_dist_begin(struct hd_worker *w, bool digest, struct hd_diag *diag)
+{
+	enum hd_err err = hd_step_begin(w, digest, diag);
+
+	w->step->goes_on = false;
+	return err;
+}
 
 void hd_dist_abandon(struct hd_worker *w)
 {
 	if (w->step->begun)
 		hd_recorder_step_end(w->spec.recorder, (uint64_t)w->count.step, false);
 	if (w->step->begun)
-		close_mail(w);
+		close_mail(w, true);
 	w->step->begun = false;
 }
 
@@ -281,7 +298,10 @@ enum hd_err hd_dist_finish(struct hd_worker *w, struct hd_step_record *record, s
 		hd_interp_run, diag), record, diag);
 	if (!err)
 		hd_held_end(w);
-	if (!err && untaken)              /* others computed it: its rows were not taken */
+	/* others computed it: its rows were not taken; some of the next step may have been */
+	if (!err && untaken && hd_overlap_ahead(w))
+		w->step->again = true;
+	else if (!err && untaken)
 		hd_reading_want(w, work->has);
 	return err;
 }

@@ -71,6 +71,7 @@ struct hd_open_step {
 
 	enum hd_section section;          /* what ranks run of their lists */
 	atomic_bool torn;                 /* rule 2 */
+	bool goes_on;                     /* the step to be begun also begins the one after it (overlap.h) */
 	bool again;                       /* rule 2; or what is begun of the next is dropped (eager.h) */
 	uint64_t rows;
 	bool want_digest;

@@ -42,6 +42,8 @@ struct net {
 	struct mail mail[MOST_MAIL]; uint32_t nmail;      /* of the step at hand */
 	uint32_t fence_after;             /* letters, 0: never */
 	uint32_t epoch, stale;            /* stale: steps that a fence ended */
+	/* steps overlap: what was begun of the one to begin counts; it begins another one */
+	bool overlaps, ahead, goes_on;
 	/* a letter of a cancelled pass that the wire keeps for so many turns of the next one; 0: none */
 	struct hd_dist_letter kept; uint32_t kept_of, keep_turns;
 };
@@ -185,6 +187,7 @@ static inline void cancel(struct net *net)
 		struct mail *mail = &net->mail[i];
 		if (!mail->sends || mail->gone)
 			continue;
+		mail->gone = true;
 		if (net->keep_turns && !net->kept.len) {
 			net->kept = mail->send;
 			net->kept_of = mail->from;
@@ -202,6 +205,18 @@ static inline void give_back_kept(struct net *net)
 	net->kept.len = 0;
 }
 
+/* What is on its way for a step that was begun stays. */
+static inline void clear_mail(struct net *net)
+{
+	const uint32_t had = net->nmail;
+
+	net->nmail = 0;
+	for (uint32_t i = 0; i < had; i++)
+		if (net->ahead && !net->mail[i].gone)
+			net->mail[net->nmail++] = net->mail[i];
+	memset(net->mail + net->nmail, 0, (MOST_MAIL - net->nmail) * sizeof *net->mail);
+}
+
 /* Everybody computes; true: fenced on the way. */
 static inline bool compute_all(struct net *net)
 {
@@ -209,8 +224,7 @@ static inline bool compute_all(struct net *net)
 	struct hd_diag diag = { "" };
 	bool fenced = false;
 
-	memset(net->mail, 0, sizeof net->mail);
-	net->nmail = 0;
+	clear_mail(net);
 	for (uint32_t m = 0; m < net->n; m++) {
 		net->at[m].done = net->at[m].gone;
 		CHECK(net->at[m].gone || hd_thread_start(&net->at[m].thread, "member", -1, compute,
@@ -349,6 +363,9 @@ static inline void begin(struct net *net)
 {
 	struct hd_diag diag = { "" };
 
+	for (uint32_t m = 0; m < net->n && net->overlaps; m++)
+		CHECK(hd_dist_overlap(net->at[m].worker, net->ahead, net->goes_on, &diag) == HD_OK, "%s",
+			diag.text);
 	for (uint32_t m = 0; m < net->n; m++)
 		CHECK(net->at[m].gone || hd_dist_begin(net->at[m].worker, true, &diag) == HD_OK, "%s",
 			diag.text);
@@ -370,6 +387,9 @@ static inline bool is_stale(struct net *net)
 static inline void next_epoch(struct net *net)
 {
 	net->epoch++;
+	net->ahead = false;
+	for (uint32_t m = 0; m < net->n && net->overlaps; m++)
+		assert_int_equal(hd_dist_overlap(net->at[m].worker, false, false, NULL), HD_OK);
 	for (uint32_t m = 0; m < net->n; m++)
 		hd_dist_epoch(net->at[m].worker, net->epoch);
 }
@@ -389,6 +409,7 @@ static inline void end_step(struct net *net, const char *what)
 
 static inline void step(struct net *net, const char *what)
 {
+	net->goes_on = net->overlaps && draw(5);
 	begin(net);
 	const bool fenced = compute_all(net);
 	if (fenced && is_stale(net)) {
@@ -404,6 +425,14 @@ static inline void step(struct net *net, const char *what)
 		check_roots(net, m);
 	}
 	end_step(net, what);
+	net->ahead = net->goes_on;
+	for (uint32_t turns = draw(4); net->ahead && turns; turns--) {      /* between two steps */
+		take_letters(net);
+		if (!fenced)
+			deliver_some(net);
+	}
+	if (fenced && net->ahead)
+		cancel(net);
 	if (fenced)
 		next_epoch(net);
 }

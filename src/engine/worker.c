@@ -328,6 +328,7 @@ const char *hd_worker_path(const struct hd_worker *w) { return w->rank[0].device
 enum hd_err hd_worker_step(struct hd_worker *w, bool digest, struct hd_step_record *record,
 	struct hd_diag *diag)
 {
+	w->step->goes_on = (uint64_t)w->count.step + 1 < w->task->nsteps && !hd_dist_prepared(w);
 	enum hd_err err = hd_step_begin(w, digest, diag);
 
 	if (!err && !hd_worker_work(w)->whole) {

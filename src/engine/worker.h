@@ -90,7 +90,7 @@ uint32_t hd_worker_wave(const struct hd_worker *worker);
 
 /* Why steps of the job cannot overlap in a straight pipeline of p devices (pipeline/window.h), as part of a
  * sentence; NULL: they can. */
-const char *hd_worker_drains(const struct hd_worker *worker, uint32_t p);
+const char *hd_task_drains(const struct hd_task *task, uint32_t p);
 /* The same of n stages that begin at those nodes (engine/eager.h). HD_E_REFUSED: they cannot, as part of a
  * sentence. */
 HD_MUST_USE enum hd_err hd_stages_overlap(const struct hd_task *task, const uint32_t *first, uint32_t n,

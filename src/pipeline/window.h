@@ -35,8 +35,8 @@ struct hd_window { uint32_t p, nvns; bool ahead, goes_on, eager, again; /* rule 
 HD_MUST_USE enum hd_err hd_window_list(struct hd_ilist *list, const struct hd_window *window, uint32_t r,
 	struct hd_arena *arena, struct hd_diag *diag);
 
-/* Is it a plan of such a pipeline: rank r runs stage r of every virtual node, F and B whole, computes all
- * again or nothing, and all are devices of one worker? */
+/* Is it a plan of such a pipeline: rank r runs stage r of every virtual node, F and B whole, and computes all
+ * again or nothing? */
 bool hd_window_straight(const struct hd_plan *plan);
 /* Does rank r of such a plan compute again? */
 bool hd_window_again(const struct hd_plan *plan, uint32_t r);

@@ -219,7 +219,7 @@ static enum hd_err take(struct hd_run *run, const struct hd_plan_job *job, struc
 		err = read_plan(run, job, diag);
 		return err ? err : take_made(run, diag);
 	}
-	run->stages.drains = run->stages.delayed ? hd_worker_drains(run->worker, run->stages.p) : NULL;
+	run->stages.drains = run->stages.delayed ? hd_task_drains(run->task, run->stages.p) : NULL;
 	run->stages.overlap = run->stages.delayed && !run->stages.drains;
 	const bool has = (is_auto(run) || run->stages.p) && had_plan(run, job, &had);
 	if (is_auto(run) && has && is_of_one_process(&had)) {

@@ -30,7 +30,7 @@ struct hd_run_stages {
 	 * each is drained, and its order that of 1f1b */
 	bool delayed;
 	bool overlap;                     /* those of the job can */
-	const char *drains;               /* why they cannot (hd_worker_drains()); NULL: not said */
+	const char *drains;               /* why they cannot (hd_task_drains()); NULL: not said */
 	/* where they were measured (choose_plan.h); NULL: by the FLOPs, as even as can be, as `recompute`
 	 * says */
 	const uint32_t *first;            /* [stages] nodes of the graph with which stages begin */

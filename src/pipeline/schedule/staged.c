@@ -294,8 +294,8 @@ static enum hd_err check_overlap(const struct hd_plan *plan, struct hd_diag *dia
 	if (!plan->overlap || hd_window_straight(plan))
 		return HD_OK;
 	return hd_fail(diag, HD_E_BADPLAN,
-		"plan: steps overlap where rank r of one worker runs stage r of every virtual node, F and B "
-		"whole, computes all again or nothing, and "
+		"plan: steps overlap where rank r runs stage r of every virtual node, F and B whole, "
+		"computes all again or nothing, and "
 		"there are 2 (p - 1) virtual nodes or more: %u ranks, %u stages, %u virtual nodes; leave out "
 		"the line overlap", plan->nranks, plan->nstages, plan->nvns);
 }

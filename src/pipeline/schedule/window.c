@@ -93,8 +93,6 @@ bool hd_window_straight(const struct hd_plan *plan)
 		return false;
 	for (uint32_t r = 0; r < plan->nranks; r++) {
 		const bool again = hd_window_again(plan, r);
-		if (plan->worker[r] != plan->worker[0])
-			return false;
 		for (uint32_t i = 0; i < plan->list[r].len; i++)
 			if (!may_stand(&plan->list[r].at[i], r, again))
 				return false;
