@@ -77,6 +77,11 @@
  *     that has doubled ranks it acts GO_ON and AGAIN: the same passes, and those of the stages that it
  *     inherits, are computed to their end from what there is; COMPUTE comes for each of them again. That is
  *     done once in a step, and no step is begun in that view.
+ * 13. Steps that overlap (ADR 152). A step whose BEGIN says `goes_on` may begin the next one inside its
+ *    COMPUTE, where the lists of the view do. It does not where the next one is the first of another view, or
+ *    none. BEGIN of that one says `ahead` where what was begun of it counts: both are of one view, and no
+ *    view was in force, and no FENCE came, between. All members say the same of a step. What was begun is
+ *    part of no message: whatever ends the epoch, or halts, forgets it.
  *
  * Ownership: create/destroy. Returned actions, and all they point to, are valid until the next call. One
  * thread; never blocks. Memory is taken only when a view or a redone step needs more. Time is an
@@ -188,7 +193,7 @@ struct hd_member_event {
 	X(ADOPT,      "view",                       "it is in force: channels of its members (after EPOCH of the same number)") \
 	X(STOP,       "step",                       "fenced, the ranks come to stand between two instructions; then STOPPED") \
 	X(GO_ON,      "step, view, next, arrived",  "the step goes on in that view, from how far all ranks are; AGAIN and COMPUTE follow") \
-	X(BEGIN,      "step",                       "a new step: its exchange is hd_member_exchange(); post for what will come") \
+	X(BEGIN,      "step, ahead, goes_on",       "a new step: its exchange is hd_member_exchange(); post for what will come; rule 13") \
 	X(AGAIN,      "step",                       "its exchange begins again under the adopted view; own roots and sums stay") \
 	X(COMPUTE,    "step, pass, stage, range",          "compute those virtual nodes; then FINAL..., COMPUTED") \
 	X(ROOTS,      "step, pass, bucket, worker", "send the roots of that pass of the bucket to its owner") \
@@ -230,6 +235,7 @@ struct hd_member_action {
 	uint32_t narrived;
 	const char *text;
 	bool flag, final;
+	bool ahead, goes_on;              /* of BEGIN */
 };
 
 struct hd_member_actions { const struct hd_member_action *at; size_t n; };

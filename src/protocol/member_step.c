@@ -261,6 +261,19 @@ bool hd_member_whole(const struct hd_member *m)
 	return true;
 }
 
+/* Rule 13. A switch is known two seals before its step, to all that pass the gate: so all say the same. */
+static void act_begin(struct hd_member *m)
+{
+	const struct hd_member_window last = m->window;
+	struct hd_member_action *a = hd_member_act(m, HD_DO_BEGIN);
+
+	assert(m->view.epoch == m->epoch);
+	m->window = (struct hd_member_window){ m->epoch, m->at + 1 < m->config.nsteps &&
+		m->switch_step != m->at + 1 };
+	a->ahead = last.goes_on && last.epoch == m->epoch;
+	a->goes_on = m->window.goes_on;
+}
+
 static void begin(struct hd_member *m)
 {
 	struct hd_passes passes;
@@ -283,7 +296,7 @@ static void begin(struct hd_member *m)
 			p->stage, passes.range + p->first_range, p->nranges))
 			hd_member_break(m, 1, "a share of too many ranges");
 	}
-	hd_member_act(m, HD_DO_BEGIN);
+	act_begin(m);
 	hd_member_runs(m);
 	begin_slots(m);
 	if (!m->lacks)

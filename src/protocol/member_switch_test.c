@@ -28,6 +28,52 @@ static void a_decided_view_is_in_force_two_steps_after_all_know(void **state)
 	at_work_end(w);
 }
 
+/* Did the last event begin a step, and what did it say of it (rule 13)? */
+static const char *begun(const struct at_work *w)
+{
+	for (size_t i = 0; i < w->done.n; i++)
+		if (w->done.at[i].kind == HD_DO_BEGIN)
+			return w->done.at[i].ahead ? w->done.at[i].goes_on ? "ahead, goes on" : "ahead" :
+				w->done.at[i].goes_on ? "goes on" : "alone";
+	return "not";
+}
+
+/* Rule 13: no step begins the first one of another view, nor one that is not run. */
+static void steps_are_begun_ahead_within_a_view(void **state)
+{
+	struct hd_member_config config = at_work_config;
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &config, 0, 2);
+	assert_string_equal(begun(w), "goes on");
+	seal(w, 1, 0);
+	SEAL_OF(1, 1, 0, 1);
+	assert_string_equal(begun(w), "ahead, goes on");
+	PREPARE(1, 2);
+	EVENT(PREPARED, .epoch = 2);
+	DECIDE(2);
+	seal(w, 1, 1);
+	SEAL_OF(1, 1, 1, 1);
+	assert_string_equal(begun(w), "ahead, goes on");
+	seal(w, 1, 2);
+	SEAL_OF(1, 1, 2, 2);
+	assert_string_equal(begun(w), "ahead");
+	seal(w, 1, 3);
+	SEAL_OF(1, 1, 3, 2);
+	SEAL_OF(2, 1, 3, 2);
+	SEAL_OF(2, 2, 3, 2);
+	assert_string_equal(begun(w), "goes on");
+	at_work_end(w);
+	config.nsteps = 2;
+	at_work_member(w, &config, 0, 2);
+	assert_string_equal(begun(w), "goes on");
+	seal(w, 1, 0);
+	SEAL_OF(1, 1, 0, 1);
+	assert_string_equal(begun(w), "ahead");
+	at_work_end(w);
+}
+
 /* A member without DECIDE finds out from all seals that know. */
 static void that_it_is_decided_may_be_known_from_seals_alone(void **state)
 {
@@ -259,6 +305,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_decided_view_is_in_force_two_steps_after_all_know),
+		cmocka_unit_test(steps_are_begun_ahead_within_a_view),
 		cmocka_unit_test(that_it_is_decided_may_be_known_from_seals_alone),
 		cmocka_unit_test(who_is_not_of_the_next_view_leaves_at_the_switch),
 		cmocka_unit_test(the_switch_waits_for_who_leaves),

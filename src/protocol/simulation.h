@@ -90,6 +90,7 @@ struct hd_sim_result {
 	uint32_t unheard, heeded;
 	uint32_t missed;                  /* calls */
 	uint32_t flapped, unheeded;       /* links; of them, with the word that they are well again lost */
+	uint32_t ahead;                   /* steps that a member began while it ended the one before */
 	uint32_t halted;                  /* runs that were asked to stop, and did */
 	/* states; workers expelled; runs ended for it; runs without enough digests to notice */
 	uint32_t reshaped;                /* other shapes that a coordinator was asked for */

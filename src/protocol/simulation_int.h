@@ -115,6 +115,8 @@ struct sim_proc {
 	/* transfer: its last one; earlier boundaries are not its own any more */
 	uint32_t synced_from, transfer;
 	uint32_t again_epoch;             /* of the last AGAIN */
+	/* of a step that goes on: 1 + the next one, which is begun as well; in which epoch */
+	uint64_t ahead; uint32_t ahead_epoch;
 	uint32_t posted_epoch;            /* BEGIN or AGAIN of posted_step came in it: buffers are posted */
 	uint64_t posted_step;
 	bool posted;
@@ -195,6 +197,8 @@ struct sim_world {
 	struct { uint32_t epoch; struct hd_hash hash; } views[256];
 	/* the worker that computed that leaf of `making` last */
 	struct { uint32_t gen; uint32_t slot; } maker[SIM_VNS];
+	/* what BEGIN said, by step: which step, in which epoch */
+	struct sim_said { uint64_t step; uint32_t epoch; bool ahead, goes_on; } said[4];
 	uint64_t making;
 	bool over, asked_to_halt, gave_up;
 	uint32_t over_code;

@@ -202,6 +202,27 @@ static void check_shadows(struct sim_world *s, const struct sim_proc *p)
 				p->id, (unsigned long long)x->step, b);
 }
 
+/* Of a step all members begin the next one or none does; what was begun counts in its own epoch, where its
+ * letters are on their way. */
+static void check_window(struct sim_world *s, struct sim_proc *p, const struct hd_member_action *a)
+{
+	const bool has = p->ahead == a->step + 1 && p->ahead_epoch == p->epoch;
+	struct sim_said *said = &s->said[a->step % (sizeof s->said / sizeof *s->said)];
+
+	if (a->ahead != has)
+		sim_bad(s, "window", "worker %u begins step %llu in epoch %u, %s", p->id,
+			(unsigned long long)a->step, p->epoch, has ?
+			"and does not count what it began of it" : "of which it began nothing that counts");
+	if (said->step == a->step && said->epoch == p->epoch &&
+		(said->ahead != a->ahead || said->goes_on != a->goes_on))
+		sim_bad(s, "window", "worker %u begins step %llu in epoch %u other than its peers", p->id,
+			(unsigned long long)a->step, p->epoch);
+	*said = (struct sim_said){ a->step, p->epoch, a->ahead, a->goes_on };
+	s->result->ahead += a->ahead;
+	p->ahead = a->goes_on ? a->step + 2 : 0;
+	p->ahead_epoch = p->epoch;
+}
+
 static void begin(struct sim_world *s, uint32_t slot, const struct hd_member_action *a, bool again)
 {
 	struct sim_proc *p = &s->proc[slot];
@@ -222,6 +243,7 @@ static void begin(struct sim_world *s, uint32_t slot, const struct hd_member_act
 	if ((s->shape.nstages || s->lockstep) && p->again_epoch == p->epoch)
 		sim_bad(s, "lists", "worker %u begins step %llu in epoch %u, in which it finished one", p->id,
 			(unsigned long long)a->step, p->epoch);
+	check_window(s, p, a);
 	p->stuck = false;
 	if (hd_view_is_doubled(hd_member_view(p->m)))
 		sim_bad(s, "failover", "worker %u begins step %llu in a view with doubled ranks", p->id,
@@ -315,7 +337,10 @@ static void perform(struct sim_world *s, uint32_t slot, const struct hd_member_a
 			(struct sim_world_event){ .step = a->step, .pass = a->flag, .bucket = a->final,
 			.number = p->transfer });
 		break;
-	case HD_DO_CANCEL:    p->run++; break;
+	case HD_DO_CANCEL:
+		p->run++;
+		p->ahead = 0;
+		break;
 	case HD_DO_EXIT:
 		sim_say(s, "worker %u exits with %u: %s", p->id, a->code, a->text);
 		p->code = a->code;
