@@ -103,10 +103,33 @@ for shape in 2bw:3:pipeline:allreduce vsync:2:pipeline:stages stash:2:pipeline:s
 	IFS=: read -r update workers mode sync <<<"$shape"
 	set -- -s optim.update=$update -s parallel.mode=$mode -s comm.sync=$sync
 	[ $update = 2bw ] || set -- "$@" -s optim.cuts=auto:3
+	[ $mode = data ] || set -- "$@" -s parallel.schedule=$update
 	one=${update/2bw/twobw}
 	train run gpt.yaml --out $update-$sync --workers $workers -s trace.digest=1 "$@"
 	same "$digest" "${!one}" "$update over $workers workers, $sync"
 done
+# before the norm of the first step, which waits for all, rank r of 3 has run the 7 forwards of that step and
+# 4 - r of the next: as the flight recorder of each worker has them
+cat >begun.py <<'END'
+import struct, sys
+for path in sys.argv[1:]:
+    data, ops = open(path, "rb").read(), []
+    at = struct.unpack_from("<Q", data, 1024)[0]
+    for i in range(struct.unpack_from("<Q", data, at)[0]):
+        slot = data[at + 64 + 32 * i:at + 96 + 32 * i]
+        if slot[15] == 3:
+            text = struct.unpack_from("<Q", data, 144)[0] + struct.unpack_from("<I", slot, 16)[0]
+            ops.append((struct.unpack_from("<Q", slot)[0], data[text:data.index(b"\0", text)].decode()))
+    ops = [op for _, op in sorted(ops)]
+    print(ops[:ops.index("NORM")].count("F"))
+END
+same "$("$python" begun.py 2bw-allreduce/flight/* | sort -n | xargs)" "9 10 11" \
+	"forwards before the first norm"
+for run in 2bw-allreduce vsync-stages; do
+	grep -q '^overlap$' $run/plan/*.plan || failed "$run: steps do not overlap over workers"
+done
+grep -q 'drained each step (the last stage' stash-stages/plan/*.plan ||
+	failed "no cause of a drain over workers"
 train run gpt.yaml --out moved --workers 3 --steps 2 -s optim.update=stash -s optim.cuts=auto:3 \
 	-s parallel.schedule=stash
 train resume moved --workers 2 --steps 4 -s parallel.schedule=zb-h1

@@ -347,6 +347,23 @@ static const char *cause_of(const struct hd_view *view, const char *shape, struc
 	return text.full ? "" : text.at;
 }
 
+/* Do steps of the view overlap? What a plan says besides is in stages.c. */
+static void find_overlap(struct hd_run_stages *s, const struct hd_view *view, const struct hd_task *task)
+{
+	const struct { bool drains; const char *why; } rows[] = {
+		{ hd_shape_redundancy(&view->shape) != HD_REDUNDANCY_NONE,
+			"workers hold shadows of stages: elastic.redundancy" },
+		{ task->delays.early, "over workers the last stage waits for the norm" },
+	};
+
+	if (!s->delayed)
+		return;
+	s->drains = hd_task_drains(task, s->p);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows && !s->drains; i++)
+		s->drains = rows[i].drains ? rows[i].why : NULL;
+	s->overlap = !s->drains;
+}
+
 static enum hd_err staged(struct hd_plan *plan, const struct hd_pipes *pipes, const struct hd_view *view,
 	const struct hd_plan_job *job, const struct hd_task *task, struct hd_arena *arena,
 	struct hd_diag *diag)
@@ -360,6 +377,7 @@ static enum hd_err staged(struct hd_plan *plan, const struct hd_pipes *pipes, co
 		for (uint32_t r = share[k] = 0; r < hd_view_copies(&view->shape, 0); r++)
 			share[k] += view->rank[k * view->shape.width + r].nvns;
 	s.share = share;
+	find_overlap(&s, view, task);
 	return hd_run_stages_plan(plan, &s, job, task, NULL, arena, diag);
 }
 

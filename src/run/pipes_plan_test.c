@@ -107,6 +107,43 @@ static void a_run_begins_in_the_shape_that_its_devices_make(void **state)
 	}
 }
 
+/* By shape and job alone; a plan whose steps are drained says why. */
+static void steps_of_delayed_updates_overlap_over_workers(void **state)
+{
+	static const char mlp[] = "model: {use: builtin:mlp, args: {hidden: [32, 24, 16]}}\n"
+		"data: {kind: synthetic, count: 640}\n";
+	static const struct { const char *more; uint32_t vns; const char *drains; uint32_t n; } rows[] = {
+		{ "optim: {update: 2bw}\nparallel: {stages: 2, schedule: 2bw}\n", 8, NULL, 3 },
+		{ "optim: {update: vsync, cuts: auto:2}\nparallel: {stages: 2, schedule: vsync}\n", 8, NULL, 2 },
+		{ "optim: {update: 2bw}\nparallel: {stages: 2, schedule: 1f1b}\n", 8, "1f1b", 2 },
+		{ "optim: {update: 2bw}\nparallel: {stages: 2, schedule: 2bw, replicas: 2}\n", 8,
+			"several pipelines", 4 },
+		{ "optim: {update: 2bw}\nparallel: {stages: 4, schedule: 2bw}\n", 5, "2 (devices - 1)", 4 },
+		{ "optim: {update: 2bw}\nparallel: {stages: 2, schedule: 2bw}\n"
+			"comm: {sync: stages}\nelastic: {redundancy: lazy}\n", 8, "elastic.redundancy", 2 },
+		{ "optim: {update: stash, cuts: auto:2, clip: 0}\nparallel: {stages: 2, schedule: stash}\n",
+			8, "the last stage waits for the norm", 2 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_view view;
+		struct hd_plan plan;
+		struct made m;
+		/* the last stage of this one learns something, which is not late with stash */
+		begin_with(&m, mlp, rows[i].vns, rows[i].more);
+		CHECK(!m.err, "row %zu: %s", i, m.diag.text);
+		assert_true(hd_pipes_view(&view, &m.pipes, rows[i].n, 1, rows[i].vns));
+		CHECK(plan_of(&m, &view, &plan) == HD_OK, "row %zu: %s", i, m.diag.text);
+		const struct hd_plan_job job = job_of(&m);
+		CHECK(hd_plan_staged_check(&plan, &job, NULL, &m.diag) == HD_OK, "row %zu: %s", i,
+			m.diag.text);
+		CHECK(plan.overlap == !rows[i].drains && strstr(plan.cause, rows[i].drains ? rows[i].drains :
+			"with steps that overlap"), "row %zu: %s", i, plan.cause);
+		hd_rig_close(&m.rig);
+	}
+}
+
 /* Chunks of a member's buckets go to its devices one after another. */
 static void a_view_without_shape_is_planned_as_data(void **state)
 {
@@ -426,6 +463,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(there_are_no_more_pipelines_than_ranks_and_virtual_nodes),
 		cmocka_unit_test(what_makes_no_pipelines_is_refused_and_leaves_none),
+		cmocka_unit_test(steps_of_delayed_updates_overlap_over_workers),
 		cmocka_unit_test(a_run_begins_in_the_shape_that_its_devices_make),
 		cmocka_unit_test(a_view_without_shape_is_planned_as_data),
 		cmocka_unit_test(a_plan_of_stages_says_which_view_it_is_of),

@@ -329,7 +329,8 @@ static enum hd_err find_overlap(bool *overlap, const uint32_t **first, struct hd
 
 	if (s->overlap)
 		s->drains = s->d > 1 ? "there are several pipelines" : s->offload ?
-			"activations leave to a file" : s->ncopies ? "stages have copies" : NULL;
+			"activations leave to a file" : s->ncopies ? "stages have copies" : s->groups > 1 ?
+			"the devices of a rank lie on several workers" : NULL;
 	*overlap = s->overlap && !s->drains && s->p > 1;
 	if (*overlap && task->delays.early) {
 		err = hold_last(&held, nstages, task, arena, &why);

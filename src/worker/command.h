@@ -30,7 +30,7 @@
 /*        id         reads                  the compute thread */
 #define HD_COMMANDS_TABLE(X) \
 	X(PREPARE,  "view",                           "prepares its part of a coming view") \
-	X(BEGIN,    "step, view",                     "adopts the view if it is another one, and begins the step") \
+	X(BEGIN,    "step, view, ahead, goes_on",     "adopts the view if it is another one, and begins the step") \
 	X(COMPUTE,  "step, pass, stage, range, round, flag", "computes a pass; flag: no sum of it is here yet") \
 	X(STOP,     "step, round",                    "says how far its ranks are, which a fence stopped") \
 	X(REST,     "step, view, rest",               "goes on with the step in that view, after a loss") \
@@ -60,6 +60,7 @@ struct hd_command {
 	/* a byte for each bucket. UPDATE, FINISH: to update; BOUNDARY, gathered: whose slots stay */
 	const uint8_t *own;
 	uint32_t round;                   /* COMPUTE, STOP: as hd_elastic.round when it was given */
+	bool ahead, goes_on;              /* BEGIN: as the machine says (member.h, rule 13) */
 	bool flag, final, gathered;       /* gathered: of BOUNDARY: all slots that it saves are here */
 	const void *bytes;                /* CHUNK */
 	uint64_t len;

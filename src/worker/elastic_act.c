@@ -201,7 +201,8 @@ ACT(begin)
 	hd_elastic_promoted(e);
 	hd_elastic_slots_void(e);
 	if (view)
-		give(e, &(struct hd_command){ .kind = HD_COMMAND_BEGIN, .step = a->step, .view = view });
+		give(e, &(struct hd_command){ .kind = HD_COMMAND_BEGIN, .step = a->step, .view = view,
+			.ahead = a->ahead, .goes_on = a->goes_on });
 	e->begins_open++;
 	e->open_pending |= !e->opened.epoch || !hd_view_same_map(&e->opened, now);
 	e->opened = *now;

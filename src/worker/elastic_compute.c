@@ -113,6 +113,7 @@ COMMAND(begin)
 	enum hd_err err = e->synced ? hd_dist_learned(e->worker, diag) : HD_OK;
 
 	e->synced = false;
+	err = err ? err : hd_dist_overlap(e->worker, d->ahead, d->goes_on, diag);
 	if (!err) {
 		err = adopt(e, d->view, diag);
 		done->refused = hd_run_is_unfit(err);
@@ -441,7 +442,9 @@ COMMAND(chunk)
 		hd_dist_own(e->worker, NULL);            /* slots come when it is a member */
 		hd_dist_drop_slots(e->worker, NULL);
 		e->adopted.epoch = e->prepared.epoch = 0;
-		err = hd_dist_prepare(e->worker, &(struct hd_dist_view){ .worker = HD_DIST_NOBODY }, diag);
+		err = hd_dist_overlap(e->worker, false, false, diag);
+		err = err ? err : hd_dist_prepare(e->worker, &(struct hd_dist_view){
+			.worker = HD_DIST_NOBODY }, diag);
 		if (!err)
 			hd_dist_adopt(e->worker);
 		if (!err)

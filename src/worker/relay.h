@@ -28,8 +28,9 @@
  * 4. hd_relay_open() fixes the roots, their order, their buffers and the posts of a step, all from one
  *    exchange. Between the begin of a step and its open nothing is posted or taken.
  * 5. Mail between stages is posted and sent as the worker hands it over (hd_relay_mail()), from the step's
- *    open on. What the hub has borrowed of it goes back to the worker with `sent`, whatever became of it;
- *    what was posted is void after the epoch. A new epoch fences the worker's mail (dist.h).
+ *    open on; it may be of the step after the open one, and says so. What the hub has borrowed of it goes
+ *    back to the worker with `sent`, whatever became of it; what was posted is void after the epoch. A new
+ *    epoch fences the worker's mail (dist.h).
  *
  * Ownership: init/finish; hub and worker are borrowed; the value does not move after init. Memory is taken
  * only when a view or a repair needs more than there is.

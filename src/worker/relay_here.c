@@ -47,16 +47,18 @@ enum hd_err hd_relay_arrived(struct hd_relay *r, const struct hd_arrival *arriva
 	uint32_t member = hd_view_index(&r->view, arrival->worker);
 	struct hd_xfer_name name;
 
+	/* mail may be of the step after the open one (dist.h): its buffer says of which it is to be */
+	if (r->x && member != HD_NOBODY && !hd_transfers_name(&r->rows, arrival->transfer, &name, NULL) &&
+		hd_xfer_is_mail(name.kind)) {
+		*news = (struct hd_relay_news){ .kind = name.kind };
+		return hd_relay_mail_here(r, member, arrival, diag);
+	}
 	if (!r->x || arrival->step != r->x->step || arrival->step != r->step || member == HD_NOBODY)
 		return hd_fail(diag, HD_E_PROTOCOL, "worker %u sends of step %llu while step %llu is open",
 			arrival->worker, (unsigned long long)arrival->step,
 			(unsigned long long)(r->x ? r->x->step : 0));
 	if (hd_transfers_name(&r->rows, arrival->transfer, &name, diag))
 		return HD_E_INTEGRITY;
-	if (hd_xfer_is_mail(name.kind)) {
-		*news = (struct hd_relay_news){ .kind = name.kind };
-		return hd_relay_mail_here(r, member, arrival, diag);
-	}
 	enum hd_err err = identify(r, member, arrival, &name, diag);
 	if (err)
 		return err;

@@ -109,7 +109,7 @@ static enum hd_err pass_on(struct hd_relay *r, uint64_t i, struct hd_diag *diag)
 
 	m->id = hd_transfers_id(&r->rows, name_of(r, l));
 	if (l->send)
-		err = hd_hub_send(r->hub, worker, &(struct hd_send){ .transfer = m->id, .step = r->x->step,
+		err = hd_hub_send(r->hub, worker, &(struct hd_send){ .transfer = m->id, .step = l->step,
 			.bytes = l->bytes, .len = l->len, .token = MAIL_TOKEN | i }, diag);
 	else
 		err = hd_hub_post(r->hub, worker, m->id, l->bytes, diag);
@@ -160,7 +160,7 @@ enum hd_err hd_relay_mail_here(struct hd_relay *r, uint32_t member, const struct
 	for (uint64_t i = 0; i < r->mail_cap; i++) {
 		struct hd_relay_mail *m = &r->mail[i];
 		if (m->state != HD_RELAY_POSTED || m->id != arrival->transfer || m->member != member ||
-			m->letter.bytes != arrival->buffer)
+			m->letter.bytes != arrival->buffer || m->letter.step != arrival->step)
 			continue;
 		const struct hd_dist_letter l = m->letter;
 		become(r, m, HD_RELAY_FREE);

@@ -13,8 +13,8 @@ static uint8_t room[HD_MAIL_FAKES][LEN];
 static struct hd_dist_letter letter(bool send, uint32_t vn, uint32_t i)
 {
 	return (struct hd_dist_letter){ .kind = send ? HD_XFER_ACTIVATIONS : HD_XFER_GRADIENTS, .send = send,
-		.stage = send ? 1 : 0, .vn = vn, .from = send ? 0 : 1, .to = send ? 1 : 0, .epoch = EPOCH,
-		.bytes = room[i], .len = LEN };
+		.stage = send ? 1 : 0, .vn = vn, .from = send ? 0 : 1, .to = send ? 1 : 0, .step = 4,
+		.epoch = EPOCH, .bytes = room[i], .len = LEN };
 }
 
 static void hand_over(struct hd_dist_letter l) { hd_mail_fake.queue[hd_mail_fake.nqueue++] = l; }
@@ -69,12 +69,17 @@ static const struct sent *sent_of(uint32_t id)
 	return NULL;
 }
 
-static enum hd_err come(uint32_t id, void *buffer, struct hd_relay_news *news)
+static enum hd_err come_of(uint64_t step, uint32_t id, void *buffer, struct hd_relay_news *news)
 {
 	struct hd_diag diag = { "" };
 
 	return hd_relay_arrived(r, &(struct hd_arrival){ .worker = id_of_member(1), .transfer = id,
-		.step = r->step, .buffer = buffer, .len = LEN }, news, &diag);
+		.step = step, .buffer = buffer, .len = LEN }, news, &diag);
+}
+
+static enum hd_err come(uint32_t id, void *buffer, struct hd_relay_news *news)
+{
+	return come_of(r->step, id, buffer, news);
 }
 
 /* What came before the channel opens goes when it does, by its row. */
@@ -105,7 +110,7 @@ static void letters_wait_for_their_channel(void **state)
 static void moments_go_by_their_sync_and_pair(void **state)
 {
 	struct hd_dist_letter out = { .kind = HD_XFER_MOMENTS, .send = true, .stage = 2, .from = 0, .to = 1,
-		.epoch = EPOCH, .bytes = room[0], .len = LEN }, in = out;
+		.step = 4, .epoch = EPOCH, .bytes = room[0], .len = LEN }, in = out;
 	struct hd_relay_news news;
 
 	(void)state;
@@ -184,6 +189,27 @@ static void an_arrival_is_the_workers(void **state)
 	carry();
 	const struct hd_dist_letter late = letter(false, 1, 3);
 	assert_int_equal(come(row(&late), room[3], &news), HD_OK);
+	leave();
+}
+
+/* Where steps overlap: it is sent and awaited while the step before is open, and says of which step it is. */
+static void mail_may_be_of_the_step_to_come(void **state)
+{
+	struct hd_dist_letter out = letter(true, 2, 0), in = letter(false, 3, 1);
+	struct hd_relay_news news;
+
+	(void)state;
+	enter_stages();
+	out.step = in.step = 5;
+	arrive_at(4);
+	hand_over(out);
+	hand_over(in);
+	carry();
+	assert_int_equal(sent_of(row(&out))->step, 5);
+	assert_int_equal(come_of(4, row(&in), room[1], &news), HD_E_INTEGRITY);
+	assert_int_equal(hd_mail_fake.narrived, 0);
+	assert_int_equal(come_of(5, row(&in), room[1], &news), HD_OK);
+	assert_true(hd_mail_fake.narrived == 1 && hd_mail_fake.arrived[0].step == 5);
 	leave();
 }
 
@@ -293,6 +319,7 @@ int main(void)
 		cmocka_unit_test(moments_go_by_their_sync_and_pair),
 		cmocka_unit_test(letters_to_shadows_have_rows_of_their_own),
 		cmocka_unit_test(an_arrival_is_the_workers),
+		cmocka_unit_test(mail_may_be_of_the_step_to_come),
 		cmocka_unit_test(what_was_sent_is_the_workers_again),
 		cmocka_unit_test(an_epoch_ends_what_is_on_its_way),
 		cmocka_unit_test(a_full_queue_is_tried_again_and_a_lost_link_is_not),
