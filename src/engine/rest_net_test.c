@@ -39,6 +39,8 @@ struct progress { uint32_t at[HD_MAX_RANKS]; uint8_t arrived[MOST_STAGES * HD_RI
 	bool lost[HD_MAX_RANKS]; };
 #define LOSS(p) ((struct hd_dist_loss){ .at = (p)->at, .arrived = (p)->arrived, .lost = (p)->lost })
 
+static bool standby;
+
 static void open_net(struct net *net, const char *model, const char *more, const struct hd_rig_kind *kind,
 	enum hd_redundancy mode)
 {
@@ -53,6 +55,8 @@ static void open_net(struct net *net, const char *model, const char *more, const
 	CHECK(hd_rig_shadowed(&net->plan, mode, &net->one.arena, &diag) == HD_OK, "%s: %s", kind->name,
 		diag.text);
 	add_workers(net, kind->p * kind->d, 1, kind->name);
+	if (standby)
+		add_worker(net, 1, "without a rank");
 }
 
 static void progress_of(const struct net *net, uint32_t victim, struct progress *p)
@@ -215,6 +219,16 @@ static void any_worker_may_be_lost_after_any_letter(void **state)
 	CHECK(n >= 30, "%u losses within a step", n);
 }
 
+static void a_worker_without_a_rank_goes_on_too(void **state)
+{
+	(void)state;
+	seed = 5;
+	standby = true;
+	uint32_t n = lose_each(small, "optim: {kind: adam}\n", 3, HD_REDUNDANCY_EAGER, 48);
+	standby = false;
+	CHECK(n >= 2, "%u losses within a step", n);
+}
+
 static void tied_weights_and_drawn_noise(void **state)
 {
 	(void)state;
@@ -306,6 +320,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_worker_may_be_lost_after_any_letter),
+		cmocka_unit_test(a_worker_without_a_rank_goes_on_too),
 		cmocka_unit_test(tied_weights_and_drawn_noise),
 		cmocka_unit_test(a_step_that_is_refused_is_begun_again),
 		cmocka_unit_test(a_step_is_gone_on_with_once),

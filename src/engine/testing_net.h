@@ -11,7 +11,7 @@
 #include "plan/xfer.h"
 #include "engine/testing.h"
 
-enum { MOST = 4, MOST_MAIL = 1 << 14, MOST_VNS = 32, MOST_ROOTS = 256, MOST_PIECES = 4, STEPS = 3 };
+enum { MOST = 5, MOST_MAIL = 1 << 14, MOST_VNS = 32, MOST_ROOTS = 256, MOST_PIECES = 4, STEPS = 3 };
 
 static uint64_t seed;
 static inline uint32_t draw(uint32_t n)

@@ -74,8 +74,9 @@
  *     (ADR 141). Once the step is committed the next FENCE makes another. In lockstep, too.
  *
  *     A step that would be begun again goes on without the workers that were lost in it (ADR 132) if
- *     config.goes_on is there and says so, all others stand in it, no sum of it is anywhere, and the heir
- *     of each lost rank holds its stage. That view is of the rest of this step, with these ranks doubled
+ *     config.goes_on is there and says so, all others stand in it (without a rank, too), no sum of it is
+ *     anywhere, and the heir of each lost rank holds its stage. That view is of the rest of this step, with
+ *     these ranks doubled
  *     (view.h, rule 12), and on hold as above. A STOPPED is waited for no longer than a STATUS.
  *
  * 16. Lockstep (config.lockstep; engine/meeting.h): no pass ends unless all members of the step compute, so

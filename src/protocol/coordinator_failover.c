@@ -31,7 +31,7 @@ void hd_co_forget_stops(struct hd_coordinator *co)
 	memset(co->arrived, 0, n);
 }
 
-/* Its ranks, and no others, and as many bytes as there are. */
+/* Its ranks, and no others, and as many bytes as there are. One without a rank has neither. */
 static bool is_whole(const struct hd_coordinator *co, const struct hd_co_worker *w,
 	const struct hd_msg_stopped *s)
 {
@@ -49,7 +49,9 @@ static bool is_whole(const struct hd_coordinator *co, const struct hd_co_worker 
 		if (s->arrived[i].first > UINT8_MAX)
 			return false;
 	}
-	return n && n == s->nrank && len == (uint64_t)co->view.shape.nstages * co->config.nvns &&
+	if (!n)
+		return !s->nrank && !s->narrived;
+	return n == s->nrank && len == (uint64_t)co->view.shape.nstages * co->config.nvns &&
 		len <= co->arrived_cap;
 }
 

@@ -205,6 +205,49 @@ static void a_rank_that_does_not_stand_is_not_waited_for(void **state)
 	co_end(c);
 }
 
+/* Four members, of which 3 has no rank. It stands at once, if it began the step in the view that is known. */
+static void a_member_without_a_rank_goes_on_too(void **state)
+{
+	static const struct { const char *what; uint32_t of, nrank, narrived; bool stops, goes_on; } row[] = {
+		{ "it stands", 1, 0, 0, true, true }, { "of another view", 3, 0, 0, true, false },
+		{ "a rank of another", 1, 1, 0, true, false }, { "what arrived", 1, 0, 1, true, false },
+		{ "it says nothing", 1, 0, 0, false, false },
+	};
+	static const struct case_of good = { .what = "" };
+	static const uint32_t place[] = { 0, 1, 2 }, rank = 0, next = 1;
+	static const struct hd_vrange run = { 1, 12 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct co_at_work at, *c = &at;
+		struct asked asked = { .says = true };
+		const struct hd_co_config config = { .nvns = 4, .nbuckets = 3, .min = 1, .max = 6,
+			.target = 4, .detect_ns = CO_T, .min_wait_ns = 100 * CO_T, .shape = shape,
+			.pipes = 1, .of_shape = buckets_of, .bucket_bytes = bytes, .goes_on = goes_on,
+			.goes_on_self = &asked };
+		co_run(c, &config, 4);
+		assert_int_equal(c->co->view.nranks, 3);
+		CO(LOST, .worker = 1, .why = HD_EXITED);
+		STORED();
+		say_status(c, 0, &good);
+		say_status(c, 2, &good);
+		FROM(3, STATUS, .epoch = 2, .status = { .member = true, .begun = true, .stops = row[i].stops,
+			.width = 3, .nplace = 3, .place = place });
+		const struct hd_msg_view *v = view_of(c);
+		FROM(3, STOPPED, .epoch = 2, .stopped = { .of = row[i].of, .nrank = row[i].nrank,
+			.rank = &rank, .nnext = row[i].nrank, .next = &next, .narrived = row[i].narrived,
+			.arrived = &run });
+		v = v ? v : view_of(c);
+		for (uint32_t w = 0; w < 3 && !v; w += 2) {
+			say_stopped(c, w, &good);
+			v = view_of(c);
+		}
+		CHECK(v && v->afresh == !row[i].goes_on && v->ndoubled == row[i].goes_on && v->nmember == 3,
+			"%s", row[i].what);
+		co_end(c);
+	}
+}
+
 /* A member that cannot go on suspects itself. */
 static void whoever_is_stuck_gets_another_view(void **state)
 {
@@ -231,6 +274,7 @@ int main(void)
 		cmocka_unit_test(the_view_of_the_rest_says_how_far_all_are),
 		cmocka_unit_test(the_wait_for_workers_begins_after_the_step),
 		cmocka_unit_test(a_rank_that_does_not_stand_is_not_waited_for),
+		cmocka_unit_test(a_member_without_a_rank_goes_on_too),
 		cmocka_unit_test(whoever_is_stuck_gets_another_view),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,8 +73,8 @@
  *     before, it reports them as closed (rule 8).
  * 12. A step after a loss (config.goes_on; ADR 132). After FENCE a member whose ranks compute a step of
  *     stages acts STOP, and says to the coordinator how far they are (STOPPED), in each epoch until a VIEW
- *     comes. If
- *     that has doubled ranks it acts GO_ON and AGAIN: the same passes, and those of the stages that it
+ *     comes. One without a rank says so at once, of none. If that view has doubled ranks
+ *     it acts GO_ON and AGAIN: the same passes, and those of the stages that it
  *     inherits, are computed to their end from what there is; COMPUTE comes for each of them again. That is
  *     done once in a step, and no step is begun in that view.
  * 13. Steps that overlap (ADR 152). A step whose BEGIN says `goes_on` may begin the next one inside its

@@ -14,14 +14,17 @@ void hd_member_runs(struct hd_member *m)
 	m->stop.epoch = m->view.epoch;
 }
 
+static bool has_ranks(const struct hd_member *m) { return hd_view_stages(&m->view, m->worker) != 0; }
+
 /* All that its stages read is here, its passes were asked for, and nothing of it is summed. In the view of a
  * rest the step was begun before, in another one. */
 bool hd_member_may_stop(const struct hd_member *m)
 {
 	return m->config.goes_on && m->begun && m->x_shape.nstages > 1 &&
 		m->stop.epoch == m->view.epoch && m->stop.state != HD_RANKS_CANNOT &&
-		m->own.passes.npasses && !m->lacks && (!(m->x.fetchers >> m->x.me & 1) || m->fetched) &&
-		!m->x.nsums && !m->updating && !m->finishing;
+		(m->own.passes.npasses || !has_ranks(m)) && !m->lacks &&
+		(!(m->x.fetchers >> m->x.me & 1) || m->fetched) && !m->x.nsums &&
+		!m->updating && !m->finishing;
 }
 
 static void say_stopped(struct hd_member *m)
@@ -40,6 +43,10 @@ void hd_member_stop(struct hd_member *m)
 {
 	if (!hd_member_may_stop(m))
 		return;
+	if (m->stop.state == HD_RANKS_RUN && !has_ranks(m)) {
+		m->stop.nranks = m->stop.narrived = 0;
+		m->stop.state = HD_RANKS_STAND;           /* it waits for a place */
+	}
 	if (m->stop.state == HD_RANKS_STAND)
 		say_stopped(m);
 	if (m->stop.state != HD_RANKS_RUN)

@@ -91,6 +91,29 @@ static void who_cannot_stop_does_not_say_so(void **state)
 	at_work_end(w);
 }
 
+/* The view has four members; the last one waits for a place. It says so by no rank, and goes on too. */
+static void who_has_no_rank_stands_at_once(void **state)
+{
+	static const uint32_t rest[] = { 0, 2, 3 };
+	const struct hd_member_config config = { .nvns = 4, .nbuckets = 3, .buckets = &three, .nsteps = 9,
+		.detect_ns = AT_WORK_T, .ndevices = 1, .nonce = 7, .goes_on = true };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_synced(w, &config, 3);
+	FENCE(1);
+	VIEW(1, 4, SHAPE, .nrank = 3, .rank = rank, .step = 0, .nchain = 1, .chain = &all);
+	EVENT(READY, .step = 0);
+	FENCE(2);
+	CHECK(strstr(w->text, " stops; >co STOPPED@2 0 of 1") && !strstr(w->text, "STOP 0"), "%s", w->text);
+	hear_view(w, 2, rest, 3, (struct hd_msg_view){ .halt = HD_NO_STEP, SHAPE, .nrank = 3,
+		.rank = mended, .step = 0, .hold = true, .npass = 3, .pass = passes, .nrange = 3,
+		.range = ranges, .nhave = 1, .have = &none_of, .nchain = 1, .chain = &rest_of,
+		.ndoubled = 1, .doubled = second, .nnext = 3, .next = next });
+	CHECK(strstr(w->text, "GO_ON 0; AGAIN 0") && !strstr(w->text, "COMPUTE"), "%s", w->text);
+	at_work_end(w);
+}
+
 static void an_engine_that_refuses_is_said_and_a_stuck_one_suspects_itself(void **state)
 {
 	static const struct hd_member_stood nothing = { .nranks = 0 };
@@ -115,6 +138,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranks_stand_and_go_on_with_one_stage_more),
 		cmocka_unit_test(who_cannot_stop_does_not_say_so),
+		cmocka_unit_test(who_has_no_rank_stands_at_once),
 		cmocka_unit_test(an_engine_that_refuses_is_said_and_a_stuck_one_suspects_itself),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

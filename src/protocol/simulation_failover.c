@@ -15,7 +15,10 @@ bool sim_goes_on(void *self, const struct hd_view *view, const uint32_t *next, c
 	for (uint32_t r = 0; r < view->nranks; r++) {
 		mixed = (mixed ^ next[r]) * UINT64_C(0x9e3779b97f4a7c15);
 		const uint32_t slot = sim_slot(s, view->rank[r].worker);
-		if (lost[r] && slot < SIM_PROCS && s->proc[slot].epoch == s->store.epoch)
+		/* one that never heard of its first view is none of its members */
+		const struct hd_view *its = slot < SIM_PROCS && s->proc[slot].m ?
+			hd_member_view(s->proc[slot].m) : NULL;
+		if (lost[r] && its && its->epoch && s->proc[slot].epoch == s->store.epoch)
 			sim_bad(s, "failover", "rank %u is lost, and worker %u is there", r,
 				view->rank[r].worker);
 	}
@@ -74,7 +77,9 @@ void sim_go_on(struct sim_world *s, uint32_t slot, const struct hd_member_action
 {
 	struct sim_proc *p = &s->proc[slot];
 
-	if (!p->stood || p->stood_step != a->step)
+	if (!hd_view_stages(a->view, p->id))
+		p->stood = 0;                     /* in a step before, with a rank */
+	else if (!p->stood || p->stood_step != a->step)
 		sim_bad(s, "failover", "worker %u goes on with step %llu, and does not stand in it", p->id,
 			(unsigned long long)a->step);
 	for (uint32_t i = 0; i < p->stood; i++)
