@@ -20,8 +20,9 @@ static uint32_t stage_of(const struct table *t, uint32_t grad)
 
 static uint64_t maker(const struct table *t, uint32_t grad) { return UINT64_C(1) << stage_of(t, grad); }
 
-/* Stages whose nodes read a parameter's value; a gradient node reads it where its product is made. */
-static void mark_readers(struct param_stages *of, const struct table *t, uint32_t cut)
+/* Stages whose nodes read a parameter's value, or a view of it; a gradient node reads it where its product is
+ * made. */
+static void mark_readers(struct param_stages *of, const struct table *t, uint32_t cut, const uint32_t *root)
 {
 	const struct hd_graph *g = &t->cuts->stage[cut].graph;
 
@@ -30,7 +31,7 @@ static void mark_readers(struct param_stages *of, const struct table *t, uint32_
 			hd_spread_group(t->spread, cut, i) : cut;
 		for (uint8_t k = 0; k < g->node[i].nin; k++)
 			for (uint32_t p = 0; p < g->nparams; p++)
-				if (g->param[p].value == g->node[i].in[k])
+				if (g->param[p].value == root[g->node[i].in[k]])
 					of[p].readers |= UINT64_C(1) << stage;
 	}
 }
@@ -54,8 +55,13 @@ static enum hd_err stages_of(struct param_stages **out, const struct table *t, s
 		of[layout->grad_param[g]].makers |= maker(t, g);
 	for (uint32_t p = 0; p < layout->nparams; p++)
 		of[p].readers = UINT64_C(1) << of[p].stage;
-	for (uint32_t s = 0; t->cuts && s < t->cuts->n; s++)
-		mark_readers(of, t, s);
+	for (uint32_t s = 0; t->cuts && s < t->cuts->n; s++) {
+		const uint32_t *root = t->spread ? t->spread->at[s].root :
+			hd_tensor_roots(&t->cuts->stage[s].graph, arena);
+		if (!root)
+			return hd_fail(diag, HD_E_NOMEM, "no memory for the views of stage %u", s);
+		mark_readers(of, t, s, root);
+	}
 	*out = of;
 	return HD_OK;
 }
