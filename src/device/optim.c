@@ -172,8 +172,13 @@ void hd_optim_measure_plain(const struct hd_step_scalars *s, const float *param,
 	double squares[HD_LANES] = { 0 }, moves[HD_LANES] = { 0 };
 
 	for (uint64_t i = 0; i < len && !s->skip && s->optim.kind == HD_OPTIM_LAMB; i++) {
-		move_moments(&k, gradient(s, grad[i], param[i], 0.0f), &m[i], &v[i]);
-		double move = (double)lamb_direction(s, &k, param[i], m[i], v[i]);
+		float slot0 = m[i], slot1 = v[i];
+		move_moments(&k, gradient(s, grad[i], param[i], 0.0f), &slot0, &slot1);
+		double move = (double)lamb_direction(s, &k, param[i], slot0, slot1);
+		if (!s->looks) {
+			m[i] = slot0;
+			v[i] = slot1;
+		}
 		squares[i % HD_LANES] += (double)param[i] * (double)param[i];
 		moves[i % HD_LANES] += move * move;
 	}

@@ -72,6 +72,7 @@ struct hd_step_scalars {
 	/* unit TENSOR, second pass: hd_optim_ratio() of the tensor at hand */
 	float  ratio;
 	bool   skip;                      /* an empty or skipped step: nothing changes */
+	bool   looks;                     /* unit TENSOR: the first pass only sums, and the slots stay */
 };
 
 /* c1 and c2 for the t-th update (t >= 1). */

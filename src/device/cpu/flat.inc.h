@@ -217,7 +217,7 @@ static inline double flat_sumsq(const float *at, uint64_t len)
 	return hd_tree_sum(lane, HD_LANES);
 }
 
-/* Moves the slots of a block and leaves its directions in `out`. */
+/* Moves the slots of a block, unless it only looks, and leaves its directions in `out`. */
 static inline void flat_lamb_block(const struct hd_step_scalars *s, const struct flat_moments *k,
 	const float *param, const float *grad,
 	float *slot0, float *slot1, uint64_t len, float *out)
@@ -230,8 +230,10 @@ static inline void flat_lamb_block(const struct hd_step_scalars *s, const struct
 		struct vf p = vf_load_n(param + i, n), m = vf_load_n(slot0 + i, n),
 			v = vf_load_n(slot1 + i, n);
 		flat_move_moments(k, flat_gradient(s, vf_load_n(grad + i, n), p, 0.0f), &m, &v);
-		vf_store_n(slot0 + i, m, n);
-		vf_store_n(slot1 + i, v, n);
+		if (!s->looks) {
+			vf_store_n(slot0 + i, m, n);
+			vf_store_n(slot1 + i, v, n);
+		}
 		vf_store_n(out + i, flat_lamb_direction(s, k, p, m, v), n);
 	}
 }
