@@ -224,8 +224,6 @@ expect 2 heddle run gpt.yaml --workers 3 -s parallel.stages=2 --out no
 says 'use 2'
 expect 2 heddle run gpt.yaml --workers 2 -s parallel.mode=pipeline -s comm.sync=sharded --out no
 says 'use comm.sync: stages'
-expect 2 heddle run wide.yaml --workers 2 -s parallel.mode=pipeline -s optim.kind=lamb --out no
-says 'norms of whole tensors'
 expect 2 heddle run wide.yaml --workers 2 -s comm.sync=sharded -s optim.kind=lamb --out no
 says 'whose norms have several owners'
 expect 2 heddle run gpt.yaml --workers 2 -s parallel.mode=pipeline -s batch.slices=2 --out no

@@ -156,7 +156,8 @@ struct hd_device_ops {
 	enum hd_err (*reduce)(struct hd_device *device, const struct hd_reduction *reduction, uint64_t *token,
 		struct hd_diag *diag);
 	/* The first of two passes of optimizers that need norms per tensor (optim.h, unit TENSOR), over n
-	 * segments: updates their slots, unless scalars->looks, and sums the squares of parameters and of update directions per
+	 * segments: updates their slots, unless scalars->looks, and sums the squares of parameters and of
+	 * update directions per
 	 * segment (f64, order of lanes.h). Pointers of `update` are to whole flat vectors. */
 	enum hd_err (*measure)(struct hd_device *device, const struct hd_update *update,
 		const struct hd_segment *segment, uint32_t n,

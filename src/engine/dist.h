@@ -336,6 +336,8 @@ void hd_dist_abandon(struct hd_worker *worker);
 const struct hd_layout *hd_dist_layout(const struct hd_worker *worker);
 /* Is state by stages? */
 bool hd_dist_by_stage(const struct hd_worker *worker);
+/* Is it, and does the optimizer change whole tensors? Then a step may be measured before it is finished. */
+bool hd_dist_measures(const struct hd_worker *worker);
 uint32_t hd_dist_copies(const struct hd_worker *worker);      /* of slots, of sharded state; else 0 */
 /* State by stages, between two steps, before all of it comes from elsewhere: no bucket takes memory, and what
  * was in it is lost. */
@@ -352,6 +354,13 @@ bool hd_dist_whole(const struct hd_worker *worker);
 /* Updates the own buckets: slots in place, new parameters at hd_dist_parm_at(). HD_E_INVAL: own sums, leaves
  * or sums of squares are missing. HD_E_DIVERGED: nothing was changed. */
 HD_MUST_USE enum hd_err hd_dist_update(struct hd_worker *worker, const uint8_t *own, struct hd_diag *diag);
+/* State by stages, of an optimizer that changes whole tensors: hd_dist_update() changes nothing, and takes
+ * the sums of squares of the own buckets' parameters and of their moves, segment by segment. Those of others,
+ * with which a tensor of an own bucket goes on, are put before finish(). After finish() those of own buckets
+ * are there in any case. Two numbers a segment; get() writes nothing where they stand already: they may be on
+ * their way. */
+void hd_dist_ratio_get(const struct hd_worker *worker, uint32_t bucket, double *to);
+void hd_dist_ratio_put(struct hd_worker *worker, uint32_t bucket, const double *from);
 float *hd_dist_parm_at(const struct hd_worker *worker, uint32_t bucket);
 double *hd_dist_norm_at(const struct hd_worker *worker, uint32_t bucket);
 uint64_t hd_dist_norm_bytes(const struct hd_worker *worker, uint32_t bucket);

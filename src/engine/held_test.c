@@ -11,8 +11,10 @@
 
 enum { N = 2, STEPS = 4, VNS = 7, ROOTS = 16 };
 
-static const char mlp[] = "model: {use: builtin:mlp, args: {input: [1, 16, 16], hidden: [700, 600, 300], "
-	"classes: 10}}\ndata: {kind: synthetic, count: 61}\n";
+#define MLP(shards) "model: {use: builtin:mlp, args: {input: [1, 16, 16], hidden: [700, 600, 300], " \
+	"classes: 10}" shards "}\ndata: {kind: synthetic, count: 61}\n"
+static const char mlp[] = MLP("");
+static const char *model = mlp;           /* of the next pair */
 
 static uint64_t seed;
 static uint32_t draw(uint32_t n)
@@ -34,7 +36,7 @@ static void open_pair(struct pair *p, const char *more, const char *spill)
 	struct hd_diag diag = { "" };
 
 	memset(p, 0, sizeof *p);
-	hd_rig_open(&p->one, mlp, 14, VNS, more, 1);
+	hd_rig_open(&p->one, model, 14, VNS, more, 1);
 	p->nbuckets = hd_layout_nbuckets(&p->one.task->layout);
 	assert_in_range(p->nbuckets, 3, 64);
 	const struct hd_plan_job job = hd_worker_plan_job(p->one.worker);
@@ -145,13 +147,29 @@ static void check_held(const struct pair *p, uint32_t m)
 	}
 }
 
-/* One that lacks the parameters of what it computes would give other bits: all are borrowed for it. */
-static void step(struct pair *p)
+/* Squares of what is held by one alone go to the other. */
+static void measure(struct pair *p)
 {
-	struct hd_step_record want, r;
 	struct hd_diag diag = { "" };
 
-	assert_int_equal(hd_worker_step(p->one.worker, true, &want, &diag), HD_OK);
+	for (uint32_t m = 0; m < N; m++)
+		CHECK(hd_dist_update(p->at[m], p->holds[m], &diag) == HD_OK, "%s", diag.text);
+	for (uint32_t b = 0; b < p->nbuckets; b++) {
+		double *of = calloc(2 * hd_layout_bucket(&p->one.task->layout, b).nsegments, sizeof *of);
+		for (uint32_t m = 0; m < N; m++)
+			if (!p->holds[m][b]) {
+				hd_dist_ratio_get(p->at[1 - m], b, of);
+				hd_dist_ratio_put(p->at[m], b, of);
+			}
+		free(of);
+	}
+}
+
+/* One that lacks the parameters of what it computes would give other bits: all are borrowed for it. */
+static void begin(struct pair *p)
+{
+	struct hd_diag diag = { "" };
+
 	for (uint32_t m = 0; m < N; m++) {
 		for (uint32_t b = 0; b < p->nbuckets; b++)
 			if (!p->holds[m][b])
@@ -163,6 +181,23 @@ static void step(struct pair *p)
 	for (uint32_t b = 0; b < p->nbuckets; b++)
 		sum(p, b);
 	exchange_leaves(p);
+	if (hd_dist_measures(p->at[0]))
+		measure(p);
+}
+
+/* Every other step is given up when it was measured, and begun again. */
+static void step(struct pair *p)
+{
+	struct hd_step_record want, r;
+	struct hd_diag diag = { "" };
+
+	assert_int_equal(hd_worker_step(p->one.worker, true, &want, &diag), HD_OK);
+	begin(p);
+	if (p->one.worker->count.step % 2) {
+		for (uint32_t m = 0; m < N; m++)
+			hd_dist_abandon(p->at[m]);
+		begin(p);
+	}
 	for (uint32_t m = 0; m < N; m++) {
 		CHECK(hd_dist_hold(p->at[m], p->holds[m], &diag) == HD_OK, "%s", diag.text);
 		CHECK(hd_dist_finish(p->at[m], &r, &diag) == HD_OK, "%s", diag.text);
@@ -207,6 +242,36 @@ static void holders_update_what_they_hold_as_one_device_does(void **state)
 		train("optim: {kind: momentum, lr: 1e-2, clip: 0.5, update: 2bw}\n", "/tmp");
 		train("optim: {kind: sgd, lr: 1e-2, update: stash, cuts: auto:2}\n", "/tmp");
 	}
+}
+
+/* Holders of parts of a tensor, of its slices too, where either may lack the rest. */
+static void holders_of_parts_of_tensors_update_them_as_one_device_does(void **state)
+{
+	(void)state;
+	for (seed = 1; seed < 4; seed++) {
+		train("optim: {kind: lamb, lr: 1e-2}\n", seed % 2 ? "/tmp" : NULL);
+		train("optim: {kind: lamb, lr: 1e-2, clip: 0.5, update: 2bw}\n", "/tmp");
+		model = MLP(", shards: 4");
+		train("optim: {kind: lamb, lr: 1e-2, clip: 0.5}\n", "/tmp");
+		model = mlp;
+	}
+}
+
+/* Nothing is measured without its sum; optimizers by element measure nothing. */
+static void what_is_measured_has_its_sum(void **state)
+{
+	struct hd_diag diag = { "" };
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, "optim: {kind: lamb}\n", NULL);
+	assert_int_equal(hd_dist_begin(p.at[0], false, &diag), HD_OK);
+	assert_int_equal(hd_dist_update(p.at[0], p.holds[0], &diag), HD_E_INVAL);
+	assert_non_null(strstr(diag.text, "bucket 0 of the own ones has no sum"));
+	close_pair(&p);
+	open_pair(&p, "", NULL);
+	assert_false(hd_dist_measures(p.at[0]) || hd_dist_measures(p.one.worker));
+	close_pair(&p);
 }
 
 static void a_bucket_of_its_own_needs_its_sum(void **state)
@@ -321,6 +386,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(holders_update_what_they_hold_as_one_device_does),
+		cmocka_unit_test(holders_of_parts_of_tensors_update_them_as_one_device_does),
+		cmocka_unit_test(what_is_measured_has_its_sum),
 		cmocka_unit_test(a_bucket_of_its_own_needs_its_sum),
 		cmocka_unit_test(memory_is_that_of_what_is_held),
 		cmocka_unit_test(a_limit_is_of_what_is_held),

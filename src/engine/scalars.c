@@ -76,6 +76,28 @@ static struct hd_step_scalars scalars_of(const struct hd_worker *w, double weigh
 	return scalars;
 }
 
+static float clip_of(const struct hd_worker *w, double norm)
+{
+	double max_norm = hd_job_num(w->task->job, HD_JOB_CLIP);
+	double factor = max_norm > 0 && norm > 0 ? max_norm / (norm + 1e-6) : 1;
+
+	return factor < 1 ? (float)factor : 1.0f;
+}
+
+static double norm_of(const struct hd_worker *w, double scale)
+{
+	return (double)(float)scale * sqrt(hd_tree_sum(w->stage->segment_sumsq, w->task->layout.nsegments));
+}
+
+void hd_scalars_of_moves(const struct hd_worker *w, struct hd_step_scalars *scalars)
+{
+	const double weight = leaf_sum(w, offsetof(struct hd_leaf, weight));
+
+	*scalars = scalars_of(w, weight);
+	scalars->clip = clip_of(w, norm_of(w, weight == 0 ? 0 : 1.0 / weight));
+	scalars->looks = true;
+}
+
 bool hd_scalars_early(const struct hd_worker *w, struct hd_step_scalars *scalars)
 {
 	const double weight = leaf_sum(w, offsetof(struct hd_leaf, weight));
@@ -92,15 +114,12 @@ void hd_scalars_make(struct hd_rank *rank)
 		weight = leaf_sum(w, offsetof(struct hd_leaf, weight));
 	double correct = leaf_sum(w, offsetof(struct hd_leaf, correct));
 	bool empty = weight == 0, finite = isfinite(loss) && isfinite(weight);
-	double scale = empty ? 0 : 1.0 / weight, max_norm = hd_job_num(job, HD_JOB_CLIP);
-	double norm = (double)(float)scale * sqrt(hd_tree_sum(w->stage->segment_sumsq,
-		w->task->layout.nsegments));
+	double scale = empty ? 0 : 1.0 / weight, norm = norm_of(w, scale);
 	bool bad = !empty && (!finite || !isfinite(norm) || !isfinite(scale) || !hd_moments_finite(w));
-	double factor = max_norm > 0 && norm > 0 ? max_norm / (norm + 1e-6) : 1;
 	bool skip_bad = hd_job_int(job, HD_JOB_ON_NONFINITE) == HD_NONFINITE_SKIP;
 
 	rank->scalars = scalars_of(w, weight);
-	rank->scalars.clip = factor < 1 ? (float)factor : 1.0f;
+	rank->scalars.clip = clip_of(w, norm);
 	rank->scalars.skip = empty || bad;
 	enum hd_err err = HD_OK;
 	if (bad && (!skip_bad || w->count.skips + 1 >= HD_MAX_SKIPS))

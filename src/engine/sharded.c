@@ -20,6 +20,10 @@ static uint32_t nslots(const struct hd_worker *w) { return hd_optims[w->task->op
 
 const struct hd_layout *hd_dist_layout(const struct hd_worker *w) { return &w->task->layout; }
 bool hd_dist_by_stage(const struct hd_worker *w) { return w->spec.by_stage; }
+bool hd_dist_measures(const struct hd_worker *w)
+{
+	return w->spec.by_stage && hd_optims[w->task->optim.kind].unit == HD_UNIT_TENSOR;
+}
 uint32_t hd_dist_copies(const struct hd_worker *w) { return hd_job_copies(w->task->job); }
 
 static uint32_t nvectors(const struct hd_worker *w)
@@ -253,9 +257,66 @@ static void update_own(struct hd_rank *rank)
 	}
 }
 
+/* Of state by stages: parameters and slots are as they were. */
+static void measure_own(struct hd_rank *rank)
+{
+	struct hd_worker *w = rank->worker;
+	uint64_t token = 0;
+	enum hd_err err = HD_OK;
+
+	hd_scalars_of_moves(w, &rank->scalars);
+	for (uint32_t b = rank->id; b < w->stage->nbuckets && !err; b += w->spec.ndevices) {
+		const struct hd_chunk run = hd_layout_bucket(&w->task->layout, b);
+		if (w->parts->own[b])
+			err = hd_measure_run(rank, &run, &token, &rank->diag);
+	}
+	err = err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
+	if (err)
+		hd_rank_fail(rank, err);
+}
+
+static enum hd_err measure(struct hd_worker *w, const uint8_t *own, struct hd_diag *diag)
+{
+	enum hd_err err = hd_dist_hold(w, own, diag);
+
+	for (uint32_t b = 0; b < w->stage->nbuckets && !err; b++)
+		if (own[b] && !w->step->summed[b])
+			err = hd_fail(diag, HD_E_INVAL, "step %lld: bucket %u of the own ones has no sum",
+				(long long)w->count.step, b);
+	if (!err && hd_dist_leaves_missing(w))
+		err = hd_fail(diag, HD_E_INVAL, "step %lld: %u virtual nodes have said nothing",
+			(long long)w->count.step, hd_dist_leaves_missing(w));
+	if (err)
+		return err;
+	hd_step_work(w, &w->parts->part->work);
+	return hd_worker_all(w, measure_own, diag);
+}
+
+void hd_dist_ratio_get(const struct hd_worker *w, uint32_t bucket, double *to)
+{
+	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
+
+	for (uint32_t k = 0; k < 2; k++, to += run.nsegments) {
+		const double *from = w->stage->unit_sumsq[k] + run.first_segment;
+		if (memcmp(to, from, run.nsegments * sizeof *to) != 0)
+			memcpy(to, from, run.nsegments * sizeof *to);
+	}
+}
+
+void hd_dist_ratio_put(struct hd_worker *w, uint32_t bucket, const double *from)
+{
+	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
+
+	for (uint32_t k = 0; k < 2; k++)
+		memcpy(w->stage->unit_sumsq[k] + run.first_segment, from + k * run.nsegments,
+			run.nsegments * sizeof *from);
+}
+
 enum hd_err hd_dist_update(struct hd_worker *w, const uint8_t *own, struct hd_diag *diag)
 {
 	assert(w->step->begun);
+	if (w->spec.by_stage)
+		return hd_dist_measures(w) ? measure(w, own, diag) : HD_OK;
 	hd_dist_own(w, own);
 	if (!sharded_now(w))
 		return HD_OK;

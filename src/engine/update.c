@@ -9,7 +9,8 @@
  * of the step is complete on every rank, and no rank begins to write what another one still
  * refuses. Optimizers of unit TENSOR need norms of whole tensors, whose segments may have
  * several owners: each rank measures its own segments, all meet, then each joins the
- * segments of the tensors it holds a part of, from the same numbers in the same order. */
+ * segments of the tensors it holds a part of, from the same numbers in the same order.
+ * Where other workers hold parts of them, theirs came before (hd_dist_update()). */
 
 static struct hd_update span_of(struct hd_rank *rank, const struct hd_step_scalars *scalars, uint64_t at,
 	uint64_t len)
@@ -37,7 +38,7 @@ enum hd_err hd_update_run(struct hd_rank *rank, const struct hd_step_scalars *sc
 	return update_span(rank, scalars, run->at, run->len, token, diag);
 }
 
-static enum hd_err measure_run(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token,
+enum hd_err hd_measure_run(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token,
 	struct hd_diag *diag)
 {
 	struct hd_worker *w = rank->worker;
@@ -156,7 +157,7 @@ static enum hd_err update_owned(struct hd_rank *rank, struct hd_diag *diag)
 	enum hd_err err = HD_OK;
 
 	if (tensors && !idle)
-		err = for_runs(rank, measure_run, diag);
+		err = for_runs(rank, hd_measure_run, diag);
 	if (tensors)
 		hd_ranks_meet(w);
 	if (!idle && !err)

@@ -183,11 +183,18 @@ bool hd_rank_owned(const struct hd_rank *rank, uint32_t *next, struct hd_chunk *
 void hd_scalars_make(struct hd_rank *rank);                        /* scalars.c: NORM, after the meeting */
 /* The same as far as no norm is needed, when all virtual nodes are computed; false: the step is empty. */
 bool hd_scalars_early(const struct hd_worker *worker, struct hd_step_scalars *scalars);
+/* Those by which moves are measured, with nothing changed, before a step is finished: of one that is not
+ * skipped. */
+void hd_scalars_of_moves(const struct hd_worker *worker, struct hd_step_scalars *scalars);
 /* update.c: STEP for the chunks it owns. Every rank calls it, idle or not: some optimizers meet inside. */
 HD_MUST_USE enum hd_err hd_update_chunks(struct hd_rank *rank, struct hd_diag *diag);
 /* One run by such scalars, whoever owns it: begun. Of unit ELEMENT alone. */
 HD_MUST_USE enum hd_err hd_update_run(struct hd_rank *rank, const struct hd_step_scalars *scalars,
 	const struct hd_chunk *run, uint64_t *token, struct hd_diag *diag);
+/* Unit TENSOR: sums of squares of a run's parameters and of their moves by the rank's scalars: begun. Unless
+ * they say so the slots move. */
+HD_MUST_USE enum hd_err hd_measure_run(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token,
+	struct hd_diag *diag);
 /* Unit TENSOR: the ratio of the tensor that a parameter is of, by the sums of squares of all its segments. */
 float hd_tensor_ratio(const struct hd_task *task, uint32_t param, const double *params, const double *moves);
 /* of a learner: w->step->arrived, by the rank's scalars */

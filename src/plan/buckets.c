@@ -1,5 +1,7 @@
 #include "plan/buckets.h"
 
+#include <string.h>
+
 /* What the segments of a parameter have in common. */
 struct param_stages { uint32_t stage; uint64_t makers, readers; };
 
@@ -105,5 +107,50 @@ enum hd_err hd_stage_buckets_make(struct hd_stage_buckets *buckets, const struct
 	}
 	find_run_makers(made.run_makers, &table);
 	*buckets = made;
+	return HD_OK;
+}
+
+/* Buckets of a tensor, ascending, into `to` if it is not NULL; returns how many. */
+static uint32_t buckets_of(uint32_t *to, uint8_t *has, const struct hd_layout *layout,
+	const struct hd_wholes *wholes, uint32_t tensor)
+{
+	const uint32_t nbuckets = hd_layout_nbuckets(layout);
+	uint32_t n = 0;
+
+	memset(has, 0, nbuckets);
+	for (uint32_t k = wholes->first[tensor]; k < wholes->first[tensor + 1]; k++) {
+		const uint32_t p = wholes->param[k];
+		for (uint32_t i = layout->first_segment[p]; i < layout->first_segment[p + 1]; i++)
+			has[layout->segment[i].chunk / HD_BUCKET_CHUNKS] = 1;
+	}
+	for (uint32_t b = 0; b < nbuckets; b++) {
+		if (to && has[b])
+			to[n] = b;
+		n += has[b];
+	}
+	return n;
+}
+
+enum hd_err hd_bucket_tensors_make(struct hd_bucket_tensors *tensors, const struct hd_layout *layout,
+	const struct hd_wholes *wholes, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_bucket_tensors made = { .n = 0 };
+	uint8_t *has = hd_arena_take(arena, hd_layout_nbuckets(layout) + 1, sizeof *has);
+	uint32_t all = 0;
+
+	for (uint32_t t = 0; has && t < wholes->n; t++)
+		all += buckets_of(NULL, has, layout, wholes, t);
+	made.first = hd_arena_take(arena, wholes->n + 1, sizeof *made.first);
+	made.bucket = hd_arena_take(arena, all + 1, sizeof *made.bucket);
+	if (!has || !made.first || !made.bucket)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the buckets of %u tensors", wholes->n);
+	made.first[0] = 0;
+	for (uint32_t t = 0; t < wholes->n; t++) {
+		const uint32_t at = made.first[made.n], n = buckets_of(made.bucket + at, has, layout, wholes,
+			t);
+		if (n > 1)
+			made.first[++made.n] = at + n;
+	}
+	*tensors = made;
 	return HD_OK;
 }

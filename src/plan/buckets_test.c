@@ -1,5 +1,7 @@
 #include "plan/buckets.h"
 
+#include <string.h>
+
 #include "graph/op.h"
 #include "graph/shard.h"
 #include "graph/testing.h"
@@ -172,7 +174,8 @@ static void more_stages_than_bits_are_refused(void **state)
 /* The value whose bytes an input shows: ops of views have none of their own. */
 static uint32_t shown(const struct hd_graph *g, uint32_t value)
 {
-	while (g->value[value].kind == HD_TEMP && hd_ops[g->node[g->value[value].node].op].class == HD_OP_VIEW)
+	while (g->value[value].kind == HD_TEMP &&
+		hd_ops[g->node[g->value[value].node].op].class == HD_OP_VIEW)
 		value = g->node[g->value[value].node].in[0];
 	return value;
 }
@@ -189,8 +192,10 @@ static void add_of_groups(uint64_t *makers, uint64_t *readers, const struct hd_g
 			const uint64_t bit = UINT64_C(1) << (k * groups + device[i] / (t / groups));
 			for (uint8_t j = 0; j < g->node[i].nin; j++)
 				*readers |= shown(g, g->node[i].in[j]) == g->param[param].value ? bit : 0;
-			for (uint32_t n = 0; n < layout->ngrads; n++) {           /* one a use of a tied one */
-				const uint32_t grad = layout->grad_param[n] == param ? hd_graph_grad(g, n) : HD_NONE;
+			/* one a use of a tied one */
+			for (uint32_t n = 0; n < layout->ngrads; n++) {
+				const uint32_t grad = layout->grad_param[n] == param ? hd_graph_grad(g, n) :
+					HD_NONE;
 				*makers |= grad != HD_NONE && g->value[shown(g, grad)].node == i ? bit : 0;
 			}
 		}
@@ -221,7 +226,8 @@ static void check_groups(int m, uint32_t n, uint32_t groups, struct seen *seen)
 		const struct hd_stage_bucket *at = &table.at[b];
 		uint64_t makers = 0, readers = 0;
 		for (uint32_t i = is.first_segment; i < is.first_segment + is.nsegments; i++)
-			add_of_groups(&makers, &readers, &cuts, &layout, 4, groups, layout.segment[i].param, &s);
+			add_of_groups(&makers, &readers, &cuts, &layout, 4, groups, layout.segment[i].param,
+				&s);
 		CHECK(at->makers == makers && at->readers == (makers | readers) &&
 			at->stage == (uint32_t)__builtin_ctzll(makers), "%s, %u stages, %u groups: bucket %u",
 			models[m].model, n, groups, b);
@@ -283,6 +289,69 @@ static void a_group_holds_its_slices_alone(void **state)
 	}
 }
 
+/* By places in the flat vector: the buckets that have an element of any slice. */
+static uint32_t spans(bool *in, const struct hd_layout *layout, const struct hd_graph *g,
+	const struct hd_wholes *wholes, uint32_t tensor)
+{
+	uint32_t n = 0;
+
+	for (uint32_t b = 0; b < hd_layout_nbuckets(layout); b++) {
+		const struct hd_chunk is = hd_layout_bucket(layout, b);
+		in[b] = false;
+		for (uint32_t p = 0; p < g->nparams; p++)
+			in[b] |= !strcmp(hd_whole_name(g, p), hd_whole_name(g,
+				wholes->param[wholes->first[tensor]])) &&
+				layout->at[p] < is.at + is.len && layout->at[p] + layout->len[p] > is.at;
+		n += in[b];
+	}
+	return n;
+}
+
+static void a_tensor_lies_in_the_buckets_of_its_elements(void **state)
+{
+	uint32_t many = 0, split = 0;
+
+	(void)state;
+	for (int m = 0; m < NMODELS; m++)
+		for (uint32_t shards = 1; shards <= 4; shards += 3) {
+			struct hd_subject s;
+			struct hd_layout layout;
+			struct hd_wholes wholes;
+			struct hd_bucket_tensors t;
+			bool in[64];
+			uint32_t found = 0;
+			if (shards > 1 && m == 1)
+				continue;
+			hd_subject_model(&s, models[m].model, models[m].arg, models[m].nargs,
+				(struct hd_model_opts){ 0 });
+			CHECK((shards == 1 || !hd_graph_shard(&s.graph, shards, false, &s.diag)) &&
+				!hd_graph_autodiff(&s.graph, &s.diag) &&
+				!hd_layout_make(&layout, &s.graph, &s.arena, &s.diag) &&
+				!hd_wholes_make(&wholes, &s.graph, &s.arena, &s.diag) &&
+				!hd_bucket_tensors_make(&t, &layout, &wholes, &s.arena, &s.diag), "%s",
+					s.diag.text);
+			assert_in_range(hd_layout_nbuckets(&layout), 1, 64);
+			for (uint32_t i = 0; i < wholes.n; i++) {
+				if (spans(in, &layout, &s.graph, &wholes, i) < 2)
+					continue;
+				assert_true(found < t.n);
+				uint32_t k = t.first[found];
+				for (uint32_t b = 0; b < hd_layout_nbuckets(&layout); b++)
+					if (in[b])
+						CHECK(k < t.first[found + 1] && t.bucket[k++] == b,
+							"%s in %u: tensor %u, bucket %u", models[m].model,
+								shards, i, b);
+				assert_int_equal(k, t.first[found + 1]);
+				many++;
+				split += hd_whole_slices(&wholes, i) > 1;
+				found++;
+			}
+			assert_int_equal(found, t.n);
+			hd_subject_finish(&s);
+		}
+	assert_true(many > split && split > 2);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -292,6 +361,7 @@ int main(void)
 		cmocka_unit_test(masks_name_all_stages_of_what_a_bucket_holds),
 		cmocka_unit_test(makers_of_a_run_are_those_of_what_lies_in_it),
 		cmocka_unit_test(more_stages_than_bits_are_refused),
+		cmocka_unit_test(a_tensor_lies_in_the_buckets_of_its_elements),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

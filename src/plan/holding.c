@@ -11,13 +11,15 @@ enum hd_err hd_holding_init(struct hd_holding *h, uint32_t nbuckets, struct hd_d
 	h->param = hd_alloc(nbuckets * sizeof *h->param);
 	h->slot = hd_alloc(nbuckets * sizeof *h->slot);
 	h->owner = hd_alloc(nbuckets * sizeof *h->owner);
-	if (!h->param || !h->slot || !h->owner) {
+	h->kin = hd_alloc(nbuckets * sizeof *h->kin);
+	if (!h->param || !h->slot || !h->owner || !h->kin) {
 		hd_holding_finish(h);
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the holders of %u buckets", nbuckets);
 	}
 	memset(h->param, 0, nbuckets * sizeof *h->param);
 	memset(h->slot, 0, nbuckets * sizeof *h->slot);
 	memset(h->owner, 0, nbuckets * sizeof *h->owner);
+	memset(h->kin, 0, nbuckets * sizeof *h->kin);
 	return HD_OK;
 }
 
@@ -26,6 +28,7 @@ void hd_holding_finish(struct hd_holding *h)
 	hd_free(h->param);
 	hd_free(h->slot);
 	hd_free(h->owner);
+	hd_free(h->kin);
 	*h = (struct hd_holding){ 0 };
 }
 
@@ -92,4 +95,24 @@ void hd_holding_make(struct hd_holding *h, const struct hd_stage_buckets *bucket
 		h->owner[b] = hd_members_nth(of, (uint32_t)(many / n[s]));
 		h->slot[b] = copies ? chain(h->param[b], h->owner[b], copies) : h->param[b];
 	}
+	hd_holding_kin(h->kin, buckets, h->slot, h->nbuckets);
+}
+
+bool hd_holding_kin(uint64_t *kin, const struct hd_stage_buckets *buckets, const uint64_t *slot,
+	uint32_t nbuckets)
+{
+	const struct hd_bucket_tensors none = { .n = 0 }, *t = buckets ? &buckets->tensors : &none;
+	uint64_t any = 0;
+
+	memset(kin, 0, nbuckets * sizeof *kin);
+	for (uint32_t i = 0; i < t->n; i++) {
+		uint64_t some = 0;
+		for (uint32_t k = t->first[i]; k < t->first[i + 1]; k++)
+			some |= slot[t->bucket[k]];
+		for (uint32_t k = t->first[i]; k < t->first[i + 1]; k++)
+			kin[t->bucket[k]] |= some & ~slot[t->bucket[k]];
+	}
+	for (uint32_t b = 0; b < nbuckets; b++)
+		any |= kin[b];
+	return any != 0;
 }

@@ -32,6 +32,10 @@
  * 4. `apart`: some members hold parameters without their slots. An update then has two phases: the holders
  *    of slots update, then they send the new parameters to the others. `partial`: some member does not hold
  *    all of the state.
+ * 5. *Kin*: an optimizer that changes whole tensors reads norms of a tensor's parameters and of their moves
+ *    (buckets.h, rule 4). A member that holds slots of a bucket with some of a tensor, and not those of
+ *    another bucket with more of it, is kin of that other one: it needs its sums of squares. Members that
+ *    hold the whole of all tensors of which they hold some are kin of none.
  *
  * Ownership: memory from init to finish; arguments are borrowed for the call. Pure but for that memory. */
 #ifndef HD_PLAN_HOLDING_H
@@ -44,6 +48,7 @@ struct hd_holding {
 	bool apart, partial;
 	uint64_t *param, *slot;           /* owned: [nbuckets] */
 	uint32_t *owner;                  /* owned: [nbuckets] an index among the members */
+	uint64_t *kin;                    /* owned: [nbuckets] */
 };
 
 HD_MUST_USE enum hd_err hd_holding_init(struct hd_holding *holding, uint32_t nbuckets, struct hd_diag *diag);
@@ -55,6 +60,10 @@ void hd_holding_finish(struct hd_holding *holding);          /* takes zeroed and
  * its parameters. */
 void hd_holding_make(struct hd_holding *holding, const struct hd_stage_buckets *buckets,
 	const uint64_t *stage, const uint64_t *shadow, uint32_t nmembers, uint32_t copies);
+
+/* Where these members hold the slots of each bucket, the kin of each (rule 5). Is any member kin of one? */
+bool hd_holding_kin(uint64_t *kin, const struct hd_stage_buckets *buckets, const uint64_t *slot,
+	uint32_t nbuckets);
 
 /* May a member of such a run hold only a part of the state? One answer for all views of the run, also for
  * those in which each member has everything: what a member reports and how others read it agree. */

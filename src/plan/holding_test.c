@@ -122,17 +122,44 @@ static void shadows_hold_what_their_stages_read_and_own_nothing(void **state)
 	hd_holding_finish(&h);
 }
 
+/* Tensors 0 1 2, 3 4 and 2 5 9 of the buckets above: members that lack some of one that they have more of. */
+static void kin_lack_parts_of_tensors_that_they_hold_parts_of(void **state)
+{
+	static const char *const kin[NB] = { "", "", "25", "", "", "03", "", "", "", "" };
+	uint32_t first[] = { 0, 3, 5, 8 }, bucket[] = { 0, 1, 2, 3, 4, 2, 5, 9 };
+	const uint64_t stage[] = { bits("03"), bits("14"), bits("25") };
+	struct hd_stage_buckets whole = three;
+	struct hd_holding h;
+
+	(void)state;
+	whole.tensors = (struct hd_bucket_tensors){ 3, first, bucket };
+	assert_int_equal(hd_holding_init(&h, NB, NULL), HD_OK);
+	hd_holding_make(&h, &whole, stage, NULL, 7, 0);
+	/* bucket 9 is the last stage's too, which lacks 2 and has 5 */
+	for (uint32_t b = 0; b < NB; b++)
+		CHECK(h.kin[b] == bits(kin[b]), "bucket %u: %llx", b,
+			(unsigned long long)h.kin[b]);
+	whole.tensors.n = 0;
+	hd_holding_make(&h, &whole, stage, NULL, 7, 0);
+	assert_false(hd_holding_kin(h.kin, &whole, h.slot, NB));
+	whole.tensors.n = 3;
+	whole.whole = true;
+	hd_holding_make(&h, &whole, stage, NULL, 7, 0);
+	assert_false(hd_holding_kin(h.kin, &whole, h.slot, NB) || hd_holding_kin(h.kin, NULL, h.slot, NB));
+	hd_holding_finish(&h);
+}
+
 static void without_memory_there_is_no_holding(void **state)
 {
 	struct hd_diag diag = { "" };
 	struct hd_holding h;
 
 	(void)state;
-	for (uint64_t n = 1; n <= 3; n++) {
+	for (uint64_t n = 1; n <= 4; n++) {
 		hd_alloc_arm(n);
 		assert_int_equal(hd_holding_init(&h, NB, &diag), HD_E_NOMEM);
 		hd_alloc_arm(0);
-		assert_true(!h.param && !h.slot && !h.owner && strstr(diag.text, "10 buckets"));
+		assert_true(!h.param && !h.slot && !h.owner && !h.kin && strstr(diag.text, "10 buckets"));
 	}
 	hd_holding_finish(&h);
 	hd_holding_finish(&h);
@@ -153,6 +180,7 @@ int main(void)
 		cmocka_unit_test(stages_are_held_by_their_holders_and_what_is_read_twice_by_both),
 		cmocka_unit_test(whole_state_is_held_by_all),
 		cmocka_unit_test(shadows_hold_what_their_stages_read_and_own_nothing),
+		cmocka_unit_test(kin_lack_parts_of_tensors_that_they_hold_parts_of),
 		cmocka_unit_test(without_memory_there_is_no_holding),
 		cmocka_unit_test(members_of_a_mask_are_counted_from_the_lowest),
 	};

@@ -32,14 +32,15 @@
 	X(TABLE,       10, "table",   "metrics of all virtual nodes")                          \
 	X(SHADOW,      11, "shadow",  "state of a stage, to a standby copy; not sent so far")  \
 	X(MOMENTS,     12, "moments", "for batch normalisation over the global batch")         \
-	X(SHARDS,      13, "shards",  "what shards of a stage on several workers read of others")
+	X(SHARDS,      13, "shards",  "what shards of a stage on several workers read of others")\
+	X(RATIO,       14, "ratio",   "sums of squares of a bucket's parameters and of their moves, for trust ratios")
 
 enum hd_xfer_kind {
 #define X(id, number, text, about) HD_XFER_##id = (number),
 	HD_XFERS(X)
 #undef X
 };
-enum { HD_XFER_KINDS = 14 };              /* one more than the greatest number; 0 is no kind */
+enum { HD_XFER_KINDS = 15 };              /* one more than the greatest number; 0 is no kind */
 
 /* *Mail*: what compute threads need from one another during forward and backward. The plan says which rows of
  * it a step has; for all other kinds the exchange after backward does (protocol/exchange.h). */

@@ -20,7 +20,9 @@ enum hd_err hd_exchange_init(struct hd_exchange *x, uint32_t nvns, uint32_t nbuc
 	const struct { uint64_t **at; uint32_t n; } rows[] = {
 		{ &x->sum, words_of(nbuckets) }, { &x->folding, words_of(nbuckets) }, { &x->norm, words_of(nbuckets) },
 		{ &x->parm, words_of(nbuckets) }, { &x->squared, words_of(nbuckets) },
+		{ &x->ratio, words_of(nbuckets) }, { &x->measured, words_of(nbuckets) },
 		{ &x->have, nbuckets }, { &x->chain, nbuckets }, { &x->parm_have, nbuckets },
+		{ &x->kin, nbuckets },
 	};
 	x->left = hd_alloc(nbuckets * sizeof *x->left);
 	bool whole = x->left && !hd_holding_init(&x->held, nbuckets, NULL);
@@ -56,6 +58,9 @@ void hd_exchange_finish(struct hd_exchange *x)
 	hd_free(x->chain);
 	hd_free(x->parm_have);
 	hd_free(x->squared);
+	hd_free(x->ratio);
+	hd_free(x->measured);
+	hd_free(x->kin);
 	hd_holding_finish(&x->held);
 	*x = (struct hd_exchange){ 0 };
 }
@@ -136,6 +141,7 @@ static enum hd_err start(struct hd_exchange *x, const struct hd_view *view, uint
 	memset(x->leaf, 0, sizeof x->leaf);
 	x->nnorms = 0;
 	clear(x->norm, x->nbuckets);
+	clear(x->ratio, x->nbuckets);
 	hd_view_holding(&x->held, view, x->buckets, x->copies);
 	enum hd_err err = count_roots(x, diag);
 	return err ? err : take_roots(x, diag);
@@ -159,6 +165,7 @@ static void forget(struct hd_exchange *x)
 	clear(x->squared, x->nbuckets);
 	x->nparms = 0;
 	clear(x->parm, x->nbuckets);
+	clear(x->measured, x->nbuckets);
 }
 
 static uint64_t bit(uint32_t member) { return UINT64_C(1) << member; }
@@ -199,12 +206,14 @@ static void count_due(struct hd_exchange *x)
 {
 	struct hd_sum_line l;
 
-	x->due_sums = x->due_norms = x->due_parms = 0;
+	x->joint = hd_holding_kin(x->kin, x->buckets, x->chain, x->nbuckets);
+	x->due_sums = x->due_norms = x->due_parms = x->due_ratios = 0;
 	for (uint32_t b = 0; b < x->nbuckets && !(x->done >> x->me & 1); b++) {
 		hd_exchange_line(x, b, &l);
 		bool mine = l.members >> x->me & 1;
 		x->due_sums += mine && !get(x->sum, b);
 		x->due_norms += !mine;
+		x->due_ratios += x->kin[b] >> x->me & 1;
 		x->due_parms += x->held.apart && x->held.param[b] >> x->me & 1 && !get(x->parm, b);
 	}
 }
@@ -317,17 +326,30 @@ uint32_t hd_exchange_sum_from(const struct hd_exchange *x, uint32_t bucket)
 	return HD_NOBODY;
 }
 
-uint32_t hd_exchange_parm_source(const struct hd_exchange *x, uint32_t bucket)
+/* The last of the chain in the line. */
+static uint32_t last_of(const struct hd_exchange *x, uint32_t bucket)
 {
-	uint64_t have = x->parm_have[bucket];
 	struct hd_sum_line l;
 
-	if (have)
-		return hd_members_nth(have, bucket % (uint32_t)__builtin_popcountll(have));
 	hd_exchange_line(x, bucket, &l);
 	while (l.n && !(x->chain[bucket] >> l.at[l.n - 1] & 1))
 		l.n--;
 	return l.n ? l.at[l.n - 1] : HD_NOBODY;
+}
+
+uint32_t hd_exchange_parm_source(const struct hd_exchange *x, uint32_t bucket)
+{
+	uint64_t have = x->parm_have[bucket];
+
+	return have ? hd_members_nth(have, bucket % (uint32_t)__builtin_popcountll(have)) : last_of(x,
+		bucket);
+}
+
+uint32_t hd_exchange_ratio_source(const struct hd_exchange *x, uint32_t bucket) { return last_of(x, bucket); }
+
+uint64_t hd_exchange_ratio_to(const struct hd_exchange *x, uint32_t bucket)
+{
+	return x->kin[bucket] & ~x->done;
 }
 
 /* Those of the chain make them. */
@@ -450,6 +472,21 @@ bool hd_exchange_parm(struct hd_exchange *x, uint32_t bucket)
 	return true;
 }
 
+bool hd_exchange_ratio(struct hd_exchange *x, uint32_t bucket)
+{
+	if (bucket >= x->nbuckets || get(x->ratio, bucket))
+		return false;
+	set(x->ratio, bucket);
+	x->due_ratios -= x->due_ratios && x->kin[bucket] >> x->me & 1;
+	return true;
+}
+
+void hd_exchange_measure(struct hd_exchange *x, uint32_t bucket)
+{
+	if (bucket < x->nbuckets && hd_exchange_chained(x, bucket))
+		set(x->measured, bucket);
+}
+
 bool hd_exchange_square(struct hd_exchange *x, uint32_t bucket)
 {
 	if (bucket >= x->nbuckets || !get(x->sum, bucket) || get(x->squared, bucket))
@@ -498,5 +535,5 @@ bool hd_exchange_fold(struct hd_exchange *x, uint32_t bucket)
  * step begins with nothing on the way. */
 bool hd_exchange_complete(const struct hd_exchange *x)
 {
-	return !x->due_norms && x->table && !(x->held.apart ? x->due_parms : x->due_sums);
+	return !x->due_norms && !x->due_ratios && x->table && !(x->held.apart ? x->due_parms : x->due_sums);
 }

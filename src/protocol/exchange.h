@@ -41,6 +41,12 @@
  *    parameters of all buckets that this member holds are here. Else it is complete with the sums of the
  *    buckets in whose line this member is, the norms of the others, and the table.
  *
+ * 10. Where some member is *kin* of a bucket (plan/holding.h, rule 5), of an optimizer that changes whole
+ *    tensors, an update has two phases: those of the chain take the sums of squares of parameters and of
+ *    their moves, and the last of the chain sends them to the kin (RATIO). Nothing has changed before they
+ *    have come, so they may be taken again. Kin follow from the chain of the step. The step is complete when
+ *    those of all buckets of which this member is kin are here.
+ *
  * Which row of the transfer table each message is: protocol/transfers.h.
  *
  * Ownership: memory is taken in init, begin and again only; `buckets` is borrowed. One thread. Pure
@@ -101,10 +107,14 @@ struct hd_exchange {
 	uint64_t *root;                   /* owned: [nbuckets][words] roots here */
 	uint32_t words, words_cap;        /* of a row of `root` */
 	/* still to come of what this member needs: sums, norms and parameters (rules 7, 9) */
-	uint32_t due_sums, due_norms, due_parms;
+	uint32_t due_sums, due_norms, due_parms, due_ratios;
 	uint32_t nnorms, nparms;          /* here */
 	uint64_t *squared;                /* owned: [nbuckets] bits, sums whose squares are taken */
 	uint64_t *norm, *parm;            /* owned: [nbuckets] bits */
+	/* owned: [nbuckets] bits: ratios that came; buckets whose sums of squares were taken here */
+	uint64_t *ratio, *measured;
+	uint64_t *kin;                    /* owned: [nbuckets] members (rule 10) */
+	bool joint;                       /* some bucket has kin */
 	uint64_t *chain;                  /* owned: [nbuckets] members that update the slots in this step */
 	/* owned: [nbuckets] members that held the parameters when the step was restarted */
 	uint64_t *parm_have;
@@ -153,6 +163,9 @@ uint64_t hd_exchange_parm_to(const struct hd_exchange *x, uint32_t bucket);
 /* Of the sums of squares: the sender (HD_NOBODY: none need be sent), and the receivers. */
 uint32_t hd_exchange_norm_source(const struct hd_exchange *x, uint32_t bucket);
 uint64_t hd_exchange_norm_to(const struct hd_exchange *x, uint32_t bucket);
+/* Of the sums of squares of a bucket's parameters and moves: the sender, and the receivers. */
+uint32_t hd_exchange_ratio_source(const struct hd_exchange *x, uint32_t bucket);
+uint64_t hd_exchange_ratio_to(const struct hd_exchange *x, uint32_t bucket);
 /* Is this member in the chain of the bucket? */
 static inline bool hd_exchange_chained(const struct hd_exchange *x, uint32_t bucket)
 {
@@ -202,6 +215,13 @@ bool hd_exchange_leaves(struct hd_exchange *x, uint32_t worker, uint32_t pass);
 bool hd_exchange_table(struct hd_exchange *x);
 bool hd_exchange_norm(struct hd_exchange *x, uint32_t bucket);
 bool hd_exchange_parm(struct hd_exchange *x, uint32_t bucket);
+bool hd_exchange_ratio(struct hd_exchange *x, uint32_t bucket);
+/* The sums of squares of parameters and moves of a bucket in whose chain this member is were taken. */
+void hd_exchange_measure(struct hd_exchange *x, uint32_t bucket);
+static inline bool hd_exchange_is_measured(const struct hd_exchange *x, uint32_t bucket)
+{
+	return x->measured[bucket / 64] >> bucket % 64 & 1;
+}
 /* Is all here that an update needs: the table, the sums of the buckets in whose line this member is, and the
  * norms of all others? */
 bool hd_exchange_may_update(const struct hd_exchange *x);

@@ -265,7 +265,7 @@ static void an_exchange_takes_memory_only_where_it_may(void **state)
 		assert_int_equal(err, HD_E_NOMEM);
 		assert_null(x.sum);
 	}
-	assert_int_equal(n, 13);
+	assert_int_equal(n, 17);
 	hd_alloc_arm(1);
 	assert_int_equal(hd_exchange_begin(&x, &rig.view, 4, 11, &rig.passes, NULL, NULL), HD_E_NOMEM);
 	hd_alloc_arm(0);
@@ -721,6 +721,59 @@ static void of_stages_a_step_is_finished_by_the_holders_of_its_slots(void **stat
 	}
 }
 
+/* A tensor lies in buckets 1 and 2. Worker 4 and 9 hold the first of them alone, 6 and 11 both: so squares of
+ * 2 go from the last of its chain to the first stage. Another in 2 and 3 is whole where it is held. */
+static void parts_of_a_tensor_that_others_hold_are_measured_by_them(void **state)
+{
+	static uint32_t first[] = { 0, 2, 4 }, bucket[] = { 1, 2, 2, 3 };
+	static const struct hd_have have[] = { { 0, 0 } }, chain[] = { { 0, 5 }, { 1, 13 }, { 2, 8 } };
+	static const uint64_t all[4] = { 31, 31, 31, 31 };
+	struct hd_stage_buckets tensors = two;
+	struct hd_view view;
+	struct hd_passes passes;
+	struct hd_exchange x;
+
+	(void)state;
+	tensors.tensors = (struct hd_bucket_tensors){ 2, first, bucket };
+	for (uint32_t me = 0; me < 5; me++) {
+		const bool lacks = me == 0 || me == 2;
+		stages_open(&view, &passes, &x, (uint32_t[]){ 4, 6, 9, 11, 13 }[me]);
+		assert_false(x.joint);
+		hd_exchange_stages(&x, &tensors);
+		assert_int_equal(hd_exchange_begin(&x, &view, view.member[me], 12, &passes, all, NULL),
+			HD_OK);
+		assert_true(x.joint);
+		for (uint32_t b = 0; b < 4; b++)
+			CHECK(hd_exchange_ratio_to(&x, b) == (b == 2 ? 5 : 0), "squares of %u go to %llx", b,
+				(unsigned long long)hd_exchange_ratio_to(&x, b));
+		assert_int_equal(hd_exchange_ratio_source(&x, 2), 3);
+		for (uint32_t b = 0; b < 4; b++) {
+			(void)hd_exchange_sum(&x, b);
+			(void)hd_exchange_norm(&x, b);
+			hd_exchange_measure(&x, b);
+			CHECK(hd_exchange_is_measured(&x, b) == hd_exchange_chained(&x, b), "member %u", me);
+		}
+		hd_exchange_measure(&x, 4);
+		assert_true(hd_exchange_table(&x) && hd_exchange_may_update(&x));
+		assert_int_equal(hd_exchange_complete(&x), !lacks);
+		assert_true(hd_exchange_ratio(&x, 2) && !hd_exchange_ratio(&x, 2) && !hd_exchange_ratio(&x,
+			4));
+		assert_true(hd_exchange_complete(&x));
+		/* again without the second copy of the first stage: they come once more, 11 has measured */
+		assert_int_equal(hd_exchange_again(&x, &view, view.member[me], 12, &passes,
+			&(struct hd_exchange_past){ .have = have, .nhave = 1, .chain = chain, .nchain = 3,
+			.done = 1 }, NULL), HD_OK);
+		assert_int_equal(hd_exchange_is_measured(&x, 2), me % 2);
+		assert_int_equal(hd_exchange_ratio_to(&x, 2), 4);
+		assert_int_equal(hd_exchange_complete(&x), me == 0);
+		assert_int_equal(x.due_ratios, me == 2);
+		assert_int_equal(hd_exchange_begin(&x, &view, view.member[me], 13, &passes, all, NULL),
+			HD_OK);
+		assert_false(hd_exchange_is_measured(&x, 2));
+		hd_exchange_finish(&x);
+	}
+}
+
 static void squares_are_those_of_a_sum_that_is_here(void **state)
 {
 	struct rig rig;
@@ -766,6 +819,7 @@ int main(void)
 		cmocka_unit_test(members_that_lack_their_stages_fetch),
 		cmocka_unit_test(a_view_of_other_stages_is_not_begun),
 		cmocka_unit_test(of_stages_a_step_is_finished_by_the_holders_of_its_slots),
+		cmocka_unit_test(parts_of_a_tensor_that_others_hold_are_measured_by_them),
 		cmocka_unit_test(squares_are_those_of_a_sum_that_is_here),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -828,6 +828,7 @@ static void dispatch(struct hd_member *m, const struct hd_member_event *event)
 	case HD_IN_SQUARED:
 	case HD_IN_NORM:
 	case HD_IN_PARM:
+	case HD_IN_RATIO:
 	case HD_IN_FETCHED:
 	case HD_IN_UPDATED_OWN: hd_member_stepwork(m, event); break;
 	case HD_IN_STOPPED:   hd_member_stopped(m, event); break;
@@ -900,7 +901,8 @@ uint32_t hd_member_holders(const struct hd_member *m, uint32_t bucket, uint32_t 
 /* FINISH of state in stages changes slots, too. */
 bool hd_member_has_slots(const struct hd_member *m, uint32_t bucket)
 {
-	bool changes = m->updating || m->updated || (m->finishing && hd_member_is_partial(m));
+	bool changes = (m->config.copies && (m->updating || m->updated)) ||
+		(m->finishing && hd_member_is_partial(m));
 
 	return m->mine[bucket / 64] >> bucket % 64 & 1 && !changes;
 }

@@ -58,13 +58,17 @@
  *    run together by the lists of the view's plan: COMPUTE comes for each, the first starts the lists. Where
  *    no slots lie apart the step ends with FINISH alone: all norms, the own sums and the table are here, and
  *    all have said SLOTTED. FINISH changes the own stages. A state that came from disk holds all stages
- *    until the first FINISH.
+ *    until the first FINISH. Of an optimizer that changes whole tensors, where a member lacks a part of one
+ *    of its tensors (exchange.h, rule 10), UPDATE comes before, and changes nothing:
+ *	UPDATED_OWN                       -> RATIO: the last of each chain, to its kin
+ *	all RATIOs are here               -> FINISH
  * 8. A link that closes loses what was in flight. When the coordinator is back, every message that awaits an
  *    answer is sent again. If another coordinator comes, a joiner that has received nothing yet says
  *    READY_TO_SYNC. Lost links between members are repaired by a new epoch. A member connects to the
  *    members of its view, to those of the next view, and to the joiners that it sends state to.
- * 9. AGAIN, ROOTS, LEAVES, FOLD, PUBLISH, TABLE, NORM and PARM refer to the step of hd_member_exchange() at
- *    the time when they are carried out: no call asks for work of one step and begins another.
+ * 9. AGAIN, ROOTS, LEAVES, FOLD, PUBLISH, TABLE, NORM, PARM and RATIO refer to the step of
+ *    hd_member_exchange() at the time when they are carried out: no call asks for work of one step and begins
+ *    another.
  * 10. A member that receives a digest other than its own for a step begins no further step, saves nothing
  *     by itself, and reports the sender (SUSPECT, corrupt). The coordinator decides.
  * 11. Links between the members of a first view may come up after it. A worker that enters its first view
@@ -138,10 +142,11 @@ struct hd_member_config {
 	X(SQUARED,     "step, bucket",                   "the sums of squares of a sum that came are taken; after its SUM") \
 	X(NORM,        "epoch, worker, bucket",          "the sums of squares of a bucket came") \
 	X(PARM,        "epoch, worker, bucket",          "its new parameters came (and in digest steps the digests of its slots)") \
+	X(RATIO,       "epoch, worker, bucket",          "the sums of squares of its parameters and of their moves came") \
 	X(FETCHED,     "epoch, step",                    "FETCH is done") \
 	X(STOPPED,     "step, stood",                    "STOP is done: what the ranks stand before; no rank: it cannot be gone on with") \
 	X(STUCK,       "step",                           "GO_ON cannot be done here: a new epoch is due") \
-	X(UPDATED_OWN, "step",                           "UPDATE is done: new parameters and slots of the own chains are here") \
+	X(UPDATED_OWN, "step",                           "UPDATE is done: new parameters and slots of the own chains are here, or what RATIO sends of them") \
 	X(UPDATED,     "step, news, digests",            "FINISH is done: X_{step+1} is here; the sums still are") \
 	X(READY,       "step, halt",                     "the work of BOUNDARY(step) is done; halt: step must not be run (a function of X_step)") \
 	X(PREPARED,    "epoch",                          "PREPARE of that view is done") \
@@ -203,8 +208,9 @@ struct hd_member_event {
 	X(TABLE,      "step, mask",                 "send the whole table to those members") \
 	X(NORM,       "step, bucket, mask",         "send its sums of squares to those members") \
 	X(FETCH,      "step, flag",                 "fetch the missing slots of the own chains from their holders (flag: of those that the own stages read); then FETCHED") \
-	X(UPDATE,     "step",                       "scalars; slots and new parameters of the own chains, beside the old ones; then UPDATED_OWN") \
+	X(UPDATE,     "step",                       "scalars; slots and new parameters of the own chains, beside the old ones; by stages their sums of squares alone; then UPDATED_OWN") \
 	X(PARM,       "step, bucket, mask",         "send its new parameters to those members") \
+	X(RATIO,      "step, bucket, mask",         "send the sums of squares of its parameters and of their moves to those members") \
 	X(FINISH,     "step",                       "scalars, update in place (sharded: take up the new parameters); then UPDATED") \
 	X(BOUNDARY,   "step, flag, final",          "between steps: send state; flag: as checkpoint writer evaluate and save X_step, if it is here; final: nothing follows; then READY") \
 	X(CANCEL,     "step",                       "that step is not run: forget its passes and its exchange; the state is X_step; nothing more of it is reported") \
@@ -220,7 +226,8 @@ enum hd_member_action_kind {
 
 /* Bits: carried out from hd_member_exchange(), rule 9. */
 #define HD_MEMBER_OF_EXCHANGE (1u << HD_DO_AGAIN | 1u << HD_DO_ROOTS | 1u << HD_DO_LEAVES | \
-	1u << HD_DO_FOLD | 1u << HD_DO_PUBLISH | 1u << HD_DO_TABLE | 1u << HD_DO_NORM | 1u << HD_DO_PARM)
+	1u << HD_DO_FOLD | 1u << HD_DO_PUBLISH | 1u << HD_DO_TABLE | 1u << HD_DO_NORM | 1u << HD_DO_PARM | \
+	1u << HD_DO_RATIO)
 
 struct hd_member_action {
 	enum hd_member_action_kind kind;

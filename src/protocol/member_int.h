@@ -100,7 +100,7 @@ struct hd_member {
 	char done_why[HD_MSG_TEXT + 1];
 	bool joined_step;                 /* sealed s0 + 1 as a joiner */
 	uint32_t folding;                 /* folds under way */
-	bool updating, updated, fetched;  /* sharded state, of step `at` */
+	bool updating, updated, fetched;  /* sharded state, and whole tensors by stages, of step `at` */
 	/* FETCH is under way of what its stages read; the rest follows */
 	bool lacks;
 	bool sums_due, norms_due;         /* sums, sums of squares wait for the boundary to be done */

@@ -23,9 +23,11 @@ static const struct hd_step_news none;
 #define STAGED .nrank = 4, .rank = rank, .width = 2, .nplace = 2, .place = place
 #define CAME(id, from, b) EVENT(id, .epoch = 1, .worker = (from), .bucket = (b), AT(0))
 
+static const struct hd_member_config *job = &staged;
+
 static void open_links(struct at_work *w, uint32_t id)
 {
-	at_work_synced(w, &staged, id);
+	at_work_synced(w, job, id);
 	if (id != 3) {
 		HEAR(PEER, .peer = { .worker = 3, .naddress = 1, .address = "d" });
 		EVENT(UP, .worker = 3);
@@ -75,6 +77,75 @@ static void a_step_ends_with_own_sums_and_the_norms_of_others(void **state)
 	IS(EVENT(READY, AT(0)), "BEGIN 0; COMPUTE 0.0 [2+2]");
 	assert_int_equal(w->done.at[1].stage, 1);
 	at_work_end(w);
+}
+
+/* All that a step of member 0 needs but the sums of squares of others' parts of tensors. */
+static const char *come(struct at_work *w)
+{
+	EVENT(READY, AT(0));
+	EVENT(COMPUTED, AT(0));
+	CAME(ROOT, 2, 0);
+	EVENT(FOLDED, AT(0));
+	CAME(SUM, 2, 1);
+	EVENT(SQUARED, AT(0), .bucket = 1);
+	for (uint32_t m = 1; m < 4; m++)
+		CAME(LEAVES, m, 0);
+	CAME(NORM, 3, 2);
+	return CAME(NORM, 1, 3);
+}
+
+/* A tensor lies in buckets 1 and 2: each stage holds a part. It is measured by both before any updates, and
+ * what was measured is sent again in another view. */
+static void whole_tensors_are_measured_before_they_are_updated(void **state)
+{
+	static uint32_t first[] = { 0, 2 }, bucket[] = { 1, 2 };
+	static const struct hd_have have[] = { { 0, 5 }, { 2, 8 } }, chain[] = { { 0, 5 }, { 2, 8 } };
+	static struct hd_stage_buckets tensors;
+	struct hd_member_config whole = staged;
+	struct at_work at, *w = &at;
+
+	(void)state;
+	tensors = two;
+	tensors.tensors = (struct hd_bucket_tensors){ 1, first, bucket };
+	whole.buckets = &tensors;
+	job = &whole;
+	begin(w, 0, &all, 1);
+	IS(come(w), "UPDATE 0");
+	assert_true(hd_member_has_slots(w->m, 0));        /* nothing has changed */
+	IS(EVENT(UPDATED_OWN, AT(0)), "RATIO 0.1 {13}");
+	IS(CAME(RATIO, 1, 1), "");
+	IS(CAME(RATIO, 3, 2), "FINISH 0");
+	assert_false(hd_member_has_slots(w->m, 0));
+	at_work_end(w);
+
+	/* they may come before it has measured its own */
+	begin(w, 0, &all, 1);
+	come(w);
+	IS(CAME(RATIO, 3, 2), "");
+	IS(EVENT(UPDATED_OWN, AT(0)), "RATIO 0.1 {13}; FINISH 0");
+	at_work_end(w);
+
+	/* a fence waits until it has; the status says of no change. What came is forgotten, as norms are */
+	begin(w, 0, &all, 1);
+	come(w);
+	CAME(RATIO, 3, 2);
+	IS(FENCE(2), "EPOCH 2");
+	IS(EVENT(UPDATED_OWN, AT(0)), ">co STATUS@2 0 member begun table [0+2] sum 3 slot fffffffffffffff3");
+	IS(VIEW(2, 4, STAGED, .step = 0, .nhave = 2, .have = have, .nchain = 2, .chain = chain, .table = 5),
+		"ADOPT 2 of 4; AGAIN 0; RATIO 0.1 {3}; TABLE 0 {13}; NORM 0.1 {13}");
+	EVENT(NORM, .epoch = 2, .worker = 3, .bucket = 2, AT(0));
+	IS(EVENT(NORM, .epoch = 2, .worker = 3, .bucket = 3, AT(0)), "");
+	IS(EVENT(RATIO, .epoch = 2, .worker = 3, .bucket = 2, AT(0)), "FINISH 0");
+	EVENT(UPDATED, AT(0), .news = &none);
+	/* one that has finished it sends them, too, to those that have not */
+	IS(FENCE(3), "EPOCH 3; >co STATUS@3 1 member prev sum 3 slot fffffffffffffff3");
+	IS(VIEW(3, 4, STAGED, .step = 0, .nat = 4, .at = ((uint64_t[]){ 1, 0, 0, 0 }), .nhave = 2,
+		.have = have,
+		.nchain = 2, .chain = chain, .table = 5),
+		"ADOPT 3 of 4; AGAIN 0; RATIO 0.1 {3}; TABLE 0 {13}; >1 SEAL@3 0 ran knows 3; "
+		">2 SEAL@3 0 ran knows 3; >3 SEAL@3 0 ran knows 3; >co SEAL@3 0 ran knows 3; NORM 0.1 {13}");
+	at_work_end(w);
+	job = &staged;
 }
 
 /* The last to come is the sum, the norm, the table, or what a member that lacks its stage says. */
@@ -345,6 +416,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_step_ends_with_own_sums_and_the_norms_of_others),
+		cmocka_unit_test(whole_tensors_are_measured_before_they_are_updated),
 		cmocka_unit_test(nothing_is_finished_before_all_is_here),
 		cmocka_unit_test(a_member_without_its_stage_fetches_it_and_computes_then),
 		cmocka_unit_test(what_the_own_stage_reads_comes_first_and_the_shadow_while_it_computes),

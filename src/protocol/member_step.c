@@ -85,6 +85,26 @@ static void send_norm(struct hd_member *m, uint32_t bucket)
 	a->mask = to;
 }
 
+/* Sums of squares of parameters and moves, to those that hold other parts of the same tensors. */
+static void send_ratio(struct hd_member *m, uint32_t bucket)
+{
+	uint64_t to = hd_exchange_is_measured(&m->x, bucket) ? hd_exchange_ratio_to(&m->x, bucket) : 0;
+
+	if (!to || hd_exchange_ratio_source(&m->x, bucket) != m->x.me)
+		return;
+	assert(!(to >> m->x.me & 1));
+	struct hd_member_action *a = hd_member_act(m, HD_DO_RATIO);
+	a->step = m->x.step;
+	a->bucket = bucket;
+	a->mask = to;
+}
+
+static void measured(struct hd_member *m)
+{
+	for (uint32_t b = 0; b < m->x.nbuckets; b++)
+		hd_exchange_measure(&m->x, b);
+}
+
 static void on_squared(struct hd_member *m, uint32_t bucket)
 {
 	if (hd_exchange_square(&m->x, bucket) && !m->held)
@@ -234,20 +254,26 @@ static void fetched(struct hd_member *m, uint32_t epoch)
 		hd_member_compute(m, 0);
 }
 
-/* Slots and parameters of the own chains are of the next step; the last of each chain sends them. */
+/* Slots and parameters of the own chains are of the next step; the last of each chain sends them. Of whole
+ * tensors by stages they are measured, and unchanged. */
 static void updated_own(struct hd_member *m)
 {
 	if (!m->updating || m->updated)
 		return;
-	assert(m->config.copies && m->begun);
+	assert(m->begun);
 	m->updated = true;
 	square_all(m);
+	if (!m->config.copies)
+		measured(m);
 	for (uint32_t b = 0; b < m->x.nbuckets; b++) {
 		if (!hd_exchange_chained(&m->x, b))
 			continue;
-		hd_exchange_parm(&m->x, b);
-		if (!m->held)
+		if (m->config.copies)
+			hd_exchange_parm(&m->x, b);
+		if (!m->held) {
 			hand_out(m, b);
+			send_ratio(m, b);
+		}
 	}
 	if (m->held)                                      /* no status was sent meanwhile */
 		hd_member_status(m);
@@ -327,6 +353,7 @@ void hd_member_offer_all(struct hd_member *m)
 	for (uint32_t b = 0; b < m->x.nbuckets; b++) {
 		publish(m, b);
 		hand_out(m, b);
+		send_ratio(m, b);
 		for (uint32_t p = 0; m->x.step == m->at && p < m->own.passes.npasses; p++)
 			if (is_final(&m->own, p, b))
 				offer(m, p, b);
@@ -408,6 +435,7 @@ void hd_member_stepwork(struct hd_member *m, const struct hd_member_event *event
 	case HD_IN_SUM:    on_sum(m, event->bucket); break;
 	case HD_IN_NORM:   hd_exchange_norm(&m->x, event->bucket); break;
 	case HD_IN_PARM:   hd_exchange_parm(&m->x, event->bucket); break;
+	case HD_IN_RATIO:  hd_exchange_ratio(&m->x, event->bucket); break;
 	case HD_IN_LEAVES: hd_exchange_leaves(&m->x, event->worker, event->pass); break;
 	case HD_IN_TABLE:  hd_exchange_table(&m->x); break;
 	default: break;
@@ -479,6 +507,7 @@ void hd_member_seal(struct hd_member *m, const struct hd_member_event *event)
 	hd_member_compare(m);
 	m->asked = 0;
 	square_all(m);
+	measured(m);                      /* FINISH does so, too */
 	count_seal(m, &(struct hd_seal){ m->epoch, m->worker, seal.step, seal.sum_digest, seal.state_digest,
 		seal.knows });
 	m->at++;
@@ -600,10 +629,13 @@ static void keep_own(struct hd_member *m)
 			m->mine[b / 64] &= ~(UINT64_C(1) << b % 64);
 }
 
-/* Sharded state: updates the own buckets once all inputs are here. */
+/* Has an update of this step two phases? */
+static bool is_apart(const struct hd_member *m) { return m->config.copies || m->x.joint; }
+
+/* Sharded state: updates the own buckets once all inputs are here. Whole tensors by stages: measures them. */
 static void update(struct hd_member *m)
 {
-	if (!m->config.copies || !m->begun || m->updating || !m->ready || !hd_exchange_may_update(&m->x) ||
+	if (!is_apart(m) || !m->begun || m->updating || !m->ready || !hd_exchange_may_update(&m->x) ||
 		!hd_member_all_slotted(m))
 		return;
 	/* a fold sends the bucket's sums of squares */
@@ -633,7 +665,7 @@ void hd_member_progress(struct hd_member *m)
 		begin(m);
 	update(m);
 	if (m->begun && !m->finishing && m->ready && hd_exchange_complete(&m->x) &&
-		(m->updated || (!m->config.copies && hd_member_all_slotted(m)))) {
+		(m->updated || (!is_apart(m) && hd_member_all_slotted(m)))) {
 		assert(!m->folding && !m->held);
 		m->finishing = true;
 		if (hd_member_is_partial(m))

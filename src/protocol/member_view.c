@@ -275,7 +275,7 @@ void hd_member_status(struct hd_member *m)
 		m->state == HD_HALTED, .begun = m->begun,
 		.halted = m->halt_step == m->at, .prev = prev };
 	if (hd_member_is_partial(m)) {
-		msg->status.updated = m->updated;
+		msg->status.updated = m->updated && m->config.copies;
 		msg->status.nslot = m->own.words;
 		msg->status.slot = m->mine;
 	}

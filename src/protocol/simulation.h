@@ -20,6 +20,8 @@
  *	slots      sharded state: a bucket is updated with slots of that step; workers that need or save slots
  *	           get them; slots are called lost only when they are
  *	proof      a bucket's sum is at all its holders before a worker outside of them updates
+ *	ratios     of whole tensors by stages: a worker that updates a part of one has the sums of squares of
+ *	           all its parts, of that step
  *	stages     a worker computes a stage with its parameters of that step; no step is begun again that a
  *	           member has finished; with enough devices every stage has a holder
  *	shadow     where each stage has a shadow, two members hold it, unless one has the whole pipeline
@@ -83,6 +85,7 @@ struct hd_sim_result {
 	char why[240];                    /* "invariant: what, at which time" */
 	uint64_t steps, events;           /* committed; handled */
 	uint32_t epochs, crashes, redone, joins, takeovers, restores, fetches, given_up, being_replaced;
+	uint32_t ratios;                  /* sent */
 	uint32_t gone_on, stuck;          /* steps that went on after a loss; workers that could not */
 	uint32_t fewer;                   /* views with fewer stages than were wanted, for want of devices */
 	uint32_t bared;                   /* kills of workers that alone held some part of the state */
@@ -151,6 +154,9 @@ struct hd_sim_result {
 /* Of a seed with HD_SIM_STAGED and HD_SIM_SHADOWED: where a loss leaves too few devices for a pipeline, those
  * of two stages and more go on with fewer. */
 #define HD_SIM_FEWER (UINT64_C(1) << 47)
+
+/* Of a seed with HD_SIM_STAGED: the optimizer changes whole tensors, and some lie in several buckets. */
+#define HD_SIM_TENSORS (UINT64_C(1) << 48)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

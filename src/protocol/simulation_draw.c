@@ -1,6 +1,21 @@
 /* What a seed decides before its run begins. */
 #include "protocol/simulation_int.h"
 
+/* Each is of a bucket and the next one, or of the first and the last as slices are; alike in all shapes. */
+static void draw_tensors(struct sim_world *s, struct sim_shape *to)
+{
+	struct hd_bucket_tensors t = { 0, to->first, to->of };
+
+	for (uint32_t b = 0; b < s->nbuckets && s->seed & HD_SIM_TENSORS && s->nbuckets > 1; b++)
+		if ((s->seed >> b % 8 ^ b) % 3) {
+			to->of[2 * t.n] = b + 1 < s->nbuckets ? b : 0;
+			to->of[2 * t.n + 1] = b + 1 < s->nbuckets ? b + 1 : b;
+			t.n++;
+			to->first[t.n] = 2 * t.n;
+		}
+	to->buckets.tensors = t;
+}
+
 /* Buckets of stages in order; sometimes the last stage reads one of the first, too. */
 static void draw_buckets(struct sim_world *s, struct sim_shape *to)
 {
@@ -17,6 +32,7 @@ static void draw_buckets(struct sim_world *s, struct sim_shape *to)
 	to->buckets = (struct hd_stage_buckets){ .n = s->nbuckets, .nstages = n, .at = to->bucket,
 		.whole = (s->seed & HD_SIM_WHOLE) != 0, .shadows = s->seed & HD_SIM_SHADOWED &&
 			to->shape.schedule % 3 != 1 && !hd_view_has_copies(&to->shape) };
+	draw_tensors(s, to);
 }
 
 /* Copies instead, 1 to 3 of each of two or three stages, on at most `most` ranks. There are virtual nodes for

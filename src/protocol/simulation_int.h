@@ -36,8 +36,8 @@ struct sim_root { bool here; struct sim_val val; };
 struct sim_heard { struct { uint64_t next, tag; } of[2]; int64_t torn_ns; };
 
 /* Kinds of packets beside control messages. */
-enum sim_kind { SIM_SEND, SIM_ROOT, SIM_SUM, SIM_LEAVES, SIM_TABLE, SIM_NORM, SIM_PARM, SIM_SNAP, SIM_OVER,
-	SIM_WANT, SIM_ASK_SLOT, SIM_SLOT };
+enum sim_kind { SIM_SEND, SIM_ROOT, SIM_SUM, SIM_LEAVES, SIM_TABLE, SIM_NORM, SIM_PARM, SIM_RATIO, SIM_SNAP,
+	SIM_OVER, SIM_WANT, SIM_ASK_SLOT, SIM_SLOT };
 struct sim_packet {
 	enum sim_kind kind;
 	uint32_t epoch, from, pass, ordinal, bucket;      /* from: worker id */
@@ -124,6 +124,7 @@ struct sim_proc {
 	uint64_t slot[SIM_BUCKETS];       /* of X_{slot - 1}; 0: not here */
 	int64_t slot_ns[SIM_BUCKETS];     /* got from another at that time */
 	bool norm_here[SIM_BUCKETS], parm_here[SIM_BUCKETS], squared[SIM_BUCKETS];
+	bool measured[SIM_BUCKETS], ratio_here[SIM_BUCKETS];
 	/* of the step that it stood in last */
 	uint32_t stood, stood_rank[HD_VIEW_RANKS], stood_next[HD_VIEW_RANKS];
 	uint64_t stood_step;
@@ -155,6 +156,7 @@ struct sim_world {
 		struct hd_view_shape shape;
 		struct hd_stage_buckets buckets;
 		struct hd_stage_bucket bucket[SIM_BUCKETS];
+		uint32_t first[SIM_BUCKETS + 1], of[2 * SIM_BUCKETS];     /* of tensors */
 	} shapes[SIM_SHAPES + SIM_FEWER];
 	uint64_t bucket_bytes[SIM_BUCKETS];
 	uint64_t nsteps, halt_at, full;

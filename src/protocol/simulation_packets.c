@@ -76,6 +76,13 @@ static void take(struct sim_world *s, uint32_t slot, uint32_t from_slot, const s
 		p->norm_here[k->bucket] = true;
 		ev.kind = HD_IN_NORM;
 		break;
+	case SIM_RATIO:
+		if (!sim_is_tag(s, k->val.tag, k->step))
+			sim_bad(s, "ratios", "worker %u is sent squares of another state by %u", p->id,
+				k->from);
+		p->ratio_here[k->bucket] = true;
+		ev.kind = HD_IN_RATIO;
+		break;
 	case SIM_PARM:
 		if (hd_exchange_chained(hd_member_exchange(p->m), k->bucket))
 			sim_bad(s, "slots", "worker %u is sent bucket %u, which it makes", p->id, k->bucket);

@@ -43,7 +43,8 @@ void sim_send_part(struct sim_world *s, uint32_t slot, const struct hd_member_ac
 	struct sim_proc *p = &s->proc[slot];
 	const struct hd_view *view = hd_member_view(p->m);
 
-	if (!(kind == SIM_NORM ? p->squared : p->parm_here)[a->bucket])
+	s->result->ratios += kind == SIM_RATIO;
+	if (!(kind == SIM_NORM ? p->squared : kind == SIM_RATIO ? p->measured : p->parm_here)[a->bucket])
 		sim_bad(s, "slots", "worker %u sends of bucket %u of step %llu what it has not", p->id,
 			a->bucket, (unsigned long long)a->step);
 	for (uint32_t i = 0; i < view->nmembers; i++)

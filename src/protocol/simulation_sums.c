@@ -228,6 +228,17 @@ static void check_proof(struct sim_world *s, const struct sim_proc *p, uint64_t 
 		}
 }
 
+/* Of its chains, with nothing changed. */
+static void measure(struct sim_world *s, struct sim_proc *p, uint64_t step)
+{
+	for (uint32_t b = 0; b < s->nbuckets; b++) {
+		p->measured[b] = hd_exchange_chained(hd_member_exchange(p->m), b);
+		if (p->measured[b] && (!p->sum_here[b] || p->slot[b] != step + 1))
+			sim_bad(s, "ratios", "worker %u measures bucket %u of X_%lld in step %llu", p->id, b,
+				(long long)p->slot[b] - 1, (unsigned long long)step);
+	}
+}
+
 void sim_update(struct sim_world *s, uint32_t slot, uint64_t step)
 {
 	struct sim_proc *p = &s->proc[slot];
@@ -240,6 +251,8 @@ void sim_update(struct sim_world *s, uint32_t slot, uint64_t step)
 			sim_bad(s, "slots",
 				"worker %u updates in step %llu without the sums of squares of %u", p->id,
 				(unsigned long long)step, b);
+		if (!s->copies)
+			continue;
 		if (!hd_exchange_chained(x, b)) {
 			p->slot[b] = 0;
 			continue;
@@ -255,6 +268,8 @@ void sim_update(struct sim_world *s, uint32_t slot, uint64_t step)
 		p->slot[b] = step + 2;
 		p->parm_here[b] = true;
 	}
+	if (!s->copies)
+		measure(s, p, step);
 	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_UPDATED_OWN, .step = step });
 }
 
@@ -269,6 +284,23 @@ static void finish_sharded(struct sim_world *s, struct sim_proc *p, uint64_t ste
 		if (!chained)
 			p->slot[b] = 0;
 	}
+}
+
+/* All parts of the tensors of which a bucket has some. */
+static void check_ratios(struct sim_world *s, const struct sim_proc *p, uint64_t step, uint32_t bucket)
+{
+	const struct hd_exchange *x = hd_member_exchange(p->m);
+	const struct hd_bucket_tensors *t = &x->buckets->tensors;
+
+	for (uint32_t i = 0; i < t->n; i++)
+		for (uint32_t k = 0; k < 2; k++) {
+			const uint32_t other = t->bucket[2 * i + 1 - k];
+			if (t->bucket[2 * i + k] == bucket && !hd_exchange_chained(x, other) &&
+				!p->ratio_here[other])
+				sim_bad(s, "ratios",
+					"worker %u updates bucket %u in step %llu without the squares "
+					"of %u", p->id, bucket, (unsigned long long)step, other);
+		}
 }
 
 /* Own stages from their sums, with the norms of all others. */
@@ -290,6 +322,8 @@ static void finish_stages(struct sim_world *s, struct sim_proc *p, uint64_t step
 				p->id, b, (long long)p->slot[b] - 1, (unsigned long long)step,
 				p->sum_here[b] ? "with" : "without");
 		sim_check_sum(s, p, step, b, p->sum[b]);
+		check_ratios(s, p, step, b);
+		p->measured[b] = true;
 		p->slot[b] = step + 2;
 	}
 }

@@ -138,6 +138,29 @@ static void no_seed_of_stages_held_whole_violates_an_invariant(void **state)
 	assert_true(given_up == 0 && (asked || (crashes > 0 && reshaped > 0)));
 }
 
+/* Of an optimizer that changes whole tensors: losses between the two exchanges of a step, with shadows and
+ * without. */
+static void no_seed_of_whole_tensors_by_stages_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 8, crashes = 0, restores = 0, ratios = 0,
+		reshaped = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
+		struct hd_sim_result r;
+		run(seed | HD_SIM_STAGED | HD_SIM_TENSORS | (seed % 3 ? 0 : HD_SIM_RESHAPED) |
+			(seed % 4 ? 0 : HD_SIM_SHADOWED) | (seed % 8 ? 0 : HD_SIM_GOING_ON) |
+			(seed % 5 ? 0 : HD_SIM_FIRST), UINT32_MAX, &r);
+		crashes += r.crashes;
+		restores += r.restores;
+		ratios += r.ratios;
+		reshaped += r.reshaped;
+	}
+	assert_true(asked || (ratios > 10 * n && crashes > n / 10 && restores < crashes && reshaped > n / 3));
+}
+
 /* Of stages with shadows: no single loss takes what no other member holds, unless one worker has a whole
  * pipeline to itself. The same seeds without shadows go back to disk. */
 static void no_seed_of_stages_with_shadows_violates_an_invariant(void **state)
@@ -426,6 +449,7 @@ int main(void)
 		cmocka_unit_test(no_seed_of_sharded_state_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_with_copies_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_whole_tensors_by_stages_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_held_whole_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_with_shadows_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_steps_that_go_on_violates_an_invariant),

@@ -232,6 +232,7 @@ static void begin(struct sim_world *s, uint32_t slot, const struct hd_member_act
 	p->posted_epoch = p->epoch;
 	p->posted_step = a->step;
 	memset(p->norm_here, 0, sizeof p->norm_here);
+	memset(p->ratio_here, 0, sizeof p->ratio_here);
 	if (!p->saving)
 		p->want = 0;
 	if (again) {
@@ -256,6 +257,7 @@ static void begin(struct sim_world *s, uint32_t slot, const struct hd_member_act
 	memset(p->sum_here, 0, sizeof p->sum_here);
 	memset(p->squared, 0, sizeof p->squared);
 	memset(p->parm_here, 0, sizeof p->parm_here);
+	memset(p->measured, 0, sizeof p->measured);
 	memset(p->own_here, 0, sizeof p->own_here);
 	memset(p->own_roots, 1, sizeof p->own_roots);
 }
@@ -320,6 +322,7 @@ static void perform(struct sim_world *s, uint32_t slot, const struct hd_member_a
 	case HD_DO_TABLE:     sim_publish(s, slot, a, SIM_TABLE); break;
 	case HD_DO_NORM:      sim_send_part(s, slot, a, SIM_NORM); break;
 	case HD_DO_PARM:      sim_send_part(s, slot, a, SIM_PARM); break;
+	case HD_DO_RATIO:     sim_send_part(s, slot, a, SIM_RATIO); break;
 	case HD_DO_FETCH:     sim_want_slots(s, slot, a->step, false, a->flag); break;
 	case HD_DO_UPDATE:    sim_after(s, slot, TASK_UPDATE, sim_ms(s, 0, 10), true,
 		(struct sim_world_event){ .step = a->step }); break;

@@ -175,6 +175,7 @@ static inline void at_work_action(struct at_work *w, const struct hd_member_acti
 	case HD_DO_PUBLISH:
 	case HD_DO_NORM:
 	case HD_DO_PARM:
+	case HD_DO_RATIO:
 		at_work_put(w, " %" PRIu64 ".%u", a->step, a->bucket);
 		at_work_mask(w, a->mask);
 		break;

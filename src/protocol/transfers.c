@@ -13,6 +13,7 @@ static const struct transfer_block { enum hd_xfer_kind kind; enum subject of; bo
 	{ HD_XFER_NORM,       OF_BUCKET, true },
 	{ HD_XFER_PARAMETERS, OF_BUCKET, true },
 	{ HD_XFER_DIGEST,     OF_BUCKET, true },
+	{ HD_XFER_RATIO,      OF_BUCKET, true },
 	{ HD_XFER_METRICS,    OF_VN,     false },
 	{ HD_XFER_TABLE,      OF_ALL,    false },
 	{ HD_XFER_ACTIVATIONS, OF_CELL,  false },
@@ -32,6 +33,8 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static bool has_rows(const struct hd_transfers_spec *spec, enum hd_xfer_kind kind)
 {
+	if (kind == HD_XFER_RATIO)
+		return spec->partial && spec->tensors && !spec->copies;
 	return spec->copies || (spec->partial && kind == HD_XFER_NORM);
 }
 
@@ -184,6 +187,7 @@ static uint64_t bytes_of(const struct hd_transfers *t, const struct hd_xfer_name
 		return bucket_bytes(t, name->number);
 	case HD_XFER_SUM: case HD_XFER_PARAMETERS: return bucket_bytes(t, name->number);
 	case HD_XFER_NORM:    return nsegments(t, name->number) * sizeof(double);
+	case HD_XFER_RATIO:   return nsegments(t, name->number) * 2 * sizeof(double);
 	case HD_XFER_DIGEST:  return nsegments(t, name->number) * t->spec.digest_bytes;
 	case HD_XFER_METRICS: return t->spec.metrics_bytes;
 	case HD_XFER_TABLE:   return t->spec.table_bytes;
@@ -196,7 +200,8 @@ static uint64_t bytes_of(const struct hd_transfers *t, const struct hd_xfer_name
 
 static bool all_wait_for(const struct hd_transfers *t, enum hd_xfer_kind kind)
 {
-	return kind == HD_XFER_NORM || kind == HD_XFER_METRICS || kind == HD_XFER_TABLE ||
+	return kind == HD_XFER_NORM || kind == HD_XFER_RATIO || kind == HD_XFER_METRICS ||
+		kind == HD_XFER_TABLE ||
 		(kind == HD_XFER_SUM && t->spec.sums_first);
 }
 
@@ -279,7 +284,7 @@ static uint32_t last_of(const struct hd_sum_line *line, uint64_t chain)
 	return n ? line->at[n - 1] : HD_NOBODY;
 }
 
-/* Along that line? */
+/* Along that line? `param`: those that are to have what the last of the chain sends. */
 static bool goes_by(const struct list *l, const struct hd_sum_line *line, uint64_t chain, uint64_t param,
 	enum hd_xfer_kind kind, uint32_t b)
 {
@@ -293,7 +298,8 @@ static bool goes_by(const struct list *l, const struct hd_sum_line *line, uint64
 /* Of a bucket: in the view's steps, and in the step at hand if it has another line. */
 static bool goes(const struct list *l, const struct hd_exchange *x, enum hd_xfer_kind kind, uint32_t b)
 {
-	uint64_t slot = x->held.slot[b], param = x->held.param[b];
+	const bool ratio = kind == HD_XFER_RATIO;
+	uint64_t slot = x->held.slot[b], param = ratio ? x->held.kin[b] : x->held.param[b];
 	struct hd_sum_line line;
 
 	if (kind == HD_XFER_DIGEST && !l->table->spec.digest_bytes)
@@ -306,7 +312,7 @@ static bool goes(const struct list *l, const struct hd_exchange *x, enum hd_xfer
 	if (kind == HD_XFER_PARAMETERS || kind == HD_XFER_DIGEST)
 		return hd_exchange_parm_source(x, b) == l->from && hd_exchange_parm_to(x, b) >> l->to & 1;
 	hd_exchange_line(x, b, &line);
-	return goes_by(l, &line, x->chain[b], param, kind, b);
+	return goes_by(l, &line, x->chain[b], ratio ? x->kin[b] : param, kind, b);
 }
 
 static void mark(uint64_t *bits, const struct hd_vrange *range, uint32_t n)

@@ -9,6 +9,7 @@
  *	SUM                                  bucket, from, to            -
  *	NORM                                 bucket, from, to            state of which members hold parts
  *	PARAMETERS, DIGEST                   bucket, from, to            sharded state
+ *	RATIO                                bucket, from, to            state by stages, of whole tensors
  *	METRICS                              virtual node, from, to      -
  *	TABLE                                from, to                    -
  *	ACTIVATIONS, GRADIENTS               stage, virtual node         several stages
@@ -29,8 +30,8 @@
  * 3. hd_transfers_between() names the rows that a step can use, but for mail: those are the plan's. The
  *    ends of a channel may be in different steps and then name different rows; those that both name have
  *    one meaning.
- * 4. Class: all are planned. Priority: 0 for what all wait for (NORM, METRICS, TABLE), else 1 + the bucket's
- *    number.
+ * 4. Class: all are planned. Priority: 0 for what all wait for (NORM, RATIO, METRICS, TABLE), else 1 + the
+ *    bucket's number.
  *
  * Ownership: a plain value; the layout and the members' ids are borrowed. Pure: nothing allocates. */
 #ifndef HD_PROTOCOL_TRANSFERS_H
@@ -44,7 +45,7 @@
 #include "protocol/exchange.h"
 #include "protocol/view.h"
 
-enum { HD_TRANSFER_BLOCKS = 11, HD_TRANSFER_STAGES = 64 };
+enum { HD_TRANSFER_BLOCKS = 12, HD_TRANSFER_STAGES = 64 };
 
 struct hd_transfers_spec {
 	uint32_t nmembers, nvns, nbuckets, copies;        /* copies 0: replicated state */
@@ -60,6 +61,7 @@ struct hd_transfers_spec {
 	uint32_t nsyncs;                  /* of norms over the global batch (engine/lockstep.h) */
 	/* of state that is not sharded: do members hold parts of it (stages)? */
 	bool partial;
+	bool tensors;                     /* with `partial`: of an optimizer that changes whole tensors */
 	const uint32_t *owner;            /* borrowed: [nbuckets] of the holding; NULL: the even rule */
 	bool sums_first;                  /* sums before partial sums, whatever their buckets: priority 0 */
 };

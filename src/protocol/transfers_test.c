@@ -15,7 +15,7 @@ static uint32_t draw(uint32_t n)
 }
 
 static const enum hd_xfer_kind of_buckets[] = { HD_XFER_SUM, HD_XFER_NORM, HD_XFER_PARAMETERS,
-	HD_XFER_DIGEST };
+	HD_XFER_DIGEST }, of_tensors[] = { HD_XFER_SUM, HD_XFER_NORM, HD_XFER_RATIO };
 
 /* ---- the numbering, counted through ---- */
 
@@ -63,6 +63,8 @@ static void rows_are_numbered_block_by_block(void **state)
 		struct hd_transfers_spec spec = { .nmembers = 1 + draw(5), .nvns = 1 + draw(9),
 			.nbuckets = 1 + draw(7), .copies = draw(3), .nstages = draw(5), .nsyncs = draw(4) };
 		spec.nshadows = k % 2 ? spec.nstages : 0;
+		spec.partial = spec.tensors = k % 3 == 0;
+		const bool tensors = spec.tensors && !spec.copies;
 		const uint32_t ncells = spec.nstages > 1 ? (1 + k % 2) * spec.nstages * spec.nvns : 0;
 		struct hd_transfers t;
 		uint32_t n = spec.nmembers;
@@ -73,10 +75,12 @@ static void rows_are_numbered_block_by_block(void **state)
 				for (uint32_t b = 0; b < spec.nbuckets; b++)
 					next_is(&c, HD_XFER_PARTIAL, from, owner_of(b, spec.nbuckets, n), b,
 					o);
-		for (uint32_t part = 0; part < (spec.copies ? 4 : 1); part++)
+		for (uint32_t part = 0; part < (spec.copies ? 4 : tensors ? 3 : 1); part++)
 			for (uint32_t b = 0; b < spec.nbuckets; b++)
 				for (uint32_t pair = 0; pair < n * n; pair++)
-					next_is(&c, of_buckets[part], pair / n, pair % n, b, 0);
+					next_is(&c, (tensors ? of_tensors : of_buckets)[part], pair / n,
+						pair % n,
+						b, 0);
 		for (uint32_t v = 0; v < spec.nvns; v++)
 			for (uint32_t pair = 0; pair < n * n; pair++)
 				next_is(&c, HD_XFER_METRICS, pair / n, pair % n, v, 0);
@@ -446,7 +450,9 @@ static void of_stages_owners_and_norms_are_the_holding_s(void **state)
 {
 	static const struct hd_stage_bucket of_two[] = { { .stage = 0, .makers = 1, .readers = 1 },
 		{ .stage = 0, .makers = 1, .readers = 1 }, { .stage = 1, .makers = 2, .readers = 2 } };
-	static const struct hd_stage_buckets two = { .n = 3, .nstages = 2,
+	/* a tensor of buckets 1 and 2 */
+	static uint32_t first[] = { 0, 2 }, bucket[] = { 1, 2 };
+	static const struct hd_stage_buckets two = { .n = 3, .nstages = 2, .tensors = { 1, first, bucket },
 		.at = (struct hd_stage_bucket *)(uintptr_t)of_two };
 	static const struct hd_view view = { .epoch = 3, .nmembers = 3, .nranks = 2, .member = { 4, 6, 9 },
 		.rank = { { 6, 5 }, { 4, 0 } }, .shape = { .nstages = 2, .width = 2, .place = { 0, 1 } } };
@@ -462,7 +468,8 @@ static void of_stages_owners_and_norms_are_the_holding_s(void **state)
 	hd_exchange_stages(&x, &two);
 	assert_int_equal(hd_exchange_begin(&x, &view, 4, 7, &passes, all, NULL), HD_OK);
 	hd_transfers_init(&t, &(struct hd_transfers_spec){ .nmembers = 3, .nvns = 5, .nbuckets = 3,
-		.nstages = 2, .partial = true, .owner = x.held.owner, .member = view.member });
+		.nstages = 2, .partial = true, .tensors = true, .owner = x.held.owner,
+			.member = view.member });
 	for (uint32_t from = 0; from < 3; from++)
 		for (uint32_t to = 0; to < 3; to++) {
 			uint32_t count[HD_XFER_KINDS] = { 0 };
@@ -477,6 +484,9 @@ static void of_stages_owners_and_norms_are_the_holding_s(void **state)
 			/* member 1 holds buckets 0 and 1, member 0 bucket 2: each sends their norms */
 			uint32_t norms = from == to || from == 2 ? 0 : from == 1 ? 2 : 1;
 			uint32_t roots = from == to || from == 2 || to == 2 ? 0 : to == 1 ? 2 : 1;
+			/* each of the first two has a part of the tensor */
+			CHECK(count[HD_XFER_RATIO] == (from != to && from < 2 && to < 2), "%u to %u", from,
+				to);
 			CHECK(count[HD_XFER_NORM] == norms && count[HD_XFER_PARTIAL] == roots &&
 				!count[HD_XFER_SUM] && !count[HD_XFER_PARAMETERS] && !count[HD_XFER_DIGEST],
 				"%u to %u: %u norms, %u roots", from, to, count[HD_XFER_NORM],

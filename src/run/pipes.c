@@ -101,16 +101,13 @@ static enum hd_err weigh(struct hd_pipes *pipes, const struct hd_task *task, str
 	return HD_OK;
 }
 
-/* Of state by stages no worker has the norm of a tensor that two stages hold parts of. */
-static enum hd_err norms_are_local(const struct hd_job *job, struct hd_diag *diag)
+/* Of state by stages no worker has the norm of a tensor that several hold parts of. */
+static enum hd_err find_tensors(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
-	const struct hd_optim_row *optim = &hd_optims[hd_job_int(job, HD_JOB_OPTIM)];
-
-	if (hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES || optim->unit != HD_UNIT_TENSOR)
+	if (pipes->buckets.whole || hd_optims[task->optim.kind].unit != HD_UNIT_TENSOR)
 		return HD_OK;
-	return hd_fail(diag, HD_E_INVAL,
-		"comm.sync: stages does not go with optim.kind: %s, which needs norms of whole tensors: "
-		"comm.sync: allreduce, or another optimizer", optim->name);
+	return hd_bucket_tensors_make(&pipes->buckets.tensors, &task->layout, &task->wholes, arena, diag);
 }
 
 static enum hd_err has_state_by_stages(const struct hd_pipes *pipes, const struct hd_job *job,
@@ -120,8 +117,7 @@ static enum hd_err has_state_by_stages(const struct hd_pipes *pipes, const struc
 		return hd_fail(diag, HD_E_INVAL,
 			"comm.sync: stages leaves a worker the state of its stages, and here each has the "
 			"whole model: comm.sync: allreduce, or parallel.stages: 2 or more");
-	enum hd_err err = norms_are_local(job, diag);
-	return err ? err : hd_pipes_shadows_fit(pipes, job, diag);
+	return hd_pipes_shadows_fit(pipes, job, diag);
 }
 
 /* `given`: its first nodes; NULL: by the FLOPs. */
@@ -152,7 +148,8 @@ static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, const
 	pipes->stages.first = first;
 	pipes->buckets.whole = hd_job_int(task->job, HD_JOB_SYNC) != HD_SYNC_STAGES;
 	pipes->buckets.shadows = hd_job_int(task->job, HD_JOB_REDUNDANCY) != HD_REDUNDANCY_NONE;
-	return has_state_by_stages(pipes, task->job, diag);
+	err = find_tensors(pipes, task, arena, diag);
+	return err ? err : has_state_by_stages(pipes, task->job, diag);
 }
 
 static enum hd_err by_keys(struct hd_pipes *pipes, const struct hd_task *task, const uint32_t *first,
@@ -552,7 +549,6 @@ enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndev
 	enum hd_err err = settle_tensor(job, ndevices, arena, diag);
 	err = err ? err : hd_run_stages(&s, job, all, all, diag);
 	err = err ? err : settle_groups(job, s.t, ndevices, arena, diag);
-	err = err ? err : norms_are_local(job, diag);
 	if (err)
 		return err;
 	const uint32_t n = (uint32_t)job->value[HD_JOB_PAR_GROUPS].i, ranks = ndevices / (s.t / n);

@@ -371,6 +371,14 @@ ACT(parm)
 	judge(e, hd_relay_parm(&e->relay, a->bucket, a->mask, &diag), &diag);
 }
 
+ACT(ratio)
+{
+	struct hd_diag diag = { "" };
+
+	(void)HD_FAILPOINT(RATIO_BEFORE);
+	judge(e, hd_relay_ratio(&e->relay, a->bucket, a->mask, &diag), &diag);
+}
+
 ACT(finish)
 {
 	own_chains(e);
@@ -421,7 +429,7 @@ static void (*const act[HD_DO_NKINDS])(struct hd_elastic *e, const struct hd_mem
 	[HD_DO_COMPUTE] = do_compute, [HD_DO_ROOTS] = do_roots, [HD_DO_LEAVES] = do_leaves,
 	[HD_DO_FOLD] = do_fold, [HD_DO_PUBLISH] = do_publish,
 	[HD_DO_TABLE] = do_table, [HD_DO_NORM] = do_norm, [HD_DO_FETCH] = do_fetch,
-	[HD_DO_UPDATE] = do_update, [HD_DO_PARM] = do_parm,
+	[HD_DO_UPDATE] = do_update, [HD_DO_PARM] = do_parm, [HD_DO_RATIO] = do_ratio,
 	[HD_DO_FINISH] = do_finish, [HD_DO_BOUNDARY] = do_boundary, [HD_DO_CANCEL] = do_cancel,
 	[HD_DO_EXIT] = do_exit,
 	[HD_DO_FENCED] = do_fenced,

@@ -267,10 +267,26 @@ static enum hd_err look_at_data(struct hd_elastic *e, struct hd_command_done *do
 	return err;
 }
 
+/* State by stages, of whole tensors: nothing changes. */
+static enum hd_err measure(struct hd_elastic *e, const struct hd_command *d, struct hd_diag *diag)
+{
+	enum hd_err err = hd_relay_take(&e->relay, diag);
+
+	if (err)
+		return err;
+	hd_relay_take_norms(&e->relay);
+	err = hd_dist_update(e->worker, d->own, diag);
+	if (!err)
+		hd_relay_own_ratios(&e->relay, d->own);
+	return err;
+}
+
 /* Alone, a worker updates when it finishes. */
 COMMAND(update)
 {
 	assert(!e->between);
+	if (hd_dist_by_stage(e->worker))
+		return measure(e, d, diag);
 	enum hd_err err = hd_dist_sharded(e->worker) ? look_at_data(e, done, diag) : HD_OK;
 
 	if (!err && hd_dist_sharded(e->worker))
@@ -298,6 +314,7 @@ COMMAND(finish)
 		hd_relay_take_digests(&e->relay, e->owns);
 	if (!err && hd_dist_by_stage(e->worker)) {
 		hd_relay_take_norms(&e->relay);
+		hd_relay_take_ratios(&e->relay);
 		err = hd_dist_hold(e->worker, d->own, diag);
 	} else if (!err && !sharded) {
 		err = fold_rest(e, d, diag);
@@ -310,6 +327,8 @@ COMMAND(finish)
 		err = hd_dist_finish(e->worker, &done->record, diag);
 	if (err)
 		return err;
+	if (hd_dist_measures(e->worker))
+		hd_relay_own_ratios(&e->relay, d->own);
 	(void)HD_FAILPOINT(UPDATE_DONE);
 	e->touched = true;
 	e->between = true;

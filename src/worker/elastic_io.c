@@ -75,6 +75,7 @@ static const struct { enum hd_member_event_kind event; enum hd_failpoint here; }
 	[HD_XFER_NORM]       = { HD_IN_NORM,   HD_FP_NORM_HERE },
 	[HD_XFER_PARAMETERS] = { HD_IN_PARM,   HD_FP_PARAMS_HERE },
 	[HD_XFER_DIGEST]     = { HD_IN_PARM,   HD_FP_PARAMS_HERE },
+	[HD_XFER_RATIO]      = { HD_IN_RATIO,  HD_FP_RATIO_HERE },
 	[HD_XFER_METRICS]    = { HD_IN_LEAVES, HD_FP_EXCHANGE_LEAVES_HERE },
 	[HD_XFER_TABLE]      = { HD_IN_TABLE,  HD_FP_EXCHANGE_LEAVES_HERE },
 };

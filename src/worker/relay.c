@@ -59,6 +59,7 @@ enum hd_err hd_relay_init(struct hd_relay *r, struct hd_hub *hub, struct hd_work
 		{ &r->parts, r->nbuckets },
 	};
 	bool all = (r->norm = hd_alloc((size_t)layout->nsegments * sizeof *r->norm)) != NULL;
+	all &= (r->ratio = hd_alloc((size_t)layout->nsegments * 2 * sizeof *r->ratio)) != NULL;
 	all &= (r->owned = hd_alloc((size_t)r->nbuckets * sizeof *r->owned)) != NULL;
 	all &= (r->row_of = hd_alloc((size_t)r->nbuckets * sizeof *r->row_of)) != NULL;
 	all &= (r->own_run = hd_alloc((size_t)most_runs(r) * sizeof *r->own_run)) != NULL;
@@ -67,6 +68,7 @@ enum hd_err hd_relay_init(struct hd_relay *r, struct hd_hub *hub, struct hd_work
 	if (!all)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the metrics of %u virtual nodes", nvns);
 	r->nplanes = 1;
+	memset(r->ratio, 0, (size_t)layout->nsegments * 2 * sizeof *r->ratio);
 	r->metrics_cap = r->metrics_here_cap = nvns;
 	memset(r->metrics_here, 0, nvns);
 	return HD_OK;
@@ -79,6 +81,7 @@ void hd_relay_finish(struct hd_relay *r)
 	hd_free(r->own);
 	hd_free(r->metrics_here);
 	hd_free(r->norm);
+	hd_free(r->ratio);
 	hd_free(r->digest);
 	hd_free(r->parts);
 	hd_free(r->operand);
@@ -170,7 +173,8 @@ static void number_rows(struct hd_relay *r, const struct hd_exchange *x)
 		.digest_bytes = digest_bytes(r), .nstages = hd_dist_nstages(r->worker), .nshadows =
 			hd_dist_nshadows(r->worker), .nparcels = hd_dist_nparcels(r->worker),
 		.nsyncs = hd_dist_nsyncs(r->worker),
-		.partial = x->held.partial && !x->copies, .owner = x->held.owner });
+		.partial = x->held.partial && !x->copies, .tensors = hd_dist_measures(r->worker),
+		.owner = x->held.owner });
 }
 
 /* Roots of one worker, from `at` on: in dist.h they ascend by stage, and their passes need not, where one was

@@ -77,6 +77,9 @@ struct hd_relay {
 	uint8_t *metrics_here; uint64_t metrics_here_cap;
 	/* owned, of sharded state: [nsegments] sums of squares as received */
 	double *norm;
+	/* owned, of whole tensors by stages: bucket by bucket sums of squares of parameters and of moves, as
+	 * received, or to be sent */
+	double *ratio;
 	/* owned: digests of slots, bucket by bucket; [nbuckets] bits of the kinds received */
 	uint8_t *digest, *parts;
 	bool has_view;
@@ -148,6 +151,9 @@ HD_MUST_USE enum hd_err hd_relay_metrics(struct hd_relay *relay, uint32_t pass, 
 HD_MUST_USE enum hd_err hd_relay_table(struct hd_relay *relay, uint64_t members, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_relay_norm(struct hd_relay *relay, uint32_t bucket, uint64_t members,
 	struct hd_diag *diag);
+/* What hd_relay_own_ratios() put. */
+HD_MUST_USE enum hd_err hd_relay_ratio(struct hd_relay *relay, uint32_t bucket, uint64_t members,
+	struct hd_diag *diag);
 /* New parameters, and digests in a step that has them. */
 HD_MUST_USE enum hd_err hd_relay_parm(struct hd_relay *relay, uint32_t bucket, uint64_t members,
 	struct hd_diag *diag);
@@ -188,6 +194,10 @@ void hd_relay_own_metrics(struct hd_relay *relay, uint32_t pass);        /* puts
 HD_MUST_USE enum hd_err hd_relay_take(struct hd_relay *relay, struct hd_diag *diag);
 /* Of sharded state. Before the update: take the sums of squares of the others. */
 void hd_relay_take_norms(struct hd_relay *relay);
+/* Of whole tensors by stages. When the own buckets are measured, or the step is finished: put what others
+ * need of them. Before the step is finished: take what came. */
+void hd_relay_own_ratios(struct hd_relay *relay, const uint8_t *own);
+void hd_relay_take_ratios(struct hd_relay *relay);
 /* After the update: put the digests of the slots of the own buckets. */
 void hd_relay_own_digests(struct hd_relay *relay, const uint8_t *own);
 /* Before the step is finished: take the digests of the others. */

@@ -9,7 +9,7 @@
 uint8_t hd_relay_part(enum hd_xfer_kind kind)
 {
 	static const uint8_t part[HD_XFER_KINDS] = { [HD_XFER_SUM] = 1, [HD_XFER_NORM] = 2,
-		[HD_XFER_PARAMETERS] = 4, [HD_XFER_DIGEST] = 8 };
+		[HD_XFER_PARAMETERS] = 4, [HD_XFER_DIGEST] = 8, [HD_XFER_RATIO] = 16 };
 
 	assert(part[kind]);
 	return part[kind];
@@ -73,7 +73,7 @@ enum hd_err hd_relay_arrived(struct hd_relay *r, const struct hd_arrival *arriva
 		r->merged = true;
 		memset(r->metrics_here, 1, r->nvns);
 		break;
-	case HD_XFER_SUM: case HD_XFER_NORM: case HD_XFER_PARAMETERS: case HD_XFER_DIGEST:
+	case HD_XFER_SUM: case HD_XFER_NORM: case HD_XFER_PARAMETERS: case HD_XFER_DIGEST: case HD_XFER_RATIO:
 		r->parts[name.number] |= hd_relay_part(name.kind);
 		news->parm_done = r->parts[name.number] & hd_relay_part(HD_XFER_PARAMETERS) &&
 			(!hd_relay_has_digest(r, name.number) ||
@@ -100,6 +100,25 @@ void hd_relay_take_norms(struct hd_relay *r)
 			memcpy(hd_dist_norm_at(r->worker, b),
 				r->norm + hd_layout_bucket(r->layout, b).first_segment,
 				hd_dist_norm_bytes(r->worker, b));
+}
+
+double *hd_relay_ratio_at(const struct hd_relay *r, uint32_t bucket)
+{
+	return r->ratio + 2 * (size_t)hd_layout_bucket(r->layout, bucket).first_segment;
+}
+
+void hd_relay_own_ratios(struct hd_relay *r, const uint8_t *own)
+{
+	for (uint32_t b = 0; b < r->nbuckets; b++)
+		if (own[b])
+			hd_dist_ratio_get(r->worker, b, hd_relay_ratio_at(r, b));
+}
+
+void hd_relay_take_ratios(struct hd_relay *r)
+{
+	for (uint32_t b = 0; b < r->nbuckets; b++)
+		if (r->parts[b] & hd_relay_part(HD_XFER_RATIO))
+			hd_dist_ratio_put(r->worker, b, hd_relay_ratio_at(r, b));
 }
 
 void hd_relay_own_digests(struct hd_relay *r, const uint8_t *own)

@@ -36,6 +36,8 @@ bool hd_relay_operand_of(const struct hd_relay *relay, uint32_t worker, uint32_t
 	uint64_t *at);
 
 /* The receive buffer of a row in the step at hand; NULL: it is none of those that can come. */
+/* Of sums of squares of parameters and moves, to be sent or received. */
+double *hd_relay_ratio_at(const struct hd_relay *relay, uint32_t bucket);
 void *hd_relay_buffer(const struct hd_relay *relay, const struct hd_xfer_name *name);
 /* Rows of the mail that goes between this worker and a member in every step of the plan in use, ascending,
  * from row[0] on; hd_dist_mail_list() says how many. `out`: to the member. HD_E_NOMEM. */

@@ -69,6 +69,7 @@ void *hd_relay_buffer(const struct hd_relay *r, const struct hd_xfer_name *name)
 	case HD_XFER_PARTIAL:    return partial_buffer(r, name);
 	case HD_XFER_SUM:        return hd_dist_sum_at(r->worker, number);
 	case HD_XFER_NORM:       return r->norm + hd_layout_bucket(r->layout, number).first_segment;
+	case HD_XFER_RATIO:      return hd_relay_ratio_at(r, number);
 	case HD_XFER_PARAMETERS: return hd_dist_parm_at(r->worker, number);
 	case HD_XFER_DIGEST:     return r->digest + hd_relay_digest_at(r, number);
 	case HD_XFER_METRICS:    return r->metrics + r->metrics_len *
@@ -143,6 +144,9 @@ static enum hd_err post_partial_state(struct hd_relay *r, uint32_t member, uint3
 	if (hd_exchange_norm_source(r->x, b) == member && hd_exchange_norm_to(r->x, b) & mine &&
 		!(r->parts[b] & hd_relay_part(HD_XFER_NORM)))
 		err = post(r, member, HD_XFER_NORM, b, 0, diag);
+	if (!err && hd_exchange_ratio_source(r->x, b) == member && hd_exchange_ratio_to(r->x, b) & mine &&
+		!(r->parts[b] & hd_relay_part(HD_XFER_RATIO)))
+		err = post(r, member, HD_XFER_RATIO, b, 0, diag);
 	if (parm && !err)
 		err = post(r, member, HD_XFER_PARAMETERS, b, 0, diag);
 	if (parm && !err && hd_relay_has_digest(r, b))

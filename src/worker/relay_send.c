@@ -58,6 +58,11 @@ enum hd_err hd_relay_norm(struct hd_relay *r, uint32_t bucket, uint64_t members,
 	return send_each(r, HD_XFER_NORM, bucket, members, hd_dist_norm_at(r->worker, bucket), diag);
 }
 
+enum hd_err hd_relay_ratio(struct hd_relay *r, uint32_t bucket, uint64_t members, struct hd_diag *diag)
+{
+	return send_each(r, HD_XFER_RATIO, bucket, members, hd_relay_ratio_at(r, bucket), diag);
+}
+
 enum hd_err hd_relay_parm(struct hd_relay *r, uint32_t bucket, uint64_t members, struct hd_diag *diag)
 {
 	enum hd_err err = send_each(r, HD_XFER_PARAMETERS, bucket, members, hd_dist_parm_at(r->worker,

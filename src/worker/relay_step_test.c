@@ -122,6 +122,7 @@ static void take(struct node *o, uint32_t worker, const struct hd_relay_news *ne
 			CHECK(o->w.parm[b * BUCKET + k] == parm_value(o->w.step, b * BUCKET + k),
 				"parameters of bucket %u", b);
 		break;
+	case HD_XFER_RATIO:
 	case HD_XFER_ACTIVATIONS: case HD_XFER_GRADIENTS: case HD_XFER_MOMENTS: case HD_XFER_SHARDS:
 	case HD_XFER_STATE:
 	case HD_XFER_SHADOW: fail();

@@ -187,7 +187,7 @@ static void without_memory_no_relay_is_made(void **state)
 		hd_alloc_arm(n);
 		err = hd_relay_init(&relay, NULL, &worker, &layout, R_VNS, NULL);
 		hd_alloc_arm(0);
-		CHECK(n <= 10 ? err == HD_E_NOMEM : err == HD_OK, "request %u: %d", (uint32_t)n, err);
+		CHECK(n <= 11 ? err == HD_E_NOMEM : err == HD_OK, "request %u: %d", (uint32_t)n, err);
 		hd_relay_finish(&relay);
 	}
 }

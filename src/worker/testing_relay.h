@@ -160,6 +160,11 @@ void hd_dist_digest_get(const struct hd_worker *w, uint32_t bucket, uint8_t *byt
 	(void)bytes; }
 void hd_dist_digest_put(struct hd_worker *w, uint32_t bucket, const uint8_t *bytes) { (void)w; (void)bucket;
 	(void)bytes; }
+bool hd_dist_measures(const struct hd_worker *w) { (void)w; return false; }
+void hd_dist_ratio_get(const struct hd_worker *w, uint32_t bucket, double *to) { (void)w; (void)bucket;
+	(void)to; }
+void hd_dist_ratio_put(struct hd_worker *w, uint32_t bucket, const double *from) { (void)w; (void)bucket;
+	(void)from; }
 double *hd_dist_norm_at(const struct hd_worker *w, uint32_t bucket) { (void)w; (void)bucket; return NULL; }
 float *hd_dist_parm_at(const struct hd_worker *w, uint32_t bucket) { (void)w; (void)bucket; return NULL; }
 bool hd_dist_summed(const struct hd_worker *w, uint32_t bucket) { return w->summed[bucket]; }

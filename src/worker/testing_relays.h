@@ -62,6 +62,10 @@ uint64_t hd_dist_norm_bytes(const struct hd_worker *w, uint32_t b) { (void)w;
 	return nsegments(b) * sizeof(double); }
 double *hd_dist_norm_at(const struct hd_worker *w, uint32_t b) { return (double *)(uintptr_t)w->norm + b *
 	HD_BUCKET_CHUNKS; }
+/* no state by stages here */
+bool hd_dist_measures(const struct hd_worker *w) { (void)w; return false; }
+void hd_dist_ratio_get(const struct hd_worker *w, uint32_t b, double *to) { (void)w; (void)b; (void)to; }
+void hd_dist_ratio_put(struct hd_worker *w, uint32_t b, const double *from) { (void)w; (void)b; (void)from; }
 float *hd_dist_parm_at(const struct hd_worker *w, uint32_t b) { return (float *)(uintptr_t)w->parm + b *
 	BUCKET; }
 float *hd_dist_sum_at(const struct hd_worker *w, uint32_t b) { return (float *)(uintptr_t)w->sum + b *

@@ -75,7 +75,7 @@ static void the_first_pass_has_the_bits_of_the_plain_formulas(void **state)
 			CHECK(memcmp(&plain, &ours, sizeof plain) == 0, "%s, length %d", path[p], (int)len);
 			CHECK(memcmp(want, got, sizeof want) == 0, "%s, length %d: %.17g and %.17g", path[p],
 				(int)len, got[0], got[1]);
-			/* who only looks sees the same, and slots stay */
+			/* a look sees the same, and slots stay */
 			struct hd_step_scalars looks = s;
 			looks.looks = true;
 			for (int plainly = 0; plainly < 2; plainly++) {
@@ -89,7 +89,8 @@ static void the_first_pass_has_the_bits_of_the_plain_formulas(void **state)
 				else
 					hd_cpu_vectors(path[p])->measure(&looks, ours.param, ours.grad,
 						ours.slot0, ours.slot1, len, seen);
-				CHECK(!memcmp(&plain, &ours, sizeof plain) && !memcmp(want, seen, sizeof want),
+				CHECK(!memcmp(&plain, &ours, sizeof plain) && !memcmp(want, seen,
+					sizeof want),
 					"a look of %s, length %d", path[p], (int)len);
 			}
 			CHECK((len == 0) == (got[0] == 0) && (len == 0) == (got[1] == 0), "length %d",
