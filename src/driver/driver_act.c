@@ -295,7 +295,7 @@ ACT(commit)
 	replace_straggler(c, a->step);
 	autoscale(c, n);
 	driver_redraw(c, a->step, n);
-	driver_guard_step(c);
+	driver_guard_step(c, a->step, !n->redone);
 }
 
 /* Given up because of the time that went by, and it lives: a machine with too much to do looks like a

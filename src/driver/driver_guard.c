@@ -1,10 +1,111 @@
 #include "driver/driver_int.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "run/kept_job.h"
 
 /* Redundancy that is on while machines are lost without notice (spot/guard.h). What is switched are views:
  * the run's job keeps the mode that was asked for. What was counted is stored
  * with each loss: a coordinator that takes over, or a resume, goes on with it. */
+
+/* ---- what is judged (spot/resilience.h). The run's job has the mode that it is now: it means nothing else
+ * there, and a coordinator that takes over goes on with it; losses are counted from then on. */
+
+static const enum hd_redundancy redundancy_of[HD_NSPOT_STRATEGIES] = { [HD_SPOT_LAZY] = HD_REDUNDANCY_LAZY,
+	[HD_SPOT_EAGER] = HD_REDUNDANCY_EAGER, [HD_SPOT_FULL] = HD_REDUNDANCY_FULL };
+
+static enum hd_spot_strategy strategy_of(enum hd_redundancy mode)
+{
+	return mode == HD_REDUNDANCY_NONE ? HD_SPOT_CHECKPOINT :
+		(enum hd_spot_strategy)(HD_SPOT_LAZY + (mode - HD_REDUNDANCY_LAZY));
+}
+
+static enum hd_err take_mode(struct driver *c, enum hd_spot_strategy to, struct hd_diag *why)
+{
+	const enum hd_redundancy mode = redundancy_of[to];
+	struct hd_kept_value kept = { HD_JOB_REDUNDANCY, c->spec->task->job->value[HD_JOB_REDUNDANCY] };
+	struct hd_arena arena;
+
+	enum hd_err err = driver_make_redundant(c, mode, why);
+	if (err)
+		return err;
+	hd_resilience_took(&c->resilience, to);
+	c->guard_switched = mode != HD_REDUNDANCY_NONE;
+	kept.value.i = mode;
+	kept.value.text = hd_redundancy_names[mode];
+	hd_arena_init(&arena, 0);
+	err = hd_kept_job_put(c->spec->dir, &kept, 1, &arena, why);
+	hd_arena_finish(&arena);
+	if (err)                                  /* a coordinator that takes over judges again */
+		driver_note(c, "warning", HD_NOBODY, why->text);
+	return HD_OK;
+}
+
+/* Before a loss was seen: silence until it is known and a start; half of what lies between checkpoints. */
+static void expect(const struct driver *c, struct hd_resilience_now *now)
+{
+	const struct hd_job *job = c->spec->task->job;
+	const struct hd_job_value *every = &job->value[HD_JOB_CKPT_EVERY],
+		*pause = &job->value[HD_JOB_PAUSE_MAX];
+
+	now->takes_s = (double)c->detect_ns * 1e-9 + 2;
+	now->back_s = now->takes_s + (every->every_steps ? (double)every->i * now->step_s :
+		(double)every->i * 1e-9) / 2;
+	now->pause_max_s = pause->is_none ? 0 : (double)pause->i * 1e-9;
+}
+
+static void judge(struct driver *c, const struct hd_view *view, uint64_t step, bool whole)
+{
+	const struct hd_job *job = c->spec->task->job;
+	const struct hd_pipes *pipes;
+	enum hd_spot_strategy to = c->resilience.is;
+	char said[HD_RESILIENCE_WORDS + 64], why[HD_RESILIENCE_WORDS] = "";
+	struct hd_diag diag = { "" };
+
+	if (hd_pipe_set_find(&c->pipes, &view->shape, &pipes, NULL))
+		return;
+	const bool single = pipes->stages.v == 1 && pipes->stages.t <= 1 &&
+		hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_PIPELINE &&
+		hd_job_int(job, HD_JOB_UPDATE) == HD_UPDATE_FLUSH;
+	struct hd_resilience_now now = { .step = step,
+		.now_ms = hd_clock_now_ns(c->spec->clock) / HD_NS_PER_MS,
+		.pipelines = view->nranks / view->shape.width, .stages = view->shape.width,
+		.machines = view->nranks, .step_s = whole ? c->step_ms * 1e-3 : 0,
+		.batch = (double)hd_job_int(job, HD_JOB_GLOBAL), .usd_h = hd_job_num(job, HD_JOB_USD_H) };
+	const bool shadows = now.stages > 1 && view->nmembers > 1;
+	now.can[HD_SPOT_LAZY] = shadows && !c->cannot[HD_SPOT_LAZY];
+	now.can[HD_SPOT_EAGER] = shadows && single && !c->cannot[HD_SPOT_EAGER];
+	now.can[HD_SPOT_FULL] = shadows && single && !c->cannot[HD_SPOT_FULL];
+	expect(c, &now);
+	const bool other = hd_resilience_commit(&c->resilience, &now, &to, why);
+	if (*why)
+		snprintf(c->judged, sizeof c->judged, "%s", why);
+	if (!other)
+		return;
+	if (take_mode(c, to, &diag)) {
+		c->cannot[to] = true;
+		driver_note(c, "warning", HD_NOBODY, diag.text);
+		return;
+	}
+	snprintf(said, sizeof said, "auto: redundancy %s; %s", hd_redundancy_names[redundancy_of[to]], why);
+	driver_note(c, "resilience", HD_NOBODY, said);
+}
+
+const char *driver_resilience(const struct driver *c, char *out, size_t cap)
+{
+	char why[HD_GUARD_WORDS];
+
+	if (c->guards)
+		snprintf(out, cap, "by-notice, %s", hd_guard_why(&c->guard, why));
+	else if (c->judges)
+		snprintf(out, cap, "auto, %s", *c->judged ? c->judged : "not judged yet");
+	else
+		snprintf(out, cap, "%s", hd_job_text(c->spec->task->job, HD_JOB_RESILIENCE));
+	return out;
+}
+
+/* ---- by-notice */
 
 static void keep(struct driver *c)
 {
@@ -19,7 +120,12 @@ void driver_guard_begin(struct driver *c, const struct hd_job *job)
 	const enum hd_redundancy mode = (enum hd_redundancy)hd_job_int(job, HD_JOB_REDUNDANCY);
 
 	c->guards = hd_job_int(job, HD_JOB_RESILIENCE) == HD_RESILIENCE_BY_NOTICE;
+	c->judges = hd_job_int(job, HD_JOB_RESILIENCE) == HD_RESILIENCE_AUTO;
 	c->guard = (struct hd_guard){ .n = 0 };
+	hd_resilience_begin(&c->resilience, strategy_of(mode),
+		hd_clock_now_ns(c->spec->clock) / HD_NS_PER_MS);
+	memset(c->cannot, 0, sizeof c->cannot);
+	*c->judged = '\0';
 	c->guard_mode = mode == HD_REDUNDANCY_NONE ? HD_REDUNDANCY_LAZY : mode;
 	c->guard_stuck = c->guard_switched = c->guard_refused = false;
 	if (c->guards && mode == HD_REDUNDANCY_NONE)
@@ -41,13 +147,16 @@ void driver_guard_go_on(struct driver *c)
 
 bool driver_guard_refused(struct driver *c)
 {
+	const enum hd_redundancy mode = hd_shape_redundancy(&c->config.shape);
 	struct hd_diag why = { "" };
 
-	if (!c->guards || !c->guard_switched || c->guard_refused ||
-		hd_shape_redundancy(&c->config.shape) == HD_REDUNDANCY_NONE ||
-		driver_make_redundant(c, HD_REDUNDANCY_NONE, &why))
+	if (!(c->guards || c->judges) || !c->guard_switched || c->guard_refused ||
+		mode == HD_REDUNDANCY_NONE ||
+		(c->judges ? take_mode(c, HD_SPOT_CHECKPOINT, &why) :
+		driver_make_redundant(c, HD_REDUNDANCY_NONE, &why)))
 		return false;
-	c->guard_refused = true;
+	c->guard_refused = c->guards;
+	c->cannot[strategy_of(mode)] = true;
 	driver_note(c, "resilience", HD_NOBODY,
 		"a worker has not the memory for redundancy, which stays off");
 	return true;
@@ -65,18 +174,24 @@ static bool takes_part(const struct driver *c, uint32_t worker)
 
 void driver_guard_noted(struct driver *c, const char *name, uint32_t worker)
 {
-	const bool left = !strcmp(name, "leave"), lost = !strcmp(name, "lost");
+	const bool left = !strcmp(name, "leave"), lost = !strcmp(name, "lost"),
+		announced = left && driver_is_announced(c, worker);
 
+	if (c->judges && !strcmp(name, "restore"))
+		hd_resilience_back(&c->resilience);
+	if (c->judges && (announced || lost) && takes_part(c, worker))
+		hd_resilience_lost(&c->resilience, worker, announced, c->end.step,
+			hd_clock_now_ns(c->spec->clock) / HD_NS_PER_MS);
 	if (!c->guards || !(left || lost) || !takes_part(c, worker))
 		return;
 	if (left)
-		hd_guard_left(&c->guard, worker, driver_is_announced(c, worker));
+		hd_guard_left(&c->guard, worker, announced);
 	else
 		hd_guard_lost(&c->guard, worker);
 	keep(c);
 }
 
-void driver_guard_step(struct driver *c)
+void driver_guard_step(struct driver *c, uint64_t step, bool whole)
 {
 	const struct hd_view *view = hd_coordinator_view(c->machine);
 	const enum hd_redundancy mode = hd_guard_wants(&c->guard) && !c->guard_refused ? c->guard_mode :
@@ -85,6 +200,12 @@ void driver_guard_step(struct driver *c)
 	struct hd_co_status status;
 	char said[HD_GUARD_WORDS];
 
+	if (c->judges && view && view->shape.nstages && hd_view_same_shape(&view->shape, &c->config.shape)) {
+		hd_coordinator_status(c->machine, &status);
+		if (!status.halting)
+			judge(c, view, step, whole);
+		return;
+	}
 	if (!c->guards || !view || !view->shape.nstages || mode == hd_shape_redundancy(&c->config.shape) ||
 		!hd_view_same_shape(&view->shape, &c->config.shape))
 		return;

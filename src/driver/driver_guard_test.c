@@ -17,6 +17,7 @@ struct run {
 	struct driver c;
 	struct hd_driver_spec spec;
 	struct co_at_work at;
+	uint64_t step;
 };
 
 static void note(void *user, const char *kind, uint32_t worker, const char *text)
@@ -76,10 +77,10 @@ static bool steps(struct run *r)
 {
 	const uint32_t before = r->c.nqueued;
 
-	driver_guard_step(&r->c);
+	driver_guard_step(&r->c, r->step, true);
 	const bool asked = r->c.nqueued != before;
 	if (asked)
-		driver_guard_step(&r->c);         /* until it is there nothing else is asked for */
+		driver_guard_step(&r->c, r->step, true); /* until it is there nothing else is asked for */
 	assert_int_equal(r->c.nqueued, before + asked);
 	r->c.nqueued = r->c.first = 0;
 	r->at.co->view.shape = r->c.config.shape;
@@ -246,6 +247,57 @@ static void one_that_syncs_again_is_no_loss(void **state)
 	end(&r);
 }
 
+/* auto: what the losses make worth most. Half of ten minutes is lost with one, which is expected in ten. */
+static void what_is_worth_most_is_judged(void **state)
+{
+	struct run r;
+	char text[400];
+
+	(void)state;
+	begin(&r, "elastic: {resilience: auto}\ncheckpoint: {every: 10 min}");
+	r.c.step_ms = 100;
+	assert_string_equal(driver_resilience(&r.c, text, sizeof text), "auto, not judged yet");
+	assert_true(!is_redundant(&r) && steps(&r) && is_redundant(&r) && !steps(&r));
+	assert_non_null(strstr(r.desk.notes, "resilience: auto: redundancy lazy; 6 losses/h, 0 % in time: "
+		"none useful 66.5 %"));
+	CHECK(strstr(driver_resilience(&r.c, text, sizeof text), "auto, 6 losses/h") == text, "%s", text);
+	/* whoever takes over goes on with it */
+	assert_string_equal(kept(&r), "lazy auto");
+	/* in stages that a planner settled no rank computes a shadow */
+	assert_true(hd_shape_redundancy(&r.c.config.shape) == HD_REDUNDANCY_LAZY);
+	/* a worker has no memory for it: that is that */
+	driver_noted(&r.c, HD_NOTE_REFUSED, 1, "{\"text\":\"memory\"}");
+	assert_true(!is_redundant(&r) && r.c.nqueued == 1);
+	r.c.nqueued = r.c.first = 0;
+	r.at.co->view.shape = r.c.config.shape;
+	for (r.step = 0; r.step < 2 * HD_RESILIENCE_COMMITS; r.step++)
+		assert_true(!steps(&r) && !is_redundant(&r));
+	assert_string_equal(kept(&r), "none auto");
+	end(&r);
+	/* every few seconds a checkpoint: none is worth as much */
+	begin(&r, "elastic: {resilience: auto}\ncheckpoint: {every: 10 s}");
+	r.c.step_ms = 100;
+	for (r.step = 0; r.step < 2 * HD_RESILIENCE_COMMITS; r.step++)
+		assert_true(!steps(&r) && !is_redundant(&r));
+	/* losses that go back, one after another: it is judged again, and shadows are taken */
+	for (uint32_t i = 0; i < 2; i++) {
+		driver_noted(&r.c, "lost", i, "its process ended");
+		driver_noted(&r.c, "restore", HD_NOBODY, "");
+	}
+	assert_true(r.c.resilience.n == 2 && r.c.resilience.back && r.c.resilience.until == r.c.end.step + 1);
+	r.c.resilience.lost_ms -= 60000;          /* it took a minute */
+	assert_true(steps(&r) && is_redundant(&r));
+	/* with notice and out of itself it takes nothing */
+	leave(&r, 0, PREEMPT);
+	assert_true(r.c.resilience.n == 2 && r.c.resilience.until == 0);
+	end(&r);
+	begin(&r, "elastic: {resilience: checkpoint}");
+	assert_string_equal(driver_resilience(&r.c, text, sizeof text), "checkpoint");
+	r.c.step_ms = 100;
+	assert_true(!steps(&r) && !is_redundant(&r));
+	end(&r);
+}
+
 static void a_job_without_it_keeps_what_it_has(void **state)
 {
 	struct run r;
@@ -347,6 +399,7 @@ int main(void)
 		cmocka_unit_test(what_was_counted_outlives_a_coordinator),
 		cmocka_unit_test(what_a_workers_memory_refuses_is_taken_back),
 		cmocka_unit_test(one_that_syncs_again_is_no_loss),
+		cmocka_unit_test(what_is_worth_most_is_judged),
 		cmocka_unit_test(a_job_without_it_keeps_what_it_has),
 		cmocka_unit_test(what_cannot_be_is_said_once),
 		cmocka_unit_test(who_asks_for_a_mode_has_it_until_notices_are_asked_to_say),

@@ -8,7 +8,7 @@
  *	driver_requests.c    requests of users
  *	driver_shape.c       pipelines of another shape: asked for, or cut again
  *	driver_notice.c      notices that a worker's machine will be taken away
- *	driver_guard.c       redundancy that notices take the place of
+ *	driver_guard.c       redundancy that notices take the place of, or that is judged
  *	driver_ledger.c      what the machines are paid for
  *	driver_record.c      what is stored, and the state at start
  *	driver_restore.c     the newest whole checkpoint, looked for beside the loop */
@@ -19,6 +19,7 @@
 
 #include "sys/thread.h"
 #include "spot/guard.h"
+#include "spot/resilience.h"
 #include "spot/meter.h"
 #include "wire/hub.h"
 #include "pipeline/redundancy.h"
@@ -102,6 +103,10 @@ struct driver {
 	bool guard_switched, guard_refused;
 	enum hd_redundancy guard_mode;    /* while it is wanted */
 	struct hd_guard guard;
+	bool judges;                      /* elastic.resilience: auto */
+	struct hd_resilience resilience;
+	bool cannot[HD_NSPOT_STRATEGIES]; /* modes that did not work here */
+	char judged[HD_RESILIENCE_WORDS]; /* what was worth what; "": not yet */
 	struct hd_meter meter;            /* what machines are paid for */
 	struct hd_meter_clock meter_clock;
 	/* what members do: steps, or a pause or a rebuild after a loss; looked at, and stored, the last
@@ -165,7 +170,10 @@ void driver_guard_go_on(struct driver *c);              /* with what the coordin
  * switched off. */
 bool driver_guard_refused(struct driver *c);
 void driver_guard_noted(struct driver *c, const char *name, uint32_t worker);
-void driver_guard_step(struct driver *c);               /* after a committed step */
+/* after a committed step; `whole`: nothing of it was done twice */
+void driver_guard_step(struct driver *c, uint64_t step, bool whole);
+/* as `status` has it; returns `out` */
+const char *driver_resilience(const struct driver *c, char *out, size_t cap);
 
 /* driver_ledger.c */
 void driver_ledger_open(struct driver *c, const uint8_t *bytes, size_t len);    /*

@@ -170,7 +170,7 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 		.single = redundancy ? -1 : 0 };
 	struct hd_fields_count count[HD_CLOSE_COUNT];
 	struct hd_proc_self self;
-	char why[HD_GUARD_WORDS], resilience[HD_GUARD_WORDS + 16];
+	char resilience[HD_RESILIENCE_WORDS + 64];
 	enum hd_err err = hd_json_find(ask, "for_s") ? renew_lease(c, ask, diag) : HD_OK;
 
 	if (err)
@@ -178,8 +178,6 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 	if (c->machine)
 		hd_coordinator_status(c->machine, &s);
 	hd_proc_self(&self);
-	snprintf(resilience, sizeof resilience, c->guards ? "by-notice, %s" : "given",
-		hd_guard_why(&c->guard, why));
 	struct hd_live live = { .goes_on = true, .exit = -1, .coordinator = self.pid,
 		.name = hd_job_text(c->spec->task->job, HD_JOB_NAME), .state = state_of(c, &s),
 		.why = s.holding ? "fewer workers than workers.min" :
@@ -189,7 +187,7 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 		.plan = s.epoch, .members = s.nmembers, .target = s.target, .asked = s.asked,
 		.virtual_nodes = c->spec->task->job->nvns, .copies = c->config.copies,
 		.redundancy = hd_redundancy_names[redundancy], .single = s.single,
-		.resilience = resilience,
+		.resilience = driver_resilience(c, resilience, sizeof resilience),
 		.autoscale = c->scaler.policy ? c->scaler.policy : "off", .autoscale_why = c->scaler.why,
 		.plan_why = c->reshape.used.why,
 		.predicted_ms = (double)c->reshape.used.predicted_ps * 1e-9,

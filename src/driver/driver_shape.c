@@ -135,10 +135,10 @@ static enum hd_err change_redundancy(struct driver *c, const struct hd_job *job,
 	return err;
 }
 
-/* While by-notice has it off other stages have none either. */
+/* While by-notice has it off other stages have none either; auto's mode goes with them. */
 static void leave_to_guard(const struct driver *c, const struct hd_job *job, struct hd_view_shape *shape)
 {
-	if (c->guards && !is_set(job, HD_JOB_REDUNDANCY) && !is_set(job, HD_JOB_RESILIENCE))
+	if ((c->guards || c->judges) && !is_set(job, HD_JOB_REDUNDANCY) && !is_set(job, HD_JOB_RESILIENCE))
 		hd_shape_make_redundant(shape, hd_shape_redundancy(&c->config.shape));
 }
 
@@ -278,7 +278,7 @@ static bool inherits_redraw(const struct driver *c, const struct hd_view *view)
 	struct hd_view_shape had = view->shape;
 	struct hd_job_settled settled;
 
-	if (c->guards)
+	if (c->guards || c->judges)
 		hd_shape_make_redundant(&had, hd_shape_redundancy(wanted));
 	return !c->reshaped && had.nstages == wanted->nstages && !hd_view_same_shape(&had, wanted) &&
 		hd_shape_redundancy(&had) == hd_shape_redundancy(wanted) &&

@@ -67,7 +67,7 @@ enum { HD_LIVE_SOCKET = 1, HD_LIVE_JSON = 2 };
 	X(int64_t, copies, .about = "workers that each part of sharded state lies on; 0: not sharded")      \
 	X(const char *, redundancy, .may_lack = true, .about = "that there is: the view's")                 \
 	X(const char *, resilience, .may_lack = true, .about = "by-notice: whether that has redundancy on, "  \
-		"and why; else given")                                                                      \
+		"and why; auto: what each mode was worth when it was judged; else the job's word")          \
 	X(int64_t, single, .may_lack = true, .negative = true, .about = "stages that one worker alone "     \
 		"holds at the moment, with redundancy; -1: not known")                                      \
 	X(int64_t, given_up, .about = "workers given up for lost that lived")                               \

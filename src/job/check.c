@@ -464,6 +464,39 @@ static void take_by_notice(struct hd_job *job)
 	mode->text = hd_redundancy_names[HD_REDUNDANCY_LAZY];
 }
 
+/* Words that are a redundancy. Of two keys that say different ones the later word counts (file, environment,
+ * -s); at the same place they contradict each other. */
+static enum hd_err take_way(struct hd_job_reader *reader)
+{
+	static const enum hd_redundancy is[HD_NRESILIENCES] = { [HD_RESILIENCE_LAZY] = HD_REDUNDANCY_LAZY,
+		[HD_RESILIENCE_EAGER] = HD_REDUNDANCY_EAGER, [HD_RESILIENCE_FULL] = HD_REDUNDANCY_FULL };
+	struct hd_job *job = reader->job;
+	struct hd_job_value *mode = &job->value[HD_JOB_REDUNDANCY], *by = &job->value[HD_JOB_RESILIENCE];
+	const enum hd_redundancy way = is[by->i];
+
+	if (by->i < HD_RESILIENCE_CHECKPOINT)
+		return HD_OK;
+	hd_job_at(reader, HD_JOB_RESILIENCE);
+	if (by->i == HD_RESILIENCE_REROUTE && !job->value[HD_JOB_PAR_REPLICAS].is_auto &&
+		hd_job_int(job, HD_JOB_PAR_REPLICAS) == 1)
+		return hd_job_refuse(reader, "elastic.resilience: reroute lets peers in other pipelines go "
+			"on, and with parallel.replicas: 1 there is none: write 2 or more, or checkpoint");
+	if (mode->i == (int64_t)way)
+		return HD_OK;
+	if (mode->origin == by->origin)
+		return hd_job_refuse(reader, "elastic.resilience: %s is redundancy %s, and "
+			"elastic.redundancy is %s: leave one of them out", by->text,
+			hd_redundancy_names[way], mode->text);
+	if (mode->origin > by->origin) {
+		by->i = HD_RESILIENCE_GIVEN;
+		by->text = "given";
+		return HD_OK;
+	}
+	mode->i = way;
+	mode->text = hd_redundancy_names[way];
+	return HD_OK;
+}
+
 /* Of state that every worker holds there is nothing to hold twice. */
 static enum hd_err check_redundancy(struct hd_job_reader *reader)
 {
@@ -475,12 +508,15 @@ static enum hd_err check_redundancy(struct hd_job_reader *reader)
 	const int64_t sync = hd_job_int(job, HD_JOB_SYNC);
 
 	take_by_notice(job);
+	const enum hd_err err = take_way(reader);
+	if (err)
+		return err;
 	const int64_t mode = hd_job_int(job, HD_JOB_REDUNDANCY);
 	hd_job_at(reader, HD_JOB_RESILIENCE);
 	if (hd_job_int(job, HD_JOB_RESILIENCE) != HD_RESILIENCE_GIVEN && sync != HD_SYNC_STAGES)
-		return hd_job_refuse(reader, "elastic.resilience: by-notice turns the redundancy of stages "
+		return hd_job_refuse(reader, "elastic.resilience: %s turns the redundancy of stages "
 			"(comm.sync: stages) on and off; with comm.sync: %s %s: leave it out",
-			hd_job_text(job, HD_JOB_SYNC), why[sync]);
+			hd_job_text(job, HD_JOB_RESILIENCE), hd_job_text(job, HD_JOB_SYNC), why[sync]);
 	hd_job_at(reader, HD_JOB_REDUNDANCY);
 	if (mode != HD_REDUNDANCY_NONE && sync != HD_SYNC_STAGES)
 		return hd_job_refuse(reader, "elastic.redundancy: %s holds the state of stages (comm.sync: "

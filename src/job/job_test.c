@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/yaml.h"
+#include "pipeline/redundancy.h"
 #include "job/int.h"
 #include "tests/planning.h"
 #include "tests/check.h"
@@ -211,7 +212,7 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ SMALLEST "optim: []\n", "tiny.yaml:5:8: optim is a table" },
 	{ SMALLEST "optim: ''\n", "tiny.yaml:5:8: optim is a table" },
 	{ SMALLEST "optim: 3\n", "tiny.yaml:5:8: optim is a table: write its keys below it, each as key: value" },
-	{ SMALLEST "elastic: {resilience: auto}\n", "tiny.yaml:5:23: elastic.resilience: auto is not available in this build; use given, by-notice" },
+	{ SMALLEST "elastic: {resilience: auto}\n", "tiny.yaml:5:23: elastic.resilience: auto turns the redundancy of stages (comm.sync: stages) on and off" },
 	{ SMALLEST "elastic: {redundancy: eager}\n", "tiny.yaml:5:23: elastic.redundancy: eager holds the state of stages (comm.sync: stages) at another worker too; with comm.sync: allreduce" },
 	{ SMALLEST "comm: {sync: stages}\noptim: {update: 2bw}\nelastic: {redundancy: full}\n", "tiny.yaml:7:23: elastic.redundancy: full computes with the parameters of the step alone, and optim.update: 2bw reads earlier ones" },
 	{ SMALLEST "comm: {sync: stages}\nparallel: {mode: auto}\nelastic: {redundancy: eager}\n", "tiny.yaml:7:23: elastic.redundancy: eager goes with one stage a device, and parallel.mode: auto may choose otherwise" },
@@ -223,7 +224,9 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ SMALLEST "pause_max: soon\n", "tiny.yaml:5:12: elastic.pause_max" },
 	{ SMALLEST "redundancy: by-notice\n", "tiny.yaml:5:13: elastic.resilience: by-notice turns the redundancy of stages (comm.sync: stages) on and off; with comm.sync: allreduce every worker" },
 	{ SMALLEST "elastic: {resilience: by-notice}\n", "tiny.yaml:5:23: elastic.resilience: by-notice turns the redundancy" },
-	{ SMALLEST "resilience: auto\n", "tiny.yaml:5:13: elastic.resilience: auto is not available in this build; use given, by-notice" },
+	{ SMALLEST "resilience: auto\n", "tiny.yaml:5:13: elastic.resilience: auto turns the redundancy of stages" },
+	{ SMALLEST "comm: {sync: stages}\nelastic: {resilience: checkpoint, redundancy: lazy}\n", "tiny.yaml:6:23: elastic.resilience: checkpoint is redundancy none, and elastic.redundancy is lazy: leave one" },
+	{ SMALLEST "comm: {sync: stages}\nparallel: {mode: pipeline, replicas: 1}\nresilience: reroute\n", "tiny.yaml:7:13: elastic.resilience: reroute lets peers in other pipelines go on" },
 	{ SMALLEST "elastic: {redundancy: twice}\n", "tiny.yaml:5:23: elastic.redundancy: \"twice\" is none of none, lazy, eager, full" },
 	{ SMALLEST "parallel: {mode: pipelined}\n", "tiny.yaml:5:18: parallel.mode: \"pipelined\" is none of auto, data, pipeline, tensor, explicit, given; did you mean pipeline?" },
 	{ SMALLEST "parallel: {mode: explicit}\n", "tiny.yaml:5:18: parallel.mode explicit needs parallel.plan: a plan file" },
@@ -429,7 +432,7 @@ static void words_are_whole(void **state)
 	};
 	static const struct { const char *table, *key, *word; bool absent; } cases[] = {
 		{ "workers", "profile", NULL, true }, { "elastic", "resilience", NULL, false }, { "elastic", NULL, NULL, false }, { "elastic", "resilienc", NULL, false },
-		{ "elastic", "resilience", "auto", true }, { "job", "reduction", "fast", true }, { "job", "reduction", NULL, false },
+		{ "elastic", "resilience", "auto", false }, { "job", "reduction", "fast", true }, { "job", "reduction", NULL, false },
 		{ "job", "reduction", "canonical", false }, { "job", "kernels", "fast", false }, { "launch", NULL, NULL, true },
 		{ "launch", "kind", "ssh", true }, { "nonsense", "priority", NULL, false },
 	};
@@ -525,6 +528,13 @@ static void redundancy_may_be_left_to_notices(void **state)
 		{ "", "redundancy", "by-notice", "lazy", "by-notice" },
 		{ "redundancy: by-notice\n", "resilience", "given", "lazy", "by-notice" },
 		{ "", "elastic.redundancy", "lazy", "lazy", "given" },
+		/* words that are a redundancy; the later place counts */
+		{ "", "resilience", "auto", "none", "auto" },
+		{ "elastic: {resilience: shadow-lazy}\n", NULL, NULL, "lazy", "shadow-lazy" },
+		{ "resilience: shadow-full\nparallel: {mode: pipeline}\n", NULL, NULL, "full", "shadow-full" },
+		{ "resilience: reroute\n", NULL, NULL, "none", "reroute" },
+		{ "resilience: shadow-lazy\n", "redundancy", "none", "none", "given" },
+		{ "redundancy: lazy\n", "resilience", "checkpoint", "none", "checkpoint" },
 	};
 	(void)state;
 
@@ -536,6 +546,8 @@ static void redundancy_may_be_left_to_notices(void **state)
 		CHECK(!strcmp(hd_job_text(&job, HD_JOB_REDUNDANCY), row[i].mode) &&
 			!strcmp(hd_job_text(&job, HD_JOB_RESILIENCE), row[i].by), "row %zu: %s, %s", i,
 			hd_job_text(&job, HD_JOB_REDUNDANCY), hd_job_text(&job, HD_JOB_RESILIENCE));
+		CHECK(!strcmp(hd_redundancy_names[hd_job_int(&job, HD_JOB_REDUNDANCY)], row[i].mode),
+			"row %zu: mode %lld", i, (long long)hd_job_int(&job, HD_JOB_REDUNDANCY));
 	}
 	const struct hd_job_set pause = { "pause_max", "3 s", HD_FROM_SET },
 		source = { "notice.source", "gce", HD_FROM_SET };

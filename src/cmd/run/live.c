@@ -89,7 +89,7 @@ static void print_run(const struct hd_live *l, struct hd_text *text)
 			l->single ? "redundancy {redundancy}: {single} stages are held by one "
 			"worker alone: the loss of it goes back to a checkpoint\n" :
 			"redundancy {redundancy}: each stage is held by two workers\n", text);
-	if (l->resilience && !strncmp(l->resilience, "by-notice", 9))
+	if (l->resilience && strcmp(l->resilience, "given") != 0)
 		hd_fields_say(f, l, "resilience {resilience}\n", text);
 	if (l->unrecorded)
 		hd_fields_say(f, l,

@@ -1,0 +1,187 @@
+#include "spot/resilience.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* What shadows add to a step that were never measured: as simulated (docs/redundancy.md), rounded up. */
+static const double usual_overhead[HD_NSPOT_STRATEGIES] = { [HD_SPOT_LAZY] = 0.02, [HD_SPOT_EAGER] = 0.1,
+	[HD_SPOT_FULL] = 0.5 };
+
+void hd_resilience_begin(struct hd_resilience *r, enum hd_spot_strategy is, int64_t now_ms)
+{
+	*r = (struct hd_resilience){ .is = is, .began_ms = now_ms };
+}
+
+void hd_resilience_lost(struct hd_resilience *r, uint32_t worker, bool in_time, uint64_t step, int64_t now_ms)
+{
+	bool known = false;
+
+	for (uint32_t i = 0; i < r->n; i++)
+		if (r->loss[i].worker == worker) {        /* it had left, and died before it was gone */
+			r->loss[i].in_time &= in_time;
+			known = true;
+		}
+	if (!known) {
+		r->loss[r->next].at_ms = now_ms;
+		r->loss[r->next].worker = worker;
+		r->loss[r->next].in_time = in_time;
+		r->next = (r->next + 1) % HD_RESILIENCE_LOSSES;
+		r->n += r->n < HD_RESILIENCE_LOSSES;
+	}
+	if (in_time || r->until)
+		return;
+	r->lost_ms = now_ms;
+	r->until = step + 1;
+	r->back = false;
+}
+
+void hd_resilience_back(struct hd_resilience *r) { r->back = true; }
+
+void hd_resilience_took(struct hd_resilience *r, enum hd_spot_strategy mode) { r->is = mode; }
+
+/* ---- what is known */
+
+static double mean_of(double was, double is) { return was > 0 ? 0.75 * was + 0.25 * is : is; }
+
+static void measure(struct hd_resilience *r, const struct hd_resilience_now *now)
+{
+	const double weight = r->nsteps[r->is] < 1 ? 1 : fmax(1.0 / HD_RESILIENCE_STEPS,
+		1.0 / (r->nsteps[r->is] + 1));
+
+	if (now->pipelines != r->pipelines || now->stages != r->stages || now->machines != r->machines)
+		for (int i = 0; i < HD_NSPOT_STRATEGIES; i++)
+			r->nsteps[i] = 0;
+	r->pipelines = now->pipelines;
+	r->stages = now->stages;
+	r->machines = now->machines;
+	if (r->until && now->step >= r->until - 1) {
+		const double took = (double)(now->now_ms - r->lost_ms) * 1e-3;
+		double *of = r->back ? &r->back_s : &r->takes_s[r->is];
+		*of = mean_of(*of, took);
+		r->until = 0;
+	} else if (!r->until && now->step_s > 0) {
+		double *of = &r->step_s[r->is];
+		*of = r->nsteps[r->is]++ ? *of + weight * (now->step_s - *of) : now->step_s;
+	}
+}
+
+static double takes_of(const struct hd_resilience *r, const struct hd_resilience_now *now,
+	enum hd_spot_strategy mode)
+{
+	static const enum hd_spot_strategy other[] = { HD_SPOT_LAZY, HD_SPOT_CHECKPOINT, HD_SPOT_EAGER,
+		HD_SPOT_FULL };
+
+	if (r->takes_s[mode] > 0)
+		return r->takes_s[mode];
+	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+		if (r->takes_s[other[i]] > 0)
+			return r->takes_s[other[i]];
+	return now->takes_s;
+}
+
+static double overhead_of(const struct hd_resilience *r, enum hd_spot_strategy mode)
+{
+	const uint32_t none = r->nsteps[HD_SPOT_CHECKPOINT], with = r->nsteps[mode];
+
+	if (mode == HD_SPOT_CHECKPOINT)
+		return 0;
+	return none >= HD_RESILIENCE_STEPS && with >= HD_RESILIENCE_STEPS ?
+		fmax(0, r->step_s[mode] / r->step_s[HD_SPOT_CHECKPOINT] - 1) : usual_overhead[mode];
+}
+
+struct hd_spot_market hd_resilience_market(const struct hd_resilience *r, const struct hd_resilience_now *now,
+	enum hd_spot_strategy mode)
+{
+	struct hd_spot_market m = { .usd_h = now->usd_h > 0 ? now->usd_h : 1, .ntogether = 1,
+		.together = { 1 }, .doubled = 1, .pause_max_s = now->pause_max_s };
+	const int64_t since = now->now_ms - HD_RESILIENCE_WINDOW_MS;
+	int64_t seen_ms = now->now_ms - (r->began_ms > since ? r->began_ms : since), last_ms = 0;
+	uint32_t size = 0, instants = 1, in_time = 0, all = 0;
+
+	for (uint32_t i = r->n; i >= 1; i--) {            /* the oldest first */
+		const uint32_t at = (r->next + HD_RESILIENCE_LOSSES - i) % HD_RESILIENCE_LOSSES;
+		const int64_t at_ms = r->loss[at].at_ms;
+		if (r->n == HD_RESILIENCE_LOSSES && i == r->n && at_ms > since)
+			seen_ms = now->now_ms - at_ms;    /* those before are not known any more */
+		if (at_ms <= since)
+			continue;
+		all++;
+		in_time += r->loss[at].in_time;
+		if (size && at_ms - last_ms <= HD_RESILIENCE_ONE_MS) {
+			m.together[size - 1]--;
+			size += size < HD_SPOT_TOGETHER;
+		} else {
+			instants++;
+			size = 1;
+		}
+		m.together[size - 1]++;
+		m.ntogether = size > m.ntogether ? size : m.ntogether;
+		last_ms = at_ms;
+	}
+	for (uint32_t k = 0; k < m.ntogether; k++)
+		m.together[k] /= instants;
+	m.losses_h = instants * 3.6e6 / (double)(seen_ms + HD_RESILIENCE_FIRST_MS);
+	m.announced = (double)in_time / (all + 1);
+	m.pause_s = m.rebuild_s = takes_of(r, now, mode);
+	m.reload_s = fmax(0, (r->back_s > 0 ? r->back_s : now->back_s) - m.rebuild_s);
+	return m;
+}
+
+/* ---- judging */
+
+static bool is_due(const struct hd_resilience *r, double losses_h, double usd_h)
+{
+	return r->commits >= HD_RESILIENCE_COMMITS || losses_h > 2 * r->losses_h ||
+		losses_h < r->losses_h / 2 || usd_h > 2 * r->usd_h || usd_h < r->usd_h / 2;
+}
+
+static const char *name_of(enum hd_spot_strategy mode)
+{
+	return mode == HD_SPOT_CHECKPOINT ? "none" : hd_spot_strategy_names[mode];
+}
+
+bool hd_resilience_commit(struct hd_resilience *r, const struct hd_resilience_now *now,
+	enum hd_spot_strategy *mode, char why[HD_RESILIENCE_WORDS])
+{
+	static const enum hd_spot_strategy each[] = { HD_SPOT_CHECKPOINT, HD_SPOT_LAZY, HD_SPOT_EAGER,
+		HD_SPOT_FULL };
+	enum { MODES = sizeof each / sizeof *each };
+	struct hd_spot_value value[MODES] = { { .value = 0 } };
+	uint32_t n = 0, is = MODES;
+
+	measure(r, now);
+	r->commits++;
+	const struct hd_spot_market seen = hd_resilience_market(r, now, r->is);
+	if (r->until || !(r->step_s[r->is] > 0) || !is_due(r, seen.losses_h, seen.usd_h))
+		return false;
+	r->commits = 0;
+	r->losses_h = seen.losses_h;
+	r->usd_h = seen.usd_h;
+	const struct hd_spot_grid grid = { .pipelines = now->pipelines, .stages = now->stages,
+		.batch = now->batch, .step_s = r->step_s[r->is], .machines = now->machines };
+	int len = snprintf(why, HD_RESILIENCE_WORDS, "%.3g losses/h, %.0f %% in time:", seen.losses_h,
+		100 * seen.announced);
+	for (uint32_t i = 0; i < MODES; i++) {
+		const struct hd_spot_market m = hd_resilience_market(r, now, each[i]);
+		if (each[i] != HD_SPOT_CHECKPOINT && each[i] != r->is && !now->can[each[i]])
+			continue;
+		/* without shadows: what peers hold is no way back */
+		value[n] = hd_spot_value(&m, &grid, each[i] == HD_SPOT_CHECKPOINT && grid.pipelines > 1 ?
+			HD_SPOT_REROUTE : each[i], 0, overhead_of(r, each[i]));
+		value[n].strategy = each[i];
+		if (each[i] == r->is)
+			is = n;
+		if (len > 0 && len < HD_RESILIENCE_WORDS)
+			len += snprintf(why + len, (size_t)(HD_RESILIENCE_WORDS - len),
+				"%s %s useful %.1f %% (+%.1f %%, a loss %.3g s)", n ? "," : "",
+				name_of(each[i]), 100 * value[n].useful, 100 * overhead_of(r, each[i]),
+				value[n].stall_s);
+		n++;
+	}
+	const uint32_t best = hd_spot_choose(n, value);
+	if (best == n || best == is || (is < n && value[is].allowed &&
+		value[best].value < HD_RESILIENCE_GAIN * value[is].value))
+		return false;
+	*mode = value[best].strategy;
+	return true;
+}

@@ -1,0 +1,74 @@
+/* resilience.h -- which redundancy is worth most to a run, judged again as its losses change: what
+ * `elastic.resilience: auto` is.
+ *
+ * The coordinator of a run says what happens and asks at each committed step (driver_guard.c); a simulation
+ * does the same, since times are arguments.
+ *
+ * 1. Losses per hour: those of the last HD_RESILIENCE_WINDOW_MS and one more, over that time and
+ *    HD_RESILIENCE_FIRST_MS more: what is expected before any was seen. Losses within HD_RESILIENCE_ONE_MS
+ *    are one of several machines. In time is a loss whose worker had left by itself after a notice.
+ * 2. What a loss takes is what losses took, each new one a quarter of the mean: from it until the run is
+ *    where it was, those that went back to a checkpoint apart. Of a mode that has seen none: of the others,
+ *    and before any: what the caller expects.
+ * 3. What a mode adds to a step: its steps to those without, both measured over HD_RESILIENCE_STEPS; else
+ *    as a table has it. Another grid is measured by itself.
+ * 4. Each mode that the run can have is judged by value.h on the grid of the view: without shadows peers hold
+ *    a stage that has several devices, else all go back.
+ * 5. It is judged at HD_RESILIENCE_COMMITS commits, and when losses per hour or the price are twice or half
+ *    of what they were at the last time. Another mode is taken if it is worth HD_RESILIENCE_GAIN times as
+ *    much, or if what there is pauses longer than is allowed.
+ *
+ * Pure; a plain value. */
+#ifndef HD_SPOT_RESILIENCE_H
+#define HD_SPOT_RESILIENCE_H
+
+#include "spot/value.h"
+
+enum { HD_RESILIENCE_LOSSES = 64, HD_RESILIENCE_COMMITS = 100, HD_RESILIENCE_STEPS = 20,
+	HD_RESILIENCE_WINDOW_MS = 7200000, HD_RESILIENCE_FIRST_MS = 600000, HD_RESILIENCE_ONE_MS = 2000,
+	HD_RESILIENCE_WORDS = 400 };
+#define HD_RESILIENCE_GAIN 1.05
+
+/* HD_SPOT_CHECKPOINT stands for a run without shadows, whatever its grid. */
+struct hd_resilience {
+	enum hd_spot_strategy is;
+	int64_t began_ms;
+	struct { int64_t at_ms; uint32_t worker; bool in_time; } loss[HD_RESILIENCE_LOSSES];
+	uint32_t next, n;                         /* where the next one goes; those that are there */
+	/* of each mode: a step, a loss without a way back; 0: not known */
+	double step_s[HD_NSPOT_STRATEGIES], takes_s[HD_NSPOT_STRATEGIES], back_s;
+	uint32_t nsteps[HD_NSPOT_STRATEGIES];
+	int64_t lost_ms;                          /* of a loss that is not made up for yet */
+	uint64_t until;                           /* step whose commit does; 0: there is none */
+	bool back;                                /* it went back to a checkpoint */
+	uint32_t pipelines, stages, machines, commits;
+	double losses_h, usd_h;                   /* as judged the last time; 0: never */
+};
+
+/* What holds at a commit. */
+struct hd_resilience_now {
+	int64_t now_ms;
+	uint64_t step;
+	uint32_t pipelines, stages, machines;     /* of the view; those that are paid for */
+	double step_s;                            /* 0: not one to measure by */
+	double batch, usd_h, pause_max_s;         /* pause_max_s 0: no bound */
+	double takes_s, back_s;                   /* expected of a loss, and of one that goes back */
+	bool can[HD_NSPOT_STRATEGIES];            /* of LAZY, EAGER and FULL: the run can have it */
+};
+
+void hd_resilience_begin(struct hd_resilience *r, enum hd_spot_strategy is, int64_t now_ms);
+/* A worker of the view is gone: by itself after a notice, or not. `step`: the next to be committed. */
+void hd_resilience_lost(struct hd_resilience *r, uint32_t worker, bool in_time, uint64_t step,
+	int64_t now_ms);
+/* All go back to a checkpoint. */
+void hd_resilience_back(struct hd_resilience *r);
+/* Losses as a market: rule 1 and, for a mode, rule 2. */
+struct hd_spot_market hd_resilience_market(const struct hd_resilience *r, const struct hd_resilience_now *now,
+	enum hd_spot_strategy mode);
+/* After a commit. True: another mode is worth having, *mode; `why` says each with its terms. It is `is` once
+ * the caller has it: hd_resilience_took(). */
+bool hd_resilience_commit(struct hd_resilience *r, const struct hd_resilience_now *now,
+	enum hd_spot_strategy *mode, char why[HD_RESILIENCE_WORDS]);
+void hd_resilience_took(struct hd_resilience *r, enum hd_spot_strategy mode);
+
+#endif

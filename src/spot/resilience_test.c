@@ -1,0 +1,233 @@
+/* Which redundancy a run has, judged as it goes on: by hand, and played against runs that keep one mode. */
+#include "spot/resilience.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/check.h"
+
+/* One pipeline of four stages, steps of a second; a loss takes 2 s, back to a checkpoint 50 s. */
+static struct hd_resilience_now at(int64_t now_ms, uint64_t step)
+{
+	return (struct hd_resilience_now){ .now_ms = now_ms, .step = step, .pipelines = 1, .stages = 4,
+		.machines = 4, .step_s = 1, .batch = 8, .usd_h = 1, .takes_s = 2, .back_s = 50,
+		.can = { [HD_SPOT_LAZY] = true } };
+}
+
+/* 11 minutes with three losses, two at once, another in time: by hand. */
+static void a_market_is_what_was_seen_and_one_loss_more(void **state)
+{
+	struct hd_resilience r;
+	const struct hd_resilience_now now = at(660000, 5);
+
+	(void)state;
+	hd_resilience_begin(&r, HD_SPOT_CHECKPOINT, 0);
+	hd_resilience_lost(&r, 1, false, 3, 100000);
+	hd_resilience_lost(&r, 2, false, 3, 101000);
+	hd_resilience_lost(&r, 3, true, 4, 500000);
+	struct hd_spot_market m = hd_resilience_market(&r, &now, HD_SPOT_LAZY);
+	/* two instants and one more in 660 + 600 s; of them one takes two */
+	CHECK(fabs(m.losses_h - 3 * 3600 / 1260.0) < 1e-9, "%g losses/h", m.losses_h);
+	assert_true(m.ntogether == 2 && fabs(m.together[0] - 2 / 3.0) < 1e-12 &&
+		fabs(m.together[1] - 1 / 3.0) < 1e-12);
+	assert_true(fabs(m.announced - 0.25) < 1e-12);
+	assert_true(fabs(m.pause_s - 2) < 1e-12 && fabs(m.reload_s - 48) < 1e-12);
+	/* it dies before it is gone: not in time, and no other loss */
+	hd_resilience_lost(&r, 3, false, 4, 500500);
+	m = hd_resilience_market(&r, &now, HD_SPOT_LAZY);
+	assert_true(fabs(m.losses_h - 3 * 3600 / 1260.0) < 1e-9 && m.announced <= 0);
+	/* two hours later nothing of it counts */
+	const struct hd_resilience_now late = at(660000 + HD_RESILIENCE_WINDOW_MS, 9);
+	m = hd_resilience_market(&r, &late, HD_SPOT_LAZY);
+	CHECK(fabs(m.losses_h - 3600 / 7800.0) < 1e-9 && m.ntogether == 1, "%g losses/h", m.losses_h);
+}
+
+static bool commit(struct hd_resilience *r, struct hd_resilience_now now)
+{
+	char why[HD_RESILIENCE_WORDS];
+	enum hd_spot_strategy mode;
+
+	if (!hd_resilience_commit(r, &now, &mode, why))
+		return false;
+	hd_resilience_took(r, mode);
+	return true;
+}
+
+/* Losses that go back 50 s against shadows of 2 %: worth it where 1 / (1 + 50 x) is less than 1.05 times
+ * 1 / (1.02 (1 + 2 x)), x losses a second: above 1.53 losses/1000 s it is, one in 600 s. */
+static void a_mode_is_taken_where_it_gains_five_in_a_hundred(void **state)
+{
+	static const struct { double back_s; bool takes; } row[] = { { 2, false }, { 30, false },
+		{ 43, false }, { 48, true }, { 500, true } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hd_resilience r;
+		struct hd_resilience_now now = at(0, 1);
+		/* one is expected in 600 s */
+		const double none = 1 / (1 + row[i].back_s / 600), lazy = 1 / (1.02 * (1 + 2 / 600.0));
+		now.back_s = row[i].back_s;
+		assert_true((lazy >= 1.05 * none) == row[i].takes);
+		hd_resilience_begin(&r, HD_SPOT_CHECKPOINT, 0);
+		CHECK(commit(&r, now) == row[i].takes, "%g s", row[i].back_s);
+		assert_int_equal(r.is, row[i].takes ? HD_SPOT_LAZY : HD_SPOT_CHECKPOINT);
+		/* not what the run cannot have */
+		now.can[HD_SPOT_LAZY] = false;
+		hd_resilience_begin(&r, HD_SPOT_CHECKPOINT, 0);
+		assert_false(commit(&r, now));
+		/* nor where peers hold each stage */
+		now.can[HD_SPOT_LAZY] = true;
+		now.pipelines = 2;
+		now.machines = 8;
+		hd_resilience_begin(&r, HD_SPOT_CHECKPOINT, 0);
+		assert_false(commit(&r, now));
+	}
+}
+
+/* 100 commits, or twice the losses. */
+static void it_is_judged_at_times(void **state)
+{
+	struct hd_resilience r;
+	uint64_t step = 1;
+
+	(void)state;
+	hd_resilience_begin(&r, HD_SPOT_LAZY, 0);
+	assert_false(commit(&r, at(0, step)));            /* and what was expected is kept */
+	/* a loss costs nothing any more: seen at the hundredth commit */
+	for (int i = 1; i <= 100; i++) {
+		struct hd_resilience_now now = at(i, ++step);
+		now.takes_s = now.back_s = 0.001;
+		now.can[HD_SPOT_LAZY] = true;
+		assert_false(commit(&r, now));
+		assert_int_equal(r.commits, i % 100);
+	}
+	/* it gains 2 % alone to be without: kept. With 10 %, measured, it goes */
+	hd_resilience_begin(&r, HD_SPOT_LAZY, 0);
+	for (int i = 0; i < HD_SPOT_FULL; i++)
+		r.nsteps[i] = HD_RESILIENCE_STEPS;
+	r.pipelines = 1;
+	r.stages = r.machines = 4;
+	r.step_s[HD_SPOT_LAZY] = 1;
+	r.step_s[HD_SPOT_CHECKPOINT] = 0.9;
+	r.losses_h = 6;
+	r.usd_h = 1;
+	for (int i = 1; i <= 100; i++) {
+		struct hd_resilience_now now = at(i, ++step);
+		now.takes_s = now.back_s = 0.001;
+		assert_true(commit(&r, now) == (i == 100));
+	}
+	assert_int_equal(r.is, HD_SPOT_CHECKPOINT);
+	/* of another grid nothing was measured */
+	r.is = HD_SPOT_LAZY;
+	for (int i = 1; i <= 100; i++) {
+		struct hd_resilience_now now = at(i, ++step);
+		now.takes_s = now.back_s = 0.001;
+		now.machines = 5;
+		assert_false(commit(&r, now));
+	}
+	r.is = HD_SPOT_CHECKPOINT;
+	/* three losses at once: more than twice as many an hour, at the next commit that is where it was */
+	r.commits = 0;
+	for (uint32_t w = 0; w < 3; w++)
+		hd_resilience_lost(&r, w, false, step + 1, 200 + 5000 * w);
+	hd_resilience_back(&r);
+	assert_false(commit(&r, at(30000, step)));        /* what was committed before is run again */
+	CHECK(commit(&r, at(60200, ++step)) && r.is == HD_SPOT_LAZY, "a loss took %g s", r.back_s);
+	CHECK(fabs(r.back_s - 60) < 1e-9, "%g s", r.back_s);
+}
+
+static void a_bound_on_pauses_buys_shadows(void **state)
+{
+	struct hd_resilience r;
+	struct hd_resilience_now now = at(0, 1);
+
+	(void)state;
+	now.back_s = 10;                          /* not worth 2 % */
+	hd_resilience_begin(&r, HD_SPOT_CHECKPOINT, 0);
+	assert_false(commit(&r, now));
+	now.pause_max_s = 5;
+	hd_resilience_begin(&r, HD_SPOT_CHECKPOINT, 0);
+	assert_true(commit(&r, now) && r.is == HD_SPOT_LAZY);
+}
+
+/* ---- played: losses come and go; a run that judges against runs that keep a mode */
+
+static double draw(uint64_t *at)
+{
+	*at = *at * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return ((double)(*at >> 33) + 0.5) / 0x1p31;
+}
+
+/* Steps in 20 hours. `keeps`: the mode, or HD_NSPOT_STRATEGIES: it judges. */
+static double play(enum hd_spot_strategy keeps, uint64_t seed, const double per_h[4], uint32_t *switches)
+{
+	const bool judges = keeps == HD_NSPOT_STRATEGIES;
+	struct hd_resilience r;
+	double at_s = 0, steps = 0, next_s = 0;
+	uint32_t worker = 0;
+
+	hd_resilience_begin(&r, judges ? HD_SPOT_CHECKPOINT : keeps, 0);
+	while (at_s < 72000) {
+		const double rate = per_h[(int)(at_s / 18000) % 4] / 3600;
+		const bool lazy = r.is == HD_SPOT_LAZY;
+		if (next_s <= 0)
+			next_s = at_s - log(draw(&seed)) / rate;
+		const double step_s = lazy ? 1.03 : 1;
+		at_s += step_s;
+		if (at_s >= next_s) {
+			hd_resilience_lost(&r, worker++, false, (uint64_t)steps, (int64_t)(at_s * 1e3));
+			if (!lazy)
+				hd_resilience_back(&r);
+			at_s += lazy ? 3 : 60;
+			next_s = 0;
+		}
+		steps++;
+		struct hd_resilience_now now = at((int64_t)(at_s * 1e3), (uint64_t)steps);
+		now.step_s = step_s;
+		enum hd_spot_strategy mode;
+		char why[HD_RESILIENCE_WORDS];
+		if (judges && hd_resilience_commit(&r, &now, &mode, why)) {
+			assert_true(strlen(why) > 20 && strlen(why) < HD_RESILIENCE_WORDS - 1);
+			hd_resilience_took(&r, mode);
+			at_s += 2;                /* a change of the view */
+			++*switches;
+		}
+	}
+	return steps;
+}
+
+static void judging_is_worth_what_the_best_mode_is(void **state)
+{
+	static const double per_h[][4] = { { 0.1, 0.1, 0.1, 0.1 }, { 2, 2, 2, 2 }, { 12, 12, 12, 12 },
+		{ 60, 60, 60, 60 }, { 0.1, 60, 0.1, 60 }, { 30, 0.1, 0.1, 0.1 }, { 1, 5, 20, 1 } };
+	double worst = 1, gains = 0;
+	uint32_t most = 0;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof per_h / sizeof *per_h; k++)
+		for (uint64_t seed = 1; seed <= 3; seed++) {
+			uint32_t switches = 0, no = 0;
+			const double none = play(HD_SPOT_CHECKPOINT, seed, per_h[k], &no),
+				lazy = play(HD_SPOT_LAZY, seed, per_h[k], &no),
+				judged = play(HD_NSPOT_STRATEGIES, seed, per_h[k], &switches);
+			worst = fmin(worst, judged / fmax(none, lazy));
+			gains = fmax(gains, judged / fmin(none, lazy));
+			most = switches > most ? switches : most;
+		}
+	CHECK(worst >= 0.95, "judged it is worth %.3f of the better mode once", worst);
+	CHECK(gains > 1.3 && most >= 1 && most <= 8, "%g times the worse mode, %u switches", gains, most);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_market_is_what_was_seen_and_one_loss_more),
+		cmocka_unit_test(a_mode_is_taken_where_it_gains_five_in_a_hundred),
+		cmocka_unit_test(it_is_judged_at_times),
+		cmocka_unit_test(a_bound_on_pauses_buys_shadows),
+		cmocka_unit_test(judging_is_worth_what_the_best_mode_is),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
