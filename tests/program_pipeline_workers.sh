@@ -155,7 +155,7 @@ passed "state by stages, activations in a file: the bits of one device, evaluati
 
 # of two pipelines any one worker may go: each stage has another holder; a third pipeline comes
 heddle run wide.yaml --out held --workers 4 -s parallel.mode=pipeline -s parallel.replicas=2 \
-	-s parallel.stages=2 -s workers.pace=80ms -s workers.detect=2s >held.log 2>&1 &
+	-s parallel.stages=2 -s workers.pace=300ms -s workers.detect=2s >held.log 2>&1 &
 reach held 8
 has_members() { heddle status held --json | grep -qE '"members":4,|"state":"done"'; }
 await has_members
