@@ -230,9 +230,10 @@ HD_MUST_USE enum hd_err hd_dist_rest(struct hd_worker *worker, uint32_t epoch,
 /* Which virtual node to probe in a step: one that has samples, another one each step. */
 uint32_t hd_dist_probed(const struct hd_worker *worker, uint64_t step);
 /* Between two steps: computes virtual node vn of step hd_worker_at() from the present state, and hashes its
- * gradients and metrics into *bits. It is part of no step and changes no result that may still be read. It
- * needs the time and the memory of a repair of this virtual node; at norms over the global batch no other one
- * brings anything. HD_E_REFUSED: too little memory, or a step is under way. */
+ * gradients and metrics into *bits. It is part of no step and changes no result that may still be read, nor
+ * what was begun of that step. It needs the time and the memory of a repair of this virtual node; at norms
+ * over the global batch no other one brings anything. HD_E_REFUSED: too little memory, or a step is under
+ * way. */
 HD_MUST_USE enum hd_err hd_dist_probe(struct hd_worker *worker, uint32_t vn, struct hd_hash *bits,
 	struct hd_diag *diag);
 

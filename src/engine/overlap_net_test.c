@@ -82,6 +82,40 @@ static void what_was_begun_is_forgotten_with_its_epoch(void **state)
 	assert_true(stale);
 }
 
+/* The same bits as on one device. */
+static void probe(struct net *net, uint32_t m, uint32_t vn)
+{
+	struct hd_hash want, got;
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_dist_probe(net->one.worker, vn, &want, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_dist_probe(net->at[m].worker, vn, &got, &diag) == HD_OK, "%s", diag.text);
+	assert_true(hd_hash_same(want, got));
+}
+
+/* What was begun of the step to come lies in flat vectors between the two. */
+static void a_probe_between_two_steps_changes_nothing(void **state)
+{
+	struct net *net = calloc(1, sizeof *net);
+	uint32_t probed = 0;
+
+	(void)state;
+	assert_non_null(net);
+	seed = 1;
+	for (size_t c = 0; c < 3; c++)
+		for (uint32_t each = 1; each < 4; each += 2) {
+			open_net(net, c, 4, each, HD_KEEPS_ALL);
+			for (uint32_t i = 0; i < MANY_STEPS; i++) {
+				step(net, "with probes");
+				for (uint32_t m = 0; m < net->n && net->ahead; m++, probed++)
+					probe(net, m, i % cases[c].vns);
+			}
+			close_net(net);
+		}
+	assert_true(probed > MANY_STEPS);
+	free(net);
+}
+
 /* Of even steps and of odd ones. */
 static void letters_of_two_steps_have_names_of_their_own(void **state)
 {
@@ -106,6 +140,7 @@ int main(void)
 		cmocka_unit_test(letters_of_two_steps_have_names_of_their_own),
 		cmocka_unit_test(they_give_the_bits_of_one_device),
 		cmocka_unit_test(what_was_begun_is_forgotten_with_its_epoch),
+		cmocka_unit_test(a_probe_between_two_steps_changes_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

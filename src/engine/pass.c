@@ -5,6 +5,7 @@
 
 #include "plan/check.h"
 #include "engine/meeting.h"
+#include "engine/overlap.h"
 #include "engine/pipe.h"
 #include "engine/reading_int.h"
 
@@ -70,6 +71,17 @@ static enum hd_err plan_pass(struct hd_worker *w, struct hd_plan *plan, const ui
 	return hd_plan_of_map(plan, &job, d + 1, map, arena, diag);
 }
 
+/* How many of the rank's buffers hold what must stay: those of the part, and of steps that overlap the flat
+ * vectors of both pipes, where gradients of the step to come may lie between two steps. */
+static uint32_t buffers_of_part(const struct hd_worker *w, uint32_t r)
+{
+	const struct hd_work *work = hd_worker_work(w);
+
+	if (work->overlap)
+		return hd_pipe_vectors_of(work->overlap->pipe[1], r);
+	return work->rank[r].script.nbuffers ? work->rank[r].script.nbuffers : 1;
+}
+
 /* Behind the buffers of the part and of the first `nrepairs` repairs. */
 static enum hd_err give_place(struct hd_worker *w, struct hd_work *work, uint32_t nrepairs,
 	struct hd_arena *arena, struct hd_diag *diag)
@@ -80,9 +92,7 @@ static enum hd_err give_place(struct hd_worker *w, struct hd_work *work, uint32_
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the work of %u devices", w->spec.ndevices);
 	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
 		struct hd_rank_need *need = &w->rank[r].need;
-		first[r] = hd_worker_work(w)->rank[r].script.nbuffers ?
-			hd_worker_work(w)->rank[r].script.nbuffers :
-			1;
+		first[r] = buffers_of_part(w, r);
 		for (uint32_t i = 0; i < nrepairs; i++)
 			first[r] += w->step->repair[i].rank[r].script.nbuffers;
 		uint32_t end = first[r] + work->rank[r].script.nbuffers;
