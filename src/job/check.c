@@ -450,6 +450,14 @@ static enum hd_err check_notice(struct hd_job_reader *reader)
 	return HD_OK;
 }
 
+/* The word that another key means, as if it had stood in that one's place. */
+static void say(struct hd_job_value *v, const struct hd_job_value *as, int64_t i, const char *word)
+{
+	*v = *as;
+	v->i = i;
+	v->text = word;
+}
+
 /* redundancy: by-notice are two words in one: which redundancy, and by what it is on. */
 static void take_by_notice(struct hd_job *job)
 {
@@ -457,15 +465,13 @@ static void take_by_notice(struct hd_job *job)
 
 	if (mode->i < HD_NREDUNDANCIES)
 		return;
-	*by = *mode;
-	by->i = HD_RESILIENCE_BY_NOTICE;
-	by->text = "by-notice";
-	mode->i = HD_REDUNDANCY_LAZY;
-	mode->text = hd_redundancy_names[HD_REDUNDANCY_LAZY];
+	say(by, mode, HD_RESILIENCE_BY_NOTICE, "by-notice");
+	say(mode, mode, HD_REDUNDANCY_LAZY, hd_redundancy_names[HD_REDUNDANCY_LAZY]);
 }
 
 /* Words that are a redundancy. Of two keys that say different ones the later word counts (file, environment,
- * -s); at the same place they contradict each other. */
+ * -s), and both keys are from there: a run keeps what was set. At the same place they contradict each
+ * other. */
 static enum hd_err take_way(struct hd_job_reader *reader)
 {
 	static const enum hd_redundancy is[HD_NRESILIENCES] = { [HD_RESILIENCE_LAZY] = HD_REDUNDANCY_LAZY,
@@ -487,13 +493,10 @@ static enum hd_err take_way(struct hd_job_reader *reader)
 		return hd_job_refuse(reader, "elastic.resilience: %s is redundancy %s, and "
 			"elastic.redundancy is %s: leave one of them out", by->text,
 			hd_redundancy_names[way], mode->text);
-	if (mode->origin > by->origin) {
-		by->i = HD_RESILIENCE_GIVEN;
-		by->text = "given";
-		return HD_OK;
-	}
-	mode->i = way;
-	mode->text = hd_redundancy_names[way];
+	if (mode->origin > by->origin)
+		say(by, mode, HD_RESILIENCE_GIVEN, "given");
+	else
+		say(mode, by, way, hd_redundancy_names[way]);
 	return HD_OK;
 }
 

@@ -14,21 +14,31 @@ static const char yaml[] = "model: {use: builtin:mlp, args: {input: [1, 4, 4], h
 struct desk { struct hd_arena arena; struct hd_fs fs; struct hd_clock clock; struct hd_rundir dir;
 	struct hd_job job; struct hd_diag diag; char parent[64]; };
 
-/* `yaml` with one word set, as `-s` or, of `origin`, as another did. */
-static struct hd_job *job_with(struct desk *d, const char *word, enum hd_origin origin)
+static struct hd_job_set set_of(struct desk *d, const char *word, enum hd_origin origin)
 {
-	struct hd_job_set set[1];
 	struct hd_job_sets sets;
+
+	assert_int_equal(hd_job_sets_init(&sets, 1, &d->arena, &d->diag), HD_OK);
+	assert_int_equal(hd_job_sets_word(&sets, word, &d->diag), HD_OK);
+	sets.set[0].origin = origin;
+	return sets.set[0];
+}
+
+/* `text` with one word set, as `-s` or, of `origin`, as another did. */
+static struct hd_job *job_of(struct desk *d, const char *text, const char *word, enum hd_origin origin)
+{
+	const struct hd_job_set set = set_of(d, word, origin);
 	struct hd_text warnings;
 
 	hd_text_init(&warnings, &d->arena);
-	assert_int_equal(hd_job_sets_init(&sets, 1, &d->arena, &d->diag), HD_OK);
-	assert_int_equal(hd_job_sets_word(&sets, word, &d->diag), HD_OK);
-	set[0] = sets.set[0];
-	set[0].origin = origin;
-	CHECK(!hd_job_parse(&d->job, "job.yaml", yaml, sizeof yaml - 1, set, 1, &d->arena, &d->diag,
+	CHECK(!hd_job_parse(&d->job, "job.yaml", text, strlen(text), &set, 1, &d->arena, &d->diag,
 		&warnings), "%s", d->diag.text);
 	return &d->job;
+}
+
+static struct hd_job *job_with(struct desk *d, const char *word, enum hd_origin origin)
+{
+	return job_of(d, yaml, word, origin);
 }
 
 /* The job of the run, as a process that goes on with it reads it. */
@@ -48,10 +58,18 @@ static const struct hd_job *kept(struct desk *d)
 	return &job;
 }
 
+static void begin_with(struct desk *d, const struct hd_job *job)
+{
+	struct hd_text text;
+
+	hd_text_init(&text, &d->arena);
+	hd_job_json(job, false, &text);
+	assert_int_equal(hd_rundir_put(&d->dir, HD_RUN_JOB, text.at, text.len, &d->diag), HD_OK);
+}
+
 static int enter(void **state)
 {
 	static struct desk d;
-	struct hd_text text;
 	char folder[80];
 
 	memset(&d, 0, sizeof d);
@@ -63,9 +81,7 @@ static int enter(void **state)
 	assert_int_equal(hd_fs_mkdirs(&d.fs, d.parent, NULL), HD_OK);
 	assert_int_equal(hd_rundir_create(&d.dir, &d.fs, &d.clock, d.parent, folder, "mlp", yaml,
 		sizeof yaml - 1, &d.diag), HD_OK);
-	hd_text_init(&text, &d.arena);
-	hd_job_json(job_with(&d, "workers.min=2", HD_FROM_SET), false, &text);
-	assert_int_equal(hd_rundir_put(&d.dir, HD_RUN_JOB, text.at, text.len, &d.diag), HD_OK);
+	begin_with(&d, job_with(&d, "workers.min=2", HD_FROM_SET));
 	*state = &d;
 	return 0;
 }
@@ -118,6 +134,44 @@ static void a_path_is_kept_from_the_root(void **state)
 	assert_string_equal(hd_job_text(kept(d), HD_JOB_NET_KEY), "/some/key");
 }
 
+/* Of two keys that say the same the later place counts: both are kept, else the next one that reads the file
+ * finds them in contradiction. */
+static void a_way_through_losses_is_kept_whole(void **state)
+{
+	static const struct { const char *begun, *word; enum hd_origin origin; const char *mode, *by; }
+	row[] = {
+		{ "redundancy: lazy\n", "elastic.resilience=checkpoint", HD_FROM_SET, "none", "checkpoint" },
+		{ "redundancy: lazy\n", "elastic.resilience=checkpoint", HD_FROM_ENV, "none", "checkpoint" },
+		{ "resilience: shadow-lazy\n", "elastic.redundancy=none", HD_FROM_SET, "none", "given" },
+		{ "resilience: shadow-lazy\n", "elastic.redundancy=none", HD_FROM_ENV, "none", "given" },
+		{ "resilience: shadow-lazy\n", "elastic.resilience=reroute", HD_FROM_SET, "none", "reroute" },
+		{ "resilience: checkpoint\n", "elastic.redundancy=lazy", HD_FROM_SET, "lazy", "given" },
+		{ "", "elastic.resilience=shadow-lazy", HD_FROM_SET, "lazy", "shadow-lazy" },
+		{ "redundancy: by-notice\n", "elastic.resilience=checkpoint", HD_FROM_SET, "none",
+			"checkpoint" },
+		{ "resilience: shadow-lazy\n", "elastic.redundancy=by-notice", HD_FROM_SET, "lazy",
+			"by-notice" },
+	};
+	struct desk *d = *state;
+	char text[500];
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const struct hd_job_set set = set_of(d, row[i].word, row[i].origin);
+		struct hd_job *resumed;
+
+		snprintf(text, sizeof text, "%scomm: {sync: stages}\n%s", yaml, row[i].begun);
+		begin_with(d, job_of(d, text, "workers.min=2", HD_FROM_SET));
+		CHECK(!hd_kept_job_read(&resumed, &d->dir, &set, 1, &d->arena, &d->diag), "row %zu: %s", i,
+			d->diag.text);
+		CHECK(!hd_kept_job_settings(&d->dir, resumed, &d->arena, &d->diag), "row %zu: %s", i,
+			d->diag.text);
+		const struct hd_job *is = kept(d);
+		CHECK(!strcmp(hd_job_text(is, HD_JOB_REDUNDANCY), row[i].mode) &&
+			!strcmp(hd_job_text(is, HD_JOB_RESILIENCE), row[i].by), "row %zu: %s, %s", i,
+			hd_job_text(is, HD_JOB_REDUNDANCY), hd_job_text(is, HD_JOB_RESILIENCE));
+	}
+}
+
 static void what_fixes_the_result_is_refused(void **state)
 {
 	struct desk *d = *state;
@@ -133,6 +187,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_set_is_kept_and_nothing_else, enter, leave),
 		cmocka_unit_test_setup_teardown(a_path_is_kept_from_the_root, enter, leave),
+		cmocka_unit_test_setup_teardown(a_way_through_losses_is_kept_whole, enter, leave),
 		cmocka_unit_test_setup_teardown(what_fixes_the_result_is_refused, enter, leave),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
