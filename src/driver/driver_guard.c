@@ -48,12 +48,16 @@ static void expect(const struct driver *c, struct hd_resilience_now *now)
 	const struct hd_job *job = c->spec->task->job;
 	const struct hd_job_value *every = &job->value[HD_JOB_CKPT_EVERY],
 		*pause = &job->value[HD_JOB_PAUSE_MAX];
+	/* the one just committed may have been done twice */
+	const double known_s = c->resilience.step_s[c->resilience.is],
+		step_s = known_s > 0 ? known_s : c->step_ms * 1e-3;
 
 	now->takes_s = (double)c->detect_ns * 1e-9 + 2;
-	now->back_s = now->takes_s + (every->every_steps ? (double)every->i * now->step_s :
-		(double)every->i * 1e-9) / 2;
+	now->back_s = now->takes_s + (double)every->i * (every->every_steps ? step_s : 1e-9) / 2;
 	now->pause_max_s = pause->is_none ? 0 : (double)pause->i * 1e-9;
 }
+
+static int64_t now_ms(const struct driver *c) { return hd_clock_now_ns(c->spec->clock) / HD_NS_PER_MS; }
 
 static void judge(struct driver *c, const struct hd_view *view, uint64_t step, bool whole)
 {
@@ -68,8 +72,7 @@ static void judge(struct driver *c, const struct hd_view *view, uint64_t step, b
 	const bool single = pipes->stages.v == 1 && pipes->stages.t <= 1 &&
 		hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_PIPELINE &&
 		hd_job_int(job, HD_JOB_UPDATE) == HD_UPDATE_FLUSH;
-	struct hd_resilience_now now = { .step = step,
-		.now_ms = hd_clock_now_ns(c->spec->clock) / HD_NS_PER_MS,
+	struct hd_resilience_now now = { .step = step, .now_ms = now_ms(c),
 		.pipelines = view->nranks / view->shape.width, .stages = view->shape.width,
 		.machines = view->nranks, .step_s = whole ? c->step_ms * 1e-3 : 0,
 		.batch = (double)hd_job_int(job, HD_JOB_GLOBAL), .usd_h = hd_job_num(job, HD_JOB_USD_H) };
@@ -101,7 +104,7 @@ const char *driver_resilience(const struct driver *c, char *out, size_t cap)
 	else if (c->judges)
 		snprintf(out, cap, "auto, %s", *c->judged ? c->judged : "not judged yet");
 	else
-		snprintf(out, cap, "%s", hd_job_text(c->spec->task->job, HD_JOB_RESILIENCE));
+		snprintf(out, cap, "%s", c->way);
 	return out;
 }
 
@@ -122,12 +125,14 @@ void driver_guard_begin(struct driver *c, const struct hd_job *job)
 	c->guards = hd_job_int(job, HD_JOB_RESILIENCE) == HD_RESILIENCE_BY_NOTICE;
 	c->judges = hd_job_int(job, HD_JOB_RESILIENCE) == HD_RESILIENCE_AUTO;
 	c->guard = (struct hd_guard){ .n = 0 };
-	hd_resilience_begin(&c->resilience, strategy_of(mode),
-		hd_clock_now_ns(c->spec->clock) / HD_NS_PER_MS);
+	snprintf(c->way, sizeof c->way, "%s", hd_job_text(job, HD_JOB_RESILIENCE));
+	hd_resilience_begin(&c->resilience, strategy_of(mode), now_ms(c));
 	memset(c->cannot, 0, sizeof c->cannot);
 	*c->judged = '\0';
 	c->guard_mode = mode == HD_REDUNDANCY_NONE ? HD_REDUNDANCY_LAZY : mode;
-	c->guard_stuck = c->guard_switched = c->guard_refused = false;
+	c->guard_stuck = c->guard_refused = false;
+	/* by auto the mode is its own, whichever coordinator has judged */
+	c->guard_switched = c->judges && mode != HD_REDUNDANCY_NONE;
 	if (c->guards && mode == HD_REDUNDANCY_NONE)
 		driver_note(c, "resilience", HD_NOBODY,
 			"by-notice: elastic.redundancy is none, so it is lazy while it is on");
@@ -172,6 +177,17 @@ static bool takes_part(const struct driver *c, uint32_t worker)
 	return false;
 }
 
+/* What is lost with it: stages, not what waits for a place, nor what it runs for one that is lost already. */
+static uint32_t ranks_of(const struct driver *c, uint32_t worker)
+{
+	const struct hd_view *view = c->machine ? hd_coordinator_view(c->machine) : NULL;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; view && i < view->nranks; i++)
+		n += view->rank[i].worker == worker && !hd_view_doubled(view, i);
+	return n;
+}
+
 void driver_guard_noted(struct driver *c, const char *name, uint32_t worker)
 {
 	const bool left = !strcmp(name, "leave"), lost = !strcmp(name, "lost"),
@@ -179,9 +195,9 @@ void driver_guard_noted(struct driver *c, const char *name, uint32_t worker)
 
 	if (c->judges && !strcmp(name, "restore"))
 		hd_resilience_back(&c->resilience);
-	if (c->judges && (announced || lost) && takes_part(c, worker))
-		hd_resilience_lost(&c->resilience, worker, announced, c->end.step,
-			hd_clock_now_ns(c->spec->clock) / HD_NS_PER_MS);
+	if (c->judges && (announced || lost))
+		hd_resilience_lost(&c->resilience, worker, ranks_of(c, worker), announced, c->end.step,
+			now_ms(c));
 	if (!c->guards || !(left || lost) || !takes_part(c, worker))
 		return;
 	if (left)
@@ -200,10 +216,11 @@ void driver_guard_step(struct driver *c, uint64_t step, bool whole)
 	struct hd_co_status status;
 	char said[HD_GUARD_WORDS];
 
+	const bool made_up = c->judges && hd_resilience_made_up(&c->resilience, step, now_ms(c));
 	if (c->judges && view && view->shape.nstages && hd_view_same_shape(&view->shape, &c->config.shape)) {
 		hd_coordinator_status(c->machine, &status);
 		if (!status.halting)
-			judge(c, view, step, whole);
+			judge(c, view, step, whole && !made_up);
 		return;
 	}
 	if (!c->guards || !view || !view->shape.nstages || mode == hd_shape_redundancy(&c->config.shape) ||

@@ -17,6 +17,7 @@ struct run {
 	struct driver c;
 	struct hd_driver_spec spec;
 	struct co_at_work at;
+	struct hd_clock_sim clock;
 	uint64_t step;
 };
 
@@ -40,7 +41,8 @@ static void begin_as(struct run *r, const char *parallel, const char *elastic)
 	snprintf(more, sizeof more, "parallel: {%s}\ncomm: {sync: stages}\n%s\n", parallel, elastic);
 	desk_open(&r->desk, more);
 	const struct hd_task *task = r->desk.made.rig.task;
-	r->spec = (struct hd_driver_spec){ .task = task, .fs = &r->desk.made.rig.fs, .clock = &r->desk.clock,
+	hd_clock_sim(&r->clock, INT64_C(1000000000000), 0);
+	r->spec = (struct hd_driver_spec){ .task = task, .fs = &r->desk.made.rig.fs, .clock = &r->clock.clock,
 		.dir = &r->desk.dir, .watch = { .user = &r->desk, .note = note } };
 	c->spec = &r->spec;
 	CHECK(hd_pipe_set_init(&c->pipes, task, &r->desk.diag) == HD_OK, "%s", r->desk.diag.text);
@@ -64,6 +66,8 @@ static void begin(struct run *r, const char *elastic)
 {
 	begin_as(r, "mode: auto, settled: '1f1b 2 2 0,5 of 2'", elastic);
 }
+
+static void pass(struct run *r, int64_t s) { hd_clock_sim_advance(&r->clock, s * 1000000000); }
 
 static void end(struct run *r)
 {
@@ -285,16 +289,96 @@ static void what_is_worth_most_is_judged(void **state)
 		driver_noted(&r.c, "restore", HD_NOBODY, "");
 	}
 	assert_true(r.c.resilience.n == 2 && r.c.resilience.back && r.c.resilience.until == r.c.end.step + 1);
-	r.c.resilience.lost_ms -= 60000;          /* it took a minute */
+	pass(&r, 60);
 	assert_true(steps(&r) && is_redundant(&r));
 	/* with notice and out of itself it takes nothing */
 	leave(&r, 0, PREEMPT);
 	assert_true(r.c.resilience.n == 2 && r.c.resilience.until == 0);
 	end(&r);
+	/* nor has the next coordinator a worker with the memory for what the one before took */
+	begin(&r, "elastic: {redundancy: lazy, resilience: auto}");
+	driver_noted(&r.c, HD_NOTE_REFUSED, 1, "{\"text\":\"memory\"}");
+	assert_true(!is_redundant(&r) && r.c.nqueued == 1);
+	assert_string_equal(kept(&r), "none auto");
+	end(&r);
 	begin(&r, "elastic: {resilience: checkpoint}");
 	assert_string_equal(driver_resilience(&r.c, text, sizeof text), "checkpoint");
 	r.c.step_ms = 100;
 	assert_true(!steps(&r) && !is_redundant(&r));
+	end(&r);
+}
+
+/* The commit that is where the run was ends a loss, also under fewer stages, which are not judged: what goes
+ * by until a worker has come is no part of it. */
+static void a_loss_is_made_up_for_under_any_view(void **state)
+{
+	struct run r;
+
+	(void)state;
+	begin(&r, "elastic: {resilience: auto}\ncheckpoint: {every: 10 s}");
+	const struct hd_resilience *is = &r.c.resilience;
+	r.c.step_ms = 100;
+	assert_false(steps(&r));
+	driver_noted(&r.c, "lost", r.at.co->view.rank[1].worker, "its process ended");
+	assert_true(is->until == 1);
+	r.at.co->view.shape.first[1]++;
+	pass(&r, 3);
+	driver_guard_step(&r.c, 0, false);
+	assert_true(is->until == 0 && is->nsteps[HD_SPOT_CHECKPOINT] == 1);
+	pass(&r, 600);
+	r.at.co->view.shape = r.c.config.shape;
+	assert_false(steps(&r));
+	CHECK(is->takes_s[HD_SPOT_CHECKPOINT] > 2.999 && is->takes_s[HD_SPOT_CHECKPOINT] < 3.001, "%g s",
+		is->takes_s[HD_SPOT_CHECKPOINT]);
+	/* nor is a step that ends a loss a measure of one, whatever was done twice */
+	driver_noted(&r.c, "lost", r.at.co->view.rank[0].worker, "its process ended");
+	assert_true(is->until == 1 && is->nsteps[HD_SPOT_CHECKPOINT] == 2);
+	assert_true(!steps(&r) && is->until == 0 && is->nsteps[HD_SPOT_CHECKPOINT] == 2);
+	end(&r);
+}
+
+/* A commit of which something was done twice is no measure of a step, but 600 of them lie between
+ * checkpoints: 30 s are lost on average. One loss in ten minutes does not pay for shadows, three do. */
+static void what_lies_between_checkpoints_is_in_steps_that_were_measured(void **state)
+{
+	struct run r;
+
+	(void)state;
+	begin(&r, "elastic: {resilience: auto}\ncheckpoint: {every: 600 steps}");
+	r.c.step_ms = 100;
+	assert_true(!steps(&r) && !is_redundant(&r));
+	for (uint32_t i = 0; i < 2; i++) {
+		driver_noted(&r.c, "lost", r.at.co->view.rank[i].worker, "its process ended");
+		pass(&r, 3);
+	}
+	r.c.step_ms = 100000;
+	driver_guard_step(&r.c, 0, false);
+	CHECK(is_redundant(&r), "%s", r.c.judged);
+	end(&r);
+}
+
+static void losses_count_by_the_ranks_that_are_lost(void **state)
+{
+	struct run r;
+
+	(void)state;
+	begin(&r, "elastic: {resilience: auto}");
+	struct hd_view *view = &r.at.co->view;
+	const uint32_t waits = 9;
+	view->member[view->nmembers++] = waits;
+	driver_noted(&r.c, "lost", waits, "its process ended");
+	assert_true(r.c.resilience.n == 0 && r.c.resilience.until == 0);
+	view->rank[1].worker = view->rank[0].worker;
+	driver_noted(&r.c, "lost", view->rank[0].worker, "its process ended");
+	assert_int_equal(r.c.resilience.n, 2);
+	end(&r);
+	/* what it ran for a lost one is lost once */
+	begin(&r, "elastic: {resilience: auto}");
+	view = &r.at.co->view;
+	view->rank[1].worker = view->rank[0].worker;
+	view->doubled[0] = 2;
+	driver_noted(&r.c, "lost", view->rank[0].worker, "its process ended");
+	assert_int_equal(r.c.resilience.n, 1);
 	end(&r);
 }
 
@@ -354,7 +438,9 @@ static void who_asks_for_a_mode_has_it_until_notices_are_asked_to_say(void **sta
 		{ "redundancy=lazy", "lazy given", true, false },
 		{ "elastic.resilience=by-notice", "lazy by-notice", true, false },
 		{ "elastic.resilience=given", "lazy given", true, false },
+		{ "elastic.resilience=checkpoint", "none checkpoint", false, false },
 	};
+	char text[400];
 	struct run r;
 
 	(void)state;
@@ -365,6 +451,10 @@ static void who_asks_for_a_mode_has_it_until_notices_are_asked_to_say(void **sta
 		r.at.co->view.shape = r.c.config.shape;
 		CHECK(steps(&r) == row[i].changes && is_redundant(&r) == row[i].on, "%s", row[i].set);
 		CHECK(!strcmp(kept(&r), row[i].kept), "%s: %s", row[i].set, kept(&r));
+		/* status says so */
+		const char *said = driver_resilience(&r.c, text, sizeof text),
+			*by = strchr(row[i].kept, ' ') + 1;
+		CHECK(!strncmp(said, by, strlen(by)), "%s: %s", row[i].set, said);
 	}
 	end(&r);
 }
@@ -400,6 +490,9 @@ int main(void)
 		cmocka_unit_test(what_a_workers_memory_refuses_is_taken_back),
 		cmocka_unit_test(one_that_syncs_again_is_no_loss),
 		cmocka_unit_test(what_is_worth_most_is_judged),
+		cmocka_unit_test(a_loss_is_made_up_for_under_any_view),
+		cmocka_unit_test(what_lies_between_checkpoints_is_in_steps_that_were_measured),
+		cmocka_unit_test(losses_count_by_the_ranks_that_are_lost),
 		cmocka_unit_test(a_job_without_it_keeps_what_it_has),
 		cmocka_unit_test(what_cannot_be_is_said_once),
 		cmocka_unit_test(who_asks_for_a_mode_has_it_until_notices_are_asked_to_say),

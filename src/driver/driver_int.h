@@ -99,11 +99,12 @@ struct driver {
 	struct driver_notice notice[DRIVER_NOTICES];
 	bool held;                        /* a start waits for the end of a notice */
 	bool guards, guard_stuck;         /* elastic.resilience: by-notice; a change failed, as reported */
-	/* it was switched on here; a worker has not the memory for it, so that it stays off */
+	/* it was switched on here, or by auto; a worker has not the memory for it, so that it stays off */
 	bool guard_switched, guard_refused;
 	enum hd_redundancy guard_mode;    /* while it is wanted */
 	struct hd_guard guard;
-	bool judges;                      /* elastic.resilience: auto */
+	char way[16];                     /* elastic.resilience: of the job, or asked for since */
+	bool judges;                      /* it is auto */
 	struct hd_resilience resilience;
 	bool cannot[HD_NSPOT_STRATEGIES]; /* modes that did not work here */
 	char judged[HD_RESILIENCE_WORDS]; /* what was worth what; "": not yet */

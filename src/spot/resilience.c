@@ -12,16 +12,19 @@ void hd_resilience_begin(struct hd_resilience *r, enum hd_spot_strategy is, int6
 	*r = (struct hd_resilience){ .is = is, .began_ms = now_ms };
 }
 
-void hd_resilience_lost(struct hd_resilience *r, uint32_t worker, bool in_time, uint64_t step, int64_t now_ms)
+void hd_resilience_lost(struct hd_resilience *r, uint32_t worker, uint32_t nranks, bool in_time,
+	uint64_t step, int64_t now_ms)
 {
 	bool known = false;
 
+	if (!nranks)
+		return;
 	for (uint32_t i = 0; i < r->n; i++)
 		if (r->loss[i].worker == worker) {        /* it had left, and died before it was gone */
 			r->loss[i].in_time &= in_time;
 			known = true;
 		}
-	if (!known) {
+	for (uint32_t i = 0; !known && i < nranks; i++) {
 		r->loss[r->next].at_ms = now_ms;
 		r->loss[r->next].worker = worker;
 		r->loss[r->next].in_time = in_time;
@@ -43,6 +46,17 @@ void hd_resilience_took(struct hd_resilience *r, enum hd_spot_strategy mode) { r
 
 static double mean_of(double was, double is) { return was > 0 ? 0.75 * was + 0.25 * is : is; }
 
+bool hd_resilience_made_up(struct hd_resilience *r, uint64_t step, int64_t now_ms)
+{
+	double *of = r->back ? &r->back_s : &r->takes_s[r->is];
+
+	if (!r->until || step < r->until - 1)
+		return false;
+	*of = mean_of(*of, (double)(now_ms - r->lost_ms) * 1e-3);
+	r->until = 0;
+	return true;
+}
+
 static void measure(struct hd_resilience *r, const struct hd_resilience_now *now)
 {
 	const double weight = r->nsteps[r->is] < 1 ? 1 : fmax(1.0 / HD_RESILIENCE_STEPS,
@@ -54,12 +68,7 @@ static void measure(struct hd_resilience *r, const struct hd_resilience_now *now
 	r->pipelines = now->pipelines;
 	r->stages = now->stages;
 	r->machines = now->machines;
-	if (r->until && now->step >= r->until - 1) {
-		const double took = (double)(now->now_ms - r->lost_ms) * 1e-3;
-		double *of = r->back ? &r->back_s : &r->takes_s[r->is];
-		*of = mean_of(*of, took);
-		r->until = 0;
-	} else if (!r->until && now->step_s > 0) {
+	if (!hd_resilience_made_up(r, now->step, now->now_ms) && !r->until && now->step_s > 0) {
 		double *of = &r->step_s[r->is];
 		*of = r->nsteps[r->is]++ ? *of + weight * (now->step_s - *of) : now->step_s;
 	}
@@ -123,7 +132,7 @@ struct hd_spot_market hd_resilience_market(const struct hd_resilience *r, const 
 	m.losses_h = instants * 3.6e6 / (double)(seen_ms + HD_RESILIENCE_FIRST_MS);
 	m.announced = (double)in_time / (all + 1);
 	m.pause_s = m.rebuild_s = takes_of(r, now, mode);
-	m.reload_s = fmax(0, (r->back_s > 0 ? r->back_s : now->back_s) - m.rebuild_s);
+	m.reload_s = fmax(0, r->back_s > 0 ? r->back_s - m.rebuild_s : now->back_s - now->takes_s);
 	return m;
 }
 

@@ -6,10 +6,11 @@
  *
  * 1. Losses per hour: those of the last HD_RESILIENCE_WINDOW_MS and one more, over that time and
  *    HD_RESILIENCE_FIRST_MS more: what is expected before any was seen. Losses within HD_RESILIENCE_ONE_MS
- *    are one of several machines. In time is a loss whose worker had left by itself after a notice.
+ *    are one of several machines. In time is a loss whose worker had left by itself after a notice. A worker
+ *    with several ranks is as many losses at once; one without counts nothing.
  * 2. What a loss takes is what losses took, each new one a quarter of the mean: from it until the run is
- *    where it was, those that went back to a checkpoint apart. Of a mode that has seen none: of the others,
- *    and before any: what the caller expects.
+ *    where it was, in whatever shape, those that went back to a checkpoint apart. Of a mode that has seen
+ *    none: of the others, and before any: what the caller expects; so does what the way back adds.
  * 3. What a mode adds to a step: its steps to those without, both measured over HD_RESILIENCE_STEPS; else
  *    as a table has it. Another grid is measured by itself.
  * 4. Each mode that the run can have is judged by value.h on the grid of the view: without shadows peers hold
@@ -57,16 +58,19 @@ struct hd_resilience_now {
 };
 
 void hd_resilience_begin(struct hd_resilience *r, enum hd_spot_strategy is, int64_t now_ms);
-/* A worker of the view is gone: by itself after a notice, or not. `step`: the next to be committed. */
-void hd_resilience_lost(struct hd_resilience *r, uint32_t worker, bool in_time, uint64_t step,
-	int64_t now_ms);
+/* A worker with so many ranks of the view is gone: by itself after a notice, or not. `step`: the next to be
+ * committed. */
+void hd_resilience_lost(struct hd_resilience *r, uint32_t worker, uint32_t nranks, bool in_time,
+	uint64_t step, int64_t now_ms);
 /* All go back to a checkpoint. */
 void hd_resilience_back(struct hd_resilience *r);
 /* Losses as a market: rule 1 and, for a mode, rule 2. */
 struct hd_spot_market hd_resilience_market(const struct hd_resilience *r, const struct hd_resilience_now *now,
 	enum hd_spot_strategy mode);
-/* After a commit. True: another mode is worth having, *mode; `why` says each with its terms. It is `is` once
- * the caller has it: hd_resilience_took(). */
+/* After a commit under any view, also one that is not judged. True: a loss is made up for by it. */
+bool hd_resilience_made_up(struct hd_resilience *r, uint64_t step, int64_t now_ms);
+/* After a commit; made up is asked here, too. True: another mode is worth having, *mode; `why` says each with
+ * its terms. It is `is` once the caller has it: hd_resilience_took(). */
 bool hd_resilience_commit(struct hd_resilience *r, const struct hd_resilience_now *now,
 	enum hd_spot_strategy *mode, char why[HD_RESILIENCE_WORDS]);
 void hd_resilience_took(struct hd_resilience *r, enum hd_spot_strategy mode);

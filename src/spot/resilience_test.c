@@ -23,9 +23,9 @@ static void a_market_is_what_was_seen_and_one_loss_more(void **state)
 
 	(void)state;
 	hd_resilience_begin(&r, HD_SPOT_CHECKPOINT, 0);
-	hd_resilience_lost(&r, 1, false, 3, 100000);
-	hd_resilience_lost(&r, 2, false, 3, 101000);
-	hd_resilience_lost(&r, 3, true, 4, 500000);
+	hd_resilience_lost(&r, 1, 1, false, 3, 100000);
+	hd_resilience_lost(&r, 2, 1, false, 3, 101000);
+	hd_resilience_lost(&r, 3, 1, true, 4, 500000);
 	struct hd_spot_market m = hd_resilience_market(&r, &now, HD_SPOT_LAZY);
 	/* two instants and one more in 660 + 600 s; of them one takes two */
 	CHECK(fabs(m.losses_h - 3 * 3600 / 1260.0) < 1e-9, "%g losses/h", m.losses_h);
@@ -34,13 +34,58 @@ static void a_market_is_what_was_seen_and_one_loss_more(void **state)
 	assert_true(fabs(m.announced - 0.25) < 1e-12);
 	assert_true(fabs(m.pause_s - 2) < 1e-12 && fabs(m.reload_s - 48) < 1e-12);
 	/* it dies before it is gone: not in time, and no other loss */
-	hd_resilience_lost(&r, 3, false, 4, 500500);
+	hd_resilience_lost(&r, 3, 1, false, 4, 500500);
 	m = hd_resilience_market(&r, &now, HD_SPOT_LAZY);
 	assert_true(fabs(m.losses_h - 3 * 3600 / 1260.0) < 1e-9 && m.announced <= 0);
 	/* two hours later nothing of it counts */
 	const struct hd_resilience_now late = at(660000 + HD_RESILIENCE_WINDOW_MS, 9);
 	m = hd_resilience_market(&r, &late, HD_SPOT_LAZY);
 	CHECK(fabs(m.losses_h - 3600 / 7800.0) < 1e-9 && m.ntogether == 1, "%g losses/h", m.losses_h);
+}
+
+/* A worker with two ranks takes two stages; one that only waits takes none, and no time. */
+static void losses_are_of_ranks(void **state)
+{
+	struct hd_resilience r;
+	const struct hd_resilience_now now = at(600000, 5);
+
+	(void)state;
+	hd_resilience_begin(&r, HD_SPOT_CHECKPOINT, 0);
+	hd_resilience_lost(&r, 1, 0, false, 3, 100000);
+	assert_true(r.n == 0 && r.until == 0);
+	hd_resilience_lost(&r, 2, 2, true, 3, 100000);
+	hd_resilience_lost(&r, 3, 1, true, 3, 200000);
+	assert_true(r.n == 3 && r.until == 0);
+	struct hd_spot_market m = hd_resilience_market(&r, &now, HD_SPOT_LAZY);
+	CHECK(fabs(m.losses_h - 3 * 3600 / 1200.0) < 1e-9, "%g losses/h", m.losses_h);
+	assert_true(m.ntogether == 2 && fabs(m.together[1] - 1 / 3.0) < 1e-12);
+	CHECK(fabs(m.announced - 0.75) < 1e-12, "%g in time", m.announced);
+	/* it dies before it is gone: both of it */
+	hd_resilience_lost(&r, 2, 2, false, 3, 100500);
+	m = hd_resilience_market(&r, &now, HD_SPOT_LAZY);
+	assert_true(r.n == 3 && fabs(m.announced - 0.25) < 1e-12);
+}
+
+/* What a loss took says nothing of how long the way back would be. */
+static void a_way_back_that_nobody_took_is_as_expected(void **state)
+{
+	struct hd_resilience r;
+	const struct hd_resilience_now now = at(60000, 5);
+
+	(void)state;
+	hd_resilience_begin(&r, HD_SPOT_CHECKPOINT, 0);
+	hd_resilience_lost(&r, 1, 1, false, 3, 10000);
+	assert_true(!hd_resilience_made_up(&r, 2, 15000) && hd_resilience_made_up(&r, 3, 40000) &&
+		!hd_resilience_made_up(&r, 4, 50000));
+	struct hd_spot_market m = hd_resilience_market(&r, &now, HD_SPOT_CHECKPOINT);
+	CHECK(fabs(m.rebuild_s - 30) < 1e-12 && fabs(m.reload_s - 48) < 1e-12, "%g s, back %g s more",
+		m.rebuild_s, m.reload_s);
+	hd_resilience_lost(&r, 2, 1, false, 6, 60000);
+	hd_resilience_back(&r);
+	assert_true(hd_resilience_made_up(&r, 6, 101000));
+	m = hd_resilience_market(&r, &now, HD_SPOT_CHECKPOINT);
+	CHECK(fabs(m.rebuild_s - 30) < 1e-12 && fabs(m.reload_s - 11) < 1e-12, "%g s, back %g s more",
+		m.rebuild_s, m.reload_s);
 }
 
 static bool commit(struct hd_resilience *r, struct hd_resilience_now now)
@@ -130,7 +175,7 @@ static void it_is_judged_at_times(void **state)
 	/* three losses at once: more than twice as many an hour, at the next commit that is where it was */
 	r.commits = 0;
 	for (uint32_t w = 0; w < 3; w++)
-		hd_resilience_lost(&r, w, false, step + 1, 200 + 5000 * w);
+		hd_resilience_lost(&r, w, 1, false, step + 1, 200 + 5000 * w);
 	hd_resilience_back(&r);
 	assert_false(commit(&r, at(30000, step)));        /* what was committed before is run again */
 	CHECK(commit(&r, at(60200, ++step)) && r.is == HD_SPOT_LAZY, "a loss took %g s", r.back_s);
@@ -176,7 +221,7 @@ static double play(enum hd_spot_strategy keeps, uint64_t seed, const double per_
 		const double step_s = lazy ? 1.03 : 1;
 		at_s += step_s;
 		if (at_s >= next_s) {
-			hd_resilience_lost(&r, worker++, false, (uint64_t)steps, (int64_t)(at_s * 1e3));
+			hd_resilience_lost(&r, worker++, 1, false, (uint64_t)steps, (int64_t)(at_s * 1e3));
 			if (!lazy)
 				hd_resilience_back(&r);
 			at_s += lazy ? 3 : 60;
@@ -223,6 +268,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_market_is_what_was_seen_and_one_loss_more),
+		cmocka_unit_test(losses_are_of_ranks),
+		cmocka_unit_test(a_way_back_that_nobody_took_is_as_expected),
 		cmocka_unit_test(a_mode_is_taken_where_it_gains_five_in_a_hundred),
 		cmocka_unit_test(it_is_judged_at_times),
 		cmocka_unit_test(a_bound_on_pauses_buys_shadows),
