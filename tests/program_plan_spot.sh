@@ -72,9 +72,11 @@ passed "shadows cost what is simulated"
 keys() { grep -o '"keys":{[^}]*}' out | sed 's/"keys":{//; s/}//; s/","/"\n"/g' |
 	sed 's/"//g; s/:/=/; s/^/-s\n/'; }
 step() { heddle plan lenet.yaml --workers 6 "$@" --json | grep -o '"predicted_s":[^,]*' | cut -d: -f2; }
-for more in '' '-s parallel.mode=pipeline -s comm.sync=stages'; do
+for more in '' '-s parallel.mode=pipeline -s comm.sync=stages -s elastic.resilience=auto'; do
 	expect 0 heddle plan lenet.yaml --workers 6 $more --spot market.json --json
 	says '"keys":{"parallel.mode":"'
+	same "$(grep -c '"elastic.resilience":"given"' out)" "$(grep -c resilience <<<"$more")" \
+		"a word of the job that is another way"
 	says '"pipelines":3,"stages":2'
 	mapfile -t pasted < <(keys)
 	same "$(step "${pasted[@]}" | cut -c1-12)" "$(number step_s | cut -c1-12)" "the step of ${pasted[*]}"

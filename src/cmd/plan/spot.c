@@ -164,6 +164,8 @@ static void make_keys(struct spot_ask *a)
 	if (shadows || (stages && !deep))
 		put_word(a, HD_JOB_SYNC, shadows ? "stages" : "allreduce");
 	put_word(a, HD_JOB_REDUNDANCY, redundancy_of[w->value.strategy]);
+	if (hd_job_int(&a->p->in.job, HD_JOB_RESILIENCE) != HD_RESILIENCE_GIVEN)
+		put_word(a, HD_JOB_RESILIENCE, "given");         /* the job's word says otherwise, or would */
 	/* as the key takes it; what goes back to none is worth what is said with none: one a year */
 	snprintf(put_key(a, HD_JOB_CKPT_EVERY)->value, sizeof a->key->value, "%.0f s",
 		fmin(fmax(1, w->value.interval_s), 3e7));
