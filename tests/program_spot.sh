@@ -48,7 +48,7 @@ cat >script <<'EOF'
 {"node":"b","do":"add"}
 {"node":"c","do":"add"}
 {"node":"d","do":"add"}
-{"node":"b","do":"notice","cloud":"ec2","lead":120,"step":6,"members":4}
+{"node":"b","do":"notice","cloud":"ec2","lead":6000,"step":6,"members":4}
 {"node":"b","do":"kill","members":3}
 {"node":"e","do":"add"}
 {"node":"c","do":"kill","step":20,"members":4}
