@@ -66,6 +66,14 @@ goes_on near
 stops_with_bits_of_one near mlp.yaml
 passed "no race where workers of two devices come, go and die, and their coordinator"
 
+sed 's/lr: 1e-2/lr: 1e-2, update: 2bw/; s/layers: 1/layers: 2/; /^comm:/d' gpt.yaml >2bw.yaml
+"$HEDDLE_BIN" run 2bw.yaml --out ahead --workers 2 --devices 1 -q -s parallel.mode=pipeline \
+	-s parallel.schedule=2bw 2>log &
+reach ahead 30
+grep -q '^overlap$' ahead/plan/*.plan || failed "steps of 2bw do not overlap"
+stops_with_bits_of_one ahead 2bw.yaml
+passed "no race where workers begin the next step inside the one at hand"
+
 expect 0 heddle serve --new-key key
 "$HEDDLE_BIN" run gpt.yaml --out far --workers 2 --devices 1 --listen 127.0.0.1:0 --key key -q 2>log &
 await test -s far/listen

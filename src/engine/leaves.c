@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/le.h"
+#include "engine/overlap.h"
 #include "engine/part_int.h"
-#include "engine/pipe.h"
 
 /* What leaves say besides gradients, as bytes of little end (dist.h draws them). */
 
@@ -13,7 +13,11 @@ enum { VERSION = 1, HEAD = 8, ENTRY_HEAD = 8, FIELDS = HD_LEAF_FIELDS };
 
 /* ---- what is known ---- */
 
-static const struct hd_pipe *pipe_of(const struct hd_worker *w) { return hd_worker_work(w)->pipe; }
+static const struct hd_pipe *pipe_of(const struct hd_worker *w)
+{
+	return hd_overlap_tables(hd_worker_work(w));
+}
+
 static uint32_t nstages_of(const struct hd_worker *w) { return pipe_of(w) ? pipe_of(w)->nstages : 1; }
 
 static bool *known_of(const struct hd_worker *w, uint32_t stage, uint32_t vn)

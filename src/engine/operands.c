@@ -1,6 +1,6 @@
 #include "engine/worker_int.h"
 
-#include "engine/pipe.h"
+#include "engine/overlap.h"
 
 /* The joins that make the sums of buckets, worked out once for the roots of a step: a stage has its own. */
 
@@ -66,7 +66,7 @@ enum hd_err hd_dist_operands(struct hd_worker *w, const struct hd_tnode *root, c
 	uint32_t n, struct hd_diag *diag)
 {
 	struct hd_operands *o = &w->step->operands;
-	const struct hd_pipe *pipe = hd_worker_work(w)->pipe;
+	const struct hd_pipe *pipe = hd_overlap_tables(hd_worker_work(w));
 	const uint32_t nstages = pipe ? pipe->nstages : 1;
 
 	if (is_same(o, root, stage, n))
@@ -91,7 +91,7 @@ enum hd_err hd_dist_operands(struct hd_worker *w, const struct hd_tnode *root, c
 bool hd_dist_run_has(const struct hd_worker *w, uint32_t run, uint16_t stage)
 {
 	const struct hd_layout *layout = &w->task->layout;
-	const struct hd_pipe *pipe = hd_worker_work(w)->pipe;
+	const struct hd_pipe *pipe = hd_overlap_tables(hd_worker_work(w));
 	const uint32_t nbuckets = hd_layout_nbuckets(layout);
 	bool has = !pipe;
 

@@ -16,7 +16,10 @@
  *    (hd_dist_overlap()). Mail of both steps is on its way at once (post.h, rule 7), and what comes for the
  *    step to come is taken between the two as well.
  *
- * Ownership: tables lie in the arena of the part. Threads: changes between steps, by the worker's caller. */
+ * 6. Between two steps flat vectors of both pipes may hold gradients: a probe lies behind them (pass.c).
+ *
+ * Ownership: tables lie in the arena of the part. Threads: changes between steps, by the worker's caller;
+ * others ask hd_overlap_tables(). */
 #ifndef HD_ENGINE_OVERLAP_H
 #define HD_ENGINE_OVERLAP_H
 
@@ -44,6 +47,13 @@ bool hd_overlap_ahead(const struct hd_worker *worker);     /* is there any? */
 void hd_overlap_give(struct hd_worker *worker, const struct hd_work *work);
 /* All waits end, in all pipes of the pass. */
 void hd_overlap_fence(struct hd_work *work);
+
+/* The pipe to ask what follows from the plan alone, which both say alike. Any thread may: which one is of the
+ * step at hand is written at its begin, by the thread that computes. */
+static inline struct hd_pipe *hd_overlap_tables(const struct hd_work *work)
+{
+	return work->overlap ? work->overlap->pipe[0] : work->pipe;
+}
 
 static inline struct hd_pipe *hd_overlap_next(const struct hd_overlap *overlap)
 {

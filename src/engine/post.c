@@ -331,9 +331,10 @@ void hd_dist_mail_void(struct hd_worker *w)
 {
 	hd_lock_take(&w->post->lock);
 	for (size_t i = 0; i < 2; i++) {
-		struct hd_pipe *pipe = w->parts->of[i].work.pipe;
-		if (pipe && w->parts->of[i].work.overlap)
-			void_lines(hd_overlap_next(w->parts->of[i].work.overlap));
+		const struct hd_overlap *overlap = w->parts->of[i].work.overlap;
+		struct hd_pipe *pipe = hd_overlap_tables(&w->parts->of[i].work);
+		if (overlap)
+			void_lines(overlap->pipe[1]);
 		for (struct hd_pipe *of = pipe; of; of = of->before)
 			void_lines(of);
 		if (pipe)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "pipeline/schedule_check.h"
+#include "engine/overlap.h"
 #include "engine/parcel.h"
 #include "engine/worker_int.h"
 
@@ -182,7 +183,7 @@ void hd_post_give(struct hd_pipe *pipe)
 size_t hd_dist_mail_list(const struct hd_worker *w, uint16_t peer, bool send, struct hd_dist_letter *letter)
 {
 	const struct hd_work *work = hd_worker_work(w);
-	const struct hd_pipe *pipe = work ? work->pipe : NULL;
+	const struct hd_pipe *pipe = work ? hd_overlap_tables(work) : NULL;
 	size_t n = work ? hd_meeting_list(w->meeting, work->meeting, peer, send, letter) : 0;
 
 	for (uint32_t i = 0; pipe && i < pipe->nlines; i++) {
