@@ -237,8 +237,9 @@ const struct hd_verb hd_verb_run = {
 		"Nothing listens but Unix sockets in that directory, unless --listen HOST:PORT --key "
 		"FILE lets workers of other machines join.\n"
 		"SIGTERM, or SIGHUP (the terminal closes): finish the step, checkpoint, exit 75; "
-		"SIGINT: the same with 130; a second signal leaves at once, and so do the run's workers. "
-		"With --detach the run goes "
+		"SIGINT: the same with 130; a second signal leaves at once, and its workers of this "
+		"machine once they see that no coordinator comes, some times workers.detect later; those "
+		"of other machines when they give up. With --detach the run goes "
 		"on without its terminal, its words in RUN/log/run.log; so it does under nohup. A "
 		"directory that is removed or moved ends its run, with a checkpoint where it was (exit "
 		"3).",

@@ -27,7 +27,7 @@ struct post {
 	struct hd_host host;
 	struct hd_successor successor;
 	struct hd_notice_agent *notices;  /* owned */
-	bool admitted;
+	bool was_stopped;                 /* as this worker began: it was started to go on with it */
 	const char *argv[POST_ARGS];      /* of the successor */
 	char option[POST_PASSED][16], count[POST_PASSED][24];
 };
@@ -66,8 +66,9 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 	if (hd_ending_is_done(&ending))
 		return hd_fail(diag, HD_E_NOTFOUND, "%s: done, %llu steps: no worker is wanted", p->dir,
 			(unsigned long long)ending.step);
-	/* it left at once, and said no word to its members; a worker that comes later resumes the run */
-	if (p->admitted && hd_ending_is_stopped(&ending))
+	/* it left at once, and said no word to its workers, also to those that still start; one that comes
+	 * later resumes the run */
+	if (!p->was_stopped && hd_ending_is_stopped(&ending))
 		return hd_fail(diag, HD_E_NOTFOUND, "%s: stopped at step %llu: `heddle resume %s` goes on",
 			p->dir, (unsigned long long)ending.step, p->dir);
 	return hd_successor_start(&p->successor, diag);
@@ -105,7 +106,7 @@ static void admitted(void *user, uint32_t worker)
 	struct post *p = user;
 	char brief[HD_TITLE_BRIEF + 1];
 
-	p->admitted = true;
+	p->was_stopped = false;           /* it goes on */
 	if (snprintf(brief, sizeof brief, "heddle worker %u", worker) > HD_TITLE_BRIEF)
 		(void)snprintf(brief, sizeof brief, "heddle w%u", worker);
 	hd_title_set(&p->cmd->title, brief, "heddle: worker %u of %s", worker, p->dir);
@@ -203,9 +204,12 @@ static enum hd_err visit(struct post *p, struct hd_rundir *dir, struct hd_job *j
 {
 	struct hd_cmd *cmd = p->cmd;
 	char path[HD_PATH_CAP];
+	struct hd_ending ending;
 
 	enum hd_err err = hd_rundir_visit(dir, &cmd->fs, &cmd->clock, p->dir, &cmd->diag);
 	if (!err) {
+		p->was_stopped = !hd_ending_look(&cmd->fs, p->dir, &ending, NULL) &&
+			hd_ending_is_stopped(&ending);
 		hd_rundir_path(dir, HD_RUN_JOB, path, sizeof path);
 		err = hd_session_job(cmd, path, job, NULL, NULL);
 	}
