@@ -101,7 +101,7 @@ passed "steps that overlap have the same bits, whatever comes between two of the
 # over workers: all have the earlier versions, or those of their stages; resumed with fewer, and with none
 for shape in 2bw:3:pipeline:allreduce vsync:2:pipeline:stages stash:2:pipeline:stages stash:2:data:sharded; do
 	IFS=: read -r update workers mode sync <<<"$shape"
-	set -- -s optim.update=$update -s parallel.mode=$mode -s comm.sync=$sync
+	set -- -s optim.update=$update -s parallel.mode=$mode -s comm.sync=$sync -s workers.detect=10s
 	[ $update = 2bw ] || set -- "$@" -s optim.cuts=auto:3
 	[ $mode = data ] || set -- "$@" -s parallel.schedule=$update
 	one=${update/2bw/twobw}
@@ -130,6 +130,10 @@ for run in 2bw-allreduce vsync-stages; do
 done
 grep -q 'drained each step (the last stage' stash-stages/plan/*.plan ||
 	failed "no cause of a drain over workers"
+for key in parallel.offload=stage trace.samples=true; do
+	expect 2 heddle worker --join 2bw-allreduce -s $key
+	says "leave it out: the run's own holds"
+done
 train run gpt.yaml --out moved --workers 3 --steps 2 -s optim.update=stash -s optim.cuts=auto:3 \
 	-s parallel.schedule=stash
 train resume moved --workers 2 --steps 4 -s parallel.schedule=zb-h1

@@ -216,6 +216,26 @@ static enum hd_err visit(struct post *p, struct hd_rundir *dir, struct hd_job *j
 	return err ? err : hd_drive_network(cmd, job, p->dir, &p->net);
 }
 
+/* Of delayed updates over stages each worker must know of each step whether it begins the next one: these
+ * keys say it too, and are no part of what fixes the result. The run's own hold. */
+static enum hd_err keeps_order(struct hd_cmd *cmd, const struct hd_job *job)
+{
+	static const char *const keys[] = { "parallel.offload", "trace.samples" };
+
+	if (hd_job_int(job, HD_JOB_UPDATE) == HD_UPDATE_FLUSH || !hd_job_has_pipes(job))
+		return HD_OK;
+	for (uint32_t i = 0; i < cmd->args.nsets; i++)
+		for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+			const size_t len = strlen(keys[k]);
+			if (!strncmp(cmd->args.set[i], keys[k], len) && cmd->args.set[i][len] == '=')
+				return hd_fail(&cmd->diag, HD_E_INVAL,
+					"-s %s: all workers of a run with optim.update=%s have the same, or "
+					"their steps do not overlap alike; leave it out: the run's own holds",
+					cmd->args.set[i], hd_job_text(job, HD_JOB_UPDATE));
+		}
+	return HD_OK;
+}
+
 static bool asks_for_plaintext(const struct hd_cmd *cmd)
 {
 	bool open = false;
@@ -328,6 +348,7 @@ static enum hd_err verb_worker(struct hd_cmd *cmd)
 	hd_title_set(&cmd->title, "heddle worker", "heddle: worker of %s", where);
 	name_successor(post);
 	enum hd_err err = find_run(post, &dir, job);
+	err = err ? err : keeps_order(cmd, job);
 	if (!err)
 		err = hd_session_devices(cmd, job, &options);
 	if (!err)
