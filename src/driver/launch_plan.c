@@ -270,6 +270,8 @@ enum hd_err launch_choose(struct hd_launch *launch, struct hd_diag *diag)
 
 /* ---- the prediction */
 
+#define OVERLAP_ON_SHARED "no step is predicted: steps overlap, on fewer cores than devices"
+
 void launch_predict(struct hd_launch *launch, struct hd_pipes_forecast *forecast)
 {
 	const struct hd_launch_spec *spec = &launch->spec;
@@ -285,6 +287,8 @@ void launch_predict(struct hd_launch *launch, struct hd_pipes_forecast *forecast
 		snprintf(line, sizeof line, "no step is predicted: %s", *why.text ? why.text :
 			"a stage begins where nothing was measured");
 		launch_note(spec, "choice", line, line);
+	} else if (forecast->npipes && forecast->step.step_ns <= 0) {
+		launch_note(spec, "choice", OVERLAP_ON_SHARED, OVERLAP_ON_SHARED);
 	} else if (forecast->npipes) {
 		snprintf(line, sizeof line, "%.3f ms a step%s", forecast->step.step_ns * 1e-6,
 			forecast->step.cores ? ", on fewer cores than devices" : "");

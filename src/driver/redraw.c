@@ -70,7 +70,10 @@ static enum hd_err predict(const struct hd_redraw *r, struct hd_forecast *foreca
 	struct hd_plan plan;
 	enum hd_err err = hd_pipes_plan(&plan, pipes, view, &job, task, arena, NULL);
 
-	return err ? err : hd_forecast_make(forecast, &plan, r->spec.costs, &setting, arena, NULL);
+	err = err ? err : hd_forecast_make(forecast, &plan, r->spec.costs, &setting, arena, NULL);
+	if (!err)
+		hd_forecast_forget(forecast, &plan);
+	return err;
 }
 
 static bool has_one_rank_each(const struct hd_view *view)

@@ -363,6 +363,12 @@ enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan 
 	return HD_OK;
 }
 
+void hd_forecast_forget(struct hd_forecast *f, const struct hd_plan *plan)
+{
+	if (plan->overlap && f->cores)
+		f->step_ns = 0;
+}
+
 /* ---- what it took */
 
 static void add_spent(struct hd_spent *sum, const struct hd_worker *worker, const struct hd_plan *plan,

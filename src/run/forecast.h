@@ -69,6 +69,8 @@ static inline uint32_t hd_forecast_shared(uint32_t cores, uint32_t ndevices)
 HD_MUST_USE enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan *plan,
 	const struct hd_run_costs *costs, const struct hd_forecast_setting *setting, struct hd_arena *arena,
 	struct hd_diag *diag);
+/* Rule 5: a step that is not known is 0. Of a plan that was chosen; among others its time drained counts. */
+void hd_forecast_forget(struct hd_forecast *forecast, const struct hd_plan *plan);
 /* Between steps: what the worker's instructions took until now is not measured. */
 void hd_forecast_begin(struct hd_forecast *forecast, const struct hd_plan *plan,
 	const struct hd_worker *worker);

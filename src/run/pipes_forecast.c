@@ -25,6 +25,7 @@ enum hd_err hd_pipes_forecast(struct hd_pipes_forecast *forecast, const struct h
 	err = err ? err : hd_forecast_make(&made.step, &plan, costs, &setting, arena, diag);
 	if (err)
 		return err;
+	hd_forecast_forget(&made.step, &plan);
 	made.npipes = hd_view_pipes(&view);
 	*forecast = made;
 	return HD_OK;

@@ -92,6 +92,27 @@ static void steps_that_overlap_take_what_the_busiest_rank_computes(void **state)
 	}
 }
 
+/* On shared cores what they take is not known: none is predicted, drained they are. */
+static void steps_that_overlap_on_shared_cores_are_not_predicted(void **state)
+{
+	static const struct { const char *schedule; uint32_t cores; bool known; } rows[] = {
+		{ "2bw", 2, true }, { "2bw", 1, false }, { "1f1b", 1, true } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_made m;
+		char more[100];
+		snprintf(more, sizeof more,
+			"parallel: {mode: pipeline, width: 2, schedule: %s}\noptim: {update: 2bw}\n",
+			rows[i].schedule);
+		begin(&m, more);
+		const struct hd_pipes_forecast f = of(&m, 2, 1, rows[i].cores);
+		CHECK(f.npipes == 1 && (f.step.step_ns > 0) == rows[i].known, "row %zu: %g ns", i,
+			f.step.step_ns);
+		hd_made_end(&m);
+	}
+}
+
 /* Of two stages of 8 virtual nodes: `op` of each, in ms. */
 static void rows_of(double ms[2], struct hd_made *m, const char *schedule, uint8_t op)
 {
@@ -292,6 +313,7 @@ int main(void)
 		cmocka_unit_test(ranks_of_one_core_take_the_sum_of_all_nodes),
 		cmocka_unit_test(more_workers_make_the_pipelines_of_the_view),
 		cmocka_unit_test(steps_that_overlap_take_what_the_busiest_rank_computes),
+		cmocka_unit_test(steps_that_overlap_on_shared_cores_are_not_predicted),
 		cmocka_unit_test(who_comes_back_late_to_activations_takes_longer),
 		cmocka_unit_test(who_sleeps_wakes_late_once_an_instruction),
 		cmocka_unit_test(the_end_of_a_step_is_in_it),

@@ -137,13 +137,6 @@ static void say_lines(struct hd_run *run, const char *lines)
 		hd_run_note(run, "choice", "plan: %.*s", (int)strcspn(lines, "\n"), lines);
 }
 
-/* Of steps that overlap on shared cores (forecast.h, rule 5). */
-static void forget_overlap(struct hd_run *run)
-{
-	if (run->plan.overlap && run->forecast.cores)
-		run->forecast.step_ns = 0;
-}
-
 /* The first that the worker takes: memory is judged by it. */
 static enum hd_err take_first(struct hd_run *run, const struct hd_plan_choices *choices, struct hd_diag *diag)
 {
@@ -160,7 +153,7 @@ static enum hd_err take_first(struct hd_run *run, const struct hd_plan_choices *
 		if (!err) {
 			run->stages = c->stages;
 			run->forecast = c->forecast;
-			forget_overlap(run);
+			hd_forecast_forget(&run->forecast, &run->plan);
 			return HD_OK;
 		}
 		if (err != HD_E_REFUSED && err != HD_E_NOMEM)
@@ -199,7 +192,7 @@ static enum hd_err forecast(struct hd_run *run, struct hd_diag *diag)
 		return HD_OK;
 	enum hd_err err = hd_forecast_make(&run->forecast, &run->plan, run->costs, &setting, &run->arena,
 		diag);
-	forget_overlap(run);
+	hd_forecast_forget(&run->forecast, &run->plan);
 	return err == HD_E_NOTFOUND ? HD_OK : err;
 }
 
