@@ -116,11 +116,12 @@ enum hd_err hd_driver_run(const struct hd_driver_spec *spec, struct hd_driver_en
 	if (!err) {
 		hd_rundir_hold_as(spec->dir, HD_HOLD_COORDINATES);
 		hd_ending_begins(spec->dir, spec->step, spec->task->nsteps);
-		hd_ending_at_once(&c->word, spec->dir, spec->step, spec->task->nsteps);
+		hd_ending_at_once(spec->word, spec->dir, spec->step, spec->task->nsteps);
 		run_loop(c);
-		hd_signal_word_set(NULL);
 		driver_tell_unrecorded(c);
 		err = verdict(c, end, diag);
+		if (err == HD_E_AGAIN)
+			hd_signal_word_set(NULL);         /* another coordinator says how it ends */
 	}
 	hd_local_finish(&c->local, GRACE_NS);
 	driver_restore_finish(c);         /* reading may take long, and it wakes the hub */

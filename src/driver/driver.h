@@ -24,6 +24,7 @@
 
 #include "protocol/coordinator.h"
 #include "engine/task.h"
+#include "run/ending.h"
 #include "run/rundir.h"
 
 enum { HD_DRIVER_LISTENS = 3 };
@@ -44,6 +45,8 @@ struct hd_driver_spec {
 	struct hd_fs *fs;
 	struct hd_clock *clock;
 	struct hd_rundir *dir;            /* held */
+	/* what a second signal writes; it still does after hd_driver_run(), until another word is set */
+	struct hd_ending_word *word;
 	uint32_t target;                  /* workers wanted; 0: as stored, HD_E_AGAIN if nothing is stored */
 	/* The first step of a run whose store is new: that of the checkpoint to resume from, else 0. With
 	 * target 0: that of the newest checkpoint. */

@@ -263,7 +263,7 @@ ACT(commit)
 	c->end.step = a->step + 1;
 	c->end.commits++;
 	c->spec->dir->membership = a->epoch;
-	hd_ending_at_once(&c->word, c->spec->dir, c->end.step, c->spec->task->nsteps);
+	hd_ending_at_once(c->spec->word, c->spec->dir, c->end.step, c->spec->task->nsteps);
 	if (!n) {
 		c->unrecorded += a->step >= c->recorded;
 		c->recorded = a->step >= c->recorded ? a->step + 1 : c->recorded;

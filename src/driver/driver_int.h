@@ -95,7 +95,6 @@ struct driver {
 	char address[HD_ADDR_CAP];        /* where other machines join; "": nowhere */
 	bool evaluating;                  /* a member does */
 	bool sweep;                       /* sockets of workers that are gone may lie in the folder */
-	struct hd_ending_word word;       /* what a second signal writes */
 	struct driver_notice notice[DRIVER_NOTICES];
 	bool held;                        /* a start waits for the end of a notice */
 	bool guards, guard_stuck;         /* elastic.resilience: by-notice; a change failed, as reported */

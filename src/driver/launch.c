@@ -146,6 +146,7 @@ enum hd_err hd_launch_run(struct hd_launch *launch, struct hd_launch_end *end, s
 	struct hd_pipes_forecast forecast;
 
 	*end = (struct hd_launch_end){ .began = true, .digest = "" };
+	driver.word = &launch->word;
 	launch_predict(launch, &forecast);
 	hd_task_drop_weights(launch->task);
 	hd_driver_progress_init(&progress, &(struct hd_driver_progress_spec){ .clock = spec->clock,
@@ -163,6 +164,7 @@ enum hd_err hd_launch_run(struct hd_launch *launch, struct hd_launch_end *end, s
 			hd_ending_ends(spec->dir, end->driver.step, launch->task->nsteps, err, diag);
 		(void)!hd_report_write(spec->dir, &end->report);
 	}
+	hd_signal_word_set(NULL);
 	take_end(launch, end);
 	return err;
 }

@@ -28,6 +28,7 @@
 #define HD_DRIVER_LAUNCH_H
 
 #include "run/costs.h"
+#include "run/ending.h"
 #include "run/forecast.h"
 #include "run/run.h"
 #include "driver/local_workers.h"
@@ -76,6 +77,7 @@ struct hd_launch {
 	struct hd_arena arena;            /* of the texts */
 	const char *job_text, *job_folder;
 	char address[HD_MSG_ADDR + 1];
+	struct hd_ending_word word;       /* what a second signal writes until the run's end is written */
 };
 
 /* Rule 1. A run that is taken over (target 0) may find other data here: that is a warning, its members go on
