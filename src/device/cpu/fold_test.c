@@ -327,6 +327,8 @@ static void products_are_folded_as_whole_leaves_are(void **state)
 		{ HD_OP_MATMUL, 400, 1, 38, 2 }, { HD_OP_MATMUL, 5, 7, 38, 2 }, { HD_OP_MATMUL, 367, 5, 36, 2 },
 		/* a part alone does not fit */
 		{ HD_OP_MATMUL, 29, 35, 60, 2 }, { HD_OP_MATMUL, 15, 17, 300, 2 },
+		/* three quarters of a part have deeper blocks than all of it: 4 of 384 lanes, 6 of 344 */
+		{ HD_OP_MATMUL, 5, 17, 512, 4 },
 	};
 
 	(void)state;

@@ -54,10 +54,10 @@ HD_INLINE int64_t gemm_room_a(int64_t m, int64_t depth)
 	return (round_up(min64(m, GEMM_ROWS), GEMM_HEIGHT) + GEMM_HEIGHT) * gemm_pitch(depth) + HD_UNIT;
 }
 
-/* Bytes that gemm() needs for results of at most m x n with k terms. */
+/* Bytes that gemm() needs for results of at most m x n with at most k terms: fewer may have deeper blocks. */
 static inline size_t gemm_scratch(int64_t m, int64_t n, int64_t k)
 {
-	int64_t depth = gemm_depth(k);
+	int64_t depth = k > 0 ? min64(lanes_of(k), GEMM_DEPTH) : 0;
 
 	(void)n;
 	return (size_t)(gemm_room_a(m, depth) + GEMM_WIDTH * depth + HD_UNIT) * sizeof(float);
