@@ -329,6 +329,8 @@ static void products_are_folded_as_whole_leaves_are(void **state)
 		{ HD_OP_MATMUL, 29, 35, 60, 2 }, { HD_OP_MATMUL, 15, 17, 300, 2 },
 		/* three quarters of a part have deeper blocks than all of it: 4 of 384 lanes, 6 of 344 */
 		{ HD_OP_MATMUL, 5, 17, 512, 4 },
+		/* one of two threads has 512 columns in a tile, one that has all 1056 makes them 352 wide */
+		{ HD_OP_MATMUL, 1, 1056, 150, 2 },
 	};
 
 	(void)state;

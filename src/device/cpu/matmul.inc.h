@@ -227,11 +227,12 @@ static inline struct matmul fold_grid_piece(const struct hd_call *call, int64_t 
 	return g;
 }
 
-/* A job of fewer or shorter parts than there may be is perhaps small where a full one is not. */
+/* A job of fewer or shorter parts than there may be is perhaps small where a full one is not; tiles of a
+ * thread's columns are perhaps wider than those of all. */
 static inline size_t matmul_fold_scratch(const struct hd_call *call, uint32_t max_parts)
 {
 	const int64_t n = hd_cols(&call->in[1]);
-	const struct matmul grid[] = { matmul_fold_grid(call), fold_grid_piece(call, 0, n),
+	const struct matmul grid[] = { matmul_fold_grid(call), fold_grid_piece(call, 0, min64(n, FOLD_COLS)),
 		fold_grid_piece(call, 1, n) };
 	bool small = lanes_of(hd_rows(&call->in[0])) * max_parts <= FOLD_LANES;
 	size_t most = 0;
