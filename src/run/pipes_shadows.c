@@ -117,7 +117,7 @@ enum hd_err hd_pipes_shadows(struct hd_plan *plan, enum hd_redundancy mode,
 		[HD_REDUNDANCY_EAGER] = "shadows eager", [HD_REDUNDANCY_FULL] = "shadows full" };
 	const bool lazy = mode == HD_REDUNDANCY_LAZY;
 	struct hd_schedule s = { 0 };
-	struct hd_diag why;
+	struct hd_diag why = { "" };
 
 	if (mode == HD_REDUNDANCY_NONE || (lazy && has_no_lists(plan, task)))
 		return HD_OK;
