@@ -446,7 +446,7 @@ void hd_dist_adopt(struct hd_worker *w)
 	w->parts->next = NULL;
 	set_needs(w, NULL);
 	hd_step_work(w, &w->parts->part->work);
-	hd_reading_want(w, w->parts->part->work.has);
+	hd_reading_want(w, w->parts->part->work.reads);
 	give_unused(w);
 }
 

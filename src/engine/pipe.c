@@ -47,25 +47,44 @@ static bool is_shadow(const struct hd_rank *rank, const struct hd_ins *ins)
 
 /* ---- rows ---- */
 
-static enum hd_err rows_of(struct hd_rank *rank, uint32_t vn, struct hd_diag *diag)
+/* Under the lock, as what follows. */
+static void count_rows(struct hd_rank *rank, uint32_t vn)
+{
+	struct hd_pipe *pipe = pipe_of(rank);
+	struct hd_loaded *loaded = &pipe->rows[vn];
+	uint64_t end;
+
+	if (pipe->loaded[vn] != HD_ROWS_NONE)
+		return;
+	hd_vn_rows(rank->worker->task->job->per_vn, rows_of_step(rank), vn, &loaded->first_row, &end);
+	loaded->rows = end - loaded->first_row;
+	pipe->loaded[vn] = HD_ROWS_COUNTED;
+}
+
+static enum hd_err read_rows(struct hd_rank *rank, uint32_t vn, struct hd_diag *diag)
 {
 	struct hd_worker *w = rank->worker;
 	struct hd_pipe *pipe = pipe_of(rank);
-	struct hd_loaded *loaded = &pipe->rows[vn];
-	enum hd_err err = HD_OK;
-	uint64_t end, nrows = 0;
+	const int64_t began_ns = hd_clock_now_ns(&w->clock);
+	uint64_t nrows = 0;
+
+	if (!pipe->readers[vn] || pipe->loaded[vn] == HD_ROWS_READ)
+		return HD_OK;
+	enum hd_err err = hd_reading_take(w, step_of(rank), vn, pipe->rows[vn].field, &nrows, diag);
+	rank->wait_data_ns += (uint64_t)(hd_clock_now_ns(&w->clock) - began_ns);
+	assert(err || nrows == pipe->rows[vn].rows);
+	pipe->loaded[vn] = err ? HD_ROWS_COUNTED : HD_ROWS_READ;
+	return err;
+}
+
+/* How many there are, and if the rank looks at them, the rows. */
+static enum hd_err rows_of(struct hd_rank *rank, uint32_t vn, bool reads, struct hd_diag *diag)
+{
+	struct hd_pipe *pipe = pipe_of(rank);
 
 	hd_lock_take(&pipe->rows_lock);
-	if (!pipe->loaded[vn]) {
-		hd_vn_rows(w->task->job->per_vn, rows_of_step(rank), vn, &loaded->first_row, &end);
-		loaded->rows = end - loaded->first_row;
-		int64_t began_ns = hd_clock_now_ns(&w->clock);
-		if (pipe->readers[vn])
-			err = hd_reading_take(w, step_of(rank), vn, loaded->field, &nrows, diag);
-		rank->wait_data_ns += (uint64_t)(hd_clock_now_ns(&w->clock) - began_ns);
-		assert(err || !pipe->readers[vn] || nrows == loaded->rows);
-		pipe->loaded[vn] = !err;
-	}
+	count_rows(rank, vn);
+	enum hd_err err = reads ? read_rows(rank, vn, diag) : HD_OK;
 	hd_lock_give(&pipe->rows_lock);
 	return err;
 }
@@ -86,7 +105,7 @@ static void rows_done(struct hd_rank *rank, uint32_t stage, uint32_t vn)
 
 static enum hd_err load(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
 {
-	return rows_of(rank, ins->vn, diag);
+	return rows_of(rank, ins->vn, true, diag);
 }
 
 /* ---- what a phase runs on ---- */
@@ -402,7 +421,7 @@ static enum hd_err forward(struct hd_rank *rank, const struct hd_ins *ins, struc
 {
 	struct hd_cell *cell = cell_of(rank, ins);
 	struct hd_bind bind;
-	enum hd_err err = rows_of(rank, ins->vn, diag);
+	enum hd_err err = rows_of(rank, ins->vn, pipe_of(rank)->stage[ins->stage].cut->ndata, diag);
 
 	if (err)
 		return err;

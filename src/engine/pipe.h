@@ -128,6 +128,9 @@ struct hd_cell {
 	struct hd_seat *before;           /* since before a loss, as a cell of this seat (rest.h) */
 };
 
+/* Of a virtual node in a step: how many rows it has is known; they are at hand. */
+enum hd_rows { HD_ROWS_NONE, HD_ROWS_COUNTED, HD_ROWS_READ };
+
 struct hd_mailbox { struct hd_lock lock; struct hd_cond cond; };
 
 struct hd_pipe {
@@ -162,10 +165,10 @@ struct hd_pipe {
 	int away;                         /* the file of activations (offload.h); -1: none */
 	float **vector; uint32_t nvectors;
 	uint64_t *vector_bytes;           /* [nvectors] in pages that are written to */
-	/* rows of the step's virtual nodes: loaded by the first rank that asks */
+	/* rows of the step's virtual nodes: counted, and read, by the first rank that asks for that */
 	struct hd_lock rows_lock;
 	struct hd_loaded *rows;           /* [nvns] */
-	bool *loaded;
+	uint8_t *loaded;                  /* [nvns] enum hd_rows */
 	uint32_t *left;                   /* [nvns] stages that still read them; under rows_lock */
 	uint32_t *readers;                /* [nvns] stages of this worker that read them in a step */
 	/* [nvns] loss, weight and hits of virtual nodes that run before their step (overlap.h) */

@@ -275,7 +275,7 @@ static void forward_of_rows_that_cannot_be_read_takes_nothing(void **state)
 		pipe->readers[vn] = 0;
 		assert_int_equal(alone(&rig, HD_INS_LD, vn, &diag), HD_OK);
 		pipe->readers[vn] = nreaders;
-		pipe->loaded[vn] = false;
+		pipe->loaded[vn] = HD_ROWS_NONE;
 	}
 	for (uint32_t vn = 0; vn < 4 && !err; vn++) {
 		err = alone(&rig, HD_INS_F, vn, &diag);

@@ -355,13 +355,28 @@ static enum hd_err make_idle(struct hd_ilist **idle, const struct hd_plan *plan,
 	return HD_OK;
 }
 
+/* Whose rows its lists read in every step. Of a shadow without work they are read after a loss alone: what
+ * was read ahead for it would never be given back. */
+static void find_reads(uint8_t *reads, const struct hd_pipe *pipe)
+{
+	for (uint32_t r = 0; r < pipe->nranks; r++)
+		for (uint32_t i = 0; pipe->device_of[r] != HD_NONE && i < pipe->plan->list[r].len; i++) {
+			const struct hd_ins *ins = &pipe->plan->list[r].at[i];
+			const bool looks = pipe->stage[ins->stage].cut->ndata;
+			if (ins->op == HD_INS_LD || (ins->op == HD_INS_F && looks))
+				reads[ins->vn] = pipe->readers[ins->vn] > 0;
+		}
+}
+
 enum hd_err hd_pipe_work(struct hd_worker *w, struct hd_work *work, const struct hd_plan *plan,
 	const uint32_t *rank, struct hd_arena *arena, struct hd_diag *diag)
 {
 	*work = (struct hd_work){ .rank = hd_arena_take(arena, w->spec.ndevices, sizeof *work->rank),
 		.has = hd_arena_take(arena, plan->nvns, 1) };
+	uint8_t *reads = hd_arena_take(arena, plan->nvns, 1);
+	work->reads = reads;
 	work->left = hd_arena_take(arena, w->stage->nbuckets + 1, sizeof *work->left);
-	if (!work->rank || !work->has || !work->left)
+	if (!work->rank || !work->has || !work->reads || !work->left)
 		return hd_pipe_no_memory(diag);
 	struct hd_ilist *idle = NULL;
 	enum hd_err err = make_idle(&idle, plan, arena, diag);
@@ -379,6 +394,8 @@ enum hd_err hd_pipe_work(struct hd_worker *w, struct hd_work *work, const struct
 			return hd_pipe_no_memory(diag);
 	}
 	err = hd_pipe_make(&work->pipe, w, plan, rank, arena, diag);
+	if (!err)
+		find_reads(reads, work->pipe);
 	for (uint32_t v = 0; v < plan->nvns && !err; v++) {
 		for (uint32_t s = 0; s < plan->nstages; s++)
 			work->has[v] |= hd_cell_of(work->pipe, s, v)->seat != NULL;

@@ -267,6 +267,6 @@ void hd_pipe_begin(struct hd_pipe *pipe)
 void hd_pipe_end(struct hd_pipe *pipe)
 {
 	for (uint32_t v = 0; v < pipe->nvns && pipe->keeps; v++)
-		if (pipe->loaded[v] && pipe->readers[v])
+		if (pipe->loaded[v] == HD_ROWS_READ)
 			hd_reading_done(pipe->worker, (uint64_t)pipe->worker->count.step, v);
 }

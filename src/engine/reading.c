@@ -31,10 +31,10 @@ enum hd_err hd_reading_make(struct hd_worker *w, struct hd_diag *diag)
 
 bool hd_reading_any(const struct hd_worker *w) { return w->reading->prefetch != NULL; }
 
-void hd_reading_want(struct hd_worker *w, const uint8_t *has)
+void hd_reading_want(struct hd_worker *w, const uint8_t *reads)
 {
 	if (w->reading->prefetch)
-		hd_prefetch_want(w->reading->prefetch, (uint64_t)w->count.step, has);
+		hd_prefetch_want(w->reading->prefetch, (uint64_t)w->count.step, reads);
 }
 
 void hd_reading_begin(struct hd_worker *w)
@@ -57,7 +57,7 @@ struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *w)
 	return (struct hd_prefetch_spec){
 		.set = w->task->data, .split = 0, .sampler = &w->task->sampler,
 		.nvns = w->task->job->nvns, .per_vn = w->task->job->per_vn,
-		.wanted = hd_worker_work(w) ? hd_worker_work(w)->has : none,
+		.wanted = hd_worker_work(w) ? hd_worker_work(w)->reads : none,
 		.first_step = (uint64_t)w->count.step, .memory_bytes = HD_PREFETCH_BYTES,
 		/* two: steps may overlap (overlap.h) */
 		.nthreads = ahead, .depth = ahead ? HD_PREFETCH_STEPS : w->task->delays.most ? 2 : 1,

@@ -316,6 +316,81 @@ static void what_was_not_kept_is_not_sent_again(void **state)
 	free(net);
 }
 
+/* ---- rows */
+
+static struct { const struct hd_reader_ops *under; _Atomic uint32_t n; } counted;
+
+static enum hd_err read_counted(const struct hd_dataset *set, uint32_t split, uint64_t index,
+	void *const *out, struct hd_diag *diag)
+{
+	counted.n++;
+	return counted.under->read(set, split, index, out, diag);
+}
+
+static void end_counted(struct hd_dataset *set) { counted.under->destroy(set); }
+
+static void reread(struct hd_worker *w, bool ahead)
+{
+	struct hd_diag diag = { "" };
+
+	hd_reading_spare(w, ahead);
+	CHECK(hd_worker_reread(w, &diag) == HD_OK, "%s", diag.text);
+}
+
+/* Without a loss: the first stage its samples, the last one its labels, and the one device of the test. */
+static void lazy_reads_what_its_own_stages_read(void **state)
+{
+	static const struct hd_reader_ops ops = { .name = "counted", .about = "another reader, which counts",
+		.read = read_counted, .destroy = end_counted };
+	static const uint32_t rows[2] = { 16, 14 };
+	struct net *net = malloc(sizeof *net);
+
+	(void)state;
+	assert_non_null(net);
+	seed = 6;
+	open_net(net, small, NULL, &kinds[1], HD_REDUNDANCY_LAZY);
+	struct hd_dataset *data = net->one.task->data;
+	counted.under = data->ops;
+	data->ops = &ops;
+	data->at_hand = true;
+	for (uint32_t m = 0; m < net->n; m++)
+		reread(net->at[m].worker, false);
+	reread(net->one.worker, false);
+	for (int i = 0; i < 2; i++) {
+		counted.n = 0;
+		step(net, "lazy");
+		CHECK(counted.n == 3 * rows[i], "%u rows were read, of %u", counted.n, rows[i]);
+	}
+	data->ops = counted.under;
+	close_net(net);
+	free(net);
+}
+
+/* The heir of a lost stage reads what its worker has not read, with threads that read ahead, too. */
+static void an_heir_reads_beside_readers_that_are_ahead(void **state)
+{
+	struct net *net = malloc(sizeof *net);
+	static struct progress p;
+
+	(void)state;
+	assert_non_null(net);
+	seed = 7;
+	for (uint32_t victim = 0; victim < 4; victim++) {
+		net->fence_after = 0;
+		open_net(net, small, NULL, &kinds[1], HD_REDUNDANCY_LAZY);
+		for (uint32_t m = 0; m < net->n; m++)
+			reread(net->at[m].worker, true);
+		for (int i = 0; i <= HD_PREFETCH_STEPS; i++)
+			step(net, "ahead");
+		net->fence_after = 12;
+		(void)lose(net, victim, &p);
+		go_on(net, &p, HD_REDUNDANCY_LAZY, "ahead");
+		end_step(net, "ahead");
+		close_net(net);
+	}
+	free(net);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -325,6 +400,8 @@ int main(void)
 		cmocka_unit_test(a_step_that_is_refused_is_begun_again),
 		cmocka_unit_test(a_step_is_gone_on_with_once),
 		cmocka_unit_test(what_was_not_kept_is_not_sent_again),
+		cmocka_unit_test(lazy_reads_what_its_own_stages_read),
+		cmocka_unit_test(an_heir_reads_beside_readers_that_are_ahead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

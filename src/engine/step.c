@@ -302,6 +302,6 @@ enum hd_err hd_dist_finish(struct hd_worker *w, struct hd_step_record *record, s
 	if (!err && untaken && hd_overlap_ahead(w))
 		w->step->again = true;
 	else if (!err && untaken)
-		hd_reading_want(w, work->has);
+		hd_reading_want(w, work->reads);
 	return err;
 }

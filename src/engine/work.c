@@ -85,6 +85,7 @@ enum hd_err hd_work_make(struct hd_worker *w, struct hd_work *work, const struct
 
 	*work = (struct hd_work){ .rank = hd_arena_take(arena, w->spec.ndevices, sizeof *work->rank),
 		.has = hd_arena_take(arena, w->task->job->nvns, 1) };
+	work->reads = work->has;
 	work->left = hd_arena_take(arena, w->stage->nbuckets, sizeof *work->left);
 	if (!work->rank || !work->has || !work->left)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the work of %u devices", w->spec.ndevices);

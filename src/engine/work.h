@@ -43,6 +43,7 @@ struct hd_rank_work {
 struct hd_work {
 	struct hd_rank_work *rank;        /* [ndevices] */
 	uint8_t *has;                     /* [nvns] is it a leaf of this pass? */
+	const uint8_t *reads;             /* [nvns] does it look at its rows? */
 	uint32_t nleaves;
 	/* of the worker: those of its ranks, joined as far as both operands are here */
 	uint32_t nroots;

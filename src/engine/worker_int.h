@@ -96,7 +96,7 @@ HD_MUST_USE enum hd_err hd_reading_make(struct hd_worker *worker, struct hd_diag
 void hd_reading_spare(struct hd_worker *worker, bool spare_core);
 bool hd_reading_any(const struct hd_worker *worker);
 void hd_reading_begin(struct hd_worker *worker);
-void hd_reading_want(struct hd_worker *worker, const uint8_t *has);
+void hd_reading_want(struct hd_worker *worker, const uint8_t *reads);
 HD_MUST_USE enum hd_err hd_reading_take(struct hd_worker *worker, uint64_t step, uint32_t vn,
 	const void *field[HD_MAX_FIELDS],
 	uint64_t *nrows, struct hd_diag *diag);
