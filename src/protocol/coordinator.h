@@ -69,7 +69,8 @@
  *
  *     Another shape that is wanted (RESHAPE) comes by a planned change. A step that is finished after a loss
  *     is so in the shape in which it was begun, as members say; one that is begun has the shape that is
- *     wanted, or while that has not the devices, the one in force. A view that finishes a step is of this
+ *     wanted, or while that has not the devices, the one in force, which a coordinator that took over hears
+ *     from its members. A view that finishes a step is of this
  *     step alone, on hold after it: what its workers send one another is in lists of the view before
  *     (ADR 141). Once the step is committed the next FENCE makes another. In lockstep, too.
  *
@@ -88,7 +89,8 @@
  * 17. Fewer stages (config.fewer; ADR 158). Where stages have shadows, and after a loss there are at least
  *     `min` members and too few devices for the shape that is wanted and for that in force, they do not wait:
  *     the step begins in a view whose shape has as many ranks as there are devices, if config.fewer knows
- *     one. The shape that is wanted comes back by a planned change, once there are devices for it.
+ *     one. While all hold that is tried again whenever more devices have come. The shape that is wanted comes
+ *     back by a planned change, once there are devices for it.
  *
  * Pure: events in, actions out; time is an argument. Returned actions are valid until the next call.
  * create/destroy; one thread. */

@@ -19,20 +19,38 @@ static uint64_t lost_stages(const struct hd_coordinator *co, const struct hd_vie
 	return lost;
 }
 
+/* Of the shape in force, or of the job's, while all hold. */
+static const struct hd_view_shape *shape_of(const struct hd_coordinator *co)
+{
+	return co->view.shape.nstages ? &co->view.shape : &co->config.shape;
+}
+
+static bool may(const struct hd_coordinator *co)
+{
+	const struct hd_stage_buckets *buckets = co->config.fewer && co->config.of_shape ?
+		co->config.of_shape(co->config.of_shape_self, shape_of(co)) : NULL;
+
+	return buckets && buckets->shadows;
+}
+
+bool hd_co_may_have_fewer(const struct hd_coordinator *co, uint32_t nranks)
+{
+	return nranks >= 2 && nranks > co->fewer_tried && may(co);
+}
+
 bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next)
 {
-	const struct hd_view_shape *had = co->view.shape.nstages ? &co->view.shape : &co->config.shape;
-	const struct hd_stage_buckets *buckets = co->config.fewer && co->config.of_shape ?
-		co->config.of_shape(co->config.of_shape_self, had) : NULL;
+	const struct hd_view_shape *had = shape_of(co);
 	struct hd_view_shape fewer;
 	uint32_t width = 0;
 
-	if (!buckets || !buckets->shadows || co->open.hold)
+	if (co->open.hold || !may(co))
 		return false;
 	for (uint32_t i = 0; i < next->nmembers; i++) {
 		const struct hd_co_worker *w = hd_co_find(co, next->member[i]);
 		width += w ? w->ndevices / hd_view_each(had) : 0;
 	}
+	co->fewer_tried = width;
 	if (width < 2 || width >= had->width || !co->config.fewer(co->config.fewer_self, had,
 		lost_stages(co, next), width, next->nmembers, &fewer) || fewer.width > width ||
 		!co->config.of_shape(co->config.of_shape_self, &fewer) ||

@@ -52,12 +52,17 @@ static bool goes_on(void *self, const struct hd_view *view, const uint32_t *next
 	return true;
 }
 
-static void lose_one(struct co_at_work *c, struct asked *asked, uint32_t min)
+static struct hd_co_config config_of(struct asked *asked, uint32_t min)
 {
-	const struct hd_co_config config = { .nvns = 4, .nbuckets = 3, .min = min, .max = 6, .target = 3,
+	return (struct hd_co_config){ .nvns = 4, .nbuckets = 3, .min = min, .max = 6, .target = 3,
 		.detect_ns = CO_T, .min_wait_ns = 100 * CO_T, .shape = shape, .pipes = 1,
 		.of_shape = buckets_of, .of_shape_self = asked, .bucket_bytes = bytes, .goes_on = goes_on,
 		.fewer = fewer, .fewer_self = asked };
+}
+
+static void lose_one(struct co_at_work *c, struct asked *asked, uint32_t min)
+{
+	const struct hd_co_config config = config_of(asked, min);
 
 	co_run(c, &config, 3);
 	CO(LOST, .worker = 1, .why = HD_EXITED);
@@ -143,6 +148,109 @@ static void after_a_step_that_went_on_no_worker_is_waited_for(void **state)
 	co_end(c);
 }
 
+/* Worker 0 has all: 2 is lost, too, before the step is begun again. */
+static void lose_two(struct co_at_work *c, struct asked *asked)
+{
+	lose_one(c, asked, 1);
+	CO(LOST, .worker = 2, .why = HD_EXITED);
+	STORED();
+	FROM(0, STATUS, .epoch = c->co->record.epoch, .status = { .member = true, .begun = true, .nslot = 1,
+		.slot = (const uint64_t[]){ 7 } });
+	assert_true(view_of(c) && view_of(c)->hold && c->co->holding && !asked->n);
+	FROM(0, PROGRESS, .epoch = c->co->record.epoch);
+}
+
+static void come_back(struct co_at_work *c, uint32_t id)
+{
+	co_admit(c, id);
+	co_ready_to_sync(c, id);
+	co_synced(c, id);
+	(void)co_tick_at(c, c->now + 10 * CO_T);
+}
+
+static void a_wait_ends_with_the_second_worker(void **state)
+{
+	struct co_at_work at, *c = &at;
+	struct asked asked = { .shadows = true, .says = true };
+
+	(void)state;
+	lose_two(c, &asked);
+	come_back(c, 3);
+	assert_int_equal(c->co->phase, HD_CO_FENCING);
+	STORED();
+	FROM(0, STATUS, .epoch = c->co->record.epoch, .status = { .member = true, .nslot = 1,
+		.slot = (const uint64_t[]){ 7 } });
+	FROM(3, STATUS, .epoch = c->co->record.epoch, .status = { .nslot = 1,
+		.slot = (const uint64_t[]){ 0 } });
+	STORED();
+	const struct hd_msg_view *v = view_of(c);
+	assert_true(v && !v->hold && v->nplace == 2 && v->width == 2 && v->nrank == 2 && asked.n == 1 &&
+		!asked.lost && asked.width == 2 && !c->co->holding);
+	co_end(c);
+}
+
+/* It is asked once for as many ranks: a view that is refused is not made again and again. */
+static void what_was_refused_is_asked_with_more_ranks_alone(void **state)
+{
+	static const struct asked row[] = { { .shadows = true }, { .says = true } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct co_at_work at, *c = &at;
+		struct asked asked = row[i];
+		lose_two(c, &asked);
+		come_back(c, 3);
+		CHECK((c->co->phase == HD_CO_FENCING) == asked.shadows, "row %zu", i);
+		if (asked.shadows) {
+			STORED();
+			FROM(0, STATUS, .epoch = c->co->record.epoch, .status = { .member = true,
+				.nslot = 1, .slot = (const uint64_t[]){ 7 } });
+			FROM(3, STATUS, .epoch = c->co->record.epoch, .status = { .nslot = 1,
+				.slot = (const uint64_t[]){ 0 } });
+			STORED();
+			assert_true(view_of(c) && view_of(c)->hold && c->co->view.nmembers == 2);
+		}
+		FROM(0, PROGRESS, .epoch = c->co->record.epoch);
+		FROM(3, PROGRESS, .epoch = c->co->record.epoch);
+		(void)co_tick_at(c, c->now + 10 * CO_T);
+		CHECK(c->co->phase == HD_CO_IDLE && c->co->holding && asked.n == asked.shadows, "row %zu",
+			i);
+		co_end(c);
+	}
+}
+
+/* Members say which stages they have: whoever takes over has them cut no other way. */
+static void a_coordinator_that_takes_over_cuts_nothing_again(void **state)
+{
+	static const uint32_t place[] = { 0, 1 }, first[] = { 0, 9 };
+
+	(void)state;
+	for (int alien = 0; alien < 2; alien++) {
+		struct co_at_work at, *c = &at;
+		struct asked asked = { .shadows = true, .says = true, .alien = alien };
+		struct hd_co_config config = config_of(&asked, 1);
+		config.record = (struct hd_co_record){ .term = 1, .epoch = 4, .next_worker = 3, .target = 3,
+			.started = true, .nmembers = 2, .member = { 0, 2 } };
+		co_begin(c, &config);
+		CO(TICK, .n = 0);
+		for (uint32_t w = 0; w < 3; w += 2)
+			co_return(c, w, 10 + w, true);
+		STORED();
+		for (uint32_t w = 0; w < 3; w += 2)
+			FROM(w, STATUS, .epoch = 5, .status = { .member = true, .at = 8, .width = 2,
+				.nplace = 2, .place = place, .nfirst = 2, .first = first,
+				.nslot = 1, .slot = (const uint64_t[]){ 7 } });
+		const struct hd_msg_view *v = view_of(c);
+		assert_true(v && v->step == 8 && !v->afresh);
+		if (alien)
+			assert_true(v->hold && !v->nplace && asked.n == 1);
+		else
+			assert_true(!v->hold && v->nplace == 2 && v->nfirst == 2 && v->first[1] == 9 &&
+				!asked.n);
+		co_end(c);
+	}
+}
+
 static void who_asked_for_more_or_has_no_shadows_waits(void **state)
 {
 	static const struct { const char *what; uint32_t min, asked; bool shadows, says, alien; } row[] = {
@@ -171,6 +279,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_step_that_is_begun_again_waits_for_no_worker),
 		cmocka_unit_test(after_a_step_that_went_on_no_worker_is_waited_for),
+		cmocka_unit_test(a_wait_ends_with_the_second_worker),
+		cmocka_unit_test(what_was_refused_is_asked_with_more_ranks_alone),
+		cmocka_unit_test(a_coordinator_that_takes_over_cuts_nothing_again),
 		cmocka_unit_test(who_asked_for_more_or_has_no_shadows_waits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

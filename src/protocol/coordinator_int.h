@@ -100,6 +100,7 @@ struct hd_coordinator {
 	uint32_t words;
 
 	bool has_view, holding;
+	uint32_t fewer_tried;             /* with how many ranks fewer stages were asked for last; 0: not */
 	struct hd_view view, next;        /* in force; planned or to come */
 	struct hd_seals seals;
 	uint64_t committed;
@@ -262,6 +263,8 @@ bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, const struc
 	uint64_t going);
 /* coordinator_fewer.c: the same in a shape with fewer stages, by rule 17; a note says so. False: in none */
 bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next);
+/* While all hold: are `nranks` ranks, more than were there when it was tried last, worth another view? */
+bool hd_co_may_have_fewer(const struct hd_coordinator *co, uint32_t nranks);
 /* the view in force has new holders: a note, if bytes move */
 void hd_co_note_moves(struct hd_coordinator *co);
 /* hd_co_status.single */

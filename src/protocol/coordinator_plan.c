@@ -722,7 +722,8 @@ static void plan_hold(struct hd_coordinator *co)
 			hd_co_fence(co, HD_TIMEOUT_NS(SILENT, co->config.detect_ns));
 		return;
 	}
-	if (saves && fits_shape(co) && co->view.nmembers + ready >= co->config.min &&
+	const bool fits = fits_shape(co) || hd_co_may_have_fewer(co, count_ranks(co));
+	if (saves && fits && co->view.nmembers + ready >= co->config.min &&
 		co->now_ns - co->refence_ns >= HD_TIMEOUT_NS(SILENT, co->config.detect_ns)) {
 		co->refence_ns = co->now_ns;
 		hd_co_fence(co, HD_TIMEOUT_NS(SILENT, co->config.detect_ns));

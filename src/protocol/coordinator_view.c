@@ -462,6 +462,20 @@ static void give_up(struct hd_coordinator *co, struct view_verdict *v)
 	start_over(co);
 }
 
+/* The shape in force: a coordinator that took over has it from its members. */
+static bool fill_as_before(struct hd_coordinator *co, const struct view_verdict *v)
+{
+	if (co->view.shape.nstages)
+		return hd_co_fill_map(co, &co->next, &co->view.shape, 0);
+	for (uint32_t i = 0; i < v->n && !co->has_view && co->config.of_shape; i++) {
+		const struct hd_view_shape *had = &v->member[i]->answer.shape;
+		if (had->nstages && co->config.of_shape(co->config.of_shape_self, had) &&
+			hd_co_fill_map(co, &co->next, had, 0))
+			return true;
+	}
+	return false;
+}
+
 /* Rule 15: a step that is finished keeps its shape; a step that is begun has the shape that is wanted, or
  * that in force while there are no devices for it. */
 static bool fill_map(struct hd_coordinator *co, const struct view_verdict *v)
@@ -471,8 +485,9 @@ static bool fill_map(struct hd_coordinator *co, const struct view_verdict *v)
 	for (uint32_t i = 0; i < v->n && v->open && !co->open.afresh; i++)
 		if (v->member[i]->answer.shape.nstages)
 			return hd_co_fill_map(co, &co->next, &v->member[i]->answer.shape, 0);
-	return hd_co_fill_map(co, &co->next, shape, 0) || (co->view.shape.nstages &&
-		hd_co_fill_map(co, &co->next, &co->view.shape, 0)) || hd_co_fill_fewer(co, &co->next);
+	co->fewer_tried = 0;
+	return hd_co_fill_map(co, &co->next, shape, 0) || fill_as_before(co, v) ||
+		hd_co_fill_fewer(co, &co->next);
 }
 
 static void in_force(struct hd_coordinator *co);

@@ -28,18 +28,21 @@ bool sim_goes_on(void *self, const struct hd_view *view, const uint32_t *next, c
 	return mixed >> 60;
 }
 
+/* Likewise. */
 bool sim_fewer(void *self, const struct hd_view_shape *shape, uint64_t lost, uint32_t width, uint32_t n,
 	struct hd_view_shape *fewer)
 {
 	const struct sim_world *s = self;
 	const uint32_t i = width < 2 + SIM_FEWER ? width - 2 : SIM_FEWER - 1;
+	const uint64_t mixed = (s->seed ^ lost ^ (uint64_t)n << 32 ^ (uint64_t)width << 40 ^
+		(uint64_t)shape->schedule << 48) * UINT64_C(0x9e3779b97f4a7c15);
 
 	if (width < 2 || width >= shape->width || lost >> shape->nstages || !n ||
 		!s->shapes[SIM_SHAPES + i].shape.nstages)
 		sim_bad(self, "fewer", "%u ranks of %u, stages %llx are lost", width, shape->width,
 			(unsigned long long)lost);
 	*fewer = s->shapes[SIM_SHAPES + i].shape;
-	return true;
+	return mixed >> 61;
 }
 
 /* The running pass ends between two instructions. */
