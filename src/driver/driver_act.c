@@ -334,7 +334,8 @@ void driver_noted(struct driver *c, const char *name, uint32_t worker, const cha
 	if (!strcmp(name, HD_NOTE_NOTICE))
 		driver_noticed(c, worker, text);
 	driver_guard_noted(c, name, worker);
-	if (!strcmp(name, HD_NOTE_REFUSED) && !driver_guard_refused(c))
+	const bool few = driver_fewer_noted(c, name);
+	if (!few && !strcmp(name, HD_NOTE_REFUSED) && !driver_guard_refused(c))
 		driver_redraw_refused(c);
 	if (!strcmp(name, "checkpoint_done"))
 		hd_rundir_sync(c->spec->dir);

@@ -1,8 +1,11 @@
 #include "driver/driver_int.h"
 
+#include <string.h>
+
 #include "plan/plan.h"
 #include "pipeline/failover.h"
 #include "pipeline/plan_schedule.h"
+#include "worker/elastic.h"
 
 /* What a loss within a step, and after it, asks of lists and stages (protocol/coordinator.h).
  *
@@ -29,7 +32,7 @@ static enum hd_err ask(struct driver *c, const struct hd_view *view, const struc
 	const struct hd_pipes *pipes;
 	struct hd_schedule lists, left;
 	struct hd_plan plan;
-	struct hd_diag why;
+	struct hd_diag why = { "" };
 
 	enum hd_err err = hd_pipe_set_find(&c->pipes, &view->shape, &pipes, &why);
 	err = err ? err : hd_pipes_plan(&plan, pipes, view, &job, task, arena, &why);
@@ -75,12 +78,26 @@ static bool join(struct hd_view_shape *fewer, const struct hd_pipes *pipes, uint
 	return to == fewer->nstages;
 }
 
-/* Is it a shape of this job, within the memory that workers may take? */
+bool driver_fewer_noted(struct driver *c, const char *name)
+{
+	const struct hd_view *view = c->machine ? hd_coordinator_view(c->machine) : NULL;
+	const bool narrow = view && view->shape.nstages && view->shape.width < c->config.shape.width,
+		stuck = !strcmp(name, HD_NOTE_STUCK) ||
+			(c->has_fewer && narrow && !strcmp(name, HD_NOTE_REFUSED));
+
+	if (!strcmp(name, "view"))
+		c->has_fewer &= narrow;
+	c->has_fewer |= !strcmp(name, "fewer");
+	c->no_fewer |= stuck;
+	return stuck;
+}
+
+/* Is it a shape of this job, within the memory that workers may take, if that is a number? */
 static bool has_room(struct driver *c, struct hd_view_shape *shape, uint32_t n)
 {
 	const struct hd_redraw *r = c->spec->redraw;
 	const struct hd_pipes *pipes;
-	struct hd_diag why;
+	struct hd_diag why = { "" };
 
 	return !hd_pipe_set_find(&c->pipes, shape, &pipes, &why) &&
 		(!r || !r->spec.fits || r->spec.fits(r->spec.self, shape, n, &why));
@@ -95,7 +112,8 @@ bool driver_fewer(void *self, const struct hd_view_shape *shape, uint64_t lost, 
 	const struct hd_pipes *had;
 	struct hd_view_shape even;
 
-	if (shape->groups || hd_view_has_copies(shape) || hd_pipe_set_find(&c->pipes, shape, &had, NULL))
+	if (c->no_fewer || shape->groups || hd_view_has_copies(shape) ||
+		hd_pipe_set_find(&c->pipes, shape, &had, NULL))
 		return false;
 	hd_view_shape(&even, width, chunks, shape->place[shape->nstages - 1] == 0);
 	even.schedule = shape->schedule;

@@ -1,5 +1,7 @@
 #include "driver/driver_int.h"
 
+#include "protocol/testing_coordinator.h"
+#include "worker/elastic.h"
 #include "driver/testing_run.h"
 
 /* Four stages, some of which no worker is left to run: the shape with which the others go on. */
@@ -55,10 +57,48 @@ static void the_holder_of_a_shadow_has_the_stages_as_one(void **state)
 	desk_close(&desk);
 }
 
+/* With workers.memory: auto nothing is known before. */
+static void what_a_worker_has_not_the_memory_for_is_not_asked_again(void **state)
+{
+	enum { LOSS, WANTED, RESHAPED };
+	static const struct { const char *note[3]; int view; bool may; } row[] = {
+		{ { "view" }, WANTED, true }, { { "fewer", "view" }, LOSS, true },
+		{ { "warning" }, WANTED, true }, { { HD_NOTE_STUCK }, WANTED, false },
+		{ { "fewer", "view", HD_NOTE_REFUSED }, LOSS, false },
+		{ { "view", HD_NOTE_REFUSED }, WANTED, true },
+		{ { "fewer", "view", HD_NOTE_REFUSED }, WANTED, true },
+		/* asked for, and not there yet */
+		{ { "view", HD_NOTE_REFUSED }, RESHAPED, true },
+	};
+	struct desk desk;
+
+	(void)state;
+	desk_open(&desk, "parallel: {mode: pipeline, stages: 4}\n");
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hd_driver_spec spec = { .task = desk.made.rig.task };
+		struct driver c = { .spec = &spec };
+		struct co_at_work at;
+		struct hd_view_shape is;
+		CHECK(hd_pipe_set_init(&c.pipes, spec.task, &desk.diag) == HD_OK, "%s", desk.diag.text);
+		co_run(&at, &co_config, 2);
+		c.machine = at.co;
+		c.config.shape = at.co->view.shape = c.pipes.first.shape;
+		if (row[i].view != WANTED)
+			hd_view_shape(&at.co->view.shape, 3, 1, false);
+		for (uint32_t n = 0; n < 3 && row[i].note[n]; n++)
+			(void)driver_fewer_noted(&c, row[i].note[n]);
+		CHECK(driver_fewer(&c, &c.pipes.first.shape, 2, 3, 5, &is) == row[i].may, "row %zu", i);
+		co_end(&at);
+		hd_pipe_set_finish(&c.pipes);
+	}
+	desk_close(&desk);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_holder_of_a_shadow_has_the_stages_as_one),
+		cmocka_unit_test(what_a_worker_has_not_the_memory_for_is_not_asked_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

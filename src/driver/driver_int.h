@@ -97,6 +97,8 @@ struct driver {
 	bool sweep;                       /* sockets of workers that are gone may lie in the folder */
 	struct driver_notice notice[DRIVER_NOTICES];
 	bool held;                        /* a start waits for the end of a notice */
+	/* a loss left fewer stages, which are in force; a worker has not the memory for its part of such */
+	bool has_fewer, no_fewer;
 	bool guards, guard_stuck;         /* elastic.resilience: by-notice; a change failed, as reported */
 	/* it was switched on here, or by auto; a worker has not the memory for it, so that it stays off */
 	bool guard_switched, guard_refused;
@@ -211,6 +213,9 @@ HD_MUST_USE enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 /* driver_failover.c: hd_goes_on (protocol/coordinator.h); `self` is the driver */
 bool driver_goes_on(void *self, const struct hd_view *view, const uint32_t *next, const uint8_t *arrived,
 	const bool *lost);
+/* What a worker notes: has it not the memory for a part of fewer stages? Then these are asked for no more: a
+ * worker that cannot take its part of a view ends, and may be the last with a stage. */
+bool driver_fewer_noted(struct driver *c, const char *name);
 /* hd_fewer_stages, likewise */
 bool driver_fewer(void *self, const struct hd_view_shape *shape, uint64_t lost, uint32_t width, uint32_t n,
 	struct hd_view_shape *fewer);

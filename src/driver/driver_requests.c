@@ -159,6 +159,13 @@ static enum hd_err renew_lease(struct driver *c, const struct hd_json *ask, stru
 	return err;
 }
 
+/* Of one that waits. */
+static const char *what_lacks(const struct driver *c, const struct hd_co_status *s)
+{
+	return c->config.shape.nstages && s->nmembers >= c->config.min ?
+		"fewer devices than a pipeline has ranks" : "fewer workers than workers.min";
+}
+
 static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, struct hd_json_writer *w,
 	struct hd_diag *diag)
 {
@@ -180,7 +187,7 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 	hd_proc_self(&self);
 	struct hd_live live = { .goes_on = true, .exit = -1, .coordinator = self.pid,
 		.name = hd_job_text(c->spec->task->job, HD_JOB_NAME), .state = state_of(c, &s),
-		.why = s.holding ? "fewer workers than workers.min" :
+		.why = s.holding ? what_lacks(c, &s) :
 			s.changing ? "membership is changing" : "",
 		.step = (int64_t)c->end.step, .steps = (int64_t)c->spec->task->nsteps, .loss = c->loss,
 		.step_ms = c->step_ms, .wait_ms = c->wait_ms, .epoch = s.epoch, .term = s.term,

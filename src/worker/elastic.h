@@ -29,6 +29,7 @@
 #define HD_COORDINATOR_LINK UINT32_C(0x7fffffff)  /* the coordinator's id in the hub; no worker has it */
 
 #define HD_NOTE_REFUSED "plan_refused"    /* what this worker has does not take the plan of a view: JSON */
+#define HD_NOTE_STUCK "stuck"             /* this worker has not the memory to go on with a lost one's part */
 #define HD_NOTE_NOTICE "notice"           /* this machine will be taken away: JSON (elastic_notice.c) */
 #define HD_NOTE_EVALUATING "evaluating"   /* note before an evaluation; a note "eval" follows */
 

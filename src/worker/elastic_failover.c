@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "run/fits.h"
 
 /* A step that goes on after a loss (member.h, rule 12): the member machine asks, the compute thread says how
  * far its ranks are, and takes up what is left of the step. STOP and GO_ON: elastic_act.c. */
@@ -18,7 +19,7 @@ enum hd_err hd_elastic_stand(struct hd_elastic *e, const struct hd_command *d, s
 	struct hd_elastic_stood *s = &e->stood;
 	const uint32_t self = atomic_load(&e->self);
 	uint32_t at[HD_VIEW_RANKS];
-	struct hd_diag why;
+	struct hd_diag why = { "" };
 
 	(void)d;
 	(void)done;
@@ -70,7 +71,7 @@ enum hd_err hd_elastic_rest(struct hd_elastic *e, const struct hd_command *d, st
 	enum hd_err err = hd_dist_rest(e->worker, d->view->epoch, &loss, &redone, diag);
 	done->stuck = err != HD_OK;
 	if (err)
-		hd_elastic_note(e, "warning", diag->text);
+		hd_elastic_note(e, hd_run_is_unfit(err) ? HD_NOTE_STUCK : "warning", diag->text);
 	else if (redone)
 		note_redone(e, redone, d->step);
 	e->computed = e->stale = done->stuck;
