@@ -182,9 +182,13 @@ static void no_seed_of_stages_with_shadows_violates_an_invariant(void **state)
 		bared += r.bared;
 		fewer += r.fewer;
 	}
-	CHECK(asked || SANITIZED || fewer > 0, "no loss left fewer stages in %" PRIu64 " seeds", n);
-	assert_true(asked || (fetches > n && crashes > n / 10 && given_up > 0 && bared < crashes &&
-		reshaped > n / 2));
+	/* rare ones: not in the few seeds under sanitizers */
+	CHECK(asked || SANITIZED || (fewer > 0 && given_up > 0),
+		"in %" PRIu64 " seeds %" PRIu64 " losses left fewer stages, %" PRIu64 " sources gave up", n,
+		fewer, given_up);
+	CHECK(asked || (fetches > n && crashes > n / 10 && bared < crashes && reshaped > n / 3),
+		"in %" PRIu64 " seeds %" PRIu64 " fetches, %" PRIu64 " crashes, %" PRIu64 " bared, %" PRIu64
+		" reshaped", n, fetches, crashes, bared, reshaped);
 }
 
 /* Kills alone, at any time: a run in which each was of state that another held, too, and a second one did not
