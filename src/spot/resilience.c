@@ -2,6 +2,9 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "base/le.h"
 
 /* What shadows add to a step that were never measured: as simulated (docs/redundancy.md), rounded up. */
 static const double usual_overhead[HD_NSPOT_STRATEGIES] = { [HD_SPOT_LAZY] = 0.02, [HD_SPOT_EAGER] = 0.1,
@@ -193,4 +196,93 @@ bool hd_resilience_commit(struct hd_resilience *r, const struct hd_resilience_no
 		return false;
 	*mode = value[best].strategy;
 	return true;
+}
+
+/* ---- stored: rule 6
+ *
+ *	age of what was seen 8 | losses 4 | of each, the oldest first: age 8, worker 4, in time 1 |
+ *	of each strategy: a step 8, what a loss takes 8, steps 4 | what the way back takes 8 |
+ *	pipelines 4, stages 4, machines 4 | commits since it was judged 4 */
+
+static uint8_t *put_f64(uint8_t *to, double x)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &x, sizeof bits);
+	hd_put64(to, bits);
+	return to + 8;
+}
+
+static uint8_t *put_u32(uint8_t *to, uint32_t x)
+{
+	hd_put32(to, x);
+	return to + 4;
+}
+
+void hd_resilience_put(const struct hd_resilience *r, int64_t now_ms, uint8_t bytes[HD_RESILIENCE_BYTES])
+{
+	uint8_t *to = bytes;
+
+	memset(bytes, 0, HD_RESILIENCE_BYTES);
+	hd_put64(to, (uint64_t)(now_ms - r->began_ms));
+	to = put_u32(to + 8, r->n);
+	for (uint32_t i = 0; i < HD_RESILIENCE_LOSSES; i++, to += 13) {
+		const uint32_t at = (r->next + HD_RESILIENCE_LOSSES - r->n + i) % HD_RESILIENCE_LOSSES;
+		if (i >= r->n)
+			continue;
+		hd_put64(to, (uint64_t)(now_ms - r->loss[at].at_ms));
+		hd_put32(to + 8, r->loss[at].worker);
+		to[12] = r->loss[at].in_time;
+	}
+	for (int k = 0; k < HD_NSPOT_STRATEGIES; k++)
+		to = put_u32(put_f64(put_f64(to, r->step_s[k]), r->takes_s[k]), r->nsteps[k]);
+	to = put_f64(to, r->back_s);
+	put_u32(put_u32(put_u32(put_u32(to, r->pipelines), r->stages), r->machines), r->commits);
+}
+
+/* A time that was measured; false: it is none. */
+static bool get_s(double *x, const uint8_t *from)
+{
+	const uint64_t bits = hd_get64(from);
+
+	memcpy(x, &bits, sizeof bits);
+	return *x >= 0 && isfinite(*x);
+}
+
+static bool get_age(int64_t *at_ms, const uint8_t *from, int64_t now_ms)
+{
+	const uint64_t age = hd_get64(from);
+
+	*at_ms = now_ms - (int64_t)(age & (UINT64_MAX >> 16));
+	return age <= UINT64_MAX >> 16;
+}
+
+bool hd_resilience_take(struct hd_resilience *r, const uint8_t *bytes, size_t len, int64_t now_ms)
+{
+	struct hd_resilience is = { .is = r->is };
+	const uint8_t *from = bytes + 12;
+
+	if (len != HD_RESILIENCE_BYTES || (is.n = hd_get32(bytes + 8)) > HD_RESILIENCE_LOSSES)
+		return false;
+	bool good = get_age(&is.began_ms, bytes, now_ms);
+	for (uint32_t i = 0; i < HD_RESILIENCE_LOSSES; i++, from += 13) {
+		if (i >= is.n)
+			continue;
+		good &= get_age(&is.loss[i].at_ms, from, now_ms) && from[12] <= 1;
+		is.loss[i].worker = hd_get32(from + 8);
+		is.loss[i].in_time = from[12] == 1;
+	}
+	is.next = is.n % HD_RESILIENCE_LOSSES;
+	for (int k = 0; k < HD_NSPOT_STRATEGIES; k++, from += 20) {
+		good &= get_s(&is.step_s[k], from) && get_s(&is.takes_s[k], from + 8);
+		is.nsteps[k] = hd_get32(from + 16);
+	}
+	good &= get_s(&is.back_s, from);
+	is.pipelines = hd_get32(from + 8);
+	is.stages = hd_get32(from + 12);
+	is.machines = hd_get32(from + 16);
+	is.commits = hd_get32(from + 20);
+	if (good)
+		*r = is;
+	return good;
 }

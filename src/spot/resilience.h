@@ -18,6 +18,9 @@
  * 5. It is judged at HD_RESILIENCE_COMMITS commits, and when losses per hour or the price are twice or half
  *    of what they were at the last time. Another mode is taken if it is worth HD_RESILIENCE_GAIN times as
  *    much, or if what there is pauses longer than is allowed.
+ * 6. What was seen is stored with its age, so the next coordinator goes on with it. Time without a
+ *    coordinator is not counted; a loss that is not made up for by then is counted, and what it took is not
+ *    known.
  *
  * Pure; a plain value. */
 #ifndef HD_SPOT_RESILIENCE_H
@@ -27,7 +30,8 @@
 
 enum { HD_RESILIENCE_LOSSES = 64, HD_RESILIENCE_COMMITS = 100, HD_RESILIENCE_STEPS = 20,
 	HD_RESILIENCE_WINDOW_MS = 7200000, HD_RESILIENCE_FIRST_MS = 600000, HD_RESILIENCE_ONE_MS = 2000,
-	HD_RESILIENCE_WORDS = 400 };
+	HD_RESILIENCE_WORDS = 400,
+	HD_RESILIENCE_BYTES = 8 + 4 + 13 * HD_RESILIENCE_LOSSES + 20 * HD_NSPOT_STRATEGIES + 8 + 12 + 4 };
 #define HD_RESILIENCE_GAIN 1.05
 
 /* HD_SPOT_CHECKPOINT stands for a run without shadows, whatever its grid. */
@@ -74,5 +78,9 @@ bool hd_resilience_made_up(struct hd_resilience *r, uint64_t step, int64_t now_m
 bool hd_resilience_commit(struct hd_resilience *r, const struct hd_resilience_now *now,
 	enum hd_spot_strategy *mode, char why[HD_RESILIENCE_WORDS]);
 void hd_resilience_took(struct hd_resilience *r, enum hd_spot_strategy mode);
+/* Rule 6; the mode is the caller's. */
+void hd_resilience_put(const struct hd_resilience *r, int64_t now_ms, uint8_t bytes[HD_RESILIENCE_BYTES]);
+/* False, and nothing is taken: these are no such bytes. */
+bool hd_resilience_take(struct hd_resilience *r, const uint8_t *bytes, size_t len, int64_t now_ms);
 
 #endif

@@ -264,6 +264,67 @@ static void judging_is_worth_what_the_best_mode_is(void **state)
 	CHECK(gains > 1.3 && most >= 1 && most <= 8, "%g times the worse mode, %u switches", gains, most);
 }
 
+/* The next coordinator, whose clock is another, sees the market that the one before saw, and has its
+ * measures. */
+static void what_was_seen_outlives_a_coordinator(void **state)
+{
+	uint8_t bytes[HD_RESILIENCE_BYTES], again[HD_RESILIENCE_BYTES];
+	struct hd_resilience r, next;
+	const int64_t off = 5000000;
+
+	(void)state;
+	for (uint32_t losses = 0; losses < 3 * HD_RESILIENCE_LOSSES; losses += 7) {
+		hd_resilience_begin(&r, HD_SPOT_LAZY, 100);
+		for (uint32_t i = 0; i < losses; i++)
+			hd_resilience_lost(&r, i, 1, i % 3 == 0, 3, 1000 + 700 * (int64_t)i * (i % 5));
+		r.step_s[HD_SPOT_LAZY] = 0.125;
+		r.nsteps[HD_SPOT_LAZY] = 17;
+		r.takes_s[HD_SPOT_LAZY] = 1.5;
+		r.back_s = 61;
+		r.pipelines = 1;
+		r.stages = r.machines = 4;
+		r.commits = 99;
+		hd_resilience_put(&r, 900000, bytes);
+		hd_resilience_begin(&next, HD_SPOT_LAZY, 3);
+		assert_true(hd_resilience_take(&next, bytes, sizeof bytes, 900000 + off));
+		struct hd_resilience_now now = at(950000, 5);
+		const struct hd_spot_market was = hd_resilience_market(&r, &now, HD_SPOT_EAGER);
+		now.now_ms += off;
+		const struct hd_spot_market is = hd_resilience_market(&next, &now, HD_SPOT_EAGER);
+		CHECK(!memcmp(&was, &is, sizeof was), "%u losses: %g and %g an hour", losses, was.losses_h,
+			is.losses_h);
+		assert_true(next.until == 0 && next.is == HD_SPOT_LAZY && next.commits == 99 &&
+			next.stages == 4 && next.nsteps[HD_SPOT_LAZY] == 17 &&
+			!memcmp(next.step_s, r.step_s, sizeof r.step_s));
+		/* and the one after that */
+		hd_resilience_put(&next, 900000 + off, again);
+		assert_memory_equal(bytes, again, sizeof bytes);
+	}
+}
+
+static void other_bytes_are_not_taken(void **state)
+{
+	/* more losses than there are; an age beyond all; no share; a step that is no number */
+	static const struct { uint32_t at, len; uint8_t is; } bad[] = { { 8, 1, 65 }, { 7, 1, 1 },
+		{ 24, 1, 2 }, { 12 + 13 * HD_RESILIENCE_LOSSES + 6, 2, 0xff } };
+	uint8_t bytes[HD_RESILIENCE_BYTES];
+	struct hd_resilience r, was;
+
+	(void)state;
+	hd_resilience_begin(&r, HD_SPOT_LAZY, 0);
+	hd_resilience_lost(&r, 1, 1, false, 3, 1000);
+	was = r;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		hd_resilience_put(&r, 5000, bytes);
+		memset(bytes + bad[i].at, bad[i].is, bad[i].len);
+		CHECK(!hd_resilience_take(&r, bytes, sizeof bytes, 0), "bad bytes %zu", i);
+	}
+	hd_resilience_put(&r, 5000, bytes);
+	assert_false(hd_resilience_take(&r, bytes, sizeof bytes - 1, 0));
+	assert_memory_equal(&r, &was, sizeof r);
+	assert_true(hd_resilience_take(&r, bytes, sizeof bytes, 5000) && r.n == 1);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -274,6 +335,8 @@ int main(void)
 		cmocka_unit_test(it_is_judged_at_times),
 		cmocka_unit_test(a_bound_on_pauses_buys_shadows),
 		cmocka_unit_test(judging_is_worth_what_the_best_mode_is),
+		cmocka_unit_test(what_was_seen_outlives_a_coordinator),
+		cmocka_unit_test(other_bytes_are_not_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
