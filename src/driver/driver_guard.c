@@ -6,11 +6,11 @@
 #include "run/kept_job.h"
 
 /* Redundancy that is on while machines are lost without notice (spot/guard.h). What is switched are views:
- * the run's job keeps the mode that was asked for. What was counted is stored
- * with each loss: a coordinator that takes over, or a resume, goes on with it. */
+ * the run's job keeps the mode that was asked for. What was counted is stored with each loss: a coordinator
+ * that takes over, or a resume, goes on with it (driver_guard_kept.c). */
 
-/* ---- what is judged (spot/resilience.h). The run's job has the mode that it is now: it means nothing else
- * there, and a coordinator that takes over goes on with it; losses are counted from then on. */
+/* ---- what is judged (spot/resilience.h). The run's job has the mode that it is now, so what it was at first
+ * is stored beside the losses. */
 
 static const enum hd_redundancy redundancy_of[HD_NSPOT_STRATEGIES] = { [HD_SPOT_LAZY] = HD_REDUNDANCY_LAZY,
 	[HD_SPOT_EAGER] = HD_REDUNDANCY_EAGER, [HD_SPOT_FULL] = HD_REDUNDANCY_FULL };
@@ -31,7 +31,7 @@ static enum hd_err take_mode(struct driver *c, enum hd_spot_strategy to, struct 
 	if (err)
 		return err;
 	hd_resilience_took(&c->resilience, to);
-	c->guard_switched = mode != HD_REDUNDANCY_NONE;
+	driver_guard_keep(c);             /* first: a mode that is not in it was asked for since */
 	kept.value.i = mode;
 	kept.value.text = hd_redundancy_names[mode];
 	hd_arena_init(&arena, 0);
@@ -84,6 +84,7 @@ static void judge(struct driver *c, const struct hd_view *view, uint64_t step, b
 	const bool other = hd_resilience_commit(&c->resilience, &now, &to, why);
 	if (*why)
 		snprintf(c->judged, sizeof c->judged, "%s", why);
+	driver_guard_keep_at_times(c);
 	if (!other)
 		return;
 	if (take_mode(c, to, &diag)) {
@@ -110,14 +111,6 @@ const char *driver_resilience(const struct driver *c, char *out, size_t cap)
 
 /* ---- by-notice */
 
-static void keep(struct driver *c)
-{
-	uint8_t bytes[HD_GUARD_BYTES];
-
-	hd_guard_put(&c->guard, bytes);
-	driver_keep_guard(c, bytes, sizeof bytes);
-}
-
 void driver_guard_begin(struct driver *c, const struct hd_job *job)
 {
 	const enum hd_redundancy mode = (enum hd_redundancy)hd_job_int(job, HD_JOB_REDUNDANCY);
@@ -130,40 +123,36 @@ void driver_guard_begin(struct driver *c, const struct hd_job *job)
 	memset(c->cannot, 0, sizeof c->cannot);
 	*c->judged = '\0';
 	c->guard_mode = mode == HD_REDUNDANCY_NONE ? HD_REDUNDANCY_LAZY : mode;
-	c->guard_stuck = c->guard_refused = false;
-	/* by auto the mode is its own, whichever coordinator has judged */
-	c->guard_switched = c->judges && mode != HD_REDUNDANCY_NONE;
+	c->guard_stuck = c->guard_refused = c->guard_switched = false;
+	c->own_mode = mode;
 	if (c->guards && mode == HD_REDUNDANCY_NONE)
 		driver_note(c, "resilience", HD_NOBODY,
 			"by-notice: elastic.redundancy is none, so it is lazy while it is on");
 	if (c->machine)
-		keep(c);
+		driver_guard_keep(c);
 }
 
-void driver_guard_go_on(struct driver *c)
+static bool was_switched_on(const struct driver *c, enum hd_redundancy mode)
 {
-	uint8_t bytes[HD_GUARD_BYTES];
-	char said[HD_GUARD_WORDS];
-
-	if (c->guards && hd_guard_take(&c->guard, bytes, driver_kept_guard(c, bytes, sizeof bytes)) &&
-		c->guard.n)
-		driver_note(c, "resilience", HD_NOBODY, hd_guard_why(&c->guard, said));
+	return mode != HD_REDUNDANCY_NONE && (c->judges ? mode != c->own_mode :
+		c->guards && c->guard_switched && !c->guard_refused);
 }
 
 bool driver_guard_refused(struct driver *c)
 {
 	const enum hd_redundancy mode = hd_shape_redundancy(&c->config.shape);
+	char said[100];
 	struct hd_diag why = { "" };
 
-	if (!(c->guards || c->judges) || !c->guard_switched || c->guard_refused ||
-		mode == HD_REDUNDANCY_NONE ||
-		(c->judges ? take_mode(c, HD_SPOT_CHECKPOINT, &why) :
+	if (!was_switched_on(c, mode) || (c->judges ? take_mode(c, strategy_of(c->own_mode), &why) :
 		driver_make_redundant(c, HD_REDUNDANCY_NONE, &why)))
 		return false;
 	c->guard_refused = c->guards;
 	c->cannot[strategy_of(mode)] = true;
-	driver_note(c, "resilience", HD_NOBODY,
-		"a worker has not the memory for redundancy, which stays off");
+	driver_guard_keep(c);
+	snprintf(said, sizeof said, "a worker has not the memory for redundancy %s, which stays off",
+		hd_redundancy_names[mode]);
+	driver_note(c, "resilience", HD_NOBODY, said);
 	return true;
 }
 
@@ -195,16 +184,18 @@ void driver_guard_noted(struct driver *c, const char *name, uint32_t worker)
 
 	if (c->judges && !strcmp(name, "restore"))
 		hd_resilience_back(&c->resilience);
-	if (c->judges && (announced || lost))
+	if (c->judges && (announced || lost)) {
 		hd_resilience_lost(&c->resilience, worker, ranks_of(c, worker), announced, c->end.step,
 			now_ms(c));
+		driver_guard_keep(c);
+	}
 	if (!c->guards || !(left || lost) || !takes_part(c, worker))
 		return;
 	if (left)
 		hd_guard_left(&c->guard, worker, announced);
 	else
 		hd_guard_lost(&c->guard, worker);
-	keep(c);
+	driver_guard_keep(c);
 }
 
 void driver_guard_step(struct driver *c, uint64_t step, bool whole)
@@ -232,6 +223,7 @@ void driver_guard_step(struct driver *c, uint64_t step, bool whole)
 	if (!driver_make_redundant(c, mode, &why)) {
 		c->guard_stuck = false;
 		c->guard_switched = mode != HD_REDUNDANCY_NONE;
+		driver_guard_keep(c);
 		driver_note(c, "resilience", HD_NOBODY, hd_guard_why(&c->guard, said));
 		return;
 	}

@@ -215,6 +215,120 @@ static void what_was_counted_outlives_a_coordinator(void **state)
 	end(&r);
 }
 
+static void next_coordinator(struct run *r)
+{
+	struct hd_job *job = NULL;
+
+	CHECK(hd_kept_job_read(&job, &r->desk.dir, NULL, 0, &r->desk.made.rig.arena, &r->desk.diag) == HD_OK,
+		"%s", r->desk.diag.text);
+	hd_clock_sim(&r->clock, INT64_C(5000000000), r->clock.wall_ns);          /* its machine began later */
+	r->c.machine = NULL;
+	memset(r->c.notice, 0, sizeof r->c.notice);
+	driver_guard_begin(&r->c, job);
+	driver_guard_go_on(&r->c);
+	driver_notice_go_on(&r->c);
+	r->c.machine = r->at.co;
+}
+
+static void begin_stored(struct run *r, const char *parallel, const char *elastic)
+{
+	char path[100];
+
+	begin_as(r, parallel, elastic);
+	snprintf(path, sizeof path, "%s/way.db", r->desk.parent);
+	CHECK(hd_store_open(&r->c.store, path, &r->desk.diag) == HD_OK, "%s", r->desk.diag.text);
+	r->spec.target = 2;
+	driver_guard_go_on(&r->c);
+	r->spec.target = 0;
+}
+
+static void end_stored(struct run *r)
+{
+	hd_store_close(r->c.store);
+	end(r);
+}
+
+static void refuse_memory(struct run *r)
+{
+	driver_noted(&r->c, HD_NOTE_REFUSED, 1, "{\"text\":\"memory\"}");
+	r->c.nqueued = r->c.first = 0;
+	r->at.co->view.shape = r->c.config.shape;
+}
+
+/* auto: what a worker has no memory for is taken back to what the job had, which no refusal ends; the next
+ * coordinator knows both, and the losses. */
+static void a_refusal_leaves_the_jobs_own_mode(void **state)
+{
+	static const char in_stages[] = "mode: pipeline, stages: 2";
+	struct run r;
+
+	(void)state;
+	for (int takeovers = 0; takeovers < 2; takeovers++) {
+		begin_stored(&r, in_stages, "elastic: {redundancy: lazy, resilience: auto}");
+		r.c.step_ms = 100;
+		refuse_memory(&r);
+		assert_true(hd_shape_redundancy(&r.c.config.shape) == HD_REDUNDANCY_LAZY);
+		assert_false(r.c.cannot[HD_SPOT_LAZY]);
+		/* what a loss takes with lazy is worth more than eager costs */
+		r.c.resilience.takes_s[HD_SPOT_LAZY] = 300;
+		r.c.resilience.takes_s[HD_SPOT_EAGER] = 1;
+		CHECK(steps(&r) && hd_shape_redundancy(&r.c.config.shape) == HD_REDUNDANCY_EAGER, "%s",
+			r.c.judged);
+		driver_noted(&r.c, "lost", r.at.co->view.rank[1].worker, "its process ended");
+		if (takeovers)
+			next_coordinator(&r);
+		refuse_memory(&r);
+		CHECK(hd_shape_redundancy(&r.c.config.shape) == HD_REDUNDANCY_LAZY, "takeover %d: %s",
+			takeovers, r.desk.notes);
+		assert_string_equal(kept(&r), "lazy auto");
+		if (takeovers)
+			next_coordinator(&r);
+		assert_true(r.c.resilience.n == 1 && r.c.cannot[HD_SPOT_EAGER]);
+		pass(&r, 3);
+		r.c.resilience.takes_s[HD_SPOT_EAGER] = 1;
+		for (r.step = 1; r.step < 2 * HD_RESILIENCE_COMMITS; r.step++)
+			CHECK(!steps(&r) || hd_shape_redundancy(&r.c.config.shape) != HD_REDUNDANCY_EAGER,
+				"takeover %d, step %d", takeovers, (int)r.step);
+		end_stored(&r);
+	}
+	/* of a run whose coordinator stored none it is not known that it was the job's */
+	begin(&r, "elastic: {redundancy: lazy, resilience: auto}");
+	driver_guard_go_on(&r.c);
+	refuse_memory(&r);
+	assert_true(!is_redundant(&r));
+	end(&r);
+}
+
+/* by-notice: what was refused stays off, and an announced end is one, whichever coordinator heard of it. A
+ * resume begins with what is there then. */
+static void refusals_and_notices_outlive_a_coordinator(void **state)
+{
+	struct run r;
+
+	(void)state;
+	begin_stored(&r, "mode: auto, settled: '1f1b 2 2 0,5 of 2'", "elastic: {redundancy: by-notice}");
+	announce_all(&r);
+	driver_noted(&r.c, "lost", 1, "its process ended");
+	assert_true(steps(&r) && is_redundant(&r));
+	next_coordinator(&r);
+	refuse_memory(&r);
+	assert_false(is_redundant(&r));
+	next_coordinator(&r);
+	assert_true(!steps(&r) && !is_redundant(&r));
+	assert_string_equal(driver_notice_of(&r.c, 0), "ec2: terminate at 2017-09-18T08:22:00.000Z");
+	assert_true(driver_is_announced(&r.c, 0) && !driver_may_start(&r.c));
+	pass(&r, 149);
+	next_coordinator(&r);
+	assert_false(driver_may_start(&r.c));
+	pass(&r, 1);
+	next_coordinator(&r);
+	assert_true(driver_may_start(&r.c));
+	r.spec.target = 2;
+	next_coordinator(&r);
+	assert_true(!driver_is_announced(&r.c, 0) && steps(&r) && is_redundant(&r));
+	end_stored(&r);
+}
+
 /* Of a worker that could not run with shadows: the switch is taken back, once and for all. */
 static void what_a_workers_memory_refuses_is_taken_back(void **state)
 {
@@ -294,12 +408,6 @@ static void what_is_worth_most_is_judged(void **state)
 	/* with notice and out of itself it takes nothing */
 	leave(&r, 0, PREEMPT);
 	assert_true(r.c.resilience.n == 2 && r.c.resilience.until == 0);
-	end(&r);
-	/* nor has the next coordinator a worker with the memory for what the one before took */
-	begin(&r, "elastic: {redundancy: lazy, resilience: auto}");
-	driver_noted(&r.c, HD_NOTE_REFUSED, 1, "{\"text\":\"memory\"}");
-	assert_true(!is_redundant(&r) && r.c.nqueued == 1);
-	assert_string_equal(kept(&r), "none auto");
 	end(&r);
 	begin(&r, "elastic: {resilience: checkpoint}");
 	assert_string_equal(driver_resilience(&r.c, text, sizeof text), "checkpoint");
@@ -487,6 +595,8 @@ int main(void)
 		cmocka_unit_test(notices_in_time_take_the_place_of_redundancy),
 		cmocka_unit_test(the_mode_that_was_asked_for_survives_the_switch),
 		cmocka_unit_test(what_was_counted_outlives_a_coordinator),
+		cmocka_unit_test(a_refusal_leaves_the_jobs_own_mode),
+		cmocka_unit_test(refusals_and_notices_outlive_a_coordinator),
 		cmocka_unit_test(what_a_workers_memory_refuses_is_taken_back),
 		cmocka_unit_test(one_that_syncs_again_is_no_loss),
 		cmocka_unit_test(what_is_worth_most_is_judged),

@@ -9,6 +9,7 @@
  *	driver_shape.c       pipelines of another shape: asked for, or cut again
  *	driver_notice.c      notices that a worker's machine will be taken away
  *	driver_guard.c       redundancy that notices take the place of, or that is judged
+ *	driver_guard_kept.c  what of it the next coordinator goes on with
  *	driver_ledger.c      what the machines are paid for
  *	driver_record.c      what is stored, and the state at start
  *	driver_restore.c     the newest whole checkpoint, looked for beside the loop */
@@ -100,12 +101,14 @@ struct driver {
 	/* a loss left fewer stages, which are in force; a worker has not the memory for its part of such */
 	bool has_fewer, no_fewer;
 	bool guards, guard_stuck;         /* elastic.resilience: by-notice; a change failed, as reported */
-	/* it was switched on here, or by auto; a worker has not the memory for it, so that it stays off */
+	/* by-notice had it off; a worker has not the memory for it, so that it stays off */
 	bool guard_switched, guard_refused;
 	enum hd_redundancy guard_mode;    /* while it is wanted */
 	struct hd_guard guard;
 	char way[16];                     /* elastic.resilience: of the job, or asked for since */
 	bool judges;                      /* it is auto */
+	enum hd_redundancy own_mode;      /* by auto: what the job had before; no refusal ends it */
+	int64_t way_ns;                   /* when this was stored last */
 	struct hd_resilience resilience;
 	bool cannot[HD_NSPOT_STRATEGIES]; /* modes that did not work here */
 	char judged[HD_RESILIENCE_WORDS]; /* what was worth what; "": not yet */
@@ -164,12 +167,17 @@ const char *driver_notice_of(const struct driver *c, uint32_t worker);
 bool driver_may_start(struct driver *c);                /* a local worker, now */
 
 bool driver_is_announced(const struct driver *c, uint32_t worker);      /* that its machine goes */
+void driver_notice_go_on(struct driver *c);             /* with those that the coordinator before knew */
 
 /* driver_guard.c */
 void driver_guard_begin(struct driver *c, const struct hd_job *job);    /* by its keys; forgets what was */
-void driver_guard_go_on(struct driver *c);              /* with what the coordinator before has counted */
-/* A worker has not the memory for a plan. True: it was one with redundancy that was switched on here, and is
- * switched off. */
+/* driver_guard_kept.c: with what the coordinator before has counted. A worker that has not the memory for a
+ * mode is remembered by a coordinator that takes over; a resume may be on other machines. */
+void driver_guard_go_on(struct driver *c);
+void driver_guard_keep(struct driver *c);               /* now */
+void driver_guard_keep_at_times(struct driver *c);
+/* driver_guard.c. A worker has not the memory for a plan. True: it was one with redundancy that was switched
+ * on in this run, and is switched off; by auto the job's own is back. */
 bool driver_guard_refused(struct driver *c);
 void driver_guard_noted(struct driver *c, const char *name, uint32_t worker);
 /* after a committed step; `whole`: nothing of it was done twice */
@@ -232,8 +240,11 @@ HD_MUST_USE enum hd_err driver_record_get(struct hd_co_record *record, const uin
 void driver_record_resume(struct hd_co_record *record);
 void driver_keep_paces(struct driver *c);
 void driver_keep_meter(struct driver *c, const uint8_t *bytes, size_t len);
-void driver_keep_guard(struct driver *c, const uint8_t *bytes, size_t len);
-size_t driver_kept_guard(struct driver *c, uint8_t *bytes, size_t cap);         /* 0: none */
+/* What else of this coordinator is stored: kinds of the store, never others for the same number. Best effort,
+ * as of paces: without it the next coordinator begins to count. */
+enum driver_keeps { DRIVER_KEEPS_GUARD = 7, DRIVER_KEEPS_WAY, DRIVER_KEEPS_NOTICES };
+void driver_keep(struct driver *c, enum driver_keeps what, const uint8_t *bytes, size_t len);
+size_t driver_kept(struct driver *c, enum driver_keeps what, uint8_t *bytes, size_t cap);       /* 0: none */
 /* The plan of the view in force, where no member reaches the run's folder (run/kept_plan.h). */
 void driver_keep_plan(struct driver *c);
 /* Turns the autoscaler; NULL: off. Another coordinator of this run goes on with it. */

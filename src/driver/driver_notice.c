@@ -3,14 +3,59 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/le.h"
+
 /* Notices that workers heard: shown by status, and a reason to start no worker where the machine goes. The
  * local workers' machine is this one. What was asked to be started meanwhile is given back afterwards as not
- * started, and the machine asks again for what is missing then. */
+ * started, and the machine asks again for what is missing then. A coordinator that takes over knows them too:
+ * workers say each once. */
 
 /* after the end that was announced: a machine that is still there stays */
 #define HOLD_NS INT64_C(30000000000)
 /* after a notice was withdrawn: the worker that had begun to leave comes back by itself */
 #define BACK_NS INT64_C(5000000000)
+
+/* ---- stored, 8 bytes of the end by the wall clock first, which goes on over processes: worker 4, holds 1,
+ * preempts 1, text */
+
+enum { TEXT_BYTES = sizeof ((struct driver_notice *)0)->text, ONE_BYTES = 14 + TEXT_BYTES };
+
+static void keep(struct driver *c)
+{
+	const int64_t now_ns = hd_clock_now_ns(c->spec->clock), wall_ns = hd_clock_wall_ns(c->spec->clock);
+	uint8_t bytes[DRIVER_NOTICES * ONE_BYTES], *to = bytes;
+
+	for (uint32_t i = 0; i < DRIVER_NOTICES; i++) {
+		const struct driver_notice *n = &c->notice[i];
+		if (!n->text[0] && !n->holds)
+			continue;
+		hd_put64(to, (uint64_t)(wall_ns + (n->ends_ns - now_ns)));
+		hd_put32(to + 8, n->worker);
+		to[12] = n->holds;
+		to[13] = n->preempts;
+		memcpy(to + 14, n->text, TEXT_BYTES);
+		to += ONE_BYTES;
+	}
+	driver_keep(c, DRIVER_KEEPS_NOTICES, bytes, (size_t)(to - bytes));
+}
+
+/* Whoever resumes a run may be on another machine, with other workers. */
+void driver_notice_go_on(struct driver *c)
+{
+	const int64_t now_ns = hd_clock_now_ns(c->spec->clock), wall_ns = hd_clock_wall_ns(c->spec->clock);
+	uint8_t bytes[DRIVER_NOTICES * ONE_BYTES];
+	const size_t len = c->spec->target ? 0 : driver_kept(c, DRIVER_KEEPS_NOTICES, bytes, sizeof bytes);
+
+	for (size_t i = 0; !(len % ONE_BYTES) && i < len / ONE_BYTES; i++) {
+		const uint8_t *from = bytes + i * ONE_BYTES;
+		struct driver_notice *n = &c->notice[i];
+		*n = (struct driver_notice){ .ends_ns = now_ns + ((int64_t)hd_get64(from) - wall_ns),
+			.worker = hd_get32(from + 8), .holds = from[12] == 1, .preempts = from[13] == 1 };
+		memcpy(n->text, from + 14, TEXT_BYTES - 1);
+	}
+}
+
+/* ---- heard */
 
 static struct driver_notice *place_for(struct driver *c, uint32_t worker)
 {
@@ -54,6 +99,7 @@ void driver_noticed(struct driver *c, uint32_t worker, const char *text)
 		if (preempt || (!withdrawn && !known))
 			snprintf(n->text, sizeof n->text, "%.24s: %.60s%s%.28s", source, what,
 				preempt ? " at " : " (a risk)", deadline);
+		keep(c);
 	}
 	hd_arena_finish(&arena);
 }

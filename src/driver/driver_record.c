@@ -9,8 +9,7 @@
 #include "engine/lockstep.h"
 #include "run/kept_plan.h"
 
-enum { RECORD_MEMBERSHIP = 1, RECORD_KERNELS, RECORD_BEGAN, RECORD_POLICY, RECORD_PACES, RECORD_METER,
-	RECORD_GUARD };
+enum { RECORD_MEMBERSHIP = 1, RECORD_KERNELS, RECORD_BEGAN, RECORD_POLICY, RECORD_PACES, RECORD_METER };
 enum {
 	RECORD_HEAD = 8 + 5 * 4 + 2,
 	RECORD_TAIL = RECORD_HEAD + HD_MAX_WORKERS * 4,
@@ -208,18 +207,17 @@ static enum hd_err set_meter(struct driver *c, struct hd_diag *diag)
 	return err == HD_E_NOTFOUND ? HD_OK : err;
 }
 
-/* Best effort, as of paces: without it the next coordinator begins to count. */
-void driver_keep_guard(struct driver *c, const uint8_t *bytes, size_t len)
+void driver_keep(struct driver *c, enum driver_keeps what, const uint8_t *bytes, size_t len)
 {
 	if (c->store)
-		(void)!hd_store_put(c->store, RECORD_GUARD, bytes, len, NULL);
+		(void)!hd_store_put(c->store, what, bytes, len, NULL);
 }
 
-size_t driver_kept_guard(struct driver *c, uint8_t *bytes, size_t cap)
+size_t driver_kept(struct driver *c, enum driver_keeps what, uint8_t *bytes, size_t cap)
 {
 	size_t len = 0;
 
-	return c->store && !hd_store_get(c->store, RECORD_GUARD, bytes, cap, &len, NULL) ? len : 0;
+	return c->store && !hd_store_get(c->store, what, bytes, cap, &len, NULL) ? len : 0;
 }
 
 void driver_keep_plan(struct driver *c)
@@ -379,6 +377,7 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 		err = set_meter(c, diag);
 	driver_guard_begin(c, job);
 	driver_guard_go_on(c);
+	driver_notice_go_on(c);
 	c->config.target = c->spec->target ? c->spec->target : c->config.record.target;
 	c->config.record.target = c->config.target;
 	if (!err)
