@@ -24,7 +24,7 @@ train resume split --workers 2 -s parallel.copies=none -s parallel.stages=2 --st
 train resume split --devices 4 -s parallel.copies=3,1 -s comm.sync=allreduce
 expect 0 heddle ckpt diff gpt-one split
 expect 2 heddle run gpt.yaml --workers 5 -s parallel.copies=3,2 --dry-run
-says 'of two numbers one divides the other'
+says 'write a divisor or a multiple of 3 in place of 2'
 expect 2 heddle run gpt.yaml --workers 4 -s parallel.copies=3,1 -s comm.sync=stages \
 	-s elastic.redundancy=lazy --dry-run
 says 'does not go with stages that have copies'

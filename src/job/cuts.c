@@ -5,7 +5,7 @@
 /* optim.cuts: "auto:3", three stages cut where their FLOPs are near equal; or the first forward node of each
  * stage, as "0,12,25". */
 
-static bool take_number(const char **at, uint32_t *number)
+bool hd_job_take_number(const char **at, uint32_t *number)
 {
 	uint64_t n = 0;
 	const char *p = *at;
@@ -28,7 +28,8 @@ static uint32_t take_nodes(const char **at, uint32_t *node, uint32_t cap)
 	uint32_t n = 0;
 
 	do {
-		if (n == cap || !take_number(&text, &node[n]) || (n ? node[n] <= node[n - 1] : node[n] != 0))
+		if (n == cap || !hd_job_take_number(&text, &node[n]) ||
+			(n ? node[n] <= node[n - 1] : node[n] != 0))
 			return 0;
 		n++;
 	} while (*text++ == ',');
@@ -43,37 +44,9 @@ uint32_t hd_job_cuts(const char *text, bool *balance, uint32_t node[HD_JOB_MAX_C
 	*balance = !strncmp(text, "auto:", 5);
 	if (*balance) {
 		text += 5;
-		return take_number(&text, &n) && !*text && n > 1 && n <= HD_JOB_MAX_CUTS ? n : 0;
+		return hd_job_take_number(&text, &n) && !*text && n > 1 && n <= HD_JOB_MAX_CUTS ? n : 0;
 	}
 	n = take_nodes(&text, node, HD_JOB_MAX_CUTS);
-	return *text ? 0 : n;
-}
-
-static bool divide(uint32_t a, uint32_t b) { return a % b == 0 || b % a == 0; }
-
-/* "3,1": as of hd_job_stage_copies(). */
-static uint32_t take_copies(const char **at, uint32_t *copies)
-{
-	const char *text = *at;
-	uint32_t n = 0, sum = 0;
-
-	do {
-		if (n == HD_JOB_MAX_STAGES || !take_number(&text, &copies[n]) || !copies[n] ||
-			copies[n] > HD_JOB_MAX_STAGES - sum)
-			return 0;
-		for (uint32_t k = 0; k < n; k++)
-			if (!divide(copies[k], copies[n]))
-				return 0;
-		sum += copies[n++];
-	} while (*text++ == ',');
-	*at = text - 1;
-	return n > 1 && sum > n ? n : 0;
-}
-
-uint32_t hd_job_stage_copies(const char *text, uint32_t copies[HD_JOB_MAX_STAGES])
-{
-	const uint32_t n = take_copies(&text, copies);
-
 	return *text ? 0 : n;
 }
 
@@ -107,8 +80,8 @@ bool hd_job_settled(struct hd_job_settled *settled, const char *text)
 		return false;
 	memcpy(s.schedule, text, len);
 	text += len;
-	if (!take_word(&text, " ") || !take_number(&text, &s.stages) || !take_word(&text, " ") ||
-		!take_number(&text, &s.width))
+	if (!take_word(&text, " ") || !hd_job_take_number(&text, &s.stages) || !take_word(&text, " ") ||
+		!hd_job_take_number(&text, &s.width))
 		return false;
 	if (!strncmp(text, " 0", 2)) {
 		text++;
@@ -117,20 +90,21 @@ bool hd_job_settled(struct hd_job_settled *settled, const char *text)
 			return false;
 	}
 	s.recompute = take_word(&text, " recompute");
-	if (take_word(&text, " tensor ") && (!take_number(&text, &s.tensor) || s.tensor < 2))
+	if (take_word(&text, " tensor ") &&
+		(!hd_job_take_number(&text, &s.tensor) || s.tensor < 2))
 		return false;
-	if (s.tensor && take_word(&text, " groups ") && (!take_number(&text, &s.groups) || s.groups < 2 ||
-		s.tensor % s.groups))
+	if (s.tensor && take_word(&text, " groups ") &&
+		(!hd_job_take_number(&text, &s.groups) || s.groups < 2 || s.tensor % s.groups))
 		return false;
 	if (take_word(&text, " copies ")) {
 		uint32_t ranks = 0;
-		s.has_copies = take_copies(&text, s.copies) == s.stages && s.stages > 1;
+		s.has_copies = hd_job_take_copies(&text, s.copies) == s.stages && s.stages > 1;
 		for (uint32_t i = 0; i < s.stages && s.has_copies; i++)
 			ranks += s.copies[i];
 		if (ranks != s.width)
 			return false;
 	}
-	if (take_word(&text, " of ") && (!take_number(&text, &s.ndevices) || !s.ndevices))
+	if (take_word(&text, " of ") && (!hd_job_take_number(&text, &s.ndevices) || !s.ndevices))
 		return false;
 	if (*text || !makes_sense(&s))
 		return false;

@@ -48,8 +48,12 @@ HD_MUST_USE enum hd_err hd_job_read_arg(struct hd_job_reader *reader, enum hd_jo
 /* Fills in what depends on other keys and refuses what cannot be together. */
 HD_MUST_USE enum hd_err hd_job_check(struct hd_job_reader *reader);
 /* parallel.c: the keys of `parallel:` together. */
-/* cuts.c */
-HD_MUST_USE enum hd_err hd_job_check_cuts(struct hd_job_reader *reader);
 HD_MUST_USE enum hd_err hd_job_check_parallel(struct hd_job_reader *reader);
+/* cuts.c; the number that the text begins with is passed by. */
+HD_MUST_USE enum hd_err hd_job_check_cuts(struct hd_job_reader *reader);
+bool hd_job_take_number(const char **at, uint32_t *number);
+/* copies.c; hd_job_stage_copies() of what the text begins with, which is passed by where it is some. */
+HD_MUST_USE enum hd_err hd_job_check_copies(struct hd_job_reader *reader);
+uint32_t hd_job_take_copies(const char **at, uint32_t *copies);
 
 #endif

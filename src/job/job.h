@@ -145,7 +145,8 @@ void hd_job_template(struct hd_text *text);
 uint32_t hd_job_cuts(const char *text, bool *balance, uint32_t node[HD_JOB_MAX_CUTS]);
 
 /* parallel.copies: "3,1", the ranks of each stage. How many stages; 0: it is none, or neither of two numbers
- * divides the other, or one is 0 or all are 1, or there are more than HD_JOB_MAX_STAGES stages or ranks. */
+ * divides the other, or one is 0 or all are 1, or there are more than HD_JOB_MAX_STAGES stages or ranks. What
+ * the user reads of it has a sentence for each of these (copies.c). */
 uint32_t hd_job_stage_copies(const char *text, uint32_t copies[HD_JOB_MAX_STAGES]);
 
 /* parallel.settled: "zb-v 4 2 0,6,12,18 recompute of 4": schedule, stages, a multiple of the devices of a

@@ -84,35 +84,6 @@ static enum hd_err check_schedule(struct hd_job_reader *reader)
 	return HD_OK;
 }
 
-static enum hd_err check_copies(struct hd_job_reader *reader)
-{
-	const struct hd_job *job = reader->job;
-	const struct hd_job_value *copies = &job->value[HD_JOB_PAR_COPIES],
-		*stages = &job->value[HD_JOB_PAR_STAGES], *schedule = &job->value[HD_JOB_PAR_SCHEDULE];
-	uint32_t of[HD_JOB_MAX_STAGES];
-	const uint32_t n = copies->is_none ? 0 : hd_job_stage_copies(copies->text, of);
-
-	hd_job_at(reader, HD_JOB_PAR_COPIES);
-	if (copies->is_none)
-		return HD_OK;
-	if (!n)
-		return hd_job_refuse(reader,
-			"parallel.copies is \"%.80s\"; write the ranks of each stage, as 3,1: two stages or "
-			"more on %d ranks at most, one of them with 2 or more, and of two numbers one "
-			"divides the other", copies->text, HD_JOB_MAX_STAGES);
-	if (!schedule->is_auto && strcmp(schedule->text, "1f1b-rr") != 0)
-		return hd_job_refuse(reader,
-			"parallel.copies %s goes with parallel.schedule 1f1b-rr, and the job has %s: leave "
-			"one of them out", copies->text, schedule->text);
-	if (!stages->is_auto && stages->i != n)
-		return hd_job_refuse(reader,
-			"parallel.copies %s is of %u stages, and parallel.stages is %lld: leave one of them "
-			"out", copies->text, n, (long long)stages->i);
-	return !asks(job, HD_JOB_PAR_TENSOR) && !asks(job, HD_JOB_PAR_CHUNKS) ? HD_OK :
-		hd_job_refuse(reader, "parallel.copies goes with one device a rank and one chunk a device: "
-		"leave out parallel.tensor and parallel.chunks, or parallel.copies");
-}
-
 static enum hd_err check_settled(struct hd_job_reader *reader)
 {
 	const struct hd_job_value *value = &reader->job->value[HD_JOB_PAR_SETTLED];
@@ -201,7 +172,7 @@ enum hd_err hd_job_check_parallel(struct hd_job_reader *reader)
 				mode_name(job));
 	}
 	err = err ? err : check_schedule(reader);
-	err = err ? err : check_copies(reader);
+	err = err ? err : hd_job_check_copies(reader);
 	err = err ? err : check_settled(reader);
 	err = err ? err : check_offload(reader);
 	return err ? err : check_extents(reader);
