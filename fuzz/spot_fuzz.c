@@ -39,8 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	static const char PARTS[] = "\n--\n";
 	const uint8_t *cut = memmem(bytes, len, PARTS, sizeof PARTS - 1);
-	static const struct hd_spot_way ways[] = { { HD_SPOT_EAGER, 0 }, { HD_SPOT_REROUTE, 7 },
-		{ HD_SPOT_CHECKPOINT, 3 } };
+	static const struct hd_spot_way ways[] = { { HD_SPOT_EAGER, 0, 0 }, { HD_SPOT_REROUTE, 7, 0 },
+		{ HD_SPOT_CHECKPOINT, 3, 0 }, { HD_SPOT_REPLICA, 5, 2 } };
 	struct hd_spot_model model;
 	struct hd_spot_trace trace;
 	const struct hd_json *json;

@@ -111,7 +111,7 @@ def play(trace, model, resilience="shadow"):
             doubled.add(before)
             if not slow:
                 slow, mark = True, mark + 1
-                end = t + int(1.5 * (end - t))
+                end = t + int(1.5 * (end - t)) + times["pause_ms"]
                 post(end, STEPPED, mark)
 
     def is_lost_at_once(t, what, ends):

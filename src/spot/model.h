@@ -8,7 +8,7 @@
  *    (dollars per machine and hour; 0.91 and 3.06, what p3.2xlarge cost in 2021), `redundant` and `bubble`
  *    (shares of a step's device time, for the ledger; 0); times: `boot_ms` of a machine (45,000),
  *    `rendezvous_ms` (30,000), `save_ms` of a checkpoint (10,000) and `reload_ms` of it (30,000), `pause_ms`
- *    of a step in which peers take over what a lost device did (0), `end_ms` after which nothing is played
+ *    of a step in which others take over what a lost device did (0), `end_ms` after which nothing is played
  *    (40,000,000).
  * 3. `announced` (0) is the share of the machines that have notice, `lead_ms` (0; at most 150,000) before
  *    they go, as far as they were there: of the machines in the order of their addition number i, counted

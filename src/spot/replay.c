@@ -98,7 +98,8 @@ static bool put_spent(struct spot_sim *s, int64_t spent[3], bool committed)
 /* Losses go back to a checkpoint, so a committed step may be lost yet. */
 static bool goes_back(const struct spot_sim *s)
 {
-	return s->way.strategy == HD_SPOT_CHECKPOINT || s->way.strategy == HD_SPOT_REROUTE;
+	return s->way.strategy == HD_SPOT_CHECKPOINT || s->way.strategy == HD_SPOT_REROUTE ||
+		s->way.strategy == HD_SPOT_REPLICA;
 }
 
 static bool commit(struct spot_sim *s)
@@ -115,11 +116,11 @@ static bool commit(struct spot_sim *s)
 	return true;
 }
 
-static bool go_back(struct spot_sim *s)
+static bool go_back(struct spot_sim *s, bool held)
 {
 	const bool fits = put_spent(s, s->spent, false);
 
-	if (!goes_back(s))
+	if (!goes_back(s) || held)
 		return fits;
 	s->out.steps -= s->nunsaved;
 	s->out.again += s->nunsaved;
@@ -132,12 +133,19 @@ static bool go_back(struct spot_sim *s)
 /* ms of a step, where k more of n devices do what all did. */
 static int64_t slower(const struct spot_sim *s, int64_t ms, uint32_t n, uint32_t k)
 {
-	return s->way.strategy == HD_SPOT_REROUTE ? ms * n / (n - k) : ms + ms / 2;
+	return s->way.strategy == HD_SPOT_REROUTE ? ms * n / (n - k) :
+		s->way.strategy == HD_SPOT_REPLICA ? ms : ms + ms / 2;
+}
+
+/* Pipelines that do no part of the work. */
+static uint32_t spares_of(const struct spot_sim *s)
+{
+	return s->way.spares < s->pipelines ? s->way.spares : s->pipelines - 1;
 }
 
 static void begin_step(struct spot_sim *s)
 {
-	const int64_t ms = s->model->step_ms[s->pipelines - 1];
+	const int64_t ms = s->model->step_ms[s->pipelines - spares_of(s) - 1];
 
 	if (!s->begun)
 		s->out.first_ms = s->now_ms;
@@ -158,10 +166,12 @@ static void meet(struct spot_sim *s, int64_t ms)
 	s->out.rendezvous++;
 }
 
-/* Of all machines; with steps to go on with they read a checkpoint. */
-static void meet_again(struct spot_sim *s)
+/* Of all machines; with steps to go on with they read a checkpoint, unless they hold all. */
+static void meet_again(struct spot_sim *s, bool held)
 {
-	meet(s, s->model->rendezvous_ms + (goes_back(s) && s->out.steps ? s->model->reload_ms : 0));
+	const bool reads = goes_back(s) && !held && s->out.steps;
+
+	meet(s, s->model->rendezvous_ms + (reads ? s->model->reload_ms : 0));
 }
 
 /* No node has a place any more. */
@@ -177,7 +187,8 @@ static void leave_places(struct spot_sim *s)
 
 static void take_places(struct spot_sim *s)
 {
-	s->pipelines = hd_spot_pipelines(s->nready - s->nleaving, s->model->stages, s->model->npipelines);
+	s->pipelines = hd_spot_pipelines(s->nready - s->nleaving, s->model->stages,
+		s->model->npipelines + s->way.spares);
 	for (uint32_t i = 0; i < s->nadded && s->nplaced < s->pipelines * s->model->stages; i++)
 		if (s->node[i].is == READY && !s->node[i].leaves) {
 			s->holder[s->nplaced] = i;
@@ -212,7 +223,8 @@ static bool is_doubled_for(struct spot_sim *s, const struct spot_node *lost, uin
 		return false;
 	s->node[by].doubled = true;
 	if (!s->slow && s->doing == STEPS) {
-		const int64_t left = s->until_ms - s->now_ms, takes = slower(s, left, 0, 0);
+		const int64_t left = s->until_ms - s->now_ms,
+			takes = slower(s, left, 0, 0) + s->model->pause_ms;
 		s->pause_from = s->now_ms;
 		s->pause_to = s->now_ms + takes - left;
 		s->until_ms = s->now_ms + takes;
@@ -235,26 +247,62 @@ static bool is_shared_out(struct spot_sim *s, uint32_t place)
 	return true;
 }
 
+/* Spare pipelines do what those that are hit did. */
+static bool is_spared(struct spot_sim *s)
+{
+	const uint32_t stages = s->model->stages;
+	uint32_t hit = 0;
+
+	for (uint32_t d = 0; d < s->pipelines; d++) {
+		bool whole = true;
+		for (uint32_t k = d * stages; k < (d + 1) * stages; k++)
+			whole &= s->holder[k] != NO_PLACE;
+		hit += !whole;
+	}
+	if (hit > spares_of(s))
+		return false;
+	if (s->doing == STEPS && !s->slow) {
+		s->pause_from = s->now_ms;
+		s->pause_to = s->now_ms + s->model->pause_ms;
+		s->until_ms += s->model->pause_ms;
+	}
+	return true;
+}
+
+static bool is_absorbed(struct spot_sim *s, const struct spot_node *lost, uint32_t place)
+{
+	switch (s->way.strategy) {
+	case HD_SPOT_REROUTE: return is_shared_out(s, place);
+	case HD_SPOT_REPLICA: return is_spared(s);
+	case HD_SPOT_LAZY:
+	case HD_SPOT_EAGER:
+	case HD_SPOT_FULL: return is_doubled_for(s, lost, place);
+	case HD_SPOT_CHECKPOINT:
+	case HD_NSPOT_STRATEGIES: break;
+	}
+	return false;
+}
+
 static bool lose_placed(struct spot_sim *s, struct spot_node *lost)
 {
 	const uint32_t place = lost->place;
-	const enum hd_spot_strategy strategy = s->way.strategy;
+
 
 	s->holder[place] = NO_PLACE;
 	s->nplaced--;
 	s->nplaced_leaving -= lost->leaves;
 	lost->place = NO_PLACE;
-	if (strategy == HD_SPOT_REROUTE ? is_shared_out(s, place)
-		: strategy != HD_SPOT_CHECKPOINT && is_doubled_for(s, lost, place)) {
+	if (is_absorbed(s, lost, place)) {
 		s->ndoubled++;
 		s->out.absorbed++;
 		s->slow = true;
 		return true;
 	}
-	bool fits = go_back(s);
+	const bool held = s->way.strategy == HD_SPOT_REPLICA && held_by_a_peer(s, place);
+	bool fits = go_back(s, held);
 	s->out.level2++;
 	leave_places(s);
-	meet_again(s);
+	meet_again(s, held);
 	return fits;
 }
 
@@ -290,7 +338,7 @@ static void be_ready(struct spot_sim *s)
 	s->nready++;
 	s->nleaving += node->leaves;
 	if (s->doing == STANDS && !node->leaves)
-		meet_again(s);
+		meet_again(s, false);
 }
 
 /* Would its loss be taken by others, as is_doubled_for() and is_shared_out() have it? */
@@ -301,7 +349,7 @@ static bool is_held(const struct spot_sim *s, const struct spot_node *node)
 
 	if (s->way.strategy == HD_SPOT_CHECKPOINT)
 		return false;
-	if (s->way.strategy != HD_SPOT_REROUTE)
+	if (s->way.strategy != HD_SPOT_REROUTE && s->way.strategy != HD_SPOT_REPLICA)
 		return !node->doubled && ring_predecessor(s, node->place) != NO_PLACE;
 	for (uint32_t k = node->place % stages; k < s->pipelines * stages; k += stages)
 		holders += s->holder[k] != NO_PLACE;
@@ -343,7 +391,8 @@ static void ask_the_rules(struct spot_sim *s, bool saved)
 {
 	const struct hd_spot_standing standing = { .active = s->nplaced, .leaving = s->nplaced_leaving,
 		.waiting = s->nready - s->nplaced - (s->nleaving - s->nplaced_leaving),
-		.doubled = s->ndoubled, .pipelines = s->pipelines, .most = s->model->npipelines,
+		.doubled = s->ndoubled, .pipelines = s->pipelines,
+		.most = s->model->npipelines + s->way.spares,
 		.stages = s->model->stages, .risk_ppm = HD_RECONFIGURE_RISK_PPM };
 	enum hd_reconfigure rule = hd_reconfigure(&standing);
 	const bool restarts = s->way.strategy == HD_SPOT_CHECKPOINT;
@@ -358,7 +407,7 @@ static void ask_the_rules(struct spot_sim *s, bool saved)
 	s->out.evacuated += s->nplaced_leaving;
 	leave_places(s);
 	if (restarts)
-		meet_again(s);
+		meet_again(s, false);
 	else
 		meet(s, s->model->local_ms);
 }
@@ -487,7 +536,8 @@ enum hd_err hd_spot_replay(struct hd_spot_replay *out, const struct hd_spot_trac
 	if (err)
 		return err;
 	s.node = hd_arena_take(arena, (size_t)s.trace->nnodes + 1, sizeof *s.node);
-	s.holder = hd_arena_take(arena, (size_t)model->npipelines * model->stages, sizeof *s.holder);
+	s.holder = hd_arena_take(arena, ((size_t)model->npipelines + way->spares) * model->stages,
+		sizeof *s.holder);
 	if (!s.node || !s.holder || !make_notices(&s, arena))
 		return hd_fail(diag, HD_E_NOMEM, "no memory to play a trace of %u machines",
 			s.trace->nnodes);
@@ -510,7 +560,7 @@ enum hd_err hd_spot_replay_best(struct hd_spot_replay *out, uint32_t *every, enu
 	hd_arena_init(&own, 0);
 	for (int64_t k = 1; !err && (k == 1 || k * model->step_ms[model->npipelines - 1] <= model->end_ms);
 		k += 1 + k / 8) {
-		const struct hd_spot_way way = { strategy, (uint32_t)k };
+		const struct hd_spot_way way = { strategy, (uint32_t)k, 0 };
 		struct hd_spot_replay r;
 		hd_arena_reset(&own);
 		err = hd_spot_replay(&r, trace, model, &way, &own, diag);

@@ -12,11 +12,15 @@
  *    machine is ready.
  * 3. Shadows: a lost device of one stage whose ring predecessor lives and is not doubled: the predecessor is
  *    doubled. What is left of the step then takes half as long again (rounded down), and so do the next
- *    steps until a rendezvous; once, however many are doubled. Any other loss of a placed device ends the
- *    step, lost: level 2. The loss of a machine that boots or waits changes nothing else.
+ *    steps until a rendezvous; once, however many are doubled. The step takes pause_ms more, too. Any other
+ *    loss of a placed device ends the step, lost: level 2. The loss of a machine that boots or waits changes
+ *    nothing else.
  * 4. Peers (reroute): a lost device whose stage another pipeline holds: of n placed devices of which k are
  *    lost what is left of the step takes (n - k + 1) / (n - k) of its time (rounded down), and pause_ms; the
  *    next steps n / (n - k) of theirs, until a rendezvous. Any other loss is beyond it.
+ *    Spare pipelines (replica): `spares` of the pipelines, while there are more, do no part of the work.
+ *    Losses in no more pipelines than these make the step pause_ms longer; any other loses it, and goes back
+ *    to a checkpoint, if no pipeline holds the stage.
  * 5. Checkpoints, with `every`: after so many steps since the last one training stands for save_ms. A loss
  *    that peers cannot take, of checkpoints alone any of a placed device, then goes back to the last one:
  *    the steps since are lost (redo), and a rendezvous that has steps to go on with takes reload_ms more.
@@ -43,9 +47,9 @@
 #include "spot/trace.h"
 #include "spot/value.h"
 
-/* CHECKPOINT, REROUTE, or one of the shadows, which are played alike; every 0: no checkpoint is written.
- * Level 2 of shadows loses the step alone, whatever is written. */
-struct hd_spot_way { enum hd_spot_strategy strategy; uint32_t every; };
+/* CHECKPOINT, REROUTE, REPLICA, or one of the shadows, which are played alike; every 0: no checkpoint is
+ * written. Level 2 of shadows loses the step alone, whatever is written. */
+struct hd_spot_way { enum hd_spot_strategy strategy; uint32_t every, spares; };
 
 struct hd_spot_replay {
 	uint64_t steps, removals, level2, rendezvous, absorbed;

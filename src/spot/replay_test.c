@@ -6,7 +6,7 @@
 #include "spot/testing.h"
 
 static struct hd_arena arena;
-static const struct hd_spot_way shadows = { HD_SPOT_EAGER, 0 };
+static const struct hd_spot_way shadows = { HD_SPOT_EAGER, 0, 0 };
 
 static int set_up(void **state) { (void)state; hd_arena_init(&arena, 0); return 0; }
 static int tear_down(void **state) { (void)state; hd_arena_finish(&arena); return 0; }
@@ -184,7 +184,8 @@ static void checkpoints_alone_go_back_to_the_last(void **state)
 {
 	static const struct hd_spot_change in[] = { { 0, 1, "a" }, { 0, 1, "b" }, { 0, 1, "c" },
 		{ 76500, -1, "b" } };
-	static const struct hd_spot_way two = { HD_SPOT_CHECKPOINT, 2 }, never = { HD_SPOT_CHECKPOINT, 0 };
+	static const struct hd_spot_way two = { HD_SPOT_CHECKPOINT, 2, 0 },
+		never = { HD_SPOT_CHECKPOINT, 0, 0 };
 	static const char model[] = MODEL(1, 5000, "[1900, 1000, 600]")
 		", \"save_ms\": 200, \"reload_ms\": 4000, \"end_ms\": 120000}";
 	struct hd_spot_replay r = play_by(&two, model, 4, in);
@@ -207,7 +208,7 @@ static void checkpoints_alone_go_back_to_the_last(void **state)
 static void checkpoints_alone_grow_after_one(void **state)
 {
 	static const struct hd_spot_change in[] = { { 0, 1, "a" }, { 60000, 1, "b" } };
-	static const struct hd_spot_way way = { HD_SPOT_CHECKPOINT, 20 };
+	static const struct hd_spot_way way = { HD_SPOT_CHECKPOINT, 20, 0 };
 	struct hd_spot_replay r = play_by(&way, MODEL(1, 5000, "[1000, 500]")
 		", \"save_ms\": 500, \"reload_ms\": 4000, \"end_ms\": 150700}", 2, in);
 	(void)state;
@@ -229,7 +230,7 @@ static void peers_take_what_is_lost(void **state)
 		{ 0, 1, "d" }, { 75400, -1, "d" } };
 	static const struct hd_spot_change both[] = { { 0, 1, "a" }, { 0, 1, "b" }, { 0, 1, "c" },
 		{ 0, 1, "d" }, { 75400, -1, "d" }, { 75500, -1, "b" } };
-	static const struct hd_spot_way way = { HD_SPOT_REROUTE, 0 };
+	static const struct hd_spot_way way = { HD_SPOT_REROUTE, 0, 0 };
 	static const char model[] = MODEL(2, 5000, "[1900, 1000]") ", \"pause_ms\": 50, \"end_ms\": 85000}";
 	struct hd_spot_replay r = play_by(&way, model, 5, in);
 	(void)state;
@@ -243,6 +244,31 @@ static void peers_take_what_is_lost(void **state)
 	r = play_by(&way, model, 6, both);
 	assert_true(r.level2 == 1 && r.absorbed == 1 && r.steps == 0);
 	assert_true(r.ledger.ms[HD_LEDGER_REDO] == 4 * 400 + 3 * 100);
+}
+
+/* One of two pipelines is spare: a b, c d. d goes in the second step: the other does it, 50 ms later. */
+static void spare_pipelines_take_what_is_lost(void **state)
+{
+	static const struct hd_spot_way way = { HD_SPOT_REPLICA, 20, 1 };
+	static const char model[] = MODEL(2, 5000, "[1900, 1000]") ", \"pause_ms\": 50, "
+		"\"rendezvous_ms\": 900, \"end_ms\": 55000}";
+	static const struct { const char *also; uint64_t level2, absorbed, steps; } row[] = {
+		{ NULL, 0, 1, 2 },                /* then 5 s of a new plan */
+		{ "c", 0, 2, 2 },                 /* of the same pipeline */
+		{ "a", 1, 1, 4 },                 /* of the other one: the step is lost, and each stage held */
+		{ "b", 1, 1, 3 },                 /* no pipeline holds the second stage: the first, too */
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const struct hd_spot_change in[] = { { 0, 1, "a" }, { 0, 1, "b" }, { 0, 1, "c" },
+			{ 0, 1, "d" }, { 48200, -1, "d" }, { 48300, -1, row[i].also } };
+		const struct hd_spot_replay r = play_by(&way, model, row[i].also ? 6 : 5, in);
+		CHECK(r.level2 == row[i].level2 && r.absorbed == row[i].absorbed && r.steps == row[i].steps,
+			"%zu: level 2 %d, absorbed %d, steps %d", i, (int)r.level2, (int)r.absorbed,
+			(int)r.steps);
+		assert_true(row[i].also || r.ledger.ms[HD_LEDGER_PAUSE] == 3 * 50);
+	}
 }
 
 /* Of intervals the one that is worth most, as a loop over all would find it. */
@@ -262,7 +288,7 @@ static void the_best_interval_is_found(void **state)
 	assert_int_equal(hd_spot_trace_make(&t, 7, in, 0, &arena, NULL), HD_OK);
 	assert_int_equal(hd_spot_replay_best(&best, &every, HD_SPOT_CHECKPOINT, &t, &model, NULL), HD_OK);
 	for (uint32_t k = 1; k <= 800; k += 1 + k / 8) {
-		const struct hd_spot_way way = { HD_SPOT_CHECKPOINT, k };
+		const struct hd_spot_way way = { HD_SPOT_CHECKPOINT, k, 0 };
 		assert_int_equal(hd_spot_replay(&r, &t, &model, &way, &arena, NULL), HD_OK);
 		if (r.value > most) {
 			most = r.value;
@@ -298,6 +324,7 @@ int main(void)
 		cmocka_unit_test(checkpoints_alone_go_back_to_the_last),
 		cmocka_unit_test(checkpoints_alone_grow_after_one),
 		cmocka_unit_test(peers_take_what_is_lost),
+		cmocka_unit_test(spare_pipelines_take_what_is_lost),
 		cmocka_unit_test(the_best_interval_is_found),
 		cmocka_unit_test(without_memory_it_says_so),
 	};

@@ -62,7 +62,7 @@ static enum hd_err read_way(struct hd_cmd *cmd, const char *text, struct hd_spot
 		if (text[len])
 			err = hd_num_u64(text + len + 1, INT32_MAX, &every, &cmd->diag);
 		*best = row[i].strategy != HD_SPOT_EAGER && !text[len];
-		*way = (struct hd_spot_way){ row[i].strategy, (uint32_t)every };
+		*way = (struct hd_spot_way){ row[i].strategy, (uint32_t)every, 0 };
 		return err;
 	}
 	return hd_fail(&cmd->diag, HD_E_INVAL, "--resilience %.40s: it is shadow, reroute or checkpoint, "
