@@ -9,8 +9,11 @@
  * 2. Each plan is judged by every strategy. Modes of shadows are added to it and simulated as it was
  *    (redundancy.h), and fit if the fullest rank's device has room for what lies on the device and on the
  *    host: of a processor both are one memory. Spare pipelines have to fit the devices that are there.
- * 3. A tolerated loss makes others compute half of what a rank does in a step once more, with the forwards of
- *    `eager` and all of `full` left out; peers share it; a spare pipeline takes half a step.
+ * 3. A tolerated loss comes at any time of a step alike. Until the first rank has its last gradient
+ *    (`goes_on`, a share of the step) shadows go on with it, and the heir computes once more what the lost
+ *    rank had: half of it on average, with the forwards of `eager` and all of `full` left out. Later the step
+ *    is begun again (ADR 140). Peers share half of what a rank does in a step; a spare pipeline takes half a
+ *    step.
  * 4. Grids that could not win, and shadows on them, even if no device ever waited and nothing were computed
  *    twice, are left out and counted, unless all are asked for; so are those for which there are never the
  *    machines, where fewer pipelines are the same run. Nothing else is left out, and no reason to
@@ -76,6 +79,7 @@ struct hd_way {
 	struct hd_spot_value value;
 	int64_t peak, needs;                      /* bytes of the fullest rank: on its device; with what
 		lies on the host */
+	double goes_on;                           /* rule 3; 0: no shadows */
 	double there;                             /* share of the time with machines for all of it */
 	double alone;                             /* its value if they were there all the time */
 	double hours, usd;                        /* for all of the job; 0: not known */

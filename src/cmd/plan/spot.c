@@ -79,10 +79,10 @@ static void take_bounds(struct spot_ask *a)
 		a->market.deadline_s = (double)deadline->i * 1e-9;
 }
 
-/* elastic.redundancy, of each mode that may be chosen. A run with eager or full goes on with a step (ADR
- * 0140), unless a standby is there or a sum is complete; how often that is so, no price here knows. */
+/* elastic.redundancy, of each way that may be chosen. */
 static const char *const redundancy_of[HD_NSPOT_STRATEGIES] = { [HD_SPOT_CHECKPOINT] = "none",
-	[HD_SPOT_REROUTE] = "none", [HD_SPOT_LAZY] = "lazy", [HD_SPOT_REPLICA] = "none" };
+	[HD_SPOT_REROUTE] = "none", [HD_SPOT_LAZY] = "lazy", [HD_SPOT_EAGER] = "eager",
+	[HD_SPOT_FULL] = "full", [HD_SPOT_REPLICA] = "none" };
 
 /* A search of many grids says where it is, at times. */
 static void said(void *user, uint32_t done, uint32_t of)
@@ -228,6 +228,7 @@ static void put_candidates(struct hd_json_writer *w, const struct hd_ways *ways)
 		hd_json_put_i64(w, "memory_bytes", way->needs);
 		hd_json_put_f64(w, "losses_h", v->losses_h);
 		hd_json_put_f64(w, "overhead", v->overhead);
+		hd_json_put_f64(w, "goes_on", way->goes_on);
 		hd_json_put_f64(w, "saving", v->saving);
 		hd_json_put_f64(w, "exceeds", v->exceeds);
 		hd_json_put_f64(w, "unheld", v->unheld);

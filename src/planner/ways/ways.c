@@ -345,8 +345,8 @@ static void take(struct ways_search *s, struct ways_shape *x, const struct hd_sp
 	struct hd_way *w = &s->out.way[s->out.n];
 
 	*w = (struct hd_way){ .schedule = x->schedule, .pipelines = x->d, .ranks = x->p, .chunks = x->v,
-		.peak = how->peak, .needs = how->needs, .value = value_among(s, *grid,
-		there_with(s, x->p, n, n), strategy, spares, overhead) };
+		.peak = how->peak, .needs = how->needs, .goes_on = how->goes_on,
+		.value = value_among(s, *grid, there_with(s, x->p, n, n), strategy, spares, overhead) };
 	s->exact[s->out.n++] = value_among(s, *grid, there_with(s, x->p, n, n + 1), strategy, spares,
 		overhead);
 	see_presence(s, x, w);
@@ -386,21 +386,40 @@ static double share_back(const struct hd_stage_costs *costs)
 	return f + b > 0 ? b / (f + b) : 0;
 }
 
-/* Rule 3. */
-static double redo_s(const struct judged *j, enum hd_spot_strategy strategy)
+/* Rule 3. Of what a rank does in a step, the share that the heir of a lost one does once more. */
+static double redo_s(const struct judged *j, enum hd_spot_strategy strategy, const struct hd_way *how)
 {
-	const double half = hd_sim_plan_s(&j->plan->sim, j->busiest) / 2;
+	const double half = hd_sim_plan_s(&j->plan->sim, j->busiest) / 2, goes_on = how->goes_on;
+	const double step_s = j->grid.step_s * (1 + how->value.overhead),
+		begun_again = (1 - goes_on) * step_s * (1 + goes_on) / 2;
 
 	switch (strategy) {
 	case HD_SPOT_REROUTE: return half / (j->grid.pipelines > 1 ? j->grid.pipelines - 1 : 1);
-	case HD_SPOT_LAZY: return half;
-	case HD_SPOT_EAGER: return half * j->back;
+	case HD_SPOT_LAZY: return goes_on * goes_on * half + begun_again;
+	case HD_SPOT_EAGER: return goes_on * goes_on * half * j->back + begun_again;
+	case HD_SPOT_FULL: return begun_again;
 	case HD_SPOT_REPLICA: return j->grid.step_s / 2;
-	case HD_SPOT_FULL:
 	case HD_SPOT_CHECKPOINT:
 	case HD_NSPOT_STRATEGIES: break;
 	}
 	return 0;
+}
+
+/* Of a step: until the first rank has its last gradient. From then on a sum may be complete (ADR 140). */
+static double share_without_sums(const struct hd_sim_plan *sim)
+{
+	int64_t first = sim->makespan;
+
+	for (uint32_t r = 0; r < sim->ran.nranks; r++) {
+		int64_t last = 0;
+		for (uint32_t i = 0; i < sim->ran.list[r].len; i++) {
+			const struct hd_ins *ins = &sim->ran.list[r].at[i];
+			if (!(ins->flags & HD_INS_SHADOW) && (ins->op == HD_INS_B || ins->op == HD_INS_W))
+				last = sim->span[r][i].end;
+		}
+		first = last < first ? last : first;
+	}
+	return sim->makespan ? (double)first / (double)sim->makespan : 0;
 }
 
 /* What shadows in this mode take beside the plan's step, as a share of it: both simulated alike. */
@@ -410,7 +429,7 @@ static enum hd_err add_mode(struct ways_search *s, const struct judged *j, enum 
 	const struct hd_job_plan *plan = j->plan;
 	const struct hd_cluster *cluster = s->ask->plan.cluster;
 	const struct hd_sim_setting set = { .costs = &plan->costs, .per_ps = 1, .cluster = cluster,
-		.device = plan->device, .transport = HD_TRANSPORT_BUFFERED };
+		.device = plan->device, .transport = HD_TRANSPORT_BUFFERED, .spans = true };
 	const struct hd_redundancy_ask ask = { .mode = mode, .setting = &set };
 	struct hd_schedule with;
 	struct hd_sim_plan after;
@@ -432,8 +451,10 @@ static enum hd_err add_mode(struct ways_search *s, const struct judged *j, enum 
 				"device %u has %.1f MiB", r, (double)needs * 0x1p-20, plan->device[r],
 				(double)has * 0x1p-20);
 	}
-	if (!err)
+	if (!err) {
 		how->value.overhead = (double)after.makespan / (double)plan->sim.makespan - 1;
+		how->goes_on = share_without_sums(&after);
+	}
 	return err;
 }
 
@@ -458,7 +479,7 @@ static enum hd_err judge_plan(struct ways_search *s, struct ways_shape *x, struc
 		const enum hd_spot_strategy strategy = (enum hd_spot_strategy)i;
 		struct hd_diag why = { "" };
 		struct hd_way how = j->how;
-		j->grid.redo_s = redo_s(j, strategy);
+		j->grid.redo_s = 0;
 		if (mode_of[i] && !may_win(s, j, strategy))
 			continue;
 		if (mode_of[i] && (err = add_mode(s, j, mode_of[i], &how, &why))) {
@@ -467,6 +488,7 @@ static enum hd_err judge_plan(struct ways_search *s, struct ways_shape *x, struc
 			err = refuse(s, x, strategy, why.text, diag);
 			continue;
 		}
+		j->grid.redo_s = redo_s(j, strategy, &how);
 		for (uint32_t f = 1; f <= (strategy == HD_SPOT_REPLICA ? HD_WAYS_SPARES : 1); f++)
 			if (strategy != HD_SPOT_REPLICA || (x->d + f) * x->p <= j->grid.machines)
 				take(s, x, &j->grid, strategy, f, &how);

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "pipeline/redundancy.h"
+#include "pipeline/failover.h"
 #include "planner/search/testing_planner.h"
 
 enum { MACHINES = 5, VNS = 6, NODES = 5 };
@@ -527,8 +527,104 @@ static void bounds_leave_ways_out(void **state)
 		"%s", diag.text);
 }
 
-/* The less shadows have to compute again after a loss, the shorter the pause: with a bound between two of
- * them the next one is bought. */
+/* The last moment at which no rank has all its gradients, by asking how far each is; the plan of the way is
+ * made and simulated here. */
+static double goes_on_until(struct setting *s, const struct hd_way *w, enum hd_redundancy mode, double *back)
+{
+	const struct hd_job_planner *planner = NULL;
+	struct hd_job_plan_ask how = s->ask.plan;
+	struct hd_job_plan plan;
+	struct hd_schedule lists;
+	struct hd_sim_plan sim;
+	struct hd_diag diag = { "" };
+	double f = 0, b = 0;
+
+	how.stages = w->ranks;
+	how.chunks = 1;
+	how.replicas = w->pipelines;
+	how.schedule = w->schedule;
+	CHECK(!hd_job_planner_find(&planner, "auto", &diag) && !hd_job_plan_make(&plan, planner, &how, &arena,
+		&diag), "%s", diag.text);
+	const struct hd_sim_setting set = { .costs = &plan.costs, .per_ps = 1, .cluster = &s->cluster,
+		.device = plan.device, .transport = HD_TRANSPORT_BUFFERED, .spans = true };
+	const struct hd_redundancy_ask ask = { .mode = mode, .setting = &set };
+	CHECK(!hd_redundancy_add(&lists, &plan.schedule, &ask, &arena, &diag) && !hd_sim_plan(&sim, &lists,
+		&set, &arena, &diag), "%s", diag.text);
+	int64_t low = 0, high = sim.makespan;
+	while (high - low > 1) {
+		const int64_t mid = low + (high - low) / 2;
+		struct hd_step_progress at;
+		bool any = false;
+		CHECK(!hd_step_progress_at(&at, &sim, mid, &arena, &diag), "%s", diag.text);
+		for (uint32_t r = 0; r < lists.nranks; r++) {
+			bool left = false;        /* of its own gradients */
+			for (uint32_t i = at.at[r]; i < lists.list[r].len; i++) {
+				const struct hd_ins *ins = &lists.list[r].at[i];
+				left |= (ins->op == HD_INS_B || ins->op == HD_INS_W) && !(ins->flags &
+					HD_INS_SHADOW);
+			}
+			any |= !left;
+		}
+		*(any ? &high : &low) = mid;
+	}
+	for (uint32_t k = 0; k < plan.costs.nstages; k++) {
+		f += (double)plan.costs.stage[k].f;
+		b += (double)(plan.costs.stage[k].i + plan.costs.stage[k].w);
+	}
+	*back = b / (f + b);
+	return (double)high / (double)sim.makespan;
+}
+
+/* What a loss makes others compute again, at any time of the step alike: summed over a thousand moments. */
+static void a_loss_late_in_a_step_begins_it_again(void **state)
+{
+	static const enum hd_redundancy mode_of[] = { [HD_SPOT_LAZY] = HD_REDUNDANCY_LAZY,
+		[HD_SPOT_EAGER] = HD_REDUNDANCY_EAGER, [HD_SPOT_FULL] = HD_REDUNDANCY_FULL };
+	static const char *const schedules[] = { "1f1b", "gpipe", "zb-h1" };
+	static struct setting s;
+	enum { MOMENTS = 1000 };
+
+	(void)state;
+	for (size_t k = 0; k < sizeof schedules / sizeof *schedules; k++) {
+		set_up_ask(&s, 0);
+		s.ask.plan.stages = 2;
+		s.ask.plan.replicas = 1 + k % 2;
+		s.ask.plan.schedule = schedules[k];
+		const struct hd_ways ways = found(&s);
+		double step = 0, busiest = 0;
+		for (uint32_t i = 0; i < ways.n; i++) {
+			const struct hd_spot_value *v = &ways.way[i].value;
+			step = v->step_s;
+			if (v->strategy == HD_SPOT_REROUTE)      /* peers share half of a rank's work */
+				busiest = (v->takes[0].s - s.market.pause_s) * 2;
+		}
+		for (uint32_t i = 0; i < ways.n; i++) {
+			const struct hd_spot_value *v = &ways.way[i].value;
+			if (v->strategy < HD_SPOT_LAZY || v->strategy > HD_SPOT_FULL)
+				continue;
+			double back, again = 0;
+			const double until = goes_on_until(&s, &ways.way[i], mode_of[v->strategy], &back),
+				with = step * (1 + v->overhead - v->saving);
+			const double of[] = { [HD_SPOT_LAZY] = 1, [HD_SPOT_EAGER] = back,
+				[HD_SPOT_FULL] = 0 };
+			CHECK(until > 0.01 && until < 1 && fabs(ways.way[i].goes_on - until) < 1e-6,
+				"%s %s goes on until %g, not %g", schedules[k],
+				hd_spot_strategy_names[v->strategy], ways.way[i].goes_on, until);
+			for (int m = 0; m < MOMENTS; m++) {
+				const double x = (m + 0.5) / MOMENTS;
+				again += (x < until ? x * busiest * of[v->strategy] : x * with) / MOMENTS;
+			}
+			CHECK(fabs(v->takes[0].s - s.market.pause_s - again) < 2e-3 * with,
+				"%s %s computes %g s again, not %g of %g", schedules[k],
+				hd_spot_strategy_names[v->strategy], v->takes[0].s - s.market.pause_s, again,
+				with);
+		}
+	}
+}
+
+/* Where most of a step is before its sums, shadows that have the forwards pause shorter: with a bound between
+ * the two the dearer one is bought. With the backwards, too, a step is longer, and so is what is begun again
+ * late in it. */
 static void a_bound_on_pauses_buys_what_computes_less_again(void **state)
 {
 	static struct setting s;
@@ -536,6 +632,9 @@ static void a_bound_on_pauses_buys_what_computes_less_again(void **state)
 
 	(void)state;
 	set_up_ask(&s, 0);
+	s.ask.plan.vns = 24;                      /* most of a step is before its sums */
+	s.cluster.level[0].bytes_per_s = 1e12;
+	s.cluster.level[0].latency_ps = 1;
 	s.market.doubled = 1;
 	s.ask.plan.stages = 3;
 	s.ask.plan.replicas = 1;
@@ -543,17 +642,14 @@ static void a_bound_on_pauses_buys_what_computes_less_again(void **state)
 	struct hd_ways ways = found(&s);
 	for (uint32_t i = 0; i < ways.n; i++)
 		pause[ways.way[i].value.strategy] = ways.way[i].value.tolerated_s;
-	CHECK(pause[HD_SPOT_LAZY] > pause[HD_SPOT_EAGER] && pause[HD_SPOT_EAGER] > pause[HD_SPOT_FULL],
+	CHECK(pause[HD_SPOT_LAZY] > pause[HD_SPOT_EAGER] && pause[HD_SPOT_EAGER] < pause[HD_SPOT_FULL],
 		"%g, %g, %g", pause[HD_SPOT_LAZY], pause[HD_SPOT_EAGER], pause[HD_SPOT_FULL]);
 	s.market.rebuild_s = 1e5;
 	s.market.losses_h = 0.01;
-	for (int mode = HD_SPOT_LAZY; mode < HD_SPOT_FULL; mode++) {
-		s.market.pause_max_s = (pause[mode] + pause[mode + 1]) / 2;
-		ways = found(&s);
-		CHECK((int)ways.way[ways.chosen].value.strategy == mode + 1, "bound %g: %s",
-			s.market.pause_max_s,
-			hd_spot_strategy_names[ways.way[ways.chosen].value.strategy]);
-	}
+	s.market.pause_max_s = (pause[HD_SPOT_LAZY] + pause[HD_SPOT_EAGER]) / 2;
+	ways = found(&s);
+	CHECK(ways.chosen < ways.n && ways.way[ways.chosen].value.strategy == HD_SPOT_EAGER,
+		"bound %g: way %u", s.market.pause_max_s, ways.chosen);
 }
 
 int main(void)
@@ -565,6 +661,7 @@ int main(void)
 		T(what_never_has_its_machines_is_not_chosen),
 		T(machines_that_come_and_go_are_worth_what_is_there), T(keys_that_are_given_are_kept),
 		T(shadows_fit_or_are_refused), T(bounds_leave_ways_out),
+		T(a_loss_late_in_a_step_begins_it_again),
 		T(a_bound_on_pauses_buys_what_computes_less_again),
 #undef T
 	};
