@@ -11,24 +11,55 @@ void hd_waits_make(struct hd_waits *pace, const struct hd_program *program, cons
 	}
 }
 
-static void wait_ns(const struct hd_rank *rank, int64_t ns, const struct hd_program *program,
+/* How much longer than full rows of one virtual node on a device of speed 1. */
+static double times_of(const struct hd_rank *rank, const struct hd_program *program,
 	const struct hd_bind *bind)
 {
 	const double speed = rank->worker->spec.speed ? rank->worker->spec.speed[rank->id] : 1;
 	uint64_t rows = bind->nparts ? 0 : bind->rows;
 
-	if (!ns)
-		return;
 	for (uint32_t i = 0; i < bind->nparts; i++)
 		rows += bind->part[i].rows;
-	hd_clock_wait_until(&rank->worker->clock, hd_clock_now_ns(&rank->worker->clock) +
-		(int64_t)((double)ns * (double)rows / (double)program->part_rows / speed));
+	return (double)rows / (double)program->part_rows / speed;
+}
+
+static void wait_ns(const struct hd_rank *rank, int64_t ns, const struct hd_program *program,
+	const struct hd_bind *bind)
+{
+	if (ns)
+		hd_clock_wait_until(&rank->worker->clock, hd_clock_now_ns(&rank->worker->clock) +
+			(int64_t)((double)ns * times_of(rank, program, bind)));
+}
+
+/* A gradient is there when its node has taken its time, as on a device that computes: what is sent early is
+ * sent no earlier. */
+static void wait_folding(const struct hd_rank *rank, enum hd_run_phase phase,
+	const struct hd_program *program, const struct hd_bind *bind)
+{
+	const int64_t began_ns = hd_clock_now_ns(&rank->worker->clock);
+	const double times = times_of(rank, program, bind);
+	int64_t ns = 0;
+
+	for (uint32_t i = 0; i < program->norder[phase]; i++) {
+		const struct hd_node *node = &program->graph->node[program->order[phase][i]];
+		ns += rank->worker->spec.pace_ns[program->order[phase][i]];
+		for (uint32_t v = node->out; v < node->out + node->nout; v++) {
+			if (program->grad_of_value[v] == HD_NONE)
+				continue;
+			hd_clock_wait_until(&rank->worker->clock, began_ns + (int64_t)((double)ns * times));
+			bind->folded(bind->folded_user, program->grad_of_value[v]);
+		}
+	}
+	hd_clock_wait_until(&rank->worker->clock, began_ns + (int64_t)((double)ns * times));
 }
 
 void hd_rank_pace(const struct hd_rank *rank, const struct hd_waits *pace, enum hd_run_phase phase,
 	const struct hd_program *program, const struct hd_bind *bind)
 {
-	wait_ns(rank, pace->ns[phase], program, bind);
+	if (bind->folded && rank->worker->spec.pace_ns)
+		wait_folding(rank, phase, program, bind);
+	else
+		wait_ns(rank, pace->ns[phase], program, bind);
 }
 
 void hd_rank_pace_nodes(const struct hd_rank *rank, const int64_t *node_ns, const struct hd_program *program,

@@ -2,7 +2,8 @@
  *
  * A worker may know what the nodes of its training graph take (hd_worker_spec.pace_ns). A rank then sleeps
  * so long after each phase that a device of no result has not computed, over the speed of the device: any
- * number of ranks wait on one core, and what is left of a step is the runtime alone.
+ * number of ranks wait on one core, and what is left of a step is the runtime alone. Where gradients are sent
+ * while the pass goes on each is final once the nodes up to its own have taken their time.
  *
  * No allocation, no state. Threads: the rank's. */
 #ifndef HD_ENGINE_PACE_H

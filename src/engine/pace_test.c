@@ -53,11 +53,63 @@ static void stages_wait_what_their_nodes_take(void **state)
 	assert_true(step_ns(2, NULL, &kind) >= 0);
 }
 
+struct seen { struct hd_clock clock; int64_t began_ns, early_ns; const struct hd_program *program;
+	uint32_t n, at[NODES]; };
+
+/* What the nodes up to that of a gradient take, all alike. */
+static int64_t least_ns(const struct hd_program *p, uint32_t grad)
+{
+	for (uint32_t i = 0; i < p->norder[HD_RUN_B]; i++) {
+		const struct hd_node *node = &p->graph->node[p->order[HD_RUN_B][i]];
+		for (uint32_t v = node->out; v < node->out + node->nout; v++)
+			if (p->grad_of_value[v] == grad)
+				return (i + 1) * (int64_t)NODE_NS;
+	}
+	return INT64_MAX;
+}
+
+static void see(void *user, uint32_t grad)
+{
+	struct seen *s = user;
+	const int64_t took_ns = hd_clock_now_ns(&s->clock) - s->began_ns;
+
+	s->early_ns = took_ns - least_ns(s->program, grad) < s->early_ns ?
+		took_ns - least_ns(s->program, grad) : s->early_ns;
+	s->at[s->n++] = grad;
+}
+
+/* Each is final once the nodes up to its own have taken their time, none before, each once. */
+static void gradients_are_final_one_after_another(void **state)
+{
+	const struct hd_worker_spec spec = { .kind = "null", .ndevices = 1, .nthreads = 1,
+		.pace_ns = node_ns };
+	struct hd_rig rig;
+
+	(void)state;
+	for (int i = 0; i < NODES; i++)
+		node_ns[i] = NODE_NS;
+	hd_rig_open_on(&rig, hd_rig_mlp, 8, VNS, NULL, &spec);
+	const struct hd_program *p = &rig.worker->stage->train;
+	struct seen s = { .early_ns = INT64_MAX, .program = p };
+	const struct hd_bind bind = { .rows = p->part_rows, .folded = see, .folded_user = &s };
+	hd_clock_real(&s.clock);
+	s.began_ns = hd_clock_now_ns(&s.clock);
+	hd_rank_pace(&rig.worker->rank[0], &rig.worker->stage->pace, HD_RUN_B, p, &bind);
+	const int64_t all_ns = hd_clock_now_ns(&s.clock) - s.began_ns;
+	assert_true(s.early_ns >= 0 && all_ns >= p->norder[HD_RUN_B] * (int64_t)NODE_NS);
+	assert_true(s.n > 1 && s.n == rig.task->layout.ngrads);
+	for (uint32_t i = 0; i < s.n; i++)
+		for (uint32_t k = 0; k < i; k++)
+			assert_true(s.at[i] != s.at[k]);
+	hd_rig_close(&rig);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_step_waits_what_its_nodes_take),
 		cmocka_unit_test(stages_wait_what_their_nodes_take),
+		cmocka_unit_test(gradients_are_final_one_after_another),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
