@@ -102,7 +102,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(SAMPLES,     0,   "samples",       COUNT,  "N",       "timed passes (default: until the times settle, 100 to 1000)") \
 	X(WORKERS,     'n', "workers",       COUNT,  "N",       "worker processes; of plans: N equal devices (default: those of the job, or of this machine)") \
 	X(CLUSTER,     0,   "cluster",       TEXT,   "FILE",    "plan for these devices: kinds, speeds, memory, links (YAML)") \
-	X(PROFILE,     0,   "profile",       TEXT,   "FILE",    "costs of the model's ops, as `heddle profile` writes them (plan JOB, default: modelled)") \
+	X(PROFILE,     0,   "profile",       TEXT,   "FILE",    "costs of the model's ops, as `heddle profile` writes them (plan JOB, default: modelled; run: what paced devices wait)") \
 	X(FORCE_PROFILE, 0, "force-profile", FLAG,   "",        "take the profile even if it is of another graph or other virtual nodes") \
 	X(PLANNER,     0,   "planner",       TEXT,   "NAME",    "planner of the plan: auto, data, pipedream, 2bw, ptdp") \
 	X(PARTITIONER, 0,   "partitioner",   WORD,   "paper|printed|code|heddle", "recurrence of the planner pipedream (default paper)") \

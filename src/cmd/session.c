@@ -130,6 +130,10 @@ enum hd_err hd_session_devices(struct hd_cmd *cmd, struct hd_job *job, struct hd
 	hd_cores_usable(&cores);
 	enum hd_err err = hd_devices_ask(options, job, args->text[HD_OPT_DEVICES],
 		args->has[HD_OPT_THREADS] ? &args->count[HD_OPT_THREADS] : NULL, cores.n, &cmd->diag);
+	options->profile = args->text[HD_OPT_PROFILE];
+	if (!err && options->profile && options->pace <= 0)
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "--profile %s: what devices wait, and these compute; "
+			"it goes with --devices paced:N", options->profile);
 	if (!err && (options->pace > 0 || !strcmp(options->worker.kind, "cpu")))
 		err = hd_kernels_settle(job, &cmd->fs, NULL, &cmd->diag);
 	options->worker.kernels = hd_kernels_of(job);

@@ -52,6 +52,9 @@ struct hd_launch_spec {
 	uint64_t stop_at;                 /* of the workers; 0: the job says */
 	/* what each of the workers opens, with its number of devices; NULL: rules 4 and 5 are left out */
 	const struct hd_worker_spec *worker;
+	/* of devices that wait, as of run.h: how long, and the file that says it; 0 and NULL of others */
+	double pace;
+	const char *profile;
 	enum hd_err (*stop)(void *user);
 	struct hd_run_watch watch;
 };

@@ -10,7 +10,7 @@
 void launch_note(const struct hd_launch_spec *spec, const char *kind, const char *said, const char *kept);
 /* What the job's ops cost, where a plan is made or predicted by that: launch->costs. Measured at a start and
  * kept in the run's folder; of a run that is taken over what was kept. */
-void launch_cost(struct hd_launch *launch);
+HD_MUST_USE enum hd_err launch_cost(struct hd_launch *launch, struct hd_diag *diag);
 /* With that, of parallel.mode: auto what is chosen by it. */
 HD_MUST_USE enum hd_err launch_choose(struct hd_launch *launch, struct hd_diag *diag);
 /* Rule 5, by what was measured (launch->costs); of a run that is taken over nothing changes. */

@@ -5,6 +5,7 @@
 
 #include "sys/thread.h"
 #include "run/fits.h"
+#include "run/given_costs.h"
 #include "run/kept_costs.h"
 #include "run/kept_job.h"
 #include "run/kernels.h"
@@ -18,6 +19,8 @@ static uint32_t cores_of(const struct hd_worker_spec *worker)
 	const uint32_t threads = worker->nthreads ? worker->nthreads : 1;
 	struct hd_cores cores;
 
+	if (!strcmp(worker->kind, "null"))
+		return UINT32_MAX;        /* they wait, and need none */
 	hd_cores_usable(&cores);
 	return cores.n > threads ? cores.n / threads : 1;
 }
@@ -69,21 +72,34 @@ static void predicts_nothing(const struct hd_launch *launch, const char *why)
 	launch_note(&launch->spec, "choice", line, line);
 }
 
-static void measure(struct hd_launch *launch)
+static enum hd_err costs_of(struct hd_launch *launch, struct hd_diag *diag)
 {
 	const struct hd_launch_spec *spec = &launch->spec;
-	struct hd_diag why = { "" }, unkept = { "" };
 	struct hd_worker_spec one = *spec->worker;
 
 	one.memory_limit_bytes = 0;       /* of a worker; this is none */
-	if (hd_run_costs_measure(&launch->costs, launch->task, &one, 0, &launch->arena, &why)) {
+	return spec->profile ? hd_given_costs(&launch->costs, launch->task, spec->fs, spec->profile,
+		spec->pace, &launch->arena, diag) :
+		hd_run_costs_measure(&launch->costs, launch->task, &one, spec->pace, &launch->arena, diag);
+}
+
+static enum hd_err measure(struct hd_launch *launch, struct hd_diag *diag)
+{
+	const struct hd_launch_spec *spec = &launch->spec;
+	struct hd_diag why = { "" }, unkept = { "" };
+	enum hd_err err = costs_of(launch, &why);
+
+	if (err) {
 		launch->costs = NULL;
+		if (spec->profile)        /* asked for by name */
+			return hd_fail(diag, err, "%s", why.text);
 		predicts_nothing(launch, why.text);
-		return;
+		return HD_OK;
 	}
 	watch_steps(launch);
 	if (spec->dir && hd_kept_costs_put(spec->dir, launch->costs, spec->worker, &launch->arena, &unkept))
 		launch_note(spec, "warning", unkept.text, unkept.text);
+	return HD_OK;
 }
 
 /* A run that is taken over has its workers, and may be in the midst of a step: what its start measured. */
@@ -103,21 +119,26 @@ static void recall(struct hd_launch *launch)
 			predicts_nothing(launch, why.text);
 		return;
 	}
+	if (launch->costs->late_ns > 0)
+		launch->kept.kind = "null";       /* they wait */
 	launch->spec.worker = &launch->kept;
 	watch_steps(launch);
 	launch_note(&launch->spec, "choice", line, line);
 }
 
-void launch_cost(struct hd_launch *launch)
+enum hd_err launch_cost(struct hd_launch *launch, struct hd_diag *diag)
 {
 	const struct hd_worker_spec *worker = launch->spec.worker;
+	const bool waits = launch->spec.pace > 0;
+	enum hd_err err = HD_OK;
 
-	if (!hd_job_has_pipes(launch->job) && !is_auto(launch->job))
-		return;
-	if (worker && !strcmp(worker->kind, "cpu"))
-		measure(launch);
+	if (!hd_job_has_pipes(launch->job) && !is_auto(launch->job) && !waits)
+		return HD_OK;
+	if (worker && (waits || !strcmp(worker->kind, "cpu")))
+		err = measure(launch, diag);
 	else if (!worker && !launch->spec.target)
 		recall(launch);
+	return err;
 }
 
 /* ---- the choice */
@@ -264,8 +285,9 @@ enum hd_err launch_settle(struct hd_launch *launch, struct hd_diag *diag)
 
 enum hd_err launch_choose(struct hd_launch *launch, struct hd_diag *diag)
 {
-	launch_cost(launch);
-	return launch_settle(launch, diag);
+	enum hd_err err = launch_cost(launch, diag);
+
+	return err ? err : launch_settle(launch, diag);
 }
 
 /* ---- the prediction */

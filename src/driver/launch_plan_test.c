@@ -230,7 +230,7 @@ static void a_run_that_is_taken_over_goes_on_with_its_costs(void **state)
 		if (rows[i].keeps)
 			assert_int_equal(hd_kept_costs_put(&d.desk.dir, d.desk.made.costs, &opened, &l->arena,
 				NULL), HD_OK);
-		launch_cost(l);
+		assert_int_equal(launch_cost(l, &d.desk.diag), HD_OK);
 		CHECK((l->costs != NULL) == rows[i].has && (*d.desk.notes != '\0') == rows[i].has,
 			"row %zu: %s", i, d.desk.notes);
 		if (rows[i].has) {

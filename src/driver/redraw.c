@@ -68,7 +68,8 @@ static enum hd_err predict(const struct hd_redraw *r, struct hd_forecast *foreca
 	const struct hd_plan_job job = hd_plan_job_whole(task->job->nvns, task->layout.nchunks);
 	const struct hd_forecast_setting setting = setting_of(r, view, speed);
 	struct hd_plan plan;
-	enum hd_err err = hd_pipes_plan(&plan, pipes, view, &job, task, arena, NULL);
+	enum hd_err err = view->shape.nstages ? hd_pipes_plan(&plan, pipes, view, &job, task, arena, NULL) :
+		hd_plan_data(&plan, &job, view->nranks, NULL, arena, NULL);
 
 	err = err ? err : hd_forecast_make(forecast, &plan, r->spec.costs, &setting, arena, NULL);
 	if (!err)
@@ -110,7 +111,8 @@ static void look(struct hd_redraw *r, const struct hd_view *view, const struct h
 	r->unfit = false;
 	r->forecast = (struct hd_forecast){ .step_ns = 0 };
 	const double *speed = speeds_of(r, view, NULL, &r->arena);
-	if (!view->shape.nstages || view->shape.each || view->shape.groups || !speed ||
+	if ((!view->shape.nstages && !hd_pipes_whole_is_predicted(r->spec.costs)) || view->shape.each ||
+		view->shape.groups || !speed ||
 		predict(r, &r->forecast, view, pipes, speed, &r->arena))
 		r->forecast.step_ns = 0;
 	if (r->forecast.step_ns != was_ns)

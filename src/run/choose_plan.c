@@ -34,10 +34,12 @@ void hd_share_by_speed(uint32_t *count, uint32_t n, uint32_t nvns, const double 
 static enum hd_err cluster_of(struct hd_cluster *out, const struct hd_choose_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	const double per_byte = ask->costs->copy_ns_per_byte;
-	const struct hd_cluster_level level = { "memory", ask->ndevices,
+	const double per_byte = ask->costs->copy_ns_per_byte, port = ask->costs->port_bytes_per_s;
+	/* workers of a device each on machines of their own; ranks of more are judged by the simulation */
+	const bool ports = port > 0 && ask->setting.holders.devices == 1;
+	const struct hd_cluster_level level = { "memory", ask->ndevices, ports ? port :
 		per_byte > 0 ? 1e9 / per_byte : HD_CLUSTER_BYTES_PER_S_MAX,
-		(int64_t)(ask->costs->hop_ns * 1000) };
+		(int64_t)((ask->costs->hop_ns + (ports ? ask->costs->port_latency_ns : 0)) * 1000) };
 	const struct hd_cluster_kind kind = { "device", 1, (int64_t)ask->memory_bytes };
 	enum hd_err err = hd_cluster_make(out, &level, 1, kind, arena, diag);
 

@@ -173,6 +173,18 @@ static void read_off(struct hd_run_costs *c, const struct hd_task *task, double 
 	c->hop_ns = wake_ns;
 }
 
+/* The first that is none within a machine. */
+static void take_link(struct hd_run_costs *c)
+{
+	const struct hd_profile *p = &c->line.profile;
+
+	for (uint32_t i = 0; i < p->nlinks && !(c->port_bytes_per_s > 0); i++)
+		if (strcmp(p->link[i].kind, "memory") != 0 && p->link[i].bytes_per_s > 0) {
+			c->port_bytes_per_s = p->link[i].bytes_per_s;
+			c->port_latency_ns = (double)p->link[i].latency_ns;
+		}
+}
+
 /* The same nodes, and as many rows in each. */
 static bool is_of(const struct hd_profile *p, const struct hd_profile *bare)
 {
@@ -200,8 +212,10 @@ static enum hd_err complete(struct hd_run_costs **costs, const struct hd_task *t
 			"these costs were measured of another model, or of other virtual nodes");
 	err = err ? err : hd_run_costs_of(costs, profile, home, &task->train, task->job->per_vn, arena, diag);
 	hd_arena_finish(&scratch);
-	if (!err)
+	if (!err) {
 		read_off(*costs, task, copy_ns_per_byte);
+		take_link(*costs);
+	}
 	return err;
 }
 
@@ -213,6 +227,20 @@ enum hd_err hd_run_costs_again(struct hd_run_costs **costs, const struct hd_task
 	if (!err)
 		(*costs)->whole = whole;
 	return err;
+}
+
+enum hd_err hd_run_costs_waiting(struct hd_run_costs **costs, const struct hd_task *task,
+	struct hd_profile *profile, double pace, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_clock clock;
+
+	stretch(profile, pace);
+	enum hd_err err = complete(costs, task, profile, 0, arena, diag);
+	if (err)
+		return err;
+	hd_clock_real(&clock);
+	(*costs)->late_ns = late_ns(&clock);
+	return HD_OK;
 }
 
 /* Of additions of whole vectors, warm and cold. */
@@ -290,9 +318,8 @@ static enum hd_err measure(struct hd_run_costs **costs, const struct hd_task *ta
 		share_of_bytes(&profile, task);
 	const double copy = profile.sum_ns_per_byte * copy_of_add, link = copy_of_add *
 		profile.step_ns_per_byte / moved_by_update(task) + check_ns_per_byte(&clock, scratch);
-	if (!err && pace > 0)
-		stretch(&profile, pace);
-	err = err ? err : complete(costs, task, &profile, copy, arena, diag);
+	err = err ? err : pace > 0 ? hd_run_costs_waiting(costs, task, &profile, pace, arena, diag) :
+		complete(costs, task, &profile, copy, arena, diag);
 	if (err)
 		return err;
 	if (pace <= 0) {
@@ -300,8 +327,7 @@ static enum hd_err measure(struct hd_run_costs **costs, const struct hd_task *ta
 		(*costs)->reuse = reuse;
 		(*costs)->norm_ns = norm_s * 1e9;
 		(*costs)->link_ns_per_byte = link;
-	} else
-		(*costs)->late_ns = late_ns(&clock);
+	}
 	(*costs)->host_ns_per_byte = host;
 	(*costs)->took_s = (double)(hd_clock_now_ns(&clock) - began_ns) * 1e-9;
 	return HD_OK;

@@ -43,6 +43,9 @@ struct hd_run_costs {
 	double copy_ns_per_byte;          /* of a tensor into the buffer of a neighbour */
 	/* of vectors between processes, to each of the two: a checksum, and a copy of what is in no cache */
 	double link_ns_per_byte;
+	/* of the link between workers, each way at once, as the profile says it; 0: they are on one machine
+	 * */
+	double port_bytes_per_s, port_latency_ns;
 	/* of activations to a file or back; 0: not measured, the job moves none (parallel.offload) */
 	double host_ns_per_byte;
 	struct hd_reuse reuse;            /* of stages that keep more virtual nodes alive than one */
@@ -63,6 +66,10 @@ HD_MUST_USE enum hd_err hd_run_costs_measure(struct hd_run_costs **costs, const 
  * other virtual nodes. */
 HD_MUST_USE enum hd_err hd_run_costs_again(struct hd_run_costs **costs, const struct hd_task *task,
 	const struct hd_profile *profile, double whole, struct hd_arena *arena, struct hd_diag *diag);
+/* Of devices that wait `pace` times what the profile says, which is stretched by it: how late sleepers wake
+ * is measured, and nothing else. */
+HD_MUST_USE enum hd_err hd_run_costs_waiting(struct hd_run_costs **costs, const struct hd_task *task,
+	struct hd_profile *profile, double pace, struct hd_arena *arena, struct hd_diag *diag);
 /* Of a profile that is there already, for tests: no waves, no updates, nothing besides the nodes. */
 HD_MUST_USE enum hd_err hd_run_costs_of(struct hd_run_costs **costs, const struct hd_profile *profile,
 	const uint32_t *home, const struct hd_graph *graph, uint64_t rows, struct hd_arena *arena,

@@ -9,6 +9,7 @@
 #include "pipeline/reuse.h"
 #include "pipeline/sim_plan.h"
 #include "pipeline/staged.h"
+#include "run/port_forecast.h"
 
 #define PS_PER_NS 1000
 
@@ -328,6 +329,37 @@ static double overlapped_ns(const struct hd_forecast *f, const struct hd_plan *p
 	return most + step;
 }
 
+/* The cluster of rule 9, and costs whose sums are not simulated: they are in the end of the step. */
+static enum hd_err join(struct hd_sim_setting *set, struct hd_cluster *cluster, struct hd_stage_costs *bare,
+	const struct hd_plan *plan, const struct hd_run_costs *costs, const struct hd_step_holders *holders,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_stage_cost *of = hd_arena_take(arena, bare->nstages, sizeof *of);
+
+	if (!of)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
+	memcpy(of, bare->stage, bare->nstages * sizeof *of);
+	for (uint32_t k = 0; k < bare->nstages; k++)
+		of[k].param = 0;
+	bare->stage = of;
+	set->costs = bare;
+	set->cluster = cluster;
+	return hd_port_cluster(cluster, plan, costs, holders, arena, diag);
+}
+
+/* What of the exchange is left when all is computed. */
+static enum hd_err add_sums(struct hd_forecast *f, const struct hd_plan *plan, const struct hd_sim_plan *sim,
+	const struct hd_stage_costs *stages, const struct hd_run_costs *costs,
+	const struct hd_step_holders *holders, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const double all = hd_sim_plan_s(sim, sim->makespan) * 1e9;
+	double done = 0;
+	enum hd_err err = hd_port_sums(&done, plan, sim, stages, costs, holders, arena, diag);
+
+	f->end_ns += !err && done > all ? done - all : 0;
+	return err;
+}
+
 /* Of groups the plan of whole ranks is simulated; what its devices take has the link between groups in it. */
 enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan *of,
 	const struct hd_run_costs *costs, const struct hd_forecast_setting *setting, struct hd_arena *arena,
@@ -338,19 +370,27 @@ enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan 
 	if (err)
 		return err;
 	struct hd_forecast f = { .cores = setting->cores };
-	struct hd_stage_costs stages;
+	struct hd_stage_costs stages, bare;
 	struct hd_schedule schedule;
+	struct hd_cluster cluster;
 	struct hd_sim_plan sim;
+	const bool ports = hd_has_ports(plan, costs, &setting->holders);
 	struct hd_sim_setting set = { .costs = &stages, .hop = ps(costs->hop_ns),
 		.cores = hd_plan_width(plan) > 1 && setting->cores >= plan->nranks ? 0 : setting->cores,
 		.speed = setting->speed, .transport = HD_TRANSPORT_BUFFERED, .credits = HD_CREDITS,
 		.host_bytes_per_s = costs->host_ns_per_byte > 0 ? 1e9 / costs->host_ns_per_byte : 0,
 		.host_waits = true, .spans = true };
 	err = stage_costs(&stages, plan, costs, hd_plan_groups(of), setting, arena, diag);
+	if (!err && ports) {
+		bare = stages;
+		err = join(&set, &cluster, &bare, plan, costs, &setting->holders, arena, diag);
+	}
 	err = err ? err : hd_schedule_of_plan(&schedule, plan, arena, diag);
 	err = err ? err : hd_sim_plan(&sim, &schedule, &set, arena, diag);
 	err = err ? err : hd_step_end_time(&f.end_ns, plan, &stages, costs, &setting->holders, set.cores,
 		arena, diag);
+	if (!err && ports)
+		err = add_sums(&f, plan, &sim, &stages, costs, &setting->holders, arena, diag);
 	err = err ? err : list_rows(&f, plan, arena, diag);
 	if (err)
 		return err;

@@ -27,6 +27,8 @@
  * 8. Ranks that wait (pace.h) go on later than they would, by what sleepers of this machine do in the median,
  *    once an instruction of a stage.
  *
+ * 9. Between workers of several machines (costs->port_bytes_per_s) activations and sums take their links.
+ *
  * Everything lies in the arena. Pure but for what is read of a worker. */
 #ifndef HD_RUN_FORECAST_H
 #define HD_RUN_FORECAST_H

@@ -19,14 +19,18 @@ enum hd_err hd_pipes_forecast(struct hd_pipes_forecast *forecast, const struct h
 	if (!nworkers || !ndevices || nworkers > HD_MAX_MEMBERS || nworkers > HD_VIEW_RANKS / ndevices)
 		return HD_OK;
 	enum hd_err err = hd_pipes_make(&pipes, task, arena, diag);
-	if (err || !hd_pipes_view(&view, &pipes, nworkers, ndevices, nvns))
+	if (err)
 		return err;
-	err = hd_pipes_plan(&plan, &pipes, &view, &job, task, arena, diag);
+	const bool staged = hd_pipes_view(&view, &pipes, nworkers, ndevices, nvns);
+	if (!staged && (pipes.shape.nstages || !hd_pipes_whole_is_predicted(costs)))
+		return HD_OK;
+	err = staged ? hd_pipes_plan(&plan, &pipes, &view, &job, task, arena, diag) :
+		hd_plan_data(&plan, &job, nworkers * ndevices, NULL, arena, diag);
 	err = err ? err : hd_forecast_make(&made.step, &plan, costs, &setting, arena, diag);
 	if (err)
 		return err;
 	hd_forecast_forget(&made.step, &plan);
-	made.npipes = hd_view_pipes(&view);
+	made.npipes = staged ? hd_view_pipes(&view) : nworkers;
 	*forecast = made;
 	return HD_OK;
 }

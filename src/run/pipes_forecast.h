@@ -6,9 +6,11 @@
  *    workers.memory does not bound. Where the machine has not the memory for it, nothing is predicted.
  * 2. All ranks are of this machine and share its cores. A tensor on its way costs a copy in memory and a
  *    thread that wakes: what a link between processes takes besides is not in it. The exchange at the end of
- *    a step is (step_end.h).
+ *    a step is (step_end.h). Of devices that wait (given_costs.h) links may be given, and are.
  * 3. A run that grows to more pipelines has other steps: what was measured is to be compared where as many
  *    run as were predicted.
+ * 4. Of the whole model at each worker a step is predicted for devices that wait alone: of those that compute
+ *    it is not known what the exchange takes beside the backward pass.
  *
  * Pure; all in the arena. */
 #ifndef HD_RUN_PIPES_FORECAST_H
@@ -31,8 +33,14 @@ static inline struct hd_step_holders hd_pipes_holders(const struct hd_job *job, 
 		.shadows = hd_job_int(job, HD_JOB_REDUNDANCY) != HD_REDUNDANCY_NONE };
 }
 
-/* Of `nworkers` with `ndevices` each; `cores`: for all of them. A job without stages, or with more of them
- * than there are devices, and more of these than a run can have: npipes 0. HD_E_NOTFOUND as of
+/* Rule 4. */
+static inline bool hd_pipes_whole_is_predicted(const struct hd_run_costs *costs)
+{
+	return costs->late_ns > 0;
+}
+
+/* Of `nworkers` with `ndevices` each; `cores`: for all of them. A job without stages but for rule 4, or with
+ * more of them than there are devices, and more of these than a run can have: npipes 0. HD_E_NOTFOUND as of
  * hd_forecast_make(). */
 HD_MUST_USE enum hd_err hd_pipes_forecast(struct hd_pipes_forecast *forecast, const struct hd_task *task,
 	const struct hd_run_costs *costs, uint32_t nworkers, uint32_t ndevices, uint32_t cores,

@@ -7,6 +7,8 @@
 #include "plan/check.h"
 #include "pipeline/staged.h"
 #include "run/choose_plan.h"
+#include "run/given_costs.h"
+#include "run/kept_costs.h"
 #include "run/kept_plan.h"
 
 /* Which plan a run takes: that of a file, the one it had before, stages that the job asks for, the best by
@@ -48,6 +50,21 @@ enum hd_err hd_run_plan_begin(struct hd_run *run, struct hd_diag *diag)
 
 static uint32_t width_of(const struct hd_run *run) { return run->stages.t ? run->stages.t : 1; }
 
+/* One of several waits what the run's start has measured, where it lies in the folder. */
+static enum hd_err costs_of(struct hd_run *run, struct hd_diag *diag)
+{
+	const struct hd_run_options *o = &run->options;
+	struct hd_worker_spec as = o->worker;
+
+	if (o->profile)
+		return hd_given_costs(&run->costs, run->task, run->fs, o->profile, o->pace, &run->measured,
+			diag);
+	if (o->shared && run->dir && !hd_kept_costs_get(&run->costs, &as, run->dir, run->task,
+		&run->measured, NULL))
+		return HD_OK;
+	return hd_run_costs_measure(&run->costs, run->task, &o->worker, o->pace, &run->measured, diag);
+}
+
 enum hd_err hd_run_plan_measure(struct hd_run *run, struct hd_diag *diag)
 {
 	struct hd_worker_spec *spec = &run->options.worker;
@@ -60,13 +77,13 @@ enum hd_err hd_run_plan_measure(struct hd_run *run, struct hd_diag *diag)
 			run->options.speeds.n, spec->ndevices);
 	spec->speed = run->options.paced.n ? run->options.paced.at : NULL;
 	/* devices of no result that do not wait have no times */
-	if (run->options.shared || (!strcmp(spec->kind, "null") && pace <= 0) ||
+	if ((run->options.shared && pace <= 0) || (!strcmp(spec->kind, "null") && pace <= 0) ||
 		!(open || run->stages.p || pace > 0))
 		return HD_OK;
-	enum hd_err err = hd_run_costs_measure(&run->costs, run->task, spec, pace, &run->measured, &why);
+	enum hd_err err = costs_of(run, &why);
 	if (!err && pace > 0)
 		spec->pace_ns = run->costs->node_ns;
-	if (err == HD_E_NOMEM || err == HD_E_BUG)
+	if (err == HD_E_NOMEM || err == HD_E_BUG || (err && run->options.profile))
 		return hd_fail(diag, err, "%s", why.text);
 	if (err)
 		hd_run_note(run, "choice", "plans are not made by measured times: %s", why.text);

@@ -129,6 +129,20 @@ enum hd_err hd_step_copies(uint32_t *copies, const struct hd_plan *plan,
 	return err;
 }
 
+struct step_moved { double owned, out, in; };      /* bytes */
+
+/* What a worker owns of a stage, sends and gets: partial sums to their owners, sums to their holders. */
+static struct step_moved moved(const struct step_ends *e, uint32_t worker, uint32_t s,
+	const struct hd_stage_costs *stages)
+{
+	const double bytes = (double)stages->stage[s].param, makers = e->makers[s],
+		copies = copies_of(e, s), own = e->roots[(size_t)worker * e->plan->nstages + s],
+		owned = own > 0 ? bytes / makers : 0, held = holds(e, worker, s) ? bytes : 0;
+
+	return (struct step_moved){ owned, own * bytes - own * owned + owned * (copies - 1),
+		owned * (e->all[s] - own) + held - owned };
+}
+
 /* Of one worker: seconds of work as ns, the bytes that it sends and gets among them. */
 static double work_of(const struct step_ends *e, uint32_t worker, const struct hd_stage_costs *stages,
 	const struct hd_run_costs *costs, double all_bytes)
@@ -136,16 +150,11 @@ static double work_of(const struct step_ends *e, uint32_t worker, const struct h
 	double ns = 0;
 
 	for (uint32_t s = 0; s < e->plan->nstages; s++) {
-		const double bytes = (double)stages->stage[s].param, makers = e->makers[s],
-			copies = copies_of(e, s), own = e->roots[(size_t)worker * e->plan->nstages + s];
-		/* what it owns of the stage; what it has of it at the end */
-		const double owned = own > 0 ? bytes / makers : 0,
-			held = holds(e, worker, s) ? bytes : 0;
-		const double sums = (own * bytes - own * owned) + owned * (e->all[s] - own) +
-			owned * (copies - 1) + (held - owned);
-		ns += (e->all[s] > 1 ? (e->all[s] - 1) * owned : 0) * costs->line.profile.sum_ns_per_byte;
+		const struct step_moved m = moved(e, worker, s, stages);
+		const double held = holds(e, worker, s) ? (double)stages->stage[s].param : 0;
+		ns += (e->all[s] > 1 ? (e->all[s] - 1) * m.owned : 0) * costs->line.profile.sum_ns_per_byte;
 		ns += all_bytes > 0 ? held / all_bytes * costs->norm_ns : 0;
-		ns += sums * costs->link_ns_per_byte;
+		ns += (m.out + m.in) * costs->link_ns_per_byte;
 	}
 	return ns;
 }
@@ -171,5 +180,39 @@ enum hd_err hd_step_end_time(double *took_ns, const struct hd_plan *plan, const 
 	const double alone = most / (each > 1 ? each : 1), shared = cores ? all / cores : 0;
 	*took_ns = (alone > shared ? alone : shared) +
 		(holders->devices ? HD_STEP_HOPS * costs->hop_ns : 0);
+	return HD_OK;
+}
+
+/* When the last byte of a worker has left and come; 0: it sends and gets none. */
+static double link_of(const struct step_ends *e, uint32_t worker, const struct hd_stage_costs *stages,
+	double bytes_per_s, const struct hd_step_part *part, uint32_t nparts)
+{
+	double left = 0, come = 0;
+
+	for (uint32_t i = 0; i < nparts; i++) {
+		const struct step_moved m = moved(e, worker, part[i].stage, stages);
+		const double ns = part[i].share * 1e9 / bytes_per_s, ready = part[i].ready_ns;
+		left = m.out > 0 ? (left > ready ? left : ready) + m.out * ns : left;
+		come = m.in > 0 ? (come > ready ? come : ready) + m.in * ns : come;
+	}
+	return left > come ? left : come;
+}
+
+enum hd_err hd_step_link_time(double *done_ns, const struct hd_plan *plan,
+	const struct hd_stage_costs *stages, const struct hd_run_costs *costs,
+	const struct hd_step_holders *holders,
+	const struct hd_step_part *part, uint32_t nparts, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct step_ends e;
+	double done = 0;
+	enum hd_err err = count(&e, plan, holders, arena, diag);
+
+	if (err)
+		return err;
+	for (uint32_t w = 0; w < e.nworkers; w++) {
+		const double ns = link_of(&e, w, stages, costs->port_bytes_per_s, part, nparts);
+		done = ns > done ? ns : done;
+	}
+	*done_ns = done > 0 ? done + 2 * costs->port_latency_ns : 0;
 	return HD_OK;
 }

@@ -15,6 +15,9 @@
  *    less than the cores allow. Nothing of it overlaps with the work before: the last gradients of a pipeline
  *    are those of its last virtual node. Messages that are no bytes of a vector cost a hop, HD_STEP_HOPS of
  *    them one after another.
+ * 5. Between machines a worker has one link, costs->port_bytes_per_s each way. What it sends and gets takes
+ *    it in the order in which it is ready, beside the rest of the backward pass where gradients are sent
+ *    while that goes on.
  *
  * Pure; memory is the arena's. */
 #ifndef HD_RUN_STEP_END_H
@@ -42,5 +45,14 @@ HD_MUST_USE enum hd_err hd_step_copies(uint32_t *copies, const struct hd_plan *p
 HD_MUST_USE enum hd_err hd_step_end_time(double *took_ns, const struct hd_plan *plan,
 	const struct hd_stage_costs *stages, const struct hd_run_costs *costs,
 	const struct hd_step_holders *holders, uint32_t cores, struct hd_arena *arena, struct hd_diag *diag);
+
+/* A part of a stage's gradient, and when the last of it is made. */
+struct hd_step_part { uint32_t stage; double share, ready_ns; };
+
+/* Rule 5: when the last byte is there, of parts in the order in which they are ready. 0: none is moved. */
+HD_MUST_USE enum hd_err hd_step_link_time(double *done_ns, const struct hd_plan *plan,
+	const struct hd_stage_costs *stages, const struct hd_run_costs *costs,
+	const struct hd_step_holders *holders, const struct hd_step_part *part, uint32_t nparts,
+	struct hd_arena *arena, struct hd_diag *diag);
 
 #endif

@@ -91,9 +91,50 @@ static void ends_take_what_is_counted_by_hand(void **state)
 	}
 }
 
+/* A byte takes a nanosecond each way, five until it is there, twice: as partial sum and as sum. */
+static void links_are_taken_in_the_order_in_which_sums_are_ready(void **state)
+{
+	static uint32_t first[] = { 0, 7 };
+	static const struct {
+		uint32_t grid; bool whole; struct hd_step_part part[2]; uint32_t n; double ns;
+	} rows[] = {
+		/* each stage at one worker alone */
+		{ 0, false, { { 1, 1, 0 }, { 0, 1, 50 } }, 2, 0 },
+		/* each gives its own to the other: 300 from the second to the first, 100 back */
+		{ 0, true, { { 1, 1, 0 }, { 0, 1, 50 } }, 2, 300 + 10 },
+		{ 0, true, { { 1, 1, 0 }, { 0, 1, 250 } }, 2, 350 + 10 },
+		/* two hold a stage: half of it as it was made, half as a sum, each way */
+		{ 1, false, { { 1, 1, 0 }, { 0, 1, 150 } }, 2, 300 + 10 },
+		{ 1, false, { { 1, 1, 0 }, { 0, 1, 250 } }, 2, 350 + 10 },
+		/* both stages at both: one after the other, and none before it is ready */
+		{ 3, false, { { 1, 1, 0 }, { 0, 1, 150 } }, 2, 400 + 10 },
+		{ 3, false, { { 1, 1, 0 }, { 0, 1, 1000 } }, 2, 1100 + 10 },
+		{ 3, false, { { 1, 0.5, 0 }, { 1, 0.5, 200 } }, 2, 350 + 10 },
+	};
+	struct hd_stage_cost cost[] = { { .param = 100 }, { .param = 300 } };
+	const struct hd_stage_costs stages = { .nstages = STAGES, .stage = cost };
+	const struct hd_run_costs costs = { .port_bytes_per_s = 1e9, .port_latency_ns = 5 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const char *lists = grids[rows[i].grid].lists;
+		const struct hd_step_holders holders = { .devices = 1, .whole = rows[i].whole };
+		struct hd_schedules all;
+		double ns = -1;
+		assert_int_equal(hd_schedules_parse(&all, lists, strlen(lists), "lists", &arena, NULL),
+			HD_OK);
+		const struct hd_plan plan = { .nranks = all.at[0].nranks, .nstages = STAGES, .first = first,
+			.nvns = grids[rows[i].grid].nvns, .list = all.at[0].list };
+		assert_int_equal(hd_step_link_time(&ns, &plan, &stages, &costs, &holders, rows[i].part,
+			rows[i].n, &arena, NULL), HD_OK);
+		CHECK(fabs(ns - rows[i].ns) < 1e-9, "row %zu: %g, not %g", i, ns, rows[i].ns);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(ends_take_what_is_counted_by_hand) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(ends_take_what_is_counted_by_hand),
+		cmocka_unit_test(links_are_taken_in_the_order_in_which_sums_are_ready) };
 
 	return cmocka_run_group_tests(tests, make_arena, drop_arena);
 }

@@ -35,6 +35,7 @@ static enum hd_err start(struct hd_cmd *cmd, struct hd_job *job, struct hd_rundi
 	err = err ? err : hd_drive_spread(cmd, job, options);
 	err = err ? err : hd_drive_keep(cmd, job, dir);
 	order->worker = &options->worker;
+	order->pace = options->pace;
 	return err;
 }
 
@@ -273,6 +274,6 @@ const struct hd_verb hd_verb_serve = {
 		"sent, nor named in an argument or a log.",
 	.opts = HD_OPTS(HD_OPT_POOLS, HD_OPT_SCHED_POLICY, HD_OPT_ROUND, HD_OPT_SWITCHING, HD_OPT_HTTP,
 		HD_OPT_DRAIN, HD_OPT_JOB, HD_OPT_WORKERS, HD_OPT_LISTEN, HD_OPT_KEY, HD_OPT_NEW_KEY,
-		HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_STEPS, HD_OPT_SET),
+		HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PROFILE, HD_OPT_STEPS, HD_OPT_SET),
 	.run = verb_serve, .test = "program_cluster.sh",
 };

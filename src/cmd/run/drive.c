@@ -100,6 +100,10 @@ static const char *const *worker_line(struct hd_cmd *cmd, const char *dir, uint3
 		argv[n++] = "--steps";
 		argv[n++] = steps.at;
 	}
+	if (cmd->args.has[HD_OPT_PROFILE]) {
+		argv[n++] = "--profile";
+		argv[n++] = cmd->args.text[HD_OPT_PROFILE];
+	}
 	argv[n] = NULL;
 	return threads.full || steps.full ? NULL : argv;
 }
@@ -200,7 +204,7 @@ enum hd_err hd_drive(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run
 		.lease_ns = (int64_t)(how->lease_s * 1e9),
 		.worker_argv = how->others_start || hd_job_int(job, HD_JOB_START) ? NULL :
 			worker_line(cmd, dir->path, how->target ? how->target : 1),
-		.worker = how->worker,
+		.worker = how->worker, .pace = how->pace, .profile = cmd->args.text[HD_OPT_PROFILE],
 		.stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0,
 		.stop = hd_session_stop, .watch = hd_ui_watch(&ui) }, &cmd->diag);
 

@@ -15,6 +15,7 @@ struct hd_drive {
 	bool others_start;                /* workers are started by a scheduler, none here */
 	/* what each worker opens, to predict a step by; NULL: nothing is predicted */
 	const struct hd_worker_spec *worker;
+	double pace;                      /* as of driver/launch.h */
 	double lease_s;                   /* as of driver/driver.h, in seconds */
 };
 

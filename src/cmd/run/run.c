@@ -7,7 +7,7 @@
 #include "cmd/run/drive.h"
 
 #define RUN_OPTS HD_OPT_STEPS, HD_OPT_WORKERS, HD_OPT_LISTEN, HD_OPT_KEY, HD_OPT_DEVICES, HD_OPT_THREADS, \
-	HD_OPT_PLAN, HD_OPT_SET, HD_OPT_EVENTS, HD_OPT_DETACH
+	HD_OPT_PROFILE, HD_OPT_PLAN, HD_OPT_SET, HD_OPT_EVENTS, HD_OPT_DETACH
 
 /* run and resume differ in where the job and the state come from, and in nothing else. */
 
@@ -123,6 +123,7 @@ static enum hd_err dry_run(struct hd_cmd *cmd, struct hd_job *job, struct hd_run
 		/* judged is what would be chosen, by the same measuring */
 		if ((err = hd_launch_open(&launch, &(struct hd_launch_spec){ .job = job, .fs = &cmd->fs,
 			.clock = &cmd->clock, .target = n, .worker = &options->worker,
+			.pace = options->pace, .profile = options->profile,
 			.watch = hd_ui_watch(ui) }, &cmd->diag)))
 			return err;
 		job = launch.job;
@@ -141,7 +142,7 @@ static enum hd_err dry_run(struct hd_cmd *cmd, struct hd_job *job, struct hd_run
 }
 
 /* Several worker processes: this one coordinates. */
-static enum hd_err drive(struct hd_cmd *cmd, struct hd_job *job, const struct hd_worker_spec *worker,
+static enum hd_err drive(struct hd_cmd *cmd, struct hd_job *job, const struct hd_run_options *options,
 	struct hd_rundir *dir, uint64_t step)
 {
 	struct hd_launch_end end = { .began = false };
@@ -152,7 +153,7 @@ static enum hd_err drive(struct hd_cmd *cmd, struct hd_job *job, const struct hd
 		err = hd_drive_keep(cmd, job, dir);
 	if (!err)
 		err = hd_drive(cmd, job, dir, &(struct hd_drive){ .target = n, .step = step,
-			.worker = worker }, &end);
+			.worker = &options->worker, .pace = options->pace }, &end);
 	if (err && !end.began)
 		hd_rundir_discard(dir);
 	else
@@ -209,7 +210,7 @@ static enum hd_err verb_run(struct hd_cmd *cmd)
 		return err;
 	}
 	if (!err && cmd->args.has[HD_OPT_WORKERS])
-		return drive(cmd, job, &options.worker, &dir, 0);
+		return drive(cmd, job, &options, &dir, 0);
 	hd_title_set(&cmd->title, "heddle run", "heddle: run of %s", dir.path);
 	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, &dir, &options, &cmd->diag);
@@ -286,7 +287,7 @@ static enum hd_err verb_resume(struct hd_cmd *cmd)
 	if (!err)
 		err = hd_detach(cmd, &dir, &stays);
 	if (!err && !stays && cmd->args.has[HD_OPT_WORKERS])
-		return drive(cmd, job, &options.worker, &dir, info.step);
+		return drive(cmd, job, &options, &dir, info.step);
 	if (stays) {
 		hd_rundir_close(&dir);
 		return err;

@@ -16,7 +16,7 @@
 
 /* A worker of a run: joins, and joins again when the others went on without it. */
 
-enum { POST_PASSED = 3, POST_ARGS = 5 + 2 * POST_PASSED + 1 };
+enum { POST_PASSED = 4, POST_ARGS = 5 + 2 * POST_PASSED + 1 };
 
 struct post {
 	struct hd_cmd *cmd;
@@ -77,7 +77,8 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 /* A coordinator gets the options of this worker that it gives to those that it starts. */
 static void name_successor(struct post *p)
 {
-	static const enum hd_opt passed[POST_PASSED] = { HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_STEPS };
+	static const enum hd_opt passed[POST_PASSED] = { HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_STEPS,
+		HD_OPT_PROFILE };
 	const struct hd_args *args = &p->cmd->args;
 	uint32_t n = 0;
 
@@ -393,7 +394,7 @@ const struct hd_verb hd_verb_worker = {
 		"--wait 60s: a run that is not there yet is tried again for so long, in pauses of at "
 		"most 5 s.",
 	.opts = HD_OPTS(HD_OPT_JOIN, HD_OPT_WAIT_UP, HD_OPT_KEY, HD_OPT_LISTEN, HD_OPT_DEVICES,
-		HD_OPT_THREADS, HD_OPT_STEPS, HD_OPT_SLOW, HD_OPT_VN_TIME, HD_OPT_ISA, HD_OPT_HOLD,
-			HD_OPT_SET),
+		HD_OPT_THREADS, HD_OPT_PROFILE, HD_OPT_STEPS, HD_OPT_SLOW, HD_OPT_VN_TIME, HD_OPT_ISA,
+			HD_OPT_HOLD, HD_OPT_SET),
 	.run = verb_worker, .test = "program_remote.sh",
 };
