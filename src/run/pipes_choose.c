@@ -130,7 +130,7 @@ enum hd_err hd_pipes_cut_again(struct hd_view_shape *shape, const struct hd_pipe
 	struct hd_run_stages same = pipes->stages;
 	double *slowest = hd_arena_take(arena, width, sizeof *slowest);
 	const struct hd_forecast_setting one = { .speed = setting->speed ? slowest : NULL,
-		.cores = setting->cores && !cores ? 1 : cores };
+		.cores = setting->cores && !cores ? 1 : cores, .holders = setting->holders };
 	struct hd_choose_ask how = as_one_process(task, costs, width, &one);
 	struct hd_plan_choices found;
 	bool takes = false;

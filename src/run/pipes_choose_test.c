@@ -293,6 +293,42 @@ static void cuts_for_other_speeds_heed_the_memory(void **state)
 	hd_made_end(&m);
 }
 
+/* The model has a waist far from its middle: over a slow link stages are cut there, for equal speeds as for
+ * others; where tensors cost nothing in its middle. */
+static void stages_between_machines_are_cut_where_little_crosses(void **state)
+{
+	static const char model[] =
+		"model: {use: builtin:mlp, args: {input: [1, 8, 8], "
+		"hidden: [512, 4, 512, 512, 512, 512, 512, 512], classes: 4}}\n"
+		"data: {kind: synthetic, count: 64}\n";
+	static const double speed[] = { 1, 1 };
+
+	(void)state;
+	for (int slow = 0; slow < 2; slow++) {
+		struct hd_view_shape shape, other;
+		struct hd_pipes pipes;
+		struct hd_made m;
+		double least = INFINITY;
+		hd_made_begin(&m, model, "parallel: {mode: auto, settled: '1f1b 2 2 0,4'}\n"
+			"comm: {sync: stages}\n", 0);
+		m.costs->port_bytes_per_s = slow ? 1e5 : 1e15;
+		const struct hd_forecast_setting setting = { .speed = speed,
+			.holders = hd_pipes_holders(m.rig.task->job, 1) };
+		assert_int_equal(hd_pipes_make(&pipes, m.rig.task, &m.rig.arena, NULL), HD_OK);
+		CHECK(hd_pipes_cut_again(&shape, &pipes, 1, m.rig.task, m.costs, &setting, 0, &m.rig.arena,
+			&m.diag) == HD_OK, "%s", m.diag.text);
+		other = shape;
+		for (uint32_t k = 1; k < m.costs->cuts.n; k++) {
+			other.first[1] = m.costs->line.first[k];
+			least = fmin(least, settled_ms(&m, &other, 2));
+		}
+		const double is = settled_ms(&m, &shape, 2);
+		CHECK(is < least * 1.001, "slow %d, cut at node %u: %g ms, least %g", slow, shape.first[1],
+			is, least);
+		hd_made_end(&m);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -305,6 +341,7 @@ int main(void)
 		cmocka_unit_test(what_the_keys_forbid_is_refused),
 		cmocka_unit_test(a_slower_rank_gets_fewer_nodes),
 		cmocka_unit_test(cuts_for_other_speeds_heed_the_memory),
+		cmocka_unit_test(stages_between_machines_are_cut_where_little_crosses),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
