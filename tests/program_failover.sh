@@ -21,6 +21,7 @@ for row in lazy:1f1b:2:13:1 eager:1f1b:1:24:2 full:gpipe:0:17:1; do
 	IFS=: read -r mode schedule stage at steps <<<"$row"
 	train run job.yaml --out one-$mode --devices 1 -s parallel.mode=data -s job.steps=$steps
 	one=$digest
+	[ $steps = 1 ] || two=$digest
 	run=$mode-$schedule
 	mkdir -p $run/chaos
 	chmod 700 $run/chaos $run
@@ -39,3 +40,12 @@ for row in lazy:1f1b:2:13:1 eager:1f1b:1:24:2 full:gpipe:0:17:1; do
 		$run/events.ndjson || failed "$run: what was computed again is not said"
 done
 passed "a death inside a step, in each mode: the others go on with it, the bits of one device"
+
+# a worker has not the memory for fewer stages: its process stays, and the stages are cut another way
+HD_FAIL='state.params:kill#1@1;change.adopt:err=ENOMEM@2' train run job.yaml --out refused --workers 3 \
+	-s elastic.redundancy=eager -s job.steps=2
+same "$digest" "$two" "fewer stages are refused"
+grep -q '"kind":"unfit".*its part of 2 stages: ' refused/events.ndjson || failed "it is not said"
+[ "$(grep -c '"kind":"lost"' refused/events.ndjson)" = 1 ] || failed "whoever refused ended"
+! grep -Eq '"kind":"restore"' refused/events.ndjson || failed "a checkpoint was read"
+passed "fewer stages are refused by all that are left: others are proposed, no worker ends"

@@ -78,50 +78,57 @@ static bool join(struct hd_view_shape *fewer, const struct hd_pipes *pipes, uint
 	return to == fewer->nstages;
 }
 
+/* Is it a shape of this job that none refused, within the memory that workers may take, if that is a
+ * number? */
+static bool has_room(struct driver *c, struct hd_view_shape *shape, const struct hd_fewer_ask *ask)
+{
+	const struct hd_redraw *r = c->spec->redraw;
+	const uint64_t key = hd_view_shape_key(shape);
+	const struct hd_pipes *pipes;
+	struct hd_diag why = { "" };
+
+	for (uint32_t i = 0; i < ask->nrefused; i++)
+		if (ask->refused[i] == key)
+			return false;
+	return !hd_pipe_set_find(&c->pipes, shape, &pipes, &why) &&
+		(!r || !r->spec.fits || r->spec.fits(r->spec.self, shape, ask->n, &why));
+}
+
 bool driver_fewer_noted(struct driver *c, const char *name)
 {
 	const struct hd_view *view = c->machine ? hd_coordinator_view(c->machine) : NULL;
-	const bool narrow = view && view->shape.nstages && view->shape.width < c->config.shape.width,
-		stuck = !strcmp(name, HD_NOTE_STUCK) ||
-			(c->has_fewer && narrow && !strcmp(name, HD_NOTE_REFUSED));
+	const bool narrow = view && view->shape.nstages && view->shape.width < c->config.shape.width;
 
 	if (!strcmp(name, "view"))
 		c->has_fewer &= narrow;
 	c->has_fewer |= !strcmp(name, "fewer");
-	c->no_fewer |= stuck;
-	return stuck;
+	return c->has_fewer && narrow && !strcmp(name, HD_NOTE_REFUSED);
 }
 
-/* Is it a shape of this job, within the memory that workers may take, if that is a number? */
-static bool has_room(struct driver *c, struct hd_view_shape *shape, uint32_t n)
+/* In the middle of a run: cuts by the FLOPs have no first nodes, and may have them. What takes less memory
+ * comes after what costs less: even cuts, then activations that are computed again. */
+bool driver_fewer(void *self, const struct hd_fewer_ask *ask, struct hd_view_shape *fewer)
 {
-	const struct hd_redraw *r = c->spec->redraw;
-	const struct hd_pipes *pipes;
-	struct hd_diag why = { "" };
-
-	return !hd_pipe_set_find(&c->pipes, shape, &pipes, &why) &&
-		(!r || !r->spec.fits || r->spec.fits(r->spec.self, shape, n, &why));
-}
-
-/* In the middle of a run: cuts by the FLOPs have no first nodes, and may have them. */
-bool driver_fewer(void *self, const struct hd_view_shape *shape, uint64_t lost, uint32_t width, uint32_t n,
-	struct hd_view_shape *fewer)
-{
+	const struct hd_view_shape *shape = ask->shape;
 	const uint32_t chunks = shape->nstages / shape->width;
 	struct driver *c = self;
 	const struct hd_pipes *had;
 	struct hd_view_shape even;
 
-	if (c->no_fewer || shape->groups || hd_view_has_copies(shape) ||
-		hd_pipe_set_find(&c->pipes, shape, &had, NULL))
+	if (shape->groups || hd_view_has_copies(shape) || hd_pipe_set_find(&c->pipes, shape, &had, NULL))
 		return false;
-	hd_view_shape(&even, width, chunks, shape->place[shape->nstages - 1] == 0);
+	hd_view_shape(&even, ask->width, chunks, shape->place[shape->nstages - 1] == 0);
 	even.schedule = shape->schedule;
 	even.each = shape->each;
 	even.again = shape->again;
-	*fewer = even;
-	if (chunks == 1 && join(fewer, had, lost) && has_room(c, fewer, n))
-		return true;
-	*fewer = even;
-	return has_room(c, fewer, n);
+	for (;; even.again = true) {
+		*fewer = even;
+		if (chunks == 1 && join(fewer, had, ask->lost) && has_room(c, fewer, ask))
+			return true;
+		*fewer = even;
+		if (has_room(c, fewer, ask))
+			return true;
+		if (even.again)
+			return false;
+	}
 }

@@ -42,7 +42,9 @@ static void the_holder_of_a_shadow_has_the_stages_as_one(void **state)
 		struct hd_view_shape is;
 		struct room room = row[i].room;
 		redraw.spec.self = &room;
-		const bool some = driver_fewer(&c, had, row[i].lost, row[i].width, 5, &is);
+		const struct hd_fewer_ask ask = { .shape = had, .lost = row[i].lost, .width = row[i].width,
+			.n = 5 };
+		const bool some = driver_fewer(&c, &ask, &is);
 		CHECK(some == (row[i].of[0] != 9), "row %zu", i);
 		if (!some)
 			continue;
@@ -57,18 +59,49 @@ static void the_holder_of_a_shadow_has_the_stages_as_one(void **state)
 	desk_close(&desk);
 }
 
-/* With workers.memory: auto nothing is known before. */
-static void what_a_worker_has_not_the_memory_for_is_not_asked_again(void **state)
+/* With workers.memory: auto nothing is known before. Each shape that is refused is followed by one that takes
+ * less, and the last by none. */
+static void what_a_worker_refused_is_proposed_no_more(void **state)
+{
+	/* which stage of the four begins the second one; 0: cuts by the FLOPs */
+	static const struct { uint32_t second; bool again; } row[] = { { 2, false }, { 0, false },
+		{ 2, true }, { 0, true } };
+	const uint32_t n = sizeof row / sizeof *row;
+	struct desk desk;
+
+	(void)state;
+	desk_open(&desk, "parallel: {mode: pipeline, stages: 4}\n");
+	struct hd_driver_spec spec = { .task = desk.made.rig.task };
+	struct driver c = { .spec = &spec };
+	struct hd_view_shape is;
+	uint64_t refused[4];
+	CHECK(hd_pipe_set_init(&c.pipes, spec.task, &desk.diag) == HD_OK, "%s", desk.diag.text);
+	struct hd_fewer_ask ask = { .shape = &c.pipes.first.shape, .lost = 2, .width = 3, .n = 3,
+		.refused = refused };
+	for (uint32_t i = 0; i < n; i++) {
+		CHECK(driver_fewer(&c, &ask, &is), "refusal %u: no shape", i);
+		CHECK(is.again == row[i].again && is.width == 3 && is.first[1] == (row[i].second ?
+			c.pipes.first.stages.first[row[i].second] : 0), "refusal %u: %u, %d", i, is.first[1],
+			is.again);
+		refused[ask.nrefused++] = hd_view_shape_key(&is);
+	}
+	assert_false(driver_fewer(&c, &ask, &is));
+	hd_pipe_set_finish(&c.pipes);
+	desk_close(&desk);
+}
+
+/* Stages that were cut again, or redundancy that is new, are not what a worker refuses then. */
+static void the_way_back_from_fewer_stages_is_told_from_other_changes(void **state)
 {
 	enum { LOSS, WANTED, RESHAPED };
-	static const struct { const char *note[3]; int view; bool may; } row[] = {
-		{ { "view" }, WANTED, true }, { { "fewer", "view" }, LOSS, true },
-		{ { "warning" }, WANTED, true }, { { HD_NOTE_STUCK }, WANTED, false },
-		{ { "fewer", "view", HD_NOTE_REFUSED }, LOSS, false },
-		{ { "view", HD_NOTE_REFUSED }, WANTED, true },
-		{ { "fewer", "view", HD_NOTE_REFUSED }, WANTED, true },
+	static const struct { const char *note[3]; int view; bool back; } row[] = {
+		{ { "view" }, WANTED, false }, { { "fewer", "view" }, LOSS, false },
+		{ { "warning" }, WANTED, false }, { { HD_NOTE_STUCK }, WANTED, false },
+		{ { "fewer", "view", HD_NOTE_REFUSED }, LOSS, true },
+		{ { "view", HD_NOTE_REFUSED }, WANTED, false },
+		{ { "fewer", "view", HD_NOTE_REFUSED }, WANTED, false },
 		/* asked for, and not there yet */
-		{ { "view", HD_NOTE_REFUSED }, RESHAPED, true },
+		{ { "view", HD_NOTE_REFUSED }, RESHAPED, false },
 	};
 	struct desk desk;
 
@@ -78,7 +111,7 @@ static void what_a_worker_has_not_the_memory_for_is_not_asked_again(void **state
 		struct hd_driver_spec spec = { .task = desk.made.rig.task };
 		struct driver c = { .spec = &spec };
 		struct co_at_work at;
-		struct hd_view_shape is;
+		bool back = false;
 		CHECK(hd_pipe_set_init(&c.pipes, spec.task, &desk.diag) == HD_OK, "%s", desk.diag.text);
 		co_run(&at, &co_config, 2);
 		c.machine = at.co;
@@ -86,8 +119,8 @@ static void what_a_worker_has_not_the_memory_for_is_not_asked_again(void **state
 		if (row[i].view != WANTED)
 			hd_view_shape(&at.co->view.shape, 3, 1, false);
 		for (uint32_t n = 0; n < 3 && row[i].note[n]; n++)
-			(void)driver_fewer_noted(&c, row[i].note[n]);
-		CHECK(driver_fewer(&c, &c.pipes.first.shape, 2, 3, 5, &is) == row[i].may, "row %zu", i);
+			back |= driver_fewer_noted(&c, row[i].note[n]);
+		CHECK(back == row[i].back, "row %zu", i);
 		co_end(&at);
 		hd_pipe_set_finish(&c.pipes);
 	}
@@ -98,7 +131,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_holder_of_a_shadow_has_the_stages_as_one),
-		cmocka_unit_test(what_a_worker_has_not_the_memory_for_is_not_asked_again),
+		cmocka_unit_test(what_a_worker_refused_is_proposed_no_more),
+		cmocka_unit_test(the_way_back_from_fewer_stages_is_told_from_other_changes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@
 #include "driver/store.h"
 
 enum { HD_DRIVER_EVENTS = 256, DRIVER_RECORD_BYTES = 8 + 5 * 4 + 2 + HD_MAX_WORKERS * 4 + 4 + 8 + 4 + 2 +
-	HD_MSG_TEXT + 4 + HD_MAX_WORKERS * 4 };
+	HD_MSG_TEXT + 4 + HD_MAX_WORKERS * 4 + 4 + HD_CO_UNFIT * 12 };
 
 /* text "": free; holds: no local worker is started until some time after ends_ns */
 struct driver_notice { uint32_t worker; bool holds, preempts; int64_t ends_ns; char text[128]; };
@@ -98,8 +98,7 @@ struct driver {
 	bool sweep;                       /* sockets of workers that are gone may lie in the folder */
 	struct driver_notice notice[DRIVER_NOTICES];
 	bool held;                        /* a start waits for the end of a notice */
-	/* a loss left fewer stages, which are in force; a worker has not the memory for its part of such */
-	bool has_fewer, no_fewer;
+	bool has_fewer;                   /* a loss left fewer stages, which are in force */
 	bool guards, guard_stuck;         /* elastic.resilience: by-notice; a change failed, as reported */
 	/* by-notice had it off; a worker has not the memory for it, so that it stays off */
 	bool guard_switched, guard_refused;
@@ -221,17 +220,16 @@ HD_MUST_USE enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 /* driver_failover.c: hd_goes_on (protocol/coordinator.h); `self` is the driver */
 bool driver_goes_on(void *self, const struct hd_view *view, const uint32_t *next, const uint8_t *arrived,
 	const bool *lost);
-/* What a worker notes: has it not the memory for a part of fewer stages? Then these are asked for no more: a
- * worker that cannot take its part of a view ends, and may be the last with a stage. */
+/* A note: does it say that a worker has not the memory for the way back from fewer stages? Those that it goes
+ * back to are none that were cut again, nor is their redundancy new. */
 bool driver_fewer_noted(struct driver *c, const char *name);
 /* hd_fewer_stages, likewise */
-bool driver_fewer(void *self, const struct hd_view_shape *shape, uint64_t lost, uint32_t width, uint32_t n,
-	struct hd_view_shape *fewer);
+bool driver_fewer(void *self, const struct hd_fewer_ask *ask, struct hd_view_shape *fewer);
 HD_MUST_USE enum hd_err driver_keep_record(struct driver *c, const struct hd_co_record *record,
 	struct hd_diag *diag);
 HD_MUST_USE enum hd_err driver_keep_kernels(struct driver *c, struct hd_diag *diag);
 /* The record as it lies in the store, little endian; get() also takes those of earlier programs: without
- * disputes, without what a halt is for. HD_E_INTEGRITY: another length or value. */
+ * disputes, without what a halt is for, without refusals. HD_E_INTEGRITY: another length or value. */
 void driver_record_put(const struct hd_co_record *record, uint8_t bytes[DRIVER_RECORD_BYTES]);
 HD_MUST_USE enum hd_err driver_record_get(struct hd_co_record *record, const uint8_t *bytes, size_t len,
 	struct hd_diag *diag);

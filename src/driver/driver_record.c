@@ -15,10 +15,11 @@ enum {
 	RECORD_TAIL = RECORD_HEAD + HD_MAX_WORKERS * 4,
 	RECORD_HALT = RECORD_TAIL + 12,    /* and the bytes that it had before it said what a halt is for */
 	RECORD_GOING = RECORD_HALT + 6 + HD_MSG_TEXT,
+	RECORD_UNFIT = RECORD_GOING + 4 + HD_MAX_WORKERS * 4,     /* likewise: refusals */
 	RECORD_BEFORE = RECORD_HEAD + HD_MAX_MEMBERS * 4, /* bytes that it had before disputes were counted */
 };
 
-_Static_assert(DRIVER_RECORD_BYTES == RECORD_GOING + 4 + HD_MAX_WORKERS * 4, "what driver_int.h says");
+_Static_assert(DRIVER_RECORD_BYTES == RECORD_UNFIT + 4 + HD_CO_UNFIT * 12, "what driver_int.h says");
 
 void driver_record_put(const struct hd_co_record *r, uint8_t bytes[DRIVER_RECORD_BYTES])
 {
@@ -41,6 +42,11 @@ void driver_record_put(const struct hd_co_record *r, uint8_t bytes[DRIVER_RECORD
 	hd_put32(bytes + RECORD_GOING, r->ngoing);
 	for (uint32_t i = 0; i < r->ngoing; i++)
 		hd_put32(bytes + RECORD_GOING + 4 + 4 * (size_t)i, r->going[i]);
+	hd_put32(bytes + RECORD_UNFIT, r->nunfit);
+	for (uint32_t i = 0; i < r->nunfit; i++) {
+		hd_put32(bytes + RECORD_UNFIT + 4 + 12 * (size_t)i, r->unfit[i].worker);
+		hd_put64(bytes + RECORD_UNFIT + 8 + 12 * (size_t)i, r->unfit[i].shape);
+	}
 }
 
 /* Records of earlier programs lack the reason: take that of a stop, a drain or an expired lease. */
@@ -66,11 +72,23 @@ static bool get_halt(struct hd_co_record *r, const uint8_t *bytes)
 	return true;
 }
 
+static bool get_unfit(struct hd_co_record *r, const uint8_t *bytes)
+{
+	r->nunfit = hd_get32(bytes + RECORD_UNFIT);
+	if (r->nunfit > HD_CO_UNFIT)
+		return false;
+	for (uint32_t i = 0; i < r->nunfit; i++)
+		r->unfit[i] = (struct hd_co_unfit){ hd_get32(bytes + RECORD_UNFIT + 4 + 12 * (size_t)i),
+			hd_get64(bytes + RECORD_UNFIT + 8 + 12 * (size_t)i) };
+	return true;
+}
+
 enum hd_err driver_record_get(struct hd_co_record *r, const uint8_t *bytes, size_t len, struct hd_diag *diag)
 {
 	uint32_t most = len > RECORD_BEFORE ? HD_MAX_WORKERS : HD_MAX_MEMBERS;
 
-	if ((len != RECORD_BEFORE && len != RECORD_HALT && len != DRIVER_RECORD_BYTES) ||
+	if ((len != RECORD_BEFORE && len != RECORD_HALT && len != RECORD_UNFIT &&
+		len != DRIVER_RECORD_BYTES) ||
 		hd_get32(bytes + 24) > most || bytes[28] > 1 || bytes[29] > 1)
 		return hd_fail(diag, HD_E_INTEGRITY, "the coordinator's record is not of this program");
 	*r = (struct hd_co_record){ .serial = hd_get64(bytes), .term = hd_get32(bytes + 8),
@@ -84,16 +102,16 @@ enum hd_err driver_record_get(struct hd_co_record *r, const uint8_t *bytes, size
 		r->mismatches = hd_get32(bytes + RECORD_TAIL);
 		r->mismatched = hd_get64(bytes + RECORD_TAIL + 4);
 	}
-	if (len < DRIVER_RECORD_BYTES)
+	if (len < RECORD_UNFIT)
 		get_halt_of_before(r);
-	else if (!get_halt(r, bytes))
+	else if (!get_halt(r, bytes) || (len == DRIVER_RECORD_BYTES && !get_unfit(r, bytes)))
 		return hd_fail(diag, HD_E_INTEGRITY, "the coordinator's record is not of this program");
 	return HD_OK;
 }
 
 void driver_record_resume(struct hd_co_record *r)
 {
-	r->mismatches = 0;
+	r->mismatches = r->nunfit = 0;
 	if (!r->halting)
 		return;
 	r->halting = r->started = false;

@@ -12,13 +12,15 @@ static struct hd_co_record full(uint32_t nmembers)
 	struct hd_co_record r = { .serial = 0x1122334455667788, .term = 3, .epoch = 70,
 		.next_worker = 1000131, .target = 64, .nmembers = nmembers,
 		.started = true, .halting = true, .halt_code = 75, .ngoing = nmembers, .mismatches = 2,
-		.mismatched = UINT64_C(0x100000005) };
+		.mismatched = UINT64_C(0x100000005), .nunfit = HD_CO_UNFIT };
 
 	memset(r.halt_why, 'w', HD_MSG_TEXT);
 	for (uint32_t i = 0; i < nmembers; i++) {
 		r.member[i] = 3 + i;
 		r.going[i] = 1000003 + i;
 	}
+	for (uint32_t i = 0; i < HD_CO_UNFIT; i++)
+		r.unfit[i] = (struct hd_co_unfit){ 1000003 + i, UINT64_C(0x8877665544332211) + i };
 	return r;
 }
 
@@ -46,6 +48,25 @@ static void a_record_comes_back_as_it_was(void **state)
 	assert_memory_equal(back.going, r.going, sizeof r.going);
 	assert_int_equal(back.mismatches, r.mismatches);
 	assert_int_equal(back.mismatched, r.mismatched);
+	assert_int_equal(back.nunfit, r.nunfit);
+	for (uint32_t i = 0; i < r.nunfit; i++)
+		assert_true(back.unfit[i].worker == r.unfit[i].worker && back.unfit[i].shape ==
+			r.unfit[i].shape);
+}
+
+/* By a program before: no worker refused anything. */
+static void a_record_without_refusals_is_read(void **state)
+{
+	const struct hd_co_record r = full(2);
+	uint8_t bytes[DRIVER_RECORD_BYTES];
+	struct hd_co_record back;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	driver_record_put(&r, bytes);
+	CHECK(driver_record_get(&back, bytes, sizeof bytes - 4 - HD_CO_UNFIT * 12, &diag) == HD_OK, "%s",
+		diag.text);
+	assert_true(back.halt_code == 75 && back.ngoing == 2 && !back.nunfit);
 }
 
 /* Its layout, written down once more: a run that was begun by the program before goes on. */
@@ -96,7 +117,8 @@ static void what_cannot_be_a_record_is_refused(void **state)
 		{ DRIVER_RECORD_BYTES, 24, HD_MAX_WORKERS + 1 },
 		{ DRIVER_RECORD_BYTES, 28, 2 }, { DRIVER_RECORD_BYTES, 29, 2 }, { 30 + 64 * 4, 24, 65 }, { 0, 0, 0 },
 		{ DRIVER_RECORD_BYTES, 30 + 128 * 4 + 13, 1 }, { DRIVER_RECORD_BYTES, 30 + 128 * 4 + 12 + 5, 3 },
-		{ DRIVER_RECORD_BYTES, DRIVER_RECORD_BYTES - 128 * 4 - 4, 129 } };
+		{ DRIVER_RECORD_BYTES, DRIVER_RECORD_BYTES - HD_CO_UNFIT * 12 - 4 - 128 * 4 - 4, 129 },
+		{ DRIVER_RECORD_BYTES, DRIVER_RECORD_BYTES - HD_CO_UNFIT * 12 - 4, HD_CO_UNFIT + 1 } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -119,7 +141,7 @@ static void who_resumes_has_had_the_machines_looked_at(void **state)
 	(void)state;
 	driver_record_resume(&stopped);
 	assert_true(!stopped.halting && !stopped.started && stopped.nmembers == 0 && stopped.mismatches == 0);
-	assert_true(stopped.halt_code == 0 && !*stopped.halt_why && stopped.ngoing == 0);
+	assert_true(stopped.halt_code == 0 && !*stopped.halt_why && stopped.ngoing == 0 && !stopped.nunfit);
 	assert_int_equal(stopped.mismatched, UINT64_C(0x100000005));
 	cut.halting = false;
 	driver_record_resume(&cut);
@@ -159,6 +181,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_record_comes_back_as_it_was),
+		cmocka_unit_test(a_record_without_refusals_is_read),
 		cmocka_unit_test(a_record_of_before_is_read),
 		cmocka_unit_test(a_halt_of_before_is_a_stop),
 		cmocka_unit_test(what_cannot_be_a_record_is_refused),

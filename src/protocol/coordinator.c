@@ -487,6 +487,7 @@ static void on_message(struct hd_coordinator *co, uint32_t from, const struct hd
 	case HD_MSG_SUSPECT:  hd_co_on_suspect(co, w, &msg->suspect); break;
 	case HD_MSG_STATUS:   hd_co_on_status(co, w, msg); break;
 	case HD_MSG_STOPPED:  hd_co_on_stopped(co, w, msg); break;
+	case HD_MSG_UNFIT:    hd_co_on_unfit(co, w, &msg->unfit); break;
 	case HD_MSG_LEAVE:    on_leave(co, w, &msg->leave); break;
 	case HD_MSG_DONE:     on_done(co, w, &msg->done); break;
 	case HD_MSG_EVENT:    on_event(co, w, &msg->event); break;

@@ -92,6 +92,13 @@
  *     one. While all hold that is tried again whenever more devices have come. The shape that is wanted comes
  *     back by a planned change, once there are devices for it.
  *
+ * 18. Refusals (UNFIT; ADR 166). A member that has not the memory for its part of a view with fewer stages,
+ *     or of a planned change of stages, says so and stays as it was. The change is void; after a loss another
+ *     FENCE follows, and another shape, or all hold. The refusal is in the record: a shape is in no view of a
+ *     worker that refused it, of whichever coordinator, as long as that worker is here. Where the shape that
+ *     is wanted was refused, members come and go in the one in force; and where after a loss nothing else
+ *     is left, it is the one all the same, and whoever cannot take it ends.
+ *
  * Pure: events in, actions out; time is an argument. Returned actions are valid until the next call.
  * create/destroy; one thread. */
 #ifndef HD_PROTOCOL_COORDINATOR_H
@@ -109,6 +116,7 @@ enum {
 	/* of one job at a time: members, joiners, standbys, those leaving */
 	HD_MAX_WORKERS = 128,
 	HD_CO_NEWS = 512,                 /* steps whose record waits for their commit */
+	HD_CO_UNFIT = 64,                 /* refusals that are remembered */
 	/* a joiner syncs, a change is prepared, decided, in force: each at a boundary */
 	HD_CO_STEPS_TO_JOIN = 4,
 };
@@ -123,11 +131,20 @@ typedef bool hd_plan_view(void *self, struct hd_view *view, const struct hd_memb
 typedef bool hd_goes_on(void *self, const struct hd_view *view, const uint32_t *next, const uint8_t *arrived,
 	const bool *lost);
 
-/* With how many stages do fewer devices go on after a loss? `shape`: that of the view before, or the job's;
- * lost: bits of its stages that no member is left to run; width: ranks that there are, fewer than its own; n:
- * members. False: with none. Equal arguments, equal answers, but for memory. */
-typedef bool hd_fewer_stages(void *self, const struct hd_view_shape *shape, uint64_t lost, uint32_t width,
-	uint32_t n, struct hd_view_shape *fewer);
+/* What fewer devices ask after a loss. `shape`: that of the view before, or the job's; lost: bits of its
+ * stages that no member is left to run; width: ranks that there are, fewer than its own; n: members;
+ * refused: keys (hd_view_shape_key()) of shapes that one of them has not the memory for. */
+struct hd_fewer_ask {
+	const struct hd_view_shape *shape;
+	uint64_t lost;
+	uint32_t width, n, nrefused;
+	const uint64_t *refused;
+};
+/* With which stages do they go on? False: with none. Equal arguments, equal answers, but for memory. */
+typedef bool hd_fewer_stages(void *self, const struct hd_fewer_ask *ask, struct hd_view_shape *fewer);
+
+/* Rule 18: a worker, and the key of the shape that it refused. */
+struct hd_co_unfit { uint32_t worker; uint64_t shape; };
 
 /* All that outlives a coordinator. One record; the newest stored counts. */
 struct hd_co_record {
@@ -145,6 +162,8 @@ struct hd_co_record {
 	/* rule 12: mismatches in a row without a newer verified state */
 	uint32_t mismatches;
 	uint64_t mismatched;                /* the newest mismatched step ever; 0: none, or step 0 */
+	uint32_t nunfit;
+	struct hd_co_unfit unfit[HD_CO_UNFIT];    /* the oldest first; of more than fit the newest */
 };
 
 struct hd_co_config {

@@ -1,28 +1,117 @@
 #include "protocol/coordinator_int.h"
 
-/* Fewer devices than a pipeline needs go on with fewer stages: rule 17 of coordinator.h. */
+#include <assert.h>
+#include <string.h>
 
-/* Stages of the view in force that no member of `next` runs: what an heir has run for a step is not its
- * own. */
-static uint64_t lost_stages(const struct hd_coordinator *co, const struct hd_view *next)
+#include "base/timeouts.h"
+
+/* Fewer devices than a pipeline needs go on with fewer stages, and views are refused: rules 17 and 18 of
+ * coordinator.h. */
+
+/* ---- refusals ---- */
+
+static bool refuses(const struct hd_co_unfit *by, const uint32_t *member, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (member[i] == by->worker)
+			return true;
+	return false;
+}
+
+bool hd_co_is_refused(const struct hd_coordinator *co, const struct hd_view_shape *shape,
+	const uint32_t *member, uint32_t n)
+{
+	const uint64_t key = co->record.nunfit ? hd_view_shape_key(shape) : 0;
+
+	for (uint32_t i = 0; i < co->record.nunfit; i++)
+		if (co->record.unfit[i].shape == key && refuses(&co->record.unfit[i], member, n))
+			return true;
+	return false;
+}
+
+/* Of the members of `next`; as many as there are room for in `key`. */
+static uint32_t all_refused(const struct hd_coordinator *co, const struct hd_view *next, uint64_t *key)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < co->record.nunfit; i++)
+		if (refuses(&co->record.unfit[i], next->member, next->nmembers))
+			key[n++] = co->record.unfit[i].shape;
+	return n;
+}
+
+/* Instead of one whose worker is gone, or of the oldest. */
+static void remember(struct hd_coordinator *co, uint32_t worker, const struct hd_view_shape *shape)
+{
+	struct hd_co_record *r = &co->record;
+	uint32_t at = 0;
+
+	if (hd_co_is_refused(co, shape, &worker, 1))
+		return;
+	for (uint32_t i = r->nunfit; i-- > 0;) {
+		const struct hd_co_worker *w = hd_co_find(co, r->unfit[i].worker);
+		at = w && !hd_co_is_here(w) ? i : at;
+	}
+	if (r->nunfit == HD_CO_UNFIT)
+		memmove(r->unfit + at, r->unfit + at + 1, (--r->nunfit - at) * sizeof *r->unfit);
+	assert(r->nunfit < HD_CO_UNFIT);
+	r->unfit[r->nunfit++] = (struct hd_co_unfit){ worker, hd_view_shape_key(shape) };
+	hd_co_store(co);
+}
+
+void hd_co_on_unfit(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_unfit *msg)
+{
+	const bool planned = co->phase >= HD_CO_NUMBERING && co->phase <= HD_CO_DECIDED &&
+		msg->view == co->next.epoch;
+	const struct hd_view *view = planned ? &co->next : &co->view;
+
+	if (!co->has_view || msg->view != view->epoch || !view->shape.nstages ||
+		!hd_view_has(view, w->worker))
+		return;
+	remember(co, w->worker, &view->shape);
+	hd_co_note(co, "unfit", w->worker, "it has not the memory for its part of %u stages: %.*s",
+		view->shape.nstages, (int)msg->nwhy, msg->nwhy ? msg->why : "");
+	if (planned) {
+		hd_co_void(co);
+		return;
+	}
+	co->refused = true;
+	if (co->phase <= HD_CO_DECIDED)
+		hd_co_fence(co, HD_TIMEOUT_NS(SILENT, co->config.detect_ns));
+}
+
+/* ---- fewer stages ---- */
+
+/* Stages of the view before that no member of `next` runs: what an heir has run for a step is not its own. */
+static uint64_t lost_stages(const struct hd_view *had, const struct hd_view *next)
 {
 	uint64_t lost = 0;
 
-	for (uint32_t s = 0; s < co->view.shape.nstages; s++) {
+	for (uint32_t s = 0; had && s < had->shape.nstages; s++) {
 		bool runs = false;
-		for (uint32_t pipe = 0; pipe < hd_view_pipes(&co->view); pipe++) {
-			const uint32_t r = hd_view_rank(&co->view, pipe, s);
-			runs |= !hd_view_doubled(&co->view, r) && hd_view_has(next, co->view.rank[r].worker);
+		for (uint32_t pipe = 0; pipe < hd_view_pipes(had); pipe++) {
+			const uint32_t r = hd_view_rank(had, pipe, s);
+			runs |= !hd_view_doubled(had, r) && hd_view_has(next, had->rank[r].worker);
 		}
 		lost |= (uint64_t)!runs << s;
 	}
 	return lost;
 }
 
-/* Of the shape in force, or of the job's, while all hold. */
+/* That in force, or the one before fewer stages that were refused. NULL: another coordinator knew it. */
+static const struct hd_view *before(const struct hd_coordinator *co)
+{
+	if (!co->refused)
+		return &co->view;
+	return co->fewer_of.epoch ? &co->fewer_of : NULL;
+}
+
+/* Of the job, while all hold. */
 static const struct hd_view_shape *shape_of(const struct hd_coordinator *co)
 {
-	return co->view.shape.nstages ? &co->view.shape : &co->config.shape;
+	const struct hd_view *view = before(co);
+
+	return view && view->shape.nstages ? &view->shape : &co->config.shape;
 }
 
 static bool may(const struct hd_coordinator *co)
@@ -41,6 +130,9 @@ bool hd_co_may_have_fewer(const struct hd_coordinator *co, uint32_t nranks)
 bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next)
 {
 	const struct hd_view_shape *had = shape_of(co);
+	const struct hd_view *of = before(co);
+	uint64_t refused[HD_CO_UNFIT];
+	struct hd_fewer_ask ask = { .shape = had, .n = next->nmembers, .refused = refused };
 	struct hd_view_shape fewer;
 	uint32_t width = 0;
 
@@ -51,11 +143,16 @@ bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next)
 		width += w ? w->ndevices / hd_view_each(had) : 0;
 	}
 	co->fewer_tried = width;
-	if (width < 2 || width >= had->width || !co->config.fewer(co->config.fewer_self, had,
-		lost_stages(co, next), width, next->nmembers, &fewer) || fewer.width > width ||
-		!co->config.of_shape(co->config.of_shape_self, &fewer) ||
+	ask.lost = lost_stages(of, next);
+	ask.width = width;
+	ask.nrefused = all_refused(co, next, refused);
+	if (width < 2 || width >= had->width || !co->config.fewer(co->config.fewer_self, &ask, &fewer) ||
+		fewer.width > width || !co->config.of_shape(co->config.of_shape_self, &fewer) ||
+		hd_co_is_refused(co, &fewer, next->member, next->nmembers) ||
 		!hd_co_fill_map(co, next, &fewer, 0))
 		return false;
+	if (of)
+		co->fewer_of = *of;
 	hd_co_note(co, "fewer", HD_NOBODY,
 		"%u stages on %u devices until there are %u: no worker is waited for", fewer.nstages,
 		fewer.width * hd_view_each(&fewer), co->config.shape.width * hd_view_each(&co->config.shape));

@@ -10,12 +10,13 @@ static const struct hd_stage_buckets three = { .n = 3, .nstages = 3, .shadows = 
 	.at = (struct hd_stage_bucket *)(uintptr_t)of_three }, two = { .n = 3, .nstages = 2, .shadows = true,
 	.at = (struct hd_stage_bucket *)(uintptr_t)of_two };
 static const struct hd_view_shape shape = { .nstages = 3, .width = 3, .place = { 0, 1, 2 } },
-	smaller = { .nstages = 2, .width = 2, .place = { 0, 1 }, .first = { 0, 9 } };
+	smaller = { .nstages = 2, .width = 2, .place = { 0, 1 }, .first = { 0, 9 } },
+	other = { .nstages = 2, .width = 2, .place = { 0, 1 }, .first = { 0, 8 } };
 static const uint64_t bytes[3] = { 8, 8, 8 };
 
 struct asked {
 	bool shadows, says, alien;
-	uint32_t n, width, members;
+	uint32_t n, width, members, refused;
 	uint64_t lost;
 };
 
@@ -24,21 +25,22 @@ static const struct hd_stage_buckets *buckets_of(void *self, const struct hd_vie
 	const struct asked *a = self;
 
 	return hd_view_same_shape(of, &shape) ? a->shadows ? &three : &bare :
-		hd_view_same_shape(of, &smaller) && !a->alien ? &two : NULL;
+		(hd_view_same_shape(of, &smaller) || hd_view_same_shape(of, &other)) && !a->alien ? &two :
+		NULL;
 }
 
-static bool fewer(void *self, const struct hd_view_shape *of, uint64_t lost, uint32_t width, uint32_t n,
-	struct hd_view_shape *to)
+static bool fewer(void *self, const struct hd_fewer_ask *ask, struct hd_view_shape *to)
 {
 	struct asked *a = self;
 
-	assert_true(hd_view_same_shape(of, &shape));
+	assert_true(hd_view_same_shape(ask->shape, &shape));
 	a->n++;
-	a->lost = lost;
-	a->width = width;
-	a->members = n;
-	*to = smaller;
-	return a->says;
+	a->lost = ask->lost;
+	a->width = ask->width;
+	a->members = ask->n;
+	a->refused = ask->nrefused;
+	*to = a->refused ? other : smaller;
+	return a->says && a->refused < 2;
 }
 
 static bool goes_on(void *self, const struct hd_view *view, const uint32_t *next, const uint8_t *arrived,
@@ -251,6 +253,136 @@ static void a_coordinator_that_takes_over_cuts_nothing_again(void **state)
 	}
 }
 
+static void refuse(struct co_at_work *c, uint32_t w, uint32_t view)
+{
+	FROM(w, UNFIT, .epoch = view, .unfit = { .view = view, .nwhy = 9, .why = "3 MiB more" });
+}
+
+static void answer(struct co_at_work *c, bool begun)
+{
+	STORED();
+	say_status(c, 0, 0, begun, false);
+	say_status(c, 2, 0, begun, false);
+}
+
+/* Whoever has not the memory stays; the shape after it is another, then none is left. */
+static void a_view_that_is_refused_is_followed_by_another(void **state)
+{
+	struct co_at_work at, *c = &at;
+	struct asked asked = { .shadows = true, .says = true };
+
+	(void)state;
+	lose_one(c, &asked, 1);
+	say_status(c, 0, 0, true, false);
+	say_status(c, 2, 0, true, false);
+	assert_true(view_of(c)->fewer && view_of(c)->first[1] == 9);
+	refuse(c, 2, 1);                          /* of a view before */
+	assert_true(c->co->phase == HD_CO_IDLE && !c->co->record.nunfit);
+	refuse(c, 2, 2);
+	assert_true(c->co->phase == HD_CO_FENCING && c->record.nunfit == 1 &&
+		c->record.unfit[0].worker == 2 && c->record.unfit[0].shape == hd_view_shape_key(&smaller));
+	CHECK(strstr(co_note_text(c, "unfit"), "its part of 2 stages: 3 MiB mor"), "%s", c->text);
+	answer(c, true);
+	/* the lost stage is that of the view before both */
+	assert_true(view_of(c) && view_of(c)->fewer && view_of(c)->nfirst == 2 && view_of(c)->first[1] == 8 &&
+		asked.n == 2 && asked.lost == 2 && asked.refused == 1);
+	refuse(c, 0, 3);
+	refuse(c, 2, 3);                          /* which is fenced already */
+	assert_int_equal(c->co->record.nunfit, 3);
+	answer(c, true);
+	assert_true(view_of(c) && view_of(c)->hold && !view_of(c)->nplace && !view_of(c)->fewer);
+	/* no worker is dead to the job for it */
+	assert_true(hd_co_find(c->co, 0)->state == HD_W_MEMBER && hd_co_find(c->co, 2)->state == HD_W_MEMBER);
+	co_end(c);
+}
+
+/* The next coordinator has it from the record, and not the stages of the view before. */
+static void a_refusal_outlives_the_coordinator(void **state)
+{
+	static const uint32_t place[] = { 0, 1 }, first[] = { 0, 9 };
+
+	(void)state;
+	for (uint32_t here = 0; here < 2; here++) {
+		struct co_at_work at, *c = &at;
+		struct asked asked = { .shadows = true, .says = true };
+		struct hd_co_config config = config_of(&asked, 1);
+		config.record = (struct hd_co_record){ .term = 1, .epoch = 4, .next_worker = 8, .target = 3,
+			.started = true, .nmembers = 2, .member = { 0, 2 }, .nunfit = 1,
+			.unfit = { { here ? 2 : 7, hd_view_shape_key(&smaller) } } };
+		co_begin(c, &config);
+		CO(TICK, .n = 0);
+		for (uint32_t w = 0; w < 3; w += 2)
+			co_return(c, w, 10 + w, true);
+		STORED();
+		for (uint32_t w = 0; w < 3; w += 2)
+			FROM(w, STATUS, .epoch = 5, .status = { .member = true, .begun = true, .at = 8,
+				.width = 2, .nplace = 2, .place = place, .nfirst = 2, .first = first,
+				.nslot = 1, .slot = (const uint64_t[]){ 7 } });
+		const struct hd_msg_view *v = view_of(c);
+		CHECK(v && !v->hold && v->nfirst == 2 && v->first[1] == (here ? 8 : 9) && asked.n == here,
+			"here %u: %s", here, c->text);
+		co_end(c);
+	}
+}
+
+/* As many as there is room for: first those go whose worker is gone. */
+static void refusals_of_workers_that_are_gone_make_room(void **state)
+{
+	struct co_at_work at, *c = &at;
+	struct asked asked = { .shadows = true, .says = true };
+
+	(void)state;
+	lose_one(c, &asked, 1);
+	say_status(c, 0, 0, true, false);
+	say_status(c, 2, 0, true, false);
+	const struct hd_co_record *r = &c->co->record;
+	for (uint32_t i = 0; i < HD_CO_UNFIT; i++)
+		c->co->record.unfit[i] = (struct hd_co_unfit){ i == 5 ? 1 : 0, 100 + i };
+	c->co->record.nunfit = HD_CO_UNFIT;
+	refuse(c, 2, 2);
+	assert_true(r->nunfit == HD_CO_UNFIT && r->unfit[4].shape == 104 && r->unfit[5].shape == 106 &&
+		r->unfit[HD_CO_UNFIT - 1].worker == 2);
+	/* of another one: none is gone */
+	refuse(c, 0, 2);
+	assert_true(r->nunfit == HD_CO_UNFIT && r->unfit[0].shape == 101 && r->unfit[62].worker == 2 &&
+		r->unfit[63].worker == 0);
+	/* said again: nothing new */
+	const uint64_t serial = r->serial;
+	refuse(c, 2, 2);
+	assert_true(r->unfit[0].shape == 101 && r->serial == serial);
+	co_end(c);
+}
+
+/* Members have the stages that they have; the change is asked for no more, until whoever refused is gone. */
+static void a_planned_change_that_is_refused_is_void(void **state)
+{
+	struct co_at_work at, *c = &at;
+	struct asked asked = { .shadows = true, .says = true };
+	const struct hd_co_config config = config_of(&asked, 1);
+
+	(void)state;
+	co_run(c, &config, 3);
+	CO(RESHAPE, .shape = &smaller, .n = 1);
+	STORED();
+	assert_true(c->co->phase == HD_CO_PREPARING && c->co->next.epoch == 2);
+	refuse(c, 1, 2);
+	assert_true(c->co->phase == HD_CO_IDLE && c->record.nunfit == 1);
+	CHECK(strstr(c->text, "NOTE void") && !strstr(c->text, "FENCE"), "%s", c->text);
+	CO(REPLAN, .n = 0);
+	assert_int_equal(c->co->phase, HD_CO_IDLE);
+	/* one more comes: in the stages that they have */
+	co_one_more(c, 3);
+	assert_int_equal(c->co->phase, HD_CO_NUMBERING);
+	assert_true(c->co->next.nmembers == 4 && hd_view_same_shape(&c->co->next.shape, &shape));
+	CO(LOST, .worker = 3, .why = HD_EXITED);
+	/* whoever refused leaves: in the stages that are wanted */
+	CO(DRAIN, .worker = 1);
+	STORED();
+	assert_true(c->co->next.nmembers == 2 && !hd_view_has(&c->co->next, 1) &&
+		hd_view_same_shape(&c->co->next.shape, &smaller));
+	co_end(c);
+}
+
 static void who_asked_for_more_or_has_no_shadows_waits(void **state)
 {
 	static const struct { const char *what; uint32_t min, asked; bool shadows, says, alien; } row[] = {
@@ -282,6 +414,10 @@ int main(void)
 		cmocka_unit_test(a_wait_ends_with_the_second_worker),
 		cmocka_unit_test(what_was_refused_is_asked_with_more_ranks_alone),
 		cmocka_unit_test(a_coordinator_that_takes_over_cuts_nothing_again),
+		cmocka_unit_test(a_view_that_is_refused_is_followed_by_another),
+		cmocka_unit_test(a_refusal_outlives_the_coordinator),
+		cmocka_unit_test(refusals_of_workers_that_are_gone_make_room),
+		cmocka_unit_test(a_planned_change_that_is_refused_is_void),
 		cmocka_unit_test(who_asked_for_more_or_has_no_shadows_waits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

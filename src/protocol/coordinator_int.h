@@ -101,6 +101,9 @@ struct hd_coordinator {
 
 	bool has_view, holding;
 	uint32_t fewer_tried;             /* with how many ranks fewer stages were asked for last; 0: not */
+	/* rule 18: a member refused the view in force; the view before fewer stages came (epoch 0: none) */
+	bool refused;
+	struct hd_view fewer_of;
 	struct hd_view view, next;        /* in force; planned or to come */
 	struct hd_seals seals;
 	uint64_t committed;
@@ -263,6 +266,10 @@ bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, const struc
 	uint64_t going);
 /* coordinator_fewer.c: the same in a shape with fewer stages, by rule 17; a note says so. False: in none */
 bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next);
+/* Has a worker of these members refused that shape? */
+bool hd_co_is_refused(const struct hd_coordinator *co, const struct hd_view_shape *shape,
+	const uint32_t *member, uint32_t n);
+void hd_co_on_unfit(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_unfit *msg);
 /* While all hold: are `nranks` ranks, more than were there when it was tried last, worth another view? */
 bool hd_co_may_have_fewer(const struct hd_coordinator *co, uint32_t nranks);
 /* the view in force has new holders: a note, if bytes move */

@@ -443,6 +443,13 @@ static bool all_entered(struct hd_coordinator *co)
 	return true;
 }
 
+/* Of the members that are wanted; where one refused the shape that is wanted they have the one in force. */
+static const struct hd_view_shape *shape_for(const struct hd_coordinator *co, const struct hd_view *next)
+{
+	return hd_co_is_refused(co, &co->config.shape, next->member, next->nmembers) ? &co->view.shape :
+		&co->config.shape;
+}
+
 static void open_change(struct hd_coordinator *co)
 {
 	struct hd_view next;
@@ -456,16 +463,17 @@ static void open_change(struct hd_coordinator *co)
 	}
 	if (next.nmembers < co->config.min || hd_view_writer(&next) == HD_NOBODY)
 		return;                                   /* leavers wait for their substitutes */
-	if (!other && !co->replan && hd_view_same_shape(&co->view.shape, &co->config.shape))
-		return;
 	const struct hd_view stay = next;
 	keep_holders(co, &next);
 	keep_stages(co, &next);
+	const struct hd_view_shape *shape = shape_for(co, &next);
+	if (!other && !co->replan && hd_view_same_shape(&co->view.shape, shape))
+		return;
 	for (uint32_t i = 0; i < next.nmembers; i++)
 		going |= (uint64_t)!hd_view_has(&stay, next.member[i]) << i;
 	next.epoch = co->record.epoch + 1;
 	hold_as_before(co, &next);
-	if (!hd_co_fill_map(co, &next, &co->config.shape, going))
+	if (!hd_co_fill_map(co, &next, shape, going))
 		return;                                   /* leavers wait for devices in their place */
 	co->replan = false;
 	if (hd_view_same_map(&next, &co->view))           /* the leaver must stay for its slots */

@@ -462,22 +462,30 @@ static void give_up(struct hd_coordinator *co, struct view_verdict *v)
 	start_over(co);
 }
 
+/* In a shape that none of them refused. */
+static bool fill_in(struct hd_coordinator *co, const struct hd_view_shape *shape)
+{
+	return !hd_co_is_refused(co, shape, co->next.member, co->next.nmembers) &&
+		hd_co_fill_map(co, &co->next, shape, 0);
+}
+
 /* The shape in force: a coordinator that took over has it from its members. */
 static bool fill_as_before(struct hd_coordinator *co, const struct view_verdict *v)
 {
 	if (co->view.shape.nstages)
-		return hd_co_fill_map(co, &co->next, &co->view.shape, 0);
+		return fill_in(co, &co->view.shape);
 	for (uint32_t i = 0; i < v->n && !co->has_view && co->config.of_shape; i++) {
 		const struct hd_view_shape *had = &v->member[i]->answer.shape;
 		if (had->nstages && co->config.of_shape(co->config.of_shape_self, had) &&
-			hd_co_fill_map(co, &co->next, had, 0))
+			fill_in(co, had))
 			return true;
 	}
 	return false;
 }
 
 /* Rule 15: a step that is finished keeps its shape; a step that is begun has the shape that is wanted, or
- * that in force while there are no devices for it. */
+ * that in force while there are no devices for it. Where nothing else is left it has the wanted one although
+ * a member refused it, which may end then. */
 static bool fill_map(struct hd_coordinator *co, const struct view_verdict *v)
 {
 	const struct hd_view_shape *shape = &co->config.shape;
@@ -486,8 +494,8 @@ static bool fill_map(struct hd_coordinator *co, const struct view_verdict *v)
 		if (v->member[i]->answer.shape.nstages)
 			return hd_co_fill_map(co, &co->next, &v->member[i]->answer.shape, 0);
 	co->fewer_tried = 0;
-	return hd_co_fill_map(co, &co->next, shape, 0) || fill_as_before(co, v) ||
-		hd_co_fill_fewer(co, &co->next);
+	return fill_in(co, shape) || fill_as_before(co, v) ||
+		hd_co_fill_fewer(co, &co->next) || hd_co_fill_map(co, &co->next, shape, 0);
 }
 
 static void in_force(struct hd_coordinator *co);
@@ -538,6 +546,7 @@ static void decide(struct hd_coordinator *co)
 			"a pipeline of the job's %u stages has %u ranks, and there are fewer devices: more "
 			"workers are waited for", co->config.shape.nstages, co->config.shape.width);
 	}
+	co->open.fewer = co->next.shape.nstages && co->next.shape.width < co->config.shape.width;
 	co->open_alone = v.open && !co->open.afresh && hd_co_computes_together(co);
 	co->open.hold |= co->open_alone;          /* after the step */
 	if (co->open_alone)
@@ -582,6 +591,7 @@ static void in_force(struct hd_coordinator *co)
 	assert(co->phase == HD_CO_VIEWING && co->record.started && co->next.nmembers);
 	co->view = co->next;
 	co->has_view = true;
+	co->refused = false;
 	co->view_epoch = co->view.epoch;
 	co->view_alone = co->open_alone;
 	co->view_first = o->step + (o->nhave > 0);        /* an open step is finished as it was begun */

@@ -836,6 +836,7 @@ static void dispatch(struct hd_member *m, const struct hd_member_event *event)
 	case HD_IN_UPDATED:   hd_member_seal(m, event); break;
 	case HD_IN_READY:     on_ready(m, event); break;
 	case HD_IN_PREPARED:  hd_member_prepared(m, event->epoch); break;
+	case HD_IN_UNFIT:     hd_member_unfit(m, event); break;
 	case HD_IN_FAILED:    on_failed(m, event); break;
 	case HD_IN_DRAIN:     on_drain(m, event); break;
 	case HD_IN_NOTE:      on_note(m, event); break;

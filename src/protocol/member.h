@@ -87,6 +87,10 @@
  *    view was in force, and no FENCE came, between. All members say the same of a step. What was begun is
  *    part of no message: whatever ends the epoch, or halts, forgets it.
  *
+ * 14. Refusals (ADR 166). PREPARE, and BEGIN with `fewer`, may end with UNFIT: the view takes more memory
+ *    than there is, and nothing was changed. The member says so, and stays a member as it was: another view
+ *    follows.
+ *
  * Ownership: create/destroy. Returned actions, and all they point to, are valid until the next call. One
  * thread; never blocks. Memory is taken only when a view or a redone step needs more. Time is an
  * argument, in ns, and never decreases. T is config.detect_ns. */
@@ -146,6 +150,7 @@ struct hd_member_config {
 	X(FETCHED,     "epoch, step",                    "FETCH is done") \
 	X(STOPPED,     "step, stood",                    "STOP is done: what the ranks stand before; no rank: it cannot be gone on with") \
 	X(STUCK,       "step",                           "GO_ON cannot be done here: a new epoch is due") \
+	X(UNFIT,       "epoch, text",                    "PREPARE or BEGIN of that view takes more memory than there is: rule 14") \
 	X(UPDATED_OWN, "step",                           "UPDATE is done: new parameters and slots of the own chains are here, or what RATIO sends of them") \
 	X(UPDATED,     "step, news, digests",            "FINISH is done: X_{step+1} is here; the sums still are") \
 	X(READY,       "step, halt",                     "the work of BOUNDARY(step) is done; halt: step must not be run (a function of X_step)") \
@@ -198,7 +203,7 @@ struct hd_member_event {
 	X(ADOPT,      "view",                       "it is in force: channels of its members (after EPOCH of the same number)") \
 	X(STOP,       "step",                       "fenced, the ranks come to stand between two instructions; then STOPPED") \
 	X(GO_ON,      "step, view, next, arrived",  "the step goes on in that view, from how far all ranks are; AGAIN and COMPUTE follow") \
-	X(BEGIN,      "step, ahead, goes_on",       "a new step: its exchange is hd_member_exchange(); post for what will come; rule 13") \
+	X(BEGIN,      "step, ahead, goes_on, fewer", "a new step: its exchange is hd_member_exchange(); post for what will come; rules 13, 14") \
 	X(AGAIN,      "step",                       "its exchange begins again under the adopted view; own roots and sums stay") \
 	X(COMPUTE,    "step, pass, stage, range",          "compute those virtual nodes; then FINAL..., COMPUTED") \
 	X(ROOTS,      "step, pass, bucket, worker", "send the roots of that pass of the bucket to its owner") \
@@ -242,7 +247,7 @@ struct hd_member_action {
 	uint32_t narrived;
 	const char *text;
 	bool flag, final;
-	bool ahead, goes_on;              /* of BEGIN */
+	bool ahead, goes_on, fewer;       /* of BEGIN */
 };
 
 struct hd_member_actions { const struct hd_member_action *at; size_t n; };

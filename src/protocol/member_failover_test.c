@@ -133,12 +133,45 @@ static void an_engine_that_refuses_is_said_and_a_stuck_one_suspects_itself(void 
 	at_work_end(w);
 }
 
+/* Rule 14, in the shape of these three: whoever has no rank in it may not refuse. */
+static void a_view_with_fewer_stages_may_be_refused(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	for (uint32_t fewer = 0; fewer < 2; fewer++) {
+		begin(w, true);
+		FENCE(2);
+		VIEW(2, 3, SHAPE, .nrank = 3, .rank = rank, .afresh = true, .step = 0, .nchain = 1,
+			.chain = &all, .fewer = fewer);
+		CHECK(strstr(w->text, fewer ? "BEGIN 0 fewer" : "BEGIN 0;"), "%s", w->text);
+		IS(EVENT(UNFIT, .epoch = 1, .text = "of a view before"), "");
+		IS(EVENT(UNFIT, .epoch = 2, .text = "3 MiB"), ">co UNFIT@2 2 3 MiB");
+		/* it computes nothing of it: its ranks stand nowhere */
+		CHECK(!stops(FENCE(3)) && strstr(w->text, "STATUS@3 0 member begun"), "%s", w->text);
+		/* another one, in which all begin again */
+		VIEW(3, 3, SHAPE, .nrank = 3, .rank = rank, .afresh = true, .step = 0, .nchain = 1,
+			.chain = &all);
+		CHECK(strstr(w->text, "CANCEL 0") && strstr(w->text, "BEGIN 0;"), "%s", w->text);
+		CHECK(stops(FENCE(4)), "%s", w->text);
+		at_work_end(w);
+	}
+	at_work_synced(w, &(const struct hd_member_config){ .nvns = 4, .nbuckets = 3, .buckets = &three,
+		.nsteps = 9, .detect_ns = AT_WORK_T, .ndevices = 1, .nonce = 7, .goes_on = true }, 3);
+	FENCE(1);
+	VIEW(1, 4, SHAPE, .nrank = 3, .rank = rank, .step = 0, .nchain = 1, .chain = &all, .fewer = true);
+	EVENT(READY, .step = 0);
+	CHECK(!strstr(w->text, "fewer"), "%s", w->text);
+	at_work_end(w);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranks_stand_and_go_on_with_one_stage_more),
 		cmocka_unit_test(who_cannot_stop_does_not_say_so),
 		cmocka_unit_test(who_has_no_rank_stands_at_once),
+		cmocka_unit_test(a_view_with_fewer_stages_may_be_refused),
 		cmocka_unit_test(an_engine_that_refuses_is_said_and_a_stuck_one_suspects_itself),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

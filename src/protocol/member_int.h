@@ -78,6 +78,7 @@ struct hd_member {
 
 	bool has_view, held, status_said;
 	bool hold;                        /* no step is begun in this view */
+	bool fewer;                       /* it has fewer stages than are wanted: rule 14 */
 	int64_t links_ns;                 /* until then it waits for links of its first view; 0: not */
 	struct hd_view view;
 	struct hd_member_next next;
@@ -212,6 +213,12 @@ void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg);
 void hd_member_say_prepared(struct hd_member *m);         /* when it is due */
 bool hd_member_is_up(const struct hd_member *m, uint32_t worker);
 void hd_member_prepared(struct hd_member *m, uint32_t epoch);
+void hd_member_unfit(struct hd_member *m, const struct hd_member_event *event);         /* rule 14 */
+/* Without its ranks no sum of a step is anywhere, so that all begin it again. */
+static inline bool hd_member_may_refuse(const struct hd_member *m)
+{
+	return m->fewer && hd_view_stages(&m->view, m->worker);
+}
 void hd_member_synced(struct hd_member *m, uint64_t step);
 void hd_member_status(struct hd_member *m);               /* when no fold is under way */
 bool hd_member_switch(struct hd_member *m);               /* at its gate: adopt or leave; false: not yet */

@@ -28,6 +28,22 @@ static void prepared_is_who_is_connected_with_all(void **state)
 	at_work_end(w);
 }
 
+/* Rule 14. */
+static void what_cannot_be_prepared_is_said(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	PREPARE(1, 2);
+	IS(EVENT(UNFIT, .epoch = 3, .text = "another"), "");
+	IS(EVENT(UNFIT, .epoch = 2, .text = "3 MiB"), ">co UNFIT@1 2 3 MiB");
+	IS(PREPARE(1, 3), "PREPARE 3 of 3");      /* that one is void */
+	IS(EVENT(PREPARED, .epoch = 3), ">co PREPARED@1 3");
+	IS(EVENT(UNFIT, .epoch = 3, .text = "late"), "");
+	at_work_end(w);
+}
+
 static void a_preparation_that_is_not_for_now_is_not_made(void **state)
 {
 	struct at_work at, *w = &at;
@@ -206,6 +222,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(prepared_is_who_is_connected_with_all),
+		cmocka_unit_test(what_cannot_be_prepared_is_said),
 		cmocka_unit_test(a_preparation_that_is_not_for_now_is_not_made),
 		cmocka_unit_test(prepared_is_said_of_the_view_that_is_open),
 		cmocka_unit_test(a_preparation_that_cannot_be_leaves_none_open),

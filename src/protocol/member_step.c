@@ -298,6 +298,7 @@ static void act_begin(struct hd_member *m)
 		m->switch_step != m->at + 1 };
 	a->ahead = last.goes_on && last.epoch == m->epoch;
 	a->goes_on = m->window.goes_on;
+	a->fewer = hd_member_may_refuse(m);
 }
 
 static void begin(struct hd_member *m)

@@ -33,6 +33,23 @@ void hd_member_prepared(struct hd_member *m, uint32_t epoch)
 	hd_member_say_prepared(m);
 }
 
+/* Of a step that it cannot begin it computes nothing: its ranks come to stand nowhere. */
+void hd_member_unfit(struct hd_member *m, const struct hd_member_event *event)
+{
+	const bool now = m->begun && event->epoch == m->view.epoch,
+		next = m->next.open && !m->next.prepared && event->epoch == m->next.view.epoch;
+	struct hd_msg *msg = now || next ? hd_member_msg(m, HD_MSG_UNFIT) : NULL;
+	char *why = msg ? hd_arena_text(&m->out, event->text, strnlen(event->text, HD_MSG_TEXT)) : NULL;
+
+	if (!msg)
+		return;
+	if (now)
+		m->stop.state = HD_RANKS_CANNOT;
+	msg->unfit = (struct hd_msg_unfit){ .view = event->epoch, .nwhy = why ? (uint32_t)strlen(why) : 0,
+		.why = why };
+	hd_member_say(m, msg);
+}
+
 static void fill_view(struct hd_view *view, uint32_t epoch, const uint32_t *member, uint32_t nmembers,
 	const struct hd_vrank *rank, uint32_t nranks)
 {
@@ -133,7 +150,7 @@ static void adopt(struct hd_member *m, const struct hd_view *view)
 	m->has_view = true;
 	m->next.open = false;
 	m->switch_step = HD_NO_STEP;
-	m->hold = m->cut = false;
+	m->hold = m->cut = m->fewer = false;
 	m->state = HD_MEMBER;
 	hd_member_act(m, HD_DO_ADOPT)->view = &m->view;
 	m->links_ns = first && !hd_member_all_up(m) && !hd_member_lost_any(m) ?
@@ -380,7 +397,9 @@ static void again(struct hd_member *m, const struct hd_msg_view *v)
 	}
 	if (fresh)
 		hd_member_runs(m);
-	hd_member_act(m, fresh ? HD_DO_BEGIN : HD_DO_AGAIN)->step = v->step;
+	struct hd_member_action *a = hd_member_act(m, fresh ? HD_DO_BEGIN : HD_DO_AGAIN);
+	a->step = v->step;
+	a->fewer = fresh && hd_member_may_refuse(m);
 	if (m->at == v->step) {
 		m->begun = true;
 		take_passes(m, &passes);
@@ -467,6 +486,7 @@ void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)
 	/* DONE is sent again, to the coordinator of this view */
 	m->done = false;
 	m->hold = v->hold;
+	m->fewer = v->fewer;
 	hd_have_spread(m->slots, m->x.nbuckets, v->chain, v->nchain);
 	m->joined_step = false;
 	count_from(m, v);

@@ -16,7 +16,7 @@
  *    both without sharded state; 24, PREPARE, 43, STATUS, and 44, VIEW, without stages;
  *    50, PREPARE, 51, STATUS, and 52, VIEW, without the nodes with which stages begin; 53, PREPARE, 54,
  *    STATUS, and 55, VIEW, without the devices of a rank; 57, STATUS, and 58, VIEW, of steps that are
- *    not gone on with after a loss.
+ *    not gone on with after a loss; 60, VIEW, which no worker could refuse.
  * 3. Whether a message makes sense in the receiver's state is judged by the machines (member.h,
  *    coordinator.h); an unexpected one is ignored there.
  *
@@ -64,7 +64,8 @@ enum {
 	X(FENCE,         29, fence,         "C>W",  "a new epoch: drop the exchange, send your status") \
 	X(STATUS,        59, status,        "W>C",  "what I have of the step that I have not sealed") \
 	X(STOPPED,       61, stopped,       "M>C",  "my ranks stand: how far they are in it") \
-	X(VIEW,          60, view,          "C>W",  "the members, their parts, and how the open step is finished") \
+	X(VIEW,          63, view,          "C>W",  "the members, their parts, and how the open step is finished") \
+	X(UNFIT,         62, unfit,         "M>C",  "I have not the memory for my part of that view") \
 	X(STALE,         32, none,          ">W",   "you are not in this epoch any more") \
 	X(LEAVE,         33, leave,         "W>C",  "I want to go; gone: I went") \
 	X(RELEASE,       34, release,       "C>W",  "go, with this exit code") \
@@ -82,7 +83,7 @@ enum hd_msg_kind {
 #define X(id, no, fields, route, text) HD_MSG_##id = (no),
 	HD_MSGS(X)
 #undef X
-	HD_MSG_NKINDS = 62
+	HD_MSG_NKINDS = 64
 };
 
 /* Why a worker is suspected. A closed link has lost messages, so only a new epoch repairs it. Silence that
@@ -164,9 +165,12 @@ struct hd_step_news {
  *	               `n` the length */
 #define HD_FIELDS_stopped(F, A) F(u64, step) F(u32, of) A(u32, rank, HD_VIEW_RANKS) \
 	A(u32, next, HD_VIEW_RANKS) A(vrange, arrived, HD_MSG_RUNS)
+/* view: its epoch, as PREPARE or VIEW named it; why: what is needed, and what there is */
+#define HD_FIELDS_unfit(F, A) F(u32, view) A(text, why, HD_MSG_TEXT)
 /* The new view, and how the open step `step` is finished under it.
  *	afresh         all passes of the step are dropped: it starts over
  *	hold           begin no step
+ *	fewer          with fewer stages than are wanted: a worker may refuse it (UNFIT)
  *	halt           this step must not be run; HD_NO_STEP: none
  *	table          bit mask of the members that hold the step's table
  *	member, at     ids, and of each the first step that it has not sealed
@@ -178,7 +182,8 @@ struct hd_step_news {
  *	doubled        ranks that were lost within the step, which goes on without them (view.h, rule 12)
  *	next, arrived  with these: the next instruction of every rank, and what has arrived at all, as in
  *	               STOPPED */
-#define HD_FIELDS_view(F, A) F(u64, step) F(flag, afresh) F(flag, hold) F(u64, halt) F(u64, table) \
+#define HD_FIELDS_view(F, A) F(u64, step) F(flag, afresh) F(flag, hold) F(flag, fewer) F(u64, halt) \
+	F(u64, table) \
 	F(u32, width) F(u32, schedule) F(u32, way) \
 	A(u32, member, HD_MAX_MEMBERS) A(u64, at, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS) \
 	A(u32, place, HD_STAGE_BITS) A(u32, first, HD_STAGE_BITS) \
@@ -228,6 +233,7 @@ struct hd_msg_suspect { HD_FIELDS_suspect(F, A) };
 struct hd_msg_fence { HD_FIELDS_fence(F, A) };
 struct hd_msg_status { HD_FIELDS_status(F, A) };
 struct hd_msg_stopped { HD_FIELDS_stopped(F, A) };
+struct hd_msg_unfit { HD_FIELDS_unfit(F, A) };
 struct hd_msg_view { HD_FIELDS_view(F, A) };
 struct hd_msg_leave { HD_FIELDS_leave(F, A) };
 struct hd_msg_release { HD_FIELDS_release(F, A) };
@@ -260,6 +266,7 @@ struct hd_msg {
 		struct hd_msg_fence fence;
 		struct hd_msg_status status;
 		struct hd_msg_stopped stopped;
+		struct hd_msg_unfit unfit;
 		struct hd_msg_view view;
 		struct hd_msg_leave leave;
 		struct hd_msg_release release;

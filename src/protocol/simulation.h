@@ -29,6 +29,8 @@
  *	           and no step is begun in a view with doubled ranks
  *	lists      where workers send one another what a step needs, none begins a step in the epoch in which
  *	           it finished one of an earlier view
+ *	refused    no coordinator proposes fewer stages, or a planned change to another shape, which one of
+ *	           the members refused, as is stored
  *	lockstep   nothing is computed beside what is there; no step is begun again that a member has finished
  *	rejoin     no worker that is well is ended where the state is lost: it joins again
  *	remote     workers of other machines neither save nor load
@@ -87,6 +89,7 @@ struct hd_sim_result {
 	uint32_t epochs, crashes, redone, joins, takeovers, restores, fetches, given_up, being_replaced;
 	uint32_t ratios;                  /* sent */
 	uint32_t gone_on, stuck;          /* steps that went on after a loss; workers that could not */
+	uint32_t refused;                 /* views, and changes, that a worker refused */
 	uint32_t fewer;                   /* views with fewer stages than were wanted, for want of devices */
 	uint32_t bared;                   /* kills of workers that alone held some part of the state */
 	/* joiners whose source gave up; those of them that became members later */
@@ -157,6 +160,9 @@ struct hd_sim_result {
 
 /* Of a seed with HD_SIM_STAGED: the optimizer changes whole tensors, and some lie in several buckets. */
 #define HD_SIM_TENSORS (UINT64_C(1) << 48)
+
+/* Of a seed with HD_SIM_STAGED: some workers have not the memory for some shapes, and refuse them. */
+#define HD_SIM_REFUSING (UINT64_C(1) << 49)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

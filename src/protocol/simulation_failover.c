@@ -29,20 +29,68 @@ bool sim_goes_on(void *self, const struct hd_view *view, const uint32_t *next, c
 }
 
 /* Likewise. */
-bool sim_fewer(void *self, const struct hd_view_shape *shape, uint64_t lost, uint32_t width, uint32_t n,
-	struct hd_view_shape *fewer)
+bool sim_fewer(void *self, const struct hd_fewer_ask *ask, struct hd_view_shape *fewer)
 {
 	const struct sim_world *s = self;
-	const uint32_t i = width < 2 + SIM_FEWER ? width - 2 : SIM_FEWER - 1;
-	const uint64_t mixed = (s->seed ^ lost ^ (uint64_t)n << 32 ^ (uint64_t)width << 40 ^
+	const struct hd_view_shape *shape = ask->shape;
+	uint32_t i = ask->width < 2 + SIM_FEWER ? ask->width - 2 : SIM_FEWER - 1;
+	const uint64_t mixed = (s->seed ^ ask->lost ^ (uint64_t)ask->n << 32 ^ (uint64_t)ask->width << 40 ^
 		(uint64_t)shape->schedule << 48) * UINT64_C(0x9e3779b97f4a7c15);
 
-	if (width < 2 || width >= shape->width || lost >> shape->nstages || !n ||
+	if (ask->width < 2 || ask->width >= shape->width || ask->lost >> shape->nstages || !ask->n ||
 		!s->shapes[SIM_SHAPES + i].shape.nstages)
-		sim_bad(self, "fewer", "%u ranks of %u, stages %llx are lost", width, shape->width,
-			(unsigned long long)lost);
+		sim_bad(self, "fewer", "%u ranks of %u, stages %llx are lost", ask->width, shape->width,
+			(unsigned long long)ask->lost);
+	for (uint32_t k = 0; k < ask->nrefused; k++)      /* then the smaller one, or none */
+		if (ask->refused[k] == hd_view_shape_key(&s->shapes[SIM_SHAPES + i].shape)) {
+			if (!i)
+				return false;
+			i--;
+			k = UINT32_MAX;
+		}
 	*fewer = s->shapes[SIM_SHAPES + i].shape;
 	return mixed >> 61;
+}
+
+/* Until faults stop: then every change comes to its end. */
+bool sim_is_unfit(const struct sim_world *s, uint32_t slot, const struct hd_view *view)
+{
+	const uint64_t mixed = (s->seed ^ hd_view_shape_key(&view->shape) ^
+		(uint64_t)s->proc[slot].id << 20) * UINT64_C(0x9e3779b97f4a7c15);
+
+	return s->seed & HD_SIM_REFUSING && s->now < s->quiet_ns && mixed >> 63;
+}
+
+static void check_view(struct sim_world *s, const struct hd_msg *msg, const struct hd_view_shape *shape,
+	const uint32_t *member, uint32_t n)
+{
+	const uint64_t key = shape->nstages ? hd_view_shape_key(shape) : 0;
+
+	for (uint32_t i = 0; i < s->store.nunfit; i++)
+		for (uint32_t m = 0; m < n; m++)
+			if (s->store.unfit[i].shape == key && s->store.unfit[i].worker == member[m])
+				sim_bad(s, "refused", "%s with worker %u in %u stages, which it refused",
+					hd_msg_name(msg->kind), member[m], shape->nstages);
+}
+
+void sim_check_refused(struct sim_world *s, const struct hd_msg *msg)
+{
+	struct hd_view_shape shape, old;
+	const struct hd_msg_prepare *p = &msg->prepare;
+	const struct hd_msg_view *v = &msg->view;
+
+	if (msg->kind == HD_MSG_PREPARE) {
+		hd_view_shape_read(&shape, p->width, p->schedule, p->way, p->place, p->nplace, p->first,
+			p->nfirst);
+		hd_view_shape_read(&old, p->old_width, p->old_schedule, p->old_way, p->old_place,
+			p->nold_place, p->old_first, p->nold_first);
+		if (!hd_view_same_shape(&shape, &old))
+			check_view(s, msg, &shape, p->member, p->nmember);
+	} else if (msg->kind == HD_MSG_VIEW && v->fewer && !v->nhave && !v->ndoubled) {
+		hd_view_shape_read(&shape, v->width, v->schedule, v->way, v->place, v->nplace, v->first,
+			v->nfirst);
+		check_view(s, msg, &shape, v->member, v->nmember);
+	}
 }
 
 /* The running pass ends between two instructions. */

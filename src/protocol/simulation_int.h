@@ -128,7 +128,7 @@ struct sim_proc {
 	/* of the step that it stood in last */
 	uint32_t stood, stood_rank[HD_VIEW_RANKS], stood_next[HD_VIEW_RANKS];
 	uint64_t stood_step;
-	bool stuck;                       /* it could not go on: it computes nothing */
+	bool stuck;                       /* it could not go on, or begin: it computes nothing */
 	uint32_t want, want_epoch;        /* bits of buckets whose slots are being got */
 	uint64_t want_step;
 	bool saving;                      /* for `save`, at its boundary; else for a step */
@@ -298,8 +298,11 @@ void sim_task(struct sim_world *s, uint32_t slot, const struct sim_world_event *
 
 /* simulation_failover.c */
 /* hd_fewer_stages; `self` is the world */
-bool sim_fewer(void *self, const struct hd_view_shape *shape, uint64_t lost, uint32_t width, uint32_t n,
-	struct hd_view_shape *fewer);
+bool sim_fewer(void *self, const struct hd_fewer_ask *ask, struct hd_view_shape *fewer);
+/* Has it not the memory for that view? */
+bool sim_is_unfit(const struct sim_world *s, uint32_t slot, const struct hd_view *view);
+/* of what the coordinator says: rule 18 of coordinator.h */
+void sim_check_refused(struct sim_world *s, const struct hd_msg *msg);
 /* hd_goes_on; `self` is the world */
 bool sim_goes_on(void *self, const struct hd_view *view, const uint32_t *next, const uint8_t *arrived,
 	const bool *lost);

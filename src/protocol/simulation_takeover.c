@@ -165,6 +165,7 @@ void sim_check_said(struct sim_world *s, const struct hd_msg *msg)
 	if (decides[msg->kind] && msg->term > s->store.term)
 		sim_bad(s, "stored", "%s in term %u, the record says %u", hd_msg_name(msg->kind), msg->term,
 			s->store.term);
+	sim_check_refused(s, msg);
 	switch ((int)msg->kind) {
 	case HD_MSG_ADMIT:
 		check_id(s, &msg->admit);

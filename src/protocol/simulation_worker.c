@@ -249,6 +249,12 @@ static void begin(struct sim_world *s, uint32_t slot, const struct hd_member_act
 	if (hd_view_is_doubled(hd_member_view(p->m)))
 		sim_bad(s, "failover", "worker %u begins step %llu in a view with doubled ranks", p->id,
 			(unsigned long long)a->step);
+	if (a->fewer && sim_is_unfit(s, slot, hd_member_view(p->m))) {
+		p->stuck = true;
+		s->result->refused++;
+		sim_after(s, slot, TASK_UNFIT, sim_ms(s, 0, 40), false,
+			(struct sim_world_event){ .number = hd_member_view(p->m)->epoch });
+	}
 	check_gate(s, p, a->step);
 	check_fresh(s, p, a->step);
 	check_shadows(s, p);
@@ -260,6 +266,18 @@ static void begin(struct sim_world *s, uint32_t slot, const struct hd_member_act
 	memset(p->measured, 0, sizeof p->measured);
 	memset(p->own_here, 0, sizeof p->own_here);
 	memset(p->own_roots, 1, sizeof p->own_roots);
+}
+
+/* Of other stages; a joiner would end. */
+static void prepare(struct sim_world *s, uint32_t slot, const struct hd_view *view)
+{
+	const struct hd_view *now = hd_member_view(s->proc[slot].m);
+	const bool unfit = now && now->shape.nstages && !hd_view_same_shape(&now->shape, &view->shape) &&
+		sim_is_unfit(s, slot, view);
+
+	s->result->refused += unfit;
+	sim_after(s, slot, unfit ? TASK_UNFIT : TASK_PREPARE, sim_ms(s, 1, 300), false,
+		(struct sim_world_event){ .number = view->epoch });
 }
 
 static void perform(struct sim_world *s, uint32_t slot, const struct hd_member_action *a)
@@ -290,8 +308,7 @@ static void perform(struct sim_world *s, uint32_t slot, const struct hd_member_a
 		(struct sim_world_event){ .step = 0 }); break;
 	case HD_DO_SYNC:     sim_sync(s, slot, a); break;
 	case HD_DO_SEND_STATE:    sim_send_state(s, p, slot, a->worker, a->flag); break;
-	case HD_DO_PREPARE:   sim_after(s, slot, TASK_PREPARE, sim_ms(s, 1, 300), false,
-		(struct sim_world_event){ .number = a->view->epoch }); break;
+	case HD_DO_PREPARE:   prepare(s, slot, a->view); break;
 	case HD_DO_DECIDED:   p->decided = a->epoch; break;
 	case HD_DO_EPOCH:
 		if (a->epoch <= p->epoch)
@@ -441,6 +458,10 @@ void sim_task(struct sim_world *s, uint32_t slot, const struct sim_world_event *
 	case TASK_STOPPED:    sim_stand(s, slot, ev->step); break;
 	case TASK_STUCK:
 		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_STUCK, .step = ev->step });
+		break;
+	case TASK_UNFIT:
+		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_UNFIT,
+			.epoch = (uint32_t)ev->number, .text = "no memory" });
 		break;
 	case TASK_FEED:       sim_feed(s, slot, false); break;
 	case TASK_UPDATE:     sim_update(s, slot, ev->step); break;

@@ -11,7 +11,7 @@
 enum sim_task { TASK_WARM_UP, TASK_FINAL, TASK_BROUGHT, TASK_COMPUTED,
 	TASK_FOLDED, TASK_FINISH, TASK_BOUNDARY, TASK_PREPARE,
 	TASK_LOADED, TASK_FEED, TASK_UPDATE, TASK_SQUARED, TASK_STOPPED,
-	TASK_STUCK };
+	TASK_STUCK, TASK_UNFIT };
 
 /* simulation_worker.c */
 void sim_after(struct sim_world *s, uint32_t slot, enum sim_task kind, int64_t in_ns, bool serial,

@@ -102,6 +102,9 @@ static inline void at_work_msg(struct at_work *w, const struct hd_msg *msg)
 		for (uint32_t i = 0; i < msg->stopped.narrived; i++)
 			at_work_put(w, " %ux%u", msg->stopped.arrived[i].n, msg->stopped.arrived[i].first);
 		break;
+	case HD_MSG_UNFIT:
+		at_work_put(w, " %u %.*s", msg->unfit.view, (int)msg->unfit.nwhy, msg->unfit.why);
+		break;
 	case HD_MSG_LEAVE:
 		at_work_put(w, " %u%s %.*s", msg->leave.code, msg->leave.gone ? " gone" : "",
 			(int)msg->leave.nwhy, msg->leave.why);
@@ -154,9 +157,9 @@ static inline void at_work_action(struct at_work *w, const struct hd_member_acti
 	case HD_DO_ADOPT:    at_work_put(w, " %u of %u", a->view->epoch, a->view->nmembers); break;
 	case HD_DO_DECIDED:
 	case HD_DO_EPOCH:    at_work_put(w, " %u", a->epoch); break;
+	case HD_DO_BEGIN:    at_work_put(w, " %" PRIu64 "%s", a->step, a->fewer ? " fewer" : ""); break;
 	case HD_DO_STOP:
 	case HD_DO_GO_ON:
-	case HD_DO_BEGIN:
 	case HD_DO_AGAIN:
 	case HD_DO_UPDATE:
 	case HD_DO_FINISH:

@@ -470,6 +470,22 @@ bool hd_view_same_shape(const struct hd_view_shape *a, const struct hd_view_shap
 		!memcmp(a->first, b->first, sizeof a->first);
 }
 
+uint64_t hd_view_shape_key(const struct hd_view_shape *s)
+{
+	uint8_t bytes[16 + 5 * HD_STAGE_BITS], *at = bytes + 16;
+
+	hd_put32(bytes, s->nstages);
+	hd_put32(bytes + 4, s->width);
+	hd_put32(bytes + 8, s->schedule);
+	hd_put32(bytes + 12, hd_view_way(s));
+	for (uint32_t i = 0; i < HD_STAGE_BITS; i++, at += 5) {
+		*at = s->place[i];
+		hd_put32(at + 1, s->first[i]);
+	}
+	const uint64_t key = hd_hash64(bytes, sizeof bytes);
+	return key ? key : 1;
+}
+
 bool hd_view_same_map(const struct hd_view *a, const struct hd_view *b)
 {
 	struct hd_view x = *a;

@@ -221,6 +221,7 @@ uint32_t hd_view_lane(const struct hd_view *view, uint32_t vn);
 uint32_t hd_view_runs(const struct hd_view *view, uint32_t vn, uint32_t stage);
 
 bool hd_view_same_shape(const struct hd_view_shape *a, const struct hd_view_shape *b);
+uint64_t hd_view_shape_key(const struct hd_view_shape *shape);        /* equal of equal shapes, never 0 */
 struct hd_hash hd_view_hash(const struct hd_view *view);
 bool hd_view_same_map(const struct hd_view *a, const struct hd_view *b);         /* all but the epoch */
 

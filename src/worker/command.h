@@ -30,7 +30,7 @@
 /*        id         reads                  the compute thread */
 #define HD_COMMANDS_TABLE(X) \
 	X(PREPARE,  "view",                           "prepares its part of a coming view") \
-	X(BEGIN,    "step, view, ahead, goes_on",     "adopts the view if it is another one, and begins the step") \
+	X(BEGIN,    "step, view, ahead, goes_on, flag", "adopts the view if it is another one, and begins the step") \
 	X(COMPUTE,  "step, pass, stage, range, round, flag", "computes a pass; flag: no sum of it is here yet") \
 	X(STOP,     "step, round",                    "says how far its ranks are, which a fence stopped") \
 	X(REST,     "step, view, rest",               "goes on with the step in that view, after a loss") \
@@ -82,6 +82,7 @@ struct hd_command_done {
 	bool over;                        /* CHUNK: its source gave up */
 	bool rejoin;                      /* RESTORE: the initial state is not here any more, nor on disk */
 	bool refused;                     /* PREPARE, BEGIN: memory or disk do not take the view's plan */
+	bool unfit;                       /* likewise, and nothing was changed: another view follows */
 	bool stuck;                       /* REST: it cannot be done here */
 	bool for_all;                     /* FINISH, UPDATE: no worker can finish the step */
 	uint64_t step;                    /* CHUNK, RESTORE: of the state */

@@ -202,7 +202,7 @@ ACT(begin)
 	hd_elastic_slots_void(e);
 	if (view)
 		give(e, &(struct hd_command){ .kind = HD_COMMAND_BEGIN, .step = a->step, .view = view,
-			.ahead = a->ahead, .goes_on = a->goes_on });
+			.ahead = a->ahead, .goes_on = a->goes_on, .flag = a->fewer });
 	e->begins_open++;
 	e->open_pending |= !e->opened.epoch || !hd_view_same_map(&e->opened, now);
 	e->opened = *now;
@@ -517,6 +517,16 @@ static void failed(struct hd_elastic *e, const struct hd_command_done *done)
 	hd_elastic_fail(e, done->err, &done->diag);
 }
 
+/* This worker stays as it is; another view follows. */
+static void unfit(struct hd_elastic *e, const struct hd_command_done *done)
+{
+	e->unfit_why = done->diag;
+	if (done->command.kind == HD_COMMAND_BEGIN)
+		hd_elastic_slots_void(e);         /* what its part would read is not fetched */
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UNFIT,
+		.epoch = done->command.view->epoch, .text = e->unfit_why.text });
+}
+
 static void became(struct hd_elastic *e, const struct hd_command_done *done)
 {
 	const struct hd_command *d = &done->command;
@@ -524,6 +534,10 @@ static void became(struct hd_elastic *e, const struct hd_command_done *done)
 
 	switch (d->kind) {
 	case HD_COMMAND_PREPARE:
+		if (done->unfit) {
+			unfit(e, done);
+			break;
+		}
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_PREPARED,
 			.epoch = d->view->epoch });
 		break;
@@ -579,6 +593,10 @@ static void became(struct hd_elastic *e, const struct hd_command_done *done)
 	case HD_COMMAND_BEGIN: case HD_COMMAND_REST:
 		assert(e->begins_open > 0);
 		e->begins_open--;
+		if (done->unfit) {
+			unfit(e, done);
+			break;
+		}
 		if (done->stuck && d->round == e->round) {
 			e->open_pending = false;
 			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_STUCK, .step = d->step });

@@ -56,7 +56,12 @@ COMMAND(prepare)
 	enum hd_err err = hd_view_has(d->view, atomic_load(&e->self)) ? prepare(e, d->view, diag) : HD_OK;
 
 	done->refused = hd_run_is_unfit(err);
-	return err;
+	/* a joiner goes: it holds nothing that others need */
+	done->unfit = done->refused && e->adopted.epoch && e->adopted.shape.nstages &&
+		!hd_view_same_shape(&e->adopted.shape, &d->view->shape);
+	if (done->unfit)
+		hd_elastic_note(e, HD_NOTE_REFUSED, diag->text);
+	return done->unfit ? HD_OK : err;
 }
 
 /* A folder that takes nothing loses the plan, with one warning, and nothing else. */
@@ -93,8 +98,10 @@ static enum hd_err adopt(struct hd_elastic *e, const struct hd_view *view, struc
 		e->adopted.epoch = view->epoch;
 		return HD_OK;
 	}
-	(void)HD_FAILPOINT(CHANGE_ADOPT);
-	if (e->prepared.epoch != view->epoch)
+	const int error = HD_FAILPOINT(CHANGE_ADOPT);
+	if (error)
+		err = hd_fail_errno(diag, error, "take", "the memory of another view");
+	else if (e->prepared.epoch != view->epoch)
 		err = prepare(e, view, diag);
 	if (err)
 		return err;
@@ -108,20 +115,32 @@ static enum hd_err adopt(struct hd_elastic *e, const struct hd_view *view, struc
 	return HD_OK;
 }
 
+/* flag: another view may follow. What comes of this step is void until then. */
+static enum hd_err take_up(struct hd_elastic *e, const struct hd_command *d, struct hd_command_done *done,
+	struct hd_diag *diag)
+{
+	enum hd_err err = adopt(e, d->view, diag);
+
+	done->refused = hd_run_is_unfit(err);
+	done->unfit = e->unfit = done->refused && d->flag;
+	return err;
+}
+
 COMMAND(begin)
 {
 	enum hd_err err = e->synced ? hd_dist_learned(e->worker, diag) : HD_OK;
 
 	e->synced = false;
 	err = err ? err : hd_dist_overlap(e->worker, d->ahead, d->goes_on, diag);
-	if (!err) {
-		err = adopt(e, d->view, diag);
-		done->refused = hd_run_is_unfit(err);
-	}
+	e->unfit = false;
+	err = err ? err : take_up(e, d, done, diag);
 	e->began_ns = hd_clock_now_ns(e->spec->clock);
 	e->idle_ns = e->computed_ns = 0;
 	assert(e->between);               /* FINISH or CANCEL ended the step before */
-	e->computed = e->between = e->stale = false;
+	e->between = false;
+	e->computed = e->stale = e->unfit;
+	if (e->unfit)
+		return HD_OK;
 	if (!err && hd_worker_at(e->worker) != d->step)
 		err = hd_fail(diag, HD_E_BUG, "step %llu is begun, the state is of step %llu",
 			(unsigned long long)d->step,

@@ -25,7 +25,7 @@ enum hd_err hd_elastic_stand(struct hd_elastic *e, const struct hd_command *d, s
 	(void)done;
 	s->nranks = 0;
 	s->narrived = e->adopted.shape.nstages * e->task->job->nvns;
-	if (e->between || !s->narrived || e->adopted.nranks > HD_VIEW_RANKS)
+	if (e->between || e->unfit || !s->narrived || e->adopted.nranks > HD_VIEW_RANKS)
 		return HD_OK;
 	if (s->narrived > s->cap) {
 		hd_free(s->arrived);

@@ -154,6 +154,7 @@ struct hd_elastic {
 	enum hd_err io_err;
 	struct hd_diag io_diag;
 	struct hd_diag refused;           /* why a view's plan was not taken; said before the links close */
+	struct hd_diag unfit_why;         /* likewise, of the view that was refused last */
 
 	/* of the compute thread */
 	struct hd_commands commands;
@@ -177,6 +178,7 @@ struct hd_elastic {
 	} stood;
 	bool computed;                    /* pass 0 of the part, in this step */
 	bool stale;                       /* and its pipeline was fenced */
+	bool unfit;                       /* the step could not be begun for want of memory */
 	/* a step could not be begun: this worker leaves, what is queued is not done */
 	bool broken;
 	bool between;                     /* no step is begun: the state is X_at and does not change */
