@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "device/bf16.h"
 #include "device/cpu/cpu_isa.h"
+#include "device/cpu/testing_tiles.h"
 #include "device/device.h"
 #include "tests/check.h"
 
@@ -244,6 +245,7 @@ static void compute_wave(const struct scene *s, const struct hd_fold_kernel *ker
 			kernel->piece(&call, &job, i, npieces, scratch);
 		else
 			kernel->tile(&call, &job, i, scratch);
+		CHECK(!hd_holds_tiles(), "op %u: tiles are held after a call", s->p->op);
 	}
 	CHECK(memcmp(scratch + bytes, behind, sizeof behind) == 0,
 		"op %u: writes behind %zu bytes of scratch", s->p->op, bytes);

@@ -1,15 +1,15 @@
 /* Products against the definition: one ascending chain of fused multiply-adds per element,
  * bit for bit, on every path. */
-#include <cpuid.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "sys/thread.h"
 #include "device/bf16.h"
 #include "device/cpu/bf16_rows.h"
 #include "device/cpu/cpu_isa.h"
+#include "device/cpu/peak.h"
+#include "device/cpu/testing_tiles.h"
 #include "tests/check.h"
 
 struct gemm_case { int64_t m, n, k; int ta, tb; };
@@ -24,33 +24,6 @@ static float *values(size_t n, uint32_t seed)
 		at[i] = (float)(int32_t)seed * 0x1p-31f;
 	}
 	return at;
-}
-
-/* Whatever it answers. */
-static bool has_bf16(void) { return hd_cpu_path("avx512") && __builtin_cpu_supports("avx512bf16"); }
-
-/* The processor has the tiles and the system lends them, whatever they answer. Asked once: under a hypervisor
- * cpuid is slow. */
-static bool has_amx(void)
-{
-	static int known = -1;
-	unsigned a, b, c, d = 0;
-
-	if (known < 0)
-		known = has_bf16() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & 1u << 22) &&
-			(d & 1u << 24) && hd_thread_tiles_allowed();
-	return known > 0;
-}
-
-/* Does this thread hold tiles, as the processor counts what it would have to save? */
-static bool holds_tiles(void)
-{
-	uint32_t low, high;
-
-	if (!has_amx())
-		return false;
-	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(1));
-	return low & (1u << 17 | 1u << 18);
 }
 
 static void define(const struct gemm_case *p, const float *a, const float *b, float *c)
@@ -79,7 +52,7 @@ static const struct hd_cpu_row *rows_of(const struct half *how)
 	return how == &by_pairs ? isa->bf16_rows : isa->amx_rows;
 }
 
-static bool has(const struct half *how) { return how == &by_pairs ? has_bf16() : has_amx(); }
+static bool has(const struct half *how) { return how == &by_pairs ? hd_lends_pairs() : hd_lends_tiles(); }
 
 static float *operands(const float *from, int64_t n)
 {
@@ -149,7 +122,7 @@ static void agree(const struct hd_cpu_row *rows, const char *name, const struct 
 	for (uint32_t npieces = 0; npieces < 4; npieces++) {
 		memset(got, 0xff, bytes);
 		compute(rows, p, npieces, a, b, got);
-		CHECK(!holds_tiles(), "%s: tiles are held after a call", name);
+		CHECK(!hd_holds_tiles(), "%s: tiles are held after a call", name);
 		CHECK(memcmp(got, want, bytes) == 0,
 			"%s: [%lld,%lld] x [%lld,%lld], ta %d, tb %d, %u pieces (0: tiles)", name,
 			(long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n, p->ta, p->tb,
@@ -291,7 +264,7 @@ static void the_processor_adds_pairs_as_defined(void **state)
 	uint32_t seed = 3;
 
 	(void)state;
-	if (!has_bf16())
+	if (!hd_lends_pairs())
 		SKIP("this processor has no AVX512-BF16");
 	CHECK(hd_cpu_has_bf16("avx512"), "this processor is refused: it answers otherwise");
 	for (int round = 0; round < DRAWS(40000); round++) {
@@ -324,7 +297,7 @@ static void the_processor_adds_tiles_as_defined(void **state)
 	uint32_t seed = 5;
 
 	(void)state;
-	if (!has_amx())
+	if (!hd_lends_tiles())
 		SKIP("this processor has no AMX-BF16, or the system lends no tiles");
 	CHECK(hd_cpu_has_amx("avx512"), "this processor is refused: it answers otherwise");
 	for (int round = 0; round < DRAWS(400); round++) {
@@ -351,6 +324,8 @@ static void the_processor_adds_tiles_as_defined(void **state)
 				"round %d: %08x, not %08x", round, bits, hd_bits_of_f32(want));
 		}
 	}
+	CHECK(!hd_holds_tiles(), "tiles are held after a product of one");
+	CHECK(hd_peak_run_amx(3) == 3 * HD_BF16_BLOCK && !hd_holds_tiles(), "tiles are held after a peak");
 }
 
 /* Operands of all kinds through the packing: rounded, flushed, with and without a partner. */
@@ -379,10 +354,10 @@ static void check_operands(const struct half *how)
 static void operands_are_rounded_as_defined(void **state)
 {
 	(void)state;
-	if (!has_bf16())
+	if (!hd_lends_pairs())
 		SKIP("this processor has no AVX512-BF16");
 	check_operands(&by_pairs);
-	if (has_amx())
+	if (hd_lends_tiles())
 		check_operands(&by_tiles);
 }
 
