@@ -18,18 +18,21 @@ enum {
 	GEMM_HEIGHT = 2 * LANE_TILE,
 	GEMM_STEP = LANE_TILE,            /* heights of panels are multiples of it */
 	GEMM_SHARE = GEMM_HEIGHT,         /* and those of a grid's panels of this */
+	GEMM_ROWS = 352,                  /* of a block: a multiple of every height */
 #else
 	GEMM_HEIGHT = HD_HEIGHT,
 	GEMM_STEP = 2,
 	GEMM_SHARE = 14,
+	GEMM_ROWS = 336,
 #endif
 	GEMM_DEPTH = 384,                 /* of a block: a panel of b stays near the first-level cache */
-	GEMM_ROWS = 336,                  /* of a block: a multiple of every height but 32 */
 	GEMM_COLS = 512,
 	GEMM_CLASH = 4096,                /* bytes: rows so far apart fall into few sets of the cache */
 	GEMM_LINE = 64,
 	GEMM_LINES = 32,                  /* rows of a turned a that are read side by side */
 };
+
+_Static_assert(GEMM_ROWS % GEMM_HEIGHT == 0, "no panel of a block is cut");
 
 HD_INLINE int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 HD_INLINE int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
