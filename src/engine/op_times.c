@@ -37,15 +37,24 @@ static struct hd_op_time *seen(const struct timing *k, uint32_t inode)
 	return NULL;
 }
 
+static double bytes_in(const struct hd_operand *o) { return (double)(o->elems *
+	hd_dtype_bytes((enum hd_dtype)o->dtype)); }
+
+/* The table of an embedding's gradient gives its shape alone. */
+static double bytes_unread(const struct hd_call *call)
+{
+	return call->op == HD_OP_EMBED_DW ? bytes_in(&call->in[2]) : 0;
+}
+
 /* Bytes of one virtual node of W, if nothing is cached. A gradient of a parameter has to be written once a
  * wave: it is summed over the wave's virtual nodes. */
 static double bytes_of(const struct hd_program *p, uint32_t inode, uint32_t nparts)
 {
 	const struct hd_node *node = &p->graph->node[inode];
-	const struct hd_operand *out = &p->calls[0][inode].out[0];
+	const struct hd_call *call = &p->calls[0][inode];
 	const uint32_t wide = p->together[inode] ? nparts : 1;
-	const double bytes = hd_ops[node->op].cost(p->graph, node, p->part_rows * wide).bytes / wide,
-		sum = (double)(out->elems * hd_dtype_bytes((enum hd_dtype)out->dtype));
+	const double all = hd_ops[node->op].cost(p->graph, node, p->part_rows * wide).bytes,
+		bytes = (all - bytes_unread(call)) / wide, sum = bytes_in(&call->out[0]);
 
 	return wide > 1 || p->grad_of_value[node->out] == HD_NONE ? bytes : bytes - sum + sum / nparts;
 }
