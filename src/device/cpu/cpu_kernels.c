@@ -147,14 +147,27 @@ static bool tiles_are_as_defined(void)
 	return true;
 }
 
-bool hd_cpu_has_amx(const char *path)
+static bool has_tiles(void)
 {
 	const unsigned bf16 = 1u << 22, tile = 1u << 24;         /* of leaf 7, edx */
 	unsigned a, b, c, d = 0;
 
-	return hd_cpu_has_bf16(path) && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & bf16) && (d & tile) &&
-		hd_thread_tiles_allowed() && tiles_are_as_defined();
+	return has_avx512() && __builtin_cpu_supports("avx512bf16") &&
+		__get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & bf16) && (d & tile);
 }
+
+enum hd_amx_lack hd_cpu_lacks_amx(const char *path)
+{
+	if (!hd_cpu_isa_of(path)->amx_rows)
+		return HD_AMX_NO_KERNELS;
+	if (!has_tiles())
+		return HD_AMX_NO_PROCESSOR;
+	if (!hd_thread_tiles_allowed())
+		return HD_AMX_NOT_LENT;
+	return hd_cpu_has_bf16(path) && tiles_are_as_defined() ? HD_AMX_COMPLETE : HD_AMX_OTHERWISE;
+}
+
+bool hd_cpu_has_amx(const char *path) { return hd_cpu_lacks_amx(path) == HD_AMX_COMPLETE; }
 
 void hd_cpu_thread_init(void) { hd_dnnl_thread_init(); }
 bool hd_cpu_has_library(void) { return hd_dnnl_present(); }

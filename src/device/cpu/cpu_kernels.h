@@ -62,8 +62,18 @@ const struct hd_cpu_row *hd_cpu_table(enum hd_kernels kernels, const char *path)
 bool hd_cpu_has_library(void);
 /* Has the path products in bf16, and do they answer as bf16.h defines? */
 bool hd_cpu_has_bf16(const char *path);
-/* The same by AMX. Asks the system for its tiles, which threads that are there and all later ones may use
- * then. */
+/* What products by AMX lack on a path, the first of these: kernels, a processor with tiles, a system that
+ * lends them, answers that are those of bf16.h (of pairs too, which round the operands). */
+enum hd_amx_lack {
+	HD_AMX_COMPLETE,
+	HD_AMX_NO_KERNELS,
+	HD_AMX_NO_PROCESSOR,
+	HD_AMX_NOT_LENT,
+	HD_AMX_OTHERWISE,
+};
+/* Asks the system for its tiles: threads that are there and all later ones may use them then. */
+enum hd_amx_lack hd_cpu_lacks_amx(const char *path);
+/* Does a path lack nothing of it? */
 bool hd_cpu_has_amx(const char *path);
 const struct hd_cpu_vector *hd_cpu_vectors(const char *path);
 
