@@ -135,16 +135,20 @@ if half bf16 AVX512-BF16 gpt mlp; then
 		wide=bf16-amx
 	fi
 	"$HEDDLE_BIN" run gpt.yaml -s job.precision=$wide --workers 2 --devices 1 -q --out half-team \
-		-s workers.pace=50ms -s job.steps=200 2>log &
+		-s workers.pace=50ms -s job.steps=100000 2>log &
+	run=$!
 	reach half-team 1
 	expect 11 heddle worker --join half-team --devices 1 --isa avx2
 	says "job.precision: $wide needs"
-	says 'start with job.precision: '
+	says 'start with job.precision: f32'
 	expect 0 heddle stop half-team
-	wait $! || true
-	train resume half-team --devices 2
+	status=0
+	wait $run || status=$?
+	[ $status -eq 75 ] || failed "stop: expected exit 75, got $status"
+	at=$((10#$(ls half-team/ckpt | tail -n 1 | cut -d- -f2) + 2))
+	train resume half-team --steps $at --devices 2
 	whole=$digest
-	train run gpt.yaml -s job.precision=$wide -s job.steps=200 --devices 1 --out half-alone
+	train run gpt.yaml -s job.precision=$wide -s job.steps=100000 --steps $at --devices 1 --out half-alone
 	same "$whole" "$digest" "$wide on two workers, then on two devices"
 	passed "$wide: equal digests on workers; one without is refused"
 fi
