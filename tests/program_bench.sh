@@ -79,11 +79,14 @@ for s in sets:
 	rows = [(o["op"], o["shape"], o["count"]) for o in s["ops"]]
 	assert rows and all(o[k] > 0 for o in s["ops"] for k in ("best_ms", "bytes", "count"))
 	assert all(o["bound"] in ("compute", "memory") for o in s["ops"])
+	alike = s["peak_flops_per_s"] == s["others_peak_flops_per_s"]
+	assert alike == (not s["set"].startswith("bf16")), "peaks"
 	for o in s["ops"]:
+		peak = s["peak_flops_per_s" if o["op"] == "matmul" else "others_peak_flops_per_s"]
 		equal(o["flops"] / o["best_ms"] * 1e3, o["flops_per_s"], "flops_per_s")
-		least_s = max(o["flops"] / s["peak_flops_per_s"], o["bytes"] / s["peak_bytes_per_s"])
+		least_s = max(o["flops"] / peak, o["bytes"] / s["peak_bytes_per_s"])
 		equal(least_s * 1e3 / o["best_ms"], o["roofline"], "roofline")
-		equal(o["flops"] / s["peak_flops_per_s"] / least_s, o["allowed"], "allowed")
+		equal(o["flops"] / peak / least_s, o["allowed"], "allowed")
 	if s["cold"]:
 		assert 0 < s["peak_least_flops_per_s"] <= s["peak_most_flops_per_s"], "peaks between ops"
 		assert all((o["of_peak"] > 0) == (o["flops"] > 0) for o in s["ops"]), "of_peak"
@@ -101,6 +104,12 @@ expect 0 heddle bench op mlp.yaml --repeat 2 --cold --json
 json_ok
 grep -q '"cold":true' out || failed "--json does not say that operands were cold"
 [ ! -x "$python" ] || "$python" sums.py <out >sums 2>err || failed "cold: sums"
+if heddle run gpt.yaml -s job.precision=bf16 --dry-run >out 2>err; then
+	expect 0 heddle bench op gpt.yaml --repeat 2 --json -s job.precision=bf16
+	json_ok
+	[ ! -x "$python" ] || "$python" sums.py <out >sums 2>err || failed "bf16: sums"
+	[ ! -x "$python" ] || grep -q '^bf16' sums || failed "no kernels of bf16"
+fi
 expect 0 heddle bench op mlp.yaml --repeat 1
 says 'of the step are its ops'
 expect 2 heddle bench op mlp.yaml --repeat 0

@@ -14,7 +14,8 @@ struct measure {
 	const char *kernels;
 	struct hd_op_times ops;
 	struct hd_times step, update;     /* ms; update: joins, norm and optimizer */
-	double peak, bandwidth;           /* FLOP/s and bytes/s of a core */
+	/* of a core: FLOP/s in the numbers of products and in those of all other ops; bytes/s */
+	double peak, others_peak, bandwidth;
 	double ops_s;                     /* of a step */
 	bool cold;
 	uint64_t nsteps;
@@ -41,22 +42,31 @@ static int by_share_of_step(const void *a, const void *b)
 
 /* ---- one row */
 
+/* Products alone have kernels in bf16. */
+static double peak_of(const struct measure *m, const struct hd_op_time *t)
+{
+	return t->call->op == HD_OP_MATMUL ? m->peak : m->others_peak;
+}
+
 static bool is_compute_bound(const struct measure *m,
-	const struct hd_op_time *t) { return t->flops / m->peak >= t->bytes / m->bandwidth; }
+	const struct hd_op_time *t) { return t->flops / peak_of(m, t) >= t->bytes / m->bandwidth; }
 
 static double roofline_s(const struct measure *m, const struct hd_op_time *t)
 {
-	return is_compute_bound(m, t) ? t->flops / m->peak : t->bytes / m->bandwidth;
+	return is_compute_bound(m, t) ? t->flops / peak_of(m, t) : t->bytes / m->bandwidth;
 }
 
 /* The share of the peak that memory leaves, if it is busy all the time: 1 where it is fast enough. */
 static double allowed(const struct measure *m, const struct hd_op_time *t)
 {
-	return is_compute_bound(m, t) ? 1 : t->flops / m->peak / (t->bytes / m->bandwidth);
+	return is_compute_bound(m, t) ? 1 : t->flops / peak_of(m, t) / (t->bytes / m->bandwidth);
 }
 
-/* Of the peak measured beside it; 0: it was not. */
-static double of_peak(const struct hd_op_time *t) { return t->peak_flops > 0 ? t->flops / t->peak_flops : 0; }
+/* Of the peak measured beside it, that of products, which both follow; 0: it was not. */
+static double of_peak(const struct measure *m, const struct hd_op_time *t)
+{
+	return t->peak_flops > 0 ? t->flops / (t->peak_flops * (peak_of(m, t) / m->peak)) : 0;
+}
 
 static double per_s(double what, double seconds) { return seconds > 0 ? what / seconds : 0; }
 
@@ -89,7 +99,7 @@ static void print_row(const struct measure *m, const struct hd_op_time *t)
 	shape_text(t->call, shape);
 	hd_text_fixed(&text, beside, sizeof beside);
 	if (t->peak_flops > 0)
-		hd_text_addf(&text, "%.1f%%", of_peak(t) * 100);
+		hd_text_addf(&text, "%.1f%%", of_peak(m, t) * 100);
 	else
 		hd_text_add(&text, "-");
 	printf("%-18s %-34s %6llu %9.4f %9.3f %9.4f %9.2f %8.2f %6.1f%% %7s %6.1f%%  %s\n",
@@ -116,7 +126,7 @@ static void put_row(struct hd_json_writer *w, const struct measure *m, const str
 	hd_json_put_f64(w, "bytes_per_s", per_s(t->bytes, t->best_s));
 	hd_json_put_f64(w, "roofline", per_s(roofline_s(m, t), t->best_s));
 	if (t->peak_flops > 0)
-		hd_json_put_f64(w, "of_peak", of_peak(t));
+		hd_json_put_f64(w, "of_peak", of_peak(m, t));
 	hd_json_put_f64(w, "allowed", allowed(m, t));
 	hd_json_put_text(w, "bound", is_compute_bound(m, t) ? "compute" : "memory");
 	hd_json_close(w);
@@ -133,6 +143,9 @@ static void print_text(const struct measure *m, const struct hd_run *run, const 
 		"waves of %u%s\n", m->kernels, path,
 		m->peak * 1e-9, m->bandwidth * 1e-9, hd_run_task(run)->job->nvns, m->ops.wave,
 		m->cold ? "; operands cold" : "");
+	if (m->others_peak < m->peak || m->others_peak > m->peak)
+		printf("# that is of matmul, in bf16; other ops have %.1f GFLOP/s at most\n",
+			m->others_peak * 1e-9);
 	if (m->cold)
 		printf("# between ops the core's peak was %.1f to %.1f GFLOP/s\n", m->ops.peak_least * 1e-9,
 			m->ops.peak_most * 1e-9);
@@ -157,6 +170,7 @@ static void put_json(struct hd_json_writer *w, const struct measure *m, const st
 	hd_json_put_text(w, "kernels", path);
 	hd_json_put_bool(w, "cold", m->cold);
 	hd_json_put_f64(w, "peak_flops_per_s", m->peak);
+	hd_json_put_f64(w, "others_peak_flops_per_s", m->others_peak);
 	hd_json_put_f64(w, "peak_bytes_per_s", m->bandwidth);
 	if (m->cold) {
 		hd_json_put_f64(w, "peak_least_flops_per_s", m->ops.peak_least);
@@ -183,9 +197,11 @@ static enum hd_err take(struct hd_cmd *cmd, struct hd_run *run, struct measure *
 	struct hd_worker *worker = hd_run_worker(run);
 	enum hd_err err = hd_run_train(run, &cmd->diag);
 
+	const char *path = hd_bench_path(run), *others = hd_worker_path(worker);
 	m->peak = err ? 0 : hd_bench_peak(cmd, run);
+	m->others_peak = err || path == others ? m->peak : hd_core_peak(others, &cmd->clock);
 	struct hd_op_timing how = { .repeat = hd_bench_repeat(cmd), .cold = m->cold,
-		.path = hd_bench_path(run), .about = m->peak };
+		.path = path, .about = m->peak };
 	hd_clock_thread(&how.clock);
 	if (!err)
 		err = hd_worker_op_times(worker, &how, &cmd->arena, &m->ops, &cmd->diag);
@@ -262,7 +278,9 @@ const struct hd_verb hd_verb_bench_op = {
 		"reads and writes if nothing is cached (a gradient: once a wave), so GB/s may exceed the "
 		"memory's. Share: time at "
 		"the measured peak (compute) or copying speed (memory) of a core, whichever is longer, "
-		"over the best time. Allowed: the share of the peak that copying speed leaves to the op.\n"
+		"over the best time. Allowed: the share of the peak that copying speed leaves to the op. "
+		"With job.precision: bf16 or bf16-amx the peak of matmul is one of pairs or tiles, that "
+		"of all other ops one of f32.\n"
 		"Last: the sum over a step + the update, and the measured step.\n"
 		"A repeated op finds in the caches what fits them. --cold: --repeat passes over the "
 		"whole step instead, each op once a pass, so that operands are as far away as the step "
