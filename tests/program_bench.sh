@@ -95,10 +95,23 @@ for s in sets:
 END
 python=$(command -v python3) || python=/opt/torchvenv/bin/python
 for job in mlp lenet resnet18 gpt lstm; do
-	expect 0 heddle bench op $job.yaml --repeat 2 --json
+	expect 0 heddle bench op $job.yaml --repeat 2 --json -s job.kernels=portable
 	json_ok
 	[ ! -x "$python" ] || "$python" sums.py <out >sums 2>err || failed "$job: sums"
-	[ ! -x "$python" ] || grep -q '^portable' sums || failed "$job: no portable kernels"
+	grep -q '"set":"portable","asked":"portable"' out || failed "$job: no portable kernels"
+done
+# Those of a run, for each key: what a run writes down that it took.
+for kernels in auto library; do
+	if ! heddle run mlp.yaml -q --steps 1 --out "takes-$kernels" -s job.kernels=$kernels >out 2>err; then
+		says 'this build has no library kernels'
+		continue
+	fi
+	taken=$(sed -n 's/.*"kernels_auto":"\(library\|portable\)".*/\1/p' \
+		"takes-$kernels/job.resolved.json")
+	expect 0 heddle bench op mlp.yaml --repeat 1 --json -s job.kernels=$kernels
+	[ ! -x "$python" ] || "$python" sums.py <out >sums 2>err || failed "$kernels: sums"
+	grep -q "\"set\":\"${taken:-library}\",\"asked\":\"$kernels\"" out ||
+		failed "$kernels: not those of a run"
 done
 expect 0 heddle bench op mlp.yaml --repeat 2 --cold --json
 json_ok

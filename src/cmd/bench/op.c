@@ -11,7 +11,7 @@
 
 /* Of one set of kernels. */
 struct measure {
-	const char *kernels;
+	const char *kernels, *key, *asked;        /* the job's key that they come from, and its value */
 	struct hd_op_times ops;
 	struct hd_times step, update;     /* ms; update: joins, norm and optimizer */
 	/* of a core: FLOP/s in the numbers of products and in those of all other ops; bytes/s */
@@ -134,14 +134,23 @@ static void put_row(struct hd_json_writer *w, const struct measure *m, const str
 
 /* ---- one set of kernels */
 
+static void ask(const struct hd_job *job, struct measure *m)
+{
+	const bool f32 = hd_job_int(job, HD_JOB_PRODUCTS) == HD_PRODUCTS_F32;
+
+	m->kernels = hd_kernels_text(hd_kernels_of(job));
+	m->key = f32 ? "job.kernels" : "job.precision";
+	m->asked = job->value[f32 ? HD_JOB_KERNELS : HD_JOB_PRODUCTS].text;
+}
+
 static void print_text(const struct measure *m, const struct hd_run *run, const char *path)
 {
 	double update = hd_times_quantile(&m->update, 0), step = hd_times_quantile(&m->step, 0),
 		sum = m->ops_s * 1e3 + update;
 
-	printf("# %s kernels on %s, one thread: %.1f GFLOP/s and %.1f GB/s at most; %u virtual nodes in "
-		"waves of %u%s\n", m->kernels, path,
-		m->peak * 1e-9, m->bandwidth * 1e-9, hd_run_task(run)->job->nvns, m->ops.wave,
+	printf("# %s kernels (%s: %s) on %s, one thread: %.1f GFLOP/s and %.1f GB/s at most; %u virtual "
+		"nodes in waves of %u%s\n", m->kernels, m->key, m->asked, path, m->peak * 1e-9,
+		m->bandwidth * 1e-9, hd_run_task(run)->job->nvns, m->ops.wave,
 		m->cold ? "; operands cold" : "");
 	if (m->others_peak < m->peak || m->others_peak > m->peak)
 		printf("# that is of matmul, in bf16; other ops have %.1f GFLOP/s at most\n",
@@ -167,6 +176,7 @@ static void put_json(struct hd_json_writer *w, const struct measure *m, const st
 
 	hd_json_open_object(w, NULL);
 	hd_json_put_text(w, "set", m->kernels);
+	hd_json_put_text(w, "asked", m->asked);
 	hd_json_put_text(w, "kernels", path);
 	hd_json_put_bool(w, "cold", m->cold);
 	hd_json_put_f64(w, "peak_flops_per_s", m->peak);
@@ -214,19 +224,19 @@ static enum hd_err take(struct hd_cmd *cmd, struct hd_run *run, struct measure *
 		"no memory to measure the copying speed: 2 x %d MiB", HD_BANDWIDTH_BYTES >> 20);
 }
 
-static enum hd_err bench_kernels(struct hd_cmd *cmd, struct hd_job *job, enum hd_kernels kernels,
-	struct hd_json_writer *w)
+/* With the kernels that a run of the job has on this machine. */
+static enum hd_err bench_kernels(struct hd_cmd *cmd, struct hd_job *job, struct hd_json_writer *w)
 {
 	struct measure *m = hd_arena_take(&cmd->arena, 1, sizeof *m);
 	struct hd_run_options options = { .quiet_disk = true, .watch = { .user = m, .step = on_step },
-		.worker = { .kind = "cpu", .ndevices = 1, .nthreads = 1, .kernels = kernels } };
+		.worker = { .kind = "cpu", .ndevices = 1, .nthreads = 1, .kernels = hd_kernels_of(job) } };
 	struct hd_run *run = NULL;
 	enum hd_err err;
 
 	if (!m)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for times");
-	*m = (struct measure){ .kernels = hd_kernels_text(kernels),
-		.cold = cmd->args.has[HD_OPT_COLD] };
+	*m = (struct measure){ .cold = cmd->args.has[HD_OPT_COLD] };
+	ask(job, m);
 	options.stop_at = hd_bench_repeat(cmd) + HD_BENCH_WARMUP;
 	hd_bench_take_steps(job, options.stop_at);
 	err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, &options, &cmd->diag);
@@ -255,11 +265,9 @@ static enum hd_err verb_bench_op(struct hd_cmd *cmd)
 	hd_text_init(&text, &cmd->arena);
 	hd_json_writer_init(&writer, &text);
 	hd_json_open_array(&writer, NULL);
-	const bool f32 = hd_job_int(job, HD_JOB_PRODUCTS) == HD_PRODUCTS_F32;
-	if (f32 && hd_device_has_library())
-		err = bench_kernels(cmd, job, HD_KERNELS_LIBRARY, w);
+	err = hd_kernels_settle(job, &cmd->fs, NULL, &cmd->diag);
 	if (!err)
-		err = bench_kernels(cmd, job, f32 ? HD_KERNELS_PORTABLE : hd_kernels_of(job), w);
+		err = bench_kernels(cmd, job, w);
 	hd_json_close(&writer);
 	if (!err && w)
 		printf("%s\n", text.at);
@@ -270,7 +278,8 @@ const struct hd_verb hd_verb_bench_op = {
 	.name = "bench op", .args = "JOB", .npos_min = 1, .npos_max = 1,
 	.about = "time each op of a job's training step alone, against the roofline",
 	.more =
-		"One device of one thread, each set of kernels that this build has: every distinct (op, "
+		"One device of one thread, with the kernels that a run of the job has on this machine "
+		"(others: -s job.kernels=library, -s job.kernels=portable): every distinct (op, "
 		"shape) of the step, best of\n"
 		"--repeat runs in the wave of virtual nodes that the job would use, operands as in the "
 		"step. All columns are of one virtual node: a call that takes W of them counts as W "
