@@ -117,7 +117,7 @@ enum {
 	HD_MAX_WORKERS = 128,
 	HD_CO_NEWS = 512,                 /* steps whose record waits for their commit */
 	HD_CO_UNFIT = 64,                 /* refusals that are remembered */
-	/* a joiner syncs, a change is prepared, decided, in force: each at a boundary */
+	/* a joiner syncs, a change is prepared, decided, in force: each at a boundary at the latest */
 	HD_CO_STEPS_TO_JOIN = 4,
 };
 

@@ -805,7 +805,8 @@ static void check(const struct hd_member *m)
 	assert(!m->begun || (member && m->x.step == m->at));
 	assert(!m->finishing || m->begun);
 	assert(!m->folding || m->begun);
-	assert(!m->ready || !m->asked);
+	assert(!m->ready || (!m->asked && !m->boundary_due));
+	assert(!m->boundary_due || (m->next.open && !m->held && !m->begun));
 	assert(!m->cut || m->state == HD_SYNCING);
 }
 

@@ -24,10 +24,13 @@
  *
  * 1. The gate. BEGIN(s + 1) waits for SEAL(s) of every member that ran s; in the first step of a new view
  *    also for those of its new members. Until then the sums and the table of s stay in memory.
- * 2. The switch. A decided view takes force two steps after s0, the first step whose SEALs all say that
- *    their senders know of the decision. A joiner that announced X_{s0 + 2} keeps it even if its source
- *    leaves. Before that SEAL it hands on the records of earlier steps that it heard: a member's own may come
- *    to the coordinator later. If the joiner does not become a member after all, it says READY_TO_SYNC.
+ * 2. The switch. A decided view takes force right after s0, the first step whose SEALs all say that their
+ *    senders know of the decision, which they say of a step that the view before it began. Whether a step is
+ *    s0 is known at the gate behind it: so a member that said so in its SEAL gets BOUNDARY, which is of the
+ *    coming view's writer, only once it has all SEALs of that step. A joiner that announced X_{s0 + 1} keeps
+ *    it even if its source leaves. Before that SEAL it hands on the records of earlier steps that it heard: a
+ *    member's own may come to the coordinator later. If the joiner does not become a member after all, it
+ *    says READY_TO_SYNC.
  * 3. FENCE ends an epoch: the member acts EPOCH and begins no step until the VIEW comes. Computation that
  *    runs goes on, and passes that were begun count in the new epoch, since work is named by (step, worker,
  *    pass) and not by epoch. An event of an earlier epoch (its field `epoch`) changes nothing.
@@ -82,10 +85,10 @@
  *     inherits, are computed to their end from what there is; COMPUTE comes for each of them again. That is
  *     done once in a step, and no step is begun in that view.
  * 13. Steps that overlap (ADR 152). A step whose BEGIN says `goes_on` may begin the next one inside its
- *    COMPUTE, where the lists of the view do. It does not where the next one is the first of another view, or
- *    none. BEGIN of that one says `ahead` where what was begun of it counts: both are of one view, and no
- *    view was in force, and no FENCE came, between. All members say the same of a step. What was begun is
- *    part of no message: whatever ends the epoch, or halts, forgets it.
+ *    COMPUTE, where the lists of the view do. It does not where there is no next one. BEGIN of that one says
+ *    `ahead` where what was begun of it counts: both are of one view, and no view was in force, and no FENCE
+ *    came, between. All members say the same of a step. What was begun is part of no message: whatever ends
+ *    the epoch, or halts, forgets it.
  *
  * 14. Refusals (ADR 166). PREPARE, and BEGIN with `fewer`, may end with UNFIT: the view takes more memory
  *    than there is, and nothing was changed. The member says so, and stays a member as it was: another view
@@ -154,7 +157,7 @@ struct hd_member_config {
 	X(UPDATED_OWN, "step",                           "UPDATE is done: new parameters and slots of the own chains are here, or what RATIO sends of them") \
 	X(UPDATED,     "step, news, digests",            "FINISH is done: X_{step+1} is here; the sums still are") \
 	X(READY,       "step, halt",                     "the work of BOUNDARY(step) is done; halt: step must not be run (a function of X_step)") \
-	X(PREPARED,    "epoch",                          "PREPARE of that view is done") \
+	X(PREPARED,    "epoch",                          "PREPARE of that view is done, or of a member will be before a step of it") \
 	X(FAILED,      "code, text",                     "the step cannot be finished, anywhere: a number that is not finite") \
 	X(DRAIN,       "code, text",                     "this worker is to leave (a signal, a notice)") \
 	X(NOTE,        "kind, text",                     "a line for events.ndjson; without a coordinator it is dropped") \

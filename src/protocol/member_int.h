@@ -10,7 +10,8 @@
  * 3. held implies synced; synced implies syncing: only a worker with the state answers FENCE.
  * 4. A step is begun only by a member, and is that of the exchange. Only in a begun step are there folds,
  *    or FINISH.
- * 5. It is ready if no BOUNDARY is open. `cut` is of a joiner. */
+ * 5. It is ready if no BOUNDARY is open, or due. One is due only while a next view is open, and it is not
+ *    held. `cut` is of a joiner. */
 #ifndef HD_PROTOCOL_MEMBER_INT_H
 #define HD_PROTOCOL_MEMBER_INT_H
 
@@ -99,7 +100,8 @@ struct hd_member {
 	bool stopping, done;              /* STOP was asked; DONE was said */
 	uint32_t stop_code, done_code;
 	char done_why[HD_MSG_TEXT + 1];
-	bool joined_step;                 /* sealed s0 + 1 as a joiner */
+	bool boundary_due;                /* BOUNDARY(at) waits for all SEALs of the step before: rule 2 */
+	bool joined_step;                 /* sealed s0 as a joiner */
 	uint32_t folding;                 /* folds under way */
 	bool updating, updated, fetched;  /* sharded state, and whole tensors by stages, of step `at` */
 	/* FETCH is under way of what its stages read; the rest follows */

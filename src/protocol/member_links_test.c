@@ -198,13 +198,11 @@ static void who_is_not_held_says_no_status(void **state)
 	at_work_synced(w, &config, 2);
 	PREPARE(1, 2);
 	EVENT(PREPARED, .epoch = 2);
-	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
-	PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
+	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2 });
+	PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2 });
 	EVENT(SYNCED, AT(6));
 	memset(w->m->mine, 0, w->m->own.words * sizeof *w->m->mine);
-	EVENT(READY, AT(6));
-	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2 });
-	IS(PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2 }),
+	IS(EVENT(READY, AT(6)),
 		"EPOCH 2; ADOPT 2 of 3; BEGIN 6; FETCH 6; COMPUTE 6.0 [3+1]");
 	EVENT(FETCHED, .epoch = 2, AT(6));
 	EVENT(COMPUTED, AT(6));
@@ -231,12 +229,10 @@ static void a_newcomer_hands_on_the_records_that_it_heard(void **state)
 	at_work_synced(w, &at_work_config, 2);
 	PREPARE(1, 2);
 	EVENT(PREPARED, .epoch = 2);
-	for (uint32_t step = 4; step < 6; step++) {
-		PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = step, .ran = true, .knows = 2,
-			.news = news[step - 4] });
-		PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = step, .ran = true, .knows = 2,
-			.news = news[step - 4] });
-	}
+	for (uint32_t step = 4; step < 6; step++)
+		for (uint32_t i = 0; i < 2; i++)
+			PEER_SAYS(i, SEAL, .epoch = 1, .seal = { .step = step, .ran = true,
+				.knows = step == 5 ? 2 : 1, .news = news[step - 4] });
 	EVENT(SYNCED, AT(6));
 	for (size_t i = 0; i < w->done.n; i++) {
 		const struct hd_msg *msg = w->done.at[i].msg;
@@ -398,12 +394,12 @@ static void a_new_transfer_forgets_the_one_before(void **state)
 	at_work_synced(w, &at_work_config, 2);
 	PREPARE(1, 2);
 	EVENT(PREPARED, .epoch = 2);
-	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
-	PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
+	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2 });
+	PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2 });
 	EVENT(SYNCED, AT(6));
-	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2, .state_digest = 5 });
-	PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2, .state_digest = 6 });
-	assert_true(w->m->diverged == 6 && w->m->peer[0].reported == 6 && w->m->asked == 1 &&
+	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 6, .ran = true, .knows = 2, .state_digest = 5 });
+	PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 6, .ran = true, .knows = 2, .state_digest = 6 });
+	assert_true(w->m->diverged == 7 && w->m->peer[0].reported == 7 && w->m->asked == 1 &&
 		w->m->switch_step == 6);
 	IS(HEAR(SYNC, .sync = { 1, 9 }), "SYNC 1 9");
 	assert_true(!w->m->diverged && !w->m->peer[0].reported && !w->m->asked &&

@@ -13,16 +13,14 @@ static void what_a_newcomer_announced_it_keeps(void **state)
 		at_work_synced(w, &at_work_config, 2);
 		PREPARE(1, 2);
 		EVENT(PREPARED, .epoch = 2);
-		SEAL_OF(0, 1, 4, 2);
-		SEAL_OF(1, 1, 4, 2);
+		SEAL_OF(0, 1, 5, 2);
+		SEAL_OF(1, 1, 5, 2);
 		IS(EVENT(SYNCED, AT(6)),
 			">0 SEAL@2 5 knows 2; >1 SEAL@2 5 knows 2; >co SEAL@2 5 knows 2; BOUNDARY 6");
-		IS(EVENT(READY, AT(6)), "");
 		switch (row) {
 		case 0:                          /* whole: it becomes a member */
 			IS(EVENT(SYNC_LOST, .whole = true), "");
-			SEAL_OF(0, 1, 5, 2);
-			IS(SEAL_OF(1, 1, 5, 2), "EPOCH 2; ADOPT 2 of 3; BEGIN 6; COMPUTE 6.0 [3+1]");
+			IS(EVENT(READY, AT(6)), "EPOCH 2; ADOPT 2 of 3; BEGIN 6; COMPUTE 6.0 [3+1]");
 			break;
 		case 1:                          /* not whole: what it announced is not there */
 			IS(EVENT(SYNC_LOST), ">co READY_TO_SYNC@1 0");
@@ -56,14 +54,12 @@ static void what_is_synced_again_changes_nothing(void **state)
 		at_work_synced(w, &at_work_config, 2);
 		PREPARE(1, 2);
 		EVENT(PREPARED, .epoch = 2);
-		SEAL_OF(0, 1, 4, 2);
-		SEAL_OF(1, 1, 4, 2);
+		SEAL_OF(0, 1, 5, 2);
+		SEAL_OF(1, 1, 5, 2);
 		EVENT(SYNCED, AT(6));
 		if (again) {
 			IS(EVENT(SYNCED, AT(6)), "");
-			EVENT(READY, AT(6));
-			SEAL_OF(0, 1, 5, 2);
-			IS(SEAL_OF(1, 1, 5, 2), "EPOCH 2; ADOPT 2 of 3; BEGIN 6; COMPUTE 6.0 [3+1]");
+			IS(EVENT(READY, AT(6)), "EPOCH 2; ADOPT 2 of 3; BEGIN 6; COMPUTE 6.0 [3+1]");
 			IS(EVENT(SYNCED, AT(9)), "");  /* it is a member */
 			assert_int_equal(hd_member_at(w->m), 6);
 		} else {
@@ -71,12 +67,10 @@ static void what_is_synced_again_changes_nothing(void **state)
 			IS(hear(w, (struct hd_msg){ .kind = HD_MSG_PREPARE, .epoch = 3, .prepare = later }),
 				"EPOCH 3; PREPARE 4 of 3");
 			EVENT(PREPARED, .epoch = 4);
-			SEAL_OF(0, 3, 6, 4);
-			SEAL_OF(1, 3, 6, 4);
+			SEAL_OF(0, 3, 7, 4);
+			SEAL_OF(1, 3, 7, 4);
 			IS(EVENT(SYNCED, AT(8)),
 				">0 SEAL@4 7 knows 4; >1 SEAL@4 7 knows 4; >co SEAL@4 7 knows 4; BOUNDARY 8");
-			SEAL_OF(0, 3, 7, 4);
-			IS(SEAL_OF(1, 3, 7, 4), "");
 			IS(EVENT(READY, AT(8)), "EPOCH 4; ADOPT 4 of 3; BEGIN 8; COMPUTE 8.0 [3+1]");
 		}
 		at_work_end(w);
@@ -96,8 +90,8 @@ static void what_is_cut_was_announced(void **state)
 		at_work_synced(w, &at_work_config, 2);
 		PREPARE(1, 2);
 		EVENT(PREPARED, .epoch = 2);
-		SEAL_OF(0, 1, 4, 2);
-		SEAL_OF(1, 1, 4, 2);
+		SEAL_OF(0, 1, 5, 2);
+		SEAL_OF(1, 1, 5, 2);
 		EVENT(SYNCED, .step = row[i].synced);
 		const char *said = EVENT(SYNC_LOST, .whole = row[i].whole);
 		IS(said, row[i].said);
@@ -122,16 +116,14 @@ static void a_newcomer_whose_view_is_void_does_nothing(void **state)
 		HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 4,
 			.member = four, .nrank = 4, .rank = rank });
 		EVENT(PREPARED, .epoch = 2);
-		SEAL_OF(0, 1, 4, 2);
-		SEAL_OF(1, 1, 4, 2);
+		SEAL_OF(0, 1, 5, 2);
+		SEAL_OF(1, 1, 5, 2);
 		IS(EVENT(SYNCED, AT(6)), nsteps == 6 ?
 			">0 SEAL@2 5 knows 2; >1 SEAL@2 5 knows 2; >3 SEAL@2 5 knows 2; >co SEAL@2 5 knows "
 			"2; BOUNDARY 6 final" :
 			">0 SEAL@2 5 knows 2; >1 SEAL@2 5 knows 2; >3 SEAL@2 5 knows 2; >co SEAL@2 5 knows "
 			"2; BOUNDARY 6");
-		EVENT(READY, AT(6));
-		SEAL_OF(0, 1, 5, 2);
-		IS(SEAL_OF(1, 1, 5, 2), "");
+		IS(EVENT(READY, AT(6)), "");
 		IS(HEAR(ENTERED, .epoch = 3), "EPOCH 3");
 		IS(EVENT(TICK), "");
 		IS(SEAL_OF(0, 1, 6, 2, .sum_digest = 4), "");
@@ -167,15 +159,14 @@ static void a_newcomer_announces_to_each_view(void **state)
 	at_work_synced(w, &at_work_config, 2);
 	PREPARE(1, 2);
 	EVENT(PREPARED, .epoch = 2);
-	SEAL_OF(0, 1, 4, 2);
-	SEAL_OF(1, 1, 4, 2);
+	SEAL_OF(0, 1, 5, 2);
+	SEAL_OF(1, 1, 5, 2);
 	EVENT(SYNCED, AT(6));
-	EVENT(READY, AT(6));
 	IS(HEAR(ENTERED, .epoch = 3), "EPOCH 3");
 	IS(PREPARE(3, 4), "PREPARE 4 of 3");
 	EVENT(PREPARED, .epoch = 4);
-	SEAL_OF(0, 3, 4, 4);
-	IS(SEAL_OF(1, 3, 4, 4),
+	SEAL_OF(0, 3, 5, 4);
+	IS(SEAL_OF(1, 3, 5, 4),
 		"DECIDED 4; >0 SEAL@4 5 knows 4; >1 SEAL@4 5 knows 4; >co SEAL@4 5 knows 4; BOUNDARY 6");
 	at_work_end(w);
 
@@ -183,8 +174,8 @@ static void a_newcomer_announces_to_each_view(void **state)
 	at_work_synced(w, &at_work_config, 2);
 	PREPARE(1, 2);
 	EVENT(PREPARED, .epoch = 2);
-	SEAL_OF(0, 1, 4, 2);
-	SEAL_OF(1, 1, 4, 2);
+	SEAL_OF(0, 1, 5, 2);
+	SEAL_OF(1, 1, 5, 2);
 	EVENT(SYNCED, AT(6));
 	IS(FENCE(3), "EPOCH 3; >co STATUS@3 6");
 	assert_int_equal(w->m->switch_step, HD_NO_STEP);
@@ -196,8 +187,8 @@ static void a_newcomer_announces_to_each_view(void **state)
 	at_work_synced(w, &at_work_config, 2);
 	PREPARE(1, 2);
 	EVENT(PREPARED, .epoch = 2);
-	SEAL_OF(0, 1, 4, 2);
-	SEAL_OF(1, 1, 4, 2);
+	SEAL_OF(0, 1, 5, 2);
+	SEAL_OF(1, 1, 5, 2);
 	EVENT(SYNCED, AT(6));
 	IS(EVENT(SYNC_LOST, .whole = true), "");
 	FENCE(3);
@@ -208,8 +199,8 @@ static void a_newcomer_announces_to_each_view(void **state)
 	at_work_synced(w, &at_work_config, 2);
 	PREPARE(1, 2);
 	EVENT(PREPARED, .epoch = 2);
-	SEAL_OF(0, 1, 4, 2);
-	SEAL_OF(1, 1, 4, 2);
+	SEAL_OF(0, 1, 5, 2);
+	SEAL_OF(1, 1, 5, 2);
 	EVENT(SYNCED, AT(6));
 	EVENT(SYNCED, AT(7));
 	assert_int_equal(w->m->switch_step, HD_NO_STEP);

@@ -469,12 +469,13 @@ static void a_newcomer_tells_of_members_that_it_waits_for(void **state)
 	EVENT(PREPARED, .epoch = 2);
 	IS(LOST(0, HD_SILENT), ">co SUSPECT@1 0 silent");
 	IS(LOST(1, HD_SILENT), ">co SUSPECT@1 1 silent");
-	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
-	PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
 	LOST(0, HD_HEARD);
 	IS(LOST(0, HD_CLOSED), ">co SUSPECT@1 0 closed");
 	EVENT(UP, .worker = 0);
+	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
 	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2 });
+	PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 1 });
+	PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2 });
 	IS(LOST(0, HD_CLOSED), "");             /* all that it needs of that one is here */
 	IS(LOST(1, HD_CLOSED), ">co SUSPECT@1 1 closed");
 	at_work_end(w);

@@ -158,7 +158,7 @@ static void a_seal_says_what_is_decided(void **state)
 	static const struct { bool prepared, decided, void_; const char *said; } row[] = {
 		{ false, false, false, ">1 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 writer" },
 		{ true, false, false, ">1 SEAL@1 0 ran knows 1; >2 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 writer" },
-		{ true, true, false, ">1 SEAL@1 0 ran knows 2; >2 SEAL@1 0 ran knows 2; >co SEAL@1 0 ran knows 2; BOUNDARY 1 writer" },
+		{ true, true, false, ">1 SEAL@1 0 ran knows 2; >2 SEAL@1 0 ran knows 2; >co SEAL@1 0 ran knows 2" },
 		{ true, true, true, ">1 SEAL@3 0 ran knows 3; >co SEAL@3 0 ran knows 3; BOUNDARY 1 writer" },
 	};
 	struct at_work at, *w = &at;

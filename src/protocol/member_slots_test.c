@@ -593,15 +593,13 @@ static void a_planned_change_carries_slots_over(void **state)
 			.member = next, .nrank = 2, .rank = rank });
 		EVENT(PREPARED, .epoch = 2);
 		if (newcomer) {
-			PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
-			PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
+			PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2 });
+			PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2 });
 			IS(EVENT(SYNCED, AT(6)),
 				">0 SEAL@2 5 knows 2; >1 SEAL@2 5 knows 2; >co SEAL@2 5 knows 2; BOUNDARY 6");
 			memset(w->m->mine, 0, w->m->own.words * sizeof *w->m->mine);
 			assert_int_equal(hd_member_holders(w->m, 0, worker), 1);
-			EVENT(READY, AT(6));
-			PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2 });
-			IS(PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2 }),
+			IS(EVENT(READY, AT(6)),
 				"EPOCH 2; ADOPT 2 of 2; BEGIN 6; FETCH 6; COMPUTE 6.0 [2+2]");
 		} else {
 			w->m->at = w->m->switch_step = 6;

@@ -287,15 +287,14 @@ bool hd_member_whole(const struct hd_member *m)
 	return true;
 }
 
-/* Rule 13. A switch is known two seals before its step, to all that pass the gate: so all say the same. */
+/* Rule 13. What all know: of a switch that comes next none may yet. */
 static void act_begin(struct hd_member *m)
 {
 	const struct hd_member_window last = m->window;
 	struct hd_member_action *a = hd_member_act(m, HD_DO_BEGIN);
 
 	assert(m->view.epoch == m->epoch);
-	m->window = (struct hd_member_window){ m->epoch, m->at + 1 < m->config.nsteps &&
-		m->switch_step != m->at + 1 };
+	m->window = (struct hd_member_window){ m->epoch, m->at + 1 < m->config.nsteps };
 	a->ahead = last.goes_on && last.epoch == m->epoch;
 	a->goes_on = m->window.goes_on;
 	a->fewer = hd_member_may_refuse(m);
@@ -338,6 +337,7 @@ void hd_member_boundary(struct hd_member *m)
 	const struct hd_view *view = m->at == m->switch_step ? &m->next.view : &m->view;
 
 	assert(m->has_view || m->at == m->switch_step);
+	m->boundary_due = false;
 	m->was_writer = hd_view_writer(view) == m->worker;
 	a->flag = m->was_writer;
 	a->final = m->halt_step == m->at;
@@ -453,7 +453,7 @@ static struct hd_msg *seal_msg(struct hd_member *m, const struct hd_msg_seal *se
 	return msg;
 }
 
-/* The first step whose seals all know of a decided view is s0; from s0 + 2 on it is in force. Only a
+/* The first step whose seals all know of a decided view is s0; from s0 + 1 on it is in force. Only a
  * member that got DECIDE says so: a joiner need not have received it itself. */
 static void find_switch(struct hd_member *m)
 {
@@ -461,7 +461,7 @@ static void find_switch(struct hd_member *m)
 
 	if (!m->next.open || m->switch_step != HD_NO_STEP || s0 == HD_SEAL_UNKNOWN)
 		return;
-	m->switch_step = s0 + 2;
+	m->switch_step = s0 + 1;
 	if (!m->next.decided)
 		hd_member_act(m, HD_DO_DECIDED)->epoch = m->next.view.epoch;
 	m->next.decided = true;
@@ -491,14 +491,20 @@ void hd_member_on_seal(struct hd_member *m, uint32_t from, const struct hd_msg *
 		msg->seal.state_digest, msg->seal.knows });
 }
 
+/* What is decided, of a step that the view in force began: its chains hold the slots then (carry_slots()). */
+static uint32_t knows(const struct hd_member *m)
+{
+	return m->next.open && m->next.decided && m->window.epoch == m->epoch ? m->next.view.epoch :
+		m->view.epoch;
+}
+
 void hd_member_seal(struct hd_member *m, const struct hd_member_event *event)
 {
 	if (event->step != m->at || !m->finishing)
 		return;
 	assert(m->begun && !m->folding && hd_exchange_complete(&m->x));
 	struct hd_msg_seal seal = {
-		.step = m->at, .knows = m->next.open && m->next.decided ? m->next.view.epoch : m->view.epoch,
-			.ran = true,
+		.step = m->at, .knows = knows(m), .ran = true,
 		.sum_digest = event->sum_digest, .state_digest = event->state_digest, .news = *event->news,
 	};
 	m->news[m->at % HD_MEMBER_NEWS] = (struct hd_member_news){ m->at + 1, seal };
@@ -516,7 +522,11 @@ void hd_member_seal(struct hd_member *m, const struct hd_member_event *event)
 	m->begun = m->finishing = m->updating = m->updated = false;
 	if (m->held && !m->status_said)                   /* it waited for this */
 		hd_member_status(m);
-	hd_member_boundary(m);
+	/* rule 2: whose boundary it is may be known with the last seal */
+	m->boundary_due = seal.knows > m->epoch;
+	m->ready = false;
+	if (!m->boundary_due)
+		hd_member_boundary(m);
 }
 
 /* All of them: it is not known which ones a dead coordinator had counted, nor whether it had written
@@ -650,6 +660,8 @@ void hd_member_progress(struct hd_member *m)
 {
 	if (m->held)
 		return;
+	if (m->boundary_due && hd_seals_gate(&m->seals, m->at))
+		hd_member_boundary(m);
 	if (m->switch_step == m->at)
 		hd_member_switch(m);
 	if ((m->state != HD_MEMBER && m->state != HD_HALTED) || m->switch_step == m->at)

@@ -2,8 +2,9 @@
 
 /* A planned change (rule 2): when a decided view is in force, and what counts around the switch. */
 
-/* Rule 2: s0 is the first step all of whose seals know of it; s0 + 2 runs under it. */
-static void a_decided_view_is_in_force_two_steps_after_all_know(void **state)
+/* Rule 2: s0 is the first step all of whose seals know of it; the next one runs under it. Whether a step is
+ * s0 its last seal says: BOUNDARY waits for that. */
+static void a_decided_view_is_in_force_right_after_all_know(void **state)
 {
 	struct at_work at, *w = &at;
 
@@ -15,14 +16,18 @@ static void a_decided_view_is_in_force_two_steps_after_all_know(void **state)
 	seal(w, 1, 0);
 	IS(SEAL_OF(1, 1, 0, 1), "BEGIN 1; COMPUTE 1.0 [0+2]");
 	IS(DECIDE(2), "DECIDED 2");
-	seal(w, 1, 1);
-	IS(SEAL_OF(1, 1, 1, 1), "BEGIN 2; COMPUTE 2.0 [0+2]");
-	IS(seal(w, 1, 2), "");
-	IS(SEAL_OF(1, 1, 2, 2), "BEGIN 3; COMPUTE 3.0 [0+2]");
-	IS(seal(w, 1, 3), "");
-	IS(SEAL_OF(1, 1, 3, 2), "");
+	end_step(w, 1, 1);
+	IS(SEAL_OF(1, 1, 1, 1), "BOUNDARY 2 writer");
+	IS(EVENT(READY, AT(2)), "BEGIN 2; COMPUTE 2.0 [0+2]");
+	IS(end_step(w, 1, 2), ">1 SEAL@1 2 ran knows 2; >2 SEAL@1 2 ran knows 2; >co SEAL@1 2 ran knows 2");
+	IS(SEAL_OF(1, 1, 2, 1), "BOUNDARY 3 writer");
+	IS(EVENT(READY, AT(3)), "BEGIN 3; COMPUTE 3.0 [0+2]");
+	IS(end_step(w, 1, 3), ">1 SEAL@1 3 ran knows 2; >2 SEAL@1 3 ran knows 2; >co SEAL@1 3 ran knows 2");
+	IS(EVENT(READY, AT(4)), "");            /* of no boundary */
+	IS(SEAL_OF(1, 1, 3, 2), "BOUNDARY 4 writer");
 	IS(SEAL_OF(2, 1, 3, 2), "");
-	IS(SEAL_OF(2, 2, 3, 2), "EPOCH 2; ADOPT 2 of 3; BEGIN 4; COMPUTE 4.0 [0+2]");
+	IS(SEAL_OF(2, 2, 3, 2), "");
+	IS(EVENT(READY, AT(4)), "EPOCH 2; ADOPT 2 of 3; BEGIN 4; COMPUTE 4.0 [0+2]");
 	assert_int_equal(hd_member_epoch(w->m), 2);
 	assert_int_equal(hd_member_view(w->m)->nmembers, 3);
 	at_work_end(w);
@@ -38,7 +43,8 @@ static const char *begun(const struct at_work *w)
 	return "not";
 }
 
-/* Rule 13: no step begins the first one of another view, nor one that is not run. */
+/* Rule 13: what a step began of the first one of another view does not count, and none begins one that is not
+ * run. */
 static void steps_are_begun_ahead_within_a_view(void **state)
 {
 	struct hd_member_config config = at_work_config;
@@ -55,14 +61,12 @@ static void steps_are_begun_ahead_within_a_view(void **state)
 	DECIDE(2);
 	seal(w, 1, 1);
 	SEAL_OF(1, 1, 1, 1);
+	EVENT(READY, AT(2));
 	assert_string_equal(begun(w), "ahead, goes on");
-	seal(w, 1, 2);
+	end_step(w, 1, 2);
 	SEAL_OF(1, 1, 2, 2);
-	assert_string_equal(begun(w), "ahead");
-	seal(w, 1, 3);
-	SEAL_OF(1, 1, 3, 2);
-	SEAL_OF(2, 1, 3, 2);
-	SEAL_OF(2, 2, 3, 2);
+	SEAL_OF(2, 2, 2, 2);
+	EVENT(READY, AT(3));
 	assert_string_equal(begun(w), "goes on");
 	at_work_end(w);
 	config.nsteps = 2;
@@ -85,13 +89,12 @@ static void that_it_is_decided_may_be_known_from_seals_alone(void **state)
 	IS(SEAL_OF(0, 1, 4, 2), "");
 	IS(SEAL_OF(1, 1, 4, 1), "");
 	IS(SEAL_OF(1, 1, 5, 2), "DECIDED 2");
-	assert_int_equal(w->m->switch_step, 7);
-	IS(EVENT(SYNCED, AT(6)), "");
-	IS(EVENT(SYNCED, AT(7)),
-		">0 SEAL@2 6 knows 2; >1 SEAL@2 6 knows 2; >co SEAL@2 6 knows 2; BOUNDARY 7");
-	IS(SEAL_OF(0, 1, 6, 2), "");
-	IS(SEAL_OF(1, 1, 6, 2), "");
-	IS(EVENT(READY, AT(7)), "EPOCH 2; ADOPT 2 of 3; BEGIN 7; COMPUTE 7.0 [3+1]");
+	assert_int_equal(w->m->switch_step, 6);
+	IS(EVENT(SYNCED, AT(5)), "");
+	IS(EVENT(SYNCED, AT(6)),
+		">0 SEAL@2 5 knows 2; >1 SEAL@2 5 knows 2; >co SEAL@2 5 knows 2; BOUNDARY 6");
+	IS(EVENT(READY, AT(6)), "");
+	IS(SEAL_OF(0, 1, 5, 2), "EPOCH 2; ADOPT 2 of 3; BEGIN 6; COMPUTE 6.0 [3+1]");
 	assert_int_equal(hd_member_state(w->m), HD_MEMBER);
 	at_work_end(w);
 }
@@ -116,11 +119,9 @@ static void who_is_not_of_the_next_view_leaves_at_the_switch(void **state)
 			at_work_end(w);
 			continue;
 		}
-		for (uint64_t s = 0; s < 2; s++) {
-			SEAL_OF(0, 1, s, 2);
-			IS(seal(w, 1, s), s ? "" : "BEGIN 1; COMPUTE 1.0 [2+2]");
-		}
-		IS(SEAL_OF(2, 2, 1, 2), ">co LEAVE@1 0 gone ; EXIT 0 this worker left the job");
+		SEAL_OF(0, 1, 0, 2);
+		IS(seal(w, 1, 0), "");
+		IS(SEAL_OF(2, 2, 0, 2), ">co LEAVE@1 0 gone ; EXIT 0 this worker left the job");
 		assert_int_equal(hd_member_state(w->m), HD_GONE);
 		IS(EVENT(TICK), "");
 		at_work_end(w);
@@ -141,14 +142,14 @@ static void the_switch_waits_for_who_leaves(void **state)
 			.member = rest, .nrank = 2, .rank = rank });
 		EVENT(PREPARED, .epoch = 2);
 		DECIDE(2);
-		SEAL_OF(1, 1, 0, 2);
-		IS(seal(w, 1, 0), "BEGIN 1; COMPUTE 1.0 [0+2]");
-		IS(seal(w, 1, 1), "");
-		IS(SEAL_OF(2, 2, 1, 2), "");
-		if (released)
+		IS(seal(w, 1, 0), "");
+		IS(SEAL_OF(2, 2, 0, 2), "");
+		if (released) {
 			IS(HEAR(RELEASE, .release = { .code = 10, .nwhy = 3, .why = "few" }), "EXIT 10 few");
-		else
-			IS(SEAL_OF(1, 1, 1, 2), "EPOCH 2; ADOPT 2 of 2; BEGIN 2; COMPUTE 2.0 [0+2]");
+		} else {
+			IS(SEAL_OF(1, 1, 0, 2), "BOUNDARY 1 writer");
+			IS(EVENT(READY, AT(1)), "EPOCH 2; ADOPT 2 of 2; BEGIN 1; COMPUTE 1.0 [0+2]");
+		}
 		at_work_end(w);
 	}
 	/* released when nothing but its own boundary is missing */
@@ -158,12 +159,10 @@ static void the_switch_waits_for_who_leaves(void **state)
 	EVENT(PREPARED, .epoch = 2);
 	DECIDE(2);
 	SEAL_OF(1, 1, 0, 2);
-	seal(w, 1, 0);
-	seal(w, 1, 1);
-	w->m->ready = false;
-	SEAL_OF(2, 2, 1, 2);
-	SEAL_OF(1, 1, 1, 2);
+	end_step(w, 1, 0);
+	SEAL_OF(2, 2, 0, 2);
 	w->m->ready = true;
+	w->m->asked = 0;
 	IS(HEAR(RELEASE, .release = { .code = 10, .nwhy = 3, .why = "few" }), "EXIT 10 few");
 	assert_int_equal(hd_member_state(w->m), HD_GONE);
 	at_work_end(w);
@@ -180,7 +179,7 @@ static void the_step_of_the_switch_is_found_once(void **state)
 	SEAL_OF(0, 1, 3, 2);
 	IS(SEAL_OF(1, 1, 5, 2), "DECIDED 2");
 	IS(SEAL_OF(1, 1, 4, 2), "");
-	assert_int_equal(w->m->switch_step, 7);
+	assert_int_equal(w->m->switch_step, 6);
 	at_work_end(w);
 
 	at_work_synced(w, &at_work_config, 2);
@@ -251,12 +250,10 @@ static void after_the_switch_all_new_members_count(void **state)
 	at_work_synced(w, &at_work_config, 2);
 	PREPARE(1, 2);
 	EVENT(PREPARED, .epoch = 2);
-	SEAL_OF(0, 1, 4, 2);
-	SEAL_OF(1, 1, 4, 2);
-	EVENT(SYNCED, AT(6));
-	EVENT(READY, AT(6));
 	SEAL_OF(0, 1, 5, 2);
-	IS(SEAL_OF(1, 1, 5, 2), "EPOCH 2; ADOPT 2 of 3; BEGIN 6; COMPUTE 6.0 [3+1]");
+	SEAL_OF(1, 1, 5, 2);
+	EVENT(SYNCED, AT(6));
+	IS(EVENT(READY, AT(6)), "EPOCH 2; ADOPT 2 of 3; BEGIN 6; COMPUTE 6.0 [3+1]");
 	EVENT(LOST, .worker = HD_COORDINATOR, .why = HD_CLOSED);
 	IS(EVENT(UP, .worker = HD_COORDINATOR), ">co JOIN@2 2 member at 6");
 	EVENT(COMPUTED, AT(6));
@@ -304,7 +301,7 @@ static void seals_of_the_epoch_to_come_count(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_decided_view_is_in_force_two_steps_after_all_know),
+		cmocka_unit_test(a_decided_view_is_in_force_right_after_all_know),
 		cmocka_unit_test(steps_are_begun_ahead_within_a_view),
 		cmocka_unit_test(that_it_is_decided_may_be_known_from_seals_alone),
 		cmocka_unit_test(who_is_not_of_the_next_view_leaves_at_the_switch),

@@ -203,7 +203,7 @@ static void hand_records_on(struct hd_member *m)
 			hd_member_say(m, joiner_seal(m, s));
 }
 
-/* A joiner has no part in earlier steps; its seal says that it holds X_{s0+2}. */
+/* A joiner has no part in earlier steps; its seal says that it holds X_{s0+1}. */
 static void seal_as_joiner(struct hd_member *m)
 {
 	uint32_t committed = 0;
@@ -340,6 +340,8 @@ void hd_member_on_fence(struct hd_member *m, const struct hd_msg *msg)
 		m->held = m->synced;
 		m->status_said = false;
 		hd_member_act(m, HD_DO_EPOCH);
+		if (m->boundary_due)
+			hd_member_boundary(m);
 	}
 	if (m->held && !m->folding && !hd_member_in_update(m))
 		hd_member_status(m);

@@ -41,6 +41,8 @@
  *	corrupt    while a present worker has heard two digests of a step, the step is not committed with
  *	           wrong bits, and no wrong state is loaded
  *	taken      a worker that may take over, member or not, does so within 7 T
+ *	prompt     a decided view is in force right after the first step in which all its members can say that
+ *	           they know of it
  *	record     a step is committed without its record only if no worker that ran it is present
  *	empty      for 10 T a worker is present or about to come, where the coordinator sees processes end
  *	grown      sources that gave up: 45 T after the last fault all wanted workers are members,
@@ -82,6 +84,8 @@ enum hd_sim_fault {
 	HD_SIM_NFAULTS
 };
 
+enum { HD_SIM_LEFT = 4 };
+
 struct hd_sim_result {
 	bool ok;
 	char why[240];                    /* "invariant: what, at which time" */
@@ -98,6 +102,8 @@ struct hd_sim_result {
 	uint32_t flapped, unheeded;       /* links; of them, with the word that they are well again lost */
 	uint32_t ahead;                   /* steps that a member began while it ended the one before */
 	uint32_t halted;                  /* runs that were asked to stop, and did */
+	/* members asked to leave that did, by how many steps they sealed after the one at hand (and more) */
+	uint32_t left[HD_SIM_LEFT];
 	/* states; workers expelled; runs ended for it; runs without enough digests to notice */
 	uint32_t reshaped;                /* other shapes that a coordinator was asked for */
 	uint32_t corrupted, expelled, undecided, escaped;

@@ -88,6 +88,8 @@ void sim_fault(struct sim_world *s, enum hd_sim_fault kind)
 		if (s->proc[slot].paused)
 			break;
 		s->drained = true;
+		if (hd_member_view(s->proc[slot].m) && !s->proc[slot].drained_at)
+			s->proc[slot].drained_at = hd_member_at(s->proc[slot].m) + 1;
 		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_DRAIN, .code = 75,
 			.text = "a notice" });
 		break;

@@ -115,6 +115,8 @@ struct sim_proc {
 	/* transfer: its last one; earlier boundaries are not its own any more */
 	uint32_t synced_from, transfer;
 	uint32_t again_epoch;             /* of the last AGAIN */
+	bool begun_here;                  /* the step at hand was begun by the view in force */
+	uint64_t drained_at;              /* step + 1 in which it was asked to leave; 0: it was not */
 	/* of a step that goes on: 1 + the next one, which is begun as well; in which epoch */
 	uint64_t ahead; uint32_t ahead_epoch;
 	uint32_t posted_epoch;            /* BEGIN or AGAIN of posted_step came in it: buffers are posted */
@@ -181,6 +183,8 @@ struct sim_world {
 	uint32_t nstoring;
 	struct hd_view newest;            /* of the views that anybody adopted */
 	struct { uint32_t epoch, n, member[HD_MAX_MEMBERS]; } planned;    /* as PREPARE named it last */
+	/* of the view decided last: the last of its members' first steps that can say so in their SEALs */
+	struct { uint32_t epoch; uint64_t step; } seen;
 	/* the term that used an epoch, and for what */
 	struct { uint32_t epoch, term; bool planned; } numbered[SIM_EPOCHS];
 	uint64_t nonce_of[SIM_IDS];       /* the worker that got an id */

@@ -204,6 +204,37 @@ static void check_shadows(struct sim_world *s, const struct sim_proc *p)
 
 /* Of a step all members begin the next one or none does; what was begun counts in its own epoch, where its
  * letters are on their way. */
+/* A member that knows of the decision says so of the step at hand, unless another view began that. */
+static void decided(struct sim_world *s, struct sim_proc *p, uint32_t epoch)
+{
+	const uint64_t step = hd_member_at(p->m) + !p->begun_here;
+
+	p->decided = epoch;
+	if (!hd_member_view(p->m))
+		return;
+	if (s->seen.epoch != epoch) {
+		s->seen.epoch = epoch;
+		s->seen.step = 0;
+	}
+	s->seen.step = step > s->seen.step ? step : s->seen.step;
+}
+
+static void check_prompt(struct sim_world *s, const struct sim_proc *p, const struct hd_view *view)
+{
+	if (view->epoch == s->seen.epoch && hd_member_at(p->m) > s->seen.step + 1)
+		sim_bad(s, "prompt", "worker %u enters view %u with step %llu, all knew in step %llu",
+			p->id, view->epoch, (unsigned long long)hd_member_at(p->m),
+			(unsigned long long)s->seen.step);
+}
+
+static void left(struct sim_world *s, const struct sim_proc *p)
+{
+	const uint64_t more = p->drained_at ? hd_member_at(p->m) - p->drained_at : 0;
+
+	if (p->drained_at)
+		s->result->left[more < HD_SIM_LEFT ? more : HD_SIM_LEFT - 1]++;
+}
+
 static void check_window(struct sim_world *s, struct sim_proc *p, const struct hd_member_action *a)
 {
 	const bool has = p->ahead == a->step + 1 && p->ahead_epoch == p->epoch;
@@ -227,6 +258,7 @@ static void begin(struct sim_world *s, uint32_t slot, const struct hd_member_act
 {
 	struct sim_proc *p = &s->proc[slot];
 
+	p->begun_here = !again && (a->goes_on || a->ahead);
 	p->nroots = 0;
 	p->posted = true;
 	p->posted_epoch = p->epoch;
@@ -268,15 +300,16 @@ static void begin(struct sim_world *s, uint32_t slot, const struct hd_member_act
 	memset(p->own_roots, 1, sizeof p->own_roots);
 }
 
-/* Of other stages; a joiner would end. */
+/* Of its shape a member says so at once: its devices may be in the middle of a pass. Of other stages it may
+ * refuse; a joiner would end. */
 static void prepare(struct sim_world *s, uint32_t slot, const struct hd_view *view)
 {
 	const struct hd_view *now = hd_member_view(s->proc[slot].m);
-	const bool unfit = now && now->shape.nstages && !hd_view_same_shape(&now->shape, &view->shape) &&
-		sim_is_unfit(s, slot, view);
+	const bool same = now && hd_view_same_shape(&now->shape, &view->shape);
+	const bool unfit = now && now->shape.nstages && !same && sim_is_unfit(s, slot, view);
 
 	s->result->refused += unfit;
-	sim_after(s, slot, unfit ? TASK_UNFIT : TASK_PREPARE, sim_ms(s, 1, 300), false,
+	sim_after(s, slot, unfit ? TASK_UNFIT : TASK_PREPARE, same ? 0 : sim_ms(s, 1, 300), false,
 		(struct sim_world_event){ .number = view->epoch });
 }
 
@@ -309,7 +342,7 @@ static void perform(struct sim_world *s, uint32_t slot, const struct hd_member_a
 	case HD_DO_SYNC:     sim_sync(s, slot, a); break;
 	case HD_DO_SEND_STATE:    sim_send_state(s, p, slot, a->worker, a->flag); break;
 	case HD_DO_PREPARE:   prepare(s, slot, a->view); break;
-	case HD_DO_DECIDED:   p->decided = a->epoch; break;
+	case HD_DO_DECIDED:   decided(s, p, a->epoch); break;
 	case HD_DO_EPOCH:
 		if (a->epoch <= p->epoch)
 			sim_bad(s, "epoch", "worker %u goes from epoch %u to %u", p->id, p->epoch, a->epoch);
@@ -320,6 +353,7 @@ static void perform(struct sim_world *s, uint32_t slot, const struct hd_member_a
 		p->epoch = a->epoch;
 		break;
 	case HD_DO_ADOPT:
+		check_prompt(s, p, a->view);
 		adopt(s, p, a->view);
 		s->result->heeded += p->unheard;
 		p->unheard = false;
@@ -364,6 +398,7 @@ static void perform(struct sim_world *s, uint32_t slot, const struct hd_member_a
 	case HD_DO_EXIT:
 		sim_say(s, "worker %u exits with %u: %s", p->id, a->code, a->text);
 		p->code = a->code;
+		left(s, p);
 		sim_end(s, slot, true);
 		break;
 	case HD_DO_FENCED:

@@ -16,8 +16,8 @@ __attribute__((unused)) static const struct hd_vrank ranks[] = { { 0, 2 }, { 1, 
 	.nmember = 3, .member = three, .nrank = 3, .rank = ranks })
 #define DECIDE(n) HEAR(DECIDE, .epoch = 1, .decided = { n })
 
-/* Of 0 and 1 whichever this is seals step s of epoch e, and its boundary is done. */
-static inline const char *seal(struct at_work *w, uint32_t e, uint64_t s)
+/* Of 0 and 1 whichever this is seals step s of epoch e. */
+static inline const char *end_step(struct at_work *w, uint32_t e, uint64_t s)
 {
 	uint32_t me = w->m->worker, other = 1 - me;
 
@@ -26,7 +26,13 @@ static inline const char *seal(struct at_work *w, uint32_t e, uint64_t s)
 	EVENT(FOLDED, .bucket = me, AT(s));
 	EVENT(SUM, .epoch = e, .worker = other, .bucket = other, AT(s));
 	EVENT(LEAVES, .epoch = e, .worker = other, AT(s));
-	EVENT(UPDATED, AT(s), .news = &none);
+	return EVENT(UPDATED, AT(s), .news = &none);
+}
+
+/* And its boundary is done. */
+static inline const char *seal(struct at_work *w, uint32_t e, uint64_t s)
+{
+	end_step(w, e, s);
 	return EVENT(READY, AT(s + 1));
 }
 

@@ -144,12 +144,20 @@ ACT(sync)
 }
 ACT(send_state) { hd_elastic_send_state(e, a->worker, a->flag); }
 
+/* Devices may be in the middle of a long pass, behind which a member makes its part: before its first step of
+ * that view in any case. Of the shape that it has nothing speaks against it, and none waits for that. Another
+ * one may not fit, and a joiner is to be here first. */
 ACT(prepare)
 {
+	const bool in_turn = e->opened.epoch && hd_view_same_shape(&e->opened.shape, &a->view->shape);
+	const uint32_t epoch = a->view->epoch;
 	struct hd_view *view = copy_of(e, a->view);
 
-	if (view)
-		give(e, &(struct hd_command){ .kind = HD_COMMAND_PREPARE, .view = view });
+	if (!view)
+		return;
+	give(e, &(struct hd_command){ .kind = HD_COMMAND_PREPARE, .view = view });
+	if (in_turn)
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_PREPARED, .epoch = epoch });
 }
 
 ACT(decided) { hd_hub_decided(&e->hub, a->epoch); }

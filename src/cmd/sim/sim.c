@@ -24,6 +24,10 @@ static void put(struct hd_cmd *cmd, uint64_t seed, const struct hd_sim_result *r
 	hd_json_put_i64(w, "epochs", r->epochs);
 	hd_json_put_i64(w, "crashes", r->crashes);
 	hd_json_put_i64(w, "redone", r->redone);
+	hd_json_open_array(w, "left");
+	for (size_t i = 0; i < HD_SIM_LEFT; i++)
+		hd_json_put_i64(w, NULL, r->left[i]);
+	hd_json_close(w);
 	hd_json_put_f64(w, "simulated_s", (double)r->end_ns / 1e9);
 	hd_json_line_print(&line);
 }
