@@ -12,6 +12,7 @@ set(HD_LIBRARIES
   "microhttpd|microhttpd.h|libmicrohttpd-dev|required"
   "dnnl|dnnl.h|libdnnl-dev|optional"
   "Clp|coin/Clp_C_Interface.h|coinor-libclp-dev|optional"
+  "metis|metis.h|libmetis-dev|optional"
 )
 set_property(GLOBAL PROPERTY hd_libraries "")
 
@@ -91,6 +92,21 @@ function(hd_pick_lp out)
     list(FILTER kept EXCLUDE REGEX "/lp/lp_none\\.c$")
   else()
     list(FILTER kept EXCLUDE REGEX "/lp/lp_clp\\.c$")
+  endif()
+  set(${out} ${kept} PARENT_SCOPE)
+endfunction()
+
+# gnn holds split_metis.c and, for builds without the library, split_none.c: keeps the one that fits.
+function(hd_pick_splitter out)
+  set(kept ${${out}})
+  if(NOT kept MATCHES "/gnn/split_(metis|none)\\.c")
+    return()
+  endif()
+  hd_library(metis gnn metis)
+  if(metis)
+    list(FILTER kept EXCLUDE REGEX "/gnn/split_none\\.c$")
+  else()
+    list(FILTER kept EXCLUDE REGEX "/gnn/split_metis\\.c$")
   endif()
   set(${out} ${kept} PARENT_SCOPE)
 endfunction()

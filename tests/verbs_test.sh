@@ -4,7 +4,7 @@
 . "$(dirname "$0")/program.sh"
 rows=$(heddle help --man)
 [ "$(echo "$rows" | wc -l)" -ge 25 ] || failed "the program does not list its verbs"
-defined=$(sed -n 's/^\t\.name = "\([a-z0-9 ]*\)",.*/\1/p' "$SOURCE_DIR"/src/cmd/*/*.c)
+defined=$(sed -n 's/^\t\.name = "\([a-z0-9 -]*\)",.*/\1/p' "$SOURCE_DIR"/src/cmd/*/*.c)
 same "$(sort <<<"$defined")" "$(sort <<<"$rows")" "verbs that files of src/cmd define and rows of list.h"
 test_of()               # VERB: the first test named below its row
 {

@@ -36,7 +36,7 @@ code()                  # FILE: LINE|TEXT of everything in back-ticks or in a fe
 }
 
 dev_verbs=$(./dev 2>/dev/null | sed -n 's/^  \.\/dev \([a-z]*\) .*/\1/p')
-heddle_verbs=$(sed -nE 's/^\t\.name = "([a-z]+( [a-z]+)?)".*/\1/p' src/cmd/*/*.c 2>/dev/null || true)
+heddle_verbs=$(sed -nE 's/^\t\.name = "([a-z]+( [a-z-]+)?)".*/\1/p' src/cmd/*/*.c 2>/dev/null || true)
 
 check_verbs()           # FILE LINE TEXT
 {
@@ -50,7 +50,7 @@ check_verbs()           # FILE LINE TEXT
 		grep -qx -e "$verb" -e "${verb% *}" <<<"$heddle_verbs" ||
 			{ [[ $verb != *' '* ]] && grep -q "^$verb " <<<"$heddle_verbs"; } ||
 			complain "$1:$2: heddle has no verb '$verb'"
-	done < <(grep -oE '(^|/)heddle [a-z]+( [a-z]+\b)?' <<<"$3" | sed 's/^[^ ]* //')
+	done < <(grep -oE '(^|/)heddle [a-z]+( [a-z-]+\b)?' <<<"$3" | sed 's/^[^ ]* //')
 }
 
 check_path()            # FILE LINE TEXT

@@ -201,6 +201,16 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(HTTP,        0,   "http",          TEXT,   "127.0.0.1:PORT", "listen there too, for clients that have DIR/token (port 0: any)") \
 	X(DRAIN,       0,   "drain",         FLAG,   "",        "at the end of the scheduler jobs commit and leave first") \
 	X(HOLD,        0,   "hold",          TEXT,   "FILE",    "pid lock of a scheduler's device: one worker at a time") \
+	X(EDGES,       0,   "edges",         TEXT,   "FILE",    "edges of a graph")                                \
+	X(FEATURES,    0,   "features",      TEXT,   "FILE",    "features of its vertices, with their labels")     \
+	X(LABELS,      0,   "labels",        TEXT,   "FILE",    "labels, where they do not stand with the features") \
+	X(SETS,        0,   "split",         TEXT,   "FILE",    "which vertices are for training, validation, test") \
+	X(INTERVALS,   0,   "intervals",     COUNT,  "N",       "a power of two (default: by the number of edges)") \
+	X(CLASSES,     0,   "classes",       COUNT,  "N",       "labels are below it (default: one more than the highest)") \
+	X(DIRECTED,    0,   "directed",      FLAG,   "",        "an edge counts one way")                          \
+	X(SPLITTER,    0,   "splitter",      WORD,   "auto|own|metis", "what cuts the graph (default auto: METIS where it is built in)") \
+	X(SPLIT_SEED,  0,   "seed",          COUNT,  "N",       "seed of METIS (default 0)")                       \
+	X(SORT_MEMORY, 0,   "memory",        TEXT,   "BYTES",   "what sorting edges takes at most, as 256MiB (default 1GiB)") \
 	X(RATE,        0,   "rate",          TEXT,   "R",       "jobs per hour, in the mean of a week (default 11.4: 100,000 a year)")
 
 enum hd_opt {

@@ -39,6 +39,7 @@
 	X(data_verify) \
 	X(data_order) \
 	X(data_cat) \
+	X(data_prepare_graph) \
 	X(model_ls) \
 	X(model_show) \
 	X(model_import) \

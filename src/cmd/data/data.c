@@ -3,6 +3,7 @@
 #include "base/json_writer.h"
 #include "data/augment.h"
 #include "run/samples.h"
+#include "cmd/data/graph.h"
 #include "cmd/session.h"
 
 /* The data as the job sees them: shapes come from its model, order from its seed. */
@@ -101,8 +102,10 @@ static enum hd_err verb_data_show(struct hd_cmd *cmd)
 {
 	char hex[HD_HASH_HEX];
 	struct hd_task *task;
-	enum hd_err err = open_task(cmd, &task);
 
+	if (hd_prepared_is(&cmd->fs, cmd->args.pos[0]))
+		return hd_graph_show(cmd, cmd->args.pos[0], false);
+	enum hd_err err = open_task(cmd, &task);
 	if (err)
 		return err;
 	hd_hash_hex(task->data->hash, hex);
@@ -115,8 +118,8 @@ static enum hd_err verb_data_show(struct hd_cmd *cmd)
 }
 
 const struct hd_verb hd_verb_data_show = {
-	.name = "data show", .args = "JOB", .npos_min = 1, .npos_max = 1,
-	.about = "fields, splits and content hash of a job's data",
+	.name = "data show", .args = "JOB|GRAPH", .npos_min = 1, .npos_max = 1,
+	.about = "fields, splits and content hash of a job's data; or what a prepared graph holds",
 	.opts = HD_OPTS(HD_OPT_SET),
 	.run = verb_data_show, .test = "program_data.sh",
 };
@@ -206,6 +209,8 @@ static enum hd_err verb_data_verify(struct hd_cmd *cmd)
 
 	if (!hd_fs_stat(&cmd->fs, cmd->args.pos[0], &stat, NULL) && stat.kind == HD_FILE_FOLDER)
 		return verify_run(cmd);
+	if (hd_prepared_is(&cmd->fs, cmd->args.pos[0]))
+		return hd_graph_show(cmd, cmd->args.pos[0], true);
 	enum hd_err err = open_task(cmd, &task);
 	if (err)
 		return err;
@@ -224,8 +229,9 @@ static enum hd_err verb_data_verify(struct hd_cmd *cmd)
 }
 
 const struct hd_verb hd_verb_data_verify = {
-	.name = "data verify", .args = "JOB|RUN", .npos_min = 1, .npos_max = 1,
-	.about = "read every sample once; or prove that each data epoch of a run took each sample once",
+	.name = "data verify", .args = "JOB|RUN|GRAPH", .npos_min = 1, .npos_max = 1,
+	.about = "read every sample once; or prove that each data epoch of a run took each sample once; or "
+		"check all of a prepared graph",
 	.more =
 		"Of a run with trace.samples: from what its virtual nodes took, as the worker that "
 		"computed them recorded it in RUN/samples/WORKER.ndjson: a line "
@@ -233,7 +239,10 @@ const struct hd_verb hd_verb_data_verify = {
 		"the order of the rows. What was computed twice must have taken the same, and counts "
 		"once. Steps up to the newest checkpoint count. Exit 5: a sample is missing, or was "
 		"taken twice.\n"
-		"Workers of other machines keep no record.",
+		"Workers of other machines keep no record.\n"
+		"Of a prepared graph: each section against its digest, then against the rules of the "
+		"format: exit 5 "
+		"where it was damaged, 3 where another program made it.",
 	.opts = HD_OPTS(HD_OPT_SET),
 	.run = verb_data_verify, .test = "program_data.sh",
 };

@@ -1,0 +1,37 @@
+/* graph_input.h -- files that a graph is prepared from: opened, and handed to the parser of their form.
+ *
+ * gnn/prepare.h reads through it. The form follows from the end of the name; ".gz" behind it means gzipped.
+ *
+ * 1. A file is mapped, or unpacked whole if it is gzipped; it may be parsed more than once.
+ * 2. An id is below the number of vertices, which the features say; a message names the file and the place.
+ *
+ * Ownership: opened and closed by the caller. Threads: one. */
+#ifndef HD_DATA_GRAPH_INPUT_H
+#define HD_DATA_GRAPH_INPUT_H
+
+#include "base/arena.h"
+#include "sys/file.h"
+#include "data/graph_text.h"
+
+struct hd_graph_input {
+	const char *name;                 /* borrowed */
+	const uint8_t *bytes; size_t len;
+	struct hd_fs *fs;
+	struct hd_map map;
+	struct hd_arena arena;            /* what was unpacked */
+};
+
+HD_MUST_USE enum hd_err hd_graph_input_open(struct hd_graph_input *input, struct hd_fs *fs, const char *path,
+	struct hd_diag *diag);
+void hd_graph_input_close(struct hd_graph_input *input);           /* takes zeroed ones */
+
+HD_MUST_USE enum hd_err hd_graph_edges(const struct hd_graph_input *input, uint64_t nvertices,
+	const struct hd_edge_sink *sink, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_graph_vertices(const struct hd_graph_input *input,
+	const struct hd_vertex_sink *sink, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_graph_labels(const struct hd_graph_input *input, uint64_t nvertices,
+	int32_t *label, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_graph_sets(const struct hd_graph_input *input, uint64_t nvertices, uint8_t *mask,
+	struct hd_diag *diag);
+
+#endif

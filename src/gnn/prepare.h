@@ -1,0 +1,48 @@
+/* prepare.h -- edges, features and a split become a prepared graph (data/prepared.h).
+ *
+ * `heddle data prepare-graph` is its user.
+ *
+ * 1. Edges are cleaned: both directions unless `directed`, sorted, doubles and loops left out and counted.
+ * 2. Equal input and equal options but `memory_bytes` give equal bytes; so does METIS of one version.
+ * 3. Sorting takes `memory_bytes`; beyond it scratch files beside the output. Cutting takes, besides,
+	16 bytes
+ *    an edge and 60 a vertex, METIS about 60 an edge more.
+ * 4. The file appears under its name when it is complete and synced, or not at all: what lay there before
+ *    stays until then. Scratch files are removed either way.
+ *
+ * Ownership: texts are borrowed for the call. Threads: one. */
+#ifndef HD_GNN_PREPARE_H
+#define HD_GNN_PREPARE_H
+
+#include "sys/file.h"
+#include "gnn/split.h"
+
+struct hd_prepare {
+	const char *edges, *features, *split, *out;
+	const char *labels;               /* NULL: they stand with the features */
+	bool directed;
+	uint32_t nintervals;              /* 0: hd_split_intervals() */
+	uint32_t nclasses;                /* 0: one more than the highest label */
+	uint64_t memory_bytes;            /* at least HD_PAIR_SORT_LEAST */
+	uint64_t seed;
+	enum hd_split_with with;
+	/* `all` 0: not known yet; NULL: none */
+	void (*progress)(void *user, const char *what, uint64_t done, uint64_t all);
+	void *user;
+};
+
+struct hd_prepared_report {
+	struct hd_prepared_head head;
+	struct hd_hash digest;
+	uint64_t set[4];                  /* vertices by enum hd_graph_mask; of train those with a label */
+	uint64_t ncut;                    /* edges between two intervals, as directed ones */
+	uint64_t most_vertices, most_edges;       /* of an interval: vertices, edges into it */
+	uint64_t nscratch_bytes;          /* of sorted runs: 0 where memory sufficed */
+};
+
+HD_MUST_USE enum hd_err hd_prepare_graph(const struct hd_prepare *how, struct hd_fs *fs,
+	struct hd_prepared_report *report, struct hd_diag *diag);
+/* The figures of a prepared graph that is there (nscratch_bytes 0). */
+void hd_prepared_figures(const struct hd_prepared *graph, struct hd_prepared_report *report);
+
+#endif
