@@ -31,6 +31,43 @@ says '"splitter":"own"'
 expect 0 heddle data verify own.graph
 passed "a graph is prepared, shown and verified"
 
+# the same graph in other forms
+{
+	echo '%%MatrixMarket matrix coordinate pattern general'
+	tr ',\t' '  ' <edges.txt | awk '/^[0-9]/ { print $1 + 1, $2 + 1 }' >entries
+	echo "80 80 $(wc -l <entries)"
+	cat entries
+} >edges.mtx
+tr ',\t' '  ' <edges.txt |
+	awk '/^[0-9]/ { printf "\\%03o\\0\\0\\0\\%03o\\0\\0\\0", $1, $2 }' >octal
+printf "$(cat octal)" >edges.u32
+for edges in edges.mtx edges.u32; do
+	expect 0 heddle data prepare-graph --edges $edges --features features.svm --split split.txt \
+		-o form.graph --intervals 2 -q
+	cmp -s g.graph form.graph || failed "$edges gives another graph"
+done
+mkdir raw sets
+awk '/^[0-9]/ { gsub(/[ \t]/, ","); print }' edges.txt | gzip >raw/edge.csv.gz
+awk '{
+	for (i = 0; i < 10; i++) value[i] = 0
+	for (i = 2; i <= NF; i++) { split($i, at, ":"); value[at[1]] = at[2] }
+	for (i = 0; i < 10; i++) printf "%s%s", value[i], i < 9 ? "," : "\n"
+}' features.svm >raw/node-feat.csv
+cut -d ' ' -f 1 features.svm | gzip >raw/node-label.csv.gz
+for set in train val test; do
+	name=${set/val/valid}
+	sed -n "s/^$set //p" split.txt | tr ' ' '\n' >sets/$name.csv
+done
+expect 0 heddle data prepare-graph --edges raw --features raw --split sets -o ogb.graph --intervals 2
+says 'vertices   80, 10 features (dense, 800 stored), 3 classes'
+says 'edges      81 undirected; left out: 1 doubles, 1 loops'
+says 'sets       train 4, valid 2, test 3'
+expect 0 heddle data verify ogb.graph
+rm sets/test.csv
+expect 3 heddle data prepare-graph --edges raw --features raw --split sets -o ogb.graph
+says 'the folder sets has no test.csv, plain or gzipped'
+passed "the same graph in other forms"
+
 cp g.graph bad.graph
 printf '\x41' | dd of=bad.graph bs=1 seek=4200 conv=notrunc 2>/dev/null
 expect 5 heddle data verify bad.graph

@@ -30,6 +30,7 @@ struct hd_edge_sink {
 struct hd_vertex_row {
 	uint64_t vertex;
 	int32_t label;                    /* -1: none */
+	uint32_t width;                   /* columns that the file says there are; 0: those that are named */
 	uint32_t n;
 	const uint32_t *column;
 	const float *value;

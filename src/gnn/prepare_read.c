@@ -24,6 +24,7 @@ static enum hd_err see_vertex(void *user, const struct hd_vertex_row *row, struc
 	if (row->column)
 		p->head.sparse = true;
 	uint32_t width = row->column && row->n ? row->column[row->n - 1] + 1 : row->n;
+	width = row->width > width ? row->width : width;
 	if (width > p->head.width)
 		p->head.width = width;
 	if (n % HD_PREPARE_OFTEN == 0)
@@ -53,21 +54,27 @@ static enum hd_err check_labels(struct hd_preparing *p, const char *name)
 static enum hd_err read_labels(struct hd_preparing *p)
 {
 	struct hd_graph_input input = { 0 };
+	const char *path = p->how->labels;
 	enum hd_err err;
 
-	if (!p->how->labels)
-		return check_labels(p, p->how->features);
-	err = hd_graph_input_open(&input, p->fs, p->how->labels, p->diag);
+	if (!path && hd_graph_is_folder(p->fs, p->how->features))
+		path = p->how->features;
+	if (!path)
+		return check_labels(p, p->features.name);
+	err = hd_graph_input_open(&input, p->fs, path, HD_GRAPH_IS_LABELS, p->diag);
 	if (!err)
 		err = hd_graph_labels(&input, p->head.nvertices, p->label, p->diag);
+	if (!err)
+		err = check_labels(p, input.name);
 	hd_graph_input_close(&input);
-	return err ? err : check_labels(p, p->how->labels);
+	return err;
 }
 
 static enum hd_err read_vertices(struct hd_preparing *p)
 {
 	struct hd_vertex_sink sink = { p, see_vertex };
-	enum hd_err err = hd_graph_input_open(&p->features, p->fs, p->how->features, p->diag);
+	enum hd_err err = hd_graph_input_open(&p->features, p->fs, p->how->features,
+		HD_GRAPH_IS_FEATURES, p->diag);
 
 	if (!err)
 		err = hd_graph_vertices(&p->features, &sink, p->diag);
@@ -80,18 +87,14 @@ static enum hd_err read_vertices(struct hd_preparing *p)
 
 static enum hd_err read_sets(struct hd_preparing *p)
 {
-	struct hd_graph_input input = { 0 };
 	uint64_t ntrain = 0;
-	enum hd_err err = HD_OK;
+	enum hd_err err;
 
 	if (!(p->mask = hd_alloc(p->head.nvertices)))
 		return hd_fail(p->diag, HD_E_NOMEM, "no memory for the sets of %llu vertices",
 			(unsigned long long)p->head.nvertices);
 	memset(p->mask, 0, p->head.nvertices);
-	err = hd_graph_input_open(&input, p->fs, p->how->split, p->diag);
-	if (!err)
-		err = hd_graph_sets(&input, p->head.nvertices, p->mask, p->diag);
-	hd_graph_input_close(&input);
+	err = hd_graph_sets(p->fs, p->how->split, p->head.nvertices, p->mask, p->diag);
 	for (uint64_t v = 0; v < p->head.nvertices && !err; v++)
 		ntrain += p->mask[v] == HD_GRAPH_TRAIN && p->label[v] >= 0;
 	if (!err && !ntrain)
@@ -222,7 +225,7 @@ static enum hd_err sort_edges(struct hd_preparing *p, struct edges *e, char path
 		(err = hd_pair_sort_init(&e->in, p->fs, path[0], memory, p->diag)) ||
 		(err = hd_pair_sort_init(&e->both, p->fs, path[1], memory, p->diag)))
 		return err;
-	err = hd_graph_input_open(&input, p->fs, p->how->edges, p->diag);
+	err = hd_graph_input_open(&input, p->fs, p->how->edges, HD_GRAPH_IS_EDGES, p->diag);
 	if (!err)
 		err = hd_graph_edges(&input, p->head.nvertices, &sink, p->diag);
 	hd_graph_input_close(&input);

@@ -298,6 +298,41 @@ static void content_against_the_rules_is_refused(void **state)
 	hd_fs_sim_finish(&sim);
 }
 
+/* An edge that its other end does not have, where degrees, order and halo lists stay right. */
+static void an_edge_of_one_end_alone_is_refused(void **state)
+{
+	struct hd_fs_sim sim;
+	size_t len;
+	uint32_t v = 0;
+
+	(void)state;
+	hd_fs_sim_init(&sim);
+	struct known *k = tg_make(&sim.fs, 40, false, 9);
+	struct hd_prepare how = tg_how(k);
+	how.nintervals = 1;
+	prepare(&sim.fs, &how);
+	uint8_t *bytes = tg_bytes(&sim.fs, "g.graph", &len);
+	struct hd_prepared graph;
+	struct hd_diag diag = { "" };
+	for (;; v++) {
+		uint64_t end = tg_at(bytes, IN_OFFSETS, v + 1, 8);
+		if (end == tg_at(bytes, IN_OFFSETS, v, 8) || tg_at(bytes, IN_SOURCES, end - 1, 4) + 1 >=
+			k->n ||
+			tg_at(bytes, IN_SOURCES, end - 1, 4) + 1 == v)
+			continue;
+		store_le(bytes + tg_offset(bytes, IN_SOURCES) + 4 * (end - 1),
+			tg_at(bytes, IN_SOURCES, end - 1, 4) + 1, 4);
+		break;
+	}
+	seal(bytes);
+	assert_int_equal(hd_prepared_view(bytes, len, "g", &graph, &diag), HD_OK);
+	assert_int_equal(hd_prepared_check(&graph, "g", &diag), HD_E_INPUT);
+	CHECK(strstr(diag.text, "sources of in-edges"), "%s", diag.text);
+	free(bytes);
+	free(k);
+	hd_fs_sim_finish(&sim);
+}
+
 static size_t failed_call(const struct hd_fs_sim *sim)
 {
 	size_t at = sim->n_log;
@@ -402,6 +437,7 @@ int main(void)
 		cmocka_unit_test(the_bytes_follow_from_the_graph_alone),
 		cmocka_unit_test(a_damaged_section_is_named),
 		cmocka_unit_test(content_against_the_rules_is_refused),
+		cmocka_unit_test(an_edge_of_one_end_alone_is_refused),
 		cmocka_unit_test(a_full_disk_loses_nothing),
 		cmocka_unit_test(bad_input_is_refused_with_its_place),
 	};
