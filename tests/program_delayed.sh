@@ -37,6 +37,16 @@ if "$python" -c 'import numpy' 2>/dev/null; then
 		train run small.yaml --devices 3 --out early -s parallel.schedule=stash "$@"
 		grep -q '^overlap$' early/plan/0000.plan || failed "steps of stash do not overlap"
 		expect 0 "$python" "$SOURCE_DIR/tests/delayed_replay.py" problem.safetensors early stash 3 8 9
+		# and over workers, where a step that is skipped ends the epoch
+		sed '30s/^[^,]*/1e38/' rows.csv >sick.csv
+		set -- "$@" -s data.path=sick.csv -s optim.on_nonfinite=skip -s optim.lr=0.01
+		train run small.yaml --devices 1 --out sick-one "$@"
+		one=$digest
+		train run small.yaml --workers 3 --out sick "$@" -s parallel.schedule=stash \
+			-s comm.sync=stages
+		same "$digest" "$one" "stash over 3 workers, with a step that is skipped"
+		grep -q '^overlap$' sick/plan/0001.plan || failed "steps of stash do not overlap over workers"
+		[ -e sick/plan/0002.plan ] || failed "no epoch ended with a step that was skipped"
 	done
 	# the replay sees what reads another version
 	expect 1 "$python" "$SOURCE_DIR/tests/delayed_replay.py" problem.safetensors small-vsync-2 flush 3 2 9

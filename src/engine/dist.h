@@ -373,7 +373,7 @@ void hd_dist_digest_put(struct hd_worker *worker, uint32_t bucket, const uint8_t
 /* The slots of a bucket as bytes, from one worker to another; between begin() and update(), or between two
  * steps. Slots of buckets that are not own ones stay until hd_dist_drop_slots() or finish(). */
 uint64_t hd_dist_slot_bytes(const struct hd_worker *worker, uint32_t bucket);
-void hd_dist_slot_get(const struct hd_worker *worker, uint32_t bucket, uint8_t *bytes);
+void hd_dist_slot_get(struct hd_worker *worker, uint32_t bucket, uint8_t *bytes);
 /* `borrowed`: not to stay; of state by stages it lies in the worker's file. */
 HD_MUST_USE enum hd_err hd_dist_slot_put(struct hd_worker *worker, uint32_t bucket, const uint8_t *bytes,
 	uint64_t len, bool borrowed, struct hd_diag *diag);

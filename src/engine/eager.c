@@ -1,6 +1,7 @@
 #include "engine/eager.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "engine/overlap.h"
 #include "engine/worker_int.h"
@@ -106,13 +107,13 @@ enum hd_err hd_eager_make(struct hd_eager **eager, struct hd_worker *w, const st
 
 uint64_t hd_eager_bytes(const struct hd_eager *e, const struct hd_worker *w)
 {
-	return e ? e->elems * hd_worker_store_shape(w).nslots * sizeof *e->kept : 0;
+	return e && e->device != HD_NONE ? e->elems * hd_worker_store_shape(w).nslots * sizeof *e->kept : 0;
 }
 
 enum hd_err hd_eager_take(struct hd_eager *e, struct hd_worker *w, struct hd_diag *diag)
 {
 	const uint64_t bytes = hd_eager_bytes(e, w);
-	struct hd_device *device = e ? w->rank[e->device].device : NULL;
+	struct hd_device *device = bytes ? w->rank[e->device].device : NULL;
 
 	return bytes ? device->ops->take(device, bytes, (void **)&e->kept, diag) : HD_OK;
 }
@@ -124,6 +125,52 @@ void hd_eager_give(struct hd_eager *e, struct hd_worker *w)
 	struct hd_device *device = w->rank[e->device].device;
 	device->ops->give(device, e->kept, hd_eager_bytes(e, w));
 	e->kept = NULL;
+}
+
+/* Whoever reads the state has ended when this returns. */
+static void publish(struct hd_worker *w, struct hd_eager *e, bool made)
+{
+	hd_lock_take(&w->early_lock);
+	e->made = made;
+	w->early = made ? e : NULL;
+	hd_lock_give(&w->early_lock);
+}
+
+/* Of what was kept. */
+static void read_kept(const struct hd_worker *w, enum hd_vector vector, uint32_t irun, uint64_t at,
+	uint64_t len, uint8_t *to)
+{
+	const struct hd_eager *e = w->early;
+	uint64_t from = 0;
+
+	if (vector == HD_VEC_PARAMS) {
+		hd_param_store_read(w->store, HD_VEC_EARLIER, at, len, to);
+		return;
+	}
+	for (uint32_t i = 0; i < irun; i++)
+		from += e->run[i].len;
+	from += (uint64_t)(vector - HD_VEC_SLOT0) * e->elems + at - e->run[irun].at;
+	memcpy(to, e->kept + from, len * sizeof *e->kept);
+}
+
+void hd_eager_read(struct hd_worker *w, enum hd_vector vector, uint64_t at, uint64_t len, uint8_t *to)
+{
+	const uint64_t end = at + len;
+
+	hd_lock_take(&w->early_lock);
+	for (uint32_t i = 0; w->early && vector < HD_VEC_BUFFERS && i < w->early->nruns; i++) {
+		const struct hd_chunk *run = &w->early->run[i];
+		const uint64_t first = run->at > at ? run->at : at,
+			last = run->at + run->len < end ? run->at + run->len : end;
+		if (first >= last)
+			continue;
+		hd_param_store_read(w->store, vector, at, first - at, to);
+		read_kept(w, vector, i, first, last - first, to + (first - at) * sizeof(float));
+		to += (last - at) * sizeof(float);
+		at = last;
+	}
+	hd_param_store_read(w->store, vector, at, end - at, to);
+	hd_lock_give(&w->early_lock);
 }
 
 static void keep_slots(struct hd_eager *e, const struct hd_worker *w)
@@ -145,7 +192,7 @@ static void go_back(struct hd_eager *e, struct hd_worker *w)
 	for (uint32_t i = 0; i < e->nruns; i++)
 		hd_param_store_write(w->store, HD_VEC_PARAMS, e->run[i].at, e->run[i].len,
 			hd_param_store_at(w->store, HD_VEC_EARLIER, e->run[i].at, e->run[i].len));
-	e->made = false;
+	publish(w, e, false);
 }
 
 static struct hd_eager *of_rank(const struct hd_rank *rank)
@@ -165,12 +212,13 @@ enum hd_err hd_eager_step(struct hd_rank *rank, struct hd_diag *diag)
 
 	if (!e || hd_rank_idle(rank) || !hd_scalars_early(w, &scalars))
 		return HD_OK;
-	/* all of a stage's virtual nodes are one rank's, so the sum is where the fold has left it */
-	assert(w->step->section == HD_SECTION_ALL && !rank->pipe->stage[rank->pipe->nstages - 1].njoins);
+	/* all of a stage's virtual nodes are one rank's, so the sum is the one root that the fold has left */
+	const struct hd_pipe_stage *last = &rank->pipe->stage[rank->pipe->nstages - 1];
+	assert(last->nroots == 1 && !last->njoins);
 	keep_slots(e, w);
-	e->made = true;
+	publish(w, e, true);
 	for (uint32_t i = 0; i < e->nruns && !err; i++)
-		err = hd_update_run(rank, &scalars, &e->run[i], &token, diag);
+		err = hd_update_run(rank, &scalars, &e->run[i], last->item[last->root->item], &token, diag);
 	err = err ? err : rank->device->ops->wait(rank->device, token, diag);
 	for (uint32_t i = 0; i < e->nruns && !err; i++)
 		hd_param_store_near(w->store, e->run[i].at, e->run[i].len);
@@ -193,7 +241,9 @@ bool hd_eager_end(struct hd_eager *e, struct hd_worker *w, enum hd_err err)
 
 	if (e && e->made && err)
 		go_back(e, w);
+	if (e && e->made)
+		publish(w, e, false);
 	if (e)
-		e->made = e->dropped = false;
+		e->dropped = false;
 	return dropped;
 }

@@ -12,9 +12,13 @@
  * 3. An empty step updates nothing, which the rank knows itself: nothing is dropped.
  * 4. No norm changes an update: no clipping, no trust ratio (hd_task_drains()). All that is not late is
  *    made and read by the last stage, each gradient in one part.
+ * 5. Of several workers the one of the last rank does so alone; the others update when the step is finished,
+ *    by the sum that it was made of. Until then hd_eager_read() says what the step began with, to whoever
+ *    fetches the state of that step. A step that is given up gets it back, too (hd_dist_abandon()).
  *
  * Ownership: tables lie in the arena of the part, `kept` is of the rank's device. Threads: STEP! and settle
- * by the rank of the last stage, settle while all others wait at NORM; end by the worker's caller. */
+ * by the rank of the last stage, settle while all others wait at NORM; end by the worker's caller; read by
+ * any thread. */
 #ifndef HD_ENGINE_EAGER_H
 #define HD_ENGINE_EAGER_H
 
@@ -22,7 +26,7 @@
 
 struct hd_eager {
 	uint32_t rank;                    /* of the last stage, in the plan */
-	uint32_t device;                  /* its first one */
+	uint32_t device;                  /* its first one; HD_NONE: of another worker */
 	bool *early;                      /* [segments] of a parameter that is not late */
 	struct hd_chunk *run; uint32_t nruns;             /* these, as far as they are neighbours */
 	float *kept; uint64_t elems;      /* [slots][elems of all runs]; NULL: not taken */
@@ -41,6 +45,8 @@ void hd_eager_give(struct hd_eager *eager, struct hd_worker *worker);
 HD_MUST_USE enum hd_err hd_eager_step(struct hd_rank *rank, struct hd_diag *diag);
 /* At NORM, when the step's scalars are made and before ranks go on: rule 1 of a step that is skipped. */
 void hd_eager_settle(struct hd_rank *rank);
+/* Rule 5, of a vector of parameters or slots: what the store has, but for what STEP! brought on. */
+void hd_eager_read(struct hd_worker *worker, enum hd_vector vector, uint64_t at, uint64_t len, uint8_t *to);
 /* The step has ended so: rule 1 of one that failed. Was what is begun of the next in vain? */
 bool hd_eager_end(struct hd_eager *eager, struct hd_worker *worker, enum hd_err err);
 

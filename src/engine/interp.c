@@ -341,6 +341,13 @@ static const struct hd_ins_runner *rows_of(const struct hd_rank *rank)
 	return pipe ? hd_pipe_runners_of(pipe, rank) : whole_runners;
 }
 
+/* STEP! is a part of the pass that computes. */
+static bool runs_in(enum hd_section section, const struct hd_ins_runner *rows, const struct hd_ins *ins)
+{
+	return section == HD_SECTION_ALL || section == (ins->flags & HD_INS_EAGER ? HD_SECTION_COMPUTE :
+		rows[ins->op].section);
+}
+
 void hd_interp_one(struct hd_rank *rank, uint32_t i)
 {
 	struct hd_recorder *recorder = rank->worker->spec.recorder;
@@ -382,8 +389,7 @@ void hd_interp_run(struct hd_rank *rank)
 		const uint8_t op = list->at[i].op;
 		/* the checker refuses others by name */
 		assert(op < HD_INS_END && rows[op].run);
-		if ((section != HD_SECTION_ALL && section != rows[op].section) ||
-			(hd_rank_idle(rank) && !rows[op].meets))
+		if (!runs_in(section, rows, &list->at[i]) || (hd_rank_idle(rank) && !rows[op].meets))
 			continue;
 		hd_interp_one(rank, i);
 		if (!rank->undone && section != HD_SECTION_FINISH)

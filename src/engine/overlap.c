@@ -114,11 +114,6 @@ enum hd_err hd_overlap_make(struct hd_worker *w, struct hd_work *work, const str
 	for (int k = 0; k < 2 && !err; k++)
 		o->pipe[k]->overlaps = true;
 	err = err ? err : hd_eager_make(&o->eager, w, o->pipe[0], arena, diag);
-	for (uint32_t r = 0; r < plan->nranks && !err && o->eager; r++)
-		if (o->pipe[0]->device_of[r] == HD_NONE)
-			err = hd_fail(diag, HD_E_REFUSED,
-				"the plan's steps overlap and its last stage updates before the norm, which "
-				"it does in one process alone; leave out the plan's line overlap");
 	err = err ? err : make_lists(o, work, plan, rank, w->spec.ndevices, arena, diag);
 	err = err ? err : count(o, plan, arena, diag);
 	if (err)

@@ -11,7 +11,7 @@
  * 2. Each pipe has arenas, mail and flat vectors of its own.
  * 3. Running statistics would be said before their step, names of samples too: jobs with them do not overlap.
  * 4. Parameters of the last stage may be read as the step at hand makes them (`stash`): that stage updates
- *    before the norm (eager.h), where all ranks are of one worker.
+ *    before the norm (eager.h).
  * 5. Of several workers all run lists of the same kind in a step: the caller of begin() says which
  *    (hd_dist_overlap()). Mail of both steps is on its way at once (post.h, rule 7), and what comes for the
  *    step to come is taken between the two as well.

@@ -1,5 +1,7 @@
 #include "engine/overlap.h"
 
+#include "engine/eager.h"
+#include "engine/testing_faulty.h"
 #include "engine/testing_net.h"
 #include "engine/testing_stages.h"
 
@@ -10,14 +12,25 @@ static const char gpt[] =
 	"model: {use: builtin:gpt, args: {layers: 4, width: 16, heads: 2, context: 8, dropout: 0.1}}\n"
 	"data: {kind: synthetic, count: 61}\n";
 
+static const char llama[] =
+	"model: {use: builtin:llama, args: {layers: 4, width: 16, heads: 2, context: 8}}\n"
+	"data: {kind: synthetic, count: 61}\n";
+
 static const struct { const char *model, *more; uint32_t batch, vns; } cases[] = {
 	{ gpt,          "optim: {kind: adamw, clip: 0.5, update: 2bw}\n", 16, 8 },
 	{ hd_rig_mlp,   "optim: {kind: momentum, lr: 0.05, update: 2bw}\n", 26, 9 },
 	{ hd_rig_lenet, "optim: {kind: sgd, lr: 0.05, update: 2bw}\n", 26, 6 },
 	/* two steps late */
 	{ hd_rig_mlp,   "optim: {kind: adamw, update: vsync, cuts: auto:6}\n", 26, 4 },
+	/* the last stage updates before the norm (eager.h); the last: two steps late, one and none */
+	{ hd_rig_mlp,   "optim: {kind: adamw, clip: 0, on_nonfinite: skip, update: stash, cuts: auto:4}\n", 26, 9 },
+	{ hd_rig_lenet, "optim: {kind: momentum, lr: 0.05, clip: 0, update: stash, cuts: auto:4}\n", 26, 6 },
+	{ llama,        "optim: {kind: adamw, clip: 0, on_nonfinite: skip, update: stash, cuts: auto:7}\n", 16, 4 },
 };
-enum { NCASES = sizeof cases / sizeof *cases, MANY_STEPS = 7 };
+enum { NCASES = sizeof cases / sizeof *cases, MANY_STEPS = 7, EARLY = 4 };
+
+/* The sample that is no number; none. */
+static uint64_t sick = UINT64_MAX;
 
 static void open_net(struct net *net, size_t c, uint32_t p, uint32_t each, enum hd_stage_keeps keeps)
 {
@@ -26,6 +39,8 @@ static void open_net(struct net *net, size_t c, uint32_t p, uint32_t each, enum 
 
 	memset(net, 0, sizeof *net);
 	hd_rig_open(&net->one, cases[c].model, cases[c].batch, cases[c].vns, cases[c].more, 1);
+	if (sick != UINT64_MAX)
+		spoil(&net->one, 1, sick, true, false);
 	net->nbuckets = hd_layout_nbuckets(&net->one.task->layout);
 	CHECK(hd_rig_staged(net->one.worker, net->one.task, &kind, &net->one.arena, &net->plan, &diag) ==
 		HD_OK, "%s", diag.text);
@@ -80,6 +95,94 @@ static void what_was_begun_is_forgotten_with_its_epoch(void **state)
 		run(i % 3, 3, 2, HD_KEEPS_ALL, 20);
 	}
 	assert_true(stale);
+}
+
+/* A sample that is no number: what was begun with the version that never was is done again, in another epoch,
+ * and all bits are those of one device. Of `2bw` nothing is. */
+static void a_step_that_is_not_finite_ends_its_epoch(void **state)
+{
+	struct net *net = calloc(1, sizeof *net);
+	uint32_t skipped = 0, vain = 0;
+
+	(void)state;
+	assert_non_null(net);
+	for (uint64_t i = 0; i < 8; i++) {
+		seed = 20 + i;
+		sick = 7 * i;
+		open_net(net, EARLY, 3, 1 + i % 2, HD_KEEPS_ALL);
+		for (int t = 0; t < MANY_STEPS; t++) {
+			net->fence_after = draw(3) ? 0 : 1 + draw(30);
+			step(net, "not finite");
+			skipped += net->want.skipped;
+		}
+		vain += net->nvain;
+		close_net(net);
+	}
+	sick = UINT64_MAX;
+	free(net);
+	CHECK(vain > 3 && skipped > vain, "%u skipped, %u in vain", skipped, vain);
+}
+
+/* All of what the last stage has brought on, in both vectors: as one device has it, that has not begun. */
+static void began_with(const struct net *net, struct hd_worker *w, bool made)
+{
+	const struct hd_eager *e = hd_worker_work(w)->overlap->eager;
+	const struct hd_chunk *all = net->one.task->layout.chunk;
+	bool changed = false;
+
+	for (uint32_t c = 0; c < net->one.task->layout.nchunks; c++)
+		for (uint32_t k = 0; k <= hd_param_store_nslots(w->store); k++) {
+			const enum hd_vector vector = (enum hd_vector)(HD_VEC_PARAMS + k);
+			const uint64_t bytes = all[c].len * sizeof(float);
+			float *want = malloc(bytes), *got = malloc(bytes);
+			assert_true(want && got);
+			hd_param_store_read(net->one.worker->store, vector, all[c].at, all[c].len, want);
+			hd_eager_read(w, vector, all[c].at, all[c].len, (uint8_t *)got);
+			assert_memory_equal(want, got, bytes);
+			hd_param_store_read(w->store, vector, all[c].at, all[c].len, got);
+			changed |= memcmp(want, got, bytes) != 0;
+			free(want);
+			free(got);
+		}
+	assert_true(e->made == made && changed == made);
+}
+
+static void others_read_what_the_step_began_with(void **state)
+{
+	struct net *net = calloc(1, sizeof *net);
+	uint32_t made = 0;
+
+	(void)state;
+	assert_non_null(net);
+	for (size_t c = EARLY; c < NCASES; c++) {
+		seed = c;
+		open_net(net, c, 3, 1, HD_KEEPS_ALL);
+		for (int t = 0; t < MANY_STEPS; t++) {
+			net->goes_on = t % 3 != 0;
+			for (int again = t % 2; again >= 0; again--) {
+				begin(net);
+				assert_false(compute_all(net));
+				for (uint32_t m = 0; m < net->n; m++)
+					began_with(net, net->at[m].worker, m == 2 && net->goes_on);
+				made += net->goes_on;
+				for (uint32_t m = 0; m < net->n && again; m++)
+					hd_dist_fence(net->at[m].worker, net->epoch + 1);
+				for (uint32_t m = 0; m < net->n && again; m++)
+					hd_dist_abandon(net->at[m].worker);
+				if (again)
+					cancel(net);
+				for (uint32_t m = 0; m < net->n && again; m++)
+					began_with(net, net->at[m].worker, false);
+				if (again)
+					next_epoch(net);
+			}
+			end_step(net, "read on the way");
+			net->ahead = net->goes_on;
+		}
+		close_net(net);
+	}
+	free(net);
+	assert_true(made > NCASES);
 }
 
 /* The same bits as on one device. */
@@ -140,6 +243,8 @@ int main(void)
 		cmocka_unit_test(letters_of_two_steps_have_names_of_their_own),
 		cmocka_unit_test(they_give_the_bits_of_one_device),
 		cmocka_unit_test(what_was_begun_is_forgotten_with_its_epoch),
+		cmocka_unit_test(a_step_that_is_not_finite_ends_its_epoch),
+		cmocka_unit_test(others_read_what_the_step_began_with),
 		cmocka_unit_test(a_probe_between_two_steps_changes_nothing),
 	};
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sys/memory.h"
+#include "engine/eager.h"
 #include "engine/part_int.h"
 
 /* State by stages: parameters and slots of some buckets lie here; what else of them is here for a while lies
@@ -150,12 +151,12 @@ uint64_t hd_dist_slot_bytes(const struct hd_worker *w, uint32_t bucket)
 	return hd_layout_bucket(&w->task->layout, bucket).len * sizeof(float) * nvectors(w);
 }
 
-void hd_dist_slot_get(const struct hd_worker *w, uint32_t bucket, uint8_t *bytes)
+void hd_dist_slot_get(struct hd_worker *w, uint32_t bucket, uint8_t *bytes)
 {
 	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
 
 	for (uint32_t k = 0; k < nvectors(w); k++)
-		hd_param_store_read(w->store, vector_of(w, k), run.at, run.len,
+		hd_eager_read(w, vector_of(w, k), run.at, run.len,
 			bytes + k * run.len * sizeof(float));
 }
 

@@ -162,6 +162,8 @@ void hd_dist_abandon(struct hd_worker *w)
 		hd_recorder_step_end(w->spec.recorder, (uint64_t)w->count.step, false);
 	if (w->step->begun)
 		close_mail(w, true);
+	if (w->step->begun && hd_worker_work(w)->overlap)
+		(void)hd_eager_end(hd_worker_work(w)->overlap->eager, w, HD_E_STALE);
 	w->step->begun = false;
 }
 

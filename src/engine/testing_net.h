@@ -44,6 +44,7 @@ struct net {
 	uint32_t epoch, stale;            /* stale: steps that a fence ended */
 	/* steps overlap: what was begun of the one to begin counts; it begins another one */
 	bool overlaps, ahead, goes_on;
+	uint32_t nvain;                   /* steps whose last stage had updated, and that were skipped */
 	/* a letter of a cancelled pass that the wire keeps for so many turns of the next one; 0: none */
 	struct hd_dist_letter kept; uint32_t kept_of, keep_turns;
 };
@@ -407,6 +408,12 @@ static inline void end_step(struct net *net, const char *what)
 	finish(net, what);
 }
 
+/* What was begun of the next step is in vain. */
+static inline bool ends_epoch(const struct net *net)
+{
+	return net->want.skipped && net->one.task->delays.early;
+}
+
 static inline void step(struct net *net, const char *what)
 {
 	net->goes_on = net->overlaps && draw(5);
@@ -425,7 +432,7 @@ static inline void step(struct net *net, const char *what)
 		check_roots(net, m);
 	}
 	end_step(net, what);
-	net->ahead = net->goes_on;
+	net->ahead = net->goes_on && !ends_epoch(net);
 	for (uint32_t turns = draw(4); net->ahead && turns; turns--) {      /* between two steps */
 		take_letters(net);
 		if (!fenced)
@@ -433,7 +440,13 @@ static inline void step(struct net *net, const char *what)
 	}
 	if (fenced && net->ahead)
 		cancel(net);
-	if (fenced)
+	if (net->goes_on && ends_epoch(net)) {            /* as the member machine does: rule 13 */
+		for (uint32_t m = 0; m < net->n; m++)
+			hd_dist_fence(net->at[m].worker, net->epoch + 1);
+		cancel(net);
+		net->nvain++;
+	}
+	if (fenced || (net->goes_on && ends_epoch(net)))
 		next_epoch(net);
 }
 

@@ -33,9 +33,12 @@ static enum hd_err update_span(struct hd_rank *rank, const struct hd_step_scalar
 }
 
 enum hd_err hd_update_run(struct hd_rank *rank, const struct hd_step_scalars *scalars,
-	const struct hd_chunk *run, uint64_t *token, struct hd_diag *diag)
+	const struct hd_chunk *run, const float *sums, uint64_t *token, struct hd_diag *diag)
 {
-	return update_span(rank, scalars, run->at, run->len, token, diag);
+	struct hd_update u = span_of(rank, scalars, run->at, run->len);
+
+	u.grad = sums + run->at;
+	return rank->device->ops->update(rank->device, &u, token, diag);
 }
 
 enum hd_err hd_measure_run(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token,

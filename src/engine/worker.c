@@ -189,6 +189,7 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	if (!w)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a worker");
 	*w = (struct hd_worker){ .task = task, .spec = *spec };
+	hd_lock_init(&w->early_lock);
 	hd_clock_real(&w->clock);
 	hd_cores_usable(&cores);
 	hd_memory_look(&w->before);
@@ -285,6 +286,7 @@ void hd_worker_destroy(struct hd_worker *w)
 	if (w->post)
 		hd_post_finish(w);
 	hd_worker_end(w);
+	hd_lock_finish(&w->early_lock);
 	hd_free(w);
 }
 

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "sys/clock.h"
+#include "sys/lock.h"
 #include "sys/memory.h"
 #include "engine/rank.h"
 #include "engine/stage.h"
@@ -43,6 +44,9 @@ struct hd_worker {
 	struct hd_hash fingerprint;
 	struct hd_clock clock;            /* for waits that are reported, never for decisions */
 	struct hd_memory_info before;     /* of the process, before anything was taken */
+	/* what STEP! has brought on of a step that has not ended (eager.h, rule 5); NULL: nothing */
+	struct hd_lock early_lock;
+	const struct hd_eager *early;
 	/* instructions of rank 0 done; the longest since hd_worker_pulse() */
 	_Atomic uint64_t progress, longest_ns;
 };
@@ -188,9 +192,9 @@ bool hd_scalars_early(const struct hd_worker *worker, struct hd_step_scalars *sc
 void hd_scalars_of_moves(const struct hd_worker *worker, struct hd_step_scalars *scalars);
 /* update.c: STEP for the chunks it owns. Every rank calls it, idle or not: some optimizers meet inside. */
 HD_MUST_USE enum hd_err hd_update_chunks(struct hd_rank *rank, struct hd_diag *diag);
-/* One run by such scalars, whoever owns it: begun. Of unit ELEMENT alone. */
+/* One run by such scalars and a flat vector of sums, whoever owns it: begun. Of unit ELEMENT alone. */
 HD_MUST_USE enum hd_err hd_update_run(struct hd_rank *rank, const struct hd_step_scalars *scalars,
-	const struct hd_chunk *run, uint64_t *token, struct hd_diag *diag);
+	const struct hd_chunk *run, const float *sums, uint64_t *token, struct hd_diag *diag);
 /* Unit TENSOR: sums of squares of a run's parameters and of their moves by the rank's scalars: begun. Unless
  * they say so the slots move. */
 HD_MUST_USE enum hd_err hd_measure_run(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token,

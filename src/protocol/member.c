@@ -401,6 +401,7 @@ static void on_coordinator(struct hd_member *m)
 	for (uint32_t i = 0; i < m->npeers; i++)                  /* of the step that was just named */
 		if (m->peer[i].corrupt)
 			hd_member_suspect(m, m->peer[i].worker, HD_CORRUPT);
+	hd_member_say_vain(m);
 	if (m->held && m->status_said)
 		hd_member_status(m);
 	if (m->done)

@@ -92,6 +92,7 @@ struct hd_member {
 	bool begun, finishing, ready;
 	/* rule 13: of the step that it began last by itself: in which epoch; did that begin the next one? */
 	struct hd_member_window { uint32_t epoch; bool goes_on; } window;
+	bool vain;                        /* what it began was in vain: it holds until the epoch ends */
 	uint32_t asked;                   /* BOUNDARY(at) under way */
 	bool asked_final;                 /* the last of them was final */
 	bool was_writer;                  /* at the last BOUNDARY */
@@ -180,6 +181,7 @@ void hd_member_compute(struct hd_member *m, uint32_t first_pass);
 void hd_member_on_seal(struct hd_member *m, uint32_t from, const struct hd_msg *msg);
 void hd_member_seal(struct hd_member *m, const struct hd_member_event *event);
 void hd_member_resay_seals(struct hd_member *m);
+void hd_member_say_vain(struct hd_member *m);        /* a new epoch is due; nothing, where none is */
 /* its digests, to compare with those here */
 void hd_member_on_digests(struct hd_member *m, uint32_t from, const struct hd_msg_seal *seal);
 void hd_member_compare(struct hd_member *m);

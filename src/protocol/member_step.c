@@ -498,6 +498,22 @@ static uint32_t knows(const struct hd_member *m)
 		m->view.epoch;
 }
 
+/* All members have the same record of the step, and know of no other epoch in which it was begun. */
+static void end_window(struct hd_member *m, const struct hd_step_news *news)
+{
+	if (!m->config.early || !news->skipped || !m->window.goes_on || m->window.epoch != m->epoch ||
+		m->held || m->switch_step == m->at)
+		return;
+	m->hold = m->vain = true;
+	hd_member_say_vain(m);
+}
+
+void hd_member_say_vain(struct hd_member *m)
+{
+	if (m->vain && m->view.member[0] == m->worker)
+		hd_member_suspect(m, m->worker, HD_CLOSED);
+}
+
 void hd_member_seal(struct hd_member *m, const struct hd_member_event *event)
 {
 	if (event->step != m->at || !m->finishing)
@@ -520,6 +536,7 @@ void hd_member_seal(struct hd_member *m, const struct hd_member_event *event)
 	m->at++;
 	memcpy(m->slots, m->x.chain, m->x.nbuckets * sizeof *m->slots);
 	m->begun = m->finishing = m->updating = m->updated = false;
+	end_window(m, event->news);
 	if (m->held && !m->status_said)                   /* it waited for this */
 		hd_member_status(m);
 	/* rule 2: whose boundary it is may be known with the last seal */

@@ -78,6 +78,43 @@ static void steps_are_begun_ahead_within_a_view(void **state)
 	at_work_end(w);
 }
 
+/* Rule 13: what was begun with an update that never was ends the epoch, for all; the first member says so,
+ * and again to a coordinator that is back. */
+static void a_skipped_step_ends_the_epoch_of_early_updates(void **state)
+{
+	static const uint64_t both[] = { 1, 1 };
+	const struct hd_step_news skipped = { .skipped = true };
+	struct hd_member_config config = at_work_config;
+	struct at_work at, *w = &at;
+
+	(void)state;
+	for (uint32_t early = 0; early < 2; early++)
+		for (uint32_t me = 0; me < 2; me++) {
+			config.early = early;
+			at_work_member(w, &config, me, 2);
+			EVENT(COMPUTED, AT(0));
+			EVENT(ROOT, .epoch = 1, .worker = 1 - me, .bucket = me, AT(0));
+			EVENT(FOLDED, .bucket = me, AT(0));
+			EVENT(SUM, .epoch = 1, .worker = 1 - me, .bucket = 1 - me, AT(0));
+			EVENT(LEAVES, .epoch = 1, .worker = 1 - me, AT(0));
+			const char *said = EVENT(UPDATED, AT(0), .news = &skipped);
+			CHECK(!strstr(said, "SUSPECT@1 0 closed") == !(early && !me), "%s", said);
+			EVENT(READY, AT(1));
+			SEAL_OF(1 - me, 1, 0, 1);
+			assert_string_equal(begun(w), early ? "not" : "ahead, goes on");
+			assert_int_equal(hd_member_holds(w->m), early);
+			EVENT(LOST, .worker = HD_COORDINATOR, .why = HD_CLOSED);
+			said = EVENT(UP, .worker = HD_COORDINATOR);
+			CHECK(!strstr(said, "SUSPECT@1 0 closed") == !(early && !me), "%s", said);
+			if (early) {
+				FENCE(2);
+				VIEW(2, 2, .step = 1, .nat = 2, .at = both);
+				assert_string_equal(begun(w), "goes on");
+			}
+			at_work_end(w);
+		}
+}
+
 /* A member without DECIDE finds out from all seals that know. */
 static void that_it_is_decided_may_be_known_from_seals_alone(void **state)
 {
@@ -303,6 +340,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_decided_view_is_in_force_right_after_all_know),
 		cmocka_unit_test(steps_are_begun_ahead_within_a_view),
+		cmocka_unit_test(a_skipped_step_ends_the_epoch_of_early_updates),
 		cmocka_unit_test(that_it_is_decided_may_be_known_from_seals_alone),
 		cmocka_unit_test(who_is_not_of_the_next_view_leaves_at_the_switch),
 		cmocka_unit_test(the_switch_waits_for_who_leaves),

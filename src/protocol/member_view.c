@@ -150,7 +150,7 @@ static void adopt(struct hd_member *m, const struct hd_view *view)
 	m->has_view = true;
 	m->next.open = false;
 	m->switch_step = HD_NO_STEP;
-	m->hold = m->cut = m->fewer = false;
+	m->hold = m->cut = m->fewer = m->vain = false;
 	m->state = HD_MEMBER;
 	hd_member_act(m, HD_DO_ADOPT)->view = &m->view;
 	m->links_ns = first && !hd_member_all_up(m) && !hd_member_lost_any(m) ?

@@ -100,6 +100,7 @@ struct hd_sim_result {
 	uint32_t unheard, heeded;
 	uint32_t missed;                  /* calls */
 	uint32_t flapped, unheeded;       /* links; of them, with the word that they are well again lost */
+	uint32_t vain;                    /* times that a member began of a step what a skipped one undid */
 	uint32_t ahead;                   /* steps that a member began while it ended the one before */
 	uint32_t halted;                  /* runs that were asked to stop, and did */
 	/* members asked to leave that did, by how many steps they sealed after the one at hand (and more) */

@@ -119,6 +119,7 @@ struct sim_proc {
 	uint64_t drained_at;              /* step + 1 in which it was asked to leave; 0: it was not */
 	/* of a step that goes on: 1 + the next one, which is begun as well; in which epoch */
 	uint64_t ahead; uint32_t ahead_epoch;
+	uint32_t vain_epoch;              /* what it began there was in vain: it begins nothing more in it */
 	uint32_t posted_epoch;            /* BEGIN or AGAIN of posted_step came in it: buffers are posted */
 	uint64_t posted_step;
 	bool posted;
@@ -231,6 +232,12 @@ static inline bool sim_partial(const struct sim_world *s)
 static inline bool sim_meets(const struct sim_world *s)
 {
 	return s->lockstep || s->seed & HD_SIM_GOING_ON;
+}
+/* Do stages update before the norm, and is that step skipped? */
+static inline bool sim_early(const struct sim_world *s) { return s->shape.nstages && s->seed / 2 % 3 == 1; }
+static inline bool sim_skips(const struct sim_world *s, uint64_t step)
+{
+	return sim_early(s) && (step + s->seed) % 7 == 3;
 }
 uint64_t sim_rnd(struct sim_world *s, uint64_t n);                      /* 0 .. n - 1 */
 static inline int64_t sim_between(struct sim_world *s, int64_t from, int64_t to)

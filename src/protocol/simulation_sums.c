@@ -332,7 +332,7 @@ void sim_finish(struct sim_world *s, uint32_t slot, uint64_t step)
 {
 	struct sim_proc *p = &s->proc[slot];
 	struct hd_step_news news = { .loss_sum = (double)step, .samples = 1,
-		.has_digest = (step + 1) % s->digest_every == 0 };
+		.has_digest = (step + 1) % s->digest_every == 0, .skipped = sim_skips(s, step) };
 	uint64_t foreign = 0;             /* what of the sums came of other states */
 
 	memcpy(p->squared, p->sum_here, sizeof p->squared);
@@ -358,6 +358,11 @@ void sim_finish(struct sim_world *s, uint32_t slot, uint64_t step)
 	p->version = step + 1;
 	p->ran = p->ran ? p->ran : step + 1;
 	p->tag = mix(p->tag + s->full + foreign) | 1;
+	if (news.skipped && p->ahead == step + 2) {
+		p->ahead = 0;
+		p->vain_epoch = p->ahead_epoch;
+		s->result->vain++;
+	}
 	p->known_tag = news.has_digest ? p->tag : 0;
 	memcpy(&news.digest, &p->known_tag, sizeof p->known_tag);
 	sim_hear(s, &p->heard, &(struct hd_msg){ .kind = HD_MSG_SEAL,

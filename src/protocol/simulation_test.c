@@ -77,7 +77,7 @@ static void no_seed_of_stages_violates_an_invariant(void **state)
 {
 	const char *asked = getenv("HD_SIM_SEEDS");
 	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, fetches = 0, crashes = 0, restores = 0,
-		given_up = 0, reshaped = 0, ahead = 0;
+		given_up = 0, reshaped = 0, ahead = 0, vain = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
@@ -91,9 +91,11 @@ static void no_seed_of_stages_violates_an_invariant(void **state)
 		restores += r.restores;
 		given_up += r.given_up;
 		ahead += r.ahead;
+		vain += r.vain;
 	}
-	/* most steps are begun inside the one before (member.h, rule 13), by each member */
-	assert_true(ahead > 20 * n);
+	/* most steps are begun inside the one before (member.h, rule 13), by each member; of a third of the
+	 * seeds some in vain */
+	CHECK(ahead > 20 * n && vain > n / 2, "%" PRIu64 " ahead, %" PRIu64 " in vain", ahead, vain);
 	assert_true(asked || (fetches > n && crashes > n / 10 && restores > n / 20 && given_up > n / 20 &&
 		restores < crashes && reshaped > n / 2));
 }
@@ -425,7 +427,7 @@ static void an_undisturbed_run_does_nothing_twice(void **state)
 			HD_SIM_STAGED | HD_SIM_SHADOWED };
 		for (int kind = 0; kind < 10; kind++) {
 			run(seed | kinds[kind % 5] | (kind < 5 ? 0 : HD_SIM_MISSED), 0, &r);
-			CHECK(!r.redone && !r.crashes && !r.restores && r.epochs <= 3,
+			CHECK(!r.redone && !r.crashes && !r.restores && r.epochs <= 3 + r.vain,
 				"seed %" PRIu64 ": %u redone, %u epochs", seed, r.redone, r.epochs);
 		}
 	}

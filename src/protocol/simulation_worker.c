@@ -238,6 +238,9 @@ static void left(struct sim_world *s, const struct sim_proc *p)
 static void check_window(struct sim_world *s, struct sim_proc *p, const struct hd_member_action *a)
 {
 	const bool has = p->ahead == a->step + 1 && p->ahead_epoch == p->epoch;
+	if (p->vain_epoch == p->epoch)
+		sim_bad(s, "window", "worker %u begins step %llu in epoch %u, where it began it in vain",
+			p->id, (unsigned long long)a->step, p->epoch);
 	struct sim_said *said = &s->said[a->step % (sizeof s->said / sizeof *s->said)];
 
 	if (a->ahead != has)

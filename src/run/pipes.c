@@ -138,6 +138,10 @@ static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, const
 		first[s] = given[s];
 	for (uint32_t s = 0; s < pipes->shape.nstages && given; s++)
 		pipes->shape.first[s] = given[s / pipes->groups];
+	/* as in one process; what a view's shape says stays */
+	if (!err && !given && !copies && pipes->groups == 1 && n > 1 &&
+		!hd_task_drains(task, pipes->stages.p))
+		hd_run_stages_hold_last(first, n, task);
 	err = err ? err : hd_graph_stages_make(&cuts, &task->train, first, n, arena, diag);
 	err = err ? err : hd_graph_spread_make(&spread, &cuts, (uint32_t)hd_job_int(task->job, HD_JOB_SHARDS),
 		pipes->stages.t, pipes->groups, arena, diag);
@@ -347,17 +351,11 @@ static const char *cause_of(const struct hd_view *view, const char *shape, struc
 /* Do steps of the view overlap? What a plan says besides is in stages.c. */
 static void find_overlap(struct hd_run_stages *s, const struct hd_view *view, const struct hd_task *task)
 {
-	const struct { bool drains; const char *why; } rows[] = {
-		{ hd_shape_redundancy(&view->shape) != HD_REDUNDANCY_NONE,
-			"workers hold shadows of stages: elastic.redundancy" },
-		{ task->delays.early, "over workers the last stage waits for the norm" },
-	};
-
 	if (!s->delayed)
 		return;
 	s->drains = hd_task_drains(task, s->p);
-	for (size_t i = 0; i < sizeof rows / sizeof *rows && !s->drains; i++)
-		s->drains = rows[i].drains ? rows[i].why : NULL;
+	if (!s->drains && hd_shape_redundancy(&view->shape) != HD_REDUNDANCY_NONE)
+		s->drains = "workers hold shadows of stages: elastic.redundancy";
 	s->overlap = !s->drains;
 }
 
@@ -374,6 +372,7 @@ static enum hd_err staged(struct hd_plan *plan, const struct hd_pipes *pipes, co
 		for (uint32_t r = share[k] = 0; r < hd_view_copies(&view->shape, 0); r++)
 			share[k] += view->rank[k * view->shape.width + r].nvns;
 	s.share = share;
+	s.shared = true;
 	find_overlap(&s, view, task);
 	return hd_run_stages_plan(plan, &s, job, task, NULL, arena, diag);
 }

@@ -16,7 +16,7 @@
  *    their own stages alone; with elastic.redundancy also parameters and slots of the stages whose shadow
  *    they have (protocol/view.h, rule 10), whose work is in the lists (pipes_shadows.h). Where updates are
  *    delayed (engine/delays.h), earlier versions lie where the parameters lie; steps of one straight pipeline
- *    overlap (engine/overlap.h), without redundancy and where the last stage is late, too.
+ *    overlap (engine/overlap.h), without redundancy.
  * 5. The devices of a rank (parallel.tensor) lie on one worker where it has enough, else on `groups` of them,
  *    as many on each (parallel.groups, kept as the width is). What a view counts as ranks and stages are then
  *    groups of ranks and what these run of a stage (graph/spread.h); `stages` says the ranks themselves.

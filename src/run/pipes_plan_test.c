@@ -124,6 +124,8 @@ static void steps_of_delayed_updates_overlap_over_workers(void **state)
 {
 	static const char mlp[] = "model: {use: builtin:mlp, args: {hidden: [32, 24, 16]}}\n"
 		"data: {kind: synthetic, count: 640}\n";
+	static const char llama[] = "data: {kind: synthetic, count: 640}\n"
+		"model: {use: builtin:llama, args: {layers: 4, width: 16, heads: 2, context: 8}}\n";
 	static const struct { const char *more; uint32_t vns; const char *drains; uint32_t n; } rows[] = {
 		{ "optim: {update: 2bw}\nparallel: {stages: 2, schedule: 2bw}\n", 8, NULL, 3 },
 		{ "optim: {update: vsync, cuts: auto:2}\nparallel: {stages: 2, schedule: vsync}\n", 8, NULL, 2 },
@@ -134,7 +136,12 @@ static void steps_of_delayed_updates_overlap_over_workers(void **state)
 		{ "optim: {update: 2bw}\nparallel: {stages: 2, schedule: 2bw}\n"
 			"comm: {sync: stages}\nelastic: {redundancy: lazy}\n", 8, "elastic.redundancy", 2 },
 		{ "optim: {update: stash, cuts: auto:2, clip: 0}\nparallel: {stages: 2, schedule: stash}\n",
-			8, "the last stage waits for the norm", 2 },
+			8, NULL, 2 },
+		{ "optim: {update: stash, cuts: auto:2}\nparallel: {stages: 2, schedule: stash}\n", 8,
+			"the last stage waits for the norm that optim.clip needs", 2 },
+		/* the plan's last cut goes to the job's */
+		{ "optim: {update: stash, cuts: auto:2, clip: 0}\nparallel: {stages: 3, schedule: stash}\n"
+			"comm: {sync: stages}\n", 8, NULL, 3 },
 	};
 
 	(void)state;
@@ -143,13 +150,15 @@ static void steps_of_delayed_updates_overlap_over_workers(void **state)
 		struct hd_plan plan;
 		struct made m;
 		/* the last stage of this one learns something, which is not late with stash */
-		begin_with(&m, mlp, rows[i].vns, rows[i].more);
+		begin_with(&m, i + 1 < sizeof rows / sizeof *rows ? mlp : llama, rows[i].vns, rows[i].more);
 		CHECK(!m.err, "row %zu: %s", i, m.diag.text);
 		assert_true(hd_pipes_view(&view, &m.pipes, rows[i].n, 1, rows[i].vns));
 		CHECK(plan_of(&m, &view, &plan) == HD_OK, "row %zu: %s", i, m.diag.text);
 		const struct hd_plan_job job = job_of(&m);
 		CHECK(hd_plan_staged_check(&plan, &job, NULL, &m.diag) == HD_OK, "row %zu: %s", i,
 			m.diag.text);
+		/* buckets are of the cuts that the plan has */
+		assert_memory_equal(plan.first, m.pipes.stages.first, plan.nstages * sizeof *plan.first);
 		CHECK(plan.overlap == !rows[i].drains && strstr(plan.cause, rows[i].drains ? rows[i].drains :
 			"with steps that overlap"), "row %zu: %s", i, plan.cause);
 		hd_rig_close(&m.rig);

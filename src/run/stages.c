@@ -300,20 +300,23 @@ static enum hd_err find_keeps(uint8_t **keeps, const struct hd_run_stages *s, ui
 	return HD_OK;
 }
 
-/* What the next step reads as this one makes it has to lie in the last stage (engine/eager.h): that one
- * begins no later than the last one of the job. */
+void hd_run_stages_hold_last(uint32_t *first, uint32_t nstages, const struct hd_task *task)
+{
+	const uint32_t to = task->delays.early ? task->delays.first[task->delays.nstages - 1] : 0;
+
+	if (to && first[nstages - 1] > to && (nstages == 2 || first[nstages - 2] < to))
+		first[nstages - 1] = to;
+}
+
 static enum hd_err hold_last(const uint32_t **first, uint32_t nstages, const struct hd_task *task,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	const uint32_t to = task->delays.first[task->delays.nstages - 1];
-
-	if ((*first)[nstages - 1] <= to || (nstages > 2 && (*first)[nstages - 2] >= to) || !to)
-		return HD_OK;
 	uint32_t *moved = hd_arena_take(arena, nstages, sizeof *moved);
+
 	if (!moved)
 		return no_memory(diag);
 	memcpy(moved, *first, nstages * sizeof *moved);
-	moved[nstages - 1] = to;
+	hd_run_stages_hold_last(moved, nstages, task);
 	*first = moved;
 	return HD_OK;
 }
@@ -333,7 +336,7 @@ static enum hd_err find_overlap(bool *overlap, const uint32_t **first, struct hd
 			"the devices of a rank lie on several workers" : NULL;
 	*overlap = s->overlap && !s->drains && s->p > 1;
 	if (*overlap && task->delays.early) {
-		err = hold_last(&held, nstages, task, arena, &why);
+		err = s->shared ? HD_OK : hold_last(&held, nstages, task, arena, &why);
 		err = err ? err : hd_stages_overlap(task, held, nstages, arena, &why);
 	}
 	*first = err ? *first : held;

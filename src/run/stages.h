@@ -36,6 +36,7 @@ struct hd_run_stages {
 	const uint32_t *first;            /* [stages] nodes of the graph with which stages begin */
 	const uint32_t *share;            /* [d] virtual nodes of each pipeline */
 	const bool *again;                /* [stages] keeps its input alone */
+	bool shared;                      /* over workers, whose buckets are of these cuts: none is moved */
 };
 
 /* `ndevices` 0: not said; `ncores` then bounds how many there are. HD_E_INVAL: numbers that do not go
@@ -51,6 +52,11 @@ static inline uint32_t hd_run_stages_n(const struct hd_run_stages *stages)
 }
 /* What a generator is asked for, for a pipeline of m virtual nodes (generate.h). */
 struct hd_schedule_ask hd_run_stages_ask(const struct hd_run_stages *stages, uint32_t m);
+
+/* What the next step reads as this one makes it has to lie in the last stage (engine/eager.h): that one
+ * begins no later than the last one of the job. Moves its cut where that can be. */
+struct hd_task;
+void hd_run_stages_hold_last(uint32_t *first, uint32_t nstages, const struct hd_task *task);
 
 /* The order of a schedule whose steps are each drained: of delayed updates that of 1f1b; NULL stays. */
 const char *hd_run_stages_drained(const char *schedule);

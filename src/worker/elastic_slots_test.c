@@ -49,7 +49,7 @@ static uint32_t nput;
 uint64_t hd_dist_slot_bytes(const struct hd_worker *worker, uint32_t bucket) { (void)worker;
 	return bucket == B - 1 ? 0 : 8 + bucket; }
 
-void hd_dist_slot_get(const struct hd_worker *worker, uint32_t bucket,
+void hd_dist_slot_get(struct hd_worker *worker, uint32_t bucket,
 	uint8_t *bytes) { memcpy(bytes, slots[bucket], hd_dist_slot_bytes(worker, bucket)); }
 
 static bool put_borrowed;
