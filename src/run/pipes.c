@@ -139,7 +139,7 @@ static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, const
 	for (uint32_t s = 0; s < pipes->shape.nstages && given; s++)
 		pipes->shape.first[s] = given[s / pipes->groups];
 	/* as in one process; what a view's shape says stays */
-	if (!err && !given && !copies && pipes->groups == 1 && n > 1 &&
+	if (!err && !given && pipes->stages.delayed && !copies && pipes->groups == 1 && n > 1 &&
 		!hd_task_drains(task, pipes->stages.p))
 		hd_run_stages_hold_last(first, n, task);
 	err = err ? err : hd_graph_stages_make(&cuts, &task->train, first, n, arena, diag);

@@ -155,6 +155,41 @@ static void stages_with_copies_are_candidates(void **state)
 	}
 }
 
+/* Of an odd number: the best of all cuts of both numbers of copies that make up five is among what is tried,
+ * and what is chosen is no slower. */
+static void five_workers_get_the_best_copies(void **state)
+{
+	static const uint32_t numbers[][2] = { { 4, 1 }, { 1, 4 } };
+
+	(void)state;
+	for (uint32_t dear = 0; dear < 2; dear++) {
+		struct hd_made m;
+		const struct hd_view_shape *with = NULL;
+		double least = INFINITY, best = 0;
+		begin(&m, "parallel: {mode: auto}\n", 5);
+		m.costs->link_ns_per_byte = dear ? 200 : 0;
+		const struct hd_pipes_choices c = choose(&m, 5);
+		for (uint32_t k = 0; k < c.n && !with; k++)
+			if (hd_view_has_copies(&c.at[k].shape)) {
+				with = &c.at[k].shape;
+				best = c.at[k].step_ns * 1e-6;
+			}
+		assert_non_null(with);
+		for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+			for (uint32_t k = 1; k < m.costs->cuts.n; k++) {
+				struct hd_view_shape s = *with;
+				s.nstages = 2;
+				s.width = 5;
+				s.place[1] = (uint8_t)numbers[i][0];
+				s.first[1] = m.costs->line.first[k];
+				least = fmin(least, settled_ms(&m, &s, 5));
+			}
+		CHECK(with->width == 5 && fabs(best / least - 1) < 1e-9 && c.at[0].step_ns * 1e-6 <= best,
+			"bytes %u: %g, least %g", dear, best, least);
+		hd_made_end(&m);
+	}
+}
+
 static void the_whole_model_is_a_candidate_unless_state_is_by_stages(void **state)
 {
 	static const struct { const char *more; bool whole; uint32_t more_than_vns; } rows[] = {
@@ -336,6 +371,7 @@ int main(void)
 		cmocka_unit_test(keys_bound_the_choice),
 		cmocka_unit_test(the_exchange_decides_where_bytes_are_dear),
 		cmocka_unit_test(stages_with_copies_are_candidates),
+		cmocka_unit_test(five_workers_get_the_best_copies),
 		cmocka_unit_test(the_whole_model_is_a_candidate_unless_state_is_by_stages),
 		cmocka_unit_test(stages_that_must_compute_again_are_chosen),
 		cmocka_unit_test(what_the_keys_forbid_is_refused),

@@ -165,6 +165,26 @@ static void steps_of_delayed_updates_overlap_over_workers(void **state)
 	}
 }
 
+/* Where steps are drained the cuts divide the work, wherever the job's last stage begins. */
+static void cuts_of_steps_that_are_drained_stay(void **state)
+{
+	static const char *const schedules[] = { "stash", "1f1b" };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct made m;
+		char more[160];
+		snprintf(more, sizeof more, "optim: {update: stash, cuts: auto:2, clip: 0}\n"
+			"parallel: {stages: 3, schedule: %s}\n", schedules[i]);
+		begin_with(&m, "data: {kind: synthetic, count: 640}\n"
+			"model: {use: builtin:llama, args: {layers: 4, width: 16, heads: 2, context: 8}}\n",
+			8, more);
+		const uint32_t last = m.pipes.stages.first[2], job = m.rig.task->delays.first[1];
+		CHECK(!m.err && (i ? last > job : last == job), "%s: %u, %u", schedules[i], last, job);
+		hd_rig_close(&m.rig);
+	}
+}
+
 /* Chunks of a member's buckets go to its devices one after another. */
 static void a_view_without_shape_is_planned_as_data(void **state)
 {
@@ -486,6 +506,7 @@ int main(void)
 		cmocka_unit_test(tensors_in_several_buckets_are_known_where_they_matter),
 		cmocka_unit_test(what_makes_no_pipelines_is_refused_and_leaves_none),
 		cmocka_unit_test(steps_of_delayed_updates_overlap_over_workers),
+		cmocka_unit_test(cuts_of_steps_that_are_drained_stay),
 		cmocka_unit_test(a_run_begins_in_the_shape_that_its_devices_make),
 		cmocka_unit_test(a_view_without_shape_is_planned_as_data),
 		cmocka_unit_test(a_plan_of_stages_says_which_view_it_is_of),
