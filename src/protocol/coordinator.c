@@ -515,6 +515,7 @@ static void on_reshape(struct hd_coordinator *co, const struct hd_co_event *even
 	assert(co->config.shape.nstages && event->shape->nstages && event->n);
 	co->config.shape = *event->shape;
 	co->config.pipes = event->n;
+	co->config.least = event->least;
 	co->replan = true;                /* of the same shape: other pipelines */
 	uint32_t stages = event->shape->nstages, most = event->n,
 		devices = event->shape->width * hd_view_each(event->shape);

@@ -99,6 +99,11 @@
  *     is wanted was refused, members come and go in the one in force; and where after a loss nothing else
  *     is left, it is the one all the same, and whoever cannot take it ends.
  *
+ * 19. Least pipelines (config.least; ADR 161). A step begins in a view of at least so many, so that each
+ *     stage has as many holders. With devices for fewer the stages of rule 17 are as many as so many
+ *     pipelines have ranks, with shadows or without, or all hold; an open step is finished by those that are
+ *     left (rule 15). A planned change that would leave fewer waits for devices.
+ *
  * Pure: events in, actions out; time is an argument. Returned actions are valid until the next call.
  * create/destroy; one thread. */
 #ifndef HD_PROTOCOL_COORDINATOR_H
@@ -173,6 +178,7 @@ struct hd_co_config {
 	/* of a model in stages: its shape, and pipelines at most; else 0, 0 */
 	struct hd_view_shape shape;
 	uint32_t pipes;
+	uint32_t least;                   /* pipelines, rule 19; 0: 1 */
 	/* what the buckets of a shape are; borrowed: [nbuckets] bytes of the state of each. NULL: ranks are
 	 * members in order */
 	hd_shape_buckets *of_shape;
@@ -221,7 +227,7 @@ enum hd_co_event_kind {
 
 struct hd_co_event {
 	enum hd_co_event_kind kind;
-	uint32_t worker, n, code;
+	uint32_t worker, n, code, least;
 	uint64_t step, serial;
 	enum hd_suspicion why;
 	const struct hd_msg *msg;

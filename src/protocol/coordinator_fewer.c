@@ -119,12 +119,12 @@ static bool may(const struct hd_coordinator *co)
 	const struct hd_stage_buckets *buckets = co->config.fewer && co->config.of_shape ?
 		co->config.of_shape(co->config.of_shape_self, shape_of(co)) : NULL;
 
-	return buckets && buckets->shadows;
+	return buckets && (buckets->shadows || hd_co_least(co) > 1);
 }
 
 bool hd_co_may_have_fewer(const struct hd_coordinator *co, uint32_t nranks)
 {
-	return nranks >= 2 && nranks > co->fewer_tried && may(co);
+	return nranks / hd_co_least(co) >= 2 && nranks > co->fewer_tried && may(co);
 }
 
 bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next)
@@ -143,18 +143,20 @@ bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next)
 		width += w ? w->ndevices / hd_view_each(had) : 0;
 	}
 	co->fewer_tried = width;
+	width /= hd_co_least(co);
 	ask.lost = lost_stages(of, next);
 	ask.width = width;
 	ask.nrefused = all_refused(co, next, refused);
 	if (width < 2 || width >= had->width || !co->config.fewer(co->config.fewer_self, &ask, &fewer) ||
 		fewer.width > width || !co->config.of_shape(co->config.of_shape_self, &fewer) ||
 		hd_co_is_refused(co, &fewer, next->member, next->nmembers) ||
-		!hd_co_fill_map(co, next, &fewer, 0))
+		!hd_co_fill_map(co, next, &fewer, 0, hd_co_least(co)))
 		return false;
 	if (of)
 		co->fewer_of = *of;
 	hd_co_note(co, "fewer", HD_NOBODY,
 		"%u stages on %u devices until there are %u: no worker is waited for", fewer.nstages,
-		fewer.width * hd_view_each(&fewer), co->config.shape.width * hd_view_each(&co->config.shape));
+		fewer.width * hd_view_each(&fewer) * hd_co_least(co),
+		co->config.shape.width * hd_view_each(&co->config.shape) * hd_co_least(co));
 	return true;
 }

@@ -406,6 +406,55 @@ static void who_asked_for_more_or_has_no_shadows_waits(void **state)
 	}
 }
 
+/* Each has the state of its stage alone. */
+static void say_stages(struct co_at_work *c, uint64_t gone)
+{
+	const struct hd_view was = c->co->view;
+
+	for (uint32_t r = 0; r < was.nranks; r++) {
+		const uint64_t slot = UINT64_C(1) << r % 3;
+		if (!(gone >> was.rank[hd_view_rank(&was, r / 3, r % 3)].worker & 1))
+			FROM(was.rank[hd_view_rank(&was, r / 3, r % 3)].worker, STATUS,
+				.epoch = c->co->record.epoch, .status = { .member = true, .begun = true,
+				.width = 3, .nplace = 3, .place = (const uint32_t[]){ 0, 1, 2 }, .nslot = 1,
+				.slot = &slot });
+	}
+}
+
+/* Rule 19: two pipelines of three ranks, never fewer. With five devices the stages are two; with three, of
+ * which each has another stage, all hold, though one pipeline were enough for the job. */
+static void two_pipelines_at_least_are_left_or_none(void **state)
+{
+	static const struct { uint64_t gone; uint32_t left, width; } row[] = { { 1 << 1, 5, 2 },
+		{ 1 << 1 | 1 << 3, 4, 2 }, { 1 << 1 | 1 << 3 | 1 << 5, 3, 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct asked asked = { .says = true };
+		struct hd_co_config config = config_of(&asked, 1);
+		struct co_at_work at, *c = &at;
+		config.pipes = config.least = 2;
+		config.target = 6;
+		co_run(c, &config, 6);
+		assert_true(hd_view_pipes(&c->co->view) == 2 && !c->co->holding);
+		for (uint32_t w = 0; w < 6; w++)
+			if (row[i].gone >> w & 1)
+				CO(LOST, .worker = w, .why = HD_EXITED);
+		STORED();
+		say_stages(c, row[i].gone);
+		const struct hd_msg_view *v = view_of(c);
+		assert_true(v && asked.n == (row[i].width > 0) && (!asked.n || (asked.width == row[i].width &&
+			asked.members == row[i].left && !asked.lost)));
+		if (row[i].width)
+			assert_true(!v->hold && v->width == 2 && v->nrank == 4 &&
+				strstr(co_note_text(c, "fewer"), "2 stages on 4 devices until there are 6"));
+		else
+			assert_true(v->hold && !v->nplace && strstr(co_note_text(c, "hold"),
+				"2 pipelines of the job's 3 stages have 6 ranks"));
+		co_end(c);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -419,6 +468,7 @@ int main(void)
 		cmocka_unit_test(refusals_of_workers_that_are_gone_make_room),
 		cmocka_unit_test(a_planned_change_that_is_refused_is_void),
 		cmocka_unit_test(who_asked_for_more_or_has_no_shadows_waits),
+		cmocka_unit_test(two_pipelines_at_least_are_left_or_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

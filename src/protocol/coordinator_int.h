@@ -260,10 +260,15 @@ void hd_co_switched(struct hd_coordinator *co);           /* the decided view is
 void hd_co_void(struct hd_coordinator *co);               /* the planned change is no more */
 void hd_co_commit(struct hd_coordinator *co);             /* every step that all members have sealed */
 /* Ranks of the members it has; of stages in that shape, by what `held` says of them, and without those in
- * `going` (a mask), if the others are enough. False: fewer devices than a pipeline needs; the map is even
- * then, and of one stage. */
+ * `going` (a mask), if the others are enough. False: fewer devices than `least` pipelines need; the map is
+ * even then, and of one stage. */
 bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, const struct hd_view_shape *shape,
-	uint64_t going);
+	uint64_t going, uint32_t least);
+/* rule 19 */
+static inline uint32_t hd_co_least(const struct hd_coordinator *co)
+{
+	return co->config.least && co->config.shape.nstages ? co->config.least : 1;
+}
 /* coordinator_fewer.c: the same in a shape with fewer stages, by rule 17; a note says so. False: in none */
 bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next);
 /* Has a worker of these members refused that shape? */

@@ -107,7 +107,7 @@ static void leave_out(uint32_t *nranks, uint32_t n, uint64_t going, uint32_t wid
 }
 
 bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, const struct hd_view_shape *shape,
-	uint64_t going)
+	uint64_t going, uint32_t least)
 {
 	struct hd_member_info info[HD_MAX_MEMBERS];
 	uint32_t ndevices[HD_MAX_MEMBERS], nranks[HD_MAX_MEMBERS], member[HD_MAX_MEMBERS];
@@ -122,9 +122,9 @@ bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, const struc
 		member[i] = view->member[i];
 	}
 	if (shape->nstages)
-		leave_out(nranks, view->nmembers, going, shape->width);
+		leave_out(nranks, view->nmembers, going, shape->width * least);
 	if (shape->nstages && hd_view_staged(view, view->epoch, member, nranks, view->nmembers,
-		co->config.nvns, shape, co->config.pipes)) {
+		co->config.nvns, shape, co->config.pipes) && hd_view_pipes(view) >= least) {
 		settle(co, view, nranks);
 		return true;
 	}
@@ -473,7 +473,7 @@ static void open_change(struct hd_coordinator *co)
 		going |= (uint64_t)!hd_view_has(&stay, next.member[i]) << i;
 	next.epoch = co->record.epoch + 1;
 	hold_as_before(co, &next);
-	if (!hd_co_fill_map(co, &next, shape, going))
+	if (!hd_co_fill_map(co, &next, shape, going, hd_co_least(co)))
 		return;                                   /* leavers wait for devices in their place */
 	co->replan = false;
 	if (hd_view_same_map(&next, &co->view))           /* the leaver must stay for its slots */
@@ -691,10 +691,10 @@ static uint32_t count_ranks(const struct hd_coordinator *co)
 	return n;
 }
 
-/* Stages: are there devices for a pipeline? */
+/* Stages: are there devices for a pipeline, or as many as there are to be? */
 static bool fits_shape(const struct hd_coordinator *co)
 {
-	return !co->config.shape.nstages || count_ranks(co) >= co->config.shape.width;
+	return !co->config.shape.nstages || count_ranks(co) >= co->config.shape.width * hd_co_least(co);
 }
 
 static void plan_start(struct hd_coordinator *co)

@@ -466,7 +466,7 @@ static void give_up(struct hd_coordinator *co, struct view_verdict *v)
 static bool fill_in(struct hd_coordinator *co, const struct hd_view_shape *shape)
 {
 	return !hd_co_is_refused(co, shape, co->next.member, co->next.nmembers) &&
-		hd_co_fill_map(co, &co->next, shape, 0);
+		hd_co_fill_map(co, &co->next, shape, 0, hd_co_least(co));
 }
 
 /* The shape in force: a coordinator that took over has it from its members. */
@@ -492,10 +492,11 @@ static bool fill_map(struct hd_coordinator *co, const struct view_verdict *v)
 
 	for (uint32_t i = 0; i < v->n && v->open && !co->open.afresh; i++)
 		if (v->member[i]->answer.shape.nstages)
-			return hd_co_fill_map(co, &co->next, &v->member[i]->answer.shape, 0);
+			return hd_co_fill_map(co, &co->next, &v->member[i]->answer.shape, 0, 1);
 	co->fewer_tried = 0;
 	return fill_in(co, shape) || fill_as_before(co, v) ||
-		hd_co_fill_fewer(co, &co->next) || hd_co_fill_map(co, &co->next, shape, 0);
+		hd_co_fill_fewer(co, &co->next) || hd_co_fill_map(co, &co->next, shape, 0,
+			hd_co_least(co));
 }
 
 static void in_force(struct hd_coordinator *co);
@@ -543,8 +544,10 @@ static void decide(struct hd_coordinator *co)
 	} else if (!fill_map(co, &v)) {
 		co->open.hold = true;
 		hd_co_note(co, "hold", HD_NOBODY,
-			"a pipeline of the job's %u stages has %u ranks, and there are fewer devices: more "
-			"workers are waited for", co->config.shape.nstages, co->config.shape.width);
+			"%u pipeline%s of the job's %u stages %s %u ranks, and there are fewer devices: more "
+			"workers are waited for", hd_co_least(co), hd_co_least(co) > 1 ? "s" : "",
+			co->config.shape.nstages, hd_co_least(co) > 1 ? "have" : "has",
+			co->config.shape.width * hd_co_least(co));
 	}
 	co->open.fewer = co->next.shape.nstages && co->next.shape.width < co->config.shape.width;
 	co->open_alone = v.open && !co->open.afresh && hd_co_computes_together(co);

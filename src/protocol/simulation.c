@@ -183,24 +183,37 @@ static void perform(struct sim_world *s, const struct hd_co_action *a);
 void sim_co_step(struct sim_world *s, const struct hd_co_event *event)
 {
 	uint32_t gen = s->co_gen;
+	bool holds = false;
 
 	if (!s->co)
 		return;
 	struct hd_co_actions todo = hd_coordinator_step(s->co, event, s->now);
-	for (size_t i = 0; i < todo.n && s->co && s->co_gen == gen; i++)
+	for (size_t i = 0; i < todo.n && s->co && s->co_gen == gen; i++) {
+		holds |= todo.at[i].kind == HD_CO_DO_SEND && todo.at[i].msg->kind == HD_MSG_VIEW &&
+			todo.at[i].msg->view.hold;
 		perform(s, &todo.at[i]);
+	}
 	const struct hd_view *view = s->co ? hd_coordinator_view(s->co) : NULL;
 	if (view && view->epoch < s->co_epoch)
 		sim_bad(s, "epoch", "the coordinator falls from epoch %u to %u", s->co_epoch, view->epoch);
 	if (view)
 		s->co_epoch = view->epoch;
+	struct hd_co_status status = { .holding = true };
+	if (view)
+		hd_coordinator_status(s->co, &status);
+	if (view && holds)                        /* after the open step */
+		s->held_epoch = view->epoch;
+	if (view && view->shape.nstages && !status.holding && view->epoch != s->held_epoch &&
+		hd_view_pipes(view) < sim_least(s))
+		sim_bad(s, "least", "%u pipelines begin a step under epoch %u", hd_view_pipes(view),
+			view->epoch);
 }
 
 static void co_start(struct sim_world *s, bool by_member)
 {
 	struct hd_co_config config = { .verified = s->verified, .nvns = s->nvns, .nbuckets = s->nbuckets,
 		.copies = s->copies, .min = s->seed & HD_SIM_FEWER ? 1 : s->min,
-		.max = s->max, .shape = s->shape, .pipes = s->pipes,
+		.max = s->max, .shape = s->shape, .pipes = s->pipes, .least = sim_least(s),
 		.of_shape = s->shape.nstages ? sim_of_shape : NULL, .of_shape_self = s,
 		.whole = !sim_partial(s),
 		.goes_on = s->seed & HD_SIM_GOING_ON ? sim_goes_on : NULL, .goes_on_self = s,

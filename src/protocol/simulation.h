@@ -171,6 +171,9 @@ struct hd_sim_result {
 /* Of a seed with HD_SIM_STAGED: some workers have not the memory for some shapes, and refuse them. */
 #define HD_SIM_REFUSING (UINT64_C(1) << 49)
 
+/* Of a seed with HD_SIM_STAGED: no step begins in fewer than two pipelines. */
+#define HD_SIM_LEAST (UINT64_C(1) << 50)
+
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);
 

@@ -113,9 +113,11 @@ static void draw_stages(struct sim_world *s)
 		few->shape.schedule = SIM_SHAPES + i;
 		draw_cuts(&few->shape);
 		draw_buckets(s, few);
-		few->buckets.shadows = true;
+		few->buckets.shadows = s->seed & HD_SIM_SHADOWED;
 	}
-	s->min = width;
+	s->pipes += s->seed & HD_SIM_LEAST ? 1 : 0;
+	s->nvns += s->seed & HD_SIM_LEAST && s->nvns < 2;
+	s->min = width * sim_least(s);
 	s->max = width * s->pipes + (uint32_t)sim_rnd(s, 3);
 	s->target = s->min + (uint32_t)sim_rnd(s, s->max - s->min + 1);
 }
@@ -172,7 +174,8 @@ void sim_draw(struct sim_world *s, uint32_t only)
 	for (uint64_t i = s->seed & HD_SIM_RESHAPED ? 1 + sim_rnd(s, 6) : 0; i > 0; i--) {
 		int64_t at = sim_between(s, 0, span);
 		sim_push(s, (struct sim_world_event){ .at = at, .kind = EV_RESHAPE,
-			.what = (uint32_t)sim_rnd(s, SIM_SHAPES), .end = 1 + (uint32_t)sim_rnd(s, 2) });
+			.what = (uint32_t)sim_rnd(s, SIM_SHAPES),
+			.end = sim_least(s) + (uint32_t)sim_rnd(s, 2) });
 		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
 	}
 	for (uint64_t i = s->seed & HD_SIM_FLAPPED ? 1 + sim_rnd(s, 8) : 0; i > 0; i--) {

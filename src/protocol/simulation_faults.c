@@ -122,7 +122,8 @@ void sim_reshape(struct sim_world *s, uint32_t schedule, uint32_t pipes)
 	s->shape = s->shapes[schedule].shape;
 	s->pipes = pipes;
 	s->result->reshaped += s->co != NULL;
-	sim_co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_RESHAPE, .shape = &s->shape, .n = pipes });
+	sim_co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_RESHAPE, .shape = &s->shape, .n = pipes,
+		.least = sim_least(s) });
 }
 
 /* Mostly where a majority can decide. */

@@ -190,7 +190,7 @@ struct sim_world {
 	struct { uint32_t epoch, term; bool planned; } numbered[SIM_EPOCHS];
 	uint64_t nonce_of[SIM_IDS];       /* the worker that got an id */
 	uint64_t ckpt;                    /* newest step on disk */
-	uint32_t co_epoch;
+	uint32_t co_epoch, held_epoch;
 
 	uint64_t tag[SIM_STEPS + 1];      /* of X_s, once made; 0: not yet */
 	uint64_t saved_tag[SIM_STEPS + 1];        /* of the checkpoint of that step; 0: none */
@@ -308,6 +308,7 @@ void sim_member(struct sim_world *s, uint32_t slot, const struct hd_member_event
 void sim_task(struct sim_world *s, uint32_t slot, const struct sim_world_event *ev);
 
 /* simulation_failover.c */
+static inline uint32_t sim_least(const struct sim_world *s) { return s->seed & HD_SIM_LEAST ? 2 : 1; }
 /* hd_fewer_stages; `self` is the world */
 bool sim_fewer(void *self, const struct hd_fewer_ask *ask, struct hd_view_shape *fewer);
 /* Has it not the memory for that view? */

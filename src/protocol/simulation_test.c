@@ -195,6 +195,30 @@ static void no_seed_of_stages_with_shadows_violates_an_invariant(void **state)
 		" reshaped", n, fetches, crashes, bared, reshaped);
 }
 
+/* Two pipelines at least, with and without shadows: no step begins in fewer (the world says so), and with
+ * fewer devices the stages are fewer, or all hold. */
+static void no_seed_of_two_pipelines_at_least_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, crashes = 0, fewer = 0, restores = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
+		struct hd_sim_result r;
+		run(seed | HD_SIM_STAGED | HD_SIM_LEAST | (seed % 4 ? 0 : HD_SIM_REPLACED) | (seed % 3 ? 0 :
+			HD_SIM_RESHAPED) | (seed % 5 < 3 ? HD_SIM_FEWER : 0) | (seed % 7 < 2 ?
+			HD_SIM_SHADOWED : 0), UINT32_MAX, &r);
+		crashes += r.crashes;
+		fewer += r.fewer;
+		restores += r.restores;
+	}
+	CHECK(asked || SANITIZED || fewer > 0, "in %" PRIu64 " seeds %" PRIu64 " views of fewer stages", n,
+		fewer);
+	CHECK(asked || crashes > n / 10, "in %" PRIu64 " seeds %" PRIu64 " crashes, %" PRIu64 " restores", n,
+		crashes, restores);
+}
+
 /* Kills alone, at any time: a run in which each was of state that another held, too, and a second one did not
  * come before it was held twice again, never goes back to disk. */
 static void a_loss_of_what_a_shadow_holds_takes_nothing_from_disk(void **state)
@@ -460,6 +484,7 @@ int main(void)
 		cmocka_unit_test(no_seed_of_whole_tensors_by_stages_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_held_whole_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_with_shadows_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_two_pipelines_at_least_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_steps_that_go_on_violates_an_invariant),
 		cmocka_unit_test(a_loss_of_what_a_shadow_holds_takes_nothing_from_disk),
 		cmocka_unit_test(a_loss_in_the_first_steps_of_two_pipelines_takes_nothing_from_disk),
