@@ -149,6 +149,9 @@ uint32_t driver_devices(const struct driver *c);
 /* driver_shape.c: answers "shape" */
 HD_MUST_USE enum hd_err driver_answer_shape(struct driver *c, const struct hd_json *ask,
 	struct hd_json_writer *w, struct hd_diag *diag);
+/* driver_shape.c: elastic.resilience replica:F asks for more pipelines than there are virtual nodes for */
+HD_MUST_USE enum hd_err driver_has_pipelines(const struct hd_pipes *pipes, const struct hd_job *job,
+	struct hd_diag *diag);
 /* driver_shape.c: from one of the next steps on; the run's job keeps the mode that was asked for */
 HD_MUST_USE enum hd_err driver_make_redundant(struct driver *c, enum hd_redundancy mode,
 	struct hd_diag *diag);

@@ -369,10 +369,14 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 	err = err ? err : hd_pipe_set_init(&c->pipes, c->spec->task, diag);
 	if (err)
 		return err;
+	err = driver_has_pipelines(&c->pipes.first, job, diag);
+	if (err)
+		return err;
 	c->detect_ns = hd_job_int(job, HD_JOB_DETECT);
 	c->config = (struct hd_co_config){ .job = c->spec->task->job_hash, .nvns = job->nvns,
 		.nbuckets = hd_layout_nbuckets(&c->spec->task->layout),
-		.copies = hd_job_copies(job), .shape = c->pipes.first.shape, .pipes = c->pipes.first.most,
+		.copies = hd_job_copies(job), .least = hd_job_least_pipelines(job),
+		.shape = c->pipes.first.shape, .pipes = c->pipes.first.most,
 		.of_shape = c->pipes.first.shape.nstages ? hd_pipe_set_buckets : NULL,
 		.of_shape_self = &c->pipes, .bucket_bytes = c->pipes.first.bytes,
 		.whole = c->pipes.first.buckets.whole,

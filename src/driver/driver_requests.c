@@ -163,7 +163,7 @@ static enum hd_err renew_lease(struct driver *c, const struct hd_json *ask, stru
 static const char *what_lacks(const struct driver *c, const struct hd_co_status *s)
 {
 	return c->config.shape.nstages && s->nmembers >= c->config.min ?
-		"fewer devices than a pipeline has ranks" : "fewer workers than workers.min";
+		"fewer devices than its pipelines have ranks" : "fewer workers than workers.min";
 }
 
 static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, struct hd_json_writer *w,

@@ -23,6 +23,16 @@ static enum hd_err read_sets(struct hd_job_sets *sets, const struct hd_json *ask
 	return err;
 }
 
+enum hd_err driver_has_pipelines(const struct hd_pipes *pipes, const struct hd_job *job, struct hd_diag *diag)
+{
+	const uint32_t least = hd_job_least_pipelines(job);
+
+	return least == 1 || (pipes->shape.nstages && least <= pipes->most) ? HD_OK : hd_fail(diag,
+		HD_E_INVAL, "elastic.resilience: %s keeps %u pipelines, and this run has %u at most: give it "
+		"more virtual nodes or more replicas, or another way", hd_job_text(job, HD_JOB_RESILIENCE),
+		least, pipes->shape.nstages ? pipes->most : 0);
+}
+
 /* Workers have as many devices as those that are here. */
 static enum hd_err has_devices(const struct driver *c, const struct hd_pipes *pipes, int64_t nworkers,
 	struct hd_diag *diag)
@@ -68,7 +78,7 @@ static void reshape_to(struct driver *c, const struct hd_view_shape *shape, uint
 	c->redrawn.nstages = 0;
 	c->reshaped = true;
 	driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RESHAPE, .shape = &c->config.shape,
-		.n = most });
+		.n = most, .least = c->config.least });
 }
 
 static enum hd_err with_redundancy(struct hd_view_shape *shape, struct driver *c, enum hd_redundancy mode,
@@ -129,9 +139,15 @@ static enum hd_err change_redundancy(struct driver *c, const struct hd_job *job,
 	struct hd_view_shape shape;
 	enum hd_err err = with_redundancy(&shape, c, (enum hd_redundancy)kept->value.i, diag);
 
+	if (!err && hd_job_least_pipelines(job) > c->config.pipes)
+		err = hd_fail(diag, HD_E_INVAL, "elastic.resilience: %s keeps %u pipelines, and this run has "
+			"%u at most: ask for parallel.replicas, too", kept[1].value.text,
+			hd_job_least_pipelines(job), c->config.pipes);
 	err = err ? err : hd_kept_job_put(c->spec->dir, kept, sizeof kept / sizeof *kept, arena, diag);
-	if (!err)
+	if (!err) {
+		c->config.least = hd_job_least_pipelines(job);
 		reshape_to(c, &shape, c->config.pipes);
+	}
 	return err;
 }
 
@@ -154,11 +170,14 @@ static enum hd_err change_stages(struct driver *c, struct hd_job *job, const str
 		leave_to_guard(c, job, &pipes.shape);
 	if (!err && hd_json_find(ask, "workers"))
 		err = hd_json_get_i64(ask, "workers", 1, HD_MAX_MEMBERS, &nworkers, diag);
+	err = err ? err : driver_has_pipelines(&pipes, job, diag);
 	err = err ? err : has_devices(c, &pipes, nworkers, diag);
 	err = err ? err : hd_pipe_set_find(&c->pipes, &pipes.shape, &kept, diag);
 	err = err ? err : hd_pipes_keep_shape(c->spec->dir, job, &pipes, arena, diag);
-	if (!err)
+	if (!err) {
+		c->config.least = hd_job_least_pipelines(job);
 		reshape_to(c, &pipes.shape, pipes.most);
+	}
 	return err;
 }
 
@@ -235,7 +254,7 @@ static enum hd_err change_to(struct driver *c, const struct hd_view_shape *shape
 		return err;
 	c->config.shape = pipes->shape;
 	driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RESHAPE, .shape = &c->config.shape,
-		.n = c->config.pipes });
+		.n = c->config.pipes, .least = c->config.least });
 	return HD_OK;
 }
 

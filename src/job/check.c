@@ -487,6 +487,16 @@ static enum hd_err take_way(struct hd_job_reader *reader)
 		hd_job_int(job, HD_JOB_PAR_REPLICAS) == 1)
 		return hd_job_refuse(reader, "elastic.resilience: reroute lets peers in other pipelines go "
 			"on, and with parallel.replicas: 1 there is none: write 2 or more, or checkpoint");
+	const uint32_t least = hd_job_least_pipelines(job);
+	if (least > 1 && !job->value[HD_JOB_PAR_REPLICAS].is_auto &&
+		hd_job_int(job, HD_JOB_PAR_REPLICAS) < least)
+		return hd_job_refuse(reader, "elastic.resilience: %s keeps %u pipelines, and "
+			"parallel.replicas is %lld: write %u or more", by->text, least,
+			(long long)hd_job_int(job, HD_JOB_PAR_REPLICAS), least);
+	if (least > 1 && !job->value[HD_JOB_PAR_COPIES].is_none)
+		return hd_job_refuse(reader, "elastic.resilience: %s keeps %u whole pipelines, and "
+			"parallel.copies has stages in other numbers: leave one of them out", by->text,
+			least);
 	if (mode->i == (int64_t)way)
 		return HD_OK;
 	if (mode->origin == by->origin)

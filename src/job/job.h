@@ -61,7 +61,8 @@ enum hd_verify     { HD_VERIFY_WRITE, HD_VERIFY_READ_BACK };
 enum hd_comm_sync  { HD_SYNC_ALLREDUCE, HD_SYNC_SHARDED, HD_SYNC_STAGES };
 enum hd_resilience_by { HD_RESILIENCE_GIVEN, HD_RESILIENCE_BY_NOTICE, HD_RESILIENCE_AUTO,
 	HD_RESILIENCE_CHECKPOINT, HD_RESILIENCE_REROUTE, HD_RESILIENCE_LAZY, HD_RESILIENCE_EAGER,
-	HD_RESILIENCE_FULL, HD_NRESILIENCES };
+	HD_RESILIENCE_FULL, HD_RESILIENCE_REPLICA_1, HD_RESILIENCE_REPLICA_2, HD_RESILIENCE_REPLICA_3,
+	HD_NRESILIENCES };
 enum hd_par_mode   { HD_PAR_AUTO, HD_PAR_DATA, HD_PAR_PIPELINE, HD_PAR_TENSOR, HD_PAR_EXPLICIT,
 	HD_PAR_GIVEN };
 enum hd_par_planner { HD_PLANNER_AUTO, HD_PLANNER_PIPEDREAM, HD_PLANNER_2BW, HD_PLANNER_PTDP };
@@ -188,6 +189,13 @@ static inline int64_t hd_job_int(const struct hd_job *job, enum hd_job_key key) 
 static inline uint32_t hd_job_copies(const struct hd_job *job)
 {
 	return job->value[HD_JOB_SYNC].i == HD_SYNC_SHARDED ? (uint32_t)job->value[HD_JOB_COPIES].i : 0;
+}
+/* Pipelines that a run in stages never has fewer of (elastic.resilience). */
+static inline uint32_t hd_job_least_pipelines(const struct hd_job *job)
+{
+	const int64_t by = job->value[HD_JOB_RESILIENCE].i;
+
+	return by < HD_RESILIENCE_REPLICA_1 ? 1 : (uint32_t)(2 + by - HD_RESILIENCE_REPLICA_1);
 }
 /* What keys the split into train and valid. */
 static inline uint64_t hd_job_split_seed(const struct hd_job *job)

@@ -227,6 +227,10 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ SMALLEST "resilience: auto\n", "tiny.yaml:5:13: elastic.resilience: auto turns the redundancy of stages" },
 	{ SMALLEST "comm: {sync: stages}\nelastic: {resilience: checkpoint, redundancy: lazy}\n", "tiny.yaml:6:23: elastic.resilience: checkpoint is redundancy none, and elastic.redundancy is lazy: leave one" },
 	{ SMALLEST "comm: {sync: stages}\nparallel: {mode: pipeline, replicas: 1}\nresilience: reroute\n", "tiny.yaml:7:13: elastic.resilience: reroute lets peers in other pipelines go on" },
+	{ SMALLEST "comm: {sync: stages}\nparallel: {mode: pipeline, replicas: 2}\nresilience: replica:2\n", "tiny.yaml:7:13: elastic.resilience: replica:2 keeps 3 pipelines, and parallel.replicas is 2: write 3 or more" },
+	{ SMALLEST "resilience: replica:1\n", "tiny.yaml:5:13: elastic.resilience: replica:1 turns the redundancy of stages" },
+	{ SMALLEST "resilience: shadow\n", "tiny.yaml:5:13: elastic.resilience: \"shadow\" is none of given, by-notice, auto, checkpoint, reroute, shadow-lazy, shadow-eager, shadow-full, replica:1, replica:2, replica:3" },
+	{ SMALLEST "comm: {sync: stages}\nelastic: {resilience: replica:1, redundancy: lazy}\n", "tiny.yaml:6:23: elastic.resilience: replica:1 is redundancy none, and elastic.redundancy is lazy: leave one" },
 	{ SMALLEST "elastic: {redundancy: twice}\n", "tiny.yaml:5:23: elastic.redundancy: \"twice\" is none of none, lazy, eager, full" },
 	{ SMALLEST "parallel: {mode: pipelined}\n", "tiny.yaml:5:18: parallel.mode: \"pipelined\" is none of auto, data, pipeline, tensor, explicit, given; did you mean pipeline?" },
 	{ SMALLEST "parallel: {mode: explicit}\n", "tiny.yaml:5:18: parallel.mode explicit needs parallel.plan: a plan file" },
@@ -547,6 +551,8 @@ static void redundancy_may_be_left_to_notices(void **state)
 		{ "elastic: {resilience: shadow-lazy}\n", NULL, NULL, "lazy", "shadow-lazy" },
 		{ "resilience: shadow-full\nparallel: {mode: pipeline}\n", NULL, NULL, "full", "shadow-full" },
 		{ "resilience: reroute\n", NULL, NULL, "none", "reroute" },
+		{ "resilience: replica:2\n", NULL, NULL, "none", "replica:2" },
+		{ "resilience: shadow-lazy\n", "resilience", "replica:1", "none", "replica:1" },
 		{ "resilience: shadow-lazy\n", "redundancy", "none", "none", "given" },
 		{ "redundancy: lazy\n", "resilience", "checkpoint", "none", "checkpoint" },
 	};
@@ -562,6 +568,10 @@ static void redundancy_may_be_left_to_notices(void **state)
 			hd_job_text(&job, HD_JOB_REDUNDANCY), hd_job_text(&job, HD_JOB_RESILIENCE));
 		CHECK(!strcmp(hd_redundancy_names[hd_job_int(&job, HD_JOB_REDUNDANCY)], row[i].mode),
 			"row %zu: mode %lld", i, (long long)hd_job_int(&job, HD_JOB_REDUNDANCY));
+		const uint32_t least = strncmp(row[i].by, "replica:", 8) ? 1 :
+			(uint32_t)row[i].by[8] - '0' + 1;
+		CHECK(hd_job_least_pipelines(&job) == least, "row %zu: %u pipelines at least", i,
+			hd_job_least_pipelines(&job));
 	}
 	const struct hd_job_set pause = { "pause_max", "3 s", HD_FROM_SET },
 		source = { "notice.source", "gce", HD_FROM_SET };

@@ -157,14 +157,18 @@ static void make_keys(struct spot_ask *a)
 		put_word(a, HD_JOB_PAR_SCHEDULE, w->schedule);
 		put_number(a, HD_JOB_PAR_STAGES, w->ranks * w->chunks);
 		put_number(a, HD_JOB_PAR_CHUNKS, w->chunks);
-		put_number(a, HD_JOB_PAR_REPLICAS, w->pipelines);
+		put_number(a, HD_JOB_PAR_REPLICAS, w->pipelines + w->value.spares);
 	} else if (w->pipelines <= 64) {
 		put_number(a, HD_JOB_MAX_WORKERS, w->pipelines);         /* not those that wait */
 	}
-	if (shadows || (stages && !deep))
-		put_word(a, HD_JOB_SYNC, shadows ? "stages" : "allreduce");
+	const bool spares = deep && w->value.spares;
+	if (shadows || spares || (stages && !deep))
+		put_word(a, HD_JOB_SYNC, shadows || spares ? "stages" : "allreduce");
 	put_word(a, HD_JOB_REDUNDANCY, redundancy_of[w->value.strategy]);
-	if (hd_job_int(&a->p->in.job, HD_JOB_RESILIENCE) != HD_RESILIENCE_GIVEN)
+	if (spares)
+		snprintf(put_key(a, HD_JOB_RESILIENCE)->value, sizeof a->key->value, "replica:%u",
+			w->value.spares);
+	else if (hd_job_int(&a->p->in.job, HD_JOB_RESILIENCE) != HD_RESILIENCE_GIVEN)
 		put_word(a, HD_JOB_RESILIENCE, "given");         /* the job's word says otherwise, or would */
 	/* as the key takes it; what goes back to none is worth what is said with none: one a year */
 	snprintf(put_key(a, HD_JOB_CKPT_EVERY)->value, sizeof a->key->value, "%.0f s",

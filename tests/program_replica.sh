@@ -1,0 +1,27 @@
+#!/bin/bash
+# elastic.resilience: replica:1: two pipelines at least hold each stage, after a loss with fewer stages.
+. "$(dirname "$0")/program.sh"
+write_jobs 100000
+sed -i 's/kind: linear/kind: constant/' gpt.yaml
+keys="-s parallel.mode=pipeline -s parallel.stages=3 -s comm.sync=stages -s resilience=replica:1"
+
+expect 2 heddle run gpt.yaml --workers 3 $keys -s parallel.replicas=1 --dry-run
+says 'elastic.resilience: replica:1 keeps 2 pipelines, and parallel.replicas is 1: write 2 or more'
+expect 2 heddle run gpt.yaml --workers 6 $keys -s parallel.replicas=2 -s elastic.redundancy=lazy --dry-run
+says 'leave one of them out'
+
+"$HEDDLE_BIN" run gpt.yaml --out killed --workers 6 $keys -s parallel.replicas=2 -s workers.pace=20ms \
+	-s workers.detect=400ms -s checkpoint.every='1000 steps' >killed.log 2>&1 &
+run=$!
+reach killed 3
+expect 0 heddle status killed --json
+says '"resilience":"replica:1"'
+kill -9 $(heddle status killed --json | grep -o '"worker":1,[^}]*"pid":[0-9]*' | grep -o '[0-9]*$')
+fewer() { grep -q '"fewer"' killed/events.ndjson; }
+await fewer || failed "a lost worker left no view of fewer stages"
+grep -q '2 stages on 4 devices until there are 6' killed/events.ndjson || failed "other stages than two"
+at=$(step killed)
+reach killed $((at + 2))
+stops_with_bits_of_one killed gpt.yaml "one of six workers killed, two pipelines kept"
+! grep -q '"restore"' killed/events.ndjson || failed "a loss in one pipeline of two went back to a checkpoint"
+passed "one of six workers killed: two pipelines of two stages go on, the bits of one device"
