@@ -279,6 +279,8 @@ void hd_co_on_unfit(struct hd_coordinator *co, struct hd_co_worker *w, const str
 bool hd_co_may_have_fewer(const struct hd_coordinator *co, uint32_t nranks);
 /* the view in force has new holders: a note, if bytes move */
 void hd_co_note_moves(struct hd_coordinator *co);
+/* Members that have no rank in the view in force, and why; nothing, where all have one. */
+void hd_co_note_standing(struct hd_coordinator *co);
 /* hd_co_status.single */
 int32_t hd_co_single(const struct hd_coordinator *co);
 /* Do members hold parts of the state? As hd_state_is_partial() says of its members. */

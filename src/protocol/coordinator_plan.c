@@ -47,6 +47,30 @@ void hd_co_note_moves(struct hd_coordinator *co)
 	co->moves = 0;
 }
 
+void hd_co_note_standing(struct hd_coordinator *co)
+{
+	const struct hd_view *view = &co->view;
+	char of[160] = "";
+	size_t len = 0;
+	uint32_t n = 0;
+
+	for (uint32_t m = 0; m < view->nmembers && view->shape.nstages; m++)
+		if (!hd_view_stages(view, view->member[m]) && len < sizeof of) {
+			len += (size_t)snprintf(of + len, sizeof of - len, " %u", view->member[m]);
+			n++;
+		}
+	if (!n)
+		return;
+	if (hd_view_pipes(view) >= co->config.pipes)
+		hd_co_note(co, "stands_by", HD_NOBODY,
+			"worker%s%s: the job has at most %u pipeline%s (parallel.replicas, virtual nodes)",
+			n > 1 ? "s" : "", of, co->config.pipes, co->config.pipes > 1 ? "s" : "");
+	else
+		hd_co_note(co, "stands_by", HD_NOBODY,
+			"worker%s%s: what is left over is no other pipeline of %u ranks",
+			n > 1 ? "s" : "", of, view->shape.width);
+}
+
 static uint32_t count(uint64_t members) { return (uint32_t)__builtin_popcountll(members); }
 
 /* Between a loss and the view after it the view in force still counts the dead as holders. */
@@ -612,6 +636,7 @@ void hd_co_switched(struct hd_coordinator *co)
 	hd_co_end_backoff(co);
 	hd_co_note(co, "view", HD_NOBODY, "%u members", co->view.nmembers);
 	hd_co_note_moves(co);
+	hd_co_note_standing(co);
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		if (w->state == HD_W_OUT || w->state == HD_W_MEMBER)

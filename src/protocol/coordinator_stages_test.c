@@ -341,6 +341,8 @@ static void members_that_are_left_stay_at_their_stage(void **state)
 	HAS(3, 0, 0, false, 12);
 	RANKS(c, 2, 1);
 	assert_string_equal(co_note_text(c, "moves"), "");
+	assert_string_equal(co_note_text(c, "stands_by"),
+		"worker 3: what is left over is no other pipeline of 2 ranks");
 	/* another takes over, in order of members 1 would get stage 0 */
 	for (uint32_t w = 1; w < 4; w++)
 		FROM(w, PROGRESS, .epoch = 2);
@@ -389,6 +391,28 @@ static void a_substitute_gets_the_stage_of_the_one_that_leaves(void **state)
 	assert_int_equal(c->co->moves, 34);
 	enter(c, 0, 1);
 	assert_string_equal(co_note_text(c, "moves"), "34 bytes of state move, to worker 4");
+	assert_string_equal(co_note_text(c, "stands_by"), "");
+	co_end(c);
+}
+
+/* More members than ranks of the pipelines that the job takes. */
+static void members_beyond_the_last_pipeline_stand_by(void **state)
+{
+	const struct hd_co_config config = weighed();
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	co_run(c, &config, 6);
+	CO(LOST, .worker = 5, .why = HD_EXITED);
+	STORED();
+	HAS(0, 0, 0, false, 3);
+	HAS(1, 0, 0, false, 12);
+	HAS(2, 0, 0, false, 3);
+	HAS(3, 0, 0, false, 12);
+	HAS(4, 0, 0, false, 0);
+	RANKS(c, 0, 1, 2, 3);
+	assert_string_equal(co_note_text(c, "stands_by"),
+		"worker 4: the job has at most 2 pipelines (parallel.replicas, virtual nodes)");
 	co_end(c);
 }
 
@@ -651,6 +675,7 @@ int main(void)
 		cmocka_unit_test(without_a_holder_of_a_stage_all_goes_back_to_disk),
 		cmocka_unit_test(too_few_devices_hold_and_say_for_what),
 		cmocka_unit_test(a_planned_change_keeps_a_holder_of_each_stage),
+		cmocka_unit_test(members_beyond_the_last_pipeline_stand_by),
 		cmocka_unit_test(members_that_are_left_stay_at_their_stage),
 		cmocka_unit_test(a_substitute_gets_the_stage_of_the_one_that_leaves),
 		cmocka_unit_test(a_last_holder_leaves_when_its_stage_is_another_s),

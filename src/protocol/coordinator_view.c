@@ -647,6 +647,7 @@ static void in_force(struct hd_coordinator *co)
 		co->view_alone ? ", and none after it" :
 		o->hold ? ", too few: they wait" : "");
 	hd_co_note_moves(co);
+	hd_co_note_standing(co);
 	hd_co_commit(co);
 }
 
