@@ -79,10 +79,11 @@ reach zero 2
 expect 0 heddle scale zero 2
 died() { ls zero/chaos/hit.* >/dev/null 2>&1; }
 await died || failed "no member died as it sent its state"
-pids_of_joins() { grep '"kind":"join"' zero/events.ndjson | grep -o 'pid:[0-9]*'; }
-joined_twice() { [ "$(pids_of_joins | sort | uniq -d | wc -l)" = 1 ]; }
-await joined_twice || failed "no process joined twice"
+# whether it had taken any of that state, and so joins again as a new worker, or had not, is a matter of luck
+joiner=$(grep '"kind":"join"' zero/events.ndjson | grep -o 'pid:[0-9]*' | sed -n 2p | cut -d: -f2)
+await grep -q '"kind":"restore"' zero/events.ndjson || failed "the run does not begin from disk"
 reach zero $(($(wc -l <zero/metrics.ndjson) + 3))
+pids zero | grep -qx "$joiner" || failed "process $joiner is not in the run any more: $(pids zero)"
 stops_with_bits_of_one zero endless.yaml "a joiner whose source died" "${wide[@]}"
 passed "a joiner whose source dies before anything was saved begins from step 0"
 
@@ -101,7 +102,7 @@ at=$(grep -o '"step":[0-9]*' alone/metrics.ndjson | tail -n 1 | cut -d: -f2)
 further() { [ $((10#0$(saved alone))) -gt "$at" ]; }
 await further || failed "members save nothing"
 kill -9 $members
-expect 0 heddle resume alone --workers 2 --devices 1 -q --steps $((10#$(saved alone) + 2000))
+expect 0 heddle resume alone --workers 2 --devices 1 -q --steps $((10#$(saved alone) + 50))
 steps=$((10#$(saved alone)))
 lost=$(grep -o '"text":"[0-9]* steps have no line' alone/events.ndjson | tr -dc '0-9\n' | paste -sd+)
 same "$(($(grep -o '"step":[0-9]*' alone/metrics.ndjson | sort -u | wc -l) + ${lost:-0}))" "$steps" \
