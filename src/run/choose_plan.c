@@ -114,7 +114,7 @@ static bool runs(const struct plan_chooser *c, const struct hd_auto_plan *p)
 	bool same = !shape || (p->shape.p == shape->p && p->shape.d == shape->d && p->shape.v == shape->v &&
 		!strcmp(p->shape.schedule, hd_run_stages_drained(shape->schedule)));
 
-	return same && p->nstages >= 2 && p->shape.d && p->shape.t == 1 &&
+	return same && p->first && p->nstages >= 2 && p->shape.d && p->shape.t == 1 &&
 		p->shape.p * p->shape.d == c->ask->ndevices &&
 		(p->shape.place == HD_AUTO_DEEP || p->shape.d == 1 || !c->ask->setting.speed);
 }
@@ -235,10 +235,11 @@ static uint32_t sum_of(const uint32_t *at, uint32_t n)
 	return sum;
 }
 
-/* Stages with copies in different numbers, as many ranks as there are devices. */
+/* Stages with copies in different numbers, as many ranks as there are devices. Only of the first plans are
+ * the stages said. */
 static bool has_copies(const struct plan_chooser *c, const struct hd_auto_plan *p)
 {
-	if (p->shape.d || strcmp(p->shape.schedule, "1f1b-rr") != 0 || p->nstages < 2 ||
+	if (!p->first || p->shape.d || strcmp(p->shape.schedule, "1f1b-rr") != 0 || p->nstages < 2 ||
 		c->ask->ndevices <= p->nstages || c->ask->ndevices > HD_JOB_MAX_STAGES)
 		return false;
 	const uint32_t lanes = hd_lanes_count(p->replicas, p->nstages);

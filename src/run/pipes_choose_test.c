@@ -364,6 +364,26 @@ static void stages_between_machines_are_cut_where_little_crosses(void **state)
 	}
 }
 
+/* Of what the planner hands out only the first plans are whole: the rest says how they compare. */
+static void plans_without_stages_are_no_candidates(void **state)
+{
+	static const char model[] =
+		"model: {use: builtin:mlp, args: {input: [1, 8, 8], "
+		"hidden: [512, 256, 128, 64, 32, 16, 512, 512], classes: 4}}\n"
+		"data: {kind: synthetic, count: 64}\n";
+
+	(void)state;
+	for (double rate = 1e4; rate < 1e10; rate *= 10) {
+		struct hd_made m;
+		hd_made_begin(&m, model, "parallel: {mode: auto}\ncomm: {sync: stages}\n", 3);
+		m.costs->port_bytes_per_s = rate;
+		const struct hd_pipes_choices c = choose(&m, 4);
+		for (uint32_t k = 0; k < c.n; k++)
+			assert_true(c.at[k].shape.nstages >= 2);
+		hd_made_end(&m);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -378,6 +398,7 @@ int main(void)
 		cmocka_unit_test(a_slower_rank_gets_fewer_nodes),
 		cmocka_unit_test(cuts_for_other_speeds_heed_the_memory),
 		cmocka_unit_test(stages_between_machines_are_cut_where_little_crosses),
+		cmocka_unit_test(plans_without_stages_are_no_candidates),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
