@@ -2,9 +2,8 @@
  *
  * Parsers of bytes; data/graph_input.h opens the files and says which parser reads which.
  *
- * 1. Matrix Market: "coordinate", of any field but complex, "general" or "symmetric"; an entry (i,
-	j) is the edge
- *    from i - 1 to j - 1, of a symmetric matrix one each way; values are not read.
+ * 1. Matrix Market: "coordinate", of any field but complex, "general" or "symmetric"; an entry (i, j) is
+ *    the edge from i - 1 to j - 1, of a symmetric matrix one each way; values are not read.
  * 2. NumPy: edges are integers [2, E] (sources, then targets) or [E, 2]; features numbers [vertices, width],
  *    finite; labels integers [vertices].
  * 3. Pairs: two u32 an edge, little end first.

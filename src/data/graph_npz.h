@@ -2,9 +2,8 @@
  *
  * Parsers of bytes; data/graph_input.h opens the files.
  *
- * 1. Formats csr, csc and coo; of features csr alone. An entry (i,
-	j) is the edge from i to j; values of edges
- *    are not read, entries that are stored as zero count.
+ * 1. Formats csr, csc and coo; of features csr alone. An entry (i, j) is the edge from i to j; values of
+ *    edges are not read, entries that are stored as zero count.
  * 2. Indices may stand in any order within a row; features of a row are sorted, and none stands twice.
  *
  * Ownership: what is unpacked lies on the heap for the call. Pure. */

@@ -1,5 +1,5 @@
-/* prepared.h -- a graph made ready for training: one file, mapped,
-	whose sections are the arrays of the graph.
+/* prepared.h -- a graph made ready for training: one file, mapped, whose sections are the arrays of the
+ * graph.
  *
  * `heddle data prepare-graph` writes it (gnn/prepare.h), graph training reads it. Numbers lie little end
  * first, which is how this program's machines hold them: a section is used where it is mapped.
@@ -19,12 +19,10 @@
  * 3. in_degree, out_degree: of the whole graph, without the loop that a norm adds.
  * 4. Features are dense (row-major) or rows of columns, ascending, and values; all of them are finite.
  * 5. A label is in [-1, classes), -1 none; a mask is enum hd_graph_mask, four a byte, lowest bits first.
- * 6. The halo list (I, J): ascending, the vertices of I with an edge into J,
-	which is what a worker of J needs
- *    of I; `halo_back`: those with an edge from J (data/halo.h).
- * 7. Sections stand in the order of their kinds, each at the next multiple of 64,
-	zeros between; the last ends
- *    the file. The digest of the head, which holds those of all sections, is the graph's name.
+ * 6. The halo list (I, J): ascending, the vertices of I with an edge into J, which is what a worker of J
+ *    needs of I; `halo_back`: those with an edge from J (data/halo.h).
+ * 7. Sections stand in the order of their kinds, each at the next multiple of 64, zeros between; the last
+ *    ends the file. The digest of the head, which holds those of all sections, is the graph's name.
  * 8. hd_prepared_check() accepts only what keeps all of these: later reads need no check.
  *
  * Ownership: a view borrows the bytes. Threads: any, read-only. */
@@ -112,9 +110,8 @@ static inline enum hd_graph_mask hd_prepared_mask(const uint8_t *mask, uint64_t 
 }
 
 const char *hd_prepared_section_text(enum hd_prepared_section section);
-/* How many bytes each section has,
-	by the numbers of the head; those whose length is drawn from data (features
- * of a sparse graph, halo lists) are taken as the head has them. false: impossible numbers. */
+/* How many bytes each section has, by the numbers of the head; those whose length is drawn from data
+ * (features of a sparse graph, halo lists) are taken as the head has them. false: impossible numbers. */
 bool hd_prepared_sizes(const struct hd_prepared_head *head, uint64_t bytes[HD_PREPARED_NSECTIONS]);
 /* Sets the offsets by the bytes of each section, and file_bytes. false: they do not fit 2^62. */
 bool hd_prepared_place(struct hd_prepared_head *head);

@@ -1,8 +1,7 @@
 /* zip.h -- members of a zip file, as NumPy and SciPy write them (.npz).
  *
- * 1. Read are members that are stored or deflated, below 4 GiB,
-	of one file without encryption; what else there
- *    is in a zip file is refused. A member is found by the directory at the file's end.
+ * 1. Read are members that are stored or deflated, below 4 GiB, of one file without encryption; what else
+ *    there is in a zip file is refused. A member is found by the directory at the file's end.
  * 2. A deflated member's length and CRC are checked; a stored one is what the file holds.
  *
  * Ownership: an unpacked member lies in the arena, a stored one in the file's bytes. Pure. */

@@ -5,8 +5,7 @@
  * 1. Edges are cleaned: both directions unless `directed`, sorted, doubles and loops left out and counted.
  * 2. Equal input and equal options but `memory_bytes` give equal bytes; so does METIS of one version.
  * 3. Sorting takes `memory_bytes`; beyond it scratch files beside the output. Cutting takes, besides,
-	16 bytes
- *    an edge and 60 a vertex, METIS about 60 an edge more.
+ *    12 bytes an edge and direction and 60 a vertex, METIS about 60 an edge and direction more.
  * 4. The file appears under its name when it is complete and synced, or not at all: what lay there before
  *    stays until then. Scratch files are removed either way.
  *

@@ -6,17 +6,15 @@
  * 1. The graph is cut in two log2 V times; the path of left (0) and right (1) choices, first choice highest,
  *    is the interval. So any run of intervals that a power of two aligns is one side of a cut, and any run at
  *    all a good part. Left is the side with the lowest vertex.
- * 2. A cut balances vertices and edges, as far as it can: within 1.02 and 1.05 of a half,
-	METIS 1.03 and 1.05.
- *    It leaves each side as many vertices as it will have intervals: no interval is empty.
- * 3. Own splitter: breadth-first from the lowest vertex of least degree, and so on until all are met; cut at
- *    half of the edges; then at most 8 passes of moves by gain, then number,
-	each of which ends where balance,
- *    then the cut, was best.
+ * 2. A cut balances vertices and edges, as far as it can: within 1.02 and 1.05 of a half, METIS 1.03 and
+ *    1.05. It leaves each side as many vertices as it will have intervals: no interval is empty.
+ * 3. Own splitter: breadth-first from the lowest vertex of least degree, and so on until all are met; cut
+ *    at half of the edges; then at most 8 passes of moves by gain, then number, each of which ends where
+ *    balance, then the cut, was best.
  * 4. Equal arguments and an equal splitter (METIS: of one version) give equal intervals.
  *
- * Ownership: the caller's arrays. Threads: any; METIS draws from the C library's generator,
-	so one at a time. */
+ * Ownership: the caller's arrays. Threads: any; METIS draws from the C library's generator, so one at a
+ * time. */
 #ifndef HD_GNN_SPLIT_H
 #define HD_GNN_SPLIT_H
 
@@ -44,9 +42,8 @@ struct hd_split_how {
  * vertices. */
 uint32_t hd_split_intervals(uint64_t nvertices, uint64_t nedges);
 bool hd_split_metis_built(void);
-/* interval[nvertices]. *used: METIS made the cuts (all but those where it found none). HD_E_REFUSED:
-	METIS was
- * asked for and is not built in, or the graph is too large for it. */
+/* interval[nvertices]. *used: METIS made the cuts (all but those where it found none). HD_E_REFUSED: METIS
+ * was asked for and is not built in, or the graph is too large for it. */
 HD_MUST_USE enum hd_err hd_split(const struct hd_split_graph *graph, const struct hd_split_how *how,
 	uint32_t *interval, enum hd_graph_splitter *used, struct hd_diag *diag);
 

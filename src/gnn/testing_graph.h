@@ -1,6 +1,5 @@
-/* testing_graph.h -- graphs as text files in a simulated file system,
-	and a plain reader of prepared ones that
- * shares nothing with data/prepared.c. */
+/* testing_graph.h -- graphs as text files in a simulated file system, and a plain reader of prepared ones
+ * that shares nothing with data/prepared.c. */
 #ifndef HD_GNN_TESTING_GRAPH_H
 #define HD_GNN_TESTING_GRAPH_H
 

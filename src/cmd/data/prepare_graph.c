@@ -242,9 +242,8 @@ const struct hd_verb hd_verb_data_prepare_graph = {
 		"at least, of 16 vertices at least. They are the graph's virtual nodes; how many workers "
 		"there are "
 		"is another matter. Equal files and options give equal bytes, whatever --memory.\n"
-		"Beyond --memory edges are sorted in files beside -o. Cutting takes 16 bytes an edge and "
-		"direction, "
-		"60 a vertex, and METIS about 60 an edge more.\n"
+		"Beyond --memory edges are sorted in files beside -o. Cutting takes 12 bytes an edge and "
+		"direction, 60 a vertex, and METIS about 60 an edge and direction more.\n"
 		" heddle data prepare-graph --edges edges.txt --features features.svm --split split.txt -o "
 		"cora.graph\n"
 		"`heddle data show` and `heddle data verify` take what it makes.",
