@@ -1,12 +1,12 @@
 #!/bin/bash
-# The long suite of losses: grids of 2 x 2 and 4 x 2 workers whose stages have shadows, each mode in turn, and
-# SIGKILL of any process at any instant, of the coordinator too, until so many kills are done. Each run is
-# compared with its undisturbed twin, bit for bit; one that hangs is a failure (src/chaos/harness.h).
+# The long suite of losses: grids of workers, and SIGKILL of any process at any instant, of the coordinator
+# too, until so many kills are done. Each run is compared with its undisturbed twin, bit for bit; one that
+# hangs is a failure (src/chaos/harness.h).
 #
 #   tools/chaos_kills.sh PROGRAM [KILLS [FIRST_SEED [FOLDER]]]
 #
 # A line for each run; at the end the sum, and exit 0 only if no run failed. What failed stays in FOLDER
-# (default: a new one). HD_CHAOS_EACH: kills of a run, 25.
+# (default: a new one). HD_CHAOS_EACH: kills of a run, 25. HD_CHAOS_GRIDS: which rows of `grids`, a pattern.
 set -u
 bin=$(realpath "$1") wanted=${2:-500} seed=${3:-1} folder=${4:-$(mktemp -d)} each=${HD_CHAOS_EACH:-25}
 mkdir -p "$folder" && cd "$folder" || exit 1
@@ -23,18 +23,25 @@ comm: {sync: stages}
 parallel: {mode: pipeline, replicas: 2}
 workers: {detect: 500 ms}
 END
+# a name, stages, devices of a rank, redundancy: one after another
+grids='shadows 2 1 lazy|shadows 4 1 lazy|shadows 2 1 eager|shadows 4 1 eager|shadows 2 1 full
+shadows 4 1 full|bare 2 1 none|bare 4 1 none|shards 2 2 none|shards 2 2 lazy'
+mapfile -t rows < <(tr '|' '\n' <<<"$grids" | grep -E "${HD_CHAOS_GRIDS:-^shadows}")
+[ ${#rows[@]} -gt 0 ] || { echo "no grid is like $HD_CHAOS_GRIDS" >&2; exit 2; }
 field() { grep -o "\"$1\":[0-9]*" "$2" | tail -n 1 | cut -d: -f2; }
-modes=(lazy eager full) kills=0 coordinators=0 runs=0 bad=0
+kills=0 coordinators=0 runs=0 bad=0
 while [ "$kills" -lt "$wanted" ] && [ "$bad" -lt 5 ]; do
-	stages=$((seed % 2 ? 2 : 4)) mode=${modes[$((seed / 2 % 3))]} status=0 start=$SECONDS run=run-$seed
+	read -r name stages width mode <<<"${rows[$((seed % ${#rows[@]}))]}"
+	status=0 start=$SECONDS run=run-$seed
 	rm -rf "$run"
 	"$bin" chaos run job.yaml --seed "$seed" --kills "$each" --points 0 --faults pause=0 \
-		--steps $((each * 75)) --workers $((stages * 2)) --devices 1 -s parallel.stages=$stages \
-		-s elastic.redundancy=$mode --out "$run" --json >"$run.json" 2>"$run.err" || status=$?
+		--steps $((each * 75)) --workers $((stages * 2)) --devices "$width" \
+		-s parallel.stages="$stages" -s model.shards="$width" -s parallel.tensor="$width" \
+		-s elastic.redundancy="$mode" --out "$run" --json >"$run.json" 2>"$run.err" || status=$?
 	n=$(field kills "$run.json") c=$(field coordinators "$run.json")
 	restored=$(cat "$run"/*/events.ndjson 2>/dev/null | grep -c '"kind":"restore"')
-	echo "seed $seed, $stages x 2, $mode: exit $status, $((SECONDS - start)) s, ${n:-0} kills," \
-		"${c:-0} of coordinators, back to a checkpoint $restored times" \
+	echo "seed $seed, $name $stages x 2 x $width, $mode: exit $status, $((SECONDS - start)) s," \
+		"${n:-0} kills, ${c:-0} of coordinators, back to a checkpoint $restored times" \
 		"$(tail -n 1 "$run.err" | cut -c1-200)"
 	if grep -q '"identical":true.*"exact":true' "$run.json" && [ $status = 0 ]; then
 		kills=$((kills + n)) coordinators=$((coordinators + c))
