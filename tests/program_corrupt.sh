@@ -43,6 +43,25 @@ expect 0 heddle ckpt diff two one
 says 'digest logs agree'
 passed "which of two workers is right cannot be known: exit 5, and the run can be resumed"
 
+# of a model in stages each bucket is compared by its holders: a stage, its shadow, and where a cut falls
+# into it the stage behind the cut
+staged()        # WORKER OUT WORKERS
+{
+	HD_FAIL="state.params:flip#$1@30" heddle run job.yaml --out "$2" --workers "$3" --devices 1 --json \
+		-q -s job.steps=60 -s parallel.mode=pipeline -s comm.sync=stages -s elastic.redundancy=lazy
+}
+expect 0 heddle run job.yaml --out short --devices 1 --json -q -s job.steps=60
+short=$(number digest)
+expect 5 staged 1 shadow 2
+says 'step 29: workers 0 and 1 hold different bits of bucket 0 of the state, and no majority says'
+expect 0 heddle resume shadow --workers 2 --devices 1 --json -q
+same "$(number digest)" "$short" "the digest of stages and shadows that were resumed"
+expect 0 staged 2 shadows 3
+same "$(number digest)" "$short" "the digest of three stages of which worker 2 was corrupt"
+grep -q '"kind":"corrupt".*worker 2 held another state after step 29 than 2 of 3' shadows/events.ndjson ||
+	failed "no event tells of worker 2: $(cat shadows/events.ndjson)"
+passed "a stage and its shadow are compared: two that differ end the run, of three the one that differs goes"
+
 # a newcomer that computes other bits: it is known before it takes part
 HD_FAIL=learn.probe:flip "$HEDDLE_BIN" run job.yaml --out newcomer --workers 1 --devices 1 \
 	-q -s job.steps=1000000 2>log &

@@ -28,9 +28,10 @@ enum hd_err hd_digest_make(struct hd_worker *w, struct hd_diag *diag)
 		d->tensor = hd_arena_take(&w->arena, w->state.nentries + 1, sizeof *d->tensor);
 		d->frozen = hd_arena_take(&w->arena, layout->nparams + 1, sizeof *d->frozen);
 		d->bucket = hd_arena_take(&w->arena, w->stage->nbuckets, sizeof *d->bucket);
+		d->held_said = hd_arena_take(&w->arena, w->stage->nbuckets, sizeof *d->held_said);
 	}
 	w->digests = d;
-	return all && d->tensor && d->frozen && d->bucket ? HD_OK : hd_fail(diag, HD_E_NOMEM,
+	return all && d->tensor && d->frozen && d->bucket && d->held_said ? HD_OK : hd_fail(diag, HD_E_NOMEM,
 		"no memory for the digests of %u segments", layout->nsegments);
 }
 
@@ -113,12 +114,38 @@ struct hd_hash hd_digest_report(struct hd_worker *w)
 	return w->digests->reported = hd_digest_join(w);
 }
 
-void hd_digest_forget(struct hd_worker *w) { w->digests->reported_at = 0; }
+void hd_digest_forget(struct hd_worker *w) { w->digests->reported_at = w->digests->held_at = 0; }
 
 struct hd_hash hd_worker_digest(struct hd_worker *worker) { return hd_state_digest(&worker->state); }
 
+/* What other holders have as well: earlier parameters (versions.c) were compared when they were new. */
+static uint64_t digest_held(const struct hd_worker *w, uint32_t bucket)
+{
+	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
+	struct hd_hash of[HD_VECS];
+	uint32_t n = 0;
+
+	for (; n <= hd_param_store_nslots(w->store); n++)
+		of[n] = hd_param_store_hash(w->store, (enum hd_vector)(HD_VEC_PARAMS + n), run.at, run.len);
+	const uint64_t digest = hd_hash64(of, n * sizeof *of);
+	return digest ? digest : 1;
+}
+
+/* What was said of parts of the state is still true of those that are here. */
+static bool holds_as_said(const struct hd_worker *w)
+{
+	const struct hd_digests *d = w->digests;
+
+	for (uint32_t b = 0; b < w->stage->nbuckets && d->held_at == (uint64_t)w->count.step; b++)
+		if (d->held_said[b] && w->parts->slot_here[b] && digest_held(w, b) != d->held_said[b])
+			return false;
+	return true;
+}
+
 bool hd_worker_as_reported(struct hd_worker *w)
 {
+	if (!holds_as_said(w))
+		return false;
 	return !w->digests->reported_at || w->digests->reported_at != (uint64_t)w->count.step ||
 		hd_hash_same(w->digests->reported, hd_worker_digest(w));
 }
@@ -147,6 +174,25 @@ void hd_dist_digest_put(struct hd_worker *w, uint32_t bucket, const uint8_t *byt
 		memcpy(w->digests->segment[1 + k] + run.first_segment,
 			bytes + k * run.nsegments * sizeof(struct hd_hash),
 			run.nsegments * sizeof(struct hd_hash));
+}
+
+static void digest_each_held(struct hd_rank *rank)
+{
+	struct hd_worker *w = rank->worker;
+
+	for (uint32_t b = rank->id; b < w->stage->nbuckets; b += w->spec.ndevices)
+		w->digests->held_said[b] = w->digests->held[b] ? digest_held(w, b) : 0;
+}
+
+void hd_dist_held_digests(struct hd_worker *w, const uint8_t *own, uint64_t *digest)
+{
+	w->digests->held = own;
+	enum hd_err err = hd_worker_all(w, digest_each_held, NULL);
+
+	assert(!err && hd_dist_by_stage(w));
+	(void)err;
+	w->digests->held_at = (uint64_t)w->count.step;
+	memcpy(digest, w->digests->held_said, w->stage->nbuckets * sizeof *digest);
 }
 
 static void digest_buckets(struct hd_rank *rank)

@@ -10,6 +10,8 @@ struct hd_digests {
 	struct hd_hash *segment[HD_VECS]; /* [nsegments] of all but buffers; NULL: the store has no such */
 	struct hd_hash *tensor, *frozen;  /* [entries of the table], [nparams] */
 	uint64_t *bucket;                 /* [nbuckets] of sums */
+	const uint8_t *held;              /* which buckets, meanwhile */
+	uint64_t *held_said, held_at;     /* [nbuckets] what it made last, of X_held_at; 0: nothing */
 	struct hd_hash reported;          /* by the step before reported_at; 0: by none */
 	uint64_t reported_at;
 };

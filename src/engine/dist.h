@@ -345,6 +345,9 @@ uint32_t hd_dist_copies(const struct hd_worker *worker);      /* of slots, of sh
 HD_MUST_USE enum hd_err hd_dist_lay_aside(struct hd_worker *worker, struct hd_diag *diag);
 /* State by stages, before finish(): these buckets are the own ones; what of them lay in a file is memory. */
 HD_MUST_USE enum hd_err hd_dist_hold(struct hd_worker *worker, const uint8_t *own, struct hd_diag *diag);
+/* State by stages, after finish(): XXH3-64 of parameters and slots of each of these buckets, never 0, and 0
+ * of the others. digest: [buckets]. */
+void hd_dist_held_digests(struct hd_worker *worker, const uint8_t *own, uint64_t *digest);
 /* Is state sharded in this job, and the part in use one of several workers? Else all below does nothing. */
 bool hd_dist_sharded(const struct hd_worker *worker);
 /* Sets the own buckets: those whose slots are here and are updated here. own[bucket]: 0 or 1; NULL: none.

@@ -47,7 +47,9 @@
  *     state was the same at all (*verified*), or an earlier one. Without a majority the job ends with exit
  *     code 5. So it does at the third mismatch without a verified state newer than all mismatched ones,
  *     across coordinators. A resumed run counts from zero: that is the caller's. INVALIDATE is also sent
- *     when no worker is left, or the job ends, before a worker could be expelled.
+ *     when no worker is left, or the job ends, before a worker could be expelled. Of state by stages
+ *     digests are of what each worker holds (held.h): of two that differ in some buckets the reports on
+ *     just these count, so where a stage has two holders, as with a shadow, there is no majority.
  * 13. A joiner whose source gave up (catchup.h) is in BACKOFF for 2 T, twice as long each further time, at
  *     most 1,024 T. A new view (its steps may be slower) or a new number of workers ends all backoffs.
  *     Others are synced meanwhile. Not stored.

@@ -18,8 +18,36 @@ static const struct hd_co_digests *report_of(const struct hd_co_worker *w, uint6
 	return t->next == step + 1 ? t : NULL;
 }
 
-static bool same(const struct hd_co_digests *a, const struct hd_co_digests *b) { return a->sum == b->sum &&
-	a->state == b->state; }
+/* What reports are about: all of the state, or so many buckets of it. */
+struct matter { uint32_t first, n; };
+static const struct matter all;
+
+static bool about(const struct hd_co_digests *t, struct matter m)
+{
+	return m.n ? hd_held_of(t->held, t->nheld, m.first, m.n) != NULL : t->sum || t->state;
+}
+
+/* Both are about it. */
+static bool same(const struct hd_co_digests *a, const struct hd_co_digests *b, struct matter m)
+{
+	if (!m.n)
+		return a->sum == b->sum && a->state == b->state;
+	return hd_held_of(a->held, a->nheld, m.first, m.n)->digest ==
+		hd_held_of(b->held, b->nheld, m.first, m.n)->digest;
+}
+
+/* Do they differ, and in what? */
+static bool differ(const struct hd_co_digests *a, const struct hd_co_digests *b, struct matter *in)
+{
+	const struct hd_held_run *run = hd_held_differ(a->held, a->nheld, b->held, b->nheld);
+
+	*in = all;
+	if (about(a, all) && about(b, all) && !same(a, b, all))
+		return true;
+	if (run)
+		*in = (struct matter){ run->first, run->n };
+	return run != NULL;
+}
 
 static void mismatch(struct hd_coordinator *co, uint64_t step)
 {
@@ -33,13 +61,18 @@ static void mismatch(struct hd_coordinator *co, uint64_t step)
 void hd_co_on_digests(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_seal *seal)
 {
 	struct hd_co_digests *mine = &w->reported[seal->step & 1];
+	struct matter in;
 
-	if (!seal->ran || !(seal->sum_digest || seal->state_digest) || seal->step + 1 < mine->next)
+	if (!seal->ran || !(seal->sum_digest || seal->state_digest || seal->nheld) ||
+		seal->step + 1 < mine->next)
 		return;
-	*mine = (struct hd_co_digests){ seal->step + 1, seal->sum_digest, seal->state_digest };
+	*mine = (struct hd_co_digests){ seal->step + 1, seal->sum_digest, seal->state_digest,
+		.nheld = seal->nheld };
+	for (uint32_t i = 0; i < seal->nheld; i++)
+		mine->held[i] = seal->held[i];
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		const struct hd_co_digests *other = report_of(&co->worker[i], seal->step);
-		if (other && !same(other, mine))
+		if (other && differ(other, mine, &in))
 			mismatch(co, seal->step);
 	}
 }
@@ -61,16 +94,20 @@ void hd_co_suspect_digest(struct hd_coordinator *co, const struct hd_co_worker *
 }
 
 /* All members reported a digest of the state after it: equal ones, since no mismatched step is
- * committed. */
+ * committed. Of state by stages all did that hold what another holds. */
 void hd_co_verify(struct hd_coordinator *co, uint64_t step)
 {
+	uint32_t nstates = 0, nheld = 0;
+
 	assert(!co->mismatched || step + 1 < co->mismatched);
 	for (uint32_t i = 0; i < co->view.nmembers; i++) {
 		const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
 		const struct hd_co_digests *t = w ? report_of(w, step) : NULL;
-		if (!t || !t->state)
-			return;
+		nstates += t && t->state;
+		nheld += t && t->nheld;
 	}
+	if (nstates < co->view.nmembers && !nheld)
+		return;
 	co->verified_before = co->verified;
 	co->verified = step + 1;
 }
@@ -86,25 +123,58 @@ static bool all_sealed(struct hd_coordinator *co, uint64_t step)
 	return true;
 }
 
-struct votes { uint32_t n, most; const struct hd_co_worker *of[2]; const struct hd_co_digests *best; };
+struct votes {
+	struct matter on;
+	uint32_t n, most;
+	const struct hd_co_worker *of[2];
+	const struct hd_co_digests *best;
+};
+
+static struct matter matter_of(const struct hd_coordinator *co, uint64_t step)
+{
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		const struct hd_co_digests *t = report_of(&co->worker[i], step);
+		for (uint32_t k = i + 1; t && k < HD_MAX_WORKERS; k++) {
+			const struct hd_co_digests *other = report_of(&co->worker[k], step);
+			struct matter in;
+			if (other && differ(t, other, &in))
+				return in;
+		}
+	}
+	return all;
+}
+
+/* What a worker says of it; a report that is not of this says nothing. */
+static const struct hd_co_digests *vote_of(const struct hd_co_worker *w, uint64_t step, struct matter on)
+{
+	const struct hd_co_digests *t = report_of(w, step);
+
+	return t && about(t, on) ? t : NULL;
+}
+
+/* One that is said to have sent another digest, and whose report did not come. */
+static bool accused(const struct hd_co_worker *w, uint64_t step)
+{
+	return w->suspect_digest == step + 1 && !report_of(w, step);
+}
 
 /* of: two that differ, for a sentence. */
 static void count(const struct hd_coordinator *co, uint64_t step, struct votes *v)
 {
-	*v = (struct votes){ .n = co->unknown_sender == step + 1 };
+	*v = (struct votes){ .on = matter_of(co, step), .n = co->unknown_sender == step + 1 };
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		const struct hd_co_worker *w = &co->worker[i];
-		const struct hd_co_digests *t = report_of(w, step);
+		const struct hd_co_digests *t = vote_of(w, step, v->on);
 		uint32_t n = 0;
-		v->n += t || w->suspect_digest == step + 1;
+		v->n += t || accused(w, step);
 		for (uint32_t k = 0; t && k < HD_MAX_WORKERS; k++) {
-			const struct hd_co_digests *other = report_of(&co->worker[k], step);
-			n += other && same(t, other);
+			const struct hd_co_digests *other = vote_of(&co->worker[k], step, v->on);
+			n += other && same(t, other, v->on);
 		}
 		if (t && !v->of[0])
 			v->of[0] = w;
-		else if (!v->of[1] &&
-			(t ? !same(t, report_of(v->of[0], step)) : w->suspect_digest == step + 1))
+		else if (!v->of[1] && (t ? !same(t, report_of(v->of[0], step), v->on) :
+			accused(w, step)))
 			v->of[1] = w;
 		if (n > v->most) {
 			v->most = n;
@@ -142,16 +212,21 @@ void hd_co_invalidate(struct hd_coordinator *co)
 
 static void give_up(struct hd_coordinator *co, uint64_t step, const struct votes *v, const char *why)
 {
-	char pair[80] = "", text[HD_MSG_TEXT + 1];
+	char pair[80] = "", what[60] = "states", text[HD_MSG_TEXT + 1];
 
 	if (v->of[0] && v->of[1])
 		snprintf(pair, sizeof pair, "workers %u and %u", v->of[0]->worker, v->of[1]->worker);
+	if (v->on.n == 1)
+		snprintf(what, sizeof what, "bits of bucket %u of the state", v->on.first);
+	else if (v->on.n)
+		snprintf(what, sizeof what, "bits of buckets %u to %u of the state", v->on.first,
+			v->on.first + v->on.n - 1);
 	snprintf(text, sizeof text,
-		"step %llu: %s hold different states, and %s: a memory or a processor gives wrong bits. "
+		"step %llu: %s hold different %s, and %s: a memory or a processor gives wrong bits. "
 		"Checkpoints up to step %llu are"
 		" sound, later ones were removed: have the machines looked at, and resume the run on others",
 		(unsigned long long)step,
-		*pair ? pair : "workers", why, (unsigned long long)co->verified);
+		*pair ? pair : "workers", what, why, (unsigned long long)co->verified);
 	hd_co_note(co, "integrity", HD_NOBODY, "%s", text);
 	invalidate(co);
 	/* `mismatched` stays: seals may still come, and commit nothing */
@@ -168,8 +243,8 @@ static void begin_again(struct hd_coordinator *co, uint64_t step, const struct v
 	assert(best.next == step + 1 && 2 * v->most > v->n);
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
-		const struct hd_co_digests *t = report_of(w, step);
-		if (!hd_co_is_here(w) || !(t ? !same(t, &best) : w->suspect_digest == step + 1))
+		const struct hd_co_digests *t = vote_of(w, step, v->on);
+		if (!hd_co_is_here(w) || !(t ? !same(t, &best, v->on) : accused(w, step)))
 			continue;
 		char *text = hd_arena_take(&co->out, HD_MSG_TEXT + 1, 1);         /* RELEASE keeps it */
 		if (!text) {

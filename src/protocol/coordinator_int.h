@@ -29,7 +29,7 @@ struct hd_co_worker_answer {              /* its STATUS in the present epoch */
 };
 
 /* Its digest report of step next - 1; next 0: none. */
-struct hd_co_digests { uint64_t next, sum, state; };
+struct hd_co_digests { uint64_t next, sum, state; uint32_t nheld; struct hd_held_run held[HD_SEAL_HELD]; };
 
 struct hd_co_worker {
 	enum hd_co_worker_state state;

@@ -260,14 +260,28 @@ void hd_member_diverged(struct hd_member *m, uint64_t next)
 	m->diverged = m->diverged && m->diverged < next ? m->diverged : next;
 }
 
+static bool differ(const struct hd_member_news *own, const struct hd_member_peer *peer)
+{
+	return (own->seal.sum_digest || own->seal.state_digest) &&
+		(peer->reported_sum || peer->reported_state) &&
+		(own->seal.sum_digest != peer->reported_sum ||
+		own->seal.state_digest != peer->reported_state);
+}
+
+static bool held_differ(const struct hd_member *m, const struct hd_member_peer *peer)
+{
+	const struct hd_member_held *own = &m->said_held[(peer->reported - 1) & 1];
+
+	return own->next == peer->reported && hd_held_differ(own->at, own->n, peer->held, peer->nheld);
+}
+
 static void compare(struct hd_member *m, struct hd_member_peer *peer)
 {
 	const struct hd_member_news *own = peer->reported ?
 		&m->news[(peer->reported - 1) % HD_MEMBER_NEWS] : NULL;
 
-	if (!own || own->step != peer->reported || peer->corrupt ||
-		!(own->seal.sum_digest || own->seal.state_digest) ||
-	    (own->seal.sum_digest == peer->reported_sum && own->seal.state_digest == peer->reported_state))
+	if (!own || own->step != peer->reported || peer->corrupt || (!differ(own, peer) &&
+		!held_differ(m, peer)))
 		return;
 	hd_member_diverged(m, peer->reported);
 	peer->corrupt = true;
@@ -282,14 +296,17 @@ void hd_member_compare(struct hd_member *m)
 
 void hd_member_on_digests(struct hd_member *m, uint32_t from, const struct hd_msg_seal *seal)
 {
-	struct hd_member_peer *peer = seal->ran && (seal->sum_digest || seal->state_digest) ? peer_add(m,
-		from) : NULL;
+	const bool says = seal->ran && (seal->sum_digest || seal->state_digest || seal->nheld);
+	struct hd_member_peer *peer = says ? peer_add(m, from) : NULL;
 
 	if (!peer || seal->step + 1 <= peer->reported)
 		return;
 	peer->reported = seal->step + 1;
 	peer->reported_sum = seal->sum_digest;
 	peer->reported_state = seal->state_digest;
+	peer->nheld = seal->nheld;
+	for (uint32_t i = 0; i < seal->nheld; i++)
+		peer->held[i] = seal->held[i];
 	compare(m, peer);
 }
 
@@ -519,6 +536,7 @@ static void on_sync(struct hd_member *m, const struct hd_msg_sync *msg)
 	m->seals = (struct hd_seals){ 0 };                        /* of steps that may be run again */
 	for (uint32_t i = 0; i < m->npeers; i++)
 		m->peer[i].reported = m->peer[i].corrupt = 0;
+	memset(m->said_held, 0, sizeof m->said_held);
 	m->switch_step = HD_NO_STEP;
 	m->asked = 0;
 	m->from = *msg;

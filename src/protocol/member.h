@@ -73,7 +73,8 @@
  *    hd_member_exchange() at the time when they are carried out: no call asks for work of one step and begins
  *    another.
  * 10. A member that receives a digest other than its own for a step begins no further step, saves nothing
- *     by itself, and reports the sender (SUSPECT, corrupt). The coordinator decides.
+ *     by itself, and reports the sender (SUSPECT, corrupt). The coordinator decides. Of state by stages
+ *     digests are of what the sender holds (held.h).
  * 11. Links between the members of a first view may come up after it. A worker that enters its first view
  *     begins no step before they are up, for T/2 at most: nothing was sent on them, so nothing is lost and
  *     no epoch is needed. After that, when something is sent on one that is not up, or where one was up
@@ -187,6 +188,8 @@ struct hd_member_event {
 	const struct hd_member_stood *stood;
 	/* 0: not a digest step; sums: nor of sharded state, however many workers there are */
 	uint64_t sum_digest, state_digest;
+	/* [nbuckets], of state by stages in a digest step: of each bucket that is held here, else 0 */
+	const uint64_t *held;
 	uint64_t done, longest_ns;
 	uint32_t code;                            /* exit code */
 	const char *name, *text;                  /* of NOTE: kind, JSON */

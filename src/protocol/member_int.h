@@ -26,11 +26,16 @@ enum { HD_MEMBER_PEERS = HD_MAX_SEALERS, HD_MEMBER_TELLS = 64, HD_MEMBER_STOPPED
 struct hd_member_peer {
 	uint32_t worker, slotted_epoch;
 	uint64_t slotted, reported, reported_sum, reported_state;
+	uint32_t nheld;
+	struct hd_held_run held[HD_SEAL_HELD];        /* of the same report */
 	bool up, met, is_joiner, corrupt;    /* met: it was up before */
 	enum hd_suspicion suspicion;
 	char address[HD_MSG_ADDR + 1];
 };
+/* Of the seal all but `held`. */
 struct hd_member_news { uint64_t step; struct hd_msg_seal seal; };
+/* What it said of step next - 1 of what it holds; next 0: nothing. */
+struct hd_member_held { uint64_t next; uint32_t n; struct hd_held_run at[HD_SEAL_HELD]; };
 
 /* A view that is prepared or decided, and not in force. */
 struct hd_member_next {
@@ -121,6 +126,7 @@ struct hd_member {
 	char drain_why[HD_MSG_TEXT + 1];
 
 	struct hd_member_news news[HD_MEMBER_NEWS];
+	struct hd_member_held said_held[2];       /* of its last digest steps, by parity */
 	struct hd_member_news heard[HD_MEMBER_NEWS];      /* of a joiner: of the members' seals */
 
 	int64_t now_ns;
@@ -143,6 +149,8 @@ void hd_member_send(struct hd_member *m, uint32_t to, const struct hd_msg *msg);
 void hd_member_say(struct hd_member *m, const struct hd_msg *msg);
 /* to all members, those decided included */
 void hd_member_send_all(struct hd_member *m, const struct hd_msg *msg);
+/* A SEAL, with what was said of that step of what is held. */
+struct hd_msg *hd_member_seal_msg(struct hd_member *m, const struct hd_msg_seal *seal);
 void hd_member_break(struct hd_member *m, uint32_t code, const char *why);
 void hd_member_exit(struct hd_member *m, uint32_t code, const char *why);
 /* to the coordinator */

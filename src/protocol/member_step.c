@@ -445,11 +445,16 @@ void hd_member_stepwork(struct hd_member *m, const struct hd_member_event *event
 
 /* ---- seals ---- */
 
-static struct hd_msg *seal_msg(struct hd_member *m, const struct hd_msg_seal *seal)
+struct hd_msg *hd_member_seal_msg(struct hd_member *m, const struct hd_msg_seal *seal)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SEAL);
+	const struct hd_member_held *held = &m->said_held[seal->step & 1];
 
 	msg->seal = *seal;
+	if (held->next == seal->step + 1) {
+		msg->seal.nheld = held->n;
+		msg->seal.held = held->at;
+	}
 	return msg;
 }
 
@@ -479,12 +484,32 @@ static void count_seal(struct hd_member *m, const struct hd_seal *seal)
 	find_switch(m);
 }
 
+/* What lies in the message's arena goes with it. */
+static struct hd_msg_seal without_held(const struct hd_msg_seal *seal)
+{
+	struct hd_msg_seal s = *seal;
+
+	s.nheld = 0;
+	s.held = NULL;
+	return s;
+}
+
+static void say_held(struct hd_member *m, const uint64_t *digest)
+{
+	struct hd_member_held *said = &m->said_held[m->at & 1];
+
+	if (!digest)
+		return;
+	said->next = m->at + 1;
+	said->n = hd_held_make(said->at, digest, m->x.chain, m->x.nbuckets);
+}
+
 void hd_member_on_seal(struct hd_member *m, uint32_t from, const struct hd_msg *msg)
 {
 	hd_member_on_digests(m, from, &msg->seal);
 	if (m->state == HD_SYNCING && msg->seal.ran)
 		m->heard[msg->seal.step % HD_MEMBER_NEWS] =
-			(struct hd_member_news){ msg->seal.step + 1, msg->seal };
+			(struct hd_member_news){ msg->seal.step + 1, without_held(&msg->seal) };
 	if (!m->has_view && !m->next.open)
 		return;
 	count_seal(m, &(struct hd_seal){ msg->epoch, from, msg->seal.step, msg->seal.sum_digest,
@@ -524,7 +549,8 @@ void hd_member_seal(struct hd_member *m, const struct hd_member_event *event)
 		.sum_digest = event->sum_digest, .state_digest = event->state_digest, .news = *event->news,
 	};
 	m->news[m->at % HD_MEMBER_NEWS] = (struct hd_member_news){ m->at + 1, seal };
-	struct hd_msg *msg = seal_msg(m, &seal);
+	say_held(m, event->held);
+	struct hd_msg *msg = hd_member_seal_msg(m, &seal);
 	hd_member_send_all(m, msg);
 	hd_member_say(m, msg);
 	hd_member_compare(m);
@@ -552,7 +578,7 @@ void hd_member_resay_seals(struct hd_member *m)
 {
 	for (uint64_t s = m->at > HD_MEMBER_NEWS ? m->at - HD_MEMBER_NEWS : 0; s < m->at; s++)
 		if (m->news[s % HD_MEMBER_NEWS].step == s + 1)
-			hd_member_say(m, seal_msg(m, &m->news[s % HD_MEMBER_NEWS].seal));
+			hd_member_say(m, hd_member_seal_msg(m, &m->news[s % HD_MEMBER_NEWS].seal));
 }
 
 /* ---- the end ---- */

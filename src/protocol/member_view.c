@@ -412,12 +412,11 @@ static void again(struct hd_member *m, const struct hd_msg_view *v)
 static void reseal(struct hd_member *m, uint64_t step)
 {
 	const struct hd_member_news *news = &m->news[step % HD_MEMBER_NEWS];
-	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SEAL);
 	uint32_t committed = 0;
 
 	if (news->step != step + 1)
 		return;
-	msg->seal = news->seal;
+	struct hd_msg *msg = hd_member_seal_msg(m, &news->seal);
 	msg->seal.knows = m->epoch;
 	hd_member_send_all(m, msg);
 	hd_member_say(m, msg);

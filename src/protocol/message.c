@@ -47,6 +47,8 @@ static void put_vrange(struct msg_writer *w, struct hd_vrange v) { put(w, v.firs
 static void put_pass(struct msg_writer *w, struct hd_pass v) { put(w, v.worker, 4); put(w, v.pass, 4);
 	put(w, v.nranges, 4); put(w, v.stage, 4); }
 static void put_have(struct msg_writer *w, struct hd_have v) { put(w, v.first, 4); put(w, v.members, 8); }
+static void put_held(struct msg_writer *w, struct hd_held_run v) { put(w, v.first, 4); put(w, v.n, 4);
+	put(w, v.digest, 8); }
 
 static void put_hash(struct msg_writer *w, struct hd_hash v)
 {
@@ -81,6 +83,15 @@ static struct hd_vrange take_vrange(struct msg_reader *r) { uint32_t a = take_u3
 	return (struct hd_vrange){ a, take_u32(r) }; }
 static struct hd_have take_have(struct msg_reader *r) { uint32_t a = take_u32(r);
 	return (struct hd_have){ a, take(r, 8) }; }
+
+static struct hd_held_run take_held(struct msg_reader *r)
+{
+	struct hd_held_run h = { .first = take_u32(r) };
+
+	h.n = take_u32(r);
+	h.digest = take_u64(r);
+	return h;
+}
 
 static struct hd_pass take_pass(struct msg_reader *r)
 {
@@ -131,7 +142,7 @@ static struct hd_step_news take_news(struct msg_reader *r)
 
 /* Bytes of an element, so that a count is held against what is left before memory is taken. */
 enum { SIZE_text = 1, SIZE_u32 = 4, SIZE_u64 = 8, SIZE_vrank = 8, SIZE_vrange = 8, SIZE_pass = 16,
-	SIZE_have = 12 };
+	SIZE_have = 12, SIZE_held = 16 };
 
 #define F(type, name) put_##type(w, m->name);
 #define A(type, name, cap) put_u32(w, m->n##name); w->fits &= m->n##name <= (cap);
@@ -215,6 +226,7 @@ static bool link_passes(struct hd_pass *pass, uint32_t npasses, uint32_t nranges
 #define TEXT_vrange(at, n)
 #define TEXT_pass(at, n)
 #define TEXT_have(at, n)
+#define TEXT_held(at, n)
 #define A(type, name, cap) TEXT_##type(m->name, m->n##name)
 #define X(fields) static bool texts_##fields(const struct hd_msg_##fields *m) { (void)m; return true \
 	HD_FIELDS_##fields(F, A); }
@@ -229,6 +241,20 @@ static bool runs(const struct hd_have *run, uint32_t n)
 		if (run[i].first >= HD_MAX_BUCKETS || (i ? run[i].first <= run[i - 1].first :
 			run[i].first != 0))
 			return false;
+	return true;
+}
+
+/* Runs of buckets one behind another, none empty. */
+static bool held(const struct hd_held_run *run, uint32_t n)
+{
+	uint32_t next = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (run[i].first < next || !run[i].n || run[i].first >= HD_MAX_BUCKETS ||
+			run[i].n > HD_MAX_BUCKETS - run[i].first)
+			return false;
+		next = run[i].first + run[i].n;
+	}
 	return true;
 }
 
@@ -251,6 +277,8 @@ static bool sound(const struct hd_msg *msg)
 	if (msg->kind == HD_MSG_PREPARE)
 		return places(msg->prepare.place, msg->prepare.nplace) &&
 			places(msg->prepare.old_place, msg->prepare.nold_place);
+	if (msg->kind == HD_MSG_SEAL)
+		return held(msg->seal.held, msg->seal.nheld);
 	if (msg->kind == HD_MSG_SUSPECT)
 		return msg->suspect.why < HD_NSUSPICIONS;
 	if (msg->kind == HD_MSG_STOPPED)

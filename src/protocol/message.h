@@ -16,7 +16,8 @@
  *    both without sharded state; 24, PREPARE, 43, STATUS, and 44, VIEW, without stages;
  *    50, PREPARE, 51, STATUS, and 52, VIEW, without the nodes with which stages begin; 53, PREPARE, 54,
  *    STATUS, and 55, VIEW, without the devices of a rank; 57, STATUS, and 58, VIEW, of steps that are
- *    not gone on with after a loss; 60, VIEW, which no worker could refuse.
+ *    not gone on with after a loss; 60, VIEW, which no worker could refuse; 27, SEAL, without digests of
+ *    state by stages.
  * 3. Whether a message makes sense in the receiver's state is judged by the machines (member.h,
  *    coordinator.h); an unexpected one is ignored there.
  *
@@ -31,6 +32,7 @@
 #include "base/arena.h"
 #include "base/hash.h"
 #include "protocol/exchange.h"
+#include "protocol/held.h"
 #include "protocol/view.h"
 
 enum {
@@ -59,7 +61,7 @@ enum {
 	X(PREPARE,       56, prepare,       "C>W",  "prepare for this view") \
 	X(PREPARED,      25, decided,       "W>C",  "I am prepared for it") \
 	X(DECIDE,        26, decided,       "C>W",  "it is decided: adopt it by the rule of the switch") \
-	X(SEAL,          27, seal,          "M>MC", "I hold the complete result of this step") \
+	X(SEAL,          64, seal,          "M>MC", "I hold the complete result of this step") \
 	X(SUSPECT,       28, suspect,       "M>C",  "I lost that worker, or hear it again") \
 	X(FENCE,         29, fence,         "C>W",  "a new epoch: drop the exchange, send your status") \
 	X(STATUS,        59, status,        "W>C",  "what I have of the step that I have not sealed") \
@@ -83,7 +85,7 @@ enum hd_msg_kind {
 #define X(id, no, fields, route, text) HD_MSG_##id = (no),
 	HD_MSGS(X)
 #undef X
-	HD_MSG_NKINDS = 64
+	HD_MSG_NKINDS = 65
 };
 
 /* Why a worker is suspected. A closed link has lost messages, so only a new epoch repairs it. Silence that
@@ -105,7 +107,7 @@ struct hd_step_news {
 
 /* F(type, name): a field. A(type, name, cap): an array `name` of n<name> elements, at most `cap`. Types: flag
  * (u8, 0 or 1), u8, u32, u64, f64, hash, news; of elements also text (bytes), vrank, vrange, pass (a worker,
- * a number, how many ranges, its stage), have. */
+ * a number, how many ranges, its stage), have, held. */
 #define HD_FIELDS_none(F, A)
 /* member: the sender is a member, of the epoch in the head; at: the first step it has not sealed; memory:
  * bytes; vn_ps: predicted time of one virtual node, in ps; nonce: drawn once per process, ADMIT repeats it */
@@ -133,9 +135,10 @@ struct hd_step_news {
 #define HD_FIELDS_decided(F, A) F(u32, next)
 /* knows: the epoch of the latest view, in force or decided, that the sender knows; ran: the sender took part
  * in the step, and `news` is valid. A seal of a joiner says only that it has X_{step+1} (member.h) */
-/* news: of the step. A joiner, which did not run it, hands on a member's; samples 0: it heard none */
+/* held: of state by stages, in digest steps (member.h, rule 10)
+ * news: of the step. A joiner, which did not run it, hands on a member's; samples 0: it heard none */
 #define HD_FIELDS_seal(F, A) F(u64, step) F(u32, knows) F(flag, ran) F(u64, sum_digest) F(u64, state_digest) \
-	F(news, news)
+	F(news, news) A(held, held, HD_SEAL_HELD)
 #define HD_FIELDS_suspect(F, A) F(u32, worker) F(u8, why)
 #define HD_FIELDS_fence(F, A) A(u32, dead, HD_MAX_MEMBERS)
 /* What the sender has of step `at`, the first that it has not sealed.
@@ -214,6 +217,7 @@ struct hd_step_news {
 #define HD_MSG_C_vrange struct hd_vrange
 #define HD_MSG_C_pass struct hd_pass
 #define HD_MSG_C_have struct hd_have
+#define HD_MSG_C_held struct hd_held_run
 
 #define F(type, name) HD_MSG_C_##type name;
 #define A(type, name, cap) uint32_t n##name; const HD_MSG_C_##type *name;

@@ -12,6 +12,7 @@ static const struct hd_vrank rank[] = { { 1, 4 }, { 2, 3 } };
 static const struct hd_vrange range[] = { { 0, 4 }, { 9, 1 }, { 5, 2 } };
 static const struct hd_pass pass[] = { { 1, 0, 0, 2, 0 }, { 2, 0, 2, 1, 63 } };
 static const struct hd_have have[] = { { 0, 3 }, { 7, 0 } };
+static const struct hd_held_run held[] = { { 0, 2, 5 }, { 4, 1, 6 } };
 static const uint32_t ids[] = { 1, 2 };
 static const uint32_t cuts[] = { 0, 12 }, places[] = { 0, 63 }, high[] = { 0, 64 };
 static const uint64_t longs[] = { 5, UINT64_MAX };
@@ -36,7 +37,7 @@ static const struct hd_msg samples[] = {
 	{ HD_MSG_SEAL, 1, 2, .seal = { .step = 4, .knows = 3,
 		.news = { .loss_sum = 0.5, .step_ns = 9, .wait_ns = 8, .compute_ns = 7, .redone = 2,
 		.redundant_ns = 6, .stalled_ns = 5,
-		.skipped = true } } },
+		.skipped = true }, .nheld = 2, .held = held } },
 	{ HD_MSG_SUSPECT, 1, 2, .suspect = { 3, HD_HUNG } },
 	{ HD_MSG_FENCE, 1, 2, .fence = { .ndead = 2, .dead = ids } },
 	{ HD_MSG_STATUS, 1, 2, .status = { .at = 4, .begun = true, .npass = 2, .pass = pass, .nrange = 3, .range = range, .nsum = 2, .sum = longs,

@@ -272,6 +272,16 @@ static bool is_known(struct sim_world *s)
 	return known;
 }
 
+/* Is a bucket of X_{step+1} wrong where a worker holds it that is well? */
+static bool holds_wrong(struct sim_world *s, uint64_t step)
+{
+	for (uint32_t i = 0; i < SIM_PROCS; i++)
+		for (uint32_t b = 0; b < s->nbuckets && step >= s->bad_from && is_well(s, i); b++)
+			if (s->proc[i].slot[b] && s->proc[i].bad[b])
+				return true;
+	return false;
+}
+
 static void check_digest(struct sim_world *s, const struct hd_co_action *a)
 {
 	uint64_t tag;
@@ -280,7 +290,7 @@ static void check_digest(struct sim_world *s, const struct hd_co_action *a)
 		return;
 	memcpy(&tag, &a->news->digest, sizeof tag);
 	s->verified = a->step + 1;
-	if (tag == sim_tag(s, a->step + 1) || s->escaped)
+	if ((tag == sim_tag(s, a->step + 1) && !holds_wrong(s, a->step)) || s->escaped)
 		return;
 	if (is_known(s))
 		sim_bad(s, "corrupt", "step %llu is committed with wrong bits", (unsigned long long)a->step);

@@ -116,7 +116,8 @@ struct hd_sim_result {
 /* Of a seed: workers are replaced on request; some requests are taken back. */
 #define HD_SIM_REPLACED (UINT64_C(1) << 33)
 
-/* Of a seed: bits of a worker's state flip once, if state is not sharded. */
+/* Of a seed: bits of a worker's state flip once, if state is not sharded; of state by stages those of a
+ * bucket that it holds. */
 #define HD_SIM_CORRUPT (UINT64_C(1) << 34)
 
 /* Of a seed: until faults stop, sources abort transfers now and then, as for joiners that are too slow. */

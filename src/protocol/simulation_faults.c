@@ -126,16 +126,36 @@ void sim_reshape(struct sim_world *s, uint32_t schedule, uint32_t pipes)
 		.least = sim_least(s) });
 }
 
+/* A bucket of what it holds. */
+static bool corrupt_held(struct sim_world *s, struct sim_proc *p)
+{
+	const uint32_t first = (uint32_t)sim_rnd(s, s->nbuckets);
+
+	for (uint32_t i = 0; i < s->nbuckets; i++) {
+		const uint32_t b = (first + i) % s->nbuckets;
+		if (p->slot[b]) {
+			sim_say(s, "it is in bucket %u", b);
+			p->bad[b] ^= 2;
+			s->bad_from = p->version;
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Mostly where a majority can decide. */
 void sim_corrupt(struct sim_world *s)
 {
 	const struct hd_view *view = s->co ? hd_coordinator_view(s->co) : NULL;
 	uint32_t slot = view ? sim_slot(s, view->member[sim_rnd(s, view->nmembers)]) : SIM_ENDS;
+	const bool held = sim_partial(s) && !s->copies;
 
 	if (slot >= SIM_PROCS || !s->proc[slot].has_state || (view->nmembers < 3 && sim_rnd(s, 4)))
 		return;
 	sim_say(s, "bits of the state of worker %u flip", s->proc[slot].id);
-	s->proc[slot].tag ^= 2;
+	if (held && !corrupt_held(s, &s->proc[slot]))
+		return;
+	s->proc[slot].tag ^= held ? 0 : 2;
 	s->spoiled = true;
 	s->result->corrupted++;
 }

@@ -33,7 +33,7 @@ struct sim_root { bool here; struct sim_val val; };
 
 /* Digests of the last steps that were heard, by parity, and since when two of one step differ; 0: they do
  * not. */
-struct sim_heard { struct { uint64_t next, tag; } of[2]; int64_t torn_ns; };
+struct sim_heard { struct { uint64_t next, tag, held[SIM_BUCKETS]; } of[2]; int64_t torn_ns; };
 
 /* Kinds of packets beside control messages. */
 enum sim_kind { SIM_SEND, SIM_ROOT, SIM_SUM, SIM_LEAVES, SIM_TABLE, SIM_NORM, SIM_PARM, SIM_RATIO, SIM_SNAP,
@@ -126,6 +126,9 @@ struct sim_proc {
 	/* sharded state */
 	uint64_t slot[SIM_BUCKETS];       /* of X_{slot - 1}; 0: not here */
 	int64_t slot_ns[SIM_BUCKETS];     /* got from another at that time */
+	/* state by stages: bits of it that flipped; of what was fetched for a checkpoint */
+	uint64_t bad[SIM_BUCKETS], bad_saved;
+	uint64_t bad_said[SIM_BUCKETS], bad_at;       /* when the digests of X_bad_at were made */
 	bool norm_here[SIM_BUCKETS], parm_here[SIM_BUCKETS], squared[SIM_BUCKETS];
 	bool measured[SIM_BUCKETS], ratio_here[SIM_BUCKETS];
 	/* of the step that it stood in last */
@@ -195,6 +198,7 @@ struct sim_world {
 	uint64_t tag[SIM_STEPS + 1];      /* of X_s, once made; 0: not yet */
 	uint64_t saved_tag[SIM_STEPS + 1];        /* of the checkpoint of that step; 0: none */
 	uint64_t digest_every;            /* steps */
+	uint64_t bad_from;                /* the step whose state flipped in part */
 	/* a state was corrupted; a coordinator heard of it; no worker could notice, and the run went on */
 	bool spoiled, known, escaped;
 	struct sim_heard co_heard;

@@ -79,6 +79,7 @@ void sim_want_slots(struct sim_world *s, uint32_t slot, uint64_t step, bool all,
 	p->want_step = step;
 	p->want_epoch = p->epoch;
 	p->saving = all;
+	p->bad_saved = 0;
 	for (uint32_t b = 0; b < s->nbuckets; b++)
 		if ((all || hd_exchange_chained(hd_member_exchange(p->m), b)) &&
 			(!read || hd_exchange_reads(hd_member_exchange(p->m), b)) &&
@@ -100,8 +101,10 @@ void sim_give_slot(struct sim_world *s, uint32_t slot, const struct sim_packet *
 		sim_bad(s, "slots", "worker %u is to have those of X_%llu of bucket %u, and has of %llu",
 			p->id, (unsigned long long)k->step, k->bucket,
 			(unsigned long long)p->slot[k->bucket]);
+	/* it flipped since it was sealed, and is saved by another: that is not looked at */
+	s->escaped |= p->bad[k->bucket] != p->bad_said[k->bucket];
 	sim_send(s, slot, to, &(struct sim_packet){ .kind = SIM_SLOT, .from = p->id, .bucket = k->bucket,
-		.step = k->step });
+		.step = k->step, .val = { 0, p->bad[k->bucket] } });
 }
 
 void sim_take_slot(struct sim_world *s, uint32_t slot, const struct sim_packet *k)
@@ -116,7 +119,10 @@ void sim_take_slot(struct sim_world *s, uint32_t slot, const struct sim_packet *
 		sim_bad(s, "slots", "worker %u changes bucket %u of X_%llu while %u gets it", k->from,
 			k->bucket, (unsigned long long)k->step, p->id);
 	p->want &= ~(1u << k->bucket);
+	if (p->saving)
+		p->bad_saved |= k->val.tag;
 	if (!p->saving) {
+		p->bad[k->bucket] = k->val.tag;
 		p->slot[k->bucket] = k->step + 1;
 		p->slot_ns[k->bucket] = s->now;
 	}
@@ -135,14 +141,18 @@ void sim_saved(struct sim_world *s, uint32_t slot)
 	const struct sim_world_event ev = p->save;
 	bool writer = ev.pass, last = ev.bucket;
 
-	if (writer && (last || ev.step % 5 == 0) && p->known_tag && p->tag != p->known_tag) {
+	const bool flipped = p->bad_at == ev.step && memcmp(p->bad, p->bad_said, sizeof p->bad);
+	if (writer && (last || ev.step % 5 == 0) && p->known_tag && (p->tag != p->known_tag || flipped)) {
 		sim_say(s, "worker %u is to save another state than it sealed", p->id);
 		sim_end(s, slot, true);
 		return;
 	}
 	if (writer && (last || ev.step % 5 == 0) && ev.step > s->ckpt) {
 		s->ckpt = ev.step;
-		s->saved_tag[ev.step] = p->tag;
+		uint64_t bad = p->bad_saved;
+		for (uint32_t b = 0; b < s->nbuckets; b++)
+			bad |= p->bad[b];
+		s->saved_tag[ev.step] = p->tag ^ bad;
 	}
 	sim_feed(s, slot, true);
 	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_READY, .step = ev.step, .halt = writer &&
@@ -214,6 +224,7 @@ void sim_snap(struct sim_world *s, uint32_t slot, uint32_t from_slot, const stru
 	}
 	p->has_state = true;
 	memset(p->slot, 0, sizeof p->slot);
+	memset(p->bad, 0, sizeof p->bad);
 	p->version = k->step;
 	p->tag = p->known_tag = k->val.tag;
 	if (!sim_is_tag(s, p->tag, p->version))

@@ -35,16 +35,29 @@ bool sim_is_tag(struct sim_world *s, uint64_t tag, uint64_t step) { return s->sp
 
 void sim_hear(struct sim_world *s, struct sim_heard *heard, const struct hd_msg *msg)
 {
-	uint64_t next = msg->seal.step + 1, tag = msg->seal.state_digest;
+	const struct hd_msg_seal *seal = &msg->seal;
+	const uint64_t next = seal->step + 1, tag = seal->state_digest;
+	bool torn = false;
 
-	if (msg->kind != HD_MSG_SEAL || !msg->seal.ran || !tag)
+	if (msg->kind != HD_MSG_SEAL || !seal->ran || !(tag || seal->nheld))
 		return;
-	if (heard->of[next & 1].next == next && heard->of[next & 1].tag != tag && !heard->torn_ns)
-		heard->torn_ns = s->now;
 	if (heard->of[next & 1].next < next) {
+		memset(&heard->of[next & 1], 0, sizeof heard->of[next & 1]);
 		heard->of[next & 1].next = next;
 		heard->of[next & 1].tag = tag;
 	}
+	if (heard->of[next & 1].next == next)
+		torn = heard->of[next & 1].tag != tag;
+	for (uint32_t i = 0; i < seal->nheld && heard->of[next & 1].next == next; i++) {
+		uint64_t *of = &heard->of[next & 1].held[seal->held[i].first];
+		if (seal->held[i].n != 1)
+			sim_bad(s, "corrupt", "of %u buckets %u have one digest", s->nbuckets,
+				seal->held[i].n);
+		torn |= *of && *of != seal->held[i].digest;
+		*of = seal->held[i].digest;
+	}
+	if (torn && !heard->torn_ns)
+		heard->torn_ns = s->now;
 }
 
 uint64_t sim_units(const struct hd_vrange *range, uint32_t n)
@@ -314,7 +327,7 @@ static void finish_stages(struct sim_world *s, struct sim_proc *p, uint64_t step
 			sim_bad(s, "stages", "worker %u finishes step %llu without the sums of squares of %u",
 				p->id, (unsigned long long)step, b);
 		if (!hd_exchange_chained(x, b)) {
-			p->slot[b] = 0;
+			p->slot[b] = p->bad[b] = 0;
 			continue;
 		}
 		if (!p->sum_here[b] || p->slot[b] != step + 1)
@@ -365,9 +378,15 @@ void sim_finish(struct sim_world *s, uint32_t slot, uint64_t step)
 	}
 	p->known_tag = news.has_digest ? p->tag : 0;
 	memcpy(&news.digest, &p->known_tag, sizeof p->known_tag);
+	/* as in the runtime, of state by stages what is held */
+	const uint64_t all = sim_partial(s) && !s->copies ? 0 : p->known_tag;
+	uint64_t held[SIM_BUCKETS] = { 0 };
+	memcpy(p->bad_said, p->bad, sizeof p->bad);
+	p->bad_at = news.has_digest ? step + 1 : 0;
+	for (uint32_t b = 0; b < s->nbuckets && p->known_tag && !all; b++)
+		held[b] = p->slot[b] ? mix(p->tag + b + (p->bad[b] << 32)) | 1 : 0;
 	sim_hear(s, &p->heard, &(struct hd_msg){ .kind = HD_MSG_SEAL,
-		.seal = { .step = step, .ran = true, .state_digest = p->known_tag } });
+		.seal = { .step = step, .ran = true, .state_digest = all } });
 	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_UPDATED, .step = step, .news = &news,
-		.sum_digest = p->known_tag,
-		.state_digest = p->known_tag });
+		.sum_digest = all, .state_digest = all, .held = p->known_tag && !all ? held : NULL });
 }

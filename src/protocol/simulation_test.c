@@ -366,6 +366,29 @@ static void no_seed_of_a_corrupted_state_violates_an_invariant(void **state)
 		alone < corrupted / 4));
 }
 
+/* A bucket of a stage or of its shadow: with two holders none is right for all that is known. */
+static void no_seed_of_a_stage_that_differs_from_its_shadow_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, corrupted = 0, expelled = 0,
+		undecided = 0, escaped = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
+		struct hd_sim_result r;
+		run(seed | HD_SIM_CORRUPT | HD_SIM_STAGED | (seed % 4 == 1 ? HD_SIM_RESHAPED : 0),
+			seed % 3 ? UINT32_MAX : 0, &r);
+		corrupted += r.corrupted;
+		expelled += r.expelled;
+		undecided += r.undecided;
+		escaped += r.escaped;
+	}
+	print_message("%" PRIu64 " corrupted, %" PRIu64 " expelled, %" PRIu64 " ended, %" PRIu64
+		" without another holder\n", corrupted, expelled, undecided, escaped);
+	assert_true(asked || (corrupted > n / 4 && undecided > corrupted / 6 && expelled > 0));
+}
+
 /* A joiner whose source gave up syncs from another, or again. */
 static void no_seed_of_sources_that_give_up_violates_an_invariant(void **state)
 {
@@ -491,6 +514,7 @@ int main(void)
 		cmocka_unit_test(no_seed_of_lockstep_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_being_replaced_workers_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_a_corrupted_state_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_a_stage_that_differs_from_its_shadow_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_sources_that_give_up_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_links_that_flap_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_calls_that_fail_violates_an_invariant),

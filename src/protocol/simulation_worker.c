@@ -520,8 +520,10 @@ void sim_task(struct sim_world *s, uint32_t slot, const struct sim_world_event *
 				(unsigned long long)ev->step);
 		s->escaped |= p->tag != sim_tag(s, ev->step);
 		p->known_tag = p->tag;
-		for (uint32_t b = 0; b < s->nbuckets; b++)
+		for (uint32_t b = 0; b < s->nbuckets; b++) {
 			p->slot[b] = ev->step + 1;
+			p->bad[b] = p->bad_said[b] = 0;
+		}
 		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_SYNCED, .step = ev->step });
 		break;
 	}

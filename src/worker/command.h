@@ -61,7 +61,9 @@ struct hd_command {
 	const uint8_t *own;
 	uint32_t round;                   /* COMPUTE, STOP: as hd_elastic.round when it was given */
 	bool ahead, goes_on;              /* BEGIN: as the machine says (member.h, rule 13) */
-	bool flag, final, gathered;       /* gathered: of BOUNDARY: all slots that it saves are here */
+	/* flag: of FINISH: another worker holds some of what this one does; gathered: of BOUNDARY: all slots
+	 * that it saves are here */
+	bool flag, final, gathered;
 	const void *bytes;                /* CHUNK */
 	uint64_t len;
 	const float *const *operand;      /* FOLD: of each root of the step, as the relay named them */
@@ -87,6 +89,7 @@ struct hd_command_done {
 	bool for_all;                     /* FINISH, UPDATE: no worker can finish the step */
 	uint64_t step;                    /* CHUNK, RESTORE: of the state */
 	uint64_t sum_digest, state_digest, took_ns, waited_ns, computed_ns;     /* FINISH */
+	const uint64_t *held;             /* FINISH: NULL, or a digest of each bucket (member.h) */
 	struct hd_step_record record;     /* FINISH */
 	struct hd_diag diag;
 };

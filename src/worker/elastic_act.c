@@ -357,17 +357,22 @@ ACT(norm)
 
 ACT(fetch) { hd_elastic_slots_fetch(e, a->step, a->flag); }
 
-static void own_chains(struct hd_elastic *e)
+/* Does another worker hold some of them? */
+static bool own_chains(struct hd_elastic *e)
 {
 	const struct hd_exchange *x = hd_member_exchange(e->member);
+	bool shared = false;
 
-	for (uint32_t b = 0; b < e->nbuckets && e->partial; b++)
+	for (uint32_t b = 0; b < e->nbuckets && e->partial; b++) {
 		e->slots.own[b] = hd_exchange_chained(x, b);
+		shared |= e->slots.own[b] && (x->chain[b] & (x->chain[b] - 1));
+	}
+	return shared;
 }
 
 ACT(update)
 {
-	own_chains(e);
+	(void)own_chains(e);
 	give(e, &(struct hd_command){ .kind = HD_COMMAND_UPDATE, .step = a->step, .own = e->slots.own });
 }
 
@@ -389,8 +394,10 @@ ACT(ratio)
 
 ACT(finish)
 {
-	own_chains(e);
-	give(e, &(struct hd_command){ .kind = HD_COMMAND_FINISH, .step = a->step, .own = e->slots.own });
+	const bool shared = own_chains(e);
+
+	give(e, &(struct hd_command){ .kind = HD_COMMAND_FINISH, .step = a->step, .own = e->slots.own,
+		.flag = shared });
 }
 
 ACT(boundary)
@@ -568,7 +575,7 @@ static void became(struct hd_elastic *e, const struct hd_command_done *done)
 		e->step_took_ns = (int64_t)done->took_ns;
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UPDATED, .step = d->step,
 			.news = news, .sum_digest = done->sum_digest,
-			.state_digest = done->state_digest });
+			.state_digest = done->state_digest, .held = done->held });
 		break;
 	case HD_COMMAND_UPDATE:
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UPDATED_OWN, .step = d->step });

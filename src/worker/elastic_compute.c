@@ -348,6 +348,10 @@ COMMAND(finish)
 		return err;
 	if (hd_dist_measures(e->worker))
 		hd_relay_own_ratios(&e->relay, d->own);
+	if (digest && d->flag && hd_dist_by_stage(e->worker)) {
+		hd_dist_held_digests(e->worker, d->own, e->slots.held);
+		done->held = e->slots.held;
+	}
 	(void)HD_FAILPOINT(UPDATE_DONE);
 	e->touched = true;
 	e->between = true;

@@ -81,6 +81,7 @@ struct hd_slots {
 	uint8_t *keep;
 	/* owned: [nbuckets] updated by the last UPDATE; the compute thread's until its FINISH */
 	uint8_t *own;
+	uint64_t *held;                   /* owned: [nbuckets] digests that the last FINISH made */
 	struct hd_command boundary;
 	/* HD_PIPES_MOVED places, each for the largest bucket: one for each of ask[], then that for answers */
 	struct hd_memory memory;
