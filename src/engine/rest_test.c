@@ -389,16 +389,12 @@ static void check_refused(struct bench *b, const char *what)
 	hd_rig_paste(&b->rig, &b->bytes, HD_NONE);
 }
 
-/* The first stands anywhere, others where they came to. true: it was refused. */
-static bool lose_two(struct bench *b, uint32_t first, uint32_t second, uint32_t how, const char *lists)
+/* Two are lost where they stand. true: it was refused. */
+static bool lose_both(struct bench *b, uint32_t first, uint32_t second, uint32_t how, const char *lists)
 {
 	const bool apart = first / 4 != second / 4 || second - first == 2;
 	char what[200];
 
-	begin(b);
-	go_to(b, first, roll(norm_of(&b->plan.list[first]) + 1));
-	for (uint32_t more = roll(300); more; more--)
-		go(b, roll(b->n));
 	snprintf(what, sizeof what, "%s: rank %u at #%u %s, rank %u at #%u %s", lists, first, b->at[first],
 		word(&b->plan.list[first], b->at[first]), second, b->at[second],
 		word(&b->plan.list[second], b->at[second]));
@@ -408,6 +404,65 @@ static bool lose_two(struct bench *b, uint32_t first, uint32_t second, uint32_t 
 	else
 		check_refused(b, what);
 	return !apart;
+}
+
+/* The first stands anywhere, others where they came to. */
+static bool lose_two(struct bench *b, uint32_t first, uint32_t second, uint32_t how, const char *lists)
+{
+	begin(b);
+	go_to(b, first, roll(norm_of(&b->plan.list[first]) + 1));
+	for (uint32_t more = roll(300); more; more--)
+		go(b, roll(b->n));
+	return lose_both(b, first, second, how, lists);
+}
+
+/* Both come to one index and no further. False: one of them cannot without the other going on. */
+static bool both_at(struct bench *b, uint32_t first, uint32_t second, uint32_t at)
+{
+	begin(b);
+	for (bool moved = true; moved;) {
+		moved = false;
+		for (uint32_t r = 0; r < b->n; r++)
+			moved |= ((r != first && r != second) || b->at[r] < at) && go(b, r);
+	}
+	return b->at[first] == at && b->at[second] == at;
+}
+
+static void two_ranks_may_be_lost_at_one_index(void **state)
+{
+	static struct bench b;
+	uint32_t n = 0, refused = 0, apart = 0;
+	char lists[100];
+
+	(void)state;
+	for (uint32_t c = 0; c < 12; c++) {
+		const struct hd_rig_kind k = { c % 2 ? "1f1b" : "gpipe", 4, 1, 1 + c / 2 % 2, HD_KEEPS_ALL,
+			1 };
+		const enum hd_redundancy mode = (enum hd_redundancy)(1 + c / 4);
+		uint32_t next = roll(slice());
+		open_bench(&b, net, "optim: {kind: adamw, clip: 0.5}\n", &k, mode);
+		snprintf(lists, sizeof lists, "%s d %u %s", k.name, k.d, hd_redundancy_names[mode]);
+		for (uint32_t first = 0; first < b.n; first++)
+			for (uint32_t second = first + 1; second < b.n; second++)
+				for (uint32_t at = 0; at <= norm_of(&b.plan.list[first]) &&
+					at <= norm_of(&b.plan.list[second]); at++) {
+					if (next--)
+						continue;
+					next = slice() - 1;
+					if (both_at(&b, first, second, at)) {
+						refused += lose_both(&b, first, second, at % 3, lists);
+						n++;
+					} else {
+						hd_dist_abandon(b.rig.worker);
+						hd_rig_paste(&b.rig, &b.bytes, HD_NONE);
+						apart++;
+					}
+				}
+		close_bench(&b);
+	}
+	print_message("%u losses of two at one index, %u refused; %u where one waits for the other\n", n,
+		refused, apart);
+	assert_true(n > 20 && refused > 5);
 }
 
 static void any_two_ranks_may_be_lost_unless_they_are_neighbours(void **state)
@@ -473,6 +528,7 @@ int main(void)
 		cmocka_unit_test(any_rank_may_be_lost_at_any_instruction),
 		cmocka_unit_test(losses_in_other_jobs_and_lists),
 		cmocka_unit_test(any_two_ranks_may_be_lost_unless_they_are_neighbours),
+		cmocka_unit_test(two_ranks_may_be_lost_at_one_index),
 		cmocka_unit_test(a_rest_that_finds_no_memory_gives_the_step_up),
 	};
 
