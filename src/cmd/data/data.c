@@ -104,7 +104,7 @@ static enum hd_err verb_data_show(struct hd_cmd *cmd)
 	struct hd_task *task;
 
 	if (hd_prepared_is(&cmd->fs, cmd->args.pos[0]))
-		return hd_graph_show(cmd, cmd->args.pos[0], false);
+		return hd_prepared_show(cmd, cmd->args.pos[0], false);
 	enum hd_err err = open_task(cmd, &task);
 	if (err)
 		return err;
@@ -210,7 +210,7 @@ static enum hd_err verb_data_verify(struct hd_cmd *cmd)
 	if (!hd_fs_stat(&cmd->fs, cmd->args.pos[0], &stat, NULL) && stat.kind == HD_FILE_FOLDER)
 		return verify_run(cmd);
 	if (hd_prepared_is(&cmd->fs, cmd->args.pos[0]))
-		return hd_graph_show(cmd, cmd->args.pos[0], true);
+		return hd_prepared_show(cmd, cmd->args.pos[0], true);
 	enum hd_err err = open_task(cmd, &task);
 	if (err)
 		return err;

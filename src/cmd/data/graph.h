@@ -8,9 +8,9 @@
 #include "cmd/verbs.h"
 
 /* Lines, or with --json one object: of the file `path`. */
-HD_MUST_USE enum hd_err hd_graph_print(struct hd_cmd *cmd, const char *path,
+HD_MUST_USE enum hd_err hd_prepared_print(struct hd_cmd *cmd, const char *path,
 	const struct hd_prepared_report *report);
 /* `data show` and `data verify` of a prepared graph; with `check` all of it is read. */
-HD_MUST_USE enum hd_err hd_graph_show(struct hd_cmd *cmd, const char *path, bool check);
+HD_MUST_USE enum hd_err hd_prepared_show(struct hd_cmd *cmd, const char *path, bool check);
 
 #endif

@@ -79,7 +79,7 @@ static void print_text(const char *path, const struct hd_prepared_report *r, con
 		times_mean(r->most_edges, h->nedges, h->nintervals));
 }
 
-enum hd_err hd_graph_print(struct hd_cmd *cmd, const char *path, const struct hd_prepared_report *report)
+enum hd_err hd_prepared_print(struct hd_cmd *cmd, const char *path, const struct hd_prepared_report *report)
 {
 	char hex[HD_HASH_HEX];
 
@@ -91,7 +91,7 @@ enum hd_err hd_graph_print(struct hd_cmd *cmd, const char *path, const struct hd
 	return HD_OK;
 }
 
-enum hd_err hd_graph_show(struct hd_cmd *cmd, const char *path, bool check)
+enum hd_err hd_prepared_show(struct hd_cmd *cmd, const char *path, bool check)
 {
 	struct hd_prepared_file file = { 0 };
 	struct hd_prepared_report report;
@@ -101,7 +101,7 @@ enum hd_err hd_graph_show(struct hd_cmd *cmd, const char *path, bool check)
 		return err;
 	hd_prepared_figures(&file.graph, &report);
 	if (!check)
-		err = hd_graph_print(cmd, path, &report);
+		err = hd_prepared_print(cmd, path, &report);
 	else
 		printf(cmd->args.has[HD_OPT_JSON] ?
 			"{\"ok\":true,\"bytes\":%llu,\"vertices\":%llu,\"edges\":%llu}\n" :
@@ -212,7 +212,7 @@ static enum hd_err verb_data_prepare_graph(struct hd_cmd *cmd)
 	if (report.nscratch_bytes && !cmd->args.has[HD_OPT_QUIET])
 		fprintf(stderr, "edges were sorted in parts, with %.1f MiB beside %s meanwhile\n",
 			(double)report.nscratch_bytes / 0x1p20, how.out);
-	return hd_graph_print(cmd, how.out, &report);
+	return hd_prepared_print(cmd, how.out, &report);
 }
 
 const struct hd_verb hd_verb_data_prepare_graph = {
