@@ -117,4 +117,23 @@ HD_INLINE void ahead_nothing(struct ahead *w)
 	ahead_begin(w);
 }
 
+/* The innermost loop of a shape of tile: by packed panels of a, by rows of it, and with what is added to the
+ * results. */
+typedef void micro_fn(const float *a, int64_t step, const float *b, int64_t depth, const struct gemm_out *c,
+	struct ahead *ahead);
+typedef void micro_add_fn(const float *a, const float *b, int64_t depth, const struct gemm_out *c,
+	const struct gemm_adds *adds, struct ahead *ahead);
+
+/* The three of h x v, of micro() there: h in rows, by AMX in tiles. */
+#define MICRO(h, v)                                  \
+	static inline void micro_##h##x##v(const float *a, int64_t step, const float *b, int64_t depth, \
+		const struct gemm_out *c, struct ahead *ahead) \
+	{ micro(h, v, false, a, step, b, depth, c, NULL, ahead); } \
+	static inline void micro_rows_##h##x##v(const float *a, int64_t step, const float *b, int64_t depth, \
+		const struct gemm_out *c, struct ahead *ahead) \
+	{ micro(h, v, true, a, step, b, depth, c, NULL, ahead); } \
+	static inline void micro_add_##h##x##v(const float *a, const float *b, int64_t depth, \
+		const struct gemm_out *c, const struct gemm_adds *adds, struct ahead *ahead) \
+	{ micro(h, v, false, a, h * LANE_TILE, b, depth, c, adds, ahead); }
+
 #endif

@@ -101,25 +101,10 @@ HD_INLINE void micro(const int h, const int v, const bool rows, const float *a, 
 #undef PART_LEN
 #undef TERM
 }
-typedef void micro_fn(const float *a, int64_t step, const float *b, int64_t depth, const struct gemm_out *c,
-	struct ahead *ahead);
-typedef void micro_add_fn(const float *a, const float *b, int64_t depth, const struct gemm_out *c,
-	const struct gemm_adds *adds, struct ahead *ahead);
 
-#define MICRO(h, v)                                  \
-	static inline void micro_##h##x##v(const float *a, int64_t step, const float *b, int64_t depth, \
-		const struct gemm_out *c, struct ahead *ahead) \
-	{ micro(h, v, false, a, step, b, depth, c, NULL, ahead); } \
-	static inline void micro_rows_##h##x##v(const float *a, int64_t step, const float *b, int64_t depth, \
-		const struct gemm_out *c, struct ahead *ahead) \
-	{ micro(h, v, true, a, step, b, depth, c, NULL, ahead); } \
-	static inline void micro_add_##h##x##v(const float *a, const float *b, int64_t depth, \
-		const struct gemm_out *c, const struct gemm_adds *adds, struct ahead *ahead) \
-	{ micro(h, v, false, a, h, b, depth, c, adds, ahead); }
 #define X(h) MICRO(h, 1) MICRO(h, 2)
 HD_HEIGHTS(X)
 #undef X
-#undef MICRO
 
 /* By height / GEMM_STEP - 1 and registers - 1. */
 #define X(h) { micro_##h##x1, micro_##h##x2 },

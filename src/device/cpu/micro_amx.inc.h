@@ -79,7 +79,7 @@ HD_INLINE void amx_fetch(struct ahead *ahead)
 }
 
 /* h x v tiles of results: constants after inlining, as `rows` is. */
-HD_INLINE void micro_amx(const int h, const int v, const bool rows, const float *a, int64_t step,
+HD_INLINE void micro(const int h, const int v, const bool rows, const float *a, int64_t step,
 	const float *b, int64_t depth, const struct gemm_out *c, const struct gemm_adds *adds,
 	struct ahead *ahead)
 {
@@ -137,23 +137,8 @@ HD_INLINE void micro_amx(const int h, const int v, const bool rows, const float 
 #undef LOAD
 #undef STORE
 }
-typedef void micro_fn(const float *a, int64_t step, const float *b, int64_t depth, const struct gemm_out *c,
-	struct ahead *ahead);
-typedef void micro_add_fn(const float *a, const float *b, int64_t depth, const struct gemm_out *c,
-	const struct gemm_adds *adds, struct ahead *ahead);
 
-#define MICRO(h, v)                                  \
-	static inline void micro_##h##x##v(const float *a, int64_t step, const float *b, int64_t depth, \
-		const struct gemm_out *c, struct ahead *ahead) \
-	{ micro_amx(h, v, false, a, step, b, depth, c, NULL, ahead); } \
-	static inline void micro_rows_##h##x##v(const float *a, int64_t step, const float *b, int64_t depth, \
-		const struct gemm_out *c, struct ahead *ahead) \
-	{ micro_amx(h, v, true, a, step, b, depth, c, NULL, ahead); } \
-	static inline void micro_add_##h##x##v(const float *a, const float *b, int64_t depth, \
-		const struct gemm_out *c, const struct gemm_adds *adds, struct ahead *ahead) \
-	{ micro_amx(h, v, false, a, h * AMX_TILE, b, depth, c, adds, ahead); }
 MICRO(1, 1) MICRO(1, 2) MICRO(2, 1) MICRO(2, 2)
-#undef MICRO
 
 /* By height / GEMM_STEP - 1 and registers - 1. */
 static micro_fn *const micros[2][GEMM_VECS] = { { micro_1x1, micro_1x2 }, { micro_2x1, micro_2x2 } };
