@@ -55,7 +55,7 @@
 enum {
 	HD_TELL_MAX = 1 << 20,            /* bytes of a control message */
 	HD_TELL_FIRST_ID = 16,            /* control ids below are the room's own */
-	HD_TELL_ASKS = 64,                /* from here on: messages that ask for bulk (6) */
+	HD_TELL_ASKS = 128,               /* from here on: messages that ask for bulk (6) */
 	HD_HUB_PEERS = 64,                /* greatest peers_cap */
 	/* connections before their greeting: so many from this machine, and as many from others. Beyond that,
 	 * one more from this machine is refused; of those from others, the address that has most of them
