@@ -159,9 +159,40 @@ static void only_a_newer_state_makes_a_mismatch_the_first(void **state)
 	co_end(c);
 }
 
+/* Members say their seals to a coordinator that took over whenever their link is there again, and before the
+ * first view none of them counts as said. */
+static void what_was_done_again_is_counted_once(void **state)
+{
+	struct co_at_work at, *c = &at;
+	struct hd_co_config config = co_config;
+	uint32_t redone = 0;
+
+	(void)state;
+	config.record = (struct hd_co_record){ .term = 1, .epoch = 4, .next_worker = 3, .target = 2,
+		.started = true, .nmembers = 2, .member = { 0, 1 } };
+	config.step = 5;
+	co_begin(c, &config);
+	CO(TICK, .n = 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		co_return(c, i % 2, 10 + i % 2, true);
+		FROM(i % 2, SEAL, .epoch = 4, .seal = { .step = 5, .knows = 4, .ran = true,
+			.news = { .samples = 1, .redone = 3 + i % 2 } });
+	}
+	STORED();
+	for (uint32_t w = 0; w < 2; w++) {
+		MEMBER_AT(w, 5, 6);
+		for (size_t i = 0; i < c->done.n; i++)
+			if (c->done.at[i].kind == HD_CO_DO_COMMIT && c->done.at[i].step == 5)
+				redone = c->done.at[i].news ? c->done.at[i].news->redone : 99;
+	}
+	CHECK(redone == 7, "%u, %s", redone, c->text);
+	co_end(c);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_done_again_is_counted_once),
 		cmocka_unit_test(records_of_mismatched_steps_are_forgotten),
 		cmocka_unit_test(a_state_is_invalidated_once),
 		cmocka_unit_test(suspicions_are_forgotten),

@@ -114,29 +114,57 @@ static const struct hd_view_shape *shape_of(const struct hd_coordinator *co)
 	return view && view->shape.nstages ? &view->shape : &co->config.shape;
 }
 
-static bool may(const struct hd_coordinator *co)
+static const struct hd_stage_buckets *shadowed(const struct hd_coordinator *co,
+	const struct hd_view_shape *shape)
 {
 	const struct hd_stage_buckets *buckets = co->config.fewer && co->config.of_shape ?
-		co->config.of_shape(co->config.of_shape_self, shape_of(co)) : NULL;
+		co->config.of_shape(co->config.of_shape_self, shape) : NULL;
 
-	return buckets && (buckets->shadows || hd_co_least(co) > 1);
+	return buckets && (buckets->shadows || hd_co_least(co) > 1) ? buckets : NULL;
+}
+
+/* Members that hold all that a stage reads. */
+static uint64_t holders_of(const struct hd_coordinator *co, const struct hd_stage_buckets *buckets,
+	uint32_t stage)
+{
+	uint64_t holders = UINT64_MAX;
+
+	for (uint32_t b = 0; b < co->config.nbuckets; b++)
+		holders &= buckets->at[b].readers >> stage & 1 ? co->held[b] : UINT64_MAX;
+	return holders;
+}
+
+/* The same after a takeover, by what members hold: a shadow is beside the stage before it, so whoever has a
+ * stage and not that one runs it. */
+static uint64_t lost_as_held(const struct hd_coordinator *co, const struct hd_view_shape *had)
+{
+	const struct hd_stage_buckets *buckets = shadowed(co, had);
+	const uint32_t n = had->nstages;
+	uint64_t lost = 0;
+
+	for (uint32_t s = 0; s < n; s++)
+		lost |= (uint64_t)!(holders_of(co, buckets, s) & ~holders_of(co, buckets, (s + n - 1) % n)) <<
+			s;
+	return lost;
 }
 
 bool hd_co_may_have_fewer(const struct hd_coordinator *co, uint32_t nranks)
 {
-	return nranks / hd_co_least(co) >= 2 && nranks > co->fewer_tried && may(co);
+	return nranks / hd_co_least(co) >= 2 && nranks > co->fewer_tried && shadowed(co, shape_of(co));
 }
 
-bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next)
+bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next, const struct hd_view_shape *running)
 {
-	const struct hd_view_shape *had = shape_of(co);
+	if (running && hd_co_is_refused(co, running, next->member, next->nmembers))
+		running = NULL;
+	const struct hd_view_shape *had = running ? running : shape_of(co);
 	const struct hd_view *of = before(co);
 	uint64_t refused[HD_CO_UNFIT];
 	struct hd_fewer_ask ask = { .shape = had, .n = next->nmembers, .refused = refused };
 	struct hd_view_shape fewer;
 	uint32_t width = 0;
 
-	if (co->open.hold || !may(co))
+	if (co->open.hold || !shadowed(co, had))
 		return false;
 	for (uint32_t i = 0; i < next->nmembers; i++) {
 		const struct hd_co_worker *w = hd_co_find(co, next->member[i]);
@@ -144,7 +172,7 @@ bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next)
 	}
 	co->fewer_tried = width;
 	width /= hd_co_least(co);
-	ask.lost = lost_stages(of, next);
+	ask.lost = running ? lost_as_held(co, running) : lost_stages(of, next);
 	ask.width = width;
 	ask.nrefused = all_refused(co, next, refused);
 	if (width < 2 || width >= had->width || !co->config.fewer(co->config.fewer_self, &ask, &fewer) ||

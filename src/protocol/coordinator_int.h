@@ -48,6 +48,7 @@ struct hd_co_worker {
 	uint32_t given_up;                /* transfers of the present members that were aborted as too slow */
 	int64_t retry_at_ns;                 /* BACKOFF: until then */
 	uint64_t sealed;
+	uint64_t counted;                 /* what it did again is in the records of the steps before this */
 	uint32_t spoke;                   /* the newest epoch in which it said something */
 	int64_t lost_ns, suspect_ns, joined_ns;
 	uint64_t suspected[HD_MAX_WORKERS / 64];      /* by these workers (bits of table indices), now */
@@ -269,8 +270,9 @@ static inline uint32_t hd_co_least(const struct hd_coordinator *co)
 {
 	return co->config.least && co->config.shape.nstages ? co->config.least : 1;
 }
-/* coordinator_fewer.c: the same in a shape with fewer stages, by rule 17; a note says so. False: in none */
-bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next);
+/* coordinator_fewer.c: the same in a shape with fewer stages, by rule 17; a note says so. False: in none.
+ * `running`: that of the members where this coordinator has no view yet; or NULL */
+bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next, const struct hd_view_shape *running);
 /* Has a worker of these members refused that shape? */
 bool hd_co_is_refused(const struct hd_coordinator *co, const struct hd_view_shape *shape,
 	const uint32_t *member, uint32_t n);

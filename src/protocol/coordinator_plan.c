@@ -660,8 +660,11 @@ void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const stru
 
 	if ((s->ran || s->news.samples) && s->step >= co->committed && news->step != s->step + 1)
 		*news = (struct hd_co_news){ s->step + 1, s->news };
-	else if (s->ran && news->step == s->step + 1 && s->step + 1 > w->sealed)
+	else if (s->ran && news->step == s->step + 1 && s->step + 1 > w->sealed && s->step + 1 > w->counted)
 		news->news.redone += s->news.redone;      /* each says what it did */
+	/* it may say so again before there is a view in which it counts as sealed */
+	if (s->ran && s->step + 1 > w->counted)
+		w->counted = s->step + 1;
 	hd_co_on_digests(co, w, s);
 	if (!co->has_view)
 		return;

@@ -409,7 +409,7 @@ static void start_over(struct hd_coordinator *co)
 	co->record.nmembers = 0;
 	co->phase = HD_CO_RESTORING;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
-		co->worker[i].sealed = 0;                 /* of steps that are run again */
+		co->worker[i].sealed = co->worker[i].counted = 0;         /* of steps that are run again */
 		/* chosen as members, but never notified */
 		if (co->worker[i].state == HD_W_MEMBER) {
 			co->worker[i].state = HD_W_STANDBY;
@@ -469,18 +469,23 @@ static bool fill_in(struct hd_coordinator *co, const struct hd_view_shape *shape
 		hd_co_fill_map(co, &co->next, shape, 0, hd_co_least(co));
 }
 
-/* The shape in force: a coordinator that took over has it from its members. */
-static bool fill_as_before(struct hd_coordinator *co, const struct view_verdict *v)
+/* What a coordinator that took over has from its members; NULL: none says it. */
+static const struct hd_view_shape *running(const struct hd_coordinator *co, const struct view_verdict *v)
 {
-	if (co->view.shape.nstages)
-		return fill_in(co, &co->view.shape);
 	for (uint32_t i = 0; i < v->n && !co->has_view && co->config.of_shape; i++) {
 		const struct hd_view_shape *had = &v->member[i]->answer.shape;
-		if (had->nstages && co->config.of_shape(co->config.of_shape_self, had) &&
-			fill_in(co, had))
-			return true;
+		if (had->nstages && co->config.of_shape(co->config.of_shape_self, had))
+			return had;
 	}
-	return false;
+	return NULL;
+}
+
+/* The shape in force. */
+static bool fill_as_before(struct hd_coordinator *co, const struct view_verdict *v)
+{
+	const struct hd_view_shape *had = co->view.shape.nstages ? &co->view.shape : running(co, v);
+
+	return had && fill_in(co, had);
 }
 
 /* Rule 15: a step that is finished keeps its shape; a step that is begun has the shape that is wanted, or
@@ -495,8 +500,8 @@ static bool fill_map(struct hd_coordinator *co, const struct view_verdict *v)
 			return hd_co_fill_map(co, &co->next, &v->member[i]->answer.shape, 0, 1);
 	co->fewer_tried = 0;
 	return fill_in(co, shape) || fill_as_before(co, v) ||
-		hd_co_fill_fewer(co, &co->next) || hd_co_fill_map(co, &co->next, shape, 0,
-			hd_co_least(co));
+		hd_co_fill_fewer(co, &co->next, running(co, v)) ||
+		hd_co_fill_map(co, &co->next, shape, 0, hd_co_least(co));
 }
 
 static void in_force(struct hd_coordinator *co);
