@@ -91,7 +91,7 @@ static bool has_room(struct driver *c, struct hd_view_shape *shape, const struct
 		if (ask->refused[i] == key)
 			return false;
 	return !hd_pipe_set_find(&c->pipes, shape, &pipes, &why) &&
-		(!r || !r->spec.fits || r->spec.fits(r->spec.self, shape, ask->n, &why));
+		(!r || !r->spec.fits || r->spec.fits(r->spec.self, shape, ask->n, driver_devices(c), &why));
 }
 
 bool driver_fewer_noted(struct driver *c, const char *name)

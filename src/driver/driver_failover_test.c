@@ -9,11 +9,12 @@
 struct room { bool cuts, any; };
 
 /* As if there were not the memory for it. */
-static bool fits(void *self, const struct hd_view_shape *shape, uint32_t nworkers, struct hd_diag *why)
+static bool fits(void *self, const struct hd_view_shape *shape, uint32_t nworkers, uint32_t ndevices,
+	struct hd_diag *why)
 {
 	const struct room *room = self;
 
-	assert_true(nworkers == 5 && shape->nstages < 4);
+	assert_true(nworkers == 5 && ndevices == 3 && shape->nstages < 4);
 	(void)hd_fail(why, HD_E_NOMEM, "no room");
 	return shape->first[1] ? room->cuts : room->any;
 }
@@ -36,6 +37,11 @@ static void the_holder_of_a_shadow_has_the_stages_as_one(void **state)
 	(void)state;
 	desk_open(&desk, "parallel: {mode: pipeline, stages: 4}\n");
 	CHECK(hd_pipe_set_init(&c.pipes, desk.made.rig.task, &desk.diag) == HD_OK, "%s", desk.diag.text);
+	/* as many devices as the workers that are here have, whatever this one would start */
+	struct co_at_work at;
+	co_run(&at, &co_config, 2);
+	at.co->worker[1].ndevices = 3;
+	c.machine = at.co;
 	const struct hd_view_shape *had = &c.pipes.first.shape;
 	const uint32_t *first = c.pipes.first.stages.first;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -55,6 +61,7 @@ static void the_holder_of_a_shadow_has_the_stages_as_one(void **state)
 			CHECK(is.first[s] == (row[i].of[1] ? first[row[i].of[s]] : 0), "row %zu: stage %u "
 				"begins with %u", i, s, is.first[s]);
 	}
+	co_end(&at);
 	hd_pipe_set_finish(&c.pipes);
 	desk_close(&desk);
 }

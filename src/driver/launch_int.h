@@ -16,7 +16,8 @@ HD_MUST_USE enum hd_err launch_choose(struct hd_launch *launch, struct hd_diag *
 /* Rule 5, by what was measured (launch->costs); of a run that is taken over nothing changes. */
 HD_MUST_USE enum hd_err launch_settle(struct hd_launch *launch, struct hd_diag *diag);
 /* hd_redraw_spec.fits; `self` is the launch. */
-bool launch_shape_fits(void *self, const struct hd_view_shape *shape, uint32_t nworkers, struct hd_diag *why);
+bool launch_shape_fits(void *self, const struct hd_view_shape *shape, uint32_t nworkers, uint32_t ndevices,
+	struct hd_diag *why);
 void launch_predict(struct hd_launch *launch, struct hd_pipes_forecast *forecast);
 /* At the end: what the steps of the last view took beside its prediction; before its first step that of the
  * start. */

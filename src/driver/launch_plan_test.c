@@ -201,7 +201,7 @@ static void other_cuts_are_judged_by_the_memory_of_workers(void **state)
 		snprintf(more, sizeof more, AUTO("settled: 'gpipe 2 2 0,5 of 2'") "workers: {memory: %s}\n",
 			rows[i].memory);
 		begin(&d, more, 2, 1, true);
-		CHECK(launch_shape_fits(&d.launch, &shape, 2, &why) == rows[i].fits &&
+		CHECK(launch_shape_fits(&d.launch, &shape, 2, 1, &why) == rows[i].fits &&
 			(strstr(why.text, "the job needs") != NULL) == !rows[i].fits, "%s: %s",
 			rows[i].memory, why.text);
 		CHECK(strstr(settled(&d), "gpipe 2 2 0,5"), "%s", settled(&d));

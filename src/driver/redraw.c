@@ -166,13 +166,28 @@ static void say(char said[HD_REDRAW_WORDS], const struct hd_view *view, const do
 		view->rank[slowest].worker, found[slowest], then_ns * 1e-6, now_ns * 1e-6);
 }
 
+/* Of a worker of the view, the most. */
+static uint32_t devices_of(const struct hd_view *view)
+{
+	uint32_t most = 1;
+
+	for (uint32_t m = 0; m < view->nmembers; m++) {
+		uint32_t n = 0;
+		for (uint32_t r = 0; r < view->nranks; r++)
+			n += view->rank[r].worker == view->member[m];
+		most = n > most ? n : most;
+	}
+	return most * hd_view_each(&view->shape);
+}
+
 /* What the spec's owner says of the memory that it takes; said once for a view. */
 static bool fits(struct hd_redraw *r, const struct hd_redraw_step *s, const struct hd_view_shape *shape,
 	char said[HD_REDRAW_WORDS])
 {
 	struct hd_diag why = { "" };
 
-	if (!r->spec.fits || r->spec.fits(r->spec.self, shape, s->view->nmembers, &why))
+	if (!r->spec.fits || r->spec.fits(r->spec.self, shape, s->view->nmembers,
+		devices_of(s->view), &why))
 		return true;
 	if (!r->unfit)
 		snprintf(said, HD_REDRAW_WORDS, "stages drift, and cuts for the speeds found do not fit: %s",

@@ -34,9 +34,10 @@ struct hd_redraw_spec {
 	uint32_t cores;                   /* that all ranks share; 0: one each */
 	bool is_auto;                     /* rule 2 */
 	uint64_t memory_bytes;            /* of a device; 0: no limit */
-	/* would the shape fit each of so many workers? It may take as long as the start of a worker. NULL:
-	 * yes */
-	bool (*fits)(void *self, const struct hd_view_shape *shape, uint32_t nworkers, struct hd_diag *why);
+	/* would the shape fit each of so many workers, of so many devices? It may take as long as the start
+	 * of a worker. NULL: yes */
+	bool (*fits)(void *self, const struct hd_view_shape *shape, uint32_t nworkers, uint32_t ndevices,
+		struct hd_diag *why);
 	void *self;
 };
 

@@ -17,6 +17,7 @@ struct drawn {
 	struct hd_view_shape shape;       /* asked for last */
 	char said[HD_REDRAW_WORDS];
 	bool changes;                     /* a user's wish is under way */
+	uint32_t ndevices;                /* of a worker */
 	uint32_t nasked;                  /* how often it asked what fits */
 	bool unfit;
 };
@@ -27,14 +28,17 @@ static void take_shape(struct drawn *d, uint32_t nworkers, uint32_t ndevices)
 
 	CHECK(hd_pipes_view(&d->view, &d->pipes, nworkers, ndevices, d->job.rig.job->nvns), "%u", nworkers);
 	d->view.epoch = epoch;
+	d->ndevices = ndevices;
 }
 
-static bool fits(void *self, const struct hd_view_shape *shape, uint32_t nworkers, struct hd_diag *why)
+static bool fits(void *self, const struct hd_view_shape *shape, uint32_t nworkers, uint32_t ndevices,
+	struct hd_diag *why)
 {
 	struct drawn *d = self;
 
 	d->nasked++;
-	assert_true(shape->nstages == 2 && shape->first[1] && nworkers == d->view.nmembers);
+	assert_true(shape->nstages == 2 && shape->first[1] && nworkers == d->view.nmembers &&
+		ndevices == d->ndevices);
 	return !d->unfit || hd_fail(why, HD_E_REFUSED, "too large") == HD_OK;
 }
 
