@@ -144,6 +144,10 @@ for key in parallel.offload=stage trace.samples=true; do
 	expect 2 heddle worker --join 2bw-allreduce -s $key
 	says "leave it out: the run's own holds"
 done
+for variable in HEDDLE_PARALLEL_OFFLOAD=stage HEDDLE_TRACE_SAMPLES=true; do
+	expect 2 env $variable "$HEDDLE_BIN" worker --join 2bw-allreduce
+	says "${variable%=*}) differs from the run's"
+done
 train run gpt.yaml --out moved --workers 3 --steps 2 -s optim.update=stash -s optim.cuts=auto:3 \
 	-s parallel.schedule=stash
 train resume moved --workers 2 --steps 4 -s parallel.schedule=zb-h1

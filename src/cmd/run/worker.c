@@ -23,6 +23,8 @@ struct post {
 	const char *dir;
 	const char *where;                /* of a run of another machine: HOST:PORT; else NULL */
 	struct hd_offer offer;            /* by that one */
+	const char *text;                 /* of the job of a run of this machine, [len] */
+	size_t len;
 	struct hd_network net;
 	struct hd_host host;
 	struct hd_successor successor;
@@ -212,29 +214,37 @@ static enum hd_err visit(struct post *p, struct hd_rundir *dir, struct hd_job *j
 		p->was_stopped = !hd_ending_look(&cmd->fs, p->dir, &ending, NULL) &&
 			hd_ending_is_stopped(&ending);
 		hd_rundir_path(dir, HD_RUN_JOB, path, sizeof path);
-		err = hd_session_job(cmd, path, job, NULL, NULL);
+		err = hd_session_job(cmd, path, job, &p->text, &p->len);
 	}
 	return err ? err : hd_drive_network(cmd, job, p->dir, &p->net);
 }
 
 /* Of delayed updates over stages each worker must know of each step whether it begins the next one: these
- * keys say it too, and are no part of what fixes the result. The run's own hold. */
-static enum hd_err keeps_order(struct hd_cmd *cmd, const struct hd_job *job)
+ * keys say it too, and are no part of what fixes the result. The run's own hold, as they are without -s and
+ * variables of this process. */
+static enum hd_err keeps_order(struct post *p, const struct hd_job *job)
 {
-	static const char *const keys[] = { "parallel.offload", "trace.samples" };
+	static const struct { enum hd_job_key key; const char *name, *variable; } keys[] = {
+		{ HD_JOB_PAR_OFFLOAD, "parallel.offload", "HEDDLE_PARALLEL_OFFLOAD" },
+		{ HD_JOB_SAMPLES, "trace.samples", "HEDDLE_TRACE_SAMPLES" },
+	};
+	struct hd_cmd *cmd = p->cmd;
+	struct hd_job *own = hd_arena_take(&cmd->arena, 1, sizeof *own);
 
+	if (!own)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the run's job");
 	if (hd_job_int(job, HD_JOB_UPDATE) == HD_UPDATE_FLUSH || !hd_job_has_pipes(job))
 		return HD_OK;
-	for (uint32_t i = 0; i < cmd->args.nsets; i++)
-		for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
-			const size_t len = strlen(keys[k]);
-			if (!strncmp(cmd->args.set[i], keys[k], len) && cmd->args.set[i][len] == '=')
-				return hd_fail(&cmd->diag, HD_E_INVAL,
-					"-s %s: all workers of a run with optim.update=%s have the same, or "
-					"their steps do not overlap alike; leave it out: the run's own holds",
-					cmd->args.set[i], hd_job_text(job, HD_JOB_UPDATE));
-		}
-	return HD_OK;
+	enum hd_err err = hd_job_parse(own, "the run's job", p->where ? p->offer.text : p->text,
+		p->where ? p->offer.len : p->len, NULL, 0, &cmd->arena, &cmd->diag, NULL);
+	for (size_t k = 0; k < sizeof keys / sizeof *keys && !err; k++)
+		if (hd_job_int(job, keys[k].key) != hd_job_int(own, keys[k].key))
+			err = hd_fail(&cmd->diag, HD_E_INVAL,
+				"%s (by -s or %s) differs from the run's: all workers of a run with "
+				"optim.update=%s have the same, or their steps do not overlap alike; leave it "
+				"out: the run's own holds", keys[k].name, keys[k].variable,
+				hd_job_text(job, HD_JOB_UPDATE));
+	return err;
 }
 
 static bool asks_for_plaintext(const struct hd_cmd *cmd)
@@ -349,7 +359,7 @@ static enum hd_err verb_worker(struct hd_cmd *cmd)
 	hd_title_set(&cmd->title, "heddle worker", "heddle: worker of %s", where);
 	name_successor(post);
 	enum hd_err err = find_run(post, &dir, job);
-	err = err ? err : keeps_order(cmd, job);
+	err = err ? err : keeps_order(post, job);
 	if (!err)
 		err = hd_session_devices(cmd, job, &options);
 	if (!err)
