@@ -8,6 +8,7 @@
 /* A checkpoint of many GiB takes as many seconds to read: the loop goes on meanwhile, and says what it waits
  * for from so long on, as often. */
 #define SAY_NS INT64_C(5000000000)
+#define LOOK_NS INT64_C(50000000)         /* at its end */
 
 static void search(void *user)
 {
@@ -45,11 +46,22 @@ void driver_restore(struct driver *c)
 		driver_fail(c, HD_E_NOMEM, &diag);
 }
 
+static void say_now_and_then(struct driver *c, int64_t now)
+{
+	struct driver_search *s = &c->search;
+	char text[120];
+
+	if (now - s->said_ns < SAY_NS)
+		return;
+	s->said_ns = now;
+	snprintf(text, sizeof text, "the newest checkpoint is read and verified: %lld s so far",
+		(long long)((now - s->began_ns) / 1000000000));
+	driver_note(c, "waits", HD_NOBODY, text);
+}
+
 void driver_look_at_restore(struct driver *c)
 {
 	struct driver_search *s = &c->search;
-	const int64_t now = hd_clock_now_ns(c->spec->clock);
-	char text[120];
 
 	if (!s->running)
 		return;
@@ -60,12 +72,20 @@ void driver_look_at_restore(struct driver *c)
 			driver_restore(c);
 		else
 			found(c, s->step);
-	} else if (now - s->said_ns >= SAY_NS) {
-		s->said_ns = now;
-		snprintf(text, sizeof text, "the newest checkpoint is read and verified: %lld s so far",
-			(long long)((now - s->began_ns) / 1000000000));
-		driver_note(c, "waits", HD_NOBODY, text);
+	} else {
+		say_now_and_then(c, hd_clock_now_ns(c->spec->clock));
 	}
 }
 
-void driver_restore_finish(struct driver *c) { hd_thread_join(&c->search.thread); }
+/* A run may be stopped while it reads, which nothing ends before its time. */
+void driver_restore_finish(struct driver *c)
+{
+	struct driver_search *s = &c->search;
+
+	while (s->running && !atomic_load(&s->ended)) {
+		const int64_t now = hd_clock_now_ns(c->spec->clock);
+		say_now_and_then(c, now);
+		hd_clock_wait_until(c->spec->clock, now + LOOK_NS);
+	}
+	hd_thread_join(&s->thread);
+}
