@@ -76,6 +76,25 @@ for word in $(cat key) $(cat other); do
 done
 passed "a worker joins over TLS; a wrong key and another job are refused"
 
+# a run that is left at once (^C ^C): its own worker reads that in its folder, and tells the guest
+"${paced[@]}" "$HEDDLE_BIN" run long.yaml --out left --workers 1 --devices 1 --listen 127.0.0.1:0 \
+	--key key -q 2>log &
+run=$!
+where=$(listens left)
+"$HEDDLE_BIN" worker --join "$where" --key key --devices 1 -q 2>log.guest &
+guest=$!
+has_members left 2
+own=$(heddle status left --json | grep -oE '"id":[0-9]{1,6},[^}]*"pid":[0-9]*' | grep -o '[0-9]*$')
+kill -STOP "$own"                 # so that the step at hand does not end between the two
+kill -INT "$run"
+kill -TERM "$run"
+ended "$run" 75 "a run that is asked twice"
+kill -CONT "$own"
+ended "$guest" 75 "a guest of a run that was left at once"
+grep -q 'left: stopped at step [0-9]*: `heddle resume left` goes on' log.guest ||
+	failed "the guest does not say why it leaves: $(cat log.guest)"
+passed "a guest hears that a run was left at once"
+
 # a run that did not listen is taken up by one that does, from elsewhere: workers and later coordinators go
 # by what was said then
 expect 0 heddle run long.yaml --out late --workers 1 --devices 1 --steps 100 -q

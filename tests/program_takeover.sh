@@ -130,6 +130,9 @@ expect 0 heddle status twice
 grep -q 'stopped at once, without a checkpoint' out || failed "another state: $(cat out)"
 grep -q 'twice: stopped at step [0-9]*: `heddle resume twice` goes on' twice/log/hand-0.log ||
 	failed "a member does not say why it leaves: $(cat twice/log/hand-0.log)"
+# a worker that the run had started, and that begins only now, goes on with it as little
+expect 11 "$HEDDLE_BIN" worker --join twice --going --devices 1 -q
+says 'twice: stopped at step'
 passed "a run that is asked a second time is over, and no member takes it over"
 
 # ---- another number of workers before anybody has joined ----

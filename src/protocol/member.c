@@ -666,51 +666,18 @@ static void on_message(struct hd_member *m, uint32_t from, const struct hd_msg *
 		on_halt(m, msg);
 	else if (msg->kind == HD_MSG_SLOTTED)
 		on_slotted(m, from, msg);
+	else if (msg->kind == HD_MSG_ENDED)
+		hd_member_on_ended(m, &msg->ended);
 }
 
 /* ---- time ---- */
-
-static void no_coordinator(struct hd_member *m)
-{
-	int64_t t = m->config.detect_ns;
-
-	if (m->now_ns >= m->call_ns) {
-		hd_member_act(m, HD_DO_CALL);
-		m->call_ns = m->now_ns + HD_TIMEOUT_NS(HEARTBEAT, t);
-	}
-	bool member = m->state == HD_MEMBER || m->state == HD_HALTED;
-	if (m->config.takes_over && m->now_ns >= m->take_over_ns) {
-		hd_member_act(m, HD_DO_TAKE_OVER);
-		m->take_over_ns = m->now_ns + HD_TIMEOUT_NS(TAKE_OVER, t);
-	}
-	if (m->now_ns - m->co_lost_ns < HD_TIMEOUT_NS(NO_COORDINATOR, t) || m->finishing ||
-		hd_member_in_update(m))
-		return;
-	if (!member) {
-		hd_member_exit(m, 75, "no coordinator for thirty times workers.detect");
-		return;
-	}
-	if (!m->peer_lost && !m->held && !m->hold && m->state != HD_HALTED)
-		return;
-	uint32_t i = 0;
-	assert(hd_member_is_in(m, m->worker));
-	while (!hd_member_is_up(m, m->view.member[i]))    /* it is up itself, so the loop ends */
-		i++;
-	uint32_t first = m->view.member[i];
-	if (first == m->worker && !m->done && !hd_is_remote(first) && hd_member_whole(m) && !m->diverged) {
-		struct hd_member_action *a = hd_member_act(m, HD_DO_BOUNDARY);
-		a->flag = a->final = true;
-	}
-	hd_member_exit(m, m->state == HD_HALTED && m->done ? m->done_code : 75,
-		"no coordinator for thirty times workers.detect, and a member is missing");
-}
 
 static void on_tick(struct hd_member *m, const struct hd_member_event *event)
 {
 	if (m->now_ns >= m->links_ns)
 		hd_member_end_wait(m);
 	if (!m->co_up || m->co_silent)
-		no_coordinator(m);
+		hd_member_alone(m);
 	if (m->co_up && m->now_ns >= m->progress_ns && (m->state == HD_MEMBER || m->state == HD_HALTED)) {
 		struct hd_msg *msg = hd_member_msg(m, HD_MSG_PROGRESS);
 		msg->progress = (struct hd_msg_progress){ m->at, event->done, event->longest_ns,
@@ -858,6 +825,7 @@ static void dispatch(struct hd_member *m, const struct hd_member_event *event)
 	case HD_IN_PREPARED:  hd_member_prepared(m, event->epoch); break;
 	case HD_IN_UNFIT:     hd_member_unfit(m, event); break;
 	case HD_IN_FAILED:    on_failed(m, event); break;
+	case HD_IN_ENDED:     hd_member_ended(m, event->code, event->text); break;
 	case HD_IN_DRAIN:     on_drain(m, event); break;
 	case HD_IN_NOTE:      on_note(m, event); break;
 	case HD_IN_TICK:      on_tick(m, event); break;

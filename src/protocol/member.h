@@ -42,7 +42,8 @@
  *    T/4. If it may take over, it acts TAKE_OVER after 2 T, plus T/8 for each member of a lower id, then each
  *    2 T; workers that are no members wait longer than all members. If a member is lost meanwhile, all hold:
  *    they begin no step; so they do in a view that says so. After 30 T the lowest id gets a final BOUNDARY,
- *    and all EXIT.
+ *    and all EXIT. If TAKE_OVER finds that the run is over (ENDED; ADR 167), it says so to all that it is
+ *    connected with, and they EXIT, too, unless they have a coordinator.
  * 7. Sharded state (config.copies above 0): the optimizer slots of a bucket lie at the members of its
  *    *chain* only (exchange.h). The step then ends as follows.
  *	an owner has folded a bucket      -> the sum along its line
@@ -163,6 +164,7 @@ struct hd_member_config {
 	X(READY,       "step, halt",                     "the work of BOUNDARY(step) is done; halt: step must not be run (a function of X_step)") \
 	X(PREPARED,    "epoch",                          "PREPARE of that view is done, or of a member will be before a step of it") \
 	X(FAILED,      "code, text",                     "the step cannot be finished, anywhere: a number that is not finite") \
+	X(ENDED,       "code, text",                     "TAKE_OVER found that no coordinator comes: the run is over") \
 	X(DRAIN,       "code, text",                     "this worker is to leave (a signal, a notice)") \
 	X(NOTE,        "kind, text",                     "a line for events.ndjson; without a coordinator it is dropped") \
 	X(TICK,        "done, longest_ns, busy",         "time went by; at least each T/4")

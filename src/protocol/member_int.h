@@ -203,6 +203,12 @@ static inline bool hd_member_in_update(const struct hd_member *m)
 }
 bool hd_member_whole(const struct hd_member *m);          /* all of X_at is here */
 
+/* member_end.c */
+void hd_member_alone(struct hd_member *m);                /* at each tick without a coordinator */
+/* says ENDED, and leaves with that exit code */
+void hd_member_ended(struct hd_member *m, uint32_t code, const char *why);
+void hd_member_on_ended(struct hd_member *m, const struct hd_msg_ended *msg);
+
 /* member_failover.c */
 void hd_member_runs(struct hd_member *m);                 /* a step begins, or is dropped */
 bool hd_member_may_stop(const struct hd_member *m);

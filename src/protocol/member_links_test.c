@@ -644,6 +644,34 @@ static void who_wakes_up_late_has_not_waited(void **state)
 	at_work_end(w);
 }
 
+/* Whoever reads the run's folder tells those that cannot; they believe it where no coordinator says more. */
+static void the_end_of_a_run_is_told_to_peers(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 3);
+	COORDINATOR_LOST();
+	EVENT(LOST, .worker = 2, .why = HD_CLOSED);
+	IS(EVENT(ENDED, .code = 11, .text = "stopped at step 7"),
+		">1 ENDED@1 stopped at step 7; EXIT 11 stopped at step 7");
+	IS(PEER_SAYS(1, ENDED, .ended = { .nwhy = 5, .why = "again" }), "");
+	at_work_end(w);
+	for (int silent = 0; silent < 3; silent++) {
+		at_work_member(w, &at_work_config, 1, 2);
+		IS(PEER_SAYS(0, ENDED, .ended = { .nwhy = 4, .why = "over" }), "");
+		if (silent == 2)
+			EVENT(LOST, .worker = HD_COORDINATOR, .why = HD_SILENT);
+		else
+			COORDINATOR_LOST();
+		if (silent == 1)
+			COORDINATOR_UP();
+		IS(PEER_SAYS(0, ENDED, .ended = { .nwhy = 4, .why = "over" }), silent == 1 ? "" :
+			">0 ENDED@1 over; >2 ENDED@1 over; EXIT 75 over");
+		at_work_end(w);
+	}
+}
+
 /* What is said last is what is said, whole. */
 static void the_last_failure_is_the_one_that_is_told(void **state)
 {
@@ -684,6 +712,7 @@ int main(void)
 		cmocka_unit_test(what_would_be_lost_is_waited_for_no_longer),
 		cmocka_unit_test(a_coordinator_that_comes_back_is_there),
 		cmocka_unit_test(who_wakes_up_late_has_not_waited),
+		cmocka_unit_test(the_end_of_a_run_is_told_to_peers),
 		cmocka_unit_test(the_last_failure_is_the_one_that_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,7 +151,7 @@ enum { SIZE_text = 1, SIZE_u32 = 4, SIZE_u64 = 8, SIZE_vrank = 8, SIZE_vrange = 
 #define HD_KINDS_OF_FIELDS(X) X(none) X(ready_to_sync) X(join) X(admit) \
 	X(refuse) X(peer) X(sync) X(send_state) X(synced) X(prepare) X(decided) X(seal) X(suspect) \
 	X(fence) X(status) X(stopped) X(unfit) X(view) X(leave) X(release) X(stop) X(halt) X(done) X(event) X(progress) \
-	X(offer)
+	X(ended) X(offer)
 HD_KINDS_OF_FIELDS(X)
 #undef X
 #undef F

@@ -12,12 +12,12 @@
  *
  * 1. The decoder accepts exactly the bytes that the encoder writes: every count within its cap, flags 0 or
  *    1, text without control characters, no byte left over. All else is HD_E_PROTOCOL and changes nothing.
- * 2. Numbers of kinds are never reused. Fields are added by a new kind. Retired: 30, STATUS, and 31, VIEW,
- *    both without sharded state; 24, PREPARE, 43, STATUS, and 44, VIEW, without stages;
- *    50, PREPARE, 51, STATUS, and 52, VIEW, without the nodes with which stages begin; 53, PREPARE, 54,
- *    STATUS, and 55, VIEW, without the devices of a rank; 57, STATUS, and 58, VIEW, of steps that are
- *    not gone on with after a loss; 60, VIEW, which no worker could refuse; 27, SEAL, without digests of
- *    state by stages.
+ * 2. Numbers of kinds are below HD_TELL_ASKS of wire, 128, and never reused. Fields are added by a new
+ *    kind. Retired: 30, STATUS, and 31, VIEW, both without sharded state; 24, PREPARE, 43, STATUS, and 44,
+ *    VIEW, without stages; 50, PREPARE, 51, STATUS, and 52, VIEW, without the nodes with which stages
+ *    begin; 53, PREPARE, 54, STATUS, and 55, VIEW, without the devices of a rank; 57, STATUS, and 58,
+ *    VIEW, of steps that are not gone on with after a loss; 60, VIEW, which no worker could refuse; 27,
+ *    SEAL, without digests of state by stages.
  * 3. Whether a message makes sense in the receiver's state is judged by the machines (member.h,
  *    coordinator.h); an unexpected one is ignored there.
  *
@@ -79,6 +79,7 @@ enum {
 	X(ENTERED,       40, none,          "C>L",  "the members are in this epoch now") \
 	X(ASK,           41, none,          "W>C",  "which job is this?") \
 	X(OFFER,         42, offer,         "C>W",  "this one") \
+	X(ENDED,         20, ended,         "M>W",  "there is no coordinator, and none comes: the run is over") \
 	X(SLOTTED,       45, halt,          "M>M",  "the slots that I lacked for this step are here")
 
 enum hd_msg_kind {
@@ -196,6 +197,7 @@ struct hd_step_news {
 #define HD_FIELDS_leave(F, A) F(u32, code) F(flag, gone) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_release(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_stop(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
+#define HD_FIELDS_ended(F, A) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_halt(F, A) F(u64, step)
 #define HD_FIELDS_done(F, A) F(u64, step) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_event(F, A) A(text, kind, HD_MSG_KIND_NAME) A(text, json, HD_MSG_JSON)
@@ -242,6 +244,7 @@ struct hd_msg_view { HD_FIELDS_view(F, A) };
 struct hd_msg_leave { HD_FIELDS_leave(F, A) };
 struct hd_msg_release { HD_FIELDS_release(F, A) };
 struct hd_msg_stop { HD_FIELDS_stop(F, A) };
+struct hd_msg_ended { HD_FIELDS_ended(F, A) };
 struct hd_msg_halt { HD_FIELDS_halt(F, A) };
 struct hd_msg_done { HD_FIELDS_done(F, A) };
 struct hd_msg_event { HD_FIELDS_event(F, A) };
@@ -275,6 +278,7 @@ struct hd_msg {
 		struct hd_msg_leave leave;
 		struct hd_msg_release release;
 		struct hd_msg_stop stop;
+		struct hd_msg_ended ended;
 		struct hd_msg_halt halt;
 		struct hd_msg_done done;
 		struct hd_msg_event event;

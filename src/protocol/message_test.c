@@ -58,6 +58,7 @@ static const struct hd_msg samples[] = {
 	{ HD_MSG_LEAVE, 1, 2, .leave = { .code = 75, .nwhy = 1, .why = "?" } },
 	{ HD_MSG_RELEASE, 1, 2, .release = { .code = 0 } },
 	{ HD_MSG_STOP, 1, 2, .stop = { .code = 130 } },
+	{ HD_MSG_ENDED, 1, 2, .ended = { .nwhy = 4, .why = "over" } },
 	{ HD_MSG_HALT, 1, 2, .halt = { 9 } },
 	{ HD_MSG_DONE, 1, 2, .done = { .step = 9, .code = 4 } },
 	{ HD_MSG_EVENT, 1, 2, .event = { .nkind = 1, .kind = "k", .njson = 2, .json = "{}" } },

@@ -102,6 +102,7 @@ static inline void at_work_msg(struct at_work *w, const struct hd_msg *msg)
 		for (uint32_t i = 0; i < msg->stopped.narrived; i++)
 			at_work_put(w, " %ux%u", msg->stopped.arrived[i].n, msg->stopped.arrived[i].first);
 		break;
+	case HD_MSG_ENDED: at_work_put(w, " %.*s", (int)msg->ended.nwhy, msg->ended.why); break;
 	case HD_MSG_UNFIT:
 		at_work_put(w, " %u %.*s", msg->unfit.view, (int)msg->unfit.nwhy, msg->unfit.why);
 		break;

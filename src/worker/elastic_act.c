@@ -115,9 +115,11 @@ ACT(take_over)
 	(void)a;
 	(void)HD_FAILPOINT(CHANGE_TAKE_OVER);
 	enum hd_err err = e->spec->take_over ? e->spec->take_over(e->spec->user, &diag) : HD_OK;
-	if (err == HD_E_NOTFOUND)
-		hd_elastic_fail(e, HD_E_REFUSED, &diag);
-	else if (err)
+	if (err == HD_E_NOTFOUND) {
+		snprintf(e->text, sizeof e->text, "%s", diag.text);
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_ENDED,
+			.code = (uint32_t)hd_err_exit(HD_E_REFUSED), .text = e->text });
+	} else if (err)
 		fprintf(stderr, "no coordinator could be started: %s\n", diag.text);
 }
 

@@ -30,6 +30,8 @@ enum {
 	HD_ELASTIC_NEWS = 4,              /* of steps: a member is at most one ahead */
 };
 
+_Static_assert((int)HD_MSG_NKINDS <= (int)HD_TELL_ASKS, "messages of the protocol ask for no bulk");
+
 struct hd_note { char kind[32], json[1500]; };
 
 /* A chunk on its way to a joiner: number n is in entry n mod HD_ELASTIC_ASKED until n + HD_ELASTIC_ASKED

@@ -88,6 +88,7 @@ static const char *const *worker_line(struct hd_cmd *cmd, const char *dir, uint3
 	argv[n++] = "worker";
 	argv[n++] = "--join";
 	argv[n++] = dir;
+	argv[n++] = "--going";
 	argv[n++] = "--devices";
 	argv[n++] = devices;
 	if (cmd->args.has[HD_OPT_THREADS]) {

@@ -211,8 +211,8 @@ static enum hd_err visit(struct post *p, struct hd_rundir *dir, struct hd_job *j
 
 	enum hd_err err = hd_rundir_visit(dir, &cmd->fs, &cmd->clock, p->dir, &cmd->diag);
 	if (!err) {
-		p->was_stopped = !hd_ending_look(&cmd->fs, p->dir, &ending, NULL) &&
-			hd_ending_is_stopped(&ending);
+		p->was_stopped = !cmd->args.has[HD_OPT_GOING] &&
+			!hd_ending_look(&cmd->fs, p->dir, &ending, NULL) && hd_ending_is_stopped(&ending);
 		hd_rundir_path(dir, HD_RUN_JOB, path, sizeof path);
 		err = hd_session_job(cmd, path, job, &p->text, &p->len);
 	}
@@ -241,8 +241,8 @@ static enum hd_err keeps_order(struct post *p, const struct hd_job *job)
 		if (hd_job_int(job, keys[k].key) != hd_job_int(own, keys[k].key))
 			err = hd_fail(&cmd->diag, HD_E_INVAL,
 				"%s (by -s or %s) differs from the run's: all workers of a run with "
-				"optim.update=%s have the same, or their steps do not overlap alike; leave it "
-				"out: the run's own holds", keys[k].name, keys[k].variable,
+				"optim.update=%s have the same, or their steps do not overlap alike; "
+				"leave it out: the run's own holds", keys[k].name, keys[k].variable,
 				hd_job_text(job, HD_JOB_UPDATE));
 	return err;
 }
@@ -390,14 +390,15 @@ const struct hd_verb hd_verb_worker = {
 		"its own workers this way. A worker receives the state while the others go on, takes its "
 		"part between two steps, and leaves at SIGTERM or SIGHUP after the step at hand (exit "
 		"75). If the others went on without it, it joins again. If the coordinator is gone, it "
-		"starts another.\n"
+		"starts another; if the run was stopped at once, it goes on with it only if it came "
+		"later, and not with --going, which `heddle run` gives to its own.\n"
 		"ps and top show it as `heddle: worker N of RUN`, N its number in `heddle status RUN`, "
 		"and then its arguments.\n"
 		"--join HOST:PORT --key FILE: a run of another machine, started with --listen HOST:PORT "
 		"--key FILE. The job comes from there; the data must be here too, at the same path or "
 		"where -s data.path=PATH says. Other workers call this one at --listen HOST:PORT, by "
 		"default at the address from which it calls the run. Without a way to the run for 30 "
-		"times workers.detect: exit 75.\n"
+		"times workers.detect, or once a worker of that machine says that it was stopped: exit 75.\n"
 		"A notice that this machine will be taken away (elastic.notice of the job) is obeyed after "
 		"the step at hand (exit 0; the run goes on); if it is withdrawn the worker joins again. -s "
 		"elastic.notice.source=ec2 names the source for this worker alone.\n"
@@ -405,6 +406,6 @@ const struct hd_verb hd_verb_worker = {
 		"most 5 s.",
 	.opts = HD_OPTS(HD_OPT_JOIN, HD_OPT_WAIT_UP, HD_OPT_KEY, HD_OPT_LISTEN, HD_OPT_DEVICES,
 		HD_OPT_THREADS, HD_OPT_PROFILE, HD_OPT_STEPS, HD_OPT_SLOW, HD_OPT_VN_TIME, HD_OPT_ISA,
-			HD_OPT_HOLD, HD_OPT_SET),
+			HD_OPT_HOLD, HD_OPT_GOING, HD_OPT_SET),
 	.run = verb_worker, .test = "program_remote.sh",
 };
