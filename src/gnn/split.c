@@ -55,11 +55,12 @@ static enum hd_err bisect(struct splitting *s, const struct hd_bisect *part, str
 	enum hd_err err = HD_E_AGAIN;
 
 	if (s->metis) {
-		err = hd_bisect_metis(part, s->how->seed, s->side, s->how->with == HD_SPLIT_METIS ? diag :
-			NULL);
+		err = hd_bisect_metis(part, s->how->seed, s->side, diag);
 		if (err == HD_E_REFUSED && s->how->with == HD_SPLIT_AUTO) {
 			s->metis = false;
 			err = HD_E_AGAIN;
+			if (diag)
+				diag->text[0] = 0;        /* what comes is no failure */
 		}
 		s->nmetis += err == HD_OK;
 	}

@@ -43,7 +43,8 @@ struct hd_split_how {
 uint32_t hd_split_intervals(uint64_t nvertices, uint64_t nedges);
 bool hd_split_metis_built(void);
 /* interval[nvertices]. *used: METIS made the cuts (all but those where it found none). HD_E_REFUSED: METIS
- * was asked for and is not built in, or the graph is too large for it. */
+ * was asked for and is not built in, or the graph is too large for it. HD_E_IO: METIS failed or was stopped
+ * by a signal, which it catches: no other splitter takes its place then. */
 HD_MUST_USE enum hd_err hd_split(const struct hd_split_graph *graph, const struct hd_split_how *how,
 	uint32_t *interval, enum hd_graph_splitter *used, struct hd_diag *diag);
 

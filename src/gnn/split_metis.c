@@ -53,17 +53,16 @@ static enum hd_err cut(const struct hd_bisect *graph, uint64_t seed, struct arra
 	options[METIS_OPTION_OBJTYPE] = METIS_OBJTYPE_VOL;
 	options[METIS_OPTION_SEED] = (idx_t)(seed & 0x7fffffff);
 	options[METIS_OPTION_NUMBERING] = 0;
-	switch (METIS_PartGraphKway(&n, &ncon, a->offset, a->at, a->weight, NULL, NULL, &nparts, NULL,
-		tolerance,
-		options, &objective, a->part)) {
-	case METIS_OK:
+	int answer = METIS_PartGraphKway(&n, &ncon, a->offset, a->at, a->weight, NULL, NULL, &nparts, NULL,
+		tolerance, options, &objective, a->part);
+	if (answer == METIS_OK)
 		return HD_OK;
-	case METIS_ERROR_MEMORY:
+	if (answer == METIS_ERROR_MEMORY)
 		return hd_fail(diag, HD_E_NOMEM, "METIS has no memory to cut a graph of %u vertices: take "
 			"--splitter own, or a machine with more", graph->n);
-	default:
-		return HD_E_AGAIN;
-	}
+	/* it catches SIGTERM and SIGABRT and returns: what was to end the process is no cut by another way */
+	return hd_fail(diag, HD_E_IO, "METIS failed or was stopped while it cut a graph of %u vertices (its "
+		"answer: %d): start again, or take --splitter own", graph->n, answer);
 }
 
 /* Each side has as many vertices as it needs. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "gnn/split_int.h"
 #include "tests/check.h"
 
@@ -210,6 +211,35 @@ static void impossible_numbers_of_intervals_are_refused(void **state)
 	}
 }
 
+/* Each request for memory fails in its turn: METIS, too, says what it had no memory for. */
+static void no_memory_is_said_by_any_splitter(void **state)
+{
+	static const enum hd_split_with with[] = { HD_SPLIT_AUTO, HD_SPLIT_OWN };
+	static struct graph g;
+	uint32_t interval[MOST];
+	enum hd_graph_splitter used;
+
+	(void)state;
+	g = (struct graph){ .n = 128 };
+	for (uint32_t v = 1; v < 128; v++)
+		join(&g, v, v - 1);
+	struct hd_split_graph graph = rows(&g);
+	for (size_t s = 0; s < 2; s++) {
+		struct hd_split_how how = { .with = with[s], .nintervals = 4 };
+		enum hd_err err = HD_E_NOMEM;
+		uint64_t n = 0;
+		while (err && n < 1000) {
+			struct hd_diag diag = { "" };
+			hd_alloc_arm(++n);
+			err = hd_split(&graph, &how, interval, &used, &diag);
+			hd_alloc_arm(0);
+			CHECK(err == HD_OK || err == HD_E_NOMEM, "request %u: %d", (unsigned)n, (int)err);
+			CHECK(!err || *diag.text, "request %u of splitter %zu: no word", (unsigned)n, s);
+		}
+		CHECK(!err && n > 8, "%d after %u requests", (int)err, (unsigned)n);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -220,6 +250,7 @@ int main(void)
 		cmocka_unit_test(own_cuts_keep_balance),
 		cmocka_unit_test(the_number_of_intervals_follows_the_edges),
 		cmocka_unit_test(impossible_numbers_of_intervals_are_refused),
+		cmocka_unit_test(no_memory_is_said_by_any_splitter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,78 @@
+/* Of each answer of METIS: in place of the library's function one that answers as the test says. */
+#include <string.h>
+
+#include "gnn/split.h"
+#include "tests/check.h"
+
+/* As metis.h declares them; a build without the library has no such header. */
+int METIS_PartGraphKway(int32_t *nvertices, int32_t *ncon, int32_t *offset, int32_t *at, int32_t *weight,
+	int32_t *size, int32_t *edge_weight, int32_t *nparts, float *share, float *tolerance,
+	int32_t *options, int32_t *objective, int32_t *part);
+
+enum { N = 64, OK = 1, BAD_INPUT = -2, NO_MEMORY = -3, FAILED = -4 };
+
+static int answer, asked;
+
+int METIS_PartGraphKway(int32_t *nvertices, int32_t *ncon, int32_t *offset, int32_t *at, int32_t *weight,
+	int32_t *size, int32_t *edge_weight, int32_t *nparts, float *share, float *tolerance,
+	int32_t *options, int32_t *objective, int32_t *part)
+{
+	(void)ncon, (void)offset, (void)at, (void)weight, (void)size, (void)edge_weight, (void)nparts;
+	(void)share, (void)tolerance, (void)options, (void)objective;
+	asked++;
+	for (int32_t v = 0; v < *nvertices; v++)
+		part[v] = 0;                       /* all on one side: no cut that keeps the rules */
+	return answer;
+}
+
+static enum hd_err split_a_path(enum hd_split_with with, enum hd_graph_splitter *used, struct hd_diag *diag)
+{
+	struct hd_split_how how = { .with = with, .nintervals = 2 };
+	uint64_t offset[N + 1] = { 0 };
+	uint32_t at[2 * N], weight[N], interval[N];
+
+	for (uint32_t v = 0; v < N; v++) {
+		uint64_t n = offset[v];
+		if (v > 0)
+			at[n++] = v - 1;
+		if (v + 1 < N)
+			at[n++] = v + 1;
+		offset[v + 1] = n;
+		weight[v] = (uint32_t)(n - offset[v]);
+	}
+	struct hd_split_graph graph = { N, { offset, at }, weight };
+	return hd_split(&graph, &how, interval, used, diag);
+}
+
+static void a_failure_of_metis_is_no_cut_of_another_splitter(void **state)
+{
+	static const enum hd_split_with with[] = { HD_SPLIT_AUTO, HD_SPLIT_METIS };
+	static const struct { int answer; enum hd_err err; const char *says; } cases[] = {
+		{ OK, HD_OK, "" }, { BAD_INPUT, HD_E_IO, "METIS failed or was stopped" },
+		{ NO_MEMORY, HD_E_NOMEM, "METIS has no memory" }, { FAILED, HD_E_IO, "METIS failed or was stopped" },
+	};
+
+	(void)state;
+	if (!hd_split_metis_built())
+		SKIP("no METIS in this build");
+	for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+		enum hd_graph_splitter used = HD_SPLITTER_METIS;
+		struct hd_diag diag = { "" };
+		asked = 0;
+		answer = cases[i / 2].answer;
+		enum hd_err err = split_a_path(with[i % 2], &used, &diag);
+		CHECK(err == cases[i / 2].err && strstr(diag.text, cases[i / 2].says), "case %zu: %d, '%s'",
+			i, (int)err, diag.text);
+		CHECK(asked == 1, "case %zu: METIS was asked %d times", i, asked);
+		CHECK(err || used == HD_SPLITTER_OWN, "case %zu: METIS made no cut", i);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_failure_of_metis_is_no_cut_of_another_splitter),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
