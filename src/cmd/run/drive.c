@@ -88,7 +88,6 @@ static const char *const *worker_line(struct hd_cmd *cmd, const char *dir, uint3
 	argv[n++] = "worker";
 	argv[n++] = "--join";
 	argv[n++] = dir;
-	argv[n++] = "--going";
 	argv[n++] = "--devices";
 	argv[n++] = devices;
 	if (cmd->args.has[HD_OPT_THREADS]) {
@@ -105,6 +104,7 @@ static const char *const *worker_line(struct hd_cmd *cmd, const char *dir, uint3
 		argv[n++] = "--profile";
 		argv[n++] = cmd->args.text[HD_OPT_PROFILE];
 	}
+	argv[n++] = "--going";
 	argv[n] = NULL;
 	return threads.full || steps.full ? NULL : argv;
 }
