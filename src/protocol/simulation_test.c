@@ -118,8 +118,11 @@ static void no_seed_of_stages_with_copies_violates_an_invariant(void **state)
 		crashes += r.crashes;
 		restores += r.restores;
 	}
-	assert_true(asked || (fetches > n && crashes > n / 10 && restores > n / 20 && restores < crashes &&
-		reshaped > n / 2));
+	/* to go back is rare, and a sanitized slice is 50 seeds */
+	CHECK(asked || (fetches > n && crashes > n / 10 && restores > (SANITIZED ? 0 : n / 20) &&
+		restores < crashes && reshaped > n / 2),
+		"%" PRIu64 " fetches, %" PRIu64 " crashes, %" PRIu64 " restores, %" PRIu64 " reshaped",
+		fetches, crashes, restores, reshaped);
 }
 
 /* Of stages whose members hold all state: no loss but that of all of them sends a run back to disk. */
