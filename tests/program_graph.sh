@@ -82,7 +82,11 @@ cp g.graph before
 expect 2 prepare
 says '--output FILE is missing'
 expect 2 prepare -o g.graph --intervals 3
-says '3 intervals of 80 vertices: a power of two'
+says '3 intervals: a power of two'
+expect 2 prepare -o g.graph --intervals 128
+says '128 intervals of 80 vertices: a power of two'
+expect 3 prepare -o nodir/g.graph
+says 'nodir/g.graph.tmp'
 expect 3 prepare -o g.graph --classes 2
 says 'features.svm:3: label 2, of 2 classes'
 expect 2 prepare -o g.graph --memory 1KiB

@@ -76,6 +76,14 @@ static enum hd_err grow(struct hd_pair_sort *sort, struct hd_diag *diag)
 	return HD_OK;
 }
 
+static enum hd_err open_scratch(struct hd_pair_sort *sort, struct hd_diag *diag)
+{
+	enum hd_err err = hd_file_open(sort->fs, sort->scratch, HD_OPEN_WRITE | HD_OPEN_CREATE |
+		HD_OPEN_TRUNCATE, &sort->file, diag);
+
+	return err ? err : hd_fs_unlink(sort->fs, sort->scratch, diag);
+}
+
 static enum hd_err spill(struct hd_pair_sort *sort, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
@@ -87,8 +95,7 @@ static enum hd_err spill(struct hd_pair_sort *sort, struct hd_diag *diag)
 			"limit "
 			"of memory", HD_PAIR_SORT_RUNS);
 	if (!sort->file.fs)
-		err = hd_file_open(sort->fs, sort->scratch, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE,
-			&sort->file, diag);
+		err = open_scratch(sort, diag);
 	if (!err)
 		err = hd_grow(&sort->run, &sort->runs_cap, sort->nruns + 1, sizeof *sort->run, "sorted runs",
 			diag);
@@ -242,9 +249,6 @@ void hd_pair_sort_end(struct hd_pair_sort *sort)
 	hd_free(sort->other);
 	hd_free(sort->run);
 	hd_free(sort->heap);
-	if (sort->file.fs) {
-		(void)!hd_file_close(&sort->file, NULL);
-		(void)!hd_fs_unlink(sort->fs, sort->scratch, NULL);
-	}
+	(void)!hd_file_close(&sort->file, NULL);
 	*sort = (struct hd_pair_sort){ 0 };
 }

@@ -5,7 +5,7 @@
  *
  * 1. What is taken depends on what was added alone, not on the limit.
  * 2. A pair is one word, first << 32 | second: order of words is order of pairs.
- * 3. hd_pair_sort_end() removes the scratch file, whatever happened before.
+ * 3. The scratch file loses its name as soon as it is open: it goes with the process, whatever ends it.
  *
  * Ownership: the caller's struct, begun by init, ended by end (takes zeroed ones). Threads: one. */
 #ifndef HD_DATA_PAIR_SORT_H

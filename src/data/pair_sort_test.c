@@ -51,6 +51,8 @@ static void same_as_oracle(uint32_t n, uint32_t ids, uint64_t memory_bytes, bool
 		CHECK(hd_pair_sort_next(&sort, &first, &second, &more, &diag) == HD_OK, "%s", diag.text);
 		if (!more)
 			break;
+		if (!got)
+			CHECK(hd_fs_stat(&sim.fs, "scratch", &stat, NULL) == HD_E_NOTFOUND, "a name");
 		CHECK(got < count && want[got] == ((uint64_t)first << 32 | second), "pair %llu",
 			(unsigned long long)got);
 		got++;

@@ -32,9 +32,6 @@ static enum hd_err split(struct hd_preparing *p)
 
 	head->nintervals = p->how->nintervals ? p->how->nintervals :
 		hd_split_intervals(head->nvertices, head->nedges);
-	if (head->nintervals > HD_PREPARED_INTERVALS_CAP)
-		return hd_fail(p->diag, HD_E_INVAL, "%u intervals: the most are %d", head->nintervals,
-			HD_PREPARED_INTERVALS_CAP);
 	how.nintervals = head->nintervals;
 	head->directed = p->how->directed;
 	head->seed = p->how->seed;
@@ -113,6 +110,64 @@ static enum hd_err sync_folder(const struct hd_preparing *p)
 	return hd_fs_sync_folder(p->fs, folder, p->diag);
 }
 
+enum hd_err hd_prepare_check(const struct hd_preparing *p)
+{
+	uint32_t n = p->how->nintervals;
+
+	if (n > HD_PREPARED_INTERVALS_CAP)
+		return hd_fail(p->diag, HD_E_INVAL, "%u intervals: the most are %d", n,
+			HD_PREPARED_INTERVALS_CAP);
+	return hd_split_check(p->how->with, n ? n : 1, p->head.nvertices, p->diag);
+}
+
+/* A lock is on a file, not on its name: where the name leads to another one afterwards, the process that had
+ * the lock has just given the file its final name, or removed it. */
+static enum hd_err lock_output(struct hd_preparing *p, struct hd_diag *diag)
+{
+	struct hd_stat before, after;
+	enum hd_err err = hd_fs_stat(p->fs, p->temporary, &before, diag);
+
+	if (!err)
+		err = hd_file_open(p->fs, p->temporary, HD_OPEN_WRITE, &p->output, diag);
+	if (!err)
+		err = hd_file_lock(&p->output, diag);
+	if (!err)
+		err = hd_fs_stat(p->fs, p->temporary, &after, diag);
+	return !err && after.inode != before.inode ? HD_E_AGAIN : err;
+}
+
+/* The file that becomes the graph: made if it is missing, locked, and only then emptied. */
+static enum hd_err take_output(struct hd_preparing *p)
+{
+	struct hd_diag why = { "" };
+	enum hd_err err = hd_prepare_path(p->temporary, p->how->out, ".tmp", p->diag);
+
+	if (!err && hd_graph_is_folder(p->fs, p->how->out))
+		err = hd_fail(p->diag, HD_E_INVAL, "%s is a folder: name the file that is to be made",
+			p->how->out);
+	if (!err)
+		err = hd_file_open(p->fs, p->temporary, HD_OPEN_WRITE | HD_OPEN_CREATE, &p->output, p->diag);
+	if (!err)
+		err = hd_file_close(&p->output, p->diag);
+	if (err)
+		return err;
+	err = lock_output(p, &why);
+	if (err == HD_E_AGAIN || err == HD_E_NOTFOUND)
+		return hd_fail(p->diag, HD_E_AGAIN, "another process prepares %s: wait for its end, or name "
+			"another file", p->how->out);
+	if (err)
+		return hd_fail(p->diag, err, "%s", why.text);
+	p->taken = true;
+	return hd_file_truncate(&p->output, 0, p->diag);
+}
+
+static void leave_output(struct hd_preparing *p)
+{
+	if (p->taken)
+		(void)!hd_fs_unlink(p->fs, p->temporary, NULL);
+	(void)!hd_file_close(&p->output, NULL);           /* it is synced, or of no use */
+}
+
 enum hd_err hd_prepare_graph(const struct hd_prepare *how, struct hd_fs *fs,
 	struct hd_prepared_report *report, struct hd_diag *diag)
 {
@@ -127,7 +182,9 @@ enum hd_err hd_prepare_graph(const struct hd_prepare *how, struct hd_fs *fs,
 			HD_PAIR_SORT_LEAST >> 20);
 	}
 	*p = (struct hd_preparing){ .how = how, .fs = fs, .diag = diag };
-	err = hd_prepare_path(p->temporary, how->out, ".tmp", diag);
+	err = hd_prepare_check(p);
+	if (!err)
+		err = take_output(p);
 	if (!err)
 		err = hd_prepare_read(p);
 	if (!err)
@@ -143,6 +200,7 @@ enum hd_err hd_prepare_graph(const struct hd_prepare *how, struct hd_fs *fs,
 	hd_graph_input_close(&p->features);
 	hd_rows_free(&p->in, fs);
 	hd_rows_free(&p->both, fs);
+	leave_output(p);
 	void *all[] = { p->label, p->nfeatures, p->mask, p->weight, p->interval, p->renumber, p->order,
 		p->bound, p };
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)

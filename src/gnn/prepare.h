@@ -7,7 +7,10 @@
  * 3. Sorting takes `memory_bytes`; beyond it scratch files beside the output. Cutting takes, besides,
  *    12 bytes an edge and direction and 60 a vertex, METIS about 60 an edge and direction more.
  * 4. The file appears under its name when it is complete and synced, or not at all: what lay there before
- *    stays until then. Scratch files are removed either way.
+ *    stays until then. Meanwhile it is OUT.tmp, which is removed where the call fails; a process that is
+ *    killed leaves it, and the next one takes it. Scratch files lose their names as soon as they are open.
+ * 5. OUT.tmp is locked from the first step to the last: HD_E_AGAIN, another process prepares the same file.
+ * 6. What can be refused without reading is refused first: options, the splitter, the output's folder.
  *
  * Ownership: texts are borrowed for the call. Threads: one. */
 #ifndef HD_GNN_PREPARE_H

@@ -9,14 +9,16 @@
 #include "data/pair_sort.h"
 #include "gnn/prepare.h"
 
-/* Edges by vertex in ids of the input: offsets in memory, far ends in a scratch file, mapped. */
-struct hd_rows { uint64_t *offset; char path[HD_PATH_CAP]; struct hd_map map; };
+/* Edges by vertex in ids of the input: offsets in memory, far ends in a scratch file of no name, mapped. */
+struct hd_rows { uint64_t *offset; struct hd_map map; };
 
 struct hd_preparing {
 	const struct hd_prepare *how;
 	struct hd_fs *fs;
 	struct hd_diag *diag;
 	char temporary[HD_PATH_CAP];
+	struct hd_file output;            /* the temporary file, locked */
+	bool taken;                       /* it is this call's, and has its temporary name */
 	struct hd_graph_input features;
 	struct hd_prepared_head head;
 	/* by id of the input */
@@ -32,6 +34,8 @@ struct hd_preparing {
 	uint64_t scratch_bytes;
 };
 
+/* Intervals and splitter, as far as they are known: first without the vertices, then with them. */
+HD_MUST_USE enum hd_err hd_prepare_check(const struct hd_preparing *p);
 HD_MUST_USE enum hd_err hd_prepare_read(struct hd_preparing *p);
 HD_MUST_USE enum hd_err hd_prepare_write(struct hd_preparing *p);
 void hd_rows_free(struct hd_rows *rows, struct hd_fs *fs);         /* takes zeroed ones */

@@ -173,6 +173,7 @@ static enum hd_err make_rows(struct hd_preparing *p, struct hd_pair_sort *sort, 
 	struct hd_rows *rows)
 {
 	struct row_writer *w = hd_alloc(sizeof *w);
+	char path[HD_PATH_CAP];
 	enum hd_err err = HD_OK;
 
 	rows->offset = hd_alloc((p->head.nvertices + 1) * sizeof *rows->offset);
@@ -182,14 +183,13 @@ static enum hd_err make_rows(struct hd_preparing *p, struct hd_pair_sort *sort, 
 	if (w)
 		*w = (struct row_writer){ .n = 0 };
 	if (!err)
-		err = hd_prepare_path(rows->path, p->how->out, end, p->diag);
+		err = hd_prepare_path(path, p->how->out, end, p->diag);
 	if (!err)
-		err = hd_file_open(p->fs, rows->path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE,
-			&w->file,
+		err = hd_file_open(p->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE, &w->file,
 			p->diag);
-	if (err)
-		rows->path[0] = 0;                 /* nothing to remove */
-	else
+	if (!err)
+		err = hd_fs_unlink(p->fs, path, p->diag);
+	if (!err)
 		err = take_rows(p, sort, rows, w);
 	if (!err)
 		err = hd_file_map(&w->file, &rows->map, p->diag);
@@ -205,8 +205,6 @@ static enum hd_err make_rows(struct hd_preparing *p, struct hd_pair_sort *sort, 
 void hd_rows_free(struct hd_rows *rows, struct hd_fs *fs)
 {
 	hd_file_unmap(fs, &rows->map);
-	if (rows->path[0])
-		(void)!hd_fs_unlink(fs, rows->path, NULL);
 	hd_free(rows->offset);
 	*rows = (struct hd_rows){ 0 };
 }
@@ -259,6 +257,8 @@ enum hd_err hd_prepare_read(struct hd_preparing *p)
 {
 	enum hd_err err = read_vertices(p);
 
+	if (!err)
+		err = hd_prepare_check(p);
 	if (!err)
 		err = read_sets(p);
 	return err ? err : read_edges(p);

@@ -342,28 +342,39 @@ static size_t failed_call(const struct hd_fs_sim *sim)
 	return at;
 }
 
-/* Each call of the file system fails in its turn, as on a full disk: the old graph stays, nothing is left. */
-static void a_full_disk_loses_nothing(void **state)
+static const char *const scratch[] = { "g.graph.tmp.in", "g.graph.tmp.both", "g.graph.tmp.sort",
+	"g.graph.tmp.sort2", "g.graph.tmp" };
+enum { NSCRATCH = sizeof scratch / sizeof scratch[0] };
+
+/* The first thing that is done to the locked file, since a record of the log. */
+static bool was_taken(const struct hd_fs_sim *sim, size_t since)
 {
-	static const char *const scratch[] = { "g.graph.tmp", "g.graph.tmp.in", "g.graph.tmp.both",
-		"g.graph.tmp.sort", "g.graph.tmp.sort2" };
+	while (since < sim->n_log && sim->log[since].call != HD_FS_TRUNCATE)
+		since++;
+	return since < sim->n_log;
+}
+
+/* Each `step`-th call of the file system fails, as on a full disk: the old graph stays, nothing is left but
+ * an empty file that was not locked yet. */
+static void full_disk(const char *edges, uint64_t step, uint64_t least)
+{
 	struct hd_prepared_report report;
 	struct hd_fs_sim sim;
 	size_t len, again_len;
-	uint64_t call = 0, nold = 0;
+	uint64_t call = 1, nold = 0;
 	enum hd_err err;
 
-	(void)state;
 	hd_fs_sim_init(&sim);
 	struct known *k = tg_make(&sim.fs, 60, true, 2);
 	struct hd_prepare how = tg_how(k);
 	prepare(&sim.fs, &how);
 	uint8_t *bytes = tg_bytes(&sim.fs, "g.graph", &len);
-	put_text(&sim.fs, "edges.txt", "0 1\n1 2\n3 4\n");
+	put_text(&sim.fs, "edges.txt", edges);
 	do {
 		struct hd_diag diag = { "" };
 		struct hd_stat stat;
-		hd_fs_sim_fail(&sim, ++call, ENOSPC, false);
+		size_t since = sim.n_log;
+		hd_fs_sim_fail(&sim, call, ENOSPC, false);
 		err = hd_prepare_graph(&how, &sim.fs, &report, &diag);
 		bool struck = sim.fail_at <= sim.calls;
 		hd_fs_sim_fail(&sim, 0, 0, false);
@@ -374,7 +385,8 @@ static void a_full_disk_loses_nothing(void **state)
 		bool old = again_len == len && !memcmp(again, bytes, len);
 		free(again);
 		bool unlinked = sim.log[failed_call(&sim)].call != HD_FS_REMOVE;
-		for (size_t i = 0; err && unlinked && i < sizeof scratch / sizeof scratch[0]; i++)
+		size_t n = was_taken(&sim, since) ? NSCRATCH : NSCRATCH - 1;
+		for (size_t i = 0; err && unlinked && i < n; i++)
 			CHECK(hd_fs_stat(&sim.fs, scratch[i], &stat, NULL) == HD_E_NOTFOUND, "call %u: %s "
 				"stays",
 				(unsigned)call, scratch[i]);
@@ -385,11 +397,160 @@ static void a_full_disk_loses_nothing(void **state)
 			hd_prepared_close(&file);
 			put_file(&sim.fs, "g.graph", bytes, len);
 		}
+		call += step;
 	} while (call < 2000);
 	assert_int_equal(err, HD_OK);
-	CHECK(call > 30 && nold > 30, "%u calls, %u left the old graph", (unsigned)call, (unsigned)nold);
+	CHECK(call > least && nold > least / step, "%u calls, %u left the old graph", (unsigned)call,
+		(unsigned)nold);
 	free(bytes);
 	free(k);
+	hd_fs_sim_finish(&sim);
+}
+
+static void a_full_disk_loses_nothing(void **state)
+{
+	(void)state;
+	full_disk("0 1\n1 2\n3 4\n", 1, 30);
+}
+
+/* More edges than memory holds: sorted runs are among what fails. */
+static void a_full_disk_while_runs_are_written_loses_nothing(void **state)
+{
+	char *text = malloc(1 << 20), *at = text;
+
+	(void)state;
+	for (uint32_t i = 0; i < 70000; i++)
+		at += (size_t)snprintf(at, 64, "%u %u\n", i % 59, i * 7 % 60);
+	full_disk(text, 9, 40);
+	free(text);
+}
+
+/* What another process holds is neither read nor emptied. */
+static void a_file_that_another_process_prepares_is_left_alone(void **state)
+{
+	struct hd_prepared_report report;
+	struct hd_file other = { 0 };
+	struct hd_diag diag = { "" };
+	struct hd_fs_sim sim;
+	size_t len;
+
+	(void)state;
+	hd_fs_sim_init(&sim);
+	struct known *k = tg_make(&sim.fs, 60, false, 2);
+	struct hd_prepare how = tg_how(k);
+	put_text(&sim.fs, "g.graph.tmp", "of another process");
+	assert_int_equal(hd_file_open(&sim.fs, "g.graph.tmp", HD_OPEN_WRITE, &other, &diag), HD_OK);
+	assert_int_equal(hd_file_lock(&other, &diag), HD_OK);
+	assert_int_equal(hd_prepare_graph(&how, &sim.fs, &report, &diag), HD_E_AGAIN);
+	CHECK(strstr(diag.text, "another process prepares g.graph"), "%s", diag.text);
+	uint8_t *bytes = tg_bytes(&sim.fs, "g.graph.tmp", &len);
+	CHECK(len == 18 && !memcmp(bytes, "of another process", len), "%zu bytes", len);
+	free(bytes);
+	assert_int_equal(hd_file_close(&other, &diag), HD_OK);
+	prepare(&sim.fs, &how);            /* it was killed: its file is taken */
+	bytes = tg_bytes(&sim.fs, "g.graph", &len);
+	file_says(k, bytes, len);
+	free(bytes);
+	free(k);
+	hd_fs_sim_finish(&sim);
+}
+
+static const struct hd_fs_ops *sim_ops;
+static bool a_third_begins;
+
+/* Another process ends between the open and the lock, and a third one may begin. */
+static int lock_late(struct hd_fs *fs, int id, bool shared)
+{
+	assert_int_equal(sim_ops->rename(fs, "g.graph.tmp", "g.graph"), 0);
+	if (a_third_begins)
+		CHECK(sim_ops->open(fs, NULL, "g.graph.tmp", HD_OPEN_WRITE | HD_OPEN_CREATE) >= 0, "no file");
+	return sim_ops->file.lock(fs, id, shared);
+}
+
+static void a_lock_on_a_file_that_got_its_name_is_no_lock(void **state)
+{
+	struct hd_prepared_report report;
+	struct hd_fs_sim sim;
+	size_t len;
+
+	(void)state;
+	hd_fs_sim_init(&sim);
+	struct known *k = tg_make(&sim.fs, 60, false, 2);
+	struct hd_prepare how = tg_how(k);
+	struct hd_fs_ops ops = *sim.fs.ops;
+	sim_ops = sim.fs.ops;
+	ops.file.lock = lock_late;
+	sim.fs.ops = &ops;
+	for (int third = 0; third < 2; third++) {
+		struct hd_diag diag = { "" };
+		a_third_begins = third;
+		put_text(&sim.fs, "g.graph.tmp", "made by another process");
+		assert_int_equal(hd_prepare_graph(&how, &sim.fs, &report, &diag), HD_E_AGAIN);
+		CHECK(strstr(diag.text, "another process prepares g.graph"), "%s", diag.text);
+		uint8_t *bytes = tg_bytes(&sim.fs, "g.graph", &len);
+		CHECK(len == 23 && !memcmp(bytes, "made by another process", len), "%zu bytes", len);
+		free(bytes);
+	}
+	free(k);
+	hd_fs_sim_finish(&sim);
+}
+
+static void look_for_scratch(void *user, const char *what, uint64_t done, uint64_t all)
+{
+	struct hd_fs *fs = user;
+	struct hd_stat stat;
+
+	(void)done, (void)all;
+	for (size_t i = 0; i < NSCRATCH - 1; i++)
+		CHECK(hd_fs_stat(fs, scratch[i], &stat, NULL) == HD_E_NOTFOUND, "%s: %s would stay", what,
+			scratch[i]);
+}
+
+static void a_killed_process_leaves_one_file_alone(void **state)
+{
+	struct hd_fs_sim sim;
+
+	(void)state;
+	hd_fs_sim_init(&sim);
+	struct known *k = tg_make(&sim.fs, 60, true, 2);
+	struct hd_prepare how = tg_how(k);
+	how.progress = look_for_scratch;
+	how.user = &sim.fs;
+	prepare(&sim.fs, &how);
+	free(k);
+	hd_fs_sim_finish(&sim);
+}
+
+/* Before hours of work: none of the files that are missing is asked for. */
+static void what_cannot_be_is_refused_before_it_is_read(void **state)
+{
+	static const struct { const char *out, *features; enum hd_split_with with; uint32_t nintervals;
+		enum hd_err err; const char *says; } cases[] = {
+		{ "g.graph", "none.svm", HD_SPLIT_AUTO, 3, HD_E_INVAL, "3 intervals: a power of two" },
+		{ "g.graph", "none.svm", HD_SPLIT_AUTO, 8192, HD_E_INVAL, "8192 intervals: the most are 4096" },
+		{ "nodir/x", "none.svm", HD_SPLIT_AUTO, 0, HD_E_NOTFOUND, "nodir/x" },
+		{ "folder", "none.svm", HD_SPLIT_AUTO, 0, HD_E_INVAL, "folder is a folder" },
+		{ "g.graph", "two.svm", HD_SPLIT_AUTO, 4, HD_E_INVAL, "4 intervals of 2 vertices: a power of two" },
+		{ "g.graph", "none.svm", HD_SPLIT_METIS, 0, HD_E_REFUSED, "this build has no METIS" },
+	};
+	struct hd_fs_sim sim;
+
+	(void)state;
+	hd_fs_sim_init(&sim);
+	put_folder(&sim.fs, "folder");
+	put_text(&sim.fs, "two.svm", "0 0:1\n1 0:1\n");
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct hd_prepare how = { .edges = "none.txt", .features = cases[i].features,
+			.split = "none.txt", .out = cases[i].out, .memory_bytes = 1 << 20,
+			.with = cases[i].with, .nintervals = cases[i].nintervals };
+		struct hd_prepared_report report;
+		struct hd_diag diag = { "" };
+		if (cases[i].with == HD_SPLIT_METIS && hd_split_metis_built())
+			continue;
+		enum hd_err err = hd_prepare_graph(&how, &sim.fs, &report, &diag);
+		CHECK(err == cases[i].err && strstr(diag.text, cases[i].says), "case %zu: %d, '%s'", i,
+			(int)err, diag.text);
+	}
 	hd_fs_sim_finish(&sim);
 }
 
@@ -439,6 +600,11 @@ int main(void)
 		cmocka_unit_test(content_against_the_rules_is_refused),
 		cmocka_unit_test(an_edge_of_one_end_alone_is_refused),
 		cmocka_unit_test(a_full_disk_loses_nothing),
+		cmocka_unit_test(a_full_disk_while_runs_are_written_loses_nothing),
+		cmocka_unit_test(a_file_that_another_process_prepares_is_left_alone),
+		cmocka_unit_test(a_lock_on_a_file_that_got_its_name_is_no_lock),
+		cmocka_unit_test(a_killed_process_leaves_one_file_alone),
+		cmocka_unit_test(what_cannot_be_is_refused_before_it_is_read),
 		cmocka_unit_test(bad_input_is_refused_with_its_place),
 	};
 

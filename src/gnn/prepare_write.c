@@ -18,7 +18,6 @@ struct section {
 
 struct graph_writing {
 	struct hd_preparing *p;
-	struct hd_file file;
 	struct hd_map map;
 	struct section *to, *also;        /* two sections can be written at a time */
 	uint64_t *feature_offset;         /* by new number */
@@ -27,7 +26,7 @@ struct graph_writing {
 
 static void begin(struct graph_writing *w, struct section *s, enum hd_prepared_section which)
 {
-	s->file = &w->file;
+	s->file = &w->p->output;
 	s->at = w->p->head.section[which].offset;
 	s->n = 0;
 }
@@ -284,10 +283,10 @@ static enum hd_err write_features_of(void *user, const struct hd_vertex_row *row
 		return hd_fail(diag, HD_E_INTEGRITY, "%s was changed while it was read", p->how->features);
 	uint64_t at = w->feature_offset[p->renumber[row->vertex]] * sizeof *row->value;
 	if (row->column && row->n)
-		err = hd_file_pwrite(&w->file, row->column, row->n * sizeof *row->column,
+		err = hd_file_pwrite(&w->p->output, row->column, row->n * sizeof *row->column,
 			(int64_t)(p->head.section[HD_PREPARED_FEATURE_COLUMNS].offset + at), diag);
 	if (!err && row->n)
-		err = hd_file_pwrite(&w->file, row->value, row->n * sizeof *row->value,
+		err = hd_file_pwrite(&w->p->output, row->value, row->n * sizeof *row->value,
 			(int64_t)(p->head.section[HD_PREPARED_FEATURES].offset + at), diag);
 	if (row->vertex % HD_PREPARE_OFTEN == 0)
 		hd_prepare_say(p, "features written", row->vertex, p->head.nvertices);
@@ -334,7 +333,7 @@ static enum hd_err remap(struct graph_writing *w)
 {
 	hd_file_unmap(w->p->fs, &w->map);
 	w->map = (struct hd_map){ 0 };
-	return hd_file_map(&w->file, &w->map, w->p->diag);
+	return hd_file_map(&w->p->output, &w->map, w->p->diag);
 }
 
 /* All but the halo lists have their size from the start. */
@@ -354,14 +353,14 @@ static enum hd_err place(struct graph_writing *w)
 		return hd_fail(w->p->diag, HD_E_INPUT, "the graph is too large for a file");
 	enum hd_err err = hd_fs_has_space(w->p->fs, w->p->temporary, head->file_bytes, "the prepared graph",
 		w->p->diag);
-	return err ? err : hd_file_truncate(&w->file, (int64_t)head->file_bytes, w->p->diag);
+	return err ? err : hd_file_truncate(&w->p->output, (int64_t)head->file_bytes, w->p->diag);
 }
 
 static enum hd_err finish(struct graph_writing *w)
 {
 	struct hd_prepared_head *head = &w->p->head;
 	uint8_t bytes[HD_PREPARED_HEAD];
-	enum hd_err err = hd_file_truncate(&w->file, (int64_t)head->file_bytes, w->p->diag);
+	enum hd_err err = hd_file_truncate(&w->p->output, (int64_t)head->file_bytes, w->p->diag);
 
 	if (!err)
 		err = remap(w);
@@ -373,8 +372,8 @@ static enum hd_err finish(struct graph_writing *w)
 	if (err)
 		return err;
 	hd_prepared_put_head(head, bytes);
-	err = hd_file_pwrite(&w->file, bytes, sizeof bytes, 0, w->p->diag);
-	return err ? err : hd_file_sync(&w->file, w->p->diag);
+	err = hd_file_pwrite(&w->p->output, bytes, sizeof bytes, 0, w->p->diag);
+	return err ? err : hd_file_sync(&w->p->output, w->p->diag);
 }
 
 static enum hd_err write_all(struct graph_writing *w)
@@ -397,24 +396,14 @@ static enum hd_err write_all(struct graph_writing *w)
 enum hd_err hd_prepare_write(struct hd_preparing *p)
 {
 	struct graph_writing w = { .p = p, .to = hd_alloc(sizeof *w.to), .also = hd_alloc(sizeof *w.also) };
-	enum hd_err err = w.to && w.also ? HD_OK : hd_fail(p->diag, HD_E_NOMEM, "no memory to write a graph");
+	enum hd_err err = w.to && w.also ? write_all(&w) : hd_fail(p->diag, HD_E_NOMEM,
+		"no memory to write a graph");
 
-	if (!err)
-		err = hd_file_open(p->fs, p->temporary, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE,
-			&w.file,
-			p->diag);
-	bool made = !err;
-	if (!err)
-		err = write_all(&w);
 	hd_file_unmap(p->fs, &w.map);
-	if (w.file.fs) {
-		enum hd_err closed = hd_file_close(&w.file, err ? NULL : p->diag);
-		err = err ? err : closed;
-	}
 	if (!err)
 		err = hd_fs_rename(p->fs, p->temporary, p->how->out, p->diag);
-	if (err && made)
-		(void)!hd_fs_unlink(p->fs, p->temporary, NULL);
+	if (!err)
+		p->taken = false;
 	hd_free(w.to);
 	hd_free(w.also);
 	hd_free(w.feature_offset);

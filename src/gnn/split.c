@@ -142,21 +142,27 @@ static enum hd_err run(struct splitting *s, struct hd_diag *diag)
 	return err;
 }
 
+enum hd_err hd_split_check(enum hd_split_with with, uint32_t nintervals, uint64_t nvertices,
+	struct hd_diag *diag)
+{
+	if (!nintervals || (nintervals & (nintervals - 1)))
+		return hd_fail(diag, HD_E_INVAL, "%u intervals: a power of two, of at least one vertex each",
+			nintervals);
+	if (nvertices && nintervals > nvertices)
+		return hd_fail(diag, HD_E_INVAL, "%u intervals of %llu vertices: a power of two, of at least "
+			"one vertex each", nintervals, (unsigned long long)nvertices);
+	return with == HD_SPLIT_METIS && !hd_split_metis_built() ? hd_bisect_metis(NULL, 0, NULL, diag) :
+		HD_OK;
+}
+
 enum hd_err hd_split(const struct hd_split_graph *graph, const struct hd_split_how *how, uint32_t *interval,
 	enum hd_graph_splitter *used, struct hd_diag *diag)
 {
 	struct splitting s = { .graph = graph, .how = how, .group = interval,
 		.metis = how->with == HD_SPLIT_METIS || (how->with == HD_SPLIT_AUTO &&
 		hd_split_metis_built()) };
-	enum hd_err err = HD_OK;
+	enum hd_err err = hd_split_check(how->with, how->nintervals, graph->nvertices, diag);
 
-	if (!how->nintervals || (how->nintervals & (how->nintervals - 1)) ||
-		how->nintervals > graph->nvertices)
-		return hd_fail(diag, HD_E_INVAL, "%u intervals of %llu vertices: a power of two, of at "
-			"least one "
-			"vertex each", how->nintervals, (unsigned long long)graph->nvertices);
-	if (how->with == HD_SPLIT_METIS && !hd_split_metis_built())
-		err = hd_bisect_metis(NULL, 0, NULL, diag);
 	if (!err)
 		err = run(&s, diag);
 	if (!err)

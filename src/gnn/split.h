@@ -42,9 +42,13 @@ struct hd_split_how {
  * vertices. */
 uint32_t hd_split_intervals(uint64_t nvertices, uint64_t nedges);
 bool hd_split_metis_built(void);
-/* interval[nvertices]. *used: METIS made the cuts (all but those where it found none). HD_E_REFUSED: METIS
- * was asked for and is not built in, or the graph is too large for it. HD_E_IO: METIS failed or was stopped
- * by a signal, which it catches: no other splitter takes its place then. */
+/* HD_E_INVAL: no power of two, or more than the vertices (0: not known yet). HD_E_REFUSED: METIS is not built
+ * in. */
+HD_MUST_USE enum hd_err hd_split_check(enum hd_split_with with, uint32_t nintervals, uint64_t nvertices,
+	struct hd_diag *diag);
+/* interval[nvertices]. *used: METIS made the cuts (all but those where it found none). Refused is what
+ * hd_split_check() refuses, and with METIS asked for a graph too large for it. HD_E_IO: METIS failed or was
+ * stopped by a signal, which it catches: no other splitter takes its place then. */
 HD_MUST_USE enum hd_err hd_split(const struct hd_split_graph *graph, const struct hd_split_how *how,
 	uint32_t *interval, enum hd_graph_splitter *used, struct hd_diag *diag);
 
