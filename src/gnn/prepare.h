@@ -10,7 +10,8 @@
  *    stays until then. Meanwhile it is OUT.tmp, which is removed where the call fails; a process that is
  *    killed leaves it, and the next one takes it. Scratch files lose their names as soon as they are open.
  * 5. OUT.tmp is locked from the first step to the last: HD_E_AGAIN, another process prepares the same file.
- * 6. What can be refused without reading is refused first: options, the splitter, the output's folder.
+ * 6. Features are read twice: HD_E_INTEGRITY where the file is not the same one before and after.
+ * 7. What can be refused without reading is refused first: options, the splitter, the output's folder.
  *
  * Ownership: texts are borrowed for the call. Threads: one. */
 #ifndef HD_GNN_PREPARE_H

@@ -5,6 +5,7 @@
 #ifndef HD_GNN_PREPARE_INT_H
 #define HD_GNN_PREPARE_INT_H
 
+#include "base/hash.h"
 #include "data/graph_input.h"
 #include "data/pair_sort.h"
 #include "gnn/prepare.h"
@@ -19,7 +20,7 @@ struct hd_preparing {
 	char temporary[HD_PATH_CAP];
 	struct hd_file output;            /* the temporary file, locked */
 	bool taken;                       /* it is this call's, and has its temporary name */
-	struct hd_graph_input features;
+	struct hd_graph_input features; uint64_t features_digest;         /* read twice */
 	struct hd_prepared_head head;
 	/* by id of the input */
 	int32_t *label; uint32_t labels_cap;
@@ -45,6 +46,12 @@ HD_MUST_USE enum hd_err hd_prepare_path(char path[HD_PATH_CAP], const char *out,
 static inline struct hd_edges hd_rows_edges(const struct hd_rows *rows)
 {
 	return (struct hd_edges){ rows->offset, (const uint32_t *)(const void *)rows->map.bytes };
+}
+
+/* Of a file as it is mapped; 0: it was unpacked into memory, where nothing changes it. */
+static inline uint64_t hd_prepare_digest(const struct hd_graph_input *input)
+{
+	return input->map.len ? hd_hash64(input->map.bytes, input->map.len) : 0;
 }
 
 static inline void hd_prepare_say(const struct hd_preparing *p, const char *what, uint64_t done, uint64_t all)

@@ -76,8 +76,10 @@ static enum hd_err read_vertices(struct hd_preparing *p)
 	enum hd_err err = hd_graph_input_open(&p->features, p->fs, p->how->features,
 		HD_GRAPH_IS_FEATURES, p->diag);
 
-	if (!err)
+	if (!err) {
+		p->features_digest = hd_prepare_digest(&p->features);
 		err = hd_graph_vertices(&p->features, &sink, p->diag);
+	}
 	if (!err && !p->head.width)
 		err = hd_fail(p->diag, HD_E_INPUT, "%s: no vertex has a feature", p->how->features);
 	return err ? err : read_labels(p);

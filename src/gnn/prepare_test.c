@@ -1,6 +1,7 @@
 #include "gnn/prepare.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "gnn/testing_graph.h"
 
@@ -521,6 +522,53 @@ static void a_killed_process_leaves_one_file_alone(void **state)
 	hd_fs_sim_finish(&sim);
 }
 
+/* A value of vertex 3 becomes another one of equal length after the first reading. */
+static void change_a_feature(void *user, const char *what, uint64_t done, uint64_t all)
+{
+	struct hd_fs *fs = user;
+	struct hd_file file = { 0 };
+	struct hd_diag diag = { "" };
+
+	(void)all;
+	if (strcmp(what, "cuts") != 0 || done != 1)
+		return;
+	CHECK(!hd_file_open(fs, "features.svm", HD_OPEN_WRITE, &file, &diag) && !hd_file_pwrite(&file, "7", 1,
+		6 * 3 + 4, &diag) && !hd_file_close(&file, &diag), "%s", diag.text);
+}
+
+/* In the system's files: a mapping of simulated ones does not change. */
+static void features_that_change_while_they_are_read_are_refused(void **state)
+{
+	char folder[] = "/tmp/heddle_graph_XXXXXX", was[HD_PATH_CAP];
+	struct hd_fs fs;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	assert_non_null(getcwd(was, sizeof was));
+	assert_int_equal(chdir(folder), 0);
+	hd_fs_real(&fs);
+	put_text(&fs, "edges.txt", "0 1\n1 2\n2 3\n");
+	put_text(&fs, "features.svm", "0 0:1\n1 0:2\n0 0:3\n1 0:4\n");
+	put_text(&fs, "split.txt", "train 0 1 2 3\n");
+	for (int change = 0; change < 2; change++) {
+		struct hd_prepare how = tg_how(NULL);
+		struct hd_prepared_report report;
+		struct hd_diag diag = { "" };
+		struct hd_stat stat;
+		how.nintervals = 2;
+		how.progress = change ? change_a_feature : NULL;
+		how.user = &fs;
+		how.out = change ? "bad.graph" : "good.graph";
+		enum hd_err err = hd_prepare_graph(&how, &fs, &report, &diag);
+		CHECK(err == (change ? HD_E_INTEGRITY : HD_OK), "%d: %s", (int)err, diag.text);
+		CHECK(!change || strstr(diag.text, "features.svm was changed"), "%s", diag.text);
+		CHECK(!hd_fs_stat(&fs, "good.graph", &stat, NULL), "it was made");
+		assert_int_equal(hd_fs_stat(&fs, "bad.graph", &stat, NULL), HD_E_NOTFOUND);
+	}
+	assert_int_equal(chdir(was), 0);
+	assert_int_equal(hd_fs_remove_tree(&fs, folder, NULL), HD_OK);
+}
+
 /* Before hours of work: none of the files that are missing is asked for. */
 static void what_cannot_be_is_refused_before_it_is_read(void **state)
 {
@@ -604,6 +652,7 @@ int main(void)
 		cmocka_unit_test(a_file_that_another_process_prepares_is_left_alone),
 		cmocka_unit_test(a_lock_on_a_file_that_got_its_name_is_no_lock),
 		cmocka_unit_test(a_killed_process_leaves_one_file_alone),
+		cmocka_unit_test(features_that_change_while_they_are_read_are_refused),
 		cmocka_unit_test(what_cannot_be_is_refused_before_it_is_read),
 		cmocka_unit_test(bad_input_is_refused_with_its_place),
 	};

@@ -273,6 +273,12 @@ static enum hd_err write_feature_offsets(struct graph_writing *w)
 		(n + 1) * sizeof *w->feature_offset) : HD_OK;
 }
 
+static enum hd_err changed(const struct hd_preparing *p, struct hd_diag *diag)
+{
+	return hd_fail(diag, HD_E_INTEGRITY, "%s was changed while it was read: start again",
+		p->features.name);
+}
+
 static enum hd_err write_features_of(void *user, const struct hd_vertex_row *row, struct hd_diag *diag)
 {
 	struct graph_writing *w = user;
@@ -280,7 +286,7 @@ static enum hd_err write_features_of(void *user, const struct hd_vertex_row *row
 	enum hd_err err = HD_OK;
 
 	if (row->vertex >= p->head.nvertices || row->n != p->nfeatures[row->vertex])
-		return hd_fail(diag, HD_E_INTEGRITY, "%s was changed while it was read", p->how->features);
+		return changed(p, diag);
 	uint64_t at = w->feature_offset[p->renumber[row->vertex]] * sizeof *row->value;
 	if (row->column && row->n)
 		err = hd_file_pwrite(&w->p->output, row->column, row->n * sizeof *row->column,
@@ -298,7 +304,11 @@ static enum hd_err write_features(struct graph_writing *w)
 	struct hd_vertex_sink sink = { w, write_features_of };
 	enum hd_err err = write_feature_offsets(w);
 
-	return err ? err : hd_graph_vertices(&w->p->features, &sink, w->p->diag);
+	if (!err)
+		err = hd_graph_vertices(&w->p->features, &sink, w->p->diag);
+	if (!err && hd_prepare_digest(&w->p->features) != w->p->features_digest)
+		err = changed(w->p, w->p->diag);
+	return err;
 }
 
 /* ---- labels, masks, ids */
