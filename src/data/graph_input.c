@@ -74,6 +74,19 @@ static enum hd_err unpack(struct hd_graph_input *input, struct hd_diag *diag)
 	return err;
 }
 
+static bool has_end(const char *name, size_t len, const char *end)
+{
+	size_t want = strlen(end);
+
+	return len >= want && !memcmp(name + len - want, end, want);
+}
+
+/* Sets of a folder that a graph may do without. */
+static bool may_be_empty(enum hd_graph_role role)
+{
+	return role == HD_GRAPH_IS_VALID || role == HD_GRAPH_IS_TEST;
+}
+
 enum hd_err hd_graph_input_open(struct hd_graph_input *input, struct hd_fs *fs, const char *path,
 	enum hd_graph_role role, struct hd_diag *diag)
 {
@@ -86,9 +99,10 @@ enum hd_err hd_graph_input_open(struct hd_graph_input *input, struct hd_fs *fs, 
 		err = hd_fail(diag, HD_E_NOMEM, "no memory for a path");
 	if (!err)
 		err = map_file(&got, diag);
-	if (!err && hd_gzip_is(got.bytes, got.len))
+	/* bytes of an ".u32" are numbers, whatever they begin with */
+	if (!err && hd_gzip_is(got.bytes, got.len) && !has_end(got.name, strlen(got.name), ".u32"))
 		err = unpack(&got, diag);
-	if (!err && !got.len)
+	if (!err && !got.len && !may_be_empty(role))
 		err = hd_fail(diag, HD_E_INPUT, "%s is empty", got.name);
 	if (err)
 		hd_graph_input_close(&got);
@@ -109,11 +123,9 @@ void hd_graph_input_close(struct hd_graph_input *input)
 
 static bool ends_in(const char *name, const char *end)
 {
-	size_t len = strlen(name), want = strlen(end);
+	size_t len = strlen(name);
 
-	if (len >= 3 && !memcmp(name + len - 3, ".gz", 3))
-		len -= 3;
-	return len >= want && !memcmp(name + len - want, end, want);
+	return has_end(name, has_end(name, len, ".gz") ? len - 3 : len, end);
 }
 
 static const struct {
@@ -175,7 +187,7 @@ static enum hd_err folder_sets(struct hd_fs *fs, const char *path, uint64_t nver
 	for (size_t i = 0; i < sizeof sets / sizeof sets[0] && !err; i++) {
 		struct hd_graph_input input = { 0 };
 		err = hd_graph_input_open(&input, fs, path, sets[i].role, diag);
-		if (!err)
+		if (!err && input.len)
 			err = hd_split_ids(input.bytes, input.len, input.name, nvertices, sets[i].which, mask,
 				diag);
 		hd_graph_input_close(&input);

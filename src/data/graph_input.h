@@ -1,7 +1,8 @@
 /* graph_input.h -- files that a graph is prepared from: opened, and handed to the parser of their form.
  *
  * gnn/prepare.h reads through it. The form follows from the end of the name, ".gz" left away; gzipped is what
- * begins so. In place of a file stands a folder in OGB's layout: then it is the role's file inside.
+ * begins so, but no ".u32". In place of a file stands a folder in OGB's layout: then it is the role's file
+ * inside, of valid and test also an empty one.
  *
  * 1. A file is mapped, or unpacked whole if it is gzipped; it may be parsed more than once.
  * 2. An id is below the number of vertices, which the features say; a message names the file and the place.

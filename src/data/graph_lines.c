@@ -1,5 +1,6 @@
 #include "data/graph_lines.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -77,11 +78,10 @@ struct hd_graph_lines hd_lines_begin(const uint8_t *bytes, size_t len, const cha
 
 enum { VALUE_CAP = 64 };
 
-bool hd_lines_value(struct hd_graph_lines *l, float *value)
+bool hd_lines_f64(struct hd_graph_lines *l, double most, double *value)
 {
 	char text[VALUE_CAP];
 	size_t n = 0;
-	double v;
 
 	while (!hd_lines_word_ends(l, 0)) {
 		if (n + 1 == sizeof text)
@@ -93,7 +93,14 @@ bool hd_lines_value(struct hd_graph_lines *l, float *value)
 		*value = 1;
 		return true;
 	}
-	if (hd_num_f64(text, -0x1.fffffep127, 0x1.fffffep127, &v, NULL))
+	return !hd_num_f64(text, -most, most, value, NULL);
+}
+
+bool hd_lines_value(struct hd_graph_lines *l, float *value)
+{
+	double v;
+
+	if (!hd_lines_f64(l, FLT_MAX, &v))
 		return false;
 	*value = (float)v;
 	return isfinite(*value);

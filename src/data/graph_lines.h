@@ -26,6 +26,8 @@ bool hd_lines_at_end(struct hd_graph_lines *l);            /* of the line, but f
 bool hd_lines_word_ends(const struct hd_graph_lines *l, uint8_t also);
 /* A number below 2^32 that ends where a word does, or at `also`. */
 bool hd_lines_number(struct hd_graph_lines *l, uint8_t also, uint32_t *number);
+/* Of an absolute value up to `most`. */
+bool hd_lines_f64(struct hd_graph_lines *l, double most, double *value);
 bool hd_lines_value(struct hd_graph_lines *l, float *value);       /* a finite one */
 /* An id below nvertices; HD_E_INPUT says what was wanted. */
 HD_MUST_USE enum hd_err hd_lines_id(struct hd_graph_lines *l, uint64_t nvertices, const char *want,

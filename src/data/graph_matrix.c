@@ -1,5 +1,6 @@
 #include "data/graph_matrix.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -51,7 +52,7 @@ static enum hd_err take_entry(struct hd_graph_lines *l, uint64_t nvertices, bool
 	const struct hd_edge_sink *sink)
 {
 	uint32_t id[2] = { 0 };
-	float value;
+	double value;                     /* not used: it may be beyond a float */
 
 	for (int i = 0; i < 2; i++) {
 		if (!hd_lines_number(l, 0, &id[i]) || !id[i])
@@ -62,7 +63,7 @@ static enum hd_err take_entry(struct hd_graph_lines *l, uint64_t nvertices, bool
 				"vertices", l->name, (unsigned long long)l->line, id[i],
 				(unsigned long long)nvertices);
 	}
-	if (!hd_lines_at_end(l) && (!hd_lines_value(l, &value) || !hd_lines_at_end(l)))
+	if (!hd_lines_at_end(l) && (!hd_lines_f64(l, DBL_MAX, &value) || !hd_lines_at_end(l)))
 		return hd_lines_bad(l, "an entry: row, column and at most one value");
 	return sink->edge(sink->user, id[0] - 1, id[1] - 1, both, l->diag);
 }

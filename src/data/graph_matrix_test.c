@@ -59,6 +59,8 @@ static void matrix_market_counts_from_one(void **state)
 		{ BANNER "pattern general\n% by hand\n5 5 3\n1 2\n5 1\n\n3 3\n", "0>1 4>0 2>2 ", NULL },
 		{ BANNER "real symmetric\n5 5 2\n2 1 0.5\n5 3 -1e+02\n", "1-0 4-2 ", NULL },
 		{ BANNER "pattern general\n5 5 0\n", "", NULL },
+		{ BANNER "real general\n5 5 2\n1 2 -1e300\n2 3 4e38\n", "0>1 1>2 ", NULL },
+		{ BANNER "real general\n5 5 1\n1 2 nan\n", NULL, "f:3: wanted an entry: row, column" },
 		{ BANNER "complex general\n5 5 0\n", NULL, "f:1: wanted \"%%MatrixMarket" },
 		{ BANNER "real skew-symmetric\n5 5 0\n", NULL, "f:1: wanted" },
 		{ "1 2\n", NULL, "f:1: wanted \"%%MatrixMarket" },

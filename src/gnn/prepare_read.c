@@ -47,8 +47,8 @@ static enum hd_err check_labels(struct hd_preparing *p, const char *name)
 	}
 	p->head.nclasses = p->how->nclasses ? p->how->nclasses : (uint32_t)(most + 1);
 	return most >= 0 ? HD_OK : hd_fail(p->diag, HD_E_INPUT, "%s: no vertex has a label: there is "
-		"nothing to "
-		"train on", name);
+		"nothing to train on%s", name, p->how->labels ? "" :
+		"; --labels FILE gives labels to features without");
 }
 
 static enum hd_err read_labels(struct hd_preparing *p)

@@ -156,17 +156,16 @@ static void a_prepared_graph_is_what_was_given(void **state)
 	}
 }
 
-/* Lines in another order, doubled and turned round; memory of one MiB or of many. */
-static void the_bytes_follow_from_the_graph_alone(void **state)
+/* Lines in another order, doubled and, without directions, turned round; memory of one MiB or of many. */
+static void bytes_follow(bool directed)
 {
 	struct hd_fs_sim sim;
 	size_t len, again_len;
 	char *text = malloc(1 << 22), *at = text;
 	uint64_t seed = 3;
 
-	(void)state;
 	hd_fs_sim_init(&sim);
-	struct known *k = tg_make(&sim.fs, 350, false, 11);
+	struct known *k = tg_make(&sim.fs, 350, directed, 11);
 	struct hd_prepare how = tg_how(k);
 	prepare(&sim.fs, &how);
 	uint8_t *bytes = tg_bytes(&sim.fs, "g.graph", &len);
@@ -178,7 +177,7 @@ static void the_bytes_follow_from_the_graph_alone(void **state)
 	for (uint32_t copy = 0; copy < 40; copy++)
 		for (uint32_t v = 0; v < k->n; v++)
 			for (uint32_t w = 0; w < k->n; w++)
-				if (k->edge[v][w] && v > w)
+				if (k->edge[v][w] && (directed || v > w))
 					at += (size_t)snprintf(at, 64, "%u %u\n", v, w);
 	put_text(&sim.fs, "edges.txt", text);
 	for (int big = 0; big < 2; big++) {
@@ -197,6 +196,13 @@ static void the_bytes_follow_from_the_graph_alone(void **state)
 	free(text);
 	free(k);
 	hd_fs_sim_finish(&sim);
+}
+
+static void the_bytes_follow_from_the_graph_alone(void **state)
+{
+	(void)state;
+	bytes_follow(false);
+	bytes_follow(true);
 }
 
 /* A byte of each section turned: the section is named. */
@@ -608,7 +614,8 @@ static void bad_input_is_refused_with_its_place(void **state)
 		const char *says; } cases[] = {
 		{ "0 1\n", "0 0:1\n1 0:1\n", "val 1\n", 0, HD_E_INPUT, "no vertex of the training set has a label" },
 		{ "0 1\n", "-1 0:1\n1 0:1\n", "train 0\n", 0, HD_E_INPUT, "no vertex of the training set" },
-		{ "0 1\n", "-1 0:1\n-1 0:1\n", "train 0\n", 0, HD_E_INPUT, "no vertex has a label" },
+		{ "0 1\n", "-1 0:1\n-1 0:1\n", "train 0\n", 0, HD_E_INPUT,
+			"no vertex has a label: there is nothing to train on; --labels FILE" },
 		{ "0 1\n", "0 0:1\n3 0:1\n", "train 0\n", 3, HD_E_INPUT, "features.svm:2: label 3, of 3 classes" },
 		{ "0 1\n", "0\n1\n", "train 0\n", 0, HD_E_INPUT, "no vertex has a feature" },
 		{ "0 2\n", "0 0:1\n1 0:1\n", "train 0\n", 0, HD_E_INPUT, "edges.txt:1: vertex 2, but the features" },

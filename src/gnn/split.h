@@ -38,7 +38,7 @@ struct hd_split_how {
 	void *user;
 };
 
-/* The count where none is asked for: about a million edges each, 16 to 4096, of at least 16
+/* The count where none is asked for: about a million edges and directions each, 16 to 4096, of at least 16
  * vertices. */
 uint32_t hd_split_intervals(uint64_t nvertices, uint64_t nedges);
 bool hd_split_metis_built(void);

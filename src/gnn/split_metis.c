@@ -6,7 +6,8 @@
 #include "base/alloc.h"
 #include "gnn/split_int.h"
 
-enum { NCON = 2, FEWEST = 32 };           /* below: its coarsening has nothing to do, and says so on stderr */
+enum { NCON = 2, FEWEST = 32,             /* below: its coarsening has nothing to do, and says so on stderr */
+       VERTICES_END = 1 << 29, EDGES_END = 1 << 30 };     /* from there on its sums leave 32 bits */
 
 bool hd_split_metis_built(void) { return true; }
 
@@ -78,6 +79,12 @@ static bool kept(const struct hd_bisect *graph, const idx_t *part)
 	return count[0] >= graph->least && count[1] >= graph->least;
 }
 
+static enum hd_err too_large(const struct hd_bisect *graph, struct hd_diag *diag)
+{
+	return hd_fail(diag, HD_E_REFUSED, "METIS takes less than 2^29 vertices and 2^30 edges, counted both "
+		"ways, not a graph of %u vertices: take --splitter own", graph->n);
+}
+
 enum hd_err hd_bisect_metis(const struct hd_bisect *graph, uint64_t seed, uint8_t *side, struct hd_diag *diag)
 {
 	struct arrays a = { 0 };
@@ -87,14 +94,14 @@ enum hd_err hd_bisect_metis(const struct hd_bisect *graph, uint64_t seed, uint8_
 
 	if (graph->n < FEWEST)
 		return HD_E_AGAIN;
+	if (graph->n >= VERTICES_END || graph->offset[graph->n] >= EDGES_END)
+		return too_large(graph, diag);
 	for (uint32_t v = 0; v < graph->n; v++)
 		weight += graph->weight[v];
 	if (!graph->offset[graph->n] || weight == graph->n)
 		return HD_E_AGAIN;                 /* nothing to balance by */
-	if (weight >= INT32_MAX || graph->offset[graph->n] >= INT32_MAX)
-		return hd_fail(diag, HD_E_REFUSED, "METIS takes less than 2^31 edges, not %llu: take "
-			"--splitter own",
-			(unsigned long long)graph->offset[graph->n]);
+	if (weight >= EDGES_END)
+		return too_large(graph, diag);
 	err = fill(graph, &a, diag);
 	if (!err)
 		err = cut(graph, seed, &a, diag);

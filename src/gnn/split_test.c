@@ -240,6 +240,54 @@ static void no_memory_is_said_by_any_splitter(void **state)
 	}
 }
 
+/* No array is read that such a graph would need: sizes alone. */
+static void a_graph_too_large_for_metis_is_refused(void **state)
+{
+	static uint64_t offset[65];
+	static uint32_t weight[64];
+	uint8_t side[64];
+	struct hd_diag many = { "" }, wide = { "" }, heavy = { "" };
+
+	(void)state;
+	if (!hd_split_metis_built())
+		SKIP("no METIS in this build");
+	struct hd_bisect graph = { .n = 64, .offset = offset, .weight = weight, .least = 1 };
+	hd_alloc_arm(1);
+	offset[64] = 1 << 30;
+	enum hd_err edges = hd_bisect_metis(&graph, 0, side, &many);
+	offset[64] = 126;
+	for (uint32_t v = 0; v < 64; v++)
+		weight[v] = 1 << 24;
+	enum hd_err sum = hd_bisect_metis(&graph, 0, side, &heavy);
+	graph.n = 1 << 29;
+	enum hd_err vertices = hd_bisect_metis(&graph, 0, side, &wide);
+	hd_alloc_arm(0);
+	CHECK(edges == HD_E_REFUSED && strstr(many.text, "2^30 edges"), "%d, '%s'", (int)edges, many.text);
+	CHECK(sum == HD_E_REFUSED && strstr(heavy.text, "2^30 edges"), "%d, '%s'", (int)sum, heavy.text);
+	CHECK(vertices == HD_E_REFUSED && strstr(wide.text, "2^29 vertices"), "%d, '%s'", (int)vertices,
+		wide.text);
+}
+
+static void metis_is_refused_where_it_is_not_built_in(void **state)
+{
+	static struct graph g;
+	uint32_t interval[MOST];
+	enum hd_graph_splitter used;
+	struct hd_split_how how = { .with = HD_SPLIT_METIS, .nintervals = 2 };
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	if (hd_split_metis_built())
+		SKIP("METIS is in this build");
+	g = (struct graph){ .n = 40 };
+	struct hd_split_graph graph = rows(&g);
+	assert_int_equal(hd_split(&graph, &how, interval, &used, &diag), HD_E_REFUSED);
+	CHECK(strstr(diag.text, "this build has no METIS"), "%s", diag.text);
+	how.with = HD_SPLIT_AUTO;
+	CHECK(!hd_split(&graph, &how, interval, &used, &diag), "%s", diag.text);
+	assert_int_equal(used, HD_SPLITTER_OWN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +299,8 @@ int main(void)
 		cmocka_unit_test(the_number_of_intervals_follows_the_edges),
 		cmocka_unit_test(impossible_numbers_of_intervals_are_refused),
 		cmocka_unit_test(no_memory_is_said_by_any_splitter),
+		cmocka_unit_test(a_graph_too_large_for_metis_is_refused),
+		cmocka_unit_test(metis_is_refused_where_it_is_not_built_in),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

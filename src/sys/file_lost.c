@@ -43,8 +43,8 @@ static void on_bus(int number, siginfo_t *info, void *context)
 		say("heddle: ");
 		say(slots[i].name);
 		say(" lost bytes that are in use: it was cut, or its disk cannot be read. Put back the file "
-			"as it was, then `heddle resume` the run; write "
-			"a new version under another name\n");
+			"as it was, then start the command again, of a run `heddle resume`; "
+			"write a new version under another name\n");
 		_exit(hd_err_exit(HD_E_INTEGRITY));
 	}
 	/* the access is repeated, and meets what was there */

@@ -238,7 +238,7 @@ const struct hd_verb hd_verb_data_prepare_graph = {
 		"Any of them may be gzipped. The graph is cut by METIS where it is built in, else by our "
 		"own splitter, "
 		"into intervals with few edges between them: a power of two, by default one for a million "
-		"edges, 16 "
+		"edges (one both ways is two), 16 "
 		"at least, of 16 vertices at least. They are the graph's virtual nodes; how many workers "
 		"there are "
 		"is another matter. Equal files and options give equal bytes, whatever --memory.\n"
