@@ -4,7 +4,7 @@
 #include "gnn/split.h"
 #include "tests/check.h"
 
-/* As metis.h declares them; a build without the library has no such header. */
+/* As the library declares it; a build without METIS has no header to include. */
 int METIS_PartGraphKway(int32_t *nvertices, int32_t *ncon, int32_t *offset, int32_t *at, int32_t *weight,
 	int32_t *size, int32_t *edge_weight, int32_t *nparts, float *share, float *tolerance,
 	int32_t *options, int32_t *objective, int32_t *part);
