@@ -3,16 +3,16 @@
 . "$(dirname "$0")/program.sh"
 write_jobs 3
 grid() { heddle plan lenet.yaml --workers $(($1 * $2)) -s parallel.mode=pipeline -s parallel.schedule=1f1b \
-	-s parallel.stages=$2 -s parallel.replicas=2 "${@:3}"; }
+	-s parallel.stages=$2 -s parallel.replicas=$1 "${@:3}"; }
 
 echo '{"losses_h": 6, "together": [0.5, 0.5], "checkpoint_s": 8, "usd_h": 0.5}' >market.json
 expect 0 grid 2 4 --spot market.json --json
 json_ok
 says '"schedule":"1f1b","pipelines":2,"stages":4'
-for strategy in checkpoint reroute 'shadow lazy' 'shadow eager' 'shadow full'; do
+for strategy in checkpoint reroute 'shadow lazy' 'shadow eager' 'shadow full' replica:1; do
 	says "\"strategy\":\"$strategy\""
 done
-! grep -q '"replica:' out || failed 'a spare pipeline that no machine is there for'
+! grep -q '"replica:2' out || failed 'of two pipelines both are spare'
 # 2/7 of pairs are neighbours, 1/7 a whole stage, 8/11 in two of three pipelines; half of the losses are pairs
 row() { grep -o "{\"strategy\":\"$1\"[^}]*" out; }
 term() { row "$1" | grep -o "\"$2\":[^,}]*" | sed 's/.*://'; }
@@ -25,6 +25,7 @@ checkpoint 1 8
 reroute 0.071428571428571 8
 shadow_lazy 0.142857142857143 8
 shadow_eager 0.142857142857143 8
+replica:1 0.285714285714286 8
 END
 # what is too much for peers leaves a stage that none holds; with shadows two of eight never do
 same "$(term reroute unheld) $(term 'shadow lazy' unheld)" "$(term reroute exceeds) 0" \
@@ -41,7 +42,7 @@ for c in a["candidates"]:
     assert abs(c["saving"] - 8 / c["checkpoint_every_s"]) < 1e-12, c
     stall = (1 - c["exceeds"]) * c["tolerated_s"] + c["exceeds"] * c["exceeded_s"]
     assert abs(stall - c["stall_s"]) < 1e-9, c
-order = ["checkpoint", "reroute", "shadow lazy", "shadow eager", "shadow full"]
+order = ["checkpoint", "reroute", "shadow lazy", "shadow eager", "shadow full", "replica:1"]
 assert sorted(c["strategy"] for c in a["candidates"]) == sorted(order) and not a["refused"]
 values = [c["value"] for c in a["candidates"] if c["allowed"]]
 assert values == sorted(values, reverse=True)
@@ -53,7 +54,7 @@ passed "terms, values and choice follow from one another"
 expect 0 grid 2 4 --spot market.json
 says 'grids     1 of 1 have a plan on 8 machines'
 says 'chosen    '
-# a spare pipeline takes machines that are there: 8/11 of pairs are in two of three pipelines, half are pairs
+# a spare pipeline is one of those that run: 8/11 of pairs are in two of three pipelines, half are pairs
 expect 0 grid 3 4 --spot market.json --json
 same "$(term replica:1 devices) $(term replica:1 exceeds | cut -c1-8)" '12 0.363636' 'a spare pipeline'
 # what shadows cost is what the simulator says of the same plan
@@ -81,6 +82,16 @@ for more in '' '-s parallel.mode=pipeline -s comm.sync=stages -s elastic.resilie
 	mapfile -t pasted < <(keys)
 	same "$(step "${pasted[@]}" | cut -c1-12)" "$(number step_s | cut -c1-12)" "the step of ${pasted[*]}"
 done
+# where a pause is dearer than a rebuild one spare pipeline is the choice; its keys have all that run
+echo '{"losses_h": 6, "together": [0, 1], "pause_s": 60, "rebuild_s": 1, "reload_s": 600,
+	"checkpoint_s": 100}' >pairs.json
+expect 0 grid 3 2 --spot pairs.json --json
+says '"chosen":"replica:1"'
+says '"elastic.resilience":"replica:1"'
+mapfile -t pasted < <(keys)
+[[ " ${pasted[*]} " == *" parallel.replicas=3 "* ]] || failed "three pipelines as ${pasted[*]}"
+same "$(step "${pasted[@]}" | cut -c1-12)" "$(number step_s | cut -c1-12)" "the step of ${pasted[*]}"
+expect 0 heddle run lenet.yaml --workers 6 "${pasted[@]}" --dry-run
 # without losses the keys have the interval that was counted with, not the job's minute
 echo '{"losses_h": 0}' >quiet.json
 expect 0 heddle plan lenet.yaml --workers 2 --planner data --spot quiet.json --json

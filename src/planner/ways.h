@@ -8,12 +8,13 @@
  *    devices come first, then deeper ones, then the order of generate.h.
  * 2. Each plan is judged by every strategy. Modes of shadows are added to it and simulated as it was
  *    (redundancy.h), and fit if the fullest rank's device has room for what lies on the device and on the
- *    host: of a processor both are one memory. Spare pipelines have to fit the devices that are there.
+ *    host: of a processor both are one memory. Spare pipelines are among a grid's and work as the others do
+ *    (ADR 161), so their plan is that of all of them; copies of one stage have none.
  * 3. A tolerated loss comes at any time of a step alike. Until the first rank has its last gradient
  *    (`goes_on`, a share of the step) shadows go on with it, and the heir computes once more what the lost
  *    rank had: half of it on average, with the forwards of `eager` and all of `full` left out. Later the step
- *    is begun again (ADR 140). Peers share half of what a rank does in a step; a spare pipeline takes half a
- *    step.
+ *    is begun again (ADR 140). Peers share half of what a rank does in a step, with spare pipelines,
+ *    too.
  * 4. Grids that could not win, and shadows on them, even if no device ever waited and nothing were computed
  *    twice, are left out and counted, unless all are asked for; so are those for which there are never the
  *    machines, where fewer pipelines are the same run. Nothing else is left out, and no reason to
@@ -21,8 +22,9 @@
  *    beside the choice. Those that may be worth most come first.
  * 5. With a trace, machines come and go: a run has as many of a grid's pipelines as there are machines for
  *    (hd_spot_presence()), each number of them planned and judged by itself, and stands with fewer than one.
- *    Spare pipelines go first; without any, peers take what is lost. Paid are the machines that are there,
- *    and losses strike among those that are there, as many as there are on average with so many pipelines.
+ *    With replica:F that is fewer than F + 1: what a run does then, fewer stages, is not counted. Paid are
+ *    the machines that are there, and losses strike among those, as many as there are on average with so
+ *    many pipelines.
  *
  * Equal arguments give equal answers. What is handed out lies in the arena; plans go through one of their
  * own. Pure. */
@@ -75,7 +77,7 @@ struct hd_ways_ask {
 /* A strategy on a grid of `pipelines` with `ranks` of `chunks` stages each. */
 struct hd_way {
 	const char *schedule;                     /* name of a row of generate.h */
-	uint32_t pipelines, ranks, chunks;
+	uint32_t pipelines, ranks, chunks;        /* spare pipelines are among them */
 	struct hd_spot_value value;
 	int64_t peak, needs;                      /* bytes of the fullest rank: on its device; with what
 		lies on the host */

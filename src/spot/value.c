@@ -258,15 +258,15 @@ static double interval(const struct hd_spot_market *m, double per_h)
 
 /* A step's time after k tolerated losses, to one before. */
 static double slow_down(const struct hd_spot_market *m, const struct hd_spot_grid *g,
-	enum hd_spot_strategy strategy, uint32_t k)
+	const struct hd_spot_value *v, uint32_t k)
 {
-	const double left = g->pipelines - (double)k / g->stages;
+	const double n = v->devices / g->stages, left = n - (double)k / g->stages;
 
-	if (strategy == HD_SPOT_REPLICA)
+	if (v->strategy == HD_SPOT_REPLICA && !g->spares_work)
 		return 1;
-	if (strategy != HD_SPOT_REROUTE)
+	if (v->strategy != HD_SPOT_REROUTE && v->strategy != HD_SPOT_REPLICA)
 		return m->doubled;
-	return left > 0 ? g->pipelines / left : 1;
+	return left > 0 ? n / left : 1;
 }
 
 /* Losses per hour that take `s` at most, while the run has the pipelines of each. */
@@ -322,7 +322,7 @@ struct hd_spot_value hd_spot_value(const struct hd_spot_market *market, const st
 		v.exceeds += w * phi;
 		v.unheld += w * hd_spot_unheld(strategy, g->pipelines, g->stages, v.spares, k);
 		tolerated += w * (1 - phi) * (m->pause_s + g->redo_s +
-			(slow_down(m, g, strategy, k) - 1) * m->replan_s);
+			(slow_down(m, g, &v, k) - 1) * m->replan_s);
 	}
 	v.exceeds = whole(v.exceeds);
 	v.unheld = fmin(whole(v.unheld), v.exceeds);

@@ -82,6 +82,7 @@ struct hd_spot_grid {
 	uint32_t machines;                        /* that are paid for; fewer than it uses: as many */
 	uint32_t present;                         /* that losses strike among; 0: all that are paid for */
 	double redo_s;                            /* what a tolerated loss makes others compute again */
+	bool spares_work;                         /* so step_s is theirs, too, and fewer are slower */
 };
 
 /* Each term of the expectation, for people to check. */

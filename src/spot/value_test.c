@@ -214,6 +214,12 @@ static void values_are_their_terms_by_hand(void **state)
 	v = hd_spot_value(&m, &g, HD_SPOT_REPLICA, 1, 0);
 	assert_true(v.devices == 12 && fabs(v.exceeds - 0.5 * 8 / 11.0) < 1e-12);
 	assert_true(fabs(v.tolerated_s - 4) < 1e-9 && fabs(v.usd_h - 6) < 1e-12);
+	/* which works: eleven and ten of twelve are slower than all */
+	struct hd_spot_grid all = g;
+	all.spares_work = true;
+	v = hd_spot_value(&m, &all, HD_SPOT_REPLICA, 1, 0);
+	const double slower = (0.5 * (12 / 11.0 - 1) + 0.5 * 3 / 11.0 * (12 / 10.0 - 1)) * 40;
+	CHECK(fabs(v.tolerated_s - 4 - slower / (1 - v.exceeds)) < 1e-9, "%g s", v.tolerated_s);
 }
 
 /* Every set of k of the machines, the grid on the first: how many of it are struck. */

@@ -157,11 +157,11 @@ static void make_keys(struct spot_ask *a)
 		put_word(a, HD_JOB_PAR_SCHEDULE, w->schedule);
 		put_number(a, HD_JOB_PAR_STAGES, w->ranks * w->chunks);
 		put_number(a, HD_JOB_PAR_CHUNKS, w->chunks);
-		put_number(a, HD_JOB_PAR_REPLICAS, w->pipelines + w->value.spares);
+		put_number(a, HD_JOB_PAR_REPLICAS, w->pipelines);
 	} else if (w->pipelines <= 64) {
 		put_number(a, HD_JOB_MAX_WORKERS, w->pipelines);         /* not those that wait */
 	}
-	const bool spares = deep && w->value.spares;
+	const bool spares = w->value.spares;
 	if (shadows || spares || (stages && !deep))
 		put_word(a, HD_JOB_SYNC, shadows || spares ? "stages" : "allreduce");
 	put_word(a, HD_JOB_REDUNDANCY, redundancy_of[w->value.strategy]);

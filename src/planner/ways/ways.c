@@ -117,6 +117,23 @@ static double least_filled(double work, double turns, uint32_t p)
 	return work / (1 - pow(1 - 1 / turns, p));
 }
 
+/* Of d pipelines of p ranks as many may be spare; 1 for strategies that have none. Copies of one stage are no
+ * pipelines: a run has no word for their number. */
+static uint32_t most_spares(enum hd_spot_strategy strategy, uint32_t d, uint32_t p)
+{
+	if (strategy != HD_SPOT_REPLICA)
+		return 1;
+	return p == 1 ? 0 : d - 1 < HD_WAYS_SPARES ? d - 1 : HD_WAYS_SPARES;
+}
+
+/* Rule 2: `f` of the grid's pipelines are spare, and work. */
+static struct hd_spot_grid with_spares(struct hd_spot_grid grid, enum hd_spot_strategy strategy, uint32_t f)
+{
+	grid.spares_work = strategy == HD_SPOT_REPLICA;
+	grid.pipelines -= grid.spares_work ? f : 0;
+	return grid;
+}
+
 /* The most that d pipelines of p ranks can be worth: no device waits but for what has to be before, and
  * nothing is computed twice. A rank has the largest node or more, and a virtual node goes through all. */
 static double bound_of(const struct ways_search *s, uint32_t d, uint32_t p, bool chunks)
@@ -139,13 +156,13 @@ static double bound_of(const struct ways_search *s, uint32_t d, uint32_t p, bool
 		least_filled((double)(all->f + all->i), turns, p)) * 1e-12 / speed;
 	if (!(grid.step_s > 0))
 		return INFINITY;
-	/* peers take over where spare pipelines are gone */
-	for (int i = 0; i < HD_NSPOT_STRATEGIES; i++)
-		for (uint32_t f = 1; f <= (i == HD_SPOT_REPLICA ? HD_WAYS_SPARES : 1); f++)
-			if ((s->ask->runs[i] || i == HD_SPOT_REROUTE) &&
-				(i != HD_SPOT_REPLICA || (d + f) * p <= grid.machines))
-				most = fmax(most, hd_spot_value(s->ask->market, &grid,
-					(enum hd_spot_strategy)i, f, 0).value);
+	for (int i = 0; i < HD_NSPOT_STRATEGIES; i++) {
+		const enum hd_spot_strategy by = (enum hd_spot_strategy)i;
+		for (uint32_t f = 1; s->ask->runs[i] && f <= most_spares(by, d, p); f++) {
+			const struct hd_spot_grid of = with_spares(grid, by, f);
+			most = fmax(most, hd_spot_value(s->ask->market, &of, by, f, 0).value);
+		}
+	}
 	return most;
 }
 
@@ -301,8 +318,7 @@ static const struct hd_spot_value *exactly(const struct ways_search *s, uint32_t
 /* Rule 5: w's value by how many pipelines there are machines for. */
 static void see_presence(const struct ways_search *s, const struct ways_shape *x, struct hd_way *w)
 {
-	const bool spared = w->value.strategy == HD_SPOT_REPLICA;
-	const uint32_t n = x->d + w->value.spares;
+	const uint32_t n = x->d;
 	uint32_t at = (uint32_t)(x - s->shape);
 
 	w->alone = w->value.value;
@@ -313,10 +329,9 @@ static void see_presence(const struct ways_search *s, const struct ways_shape *x
 	s->share[n] = w->there;
 	for (uint32_t d = n - 1; d >= 1; d--) {
 		const struct hd_spot_value *less = NULL;
-		at = at != NONE && d < x->d ? s->shape[at].below : at;
+		at = at != NONE ? s->shape[at].below : at;
 		if (at != NONE)
-			less = exactly(s, at, spared && d <= x->d ? HD_SPOT_REROUTE : w->value.strategy,
-				d > x->d ? d - x->d : 0);
+			less = exactly(s, at, w->value.strategy, w->value.spares);
 		s->of[d - 1] = less ? *less : (struct hd_spot_value){ .value = 0 };
 		s->share[d] = there_with(s, x->p, d, n).share;
 	}
@@ -340,15 +355,14 @@ static void take(struct ways_search *s, struct ways_shape *x, const struct hd_sp
 	enum hd_spot_strategy strategy, uint32_t spares, const struct hd_way *how)
 {
 	const struct hd_spot_market *m = s->ask->market;
-	const uint32_t n = x->d + (strategy == HD_SPOT_REPLICA ? spares : 0);
 	const double overhead = how->value.overhead;
 	struct hd_way *w = &s->out.way[s->out.n];
 
 	*w = (struct hd_way){ .schedule = x->schedule, .pipelines = x->d, .ranks = x->p, .chunks = x->v,
 		.peak = how->peak, .needs = how->needs, .goes_on = how->goes_on,
-		.value = value_among(s, *grid, there_with(s, x->p, n, n), strategy, spares, overhead) };
-	s->exact[s->out.n++] = value_among(s, *grid, there_with(s, x->p, n, n + 1), strategy, spares,
-		overhead);
+		.value = value_among(s, *grid, there_with(s, x->p, x->d, x->d), strategy, spares, overhead) };
+	s->exact[s->out.n++] = value_among(s, *grid, there_with(s, x->p, x->d, x->d + 1), strategy,
+		spares, overhead);
 	see_presence(s, x, w);
 	x->nways++;
 	const double samples_h = w->value.value * w->value.usd_h,
@@ -394,11 +408,11 @@ static double redo_s(const struct judged *j, enum hd_spot_strategy strategy, con
 		begun_again = (1 - goes_on) * step_s * (1 + goes_on) / 2;
 
 	switch (strategy) {
-	case HD_SPOT_REROUTE: return half / (j->grid.pipelines > 1 ? j->grid.pipelines - 1 : 1);
+	case HD_SPOT_REROUTE:
+	case HD_SPOT_REPLICA: return half / (j->grid.pipelines > 1 ? j->grid.pipelines - 1 : 1);
 	case HD_SPOT_LAZY: return goes_on * goes_on * half + begun_again;
 	case HD_SPOT_EAGER: return goes_on * goes_on * half * j->back + begun_again;
 	case HD_SPOT_FULL: return begun_again;
-	case HD_SPOT_REPLICA: return j->grid.step_s / 2;
 	case HD_SPOT_CHECKPOINT:
 	case HD_NSPOT_STRATEGIES: break;
 	}
@@ -489,9 +503,10 @@ static enum hd_err judge_plan(struct ways_search *s, struct ways_shape *x, struc
 			continue;
 		}
 		j->grid.redo_s = redo_s(j, strategy, &how);
-		for (uint32_t f = 1; f <= (strategy == HD_SPOT_REPLICA ? HD_WAYS_SPARES : 1); f++)
-			if (strategy != HD_SPOT_REPLICA || (x->d + f) * x->p <= j->grid.machines)
-				take(s, x, &j->grid, strategy, f, &how);
+		for (uint32_t f = 1; f <= most_spares(strategy, x->d, x->p); f++) {
+			const struct hd_spot_grid grid = with_spares(j->grid, strategy, f);
+			take(s, x, &grid, strategy, f, &how);
+		}
 	}
 	return err;
 }
