@@ -47,6 +47,16 @@ void driver_guard_keep_at_times(struct driver *c)
 		driver_guard_keep(c);
 }
 
+/* A resume may be on other machines: what was timed on the last ones says nothing of them. Losses stay. */
+static void forget_times(struct hd_resilience *r)
+{
+	for (int k = 0; k < HD_NSPOT_STRATEGIES; k++) {
+		r->step_s[k] = r->takes_s[k] = 0;
+		r->nsteps[k] = 0;
+	}
+	r->back_s = 0;
+}
+
 /* False: there is none of this way. */
 static bool take_way(struct driver *c)
 {
@@ -58,6 +68,8 @@ static bool take_way(struct driver *c)
 		return false;
 	if (c->judges)
 		(void)!hd_resilience_take(&c->resilience, way + 5, HD_RESILIENCE_BYTES, now_ms(c));
+	if (c->judges && resumed)
+		forget_times(&c->resilience);
 	if (way[2] == mode_of(c))                 /* else it was asked for since */
 		c->own_mode = (enum hd_redundancy)way[1];
 	if (resumed)

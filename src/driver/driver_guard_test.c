@@ -299,6 +299,33 @@ static void a_refusal_leaves_the_jobs_own_mode(void **state)
 	end(&r);
 }
 
+/* auto: a takeover goes on with the times that were measured; a resume, which may be on other machines, with
+ * the losses alone. */
+static void a_resume_measures_again(void **state)
+{
+	struct run r;
+
+	(void)state;
+	begin_stored(&r, "mode: pipeline, stages: 2", "elastic: {redundancy: lazy, resilience: auto}");
+	driver_noted(&r.c, "lost", r.at.co->view.rank[1].worker, "its process ended");
+	for (int resumed = 0; resumed < 2; resumed++) {
+		struct hd_resilience *is = &r.c.resilience;
+		is->step_s[HD_SPOT_LAZY] = 5;
+		is->nsteps[HD_SPOT_LAZY] = HD_RESILIENCE_STEPS;
+		is->takes_s[HD_SPOT_LAZY] = is->back_s = 300;
+		driver_guard_keep(&r.c);
+		r.spec.target = resumed ? 2 : 0;
+		next_coordinator(&r);
+		CHECK(is->n == 1 && is->nsteps[HD_SPOT_LAZY] == (resumed ? 0 : HD_RESILIENCE_STEPS),
+			"resumed %d: %u losses, %u steps", resumed, is->n, is->nsteps[HD_SPOT_LAZY]);
+		const double times[] = { is->step_s[HD_SPOT_LAZY], is->takes_s[HD_SPOT_LAZY], is->back_s };
+		for (int i = 0; i < 3; i++)
+			CHECK((times[i] > 0) == !resumed, "resumed %d: time %d is %g s", resumed, i,
+				times[i]);
+	}
+	end_stored(&r);
+}
+
 /* by-notice: what was refused stays off, and an announced end is one, whichever coordinator heard of it. A
  * resume begins with what is there then. */
 static void refusals_and_notices_outlive_a_coordinator(void **state)
@@ -596,6 +623,7 @@ int main(void)
 		cmocka_unit_test(the_mode_that_was_asked_for_survives_the_switch),
 		cmocka_unit_test(what_was_counted_outlives_a_coordinator),
 		cmocka_unit_test(a_refusal_leaves_the_jobs_own_mode),
+		cmocka_unit_test(a_resume_measures_again),
 		cmocka_unit_test(refusals_and_notices_outlive_a_coordinator),
 		cmocka_unit_test(what_a_workers_memory_refuses_is_taken_back),
 		cmocka_unit_test(one_that_syncs_again_is_no_loss),
