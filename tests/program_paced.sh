@@ -33,6 +33,16 @@ expect 0 heddle run mlp.yaml --out pipe --workers 2 --devices paced:1 --profile 
 waits pipe 0.5
 passed "two workers wait what a file says, with the whole model and in stages"
 
+"$HEDDLE_BIN" run mlp.yaml --out joined --workers 1 --devices paced:1:2 -s workers.pace=50ms --steps 100000 \
+	"${sets[@]}" >joined.log 2>&1 &
+run=$!
+reach joined 1
+expect 2 heddle worker --join joined --devices paced:1:20
+says 'devices of this run wait 2 times what a core takes, not 20 times'
+kill -INT $run
+wait $run || true
+passed "a worker whose devices would wait otherwise than the run predicts is refused"
+
 expect 2 heddle run mlp.yaml --workers 2 --devices 1 --profile times.json
 says 'it goes with --devices paced:N'
 expect 3 heddle run mlp.yaml --workers 2 --devices paced:1 --profile none.json

@@ -1,5 +1,6 @@
 #include "engine/pace.h"
 
+#include "cost/profile.h"
 #include "engine/worker_int.h"
 
 void hd_waits_make(struct hd_waits *pace, const struct hd_program *program, const int64_t *node_ns)
@@ -23,12 +24,20 @@ static double times_of(const struct hd_rank *rank, const struct hd_program *prog
 	return (double)rows / (double)program->part_rows / speed;
 }
 
+/* What is more than a profile can say waits as long: rows and speeds are factors of their own. */
+static int64_t times_ns(int64_t ns, double times)
+{
+	const double all = (double)ns * times, most = (double)HD_PROFILE_SUM_MAX;
+
+	return (int64_t)(all < most ? all : most);
+}
+
 static void wait_ns(const struct hd_rank *rank, int64_t ns, const struct hd_program *program,
 	const struct hd_bind *bind)
 {
 	if (ns)
 		hd_clock_wait_until(&rank->worker->clock, hd_clock_now_ns(&rank->worker->clock) +
-			(int64_t)((double)ns * times_of(rank, program, bind)));
+			times_ns(ns, times_of(rank, program, bind)));
 }
 
 /* A gradient is there when its node has taken its time, as on a device that computes: what is sent early is
@@ -46,11 +55,11 @@ static void wait_folding(const struct hd_rank *rank, enum hd_run_phase phase,
 		for (uint32_t v = node->out; v < node->out + node->nout; v++) {
 			if (program->grad_of_value[v] == HD_NONE)
 				continue;
-			hd_clock_wait_until(&rank->worker->clock, began_ns + (int64_t)((double)ns * times));
+			hd_clock_wait_until(&rank->worker->clock, began_ns + times_ns(ns, times));
 			bind->folded(bind->folded_user, program->grad_of_value[v]);
 		}
 	}
-	hd_clock_wait_until(&rank->worker->clock, began_ns + (int64_t)((double)ns * times));
+	hd_clock_wait_until(&rank->worker->clock, began_ns + times_ns(ns, times));
 }
 
 void hd_rank_pace(const struct hd_rank *rank, const struct hd_waits *pace, enum hd_run_phase phase,

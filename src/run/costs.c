@@ -53,7 +53,7 @@ enum hd_err hd_run_costs_of(struct hd_run_costs **costs, const struct hd_profile
 
 	if (!c)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the costs of a job");
-	c->whole = 1;
+	c->whole = c->pace = 1;
 	hd_reuse_none(&c->reuse);
 	c->graph = graph;
 	c->rows = rows;
@@ -145,15 +145,24 @@ static double late_ns(struct hd_clock *clock)
 	return (double)hd_profile_cost_of(ns, HD_COSTS_SLEEPS).p50_ns;
 }
 
-/* Waiting takes a multiple of computing; nothing is added. */
-static void stretch(struct hd_profile *p, double pace)
+/* Waiting takes a multiple of computing; nothing is added. All nodes together take what a profile can. */
+static enum hd_err stretch(struct hd_profile *p, double pace, struct hd_diag *diag)
 {
+	double sum_ns = 0;
+
 	for (uint32_t i = 0; i < p->nnodes; i++) {
 		struct hd_profile_cost *cost[] = { &p->node[i].f, &p->node[i].i, &p->node[i].w };
-		for (int k = 0; k < 3; k++)
-			cost[k]->p50_ns = (int64_t)((double)cost[k]->p50_ns * pace);
+		for (int k = 0; k < 3; k++) {
+			const double ns = (double)cost[k]->p50_ns * pace;
+			if ((sum_ns += ns) > (double)HD_PROFILE_SUM_MAX)
+				return hd_fail(diag, HD_E_INVAL, "%g times as long a virtual node takes more "
+					"than %g s: a shorter wait is X of --devices paced:N:X", pace,
+					(double)HD_PROFILE_SUM_MAX * 1e-9);
+			cost[k]->p50_ns = (int64_t)ns;
+		}
 	}
 	p->sum_ns_per_byte = p->step_ns_per_byte = 0;
+	return HD_OK;
 }
 
 /* A step reads parameter, gradient and slots, and writes all but the gradient; an addition moves three. */
@@ -173,14 +182,16 @@ static void read_off(struct hd_run_costs *c, const struct hd_task *task, double 
 	c->hop_ns = wake_ns;
 }
 
-/* The first that is none within a machine. */
+/* The first that is none within a machine. Where both ways share it each has half: sums and activations go
+ * both ways. */
 static void take_link(struct hd_run_costs *c)
 {
 	const struct hd_profile *p = &c->line.profile;
 
 	for (uint32_t i = 0; i < p->nlinks && !(c->port_bytes_per_s > 0); i++)
-		if (strcmp(p->link[i].kind, "memory") != 0 && p->link[i].bytes_per_s > 0) {
-			c->port_bytes_per_s = p->link[i].bytes_per_s;
+		if (p->link[i].level && strcmp(p->link[i].kind, "memory") != 0 &&
+			p->link[i].bytes_per_s > 0) {
+			c->port_bytes_per_s = p->link[i].bytes_per_s / (p->link[i].duplex ? 1 : 2);
 			c->port_latency_ns = (double)p->link[i].latency_ns;
 		}
 }
@@ -234,12 +245,13 @@ enum hd_err hd_run_costs_waiting(struct hd_run_costs **costs, const struct hd_ta
 {
 	struct hd_clock clock;
 
-	stretch(profile, pace);
-	enum hd_err err = complete(costs, task, profile, 0, arena, diag);
+	enum hd_err err = stretch(profile, pace, diag);
+	err = err ? err : complete(costs, task, profile, 0, arena, diag);
 	if (err)
 		return err;
 	hd_clock_real(&clock);
 	(*costs)->late_ns = late_ns(&clock);
+	(*costs)->pace = pace;
 	return HD_OK;
 }
 

@@ -52,6 +52,7 @@ struct hd_run_costs {
 	double hop_ns;                    /* until a rank that waits goes on */
 	/* of devices that wait: how late a thread goes on that has slept; 0 of those that compute */
 	double late_ns;
+	double pace;                      /* so many times what a core takes; 0: kept by an earlier program */
 	double took_s;                    /* to measure */
 	int64_t *node_ns;                 /* [nodes of the training graph] for devices that wait so long */
 	const struct hd_graph *graph;     /* the training graph; borrowed */

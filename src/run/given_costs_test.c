@@ -38,7 +38,7 @@ static enum hd_err given(struct desk *d, const struct hd_profile *profile, doubl
 
 static void devices_wait_what_the_file_says(void **state)
 {
-	struct hd_profile_link link[] = { { 0, "memory", 10, 5e9, true }, { 1, "tcp", 70000, 2e7, true } };
+	struct hd_profile_link link[] = { { 0, "pcie", 10, 5e9, true }, { 1, "tcp", 70000, 2e7, true } };
 	struct hd_run_costs *costs = NULL;
 	struct desk d;
 
@@ -56,6 +56,16 @@ static void devices_wait_what_the_file_says(void **state)
 		assert_true(costs->update_ns == 0 && costs->copy_ns_per_byte == 0 && costs->late_ns > 0);
 		assert_true(costs->port_bytes_per_s == (n == 2 ? 2e7 : 0) &&
 			costs->port_latency_ns == (n == 2 ? 70000 : 0));
+	}
+	/* both ways share it */
+	link[1].duplex = false;
+	CHECK(given(&d, &profile, 3, &costs) == HD_OK && costs->port_bytes_per_s == 1e7, "%g bytes/s, %s",
+		costs->port_bytes_per_s, d.made.diag.text);
+	/* more than 64 bits of ns, or than sums of a profile */
+	static const double pace[] = { 1e13, 1e100, 1e300 };
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(given(&d, &profile, pace[i], &costs), HD_E_INVAL);
+		CHECK(strstr(d.made.diag.text, "paced:N:X"), "%s", d.made.diag.text);
 	}
 	profile.vn_size++;
 	assert_int_equal(given(&d, &profile, 3, &costs), HD_E_INVAL);
@@ -86,6 +96,7 @@ static void a_slow_link_is_the_step(void **state)
 		profile.link = link;
 		profile.nlinks = 1;
 		CHECK(given(&d, &profile, 1e-6, &costs) == HD_OK, "%s", d.made.diag.text);
+		costs->late_ns = 1;               /* not what this machine is late now */
 		CHECK(hd_pipes_forecast(&f, d.made.rig.task, costs, 2, 1, 0, &d.made.rig.arena,
 			&d.made.diag) == HD_OK && f.npipes == (staged ? 1 : 2), "%s", d.made.diag.text);
 		const struct hd_task *task = d.made.rig.task;

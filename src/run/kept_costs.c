@@ -25,6 +25,7 @@ enum hd_err hd_kept_costs_put(struct hd_rundir *dir, const struct hd_run_costs *
 	hd_json_put_f64(&w, "host", costs->host_ns_per_byte);
 	hd_json_put_f64(&w, "took_s", costs->took_s);
 	hd_json_put_f64(&w, "late_ns", costs->late_ns);
+	hd_json_put_f64(&w, "pace", costs->pace);
 	hd_json_put_f64(&w, "norm_ns", costs->norm_ns);
 	hd_json_put_f64(&w, "link_ns_per_byte", costs->link_ns_per_byte);
 	hd_json_open_array(&w, "reuse");
@@ -43,7 +44,7 @@ enum hd_err hd_kept_costs_put(struct hd_rundir *dir, const struct hd_run_costs *
 /* What the first line says. */
 struct costs_head {
 	int64_t devices, threads;
-	double whole, host, took_s, late_ns, norm_ns, link;
+	double whole, host, took_s, late_ns, pace, norm_ns, link;
 	struct hd_reuse reuse;
 };
 
@@ -88,6 +89,7 @@ static enum hd_err read_head(struct costs_head *head, const char *path, const ch
 	err = err ? err : hd_json_get_f64(json, "host", &head->host, diag);
 	err = err ? err : hd_json_get_f64(json, "took_s", &head->took_s, diag);
 	err = err ? err : read_later(json, "late_ns", &head->late_ns, diag);
+	err = err ? err : read_later(json, "pace", &head->pace, diag);
 	err = err ? err : read_later(json, "norm_ns", &head->norm_ns, diag);
 	err = err ? err : read_later(json, "link_ns_per_byte", &head->link, diag);
 	if (!err && hd_json_find(json, "reuse"))
@@ -129,6 +131,7 @@ enum hd_err hd_kept_costs_get(struct hd_run_costs **costs, struct hd_worker_spec
 	made->host_ns_per_byte = head.host;
 	made->reuse = head.reuse;
 	made->late_ns = head.late_ns;
+	made->pace = head.pace;
 	made->norm_ns = head.norm_ns;
 	made->link_ns_per_byte = head.link;
 	worker->ndevices = (uint32_t)head.devices;

@@ -50,6 +50,17 @@ enum hd_err hd_run_plan_begin(struct hd_run *run, struct hd_diag *diag)
 
 static uint32_t width_of(const struct hd_run *run) { return run->stages.t ? run->stages.t : 1; }
 
+/* Steps are predicted by the times of the run's start, and all devices wait those. */
+static enum hd_err check_pace(const struct hd_run *run, struct hd_diag *diag)
+{
+	const double is = run->costs->pace, asked = run->options.pace;
+
+	if (!run->options.shared || !(is > 0) || (is >= asked && is <= asked))
+		return HD_OK;
+	return hd_fail(diag, HD_E_INVAL, "devices of this run wait %g times what a core takes, not %g times: "
+		"say --devices paced:N:%g; slower ones are paced:SPEED,...:%g", is, asked, is, is);
+}
+
 /* One of several waits what the run's start has measured, where it lies in the folder. */
 static enum hd_err costs_of(struct hd_run *run, struct hd_diag *diag)
 {
@@ -81,8 +92,11 @@ enum hd_err hd_run_plan_measure(struct hd_run *run, struct hd_diag *diag)
 		!(open || run->stages.p || pace > 0))
 		return HD_OK;
 	enum hd_err err = costs_of(run, &why);
-	if (!err && pace > 0)
+	if (!err && pace > 0) {
 		spec->pace_ns = run->costs->node_ns;
+		if ((err = check_pace(run, diag)))
+			return err;
+	}
 	if (err == HD_E_NOMEM || err == HD_E_BUG || (err && run->options.profile))
 		return hd_fail(diag, err, "%s", why.text);
 	if (err)
