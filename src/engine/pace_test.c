@@ -53,11 +53,16 @@ static void stages_wait_what_their_nodes_take(void **state)
 	assert_true(step_ns(2, NULL, &kind) >= 0);
 }
 
-struct seen { struct hd_clock clock; int64_t began_ns, early_ns; const struct hd_program *program;
-	uint32_t n, at[NODES]; };
+/* Time that waits alone move. */
+static int64_t hand_ns;
+static int64_t hand_now(struct hd_clock *clock) { (void)clock; return hand_ns; }
+static void hand_wait(struct hd_clock *clock, int64_t at_ns) { (void)clock; hand_ns = at_ns; }
+static const struct hd_clock_ops by_hand = { "by hand", hand_now, hand_now, hand_wait };
+
+struct seen { int64_t early_ns, late_ns; const struct hd_program *program; uint32_t n, at[NODES]; };
 
 /* What the nodes up to that of a gradient take, all alike. */
-static int64_t least_ns(const struct hd_program *p, uint32_t grad)
+static int64_t due_ns(const struct hd_program *p, uint32_t grad)
 {
 	for (uint32_t i = 0; i < p->norder[HD_RUN_B]; i++) {
 		const struct hd_node *node = &p->graph->node[p->order[HD_RUN_B][i]];
@@ -71,14 +76,14 @@ static int64_t least_ns(const struct hd_program *p, uint32_t grad)
 static void see(void *user, uint32_t grad)
 {
 	struct seen *s = user;
-	const int64_t took_ns = hd_clock_now_ns(&s->clock) - s->began_ns;
+	const int64_t by_ns = hand_ns - due_ns(s->program, grad);
 
-	s->early_ns = took_ns - least_ns(s->program, grad) < s->early_ns ?
-		took_ns - least_ns(s->program, grad) : s->early_ns;
+	s->early_ns = by_ns < s->early_ns ? by_ns : s->early_ns;
+	s->late_ns = by_ns > s->late_ns ? by_ns : s->late_ns;
 	s->at[s->n++] = grad;
 }
 
-/* Each is final once the nodes up to its own have taken their time, none before, each once. */
+/* Each is final when the nodes up to its own have taken their time, none before or later, each once. */
 static void gradients_are_final_one_after_another(void **state)
 {
 	const struct hd_worker_spec spec = { .kind = "null", .ndevices = 1, .nthreads = 1,
@@ -90,13 +95,15 @@ static void gradients_are_final_one_after_another(void **state)
 		node_ns[i] = NODE_NS;
 	hd_rig_open_on(&rig, hd_rig_mlp, 8, VNS, NULL, &spec);
 	const struct hd_program *p = &rig.worker->stage->train;
-	struct seen s = { .early_ns = INT64_MAX, .program = p };
+	struct seen s = { .early_ns = INT64_MAX, .late_ns = INT64_MIN, .program = p };
 	const struct hd_bind bind = { .rows = p->part_rows, .folded = see, .folded_user = &s };
-	hd_clock_real(&s.clock);
-	s.began_ns = hd_clock_now_ns(&s.clock);
+	rig.worker->clock.ops = &by_hand;
+	hand_ns = 0;
 	hd_rank_pace(&rig.worker->rank[0], &rig.worker->stage->pace, HD_RUN_B, p, &bind);
-	const int64_t all_ns = hd_clock_now_ns(&s.clock) - s.began_ns;
-	assert_true(s.early_ns >= 0 && all_ns >= p->norder[HD_RUN_B] * (int64_t)NODE_NS);
+	hd_clock_real(&rig.worker->clock);
+	CHECK(s.early_ns == 0 && s.late_ns == 0, "%lld to %lld ns late", (long long)s.early_ns,
+		(long long)s.late_ns);
+	assert_int_equal(hand_ns, p->norder[HD_RUN_B] * (int64_t)NODE_NS);
 	assert_true(s.n > 1 && s.n == rig.task->layout.ngrads);
 	for (uint32_t i = 0; i < s.n; i++)
 		for (uint32_t k = 0; k < i; k++)
