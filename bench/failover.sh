@@ -91,6 +91,7 @@ for mode in $modes; do
 		stage=$((stage + 1))
 	done
 	without=$(sort -n "$work/calm" | head -n 1) with=$(median <"$work/this")
-	echo "| $mode | $n | $on | $without | $with | $(echo "$with $without" | awk '{ print $1 - $2 }') |" \
+	pause=$(echo "$with $without" | awk '{ print $1 == "-" ? "-" : $1 - $2 }')
+	echo "| $mode | $n | $on | $without | $with | $pause |" \
 		"$(median <"$work/next") |"
 done

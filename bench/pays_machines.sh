@@ -56,8 +56,9 @@ links()         # RATE | none
 		ip netns exec $space$i tc qdisc del dev eth root 2>/dev/null || true
 		ip netns exec ${space}s tc qdisc del dev to$i root 2>/dev/null || true
 		[ "$1" = none ] && continue
-		ip netns exec $space$i tc qdisc add dev eth root tbf rate "$1" burst 32kb latency 50ms
-		ip netns exec ${space}s tc qdisc add dev to$i root tbf rate "$1" burst 32kb latency 50ms
+		ip netns exec $space$i tc qdisc add dev eth root tbf rate "$1" burst 32kb latency 50ms &&
+			ip netns exec ${space}s tc qdisc add dev to$i root tbf rate "$1" burst 32kb \
+				latency 50ms || return 1     # no -e within measure
 	done
 }
 
@@ -174,7 +175,7 @@ measure()
 		until [ "$(views)" -gt "$n" ]; do patience || return 1; done
 		sleep 2
 	done
-	links "$rate"
+	links "$rate" || return 1
 	n=$(wc -l <"$work/run/metrics.ndjson")
 	until [ "$(wc -l <"$work/run/metrics.ndjson")" -ge $((n + 2 + steps)) ]; do patience || return 1; done
 	kill -INT $run
@@ -187,7 +188,7 @@ measure()
 	tail -n "+$((n + 3))" "$work/run/metrics.ndjson" | grep -o '"step_ms":[0-9.]*' | cut -d : -f 2 |
 		sort -g | awk -v said="$(grep -o '"kind":"predicted".*' "$work/run/events.ndjson" |
 			head -n 1 | grep -o '[0-9.]* ms a step' | cut -d ' ' -f 1)" '{ at[NR] = $1 }
-			END { print said, at[int((NR + 1) / 2)], NR }'
+			END { print said ? said : 0, at[int((NR + 1) / 2)], NR }'
 }
 
 job 4 >"$work/job.yaml"
@@ -207,8 +208,9 @@ for gbit in ${HD_BENCH_GBIT:-10 2.5}; do
 		[[ $name != data* ]] || best=$took
 		awk -v g="$gbit" -v r="$rate" -v name="$name" -v v="$vns" -v p="$said" -v m="$took" \
 			-v n="$n" -v best="$best" 'BEGIN {
-			printf "| %s | %.0f | %s | %d | %.0f | %.0f | %+.1f %% | %d | %s |\n", g, r / 1e6, \
-				name, v, p, m, (p / m - 1) * 100, n, \
+			printf "| %s | %.0f | %s | %d | %s | %.0f | %s | %d | %s |\n", g, r / 1e6, \
+				name, v, (p > 0) ? sprintf("%.0f", p) : "-", m, \
+				(p > 0) ? sprintf("%+.1f %%", (p / m - 1) * 100) : "-", n, \
 				name ~ /^data/ ? "" : sprintf("%.2f", best / m) }'
 	done <<'END'
 data parallel|4|
