@@ -331,6 +331,9 @@ HD_MUST_USE enum hd_err hd_dist_finish(struct hd_worker *worker, struct hd_step_
 	struct hd_diag *diag);
 /* Ends a step without a change: the state is that of its begin(), and the step may be begun again. */
 void hd_dist_abandon(struct hd_worker *worker);
+/* Between compute() and finish(), before all of the state is read: it is that of begin() again, also where
+ * compute() brought a part of it on (overlap.h, rule 4). The step is finished as ever. */
+void hd_dist_as_begun(struct hd_worker *worker);
 
 /* ---- sharded state ---- */
 

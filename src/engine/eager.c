@@ -235,12 +235,18 @@ void hd_eager_settle(struct hd_rank *rank)
 	e->dropped = true;
 }
 
+void hd_eager_back(struct hd_eager *e, struct hd_worker *w)
+{
+	if (e && e->made)
+		go_back(e, w);
+}
+
 bool hd_eager_end(struct hd_eager *e, struct hd_worker *w, enum hd_err err)
 {
 	const bool dropped = e && e->dropped;
 
-	if (e && e->made && err)
-		go_back(e, w);
+	if (err)
+		hd_eager_back(e, w);
 	if (e && e->made)
 		publish(w, e, false);
 	if (e)

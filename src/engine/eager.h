@@ -17,8 +17,8 @@
  *    fetches the state of that step. A step that is given up gets it back, too (hd_dist_abandon()).
  *
  * Ownership: tables lie in the arena of the part, `kept` is of the rank's device. Threads: STEP! and settle
- * by the rank of the last stage, settle while all others wait at NORM; end by the worker's caller; read by
- * any thread. */
+ * by the rank of the last stage, settle while all others wait at NORM; back and end by the worker's caller;
+ * read by any thread. */
 #ifndef HD_ENGINE_EAGER_H
 #define HD_ENGINE_EAGER_H
 
@@ -47,6 +47,9 @@ HD_MUST_USE enum hd_err hd_eager_step(struct hd_rank *rank, struct hd_diag *diag
 void hd_eager_settle(struct hd_rank *rank);
 /* Rule 5, of a vector of parameters or slots: what the store has, but for what STEP! brought on. */
 void hd_eager_read(struct hd_worker *worker, enum hd_vector vector, uint64_t at, uint64_t len, uint8_t *to);
+/* Before the worker's caller reads all of the state inside a step: what STEP! brought on is as the step began
+ * with it, and this worker, too, updates it when the step is finished. */
+void hd_eager_back(struct hd_eager *eager, struct hd_worker *worker);
 /* The step has ended so: rule 1 of one that failed. Was what is begun of the next in vain? */
 bool hd_eager_end(struct hd_eager *eager, struct hd_worker *worker, enum hd_err err);
 

@@ -167,6 +167,12 @@ void hd_dist_abandon(struct hd_worker *w)
 	w->step->begun = false;
 }
 
+void hd_dist_as_begun(struct hd_worker *w)
+{
+	if (w->step->begun && hd_worker_work(w)->overlap)
+		hd_eager_back(hd_worker_work(w)->overlap->eager, w);
+}
+
 /* ---- roots ---- */
 
 static const struct hd_work *work_of(const struct hd_worker *w, uint32_t pass)

@@ -35,6 +35,8 @@ void hd_member_alone(struct hd_member *m)
 		i++;
 	uint32_t first = m->view.member[i];
 	if (first == m->worker && !m->done && !hd_is_remote(first) && hd_member_whole(m) && !m->diverged) {
+		if (m->begun)                             /* it may have changed parts ahead of its end */
+			hd_member_cancel(m);
 		struct hd_member_action *a = hd_member_act(m, HD_DO_BOUNDARY);
 		a->flag = a->final = true;
 	}

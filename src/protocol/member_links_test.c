@@ -306,6 +306,14 @@ static void who_saves_when_no_coordinator_comes(void **state)
 	at_work_member(w, &at_work_config, 0, 2);
 	FENCE(2);
 	COORDINATOR_LOST();
+	IS(tick_at(w, w->now + 40 * T), "CALL; CANCEL 0; BOUNDARY 0 writer final; " MISSING);
+	at_work_end(w);
+
+	at_work_synced(w, &at_work_config, 0);            /* no step is begun */
+	FENCE(1);
+	VIEW(1, 2, .step = 0);
+	FENCE(2);
+	COORDINATOR_LOST();
 	IS(tick_at(w, w->now + 40 * T), "CALL; BOUNDARY 0 writer final; " MISSING);
 	at_work_end(w);
 
@@ -322,7 +330,7 @@ static void who_saves_when_no_coordinator_comes(void **state)
 	LOST(1, HD_CLOSED);
 	COORDINATOR_LOST();
 	LOST(1, HD_EXITED);
-	IS(tick_at(w, w->now + 40 * T), "CALL; BOUNDARY 0 writer final; " MISSING);
+	IS(tick_at(w, w->now + 40 * T), "CALL; CANCEL 0; BOUNDARY 0 writer final; " MISSING);
 	at_work_end(w);
 }
 
@@ -445,7 +453,7 @@ static void who_is_not_there_when_its_view_comes_is_lost(void **state)
 	IS(VIEW(1, 2, .step = 0), "ADOPT 1 of 2; >co SUSPECT@1 1 closed; BOUNDARY 0 writer");
 	EVENT(READY, AT(0));
 	COORDINATOR_LOST();
-	IS(tick_at(w, w->now + 40 * T), "CALL; BOUNDARY 0 writer final; " MISSING);
+	IS(tick_at(w, w->now + 40 * T), "CALL; CANCEL 0; BOUNDARY 0 writer final; " MISSING);
 	at_work_end(w);
 
 	at_work_synced(w, &at_work_config, 0);

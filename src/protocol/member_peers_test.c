@@ -326,9 +326,9 @@ static void members_that_cannot_go_on_without_a_coordinator_save_and_leave(void 
 #define MISSING "EXIT 75 no coordinator for thirty times workers.detect, and a member is missing"
 	static const struct { uint32_t me; bool first_up, lost, halted, finishing; const char *said;
 		} row[] = {
-		{ 0, true, true, false, false, "BOUNDARY 0 writer final; " MISSING }, { 1, true, true, false, false, MISSING },
-		{ 1, false, true, false, false, "BOUNDARY 0 writer final; " MISSING "; CONNECT 0 a" }, { 0, true, false, false, false, "" },
-		{ 0, true, false, true, false, "BOUNDARY 0 writer final; " MISSING }, { 0, true, true, false, true, "" },
+		{ 0, true, true, false, false, "CANCEL 0; BOUNDARY 0 writer final; " MISSING }, { 1, true, true, false, false, MISSING },
+		{ 1, false, true, false, false, "CANCEL 0; BOUNDARY 0 writer final; " MISSING "; CONNECT 0 a" }, { 0, true, false, false, false, "" },
+		{ 0, true, false, true, false, "CANCEL 0; BOUNDARY 0 writer final; " MISSING }, { 0, true, true, false, true, "" },
 	};
 	struct at_work at, *w = &at;
 

@@ -412,6 +412,8 @@ COMMAND(boundary)
 			wait_for_slow_joiners(e, &e->adopted);
 		copy_to_all(e, &e->adopted, d->step, copy_budget(e));
 	}
+	if (d->flag && !e->between)
+		hd_dist_as_begun(e->worker);
 	enum hd_err err = d->flag ? hd_run_boundary(e->run, d->final, &done->halt, diag) : HD_OK;
 	if (d->gathered)
 		hd_dist_drop_slots(e->worker, d->own);
