@@ -534,11 +534,11 @@ static void failed(struct hd_elastic *e, const struct hd_command_done *done)
 	hd_elastic_fail(e, done->err, &done->diag);
 }
 
-/* This worker stays as it is; another view follows. */
+/* This worker stays as it is; another view follows, or has come: then what is fetched is that one's. */
 static void unfit(struct hd_elastic *e, const struct hd_command_done *done)
 {
 	e->unfit_why = done->diag;
-	if (done->command.kind == HD_COMMAND_BEGIN)
+	if (done->command.kind == HD_COMMAND_BEGIN && !e->begins_open)
 		hd_elastic_slots_void(e);         /* what its part would read is not fetched */
 	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UNFIT,
 		.epoch = done->command.view->epoch, .text = e->unfit_why.text });

@@ -204,6 +204,9 @@ static void took_samples(struct hd_elastic *e, const struct hd_command *d)
 
 COMMAND(compute)
 {
+	if (e->unfit)                     /* no step is begun, and no view may have been adopted yet */
+		return hd_fail(diag, HD_E_STALE, "step %llu: its view was refused",
+			(unsigned long long)d->step);
 	int64_t began = hd_clock_now_ns(e->spec->clock);
 	bool own = is_own_part(e, d);
 	const struct hd_state_entry *param = &hd_worker_state(e->worker)->entry[0];

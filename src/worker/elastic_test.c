@@ -1,4 +1,4 @@
-#include "worker/elastic.h"
+#include "worker/elastic_int.h"
 
 #include <string.h>
 
@@ -45,12 +45,40 @@ static void a_realm_is_the_job_s_unless_one_is_given(void **state)
 	assert_true(hd_hash_same(hd_elastic_realm(key, job), key));
 }
 
+static void wake(void *user) { (void)user; }
+
+/* The first view that a worker has a part of may be one that it refuses: what follows asks nothing of the
+ * engine. */
+static void a_pass_behind_a_refusal_is_stale(void **state)
+{
+	static struct hd_elastic e;
+	struct hd_clock_sim sim;
+	struct hd_elastic_spec spec = { .clock = &sim.clock };
+	struct hd_command_done done;
+
+	(void)state;
+	hd_clock_sim(&sim, 1000000, 0);
+	e.spec = &spec;
+	e.unfit = e.computed = e.stale = true;        /* as BEGIN leaves it */
+	assert_int_equal(hd_commands_init(&e.commands, wake, NULL, NULL), HD_OK);
+	assert_int_equal(hd_commands_give(&e.commands,
+		&(struct hd_command){ .kind = HD_COMMAND_COMPUTE, .step = 7 }, NULL), HD_OK);
+	assert_int_equal(hd_commands_give(&e.commands, &(struct hd_command){ .kind = HD_COMMAND_QUIT }, NULL),
+		HD_OK);
+	hd_elastic_compute(&e);
+	assert_true(hd_commands_result(&e.commands, &done));
+	CHECK(done.err == HD_E_STALE && strstr(done.diag.text, "step 7"), "%s", done.diag.text);
+	assert_false(hd_commands_result(&e.commands, &done));
+	hd_commands_finish(&e.commands);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_calls_takes_the_address_that_it_can_reach),
 		cmocka_unit_test(an_address_is_a_transport_and_its_place),
 		cmocka_unit_test(a_realm_is_the_job_s_unless_one_is_given),
+		cmocka_unit_test(a_pass_behind_a_refusal_is_stale),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
