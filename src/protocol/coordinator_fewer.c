@@ -40,18 +40,46 @@ static uint32_t all_refused(const struct hd_coordinator *co, const struct hd_vie
 	return n;
 }
 
-/* Instead of one whose worker is gone, or of the oldest. */
+/* After a takeover one that did not come back is in no table. */
+static bool refuser_is_here(struct hd_coordinator *co, uint32_t i)
+{
+	const struct hd_co_worker *w = hd_co_find(co, co->record.unfit[i].worker);
+
+	return w && hd_co_is_here(w);
+}
+
+/* Did another worker that is here refuse that shape, too? */
+static bool has_other(struct hd_coordinator *co, uint32_t i)
+{
+	for (uint32_t k = 0; k < co->record.nunfit; k++)
+		if (k != i && co->record.unfit[k].shape == co->record.unfit[i].shape &&
+			refuser_is_here(co, k))
+			return true;
+	return false;
+}
+
+/* Which one makes room: the oldest whose worker is gone; else of a shape that stays refused; else the oldest.
+ * So members that all refuse all that there is do not forget what the others refused. */
+static uint32_t least_needed(struct hd_coordinator *co)
+{
+	const uint32_t n = co->record.nunfit;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (!refuser_is_here(co, i))
+			return i;
+	for (uint32_t i = 0; i < n; i++)
+		if (has_other(co, i))
+			return i;
+	return 0;
+}
+
 static void remember(struct hd_coordinator *co, uint32_t worker, const struct hd_view_shape *shape)
 {
 	struct hd_co_record *r = &co->record;
-	uint32_t at = 0;
+	const uint32_t at = least_needed(co);
 
 	if (hd_co_is_refused(co, shape, &worker, 1))
 		return;
-	for (uint32_t i = r->nunfit; i-- > 0;) {
-		const struct hd_co_worker *w = hd_co_find(co, r->unfit[i].worker);
-		at = w && !hd_co_is_here(w) ? i : at;
-	}
 	if (r->nunfit == HD_CO_UNFIT)
 		memmove(r->unfit + at, r->unfit + at + 1, (--r->nunfit - at) * sizeof *r->unfit);
 	assert(r->nunfit < HD_CO_UNFIT);

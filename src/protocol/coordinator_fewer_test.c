@@ -328,7 +328,8 @@ static void a_refusal_outlives_the_coordinator(void **state)
 	}
 }
 
-/* As many as there is room for: first those go whose worker is gone. */
+/* As many as there is room for: first those go whose worker is gone, then those of a shape that another one
+ * refused as well. */
 static void refusals_of_workers_that_are_gone_make_room(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -353,6 +354,63 @@ static void refusals_of_workers_that_are_gone_make_room(void **state)
 	const uint64_t serial = r->serial;
 	refuse(c, 2, 2);
 	assert_true(r->unfit[0].shape == 101 && r->serial == serial);
+	co_end(c);
+}
+
+/* Each of many refuses all that there is, more often than there is room for: of each shape some refusal is
+ * remembered. */
+static void no_shape_is_forgotten_that_all_refuse(void **state)
+{
+	enum { MANY = 40 };
+	static const struct hd_view_shape *const refused[] = { &smaller, &other, &cut, &shape };
+	struct co_at_work at, *c = &at;
+	struct asked asked = { .shadows = true, .says = true };
+	struct hd_co_config config = config_of(&asked, 1);
+
+	(void)state;
+	config.max = MANY;
+	co_run(c, &config, MANY);
+	const struct hd_view all = c->co->view;
+	assert_true(all.nmembers == MANY && 4 * MANY > 2 * HD_CO_UNFIT);
+	for (uint32_t k = 0; k < 4; k++) {
+		c->co->view.shape = *refused[k];
+		for (uint32_t i = 0; i < all.nmembers; i++) {
+			refuse(c, all.member[i], all.epoch);
+			for (uint32_t before = 0; before <= k; before++)
+				CHECK(hd_co_is_refused(c->co, refused[before], all.member, all.nmembers),
+					"shape %u after worker %u refused shape %u", before, i, k);
+		}
+	}
+	c->co->view.shape = all.shape;
+	co_end(c);
+}
+
+/* This coordinator never saw worker 7. */
+static void refusals_of_workers_that_did_not_come_back_make_room(void **state)
+{
+	static const uint32_t place[] = { 0, 1 }, first[] = { 0, 9 };
+	struct co_at_work at, *c = &at;
+	struct asked asked = { .shadows = true, .says = true };
+	struct hd_co_config config = config_of(&asked, 1);
+
+	(void)state;
+	config.record = (struct hd_co_record){ .term = 1, .epoch = 4, .next_worker = 8, .target = 3,
+		.started = true, .nmembers = 2, .member = { 0, 2 }, .nunfit = HD_CO_UNFIT };
+	for (uint32_t i = 0; i < HD_CO_UNFIT; i++)
+		config.record.unfit[i] = (struct hd_co_unfit){ i == 5 ? 7 : 0, 100 + i };
+	co_begin(c, &config);
+	CO(TICK, .n = 0);
+	for (uint32_t w = 0; w < 3; w += 2)
+		co_return(c, w, 10 + w, true);
+	STORED();
+	for (uint32_t w = 0; w < 3; w += 2)
+		FROM(w, STATUS, .epoch = 5, .status = { .member = true, .at = 8, .width = 2, .nplace = 2,
+			.place = place, .nfirst = 2, .first = first, .nslot = 1,
+			.slot = (const uint64_t[]){ 7 } });
+	refuse(c, 2, 5);
+	const struct hd_co_record *r = &c->co->record;
+	assert_true(r->nunfit == HD_CO_UNFIT && r->unfit[0].shape == 100 && r->unfit[5].shape == 106 &&
+		r->unfit[HD_CO_UNFIT - 1].worker == 2);
 	co_end(c);
 }
 
@@ -500,6 +558,8 @@ int main(void)
 		cmocka_unit_test(a_view_that_is_refused_is_followed_by_another),
 		cmocka_unit_test(a_refusal_outlives_the_coordinator),
 		cmocka_unit_test(refusals_of_workers_that_are_gone_make_room),
+		cmocka_unit_test(refusals_of_workers_that_did_not_come_back_make_room),
+		cmocka_unit_test(no_shape_is_forgotten_that_all_refuse),
 		cmocka_unit_test(a_planned_change_that_is_refused_is_void),
 		cmocka_unit_test(what_is_lost_at_a_takeover_is_lost_of_the_stages_that_run),
 		cmocka_unit_test(who_asked_for_more_or_has_no_shadows_waits),
