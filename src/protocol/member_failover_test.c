@@ -136,6 +136,7 @@ static void an_engine_that_refuses_is_said_and_a_stuck_one_suspects_itself(void 
 /* Rule 14, in the shape of these three: whoever has no rank in it may not refuse. */
 static void a_view_with_fewer_stages_may_be_refused(void **state)
 {
+	static const struct hd_member_stood nothing = { .nranks = 0 };
 	struct at_work at, *w = &at;
 
 	(void)state;
@@ -154,6 +155,9 @@ static void a_view_with_fewer_stages_may_be_refused(void **state)
 			.chain = &all);
 		CHECK(strstr(w->text, "CANCEL 0") && strstr(w->text, "BEGIN 0;"), "%s", w->text);
 		CHECK(stops(FENCE(4)), "%s", w->text);
+		/* between STATUS and STOPPED: the one that stands nowhere is still said */
+		IS(EVENT(UNFIT, .epoch = 3, .text = "3 MiB"), ">co UNFIT@4 3 3 MiB");
+		IS(EVENT(STOPPED, .step = 0, .stood = &nothing), ">co STOPPED@4 0 of 3");
 		at_work_end(w);
 	}
 	at_work_synced(w, &(const struct hd_member_config){ .nvns = 4, .nbuckets = 3, .buckets = &three,

@@ -33,7 +33,8 @@ void hd_member_prepared(struct hd_member *m, uint32_t epoch)
 	hd_member_say_prepared(m);
 }
 
-/* Of a step that it cannot begin it computes nothing: its ranks come to stand nowhere. */
+/* Of a step that it cannot begin it computes nothing: its ranks come to stand nowhere. Where they were asked
+ * to already, the answer that says so is on its way. */
 void hd_member_unfit(struct hd_member *m, const struct hd_member_event *event)
 {
 	const bool now = m->begun && event->epoch == m->view.epoch,
@@ -43,7 +44,7 @@ void hd_member_unfit(struct hd_member *m, const struct hd_member_event *event)
 
 	if (!msg)
 		return;
-	if (now)
+	if (now && m->stop.state != HD_RANKS_STOP)
 		m->stop.state = HD_RANKS_CANNOT;
 	msg->unfit = (struct hd_msg_unfit){ .view = event->epoch, .nwhy = why ? (uint32_t)strlen(why) : 0,
 		.why = why };

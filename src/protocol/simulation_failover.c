@@ -114,8 +114,8 @@ void sim_stand(struct sim_world *s, uint32_t slot, uint64_t step)
 			p->stood_rank[p->stood] = r;
 			p->stood_next[p->stood++] = (uint32_t)sim_rnd(s, MOST_NEXT);
 		}
-	if (sim_rnd(s, 16) == 0)
-		p->stood = 0;                     /* its engine refuses */
+	if (sim_rnd(s, 16) == 0 || p->stuck)
+		p->stood = 0;                     /* its engine refuses, or began nothing */
 	for (uint32_t i = 0; i < SIM_STAGES * SIM_VNS; i++)
 		arrived[i] = (uint8_t)sim_rnd(s, 8);
 	const struct hd_member_stood stood = { .nranks = p->stood, .rank = p->stood_rank,
