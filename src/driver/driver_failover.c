@@ -99,8 +99,9 @@ bool driver_fewer_noted(struct driver *c, const char *name)
 	const struct hd_view *view = c->machine ? hd_coordinator_view(c->machine) : NULL;
 	const bool narrow = view && view->shape.nstages && view->shape.width < c->config.shape.width;
 
+	/* narrow, and none asked for more: those before a takeover */
 	if (!strcmp(name, "view"))
-		c->has_fewer &= narrow;
+		c->has_fewer = narrow && (c->has_fewer || !c->reshaped);
 	c->has_fewer |= !strcmp(name, "fewer");
 	return c->has_fewer && narrow && !strcmp(name, HD_NOTE_REFUSED);
 }

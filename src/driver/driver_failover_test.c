@@ -107,6 +107,9 @@ static void the_way_back_from_fewer_stages_is_told_from_other_changes(void **sta
 		{ { "fewer", "view", HD_NOTE_REFUSED }, LOSS, true },
 		{ { "view", HD_NOTE_REFUSED }, WANTED, false },
 		{ { "fewer", "view", HD_NOTE_REFUSED }, WANTED, false },
+		/* this coordinator found them */
+		{ { "view", HD_NOTE_REFUSED }, LOSS, true },
+		{ { "view", "warning" }, LOSS, false },
 		/* asked for, and not there yet */
 		{ { "view", HD_NOTE_REFUSED }, RESHAPED, false },
 	};
@@ -122,6 +125,7 @@ static void the_way_back_from_fewer_stages_is_told_from_other_changes(void **sta
 		CHECK(hd_pipe_set_init(&c.pipes, spec.task, &desk.diag) == HD_OK, "%s", desk.diag.text);
 		co_run(&at, &co_config, 2);
 		c.machine = at.co;
+		c.reshaped = row[i].view == RESHAPED;
 		c.config.shape = at.co->view.shape = c.pipes.first.shape;
 		if (row[i].view != WANTED)
 			hd_view_shape(&at.co->view.shape, 3, 1, false);
