@@ -353,6 +353,10 @@ static void refusals_and_notices_outlive_a_coordinator(void **state)
 	r.spec.target = 2;
 	next_coordinator(&r);
 	assert_true(!driver_is_announced(&r.c, 0) && steps(&r) && is_redundant(&r));
+	/* nor are they those of a coordinator that takes that one over */
+	r.spec.target = 0;
+	next_coordinator(&r);
+	assert_true(!driver_is_announced(&r.c, 0) && !*driver_notice_of(&r.c, 0));
 	end_stored(&r);
 }
 

@@ -39,13 +39,19 @@ static void keep(struct driver *c)
 	driver_keep(c, DRIVER_KEEPS_NOTICES, bytes, (size_t)(to - bytes));
 }
 
-/* Whoever resumes a run may be on another machine, with other workers. */
+/* Whoever resumes a run may be on another machine, with other workers. What is stored is of the run before
+ * then: a coordinator that takes this one over is to find nothing of it. */
 void driver_notice_go_on(struct driver *c)
 {
 	const int64_t now_ns = hd_clock_now_ns(c->spec->clock), wall_ns = hd_clock_wall_ns(c->spec->clock);
 	uint8_t bytes[DRIVER_NOTICES * ONE_BYTES];
-	const size_t len = c->spec->target ? 0 : driver_kept(c, DRIVER_KEEPS_NOTICES, bytes, sizeof bytes);
+	const size_t len = driver_kept(c, DRIVER_KEEPS_NOTICES, bytes, sizeof bytes);
 
+	if (c->spec->target) {
+		if (len)
+			keep(c);
+		return;
+	}
 	for (size_t i = 0; !(len % ONE_BYTES) && i < len / ONE_BYTES; i++) {
 		const uint8_t *from = bytes + i * ONE_BYTES;
 		struct driver_notice *n = &c->notice[i];
