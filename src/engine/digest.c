@@ -118,6 +118,21 @@ void hd_digest_forget(struct hd_worker *w) { w->digests->reported_at = w->digest
 
 struct hd_hash hd_worker_digest(struct hd_worker *worker) { return hd_state_digest(&worker->state); }
 
+/* Without pads: an update by segments leaves them, one of a whole bucket does arithmetic there. */
+static struct hd_hash hash_segments(const struct hd_worker *w, enum hd_vector vector,
+	const struct hd_chunk *run)
+{
+	const struct hd_segment *s = w->task->layout.segment + run->first_segment;
+	struct hd_hasher all;
+
+	hd_hasher_init(&all);
+	for (uint32_t i = 0; i < run->nsegments; i++) {
+		const struct hd_hash one = hd_param_store_hash(w->store, vector, s[i].at, s[i].len);
+		hd_hasher_add(&all, &one, sizeof one);
+	}
+	return hd_hasher_end(&all);
+}
+
 /* What other holders have as well: earlier parameters (versions.c) were compared when they were new. */
 static uint64_t digest_held(const struct hd_worker *w, uint32_t bucket)
 {
@@ -126,7 +141,7 @@ static uint64_t digest_held(const struct hd_worker *w, uint32_t bucket)
 	uint32_t n = 0;
 
 	for (; n <= hd_param_store_nslots(w->store); n++)
-		of[n] = hd_param_store_hash(w->store, (enum hd_vector)(HD_VEC_PARAMS + n), run.at, run.len);
+		of[n] = hash_segments(w, (enum hd_vector)(HD_VEC_PARAMS + n), &run);
 	const uint64_t digest = hd_hash64(of, n * sizeof *of);
 	return digest ? digest : 1;
 }

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <unistd.h>
 
 #include "engine/dist.h"
@@ -185,6 +186,31 @@ static void begin(struct pair *p)
 		measure(p);
 }
 
+static uint32_t npads;                    /* elements that belong to no tensor */
+
+/* Pads are of no tensor: what arithmetic leaves there says nothing of the state. */
+static void check_pads(struct pair *p, uint32_t m, enum hd_vector v, const uint64_t *want)
+{
+	const struct hd_segment *s = p->one.task->layout.segment;
+	const uint32_t n = p->one.task->layout.nsegments;
+	static uint64_t got[64];
+
+	for (uint32_t i = 0; i + 1 < n; i++) {
+		const uint32_t bucket = s[i].chunk / HD_BUCKET_CHUNKS;
+		for (uint64_t at = s[i].at + s[i].len; p->holds[m][bucket] && at < s[i + 1].at; at++) {
+			*hd_param_store_at(p->at[m]->store, v, at, 1) = NAN;
+			npads++;
+		}
+	}
+	assert_true(hd_worker_as_reported(p->at[m]));
+	hd_dist_held_digests(p->at[m], p->holds[m], got);
+	assert_memory_equal(got, want, p->nbuckets * sizeof *want);
+	for (uint32_t i = 0; i + 1 < n; i++)
+		for (uint64_t at = s[i].at + s[i].len; p->holds[m][s[i].chunk / HD_BUCKET_CHUNKS] &&
+			at < s[i + 1].at; at++)
+			*hd_param_store_at(p->at[m]->store, v, at, 1) = 0;
+}
+
 /* What both hold has one digest; one bit of one element of any vector changes that of its bucket alone. */
 static void check_digests(struct pair *p)
 {
@@ -200,7 +226,8 @@ static void check_digests(struct pair *p)
 		assert_true(!of[0][k] == !p->holds[0][k] && !of[1][k] == !p->holds[1][k]);
 		CHECK(!of[0][k] || !of[1][k] || of[0][k] == of[1][k], "holders of bucket %u differ", k);
 	}
-	uint8_t *at = (uint8_t *)hd_param_store_at(p->at[m]->store, v, run.at + draw((uint32_t)run.len), 1);
+	const struct hd_segment *s = &p->one.task->layout.segment[run.first_segment + draw(run.nsegments)];
+	uint8_t *at = (uint8_t *)hd_param_store_at(p->at[m]->store, v, s->at + draw((uint32_t)s->len), 1);
 	const uint8_t bit = (uint8_t)(1 << draw(8));
 	at += draw(4);
 	assert_true(hd_worker_as_reported(p->at[m]));
@@ -211,6 +238,7 @@ static void check_digests(struct pair *p)
 	hd_dist_held_digests(p->at[m], p->holds[m], of[m]);
 	for (uint32_t k = 0; k < p->nbuckets; k++)
 		CHECK((other[k] != of[m][k]) == (k == b), "bucket %u, of %u that was changed", k, b);
+	check_pads(p, m, v, of[m]);
 }
 
 /* Every other step is given up when it was measured, and begun again. */
@@ -272,6 +300,7 @@ static void holders_update_what_they_hold_as_one_device_does(void **state)
 		train("optim: {kind: momentum, lr: 1e-2, clip: 0.5, update: 2bw}\n", "/tmp");
 		train("optim: {kind: sgd, lr: 1e-2, update: stash, cuts: auto:2}\n", "/tmp");
 	}
+	assert_true(npads);
 }
 
 /* Holders of parts of a tensor, of its slices too, where either may lack the rest. */
