@@ -220,8 +220,11 @@ enum hd_err hd_eager_step(struct hd_rank *rank, struct hd_diag *diag)
 	for (uint32_t i = 0; i < e->nruns && !err; i++)
 		err = hd_update_run(rank, &scalars, &e->run[i], last->item[last->root->item], &token, diag);
 	err = err ? err : rank->device->ops->wait(rank->device, token, diag);
+	/* whoever fetches a bucket reads that vector, too: of others it means something there */
+	hd_lock_take(&w->early_lock);
 	for (uint32_t i = 0; i < e->nruns && !err; i++)
 		hd_param_store_near(w->store, e->run[i].at, e->run[i].len);
+	hd_lock_give(&w->early_lock);
 	return err;
 }
 
