@@ -90,9 +90,10 @@
  *    COMPUTE, where the lists of the view do. It does not where there is no next one. BEGIN of that one says
  *    `ahead` where what was begun of it counts: both are of one view, and no view was in force, and no FENCE
  *    came, between. All members say the same of a step. What was begun is part of no message: whatever ends
- *    the epoch, or halts, forgets it. With config.early a step that was skipped leaves what was begun of the
- *    next one in vain, and its letters are on their way: no member begins a step in that epoch any more, and
- *    the first one of the view says that a new one is due.
+ *    the epoch, or halts, forgets it. Where config.early says so of the view, a step that was skipped leaves
+ *    what was begun of the next one in vain, and its letters are on their way: no member begins a step in
+ *    that epoch any more, and the first one of the view says that a new one is due. So it waits for a
+ *    coordinator.
  *
  * 14. Refusals (ADR 166). PREPARE, and BEGIN with `fewer`, may end with UNFIT: the view takes more memory
  *    than there is, and nothing was changed. The member says so, and stays a member as it was: another view
@@ -133,7 +134,9 @@ struct hd_member_config {
 	char address[HD_MSG_ADDR + 1], host[HD_MSG_KIND_NAME + 1];
 	bool takes_over;                  /* it can open the run's store, so it may take over */
 	bool goes_on;                     /* rule 12; with of_shape */
-	bool early;                       /* rule 13: what is begun reads an update of the step at hand */
+	/* rule 13: may what a step of that view begins read an update of its own? NULL: never. `self` is
+	 * of_shape_self */
+	bool (*early)(void *self, const struct hd_view *view);
 };
 
 /*        id        payload                         what happened */

@@ -7,6 +7,14 @@
 
 /* Without a coordinator: rule 6 of member.h, and the end of a run that no coordinator says. */
 
+static const char *why_alone(const struct hd_member *m)
+{
+	return m->vain && !m->peer_lost ?
+		"no coordinator for thirty times workers.detect, and after a step that was skipped its "
+		"members wait for one" :
+		"no coordinator for thirty times workers.detect, and a member is missing";
+}
+
 void hd_member_alone(struct hd_member *m)
 {
 	int64_t t = m->config.detect_ns;
@@ -40,8 +48,7 @@ void hd_member_alone(struct hd_member *m)
 		struct hd_member_action *a = hd_member_act(m, HD_DO_BOUNDARY);
 		a->flag = a->final = true;
 	}
-	hd_member_exit(m, m->state == HD_HALTED && m->done ? m->done_code : 75,
-		"no coordinator for thirty times workers.detect, and a member is missing");
+	hd_member_exit(m, m->state == HD_HALTED && m->done ? m->done_code : 75, why_alone(m));
 }
 
 /* Peers that are connected hear it too: those of other machines cannot read it. */

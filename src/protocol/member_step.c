@@ -523,11 +523,17 @@ static uint32_t knows(const struct hd_member *m)
 		m->view.epoch;
 }
 
+/* Without such a view what was begun, if anything was, is what the next step begins with. */
+static bool is_early(const struct hd_member *m)
+{
+	return m->config.early && m->config.early(m->config.of_shape_self, &m->view);
+}
+
 /* All members have the same record of the step, and know of no other epoch in which it was begun. */
 static void end_window(struct hd_member *m, const struct hd_step_news *news)
 {
-	if (!m->config.early || !news->skipped || !m->window.goes_on || m->window.epoch != m->epoch ||
-		m->held || m->switch_step == m->at)
+	if (!news->skipped || !m->window.goes_on || m->window.epoch != m->epoch || m->held ||
+		m->switch_step == m->at || !is_early(m))
 		return;
 	m->hold = m->vain = true;
 	hd_member_say_vain(m);

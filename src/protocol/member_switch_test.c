@@ -78,6 +78,13 @@ static void steps_are_begun_ahead_within_a_view(void **state)
 	at_work_end(w);
 }
 
+static bool is_early;
+static bool early_view(void *self, const struct hd_view *view)
+{
+	assert_ptr_equal(self, &is_early);
+	return is_early && view->nmembers == 2;
+}
+
 /* Rule 13: what was begun with an update that never was ends the epoch, for all; the first member says so,
  * and again to a coordinator that is back. */
 static void a_skipped_step_ends_the_epoch_of_early_updates(void **state)
@@ -88,9 +95,11 @@ static void a_skipped_step_ends_the_epoch_of_early_updates(void **state)
 	struct at_work at, *w = &at;
 
 	(void)state;
-	for (uint32_t early = 0; early < 2; early++)
+	config.of_shape_self = &is_early;
+	for (uint32_t early = 0; early < 3; early++)      /* the last: not of this view */
 		for (uint32_t me = 0; me < 2; me++) {
-			config.early = early;
+			config.early = early ? early_view : NULL;
+			is_early = early == 1;
 			at_work_member(w, &config, me, 2);
 			EVENT(COMPUTED, AT(0));
 			EVENT(ROOT, .epoch = 1, .worker = 1 - me, .bucket = me, AT(0));
@@ -98,21 +107,51 @@ static void a_skipped_step_ends_the_epoch_of_early_updates(void **state)
 			EVENT(SUM, .epoch = 1, .worker = 1 - me, .bucket = 1 - me, AT(0));
 			EVENT(LEAVES, .epoch = 1, .worker = 1 - me, AT(0));
 			const char *said = EVENT(UPDATED, AT(0), .news = &skipped);
-			CHECK(!strstr(said, "SUSPECT@1 0 closed") == !(early && !me), "%s", said);
+			CHECK(!strstr(said, "SUSPECT@1 0 closed") == !(is_early && !me), "%s", said);
 			EVENT(READY, AT(1));
 			SEAL_OF(1 - me, 1, 0, 1);
-			assert_string_equal(begun(w), early ? "not" : "ahead, goes on");
-			assert_int_equal(hd_member_holds(w->m), early);
+			assert_string_equal(begun(w), is_early ? "not" : "ahead, goes on");
+			assert_int_equal(hd_member_holds(w->m), is_early);
 			EVENT(LOST, .worker = HD_COORDINATOR, .why = HD_CLOSED);
 			said = EVENT(UP, .worker = HD_COORDINATOR);
-			CHECK(!strstr(said, "SUSPECT@1 0 closed") == !(early && !me), "%s", said);
-			if (early) {
+			CHECK(!strstr(said, "SUSPECT@1 0 closed") == !(is_early && !me), "%s", said);
+			if (is_early) {
 				FENCE(2);
 				VIEW(2, 2, .step = 1, .nat = 2, .at = both);
 				assert_string_equal(begun(w), "goes on");
 			}
 			at_work_end(w);
 		}
+}
+
+/* Without a coordinator, too, and the first member saves; other views go on. */
+static void a_skipped_step_waits_for_a_coordinator_where_updates_are_early(void **state)
+{
+	const struct hd_step_news skipped = { .skipped = true };
+	struct hd_member_config config = at_work_config;
+	struct at_work at, *w = &at;
+
+	(void)state;
+	config.of_shape_self = &is_early;
+	config.early = early_view;
+	for (int early = 0; early < 2; early++) {
+		is_early = early;
+		at_work_member(w, &config, 0, 2);
+		EVENT(COMPUTED, AT(0));
+		EVENT(ROOT, .epoch = 1, .worker = 1, .bucket = 0, AT(0));
+		EVENT(FOLDED, .bucket = 0, AT(0));
+		EVENT(SUM, .epoch = 1, .worker = 1, .bucket = 1, AT(0));
+		EVENT(LEAVES, .epoch = 1, .worker = 1, AT(0));
+		EVENT(UPDATED, AT(0), .news = &skipped);
+		EVENT(READY, AT(1));
+		SEAL_OF(1, 1, 0, 1);
+		EVENT(LOST, .worker = HD_COORDINATOR, .why = HD_CLOSED);
+		w->now += 40 * AT_WORK_T;
+		IS(EVENT(TICK), early ? "CALL; BOUNDARY 1 writer final; EXIT 75 no coordinator for thirty "
+			"times workers.detect, and after a step that was skipped its members wait for one" :
+			"CALL");
+		at_work_end(w);
+	}
 }
 
 /* A member without DECIDE finds out from all seals that know. */
@@ -341,6 +380,7 @@ int main(void)
 		cmocka_unit_test(a_decided_view_is_in_force_right_after_all_know),
 		cmocka_unit_test(steps_are_begun_ahead_within_a_view),
 		cmocka_unit_test(a_skipped_step_ends_the_epoch_of_early_updates),
+		cmocka_unit_test(a_skipped_step_waits_for_a_coordinator_where_updates_are_early),
 		cmocka_unit_test(that_it_is_decided_may_be_known_from_seals_alone),
 		cmocka_unit_test(who_is_not_of_the_next_view_leaves_at_the_switch),
 		cmocka_unit_test(the_switch_waits_for_who_leaves),

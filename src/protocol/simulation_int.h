@@ -239,6 +239,12 @@ static inline bool sim_meets(const struct sim_world *s)
 }
 /* Do stages update before the norm, and is that step skipped? */
 static inline bool sim_early(const struct sim_world *s) { return s->shape.nstages && s->seed / 2 % 3 == 1; }
+/* Of any view; `self` is the world. */
+static inline bool sim_is_early(void *self, const struct hd_view *view)
+{
+	(void)view;
+	return sim_early(self);
+}
 static inline bool sim_skips(const struct sim_world *s, uint64_t step)
 {
 	return sim_early(s) && (step + s->seed) % 7 == 3;

@@ -61,3 +61,14 @@ const struct hd_stage_buckets *hd_pipe_set_buckets(void *self, const struct hd_v
 
 	return hd_pipe_set_find(self, shape, &pipes, NULL) ? NULL : &pipes->buckets;
 }
+
+bool hd_pipe_set_early(void *self, const struct hd_view *view)
+{
+	struct hd_pipe_set *set = self;
+	const struct hd_pipes *pipes;
+
+	if (!set->task->delays.early || view->shape.nstages < 2 || hd_view_pipes(view) > 1)
+		return false;
+	return hd_pipe_set_find(set, &view->shape, &pipes, NULL) ||
+		!hd_pipes_drain(pipes, &view->shape, set->task);
+}

@@ -348,14 +348,24 @@ static const char *cause_of(const struct hd_view *view, const char *shape, struc
 	return text.full ? "" : text.at;
 }
 
+const char *hd_pipes_drain(const struct hd_pipes *pipes, const struct hd_view_shape *shape,
+	const struct hd_task *task)
+{
+	const struct hd_run_stages *s = &pipes->stages;
+	const char *drains = s->delayed ? hd_task_drains(task, s->p) : "its order is of no delayed update";
+
+	if (!drains && hd_shape_redundancy(shape) != HD_REDUNDANCY_NONE)
+		drains = "workers hold shadows of stages: elastic.redundancy";
+	return drains;
+}
+
 /* Do steps of the view overlap? What a plan says besides is in stages.c. */
-static void find_overlap(struct hd_run_stages *s, const struct hd_view *view, const struct hd_task *task)
+static void find_overlap(struct hd_run_stages *s, const struct hd_pipes *pipes, const struct hd_view *view,
+	const struct hd_task *task)
 {
 	if (!s->delayed)
 		return;
-	s->drains = hd_task_drains(task, s->p);
-	if (!s->drains && hd_shape_redundancy(&view->shape) != HD_REDUNDANCY_NONE)
-		s->drains = "workers hold shadows of stages: elastic.redundancy";
+	s->drains = hd_pipes_drain(pipes, &view->shape, task);
 	s->overlap = !s->drains;
 }
 
@@ -373,7 +383,7 @@ static enum hd_err staged(struct hd_plan *plan, const struct hd_pipes *pipes, co
 			share[k] += view->rank[k * view->shape.width + r].nvns;
 	s.share = share;
 	s.shared = true;
-	find_overlap(&s, view, task);
+	find_overlap(&s, pipes, view, task);
 	return hd_run_stages_plan(plan, &s, job, task, NULL, arena, diag);
 }
 

@@ -88,6 +88,10 @@ HD_MUST_USE enum hd_err hd_pipes_plan(struct hd_plan *plan, const struct hd_pipe
 	const struct hd_view *view, const struct hd_plan_job *job, const struct hd_task *task,
 	struct hd_arena *arena, struct hd_diag *diag);
 
+/* Why steps of views of that shape do not overlap, as far as shape and job say it; NULL: they may. */
+const char *hd_pipes_drain(const struct hd_pipes *pipes, const struct hd_view_shape *shape,
+	const struct hd_task *task);
+
 /* What the engine of one member must know of such a plan (engine/dist.h): its number, the bytes of its
  * receive buffers and, with comm.sync: stages, the buckets that it holds; buffers for the buckets that it
  * fetches are counted. In the arena. HD_E_NOSPACE: see hd_view_received(). */

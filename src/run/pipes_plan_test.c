@@ -1,4 +1,4 @@
-#include "run/pipes.h"
+#include "run/pipe_set.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -139,18 +139,26 @@ static void steps_of_delayed_updates_overlap_over_workers(void **state)
 			8, NULL, 2 },
 		{ "optim: {update: stash, cuts: auto:2}\nparallel: {stages: 2, schedule: stash}\n", 8,
 			"the last stage waits for the norm that optim.clip needs", 2 },
+		/* the last stage of these learns something, which is not late with stash */
+		{ "optim: {update: stash, cuts: auto:2, clip: 0}\nparallel: {stages: 2, schedule: 1f1b}\n", 8, "1f1b",
+			2 },
+		{ "optim: {update: stash, cuts: auto:2, clip: 0}\nparallel: {stages: 2, schedule: stash, "
+			"replicas: 2}\n", 8, "several pipelines", 4 },
+		{ "optim: {update: stash, cuts: auto:2, clip: 0}\nparallel: {stages: 2, schedule: stash}\n"
+			"comm: {sync: stages}\nelastic: {redundancy: lazy}\n", 8, "elastic.redundancy", 2 },
 		/* the plan's last cut goes to the job's */
 		{ "optim: {update: stash, cuts: auto:2, clip: 0}\nparallel: {stages: 3, schedule: stash}\n"
 			"comm: {sync: stages}\n", 8, NULL, 3 },
 	};
 
+	enum { NROWS = sizeof rows / sizeof *rows };
 	(void)state;
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < NROWS; i++) {
+		struct hd_pipe_set set;
 		struct hd_view view;
 		struct hd_plan plan;
 		struct made m;
-		/* the last stage of this one learns something, which is not late with stash */
-		begin_with(&m, i + 1 < sizeof rows / sizeof *rows ? mlp : llama, rows[i].vns, rows[i].more);
+		begin_with(&m, i + 4 < NROWS ? mlp : llama, rows[i].vns, rows[i].more);
 		CHECK(!m.err, "row %zu: %s", i, m.diag.text);
 		assert_true(hd_pipes_view(&view, &m.pipes, rows[i].n, 1, rows[i].vns));
 		CHECK(plan_of(&m, &view, &plan) == HD_OK, "row %zu: %s", i, m.diag.text);
@@ -161,6 +169,13 @@ static void steps_of_delayed_updates_overlap_over_workers(void **state)
 		assert_memory_equal(plan.first, m.pipes.stages.first, plan.nstages * sizeof *plan.first);
 		CHECK(plan.overlap == !rows[i].drains && strstr(plan.cause, rows[i].drains ? rows[i].drains :
 			"with steps that overlap"), "row %zu: %s", i, plan.cause);
+		assert_true(i + 4 < NROWS || m.rig.task->delays.early);
+		assert_int_equal(hd_pipe_set_init(&set, m.rig.task, &m.diag), HD_OK);
+		CHECK(hd_pipe_set_early(&set, &view) == (plan.overlap && m.rig.task->delays.early), "row %zu",
+			i);
+		view.shape.nstages = 0;
+		assert_false(hd_pipe_set_early(&set, &view));
+		hd_pipe_set_finish(&set);
 		hd_rig_close(&m.rig);
 	}
 }

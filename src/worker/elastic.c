@@ -126,8 +126,7 @@ static enum hd_err make_machine(struct hd_elastic *e, struct hd_diag *diag)
 		.buckets = e->pipes.first.shape.nstages ? &e->pipes.first.buckets : NULL,
 		.of_shape = hd_pipe_set_buckets, .of_shape_self = &e->pipes,
 		.goes_on = e->pipes.first.shape.nstages > 1,
-		/* of any width: the view's may be another than the first */
-		.early = e->task->delays.early && !hd_task_drains(e->task, 2),
+		.early = hd_pipe_set_early,
 	};
 	struct hd_memory_info memory;
 	uint64_t seed[2] = { (uint64_t)hd_clock_now_ns(e->spec->clock), 0 };
