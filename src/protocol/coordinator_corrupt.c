@@ -93,20 +93,40 @@ void hd_co_suspect_digest(struct hd_coordinator *co, const struct hd_co_worker *
 		co->unknown_sender = next;              /* of a previous coordinator's worker, gone since */
 }
 
-/* All members reported a digest of the state after it: equal ones, since no mismatched step is
- * committed. Of state by stages all did that hold what another holds. */
+static const struct hd_co_digests *report_at(struct hd_coordinator *co, uint32_t member, uint64_t step)
+{
+	const struct hd_co_worker *w = hd_co_find(co, co->view.member[member]);
+
+	return w ? report_of(w, step) : NULL;
+}
+
+/* Of state by stages: what two members hold was compared, and there is something that two hold. */
+static bool held_compared(struct hd_coordinator *co, uint64_t step)
+{
+	bool met = false, all_met = true;
+
+	for (uint32_t i = 0; i < co->view.nmembers; i++) {
+		const struct hd_co_digests *a = report_at(co, i, step);
+		for (uint32_t k = i + 1; a && k < co->view.nmembers && all_met; k++) {
+			const struct hd_co_digests *b = report_at(co, k, step);
+			all_met = !b || hd_held_meet(a->held, a->nheld, b->held, b->nheld, &met);
+		}
+	}
+	return met && all_met;
+}
+
+/* All members reported a digest of the state after it, or of what they hold: equal ones, since no mismatched
+ * step is committed. */
 void hd_co_verify(struct hd_coordinator *co, uint64_t step)
 {
-	uint32_t nstates = 0, nheld = 0;
+	uint32_t nstates = 0;
 
 	assert(!co->mismatched || step + 1 < co->mismatched);
 	for (uint32_t i = 0; i < co->view.nmembers; i++) {
-		const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
-		const struct hd_co_digests *t = w ? report_of(w, step) : NULL;
+		const struct hd_co_digests *t = report_at(co, i, step);
 		nstates += t && t->state;
-		nheld += t && t->nheld;
 	}
-	if (nstates < co->view.nmembers && !nheld)
+	if (nstates < co->view.nmembers && !held_compared(co, step))
 		return;
 	co->verified_before = co->verified;
 	co->verified = step + 1;

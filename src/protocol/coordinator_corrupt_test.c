@@ -37,6 +37,29 @@ static void what_is_the_same_at_all_is_committed_and_verified(void **state)
 	co_end(c);
 }
 
+/* Of parts of the state: what no two have, or cut otherwise, was compared with nothing. */
+static void parts_that_two_hold_are_verified_when_they_were_compared(void **state)
+{
+	static const struct { struct hd_held_run of[3]; uint64_t verified; } row[] = {
+		{ { { 0, 2, A }, { 0, 2, A }, { 2, 2, B } }, 1 }, { { { 0, 2, A }, { 2, 2, B }, { 4, 2, C } }, 0 },
+		{ { { 0, 2, A }, { 0, 2, A }, { 1, 2, B } }, 0 },
+	};
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		co_run(c, &co_config, 3);
+		for (uint32_t w = 0; w < 3; w++) {
+			struct hd_held_run held = row[i].of[w];
+			FROM(w, SEAL, .epoch = 1, .seal = { .step = 0, .ran = true, .knows = 1, .nheld = 1,
+				.held = &held });
+		}
+		assert_int_equal(c->co->committed, 1);
+		CHECK(c->co->verified == row[i].verified, "row %zu", i);
+		co_end(c);
+	}
+}
+
 /* Of three the last differs, in its sums or in its state. */
 static void who_told_another_digest_than_most_goes(void **state)
 {
@@ -494,6 +517,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_the_same_at_all_is_committed_and_verified),
+		cmocka_unit_test(parts_that_two_hold_are_verified_when_they_were_compared),
 		cmocka_unit_test(who_told_another_digest_than_most_goes),
 		cmocka_unit_test(a_mismatch_waits_until_all_have_sealed_the_step),
 		cmocka_unit_test(what_is_told_late_or_twice_counts_once),

@@ -1,6 +1,5 @@
 #include "protocol/held.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/hash.h"
@@ -52,4 +51,22 @@ const struct hd_held_run *hd_held_differ(const struct hd_held_run *a, uint32_t n
 			return &a[i];
 	}
 	return NULL;
+}
+
+bool hd_held_meet(const struct hd_held_run *a, uint32_t na, const struct hd_held_run *b, uint32_t nb,
+	bool *met)
+{
+	uint32_t i = 0, k = 0;
+
+	while (i < na && k < nb) {
+		const bool same = a[i].first == b[k].first && a[i].n == b[k].n,
+			before = (uint64_t)a[i].first + a[i].n <= b[k].first,
+			behind = (uint64_t)b[k].first + b[k].n <= a[i].first;
+		if (!same && !before && !behind)
+			return false;
+		*met |= same;
+		i += same || before;
+		k += same || behind;
+	}
+	return true;
 }

@@ -15,6 +15,7 @@
 #ifndef HD_PROTOCOL_HELD_H
 #define HD_PROTOCOL_HELD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct hd_held_run { uint32_t first, n; uint64_t digest; };          /* buckets first .. first + n - 1 */
@@ -27,6 +28,10 @@ uint32_t hd_held_make(struct hd_held_run run[HD_SEAL_HELD], const uint64_t *dige
 /* The run with these buckets; NULL: there is none. Runs ascend. */
 const struct hd_held_run *hd_held_of(const struct hd_held_run *run, uint32_t n, uint32_t first,
 	uint32_t nbuckets);
+/* Does no run of one lie across one of the other, so that what both hold was compared? *met is set where some
+ * was. Runs ascend, and no two of a worker meet. */
+bool hd_held_meet(const struct hd_held_run *a, uint32_t na, const struct hd_held_run *b, uint32_t nb,
+	bool *met);
 /* The first of `a` that `b` has with another digest; NULL: there is none. */
 const struct hd_held_run *hd_held_differ(const struct hd_held_run *a, uint32_t na,
 	const struct hd_held_run *b, uint32_t nb);

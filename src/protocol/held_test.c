@@ -97,12 +97,37 @@ static void runs_of_other_buckets_are_not_compared(void **state)
 	assert_null(hd_held_of(a, 2, 1, 1));
 }
 
+/* Cut alike, or of other buckets. */
+static void runs_that_lie_across_one_another_were_not_compared(void **state)
+{
+	static const struct { struct hd_held_run a[3], b[3]; uint32_t na, nb; bool all, met; } rows[] = {
+		{ { { 0, 2, 1 }, { 2, 3, 1 } }, { { 2, 3, 1 } }, 2, 1, true, true },
+		{ { { 0, 2, 1 } }, { { 2, 3, 1 } }, 1, 1, true, false },
+		{ { { 0, 2, 1 } }, { { 0, 0, 1 } }, 1, 0, true, false },
+		{ { { 0, 2, 1 }, { 2, 3, 1 } }, { { 0, 2, 1 }, { 2, 2, 1 } }, 2, 2, false, true },
+		{ { { 1, 4, 1 } }, { { 0, 2, 1 } }, 1, 1, false, false },
+		{ { { 0, 1, 1 }, { 4, 1, 1 }, { 8, 2, 1 } }, { { 1, 3, 1 }, { 5, 1, 1 }, { 8, 2, 1 } }, 3, 3, true, true },
+		{ { { 4, UINT32_MAX, 1 } }, { { 6, 1, 1 } }, 1, 1, false, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		for (int turned = 0; turned < 2; turned++) {
+			const struct hd_held_run *a = turned ? rows[i].b : rows[i].a,
+				*b = turned ? rows[i].a : rows[i].b;
+			bool met = false;
+			CHECK(hd_held_meet(a, turned ? rows[i].nb : rows[i].na, b, turned ? rows[i].na :
+				rows[i].nb, &met) == rows[i].all && met == rows[i].met, "row %zu", i);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(runs_end_where_holders_do),
 		cmocka_unit_test(many_buckets_make_few_runs),
 		cmocka_unit_test(a_bucket_that_differs_is_found),
+		cmocka_unit_test(runs_that_lie_across_one_another_were_not_compared),
 		cmocka_unit_test(runs_of_other_buckets_are_not_compared),
 	};
 
