@@ -148,8 +148,8 @@ static void a_decision_that_takes_too_long_is_stopped(void **state)
 	for (int i = 0; i < 20; i++) {
 		hd_renewer_set(renewer, i % 2 ? 0.02 : 0);
 		assert_int_equal(hd_renewer_add(renewer, "/tmp/no run of that name", NULL), HD_OK);
-		const atomic_bool *stop = hd_renewer_begin(renewer, 20000000);
 		int64_t began = hd_clock_now_ns(&clock_);
+		const atomic_bool *stop = hd_renewer_begin(renewer, 20000000);
 		while (!atomic_load(stop))
 			hd_clock_wait_until(&clock_, hd_clock_now_ns(&clock_) + 1000000);
 		assert_true(hd_clock_now_ns(&clock_) - began >= 19000000);
