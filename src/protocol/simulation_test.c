@@ -9,7 +9,7 @@
 
 /* HD_SIM_SEEDS: another number of seeds; how often faults took effect is checked for the usual number
  * alone. */
-enum { SLICE = SANITIZED ? 200 : 5000 };
+enum { SLICE = SANITIZED ? 200 : 4000 };
 
 /* Half of a slice is fixed. The other half is drawn where HD_FRESH is set (hexadecimal; .ci/run gives
  * the commit), so that each change meets new seeds. */
