@@ -1,13 +1,15 @@
 #!/bin/bash
 # The long suite of losses: grids of workers, and SIGKILL of any process at any instant, of the coordinator
 # too, until so many kills are done. Each run is compared with its undisturbed twin, bit for bit; one that
-# hangs is a failure (src/chaos/harness.h).
+# hangs is a failure (src/chaos/harness.h), and so is one that goes back to a checkpoint while each stage has
+# a holder (tools/holders.sh).
 #
 #   tools/chaos_kills.sh PROGRAM [KILLS [FIRST_SEED [FOLDER]]]
 #
 # A line for each run; at the end the sum, and exit 0 only if no run failed. What failed stays in FOLDER
 # (default: a new one). HD_CHAOS_EACH: kills of a run, 25. HD_CHAOS_GRIDS: which rows of `grids`, a pattern.
 set -u
+holders=$(realpath "$(dirname "$0")/holders.sh")
 bin=$(realpath "$1") wanted=${2:-500} seed=${3:-1} folder=${4:-$(mktemp -d)} each=${HD_CHAOS_EACH:-25}
 mkdir -p "$folder" && cd "$folder" || exit 1
 cat >job.yaml <<END
@@ -43,7 +45,9 @@ while [ "$kills" -lt "$wanted" ] && [ "$bad" -lt 5 ]; do
 	echo "seed $seed, $name $stages x 2 x $width, $mode: exit $status, $((SECONDS - start)) s," \
 		"${n:-0} kills, ${c:-0} of coordinators, back to a checkpoint $restored times" \
 		"$(tail -n 1 "$run.err" | cut -c1-200)"
-	if grep -q '"identical":true.*"exact":true' "$run.json" && [ $status = 0 ]; then
+	right=true
+	[ "$restored" = 0 ] || "$holders" "$run/chaos" || right=false
+	if grep -q '"identical":true.*"exact":true' "$run.json" && [ $status = 0 ] && $right; then
 		kills=$((kills + n)) coordinators=$((coordinators + c))
 		rm -rf "$run"
 	else

@@ -192,6 +192,8 @@ void sim_co_step(struct sim_world *s, const struct hd_co_event *event)
 		holds |= todo.at[i].kind == HD_CO_DO_SEND && todo.at[i].msg->kind == HD_MSG_VIEW &&
 			todo.at[i].msg->view.hold;
 		perform(s, &todo.at[i]);
+		if (s->dying == HD_SIM_COORDINATOR && s->co && s->co_gen == gen && hd_coordinator_view(s->co))
+			sim_die(s, SIM_CO);
 	}
 	const struct hd_view *view = s->co ? hd_coordinator_view(s->co) : NULL;
 	if (view && view->epoch < s->co_epoch)
@@ -499,6 +501,7 @@ static void perform(struct sim_world *s, const struct hd_co_action *a)
 			check_lost(s);
 		s->gave_up = false;
 		s->result->restores++;
+		s->result->rolled += s->committed > s->ckpt;
 		s->committed = s->committed > s->ckpt ? s->committed : s->ckpt;
 		sim_push(s, (struct sim_world_event){ .at = s->now + sim_between(s, SIM_MS, 50 * SIM_MS),
 			.kind = EV_CO_EVENT, .what = 1, .number = s->ckpt,
@@ -787,8 +790,8 @@ static void check_live(struct sim_world *s)
 			(unsigned long long)s->committed, (unsigned long long)s->nsteps);
 }
 
-enum hd_err hd_simulate_job(uint64_t seed, uint32_t only, hd_sim_line *line, void *self,
-	struct hd_sim_result *result, struct hd_diag *diag)
+static enum hd_err simulate(uint64_t seed, uint32_t only, const struct hd_sim_death *death, hd_sim_line *line,
+	void *self, struct hd_sim_result *result, struct hd_diag *diag)
 {
 	struct sim_world *s = hd_alloc(sizeof *s);
 
@@ -800,6 +803,7 @@ enum hd_err hd_simulate_job(uint64_t seed, uint32_t only, hd_sim_line *line, voi
 	s->result = result;
 	s->line = line;
 	s->self = self;
+	s->death = death;
 	hd_arena_init(&s->arena, (size_t)1 << 30);
 	hd_arena_init(&s->scratch, 1 << 24);
 	sim_draw(s, only);
@@ -817,6 +821,8 @@ enum hd_err hd_simulate_job(uint64_t seed, uint32_t only, hd_sim_line *line, voi
 		if (!s->nheap)
 			sim_bad(s, "live", "nothing happens any more");
 	}
+	if (death)
+		sim_check_covered(s);
 	result->steps = s->committed;
 	result->end_ns = s->now;
 	bool no_memory = s->no_memory;
@@ -829,4 +835,16 @@ enum hd_err hd_simulate_job(uint64_t seed, uint32_t only, hd_sim_line *line, voi
 	hd_free(s);
 	return no_memory ? hd_fail(diag, HD_E_NOMEM, "no memory for the simulation of seed %llu",
 		(unsigned long long)seed) : HD_OK;
+}
+
+enum hd_err hd_simulate_job(uint64_t seed, uint32_t only, hd_sim_line *line, void *self,
+	struct hd_sim_result *result, struct hd_diag *diag)
+{
+	return simulate(seed, only, NULL, line, self, result, diag);
+}
+
+enum hd_err hd_simulate_death(uint64_t seed, const struct hd_sim_death *death, hd_sim_line *line, void *self,
+	struct hd_sim_result *result, struct hd_diag *diag)
+{
+	return simulate(seed | HD_SIM_STAGED | HD_SIM_FIRST, 0, death, line, self, result, diag);
 }

@@ -24,6 +24,8 @@
  *	           all its parts, of that step
  *	stages     a worker computes a stage with its parameters of that step; no step is begun again that a
  *	           member has finished; with enough devices every stage has a holder
+ *	covered    of one death in two pipelines (hd_simulate_death) no committed step is given up for what is
+ *	           on disk, and no more than one step is begun again, once
  *	shadow     where each stage has a shadow, two members hold it, unless one has the whole pipeline
  *	failover   a step that goes on does so from what its workers said, without those that are not there,
  *	           and no step is begun in a view with doubled ranks
@@ -102,6 +104,11 @@ struct hd_sim_result {
 	uint32_t flapped, unheeded;       /* links; of them, with the word that they are well again lost */
 	uint32_t vain;                    /* times that a member began of a step what a skipped one undid */
 	uint32_t ahead;                   /* steps that a member began while it ended the one before */
+	uint32_t rolled;                  /* restores that gave up steps that were committed */
+	uint32_t again;                   /* steps that were begun in another view, too */
+	/* of hd_simulate_death: it came; of the checkpoint writer, in the middle of a checkpoint; of a worker
+	 * that had the sum of a bucket, of which there was no norm yet */
+	uint32_t died, died_saving, died_summed;
 	uint32_t halted;                  /* runs that were asked to stop, and did */
 	/* members asked to leave that did, by how many steps they sealed after the one at hand (and more) */
 	uint32_t left[HD_SIM_LEFT];
@@ -182,6 +189,20 @@ typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);
  * all. */
 HD_MUST_USE enum hd_err hd_simulate_job(uint64_t seed, uint32_t only, hd_sim_line *line, void *self,
 	struct hd_sim_result *result, struct hd_diag *diag);
+
+/* One death and no other fault, at a place that is counted: of a model in stages over two pipelines, a worker
+ * a rank. */
+enum { HD_SIM_COORDINATOR = 1000 };
+struct hd_sim_death {
+	uint32_t width, chunks;           /* ranks of a pipeline; stages of a rank */
+	bool vee;                         /* view.h */
+	uint32_t victim;                  /* a worker of the first view, or HD_SIM_COORDINATOR */
+	uint32_t after;                   /* so many actions of its machine, from the first view on */
+};
+
+/* As hd_simulate_job(). Without `died` the run ended before. */
+HD_MUST_USE enum hd_err hd_simulate_death(uint64_t seed, const struct hd_sim_death *death, hd_sim_line *line,
+	void *self, struct hd_sim_result *result, struct hd_diag *diag);
 const char *hd_sim_fault_name(enum hd_sim_fault fault);
 
 #endif

@@ -58,6 +58,10 @@ static void draw_shape(struct sim_world *s, struct hd_view_shape *shape, uint32_
 {
 	uint32_t width = 1 + (uint32_t)sim_rnd(s, 3), chunks = width == 1 ? 2 : 1 + (uint32_t)sim_rnd(s, 2);
 
+	if (s->death) {
+		hd_view_shape(shape, s->death->width, s->death->chunks, s->death->vee);
+		return;
+	}
 	if (s->seed & HD_SIM_GOING_ON) {
 		width = 2 + (uint32_t)sim_rnd(s, 3);
 		chunks = 1;
@@ -131,6 +135,11 @@ static void draw_first(struct sim_world *s)
 	s->halt_at = UINT64_MAX;
 	s->dies_in = 1 + (uint32_t)sim_rnd(s, 120);
 	s->dying = (uint32_t)sim_rnd(s, s->target);
+	if (s->death) {
+		s->nsteps = 6;            /* a checkpoint is written after the fifth */
+		s->dies_in = s->death->after;
+		s->dying = s->death->victim;
+	}
 }
 
 void sim_draw(struct sim_world *s, uint32_t only)

@@ -116,6 +116,48 @@ void sim_replace(struct sim_world *s, bool really)
 		.ok = really });
 }
 
+/* Of some bucket of the step at hand it alone has the sum, and no worker has the norm. */
+static bool has_summed(const struct sim_world *s, const struct sim_proc *p)
+{
+	for (uint32_t b = 0; b < s->nbuckets; b++) {
+		bool alone = p->sum_here[b] && hd_member_exchange(p->m)->step == p->version;
+		for (uint32_t i = 0; i < SIM_PROCS && alone; i++) {
+			const struct sim_proc *q = &s->proc[i];
+			alone = q == p || !q->alive || q->version != p->version ||
+				(!q->sum_here[b] && !q->norm_here[b]);
+		}
+		if (alone)
+			return true;
+	}
+	return false;
+}
+
+/* Before the last step is committed: those that leave at the end take the state with them. */
+void sim_die(struct sim_world *s, uint32_t end)
+{
+	if (!s->dies_in || s->committed >= s->nsteps || --s->dies_in)
+		return;
+	s->result->died++;
+	if (end == SIM_CO) {
+		sim_co_kill(s);
+		return;
+	}
+	s->result->died_saving += s->proc[end].saving;
+	s->result->died_summed += has_summed(s, &s->proc[end]);
+	sim_kill_worker(s, end);
+}
+
+void sim_check_covered(struct sim_world *s)
+{
+	const struct hd_sim_result *r = s->result;
+
+	if (r->rolled || r->given_up)
+		sim_bad(s, "covered", "steps are given up, and each stage has a holder");
+	/* a skipped step in which others had updated ends its epoch, without any death */
+	if (r->again > r->died + r->vain)
+		sim_bad(s, "covered", "%u steps were begun again", r->again);
+}
+
 /* Stored before it is said. */
 void sim_reshape(struct sim_world *s, uint32_t schedule, uint32_t pipes)
 {

@@ -168,6 +168,7 @@ struct sim_world {
 	uint64_t nsteps, halt_at, full;
 	int64_t quiet_ns, slow_until, store_bad_until, step_ns;
 	uint32_t faults;                  /* enabled */
+	const struct hd_sim_death *death; /* NULL: none */
 	uint32_t dies_in, dying;          /* HD_SIM_FIRST: actions until that worker is killed; 0: none */
 	uint32_t gives_up_in;                /* a source gives up at one of so many boundaries; 0: never */
 	bool takers, reaper;              /* members may take over; the launcher sees its children end */
@@ -277,6 +278,9 @@ void sim_co_kill(struct sim_world *s);
 /* simulation_faults.c */
 void sim_fault(struct sim_world *s, enum hd_sim_fault kind);
 void sim_replace(struct sim_world *s, bool really);
+/* after each action of a worker, or of the coordinator: the one that is to die then does */
+void sim_die(struct sim_world *s, uint32_t end);
+void sim_check_covered(struct sim_world *s);
 void sim_reshape(struct sim_world *s, uint32_t schedule, uint32_t pipes);
 void sim_corrupt(struct sim_world *s);
 void sim_scale_again(struct sim_world *s);

@@ -251,6 +251,7 @@ static void check_window(struct sim_world *s, struct sim_proc *p, const struct h
 		(said->ahead != a->ahead || said->goes_on != a->goes_on))
 		sim_bad(s, "window", "worker %u begins step %llu in epoch %u other than its peers", p->id,
 			(unsigned long long)a->step, p->epoch);
+	s->result->again += said->step == a->step && said->epoch && said->epoch != p->epoch;
 	*said = (struct sim_said){ a->step, p->epoch, a->ahead, a->goes_on };
 	s->result->ahead += a->ahead;
 	p->ahead = a->goes_on ? a->step + 2 : 0;
@@ -440,9 +441,8 @@ void sim_member(struct sim_world *s, uint32_t slot, const struct hd_member_event
 				a->msg ? hd_msg_name(a->msg->kind) : a->kind == HD_DO_SEND_STATE &&
 				!a->flag ? "no more" : "");
 		perform(s, slot, a);
-		if (s->dies_in && p->alive && p->gen == gen && p->id == s->dying && hd_member_view(p->m) &&
-			--s->dies_in == 0)
-			sim_kill_worker(s, slot);
+		if (p->alive && p->gen == gen && p->id == s->dying && hd_member_view(p->m))
+			sim_die(s, slot);
 	}
 	if (p->alive && p->gen == gen)
 		sim_release_waiting(s, slot);
