@@ -4,7 +4,9 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include "base/alloc.h"
 
@@ -143,6 +145,25 @@ bool hd_sha256_parse(const char *hex, struct hd_sha256 *sum)
 
 bool hd_sha256_same(const struct hd_sha256 *a, const struct hd_sha256 *b) { return !memcmp(a->byte, b->byte,
 	sizeof a->byte); }
+
+enum hd_err hd_hmac_sha256(const void *key, size_t key_len, const void *bytes, size_t len,
+	struct hd_sha256 *proof, struct hd_diag *diag)
+{
+	struct hd_sha256 made;
+	unsigned n = 0;
+
+	if (key_len > INT32_MAX)
+		return hd_fail(diag, HD_E_INVAL, "a key of %zu bytes is too long", key_len);
+	if (!HMAC(EVP_sha256(), key, (int)key_len, bytes, len, made.byte, &n) || n != sizeof made.byte)
+		return refused(diag);
+	*proof = made;
+	return HD_OK;
+}
+
+bool hd_sha256_proves(const struct hd_sha256 *a, const struct hd_sha256 *b)
+{
+	return CRYPTO_memcmp(a->byte, b->byte, sizeof a->byte) == 0;
+}
 
 enum hd_err hd_random_bytes(void *bytes, size_t len, struct hd_diag *diag)
 {

@@ -30,6 +30,41 @@ static void sums_are_those_of_the_standard(void **state)
 	}
 }
 
+/* RFC 4231, cases 1, 2, 4 and 6: keys shorter than a block, of text, longer than a block. */
+static void proofs_are_those_of_the_standard(void **state)
+{
+	uint8_t ones[131], cd[50];
+	const char *long_key = "Test Using Larger Than Block-Size Key - Hash Key First";
+	uint8_t k4[25];
+
+	(void)state;
+	memset(ones, 0x0b, 20);
+	memset(cd, 0xcd, sizeof cd);
+	for (uint8_t i = 0; i < sizeof k4; i++)
+		k4[i] = (uint8_t)(i + 1);
+	uint8_t big[131];
+	memset(big, 0xaa, sizeof big);
+	const struct { const void *key; size_t key_len; const void *text; size_t len;
+		const char *proof; } at[] = {
+		{ ones, 20, "Hi There", 8, "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7" },
+		{ "Jefe", 4, "what do ya want for nothing?", 28, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843" },
+		{ k4, sizeof k4, cd, sizeof cd, "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b" },
+		{ big, sizeof big, long_key, strlen(long_key), "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54" },
+	};
+	for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+		struct hd_sha256 proof, other;
+		char hex[HD_SHA256_HEX];
+		assert_int_equal(hd_hmac_sha256(at[i].key, at[i].key_len, at[i].text, at[i].len, &proof,
+			NULL), HD_OK);
+		hd_sha256_hex(&proof, hex);
+		assert_string_equal(hex, at[i].proof);
+		other = proof;
+		assert_true(hd_sha256_proves(&proof, &other));
+		other.byte[0] ^= 0x80;
+		assert_false(hd_sha256_proves(&proof, &other));
+	}
+}
+
 static void a_stream_in_pieces_is_the_sum_of_the_whole(void **state)
 {
 	uint8_t bytes[300];
@@ -120,6 +155,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums_are_those_of_the_standard),
+		cmocka_unit_test(proofs_are_those_of_the_standard),
 		cmocka_unit_test(a_stream_in_pieces_is_the_sum_of_the_whole),
 		cmocka_unit_test(a_files_sum_is_that_of_its_bytes),
 		cmocka_unit_test(only_sixty_four_lower_case_digits_are_a_sum),
