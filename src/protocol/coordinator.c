@@ -131,7 +131,7 @@ void hd_co_end(struct hd_coordinator *co, uint32_t code, const char *why)
 	co->end_code = code;
 	memmove(co->halt_why, why, n);    /* it may be that */
 	co->halt_why[n] = '\0';
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+	for (uint32_t i = 0; i < co->nplaces; i++)
 		if (hd_co_is_here(&co->worker[i]))
 			hd_co_release(co, &co->worker[i], code, co->halt_why);
 }
@@ -140,7 +140,7 @@ static void end_if_all_left(struct hd_coordinator *co)
 {
 	if (co->phase != HD_CO_ENDING)
 		return;
-	for (uint32_t i = 0; i < HD_MAX_WORKERS && co->now_ns < co->end_ns; i++)
+	for (uint32_t i = 0; i < co->nplaces && co->now_ns < co->end_ns; i++)
 		if (co->worker[i].up)
 			return;
 	assert(co->phase == HD_CO_ENDING);
@@ -155,7 +155,7 @@ static void end_if_all_left(struct hd_coordinator *co)
 
 struct hd_co_worker *hd_co_find(struct hd_coordinator *co, uint32_t worker)
 {
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+	for (uint32_t i = 0; i < co->nplaces; i++)
 		if (co->worker[i].state != HD_W_FREE && co->worker[i].worker == worker)
 			return &co->worker[i];
 	return NULL;
@@ -166,18 +166,32 @@ bool hd_co_is_here(const struct hd_co_worker *w)
 	return w->state != HD_W_FREE && w->state != HD_W_LEFT && w->state != HD_W_OUT;
 }
 
-/* A place in the table: a free one, else of somebody gone. */
-static struct hd_co_worker *place(struct hd_coordinator *co)
+/* A place in the table that no worker had. */
+static struct hd_co_worker *first_place(struct hd_coordinator *co)
+{
+	const uint32_t i = co->nplaces++;
+	struct hd_co_worker *w = &co->worker[i];
+
+	assert(i < HD_MAX_WORKERS);
+	memset(w, 0, sizeof *w);
+	w->answer.sum = co->sums + (size_t)3 * i * co->words;
+	w->answer.parm = w->answer.sum + co->words;
+	w->answer.slot = w->answer.parm + co->words;
+	w->guest = w->source = HD_NOBODY;
+	w->joined_ns = w->done_ns = co->now_ns;
+	return w;
+}
+
+struct hd_co_worker *hd_co_place(struct hd_coordinator *co)
 {
 	struct hd_co_worker *best = NULL;
 
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	if (co->nplaces < HD_MAX_WORKERS)
+		return first_place(co);
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		struct hd_co_worker *w = &co->worker[i];
-		if (w->state == HD_W_FREE || (!hd_co_is_here(w) && !w->up &&
-			(!best || w->worker < best->worker)))
+		if (!hd_co_is_here(w) && !w->up && (!best || w->worker < best->worker))
 			best = w;
-		if (w->state == HD_W_FREE)
-			break;
 	}
 	if (best) {
 		uint64_t *sum = best->answer.sum, *parm = best->answer.parm, *slot = best->answer.slot;
@@ -235,7 +249,7 @@ uint32_t hd_co_remotes(const struct hd_coordinator *co)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+	for (uint32_t i = 0; i < co->nplaces; i++)
 		n += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining &&
 			hd_is_remote(co->worker[i].worker);
 	return n;
@@ -257,7 +271,7 @@ bool hd_co_has_room(const struct hd_coordinator *co, uint32_t worker, uint32_t n
 
 static void on_guest(struct hd_coordinator *co, uint32_t guest, const struct hd_msg_join *join, bool remote)
 {
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		/* it asks again */
 		if (hd_co_is_here(w) && w->nonce == join->nonce && w->guest != HD_NOBODY) {
@@ -279,7 +293,7 @@ static void on_guest(struct hd_coordinator *co, uint32_t guest, const struct hd_
 		return;
 	}
 	struct hd_co_worker *w = co->phase == HD_CO_ENDING ||
-		co->record.next_worker == HD_REMOTE_WORKER ? NULL : place(co);
+		co->record.next_worker == HD_REMOTE_WORKER ? NULL : hd_co_place(co);
 	if (!w) {
 		refuse(co, guest, 10, "the job takes no more workers");
 		return;
@@ -314,7 +328,8 @@ static void on_return(struct hd_coordinator *co, const struct hd_msg_join *join)
 	struct hd_co_worker *w = hd_co_find(co, join->worker);
 	uint32_t number = join->worker % HD_REMOTE_WORKER;
 
-	if (!w && co->record.started && !join->member && number < co->record.next_worker && (w = place(co))) {
+	if (!w && co->record.started && !join->member && number < co->record.next_worker &&
+		(w = hd_co_place(co))) {
 		w->state = HD_W_ADMITTED;                         /* a joiner of the previous coordinator */
 		w->worker = join->worker;
 		w->draining = hd_co_is_going(co, w->worker);
@@ -334,7 +349,7 @@ static void on_return(struct hd_coordinator *co, const struct hd_msg_join *join)
 	w->lost_ns = 0;
 	w->done_ns = co->now_ns;
 	take_facts(w, join);
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		struct hd_co_worker *other = &co->worker[i];
 		if (other == w || !hd_co_is_here(other) || !*other->address)
 			continue;
@@ -548,7 +563,7 @@ static void on_stored(struct hd_coordinator *co, const struct hd_co_event *event
 	assert(event->serial <= co->record.serial);       /* only what STORE asked for */
 	if (event->serial > co->stored)
 		co->stored = event->serial;
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		if (hd_co_is_here(w) && w->guest != HD_NOBODY && w->id_serial && w->id_serial <= co->stored) {
 			w->id_serial = 0;
@@ -576,7 +591,7 @@ static void on_restored(struct hd_coordinator *co, uint64_t step)
 	co->start_ns = co->now_ns;
 	for (uint32_t i = 0; i < HD_CO_NEWS; i++)
 		co->news[i].step = 0;                     /* of steps that are run again */
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+	for (uint32_t i = 0; i < co->nplaces; i++)
 		if (co->worker[i].state == HD_W_SYNCING || co->worker[i].state == HD_W_READY)
 			hd_co_sync_lost(co, &co->worker[i]);
 }
@@ -613,7 +628,7 @@ static void check(const struct hd_coordinator *co)
 		co->next.epoch <= co->record.epoch));
 	assert(co->phase != HD_CO_IDLE || co->has_view);
 	assert(!co->holding || co->has_view);
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		const struct hd_co_worker *w = &co->worker[i];
 		assert(w->source == HD_NOBODY || w->state == HD_W_SYNCING || w->state == HD_W_READY);
 		assert(!w->being_replaced || !hd_is_remote(w->worker));
@@ -681,13 +696,10 @@ struct hd_co_actions hd_coordinator_step(struct hd_coordinator *co, const struct
 static void take_over(struct hd_coordinator *co)
 {
 	for (uint32_t i = 0; i < co->record.nmembers; i++) {
-		struct hd_co_worker *w = &co->worker[i];
+		struct hd_co_worker *w = first_place(co);
 		w->state = HD_W_MEMBER;
 		w->worker = co->record.member[i];
 		w->draining = hd_co_is_going(co, w->worker);
-		w->guest = w->source = HD_NOBODY;
-		w->lost_ns = 0;
-		w->joined_ns = w->done_ns = co->now_ns;
 	}
 }
 
@@ -707,7 +719,7 @@ enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_c
 	struct hd_coordinator *co = hd_alloc(sizeof *co);
 	if (!co)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a coordinator");
-	memset(co, 0, sizeof *co);
+	memset(co, 0, offsetof(struct hd_coordinator, worker));
 	hd_arena_init(&co->out, 0);
 	co->config = *config;
 	co->record = config->record;
@@ -722,13 +734,6 @@ enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_c
 	}
 	co->parm = co->have + config->nbuckets;
 	co->chain = co->parm + config->nbuckets;
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
-		struct hd_co_worker_answer *a = &co->worker[i].answer;
-		a->sum = co->sums + (size_t)3 * i * co->words;
-		a->parm = a->sum + co->words;
-		a->slot = a->parm + co->words;
-		co->worker[i].guest = co->worker[i].source = HD_NOBODY;
-	}
 	co->now_ns = co->start_ns = now_ns;
 	co->stored = co->record.serial;
 	co->committed = config->step;
@@ -774,7 +779,7 @@ uint32_t hd_coordinator_workers(const struct hd_coordinator *co, struct hd_co_wo
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < HD_MAX_WORKERS && n < cap; i++) {
+	for (uint32_t i = 0; i < co->nplaces && n < cap; i++) {
 		const struct hd_co_worker *w = &co->worker[i];
 		if (w->state == HD_W_FREE)
 			continue;

@@ -70,7 +70,7 @@ void hd_co_on_digests(struct hd_coordinator *co, struct hd_co_worker *w, const s
 		.nheld = seal->nheld };
 	for (uint32_t i = 0; i < seal->nheld; i++)
 		mine->held[i] = seal->held[i];
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		const struct hd_co_digests *other = report_of(&co->worker[i], seal->step);
 		if (other && differ(other, mine, &in))
 			mismatch(co, seal->step);
@@ -152,9 +152,9 @@ struct votes {
 
 static struct matter matter_of(const struct hd_coordinator *co, uint64_t step)
 {
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		const struct hd_co_digests *t = report_of(&co->worker[i], step);
-		for (uint32_t k = i + 1; t && k < HD_MAX_WORKERS; k++) {
+		for (uint32_t k = i + 1; t && k < co->nplaces; k++) {
 			const struct hd_co_digests *other = report_of(&co->worker[k], step);
 			struct matter in;
 			if (other && differ(t, other, &in))
@@ -182,12 +182,12 @@ static bool accused(const struct hd_co_worker *w, uint64_t step)
 static void count(const struct hd_coordinator *co, uint64_t step, struct votes *v)
 {
 	*v = (struct votes){ .on = matter_of(co, step), .n = co->unknown_sender == step + 1 };
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		const struct hd_co_worker *w = &co->worker[i];
 		const struct hd_co_digests *t = vote_of(w, step, v->on);
 		uint32_t n = 0;
 		v->n += t || accused(w, step);
-		for (uint32_t k = 0; t && k < HD_MAX_WORKERS; k++) {
+		for (uint32_t k = 0; t && k < co->nplaces; k++) {
 			const struct hd_co_digests *other = vote_of(&co->worker[k], step, v->on);
 			n += other && same(t, other, v->on);
 		}
@@ -213,7 +213,7 @@ static void forget(struct hd_coordinator *co)
 	co->mismatched = co->unknown_sender = 0;
 	for (uint32_t i = 0; i < HD_CO_NEWS; i++)
 		co->news[i].step = 0;                     /* records of steps that are run again */
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		memset(co->worker[i].reported, 0, sizeof co->worker[i].reported);
 		co->worker[i].suspect_digest = 0;
 	}
@@ -261,7 +261,7 @@ static void begin_again(struct hd_coordinator *co, uint64_t step, const struct v
 	const struct hd_co_digests best = *v->best;
 
 	assert(best.next == step + 1 && 2 * v->most > v->n);
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		const struct hd_co_digests *t = vote_of(w, step, v->on);
 		if (!hd_co_is_here(w) || !(t ? !same(t, &best, v->on) : accused(w, step)))
@@ -279,7 +279,7 @@ static void begin_again(struct hd_coordinator *co, uint64_t step, const struct v
 		hd_co_release(co, w, 5, text);
 		hd_co_dead(co, w, "it is corrupt");
 	}
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		if (w->state == HD_W_MEMBER || w->decided)
 			hd_co_dead(co, w,

@@ -13,7 +13,7 @@ void hd_co_forget_stops(struct hd_coordinator *co)
 {
 	const uint32_t n = co->view.shape.nstages * co->config.nvns;
 
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+	for (uint32_t i = 0; i < co->nplaces; i++)
 		co->worker[i].answer.stopped = HD_CO_RUNS;
 	memset(co->rank_next, 0, sizeof co->rank_next);
 	if (!co->config.goes_on || !co->has_view || !n)
@@ -86,7 +86,7 @@ static bool may_go_on(const struct hd_coordinator *co, const uint32_t *member, u
 		return false;
 	if (co->config.nvns < 2)          /* an heir has two roots, and their numbers are below this */
 		return false;
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		const struct hd_co_worker_answer *a = &co->worker[i].answer;
 		uint64_t any = a->table || a->updated || a->halted;
 		if (!hd_co_is_here(&co->worker[i]) || !a->said || !a->member)
@@ -112,7 +112,7 @@ bool hd_co_awaits_stops(const struct hd_coordinator *co)
 	if (!co->config.goes_on || !co->has_view)
 		return false;
 	for (uint32_t m = 0; m < co->view.nmembers; m++)
-		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		for (uint32_t i = 0; i < co->nplaces; i++) {
 			const struct hd_co_worker *w = &co->worker[i];
 			if (w->worker != co->view.member[m] || !hd_co_is_here(w) || !w->answer.said ||
 				!w->answer.member)
@@ -128,7 +128,7 @@ static bool is_held(const struct hd_coordinator *co, const struct hd_view *rest)
 {
 	const struct hd_stage_buckets *buckets = co->config.of_shape(co->config.of_shape_self, &rest->shape);
 
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		const struct hd_co_worker *w = &co->worker[i];
 		const uint64_t stages = hd_co_is_here(w) && w->answer.said && w->answer.member ?
 			hd_view_stages(rest, w->worker) : 0;

@@ -95,7 +95,7 @@ struct hd_coordinator {
 	bool store_failed;
 
 	enum hd_co_phase phase;
-	struct hd_co_worker worker[HD_MAX_WORKERS];
+	uint32_t nplaces;                 /* of worker[], taken so far; one that was taken stays so */
 	uint32_t transfers;                 /* transfers started in this term */
 	uint64_t *sums;                   /* owned: bitmaps of all answers */
 	uint32_t words;
@@ -161,6 +161,8 @@ struct hd_coordinator {
 	struct hd_co_action *act;
 	size_t nact, act_cap;
 	bool broken;
+	/* [nplaces]; the others are not initialised: most runs have few workers, and a table is megabytes */
+	struct hd_co_worker worker[HD_MAX_WORKERS];
 };
 
 struct hd_co_action *hd_co_act(struct hd_coordinator *co, enum hd_co_action_kind kind);
@@ -172,6 +174,8 @@ void hd_co_send_to(struct hd_coordinator *co, uint32_t worker, const struct hd_m
 __attribute__((format(printf, 4, 5)))
 void hd_co_note(struct hd_coordinator *co, const char *name, uint32_t worker, const char *fmt, ...);
 struct hd_co_worker *hd_co_find(struct hd_coordinator *co, uint32_t worker);
+/* Of the table: one that no worker had, else that of the lowest that is gone; NULL: all are here. */
+struct hd_co_worker *hd_co_place(struct hd_coordinator *co);
 uint64_t hd_co_store(struct hd_coordinator *co);          /* the record as it is now; its serial */
 bool hd_co_is_here(const struct hd_co_worker *w);         /* admitted, not out */
 uint32_t hd_co_remotes(const struct hd_coordinator *co);  /* here, and to stay */

@@ -56,7 +56,7 @@ void hd_co_halt(struct hd_coordinator *co, uint32_t code, const char *why)
 	co->halt_code = code;
 	memcpy(co->halt_why, why, n);
 	co->halt_why[n] = '\0';
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+	for (uint32_t i = 0; i < co->nplaces; i++)
 		hd_co_change_again(co, &co->worker[i]);
 }
 
@@ -96,7 +96,7 @@ void hd_co_forget_reports(struct hd_coordinator *co, const struct hd_co_worker *
 	uint64_t bit = (uint64_t)(w - co->worker);
 
 	assert(bit < HD_MAX_WORKERS);
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		co->worker[i].suspected[bit / 64] &= ~(UINT64_C(1) << bit % 64);
 		co->worker[i].closed[bit / 64] &= ~(UINT64_C(1) << bit % 64);
 	}
@@ -123,7 +123,7 @@ static void take_out(struct hd_coordinator *co, struct hd_co_worker *w, bool end
 	if (ends)
 		hd_co_act(co, HD_CO_DO_END)->worker = w->worker;
 	hd_co_forget_reports(co, w);
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		struct hd_co_worker *other = &co->worker[i];
 		if (other->source != w->worker)
 			continue;
@@ -175,7 +175,7 @@ bool hd_co_rejoined(struct hd_coordinator *co, const struct hd_co_worker *now)
 {
 	bool known = false;
 
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		if (w == now || !is_process(w, now->host))
 			continue;
@@ -190,7 +190,7 @@ void hd_co_ended(struct hd_coordinator *co, struct hd_co_worker *w)
 {
 	hd_co_dead(co, w, "its process ended");
 	w->rejoins_ns = 0;
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+	for (uint32_t i = 0; i < co->nplaces; i++)
 		if (is_process(&co->worker[i], w->host))
 			co->worker[i].rejoins_ns = 0;
 }

@@ -173,7 +173,7 @@ void hd_co_void(struct hd_coordinator *co)
 	assert(co->has_view);
 	co->phase = HD_CO_IDLE;
 	co->phase_serial = 0;
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+	for (uint32_t i = 0; i < co->nplaces; i++)
 		co->worker[i].prepared = false;
 }
 
@@ -192,7 +192,7 @@ static struct hd_co_worker *source_for(struct hd_coordinator *co)
 			continue;
 		/* one that leaves: only if there is no other */
 		n += w->draining || w->being_replaced ? HD_MAX_WORKERS : 0;
-		for (uint32_t k = 0; k < HD_MAX_WORKERS; k++)
+		for (uint32_t k = 0; k < co->nplaces; k++)
 			n += co->worker[k].source == w->worker;    /* workers that are gone have none */
 		/* ties: the higher id, to spare the checkpoint writer */
 		if (n <= fewest) {
@@ -282,7 +282,7 @@ static void recall(struct hd_co_worker *w)
 
 void hd_co_end_backoff(struct hd_coordinator *co)
 {
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		recall(&co->worker[i]);
 		co->worker[i].given_up = 0;
 	}
@@ -298,10 +298,10 @@ static void start_transfers(struct hd_coordinator *co)
 {
 	uint32_t n[2] = { 0 };                            /* local, remote */
 
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+	for (uint32_t i = 0; i < co->nplaces; i++)
 		n[hd_is_remote(co->worker[i].worker)] += is_or_will_be(&co->worker[i]);
 	n[0] = n[0] < co->record.target ? n[0] : co->record.target;       /* the others will not be members */
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		bool remote = hd_is_remote(w->worker);
 		if (co->now_ns >= w->retry_at_ns)
@@ -438,7 +438,7 @@ static bool wanted(struct hd_coordinator *co, struct hd_view *next)
 	add_members_that_stay(co, next, false, n);
 	for (;;) {
 		struct hd_co_worker *first = NULL;
-		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		for (uint32_t i = 0; i < co->nplaces; i++) {
 			struct hd_co_worker *w = &co->worker[i];
 			if (w->state == HD_W_READY && w->up && !w->draining &&
 				!hd_view_has(next, w->worker) && (!first || w->worker < first->worker) &&
@@ -507,7 +507,7 @@ static void open_change(struct hd_coordinator *co)
 	co->record.epoch = next.epoch;
 	co->phase = HD_CO_NUMBERING;
 	co->phase_serial = hd_co_store(co);
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+	for (uint32_t i = 0; i < co->nplaces; i++)
 		co->worker[i].prepared = false;
 }
 
@@ -516,7 +516,7 @@ void hd_co_on_prepared(struct hd_coordinator *co, struct hd_co_worker *w, uint32
 	if (co->phase != HD_CO_PREPARING || epoch != co->next.epoch)
 		return;
 	w->prepared = true;
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+	for (uint32_t i = 0; i < co->nplaces; i++)
 		if (hd_co_is_here(&co->worker[i]) && concerned(co, &co->worker[i]) && !co->worker[i].prepared)
 			return;
 	/* from now on either view's members may hold the state */
@@ -535,12 +535,12 @@ void hd_co_change_stored(struct hd_coordinator *co)
 	if (co->phase == HD_CO_NUMBERING) {
 		co->phase = HD_CO_PREPARING;
 		co->prepare_ns = co->now_ns;
-		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		for (uint32_t i = 0; i < co->nplaces; i++)
 			if (hd_co_is_here(&co->worker[i]) && concerned(co, &co->worker[i]))
 				say_prepare(co, &co->worker[i]);
 	} else if (co->phase == HD_CO_DECIDING) {
 		co->phase = HD_CO_DECIDED;
-		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		for (uint32_t i = 0; i < co->nplaces; i++) {
 			struct hd_co_worker *w = &co->worker[i];
 			if (!hd_co_is_here(w))
 				continue;
@@ -556,7 +556,7 @@ void hd_co_change_again(struct hd_coordinator *co, struct hd_co_worker *w)
 		return;
 	if (w->state == HD_W_SYNCING)
 		say_sync(co, w);
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+	for (uint32_t i = 0; i < co->nplaces; i++)
 		if (co->worker[i].source == w->worker)
 			say_send_state(co, w->worker, co->worker[i].worker, true);
 	if ((co->phase == HD_CO_PREPARING || co->phase == HD_CO_DECIDED) && concerned(co, w))
@@ -581,7 +581,7 @@ static void prepare_tick(struct hd_coordinator *co)
 	bool late = co->now_ns - co->prepare_ns >= HD_TIMEOUT_NS(PREPARE, co->config.detect_ns);
 
 	/* the first death voids the change */
-	for (uint32_t i = 0; i < HD_MAX_WORKERS && late && co->phase == HD_CO_PREPARING; i++)
+	for (uint32_t i = 0; i < co->nplaces && late && co->phase == HD_CO_PREPARING; i++)
 		if (concerned(co, &co->worker[i]) && !co->worker[i].prepared)
 			hd_co_dead(co, &co->worker[i], "it did not prepare for the next view");
 }
@@ -620,7 +620,7 @@ void hd_co_switched(struct hd_coordinator *co)
 		if (w && !hd_view_has(&co->next, w->worker))
 			hd_co_left(co, w);
 	}
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+	for (uint32_t i = 0; i < co->nplaces; i++)
 		co->worker[i].decided = false;
 	co->view = co->next;
 	co->view_epoch = 0;
@@ -637,7 +637,7 @@ void hd_co_switched(struct hd_coordinator *co)
 	hd_co_note(co, "view", HD_NOBODY, "%u members", co->view.nmembers);
 	hd_co_note_moves(co);
 	hd_co_note_standing(co);
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		if (w->state == HD_W_OUT || w->state == HD_W_MEMBER)
 			continue;
@@ -646,7 +646,7 @@ void hd_co_switched(struct hd_coordinator *co)
 		if (w->source != HD_NOBODY && !hd_view_has(&co->view, w->source))
 			hd_co_sync_lost(co, w);
 	}
-	for (uint32_t i = 0; i < HD_MAX_WORKERS && co->halting; i++)
+	for (uint32_t i = 0; i < co->nplaces && co->halting; i++)
 		hd_co_change_again(co, &co->worker[i]);
 	hd_co_commit(co);
 }
@@ -699,7 +699,7 @@ static uint32_t count_ready(const struct hd_coordinator *co, bool local)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		const struct hd_co_worker *w = &co->worker[i];
 		n += w->state == HD_W_READY && !w->draining && w->up && !(local && hd_is_remote(w->worker));
 	}
@@ -711,7 +711,7 @@ static uint32_t count_ranks(const struct hd_coordinator *co)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		const struct hd_co_worker *w = &co->worker[i];
 		bool here = w->state == HD_W_READY && !w->draining && w->up;
 		n += here || w->state == HD_W_MEMBER ? w->ndevices / hd_view_each(&co->config.shape) : 0;
@@ -784,7 +784,7 @@ static void spawn(struct hd_coordinator *co)
 		return;
 	if (co->now_ns - co->spawn_ns > patience_ns)
 		co->spawned = 0;
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		const struct hd_co_worker *w = &co->worker[i];
 		here += hd_co_is_here(w) ? !w->draining && !w->being_replaced && !hd_is_remote(w->worker) :
 			w->rejoins_ns && co->now_ns - w->rejoins_ns <= patience_ns;

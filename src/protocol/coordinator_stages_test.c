@@ -360,7 +360,7 @@ static void enter(struct co_at_work *c, uint32_t seals, uint64_t step)
 	const uint32_t epoch = c->co->next.epoch;
 
 	STORED();
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+	for (uint32_t i = 0; i < c->co->nplaces; i++)
 		if (c->co->worker[i].state == HD_W_MEMBER || c->co->worker[i].state == HD_W_READY)
 			FROM(c->co->worker[i].worker, PREPARED, .epoch = epoch - 1,
 				.decided = { .next = epoch });

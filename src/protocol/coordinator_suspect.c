@@ -61,7 +61,7 @@ void hd_co_on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
  * gone. */
 static void on_guest_lost(struct hd_coordinator *co, uint32_t guest)
 {
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		if (w->guest == guest)
 			w->lost_ns = co->now_ns ? co->now_ns : 1;
@@ -114,7 +114,7 @@ static uint32_t broken_links(const struct hd_coordinator *co, const struct hd_co
 	bool ripe = suspected_for(co, w, ripe_ns);
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		const struct hd_co_worker *other = &co->worker[i];
 		n += (ripe && reports(co, other, w)) ||
 			(reports(co, w, other) && other->up && !other->lost_ns &&
@@ -142,9 +142,9 @@ static struct hd_co_worker *worst(struct hd_coordinator *co)
 	struct hd_co_worker *worst = NULL;
 	bool due = false;
 
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+	for (uint32_t i = 0; i < co->nplaces; i++)
 		due |= suspected_for(co, &co->worker[i], HD_TIMEOUT_NS(SILENT, co->config.detect_ns));
-	for (uint32_t i = 0; i < HD_MAX_WORKERS && due; i++) {
+	for (uint32_t i = 0; i < co->nplaces && due; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		if (hd_co_is_here(w) && broken_links(co, w) && (!worst || is_worse(co, w, worst)))
 			worst = w;
@@ -176,7 +176,7 @@ void hd_co_watch(struct hd_coordinator *co)
 {
 	int64_t t = co->config.detect_ns;
 
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		if (w->lost_ns && co->now_ns - w->lost_ns >= HD_TIMEOUT_NS(SILENT, t))
 			hd_co_dead(co, w, w->up ? "nothing was heard of it" : "its link closed");

@@ -22,13 +22,24 @@ static struct hd_coordinator *at_rest(uint32_t max, uint32_t target, const uint3
 	co->view.nmembers = n;
 	memcpy(co->view.member, member, n * sizeof *member);
 	for (uint32_t i = 0; i < n; i++) {
-		co->worker[i].state = HD_W_MEMBER;
-		co->worker[i].worker = member[i];
-		co->worker[i].ndevices = co->worker[i].spoke = 1;
-		co->worker[i].up = true;
+		struct hd_co_worker *w = hd_co_place(co);
+		w->state = HD_W_MEMBER;
+		w->worker = member[i];
+		w->ndevices = w->spoke = 1;
+		w->up = true;
 	}
 	co->noted_target = hd_co_wanted(co);
 	return co;
+}
+
+/* As the first of its members, but that it is none yet. */
+static void is_ready_too(struct hd_coordinator *co, uint32_t worker)
+{
+	struct hd_co_worker *w = hd_co_place(co);
+
+	*w = co->worker[0];
+	w->state = HD_W_READY;
+	w->worker = worker;
 }
 
 static bool is_next(const struct hd_coordinator *co, const uint32_t *member, uint32_t n)
@@ -88,9 +99,7 @@ static void a_place_is_kept_for_one_who_can_save(void **state)
 	struct hd_coordinator *co = at_rest(4, 2, member, 4);
 
 	(void)state;
-	co->worker[9] = co->worker[0];
-	co->worker[9].state = HD_W_READY;
-	co->worker[9].worker = 5;
+	is_ready_too(co, 5);
 	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_REPLAN }, 2);
 	CHECK(is_next(co, next, 4), "%u members, the first %u", co->next.nmembers, co->next.member[0]);
 	hd_coordinator_destroy(co);
@@ -200,9 +209,7 @@ static void who_is_being_replaced_goes_when_another_is_ready(void **state)
 	struct hd_co_actions guest = hd_coordinator_step(co,
 		&(struct hd_co_event){ .kind = HD_CO_IN_REPLACE, .worker = GUEST + 2, .ok = true }, 2);
 	CHECK(!was_asked_for(guest, 1), "none can be started on another machine");
-	co->worker[9] = co->worker[1];
-	co->worker[9].state = HD_W_READY;
-	co->worker[9].worker = 5;
+	is_ready_too(co, 5);
 	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 2);
 	CHECK(is_next(co, next, 3), "%u members, the first %u", co->next.nmembers, co->next.member[0]);
 	hd_coordinator_destroy(co);
@@ -218,9 +225,7 @@ static void who_is_to_stay_after_all_stays(void **state)
 		2);
 	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_REPLACE, .worker = 0, .ok = false },
 		2);
-	co->worker[9] = co->worker[1];
-	co->worker[9].state = HD_W_READY;
-	co->worker[9].worker = 5;
+	is_ready_too(co, 5);
 	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 2);
 	assert_int_equal(co->phase, HD_CO_IDLE);
 	hd_coordinator_destroy(co);
@@ -238,7 +243,7 @@ static void a_joiner_that_is_too_slow_is_put_in_backoff(void **state)
 {
 	const uint32_t member[] = { 0 };
 	struct hd_coordinator *co = at_rest(8, 2, member, 1);
-	struct hd_co_worker *w = &co->worker[1];
+	struct hd_co_worker *w = hd_co_place(co);
 
 	(void)state;
 	*w = co->worker[0];
@@ -299,12 +304,13 @@ static void another_one_is_synced_while_one_is_in_backoff(void **state)
 
 	(void)state;
 	for (uint32_t i = 1; i < 3; i++) {
-		co->worker[i] = co->worker[0];
-		co->worker[i].worker = 4 + i;
-		co->worker[i].source = co->worker[i].guest = HD_NOBODY;
-		co->worker[i].ready_to_sync = true;
-		co->worker[i].state = i == 1 ? HD_W_BACKOFF : HD_W_STANDBY;
-		co->worker[i].retry_at_ns = INT64_MAX;
+		struct hd_co_worker *w = hd_co_place(co);
+		*w = co->worker[0];
+		w->worker = 4 + i;
+		w->source = w->guest = HD_NOBODY;
+		w->ready_to_sync = true;
+		w->state = i == 1 ? HD_W_BACKOFF : HD_W_STANDBY;
+		w->retry_at_ns = INT64_MAX;
 	}
 	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 2);
 	assert_int_equal(co->worker[1].state, HD_W_BACKOFF);

@@ -29,7 +29,7 @@ static void ask(struct hd_coordinator *co, const struct hd_co_worker *w, uint32_
 	}
 	assert(epoch && epoch <= co->record.epoch);
 	msg->epoch = epoch;
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+	for (uint32_t i = 0; i < co->nplaces; i++)
 		if (co->worker[i].state == HD_W_OUT && co->has_view &&
 			hd_view_has(&co->view, co->worker[i].worker))
 			dead[msg->fence.ndead++] = co->worker[i].worker;
@@ -55,7 +55,7 @@ void hd_co_fence(struct hd_coordinator *co, int64_t patience_ns)
 	co->record.epoch++;
 	co->phase = HD_CO_FENCING;
 	co->phase_serial = hd_co_store(co);
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		co->worker[i].asked = false;
 		co->worker[i].answer.said = false;
 	}
@@ -143,13 +143,13 @@ static void let_go(struct hd_coordinator *co)
 {
 	uint64_t least = 0;
 
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		const struct hd_co_worker *w = &co->worker[i];
 		uint64_t began = w->answer.begun || !w->answer.at ? w->answer.at : w->answer.at - 1;
 		if (answers_as_member(w) && began > least)
 			least = began;
 	}
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		if (!answers_as_member(w) || w->answer.at >= least)
 			continue;
@@ -164,7 +164,7 @@ static void judge(struct hd_coordinator *co, struct view_verdict *v)
 
 	*v = (struct view_verdict){ .step = UINT64_MAX, .halt = HD_NO_STEP };
 	let_go(co);
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		if (!answers_as_member(w))
 			continue;
@@ -382,7 +382,7 @@ static void let_in(struct hd_coordinator *co, struct view_verdict *v)
 
 	for (uint32_t i = 0; i < v->n; i++)
 		n[hd_is_remote(v->member[i]->worker)]++;
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		if (w->state == HD_W_READY && w->answer.said && !w->answer.member &&
 			w->answer.at == v->step && !w->draining &&
@@ -400,7 +400,7 @@ static void start_over(struct hd_coordinator *co)
 	hd_co_end_backoff(co);
 	if (!co->record.started) {
 		co->phase = HD_CO_START;
-		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)     /* holders of another step load this one */
+		for (uint32_t i = 0; i < co->nplaces; i++)     /* holders of another step load this one */
 			if (co->worker[i].answer.said && co->worker[i].answer.at != co->config.step)
 				hd_co_sync_lost(co, &co->worker[i]);
 		return;
@@ -408,7 +408,7 @@ static void start_over(struct hd_coordinator *co)
 	co->record.started = false;
 	co->record.nmembers = 0;
 	co->phase = HD_CO_RESTORING;
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		co->worker[i].sealed = co->worker[i].counted = 0;         /* of steps that are run again */
 		/* chosen as members, but never notified */
 		if (co->worker[i].state == HD_W_MEMBER) {
@@ -618,7 +618,7 @@ static void in_force(struct hd_coordinator *co)
 	co->holding = o->hold;
 	co->phase = HD_CO_IDLE;
 	hd_co_end_backoff(co);
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+	for (uint32_t i = 0; i < co->nplaces; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		uint32_t m = hd_view_index(&co->view, w->worker);
 		if (!hd_co_is_here(w))
@@ -660,7 +660,7 @@ static void in_force(struct hd_coordinator *co)
 
 static void decide_if_all_said(struct hd_coordinator *co)
 {
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+	for (uint32_t i = 0; i < co->nplaces; i++)
 		if (co->worker[i].asked && !co->worker[i].answer.said)
 			return;
 	if (!hd_co_awaits_stops(co))
@@ -736,7 +736,7 @@ void hd_co_view_stored(struct hd_coordinator *co)
 		co->phase = HD_CO_ASKING;
 		co->fence_ns = co->now_ns;
 		hd_co_forget_stops(co);
-		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		for (uint32_t i = 0; i < co->nplaces; i++) {
 			struct hd_co_worker *w = &co->worker[i];
 			w->asked = takes_part(co, w);
 			if (hd_co_is_here(w))
@@ -751,9 +751,9 @@ void hd_co_view_tick(struct hd_coordinator *co)
 	if (co->phase != HD_CO_ASKING || co->now_ns - co->fence_ns < co->fence_for_ns)
 		return;
 	bool silent[HD_MAX_WORKERS];                      /* the first death asks all again */
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+	for (uint32_t i = 0; i < co->nplaces; i++)
 		silent[i] = co->worker[i].asked && !co->worker[i].answer.said;
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+	for (uint32_t i = 0; i < co->nplaces; i++)
 		if (silent[i])
 			hd_co_dead(co, &co->worker[i], "it did not tell its status");
 	if (co->phase == HD_CO_ASKING)

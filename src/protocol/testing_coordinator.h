@@ -313,7 +313,7 @@ static inline void co_take_over(struct co_at_work *c, const struct hd_co_config 
 /* The table is full: whoever is gone from it, and its link with it, loses its place to the next one. */
 static inline void co_crowd(struct co_at_work *c)
 {
-	while (c->co->worker[HD_MAX_WORKERS - 1].state == HD_W_FREE)
+	while (c->co->nplaces < HD_MAX_WORKERS)
 		co_admit(c, c->co->record.next_worker);
 }
 
