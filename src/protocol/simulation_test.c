@@ -1,6 +1,7 @@
 #include "protocol/simulation.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -547,5 +548,8 @@ int main(void)
 		cmocka_unit_test(no_seed_of_calls_that_fail_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_coordinators_killed_while_they_store_violates_an_invariant),
 	};
+	/* memory that a run gave back to the system would be cleared page by page for the next one */
+	(void)mallopt(M_TRIM_THRESHOLD, 1 << 28);
+	(void)mallopt(M_MMAP_THRESHOLD, 1 << 28);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
