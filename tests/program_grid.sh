@@ -33,7 +33,7 @@ one_ended()            # WHAT
 			failed "$1: process $pid died, and $worker was lost"
 	done
 	! grep '"kind":"process_ended"' grid/events.ndjson |
-		grep -v "process $pid ended with exit code 137\"" >others ||
+		grep -Ev "process $pid ended with exit code 137\"|ended with exit code 0\"" >others ||
 		failed "$1: process $pid died, and $(cat others)"
 }
 

@@ -55,7 +55,8 @@
  *     Others are synced meanwhile. Not stored.
  * 14. HALT and DRAIN are in the record. A stop that only the checkpoint writer still knows of counts as
  *     well. A halted job ends with the code that was asked for, across coordinators; with 0 only if
- *     X_nsteps was saved, or the writer reached its target and no stop was asked for.
+ *     X_nsteps was saved, or the writer reached its target and no stop was asked for. Once the job ends
+ *     all are released: whoever closes its links then, or ends, is not lost.
  *
  * 15. Stages (config.shape). Each view has the shape, with as many pipelines as its devices make, at most
  *     config.pipes; a rank is as many devices of one member as the shape says; ranks are where the fewest

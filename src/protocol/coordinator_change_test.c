@@ -329,6 +329,19 @@ static void a_run_ends_when_the_checkpoint_writer_has_saved_and_all_are_there(vo
 	IS(CO(TICK), "");
 	co_end(c);
 
+	/* they close their links one after the other, or their end is seen first: nothing is lost by that */
+	co_run(c, &co_config, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		co_seal(c, i, 1, 0);
+	IS(FROM(0, DONE, .epoch = 1, .done = { .step = 1 }),
+		"NOTE done 0; >0 RELEASE@1 0; >1 RELEASE@1 0; >2 RELEASE@1 0");
+	IS(FROM(1, SUSPECT, .epoch = 1, .suspect = { 0, HD_CLOSED }), "");
+	IS(CO(LOST, .worker = 0, .why = HD_CLOSED), "");
+	IS(CO(LOST, .worker = 1, .why = HD_CLOSED), "");
+	IS(FROM(2, SUSPECT, .epoch = 1, .suspect = { 1, HD_CLOSED }), "");
+	IS(CO(LOST, .worker = 2, .why = HD_EXITED), "EXIT 0 ");
+	co_end(c);
+
 	co_run(c, &co_config, 2);
 	/* a failure anybody may tell */
 	IS(FROM(1, DONE, .epoch = 1, .done = { .step = 0, .code = 4, .nwhy = 3, .why = "nan" }),

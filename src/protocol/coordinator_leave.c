@@ -140,7 +140,8 @@ static void die(struct hd_coordinator *co, struct hd_co_worker *w, const char *w
 	bool member = w->state == HD_W_MEMBER, of_next = (co->phase == HD_CO_DECIDED ||
 		co->phase == HD_CO_DECIDING) && hd_view_has(&co->next, w->worker);
 
-	if (!hd_co_is_here(w))
+	/* released: it closes its links one after the other, and ends */
+	if (!hd_co_is_here(w) || co->phase == HD_CO_ENDING)
 		return;
 	hd_co_note(co, "lost", w->worker, "%s", why);
 	take_out(co, w, ends);
