@@ -1,0 +1,42 @@
+/* listed.h -- the pipelines of a plan that a user wrote, for as many pipelines as there are.
+ *
+ * Over workers the number of pipelines changes while a run goes on. A plan file has lists for its own number
+ * d; for fewer they are shared out.
+ *
+ * 1. Pipeline k of the file has ranks k p .. k p + p - 1, of which the same ones run the same stages, and
+ *    neighbouring virtual nodes: as many as each of d has when all are shared out evenly, larger shares
+ *    first. Each rank has a stage, stage 0 is on the first one.
+ * 2. For d pipelines with these shares a plan is the file's lists as they stand.
+ * 3. For others, the list of a rank is those of the same rank in each of the file's pipelines, one after
+ *    another, of the virtual nodes that its pipeline has, without the others. So they keep the file's order,
+ *    and no rank has more under way at once than in the file. Transfers, versions and updates are made new
+ *    (passes.h).
+ * 4. Whatever rank ran a virtual node, no bit of the result depends on it.
+ *
+ * Users: run/stages.c, run/pipes.c. Everything lies in the arena; lists are shared with the plan that was
+ * given. Pure. */
+#ifndef HD_PIPELINE_LISTED_H
+#define HD_PIPELINE_LISTED_H
+
+#include "pipeline/schedule.h"
+
+struct hd_listed {
+	struct hd_plan plan;              /* of ranks that are each one worker's: folded (staged.h) */
+	uint32_t p, d, t;                 /* ranks of a pipeline, pipelines, devices of a rank */
+	uint32_t most;                    /* stages of the rank that has most */
+	uint32_t *place;                  /* [stages] rank of a pipeline that runs each */
+	uint32_t *share;                  /* [d] virtual nodes of each pipeline */
+};
+
+/* Of a plan that is proved (hd_plan_check_file()). HD_E_INVAL: it is not as rule 1 has it, or has shadows. */
+HD_MUST_USE enum hd_err hd_listed_of(struct hd_listed *listed, const struct hd_plan *file,
+	struct hd_arena *arena, struct hd_diag *diag);
+/* Rule 2: are they the file's own? */
+bool hd_listed_is_whole(const struct hd_listed *listed, const uint32_t *share, uint32_t d);
+/* The proved plan of d pipelines with share[k] virtual nodes each, of ranks as in `listed`. Chunks are owned
+ * as hd_plan_staged() deals them. HD_E_BADPLAN: it is not one of this job. */
+HD_MUST_USE enum hd_err hd_listed_plan(struct hd_plan *plan, const struct hd_listed *listed,
+	const struct hd_plan_job *job, const uint32_t *share, uint32_t d, struct hd_arena *arena,
+	struct hd_diag *diag);
+
+#endif

@@ -1,0 +1,222 @@
+#include "pipeline/listed.h"
+
+#include <string.h>
+
+#include "pipeline/staged.h"
+
+#define OVER_WORKERS "over workers pipeline k of p ranks has ranks k p to k p + p - 1"
+
+static enum hd_err no_memory(struct hd_diag *diag)
+{
+	return hd_fail(diag, HD_E_NOMEM, "no memory for the lists of a plan");
+}
+
+static bool is_own(const struct hd_ins *x) { return !(x->flags & HD_INS_SHADOW); }
+
+/* ---- reading ---- */
+
+/* The rank of each (stage, virtual node). */
+static enum hd_err find_ranks(uint32_t **rank, const struct hd_plan *plan, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	*rank = hd_arena_take(arena, (size_t)plan->nstages * plan->nvns + 1, sizeof **rank);
+	if (!*rank)
+		return no_memory(diag);
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		for (uint32_t i = 0; i < plan->list[r].len; i++) {
+			const struct hd_ins *x = &plan->list[r].at[i];
+			if (!is_own(x) || x->op == HD_INS_SHIP || x->op == HD_INS_TAKE)
+				return hd_fail(diag, HD_E_INVAL, "the plan has the work of shadows; over "
+					"workers elastic.redundancy adds it: give a plan without");
+			if (x->op == HD_INS_F)
+				(*rank)[(size_t)x->stage * plan->nvns + x->vn] = r;
+		}
+	return HD_OK;
+}
+
+static enum hd_err find_places(struct hd_listed *l, const uint32_t *rank, struct hd_diag *diag)
+{
+	const struct hd_plan *plan = &l->plan;
+
+	for (uint32_t s = 0; s < plan->nstages; s++) {
+		l->place[s] = rank[(size_t)s * plan->nvns];
+		l->p = l->place[s] >= l->p ? l->place[s] + 1 : l->p;
+	}
+	if (l->place[0])
+		return hd_fail(diag, HD_E_INVAL, "the plan begins with rank %u; " OVER_WORKERS
+			", and stage 0 is on the first", l->place[0]);
+	if (plan->nranks % l->p)
+		return hd_fail(diag, HD_E_INVAL, "virtual node 0 of the plan goes through ranks 0 to %u, and "
+			"it has %u; " OVER_WORKERS, l->p - 1, plan->nranks);
+	l->d = plan->nranks / l->p;
+	for (uint32_t r = 0, most = 0; r < l->p; r++) {
+		uint32_t n = 0;
+		for (uint32_t s = 0; s < plan->nstages; s++)
+			n += l->place[s] == r;
+		if (!n)
+			return hd_fail(diag, HD_E_INVAL, "rank %u of the plan runs no stage: leave it out",
+				r);
+		l->most = most = n > most ? n : most;
+	}
+	return HD_OK;
+}
+
+static enum hd_err find_shares(struct hd_listed *l, const uint32_t *rank, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	const struct hd_plan *plan = &l->plan;
+
+	l->share = hd_arena_take(arena, l->d, sizeof *l->share);
+	if (!l->share)
+		return no_memory(diag);
+	for (uint32_t v = 0, before = 0; v < plan->nvns; v++) {
+		const uint32_t k = rank[v] / l->p;
+		for (uint32_t s = 0; s < plan->nstages; s++)
+			if (rank[(size_t)s * plan->nvns + v] != k * l->p + l->place[s])
+				return hd_fail(diag, HD_E_INVAL,
+					"stage %u of virtual node %u is on rank %u of the plan, not on %u: "
+					OVER_WORKERS ", with each stage at one place (stages with copies are "
+					"parallel.copies)", s, v, rank[(size_t)s * plan->nvns + v],
+					k * l->p + l->place[s]);
+		if (k < before)
+			return hd_fail(diag, HD_E_INVAL,
+				"virtual node %u is of pipeline %u of the plan, and the one before it of %u: "
+				"over workers a pipeline has neighbouring ones, in order", v, k, before);
+		l->share[before = k]++;
+	}
+	for (uint32_t k = 0; k < l->d; k++)
+		if (l->share[k] != plan->nvns / l->d + (k < plan->nvns % l->d))
+			return hd_fail(diag, HD_E_INVAL,
+				"pipeline %u of the plan has %u of %u virtual nodes; over workers %u "
+				"pipelines share them evenly, larger shares first: give it %u", k,
+				l->share[k], plan->nvns, l->d, plan->nvns / l->d + (k < plan->nvns % l->d));
+	return HD_OK;
+}
+
+enum hd_err hd_listed_of(struct hd_listed *listed, const struct hd_plan *file, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_listed l = { .t = hd_plan_width(file) * hd_plan_groups(file) };
+	uint32_t *rank = NULL;
+
+	if (!file->first)
+		return hd_fail(diag, HD_E_INVAL,
+			"the plan has no line cuts: each of its ranks has the whole model, and over workers "
+			"each device has that by itself: parallel.mode: data without a plan");
+	enum hd_err err = hd_plan_fold(&l.plan, file, arena, diag);
+	if (err)
+		return err;
+	l.plan.tensor = 0;
+	l.place = hd_arena_take(arena, l.plan.nstages + 1, sizeof *l.place);
+	if (!l.place)
+		return no_memory(diag);
+	err = find_ranks(&rank, &l.plan, arena, diag);
+	err = err ? err : find_places(&l, rank, diag);
+	err = err ? err : find_shares(&l, rank, arena, diag);
+	if (!err)
+		*listed = l;
+	return err;
+}
+
+/* ---- plans ---- */
+
+bool hd_listed_is_whole(const struct hd_listed *l, const uint32_t *share, uint32_t d)
+{
+	return d == l->d && !memcmp(share, l->share, d * sizeof *share);
+}
+
+static bool is_work(const struct hd_ins *x)
+{
+	static const uint8_t ops[] = { HD_INS_F, HD_INS_B, HD_INS_I, HD_INS_W, HD_INS_R, HD_INS_OFF,
+		HD_INS_ON };
+
+	return memchr(ops, x->op, sizeof ops) != NULL;
+}
+
+struct range { uint32_t first, n; };       /* of virtual nodes */
+
+static bool is_of(const struct hd_ins *x, struct range of)
+{
+	return is_work(x) && x->vn >= of.first && x->vn - of.first < of.n;
+}
+
+/* Of a pair whose other half stays behind the rest stands alone. */
+static struct hd_ins taken(const struct hd_ilist *from, uint32_t i, struct range of)
+{
+	struct hd_ins x = from->at[i];
+	const uint8_t pair = x.flags & HD_INS_PAIR;
+
+	if (pair && !is_of(&from->at[pair == HD_INS_PAIR_BEGIN ? i + 1 : i - 1], of))
+		x.flags &= (uint8_t)~HD_INS_PAIR;
+	x.vn -= of.first;
+	return x;
+}
+
+/* Rule 3. */
+static enum hd_err share_out(struct hd_ilist *to, const struct hd_listed *l, uint32_t rank, struct range of,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	uint32_t cap = 0;
+
+	for (uint32_t k = 0; k < l->d; k++)
+		cap += l->plan.list[k * l->p + rank].len;
+	*to = (struct hd_ilist){ hd_arena_take(arena, (size_t)cap + 1, sizeof *to->at), 0, cap + 1 };
+	if (!to->at)
+		return no_memory(diag);
+	for (uint32_t k = 0; k < l->d; k++) {
+		const struct hd_ilist *from = &l->plan.list[k * l->p + rank];
+		for (uint32_t i = 0; i < from->len; i++)
+			if (is_of(&from->at[i], of))
+				to->at[to->len++] = taken(from, i, of);
+	}
+	return HD_OK;
+}
+
+static enum hd_err make(struct hd_schedule *s, const struct hd_listed *l, struct range of,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	*s = (struct hd_schedule){ .heading = "", .nranks = l->p, .nvns = of.n, .nstages = l->plan.nstages,
+		.place = l->place, .list = hd_arena_take(arena, l->p, sizeof *s->list) };
+	enum hd_err err = s->list ? HD_OK : no_memory(diag);
+
+	for (uint32_t r = 0; r < l->p && !err; r++)
+		err = share_out(&s->list[r], l, r, of, arena, diag);
+	return err;
+}
+
+static enum hd_err whole(struct hd_plan *plan, const struct hd_listed *l, const struct hd_plan_job *job,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_plan made = l->plan;
+
+	made.number = 0;
+	made.cause = "";
+	made.nchunks = job->nchunks;
+	made.xfers.len = 0;
+	made.worker = hd_arena_take(arena, made.nranks, sizeof *made.worker);
+	made.owner = hd_arena_take(arena, (size_t)made.nchunks + 1, sizeof *made.owner);
+	if (!made.worker || !made.owner)
+		return no_memory(diag);
+	for (uint32_t c = 0; c < made.nchunks; c++)
+		made.owner[c] = (uint32_t)((uint64_t)c * made.nranks / made.nchunks);
+	enum hd_err err = hd_plan_staged_check(&made, job, NULL, diag);
+	if (!err)
+		*plan = made;
+	return err;
+}
+
+enum hd_err hd_listed_plan(struct hd_plan *plan, const struct hd_listed *l, const struct hd_plan_job *job,
+	const uint32_t *share, uint32_t d, struct hd_arena *arena, struct hd_diag *diag)
+{
+	if (l->plan.nvns != job->nvns)
+		return hd_fail(diag, HD_E_BADPLAN, "the plan is of %u virtual nodes, and the job has %u "
+			"(batch.virtual_nodes)", l->plan.nvns, job->nvns);
+	if (hd_listed_is_whole(l, share, d))
+		return whole(plan, l, job, arena, diag);
+	struct hd_schedule *pipeline = hd_arena_take(arena, d, sizeof *pipeline);
+	enum hd_err err = pipeline ? HD_OK : no_memory(diag);
+
+	for (uint32_t k = 0, first = 0; k < d && !err; first += share[k++])
+		err = make(&pipeline[k], l, (struct range){ first, share[k] }, arena, diag);
+	return err ? err : hd_plan_staged_some(plan, job, pipeline, d, l->plan.first, NULL, arena, diag);
+}
