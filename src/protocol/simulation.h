@@ -169,6 +169,9 @@ struct hd_sim_result {
 /* Of a seed with HD_SIM_STAGED: stages of about every other shape have copies (view.h, rule 13). */
 #define HD_SIM_COPIED (UINT64_C(1) << 46)
 
+/* Of a seed with HD_SIM_STAGED: stages lie where nothing but a plan file puts them. */
+#define HD_SIM_LISTED (UINT64_C(1) << 51)
+
 /* Of a seed with HD_SIM_STAGED and HD_SIM_SHADOWED: where a loss leaves too few devices for a pipeline, those
  * of two stages and more go on with fewer. */
 #define HD_SIM_FEWER (UINT64_C(1) << 47)

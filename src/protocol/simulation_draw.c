@@ -54,6 +54,23 @@ static void draw_copies(struct sim_world *s, struct hd_view_shape *shape, uint32
 	s->nvns = s->nvns < hd_view_lanes(&made) ? hd_view_lanes(&made) : s->nvns;
 }
 
+/* Every rank has a stage, and any of them the others. */
+static void draw_listed(struct sim_world *s, struct hd_view_shape *shape, uint32_t most)
+{
+	const uint32_t width = shape->width, more = most > width ? (uint32_t)sim_rnd(s, most - width + 1) : 0;
+
+	*shape = (struct hd_view_shape){ .nstages = width + (more > 3 ? 3 : more), .width = width,
+		.schedule = shape->schedule };
+	for (uint32_t i = 0; i < shape->nstages; i++)
+		shape->place[i] = (uint8_t)(i < width ? i : sim_rnd(s, width));
+	for (uint32_t i = shape->nstages - 1; i > 1; i--) {
+		const uint32_t k = 1 + (uint32_t)sim_rnd(s, i);
+		const uint8_t was = shape->place[i];
+		shape->place[i] = shape->place[k];
+		shape->place[k] = was;
+	}
+}
+
 static void draw_shape(struct sim_world *s, struct hd_view_shape *shape, uint32_t most, uint32_t schedule)
 {
 	uint32_t width = 1 + (uint32_t)sim_rnd(s, 3), chunks = width == 1 ? 2 : 1 + (uint32_t)sim_rnd(s, 2);
@@ -69,6 +86,8 @@ static void draw_shape(struct sim_world *s, struct hd_view_shape *shape, uint32_
 	width = width * chunks > most ? most / chunks : width;
 	hd_view_shape(shape, width, chunks, sim_rnd(s, 2));
 	shape->schedule = schedule;
+	if (s->seed & HD_SIM_LISTED && width > 1)
+		draw_listed(s, shape, most);
 	if (s->seed & HD_SIM_COPIED && sim_rnd(s, 2))
 		draw_copies(s, shape, schedule ? s->shape.width : SIM_COPIED_RANKS);
 }

@@ -126,6 +126,26 @@ static void no_seed_of_stages_with_copies_violates_an_invariant(void **state)
 		fetches, crashes, restores, reshaped);
 }
 
+/* Of stages where a plan file puts them, as many on a rank as it likes: state by stages and held whole. */
+static void no_seed_of_stages_at_any_rank_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 8, fetches = 0, crashes = 0, reshaped = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
+		struct hd_sim_result r;
+		run(seed | HD_SIM_STAGED | HD_SIM_LISTED | (seed % 5 ? 0 : HD_SIM_WHOLE) |
+			(seed % 4 ? 0 : HD_SIM_SHADOWED) | (seed % 3 ? 0 : HD_SIM_RESHAPED), UINT32_MAX, &r);
+		fetches += r.fetches;
+		crashes += r.crashes;
+		reshaped += r.reshaped;
+	}
+	CHECK(asked || (fetches > n / 2 && crashes > 0 && reshaped > 0),
+		"%" PRIu64 " fetches, %" PRIu64 " crashes, %" PRIu64 " reshaped", fetches, crashes, reshaped);
+}
+
 /* Of stages whose members hold all state: no loss but that of all of them sends a run back to disk. */
 static void no_seed_of_stages_held_whole_violates_an_invariant(void **state)
 {
@@ -532,6 +552,7 @@ int main(void)
 		cmocka_unit_test(no_seed_of_stages_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_with_copies_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_whole_tensors_by_stages_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_stages_at_any_rank_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_held_whole_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_with_shadows_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_two_pipelines_at_least_violates_an_invariant),
