@@ -87,6 +87,19 @@ expect 2 heddle resume moved --workers 2 -s optim.lr=0.5
 says 'what fixes the result differs'
 train resume moved --devices 2 -s parallel.mode=auto
 same "$digest" "$one" "a run over 3, then 2 workers, then in one process"
+# by a plan file, which may be gone then; of its two pipelines one is left
+cp gpt-zb-h1/plan/0001.plan two.plan
+explicit=(-s parallel.mode=explicit -s parallel.plan=two.plan)
+expect 2 heddle run gpt.yaml --out no --workers 3 "${explicit[@]}"
+says '2 pipelines of the plan (parallel.plan) have 4 devices, and 3 workers have 3: use --workers 4'
+train run gpt.yaml --out listed --workers 5 --steps 2 "${explicit[@]}"
+cmp -s <(grep '^[0-9]*:' two.plan) <(grep '^[0-9]*:' listed/plan/0001.plan) ||
+	failed "lists are not those of the file"
+rm two.plan
+train resume listed --workers 2 --steps 4
+grep -q 'file, its 2 pipelines shared out to 1' listed/plan/*.plan || failed "one pipeline is of no file"
+train resume listed --workers 2 -s parallel.mode=pipeline -s parallel.plan=none
+same "$digest" "$one" "a plan file over 5, then 2 workers, then 2 without it"
 passed "stages over workers are resumed with fewer, and with none"
 
 # of three and one that has nothing to do any two are killed, at one time, then the coordinator, then it grows
@@ -153,9 +166,10 @@ cmp -s <(evals wide-one) <(evals wide-1f1b-3) ||
 	failed "evaluations of state by stages are others"
 passed "state by stages, activations in a file: the bits of one device, evaluations included"
 
-# of two pipelines any one worker may go: each stage has another holder; a third pipeline comes
-heddle run wide.yaml --out held --workers 4 -s parallel.mode=pipeline -s parallel.replicas=2 \
-	-s parallel.stages=2 -s workers.pace=300ms -s workers.detect=2s >held.log 2>&1 &
+# of two pipelines, those of a plan file, any one worker may go: each stage has another holder
+heddle run wide.yaml --out held --workers 4 -s parallel.mode=explicit \
+	-s parallel.plan=wide-gpipe-4/plan/0001.plan -s workers.pace=300ms \
+	-s workers.detect=2s >held.log 2>&1 &
 reach held 8
 has_members() { heddle status held --json | grep -qE '"members":4,|"state":"done"'; }
 await has_members
@@ -169,6 +183,8 @@ kill -9 $!
 await is_done held
 expect 0 heddle ckpt diff wide-one held
 ! grep -E '"kind":"(restore|void)"' held/events.ndjson || failed "a checkpoint was read, or a change void"
+grep -q 'file: 2 stages, 2 pipelines' held/plan/0001.plan || failed "the run does not begin by the file"
+grep -q 'file, its 2 pipelines shared out to 1' held/plan/*.plan || failed "one pipeline is of no file"
 passed "state by stages: members of either pipeline and the coordinator killed, nothing is taken from disk"
 
 # a worker that has not the memory for a plan says so before it ends, whoever started it: its coordinator may

@@ -94,6 +94,17 @@ static bool has_room(struct driver *c, struct hd_view_shape *shape, const struct
 		(!r || !r->spec.fits || r->spec.fits(r->spec.self, shape, ask->n, driver_devices(c), &why));
 }
 
+/* 1f1b, with the shape's redundancy. */
+static uint32_t in_order(const struct hd_view_shape *shape)
+{
+	struct hd_view_shape as = { .nstages = 1 };
+
+	while (strcmp(hd_schedule_kinds[as.schedule].name, "1f1b") != 0)
+		as.schedule++;
+	hd_shape_make_redundant(&as, hd_shape_redundancy(shape));
+	return as.schedule;
+}
+
 bool driver_fewer_noted(struct driver *c, const char *name)
 {
 	const struct hd_view *view = c->machine ? hd_coordinator_view(c->machine) : NULL;
@@ -111,7 +122,9 @@ bool driver_fewer_noted(struct driver *c, const char *name)
 bool driver_fewer(void *self, const struct hd_fewer_ask *ask, struct hd_view_shape *fewer)
 {
 	const struct hd_view_shape *shape = ask->shape;
-	const uint32_t chunks = shape->nstages / shape->width;
+	/* of fewer ranks a plan file has no lists */
+	const bool listed = hd_shape_order(shape) == HD_SHAPE_LISTED;
+	const uint32_t chunks = listed ? 1 : shape->nstages / shape->width;
 	struct driver *c = self;
 	const struct hd_pipes *had;
 	struct hd_view_shape even;
@@ -119,12 +132,13 @@ bool driver_fewer(void *self, const struct hd_fewer_ask *ask, struct hd_view_sha
 	if (shape->groups || hd_view_has_copies(shape) || hd_pipe_set_find(&c->pipes, shape, &had, NULL))
 		return false;
 	hd_view_shape(&even, ask->width, chunks, shape->place[shape->nstages - 1] == 0);
-	even.schedule = shape->schedule;
+	even.schedule = listed ? in_order(shape) : shape->schedule;
 	even.each = shape->each;
 	even.again = shape->again;
 	for (;; even.again = true) {
 		*fewer = even;
-		if (chunks == 1 && join(fewer, had, ask->lost) && has_room(c, fewer, ask))
+		if (chunks == 1 && had->shape.nstages == had->shape.width && join(fewer, had, ask->lost) &&
+			has_room(c, fewer, ask))
 			return true;
 		*fewer = even;
 		if (has_room(c, fewer, ask))

@@ -1,6 +1,8 @@
 #include "driver/driver_int.h"
 
+#include "pipeline/staged.h"
 #include "protocol/testing_coordinator.h"
+#include "run/pipes_listed.h"
 #include "worker/elastic.h"
 #include "driver/testing_run.h"
 
@@ -62,6 +64,43 @@ static void the_holder_of_a_shadow_has_the_stages_as_one(void **state)
 				"begins with %u", i, s, is.first[s]);
 	}
 	co_end(&at);
+	hd_pipe_set_finish(&c.pipes);
+	desk_close(&desk);
+}
+
+/* Of a plan file: of fewer ranks it has no lists, so they work in the order of 1f1b. */
+static void fewer_stages_than_a_plan_file_has_work_in_the_order_of_1f1b(void **state)
+{
+	struct hd_driver_spec spec = { .task = NULL };
+	struct driver c = { .spec = &spec };
+	struct hd_view_shape is;
+	struct hd_plan plan;
+	struct hd_schedule one;
+	struct hd_text text;
+	struct desk desk;
+
+	(void)state;
+	desk_open(&desk, "parallel: {mode: explicit, plan: a.plan}\ncomm: {sync: stages}\n"
+		"elastic: {redundancy: lazy}\n");
+	struct hd_job *job = desk.made.rig.job;
+	struct hd_arena *arena = &desk.made.rig.arena;
+	const struct hd_plan_job asks = { .nvns = job->nvns, .nchunks = 3, .nstages = 1 };
+	const struct hd_schedule_ask ask = { .name = "gpipe", .p = 3, .m = job->nvns };
+	assert_int_equal(hd_schedule_make(&one, &ask, arena, NULL), HD_OK);
+	assert_int_equal(hd_plan_staged(&plan, &asks, &one, 1, (uint32_t[]){ 0, 5, 11 }, HD_KEEPS_ALL, arena,
+		NULL), HD_OK);
+	plan.cause = "";
+	hd_text_init(&text, arena);
+	assert_int_equal(hd_plan_print(&plan, &text), HD_OK);
+	CHECK(hd_pipes_list(job, text.at, text.len, "a.plan", arena, &desk.diag) == HD_OK, "%s",
+		desk.diag.text);
+	spec.task = desk.made.rig.task;
+	CHECK(hd_pipe_set_init(&c.pipes, spec.task, &desk.diag) == HD_OK, "%s", desk.diag.text);
+	const struct hd_fewer_ask lost = { .shape = &c.pipes.first.shape, .lost = 2, .width = 2, .n = 2 };
+	assert_true(driver_fewer(&c, &lost, &is));
+	assert_string_equal(hd_schedule_kinds[hd_shape_order(&is)].name, "1f1b");
+	/* the holder of the lost stage's shadow has it and its own as one */
+	assert_true(hd_shape_redundancy(&is) == HD_REDUNDANCY_LAZY && is.nstages == 2 && is.first[1] == 11);
 	hd_pipe_set_finish(&c.pipes);
 	desk_close(&desk);
 }
@@ -142,6 +181,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_holder_of_a_shadow_has_the_stages_as_one),
+		cmocka_unit_test(fewer_stages_than_a_plan_file_has_work_in_the_order_of_1f1b),
 		cmocka_unit_test(what_a_worker_refused_is_proposed_no_more),
 		cmocka_unit_test(the_way_back_from_fewer_stages_is_told_from_other_changes),
 	};

@@ -6,6 +6,7 @@
 #include "base/json_writer.h"
 #include "run/ending.h"
 #include "run/identity.h"
+#include "run/pipes.h"
 #include "run/report.h"
 
 void launch_note(const struct hd_launch_spec *spec, const char *kind, const char *said, const char *kept)
@@ -47,6 +48,20 @@ static enum hd_err prove(const struct hd_launch *launch, struct hd_diag *diag)
 	return HD_OK;
 }
 
+/* Is the plan file one of this model? Before a worker starts. */
+static enum hd_err prove_lists(const struct hd_launch *launch, struct hd_diag *diag)
+{
+	struct hd_pipes pipes;
+	struct hd_arena arena;
+
+	if (!hd_job_is_listed(launch->job))
+		return HD_OK;
+	hd_arena_init(&arena, 0);
+	enum hd_err err = hd_pipes_make(&pipes, launch->task, &arena, diag);
+	hd_arena_finish(&arena);
+	return err;
+}
+
 enum hd_err hd_launch_open(struct hd_launch *launch, const struct hd_launch_spec *spec, struct hd_diag *diag)
 {
 	*launch = (struct hd_launch){ .spec = *spec };
@@ -59,6 +74,7 @@ enum hd_err hd_launch_open(struct hd_launch *launch, const struct hd_launch_spec
 		err = hd_task_create(&launch->task, launch->job, spec->fs, diag);
 	}
 	err = err || !spec->dir ? err : prove(launch, diag);
+	err = err ? err : prove_lists(launch, diag);
 	err = err ? err : launch_choose(launch, diag);
 	if (err)
 		hd_launch_close(launch);

@@ -1,5 +1,6 @@
 #include "engine/post.h"
 
+#include "pipeline/listed.h"
 #include "engine/testing_net.h"
 #include "engine/testing_stages.h"
 
@@ -124,6 +125,84 @@ static void a_worker_without_a_rank_takes_part_in_the_end_of_a_step(void **state
 	free(net);
 }
 
+/* By hand: stages 0 and 2 on the first rank, one virtual node after the other. */
+static void make_by_hand(struct hd_schedule *s, uint32_t nvns, struct hd_arena *arena)
+{
+	static const struct { uint8_t op, stage, rank; } order[] = { { HD_INS_F, 0, 0 }, { HD_INS_F, 1, 1 },
+		{ HD_INS_F, 2, 0 }, { HD_INS_B, 2, 0 }, { HD_INS_B, 1, 1 }, { HD_INS_I, 0, 0 },
+		{ HD_INS_W, 0, 0 } };
+
+	*s = (struct hd_schedule){ .heading = "", .list = hd_arena_take(arena, 2, sizeof *s->list),
+		.nranks = 2 };
+	for (uint32_t r = 0; r < 2; r++)
+		s->list[r].at = hd_arena_take(arena, nvns * 7, sizeof *s->list[r].at);
+	for (uint32_t v = 0; v < nvns; v++)
+		for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+			struct hd_ilist *l = &s->list[order[i].rank];
+			l->at[l->len++] = (struct hd_ins){ .op = order[i].op, .stage = order[i].stage,
+				.vn = v };
+		}
+	assert_int_equal(hd_schedule_infer(s, arena, NULL), HD_OK);
+}
+
+static void plan_by_hand(struct net *net)
+{
+	const struct hd_plan_job job = hd_worker_plan_job(net->one.worker);
+	struct hd_schedule pipeline[2];
+	struct hd_diag diag = { "" };
+	uint32_t first[3];
+
+	make_by_hand(&pipeline[0], job.nvns - job.nvns / 2, &net->one.arena);
+	make_by_hand(&pipeline[1], job.nvns / 2, &net->one.arena);
+	assert_int_equal(hd_graph_stages_balance(first, 3, &net->one.task->train, net->one.task->job->per_vn,
+		&net->one.arena, NULL), HD_OK);
+	CHECK(hd_plan_staged(&net->plan, &job, pipeline, 2, first, HD_KEEPS_ALL, &net->one.arena, &diag) ==
+		HD_OK, "%s", diag.text);
+}
+
+/* The pipelines of a plan file on fewer of them (pipeline/listed.h), as after a loss; fenced anywhere. */
+static void pipelines_of_a_file_on_fewer_have_the_bits_of_one_device(void **state)
+{
+	static const struct { struct hd_rig_kind kind; uint32_t d; } row[] = {
+		{ { "zb-v", 2, 2, 2, false, 1 }, 1 }, { { "1f1b", 2, 1, 3, true, 1 }, 2 },
+		{ { "dualpipev", 2, 2, 2, HD_KEEPS_AWAY, 1 }, 1 }, { { "by hand", 2, 2, 2, false, 1 }, 2 },
+		{ { "by hand", 2, 2, 2, false, 1 }, 1 } };
+	struct net *net = malloc(sizeof *net);
+
+	(void)state;
+	assert_non_null(net);
+	seed = 11;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const struct hd_rig_kind *k = &row[i].kind;
+		uint32_t share[3];
+		struct hd_listed listed;
+		struct hd_diag diag = { "" };
+		memset(net, 0, sizeof *net);
+		hd_rig_open(&net->one, hd_rig_gpt3, 26, 13, "optim: {kind: adamw, clip: 0.5}\n", 1);
+		net->nbuckets = hd_layout_nbuckets(&net->one.task->layout);
+		if (!strcmp(k->name, "by hand"))
+			plan_by_hand(net);
+		else
+			CHECK(hd_rig_staged(net->one.worker, net->one.task, k, &net->one.arena, &net->plan,
+				&diag) == HD_OK, "%s: %s", k->name, diag.text);
+		const struct hd_plan_job job = hd_worker_plan_job(net->one.worker);
+		CHECK(hd_listed_of(&listed, &net->plan, &net->one.arena, &diag) == HD_OK, "%s: %s", k->name,
+			diag.text);
+		for (uint32_t n = 0; n < row[i].d; n++)
+			share[n] = 13 / row[i].d + (n < 13 % row[i].d);
+		CHECK(hd_listed_plan(&net->plan, &listed, &job, share, row[i].d, &net->one.arena, &diag) ==
+			HD_OK, "%s: %s", k->name, diag.text);
+		assert_int_equal(net->plan.nranks, 2 * row[i].d);
+		add_workers(net, net->plan.nranks, 1, k->name);
+		for (int n = 0; n < STEPS; n++) {
+			net->fence_after = n ? 1 + draw(20) : 0;
+			step(net, k->name);
+		}
+		close_net(net);
+	}
+	free(net);
+}
+
 /* Anywhere in a step: whoever waits for mail ends, the state is that of the beginning, and what was on its
  * way does no harm. */
 static void a_fenced_step_ends_and_is_run_again(void **state)
@@ -209,6 +288,7 @@ int main(void)
 		cmocka_unit_test(each_stage_says_its_part_of_a_leaf),
 		cmocka_unit_test(ranks_of_several_devices_have_the_bits_of_one),
 		cmocka_unit_test(a_worker_without_a_rank_takes_part_in_the_end_of_a_step),
+		cmocka_unit_test(pipelines_of_a_file_on_fewer_have_the_bits_of_one_device),
 		cmocka_unit_test(a_fenced_step_ends_and_is_run_again),
 		cmocka_unit_test(a_fence_before_the_step_counts),
 		cmocka_unit_test(a_fence_of_an_earlier_epoch_does_nothing),

@@ -176,6 +176,8 @@ HD_MUST_USE enum hd_err hd_job_trains(const struct hd_job *job, struct hd_diag *
 bool hd_job_has_tensor(const struct hd_job *job);
 bool hd_job_has_depth(const struct hd_job *job);
 bool hd_job_has_stages(const struct hd_job *job);
+/* Do the lists of a plan file that was read say it (parallel.lists)? */
+bool hd_job_is_listed(const struct hd_job *job);
 /* Over workers: what mode: auto chose (parallel.settled); stages that are asked for, or were chosen. */
 bool hd_job_has_settled(const struct hd_job *job, struct hd_job_settled *settled);
 bool hd_job_has_pipes(const struct hd_job *job);

@@ -863,7 +863,15 @@ static void stages_go_over_workers_but_not_sharded(void **state)
 	must(SMALLEST "parallel: {mode: explicit, plan: a.plan}\n");
 	why.text[0] = '\0';
 	assert_int_equal(hd_job_spreads(&job, &why), HD_E_INVAL);
-	CHECK(strstr(why.text, "parallel.plan a.plan is for the devices of one process"), "%s", why.text);
+	CHECK(strstr(why.text, "scheduler's workers take parallel.mode: data, and no plan"), "%s", why.text);
+	assert_false(hd_job_is_listed(&job) || hd_job_has_stages(&job));
+	/* over workers its lists are in the job, and are of no use without the mode */
+	must(SMALLEST "parallel: {mode: explicit, plan: a.plan, lists: \"plan 0\\nstages 2\\n\"}\n");
+	assert_string_equal(hd_job_text(&job, HD_JOB_PAR_LISTS), "plan 0\nstages 2\n");
+	assert_true(hd_job_is_listed(&job) && hd_job_has_stages(&job) && hd_job_has_pipes(&job));
+	assert_int_equal(hd_job_spreads(&job, NULL), HD_OK);
+	must(SMALLEST "parallel: {lists: \"plan 0\\n\"}\n");
+	assert_false(hd_job_is_listed(&job) || hd_job_has_stages(&job));
 	must(SMALLEST "parallel: {mode: pipeline}\n");
 	job.value[HD_JOB_SLICES].i = 2;
 	why.text[0] = '\0';

@@ -83,6 +83,7 @@ X(COPIES,     "comm",  "copies",    INT,  0, "2",      "", 2, 64, "sharded: work
 
 X(PAR_MODE,   "parallel", "mode",   WORD, 0, "given",  "auto|data|pipeline|tensor|explicit|given", 0, 0, "how the model is spread over devices; auto: measured and chosen; explicit: by parallel.plan; given: stages or shared shards where another key asks for them, else data")
 X(PAR_PLAN,   "parallel", "plan",   TEXT, 0, "none",   "none", 0, 0, "a plan file, for mode explicit")
+X(PAR_LISTS,  "parallel", "lists",  TEXT, 0, "none",   "none", 0, 0, "the plan of parallel.plan as it was read when the run began over workers, written into the run: it goes before the file until parallel.plan is given again")
 X(PAR_PLANNER, "parallel", "planner", WORD, 0, "auto", "auto|pipedream|2bw|ptdp", 0, 0, "the planner of heddle plan")
 X(PAR_STAGES, "parallel", "stages", INT,  0, "auto",   "auto", 1, 4096, "parts that the model is cut into")
 X(PAR_SCHEDULE, "parallel", "schedule", TEXT, 0, "auto", "auto", 0, 0, "order of a pipeline's work: gpipe, 1f1b, zb-v, ... (heddle plan show --schedule help)")

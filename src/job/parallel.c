@@ -190,12 +190,17 @@ bool hd_job_has_depth(const struct hd_job *job)
 		asks(job, HD_JOB_PAR_COPIES);
 }
 
+bool hd_job_is_listed(const struct hd_job *job)
+{
+	return hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_EXPLICIT && !job->value[HD_JOB_PAR_LISTS].is_none;
+}
+
 bool hd_job_has_stages(const struct hd_job *job)
 {
 	static const enum hd_job_key keys[] = { HD_JOB_PAR_STAGES, HD_JOB_PAR_SCHEDULE, HD_JOB_PAR_CHUNKS,
 		HD_JOB_PAR_RECOMPUTE, HD_JOB_PAR_OFFLOAD, HD_JOB_PAR_TENSOR, HD_JOB_PAR_COPIES };
 	int64_t mode = hd_job_int(job, HD_JOB_PAR_MODE);
-	bool any = mode == HD_PAR_PIPELINE || mode == HD_PAR_TENSOR;
+	bool any = mode == HD_PAR_PIPELINE || mode == HD_PAR_TENSOR || hd_job_is_listed(job);
 
 	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
 		any |= (mode == HD_PAR_AUTO || mode == HD_PAR_GIVEN) && asks(job, keys[i]);
@@ -247,10 +252,10 @@ enum hd_err hd_job_spreads(const struct hd_job *job, struct hd_diag *diag)
 	struct hd_job_reader reader = { .job = &copy, .diag = diag };
 
 	hd_job_at(&reader, HD_JOB_PAR_PLAN);
-	if (!job->value[HD_JOB_PAR_PLAN].is_none)
+	if (!job->value[HD_JOB_PAR_PLAN].is_none && !hd_job_is_listed(job))
 		return hd_job_refuse(&reader,
-			"parallel.plan %s is for the devices of one process: `heddle run %s --devices N` "
-			"without --workers; workers take parallel.mode: data or pipeline, and no plan",
+			"parallel.plan %s is for `heddle run %s`, with --devices N or --workers N; a "
+			"scheduler's workers take parallel.mode: data, and no plan",
 			hd_job_text(job, HD_JOB_PAR_PLAN), job->file);
 	hd_job_at(&reader, HD_JOB_SLICES);
 	if (hd_job_has_stages(job) && hd_job_int(job, HD_JOB_SLICES) > 1)

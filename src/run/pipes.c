@@ -9,6 +9,7 @@
 #include "pipeline/redundancy.h"
 #include "run/kept_job.h"
 #include "run/kept_plan.h"
+#include "run/pipes_listed.h"
 #include "run/pipes_shadows.h"
 
 /* A schedule may need more virtual nodes than a pipeline's share has. */
@@ -168,6 +169,49 @@ static enum hd_err by_keys(struct hd_pipes *pipes, const struct hd_task *task, c
 	return err;
 }
 
+/* What no view can have. */
+static enum hd_err fits_views(const struct hd_listed *l, uint32_t groups, struct hd_diag *diag)
+{
+	if (l->t % groups)
+		return hd_fail(diag, HD_E_INVAL, "the plan has %u devices of a rank (tensor) on %u workers "
+			"(parallel.groups): the workers must divide the devices", l->t, groups);
+	if ((uint64_t)l->plan.nstages * groups > HD_STAGE_BITS || l->t / groups > UINT8_MAX)
+		return hd_fail(diag, HD_E_INVAL, "the plan has %u stages, each on %u workers; over workers "
+			"there are at most %d, of %d devices of a rank", l->plan.nstages, groups,
+			HD_STAGE_BITS / groups, UINT8_MAX);
+	return (uint64_t)l->plan.nranks * groups <= HD_VIEW_RANKS ? HD_OK : hd_fail(diag, HD_E_INVAL,
+		"the plan has %u ranks, each on %u workers; over workers there are at most %d",
+		l->plan.nranks, groups, HD_VIEW_RANKS / groups);
+}
+
+/* Rule 6. */
+static enum hd_err by_lists(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	const struct hd_job_value *groups = &task->job->value[HD_JOB_PAR_GROUPS];
+	const uint32_t n = groups->is_auto ? 1 : (uint32_t)groups->i;
+	struct hd_listed *l = hd_arena_take(arena, 1, sizeof *l);
+
+	if (!l)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the lists of a plan");
+	enum hd_err err = hd_pipes_listed(l, task->job, arena, diag);
+	err = err ? err : fits_views(l, n, diag);
+	if (err)
+		return err;
+	struct hd_pipes made = { .groups = n, .most = l->d,
+		.stages = { .schedule = HD_STAGES_LISTED, .p = l->p, .v = l->most, .d = 1, .t = l->t,
+			.groups = n, .delayed = l->plan.overlap, .listed = l },
+		.shape = { .nstages = l->plan.nstages * n, .width = l->p * n, .schedule = HD_SHAPE_LISTED,
+			.each = (uint8_t)(l->t > n ? l->t / n : 0), .groups = (uint8_t)(n > 1 ? n : 0) } };
+	hd_shape_make_redundant(&made.shape, (uint32_t)hd_job_int(task->job, HD_JOB_REDUNDANCY));
+	for (uint32_t i = 0; i < made.shape.nstages; i++)
+		made.shape.place[i] = (uint8_t)(l->place[i / n] * n + i % n);
+	err = cut(&made, task, l->plan.first, arena, diag);
+	if (!err)
+		*pipes = made;
+	return err;
+}
+
 static void say(struct hd_job *job, enum hd_job_key key, uint32_t i)
 {
 	job->value[key].is_auto = job->value[key].is_standard = false;
@@ -239,9 +283,27 @@ static enum hd_err as_asked(struct hd_pipes *pipes, const struct hd_task *of, co
 	return by_keys(pipes, task, first, arena, diag);
 }
 
+/* The job's plan file, with another redundancy or its ranks on another number of workers. */
+static enum hd_err as_listed(struct hd_pipes *pipes, const struct hd_task *of,
+	const struct hd_view_shape *shape, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_job job = *of->job;
+	struct hd_task task = *of;
+
+	if (!hd_job_is_listed(of->job) || hd_shape_redundancy(shape) >= HD_NREDUNDANCIES)
+		return hd_fail(diag, HD_E_INVAL,
+			"the stages are those of a plan file, and this job has none");
+	task.job = &job;
+	say(&job, HD_JOB_PAR_GROUPS, hd_view_groups(shape));
+	say_redundancy(&job, hd_shape_redundancy(shape));
+	return by_lists(pipes, &task, arena, diag);
+}
+
 enum hd_err hd_pipes_of_shape(struct hd_pipes *pipes, const struct hd_task *task,
 	const struct hd_view_shape *shape, struct hd_arena *arena, struct hd_diag *diag)
 {
+	if (shape->width && hd_shape_order(shape) == HD_SHAPE_LISTED)
+		return as_listed(pipes, task, shape, arena, diag);
 	const uint32_t n = hd_view_groups(shape), t = n * hd_view_each(shape),
 		shards = (uint32_t)hd_job_int(task->job, HD_JOB_SHARDS);
 	uint32_t known = 0;
@@ -272,6 +334,8 @@ enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, st
 	*pipes = (struct hd_pipes){ .stages.p = 0 };
 	if (!hd_job_has_pipes(job))
 		return HD_OK;
+	if (hd_job_is_listed(job))
+		return by_lists(pipes, task, arena, diag);
 	if (!hd_job_has_settled(job, &s) || (s.stages == 1 && !s.tensor))
 		return by_keys(pipes, task, NULL, arena, diag);
 	if (hd_schedule_kind_find(&kind, s.schedule, NULL))
@@ -546,6 +610,40 @@ static enum hd_err settle_groups(struct hd_job *job, uint32_t t, uint32_t ndevic
 	return put_number(value, n, arena, diag);
 }
 
+static enum hd_err lies_on(uint32_t ranks, uint32_t width, uint32_t most, struct hd_diag *diag)
+{
+	return (uint64_t)(ranks < width ? ranks : width) * most <= HD_MAX_PASSES ? HD_OK : hd_fail(diag,
+		HD_E_INVAL, "%u ranks of a worker with %u stages each: at most %d stages lie on one worker; "
+		"give it fewer devices, and the run more workers", ranks, most, HD_MAX_PASSES);
+}
+
+/* A run begins with all pipelines of its file; one that is resumed has what is left of its devices. */
+static enum hd_err settle_listed(struct hd_job *job, uint32_t nworkers, uint32_t ndevices,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_job_value *width = &job->value[HD_JOB_PAR_WIDTH];
+	struct hd_listed l;
+	enum hd_err err = hd_pipes_listed(&l, job, arena, diag);
+
+	if (err)
+		return err;
+	const uint32_t d = width->is_auto ? l.d : 1, need = d * l.p * l.t;
+	if ((uint64_t)nworkers * ndevices < need)
+		return hd_fail(diag, HD_E_INVAL,
+			"%u pipeline%s of the plan (parallel.plan) %s %u devices, and %u worker%s ha%s %u: "
+			"use --workers %u or more (those beyond the plan's %u devices wait), or "
+			"parallel.mode: pipeline without a plan", d, d == 1 ? "" : "s",
+			d == 1 ? "has" : "have", need, nworkers, nworkers == 1 ? "" : "s",
+			nworkers == 1 ? "s" : "ve",
+			nworkers * ndevices, (need + ndevices - 1) / ndevices, l.d * l.p * l.t);
+	err = settle_groups(job, l.t, ndevices, arena, diag);
+	if (err)
+		return err;
+	const uint32_t n = (uint32_t)job->value[HD_JOB_PAR_GROUPS].i;
+	err = lies_on(ndevices / (l.t / n), l.p * n, l.most, diag);
+	return err ? err : put_number(width, l.p, arena, diag);
+}
+
 enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndevices, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
@@ -554,18 +652,17 @@ enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndev
 
 	if (!hd_job_has_stages(job))
 		return HD_OK;
+	if (hd_job_is_listed(job))
+		return settle_listed(job, nworkers, ndevices, arena, diag);
 	const uint32_t all = nworkers * ndevices;
 	enum hd_err err = settle_tensor(job, ndevices, arena, diag);
 	err = err ? err : hd_run_stages(&s, job, all, all, diag);
 	err = err ? err : settle_groups(job, s.t, ndevices, arena, diag);
 	if (err)
 		return err;
-	const uint32_t n = (uint32_t)job->value[HD_JOB_PAR_GROUPS].i, ranks = ndevices / (s.t / n);
-	if ((uint64_t)(ranks < s.p * n ? ranks : s.p * n) * s.v > HD_MAX_PASSES)
-		return hd_fail(diag, HD_E_INVAL,
-			"%u ranks of a worker with %u stages each: at most %d stages lie on one worker; "
-			"give it fewer devices, and the run more workers", ranks, s.v, HD_MAX_PASSES);
-	return put_number(width, s.p, arena, diag);
+	const uint32_t n = (uint32_t)job->value[HD_JOB_PAR_GROUPS].i;
+	err = lies_on(ndevices / (s.t / n), s.p * n, s.v, diag);
+	return err ? err : put_number(width, s.p, arena, diag);
 }
 
 static bool set(const struct hd_job *job, int key) { return job->value[key].origin == HD_FROM_SET; }
@@ -639,6 +736,18 @@ static void leave_copies(struct hd_job *job)
 	*schedule = set(job, HD_JOB_PAR_SCHEDULE) ? *schedule : open;
 }
 
+/* From a plan file to pipelines that the keys ask for; the way back needs the file at every worker. */
+static bool leave_lists(struct hd_job *job)
+{
+	struct hd_job_value *lists = &job->value[HD_JOB_PAR_LISTS];
+
+	if (lists->is_none || hd_job_int(job, HD_JOB_PAR_MODE) != HD_PAR_PIPELINE)
+		return false;
+	lists->is_none = true;
+	lists->text = "none";
+	return true;
+}
+
 static enum hd_err refuse_key(int key, struct hd_diag *diag)
 {
 	if (key == HD_JOB_SHARDS || key == HD_JOB_SEQUENCE_SHARDS)
@@ -678,8 +787,9 @@ enum hd_err hd_pipes_change(struct hd_job *job, uint32_t width, uint32_t ndevice
 	static const struct hd_job_value open = { .is_auto = true, .text = "auto" };
 	struct hd_job_value *value = job->value;
 
+	const bool leaves = leave_lists(job);
 	for (int key = 0; key < HD_JOB_NKEYS; key++) {
-		bool any = !set(job, key);
+		bool any = !set(job, key) || (leaves && (key == HD_JOB_PAR_MODE || key == HD_JOB_PAR_PLAN));
 		for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
 			any |= key == (int)changes[i];
 		if (!any)
@@ -711,13 +821,16 @@ enum hd_err hd_pipes_keep_shape(struct hd_rundir *dir, const struct hd_job *job,
 {
 	static const struct hd_job_value open = { .is_auto = true, .text = "auto" };
 	enum { STAGES, WIDTH, CHUNKS };
-	/* one stage has no order of its own */
-	const bool staged = hd_run_stages_n(&pipes->stages) > 1;
+	/* one stage has no order of its own, and a plan file says it by itself */
+	const bool staged = hd_run_stages_n(&pipes->stages) > 1 && !pipes->stages.listed;
 	struct hd_kept_value value[] = { { HD_JOB_PAR_STAGES, open }, { HD_JOB_PAR_WIDTH, { .i = 0 } },
 		{ HD_JOB_PAR_CHUNKS, open },
 		{ HD_JOB_PAR_SCHEDULE, staged ? (struct hd_job_value){ .text = pipes->stages.schedule } :
 			open },
 		{ HD_JOB_PAR_REPLICAS, job->value[HD_JOB_PAR_REPLICAS] },
+		{ HD_JOB_PAR_MODE, job->value[HD_JOB_PAR_MODE] },
+		{ HD_JOB_PAR_PLAN, job->value[HD_JOB_PAR_PLAN] },
+		{ HD_JOB_PAR_LISTS, job->value[HD_JOB_PAR_LISTS] },
 		{ HD_JOB_PAR_TENSOR, job->value[HD_JOB_PAR_TENSOR] },
 		{ HD_JOB_PAR_GROUPS, job->value[HD_JOB_PAR_GROUPS] },
 		{ HD_JOB_PAR_RECOMPUTE, job->value[HD_JOB_PAR_RECOMPUTE] },
@@ -731,7 +844,8 @@ enum hd_err hd_pipes_keep_shape(struct hd_rundir *dir, const struct hd_job *job,
 	if (!err && staged && pipes->stages.t > 1 && hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_GIVEN)
 		err = put_number(&value[STAGES].value, hd_run_stages_n(&pipes->stages), arena, diag);
 	/* those of the schedule are left open: so another one has its own */
-	if (!err && pipes->stages.v != hd_schedule_kinds[hd_shape_order(&pipes->shape)].vmin)
+	if (!err && !pipes->stages.listed &&
+		pipes->stages.v != hd_schedule_kinds[hd_shape_order(&pipes->shape)].vmin)
 		err = put_number(&value[CHUNKS].value, pipes->stages.v, arena, diag);
 	for (size_t i = 0; i < sizeof value / sizeof *value; i++)
 		value[i].value.type = job->value[value[i].key].type;
@@ -742,6 +856,7 @@ enum hd_err hd_pipes_keep(struct hd_rundir *dir, const struct hd_job *job, struc
 	struct hd_diag *diag)
 {
 	const struct hd_kept_value value[] = { { HD_JOB_PAR_WIDTH, job->value[HD_JOB_PAR_WIDTH] },
+		{ HD_JOB_PAR_LISTS, job->value[HD_JOB_PAR_LISTS] },
 		{ HD_JOB_PAR_GROUPS, job->value[HD_JOB_PAR_GROUPS] },
 		{ HD_JOB_PAR_TENSOR, job->value[HD_JOB_PAR_TENSOR] } };
 

@@ -21,6 +21,10 @@
  *    as many on each (parallel.groups, kept as the width is). What a view counts as ranks and stages are then
  *    groups of ranks and what these run of a stage (graph/spread.h); `stages` says the ranks themselves.
  *
+ * 6. Where the job has the lists of a plan file (parallel.lists), that says stages, places, cuts and order,
+ *    and how many pipelines there are at most; fewer of them share its lists out (pipeline/listed.h). A shape
+ *    says so by its order; a job without the lists cannot have it.
+ *
  * Pure but for hd_pipes_keep() and hd_pipes_keep_shape(), which write the run's job. */
 #ifndef HD_RUN_PIPES_H
 #define HD_RUN_PIPES_H
@@ -44,8 +48,9 @@ struct hd_pipes {
 	uint64_t *bytes;                  /* [buckets.n] parameters and slots of each, in bytes */
 };
 
-/* What a shape's `schedule` says: the order of work, a row of pipeline/generate.h, and the redundancy. */
-enum { HD_SHAPE_ORDERS = 256 };
+/* What a shape's `schedule` says: the order of work, a row of pipeline/generate.h or the job's plan file, and
+ * the redundancy. */
+enum { HD_SHAPE_ORDERS = 256, HD_SHAPE_LISTED = HD_SHAPE_ORDERS - 1 };
 static inline uint32_t hd_shape_order(const struct hd_view_shape *shape)
 {
 	return shape->schedule % HD_SHAPE_ORDERS;
@@ -114,7 +119,7 @@ HD_MUST_USE enum hd_err hd_pipes_change(struct hd_job *job, uint32_t width, uint
  * lock (rundir.h). */
 HD_MUST_USE enum hd_err hd_pipes_keep_shape(struct hd_rundir *dir, const struct hd_job *job,
 	const struct hd_pipes *pipes, struct hd_arena *arena, struct hd_diag *diag);
-/* Writes the width that hd_pipes_settle() found there, under the same lock. */
+/* Writes the width that hd_pipes_settle() found there, and the plan that was read, under the same lock. */
 HD_MUST_USE enum hd_err hd_pipes_keep(struct hd_rundir *dir, const struct hd_job *job, struct hd_arena *arena,
 	struct hd_diag *diag);
 

@@ -218,6 +218,8 @@ static void say_stages(struct hd_text *text, const struct hd_plan *plan, const s
 		" with steps that overlap" : " drained each step", keeps_text(s));
 	if (s->delayed && !plan->overlap && s->drains)
 		hd_text_addf(text, " (%s)", s->drains);
+	if (s->listed && !hd_listed_is_whole(s->listed, s->share, s->d))
+		hd_text_addf(text, ", its %u pipelines shared out to %u", s->listed->d, s->d);
 	hd_text_addf(text, ": %u stages, %u pipeline%s of %u ", plan->nstages, s->d, s->d == 1 ? "" : "s",
 		s->p);
 	if (s->t > 1)
@@ -271,6 +273,18 @@ static enum hd_err make_pipelines(struct hd_schedule **pipeline, const struct hd
 			return err;
 	}
 	return HD_OK;
+}
+
+/* The plan of one step by its own lists or those of a schedule. */
+static enum hd_err make_plan(struct hd_plan *plan, const struct hd_run_stages *s, const uint32_t *first,
+	const uint8_t *keeps, const struct hd_plan_job *job, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_schedule *pipeline = NULL;
+
+	if (s->listed)
+		return hd_listed_plan(plan, s->listed, job, s->share, s->d, arena, diag);
+	enum hd_err err = make_pipelines(&pipeline, s, job, arena, diag);
+	return err ? err : hd_plan_staged_some(plan, job, pipeline, s->d, first, keeps, arena, diag);
 }
 
 static enum hd_err find_cuts(const uint32_t **first, const struct hd_run_stages *s, uint32_t nstages,
@@ -354,18 +368,14 @@ enum hd_err hd_run_stages_plan(struct hd_plan *plan, const struct hd_run_stages 
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_run_stages shape = *of, *s = &shape;
-	struct hd_schedule *pipeline = NULL;
-	const uint32_t *first = NULL;
+	const uint32_t n = hd_run_stages_n(s), *first = NULL;
 	uint8_t *keeps;
 	bool overlap = false;
-	enum hd_err err = make_pipelines(&pipeline, s, job, arena, diag);
+	enum hd_err err = find_keeps(&keeps, s, n, arena, diag);
 
-	err = err ? err : find_keeps(&keeps, s, pipeline[0].nstages, arena, diag);
-	err = err ? err : find_cuts(&first, s, pipeline[0].nstages, task, arena, diag);
-	err = err ? err : find_overlap(&overlap, &first, s, pipeline[0].nstages, task, arena, diag);
-	if (err)
-		return err;
-	err = hd_plan_staged_some(plan, job, pipeline, s->d, first, keeps, arena, diag);
+	err = err ? err : find_cuts(&first, s, n, task, arena, diag);
+	err = err ? err : find_overlap(&overlap, &first, s, n, task, arena, diag);
+	err = err ? err : make_plan(plan, s, first, keeps, job, arena, diag);
 	if (err)
 		return err;
 	plan->overlap = overlap;

@@ -11,16 +11,21 @@
  * 2. Over several workers the same stages are those of every view's pipelines (pipes.h).
  * 3. Where stages have copies (`copies`), a pipeline has a stage for each number, on so many ranks; p are its
  *    ranks, and the virtual nodes of a copy are neighbours (pipeline/lanes.h).
+ * 4. Where a plan file says the order (`listed`), over workers, it says stages, cuts and places, too: v is
+ *    what the rank with most stages has.
  *
  * Pure. */
 #ifndef HD_RUN_STAGES_H
 #define HD_RUN_STAGES_H
 
 #include "pipeline/generate.h"
+#include "pipeline/listed.h"
 #include "engine/worker.h"
 
+#define HD_STAGES_LISTED "file"           /* what stands for a schedule's name where a plan file says it */
+
 struct hd_run_stages {
-	const char *schedule;             /* of a row of hd_schedule_kinds */
+	const char *schedule;             /* of a row of hd_schedule_kinds, or HD_STAGES_LISTED */
 	uint32_t p, v, d, t;
 	uint32_t ncopies, copies[HD_JOB_MAX_STAGES];     /* rule 3; ncopies 0: a stage a device and chunk */
 	uint32_t groups;                  /* of a rank's devices, each on a worker (pipes.h); 0: one */
@@ -36,6 +41,7 @@ struct hd_run_stages {
 	const uint32_t *first;            /* [stages] nodes of the graph with which stages begin */
 	const uint32_t *share;            /* [d] virtual nodes of each pipeline */
 	const bool *again;                /* [stages] keeps its input alone */
+	const struct hd_listed *listed;   /* rule 4; NULL: a schedule of that name */
 	bool shared;                      /* over workers, whose buckets are of these cuts: none is moved */
 };
 
@@ -48,7 +54,8 @@ HD_MUST_USE enum hd_err hd_run_stages(struct hd_run_stages *stages, const struct
 /* Stages of a pipeline. */
 static inline uint32_t hd_run_stages_n(const struct hd_run_stages *stages)
 {
-	return stages->ncopies ? stages->ncopies : stages->p * stages->v;
+	return stages->listed ? stages->listed->plan.nstages : stages->ncopies ? stages->ncopies :
+		stages->p * stages->v;
 }
 /* What a generator is asked for, for a pipeline of m virtual nodes (generate.h). */
 struct hd_schedule_ask hd_run_stages_ask(const struct hd_run_stages *stages, uint32_t m);

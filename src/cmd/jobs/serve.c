@@ -31,6 +31,7 @@ static enum hd_err start(struct hd_cmd *cmd, struct hd_job *job, struct hd_rundi
 {
 	enum hd_err err = hd_session_devices(cmd, job, options);
 
+	err = err ? err : hd_drive_list(cmd, job);
 	err = err ? err : hd_job_spreads(job, &cmd->diag);
 	err = err ? err : hd_drive_spread(cmd, job, options);
 	err = err ? err : hd_drive_keep(cmd, job, dir);

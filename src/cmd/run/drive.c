@@ -6,11 +6,12 @@
 #include "run/fits.h"
 #include "run/kept_job.h"
 #include "run/pipes.h"
+#include "run/pipes_listed.h"
 #include "chaos/fault.h"
 #include "cmd/json_line.h"
 #include "cmd/run/detach.h"
 
-enum { DRIVE_ARGS = 16 };
+enum { DRIVE_ARGS = 16, HD_PLAN_FILE = 16 << 20 };
 
 enum hd_err hd_drive_fits(struct hd_cmd *cmd, struct hd_job *job, const struct hd_run_options *options,
 	uint32_t n)
@@ -26,6 +27,21 @@ enum hd_err hd_drive_workers(struct hd_cmd *cmd, uint32_t *n)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--workers is from 1 to %d", HD_LAUNCH_WORKERS);
 	*n = (uint32_t)asked;
 	return HD_OK;
+}
+
+enum hd_err hd_drive_list(struct hd_cmd *cmd, struct hd_job *job)
+{
+	const struct hd_job_value *plan = &job->value[HD_JOB_PAR_PLAN];
+	const bool given = plan->origin == HD_FROM_SET || plan->origin == HD_FROM_ENV;
+	uint8_t *bytes;
+	size_t len;
+
+	if (!cmd->args.has[HD_OPT_WORKERS] || hd_job_int(job, HD_JOB_PAR_MODE) != HD_PAR_EXPLICIT ||
+		(hd_job_is_listed(job) && !given))
+		return HD_OK;
+	enum hd_err err = hd_file_read_all(&cmd->fs, plan->text, &cmd->arena, HD_PLAN_FILE, &bytes, &len,
+		&cmd->diag);
+	return err ? err : hd_pipes_list(job, (const char *)bytes, len, plan->text, &cmd->arena, &cmd->diag);
 }
 
 enum hd_err hd_drive_spread(struct hd_cmd *cmd, struct hd_job *job, struct hd_run_options *options)

@@ -31,6 +31,9 @@ HD_MUST_USE enum hd_err hd_drive_fits(struct hd_cmd *cmd, struct hd_job *job,
 
 /* --workers: from 1 on, and as many as there may be. */
 HD_MUST_USE enum hd_err hd_drive_workers(struct hd_cmd *cmd, uint32_t *n);
+/* Of parallel.mode: explicit over --workers: its plan file, read into the job; one that the run has is read
+ * again where parallel.plan is given with -s or a variable. */
+HD_MUST_USE enum hd_err hd_drive_list(struct hd_cmd *cmd, struct hd_job *job);
 /* What each of --workers opens, and how stages lie over them: a worker of a pipeline has as many devices as
  * --devices says, one without. Nothing without --workers. */
 HD_MUST_USE enum hd_err hd_drive_spread(struct hd_cmd *cmd, struct hd_job *job,

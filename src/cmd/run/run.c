@@ -63,6 +63,7 @@ static enum hd_err take_options(struct hd_cmd *cmd, struct hd_job *job, struct h
 	const struct hd_job_value *plan = &job->value[HD_JOB_PAR_PLAN];
 	enum hd_err err = hd_job_trains(job, &cmd->diag);
 
+	err = err ? err : hd_drive_list(cmd, job);
 	err = err ? err : spreads(cmd, job);
 	err = err ? err : hd_drive_spread(cmd, job, options);
 	if (err)
@@ -75,8 +76,8 @@ static enum hd_err take_options(struct hd_cmd *cmd, struct hd_job *job, struct h
 	if (cmd->args.has[HD_OPT_STEPS] && !cmd->args.count[HD_OPT_STEPS])
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--steps is at least 1");
 	options->stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0;
-	options->map = cmd->args.has[HD_OPT_PLAN] ? cmd->args.text[HD_OPT_PLAN] : plan->is_none ? NULL :
-		plan->text;
+	options->map = cmd->args.has[HD_OPT_PLAN] ? cmd->args.text[HD_OPT_PLAN] :
+		plan->is_none || cmd->args.has[HD_OPT_WORKERS] ? NULL : plan->text;
 	options->stages = true;
 	options->replan = cmd->args.has[HD_OPT_REPLAN];
 	if (cmd->args.has[HD_OPT_SPEEDS])

@@ -1,0 +1,54 @@
+#include "run/pipes_listed.h"
+
+#include <string.h>
+
+#include "pipeline/staged.h"
+
+static enum hd_err read(struct hd_listed *listed, struct hd_plan *plan, const char *text, size_t len,
+	const char *file, const struct hd_job *job, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_diag why = { "" };
+	enum hd_err err = hd_plan_parse(plan, text, len, file, arena, diag);
+
+	if (err)
+		return err;
+	if (plan->nvns != job->nvns)
+		err = hd_fail(&why, HD_E_BADPLAN, "it is for %u virtual nodes, and the job has %u "
+			"(batch.virtual_nodes)", plan->nvns, job->nvns);
+	err = err ? err : hd_plan_check_file(plan, NULL, &why);
+	err = err ? err : hd_listed_of(listed, plan, arena, &why);
+	return err ? hd_fail(diag, err, "%s: %s", file, why.text) : HD_OK;
+}
+
+enum hd_err hd_pipes_listed(struct hd_listed *listed, const struct hd_job *job, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	const char *text = hd_job_text(job, HD_JOB_PAR_LISTS);
+	struct hd_plan plan;
+
+	return read(listed, &plan, text, strlen(text), "parallel.lists", job, arena, diag);
+}
+
+enum hd_err hd_pipes_list(struct hd_job *job, const char *text, size_t len, const char *file,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_job_value *lists = &job->value[HD_JOB_PAR_LISTS];
+	struct hd_listed listed;
+	struct hd_plan plan;
+	struct hd_text kept;
+	enum hd_err err = read(&listed, &plan, text, len, file, job, arena, diag);
+
+	if (err)
+		return err;
+	plan.number = 0;
+	plan.cause = "";
+	hd_text_init(&kept, arena);
+	if (hd_plan_print(&plan, &kept))
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the plan of a run");
+	if (kept.len > HD_PIPES_LISTS_BYTES)
+		return hd_fail(diag, HD_E_INVAL, "%s: the plan has %zu bytes; over workers it has at most "
+			"%d, since it travels with the job: name its order by parallel.schedule", file,
+			kept.len, HD_PIPES_LISTS_BYTES);
+	*lists = (struct hd_job_value){ .type = lists->type, .text = kept.at };
+	return HD_OK;
+}

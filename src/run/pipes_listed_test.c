@@ -1,0 +1,272 @@
+#include "run/pipes_listed.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "pipeline/generate.h"
+#include "pipeline/redundancy.h"
+#include "pipeline/staged.h"
+#include "engine/testing.h"
+#include "run/pipe_set.h"
+
+/* A plan file over workers: what a view of them does by it, and what is refused. */
+
+static const char gpt[] = "model: {use: builtin:gpt, shards: 2, args: {layers: 3, width: 16, heads: 2, "
+	"context: 8, vocab: 30}}\ndata: {kind: synthetic, count: 640}\n";
+
+struct made { struct hd_rig rig; struct hd_pipes pipes; struct hd_diag diag; struct hd_text text; };
+
+/* d pipelines of two ranks of t devices, cut before `cut`. */
+static const char *file_of(struct made *m, const char *name, uint32_t v, uint32_t d, uint32_t t,
+	uint32_t nvns, uint32_t cut)
+{
+	const struct hd_plan_job job = { .nvns = nvns, .nchunks = 3, .nstages = 1 };
+	const uint32_t first[] = { 0, cut, cut + 6, cut + 12 };
+	struct hd_schedule pipeline[4];
+	struct hd_plan plan;
+
+	for (uint32_t k = 0; k < d; k++) {
+		const struct hd_schedule_ask ask = { .name = name, .p = 2, .v = v,
+			.m = nvns / d + (k < nvns % d) };
+		assert_int_equal(hd_schedule_make(&pipeline[k], &ask, &m->rig.arena, NULL), HD_OK);
+	}
+	assert_int_equal(hd_plan_staged(&plan, &job, pipeline, d, first, HD_KEEPS_ALL, &m->rig.arena, NULL),
+		HD_OK);
+	assert_int_equal(hd_plan_widen(&plan, &job, t, NULL), HD_OK);
+	plan.number = 7;
+	plan.cause = "of a test";
+	hd_text_init(&m->text, &m->rig.arena);
+	assert_int_equal(hd_plan_print(&plan, &m->text), HD_OK);
+	return m->text.at;
+}
+
+static void begin(struct made *m, const char *more)
+{
+	char all[400];
+
+	*m = (struct made){ .pipes = { .most = 99 } };
+	snprintf(all, sizeof all, "parallel: {mode: explicit, plan: a.plan}\n%s", more ? more : "");
+	hd_rig_begin(&m->rig, gpt, 16, 8, all);
+}
+
+static enum hd_err list(struct made *m, const char *text)
+{
+	m->diag.text[0] = '\0';
+	return hd_pipes_list(m->rig.job, text, strlen(text), "a.plan", &m->rig.arena, &m->diag);
+}
+
+static void make(struct made *m, const char *text)
+{
+	CHECK(list(m, text) == HD_OK, "%s", m->diag.text);
+	CHECK(hd_task_create(&m->rig.task, m->rig.job, &m->rig.fs, &m->diag) == HD_OK, "%s", m->diag.text);
+	CHECK(hd_pipes_make(&m->pipes, m->rig.task, &m->rig.arena, &m->diag) == HD_OK, "%s", m->diag.text);
+}
+
+static void plan_of(struct made *m, uint32_t nworkers, struct hd_plan *plan)
+{
+	const struct hd_plan_job job = hd_plan_job_whole(8, m->rig.task->layout.nchunks);
+	struct hd_view view;
+
+	assert_true(hd_pipes_view(&view, &m->pipes, nworkers, 1, 8));
+	CHECK(hd_pipes_plan(plan, &m->pipes, &view, &job, m->rig.task, &m->rig.arena, &m->diag) == HD_OK,
+		"%s", m->diag.text);
+}
+
+static void a_view_of_all_pipelines_has_the_lists_of_the_file(void **state)
+{
+	struct hd_plan file, plan, fewer;
+	struct made m;
+
+	(void)state;
+	begin(&m, NULL);
+	const char *text = file_of(&m, "zb-v", 2, 2, 1, 8, 9);
+	assert_int_equal(hd_plan_parse(&file, text, strlen(text), "a.plan", &m.rig.arena, NULL), HD_OK);
+	make(&m, text);
+	assert_true(m.pipes.shape.nstages == 4 && m.pipes.shape.width == 2 && m.pipes.most == 2 &&
+		hd_shape_order(&m.pipes.shape) == HD_SHAPE_LISTED);
+	for (uint32_t s = 0; s < 4; s++)
+		assert_true(m.pipes.shape.first[s] == file.first[s] &&
+			m.pipes.shape.place[s] == (s == 1 || s == 2));
+	plan_of(&m, 4, &plan);
+	assert_true(plan.nchunks == m.rig.task->layout.nchunks && plan.worker[3] == 3);
+	for (uint32_t r = 0; r < 4; r++)
+		assert_true(plan.list[r].len == file.list[r].len && !memcmp(plan.list[r].at, file.list[r].at,
+			file.list[r].len * sizeof *file.list[r].at));
+	CHECK(strstr(plan.cause, "workers 0 1 2 3; file: 4 stages, 2 pipelines of 2 devices"), "%s",
+		plan.cause);
+	/* a fifth worker stands by, and of three one does */
+	plan_of(&m, 5, &plan);
+	assert_int_equal(plan.nranks, 4);
+	plan_of(&m, 3, &fewer);
+	assert_int_equal(fewer.nranks, 2);
+	CHECK(strstr(fewer.cause, "file, its 2 pipelines shared out to 1: 4 stages, 1 pipeline of 2 devices"),
+		"%s", fewer.cause);
+	hd_rig_close(&m.rig);
+}
+
+/* With any redundancy; of other stages it has no lists. */
+static void the_shape_of_a_file_is_known_to_its_job_alone(void **state)
+{
+	struct hd_pipe_set set;
+	const struct hd_pipes *found;
+	struct made m, other;
+
+	(void)state;
+	begin(&m, "comm: {sync: stages}\n");
+	make(&m, file_of(&m, "1f1b", 1, 2, 1, 8, 9));
+	assert_int_equal(hd_pipe_set_init(&set, m.rig.task, NULL), HD_OK);
+	struct hd_view_shape shape = set.first.shape;
+	hd_shape_make_redundant(&shape, HD_REDUNDANCY_LAZY);
+	CHECK(hd_pipe_set_find(&set, &shape, &found, &m.diag) == HD_OK, "%s", m.diag.text);
+	assert_true(found->buckets.shadows && !set.first.buckets.shadows && found->most == 2);
+	shape = set.first.shape;
+	shape.first[1]++;
+	assert_int_equal(hd_pipe_set_find(&set, &shape, &found, NULL), HD_E_INVAL);
+	/* fewer stages, of which a loss leaves a run that has shadows */
+	hd_view_shape(&shape, 2, 1, false);
+	while (strcmp(hd_schedule_kinds[shape.schedule].name, "gpipe") != 0)
+		shape.schedule++;
+	m.diag.text[0] = '\0';
+	CHECK(hd_pipe_set_find(&set, &shape, &found, &m.diag) == HD_OK, "%s", m.diag.text);
+	assert_string_equal(found->stages.schedule, "gpipe");
+
+	other = (struct made){ .pipes = { .most = 9 } };
+	hd_rig_begin(&other.rig, gpt, 16, 8, "parallel: {stages: 2}\n");
+	assert_int_equal(hd_task_create(&other.rig.task, other.rig.job, &other.rig.fs, NULL), HD_OK);
+	CHECK(hd_pipes_of_shape(&other.pipes, other.rig.task, &set.first.shape, &other.rig.arena,
+		&other.diag) == HD_E_INVAL && strstr(other.diag.text, "this job has none"), "%s",
+		other.diag.text);
+	hd_rig_close(&other.rig);
+	hd_pipe_set_finish(&set);
+	hd_rig_close(&m.rig);
+}
+
+/* A run begins with all of its pipelines, and goes on with one at least. */
+static void devices_are_counted_by_the_file(void **state)
+{
+	static const struct { uint32_t t, nworkers, ndevices; bool goes_on; uint32_t groups;
+		const char *words; } row[] = {
+		{ 1, 4, 1, false, 1, NULL }, { 1, 2, 2, false, 1, NULL }, { 1, 9, 1, false, 1, NULL },
+		{ 1, 3, 1, false, 0, "2 pipelines of the plan (parallel.plan) have 4 devices, and 3 workers "
+			"have 3: use --workers 4" },
+		{ 1, 1, 3, false, 0, "and 1 worker has 3: use --workers 2" },
+		{ 1, 3, 1, true, 1, NULL }, { 1, 1, 2, true, 1, NULL },
+		{ 1, 1, 1, true, 0, "1 pipeline of the plan (parallel.plan) has 2 devices" },
+		{ 2, 8, 1, false, 2, NULL }, { 2, 4, 2, false, 1, NULL }, { 2, 7, 1, false, 0, "have 8 devices" },
+		{ 2, 3, 3, false, 0, "a rank is 2 devices" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct made m;
+		begin(&m, NULL);
+		assert_int_equal(list(&m, file_of(&m, "1f1b", 1, 2, row[i].t, 8, 9)), HD_OK);
+		struct hd_job_value *width = &m.rig.job->value[HD_JOB_PAR_WIDTH];
+		width->is_auto = !row[i].goes_on;
+		enum hd_err err = hd_pipes_settle(m.rig.job, row[i].nworkers, row[i].ndevices, &m.rig.arena,
+			&m.diag);
+		CHECK(!err == !row[i].words && (!err || strstr(m.diag.text, row[i].words)), "row %zu: %s", i,
+			m.diag.text);
+		if (!err)
+			assert_true(width->i == 2 && !width->is_auto &&
+				m.rig.job->value[HD_JOB_PAR_GROUPS].i == row[i].groups);
+		hd_rig_close(&m.rig);
+	}
+}
+
+/* What lies over two workers is read from the same file. */
+static void devices_of_a_rank_lie_where_the_run_has_them(void **state)
+{
+	struct hd_plan plan;
+	struct made m;
+
+	(void)state;
+	begin(&m, NULL);
+	const char *text = file_of(&m, "1f1b", 1, 2, 2, 8, 9);
+	assert_int_equal(list(&m, text), HD_OK);
+	assert_int_equal(hd_pipes_settle(m.rig.job, 8, 1, &m.rig.arena, NULL), HD_OK);
+	make(&m, text);
+	assert_true(m.pipes.shape.nstages == 4 && m.pipes.shape.width == 4 && m.pipes.shape.groups == 2 &&
+		!m.pipes.shape.each && m.pipes.shape.place[2] == 2);
+	plan_of(&m, 8, &plan);
+	assert_true(plan.nranks == 8 && plan.groups == 2 && hd_plan_width(&plan) == 1);
+	hd_rig_close(&m.rig);
+}
+
+static void what_is_no_plan_for_workers_is_refused(void **state)
+{
+	struct made m;
+	char *text;
+
+	(void)state;
+	begin(&m, NULL);
+	CHECK(list(&m, "plan x\n") && strstr(m.diag.text, "a.plan"), "%s", m.diag.text);
+	assert_false(hd_job_is_listed(m.rig.job));
+	CHECK(list(&m, file_of(&m, "1f1b", 1, 2, 1, 9, 9)) == HD_E_BADPLAN &&
+		strstr(m.diag.text, "a.plan: it is for 9 virtual nodes, and the job has 8"), "%s",
+		m.diag.text);
+	/* what the checker finds */
+	text = (char *)(uintptr_t)file_of(&m, "1f1b", 1, 2, 1, 8, 9);
+	*strstr(text, "NORM") = 'X';
+	assert_true(list(&m, text) != HD_OK);
+	/* long comments are no part of a plan; a long plan is refused */
+	char *remark = hd_arena_take(&m.rig.arena, 2 * HD_PIPES_LISTS_BYTES + 8, 1);
+	memset(remark, '#', 2 * HD_PIPES_LISTS_BYTES);
+	snprintf(remark + HD_PIPES_LISTS_BYTES, HD_PIPES_LISTS_BYTES, "\n%s", file_of(&m, "1f1b", 1, 2, 1, 8,
+		9));
+	CHECK(list(&m, remark) == HD_OK, "%s", m.diag.text);
+	assert_true(hd_job_is_listed(m.rig.job));
+	/* of another model */
+	assert_int_equal(list(&m, file_of(&m, "1f1b", 1, 2, 1, 8, 900)), HD_OK);
+	assert_int_equal(hd_task_create(&m.rig.task, m.rig.job, &m.rig.fs, NULL), HD_OK);
+	m.pipes.most = 99;
+	assert_true(hd_pipes_make(&m.pipes, m.rig.task, &m.rig.arena, &m.diag) != HD_OK);
+	assert_true(*m.diag.text && !m.pipes.shape.nstages);
+	hd_rig_close(&m.rig);
+}
+
+static void put(struct hd_job *job, enum hd_job_key key, const char *text, int64_t i)
+{
+	struct hd_job_value *v = &job->value[key];
+
+	v->is_auto = v->is_standard = false;
+	v->is_none = !strcmp(text, "none");
+	v->text = text;
+	v->i = i;
+	v->origin = HD_FROM_SET;
+}
+
+/* While the run goes on the file may give way to keys, and no other file may come. */
+static void pipelines_by_keys_take_the_place_of_a_file(void **state)
+{
+	struct made m;
+
+	(void)state;
+	begin(&m, NULL);
+	make(&m, file_of(&m, "zb-v", 2, 2, 1, 8, 9));
+	put(m.rig.job, HD_JOB_PAR_PLAN, "b.plan", 0);
+	CHECK(hd_pipes_change(m.rig.job, 2, 1, &m.rig.arena, &m.diag) == HD_E_INVAL &&
+		strstr(m.diag.text, "parallel.plan does not change while a run goes on"), "%s", m.diag.text);
+	put(m.rig.job, HD_JOB_PAR_PLAN, "none", 0);
+	put(m.rig.job, HD_JOB_PAR_MODE, "pipeline", HD_PAR_PIPELINE);
+	put(m.rig.job, HD_JOB_PAR_SCHEDULE, "gpipe", 0);
+	m.diag.text[0] = '\0';
+	CHECK(hd_pipes_change(m.rig.job, 2, 1, &m.rig.arena, &m.diag) == HD_OK, "%s", m.diag.text);
+	assert_true(m.rig.job->value[HD_JOB_PAR_LISTS].is_none);
+	CHECK(hd_pipes_make(&m.pipes, m.rig.task, &m.rig.arena, &m.diag) == HD_OK, "%s", m.diag.text);
+	assert_true(m.pipes.shape.nstages == 2 && !m.pipes.stages.listed);
+	hd_rig_close(&m.rig);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_view_of_all_pipelines_has_the_lists_of_the_file),
+		cmocka_unit_test(the_shape_of_a_file_is_known_to_its_job_alone),
+		cmocka_unit_test(devices_are_counted_by_the_file),
+		cmocka_unit_test(devices_of_a_rank_lie_where_the_run_has_them),
+		cmocka_unit_test(what_is_no_plan_for_workers_is_refused),
+		cmocka_unit_test(pipelines_by_keys_take_the_place_of_a_file),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
