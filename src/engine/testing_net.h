@@ -289,13 +289,10 @@ static inline void check_roots(const struct net *net, uint32_t m)
 	assert_int_equal(at, hd_dist_nroots(w, 0));
 }
 
-static inline void sum_bucket(struct net *net, const struct roots *r, uint32_t b)
+/* At its owner alone. */
+static inline void fold_bucket(struct net *net, const struct roots *r, uint32_t b, uint32_t owner)
 {
-	uint32_t owner = draw(net->n);
-	while (net->at[owner].gone)
-		owner = (owner + 1) % net->n;
 	const struct hd_layout *layout = &net->one.task->layout;
-	const uint64_t bytes = hd_layout_bucket(layout, b).len * sizeof(float);
 	struct hd_worker *w = net->at[owner].worker;
 	const float *operand[(1 + MOST_PIECES) * MOST_ROOTS] = { NULL };
 	const struct hd_dist_fold fold = { b, operand };
@@ -315,6 +312,18 @@ static inline void sum_bucket(struct net *net, const struct roots *r, uint32_t b
 	}
 	CHECK(hd_dist_operands(w, r->node, r->stage, r->n, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_dist_fold(w, &fold, 1, &diag) == HD_OK, "%s", diag.text);
+}
+
+static inline void sum_bucket(struct net *net, const struct roots *r, uint32_t b)
+{
+	uint32_t owner = draw(net->n);
+	while (net->at[owner].gone)
+		owner = (owner + 1) % net->n;
+	const uint64_t bytes = hd_layout_bucket(&net->one.task->layout, b).len * sizeof(float);
+	struct hd_worker *w = net->at[owner].worker;
+	struct hd_diag diag = { "" };
+
+	fold_bucket(net, r, b, owner);
 	for (uint32_t m = 0; m < net->n; m++)
 		if (m != owner && !net->at[m].gone) {
 			memcpy(hd_dist_sum_at(net->at[m].worker, b), hd_dist_sum_at(w, b), bytes);
