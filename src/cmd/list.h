@@ -51,6 +51,7 @@
 	X(bench_step) \
 	X(bench_op) \
 	X(bench_allreduce) \
+	X(bench_functions) \
 	X(profile) \
 	X(plan_show) \
 	X(plan_check) \

@@ -13,6 +13,7 @@
 #include "daemon/daemon.h"
 #include "chaos/fault.h"
 #include "cmd/run/drive.h"
+#include "cmd/run/function.h"
 
 /* A worker of a run: joins, and joins again when the others went on without it. */
 
@@ -347,6 +348,8 @@ static enum hd_err verb_worker(struct hd_cmd *cmd)
 	struct hd_file lock = { 0 };
 	bool fenced = true;
 
+	if (cmd->args.has[HD_OPT_FUNCTION])
+		return hd_cmd_function(cmd);
 	if (!job || !post)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job");
 	if (!cmd->args.has[HD_OPT_JOIN])
@@ -403,8 +406,12 @@ const struct hd_verb hd_verb_worker = {
 		"the step at hand (exit 0; the run goes on); if it is withdrawn the worker joins again. -s "
 		"elastic.notice.source=ec2 names the source for this worker alone.\n"
 		"--wait 60s: a run that is not there yet is tried again for so long, in pauses of at "
-		"most 5 s.",
-	.opts = HD_OPTS(HD_OPT_JOIN, HD_OPT_WAIT_UP, HD_OPT_KEY, HD_OPT_LISTEN, HD_OPT_DEVICES,
+		"most 5 s.\n"
+		"--function=lambda, --function=pool: no run is joined; dense tasks are computed for their "
+		"owners, one invocation after the other of the runtime API that "
+		"AWS_LAMBDA_RUNTIME_API names.",
+	.opts = HD_OPTS(HD_OPT_JOIN, HD_OPT_FUNCTION, HD_OPT_WAIT_UP, HD_OPT_KEY, HD_OPT_LISTEN,
+		HD_OPT_DEVICES,
 		HD_OPT_THREADS, HD_OPT_PROFILE, HD_OPT_STEPS, HD_OPT_SLOW, HD_OPT_VN_TIME, HD_OPT_ISA,
 			HD_OPT_HOLD, HD_OPT_GOING, HD_OPT_SET),
 	.run = verb_worker, .test = "program_remote.sh",

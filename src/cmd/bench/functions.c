@@ -1,0 +1,250 @@
+/* bench functions: dense tasks on functions that fail, compared with this process. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "functions/trial.h"
+#include "cmd/json_line.h"
+#include "cmd/verbs.h"
+
+enum { TASKS = 100, SLOTS = 4, MEMORY_MB = 1769, ROWS = 64, IN = 64, OUT = 32 };
+#define LEASE_NS INT64_C(30000000000)
+#define PATIENCE_NS INT64_C(300000000000)
+
+/* What stands between the options and the trial. */
+struct hd_cmd_functions {
+	struct hd_cmd *cmd;
+	struct hd_fn_owner owner;
+	struct hd_fn_instances pool;
+	struct hd_fn_trial trial;
+	struct hd_fn_trial_spec spec;
+	struct hd_fn_faults faults;
+	struct hd_fn_price price;
+	char dir[64], listen[HD_ADDR_CAP];
+	FILE *log;
+	char *log_text;
+	size_t log_len;
+};
+
+static uint64_t count_of(const struct hd_cmd *cmd, enum hd_opt opt, uint64_t otherwise)
+{
+	return cmd->args.has[opt] ? cmd->args.count[opt] : otherwise;
+}
+
+static enum hd_err part_of(struct hd_cmd *cmd, enum hd_opt opt, double *out)
+{
+	struct hd_diag why = { "" };
+
+	if (cmd->args.has[opt] && hd_num_f64(cmd->args.text[opt], 0, 1, out, &why))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: %s; a part of all calls is right, as 0.05",
+			hd_opts[opt].name, why.text);
+	return HD_OK;
+}
+
+/* "0.05:10": a part of all calls, and how much longer they take. */
+static enum hd_err read_straggle(struct hd_cmd *cmd, struct hd_fn_faults *f)
+{
+	const char *text = cmd->args.text[HD_OPT_STRAGGLE], *colon = text ? strchr(text, ':') : NULL;
+	char part[32];
+
+	f->factor = 10;
+	if (!cmd->args.has[HD_OPT_STRAGGLE])
+		return HD_OK;
+	snprintf(part, sizeof part, "%.*s", (int)(colon ? colon - text : 31), text);
+	if (hd_num_f64(part, 0, 1, &f->straggle, NULL) || (colon && hd_num_f64(colon + 1, 1, 1000,
+		&f->factor, NULL)))
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--straggle %s: a part of all calls and a factor of 1 to 1000 are right, as "
+			"0.05:10", text);
+	return HD_OK;
+}
+
+static enum hd_err read_faults(struct hd_cmd *cmd, struct hd_fn_faults *f)
+{
+	f->seed = count_of(cmd, HD_OPT_FAULT_SEED, 0);
+	enum hd_err err = part_of(cmd, HD_OPT_KILL, &f->kill);
+	if (!err)
+		err = part_of(cmd, HD_OPT_DROP_RESPONSE, &f->drop);
+	if (!err)
+		err = part_of(cmd, HD_OPT_DUPLICATE, &f->duplicate);
+	return err ? err : read_straggle(cmd, f);
+}
+
+static enum hd_err read_price(struct hd_cmd *cmd, struct hd_fn_price *price)
+{
+	const char *name = cmd->args.has[HD_OPT_PRICE_FILE] ? cmd->args.text[HD_OPT_PRICE_FILE] : "2025";
+	const struct hd_fn_price_file *file = hd_fn_price_files;
+	uint8_t *bytes = NULL;
+	size_t len = 0;
+
+	while (file->name && strcmp(file->name, name) != 0)
+		file++;
+	if (file->name)
+		return hd_fn_price_read(name, file->text, strlen(file->text), "lambda-x86_64", &cmd->arena,
+			price,
+			&cmd->diag);
+	enum hd_err err = hd_file_read_all(&cmd->fs, name, &cmd->arena, HD_FN_PRICE_BYTES, &bytes, &len,
+		&cmd->diag);
+	return err ? err : hd_fn_price_read(name, (const char *)bytes, len, "lambda-x86_64", &cmd->arena,
+		price,
+		&cmd->diag);
+}
+
+static enum hd_err open_pool(struct hd_cmd_functions *b, uint32_t slots)
+{
+	static const char *const argv[] = { "/proc/self/exe", "worker", "--function=pool", "-q", NULL };
+	const struct hd_fn_instances_spec spec = { .argv = argv, .dir = b->dir, .slots = slots,
+		.memory_mb = MEMORY_MB, .share = 1, .faults = b->faults, .log = b->log,
+			.tag = HD_FN_OWNER_TAGS };
+	const struct hd_fn_invoker invoker = { &hd_fn_pool_ops, &b->pool };
+
+	enum hd_err err = hd_fn_instances_open(&b->pool, &spec, &b->owner.loop, &b->cmd->diag);
+	if (!err)
+		hd_fn_owner_calls(&b->owner, &invoker);
+	return err;
+}
+
+static void print_text(const struct hd_cmd_functions *b, int64_t before, int64_t after)
+{
+	const struct hd_fn_counts *n = &b->owner.board.count;
+	const struct hd_fn_trial *t = &b->trial;
+
+	printf("tasks      %u, %u with the bits of this process; %llu committed by functions, %llu run "
+		"here\n",
+		b->spec.ntasks, t->equal, (unsigned long long)n->accepted, (unsigned long long)n->here);
+	printf("attempts   %llu, %llu duplicates (at most 5 %%), %llu failed, %llu ALREADY, %llu refused "
+		"at HELLO\n",
+		(unsigned long long)n->attempts, (unsigned long long)n->duplicates,
+			(unsigned long long)n->failures,
+		(unsigned long long)n->already, (unsigned long long)b->owner.refused);
+	printf("time       %.1f ms here, %.1f ms on functions; one task, warm: %.3f ms\n",
+		(double)t->here_ns * 1e-6, (double)t->there_ns * 1e-6, (double)t->trip_ns * 1e-6);
+	printf("ledger     %llu calls, %lld nano-dollars by answers, %lld by the log (prices of %s, "
+		"emulated)\n",
+		(unsigned long long)b->owner.bill.ncalls, (long long)before, (long long)after, b->price.date);
+}
+
+static void print_json(struct hd_cmd_functions *b, int64_t before, int64_t after, uint64_t estimated)
+{
+	const struct hd_fn_counts *n = &b->owner.board.count;
+	struct hd_json_line line;
+	struct hd_json_writer *w = hd_json_line_open(b->cmd, &line);
+
+	hd_json_put_i64(w, "tasks", b->spec.ntasks);
+	hd_json_put_i64(w, "equal", b->trial.equal);
+	hd_json_put_i64(w, "accepted", (int64_t)n->accepted);
+	hd_json_put_i64(w, "here", (int64_t)n->here);
+	hd_json_put_i64(w, "attempts", (int64_t)n->attempts);
+	hd_json_put_i64(w, "duplicates", (int64_t)n->duplicates);
+	hd_json_put_i64(w, "failures", (int64_t)n->failures);
+	hd_json_put_i64(w, "already", (int64_t)n->already);
+	hd_json_put_i64(w, "refused", (int64_t)b->owner.refused);
+	hd_json_put_f64(w, "here_ms", (double)b->trial.here_ns * 1e-6);
+	hd_json_put_f64(w, "functions_ms", (double)b->trial.there_ns * 1e-6);
+	hd_json_put_f64(w, "trip_ms", (double)b->trial.trip_ns * 1e-6);
+	hd_json_put_i64(w, "calls", (int64_t)b->owner.bill.ncalls);
+	hd_json_put_i64(w, "estimated", (int64_t)estimated);
+	hd_json_put_i64(w, "nano_usd_answers", before);
+	hd_json_put_i64(w, "nano_usd", after);
+	hd_json_put_text(w, "prices", b->price.date);
+	hd_json_line_print(&line);
+}
+
+/* The log takes the place of estimates; then what is said. */
+static enum hd_err say(struct hd_cmd_functions *b)
+{
+	struct hd_fn_bill *bill = &b->owner.bill;
+	int64_t before = hd_fn_bill_nano(bill);
+	uint64_t estimated = bill->nestimated, added = 0;
+	uint8_t *log = NULL;
+	size_t len = 0;
+
+	enum hd_err err = hd_file_read_all(&b->cmd->fs, b->log_text, &b->cmd->arena, 64 << 20, &log, &len,
+		&b->cmd->diag);
+	if (!err)
+		err = hd_fn_bill_settle(bill, (const char *)log, len, &added, &b->cmd->diag);
+	if (err)
+		return err;
+	if (b->cmd->args.has[HD_OPT_JSON])
+		print_json(b, before, hd_fn_bill_nano(bill), estimated);
+	else
+		print_text(b, before, hd_fn_bill_nano(bill));
+	return b->trial.equal == b->spec.ntasks ? HD_OK : hd_fail(&b->cmd->diag, HD_E_INTEGRITY,
+		"%u of %u tasks have other bits on functions", b->spec.ntasks - b->trial.equal,
+			b->spec.ntasks);
+}
+
+static enum hd_err run(struct hd_cmd_functions *b)
+{
+	struct hd_cmd *cmd = b->cmd;
+	uint32_t slots = (uint32_t)count_of(cmd, HD_OPT_SLOTS, SLOTS);
+	const struct hd_fn_owner_spec spec = { .clock = &cmd->clock, .listen = b->listen,
+		.ntasks = b->spec.ntasks,
+		.slots = slots, .lease_ns = LEASE_NS, .memory_mb = MEMORY_MB, .seed = b->faults.seed,
+		.price = b->price };
+
+	b->log = fopen(b->log_text, "w");
+	if (!b->log)
+		return hd_fail(&cmd->diag, HD_E_IO, "cannot write %s", b->log_text);
+	enum hd_err err = hd_fn_owner_open(&b->owner, &spec, &cmd->diag);
+	if (!err)
+		err = open_pool(b, slots);
+	if (!err)
+		err = hd_fn_trial_run(&b->owner, &b->spec, &b->trial, &cmd->diag);
+	hd_fn_instances_close(&b->pool);
+	fclose(b->log);
+	return err ? err : say(b);
+}
+
+static enum hd_err verb_bench_functions(struct hd_cmd *cmd)
+{
+	struct hd_cmd_functions *b = hd_arena_take(&cmd->arena, 1, sizeof *b);
+	struct hd_proc_self self;
+	char log[96];
+
+	if (!b)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a benchmark");
+	hd_proc_self(&self);
+	b->cmd = cmd;
+	snprintf(b->dir, sizeof b->dir, "/tmp/heddle-functions-%u", self.pid);
+	snprintf(b->listen, sizeof b->listen, "unix:%s/owner", b->dir);
+	snprintf(log, sizeof log, "%s/log", b->dir);
+	b->log_text = cmd->args.has[HD_OPT_OUTPUT] ? (char *)(uintptr_t)cmd->args.text[HD_OPT_OUTPUT] : log;
+	b->spec = (struct hd_fn_trial_spec){ .ntasks = (uint32_t)count_of(cmd, HD_OPT_COUNT_, TASKS),
+		.rows = ROWS,
+		.in = IN, .out = OUT, .seed = count_of(cmd, HD_OPT_FAULT_SEED, 0), .patience_ns = PATIENCE_NS,
+		.kernels = cmd->args.has[HD_OPT_ISA] ? cmd->args.text[HD_OPT_ISA] : "portable" };
+	if (!b->spec.ntasks || b->spec.ntasks > 100000)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--count: 1 to 100000 tasks are right");
+	enum hd_err err = read_faults(cmd, &b->faults);
+	if (!err)
+		err = read_price(cmd, &b->price);
+	if (!err)
+		err = hd_fs_mkdir(&cmd->fs, b->dir, &cmd->diag);
+	if (err)
+		return err;
+	err = run(b);
+	hd_fn_owner_close(&b->owner);
+	(void)!hd_fs_remove_tree(&cmd->fs, b->dir, NULL);
+	return err;
+}
+
+const struct hd_verb hd_verb_bench_functions = {
+	.name = "bench functions", .args = "", .npos_min = 0, .npos_max = 0,
+	.about = "dense tasks on function workers that fail, compared with this process",
+	.more =
+		"A pool of --slots processes (heddle worker --function=pool) gets --count tasks, each a "
+		"layer with "
+		"its gradient. Calls fail by draws of --seed: --kill 0.05 ends a process in its task, "
+		"--straggle "
+		"0.05:10 lets one take ten times as long, --drop-response 0.02 loses an answer, "
+		"--duplicate 0.02 "
+		"gives an event out twice. All outputs must have the bits of a run in this process (else "
+		"exit 5), "
+		"each task counts once; lines REPORT of the pool go to -o FILE; the ledger is their sum.\n"
+		"Kernels are those of --isa (default: portable). Prices: --price 2020, 2021, 2025 or a file. "
+		"Bills are emulated: a pool costs nothing.",
+	.opts = HD_OPTS(HD_OPT_COUNT_, HD_OPT_SLOTS, HD_OPT_KILL, HD_OPT_STRAGGLE, HD_OPT_DROP_RESPONSE,
+		HD_OPT_DUPLICATE, HD_OPT_FAULT_SEED, HD_OPT_ISA, HD_OPT_PRICE_FILE, HD_OPT_OUTPUT),
+	.run = verb_bench_functions, .test = "program_functions.sh",
+};

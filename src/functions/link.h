@@ -1,0 +1,44 @@
+/* link.h -- a connection that a function worker makes and waits on: plain, or TLS 1.3 by its token.
+ *
+ * Every wait ends: at its deadline [HD_E_AGAIN], at the peer's end [HD_E_PEERLOST], or when this process is
+ * asked to stop, where the caller wants that [HD_E_INTERRUPT].
+ *
+ * Ownership: open/close in the caller's memory, which does not move. Threads: one. */
+#ifndef HD_FUNCTIONS_LINK_H
+#define HD_FUNCTIONS_LINK_H
+
+#include "sys/crypto_tls.h"
+#include "sys/loop.h"
+#include "functions/event.h"
+
+/* One connection. */
+struct hd_fn_link {
+	struct hd_loop loop;
+	struct hd_net net;
+	struct hd_sock sock;
+	struct hd_tls_realm realm;
+	struct hd_tls tls;
+	bool secure, stops;               /* stops: a signal ends its waits */
+};
+
+/* The identity that TLS names, of a task and an attempt, and back. */
+void hd_fn_identity(const struct hd_fn_ticket *ticket, char identity[HD_TLS_IDENTITY]);
+/* False: it is none. */
+bool hd_fn_identity_read(const char *identity, struct hd_hash *task, uint32_t *attempt);
+
+/* `event` NULL: plain. Else TLS where it says so, by its token. */
+HD_MUST_USE enum hd_err hd_fn_link_open(struct hd_fn_link *link, struct hd_clock *clock, const char *addr,
+	const struct hd_fn_event *event, int64_t until_ns, struct hd_diag *diag);
+/* Takes zeroed and closed ones. */
+void hd_fn_link_close(struct hd_fn_link *link);
+/* All of it. */
+HD_MUST_USE enum hd_err hd_fn_link_send(struct hd_fn_link *link, const void *bytes, size_t len,
+	int64_t until_ns, struct hd_diag *diag);
+/* 1 to cap bytes; *got 0: the peer's orderly end. */
+HD_MUST_USE enum hd_err hd_fn_link_some(struct hd_fn_link *link, void *bytes, size_t cap, size_t *got,
+	int64_t until_ns, struct hd_diag *diag);
+/* Exactly so many. */
+HD_MUST_USE enum hd_err hd_fn_link_recv(struct hd_fn_link *link, void *bytes, size_t len, int64_t until_ns,
+	struct hd_diag *diag);
+
+#endif

@@ -1,0 +1,336 @@
+#include "functions/owner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "functions/dense.h"
+#include "functions/trial.h"
+#include "tests/check.h"
+
+/* An owner with one task, calls that go nowhere, and workers played by hand over a Unix socket. */
+struct bench {
+	struct hd_clock clock;
+	struct hd_fn_owner owner;
+	struct hd_fn_work work;
+	float x[8], y[8];
+	void *at[2];
+	struct hd_fn_job job;
+	char dir[32], event[HD_FN_EVENT_BYTES];
+	struct hd_fn_event last;          /* that was called with */
+	uint32_t ncalls;
+};
+
+static enum hd_err keep_event(void *self, uint64_t call, const char *event, size_t len, int64_t deadline_ns,
+	struct hd_diag *diag)
+{
+	struct bench *b = self;
+	struct hd_arena arena;
+
+	(void)call, (void)deadline_ns;
+	hd_arena_init(&arena, 1 << 20);
+	enum hd_err err = hd_fn_event_read(event, len, &arena, &b->last, diag);
+	hd_arena_finish(&arena);
+	b->ncalls++;
+	return err;
+}
+
+static void no_event(void *self, const struct hd_loop_event *event) { (void)self, (void)event; }
+static int64_t no_tick(void *self, int64_t now_ns) { (void)self, (void)now_ns; return INT64_MAX; }
+static bool no_end(void *self, struct hd_fn_called *called) { (void)self, (void)called; return false; }
+
+static void turn(struct bench *b)
+{
+	uint32_t here;
+
+	assert_int_equal(hd_fn_owner_turn(&b->owner, 0, false, &here, NULL), HD_OK);
+}
+
+static struct bench *begin(void)
+{
+	static const struct hd_fn_invoker_ops ops = { "kept", keep_event, no_event, no_tick, no_end };
+	static const char text[] = "graph t\ninput x f32 [*,4]\n%0 = act x act=relu\noutput y %0\n";
+	static struct bench b;
+	char listen[64];
+
+	memset(&b, 0, sizeof b);
+	snprintf(b.dir, sizeof b.dir, "/tmp/heddle-owner-XXXXXX");
+	assert_non_null(mkdtemp(b.dir));
+	snprintf(listen, sizeof listen, "unix:%s/o", b.dir);
+	hd_clock_real(&b.clock);
+	const struct hd_fn_owner_spec spec = { .clock = &b.clock, .listen = listen, .ntasks = 4, .slots = 2,
+		.lease_ns = INT64_C(600000000000), .price = { .ntiers = 1, .granularity_ms = 1 } };
+	assert_int_equal(hd_fn_owner_open(&b.owner, &spec, NULL), HD_OK);
+	const struct hd_fn_invoker invoker = { &ops, &b };
+	hd_fn_owner_calls(&b.owner, &invoker);
+	b.work = (struct hd_fn_work){ .kernels = "portable", .rows = 2, .ntensors = 2, .text = text,
+		.text_len = sizeof text - 1 };
+	b.work.tensor[0] = (struct hd_fn_tensor){ .name = "x", .dtype = HD_F32, .rank = 2, .dim = { 2, 4 } };
+	b.work.tensor[1] = (struct hd_fn_tensor){ .name = "y", .is_output = true, .dtype = HD_F32, .rank = 2,
+		.dim = { 2, 4 } };
+	b.at[0] = b.x;
+	b.at[1] = b.y;
+	b.job = (struct hd_fn_job){ &b.work, b.at, 0 };
+	for (int i = 0; i < 8; i++)
+		b.y[i] = -7;
+	assert_int_equal(hd_fn_owner_submit(&b.owner, &b.job, 1, NULL), HD_OK);
+	turn(&b);
+	assert_int_equal(b.ncalls, 1);
+	return &b;
+}
+
+static void end(struct bench *b)
+{
+	hd_fn_owner_close(&b->owner);
+	assert_int_equal(rmdir(b->dir), 0);
+}
+
+/* ---- a worker by hand ---- */
+
+static struct hd_sock call_owner(struct bench *b)
+{
+	struct hd_sock sock = { 0 };
+
+	assert_int_equal(hd_sock_connect(&b->owner.net, b->owner.listener.addr, &sock, NULL), HD_OK);
+	return sock;
+}
+
+static void send_bytes(struct bench *b, struct hd_sock *sock, const void *bytes, size_t len)
+{
+	size_t put = 0;
+
+	assert_int_equal(hd_sock_write(sock, bytes, len, &put, NULL), HD_OK);
+	assert_int_equal(put, len);
+	for (int i = 0; i < 3; i++)
+		turn(b);
+}
+
+static void send_one(struct bench *b, struct hd_sock *sock, enum hd_fn_frame_type type, const void *payload,
+	size_t len)
+{
+	uint8_t bytes[HD_FN_FRAME + HD_FN_HELLO_BYTES];
+
+	hd_fn_frame_put(type, payload, len, bytes);
+	memcpy(bytes + HD_FN_FRAME, payload, len);
+	send_bytes(b, sock, bytes, HD_FN_FRAME + len);
+}
+
+static void hello_as(struct bench *b, struct hd_sock *sock, const struct hd_fn_event *event)
+{
+	const struct hd_fn_hello hello = { .task = event->ticket.task, .attempt = event->ticket.attempt,
+		.token = event->token };
+	char bytes[HD_FN_HELLO_BYTES];
+	struct hd_text text;
+
+	hd_text_fixed(&text, bytes, sizeof bytes);
+	hd_fn_hello_put(&hello, &text);
+	send_one(b, sock, HD_FN_HELLO, text.at, text.len);
+}
+
+/* The type of the first frame that came, and of a REPLY what it says; 0: it is ended, -1: nothing came. */
+static int heard(struct hd_sock *sock, int *reply)
+{
+	uint8_t bytes[4096];
+	struct hd_fn_frame frame;
+	size_t got = 0;
+	enum hd_err err = hd_sock_read(sock, bytes, sizeof bytes, &got, NULL);
+
+	if (err == HD_E_AGAIN)
+		return -1;
+	if (err || !got)
+		return 0;
+	assert_int_equal(hd_fn_frame_get(bytes, &frame, NULL), HD_OK);
+	*reply = frame.type == HD_FN_REPLY ? bytes[HD_FN_FRAME] : 0;
+	return (int)frame.type;
+}
+
+static void send_result(struct bench *b, struct hd_sock *sock, const float y[8])
+{
+	uint8_t bytes[12 + 32];
+	const struct hd_fn_rows rows = { .tensor = 1, .first = 0, .n = 2 };
+
+	hd_fn_rows_put(&rows, bytes);
+	memcpy(bytes + 12, y, 32);
+	send_one(b, sock, HD_FN_RESULT, bytes, sizeof bytes);
+}
+
+static void send_commit(struct bench *b, struct hd_sock *sock, const float y[8])
+{
+	const struct hd_fn_commit commit = { hd_hash(y, 32), 1 };
+	uint8_t bytes[24];
+
+	hd_fn_commit_put(&commit, bytes);
+	send_one(b, sock, HD_FN_COMMIT, bytes, sizeof bytes);
+}
+
+static void outputs_are_written_at_the_commit_and_once(void **state)
+{
+	const float y[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	struct bench *b = begin();
+	struct hd_sock sock = call_owner(b), again = call_owner(b);
+	int reply = 0;
+
+	(void)state;
+	hello_as(b, &sock, &b->last);
+	assert_int_equal(heard(&sock, &reply), HD_FN_WORK);
+	hello_as(b, &again, &b->last);            /* the token is used */
+	assert_int_equal(heard(&again, &reply), HD_FN_REPLY);
+	assert_int_equal(reply, HD_FN_REFUSED);
+	assert_int_equal(heard(&again, &reply), 0);
+	send_result(b, &sock, y);
+	assert_true(b->y[0] < 0 && hd_fn_owner_left(&b->owner) == 1);
+	send_commit(b, &sock, y);
+	assert_int_equal(heard(&sock, &reply), HD_FN_REPLY);
+	assert_int_equal(reply, HD_FN_ACCEPTED);
+	assert_memory_equal(b->y, y, sizeof y);
+	assert_int_equal(hd_fn_owner_left(&b->owner), 0);
+	assert_int_equal(b->owner.refused, 1);
+	hd_sock_close(&sock);
+	hd_sock_close(&again);
+	end(b);
+}
+
+/* Whatever is wrong with a token, no work and no input is given out. */
+static void forged_tokens_get_no_work(void **state)
+{
+	(void)state;
+	for (int k = 0; k < 4; k++) {
+		struct bench *b = begin();
+		struct hd_fn_event forged = b->last;
+		struct hd_sock sock = call_owner(b);
+		int reply = 0;
+		if (k == 0) forged.token.byte[31] ^= 1;
+		if (k == 1) forged.ticket.attempt++;
+		if (k == 2) forged.ticket.task.byte[0] ^= 1;
+		if (k == 3) forged.ticket.task.byte[8] ^= 1;
+		hello_as(b, &sock, &forged);
+		assert_int_equal(heard(&sock, &reply), HD_FN_REPLY);
+		assert_int_equal(reply, HD_FN_REFUSED);
+		assert_int_equal(heard(&sock, &reply), 0);
+		hd_sock_close(&sock);
+		end(b);
+	}
+}
+
+static void a_digest_of_other_bytes_is_refused(void **state)
+{
+	const float y[8] = { 1, 2, 3, 4, 5, 6, 7, 8 }, z[8] = { 1, 2, 3, 4, 5, 6, 7, 9 };
+	struct bench *b = begin();
+	struct hd_sock sock = call_owner(b);
+	int reply = 0;
+
+	(void)state;
+	hello_as(b, &sock, &b->last);
+	assert_int_equal(heard(&sock, &reply), HD_FN_WORK);
+	send_result(b, &sock, y);
+	send_commit(b, &sock, z);
+	assert_int_equal(heard(&sock, &reply), HD_FN_REPLY);
+	assert_int_equal(reply, HD_FN_REFUSED);
+	assert_true(b->y[0] < 0);
+	assert_int_equal(hd_fn_owner_left(&b->owner), 1);
+	hd_sock_close(&sock);
+	end(b);
+}
+
+/* Frames that are not due, cut or no frames end the connection; nothing is written. */
+static void what_is_not_due_ends_the_connection(void **state)
+{
+	const float y[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+
+	(void)state;
+	for (int k = 0; k < 5; k++) {
+		struct bench *b = begin();
+		struct hd_sock sock = call_owner(b);
+		int reply = 0;
+		if (k > 1) {
+			hello_as(b, &sock, &b->last);
+			assert_int_equal(heard(&sock, &reply), HD_FN_WORK);
+		}
+		switch (k) {
+		case 0: send_bytes(b, &sock, "GET / HTTP/1.1\r\n\r\n", 18); break;
+		case 1: send_commit(b, &sock, y); break;
+		case 2: send_commit(b, &sock, y); break;          /* before its rows */
+		case 3: send_result(b, &sock, y); send_result(b, &sock, y); break;
+		default: hello_as(b, &sock, &b->last); break;
+		}
+		assert_int_equal(heard(&sock, &reply), 0);
+		assert_true(b->y[0] < 0);
+		hd_sock_close(&sock);
+		end(b);
+	}
+}
+
+static void a_forgotten_task_is_stale(void **state)
+{
+	const float y[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	struct bench *b = begin();
+	struct hd_sock sock = call_owner(b);
+	int reply = 0;
+
+	(void)state;
+	hello_as(b, &sock, &b->last);
+	assert_int_equal(heard(&sock, &reply), HD_FN_WORK);
+	assert_int_equal(hd_fn_owner_submit(&b->owner, &b->job, 1, NULL), HD_OK);
+	send_result(b, &sock, y);
+	assert_int_equal(heard(&sock, &reply), HD_FN_REPLY);
+	assert_int_equal(reply, HD_FN_STALE);
+	assert_true(b->y[0] < 0);
+	hd_sock_close(&sock);
+	end(b);
+}
+
+/* ---- tasks that are none ---- */
+
+static void only_dense_graphs_of_inputs_and_outputs_are_tasks(void **state)
+{
+	static const struct { const char *text; enum hd_err err; } at[] = {
+		{ "graph t\ninput x f32 [*,4]\n%0 = act x act=relu\noutput y %0\n", HD_OK },
+		{ "graph t\ninput x f32 [*,4]\n%0 = act x act=relu\n", HD_E_INPUT },
+		{ "graph t\ninput x f32 [*,4]\nparam w f32 [4,2] zeros\n%0 = matmul x w\noutput y %0\n", HD_E_INPUT },
+		{ "graph t\ninput x f32 [*,4]\n%0 = nothing x\noutput y %0\n", HD_E_INPUT },
+		{ "", HD_E_INPUT },
+	};
+	static struct hd_fn_work work;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+		struct hd_dense dense;
+		work = (struct hd_fn_work){ .kernels = "portable", .rows = 2, .text = at[i].text,
+			.text_len = strlen(at[i].text) };
+		CHECK(hd_dense_open(&dense, &work, NULL) == at[i].err, "%s", at[i].text);
+		if (at[i].err)
+			continue;
+		assert_int_equal(hd_dense_tensors(&dense, &work, NULL), HD_OK);
+		assert_int_equal(hd_dense_fits(&dense, &work, NULL), HD_OK);
+		float x[8] = { -1, 2, -3, 4, -5, 6, -7, 8 }, y[8];
+		void *tensors[2] = { x, y };
+		struct hd_clock_sim clock;
+		hd_clock_sim(&clock, 100, 0);
+		assert_int_equal(hd_dense_run(&dense, &work, tensors, &clock.clock, 101, NULL), HD_OK);
+		for (int k = 0; k < 8; k++)
+			assert_true(y[k] >= (x[k] > 0 ? x[k] : 0) && y[k] <= (x[k] > 0 ? x[k] : 0));
+		assert_int_equal(hd_dense_run(&dense, &work, tensors, &clock.clock, 100, NULL), HD_E_AGAIN);
+		work.tensor[0].dim[1] = 3;
+		assert_int_equal(hd_dense_fits(&dense, &work, NULL), HD_E_INPUT);
+		hd_dense_close(&dense);
+	}
+	work.text = at[0].text;
+	work.text_len = strlen(work.text);
+	struct hd_dense dense;
+	snprintf(work.kernels, sizeof work.kernels, "avx3");
+	assert_int_equal(hd_dense_open(&dense, &work, NULL), HD_E_INVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(outputs_are_written_at_the_commit_and_once),
+		cmocka_unit_test(forged_tokens_get_no_work),
+		cmocka_unit_test(a_digest_of_other_bytes_is_refused),
+		cmocka_unit_test(what_is_not_due_ends_the_connection),
+		cmocka_unit_test(a_forgotten_task_is_stale),
+		cmocka_unit_test(only_dense_graphs_of_inputs_and_outputs_are_tasks),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,51 @@
+/* worker.h -- what a function worker does with an event: calls the owner, computes, commits; and the loop
+ * around it that speaks Lambda's Runtime API.
+ *
+ * 1. One event at a time. Nothing of a task is kept but what may be needed again: inputs with a digest, at
+ *    most HD_FN_HAVE and HD_FN_KEPT_BYTES of them, the oldest dropped; and the last graph with its kernels.
+ * 2. It stops HD_FN_STOP_MS before the earlier of the event's and the service's deadline.
+ * 3. Whatever comes from the owner is checked before it is used: frames, tensors, digests of kept inputs.
+ *
+ * Ownership: init/finish. Threads: one. */
+#ifndef HD_FUNCTIONS_WORKER_H
+#define HD_FUNCTIONS_WORKER_H
+
+#include "functions/dense.h"
+#include "functions/event.h"
+#include "functions/link.h"
+#include "functions/message.h"
+
+enum { HD_FN_STOP_MS = 200 };
+#define HD_FN_KEPT_BYTES (UINT64_C(256) << 20)
+
+/* An input that may be needed again. */
+struct hd_fn_kept { struct hd_hash digest; uint8_t *bytes; uint64_t len; };
+
+/* What a warm worker has. */
+struct hd_fn_worker {
+	struct hd_clock *clock;           /* borrowed */
+	struct hd_dense dense;
+	char kernels[HD_FN_KERNELS];      /* that are known to be here */
+	struct hd_fn_kept kept[HD_FN_HAVE];       /* the oldest first */
+	uint32_t nkept;
+	uint64_t kept_bytes;
+	struct hd_fn_work *work;          /* owned */
+	uint8_t *payload;                 /* owned: HD_FN_PAYLOAD + 1 */
+};
+
+/* Of nothing kept. */
+HD_MUST_USE enum hd_err hd_fn_worker_init(struct hd_fn_worker *worker, struct hd_clock *clock,
+	struct hd_diag *diag);
+/* Takes zeroed and finished ones. */
+void hd_fn_worker_finish(struct hd_fn_worker *worker);
+/* Does what the event asks for; whatever happens is in the answer. `request`: the service's id of the
+ * invocation, or "". `deadline_ms`: of the service, Unix time; INT64_MAX: none. */
+void hd_fn_worker_do(struct hd_fn_worker *worker, const char *event, size_t len, const char *request,
+	int64_t deadline_ms, struct hd_fn_answer *answer);
+
+/* The loop of a custom runtime: next, work, response, until the service ends the connection while no
+ * invocation is under way, or a signal asks to stop [HD_OK]. `api`: "HOST:PORT", or "unix:PATH" of a local
+ * pool. HD_E_REFUSED, HD_E_PROTOCOL: the service says no, or speaks something else. */
+HD_MUST_USE enum hd_err hd_fn_serve_runtime(const char *api, struct hd_clock *clock, struct hd_diag *diag);
+
+#endif

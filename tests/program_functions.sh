@@ -1,0 +1,26 @@
+#!/bin/bash
+# heddle bench functions: tasks on processes that die, straggle and lose answers have the bits of one process,
+# count once each, and cost what the log says. Nothing is said about time.
+. "$(dirname "$0")/program.sh"
+expect 0 heddle bench functions --count 60 --slots 3 --kill 0.05 --straggle 0.05:10 --drop-response 0.03 \
+	--duplicate 0.03 --seed 3 -o reports --json
+json_ok
+same "$(number tasks)" 60 "tasks"
+same "$(number equal)" 60 "tasks with the bits of this process"
+[ "$(number failures)" -gt 0 ] || failed "no call failed: the draws of seed 3 have some"
+[ "$(number refused)" -gt 0 ] || failed "no event came twice: the draws of seed 3 have some"
+# 10 single tasks follow the 60
+same "$(($(number accepted) + $(number here)))" 70 "each task is committed once"
+[ $((20 * $(number duplicates))) -le "$(number attempts)" ] || failed "more than 5 % duplicates"
+set -- $(sed 's/.*Billed Duration: \([0-9]*\) ms.*Memory Size: 1769 MB.*/\1/' reports)
+same $# "$(number calls)" "each call has a line REPORT"
+sum=0
+for ms; do sum=$((sum + ms)); done
+# 0.0000166667 dollars a GB-s, 0.0000002 a call
+nano=$(((sum * 1769 * 166667 + $# * 2000 * 1024000) / 10240000))
+same "$nano" "$(number nano_usd)" "the ledger is the sum of the lines"
+expect 2 heddle bench functions --kill 2
+expect 2 heddle bench functions --isa avx3
+echo '{"date":"d","region":"r","functions":[]}' > none.json
+expect 2 heddle bench functions --price none.json
+expect 2 heddle worker --function=pool
