@@ -167,13 +167,19 @@ cmp -s <(evals wide-one) <(evals wide-1f1b-3) ||
 passed "state by stages, activations in a file: the bits of one device, evaluations included"
 
 # of two pipelines, those of a plan file, any one worker may go: each stage has another holder
-heddle run wide.yaml --out held --workers 4 -s parallel.mode=explicit \
+# a fifth stands by, and is in the place of the first that goes before another is started
+heddle run wide.yaml --out held --workers 5 -s parallel.mode=explicit \
 	-s parallel.plan=wide-gpipe-4/plan/0001.plan -s workers.pace=300ms \
 	-s workers.detect=2s >held.log 2>&1 &
 reach held 8
-has_members() { heddle status held --json | grep -qE '"members":4,|"state":"done"'; }
+has_members() { heddle status held --json | grep -qE '"members":5,|"state":"done"'; }
 await has_members
-kill -9 $(pid_in held 1)
+await grep -q '"kind":"stands_by"' held/events.ndjson
+spare=$(grep '"kind":"stands_by"' held/events.ndjson | grep -o 'worker [0-9]*' | cut -d' ' -f2 | tail -n 1)
+heddle status held --json | grep -q "\"worker\":$spare,\"state\":\"member\".*\"stages\":0" ||
+	failed "worker $spare does not stand by"
+lost=$((spare == 1 ? 3 : 1))
+kill -9 $(pid_in held $lost)
 reach held 12
 await has_members
 kill -9 $(pid_in held 2)
@@ -184,7 +190,9 @@ await is_done held
 expect 0 heddle ckpt diff wide-one held
 ! grep -E '"kind":"(restore|void)"' held/events.ndjson || failed "a checkpoint was read, or a change void"
 grep -q 'file: 2 stages, 2 pipelines' held/plan/0001.plan || failed "the run does not begin by the file"
-grep -q 'file, its 2 pipelines shared out to 1' held/plan/*.plan || failed "one pipeline is of no file"
+grep -q "\"stands_in\".*worker $spare, which stood by, takes the place of worker $lost\"" \
+	held/events.ndjson ||
+	failed "worker $spare does not take a place"
 passed "state by stages: members of either pipeline and the coordinator killed, nothing is taken from disk"
 
 # a worker that has not the memory for a plan says so before it ends, whoever started it: its coordinator may

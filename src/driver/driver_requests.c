@@ -111,6 +111,16 @@ static void fill_pace(const struct driver *c, struct hd_live_worker *to)
 	to->redone = (int64_t)p->redone;
 }
 
+/* The whole model is one stage. */
+static uint32_t stages_of(const struct driver *c, uint32_t worker)
+{
+	const struct hd_view *view = hd_coordinator_view(c->machine);
+
+	if (!view || !hd_view_has(view, worker))
+		return 0;
+	return view->shape.nstages ? (uint32_t)__builtin_popcountll(hd_view_stages(view, worker)) : 1;
+}
+
 static void fill_workers(const struct driver *c, struct hd_live *live)
 {
 	struct hd_co_worker_status worker[HD_MAX_WORKERS];
@@ -125,6 +135,7 @@ static void fill_workers(const struct driver *c, struct hd_live *live)
 		*to = (struct hd_live_worker){ .id = p->worker, .worker = p->worker,
 			.remote = hd_is_remote(p->worker), .state = hd_co_worker_state_name(p->state),
 			.pid = driver_pid(p), .devices = p->ndevices, .virtual_nodes = p->nvns,
+			.stages = stages_of(c, p->worker),
 			.notice = driver_notice_of(c, p->worker),
 			.address = p->address ? p->address : "" };
 		fill_pace(c, to);

@@ -287,6 +287,9 @@ bool hd_co_may_have_fewer(const struct hd_coordinator *co, uint32_t nranks);
 void hd_co_note_moves(struct hd_coordinator *co);
 /* Members that have no rank in the view in force, and why; nothing, where all have one. */
 void hd_co_note_standing(struct hd_coordinator *co);
+/* Which members without a rank before have one in place of some that are not there any more; "": none. */
+struct hd_co_standing { char text[240]; };
+struct hd_co_standing hd_co_standing_in(const struct hd_view *before, const struct hd_view *next);
 /* hd_co_status.single */
 int32_t hd_co_single(const struct hd_coordinator *co);
 /* Do members hold parts of the state? As hd_state_is_partial() says of its members. */

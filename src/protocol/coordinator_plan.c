@@ -71,6 +71,41 @@ void hd_co_note_standing(struct hd_coordinator *co)
 			n > 1 ? "s" : "", of, view->shape.width);
 }
 
+/* " 4 5" */
+static void name_ids(char *out, size_t cap, const uint32_t *id, uint32_t n)
+{
+	size_t len = 0;
+
+	*out = '\0';
+	for (uint32_t i = 0; i < n && len < cap; i++)
+		len += (size_t)snprintf(out + len, cap - len, " %u", id[i]);
+}
+
+struct hd_co_standing hd_co_standing_in(const struct hd_view *before, const struct hd_view *next)
+{
+	uint32_t gone[HD_MAX_MEMBERS], in[HD_MAX_MEMBERS], ngone = 0, nin = 0;
+	struct hd_co_standing said = { "" };
+	char lost[80], stood[80];
+
+	if (!before->shape.nstages || !next->shape.nstages)
+		return said;
+	for (uint32_t m = 0; m < before->nmembers; m++) {
+		const uint32_t worker = before->member[m];
+		const bool ran = hd_view_stages(before, worker), runs = hd_view_stages(next, worker);
+		if (ran && !hd_view_has(next, worker))
+			gone[ngone++] = worker;
+		if (!ran && runs)
+			in[nin++] = worker;
+	}
+	if (!ngone || !nin)
+		return said;
+	name_ids(lost, sizeof lost, gone, ngone);
+	name_ids(stood, sizeof stood, in, nin);
+	snprintf(said.text, sizeof said.text, "worker%s%s, which stood by, take%s the place of worker%s%s",
+		nin > 1 ? "s" : "", stood, nin > 1 ? "" : "s", ngone > 1 ? "s" : "", lost);
+	return said;
+}
+
 static uint32_t count(uint64_t members) { return (uint32_t)__builtin_popcountll(members); }
 
 /* Between a loss and the view after it the view in force still counts the dead as holders. */
@@ -622,6 +657,7 @@ void hd_co_switched(struct hd_coordinator *co)
 	}
 	for (uint32_t i = 0; i < co->nplaces; i++)
 		co->worker[i].decided = false;
+	const struct hd_co_standing in = hd_co_standing_in(&co->view, &co->next);
 	co->view = co->next;
 	co->view_epoch = 0;
 	co->view_first = 0;
@@ -637,6 +673,8 @@ void hd_co_switched(struct hd_coordinator *co)
 	hd_co_note(co, "view", HD_NOBODY, "%u members", co->view.nmembers);
 	hd_co_note_moves(co);
 	hd_co_note_standing(co);
+	if (*in.text)
+		hd_co_note(co, "stands_in", HD_NOBODY, "%s", in.text);
 	for (uint32_t i = 0; i < co->nplaces; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		if (w->state == HD_W_OUT || w->state == HD_W_MEMBER)

@@ -416,6 +416,56 @@ static void members_beyond_the_last_pipeline_stand_by(void **state)
 	co_end(c);
 }
 
+/* Of 2 x 2 and one more, 1 dies: 4 runs its stage in the view of the loss, before anything is started. */
+static void a_member_that_stands_by_takes_the_place_of_a_lost_one(void **state)
+{
+	const struct hd_co_config config = weighed();
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	co_run(c, &config, 5);
+	CO(LOST, .worker = 1, .why = HD_EXITED);
+	STORED();
+	HAS(0, 0, 0, false, 3);
+	HAS(2, 0, 0, false, 3);
+	HAS(3, 0, 0, false, 12);
+	HAS(4, 0, 0, false, 0);
+	RANKS(c, 0, 3, 2, 4);
+	assert_string_equal(co_note_text(c, "stands_in"),
+		"worker 4, which stood by, takes the place of worker 1");
+	assert_string_equal(co_note_text(c, "moves"), "34 bytes of state move, to worker 4");
+	assert_string_equal(co_note_text(c, "stands_by"), "");
+	co_end(c);
+}
+
+/* Of views alone. */
+static void a_place_is_taken_where_a_worker_went_and_another_had_none(void **state)
+{
+	static const struct { uint32_t nbefore, nnext, next[6]; const char *text; } row[] = {
+		{ 4, 4, { 0, 1, 2, 3 }, "" }, { 4, 3, { 0, 1, 2 }, "" }, { 5, 5, { 0, 1, 2, 3, 4 }, "" },
+		{ 5, 4, { 0, 1, 2, 3 }, "" },
+		{ 5, 4, { 0, 1, 2, 4 }, "worker 4, which stood by, takes the place of worker 3" },
+		{ 6, 4, { 0, 2, 4, 5 }, "workers 4 5, which stood by, take the place of workers 1 3" },
+		{ 5, 5, { 1, 2, 3, 4, 7 }, "worker 4, which stood by, takes the place of worker 0" },
+		{ 3, 4, { 0, 1, 2, 3 }, "" },
+	};
+	static const uint32_t all[] = { 0, 1, 2, 3, 4, 5 }, one[] = { 1, 1, 1, 1, 1, 1 };
+	struct hd_view_shape shape;
+
+	(void)state;
+	hd_view_shape(&shape, 2, 1, false);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hd_view before, next, whole = { .nmembers = 1 };
+		assert_true(hd_view_staged(&before, 1, all, one, row[i].nbefore, 8, &shape, 2));
+		assert_true(hd_view_staged(&next, 2, row[i].next, one, row[i].nnext, 8, &shape, 2));
+		CHECK(!strcmp(hd_co_standing_in(&before, &next).text, row[i].text), "row %zu: %s", i,
+			hd_co_standing_in(&before, &next).text);
+		/* nothing is said of views without stages */
+		assert_string_equal(hd_co_standing_in(&whole, &next).text, "");
+		assert_string_equal(hd_co_standing_in(&before, &whole).text, "");
+	}
+}
+
 /* The only holder of stage 0 is to leave: it stays for its state and computes no more; then it leaves. */
 static void a_last_holder_leaves_when_its_stage_is_another_s(void **state)
 {
@@ -676,6 +726,8 @@ int main(void)
 		cmocka_unit_test(too_few_devices_hold_and_say_for_what),
 		cmocka_unit_test(a_planned_change_keeps_a_holder_of_each_stage),
 		cmocka_unit_test(members_beyond_the_last_pipeline_stand_by),
+		cmocka_unit_test(a_member_that_stands_by_takes_the_place_of_a_lost_one),
+		cmocka_unit_test(a_place_is_taken_where_a_worker_went_and_another_had_none),
 		cmocka_unit_test(members_that_are_left_stay_at_their_stage),
 		cmocka_unit_test(a_substitute_gets_the_stage_of_the_one_that_leaves),
 		cmocka_unit_test(a_last_holder_leaves_when_its_stage_is_another_s),

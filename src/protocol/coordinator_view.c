@@ -597,6 +597,8 @@ static void in_force(struct hd_coordinator *co)
 	struct hd_msg_view *o = &co->open;
 
 	assert(co->phase == HD_CO_VIEWING && co->record.started && co->next.nmembers);
+	const struct hd_co_standing in = co->has_view ? hd_co_standing_in(&co->view, &co->next) :
+		(struct hd_co_standing){ "" };
 	co->view = co->next;
 	co->has_view = true;
 	co->refused = false;
@@ -653,6 +655,8 @@ static void in_force(struct hd_coordinator *co)
 		o->hold ? ", too few: they wait" : "");
 	hd_co_note_moves(co);
 	hd_co_note_standing(co);
+	if (*in.text)
+		hd_co_note(co, "stands_in", HD_NOBODY, "%s", in.text);
 	hd_co_commit(co);
 }
 

@@ -211,7 +211,9 @@ static void what_workers_cannot_have_is_refused(void **state)
 		CHECK(err == (row[i].words ? HD_E_INVAL : HD_OK) && (!err || strstr(diag.text, row[i].words)),
 			"row %zu: %d %s", i, (int)err, diag.text);
 	}
-	/* of three stages the last two on one rank */
+	/* of three stages two on one rank */
+	assert_int_equal(hd_listed_of(&l, forwards(2, "aaa|bbb|aaa"), &arena, &diag), HD_OK);
+	assert_true(l.most == 2 && l.p == 2 && l.place[2] == 0);
 	assert_int_equal(hd_listed_of(&l, forwards(2, "aaa|bbb|bbb"), &arena, &diag), HD_OK);
 	assert_true(l.most == 2 && l.p == 2 && l.place[2] == 1);
 
@@ -241,6 +243,7 @@ static void a_plan_of_another_job_is_refused(void **state)
 
 	(void)state;
 	assert_int_equal(hd_listed_of(&l, file, &arena, &diag), HD_OK);
+	assert_true(hd_listed_is_whole(&l, share, 2) && !hd_listed_is_whole(&l, (uint32_t[]){ 5, 3 }, 2));
 	assert_int_equal(hd_listed_plan(&plan, &l, &job, share, 2, &arena, &diag), HD_E_BADPLAN);
 	CHECK(strstr(diag.text, "the plan is of 8 virtual nodes, and the job has 9"), "%s", diag.text);
 	/* the checker is asked of the file's own lists, too */
