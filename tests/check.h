@@ -22,6 +22,18 @@
 #define SANITIZED 0
 #endif
 #define DRAWS(n) (SANITIZED ? ((n) + 9) / 10 : (n))
+/* ThreadSanitizer looks for races, and takes ten times as long: what has no second thread, and every third of
+ * alike cases, are for the other builds. */
+#ifdef __SANITIZE_THREAD__
+#define RACES 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RACES 1
+#endif
+#endif
+#ifndef RACES
+#define RACES 0
+#endif
 /* `call` once for each piece that it takes of arenas, with that one refused (base/alloc.h): it says that
  * there is no memory, and nothing worse happens. Ends with the call that all is given to. */
 #define EACH_PIECE_REFUSED(err, call) \

@@ -94,6 +94,10 @@ static inline void hd_rig_open_staged(struct hd_rig *rig, const char *model, uin
 	CHECK(hd_worker_adopt(rig->worker, &rig->plan, &diag) == HD_OK, "%s: %s", k->name, diag.text);
 }
 
+/* Under ThreadSanitizer every third of many kinds, from another one on at each call. */
+static uint32_t hd_rig_turn;
+static inline bool hd_rig_takes(size_t i, size_t n) { return !RACES || n < 4 || (i + hd_rig_turn) % 3 == 0; }
+
 /* Each kind says what one device says under a plan of the whole model. */
 static inline void hd_rig_compare(const char *model, uint32_t batch, uint32_t vns, const char *more,
 	const struct hd_rig_kind *kinds, size_t n)
@@ -101,10 +105,13 @@ static inline void hd_rig_compare(const char *model, uint32_t batch, uint32_t vn
 	struct hd_rig_said one, many;
 	struct hd_rig rig;
 
+	hd_rig_turn++;
 	hd_rig_open(&rig, model, batch, vns, more, 1);
 	hd_rig_steps(&rig, &one);
 	hd_rig_close(&rig);
 	for (size_t i = 0; i < n; i++) {
+		if (!hd_rig_takes(i, n))
+			continue;
 		hd_rig_open_staged(&rig, model, batch, vns, more, &kinds[i]);
 		hd_rig_steps(&rig, &many);
 		CHECK(memcmp(&one, &many, sizeof one) == 0, "%.40s V=%u: %s p %u v %u d %u t %u%s", model,
