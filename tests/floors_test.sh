@@ -76,6 +76,43 @@ tags src/plan/testing.h '' 'struct walk {'
 tags src/plan/b.c       '' 'struct walk *walk;'
 tags src/plan/b.c       '' 'struct walked {'
 
+# a function that is not static is defined once, whatever other files declare or keep to themselves
+mkdir -p "$work/src/worker"
+functions()     # FILE, text of the complaint, the second one
+{
+	printf 'int hd_walk(\n\tint at)\n{\n\treturn at;\n}\n' >"$work/src/plan/a.c"
+	printf "$3\n" >"$work/$1"
+	if output=$(check); then status=0; else status=1; fi
+	rm -f "$work/$1" "$work/src/plan/a.c"
+	[ $status -eq $([ -z "$2" ] && echo 0 || echo 1) ] && [[ $output == *"$2"* ]] && return
+	echo "a second function in $1: expected '${2:-no complaint}', exit $status, got: $output"
+	exit 1
+}
+twice='function hd_walk is defined in src/plan/a.c, too'
+functions src/plan/b.c        "src/plan/b.c:2: $twice" 'int hd_walk(int at)\n{\n}'
+functions src/worker/b.c      "$twice" 'struct walk *hd_walk(int at) { return 0; }'
+functions src/plan/b.c        '' 'int hd_walk(int at);\nint hd_other(void)\n{\n}'
+functions src/plan/b.c        '' 'static int hd_walk(int at)\n{\n}'
+functions src/plan/b_test.c   '' 'int hd_walk(int at)\n{\n}'
+functions src/plan/b_none.c   '' 'int hd_walk(int at)\n{\n}'
+
+# a number of a message or an event, a name of a failpoint
+mkdir -p "$work/src/protocol" "$work/src/trace" "$work/src/sys"
+rows()          # FILE, text of the complaint, the second row
+{
+	printf '\tX(ONE, 7, one) \\\n\tX(TWO, "two", ANY) \\\n\t%s\n' "$3" >"$work/$1"
+	if output=$(check); then status=0; else status=1; fi
+	rm -f "$work/$1"
+	[ $status -eq $([ -z "$2" ] && echo 0 || echo 1) ] && [[ $output == *"$2"* ]] && return
+	echo "a row in $1: expected '${2:-no complaint}', exit $status, got: $output"
+	exit 1
+}
+rows src/protocol/message.h 'src/protocol/message.h:3: 7 is in row ONE, too' 'X(THREE,  7, three)'
+rows src/trace/event.h      '7 is in row ONE, too'     'X(THREE, 7, "three")'
+rows src/sys/failpoint.h    '"two" is in row TWO, too' 'X(THREE, "two", ANY)'
+rows src/sys/failpoint.h    ''                         'X(THREE, "three", ANY)'
+rows src/plan/a.h           ''                         'X(THREE, 7, three)'
+
 # a folder that a row opens, to the rooms it names and to no other
 echo 'open device/cpu engine' >>"$work/tools/floors"
 expect src/engine/a.c      '#include "device/cpu/gemm.h"' ''

@@ -1,7 +1,9 @@
 #!/bin/bash
 # floors.sh [ROOT]: checks every #include of ROOT/src, tests and fuzz against ROOT/tools/floors.
 # src/ROOM/testing.h (testing_WHAT.h) is what the tests of a room share: it may include what tests include,
-# and only tests may include it. A struct tag has one definition in src, tests apart.
+# and only tests may include it. A struct tag has one definition in src, tests apart. So has a function that
+# is not static (what stands in for a missing library is in WHAT_none.c or dnnl0.c), and so has a number or a
+# name in the tables of messages, events and failpoints.
 # Prints one line per violation; exit 1 if there is any.
 set -eu -o pipefail
 cd "${1:-$(dirname "$0")/..}"
@@ -67,6 +69,24 @@ find $folders -name '*.[ch]' | LC_ALL=C sort | xargs awk '
 		if (tag in defined) bad("struct " tag " is defined in " defined[tag] ", too")
 		else defined[tag] = FILENAME
 	}
+	/^#define [A-Z_]+\(X\)/ { table = $2 }
+	FILENAME ~ /^src\/(protocol\/message|trace\/event|sys\/failpoint)\.h$/ && /^\tX\(/ {
+		split($0, field, /, */)
+		if ((table, field[2]) in row_with)
+			bad(field[2] " is in row " row_with[table, field[2]] ", too")
+		else row_with[table, field[2]] = substr(field[1], 4)
+	}
+	FNR == 1 || /^static/ { header_of = "" }
+	!test && !outside && FILENAME ~ /\.c$/ && FILENAME !~ /(_none|dnnl0)\.c$/ &&
+		/^[a-z][^=;#]*[ *][a-z_0-9]+\(/ && !/^static/ {
+		header_of = $0; sub(/\(.*/, "", header_of); sub(/.*[ *]/, "", header_of)
+	}
+	header_of && /^\{|\) \{/ {
+		if (header_of in made && made[header_of] != FILENAME)
+			bad("function " header_of " is defined in " made[header_of] ", too")
+		made[header_of] = FILENAME; header_of = ""
+	}
+	header_of && /;$/ { header_of = "" }
 	!/^[ \t]*#[ \t]*include[ \t]*[<"]/ { next }
 	{
 		match($0, /[<"][^>"]*[>"]/)
