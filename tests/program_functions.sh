@@ -19,6 +19,24 @@ for ms; do sum=$((sum + ms)); done
 # 0.0000166667 dollars a GB-s, 0.0000002 a call
 nano=$(((sum * 1769 * 166667 + $# * 2000 * 1024000) / 10240000))
 same "$nano" "$(number nano_usd)" "the ledger is the sum of the lines"
+
+# the same by the Invoke API of the emulator, workers over TLS
+"$HEDDLE_BIN" chaos lambda --slots 3 --kill 0.05 --straggle 0.05:10 --drop-response 0.03 --duplicate 0.03 \
+	--seed 3 -o lines > where 2> emulator &
+emulator=$!
+await grep -q http where
+expect 0 heddle bench functions --function=lambda --endpoint "$(cat where)" --slots 3 --count 20 \
+	--reports lines --json
+json_ok
+same "$(number equal)" 20 "tasks with the bits of this process, by the emulator"
+same "$(($(number accepted) + $(number here)))" 30 "each task is committed once, by the emulator"
+AWS_SECRET_ACCESS_KEY=other expect 0 heddle bench functions --function=lambda --endpoint "$(cat where)" \
+	--count 4 --json
+same "$(number calls)" 0 "a call that is refused costs nothing"
+same "$(number here)" 14 "whose signature is wrong runs its tasks itself"
+kill "$emulator"
+wait "$emulator"
+same $? 0 "exit of chaos lambda"
 expect 2 heddle bench functions --kill 2
 expect 2 heddle bench functions --isa avx3
 echo '{"date":"d","region":"r","functions":[]}' > none.json

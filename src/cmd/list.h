@@ -19,6 +19,7 @@
 	X(chaos_net) \
 	X(chaos_disk) \
 	X(chaos_spot) \
+	X(chaos_lambda) \
 	X(scale) \
 	X(stop) \
 	X(submit) \

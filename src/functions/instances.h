@@ -61,7 +61,7 @@ struct hd_fn_called {
 	uint64_t call;                    /* the caller's name of it */
 	enum hd_fn_call_end end;
 	bool has_report;
-	int64_t took_ns;                  /* by the caller's clock */
+	int64_t took_ns;                  /* by the caller's clock; below 0: it did not run */
 	struct hd_lambda_report report;
 	char body[HD_FN_ANSWER_BYTES];
 	size_t len;

@@ -533,7 +533,7 @@ static enum hd_fn_outcome outcome_of(struct hd_fn_owner *o, const struct hd_fn_c
 
 static enum hd_err book(struct hd_fn_owner *o, const struct hd_fn_called *called, struct hd_diag *diag)
 {
-	if (called->end == HD_FN_REFUSED_CALL)
+	if (called->end == HD_FN_REFUSED_CALL || called->took_ns < 0)
 		return HD_OK;             /* it did not run */
 	return called->has_report ? hd_fn_bill_report(&o->bill, &called->report, diag) :
 		hd_fn_bill_estimate(&o->bill, called->took_ns, o->spec.memory_mb, diag);

@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "functions/emulator.h"
+#include "functions/lambda.h"
 #include "functions/trial.h"
 #include "cmd/json_line.h"
-#include "cmd/verbs.h"
+#include "cmd/chaos/lambda.h"
 
 enum { TASKS = 100, SLOTS = 4, MEMORY_MB = 1769, ROWS = 64, IN = 64, OUT = 32 };
 #define LEASE_NS INT64_C(30000000000)
@@ -16,6 +18,8 @@ struct hd_cmd_functions {
 	struct hd_cmd *cmd;
 	struct hd_fn_owner owner;
 	struct hd_fn_instances pool;
+	struct hd_fn_lambda lambda;
+	bool serves;                      /* a service is called, not a pool */
 	struct hd_fn_trial trial;
 	struct hd_fn_trial_spec spec;
 	struct hd_fn_faults faults;
@@ -29,45 +33,6 @@ struct hd_cmd_functions {
 static uint64_t count_of(const struct hd_cmd *cmd, enum hd_opt opt, uint64_t otherwise)
 {
 	return cmd->args.has[opt] ? cmd->args.count[opt] : otherwise;
-}
-
-static enum hd_err part_of(struct hd_cmd *cmd, enum hd_opt opt, double *out)
-{
-	struct hd_diag why = { "" };
-
-	if (cmd->args.has[opt] && hd_num_f64(cmd->args.text[opt], 0, 1, out, &why))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: %s; a part of all calls is right, as 0.05",
-			hd_opts[opt].name, why.text);
-	return HD_OK;
-}
-
-/* "0.05:10": a part of all calls, and how much longer they take. */
-static enum hd_err read_straggle(struct hd_cmd *cmd, struct hd_fn_faults *f)
-{
-	const char *text = cmd->args.text[HD_OPT_STRAGGLE], *colon = text ? strchr(text, ':') : NULL;
-	char part[32];
-
-	f->factor = 10;
-	if (!cmd->args.has[HD_OPT_STRAGGLE])
-		return HD_OK;
-	snprintf(part, sizeof part, "%.*s", (int)(colon ? colon - text : 31), text);
-	if (hd_num_f64(part, 0, 1, &f->straggle, NULL) || (colon && hd_num_f64(colon + 1, 1, 1000,
-		&f->factor, NULL)))
-		return hd_fail(&cmd->diag, HD_E_INVAL,
-			"--straggle %s: a part of all calls and a factor of 1 to 1000 are right, as "
-			"0.05:10", text);
-	return HD_OK;
-}
-
-static enum hd_err read_faults(struct hd_cmd *cmd, struct hd_fn_faults *f)
-{
-	f->seed = count_of(cmd, HD_OPT_FAULT_SEED, 0);
-	enum hd_err err = part_of(cmd, HD_OPT_KILL, &f->kill);
-	if (!err)
-		err = part_of(cmd, HD_OPT_DROP_RESPONSE, &f->drop);
-	if (!err)
-		err = part_of(cmd, HD_OPT_DUPLICATE, &f->duplicate);
-	return err ? err : read_straggle(cmd, f);
 }
 
 static enum hd_err read_price(struct hd_cmd *cmd, struct hd_fn_price *price)
@@ -92,13 +57,41 @@ static enum hd_err read_price(struct hd_cmd *cmd, struct hd_fn_price *price)
 
 static enum hd_err open_pool(struct hd_cmd_functions *b, uint32_t slots)
 {
-	static const char *const argv[] = { "/proc/self/exe", "worker", "--function=pool", "-q", NULL };
-	const struct hd_fn_instances_spec spec = { .argv = argv, .dir = b->dir, .slots = slots,
+	const struct hd_fn_instances_spec spec = { .argv = hd_cmd_function_argv, .dir = b->dir,
+		.slots = slots,
 		.memory_mb = MEMORY_MB, .share = 1, .faults = b->faults, .log = b->log,
 			.tag = HD_FN_OWNER_TAGS };
 	const struct hd_fn_invoker invoker = { &hd_fn_pool_ops, &b->pool };
 
 	enum hd_err err = hd_fn_instances_open(&b->pool, &spec, &b->owner.loop, &b->cmd->diag);
+	if (!err)
+		hd_fn_owner_calls(&b->owner, &invoker);
+	return err;
+}
+
+static const char *variable(const char *name, const char *otherwise)
+{
+	size_t n = strlen(name);
+
+	for (char *const *at = hd_proc_environment(); *at; at++)
+		if (!strncmp(*at, name, n) && (*at)[n] == '=' && (*at)[n + 1])
+			return *at + n + 1;
+	return otherwise;
+}
+
+/* Keys are those of AWS's own variables, or the emulator's. */
+static enum hd_err open_lambda(struct hd_cmd_functions *b)
+{
+	const struct hd_args *a = &b->cmd->args;
+	const struct hd_fn_invoker invoker = { &hd_fn_lambda_ops, &b->lambda };
+
+	b->lambda = (struct hd_fn_lambda){ .function = "heddle", .tag = HD_FN_OWNER_TAGS,
+		.session = variable("AWS_SESSION_TOKEN", NULL),
+		.rights = { variable("AWS_ACCESS_KEY_ID", HD_EMULATED_ID),
+			variable("AWS_SECRET_ACCESS_KEY", HD_EMULATED_SECRET),
+			variable("AWS_REGION", "us-east-1"), "lambda" } };
+	enum hd_err err = hd_fn_lambda_open(&b->lambda, a->text[HD_OPT_ENDPOINT], &b->owner.loop,
+		&b->cmd->diag);
 	if (!err)
 		hd_fn_owner_calls(&b->owner, &invoker);
 	return err;
@@ -159,9 +152,11 @@ static enum hd_err say(struct hd_cmd_functions *b)
 	uint8_t *log = NULL;
 	size_t len = 0;
 
-	enum hd_err err = hd_file_read_all(&b->cmd->fs, b->log_text, &b->cmd->arena, 64 << 20, &log, &len,
+	enum hd_err err = HD_OK;
+	if (b->log_text)
+		err = hd_file_read_all(&b->cmd->fs, b->log_text, &b->cmd->arena, 64 << 20, &log, &len,
 		&b->cmd->diag);
-	if (!err)
+	if (!err && b->log_text)
 		err = hd_fn_bill_settle(bill, (const char *)log, len, &added, &b->cmd->diag);
 	if (err)
 		return err;
@@ -180,19 +175,21 @@ static enum hd_err run(struct hd_cmd_functions *b)
 	uint32_t slots = (uint32_t)count_of(cmd, HD_OPT_SLOTS, SLOTS);
 	const struct hd_fn_owner_spec spec = { .clock = &cmd->clock, .listen = b->listen,
 		.ntasks = b->spec.ntasks,
-		.slots = slots, .lease_ns = LEASE_NS, .memory_mb = MEMORY_MB, .seed = b->faults.seed,
+		.tls = b->serves, .slots = slots, .lease_ns = LEASE_NS, .memory_mb = MEMORY_MB,
+			.seed = b->faults.seed,
 		.price = b->price };
 
-	b->log = fopen(b->log_text, "w");
-	if (!b->log)
+	if (!b->serves && !(b->log = fopen(b->log_text, "w")))
 		return hd_fail(&cmd->diag, HD_E_IO, "cannot write %s", b->log_text);
 	enum hd_err err = hd_fn_owner_open(&b->owner, &spec, &cmd->diag);
 	if (!err)
-		err = open_pool(b, slots);
+		err = b->serves ? open_lambda(b) : open_pool(b, slots);
 	if (!err)
 		err = hd_fn_trial_run(&b->owner, &b->spec, &b->trial, &cmd->diag);
 	hd_fn_instances_close(&b->pool);
-	fclose(b->log);
+	hd_fn_lambda_close(&b->lambda);
+	if (b->log)
+		fclose(b->log);
 	return err ? err : say(b);
 }
 
@@ -209,14 +206,22 @@ static enum hd_err verb_bench_functions(struct hd_cmd *cmd)
 	snprintf(b->dir, sizeof b->dir, "/tmp/heddle-functions-%u", self.pid);
 	snprintf(b->listen, sizeof b->listen, "unix:%s/owner", b->dir);
 	snprintf(log, sizeof log, "%s/log", b->dir);
+	b->serves = cmd->args.has[HD_OPT_FUNCTION] && !strcmp(cmd->args.text[HD_OPT_FUNCTION], "lambda");
+	if (b->serves != cmd->args.has[HD_OPT_ENDPOINT])
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--function=lambda and --endpoint go together");
+	if (b->serves)
+		snprintf(b->listen, sizeof b->listen, "tcp:127.0.0.1:0");
 	b->log_text = cmd->args.has[HD_OPT_OUTPUT] ? (char *)(uintptr_t)cmd->args.text[HD_OPT_OUTPUT] : log;
+	if (b->serves)
+		b->log_text = cmd->args.has[HD_OPT_REPORTS] ?
+			(char *)(uintptr_t)cmd->args.text[HD_OPT_REPORTS] : NULL;
 	b->spec = (struct hd_fn_trial_spec){ .ntasks = (uint32_t)count_of(cmd, HD_OPT_COUNT_, TASKS),
 		.rows = ROWS,
 		.in = IN, .out = OUT, .seed = count_of(cmd, HD_OPT_FAULT_SEED, 0), .patience_ns = PATIENCE_NS,
 		.kernels = cmd->args.has[HD_OPT_ISA] ? cmd->args.text[HD_OPT_ISA] : "portable" };
 	if (!b->spec.ntasks || b->spec.ntasks > 100000)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--count: 1 to 100000 tasks are right");
-	enum hd_err err = read_faults(cmd, &b->faults);
+	enum hd_err err = hd_cmd_faults(cmd, &b->faults);
 	if (!err)
 		err = read_price(cmd, &b->price);
 	if (!err)
@@ -243,8 +248,11 @@ const struct hd_verb hd_verb_bench_functions = {
 		"exit 5), "
 		"each task counts once; lines REPORT of the pool go to -o FILE; the ledger is their sum.\n"
 		"Kernels are those of --isa (default: portable). Prices: --price 2020, 2021, 2025 or a file. "
-		"Bills are emulated: a pool costs nothing.",
-	.opts = HD_OPTS(HD_OPT_COUNT_, HD_OPT_SLOTS, HD_OPT_KILL, HD_OPT_STRAGGLE, HD_OPT_DROP_RESPONSE,
+		"Bills are emulated: a pool costs nothing.\n"
+		"--function=lambda --endpoint URL: calls `heddle chaos lambda`, whose own options say what "
+		"fails; workers answer over TLS. --reports FILE: what it wrote by -o.",
+	.opts = HD_OPTS(HD_OPT_FUNCTION, HD_OPT_ENDPOINT, HD_OPT_REPORTS, HD_OPT_COUNT_, HD_OPT_SLOTS,
+		HD_OPT_KILL, HD_OPT_STRAGGLE, HD_OPT_DROP_RESPONSE,
 		HD_OPT_DUPLICATE, HD_OPT_FAULT_SEED, HD_OPT_ISA, HD_OPT_PRICE_FILE, HD_OPT_OUTPUT),
 	.run = verb_bench_functions, .test = "program_functions.sh",
 };

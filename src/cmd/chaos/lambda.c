@@ -1,0 +1,132 @@
+/* chaos lambda: AWS Lambda on a port of the loopback, which fails by draws. */
+#include "cmd/chaos/lambda.h"
+
+#include <string.h>
+
+#include "base/num.h"
+#include "sys/signal.h"
+#include "functions/emulator.h"
+
+enum { SLOTS = 10, MEMORY_MB = 1769, FULL_CORE_MB = 1769, MOST_MB = 10240, LEAST_MB = 128 };
+
+const char *const hd_cmd_function_argv[] = { "/proc/self/exe", "worker", "--function=lambda", "-q", NULL };
+
+static enum hd_err part_of(struct hd_cmd *cmd, enum hd_opt opt, double *out)
+{
+	struct hd_diag why = { "" };
+
+	if (cmd->args.has[opt] && hd_num_f64(cmd->args.text[opt], 0, 1, out, &why))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: %s; a part of all calls is right, as 0.05",
+			hd_opts[opt].name, why.text);
+	return HD_OK;
+}
+
+/* "0.05:10": a part of all calls, and how many times as long they take. */
+static enum hd_err read_straggle(struct hd_cmd *cmd, struct hd_fn_faults *f)
+{
+	const char *text = cmd->args.text[HD_OPT_STRAGGLE], *colon = text ? strchr(text, ':') : NULL;
+	char part[32];
+
+	f->factor = 10;
+	if (!cmd->args.has[HD_OPT_STRAGGLE])
+		return HD_OK;
+	snprintf(part, sizeof part, "%.*s", (int)(colon ? colon - text : 31), text);
+	if (hd_num_f64(part, 0, 1, &f->straggle, NULL) ||
+		(colon && hd_num_f64(colon + 1, 1, 1000, &f->factor, NULL)))
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--straggle %s: a part of all calls and a factor of 1 to 1000 are right, as "
+			"0.05:10", text);
+	return HD_OK;
+}
+
+enum hd_err hd_cmd_faults(struct hd_cmd *cmd, struct hd_fn_faults *f)
+{
+	f->seed = cmd->args.has[HD_OPT_FAULT_SEED] ? cmd->args.count[HD_OPT_FAULT_SEED] : 0;
+	enum hd_err err = part_of(cmd, HD_OPT_KILL, &f->kill);
+	if (!err)
+		err = part_of(cmd, HD_OPT_DROP_RESPONSE, &f->drop);
+	if (!err)
+		err = part_of(cmd, HD_OPT_DUPLICATE, &f->duplicate);
+	return err ? err : read_straggle(cmd, f);
+}
+
+static enum hd_err read_options(struct hd_cmd *cmd, struct hd_fn_instances_spec *spec)
+{
+	const struct hd_args *a = &cmd->args;
+
+	*spec = (struct hd_fn_instances_spec){ .argv = hd_cmd_function_argv,
+		.slots = a->has[HD_OPT_SLOTS] ? (uint32_t)a->count[HD_OPT_SLOTS] : SLOTS,
+		.memory_mb = a->has[HD_OPT_MEMORY_MB] ? (int64_t)a->count[HD_OPT_MEMORY_MB] : MEMORY_MB,
+		.cold_ns = a->has[HD_OPT_COLD_MS] ? (int64_t)a->count[HD_OPT_COLD_MS] * HD_NS_PER_MS : 0 };
+	spec->share = (double)spec->memory_mb / FULL_CORE_MB;
+	if (spec->memory_mb < LEAST_MB || spec->memory_mb > MOST_MB)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--memory-mb %lld: %d to %d are possible",
+			(long long)spec->memory_mb, LEAST_MB, MOST_MB);
+	if (a->has[HD_OPT_COLD_MS] && a->count[HD_OPT_COLD_MS] > 60000)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--cold-ms: at most 60000 are possible");
+	return hd_cmd_faults(cmd, &spec->faults);
+}
+
+static enum hd_err serve(struct hd_cmd *cmd, struct hd_emulator *e)
+{
+	enum hd_err err = HD_OK;
+
+	printf("http://%s\n", e->listener.addr + 4);
+	fflush(stdout);
+	while (!err && !hd_signal_stop())
+		err = hd_emulator_poll(e, INT64_MAX, &cmd->diag);
+	if (!err && !cmd->args.has[HD_OPT_QUIET])
+		fprintf(stderr,
+			">> %llu calls, %llu starts, %llu refused for lack of slots, %llu unsigned "
+			"(emulated)\n",
+			(unsigned long long)e->ncalls, (unsigned long long)e->instances.nstarts,
+			(unsigned long long)e->throttled, (unsigned long long)e->refused);
+	return err;
+}
+
+static enum hd_err verb_chaos_lambda(struct hd_cmd *cmd)
+{
+	struct hd_emulator *e = hd_arena_take(&cmd->arena, 1, sizeof *e);
+	struct hd_fn_instances_spec spec;
+	FILE *log = stderr;
+	enum hd_err err = e ? read_options(cmd, &spec) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory");
+
+	if (!err)
+		err = hd_signal_install(&cmd->diag);
+	if (!err && cmd->args.has[HD_OPT_OUTPUT] && !(log = fopen(cmd->args.text[HD_OPT_OUTPUT], "w")))
+		err = hd_fail(&cmd->diag, HD_E_IO, "cannot write %s", cmd->args.text[HD_OPT_OUTPUT]);
+	if (err)
+		return err;
+	spec.log = log;
+	err = hd_emulator_open(e, &cmd->clock, "tcp:127.0.0.1:0", &spec, &cmd->diag);
+	e->no_auth = cmd->args.has[HD_OPT_NO_AUTH];
+	if (!err)
+		err = serve(cmd, e);
+	hd_emulator_close(e);
+	if (log != stderr)
+		fclose(log);
+	return err;
+}
+
+const struct hd_verb hd_verb_chaos_lambda = {
+	.name = "chaos lambda", .args = "", .npos_min = 0, .npos_max = 0,
+	.about = "AWS Lambda on a port of the loopback, whose calls fail by draws",
+	.more =
+		"Prints its address, then serves the Invoke API until it is stopped; instances are processes "
+		"(heddle worker --function=lambda) that speak the Runtime API. --slots at once (429 beyond), "
+		"--cold-ms for each start, --memory-mb with its share of a core (1769 MB are one).\n"
+		"Calls fail by draws of (--seed, number of the call): --kill 0.05 ends the process in its "
+		"task, "
+		"--straggle 0.05:10 lets it take ten times as long, --drop-response 0.02 loses the answer, "
+		"--duplicate 0.02 gives the event out twice. Each run of an event leaves a line REPORT on "
+		"stderr, "
+		"or in -o FILE.\n"
+		"Requests are signed with the key " HD_EMULATED_ID " and the secret " HD_EMULATED_SECRET
+		", or not looked at: --no-auth.\n"
+		"  heddle chaos lambda --kill 0.05 -o reports &\n"
+		"  heddle bench functions --function=lambda --endpoint http://127.0.0.1:PORT --reports "
+		"reports",
+	.opts = HD_OPTS(HD_OPT_SLOTS, HD_OPT_COLD_MS, HD_OPT_MEMORY_MB, HD_OPT_KILL, HD_OPT_STRAGGLE,
+		HD_OPT_DROP_RESPONSE, HD_OPT_DUPLICATE, HD_OPT_FAULT_SEED, HD_OPT_NO_AUTH, HD_OPT_OUTPUT),
+	.run = verb_chaos_lambda, .test = "program_functions.sh",
+};
