@@ -4,8 +4,9 @@
 # the others wait for another one; without, they go on with two stages.
 . "$(dirname "$0")/program.sh"
 
+# it ends where it is stopped: no loss comes too late
 cat >job.yaml <<END
-job: {name: lazy, seed: 3, steps: 400}
+job: {name: lazy, seed: 3, steps: 1000000}
 model: {use: "builtin:mlp", args: {input: [1, 16, 16], hidden: [700, 600, 300, 200], classes: 10}}
 data: {kind: synthetic, count: 90}
 batch: {global: 26, virtual_nodes: 13}
@@ -33,15 +34,27 @@ rank_of()
 	echo ${members[$member]}
 }
 pid_in() { heddle status $1 --json | grep -o "\"worker\":$2,[^}]*\"pid\":[0-9]*" | grep -o '[0-9]*$'; }
-is_done() { heddle status $1 --json | grep -q '"state":"done"'; }
+# It is stopped wherever it is; one device comes to the same state. Leaves those steps in $steps.
+ends()
+{
+	local name=$1 of=("${@:2}")
+	expect 0 heddle stop $name
+	await is_stopped $name || failed "$name does not stop"
+	steps=$((10#$(ls $name/ckpt | tail -n 1 | cut -d- -f2)))
+	train run job.yaml --out $name-one --devices 1 -s parallel.mode=data --steps $steps "${of[@]}"
+	expect 0 heddle ckpt diff $name-one $name
+}
+is_stopped() { heddle status $1 --json | grep -q '"state":"stopped"'; }
 full_views() { count $1 '"text":"3 members'; }
 goes_on() { [ "$(full_views $1)" -gt $views ]; }
 # Kills a rank, and waits until three workers have committed two steps without it: each stage is held twice.
 lose()
 {
 	local name=$1 worker=$(rank_of $1 $2)
+	# members step on without a coordinator: the next one knows a process when that has called
+	await pid_in $name $worker >pid || failed "$name: worker $worker has no process"
 	views=$(full_views $name)
-	kill -9 $(pid_in $name $worker)
+	kill -9 $(cat pid)
 	await goes_on $name || failed "$name: no view of three workers after rank $2 was lost"
 	reach $name $(($(committed $name) + 3))
 }
@@ -54,11 +67,10 @@ begin()
 	reach $name 8
 }
 
-# mode, kind, clip, steps, ranks that die
-for row in full:momentum:0:120:0 eager:adam:1:120:2 lazy:adamw:0.5:400:"0 1 2"; do
-	IFS=: read -r mode kind clip steps ranks <<<"$row"
-	of=(-s optim.kind=$kind -s optim.clip=$clip -s job.steps=$steps)
-	train run job.yaml --out $kind-one --devices 1 -s parallel.mode=data "${of[@]}"
+# mode, kind, clip, ranks that die
+for row in full:momentum:0:0 eager:adam:1:2 lazy:adamw:0.5:"0 1 2"; do
+	IFS=: read -r mode kind clip ranks <<<"$row"
+	of=(-s optim.kind=$kind -s optim.clip=$clip)
 	begin $kind "${of[@]}" -s elastic.redundancy=$mode -s workers.min=3
 	for rank in $ranks; do
 		lose $kind $rank
@@ -71,8 +83,7 @@ for row in full:momentum:0:120:0 eager:adam:1:120:2 lazy:adamw:0.5:400:"0 1 2"; 
 		reach $kind $(($(committed $kind) + 3))
 		lose $kind 1
 	fi
-	await is_done $kind || failed "$kind does not end"
-	expect 0 heddle ckpt diff $kind-one $kind
+	ends $kind "${of[@]}"
 	same "$(count $kind '"kind":"restore"')" 0 "$kind: times back to a checkpoint"
 	[ "$(count $kind '"kind":"fetched"')" -ge 1 ] || failed "$kind: no state came from another worker"
 	[ "$(redundant $kind)" -gt 0 ] || failed "$kind: the ledger has no redundant time"
@@ -87,24 +98,29 @@ passed "each of three stages killed in turn, and the coordinator: no step is los
 
 # the same without a shadow. The coordinator dies just before it reads the checkpoint: two processes are left,
 # which take its place
-train run job.yaml --out short-one --devices 1 -s parallel.mode=data -s job.steps=160
 mkdir -p bare/chaos
 chmod 700 bare
-begin bare -s job.steps=160 -s workers.detect='500 ms'
+begin bare -s workers.detect='500 ms'
 has_failpoints && echo co.restore:kill >bare/chaos/$coordinator
 left="$(pid_in bare $(rank_of bare 0)) $(pid_in bare $(rank_of bare 2))"
 kill -9 $(pid_in bare $(rank_of bare 1))
-await is_done bare || failed "bare does not end"
-expect 0 heddle ckpt diff short-one bare
+restored() { grep -q '"kind":"restore"' bare/events.ndjson; }
+await restored || failed "without redundancy a loss went back to no checkpoint"
+joined_again()
+{
+	local pid
+	for pid in $left; do [ "$(count bare "\"kind\":\"join\".*pid:$pid\"")" = 2 ] || return; done
+}
+await joined_again || failed "not all of $left joined again: $(grep '"join"' bare/events.ndjson)"
+was=$(committed bare)
+on() { [ "$(committed bare)" -gt $((was + 3)) ]; }
+await on || failed "bare does not go on"
+ends bare
 same "$(redundant bare)" 0 "redundant time of a run without redundancy"
-[ "$(count bare '"kind":"restore"')" -ge 1 ] || failed "without redundancy a loss went back to no checkpoint"
-for pid in $left; do
-	same "$(count bare "\"kind\":\"join\".*pid:$pid\"")" 2 "times that process $pid joined"
-done
 passed "without redundancy the same loss goes back to the checkpoint, by the processes that are left"
 
 # it is begun and ended while the run goes on
-begin changed -s job.steps=100000 -s workers.pace='40 ms'
+begin changed -s workers.pace='40 ms'
 expect 0 heddle scale changed -s redundancy=by-notice
 says 'redundancy lazy, from one of the next steps on'
 twice() { heddle status changed | grep -q 'redundancy lazy: each stage is held by two workers'; }
@@ -114,7 +130,7 @@ await by_notice || failed "status has no word of notices"
 lose changed 1
 same "$(count changed '"kind":"restore"')" 0 "times back to a checkpoint once there are shadows"
 fewer='"kind":"fewer".*"text":"2 stages on 2 devices until there are 3: no worker is waited for"'
-same "$(count changed "$fewer")" 1 "times that two workers went on with two stages"
+[ "$(count changed "$fewer")" -ge 1 ] || failed "two workers did not go on with two stages"
 kill -9 $coordinator
 reach changed $(($(committed changed) + 3))
 await twice || failed "the stages are not held by two workers"
@@ -128,35 +144,25 @@ bare() { heddle status changed --json | grep -q '"redundancy":"none","resilience
 await bare || failed "redundancy is not none"
 lose changed 2
 [ "$(count changed '"kind":"restore"')" -ge 1 ] || failed "the shadows were not ended"
-expect 0 heddle stop changed
-is_stopped() { heddle status changed --json | grep -q '"state":"stopped"'; }
-await is_stopped || failed "changed does not stop"
-train run job.yaml --out changed-one --devices 1 -s parallel.mode=data \
-	-s job.steps=100000 --steps $((10#$(ls changed/ckpt | tail -n 1 | cut -d- -f2)))
-expect 0 heddle ckpt diff changed-one changed
+ends changed
 passed "redundancy begins and ends in a run that goes on, the coordinator lost between"
 
 # interleaved and V schedules, earlier versions of delayed updates, a resume with another setting
 for schedule in interleaved zb-v; do
-	begin $schedule -s job.steps=100 \
-		-s workers.min=3 -s elastic.redundancy=lazy -s parallel.schedule=$schedule
+	begin $schedule -s workers.min=3 -s elastic.redundancy=lazy -s parallel.schedule=$schedule
 	lose $schedule 0
-	await is_done $schedule || failed "$schedule does not end"
+	ends $schedule
 	same "$(count $schedule '"kind":"restore"')" 0 "$schedule: times back to a checkpoint"
-	train run job.yaml --out $schedule-one --devices 1 -s parallel.mode=data -s job.steps=100
-	expect 0 heddle ckpt diff $schedule-one $schedule
 done
-delayed=(-s job.steps=100 -s optim.update=2bw)
-train run job.yaml --out 2bw-one --devices 1 -s parallel.mode=data "${delayed[@]}"
-begin 2bw "${delayed[@]}" -s workers.min=3 -s elastic.redundancy=lazy
+begin 2bw -s optim.update=2bw -s workers.min=3 -s elastic.redundancy=lazy
 lose 2bw 2
-await is_done 2bw || failed "2bw does not end"
-expect 0 heddle ckpt diff 2bw-one 2bw
+ends 2bw -s optim.update=2bw
 same "$(count 2bw '"kind":"restore"')" 0 "2bw: times back to a checkpoint"
-train run job.yaml --out resumed --workers 3 --steps 20 -s job.steps=100
-train resume resumed --workers 3 --steps 40 -s elastic.redundancy=lazy
-train resume resumed --workers 2 -s elastic.redundancy=none
-expect 0 heddle ckpt diff zb-v-one resumed
+train run job.yaml --out resumed --workers 3 --steps 8
+train resume resumed --workers 3 --steps 16 -s elastic.redundancy=lazy
+train resume resumed --workers 2 --steps 24 -s elastic.redundancy=none
+train run job.yaml --out resumed-one --devices 1 -s parallel.mode=data --steps 24
+expect 0 heddle ckpt diff resumed-one resumed
 passed "other schedules, delayed updates, resumes with another setting"
 
 # what it costs is predicted, and what cannot be is refused
