@@ -23,7 +23,7 @@ HD_FAIL=store.after:kill@4 "$HEDDLE_BIN" run endless.yaml --out halt --workers 1
 	-s workers.detect='5 s' -q 2>log &
 run=$!
 reach halt 3
-heddle stop halt >out 2>err &
+"$HEDDLE_BIN" stop halt >out 2>err &        # its own process: that of a function would leave it behind
 asks=$!
 status=0
 wait $run || status=$?
@@ -98,8 +98,9 @@ members=$(pids alone)
 kill -9 $run
 wait $run 2>/dev/null
 # A state of a step that it had a line of loses nothing: it may have been on its way to the disk when it died.
+# A line of step N is in the state of N + 1 steps.
 at=$(grep -o '"step":[0-9]*' alone/metrics.ndjson | tail -n 1 | cut -d: -f2)
-further() { [ $((10#0$(saved alone))) -gt "$at" ]; }
+further() { [ $((10#0$(saved alone))) -gt $((at + 1)) ]; }
 await further || failed "members save nothing"
 kill -9 $members
 expect 0 heddle resume alone --workers 2 --devices 1 -q --steps $((10#$(saved alone) + 50))
