@@ -181,7 +181,8 @@ wait $! || failed "paused ended with $?"
 ends_well paused "a worker stopped and continued"
 passed "a worker that was stopped is fenced and harms nothing"
 
-"$HEDDLE_BIN" run brisk.yaml --out halted --workers 2 --devices 1 -q 2>log &
+# slowly, so that it is stopped before step 700 on any machine
+"$HEDDLE_BIN" run brisk.yaml --out halted --workers 2 --devices 1 -s workers.pace='30 ms' -q 2>log &
 reach halted 30
 expect 0 heddle stop halted
 status=0
@@ -190,7 +191,7 @@ wait $! || status=$?
 expect 0 heddle resume halted --devices 2 --steps 700 -q
 expect 0 heddle resume halted --devices 2 --steps 710 -q
 expect 0 heddle resume halted --devices 3 --steps 720 -q
-expect 0 heddle resume halted --workers 3 --devices 1 -q
+expect 0 heddle resume halted --workers 3 --devices 1 -s workers.pace='4 ms' -q
 ends_well halted "stopped, resumed by itself and on 3 workers"
 plan_at() { grep "\"step\":$1," halted/metrics.ndjson | tail -n 1 | grep -o '"plan":[0-9]*' | cut -d: -f2; }
 same "$(plan_at 700) $(plan_at 710)" "$(plan_at 699) $(($(plan_at 699) + 1))" \
@@ -270,7 +271,7 @@ settled()
 }
 await settled || failed "it did not settle on 1: $(grep autoscale tiny/events.ndjson | tail -n 3)"
 stops_with_bits_of_one tiny tiny.yaml "a run that sizes itself"
-"$HEDDLE_BIN" run brisk.yaml --out auto --workers 2 --devices 1 -q 2>log &
+"$HEDDLE_BIN" run brisk.yaml --out auto --workers 2 --devices 1 -s job.steps=1000000 -q 2>log &
 reach auto 30
 expect 2 heddle scale auto auto --policy curv
 says 'did you mean curve'

@@ -66,15 +66,20 @@ train resume apart --devices 1 -s parallel.mode=data -s parallel.tensor=auto
 same "$digest" "$one" "2 stages of ranks of 2 over workers, then 2 ranks of 4, then one device"
 
 # one of two is killed, then there is to be one copy, which one that comes reads in the run's job
-sed 's/steps: 4/steps: 60/' gpt.yaml >long.yaml
-train run long.yaml --out long-one --devices 1
+sed 's/steps: 4/steps: 1000000/' gpt.yaml >long.yaml
 heddle run long.yaml --out killed --workers 2 --devices 2 -s parallel.mode=tensor -s workers.pace=30ms \
 	-s workers.detect=1s >killed.log 2>&1 &
 reach killed 4
 kill -9 $(heddle status killed --json | grep -o '"worker":1,[^}]*"pid":[0-9]*' | grep -o '[0-9]*$')
 expect 0 heddle scale killed 3 -s parallel.replicas=1
-is_done() { heddle status killed --json | grep -q '"state":"done"'; }
-await is_done
+one_copy() { grep -q '"replicas":1' killed/job.resolved.json; }
+await one_copy || failed "the copies asked for are not kept"
+has_members() { heddle status killed --json | grep -q '"members":3,'; }
+await has_members || failed "not three workers"
+reach killed $(($(step killed) + 3))
+expect 0 heddle stop killed
+is_stopped() { heddle status killed --json | grep -q '"state":"stopped"'; }
+await is_stopped || failed "killed does not stop"
+train run long.yaml --out long-one --devices 1 --steps $((10#$(ls killed/ckpt | tail -n 1 | cut -d- -f2)))
 expect 0 heddle ckpt diff long-one killed
-grep -q '"replicas":1' killed/job.resolved.json || failed "the copies asked for are not kept"
 passed "ranks of several devices over workers, one killed and more added: the bits of one device"
