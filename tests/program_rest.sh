@@ -10,13 +10,9 @@ begin()                 # ARGUMENTS of serve: in the background, until its socke
 	"$HEDDLE_BIN" serve --dir d --pool fast:1,slow:1:0.5 --policy fifo --round 1 --drain "$@" \
 		>serve.out 2>serve.err &
 	daemon=$!
-	for _ in $(seq 300); do
-		[ -S d/heddle.sock ] && return
-		kill -0 $daemon 2>/dev/null || failed "serve ended: $(cat serve.err)"
-		read -rt 0.1 <> <(:) || :
-	done
-	failed "serve does not listen: $(cat serve.err)"
+	await listens_or_ended && [ -S d/heddle.sock ] || failed "serve does not listen: $(cat serve.err)"
 }
+listens_or_ended() { [ -S d/heddle.sock ] || ! kill -0 $daemon 2>/dev/null; }
 listeners() { python3 - "$1" <<'END'
 import os, sys
 folder = "/proc/%s/fd/" % sys.argv[1]
