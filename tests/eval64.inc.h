@@ -185,6 +185,21 @@ static double dropout64(const struct eval64 *ev, const struct hd_node *n, const 
 	return (double)word < floor((double)n->attr.f[0] * 4294967296.0) ? 0 : 1 / (1 - (double)n->attr.f[0]);
 }
 
+/* Edges draw by their number, whatever virtual node they are computed in. */
+static void edge_dropout64(const struct eval64 *ev, const struct hd_node *n, const struct shape64 *y,
+	double **in,
+	double **out)
+{
+	for (int64_t i = 0; i < y->elems; i++) {
+		double number = in[0][i / y->last];
+		uint64_t at = (uint64_t)number * (uint64_t)y->last + (uint64_t)(i % y->last);
+		uint32_t word = hd_philox_model(ev->draw.seed, ev->draw.step, 0, n->key,
+			at >> 2).word[at & 3];
+		if (number >= 0 && (double)word >= floor((double)n->attr.f[0] * 4294967296.0))
+			out[0][i] = in[1][i] / (1 - (double)n->attr.f[0]);
+	}
+}
+
 #include "tests/eval64_batch.inc.h"
 #include "tests/eval64_sequences.inc.h"
 #include "tests/eval64_tensors.inc.h"
@@ -221,6 +236,7 @@ static void node64(const struct eval64 *ev, const struct hd_node *n)
 		return;
 	switch (n->op) {
 	case HD_OP_MATMUL:        matmul64(n, s, in, out); return;
+	case HD_OP_EDGE_DROPOUT:  edge_dropout64(ev, n, &y, in, out); return;
 	case HD_OP_CONV2D:        conv64(n, s, &y, in, out); return;
 	case HD_OP_CONV2D_B:      conv_b64(n, s, &y, in, out); return;
 	case HD_OP_BLOCK:         block64(&s[0], &y, in[0], out[0], true); return;

@@ -554,7 +554,7 @@ static bool evaluated(uint16_t op)
 	case HD_OP_RMSNORM_DX: case HD_OP_RMSNORM_DG: case HD_OP_SWIGLU_DX: case HD_OP_ATTEND_DX:
 	case HD_OP_ATTEND_PAD_DX: case HD_OP_LSTM_DX:
 	case HD_OP_GRU_DX: case HD_OP_RECUR_DW:
-	case HD_OP_SLICE_DX: case HD_OP_SOFTMAX_DX: case HD_OP_LOG_SOFTMAX_DX:
+	case HD_OP_SLICE_DX: case HD_OP_SOFTMAX_DX: case HD_OP_LOG_SOFTMAX_DX: case HD_OP_EDGE_SOFTMAX_DX:
 		return false;
 	default:
 		return true;

@@ -68,6 +68,11 @@ static const struct hd_stage_model hd_stage_models[] = {
 	  7, { 0 }, true, 1, false },
 	{ "lstm", { { "layers", "2" }, { "width", "5" }, { "hidden", "4" }, { "context", "5" }, { "vocab", "9" } }, 5, { 0 }, true, 1, false },
 	{ "gru", { { "layers", "2" }, { "width", "3" }, { "hidden", "5" }, { "context", "4" }, { "vocab", "8" } }, 5, { 0 }, true, 1, false },
+	{ "gcn", { { "input", "6" }, { "hidden", "4" }, { "classes", "3" }, { "slots", "3" }, { "norm", "none" }, { "act", "tanh" }, { "layers", "3" } },
+	  7, { 0 }, true, 1, false },
+	{ "gat", { { "input", "6" }, { "hidden", "4" }, { "classes", "3" }, { "slots", "3" }, { "heads", "2" }, { "out_heads", "3" }, { "dropout", "0.2" } },
+	  7, { 0 }, false, 1, false },
+	{ "sage-mean", { { "input", "6" }, { "hidden", "7" }, { "classes", "3" }, { "slots", "3" }, { "act", "gelu" } }, 5, { 0 }, true, 1, false },
 	{ "mlp", { { "input", "[9]" }, { "hidden", "[7, 6]" }, { "classes", "4" }, { "act", "gelu" } }, 4, { 0 }, true, 2, false },
 	{ "gpt", { { "layers", "1" }, { "width", "12" }, { "heads", "3" }, { "context", "5" }, { "vocab", "11" } }, 5,
 	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true, 3, false },
@@ -100,7 +105,8 @@ static inline int64_t hd_stage_bound(const struct hd_graph *graph, uint32_t valu
 				return graph->value[graph->node[i].in[0]].dim[graph->node[i].attr.i[0]];
 			} else if (graph->node[i].in[k] == value && graph->node[i].op == HD_OP_SCATTER_ADD) {
 				return graph->value[graph->node[i].in[2]].dim[graph->node[i].attr.i[0]];
-			} else if (graph->node[i].in[k] == value && graph->node[i].op == HD_OP_WHERE) {
+			} else if (graph->node[i].in[k] == value && (graph->node[i].op == HD_OP_WHERE ||
+				graph->node[i].op == HD_OP_EDGE_SOFTMAX)) {        /* runs of equal ends */
 				return 2;
 			} else if (graph->node[i].in[k] == value) {
 				const struct hd_value *other =

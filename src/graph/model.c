@@ -19,6 +19,9 @@ const struct hd_model_row hd_models[] = {
 	{ "bert",  "encoder; its head guesses masked tokens or tells the class of a text", hd_bert_params,  hd_bert_build },
 	{ "lstm",  "recurrent language model of LSTM layers",                      hd_recurrent_params, hd_lstm_build },
 	{ "gru",   "recurrent language model of GRU layers",                       hd_recurrent_params, hd_gru_build },
+	{ "gcn", "graph convolutions over a whole graph",                          hd_gcn_params,       hd_gcn_build },
+	{ "gat", "graph attention over a whole graph",                             hd_gat_params,       hd_gat_build },
+	{ "sage-mean", "GraphSAGE with means, over a whole graph",                 hd_sage_params,      hd_sage_build },
 	{ 0 },
 };
 

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/philox.h"
+
 #define OP_REFERENCE
 #include "graph/ops.def"
 
