@@ -3,7 +3,8 @@
 . "$(dirname "$0")/program.sh"
 write_jobs 2
 expect 0 heddle model ls
-for name in mlp lenet gpt llama bert lstm gru resnet18 resnet34 resnet50 vgg16 inception; do
+for name in mlp lenet gpt llama bert lstm gru resnet18 resnet34 resnet50 vgg16 inception gcn gat \
+	sage-mean; do
 	grep -q "^$name " out || failed "ls has no $name"
 done
 says 'vocab      256'
@@ -11,7 +12,7 @@ expect 0 heddle model ls --json
 says '"name":"gpt"'
 passed "ls"
 
-for name in mlp lenet gpt llama bert lstm gru inception; do
+for name in mlp lenet gpt llama bert lstm gru inception gcn gat; do
 	expect 0 heddle model show $name
 	cp out $name.graph
 	expect 0 heddle model show $name.graph
@@ -21,6 +22,9 @@ for name in mlp lenet gpt llama bert lstm gru inception; do
 	expect 0 heddle model show $name --json
 	says '"flops_backward":'
 done
+says '"phases":"AV SC AE GA AV SC AE GA AV^ AEB(in-edges) SCB AEB+GAB(out-edges) AVB'
+expect 0 heddle model show gcn
+says '# phases of a step over intervals: AV SC GA AV SC GA AV^ SCB GAB AVB SCB GAB AVB WU'
 passed "show: the text of each model parses back to the same text"
 
 expect 0 heddle model show gpt.yaml --json

@@ -2,11 +2,13 @@
 
 #include "base/json_writer.h"
 #include "graph/autodiff.h"
+#include "graph/domain.h"
 #include "graph/model.h"
 #include "graph/op.h"
 #include "graph/pass.h"
 #include "graph/slices.h"
 #include "graph/text.h"
+#include "plan/separate.h"
 #include "cmd/session.h"
 
 static void list_json(struct hd_cmd *cmd)
@@ -166,7 +168,7 @@ static void print_tensor(struct hd_json_writer *w, const struct hd_graph *g, uin
 }
 
 static void print_json(const struct hd_graph *g, const struct hd_wholes *wholes, const struct size *size,
-	struct hd_text *text)
+	const char *phases, struct hd_text *text)
 {
 	struct hd_json_writer w;
 
@@ -179,6 +181,8 @@ static void print_json(const struct hd_graph *g, const struct hd_wholes *wholes,
 	hd_json_put_f64(&w, "flops_backward", size->backward);
 	hd_json_put_f64(&w, "bytes_moved", size->moved);
 	hd_json_put_i64(&w, "nodes", g->nnodes);
+	if (*phases)
+		hd_json_put_text(&w, "phases", phases);
 	hd_json_open_array(&w, "tensors");
 	for (uint32_t t = 0; t < wholes->n; t++)
 		print_tensor(&w, g, wholes->param[wholes->first[t]]);
@@ -188,8 +192,10 @@ static void print_json(const struct hd_graph *g, const struct hd_wholes *wholes,
 }
 
 static enum hd_err print_text(struct hd_cmd *cmd, const struct hd_graph *g, const struct hd_wholes *wholes,
-	const struct size *size, struct hd_text *text)
+	const struct size *size, const char *phases, struct hd_text *text)
 {
+	if (*phases)
+		hd_text_addf(text, "# phases of a step over intervals: %s\n", phases);
 	hd_text_addf(text, "# %llu parameters in %u tensors, %.3f MiB\n"
 		"# one sample: %.6g MFLOP forward, %.6g MFLOP backward, %.6g MB moved if nothing is cached\n",
 		(unsigned long long)size->params, wholes->n, (double)(size->params * sizeof(float)) / 0x1p20,
@@ -206,10 +212,29 @@ static enum hd_err differentiate(struct hd_cmd *cmd, struct hd_graph *g)
 	return err ? err : hd_graph_autodiff(g, &cmd->diag);
 }
 
+/* Of a model with edges, what a step does over the intervals of a graph; else "". */
+static enum hd_err phases_of(struct hd_cmd *cmd, const struct hd_graph *full, const char **phases)
+{
+	struct hd_phase_list list;
+	struct hd_text text;
+
+	*phases = "";
+	if (!hd_graph_has_edges(full))
+		return HD_OK;
+	enum hd_err err = hd_separate(&list, full, &cmd->arena, &cmd->diag);
+	if (err)
+		return err;
+	hd_text_init(&text, &cmd->arena);
+	hd_phase_list_print(&list, &text);
+	*phases = text.at;
+	return HD_OK;
+}
+
 static enum hd_err verb_model_show(struct hd_cmd *cmd)
 {
 	struct hd_graph plain, full;
 	struct hd_wholes wholes;
+	const char *phases = "";
 	struct hd_text text;
 	struct size size;
 	enum hd_err err = make(cmd, cmd->args.pos[0], &plain);
@@ -218,6 +243,7 @@ static enum hd_err verb_model_show(struct hd_cmd *cmd)
 		err = make(cmd, cmd->args.pos[0], &full);
 	if (!err)
 		err = differentiate(cmd, &full);
+	err = err ? err : phases_of(cmd, &full, &phases);
 	err = err ? err : hd_wholes_make(&wholes, &plain, &cmd->arena, &cmd->diag);
 	if (err)
 		return err;
@@ -225,9 +251,9 @@ static enum hd_err verb_model_show(struct hd_cmd *cmd)
 	hd_text_init(&text, &cmd->arena);
 	const struct hd_graph *shown = cmd->args.has[HD_OPT_AUTODIFF] ? &full : &plain;
 	if (cmd->args.has[HD_OPT_JSON])
-		print_json(shown, &wholes, &size, &text);
+		print_json(shown, &wholes, &size, phases, &text);
 	else
-		err = print_text(cmd, shown, &wholes, &size, &text);
+		err = print_text(cmd, shown, &wholes, &size, phases, &text);
 	if (!err && text.full)
 		err = hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the text of the graph");
 	if (!err && cmd->args.has[HD_OPT_OUTPUT])
