@@ -250,9 +250,23 @@ void hd_session_put_forecast(struct hd_cmd *cmd, struct hd_json_writer *w, const
 	hd_forecast_put_step(f ? f : &none, w);
 }
 
-static void end_json(struct hd_cmd *cmd, const struct hd_ui *ui, uint64_t step, const struct hd_rundir *dir,
-	const struct hd_forecast *forecast, const char *hex, enum hd_err err)
+/* Of a graph, whose vertices of all sets are at hand: the share of the test set that the end state gets
+ * right. */
+static bool test_accuracy(struct hd_run *run, double *accuracy)
 {
+	struct hd_metrics m;
+
+	if (strcmp(hd_job_text(hd_run_task(run)->job, HD_JOB_DATA_KIND), "graph") != 0 ||
+		hd_run_eval(run, "test", &m, NULL) || !m.has_hits || m.weight <= 0)
+		return false;
+	*accuracy = hd_metrics_accuracy(&m);
+	return true;
+}
+
+static void end_json(struct hd_cmd *cmd, const struct hd_ui *ui, uint64_t step, const struct hd_rundir *dir,
+	struct hd_run *run, const char *hex, enum hd_err err)
+{
+	double accuracy;
 	struct hd_json_line line;
 	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
 
@@ -266,7 +280,9 @@ static void end_json(struct hd_cmd *cmd, const struct hd_ui *ui, uint64_t step, 
 		hd_json_put_null(w, "loss_last");
 	}
 	hd_json_put_text(w, "digest", hex);
-	hd_session_put_forecast(cmd, w, forecast);
+	if (!err && test_accuracy(run, &accuracy))
+		hd_json_put_f64(w, "test_accuracy", accuracy);
+	hd_session_put_forecast(cmd, w, hd_run_forecast(run));
 	hd_json_put_i64(w, "exit", hd_err_exit(err));
 	hd_json_line_print(&line);
 }
@@ -296,7 +312,7 @@ static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run, 
 	hd_hash_hex(hd_worker_digest(hd_run_worker(run)), hex);
 	hd_ui_end(ui);
 	if (cmd->args.has[HD_OPT_JSON]) {
-		end_json(cmd, ui, step, dir, hd_run_forecast(run), hex, err);
+		end_json(cmd, ui, step, dir, run, hex, err);
 		return;
 	}
 	hd_session_say_forecast(ui, hd_run_forecast(run));

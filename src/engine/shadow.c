@@ -326,7 +326,7 @@ static enum hd_err update_param(struct hd_rank *rank, struct hd_shadow *s, uint3
 		scalars.ratio = hd_tensor_ratio(rank->worker->task, param, s->unit_sumsq[0],
 			s->unit_sumsq[1]);
 	hd_param_store_span(s->store, layout->at[param], layout->len[param], &u);
-	enum hd_err err = ops->update(rank->device, &u, token, diag);
+	enum hd_err err = hd_update_decaying(rank, &u, layout->at[param], token, diag);
 	return err ? err : ops->wait(rank->device, *token, diag);
 }
 

@@ -216,7 +216,7 @@ static enum hd_err bring_on(struct hd_rank *rank, uint32_t bucket, uint64_t *tok
 		run.len * sizeof(float), token);
 	u.param = w->parts->part->parm + run.at;        /* the new ones come to lie beside those in use */
 	if (!err && !rank->scalars.skip)
-		err = rank->device->ops->update(rank->device, &u, token, &rank->diag);
+		err = hd_update_decaying(rank, &u, run.at, token, &rank->diag);
 	return err;
 }
 

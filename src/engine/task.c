@@ -9,6 +9,7 @@
 #include "graph/autodiff.h"
 #include "graph/ids.h"
 #include "graph/model.h"
+#include "graph/names.h"
 #include "graph/op.h"
 #include "graph/pass.h"
 #include "graph/shard.h"
@@ -160,7 +161,7 @@ enum hd_err hd_task_merge(const struct hd_job *job, struct hd_fs *fs, struct hd_
 static void for_inference(struct hd_graph *graph)
 {
 	for (uint32_t i = 0; i < graph->nnodes; i++) {
-		if (graph->node[i].op == HD_OP_DROPOUT)
+		if (graph->node[i].op == HD_OP_DROPOUT || graph->node[i].op == HD_OP_EDGE_DROPOUT)
 			graph->node[i].attr.f[0] = 0;
 		if (graph->node[i].op == HD_OP_BATCHNORM)
 			graph->node[i].attr.i[1] = 1;
@@ -352,6 +353,38 @@ static enum hd_err fields_fit(const struct hd_graph *g, const struct hd_dataset 
 	return err;
 }
 
+/* Lists of edges name vertices by their row: the rows of one virtual node must be all vertices, in their
+ * order. */
+static enum hd_err whole_graph(const struct hd_job *job, const struct hd_graph *g,
+	const struct hd_dataset *data,
+	struct hd_diag *diag)
+{
+	const uint32_t list = hd_graph_find_input(g, "from");
+	uint32_t f = 0;
+
+	while (f < data->nfields && strcmp(data->field[f].name, "from") != 0)
+		f++;
+	if (list == HD_NONE || f == data->nfields)
+		return HD_OK;
+	int64_t slots = g->value[g->input[list]].dim[1];
+	if (slots != data->field[f].dim[0])
+		return hd_fail(diag, HD_E_INPUT,
+			"the model has %lld places for edges a vertex, this graph takes %lld: set "
+			"model.args.slots to %lld "
+			"(%s)", (long long)slots, (long long)data->field[f].dim[0],
+				(long long)data->field[f].dim[0],
+			data->about);
+	if (job->batch != data->count || job->nvns != 1 || hd_job_int(job, HD_JOB_SLICES) != 1 ||
+		hd_job_int(job, HD_JOB_ORDER) != HD_ORDER_SEQUENTIAL)
+		return hd_fail(diag, HD_E_INVAL,
+			"a step of a whole graph takes all vertices in their order, as one virtual node: "
+			"set batch.global "
+			"to %llu, batch.virtual_nodes and batch.slices to 1 and data.order to sequential "
+			"(%s)",
+			(unsigned long long)data->count, data->about);
+	return HD_OK;
+}
+
 /* What data a graph takes is read from it as it was before it came in shards: a shard's table is a part of
  * the whole. */
 static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, struct hd_fs *fs,
@@ -390,6 +423,7 @@ static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, str
 		err = bound_ids(g, x, &spec, diag);
 	if (!err)
 		err = hd_dataset_open(&task->data, &spec, fs, diag);
+	err = err ? err : whole_graph(job, g, task->data, diag);
 	return err ? err : fields_fit(g, task->data, diag);
 }
 
@@ -430,6 +464,41 @@ static void take_optim(struct hd_task *task)
 		.weight_decay = (float)hd_job_num(job, HD_JOB_WEIGHT_DECAY),
 		.bf16 = hd_job_int(job, HD_JOB_PRECISION) == HD_PRECISION_BF16,
 	};
+}
+
+/* Which parameters the optimizer's decay is not for. */
+static enum hd_err spare(struct hd_task *task, struct hd_diag *diag)
+{
+	const struct hd_job_value *v = &task->job->value[HD_JOB_DECAY];
+	const struct hd_graph *g = &task->train;
+	const char *pattern[HD_JOB_MAX_ARGS];
+	const uint32_t n = names_of(task->job, HD_JOB_DECAY, pattern);
+	bool *spared;
+
+	if (n == 0)
+		return HD_OK;
+	if (hd_optims[task->optim.kind].unit == HD_UNIT_TENSOR)
+		return hd_fail(diag, HD_E_INVAL,
+			"%s:%u:%u: optim.decay: the norms of lamb have the decay of all parameters in "
+			"them: leave it out, or "
+			"use another optim.kind", task->job->file, v->line, v->column);
+	if (!(spared = hd_arena_take(&task->arena, g->nparams + 1u, sizeof *spared)))
+		return hd_fail(diag, HD_E_NOMEM, "no memory for %u parameters", g->nparams);
+	for (uint32_t p = 0; p < g->nparams; p++)
+		spared[p] = true;
+	for (uint32_t i = 0; i < n; i++) {
+		bool hits = false;
+		for (uint32_t p = 0; p < g->nparams; p++)
+			if (hd_name_matches(pattern[i], hd_whole_name(g, p)))
+				spared[p] = false, hits = true;
+		if (!hits)
+			return hd_fail(diag, HD_E_INVAL,
+				"%s:%u:%u: optim.decay: \"%s\" names no parameter of the model; `heddle "
+				"model show` lists them",
+				task->job->file, v->line, v->column, pattern[i]);
+	}
+	task->spared = spared;
+	return HD_OK;
 }
 
 void hd_task_slice(const struct hd_task *task, uint64_t nrows, uint32_t vn, uint32_t slice, uint64_t *first,
@@ -600,6 +669,7 @@ static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag
 	take_optim(task);
 	find_rows(task);
 	err = check_norms(task, diag);
+	err = err ? err : spare(task, diag);
 	err = err ? err : delay(task, diag);
 	if (!err && hd_job_copies(job) && hd_optims[task->optim.kind].unit == HD_UNIT_TENSOR)
 		err = hd_fail(diag, HD_E_INVAL,

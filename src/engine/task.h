@@ -37,6 +37,8 @@ struct hd_task {
 	struct hd_augment augment;        /* hung on the data set; no transforms: not */
 	struct hd_sampler sampler;
 	struct hd_optim optim;
+	const bool *spared;               /* [nparams] weight_decay is not for it (optim.decay); NULL:
+		it is for all */
 	struct hd_delays delays;          /* of the parameters that a step reads */
 	uint64_t nsteps;                  /* steps the job asks for */
 	uint64_t rows[HD_MAX_VARIANTS];   /* of training slices, largest first */

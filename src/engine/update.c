@@ -23,13 +23,46 @@ static struct hd_update span_of(struct hd_rank *rank, const struct hd_step_scala
 	return u;
 }
 
+/* Elementwise, so pieces have the bits of the whole: pads between tensors go with the tensor before them. */
+enum hd_err hd_update_decaying(struct hd_rank *rank, const struct hd_update *u, uint64_t at, uint64_t *token,
+	struct hd_diag *diag)
+{
+	const struct hd_task *task = rank->worker->task;
+	const struct hd_layout *layout = &task->layout;
+	const uint64_t end = at + u->len;
+	enum hd_err err = HD_OK;
+
+	if (!task->spared)
+		return rank->device->ops->update(rank->device, u, token, diag);
+	for (uint32_t i = 0; i < layout->nsegments && !err; i++) {
+		uint64_t from = layout->segment[i].at,
+			to = i + 1 < layout->nsegments ? layout->segment[i + 1].at : layout->elems;
+		struct hd_step_scalars scalars = *u->scalars;
+		struct hd_update part = *u;
+		from = from > at ? from : at;
+		to = to < end ? to : end;
+		if (from >= to)
+			continue;
+		part.param += from - at;
+		part.grad += from - at;
+		for (int k = 0; k < 2; k++)
+			part.slot[k] = u->slot[k] ? u->slot[k] + (from - at) : NULL;
+		part.len = to - from;
+		part.scalars = &scalars;
+		if (task->spared[layout->segment[i].param])
+			scalars.optim.weight_decay = 0;
+		err = rank->device->ops->update(rank->device, &part, token, diag);
+	}
+	return err;
+}
+
 static enum hd_err update_span(struct hd_rank *rank, const struct hd_step_scalars *scalars, uint64_t at,
 	uint64_t len, uint64_t *token,
 	struct hd_diag *diag)
 {
 	const struct hd_update u = span_of(rank, scalars, at, len);
 
-	return rank->device->ops->update(rank->device, &u, token, diag);
+	return hd_update_decaying(rank, &u, at, token, diag);
 }
 
 enum hd_err hd_update_run(struct hd_rank *rank, const struct hd_step_scalars *scalars,
@@ -38,7 +71,7 @@ enum hd_err hd_update_run(struct hd_rank *rank, const struct hd_step_scalars *sc
 	struct hd_update u = span_of(rank, scalars, run->at, run->len);
 
 	u.grad = sums + run->at;
-	return rank->device->ops->update(rank->device, &u, token, diag);
+	return hd_update_decaying(rank, &u, run->at, token, diag);
 }
 
 enum hd_err hd_measure_run(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token,

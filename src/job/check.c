@@ -146,7 +146,7 @@ static const struct { enum hd_job_key key, of; const char *words; } depends[] = 
 	{ HD_JOB_FACTOR,     HD_JOB_SCHEDULE,  "step" },
 	{ HD_JOB_CUTS,       HD_JOB_UPDATE,    "stash|vsync" },
 	{ HD_JOB_DATA_COUNT, HD_JOB_DATA_KIND, "synthetic" },
-	{ HD_JOB_DATA_PATH,  HD_JOB_DATA_KIND, "idx|cifar|csv|text|tokens|npy" },
+	{ HD_JOB_DATA_PATH,  HD_JOB_DATA_KIND, "idx|cifar|csv|text|tokens|npy|graph" },
 	{ HD_JOB_SPLIT_SEED, HD_JOB_DATA_KIND, SPLIT_BY_HASH },
 	{ HD_JOB_COLUMNS,    HD_JOB_DATA_KIND, "csv" },
 	{ HD_JOB_LABEL,      HD_JOB_DATA_KIND, "csv|cifar" },

@@ -31,7 +31,7 @@ X(SHARDS,     "model", "shards",    INT,  1, "1",      "", 1, 1024, "fixed shard
 X(SEQUENCE_SHARDS, "model", "sequence_shards", WORD, 2, "false", "false|true", 0, 0, "what lies between split sums (norms, dropout, residuals) is split too, along the sequence, in model.shards parts")
 X(PRECISION,  "model", "precision", WORD, 1, "f32",    "f32|bf16-storage", 0, 0, "numbers that parameters may be; arithmetic and optimizer slots are f32")
 
-X(DATA_KIND,  "data",  "kind",      WORD, 1, NULL,     "idx|cifar|csv|text|tokens|npy|synthetic", 0, 0, "what the files are")
+X(DATA_KIND,  "data",  "kind",      WORD, 1, NULL,     "idx|cifar|csv|text|tokens|npy|graph|synthetic", 0, 0, "what the files are")
 X(DATA_PATH,  "data",  "path",      TEXT, 0, "none",   "none", 0, 0, "file, folder or glob; none: where the kind's data set is installed")
 X(COLUMNS,    "data",  "columns",   NAMES, 2, "[]",    "", 0, 0, "csv: columns that are the model's numbers, in this order, or the one that is its text; none: all but the label")
 X(LABEL,      "data",  "label",     TEXT, 2, "auto",   "auto", 0, 0, "csv: the column to learn, auto: the last; cifar: fine or coarse")
@@ -54,6 +54,7 @@ X(BETAS,      "optim", "betas",     LIST, 1, "auto", "auto", 0, 1, "adam, adamw,
 X(EPS,        "optim", "eps",       NUM,  1, "auto",   "auto", 0, 1, "added to the root of the second moment; auto: 1e-8, lamb 1e-6, adagrad 1e-10")
 X(MOMENTUM,   "optim", "momentum",  NUM,  1, "0.9",    "", 0, 1, "momentum, nesterov: what stays of the last update")
 X(WEIGHT_DECAY, "optim", "weight_decay", NUM, 1, "auto", "auto", 0, 1e6, "auto: 0.01 for adamw and lamb, 0 for the others")
+X(DECAY,      "optim", "decay",     NAMES, 2, "[]",   "", 0, 0, "patterns of names of the parameters that weight_decay is for; none: all. Not for lamb")
 X(SCHEDULE,   "optim", "schedule.kind",   WORD, 1, "cosine", "constant|linear|cosine|step", 0, 0, "how the rate falls after the warm-up")
 X(WARMUP,     "optim", "schedule.warmup", INT, 1, "auto", "auto", 0, 0x1p43, "steps in which the rate rises evenly from 0; auto: a tenth of all steps, at most 100")
 X(FLOOR,      "optim", "schedule.floor",  NUM, 1, "0.1", "", 0, 1, "least share of lr; constant has none")

@@ -1,0 +1,64 @@
+#!/bin/bash
+# heddle run of jobs whose data are a prepared graph: learns, the same bits on any devices and after a
+# resume, refuses
+# what would be another computation.
+. "$(dirname "$0")/program.sh"
+
+# eight rings of ten vertices with few edges between them; a ring is a class, and few vertices say which
+awk 'BEGIN {
+	for (i = 0; i < 80; i++) {
+		r = int(i / 10) * 10; print i, r + (i + 1) % 10; print i, r + (i + 3) % 10
+	}
+	for (i = 0; i < 80; i += 10) print i, (i + 17) % 80 }' >edges.txt
+awk 'BEGIN { for (i = 0; i < 80; i++) print int(i / 10), i ":1" }' >features.svm
+awk 'BEGIN { printf "train"; for (i = 0; i < 80; i += 5) printf " %d", i; printf "\nval"
+	for (i = 1; i < 80; i += 5) printf " %d", i; printf "\ntest"
+	for (i = 2; i < 80; i += 5) printf " %d", i; print "" }' \
+	>split.txt
+expect 0 heddle data prepare-graph --edges edges.txt --features features.svm --split split.txt -o g.graph -q
+job() {        # NAME MODEL ARGS
+	cat >"$1.yaml" <<-END
+	job:   {name: $1, seed: 3, steps: 60}
+	model: {use: "builtin:$2", args: {input: 80, classes: 8, slots: 6, $3}}
+	data:  {kind: graph, path: g.graph, order: sequential}
+	batch: {global: 80, virtual_nodes: 1}
+	optim:
+	  {kind: adam, lr: 0.05, weight_decay: 5e-4, decay: [layers.0.*], clip: 0,
+	   schedule: {kind: constant, warmup: 0}}
+	eval:  {every: 0, metric: accuracy}
+	END
+}
+job gcn gcn 'hidden: 16, dropout: 0.5, bias: "false", rows: sum1'
+job gat gat 'hidden: 4, heads: 4, dropout: 0.3'
+job sage sage-mean 'hidden: 16, dropout: 0.3'
+digest() { sed -n 's/.*"digest":"\([0-9a-f]*\)".*/\1/p' out; }
+for m in gcn gat sage; do
+	expect 0 heddle run $m.yaml --devices 1 --out $m-1 --json
+	accuracy=$(sed -n 's/.*"test_accuracy":\([0-9.]*\).*/\1/p' out)
+	awk -v a="$accuracy" 'BEGIN { exit !(a > 0.8) }' || failed "$m: test accuracy '$accuracy'"
+	one=$(digest)
+	expect 0 heddle run $m.yaml --devices cores:1x2 --out $m-2 --json
+	[ "$(digest)" = "$one" ] || failed "$m: two threads give other bits"
+	expect 0 heddle run $m.yaml --devices 1 --out $m-3 --steps 23 --json
+	expect 0 heddle resume $m-3 --devices 1 --json
+	[ "$(digest)" = "$one" ] || failed "$m: a resumed run gives other bits"
+done
+expect 0 heddle eval gcn-1 --split test
+says 'accuracy'
+passed "models of graphs learn, with the same bits on two threads and resumed"
+
+expect 2 heddle run gcn.yaml --out no -s batch.virtual_nodes=2
+says 'set batch.global to 80, batch.virtual_nodes and batch.slices to 1 and data.order to sequential'
+expect 2 heddle run gcn.yaml --out no -s data.order=shuffle
+expect 2 heddle run gcn.yaml --out no -s batch.global=40
+expect 3 heddle run gcn.yaml --out no -s model.args.slots=5
+says 'set model.args.slots to 6'
+expect 3 heddle run gcn.yaml --out no -s model.args.classes=9
+says 'set model.args.classes to 8'
+expect 2 heddle run gcn.yaml --out no -s 'optim.decay=["layers.7.*"]'
+says 'names no parameter of the model'
+expect 2 heddle run gcn.yaml --out no -s optim.kind=lamb
+says 'lamb'
+expect 2 heddle run gcn.yaml --out no -s model.args.norm=rows
+says "'rows' is none of sym, row, none"
+passed "what would be another computation is refused"
