@@ -37,6 +37,8 @@ struct hd_placement_ask {
 	const int64_t *out;                       /* [stages] bytes of the activations it sends; NULL:
 		equal */
 	const int64_t *cost;                      /* [zones * zones] of a pair; NULL: 0 */
+	const uint32_t *from;                     /* [places] devices that stand there, in place of rules
+		1 and 2; NULL: none do */
 };
 
 struct hd_placement {
@@ -49,5 +51,8 @@ struct hd_placement {
 /* HD_E_INVAL: fewer devices than places, or a zone that does not exist. */
 HD_MUST_USE enum hd_err hd_place_devices(struct hd_placement *out, const struct hd_placement_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag);
+/* Of devices that stand there, `device` [places]: all but rule 3. */
+HD_MUST_USE enum hd_err hd_judge_placement(struct hd_placement *out, const struct hd_placement_ask *ask,
+	const uint32_t *device, struct hd_arena *arena, struct hd_diag *diag);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct placer {
 	const struct hd_placement_ask *ask;
@@ -190,40 +191,77 @@ static bool improve(struct placer *x, uint32_t *place, struct hd_placement *best
 	return false;
 }
 
-enum hd_err hd_place_devices(struct hd_placement *out, const struct hd_placement_ask *ask,
-	struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err check(const struct hd_placement_ask *ask, struct hd_diag *diag)
 {
-	struct placer x = { .ask = ask, .p = ask->nstages, .d = ask->npipelines, .z = ask->nzones };
-	const uint64_t places = (uint64_t)x.p * x.d;
-	struct hd_placement best;
+	const uint64_t places = (uint64_t)ask->nstages * ask->npipelines;
 
 	if (places == 0 || places > ask->ndevices || ask->ndevices > HD_PLACED_DEVICES)
 		return hd_fail(diag, HD_E_INVAL,
 			"%u pipelines of %u stages on %u devices: there are 1 or more, devices for all, and "
-			"%d "
-			"at most", x.d, x.p, ask->ndevices, HD_PLACED_DEVICES);
+			"%d at most", ask->npipelines, ask->nstages, ask->ndevices, HD_PLACED_DEVICES);
 	for (uint32_t i = 0; i < ask->ndevices; i++)
-		if (ask->device[i].zone >= x.z)
+		if (ask->device[i].zone >= ask->nzones)
 			return hd_fail(diag, HD_E_INVAL, "device %u is in zone %u of %u", i,
-				ask->device[i].zone, x.z);
+				ask->device[i].zone, ask->nzones);
+	return HD_OK;
+}
+
+/* By rules 1 and 2, or as the caller has them; no change yet. */
+static enum hd_err place_first(struct placer *x, uint32_t **place, const uint32_t *from,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	const struct hd_placement_ask *ask = x->ask;
+	const uint32_t places = x->p * x->d;
+	enum hd_err err = check(ask, diag);
+
+	if (err)
+		return err;
 	struct dealt *all = hd_arena_take(arena, ask->ndevices, sizeof *all),
-		*one = hd_arena_take(arena, x.p, sizeof *one);
-	uint32_t *place = hd_arena_take(arena, ask->ndevices, sizeof *place);
-	x.device = hd_arena_take(arena, (size_t)places, sizeof *x.device);
-	x.count = hd_arena_take(arena, (size_t)x.z + 1, sizeof *x.count);
-	if (!all || !one || !place || !x.device || !x.count)
+		*one = hd_arena_take(arena, x->p, sizeof *one);
+	*place = hd_arena_take(arena, ask->ndevices, sizeof **place);
+	x->device = hd_arena_take(arena, places, sizeof *x->device);
+	x->count = hd_arena_take(arena, (size_t)x->z + 1, sizeof *x->count);
+	if (!all || !one || !*place || !x->device || !x->count)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to place %u devices", ask->ndevices);
-	deal(&x, all, one, choose(&x, all));
+	if (from)
+		memcpy(x->device, from, places * sizeof *from);
+	else
+		deal(x, all, one, choose(x, all));
 	for (uint32_t i = 0; i < ask->ndevices; i++)
-		place[i] = HD_WAITS;
+		(*place)[i] = HD_WAITS;
 	for (uint32_t i = 0; i < places; i++)
-		place[x.device[i]] = i;
+		(*place)[x->device[i]] = i;
+	return HD_OK;
+}
+
+static enum hd_err place_all(struct hd_placement *out, const struct hd_placement_ask *ask,
+	const uint32_t *from, bool moves, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct placer x = { .ask = ask, .p = ask->nstages, .d = ask->npipelines, .z = ask->nzones };
+	struct hd_placement best;
+	uint32_t *place;
+
+	enum hd_err err = place_first(&x, &place, from, arena, diag);
+	if (err)
+		return err;
 	judge(&x, &best);
-	for (uint64_t left = (uint64_t)ask->ndevices * ask->ndevices; left && improve(&x, place,
+	for (uint64_t left = moves ? (uint64_t)ask->ndevices * ask->ndevices : 0; left && improve(&x, place,
 		&best); left--)
 		;
 	judge(&x, out);
 	out->device = x.device;
 	out->place = place;
 	return HD_OK;
+}
+
+enum hd_err hd_place_devices(struct hd_placement *out, const struct hd_placement_ask *ask,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	return place_all(out, ask, ask->from, true, arena, diag);
+}
+
+enum hd_err hd_judge_placement(struct hd_placement *out, const struct hd_placement_ask *ask,
+	const uint32_t *device, struct hd_arena *arena, struct hd_diag *diag)
+{
+	return place_all(out, ask, device, false, arena, diag);
 }

@@ -102,6 +102,46 @@ static void few_devices_are_placed_as_well_as_can_be(void **state)
 	CHECK(100 * worse <= 5 * rounds, "%u of %u are worse than the best", worse, rounds);
 }
 
+/* Devices that stand somewhere are judged as they stand, and what is begun with them is never worse, changes
+ * nothing where nothing is better, and is as good as what is placed afresh but for a few. */
+static void devices_that_stand_change_places_alone(void **state)
+{
+	struct hd_dice dice = { 8 };
+	uint32_t worse = 0, moved = 0, rounds = DRAWS(300);
+
+	(void)state;
+	for (uint32_t round = 0; round < rounds; round++) {
+		struct hd_placed_device device[MOST] = { { 0 } };
+		uint32_t order[MOST], same;
+		struct hd_placement had, got, fresh, again;
+		struct hd_diag diag = { "" };
+		struct hd_placement_ask a = { .device = device, .ndevices = 4 + hd_roll(&dice, MOST - 3),
+			.npipelines = 2, .nstages = 2, .nzones = 2 + hd_roll(&dice, 2) };
+		for (uint32_t i = 0; i < a.ndevices; i++) {
+			const uint32_t k = hd_roll(&dice, i + 1);
+			device[i].zone = hd_roll(&dice, a.nzones);
+			order[i] = order[k];
+			order[k] = i;
+		}
+		CHECK(hd_judge_placement(&had, &a, order, &arena, &diag) == HD_OK, "%s", diag.text);
+		check_whole(&a, &had);
+		assert_memory_equal(had.device, order, 4 * sizeof *order);
+		CHECK(hd_place_devices(&fresh, &a, &arena, &diag) == HD_OK, "%s", diag.text);
+		a.from = order;
+		CHECK(hd_place_devices(&got, &a, &arena, &diag) == HD_OK, "%s", diag.text);
+		check_whole(&a, &got);
+		a.from = got.device;
+		CHECK(hd_place_devices(&again, &a, &arena, &diag) == HD_OK, "%s", diag.text);
+		CHECK(got.weighted <= had.weighted && weigh(&a, order, &same) == had.weighted, "round %u",
+			round);
+		assert_memory_equal(again.device, got.device, 4 * sizeof *order);
+		worse += got.weighted > fresh.weighted;
+		moved += memcmp(got.device, order, 4 * sizeof *order) != 0;
+	}
+	CHECK(SANITIZED || (50 * worse <= rounds && moved > rounds / 4),
+		"%u of %u are worse than afresh, %u moved", worse, rounds, moved);
+}
+
 /* A whole zone is lost. How many stages have no device left in any pipeline, and how many of the lost devices
  * have lost the one before them, too, which has their shadow. */
 static void lose_zone(const struct hd_placement_ask *a, const struct hd_placement *got, uint32_t zone,
@@ -211,6 +251,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(few_devices_are_placed_as_well_as_can_be),
+		cmocka_unit_test(devices_that_stand_change_places_alone),
 		cmocka_unit_test(two_zones_and_an_even_depth_have_no_neighbours_in_one),
 		cmocka_unit_test(batches_and_boundaries_are_looked_at_too),
 		cmocka_unit_test(what_makes_no_sense_is_refused),
