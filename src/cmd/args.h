@@ -122,6 +122,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(TRACE,       0,   "trace",         TEXT,   "FILE",    "write what happens as the flight file that a run would write") \
 	X(SIMULATE,    0,   "simulate",      FLAG,   "",        "run PipeDream's ways on these machines in the simulator, beside data parallel") \
 	X(JOIN,        0,   "join",          TEXT,   "ADDR",    "the run to join: its folder here, or HOST:PORT where it listens") \
+	X(ZONE,        0,   "zone",          TEXT,   "NAME",    "what this machine is lost together with: an availability zone, a rack (1 to 32 of A-Z a-z 0-9 . _ -)") \
 	X(LISTEN,      0,   "listen",        TEXT,   "ADDR:PORT", "listen there, for workers of other machines (net.listen)") \
 	X(KEY,         0,   "key",           TEXT,   "FILE",    "the job's key, mode 0600 (net.key)")              \
 	X(NEW_KEY,     0,   "new-key",       TEXT,   "FILE",    "write a new key and stop")                        \

@@ -137,7 +137,7 @@ static void fill_workers(const struct driver *c, struct hd_live *live)
 			.pid = driver_pid(p), .devices = p->ndevices, .virtual_nodes = p->nvns,
 			.stages = stages_of(c, p->worker),
 			.notice = driver_notice_of(c, p->worker),
-			.address = p->address ? p->address : "" };
+			.zone = p->zone ? p->zone : "", .address = p->address ? p->address : "" };
 		fill_pace(c, to);
 	}
 }

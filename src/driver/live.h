@@ -37,6 +37,8 @@ enum { HD_LIVE_SOCKET = 1, HD_LIVE_JSON = 2 };
 		.head = "redone", .width = 7)                                                               \
 	X(const char *, notice, .may_lack = true, .about = "what it heard of its machine's end: source, "   \
 		"word, time; may be empty")                                                                 \
+	X(const char *, zone, .may_lack = true, .about = "what its machine is lost together with: heddle "  \
+		"worker --zone; may be empty")                                                              \
 	X(const char *, address, .about = "where others reach it", .head = "address")
 
 #define HD_LIVE_FIELDS(X)                                                                                   \

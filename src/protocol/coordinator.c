@@ -243,6 +243,7 @@ static void take_facts(struct hd_co_worker *w, const struct hd_msg_join *join)
 	w->nonce = join->nonce;
 	keep_text(w->address, join->address, join->naddress);
 	keep_text(w->host, join->host, join->nhost);
+	keep_text(w->zone, join->zone, join->nzone);
 }
 
 uint32_t hd_co_remotes(const struct hd_coordinator *co)
@@ -305,8 +306,8 @@ static void on_guest(struct hd_coordinator *co, uint32_t guest, const struct hd_
 	w->guest = guest;
 	w->id_serial = hd_co_store(co);
 	co->spawned -= !remote && !hd_co_rejoined(co, w) && co->spawned;
-	hd_co_note(co, "join", w->worker, "%u devices at %s%s", w->ndevices, w->host,
-		w->ndevices < hd_view_each(&co->config.shape) ?
+	hd_co_note(co, "join", w->worker, "%u devices at %s%s%s%s", w->ndevices, w->host,
+		*w->zone ? " in zone " : "", w->zone, w->ndevices < hd_view_each(&co->config.shape) ?
 		", which are too few for a rank (parallel.tensor): it computes nothing" : "");
 }
 
@@ -785,7 +786,8 @@ uint32_t hd_coordinator_workers(const struct hd_coordinator *co, struct hd_co_wo
 			continue;
 		out[n] = (struct hd_co_worker_status){ .worker = w->worker, .ndevices = w->ndevices,
 			.state = w->state, .sealed = w->sealed, .up = w->up,
-						       .host = w->host, .address = w->address };
+						       .host = w->host, .address = w->address,
+			.zone = w->zone };
 		for (uint32_t r = 0; co->has_view && r < co->view.nranks; r++)
 			out[n].nvns += co->view.rank[r].worker == w->worker ? co->view.rank[r].nvns : 0;
 		n++;

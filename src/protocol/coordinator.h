@@ -60,7 +60,8 @@
  *
  * 15. Stages (config.shape). Each view has the shape, with as many pipelines as its devices make, at most
  *     config.pipes; a rank is as many devices of one member as the shape says; ranks are where the fewest
- *     bytes of state move (ranks.h: in the order of members where none do), and what is left over has no
+ *     bytes of state move (ranks.h: in the order of members where none do), of workers in several zones where
+ *     the loss of one takes least (zones.h), and what is left over has no
  *     rank. What moves is a NOTE, with its view. With fewer
  *     devices than one pipeline needs no view of the shape is made: a start waits, a planned change waits,
  *     and after a loss all hold (but for rule 17), in a view without shape, and a NOTE says for what. An open
@@ -298,7 +299,7 @@ enum hd_co_worker_state {
 	HD_W_NSTATES
 };
 struct hd_co_worker_status { uint32_t worker, ndevices, nvns; enum hd_co_worker_state state; uint64_t sealed;
-	bool up; const char *host, *address; };
+	bool up; const char *host, *address, *zone; };
 /* asked: local workers; target: all that are wanted; single: with shadows, the stages of which one member
  * alone holds some part: in the first step of a view, until what moves is there, and where one has a pipeline
  * to itself; -1: not known, as before the first view and from a loss to the view after it. */

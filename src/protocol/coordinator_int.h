@@ -61,7 +61,7 @@ struct hd_co_worker {
 	/* a member received a mismatching digest of step suspect_digest - 1 from it; 0: none */
 	uint64_t suspect_digest;
 	struct hd_co_worker_answer answer;
-	char address[HD_MSG_ADDR + 1], host[HD_MSG_KIND_NAME + 1];
+	char address[HD_MSG_ADDR + 1], host[HD_MSG_KIND_NAME + 1], zone[HD_MSG_ZONE + 1];
 };
 
 /*        id          what is under way                                                          */

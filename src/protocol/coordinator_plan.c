@@ -6,6 +6,7 @@
 
 #include "base/timeouts.h"
 #include "protocol/ranks.h"
+#include "protocol/zones.h"
 
 /* What is wanted is a function of the record (target, draining workers) and of the workers present. Each
  * event that changes either calls hd_co_plan(), which starts what is missing. Nothing is queued, so
@@ -18,17 +19,32 @@ static const struct hd_stage_buckets *buckets_of(const struct hd_coordinator *co
 		NULL;
 }
 
-/* Of a view in stages: where the fewest bytes move. */
+/* Zones of a view's members. A coordinator that took over knows that of each as it calls. */
+static uint32_t zones_of(struct hd_coordinator *co, const struct hd_view *view, uint32_t *zone)
+{
+	const char *name[HD_MAX_MEMBERS];
+
+	for (uint32_t m = 0; m < view->nmembers; m++) {
+		const struct hd_co_worker *w = hd_co_find(co, view->member[m]);
+		name[m] = w ? w->zone : "";
+	}
+	return hd_zones_number(name, view->nmembers, zone);
+}
+
+/* Of a view in stages: where the fewest bytes move, and the loss of a zone takes least. */
 static void settle(struct hd_coordinator *co, struct hd_view *view, const uint32_t *nranks)
 {
 	const struct hd_stage_buckets *buckets = buckets_of(co, &view->shape);
 	struct hd_lacks lacks;
+	uint32_t zone[HD_MAX_MEMBERS];
 
 	co->moves = co->movers = 0;
 	if (!buckets)
 		return;
 	hd_lacks_make(&lacks, &view->shape, buckets, co->config.bucket_bytes, co->held, view->nmembers);
 	hd_ranks_settle(view, nranks, &lacks);
+	struct hd_rank_zones zones = { nranks, zone, view->nmembers, zones_of(co, view, zone) };
+	co->broken |= hd_ranks_part(view, &zones, &lacks, buckets->shadows, &co->out, NULL) != HD_OK;
 	co->moves = hd_view_moves(view, buckets, co->config.bucket_bytes, co->held, &co->movers);
 }
 

@@ -359,6 +359,7 @@ static void say_join(struct hd_member *m)
 		.job = m->config.job, .kernels = m->config.kernels,
 		.naddress = (uint32_t)strlen(m->config.address), .address = m->config.address,
 		.nhost = (uint32_t)strlen(m->config.host), .host = m->config.host,
+		.nzone = (uint32_t)strlen(m->config.zone), .zone = m->config.zone,
 	};
 	hd_member_say(m, msg);
 }

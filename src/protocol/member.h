@@ -131,7 +131,7 @@ struct hd_member_config {
 	struct hd_hash job, kernels;      /* as in JOIN */
 	uint32_t ndevices;
 	uint64_t memory, vn_ps, nonce;
-	char address[HD_MSG_ADDR + 1], host[HD_MSG_KIND_NAME + 1];
+	char address[HD_MSG_ADDR + 1], host[HD_MSG_KIND_NAME + 1], zone[HD_MSG_ZONE + 1];
 	bool takes_over;                  /* it can open the run's store, so it may take over */
 	bool goes_on;                     /* rule 12; with of_shape */
 	/* rule 13: may what a step of that view begins read an update of its own? NULL: never. `self` is

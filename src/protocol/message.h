@@ -17,7 +17,7 @@
  *    VIEW, without stages; 50, PREPARE, 51, STATUS, and 52, VIEW, without the nodes with which stages
  *    begin; 53, PREPARE, 54, STATUS, and 55, VIEW, without the devices of a rank; 57, STATUS, and 58,
  *    VIEW, of steps that are not gone on with after a loss; 60, VIEW, which no worker could refuse; 27,
- *    SEAL, without digests of state by stages.
+ *    SEAL, without digests of state by stages; 16, JOIN, without a zone.
  * 3. Whether a message makes sense in the receiver's state is judged by the machines (member.h,
  *    coordinator.h); an unexpected one is ignored there.
  *
@@ -42,6 +42,7 @@ enum {
 	HD_MSG_JOB = 1 << 19,             /* a resolved job */
 	HD_MSG_PATH = 4000,
 	HD_MSG_KIND_NAME = 64,
+	HD_MSG_ZONE = 32,                 /* a name of a zone */
 	HD_MSG_RUNS = 65536,              /* runs of `have`; = HD_MAX_BUCKETS */
 	HD_MSG_BITS = HD_MAX_BUCKETS / 64,
 	HD_MSG_MAX = 1 << 20,             /* bytes of a message; = HD_TELL_MAX of wire */
@@ -50,7 +51,7 @@ enum {
 /* C: coordinator, M: member, L: joiner (admitted, not a member yet), W: any worker.
  *        id        no  fields    route    says                                                             */
 #define HD_MSGS(X) \
-	X(JOIN,          16, join,          "W>C",  "I want to take part; or: I am connected again") \
+	X(JOIN,          65, join,          "W>C",  "I want to take part; or: I am connected again") \
 	X(ADMIT,         17, admit,         "C>W",  "you have this id: connect under it") \
 	X(REFUSE,        18, refuse,        "C>W",  "you cannot take part, and why") \
 	X(PEER,          19, peer,          "C>W",  "that worker listens at that address") \
@@ -86,7 +87,7 @@ enum hd_msg_kind {
 #define X(id, no, fields, route, text) HD_MSG_##id = (no),
 	HD_MSGS(X)
 #undef X
-	HD_MSG_NKINDS = 65
+	HD_MSG_NKINDS = 66
 };
 
 /* Why a worker is suspected. A closed link has lost messages, so only a new epoch repairs it. Silence that
@@ -111,10 +112,11 @@ struct hd_step_news {
  * a number, how many ranges, its stage), have, held. */
 #define HD_FIELDS_none(F, A)
 /* member: the sender is a member, of the epoch in the head; at: the first step it has not sealed; memory:
- * bytes; vn_ps: predicted time of one virtual node, in ps; nonce: drawn once per process, ADMIT repeats it */
+ * bytes; vn_ps: predicted time of one virtual node, in ps; nonce: drawn once per process, ADMIT repeats it;
+ * zone: what it is lost together with; may be empty */
 #define HD_FIELDS_join(F, A) F(u32, worker) F(flag, member) F(u32, ndevices) F(u64, at) F(u64, memory) \
 	F(u64, vn_ps) F(u64, nonce) F(hash, job) F(hash, kernels) A(text, address, HD_MSG_ADDR) \
-	A(text, host, HD_MSG_KIND_NAME)
+	A(text, host, HD_MSG_KIND_NAME) A(text, zone, HD_MSG_ZONE)
 #define HD_FIELDS_admit(F, A) F(u32, worker) F(u64, nonce)
 #define HD_FIELDS_refuse(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_peer(F, A) F(u32, worker) A(text, address, HD_MSG_ADDR)

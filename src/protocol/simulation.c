@@ -111,6 +111,10 @@ void sim_come(struct sim_world *s, bool unasked)
 		.vn_ps = 1 + sim_rnd(s, 4), .nonce = p->nonce, .takes_over = s->takers && !p->remote };
 	snprintf(config.address, sizeof config.address, "%u", slot);
 	snprintf(config.host, sizeof config.host, "%u.%u", slot, gen);
+	if (s->seed & HD_SIM_ZONED) {
+		p->zone = sim_draw_zone(s);
+		snprintf(config.zone, sizeof config.zone, "zone-%u", p->zone);
+	}
 	if (hd_member_create(&p->m, &config, NULL)) {
 		s->no_memory = true;
 		return;
@@ -198,6 +202,8 @@ void sim_co_step(struct sim_world *s, const struct hd_co_event *event)
 	const struct hd_view *view = s->co ? hd_coordinator_view(s->co) : NULL;
 	if (view && view->epoch < s->co_epoch)
 		sim_bad(s, "epoch", "the coordinator falls from epoch %u to %u", s->co_epoch, view->epoch);
+	if (view && view->epoch > s->co_epoch)
+		sim_check_zones(s, view);
 	if (view)
 		s->co_epoch = view->epoch;
 	struct hd_co_status status = { .holding = true };

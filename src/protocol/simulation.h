@@ -27,6 +27,8 @@
  *	covered    of one death in two pipelines (hd_simulate_death) no committed step is given up for what is
  *	           on disk, and no more than one step is begun again, once
  *	shadow     where each stage has a shadow, two members hold it, unless one has the whole pipeline
+ *	zones      of as many workers in each of two zones, and an even number of ranks, no neighbours of a
+ *	           pipeline are in one
  *	failover   a step that goes on does so from what its workers said, without those that are not there,
  *	           and no step is begun in a view with doubled ranks
  *	lists      where workers send one another what a step needs, none begins a step in the epoch in which
@@ -97,6 +99,7 @@ struct hd_sim_result {
 	uint32_t gone_on, stuck;          /* steps that went on after a loss; workers that could not */
 	uint32_t refused;                 /* views, and changes, that a worker refused */
 	uint32_t fewer;                   /* views with fewer stages than were wanted, for want of devices */
+	uint32_t parted;                  /* views whose members are as many in each of two zones */
 	uint32_t bared;                   /* kills of workers that alone held some part of the state */
 	/* joiners whose source gave up; those of them that became members later */
 	uint32_t unheard, heeded;
@@ -184,6 +187,11 @@ struct hd_sim_result {
 
 /* Of a seed with HD_SIM_STAGED: no step begins in fewer than two pipelines. */
 #define HD_SIM_LEAST (UINT64_C(1) << 50)
+
+/* Of a seed with HD_SIM_STAGED: workers are in zones. With HD_SIM_FIRST half of the first ones in each of
+ * two, pipelines of an even number of ranks (with HD_SIM_SHADOWED also one alone), and a whole zone is killed
+ * after some action of its first steps. */
+#define HD_SIM_ZONED (UINT64_C(1) << 52)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

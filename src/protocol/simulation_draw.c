@@ -79,8 +79,8 @@ static void draw_shape(struct sim_world *s, struct hd_view_shape *shape, uint32_
 		hd_view_shape(shape, s->death->width, s->death->chunks, s->death->vee);
 		return;
 	}
-	if (s->seed & HD_SIM_GOING_ON) {
-		width = 2 + (uint32_t)sim_rnd(s, 3);
+	if (s->seed & HD_SIM_GOING_ON || sim_loses_zone(s)) {
+		width = sim_loses_zone(s) ? 2 + 2 * (uint32_t)sim_rnd(s, 2) : 2 + (uint32_t)sim_rnd(s, 3);
 		chunks = 1;
 	}
 	width = width * chunks > most ? most / chunks : width;
@@ -147,12 +147,15 @@ static void draw_stages(struct sim_world *s)
 
 static void draw_first(struct sim_world *s)
 {
-	s->pipes = 2;
-	s->max = s->target = 2 * s->min;
+	const bool zone = sim_loses_zone(s);
+
+	s->pipes = zone && s->seed & HD_SIM_SHADOWED ? 1 + (uint32_t)sim_rnd(s, 2) : 2;
+	s->max = s->target = s->pipes * s->min;
+	s->zone_left[0] = s->zone_left[1] = zone ? s->target / 2 : 0;
 	s->nvns += s->nvns < 2;
 	s->nsteps = 4;
 	s->halt_at = UINT64_MAX;
-	s->dies_in = 1 + (uint32_t)sim_rnd(s, 120);
+	s->dies_in = 1 + (uint32_t)sim_rnd(s, zone ? 200 : 120);
 	s->dying = (uint32_t)sim_rnd(s, s->target);
 	if (s->death) {
 		s->nsteps = 6;            /* a checkpoint is written after the fifth */

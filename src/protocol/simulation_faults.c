@@ -144,7 +144,10 @@ void sim_die(struct sim_world *s, uint32_t end)
 	}
 	s->result->died_saving += s->proc[end].saving;
 	s->result->died_summed += has_summed(s, &s->proc[end]);
-	sim_kill_worker(s, end);
+	if (sim_loses_zone(s))
+		sim_kill_zone(s, s->proc[end].zone);
+	else
+		sim_kill_worker(s, end);
 }
 
 void sim_check_covered(struct sim_world *s)

@@ -78,6 +78,7 @@ struct sim_link {
 
 struct sim_proc {
 	bool alive, paused, exited, remote;
+	uint32_t zone;
 	bool cut_off;                     /* the coordinator called it dead, with reason */
 	/* run: counts CANCEL; tasks of an earlier one report nothing */
 	uint32_t gen, id, epoch, decided, run, code;
@@ -169,6 +170,7 @@ struct sim_world {
 	int64_t quiet_ns, slow_until, store_bad_until, step_ns;
 	uint32_t faults;                  /* enabled */
 	const struct hd_sim_death *death; /* NULL: none */
+	uint32_t zone_left[2];            /* first workers that are still to come, by zone */
 	uint32_t dies_in, dying;          /* HD_SIM_FIRST: actions until that worker is killed; 0: none */
 	uint32_t gives_up_in;                /* a source gives up at one of so many boundaries; 0: never */
 	bool takers, reaper;              /* members may take over; the launcher sees its children end */
@@ -288,6 +290,16 @@ void sim_flap(struct sim_world *s);
 /* the link of that end to the coordinator is gone until then */
 void sim_unheed(struct sim_world *s, uint32_t slot, int64_t until_ns);
 void sim_check_expelled(struct sim_world *s, const struct hd_co_action *note);
+
+/* simulation_zones.c */
+static inline bool sim_loses_zone(const struct sim_world *s)
+{
+	return s->seed & HD_SIM_ZONED && s->seed & HD_SIM_FIRST;
+}
+/* Of a worker that comes. */
+uint32_t sim_draw_zone(struct sim_world *s);
+void sim_kill_zone(struct sim_world *s, uint32_t zone);
+void sim_check_zones(struct sim_world *s, const struct hd_view *view);
 
 /* simulation_draw.c: `only`: the faults that are enabled, of those that were drawn */
 void sim_draw(struct sim_world *s, uint32_t only);

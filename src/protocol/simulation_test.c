@@ -191,7 +191,7 @@ static uint64_t shadowed(uint64_t seed)
 {
 	return seed | HD_SIM_STAGED | HD_SIM_SHADOWED | (seed % 4 ? 0 : HD_SIM_REPLACED) |
 		(seed % 3 ? 0 : HD_SIM_RESHAPED) | (seed % 5 < 3 ? HD_SIM_FEWER : 0) |
-		(seed % 2 ? HD_SIM_REFUSING : 0);
+		(seed % 2 ? HD_SIM_REFUSING : 0) | (seed % 7 == 4 ? HD_SIM_ZONED : 0);
 }
 
 /* Of stages with shadows: no single loss takes what no other member holds, unless one worker has a whole
@@ -296,7 +296,7 @@ static void a_loss_in_the_first_steps_of_two_pipelines_takes_nothing_from_disk(v
 	uint32_t kills = 0, missed = 0;
 
 	(void)state;
-	for (uint64_t seed = 1; seed <= DRAWS(4000); seed++) {
+	for (uint64_t seed = 1; seed <= DRAWS(3000); seed++) {
 		struct hd_sim_result r;
 		run(seed | HD_SIM_STAGED | HD_SIM_FIRST | (seed % 2 ? HD_SIM_MISSED : 0), 0, &r);
 		kills += r.crashes;
@@ -304,6 +304,26 @@ static void a_loss_in_the_first_steps_of_two_pipelines_takes_nothing_from_disk(v
 		CHECK(!r.given_up && !r.restores, "seed %" PRIu64 ": %u times from disk", seed, r.restores);
 	}
 	CHECK(SANITIZED || (kills > 1000 && missed > kills), "%u kills, %u calls failed", kills, missed);
+}
+
+/* A whole zone of two is killed after any action of the first steps: with shadows each stage has a holder in
+ * the other one, with two pipelines a copy. Where zones are not looked at many runs go back to disk. */
+static void a_lost_zone_takes_nothing_from_disk(void **state)
+{
+	uint32_t kills = 0, parted = 0, gone_on = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= DRAWS(1000); seed++) {
+		struct hd_sim_result r;
+		run(seed | HD_SIM_STAGED | HD_SIM_FIRST | HD_SIM_ZONED | (seed % 2 ? HD_SIM_SHADOWED : 0) |
+			(seed % 8 == 1 ? HD_SIM_GOING_ON : 0) | (seed % 16 == 3 ? HD_SIM_FEWER : 0), 0, &r);
+		kills += r.crashes;
+		parted += r.parted;
+		gone_on += r.gone_on;
+		CHECK(!r.given_up && !r.restores, "seed %" PRIu64 ": %u times from disk", seed, r.restores);
+	}
+	CHECK(SANITIZED || (kills > 500 && parted > 1000 && gone_on > 0),
+		"%u kills, %u views of two equal zones, %u steps went on", kills, parted, gone_on);
 }
 
 /* So do steps that go on after losses, which are most that have all they need. */
@@ -560,6 +580,7 @@ int main(void)
 		cmocka_unit_test(seeds_of_what_is_rare_violate_no_invariant),
 		cmocka_unit_test(a_loss_of_what_a_shadow_holds_takes_nothing_from_disk),
 		cmocka_unit_test(a_loss_in_the_first_steps_of_two_pipelines_takes_nothing_from_disk),
+		cmocka_unit_test(a_lost_zone_takes_nothing_from_disk),
 		cmocka_unit_test(no_seed_of_lockstep_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_being_replaced_workers_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_a_corrupted_state_violates_an_invariant),

@@ -177,7 +177,7 @@ static size_t conversation(struct mutated_bytes m[MOST])
 	uint8_t small[80];
 	size_t n = 0;
 
-	hd_greeting_put(&(struct hd_greeting_payload){ 5, 5, BAD, HD_ROLE_WORKER, 1000, .job = { { 1 } },
+	hd_greeting_put(&(struct hd_greeting_payload){ 6, 6, BAD, HD_ROLE_WORKER, 1000, .job = { { 1 } },
 		.nonce = { { 4 } } }, small);
 	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_HELLO, .len = 80 }, small);
 	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_EPOCH, .len = 16 }, plan.byte);

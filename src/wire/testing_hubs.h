@@ -163,7 +163,7 @@ static inline void meet(struct hubs_world *w, int a, int b)
 static inline void put_hello(const struct hubs_world *w, uint32_t worker, bool crc,
 	uint8_t bytes[HD_FRAME_HEADER + hd_greeting_len])
 {
-	struct hd_greeting_payload hello = { 5, 5, worker, HD_ROLE_WORKER, T_MS, w->config[0].job,
+	struct hd_greeting_payload hello = { 6, 6, worker, HD_ROLE_WORKER, T_MS, w->config[0].job,
 		w->config[0].job_hash, w->config[0].kernels, { { 5 } } };
 
 	hd_greeting_put(&hello, bytes + HD_FRAME_HEADER);

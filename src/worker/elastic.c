@@ -141,6 +141,7 @@ static enum hd_err make_machine(struct hd_elastic *e, struct hd_diag *diag)
 	config.vn_ps = e->spec->vn_ps;
 	snprintf(config.address, sizeof config.address, "%s", e->address);
 	own_name(config.host, sizeof config.host);
+	snprintf(config.zone, sizeof config.zone, "%s", e->spec->zone ? e->spec->zone : "");
 	return hd_member_create(&e->member, &config, diag);
 }
 

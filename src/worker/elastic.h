@@ -48,6 +48,7 @@ struct hd_elastic_spec {
 	const char *coordinator;          /* its address */
 	/* own addresses, as announced; port 0: any; NULL: no more */
 	const char *listen[HD_ELASTIC_LISTENS];
+	const char *zone;                 /* what this machine is lost together with; NULL: not known */
 	struct hd_hash realm;             /* the job's id on the wire; zeros: its hash */
 	const void *key;                  /* of the job; NULL: none */
 	size_t key_len;

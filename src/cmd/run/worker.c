@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/names.h"
 #include "base/num.h"
 #include "sys/process.h"
 #include "sys/signal.h"
@@ -193,6 +194,7 @@ static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rund
 		.stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0 };
 	if (p->net.listens && !p->where)
 		spec.listen[1] = own;
+	spec.zone = cmd->args.text[HD_OPT_ZONE];
 	if (cmd->args.has[HD_OPT_SLOW])
 		err = hd_num_f64(cmd->args.text[HD_OPT_SLOW], 1, 1000, &spec.slow, &cmd->diag);
 	if (!err && cmd->args.has[HD_OPT_VN_TIME])
@@ -329,6 +331,17 @@ static enum hd_err hold(const struct post *p, struct hd_file *lock)
 		held.job, held.lease, &cmd->diag);
 }
 
+static enum hd_err check_zone(struct hd_cmd *cmd)
+{
+	const char *zone = cmd->args.text[HD_OPT_ZONE];
+
+	if (!cmd->args.has[HD_OPT_ZONE] || (strlen(zone) <= HD_MSG_ZONE && hd_name_valid(zone)))
+		return HD_OK;
+	return hd_fail(&cmd->diag, HD_E_INVAL,
+		"--zone \"%.64s\": use 1 to %d of A-Z a-z 0-9 . _ -, beginning with none of . -", zone,
+		HD_MSG_ZONE);
+}
+
 static enum hd_err hear(struct post *p, const struct hd_job *job)
 {
 	struct hd_notice_agent_spec spec;
@@ -361,7 +374,8 @@ static enum hd_err verb_worker(struct hd_cmd *cmd)
 		NULL };
 	hd_title_set(&cmd->title, "heddle worker", "heddle: worker of %s", where);
 	name_successor(post);
-	enum hd_err err = find_run(post, &dir, job);
+	enum hd_err err = check_zone(cmd);
+	err = err ? err : find_run(post, &dir, job);
 	err = err ? err : keeps_order(post, job);
 	if (!err)
 		err = hd_session_devices(cmd, job, &options);
@@ -405,13 +419,15 @@ const struct hd_verb hd_verb_worker = {
 		"A notice that this machine will be taken away (elastic.notice of the job) is obeyed after "
 		"the step at hand (exit 0; the run goes on); if it is withdrawn the worker joins again. -s "
 		"elastic.notice.source=ec2 names the source for this worker alone.\n"
+		"--zone NAME: workers of one zone are lost together, so stages next to each other, and the "
+		"copies of a stage, are put into different zones (docs/redundancy.md).\n"
 		"--wait 60s: a run that is not there yet is tried again for so long, in pauses of at "
 		"most 5 s.\n"
 		"--function=lambda, --function=pool: no run is joined; dense tasks are computed for their "
 		"owners, one invocation after the other of the runtime API that "
 		"AWS_LAMBDA_RUNTIME_API names.",
 	.opts = HD_OPTS(HD_OPT_JOIN, HD_OPT_FUNCTION, HD_OPT_WAIT_UP, HD_OPT_KEY, HD_OPT_LISTEN,
-		HD_OPT_DEVICES,
+		HD_OPT_ZONE, HD_OPT_DEVICES,
 		HD_OPT_THREADS, HD_OPT_PROFILE, HD_OPT_STEPS, HD_OPT_SLOW, HD_OPT_VN_TIME, HD_OPT_ISA,
 			HD_OPT_HOLD, HD_OPT_GOING, HD_OPT_SET),
 	.run = verb_worker, .test = "program_remote.sh",
