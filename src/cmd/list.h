@@ -53,6 +53,7 @@
 	X(bench_op) \
 	X(bench_allreduce) \
 	X(bench_functions) \
+	X(bench_spmm) \
 	X(profile) \
 	X(plan_show) \
 	X(plan_check) \

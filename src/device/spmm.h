@@ -1,9 +1,9 @@
 /* spmm.h -- sums of rows along the edges of a graph: y[r] = act(scale[r] * sum of x[at[e]] + bias), e over
  * the edges of row r, with or without a weight for each edge. The gather of graph training.
  *
- * Graph engines and benchmarks take a table of kernels by hd_edge_kernels() and call it for a range of rows,
- * a device for those with its share of the edges (hd_spmm_cut()). The transposed product is the same call
- * over the other direction's edges: no call writes a row beyond its range.
+ * Graph engines and `heddle bench spmm` take a table of kernels by hd_edge_kernels() and call it for a range
+ * of rows, a device for those with its share of the edges (hd_spmm_cut()). The transposed product is the same
+ * call over the other direction's edges: no call writes a row beyond its range.
  *
  * 1. An element is one chain, in f32: from +0, the own row first where HD_SPMM_LOOP asks for it, then the
  *    edges in the order in which they stand, one addition each; with weights one fused multiply-add each.
@@ -65,6 +65,7 @@ struct hd_spmm_rows {
 };
 
 struct hd_edge_kernels {
+	const char *path;                 /* of which path they are */
 	void (*spmm)(const struct hd_spmm *spmm);
 	void (*rows)(const struct hd_spmm_rows *rows);
 	/* spmm of f32 rows by a plain loop over columns inside one over edges, the output row in memory: what

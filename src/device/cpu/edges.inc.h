@@ -2,4 +2,4 @@
 #include "device/cpu/edges_isa.h"
 #include "device/cpu/spmm.inc.h"
 
-#define HD_EDGES_TABLE { .spmm = spmm, .rows = spmm_rows, .plain = spmm_plain }
+#define HD_EDGES_TABLE(name) { .path = name, .spmm = spmm, .rows = spmm_rows, .plain = spmm_plain }

@@ -1,3 +1,3 @@
 #include "device/cpu/edges.inc.h"
 
-const struct hd_edge_kernels hd_edges_avx512 = HD_EDGES_TABLE;
+const struct hd_edge_kernels hd_edges_avx512 = HD_EDGES_TABLE("avx512");

@@ -4,8 +4,8 @@
 
 #include "device/cpu/edges_isa.h"
 
-static const struct { const char *name; const struct hd_edge_kernels *kernels; } paths[] = {
-#define X(path) { #path, &hd_edges_##path },
+static const struct hd_edge_kernels *const paths[] = {
+#define X(path) &hd_edges_##path,
 	HD_CPU_PATHS(X)
 #undef X
 };
@@ -15,8 +15,8 @@ const struct hd_edge_kernels *hd_edge_kernels(const char *path)
 	const char *name = hd_cpu_path(path);
 
 	for (size_t i = 0; name && i < sizeof paths / sizeof *paths; i++)
-		if (strcmp(paths[i].name, name) == 0)
-			return paths[i].kernels;
+		if (strcmp(paths[i]->path, name) == 0)
+			return paths[i];
 	return NULL;
 }
 
