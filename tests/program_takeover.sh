@@ -134,6 +134,9 @@ grep -q 'twice: stopped at step [0-9]*: `heddle resume twice` goes on' twice/log
 # a worker that the run had started, and that begins only now, goes on with it as little
 expect 11 "$HEDDLE_BIN" worker --join twice --going --devices 1 -q
 says 'twice: stopped at step'
+# so does a coordinator that a worker ordered before the end, and that holds the folder only now
+expect 1 "$HEDDLE_BIN" serve --job twice --going -q
+says 'by another coordinator: nothing is left to do'
 passed "a run that is asked a second time is over, and no member takes it over"
 
 # ---- another number of workers before anybody has joined ----

@@ -201,7 +201,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(POOLS,       0,   "pool",          TEXT,   "TYPE:N[:SPEED[:PRICE]],...", "devices to hand out: a type's count, its speed against the others, dollars an hour") \
 	X(HTTP,        0,   "http",          TEXT,   "127.0.0.1:PORT", "listen there too, for clients that have DIR/token (port 0: any)") \
 	X(DRAIN,       0,   "drain",         FLAG,   "",        "at the end of the scheduler jobs commit and leave first") \
-	X(GOING,       0,   "going",         FLAG,   "",        "leave if the run was stopped; else a worker that comes later goes on with it") \
+	X(GOING,       0,   "going",         FLAG,   "",        "leave if the run was stopped; else a process that comes later goes on with it") \
 	X(HOLD,        0,   "hold",          TEXT,   "FILE",    "pid lock of a scheduler's device: one worker at a time") \
 	X(EDGES,       0,   "edges",         TEXT,   "FILE",    "edges of a graph")                                \
 	X(FEATURES,    0,   "features",      TEXT,   "FILE",    "features of its vertices, with their labels")     \

@@ -110,6 +110,20 @@ static enum hd_err take_pid_lock(struct hd_cmd *cmd, const struct hd_rundir *dir
 	return err;
 }
 
+/* Of a coordinator that was ordered for a run that went on: another one may have brought it to its end before
+ * this one held the folder. */
+static enum hd_err still_goes(struct hd_cmd *cmd, const struct hd_rundir *dir)
+{
+	struct hd_ending ending;
+
+	if (!cmd->args.has[HD_OPT_GOING] || hd_ending_look(&cmd->fs, dir->path, &ending, NULL) ||
+		(!hd_ending_is_done(&ending) && !hd_ending_is_stopped(&ending)))
+		return HD_OK;
+	return hd_fail(&cmd->diag, HD_E_AGAIN,
+		"%s: %s at step %llu by another coordinator: nothing is left to do",
+		dir->path, hd_ending_state(&ending), (unsigned long long)ending.step);
+}
+
 static enum hd_err serve_run(struct hd_cmd *cmd)
 {
 	struct hd_run_end end = { 0 };
@@ -121,10 +135,11 @@ static enum hd_err serve_run(struct hd_cmd *cmd)
 	enum hd_err err = hd_rundir_open(&dir, &cmd->fs, &cmd->clock, cmd->args.text[HD_OPT_JOB], &cmd->diag);
 	if (err)
 		return err;
+	err = still_goes(cmd, &dir);
 	enum hd_err leased = hd_run_lease(&cmd->fs, dir.path, &held, NULL);
-	if (leased && leased != HD_E_NOTFOUND)
+	if (!err && leased && leased != HD_E_NOTFOUND)
 		err = hd_run_lease(&cmd->fs, dir.path, &held, &cmd->diag);
-	if (!leased)
+	if (!err && !leased)
 		err = take_pid_lock(cmd, &dir, &held, &lock);
 	if (!err)
 		err = drive(cmd, &dir, leased ? NULL : &held, &reached);
@@ -266,15 +281,15 @@ const struct hd_verb hd_verb_serve = {
 		"second one of the same DIR is refused (exit 1). Users come through DIR/heddle.sock; "
 		"nothing else listens unless --http asks for it.\n"
 		"--job RUN: takes over the run in that folder: its members and what was decided stand "
-		"in its store. Workers do so by themselves. While another one coordinates it, nothing "
-		"is done (exit 1).\n"
+		"in its store. Workers do so by themselves, with --going. While another one coordinates "
+		"it, nothing is done (exit 1).\n"
 		"--job RUN --workers N: begins it, or goes on from its newest checkpoint, for N workers "
 		"(how a scheduler starts a job).\n"
 		"--new-key FILE: writes a new key for `run --listen` and `worker --join HOST:PORT`, "
 		"readable by you alone, and stops. Copy the file to the other machines; it is never "
 		"sent, nor named in an argument or a log.",
 	.opts = HD_OPTS(HD_OPT_POOLS, HD_OPT_SCHED_POLICY, HD_OPT_ROUND, HD_OPT_SWITCHING, HD_OPT_HTTP,
-		HD_OPT_DRAIN, HD_OPT_JOB, HD_OPT_WORKERS, HD_OPT_LISTEN, HD_OPT_KEY, HD_OPT_NEW_KEY,
-		HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PROFILE, HD_OPT_STEPS, HD_OPT_SET),
+		HD_OPT_DRAIN, HD_OPT_JOB, HD_OPT_GOING, HD_OPT_WORKERS, HD_OPT_LISTEN, HD_OPT_KEY,
+		HD_OPT_NEW_KEY, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PROFILE, HD_OPT_STEPS, HD_OPT_SET),
 	.run = verb_serve, .test = "program_cluster.sh",
 };

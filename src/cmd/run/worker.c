@@ -18,7 +18,7 @@
 
 /* A worker of a run: joins, and joins again when the others went on without it. */
 
-enum { POST_PASSED = 4, POST_ARGS = 5 + 2 * POST_PASSED + 1 };
+enum { POST_PASSED = 4, POST_ARGS = 5 + 2 * POST_PASSED + 2 };
 
 struct post {
 	struct hd_cmd *cmd;
@@ -32,7 +32,8 @@ struct post {
 	struct hd_successor successor;
 	struct hd_notice_agent *notices;  /* owned */
 	bool was_stopped;                 /* as this worker began: it was started to go on with it */
-	const char *argv[POST_ARGS];      /* of the successor */
+	const char *argv[POST_ARGS];      /* of the successor; [nargv]: --going or none */
+	uint32_t nargv;
 	char option[POST_PASSED][16], count[POST_PASSED][24];
 };
 
@@ -75,6 +76,8 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 	if (!p->was_stopped && hd_ending_is_stopped(&ending))
 		return hd_fail(diag, HD_E_NOTFOUND, "%s: stopped at step %llu: `heddle resume %s` goes on",
 			p->dir, (unsigned long long)ending.step, p->dir);
+	/* the run may have ended by the time it holds the folder: then it leaves */
+	p->argv[p->nargv] = p->was_stopped ? NULL : "--going";
 	return hd_successor_start(&p->successor, diag);
 }
 
@@ -100,7 +103,8 @@ static void name_successor(struct post *p)
 		p->argv[n++] = p->option[i];
 		p->argv[n++] = row->kind == HD_TAKES_COUNT ? p->count[i] : args->text[passed[i]];
 	}
-	p->argv[n] = NULL;
+	p->argv[n] = p->argv[n + 1] = NULL;
+	p->nargv = n;
 	hd_host_real(&p->host);
 	p->successor = (struct hd_successor){ .host = &p->host, .fs = &p->cmd->fs, .dir = p->dir,
 		.argv = p->argv, .failing = failing, .user = p };
