@@ -103,14 +103,23 @@ same "$digest" "$one" "a plan file over 5, then 2 workers, then 2 without it"
 passed "stages over workers are resumed with fewer, and with none"
 
 # of three and one that has nothing to do any two are killed, at one time, then the coordinator, then it grows
-write_jobs 400
-train run gpt.yaml --out kill-one --devices 1
-one=$digest
+# runs without an end of their own, so no death comes too late
+write_jobs 1000000
 "$HEDDLE_BIN" run gpt.yaml --out killed --workers 3 -s parallel.schedule=zb-v -s workers.pace=20ms \
 	-s workers.detect=400ms -s checkpoint.every='10 steps' >killed.log 2>&1 &
 reach killed 8
-is_done() { heddle status $1 --json | grep -q '"state":"done"'; }
-pid_in() { heddle status $1 --json | grep -o "\"worker\":$2,[^}]*\"pid\":[0-9]*" | grep -o '[0-9]*$'; }
+is_stopped() { heddle status $1 --json | grep -q '"state":"stopped"'; }
+# RUN JOB: it is stopped wherever it is; one device comes to the same state
+ends()
+{
+	expect 0 heddle stop $1
+	await is_stopped $1 || failed "$1 does not stop"
+	train run $2.yaml --out $1-one --devices 1 -s job.steps=1000000 \
+		--steps $((10#$(ls $1/ckpt | tail -n 1 | cut -d- -f2)))
+	expect 0 heddle ckpt diff $1-one $1
+}
+pid_in() { heddle status $1 --json | grep -o "\"worker\":$2,[^}]*\"pid\":[1-9][0-9]*" | grep -o "[0-9]*$"; }
+is_lost() { grep '"kind":"lost"' $1/events.ndjson | grep -q "\"worker\":$2,"; }
 kill -9 $(pid_in killed 1) $(pid_in killed 2)
 reach killed 20
 expect 2 heddle scale killed 2
@@ -119,9 +128,13 @@ expect 0 heddle scale killed 4
 reach killed 30
 kill -9 $!
 reach killed 40
-kill -9 $(pid_in killed 0)
-await is_done killed
-expect 0 heddle ckpt diff kill-one killed
+# the next one knows a process when that has called
+await pid_in killed 0 >pid || failed "worker 0 has no process after a takeover"
+at=$(step killed)
+kill -9 $(cat pid)
+await is_lost killed 0 || failed "worker 0 is not missed"
+reach killed $((at + 3))
+ends killed gpt
 passed "two stages at once, the coordinator and a member killed, one more added: the bits of one device"
 
 # one that takes over predicts, and cuts again, by what the start measured
@@ -139,12 +152,12 @@ passed "a coordinator that took over has the costs of the one before"
 
 # a worker holds parameters and slots of its stages alone; checkpoints and evaluations are gathered
 cat >wide.yaml <<END
-job: {name: wide, seed: 3, steps: 60}
+job: {name: wide, seed: 3, steps: 20}
 model: {use: "builtin:mlp", args: {input: [1, 16, 16], hidden: [700, 600, 300, 200], classes: 10}}
 data: {kind: synthetic, count: 90}
 batch: {global: 26, virtual_nodes: 13}
 optim: {kind: adamw, lr: 1e-3}
-eval: {every: 15}
+eval: {every: 8}
 checkpoint: {every: 10 steps}
 comm: {sync: stages}
 END
@@ -168,26 +181,30 @@ passed "state by stages, activations in a file: the bits of one device, evaluati
 
 # of two pipelines, those of a plan file, any one worker may go: each stage has another holder
 # a fifth stands by, and is in the place of the first that goes before another is started
-heddle run wide.yaml --out held --workers 5 -s parallel.mode=explicit \
-	-s parallel.plan=wide-gpipe-4/plan/0001.plan -s workers.pace=300ms \
+"$HEDDLE_BIN" run wide.yaml --out held --workers 5 -s parallel.mode=explicit \
+	-s parallel.plan=wide-gpipe-4/plan/0001.plan -s job.steps=1000000 -s workers.pace=100ms \
 	-s workers.detect=2s >held.log 2>&1 &
+coordinator=$!
 reach held 8
-has_members() { heddle status held --json | grep -qE '"members":5,|"state":"done"'; }
-await has_members
-await grep -q '"kind":"stands_by"' held/events.ndjson
+has_members() { heddle status held --json | grep -q '"members":5,'; }
+await has_members || failed "no five workers before one is lost"
+await grep -q '"kind":"stands_by"' held/events.ndjson || failed "no worker stands by"
 spare=$(grep '"kind":"stands_by"' held/events.ndjson | grep -o 'worker [0-9]*' | cut -d' ' -f2 | tail -n 1)
 heddle status held --json | grep -q "\"worker\":$spare,\"state\":\"member\".*\"stages\":0" ||
 	failed "worker $spare does not stand by"
 lost=$((spare == 1 ? 3 : 1))
-kill -9 $(pid_in held $lost)
-reach held 12
-await has_members
-kill -9 $(pid_in held 2)
-reach held 18
-await has_members
-kill -9 $!
-await is_done held
-expect 0 heddle ckpt diff wide-one held
+for worker in $lost $((spare == 2 ? 4 : 2)); do
+	await has_members || failed "no five workers before $worker is lost"
+	at=$(step held)
+	kill -9 $(pid_in held $worker)
+	await is_lost held $worker || failed "worker $worker is not missed"
+	reach held $((at + 3))
+done
+await has_members || failed "no five workers before the coordinator is lost"
+at=$(step held)
+kill -9 $coordinator
+reach held $((at + 3))
+ends held wide
 ! grep -E '"kind":"(restore|void)"' held/events.ndjson || failed "a checkpoint was read, or a change void"
 grep -q 'file: 2 stages, 2 pipelines' held/plan/0001.plan || failed "the run does not begin by the file"
 grep -q "\"stands_in\".*worker $spare, which stood by, takes the place of worker $lost\"" \
@@ -217,25 +234,28 @@ passed "a worker that has no room for a plan says so"
 
 # a checkpoint that takes long to read: the coordinator answers meanwhile, and says what it waits for
 if has_failpoints; then
-	HD_FAIL=co.restore:delay=16000 "$HEDDLE_BIN" run wide.yaml --out slow --workers 3 \
-		-s parallel.mode=pipeline -s workers.pace=20ms -s workers.detect=1s >slow.log 2>&1 &
+	HD_FAIL=co.restore:delay=11000 "$HEDDLE_BIN" run wide.yaml --out slow --workers 3 \
+		-s parallel.mode=pipeline -s job.steps=1000000 -s workers.pace=20ms -s workers.detect=1s \
+		>slow.log 2>&1 &
 	reach slow 12
 	kill -9 $(pid_in slow 1) $(pid_in slow 2)
 	waits() { grep -q '"kind":"waits".*read and verified: [0-9]* s so far' slow/events.ndjson; }
 	await waits
 	expect 0 heddle status slow
-	await is_done slow
-	expect 0 heddle ckpt diff wide-one slow
-	grep -q '"kind":"restore"' slow/events.ndjson || failed "no checkpoint was read"
+	await grep -q '"kind":"restore"' slow/events.ndjson || failed "no checkpoint was read"
+	reach slow $(($(step slow) + 3))
+	ends slow wide
 	passed "while a checkpoint is read for long the coordinator answers, and says what it does"
 fi
 
 # of one pipeline the first worker leaves: its substitute gets its stage, and nothing else moves
-heddle run wide.yaml --out left --workers 3 -s parallel.mode=pipeline -s workers.pace=20ms >left.log 2>&1 &
+heddle run wide.yaml --out left --workers 3 -s parallel.mode=pipeline -s job.steps=1000000 \
+	-s workers.pace=20ms >left.log 2>&1 &
 reach left 4
 expect 0 heddle stop left --worker 0
-await is_done left
-expect 0 heddle ckpt diff wide-one left
+await grep -q '"kind":"fetched"' left/events.ndjson || failed "no state moves as a worker leaves"
+reach left $(($(step left) + 3))
+ends left wide
 moved() { grep "\"kind\":\"$1\"" left/events.ndjson | grep -o '[0-9]* bytes of state.*"'; }
 same "$(moved moves | wc -l):$(moved fetched | wc -l)" 1:1 "moves of state, said and done"
 same "$(moved moves | cut -d, -f2)" ' to worker 3"' "whose state moves"
