@@ -290,7 +290,8 @@ static enum hd_err as_listed(struct hd_pipes *pipes, const struct hd_task *of,
 	struct hd_job job = *of->job;
 	struct hd_task task = *of;
 
-	if (!hd_job_is_listed(of->job) || hd_shape_redundancy(shape) >= HD_NREDUNDANCIES)
+	/* whatever the job's mode is by now: a view may be from before it left the file */
+	if (of->job->value[HD_JOB_PAR_LISTS].is_none || hd_shape_redundancy(shape) >= HD_NREDUNDANCIES)
 		return hd_fail(diag, HD_E_INVAL,
 			"the stages are those of a plan file, and this job has none");
 	task.job = &job;
@@ -736,16 +737,11 @@ static void leave_copies(struct hd_job *job)
 	*schedule = set(job, HD_JOB_PAR_SCHEDULE) ? *schedule : open;
 }
 
-/* From a plan file to pipelines that the keys ask for; the way back needs the file at every worker. */
-static bool leave_lists(struct hd_job *job)
+/* From a plan file to pipelines that the keys ask for; the way back needs the file at every worker. The job
+ * keeps the lists: until the next view those that come, or take over, need them. */
+static bool leaves_lists(const struct hd_job *job)
 {
-	struct hd_job_value *lists = &job->value[HD_JOB_PAR_LISTS];
-
-	if (lists->is_none || hd_job_int(job, HD_JOB_PAR_MODE) != HD_PAR_PIPELINE)
-		return false;
-	lists->is_none = true;
-	lists->text = "none";
-	return true;
+	return !job->value[HD_JOB_PAR_LISTS].is_none && hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_PIPELINE;
 }
 
 static enum hd_err refuse_key(int key, struct hd_diag *diag)
@@ -787,7 +783,7 @@ enum hd_err hd_pipes_change(struct hd_job *job, uint32_t width, uint32_t ndevice
 	static const struct hd_job_value open = { .is_auto = true, .text = "auto" };
 	struct hd_job_value *value = job->value;
 
-	const bool leaves = leave_lists(job);
+	const bool leaves = leaves_lists(job);
 	for (int key = 0; key < HD_JOB_NKEYS; key++) {
 		bool any = !set(job, key) || (leaves && (key == HD_JOB_PAR_MODE || key == HD_JOB_PAR_PLAN));
 		for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)

@@ -2,11 +2,14 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "job/sets.h"
 #include "pipeline/generate.h"
 #include "pipeline/redundancy.h"
 #include "pipeline/staged.h"
 #include "engine/testing.h"
+#include "run/kept_job.h"
 #include "run/pipe_set.h"
 
 /* A plan file over workers: what a view of them does by it, and what is refused. */
@@ -252,9 +255,86 @@ static void pipelines_by_keys_take_the_place_of_a_file(void **state)
 	put(m.rig.job, HD_JOB_PAR_SCHEDULE, "gpipe", 0);
 	m.diag.text[0] = '\0';
 	CHECK(hd_pipes_change(m.rig.job, 2, 1, &m.rig.arena, &m.diag) == HD_OK, "%s", m.diag.text);
-	assert_true(m.rig.job->value[HD_JOB_PAR_LISTS].is_none);
 	CHECK(hd_pipes_make(&m.pipes, m.rig.task, &m.rig.arena, &m.diag) == HD_OK, "%s", m.diag.text);
 	assert_true(m.pipes.shape.nstages == 2 && !m.pipes.stages.listed);
+	hd_rig_close(&m.rig);
+}
+
+/* The run's job, as a process that goes on with it reads it; `words`: -s of the one that asks. */
+static struct hd_job *kept(struct made *m, const struct hd_rundir *dir, const char *const *words, uint32_t n)
+{
+	struct hd_job *job = NULL;
+	struct hd_job_sets sets;
+
+	assert_int_equal(hd_job_sets_init(&sets, n, &m->rig.arena, &m->diag), HD_OK);
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(hd_job_sets_word(&sets, words[i], &m->diag), HD_OK);
+	CHECK(hd_kept_job_read(&job, dir, sets.set, sets.n, &m->rig.arena, &m->diag) == HD_OK, "%s",
+		m->diag.text);
+	return job;
+}
+
+/* Until there are workers for the stages that were asked for the view is the file's: one that comes, or takes
+ * over, reads a job that has left it. */
+static void views_of_a_file_that_was_left_are_known_to_those_that_come(void **state)
+{
+	static const char *const words[] = { "parallel.mode=pipeline", "parallel.plan=none",
+		"parallel.stages=4" };
+	const struct hd_plan_job job = hd_plan_job_whole(8, 3);
+	char parent[64], folder[80];
+	struct hd_pipe_set before, after;
+	const struct hd_pipes *had, *has;
+	struct hd_plan was, is;
+	struct hd_rundir dir;
+	struct hd_task *task;
+	struct hd_clock clock;
+	struct hd_pipes pipes;
+	struct hd_view view;
+	struct hd_text text;
+	struct made m;
+
+	(void)state;
+	begin(&m, "comm: {sync: stages}\nelastic: {redundancy: lazy}\n");
+	make(&m, file_of(&m, "1f1b", 1, 2, 1, 8, 9));
+	hd_clock_real(&clock);
+	snprintf(parent, sizeof parent, "/tmp/hd_pipes_listed_test.%d", (int)getpid());
+	snprintf(folder, sizeof folder, "%s/run", parent);
+	assert_int_equal(hd_fs_mkdirs(&m.rig.fs, parent, NULL), HD_OK);
+	assert_int_equal(hd_rundir_create(&dir, &m.rig.fs, &clock, parent, folder, "gpt", "{}", 2, NULL),
+		HD_OK);
+	hd_text_init(&text, &m.rig.arena);
+	hd_job_json(m.rig.job, false, &text);
+	assert_int_equal(hd_rundir_put(&dir, HD_RUN_JOB, text.at, text.len, NULL), HD_OK);
+	/* as a coordinator does that is asked for it */
+	struct hd_job *asked = kept(&m, &dir, words, sizeof words / sizeof *words);
+	CHECK(hd_pipes_change(asked, 2, 1, &m.rig.arena, &m.diag) == HD_OK, "%s", m.diag.text);
+	assert_int_equal(hd_task_create(&task, asked, &m.rig.fs, &m.diag), HD_OK);
+	CHECK(hd_pipes_make(&pipes, task, &m.rig.arena, &m.diag) == HD_OK, "%s", m.diag.text);
+	assert_int_equal(hd_pipes_keep_shape(&dir, asked, &pipes, &m.rig.arena, &m.diag), HD_OK);
+	hd_task_destroy(task);
+
+	assert_int_equal(hd_task_create(&task, kept(&m, &dir, NULL, 0), &m.rig.fs, &m.diag), HD_OK);
+	assert_int_equal(hd_pipe_set_init(&before, m.rig.task, &m.diag), HD_OK);
+	assert_int_equal(hd_pipe_set_init(&after, task, &m.diag), HD_OK);
+	assert_true(after.first.shape.nstages == 4 && !after.first.stages.listed);
+	/* with shadows and, as by-notice has it, without */
+	for (uint32_t redundancy = 0; redundancy <= HD_REDUNDANCY_LAZY; redundancy++) {
+		struct hd_view_shape shape = before.first.shape;
+		hd_shape_make_redundant(&shape, redundancy);
+		CHECK(hd_pipe_set_find(&before, &shape, &had, &m.diag) == HD_OK, "%s", m.diag.text);
+		CHECK(hd_pipe_set_find(&after, &shape, &has, &m.diag) == HD_OK, "%s", m.diag.text);
+		assert_true(hd_pipes_view(&view, had, 2, 1, 8));
+		assert_int_equal(hd_pipes_plan(&was, had, &view, &job, m.rig.task, &m.rig.arena, &m.diag),
+			HD_OK);
+		assert_int_equal(hd_pipes_plan(&is, has, &view, &job, task, &m.rig.arena, &m.diag), HD_OK);
+		assert_true(hd_hash_same(hd_plan_digest(&was), hd_plan_digest(&is)));
+		assert_true(had->most == has->most && had->buckets.shadows == has->buckets.shadows);
+	}
+	hd_pipe_set_finish(&after);
+	hd_pipe_set_finish(&before);
+	hd_task_destroy(task);
+	hd_rundir_close(&dir);
+	assert_int_equal(hd_fs_remove_tree(&m.rig.fs, parent, NULL), HD_OK);
 	hd_rig_close(&m.rig);
 }
 
@@ -267,6 +347,7 @@ int main(void)
 		cmocka_unit_test(devices_of_a_rank_lie_where_the_run_has_them),
 		cmocka_unit_test(what_is_no_plan_for_workers_is_refused),
 		cmocka_unit_test(pipelines_by_keys_take_the_place_of_a_file),
+		cmocka_unit_test(views_of_a_file_that_was_left_are_known_to_those_that_come),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
