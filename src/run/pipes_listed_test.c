@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "job/sets.h"
 #include "pipeline/generate.h"
 #include "pipeline/redundancy.h"
 #include "pipeline/staged.h"
+#include "job/sets.h"
 #include "engine/testing.h"
 #include "run/kept_job.h"
 #include "run/pipe_set.h"
@@ -338,6 +338,68 @@ static void views_of_a_file_that_was_left_are_known_to_those_that_come(void **st
 	hd_rig_close(&m.rig);
 }
 
+/* Two pipelines of three stages, of which the last two have changed places. */
+static const char *file_out_of_order(struct made *m)
+{
+	const struct hd_plan_job job = { .nvns = 8, .nchunks = 3, .nstages = 1 };
+	const struct hd_schedule_ask ask = { .name = "1f1b", .p = 3, .v = 1, .m = 4 };
+	static const uint32_t first[] = { 0, 9, 18 }, to[] = { 0, 2, 1 };
+	struct hd_schedule pipeline[2], made;
+	struct hd_ilist list[3];
+	struct hd_plan plan;
+
+	assert_int_equal(hd_schedule_make(&made, &ask, &m->rig.arena, NULL), HD_OK);
+	for (uint32_t r = 0; r < 3; r++) {
+		list[to[r]] = made.list[r];
+		for (uint32_t i = 0; i < made.list[r].len; i++) {
+			struct hd_ins *ins = &made.list[r].at[i];
+			if (hd_ins_uses(ins->op, '>') || hd_ins_uses(ins->op, '<'))
+				ins->peer = (uint16_t)to[ins->peer];
+		}
+	}
+	made.list = list;
+	assert_int_equal(hd_schedule_infer(&made, &m->rig.arena, NULL), HD_OK);
+	pipeline[0] = pipeline[1] = made;
+	assert_int_equal(hd_plan_staged(&plan, &job, pipeline, 2, first, HD_KEEPS_ALL, &m->rig.arena, NULL),
+		HD_OK);
+	hd_text_init(&m->text, &m->rig.arena);
+	assert_int_equal(hd_plan_print(&plan, &m->text), HD_OK);
+	return m->text.at;
+}
+
+/* A holding has the shadow of a stage at the rank before its own, whatever stage is there. */
+static void stages_out_of_order_have_shadows_without_work(void **state)
+{
+	static const struct { const char *mode; bool goes; } rows[] = { { "none", true }, { "lazy", true },
+		{ "eager", false }, { "full", false } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char more[80];
+		struct hd_plan plan;
+		struct made m;
+		snprintf(more, sizeof more, "comm: {sync: stages}\nelastic: {redundancy: %s}\n",
+			rows[i].mode);
+		begin(&m, more);
+		CHECK(list(&m, file_out_of_order(&m)) == HD_OK, "%s", m.diag.text);
+		assert_int_equal(hd_task_create(&m.rig.task, m.rig.job, &m.rig.fs, NULL), HD_OK);
+		const enum hd_err err = hd_pipes_make(&m.pipes, m.rig.task, &m.rig.arena, &m.diag);
+		CHECK((err == HD_OK) == rows[i].goes && (!err || (err == HD_E_INVAL && strstr(m.diag.text,
+			"has stage 1 on device 2 of its pipeline"))), "%s: %s", rows[i].mode, m.diag.text);
+		if (!err) {
+			assert_true(m.pipes.shape.place[1] == 2 && m.pipes.shape.place[2] == 1);
+			plan_of(&m, 6, &plan);
+			CHECK(!strstr(plan.cause, "stages in another order than ranks") == (i == 0) &&
+				m.pipes.buckets.shadows == (i == 1), "%s", plan.cause);
+			for (uint32_t r = 0; r < plan.nranks; r++)
+				for (uint32_t k = 0; k < plan.list[r].len; k++)
+					assert_false(hd_ins_redundant(&plan.list[r].at[k]) ||
+						plan.list[r].at[k].flags & HD_INS_KEEP);
+		}
+		hd_rig_close(&m.rig);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -348,6 +410,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_plan_for_workers_is_refused),
 		cmocka_unit_test(pipelines_by_keys_take_the_place_of_a_file),
 		cmocka_unit_test(views_of_a_file_that_was_left_are_known_to_those_that_come),
+		cmocka_unit_test(stages_out_of_order_have_shadows_without_work),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

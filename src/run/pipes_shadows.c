@@ -35,6 +35,13 @@ enum hd_err hd_pipes_shadows_fit(const struct hd_pipes *pipes, const struct hd_j
 			"elastic.redundancy: %s does not go with stages that %u devices share "
 			"(parallel.tensor): parallel.tensor: 1, or elastic.redundancy: lazy", mode,
 			pipes->stages.t);
+	for (uint32_t s = 0; pipes->stages.listed && s < pipes->shape.nstages; s++)
+		if (pipes->shape.place[s] != s)
+			return hd_fail(diag, HD_E_INVAL,
+				"elastic.redundancy: %s computes the stage after its own on each device, and "
+				"the plan (parallel.plan) has stage %u on device %u of its pipeline: a plan "
+				"with its stages in the order of the devices, or elastic.redundancy: lazy",
+				mode, s, pipes->shape.place[s]);
 	return HD_OK;
 }
 
@@ -61,17 +68,21 @@ static enum hd_err costs_of(struct hd_stage_costs *costs, const struct hd_plan *
 	return err;
 }
 
-/* Rule 2. */
-static bool has_neighbours_of_one_worker(const struct hd_plan *plan, const struct hd_schedule *s,
+/* Rule 2: why lists have no shadows; NULL: they may. */
+static const char *without_work(const struct hd_plan *plan, const struct hd_schedule *s,
 	struct hd_arena *arena, struct hd_diag *diag, enum hd_err *err)
 {
 	struct hd_shadow_ring ring;
 
 	*err = hd_shadow_ring_of(&ring, s, arena, diag);
-	for (uint32_t r = 0; !*err && r < ring.nranks; r++)
-		if (plan->worker[hd_shadow_ring_next(&ring, r)] == plan->worker[r])
-			return true;
-	return false;
+	for (uint32_t r = 0; !*err && r < ring.nranks; r++) {
+		const uint32_t next = hd_shadow_ring_next(&ring, r), n = ring.nstages;
+		if (next != r / n * n + (r + 1) % n)
+			return "shadows without work: stages in another order than ranks";
+		if (plan->worker[next] == plan->worker[r])
+			return "shadows without work: neighbours of one worker";
+	}
+	return NULL;
 }
 
 static enum hd_err say(struct hd_plan *plan, const char *what, struct hd_arena *arena, struct hd_diag *diag)
@@ -123,8 +134,9 @@ enum hd_err hd_pipes_shadows(struct hd_plan *plan, enum hd_redundancy mode,
 		return HD_OK;
 	struct hd_diag *said = lazy ? &why : diag;
 	enum hd_err err = hd_schedule_of_plan(&s, plan, arena, said);
-	if (!err && has_neighbours_of_one_worker(plan, &s, arena, said, &err))
-		return say(plan, "shadows without work: neighbours of one worker", arena, diag);
+	const char *without = err ? NULL : without_work(plan, &s, arena, said, &err);
+	if (without)
+		return say(plan, without, arena, diag);
 	err = err ? err : add(plan, &s, mode, plan_job, task, arena, said);
 	if (!err)
 		return say(plan, says[mode], arena, diag);

@@ -6,11 +6,12 @@
  *    until the step is committed (flag k); in `eager` the forward of the shadow, in `full` its backward, too.
  * 2. A rank shadows the stage after its own in the ring of its pipeline. Where both are of one worker, which
  *    takes both with it, such work would be for nothing: a view with two such ranks has lists without
- *    shadows, as in `lazy`, and its cause says so.
+ *    shadows, as in `lazy`, and its cause says so. So has one by a plan file whose stages lie in another
+ *    order than its ranks: a holding has the shadow at the rank before, lists at that of the stage before.
  * 3. Where the work of shadows stands is found by simulation, with the FLOPs of the stages for costs: a
  *    function of view and job, so all members find the same.
  * 4. Refused, when a run starts or is given another shape: `eager` and `full` of ranks with several stages
- *    (chunks), or of several devices.
+ *    (chunks), of several devices, or whose stages lie in another order.
  * 5. `lazy` goes with all that has stages. Where it can have no such lists (those ranks, delayed updates, an
  *    order that takes no shadows) they are as without redundancy, and a step is begun again after a loss.
  *
