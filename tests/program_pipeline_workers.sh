@@ -95,7 +95,10 @@ says '2 pipelines of the plan (parallel.plan) have 4 devices, and 3 workers have
 train run gpt.yaml --out listed --workers 5 --steps 2 "${explicit[@]}"
 cmp -s <(grep '^[0-9]*:' two.plan) <(grep '^[0-9]*:' listed/plan/0001.plan) ||
 	failed "lists are not those of the file"
+# one of another model is refused, and leaves the run the one that it has
+sed 's/^cuts .*/cuts 0 9000/' two.plan >other.plan
 rm two.plan
+expect 2 heddle resume listed --workers 4 -s parallel.plan=other.plan
 train resume listed --workers 2 --steps 4
 grep -q 'file, its 2 pipelines shared out to 1' listed/plan/*.plan || failed "one pipeline is of no file"
 train resume listed --workers 2 -s parallel.mode=pipeline -s parallel.plan=none

@@ -29,15 +29,19 @@ enum hd_err hd_drive_workers(struct hd_cmd *cmd, uint32_t *n)
 	return HD_OK;
 }
 
+static bool is_given(const struct hd_job_value *value)
+{
+	return value->origin == HD_FROM_SET || value->origin == HD_FROM_ENV;
+}
+
 enum hd_err hd_drive_list(struct hd_cmd *cmd, struct hd_job *job)
 {
 	const struct hd_job_value *plan = &job->value[HD_JOB_PAR_PLAN];
-	const bool given = plan->origin == HD_FROM_SET || plan->origin == HD_FROM_ENV;
 	uint8_t *bytes;
 	size_t len;
 
 	if (!cmd->args.has[HD_OPT_WORKERS] || hd_job_int(job, HD_JOB_PAR_MODE) != HD_PAR_EXPLICIT ||
-		(hd_job_is_listed(job) && !given))
+		(hd_job_is_listed(job) && !is_given(plan)))
 		return HD_OK;
 	enum hd_err err = hd_file_read_all(&cmd->fs, plan->text, &cmd->arena, HD_PLAN_FILE, &bytes, &len,
 		&cmd->diag);
@@ -69,10 +73,25 @@ enum hd_err hd_drive_spread(struct hd_cmd *cmd, struct hd_job *job, struct hd_ru
 		hd_drive_fits(cmd, job, options, n);
 }
 
+/* A plan file that was read now goes in the place of the one that the run has: is it one of this model? */
+static enum hd_err prove_lists(struct hd_cmd *cmd, const struct hd_job *job)
+{
+	struct hd_task *task = NULL;
+	struct hd_pipes pipes;
+
+	if (!hd_job_is_listed(job) || !is_given(&job->value[HD_JOB_PAR_PLAN]))
+		return HD_OK;
+	enum hd_err err = hd_task_create(&task, job, &cmd->fs, &cmd->diag);
+	err = err ? err : hd_pipes_make(&pipes, task, &cmd->arena, &cmd->diag);
+	hd_task_destroy(task);
+	return err;
+}
+
 enum hd_err hd_drive_keep(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir)
 {
-	enum hd_err err = hd_kept_job_settings(dir, job, &cmd->arena, &cmd->diag);
+	enum hd_err err = prove_lists(cmd, job);
 
+	err = err ? err : hd_kept_job_settings(dir, job, &cmd->arena, &cmd->diag);
 	return err ? err : hd_pipes_keep(dir, job, &cmd->arena, &cmd->diag);
 }
 

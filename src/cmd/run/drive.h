@@ -38,7 +38,8 @@ HD_MUST_USE enum hd_err hd_drive_list(struct hd_cmd *cmd, struct hd_job *job);
  * --devices says, one without. Nothing without --workers. */
 HD_MUST_USE enum hd_err hd_drive_spread(struct hd_cmd *cmd, struct hd_job *job,
 	struct hd_run_options *options);
-/* What a start settles beyond the job file, in the run's folder: -s, and how stages lie. */
+/* What a start settles beyond the job file, in the run's folder: -s, and how stages lie. A plan file that was
+ * read for it is proved first: the one that the run has stays if this one is refused. */
 HD_MUST_USE enum hd_err hd_drive_keep(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir);
 /* --devices of each of so many workers on this machine: as given, else its part of the cores. NULL: no
  * memory. */
