@@ -46,7 +46,7 @@ committed() { tail -n 1 "$work/run/metrics.ndjson" 2>/dev/null | grep -o '"step"
 members()
 {
 	"$heddle" status "$work/run" --json 2>/dev/null |
-		grep -o '"worker":[0-9]*,"state":"[a-z]*","pid":[0-9]*' |
+		grep -o '"worker":[0-9]*,"state":"[a-z]*","pid":[1-9][0-9]*' |
 		sed 's/[^0-9,]//g; s/,,/ /' >"$work/members" || true
 }
 declare -A peak

@@ -79,7 +79,7 @@ begin() # begin NAME WORKERS ACT: a run of one device a worker, past its first s
 slowed() # slowed NAME: its last worker gets the quota
 {
 	local pid
-	pid=$("$heddle" status "$1" --json | grep -o '"pid":[0-9]*' | cut -d: -f2 | tail -n 1)
+	pid=$("$heddle" status "$1" --json | grep -o '"pid":[1-9][0-9]*' | cut -d: -f2 | tail -n 1)
 	quota "$pid" || { echo "no control group for the CPU can be made here" >&2; exit 2; }
 }
 end() # end NAME...

@@ -87,7 +87,7 @@ if $points; then
 	"$HEDDLE_BIN" run calm.yaml --out apart --workers 2 --devices 1 --steps 100000 -q 2>log &
 	coordinator=$!
 	reach apart 50
-	hands=$(heddle status apart --json | grep -o '"pid":[0-9]*' | cut -d: -f2)
+	hands=$(heddle status apart --json | grep -o '"pid":[1-9][0-9]*' | cut -d: -f2)
 	mkdir -p apart/chaos
 	kill -STOP $coordinator
 	for hand in $hands; do echo 'wire.read:err=ECONNRESET' >order && mv order "apart/chaos/$hand"; done

@@ -37,7 +37,7 @@ sed -i 's/kind: linear/kind: constant/' gpt.yaml
 	-s workers.detect=400ms -s checkpoint.every='10 steps' >killed.log 2>&1 &
 run=$!
 reach killed 4
-pid_in() { heddle status $1 --json | grep -o "\"worker\":$2,[^}]*\"pid\":[0-9]*" | grep -o '[0-9]*$'; }
+pid_in() { heddle status $1 --json | grep -o "\"worker\":$2,[^}]*\"pid\":[1-9][0-9]*" | grep -o '[0-9]*$'; }
 newest() { ls killed/plan/*.plan | tail -n 1; }
 was=$(newest)
 kill -9 $(pid_in killed 1) $(pid_in killed 3)

@@ -168,7 +168,7 @@ set -- -s optim.update=stash -s optim.cuts=auto:4 -s batch.virtual_nodes=2 -s ba
 	-s parallel.replicas=2 -s comm.sync=stages -s workers.pace=20ms -s workers.detect=400ms "$@" \
 	>killed.log 2>&1 &
 reach kill-far 8
-pid_in() { heddle status $1 --json | grep -o "\"worker\":$2,[^}]*\"pid\":[0-9]*" | grep -o '[0-9]*$'; }
+pid_in() { heddle status $1 --json | grep -o "\"worker\":$2,[^}]*\"pid\":[1-9][0-9]*" | grep -o '[0-9]*$'; }
 kill -9 $(pid_in kill-far 1)
 reach kill-far 16
 expect 0 heddle scale kill-far 4

@@ -36,7 +36,10 @@ sed -e 's/\[1, 8, 8\], hidden: \[32, 24\]/[1, 20, 20], hidden: [100, 50]/' -e 's
 expect 0 heddle run brisk.yaml --out twin --devices 1 --json -q
 first=$(number digest)
 
-pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2 | tail -n +2; }
+pids()
+{
+	heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2 | tail -n +2 | grep -vx 0
+}
 over() { await test -f "$1/ckpt/step-000001200/MANIFEST.json" || failed "$1 did not end"; }
 nobody_of() { ! pgrep -f -- "--join $1" >/dev/null && ! pgrep -f -- "--job $1" >/dev/null; }
 gone() { await nobody_of "$1" || failed "processes of $1 stay behind"; }
@@ -84,7 +87,7 @@ passed "workers come and go between two steps"
 	-s workers.detect='60 s' -q 2>log &
 run=$!
 reach slow 30
-stopped=$(heddle status slow --json | grep -o '"pid":[0-9]*' | cut -d: -f2 | tail -n 1)
+stopped=$(heddle status slow --json | grep -o '"pid":[1-9][0-9]*' | cut -d: -f2 | tail -n 1)
 kill -STOP $stopped                          # so no member sends the newcomer the state
 "$HEDDLE_BIN" scale slow 2 --wait >scaled 2>waits &
 scale=$!

@@ -120,7 +120,7 @@ run=$!
 reach life 16
 "$HEDDLE_BIN" worker --join life --devices 3 -q 2>uneven.log &
 expect 0 heddle scale life 3
-pid_in() { heddle status life --json | grep -o "\"worker\":$1,[^}]*\"pid\":[0-9]*" | grep -o '[0-9]*$'; }
+pid_in() { heddle status life --json | grep -o "\"worker\":$1,[^}]*\"pid\":[1-9][0-9]*" | grep -o '[0-9]*$'; }
 has_three() { heddle status life --json | grep -q '"members":3,'; }
 await has_three || failed "life has not three members"
 kill -9 $(pid_in 0)

@@ -11,7 +11,7 @@ workers: {detect: 500 ms, pace: 2 ms}
 END
 workers_of()
 {
-	heddle status "$1" --json 2>/dev/null | grep -o '"workers":\[.*' | grep -o '"pid":[0-9]*' |
+	heddle status "$1" --json 2>/dev/null | grep -o '"workers":\[.*' | grep -o '"pid":[1-9][0-9]*' |
 		cut -d: -f2
 }
 nobody_of() { ! pgrep -f -- "--join $1" >/dev/null; }

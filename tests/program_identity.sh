@@ -28,7 +28,7 @@ END
 same "$(stat -c %s rows.csv)" "$(stat -c %s other.csv)" "sizes of the two files"
 workers_of()
 {
-	heddle status "$1" --json 2>/dev/null | grep -o '"workers":\[.*' | grep -o '"pid":[0-9]*' |
+	heddle status "$1" --json 2>/dev/null | grep -o '"workers":\[.*' | grep -o '"pid":[1-9][0-9]*' |
 		cut -d: -f2
 }
 replace() { cp "$1" rows.new && mv rows.new rows.csv; }

@@ -35,7 +35,7 @@ began=$(date +%s%N)
 coordinator=$!
 reach run 20
 first=$(audit 1) || failed "the parts are not what was paid: $(cat status.json)"
-victim=$(grep -o '"pid":[0-9]*' status.json | head -n 1 | cut -d: -f2)
+victim=$(grep -o '"pid":[1-9][0-9]*' status.json | head -n 1 | cut -d: -f2)
 kill -9 "$victim"
 lost() { grep -q "process $victim ended" run/events.ndjson; }
 await lost || failed "its end was not seen"
@@ -78,7 +78,7 @@ began=$(date +%s%N)
 coordinator=$!
 reach killed 20
 heddle status killed --json >status.json || failed "no status"
-victims=$(grep -o '"pid":[0-9]*' status.json | cut -d: -f2)
+victims=$(grep -o '"pid":[1-9][0-9]*' status.json | cut -d: -f2)
 kill -9 $coordinator $victims
 killed=$(date +%s%N)
 wait $coordinator

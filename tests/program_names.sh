@@ -15,7 +15,7 @@ END
 # WORKER,PID
 members()
 {
-	heddle status "$1" --json 2>/dev/null | grep -o '"worker":[0-9]*,"state":"[a-z]*","pid":[0-9]*' |
+	heddle status "$1" --json 2>/dev/null | grep -o '"worker":[0-9]*,"state":"[a-z]*","pid":[1-9][0-9]*' |
 		sed 's/[^0-9,]//g; s/,,/,/'
 }
 has_members() { [ "$(members "$1" | wc -l)" -eq "$2" ]; }

@@ -25,7 +25,7 @@ base=$(head -n 1 requests)
 play() { echo "$1" >>script; }
 members() { heddle status "$1" --json 2>/dev/null | grep -o '"members":[0-9]*' | head -n 1 | cut -d: -f2; }
 has_members() { [ "$(members "$1" || true)" = "$2" ]; }
-pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2; }
+pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[1-9][0-9]*' | cut -d: -f2; }
 event() { grep -q "\"kind\":\"$2\".*$3" "$1/events.ndjson"; }
 
 # one of two workers has notice of EC2: it leaves with 0, and none is started on a machine that goes

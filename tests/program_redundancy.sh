@@ -33,7 +33,7 @@ rank_of()
 	member=$(sed -n "s/^workers .*\b$2:\([0-9]*\).*/\1/p" $plan)
 	echo ${members[$member]}
 }
-pid_in() { heddle status $1 --json | grep -o "\"worker\":$2,[^}]*\"pid\":[0-9]*" | grep -o '[0-9]*$'; }
+pid_in() { heddle status $1 --json | grep -o "\"worker\":$2,[^}]*\"pid\":[1-9][0-9]*" | grep -o '[0-9]*$'; }
 # It is stopped wherever it is; one device comes to the same state. Leaves those steps in $steps.
 ends()
 {
@@ -99,13 +99,15 @@ passed "each of three stages killed in turn, and the coordinator: no step is los
 # the same without a shadow. The coordinator dies just before it reads the checkpoint: two processes are left,
 # which take its place
 mkdir -p bare/chaos
-chmod 700 bare
+chmod 700 bare bare/chaos
+has_failpoints && echo co.restore:kill >bare/chaos/any
 begin bare -s workers.detect='500 ms'
-has_failpoints && echo co.restore:kill >bare/chaos/$coordinator
 left="$(pid_in bare $(rank_of bare 0)) $(pid_in bare $(rank_of bare 2))"
 kill -9 $(pid_in bare $(rank_of bare 1))
 restored() { grep -q '"kind":"restore"' bare/events.ndjson; }
 await restored || failed "without redundancy a loss went back to no checkpoint"
+! has_failpoints || await test -e bare/chaos/hit.co.restore.$coordinator ||
+	failed "the coordinator did not die before it read the checkpoint"
 joined_again()
 {
 	local pid

@@ -84,7 +84,7 @@ where=$(listens left)
 "$HEDDLE_BIN" worker --join "$where" --key key --devices 1 -q 2>log.guest &
 guest=$!
 has_members left 2
-own=$(heddle status left --json | grep -oE '"id":[0-9]{1,6},[^}]*"pid":[0-9]*' | grep -o '[0-9]*$')
+own=$(heddle status left --json | grep -oE '"id":[0-9]{1,6},[^}]*"pid":[1-9][0-9]*' | grep -o '[0-9]*$')
 kill -STOP "$own"                 # so that the step at hand does not end between the two
 kill -INT "$run"
 kill -TERM "$run"
@@ -131,7 +131,7 @@ has_members kept 2
 reach kept 100
 pid_of_local()
 {
-	heddle status "$1" --json | grep -oE '"id":[0-9]{1,6},[^}]*"pid":[0-9]*' | grep -o '[0-9]*$'
+	heddle status "$1" --json | grep -oE '"id":[0-9]{1,6},[^}]*"pid":[1-9][0-9]*' | grep -o '[0-9]*$'
 }
 kill -9 "$(pid_of_local kept)"
 await grep -q '"kind":"lost"' kept/events.ndjson || failed "the worker here is not missed"

@@ -29,7 +29,7 @@ expect 0 heddle status killed --json
 says '"resilience":"replica:1"'
 zones=$(grep -o '"zone":"[ab]"' out | sort | uniq -c | tr -d ' \n')
 same "$zones" '2"zone":"a"4"zone":"b"' "workers by zone"
-kill -9 $(grep -o '"pid":[0-9]*,[^}]*"zone":"a"' out | sed 's/"pid":\([0-9]*\),.*/\1/')
+kill -9 $(grep -o '"pid":[1-9][0-9]*,[^}]*"zone":"a"' out | sed 's/"pid":\([0-9]*\),.*/\1/')
 fewer() { grep -q '"fewer"' killed/events.ndjson; }
 await fewer || failed "a lost worker left no view of fewer stages"
 grep -q '2 stages on 4 devices until there are 6' killed/events.ndjson || failed "other stages than two"

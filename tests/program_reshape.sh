@@ -27,7 +27,8 @@ in_force()
 has_workers() { heddle status $run --json | grep -q '"members":4,'; }
 pid_of()
 {
-	heddle status $1 --json | grep -o '"state":"member","pid":[0-9]*' | sed -n "$2p" | grep -o '[0-9]*$'
+	heddle status $1 --json | grep -o '"state":"member","pid":[1-9][0-9]*' | sed -n "$2p" |
+		grep -o '[0-9]*$'
 }
 ended() { heddle status $run --json | grep -qE '"state":"(stopped|done)"'; }
 

@@ -90,7 +90,7 @@ passed "a changed result key is refused, and taken with --new-semantics"
 sed 's/steps: [0-9]*/steps: 100000000/' mlp.yaml >early.yaml
 train run early.yaml --steps 50 --out undisturbed
 some_steps() { [ "$(wc -l <early/metrics.ndjson)" -ge 5 ]; } 2>/dev/null
-hands() { heddle status early --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2; }
+hands() { heddle status early --json 2>/dev/null | grep -o '"pid":[1-9][0-9]*' | cut -d: -f2; }
 all_here() { some_steps && { [ -z "$workers" ] || [ "$(hands | wc -l)" -eq 2 ]; }; }
 for workers in '' '--workers 2 --devices 1'; do
 	rm -rf early

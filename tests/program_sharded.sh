@@ -46,7 +46,10 @@ trace: {digest: 1}
 workers: {detect: 2 s, pace: 6 ms}    # no worker is lost as the machine is busy: that would be two losses
 comm: {sync: sharded}
 END
-pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2 | tail -n +2; }
+pids()
+{
+	heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2 | tail -n +2 | grep -vx 0
+}
 
 "$HEDDLE_BIN" run long.yaml --out moves --workers 2 --devices 1 -q -s job.steps=1000000 2>log &
 run=$!

@@ -5,7 +5,7 @@ write_jobs 10000000
 sed -i 's/checkpoint: .*/checkpoint: {every: 10000000 steps, keep: 2}\neval: {every: 0}/' mlp.yaml
 workers_of()
 {
-	heddle status "$1" --json 2>/dev/null | grep -o '"workers":\[.*' | grep -o '"pid":[0-9]*' |
+	heddle status "$1" --json 2>/dev/null | grep -o '"workers":\[.*' | grep -o '"pid":[1-9][0-9]*' |
 		cut -d: -f2
 }
 

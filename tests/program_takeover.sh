@@ -14,7 +14,7 @@ eval: {every: 0}
 workers: {pace: 3 ms}             # they wait for what is to happen, and compute no more than they must
 END
 # of workers
-pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2; }
+pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[1-9][0-9]*' | cut -d: -f2; }
 saved() { ls "$1/ckpt" | tail -n 1 | cut -d- -f2; }
 
 # Its fourth record is that of the stop; no other process knows it when it dies. The worker waits for another

@@ -70,7 +70,7 @@ sed 's/steps: 4/steps: 1000000/' gpt.yaml >long.yaml
 heddle run long.yaml --out killed --workers 2 --devices 2 -s parallel.mode=tensor -s workers.pace=30ms \
 	-s workers.detect=1s >killed.log 2>&1 &
 reach killed 4
-kill -9 $(heddle status killed --json | grep -o '"worker":1,[^}]*"pid":[0-9]*' | grep -o '[0-9]*$')
+kill -9 $(heddle status killed --json | grep -o '"worker":1,[^}]*"pid":[1-9][0-9]*' | grep -o '[0-9]*$')
 expect 0 heddle scale killed 3 -s parallel.replicas=1
 one_copy() { grep -q '"replicas":1' killed/job.resolved.json; }
 await one_copy || failed "the copies asked for are not kept"

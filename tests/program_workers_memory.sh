@@ -16,7 +16,7 @@ memory_of() { sed -n "s/.*worker $1: memory: \([0-9.]*\) MiB.*/\1/p" "$2" | head
 taken_by() { awk '/^RssAnon:|^RssShmem:/ { n += $2 } END { print n / 1024 }' "/proc/$1/status"; }
 members()
 {
-	heddle status "$1" --json 2>/dev/null | grep -o '"worker":[0-9]*,"state":"member","pid":[0-9]*' |
+	heddle status "$1" --json 2>/dev/null | grep -o '"worker":[0-9]*,"state":"member","pid":[1-9][0-9]*' |
 		sed 's/[^0-9,]//g; s/,,/,/'
 }
 said() { [ "$(grep -c 'worker [0-9]*: memory:' log)" -ge "$1" ]; }
