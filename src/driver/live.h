@@ -20,7 +20,8 @@ enum { HD_LIVE_SOCKET = 1, HD_LIVE_JSON = 2 };
 	X(bool, remote, .where = HD_LIVE_SOCKET, .about = "it came by an address of another machine")       \
 	X(const char *, state, .about = "member, standby, joining, ...: see src/protocol/coordinator.h",    \
 		.head = "state", .width = 9)                                                                \
-	X(int64_t, pid, .about = "its process; 0: not of this machine", .head = "pid", .width = 9)          \
+	X(int64_t, pid, .about = "its process; 0: not of this machine, or it has not called yet",           \
+		.head = "pid", .width = 9)                                                                  \
 	X(int64_t, devices, .about = "devices it computes on", .head = "devices", .width = 8)               \
 	X(int64_t, virtual_nodes, .about = "virtual nodes it computes", .head = "vnodes", .width = 8)       \
 	X(int64_t, stages, .may_lack = true, .about = "stages of the model that it runs; 0 of a member: it " \
