@@ -18,8 +18,8 @@
  *    and moves pairs of one zone to boundaries of smaller activations; at most n^2 times, n all devices.
  * 4. Equal arguments, equal answers.
  *
- * A change looks at all pairs of devices, each in the time of all places: hence the bound of devices. Pure;
- * results lie in the arena. */
+ * A change looks at all pairs of devices, and counts again what they are beside: hence the bound of devices.
+ * Pure; results lie in the arena. */
 #ifndef HD_PIPELINE_PLACEMENT_H
 #define HD_PIPELINE_PLACEMENT_H
 

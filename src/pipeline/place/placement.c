@@ -8,6 +8,8 @@ struct placer {
 	const struct hd_placement_ask *ask;
 	uint32_t *device, *count;                 /* [places]; [zones] scratch */
 	uint32_t p, d, z;
+	/* Places in each zone, and how many zones have one: of all [zones], of a stage [stages * zones]. */
+	uint32_t *of_all, nall, *of_stage, *nstage;
 };
 
 static uint32_t zone_of(const struct placer *x, uint32_t place)
@@ -26,17 +28,23 @@ static bool share_batch(const struct placer *x, uint32_t a, uint32_t b)
 	return i->zone == k->zone && apart <= HD_BATCH_MS;
 }
 
-/* Of a ring of two the one pair stands twice: each shadows the other. */
-static void count_ring(const struct placer *x, uint32_t k, struct hd_placement *o, int64_t *talk)
+/* The pair of a place and the next of its ring. Of a ring of two the one pair stands twice: each shadows the
+ * other. */
+static void count_pair(const struct placer *x, uint32_t here, struct hd_placement *o, int64_t *talk)
 {
-	for (uint32_t s = 0; s < x->p && x->p > 1; s++) {
-		const uint32_t here = k * x->p + s, next = k * x->p + (s + 1) % x->p;
-		const uint32_t a = zone_of(x, here), b = zone_of(x, next);
-		o->same_zone += a == b;
-		o->shared_bytes += a == b && x->ask->out ? x->ask->out[s] : 0;
-		o->same_batch += share_batch(x, x->device[here], x->device[next]);
-		*talk += x->ask->cost ? x->ask->cost[(size_t)a * x->z + b] : 0;
-	}
+	const uint32_t s = here % x->p, next = here - s + (s + 1) % x->p;
+	const uint32_t a = zone_of(x, here), b = zone_of(x, next);
+
+	o->same_zone += a == b;
+	o->shared_bytes += a == b && x->ask->out ? x->ask->out[s] : 0;
+	o->same_batch += share_batch(x, x->device[here], x->device[next]);
+	*talk += x->ask->cost ? x->ask->cost[(size_t)a * x->z + b] : 0;
+}
+
+static void weigh(struct hd_placement *o, int64_t talk)
+{
+	o->weighted = INT64_C(1000) * o->same_zone + INT64_C(100) * o->same_batch + INT64_C(10) *
+		o->missing_zones + talk;
 }
 
 /* Zones that have a place at all. */
@@ -68,12 +76,11 @@ static void judge(const struct placer *x, struct hd_placement *o)
 	int64_t talk = 0;
 
 	*o = (struct hd_placement){ 0 };
-	for (uint32_t k = 0; k < x->d; k++)
-		count_ring(x, k, o, &talk);
+	for (uint32_t i = 0; i < x->p * x->d && x->p > 1; i++)
+		count_pair(x, i, o, &talk);
 	for (uint32_t s = 0; s < x->p; s++)
 		o->missing_zones += missing_zones(x, s, nall);
-	o->weighted = INT64_C(1000) * o->same_zone + INT64_C(100) * o->same_batch + INT64_C(10) *
-		o->missing_zones + talk;
+	weigh(o, talk);
 }
 
 static bool is_better(const struct hd_placement *a, const struct hd_placement *b)
@@ -165,29 +172,92 @@ static void exchange(uint32_t *a, uint32_t *b)
 	*b = was;
 }
 
+static void count_places(struct placer *x)
+{
+	memset(x->of_all, 0, x->z * sizeof *x->of_all);
+	memset(x->of_stage, 0, (size_t)x->p * x->z * sizeof *x->of_stage);
+	memset(x->nstage, 0, x->p * sizeof *x->nstage);
+	x->nall = 0;
+	for (uint32_t i = 0; i < x->p * x->d; i++) {
+		const uint32_t s = i % x->p, z = zone_of(x, i);
+		x->nall += x->of_all[z]++ == 0;
+		x->nstage[s] += x->of_stage[(size_t)s * x->z + z]++ == 0;
+	}
+}
+
+/* Another device stands there. */
+static void put(struct placer *x, uint32_t at, uint32_t device)
+{
+	const uint32_t s = at % x->p, was = zone_of(x, at), is = x->ask->device[device].zone;
+	uint32_t *of_stage = x->of_stage + (size_t)s * x->z;
+
+	x->device[at] = device;
+	x->nall -= --x->of_all[was] == 0;
+	x->nstage[s] -= --of_stage[was] == 0;
+	x->nall += x->of_all[is]++ == 0;
+	x->nstage[s] += of_stage[is]++ == 0;
+}
+
+/* What a change of the devices at places `at` [n], n 1 or 2, can alter, counted as by judge(): pairs that
+ * they are in, zones that their stages miss, and, for all stages, zones that there are. */
+static void judge_near(const struct placer *x, const uint32_t *at, uint32_t n, struct hd_placement *o)
+{
+	uint32_t pair[4] = { 0 };
+	int64_t talk = 0;
+
+	*o = (struct hd_placement){ .missing_zones = x->p * (x->nall < x->d ? x->nall : x->d) };
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t s = at[i] % x->p;
+		pair[2 * i] = at[i] - s + (s + x->p - 1) % x->p;
+		pair[2 * i + 1] = at[i];
+		if (i == 0 || s != at[0] % x->p)
+			o->missing_zones -= x->nstage[s];
+	}
+	for (uint32_t i = 0; i < 2 * n && x->p > 1; i++) {
+		bool counted = false;
+		for (uint32_t k = 0; k < i; k++)
+			counted |= pair[k] == pair[i];
+		if (!counted)
+			count_pair(x, pair[i], o, &talk);
+	}
+	weigh(o, talk);
+}
+
+/* Devices i and k change places, where that helps; `i` or `k` may wait. */
+static bool change(struct placer *x, uint32_t *place, uint32_t i, uint32_t k)
+{
+	const struct hd_placed_device *a = &x->ask->device[i], *b = &x->ask->device[k];
+	uint32_t at[2], n = 0;
+	struct hd_placement was, now;
+
+	if (a->zone == b->zone && a->added_ms == b->added_ms)
+		return false;                     /* nothing of them differs */
+	if (place[i] != HD_WAITS)
+		at[n++] = place[i];
+	if (place[k] != HD_WAITS)
+		at[n++] = place[k];
+	if (!n)
+		return false;
+	judge_near(x, at, n, &was);
+	for (uint32_t j = 0; j < n; j++)
+		put(x, at[j], x->device[at[j]] == i ? k : i);
+	judge_near(x, at, n, &now);
+	if (is_better(&now, &was)) {
+		exchange(&place[i], &place[k]);
+		return true;
+	}
+	for (uint32_t j = 0; j < n; j++)
+		put(x, at[j], x->device[at[j]] == i ? k : i);
+	return false;
+}
+
 /* The first exchange that helps, of two places or with one that waits. */
-static bool improve(struct placer *x, uint32_t *place, struct hd_placement *best)
+static bool improve(struct placer *x, uint32_t *place)
 {
 	for (uint32_t i = 0; i < x->ask->ndevices; i++)
-		for (uint32_t k = i + 1; k < x->ask->ndevices; k++) {
-			struct hd_placement now;
-			if (place[i] == HD_WAITS && place[k] == HD_WAITS)
-				continue;
-			for (int again = 0; again < 2; again++) {
-				if (place[i] != HD_WAITS)
-					x->device[place[i]] = again ? i : k;
-				if (place[k] != HD_WAITS)
-					x->device[place[k]] = again ? k : i;
-				if (again)
-					break;
-				judge(x, &now);
-				if (is_better(&now, best)) {
-					*best = now;
-					exchange(&place[i], &place[k]);
-					return true;
-				}
-			}
-		}
+		for (uint32_t k = i + 1; k < x->ask->ndevices; k++)
+			if (change(x, place, i, k))
+				return true;
 	return false;
 }
 
@@ -221,7 +291,10 @@ static enum hd_err place_first(struct placer *x, uint32_t **place, const uint32_
 	*place = hd_arena_take(arena, ask->ndevices, sizeof **place);
 	x->device = hd_arena_take(arena, places, sizeof *x->device);
 	x->count = hd_arena_take(arena, (size_t)x->z + 1, sizeof *x->count);
-	if (!all || !one || !*place || !x->device || !x->count)
+	x->of_all = hd_arena_take(arena, (size_t)x->z + 1, sizeof *x->of_all);
+	x->of_stage = hd_arena_take(arena, (size_t)x->p * x->z + 1, sizeof *x->of_stage);
+	x->nstage = hd_arena_take(arena, x->p, sizeof *x->nstage);
+	if (!all || !one || !*place || !x->device || !x->count || !x->of_all || !x->of_stage || !x->nstage)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to place %u devices", ask->ndevices);
 	if (from)
 		memcpy(x->device, from, places * sizeof *from);
@@ -238,15 +311,14 @@ static enum hd_err place_all(struct hd_placement *out, const struct hd_placement
 	const uint32_t *from, bool moves, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct placer x = { .ask = ask, .p = ask->nstages, .d = ask->npipelines, .z = ask->nzones };
-	struct hd_placement best;
 	uint32_t *place;
 
 	enum hd_err err = place_first(&x, &place, from, arena, diag);
 	if (err)
 		return err;
-	judge(&x, &best);
-	for (uint64_t left = moves ? (uint64_t)ask->ndevices * ask->ndevices : 0; left && improve(&x, place,
-		&best); left--)
+	count_places(&x);
+	for (uint64_t left = moves ? (uint64_t)ask->ndevices * ask->ndevices : 0; left && improve(&x, place);
+		left--)
 		;
 	judge(&x, out);
 	out->device = x.device;

@@ -142,6 +142,65 @@ static void devices_that_stand_change_places_alone(void **state)
 		"%u of %u are worse than afresh, %u moved", worse, rounds, moved);
 }
 
+/* Bytes between neighbours of one zone. */
+static int64_t shared(const struct hd_placement_ask *a, const uint32_t *device)
+{
+	const uint32_t p = a->nstages;
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < p * a->npipelines && p > 1; i++)
+		sum += a->device[device[i]].zone == a->device[device[i - i % p + (i % p + 1) % p]].zone ?
+			a->out[i % p] : 0;
+	return sum;
+}
+
+/* Rule 3: whichever two change places in the end, one of which may wait, nothing gets better. */
+static void no_exchange_of_two_helps_any_more(void **state)
+{
+	struct hd_dice dice = { 21 };
+	uint32_t moved = 0, rounds = DRAWS(300);
+
+	(void)state;
+	for (uint32_t round = 0; round < rounds; round++) {
+		struct hd_placed_device device[DEVICES];
+		uint32_t n = 2 + hd_roll(&dice, 19), order[DEVICES], same;
+		int64_t out[DEVICES], cost[25];
+		struct hd_placement got;
+		struct hd_diag diag = { "" };
+		struct hd_placement_ask a = { .device = device, .ndevices = n, .out = out, .cost = cost,
+			.from = order, .nzones = 2 + hd_roll(&dice, 4) };
+		a.nstages = 1 + hd_roll(&dice, n < 8 ? n : 8);
+		a.npipelines = 1 + hd_roll(&dice, n / a.nstages);
+		for (uint32_t i = 0; i < n; i++) {
+			const uint32_t k = hd_roll(&dice, i + 1);
+			device[i] = (struct hd_placed_device){ hd_roll(&dice, a.nzones),
+				round % 2 ? 40000 * hd_roll(&dice, 4) : 0 };
+			out[i] = hd_roll(&dice, 9);
+			order[i] = order[k];
+			order[k] = i;
+		}
+		for (uint32_t i = 0; i < a.nzones * a.nzones; i++)
+			cost[i] = round % 3 ? hd_roll(&dice, 50) : 0;
+		CHECK(hd_place_devices(&got, &a, &arena, &diag) == HD_OK, "%s", diag.text);
+		check_whole(&a, &got);
+		assert_int_equal(got.shared_bytes, shared(&a, got.device));
+		moved += memcmp(got.device, order, (size_t)a.nstages * a.npipelines * sizeof *order) != 0;
+		for (uint32_t i = 0; i < n; i++)
+			for (uint32_t k = 0; k < i; k++) {
+				memcpy(order, got.device, (size_t)a.nstages * a.npipelines * sizeof *order);
+				if (got.place[i] != HD_WAITS)
+					order[got.place[i]] = k;
+				if (got.place[k] != HD_WAITS)
+					order[got.place[k]] = i;
+				const int64_t w = weigh(&a, order, &same);
+				CHECK(w > got.weighted || (w == got.weighted &&
+					shared(&a, order) >= got.shared_bytes), "round %u: %u and %u", round,
+					i, k);
+			}
+	}
+	CHECK(moved > rounds / 2, "%u of %u have moved", moved, rounds);
+}
+
 /* A whole zone is lost. How many stages have no device left in any pipeline, and how many of the lost devices
  * have lost the one before them, too, which has their shadow. */
 static void lose_zone(const struct hd_placement_ask *a, const struct hd_placement *got, uint32_t zone,
@@ -252,6 +311,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(few_devices_are_placed_as_well_as_can_be),
 		cmocka_unit_test(devices_that_stand_change_places_alone),
+		cmocka_unit_test(no_exchange_of_two_helps_any_more),
 		cmocka_unit_test(two_zones_and_an_even_depth_have_no_neighbours_in_one),
 		cmocka_unit_test(batches_and_boundaries_are_looked_at_too),
 		cmocka_unit_test(what_makes_no_sense_is_refused),
