@@ -6,6 +6,8 @@
 #include "pipeline/assign.h"
 #include "pipeline/placement.h"
 
+static const uint64_t most_penalty = UINT64_C(1) << 51;   /* assign.h */
+
 /* Ranks that members can have are the devices of placement.h, members in order. */
 struct parting {
 	const struct hd_rank_zones *zones;
@@ -53,17 +55,37 @@ uint32_t hd_ranks_together(const struct hd_view *view, const struct hd_rank_zone
 	return n;
 }
 
+/* Rule 5: of each member, and of all. */
+static uint32_t count_devices(const struct hd_rank_zones *zones, const struct hd_view *view, uint32_t *count)
+{
+	uint32_t had[HD_MAX_MEMBERS] = { 0 };
+
+	for (uint32_t r = 0; r < view->nranks; r++)
+		had[hd_view_index(view, view->rank[r].worker)]++;
+	for (uint32_t most = view->nranks;; most--) {
+		uint32_t n = 0;
+		for (uint32_t m = 0; m < zones->n; m++) {
+			count[m] = zones->nranks[m] < most ? zones->nranks[m] : most;
+			count[m] = count[m] > had[m] ? count[m] : had[m];
+			n += count[m];
+		}
+		if (n <= HD_PLACED_DEVICES || !most)
+			return n;
+	}
+}
+
 static enum hd_err list_devices(struct parting *p, const struct hd_view *view, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	for (uint32_t m = 0; m < p->zones->n; m++)
-		p->ndevices += p->zones->nranks[m];
+	uint32_t count[HD_MAX_MEMBERS];
+
+	p->ndevices = count_devices(p->zones, view, count);
 	p->device = hd_arena_take(arena, p->ndevices, sizeof *p->device);
 	p->member = hd_arena_take(arena, p->ndevices, sizeof *p->member);
 	if (!p->device || !p->member)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to place %u ranks", p->ndevices);
 	for (uint32_t m = 0, i = 0; m < p->zones->n; m++)
-		for (uint32_t k = 0; k < p->zones->nranks[m]; k++, i++) {
+		for (uint32_t k = 0; k < count[m]; k++, i++) {
 			p->device[i] = (struct hd_placed_device){ .zone = p->zones->zone[m] };
 			p->member[i] = m;
 		}
@@ -96,12 +118,31 @@ static bool has_first(const struct parting *p, const uint32_t *device, uint32_t 
 	return false;
 }
 
+/* Bytes in units of 2^shift, rounded up: to lack none stays better than to lack some. */
+static uint64_t units(uint64_t bytes, uint32_t shift)
+{
+	return (bytes >> shift) + ((bytes & ((UINT64_C(1) << shift) - 1)) != 0);
+}
+
+/* So that no penalty of settle() is beyond the largest: (2n + 2) times the bytes of all n ranks. */
+static uint32_t unit_of(const struct parting *p, const struct hd_view *view)
+{
+	const uint64_t n = view->nranks, bound = most_penalty / (2 * n + 2) / n;
+	uint32_t shift = 0;
+
+	for (uint32_t m = 0; m < p->zones->n; m++)
+		for (uint32_t w = 0; w < view->shape.width; w++)
+			while (units(p->lacks->at[m][w], shift) >= bound)
+				shift++;
+	return shift;
+}
+
 /* Rule 3, at the end: in the zones of `like`, where the fewest bytes move. A device of another zone costs
  * more than all bytes do together, and all others more than the first one, which so has a rank. */
 static enum hd_err settle(const struct parting *p, const struct hd_view *view, uint32_t *like,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	const uint32_t n = view->nranks;
+	const uint32_t n = view->nranks, shift = unit_of(p, view);
 	int64_t *penalty = hd_arena_take(arena, (size_t)n * p->ndevices, sizeof *penalty), all = 1;
 	struct hd_device_state *state = hd_arena_take(arena, p->ndevices, sizeof *state);
 	struct hd_layer_range *none = hd_arena_take(arena, n, sizeof *none);
@@ -110,13 +151,14 @@ static enum hd_err settle(const struct parting *p, const struct hd_view *view, u
 	if (!penalty || !state || !none)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to place %u ranks", p->ndevices);
 	for (uint32_t r = 0; r < n; r++) {
-		uint64_t most = 0;
+		int64_t most = 0;
 		for (uint32_t i = 0; i < p->ndevices; i++) {
-			const uint64_t lacks = p->lacks->at[p->member[i]][r % view->shape.width];
-			penalty[(size_t)r * p->ndevices + i] = (int64_t)lacks;
+			const uint64_t bytes = p->lacks->at[p->member[i]][r % view->shape.width];
+			const int64_t lacks = (int64_t)units(bytes, shift);
+			penalty[(size_t)r * p->ndevices + i] = lacks;
 			most = lacks > most ? lacks : most;
 		}
-		all += (int64_t)most;
+		all += most;
 	}
 	for (uint32_t r = 0; r < n; r++)
 		for (uint32_t i = 0; i < p->ndevices; i++)
@@ -141,7 +183,7 @@ enum hd_err hd_ranks_part(struct hd_view *view, const struct hd_rank_zones *zone
 	if (!helps(view, zones, shadows))
 		return HD_OK;
 	enum hd_err err = list_devices(&p, view, arena, diag);
-	if (err || p.ndevices > HD_PLACED_DEVICES)
+	if (err)
 		return err;
 	devices_of(&p, view, device);
 	err = hd_judge_placement(&had, &p.ask, device, arena, diag);

@@ -10,8 +10,11 @@
  *    by the weights of pipeline/placement.h: fewest neighbours in one zone, then the copies of a stage in
  *    most zones.
  * 3. If they can, some change places until they lie as well as those of hd_place_devices(); if that is not
- *    reached, ranks are in the zones that those are in, at the members there that lack the least bytes.
+ *    reached, ranks are in the zones that those are in, at the members there that lack the least bytes (of
+ *    states of many TiB, in a unit of some bytes).
  * 4. The first member that can have a rank has one, as in ranks.h; where it would not, 2. or 3. is left out.
+ * 5. Members count with as many devices as the view has ranks, or as few alike as are HD_PLACED_DEVICES
+ *    together; each with those of its ranks at least.
  *
  * Two zones of equal size and an even number of ranks: no neighbours are in one zone; so a lost zone takes no
  * stage together with its shadow, and with two pipelines no stage at all.

@@ -81,6 +81,8 @@ static void ranks_lie_as_well_in_zones_as_they_can(void **state)
 	for (uint32_t turn = 0; turn < DRAWS(600); turn++) {
 		uint32_t member[MOST], nranks[MOST], zone[MOST], at[PLACES],
 			width = 2 + rnd(&seed) % 2, pipes = 1 + rnd(&seed) % 2;
+		/* of a hundred thousand TiB, too */
+		const uint64_t unit = turn % 2 ? 1000 : UINT64_C(1) << 57;
 		struct every e = { .lacks = &lacks, .zone = zone, .n = 2 + rnd(&seed) % (MOST - 1),
 			.width = width, .least = INT64_MAX };
 		struct hd_view_shape shape;
@@ -94,7 +96,7 @@ static void ranks_lie_as_well_in_zones_as_they_can(void **state)
 			e.left[m] = nranks[m] = 1;
 			name[m] = names[rnd(&seed) % (turn % 3 ? 2 : 3)];
 			for (uint32_t w = 0; w < width; w++)
-				lacks.at[m][w] = rnd(&seed) % 3 * 1000;
+				lacks.at[m][w] = rnd(&seed) % 3 * unit;
 		}
 		const struct hd_rank_zones zones = { nranks, zone, e.n, hd_zones_number(name, e.n, zone) };
 		if (!hd_view_staged(&view, 1, member, nranks, e.n, 13, &shape, pipes))
@@ -159,6 +161,42 @@ static void no_more_bytes_move_than_must(void **state)
 	hd_arena_reset(&arena);
 }
 
+/* Rule 5: more devices than are placed at once, which stand by or are all of the view. */
+static void zones_hold_for_many_devices(void **state)
+{
+	static const struct { uint32_t n, each, width, pipes; } row[] = { { 40, 8, 4, 4 }, { 2, 200, 8, 1 },
+		{ 64, 9, 16, 8 }, { 64, 4, 16, 16 }, { 33, 8, 16, 16 } };
+	static struct hd_lacks lacks;
+	uint32_t member[HD_MAX_MEMBERS], nranks[HD_MAX_MEMBERS], zone[HD_MAX_MEMBERS], left[HD_MAX_MEMBERS];
+
+	(void)state;
+	memset(&lacks, 0, sizeof lacks);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const struct hd_rank_zones zones = { nranks, zone, row[i].n, 2 };
+		struct hd_view_shape shape;
+		struct hd_view view;
+		struct hd_diag diag = { "" };
+		hd_view_shape(&shape, row[i].width, 1, false);
+		for (uint32_t m = 0; m < row[i].n; m++) {
+			member[m] = m;
+			left[m] = nranks[m] = row[i].each;
+			zone[m] = m >= row[i].n / 2;
+		}
+		assert_true(hd_view_staged(&view, 1, member, nranks, row[i].n, 512, &shape, row[i].pipes));
+		assert_int_equal(view.nranks, row[i].width * row[i].pipes);
+		hd_ranks_settle(&view, nranks, &lacks);
+		const uint32_t had = hd_ranks_together(&view, &zones);
+		CHECK(hd_ranks_part(&view, &zones, &lacks, true, &arena, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_view_verify(&view, 512, NULL) == HD_OK, "row %zu", i);
+		const uint32_t now = hd_ranks_together(&view, &zones);
+		CHECK(had > 0 && now == 0, "row %zu: %u neighbours in one zone, had %u", i, now, had);
+		for (uint32_t r = 0; r < view.nranks; r++)
+			CHECK(left[hd_view_index(&view, view.rank[r].worker)]--,
+				"row %zu: member %u has more ranks than it can", i, view.rank[r].worker);
+		hd_arena_reset(&arena);
+	}
+}
+
 /* Rule 1. */
 static void nothing_changes_where_zones_help_nothing(void **state)
 {
@@ -199,6 +237,7 @@ int main(void)
 		cmocka_unit_test(equal_names_are_one_zone),
 		cmocka_unit_test(ranks_lie_as_well_in_zones_as_they_can),
 		cmocka_unit_test(no_more_bytes_move_than_must),
+		cmocka_unit_test(zones_hold_for_many_devices),
 		cmocka_unit_test(nothing_changes_where_zones_help_nothing),
 	};
 	hd_arena_init(&arena, 0);
