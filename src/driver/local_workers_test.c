@@ -151,7 +151,7 @@ static void read_log(char *text, int cap)
 static void real_processes_end_with_their_run_and_leave_a_log(void **state)
 {
 	static const char *const stubborn[] = { "/bin/sh", "-c",
-		"trap '' TERM; echo here; sleep 300 & wait; sleep 300", NULL };
+		"trap '' TERM; echo here; exec sleep 300", NULL };
 	static const char *const brief[] = { "/bin/sh", "-c", "exit 7", NULL };
 	struct hd_host host;
 	struct hd_local_workers local;
