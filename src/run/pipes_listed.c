@@ -42,6 +42,9 @@ enum hd_err hd_pipes_list(struct hd_job *job, const char *text, size_t len, cons
 		return err;
 	plan.number = 0;
 	plan.cause = "";
+	/* those of a view are its own */
+	plan.xfers.len = 0;
+	memset(plan.owner, 0, plan.nchunks * sizeof *plan.owner);
 	hd_text_init(&kept, arena);
 	if (hd_plan_print(&plan, &kept))
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the plan of a run");

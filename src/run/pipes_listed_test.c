@@ -219,6 +219,16 @@ static void what_is_no_plan_for_workers_is_refused(void **state)
 		9));
 	CHECK(list(&m, remark) == HD_OK, "%s", m.diag.text);
 	assert_true(hd_job_is_listed(m.rig.job));
+	/* nor are owners, which are the view's */
+	const char *plain = file_of(&m, "1f1b", 1, 2, 1, 8, 9), *owner = strstr(plain, "\nowner "),
+		*rest = strchr(owner + 1, '\n');
+	struct hd_text owners;
+	hd_text_init(&owners, &m.rig.arena);
+	hd_text_addf(&owners, "%.*s\nowner", (int)(owner - plain), plain);
+	for (uint32_t c = 0; owners.len < HD_PIPES_LISTS_BYTES; c++)
+		hd_text_addf(&owners, " %u:%u", c, c % 2);
+	hd_text_add(&owners, rest);
+	CHECK(list(&m, owners.at) == HD_OK, "%s", m.diag.text);
 	/* of another model */
 	assert_int_equal(list(&m, file_of(&m, "1f1b", 1, 2, 1, 8, 900)), HD_OK);
 	assert_int_equal(hd_task_create(&m.rig.task, m.rig.job, &m.rig.fs, NULL), HD_OK);
