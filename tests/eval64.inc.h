@@ -187,15 +187,16 @@ static double dropout64(const struct eval64 *ev, const struct hd_node *n, const 
 
 /* Edges draw by their number, whatever virtual node they are computed in. */
 static void edge_dropout64(const struct eval64 *ev, const struct hd_node *n, const struct shape64 *y,
-	double **in,
-	double **out)
+	double **in, double **out)
 {
 	for (int64_t i = 0; i < y->elems; i++) {
 		double number = in[0][i / y->last];
+		if (number < 0)           /* a slot without an edge */
+			continue;
 		uint64_t at = (uint64_t)number * (uint64_t)y->last + (uint64_t)(i % y->last);
 		uint32_t word = hd_philox_model(ev->draw.seed, ev->draw.step, 0, n->key,
 			at >> 2).word[at & 3];
-		if (number >= 0 && (double)word >= floor((double)n->attr.f[0] * 4294967296.0))
+		if ((double)word >= floor((double)n->attr.f[0] * 4294967296.0))
 			out[0][i] = in[1][i] / (1 - (double)n->attr.f[0]);
 	}
 }

@@ -345,7 +345,8 @@ static void weights_of_a_target_add_up_to_one_at_either_end(void **state)
 		edges = { .dim = { E, 2 }, .rank = 2, .dtype = HD_F32 }, rows = { .dim = { V, 4 }, .rank =
 			2, .dtype = HD_F32 };
 	struct hd_device *device = hd_stage_device("cpu", 1);
-	float e[E * 2], a[E * 2], again[E * 2], peaks[V * 4], total[V * 2];
+	float e[E * 2], a[E * 2], again[E * 2];
+	float peaks[V * 4] = { 0 }, total[V * 4] = { 0 };         /* read as `rows` */
 	struct a_graph g;
 
 	(void)state;
