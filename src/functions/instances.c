@@ -28,12 +28,13 @@ enum hd_err hd_fn_instances_open(struct hd_fn_instances *all, const struct hd_fn
 	hd_net_real(&all->net);
 	hd_host_real(&all->host);
 	all->at = hd_alloc(HD_FN_INSTANCES * sizeof *all->at);
+	if (all->at)
+		memset(all->at, 0, HD_FN_INSTANCES * sizeof *all->at);
 	all->ended = hd_alloc(HD_FN_INSTANCES * sizeof *all->ended);
 	if (!all->at || !all->ended) {
 		hd_fn_instances_close(all);
 		return hd_fail(diag, HD_E_NOMEM, "no memory for function workers");
 	}
-	memset(all->at, 0, HD_FN_INSTANCES * sizeof *all->at);
 	return HD_OK;
 }
 

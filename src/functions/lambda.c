@@ -18,12 +18,13 @@ enum hd_err hd_fn_lambda_open(struct hd_fn_lambda *l, const char *endpoint, stru
 	snprintf(l->host, sizeof l->host, "%s", host);
 	snprintf(l->addr, sizeof l->addr, "tcp:%.*s", (int)sizeof l->addr - 5, host);
 	l->at = hd_alloc(HD_FN_CALLS * sizeof *l->at);
+	if (l->at)
+		memset(l->at, 0, HD_FN_CALLS * sizeof *l->at);
 	l->ended = hd_alloc(HD_FN_CALLS * sizeof *l->ended);
 	if (!l->at || !l->ended) {
 		hd_fn_lambda_close(l);
 		return hd_fail(diag, HD_E_NOMEM, "no memory for calls of functions");
 	}
-	memset(l->at, 0, HD_FN_CALLS * sizeof *l->at);
 	return HD_OK;
 }
 

@@ -5,6 +5,8 @@
 
 #include "sys/signal.h"
 
+#define LOOK_NS INT64_C(500000000)        /* between looks at a request to stop */
+
 void hd_fn_identity(const struct hd_fn_ticket *ticket, char identity[HD_TLS_IDENTITY])
 {
 	char task[HD_HASH_HEX];
@@ -27,15 +29,20 @@ bool hd_fn_identity_read(const char *identity, struct hd_hash *task, uint32_t *a
 	return !strcmp(identity, again);
 }
 
-/* Until the socket is ready for it, or the time came. */
+/* Until the socket is ready for it, or the time came. A request to stop that comes just before the poll ends
+ * no poll, so that is short. */
 static enum hd_err wait_for(struct hd_fn_link *l, unsigned what, int64_t until_ns, struct hd_diag *diag)
 {
+	int64_t look_ns = hd_clock_now_ns(l->loop.clock) + LOOK_NS;
 	struct hd_loop_event event[4];
 	size_t n = 0;
 
+	if (l->stops && hd_signal_stop())
+		return HD_E_INTERRUPT;
 	enum hd_err err = hd_loop_watch(&l->loop, l->sock.id, what, 1, diag);
 	if (!err)
-		err = hd_loop_poll(&l->loop, until_ns, event, 4, &n, diag);
+		err = hd_loop_poll(&l->loop, l->stops && look_ns < until_ns ? look_ns : until_ns, event, 4,
+			&n, diag);
 	if (err)
 		return err;
 	if (l->stops && hd_signal_stop())

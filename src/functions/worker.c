@@ -41,11 +41,33 @@ void hd_fn_worker_finish(struct hd_fn_worker *w)
 
 /* ---- inputs that stay ---- */
 
-static void drop_oldest(struct hd_fn_worker *w)
+static bool has_room(const struct hd_fn_worker *w, uint64_t len)
 {
-	w->kept_bytes -= w->kept[0].len;
-	hd_free(w->kept[0].bytes);
-	memmove(w->kept, w->kept + 1, --w->nkept * sizeof *w->kept);
+	return w->nkept < HD_FN_HAVE && w->kept_bytes + len <= HD_FN_KEPT_BYTES;
+}
+
+static bool in_use(const struct doing *d, const uint8_t *bytes)
+{
+	for (uint32_t i = 0; i < d->w->work->ntensors; i++)
+		if (d->at[i] == bytes)
+			return true;
+	return false;
+}
+
+/* The oldest that the task does not use; false: it uses all of them. */
+static bool drop_oldest(const struct doing *d)
+{
+	struct hd_fn_worker *w = d->w;
+	uint32_t i = 0;
+
+	while (i < w->nkept && in_use(d, w->kept[i].bytes))
+		i++;
+	if (i == w->nkept)
+		return false;
+	w->kept_bytes -= w->kept[i].len;
+	hd_free(w->kept[i].bytes);
+	memmove(w->kept + i, w->kept + i + 1, (--w->nkept - i) * sizeof *w->kept);
+	return true;
 }
 
 static uint8_t *find_kept(const struct hd_fn_worker *w, struct hd_hash digest, uint64_t len)
@@ -71,8 +93,10 @@ static enum hd_err keep_inputs(struct doing *d)
 				t->name);
 		if (len > HD_FN_KEPT_BYTES)
 			continue;
-		while (w->nkept && (w->nkept == HD_FN_HAVE || w->kept_bytes + len > HD_FN_KEPT_BYTES))
-			drop_oldest(w);
+		while (!has_room(w, len) && drop_oldest(d))
+			;
+		if (!has_room(w, len))
+			continue;         /* the task itself fills it: it goes on to own this one */
 		w->kept[w->nkept++] = (struct hd_fn_kept){ t->digest, d->at[i], len };
 		w->kept_bytes += len;
 		d->owned[i] = false;

@@ -2,7 +2,8 @@
  * around it that speaks Lambda's Runtime API.
  *
  * 1. One event at a time. Nothing of a task is kept but what may be needed again: inputs with a digest, at
- *    most HD_FN_HAVE and HD_FN_KEPT_BYTES of them, the oldest dropped; and the last graph with its kernels.
+ *    most HD_FN_HAVE and HD_FN_KEPT_BYTES of them, the oldest that the task does not use dropped; and the
+ *    last graph with its kernels.
  * 2. It stops HD_FN_STOP_MS before the earlier of the event's and the service's deadline.
  * 3. Whatever comes from the owner is checked before it is used: frames, tensors, digests of kept inputs.
  *

@@ -7,6 +7,7 @@
 #include "sys/signal.h"
 #include "functions/emulator.h"
 
+#define LOOK_NS INT64_C(500000000)        /* between looks at a request to stop */
 enum { SLOTS = 10, MEMORY_MB = 1769, FULL_CORE_MB = 1769, MOST_MB = 10240, LEAST_MB = 128 };
 
 const char *const hd_cmd_function_argv[] = { "/proc/self/exe", "worker", "--function=lambda", "-q", NULL };
@@ -74,7 +75,7 @@ static enum hd_err serve(struct hd_cmd *cmd, struct hd_emulator *e)
 	printf("http://%s\n", e->listener.addr + 4);
 	fflush(stdout);
 	while (!err && !hd_signal_stop())
-		err = hd_emulator_poll(e, INT64_MAX, &cmd->diag);
+		err = hd_emulator_poll(e, hd_clock_now_ns(&cmd->clock) + LOOK_NS, &cmd->diag);
 	if (!err && !cmd->args.has[HD_OPT_QUIET])
 		fprintf(stderr,
 			">> %llu calls, %llu starts, %llu refused for lack of slots, %llu unsigned "

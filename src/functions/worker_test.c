@@ -1,0 +1,211 @@
+#include "functions/worker.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "sys/signal.h"
+#include "functions/lambda.h"
+#include "functions/owner.h"
+#include "tests/check.h"
+
+enum { INPUTS = HD_FN_HAVE + 1, WIDTH = 4 };
+
+/* An owner of one task, the sum of more inputs than a worker keeps, and a worker in a thread beside it. */
+struct bench {
+	struct hd_clock clock;
+	struct hd_fn_owner owner;
+	struct hd_fn_worker worker;
+	struct hd_fn_work work;
+	struct hd_fn_job job;
+	char dir[32], text[2048], event[HD_FN_EVENT_BYTES];
+	size_t event_len;
+	float in[INPUTS][WIDTH], out[WIDTH];
+	void *at[INPUTS + 1];
+	struct hd_fn_answer answer;
+	atomic_bool is_done;
+};
+
+static enum hd_err keep_event(void *self, uint64_t call, const char *event, size_t len, int64_t deadline_ns,
+	struct hd_diag *diag)
+{
+	struct bench *b = self;
+
+	(void)call, (void)deadline_ns, (void)diag;
+	memcpy(b->event, event, len);
+	b->event_len = len;
+	return HD_OK;
+}
+
+static void no_event(void *self, const struct hd_loop_event *event) { (void)self, (void)event; }
+static int64_t no_tick(void *self, int64_t now_ns) { (void)self, (void)now_ns; return INT64_MAX; }
+static bool no_end(void *self, struct hd_fn_called *called) { (void)self, (void)called; return false; }
+
+static void begin(struct bench *b)
+{
+	static const struct hd_fn_invoker_ops ops = { "kept", keep_event, no_event, no_tick, no_end };
+	char listen[64];
+	size_t len = 0;
+
+	snprintf(b->dir, sizeof b->dir, "/tmp/heddle-worker-XXXXXX");
+	assert_non_null(mkdtemp(b->dir));
+	snprintf(listen, sizeof listen, "unix:%s/o", b->dir);
+	hd_clock_real(&b->clock);
+	const struct hd_fn_owner_spec spec = { .clock = &b->clock, .listen = listen, .ntasks = 1, .slots = 1,
+		.lease_ns = INT64_C(600000000000), .price = { .ntiers = 1, .granularity_ms = 1 } };
+	assert_int_equal(hd_fn_owner_open(&b->owner, &spec, NULL), HD_OK);
+	const struct hd_fn_invoker invoker = { &ops, b };
+	hd_fn_owner_calls(&b->owner, &invoker);
+	assert_int_equal(hd_fn_worker_init(&b->worker, &b->clock, NULL), HD_OK);
+	b->work = (struct hd_fn_work){ .kernels = "portable", .rows = 1, .ntensors = INPUTS + 1,
+		.text = b->text };
+	len = (size_t)snprintf(b->text, sizeof b->text, "graph t\n");
+	for (int i = 0; i < INPUTS; i++)
+		len += (size_t)snprintf(b->text + len, sizeof b->text - len, "input a%d f32 [*,%d]\n", i,
+			WIDTH);
+	len += (size_t)snprintf(b->text + len, sizeof b->text - len, "%%0 = add a0 a1\n");
+	for (int i = 2; i < INPUTS; i++)
+		len += (size_t)snprintf(b->text + len, sizeof b->text - len, "%%%d = add %%%d a%d\n", i - 1,
+			i - 2, i);
+	b->work.text_len = len + (size_t)snprintf(b->text + len, sizeof b->text - len, "output y %%%d\n",
+		INPUTS - 2);
+	for (int i = 0; i <= INPUTS; i++) {
+		struct hd_fn_tensor *t = &b->work.tensor[i];
+		*t = (struct hd_fn_tensor){ .is_output = i == INPUTS, .dtype = HD_F32, .rank = 2,
+			.dim = { 1, WIDTH } };
+		snprintf(t->name, sizeof t->name, i == INPUTS ? "y" : "a%d", i);
+		b->at[i] = i == INPUTS ? b->out : b->in[i];
+	}
+	b->job = (struct hd_fn_job){ &b->work, b->at, 0 };
+}
+
+static void end(struct bench *b)
+{
+	hd_fn_worker_finish(&b->worker);
+	hd_fn_owner_close(&b->owner);
+	assert_int_equal(rmdir(b->dir), 0);
+}
+
+static void *work(void *self)
+{
+	struct bench *b = self;
+
+	hd_fn_worker_do(&b->worker, b->event, b->event_len, "", INT64_MAX, &b->answer);
+	atomic_store(&b->is_done, true);
+	return NULL;
+}
+
+/* One task, its inputs with their digests. */
+static void do_task(struct bench *b)
+{
+	pthread_t thread;
+	uint32_t here;
+
+	for (int i = 0; i < INPUTS; i++)
+		b->work.tensor[i].digest = hd_hash(b->in[i], sizeof b->in[i]);
+	memset(b->out, 0, sizeof b->out);
+	assert_int_equal(hd_fn_owner_submit(&b->owner, &b->job, 1, NULL), HD_OK);
+	assert_int_equal(hd_fn_owner_turn(&b->owner, 0, false, &here, NULL), HD_OK);
+	atomic_store(&b->is_done, false);
+	assert_int_equal(pthread_create(&thread, NULL, work, b), 0);
+	while (!atomic_load(&b->is_done))
+		assert_int_equal(hd_fn_owner_turn(&b->owner, hd_clock_now_ns(&b->clock) + HD_NS_PER_MS, false,
+			&here, NULL), HD_OK);
+	pthread_join(thread, NULL);
+	CHECK(b->answer.error == HD_FN_ERROR_NONE && b->answer.reply == HD_FN_ACCEPTED, "%s",
+		b->answer.message);
+	for (int k = 0; k < WIDTH; k++) {
+		float sum = 0;
+		for (int i = 0; i < INPUTS; i++)
+			sum += b->in[i][k];       /* whole numbers: exact in any order */
+		CHECK(!memcmp(&b->out[k], &sum, sizeof sum), "y[%d] is %g, not %g", k, (double)b->out[k],
+			(double)sum);
+	}
+}
+
+/* More inputs than are kept; then one of those that are, with others in place of all the rest. */
+static void an_input_that_the_task_uses_is_not_dropped(void **state)
+{
+	static struct bench b;
+
+	(void)state;
+	begin(&b);
+	for (int i = 0; i < INPUTS; i++)
+		for (int k = 0; k < WIDTH; k++)
+			b.in[i][k] = (float)(100 * i + k + 1);
+	do_task(&b);
+	assert_int_equal(b.worker.nkept, HD_FN_HAVE);
+	for (int i = 1; i < INPUTS; i++)
+		for (int k = 0; k < WIDTH; k++)
+			b.in[i][k] = (float)(1000 * i + k + 7);
+	do_task(&b);
+	assert_int_equal(b.worker.nkept, HD_FN_HAVE);
+	assert_true(hd_hash_same(b.worker.kept[0].digest, b.work.tensor[0].digest));
+	assert_int_equal(b.worker.kept_bytes, HD_FN_HAVE * sizeof b.in[0]);
+	do_task(&b);
+	end(&b);
+}
+
+/* A request to stop that came before the wait ends it, though nothing wakes the poll. */
+static void a_request_to_stop_ends_a_wait_that_is_not_begun(void **state)
+{
+	struct hd_sock listener = { 0 };
+	struct hd_fn_link link;
+	struct hd_clock clock;
+	struct hd_net net;
+	uint8_t byte;
+	size_t got;
+
+	(void)state;
+	hd_clock_real(&clock);
+	hd_net_real(&net);
+	assert_int_equal(hd_sock_listen(&net, "tcp:127.0.0.1:0", &listener, NULL), HD_OK);
+	assert_int_equal(hd_fn_link_open(&link, &clock, listener.addr, NULL, INT64_MAX, NULL), HD_OK);
+	hd_signal_stop_set(HD_STOP_PREEMPT);
+	link.stops = true;
+	alarm(60);
+	assert_int_equal(hd_fn_link_some(&link, &byte, 1, &got, INT64_MAX, NULL), HD_E_INTERRUPT);
+	alarm(0);
+	hd_signal_stop_set(HD_STOP_NONE);
+	hd_fn_link_close(&link);
+	hd_sock_close(&listener);
+}
+
+/* Whichever piece of memory is not there: what was opened half closes. */
+static void no_memory_is_an_error_and_no_crash(void **state)
+{
+	static const char *const argv[] = { "none", NULL };
+	const struct hd_fn_instances_spec spec = { .argv = argv, .slots = 1, .memory_mb = 128 };
+	struct hd_clock clock;
+	struct hd_loop loop;
+
+	(void)state;
+	hd_clock_real(&clock);
+	assert_int_equal(hd_loop_init(&loop, &clock, NULL), HD_OK);
+	for (uint64_t n = 1; n <= 2; n++) {
+		struct hd_fn_instances all = { .nended = 0 };
+		struct hd_fn_lambda lambda = { .function = "f" };
+		hd_alloc_arm(n);
+		assert_int_equal(hd_fn_instances_open(&all, &spec, &loop, NULL), HD_E_NOMEM);
+		hd_alloc_arm(n);
+		assert_int_equal(hd_fn_lambda_open(&lambda, "http://127.0.0.1:1", &loop, NULL), HD_E_NOMEM);
+		hd_alloc_arm(0);
+		hd_fn_instances_close(&all);
+		hd_fn_lambda_close(&lambda);
+	}
+	hd_loop_finish(&loop);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_input_that_the_task_uses_is_not_dropped),
+		cmocka_unit_test(a_request_to_stop_ends_a_wait_that_is_not_begun),
+		cmocka_unit_test(no_memory_is_an_error_and_no_crash),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
