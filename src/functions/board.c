@@ -187,7 +187,6 @@ static uint32_t first_in(const struct hd_fn_board *b, enum hd_fn_state state)
 static struct hd_fn_step run_here(struct hd_fn_board *b, uint32_t task)
 {
 	b->task[task].state = HD_FN_RUNS_HERE;
-	b->count.here++;
 	return (struct hd_fn_step){ .what = HD_FN_RUN_HERE, .task = task };
 }
 
@@ -316,6 +315,7 @@ enum hd_fn_reply hd_fn_board_ran(struct hd_fn_board *b, uint32_t task, int64_t t
 		return HD_FN_ALREADY;
 	t->state = HD_FN_DONE;
 	b->open--;
+	b->count.here++;
 	return HD_FN_ACCEPTED;
 }
 

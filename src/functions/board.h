@@ -50,7 +50,7 @@ struct hd_fn_task {
 /* What a call came to, as the invoker says. UNFIT: no function can compute it, so it is for running here. */
 enum hd_fn_outcome { HD_FN_ENDED, HD_FN_FAILED, HD_FN_UNFIT, HD_FN_THROTTLED };
 
-/* Counted since init. */
+/* Counted since init. Each task that is done is one of `accepted` or one of `here`. */
 struct hd_fn_counts { uint64_t attempts, duplicates, failures, throttled, accepted, already, stale, here,
 	closed; };
 

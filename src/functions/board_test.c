@@ -128,6 +128,8 @@ static void three_failures_bring_a_task_home(void **state)
 	/* a result that comes late is still one; then the run here is the second */
 	assert_int_equal(hd_fn_board_commit(b, 0, 2, 6 * S), HD_FN_ACCEPTED);
 	assert_int_equal(hd_fn_board_ran(b, 0, MS), HD_FN_ALREADY);
+	assert_int_equal(b->count.accepted, 1);
+	assert_int_equal(b->count.here, 0);
 	assert_int_equal(hd_fn_board_commit(b, 0, 4, 6 * S), HD_FN_STALE);
 	close_it(f);
 }
@@ -142,6 +144,7 @@ static void what_no_function_can_compute_is_run_here_at_once(void **state)
 	assert_int_equal(hd_fn_board_next(&f->board, S, true).what, HD_FN_RUN_HERE);
 	assert_int_equal(hd_fn_board_ran(&f->board, 0, MS), HD_FN_ACCEPTED);
 	assert_int_equal(f->board.open, 0);
+	assert_int_equal(f->board.count.here, 1);
 	close_it(f);
 }
 

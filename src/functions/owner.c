@@ -7,7 +7,8 @@
 #include "base/le.h"
 #include "functions/link.h"
 
-enum { LISTENER = 1, FIRST = 2, IN_BYTES = HD_FN_FRAME + 12 + HD_FN_DATA_BYTES };
+#define AFTER_NS INT64_C(2000000000)      /* from a lease's end to that of its event */
+enum { LISTENER = 1, FIRST = 2, EVENTS = 32, IN_BYTES = HD_FN_FRAME + 12 + HD_FN_DATA_BYTES };
 
 /* One worker that calls. */
 struct hd_fn_connection {
@@ -191,6 +192,14 @@ static bool stage(struct hd_fn_connection *c, const struct hd_fn_work *work)
 	return true;
 }
 
+/* When the worker of an attempt has stopped by itself (invoke). */
+static int64_t ends_ns(const struct hd_fn_owner *o, uint32_t task, uint32_t attempt)
+{
+	const struct hd_fn_attempt *live = o->board.task[task].live;
+
+	return live[live[0].number == attempt ? 0 : 1].deadline_ns + AFTER_NS;
+}
+
 /* ---- what a worker says; false: the connection ends at once ---- */
 
 static bool on_hello(struct hd_fn_connection *c, const uint8_t *payload, size_t len)
@@ -211,7 +220,7 @@ static bool on_hello(struct hd_fn_connection *c, const uint8_t *payload, size_t 
 	c->generation = o->generation;
 	c->task = task;
 	c->attempt = hello.attempt;
-	c->until_ns = INT64_MAX;
+	c->until_ns = ends_ns(o, task, hello.attempt);
 	return stage(c, o->job[task].work) && put_work(c, &hello, &o->job[task]);
 }
 
@@ -491,8 +500,7 @@ static void invoke(struct hd_fn_owner *o, const struct hd_fn_step *s)
 	struct hd_text text;
 
 	event.ticket.deadline_ms =
-		(hd_clock_wall_ns(o->spec.clock) + s->deadline_ns - now_ns) / HD_NS_PER_MS +
-		2000;
+		(hd_clock_wall_ns(o->spec.clock) + s->deadline_ns - now_ns + AFTER_NS) / HD_NS_PER_MS;
 	snprintf(event.kernels, sizeof event.kernels, "%s", o->job[s->task].work->kernels);
 	place(o, &event);
 	enum hd_err err = hd_fn_token(o->key, sizeof o->key, &event.ticket, &event.token, NULL);
@@ -502,7 +510,7 @@ static void invoke(struct hd_fn_owner *o, const struct hd_fn_step *s)
 	if (!err && !text.full)
 		err = o->invoker.ops->call(o->invoker.self, name_call(o, s->task, s->attempt), text.at,
 			text.len,
-			s->deadline_ns + 2 * HD_NS_PER_S, NULL);
+			s->deadline_ns + AFTER_NS, NULL);
 	o->calling += !err;
 	if (err)
 		hd_fn_board_called(&o->board, s->task, s->attempt, err == HD_E_AGAIN ? HD_FN_THROTTLED :
@@ -573,18 +581,22 @@ static int64_t act(struct hd_fn_owner *o, bool here, uint32_t *run_here)
 	}
 }
 
-static int64_t end_strangers(struct hd_fn_owner *o, int64_t now_ns)
+static int64_t first_end_ns(const struct hd_fn_owner *o)
 {
 	int64_t next_ns = INT64_MAX;
 
-	for (size_t i = 0; i < HD_FN_CONNECTIONS; i++) {
-		struct hd_fn_connection *c = &o->at[i];
-		if (c->owner && now_ns >= c->until_ns)
-			drop(c);
-		else if (c->owner && c->until_ns < next_ns)
-			next_ns = c->until_ns;
-	}
+	for (size_t i = 0; i < HD_FN_CONNECTIONS; i++)
+		if (o->at[i].owner && o->at[i].until_ns < next_ns)
+			next_ns = o->at[i].until_ns;
 	return next_ns;
+}
+
+/* Connections whose time is over, once what they sent is read. */
+static void end_overdue(struct hd_fn_owner *o, int64_t now_ns)
+{
+	for (size_t i = 0; i < HD_FN_CONNECTIONS; i++)
+		if (o->at[i].owner && now_ns >= o->at[i].until_ns)
+			drop(&o->at[i]);
 }
 
 static void on_event(struct hd_fn_owner *o, const struct hd_loop_event *event)
@@ -598,23 +610,44 @@ static void on_event(struct hd_fn_owner *o, const struct hd_loop_event *event)
 		o->invoker.ops->event(o->invoker.self, event);
 }
 
+/* The invoker's turn, and calls that ended. *next_ns: when it wants the next one; 0: something ended. */
+static enum hd_err tick(struct hd_fn_owner *o, int64_t *next_ns, struct hd_diag *diag)
+{
+	uint32_t calling = o->calling;
+
+	*next_ns = o->invoker.ops ? o->invoker.ops->tick(o->invoker.self, hd_clock_now_ns(o->spec.clock)) :
+		INT64_MAX;
+	enum hd_err err = take_calls(o, diag);
+	if (o->calling != calling)
+		*next_ns = 0;
+	return err;
+}
+
 enum hd_err hd_fn_owner_turn(struct hd_fn_owner *o, int64_t at_ns, bool here, uint32_t *run_here,
 	struct hd_diag *diag)
 {
-	struct hd_loop_event event[32];
+	struct hd_loop_event event[EVENTS];
+	int64_t call_ns, next_ns, now_ns;
 	size_t n = 0;
 
 	*run_here = UINT32_MAX;
-	int64_t next_ns = act(o, here, run_here), now_ns = hd_clock_now_ns(o->spec.clock);
-	int64_t stranger_ns = end_strangers(o, now_ns);
-	int64_t call_ns = o->invoker.ops ? o->invoker.ops->tick(o->invoker.self, now_ns) : INT64_MAX;
-	enum hd_err err = take_calls(o, diag);
-	next_ns = stranger_ns < next_ns ? stranger_ns : next_ns;
+	enum hd_err err = tick(o, &call_ns, diag);
+	if (err)
+		return err;
+	next_ns = act(o, here, run_here);
+	err = tick(o, &call_ns, diag);            /* what act began has its times, too */
+	now_ns = hd_clock_now_ns(o->spec.clock);
+	int64_t end_ns = first_end_ns(o);
+	next_ns = end_ns < next_ns ? end_ns : next_ns;
 	next_ns = call_ns < next_ns ? call_ns : next_ns;
 	next_ns = at_ns < next_ns ? at_ns : next_ns;
 	if (!err)
-		err = hd_loop_poll(&o->loop, *run_here == UINT32_MAX ? next_ns : 0, event, 32, &n, diag);
+		err = hd_loop_poll(&o->loop, *run_here == UINT32_MAX ? next_ns : 0, event, EVENTS, &n, diag);
 	for (size_t i = 0; i < n && !err; i++)
 		on_event(o, &event[i]);
+	if (n < EVENTS)
+		end_overdue(o, now_ns);
+	if (*run_here != UINT32_MAX && o->board.task[*run_here].state != HD_FN_RUNS_HERE)
+		*run_here = UINT32_MAX;           /* its COMMIT came */
 	return err ? err : take_calls(o, diag);
 }

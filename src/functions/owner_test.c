@@ -9,9 +9,11 @@
 #include "functions/trial.h"
 #include "tests/check.h"
 
+#define LEASE_NS INT64_C(600000000000)
+
 /* An owner with one task, calls that go nowhere, and workers played by hand over a Unix socket. */
 struct bench {
-	struct hd_clock clock;
+	struct hd_clock_sim clock;        /* no turn of these tests waits */
 	struct hd_fn_owner owner;
 	struct hd_fn_work work;
 	float x[8], y[8];
@@ -20,6 +22,9 @@ struct bench {
 	char dir[32], event[HD_FN_EVENT_BYTES];
 	struct hd_fn_event last;          /* that was called with */
 	uint32_t ncalls;
+	bool fails;                       /* calls end without an answer at the next tick */
+	struct hd_fn_called called;
+	uint32_t nended;
 };
 
 static enum hd_err keep_event(void *self, uint64_t call, const char *event, size_t len, int64_t deadline_ns,
@@ -28,7 +33,8 @@ static enum hd_err keep_event(void *self, uint64_t call, const char *event, size
 	struct bench *b = self;
 	struct hd_arena arena;
 
-	(void)call, (void)deadline_ns;
+	(void)deadline_ns;
+	b->called = (struct hd_fn_called){ .call = call, .end = HD_FN_DIED, .took_ns = -1 };
 	hd_arena_init(&arena, 1 << 20);
 	enum hd_err err = hd_fn_event_read(event, len, &arena, &b->last, diag);
 	hd_arena_finish(&arena);
@@ -37,8 +43,23 @@ static enum hd_err keep_event(void *self, uint64_t call, const char *event, size
 }
 
 static void no_event(void *self, const struct hd_loop_event *event) { (void)self, (void)event; }
-static int64_t no_tick(void *self, int64_t now_ns) { (void)self, (void)now_ns; return INT64_MAX; }
-static bool no_end(void *self, struct hd_fn_called *called) { (void)self, (void)called; return false; }
+static int64_t no_tick(void *self, int64_t now_ns)
+{
+	struct bench *b = self;
+
+	(void)now_ns;
+	b->nended = b->fails;
+	b->fails = false;
+	return INT64_MAX;
+}
+
+static bool next_end(void *self, struct hd_fn_called *called)
+{
+	struct bench *b = self;
+
+	*called = b->called;
+	return b->nended && b->nended--;
+}
 
 static void turn(struct bench *b)
 {
@@ -49,7 +70,7 @@ static void turn(struct bench *b)
 
 static struct bench *begin(void)
 {
-	static const struct hd_fn_invoker_ops ops = { "kept", keep_event, no_event, no_tick, no_end };
+	static const struct hd_fn_invoker_ops ops = { "kept", keep_event, no_event, no_tick, next_end };
 	static const char text[] = "graph t\ninput x f32 [*,4]\n%0 = act x act=relu\noutput y %0\n";
 	static struct bench b;
 	char listen[64];
@@ -58,9 +79,9 @@ static struct bench *begin(void)
 	snprintf(b.dir, sizeof b.dir, "/tmp/heddle-owner-XXXXXX");
 	assert_non_null(mkdtemp(b.dir));
 	snprintf(listen, sizeof listen, "unix:%s/o", b.dir);
-	hd_clock_real(&b.clock);
-	const struct hd_fn_owner_spec spec = { .clock = &b.clock, .listen = listen, .ntasks = 4, .slots = 2,
-		.lease_ns = INT64_C(600000000000), .price = { .ntiers = 1, .granularity_ms = 1 } };
+	hd_clock_sim(&b.clock, HD_NS_PER_S, INT64_C(1700000000) * HD_NS_PER_S);
+	const struct hd_fn_owner_spec spec = { .clock = &b.clock.clock, .listen = listen, .ntasks = 4,
+		.slots = 2, .lease_ns = LEASE_NS, .price = { .ntiers = 1, .granularity_ms = 1 } };
 	assert_int_equal(hd_fn_owner_open(&b.owner, &spec, NULL), HD_OK);
 	const struct hd_fn_invoker invoker = { &ops, &b };
 	hd_fn_owner_calls(&b.owner, &invoker);
@@ -280,6 +301,58 @@ static void a_forgotten_task_is_stale(void **state)
 	end(b);
 }
 
+/* A call that ended in the invoker's turn is one that failed before the owner looks at what is due. */
+static void a_call_that_failed_is_made_again_in_the_same_turn(void **state)
+{
+	struct bench *b = begin();
+
+	(void)state;
+	b->fails = true;
+	turn(b);
+	assert_int_equal(b->ncalls, 2);
+	assert_int_equal(b->owner.calling, 1);
+	end(b);
+}
+
+/* A worker that is gone without a word holds its connection until its event's deadline, not for ever. */
+static void a_connection_ends_with_the_time_of_its_event(void **state)
+{
+	struct bench *b = begin();
+	struct hd_sock sock = call_owner(b);
+	int reply = 0;
+
+	(void)state;
+	hello_as(b, &sock, &b->last);
+	assert_int_equal(heard(&sock, &reply), HD_FN_WORK);
+	hd_clock_sim_advance(&b->clock, LEASE_NS + HD_NS_PER_S);
+	turn(b);
+	assert_int_equal(heard(&sock, &reply), -1);
+	hd_clock_sim_advance(&b->clock, HD_NS_PER_S);
+	turn(b);
+	assert_int_equal(heard(&sock, &reply), 0);
+	hd_sock_close(&sock);
+	end(b);
+}
+
+/* What a stranger said is read before its time is looked at: the owner may have computed for long. */
+static void a_hello_that_was_not_read_in_time_counts(void **state)
+{
+	struct bench *b = begin();
+	struct hd_sock sock = call_owner(b), silent = call_owner(b);
+	int reply = 0;
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		turn(b);
+	hd_clock_sim_advance(&b->clock, HD_FN_STRANGER_NS);
+	hello_as(b, &sock, &b->last);
+	assert_int_equal(heard(&sock, &reply), HD_FN_WORK);
+	assert_int_equal(heard(&silent, &reply), 0);
+	hd_sock_close(&sock);
+	hd_sock_close(&silent);
+	end(b);
+}
+
 /* ---- tasks that are none ---- */
 
 static void only_dense_graphs_of_inputs_and_outputs_are_tasks(void **state)
@@ -330,6 +403,9 @@ int main(void)
 		cmocka_unit_test(a_digest_of_other_bytes_is_refused),
 		cmocka_unit_test(what_is_not_due_ends_the_connection),
 		cmocka_unit_test(a_forgotten_task_is_stale),
+		cmocka_unit_test(a_call_that_failed_is_made_again_in_the_same_turn),
+		cmocka_unit_test(a_connection_ends_with_the_time_of_its_event),
+		cmocka_unit_test(a_hello_that_was_not_read_in_time_counts),
 		cmocka_unit_test(only_dense_graphs_of_inputs_and_outputs_are_tasks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
