@@ -33,14 +33,46 @@ json_ok
 same "$(number equal)" 20 "tasks with the bits of this process, by the emulator"
 same "$(($(number accepted) + $(number here)))" 30 "each task is committed once, by the emulator"
 [ "$(number accepted)" -gt "$(number here)" ] || failed "few tasks by the emulator's functions"
-AWS_SECRET_ACCESS_KEY=other expect 0 heddle bench functions --function=lambda --endpoint "$(cat where)" \
+# what the log had before is of other calls; a session token may be long
+before=$(grep -c REPORT lines)
+AWS_SESSION_TOKEN=$(head -c 2000 /dev/zero | tr '\0' t) expect 0 heddle bench functions --function=lambda \
+	--endpoint "$(cat where)" --count 4 --reports lines --json
+json_ok
+[ "$(number accepted)" -gt "$(number here)" ] || failed "few tasks with a long session token"
+[ "$(number calls)" -le $(($(grep -c REPORT lines) - before)) ] || failed "calls of others are in the ledger"
+AWS_SECRET_ACCESS_KEY=other expect 11 heddle bench functions --function=lambda --endpoint "$(cat where)" \
 	--count 4 --json
+grep -q 'status 403, InvalidSignatureException' err || failed "no word of why no call ends well: $(cat err)"
 same "$(number calls)" 0 "a call that is refused costs nothing"
 same "$(number here)" 14 "whose signature is wrong runs its tasks itself"
 kill "$emulator"
 wait "$emulator"
 same $? 0 "exit of chaos lambda"
+
+# a bench that is asked to stop removes its folder
+"$HEDDLE_BIN" bench functions --count 1000 --straggle 1:1000 > /dev/null 2> stopped &
+bench=$!
+await test -S /tmp/heddle-functions-$bench/owner
+kill "$bench"
+status=0
+wait "$bench" || status=$?
+same $status 75 "exit of a bench that was asked to stop"
+[ ! -e /tmp/heddle-functions-$bench ] || failed "the bench left its folder"
+
+# instances end with the emulator, those that stand still, too
+"$HEDDLE_BIN" chaos lambda > other 2> /dev/null &
+emulator=$!
+await grep -q http other
+expect 0 heddle bench functions --function=lambda --endpoint "$(cat other)" --slots 1 --count 1
+instance=$(pgrep -P $emulator)
+kill -STOP $instance
+kill -KILL $emulator
+ended() { ! grep -qs 'State:	[^XZ]' "/proc/$1/status"; }
+await ended $instance
+
 expect 2 heddle bench functions --kill 2
+expect 2 heddle bench functions --slots 4294967297
+expect 2 heddle bench functions --count 4294967297
 expect 2 heddle bench functions --isa avx3
 echo '{"date":"d","region":"r","functions":[]}' > none.json
 expect 2 heddle bench functions --price none.json

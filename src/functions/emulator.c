@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 
+enum { VALUE_BYTES = 4096 };               /* of a signed line: a session token */
 enum { LISTENER = 1, FIRST = 2, INSTANCES = FIRST + HD_EMULATED_CALLERS };
 
 enum hd_err hd_emulator_open(struct hd_emulator *e, struct hd_clock *clock, const char *addr,
@@ -85,7 +86,7 @@ static bool is_signed(const struct hd_http_head *head, const char *body, size_t 
 {
 	char line[1024], key[128], region[64], names[256], given[128], target[512], date[64],
 		again[HD_SHA256_HEX];
-	char value[HD_SIGV4_LINES][1024];
+	char value[HD_SIGV4_LINES][VALUE_BYTES];
 	struct hd_sigv4_request r = { .method = "POST", .target = target, .date = date };
 
 	if (!copy_value(head, "Authorization", line, sizeof line) || strncmp(line, "AWS4-HMAC-SHA256 ",
@@ -147,6 +148,14 @@ static void begin_call(struct hd_emulator *e, struct hd_emulated_caller *c, size
 	}
 }
 
+/* Other ways to call are not emulated. */
+static bool waits_for_answer(const struct hd_http_head *head)
+{
+	struct hd_http_span type = hd_http_find(head, "X-Amz-Invocation-Type");
+
+	return !type.at || hd_http_is(type, "RequestResponse");
+}
+
 static void answer_request(struct hd_emulator *e, struct hd_emulated_caller *c)
 {
 	struct hd_http_head head;
@@ -170,6 +179,9 @@ static void answer_request(struct hd_emulator *e, struct hd_emulated_caller *c)
 	else if (!e->no_auth && !is_signed(&head, c->body, len)) {
 		e->refused++;
 		say(c, "403 Forbidden", "X-Amzn-ErrorType: InvalidSignatureException\r\n", "{}");
+	} else if (!waits_for_answer(&head)) {
+		say(c, "400 Bad Request", "X-Amzn-ErrorType: InvalidParameterValueException\r\n",
+			"{\"Message\":\"X-Amz-Invocation-Type: RequestResponse alone is emulated\"}");
 	} else {
 		begin_call(e, c, len);
 	}

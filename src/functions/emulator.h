@@ -2,8 +2,8 @@
  *
  * `heddle chaos lambda` is its user; owners call it as they call AWS. What is made with it is emulated.
  *
- * 1. POST /2015-03-31/functions/NAME/invocations, RequestResponse alone; any NAME. Signatures are made again
- *    with HD_EMULATED_ID and HD_EMULATED_SECRET and compared, unless `no_auth` [403].
+ * 1. POST /2015-03-31/functions/NAME/invocations, RequestResponse alone [400]; any NAME. Signatures are made
+ *    again with HD_EMULATED_ID and HD_EMULATED_SECRET and compared, unless `no_auth` [403].
  * 2. 429: all slots are busy. 413: more than an event may have. A function that fails is 200 with
  *    X-Amz-Function-Error. Each answer has the line REPORT of its call in X-Amz-Log-Result; a lost one is no
  *    answer: the connection ends.

@@ -6,7 +6,7 @@
 #include "base/philox.h"
 
 #define LOOK_NS INT64_C(20000000)         /* between looks at processes that start */
-#define START_NS INT64_C(30000000000)     /* what a start may take */
+#define START_NS INT64_C(30000000000)     /* what a start may take beyond cold_ns */
 
 enum draw { KILL, KILL_AT, STRAGGLE, DROP, DUPLICATE };
 
@@ -31,11 +31,11 @@ enum hd_err hd_fn_instances_open(struct hd_fn_instances *all, const struct hd_fn
 	if (all->at)
 		memset(all->at, 0, HD_FN_INSTANCES * sizeof *all->at);
 	all->ended = hd_alloc(HD_FN_INSTANCES * sizeof *all->ended);
-	if (!all->at || !all->ended) {
+	enum hd_err err = all->at && all->ended ? hd_tie_open(&all->tie, diag) :
+		hd_fail(diag, HD_E_NOMEM, "no memory for function workers");
+	if (err)
 		hd_fn_instances_close(all);
-		return hd_fail(diag, HD_E_NOMEM, "no memory for function workers");
-	}
-	return HD_OK;
+	return err;
 }
 
 /* ---- one process ---- */
@@ -70,6 +70,7 @@ void hd_fn_instances_close(struct hd_fn_instances *all)
 	hd_free(all->ended);
 	all->at = NULL;
 	all->ended = NULL;
+	hd_tie_cut(&all->tie);
 }
 
 static enum hd_err start(struct hd_fn_instances *all, struct hd_fn_instance *x, struct hd_diag *diag)
@@ -87,7 +88,8 @@ static enum hd_err start(struct hd_fn_instances *all, struct hd_fn_instance *x, 
 	snprintf(api, sizeof api, "AWS_LAMBDA_RUNTIME_API=%s", x->listener.addr + (all->spec.dir ? 0 : 4));
 	snprintf(memory, sizeof memory, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=%lld",
 		(long long)all->spec.memory_mb);
-	const struct hd_spawn how = { .argv = all->spec.argv, .env = env, .in = -1, .out = -1, .err = -1 };
+	const struct hd_spawn how = { .argv = all->spec.argv, .env = env, .in = -1, .out = -1, .err = -1,
+		.tie = &all->tie };
 	if (!err)
 		err = hd_proc_spawn(&all->host, &how, &x->proc, diag);
 	x->started_ns = hd_clock_now_ns(all->loop->clock);
@@ -397,7 +399,8 @@ static void look_at(struct hd_fn_instances *all, struct hd_fn_instance *x, int64
 
 	if (x->phase == HD_FN_STARTING) {
 		sooner(next_ns, now_ns + LOOK_NS);
-		if (!hd_proc_wait(&x->proc, 0, &code, NULL) || now_ns - x->started_ns > START_NS) {
+		if (!hd_proc_wait(&x->proc, 0, &code, NULL) ||
+			now_ns - x->started_ns > START_NS + all->spec.cold_ns) {
 			lose(all, x, HD_FN_DIED);
 			return;
 		}

@@ -14,7 +14,8 @@
  *    still for the rest.
  * 4. Each run of an event ends with one REPORT in the log: wall time and, of a cold start, init time, billed
  *    together and rounded up to 1 ms.
- * 5. A call that is not answered by its deadline ends its process.
+ * 5. A call that is not answered by its deadline ends its process. All processes end with this one, however
+ *    that ends, those that stand still, too.
  *
  * Ownership: open/close in the caller's memory, which does not move. Threads: the loop's. */
 #ifndef HD_FUNCTIONS_INSTANCES_H
@@ -25,6 +26,7 @@
 #include "sys/loop.h"
 #include "sys/process.h"
 #include "sys/socket.h"
+#include "sys/tie.h"
 #include "functions/event.h"
 #include "functions/runtime_api.h"
 
@@ -33,7 +35,7 @@
 #define HD_FN_STRAGGLE_NS INT64_C(20000000)
 
 enum {
-	HD_FN_INSTANCES = 64, HD_FN_ANSWER_BYTES = 8192,
+	HD_FN_INSTANCES = 64, HD_FN_ANSWER_BYTES = 8192, HD_FN_WHY = 256,
 	HD_FN_INSTANCE_IN = HD_HTTP_HEAD_BYTES + HD_FN_ANSWER_BYTES,
 	HD_FN_INSTANCE_OUT = HD_FN_EVENT_BYTES + 1024,
 };
@@ -65,6 +67,7 @@ struct hd_fn_called {
 	struct hd_lambda_report report;
 	char body[HD_FN_ANSWER_BYTES];
 	size_t len;
+	char why[HD_FN_WHY];              /* of one that a service did not answer, or ""; printable */
 };
 
 /* Where an instance is. */
@@ -93,6 +96,7 @@ struct hd_fn_instances {
 	struct hd_loop *loop;             /* borrowed */
 	struct hd_net net;
 	struct hd_host host;
+	struct hd_tie tie;                /* what processes end with */
 	uint64_t ncalls, nstarts;
 	double mean_ns;                   /* of calls that were not disturbed; 0: none yet */
 	uint32_t nended;

@@ -89,11 +89,24 @@ static void end_call(struct hd_fn_lambda *l, struct hd_fn_lambda_call *c, const 
 	drop(l, c);
 }
 
-static void lose(struct hd_fn_lambda *l, struct hd_fn_lambda_call *c)
+static void lose(struct hd_fn_lambda *l, struct hd_fn_lambda_call *c, const char *why)
 {
-	const struct hd_fn_called lost = { .end = HD_FN_LOST };
+	struct hd_fn_called lost = { .end = HD_FN_LOST };
 
+	snprintf(lost.why, sizeof lost.why, "%s: %.120s", l->addr, why);
 	end_call(l, c, &lost);
+}
+
+/* What a service says of a call that it did not answer: its status, the type of its error, its words. */
+static void say_why(struct hd_fn_called *called, const struct hd_http_head *head, int status)
+{
+	struct hd_http_span type = hd_http_find(head, "X-Amzn-ErrorType");
+
+	snprintf(called->why, sizeof called->why, "status %d%s%.*s: %.160s", status, type.at ? ", " : "",
+		(int)(type.len < 60 ? type.len : 60), type.at ? type.at : "", called->body);
+	for (char *at = called->why; *at; at++)
+		if (*at < ' ' || *at > '~')
+			*at = '?';
 }
 
 /* The whole answer is there. */
@@ -103,12 +116,14 @@ static void take_answer(struct hd_fn_lambda *l, struct hd_fn_lambda_call *c, con
 	struct hd_lambda_outcome o;
 
 	if (hd_lambda_read_outcome(head, &o, NULL)) {
-		lose(l, c);
+		lose(l, c, "it does not speak the Invoke API");
 		return;
 	}
 	called->end = o.status == 429 ? HD_FN_REFUSED_CALL : o.status != 200 || o.function_error ?
 		HD_FN_ERRED :
 		HD_FN_ANSWERED;
+	if (called->end == HD_FN_ERRED)
+		say_why(called, head, o.status);
 	called->has_report = o.has_report;
 	called->report = o.report;
 	called->took_ns = o.status >= 400 && o.status < 500 ? -1 : 0;
@@ -118,7 +133,8 @@ static void take_answer(struct hd_fn_lambda *l, struct hd_fn_lambda_call *c, con
 /* As far as it goes. */
 static void go_on(struct hd_fn_lambda *l, struct hd_fn_lambda_call *c)
 {
-	enum hd_err err = c->connected ? HD_OK : hd_sock_connected(&c->sock, NULL);
+	struct hd_diag why = { "the connection ended without an answer" };
+	enum hd_err err = c->connected ? HD_OK : hd_sock_connected(&c->sock, &why);
 	struct hd_http_head head;
 	struct hd_fn_called called = { .end = HD_FN_LOST };
 	bool ended = err && err != HD_E_AGAIN;
@@ -146,7 +162,7 @@ static void go_on(struct hd_fn_lambda *l, struct hd_fn_lambda_call *c)
 	else if (err != HD_E_AGAIN || ended || c->in_len == sizeof c->in ||
 		hd_loop_watch(l->loop, c->sock.id, HD_LOOP_READ | writes, l->tag + (uint64_t)(c - l->at),
 			NULL))
-		lose(l, c);
+		lose(l, c, why.text);
 }
 
 static enum hd_err call(void *self, uint64_t name, const char *event, size_t len, int64_t deadline_ns,
@@ -194,7 +210,7 @@ static int64_t tick(void *self, int64_t now_ns)
 		if (!c->sock.net)
 			continue;
 		if (now_ns >= c->until_ns && l->nended < HD_FN_CALLS)
-			lose(l, c);
+			lose(l, c, "no answer by the deadline");
 		else if (c->until_ns < next_ns)
 			next_ns = c->until_ns;
 	}

@@ -1,10 +1,9 @@
 /* lambda.h -- AWS Lambda's Invoke API as a way to call functions (invoker.h): signed requests over HTTP/1.1.
  *
- * 1. The endpoint is "http://HOST:PORT", HOST a number: the emulator. HTTPS is not spoken yet,
-	so AWS itself is
- *    not called; keys go to no endpoint that is not of the loopback [HD_E_REFUSED].
+ * 1. The endpoint is "http://HOST:PORT", HOST a number: the emulator. HTTPS is not spoken yet, so AWS itself
+ *    is not called; keys go to no endpoint that is not of the loopback [HD_E_REFUSED].
  * 2. One connection a call. 429 is no failure; an answer that does not come is LOST at the deadline, or when
- *    the connection ends.
+ *    the connection ends. What the service says of a call that failed is in hd_fn_called.why.
  *
  * Ownership: open/close in the caller's memory, which does not move. Threads: the loop's. */
 #ifndef HD_FUNCTIONS_LAMBDA_H
@@ -13,7 +12,7 @@
 #include "functions/invoker.h"
 #include "functions/sigv4.h"
 
-enum { HD_FN_CALLS = 64, HD_FN_CALL_IN = HD_HTTP_HEAD_BYTES + HD_FN_ANSWER_BYTES, HD_FN_CALL_OUT = 4096 };
+enum { HD_FN_CALLS = 64, HD_FN_CALL_IN = HD_HTTP_HEAD_BYTES + HD_FN_ANSWER_BYTES, HD_FN_CALL_OUT = 8192 };
 
 /* A call under way: sock.net NULL: free. */
 struct hd_fn_lambda_call {

@@ -497,6 +497,7 @@ static void invoke(struct hd_fn_owner *o, const struct hd_fn_step *s)
 	struct hd_fn_proof *proof = proof_of(o, s->task, s->attempt);
 	int64_t now_ns = hd_clock_now_ns(o->spec.clock);
 	char bytes[HD_FN_EVENT_BYTES];
+	struct hd_diag why = { "" };
 	struct hd_text text;
 
 	event.ticket.deadline_ms =
@@ -510,8 +511,10 @@ static void invoke(struct hd_fn_owner *o, const struct hd_fn_step *s)
 	if (!err && !text.full)
 		err = o->invoker.ops->call(o->invoker.self, name_call(o, s->task, s->attempt), text.at,
 			text.len,
-			s->deadline_ns + AFTER_NS, NULL);
+			s->deadline_ns + AFTER_NS, &why);
 	o->calling += !err;
+	if (err && err != HD_E_AGAIN)
+		snprintf(o->last_error, sizeof o->last_error, "%.380s", why.text);
 	if (err)
 		hd_fn_board_called(&o->board, s->task, s->attempt, err == HD_E_AGAIN ? HD_FN_THROTTLED :
 			HD_FN_FAILED,
@@ -527,6 +530,8 @@ static enum hd_fn_outcome outcome_of(struct hd_fn_owner *o, const struct hd_fn_c
 		return HD_FN_THROTTLED;
 	if (called->end != HD_FN_ANSWERED) {
 		o->unanswered++;
+		if (called->why[0])
+			snprintf(o->last_error, sizeof o->last_error, "%s", called->why);
 		return HD_FN_FAILED;
 	}
 	hd_arena_init(&arena, 1 << 20);

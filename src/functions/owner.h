@@ -63,7 +63,7 @@ struct hd_fn_owner {
 	struct hd_fn_connection *at;      /* owned: HD_FN_CONNECTIONS */
 	uint32_t calling;                 /* calls under way */
 	uint64_t refused, unanswered;     /* connections refused; calls that ended without an answer */
-	char last_error[HD_FN_MESSAGE];   /* that a function said */
+	char last_error[HD_FN_MESSAGE];   /* that a function said, or its service */
 };
 
 enum { HD_FN_OWNER_TAGS = 2 + HD_FN_CONNECTIONS };     /* of its loop, from 0; others are the invoker's */

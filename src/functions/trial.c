@@ -4,8 +4,10 @@
 
 #include "base/alloc.h"
 #include "base/philox.h"
+#include "sys/signal.h"
 #include "functions/dense.h"
 
+#define LOOK_NS INT64_C(500000000)        /* between looks at a request to stop */
 enum { X, W, DY, Y, DW, NTENSORS, TRIPS = 10 };
 
 /* All of a trial. */
@@ -94,13 +96,24 @@ static enum hd_err run_here(struct hd_fn_trying *t, struct hd_fn_owner *o, uint3
 	return err;
 }
 
+static enum hd_err stopped(struct hd_diag *diag)
+{
+	enum hd_stop stop = hd_signal_stop();
+
+	return stop ? hd_fail(diag, hd_stop_err(stop), "stopped by %s before all tasks were done",
+		hd_signal_name(hd_signal_number())) : HD_OK;
+}
+
 /* Until all are done, and all calls have ended. */
 static enum hd_err finish(struct hd_fn_trying *t, struct hd_fn_owner *o, int64_t until_ns,
 	struct hd_diag *diag)
 {
 	while (hd_fn_owner_left(o) || hd_fn_owner_is_calling(o)) {
-		uint32_t task;
-		enum hd_err err = hd_fn_owner_turn(o, until_ns, true, &task, diag);
+		int64_t look_ns = hd_clock_now_ns(o->spec.clock) + LOOK_NS;
+		uint32_t task = UINT32_MAX;
+		enum hd_err err = stopped(diag);
+		if (!err)
+			err = hd_fn_owner_turn(o, look_ns < until_ns ? look_ns : until_ns, true, &task, diag);
 		if (!err && task != UINT32_MAX)
 			err = run_here(t, o, task, diag);
 		if (err)
@@ -129,8 +142,11 @@ static enum hd_err try_them(struct hd_fn_trying *t, struct hd_fn_owner *o,
 	int64_t began_ns = hd_clock_now_ns(clock), until_ns = began_ns + spec->patience_ns;
 	enum hd_err err = HD_OK;
 
-	for (uint32_t i = 0; i < spec->ntasks && !err; i++)
-		err = hd_dense_run(&t->dense, t->work, t->here[i], clock, INT64_MAX, diag);
+	for (uint32_t i = 0; i < spec->ntasks && !err; i++) {
+		err = stopped(diag);
+		if (!err)
+			err = hd_dense_run(&t->dense, t->work, t->here[i], clock, INT64_MAX, diag);
+	}
 	trial->here_ns = hd_clock_now_ns(clock) - began_ns;
 	began_ns = hd_clock_now_ns(clock);
 	if (!err)

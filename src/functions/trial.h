@@ -1,10 +1,9 @@
 /* trial.h -- dense tasks through an owner, compared bit by bit with the same tasks computed here.
  *
- * `heddle bench functions` and `heddle doctor` are its users: what a trainer does with an owner, in small.
+ * `heddle bench functions` is its user: what a trainer does with an owner, in small.
  *
- * A task is a layer with its gradient: y = relu(x w), dw = x^T dy. Tensors are drawn by (seed,
-	task); w is the
- * same in all tasks and has a digest, so warm workers keep it.
+ * A task is a layer with its gradient: y = relu(x w), dw = x^T dy. Tensors are drawn by (seed, task); w is
+ * the same in all tasks and has a digest, so warm workers keep it.
  *
  * Ownership: all is freed by the end. Threads: one. */
 #ifndef HD_FUNCTIONS_TRIAL_H
@@ -27,7 +26,8 @@ struct hd_fn_trial {
 	int64_t trip_ns;                  /* the fastest of single tasks, one after the other */
 };
 
-/* Owner and invoker are ready. HD_E_AGAIN: not all tasks were done in time. */
+/* Owner and invoker are ready. HD_E_AGAIN: not all tasks were done in time. HD_E_PREEMPTED, HD_E_INTERRUPT: a
+ * signal asked to stop. */
 HD_MUST_USE enum hd_err hd_fn_trial_run(struct hd_fn_owner *owner, const struct hd_fn_trial_spec *spec,
 	struct hd_fn_trial *trial, struct hd_diag *diag);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "sys/signal.h"
 #include "functions/emulator.h"
 #include "functions/lambda.h"
 #include "functions/trial.h"
@@ -27,7 +28,8 @@ struct hd_cmd_functions {
 	char dir[64], listen[HD_ADDR_CAP];
 	FILE *log;
 	char *log_text;
-	size_t log_len;
+	uint32_t slots;
+	int64_t log_from;                 /* what the log had before are calls of others */
 };
 
 static uint64_t count_of(const struct hd_cmd *cmd, enum hd_opt opt, uint64_t otherwise)
@@ -55,10 +57,10 @@ static enum hd_err read_price(struct hd_cmd *cmd, struct hd_fn_price *price)
 		&cmd->diag);
 }
 
-static enum hd_err open_pool(struct hd_cmd_functions *b, uint32_t slots)
+static enum hd_err open_pool(struct hd_cmd_functions *b)
 {
 	const struct hd_fn_instances_spec spec = { .argv = hd_cmd_function_argv, .dir = b->dir,
-		.slots = slots,
+		.slots = b->slots,
 		.memory_mb = MEMORY_MB, .share = 1, .faults = b->faults, .log = b->log,
 			.tag = HD_FN_OWNER_TAGS };
 	const struct hd_fn_invoker invoker = { &hd_fn_pool_ops, &b->pool };
@@ -112,6 +114,8 @@ static void print_text(const struct hd_cmd_functions *b, int64_t before, int64_t
 		(unsigned long long)n->already, (unsigned long long)b->owner.refused);
 	printf("time       %.1f ms here, %.1f ms on functions; one task, warm: %.3f ms\n",
 		(double)t->here_ns * 1e-6, (double)t->there_ns * 1e-6, (double)t->trip_ns * 1e-6);
+	if (b->owner.last_error[0])
+		printf("last error %s\n", b->owner.last_error);
 	printf("ledger     %llu calls, %lld nano-dollars by answers, %lld by the log (prices of %s, "
 		"emulated)\n",
 		(unsigned long long)b->owner.bill.ncalls, (long long)before, (long long)after, b->price.date);
@@ -140,6 +144,7 @@ static void print_json(struct hd_cmd_functions *b, int64_t before, int64_t after
 	hd_json_put_i64(w, "nano_usd_answers", before);
 	hd_json_put_i64(w, "nano_usd", after);
 	hd_json_put_text(w, "prices", b->price.date);
+	hd_json_put_text(w, "last_error", b->owner.last_error);
 	hd_json_line_print(&line);
 }
 
@@ -156,14 +161,20 @@ static enum hd_err say(struct hd_cmd_functions *b)
 	if (b->log_text)
 		err = hd_file_read_all(&b->cmd->fs, b->log_text, &b->cmd->arena, 64 << 20, &log, &len,
 		&b->cmd->diag);
-	if (!err && b->log_text)
-		err = hd_fn_bill_settle(bill, (const char *)log, len, &added, &b->cmd->diag);
+	if (!err && b->log_text && (int64_t)len > b->log_from)
+		err = hd_fn_bill_settle(bill, (const char *)log + b->log_from, len - (size_t)b->log_from,
+			&added, &b->cmd->diag);
 	if (err)
 		return err;
 	if (b->cmd->args.has[HD_OPT_JSON])
 		print_json(b, before, hd_fn_bill_nano(bill), estimated);
 	else
 		print_text(b, before, hd_fn_bill_nano(bill));
+	if (b->serves && !b->owner.board.count.accepted)
+		return hd_fail(&b->cmd->diag, HD_E_REFUSED,
+			"no function at %s did a task; the last one says: %s",
+			b->cmd->args.text[HD_OPT_ENDPOINT],
+			b->owner.last_error[0] ? b->owner.last_error : "nothing");
 	return b->trial.equal == b->spec.ntasks ? HD_OK : hd_fail(&b->cmd->diag, HD_E_INTEGRITY,
 		"%u of %u tasks have other bits on functions", b->spec.ntasks - b->trial.equal,
 			b->spec.ntasks);
@@ -172,18 +183,20 @@ static enum hd_err say(struct hd_cmd_functions *b)
 static enum hd_err run(struct hd_cmd_functions *b)
 {
 	struct hd_cmd *cmd = b->cmd;
-	uint32_t slots = (uint32_t)count_of(cmd, HD_OPT_SLOTS, SLOTS);
 	const struct hd_fn_owner_spec spec = { .clock = &cmd->clock, .listen = b->listen,
 		.ntasks = b->spec.ntasks,
-		.tls = b->serves, .slots = slots, .lease_ns = LEASE_NS, .memory_mb = MEMORY_MB,
+		.tls = b->serves, .slots = b->slots, .lease_ns = LEASE_NS, .memory_mb = MEMORY_MB,
 			.seed = b->faults.seed,
 		.price = b->price };
+	struct hd_stat before;
 
 	if (!b->serves && !(b->log = fopen(b->log_text, "w")))
 		return hd_fail(&cmd->diag, HD_E_IO, "cannot write %s", b->log_text);
+	if (b->serves && b->log_text && !hd_fs_stat(&cmd->fs, b->log_text, &before, NULL))
+		b->log_from = before.size_bytes;
 	enum hd_err err = hd_fn_owner_open(&b->owner, &spec, &cmd->diag);
 	if (!err)
-		err = b->serves ? open_lambda(b) : open_pool(b, slots);
+		err = b->serves ? open_lambda(b) : open_pool(b);
 	if (!err)
 		err = hd_fn_trial_run(&b->owner, &b->spec, &b->trial, &cmd->diag);
 	hd_fn_instances_close(&b->pool);
@@ -196,6 +209,7 @@ static enum hd_err run(struct hd_cmd_functions *b)
 static enum hd_err verb_bench_functions(struct hd_cmd *cmd)
 {
 	struct hd_cmd_functions *b = hd_arena_take(&cmd->arena, 1, sizeof *b);
+	uint64_t ntasks = count_of(cmd, HD_OPT_COUNT_, TASKS);
 	struct hd_proc_self self;
 	char log[96];
 
@@ -215,15 +229,19 @@ static enum hd_err verb_bench_functions(struct hd_cmd *cmd)
 	if (b->serves)
 		b->log_text = cmd->args.has[HD_OPT_REPORTS] ?
 			(char *)(uintptr_t)cmd->args.text[HD_OPT_REPORTS] : NULL;
-	b->spec = (struct hd_fn_trial_spec){ .ntasks = (uint32_t)count_of(cmd, HD_OPT_COUNT_, TASKS),
+	b->spec = (struct hd_fn_trial_spec){ .ntasks = (uint32_t)ntasks,
 		.rows = ROWS,
 		.in = IN, .out = OUT, .seed = count_of(cmd, HD_OPT_FAULT_SEED, 0), .patience_ns = PATIENCE_NS,
 		.kernels = cmd->args.has[HD_OPT_ISA] ? cmd->args.text[HD_OPT_ISA] : "portable" };
-	if (!b->spec.ntasks || b->spec.ntasks > 100000)
+	if (!ntasks || ntasks > 100000)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--count: 1 to 100000 tasks are right");
 	enum hd_err err = hd_cmd_faults(cmd, &b->faults);
 	if (!err)
+		err = hd_cmd_slots(cmd, SLOTS, &b->slots);
+	if (!err)
 		err = read_price(cmd, &b->price);
+	if (!err)
+		err = hd_signal_install(&cmd->diag);
 	if (!err)
 		err = hd_fs_mkdir(&cmd->fs, b->dir, &cmd->diag);
 	if (err)
@@ -250,7 +268,8 @@ const struct hd_verb hd_verb_bench_functions = {
 		"Kernels are those of --isa (default: portable). Prices: --price 2020, 2021, 2025 or a file. "
 		"Bills are emulated: a pool costs nothing.\n"
 		"--function=lambda --endpoint URL: calls `heddle chaos lambda`, whose own options say what "
-		"fails; workers answer over TLS. --reports FILE: what it wrote by -o.",
+		"fails; workers answer over TLS; exit 11 where none did a task. "
+		"--reports FILE: what it wrote by -o.",
 	.opts = HD_OPTS(HD_OPT_FUNCTION, HD_OPT_ENDPOINT, HD_OPT_REPORTS, HD_OPT_COUNT_, HD_OPT_SLOTS,
 		HD_OPT_KILL, HD_OPT_STRAGGLE, HD_OPT_DROP_RESPONSE,
 		HD_OPT_DUPLICATE, HD_OPT_FAULT_SEED, HD_OPT_ISA, HD_OPT_PRICE_FILE, HD_OPT_OUTPUT),

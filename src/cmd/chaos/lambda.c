@@ -40,6 +40,17 @@ static enum hd_err read_straggle(struct hd_cmd *cmd, struct hd_fn_faults *f)
 	return HD_OK;
 }
 
+enum hd_err hd_cmd_slots(struct hd_cmd *cmd, uint32_t otherwise, uint32_t *slots)
+{
+	uint64_t n = cmd->args.has[HD_OPT_SLOTS] ? cmd->args.count[HD_OPT_SLOTS] : otherwise;
+
+	if (!n || n > HD_FN_INSTANCES)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--slots %llu: 1 to %d are possible",
+			(unsigned long long)n, HD_FN_INSTANCES);
+	*slots = (uint32_t)n;
+	return HD_OK;
+}
+
 enum hd_err hd_cmd_faults(struct hd_cmd *cmd, struct hd_fn_faults *f)
 {
 	f->seed = cmd->args.has[HD_OPT_FAULT_SEED] ? cmd->args.count[HD_OPT_FAULT_SEED] : 0;
@@ -56,16 +67,16 @@ static enum hd_err read_options(struct hd_cmd *cmd, struct hd_fn_instances_spec 
 	const struct hd_args *a = &cmd->args;
 
 	*spec = (struct hd_fn_instances_spec){ .argv = hd_cmd_function_argv,
-		.slots = a->has[HD_OPT_SLOTS] ? (uint32_t)a->count[HD_OPT_SLOTS] : SLOTS,
-		.memory_mb = a->has[HD_OPT_MEMORY_MB] ? (int64_t)a->count[HD_OPT_MEMORY_MB] : MEMORY_MB,
-		.cold_ns = a->has[HD_OPT_COLD_MS] ? (int64_t)a->count[HD_OPT_COLD_MS] * HD_NS_PER_MS : 0 };
+		.memory_mb = a->has[HD_OPT_MEMORY_MB] ? (int64_t)a->count[HD_OPT_MEMORY_MB] : MEMORY_MB };
 	spec->share = (double)spec->memory_mb / FULL_CORE_MB;
 	if (spec->memory_mb < LEAST_MB || spec->memory_mb > MOST_MB)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--memory-mb %lld: %d to %d are possible",
 			(long long)spec->memory_mb, LEAST_MB, MOST_MB);
 	if (a->has[HD_OPT_COLD_MS] && a->count[HD_OPT_COLD_MS] > 60000)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--cold-ms: at most 60000 are possible");
-	return hd_cmd_faults(cmd, &spec->faults);
+	spec->cold_ns = a->has[HD_OPT_COLD_MS] ? (int64_t)a->count[HD_OPT_COLD_MS] * HD_NS_PER_MS : 0;
+	enum hd_err err = hd_cmd_slots(cmd, SLOTS, &spec->slots);
+	return err ? err : hd_cmd_faults(cmd, &spec->faults);
 }
 
 static enum hd_err serve(struct hd_cmd *cmd, struct hd_emulator *e)
