@@ -70,6 +70,8 @@ kill -KILL $emulator
 ended() { ! grep -qs 'State:	[^XZ]' "/proc/$1/status"; }
 await ended $instance
 
+expect 2 heddle chaos lambda --slots 65
+expect 2 heddle chaos lambda --slots 4294967297
 expect 2 heddle bench functions --kill 2
 expect 2 heddle bench functions --slots 4294967297
 expect 2 heddle bench functions --count 4294967297
