@@ -60,12 +60,37 @@ static bool labels_are_tokens(const struct hd_graph *graph)
 		graph->value[graph->input[y]].dtype == HD_I32;
 }
 
+static bool of_graphs(const struct hd_job *job)
+{
+	return !strcmp(hd_job_text(job, HD_JOB_DATA_KIND), "graph");
+}
+
+/* What the loss is divided by. Of a graph's vertices most have no label and weigh nothing, whatever the
+ * model. */
+static const char *normalize_of(const struct hd_job *job)
+{
+	const char *norm = hd_job_text(job, HD_JOB_NORMALIZE);
+
+	return !strcmp(norm, "auto") && of_graphs(job) ? "token" : norm;
+}
+
+static enum hd_err check_normalize(const struct hd_job *job, struct hd_diag *diag)
+{
+	const struct hd_job_value *v = &job->value[HD_JOB_NORMALIZE];
+
+	if (!of_graphs(job) || strcmp(normalize_of(job), "sample") != 0)
+		return HD_OK;
+	return hd_fail(diag, HD_E_INVAL,
+		"%s:%u:%u: batch.normalize: sample divides the loss by all vertices of a graph, also those "
+		"without a label: set it to token, or leave it out", job->file, v->line, v->column);
+}
+
 /* With the weights of the file where they are asked for. */
 static enum hd_err import_onnx(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena,
 	struct hd_graph *graph,
 	struct hd_weights **weights, struct hd_diag *diag)
 {
-	const char *norm = hd_job_text(job, HD_JOB_NORMALIZE);
+	const char *norm = normalize_of(job);
 	struct hd_model_opts loss = { .normalize = HD_NORMALIZE_SAMPLE };
 	struct hd_onnx_opts opts = { .token_if_rows = !strcmp(norm, "auto") };
 
@@ -80,10 +105,12 @@ static bool is_onnx(const struct hd_job *job) { return !strncmp(hd_job_text(job,
 static enum hd_err base_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena,
 	struct hd_graph *graph, struct hd_diag *diag)
 {
-	const char *use = hd_job_text(job, HD_JOB_MODEL), *norm = hd_job_text(job, HD_JOB_NORMALIZE);
+	const char *use = hd_job_text(job, HD_JOB_MODEL), *norm = normalize_of(job);
 	struct hd_model_opts opts = { .normalize = HD_NORMALIZE_SAMPLE };
-	enum hd_err err;
+	enum hd_err err = check_normalize(job, diag);
 
+	if (err)
+		return err;
 	if (!strncmp(use, "graph:", 6))
 		return parse_file(arena, graph, use + 6, fs, diag);
 	if (is_onnx(job))
@@ -105,13 +132,15 @@ static enum hd_err base_graph(const struct hd_job *job, struct hd_fs *fs, struct
 	return err;
 }
 
-static uint32_t names_of(const struct hd_job *job, enum hd_job_key key, const char *name[HD_JOB_MAX_ARGS])
+/* The texts of a NAMES key; returns how many. */
+static uint32_t names_of(const struct hd_job *job, enum hd_job_key key, const char *name[HD_JOB_MAX_NAMES])
 {
 	const struct hd_job_value *v = &job->value[key];
+	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < v->nargs; i++)
-		name[i] = v->arg[i].text;
-	return v->nargs;
+	for (; n < v->nargs && n < HD_JOB_MAX_NAMES; n++)
+		name[n] = v->arg[n].text;
+	return n;
 }
 
 bool hd_task_lora(const struct hd_job *job, struct hd_patterns *pattern, struct hd_lora *lora)
@@ -131,7 +160,7 @@ bool hd_task_lora(const struct hd_job *job, struct hd_patterns *pattern, struct 
 enum hd_err hd_task_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena,
 	struct hd_graph *graph, struct hd_diag *diag)
 {
-	const char *freeze[HD_JOB_MAX_ARGS];
+	const char *freeze[HD_JOB_MAX_NAMES];
 	struct hd_patterns pattern;
 	struct hd_lora lora;
 	enum hd_err err = base_graph(job, fs, arena, graph, diag);
@@ -250,14 +279,6 @@ static enum hd_err build_graphs(struct hd_task *task, struct hd_fs *fs, struct h
 	if (!err)
 		for_inference(&task->infer);
 	return err;
-}
-
-/* The texts of a NAMES key; returns how many. */
-static uint32_t take_names(const struct hd_job_value *v, const char *out[HD_JOB_MAX_NAMES])
-{
-	for (uint32_t i = 0; i < v->nargs; i++)
-		out[i] = v->arg[i].text;
-	return v->nargs;
 }
 
 /* Labels are bounded by the logits that they judge, those of the output or narrower ones. */
@@ -401,8 +422,8 @@ static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, str
 		.train = job->value[HD_JOB_SPLIT].list[0], .valid = job->value[HD_JOB_SPLIT].list[1],
 		.count = (uint64_t)hd_job_int(job, HD_JOB_DATA_COUNT),
 		.label = job->value[HD_JOB_LABEL].is_auto ? NULL : hd_job_text(job, HD_JOB_LABEL),
-		.column = column, .ncolumns = take_names(&job->value[HD_JOB_COLUMNS], column),
-		.class = class, .nclasses = take_names(&job->value[HD_JOB_CLASSES], class),
+		.column = column, .ncolumns = names_of(job, HD_JOB_COLUMNS, column),
+		.class = class, .nclasses = names_of(job, HD_JOB_CLASSES, class),
 	};
 
 	if (x == HD_NONE)
@@ -471,7 +492,7 @@ static enum hd_err spare(struct hd_task *task, struct hd_diag *diag)
 {
 	const struct hd_job_value *v = &task->job->value[HD_JOB_DECAY];
 	const struct hd_graph *g = &task->train;
-	const char *pattern[HD_JOB_MAX_ARGS];
+	const char *pattern[HD_JOB_MAX_NAMES];
 	const uint32_t n = names_of(task->job, HD_JOB_DECAY, pattern);
 	bool *spared;
 
@@ -612,7 +633,7 @@ static enum hd_err delay(struct hd_task *task, struct hd_diag *diag)
 static enum hd_err read_weights(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
 {
 	const struct hd_job_value *v = &task->job->value[HD_JOB_WEIGHTS];
-	const char *skip[HD_JOB_MAX_ARGS];
+	const char *skip[HD_JOB_MAX_NAMES];
 	struct hd_graph graph, whole;
 	struct hd_weight_source *fit;
 

@@ -195,12 +195,103 @@ static void slices_tile_virtual_nodes_and_their_sizes_are_known(void **state)
 	}
 }
 
+/* The job with as many names as its key allows; of the last one alone it is seen that all were taken. */
+static struct hd_task *task_of_names(const char *yaml, struct hd_fs *fs, struct hd_arena *arena)
+{
+	enum { LIST = HD_JOB_MAX_NAMES * sizeof "fc1.weight," };
+	static char list[LIST], text[LIST + 512];
+	struct hd_job *job = hd_arena_take(arena, 1, sizeof *job);
+	struct hd_diag diag = { "" };
+	struct hd_task *task = NULL;
+	size_t len = 0;
+
+	for (int i = 0; i < HD_JOB_MAX_NAMES; i++)
+		len += (size_t)snprintf(list + len, sizeof list - len, "fc%d.weight%s",
+			i + 1 < HD_JOB_MAX_NAMES ? 1 : 2, i + 1 < HD_JOB_MAX_NAMES ? "," : "");
+	const char *at = strchr(yaml, '@');
+	snprintf(text, sizeof text,
+		"job: {steps: 3}\ndata: {kind: synthetic, count: 61}\nbatch: {global: 8}\n%.*s%s%s",
+		(int)(at - yaml), yaml, list, at + 1);
+	CHECK(hd_job_parse(job, "job.yaml", text, strlen(text), NULL, 0, arena, &diag, NULL) == HD_OK, "%s",
+		diag.text);
+	CHECK(hd_task_create(&task, job, fs, &diag) == HD_OK, "%s", diag.text);
+	return task;
+}
+
+#define MLP "model: {use: builtin:mlp, args: {hidden: [8, 4]}"
+static void lists_of_names_may_be_as_long_as_their_key_allows(void **state)
+{
+	static const struct { const char *yaml; bool frozen, spared, adapted; } cases[] = {
+		{ MLP "}\noptim: {kind: adamw, weight_decay: 0.1, decay: [@]}\n", false, false, false },
+		{ MLP ", freeze: [@]}\n", true, false, false },
+		{ MLP ", lora: {rank: 2, targets: [@]}}\n", true, false, true },
+		{ MLP ", lora: {rank: 2, targets: [fc3.weight], train: [@]}}\n", false, false, false },
+	};
+	struct hd_fs fs;
+
+	(void)state;
+	hd_fs_real(&fs);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_arena arena;
+		hd_arena_init(&arena, 0);
+		struct hd_task *task = task_of_names(cases[i].yaml, &fs, &arena);
+		const uint32_t p = hd_graph_find_param(&task->train, "fc2.weight");
+		assert_int_not_equal(p, HD_NONE);
+		CHECK(task->train.param[p].frozen == cases[i].frozen, "%zu", i);
+		CHECK((task->spared && task->spared[p]) == cases[i].spared, "%zu", i);
+		const uint32_t adapter = hd_graph_find_param(&task->train, "fc2.weight.lora_A");
+		CHECK((adapter != HD_NONE) == cases[i].adapted, "%zu", i);
+		hd_task_destroy(task);
+		hd_arena_finish(&arena);
+	}
+}
+
+/* Of a graph's vertices only those that have a label weigh, whatever the model. */
+static void losses_of_vertices_count_labels(void **state)
+{
+	static const struct { const char *kind, *norm, *counts; } cases[] = {
+		{ "graph", "auto", "y" }, { "graph", "token", "y" }, { "graph", "sample", NULL },
+		{ "synthetic", "auto", "x" },
+	};
+	struct hd_fs fs;
+
+	(void)state;
+	hd_fs_real(&fs);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag diag = { "" };
+		struct hd_arena arena;
+		struct hd_graph g;
+		struct hd_job j;
+		char yaml[512];
+		hd_arena_init(&arena, 0);
+		snprintf(yaml, sizeof yaml, "job: {steps: 3}\n" MLP "}\ndata: {kind: %s}\n"
+			"batch: {global: 8, normalize: %s}\n", cases[i].kind, cases[i].norm);
+		CHECK(hd_job_parse(&j, "job.yaml", yaml, strlen(yaml), NULL, 0, &arena, &diag, NULL) == HD_OK,
+			"%s", diag.text);
+		enum hd_err err = hd_task_graph(&j, &fs, &arena, &g, &diag);
+		if (!cases[i].counts) {
+			CHECK(err == HD_E_INVAL && strstr(diag.text, "job.yaml:4:") &&
+				strstr(diag.text, "set it to token, or leave it out"), "%zu: %s", i,
+				diag.text);
+		} else {
+			assert_int_equal(err, HD_OK);
+			const uint32_t weight = hd_graph_find_output(&g, "weight");
+			const struct hd_node *n = &g.node[g.value[weight].node];
+			assert_int_equal(n->op, HD_OP_COUNT64);
+			assert_string_equal(hd_graph_text_of(&g, g.value[n->in[0]].name), cases[i].counts);
+		}
+		hd_arena_finish(&arena);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_job_with_a_graph_file_is_known_by_its_content),
 		cmocka_unit_test(fields_that_a_graph_would_misread_are_refused_with_both_shapes),
 		cmocka_unit_test(slices_tile_virtual_nodes_and_their_sizes_are_known),
+		cmocka_unit_test(lists_of_names_may_be_as_long_as_their_key_allows),
+		cmocka_unit_test(losses_of_vertices_count_labels),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
