@@ -40,8 +40,8 @@ for m in gcn gat sage; do
 	expect 0 heddle run $m.yaml --devices cores:1x2 --out $m-2 --json
 	[ "$(digest)" = "$one" ] || failed "$m: two threads give other bits"
 	expect 0 heddle run $m.yaml --devices 1 --out $m-3 --steps 23 --json
-	expect 0 heddle resume $m-3 --devices 1 --json
-	[ "$(digest)" = "$one" ] || failed "$m: a resumed run gives other bits"
+	expect 0 heddle resume $m-3 --devices cores:1x2 --json
+	[ "$(digest)" = "$one" ] || failed "$m: a run resumed on two threads gives other bits"
 done
 expect 0 heddle eval gcn-1 --split test
 says 'accuracy'
@@ -59,6 +59,8 @@ expect 2 heddle run gcn.yaml --out no -s 'optim.decay=["layers.7.*"]'
 says 'names no parameter of the model'
 expect 2 heddle run gcn.yaml --out no -s optim.kind=lamb
 says 'lamb'
+expect 2 heddle run gcn.yaml --out no -s batch.normalize=sample
+says 'set it to token, or leave it out'
 expect 2 heddle run gcn.yaml --out no -s model.args.norm=rows
 says "'rows' is none of sym, row, none"
 passed "what would be another computation is refused"
