@@ -64,3 +64,20 @@ says 'set it to token, or leave it out'
 expect 2 heddle run gcn.yaml --out no -s model.args.norm=rows
 says "'rows' is none of sym, row, none"
 passed "what would be another computation is refused"
+
+# After one step the gradients are the same whatever decays, so weights differ just where the decay does.
+cat >decay.yaml <<END
+job: {name: decay, seed: 5, steps: 1}
+model: {use: "builtin:mlp", args: {input: [1, 6, 6], hidden: [24, 20], classes: 4}}
+data: {kind: synthetic, count: 90}
+batch: {global: 26, virtual_nodes: 13}
+optim: {kind: adamw, lr: 1e-3, weight_decay: 0.1}
+eval: {every: 0}
+END
+expect 0 heddle run decay.yaml --out decays -q
+expect 0 heddle run decay.yaml --out spared -q -s optim.weight_decay=0
+expect 0 heddle run decay.yaml --out partly -q -s 'optim.decay=["fc2.*"]'
+differ() { heddle ckpt diff "$1" "$2" 2>&1 | grep ' differ, max' | cut -d' ' -f1 | paste -sd' '; }
+same "$(differ partly spared)" "fc2.bias fc2.weight" "tensors that optim.decay names"
+same "$(differ partly decays)" "fc1.bias fc1.weight fc3.bias fc3.weight" "tensors that it does not name"
+passed "weights decay where optim.decay says, and nowhere else"
