@@ -2,7 +2,7 @@
 # graph_accuracy.sh JOB GRAPH [SEEDS] -- accuracy on the test set of a job on a prepared graph, over seeds 0
 # to SEEDS - 1
 # (10): one line a seed, then mean and standard deviation. Further words are options of `heddle run`.
-set -eu
+set -eu -o pipefail
 heddle=${HEDDLE_BIN:-build/release/heddle}
 job=$1 graph=$2 seeds=${3:-10}
 shift $(($# < 3 ? $# : 3))
