@@ -16,10 +16,23 @@ cd "$(dirname "$0")"
 echo "$*" >>asked
 preset=release
 [ "${2:-}" != --preset ] || preset=$3
+nice_is() { grep -q " nice $1\$" /proc/self/autogroup; }      # this session's, against others
 case "$*" in
 "$BROKEN") exit 1 ;;
 "$ENDLESS") echo $$ >endless; exec sleep 1000 ;;
-"$DEADLY") until [ -e endless ]; do sleep 0.01; done; kill -TERM $PPID ;;
+"$DEADLY") until [ -s endless ]; do sleep 0.01; done; kill -TERM $PPID ;;
+'build --preset release '*)     # begins while `program` runs, ends when `release` waits for it
+	if [ -e sessions ]; then
+		until nice_is 19; do sleep 0.01; done
+		touch yielded
+		until nice_is 0; do sleep 0.01; done
+	fi
+	touch ahead.release ;;
+*' program')
+	if [ -e sessions ]; then
+		until [ -e yielded ]; do sleep 0.01; done
+		! nice_is 19 || { echo "tests yield as well"; exit 1; }
+	fi ;;
 'build --preset '*) sleep 0.1; touch "ahead.$preset" ;;       # longer than stages take that do not wait
 'test release'|'test units'|'demo'|'fuzz'*|*' asan units'|*' tsan threads')
 	case $1 in fuzz) preset=asan ;; esac
@@ -27,10 +40,15 @@ case "$*" in
 esac
 END
 chmod +x "$work/dev"
+if [ "$(cat /proc/sys/kernel/sched_autogroup_enabled 2>/dev/null)" = 1 ] && [ -w /proc/self/autogroup ]; then
+	touch "$work/sessions"
+else
+	echo "skip: processors are not shared among sessions here"
+fi
 run()           # exit status, BROKEN, ENDLESS, DEADLY
 {
 	local status=0
-	rm -f "$work"/ahead.* "$work/asked" "$work/endless"
+	rm -f "$work"/ahead.* "$work/asked" "$work/endless" "$work/yielded"
 	BROKEN=${2:-} ENDLESS=${3:-none} DEADLY=${4:-none} "$work/.ci/run" >"$work/out" 2>&1 || status=$?
 	[ $status -eq "$1" ] || failed "expected exit $1, got $status"
 }
