@@ -111,14 +111,16 @@ static void fill_pace(const struct driver *c, struct hd_live_worker *to)
 	to->redone = (int64_t)p->redone;
 }
 
-/* The whole model is one stage. */
+/* The whole model is one stage. While a run of stages waits for devices its view has no shape, and no step
+ * begins by it. */
 static uint32_t stages_of(const struct driver *c, uint32_t worker)
 {
 	const struct hd_view *view = hd_coordinator_view(c->machine);
 
 	if (!view || !hd_view_has(view, worker))
 		return 0;
-	return view->shape.nstages ? (uint32_t)__builtin_popcountll(hd_view_stages(view, worker)) : 1;
+	return view->shape.nstages ? (uint32_t)__builtin_popcountll(hd_view_stages(view, worker)) :
+		!c->config.shape.nstages;
 }
 
 static void fill_workers(const struct driver *c, struct hd_live *live)

@@ -1,6 +1,7 @@
 #include "driver/driver_int.h"
 
 #include "protocol/testing_coordinator.h"
+#include "worker/elastic.h"
 #include "driver/testing_run.h"
 
 /* Other cuts of stages that drift, on their way through a driver: the run's job, its machine, what comes
@@ -200,6 +201,40 @@ static void a_change_of_the_coordinator_before_is_taken_back(void **state)
 	}
 }
 
+/* While it waits for devices a run of stages has a view without a shape, by which none is computed. */
+static void a_run_of_stages_that_waits_has_none_anywhere(void **state)
+{
+	static const struct { bool waits; const char *each; } row[] = { { false, "\"stages\":1," },
+		{ true, "\"stages\":0," } };
+	const struct hd_hub_config config = { .worker = HD_COORDINATOR_LINK, .role = HD_ROLE_COORDINATOR,
+		.detect_ms = 1000, .peers_cap = 1, .streams_cap = 1 };
+	const struct hd_wire_events events = { .self = NULL };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hd_json_writer w;
+		const struct hd_json *ask;
+		struct hd_text out;
+		struct run r;
+		begin(&r);
+		hd_net_real(&r.c.net);
+		assert_int_equal(hd_loop_init(&r.c.loop, &r.desk.clock, NULL), HD_OK);
+		assert_int_equal(hd_hub_init(&r.c.hub, &config, &events, &r.c.loop, &r.c.net, NULL), HD_OK);
+		if (row[i].waits)
+			r.at.co->view.shape = (struct hd_view_shape){ .nstages = 0 };
+		assert_int_equal(hd_json_parse(&r.desk.made.rig.arena, "ask", "{}", 2, &ask, NULL), HD_OK);
+		hd_text_init(&out, &r.desk.made.rig.arena);
+		hd_json_writer_init(&w, &out);
+		hd_json_open_object(&w, NULL);
+		CHECK(driver_answer(&r.c, "status", ask, &w, &r.desk.diag) == HD_OK, "%s", r.desk.diag.text);
+		const char *first = strstr(out.at, row[i].each);
+		CHECK(first && strstr(first + 1, row[i].each), "%s", out.at);
+		hd_hub_finish(&r.c.hub);
+		hd_loop_finish(&r.c.loop);
+		end(&r);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -208,6 +243,7 @@ int main(void)
 		cmocka_unit_test(a_disk_that_takes_nothing_loses_no_wish),
 		cmocka_unit_test(a_change_that_a_worker_refuses_is_taken_back_for_good),
 		cmocka_unit_test(a_change_of_the_coordinator_before_is_taken_back),
+		cmocka_unit_test(a_run_of_stages_that_waits_has_none_anywhere),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
