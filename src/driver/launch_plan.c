@@ -27,34 +27,28 @@ static uint32_t cores_of(const struct hd_worker_spec *worker)
 
 /* ---- memory */
 
-/* ndevices: of each worker; 0: of those that this launch starts. */
-static enum hd_err fits(const struct hd_launch *launch, const struct hd_job *job, uint32_t n,
+/* ndevices: of each worker; 0: of those that this launch starts. `shape` NULL: the job's. */
+static enum hd_err fits(const struct hd_launch *launch, const struct hd_view_shape *shape, uint32_t n,
 	uint32_t ndevices, struct hd_diag *diag)
 {
 	const struct hd_launch_spec *spec = &launch->spec;
 	/* whoever waits for this thread waits no longer than a worker takes to be built */
-	struct hd_run_options options = { .worker = *spec->worker, .task = launch->task };
+	struct hd_run_options options = { .worker = *spec->worker, .task = launch->task, .shape = shape };
 
 	if (ndevices)
 		options.worker.ndevices = ndevices;
-	return hd_run_fits(job, spec->fs, spec->clock, &options, n, diag);
+	return hd_run_fits(launch->job, spec->fs, spec->clock, &options, n, diag);
 }
 
 bool launch_shape_fits(void *self, const struct hd_view_shape *shape, uint32_t nworkers, uint32_t ndevices,
 	struct hd_diag *why)
 {
 	const struct hd_launch *launch = self;
-	struct hd_job job = *launch->job;
+	struct hd_view_shape as = *shape;
 	struct hd_job_settled was = { .stages = 0 };
-	struct hd_arena arena;
 
-	hd_arena_init(&arena, 0);
-	(void)!hd_job_has_settled(&job, &was);
-	enum hd_err err = hd_pipes_settled(&job.value[HD_JOB_PAR_SETTLED], shape,
-		(struct hd_pipes_settling){ was.recompute, 0 }, &arena, why);
-	err = err ? err : fits(launch, &job, nworkers, ndevices, why);
-	hd_arena_finish(&arena);
-	return !err;
+	as.again |= hd_job_has_settled(launch->job, &was) && was.recompute;
+	return !fits(launch, &as, nworkers, ndevices, why);
 }
 
 /* ---- costs */
@@ -186,7 +180,7 @@ static enum hd_err take_first(struct hd_launch *launch, const struct hd_pipes_ch
 			&launch->arena, diag);
 		if (err)
 			return err;
-		err = fits(launch, launch->job, launch->spec.target, 0, &why);
+		err = fits(launch, NULL, launch->spec.target, 0, &why);
 		if (!err)
 			return HD_OK;
 		if (!hd_run_is_unfit(err))
@@ -257,7 +251,7 @@ static enum hd_err leave_to_keys(struct hd_launch *launch, struct hd_diag *diag)
 	value->text = "none";
 	enum hd_err err = staged ? HD_OK : hd_pipes_settled(value, &whole, unchosen, &launch->arena, diag);
 	err = err ? err : keep(launch, diag);
-	return err || !by_stage ? err : fits(launch, launch->job, launch->spec.target, 0, diag);
+	return err || !by_stage ? err : fits(launch, NULL, launch->spec.target, 0, diag);
 }
 
 /* Plans whose job goes with the whole model alone are as without auto. */
@@ -276,7 +270,7 @@ enum hd_err launch_settle(struct hd_launch *launch, struct hd_diag *diag)
 	if (!is_auto(launch->job) || !launch->spec.target)
 		return HD_OK;
 	if (open && hd_pipes_stay(launch->job, devices_of(launch))) {
-		enum hd_err err = fits(launch, launch->job, launch->spec.target, 0, &why);
+		enum hd_err err = fits(launch, NULL, launch->spec.target, 0, &why);
 		if (!err)
 			return HD_OK;
 		if (!hd_run_is_unfit(err) || !launch->costs)

@@ -191,7 +191,7 @@ static void other_cuts_are_judged_by_the_memory_of_workers(void **state)
 	static const struct { const char *memory; bool fits; } rows[] = { { "8MiB", true },
 		{ "300KiB", false }, { "auto", true } };
 	static const struct hd_view_shape shape = { .nstages = 2, .width = 2, .place = { 0, 1 },
-		.first = { 0, 25 } };
+		.schedule = 1, .first = { 0, 25 } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -206,6 +206,44 @@ static void other_cuts_are_judged_by_the_memory_of_workers(void **state)
 			rows[i].memory, why.text);
 		CHECK(strstr(settled(&d), "gpipe 2 2 0,5"), "%s", settled(&d));
 		end(&d);
+	}
+}
+
+/* Fewer stages after a loss, which neither the keys nor a plan file name. Parameters, slots and gradient of
+ * the model are 81.7 MiB: one of two stages has at least half of them, and with the shadow of the other one
+ * all but its gradient. */
+static void fewer_stages_are_judged_as_such_in_each_mode(void **state)
+{
+	static const char model[] = "model: {use: builtin:gpt, args: {layers: 12, width: 192, heads: 2, "
+		"context: 8, vocab: 90}}\ndata: {kind: synthetic, count: 64}\n";
+	static const char *const modes[] = { "mode: pipeline, stages: 3", "mode: pipeline, width: 3",
+		"mode: auto, settled: '1f1b 3 3 of 3'" };
+	static const struct { uint32_t mib; bool shadows, fits; } row[] = { { 78, false, true },
+		{ 40, false, false }, { 78, true, false }, { 160, true, true } };
+	struct hd_view_shape two = { .nstages = 2, .width = 2, .place = { 0, 1 }, .schedule = 2 };
+	struct hd_clock clock;
+
+	(void)state;
+	assert_string_equal(hd_schedule_kinds[two.schedule].name, "1f1b");
+	hd_clock_real(&clock);
+	for (size_t i = 0; i < sizeof modes / sizeof *modes * sizeof row / sizeof *row; i++) {
+		const char *mode = modes[i % (sizeof modes / sizeof *modes)];
+		const size_t at = i / (sizeof modes / sizeof *modes);
+		struct hd_worker_spec worker = { .kind = "cpu", .ndevices = 1, .nthreads = 1,
+			.kernels = HD_KERNELS_PORTABLE, .memory_limit_bytes = (uint64_t)row[at].mib << 20 };
+		struct hd_diag why = { "" };
+		char more[160];
+		struct hd_rig rig;
+		snprintf(more, sizeof more, "parallel: {%s}\ncomm: {sync: stages}\nworkers: {memory: 1GiB}\n",
+			mode);
+		hd_rig_begin(&rig, model, 8, 2, more);
+		CHECK(hd_task_create(&rig.task, rig.job, &rig.fs, &why) == HD_OK, "%s: %s", mode, why.text);
+		struct hd_launch launch = { .job = rig.job, .task = rig.task, .spec = { .fs = &rig.fs,
+			.clock = &clock, .worker = &worker } };
+		hd_shape_make_redundant(&two, row[at].shadows ? HD_REDUNDANCY_LAZY : HD_REDUNDANCY_NONE);
+		CHECK(launch_shape_fits(&launch, &two, 2, 1, &why) == row[at].fits, "%s, row %zu: %s", mode,
+			at, why.text);
+		hd_rig_close(&rig);
 	}
 }
 
@@ -254,6 +292,7 @@ int main(void)
 		cmocka_unit_test(another_plan_is_tried_for_memory_alone),
 		cmocka_unit_test(what_was_chosen_must_fit_a_lower_limit),
 		cmocka_unit_test(other_cuts_are_judged_by_the_memory_of_workers),
+		cmocka_unit_test(fewer_stages_are_judged_as_such_in_each_mode),
 		cmocka_unit_test(a_run_that_is_taken_over_goes_on_with_its_costs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,7 +164,9 @@ enum hd_err hd_run_tell_team(struct hd_run *run, uint32_t n, struct hd_diag *dia
 			"%u workers of %u devices: a run has at most %d workers, and %d devices", n,
 			run->options.worker.ndevices,
 			HD_MAX_MEMBERS, HD_VIEW_RANKS);
-	enum hd_err err = hd_pipes_make(&pipes, run->task, &run->arena, diag);
+	const struct hd_view_shape *shape = run->options.shape;
+	enum hd_err err = shape ? hd_pipes_of_shape(&pipes, run->task, shape, &run->arena, diag) :
+		hd_pipes_make(&pipes, run->task, &run->arena, diag);
 	if (err)
 		return err;
 	(void)hd_pipes_view(&view, &pipes, n, run->options.worker.ndevices, job.nvns);

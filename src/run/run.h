@@ -66,6 +66,8 @@ struct hd_run_options {
 	/* takes the stages that the job asks for: verbs that train. Others (evaluation, prediction, costs of
 	 * ops) run the whole model on each device, whatever `parallel:` says */
 	bool     stages;
+	/* the stages that hd_run_tell_team() lays over workers, in place of the job's; borrowed; NULL */
+	const struct hd_view_shape *shape;
 	const char *map;                  /* plan text file instead of the even map; NULL */
 	/* plan by measured costs, also where the folder has a plan for these devices */
 	bool     replan;
