@@ -25,6 +25,30 @@ done
 says '"phases":"AV SC AE GA AV SC AE GA AV^ AEB(in-edges) SCB AEB+GAB(out-edges) AVB'
 expect 0 heddle model show gcn
 says '# phases of a step over intervals: AV SC GA AV SC GA AV^ SCB GAB AVB SCB GAB AVB WU'
+expect 0 heddle model show gat -s layers=64
+says '# phases of a step over intervals: AV SC AE GA AV SC AE GA AV'
+cat >normed.graph <<'END'
+graph normed
+input x f32 [*,4]
+input from i32 [*]
+input to i32 [*]
+input y i32 [*]
+param w f32 [4,3] uniform 0.5
+%0 = matmul x w
+%1 = argmax %0 axis=1
+%2 = spmm %1 to %0 %0
+%3,%4,%5 = softmax_xent %2 y
+%6 = sum64 %3
+%7 = count64 y
+output loss %6
+output weight %7
+output logits %2
+END
+expect 0 heddle model show normed.graph
+says '# phases of a step over intervals: none, node 2 (spmm): its list of edges is computed'
+says '12 parameters in 1 tensors'
+expect 0 heddle model show normed.graph --json
+says '"phases":"none, node 2'
 passed "show: the text of each model parses back to the same text"
 
 expect 0 heddle model show gpt.yaml --json

@@ -154,14 +154,27 @@ static double activated(const char *act, double x)
 	return !strcmp(act, "relu") ? fmax(x, 0) : !strcmp(act, "tanh") ? tanh(x) : x > 0 ? x : expm1(x);
 }
 
+static bool has_arg(const struct graph_case *c, const char *name)
+{
+	for (uint32_t i = 0; i < c->nargs; i++)
+		if (!strcmp(c->arg[i].name, name))
+			return true;
+	return false;
+}
+
 /* Logits in d->h; the sum of the losses. */
 static double dense_loss(struct dense *d, const struct graph_case *c, const float *x, const int32_t *y)
 {
 	double loss = 0;
 
 	d->width = IN;
-	for (int i = 0; i < V * IN; i++)
-		d->h[i / IN][i % IN] = (double)x[i];
+	for (int i = 0; i < V; i++) {
+		double sum = 0;
+		for (int k = 0; k < IN; k++)
+			sum += fabs((double)x[i * IN + k]);
+		for (int k = 0; k < IN; k++)
+			d->h[i][k] = (double)x[i * IN + k] / (has_arg(c, "rows") ? sum : 1);
+	}
 	for (int l = 0; l < c->layers; l++) {
 		bool last = l + 1 == c->layers;
 		int out = last ? c->classes : c->hidden;
@@ -198,6 +211,7 @@ static const struct graph_case graph_cases[] = {
 	{ "gat", "", "tanh", 3, 2, 4, 2, 3, { BASE, { "hidden", "2" }, { "classes", "4" }, { "heads", "2" }, { "out_heads", "3" },
 	  { "layers", "3" }, { "act", "tanh" } }, 9 },
 	{ "sage-mean", "", "relu", 2, 4, 3, 0, 0, { BASE, { "hidden", "4" }, { "classes", "3" } }, 5 },
+	{ "gcn", "sym", "relu", 2, 5, 3, 0, 0, { BASE, { "hidden", "5" }, { "classes", "3" }, { "rows", "sum1" } }, 6 },
 	{ "sage-mean", "", "tanh", 3, 9, 4, 0, 0, { BASE, { "hidden", "9" }, { "classes", "4" }, { "layers", "3" }, { "act", "tanh" } }, 7 },
 };
 

@@ -14,6 +14,7 @@ static const char leaves[] =
 	"param pos f32 [5,6] zeros\nparam v6 f32 [6] ones\nparam k1 f32 [6,1,3,3] zeros\n"
 	"param w12 f32 [12,3] zeros\nparam w9 f32 [9,3] zeros\nparam w6 f32 [6,2] zeros\nparam v12 f32 [12] "
 	"zeros\n"
+	"input list i32 [9]\ninput heads f32 [9,3]\ninput rows f32 [9,*]\ninput h15 f32 [5,15]\n"
 	"input imb f32 [*,2,8,8,16]\nparam kb f32 [33,20,3,3] zeros\n";
 
 static const struct { const char *line, *shape, *error; } cases[] = {
@@ -29,6 +30,10 @@ static const struct { const char *line, *shape, *error; } cases[] = {
 	{ "%0 = conv2d img k sh=1 sw=1 ph=3", NULL, "smaller than the kernel" },
 	{ "%0 = conv2d img k sh=0 sw=1", NULL, "strides are at least 1" },
 	{ "%0 = conv2d x k sh=1 sw=1", NULL, "four extents" },
+	{ "%0 = edge_sum list list heads h15 h15", "f32 [5,15]", "" },
+	{ "%0 = edge_sum list list rows h15 h15", NULL, "heads divide the columns" },
+	{ "%0 = edge_dot list list h15 h15 heads", "f32 [9,3]", "" },
+	{ "%0 = edge_dot list list h15 h15 rows", NULL, "heads divide the columns" },
 	{ "%0 = block img", "f32 [*,1,8,8,16]", "" },
 	{ "%0 = block seq", NULL, "images have four extents" },
 	{ "%0 = unblock imb c=20", "f32 [*,20,8,8]", "" },

@@ -8,7 +8,7 @@
 A("job", "priority", NULL)          A("job", "deadline", NULL)
 A("job", "reduction", "fast")       A("job", "reduction", "exact")
 A("model", "loss", "bce")
-A("data", "kind", "tar")            A("data", "kind", "graph")
+A("data", "kind", "tar")
 A("data", "index", NULL)            A("data", "reader", NULL)
 A("optim", "update", "custom")
 A("workers", "profile", NULL)       A("checkpoint", "shard", NULL)

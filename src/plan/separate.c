@@ -5,7 +5,7 @@
 #include "graph/domain.h"
 #include "graph/op.h"
 
-enum { MAX_ITEMS = 1 << 14, MAX_GROUPS = 512, MAX_DEPTH = 64 };
+enum { MAX_ITEMS = 1 << 14, MAX_GROUPS = 640, MAX_DEPTH = 64 };
 
 /* Where a value was made, by item + 1: by its node, at the sources' end again; sent, and what is kept of
  * it. */

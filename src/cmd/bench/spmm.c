@@ -67,6 +67,8 @@ static void once(struct spmm_bench *b, const struct hd_spmm *own, struct hd_spmm
 		const uint64_t bytes = own->last * own->width * sizeof(float);
 		if (way == BLOCKS && blocks->n <= 1)
 			continue;
+		/* what a way leaves out must not be there by an earlier one; 0xffffffff is no sum */
+		memset(way == PLAIN ? plain.y : own->y, 0xff, bytes);
 		const int64_t began_ns = hd_clock_now_ns(&b->core), began_wall_ns =
 			hd_clock_now_ns(&b->cmd->clock);
 		if (way == PLAIN)
@@ -240,9 +242,9 @@ const struct hd_verb hd_verb_bench_spmm = {
 		"order. SIZE: tiny (2,000 vertices, 40 k edges), small (40,000, 1 M; the default), "
 		"medium (200,000, 10 M), large (2 M, 20 M; 17 GB of memory). For each width the least "
 		"time of --repeat runs (default 5) of a plain loop whose inner loop is vectors, of the "
-		"kernels that training has, of rows in bf16, of edges cut into blocks of sources where "
-		"the rows exceed 8 times 2 MiB, all in turn and in processor time; then, by the clock "
-		"on the wall, of the kernels on two devices, each with half of the edges and rows, over "
+		"kernels of device/spmm.h, of rows in bf16, of edges cut into blocks of sources where the "
+		"rows exceed 8 times 2 MiB, all in turn and in processor time; then, by the clock on the "
+		"wall, of the kernels on two devices, each with half of the edges and rows, over "
 		"one. All ways but bf16 are compared bit for bit.",
 	.opts = HD_OPTS(HD_OPT_REPEAT),
 	.run = verb_bench_spmm, .test = "program_bench_spmm.sh",

@@ -41,7 +41,7 @@ static const struct limit limits[] = {
 	{ "text of a graph",                 HD_MAX_GRAPH_TEXT,    "bytes",  "bounds hostile files" },
 	{ "header of a safetensors file",    HD_ST_HEADER_BYTES,   "bytes",  "bounds hostile files; 100,000 tensors fit" },
 	{ "arguments of a model",            HD_MAX_ARGS,          "",       "tables of arguments are of fixed size" },
-	{ "fields of a sample",              HD_MAX_FIELDS,        "",       "a sample is an input and its label" },
+	{ "fields of a sample",              HD_MAX_FIELDS,        "",       "a sample is an input and its label, a vertex its edges too" },
 	{ "steps read ahead",                HD_PREFETCH_DEPTH,    "",       "more hides no disk's pauses better" },
 	{ "reading threads",                 HD_PREFETCH_THREADS,  "",       "more than any disk has use for" },
 	{ "length of a name",                HD_MAX_NAME - 1,      "bytes",  "names are copied into messages and tables" },

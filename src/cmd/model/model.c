@@ -212,20 +212,25 @@ static enum hd_err differentiate(struct hd_cmd *cmd, struct hd_graph *g)
 	return err ? err : hd_graph_autodiff(g, &cmd->diag);
 }
 
-/* Of a model with edges, what a step does over the intervals of a graph; else "". */
+/* Of a model with edges, what a step does over the intervals of a graph; else "". A model that has no phases
+ * trains all the same: on a graph of one interval. */
 static enum hd_err phases_of(struct hd_cmd *cmd, const struct hd_graph *full, const char **phases)
 {
 	struct hd_phase_list list;
+	struct hd_diag why = { "" };
 	struct hd_text text;
 
 	*phases = "";
 	if (!hd_graph_has_edges(full))
 		return HD_OK;
-	enum hd_err err = hd_separate(&list, full, &cmd->arena, &cmd->diag);
-	if (err)
-		return err;
+	enum hd_err err = hd_separate(&list, full, &cmd->arena, &why);
+	if (err && err != HD_E_INVAL && err != HD_E_REFUSED)
+		return hd_fail(&cmd->diag, err, "%s", why.text);
 	hd_text_init(&text, &cmd->arena);
-	hd_phase_list_print(&list, &text);
+	if (err)
+		hd_text_addf(&text, "none, %s", why.text);
+	else
+		hd_phase_list_print(&list, &text);
 	*phases = text.at;
 	return HD_OK;
 }

@@ -26,7 +26,7 @@ enum { HEADS = THE_REST, OUT_HEADS, SLOPE };
 		"after each layer but the last: relu, elu, tanh, gelu .." }, \
 	[BIAS]     = { "bias",    HD_ARG_WORD, "true", 0, 0, "true or false" }, \
 	[ROWS]     = { "rows",    HD_ARG_WORD, "raw",  0, 0, \
-		"features of a vertex: raw, or sum1: divided by their sum" }
+		"features of a vertex: raw, or sum1: divided by the sum of their sizes" }
 
 const struct hd_model_param hd_gcn_params[] = {
 	COMMON("relu"),
@@ -109,7 +109,8 @@ static enum hd_err begin(struct graphs *g, struct hd_graph *graph, const struct 
 	g->from = list_of(g, "from");
 	g->to = list_of(g, "to");
 	if (form == 1) {
-		uint32_t sum = hd_make1(&g->m, HD_OP_REDUCE_SUM, *x, (struct hd_attr){ .i = { 2, 2 } });
+		uint32_t size = hd_make1(&g->m, HD_OP_ACT, *x, (struct hd_attr){ .i = { HD_ACT_ABS } });
+		uint32_t sum = hd_make1(&g->m, HD_OP_REDUCE_SUM, size, (struct hd_attr){ .i = { 2, 2 } });
 		/* of a row of zeros too */
 		*x = hd_make2(&g->m, HD_OP_DIV, *x, hd_make2(&g->m, HD_OP_MAXIMUM, sum, number_of(g,
 			1e-12f), none),

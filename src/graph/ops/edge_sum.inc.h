@@ -1,6 +1,5 @@
 /* edge_sum.inc.h -- weighted sums over the edges of each target, a weight a head and edge; and products of
- * the
- * rows of both ends, which are the gradient of the weights. Parts of files of ops: ops.def; edges:
+ * the rows of both ends, which are the gradient of the weights. Parts of files of ops: ops.def; edges:
  * edge_pair.inc.h. */
 
 #ifdef OP
@@ -22,10 +21,11 @@ static enum hd_err edge_heads(const struct hd_graph *graph, const struct hd_node
 	enum hd_err err = edge_operands(graph, node, 2, diag);
 
 	err = err ? err : edge_rows(graph, node, edges, diag);
-	if (err == HD_OK && hd_rule_in(graph, node, vertices)->dim[1] % hd_rule_in(graph, node,
-		edges)->dim[1])
-		err = hd_rule_broken(graph, node, "the heads divide the columns", diag);
-	return err;
+	if (err)
+		return err;
+	const int64_t heads = hd_rule_in(graph, node, edges)->dim[1];
+	return heads > 0 && hd_rule_in(graph, node, vertices)->dim[1] % heads == 0 ? HD_OK :
+		hd_rule_broken(graph, node, "the heads divide the columns", diag);
 }
 
 static enum hd_err edge_sum_shape(const struct hd_graph *graph, const struct hd_node *node,
