@@ -101,8 +101,17 @@ rm two.plan
 expect 2 heddle resume listed --workers 4 -s parallel.plan=other.plan
 train resume listed --workers 2 --steps 4
 grep -q 'file, its 2 pipelines shared out to 1' listed/plan/*.plan || failed "one pipeline is of no file"
+# in one process as well
+expect 2 heddle resume listed --devices 3
+says 'has 2 pipelines of 2 devices, and 3 are no whole number of these: use --devices 4'
+for devices in 4 2; do
+	train resume listed --devices $devices --steps $((7 - devices / 2))
+	newest=$(ls listed/plan/*.plan | tail -n 1)
+	grep -q "^cause .file.*: 2 stages, $((devices / 2)) pipeline" $newest ||
+		failed "$devices devices of one process work by: $(grep cause $newest)"
+done
 train resume listed --workers 2 -s parallel.mode=pipeline -s parallel.plan=none
-same "$digest" "$one" "a plan file over 5, then 2 workers, then 2 without it"
+same "$digest" "$one" "a plan file over 5, 2 workers, 4 and 2 devices, then 2 workers without it"
 passed "stages over workers are resumed with fewer, and with none"
 
 # of three and one that has nothing to do any two are killed, at one time, then the coordinator, then it grows

@@ -199,8 +199,7 @@ static enum hd_err by_lists(struct hd_pipes *pipes, const struct hd_task *task, 
 	if (err)
 		return err;
 	struct hd_pipes made = { .groups = n, .most = l->d,
-		.stages = { .schedule = HD_STAGES_LISTED, .p = l->p, .v = l->most, .d = 1, .t = l->t,
-			.groups = n, .delayed = l->plan.overlap, .listed = l },
+		.stages = hd_pipes_listed_stages(l, 1, n),
 		.shape = { .nstages = l->plan.nstages * n, .width = l->p * n, .schedule = HD_SHAPE_LISTED,
 			.each = (uint8_t)(l->t > n ? l->t / n : 0), .groups = (uint8_t)(n > 1 ? n : 0) } };
 	hd_shape_make_redundant(&made.shape, (uint32_t)hd_job_int(task->job, HD_JOB_REDUNDANCY));

@@ -55,3 +55,47 @@ enum hd_err hd_pipes_list(struct hd_job *job, const char *text, size_t len, cons
 	*lists = (struct hd_job_value){ .type = lists->type, .text = kept.at };
 	return HD_OK;
 }
+
+struct hd_run_stages hd_pipes_listed_stages(const struct hd_listed *l, uint32_t d, uint32_t groups)
+{
+	return (struct hd_run_stages){ .schedule = HD_STAGES_LISTED, .p = l->p, .v = l->most, .d = d,
+		.t = l->t, .groups = groups, .delayed = l->plan.overlap, .listed = l };
+}
+
+static enum hd_err refuse_devices(const struct hd_listed *l, uint32_t ndevices, struct hd_diag *diag)
+{
+	const uint32_t each = l->p * l->t;
+
+	return l->d == 1 ? hd_fail(diag, HD_E_INVAL,
+		"the run's plan (parallel.lists) is for %u devices, and there are %u: use --devices %u, or "
+		"-s parallel.mode=data -s parallel.plan=none", each, ndevices, each) :
+		hd_fail(diag, HD_E_INVAL,
+		"the run's plan (parallel.lists) has %u pipelines of %u devices, and %u are no whole number "
+		"of these: use --devices %u, or another multiple of %u up to %u, or -s parallel.mode=data "
+		"-s parallel.plan=none", l->d, each, ndevices, each * (ndevices < each ? 1 : l->d), each,
+		each * l->d);
+}
+
+enum hd_err hd_pipes_listed_alone(struct hd_run_stages *stages, const struct hd_job *job, uint32_t ndevices,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_listed *l = hd_arena_take(arena, 1, sizeof *l);
+	enum hd_err err = l ? hd_pipes_listed(l, job, arena, diag) : hd_fail(diag, HD_E_NOMEM,
+		"no memory for the lists of a plan");
+
+	if (err)
+		return err;
+	const uint32_t each = l->p * l->t, d = ndevices ? ndevices / each : l->d;
+	uint32_t *share = hd_arena_take(arena, l->d, sizeof *share);
+	if (!share)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the shares of %u pipelines", l->d);
+	if (!d || d > l->d || (ndevices && ndevices % each))
+		return refuse_devices(l, ndevices, diag);
+	for (uint32_t k = 0; k < d; k++)
+		share[k] = job->nvns / d + (k < job->nvns % d);
+	*stages = hd_pipes_listed_stages(l, d, 1);
+	stages->first = l->plan.first;
+	stages->share = share;
+	stages->shared = true;            /* its cuts stay */
+	return HD_OK;
+}

@@ -410,6 +410,53 @@ static void stages_out_of_order_have_shadows_without_work(void **state)
 	}
 }
 
+/* A resume in one process, whatever became of the file. */
+static void devices_of_one_process_share_out_what_the_run_has(void **state)
+{
+	static const struct { uint32_t t, ndevices, d; const char *share; } rows[] = {
+		{ 1, 0, 3, "3 3 2" }, { 1, 6, 3, "3 3 2" }, { 1, 4, 2, "4 4" }, { 1, 2, 1, "8" },
+		{ 2, 0, 3, "3 3 2" }, { 2, 4, 1, "8" }, { 2, 8, 2, "4 4" },
+		{ 1, 1, 0, "1 are no whole number of these: use --devices 2," },
+		{ 1, 3, 0, "3 are no whole number of these: use --devices 6, or another multiple of 2" },
+		{ 1, 8, 0, "8 are no whole number of these: use --devices 6," },
+		{ 2, 2, 0, "has 3 pipelines of 4 devices, and 2 are no whole" } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_run_stages s = { .p = 0 };
+		struct hd_plan plan;
+		struct hd_text text;
+		struct made m;
+		begin(&m, NULL);
+		make(&m, file_of(&m, "1f1b", 1, 3, rows[i].t, 8, 9));
+		const enum hd_err err = hd_pipes_listed_alone(&s, m.rig.job, rows[i].ndevices, &m.rig.arena,
+			&m.diag);
+		const struct hd_plan_job job = hd_plan_job_whole(8, m.rig.task->layout.nchunks);
+		hd_text_init(&text, &m.rig.arena);
+		if (!rows[i].d)
+			CHECK(err == HD_E_INVAL && strstr(m.diag.text, rows[i].share), "row %zu: %s", i,
+				m.diag.text);
+		for (uint32_t k = 0; !err && k < s.d; k++)
+			hd_text_addf(&text, "%s%u", k ? " " : "", s.share[k]);
+		CHECK(s.d == rows[i].d && (err || !strcmp(text.at, rows[i].share)), "row %zu: %u: %s", i, s.d,
+			m.diag.text);
+		if (!err) {
+			CHECK(!hd_run_stages_plan(&plan, &s, &job, m.rig.task, NULL, &m.rig.arena, &m.diag),
+				"row %zu: %s", i, m.diag.text);
+			assert_true(hd_plan_devices(&plan) == s.d * 2 * rows[i].t && plan.first[1] == 9);
+		}
+		hd_rig_close(&m.rig);
+	}
+	/* of one pipeline there is no other number */
+	struct hd_run_stages s;
+	struct made m;
+	begin(&m, NULL);
+	make(&m, file_of(&m, "1f1b", 1, 1, 1, 8, 9));
+	CHECK(hd_pipes_listed_alone(&s, m.rig.job, 4, &m.rig.arena, &m.diag) == HD_E_INVAL && strstr(
+		m.diag.text, "is for 2 devices, and there are 4: use --devices 2"), "%s", m.diag.text);
+	hd_rig_close(&m.rig);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -421,6 +468,7 @@ int main(void)
 		cmocka_unit_test(pipelines_by_keys_take_the_place_of_a_file),
 		cmocka_unit_test(views_of_a_file_that_was_left_are_known_to_those_that_come),
 		cmocka_unit_test(stages_out_of_order_have_shadows_without_work),
+		cmocka_unit_test(devices_of_one_process_share_out_what_the_run_has),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include "run/given_costs.h"
 #include "run/kept_costs.h"
 #include "run/kept_plan.h"
+#include "run/pipes_listed.h"
 
 /* Which plan a run takes: that of a file, the one it had before, stages that the job asks for, the best by
  * measured costs, or the even one. */
@@ -40,7 +41,9 @@ enum hd_err hd_run_plan_begin(struct hd_run *run, struct hd_diag *diag)
 	if (!has_stages(run) || (is_auto(run) && !hd_job_has_tensor(run->job)))
 		return HD_OK;
 	/* of auto the width and the number of devices stay, all else is open again */
-	enum hd_err err = hd_run_stages(&run->stages, run->job, spec->ndevices, cores_of(run), diag);
+	enum hd_err err = hd_job_is_listed(run->job) ? hd_pipes_listed_alone(&run->stages, run->job,
+		spec->ndevices, &run->arena, diag) : hd_run_stages(&run->stages, run->job, spec->ndevices,
+		cores_of(run), diag);
 	if (!err)
 		spec->ndevices = run->stages.p * run->stages.d * run->stages.t;
 	if (is_auto(run))
@@ -250,9 +253,11 @@ static enum hd_err take(struct hd_run *run, const struct hd_plan_job *job, struc
 		run->plan = had;
 		return take_made(run, diag);
 	}
-	if (run->stages.p && has && had.first && had.nstages == hd_run_stages_n(&run->stages))
+	const bool cuts_stay = run->stages.listed || run->stages.ncopies;
+	if (run->stages.p && has && had.first && had.nstages == hd_run_stages_n(&run->stages) &&
+		!run->stages.listed)
 		run->stages.first = had.first;
-	else if (run->costs && (is_auto(run) || (hd_run_stages_n(&run->stages) > 1 && !run->stages.ncopies)))
+	else if (run->costs && (is_auto(run) || (hd_run_stages_n(&run->stages) > 1 && !cuts_stay)))
 		return choose(run, job, diag);
 	if (is_auto(run) && width_of(run) > 1) {
 		err = hd_run_stages(&run->stages, run->job, run->options.worker.ndevices, cores_of(run),
@@ -320,7 +325,7 @@ static enum hd_err watch_begin(struct hd_run *run, struct hd_diag *diag)
 	const uint32_t n = run->plan.nranks;
 
 	run->drift.expected_ns = NULL;
-	if (!run->plan.first || run->forecast.step_ns <= 0 || !run->stages.p)
+	if (!run->plan.first || run->forecast.step_ns <= 0 || !run->stages.p || run->stages.listed)
 		return HD_OK;
 	run->was_ns = hd_arena_take(&run->arena, n, sizeof *run->was_ns);
 	run->busy_ns = hd_arena_take(&run->arena, n, sizeof *run->busy_ns);

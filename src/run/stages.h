@@ -11,8 +11,8 @@
  * 2. Over several workers the same stages are those of every view's pipelines (pipes.h).
  * 3. Where stages have copies (`copies`), a pipeline has a stage for each number, on so many ranks; p are its
  *    ranks, and the virtual nodes of a copy are neighbours (pipeline/lanes.h).
- * 4. Where a plan file says the order (`listed`), over workers, it says stages, cuts and places, too: v is
- *    what the rank with most stages has.
+ * 4. Where a plan file says the order (`listed`), over workers and where a run over workers goes on in one
+ *    process, it says stages, cuts and places, too: v is what the rank with most stages has.
  *
  * Pure. */
 #ifndef HD_RUN_STAGES_H

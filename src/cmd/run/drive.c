@@ -34,6 +34,11 @@ static bool is_given(const struct hd_job_value *value)
 	return value->origin == HD_FROM_SET || value->origin == HD_FROM_ENV;
 }
 
+bool hd_drive_keeps_lists(const struct hd_job *job)
+{
+	return hd_job_is_listed(job) && !is_given(&job->value[HD_JOB_PAR_PLAN]);
+}
+
 enum hd_err hd_drive_list(struct hd_cmd *cmd, struct hd_job *job)
 {
 	const struct hd_job_value *plan = &job->value[HD_JOB_PAR_PLAN];
@@ -41,7 +46,7 @@ enum hd_err hd_drive_list(struct hd_cmd *cmd, struct hd_job *job)
 	size_t len;
 
 	if (!cmd->args.has[HD_OPT_WORKERS] || hd_job_int(job, HD_JOB_PAR_MODE) != HD_PAR_EXPLICIT ||
-		(hd_job_is_listed(job) && !is_given(plan)))
+		hd_drive_keeps_lists(job))
 		return HD_OK;
 	enum hd_err err = hd_file_read_all(&cmd->fs, plan->text, &cmd->arena, HD_PLAN_FILE, &bytes, &len,
 		&cmd->diag);

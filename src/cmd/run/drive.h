@@ -31,6 +31,8 @@ HD_MUST_USE enum hd_err hd_drive_fits(struct hd_cmd *cmd, struct hd_job *job,
 
 /* --workers: from 1 on, and as many as there may be. */
 HD_MUST_USE enum hd_err hd_drive_workers(struct hd_cmd *cmd, uint32_t *n);
+/* Has the run the text of its plan file, and is no file asked for in its place? */
+bool hd_drive_keeps_lists(const struct hd_job *job);
 /* Of parallel.mode: explicit over --workers: its plan file, read into the job; one that the run has is read
  * again where parallel.plan is given with -s or a variable. */
 HD_MUST_USE enum hd_err hd_drive_list(struct hd_cmd *cmd, struct hd_job *job);

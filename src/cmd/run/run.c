@@ -57,7 +57,7 @@ static enum hd_err spreads(struct hd_cmd *cmd, const struct hd_job *job)
 	return hd_job_spreads(job, &cmd->diag);
 }
 
-/* The plan of the job, unless an option names another one. */
+/* The plan of the job, as the run has it, unless an option names another one. */
 static enum hd_err take_options(struct hd_cmd *cmd, struct hd_job *job, struct hd_run_options *options)
 {
 	const struct hd_job_value *plan = &job->value[HD_JOB_PAR_PLAN];
@@ -77,7 +77,8 @@ static enum hd_err take_options(struct hd_cmd *cmd, struct hd_job *job, struct h
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--steps is at least 1");
 	options->stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0;
 	options->map = cmd->args.has[HD_OPT_PLAN] ? cmd->args.text[HD_OPT_PLAN] :
-		plan->is_none || cmd->args.has[HD_OPT_WORKERS] ? NULL : plan->text;
+		plan->is_none || cmd->args.has[HD_OPT_WORKERS] || hd_drive_keeps_lists(job) ? NULL :
+		plan->text;
 	options->stages = true;
 	options->replan = cmd->args.has[HD_OPT_REPLAN];
 	if (cmd->args.has[HD_OPT_SPEEDS])
