@@ -205,6 +205,16 @@ static bool all_wait_for(const struct hd_transfers *t, enum hd_xfer_kind kind)
 		(kind == HD_XFER_SUM && t->spec.sums_first);
 }
 
+/* Rule 4. */
+static uint32_t priority_of(const struct hd_transfers *t, enum hd_xfer_kind kind, uint32_t bucket)
+{
+	const uint32_t nbuckets = t->spec.nbuckets, behind = nbuckets - 1 - bucket;
+
+	if (all_wait_for(t, kind))
+		return 0;
+	return 1 + (t->spec.sums_first ? bucket : kind == HD_XFER_PARTIAL ? behind : nbuckets + behind);
+}
+
 static uint32_t worker_of(const struct hd_transfers *t, uint32_t member)
 {
 	return t->spec.member ? t->spec.member[member] : member;
@@ -219,8 +229,7 @@ struct hd_xfer hd_transfers_row(const struct hd_transfers *t, const struct hd_xf
 
 	assert(name->from != name->to);
 	const uint32_t bucket = bucket_of(t, name);
-	if (!all_wait_for(t, name->kind))
-		row.priority = bucket + 1;
+	row.priority = priority_of(t, name->kind, bucket);
 	if (of == OF_MEMBER || of == OF_BUCKET) {
 		row.bucket = bucket;
 		row.first_chunk = bucket * HD_BUCKET_CHUNKS;

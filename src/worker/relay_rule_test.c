@@ -243,7 +243,7 @@ static void what_is_said_goes_to_the_others_once(void **state)
 				of[what].number, 0));
 			assert_int_equal(o->with[a].sent[0].step, 5);
 			assert_int_equal(o->with[a].sent[0].priority,
-				what == 0 || what == 2 ? 1 : 0);
+				what == 0 || what == 2 ? 2 * NB : 0);
 		}
 		if (what < 4) {
 			assert_int_equal(say(o, what, 4), HD_OK);
