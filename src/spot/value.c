@@ -377,15 +377,15 @@ void hd_spot_presence(struct hd_spot_there *there, const struct hd_spot_trace *t
 }
 
 struct hd_spot_value hd_spot_value_present(const struct hd_spot_market *market,
-	const struct hd_spot_value *of, const double *share, uint32_t pipelines)
+	const struct hd_spot_value *of, const double *share, uint32_t n)
 {
-	struct hd_spot_value v = of[pipelines - 1];
+	struct hd_spot_value v = of[n - 1];
 
 	v.value = 0;
-	for (uint32_t d = 1; d <= pipelines; d++)
-		v.value += share[d] * of[d - 1].value;
-	if (take_at_most(of, share + 1, pipelines, INFINITY) > 0)
-		v.pause_s = half_take_s(of, share + 1, pipelines);
+	for (uint32_t k = 1; k <= n; k++)
+		v.value += share[k] * of[k - 1].value;
+	if (take_at_most(of, share + 1, n, INFINITY) > 0)
+		v.pause_s = half_take_s(of, share + 1, n);
 	v.allowed = !(market->pause_max_s > 0) || v.pause_s <= market->pause_max_s;
 	return v;
 }

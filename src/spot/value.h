@@ -111,10 +111,11 @@ struct hd_spot_there { double share, machines; };
  * many or more count as its own. */
 void hd_spot_presence(struct hd_spot_there *there, const struct hd_spot_trace *trace,
 	const struct hd_spot_grid *grid);
-/* The value where the run has as many pipelines as there are machines for: `of` [d - 1] of d pipelines,
- * weighted by the share [d] of the time; its pause by their losses, too (rule 6). Else as of the last. */
+/* The value where the run has the grid that there are machines for: `of` [k - 1] of the k-th of n, as with k
+ * pipelines, weighted by the share [k] of the time; its pause by their losses, too (rule 6). Else as of the
+ * last. */
 struct hd_spot_value hd_spot_value_present(const struct hd_spot_market *market,
-	const struct hd_spot_value *of, const double *share, uint32_t pipelines);
+	const struct hd_spot_value *of, const double *share, uint32_t n);
 /* Rule 4 among those that are allowed, in any order; of one row the highest value, then the first; n: none
  * is. */
 uint32_t hd_spot_choose(uint32_t n, const struct hd_spot_value *values);

@@ -32,8 +32,10 @@ struct ways_search {
 	struct hd_arena *arena, *work;
 	struct ways_shape *shape;
 	uint32_t nlisted, *order;                 /* with helpers; best bound first */
-	struct hd_spot_there *there;              /* by pipelines of this depth; rule 5 */
+	struct hd_spot_there *here, *there;       /* by machines; by pipelines of this depth; rule 5 */
 	uint32_t depth;
+	uint32_t *first, *rows;                   /* of each depth: where its shapes begin; of each width */
+	double *fewer[2];                         /* bounds, by depth and least pipelines; of many chunks */
 	/* of each way, with machines for just so many pipelines; of one more, by its number of them */
 	struct hd_spot_value *exact, *of;
 	double *share;
@@ -46,13 +48,27 @@ struct ways_search {
 
 static bool comes_and_goes(const struct hd_ways_ask *ask) { return ask->trace && !ask->plan.meetings; }
 
+static void add_there(struct hd_spot_there *sum, const struct hd_spot_there *more)
+{
+	const double share = sum->share + more->share;
+
+	if (!(more->share > 0))
+		return;
+	sum->machines = (sum->share * sum->machines + more->share * more->machines) / share;
+	sum->share = share;
+}
+
 /* Shares of the time with machines for 0, 1, ... pipelines of p stages. */
 static void see_depth(struct ways_search *s, uint32_t p)
 {
-	const struct hd_spot_grid grid = { .pipelines = s->ask->plan.cluster->ndevices / p, .stages = p };
+	const uint32_t n = s->ask->plan.cluster->ndevices;
 
-	if (comes_and_goes(s->ask) && s->depth != p)
-		hd_spot_presence(s->there, s->ask->trace, &grid);
+	if (!comes_and_goes(s->ask) || s->depth == p)
+		return;
+	for (uint32_t d = 0; d <= n / p; d++)
+		s->there[d] = (struct hd_spot_there){ .share = 0 };
+	for (uint32_t m = 0; m <= n; m++)
+		add_there(&s->there[m / p], &s->here[m]);
 	s->depth = p;
 }
 
@@ -65,12 +81,35 @@ static struct hd_spot_there there_with(const struct ways_search *s, uint32_t p, 
 		return (struct hd_spot_there){ d == n, s->ask->plan.cluster->ndevices };
 	if (d < n)
 		return s->there[d];
-	for (uint32_t k = d; k <= s->ask->plan.cluster->ndevices / p; k++) {
-		sum.share += s->there[k].share;
-		sum.machines += s->there[k].share * s->there[k].machines;
-	}
-	sum.machines /= sum.share > 0 ? sum.share : 1;
+	for (uint32_t k = d; k <= s->ask->plan.cluster->ndevices / p; k++)
+		add_there(&sum, &s->there[k]);
 	return sum;
+}
+
+/* Pipelines that a run keeps, by fewer stages where machines are too few for that; 0: it keeps its stages. */
+static uint32_t least_of(enum hd_spot_strategy strategy, uint32_t spares)
+{
+	return strategy == HD_SPOT_REPLICA ? spares + 1 : strategy == HD_SPOT_CHECKPOINT ||
+		strategy == HD_SPOT_REROUTE ? 0 : 1;
+}
+
+/* With m machines that are too few: the stages that so many pipelines have, and the pipelines of that. */
+struct fewer { uint32_t m, d, p; struct hd_spot_there there; };
+
+/* The next of them that there is time with, of grids of p ranks; m: begins at 0. */
+static bool next_fewer(const struct ways_search *s, uint32_t d, uint32_t p, uint32_t least, struct fewer *f)
+{
+	f->m = f->m ? f->m : 2 * least;
+	f->there = (struct hd_spot_there){ .share = 0 };
+	while (comes_and_goes(s->ask) && least && f->m < least * p) {
+		const uint32_t to = f->m / least, of = f->m / to < d ? f->m / to : d;
+		if (f->there.share > 0 && (to != f->p || of != f->d))
+			return true;
+		f->p = to;
+		f->d = of;
+		add_there(&f->there, &s->here[f->m++]);
+	}
+	return f->there.share > 0;
 }
 
 static void see_machines(struct ways_search *s)
@@ -81,9 +120,9 @@ static void see_machines(struct ways_search *s)
 	s->paid = 1;
 	if (!comes_and_goes(s->ask))
 		return;
-	see_depth(s, 1);
-	for (uint32_t k = 1; k <= n; k++)
-		mean += k * s->there[k].share;
+	hd_spot_presence(s->here, s->ask->trace, &(struct hd_spot_grid){ .pipelines = n, .stages = 1 });
+	for (uint32_t m = 1; m <= n; m++)
+		mean += m * s->here[m].share;
 	s->paid = mean > 0 ? mean / n : 1;
 }
 
@@ -134,15 +173,15 @@ static struct hd_spot_grid with_spares(struct hd_spot_grid grid, enum hd_spot_st
 	return grid;
 }
 
-/* The most that d pipelines of p ranks can be worth: no device waits but for what has to be before, and
- * nothing is computed twice. A rank has the largest node or more, and a virtual node goes through all. */
-static double bound_of(const struct ways_search *s, uint32_t d, uint32_t p, bool chunks)
+/* d pipelines of p ranks, as fast as they can be: no device waits but for what has to be before, and nothing
+ * is computed twice. A rank has the largest node or more, and a virtual node goes through all. */
+static struct hd_spot_grid fastest(const struct ways_search *s, uint32_t d, uint32_t p, bool chunks)
 {
 	const struct hd_cluster *c = s->ask->plan.cluster;
 	const struct hd_cut_sums *sums = s->ask->plan.sums;
 	const struct hd_stage_cost *all = &sums->upto[sums->cuts->n - 1];
 	const double turns = (s->ask->plan.vns + d - 1) / d, whole = (double)(all->f + all->i + all->w);
-	double speed = 0, most = 0, node = 0;
+	double speed = 0, node = 0;
 
 	for (uint32_t k = 0; k < c->nkinds; k++)
 		speed = fmax(speed, c->kind[k].speed);
@@ -150,19 +189,63 @@ static double bound_of(const struct ways_search *s, uint32_t d, uint32_t p, bool
 		const struct hd_stage_cost *x = &sums->upto[k], zero = { 0 }, *b = k ? x - 1 : &zero;
 		node = fmax(node, (double)(x->f - b->f + x->i - b->i + x->w - b->w));
 	}
-	struct hd_spot_grid grid = { .pipelines = d, .stages = p, .batch = s->ask->batch,
-		.machines = c->ndevices };
-	grid.step_s = fmax(turns * fmax(whole / p, node), chunks ? (double)(all->f + all->i) :
-		least_filled((double)(all->f + all->i), turns, p)) * 1e-12 / speed;
-	if (!(grid.step_s > 0))
-		return INFINITY;
-	for (int i = 0; i < HD_NSPOT_STRATEGIES; i++) {
-		const enum hd_spot_strategy by = (enum hd_spot_strategy)i;
-		for (uint32_t f = 1; s->ask->runs[i] && f <= most_spares(by, d, p); f++) {
-			const struct hd_spot_grid of = with_spares(grid, by, f);
-			most = fmax(most, hd_spot_value(s->ask->market, &of, by, f, 0).value);
+	return (struct hd_spot_grid){ .pipelines = d, .stages = p, .batch = s->ask->batch,
+		.machines = c->ndevices,
+		.step_s = fmax(turns * fmax(whole / p, node), chunks ? (double)(all->f + all->i) :
+		least_filled((double)(all->f + all->i), turns, p)) * 1e-12 / speed };
+}
+
+static double most_by(const struct ways_search *s, const struct hd_spot_grid *grid,
+	enum hd_spot_strategy strategy, uint32_t f)
+{
+	const struct hd_spot_grid of = with_spares(*grid, strategy, f);
+
+	return !s->ask->runs[strategy] ? 0 : !(grid->step_s > 0) ? INFINITY :
+		hd_spot_value(s->ask->market, &of, strategy, f, 0).value;
+}
+
+/* The most that d pipelines of p ranks can be worth. */
+static double bound_of(const struct ways_search *s, uint32_t d, uint32_t p, bool chunks)
+{
+	const struct hd_spot_grid grid = fastest(s, d, p, chunks);
+	double most = 0;
+
+	for (int i = 0; i < HD_NSPOT_STRATEGIES; i++)
+		for (uint32_t f = 1; f <= most_spares((enum hd_spot_strategy)i, d, p); f++)
+			most = fmax(most, most_by(s, &grid, (enum hd_spot_strategy)i, f));
+	return most;
+}
+
+enum { LEASTS = HD_WAYS_SPARES + 1 };
+
+/* The same of runs that have come to p ranks by keeping so many pipelines; rule 5. */
+static void bound_fewer(struct ways_search *s, uint32_t p)
+{
+	const uint32_t n = s->ask->plan.cluster->ndevices;
+
+	for (uint32_t least = 1; least <= LEASTS; least++)
+		for (uint32_t chunks = 0; chunks < 2; chunks++) {
+			double most = 0;
+			for (uint32_t d = least; d <= (least * (p + 1) - 1) / p && d * p <= n; d++) {
+				const struct hd_spot_grid grid = fastest(s, d, p, chunks);
+				for (int i = 0; i < HD_NSPOT_STRATEGIES; i++)
+					if (least_of((enum hd_spot_strategy)i, least - 1) == least)
+						most = fmax(most, most_by(s, &grid, (enum hd_spot_strategy)i,
+							least - 1));
+			}
+			s->fewer[chunks][p * LEASTS + least - 1] = most;
 		}
-	}
+}
+
+/* What a grid of p ranks can be worth by fewer stages, while there are machines for k pipelines of it. */
+static double most_of_fewer(const struct ways_search *s, uint32_t k, uint32_t p, bool chunks)
+{
+	double most = 0;
+
+	for (uint32_t least = k + 1; least <= LEASTS; least++)
+		for (uint32_t m = k * p; m < (k + 1) * p && comes_and_goes(s->ask); m++)
+			if (m / least >= 2 && s->here[m].share > 0)
+				most = fmax(most, s->fewer[chunks][m / least * LEASTS + least - 1]);
 	return most;
 }
 
@@ -170,22 +253,28 @@ static double bound_of(const struct ways_search *s, uint32_t d, uint32_t p, bool
 struct ways_adding { struct ways_shape *to; const double *bound; uint32_t n, combos; bool helper, absent; };
 
 static void add_shape(struct ways_search *s, const struct ways_adding *a, uint32_t d, uint32_t p, uint32_t v,
-	uint32_t row)
+	uint32_t row, bool helper)
 {
 	double most = 0;
 
-	s->out.nshapes += !a->helper;
-	s->out.nhopeless += a->absent;
+	s->out.nshapes += !helper;
+	s->out.nhopeless += a->absent && !helper;
 	if (a->absent)
 		return;
 	if (a->to) {
-		for (uint32_t k = 1; k <= d; k++)
+		for (uint32_t k = 0; k <= d; k++)
 			most += there_with(s, p, k, d).share * a->bound[k + (v > 1 ? a->n + 1 : 0)];
 		a->to[s->nlisted] = (struct ways_shape){ hd_schedule_kinds[row].name, .d = d, .p = p, .v = v,
 			.row = row, .below = comes_and_goes(s->ask) && d > 1 ? s->nlisted - a->combos : NONE,
-			.bound = most / s->paid, .helper = a->helper };
+			.bound = most / s->paid, .helper = helper };
 	}
 	s->nlisted++;
+}
+
+/* More stages are asked for, in as many chunks: by rule 5 these are some that they become. */
+static bool may_become(const struct ways_search *s, uint32_t p, uint32_t v)
+{
+	return comes_and_goes(s->ask) && p * v < s->ask->plan.stages && s->ask->plan.stages % v == 0;
 }
 
 /* Counts, and writes where there is room. Of one depth the same rows for each d. */
@@ -197,14 +286,17 @@ static void add_shapes(struct ways_search *s, uint32_t d, uint32_t p, const stru
 	if (p == 1) {
 		if (is_open(ask->stages, 1) && is_open(ask->chunks, 1) && !ask->deep &&
 			named(data, ask->schedule))
-			add_shape(s, a, d, 1, 1, 0);
+			add_shape(s, a, d, 1, 1, 0, a->helper);
 		return;
 	}
 	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name; k++)
-		for (uint32_t v = k->vmin; makes_grids(k) && v <= k->vmax && v <= HD_AUTO_CHUNKS; v++)
-			if (named(k, ask->schedule) && is_open(ask->stages, p * v) &&
+		for (uint32_t v = k->vmin; makes_grids(k) && v <= k->vmax && v <= HD_AUTO_CHUNKS; v++) {
+			const bool asked = is_open(ask->stages, p * v);
+			if (named(k, ask->schedule) && (asked || may_become(s, p, v)) &&
 				is_open(ask->chunks, v) && p * v <= ask->sums->cuts->n)
-				add_shape(s, a, d, p, v, (uint32_t)(k - hd_schedule_kinds));
+				add_shape(s, a, d, p, v, (uint32_t)(k - hd_schedule_kinds),
+					a->helper || !asked);
+		}
 }
 
 /* Depth p. With machines that come and go all smaller numbers of pipelines, too. */
@@ -215,19 +307,27 @@ static void go_deep(struct ways_search *s, uint32_t p, struct ways_shape *to, do
 	struct ways_adding a = { .to = to, .bound = bound, .n = n };
 
 	see_depth(s, p);
+	s->first[p] = s->nlisted;
+	s->rows[p] = 0;
+	if (to)
+		bound_fewer(s, p);
+	for (uint32_t chunks = 0; chunks < 2 && to; chunks++)
+		bound[chunks * (n + 1)] = most_of_fewer(s, 0, p, chunks);
 	for (uint32_t d = 1; d <= n / p && d <= ask->vns; d++) {
 		const uint32_t before = s->nlisted;
 		a.helper = !is_open(ask->replicas, d) || (ask->meetings && d != n && d != ask->vns);
 		if (a.helper && (!comes_and_goes(s->ask) || d > ask->replicas))
 			continue;
-		/* one pipeline less is the same run */
-		a.absent = d > 1 && !s->ask->all && !ask->replicas &&
-			!(there_with(s, p, d, d).share > 0) && comes_and_goes(s->ask);
+		/* one pipeline less is the same run, or one with fewer stages, if those may be others */
+		a.absent = d > 1 && !s->ask->all && !ask->replicas && comes_and_goes(s->ask) &&
+			(!ask->stages || d > LEASTS || p <= 2) && !(there_with(s, p, d, d).share > 0);
 		if (to && !a.absent)
 			for (uint32_t chunks = 0; chunks < 2; chunks++)
-				bound[chunks * (n + 1) + d] = bound_of(s, d, p, chunks);
+				bound[chunks * (n + 1) + d] = fmax(bound_of(s, d, p, chunks),
+					most_of_fewer(s, d, p, chunks));
 		add_shapes(s, d, p, &a);
 		a.combos = s->nlisted - before;
+		s->rows[p] = s->rows[p] ? s->rows[p] : a.combos;
 	}
 }
 
@@ -259,17 +359,25 @@ static enum hd_err list_shapes(struct ways_search *s, struct hd_diag *diag)
 	const uint32_t n = s->ask->plan.cluster->ndevices;
 	double *bound = hd_arena_take(s->arena, 2 * (size_t)n + 2, sizeof *bound);
 
+	s->here = hd_arena_take(s->arena, (size_t)n + 1, sizeof *s->here);
 	s->there = hd_arena_take(s->arena, (size_t)n + 1, sizeof *s->there);
-	s->share = hd_arena_take(s->arena, (size_t)n + 1, sizeof *s->share);
-	s->of = hd_arena_take(s->arena, (size_t)n + 1, sizeof *s->of);
+	s->first = hd_arena_take(s->arena, (size_t)n + 1, sizeof *s->first);
+	s->rows = hd_arena_take(s->arena, (size_t)n + 1, sizeof *s->rows);
+	for (uint32_t chunks = 0; chunks < 2; chunks++)
+		s->fewer[chunks] = hd_arena_take(s->arena, ((size_t)n + 1) * LEASTS, sizeof **s->fewer);
+	s->share = hd_arena_take(s->arena, 2 * (size_t)n + 2, sizeof *s->share);
+	s->of = hd_arena_take(s->arena, 2 * (size_t)n + 2, sizeof *s->of);
+	if (!bound || !s->here || !s->there || !s->first || !s->rows || !s->fewer[0] || !s->fewer[1] ||
+		!s->share || !s->of)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for grids of %u devices", n);
+	see_machines(s);
 	go_through(s, NULL, NULL);
 	s->shape = hd_arena_take(s->arena, (size_t)s->nlisted + 1, sizeof *s->shape);
 	s->order = hd_arena_take(s->arena, (size_t)s->nlisted + 1, sizeof *s->order);
 	s->out.way = hd_arena_take(s->arena, (size_t)s->nlisted * WAYS_A_SHAPE + 1, sizeof *s->out.way);
 	s->exact = hd_arena_take(s->arena, (size_t)s->nlisted * WAYS_A_SHAPE + 1, sizeof *s->exact);
-	if (!bound || !s->there || !s->share || !s->of || !s->shape || !s->order || !s->out.way || !s->exact)
+	if (!s->shape || !s->order || !s->out.way || !s->exact)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u shapes of pipelines", s->nlisted);
-	see_machines(s);
 	go_through(s, s->shape, bound);
 	for (uint32_t i = 0; i < s->nlisted; i++)
 		s->order[i] = i;
@@ -315,31 +423,6 @@ static const struct hd_spot_value *exactly(const struct ways_search *s, uint32_t
 	return NULL;
 }
 
-/* Rule 5: w's value by how many pipelines there are machines for. */
-static void see_presence(const struct ways_search *s, const struct ways_shape *x, struct hd_way *w)
-{
-	const uint32_t n = x->d;
-	uint32_t at = (uint32_t)(x - s->shape);
-
-	w->alone = w->value.value;
-	w->there = there_with(s, x->p, n, n).share;
-	if (!comes_and_goes(s->ask))
-		return;
-	s->of[n - 1] = w->value;
-	s->share[n] = w->there;
-	for (uint32_t d = n - 1; d >= 1; d--) {
-		const struct hd_spot_value *less = NULL;
-		at = at != NONE ? s->shape[at].below : at;
-		if (at != NONE)
-			less = exactly(s, at, w->value.strategy, w->value.spares);
-		s->of[d - 1] = less ? *less : (struct hd_spot_value){ .value = 0 };
-		s->share[d] = there_with(s, x->p, d, n).share;
-	}
-	w->value = hd_spot_value_present(s->ask->market, s->of, s->share, n);
-	w->value.usd_h *= s->paid;
-	w->value.value /= s->paid;
-}
-
 /* Losses strike among the machines that are there then. */
 static struct hd_spot_value value_among(const struct ways_search *s, struct hd_spot_grid grid,
 	struct hd_spot_there there, enum hd_spot_strategy strategy, uint32_t spares, double overhead)
@@ -349,6 +432,64 @@ static struct hd_spot_value value_among(const struct ways_search *s, struct hd_s
 	grid.present = (uint32_t)(there.machines + 0.5);
 	grid.present = grid.present > used ? grid.present : used;
 	return hd_spot_value(s->ask->market, &grid, strategy, spares, overhead);
+}
+
+/* The same with fewer stages; NONE: none has a plan. */
+static uint32_t with_fewer(const struct ways_search *s, const struct ways_shape *x, const struct fewer *f)
+{
+	const uint32_t first = s->first[f->p] + (f->d - 1) * s->rows[f->p];
+
+	for (uint32_t i = first; i < first + s->rows[f->p] && i < s->nlisted; i++) {
+		const struct ways_shape *y = &s->shape[i];
+		if (y->p == f->p && y->d == f->d && y->v == x->v && y->row == x->row)
+			return i;
+	}
+	return NONE;
+}
+
+/* What it is worth on this grid, among other machines than it was judged with. */
+static struct hd_spot_value judged_among(const struct ways_search *s, const struct hd_spot_value *v,
+	const struct fewer *f)
+{
+	const struct hd_spot_grid grid = { .pipelines = f->d, .stages = f->p, .batch = s->ask->batch,
+		.step_s = v->step_s, .machines = s->ask->plan.cluster->ndevices,
+		.redo_s = v->takes[0].s - s->ask->market->pause_s };
+
+	return value_among(s, with_spares(grid, v->strategy, v->spares), f->there, v->strategy, v->spares,
+		v->overhead - v->saving);
+}
+
+/* Rule 5: w's value by how many pipelines there are machines for, or which stages. */
+static void see_presence(const struct ways_search *s, const struct ways_shape *x, struct hd_way *w)
+{
+	const uint32_t n = x->d, least = least_of(w->value.strategy, w->value.spares);
+	struct fewer f = { .m = 0 };
+	uint32_t at = (uint32_t)(x - s->shape), k = 0;
+
+	w->alone = w->value.value;
+	w->there = there_with(s, x->p, n, n).share;
+	if (!comes_and_goes(s->ask))
+		return;
+	while (next_fewer(s, n, x->p, least, &f)) {
+		const uint32_t i = with_fewer(s, x, &f);
+		const struct hd_spot_value *less = i == NONE ? NULL : exactly(s, i, w->value.strategy,
+			w->value.spares);
+		s->of[k] = less ? judged_among(s, less, &f) : (struct hd_spot_value){ .value = 0 };
+		s->share[++k] = f.there.share;
+	}
+	for (uint32_t d = n - 1; d >= 1 && d >= least; d--) {
+		const struct hd_spot_value *less = NULL;
+		at = at != NONE ? s->shape[at].below : at;
+		if (at != NONE)
+			less = exactly(s, at, w->value.strategy, w->value.spares);
+		s->of[k] = less ? *less : (struct hd_spot_value){ .value = 0 };
+		s->share[++k] = there_with(s, x->p, d, n).share;
+	}
+	s->of[k] = w->value;
+	s->share[++k] = w->there;
+	w->value = hd_spot_value_present(s->ask->market, s->of, s->share, k);
+	w->value.usd_h *= s->paid;
+	w->value.value /= s->paid;
 }
 
 static void take(struct ways_search *s, struct ways_shape *x, const struct hd_spot_grid *grid,
@@ -552,6 +693,26 @@ static enum hd_err judge_shape(struct ways_search *s, struct ways_shape *x,
 
 /* ---- all of them */
 
+static enum hd_err judge_family(struct ways_search *s, uint32_t of, const struct hd_job_planner *planner,
+	struct hd_diag *diag);
+
+/* What it becomes with fewer stages. Grids have fewer ranks each time, so this ends. */
+static enum hd_err judge_fewer(struct ways_search *s, const struct ways_shape *x,
+	const struct hd_job_planner *planner, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	for (uint32_t least = 1; least <= LEASTS && least <= x->d && !err; least++) {
+		struct fewer f = { .m = 0 };
+		while (!err && next_fewer(s, x->d, x->p, least, &f)) {
+			const uint32_t i = with_fewer(s, x, &f);
+			if (i != NONE && !s->shape[i].judged)
+				err = judge_family(s, i, planner, diag);
+		}
+	}
+	return err;
+}
+
 /* Those with fewer pipelines first. */
 static enum hd_err judge_family(struct ways_search *s, uint32_t of, const struct hd_job_planner *planner,
 	struct hd_diag *diag)
@@ -559,14 +720,15 @@ static enum hd_err judge_family(struct ways_search *s, uint32_t of, const struct
 	uint32_t at = of;
 	enum hd_err err = HD_OK;
 
-	see_depth(s, s->shape[of].p);
 	for (uint32_t d = 1; d <= s->shape[of].d && !err; d++) {
 		for (at = of; s->shape[at].d > d && s->shape[at].below != NONE;)
 			at = s->shape[at].below;
 		if (s->shape[at].judged)
 			continue;
 		s->shape[at].judged = true;
-		err = judge_shape(s, &s->shape[at], planner, diag);
+		err = judge_fewer(s, &s->shape[at], planner, diag);
+		see_depth(s, s->shape[of].p);
+		err = err ? err : judge_shape(s, &s->shape[at], planner, diag);
 		hd_arena_reset(s->work);
 	}
 	return err;

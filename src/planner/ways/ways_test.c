@@ -16,9 +16,9 @@ struct setting {
 	struct hd_ways_ask ask;
 };
 
-static void set_up_ask(struct setting *s, int64_t memory)
+static void set_up_with(struct setting *s, uint32_t machines, int64_t memory)
 {
-	struct hd_cluster_level level = { "link", MACHINES, 1e9, 1000000 };
+	struct hd_cluster_level level = { "link", machines, 1e9, 1000000 };
 	struct hd_diag diag = { "" };
 
 	make_model(&s->model, (struct hd_dice){ 7 }, NODES, 1000, false);
@@ -32,6 +32,8 @@ static void set_up_ask(struct setting *s, int64_t memory)
 		1000,
 		.runs = { true, true, true, true, true, true }, .all = true };
 }
+
+static void set_up_ask(struct setting *s, int64_t memory) { set_up_with(s, MACHINES, memory); }
 
 static struct hd_ways found(struct setting *s)
 {
@@ -234,11 +236,31 @@ static void what_cannot_win_is_left_out_and_the_choice_stays(void **state)
 	}
 }
 
-/* Is `x` what a run of `w` is with n pipelines, spare ones among them? */
-static bool is_what_runs(const struct hd_way *x, const struct hd_way *w, uint32_t n)
+struct grid { uint32_t d, p; };
+
+/* What a run of w has with so many machines: shadows and replicas one stage less until there are the
+ * pipelines that are kept; d 0: it stands. */
+static struct grid grid_with(const struct hd_way *w, uint32_t machines)
 {
-	return x->ranks == w->ranks && x->chunks == w->chunks && !strcmp(x->schedule, w->schedule) &&
-		x->pipelines == n && x->value.spares == w->value.spares &&
+	const enum hd_spot_strategy s = w->value.strategy;
+	const uint32_t least = s == HD_SPOT_REPLICA ? w->value.spares + 1 : 1;
+	struct grid g = { .p = w->ranks };
+
+	while (s >= HD_SPOT_LAZY && g.p > 2 && least * g.p > machines)
+		g.p--;
+	while (g.d < w->pipelines && (g.d + 1) * g.p <= machines)
+		g.d++;
+	g.d = g.d < least ? 0 : g.d;
+	return g;
+}
+
+static bool is_same(struct grid a, struct grid b) { return a.d == b.d && (a.p == b.p || !a.d); }
+
+/* Is `x` what a run of `w` is with this grid, spare pipelines among them? */
+static bool is_what_runs(const struct hd_way *x, const struct hd_way *w, struct grid g)
+{
+	return x->ranks == g.p && x->chunks == w->chunks && !strcmp(x->schedule, w->schedule) &&
+		x->pipelines == g.d && x->value.spares == w->value.spares &&
 		x->value.strategy == w->value.strategy;
 }
 
@@ -298,9 +320,9 @@ static struct losses losses_among(const struct hd_way *w, const struct hd_spot_m
 }
 
 /* What others compute again, out of a way that is judged among all machines. */
-static double redo_of(const struct hd_way *w, const struct hd_spot_market *m)
+static double redo_of(const struct hd_way *w, const struct hd_spot_market *m, uint32_t machines)
 {
-	const struct losses l = losses_among(w, m, MACHINES, 0);
+	const struct losses l = losses_among(w, m, machines, 0);
 	const double all = l.of[TOLERATED] + l.of[HELD] + l.of[UNHELD],
 		tolerated = w->value.tolerated_s * (1 - w->value.exceeds) * all;
 
@@ -339,25 +361,76 @@ static double middle_of(struct pause *pause, uint32_t n)
 	return 0;
 }
 
-/* Machines of a trace: time by time, the run is worth what the pipelines are that there are machines for,
- * and loses among those machines. */
+/* Of those that are there: how many, from when; the last row is the end. */
+struct there { double at, n; };
+
+struct seen { uint32_t compared, smaller, among_fewer, shallower; };
+
+/* Time by time a way is worth what its grid then is, and loses among the machines that are there with that
+ * grid. `all`: ways that are judged where all machines are there. */
+static void judge_there(const struct setting *s, const struct hd_way *w, const struct hd_ways *all,
+	uint32_t nall, const struct there *there, uint32_t n, struct seen *seen)
+{
+	const uint32_t machines = s->cluster.ndevices;
+	double samples = 0, whole_ms = 0, machine_ms = 0;
+	struct pause pause[3 * 16];
+	uint32_t npauses = 0;
+
+	for (uint32_t t = 0; t < n; t++) {
+		const double ms = there[t + 1].at - there[t].at;
+		const struct grid g = grid_with(w, (uint32_t)there[t].n);
+		double with = 0, with_ms = 0;
+		machine_ms += ms * there[t].n;
+		whole_ms += g.d == w->pipelines && g.p == w->ranks ? ms : 0;
+		for (uint32_t u = 0; u < n; u++) {
+			const double now = is_same(g, grid_with(w, (uint32_t)there[u].n)) ?
+				there[u + 1].at - there[u].at : 0;
+			with_ms += now;
+			with += now * there[u].n;
+		}
+		const uint32_t among = (uint32_t)(with / with_ms + 0.5);
+		for (uint32_t a = 0; a < nall && g.d; a++)
+			for (uint32_t k = 0; k < all[a].n; k++) {
+				const struct hd_way *x = &all[a].way[k];
+				if (!is_what_runs(x, w, g))
+					continue;
+				const struct losses l = losses_among(x, &s->market, among,
+					redo_of(x, &s->market, machines));
+				samples += ms * samples_h(x, &l);
+				seen->among_fewer += among < machines && among > x->value.devices;
+				seen->shallower += g.p < w->ranks;
+				for (int f = TOLERATED; f < NFATES; f++)
+					pause[npauses++] = (struct pause){ l.takes[f], ms * l.of[f] };
+			}
+	}
+	const double middle = middle_of(pause, npauses);
+	CHECK(!npauses || fabs(w->value.pause_s / middle - 1) < 1e-9, "%s %u x %u: %g s, not %g",
+		hd_spot_strategy_names[w->value.strategy], w->pipelines, w->ranks, w->value.pause_s, middle);
+	/* 2 $ an hour for each that is there */
+	const double usd = machine_ms * 2, sum_h = w->hours * w->value.usd_h, value = samples / usd;
+	CHECK(fabs(w->value.value - value) <= 1e-9 * value, "%s %u x %u %s: %g, not %g",
+		hd_spot_strategy_names[w->value.strategy], w->pipelines, w->ranks, w->schedule,
+		w->value.value, value);
+	CHECK(fabs(w->there - whole_ms / there[n].at) < 1e-12, "%g of the time", w->there);
+	CHECK(fabs(w->value.usd_h * there[n].at - usd) < 1e-9 * usd, "%g $", w->value.usd_h);
+	CHECK(!(value > 0) || fabs(sum_h * w->value.value - 1000 * 60) < 1e-6, "%g h", w->hours);
+	seen->compared++;
+	seen->smaller += w->pipelines > 1 && w->there < 1;
+}
+
 static void machines_that_come_and_go_are_worth_what_is_there(void **state)
 {
 	static const struct hd_spot_change in[] = { { 0, 1, "a" }, { 0, 1, "b" }, { 0, 1, "c" },
 		{ 100, 1, "d" }, { 100, 1, "e" }, { 250, -1, "a" }, { 300, -1, "b" }, { 300, -1, "c" }, { 300, -1, "d" },
 		{ 370, 1, "f" }, { 400, 1, "g" }, { 700, -1, "e" }, { 1000, -1, "f" } };
-	/* of those that are there, from when */
-	static const struct { double at, n; } there[] = { { 0, 3 }, { 100, 5 }, { 250, 4 }, { 300, 1 },
+	static const struct there there[] = { { 0, 3 }, { 100, 5 }, { 250, 4 }, { 300, 1 },
 		{ 370, 2 }, { 400, 3 }, { 700, 2 }, { 1000, 0 } };
 	static struct setting s;
 	struct hd_spot_trace trace;
-	uint32_t compared = 0, smaller = 0, fewer = 0;
-	double machine_ms = 0;
+	struct seen seen = { 0 };
 
 	(void)state;
 	assert_int_equal(hd_spot_trace_make(&trace, sizeof in / sizeof *in, in, 0, &arena, NULL), HD_OK);
-	for (int t = 0; t < 7; t++)
-		machine_ms += (there[t + 1].at - there[t].at) * there[t].n;
 	set_up_ask(&s, 0);
 	const struct hd_ways all = found(&s);
 	s.ask.trace = &trace;
@@ -366,56 +439,95 @@ static void machines_that_come_and_go_are_worth_what_is_there(void **state)
 		const struct hd_ways ways = found(&s);
 		CHECK(only || ways.n == all.n, "%u ways, not %u", ways.n, all.n);
 		for (uint32_t i = 0; i < ways.n; i++) {
-			const struct hd_way *w = &ways.way[i];
-			const uint32_t full = w->pipelines;
-			double samples = 0, whole_ms = 0;
-			struct pause pause[3 * 7];
-			uint32_t npauses = 0;
-			CHECK(!only || w->pipelines == only, "%u pipelines", w->pipelines);
-			for (int t = 0; t < 7; t++) {
-				const double ms = there[t + 1].at - there[t].at;
-				const uint32_t q = (uint32_t)there[t].n / w->ranks, n = q < full ? q : full;
-				whole_ms += q >= full ? ms : 0;
-				double with = 0, with_ms = 0;
-				for (int u = 0; u < 7; u++) {
-					const uint32_t r = (uint32_t)there[u].n / w->ranks;
-					const double now = r == q || (r >= full && q >= full) ?
-						there[u + 1].at - there[u].at : 0;
-					with_ms += now;
-					with += now * there[u].n;
-				}
-				const uint32_t among = (uint32_t)(with / with_ms + 0.5);
-				for (uint32_t k = 0; k < all.n && n; k++) {
-					const struct hd_way *x = &all.way[k];
-					if (!is_what_runs(x, w, n))
-						continue;
-					const struct losses l = losses_among(x, &s.market, among,
-						redo_of(x, &s.market));
-					samples += ms * samples_h(x, &l);
-					fewer += among < MACHINES && among > x->value.devices;
-					for (int f = TOLERATED; f < NFATES; f++)
-						pause[npauses++] = (struct pause){ l.takes[f], ms * l.of[f] };
-				}
-			}
-			const double middle = middle_of(pause, npauses);
-			CHECK(!npauses || fabs(w->value.pause_s / middle - 1) < 1e-9,
-				"%s %u x %u: %g s, not %g",
-				hd_spot_strategy_names[w->value.strategy], w->pipelines, w->ranks,
-				w->value.pause_s, middle);
-			/* 2 $ an hour for each that is there */
-			const double usd = machine_ms * 2, sum_h = w->hours * w->value.usd_h;
-			CHECK(fabs(w->value.value / (samples / usd) - 1) < 1e-9, "%s %u x %u %s: %g, not %g",
-				hd_spot_strategy_names[w->value.strategy], w->pipelines, w->ranks,
-				w->schedule, w->value.value, samples / usd);
-			CHECK(fabs(w->there - whole_ms / 1000) < 1e-12, "%g of the time", w->there);
-			CHECK(fabs(w->value.usd_h * 1000 - usd) < 1e-9, "%g $", w->value.usd_h);
-			CHECK(fabs(sum_h * w->value.value - 1000 * 60) < 1e-6, "%g h", w->hours);
-			compared++;
-			smaller += full > 1 && w->there < 1;
+			CHECK(!only || ways.way[i].pipelines == only, "%u pipelines", ways.way[i].pipelines);
+			judge_there(&s, &ways.way[i], &all, 1, there, 7, &seen);
 		}
 	}
-	CHECK(compared > all.n && smaller > 10 && fewer > 10, "%u compared, %u not always there, %u times "
-		"among fewer", compared, smaller, fewer);
+	CHECK(seen.compared > all.n && seen.smaller > 10 && seen.among_fewer > 10 && seen.shallower > 10,
+		"%u compared, %u not always there, %u times among fewer, %u with fewer stages", seen.compared,
+		seen.smaller, seen.among_fewer, seen.shallower);
+}
+
+/* Three stages are asked for. With too few machines for F + 1 pipelines of them replicas have F + 1 of two,
+ * and with eight even four. */
+static void replicas_are_worth_their_fewer_stages(void **state)
+{
+	static const struct hd_spot_change in[] = { { 0, 12, NULL }, { 100, -3, NULL }, { 180, -1, NULL },
+		{ 300, -1, NULL }, { 370, -2, NULL }, { 500, -1, NULL }, { 590, -1, NULL }, { 610, -1, NULL },
+		{ 700, 5, NULL }, { 820, 4, NULL }, { 900, -6, NULL }, { 1000, -5, NULL } };
+	static const struct there there[] = { { 0, 12 }, { 100, 9 }, { 180, 8 }, { 300, 7 }, { 370, 5 },
+		{ 500, 4 }, { 590, 3 }, { 610, 2 }, { 700, 7 }, { 820, 11 }, { 900, 5 }, { 1000, 0 } };
+	static struct setting s;
+	struct hd_spot_trace trace;
+	struct hd_ways all[2];
+	struct seen seen = { 0 };
+
+	(void)state;
+	assert_int_equal(hd_spot_trace_make(&trace, sizeof in / sizeof *in, in, 0, &arena, NULL), HD_OK);
+	set_up_with(&s, 12, 0);
+	s.ask.plan.schedule = "1f1b";
+	s.ask.plan.vns = 7;
+	for (uint32_t k = 0; k < 2; k++) {
+		s.ask.plan.stages = 2 + k;
+		all[k] = found(&s);
+	}
+	s.ask.trace = &trace;
+	for (uint32_t only = 0; only <= 4; only++) {
+		s.ask.plan.replicas = only;
+		const struct hd_ways ways = found(&s);
+		for (uint32_t i = 0; i < ways.n; i++) {
+			CHECK(ways.way[i].ranks == 3 && (!only || ways.way[i].pipelines == only), "%u x %u",
+				ways.way[i].pipelines, ways.way[i].ranks);
+			if (ways.way[i].value.strategy != HD_SPOT_FULL)
+				judge_there(&s, &ways.way[i], all, 2, there, 11, &seen);
+		}
+		CHECK(ways.nshapes == (only ? 1 : 4) && ways.nplans == ways.nshapes, "%u of %u shapes",
+			ways.nplans, ways.nshapes);
+	}
+	CHECK(seen.shallower > 20, "%u with fewer stages", seen.shallower);
+}
+
+/* Where the machines are most of the time too few for a grid, what it has then counts in its bound, too. */
+static void what_has_fewer_stages_is_not_left_out(void **state)
+{
+	static struct setting s;
+	uint32_t left = 0, replicas = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 24; i++) {
+		struct hd_dice dice = { 100 + i };
+		struct hd_spot_change in[8] = { { 0, 5, NULL } };
+		int32_t here = 5;
+		struct hd_spot_trace trace;
+		for (int k = 1; k < 8; k++) {
+			const int32_t to = 3 + (int32_t)hd_roll(&dice, 5);
+			in[k] = (struct hd_spot_change){ k * 100, to == here ? -1 : to - here, NULL };
+			here += in[k].change;
+		}
+		assert_int_equal(hd_spot_trace_make(&trace, 8, in, 0, &arena, NULL), HD_OK);
+		set_up_with(&s, 8, 0);
+		s.ask.trace = &trace;
+		s.market.losses_h = i % 3 ? 4 : 400;
+		s.cluster.level[0].bytes_per_s = 1e8 * (1 << i / 3);
+		s.ask.plan.stages = i % 4 < 2 ? 0 : 1 + i % 4;
+		for (int k = 0; k < HD_NSPOT_STRATEGIES; k++)
+			s.ask.runs[k] = i % 2 ? k == HD_SPOT_REPLICA : k != HD_SPOT_REPLICA;
+		const struct hd_ways all = found(&s);
+		s.ask.all = false;
+		const struct hd_ways few = found(&s);
+		if (all.chosen == all.n) {
+			assert_int_equal(few.chosen, few.n);
+			continue;
+		}
+		const struct hd_way *a = &all.way[all.chosen], *b = &few.way[few.chosen];
+		CHECK(few.chosen < few.n && fabs(b->value.value / a->value.value - 1) < 1e-12 &&
+			a->value.strategy == b->value.strategy, "%u: %s %u x %u %g, not %s %u x %u %g", i,
+			hd_spot_strategy_names[b->value.strategy], b->pipelines, b->ranks, b->value.value,
+			hd_spot_strategy_names[a->value.strategy], a->pipelines, a->ranks, a->value.value);
+		left += few.nhopeless;
+		replicas += a->value.strategy == HD_SPOT_REPLICA;
+	}
+	CHECK(left > 10 && replicas > 4, "%u left out, %u replicas chosen", left, replicas);
 }
 
 static void keys_that_are_given_are_kept(void **state)
@@ -658,7 +770,9 @@ int main(void)
 		T(every_way_is_what_its_own_plan_and_all_sets_of_losses_say), T(no_grid_is_forgotten),
 		T(what_cannot_win_is_left_out_and_the_choice_stays),
 		T(what_never_has_its_machines_is_not_chosen),
-		T(machines_that_come_and_go_are_worth_what_is_there), T(keys_that_are_given_are_kept),
+		T(machines_that_come_and_go_are_worth_what_is_there),
+		T(replicas_are_worth_their_fewer_stages), T(what_has_fewer_stages_is_not_left_out),
+		T(keys_that_are_given_are_kept),
 		T(shadows_fit_or_are_refused), T(bounds_leave_ways_out),
 		T(a_loss_late_in_a_step_begins_it_again),
 		T(a_bound_on_pauses_buys_what_computes_less_again),
