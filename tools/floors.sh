@@ -2,8 +2,8 @@
 # floors.sh [ROOT]: checks every #include of ROOT/src, tests and fuzz against ROOT/tools/floors.
 # src/ROOM/testing.h (testing_WHAT.h) is what the tests of a room share: it may include what tests include,
 # and only tests may include it. A struct tag has one definition in src, tests apart. So has a function that
-# is not static (what stands in for a missing library is in WHAT_none.c or dnnl0.c), and so has a number or a
-# name in the tables of messages, events and failpoints.
+# is not static (what stands in for a missing library is in WHAT_none.c or dnnl0.c; each program has a
+# main.c), and so has a number or a name in the tables of messages, events and failpoints.
 # Prints one line per violation; exit 1 if there is any.
 set -eu -o pipefail
 cd "${1:-$(dirname "$0")/..}"
@@ -77,7 +77,7 @@ find $folders -name '*.[ch]' | LC_ALL=C sort | xargs awk '
 		else row_with[table, field[2]] = substr(field[1], 4)
 	}
 	FNR == 1 || /^static/ { header_of = "" }
-	!test && !outside && FILENAME ~ /\.c$/ && FILENAME !~ /(_none|dnnl0)\.c$/ &&
+	!test && !outside && FILENAME ~ /\.c$/ && FILENAME !~ /(_none|dnnl0|\/main)\.c$/ &&
 		/^[a-z][^=;#]*[ *][a-z_0-9]+\(/ && !/^static/ {
 		header_of = $0; sub(/\(.*/, "", header_of); sub(/.*[ *]/, "", header_of)
 	}

@@ -125,3 +125,5 @@ enum hd_err hd_gzip_unpack(struct hd_arena *arena, const char *name, const uint8
 	*out_len = total;
 	return HD_OK;
 }
+
+uint32_t hd_crc32(const uint8_t *bytes, size_t len) { return (uint32_t)crc32_z(0, bytes, len); }

@@ -1,4 +1,4 @@
-/* pack.h -- compressed bytes, unpacked whole.
+/* pack.h -- compressed bytes, unpacked whole; the checksum of gzip and zip files.
  *
  * Data sets come gzipped (idx files of Debian, foreign traces). The library behind it
  * is known to pack.c alone.
@@ -23,5 +23,8 @@ bool hd_gzip_is(const uint8_t *bytes, size_t len);      /* starts like one */
 HD_MUST_USE enum hd_err hd_gzip_unpack(struct hd_arena *arena, const char *name, const uint8_t *bytes,
 	size_t len,
 	size_t max_bytes, uint8_t **out, size_t *out_len, struct hd_diag *diag);
+
+/* CRC-32 of ISO 3309; "123456789" gives 0xCBF43926. */
+uint32_t hd_crc32(const uint8_t *bytes, size_t len);
 
 #endif

@@ -214,6 +214,8 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(SPLIT_SEED,  0,   "seed",          COUNT,  "N",       "seed of METIS (default 0)")                       \
 	X(SORT_MEMORY, 0,   "memory",        TEXT,   "BYTES",   "what sorting edges takes at most, as 256MiB (default 1GiB)") \
 	X(FUNCTION,    0,   "function",      WORD,   "lambda|pool", "function workers: what this one serves; bench: what calls them") \
+	X(PACK,        0,   "pack",          WORD,   "lambda",  "instead: write the zip file that AWS Lambda starts a function worker from, to -o") \
+	X(BOOTSTRAP,   0,   "bootstrap",     TEXT,   "FILE",    "the executable of function workers (default: heddle-function, which lies with this program)") \
 	X(SLOTS,       0,   "slots",         COUNT,  "N",       "function workers at once (default 4; chaos lambda: 10)")            \
 	X(KILL,        0,   "kill",          TEXT,   "P",       "part of all calls whose process is killed, as 0.05") \
 	X(STRAGGLE,    0,   "straggle",      TEXT,   "P:FACTOR", "part of all calls that take so many times as long, as 0.05:10") \

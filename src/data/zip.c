@@ -97,3 +97,75 @@ enum hd_err hd_zip_find(const uint8_t *bytes, size_t len, const char *name, cons
 	*found = (struct hd_zip_member){ bytes + at, entry.packed };
 	return HD_OK;
 }
+
+/* What a local header and a row of the directory have alike: from the version that is needed to the name. */
+static void put_common(uint8_t *at, const struct hd_zip_part *p)
+{
+	enum { VERSION = 20, FIRST_DAY = 1 << 5 | 1 };        /* 2.0; 1980-01-01 */
+
+	memset(at, 0, 26);
+	hd_put16(at, VERSION);
+	hd_put16(at + 4, STORED);
+	hd_put16(at + 8, FIRST_DAY);
+	hd_put32(at + 10, hd_crc32(p->of.bytes, p->of.len));
+	hd_put32(at + 14, (uint32_t)p->of.len);
+	hd_put32(at + 18, (uint32_t)p->of.len);
+	hd_put16(at + 22, (uint32_t)strlen(p->name));
+}
+
+static uint8_t *put_local(uint8_t *at, const struct hd_zip_part *p)
+{
+	size_t name = strlen(p->name);
+
+	hd_put32(at, LOCAL);
+	put_common(at + 4, p);
+	memcpy(at + LOCAL_BYTES, p->name, name);
+	memcpy(at + LOCAL_BYTES + name, p->of.bytes, p->of.len);
+	return at + LOCAL_BYTES + name + p->of.len;
+}
+
+static uint8_t *put_entry(uint8_t *at, const struct hd_zip_part *p, uint32_t local)
+{
+	enum { MADE_ON_UNIX = 3 << 8 | 20, REGULAR = 0100000 };
+	size_t name = strlen(p->name);
+
+	memset(at, 0, ENTRY_BYTES);
+	hd_put32(at, ENTRY);
+	hd_put16(at + 4, MADE_ON_UNIX);
+	put_common(at + 6, p);
+	hd_put32(at + 38, (REGULAR | p->mode) << 16);
+	hd_put32(at + 42, local);
+	memcpy(at + ENTRY_BYTES, p->name, name);
+	return at + ENTRY_BYTES + name;
+}
+
+enum hd_err hd_zip_write(const struct hd_zip_part *part, size_t n, struct hd_arena *arena,
+	struct hd_zip_member *file, struct hd_diag *diag)
+{
+	uint64_t total = END_BYTES;
+
+	for (size_t i = 0; i < n; i++)
+		total += LOCAL_BYTES + ENTRY_BYTES + 2 * strlen(part[i].name) + part[i].of.len;
+	if (n > UINT16_MAX || total > UINT32_MAX)
+		return hd_fail(diag, HD_E_INVAL, "a zip file of %zu members and %llu bytes: the format has "
+			"room for 65535 and 4 GiB", n, (unsigned long long)total);
+	uint8_t *bytes = hd_arena_take(arena, total, 1), *at = bytes;
+	if (!bytes)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a zip file of %llu bytes",
+			(unsigned long long)total);
+	for (size_t i = 0; i < n; i++)
+		at = put_local(at, &part[i]);
+	const uint8_t *directory = at, *local = bytes;
+	for (size_t i = 0; i < n; i++) {
+		at = put_entry(at, &part[i], (uint32_t)(local - bytes));
+		local += LOCAL_BYTES + strlen(part[i].name) + part[i].of.len;
+	}
+	memset(at, 0, END_BYTES);
+	hd_put32(at, END);
+	hd_put16(at + 8, (uint32_t)n);
+	hd_put16(at + 10, (uint32_t)n);
+	hd_put32(at + 12, (uint32_t)(at - directory));
+	hd_put32(at + 16, (uint32_t)(directory - bytes));
+	*file = (struct hd_zip_member){ bytes, (size_t)total };
+	return HD_OK;
+}

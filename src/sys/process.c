@@ -427,6 +427,19 @@ enum hd_err hd_proc_folder(char *at, size_t cap, struct hd_diag *diag)
 	return getcwd(at, cap) ? HD_OK : hd_fail_errno(diag, errno, "tell the path of", "the current folder");
 }
 
+enum hd_err hd_proc_program(char *at, size_t cap, struct hd_diag *diag)
+{
+	ssize_t n = readlink("/proc/self/exe", at, cap);
+
+	if (n < 0)
+		return hd_fail_errno(diag, errno, "tell the path of", "this program");
+	if ((size_t)n == cap)
+		return hd_fail(diag, HD_E_NOSPACE, "the path of this program is longer than %zu bytes",
+			cap - 1);
+	at[n] = '\0';
+	return HD_OK;
+}
+
 char *const *hd_proc_environment(void) { return environ; }
 
 void hd_proc_self(struct hd_proc_self *self)

@@ -33,6 +33,8 @@ struct hd_proc_self {
 void hd_proc_self(struct hd_proc_self *self);
 /* where relative paths begin */
 HD_MUST_USE enum hd_err hd_proc_folder(char *at, size_t cap, struct hd_diag *diag);
+/* the file that this process runs */
+HD_MUST_USE enum hd_err hd_proc_program(char *at, size_t cap, struct hd_diag *diag);
 /* "NAME=value", ends with NULL; borrowed from the process, which does not change it */
 char *const *hd_proc_environment(void);
 

@@ -241,6 +241,10 @@ static void we_know_our_number_and_boot(void **state)
 	uint8_t zeros[16] = { 0 };
 
 	(void)state;
+	char program[4096];
+	assert_int_equal(hd_proc_program(program, sizeof program, NULL), HD_OK);
+	assert_non_null(strstr(program, "/sys_process_test"));
+	assert_int_equal(hd_proc_program(program, strlen(program), NULL), HD_E_NOSPACE);
 	hd_proc_self(&self);
 	hd_proc_self(&again);
 	assert_int_equal(self.pid, getpid());

@@ -62,11 +62,16 @@ enum hd_err hd_cmd_faults(struct hd_cmd *cmd, struct hd_fn_faults *f)
 	return err ? err : read_straggle(cmd, f);
 }
 
-static enum hd_err read_options(struct hd_cmd *cmd, struct hd_fn_instances_spec *spec)
+/* given[0]: the executable of --bootstrap. */
+static enum hd_err read_options(struct hd_cmd *cmd, const char *given[2], struct hd_fn_instances_spec *spec)
 {
 	const struct hd_args *a = &cmd->args;
 
-	*spec = (struct hd_fn_instances_spec){ .argv = hd_cmd_function_argv,
+	given[0] = a->text[HD_OPT_BOOTSTRAP];
+	given[1] = NULL;
+
+	*spec = (struct hd_fn_instances_spec){
+		.argv = a->has[HD_OPT_BOOTSTRAP] ? given : hd_cmd_function_argv,
 		.memory_mb = a->has[HD_OPT_MEMORY_MB] ? (int64_t)a->count[HD_OPT_MEMORY_MB] : MEMORY_MB };
 	spec->share = (double)spec->memory_mb / FULL_CORE_MB;
 	if (spec->memory_mb < LEAST_MB || spec->memory_mb > MOST_MB)
@@ -100,8 +105,9 @@ static enum hd_err verb_chaos_lambda(struct hd_cmd *cmd)
 {
 	struct hd_emulator *e = hd_arena_take(&cmd->arena, 1, sizeof *e);
 	struct hd_fn_instances_spec spec;
+	const char *given[2];
 	FILE *log = stderr;
-	enum hd_err err = e ? read_options(cmd, &spec) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory");
+	enum hd_err err = e ? read_options(cmd, given, &spec) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory");
 
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
@@ -125,7 +131,8 @@ const struct hd_verb hd_verb_chaos_lambda = {
 	.about = "AWS Lambda on a port of the loopback, whose calls fail by draws",
 	.more =
 		"Prints its address, then serves the Invoke API until it is stopped; instances are processes "
-		"(heddle worker --function=lambda) that speak the Runtime API. --slots at once (429 beyond), "
+		"(heddle worker --function=lambda, or --bootstrap FILE) that speak the "
+		"Runtime API. --slots at once (429 beyond), "
 		"--cold-ms for each start, --memory-mb with its share of a core (1769 MB are one).\n"
 		"Calls fail by draws of (--seed, number of the call): --kill 0.05 ends the process in its "
 		"task, "
@@ -139,6 +146,7 @@ const struct hd_verb hd_verb_chaos_lambda = {
 		"  heddle bench functions --function=lambda --endpoint http://127.0.0.1:PORT --reports "
 		"reports",
 	.opts = HD_OPTS(HD_OPT_SLOTS, HD_OPT_COLD_MS, HD_OPT_MEMORY_MB, HD_OPT_KILL, HD_OPT_STRAGGLE,
-		HD_OPT_DROP_RESPONSE, HD_OPT_DUPLICATE, HD_OPT_FAULT_SEED, HD_OPT_NO_AUTH, HD_OPT_OUTPUT),
+		HD_OPT_DROP_RESPONSE, HD_OPT_DUPLICATE, HD_OPT_FAULT_SEED, HD_OPT_NO_AUTH, HD_OPT_BOOTSTRAP,
+		HD_OPT_OUTPUT),
 	.run = verb_chaos_lambda, .test = "program_functions.sh",
 };

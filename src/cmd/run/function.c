@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "sys/signal.h"
+#include "functions/pack.h"
 #include "functions/worker.h"
+#include "cmd/json_line.h"
 
 static const char *variable(const char *name)
 {
@@ -27,4 +29,68 @@ enum hd_err hd_cmd_function(struct hd_cmd *cmd)
 	hd_title_set(&cmd->title, "heddle fn", "heddle: function worker of %s", api);
 	enum hd_err err = hd_signal_install(&cmd->diag);
 	return err ? err : hd_fn_serve_runtime(api, &cmd->clock, &cmd->diag);
+}
+
+/* The executable that is packed: beside this program in a build folder, in libexec where it is installed. */
+static enum hd_err find_bootstrap(struct hd_cmd *cmd, char *path, size_t cap)
+{
+	static const char *const places[] = { "heddle-function", "../libexec/heddle/heddle-function" };
+	char program[HD_PATH_CAP];
+	struct hd_stat stat;
+
+	if (cmd->args.has[HD_OPT_BOOTSTRAP]) {
+		snprintf(path, cap, "%s", cmd->args.text[HD_OPT_BOOTSTRAP]);
+		return HD_OK;
+	}
+	enum hd_err err = hd_proc_program(program, sizeof program, &cmd->diag);
+	if (err)
+		return err;
+	char *slash = strrchr(program, '/');
+	for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
+		int n = snprintf(path, cap, "%.*s/%s", (int)(slash - program), program, places[i]);
+		if (n > 0 && (size_t)n < cap && !hd_fs_stat(&cmd->fs, path, &stat, NULL))
+			return HD_OK;
+	}
+	return hd_fail(&cmd->diag, HD_E_NOTFOUND,
+		"this build has no heddle-function, the static executable that is packed; "
+		"cmake -DHD_FUNCTION=ON says what it lacks; --bootstrap FILE names another one");
+}
+
+enum hd_err hd_cmd_pack(struct hd_cmd *cmd)
+{
+	const char *to = cmd->args.text[HD_OPT_OUTPUT];
+	struct hd_json_line line;
+	struct hd_fn_pack pack;
+	uint8_t *bytes = NULL;
+	char path[HD_PATH_CAP];
+	size_t len = 0;
+
+	if (!cmd->args.has[HD_OPT_OUTPUT])
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"-o FILE: where the zip file is written, as -o fn.zip");
+	enum hd_err err = find_bootstrap(cmd, path, sizeof path);
+	if (!err)
+		err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_FN_PACK_BYTES, &bytes, &len,
+			&cmd->diag);
+	if (!err)
+		err = hd_fn_pack(path, bytes, len, &cmd->arena, &pack, &cmd->diag);
+	if (!err)
+		err = hd_file_write_atomic(&cmd->fs, to, pack.file.bytes, pack.file.len, &cmd->diag);
+	if (err)
+		return err;
+	if (cmd->args.has[HD_OPT_JSON]) {
+		struct hd_json_writer *w = hd_json_line_open(cmd, &line);
+		hd_json_put_text(w, "file", to);
+		hd_json_put_text(w, "arch", pack.arch);
+		hd_json_put_i64(w, "bytes", (int64_t)pack.file.len);
+		hd_json_line_print(&line);
+		return HD_OK;
+	}
+	printf("%s: bootstrap, %s, static, %zu bytes\n", to, pack.arch, len);
+	if (!cmd->args.has[HD_OPT_QUIET])
+		fprintf(stderr, ">> aws lambda create-function --function-name heddle --runtime "
+			"provided.al2023 --handler bootstrap --architectures %s --memory-size 1769 "
+			"--timeout 60 --role ROLE "
+			"--zip-file fileb://%s\n", pack.arch, to);
+	return HD_OK;
 }

@@ -365,6 +365,8 @@ static enum hd_err verb_worker(struct hd_cmd *cmd)
 	struct hd_file lock = { 0 };
 	bool fenced = true;
 
+	if (cmd->args.has[HD_OPT_PACK])
+		return hd_cmd_pack(cmd);
 	if (cmd->args.has[HD_OPT_FUNCTION])
 		return hd_cmd_function(cmd);
 	if (!job || !post)
@@ -429,8 +431,11 @@ const struct hd_verb hd_verb_worker = {
 		"most 5 s.\n"
 		"--function=lambda, --function=pool: no run is joined; dense tasks are computed for their "
 		"owners, one invocation after the other of the runtime API that "
-		"AWS_LAMBDA_RUNTIME_API names.",
-	.opts = HD_OPTS(HD_OPT_JOIN, HD_OPT_FUNCTION, HD_OPT_WAIT_UP, HD_OPT_KEY, HD_OPT_LISTEN,
+		"AWS_LAMBDA_RUNTIME_API names.\n"
+		"--pack lambda -o FILE: the zip file that AWS Lambda starts function workers from: "
+		"`bootstrap`, the static heddle-function or --bootstrap FILE (docs/functions.md).",
+	.opts = HD_OPTS(HD_OPT_JOIN, HD_OPT_FUNCTION, HD_OPT_PACK, HD_OPT_BOOTSTRAP, HD_OPT_OUTPUT,
+		HD_OPT_WAIT_UP, HD_OPT_KEY, HD_OPT_LISTEN,
 		HD_OPT_ZONE, HD_OPT_DEVICES,
 		HD_OPT_THREADS, HD_OPT_PROFILE, HD_OPT_STEPS, HD_OPT_SLOW, HD_OPT_VN_TIME, HD_OPT_ISA,
 			HD_OPT_HOLD, HD_OPT_GOING, HD_OPT_SET),
