@@ -25,7 +25,8 @@
  *    and how many pipelines there are at most; fewer of them share its lists out (pipeline/listed.h). A shape
  *    says so by its order; a job without the lists cannot have it.
  *
- * Pure but for hd_pipes_keep() and hd_pipes_keep_shape(), which write the run's job. */
+ * Pure but for hd_pipes_keep() and hd_pipes_keep_shape(), which write the run's job. pipes.c makes the shape,
+ * pipes_views.c plans views of it, pipes_job.c has what the run's job says of it. */
 #ifndef HD_RUN_PIPES_H
 #define HD_RUN_PIPES_H
 
