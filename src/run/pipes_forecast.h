@@ -25,12 +25,13 @@ struct hd_pipes_forecast {
 };
 
 /* The holders among workers of `ndevices` each, by comm.sync. Sharded state goes with the whole model alone
- * (hd_job_is_whole()), of which no step is predicted. */
+ * (hd_job_is_whole()). */
 static inline struct hd_step_holders hd_pipes_holders(const struct hd_job *job, uint32_t ndevices)
 {
 	return (struct hd_step_holders){ .devices = ndevices,
 		.whole = hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES,
-		.shadows = hd_job_int(job, HD_JOB_REDUNDANCY) != HD_REDUNDANCY_NONE };
+		.shadows = hd_job_int(job, HD_JOB_REDUNDANCY) != HD_REDUNDANCY_NONE,
+		.copies = hd_job_copies(job) };
 }
 
 /* Rule 4. */

@@ -1,8 +1,11 @@
 #include "run/step_end.h"
 
+#include <math.h>
 #include <string.h>
 
+#include "graph/layout.h"
 #include "plan/tree.h"
+#include "run/port_exchange.h"
 
 /* What each worker does of each stage. */
 struct step_ends {
@@ -198,17 +201,95 @@ static double link_of(const struct step_ends *e, uint32_t worker, const struct h
 	return left > come ? left : come;
 }
 
+/* ---- rule 5 */
+
+static uint32_t nbuckets_of(const struct hd_stage_costs *stages, uint32_t s, double size)
+{
+	return (uint32_t)ceil((double)stages->stage[s].param / size);
+}
+
+/* Bytes of a bucket: larger than the layout's where these are too many; 0: there is no such size. */
+static double bucket_size(const struct step_ends *e, const struct hd_stage_costs *stages)
+{
+	for (double size = HD_BUCKET_BYTES; e->nworkers <= HD_PORT_WORKERS && size < 1e15; size *= 2) {
+		uint64_t n = 0;
+		for (uint32_t s = 0; s < e->plan->nstages; s++)
+			n += nbuckets_of(stages, s, size);
+		if (n <= HD_PORT_BUCKETS)
+			return size;
+	}
+	return 0;
+}
+
+/* When the last byte is made of so large a share of a stage, from its end on. */
+static double ready_of(const struct hd_step_part *part, uint32_t nparts, uint32_t stage, double share)
+{
+	double have = 0, ready_ns = 0;
+
+	for (uint32_t i = 0; i < nparts && have < share - 1e-9; i++)
+		if (part[i].stage == stage) {
+			have += part[i].share;
+			ready_ns = part[i].ready_ns;
+		}
+	return ready_ns;
+}
+
+static void take_bucket(struct hd_port_bucket *bucket, const struct step_ends *e, uint32_t stage,
+	uint32_t number, uint32_t nbuckets)
+{
+	const uint32_t nth = (uint32_t)((uint64_t)number * e->makers[stage] / nbuckets);
+	uint32_t seen = 0;
+
+	for (uint32_t w = 0; w < e->nworkers; w++) {
+		const uint32_t roots = e->roots[(size_t)w * e->plan->nstages + stage];
+		bucket->parts[w] = (uint16_t)roots;
+		bucket->holds[w] = holds(e, w, stage);
+		if (roots && seen++ == nth)
+			bucket->owner = w;
+	}
+	for (uint32_t i = 0; e->holders->copies && i < e->nworkers; i++)
+		bucket->holds[(bucket->owner + i) % e->nworkers] = i < e->holders->copies;
+}
+
+/* The last bucket first, as the rows of the exchange are urgent. */
+static uint32_t take_buckets(struct hd_port_bucket *bucket, const struct step_ends *e,
+	const struct hd_stage_costs *stages, double size, const struct hd_step_part *part, uint32_t nparts)
+{
+	uint32_t n = 0;
+
+	for (uint32_t s = e->plan->nstages; s--;) {
+		const double bytes = (double)stages->stage[s].param;
+		const uint32_t nbuckets = e->makers[s] ? nbuckets_of(stages, s, size) : 0;
+		for (uint32_t i = nbuckets; i--; n++) {
+			const double from = i * size, to = fmin(from + size, bytes);
+			bucket[n] = (struct hd_port_bucket){ .bytes = to - from,
+				.ready_ns = ready_of(part, nparts, s, (bytes - from) / bytes) };
+			take_bucket(&bucket[n], e, s, i, nbuckets);
+		}
+	}
+	return n;
+}
+
 enum hd_err hd_step_link_time(double *done_ns, const struct hd_plan *plan,
 	const struct hd_stage_costs *stages, const struct hd_run_costs *costs,
 	const struct hd_step_holders *holders,
 	const struct hd_step_part *part, uint32_t nparts, struct hd_arena *arena, struct hd_diag *diag)
 {
+	struct hd_port_bucket bucket[HD_PORT_BUCKETS];
 	struct step_ends e;
 	double done = 0;
 	enum hd_err err = count(&e, plan, holders, arena, diag);
 
 	if (err)
 		return err;
+	const double size = bucket_size(&e, stages);
+	if (size > 0) {
+		const struct hd_port_exchange x = { .nworkers = e.nworkers, .bucket = bucket,
+			.nbuckets = take_buckets(bucket, &e, stages, size, part, nparts),
+			.ns_per_byte = 1e9 / costs->port_bytes_per_s, .late_ns = costs->port_latency_ns,
+			.apart = holders->copies > 0 };
+		return hd_port_exchange_time(done_ns, &x, arena, diag);
+	}
 	for (uint32_t w = 0; w < e.nworkers; w++) {
 		const double ns = link_of(&e, w, stages, costs->port_bytes_per_s, part, nparts);
 		done = ns > done ? ns : done;

@@ -15,9 +15,10 @@
  *    less than the cores allow. Nothing of it overlaps with the work before: the last gradients of a pipeline
  *    are those of its last virtual node. Messages that are no bytes of a vector cost a hop, HD_STEP_HOPS of
  *    them one after another.
- * 5. Between machines a worker has one link, costs->port_bytes_per_s each way. What it sends and gets takes
- *    it in the order in which it is ready, beside the rest of the backward pass where gradients are sent
- *    while that goes on.
+ * 5. Between machines a worker has one link, costs->port_bytes_per_s each way. Buckets are those of the
+ *    layout, each of one owner, and what workers send of them shares links as port_exchange.h says, beside
+ *    the rest of the backward pass where gradients are sent while that goes on. Of more workers or stages
+ *    than that model takes, what each sends and gets takes its link in the order in which it is ready.
  *
  * Pure; memory is the arena's. */
 #ifndef HD_RUN_STEP_END_H
@@ -34,6 +35,9 @@ struct hd_step_holders {
 	uint32_t devices;                 /* of a worker; 0: all ranks are of one process */
 	bool whole;                       /* each holds all, as with comm.sync: allreduce */
 	bool shadows;                     /* each stage has one more holder: rule 2 */
+	/* that update each bucket and give others its new parameters (comm.sync: sharded); 0: each holder
+	 * updates. Known on links alone (rule 5) */
+	uint32_t copies;
 };
 
 /* How many of the workers hold each stage: copies[nstages]. */

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "graph/layout.h"
 #include "pipeline/schedule.h"
 #include "tests/planning.h"
 #include "tests/check.h"
@@ -20,6 +21,7 @@ static const struct { const char *lists; uint32_t nvns; } grids[] = {
 	"2: F0.3 B0.3\n3: F1.3 B1.3\n", 4 },
 	/* both stages on each rank */
 	{ "0: F0.0 F1.0 B1.0 B0.0\n1: F0.1 F1.1 B1.1 B0.1\n", 2 },
+	{ "0: F0.0 F1.0 B1.0 B0.0\n1: F0.1 F1.1 B1.1 B0.1\n2: F0.2 F1.2 B1.2 B0.2\n", 3 },
 };
 
 static double took(uint32_t grid, struct hd_step_holders holders, uint32_t cores, uint32_t copies[STAGES])
@@ -91,25 +93,31 @@ static void ends_take_what_is_counted_by_hand(void **state)
 	}
 }
 
-/* A byte takes a nanosecond each way, five until it is there, twice: as partial sum and as sum. */
+/* A byte takes a nanosecond each way, five until it is there: as partial sum, and again as sum. Each stage is
+ * one bucket, whose owner is the first that runs it. */
 static void links_are_taken_in_the_order_in_which_sums_are_ready(void **state)
 {
 	static uint32_t first[] = { 0, 7 };
 	static const struct {
-		uint32_t grid; bool whole; struct hd_step_part part[2]; uint32_t n; double ns;
+		uint32_t grid; bool whole; uint32_t copies;
+		struct hd_step_part part[2]; uint32_t n; double ns;
 	} rows[] = {
 		/* each stage at one worker alone */
-		{ 0, false, { { 1, 1, 0 }, { 0, 1, 50 } }, 2, 0 },
+		{ 0, false, 0, { { 1, 1, 0 }, { 0, 1, 50 } }, 2, 0 },
 		/* each gives its own to the other: 300 from the second to the first, 100 back */
-		{ 0, true, { { 1, 1, 0 }, { 0, 1, 50 } }, 2, 300 + 10 },
-		{ 0, true, { { 1, 1, 0 }, { 0, 1, 250 } }, 2, 350 + 10 },
-		/* two hold a stage: half of it as it was made, half as a sum, each way */
-		{ 1, false, { { 1, 1, 0 }, { 0, 1, 150 } }, 2, 300 + 10 },
-		{ 1, false, { { 1, 1, 0 }, { 0, 1, 250 } }, 2, 350 + 10 },
+		{ 0, true, 0, { { 1, 1, 0 }, { 0, 1, 50 } }, 2, 300 + 5 },
+		{ 0, true, 0, { { 1, 1, 0 }, { 0, 1, 250 } }, 2, 350 + 5 },
+		/* two hold a stage: it goes to one as it was made, and comes back as a sum */
+		{ 1, false, 0, { { 1, 1, 0 }, { 0, 1, 150 } }, 2, 600 + 10 },
+		{ 1, false, 0, { { 1, 1, 0 }, { 0, 1, 450 } }, 2, 650 + 10 },
 		/* both stages at both: one after the other, and none before it is ready */
-		{ 3, false, { { 1, 1, 0 }, { 0, 1, 150 } }, 2, 400 + 10 },
-		{ 3, false, { { 1, 1, 0 }, { 0, 1, 1000 } }, 2, 1100 + 10 },
-		{ 3, false, { { 1, 0.5, 0 }, { 1, 0.5, 200 } }, 2, 350 + 10 },
+		{ 3, false, 0, { { 1, 1, 0 }, { 0, 1, 150 } }, 2, 300 + 5 + 400 + 5 },
+		{ 3, false, 0, { { 1, 1, 0 }, { 0, 1, 1000 } }, 2, 1200 + 10 },
+		{ 3, false, 0, { { 1, 0.5, 0 }, { 1, 0.5, 200 } }, 2, 800 + 10 },
+		/* three: the first gets two of each, gives both sums to two, or to one, which gives the third
+		 * the new parameters */
+		{ 4, true, 0, { { 1, 1, 0 }, { 0, 1, 0 } }, 2, 600 + 5 + 800 + 5 },
+		{ 4, true, 2, { { 1, 1, 0 }, { 0, 1, 0 } }, 2, 600 + 5 + 400 + 5 + 400 + 5 },
 	};
 	struct hd_stage_cost cost[] = { { .param = 100 }, { .param = 300 } };
 	const struct hd_stage_costs stages = { .nstages = STAGES, .stage = cost };
@@ -118,7 +126,8 @@ static void links_are_taken_in_the_order_in_which_sums_are_ready(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const char *lists = grids[rows[i].grid].lists;
-		const struct hd_step_holders holders = { .devices = 1, .whole = rows[i].whole };
+		const struct hd_step_holders holders = { .devices = 1, .whole = rows[i].whole,
+			.copies = rows[i].copies };
 		struct hd_schedules all;
 		double ns = -1;
 		assert_int_equal(hd_schedules_parse(&all, lists, strlen(lists), "lists", &arena, NULL),
@@ -131,10 +140,41 @@ static void links_are_taken_in_the_order_in_which_sums_are_ready(void **state)
 	}
 }
 
+/* Three buckets of two owners, of which the first has two; nothing is late. */
+static void stages_are_cut_into_buckets_from_their_end_on(void **state)
+{
+	static uint32_t first[] = { 0, 7 };
+	const double s = HD_BUCKET_BYTES;
+	const struct { struct hd_step_part part[2]; double ns; } rows[] = {
+		{ { { 1, 0.4, 0 }, { 1, 0.6, 0 } }, 3 * s },
+		/* the last third is there at once, half of the next is not */
+		{ { { 1, 0.4, 0 }, { 1, 0.6, 10 * s } }, 13 * s },
+		{ { { 1, 0.7, 0 }, { 1, 0.3, 10 * s } }, 12 * s },
+	};
+	struct hd_stage_cost cost[] = { { .param = 0 }, { .param = 3 * HD_BUCKET_BYTES } };
+	const struct hd_stage_costs stages = { .nstages = STAGES, .stage = cost };
+	const struct hd_run_costs costs = { .port_bytes_per_s = 1e9 };
+	const struct hd_step_holders holders = { .devices = 1 };
+	struct hd_schedules all;
+
+	(void)state;
+	assert_int_equal(hd_schedules_parse(&all, grids[3].lists, strlen(grids[3].lists), "lists", &arena,
+		NULL), HD_OK);
+	const struct hd_plan plan = { .nranks = all.at[0].nranks, .nstages = STAGES, .first = first,
+		.nvns = grids[3].nvns, .list = all.at[0].list };
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		double ns = -1;
+		assert_int_equal(hd_step_link_time(&ns, &plan, &stages, &costs, &holders, rows[i].part, 2,
+			&arena, NULL), HD_OK);
+		CHECK(fabs(ns - rows[i].ns) < 10, "row %zu: %g, not %g", i, ns, rows[i].ns);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(ends_take_what_is_counted_by_hand),
-		cmocka_unit_test(links_are_taken_in_the_order_in_which_sums_are_ready) };
+		cmocka_unit_test(links_are_taken_in_the_order_in_which_sums_are_ready),
+		cmocka_unit_test(stages_are_cut_into_buckets_from_their_end_on) };
 
 	return cmocka_run_group_tests(tests, make_arena, drop_arena);
 }
