@@ -88,6 +88,12 @@ static void a_list_of_starts_and_stops_becomes_events(void **state)
 	assert_true(t.n == 8 && t.at[6].at_ms == 5000 && t.at[7].at_ms == 5000);
 	assert_string_equal(t.name[2], "a#3");
 	assert_string_equal(t.name[3], "a#4");
+	/* at once: in the order of the file */
+	static const char at_once[] = "name,start,stop\nc,2,\nb,1,3\na,1,3\n";
+	CHECK(!read_text(&t, at_once, sizeof at_once - 1, &diag), "%s", diag.text);
+	assert_string_equal(t.name[0], "b");
+	assert_string_equal(t.name[1], "a");
+	assert_true(t.n == 5 && t.at[3].node == 0 && t.at[4].node == 1);
 }
 
 static void bad_files_are_refused_with_their_place(void **state)

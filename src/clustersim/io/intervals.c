@@ -72,7 +72,7 @@ static int by_start(const void *a, const void *b)
 
 	if (x->start_s < y->start_s || x->start_s > y->start_s)
 		return x->start_s < y->start_s ? -1 : 1;
-	return strcmp(x->name, y->name);
+	return x->row < y->row ? -1 : x->row > y->row;
 }
 
 static enum hd_err number(struct intervals *all, const char *file, struct hd_arena *arena,
@@ -117,6 +117,7 @@ enum hd_err intervals_read(struct intervals *all, struct cells *c, struct hd_are
 		if ((err = make_room(&out, &cap, c, arena, diag)) ||
 			(err = read_one(&out.at[out.n], c, name, start, stop, arena, diag)))
 			return err;
+		out.at[out.n].row = out.n;
 		const struct interval *x = &out.at[out.n++];
 		first_s = fmin(first_s, x->start_s);
 		last_s = fmax(last_s, isinf(x->stop_s) ? x->start_s : x->stop_s);

@@ -1,13 +1,14 @@
 /* intervals.h -- the times that machines were there, as a list with start and stop says them.
  *
- * 1. Of one name no two overlap; they are in the order of their start, and numbered: "a", "a#2", "a#3".
+ * 1. Of one name no two overlap; they are in the order of their start, then of the file, and numbered:
+ *    "a", "a#2", "a#3".
  * 2. The first start is 0; without a stop it is infinite. */
 #ifndef HD_CLUSTERSIM_IO_INTERVALS_H
 #define HD_CLUSTERSIM_IO_INTERVALS_H
 
 #include "clustersim/io/cells.h"
 
-struct interval { double start_s, stop_s; const char *name; };
+struct interval { double start_s, stop_s; const char *name; size_t row; };
 struct intervals { size_t n; struct interval *at; };
 
 /* The record names the columns of such a list. */
