@@ -33,7 +33,7 @@ static bool too_much(enum hd_spot_strategy strategy, uint32_t d, uint32_t p, uin
 		if (!left)
 			return true;
 	}
-	for (uint32_t i = 0; i < d && strategy == HD_SPOT_EAGER; i++)
+	for (uint32_t i = 0; i < d && strategy >= HD_SPOT_LAZY && strategy <= HD_SPOT_FULL; i++)
 		for (uint32_t s = 0; s < p; s++)
 			if (lost >> (i * p + s) & 1 && lost >> (i * p + (s + 1) % p) & 1)
 				return true;
@@ -42,33 +42,41 @@ static bool too_much(enum hd_spot_strategy strategy, uint32_t d, uint32_t p, uin
 	return hit > f || (strategy == HD_SPOT_CHECKPOINT && lost);
 }
 
+/* Each strategy by its formula; of replica:2 what 2^16 sets can show. */
 static void probabilities_are_those_of_counting_all_sets(void **state)
 {
-	static const enum hd_spot_strategy each[] = { HD_SPOT_CHECKPOINT, HD_SPOT_REROUTE, HD_SPOT_EAGER,
-		HD_SPOT_REPLICA };
-	(void)state;
+	uint32_t counted[HD_NSPOT_STRATEGIES][3] = { { 0 } };
 
-	for (uint32_t i = 0; i < 4; i++)
+	(void)state;
+	for (uint32_t i = 0; i < HD_NSPOT_STRATEGIES; i++)
 		for (uint32_t d = 1; d <= 3; d++)
 			for (uint32_t p = 1; p <= 5; p++)
-				for (uint32_t f = 0; f <= (each[i] == HD_SPOT_REPLICA ? 1 : 0); f++) {
+				for (uint32_t f = 0; f <= (i == HD_SPOT_REPLICA ? 2 : 0); f++) {
+					const enum hd_spot_strategy by = (enum hd_spot_strategy)i;
 					const uint32_t n = (d + f) * p;
 					uint64_t sets[32] = { 0 }, bad[32] = { 0 };
+					if (f == 2 && n > 16)
+						continue;
 					for (uint32_t lost = 0; lost < 1u << n; lost++) {
 						int k = __builtin_popcount(lost);
 						sets[k]++;
-						bad[k] += too_much(each[i], d, p, f, lost);
+						bad[k] += too_much(by, d, p, f, lost);
 					}
 					for (uint32_t k = 0; k <= 5 && k <= n; k++) {
 						const double want = (double)bad[k] / (double)sets[k],
-							is = hd_spot_exceeds(each[i], d, p, f, k);
+							is = hd_spot_exceeds(by, d, p, f, k);
 						CHECK(fabs(is - want) <= 1e-12,
 							"%s, D %u, P %u, f %u, k %u: %.15f, not %.15f",
-							hd_spot_strategy_names[each[i]], d, p, f, k,
-							is, want);
+							hd_spot_strategy_names[i], d, p, f, k, is,
+							want);
+						counted[i][f] += bad[k] && bad[k] < sets[k];
 					}
-					CHECK(hd_spot_exceeds(each[i], d, p, f, n + 1) >= 1, "more than all");
+					CHECK(hd_spot_exceeds(by, d, p, f, n + 1) >= 1, "more than all");
 				}
+	for (uint32_t i = HD_SPOT_REROUTE; i < HD_NSPOT_STRATEGIES; i++)
+		CHECK(counted[i][0] + counted[i][1] > 10 && (i != HD_SPOT_REPLICA || counted[i][2] > 10),
+			"%s: %u, %u, %u of them are between 0 and 1", hd_spot_strategy_names[i],
+			counted[i][0], counted[i][1], counted[i][2]);
 }
 
 /* Does a set of lost devices leave a stage that none holds, of its own or (shadows) for the one after? */
@@ -152,6 +160,81 @@ static void a_loss_that_leaves_no_holder_goes_back(void **state)
 		CHECK(back > 0 && (held > 0) == (row[r].strategy != HD_SPOT_REROUTE), "row %zu: %g, %g", r,
 			back, held);
 	}
+}
+
+static uint32_t roll(uint64_t *at, uint32_t below)
+{
+	*at = *at * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)(*at >> 33) % below;
+}
+
+/* Every term of an event by all sets of lost devices, of two hundred drawn markets: the stall, what is
+ * useful, and the value; of each strategy and grids up to 3 x 5. */
+static void stall_and_value_are_those_of_counting_all_sets(void **state)
+{
+	uint64_t dice = 5;
+	uint32_t compared = 0;
+
+	(void)state;
+	for (int drawn = 0; drawn < 200; drawn++) {
+		const uint32_t d = 1 + roll(&dice, 3), p = 1 + roll(&dice, 5);
+		const uint32_t most = 1 + roll(&dice, 5);
+		const enum hd_spot_strategy by = (enum hd_spot_strategy)(drawn % HD_NSPOT_STRATEGIES);
+		const uint32_t f = by == HD_SPOT_REPLICA ? 1 + roll(&dice, d * p <= 6 ? 2 : 1) : 0,
+			n = (d + f) * p;
+		const double o = roll(&dice, 2) * 0.15;
+		struct hd_spot_market m = { .usd_h = 0.5 + roll(&dice, 9), .losses_h = roll(&dice, 40),
+			.ntogether = most, .announced = roll(&dice, 4) / 4.0, .pause_s = roll(&dice, 20),
+			.rebuild_s = roll(&dice, 60), .reload_s = roll(&dice, 60),
+			.checkpoint_s = 1 + roll(&dice, 20), .switch_s = roll(&dice, 3),
+			.replan_s = roll(&dice, 120), .doubled = 1 + roll(&dice, 3) / 4.0 };
+		const struct hd_spot_grid g = { .pipelines = d, .stages = p, .batch = 64, .step_s = 3,
+			.redo_s = roll(&dice, 3) };
+		double sum = 0, tolerated = 0, over[2] = { 0 };
+		if (n < most || n > 16)
+			continue;
+		compared++;
+		for (uint32_t k = 0; k < most; k++)
+			sum += m.together[k] = 1 + roll(&dice, 5);
+		for (uint32_t k = 0; k < most; k++)
+			m.together[k] /= sum;
+		for (uint32_t k = 1; k <= most; k++) {
+			double sets = 0, fine = 0, of[2] = { 0 };
+			for (uint32_t lost = 1; lost < 1u << n; lost++) {
+				if (__builtin_popcount(lost) != (int)k)
+					continue;
+				const bool shadows = by >= HD_SPOT_LAZY && by <= HD_SPOT_FULL;
+				const bool back = none_holds(shadows ? HD_SPOT_EAGER : by, d + f, p, lost);
+				sets++;
+				fine += !too_much(by, d, p, f, lost);
+				of[back] += too_much(by, d, p, f, lost);
+			}
+			const double slow = by == HD_SPOT_REROUTE ? n / (n - (double)k) :
+				by == HD_SPOT_REPLICA ? 1 : m.doubled;
+			const double w = m.together[k - 1];
+			tolerated += fine > 0 ? w * fine / sets * (m.pause_s + g.redo_s + (slow - 1) *
+				m.replan_s) : 0;
+			over[0] += w * of[0] / sets;
+			over[1] += w * of[1] / sets;
+		}
+		/* for the losses without notice that go back to one; beside others twice an hour */
+		const double back_h = m.losses_h * (1 - m.announced) * over[1];
+		double every = sqrt(2 * m.checkpoint_s * 3600 / back_h);
+		if (by != HD_SPOT_CHECKPOINT)
+			every = fmin(every, 1800);
+		const double back_s = isfinite(every) ? every / 2 + m.reload_s : 0,
+			stall = (1 - m.announced) * (tolerated + over[0] * (m.rebuild_s + 1.5) + over[1] *
+				(m.rebuild_s + back_s)) + m.announced * m.switch_s,
+			saves = isfinite(every) ? m.checkpoint_s / every : 0,
+			useful = 1 / ((1 + o + saves) * (1 + m.losses_h / 3600 * stall));
+		const struct hd_spot_value v = hd_spot_value(&m, &g, by, f, o);
+		CHECK(fabs(v.stall_s - stall) <= 1e-12 * (1 + stall), "%s %u x %u + %u: %.15g s, not %.15g",
+			hd_spot_strategy_names[by], d, p, f, v.stall_s, stall);
+		CHECK(fabs(v.useful - useful) <= 1e-12 && fabs(v.value - 64 / 3.0 * useful * 3600 / (n *
+			m.usd_h)) <= 1e-12 * v.value, "%s %u x %u + %u: useful %.15g, not %.15g",
+			hd_spot_strategy_names[by], d, p, f, v.useful, useful);
+	}
+	CHECK(compared > 100, "%u markets", compared);
 }
 
 static void published_probabilities_come_out(void **state)
@@ -443,6 +526,7 @@ int main(void)
 		cmocka_unit_test(a_loss_that_leaves_no_holder_goes_back),
 		cmocka_unit_test(pauses_of_all_strategies_are_measured_alike),
 		cmocka_unit_test(published_probabilities_come_out),
+		cmocka_unit_test(stall_and_value_are_those_of_counting_all_sets),
 		cmocka_unit_test(values_are_their_terms_by_hand),
 		cmocka_unit_test(a_grid_sees_the_losses_that_strike_it),
 		cmocka_unit_test(the_earlier_of_nearly_equal_ones_is_chosen),
