@@ -33,8 +33,9 @@ passed "3 and 1, 1 and 4, 1 and 2 workers, state whole and by stages, and one pr
 # it ends where it is stopped, so no change comes too late
 write_jobs 100000
 sed -i 's/kind: linear/kind: constant/' gpt.yaml
-"$HEDDLE_BIN" run gpt.yaml --out killed --workers 4 -s parallel.copies=3,1 -s workers.pace=20ms \
-	-s workers.detect=400ms -s checkpoint.every='10 steps' >killed.log 2>&1 &
+"$HEDDLE_BIN" run gpt.yaml --out killed --workers 4 -s parallel.mode=explicit \
+	-s parallel.plan=gpt-workers/plan/0001.plan -s workers.pace=20ms -s workers.detect=400ms \
+	-s checkpoint.every='10 steps' >killed.log 2>&1 &
 run=$!
 reach killed 4
 pid_in() { heddle status $1 --json | grep -o "\"worker\":$2,[^}]*\"pid\":[1-9][0-9]*" | grep -o '[0-9]*$'; }
@@ -47,9 +48,10 @@ has_none() { grep -q '^stages 2' "$(newest)" && ! grep -q copies "$(newest)"; }
 goes_on() { grep -q "\"plan\":$((10#$(basename "$(newest)" .plan)))," killed/metrics.ndjson; }
 is_back() { [ "$(newest)" != "$was" ] && has_copies 3,1; }
 await is_back && await goes_on || failed "no step with 3 and 1 copies after the loss"
-expect 0 heddle scale killed -s parallel.copies=1,2
+grep -q 'file: 2 stages' "$(newest)" || failed "copies are not by the file: $(grep cause "$(newest)")"
+expect 0 heddle scale killed -s parallel.mode=pipeline -s parallel.plan=none -s parallel.copies=1,2
 await has_copies 1,2 && await goes_on || failed "no step with 1 and 2 copies"
 expect 0 heddle scale killed -s parallel.stages=2
 await has_none && await goes_on || failed "no step without copies"
-stops_with_bits_of_one killed gpt.yaml "a copy and the stage behind it killed, other copies, none"
-passed "a copy and the stage behind it killed, other copies, then none: the bits of one device"
+stops_with_bits_of_one killed gpt.yaml "a copy of a file and the stage behind it killed, other copies, none"
+passed "by a plan file, a copy and the stage behind it killed, other copies, none: the bits of one device"

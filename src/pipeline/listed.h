@@ -12,6 +12,11 @@
  *    and no rank has more under way at once than in the file. Transfers, versions and updates are made new
  *    (passes.h).
  * 4. Whatever rank ran a virtual node, no bit of the result depends on it.
+ * 5. Stages may have copies: the ranks of a stage are neighbours then, and stages stand in the order of
+ *    ranks. There are as many lanes (lanes.h) as the least common multiple of the copies says. They have
+ *    neighbouring virtual nodes, as many each, larger shares first; lane l of L goes through copy
+ *    floor(l c / L) of a stage with c. Such a file has one pipeline, of ranks of one device: it is never
+ *    shared out.
  *
  * Users: run/stages.c, run/pipes.c. Everything lies in the arena; lists are shared with the plan that was
  * given. Pure. */
@@ -24,11 +29,13 @@ struct hd_listed {
 	struct hd_plan plan;              /* of ranks that are each one worker's: folded (staged.h) */
 	uint32_t p, d, t;                 /* ranks of a pipeline, pipelines, devices of a rank */
 	uint32_t most;                    /* stages of the rank that has most */
-	uint32_t *place;                  /* [stages] rank of a pipeline that runs each */
+	uint32_t *place;                  /* [stages] rank of a pipeline that runs each, or its first copy */
+	uint32_t *copies, lanes;          /* [stages] rule 5; NULL, 1: none */
 	uint32_t *share;                  /* [d] virtual nodes of each pipeline */
 };
 
-/* Of a plan that is proved (hd_plan_check_file()). HD_E_INVAL: it is not as rule 1 has it, or has shadows. */
+/* Of a plan that is proved (hd_plan_check_file()). HD_E_INVAL: it is not as rules 1 and 5 have it, or has
+ * shadows. */
 HD_MUST_USE enum hd_err hd_listed_of(struct hd_listed *listed, const struct hd_plan *file,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* Rule 2: are they the file's own? */

@@ -176,6 +176,10 @@ static enum hd_err fits_views(const struct hd_listed *l, uint32_t groups, struct
 		return hd_fail(diag, HD_E_INVAL, "the plan has %u stages, each on %u workers; over workers "
 			"there are at most %d, of %d devices of a rank", l->plan.nstages, groups,
 			HD_STAGE_BITS / groups, UINT8_MAX);
+	if (l->copies && (l->p > HD_STAGE_BITS || l->lanes > HD_VIEW_RANKS))
+		return hd_fail(diag, HD_E_INVAL,
+			"the plan has stages with copies, on %u ranks and in %u lanes; over workers there "
+			"are at most %d, in %d", l->p, l->lanes, HD_STAGE_BITS, HD_VIEW_RANKS);
 	return (uint64_t)l->plan.nranks * groups <= HD_VIEW_RANKS ? HD_OK : hd_fail(diag, HD_E_INVAL,
 		"the plan has %u ranks, each on %u workers; over workers there are at most %d",
 		l->plan.nranks, groups, HD_VIEW_RANKS / groups);

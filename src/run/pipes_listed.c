@@ -58,8 +58,12 @@ enum hd_err hd_pipes_list(struct hd_job *job, const char *text, size_t len, cons
 
 struct hd_run_stages hd_pipes_listed_stages(const struct hd_listed *l, uint32_t d, uint32_t groups)
 {
-	return (struct hd_run_stages){ .schedule = HD_STAGES_LISTED, .p = l->p, .v = l->most, .d = d,
-		.t = l->t, .groups = groups, .delayed = l->plan.overlap, .listed = l };
+	struct hd_run_stages s = { .schedule = HD_STAGES_LISTED, .p = l->p, .v = l->most, .d = d, .t = l->t,
+		.groups = groups, .delayed = l->plan.overlap, .listed = l };
+
+	for (uint32_t k = 0; l->copies && k < l->plan.nstages && k < HD_JOB_MAX_STAGES; k++)
+		s.copies[s.ncopies++] = l->copies[k];
+	return s;
 }
 
 static enum hd_err refuse_devices(const struct hd_listed *l, uint32_t ndevices, struct hd_diag *diag)

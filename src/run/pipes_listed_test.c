@@ -457,6 +457,75 @@ static void devices_of_one_process_share_out_what_the_run_has(void **state)
 	hd_rig_close(&m.rig);
 }
 
+/* Of 3 and 2 copies, which no key can ask for: each of its virtual nodes forward, then backward. Vns 0-4 are
+ * of the first copy of stage 1; stage 0 has 0-3, 4-5 and 6-7, for six lanes have 2, 2, 1, 1, 1 and 1. */
+static const char *file_of_copies(struct made *m, const uint32_t *of, const uint32_t *to)
+{
+	const struct hd_plan_job job = { .nvns = 8, .nchunks = 3, .nstages = 1 };
+	static const uint32_t first[] = { 0, 9 };
+	struct hd_schedule made = { .heading = "", .nranks = 5, .nvns = 8, .nstages = 2 };
+	struct hd_ilist list[5] = { { 0 } };
+	struct hd_plan plan;
+
+	for (uint32_t r = 0; r < 5; r++)
+		list[r] = (struct hd_ilist){ hd_arena_take(&m->rig.arena, 32, sizeof *list->at), 0, 32 };
+	for (uint32_t v = 0; v < 8; v++)
+		for (uint16_t s = 0; s < 2; s++)
+			for (uint32_t k = 0; k < 2; k++) {
+				struct hd_ilist *l = &list[s ? to[v] : of[v]];
+				l->at[l->len++] = (struct hd_ins){ .op = k ? HD_INS_B : HD_INS_F, .stage = s,
+					.vn = v };
+			}
+	made.list = list;
+	assert_int_equal(hd_schedule_infer(&made, &m->rig.arena, NULL), HD_OK);
+	CHECK(!hd_plan_staged(&plan, &job, &made, 1, first, HD_KEEPS_ALL, &m->rig.arena, &m->diag), "%s",
+		m->diag.text);
+	hd_text_init(&m->text, &m->rig.arena);
+	assert_int_equal(hd_plan_print(&plan, &m->text), HD_OK);
+	return m->text.at;
+}
+
+/* Also in numbers of which neither divides the other; with one device too few the run waits. */
+static void copies_of_stages_are_places_of_the_shape(void **state)
+{
+	static const uint32_t of[] = { 0, 0, 0, 0, 1, 1, 2, 2 }, to[] = { 3, 3, 3, 3, 3, 4, 4, 4 },
+		other[] = { 3, 3, 3, 3, 4, 4, 4, 4 };
+	struct hd_plan file, plan;
+	struct hd_run_stages s;
+	struct hd_view view;
+	struct made m;
+
+	(void)state;
+	begin(&m, "comm: {sync: stages}\n");
+	assert_int_equal(list(&m, file_of_copies(&m, of, other)), HD_E_INVAL);
+	CHECK(strstr(m.diag.text, "stage 1 of virtual node 4 is on rank 4 of the plan, a copy"), "%s",
+		m.diag.text);
+	const char *text = file_of_copies(&m, of, to);
+	assert_int_equal(hd_plan_parse(&file, text, strlen(text), "a.plan", &m.rig.arena, NULL), HD_OK);
+	make(&m, text);
+	const struct hd_view_shape *shape = &m.pipes.shape;
+	assert_true(shape->nstages == 2 && shape->width == 5 && !shape->place[0] && shape->place[1] == 3 &&
+		m.pipes.most == 1 && hd_view_lanes(shape) == 6);
+	plan_of(&m, 6, &plan);
+	assert_int_equal(plan.nranks, 5);
+	for (uint32_t r = 0; r < 5; r++)
+		assert_true(plan.list[r].len == file.list[r].len && !memcmp(plan.list[r].at, file.list[r].at,
+			file.list[r].len * sizeof *file.list[r].at));
+	CHECK(strstr(plan.cause, "file: 2 stages, 1 pipeline of 5 devices, copies 3,2"), "%s", plan.cause);
+	assert_true(hd_pipes_view(&view, &m.pipes, 5, 1, 8));
+	CHECK(hd_view_verify(&view, 8, &m.diag) == HD_OK, "%s", m.diag.text);
+	for (uint32_t v = 0; v < 8; v++)
+		assert_true(hd_view_runs(&view, v, 0) == of[v] && hd_view_runs(&view, v, 1) == to[v]);
+	assert_false(hd_pipes_view(&view, &m.pipes, 4, 1, 8));
+	assert_int_equal(hd_pipes_listed_alone(&s, m.rig.job, 0, &m.rig.arena, NULL), HD_OK);
+	assert_true(s.p == 5 && s.d == 1 && s.ncopies == 2 && s.copies[0] == 3 && s.copies[1] == 2);
+	/* no worker holds the shadow of a copy */
+	m.rig.job->value[HD_JOB_REDUNDANCY].i = HD_REDUNDANCY_LAZY;
+	assert_int_equal(hd_pipes_make(&m.pipes, m.rig.task, &m.rig.arena, &m.diag), HD_E_INVAL);
+	CHECK(strstr(m.diag.text, "does not go with stages that have copies"), "%s", m.diag.text);
+	hd_rig_close(&m.rig);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -469,6 +538,7 @@ int main(void)
 		cmocka_unit_test(views_of_a_file_that_was_left_are_known_to_those_that_come),
 		cmocka_unit_test(stages_out_of_order_have_shadows_without_work),
 		cmocka_unit_test(devices_of_one_process_share_out_what_the_run_has),
+		cmocka_unit_test(copies_of_stages_are_places_of_the_shape),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,8 +54,9 @@ static enum hd_err find_places(struct hd_listed *l, const uint32_t *rank, struct
 		for (uint32_t s = 0; s < plan->nstages; s++)
 			n += l->place[s] == r;
 		if (!n)
-			return hd_fail(diag, HD_E_INVAL, "rank %u of the plan runs no stage: leave it out",
-				r);
+			return hd_fail(diag, HD_E_INVAL,
+				"rank %u of the plan runs no stage of virtual node 0: leave it "
+				"out; where a stage has copies (neighbouring ranks) no rank has two", r);
 		l->most = most = n > most ? n : most;
 	}
 	return HD_OK;
@@ -75,9 +76,9 @@ static enum hd_err find_shares(struct hd_listed *l, const uint32_t *rank, struct
 			if (rank[(size_t)s * plan->nvns + v] != k * l->p + l->place[s])
 				return hd_fail(diag, HD_E_INVAL,
 					"stage %u of virtual node %u is on rank %u of the plan, not on %u: "
-					OVER_WORKERS ", with each stage at one place (stages with copies are "
-					"parallel.copies)", s, v, rank[(size_t)s * plan->nvns + v],
-					k * l->p + l->place[s]);
+					OVER_WORKERS ", with each stage at one place (copies of a stage "
+					"are on ranks that are neighbours, of one pipeline)", s, v,
+					rank[(size_t)s * plan->nvns + v], k * l->p + l->place[s]);
 		if (k < before)
 			return hd_fail(diag, HD_E_INVAL,
 				"virtual node %u is of pipeline %u of the plan, and the one before it of %u: "
@@ -93,11 +94,95 @@ static enum hd_err find_shares(struct hd_listed *l, const uint32_t *rank, struct
 	return HD_OK;
 }
 
+/* ---- copies: rule 5 ---- */
+
+/* Have the stages one run of ranks each, in order, which are all ranks, and more than stages? */
+static bool find_copies(struct hd_listed *l, const uint32_t *rank)
+{
+	const struct hd_plan *plan = &l->plan;
+	uint32_t next = 0;
+
+	for (uint32_t s = 0; s < plan->nstages; s++) {
+		const uint32_t *of = &rank[(size_t)s * plan->nvns];
+		uint32_t end = next;
+		l->place[s] = next;
+		for (uint32_t v = 0; v < plan->nvns; v++) {
+			if (of[v] < next)
+				return false;
+			end = of[v] >= end ? of[v] + 1 : end;
+		}
+		l->copies[s] = end - next;
+		next = end;
+	}
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		if (!plan->list[r].len)
+			return false;
+	return next == plan->nranks && plan->nstages > 1 && plan->nstages < plan->nranks;
+}
+
+static uint32_t common_divisor(uint32_t a, uint32_t b) { return b ? common_divisor(b, a % b) : a; }
+
+static enum hd_err find_lanes(struct hd_listed *l, struct hd_diag *diag)
+{
+	const uint32_t nvns = l->plan.nvns;
+
+	l->lanes = 1;
+	for (uint32_t s = 0; s < l->plan.nstages && l->lanes <= nvns; s++)
+		l->lanes *= l->copies[s] / common_divisor(l->lanes, l->copies[s]);
+	if (l->lanes > nvns)
+		return hd_fail(diag, HD_E_INVAL,
+			"the copies of the plan's stages make %u lanes or more, the least common multiple of "
+			"their numbers, and it has %u virtual nodes: give it as many, or fewer copies",
+			l->lanes, nvns);
+	return l->t == 1 ? HD_OK : hd_fail(diag, HD_E_INVAL, "the plan has stages with copies on ranks of %u "
+		"devices (tensor): over workers ranks of such stages are of one device", l->t);
+}
+
+static enum hd_err check_copies(const struct hd_listed *l, const uint32_t *rank, struct hd_diag *diag)
+{
+	const uint32_t n = l->plan.nvns, lanes = l->lanes;
+
+	for (uint32_t k = 0, v = 0; k < lanes; k++)
+		for (uint32_t end = v + n / lanes + (k < n % lanes); v < end; v++)
+			for (uint32_t s = 0; s < l->plan.nstages; s++) {
+				const uint32_t is = rank[(size_t)s * n + v], to = l->place[s] +
+					(uint32_t)((uint64_t)k * l->copies[s] / lanes);
+				if (is != to)
+					return hd_fail(diag, HD_E_INVAL,
+						"stage %u of virtual node %u is on rank %u of the plan, a "
+						"copy of that stage; over workers copies have neighbouring "
+						"virtual nodes, as many each, larger shares first: give it "
+						"to rank %u", s, v, is, to);
+			}
+	return HD_OK;
+}
+
+/* *is: the plan has copies, and all is found. */
+static enum hd_err find_copied(struct hd_listed *l, bool *is, const uint32_t *rank, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	l->copies = hd_arena_take(arena, l->plan.nstages + 1, sizeof *l->copies);
+	l->share = hd_arena_take(arena, 1, sizeof *l->share);
+	if (!l->copies || !l->share)
+		return no_memory(diag);
+	*is = find_copies(l, rank);
+	if (!*is) {
+		l->copies = NULL;
+		return HD_OK;
+	}
+	l->p = l->plan.nranks;
+	l->d = l->most = 1;
+	l->share[0] = l->plan.nvns;
+	enum hd_err err = find_lanes(l, diag);
+	return err ? err : check_copies(l, rank, diag);
+}
+
 enum hd_err hd_listed_of(struct hd_listed *listed, const struct hd_plan *file, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	struct hd_listed l = { .t = hd_plan_width(file) * hd_plan_groups(file) };
+	struct hd_listed l = { .t = hd_plan_width(file) * hd_plan_groups(file), .lanes = 1 };
 	uint32_t *rank = NULL;
+	bool copied = false;
 
 	if (!file->first)
 		return hd_fail(diag, HD_E_INVAL,
@@ -111,8 +196,9 @@ enum hd_err hd_listed_of(struct hd_listed *listed, const struct hd_plan *file, s
 	if (!l.place)
 		return no_memory(diag);
 	err = find_ranks(&rank, &l.plan, arena, diag);
-	err = err ? err : find_places(&l, rank, diag);
-	err = err ? err : find_shares(&l, rank, arena, diag);
+	err = err ? err : find_copied(&l, &copied, rank, arena, diag);
+	err = err || copied ? err : find_places(&l, rank, diag);
+	err = err || copied ? err : find_shares(&l, rank, arena, diag);
 	if (!err)
 		*listed = l;
 	return err;

@@ -191,9 +191,19 @@ static void what_workers_cannot_have_is_refused(void **state)
 		{ 4, "aaacc|bbbdd", NULL },
 		{ 2, "bb|aa", "the plan begins with rank 1" },
 		{ 3, "aac|bbc", "virtual node 0 of the plan goes through ranks 0 to 1, and it has 3" },
-		{ 3, "aa|cc", "rank 1 of the plan runs no stage" },
+		{ 3, "aa|cc", "rank 1 of the plan runs no stage of" },
 		{ 4, "aacc|bbbd", "stage 1 of virtual node 2 is on rank 1 of the plan, not on 3" },
 		{ 4, "aaaa|bcbc", "stage 1 of virtual node 1 is on rank 2 of the plan, not on 1" },
+		/* copies */
+		{ 3, "aaaa|bbcc", NULL }, { 3, "aabb|cccc", NULL }, { 3, "aabbb|ccccc", "stage 0 of virtual node 2 is "
+			"on rank 1 of the plan, a copy of that stage; over workers copies have neighbouring "
+			"virtual nodes, as many each, larger shares first: give it to rank 0" },
+		{ 5, "aaabbb|ccddee", NULL }, { 5, "aaabb|ccdee", "make 6 lanes or "
+			"more, the least common multiple of their numbers, and it has 5 virtual nodes" },
+		{ 3, "aaaa|bcbc", "stage 1 of virtual node 1 is on rank 2 of the plan, a copy of that stage" },
+		{ 3, "acac|bbbb", "virtual node 0 of the plan goes through ranks 0 to 1, and it has 3" },
+		{ 6, "aacc|bbdd|eeff", "virtual node 0 of the plan goes through ranks 0 to 4, and it has 6" },
+		{ 3, "aabb|cccc|cccc", "rank 1 of the plan runs no stage of virtual node 0" },
 		{ 4, "acac|bdbd", "virtual node 2 is of pipeline 0 of the plan, and the one before it of 1" },
 		{ 4, "aaac|bbbd", "pipeline 0 of the plan has 3 of 4 virtual nodes" },
 		{ 4, "aaccc|bbddd", "pipeline 0 of the plan has 2 of 5 virtual nodes; over workers 2 pipelines "
