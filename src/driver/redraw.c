@@ -35,14 +35,19 @@ static void set_speed(struct hd_redraw *r, uint32_t worker, double speed)
 	r->speed[i].speed = speed;
 }
 
-/* NULL: no memory. */
+/* Of whole ranks: one that lies on several workers is as slow as its slowest. NULL: no memory. */
 static double *speeds_of(const struct hd_redraw *r, const struct hd_view *view, const double *found,
 	struct hd_arena *arena)
 {
 	double *speed = hd_arena_take(arena, view->nranks, sizeof *speed);
 
-	for (uint32_t k = 0; speed && k < view->nranks; k++)
-		speed[k] = speed_of(r, view->rank[k].worker) * (found ? found[k] : 1);
+	const uint32_t groups = hd_view_groups(&view->shape);
+
+	for (uint32_t k = 0; speed && k < view->nranks; k++) {
+		const double is = speed_of(r, view->rank[k].worker) * (found ? found[k] : 1);
+		double *to = &speed[k / groups];
+		*to = k % groups == 0 || is < *to ? is : *to;
+	}
 	return speed;
 }
 
@@ -55,9 +60,9 @@ static struct hd_forecast_setting setting_of(const struct hd_redraw *r, const st
 
 	while (devices < view->nranks && view->rank[devices].worker == view->rank[0].worker)
 		devices++;
-	return (struct hd_forecast_setting){ .cores = hd_forecast_shared(r->spec.cores, view->nranks),
-		.speed = speed,
-		.holders = hd_pipes_holders(r->spec.task->job, devices * hd_view_each(&view->shape)) };
+	const uint32_t each = hd_view_each(&view->shape);
+	return (struct hd_forecast_setting){ .cores = hd_forecast_shared(r->spec.cores, view->nranks * each),
+		.speed = speed, .holders = hd_pipes_holders(r->spec.task->job, devices * each) };
 }
 
 static enum hd_err predict(const struct hd_redraw *r, struct hd_forecast *forecast,
@@ -91,7 +96,7 @@ static void watch(struct hd_redraw *r, const struct hd_view *view)
 	const uint32_t n = view->nranks;
 
 	r->busy_ns = NULL;
-	if (!r->spec.is_auto || view->shape.nstages < 2 ||
+	if (!r->spec.is_auto || view->shape.nstages < 2 || view->shape.each || view->shape.groups ||
 		hd_view_has_copies(&view->shape) || !has_one_rank_each(view))
 		return;
 	double *busy_ns = hd_arena_take(&r->arena, n, sizeof *busy_ns);
@@ -111,8 +116,7 @@ static void look(struct hd_redraw *r, const struct hd_view *view, const struct h
 	r->unfit = false;
 	r->forecast = (struct hd_forecast){ .step_ns = 0 };
 	const double *speed = speeds_of(r, view, NULL, &r->arena);
-	if ((!view->shape.nstages && !hd_pipes_whole_is_predicted(r->spec.costs)) || view->shape.each ||
-		view->shape.groups || !speed ||
+	if ((!view->shape.nstages && !hd_pipes_whole_is_predicted(r->spec.costs)) || !speed ||
 		predict(r, &r->forecast, view, pipes, speed, &r->arena))
 		r->forecast.step_ns = 0;
 	if (r->forecast.step_ns != was_ns)

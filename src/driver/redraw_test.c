@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "run/pipes_forecast.h"
 #include "run/testing_costs.h"
 
 /* Nodes that take equally long, and workers that take so many times what they are predicted to: where they
@@ -42,18 +43,24 @@ static bool fits(void *self, const struct hd_view_shape *shape, uint32_t nworker
 	return !d->unfit || hd_fail(why, HD_E_REFUSED, "too large") == HD_OK;
 }
 
-static void begin(struct drawn *d, const char *parallel, uint32_t nworkers, uint32_t ndevices, bool is_auto)
+static void begin_of(struct drawn *d, const char *model, const char *parallel, uint32_t nworkers,
+	uint32_t ndevices, bool is_auto)
 {
 	char more[120];
 
 	*d = (struct drawn){ .step = 0 };
 	snprintf(more, sizeof more, "parallel: {%s}\n", parallel);
-	hd_made_begin(&d->job, hd_made_gpt, more, 0);
+	hd_made_begin(&d->job, model, more, 0);
 	hd_redraw_init(&d->redraw, &(struct hd_redraw_spec){ .task = d->job.rig.task, .costs = d->job.costs,
 		.cores = 8, .is_auto = is_auto, .fits = fits, .self = d });
 	CHECK(hd_pipes_make(&d->pipes, d->job.rig.task, &d->job.rig.arena, &d->job.diag) == HD_OK, "%s",
 		d->job.diag.text);
 	take_shape(d, nworkers, ndevices);
+}
+
+static void begin(struct drawn *d, const char *parallel, uint32_t nworkers, uint32_t ndevices, bool is_auto)
+{
+	begin_of(d, hd_made_gpt, parallel, nworkers, ndevices, is_auto);
 }
 
 static void end(struct drawn *d)
@@ -263,6 +270,47 @@ static void a_view_without_stages_is_not_predicted(void **state)
 	end(&d);
 }
 
+/* Of ranks of several devices, on one worker or several. A rank is as slow as the slowest of its workers. */
+static void ranks_of_several_devices_are_predicted_as_at_the_start(void **state)
+{
+	static const struct { const char *parallel; uint32_t nworkers, ndevices; } rows[] = {
+		{ "stages: 2, tensor: 2", 2, 2 }, { "stages: 2, tensor: 2", 8, 2 },
+		{ "stages: 2, tensor: 2, groups: 2", 4, 1 }, { "stages: 2, tensor: 2, groups: 2", 8, 1 },
+		{ "stages: 2, tensor: 4, groups: 2", 4, 2 } };
+	static const char sharded[] = "model: {use: builtin:gpt, shards: 4, args: {layers: 4, width: 16, "
+		"heads: 4, context: 8}}\ndata: {kind: synthetic, count: 64}\n";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_pipes_forecast start;
+		struct hd_pace pace = { 0 };
+		struct drawn d;
+		begin_of(&d, sharded, rows[i].parallel, rows[i].nworkers, rows[i].ndevices, true);
+		CHECK(hd_pipes_forecast(&start, d.job.rig.task, d.job.costs, rows[i].nworkers,
+			rows[i].ndevices, 8, &d.job.rig.arena, &d.job.diag) == HD_OK, "row %zu: %s", i,
+			d.job.diag.text);
+		const struct hd_redraw_step s = { 0, 10, &d.view, &d.pipes, &pace, false };
+		assert_false(hd_redraw_step(&d.redraw, &s, &d.shape, d.said));
+		const double step_ns = d.redraw.forecast.step_ns;
+		CHECK(step_ns > 0 && fabs(step_ns / start.step.step_ns - 1) < 1e-9 && d.redraw.times.n == 1,
+			"row %zu: %g ns, at the start %g", i, step_ns, start.step.step_ns);
+		assert_true(d.redraw.busy_ns == NULL);
+		/* a worker of the last rank is half as fast */
+		d.redraw.speed[0].worker = d.view.rank[d.view.nranks - hd_view_groups(&d.view.shape)].worker;
+		d.redraw.speed[0].speed = 0.5;
+		d.redraw.nspeeds = 1;
+		const double *busy_ns = start.step.busy_ns;
+		const uint32_t last = d.view.nranks / hd_view_groups(&d.view.shape) - 1;
+		d.view.epoch++;
+		assert_false(hd_redraw_step(&d.redraw, &s, &d.shape, d.said));
+		for (uint32_t k = 0; k <= last; k++)
+			CHECK(fabs(d.redraw.forecast.busy_ns[k] / busy_ns[k] - (k == last ? 2 : 1)) < 0.01,
+				"row %zu: rank %u: %g ns of %g", i, k, d.redraw.forecast.busy_ns[k],
+				busy_ns[k]);
+		end(&d);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -272,6 +320,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_kept_is_asked_for_again),
 		cmocka_unit_test(cuts_that_are_not_to_be_are_not_asked_for),
 		cmocka_unit_test(a_view_without_stages_is_not_predicted),
+		cmocka_unit_test(ranks_of_several_devices_are_predicted_as_at_the_start),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
