@@ -399,6 +399,72 @@ static int faster_first(const void *a, const void *b)
 	return x->stages.p ? strcmp(x->stages.schedule, y->stages.schedule) : 0;
 }
 
+/* ---- cuts over links: rule 8 */
+
+static bool takes_cut(const struct plan_chooser *c, uint32_t begin, uint32_t cut, uint32_t end)
+{
+	const struct hd_cut_sums *sums = &c->ask->costs->sums;
+
+	return cut > begin && cut < end && hd_cut_sums_is_stage(sums, begin, cut) &&
+		hd_cut_sums_is_stage(sums, cut, end);
+}
+
+/* The n-th cut around one: the next, the one before, the second next, ... */
+static uint32_t around(uint32_t cut, uint32_t n)
+{
+	return n % 2 ? cut + (n + 1) / 2 : n / 2 < cut ? cut - n / 2 : 0;
+}
+
+static enum hd_err move_cut(struct plan_chooser *c, uint32_t at, uint32_t *cut, uint32_t s,
+	struct hd_diag *diag)
+{
+	const uint32_t n = c->ask->costs->cuts.n, from = cut[s], last = c->out->n;
+	const uint32_t nstages = hd_run_stages_n(&c->out->at[at].stages);
+	const uint32_t end = s + 1 < nstages ? cut[s + 1] : n;
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 1, tried = 0; i <= 2 * n && tried < 2 * HD_CHOOSE_CUTS && !err; i++) {
+		const uint32_t was = cut[s], k = around(from, i);
+		struct hd_run_stages stages = c->out->at[at].stages;
+		if (!takes_cut(c, cut[s - 1], k, end))
+			continue;
+		cut[s] = k;
+		tried++;
+		stages.first = nodes_of(c, cut, nstages);
+		err = stages.first ? add(c, &stages, diag) : no_memory(diag);
+		const bool better = !err && c->out->n > last &&
+			c->out->at[last].forecast.step_ns < c->out->at[at].forecast.step_ns;
+		if (better)
+			c->out->at[at] = c->out->at[last];
+		else
+			cut[s] = was;
+		c->out->n = last;
+	}
+	return err;
+}
+
+static enum hd_err move_cuts(struct plan_chooser *c, struct hd_diag *diag)
+{
+	const struct hd_choose_ask *ask = c->ask;
+	uint32_t at = 0, *cut;
+	enum hd_err err = HD_OK;
+
+	while (at < c->out->n && (!c->out->at[at].stages.p || c->out->at[at].stages.ncopies))
+		at++;
+	if (ask->costs->port_bytes_per_s <= 0 || ask->memory_bytes || at == c->out->n)
+		return HD_OK;
+	const struct hd_run_stages *stages = &c->out->at[at].stages;
+	const uint32_t n = hd_run_stages_n(stages);
+	cut = hd_arena_take(c->arena, (size_t)n + 1, sizeof *cut);
+	if (!cut)
+		return no_memory(diag);
+	if (n < 2 || hd_run_costs_cuts(ask->costs, stages->first, n, cut))
+		return HD_OK;
+	for (uint32_t s = 1; s < n && !err; s++)
+		err = move_cut(c, at, cut, s, diag);
+	return err;
+}
+
 /* Rule 2. */
 static void prefer_whole(struct hd_plan_choices *out)
 {
@@ -538,13 +604,17 @@ enum hd_err hd_choose_plan(struct hd_plan_choices *choices, const struct hd_choo
 	const bool open = ask->open && !ask->shape && !ask->job.lockstep;
 	const size_t widths = open ? ask->ndevices < HD_MAX_TENSOR ? ask->ndevices : HD_MAX_TENSOR : 1;
 
-	out.at = hd_arena_take(arena, widths * ((ask->ndevices + 1) * (HD_CHOOSE_EACH + 1) + 3),
+	out.at = hd_arena_take(arena, widths * ((ask->ndevices + 1) * (HD_CHOOSE_EACH + 1) + 4),
 		sizeof *out.at);
 	hd_text_init(&out.why, arena);
 	enum hd_err err = !out.at ? no_memory(diag) : open ? of_widths(&c, diag) : of_depths(&c, diag);
 	if (!err && !out.n)
 		err = hd_fail(diag, HD_E_INVAL, "%s", *c.first.text ? c.first.text :
 			"no plan of stages runs on these devices");
+	if (err)
+		return err;
+	qsort(out.at, out.n, sizeof *out.at, faster_first);
+	err = move_cuts(&c, diag);
 	if (err)
 		return err;
 	qsort(out.at, out.n, sizeof *out.at, faster_first);

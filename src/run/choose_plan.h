@@ -22,6 +22,9 @@
  * 6. A plan changes no bit. Equal costs give equal candidates.
  * 7. Where all stages compute again or none (`alike`), all do if one must, and are simulated so; a shape that
  *    is given has it as it says.
+ * 8. Over links (costs->port_bytes_per_s) the holders of a bucket into which a cut falls exchange all of it
+ *    (plan/buckets.h), which no recurrence over times sees. So each cut of the fastest plan moves in turn to
+ *    where the step is predicted fastest, unless memory is bounded.
  *
  * Everything lies in the arena. Pure. */
 #ifndef HD_RUN_CHOOSE_PLAN_H
@@ -30,7 +33,7 @@
 #include "run/forecast.h"
 #include "run/stages.h"
 
-/* HD_CHOOSE_CUTS: of two stages with copies, those that divide the time best */
+/* HD_CHOOSE_CUTS: of two stages with copies, those that divide the time best; twice as many of rule 8 */
 enum { HD_CHOOSE_EACH = 3, HD_CHOICES_SHOWN = 6, HD_CHOOSE_CUTS = 24 };
 #define HD_CHOOSE_MARGIN 0.03
 

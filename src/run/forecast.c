@@ -349,12 +349,12 @@ static enum hd_err join(struct hd_sim_setting *set, struct hd_cluster *cluster, 
 
 /* What of the exchange is left when all is computed. */
 static enum hd_err add_sums(struct hd_forecast *f, const struct hd_plan *plan, const struct hd_sim_plan *sim,
-	const struct hd_stage_costs *stages, const struct hd_run_costs *costs,
-	const struct hd_step_holders *holders, struct hd_arena *arena, struct hd_diag *diag)
+	const struct hd_run_costs *costs, const struct hd_step_holders *holders, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	const double all = hd_sim_plan_s(sim, sim->makespan) * 1e9;
 	double done = 0;
-	enum hd_err err = hd_port_sums(&done, plan, sim, stages, costs, holders, arena, diag);
+	enum hd_err err = hd_port_sums(&done, plan, sim, costs, holders, arena, diag);
 
 	f->end_ns += !err && done > all ? done - all : 0;
 	return err;
@@ -390,7 +390,7 @@ enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan 
 	err = err ? err : hd_step_end_time(&f.end_ns, plan, &stages, costs, &setting->holders, set.cores,
 		arena, diag);
 	if (!err && ports)
-		err = add_sums(&f, plan, &sim, &stages, costs, &setting->holders, arena, diag);
+		err = add_sums(&f, plan, &sim, costs, &setting->holders, arena, diag);
 	err = err ? err : list_rows(&f, plan, arena, diag);
 	if (err)
 		return err;

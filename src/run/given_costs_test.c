@@ -100,8 +100,9 @@ static void a_slow_link_is_the_step(void **state)
 		CHECK(hd_pipes_forecast(&f, d.made.rig.task, costs, 2, 1, 0, &d.made.rig.arena,
 			&d.made.diag) == HD_OK && f.npipes == (staged ? 1 : 2), "%s", d.made.diag.text);
 		const struct hd_task *task = d.made.rig.task;
-		/* two tensors of 2 rows, 8 positions and width 16 cross; a bucket to its owner, and back */
-		const double bytes = staged ? (task->job->nvns + 1) * 2048.0 :
+		/* two tensors of 2 rows, 8 positions and width 16 cross; all parameters are in one bucket,
+		 * which goes to its owner and back */
+		const double bytes = (staged ? (task->job->nvns + 1) * 2048.0 : 0) +
 			2 * (double)task->layout.elems * sizeof(float);
 		CHECK(fabs(f.step.step_ns * 1e-9 * 1e5 / bytes - 1) < 0.05, "staged %d: %g s, %g bytes",
 			staged, f.step.step_ns * 1e-9, bytes);

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-enum { PART, SUM, KINDS, MOST = HD_PORT_WORKERS };
+enum { PART, SUM, KINDS, MOST = HD_PORT_FLUID };
 
 /* What goes from one worker to another of one bucket. */
 struct port_message { double left, ready_ns; };        /* bytes; left 0: none, or it has arrived */
@@ -196,9 +196,56 @@ static void go_on(struct port_flows *e, double next_ns)
 	}
 }
 
+/* ---- rule 5 */
+
+static double out_of(const struct hd_port_exchange *x, const struct hd_port_bucket *b, uint32_t worker)
+{
+	uint32_t holders = 0;
+
+	for (uint32_t w = 0; w < x->nworkers; w++)
+		holders += w != b->owner && (b->holds[w] || x->apart);
+	return (worker == b->owner ? holders : b->parts[worker]) * b->bytes;
+}
+
+static double into(const struct hd_port_exchange *x, const struct hd_port_bucket *b, uint32_t worker)
+{
+	uint32_t parts = 0;
+
+	for (uint32_t w = 0; w < x->nworkers; w++)
+		parts += w != b->owner ? b->parts[w] : 0;
+	return (worker == b->owner ? parts : b->holds[worker] || x->apart) * b->bytes;
+}
+
+/* When a worker's last byte has left and come. */
+static double alone(const struct hd_port_exchange *x, uint32_t worker)
+{
+	double left_ns = 0, come_ns = 0;
+
+	for (uint32_t b = 0; b < x->nbuckets; b++) {
+		const struct hd_port_bucket *of = &x->bucket[b];
+		const double out = out_of(x, of, worker), in = into(x, of, worker);
+		left_ns = out > 0 ? fmax(left_ns, of->ready_ns) + out * x->ns_per_byte : left_ns;
+		come_ns = in > 0 ? fmax(come_ns, of->ready_ns) + in * x->ns_per_byte : come_ns;
+	}
+	return fmax(left_ns, come_ns);
+}
+
+static double of_each(const struct hd_port_exchange *x)
+{
+	double done_ns = 0;
+
+	for (uint32_t w = 0; w < x->nworkers; w++)
+		done_ns = fmax(done_ns, alone(x, w));
+	return done_ns > 0 ? done_ns + 2 * x->late_ns : 0;
+}
+
 enum hd_err hd_port_exchange_time(double *done_ns, const struct hd_port_exchange *x, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
+	if (x->nworkers > HD_PORT_FLUID) {
+		*done_ns = of_each(x);
+		return HD_OK;
+	}
 	struct port_flows *e = hd_arena_take(arena, 1, sizeof *e);
 	struct port_message *message = hd_arena_take(arena, (size_t)x->nbuckets * KINDS * MOST * MOST + 1,
 		sizeof *message);

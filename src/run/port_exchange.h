@@ -10,7 +10,8 @@
  *    next (exchange.h, rule 6).
  * 4. With `apart` workers that do not hold a bucket get as many bytes from the last that does, when all sums
  *    are there: new parameters of sharded state.
- * 5. So many workers and buckets at most as stand here: what it takes is bounded by their product.
+ * 5. Of more than HD_PORT_FLUID workers what each sends and gets takes its port in the order of the buckets,
+ *    and none waits for another: what the model takes is bounded by the product of workers and buckets.
  *
  * Pure; memory is the arena's. */
 #ifndef HD_RUN_PORT_EXCHANGE_H
@@ -21,7 +22,7 @@
 
 #include "base/arena.h"
 
-enum { HD_PORT_WORKERS = 8, HD_PORT_BUCKETS = 64 };
+enum { HD_PORT_WORKERS = 64, HD_PORT_FLUID = 8, HD_PORT_BUCKETS = 64 };
 
 struct hd_port_bucket {
 	double bytes, ready_ns;

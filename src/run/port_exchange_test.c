@@ -60,6 +60,35 @@ static void exchanges_take_what_is_counted_by_hand(void **state)
 
 /* ---- beside a model in small slices of time, whose rates grow together until ports are full ---- */
 
+/* As many as are not simulated: ports are taken one after another, and none waits. */
+static void many_workers_take_their_ports_alone(void **state)
+{
+	enum { N = HD_PORT_FLUID + 1 };
+	struct hd_port_bucket bucket[] = { { .bytes = 100, .ready_ns = 30, .owner = 2 },
+		{ .bytes = 10, .ready_ns = 40, .owner = N - 1 } };
+
+	(void)state;
+	assert_true(took(N, bucket, 2, false) == 0);
+	for (uint32_t w = 0; w < N; w++) {
+		bucket[0].parts[w] = bucket[1].parts[w] = 1;
+		bucket[0].holds[w] = w == 2 || w == 5;
+	}
+	/* eight parts to their owners, one sum back */
+	assert_true(fabs(took(N, bucket, 1, false) - (30 + 800 + 2 * LATE)) < 1e-9);
+	/* the first owner gets 800 and gives 10; the other gives 100, gets 80 */
+	assert_true(fabs(took(N, bucket, 2, false) - (30 + 800 + 2 * LATE)) < 1e-9);
+	bucket[1].bytes = 1000;
+	assert_true(fabs(took(N, bucket, 2, false) - (40 + 8000 + 2 * LATE)) < 1e-9);
+	/* what one gives comes behind what it gave before: 100, then 1000 to each */
+	bucket[0].owner = 3;
+	for (uint32_t w = 0; w < N; w++) {
+		bucket[1].parts[w] = w == N - 1;
+		bucket[1].holds[w] = true;
+	}
+	assert_true(fabs(took(N, bucket, 2, false) - (30 + 100 + 8000 + 2 * LATE)) < 1e-9);
+	assert_true(fabs(took(N, bucket, 1, true) - (30 + 800 + 2 * LATE)) < 1e-9);
+}
+
 struct slice_message { uint32_t from, to, bucket, line; bool sum, gone; double left, ready_ns; };
 
 struct slices {
@@ -194,6 +223,7 @@ static void drawn_exchanges_take_what_small_slices_of_time_say(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(exchanges_take_what_is_counted_by_hand),
+		cmocka_unit_test(many_workers_take_their_ports_alone),
 		cmocka_unit_test(drawn_exchanges_take_what_small_slices_of_time_say) };
 
 	return cmocka_run_group_tests(tests, make_arena, drop_arena);

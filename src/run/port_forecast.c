@@ -1,6 +1,7 @@
 #include "run/port_forecast.h"
 
-#include <stdlib.h>
+#include "graph/stages.h"
+#include "plan/buckets.h"
 
 static uint32_t ranks_of_worker(const struct hd_plan *plan, const struct hd_step_holders *holders)
 {
@@ -66,21 +67,17 @@ static uint32_t last_wave(const struct hd_plan *plan)
 	return most;
 }
 
-static int ready_first(const void *a, const void *b)
-{
-	const struct hd_step_part *x = a, *y = b;
-
-	return (x->ready_ns > y->ready_ns) - (x->ready_ns < y->ready_ns);
-}
-
 static double param_bytes(const struct hd_graph *g, uint32_t grad)
 {
 	return (double)hd_value_elems(&g->value[hd_graph_grad(g, grad)], 1) * sizeof(float);
 }
 
+/* A part of a stage's gradient, and when the last of it is made. */
+struct made_part { double share, ready_ns; };
+
 /* The whole model's gradients, as its backward pass makes them. */
-static uint32_t parts_of_whole(struct hd_step_part *part, const struct hd_run_costs *costs,
-	double end_ns, uint32_t wave)
+static uint32_t parts_of_whole(struct made_part *part, const struct hd_run_costs *costs, double end_ns,
+	uint32_t wave)
 {
 	const struct hd_graph *g = costs->graph;
 	double left = 0, all = 0;
@@ -92,26 +89,67 @@ static uint32_t parts_of_whole(struct hd_step_part *part, const struct hd_run_co
 		for (uint32_t k = 0; k < hd_graph_ngrads(g); k++) {
 			const uint32_t v = hd_graph_grad(g, k);
 			if (v != HD_NONE && g->value[v].node == i)
-				part[n++] = (struct hd_step_part){ 0, param_bytes(g, k) / all,
-					end_ns - left };
+				part[n++] = (struct made_part){ param_bytes(g, k) / all, end_ns - left };
 		}
 	return n;
 }
 
-enum hd_err hd_port_sums(double *done_ns, const struct hd_plan *plan, const struct hd_sim_plan *sim,
-	const struct hd_stage_costs *stages, const struct hd_run_costs *costs,
-	const struct hd_step_holders *holders, struct hd_arena *arena, struct hd_diag *diag)
+/* Parts from the last to be made on: when so large a share of all is there, counted from the first made. */
+static double ready_of(const struct made_part *part, uint32_t n, double share)
 {
-	const uint32_t most = plan->nstages + hd_graph_ngrads(costs->graph);
-	struct hd_step_part *part = hd_arena_take(arena, most, sizeof *part);
-	uint32_t n = 0;
+	double have = 0, ready_ns = 0;
 
-	if (!part)
+	while (n-- && have < share - 1e-9) {
+		have += part[n].share;
+		ready_ns = part[n].ready_ns;
+	}
+	return ready_ns;
+}
+
+/* What stages make and read of each bucket. */
+static enum hd_err table_of(struct hd_stage_buckets *table, const struct hd_layout *layout,
+	const struct hd_plan *plan, const struct hd_graph *graph, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_graph_stages cuts;
+	enum hd_err err = plan->first ? hd_graph_stages_make(&cuts, graph, plan->first, plan->nstages, arena,
+		diag) : HD_OK;
+
+	return err ? err : hd_stage_buckets_make(table, layout, plan->first ? &cuts : NULL, NULL, arena,
+		diag);
+}
+
+enum hd_err hd_port_sums(double *done_ns, const struct hd_plan *plan, const struct hd_sim_plan *sim,
+	const struct hd_run_costs *costs, const struct hd_step_holders *holders, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_layout layout;
+	struct hd_stage_buckets table;
+	enum hd_err err = hd_layout_make(&layout, costs->graph, arena, diag);
+
+	err = err ? err : table_of(&table, &layout, plan, costs->graph, arena, diag);
+	if (err)
+		return err;
+	struct hd_step_bucket *bucket = hd_arena_take(arena, (size_t)table.n + 1, sizeof *bucket);
+	struct made_part *part = hd_arena_take(arena, (size_t)hd_graph_ngrads(costs->graph) + 1,
+		sizeof *part);
+	double *last_ns = hd_arena_take(arena, plan->nstages, sizeof *last_ns);
+	if (!bucket || !part || !last_ns)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
-	if (!plan->first)
-		n = parts_of_whole(part, costs, last_back_ns(plan, sim, 0), last_wave(plan));
-	for (uint32_t s = 0; s < plan->nstages && plan->first; s++)
-		part[n++] = (struct hd_step_part){ s, 1, last_back_ns(plan, sim, s) };
-	qsort(part, n, sizeof *part, ready_first);
-	return hd_step_link_time(done_ns, plan, stages, costs, holders, part, n, arena, diag);
+	for (uint32_t s = 0; s < plan->nstages; s++)
+		last_ns[s] = last_back_ns(plan, sim, s);
+	const uint32_t nparts = plan->first ? 0 :
+		parts_of_whole(part, costs, last_ns[0], last_wave(plan));
+	for (uint32_t b = 0; b < table.n; b++) {
+		const struct hd_chunk at = hd_layout_bucket(&layout, b);
+		const double all = (double)layout.elems, behind = (double)(layout.elems - at.at);
+		bucket[b] = (struct hd_step_bucket){ .bytes = (double)at.len * sizeof(float),
+			.stage = table.at[b].stage, .makers = table.at[b].makers,
+			.readers = table.at[b].readers,
+			.ready_ns = ready_of(part, nparts, behind / all) };
+		for (uint32_t s = 0; s < plan->nstages && plan->first; s++)
+			if (table.at[b].makers >> s & 1 && last_ns[s] > bucket[b].ready_ns)
+				bucket[b].ready_ns = last_ns[s];
+	}
+	return hd_step_link_time(done_ns, plan, costs, holders, bucket, table.n, arena, diag);
 }

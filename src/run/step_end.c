@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/layout.h"
+#include "plan/buckets.h"
 #include "plan/tree.h"
 #include "run/port_exchange.h"
 
@@ -186,114 +186,83 @@ enum hd_err hd_step_end_time(double *took_ns, const struct hd_plan *plan, const 
 	return HD_OK;
 }
 
-/* When the last byte of a worker has left and come; 0: it sends and gets none. */
-static double link_of(const struct step_ends *e, uint32_t worker, const struct hd_stage_costs *stages,
-	double bytes_per_s, const struct hd_step_part *part, uint32_t nparts)
-{
-	double left = 0, come = 0;
-
-	for (uint32_t i = 0; i < nparts; i++) {
-		const struct step_moved m = moved(e, worker, part[i].stage, stages);
-		const double ns = part[i].share * 1e9 / bytes_per_s, ready = part[i].ready_ns;
-		left = m.out > 0 ? (left > ready ? left : ready) + m.out * ns : left;
-		come = m.in > 0 ? (come > ready ? come : ready) + m.in * ns : come;
-	}
-	return left > come ? left : come;
-}
-
 /* ---- rule 5 */
 
-static uint32_t nbuckets_of(const struct hd_stage_costs *stages, uint32_t s, double size)
+static void find_owner(struct hd_port_bucket *b, const struct step_ends *e, uint32_t stage, uint32_t nth)
 {
-	return (uint32_t)ceil((double)stages->stage[s].param / size);
+	for (uint32_t w = 0; w < e->nworkers; w++)
+		if (e->roots[(size_t)w * e->plan->nstages + stage] && !nth--)
+			b->owner = w;
 }
 
-/* Bytes of a bucket: larger than the layout's where these are too many; 0: there is no such size. */
-static double bucket_size(const struct step_ends *e, const struct hd_stage_costs *stages)
+/* Number `nth` of `all` of the same stage. */
+static struct hd_port_bucket port_bucket(const struct step_ends *e, const struct hd_step_bucket *of,
+	uint32_t nth, uint32_t all)
 {
-	for (double size = HD_BUCKET_BYTES; e->nworkers <= HD_PORT_WORKERS && size < 1e15; size *= 2) {
-		uint64_t n = 0;
-		for (uint32_t s = 0; s < e->plan->nstages; s++)
-			n += nbuckets_of(stages, s, size);
-		if (n <= HD_PORT_BUCKETS)
-			return size;
-	}
-	return 0;
-}
+	struct hd_port_bucket b = { .bytes = of->bytes, .ready_ns = of->ready_ns };
 
-/* When the last byte is made of so large a share of a stage, from its end on. */
-static double ready_of(const struct hd_step_part *part, uint32_t nparts, uint32_t stage, double share)
-{
-	double have = 0, ready_ns = 0;
-
-	for (uint32_t i = 0; i < nparts && have < share - 1e-9; i++)
-		if (part[i].stage == stage) {
-			have += part[i].share;
-			ready_ns = part[i].ready_ns;
+	find_owner(&b, e, of->stage, (uint32_t)((uint64_t)nth * e->makers[of->stage] / all));
+	for (uint32_t w = 0; w < e->nworkers; w++)
+		for (uint32_t s = 0; s < e->plan->nstages; s++) {
+			if (of->makers >> s & 1)
+				b.parts[w] = (uint16_t)(b.parts[w] +
+					e->roots[(size_t)w * e->plan->nstages + s]);
+			b.holds[w] |= holds(e, w, s) && of->readers >> s & 1;
 		}
-	return ready_ns;
-}
-
-static void take_bucket(struct hd_port_bucket *bucket, const struct step_ends *e, uint32_t stage,
-	uint32_t number, uint32_t nbuckets)
-{
-	const uint32_t nth = (uint32_t)((uint64_t)number * e->makers[stage] / nbuckets);
-	uint32_t seen = 0;
-
-	for (uint32_t w = 0; w < e->nworkers; w++) {
-		const uint32_t roots = e->roots[(size_t)w * e->plan->nstages + stage];
-		bucket->parts[w] = (uint16_t)roots;
-		bucket->holds[w] = holds(e, w, stage);
-		if (roots && seen++ == nth)
-			bucket->owner = w;
-	}
 	for (uint32_t i = 0; e->holders->copies && i < e->nworkers; i++)
-		bucket->holds[(bucket->owner + i) % e->nworkers] = i < e->holders->copies;
+		b.holds[(b.owner + i) % e->nworkers] = i < e->holders->copies;
+	return b;
 }
 
-/* The last bucket first, as the rows of the exchange are urgent. */
-static uint32_t take_buckets(struct hd_port_bucket *bucket, const struct step_ends *e,
-	const struct hd_stage_costs *stages, double size, const struct hd_step_part *part, uint32_t nparts)
+static bool go_together(const struct hd_port_bucket *a, const struct hd_port_bucket *b)
 {
-	uint32_t n = 0;
+	return a->owner == b->owner && !memcmp(a->parts, b->parts, sizeof a->parts) &&
+		!memcmp(a->holds, b->holds, sizeof a->holds);
+}
 
-	for (uint32_t s = e->plan->nstages; s--;) {
-		const double bytes = (double)stages->stage[s].param;
-		const uint32_t nbuckets = e->makers[s] ? nbuckets_of(stages, s, size) : 0;
-		for (uint32_t i = nbuckets; i--; n++) {
-			const double from = i * size, to = fmin(from + size, bytes);
-			bucket[n] = (struct hd_port_bucket){ .bytes = to - from,
-				.ready_ns = ready_of(part, nparts, s, (bytes - from) / bytes) };
-			take_bucket(&bucket[n], e, s, i, nbuckets);
+/* The last bucket first, as the rows of the exchange are urgent; up to `each` in one. 0: they are too
+ * many. */
+static uint32_t take_buckets(struct hd_port_bucket *to, const struct step_ends *e,
+	const struct hd_step_bucket *bucket, uint32_t nbuckets, uint32_t each)
+{
+	uint32_t n = 0, in = 0, all[HD_STAGE_BITS] = { 0 }, left[HD_STAGE_BITS];
+
+	for (uint32_t i = 0; i < nbuckets; i++)
+		all[bucket[i].stage]++;
+	memcpy(left, all, sizeof left);
+	for (uint32_t i = nbuckets; i--;) {
+		const uint32_t stage = bucket[i].stage;
+		const struct hd_port_bucket b = port_bucket(e, &bucket[i], --left[stage], all[stage]);
+		if (n && in < each && go_together(&b, &to[n - 1])) {
+			to[n - 1].bytes += b.bytes;
+			to[n - 1].ready_ns = fmax(to[n - 1].ready_ns, b.ready_ns);
+			in++;
+			continue;
 		}
+		if (n == HD_PORT_BUCKETS)
+			return 0;
+		to[n++] = b;
+		in = 1;
 	}
 	return n;
 }
 
-enum hd_err hd_step_link_time(double *done_ns, const struct hd_plan *plan,
-	const struct hd_stage_costs *stages, const struct hd_run_costs *costs,
-	const struct hd_step_holders *holders,
-	const struct hd_step_part *part, uint32_t nparts, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_step_link_time(double *done_ns, const struct hd_plan *plan, const struct hd_run_costs *costs,
+	const struct hd_step_holders *holders, const struct hd_step_bucket *bucket, uint32_t nbuckets,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_port_bucket bucket[HD_PORT_BUCKETS];
+	struct hd_port_bucket *to = hd_arena_take(arena, HD_PORT_BUCKETS, sizeof *to);
 	struct step_ends e;
-	double done = 0;
-	enum hd_err err = count(&e, plan, holders, arena, diag);
+	enum hd_err err = to ? count(&e, plan, holders, arena, diag) :
+		hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
 
-	if (err)
+	*done_ns = 0;
+	if (err || !nbuckets || e.nworkers > HD_PORT_WORKERS)
 		return err;
-	const double size = bucket_size(&e, stages);
-	if (size > 0) {
-		const struct hd_port_exchange x = { .nworkers = e.nworkers, .bucket = bucket,
-			.nbuckets = take_buckets(bucket, &e, stages, size, part, nparts),
-			.ns_per_byte = 1e9 / costs->port_bytes_per_s, .late_ns = costs->port_latency_ns,
-			.apart = holders->copies > 0 };
-		return hd_port_exchange_time(done_ns, &x, arena, diag);
-	}
-	for (uint32_t w = 0; w < e.nworkers; w++) {
-		const double ns = link_of(&e, w, stages, costs->port_bytes_per_s, part, nparts);
-		done = ns > done ? ns : done;
-	}
-	*done_ns = done > 0 ? done + 2 * costs->port_latency_ns : 0;
-	return HD_OK;
+	struct hd_port_exchange x = { .nworkers = e.nworkers, .bucket = to, .apart = holders->copies > 0,
+		.ns_per_byte = 1e9 / costs->port_bytes_per_s, .late_ns = costs->port_latency_ns };
+	/* at the latest all of one owner are one */
+	for (uint32_t each = 1; !x.nbuckets && each < 2 * nbuckets; each *= 2)
+		x.nbuckets = take_buckets(to, &e, bucket, nbuckets, each);
+	return hd_port_exchange_time(done_ns, &x, arena, diag);
 }

@@ -16,9 +16,9 @@
  *    are those of its last virtual node. Messages that are no bytes of a vector cost a hop, HD_STEP_HOPS of
  *    them one after another.
  * 5. Between machines a worker has one link, costs->port_bytes_per_s each way. Buckets are those of the
- *    layout, each of one owner, and what workers send of them shares links as port_exchange.h says, beside
- *    the rest of the backward pass where gradients are sent while that goes on. Of more workers or stages
- *    than that model takes, what each sends and gets takes its link in the order in which it is ready.
+ *    layout, each of one owner (plan/holding.h), and what workers send of them shares links as
+ *    port_exchange.h says, beside the rest of the backward pass where gradients are sent while that goes on.
+ *    Where they are many, neighbours of one owner count as one.
  *
  * Pure; memory is the arena's. */
 #ifndef HD_RUN_STEP_END_H
@@ -50,13 +50,13 @@ HD_MUST_USE enum hd_err hd_step_end_time(double *took_ns, const struct hd_plan *
 	const struct hd_stage_costs *stages, const struct hd_run_costs *costs,
 	const struct hd_step_holders *holders, uint32_t cores, struct hd_arena *arena, struct hd_diag *diag);
 
-/* A part of a stage's gradient, and when the last of it is made. */
-struct hd_step_part { uint32_t stage; double share, ready_ns; };
+/* A bucket of the layout (plan/buckets.h): bits of the stages that make it and that read it; when the last of
+ * its gradients is made. */
+struct hd_step_bucket { double bytes, ready_ns; uint32_t stage; uint64_t makers, readers; };
 
-/* Rule 5: when the last byte is there, of parts in the order in which they are ready. 0: none is moved. */
+/* Rule 5: when the last byte is there, of all buckets in their order. 0: none is moved. */
 HD_MUST_USE enum hd_err hd_step_link_time(double *done_ns, const struct hd_plan *plan,
-	const struct hd_stage_costs *stages, const struct hd_run_costs *costs,
-	const struct hd_step_holders *holders, const struct hd_step_part *part, uint32_t nparts,
-	struct hd_arena *arena, struct hd_diag *diag);
+	const struct hd_run_costs *costs, const struct hd_step_holders *holders,
+	const struct hd_step_bucket *bucket, uint32_t nbuckets, struct hd_arena *arena, struct hd_diag *diag);
 
 #endif

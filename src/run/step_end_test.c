@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "graph/layout.h"
 #include "pipeline/schedule.h"
+#include "run/port_exchange.h"
 #include "tests/planning.h"
 #include "tests/check.h"
 
@@ -24,22 +24,30 @@ static const struct { const char *lists; uint32_t nvns; } grids[] = {
 	{ "0: F0.0 F1.0 B1.0 B0.0\n1: F0.1 F1.1 B1.1 B0.1\n2: F0.2 F1.2 B1.2 B0.2\n", 3 },
 };
 
+static void plan_of(struct hd_plan *plan, uint32_t grid, uint32_t *first)
+{
+	struct hd_schedules all;
+	struct hd_diag diag = { "" };
+	const char *lists = grids[grid].lists;
+
+	CHECK(hd_schedules_parse(&all, lists, strlen(lists), "lists", &arena, &diag) == HD_OK, "%s",
+		diag.text);
+	*plan = (struct hd_plan){ .nranks = all.at[0].nranks, .nstages = STAGES, .first = first,
+		.nvns = grids[grid].nvns, .list = all.at[0].list };
+}
+
 static double took(uint32_t grid, struct hd_step_holders holders, uint32_t cores, uint32_t copies[STAGES])
 {
 	static uint32_t first[] = { 0, 7 };
 	struct hd_stage_cost cost[] = { { .param = 100 }, { .param = 300 } };
 	const struct hd_stage_costs stages = { .nstages = STAGES, .stage = cost };
 	struct hd_run_costs costs = { .norm_ns = NORM, .link_ns_per_byte = LINK };
-	struct hd_schedules all;
 	struct hd_diag diag = { "" };
-	const char *lists = grids[grid].lists;
+	struct hd_plan plan;
 	double ns = -1;
 
 	costs.line.profile.sum_ns_per_byte = ADD;
-	CHECK(hd_schedules_parse(&all, lists, strlen(lists), "lists", &arena, &diag) == HD_OK, "%s",
-		diag.text);
-	const struct hd_plan plan = { .nranks = all.at[0].nranks, .nstages = STAGES, .first = first,
-		.nvns = grids[grid].nvns, .list = all.at[0].list };
+	plan_of(&plan, grid, first);
 	CHECK(hd_step_copies(copies, &plan, &holders, &arena, &diag) == HD_OK &&
 		hd_step_end_time(&ns, &plan, &stages, &costs, &holders, cores, &arena, &diag) == HD_OK, "%s",
 		diag.text);
@@ -93,88 +101,74 @@ static void ends_take_what_is_counted_by_hand(void **state)
 	}
 }
 
-/* A byte takes a nanosecond each way, five until it is there: as partial sum, and again as sum. Each stage is
- * one bucket, whose owner is the first that runs it. */
-static void links_are_taken_in_the_order_in_which_sums_are_ready(void **state)
+/* A byte takes a nanosecond each way, five until it is there: as partial sum, and again as sum. */
+static void links_are_taken_by_the_buckets_of_a_plan(void **state)
 {
 	static uint32_t first[] = { 0, 7 };
 	static const struct {
-		uint32_t grid; bool whole; uint32_t copies;
-		struct hd_step_part part[2]; uint32_t n; double ns;
+		const char *what; uint32_t grid; bool whole; uint32_t copies;
+		struct hd_step_bucket bucket[3]; uint32_t n; double ns;
 	} rows[] = {
-		/* each stage at one worker alone */
-		{ 0, false, 0, { { 1, 1, 0 }, { 0, 1, 50 } }, 2, 0 },
-		/* each gives its own to the other: 300 from the second to the first, 100 back */
-		{ 0, true, 0, { { 1, 1, 0 }, { 0, 1, 50 } }, 2, 300 + 5 },
-		{ 0, true, 0, { { 1, 1, 0 }, { 0, 1, 250 } }, 2, 350 + 5 },
-		/* two hold a stage: it goes to one as it was made, and comes back as a sum */
-		{ 1, false, 0, { { 1, 1, 0 }, { 0, 1, 150 } }, 2, 600 + 10 },
-		{ 1, false, 0, { { 1, 1, 0 }, { 0, 1, 450 } }, 2, 650 + 10 },
-		/* both stages at both: one after the other, and none before it is ready */
-		{ 3, false, 0, { { 1, 1, 0 }, { 0, 1, 150 } }, 2, 300 + 5 + 400 + 5 },
-		{ 3, false, 0, { { 1, 1, 0 }, { 0, 1, 1000 } }, 2, 1200 + 10 },
-		{ 3, false, 0, { { 1, 0.5, 0 }, { 1, 0.5, 200 } }, 2, 800 + 10 },
+		{ "each stage at one worker alone", 0, false, 0, { { 100, 50, 0, 1, 1 }, { 300, 0, 1, 2, 2 } }, 2, 0 },
+		{ "each gives its own to the other", 0, true, 0, { { 100, 50, 0, 1, 1 }, { 300, 0, 1, 2, 2 } }, 2, 300 + 5 },
+		{ "no earlier than it is made", 0, true, 0, { { 100, 250, 0, 1, 1 }, { 300, 0, 1, 2, 2 } }, 2, 350 + 5 },
+		{ "to the one that adds, and back", 1, false, 0, { { 100, 150, 0, 1, 1 }, { 300, 0, 1, 2, 2 } }, 2, 600 + 10 },
+		{ "the first stage is later", 1, false, 0, { { 100, 450, 0, 1, 1 }, { 300, 0, 1, 2, 2 } }, 2, 650 + 10 },
+		/* both stages at both workers: of one bucket each the first is the owner */
+		{ "one after the other", 3, false, 0, { { 100, 150, 0, 1, 1 }, { 300, 0, 1, 2, 2 } }, 2, 300 + 5 + 400 + 5 },
+		{ "a pause between", 3, false, 0, { { 100, 1000, 0, 1, 1 }, { 300, 0, 1, 2, 2 } }, 2, 1200 + 10 },
+		{ "of three of a stage the first has two", 3, false, 0,
+			{ { 100, 0, 1, 2, 2 }, { 100, 0, 1, 2, 2 }, { 100, 0, 1, 2, 2 } }, 3, 300 + 10 },
+		{ "and the other the last", 3, false, 0,
+			{ { 100, 900, 1, 2, 2 }, { 100, 900, 1, 2, 2 }, { 100, 0, 1, 2, 2 } }, 3, 1200 + 10 },
+		/* one pipeline: what both stages are in goes from the second to the first, and back */
+		{ "a cut within a bucket", 0, false, 0, { { 100, 50, 0, 3, 3 }, { 300, 0, 1, 2, 2 } }, 2, 250 + 10 },
+		{ "read by the other alone", 0, false, 0, { { 100, 50, 0, 1, 3 }, { 300, 0, 1, 2, 2 } }, 2, 150 + 5 },
 		/* three: the first gets two of each, gives both sums to two, or to one, which gives the third
 		 * the new parameters */
-		{ 4, true, 0, { { 1, 1, 0 }, { 0, 1, 0 } }, 2, 600 + 5 + 800 + 5 },
-		{ 4, true, 2, { { 1, 1, 0 }, { 0, 1, 0 } }, 2, 600 + 5 + 400 + 5 + 400 + 5 },
+		{ "replicated", 4, true, 0, { { 100, 0, 0, 1, 1 }, { 300, 0, 1, 2, 2 } }, 2, 600 + 5 + 800 + 5 },
+		{ "sharded", 4, true, 2, { { 100, 0, 0, 1, 1 }, { 300, 0, 1, 2, 2 } }, 2, 600 + 5 + 400 + 5 + 400 + 5 },
 	};
-	struct hd_stage_cost cost[] = { { .param = 100 }, { .param = 300 } };
-	const struct hd_stage_costs stages = { .nstages = STAGES, .stage = cost };
 	const struct hd_run_costs costs = { .port_bytes_per_s = 1e9, .port_latency_ns = 5 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		const char *lists = grids[rows[i].grid].lists;
 		const struct hd_step_holders holders = { .devices = 1, .whole = rows[i].whole,
 			.copies = rows[i].copies };
-		struct hd_schedules all;
+		struct hd_plan plan;
 		double ns = -1;
-		assert_int_equal(hd_schedules_parse(&all, lists, strlen(lists), "lists", &arena, NULL),
-			HD_OK);
-		const struct hd_plan plan = { .nranks = all.at[0].nranks, .nstages = STAGES, .first = first,
-			.nvns = grids[rows[i].grid].nvns, .list = all.at[0].list };
-		assert_int_equal(hd_step_link_time(&ns, &plan, &stages, &costs, &holders, rows[i].part,
-			rows[i].n, &arena, NULL), HD_OK);
-		CHECK(fabs(ns - rows[i].ns) < 1e-9, "row %zu: %g, not %g", i, ns, rows[i].ns);
+		plan_of(&plan, rows[i].grid, first);
+		assert_int_equal(hd_step_link_time(&ns, &plan, &costs, &holders, rows[i].bucket, rows[i].n,
+			&arena, NULL), HD_OK);
+		CHECK(fabs(ns - rows[i].ns) < 1e-3, "%s: %g, not %g", rows[i].what, ns, rows[i].ns);
 	}
 }
 
-/* Three buckets of two owners, of which the first has two; nothing is late. */
-static void stages_are_cut_into_buckets_from_their_end_on(void **state)
+/* Four times as many as are simulated, half of each owner. */
+static void many_buckets_of_an_owner_count_as_one(void **state)
 {
+	enum { N = 4 * HD_PORT_BUCKETS };
 	static uint32_t first[] = { 0, 7 };
-	const double s = HD_BUCKET_BYTES;
-	const struct { struct hd_step_part part[2]; double ns; } rows[] = {
-		{ { { 1, 0.4, 0 }, { 1, 0.6, 0 } }, 3 * s },
-		/* the last third is there at once, half of the next is not */
-		{ { { 1, 0.4, 0 }, { 1, 0.6, 10 * s } }, 13 * s },
-		{ { { 1, 0.7, 0 }, { 1, 0.3, 10 * s } }, 12 * s },
-	};
-	struct hd_stage_cost cost[] = { { .param = 0 }, { .param = 3 * HD_BUCKET_BYTES } };
-	const struct hd_stage_costs stages = { .nstages = STAGES, .stage = cost };
 	const struct hd_run_costs costs = { .port_bytes_per_s = 1e9 };
 	const struct hd_step_holders holders = { .devices = 1 };
-	struct hd_schedules all;
+	struct hd_step_bucket bucket[N];
+	struct hd_plan plan;
+	double ns = -1;
 
 	(void)state;
-	assert_int_equal(hd_schedules_parse(&all, grids[3].lists, strlen(grids[3].lists), "lists", &arena,
-		NULL), HD_OK);
-	const struct hd_plan plan = { .nranks = all.at[0].nranks, .nstages = STAGES, .first = first,
-		.nvns = grids[3].nvns, .list = all.at[0].list };
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		double ns = -1;
-		assert_int_equal(hd_step_link_time(&ns, &plan, &stages, &costs, &holders, rows[i].part, 2,
-			&arena, NULL), HD_OK);
-		CHECK(fabs(ns - rows[i].ns) < 10, "row %zu: %g, not %g", i, ns, rows[i].ns);
-	}
+	for (uint32_t i = 0; i < N; i++)
+		bucket[i] = (struct hd_step_bucket){ 10, i ? 0 : 5000, 1, 2, 2 };
+	plan_of(&plan, 3, first);
+	assert_int_equal(hd_step_link_time(&ns, &plan, &costs, &holders, bucket, N, &arena, NULL), HD_OK);
+	/* the first of all with its neighbours */
+	CHECK(ns > 5000 && fabs(ns - (5000 + 2 * 4 * 10)) < 1e-3, "%g", ns);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(ends_take_what_is_counted_by_hand),
-		cmocka_unit_test(links_are_taken_in_the_order_in_which_sums_are_ready),
-		cmocka_unit_test(stages_are_cut_into_buckets_from_their_end_on) };
+		cmocka_unit_test(links_are_taken_by_the_buckets_of_a_plan),
+		cmocka_unit_test(many_buckets_of_an_owner_count_as_one) };
 
 	return cmocka_run_group_tests(tests, make_arena, drop_arena);
 }
