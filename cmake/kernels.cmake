@@ -1,13 +1,12 @@
 # The kernels of the processor (src/device/cpu): one source compiled once per path, with flags of that path;
-# the rest of the tree must run on any x86-64. That takes more than a minute and a half of compiler, so the
-# presets share the objects: a project of its own (cmake/kernels) compiles them as `release` does, -O3
-# whatever the preset, in the folder HD_KERNELS. Where that is empty (a plain `cmake -B`) they are compiled in
-# place.
+# the rest of the tree must run on any x86-64. That takes more than two minutes of compiler, so the presets
+# share the objects: a project of its own (cmake/kernels) compiles them as `release` does, -O3 whatever the
+# preset, in the folder HD_KERNELS. Where that is empty (a plain `cmake -B`) they are compiled in place.
 #
 # A sanitizer watches one path, compiled in place with -O1. AddressSanitizer: the portable one; the other two
 # compute the same on the same memory. ThreadSanitizer: the one of AVX2, and hd_cpu_path() leaves out the
-# wider one. set(HD_KERNELS "" CACHE PATH "folder of the kernels that builds share; empty: this build compiles
-# its own")
+# wider one.
+set(HD_KERNELS "" CACHE PATH "folder of the kernels that builds share; empty: this build compiles its own")
 set(HD_KERNELS_CC "${CMAKE_C_COMPILER}" CACHE STRING "compiler of the kernels that builds share")
 set(HD_AVX2 -mavx2 -mfma)
 set(HD_AVX512 ${HD_AVX2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
@@ -15,6 +14,7 @@ set(HD_BF16 ${HD_AVX512} -mavx512bf16)
 set(HD_AMX ${HD_BF16} -mamx-tile -mamx-bf16)
 set(HD_PORTABLE "")
 set(HD_WATCHED none)
+set(HD_KERNEL_FILE "/cpu/((kernels|edges)_(portable|avx2|avx512|bf16|amx))\\.c$")
 if(HD_SANITIZE STREQUAL "asan")
   set(HD_WATCHED portable)
   set(HD_PORTABLE -O1 -fno-sanitize=undefined)
@@ -60,11 +60,11 @@ function(hd_kernels out)
   set(kept "")
   set(objects "")
   foreach(file ${${out}})
-    if(NOT file MATCHES "/cpu/kernels_([a-z0-9]+)\\.c$" OR CMAKE_MATCH_1 STREQUAL HD_WATCHED)
+    if(NOT file MATCHES "${HD_KERNEL_FILE}" OR CMAKE_MATCH_3 STREQUAL HD_WATCHED)
       list(APPEND kept ${file})
       continue()
     endif()
-    list(APPEND objects ${folder}/CMakeFiles/hd_kernels.dir/kernels_${CMAKE_MATCH_1}.c.o)
+    list(APPEND objects ${folder}/CMakeFiles/hd_kernels.dir/${CMAKE_MATCH_1}.c.o)
   endforeach()
   file(MAKE_DIRECTORY ${folder})
   execute_process(COMMAND ${lock} ${CMAKE_COMMAND} -S ${CMAKE_SOURCE_DIR}/cmake/kernels -B ${folder} -G Ninja
