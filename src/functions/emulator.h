@@ -7,43 +7,29 @@
  * 2. 429: all slots are busy. 413: more than an event may have. A function that fails is 200 with
  *    X-Amz-Function-Error. Each answer has the line REPORT of its call in X-Amz-Log-Result; a lost one is no
  *    answer: the connection ends.
- * 3. One request a connection; HD_EMULATED_CALLERS at once; one that is not whole after
- *    HD_EMULATED_REQUEST_NS ends.
+ * 3. One request a connection (server.h).
  *
  * Ownership: open/close in the caller's memory, which does not move. Threads: one; poll() blocks. */
 #ifndef HD_FUNCTIONS_EMULATOR_H
 #define HD_FUNCTIONS_EMULATOR_H
 
 #include "functions/instances.h"
+#include "functions/server.h"
 #include "functions/sigv4.h"
 
 #define HD_EMULATED_ID "AKIDHEDDLE"
 #define HD_EMULATED_SECRET "emulated"
-#define HD_EMULATED_REQUEST_NS INT64_C(10000000000)
-enum { HD_EMULATED_CALLERS = 128, HD_EMULATED_IN = HD_HTTP_HEAD_BYTES + HD_FN_EVENT_BYTES,
-	HD_EMULATED_OUT = HD_FN_ANSWER_BYTES + 2 * HD_LAMBDA_LOG };
-
-/* A connection of a caller. */
-struct hd_emulated_caller {
-	struct hd_sock sock;              /* net NULL: free */
-	char in[HD_EMULATED_IN], out[HD_EMULATED_OUT], body[HD_FN_EVENT_BYTES];
-	size_t in_len, out_len, out_at;
-	bool waits;                       /* its call is under way */
-	uint64_t call;
-	int64_t until_ns;
-};
 
 /* The service. */
 struct hd_emulator {
 	struct hd_clock *clock;           /* borrowed */
 	struct hd_loop loop;
 	struct hd_net net;
-	struct hd_sock listener;          /* its addr: with the port that was chosen */
+	struct hd_fn_server server;
 	struct hd_fn_instances instances;
 	bool no_auth;
 	int64_t timeout_ns;               /* of a call */
 	uint64_t ncalls, throttled, refused;
-	struct hd_emulated_caller *at;    /* owned: HD_EMULATED_CALLERS */
 };
 
 /* "tcp:127.0.0.1:0"; spec->tag is chosen here. */

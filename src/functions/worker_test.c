@@ -192,7 +192,8 @@ static void no_memory_is_an_error_and_no_crash(void **state)
 		hd_alloc_arm(n);
 		assert_int_equal(hd_fn_instances_open(&all, &spec, &loop, NULL), HD_E_NOMEM);
 		hd_alloc_arm(n);
-		assert_int_equal(hd_fn_lambda_open(&lambda, "http://127.0.0.1:1", &loop, NULL), HD_E_NOMEM);
+		assert_int_equal(hd_fn_lambda_open(&lambda, "http://127.0.0.1:1", 1, &loop, NULL),
+			HD_E_NOMEM);
 		hd_alloc_arm(0);
 		hd_fn_instances_close(&all);
 		hd_fn_lambda_close(&lambda);

@@ -87,13 +87,13 @@ static enum hd_err open_lambda(struct hd_cmd_functions *b)
 	const struct hd_args *a = &b->cmd->args;
 	const struct hd_fn_invoker invoker = { &hd_fn_lambda_ops, &b->lambda };
 
-	b->lambda = (struct hd_fn_lambda){ .function = "heddle", .tag = HD_FN_OWNER_TAGS,
+	b->lambda = (struct hd_fn_lambda){ .function = "heddle",
 		.session = variable("AWS_SESSION_TOKEN", NULL),
 		.rights = { variable("AWS_ACCESS_KEY_ID", HD_EMULATED_ID),
 			variable("AWS_SECRET_ACCESS_KEY", HD_EMULATED_SECRET),
 			variable("AWS_REGION", "us-east-1"), "lambda" } };
-	enum hd_err err = hd_fn_lambda_open(&b->lambda, a->text[HD_OPT_ENDPOINT], &b->owner.loop,
-		&b->cmd->diag);
+	enum hd_err err = hd_fn_lambda_open(&b->lambda, a->text[HD_OPT_ENDPOINT], HD_FN_OWNER_TAGS,
+		&b->owner.loop, &b->cmd->diag);
 	if (!err)
 		hd_fn_owner_calls(&b->owner, &invoker);
 	return err;

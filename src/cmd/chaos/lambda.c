@@ -88,7 +88,7 @@ static enum hd_err serve(struct hd_cmd *cmd, struct hd_emulator *e)
 {
 	enum hd_err err = HD_OK;
 
-	printf("http://%s\n", e->listener.addr + 4);
+	printf("http://%s\n", e->server.listener.addr + 4);
 	fflush(stdout);
 	while (!err && !hd_signal_stop())
 		err = hd_emulator_poll(e, hd_clock_now_ns(&cmd->clock) + LOOK_NS, &cmd->diag);
