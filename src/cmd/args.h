@@ -213,17 +213,17 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(SPLITTER,    0,   "splitter",      WORD,   "auto|own|metis", "what cuts the graph (default auto: METIS where it is built in)") \
 	X(SPLIT_SEED,  0,   "seed",          COUNT,  "N",       "seed of METIS (default 0)")                       \
 	X(SORT_MEMORY, 0,   "memory",        TEXT,   "BYTES",   "what sorting edges takes at most, as 256MiB (default 1GiB)") \
-	X(FUNCTION,    0,   "function",      WORD,   "lambda|pool", "function workers: what this one serves; bench: what calls them") \
+	X(FUNCTION,    0,   "function",      WORD,   "lambda|pool|http", "function workers: what this one serves; bench: what calls them") \
 	X(PACK,        0,   "pack",          WORD,   "lambda",  "instead: write the zip file that AWS Lambda starts a function worker from, to -o") \
 	X(BOOTSTRAP,   0,   "bootstrap",     TEXT,   "FILE",    "the executable of function workers (default: heddle-function, which lies with this program)") \
-	X(SLOTS,       0,   "slots",         COUNT,  "N",       "function workers at once (default 4; chaos lambda: 10)")            \
+	X(SLOTS,       0,   "slots",         COUNT,  "N",       "function workers at once (default 4; chaos lambda: 10; worker --function=http: 1)") \
 	X(KILL,        0,   "kill",          TEXT,   "P",       "part of all calls whose process is killed, as 0.05") \
 	X(STRAGGLE,    0,   "straggle",      TEXT,   "P:FACTOR", "part of all calls that take so many times as long, as 0.05:10") \
 	X(DROP_RESPONSE, 0, "drop-response", TEXT,   "P",       "part of all calls whose answer is lost")          \
 	X(DUPLICATE,   0,   "duplicate",     TEXT,   "P",       "part of all calls whose event is given out twice") \
 	X(FAULT_SEED,  0,   "seed",          COUNT,  "N",       "seed of what fails (default 0)")                  \
 	X(PRICE_FILE,  0,   "price",         TEXT,   "NAME",    "prices of functions: 2020, 2021, 2025 (default), or a file") \
-	X(ENDPOINT,    0,   "endpoint",      TEXT,   "URL",     "where functions are called: http://127.0.0.1:PORT of chaos lambda") \
+	X(ENDPOINT,    0,   "endpoint",      TEXT,   "URL",     "where functions are called: http://127.0.0.1:PORT of chaos lambda, or of a front end") \
 	X(REPORTS,     0,   "reports",       TEXT,   "FILE",    "lines REPORT that chaos lambda wrote: they settle the ledger") \
 	X(COLD_MS,     0,   "cold-ms",       COUNT,  "MS",      "what the start of an instance takes at least (default 0)") \
 	X(MEMORY_MB,   0,   "memory-mb",     COUNT,  "MB",      "memory of an instance, and its share of a core: 1769 are one (default 1769)") \

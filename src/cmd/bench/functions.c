@@ -5,12 +5,15 @@
 #include "base/num.h"
 #include "sys/signal.h"
 #include "functions/emulator.h"
+#include "functions/http.h"
 #include "functions/lambda.h"
 #include "functions/trial.h"
+#include "functions/trip.h"
 #include "cmd/json_line.h"
 #include "cmd/chaos/lambda.h"
 
-enum { TASKS = 100, SLOTS = 4, MEMORY_MB = 1769, ROWS = 64, IN = 64, OUT = 32 };
+enum { TASKS = 100, SLOTS = 4, MEMORY_MB = 1769, ROWS = 64, IN = 64, OUT = 32,
+	TRIPS = 100 };
 #define LEASE_NS INT64_C(30000000000)
 #define PATIENCE_NS INT64_C(300000000000)
 
@@ -20,8 +23,11 @@ struct hd_cmd_functions {
 	struct hd_fn_owner owner;
 	struct hd_fn_instances pool;
 	struct hd_fn_lambda lambda;
-	bool serves;                      /* a service is called, not a pool */
+	struct hd_fn_calls http;
+	bool serves, plain;               /* a service is called, not a pool; an HTTP front end */
 	struct hd_fn_trial trial;
+	struct hd_fn_counts counts;       /* of the trial */
+	int64_t empty_ns, http_ns;        /* round trips of an empty task, of a request over HTTP here */
 	struct hd_fn_trial_spec spec;
 	struct hd_fn_faults faults;
 	struct hd_fn_price price;
@@ -99,9 +105,20 @@ static enum hd_err open_lambda(struct hd_cmd_functions *b)
 	return err;
 }
 
+static enum hd_err open_http(struct hd_cmd_functions *b)
+{
+	const struct hd_fn_invoker invoker = { &hd_fn_http_ops, &b->http };
+	enum hd_err err = hd_fn_http_open(&b->http, b->cmd->args.text[HD_OPT_ENDPOINT], HD_FN_OWNER_TAGS,
+		&b->owner.loop, &b->cmd->diag);
+
+	if (!err)
+		hd_fn_owner_calls(&b->owner, &invoker);
+	return err;
+}
+
 static void print_text(const struct hd_cmd_functions *b, int64_t before, int64_t after)
 {
-	const struct hd_fn_counts *n = &b->owner.board.count;
+	const struct hd_fn_counts *n = &b->counts;
 	const struct hd_fn_trial *t = &b->trial;
 
 	printf("tasks      %u, %u with the bits of this process; %llu committed by functions, %llu run "
@@ -114,6 +131,9 @@ static void print_text(const struct hd_cmd_functions *b, int64_t before, int64_t
 		(unsigned long long)n->already, (unsigned long long)b->owner.refused);
 	printf("time       %.1f ms here, %.1f ms on functions; one task, warm: %.3f ms\n",
 		(double)t->here_ns * 1e-6, (double)t->there_ns * 1e-6, (double)t->trip_ns * 1e-6);
+	printf("round trip %.3f ms of an empty task, %.1f x the %.3f ms of a request over HTTP here\n",
+		(double)b->empty_ns * 1e-6, (double)b->empty_ns / (double)b->http_ns,
+		(double)b->http_ns * 1e-6);
 	if (b->owner.last_error[0])
 		printf("last error %s\n", b->owner.last_error);
 	printf("ledger     %llu calls, %lld nano-dollars by answers, %lld by the log (prices of %s, "
@@ -123,7 +143,7 @@ static void print_text(const struct hd_cmd_functions *b, int64_t before, int64_t
 
 static void print_json(struct hd_cmd_functions *b, int64_t before, int64_t after, uint64_t estimated)
 {
-	const struct hd_fn_counts *n = &b->owner.board.count;
+	const struct hd_fn_counts *n = &b->counts;
 	struct hd_json_line line;
 	struct hd_json_writer *w = hd_json_line_open(b->cmd, &line);
 
@@ -139,6 +159,8 @@ static void print_json(struct hd_cmd_functions *b, int64_t before, int64_t after
 	hd_json_put_f64(w, "here_ms", (double)b->trial.here_ns * 1e-6);
 	hd_json_put_f64(w, "functions_ms", (double)b->trial.there_ns * 1e-6);
 	hd_json_put_f64(w, "trip_ms", (double)b->trial.trip_ns * 1e-6);
+	hd_json_put_f64(w, "http_ms", (double)b->http_ns * 1e-6);
+	hd_json_put_f64(w, "empty_ms", (double)b->empty_ns * 1e-6);
 	hd_json_put_i64(w, "calls", (int64_t)b->owner.bill.ncalls);
 	hd_json_put_i64(w, "estimated", (int64_t)estimated);
 	hd_json_put_i64(w, "nano_usd_answers", before);
@@ -170,7 +192,7 @@ static enum hd_err say(struct hd_cmd_functions *b)
 		print_json(b, before, hd_fn_bill_nano(bill), estimated);
 	else
 		print_text(b, before, hd_fn_bill_nano(bill));
-	if (b->serves && !b->owner.board.count.accepted)
+	if (b->serves && !b->counts.accepted)
 		return hd_fail(&b->cmd->diag, HD_E_REFUSED,
 			"no function at %s did a task; the last one says: %s",
 			b->cmd->args.text[HD_OPT_ENDPOINT],
@@ -178,6 +200,19 @@ static enum hd_err say(struct hd_cmd_functions *b)
 	return b->trial.equal == b->spec.ntasks ? HD_OK : hd_fail(&b->cmd->diag, HD_E_INTEGRITY,
 		"%u of %u tasks have other bits on functions", b->spec.ntasks - b->trial.equal,
 			b->spec.ntasks);
+}
+
+/* Of tasks that compute next to nothing: what is left is the way. */
+static enum hd_err time_trips(struct hd_cmd_functions *b)
+{
+	struct hd_fn_trial_spec spec = b->spec;
+	struct hd_fn_trial trial;
+
+	spec.ntasks = 1;
+	spec.rows = spec.in = spec.out = 1;
+	enum hd_err err = hd_fn_trial_run(&b->owner, &spec, &trial, &b->cmd->diag);
+	b->empty_ns = trial.trip_ns;
+	return err;
 }
 
 static enum hd_err run(struct hd_cmd_functions *b)
@@ -196,11 +231,17 @@ static enum hd_err run(struct hd_cmd_functions *b)
 		b->log_from = before.size_bytes;
 	enum hd_err err = hd_fn_owner_open(&b->owner, &spec, &cmd->diag);
 	if (!err)
-		err = b->serves ? open_lambda(b) : open_pool(b);
+		err = b->plain ? open_http(b) : b->serves ? open_lambda(b) : open_pool(b);
 	if (!err)
 		err = hd_fn_trial_run(&b->owner, &b->spec, &b->trial, &cmd->diag);
+	b->counts = b->owner.board.count;
+	if (!err)
+		err = time_trips(b);
+	if (!err)
+		err = hd_fn_http_trip(&cmd->clock, TRIPS, &b->http_ns, &cmd->diag);
 	hd_fn_instances_close(&b->pool);
 	hd_fn_lambda_close(&b->lambda);
+	hd_fn_calls_close(&b->http);
 	if (b->log)
 		fclose(b->log);
 	return err ? err : say(b);
@@ -220,9 +261,11 @@ static enum hd_err verb_bench_functions(struct hd_cmd *cmd)
 	snprintf(b->dir, sizeof b->dir, "/tmp/heddle-functions-%u", self.pid);
 	snprintf(b->listen, sizeof b->listen, "unix:%s/owner", b->dir);
 	snprintf(log, sizeof log, "%s/log", b->dir);
-	b->serves = cmd->args.has[HD_OPT_FUNCTION] && !strcmp(cmd->args.text[HD_OPT_FUNCTION], "lambda");
+	b->serves = cmd->args.has[HD_OPT_FUNCTION] && strcmp(cmd->args.text[HD_OPT_FUNCTION], "pool") != 0;
+	b->plain = b->serves && !strcmp(cmd->args.text[HD_OPT_FUNCTION], "http");
 	if (b->serves != cmd->args.has[HD_OPT_ENDPOINT])
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--function=lambda and --endpoint go together");
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--function=lambda or http and --endpoint go together");
 	if (b->serves)
 		snprintf(b->listen, sizeof b->listen, "tcp:127.0.0.1:0");
 	b->log_text = cmd->args.has[HD_OPT_OUTPUT] ? (char *)(uintptr_t)cmd->args.text[HD_OPT_OUTPUT] : log;
@@ -268,7 +311,9 @@ const struct hd_verb hd_verb_bench_functions = {
 		"Kernels are those of --isa (default: portable). Prices: --price 2020, 2021, 2025 or a file. "
 		"Bills are emulated: a pool costs nothing.\n"
 		"--function=lambda --endpoint URL: calls `heddle chaos lambda`, whose own options say what "
-		"fails; workers answer over TLS; exit 11 where none did a task. "
+		"fails; --function=http --endpoint URL: calls `heddle worker --function=http`, Knative or "
+		"OpenFaaS. "
+		"Workers answer over TLS; exit 11 where none did a task. "
 		"--reports FILE: what it wrote by -o.",
 	.opts = HD_OPTS(HD_OPT_FUNCTION, HD_OPT_ENDPOINT, HD_OPT_REPORTS, HD_OPT_COUNT_, HD_OPT_SLOTS,
 		HD_OPT_KILL, HD_OPT_STRAGGLE, HD_OPT_DROP_RESPONSE,

@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "sys/signal.h"
+#include "functions/front.h"
 #include "functions/pack.h"
 #include "functions/worker.h"
 #include "cmd/json_line.h"
+#include "cmd/chaos/lambda.h"
 
 static const char *variable(const char *name)
 {
@@ -17,10 +19,40 @@ static const char *variable(const char *name)
 	return NULL;
 }
 
+static void say_address(void *self, const char *addr)
+{
+	(void)self;
+	printf("http://%s\n", addr + 4);
+	fflush(stdout);
+}
+
+/* Where it listens: --listen, or the loopback at the port that the front end names. */
+static enum hd_err serve_http(struct hd_cmd *cmd)
+{
+	const char *listen = cmd->args.text[HD_OPT_LISTEN], *port = variable("PORT");
+	char addr[HD_ADDR_CAP];
+	struct hd_fn_front_spec spec = { .clock = &cmd->clock, .listen = addr, .world = listen != NULL,
+		.drain_ns = HD_FN_DRAIN_NS, .ready = say_address };
+
+	snprintf(addr, sizeof addr, listen ? "tcp:%s" : "tcp:127.0.0.1:%s", listen ? listen : port ? port :
+		"8080");
+	enum hd_err err = hd_cmd_slots(cmd, 1, &spec.concurrency);
+	if (!err)
+		err = hd_signal_install(&cmd->diag);
+	if (!err && listen && strncmp(listen, "127.", 4) != 0 && !cmd->args.has[HD_OPT_QUIET])
+		fprintf(stderr, ">> warning: whatever reaches %s can have tasks computed here; a proxy of "
+			"the same machine that knows its callers is right\n", listen);
+	return err ? err : hd_fn_serve_http(&spec, &cmd->leave_at_once, &cmd->diag);
+}
+
 enum hd_err hd_cmd_function(struct hd_cmd *cmd)
 {
 	const char *kind = cmd->args.text[HD_OPT_FUNCTION], *api = variable("AWS_LAMBDA_RUNTIME_API");
 
+	if (!strcmp(kind, "http")) {
+		hd_title_set(&cmd->title, "heddle fn", "heddle: function worker over HTTP");
+		return serve_http(cmd);
+	}
 	if (!api || !*api)
 		return hd_fail(&cmd->diag, HD_E_INVAL,
 			"--function=%s serves what AWS_LAMBDA_RUNTIME_API names, as 127.0.0.1:9001 or "

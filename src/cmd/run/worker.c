@@ -432,9 +432,12 @@ const struct hd_verb hd_verb_worker = {
 		"--function=lambda, --function=pool: no run is joined; dense tasks are computed for their "
 		"owners, one invocation after the other of the runtime API that "
 		"AWS_LAMBDA_RUNTIME_API names.\n"
+		"--function=http: POST of an event to /, one at a time or --slots; health at /_/health; "
+		"at 127.0.0.1, port PORT of the environment (8080), or at --listen HOST:PORT.\n"
 		"--pack lambda -o FILE: the zip file that AWS Lambda starts function workers from: "
 		"`bootstrap`, the static heddle-function or --bootstrap FILE (docs/functions.md).",
-	.opts = HD_OPTS(HD_OPT_JOIN, HD_OPT_FUNCTION, HD_OPT_PACK, HD_OPT_BOOTSTRAP, HD_OPT_OUTPUT,
+	.opts = HD_OPTS(HD_OPT_JOIN, HD_OPT_FUNCTION, HD_OPT_SLOTS, HD_OPT_PACK, HD_OPT_BOOTSTRAP,
+		HD_OPT_OUTPUT,
 		HD_OPT_WAIT_UP, HD_OPT_KEY, HD_OPT_LISTEN,
 		HD_OPT_ZONE, HD_OPT_DEVICES,
 		HD_OPT_THREADS, HD_OPT_PROFILE, HD_OPT_STEPS, HD_OPT_SLOW, HD_OPT_VN_TIME, HD_OPT_ISA,
