@@ -21,15 +21,26 @@ static enum hd_spot_strategy strategy_of(enum hd_redundancy mode)
 		(enum hd_spot_strategy)(HD_SPOT_LAZY + (mode - HD_REDUNDANCY_LAZY));
 }
 
+static const char *word_of(enum hd_spot_strategy mode)
+{
+	return mode == HD_SPOT_REPLICA ? "replica:1" : hd_redundancy_names[redundancy_of[mode]];
+}
+
+/* Without shadows two pipelines may be kept: that is in no key of the run's job, and goes with what is
+ * stored. */
 static enum hd_err take_mode(struct driver *c, enum hd_spot_strategy to, struct hd_diag *why)
 {
 	const enum hd_redundancy mode = redundancy_of[to];
+	const uint32_t least = c->config.least;
 	struct hd_kept_value kept = { HD_JOB_REDUNDANCY, c->spec->task->job->value[HD_JOB_REDUNDANCY] };
 	struct hd_arena arena;
 
+	c->config.least = to == HD_SPOT_REPLICA ? 2 : 1;
 	enum hd_err err = driver_make_redundant(c, mode, why);
-	if (err)
+	if (err) {
+		c->config.least = least;
 		return err;
+	}
 	hd_resilience_took(&c->resilience, to);
 	driver_guard_keep(c);             /* first: a mode that is not in it was asked for since */
 	kept.value.i = mode;
@@ -59,6 +70,19 @@ static void expect(const struct driver *c, struct hd_resilience_now *now)
 
 static int64_t now_ms(const struct driver *c) { return hd_clock_now_ns(c->spec->clock) / HD_NS_PER_MS; }
 
+/* Devices that have, or could have, a rank. */
+static void see_devices(struct driver *c)
+{
+	struct hd_co_worker_status worker[HD_MAX_WORKERS];
+	const uint32_t n = c->machine ? hd_coordinator_workers(c->machine, worker, HD_MAX_WORKERS) : 0;
+	uint32_t devices = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		devices += worker[i].up && (worker[i].state == HD_W_MEMBER || worker[i].state == HD_W_READY) ?
+			worker[i].ndevices / hd_view_each(&c->config.shape) : 0;
+	hd_resilience_there(&c->resilience, devices, now_ms(c));
+}
+
 static void judge(struct driver *c, const struct hd_view *view, uint64_t step, bool whole)
 {
 	const struct hd_job *job = c->spec->task->job;
@@ -74,12 +98,15 @@ static void judge(struct driver *c, const struct hd_view *view, uint64_t step, b
 		hd_job_int(job, HD_JOB_UPDATE) == HD_UPDATE_FLUSH;
 	struct hd_resilience_now now = { .step = step, .now_ms = now_ms(c),
 		.pipelines = view->nranks / view->shape.width, .stages = view->shape.width,
-		.machines = view->nranks, .step_s = whole ? c->step_ms * 1e-3 : 0,
+		.machines = view->nranks, .most = c->config.pipes, .vns = c->config.nvns,
+		.step_s = whole ? c->step_ms * 1e-3 : 0,
 		.batch = (double)hd_job_int(job, HD_JOB_GLOBAL), .usd_h = hd_job_num(job, HD_JOB_USD_H) };
 	const bool shadows = now.stages > 1 && view->nmembers > 1;
 	now.can[HD_SPOT_LAZY] = shadows && !c->cannot[HD_SPOT_LAZY];
 	now.can[HD_SPOT_EAGER] = shadows && single && !c->cannot[HD_SPOT_EAGER];
 	now.can[HD_SPOT_FULL] = shadows && single && !c->cannot[HD_SPOT_FULL];
+	now.can[HD_SPOT_REPLICA] = now.stages > 1 && now.pipelines > 1 && !view->shape.groups &&
+		!hd_view_has_copies(&view->shape) && !c->cannot[HD_SPOT_REPLICA];
 	expect(c, &now);
 	const bool other = hd_resilience_commit(&c->resilience, &now, &to, why);
 	if (*why)
@@ -92,7 +119,8 @@ static void judge(struct driver *c, const struct hd_view *view, uint64_t step, b
 		driver_note(c, "warning", HD_NOBODY, diag.text);
 		return;
 	}
-	snprintf(said, sizeof said, "auto: redundancy %s; %s", hd_redundancy_names[redundancy_of[to]], why);
+	snprintf(said, sizeof said, "auto: %s%s; %s", to == HD_SPOT_REPLICA ? "" : "redundancy ", word_of(to),
+		why);
 	driver_note(c, "resilience", HD_NOBODY, said);
 }
 
@@ -182,6 +210,8 @@ void driver_guard_noted(struct driver *c, const char *name, uint32_t worker)
 	const bool left = !strcmp(name, "leave"), lost = !strcmp(name, "lost"),
 		announced = left && driver_is_announced(c, worker);
 
+	if (c->judges)
+		see_devices(c);
 	if (c->judges && !strcmp(name, "restore"))
 		hd_resilience_back(&c->resilience);
 	if (c->judges && (announced || lost)) {
@@ -207,6 +237,8 @@ void driver_guard_step(struct driver *c, uint64_t step, bool whole)
 	struct hd_co_status status;
 	char said[HD_GUARD_WORDS];
 
+	if (c->judges)
+		see_devices(c);
 	const bool made_up = c->judges && hd_resilience_made_up(&c->resilience, step, now_ms(c));
 	if (c->judges && view && view->shape.nstages && hd_view_same_shape(&view->shape, &c->config.shape)) {
 		hd_coordinator_status(c->machine, &status);

@@ -4,7 +4,8 @@
  * earlier programs have it, and
  *
  *	which of elastic.resilience it is of 1 | the mode that the job had before auto 1 | the mode now 1 |
- *	flags 1: by-notice has switched it, and it was refused | modes that did not work, a bit each 1 |
+ *	flags 1: by-notice has switched it, it was refused, auto keeps two pipelines |
+ *	modes that did not work, a bit each 1 |
  *	what auto has seen (spot/resilience.h)
  */
 
@@ -23,14 +24,18 @@ static uint8_t mode_of(const struct driver *c)
 {
 	const int is = (int)c->resilience.is;
 
-	return c->judges && is != HD_SPOT_CHECKPOINT ? (uint8_t)(HD_REDUNDANCY_LAZY + (is - HD_SPOT_LAZY)) :
-		c->judges ? HD_REDUNDANCY_NONE : (uint8_t)c->guard_mode;
+	if (!c->judges)
+		return (uint8_t)c->guard_mode;
+	return is == HD_SPOT_CHECKPOINT || is == HD_SPOT_REPLICA ? HD_REDUNDANCY_NONE :
+		(uint8_t)(HD_REDUNDANCY_LAZY + (is - HD_SPOT_LAZY));
 }
+
+static bool keeps_two(const struct driver *c) { return c->judges && c->resilience.is == HD_SPOT_REPLICA; }
 
 void driver_guard_keep(struct driver *c)
 {
 	uint8_t guard[HD_GUARD_BYTES], way[WAY_BYTES] = { way_of(c), (uint8_t)c->own_mode, mode_of(c),
-		(uint8_t)(c->guard_switched | c->guard_refused << 1) };
+		(uint8_t)(c->guard_switched | c->guard_refused << 1 | keeps_two(c) << 2) };
 
 	for (int k = 0; k < HD_NSPOT_STRATEGIES; k++)
 		way[4] |= (uint8_t)(c->cannot[k] << k);
@@ -64,7 +69,7 @@ static bool take_way(struct driver *c)
 	uint8_t way[WAY_BYTES];
 
 	if (driver_kept(c, DRIVER_KEEPS_WAY, way, sizeof way) != sizeof way || way[0] != way_of(c) ||
-		way[1] >= HD_NREDUNDANCIES || way[3] > 3)
+		way[1] >= HD_NREDUNDANCIES || way[3] > 7)
 		return false;
 	if (c->judges)
 		(void)!hd_resilience_take(&c->resilience, way + 5, HD_RESILIENCE_BYTES, now_ms(c));
@@ -75,7 +80,11 @@ static bool take_way(struct driver *c)
 	if (resumed)
 		return true;
 	c->guard_switched = way[3] & 1;
-	c->guard_refused = way[3] >> 1;
+	c->guard_refused = way[3] >> 1 & 1;
+	if (c->judges && way[3] >> 2 && mode_of(c) == HD_REDUNDANCY_NONE && c->config.pipes > 1) {
+		c->config.least = 2;
+		hd_resilience_took(&c->resilience, HD_SPOT_REPLICA);
+	}
 	for (int k = 0; k < HD_NSPOT_STRATEGIES; k++)
 		c->cannot[k] = way[4] >> k & 1;
 	return true;

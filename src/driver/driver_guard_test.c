@@ -32,7 +32,7 @@ static void note(void *user, const char *kind, uint32_t worker, const char *text
 	desk_say(user, line);
 }
 
-static void begin_as(struct run *r, const char *parallel, const char *elastic)
+static void begin_with(struct run *r, const char *parallel, const char *elastic, uint32_t n)
 {
 	struct driver *c = &r->c;
 	char more[200];
@@ -55,11 +55,17 @@ static void begin_as(struct run *r, const char *parallel, const char *elastic)
 	c->config.of_shape_self = &c->pipes;
 	c->config.bucket_bytes = c->pipes.first.bytes;
 	c->config.whole = true;
-	co_run(&r->at, &c->config, 2);
-	assert_int_equal(r->at.co->view.nranks, 2);
+	c->config.max = c->config.max > n ? c->config.max : n;
+	co_run(&r->at, &c->config, n);
+	assert_int_equal(r->at.co->view.nranks, n);
 	c->machine = r->at.co;
 	c->stepping = true;
 	driver_guard_begin(c, task->job);
+}
+
+static void begin_as(struct run *r, const char *parallel, const char *elastic)
+{
+	begin_with(r, parallel, elastic, 2);
 }
 
 static void begin(struct run *r, const char *elastic)
@@ -447,6 +453,44 @@ static void what_is_worth_most_is_judged(void **state)
 	end(&r);
 }
 
+/* auto: of six machines mostly five are there, and two pipelines of two stages are worth more than one of
+ * three. A takeover keeps them, a resume judges what it finds. */
+static void two_pipelines_are_kept_by_the_next_coordinator(void **state)
+{
+	struct run r;
+	char path[100];
+
+	(void)state;
+	begin_with(&r, "mode: pipeline, stages: 3, replicas: 2",
+		"elastic: {resilience: auto}\ncheckpoint: {every: 10 min}", 6);
+	snprintf(path, sizeof path, "%s/way.db", r.desk.parent);
+	CHECK(hd_store_open(&r.c.store, path, &r.desk.diag) == HD_OK, "%s", r.desk.diag.text);
+	r.c.step_ms = 100;
+	r.c.config.least = 1;
+	/* what is there counts from the first note on */
+	driver_noted(&r.c, "join", 5, "");
+	pass(&r, 100);
+	driver_noted(&r.c, "join", 5, "");
+	assert_true(r.c.resilience.there == 6 && r.c.resilience.there_ms[6] == 100000);
+	r.c.resilience.there_ms[5] = 3000000;
+	assert_true(steps(&r) && !is_redundant(&r));
+	assert_int_equal(r.c.config.least, 2);
+	CHECK(strstr(r.desk.notes, "resilience: auto: replica:1; "), "%s", r.desk.notes);
+	assert_string_equal(kept(&r), "none auto");
+	r.c.config.least = 1;
+	next_coordinator(&r);
+	assert_true(r.c.config.least == 2 && r.c.resilience.is == HD_SPOT_REPLICA &&
+		r.c.resilience.there_ms[5] == 3000000);
+	/* it stays where it gains less than 5 % */
+	r.c.resilience.there_ms[5] = 0;
+	assert_true(!steps(&r) && r.c.config.least == 2);
+	r.c.config.least = 1;
+	r.spec.target = 6;
+	next_coordinator(&r);
+	assert_true(r.c.config.least == 1 && r.c.resilience.is == HD_SPOT_CHECKPOINT);
+	end_stored(&r);
+}
+
 /* The commit that is where the run was ends a loss, also under fewer stages, which are not judged: what goes
  * by until a worker has come is no part of it. */
 static void a_loss_is_made_up_for_under_any_view(void **state)
@@ -632,6 +676,7 @@ int main(void)
 		cmocka_unit_test(what_a_workers_memory_refuses_is_taken_back),
 		cmocka_unit_test(one_that_syncs_again_is_no_loss),
 		cmocka_unit_test(what_is_worth_most_is_judged),
+		cmocka_unit_test(two_pipelines_are_kept_by_the_next_coordinator),
 		cmocka_unit_test(a_loss_is_made_up_for_under_any_view),
 		cmocka_unit_test(what_lies_between_checkpoints_is_in_steps_that_were_measured),
 		cmocka_unit_test(losses_count_by_the_ranks_that_are_lost),

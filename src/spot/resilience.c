@@ -41,11 +41,31 @@ void hd_resilience_lost(struct hd_resilience *r, uint32_t worker, uint32_t nrank
 	r->back = false;
 }
 
+void hd_resilience_there(struct hd_resilience *r, uint32_t devices, int64_t now_ms)
+{
+	int64_t *ms = &r->there_ms[r->there < HD_RESILIENCE_THERE ? r->there : HD_RESILIENCE_THERE], all = 0;
+
+	if (r->there && now_ms > r->since_ms)
+		*ms += now_ms - r->since_ms;
+	r->there = devices;
+	r->since_ms = now_ms;
+	for (uint32_t m = 0; m <= HD_RESILIENCE_THERE; m++)
+		all += r->there_ms[m];
+	for (uint32_t m = 0; m <= HD_RESILIENCE_THERE && all > HD_RESILIENCE_THERE_MS; m++)
+		r->there_ms[m] /= 2;
+}
+
 void hd_resilience_back(struct hd_resilience *r) { r->back = true; }
 
 void hd_resilience_took(struct hd_resilience *r, enum hd_spot_strategy mode) { r->is = mode; }
 
 /* ---- what is known */
+
+/* Without shadows steps are the same, however many pipelines are kept. */
+static enum hd_spot_strategy timed_as(enum hd_spot_strategy mode)
+{
+	return mode == HD_SPOT_REPLICA ? HD_SPOT_CHECKPOINT : mode;
+}
 
 static double mean_of(double was, double is) { return was > 0 ? 0.75 * was + 0.25 * is : is; }
 
@@ -62,8 +82,9 @@ bool hd_resilience_made_up(struct hd_resilience *r, uint64_t step, int64_t now_m
 
 static void measure(struct hd_resilience *r, const struct hd_resilience_now *now)
 {
-	const double weight = r->nsteps[r->is] < 1 ? 1 : fmax(1.0 / HD_RESILIENCE_STEPS,
-		1.0 / (r->nsteps[r->is] + 1));
+	const enum hd_spot_strategy is = timed_as(r->is);
+	const double weight = r->nsteps[is] < 1 ? 1 : fmax(1.0 / HD_RESILIENCE_STEPS,
+		1.0 / (r->nsteps[is] + 1));
 
 	if (now->pipelines != r->pipelines || now->stages != r->stages || now->machines != r->machines)
 		for (int i = 0; i < HD_NSPOT_STRATEGIES; i++)
@@ -72,8 +93,8 @@ static void measure(struct hd_resilience *r, const struct hd_resilience_now *now
 	r->stages = now->stages;
 	r->machines = now->machines;
 	if (!hd_resilience_made_up(r, now->step, now->now_ms) && !r->until && now->step_s > 0) {
-		double *of = &r->step_s[r->is];
-		*of = r->nsteps[r->is]++ ? *of + weight * (now->step_s - *of) : now->step_s;
+		double *of = &r->step_s[is];
+		*of = r->nsteps[is]++ ? *of + weight * (now->step_s - *of) : now->step_s;
 	}
 }
 
@@ -81,7 +102,7 @@ static double takes_of(const struct hd_resilience *r, const struct hd_resilience
 	enum hd_spot_strategy mode)
 {
 	static const enum hd_spot_strategy other[] = { HD_SPOT_LAZY, HD_SPOT_CHECKPOINT, HD_SPOT_EAGER,
-		HD_SPOT_FULL };
+		HD_SPOT_FULL, HD_SPOT_REPLICA };
 
 	if (r->takes_s[mode] > 0)
 		return r->takes_s[mode];
@@ -95,7 +116,7 @@ static double overhead_of(const struct hd_resilience *r, enum hd_spot_strategy m
 {
 	const uint32_t none = r->nsteps[HD_SPOT_CHECKPOINT], with = r->nsteps[mode];
 
-	if (mode == HD_SPOT_CHECKPOINT)
+	if (timed_as(mode) == HD_SPOT_CHECKPOINT)
 		return 0;
 	return none >= HD_RESILIENCE_STEPS && with >= HD_RESILIENCE_STEPS ?
 		fmax(0, r->step_s[mode] / r->step_s[HD_SPOT_CHECKPOINT] - 1) : usual_overhead[mode];
@@ -149,14 +170,87 @@ static bool is_due(const struct hd_resilience *r, double losses_h, double usd_h)
 
 static const char *name_of(enum hd_spot_strategy mode)
 {
-	return mode == HD_SPOT_CHECKPOINT ? "none" : hd_spot_strategy_names[mode];
+	return mode == HD_SPOT_CHECKPOINT ? "none" : mode == HD_SPOT_REPLICA ? "replica:1" :
+		hd_spot_strategy_names[mode];
+}
+
+/* With so many devices; pipelines 0: it stands. */
+static struct hd_spot_grid grid_with(const struct hd_resilience_now *now, enum hd_spot_strategy mode,
+	uint32_t devices)
+{
+	const uint32_t least = mode == HD_SPOT_REPLICA ? 2 : mode == HD_SPOT_CHECKPOINT ? 0 : 1,
+		most = now->most > now->pipelines ? now->most : now->pipelines;
+	struct hd_spot_grid g = { .stages = now->stages, .batch = now->batch };
+
+	if (devices < least * g.stages)
+		g.stages = devices / least;
+	if (least && g.stages < 2 && now->stages > 1)
+		return g;
+	g.pipelines = devices / g.stages < most ? devices / g.stages : most;
+	return g;
+}
+
+static double turns(const struct hd_resilience_now *now, const struct hd_spot_grid *g)
+{
+	const uint32_t most = now->most > now->pipelines ? now->most : now->pipelines,
+		vns = now->vns ? now->vns : most;
+
+	return (double)((vns + g->pipelines - 1) / g->pipelines + g->stages - 1) / g->stages;
+}
+
+static struct hd_spot_value value_with(const struct hd_resilience *r, const struct hd_resilience_now *now,
+	enum hd_spot_strategy mode, uint32_t devices, uint32_t paid)
+{
+	const struct hd_spot_grid whole = { .pipelines = now->pipelines, .stages = now->stages };
+	const struct hd_spot_market m = hd_resilience_market(r, now, mode);
+	struct hd_spot_grid g = grid_with(now, mode, devices);
+	const uint32_t spares = mode == HD_SPOT_REPLICA;
+
+	if (!g.pipelines)
+		return (struct hd_spot_value){ .value = 0 };
+	g.step_s = r->step_s[timed_as(r->is)] * turns(now, &g) / turns(now, &whole);
+	g.machines = paid;
+	g.present = g.pipelines * g.stages;       /* losses that were seen are of those that have a place */
+	g.spares_work = spares;
+	g.pipelines -= spares;
+	/* without shadows: what peers hold is no way back */
+	return hd_spot_value(&m, &g, mode == HD_SPOT_CHECKPOINT && g.pipelines > 1 ? HD_SPOT_REROUTE : mode,
+		spares, overhead_of(r, mode));
+}
+
+struct hd_spot_value hd_resilience_value(const struct hd_resilience *r, const struct hd_resilience_now *now,
+	enum hd_spot_strategy mode)
+{
+	const struct hd_spot_market m = hd_resilience_market(r, now, mode);
+	struct hd_spot_value of[HD_RESILIENCE_THERE + 1];
+	double share[HD_RESILIENCE_THERE + 2] = { 0 };
+	int64_t all_ms = 0;
+	uint32_t n = 0, paid = now->machines;
+
+	for (uint32_t d = 1; d <= HD_RESILIENCE_THERE; d++) {
+		all_ms += r->there_ms[d];
+		paid = r->there_ms[d] && d > paid ? d : paid;
+	}
+	for (uint32_t d = 1; d <= HD_RESILIENCE_THERE && all_ms; d++)
+		if (r->there_ms[d]) {
+			of[n] = value_with(r, now, mode, d, paid);
+			share[++n] = (double)r->there_ms[d] / (double)all_ms;
+		}
+	if (!n) {                                 /* nothing is known yet: as it is */
+		of[n] = value_with(r, now, mode, now->pipelines * now->stages, paid);
+		share[++n] = 1;
+	}
+	struct hd_spot_value v = hd_spot_value_present(&m, of, share, n);
+	v.strategy = mode;
+	v.useful = v.usd_h > 0 ? v.value * v.usd_h * r->step_s[timed_as(r->is)] / (now->batch * 3600) : 0;
+	return v;
 }
 
 bool hd_resilience_commit(struct hd_resilience *r, const struct hd_resilience_now *now,
 	enum hd_spot_strategy *mode, char why[HD_RESILIENCE_WORDS])
 {
 	static const enum hd_spot_strategy each[] = { HD_SPOT_CHECKPOINT, HD_SPOT_LAZY, HD_SPOT_EAGER,
-		HD_SPOT_FULL };
+		HD_SPOT_FULL, HD_SPOT_REPLICA };
 	enum { MODES = sizeof each / sizeof *each };
 	struct hd_spot_value value[MODES] = { { .value = 0 } };
 	uint32_t n = 0, is = MODES;
@@ -164,23 +258,17 @@ bool hd_resilience_commit(struct hd_resilience *r, const struct hd_resilience_no
 	measure(r, now);
 	r->commits++;
 	const struct hd_spot_market seen = hd_resilience_market(r, now, r->is);
-	if (r->until || !(r->step_s[r->is] > 0) || !is_due(r, seen.losses_h, seen.usd_h))
+	if (r->until || !(r->step_s[timed_as(r->is)] > 0) || !is_due(r, seen.losses_h, seen.usd_h))
 		return false;
 	r->commits = 0;
 	r->losses_h = seen.losses_h;
 	r->usd_h = seen.usd_h;
-	const struct hd_spot_grid grid = { .pipelines = now->pipelines, .stages = now->stages,
-		.batch = now->batch, .step_s = r->step_s[r->is], .machines = now->machines };
 	int len = snprintf(why, HD_RESILIENCE_WORDS, "%.3g losses/h, %.0f %% in time:", seen.losses_h,
 		100 * seen.announced);
 	for (uint32_t i = 0; i < MODES; i++) {
-		const struct hd_spot_market m = hd_resilience_market(r, now, each[i]);
 		if (each[i] != HD_SPOT_CHECKPOINT && each[i] != r->is && !now->can[each[i]])
 			continue;
-		/* without shadows: what peers hold is no way back */
-		value[n] = hd_spot_value(&m, &grid, each[i] == HD_SPOT_CHECKPOINT && grid.pipelines > 1 ?
-			HD_SPOT_REROUTE : each[i], 0, overhead_of(r, each[i]));
-		value[n].strategy = each[i];
+		value[n] = hd_resilience_value(r, now, each[i]);
 		if (each[i] == r->is)
 			is = n;
 		if (len > 0 && len < HD_RESILIENCE_WORDS)
@@ -202,7 +290,8 @@ bool hd_resilience_commit(struct hd_resilience *r, const struct hd_resilience_no
  *
  *	age of what was seen 8 | losses 4 | of each, the oldest first: age 8, worker 4, in time 1 |
  *	of each strategy: a step 8, what a loss takes 8, steps 4 | what the way back takes 8 |
- *	pipelines 4, stages 4, machines 4 | commits since it was judged 4 */
+ *	pipelines 4, stages 4, machines 4 | commits since it was judged 4 |
+ *	time with 0, 1, ... devices, 8 each */
 
 static uint8_t *put_f64(uint8_t *to, double x)
 {
@@ -237,7 +326,9 @@ void hd_resilience_put(const struct hd_resilience *r, int64_t now_ms, uint8_t by
 	for (int k = 0; k < HD_NSPOT_STRATEGIES; k++)
 		to = put_u32(put_f64(put_f64(to, r->step_s[k]), r->takes_s[k]), r->nsteps[k]);
 	to = put_f64(to, r->back_s);
-	put_u32(put_u32(put_u32(put_u32(to, r->pipelines), r->stages), r->machines), r->commits);
+	to = put_u32(put_u32(put_u32(put_u32(to, r->pipelines), r->stages), r->machines), r->commits);
+	for (uint32_t m = 0; m <= HD_RESILIENCE_THERE; m++)
+		hd_put64(to + 8 * m, (uint64_t)r->there_ms[m]);
 }
 
 /* A time that was measured; false: it is none. */
@@ -282,6 +373,10 @@ bool hd_resilience_take(struct hd_resilience *r, const uint8_t *bytes, size_t le
 	is.stages = hd_get32(from + 12);
 	is.machines = hd_get32(from + 16);
 	is.commits = hd_get32(from + 20);
+	for (uint32_t m = 0; m <= HD_RESILIENCE_THERE; m++) {
+		is.there_ms[m] = (int64_t)hd_get64(from + 24 + 8 * m);
+		good &= is.there_ms[m] >= 0 && is.there_ms[m] <= HD_RESILIENCE_THERE_MS;
+	}
 	if (good)
 		*r = is;
 	return good;

@@ -13,8 +13,13 @@
  *    none: of the others, and before any: what the caller expects; so does what the way back adds.
  * 3. What a mode adds to a step: its steps to those without, both measured over HD_RESILIENCE_STEPS; else
  *    as a table has it. Another grid is measured by itself.
- * 4. Each mode that the run can have is judged by value.h on the grid of the view: without shadows peers hold
- *    a stage that has several devices, else all go back.
+ * 4. Each mode that the run can have is judged by value.h on the grid that it has with each number of
+ *    devices, weighted by the time with so many, of HD_RESILIENCE_THERE_MS at most: as many pipelines as
+ *    there are devices for. Without shadows peers hold a stage that has several devices, else all go back,
+ *    and with devices for no pipeline the run stands. With devices for none, or for fewer than two (REPLICA,
+ *    which is replica:1: two pipelines at least), shadows and replicas have fewer stages, two at least
+ *    (planner/ways.h). A step of d pipelines of p stages takes as long as its turns do,
+ *    (ceil(V / d) + p - 1) / p, to those of the grid that was measured.
  * 5. It is judged at HD_RESILIENCE_COMMITS commits, and when losses per hour or the price are twice or half
  *    of what they were at the last time. Another mode is taken if it is worth HD_RESILIENCE_GAIN times as
  *    much, or if what there is pauses longer than is allowed.
@@ -30,8 +35,9 @@
 
 enum { HD_RESILIENCE_LOSSES = 64, HD_RESILIENCE_COMMITS = 100, HD_RESILIENCE_STEPS = 20,
 	HD_RESILIENCE_WINDOW_MS = 7200000, HD_RESILIENCE_FIRST_MS = 600000, HD_RESILIENCE_ONE_MS = 2000,
-	HD_RESILIENCE_WORDS = 400,
-	HD_RESILIENCE_BYTES = 8 + 4 + 13 * HD_RESILIENCE_LOSSES + 20 * HD_NSPOT_STRATEGIES + 8 + 12 + 4 };
+	HD_RESILIENCE_WORDS = 400, HD_RESILIENCE_THERE = 64, HD_RESILIENCE_THERE_MS = 14400000,
+	HD_RESILIENCE_BYTES = 8 + 4 + 13 * HD_RESILIENCE_LOSSES + 20 * HD_NSPOT_STRATEGIES + 8 + 12 + 4 +
+		8 * (HD_RESILIENCE_THERE + 1) };
 #define HD_RESILIENCE_GAIN 1.05
 
 /* HD_SPOT_CHECKPOINT stands for a run without shadows, whatever its grid. */
@@ -48,6 +54,10 @@ struct hd_resilience {
 	bool back;                                /* it went back to a checkpoint */
 	uint32_t pipelines, stages, machines, commits;
 	double losses_h, usd_h;                   /* as judged the last time; 0: never */
+	/* time with so many devices, THERE or more in the last; those that are there, 0: not known, and since
+	 * when */
+	int64_t there_ms[HD_RESILIENCE_THERE + 1], since_ms;
+	uint32_t there;
 };
 
 /* What holds at a commit. */
@@ -55,10 +65,12 @@ struct hd_resilience_now {
 	int64_t now_ms;
 	uint64_t step;
 	uint32_t pipelines, stages, machines;     /* of the view; those that are paid for */
+	/* pipelines at most, virtual nodes; 0: the view's, one each */
+	uint32_t most, vns;
 	double step_s;                            /* 0: not one to measure by */
 	double batch, usd_h, pause_max_s;         /* pause_max_s 0: no bound */
 	double takes_s, back_s;                   /* expected of a loss, and of one that goes back */
-	bool can[HD_NSPOT_STRATEGIES];            /* of LAZY, EAGER and FULL: the run can have it */
+	bool can[HD_NSPOT_STRATEGIES];            /* of those behind REROUTE: the run can have it */
 };
 
 void hd_resilience_begin(struct hd_resilience *r, enum hd_spot_strategy is, int64_t now_ms);
@@ -66,10 +78,15 @@ void hd_resilience_begin(struct hd_resilience *r, enum hd_spot_strategy is, int6
  * committed. */
 void hd_resilience_lost(struct hd_resilience *r, uint32_t worker, uint32_t nranks, bool in_time,
 	uint64_t step, int64_t now_ms);
+/* So many devices are there from now on. */
+void hd_resilience_there(struct hd_resilience *r, uint32_t devices, int64_t now_ms);
 /* All go back to a checkpoint. */
 void hd_resilience_back(struct hd_resilience *r);
 /* Losses as a market: rule 1 and, for a mode, rule 2. */
 struct hd_spot_market hd_resilience_market(const struct hd_resilience *r, const struct hd_resilience_now *now,
+	enum hd_spot_strategy mode);
+/* Rule 4. `strategy` is the mode's; `useful`: of what all of the grid would do, were nothing lost. */
+struct hd_spot_value hd_resilience_value(const struct hd_resilience *r, const struct hd_resilience_now *now,
 	enum hd_spot_strategy mode);
 /* After a commit under any view, also one that is not judged. True: a loss is made up for by it. */
 bool hd_resilience_made_up(struct hd_resilience *r, uint64_t step, int64_t now_ms);

@@ -2,6 +2,7 @@
 #include "spot/resilience.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -264,6 +265,210 @@ static void judging_is_worth_what_the_best_mode_is(void **state)
 	CHECK(gains > 1.3 && most >= 1 && most <= 8, "%g times the worse mode, %u switches", gains, most);
 }
 
+/* ---- machines come and go: two pipelines of three stages, twelve virtual nodes */
+
+enum { MACHINES = 6, VNS = 12, NMODES = 3 };
+static const enum hd_spot_strategy modes[NMODES] = { HD_SPOT_CHECKPOINT, HD_SPOT_LAZY, HD_SPOT_REPLICA };
+
+static struct hd_resilience_now at_machines(int64_t now_ms, uint64_t step, uint32_t pipelines)
+{
+	struct hd_resilience_now now = at(now_ms, step);
+
+	now.pipelines = pipelines;
+	now.stages = 3;
+	now.machines = pipelines * 3;
+	now.most = 2;
+	now.vns = VNS;
+	now.can[HD_SPOT_REPLICA] = pipelines > 1;
+	return now;
+}
+
+/* By hand: pipelines and stages with so many devices, and how long a step takes then. */
+static const struct { uint32_t devices, s; struct { uint32_t d, p; double step; } of[NMODES]; } hand[] = {
+	{ 6, 1000, { { 2, 3, 8 / 3.0 }, { 2, 3, 8 / 3.0 }, { 2, 3, 8 / 3.0 } } },
+	{ 5, 3000, { { 1, 3, 14 / 3.0 }, { 1, 3, 14 / 3.0 }, { 2, 2, 7 / 2.0 } } },
+	{ 4, 500, { { 1, 3, 14 / 3.0 }, { 1, 3, 14 / 3.0 }, { 2, 2, 7 / 2.0 } } },
+	{ 2, 300, { { 0, 3, 0 }, { 1, 2, 13 / 2.0 }, { 0, 2, 0 } } },
+	{ 7, 200, { { 2, 3, 8 / 3.0 }, { 2, 3, 8 / 3.0 }, { 2, 3, 8 / 3.0 } } },
+};
+
+static void modes_are_worth_what_they_have_with_the_devices_that_are_there(void **state)
+{
+	struct hd_resilience r;
+	int64_t ms = 0;
+
+	(void)state;
+	hd_resilience_begin(&r, HD_SPOT_CHECKPOINT, 0);
+	for (size_t i = 0; i < sizeof hand / sizeof *hand; i++) {
+		hd_resilience_there(&r, hand[i].devices, ms);
+		ms += hand[i].s * 1000;
+	}
+	hd_resilience_there(&r, 6, ms);
+	r.step_s[HD_SPOT_CHECKPOINT] = 2;
+	const struct hd_resilience_now now = at_machines(ms, 5, 2);
+	/* one loss in all that time and ten minutes; 2 s, back to a checkpoint 48 s more */
+	const double per_s = 1 / ((double)ms / 1000 + 600);
+	for (uint32_t m = 0; m < NMODES; m++) {
+		double samples = 0;
+		for (size_t i = 0; i < sizeof hand / sizeof *hand; i++) {
+			const bool back = modes[m] == HD_SPOT_CHECKPOINT && hand[i].of[m].d == 1;
+			const double step_s = 2 * hand[i].of[m].step / (8 / 3.0) * (m == 1 ? 1.02 : 1);
+			if (hand[i].of[m].d)
+				samples += hand[i].s * 8 / step_s / (1 + per_s * (back ? 50 : 2));
+		}
+		const struct hd_spot_value v = hd_resilience_value(&r, &now, modes[m]);
+		const double value = samples / (double)ms * 1000 * 3600 / 7;
+		CHECK(fabs(v.value / value - 1) < 1e-12, "mode %u: %.15g samples/$, not %.15g", m, v.value,
+			value);
+		CHECK(fabs(v.useful - samples / ((double)ms / 1000 * 4)) < 1e-12, "mode %u: useful %g", m,
+			v.useful);
+	}
+	/* all of the time is the newest four hours at most, older halves of it less */
+	hd_resilience_there(&r, 6, ms + 20000000);
+	int64_t all = 0;
+	for (uint32_t d = 0; d <= HD_RESILIENCE_THERE; d++)
+		all += r.there_ms[d];
+	assert_true(all <= HD_RESILIENCE_THERE_MS && all > HD_RESILIENCE_THERE_MS / 4 &&
+		r.there_ms[5] == 1500000);
+}
+
+/* Of the machines that are mostly five two pipelines of two are worth more than one of three. */
+static void two_pipelines_are_kept_where_machines_are_short(void **state)
+{
+	(void)state;
+	for (uint32_t devices = 5; devices <= 6; devices++) {
+		struct hd_resilience r;
+		char why[HD_RESILIENCE_WORDS] = "";
+		enum hd_spot_strategy mode = HD_NSPOT_STRATEGIES;
+		struct hd_resilience_now now = at_machines(1000000, 5, 2);
+		now.can[HD_SPOT_LAZY] = false;
+		hd_resilience_begin(&r, HD_SPOT_CHECKPOINT, 0);
+		hd_resilience_there(&r, devices, 0);
+		hd_resilience_there(&r, 6, 900000);
+		hd_resilience_there(&r, 6, 1000000);
+		const bool other = hd_resilience_commit(&r, &now, &mode, why);
+		CHECK(other == (devices == 5) && (!other || mode == HD_SPOT_REPLICA), "of %u: mode %d; %s",
+			devices, (int)mode, why);
+		assert_non_null(strstr(why, ", replica:1 useful "));
+		assert_true(strlen(why) < HD_RESILIENCE_WORDS - 1);
+		/* where it cannot be had it is not judged */
+		hd_resilience_begin(&r, HD_SPOT_CHECKPOINT, 0);
+		hd_resilience_there(&r, devices, 0);
+		hd_resilience_there(&r, 6, 900000);
+		now.can[HD_SPOT_REPLICA] = false;
+		assert_false(hd_resilience_commit(&r, &now, &mode, why));
+	}
+}
+
+/* A market of machines: six at first, each lost so often, another comes for it after a while. */
+struct fleet { uint64_t dice; double lost_h, away_s, comes_s[MACHINES]; };
+
+static uint32_t there(const struct fleet *f, double at_s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < MACHINES; i++)
+		n += f->comes_s[i] <= at_s;
+	return n;
+}
+
+/* One stage less until there are the pipelines that are kept. */
+static void grid_of(enum hd_spot_strategy mode, uint32_t devices, uint32_t *d, uint32_t *p)
+{
+	const uint32_t least = mode == HD_SPOT_REPLICA ? 2 : 1;
+
+	for (*p = 3; mode != HD_SPOT_CHECKPOINT && *p > 2 && *p * least > devices;)
+		--*p;
+	*d = devices / *p < 2 ? devices / *p : 2;
+	*d = *d < least ? 0 : *d;
+}
+
+/* Virtual nodes in twenty hours. `keeps`: as of play(). */
+static double play_fleet(enum hd_spot_strategy keeps, struct fleet f, uint32_t *replicas)
+{
+	const bool judges = keeps == HD_NSPOT_STRATEGIES;
+	struct hd_resilience r;
+	double at_s = 1, steps = 0;
+	uint32_t worker = 0, had_d = 2, had_p = 3;
+
+	for (uint32_t i = 0; i < MACHINES; i++)
+		f.comes_s[i] = 0;
+	hd_resilience_begin(&r, judges ? HD_SPOT_CHECKPOINT : keeps, 0);
+	while (at_s < 72000) {
+		const uint32_t devices = there(&f, at_s);
+		uint32_t d, p;
+		grid_of(r.is, devices, &d, &p);
+		hd_resilience_there(&r, devices, (int64_t)(at_s * 1e3));
+		if (!d) {
+			at_s += 1;
+			continue;
+		}
+		at_s += d != had_d || p != had_p ? 2 : 0;
+		had_d = d;
+		had_p = p;
+		const double step_s = ((VNS + d - 1) / d + p - 1) / (double)p *
+			(r.is == HD_SPOT_LAZY ? 1.03 : 1);
+		at_s += step_s;
+		steps++;
+		const bool lost = draw(&f.dice) < f.lost_h / 3600 * step_s * (double)devices / MACHINES;
+		if (lost) {
+			uint32_t which = (uint32_t)(draw(&f.dice) * devices);
+			for (uint32_t i = 0; i < MACHINES; i++)
+				if (f.comes_s[i] <= at_s && !which--)
+					f.comes_s[i] = at_s - log(draw(&f.dice)) * f.away_s;
+			const bool back = d < 2 && r.is != HD_SPOT_LAZY;
+			hd_resilience_lost(&r, worker++, 1, false, (uint64_t)steps, (int64_t)(at_s * 1e3));
+			if (back)
+				hd_resilience_back(&r);
+			at_s += back ? 60 : 3;
+			steps -= back ? 1 : 0;
+		}
+		struct hd_resilience_now now = at_machines((int64_t)(at_s * 1e3), (uint64_t)steps, d);
+		now.step_s = lost ? 0 : step_s;
+		enum hd_spot_strategy mode;
+		char why[HD_RESILIENCE_WORDS];
+		if (p < 3) {
+			(void)hd_resilience_made_up(&r, (uint64_t)steps, now.now_ms);
+		} else if (judges && hd_resilience_commit(&r, &now, &mode, why)) {
+			hd_resilience_took(&r, mode);
+			*replicas += mode == HD_SPOT_REPLICA;
+		}
+	}
+	return steps;
+}
+
+static void judging_is_worth_what_the_best_is_where_machines_come_and_go(void **state)
+{
+	static const struct fleet fleets[] = { { 0, 0.2, 300, { 0 } }, { 0, 6, 60, { 0 } },
+		{ 0, 6, 1200, { 0 } }, { 0, 2, 3600, { 0 } }, { 0, 20, 300, { 0 } }, { 0, 12, 900, { 0 } } };
+	double worst = 1;
+	uint32_t best_of[NMODES] = { 0 }, replicas = 0;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof fleets / sizeof *fleets; k++) {
+		double is[NMODES] = { 0 }, judged = 0;
+		uint32_t best = 0;
+		for (uint64_t seed = 1; seed <= 4; seed++) {
+			struct fleet f = fleets[k];
+			f.dice = seed;
+			for (uint32_t m = 0; m < NMODES; m++)
+				is[m] += play_fleet(modes[m], f, &replicas);
+			judged += play_fleet(HD_NSPOT_STRATEGIES, f, &replicas);
+		}
+		for (uint32_t m = 1; m < NMODES; m++)
+			best = is[m] > is[best] ? m : best;
+		best_of[best]++;
+		worst = fmin(worst, judged / is[best]);
+		if (getenv("HEDDLE_SAY"))
+			printf("%g losses/h, away %g s: none %.0f, lazy %.0f, replica:1 %.0f; "
+				"judged %.0f: %.3f\n", fleets[k].lost_h, fleets[k].away_s, is[0], is[1],
+				is[2], judged, judged / is[best]);
+	}
+	CHECK(worst >= 0.95, "judged it is worth %.3f of the best mode once", worst);
+	CHECK(best_of[2] && replicas, "replicas are best %u times, and were taken %u times", best_of[2],
+		replicas);
+}
+
 /* Member by member: between them lie bytes of no value. */
 static bool alike(const struct hd_spot_market *a, const struct hd_spot_market *b)
 {
@@ -300,6 +505,8 @@ static void what_was_seen_outlives_a_coordinator(void **state)
 		r.pipelines = 1;
 		r.stages = r.machines = 4;
 		r.commits = 99;
+		r.there_ms[4] = 700 + losses;
+		r.there_ms[HD_RESILIENCE_THERE] = HD_RESILIENCE_THERE_MS;
 		hd_resilience_put(&r, 900000, bytes);
 		hd_resilience_begin(&next, HD_SPOT_LAZY, 3);
 		assert_true(hd_resilience_take(&next, bytes, sizeof bytes, 900000 + off));
@@ -310,7 +517,8 @@ static void what_was_seen_outlives_a_coordinator(void **state)
 		CHECK(alike(&was, &is), "%u losses: %g and %g an hour", losses, was.losses_h,
 			is.losses_h);
 		assert_true(next.until == 0 && next.is == HD_SPOT_LAZY && next.commits == 99 &&
-			next.stages == 4 && next.nsteps[HD_SPOT_LAZY] == 17 &&
+			!memcmp(next.there_ms, r.there_ms, sizeof r.there_ms) && next.stages == 4 &&
+			next.nsteps[HD_SPOT_LAZY] == 17 &&
 			!memcmp(next.step_s, r.step_s, sizeof r.step_s));
 		/* and the one after that */
 		hd_resilience_put(&next, 900000 + off, again);
@@ -322,7 +530,8 @@ static void other_bytes_are_not_taken(void **state)
 {
 	/* more losses than there are; an age beyond all; no share; a step that is no number */
 	static const struct { uint32_t at, len; uint8_t is; } bad[] = { { 8, 1, 65 }, { 7, 1, 1 },
-		{ 24, 1, 2 }, { 12 + 13 * HD_RESILIENCE_LOSSES + 6, 2, 0xff } };
+		{ 24, 1, 2 }, { 12 + 13 * HD_RESILIENCE_LOSSES + 6, 2, 0xff },
+		{ HD_RESILIENCE_BYTES - 4, 1, 1 } };
 	uint8_t bytes[HD_RESILIENCE_BYTES];
 	struct hd_resilience r, was;
 
@@ -351,6 +560,9 @@ int main(void)
 		cmocka_unit_test(it_is_judged_at_times),
 		cmocka_unit_test(a_bound_on_pauses_buys_shadows),
 		cmocka_unit_test(judging_is_worth_what_the_best_mode_is),
+		cmocka_unit_test(modes_are_worth_what_they_have_with_the_devices_that_are_there),
+		cmocka_unit_test(two_pipelines_are_kept_where_machines_are_short),
+		cmocka_unit_test(judging_is_worth_what_the_best_is_where_machines_come_and_go),
 		cmocka_unit_test(what_was_seen_outlives_a_coordinator),
 		cmocka_unit_test(other_bytes_are_not_taken),
 	};
