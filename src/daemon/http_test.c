@@ -151,6 +151,20 @@ static size_t take(struct hd_sock *sock, char *to, size_t cap, const char *until
 	return len;
 }
 
+/* The server goes on until so many connections are open. */
+static void turn_until_open(size_t want)
+{
+	size_t n = HD_HTTP_CONNECTIONS + 1;
+
+	for (int i = 0; i < 5000 && n != want; i++) {
+		turn(1000000);
+		n = 0;
+		for (size_t c = 0; c < HD_HTTP_CONNECTIONS; c++)
+			n += http.connection[c].open;
+	}
+	assert_int_equal(n, want);
+}
+
 static int status_of(const char *out) { return (out[9] - '0') * 100 + (out[10] - '0') * 10 + out[11] - '0'; }
 
 /* One request as bytes, all that is answered; the status, 0 if the connection just ended. */
@@ -382,9 +396,7 @@ static void slow_clients_are_ended(void **state)
 	CHECK(ended, "a slow connection stays");
 	assert_int_equal(http.connection[2].open, true);  /* its answer is under way */
 	ahead_ns += HD_HTTP_ANSWER_NS;
-	for (int i = 0; i < 5; i++)
-		turn(1000000);
-	assert_int_equal(http.connection[2].open, false);
+	turn_until_open(0);
 	hd_sock_close(&silent);
 	hd_sock_close(&drips);
 	hd_sock_close(&reads_nothing);
@@ -400,16 +412,14 @@ static void one_address_has_some_connections(void **state)
 
 	for (size_t i = 0; i < HD_HTTP_PER_ADDRESS; i++)
 		call(&idle[i]);
-	for (int i = 0; i < 5; i++)
-		turn(1000000);
+	turn_until_open(HD_HTTP_PER_ADDRESS);
 	call(&more);
 	assert_int_equal(take(&more, out, sizeof out, NULL, &ended), 0);
 	CHECK(ended, "one more connection stays");
 	hd_sock_close(&more);
 	for (size_t i = 0; i < HD_HTTP_PER_ADDRESS; i++)
 		hd_sock_close(&idle[i]);
-	for (int i = 0; i < 5; i++)
-		turn(1000000);
+	turn_until_open(0);
 	assert_int_equal(talk(BYTES("GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n"), out, sizeof out), 421);
 }
 
@@ -513,7 +523,7 @@ static void a_stream_brings_events_as_they_come(void **state)
 	take(&sock, out, sizeof out, ":\n\n", &ended);
 	CHECK(strstr(out, ":\n\n") && !ended, "no sign of life: %s", out);
 	hd_sock_close(&sock);
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 5000 && http.nstreams; i++) {
 		ahead_ns += HD_HTTP_PING_NS;
 		turn(1000000);
 	}
@@ -628,17 +638,18 @@ static void a_frontend_that_nobody_asks_lets_the_loop_sleep(void **state)
 static void a_server_that_was_asked_lets_the_loop_sleep(void **state)
 {
 	struct hd_sock sock;
-	int64_t next = 0;
+	int64_t next = 0, now;
 	(void)state;
 
 	call(&sock);
+	turn_until_open(1);
 	for (int turns = 0; turns < 5; turns++)
 		turn(1000000);
-	next = hd_http_tick(&http, hd_clock_now_ns(&clock_));
-	CHECK(next > hd_clock_now_ns(&clock_), "connected: the next turn at %lld ns", (long long)next);
+	now = hd_clock_now_ns(&clock_);
+	next = hd_http_tick(&http, now);
+	CHECK(next > now, "connected: the next turn at %lld ns", (long long)(next - now));
 	hd_sock_close(&sock);
-	for (int turns = 0; turns < 5; turns++)
-		turn(1000000);
+	turn_until_open(0);
 	next = hd_http_tick(&http, hd_clock_now_ns(&clock_));
 	CHECK(next == INT64_MAX, "left: the next turn at %lld ns", (long long)next);
 }

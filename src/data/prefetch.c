@@ -147,7 +147,8 @@ static struct prefetch_place *claim(struct hd_prefetch *p, uint64_t *step, uint3
 			pass_by(p);
 			return place;
 		}
-		(void)hd_cond_wait(&p->freed, &p->lock, hd_clock_now_ns(&p->clock) + HD_NS_PER_S);
+		(void)hd_cond_wait(&p->freed, &p->lock,
+			hd_clock_now_ns(&p->clock) + (int64_t)p->spec.look_ms * HD_NS_PER_MS);
 	}
 }
 
@@ -200,6 +201,7 @@ static enum hd_err check_spec(struct hd_prefetch *p, struct hd_diag *diag)
 		spec->sampler->count <= spec->set->split[spec->split].count);
 	spec->depth = spec->depth ? spec->depth : 2;
 	spec->limit_ms = spec->limit_ms ? spec->limit_ms : HD_PREFETCH_LIMIT_MS;
+	spec->look_ms = spec->look_ms ? spec->look_ms : 1000;
 	if (spec->memory_bytes && spec->memory_bytes / spec->depth < step_bytes)
 		spec->depth = (uint32_t)(spec->memory_bytes / step_bytes);
 	if (spec->depth == 0 || step_bytes > SIZE_MAX / spec->depth)

@@ -49,6 +49,7 @@ struct hd_prefetch_spec {
 	uint32_t nthreads;                /* that read ahead; 0: none, see 6 */
 	uint64_t memory_bytes;            /* for all places; 0: no bound */
 	uint32_t limit_ms;                /* 0: HD_PREFETCH_LIMIT_MS */
+	uint32_t look_ms;                 /* a reader that sleeps looks after so long; 0: a second */
 	bool named;                       /* see 7 */
 };
 

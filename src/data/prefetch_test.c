@@ -154,8 +154,7 @@ static void reading_never_runs_further_ahead_than_the_depth(void **state)
 	(void)state;
 
 	set_up_run(&made, &sampler, &spec);
-	/* a reader that sleeps looks by itself after a second: takers wake it before */
-	spec.limit_ms = 900;
+	spec.look_ms = UINT32_MAX;                /* a reader that sleeps looks when it is woken, or never */
 	assert_int_equal(hd_prefetch_create(&p, &spec, NULL), HD_OK);
 	assert_int_equal(hd_prefetch_depth(p), 3);
 	hd_alloc_arm(0);
