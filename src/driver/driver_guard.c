@@ -70,11 +70,12 @@ static void expect(const struct driver *c, struct hd_resilience_now *now)
 
 static int64_t now_ms(const struct driver *c) { return hd_clock_now_ns(c->spec->clock) / HD_NS_PER_MS; }
 
-/* Devices that have, or could have, a rank. */
+/* Devices that have, or could have, a rank. Before the first view they gather. */
 static void see_devices(struct driver *c)
 {
 	struct hd_co_worker_status worker[HD_MAX_WORKERS];
-	const uint32_t n = c->machine ? hd_coordinator_workers(c->machine, worker, HD_MAX_WORKERS) : 0;
+	const bool began = c->machine && hd_coordinator_view(c->machine);
+	const uint32_t n = began ? hd_coordinator_workers(c->machine, worker, HD_MAX_WORKERS) : 0;
 	uint32_t devices = 0;
 
 	for (uint32_t i = 0; i < n; i++)

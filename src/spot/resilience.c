@@ -224,21 +224,22 @@ struct hd_spot_value hd_resilience_value(const struct hd_resilience *r, const st
 	const struct hd_spot_market m = hd_resilience_market(r, now, mode);
 	struct hd_spot_value of[HD_RESILIENCE_THERE + 1];
 	double share[HD_RESILIENCE_THERE + 2] = { 0 };
-	int64_t all_ms = 0;
-	uint32_t n = 0, paid = now->machines;
+	int64_t all_ms = HD_RESILIENCE_FIRST_MS;
+	uint32_t n = 0, paid = now->pipelines * now->stages;
 
+	paid = now->machines > paid ? now->machines : paid;
 	for (uint32_t d = 1; d <= HD_RESILIENCE_THERE; d++) {
 		all_ms += r->there_ms[d];
 		paid = r->there_ms[d] && d > paid ? d : paid;
 	}
-	for (uint32_t d = 1; d <= HD_RESILIENCE_THERE && all_ms; d++)
-		if (r->there_ms[d]) {
-			of[n] = value_with(r, now, mode, d, paid);
-			share[++n] = (double)r->there_ms[d] / (double)all_ms;
+	for (uint32_t d = 1; d <= HD_RESILIENCE_THERE; d++) {
+		const bool most = d == HD_RESILIENCE_THERE || d == paid;
+		const int64_t first_ms = most && paid >= d ? HD_RESILIENCE_FIRST_MS : 0,
+			ms = r->there_ms[d] + first_ms;
+		if (ms) {
+			of[n] = value_with(r, now, mode, most ? paid : d, paid);
+			share[++n] = (double)ms / (double)all_ms;
 		}
-	if (!n) {                                 /* nothing is known yet: as it is */
-		of[n] = value_with(r, now, mode, now->pipelines * now->stages, paid);
-		share[++n] = 1;
 	}
 	struct hd_spot_value v = hd_spot_value_present(&m, of, share, n);
 	v.strategy = mode;

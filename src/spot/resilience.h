@@ -14,8 +14,9 @@
  * 3. What a mode adds to a step: its steps to those without, both measured over HD_RESILIENCE_STEPS; else
  *    as a table has it. Another grid is measured by itself.
  * 4. Each mode that the run can have is judged by value.h on the grid that it has with each number of
- *    devices, weighted by the time with so many, of HD_RESILIENCE_THERE_MS at most: as many pipelines as
- *    there are devices for. Without shadows peers hold a stage that has several devices, else all go back,
+ *    devices, weighted by the time with so many, of HD_RESILIENCE_THERE_MS at most, and
+ *    HD_RESILIENCE_FIRST_MS with the most, which is expected before any was seen: as many pipelines as there
+ *    are devices for. Without shadows peers hold a stage that has several devices, else all go back,
  *    and with devices for no pipeline the run stands. With devices for none, or for fewer than two (REPLICA,
  *    which is replica:1: two pipelines at least), shadows and replicas have fewer stages, two at least
  *    (planner/ways.h). A step of d pipelines of p stages takes as long as its turns do,
