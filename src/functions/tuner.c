@@ -1,0 +1,294 @@
+#include "functions/tuner.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The model: T(n) = seconds x max(1, knee / n) + slope x n; dollars = per_second x T + fixed. */
+struct model { double knee, seconds, slope, per_second, fixed; };
+
+#define STEP 1.2                          /* between the best size and those beside it */
+#define KNEES 1.04                        /* between knees that are tried */
+#define MOVED 0.1                         /* of the time of a settled pool */
+
+const char *const hd_fn_tuner_reasons[HD_FN_TUNER_NREASONS] = {
+#define X(id, name) name,
+	HD_FN_TUNER_REASONS(X)
+#undef X
+};
+
+static uint32_t within(const struct hd_fn_tuner *t, double n)
+{
+	if (n >= t->max)
+		return t->max;
+	return n <= t->spec.min ? t->spec.min : (uint32_t)lround(n);
+}
+
+void hd_fn_tuner_begin_again(struct hd_fn_tuner *t)
+{
+	t->nseen = t->trials = t->epochs = t->nrecent = 0;
+	t->left = HD_FN_TUNER_EPOCHS;
+	t->queue = -1;
+	t->grew = t->shrank = 0;
+	t->hint = 0;
+	t->settled = t->tried_local = false;
+	t->max = t->spec.max;
+	t->slots = within(t, t->slots);
+}
+
+void hd_fn_tuner_init(struct hd_fn_tuner *t, const struct hd_fn_tuner_spec *spec, uint32_t intervals)
+{
+	memset(t, 0, sizeof *t);
+	t->spec = *spec;
+	t->slots = intervals < HD_FN_TUNER_START ? intervals : HD_FN_TUNER_START;
+	hd_fn_tuner_begin_again(t);
+}
+
+void hd_fn_tuner_window(struct hd_fn_tuner *t, double length)
+{
+	bool first = t->queue < 0, grew = !first && length > t->queue,
+		shrank = !first && (length < t->queue || length <= 0);
+
+	t->queue = length;
+	t->grew = grew ? t->grew + 1 : 0;
+	t->shrank = shrank ? t->shrank + 1 : 0;
+	if (t->grew >= 3)
+		t->hint = -1;
+	else if (t->shrank >= 3)
+		t->hint = 1;
+}
+
+/* ---- what was seen ---- */
+
+static void note(struct hd_fn_tuner *t, const struct hd_fn_tuner_epoch *e)
+{
+	uint32_t i = 0;
+
+	while (i < t->nseen && t->seen[i].slots != t->slots)
+		i++;
+	if (i == HD_FN_TUNER_SIZES) {             /* the oldest goes */
+		memmove(t->seen, t->seen + 1, (HD_FN_TUNER_SIZES - 1) * sizeof *t->seen);
+		t->seen[--i] = (struct hd_fn_tuner_seen){ .slots = t->slots };
+	} else if (i == t->nseen) {
+		t->seen[t->nseen++] = (struct hd_fn_tuner_seen){ .slots = t->slots };
+	}
+	t->seen[i].epochs++;
+	t->seen[i].seconds += e->seconds;
+	t->seen[i].usd += e->usd;
+}
+
+static double time_of(const struct model *m, double n)
+{
+	return m->seconds * fmax(1, m->knee / n) + m->slope * n;
+}
+
+static double value_of(const struct model *m, double n)
+{
+	double seconds = time_of(m, n);
+
+	return 1 / (seconds * (m->per_second * seconds + m->fixed));
+}
+
+/* Of relative errors, squared, over all epochs. */
+static double misfit(const struct hd_fn_tuner *t, const struct model *m)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < t->nseen; i++) {
+		const struct hd_fn_tuner_seen *s = &t->seen[i];
+		if (!s->slots)
+			continue;
+		double off = 1 - time_of(m, s->slots) * s->epochs / s->seconds;
+		sum += s->epochs * off * off;
+	}
+	return sum;
+}
+
+/* Least squares for one knee; with a slope, where it is not below 0, and without. */
+static void fit_at(const struct hd_fn_tuner *t, double knee, struct model *best, double *least)
+{
+	double aa = 0, ac = 0, cc = 0, ya = 0, yc = 0;
+
+	for (uint32_t i = 0; i < t->nseen; i++) {
+		const struct hd_fn_tuner_seen *s = &t->seen[i];
+		if (!s->slots)
+			continue;
+		double mean = s->seconds / s->epochs, u = fmax(1, knee / s->slots) / mean,
+			v = s->slots / mean;
+		aa += s->epochs * u * u;
+		ac += s->epochs * u * v;
+		cc += s->epochs * v * v;
+		ya += s->epochs * u;
+		yc += s->epochs * v;
+	}
+	double det = aa * cc - ac * ac;
+	struct model m[2] = { { .knee = knee, .seconds = ya / aa } };
+	int n = 1;
+	if (det > 1e-12 * aa * cc) {
+		m[1] = (struct model){ .knee = knee, .seconds = (ya * cc - yc * ac) / det,
+			.slope = (aa * yc - ac * ya) / det };
+		n += m[1].seconds > 0 && m[1].slope >= 0;
+	}
+	for (int i = n - 1; i >= 0; i--) {
+		double off = misfit(t, &m[i]);
+		if (*least < 0 || off < *least - 1e-15) {
+			*least = off;
+			*best = m[i];
+		}
+	}
+}
+
+/* Dollars as a line over seconds: what is rented by the hour, and what is paid for the work. */
+static void fit_cost(const struct hd_fn_tuner *t, struct model *m)
+{
+	double n = 0, seconds = 0, usd = 0, tt = 0, tc = 0;
+
+	for (uint32_t i = 0; i < t->nseen; i++)
+		if (t->seen[i].slots) {
+			n += t->seen[i].epochs;
+			seconds += t->seen[i].seconds;
+			usd += t->seen[i].usd;
+		}
+	seconds /= n;
+	usd /= n;
+	for (uint32_t i = 0; i < t->nseen; i++) {
+		const struct hd_fn_tuner_seen *s = &t->seen[i];
+		if (!s->slots)
+			continue;
+		double off = s->seconds / s->epochs - seconds;
+		tt += s->epochs * off * off;
+		tc += s->epochs * off * (s->usd / s->epochs - usd);
+	}
+	m->per_second = fmin(fmax(tt > 0 ? tc / tt : 0, 0), usd / seconds);
+	m->fixed = usd - m->per_second * seconds;
+}
+
+/* The size of the greatest value by what was seen, the smallest of equal ones; 0: nothing but 0 was seen. */
+static uint32_t best_size(const struct hd_fn_tuner *t, double *value)
+{
+	struct model m = { .knee = 1 };
+	double least = -1;
+	uint32_t best = 0;
+	bool any = false;
+
+	*value = 0;
+	for (uint32_t i = 0; i < t->nseen; i++)
+		any |= t->seen[i].slots > 0;
+	if (!any || !t->max)
+		return 0;
+	for (double knee = 1; knee <= t->max * KNEES; knee *= KNEES)
+		fit_at(t, knee, &m, &least);
+	fit_cost(t, &m);
+	for (uint32_t n = t->spec.min ? t->spec.min : 1; n <= t->max; n++)
+		if (value_of(&m, n) > *value) {
+			best = n;
+			*value = value_of(&m, n);
+		}
+	return best;
+}
+
+/* The same with size 0, as it was. */
+static uint32_t best_of_all(const struct hd_fn_tuner *t, double *value)
+{
+	uint32_t best = best_size(t, value);
+
+	for (uint32_t i = 0; i < t->nseen; i++) {
+		const struct hd_fn_tuner_seen *s = &t->seen[i];
+		double seen = (double)s->epochs * s->epochs / (s->seconds * s->usd);
+		if (!s->slots && seen > *value) {
+			best = 0;
+			*value = seen;
+		}
+	}
+	return best;
+}
+
+/* ---- what is next ---- */
+
+static bool keeps_budget(struct hd_fn_tuner *t, const struct hd_fn_tuner_epoch *e)
+{
+	double rate = e->function_usd / e->seconds * 3600;
+
+	if (t->spec.budget_per_hour <= 0 || rate <= t->spec.budget_per_hour || t->slots <= t->spec.min)
+		return true;
+	double fits = floor(t->slots * t->spec.budget_per_hour / rate);
+	t->max = t->slots - 1;
+	t->max = within(t, fits);
+	return false;
+}
+
+static void settle(struct hd_fn_tuner *t)
+{
+	t->settled = true;
+	t->epochs = t->nrecent = 0;
+	t->settled_seconds = 0;
+}
+
+/* A settled pool: has its time moved? Is it time for a look beside it? */
+static void watch(struct hd_fn_tuner *t, double seconds)
+{
+	double mean = 0;
+
+	t->recent[t->nrecent++ % 8] = seconds;
+	if (t->nrecent < 8)
+		return;
+	for (int i = 0; i < 8; i++)
+		mean += t->recent[i] / 8;
+	if (t->nrecent == 8)
+		t->settled_seconds = mean;
+	if (fabs(mean / t->settled_seconds - 1) > MOVED) {
+		hd_fn_tuner_begin_again(t);
+	} else if (t->epochs >= HD_FN_TUNER_AGAIN) {
+		t->settled = false;
+		t->trials = HD_FN_TUNER_DOUBLINGS;
+		t->epochs = HD_FN_TUNER_SETTLES - 2 * HD_FN_TUNER_EPOCHS;
+		t->left = 1;
+	}
+}
+
+static struct hd_fn_tuned propose(struct hd_fn_tuner *t)
+{
+	static const double beside[] = { 1, 1 / STEP, STEP };
+	struct hd_fn_tuned d = { .why = HD_FN_TUNER_VALUE };
+	uint32_t best = best_of_all(t, &d.expected);
+
+	t->left = HD_FN_TUNER_EPOCHS;
+	t->trials++;
+	if (t->epochs >= HD_FN_TUNER_SETTLES) {
+		settle(t);
+		d.why = HD_FN_TUNER_SETTLED;
+		d.slots = best;
+	} else if (t->trials <= HD_FN_TUNER_DOUBLINGS) {
+		d.why = HD_FN_TUNER_QUEUE;
+		d.slots = within(t, t->hint > 0 ? fmax(1, 2.0 * t->slots) : floor(t->slots / 2.0));
+	} else if (!t->spec.min && !t->tried_local) {
+		t->tried_local = true;
+		d.why = HD_FN_TUNER_LOCAL;
+	} else {
+		d.slots = within(t, best_size(t, &d.expected) * beside[t->trials % 3]);
+	}
+	return d;
+}
+
+struct hd_fn_tuned hd_fn_tuner_next(struct hd_fn_tuner *t, const struct hd_fn_tuner_epoch *e)
+{
+	struct hd_fn_tuned d = { .slots = t->slots,
+		.why = t->settled ? HD_FN_TUNER_SETTLED : HD_FN_TUNER_TRIAL };
+
+	t->epochs++;
+	t->queue = -1;
+	t->grew = t->shrank = 0;
+	if (!t->settled)
+		note(t, e);
+	else
+		watch(t, e->seconds);
+	if (!keeps_budget(t, e)) {
+		d.why = HD_FN_TUNER_BUDGET;
+		d.slots = t->max;
+		t->left = HD_FN_TUNER_EPOCHS;
+	} else if (!t->settled && --t->left == 0) {
+		d = propose(t);
+	}
+	d.value = 1 / (e->seconds * e->usd);
+	t->slots = d.slots = within(t, d.slots);
+	return d;
+}

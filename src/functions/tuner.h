@@ -1,0 +1,84 @@
+/* tuner.h -- how many function workers at once, by value: 1 / (seconds x dollars) of an epoch.
+ *
+ * A trainer tells it the length of its queue of ready graph tasks eight times an epoch, and what each epoch
+ * took and cost; it says the size for the next one.
+ *
+ * 1. Loop 1 proposes: a queue that grows in three windows in a row means that dense results come faster than
+ *    they are used: half the size; one that shrinks, or is empty, twice the size. So the first
+ *    HD_FN_TUNER_DOUBLINGS proposals; later ones stand at the best size by what was seen, a step below and a
+ *    step above.
+ * 2. Loop 2 judges: a proposal is a trial of HD_FN_TUNER_EPOCHS epochs. Sizes are compared by all epochs that
+ *    were seen, through T(n) = max(a, b/n) + c n and dollars = w T + f: with 5 % noise three epochs of one
+ *    size do not tell 2 %. Size 0, all work local, is tried once where it is allowed, and taken as it was.
+ * 3. HD_FN_TUNER_SETTLES epochs after its begin it settles and stays. It begins again where the mean time of
+ *    eight epochs moved by more than a tenth, at another price, at a resize; after HD_FN_TUNER_AGAIN epochs
+ *    it tries a step below and above, with what it knows.
+ * 4. Functions that cost more than budget_per_hour lower the greatest size at once.
+ *
+ * Plain value. Pure: equal calls, equal answers. */
+#ifndef HD_FUNCTIONS_TUNER_H
+#define HD_FUNCTIONS_TUNER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { HD_FN_TUNER_EPOCHS = 3, HD_FN_TUNER_DOUBLINGS = 3, HD_FN_TUNER_SETTLES = 36, HD_FN_TUNER_AGAIN = 50,
+	HD_FN_TUNER_SIZES = 32, HD_FN_TUNER_START = 100 };
+
+/* Bounds. budget_per_hour: dollars for functions; 0: no bound. */
+struct hd_fn_tuner_spec { uint32_t min, max; double budget_per_hour; };
+
+/* An epoch that ended. `usd`: of everything; `function_usd`: of functions. */
+struct hd_fn_tuner_epoch { double seconds, usd, function_usd; };
+
+/* Why a size is what it is. */
+#define HD_FN_TUNER_REASONS(X) \
+	X(TRIAL,   "trial")    /* the epochs of a trial are not over */ \
+	X(QUEUE,   "queue")    /* the queue of graph tasks proposes it */ \
+	X(VALUE,   "value")    /* the best by what was seen, or a step beside it */ \
+	X(LOCAL,   "local")    /* no functions: is that better? */ \
+	X(SETTLED, "settled") \
+	X(BUDGET,  "budget")
+
+/* Their ids. */
+enum hd_fn_tuner_reason {
+#define X(id, name) HD_FN_TUNER_##id,
+	HD_FN_TUNER_REASONS(X)
+#undef X
+	HD_FN_TUNER_NREASONS
+};
+/* And names, for events. */
+extern const char *const hd_fn_tuner_reasons[HD_FN_TUNER_NREASONS];
+
+/* The answer. Values are 1 / (seconds x dollars): of the epoch that ended, and of the best size by what was
+ * seen; 0: not known. */
+struct hd_fn_tuned { uint32_t slots; enum hd_fn_tuner_reason why; double value, expected; };
+
+/* What was seen at one size: sums over its epochs. */
+struct hd_fn_tuner_seen { uint32_t slots, epochs; double seconds, usd; };
+
+/* The machine. */
+struct hd_fn_tuner {
+	struct hd_fn_tuner_spec spec;
+	uint32_t slots, max;              /* in force; the greatest size now */
+	struct hd_fn_tuner_seen seen[HD_FN_TUNER_SIZES];
+	uint32_t nseen;
+	uint32_t left, trials, epochs;    /* of this trial; trials and epochs since the begin */
+	double queue;                     /* of the last window; below 0: none yet */
+	uint32_t grew, shrank;            /* windows in a row */
+	int hint;                         /* of the queue: -1 fewer, 1 more, 0 nothing */
+	bool settled, tried_local;
+	double recent[8], settled_seconds;
+	uint32_t nrecent;
+};
+
+/* Begins at min(intervals, HD_FN_TUNER_START) within the bounds. */
+void hd_fn_tuner_init(struct hd_fn_tuner *tuner, const struct hd_fn_tuner_spec *spec, uint32_t intervals);
+/* A window ended: the length of the queue now. */
+void hd_fn_tuner_window(struct hd_fn_tuner *tuner, double length);
+/* An epoch ended: the size for the next one. */
+struct hd_fn_tuned hd_fn_tuner_next(struct hd_fn_tuner *tuner, const struct hd_fn_tuner_epoch *epoch);
+/* Another price, or another number of workers: what was seen holds no more. */
+void hd_fn_tuner_begin_again(struct hd_fn_tuner *tuner);
+
+#endif
