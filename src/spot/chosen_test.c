@@ -1,5 +1,5 @@
-/* The strategy that is chosen by expectation (value.h) beside all of them played (replay.h), on twenty
- * generated loss processes: at least 0.95 of the best. */
+/* The strategy that is chosen by expectation (value.h) beside all of them played (replay.h), on sets of
+ * twenty generated loss processes: at least 0.95 of the best. Two sets, with HEDDLE_SAY=1 six. */
 #include "spot/replay.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "spot/testing.h"
 
-enum { MACHINES = 34, STAGES = 8, EVENTS = 40000, ZONES = 4 };
+enum { MACHINES = 34, STAGES = 8, EVENTS = 40000, ZONES = 4, SETS = 6 };
 static const int64_t until_ms = HD_SPOT_END_MS;
 
 static struct hd_arena arena;
@@ -117,23 +117,27 @@ static void generate(struct market *m, enum kind kind, uint32_t machines, double
 
 /* ---- played and expected */
 
-enum { WAYS = 6 };
+enum { WAYS = 7 };
 /* What each takes beside a step, and what its first loss in one makes others compute again, as a share of
  * the step: of shadows as simulated (docs/redundancy.md), half a step of a spare pipeline. */
-static const struct way { enum hd_spot_strategy strategy; double overhead, again; } way[WAYS] = {
-	{ HD_SPOT_CHECKPOINT, 0, 0 }, { HD_SPOT_REROUTE, 0, 0 }, { HD_SPOT_LAZY, 0.02, 0.55 },
-	{ HD_SPOT_EAGER, 0.1, 0.4 }, { HD_SPOT_FULL, 0.5, 0.2 }, { HD_SPOT_REPLICA, 0, 0.5 },
+struct way { enum hd_spot_strategy strategy; double overhead, again; uint32_t spares; };
+static const struct way way[WAYS] = {
+	{ HD_SPOT_CHECKPOINT, 0, 0, 0 }, { HD_SPOT_REROUTE, 0, 0, 0 }, { HD_SPOT_LAZY, 0.02, 0.55, 0 },
+	{ HD_SPOT_EAGER, 0.1, 0.4, 0 }, { HD_SPOT_FULL, 0.5, 0.2, 0 }, { HD_SPOT_REPLICA, 0, 0.5, 1 },
+	{ HD_SPOT_REPLICA, 0, 0.5, 2 },
 };
-static uint32_t spares_of(const struct way *w) { return w->strategy == HD_SPOT_REPLICA; }
 
-/* Two machines more than the pipelines take: they wait. A spare pipeline is one of them. */
+/* Of d pipelines one does the work at least. */
+static uint32_t spares_of(const struct way *w, uint32_t d) { return w->spares < d ? w->spares : d - 1; }
+
+/* Two machines more than the pipelines take: they wait. Spare pipelines are some of them. */
 static struct hd_spot_model model_with(uint32_t pipelines, const struct way *w)
 {
 	struct hd_spot_model m = model_of("{\"name\": \"m\", \"stages\": 8, \"batch\": 384,"
 		" \"local_ms\": 10000, \"step_ms\": [6100, 3200, 2400, 1600],"
 		" \"on_demand\": {\"nodes\": 20, \"step_ms\": 1300}}", &arena);
 
-	m.npipelines = pipelines - (pipelines > 1 ? spares_of(w) : 0);
+	m.npipelines = pipelines - spares_of(w, pipelines);
 	for (uint32_t i = 0; i < m.npipelines; i++)
 		m.step_ms[i] += (int64_t)((double)m.step_ms[i] * w->overhead);
 	m.pause_ms = (int64_t)((double)m.step_ms[m.npipelines - 1] * w->again);
@@ -143,9 +147,9 @@ static struct hd_spot_model model_with(uint32_t pipelines, const struct way *w)
 static double played(const struct way *w, uint32_t pipelines, const struct hd_spot_trace *trace)
 {
 	const struct hd_spot_model model = model_with(pipelines, w);
-	const bool alone = spares_of(w) && pipelines == 1,        /* there is none to spare: peers */
+	const bool alone = w->spares && pipelines == 1,   /* there is none to spare: peers */
 		saves = alone || w->strategy == HD_SPOT_CHECKPOINT || w->strategy == HD_SPOT_REROUTE;
-	struct hd_spot_way by = { w->strategy, 0, pipelines > 1 ? spares_of(w) : 0 };
+	struct hd_spot_way by = { w->strategy, 0, spares_of(w, pipelines) };
 	struct hd_spot_replay r;
 	struct hd_diag diag = { "" };
 	double best = 0;
@@ -187,7 +191,7 @@ static uint32_t chosen(const struct hd_spot_trace *trace, const struct hd_spot_m
 	for (uint32_t i = 0; i < WAYS; i++) {
 		struct hd_spot_value of[4];
 		for (uint32_t d = 1; d <= plain->npipelines; d++) {
-			const uint32_t spares = d > 1 ? spares_of(&way[i]) : 0;
+			const uint32_t spares = spares_of(&way[i], d);
 			grid.pipelines = d - spares;
 			grid.present = (uint32_t)(there[d].machines + 0.5);
 			grid.step_s = market.replan_s = (double)plain->step_ms[d - spares - 1] * 1e-3;
@@ -196,6 +200,7 @@ static uint32_t chosen(const struct hd_spot_trace *trace, const struct hd_spot_m
 			of[d - 1] = hd_spot_value(&market, &grid, alone ? HD_SPOT_REROUTE : way[i].strategy,
 				spares, way[i].overhead);
 			of[d - 1].strategy = way[i].strategy;
+			of[d - 1].spares = way[i].spares;
 		}
 		v[i] = hd_spot_value_present(&market, of, share, plain->npipelines);
 		value[i] = v[i].value;
@@ -237,7 +242,8 @@ static double judge(struct market *m, enum kind kind, uint32_t d, double per_h, 
 		printf(", expected");
 		for (uint32_t w = 0; w < WAYS; w++)
 			printf(" %7.0f", expected[w]);
-		printf(": %-11s %.3f\n", hd_spot_strategy_names[way[c].strategy], is[c] / best);
+		printf(": %-11s %u %.3f\n", hd_spot_strategy_names[way[c].strategy], way[c].spares,
+			is[c] / best);
 	}
 	return is[c] / best;
 }
@@ -247,17 +253,22 @@ static void the_chosen_strategy_is_worth_095_of_the_best(void **state)
 	static const double per_h[] = { 0.3, 2, 6, 15, 30 };
 	static const uint32_t wide[] = { 1, 2, 4 };
 	struct market *m = malloc(sizeof *m);
-	double worst = 1;
 	uint32_t best_of = 0;
 
 	(void)state;
 	assert_non_null(m);
-	for (uint32_t k = 0; k < NKINDS; k++)
-		for (uint32_t i = 0; i < 5; i++)
-			worst = fmin(worst, judge(m, (enum kind)k, wide[(k + i) % 3], per_h[i],
-				7 + 100 * k + i, &best_of));
+	for (uint32_t set = 0; set < (getenv("HEDDLE_SAY") ? SETS : 2); set++) {
+		double worst = 1;
+		for (uint32_t k = 0; k < NKINDS; k++)
+			for (uint32_t i = 0; i < 5; i++)
+				worst = fmin(worst, judge(m, (enum kind)k, wide[(k + i + set) % 3], per_h[i],
+					7 + 100 * k + i + 1000 * set, &best_of));
+		CHECK(worst >= 0.95, "of set %u the choice is worth %.3f of the best once", set, worst);
+		if (getenv("HEDDLE_SAY"))
+			printf("set %u: %.3f\n", set, worst);
+		hd_arena_reset(&arena);
+	}
 	free(m);
-	CHECK(worst >= 0.95, "the choice is worth %.3f of the best once", worst);
 	CHECK(__builtin_popcount(best_of) >= 2, "one way alone is best of all: %x", best_of);
 }
 

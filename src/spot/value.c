@@ -376,9 +376,40 @@ void hd_spot_presence(struct hd_spot_there *there, const struct hd_spot_trace *t
 		there[grid->pipelines] = (struct hd_spot_there){ 1, grid->pipelines * grid->stages };
 }
 
-struct hd_spot_value hd_spot_value_present(const struct hd_spot_market *market,
-	const struct hd_spot_value *of, const double *share, uint32_t n)
+/* As if checkpoints had been so far apart. */
+static void save_every(struct hd_spot_value *v, const struct hd_spot_market *m, double interval_s)
 {
+	const bool ever = isfinite(interval_s);
+	const double saving = ever && interval_s > 0 ? m->checkpoint_s / interval_s : 0,
+		more_s = m->rebuild_s + (ever ? interval_s / 2 + m->reload_s : 0) - v->takes[2].s;
+
+	if (!(v->useful > 0))
+		return;
+	v->overhead += saving - v->saving;
+	v->saving = saving;
+	v->interval_s = interval_s;
+	v->takes[2].s += more_s;
+	v->exceeded_s += v->exceeds > 0 ? v->unheld / v->exceeds * more_s : 0;
+	v->stall_s += (1 - m->announced) * v->unheld * more_s;
+	v->value /= v->useful;
+	v->useful = 1 / ((1 + v->overhead) * (1 + v->losses_h / 3600 * v->stall_s));
+	v->value *= v->useful;
+}
+
+struct hd_spot_value hd_spot_value_present(const struct hd_spot_market *market, struct hd_spot_value *of,
+	const double *share, uint32_t n)
+{
+	double back_h = 0, runs = 0;
+
+	for (uint32_t k = 0; k < n; k++) {
+		back_h += share[k + 1] * of[k].losses_h * (1 - market->announced) * of[k].unheld;
+		runs += of[k].useful > 0 ? share[k + 1] : 0;
+	}
+	double interval_s = interval(market, runs > 0 ? back_h / runs : 0);
+	if (of[n - 1].strategy != HD_SPOT_CHECKPOINT)
+		interval_s = fmin(interval_s, HD_SPOT_SAVE_S);
+	for (uint32_t k = 0; k < n; k++)
+		save_every(&of[k], market, interval_s);
 	struct hd_spot_value v = of[n - 1];
 
 	v.value = 0;

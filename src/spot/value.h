@@ -8,7 +8,8 @@
  * 2. What is done again: half a step where some device still holds every stage, as its own or as a shadow;
  *    where none does, half a checkpoint interval, and its reload. Checkpoint-and-restart goes back always.
  * 3. Checkpoints are as far apart as loses least by the rate of the losses that go back to one, those that
- *    were announced left out; beside other strategies every half hour at least.
+ *    were announced left out; beside other strategies every half hour at least. Where machines come and go
+ *    they are as far apart with each grid: a run has one interval, by the losses of all the time.
  * 4. The choice is the highest value; within 1 % of it the earlier row of the table.
  * 5. A loss takes k of the machines that are there, each set equally likely; what waits beside the grid is
  *    paid for, too, and its losses cost nothing. Paid are all `machines`.
@@ -112,10 +113,10 @@ struct hd_spot_there { double share, machines; };
 void hd_spot_presence(struct hd_spot_there *there, const struct hd_spot_trace *trace,
 	const struct hd_spot_grid *grid);
 /* The value where the run has the grid that there are machines for: `of` [k - 1] of the k-th of n, as with k
- * pipelines, weighted by the share [k] of the time; its pause by their losses, too (rule 6). Else as of the
- * last. */
-struct hd_spot_value hd_spot_value_present(const struct hd_spot_market *market,
-	const struct hd_spot_value *of, const double *share, uint32_t n);
+ * pipelines, weighted by the share [k] of the time; all of them get the interval of rule 3, and its pause is
+ * by their losses, too (rule 6). Else as of the last. */
+struct hd_spot_value hd_spot_value_present(const struct hd_spot_market *market, struct hd_spot_value *of,
+	const double *share, uint32_t n);
 /* Rule 4 among those that are allowed, in any order; of one row the highest value, then the first; n: none
  * is. */
 uint32_t hd_spot_choose(uint32_t n, const struct hd_spot_value *values);

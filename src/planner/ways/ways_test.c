@@ -364,7 +364,7 @@ static double middle_of(struct pause *pause, uint32_t n)
 /* Of those that are there: how many, from when; the last row is the end. */
 struct there { double at, n; };
 
-struct seen { uint32_t compared, smaller, among_fewer, shallower; };
+struct seen { uint32_t compared, smaller, among_fewer, shallower, others; };
 
 /* Time by time a way is worth what its grid then is, and loses among the machines that are there with that
  * grid. `all`: ways that are judged where all machines are there. */
@@ -372,9 +372,10 @@ static void judge_there(const struct setting *s, const struct hd_way *w, const s
 	uint32_t nall, const struct there *there, uint32_t n, struct seen *seen)
 {
 	const uint32_t machines = s->cluster.ndevices;
-	double samples = 0, whole_ms = 0, machine_ms = 0;
+	double samples = 0, whole_ms = 0, machine_ms = 0, runs_ms = 0, back = 0;
+	struct { const struct hd_way *x; struct losses l; double ms; } ran[16];
 	struct pause pause[3 * 16];
-	uint32_t npauses = 0;
+	uint32_t npauses = 0, nran = 0;
 
 	for (uint32_t t = 0; t < n; t++) {
 		const double ms = there[t + 1].at - there[t].at;
@@ -394,15 +395,30 @@ static void judge_there(const struct setting *s, const struct hd_way *w, const s
 				const struct hd_way *x = &all[a].way[k];
 				if (!is_what_runs(x, w, g))
 					continue;
-				const struct losses l = losses_among(x, &s->market, among,
-					redo_of(x, &s->market, machines));
-				samples += ms * samples_h(x, &l);
+				ran[nran].x = x;
+				ran[nran].ms = ms;
+				ran[nran].l = losses_among(x, &s->market, among, redo_of(x, &s->market,
+					machines));
+				back += ms * ran[nran++].l.of[UNHELD];
+				runs_ms += ms;
 				seen->among_fewer += among < machines && among > x->value.devices;
 				seen->shallower += g.p < w->ranks;
-				for (int f = TOLERATED; f < NFATES; f++)
-					pause[npauses++] = (struct pause){ l.takes[f], ms * l.of[f] };
 			}
 	}
+	/* the run's interval: by what goes back in all of the time */
+	double every = back > 0 ? sqrt(2 * s->market.checkpoint_s * 3600 * runs_ms / back) : INFINITY;
+	every = w->value.strategy == HD_SPOT_CHECKPOINT || every < 1800 ? every : 1800;
+	for (uint32_t k = 0; k < nran; k++) {
+		struct losses *l = &ran[k].l;
+		seen->others += fabs(l->takes[UNTOUCHED] / every - 1) > 0.01;
+		l->takes[UNHELD] += every / 2 - l->takes[UNTOUCHED] / 2;
+		l->takes[UNTOUCHED] = every;
+		samples += ran[k].ms * samples_h(ran[k].x, l);
+		for (int f = TOLERATED; f < NFATES; f++)
+			pause[npauses++] = (struct pause){ l->takes[f], ran[k].ms * l->of[f] };
+	}
+	CHECK(!nran || fabs(w->value.interval_s / every - 1) < 1e-9 || !(w->value.useful > 0),
+		"a checkpoint each %g s, not %g", w->value.interval_s, every);
 	const double middle = middle_of(pause, npauses);
 	CHECK(!npauses || fabs(w->value.pause_s / middle - 1) < 1e-9, "%s %u x %u: %g s, not %g",
 		hd_spot_strategy_names[w->value.strategy], w->pipelines, w->ranks, w->value.pause_s, middle);
@@ -484,7 +500,8 @@ static void replicas_are_worth_their_fewer_stages(void **state)
 		CHECK(ways.nshapes == (only ? 1 : 4) && ways.nplans == ways.nshapes, "%u of %u shapes",
 			ways.nplans, ways.nshapes);
 	}
-	CHECK(seen.shallower > 20, "%u with fewer stages", seen.shallower);
+	CHECK(seen.shallower > 20 && seen.others > 20, "%u with fewer stages, %u at other intervals",
+		seen.shallower, seen.others);
 }
 
 /* Where the machines are most of the time too few for a grid, what it has then counts in its bound, too. */
