@@ -87,13 +87,15 @@ expect 2 heddle resume moved --workers 2 -s optim.lr=0.5
 says 'what fixes the result differs'
 train resume moved --devices 2 -s parallel.mode=auto
 same "$digest" "$one" "a run over 3, then 2 workers, then in one process"
-# by a plan file, which may be gone then; of its two pipelines one is left
-cp gpt-zb-h1/plan/0001.plan two.plan
+# by a plan file, which may be gone then; of its two pipelines, with more work for the faster one, one is left
+train run gpt.yaml --out uneven --devices 4 --speeds 1,1,0.4,0.4 --steps 1 -s parallel.stages=2 \
+	-s parallel.replicas=2 -s parallel.schedule=zb-h1
+cp uneven/plan/0000.plan two.plan
 explicit=(-s parallel.mode=explicit -s parallel.plan=two.plan)
 expect 2 heddle run gpt.yaml --out no --workers 3 "${explicit[@]}"
 says '2 pipelines of the plan (parallel.plan) have 4 devices, and 3 workers have 3: use --workers 4'
 train run gpt.yaml --out listed --workers 5 --steps 2 "${explicit[@]}"
-cmp -s <(grep '^[0-9]*:' two.plan) <(grep '^[0-9]*:' listed/plan/0001.plan) ||
+cmp -s <(grep -E '^([0-9]*:|map)' two.plan) <(grep -E '^([0-9]*:|map)' listed/plan/0001.plan) ||
 	failed "lists are not those of the file"
 # one of another model is refused, and leaves the run the one that it has
 sed 's/^cuts .*/cuts 0 9000/' two.plan >other.plan

@@ -4,8 +4,7 @@
  * d; for fewer they are shared out.
  *
  * 1. Pipeline k of the file has ranks k p .. k p + p - 1, of which the same ones run the same stages, and
- *    neighbouring virtual nodes: as many as each of d has when all are shared out evenly, larger shares
- *    first. Each rank has a stage, stage 0 is on the first one.
+ *    neighbouring virtual nodes, in any shares. Each rank has a stage, stage 0 is on the first one.
  * 2. For d pipelines with these shares a plan is the file's lists as they stand.
  * 3. For others, the list of a rank is those of the same rank in each of the file's pipelines, one after
  *    another, of the virtual nodes that its pipeline has, without the others. So they keep the file's order,

@@ -135,6 +135,10 @@ struct hd_member_info { uint32_t worker, ndevices; uint64_t vn_ps, memory; const
 /* Fills view->rank and nranks (member and nmembers are set). false: keep to an even map. Pure. */
 typedef bool hd_plan_view(void *self, struct hd_view *view, const struct hd_member_info *info, uint32_t n);
 
+/* Of a shape without copies: share[k] virtual nodes of each of so many pipelines, at least one, which add up
+ * to V. False: as even as can be. Pure. */
+typedef bool hd_shape_shares(void *self, const struct hd_view_shape *shape, uint32_t npipes, uint32_t *share);
+
 /* May a step of the view, begun in it, go on without its lost ranks? next: [ranks] the next instruction of
  * each; arrived: [stages * virtual nodes]; lost: [ranks]: as of hd_dist_rest() in engine/dist.h. Pure. */
 typedef bool hd_goes_on(void *self, const struct hd_view *view, const uint32_t *next, const uint8_t *arrived,
@@ -187,6 +191,7 @@ struct hd_co_config {
 	 * members in order */
 	hd_shape_buckets *of_shape;
 	void *of_shape_self;
+	hd_shape_shares *shares;          /* with of_shape's self; NULL: even */
 	const uint64_t *bucket_bytes;
 	bool whole;                       /* of stages: every member holds all state (plan/buckets.h) */
 	bool lockstep;                    /* rule 16 */

@@ -48,6 +48,22 @@ static void settle(struct hd_coordinator *co, struct hd_view *view, const uint32
 	co->moves = hd_view_moves(view, buckets, co->config.bucket_bytes, co->held, &co->movers);
 }
 
+/* As the job has it for so many pipelines; what is no share is none of it. */
+static void deal(const struct hd_coordinator *co, struct hd_view *view)
+{
+	const uint32_t npipes = hd_view_pipes(view);
+	uint32_t share[HD_VIEW_RANKS];
+	uint64_t all = 0;
+
+	if (!co->config.shares || hd_view_has_copies(&view->shape) ||
+		!co->config.shares(co->config.of_shape_self, &view->shape, npipes, share))
+		return;
+	for (uint32_t k = 0; k < npipes; k++)
+		all += share[k];
+	if (all == co->config.nvns)
+		hd_view_deal_pipes(view, share);
+}
+
 void hd_co_note_moves(struct hd_coordinator *co)
 {
 	char of[160] = "";
@@ -200,6 +216,7 @@ bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, const struc
 		leave_out(nranks, view->nmembers, going, shape->width * least);
 	if (shape->nstages && hd_view_staged(view, view->epoch, member, nranks, view->nmembers,
 		co->config.nvns, shape, co->config.pipes) && hd_view_pipes(view) >= least) {
+		deal(co, view);
 		settle(co, view, nranks);
 		return true;
 	}

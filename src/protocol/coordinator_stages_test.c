@@ -395,6 +395,43 @@ static void a_substitute_gets_the_stage_of_the_one_that_leaves(void **state)
 	co_end(c);
 }
 
+/* Of two pipelines the first has one virtual node; of one pipeline it is no share of all. */
+static bool shares_of(void *self, const struct hd_view_shape *shape, uint32_t npipes, uint32_t *share)
+{
+	(void)self;
+	assert_int_equal(shape->width, 2);
+	share[0] = 1;
+	share[1] = staged.nvns - 1;
+	return npipes <= 2;
+}
+
+/* 0 goes, so one pipeline has all, whatever is said of it; a fourth comes, and two have what the job says. */
+static void pipelines_have_the_shares_of_the_job(void **state)
+{
+	struct hd_co_config config = weighed();
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	config.shares = shares_of;
+	co_run(c, &config, 4);
+	CO(LOST, .worker = 0, .why = HD_EXITED);
+	STORED();
+	HAS(1, 0, 0, false, 12);
+	HAS(2, 0, 0, false, 3);
+	HAS(3, 0, 0, false, 12);
+	RANKS(c, 2, 1);
+	assert_int_equal(c->co->next.rank[0].nvns, staged.nvns);
+	for (uint32_t w = 1; w < 4; w++)
+		FROM(w, PROGRESS, .epoch = 2);
+	co_one_more(c, 4);
+	assert_int_equal(c->co->phase, HD_CO_NUMBERING);
+	RANKS(c, 2, 1, 3, 4);
+	const struct hd_vrank *rank = c->co->next.rank;
+	assert_true(rank[0].nvns == 1 && rank[2].nvns == staged.nvns - 1 && !rank[1].nvns && !rank[3].nvns);
+	assert_int_equal(hd_view_verify(&c->co->next, staged.nvns, NULL), HD_OK);
+	co_end(c);
+}
+
 /* More members than ranks of the pipelines that the job takes. */
 static void members_beyond_the_last_pipeline_stand_by(void **state)
 {
@@ -729,6 +766,7 @@ int main(void)
 		cmocka_unit_test(a_member_that_stands_by_takes_the_place_of_a_lost_one),
 		cmocka_unit_test(a_place_is_taken_where_a_worker_went_and_another_had_none),
 		cmocka_unit_test(members_that_are_left_stay_at_their_stage),
+		cmocka_unit_test(pipelines_have_the_shares_of_the_job),
 		cmocka_unit_test(a_substitute_gets_the_stage_of_the_one_that_leaves),
 		cmocka_unit_test(a_last_holder_leaves_when_its_stage_is_another_s),
 		cmocka_unit_test(with_shadows_a_last_holder_leaves_at_once),

@@ -217,12 +217,25 @@ void sim_co_step(struct sim_world *s, const struct hd_co_event *event)
 			view->epoch);
 }
 
+/* hd_shape_shares: of two pipelines any, the same in all of a run. */
+static bool sim_shares(void *self, const struct hd_view_shape *shape, uint32_t npipes, uint32_t *share)
+{
+	const struct sim_world *s = self;
+
+	if (npipes != 2 || s->nvns < 2)
+		return false;
+	share[0] = 1 + (uint32_t)((s->seed + shape->schedule) % (s->nvns - 1));
+	share[1] = s->nvns - share[0];
+	return true;
+}
+
 static void co_start(struct sim_world *s, bool by_member)
 {
 	struct hd_co_config config = { .verified = s->verified, .nvns = s->nvns, .nbuckets = s->nbuckets,
 		.copies = s->copies, .min = s->seed & HD_SIM_FEWER ? 1 : s->min,
 		.max = s->max, .shape = s->shape, .pipes = s->pipes, .least = sim_least(s),
 		.of_shape = s->shape.nstages ? sim_of_shape : NULL, .of_shape_self = s,
+		.shares = s->seed & HD_SIM_LISTED ? sim_shares : NULL,
 		.whole = !sim_partial(s),
 		.goes_on = s->seed & HD_SIM_GOING_ON ? sim_goes_on : NULL, .goes_on_self = s,
 		.fewer = s->seed & HD_SIM_FEWER ? sim_fewer : NULL, .fewer_self = s,

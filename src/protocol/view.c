@@ -281,6 +281,15 @@ bool hd_view_staged(struct hd_view *view, uint32_t epoch, const uint32_t *member
 	return true;
 }
 
+void hd_view_deal_pipes(struct hd_view *view, const uint32_t *share)
+{
+	const uint32_t npipes = hd_view_pipes(view);
+
+	assert(view->shape.nstages && !hd_view_has_copies(&view->shape));
+	for (uint32_t k = 0; k < npipes; k++)
+		view->rank[k * view->shape.width].nvns = share[k];
+}
+
 bool hd_view_is_doubled(const struct hd_view *view)
 {
 	uint64_t any = 0;

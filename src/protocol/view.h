@@ -181,6 +181,8 @@ void hd_view_even(struct hd_view *view, uint32_t epoch, const uint32_t *member, 
  * virtual nodes than one pipeline needs, and *view is as it was. */
 bool hd_view_staged(struct hd_view *view, uint32_t epoch, const uint32_t *member, const uint32_t *nranks,
 	uint32_t n, uint32_t nvns, const struct hd_view_shape *shape, uint32_t pipes);
+/* Deals the virtual nodes of a view of a shape without copies otherwise: share[k] to pipeline k. */
+void hd_view_deal_pipes(struct hd_view *view, const uint32_t *share);
 /* The shape of a schedule with `chunks` stages on each of `width` ranks: stage s is at place s mod width
  * (interleaved), or up the ranks and down again (`vee`: zb-v, dualpipev). */
 void hd_view_shape(struct hd_view_shape *shape, uint32_t width, uint32_t chunks, bool vee);

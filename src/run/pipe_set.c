@@ -62,6 +62,13 @@ const struct hd_stage_buckets *hd_pipe_set_buckets(void *self, const struct hd_v
 	return hd_pipe_set_find(self, shape, &pipes, NULL) ? NULL : &pipes->buckets;
 }
 
+bool hd_pipe_set_shares(void *self, const struct hd_view_shape *shape, uint32_t npipes, uint32_t *share)
+{
+	const struct hd_pipes *pipes;
+
+	return !hd_pipe_set_find(self, shape, &pipes, NULL) && hd_pipes_shares(pipes, npipes, share);
+}
+
 bool hd_pipe_set_early(void *self, const struct hd_view *view)
 {
 	struct hd_pipe_set *set = self;

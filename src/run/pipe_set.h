@@ -31,6 +31,8 @@ HD_MUST_USE enum hd_err hd_pipe_set_find(struct hd_pipe_set *set, const struct h
 	const struct hd_pipes **pipes, struct hd_diag *diag);
 /* hd_shape_buckets; `self` is the set. */
 const struct hd_stage_buckets *hd_pipe_set_buckets(void *self, const struct hd_view_shape *shape);
+/* hd_shape_shares: those of a plan file, for all its pipelines. */
+bool hd_pipe_set_shares(void *self, const struct hd_view_shape *shape, uint32_t npipes, uint32_t *share);
 /* May steps of the view overlap, with the last stage's update ahead of the norm (engine/eager.h)? True also
  * where the cuts alone prevent it. `self` is the set. */
 bool hd_pipe_set_early(void *self, const struct hd_view *view);

@@ -83,6 +83,8 @@ static inline bool hd_pipes_step(const struct hd_pipes *pipes, const struct hd_v
 {
 	return !pipes->shape.nstages || view->shape.nstages;
 }
+/* The virtual nodes of each of so many pipelines where a plan file says them: of all of its. False: even. */
+bool hd_pipes_shares(const struct hd_pipes *pipes, uint32_t npipes, uint32_t *share);
 /* The view with which a run of `n` workers of `ndevices` each starts. False: it has no shape, since the job
  * has no stages or there are too few devices, and each device computes the whole model. */
 bool hd_pipes_view(struct hd_view *view, const struct hd_pipes *pipes, uint32_t n, uint32_t ndevices,

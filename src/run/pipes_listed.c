@@ -96,7 +96,7 @@ enum hd_err hd_pipes_listed_alone(struct hd_run_stages *stages, const struct hd_
 	if (!d || d > l->d || (ndevices && ndevices % each))
 		return refuse_devices(l, ndevices, diag);
 	for (uint32_t k = 0; k < d; k++)
-		share[k] = job->nvns / d + (k < job->nvns % d);
+		share[k] = d == l->d ? l->share[k] : job->nvns / d + (k < job->nvns % d);
 	*stages = hd_pipes_listed_stages(l, d, 1);
 	stages->first = l->plan.first;
 	stages->share = share;

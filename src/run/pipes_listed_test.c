@@ -107,6 +107,46 @@ static void a_view_of_all_pipelines_has_the_lists_of_the_file(void **state)
 	hd_rig_close(&m.rig);
 }
 
+/* As a planner deals them to devices of other speeds: 6 and 2. */
+static void pipelines_have_the_shares_of_the_file(void **state)
+{
+	const struct hd_plan_job job = { .nvns = 8, .nchunks = 3, .nstages = 1 };
+	static const uint32_t first[] = { 0, 9 };
+	struct hd_schedule pipeline[2];
+	struct hd_run_stages s;
+	struct hd_plan file, plan;
+	struct hd_pipe_set set;
+	uint32_t share[2] = { 0 };
+	struct made m;
+
+	(void)state;
+	begin(&m, NULL);
+	for (uint32_t k = 0; k < 2; k++) {
+		const struct hd_schedule_ask ask = { .name = "1f1b", .p = 2, .v = 1, .m = k ? 2 : 6 };
+		assert_int_equal(hd_schedule_make(&pipeline[k], &ask, &m.rig.arena, NULL), HD_OK);
+	}
+	assert_int_equal(hd_plan_staged(&file, &job, pipeline, 2, first, HD_KEEPS_ALL, &m.rig.arena, NULL),
+		HD_OK);
+	hd_text_init(&m.text, &m.rig.arena);
+	assert_int_equal(hd_plan_print(&file, &m.text), HD_OK);
+	make(&m, m.text.at);
+	plan_of(&m, 5, &plan);
+	for (uint32_t r = 0; r < 4; r++)
+		assert_true(plan.list[r].len == file.list[r].len && !memcmp(plan.list[r].at, file.list[r].at,
+			file.list[r].len * sizeof *file.list[r].at));
+	assert_true(plan.map[5] == 0 && plan.map[6] == 2);
+	plan_of(&m, 3, &plan);
+	assert_true(plan.nranks == 2 && strstr(plan.cause, "shared out to 1"));
+	assert_int_equal(hd_pipes_listed_alone(&s, m.rig.job, 4, &m.rig.arena, NULL), HD_OK);
+	assert_true(s.share[0] == 6 && s.share[1] == 2);
+	/* what a coordinator asks */
+	assert_int_equal(hd_pipe_set_init(&set, m.rig.task, NULL), HD_OK);
+	assert_false(hd_pipe_set_shares(&set, &set.first.shape, 1, share));
+	assert_true(hd_pipe_set_shares(&set, &set.first.shape, 2, share) && share[0] == 6 && share[1] == 2);
+	hd_pipe_set_finish(&set);
+	hd_rig_close(&m.rig);
+}
+
 /* With any redundancy; of other stages it has no lists. */
 static void the_shape_of_a_file_is_known_to_its_job_alone(void **state)
 {
@@ -530,6 +570,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_view_of_all_pipelines_has_the_lists_of_the_file),
+		cmocka_unit_test(pipelines_have_the_shares_of_the_file),
 		cmocka_unit_test(the_shape_of_a_file_is_known_to_its_job_alone),
 		cmocka_unit_test(devices_are_counted_by_the_file),
 		cmocka_unit_test(devices_of_a_rank_lie_where_the_run_has_them),

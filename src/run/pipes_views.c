@@ -7,10 +7,19 @@
 
 /* Views of pipelines, what their members do, and what each of them must hold. */
 
+bool hd_pipes_shares(const struct hd_pipes *pipes, uint32_t npipes, uint32_t *share)
+{
+	const struct hd_listed *l = pipes->stages.listed;
+
+	for (uint32_t k = 0; l && npipes == l->d && k < npipes; k++)
+		share[k] = l->share[k];
+	return l && npipes == l->d && !l->copies;
+}
+
 bool hd_pipes_view(struct hd_view *view, const struct hd_pipes *pipes, uint32_t n, uint32_t ndevices,
 	uint32_t nvns)
 {
-	uint32_t member[HD_MAX_MEMBERS], of[HD_MAX_MEMBERS], ranks[HD_MAX_MEMBERS];
+	uint32_t member[HD_MAX_MEMBERS], of[HD_MAX_MEMBERS], ranks[HD_MAX_MEMBERS], share[HD_VIEW_RANKS];
 
 	assert(n >= 1 && n <= HD_MAX_MEMBERS && n <= HD_VIEW_RANKS / ndevices);
 	for (uint32_t i = 0; i < n; i++) {
@@ -19,8 +28,11 @@ bool hd_pipes_view(struct hd_view *view, const struct hd_pipes *pipes, uint32_t 
 		ranks[i] = pipes->shape.nstages ? ndevices / hd_pipes_each(pipes) : 0;
 	}
 	if (pipes->shape.nstages && hd_view_staged(view, 1, member, ranks, n, nvns, &pipes->shape,
-		pipes->most))
+		pipes->most)) {
+		if (hd_pipes_shares(pipes, hd_view_pipes(view), share))
+			hd_view_deal_pipes(view, share);
 		return true;
+	}
 	hd_view_even(view, 1, member, of, n, nvns);
 	return false;
 }

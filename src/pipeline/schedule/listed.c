@@ -86,11 +86,9 @@ static enum hd_err find_shares(struct hd_listed *l, const uint32_t *rank, struct
 		l->share[before = k]++;
 	}
 	for (uint32_t k = 0; k < l->d; k++)
-		if (l->share[k] != plan->nvns / l->d + (k < plan->nvns % l->d))
-			return hd_fail(diag, HD_E_INVAL,
-				"pipeline %u of the plan has %u of %u virtual nodes; over workers %u "
-				"pipelines share them evenly, larger shares first: give it %u", k,
-				l->share[k], plan->nvns, l->d, plan->nvns / l->d + (k < plan->nvns % l->d));
+		if (!l->share[k])
+			return hd_fail(diag, HD_E_INVAL, "pipeline %u of the plan has no virtual node: leave "
+				"its ranks out", k);
 	return HD_OK;
 }
 

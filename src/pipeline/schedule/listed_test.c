@@ -8,9 +8,10 @@
 
 static const uint32_t cuts[] = { 0, 3, 5, 9, 11, 12, 20, 21 };
 
-/* d pipelines of a schedule; NULL where it has not the virtual nodes. */
-static struct hd_plan *plan_of(const char *name, uint32_t p, uint32_t v, uint32_t d, uint32_t nvns,
-	enum hd_stage_keeps keeps)
+/* d pipelines of a schedule, of two the first with so many virtual nodes more than its share; NULL where it
+ * has not the virtual nodes. */
+static struct hd_plan *plan_with(const char *name, uint32_t p, uint32_t v, uint32_t d, uint32_t nvns,
+	uint32_t uneven, enum hd_stage_keeps keeps)
 {
 	const struct hd_plan_job job = { .nvns = nvns, .nchunks = 5, .nstages = 1 };
 	struct hd_plan *plan = hd_arena_take(&arena, 1, sizeof *plan);
@@ -19,13 +20,19 @@ static struct hd_plan *plan_of(const char *name, uint32_t p, uint32_t v, uint32_
 
 	for (uint32_t k = 0; k < d; k++) {
 		const struct hd_schedule_ask ask = { .name = name, .p = p, .v = v,
-			.m = nvns / d + (k < nvns % d) };
+			.m = nvns / d + (k < nvns % d) + (d == 2 ? k ? -uneven : uneven : 0) };
 		if (hd_schedule_make(&pipeline[k], &ask, &arena, &diag))
 			return NULL;
 	}
 	enum hd_err err = hd_plan_staged(plan, &job, pipeline, d, cuts, keeps, &arena, &diag);
 	CHECK(!err, "%s p %u d %u: %s", name, p, d, diag.text);
 	return plan;
+}
+
+static struct hd_plan *plan_of(const char *name, uint32_t p, uint32_t v, uint32_t d, uint32_t nvns,
+	enum hd_stage_keeps keeps)
+{
+	return plan_with(name, p, v, d, nvns, 0, keeps);
 }
 
 static bool is_work(const struct hd_ins *x)
@@ -107,7 +114,7 @@ static void share_out(const struct hd_plan *file, uint32_t p, uint32_t d, const 
 		char what[80];
 		snprintf(what, sizeof what, "%s p %u, %u pipelines on %u", name, p, d, n);
 		for (uint32_t k = 0; k < n; k++)
-			share[k] = file->nvns / n + (k < file->nvns % n);
+			share[k] = n == d ? l.share[k] : file->nvns / n + (k < file->nvns % n);
 		assert_int_equal(hd_listed_is_whole(&l, share, n), n == d);
 		CHECK(hd_listed_plan(&made, &l, &job, share, n, &arena, &diag) == HD_OK, "%s: %s", what,
 			diag.text);
@@ -132,7 +139,7 @@ static void fewer_pipelines_do_the_work_of_all_in_the_order_of_the_file(void **s
 				if (k->update != HD_UPDATE_FLUSH || (uint64_t)k->vmin * p > 8 ||
 					!strcmp(k->name, "data-parallel") || !strcmp(k->name, "1f1b-rr"))
 					continue;
-				file = plan_of(k->name, p, k->vmin, d, 4 * p * d + (d > 1),
+				file = plan_with(k->name, p, k->vmin, d, 4 * p * d + (d > 1), p,
 					(enum hd_stage_keeps)((p + d) % 3));
 				if (!file)
 					continue;
@@ -205,10 +212,8 @@ static void what_workers_cannot_have_is_refused(void **state)
 		{ 6, "aacc|bbdd|eeff", "virtual node 0 of the plan goes through ranks 0 to 4, and it has 6" },
 		{ 3, "aabb|cccc|cccc", "rank 1 of the plan runs no stage of virtual node 0" },
 		{ 4, "acac|bdbd", "virtual node 2 is of pipeline 0 of the plan, and the one before it of 1" },
-		{ 4, "aaac|bbbd", "pipeline 0 of the plan has 3 of 4 virtual nodes" },
-		{ 4, "aaccc|bbddd", "pipeline 0 of the plan has 2 of 5 virtual nodes; over workers 2 pipelines "
-			"share them evenly, larger shares first: give it 3" },
-		{ 6, "aacc|bbdd", "pipeline 1 of the plan has 2 of 4" },
+		{ 4, "aaac|bbbd", NULL }, { 4, "aaccc|bbddd", NULL },
+		{ 6, "aacc|bbdd", "pipeline 2 of the plan has no virtual node" },
 	};
 	struct hd_diag diag;
 	struct hd_listed l;
