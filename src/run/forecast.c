@@ -329,6 +329,40 @@ static double overlapped_ns(const struct hd_forecast *f, const struct hd_plan *p
 	return most + step;
 }
 
+/* Over links the last stage does not stand still for the forwards that fill the pipeline, which the step
+ * before has begun; but it waits for tensors and sums as it does in a step that drains. */
+static double last_stage_ns(const struct hd_plan *plan, const struct hd_sim_plan *sim)
+{
+	double first_s = 0;
+	bool any = false;
+
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		for (uint32_t i = 0; i < plan->list[r].len; i++) {
+			const struct hd_ins *ins = &plan->list[r].at[i];
+			const double at_s = hd_sim_plan_s(sim, sim->span[r][i].start);
+			if (ins->op != HD_INS_F || ins->stage + 1u != plan->nstages ||
+				(any && at_s >= first_s))
+				continue;
+			first_s = at_s;
+			any = true;
+		}
+	return (hd_sim_plan_s(sim, sim->makespan) - first_s) * 1e9;
+}
+
+/* Gradients that cross a cut may be fewer bytes than the activations that do (cost/profile_line.h). */
+static enum hd_err sent_back(struct hd_stage_cost *of, const struct hd_plan *plan,
+	const struct hd_run_costs *costs, struct hd_arena *arena, struct hd_diag *diag)
+{
+	uint32_t *cut = hd_arena_take(arena, (size_t)plan->nstages + 1, sizeof *cut);
+	enum hd_err err = cut ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
+
+	if (!err && plan->first)
+		err = hd_run_costs_cuts(costs, plan->first, plan->nstages, cut);
+	for (uint32_t k = 1; k < plan->nstages && plan->first && !err; k++)
+		of[k].in = costs->line.back[cut[k]];
+	return err;
+}
+
 /* The cluster of rule 9, and costs whose sums are not simulated: they are in the end of the step. */
 static enum hd_err join(struct hd_sim_setting *set, struct hd_cluster *cluster, struct hd_stage_costs *bare,
 	const struct hd_plan *plan, const struct hd_run_costs *costs, const struct hd_step_holders *holders,
@@ -344,7 +378,8 @@ static enum hd_err join(struct hd_sim_setting *set, struct hd_cluster *cluster, 
 	bare->stage = of;
 	set->costs = bare;
 	set->cluster = cluster;
-	return hd_port_cluster(cluster, plan, costs, holders, arena, diag);
+	enum hd_err err = sent_back(of, plan, costs, arena, diag);
+	return err ? err : hd_port_cluster(cluster, plan, costs, holders, arena, diag);
 }
 
 /* What of the exchange is left when all is computed. */
@@ -397,7 +432,7 @@ enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan 
 	read_spans(&f, plan, &sim);
 	f.step_ns = hd_sim_plan_s(&sim, sim.makespan) * 1e9;
 	if (plan->overlap && !set.cores)
-		f.step_ns = overlapped_ns(&f, plan);
+		f.step_ns = fmax(overlapped_ns(&f, plan), ports ? last_stage_ns(plan, &sim) : 0);
 	f.step_ns += f.end_ns;
 	*forecast = f;
 	return HD_OK;

@@ -26,8 +26,10 @@ static struct port_message *at(struct port_flows *e, uint32_t bucket, uint8_t ki
 
 static void send(struct port_flows *e, uint32_t bucket, uint32_t from, uint32_t to)
 {
-	*at(e, bucket, SUM, from, to) = (struct port_message){ e->x->bucket[bucket].bytes,
-		e->now_ns + e->x->late_ns };
+	const struct hd_port_bucket *of = &e->x->bucket[bucket];
+
+	*at(e, bucket, SUM, from, to) = (struct port_message){ of->bytes,
+		fmax(e->now_ns + e->x->late_ns, of->ready_ns[from]) };
 }
 
 /* The holder after this one in the line of the bucket, which its owner begins; the worker itself: none. */
@@ -95,14 +97,14 @@ static void begin(struct port_flows *e)
 		for (uint32_t w = 0; w < e->x->nworkers; w++)
 			if (w != of->owner && of->parts[w]) {
 				*at(e, b, PART, w, of->owner) = (struct port_message){
-					of->parts[w] * of->bytes, of->ready_ns };
+					of->parts[w] * of->bytes, of->ready_ns[w] };
 				e->due[b]++;
 			}
 	}
 	/* of a bucket that no other has a part of: its sum is there when it is made */
 	for (uint32_t b = 0; b < e->x->nbuckets; b++)
 		if (!e->due[b]) {
-			e->now_ns = e->x->bucket[b].ready_ns - e->x->late_ns;
+			e->now_ns = -e->x->late_ns;
 			pass_on(e, b, e->x->bucket[b].owner);
 		}
 	e->now_ns = 0;
@@ -224,8 +226,8 @@ static double alone(const struct hd_port_exchange *x, uint32_t worker)
 	for (uint32_t b = 0; b < x->nbuckets; b++) {
 		const struct hd_port_bucket *of = &x->bucket[b];
 		const double out = out_of(x, of, worker), in = into(x, of, worker);
-		left_ns = out > 0 ? fmax(left_ns, of->ready_ns) + out * x->ns_per_byte : left_ns;
-		come_ns = in > 0 ? fmax(come_ns, of->ready_ns) + in * x->ns_per_byte : come_ns;
+		left_ns = out > 0 ? fmax(left_ns, of->ready_ns[worker]) + out * x->ns_per_byte : left_ns;
+		come_ns = in > 0 ? fmax(come_ns, of->ready_ns[worker]) + in * x->ns_per_byte : come_ns;
 	}
 	return fmax(left_ns, come_ns);
 }

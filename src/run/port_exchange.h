@@ -5,9 +5,9 @@
  * 1. Between two workers one message goes at a time: of those that are there the most urgent. Partial sums go
  *    before sums, of each the bucket that comes first in the array. A more urgent one goes between.
  * 2. Messages on their way share the ports of their ends max-min fairly, as streams of TCP do.
- * 3. A bucket's partial sums are there at `ready_ns`; its sum is at the owner `late_ns` after the last of
- *    them has come. Holders that are all workers get it from the owner at once; else each passes it on to the
- *    next (exchange.h, rule 6).
+ * 3. A worker's partial sums of a bucket are there at its `ready_ns`; the sum is at the owner `late_ns` after
+ *    the last of the others has come, and not before its own. Holders that are all workers get it from the
+ *    owner at once; else each passes it on to the next (exchange.h, rule 6).
  * 4. With `apart` workers that do not hold a bucket get as many bytes from the last that does, when all sums
  *    are there: new parameters of sharded state.
  * 5. Of more than HD_PORT_FLUID workers what each sends and gets takes its port in the order of the buckets,
@@ -25,7 +25,7 @@
 enum { HD_PORT_WORKERS = 64, HD_PORT_FLUID = 8, HD_PORT_BUCKETS = 64 };
 
 struct hd_port_bucket {
-	double bytes, ready_ns;
+	double bytes, ready_ns[HD_PORT_WORKERS];
 	uint32_t owner;
 	uint16_t parts[HD_PORT_WORKERS];  /* partial sums that each worker makes */
 	bool holds[HD_PORT_WORKERS];      /* that get the sum */

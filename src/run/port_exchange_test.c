@@ -22,8 +22,10 @@ static double took(uint32_t nworkers, const struct hd_port_bucket *bucket, uint3
 static void exchanges_take_what_is_counted_by_hand(void **state)
 {
 	static const struct {
-		const char *what; uint32_t nworkers; bool apart; struct hd_port_bucket bucket[2]; uint32_t n;
-		double ns;
+		const char *what; uint32_t nworkers; bool apart;
+		struct { double bytes, ready_ns; uint32_t owner; uint16_t parts[4]; bool holds[4]; }
+			bucket[2];
+		uint32_t n; double ns;
 	} rows[] = {
 		{ "nothing is sent", 2, false, { { 100, 30, 0, { 1 }, { true } } }, 1, 0 },
 		{ "a part, a sum", 2, false, { { 100, 30, 0, { 1, 1 }, { true, true } } }, 1, 240 },
@@ -53,25 +55,48 @@ static void exchanges_take_what_is_counted_by_hand(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		const double ns = took(rows[i].nworkers, rows[i].bucket, rows[i].n, rows[i].apart);
+		struct hd_port_bucket bucket[2] = { { 0 } };
+		for (uint32_t b = 0; b < rows[i].n; b++) {
+			bucket[b].bytes = rows[i].bucket[b].bytes;
+			bucket[b].owner = rows[i].bucket[b].owner;
+			for (uint32_t w = 0; w < 4; w++) {
+				bucket[b].ready_ns[w] = rows[i].bucket[b].ready_ns;
+				bucket[b].parts[w] = rows[i].bucket[b].parts[w];
+				bucket[b].holds[w] = rows[i].bucket[b].holds[w];
+			}
+		}
+		const double ns = took(rows[i].nworkers, bucket, rows[i].n, rows[i].apart);
 		CHECK(fabs(ns - rows[i].ns) < 1e-3, "%s: %g, not %g", rows[i].what, ns, rows[i].ns);
 	}
 }
 
 /* ---- beside a model in small slices of time, whose rates grow together until ports are full ---- */
 
+/* Each worker's parts when it has them, no sum before the owner has its own. */
+static void workers_are_ready_at_times_of_their_own(void **state)
+{
+	struct hd_port_bucket bucket = { .bytes = 100, .ready_ns = { 30, 80 }, .parts = { 1, 1 },
+		.holds = { true, true } };
+
+	(void)state;
+	assert_true(fabs(took(2, &bucket, 1, false) - 290) < 1e-3);
+	bucket.ready_ns[0] = 330;
+	assert_true(fabs(took(2, &bucket, 1, false) - 435) < 1e-3);
+}
+
 /* As many as are not simulated: ports are taken one after another, and none waits. */
 static void many_workers_take_their_ports_alone(void **state)
 {
 	enum { N = HD_PORT_FLUID + 1 };
-	struct hd_port_bucket bucket[] = { { .bytes = 100, .ready_ns = 30, .owner = 2 },
-		{ .bytes = 10, .ready_ns = 40, .owner = N - 1 } };
+	struct hd_port_bucket bucket[] = { { .bytes = 100, .owner = 2 }, { .bytes = 10, .owner = N - 1 } };
 
 	(void)state;
 	assert_true(took(N, bucket, 2, false) == 0);
 	for (uint32_t w = 0; w < N; w++) {
 		bucket[0].parts[w] = bucket[1].parts[w] = 1;
 		bucket[0].holds[w] = w == 2 || w == 5;
+		bucket[0].ready_ns[w] = 30;
+		bucket[1].ready_ns[w] = 40;
 	}
 	/* eight parts to their owners, one sum back */
 	assert_true(fabs(took(N, bucket, 1, false) - (30 + 800 + 2 * LATE)) < 1e-9);
@@ -118,7 +143,7 @@ static void sum_at(struct slices *s, uint32_t b, uint32_t from, uint32_t have)
 
 	for (uint32_t i = have; i < n && (all ? have == 0 : i == have); i++)
 		put(s, (struct slice_message){ from, line[i], b, i + 1, true, false, s->bucket[b].bytes,
-			s->now_ns + LATE });
+			fmax(s->now_ns + LATE, s->bucket[b].ready_ns[from]) });
 }
 
 static bool goes_before(const struct slice_message *a, const struct slice_message *b)
@@ -176,7 +201,7 @@ static double by_slices(uint32_t nworkers, const struct hd_port_bucket *bucket, 
 		for (uint32_t w = 0; w < nworkers; w++)
 			if (w != bucket[b].owner && bucket[b].parts[w])
 				put(&s, (struct slice_message){ w, bucket[b].owner, b, 0, false, false,
-					bucket[b].parts[w] * bucket[b].bytes, bucket[b].ready_ns });
+					bucket[b].parts[w] * bucket[b].bytes, bucket[b].ready_ns[w] });
 	while (left) {
 		slice(&s, 4);
 		left = 0;
@@ -204,9 +229,11 @@ static void drawn_exchanges_take_what_small_slices_of_time_say(void **state)
 		dice = seed;
 		const uint32_t nworkers = 2 + draw(MOST - 1), n = 1 + draw(BUCKETS);
 		for (uint32_t b = 0; b < n; b++) {
-			bucket[b] = (struct hd_port_bucket){ 2000 + draw(2000), draw(20000), draw(nworkers),
-				.parts = { 0 } };
+			const uint32_t ready_ns = draw(20000);
+			bucket[b].bytes = 2000 + draw(2000);
+			bucket[b].owner = draw(nworkers);
 			for (uint32_t w = 0; w < nworkers; w++) {
+				bucket[b].ready_ns[w] = ready_ns + draw(3000);
 				bucket[b].parts[w] = (uint16_t)draw(3);
 				bucket[b].holds[w] = draw(4) > 0;
 			}
@@ -223,6 +250,7 @@ static void drawn_exchanges_take_what_small_slices_of_time_say(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(exchanges_take_what_is_counted_by_hand),
+		cmocka_unit_test(workers_are_ready_at_times_of_their_own),
 		cmocka_unit_test(many_workers_take_their_ports_alone),
 		cmocka_unit_test(drawn_exchanges_take_what_small_slices_of_time_say) };
 

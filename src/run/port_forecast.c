@@ -37,18 +37,22 @@ static bool is_back(const struct hd_ins *ins)
 		!(ins->flags & HD_INS_SHADOW);
 }
 
-static double last_back_ns(const struct hd_plan *plan, const struct hd_sim_plan *sim, uint32_t stage)
+/* When each rank has made its last gradient of each stage: [ranks][stages]; the latest of all. */
+static double last_backs(double *last_ns, const struct hd_plan *plan, const struct hd_sim_plan *sim)
 {
-	double last = 0;
+	double all_ns = 0;
 
 	for (uint32_t r = 0; r < plan->nranks; r++)
 		for (uint32_t i = 0; i < plan->list[r].len; i++) {
 			const struct hd_ins *ins = &plan->list[r].at[i];
-			const double end = hd_sim_plan_s(sim, sim->span[r][i].end) * 1e9;
-			if (is_back(ins) && (!plan->first || ins->stage == stage) && end > last)
-				last = end;
+			const double end_ns = hd_sim_plan_s(sim, sim->span[r][i].end) * 1e9;
+			double *last = &last_ns[r * plan->nstages + (plan->first ? ins->stage : 0)];
+			if (!is_back(ins))
+				continue;
+			*last = end_ns > *last ? end_ns : *last;
+			all_ns = end_ns > all_ns ? end_ns : all_ns;
 		}
-	return last;
+	return all_ns;
 }
 
 /* Virtual nodes that a rank computes in one call at the end: those behind its last forward. */
@@ -133,13 +137,12 @@ enum hd_err hd_port_sums(double *done_ns, const struct hd_plan *plan, const stru
 	struct hd_step_bucket *bucket = hd_arena_take(arena, (size_t)table.n + 1, sizeof *bucket);
 	struct made_part *part = hd_arena_take(arena, (size_t)hd_graph_ngrads(costs->graph) + 1,
 		sizeof *part);
-	double *last_ns = hd_arena_take(arena, plan->nstages, sizeof *last_ns);
+	double *last_ns = hd_arena_take(arena, (size_t)plan->nranks * plan->nstages, sizeof *last_ns);
 	if (!bucket || !part || !last_ns)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
-	for (uint32_t s = 0; s < plan->nstages; s++)
-		last_ns[s] = last_back_ns(plan, sim, s);
+	const double all_ns = last_backs(last_ns, plan, sim);
 	const uint32_t nparts = plan->first ? 0 :
-		parts_of_whole(part, costs, last_ns[0], last_wave(plan));
+		parts_of_whole(part, costs, all_ns, last_wave(plan));
 	for (uint32_t b = 0; b < table.n; b++) {
 		const struct hd_chunk at = hd_layout_bucket(&layout, b);
 		const double all = (double)layout.elems, behind = (double)(layout.elems - at.at);
@@ -147,9 +150,7 @@ enum hd_err hd_port_sums(double *done_ns, const struct hd_plan *plan, const stru
 			.stage = table.at[b].stage, .makers = table.at[b].makers,
 			.readers = table.at[b].readers,
 			.ready_ns = ready_of(part, nparts, behind / all) };
-		for (uint32_t s = 0; s < plan->nstages && plan->first; s++)
-			if (table.at[b].makers >> s & 1 && last_ns[s] > bucket[b].ready_ns)
-				bucket[b].ready_ns = last_ns[s];
 	}
-	return hd_step_link_time(done_ns, plan, costs, holders, bucket, table.n, arena, diag);
+	return hd_step_link_time(done_ns, plan, costs, holders, bucket, table.n,
+		plan->first ? last_ns : NULL, arena, diag);
 }

@@ -15,6 +15,7 @@ struct step_ends {
 	uint32_t *roots, *all;            /* [worker][stage] partial sums that it makes; [stage] all */
 	uint32_t *makers;                 /* [stage] workers that run it */
 	uint8_t *keeps;                   /* [worker][stage] it has the shadow */
+	const double *last_ns;
 };
 
 static uint32_t worker_of(const struct step_ends *e, uint32_t rank)
@@ -199,8 +200,15 @@ static void find_owner(struct hd_port_bucket *b, const struct step_ends *e, uint
 static struct hd_port_bucket port_bucket(const struct step_ends *e, const struct hd_step_bucket *of,
 	uint32_t nth, uint32_t all)
 {
-	struct hd_port_bucket b = { .bytes = of->bytes, .ready_ns = of->ready_ns };
+	struct hd_port_bucket b = { .bytes = of->bytes };
 
+	for (uint32_t w = 0; w < e->nworkers; w++)
+		b.ready_ns[w] = of->ready_ns;
+	for (uint32_t r = 0; r < e->plan->nranks && e->last_ns; r++)
+		for (uint32_t s = 0; s < e->plan->nstages; s++)
+			if (of->makers >> s & 1)
+				b.ready_ns[worker_of(e, r)] = fmax(b.ready_ns[worker_of(e, r)],
+					e->last_ns[r * e->plan->nstages + s]);
 	find_owner(&b, e, of->stage, (uint32_t)((uint64_t)nth * e->makers[of->stage] / all));
 	for (uint32_t w = 0; w < e->nworkers; w++)
 		for (uint32_t s = 0; s < e->plan->nstages; s++) {
@@ -235,7 +243,8 @@ static uint32_t take_buckets(struct hd_port_bucket *to, const struct step_ends *
 		const struct hd_port_bucket b = port_bucket(e, &bucket[i], --left[stage], all[stage]);
 		if (n && in < each && go_together(&b, &to[n - 1])) {
 			to[n - 1].bytes += b.bytes;
-			to[n - 1].ready_ns = fmax(to[n - 1].ready_ns, b.ready_ns);
+			for (uint32_t w = 0; w < e->nworkers; w++)
+				to[n - 1].ready_ns[w] = fmax(to[n - 1].ready_ns[w], b.ready_ns[w]);
 			in++;
 			continue;
 		}
@@ -249,7 +258,7 @@ static uint32_t take_buckets(struct hd_port_bucket *to, const struct step_ends *
 
 enum hd_err hd_step_link_time(double *done_ns, const struct hd_plan *plan, const struct hd_run_costs *costs,
 	const struct hd_step_holders *holders, const struct hd_step_bucket *bucket, uint32_t nbuckets,
-	struct hd_arena *arena, struct hd_diag *diag)
+	const double *last_ns, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_port_bucket *to = hd_arena_take(arena, HD_PORT_BUCKETS, sizeof *to);
 	struct step_ends e;
@@ -259,6 +268,7 @@ enum hd_err hd_step_link_time(double *done_ns, const struct hd_plan *plan, const
 	*done_ns = 0;
 	if (err || !nbuckets || e.nworkers > HD_PORT_WORKERS)
 		return err;
+	e.last_ns = last_ns;
 	struct hd_port_exchange x = { .nworkers = e.nworkers, .bucket = to, .apart = holders->copies > 0,
 		.ns_per_byte = 1e9 / costs->port_bytes_per_s, .late_ns = costs->port_latency_ns };
 	/* at the latest all of one owner are one */

@@ -50,13 +50,15 @@ HD_MUST_USE enum hd_err hd_step_end_time(double *took_ns, const struct hd_plan *
 	const struct hd_stage_costs *stages, const struct hd_run_costs *costs,
 	const struct hd_step_holders *holders, uint32_t cores, struct hd_arena *arena, struct hd_diag *diag);
 
-/* A bucket of the layout (plan/buckets.h): bits of the stages that make it and that read it; when the last of
- * its gradients is made. */
+/* A bucket of the layout (plan/buckets.h): bits of the stages that make it and that read it; all of its
+ * gradients are made at ready_ns, but for what last_ns says. */
 struct hd_step_bucket { double bytes, ready_ns; uint32_t stage; uint64_t makers, readers; };
 
-/* Rule 5: when the last byte is there, of all buckets in their order. 0: none is moved. */
+/* Rule 5: when the last byte is there, of all buckets in their order. `last_ns`: [ranks][stages] when a rank
+ * has made its last gradient of a stage; NULL: no bucket waits for it. 0: none is moved. */
 HD_MUST_USE enum hd_err hd_step_link_time(double *done_ns, const struct hd_plan *plan,
 	const struct hd_run_costs *costs, const struct hd_step_holders *holders,
-	const struct hd_step_bucket *bucket, uint32_t nbuckets, struct hd_arena *arena, struct hd_diag *diag);
+	const struct hd_step_bucket *bucket, uint32_t nbuckets, const double *last_ns, struct hd_arena *arena,
+	struct hd_diag *diag);
 
 #endif

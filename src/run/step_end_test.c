@@ -139,8 +139,39 @@ static void links_are_taken_by_the_buckets_of_a_plan(void **state)
 		double ns = -1;
 		plan_of(&plan, rows[i].grid, first);
 		assert_int_equal(hd_step_link_time(&ns, &plan, &costs, &holders, rows[i].bucket, rows[i].n,
-			&arena, NULL), HD_OK);
+			NULL, &arena, NULL), HD_OK);
 		CHECK(fabs(ns - rows[i].ns) < 1e-3, "%s: %g, not %g", rows[i].what, ns, rows[i].ns);
+	}
+}
+
+/* Two pipelines of two: each has its own time for each of its stages, and a bucket waits for those that make
+ * it. */
+static void parts_leave_when_their_worker_has_made_them(void **state)
+{
+	static uint32_t first[] = { 0, 7 };
+	static const struct { double last_ns[4][STAGES]; uint64_t makers; double ns; } rows[] = {
+		{ { { 0 } }, 2, 200 + 10 },
+		/* the owner is the second; the fourth makes it as well */
+		{ { [3] = { 0, 70 } }, 2, 270 + 10 },
+		{ { [1] = { 0, 70 } }, 2, 200 + 10 },
+		{ { [1] = { 0, 170 } }, 2, 270 + 5 },
+		/* those of another stage do not matter, unless it makes some of it */
+		{ { [3] = { 70, 0 } }, 2, 200 + 10 },
+		{ { [3] = { 250, 0 } }, 3, 450 + 10 },
+	};
+	const struct hd_run_costs costs = { .port_bytes_per_s = 1e9, .port_latency_ns = 5 };
+	const struct hd_step_holders holders = { .devices = 1 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		/* read by the second stage alone */
+		const struct hd_step_bucket bucket = { 100, 0, 1, rows[i].makers, 2 };
+		struct hd_plan plan;
+		double ns = -1;
+		plan_of(&plan, 1, first);
+		assert_int_equal(hd_step_link_time(&ns, &plan, &costs, &holders, &bucket, 1,
+			rows[i].last_ns[0], &arena, NULL), HD_OK);
+		CHECK(fabs(ns - rows[i].ns) < 1e-3, "row %zu: %g, not %g", i, ns, rows[i].ns);
 	}
 }
 
@@ -159,7 +190,8 @@ static void many_buckets_of_an_owner_count_as_one(void **state)
 	for (uint32_t i = 0; i < N; i++)
 		bucket[i] = (struct hd_step_bucket){ 10, i ? 0 : 5000, 1, 2, 2 };
 	plan_of(&plan, 3, first);
-	assert_int_equal(hd_step_link_time(&ns, &plan, &costs, &holders, bucket, N, &arena, NULL), HD_OK);
+	assert_int_equal(hd_step_link_time(&ns, &plan, &costs, &holders, bucket, N, NULL, &arena, NULL),
+		HD_OK);
 	/* the first of all with its neighbours */
 	CHECK(ns > 5000 && fabs(ns - (5000 + 2 * 4 * 10)) < 1e-3, "%g", ns);
 }
@@ -168,6 +200,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(ends_take_what_is_counted_by_hand),
 		cmocka_unit_test(links_are_taken_by_the_buckets_of_a_plan),
+		cmocka_unit_test(parts_leave_when_their_worker_has_made_them),
 		cmocka_unit_test(many_buckets_of_an_owner_count_as_one) };
 
 	return cmocka_run_group_tests(tests, make_arena, drop_arena);
