@@ -37,15 +37,18 @@ machines_gone()
 	for i in s $(seq 0 $((nmachines - 1))); do ip netns del $space$i 2>/dev/null || true; done
 }
 
-links()         # RATE | none
+# links RATE | none. Of each message a burst goes at once, at each of two shapers: some packets, where the
+# clock allows it
+links()
 {
-	local i
+	local i burst=32kb
+	[[ $1 != *mbit || ${1%mbit} -gt 200 ]] || burst=5kb
 	for ((i = 0; i < nmachines; i++)); do
 		ip netns exec $space$i tc qdisc del dev eth root 2>/dev/null || true
 		ip netns exec ${space}s tc qdisc del dev to$i root 2>/dev/null || true
 		[ "$1" = none ] && continue
-		ip netns exec $space$i tc qdisc add dev eth root tbf rate "$1" burst 32kb latency 50ms &&
-			ip netns exec ${space}s tc qdisc add dev to$i root tbf rate "$1" burst 32kb \
+		ip netns exec $space$i tc qdisc add dev eth root tbf rate "$1" burst $burst latency 50ms &&
+			ip netns exec ${space}s tc qdisc add dev to$i root tbf rate "$1" burst $burst \
 				latency 50ms || return 1     # no -e within measure
 	done
 }
@@ -97,8 +100,13 @@ measure()
 		n=$(views)
 		kill -TERM "$(pid_of "$(here | head -n 1)")"
 		until [ "$(views)" -gt "$n" ]; do patience || return 1; done
-		sleep 1
+		sleep 2
 	done
+	# all are back in their places
+	until grep '"kind":"view"' "$work/run/events.ndjson" | tail -n 1 | grep -q ":\"$nmachines members"; do
+		patience || return 1
+	done
+	sleep 1
 	links "$rate" || return 1
 	n=$(($(committed) + 2))
 	until [ "$(committed)" -gt $((n + steps)) ]; do patience || return 1; done

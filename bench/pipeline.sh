@@ -4,13 +4,17 @@
 #
 #	bench/pipeline.sh                          # cores, workers and paced: some four minutes
 #	HD_BENCH_PARTS=chosen bench/pipeline.sh    # some two minutes
+#	HD_BENCH_PARTS=links bench/pipeline.sh     # some twelve minutes, as root: machines.sh
+# HD_BENCH_MACHINES="2 3" HD_BENCH_MBIT="100 1000" links alone
 # HD_BENCH_STEPS=6 HD_BENCH_ROUNDS=3 HD_BENCH_PACE=5 HD_BENCH_RANKS="3 4 8" bench/pipeline.sh
 #
 # cores: two ranks that compute, each on a core of its own if nothing else runs. workers: the same as two
 # worker processes. paced: so many ranks that wait what a core was measured to take, HD_BENCH_PACE times as
 # long; they need no core for it, so the runtime and the prediction are compared, not kernels. chosen: what
 # parallel.mode auto takes on 4 paced ranks, beside every candidate actually run: each schedule, with all
-# chunks that the stages allow, in one pipeline and in two, and the whole model on each rank.
+# chunks that the stages allow, in one pipeline and in two, and the whole model on each rank. links: workers
+# of a device each that wait so, in network namespaces of their own behind links of so many Mbit/s, one run
+# each; measured is the time from commit to commit.
 #
 # A run measures its ops, predicts, trains HD_BENCH_STEPS steps; of HD_BENCH_ROUNDS runs the one is shown
 # whose error is the middle one, against the median of its steps: a machine may change its speed between what
@@ -89,6 +93,38 @@ foot_of()
 	cat "$work/errors" >>"$work/every"
 }
 
+# times RATE: what a core was measured to take, and links of so many bits a second
+times()
+{
+	[ -s "$work/start/costs.json" ] || "$heddle" run "$job" --out "$work/start" --workers 1 \
+		--devices "paced:1:$pace" --steps 1 -q 2>>"$work/log" >&2 || return 1
+	python3 - "$work/start/costs.json" "$1" "$port" <<'END'
+import json, sys
+p = json.loads(open(sys.argv[1]).read().split("\n")[1])
+p["links"] = [{"level": 1, "kind": "tcp", "latency": 100000,
+               "bytes_per_s": float(sys.argv[2]) * float(sys.argv[3]), "duplex": True}]
+print(json.dumps(p))
+END
+}
+
+# behind_links MBIT SCHEDULE
+behind_links()
+{
+	local got
+	times "${1}e6" >"$work/times.json" &&
+		got=$(measure "${1}mbit" "$steps" "$job" "--devices paced:1:1 --profile $work/times.json" \
+			-s parallel.mode=pipeline -s comm.sync=stages $(keys_of "$2")) ||
+		{ tail -n 3 "$work/log" >&2; got="0 0 0"; }
+	awk -v s="$2" -v load="$(load)" -v out="$work/errors" '{
+		if (!$1 || !$2) {
+			printf "| %s | %s | %s | | | %s |\n", s, $1, $2 ? $2 : "did not run", load
+			exit
+		}
+		e = ($1 / $2 - 1) * 100
+		printf "| %s | %.1f | %.1f | %+.1f %% | %d | %s |\n", s, $1, $2, e, $3, load
+		print (e < 0 ? -e : e) >>out }' <<<"$got"
+}
+
 echo "$(date -u +%Y-%m-%d), $(processor), $(nproc) cores," \
 	"load $(cut -d ' ' -f 1-3 /proc/loadavg) at the beginning, $("$heddle" version | head -n 1)"
 for part in $parts; do
@@ -114,6 +150,23 @@ $steps steps, the middle of $rounds runs"
 					$(keys_of "$s"))"
 			done
 			foot_of
+		done ;;
+	links)
+		. bench/machines.sh
+		trap 'machines_gone; rm -rf "$work"' EXIT
+		for n in ${HD_BENCH_MACHINES:-2 3}; do
+			machines "$n"
+			for mbit in ${HD_BENCH_MBIT:-100 1000}; do
+				: >"$work/errors"
+				printf '\n%d workers behind links of %d Mbit/s, whose devices wait %s times' \
+					"$n" "$mbit" "$pace"
+				printf ' what a core takes, %d steps\n\n' "$steps"
+				echo "| schedule | predicted ms | median ms | error | steps | load |"
+				echo "|---|--:|--:|--:|--:|--:|"
+				for s in $schedules; do behind_links "$mbit" "$s"; done
+				foot_of
+			done
+			machines_gone
 		done ;;
 	chosen)
 		head_of "what auto takes on 4 ranks that wait (null devices), beside all candidates, \
