@@ -41,7 +41,7 @@ static enum hd_err cpu_open(struct hd_device *device, const struct hd_device_spe
 	return hd_grid_open(device, spec, &(struct hd_grid_kernels){ hd_cpu_table(spec->kernels, path),
 		hd_cpu_table(HD_KERNELS_PORTABLE, path),
 		hd_cpu_vectors(path),
-		hd_cpu_thread_init, path }, diag);
+		hd_cpu_thread_init, path, hd_edge_kernels(path) }, diag);
 }
 
 bool hd_device_has_library(void) { return hd_cpu_has_library(); }

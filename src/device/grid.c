@@ -179,7 +179,10 @@ enum hd_err hd_grid_load(struct hd_device *device, const struct hd_program *prog
 			if (err)
 				return err;
 		}
-	device->scratch_bytes = hd_team_scratch_bytes(grid->team);
+	enum hd_err err = hd_grid_edges_take(grid, loaded, diag);
+	if (err)
+		return err;
+	device->scratch_bytes = hd_team_scratch_bytes(grid->team) + hd_grid_edges_bytes(grid);
 	return HD_OK;
 }
 
@@ -193,6 +196,7 @@ static void release(struct hd_grid_program *loaded)
 			if (slot->owner)
 				slot->row->release(slot->prepared);
 		}
+	hd_grid_edges_free(loaded);
 	hd_free(loaded);
 }
 

@@ -30,6 +30,7 @@ struct hd_grid_kernels {
 	/* each thread, before its first tile; cheap when repeated */
 	void (*init)(void);
 	const char *path;
+	const struct hd_edge_kernels *edges;      /* NULL: kernels along edges walk their lists */
 };
 
 struct hd_grid_program;

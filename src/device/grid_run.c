@@ -13,6 +13,7 @@ struct phase_run {
 	const struct hd_grid_program *loaded;
 	const struct hd_bind *bind;
 	bool full;                        /* every part has all its rows */
+	struct hd_grid_lists lists;
 };
 
 /* npieces: those that threads take instead of tiles, if they do */
@@ -119,7 +120,7 @@ static bool run_wave(const struct phase_run *w, uint32_t inode)
 	return run_op(w, &work, slot->row->kernel.ntiles(&work.call), alone(slot, w->bind->nparts));
 }
 
-static bool run_rows(const struct phase_run *w, uint32_t inode, uint32_t ipart, uint64_t rows)
+static bool run_rows(struct phase_run *w, uint32_t inode, uint32_t ipart, uint64_t rows)
 {
 	const struct hd_slot *slot = slot_of(w, inode, rows);
 	struct op_work work = { .kernel = &slot->row->kernel };
@@ -127,11 +128,13 @@ static bool run_rows(const struct phase_run *w, uint32_t inode, uint32_t ipart, 
 	hd_program_bind_part(w->program, hd_program_variant(w->program, rows), inode, ipart, w->bind,
 		&work.call);
 	work.call.prepared = slot->prepared;
+	if (slot->edges)
+		hd_grid_edges_bind(slot->edges, &work.call, &w->lists);
 	return slot->ntiles == 0 || run_op(w, &work, slot->ntiles, alone(slot, 1));
 }
 
 /* What depends on no sample has the same extents for any number of rows. */
-static bool run_once(const struct phase_run *w, uint32_t inode) { return run_rows(w, inode, 0,
+static bool run_once(struct phase_run *w, uint32_t inode) { return run_rows(w, inode, 0,
 	w->program->part_rows); }
 
 /* The leaf of a part without rows is +0.0; it is never skipped, since adding +0.0 turns -0.0 into
@@ -162,7 +165,7 @@ static bool fold_parts(const struct phase_run *w, const struct hd_node *node)
 	return good;
 }
 
-static bool run_parts(const struct phase_run *w, uint32_t inode)
+static bool run_parts(struct phase_run *w, uint32_t inode)
 {
 	const struct hd_node *node = &w->program->graph->node[inode];
 	bool good = true;
@@ -197,7 +200,7 @@ static bool run_fold(const struct phase_run *w, uint32_t inode)
 	return hd_team_run(w->grid->team, ntiles, lonely, fold_tile, &work);
 }
 
-static bool run_node(const struct phase_run *w, uint32_t inode)
+static bool run_node(struct phase_run *w, uint32_t inode)
 {
 	const struct hd_node *node = &w->program->graph->node[inode];
 	const struct hd_kernel *kernel;
@@ -257,7 +260,8 @@ enum hd_err hd_grid_run(struct hd_device *device, const struct hd_program *progr
 	struct hd_grid *grid = hd_grid_of(device);
 	const struct hd_part one = { bind->rows, bind->draw.vn, bind->nfolds, bind->fold };
 	struct hd_bind bound = *bind;
-	struct phase_run w = { grid, program, hd_grid_find(grid, program), &bound, false };
+	struct phase_run w = { .grid = grid, .program = program, .loaded = hd_grid_find(grid, program),
+		.bind = &bound };
 	bool good = true;
 
 	grid->kernels.init();             /* the leader may be another thread than the one that loaded */

@@ -21,6 +21,7 @@
 
 #include "graph/ir.h"
 #include "graph/op.h"
+#include "device/edge_rows.h"
 
 /* One operand bound to memory, extents resolved for the rows at hand. */
 struct hd_operand {
@@ -40,6 +41,8 @@ struct hd_call {
 	struct hd_operand in[HD_MAX_IN], out[HD_MAX_OUT];
 	struct hd_draw draw;              /* row0: first row of this slice inside its virtual node */
 	const void *prepared;             /* what prepare() made for this op and shape, or NULL */
+	/* ops along edges: the edges row by row (edge_rows.h), or NULL. The bits are the same without. */
+	const struct hd_edge_rows *edges;
 };
 
 struct hd_part;                           /* device.h */

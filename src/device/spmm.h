@@ -1,9 +1,10 @@
 /* spmm.h -- sums of rows along the edges of a graph: y[r] = act(scale[r] * sum of x[at[e]] + bias), e over
  * the edges of row r, with or without a weight for each edge. The gather of graph training.
  *
- * Graph engines and `heddle bench spmm` take a table of kernels by hd_edge_kernels() and call it for a range
- * of rows, a device for those with its share of the edges (hd_spmm_cut()). The transposed product is the same
- * call over the other direction's edges: no call writes a row beyond its range.
+ * Ops along edges (graph/ops/spmm.inc.h, edge_sum.inc.h, edge_pair.inc.h) and `heddle bench spmm` take a
+ * table of kernels by hd_edge_kernels() and call it for a range of rows, those with a share of the edges
+ * (hd_spmm_cut()). The transposed product is the same call over the other direction's edges: no call writes
+ * a row beyond its range.
  *
  * 1. An element is one chain, in f32: from +0, the own row first where HD_SPMM_LOOP asks for it, then the
  *    edges in the order in which they stand, one addition each; with weights one fused multiply-add each.
@@ -48,8 +49,9 @@ struct hd_spmm {
 	const void *x; uint64_t x_stride; /* in elements; x may not overlap y */
 	float *y; uint64_t y_stride;      /* row r of y is that of edges r */
 	/* weight[e * heads + k] of edge e for the columns [k, k + 1) * width / heads; own: of the loops, by
-	 * row. heads divides the width; 0 counts as 1 */
+	 * row. heads divides the width; 0 counts as 1. edge[e] is read in place of e where it is given */
 	const float *weight, *own; uint32_t heads;
+	const uint32_t *edge;
 	const float *scale;               /* by row */
 	const float *bias;                /* by column */
 	enum hd_act act; float act_of[2]; /* alpha, beta */

@@ -23,9 +23,11 @@ enum { SPMM_REGISTERS = 8, SPMM_TILE = SPMM_REGISTERS * HD_WIDTH, SPMM_AHEAD = 8
 typedef uint16_t spmm_half __attribute__((vector_size(2 * HD_WIDTH)));
 enum spmm_weights { SPMM_NONE, SPMM_ONE, SPMM_MANY, SPMM_NWEIGHTS };
 
-/* A tile: its first column, how many lanes its last register has, and where in a row of weights each lane's
- * is (SPMM_MANY). */
-struct spmm_tile { uint64_t column; size_t lanes; uint32_t head; uint32_t head_of[HD_WIDTH]; };
+/* The weights of a register (SPMM_MANY): the first of those that are loaded, how many, and each lane's among
+ * them. */
+struct spmm_pick { uint32_t head; size_t n; ipart lane; };
+/* A tile: its first column, how many lanes its last register has, the weights of its lanes. */
+struct spmm_tile { uint64_t column; size_t lanes; uint32_t head; struct spmm_pick pick[SPMM_REGISTERS]; };
 
 HD_INLINE part spmm_load(const struct hd_spmm *s, bool half, uint64_t at, size_t lanes)
 {
@@ -43,22 +45,19 @@ HD_INLINE void spmm_add(const struct hd_spmm *s, const struct spmm_tile *t, int 
 	enum spmm_weights kind, size_t lanes, uint64_t row, const float *weight, part sum[SPMM_REGISTERS])
 {
 	const uint64_t at = row * s->x_stride + t->column;
-	float each[HD_WIDTH];
-	part by = part_set(0.0f);
+	part by = part_set(kind == SPMM_ONE ? weight[t->head] : 0.0f);
 
-	if (kind == SPMM_MANY) {
-		for (int i = 0; i < HD_WIDTH; i++)
-			each[i] = weight[t->head_of[i]];
-		by = part_load(each);
-	} else if (kind == SPMM_ONE) {
-		by = part_set(weight[t->head]);
-	}
 #pragma GCC unroll 8
 	for (int i = 0; i < n; i++) {
+		if (kind == SPMM_MANY)
+			by = part_pick(part_load_n(weight + t->pick[i].head, t->pick[i].n), t->pick[i].lane);
 		part x = spmm_load(s, half, at + (uint64_t)i * HD_WIDTH, i + 1 < n ? HD_WIDTH : lanes);
 		sum[i] = kind == SPMM_NONE ? sum[i] + x : part_fma(by, x, sum[i]);
 	}
 }
+
+/* The number of an edge among the weights. */
+HD_INLINE uint64_t spmm_edge(const struct hd_spmm *s, uint64_t e) { return s->edge ? s->edge[e] : e; }
 
 HD_INLINE void spmm_fetch(const struct hd_spmm *s, const struct spmm_tile *t, int n, bool half, uint64_t row)
 {
@@ -128,8 +127,10 @@ HD_INLINE void spmm_columns(const struct hd_spmm *s, const struct spmm_tile *t, 
 		for (; e < end; e++) {
 			uint64_t ahead = e + SPMM_AHEAD < all ? e + SPMM_AHEAD : e;
 			spmm_fetch(s, t, n, half, s->at[ahead]);
-			spmm_add(s, t, n, half, kind, lanes, s->at[e], kind ? s->weight + e * heads : NULL,
-				sum);
+			if (kind && s->edge)
+				__builtin_prefetch(s->weight + s->edge[ahead] * heads);
+			spmm_add(s, t, n, half, kind, lanes, s->at[e],
+				kind ? s->weight + spmm_edge(s, e) * heads : NULL, sum);
 		}
 		if (!(flags & HD_SPMM_PARTIAL))
 			spmm_end(s, t, n, row, sum);
@@ -142,10 +143,10 @@ HD_INLINE void spmm_columns(const struct hd_spmm *s, const struct spmm_tile *t, 
 	}
 }
 
-/* rows of f32 or bf16, weights: none, one a tile, many; those one register at a time */
-#define SPMM_KINDS(X, n) X(n, 0, NONE) X(n, 0, ONE) X(n, 1, NONE) X(n, 1, ONE)
+/* rows of f32 or bf16, weights: none, one a tile, many */
+#define SPMM_KINDS(X, n) X(n, 0, NONE) X(n, 0, ONE) X(n, 1, NONE) X(n, 1, ONE) X(n, 0, MANY) X(n, 1, MANY)
 #define SPMM_ALL(X) SPMM_KINDS(X, 1) SPMM_KINDS(X, 2) SPMM_KINDS(X, 3) SPMM_KINDS(X, 4) SPMM_KINDS(X, 5) \
-	SPMM_KINDS(X, 6) SPMM_KINDS(X, 7) SPMM_KINDS(X, 8) X(1, 0, MANY) X(1, 1, MANY)
+	SPMM_KINDS(X, 6) SPMM_KINDS(X, 7) SPMM_KINDS(X, 8)
 
 #define SPMM_DEFINE(n, half, kind) \
 	static void spmm_##n##_##half##_##kind(const struct hd_spmm *s, const struct spmm_tile *t) \
@@ -157,6 +158,20 @@ static void (*const spmm_of[SPMM_REGISTERS][2][SPMM_NWEIGHTS])(const struct hd_s
 #define SPMM_ROW(n, half, kind) [n - 1][half][SPMM_##kind] = spmm_##n##_##half##_##kind,
 	SPMM_ALL(SPMM_ROW)
 };
+
+/* A register has at most as many heads as lanes: from that of its first lane on, or all of them. */
+static void spmm_picks(struct spmm_tile *t, uint64_t n, uint64_t each, uint64_t heads)
+{
+	for (uint64_t first = 0; first < n; first += HD_WIDTH) {
+		struct spmm_pick *p = &t->pick[first / HD_WIDTH];
+		p->head = heads <= HD_WIDTH ? 0 : (uint32_t)((t->column + first) / each);
+		p->n = heads - p->head < HD_WIDTH ? heads - p->head : HD_WIDTH;
+		for (uint64_t i = 0; i < HD_WIDTH; i++) {
+			uint64_t column = t->column + (first + i < n ? first + i : n - 1);
+			p->lane[i] = (int32_t)(column / each - p->head);
+		}
+	}
+}
 
 static void spmm(const struct hd_spmm *s)
 {
@@ -170,9 +185,7 @@ static void spmm(const struct hd_spmm *s)
 		t.head = (uint32_t)(t.column / each);
 		if (weighs && (t.column + n - 1) / each != t.head) {
 			kind = SPMM_MANY;
-			n = n < HD_WIDTH ? n : HD_WIDTH;
-			for (uint64_t i = 0; i < HD_WIDTH; i++)
-				t.head_of[i] = (uint32_t)((t.column + (i < n ? i : n - 1)) / each);
+			spmm_picks(&t, n, each, heads);
 		}
 		t.lanes = (n - 1) % HD_WIDTH + 1;
 		spmm_of[(n - 1) / HD_WIDTH][(s->flags & HD_SPMM_BF16) != 0][kind](s, &t);
@@ -220,7 +233,8 @@ static void spmm_plain(const struct hd_spmm *s)
 					y[c] += from[c];
 			else
 				for (uint64_t c = 0; c < width; c++)
-					y[c] = __builtin_fmaf(s->weight[e * heads + c / each], from[c], y[c]);
+					y[c] = __builtin_fmaf(s->weight[spmm_edge(s, e) * heads + c / each],
+						from[c], y[c]);
 		}
 		if (s->scale)
 			for (uint64_t c = 0; c < width; c++)

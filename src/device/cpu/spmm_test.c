@@ -10,7 +10,7 @@
 #include "device/spmm.h"
 #include "tests/check.h"
 
-enum { ROWS = 61, EDGES = 700, WIDTH = 602, HEADS = 8, NPATHS = 3 };
+enum { ROWS = 61, EDGES = 700, WIDTH = 602, HEADS = 20, NPATHS = 3 };
 static const char *const path[NPATHS] = { "avx512", "avx2", "portable" };
 static const uint32_t widths[] = { 1, 3, 4, 16, 63, 64, 65, 100, 128, 130, 256, WIDTH };
 enum { NWIDTHS = sizeof widths / sizeof *widths };
@@ -99,7 +99,8 @@ static float element(const struct hd_spmm *s, uint64_t r, uint64_t c, double *ex
 		bool own = i < loop;
 		float x = source(s, own ? r : s->at[e], c), w = 1;
 		if (s->weight)
-			w = own ? s->own[r * heads + head] : s->weight[e * heads + head];
+			w = own ? s->own[r * heads + head] :
+				s->weight[(s->edge ? s->edge[e] : e) * heads + head];
 		sum = s->weight ? fmaf(w, x, sum) : sum + x;
 		near += (double)w * (double)x;
 	}
@@ -177,9 +178,12 @@ static void each_path_has_the_bits_of_plain_c(void **state)
 static void weights_by_head_have_the_bits_of_plain_c(void **state)
 {
 	static const uint32_t of[][2] = { { 8, 8 }, { 8, 1 }, { 4, 16 }, { 2, 64 }, { 3, 7 }, { 5, 33 },
-		{ 8, 70 } };
+		{ 8, 70 }, { 20, 3 }, { 20, 17 } };
+	static uint32_t edge[EDGES];
 
 	(void)state;
+	for (uint32_t e = 0; e < EDGES; e++)
+		edge[e] = e * 11 % EDGES;
 	for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
 		struct example g;
 		make(&g, 200 + i, of[i][0] * of[i][1]);
@@ -192,6 +196,8 @@ static void weights_by_head_have_the_bits_of_plain_c(void **state)
 				continue;
 			run(path[p], s);
 			s.flags = HD_SPMM_LOOP;
+			run(path[p], s);
+			s.edge = edge;
 			run(path[p], s);
 		}
 		drop(&g);

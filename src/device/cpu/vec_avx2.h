@@ -57,6 +57,7 @@ HD_INLINE void part_store_n(float *at, part a, size_t n)
 {
 	_mm256_maskstore_ps(at, (__m256i)mask_first(n), (__m256)a);
 }
+HD_INLINE part part_pick(part a, ipart at) { return (part)_mm256_permutevar8x32_ps((__m256)a, (__m256i)at); }
 HD_INLINE part part_even(part a, part b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14); }
 HD_INLINE part part_odd(part a, part b)
 {

@@ -54,6 +54,7 @@ HD_INLINE void part_store_n(float *at, part a, size_t n)
 {
 	_mm512_mask_storeu_ps(at, (__mmask16)((1u << n) - 1), (__m512)a);
 }
+HD_INLINE part part_pick(part a, ipart at) { return (part)_mm512_permutexvar_ps((__m512i)at, (__m512)a); }
 HD_INLINE part part_even(part a, part b)
 {
 	return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);

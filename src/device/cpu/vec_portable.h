@@ -48,6 +48,8 @@ HD_INLINE part part_load_n(const float *at, size_t n) { part a = { 0 }; memcpy(&
 	return a; }
 HD_INLINE void part_store_n(float *at, part a, size_t n) { memcpy(at, &a, n * sizeof *at); }
 
+/* lane i: lane at[i] of a */
+HD_INLINE part part_pick(part a, ipart at) { return (part){ a[at[0]], a[at[1]], a[at[2]], a[at[3]] }; }
 HD_INLINE part part_even(part a, part b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6); }
 HD_INLINE part part_odd(part a, part b) { return __builtin_shufflevector(a, b, 1, 3, 5, 7); }
 HD_INLINE part part_low(part a, part b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }

@@ -127,7 +127,7 @@ static enum hd_err reference_open(struct hd_device *device, const struct hd_devi
 		spec->kernels == HD_KERNELS_BF16_AMX ? amx_rows : rows;
 
 	return hd_grid_open(device, spec, &(struct hd_grid_kernels){ table, table, &hd_ref_vector, no_init,
-		"none" }, diag);
+		"none", NULL }, diag);
 }
 
 const struct hd_device_ops hd_device_reference = {

@@ -163,9 +163,27 @@ static inline uint32_t edge_ntiles(const struct hd_call *call)
 {
 	return (uint32_t)div_up((int64_t)call->in[0].elems, EDGE_TILE);
 }
-static inline uint32_t edge_col_ntiles(const struct hd_call *call)
+
+/* Tiles of rows that edges are summed into: cut where the edges are, if these are at hand row by row. */
+enum { EDGE_ROW_TILE = 4096, EDGE_ROW_TILES = 256 };
+struct edge_tile { uint64_t first, last; };
+
+static inline uint32_t edge_row_ntiles(const struct hd_call *call)
 {
-	return column_ntiles((uint64_t)hd_cols(&call->out[0]));
+	const int64_t n = min64(min64(div_up((int64_t)call->in[0].elems, EDGE_ROW_TILE), EDGE_ROW_TILES),
+		call->out[0].dim[0]);
+
+	return call->out[0].elems == 0 ? 0 : n > 0 ? (uint32_t)n : 1;
+}
+
+static inline struct edge_tile edge_tile_of(const struct hd_call *call, uint32_t tile)
+{
+	const uint32_t n = edge_row_ntiles(call);
+	const uint64_t rows = (uint64_t)call->out[0].dim[0];
+
+	return call->edges ? (struct edge_tile){ hd_spmm_cut(call->edges->offset, 0, rows, tile, n),
+		hd_spmm_cut(call->edges->offset, 0, rows, tile + 1, n) } :
+		(struct edge_tile){ rows * tile / n, rows * (tile + 1) / n };
 }
 
 /* The row of a vertex; NULL: it is none. */
@@ -190,32 +208,80 @@ static inline void edge_pair_tile(const struct hd_call *call, uint32_t tile, voi
 	}
 }
 
-static inline void zero_columns(const struct hd_operand *o, uint64_t first, uint64_t n)
+static inline void zero_rows(const struct hd_operand *o, struct edge_tile t)
 {
-	for (int64_t v = 0; v < o->dim[0]; v++)
-		memset((float *)o->at + v * hd_cols(o) + first, 0, n * sizeof(float));
+	const uint64_t cols = (uint64_t)hd_cols(o);
+
+	memset((float *)o->at + t.first * cols, 0, (t.last - t.first) * cols * sizeof(float));
+}
+
+/* The row of a vertex, if it is one of the tile. */
+static inline float *row_in(const struct hd_call *call, struct edge_tile t, int32_t v)
+{
+	return v >= 0 && (uint64_t)v >= t.first && (uint64_t)v < t.last ? row_at(&call->out[0], v) : NULL;
+}
+
+/* Sums of the rows of x that `at` names, of weights if `sum` has them. */
+static inline void edge_rows_sum(const struct hd_call *call, struct edge_tile t, const uint32_t *at,
+	const struct hd_operand *x, struct hd_spmm sum)
+{
+	sum.offset = call->edges->offset;
+	sum.at = at;
+	sum.first = t.first;
+	sum.last = t.last;
+	sum.width = (uint32_t)hd_cols(x);
+	sum.x = x->at;
+	sum.x_stride = sum.y_stride = sum.width;
+	sum.y = call->out[0].at;
+	call->edges->kernels->spmm(&sum);
+}
+
+/* Edges that stand row by row. */
+static inline void edge_total_runs(const struct hd_call *call, struct edge_tile t)
+{
+	const uint64_t cols = (uint64_t)hd_cols(&call->out[0]), *offset = call->edges->offset;
+
+	for (uint64_t v = t.first; v < t.last; v++)
+		HD_UNITS(c, len, cols) {
+			const float *x = (const float *)call->in[1].at + c;
+			struct vf sum = vf_set(0.0f);
+			for (uint64_t e = offset[v]; e < offset[v + 1]; e++)
+				sum = vf_add(sum, vf_load_n(x + e * cols, len));
+			vf_store_n((float *)call->out[0].at + v * cols + c, sum, len);
+		}
 }
 
 static inline void edge_total_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	const int32_t *end = call->in[0].at;
-	uint64_t cols = (uint64_t)hd_cols(&call->out[0]), first = (uint64_t)tile * COLUMN_BLOCK;
-	uint64_t n = cols - first < COLUMN_BLOCK ? cols - first : COLUMN_BLOCK;
+	const uint64_t cols = (uint64_t)hd_cols(&call->out[0]);
+	const struct edge_tile t = edge_tile_of(call, tile);
 	(void)scratch;
 
-	zero_columns(&call->out[0], first, n);
+	if (call->edges && call->edges->order) {
+		edge_rows_sum(call, t, call->edges->order, &call->in[1], (struct hd_spmm){ 0 });
+		return;
+	}
+	if (call->edges) {
+		edge_total_runs(call, t);
+		return;
+	}
+	zero_rows(&call->out[0], t);
 	for (uint64_t e = 0; e < call->in[0].elems; e++) {
-		const float *x = (const float *)call->in[1].at + e * cols + first;
-		float *y = row_at(&call->out[0], end[e]);
-		HD_UNITS(c, len, y ? n : 0)
-			vf_store_n(y + first + c, vf_add(vf_load_n(y + first + c, len),
-				vf_load_n(x + c, len)), len);
+		const float *x = (const float *)call->in[1].at + e * cols;
+		float *y = row_in(call, t, end[e]);
+		HD_UNITS(c, len, y ? cols : 0)
+			vf_store_n(y + c, vf_add(vf_load_n(y + c, len), vf_load_n(x + c, len)), len);
 	}
 }
 #endif
 #ifdef OP_TILES
 OP_TILES(EDGE_PAIR, CALL, edge_ntiles, scratch_none, edge_pair_tile)
-OP_TILES(EDGE_TOTAL, CALL, edge_col_ntiles, scratch_none, edge_total_tile)
+OP_TILES(EDGE_TOTAL, CALL, edge_row_ntiles, scratch_none, edge_total_tile)
+#endif
+
+#ifdef OP_ENDS
+OP_ENDS(EDGE_TOTAL, 0, -1, -1)
 #endif
 
 #ifdef OP_ORACLE

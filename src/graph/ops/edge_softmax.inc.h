@@ -197,17 +197,26 @@ static void edge_softmax_dx_run(const struct hd_call *call, uint64_t from, uint6
 			vf_sub(vf_load_n(da + e * cols, len), sum)), len);
 }
 
+/* A tile has the runs that begin in its part of the edges. */
+static inline uint32_t edge_run_ntiles(const struct hd_call *call)
+{
+	return (uint32_t)min64(div_up((int64_t)call->in[0].elems, EDGE_ROW_TILE), EDGE_ROW_TILES);
+}
+
 static inline void edge_runs(const struct hd_call *call, uint32_t tile, edge_run *run)
 {
 	const int32_t *to = call->in[0].at;
-	uint64_t cols = (uint64_t)hd_cols(&call->out[0]), first = (uint64_t)tile * COLUMN_BLOCK;
-	uint64_t n = cols - first < COLUMN_BLOCK ? cols - first : COLUMN_BLOCK;
+	const uint64_t cols = (uint64_t)hd_cols(&call->out[0]), edges = call->in[0].elems,
+		n = edge_run_ntiles(call), last = edges * (tile + 1) / n;
+	uint64_t from = edges * tile / n;
 
-	for (uint64_t from = 0, end; from < call->in[0].elems; from = end) {
-		for (end = from + 1; end < call->in[0].elems && to[end] == to[from]; end++)
+	while (from > 0 && from < last && to[from] == to[from - 1])
+		from++;
+	for (uint64_t end; from < last; from = end) {
+		for (end = from + 1; end < edges && to[end] == to[from]; end++)
 			;
-		HD_UNITS(c, len, n)
-			run(call, from, end, first + c, len);
+		HD_UNITS(c, len, cols)
+			run(call, from, end, c, len);
 	}
 }
 
@@ -285,8 +294,8 @@ static inline void edge_softmax_at_tile(const struct hd_call *call, uint32_t til
 #ifdef OP_TILES
 OP_TILES(EDGE_PEAKS, CALL, edge_peaks_ntiles, scratch_none, edge_peaks_tile)
 OP_TILES(EDGE_SOFTMAX_AT, CALL, edge_ntiles, scratch_none, edge_softmax_at_tile)
-OP_TILES(EDGE_SOFTMAX, CALL, edge_col_ntiles, scratch_none, edge_softmax_tile)
-OP_TILES(EDGE_SOFTMAX_DX, CALL, edge_col_ntiles, scratch_none, edge_softmax_dx_tile)
+OP_TILES(EDGE_SOFTMAX, CALL, edge_run_ntiles, scratch_none, edge_softmax_tile)
+OP_TILES(EDGE_SOFTMAX_DX, CALL, edge_run_ntiles, scratch_none, edge_softmax_dx_tile)
 #endif
 
 #ifdef OP_ORACLE

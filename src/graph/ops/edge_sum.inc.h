@@ -119,22 +119,27 @@ OP_PLAIN(EDGE_DOT, hd_ref_rows, hd_ref_no_scratch, edge_dot)
 static inline void edge_sum_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	const int32_t *from = call->in[0].at, *to = call->in[1].at;
-	uint64_t cols = (uint64_t)hd_cols(&call->out[0]), heads = (uint64_t)hd_cols(&call->in[2]),
-		first = (uint64_t)tile * COLUMN_BLOCK, each = cols / heads;
-	uint64_t n = cols - first < COLUMN_BLOCK ? cols - first : COLUMN_BLOCK;
+	const uint64_t cols = (uint64_t)hd_cols(&call->out[0]), heads = (uint64_t)hd_cols(&call->in[2]),
+		each = cols / heads;
+	const struct edge_tile t = edge_tile_of(call, tile);
 	float weight[HD_UNIT];
 	(void)scratch;
 
-	zero_columns(&call->out[0], first, n);
+	if (call->edges) {
+		edge_rows_sum(call, t, call->edges->at, &call->in[3], (struct hd_spmm){
+			.weight = call->in[2].at, .heads = (uint32_t)heads, .edge = call->edges->order });
+		return;
+	}
+	zero_rows(&call->out[0], t);
 	for (uint64_t e = 0; e < call->in[0].elems; e++) {
 		const float *a = (const float *)call->in[2].at + e * heads, *x = row_at(&call->in[3],
 			from[e]);
-		float *y = row_at(&call->out[0], to[e]);
-		HD_UNITS(c, len, x && y ? n : 0) {
+		float *y = row_in(call, t, to[e]);
+		HD_UNITS(c, len, x && y ? cols : 0) {
 			for (uint64_t i = 0; i < len; i++)
-				weight[i] = a[(first + c + i) / each];
-			vf_store_n(y + first + c, vf_fma(vf_load_n(weight, len),
-				vf_load_n(x + first + c, len), vf_load_n(y + first + c, len)), len);
+				weight[i] = a[(c + i) / each];
+			vf_store_n(y + c, vf_fma(vf_load_n(weight, len), vf_load_n(x + c, len),
+				vf_load_n(y + c, len)), len);
 		}
 	}
 }
@@ -159,8 +164,12 @@ static inline void edge_dot_tile(const struct hd_call *call, uint32_t tile, void
 }
 #endif
 #ifdef OP_TILES
-OP_TILES(EDGE_SUM, CALL, edge_col_ntiles, scratch_none, edge_sum_tile)
+OP_TILES(EDGE_SUM, CALL, edge_row_ntiles, scratch_none, edge_sum_tile)
 OP_TILES(EDGE_DOT, CALL, edge_ntiles, scratch_none, edge_dot_tile)
+#endif
+
+#ifdef OP_ENDS
+OP_ENDS(EDGE_SUM, 1, 0, 3)
 #endif
 
 #ifdef OP_ORACLE

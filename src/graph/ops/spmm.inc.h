@@ -57,22 +57,28 @@ OP_PLAIN(SPMM, hd_ref_rows, hd_ref_no_scratch, spmm)
 static inline void spmm_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	const int32_t *from = call->in[0].at, *to = call->in[1].at;
-	uint64_t cols = (uint64_t)hd_cols(&call->out[0]), first = (uint64_t)tile * COLUMN_BLOCK;
-	uint64_t n = cols - first < COLUMN_BLOCK ? cols - first : COLUMN_BLOCK;
+	const struct edge_tile t = edge_tile_of(call, tile);
 	(void)scratch;
 
-	zero_columns(&call->out[0], first, n);
+	if (call->edges) {
+		edge_rows_sum(call, t, call->edges->at, &call->in[2], (struct hd_spmm){ 0 });
+		return;
+	}
+	zero_rows(&call->out[0], t);
 	for (uint64_t e = 0; e < call->in[0].elems; e++) {
 		const float *x = row_at(&call->in[2], from[e]);
-		float *y = row_at(&call->out[0], to[e]);
-		HD_UNITS(c, len, x && y ? n : 0)
-			vf_store_n(y + first + c, vf_add(vf_load_n(y + first + c, len),
-				vf_load_n(x + first + c, len)), len);
+		float *y = row_in(call, t, to[e]);
+		HD_UNITS(c, len, x && y ? (uint64_t)hd_cols(&call->out[0]) : 0)
+			vf_store_n(y + c, vf_add(vf_load_n(y + c, len), vf_load_n(x + c, len)), len);
 	}
 }
 #endif
 #ifdef OP_TILES
-OP_TILES(SPMM, CALL, edge_col_ntiles, scratch_none, spmm_tile)
+OP_TILES(SPMM, CALL, edge_row_ntiles, scratch_none, spmm_tile)
+#endif
+
+#ifdef OP_ENDS
+OP_ENDS(SPMM, 1, 0, 2)
 #endif
 
 #ifdef OP_ORACLE

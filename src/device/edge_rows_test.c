@@ -1,0 +1,203 @@
+/* Sums along edges by rows that the device made of the lists, against a walk through the lists in plain C,
+ * bit for bit: lists that ascend and that do not, ends that are no row, other lists one after the other. */
+#include "device/edge_rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cpu/cpu_kernels.h"
+#include "device/single.h"
+#include "device/testing.h"
+
+/* Edges enough for several tiles, and a tail of edges that are none. */
+enum { V = 70, U = 50, E = 3 * 4096 + 5, HEADS = 3, WIDTH = 51 };
+
+enum kind { ASCENDING, ANY, ELSEWHERE, NO_SOURCE, NO_TARGET, NKINDS };
+static const char *const kind_name[] = {
+	"ascending", "any", "with other sources", "without a source", "without a target" };
+
+struct lists { int32_t from[E], to[E]; };
+
+static uint32_t draw(uint32_t seed, uint32_t i)
+{
+	return hd_philox((const uint32_t[4]){ i, seed, 0, 0 }, hd_philox_key(5, HD_RNG_USER)).word[0];
+}
+
+static int ascending(const void *a, const void *b)
+{
+	return (*(const int32_t *)a > *(const int32_t *)b) - (*(const int32_t *)a < *(const int32_t *)b);
+}
+
+/* Target 7 is a hub, 8 and the last have no edges. */
+static void make(struct lists *l, enum kind kind, uint32_t seed)
+{
+	const uint32_t real = E - 300;
+
+	for (uint32_t e = 0; e < E; e++) {
+		uint32_t to = draw(kind == ELSEWHERE ? ANY : seed, 2 * e) % (U - 1);
+		l->to[e] = e >= real ? -1 : to == 8 || to % 3 == 0 ? 7 : (int32_t)to;
+		l->from[e] = e >= real ? -1 : (int32_t)(draw(seed, 2 * e + 1) % V);
+	}
+	if (kind != ANY && kind != ELSEWHERE)
+		qsort(l->to, real, sizeof *l->to, ascending);
+	for (uint32_t e = 5; e < real && kind == NO_SOURCE; e += 4000)
+		l->from[e] = e % 2 ? -1 : V;
+	for (uint32_t e = 5; e < real && kind == NO_TARGET; e += 4000)
+		l->to[e] = e % 2 ? -1 : U;
+}
+
+static float a[E * HEADS], x[V * WIDTH], each[E * HEADS];
+
+struct sum { uint16_t op; const char *name; uint64_t width; uint8_t nin; };
+static const struct sum sums[] = { { HD_OP_SPMM, "spmm", WIDTH, 4 }, { HD_OP_EDGE_SUM, "edge_sum", WIDTH, 5 },
+	{ HD_OP_EDGE_TOTAL, "edge_total", HEADS, 3 } };
+
+static void walk(const struct sum *s, const struct lists *l, float *y)
+{
+	memset(y, 0, U * s->width * sizeof *y);
+	for (uint32_t e = 0; e < E; e++) {
+		const int32_t v = l->to[e], u = l->from[e];
+		if (v < 0 || v >= U || (s->op != HD_OP_EDGE_TOTAL && (u < 0 || u >= V)))
+			continue;
+		for (uint32_t c = 0; c < s->width; c++) {
+			float *at = y + (uint32_t)v * s->width + c;
+			*at = s->op == HD_OP_EDGE_TOTAL ? *at + each[e * HEADS + c] :
+				s->op == HD_OP_SPMM ? *at + x[(uint32_t)u * WIDTH + c] :
+				fmaf(a[e * HEADS + c / (WIDTH / HEADS)], x[(uint32_t)u * WIDTH + c], *at);
+		}
+	}
+}
+
+static void make_single(struct hd_single *single, const struct sum *s, struct hd_arena *arena)
+{
+	const struct hd_value list = { .dim = { E }, .rank = 1, .dtype = HD_I32 },
+		weights = { .dim = { E, HEADS }, .rank = 2, .dtype = HD_F32 },
+		sources = { .dim = { V, WIDTH }, .rank = 2, .dtype = HD_F32 },
+		targets = { .dim = { U, (int64_t)s->width }, .rank = 2, .dtype = HD_F32 };
+	const struct hd_value spmm[] = { list, list, sources, targets },
+		sum[] = { list, list, weights, sources, targets }, total[] = { list, weights, targets };
+	const struct hd_attr none = { .i = { 0 } };
+	const uint64_t rows = 1;
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_single_make(single, s->op, s->nin, s->op == HD_OP_SPMM ? spmm :
+		s->op == HD_OP_EDGE_SUM ? sum : total, &none, &rows, 1, arena, &diag) == HD_OK, "%s",
+		diag.text);
+}
+
+static void operands(const struct sum *s, const struct lists *l, const void *at[5])
+{
+	static const float shape_only[U * WIDTH];
+	const void *const spmm[] = { l->from, l->to, x, shape_only },
+		*const sum[] = { l->from, l->to, a, x, shape_only },
+		*const total[] = { l->to, each, shape_only };
+
+	memcpy(at, s->op == HD_OP_SPMM ? spmm : s->op == HD_OP_EDGE_SUM ? sum : total, s->nin * sizeof *at);
+}
+
+static struct lists lists[NKINDS];
+static float got[U * WIDTH], want[U * WIDTH];
+
+static void fill(void)
+{
+	for (uint32_t i = 0; i < E * HEADS; i++) {
+		a[i] = hd_uniform(draw(90, i)) * 2 - 1;
+		each[i] = hd_uniform(draw(91, i)) * 2 - 1;
+	}
+	for (uint32_t i = 0; i < V * WIDTH; i++)
+		x[i] = hd_uniform(draw(92, i)) * 2 - 1;
+	for (uint32_t k = 0; k < NKINDS; k++)
+		make(&lists[k], (enum kind)k, k);
+}
+
+/* One loaded program meets all lists, so that rows of the lists before would be found out. */
+static void a_device_has_the_bits_of_the_walk(void **state)
+{
+	(void)state;
+	fill();
+	for (uint32_t threads = 1; threads <= 2; threads++)
+		for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+			struct hd_device *device = hd_stage_device("cpu", threads);
+			struct hd_single single;
+			struct hd_arena arena;
+			struct hd_diag diag = { "" };
+			hd_arena_init(&arena, 0);
+			make_single(&single, &sums[i], &arena);
+			CHECK(device->ops->load(device, &single.program, &diag) == HD_OK, "%s", diag.text);
+			for (uint32_t turn = 0; turn < 2 * NKINDS; turn++) {
+				const struct lists *l = &lists[turn % NKINDS];
+				const void *at[5];
+				operands(&sums[i], l, at);
+				walk(&sums[i], l, want);
+				memset(got, 0x5a, sizeof got);
+				CHECK(hd_single_run(device, &single, 1, &(struct hd_draw){ 0 }, at,
+					(void *const[]){ got }, &diag) == HD_OK, "%s", diag.text);
+				CHECK(memcmp(got, want, U * sums[i].width * sizeof *got) == 0,
+					"%s, edges %s, %u threads", sums[i].name, kind_name[turn % NKINDS],
+					threads);
+			}
+			device->ops->unload(device, &single.program);
+			hd_device_destroy(device);
+			hd_arena_finish(&arena);
+		}
+}
+
+/* What kernels do that are given no rows, and what they do with them, on all paths. */
+static void rows_change_no_bit_on_any_path(void **state)
+{
+	static const char *const paths[] = { "avx512", "avx2", "portable" };
+
+	(void)state;
+	fill();
+	for (size_t p = 0; p < 3; p++)
+		for (size_t i = 0; hd_cpu_path(paths[p]) && i < sizeof sums / sizeof *sums; i++) {
+			const struct hd_kernel *kernel = &hd_cpu_table(HD_KERNELS_PORTABLE,
+				paths[p])[sums[i].op].kernel;
+			struct hd_edge_table table = { .nrows = U, .nedges = E, .nothers = V,
+				.has_others = sums[i].op != HD_OP_EDGE_TOTAL,
+				.rows.kernels = hd_edge_kernels(paths[p]) };
+			struct hd_single single;
+			struct hd_arena arena;
+			struct hd_diag diag = { "" };
+			hd_arena_init(&arena, 0);
+			make_single(&single, &sums[i], &arena);
+			CHECK(hd_edge_table_take(&table, &diag) == HD_OK, "%s", diag.text);
+			for (uint32_t turn = 0; turn < 2 * NKINDS; turn++) {
+				const enum kind kind = (enum kind)(turn / 2);
+				const struct lists *l = &lists[kind];
+				struct hd_call call = single.program.calls[0][0];
+				const void *at[5];
+				operands(&sums[i], l, at);
+				for (uint8_t k = 0; k < sums[i].nin; k++)
+					call.in[k].at = (void *)(uintptr_t)at[k];
+				call.out[0].at = got;
+				if (turn % 2)
+					call.edges = hd_edge_table_rows(&table, l->to, kind + 1,
+						table.has_others ? l->from : NULL, kind + 1);
+				CHECK(!(turn % 2) || (call.edges != NULL) == (kind != NO_SOURCE ||
+					!table.has_others), "rows of edges %s", kind_name[kind]);
+				CHECK(!call.edges || (call.edges->order == NULL) == (kind == ASCENDING ||
+					kind == NO_SOURCE), "order of edges %s", kind_name[kind]);
+				walk(&sums[i], l, want);
+				memset(got, 0x5a, sizeof got);
+				for (uint32_t t = kernel->ntiles(&call); t-- > 0;)
+					kernel->tile(&call, t, NULL);
+				CHECK(memcmp(got, want, U * sums[i].width * sizeof *got) == 0,
+					"%s on %s, edges %s, %s rows", sums[i].name, paths[p],
+					kind_name[kind], turn % 2 ? "with" : "without");
+			}
+			hd_edge_table_free(&table);
+			hd_arena_finish(&arena);
+		}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_device_has_the_bits_of_the_walk),
+		cmocka_unit_test(rows_change_no_bit_on_any_path),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
