@@ -24,7 +24,7 @@
 #include "graph/ir.h"
 
 enum {
-	HD_MAX_FIELDS = 8,
+	HD_MAX_FIELDS = 12,
 	HD_MAX_SPLITS = 4,
 	/* of files: opening has read all of them, and so much stays in memory */
 	HD_AT_HAND_BYTES = 256 << 20,
@@ -48,6 +48,8 @@ struct hd_data_spec {
 	int64_t  dim[HD_MAX_DIMS]; uint8_t rank;
 	bool     float_target;            /* mse: "y" is f32 of `classes` numbers */
 	uint64_t count;                   /* synthetic: samples in the training split; 0: its default */
+	/* graph: of how many virtual nodes its samples are the rows (graph_layout.h); 0: one */
+	uint32_t intervals;
 	/* csv: the column of "y"; cifar: "fine" or "coarse"; NULL: the kind's default */
 	const char *label;
 	/* csv: columns of "x", in this order; 0: all but the label */
