@@ -47,9 +47,33 @@ expect 0 heddle eval gcn-1 --split test
 says 'accuracy'
 passed "models of graphs learn, with the same bits on two threads and resumed"
 
-expect 2 heddle run gcn.yaml --out no -s batch.virtual_nodes=2
-says 'set batch.global to 80, batch.virtual_nodes and batch.slices to 1 and data.order to sequential'
+# in several intervals, a virtual node each: what a run is refused for says the values to write
+expect 2 heddle run gcn.yaml --out no -s batch.virtual_nodes=3
+says 'has 4 intervals: set batch.virtual_nodes to 1 or to a power of two up to 4'
+expect 2 heddle run gat.yaml --out no -s batch.virtual_nodes=4 -s batch.global=100
+says '(edge_pair): values of edges do not go from one interval to another; set batch.virtual_nodes to 1'
+expect 2 heddle run gcn.yaml --out no -s batch.virtual_nodes=4 -s batch.global=400
+says 'batch.virtual_nodes to 4, batch.slices to 1 and data.order to sequential'
+rows=$(sed -n 's/.*set batch.global to \([0-9]*\),.*/\1/p' out err)
+in4() {        # MODEL OUT OPTIONS...
+	heddle run "$1.yaml" --out "$2" -s batch.virtual_nodes=4 -s batch.global="$rows" \
+		-s job.steps=40 --json "${@:3}"
+}
+for m in gcn sage; do
+	expect 0 in4 $m $m-4 --devices 1
+	accuracy=$(sed -n 's/.*"test_accuracy":\([0-9.]*\).*/\1/p' out)
+	awk -v a="$accuracy" 'BEGIN { exit !(a > 0.8) }' ||
+		failed "$m in 4 intervals: test accuracy '$accuracy'"
+	one=$(digest)
+	expect 0 in4 $m $m-4-3 --devices 3
+	[ "$(digest)" = "$one" ] || failed "$m in 4 intervals: three devices give other bits"
+	expect 0 in4 $m $m-4-w --devices 1 --workers 2
+	[ "$(digest)" = "$one" ] || failed "$m in 4 intervals: two workers give other bits"
+done
+passed "a graph in intervals learns, with the same bits on three devices and on two workers"
+
 expect 2 heddle run gcn.yaml --out no -s data.order=shuffle
+says 'set batch.global to 80, batch.virtual_nodes to 1, batch.slices to 1 and data.order to sequential'
 expect 2 heddle run gcn.yaml --out no -s batch.global=40
 expect 3 heddle run gcn.yaml --out no -s model.args.slots=5
 says 'set model.args.slots to 6'

@@ -193,7 +193,7 @@ expect 2 heddle plan lenet.yaml --planner foo
 says 'there are auto, data, pipedream, 2bw, ptdp'
 expect 0 heddle plan resnet18.yaml -n 2 -s model.bn=global
 says 'planner   data'
-says 'norms over the global batch: all meet 40 times a step'
+says 'virtual nodes in lockstep: all meet 40 times a step'
 expect 2 heddle plan resnet18.yaml -n 2 -s model.bn=global -s parallel.mode=pipeline
 says 'model.bn global takes all virtual nodes through the model in lockstep'
 expect 2 heddle plan lenet.yaml --planner data --schedule gpipe

@@ -255,8 +255,7 @@ void driver_keep_plan(struct driver *c)
 	struct hd_diag why = { "" };
 	struct hd_arena arena;
 	struct hd_plan plan;
-	job.lockstep = hd_job_int(task->job, HD_JOB_BN) == HD_BN_GLOBAL &&
-		hd_lockstep_bytes(&task->train, task->job->nvns);
+	job.lockstep = hd_lockstep_meetings(&task->train) > 0;
 	hd_arena_init(&arena, 0);
 	enum hd_err err = hd_pipe_set_find(&c->pipes, &view->shape, &pipes, &why);
 	err = err ? err : hd_pipes_plan(&plan, pipes, view, &job, task, &arena, &why);
@@ -383,7 +382,7 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 		.whole = c->pipes.first.buckets.whole,
 		.goes_on = c->pipes.first.shape.nstages > 1 ? driver_goes_on : NULL, .goes_on_self = c,
 		.fewer = c->pipes.first.shape.nstages > 1 ? driver_fewer : NULL, .fewer_self = c,
-		.lockstep = hd_lockstep_bytes(&c->spec->task->train, job->nvns) > 0,
+		.lockstep = hd_lockstep_meetings(&c->spec->task->train) > 0,
 		.min = min, .max = max,
 		.detect_ns = c->detect_ns, .min_wait_ns = hd_job_int(job, HD_JOB_MIN_WAIT),
 		.nsteps = c->spec->task->nsteps, .step = c->spec->step };

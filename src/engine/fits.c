@@ -136,7 +136,7 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 	for (uint32_t r = 0; r < d; r++) {
 		uint64_t own = vectors_of(w, r) + activations_of(w, r)
 			+ w->stage->train.memory.len_bytes * arenas_of(w,
-				r) + sample_bytes * w->task->job->per_vn
+				r) + sample_bytes * w->task->eval_rows
 			+ (w->rank ? w->rank[r].need.ntemps * w->stage->train.temp_elems * sizeof(float) : 0);
 		own += r == 0 ? shared : 0;
 		device = own > device ? own : device;
@@ -155,8 +155,8 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 		.gradients = vectors + temps + hd_parts_bytes(w),
 		.arenas = activations + w->stage->train.memory.len_bytes * arenas +
 		hd_moments_bytes(&w->task->train, w->task->job->nvns)
-			+ hd_lockstep_bytes(&w->task->train, w->task->job->nvns),
-		.inputs = sample_bytes * (d * w->task->job->per_vn + depth * batch),
+			+ hd_lockstep_bytes(&w->task->train, w->task->job),
+		.inputs = sample_bytes * (d * w->task->eval_rows + depth * batch),
 		.kept = data->kept_bytes,
 		.own = w->stage->table_bytes + w->parts->need_table_bytes + scratch + hd_parts_link_bytes(w),
 		.device = device,

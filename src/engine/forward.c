@@ -53,7 +53,7 @@ static enum hd_err one_block(struct hd_rank *rank, uint32_t iblock)
 {
 	struct hd_worker *w = rank->worker;
 	const struct hd_forward_job *job = w->forward->job;
-	uint64_t b = w->task->job->per_vn, at = iblock * b, n = job->count - at < b ? job->count - at : b;
+	uint64_t b = w->task->eval_rows, at = iblock * b, n = job->count - at < b ? job->count - at : b;
 	struct hd_bind bind;
 	enum hd_err err = read_rows(rank, job, job->first + at, n);
 
@@ -76,7 +76,7 @@ static enum hd_err one_block(struct hd_rank *rank, uint32_t iblock)
 static void blocks(struct hd_rank *rank)
 {
 	struct hd_worker *w = rank->worker;
-	uint64_t b = w->task->job->per_vn, nblocks = (w->forward->job->count + b - 1) / b;
+	uint64_t b = w->task->eval_rows, nblocks = (w->forward->job->count + b - 1) / b;
 	uint32_t i;
 
 	while (!hd_rank_idle(rank) && (i = atomic_fetch_add(&w->forward->next_block, 1)) < nblocks) {
@@ -97,7 +97,7 @@ static double fold(double *at, const struct hd_leaf *block, size_t n, size_t fie
 enum hd_err hd_worker_forward(struct hd_worker *w, const struct hd_forward_job *job,
 	struct hd_metrics *metrics, struct hd_diag *diag)
 {
-	uint64_t b = w->task->job->per_vn, nblocks = (job->count + b - 1) / b;
+	uint64_t b = w->task->eval_rows, nblocks = (job->count + b - 1) / b;
 	struct hd_arena arena;
 	enum hd_err err;
 

@@ -3,20 +3,29 @@
 #include <string.h>
 
 #include "graph/op.h"
+#include "job/job.h"
 #include "engine/meeting.h"
 #include "engine/worker_int.h"
 
-static uint64_t elems_of(const struct hd_graph *graph,
-	uint32_t inode) { return hd_value_elems(&graph->value[graph->node[inode].out], 1); }
-
-uint64_t hd_lockstep_bytes(const struct hd_graph *graph, uint32_t nvns)
+static bool is_sync(const struct hd_node *n)
 {
-	uint64_t elems = 0;
+	return n->op == HD_OP_BATCHNORM_SYNC || n->op == HD_OP_ROWS_MEET;
+}
+
+/* What a virtual node of so many rows brings. */
+static uint64_t bytes_of(const struct hd_graph *graph, uint32_t inode, uint64_t rows)
+{
+	return hd_value_bytes(&graph->value[graph->node[inode].in[0]], rows);
+}
+
+uint64_t hd_lockstep_bytes(const struct hd_graph *graph, const struct hd_job *job)
+{
+	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < graph->nnodes; i++)
-		if (graph->node[i].op == HD_OP_BATCHNORM_SYNC)
-			elems += elems_of(graph, i);
-	return elems * nvns * sizeof(double);
+		if (is_sync(&graph->node[i]))
+			bytes += bytes_of(graph, i, job->per_vn);
+	return bytes * job->nvns;
 }
 
 uint32_t hd_lockstep_meetings(const struct hd_graph *graph)
@@ -24,7 +33,7 @@ uint32_t hd_lockstep_meetings(const struct hd_graph *graph)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < graph->nnodes; i++)
-		n += graph->node[i].op == HD_OP_BATCHNORM_SYNC;
+		n += is_sync(&graph->node[i]);
 	return n;
 }
 
@@ -37,16 +46,19 @@ static enum hd_err find_syncs(struct hd_worker *w, enum hd_run_phase phase, stru
 	uint32_t nsyncs = 0;
 
 	for (uint32_t i = 0; sync && i < n; i++) {
-		if (graph->node[order[i]].op != HD_OP_BATCHNORM_SYNC)
+		if (!is_sync(&graph->node[order[i]]))
 			continue;
 		struct hd_sync *s = &sync[nsyncs++];
-		*s = (struct hd_sync){ .node = order[i], .place = i, .elems = elems_of(graph, order[i]) };
-		s->leaf = hd_arena_take(&w->arena, s->elems * nvns, sizeof *s->leaf);
+		*s = (struct hd_sync){ .node = order[i], .place = i,
+			.bytes = bytes_of(graph, order[i], w->task->job->per_vn),
+			.rows = graph->node[order[i]].op == HD_OP_ROWS_MEET };
+		s->leaf = hd_arena_take(&w->arena, s->bytes, nvns);
 		if (!s->leaf)
 			sync = NULL;
 	}
 	if (!sync)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for the moments of %u virtual nodes", nvns);
+		return hd_fail(diag, HD_E_NOMEM, "no memory for what %u virtual nodes bring to the others",
+			nvns);
 	w->stage->lockstep.sync[phase] = sync;
 	w->stage->lockstep.nsyncs[phase] = nsyncs;
 	return HD_OK;
@@ -93,8 +105,7 @@ void hd_lockstep_clear(struct hd_worker *w)
 
 	for (int phase = HD_RUN_F; phase <= HD_RUN_B; phase++)
 		for (uint32_t k = 0; k < l->nsyncs[phase]; k++)
-			memset(l->sync[phase][k].leaf, 0, l->sync[phase][k].elems * w->task->job->nvns *
-				sizeof(double));
+			memset(l->sync[phase][k].leaf, 0, l->sync[phase][k].bytes * w->task->job->nvns);
 }
 
 static enum hd_err run_one(struct hd_rank *rank, uint32_t i, enum hd_run_phase phase, uint32_t from,
@@ -129,10 +140,14 @@ static void run_all(struct hd_rank *rank, enum hd_run_phase phase, uint32_t from
 	}
 }
 
-static double *value_of(const struct hd_rank *rank, uint32_t i, uint32_t value)
+/* A value of virtual node i, an input or a view of one too. */
+static void *value_of(struct hd_rank *rank, uint32_t i, uint32_t value)
 {
-	return hd_program_value(&rank->worker->stage->train, &(struct hd_bind){ .arena = rank->arena[i] },
-		value);
+	struct hd_bind bind;
+
+	hd_rank_bind(rank, i, rank->work->script.vn[i], 0, &bind);
+	bind.arena = rank->arena[i];
+	return hd_program_value(&rank->worker->stage->train, &bind, value);
 }
 
 static void bring(struct hd_rank *rank, const struct hd_sync *s)
@@ -140,35 +155,60 @@ static void bring(struct hd_rank *rank, const struct hd_sync *s)
 	const struct hd_node *node = &rank->worker->stage->train.graph->node[s->node];
 
 	for (uint32_t i = 0; i < rank->work->script.nvns_here; i++) {
-		double *leaf = s->leaf + rank->work->script.vn[i] * s->elems;
+		uint8_t *leaf = s->leaf + rank->work->script.vn[i] * s->bytes;
 		if (rank->work->loaded[i].rows)
-			memcpy(leaf, value_of(rank, i, node->in[0]), s->elems * sizeof *leaf);
+			memcpy(leaf, value_of(rank, i, node->in[0]), s->bytes);
 		else
-			memset(leaf, 0, s->elems * sizeof *leaf);
+			memset(leaf, 0, s->bytes);
 	}
 }
 
 static void sum(const struct hd_worker *w, const struct hd_sync *s)
 {
-	const uint32_t nvns = w->task->job->nvns;
+	const uint64_t nvns = w->task->job->nvns, elems = s->bytes / sizeof(double);
+	double *leaf = (double *)s->leaf;
 
 	if (w->stage->train.graph->node[s->node].attr.i[0]) {
-		hd_moments_tree(s->leaf, nvns, s->elems, s->elems / 3);
+		hd_moments_tree(leaf, (uint32_t)nvns, elems, elems / 3);
 		return;
 	}
 	for (uint64_t half = 1; half < nvns; half *= 2)
 		for (uint64_t v = 0; v + half < nvns; v += 2 * half)
-			for (uint64_t e = 0; e < s->elems; e++)
-				s->leaf[v * s->elems + e] += s->leaf[(v + half) * s->elems + e];
+			for (uint64_t e = 0; e < elems; e++)
+				leaf[v * elems + e] += leaf[(v + half) * elems + e];
+}
+
+/* The own rows, then the ghosts: rows of the step, -1 none. */
+static void take_rows(struct hd_rank *rank, const struct hd_sync *s, uint32_t i)
+{
+	const struct hd_graph *graph = rank->worker->stage->train.graph;
+	const struct hd_node *node = &graph->node[s->node];
+	const uint64_t rows = rank->work->loaded[i].rows, row_bytes = s->bytes / rows,
+		n = hd_value_elems(&graph->value[node->in[1]], rows),
+		all = rank->worker->task->job->nvns * rows;
+	const int32_t *ghost = value_of(rank, i, node->in[1]);
+	uint8_t *out = value_of(rank, i, node->out), *at = out + s->bytes;
+
+	memcpy(out, s->leaf + rank->work->script.vn[i] * s->bytes, s->bytes);
+	for (uint64_t k = 0; k < n; k++, at += row_bytes)
+		if (ghost[k] >= 0 && (uint64_t)ghost[k] < all)
+			memcpy(at, s->leaf + (uint64_t)ghost[k] * row_bytes, row_bytes);
+		else
+			memset(at, 0, row_bytes);
 }
 
 static void take(struct hd_rank *rank, const struct hd_sync *s)
 {
 	const struct hd_node *node = &rank->worker->stage->train.graph->node[s->node];
 
-	for (uint32_t i = 0; i < rank->work->script.nvns_here; i++)
-		if (rank->work->loaded[i].rows)
-			memcpy(value_of(rank, i, node->out), s->leaf, s->elems * sizeof *s->leaf);
+	for (uint32_t i = 0; i < rank->work->script.nvns_here; i++) {
+		if (!rank->work->loaded[i].rows)
+			continue;
+		if (s->rows)
+			take_rows(rank, s, i);
+		else
+			memcpy(value_of(rank, i, node->out), s->leaf, s->bytes);
+	}
 }
 
 /* Whoever fails here leaves the other ranks idle after the next meeting. */
@@ -191,7 +231,7 @@ static void meet(struct hd_rank *rank, const struct hd_sync *s, enum hd_run_phas
 	hd_ranks_meet(w);
 	if (w->step->work->meeting)
 		meet_workers(rank, s, phase == HD_RUN_F ? k : w->stage->lockstep.nsyncs[HD_RUN_F] + k);
-	if (!hd_rank_idle(rank) && k % w->spec.ndevices == rank->id)
+	if (!hd_rank_idle(rank) && !s->rows && k % w->spec.ndevices == rank->id)
 		sum(w, s);
 	hd_ranks_meet(w);
 	if (!hd_rank_idle(rank))

@@ -1,13 +1,14 @@
-/* lockstep.h -- a step in which all virtual nodes advance together, for norms over the
- * global batch (model.bn: global).
+/* lockstep.h -- a step in which all virtual nodes advance together: for norms over the
+ * global batch (model.bn: global), and for a graph in several intervals.
  *
- * The training graph has nodes batchnorm_sync: what one makes is the sum of what all
- * virtual nodes of all ranks bring to it. So a rank runs a phase from sync to sync for
- * each of its virtual nodes, brings their values, meets the others, and goes on with
- * the sum.
+ * The training graph has nodes at which virtual nodes *meet*. What a batchnorm_sync makes is the sum of
+ * what all virtual nodes of all ranks bring to it; what a rows_meet makes is rows of the own and of others.
+ * So a rank runs a phase from sync to sync for each of its virtual nodes, brings their values, meets the
+ * others, and goes on with what it takes.
  *
  * 1. A sum is folded along the canonical tree in f64, by one rank: sync k by rank
- *    k mod ranks. An empty virtual node brings +0.0, or moments of nothing.
+ *    k mod ranks. An empty virtual node brings +0.0, or moments of nothing. Rows are not summed: each
+ *    virtual node takes those that its list of ghosts names, by row of the step.
  * 2. Each virtual node keeps an arena of its own from the first sync to the end of the
  *    step: memory grows with the virtual nodes of a rank.
  * 3. Ranks meet twice at every sync, also those without virtual nodes, and after a
@@ -20,11 +21,12 @@
 
 #include "device/program.h"
 
+struct hd_job;
 struct hd_rank;
 struct hd_worker;
 
-/* One sync: its node, its place in the phase's order, what virtual nodes bring. */
-struct hd_sync { uint32_t node, place; uint64_t elems; double *leaf; };     /* leaf [nvns][elems] */
+/* One sync: its node, its place in the phase's order, what virtual nodes bring: rows f32 or moments f64. */
+struct hd_sync { uint32_t node, place; uint64_t bytes; uint8_t *leaf; bool rows; };   /* leaf [nvns][bytes] */
 
 /* by HD_RUN_F, HD_RUN_B; none: no lockstep */
 struct hd_lockstep { struct hd_sync *sync[2]; uint32_t nsyncs[2]; };
@@ -34,7 +36,7 @@ static inline bool hd_lockstep_needed(const struct hd_lockstep *lockstep)
 	return lockstep->nsyncs[HD_RUN_F] > 0;
 }
 
-uint64_t hd_lockstep_bytes(const struct hd_graph *graph, uint32_t nvns);     /* of the leaves */
+uint64_t hd_lockstep_bytes(const struct hd_graph *graph, const struct hd_job *job);     /* of the leaves */
 uint32_t hd_lockstep_meetings(const struct hd_graph *graph);     /* syncs of a step, in both phases */
 HD_MUST_USE enum hd_err hd_lockstep_make(struct hd_worker *worker, struct hd_diag *diag);
 /* Arenas for `need` virtual nodes of the rank, when a plan is prepared. */

@@ -11,7 +11,7 @@
 
 static enum hd_err no_memory(const struct hd_worker *w, struct hd_diag *diag)
 {
-	return hd_fail(diag, HD_E_NOMEM, "no memory for the moments of other workers' %u virtual nodes",
+	return hd_fail(diag, HD_E_NOMEM, "no memory for what other workers' %u virtual nodes bring",
 		w->task->job->nvns);
 }
 
@@ -29,7 +29,7 @@ enum hd_err hd_meeting_make(struct hd_worker *w, struct hd_diag *diag)
 uint64_t hd_meeting_bytes(const struct hd_worker *w)
 {
 	return w->meeting->need || w->meeting->sync ?
-		2 * hd_lockstep_bytes(&w->task->train, w->task->job->nvns) : 0;
+		2 * hd_lockstep_bytes(&w->task->train, w->task->job) : 0;
 }
 
 static const struct hd_sync *sync_of(const struct hd_worker *w, uint32_t k)
@@ -86,7 +86,7 @@ enum hd_err hd_meeting_plan(struct hd_worker *w, const struct hd_plan *plan, uin
 	if (!p)
 		return no_memory(w, diag);
 	if (nsyncs > UINT16_MAX)
-		return hd_fail(diag, HD_E_REFUSED, "%u norms over the global batch in one model: several "
+		return hd_fail(diag, HD_E_REFUSED, "virtual nodes meet at %u places of the model: several "
 			"workers can meet at %u", nsyncs, UINT16_MAX);
 	p->self = self;
 	p->order = hd_arena_take(arena, plan->nvns, sizeof *p->order);
@@ -115,10 +115,10 @@ enum hd_err hd_meeting_take(struct hd_worker *w, const struct hd_meeting_part *p
 		return err;
 	struct hd_meeting_sync *sync = hd_arena_take(&w->arena, m->nsyncs, sizeof *sync);
 	for (uint32_t k = 0; sync && k < m->nsyncs; k++) {
-		const uint64_t elems = sync_of(w, k)->elems, n = elems * w->task->job->nvns;
-		sync[k] = (struct hd_meeting_sync){ .elems = elems,
-			.in = hd_arena_take(&w->arena, n, sizeof(double)),
-			.out = hd_arena_take(&w->arena, n, sizeof(double)) };
+		const uint64_t bytes = sync_of(w, k)->bytes;
+		sync[k] = (struct hd_meeting_sync){ .bytes = bytes,
+			.in = hd_arena_take(&w->arena, bytes, w->task->job->nvns),
+			.out = hd_arena_take(&w->arena, bytes, w->task->job->nvns) };
 		if (!sync[k].in || !sync[k].out)
 			sync = NULL;
 	}
@@ -133,25 +133,25 @@ enum hd_err hd_meeting_take(struct hd_worker *w, const struct hd_meeting_part *p
 /* ---- letters ---- */
 
 static struct hd_dist_letter letter_of(const struct hd_meeting_part *p, const struct hd_meeting_peer *peer,
-	uint32_t k, uint64_t elems, bool send)
+	uint32_t k, uint64_t bytes, bool send)
 {
 	return (struct hd_dist_letter){ .kind = HD_XFER_MOMENTS, .send = send, .stage = (uint16_t)k,
 		.from = send ? p->self : peer->worker, .to = send ? peer->worker : p->self,
-		.len = (send ? p->own.n : peer->n) * elems * sizeof(double) };
+		.len = (send ? p->own.n : peer->n) * bytes };
 }
 
-static double *place_of(const struct hd_meeting_sync *s, const struct hd_meeting_peer *peer)
+static uint8_t *place_of(const struct hd_meeting_sync *s, const struct hd_meeting_peer *peer)
 {
-	return s->in + peer->first * s->elems;
+	return s->in + peer->first * s->bytes;
 }
 
 /* Under the lock. */
 static void queue(struct hd_worker *w, const struct hd_meeting_part *p, uint32_t i, uint32_t k, bool send)
 {
 	struct hd_meeting_sync *s = &w->meeting->sync[k];
-	struct hd_dist_letter l = letter_of(p, &p->peer[i], k, s->elems, send);
+	struct hd_dist_letter l = letter_of(p, &p->peer[i], k, s->bytes, send);
 
-	l.bytes = (uint8_t *)(send ? s->out : place_of(s, &p->peer[i]));
+	l.bytes = send ? s->out : place_of(s, &p->peer[i]);
 	s->borrowed += send;
 	hd_post_queue(w->post, &l);
 }
@@ -166,7 +166,7 @@ size_t hd_meeting_list(const struct hd_meeting *m, const struct hd_meeting_part 
 	if (!p || i == p->npeers)
 		return 0;
 	for (uint32_t k = 0; letter && k < m->nsyncs; k++)
-		letter[k] = letter_of(p, &p->peer[i], k, m->sync[k].elems, send);
+		letter[k] = letter_of(p, &p->peer[i], k, m->sync[k].bytes, send);
 	return m->nsyncs;
 }
 
@@ -178,7 +178,7 @@ enum hd_err hd_meeting_arrived(struct hd_meeting *m, struct hd_meeting_part *p,
 	while (i < p->npeers && p->peer[i].worker != l->from)
 		i++;
 	if (l->stage >= m->nsyncs || i == p->npeers || p->here[l->stage * p->npeers + i] ||
-		l->bytes != (const uint8_t *)place_of(&m->sync[l->stage], &p->peer[i]))
+		l->bytes != place_of(&m->sync[l->stage], &p->peer[i]))
 		return HD_E_STALE;
 	p->here[l->stage * p->npeers + i] = 1;
 	assert(p->missing[l->stage]);
@@ -211,18 +211,17 @@ void hd_meeting_begin(struct hd_worker *w, struct hd_meeting_part *p)
 	hd_post_call(w);
 }
 
-static void copy_own(const struct hd_meeting_part *p, const struct hd_sync *s, double *out)
+static void copy_own(const struct hd_meeting_part *p, const struct hd_sync *s, uint8_t *out)
 {
 	for (uint32_t i = 0; i < p->own.n; i++)
-		memcpy(out + i * s->elems, s->leaf + p->order[p->own.first + i] * s->elems,
-			s->elems * sizeof *out);
+		memcpy(out + i * s->bytes, s->leaf + p->order[p->own.first + i] * s->bytes, s->bytes);
 }
 
-static void take_others(const struct hd_meeting_part *p, const struct hd_sync *s, const double *in)
+static void take_others(const struct hd_meeting_part *p, const struct hd_sync *s, const uint8_t *in)
 {
 	for (uint32_t i = 0; i < p->npeers; i++)
 		for (uint32_t v = p->peer[i].first; v < p->peer[i].first + p->peer[i].n; v++)
-			memcpy(s->leaf + p->order[v] * s->elems, in + v * s->elems, s->elems * sizeof *in);
+			memcpy(s->leaf + p->order[v] * s->bytes, in + v * s->bytes, s->bytes);
 }
 
 uint32_t hd_dist_nsyncs(const struct hd_worker *w) { return w->meeting->nsyncs; }
@@ -262,7 +261,7 @@ enum hd_err hd_meeting_hold(struct hd_rank *rank, const struct hd_sync *s, uint3
 		hd_lock_give(&w->post->lock);
 	}
 	if (!all)
-		return hd_fail(diag, HD_E_STALE, "step %lld: other workers are gone, at norm %u of %u",
+		return hd_fail(diag, HD_E_STALE, "step %lld: other workers are gone, at meeting %u of %u",
 			(long long)w->count.step, k, w->meeting->nsyncs);
 	take_others(p, s, m->in);
 	return HD_OK;

@@ -1,12 +1,12 @@
-/* meeting.h -- how several workers meet at the syncs of a step over the global batch (lockstep.h): what the
- * virtual nodes of each bring goes to all others. Private to the room.
+/* meeting.h -- how several workers meet at the syncs of a step in lockstep (lockstep.h): what the virtual
+ * nodes of each bring goes to all others. Private to the room.
  *
  * At every sync a worker sends one letter (dist.h) to each *peer*, another worker that has virtual nodes, and
  * receives one of each. So every worker has all leaves and folds them itself, by the code of one worker: the
  * bits are the same, and the loss of a worker takes no sum along (docs/adr/0109).
  *
  * Syncs are numbered through both phases, those of F first. A letter has the leaves of its sender, virtual
- * nodes ascending, each as many doubles as the sync has elements.
+ * nodes ascending.
  *
  * 1. In: each sync has a buffer for the leaves of all virtual nodes, worker after worker. All of them are
  *    offered to the wire when the pass begins: a step needs no credits, since what arrives has its place.
@@ -28,7 +28,7 @@
 #include "engine/lockstep.h"
 
 /* One a worker. */
-struct hd_meeting_sync { uint64_t elems; double *in, *out; uint32_t borrowed; };
+struct hd_meeting_sync { uint64_t bytes; uint8_t *in, *out; uint32_t borrowed; };     /* bytes: of a leaf */
 struct hd_meeting {
 	uint32_t nsyncs;
 	struct hd_meeting_sync *sync;     /* [nsyncs]; NULL: not taken */

@@ -283,7 +283,7 @@ static void memory_counts_what_is_exchanged(void **state)
 
 	(void)state;
 	open_net(net, 5, NULL, 2, 1);
-	const uint64_t bytes = hd_lockstep_bytes(&net->one.task->train, 5);
+	const uint64_t bytes = hd_lockstep_bytes(&net->one.task->train, net->one.task->job);
 	hd_worker_memory(net->one.worker, &alone);
 	hd_worker_memory(net->at[0].worker, &among);
 	assert_true(bytes && among.gradients >= alone.gradients + 2 * bytes);

@@ -133,8 +133,9 @@ static enum hd_err check_repair(const struct hd_worker *w, const uint32_t *vn, u
 	if (hd_worker_work(w)->whole || hd_lockstep_needed(&w->stage->lockstep))
 		return hd_fail(diag, HD_E_INVAL, hd_worker_work(w)->whole ?
 			"step %lld: one worker alone has nothing to repair" :
-			"step %lld: virtual nodes meet at norms over the global batch: none is computed "
-			"apart",
+			"step %lld: virtual nodes meet inside the model (norms over the global batch, a "
+			"graph in "
+			"intervals): none is computed apart",
 			(long long)w->count.step);
 	if (w->step->nrepairs + 1 == HD_DIST_PASSES)
 		return hd_fail(diag, HD_E_REFUSED, "step %lld: %u passes are the most in one step",

@@ -396,7 +396,7 @@ static enum hd_err moments_arrived(struct hd_worker *w, const struct hd_dist_let
 	if (!err)
 		hd_cond_wake(&post->cond);
 	hd_lock_give(&post->lock);
-	return err ? hd_fail(diag, err, "moments of worker %u at norm %u are not awaited", letter->from,
+	return err ? hd_fail(diag, err, "what worker %u brings to meeting %u is not awaited", letter->from,
 		letter->stage) : HD_OK;
 }
 

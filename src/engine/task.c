@@ -8,12 +8,14 @@
 #include "base/philox.h"
 #include "graph/autodiff.h"
 #include "graph/ids.h"
+#include "graph/intervals.h"
 #include "graph/model.h"
 #include "graph/names.h"
 #include "graph/op.h"
 #include "graph/pass.h"
 #include "graph/shard.h"
 #include "graph/text.h"
+#include "data/graph_layout.h"
 #include "checkpoint/onnx_model.h"
 
 enum { HD_GRAPH_FILE_BYTES = 16 << 20 };
@@ -235,7 +237,33 @@ static enum hd_err check_metric(const struct hd_job *job, const struct hd_graph 
 		"`output correct %%N`, the number of hits in f64", job->file, v->line, v->column);
 }
 
-static enum hd_err for_training(const struct hd_job *job, struct hd_graph *graph, struct hd_diag *diag)
+/* How many virtual nodes a graph network has that the rows of one are an interval for; 1: it has no edges, or
+ * one virtual node takes the whole graph. */
+static uint32_t intervals_of(const struct hd_job *job, const struct hd_graph *graph)
+{
+	return of_graphs(job) && hd_graph_find_input(graph, "from") != HD_NONE ? job->nvns : 1;
+}
+
+/* How many places lists need depends on the graph that they are of. */
+static enum hd_err intervals(const struct hd_job *job, struct hd_fs *fs, struct hd_graph *graph,
+	struct hd_diag *diag)
+{
+	const struct hd_job_value *path = &job->value[HD_JOB_DATA_PATH], *shards = &job->value[HD_JOB_SHARDS];
+	struct hd_graph_shape shape;
+
+	if (path->is_none)
+		return HD_OK;                     /* refused where the data are opened */
+	if (shards->i > 1)
+		return hd_fail(diag, HD_E_INVAL, "%s:%u:%u: model.shards: the rows of a graph in several "
+			"intervals are not cut once more: leave it out, or set batch.virtual_nodes to 1",
+			job->file, shards->line, shards->column);
+	enum hd_err err = hd_graph_shape(&shape, fs, path->text, job->nvns, diag);
+	return err ? err : hd_graph_intervals(graph, &(struct hd_interval_slots){ (uint32_t)shape.in.edges,
+		(uint32_t)shape.in.ghosts, (uint32_t)shape.out.edges, (uint32_t)shape.out.ghosts }, diag);
+}
+
+static enum hd_err for_training(const struct hd_job *job, struct hd_fs *fs, struct hd_graph *graph,
+	struct hd_diag *diag)
 {
 	enum hd_err err = hd_graph_optimize(graph, job->per_vn, diag);
 
@@ -251,6 +279,8 @@ static enum hd_err for_training(const struct hd_job *job, struct hd_graph *graph
 		err = check_metric(job, graph, diag);
 	if (!err && hd_job_int(job, HD_JOB_BN) == HD_BN_GLOBAL)
 		err = globalize(job, graph, diag);
+	if (!err && intervals_of(job, graph) > 1)
+		err = intervals(job, fs, graph, diag);
 	return err ? err : hd_graph_autodiff(graph, diag);
 }
 
@@ -259,7 +289,7 @@ enum hd_err hd_task_train_graph(const struct hd_job *job, struct hd_fs *fs, stru
 {
 	enum hd_err err = hd_task_graph(job, fs, arena, graph, diag);
 
-	return err ? err : for_training(job, graph, diag);
+	return err ? err : for_training(job, fs, graph, diag);
 }
 
 static enum hd_err build_graphs(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
@@ -269,13 +299,16 @@ static enum hd_err build_graphs(struct hd_task *task, struct hd_fs *fs, struct h
 	if (!err)
 		err = hd_task_shard(task->job, &task->train, diag);
 	if (!err)
-		err = for_training(task->job, &task->train, diag);
+		err = for_training(task->job, fs, &task->train, diag);
 	if (!err)
 		err = hd_task_graph(task->job, fs, &task->arena, &task->infer, diag);
 	if (!err)
 		err = hd_task_shard(task->job, &task->infer, diag);
-	if (!err)
-		err = hd_graph_optimize(&task->infer, task->job->per_vn, diag);
+	if (!err) {
+		task->eval_rows = intervals_of(task->job, &task->infer) > 1 ? task->job->batch :
+			task->job->per_vn;
+		err = hd_graph_optimize(&task->infer, task->eval_rows, diag);
+	}
 	if (!err)
 		for_inference(&task->infer);
 	return err;
@@ -374,8 +407,7 @@ static enum hd_err fields_fit(const struct hd_graph *g, const struct hd_dataset 
 	return err;
 }
 
-/* Lists of edges name vertices by their row: the rows of one virtual node must be all vertices, in their
- * order. */
+/* Lists of edges name vertices by their row: the rows of a step must be all of the graph, in their order. */
 static enum hd_err whole_graph(const struct hd_job *job, const struct hd_graph *g,
 	const struct hd_dataset *data,
 	struct hd_diag *diag)
@@ -395,14 +427,14 @@ static enum hd_err whole_graph(const struct hd_job *job, const struct hd_graph *
 			"(%s)", (long long)slots, (long long)data->field[f].dim[0],
 				(long long)data->field[f].dim[0],
 			data->about);
-	if (job->batch != data->count || job->nvns != 1 || hd_job_int(job, HD_JOB_SLICES) != 1 ||
+	if (job->batch != data->count || hd_job_int(job, HD_JOB_SLICES) != 1 ||
 		hd_job_int(job, HD_JOB_ORDER) != HD_ORDER_SEQUENTIAL)
 		return hd_fail(diag, HD_E_INVAL,
-			"a step of a whole graph takes all vertices in their order, as one virtual node: "
-			"set batch.global "
-			"to %llu, batch.virtual_nodes and batch.slices to 1 and data.order to sequential "
-			"(%s)",
-			(unsigned long long)data->count, data->about);
+			"a step of a whole graph takes all its rows in their order, here as %u virtual nodes "
+			"of %llu: set batch.global to %llu, batch.virtual_nodes to %u, batch.slices to 1 and "
+			"data.order to sequential (%s)", job->nvns,
+			(unsigned long long)(data->count / job->nvns),
+			(unsigned long long)data->count, job->nvns, data->about);
 	return HD_OK;
 }
 
@@ -439,6 +471,7 @@ static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, str
 	spec.one_label = spec.context && y != HD_NONE && (g->value[g->input[y]].rank == 1 ||
 		spec.float_target);
 	spec.pad = token_of_pads(g);
+	spec.intervals = intervals_of(job, g);
 	enum hd_err err = bound_labels(g, y, &spec, diag);
 	if (!err)
 		err = bound_ids(g, x, &spec, diag);

@@ -43,6 +43,8 @@ struct hd_task {
 	uint64_t nsteps;                  /* steps the job asks for */
 	uint64_t rows[HD_MAX_VARIANTS];   /* of training slices, largest first */
 	uint32_t nrows;
+	/* of a block of evaluation: those of a virtual node; a graph in intervals is evaluated whole */
+	uint64_t eval_rows;
 	/* the job's, joined with the text of a graph file and the digest of weights if it names them */
 	struct hd_hash job_hash;
 	struct hd_weights *weights;       /* owned; NULL: none, or no longer needed */

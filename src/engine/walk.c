@@ -10,8 +10,8 @@ static enum hd_err refuse(const struct hd_worker *w, struct hd_diag *diag)
 			"ops are timed under a plan whose ranks have the whole model: parallel.mode: data");
 	if (hd_lockstep_needed(&w->stage->lockstep))
 		return hd_fail(diag, HD_E_REFUSED,
-			"ops are timed wave by wave; norms over the global batch (model.bn) run all virtual "
-			"nodes in lockstep");
+			"ops are timed wave by wave; norms over the global batch (model.bn) and a graph in "
+			"several intervals run all virtual nodes in lockstep");
 	if (!hd_worker_planned(w))
 		return hd_fail(diag, HD_E_INVAL, "ops are timed under a plan, and the worker has none");
 	return HD_OK;

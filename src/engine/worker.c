@@ -48,7 +48,7 @@ static uint32_t choose_wave(const struct hd_worker *w)
 	uint64_t vns = w->spec.wave ? job->nvns : (job->nvns + w->spec.ndevices - 1) / w->spec.ndevices,
 		fit = w->spec.wave;
 
-	if (hd_job_int(job, HD_JOB_BN) == HD_BN_GLOBAL)
+	if (hd_job_int(job, HD_JOB_BN) == HD_BN_GLOBAL || hd_lockstep_meetings(&w->task->train))
 		return 1;                 /* in lockstep each virtual node has an arena of its own */
 	if (hd_job_int(job, HD_JOB_SLICES) > 1)
 		return 1;                 /* slices save memory, waves spend it */
@@ -62,7 +62,7 @@ static uint32_t choose_wave(const struct hd_worker *w)
 enum hd_err hd_worker_programs(struct hd_worker *w, struct hd_diag *diag)
 {
 	const struct hd_task *task = w->task;
-	uint64_t b = task->job->per_vn, rows[2 + HD_MAX_SPLITS] = { b };
+	uint64_t b = task->eval_rows, rows[2 + HD_MAX_SPLITS] = { b };
 	uint64_t used = w->arena.used_bytes;
 	uint32_t n = 1;
 	enum hd_err err = hd_program_make_waves(&w->stage->train, &task->train, &task->layout, true,
@@ -113,7 +113,7 @@ static enum hd_err open_rank(struct hd_worker *w, struct hd_rank *rank, const st
 		.memory_limit_bytes = hd_worker_device_limit(w),
 	};
 	const struct hd_device_ops *ops;
-	uint64_t b = w->task->job->per_vn;
+	uint64_t b = w->task->eval_rows;
 	enum hd_err err = hd_device_create(&rank->device, w->spec.kind, &spec, diag);
 
 	if (err)
@@ -255,7 +255,7 @@ static void close_rank(struct hd_worker *w, struct hd_rank *rank)
 		hd_lockstep_give(rank);
 		for (uint32_t f = 0; f < w->task->data->nfields; f++)
 			d->ops->give(d, rank->eval_input[f],
-				w->task->job->per_vn * w->task->data->field[f].sample_bytes);
+				w->task->eval_rows * w->task->data->field[f].sample_bytes);
 		d->ops->give(d, rank->activations, hd_worker_activation_bytes(w));
 	}
 }

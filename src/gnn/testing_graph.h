@@ -85,14 +85,14 @@ static inline void tg_put_vertices(struct known *k, struct hd_fs *fs, uint64_t *
 }
 
 /* edges.txt, features.svm and split.txt. */
-static inline struct known *tg_make(struct hd_fs *fs, uint32_t n, bool directed, uint64_t seed)
+static inline struct known *tg_make(struct hd_fs *fs, uint32_t n, bool directed, uint64_t from)
 {
 	struct known *k = calloc(1, sizeof *k);
 
 	k->n = n;
 	k->directed = directed;
-	tg_put_edges(k, fs, &seed);
-	tg_put_vertices(k, fs, &seed);
+	tg_put_edges(k, fs, &from);
+	tg_put_vertices(k, fs, &from);
 	return k;
 }
 

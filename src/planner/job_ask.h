@@ -20,8 +20,9 @@ struct hd_job_plan_ask hd_job_ask(const struct hd_job *job);
  * HD_NPART_VARIANTS. NULL: what the paper does. */
 enum hd_part_variant hd_job_ask_variant(const char *name);
 
-/* named: --planner, or NULL: that of the mode, else of the job. */
+/* named: --planner, or NULL: that of the mode, else of the job. meetings: of the virtual nodes, inside a step
+ * of its graph (engine/lockstep.h). */
 HD_MUST_USE enum hd_err hd_job_ask_planner(const struct hd_job_planner **planner, const struct hd_job *job,
-	const char *named, struct hd_diag *diag);
+	uint32_t meetings, const char *named, struct hd_diag *diag);
 
 #endif

@@ -6,6 +6,7 @@
 #include "sys/thread.h"
 #include "graph/layout.h"
 #include "cost/profile_graph.h"
+#include "engine/lockstep.h"
 #include "engine/task.h"
 #include "cmd/session.h"
 
@@ -189,7 +190,7 @@ enum hd_err hd_plan_input_whole(struct hd_cmd *cmd, const struct hd_plan_input *
 	if (err)
 		return err;
 	struct hd_plan_job job = hd_plan_job_whole(p->job.nvns, layout.nchunks);
-	job.lockstep = hd_job_int(&p->job, HD_JOB_BN) == HD_BN_GLOBAL;
+	job.lockstep = hd_job_int(&p->job, HD_JOB_BN) == HD_BN_GLOBAL || hd_lockstep_meetings(p->graph) > 0;
 	err = hd_plan_of_map(&plan, &job, p->cluster.ndevices, map, &cmd->arena, &cmd->diag);
 	if (err)
 		return err;

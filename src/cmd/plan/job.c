@@ -18,7 +18,7 @@ static void ask(struct hd_cmd *cmd, struct hd_planning *p)
 	p->ask.spans = cmd->args.has[HD_OPT_DRAW];
 	p->ask.variant = hd_job_ask_variant(cmd->args.text[HD_OPT_PARTITIONER]);
 	p->ask.meetings = hd_lockstep_meetings(p->in.graph);
-	p->ask.meeting_bytes = hd_lockstep_bytes(p->in.graph, p->in.job.nvns);
+	p->ask.meeting_bytes = hd_lockstep_bytes(p->in.graph, &p->in.job);
 }
 
 /* ---- what is said of it */
@@ -287,7 +287,8 @@ enum hd_err hd_cmd_planning_read(struct hd_cmd *cmd, struct hd_planning **out)
 	if (!err)
 		ask(cmd, p);
 	if (!err)
-		err = hd_job_ask_planner(&p->planner, &p->in.job, cmd->args.text[HD_OPT_PLANNER], &cmd->diag);
+		err = hd_job_ask_planner(&p->planner, &p->in.job, p->ask.meetings,
+			cmd->args.text[HD_OPT_PLANNER], &cmd->diag);
 	if (!err)
 		*out = p;
 	return err;

@@ -43,18 +43,21 @@ enum hd_part_variant hd_job_ask_variant(const char *name)
 }
 
 enum hd_err hd_job_ask_planner(const struct hd_job_planner **planner, const struct hd_job *job,
-	const char *named, struct hd_diag *diag)
+	uint32_t meetings, const char *named, struct hd_diag *diag)
 {
 	const int64_t mode = hd_job_int(job, HD_JOB_PAR_MODE);
-	const bool lockstep = hd_job_int(job, HD_JOB_BN) == HD_BN_GLOBAL;
+	const bool norms = hd_job_int(job, HD_JOB_BN) == HD_BN_GLOBAL, lockstep = norms || meetings;
 	const char *name = named ? named : mode == HD_PAR_DATA ? "data" :
 		hd_job_text(job, HD_JOB_PAR_PLANNER);
 	const bool open = !strcmp(name, "auto") && (mode == HD_PAR_AUTO || mode == HD_PAR_GIVEN);
 
 	enum hd_err err = hd_job_planner_find(planner, lockstep && open ? "data" : name, diag);
 	if (!err && lockstep && strcmp((*planner)->name, "data") != 0)
-		err = hd_fail(diag, HD_E_INVAL,
+		err = hd_fail(diag, HD_E_INVAL, norms ?
 			"model.bn global takes all virtual nodes through the model in lockstep, so no stage "
-			"can run ahead: --planner data, or bn: ghost");
+			"can run ahead: --planner data, or bn: ghost" :
+			"a graph in several intervals takes all virtual nodes through the model in lockstep, "
+			"so "
+			"no stage can run ahead: --planner data, or batch.virtual_nodes: 1");
 	return err;
 }

@@ -88,10 +88,24 @@ static void the_planner_is_that_of_the_option_the_mode_or_the_job(void **state)
 		const struct hd_job_planner *planner = NULL;
 		struct hd_diag diag = { "" };
 		ask_of(cases[k].parallel, cases[k].model);
-		enum hd_err err = hd_job_ask_planner(&planner, &job, cases[k].named, &diag);
+		enum hd_err err = hd_job_ask_planner(&planner, &job, 0, cases[k].named, &diag);
 		CHECK(*cases[k].planner ? !err && !strcmp(planner->name, cases[k].planner) :
 			err == HD_E_INVAL, "case %zu: %s, %s", k, err ? "refused" : planner->name, diag.text);
 	}
+}
+
+/* As with norms over the global batch. */
+static void virtual_nodes_that_meet_are_for_planner_data(void **state)
+{
+	const struct hd_job_planner *planner = NULL;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	ask_of("mode: auto", "");
+	assert_int_equal(hd_job_ask_planner(&planner, &job, 4, NULL, &diag), HD_OK);
+	assert_string_equal(planner->name, "data");
+	assert_int_equal(hd_job_ask_planner(&planner, &job, 4, "ptdp", &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "a graph in several intervals"), "%s", diag.text);
 }
 
 int main(void)
@@ -103,6 +117,7 @@ int main(void)
 		TEST(mode_tensor_asks_for_the_narrowest_group),
 		TEST(a_variant_that_is_no_variant_is_the_other_planner),
 		TEST(the_planner_is_that_of_the_option_the_mode_or_the_job),
+		TEST(virtual_nodes_that_meet_are_for_planner_data),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

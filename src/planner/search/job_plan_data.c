@@ -203,8 +203,8 @@ static enum hd_err alternate(struct hd_schedule *s, const uint32_t *counts, uint
 
 /* ---- words */
 
-/* Norms over the global batch: at each, every device that is used sends its share to all others. Neither the
- * solver nor the simulator knows of them. */
+/* Norms over the global batch, rows of a graph in intervals: at each, every device that is used sends its
+ * share to all others. Neither the solver nor the simulator knows of them. */
 static void explain_meetings(const struct vn_sharing *s, const struct answer *a, struct hd_text *why)
 {
 	const struct hd_solve_plan *p = &a->solve.plan;
@@ -219,7 +219,7 @@ static void explain_meetings(const struct vn_sharing *s, const struct answer *a,
 		least_s = (double)link->latency_ps * 1e-12 * s->ask->meetings +
 		bytes * (p->ndevices - 1) / (double)link->bytes_per_s;
 	hd_text_addf(why,
-		"norms over the global batch: all meet %u times a step, with up to %.1f KiB from one to each "
+		"virtual nodes in lockstep: all meet %u times a step, with up to %.1f KiB from one to each "
 		"other: at least %.3f ms beside the times below\n", s->ask->meetings, bytes / 1024,
 		least_s * 1e3);
 }

@@ -1,0 +1,394 @@
+#include <math.h>
+#include <unistd.h>
+
+#include "data/graph_layout.h"
+#include "engine/testing_net.h"
+#include "gnn/testing_graph.h"
+
+/* A graph in several intervals: lists (data/graph_layout.h) against the matrix that the graph was made of;
+ * training (engine/lockstep.h, meeting.h) against one interval, and on devices and workers against one
+ * device. Here, as rooms below cannot prepare a graph. */
+
+enum { INTERVALS = 8, CLASSES = 5, VERTICES = 150 };
+
+/* Files of both kinds, the first directed, and what they were made of. */
+struct graphs { struct hd_fs fs; char folder[64], path[2][80]; struct known *known[2]; uint32_t slots[2]; };
+
+static void make_graphs(struct graphs *g)
+{
+	struct hd_prepared_report report;
+	struct hd_diag diag = { "" };
+	struct hd_fs_sim sim;
+	size_t len;
+
+	hd_fs_real(&g->fs);
+	snprintf(g->folder, sizeof g->folder, "/tmp/hd_intervals_test.XXXXXX");
+	assert_non_null(mkdtemp(g->folder));
+	hd_fs_sim_init(&sim);
+	for (int k = 0; k < 2; k++) {
+		snprintf(g->path[k], sizeof g->path[k], "%s/%d.graph", g->folder, k);
+		g->known[k] = tg_make(&sim.fs, VERTICES, k == 0, 11 + (uint64_t)k);
+		struct hd_prepare how = tg_how(g->known[k]);
+		how.nintervals = INTERVALS;
+		CHECK(hd_prepare_graph(&how, &sim.fs, &report, &diag) == HD_OK, "%s", diag.text);
+		g->slots[k] = (uint32_t)((report.head.nedges + 2 * VERTICES - 1) / VERTICES);
+		uint8_t *bytes = tg_bytes(&sim.fs, how.out, &len);
+		put_file(&g->fs, g->path[k], bytes, len);
+		free(bytes);
+	}
+	hd_fs_sim_finish(&sim);
+}
+
+static void drop_graphs(struct graphs *g)
+{
+	struct hd_diag diag = { "" };
+
+	for (int k = 0; k < 2; k++) {
+		free(g->known[k]);
+		assert_int_equal(hd_fs_unlink(&g->fs, g->path[k], &diag), HD_OK);
+	}
+	assert_int_equal(rmdir(g->folder), 0);
+}
+
+static uint64_t rows_of(struct graphs *g, int kind, uint32_t n)
+{
+	struct hd_graph_shape shape;
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_graph_shape(&shape, &g->fs, g->path[kind], n, &diag) == HD_OK, "%s", diag.text);
+	return shape.rows;
+}
+
+/* ---- lists ---- */
+
+/* The vertex of the input that each row is, -1 none: by the file's bytes alone. */
+static void ids_of_rows(struct graphs *g, int kind, uint32_t n, uint64_t rows, int *id)
+{
+	size_t len;
+	uint8_t *bytes = tg_bytes(&g->fs, g->path[kind], &len);
+
+	for (uint64_t r = 0; r < n * rows; r++)
+		id[r] = -1;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t first = tg_at(bytes, HD_PREPARED_INTERVALS, i * INTERVALS / n, 8),
+			end = tg_at(bytes, HD_PREPARED_INTERVALS, (i + 1) * INTERVALS / n, 8);
+		CHECK(end - first <= rows, "virtual node %u has %d rows", i, (int)(end - first));
+		for (uint64_t v = first; v < end; v++)
+			id[i * rows + v - first] = (int)tg_at(bytes, HD_PREPARED_IDS, v, 4);
+	}
+	free(bytes);
+}
+
+/* Each edge of the matrix once, ascending by near row and by vertex at the far end. */
+static void check_ends(const struct known *k, const struct hd_graph_layout *l, const struct hd_graph_ends *e,
+	const int *id, bool back)
+{
+	static uint8_t seen[TG_MOST][TG_MOST];
+
+	memset(seen, 0, sizeof seen);
+	for (uint32_t i = 0; i < l->n; i++) {
+		int64_t last = -1;
+		for (uint64_t p = 0; p < l->rows * e->edges; p++) {
+			int64_t far = e->far[i * l->rows * e->edges + p],
+				near = e->near[i * l->rows * e->edges + p];
+			if (far < 0) {
+				assert_int_equal(near, -1);
+				continue;
+			}
+			assert_in_range(far, 0, l->rows * (1 + e->ghosts) - 1);
+			far = far < (int64_t)l->rows ? i * (int64_t)l->rows + far :
+				e->ghost[i * l->rows * e->ghosts + (uint64_t)far - l->rows];
+			near += i * (int64_t)l->rows;
+			const int64_t place = near * (int64_t)(l->n * l->rows) + far;
+			CHECK(place > last, "virtual node %u, place %d: out of order", i, (int)p);
+			last = place;
+			assert_true(id[far] >= 0 && id[near] >= 0);
+			seen[id[back ? near : far]][id[back ? far : near]]++;
+		}
+	}
+	for (uint32_t a = 0; a < k->n; a++)
+		for (uint32_t b = 0; b < k->n; b++)
+			CHECK(seen[a][b] == (a == b || k->edge[a][b]), "edge %u to %u: %u times", a, b,
+				seen[a][b]);
+}
+
+static void lists_of_all_virtual_nodes_are_the_graph(void **state)
+{
+	struct graphs g;
+
+	(void)state;
+	make_graphs(&g);
+	for (int kind = 0; kind < 2; kind++)
+		for (uint32_t n = 1; n <= INTERVALS; n *= 2) {
+			struct hd_prepared_file file = { 0 };
+			struct hd_graph_layout l;
+			struct hd_graph_ends ends;
+			struct hd_arena arena;
+			struct hd_diag diag = { "" };
+			int id[INTERVALS * VERTICES];
+			hd_arena_init(&arena, 0);
+			CHECK(!hd_prepared_open(&file, &g.fs, g.path[kind], true, &diag) &&
+				!hd_graph_layout_make(&l, &file.graph, "g", n, &arena, &diag), "%s",
+				diag.text);
+			assert_true(n > 1 || l.rows == VERTICES);
+			ids_of_rows(&g, kind, n, l.rows, id);
+			for (int back = 0; back < 2; back++) {
+				CHECK(hd_graph_ends_make(&l, back ? file.graph.out : file.graph.in, &ends,
+					&arena,
+					&diag) == HD_OK, "%s", diag.text);
+				check_ends(g.known[kind], &l, &ends, id, back);
+			}
+			hd_prepared_close(&file);
+			hd_arena_finish(&arena);
+		}
+	drop_graphs(&g);
+}
+
+/* ---- training ---- */
+
+static const char *const models[] = { "gcn", "sage-mean", "gcn" },
+	*const more[] = { "hidden: 6, order: product", "hidden: 30", "hidden: 6, order: gather, layers: 3" };
+enum { NMODELS = 3 };
+static const char adam[] = "optim: {kind: adamw, lr: 0.01, clip: 0.5, schedule: {kind: constant, warmup: "
+	"0}}\n",
+	plain[] = "optim: {kind: sgd, lr: 1, clip: 0, schedule: {kind: constant, warmup: 0}}\n";
+
+static void open_rig(struct graphs *g, struct hd_rig *rig, int model, int kind, uint32_t n,
+	const char *dropout,
+	const char *optim, uint32_t ndevices)
+{
+	const struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1,
+		.kernels = HD_KERNELS_PORTABLE };
+	char text[600];
+
+	snprintf(text, sizeof text, "model: {use: \"builtin:%s\", args: {input: %u, classes: %u, slots: %u, "
+		"dropout: %s, %s}}\ndata: {kind: graph, path: %s, order: sequential}\n", models[model],
+		TG_WIDTH,
+		CLASSES, g->slots[kind], dropout, more[model], g->path[kind]);
+	hd_rig_begin(rig, text, (uint32_t)(n * rows_of(g, kind, n)), n, optim);
+	hd_rig_go(rig, &spec);
+}
+
+static void devices_have_the_bits_of_one(void **state)
+{
+	struct graphs g;
+
+	(void)state;
+	make_graphs(&g);
+	for (int model = 0; model < NMODELS; model++)
+		for (uint32_t n = 2; n <= INTERVALS; n *= 2) {
+			struct hd_rig one, rig;
+			const int kind = model % 2;
+			for (uint32_t d = 2; d <= 3; d++) {
+				open_rig(&g, &one, model, kind, n, "0.4", adam, 1);
+				open_rig(&g, &rig, model, kind, n, "0.4", adam, d);
+				assert_true(hd_worker_lockstep(rig.worker));
+				for (int s = 0; s < 3; s++) {
+					struct hd_step_record a = hd_rig_step(&one), b = hd_rig_step(&rig);
+					CHECK(hd_hash_same(a.digest, b.digest) && a.loss_sum == b.loss_sum,
+						"%s, %u intervals on %u devices, step %d", models[model], n,
+						d, s);
+				}
+				hd_rig_close(&one);
+				hd_rig_close(&rig);
+			}
+		}
+	drop_graphs(&g);
+}
+
+/* Losses of the rows are the same bits, so their sums in f64 differ by its rounding alone; gradients, which
+ * are sums over rows, by that of f32. */
+static void compare_to_one(const struct hd_rig *one, const float *before, const struct hd_rig *rig,
+	const char *what)
+{
+	const struct hd_layout *layout = &one->task->layout;
+	const float *a = hd_rig_params(one), *b = hd_rig_params(rig);
+
+	for (uint32_t p = 0; p < one->task->train.nparams; p++) {
+		double most = 0, off = 0;
+		for (uint64_t at = layout->at[p]; at < layout->at[p] + layout->len[p]; at++) {
+			most = fmax(most, fabs((double)before[at] - (double)a[at]));
+			off = fmax(off, fabs((double)b[at] - (double)a[at]));
+		}
+		CHECK(most > 0 && off <= 1e-5 * most, "%s: gradient of parameter %u: %g, off by %g", what, p,
+			most,
+			off);
+	}
+}
+
+static void intervals_compute_what_one_does(void **state)
+{
+	struct graphs g;
+
+	(void)state;
+	make_graphs(&g);
+	for (int model = 0; model < NMODELS; model++)
+		for (int kind = 0; kind < 2; kind++) {
+			struct hd_rig one, rig;
+			char what[64];
+			open_rig(&g, &one, model, kind, 1, "0", plain, 1);
+			assert_false(hd_worker_lockstep(one.worker));
+			const uint64_t len = one.task->layout.elems * sizeof(float);
+			float *before = malloc(len);
+			memcpy(before, hd_rig_params(&one), len);
+			const struct hd_step_record a = hd_rig_step(&one);
+			for (uint32_t n = 2; n <= INTERVALS; n *= 2) {
+				snprintf(what, sizeof what, "%s, kind %d, %u intervals", models[model], kind,
+					n);
+				open_rig(&g, &rig, model, kind, n, "0", plain, 2);
+				const struct hd_step_record b = hd_rig_step(&rig);
+				CHECK(fabs(a.loss_sum - b.loss_sum) <= 1e-13 * a.loss_sum &&
+					a.correct == b.correct &&
+					a.weight == b.weight, "%s: loss %.17g, %.17g", what, a.loss_sum,
+					b.loss_sum);
+				compare_to_one(&one, before, &rig, what);
+				hd_rig_close(&rig);
+			}
+			free(before);
+			hd_rig_close(&one);
+		}
+	drop_graphs(&g);
+}
+
+/* ---- evaluation ---- */
+
+struct logits { float at[VERTICES][CLASSES]; const int *id; };
+
+static void keep_logits(void *user, uint64_t first, uint64_t n, const float *logits)
+{
+	struct logits *l = user;
+
+	for (uint64_t r = 0; r < n; r++)
+		if (l->id[first + r] >= 0)
+			memcpy(l->at[l->id[first + r]], logits + r * CLASSES, sizeof l->at[0]);
+}
+
+static struct hd_metrics evaluate(struct hd_rig *rig, struct logits *l, const int *id)
+{
+	const uint32_t test = hd_dataset_split(rig->task->data, "test");
+	const struct hd_forward_job job = { .split = test, .count = rig->task->data->split[test].count,
+		.logits = keep_logits, .user = l };
+	struct hd_metrics m;
+	struct hd_diag diag = { "" };
+
+	l->id = id;
+	CHECK(hd_worker_forward(rig->worker, &job, &m, &diag) == HD_OK, "%s", diag.text);
+	return m;
+}
+
+static void evaluation_takes_the_graph_whole(void **state)
+{
+	static struct logits want, got;
+	struct graphs g;
+
+	(void)state;
+	make_graphs(&g);
+	for (int model = 0; model < NMODELS; model++) {
+		int id[INTERVALS * VERTICES];
+		struct hd_rig one, rig;
+		open_rig(&g, &one, model, 0, 1, "0.4", plain, 1);
+		ids_of_rows(&g, 0, 1, VERTICES, id);
+		const struct hd_metrics a = evaluate(&one, &want, id);
+		open_rig(&g, &rig, model, 0, 4, "0.4", plain, 2);
+		ids_of_rows(&g, 0, 4, rows_of(&g, 0, 4), id);
+		const struct hd_metrics b = evaluate(&rig, &got, id);
+		assert_true(a.weight > 0 && a.weight == b.weight && a.correct == b.correct);
+		CHECK(memcmp(want.at, got.at, sizeof want.at) == 0, "%s: logits", models[model]);
+		hd_rig_close(&one);
+		hd_rig_close(&rig);
+	}
+	drop_graphs(&g);
+}
+
+/* ---- workers ---- */
+
+static void open_net(struct graphs *g, struct net *net, int model, uint32_t n, uint32_t nranks, uint32_t each)
+{
+	struct hd_diag diag = { "" };
+
+	memset(net, 0, sizeof *net);
+	open_rig(g, &net->one, model, model % 2, n, "0.4", adam, 1);
+	net->nbuckets = hd_layout_nbuckets(&net->one.task->layout);
+	struct hd_plan_job pj = hd_worker_plan_job(net->one.worker);
+	CHECK(hd_plan_data(&net->plan, &pj, nranks, NULL, &net->one.arena, &diag) == HD_OK, "%s", diag.text);
+	add_workers(net, nranks, each, "a graph in intervals");
+}
+
+/* With and without a fence at some letter: a step that it ended is begun again. */
+static void workers_have_the_bits_of_one_device(void **state)
+{
+	static const struct { uint32_t n, nranks, each; } kinds[] = { { 2, 2, 1 }, { 4, 3, 1 }, { 8, 4, 2 },
+		{ 8, 5, 1 } };
+	struct net *net = malloc(sizeof *net);
+	struct graphs g;
+	uint32_t stale = 0;
+
+	(void)state;
+	make_graphs(&g);
+	seed = 8;
+	for (int k = 0; k < 4; k++)
+		for (int fenced = 0; fenced < 2; fenced++) {
+			open_net(&g, net, k % NMODELS, kinds[k].n, kinds[k].nranks, kinds[k].each);
+			for (int i = 0; i < STEPS; i++) {
+				net->fence_after = fenced ? 1 + draw(8) : 0;
+				step(net, "a graph in intervals");
+			}
+			stale += net->stale;
+			close_net(net);
+		}
+	assert_true(stale > 2);
+	drop_graphs(&g);
+	free(net);
+}
+
+/* ---- what is refused ---- */
+
+static void refused(struct graphs *g, const char *model, uint32_t batch, uint32_t n, const char *more_keys,
+	const char *says)
+{
+	struct hd_diag diag = { "" };
+	struct hd_task *task = NULL;
+	struct hd_arena arena;
+	char text[600];
+
+	hd_arena_init(&arena, 0);
+	snprintf(text, sizeof text, "model: {use: \"builtin:%s\", args: {input: %u, classes: %u, slots: "
+		"%u}%s}\n"
+		"data: {kind: graph, path: %s, order: sequential}\n", model, TG_WIDTH, CLASSES, g->slots[0],
+		more_keys, g->path[0]);
+	struct hd_job *job = hd_rig_job(text, batch, n, NULL, &arena);
+	CHECK(hd_task_create(&task, job, &g->fs, &diag) == HD_E_INVAL && strstr(diag.text, says), "%s: %s",
+		says, diag.text);
+	hd_arena_finish(&arena);
+}
+
+static void what_does_not_fit_is_refused_with_the_way_out(void **state)
+{
+	struct graphs g;
+	char says[64];
+
+	(void)state;
+	make_graphs(&g);
+	const uint32_t rows = (uint32_t)rows_of(&g, 0, 4);
+	snprintf(says, sizeof says, "set batch.global to %u, batch.virtual_nodes to 4", 4 * rows);
+	refused(&g, "gcn", VERTICES, 4, "", says);
+	refused(&g, "gcn", VERTICES, 3, "", "0.graph has 8 intervals: set batch.virtual_nodes to 1 or to a "
+		"power");
+	refused(&g, "gcn", VERTICES + 10, 16, "", "up to 8");
+	refused(&g, "gat", 4 * rows, 4, "", "(edge_pair): values of edges do not go from one interval");
+	refused(&g, "gcn", 4 * rows, 4, ", shards: 2", "model.shards");
+	drop_graphs(&g);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lists_of_all_virtual_nodes_are_the_graph),
+		cmocka_unit_test(devices_have_the_bits_of_one),
+		cmocka_unit_test(intervals_compute_what_one_does),
+		cmocka_unit_test(evaluation_takes_the_graph_whole),
+		cmocka_unit_test(workers_have_the_bits_of_one_device),
+		cmocka_unit_test(what_does_not_fit_is_refused_with_the_way_out),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
