@@ -13,6 +13,7 @@ set(HD_LIBRARIES
   "dnnl|dnnl.h|libdnnl-dev|optional"
   "Clp|coin/Clp_C_Interface.h|coinor-libclp-dev|optional"
   "metis|metis.h|libmetis-dev|optional"
+  "curl|curl/curl.h|libcurl4-openssl-dev|optional"
 )
 set_property(GLOBAL PROPERTY hd_libraries "")
 
@@ -107,6 +108,21 @@ function(hd_pick_splitter out)
     list(FILTER kept EXCLUDE REGEX "/gnn/split_none\\.c$")
   else()
     list(FILTER kept EXCLUDE REGEX "/gnn/split_metis\\.c$")
+  endif()
+  set(${out} ${kept} PARENT_SCOPE)
+endfunction()
+
+# sys holds web_curl.c and, for builds without the library, web_none.c: keeps the one that fits.
+function(hd_pick_web out)
+  set(kept ${${out}})
+  if(NOT kept MATCHES "/sys/web_(curl|none)\\.c")
+    return()
+  endif()
+  hd_library(curl sys curl)
+  if(curl)
+    list(FILTER kept EXCLUDE REGEX "/sys/web_none\\.c$")
+  else()
+    list(FILTER kept EXCLUDE REGEX "/sys/web_curl\\.c$")
   endif()
   set(${out} ${kept} PARENT_SCOPE)
 endfunction()

@@ -1,0 +1,258 @@
+#include <curl/curl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "sys/web.h"
+
+enum { LINE = 4096 };
+#define CONNECT_MS 10000L
+
+/* A request under way: easy NULL: free. */
+struct transfer {
+	CURL *easy;
+	struct curl_slist *lines;
+	uint64_t name;
+	bool too_long;
+	char why[CURL_ERROR_SIZE];
+	char head[HD_WEB_HEAD], body[HD_WEB_BODY];
+	size_t head_len, body_len;
+};
+
+struct hd_web {
+	CURLM *multi;
+	struct hd_loop *loop;             /* borrowed */
+	uint64_t tag;
+	int64_t timer_ns;                 /* of the library; INT64_MAX: none */
+	char ca[1024];                    /* "": the system's */
+	struct transfer at[HD_WEB_REQUESTS];
+};
+
+/* ---- what the library asks for ---- */
+
+static int on_socket(CURL *easy, curl_socket_t id, int what, void *self, void *of_socket)
+{
+	struct hd_web *h = self;
+	unsigned wants = (what & CURL_POLL_IN ? HD_LOOP_READ : 0u) |
+		(what & CURL_POLL_OUT ? HD_LOOP_WRITE : 0u);
+
+	(void)easy, (void)of_socket;
+	if (what == CURL_POLL_REMOVE)
+		hd_loop_unwatch(h->loop, id);
+	else if (hd_loop_watch(h->loop, id, wants, h->tag + (uint64_t)id, NULL))
+		return -1;
+	return 0;
+}
+
+static int on_timer(CURLM *multi, long ms, void *self)
+{
+	struct hd_web *h = self;
+
+	(void)multi;
+	h->timer_ns = ms < 0 ? INT64_MAX : hd_clock_now_ns(h->loop->clock) + ms * HD_NS_PER_MS;
+	return 0;
+}
+
+/* One line of a head, whole; a status line begins a new head: 100, or the one behind it. */
+static size_t on_head(char *bytes, size_t size, size_t n, void *self)
+{
+	struct transfer *t = self;
+	size_t len = size * n;
+
+	if (len > 5 && !memcmp(bytes, "HTTP/", 5))
+		t->head_len = 0;
+	t->too_long |= len > sizeof t->head - t->head_len;
+	if (t->too_long)
+		return 0;
+	memcpy(t->head + t->head_len, bytes, len);
+	t->head_len += len;
+	return len;
+}
+
+static size_t on_body(char *bytes, size_t size, size_t n, void *self)
+{
+	struct transfer *t = self;
+	size_t len = size * n;
+
+	t->too_long |= len > sizeof t->body - t->body_len;
+	if (t->too_long)
+		return 0;
+	memcpy(t->body + t->body_len, bytes, len);
+	t->body_len += len;
+	return len;
+}
+
+/* ---- life ---- */
+
+enum hd_err hd_web_open(struct hd_web **web, struct hd_loop *loop, uint64_t tag, const char *ca,
+	struct hd_diag *diag)
+{
+	struct hd_web *h = hd_alloc(sizeof *h);
+
+	*web = NULL;
+	if (!h)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for requests over HTTPS");
+	memset(h, 0, sizeof *h);
+	h->loop = loop;
+	h->tag = tag;
+	h->timer_ns = INT64_MAX;
+	if (ca && strlen(ca) >= sizeof h->ca) {
+		hd_free(h);
+		return hd_fail(diag, HD_E_INVAL, "%.60s...: the path of the certificates is too long", ca);
+	}
+	snprintf(h->ca, sizeof h->ca, "%s", ca ? ca : "");
+	bool good = !curl_global_init(CURL_GLOBAL_DEFAULT);
+	h->multi = good ? curl_multi_init() : NULL;
+	good = h->multi && !curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, on_socket) &&
+		!curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h) &&
+		!curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, on_timer) &&
+		!curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h);
+	if (!good) {
+		hd_web_close(h);
+		return hd_fail(diag, HD_E_NOMEM, "libcurl does not start");
+	}
+	*web = h;
+	return HD_OK;
+}
+
+static void drop(struct hd_web *h, struct transfer *t)
+{
+	if (!t->easy)
+		return;
+	(void)curl_multi_remove_handle(h->multi, t->easy);
+	curl_easy_cleanup(t->easy);
+	curl_slist_free_all(t->lines);
+	t->easy = NULL;
+	t->lines = NULL;
+}
+
+void hd_web_close(struct hd_web *h)
+{
+	if (!h)
+		return;
+	for (size_t i = 0; i < HD_WEB_REQUESTS; i++)
+		drop(h, &h->at[i]);
+	if (h->multi)
+		(void)curl_multi_cleanup(h->multi);
+	curl_global_cleanup();
+	hd_free(h);
+}
+
+/* ---- requests ---- */
+
+static bool add_lines(struct transfer *t, const char *lines)
+{
+	char one[LINE];
+
+	while (*lines) {
+		size_t n = strcspn(lines, "\r\n");
+		if (n >= sizeof one)
+			return false;
+		memcpy(one, lines, n);
+		one[n] = '\0';
+		struct curl_slist *more = curl_slist_append(t->lines, one);
+		if (!more)
+			return false;
+		t->lines = more;
+		lines += n + strspn(lines + n, "\r\n");
+	}
+	return true;
+}
+
+static bool set_up(const struct hd_web *h, struct transfer *t, const char *url, const char *body, size_t len,
+	long ms)
+{
+	CURL *e = t->easy;
+	CURLcode bad = curl_easy_setopt(e, CURLOPT_URL, url);
+
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "https");
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_SSL_VERIFYPEER, 1L);
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_SSL_VERIFYHOST, 2L);
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, ms);
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_ERRORBUFFER, t->why);
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_PRIVATE, t);
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_head);
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_HEADERDATA, t);
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_WRITEDATA, t);
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_HTTPHEADER, t->lines);
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE, (long)len);
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_COPYPOSTFIELDS, body);
+	if (!bad && h->ca[0])
+		bad = curl_easy_setopt(e, CURLOPT_CAINFO, h->ca);
+	return !bad;
+}
+
+enum hd_err hd_web_post(struct hd_web *h, uint64_t name, const char *url, const char *lines,
+	const char *body, size_t len, int64_t deadline_ns, struct hd_diag *diag)
+{
+	int64_t left_ns = deadline_ns - hd_clock_now_ns(h->loop->clock);
+	struct transfer *t = NULL;
+
+	for (size_t i = 0; i < HD_WEB_REQUESTS && !t; i++)
+		t = h->at[i].easy ? NULL : &h->at[i];
+	if (!t)
+		return HD_E_AGAIN;
+	t->name = name;
+	t->too_long = false;
+	t->why[0] = '\0';
+	t->head_len = t->body_len = 0;
+	t->easy = curl_easy_init();
+	long ms = left_ns < HD_NS_PER_MS ? 1 : (long)(left_ns / HD_NS_PER_MS);
+	if (!t->easy || !add_lines(t, lines) || !set_up(h, t, url, body, len, ms) ||
+		curl_multi_add_handle(h->multi, t->easy)) {
+		drop(h, t);
+		return hd_fail(diag, HD_E_INVAL, "%s: libcurl does not take this request", url);
+	}
+	return HD_OK;
+}
+
+void hd_web_event(struct hd_web *h, const struct hd_loop_event *event)
+{
+	int what = (event->what & HD_LOOP_READ ? CURL_CSELECT_IN : 0) |
+		(event->what & HD_LOOP_WRITE ? CURL_CSELECT_OUT : 0) |
+		(event->what & HD_LOOP_LOST ? CURL_CSELECT_ERR : 0), running = 0;
+
+	(void)curl_multi_socket_action(h->multi, (curl_socket_t)(event->tag - h->tag), what, &running);
+}
+
+int64_t hd_web_tick(struct hd_web *h, int64_t now_ns)
+{
+	int running = 0;
+
+	if (now_ns >= h->timer_ns) {
+		h->timer_ns = INT64_MAX;
+		(void)curl_multi_socket_action(h->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+	}
+	return h->timer_ns;
+}
+
+bool hd_web_take(struct hd_web *h, struct hd_web_reply *reply)
+{
+	CURLMsg *message;
+	int left = 0;
+
+	while ((message = curl_multi_info_read(h->multi, &left))) {
+		struct transfer *t = NULL;
+		if (message->msg != CURLMSG_DONE ||
+			curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &t) || !t)
+			continue;
+		CURLcode code = message->data.result;
+		reply->name = t->name;
+		reply->err = !code ? HD_OK : code == CURLE_OPERATION_TIMEDOUT ? HD_E_AGAIN : HD_E_PEERLOST;
+		snprintf(reply->why, sizeof reply->why, "%s", !code ? "" : t->too_long ?
+			"the answer is too long" : t->why[0] ? t->why : curl_easy_strerror(code));
+		memcpy(reply->head, t->head, reply->head_len = t->head_len);
+		memcpy(reply->body, t->body, reply->body_len = t->body_len);
+		reply->body[t->body_len] = '\0';
+		drop(h, t);
+		return true;
+	}
+	return false;
+}
