@@ -5,41 +5,49 @@
 
 #include "base/alloc.h"
 
-/* "http://HOST:PORT/PATH" into its parts. */
-static bool take_endpoint(struct hd_fn_calls *l, const char *endpoint)
+/* "http://HOST:PORT/PATH" into its parts; of HTTPS port 443 is left out, as in the line Host. */
+static bool take_endpoint(struct hd_fn_calls *l, const char *endpoint, bool secure)
 {
-	const char *host = !strncmp(endpoint, "http://", 7) ? endpoint + 7 : "";
+	const char *host = secure ? endpoint + 8 : !strncmp(endpoint, "http://", 7) ? endpoint + 7 : "";
 	size_t len = strcspn(host, "/");
 
 	if (!len || len >= sizeof l->host - 4 || strlen(host + len) >= sizeof l->path ||
-		!memchr(host, ':', len))
+		(!secure && !memchr(host, ':', len)))
 		return false;
 	for (const char *at = host; *at; at++)
-		if (*at <= ' ' || *at > '~')
+		if (*at <= ' ' || *at > '~' || strchr("@?#\\", *at))
 			return false;
 	snprintf(l->host, sizeof l->host, "%.*s", (int)len, host);
 	snprintf(l->addr, sizeof l->addr, "tcp:%.*s", (int)len, host);
 	snprintf(l->path, sizeof l->path, "%s", host[len] ? host + len : "/");
+	if (secure && len > 4 && !strcmp(l->host + len - 4, ":443"))
+		l->host[len - 4] = '\0';
 	return true;
 }
 
 enum hd_err hd_fn_calls_open(struct hd_fn_calls *l, const char *endpoint, struct hd_loop *loop,
 	struct hd_diag *diag)
 {
+	bool secure = !strncmp(endpoint, "https://", 8);
+
 	l->loop = loop;
 	hd_net_real(&l->net);             /* the loopback alone */
-	if (!take_endpoint(l, endpoint))
-		return hd_fail(diag, HD_E_INVAL, "endpoint %s: http://127.0.0.1:PORT is right, of `heddle "
-			"chaos lambda` or of a worker --function=http; HTTPS is not spoken yet", endpoint);
+	if (!take_endpoint(l, endpoint, secure))
+		return hd_fail(diag, HD_E_INVAL, "endpoint %s: https://HOST is right, or "
+			"http://127.0.0.1:PORT of `heddle chaos lambda` or of a worker --function=http",
+			endpoint);
 	l->at = hd_alloc(HD_FN_CALLS * sizeof *l->at);
 	if (l->at)
 		memset(l->at, 0, HD_FN_CALLS * sizeof *l->at);
 	l->ended = hd_alloc(HD_FN_CALLS * sizeof *l->ended);
-	if (!l->at || !l->ended) {
+	l->reply = secure ? hd_alloc(sizeof *l->reply) : NULL;
+	enum hd_err err = l->at && l->ended && (l->reply || !secure) ? HD_OK :
+		hd_fail(diag, HD_E_NOMEM, "no memory for calls of functions");
+	if (!err && secure)
+		err = hd_web_open(&l->web, loop, l->tag + HD_FN_CALLS, l->ca, diag);
+	if (err)
 		hd_fn_calls_close(l);
-		return hd_fail(diag, HD_E_NOMEM, "no memory for calls of functions");
-	}
-	return HD_OK;
+	return err;
 }
 
 static void drop(struct hd_fn_calls *l, struct hd_fn_call *c)
@@ -48,16 +56,21 @@ static void drop(struct hd_fn_calls *l, struct hd_fn_call *c)
 		hd_loop_unwatch(l->loop, c->sock.id);
 	hd_sock_close(&c->sock);
 	c->sock = (struct hd_sock){ 0 };
+	c->web = false;
 }
 
 void hd_fn_calls_close(struct hd_fn_calls *l)
 {
 	for (size_t i = 0; l->at && i < HD_FN_CALLS; i++)
 		drop(l, &l->at[i]);
+	hd_web_close(l->web);
 	hd_free(l->at);
 	hd_free(l->ended);
+	hd_free(l->reply);
 	l->at = NULL;
 	l->ended = NULL;
+	l->reply = NULL;
+	l->web = NULL;
 }
 
 static enum hd_err write_request(struct hd_fn_calls *l, struct hd_fn_call *c, const struct hd_fn_post *post,
@@ -89,7 +102,7 @@ static void lose(struct hd_fn_calls *l, struct hd_fn_call *c, const char *why)
 {
 	struct hd_fn_called lost = { .end = HD_FN_LOST };
 
-	snprintf(lost.why, sizeof lost.why, "%s: %.120s", l->addr, why);
+	snprintf(lost.why, sizeof lost.why, "%.100s: %.150s", l->host, why);
 	end_call(l, c, &lost);
 }
 
@@ -150,13 +163,51 @@ static void go_on(struct hd_fn_calls *l, struct hd_fn_call *c)
 		lose(l, c, why.text);
 }
 
+static enum hd_err post_web(struct hd_fn_calls *l, struct hd_fn_call *c, const struct hd_fn_post *post,
+	struct hd_diag *diag)
+{
+	char url[2 * HD_FN_PATH + HD_ADDR_CAP], lines[HD_FN_CALL_OUT];
+	int n = snprintf(url, sizeof url, "https://%s%s", l->host, post->target),
+		m = snprintf(lines, sizeof lines,
+			"%sUser-Agent: heddle\r\nContent-Type: application/json\r\n", post->lines);
+
+	if (n < 0 || (size_t)n >= sizeof url || m < 0 || (size_t)m >= sizeof lines)
+		return hd_fail(diag, HD_E_INVAL, "the request is too long");
+	enum hd_err err = hd_web_post(l->web, (uint64_t)(c - l->at), url, lines, post->body, post->len,
+		c->until_ns, diag);
+	c->web = !err;
+	return err;
+}
+
+/* Requests over HTTPS that ended. */
+static void take_web(struct hd_fn_calls *l)
+{
+	struct hd_web_reply *r = l->reply;
+
+	while (l->nended < HD_FN_CALLS && hd_web_take(l->web, r)) {
+		struct hd_fn_call *c = &l->at[r->name];
+		struct hd_fn_called called = { .end = HD_FN_LOST };
+		struct hd_http_head head;
+		if (r->err) {
+			lose(l, c, r->why);
+		} else if (hd_http_read_head(HD_HTTP_AN_ANSWER, r->head, r->head_len, &head) ||
+			r->body_len >= sizeof called.body) {
+			lose(l, c, "it speaks no HTTP/1.1, or too much of it");
+		} else {
+			memcpy(called.body, r->body, r->body_len + 1);
+			called.len = r->body_len;
+			take_answer(l, c, &head, &called);
+		}
+	}
+}
+
 enum hd_err hd_fn_calls_post(struct hd_fn_calls *l, uint64_t name, const struct hd_fn_post *post,
 	int64_t deadline_ns, struct hd_diag *diag)
 {
 	struct hd_fn_call *c = NULL;
 
 	for (size_t i = 0; i < HD_FN_CALLS && !c; i++)
-		c = l->at[i].sock.net ? NULL : &l->at[i];
+		c = l->at[i].sock.net || l->at[i].web ? NULL : &l->at[i];
 	if (!c)
 		return HD_E_AGAIN;
 	memset(c, 0, offsetof(struct hd_fn_call, out));
@@ -164,6 +215,8 @@ enum hd_err hd_fn_calls_post(struct hd_fn_calls *l, uint64_t name, const struct 
 	c->name = name;
 	c->began_ns = hd_clock_now_ns(l->loop->clock);
 	c->until_ns = deadline_ns;
+	if (l->web)
+		return post_web(l, c, post, diag);
 	enum hd_err err = write_request(l, c, post, diag);
 	if (!err)
 		err = hd_sock_connect(&l->net, l->addr, &c->sock, diag);
@@ -179,14 +232,19 @@ void hd_fn_calls_event(struct hd_fn_calls *l, const struct hd_loop_event *event)
 {
 	uint64_t i = event->tag - l->tag;
 
-	if (i < HD_FN_CALLS && l->at[i].sock.net && l->nended < HD_FN_CALLS)
+	if (l->web && i >= HD_FN_CALLS) {
+		hd_web_event(l->web, event);
+		take_web(l);
+	} else if (i < HD_FN_CALLS && l->at[i].sock.net && l->nended < HD_FN_CALLS)
 		go_on(l, &l->at[i]);
 }
 
 int64_t hd_fn_calls_tick(struct hd_fn_calls *l, int64_t now_ns)
 {
-	int64_t next_ns = INT64_MAX;
+	int64_t next_ns = l->web ? hd_web_tick(l->web, now_ns) : INT64_MAX;
 
+	if (l->web)
+		take_web(l);
 	for (size_t i = 0; i < HD_FN_CALLS; i++) {
 		struct hd_fn_call *c = &l->at[i];
 		if (!c->sock.net)

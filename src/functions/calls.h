@@ -2,23 +2,25 @@
  *
  * AWS Lambda (lambda.h) and HTTP front ends (http.h) say what stands in a request and what an answer means.
  *
- * 1. The endpoint is "http://HOST:PORT" and perhaps a path, HOST a number of the loopback: what is sent has
- *    keys or tokens in it, so it leaves this machine in no other way.
+ * 1. The endpoint is "https://HOST[:PORT]" (sys/web.h) or "http://HOST:PORT", and perhaps a path; of plain
+ *    HTTP, HOST is a number of the loopback: what is sent has keys or tokens in it, so it leaves this machine
+ *    in no other way.
  * 2. An answer that does not come is LOST at the deadline, or when the connection ends.
  *
  * Ownership: open/close in the caller's memory, which does not move. Threads: the loop's. */
 #ifndef HD_FUNCTIONS_CALLS_H
 #define HD_FUNCTIONS_CALLS_H
 
+#include "sys/web.h"
 #include "functions/invoker.h"
 
 enum { HD_FN_CALLS = 64, HD_FN_CALL_IN = HD_HTTP_HEAD_BYTES + HD_FN_ANSWER_BYTES, HD_FN_CALL_OUT = 8192,
-	HD_FN_PATH = 256 };
+	HD_FN_PATH = 256, HD_FN_CALLS_TAGS = HD_FN_CALLS + HD_WEB_TAGS };
 
-/* A call under way: sock.net NULL: free. */
+/* A call under way: sock.net NULL and not `web`: free. */
 struct hd_fn_call {
 	struct hd_sock sock;
-	bool connected;
+	bool connected, web;              /* web: over HTTPS */
 	uint64_t name;
 	int64_t began_ns, until_ns;
 	char out[HD_FN_CALL_OUT], in[HD_FN_CALL_IN];
@@ -32,13 +34,16 @@ struct hd_fn_post { const char *target, *lines, *body; size_t len; };
  * that passed. HD_E_PROTOCOL: it does not speak what is expected. */
 typedef enum hd_err hd_fn_reader(const struct hd_http_head *head, struct hd_fn_called *called);
 
-/* Calls of one endpoint. tag and reader are set by the caller before open. */
+/* Calls of one endpoint. tag, reader and ca are set by the caller before open. */
 struct hd_fn_calls {
-	uint64_t tag;                     /* of the loop: [tag, tag + HD_FN_CALLS) */
+	uint64_t tag;                     /* of the loop: [tag, tag + HD_FN_CALLS_TAGS) */
 	hd_fn_reader *reader;
+	const char *ca;                   /* certificates of HTTPS; NULL: the system's. Borrowed by open */
 	char addr[HD_ADDR_CAP], host[HD_ADDR_CAP], path[HD_FN_PATH];      /* path: "/" where none was given */
 	struct hd_loop *loop;             /* borrowed */
 	struct hd_net net;
+	struct hd_web *web;              /* owned; NULL: plain */
+	struct hd_web_reply *reply;      /* owned, of web */
 	uint32_t nended;
 	struct hd_fn_called *ended;       /* owned: HD_FN_CALLS */
 	struct hd_fn_call *at;            /* owned: HD_FN_CALLS */

@@ -11,10 +11,10 @@ static enum hd_err read_answer(const struct hd_http_head *head, struct hd_fn_cal
 	return HD_OK;
 }
 
-enum hd_err hd_fn_http_open(struct hd_fn_calls *c, const char *endpoint, uint64_t tag, struct hd_loop *loop,
-	struct hd_diag *diag)
+enum hd_err hd_fn_http_open(struct hd_fn_calls *c, const char *endpoint, const char *ca, uint64_t tag,
+	struct hd_loop *loop, struct hd_diag *diag)
 {
-	*c = (struct hd_fn_calls){ .tag = tag, .reader = read_answer };
+	*c = (struct hd_fn_calls){ .tag = tag, .reader = read_answer, .ca = ca };
 	return hd_fn_calls_open(c, endpoint, loop, diag);
 }
 

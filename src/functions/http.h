@@ -11,9 +11,10 @@
 
 #include "functions/calls.h"
 
-/* `tag`: of the loop, HD_FN_CALLS of them. HD_E_INVAL: no such endpoint. Closed by hd_fn_calls_close(). */
-HD_MUST_USE enum hd_err hd_fn_http_open(struct hd_fn_calls *calls, const char *endpoint, uint64_t tag,
-	struct hd_loop *loop, struct hd_diag *diag);
+/* `tag`: of the loop, HD_FN_CALLS_TAGS of them. `ca`: as in calls.h. HD_E_INVAL: no such endpoint.
+ * Closed by hd_fn_calls_close(). */
+HD_MUST_USE enum hd_err hd_fn_http_open(struct hd_fn_calls *calls, const char *endpoint, const char *ca,
+	uint64_t tag, struct hd_loop *loop, struct hd_diag *diag);
 
 /* self: struct hd_fn_calls */
 extern const struct hd_fn_invoker_ops hd_fn_http_ops;

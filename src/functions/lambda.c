@@ -23,7 +23,7 @@ static enum hd_err read_answer(const struct hd_http_head *head, struct hd_fn_cal
 enum hd_err hd_fn_lambda_open(struct hd_fn_lambda *l, const char *endpoint, uint64_t tag,
 	struct hd_loop *loop, struct hd_diag *diag)
 {
-	l->calls = (struct hd_fn_calls){ .tag = tag, .reader = read_answer };
+	l->calls = (struct hd_fn_calls){ .tag = tag, .reader = read_answer, .ca = l->ca };
 	enum hd_err err = hd_fn_calls_open(&l->calls, endpoint, loop, diag);
 	if (!err && strcmp(l->calls.path, "/") != 0) {
 		err = hd_fail(diag, HD_E_INVAL, "endpoint %s: Lambda's has no path", endpoint);

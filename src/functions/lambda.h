@@ -14,11 +14,12 @@
 struct hd_fn_lambda {
 	const char *function, *session;   /* session NULL: none */
 	struct hd_sigv4_rights rights;
+	const char *ca;                   /* certificates of HTTPS; NULL: the system's */
 	struct hd_fn_calls calls;
 };
 
-/* function, session and rights are set by the caller. `tag`: of the loop, HD_FN_CALLS of them. HD_E_INVAL: no
- * such endpoint. */
+/* function, session, rights and ca are set by the caller. `tag`: of the loop, HD_FN_CALLS_TAGS of them.
+ * HD_E_INVAL: no such endpoint. */
 HD_MUST_USE enum hd_err hd_fn_lambda_open(struct hd_fn_lambda *lambda, const char *endpoint, uint64_t tag,
 	struct hd_loop *loop, struct hd_diag *diag);
 /* Takes zeroed and closed ones. */

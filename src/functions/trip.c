@@ -72,7 +72,7 @@ static enum hd_err try_all(struct other *o, struct hd_loop *loop, uint32_t count
 
 	snprintf(endpoint, sizeof endpoint, "http://%s", o->server.listener.addr + 4);
 	memset(event, ' ', sizeof event);
-	enum hd_err err = hd_fn_http_open(&calls, endpoint, 1, loop, diag);
+	enum hd_err err = hd_fn_http_open(&calls, endpoint, NULL, 1, loop, diag);
 	for (uint32_t i = 0; i < count && !err; i++) {
 		int64_t took_ns = 0;
 		err = one(&calls, event, &took_ns, diag);

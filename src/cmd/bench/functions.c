@@ -4,6 +4,7 @@
 
 #include "base/num.h"
 #include "sys/signal.h"
+#include "functions/credentials.h"
 #include "functions/emulator.h"
 #include "functions/http.h"
 #include "functions/lambda.h"
@@ -24,6 +25,8 @@ struct hd_cmd_functions {
 	struct hd_fn_instances pool;
 	struct hd_fn_lambda lambda;
 	struct hd_fn_calls http;
+	struct hd_aws_credentials keys;
+	char region[HD_AWS_REGION];
 	bool serves, plain;               /* a service is called, not a pool; an HTTP front end */
 	struct hd_fn_trial trial;
 	struct hd_fn_counts counts;       /* of the trial */
@@ -87,19 +90,49 @@ static const char *variable(const char *name, const char *otherwise)
 	return otherwise;
 }
 
-/* Keys are those of AWS's own variables, or the emulator's. */
+/* Whose right: AWS's own variables, else the shared file; the emulator has keys of its own. */
+static enum hd_err find_keys(struct hd_cmd_functions *b, const char *endpoint)
+{
+	struct hd_cmd *cmd = b->cmd;
+	struct hd_fn_lambda *l = &b->lambda;
+	const char *home = variable("HOME", ""), *named = variable("AWS_SHARED_CREDENTIALS_FILE", NULL);
+	bool web = !strncmp(endpoint, "https://", 8);
+	const char *region = variable("AWS_DEFAULT_REGION", b->region[0] ? b->region : "us-east-1");
+	char path[HD_PATH_CAP];
+	uint8_t *bytes = NULL;
+	size_t len = 0;
+
+	l->rights = (struct hd_sigv4_rights){ variable("AWS_ACCESS_KEY_ID", web ? NULL : HD_EMULATED_ID),
+		variable("AWS_SECRET_ACCESS_KEY", web ? NULL : HD_EMULATED_SECRET),
+		variable("AWS_REGION", region), "lambda" };
+	l->session = variable("AWS_SESSION_TOKEN", NULL);
+	if (l->rights.key_id && l->rights.secret)
+		return HD_OK;
+	snprintf(path, sizeof path, named ? "%s" : "%s/.aws/credentials", named ? named : home);
+	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_AWS_FILE_BYTES, &bytes, &len,
+		NULL);
+	if (err)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "no keys for %s: set AWS_ACCESS_KEY_ID and "
+			"AWS_SECRET_ACCESS_KEY, or write them to %s", endpoint, path);
+	err = hd_aws_credentials_read(path, (const char *)bytes, len, variable("AWS_PROFILE", "default"),
+		&b->keys, &cmd->diag);
+	l->rights.key_id = b->keys.key_id;
+	l->rights.secret = b->keys.secret;
+	l->session = b->keys.token[0] ? b->keys.token : NULL;
+	return err;
+}
+
 static enum hd_err open_lambda(struct hd_cmd_functions *b)
 {
-	const struct hd_args *a = &b->cmd->args;
 	const struct hd_fn_invoker invoker = { &hd_fn_lambda_ops, &b->lambda };
+	const char *endpoint = b->cmd->args.text[HD_OPT_ENDPOINT];
 
-	b->lambda = (struct hd_fn_lambda){ .function = "heddle",
-		.session = variable("AWS_SESSION_TOKEN", NULL),
-		.rights = { variable("AWS_ACCESS_KEY_ID", HD_EMULATED_ID),
-			variable("AWS_SECRET_ACCESS_KEY", HD_EMULATED_SECRET),
-			variable("AWS_REGION", "us-east-1"), "lambda" } };
-	enum hd_err err = hd_fn_lambda_open(&b->lambda, a->text[HD_OPT_ENDPOINT], HD_FN_OWNER_TAGS,
-		&b->owner.loop, &b->cmd->diag);
+	b->lambda = (struct hd_fn_lambda){ .function = "heddle", .ca = variable("AWS_CA_BUNDLE", NULL) };
+	hd_aws_region_of(endpoint, b->region);
+	enum hd_err err = find_keys(b, endpoint);
+	if (!err)
+		err = hd_fn_lambda_open(&b->lambda, endpoint, HD_FN_OWNER_TAGS, &b->owner.loop,
+			&b->cmd->diag);
 	if (!err)
 		hd_fn_owner_calls(&b->owner, &invoker);
 	return err;
@@ -108,8 +141,8 @@ static enum hd_err open_lambda(struct hd_cmd_functions *b)
 static enum hd_err open_http(struct hd_cmd_functions *b)
 {
 	const struct hd_fn_invoker invoker = { &hd_fn_http_ops, &b->http };
-	enum hd_err err = hd_fn_http_open(&b->http, b->cmd->args.text[HD_OPT_ENDPOINT], HD_FN_OWNER_TAGS,
-		&b->owner.loop, &b->cmd->diag);
+	enum hd_err err = hd_fn_http_open(&b->http, b->cmd->args.text[HD_OPT_ENDPOINT],
+		variable("AWS_CA_BUNDLE", NULL), HD_FN_OWNER_TAGS, &b->owner.loop, &b->cmd->diag);
 
 	if (!err)
 		hd_fn_owner_calls(&b->owner, &invoker);
@@ -267,7 +300,8 @@ static enum hd_err verb_bench_functions(struct hd_cmd *cmd)
 		return hd_fail(&cmd->diag, HD_E_INVAL,
 			"--function=lambda or http and --endpoint go together");
 	if (b->serves)
-		snprintf(b->listen, sizeof b->listen, "tcp:127.0.0.1:0");
+		snprintf(b->listen, sizeof b->listen, "tcp:%.80s", cmd->args.has[HD_OPT_LISTEN] ?
+			cmd->args.text[HD_OPT_LISTEN] : "127.0.0.1:0");
 	b->log_text = cmd->args.has[HD_OPT_OUTPUT] ? (char *)(uintptr_t)cmd->args.text[HD_OPT_OUTPUT] : log;
 	if (b->serves)
 		b->log_text = cmd->args.has[HD_OPT_REPORTS] ?
@@ -313,9 +347,12 @@ const struct hd_verb hd_verb_bench_functions = {
 		"--function=lambda --endpoint URL: calls `heddle chaos lambda`, whose own options say what "
 		"fails; --function=http --endpoint URL: calls `heddle worker --function=http`, Knative or "
 		"OpenFaaS. "
-		"Workers answer over TLS; exit 11 where none did a task. "
+		"--endpoint https://lambda.REGION.amazonaws.com: AWS Lambda's function `heddle` itself, "
+		"with the keys of AWS's variables or ~/.aws/credentials; --listen HOST:PORT: where its "
+		"workers reach this process. Workers answer over TLS; exit 11 where none did a task. "
 		"--reports FILE: what it wrote by -o.",
-	.opts = HD_OPTS(HD_OPT_FUNCTION, HD_OPT_ENDPOINT, HD_OPT_REPORTS, HD_OPT_COUNT_, HD_OPT_SLOTS,
+	.opts = HD_OPTS(HD_OPT_FUNCTION, HD_OPT_ENDPOINT, HD_OPT_LISTEN, HD_OPT_REPORTS,
+		HD_OPT_COUNT_, HD_OPT_SLOTS,
 		HD_OPT_KILL, HD_OPT_STRAGGLE, HD_OPT_DROP_RESPONSE,
 		HD_OPT_DUPLICATE, HD_OPT_FAULT_SEED, HD_OPT_ISA, HD_OPT_PRICE_FILE, HD_OPT_OUTPUT),
 	.run = verb_bench_functions, .test = "program_functions.sh",
