@@ -156,11 +156,32 @@ struct hd_spot_market hd_resilience_market(const struct hd_resilience *r, const 
 	m.losses_h = instants * 3.6e6 / (double)(seen_ms + HD_RESILIENCE_FIRST_MS);
 	m.announced = (double)in_time / (all + 1);
 	m.pause_s = m.rebuild_s = takes_of(r, now, mode);
-	m.reload_s = fmax(0, r->back_s > 0 ? r->back_s - m.rebuild_s : now->back_s - now->takes_s);
+	m.checkpoint_s = now->checkpoint_s;
+	/* half of what lies between checkpoints is in it, and value.h adds it where they have a cost */
+	m.reload_s = fmax(0, (r->back_s > 0 ? r->back_s - m.rebuild_s : now->back_s - now->takes_s) -
+		(now->checkpoint_s > 0 ? now->every_s / 2 : 0));
 	return m;
 }
 
 /* ---- judging */
+
+/* Without shadows: what peers hold is no way back. */
+static enum hd_spot_strategy judged_as(enum hd_spot_strategy mode, uint32_t pipelines)
+{
+	return mode == HD_SPOT_CHECKPOINT && pipelines > 1 ? HD_SPOT_REROUTE : mode;
+}
+
+double hd_resilience_back_h(const struct hd_resilience *r, const struct hd_resilience_now *now)
+{
+	const struct hd_spot_market m = hd_resilience_market(r, now, r->is);
+	const struct hd_spot_grid grid = { .pipelines = now->pipelines, .stages = now->stages, .batch = 1,
+		.step_s = 1, .machines = now->machines };
+	/* spare pipelines are among those that there are, and compute */
+	const enum hd_spot_strategy is = r->is == HD_SPOT_REPLICA ? HD_SPOT_CHECKPOINT : r->is;
+	const struct hd_spot_value v = hd_spot_value(&m, &grid, judged_as(is, now->pipelines), 0, 0);
+
+	return v.losses_h * (1 - m.announced) * v.unheld;
+}
 
 static bool is_due(const struct hd_resilience *r, double losses_h, double usd_h)
 {
@@ -213,9 +234,7 @@ static struct hd_spot_value value_with(const struct hd_resilience *r, const stru
 	g.present = g.pipelines * g.stages;       /* losses that were seen are of those that have a place */
 	g.spares_work = spares;
 	g.pipelines -= spares;
-	/* without shadows: what peers hold is no way back */
-	return hd_spot_value(&m, &g, mode == HD_SPOT_CHECKPOINT && g.pipelines > 1 ? HD_SPOT_REROUTE : mode,
-		spares, overhead_of(r, mode));
+	return hd_spot_value(&m, &g, judged_as(mode, g.pipelines), spares, overhead_of(r, mode));
 }
 
 struct hd_spot_value hd_resilience_value(const struct hd_resilience *r, const struct hd_resilience_now *now,

@@ -21,6 +21,8 @@
  *    which is replica:1: two pipelines at least), shadows and replicas have fewer stages, two at least
  *    (planner/ways.h). A step of d pipelines of p stages takes as long as its turns do,
  *    (ceil(V / d) + p - 1) / p, to those of the grid that was measured.
+ *    What a checkpoint costs counts where the run chooses how far apart they are (saving.h): each mode with
+ *    the interval that it would have.
  * 5. It is judged at HD_RESILIENCE_COMMITS commits, and when losses per hour or the price are twice or half
  *    of what they were at the last time. Another mode is taken if it is worth HD_RESILIENCE_GAIN times as
  *    much, or if what there is pauses longer than is allowed.
@@ -71,6 +73,8 @@ struct hd_resilience_now {
 	double step_s;                            /* 0: not one to measure by */
 	double batch, usd_h, pause_max_s;         /* pause_max_s 0: no bound */
 	double takes_s, back_s;                   /* expected of a loss, and of one that goes back */
+	/* with checkpoint.every: auto: what one costs, and how far apart they are; 0: not known, or given */
+	double checkpoint_s, every_s;
 	bool can[HD_NSPOT_STRATEGIES];            /* of those behind REROUTE: the run can have it */
 };
 
@@ -89,6 +93,9 @@ struct hd_spot_market hd_resilience_market(const struct hd_resilience *r, const 
 /* Rule 4. `strategy` is the mode's; `useful`: of what all of the grid would do, were nothing lost. */
 struct hd_spot_value hd_resilience_value(const struct hd_resilience *r, const struct hd_resilience_now *now,
 	enum hd_spot_strategy mode);
+/* Losses per hour that go back to a checkpoint, with the mode that there is; also of a run that is not
+ * judged: of `pipelines` holders of each of `stages` parts of the state. */
+double hd_resilience_back_h(const struct hd_resilience *r, const struct hd_resilience_now *now);
 /* After a commit under any view, also one that is not judged. True: a loss is made up for by it. */
 bool hd_resilience_made_up(struct hd_resilience *r, uint64_t step, int64_t now_ms);
 /* After a commit; made up is asked here, too. True: another mode is worth having, *mode; `why` says each with
