@@ -295,6 +295,7 @@ ACT(commit)
 	replace_straggler(c, a->step);
 	autoscale(c, n);
 	driver_redraw(c, a->step, n);
+	driver_saving_step(c);
 	driver_guard_step(c, a->step, !n->redone);
 }
 
@@ -334,6 +335,7 @@ void driver_noted(struct driver *c, const char *name, uint32_t worker, const cha
 	if (!strcmp(name, HD_NOTE_NOTICE))
 		driver_noticed(c, worker, text);
 	driver_guard_noted(c, name, worker);
+	driver_saving_noted(c, name, text);
 	const bool few = driver_fewer_noted(c, name);
 	if (!few && !strcmp(name, HD_NOTE_REFUSED) && !driver_guard_refused(c))
 		driver_redraw_refused(c);

@@ -15,7 +15,7 @@
 static const enum hd_redundancy redundancy_of[HD_NSPOT_STRATEGIES] = { [HD_SPOT_LAZY] = HD_REDUNDANCY_LAZY,
 	[HD_SPOT_EAGER] = HD_REDUNDANCY_EAGER, [HD_SPOT_FULL] = HD_REDUNDANCY_FULL };
 
-static enum hd_spot_strategy strategy_of(enum hd_redundancy mode)
+enum hd_spot_strategy driver_strategy(enum hd_redundancy mode)
 {
 	return mode == HD_REDUNDANCY_NONE ? HD_SPOT_CHECKPOINT :
 		(enum hd_spot_strategy)(HD_SPOT_LAZY + (mode - HD_REDUNDANCY_LAZY));
@@ -56,15 +56,17 @@ static enum hd_err take_mode(struct driver *c, enum hd_spot_strategy to, struct 
 /* Before a loss was seen: silence until it is known and a start; half of what lies between checkpoints. */
 static void expect(const struct driver *c, struct hd_resilience_now *now)
 {
-	const struct hd_job *job = c->spec->task->job;
-	const struct hd_job_value *every = &job->value[HD_JOB_CKPT_EVERY],
-		*pause = &job->value[HD_JOB_PAUSE_MAX];
+	const struct hd_job_value *pause = &c->spec->task->job->value[HD_JOB_PAUSE_MAX];
 	/* the one just committed may have been done twice */
 	const double known_s = c->resilience.step_s[c->resilience.is],
 		step_s = known_s > 0 ? known_s : c->step_ms * 1e-3;
 
 	now->takes_s = (double)c->detect_ns * 1e-9 + 2;
-	now->back_s = now->takes_s + (double)every->i * (every->every_steps ? step_s : 1e-9) / 2;
+	now->back_s = now->takes_s + driver_saving_every_s(c, step_s) / 2;
+	if (c->saves) {
+		now->checkpoint_s = c->saving.cost_s;
+		now->every_s = driver_saving_every_s(c, step_s);
+	}
 	now->pause_max_s = pause->is_none ? 0 : (double)pause->i * 1e-9;
 }
 
@@ -148,7 +150,7 @@ void driver_guard_begin(struct driver *c, const struct hd_job *job)
 	c->judges = hd_job_int(job, HD_JOB_RESILIENCE) == HD_RESILIENCE_AUTO;
 	c->guard = (struct hd_guard){ .n = 0 };
 	snprintf(c->way, sizeof c->way, "%s", hd_job_text(job, HD_JOB_RESILIENCE));
-	hd_resilience_begin(&c->resilience, strategy_of(mode), now_ms(c));
+	hd_resilience_begin(&c->resilience, driver_strategy(mode), now_ms(c));
 	memset(c->cannot, 0, sizeof c->cannot);
 	*c->judged = '\0';
 	c->guard_mode = mode == HD_REDUNDANCY_NONE ? HD_REDUNDANCY_LAZY : mode;
@@ -173,11 +175,11 @@ bool driver_guard_refused(struct driver *c)
 	char said[100];
 	struct hd_diag why = { "" };
 
-	if (!was_switched_on(c, mode) || (c->judges ? take_mode(c, strategy_of(c->own_mode), &why) :
+	if (!was_switched_on(c, mode) || (c->judges ? take_mode(c, driver_strategy(c->own_mode), &why) :
 		driver_make_redundant(c, HD_REDUNDANCY_NONE, &why)))
 		return false;
 	c->guard_refused = c->guards;
-	c->cannot[strategy_of(mode)] = true;
+	c->cannot[driver_strategy(mode)] = true;
 	driver_guard_keep(c);
 	snprintf(said, sizeof said, "a worker has not the memory for redundancy %s, which stays off",
 		hd_redundancy_names[mode]);
@@ -215,7 +217,7 @@ void driver_guard_noted(struct driver *c, const char *name, uint32_t worker)
 		see_devices(c);
 	if (c->judges && !strcmp(name, "restore"))
 		hd_resilience_back(&c->resilience);
-	if (c->judges && (announced || lost)) {
+	if ((c->judges || c->saves) && (announced || lost)) {
 		hd_resilience_lost(&c->resilience, worker, ranks_of(c, worker), announced, c->end.step,
 			now_ms(c));
 		driver_guard_keep(c);

@@ -71,9 +71,9 @@ static bool take_way(struct driver *c)
 	if (driver_kept(c, DRIVER_KEEPS_WAY, way, sizeof way) != sizeof way || way[0] != way_of(c) ||
 		way[1] >= HD_NREDUNDANCIES || way[3] > 7)
 		return false;
-	if (c->judges)
+	if (c->judges || c->saves)
 		(void)!hd_resilience_take(&c->resilience, way + 5, HD_RESILIENCE_BYTES, now_ms(c));
-	if (c->judges && resumed)
+	if (resumed)
 		forget_times(&c->resilience);
 	if (way[2] == mode_of(c))                 /* else it was asked for since */
 		c->own_mode = (enum hd_redundancy)way[1];
@@ -95,7 +95,7 @@ void driver_guard_go_on(struct driver *c)
 	uint8_t bytes[HD_GUARD_BYTES];
 	char said[HD_GUARD_WORDS];
 
-	if (!c->guards && !c->judges)
+	if (!c->guards && !c->judges && !c->saves)
 		return;
 	if (c->guards && hd_guard_take(&c->guard, bytes, driver_kept(c, DRIVER_KEEPS_GUARD, bytes,
 		sizeof bytes)) && c->guard.n)

@@ -21,9 +21,11 @@
 #include "sys/thread.h"
 #include "spot/guard.h"
 #include "spot/resilience.h"
+#include "spot/saving.h"
 #include "spot/meter.h"
 #include "wire/hub.h"
 #include "pipeline/redundancy.h"
+#include "run/ckpt_every.h"
 #include "run/ending.h"
 #include "run/pipe_set.h"
 #include "driver/driver.h"
@@ -111,6 +113,11 @@ struct driver {
 	struct hd_resilience resilience;
 	bool cannot[HD_NSPOT_STRATEGIES]; /* modes that did not work here */
 	char judged[HD_RESILIENCE_WORDS]; /* what was worth what; "": not yet */
+	bool saves;                       /* checkpoint.every is auto */
+	struct hd_saving saving;
+	bool saving_due;                  /* a worker was lost, or a checkpoint saved, since it was judged */
+	uint32_t saving_commits;          /* since then */
+	double back_h;                    /* losses per hour that go back to a checkpoint, as judged then */
 	struct hd_meter meter;            /* what machines are paid for */
 	struct hd_meter_clock meter_clock;
 	/* what members do: steps, or a pause or a rebuild after a loss; looked at, and stored, the last
@@ -184,8 +191,18 @@ bool driver_guard_refused(struct driver *c);
 void driver_guard_noted(struct driver *c, const char *name, uint32_t worker);
 /* after a committed step; `whole`: nothing of it was done twice */
 void driver_guard_step(struct driver *c, uint64_t step, bool whole);
+enum hd_spot_strategy driver_strategy(enum hd_redundancy mode);
 /* as `status` has it; returns `out` */
 const char *driver_resilience(const struct driver *c, char *out, size_t cap);
+
+/* driver_saving.c: checkpoint.every: auto (spot/saving.h). Without it these do nothing. */
+void driver_saving_begin(struct driver *c);             /* with what the run's folder has of it */
+void driver_saving_noted(struct driver *c, const char *name, const char *text);
+void driver_saving_step(struct driver *c);              /* after a committed step */
+/* as `status` has it; returns `out` */
+const char *driver_saving(const struct driver *c, char *out, size_t cap);
+/* how far apart checkpoints are, in seconds; a step takes so long */
+double driver_saving_every_s(const struct driver *c, double step_s);
 
 /* driver_ledger.c */
 void driver_ledger_open(struct driver *c, const uint8_t *bytes, size_t len);    /*

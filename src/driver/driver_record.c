@@ -397,6 +397,7 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 		err = set_paces(c, diag);
 	if (!err)
 		err = set_meter(c, diag);
+	driver_saving_begin(c);
 	driver_guard_begin(c, job);
 	driver_guard_go_on(c);
 	driver_notice_go_on(c);

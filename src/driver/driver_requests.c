@@ -190,7 +190,7 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 		.single = redundancy ? -1 : 0 };
 	struct hd_fields_count count[HD_CLOSE_COUNT];
 	struct hd_proc_self self;
-	char resilience[HD_RESILIENCE_WORDS + 64];
+	char resilience[HD_RESILIENCE_WORDS + 64], saving[HD_SAVING_WORDS + 16];
 	enum hd_err err = hd_json_find(ask, "for_s") ? renew_lease(c, ask, diag) : HD_OK;
 
 	if (err)
@@ -208,6 +208,7 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 		.virtual_nodes = c->spec->task->job->nvns, .copies = c->config.copies,
 		.redundancy = hd_redundancy_names[redundancy], .single = s.single,
 		.resilience = driver_resilience(c, resilience, sizeof resilience),
+		.saving = driver_saving(c, saving, sizeof saving),
 		.autoscale = c->scaler.policy ? c->scaler.policy : "off", .autoscale_why = c->scaler.why,
 		.plan_why = c->reshape.used.why,
 		.predicted_ms = (double)c->reshape.used.predicted_ps * 1e-9,

@@ -74,6 +74,8 @@ enum { HD_LIVE_SOCKET = 1, HD_LIVE_JSON = 2 };
 	X(const char *, redundancy, .may_lack = true, .about = "that there is: the view's")                 \
 	X(const char *, resilience, .may_lack = true, .about = "by-notice: whether that has redundancy on, "  \
 		"and why; auto: what each mode was worth when it was judged; else the job's word")          \
+	X(const char *, saving, .may_lack = true, .about = "checkpoint.every; auto: how far apart checkpoints " \
+		"are, and why")                                                                             \
 	X(int64_t, single, .may_lack = true, .negative = true, .about = "stages that one worker alone "     \
 		"holds at the moment, with redundancy; -1: not known")                                      \
 	X(int64_t, given_up, .about = "workers given up for lost that lived")                               \

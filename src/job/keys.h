@@ -114,7 +114,7 @@ X(NOTICE_EVERY, "elastic", "notice.every", SPAN, 0, "auto", "auto", 50, 3600000,
 X(NOTICE_APPROVE, "elastic", "notice.approve", WORD, 0, "false", "false|true", 0, 0, "azure: true: say that an event may begin once the worker has left")
 
 X(CKPT_DIR,   "checkpoint", "dir",  TEXT, 0, "ckpt",   "", 0, 0, "inside the run directory, or an absolute path: there each run takes a folder of its own")
-X(CKPT_EVERY, "checkpoint", "every", EVERY, 0, "60 s", "", 1, 0x1p43, "a duration, or steps: 200 steps")
+X(CKPT_EVERY, "checkpoint", "every", EVERY, 0, "60 s", "auto", 1, 0x1p43, "a duration, or steps: 200 steps; auto: as far apart as loses least, by what a checkpoint takes and the losses that go back to one")
 X(CKPT_KEEP,  "checkpoint", "keep", INT,  0, "3",      "", 1, 1000000, "newest complete ones")
 X(CKPT_VERIFY, "checkpoint", "verify", WORD, 0, "write", "write|read-back", 0, 0, "read-back: each file is read and compared")
 

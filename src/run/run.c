@@ -8,6 +8,7 @@
 #include "base/json_writer.h"
 #include "sys/memory.h"
 #include "sys/thread.h"
+#include "spot/resilience.h"
 #include "plan/plan.h"
 #include "engine/choose.h"
 #include "engine/dist.h"
@@ -372,6 +373,8 @@ enum hd_err hd_run_look(struct hd_run *run, bool must, struct hd_diag *diag)
 	return err;
 }
 
+static bool is_auto(const struct hd_run *run) { return run->job->value[HD_JOB_CKPT_EVERY].is_auto; }
+
 /* What was not computed must never be taken for a result. */
 static void note_no_checkpoint(struct hd_run *run)
 {
@@ -382,9 +385,28 @@ static void note_no_checkpoint(struct hd_run *run)
 	run->told_no_ckpt = true;
 }
 
+/* One process is lost with all that it holds: by the losses that are expected before any was seen. One of
+ * several leaves it to its coordinator. */
+static void saved(struct hd_run *run, double took_s)
+{
+	const int64_t ran_ms = (run->last_ckpt_ns - run->began_ns) / 1000000;
+	const double back_h = 3.6e6 / (double)(ran_ms + HD_RESILIENCE_FIRST_MS);
+	char why[HD_SAVING_WORDS];
+	struct hd_diag unkept = { "" };
+
+	hd_saving_saved(&run->saving, took_s);
+	if (!is_auto(run) || run->options.shared || !hd_saving_judge(&run->saving, back_h))
+		return;
+	hd_run_note(run, "saving", "checkpoints %s", hd_saving_why(&run->saving, back_h, why));
+	if (hd_ckpt_every_put(run->dir, &run->saving, &unkept))
+		hd_run_note(run, "warning", "%s", unkept.text);
+}
+
 static enum hd_err checkpoint(struct hd_run *run, struct hd_diag *diag)
 {
 	struct hd_ckpt_info info = describe(run);
+	const int64_t began_ns = run->asked_at == info.step + 1 ? run->asked_ns :
+		hd_clock_now_ns(run->clock);
 	char parent[HD_PATH_CAP];
 
 	if (!run->dir || run->last_ckpt_step == info.step + 1)
@@ -413,8 +435,11 @@ static enum hd_err checkpoint(struct hd_run *run, struct hd_diag *diag)
 	if (err)
 		return err;
 	run->last_ckpt_step = info.step + 1;
-	hd_run_note(run, "checkpoint_done", "step %llu, %.1f MiB", (unsigned long long)info.step,
-		(double)info.len_bytes / 0x1p20);
+	const double took_s = (double)(run->last_ckpt_ns - began_ns) * 1e-9;
+	char said[120];
+	hd_ckpt_done_say(said, sizeof said, info.step, info.len_bytes, took_s);
+	hd_run_note(run, "checkpoint_done", "%s", said);
+	saved(run, took_s);
 	return HD_OK;
 }
 
@@ -439,13 +464,26 @@ static enum hd_err try_checkpoint(struct hd_run *run, struct hd_diag *diag)
 	return HD_OK;
 }
 
-static bool checkpoint_due(const struct hd_run *run)
+/* What the coordinator says of it, not at each of many short steps. */
+static void look_at_every(struct hd_run *run, int64_t now_ns)
+{
+	if (!run->options.shared || !run->dir || now_ns < run->every_ns)
+		return;
+	(void)hd_ckpt_every_get(&run->saving, run->fs, run->dir->path);
+	run->every_ns = now_ns + HD_SAVING_LEAST_MS * INT64_C(1000000);
+}
+
+static bool checkpoint_due(struct hd_run *run)
 {
 	const struct hd_job_value *every = &run->job->value[HD_JOB_CKPT_EVERY];
+	const int64_t now_ns = hd_clock_now_ns(run->clock);
 
 	if (every->every_steps)
 		return hd_worker_at(run->worker) % (uint64_t)every->i == 0;
-	return hd_clock_now_ns(run->clock) - run->last_ckpt_ns >= every->i;
+	if (is_auto(run))
+		look_at_every(run, now_ns);
+	return now_ns - run->last_ckpt_ns >= (is_auto(run) ? (int64_t)run->saving.every_ms * 1000000 :
+		every->i);
 }
 
 /* The first of its orders that this job does not have, or lacks; HD_CKPT_NORDERS: none. */
@@ -684,6 +722,9 @@ void hd_run_begin(struct hd_run *run)
 {
 	run->began_step = hd_worker_at(run->worker);
 	run->began_ns = run->last_ckpt_ns = hd_clock_now_ns(run->clock);
+	hd_saving_begin(&run->saving);
+	if (is_auto(run) && run->dir)
+		(void)hd_ckpt_every_get(&run->saving, run->fs, run->dir->path);
 	if (run->digest_every == 0 && run->options.shared)
 		run->digest_every = counted_interval(run);
 	else if (run->digest_every == 0)
@@ -701,10 +742,12 @@ bool hd_run_evaluates(const struct hd_run *run, bool end)
 
 enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct hd_diag *diag)
 {
+	const int64_t began_ns = hd_clock_now_ns(run->clock);
 	enum hd_err err = HD_OK;
 
 	if (hd_run_evaluates(run, end))
 		err = evaluate(run, diag);
+	run->asked_ns += hd_clock_now_ns(run->clock) - began_ns;
 	*reached = run->target_reached;
 	if (!err && end)
 		err = checkpoint(run, diag);
@@ -716,8 +759,10 @@ enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct 
 
 bool hd_run_saves(struct hd_run *run, bool end)
 {
-	if (run->asked_at != hd_worker_at(run->worker) + 1)
+	if (run->asked_at != hd_worker_at(run->worker) + 1) {
 		run->asked_saves = checkpoint_due(run);
+		run->asked_ns = hd_clock_now_ns(run->clock);
+	}
 	run->asked_at = hd_worker_at(run->worker) + 1;
 	return end || run->asked_saves;
 }

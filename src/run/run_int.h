@@ -3,6 +3,7 @@
 #ifndef HD_RUN_RUN_INT_H
 #define HD_RUN_RUN_INT_H
 
+#include "run/ckpt_every.h"
 #include "run/costs.h"
 #include "run/ending.h"
 #include "run/forecast.h"
@@ -15,6 +16,9 @@ struct hd_run {
 	/* the step after that of which hd_run_saves() was asked; 0: of none */
 	uint64_t asked_at;
 	bool asked_saves;
+	int64_t asked_ns;                 /* when; what was evaluated since is left out */
+	struct hd_saving saving;          /* checkpoint.every: auto */
+	int64_t every_ns;                 /* when it was last read in the folder */
 	uint32_t unsaved;                 /* checkpoints in a row that could not be written */
 	const struct hd_job *job;         /* borrowed, as fs, clock, dir */
 	struct hd_fs *fs;

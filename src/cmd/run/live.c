@@ -91,6 +91,8 @@ static void print_run(const struct hd_live *l, struct hd_text *text)
 			"redundancy {redundancy}: each stage is held by two workers\n", text);
 	if (l->resilience && strcmp(l->resilience, "given") != 0)
 		hd_fields_say(f, l, "resilience {resilience}\n", text);
+	if (l->saving && !strncmp(l->saving, "auto", 4))
+		hd_fields_say(f, l, "checkpoints {saving}\n", text);
 	if (l->unrecorded)
 		hd_fields_say(f, l,
 			"{unrecorded} steps have no line in metrics.ndjson: no process coordinated "

@@ -1,0 +1,97 @@
+#include "driver/driver_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* How far apart checkpoints are, with checkpoint.every: auto. What a checkpoint takes is said by the worker
+ * that saves; which losses go back to one follows from what members hold under the view, and from the losses
+ * that were seen (spot/resilience.h). What is settled on lies in the run's folder, where the worker that
+ * saves reads it (run/ckpt_every.h). */
+
+void driver_saving_begin(struct driver *c)
+{
+	c->saves = c->spec->task->job->value[HD_JOB_CKPT_EVERY].is_auto;
+	hd_saving_begin(&c->saving);
+	if (c->saves)
+		(void)hd_ckpt_every_get(&c->saving, c->spec->fs, c->spec->dir->path);
+}
+
+void driver_saving_noted(struct driver *c, const char *name, const char *text)
+{
+	double took_s;
+
+	if (!c->saves)
+		return;
+	c->saving_due |= !strcmp(name, "lost");
+	if (strcmp(name, "checkpoint_done") != 0 || !hd_ckpt_done_took(text, &took_s))
+		return;
+	hd_saving_saved(&c->saving, took_s);
+	c->saving_due = true;
+}
+
+/* Parts of the state, and the holders of each: by stages; in chains, of which two copies next to each other
+ * count, as of a stage and its shadow; or each rank all of it. */
+static struct hd_resilience_now holders(const struct driver *c, const struct hd_view *view,
+	enum hd_spot_strategy *mode)
+{
+	struct hd_resilience_now now = { .now_ms = hd_clock_now_ns(c->spec->clock) / HD_NS_PER_MS,
+		.machines = view->nranks, .pipelines = view->nranks, .stages = 1 };
+
+	*mode = driver_strategy(hd_shape_redundancy(&view->shape));
+	if (view->shape.nstages && !c->config.whole) {
+		now.stages = view->shape.width;
+		now.pipelines = view->nranks / now.stages;
+	} else if (c->config.copies && view->nmembers > 1) {
+		now.machines = now.stages = view->nmembers;
+		now.pipelines = 1;
+		*mode = HD_SPOT_LAZY;
+	}
+	return now;
+}
+
+void driver_saving_step(struct driver *c)
+{
+	const struct hd_view *view = hd_coordinator_view(c->machine);
+	char why[HD_SAVING_WORDS], said[HD_SAVING_WORDS + 16];
+	struct hd_diag unkept = { "" };
+
+	if (!c->saves || !view || !view->nmembers || (!c->saving_due &&
+		++c->saving_commits < HD_RESILIENCE_COMMITS))
+		return;
+	enum hd_spot_strategy mode;
+	const struct hd_resilience_now now = holders(c, view, &mode);
+	c->saving_due = false;
+	c->saving_commits = 0;
+	if (!c->judges)           /* by-notice may have switched it; auto says it itself */
+		hd_resilience_took(&c->resilience, mode);
+	c->back_h = hd_resilience_back_h(&c->resilience, &now);
+	const bool other = hd_saving_judge(&c->saving, c->back_h);
+	driver_guard_keep_at_times(c);
+	if (hd_ckpt_every_put(c->spec->dir, &c->saving, &unkept)) {
+		driver_note(c, "warning", HD_NOBODY, unkept.text);
+		return;
+	}
+	if (!other)
+		return;
+	snprintf(said, sizeof said, "checkpoints %s", hd_saving_why(&c->saving, c->back_h, why));
+	driver_note(c, "saving", HD_NOBODY, said);
+}
+
+const char *driver_saving(const struct driver *c, char *out, size_t cap)
+{
+	char why[HD_SAVING_WORDS];
+
+	if (c->saves)
+		snprintf(out, cap, "auto, %s", hd_saving_why(&c->saving, c->back_h, why));
+	else
+		snprintf(out, cap, "%s", hd_job_text(c->spec->task->job, HD_JOB_CKPT_EVERY));
+	return out;
+}
+
+double driver_saving_every_s(const struct driver *c, double step_s)
+{
+	const struct hd_job_value *every = &c->spec->task->job->value[HD_JOB_CKPT_EVERY];
+
+	return c->saves ? (double)c->saving.every_ms * 1e-3 :
+		(double)every->i * (every->every_steps ? step_s : 1e-9);
+}
