@@ -10,6 +10,7 @@
  *	driver_notice.c      notices that a worker's machine will be taken away
  *	driver_guard.c       redundancy that notices take the place of, or that is judged
  *	driver_guard_kept.c  what of it the next coordinator goes on with
+ *	driver_saving.c      how far apart checkpoints are
  *	driver_ledger.c      what the machines are paid for
  *	driver_record.c      what is stored, and the state at start
  *	driver_restore.c     the newest whole checkpoint, looked for beside the loop */
@@ -149,6 +150,7 @@ void driver_sweep(struct driver *c);                    /* sockets of workers th
 void driver_look_at_local(struct driver *c);             /* reap those that ended, start missing ones */
 /* before there is a machine: config.target is another one */
 void driver_resize_start(struct driver *c);
+const char *driver_next_zone(struct driver *c);         /* of the next local worker; NULL: none */
 uint32_t driver_under_way(const struct driver *c);      /* to be started, or started and not heard of */
 
 /* driver_requests.c: devices of a worker, the most of those that are here; 0: none is */

@@ -1,5 +1,6 @@
 #include "driver/driver_int.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -126,12 +127,58 @@ static void ended(struct driver *c, const struct hd_child_end *end)
 		failed_alike(c, end);
 }
 
+/* ---- zones (workers.zones) */
+
+/* Local workers in a zone: those that this coordinator started, and those of the one before. */
+static uint32_t in_zone(struct driver *c, const char *zone)
+{
+	struct hd_co_worker_status w[HD_MAX_WORKERS];
+	const uint32_t n = c->machine ? hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS) : 0;
+	uint32_t there = 0;
+
+	for (uint32_t i = 0; i < HD_LOCAL_CHILDREN; i++) {
+		const struct hd_child *child = &c->local.child[i];
+		there += child->proc.host && child->zone && !strcmp(child->zone, zone);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		there += !hd_is_remote(w[i].worker) && w[i].state != HD_W_FREE && w[i].state != HD_W_OUT &&
+			w[i].zone && !strcmp(w[i].zone, zone) && !hd_local_find(&c->local, driver_pid(&w[i]));
+	return there;
+}
+
+static_assert((int)HD_JOB_ZONE <= (int)HD_MSG_ZONE, "a worker may say its zone");
+
+const char *driver_next_zone(struct driver *c)
+{
+	const struct hd_job_value *zones = &c->spec->task->job->value[HD_JOB_ZONES];
+	uint32_t best = 0, least = UINT32_MAX;
+
+	/* an entry is as far as the workers go that entries of its name before it leave over */
+	for (uint32_t i = 0; i < zones->nargs; i++) {
+		const char *zone = zones->arg[i].text;
+		uint32_t entries = 0, before = 0;
+		for (uint32_t k = 0; k < zones->nargs; k++) {
+			const bool same = !strcmp(zones->arg[k].text, zone);
+			entries += same;
+			before += same && k < i;
+		}
+		const uint32_t there = in_zone(c, zone),
+			has = there / entries + (there % entries > before);
+		if (has < least) {
+			least = has;
+			best = i;
+		}
+	}
+	return zones->nargs ? zones->arg[best].text : NULL;
+}
+
 /* False: not now. */
 static bool start_one(struct driver *c)
 {
 	struct hd_diag diag = { "" };
 
 	c->local.mark = c->end.commits;
+	c->local.zone = driver_next_zone(c);
 	enum hd_err err = hd_local_start(&c->local, NULL, &diag);
 	if (err == HD_E_AGAIN)
 		return false;

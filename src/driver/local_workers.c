@@ -55,6 +55,19 @@ bool hd_local_judge(struct hd_local_workers *local, const struct hd_child_end *e
 	return count_alike(local, end->code);
 }
 
+static void take_zone(const char *argv[HD_LOCAL_ARGS + 3], const struct hd_local_workers *local)
+{
+	uint32_t n = 0;
+
+	for (; local->spec.argv[n] && n < HD_LOCAL_ARGS; n++)
+		argv[n] = local->spec.argv[n];
+	if (local->zone) {
+		argv[n++] = "--zone";
+		argv[n++] = local->zone;
+	}
+	argv[n] = NULL;
+}
+
 enum hd_err hd_local_start(struct hd_local_workers *local, uint32_t *number, struct hd_diag *diag)
 {
 	struct hd_child *child = free_place(local);
@@ -67,14 +80,17 @@ enum hd_err hd_local_start(struct hd_local_workers *local, uint32_t *number, str
 	int64_t now = hd_clock_now_ns(local->spec.clock);
 	if (now < local->ready_ns)
 		return HD_E_AGAIN;
-	*child = (struct hd_child){ .number = local->next++, .began_ns = now, .mark = local->mark };
+	*child = (struct hd_child){ .number = local->next++, .began_ns = now, .mark = local->mark,
+		.zone = local->zone };
 	snprintf(path, sizeof path, "%s/log", local->spec.dir);
 	enum hd_err err = hd_fs_mkdirs(local->spec.fs, path, diag);
 	snprintf(path, sizeof path, "%s/log/hand-%u.log", local->spec.dir, child->number);
 	if (!err)
 		err = hd_file_open(local->spec.fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND,
 			&log, diag);
-	struct hd_spawn how = { .argv = local->spec.argv, .in = -1, .out = log.id, .err = log.id };
+	const char *argv[HD_LOCAL_ARGS + 3];
+	take_zone(argv, local);
+	struct hd_spawn how = { .argv = argv, .in = -1, .out = log.id, .err = log.id };
 	if (!err)
 		err = hd_proc_spawn(local->spec.host, &how, &child->proc, diag);
 	if (log.fs)

@@ -11,7 +11,8 @@
  * 3. A child has failed if it cannot be started, or ends with an error or by a signal, and its owner says
  *    that it did nothing. HD_LOCAL_ALIKE failures in a row with the same code mean that the next will fail,
  *    too. A child that did something resets the count.
- * 4. finish: SIGTERM to all, SIGKILL to those alive after the grace. No child outlives it.
+ * 4. A child that is started with a zone gets it as --zone, and has it as long as it lives.
+ * 5. finish: SIGTERM to all, SIGKILL to those alive after the grace. No child outlives it.
  *
  * Ownership: init/finish; texts of the spec are borrowed. Threads: one. */
 #ifndef HD_DRIVER_LOCAL_WORKERS_H
@@ -33,7 +34,7 @@ struct hd_local_spec {
 };
 
 /* proc.host NULL: a free place */
-struct hd_child { struct hd_proc proc; uint32_t number; int64_t began_ns; uint64_t mark; };
+struct hd_child { struct hd_proc proc; uint32_t number; int64_t began_ns; uint64_t mark; const char *zone; };
 /* code: 128 + signal. mark: hd_local_workers.mark at its start. */
 struct hd_child_end { uint32_t number; int pid, code; int64_t lived_ns; uint64_t mark; };
 
@@ -42,6 +43,7 @@ struct hd_local_workers {
 	struct hd_child child[HD_LOCAL_CHILDREN];
 	uint32_t n, next, bad_starts;
 	uint64_t mark;                    /* the owner's, for those that are started from now on */
+	const char *zone;                 /* likewise; NULL: none */
 	uint32_t nalike;                  /* failed in a row with alike_code */
 	int alike_code;
 	int64_t ready_ns;                 /* not before, by the clock */

@@ -57,6 +57,10 @@ static void children_are_started_numbered_and_noticed_when_they_end(void **state
 	local.ready_ns = 0;
 	assert_int_equal(hd_local_start(&local, &number, NULL), HD_OK);
 	assert_int_equal(number, 3);              /* not 1 again */
+	local.zone = "eu-1a";
+	assert_int_equal(hd_local_start(&local, &number, NULL), HD_OK);
+	assert_string_equal(host.proc[4].args, "heddle worker --join unix:x --zone eu-1a");
+	local.zone = NULL;
 	hd_local_finish(&local, 0);
 	for (uint32_t i = 0; i < 4; i++)
 		assert_true(host.proc[i].ended);

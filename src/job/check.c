@@ -548,13 +548,25 @@ static enum hd_err check_redundancy(struct hd_job_reader *reader)
 		hd_job_text(job, HD_JOB_REDUNDANCY));
 }
 
+static enum hd_err check_zones(struct hd_job_reader *reader)
+{
+	const struct hd_job_value *zones = &reader->job->value[HD_JOB_ZONES];
+
+	hd_job_at(reader, HD_JOB_ZONES);
+	for (uint32_t i = 0; i < zones->nargs; i++)
+		if (strlen(zones->arg[i].text) > HD_JOB_ZONE || !hd_name_valid(zones->arg[i].text))
+			return hd_job_refuse(reader, "workers.zones: \"%.64s\": use 1 to %d of A-Z a-z 0-9 "
+				". _ -, beginning with none of . -", zones->arg[i].text, HD_JOB_ZONE);
+	return HD_OK;
+}
+
 enum hd_err hd_job_check(struct hd_job_reader *reader)
 {
 	static enum hd_err (*const checks[])(struct hd_job_reader *reader) = {
 		check_name, check_length, check_batch, check_split, check_split_seed, check_optim,
 			check_warmup, check_depends, hd_job_check_cuts, check_available,
 		hd_job_check_parallel, check_ckpt_dir, check_eval, check_weights, check_lora, check_shards,
-		check_notice, check_redundancy, check_model,
+		check_notice, check_redundancy, check_zones, check_model,
 	};
 	enum hd_err err = HD_OK;
 

@@ -71,6 +71,7 @@ enum hd_par_offload { HD_OFFLOAD_NONE, HD_OFFLOAD_STAGE };
 
 enum { HD_JOB_MAX_ARGS = 32, HD_JOB_MAX_NAMES = 256, HD_JOB_MAX_LIST = 16, HD_JOB_MAX_CALLS = 16,
 	HD_JOB_MAX_PARAMS = 8,
+       HD_JOB_ZONE = 32,                  /* length of a name of workers.zones */
        HD_JOB_NAME_CAP = 64, HD_JOB_MAX_CUTS = 16, HD_JOB_MAX_STAGES = 64,
        HD_JOB_AUTO_VNS = 16, HD_JOB_AUTO_WARMUP = 100 };
 

@@ -255,6 +255,8 @@ static const struct { const char *text, *want; } refusals[] = {
 	  "tiny.yaml:5:26: elastic.notice.base is \"https://1.2.3.4\": it does not begin with http://" },
 	{ SMALLEST "elastic: {notice: {grace: 0 s}}\n", "tiny.yaml:5:27: elastic.notice.grace: " },
 	{ SMALLEST "checkpoint: {every: 0 s}\n", "tiny.yaml:5:21: checkpoint.every: 0 is too often" },
+	{ SMALLEST "workers: {zones: [a, 'b c']}\n", "tiny.yaml:5:18: workers.zones: \"b c\": use 1 to 32 of A-Z a-z 0-9 . _ -, beginning with none of . -" },
+	{ SMALLEST "workers: {zones: [a23456789012345678901234567890123]}\n", "tiny.yaml:5:18: workers.zones: \"a23456789012345678901234567890123\": use 1 to 32" },
 	{ SMALLEST "checkpoint: {every: 200}\n", "tiny.yaml:5:21: checkpoint.every: \"200\" is not a duration" },
 	{ SMALLEST "checkpoint: {every: many steps}\n", "tiny.yaml:5:21: checkpoint.every: \"many\" is not an integer" },
 	{ SMALLEST "checkpoint: {every: steps}\n", "tiny.yaml:5:21: checkpoint.every: \"steps\" is no number of steps; write it as 200 steps" },

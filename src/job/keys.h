@@ -75,6 +75,7 @@ X(DETECT,     "workers", "detect",  SPAN, 0, "1 s",    "", 50, 60000, "the one f
 X(MIN_WAIT,   "workers", "min_wait", SPAN, 0, "10 min", "", 0, 31536000000, "how long a run waits for workers.min")
 X(PACE,       "workers", "pace",    SPAN, 0, "0 s",   "", 0, 60000, "of each of several workers, computing its part of a step takes at least so long: for faults and demonstrations in jobs whose steps are over at once")
 X(START,      "workers", "start",   WORD, 0, "here", "here|others", 0, 0, "here: the coordinator starts missing workers on its machine; others: none, they come by heddle worker --join")
+X(ZONES,      "workers", "zones",   NAMES, 0, "[]",     "", 0, 0, "what local workers are lost together with, one after another from the list and round it; neighbour stages and copies of one stand in different ones; one that is started for a lost worker has its zone; workers of other machines: heddle worker --zone")
 X(USD_H,      "workers", "usd_h",   NUM,  0, "0",      "", 0, 1e6, "what the machine of a worker costs, USD an hour, for the ledger; 0: not known")
 X(DEVICES,    "workers", "devices", TEXT, 0, "auto",   "auto", 0, 0, "auto (chosen by predicted time and memory), auto:8 (of 8 cores), 2, cores:2x2 (two of two threads), reference:1 or null:4")
 X(MEMORY,     "workers", "memory",  SIZE, 0, "auto",   "auto", 1, 0x1p50, "limit per device")
