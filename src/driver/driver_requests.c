@@ -35,14 +35,28 @@ uint32_t driver_devices(const struct driver *c)
 	return most;
 }
 
-/* Of a model in stages: with fewer the run would wait for ever. Workers have as many devices as those that
- * are here; 0: none is, or the model is whole. */
+/* Ranks of a pipeline that workers of other machines can have. */
+static uint32_t ranks_of_guests(const struct driver *c)
+{
+	struct hd_co_worker_status worker[HD_MAX_WORKERS];
+	const uint32_t n = c->machine ? hd_coordinator_workers(c->machine, worker, HD_MAX_WORKERS) : 0;
+	uint32_t ranks = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (hd_is_remote(worker[i].worker) && worker[i].up && worker[i].state != HD_W_LEFT)
+			ranks += worker[i].ndevices / hd_view_each(&c->config.shape);
+	return ranks;
+}
+
+/* Of a model in stages, beside the workers of other machines: with fewer the run would wait for ever.
+ * Workers have as many devices as those that are here; 0: none is, or the model is whole, or the guests are
+ * enough. */
 static uint32_t least_workers(const struct driver *c)
 {
-	const uint32_t width = c->config.shape.width,
+	const uint32_t width = c->config.shape.width, guests = ranks_of_guests(c),
 		most = width ? driver_devices(c) / hd_view_each(&c->config.shape) : 0;
 
-	return most ? (width + most - 1) / most : 0;
+	return most && width > guests ? (width - guests + most - 1) / most : 0;
 }
 
 static enum hd_err answer_scale(struct driver *c, const struct hd_json *ask, struct hd_json_writer *w,
@@ -63,8 +77,9 @@ static enum hd_err answer_scale(struct driver *c, const struct hd_json *ask, str
 	const uint32_t least = least_workers(c);
 	if (n >= (int64_t)c->config.min && n < (int64_t)least)
 		return hd_fail(diag, HD_E_INVAL,
-			"%lld workers: a pipeline of this run has %u devices, for which it takes %u",
-			(long long)n, c->config.shape.width * hd_view_each(&c->config.shape), least);
+			"%lld workers: a pipeline of this run has %u devices, for which it takes %u on this "
+			"machine", (long long)n, c->config.shape.width * hd_view_each(&c->config.shape),
+			least);
 	if (n < (int64_t)c->config.min || n > (int64_t)c->config.max)
 		return hd_fail(diag, HD_E_INVAL,
 			"%lld workers: this job takes from %u (workers.min) to %u (workers.max, or one a "

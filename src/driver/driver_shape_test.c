@@ -235,6 +235,35 @@ static void a_run_of_stages_that_waits_has_none_anywhere(void **state)
 	}
 }
 
+/* What it asks for is of this machine: workers of others are ranks, too, while they are there. */
+static void fewer_local_workers_do_beside_those_of_other_machines(void **state)
+{
+	static const struct { uint32_t other; bool up, takes; } row[] = { { 1, true, false },
+		{ HD_REMOTE_WORKER, true, true }, { HD_REMOTE_WORKER, false, false } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hd_json_writer w;
+		const struct hd_json *ask;
+		struct hd_text out;
+		struct run r;
+		begin(&r);
+		r.c.config.min = 1;
+		r.at.co->worker[1].worker = row[i].other;
+		r.at.co->worker[1].up = row[i].up;
+		assert_int_equal(hd_json_parse(&r.desk.made.rig.arena, "ask", "{\"workers\":1}", 13, &ask,
+			NULL), HD_OK);
+		hd_text_init(&out, &r.desk.made.rig.arena);
+		hd_json_writer_init(&w, &out);
+		hd_json_open_object(&w, NULL);
+		const enum hd_err err = driver_answer(&r.c, "scale", ask, &w, &r.desk.diag);
+		CHECK(!err == row[i].takes, "row %zu: %s", i, r.desk.diag.text);
+		CHECK(row[i].takes || strstr(r.desk.diag.text, "it takes 2 on this machine"), "%s",
+			r.desk.diag.text);
+		end(&r);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -244,6 +273,7 @@ int main(void)
 		cmocka_unit_test(a_change_that_a_worker_refuses_is_taken_back_for_good),
 		cmocka_unit_test(a_change_of_the_coordinator_before_is_taken_back),
 		cmocka_unit_test(a_run_of_stages_that_waits_has_none_anywhere),
+		cmocka_unit_test(fewer_local_workers_do_beside_those_of_other_machines),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
