@@ -226,6 +226,37 @@ grep -q "\"stands_in\".*worker $spare, which stood by, takes the place of worker
 	failed "worker $spare does not take a place"
 passed "state by stages: members of either pipeline and the coordinator killed, nothing is taken from disk"
 
+# of workers that come by themselves one is lost for ever: one pipeline works by the lists of both, and the
+# file is back with another worker
+"$HEDDLE_BIN" run wide.yaml --out gone --workers 4 -s workers.start=others -s parallel.mode=explicit \
+	-s parallel.plan=wide-gpipe-4/plan/0001.plan -s job.steps=1000000 -s workers.pace=20ms \
+	-s workers.detect=60s >gone.log 2>&1 &
+await test -e gone/job.resolved.json || failed "no run"
+joins() { "$HEDDLE_BIN" worker --join gone --devices 1 -q >>gone.log 2>&1 & }
+for k in 1 2 3 4; do
+	joins
+	last=$!
+done
+# a plan lies there before the steps that say its number
+goes_by()       # CAUSE
+{
+	local plan number
+	plan=$(grep -sl "^cause .*; file$1 pipeline" gone/plan/*.plan | tail -n 1)
+	number=$(basename "$plan" .plan)
+	[ "$plan" ] && grep -q "\"plan\":$((10#$number))," gone/metrics.ndjson
+}
+await goes_by ': 2 stages, 2' || failed "no step by the file's lists"
+kill -9 $last
+await goes_by ', its 2 pipelines shared out to 1: 2 stages, 1' ||
+	failed "no step of one pipeline by the lists of two"
+was=$(ls gone/plan/*.plan | wc -l)
+joins
+is_back() { [ $(ls gone/plan/*.plan | wc -l) -gt $was ] && goes_by ': 2 stages, 2'; }
+await is_back || failed "the file's lists are not back with a fourth worker"
+! grep '"kind":"restore"' gone/events.ndjson || failed "a checkpoint was read"
+ends gone wide
+passed "a worker lost for ever: the lists of a file are shared out, and are back with another worker"
+
 # a worker that has not the memory for a plan says so before it ends, whoever started it: its coordinator may
 # have cut the stages again
 sed 's/width: 16/width: 256/; s/layers: 1/layers: 4/; s/steps: 6}/steps: 100000}/
