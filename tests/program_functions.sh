@@ -21,6 +21,7 @@ for ms; do sum=$((sum + ms)); done
 # 0.0000166667 dollars a GB-s, 0.0000002 a call
 nano=$(((sum * 1769 * 166667 + $# * 2000 * 1024000) / 10240000))
 same "$nano" "$(number nano_usd)" "the ledger is the sum of the lines"
+passed "60 tasks on processes that fail, and their bill"
 
 # the same by the Invoke API of the emulator, workers over TLS
 "$HEDDLE_BIN" chaos lambda --slots 3 --kill 0.05 --straggle 0.05:10 --drop-response 0.03 --duplicate 0.03 \
@@ -49,7 +50,14 @@ kill "$emulator"
 wait "$emulator"
 same $? 0 "exit of chaos lambda"
 
-# a bench that is asked to stop removes its folder
+passed "tasks through the emulator, signed and not"
+
+# a bench that is asked to stop removes its folder; that of one that was killed goes with the next bench
+"$HEDDLE_BIN" bench functions --count 1000 --straggle 1:1000 > /dev/null 2>&1 &
+killed=$!
+await test -S /tmp/heddle-functions-$killed/owner
+kill -KILL "$killed"
+wait "$killed"
 "$HEDDLE_BIN" bench functions --count 1000 --straggle 1:1000 > /dev/null 2> stopped &
 bench=$!
 await test -S /tmp/heddle-functions-$bench/owner
@@ -57,7 +65,9 @@ kill "$bench"
 status=0
 wait "$bench" || status=$?
 same $status 75 "exit of a bench that was asked to stop"
+[ ! -e /tmp/heddle-functions-$killed ] || failed "the folder of a killed bench is left"
 [ ! -e /tmp/heddle-functions-$bench ] || failed "the bench left its folder"
+passed "folders of benches that end"
 
 # instances end with the emulator, those that stand still, too
 "$HEDDLE_BIN" chaos lambda > other 2> /dev/null &
@@ -69,6 +79,7 @@ kill -STOP $instance
 kill -KILL $emulator
 ended() { ! grep -qs 'State:	[^XZ]' "/proc/$1/status"; }
 await ended $instance
+passed "instances end with the emulator"
 
 expect 2 heddle chaos lambda --slots 65
 expect 2 heddle chaos lambda --slots 4294967297

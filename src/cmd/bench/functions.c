@@ -15,6 +15,7 @@
 
 enum { TASKS = 100, SLOTS = 4, MEMORY_MB = 1769, ROWS = 64, IN = 64, OUT = 32,
 	TRIPS = 100 };
+#define FOLDER "heddle-functions-"        /* and the number of the process, in /tmp */
 #define LEASE_NS INT64_C(30000000000)
 #define PATIENCE_NS INT64_C(300000000000)
 
@@ -280,6 +281,36 @@ static enum hd_err run(struct hd_cmd_functions *b)
 	return err ? err : say(b);
 }
 
+/* Folders of processes that were killed: nothing else removes them. Those of other users stay. */
+static void sweep(struct hd_cmd *cmd)
+{
+	size_t head = strlen(FOLDER), n = 0;
+	char **names = NULL, path[HD_PATH_CAP];
+	struct hd_sock sock = { 0 };
+	struct hd_stat stat;
+	struct hd_net net;
+
+	hd_net_real(&net);
+	if (hd_fs_list(&cmd->fs, "/tmp", &cmd->arena, &names, &n, NULL))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		const char *pid = names[i] + head;
+		if (strncmp(names[i], FOLDER, head) != 0 || !*pid || strspn(pid, "0123456789") != strlen(pid))
+			continue;
+		snprintf(path, sizeof path, "/proc/%.20s", pid);
+		if (!hd_fs_stat(&cmd->fs, path, &stat, NULL))
+			continue;
+		snprintf(path, sizeof path, "unix:/tmp/%.60s/owner", names[i]);
+		sock = (struct hd_sock){ 0 };
+		enum hd_err err = hd_sock_connect(&net, path, &sock, NULL);
+		hd_sock_close(&sock);
+		if (!err || err == HD_E_AGAIN)
+			continue;                 /* it lives, in another space of process numbers */
+		snprintf(path, sizeof path, "/tmp/%.60s", names[i]);
+		(void)!hd_fs_remove_tree(&cmd->fs, path, NULL);
+	}
+}
+
 static enum hd_err verb_bench_functions(struct hd_cmd *cmd)
 {
 	struct hd_cmd_functions *b = hd_arena_take(&cmd->arena, 1, sizeof *b);
@@ -291,7 +322,7 @@ static enum hd_err verb_bench_functions(struct hd_cmd *cmd)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a benchmark");
 	hd_proc_self(&self);
 	b->cmd = cmd;
-	snprintf(b->dir, sizeof b->dir, "/tmp/heddle-functions-%u", self.pid);
+	snprintf(b->dir, sizeof b->dir, "/tmp/" FOLDER "%u", self.pid);
 	snprintf(b->listen, sizeof b->listen, "unix:%s/owner", b->dir);
 	snprintf(log, sizeof log, "%s/log", b->dir);
 	b->serves = cmd->args.has[HD_OPT_FUNCTION] && strcmp(cmd->args.text[HD_OPT_FUNCTION], "pool") != 0;
@@ -319,6 +350,8 @@ static enum hd_err verb_bench_functions(struct hd_cmd *cmd)
 		err = read_price(cmd, &b->price);
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
+	if (!err)
+		sweep(cmd);
 	if (!err)
 		err = hd_fs_mkdir(&cmd->fs, b->dir, &cmd->diag);
 	if (err)
