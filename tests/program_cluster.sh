@@ -107,6 +107,10 @@ says 'give it a letter'
 post /v1/jobs "{\"job\":\"$(text job.yaml)\",\"folder\":\"$work\",\"rates\":{\"none\":1}}"
 says 'no type of device'
 reach 1 done 6000
+part() { number "$1_ms"; }
+same "$(($(part useful) + $(part redundant) + $(part bubble) + $(part pause) + $(part redo) +
+	$(part rebuild) + $(part waiting) + $(part boot)))" "$(part paid)" "the parts of what was paid"
+[ "$(part paid)" -gt 0 ] || failed "nothing was paid: $(cat out)"
 same "$(number digest)" "$want" "digest of a job of the scheduler and of a run"
 ask '/v1/events/past?job=1'
 says 'on fast-0'

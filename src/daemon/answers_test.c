@@ -28,9 +28,13 @@ static void jobs_are_written_as_before(void **state)
 	CHECK_ANSWER(job_whole, RUNNING ",\"devices\":[\"fast-0\"],\"lease\":\"held\",\"rates\":["
 		"{\"type\":\"fast\",\"steps_s\":864.233261320667,\"from\":\"measured\"},"
 		"{\"type\":\"slow\",\"steps_s\":324.068034530277,\"from\":\"guessed\"}],\"failures\":0,"
-		"\"leases\":1,\"run\":\"/tmp/d/runs/1-tiny\",\"digest\":\"\"}", .job = running,
+		"\"leases\":1,\"run\":\"/tmp/d/runs/1-tiny\",\"digest\":\"\",\"paid_ms\":36,\"useful_ms\":1,"
+		"\"redundant_ms\":2,\"bubble_ms\":3,\"pause_ms\":4,\"redo_ms\":5,\"rebuild_ms\":6,"
+		"\"waiting_ms\":7,\"boot_ms\":8,\"paid_nano_usd\":9}", .job = running,
 		.devices = { devices, 1 }, .lease = "held", .rates = { .at = rates, .n = 2 }, .leases = 1,
-		.run = "/tmp/d/runs/1-tiny", .digest = "");
+		.run = "/tmp/d/runs/1-tiny", .digest = "", .paid_ms = 36, .useful_ms = 1, .redundant_ms = 2,
+		.bubble_ms = 3, .pause_ms = 4, .redo_ms = 5, .rebuild_ms = 6, .waiting_ms = 7, .boot_ms = 8,
+		.paid_nano_usd = 9);
 	CHECK_ANSWER(submitted, "{\"id\":4,\"name\":\"made-up\",\"run\":\"/tmp/d/runs/4-made-up\","
 		"\"state\":\"queued\",\"why\":\"\"}", .id = 4, .name = "made-up",
 		.run = "/tmp/d/runs/4-made-up", .state = "queued", .why = "");

@@ -1,6 +1,6 @@
 /* daemon_int.h -- the parts of the daemon: daemon.c turns and stores, daemon_act.c carries orders out,
  * daemon_look.c sees what is there, daemon_solve.c asks the policy, daemon_answer.c and daemon_whatif.c
- * answer, submit.c takes jobs in. */
+ * answer, daemon_paid.c says what was paid, submit.c takes jobs in. */
 #ifndef HD_DAEMON_DAEMON_INT_H
 #define HD_DAEMON_DAEMON_INT_H
 
@@ -8,7 +8,9 @@
 #include "sys/process.h"
 #include "sys/socket.h"
 #include "sys/thread.h"
+#include "spot/ledger.h"
 #include "driver/pid_lock.h"
+#include "daemon/answers.h"
 #include "daemon/daemon.h"
 #include "daemon/jobs.h"
 #include "daemon/lease_renewer.h"
@@ -26,6 +28,7 @@ struct watch {
 	uint32_t silent;                  /* questions in a row that it did not answer */
 	uint32_t n, scale;                /* workers that take part; target to send, 0: none */
 	uint64_t step;
+	struct hd_paid paid;              /* as its coordinator said last; ms 0: it did not */
 	double takeover_s;                /* time for a takeover */
 	/* last SEEN; last request; since when it has no coordinator, below 0: it has one */
 	double reported_s, asked_s, alone_s;
@@ -127,6 +130,10 @@ HD_MUST_USE enum hd_err daemon_ask_run(struct hd_daemon *d, struct watch *w, con
 /* A job that `ask` names by number or name, as its member `key`. */
 HD_MUST_USE enum hd_err daemon_find_job(struct hd_daemon *d, const struct hd_json *ask, const char *key,
 	uint64_t *id, struct hd_diag *diag);
+/* daemon_paid.c: the ledger in the answer of a run, in its folder, as a job's; the newer stays. */
+void daemon_paid_heard(struct hd_paid *paid, const struct hd_json *answer);
+void daemon_paid_read(struct hd_paid *paid, struct hd_fs *fs, const char *run);
+void daemon_paid_fill(const struct hd_paid *paid, struct hd_answer_job_whole *whole);
 /* daemon_whatif.c: the question "whatif" of frontend.h. */
 HD_MUST_USE enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct hd_json *ask,
 	struct hd_json_writer *w, struct hd_diag *diag);

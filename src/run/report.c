@@ -127,26 +127,6 @@ static void take_eval(struct hd_story *s, const struct hd_json *line, uint64_t s
 	add_dot(&s->eval_accuracy, step, 100 * accuracy);
 }
 
-/* Only whole: parts that do not sum are no ledger. */
-static void take_paid(struct hd_story *s, const struct hd_json *line)
-{
-	int64_t ms = 0, nano_usd = 0, sum = 0, part_ms[HD_NLEDGER] = { 0 };
-	char key[32];
-	bool whole = !hd_json_get_i64(line, "ms", 0, INT64_MAX, &ms, NULL) &&
-		!hd_json_get_i64(line, "nano_usd", 0, INT64_MAX, &nano_usd, NULL);
-
-	for (int p = 0; p < HD_NLEDGER && whole; p++) {
-		(void)snprintf(key, sizeof key, "%s_ms", hd_ledger_names[p]);
-		whole = !hd_json_get_i64(line, key, 0, ms - sum, &part_ms[p], NULL);
-		sum += part_ms[p];
-	}
-	if (!whole || sum != ms)
-		return;
-	s->paid.ms = ms;
-	s->paid.nano_usd = nano_usd;
-	memcpy(s->paid.part_ms, part_ms, sizeof part_ms);
-}
-
 static void take_event(struct hd_story *s, const struct hd_json *line)
 {
 	struct hd_story_event *row = &s->event[s->nevents % HD_STORY_EVENTS];
@@ -167,7 +147,7 @@ static void take_event(struct hd_story *s, const struct hd_json *line)
 	if (!strcmp(kind, "eval"))
 		take_eval(s, line, step);
 	if (!strcmp(kind, "paid"))
-		take_paid(s, line);
+		(void)hd_paid_read(&s->paid, line, "ms", "nano_usd");   /* only whole */
 }
 
 struct report_lines {

@@ -57,7 +57,7 @@ struct hd_story {
 	/* of the last evaluation */
 	struct { uint64_t step; char split[16]; bool has_accuracy; double loss, accuracy, perplexity; } eval;
 	/* of the newest event "paid", which counts from the beginning of the run; ms 0: there is none */
-	struct { int64_t ms, nano_usd, part_ms[HD_NLEDGER]; } paid;
+	struct hd_paid paid;
 	char digest[40];
 	uint64_t digest_step;
 	uint32_t devices;                         /* of the newest plan; 0: not known */

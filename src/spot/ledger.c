@@ -1,5 +1,9 @@
 #include "spot/ledger.h"
 
+#include <stdio.h>
+
+#include "base/json.h"
+
 __extension__ typedef __int128 wide;
 
 enum { MS_OF_HOUR = 3600000 };
@@ -37,5 +41,26 @@ bool hd_ledger_sum(const struct hd_spot_ledger *l, struct hd_ledger_sum *sum)
 	}
 	out.ms = (int64_t)ms;
 	*sum = out;
+	return true;
+}
+
+bool hd_paid_read(struct hd_paid *paid, const struct hd_json *json, const char *all, const char *money)
+{
+	struct hd_paid is = { 0 };
+	int64_t sum = 0;
+	char key[32];
+
+	if (hd_json_get_i64(json, all, 0, INT64_MAX, &is.ms, NULL) ||
+		hd_json_get_i64(json, money, 0, INT64_MAX, &is.nano_usd, NULL))
+		return false;
+	for (int p = 0; p < HD_NLEDGER; p++) {
+		(void)snprintf(key, sizeof key, "%s_ms", hd_ledger_names[p]);
+		if (hd_json_get_i64(json, key, 0, is.ms - sum, &is.part_ms[p], NULL))
+			return false;
+		sum += is.part_ms[p];
+	}
+	if (sum != is.ms)
+		return false;
+	*paid = is;
 	return true;
 }

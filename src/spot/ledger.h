@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct hd_json;
+
 /*        id         name         what the time went into */
 #define HD_LEDGER_PARTS(X) \
 	X(USEFUL,    "useful",    "work of committed steps")                                                \
@@ -42,5 +44,10 @@ bool hd_ledger_put(struct hd_spot_ledger *ledger, enum hd_ledger_part part, int6
 struct hd_ledger_sum { int64_t ms, nano_usd, part[HD_NLEDGER]; };       /* part: nano-dollars of each */
 /* false: it does not fit */
 bool hd_ledger_sum(const struct hd_spot_ledger *ledger, struct hd_ledger_sum *sum);
+
+/* A ledger as events and answers have it: the member `all`, `money`, and PART_ms of each part. */
+struct hd_paid { int64_t ms, nano_usd, part_ms[HD_NLEDGER]; };
+/* false: one lacks, or the parts do not sum to all; *paid is as it was. */
+bool hd_paid_read(struct hd_paid *paid, const struct hd_json *json, const char *all, const char *money);
 
 #endif
