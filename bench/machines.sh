@@ -9,6 +9,7 @@ space=hdp$$
 # bytes of TCP in frames of Ethernet, every other one acknowledged for what comes back
 port=$(awk 'BEGIN { print 1448 / (1514 + 33) / 8 }')
 nmachines=0
+burst=32kb
 
 # machines N: N of them at one switch; they go with machines_gone
 machines()
@@ -37,12 +38,11 @@ machines_gone()
 	for i in s $(seq 0 $((nmachines - 1))); do ip netns del $space$i 2>/dev/null || true; done
 }
 
-# links RATE | none. Of each message a burst goes at once, at each of two shapers: some packets, where the
-# clock allows it
+# links RATE | none. Of each message `burst` goes at once, at each of two shapers: little where short messages
+# wait for one another, more where the rate counts, which a shaper whose timer is late does not reach else
 links()
 {
-	local i burst=32kb
-	[[ $1 != *mbit || ${1%mbit} -gt 200 ]] || burst=5kb
+	local i
 	for ((i = 0; i < nmachines; i++)); do
 		ip netns exec $space$i tc qdisc del dev eth root 2>/dev/null || true
 		ip netns exec ${space}s tc qdisc del dev to$i root 2>/dev/null || true

@@ -25,6 +25,7 @@ work=$(mktemp -d)
 . bench/machines.sh
 trap 'machines_gone; rm -rf "$work"' EXIT
 steps=${HD_BENCH_STEPS:-6}
+burst=128kb
 machines 4
 
 job()           # VNS

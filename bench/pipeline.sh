@@ -111,6 +111,8 @@ END
 behind_links()
 {
 	local got
+	burst=32kb
+	[ "$1" -gt 200 ] || burst=5kb
 	times "${1}e6" >"$work/times.json" &&
 		got=$(measure "${1}mbit" "$steps" "$job" "--devices paced:1:1 --profile $work/times.json" \
 			-s parallel.mode=pipeline -s comm.sync=stages $(keys_of "$2")) ||
