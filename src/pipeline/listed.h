@@ -16,13 +16,15 @@
  *    neighbouring virtual nodes, as many each, larger shares first; lane l of L goes through copy
  *    floor(l c / L) of a stage with c. Such a file has one pipeline, of ranks of one device: it is never
  *    shared out.
+ * 6. A file may have the work of shadows (redundancy.h). `plan` is without it, and so is what follows from
+ *    it; `shadowed` are the file's lists.
  *
  * Users: run/stages.c, run/pipes.c. Everything lies in the arena; lists are shared with the plan that was
  * given. Pure. */
 #ifndef HD_PIPELINE_LISTED_H
 #define HD_PIPELINE_LISTED_H
 
-#include "pipeline/schedule.h"
+#include "pipeline/redundancy.h"
 
 struct hd_listed {
 	struct hd_plan plan;              /* of ranks that are each one worker's: folded (staged.h) */
@@ -31,10 +33,11 @@ struct hd_listed {
 	uint32_t *place;                  /* [stages] rank of a pipeline that runs each, or its first copy */
 	uint32_t *copies, lanes;          /* [stages] rule 5; NULL, 1: none */
 	uint32_t *share;                  /* [d] virtual nodes of each pipeline */
+	const struct hd_ilist *shadowed;  /* [ranks] rule 6; NULL: it has no shadows */
+	enum hd_redundancy mode;          /* of these */
 };
 
-/* Of a plan that is proved (hd_plan_check_file()). HD_E_INVAL: it is not as rules 1 and 5 have it, or has
- * shadows. */
+/* Of a plan that is proved (hd_plan_check_file()). HD_E_INVAL: it is not as rules 1 and 5 have it. */
 HD_MUST_USE enum hd_err hd_listed_of(struct hd_listed *listed, const struct hd_plan *file,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* Rule 2: are they the file's own? */

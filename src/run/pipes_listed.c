@@ -40,6 +40,12 @@ enum hd_err hd_pipes_list(struct hd_job *job, const char *text, size_t len, cons
 
 	if (err)
 		return err;
+	if (listed.shadowed && (int64_t)listed.mode != hd_job_int(job, HD_JOB_REDUNDANCY))
+		return hd_fail(diag, HD_E_INVAL,
+			"%s: the plan has shadows of the mode %s, and elastic.redundancy is %s: -s "
+			"elastic.redundancy=%s, or a plan without shadows", file,
+			hd_redundancy_names[listed.mode], hd_job_text(job, HD_JOB_REDUNDANCY),
+			hd_redundancy_names[listed.mode]);
 	plan.number = 0;
 	plan.cause = "";
 	/* those of a view are its own */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "pipeline/generate.h"
+#include "pipeline/plan_schedule.h"
 #include "pipeline/redundancy.h"
 #include "pipeline/staged.h"
 #include "job/sets.h"
@@ -145,6 +146,71 @@ static void pipelines_have_the_shares_of_the_file(void **state)
 	assert_true(hd_pipe_set_shares(&set, &set.first.shape, 2, share) && share[0] == 6 && share[1] == 2);
 	hd_pipe_set_finish(&set);
 	hd_rig_close(&m.rig);
+}
+
+/* The lists of a view of 4 workers. */
+static bool has_lists(const struct hd_plan *plan, const struct hd_ilist *list)
+{
+	bool same = plan->nranks == 4;
+
+	for (uint32_t r = 0; r < 4 && same; r++)
+		same = plan->list[r].len == list[r].len && !memcmp(plan->list[r].at, list[r].at,
+			list[r].len * sizeof *list[r].at);
+	return same;
+}
+
+/* They stand where the file has them, here directly before receives, and not where a view would put them; of
+ * fewer pipelines, or in another mode, they are the view's. */
+static void shadows_stand_where_the_file_has_them(void **state)
+{
+	const struct hd_plan_job whole = { .nvns = 8, .nchunks = 3, .nstages = 1 };
+
+	(void)state;
+	for (uint32_t mode = HD_REDUNDANCY_LAZY; mode < HD_NREDUNDANCIES; mode++) {
+		const struct hd_redundancy_ask ask = { .mode = (enum hd_redundancy)mode,
+			.place = HD_SHADOW_PLACE_RECEIVES };
+		struct hd_schedule s, with;
+		struct hd_plan file, plan;
+		struct hd_run_stages alone;
+		char more[80];
+		struct made m;
+		snprintf(more, sizeof more, "comm: {sync: stages}\nelastic: {redundancy: %s}\n",
+			hd_redundancy_names[mode]);
+		begin(&m, more);
+		const char *bare = file_of(&m, "gpipe", 1, 2, 1, 8, 9);
+		make(&m, bare);
+		plan_of(&m, 4, &plan);
+		const struct hd_plan made = plan;
+		assert_int_equal(hd_plan_parse(&file, bare, strlen(bare), "a.plan", &m.rig.arena, NULL),
+			HD_OK);
+		const struct hd_ilist *own = file.list;
+		assert_int_equal(hd_schedule_of_plan(&s, &file, &m.rig.arena, NULL), HD_OK);
+		CHECK(hd_redundancy_add(&with, &s, &ask, &m.rig.arena, &m.diag) == HD_OK, "%s", m.diag.text);
+		file.list = with.list;
+		CHECK(hd_plan_staged_check(&file, &whole, NULL, &m.diag) == HD_OK, "%s", m.diag.text);
+		hd_text_init(&m.text, &m.rig.arena);
+		assert_int_equal(hd_plan_print(&file, &m.text), HD_OK);
+		hd_task_destroy(m.rig.task);
+		make(&m, m.text.at);
+		plan_of(&m, 4, &plan);
+		CHECK(has_lists(&plan, file.list), "%s: %s", hd_redundancy_names[mode], plan.cause);
+		assert_true(strstr(plan.cause, "of the file") && !strstr(made.cause, "of the file"));
+		assert_true(mode == HD_REDUNDANCY_LAZY || !has_lists(&made, file.list));
+		plan_of(&m, 2, &plan);
+		assert_true(plan.nranks == 2 && !strstr(plan.cause, "of the file") &&
+			strstr(plan.cause, "; shadows"));
+		/* in one process there are none */
+		assert_int_equal(hd_pipes_listed_alone(&alone, m.rig.job, 0, &m.rig.arena, NULL), HD_OK);
+		assert_int_equal(hd_run_stages_plan(&plan, &alone, &whole, m.rig.task, NULL, &m.rig.arena,
+			NULL), HD_OK);
+		assert_true(has_lists(&plan, own));
+		m.rig.job->value[HD_JOB_REDUNDANCY].i = mode == HD_REDUNDANCY_FULL ? HD_REDUNDANCY_EAGER :
+			(int64_t)mode + 1;
+		assert_int_equal(list(&m, m.text.at), HD_E_INVAL);
+		CHECK(strstr(m.diag.text, "a.plan: the plan has shadows of the mode ") && strstr(m.diag.text,
+			hd_redundancy_names[mode]), "%s", m.diag.text);
+		hd_rig_close(&m.rig);
+	}
 }
 
 /* With any redundancy; of other stages it has no lists. */
@@ -571,6 +637,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_view_of_all_pipelines_has_the_lists_of_the_file),
 		cmocka_unit_test(pipelines_have_the_shares_of_the_file),
+		cmocka_unit_test(shadows_stand_where_the_file_has_them),
 		cmocka_unit_test(the_shape_of_a_file_is_known_to_its_job_alone),
 		cmocka_unit_test(devices_are_counted_by_the_file),
 		cmocka_unit_test(devices_of_a_rank_lie_where_the_run_has_them),

@@ -1,5 +1,7 @@
 #include "run/pipes_shadows.h"
 
+#include <string.h>
+
 #include "graph/op.h"
 #include "pipeline/plan_schedule.h"
 #include "pipeline/redundancy.h"
@@ -95,6 +97,21 @@ static enum hd_err say(struct hd_plan *plan, const char *what, struct hd_arena *
 	return text.full ? hd_fail(diag, HD_E_NOMEM, "no memory for what a plan says") : HD_OK;
 }
 
+static enum hd_err take(struct hd_plan *plan, const struct hd_ilist *given,
+	const struct hd_plan_job *plan_job, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_plan made = *plan;
+
+	made.list = hd_arena_take(arena, plan->nranks, sizeof *made.list);
+	if (!made.list)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the lists of shadows");
+	memcpy(made.list, given, plan->nranks * sizeof *made.list);
+	enum hd_err err = hd_plan_staged_check(&made, plan_job, NULL, diag);
+	if (!err)
+		plan->list = made.list;
+	return err;
+}
+
 static enum hd_err add(struct hd_plan *plan, const struct hd_schedule *s, enum hd_redundancy mode,
 	const struct hd_plan_job *plan_job, const struct hd_task *task, struct hd_arena *arena,
 	struct hd_diag *diag)
@@ -121,11 +138,14 @@ static bool has_no_lists(const struct hd_plan *plan, const struct hd_task *task)
 }
 
 enum hd_err hd_pipes_shadows(struct hd_plan *plan, enum hd_redundancy mode,
-	const struct hd_plan_job *plan_job, const struct hd_task *task, struct hd_arena *arena,
-	struct hd_diag *diag)
+	const struct hd_ilist *given, const struct hd_plan_job *plan_job, const struct hd_task *task,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	static const char *const says[] = { [HD_REDUNDANCY_LAZY] = "shadows lazy",
 		[HD_REDUNDANCY_EAGER] = "shadows eager", [HD_REDUNDANCY_FULL] = "shadows full" };
+	static const char *const of_file[] = { [HD_REDUNDANCY_LAZY] = "shadows lazy, of the file",
+		[HD_REDUNDANCY_EAGER] = "shadows eager, of the file",
+		[HD_REDUNDANCY_FULL] = "shadows full, of the file" };
 	const bool lazy = mode == HD_REDUNDANCY_LAZY;
 	struct hd_schedule s = { 0 };
 	struct hd_diag why = { "" };
@@ -137,8 +157,9 @@ enum hd_err hd_pipes_shadows(struct hd_plan *plan, enum hd_redundancy mode,
 	const char *without = err ? NULL : without_work(plan, &s, arena, said, &err);
 	if (without)
 		return say(plan, without, arena, diag);
-	err = err ? err : add(plan, &s, mode, plan_job, task, arena, said);
+	err = err ? err : given ? take(plan, given, plan_job, arena, said) :
+		add(plan, &s, mode, plan_job, task, arena, said);
 	if (!err)
-		return say(plan, says[mode], arena, diag);
+		return say(plan, given ? of_file[mode] : says[mode], arena, diag);
 	return lazy && err != HD_E_NOMEM ? HD_OK : !lazy ? err : hd_fail(diag, err, "%s", why.text);
 }

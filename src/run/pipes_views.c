@@ -115,6 +115,15 @@ static enum hd_err staged(struct hd_plan *plan, const struct hd_pipes *pipes, co
 	return hd_run_stages_plan(plan, &s, job, task, NULL, arena, diag);
 }
 
+/* Where the plan has the file's own lists, and the file shadows of this mode. */
+static const struct hd_ilist *shadows_of_file(const struct hd_plan *plan, const struct hd_pipes *pipes,
+	enum hd_redundancy mode)
+{
+	const struct hd_listed *l = pipes->stages.listed;
+
+	return l && l->shadowed && l->mode == mode && plan->list == l->plan.list ? l->shadowed : NULL;
+}
+
 enum hd_err hd_pipes_plan(struct hd_plan *plan, const struct hd_pipes *pipes, const struct hd_view *view,
 	const struct hd_plan_job *job, const struct hd_task *task, struct hd_arena *arena,
 	struct hd_diag *diag)
@@ -133,8 +142,9 @@ enum hd_err hd_pipes_plan(struct hd_plan *plan, const struct hd_pipes *pipes, co
 		return err;
 	for (uint32_t r = 0; r < view->nranks; r++)
 		plan->worker[r] = (uint16_t)hd_view_index(view, view->rank[r].worker);
-	err = view->shape.nstages ? hd_pipes_shadows(plan, (enum hd_redundancy)hd_shape_redundancy(
-		&view->shape), job, task, arena, diag) : HD_OK;
+	const enum hd_redundancy mode = (enum hd_redundancy)hd_shape_redundancy(&view->shape);
+	err = view->shape.nstages ? hd_pipes_shadows(plan, mode, shadows_of_file(plan, pipes, mode), job,
+		task, arena, diag) : HD_OK;
 	plan->number = view->epoch;
 	plan->cause = cause_of(view, view->shape.nstages ? plan->cause : NULL, arena);
 	return err;

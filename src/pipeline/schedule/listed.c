@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "pipeline/plan_schedule.h"
 #include "pipeline/staged.h"
 
 #define OVER_WORKERS "over workers pipeline k of p ranks has ranks k p to k p + p - 1"
@@ -11,9 +12,40 @@ static enum hd_err no_memory(struct hd_diag *diag)
 	return hd_fail(diag, HD_E_NOMEM, "no memory for the lists of a plan");
 }
 
-static bool is_own(const struct hd_ins *x) { return !(x->flags & HD_INS_SHADOW); }
-
 /* ---- reading ---- */
+
+/* By what the shadows compute. */
+static enum hd_redundancy mode_of(const struct hd_plan *plan)
+{
+	enum hd_redundancy mode = HD_REDUNDANCY_LAZY;
+
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		for (uint32_t i = 0; i < plan->list[r].len; i++) {
+			const struct hd_ins *x = &plan->list[r].at[i];
+			if (x->flags & HD_INS_SHADOW && x->op == HD_INS_B)
+				return HD_REDUNDANCY_FULL;
+			if (x->flags & HD_INS_SHADOW && x->op == HD_INS_F)
+				mode = HD_REDUNDANCY_EAGER;
+		}
+	return mode;
+}
+
+/* Rule 6. */
+static enum hd_err part_shadows(struct hd_listed *l, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_schedule all = { 0 }, own = { 0 };
+	enum hd_err err = hd_schedule_of_plan(&all, &l->plan, arena, diag);
+
+	if (err || !hd_redundancy_in(&all))
+		return err;
+	err = hd_redundancy_erase(&own, &all, arena, diag);
+	if (err)
+		return err;
+	l->mode = mode_of(&l->plan);
+	l->shadowed = l->plan.list;
+	l->plan.list = own.list;
+	return HD_OK;
+}
 
 /* The rank of each (stage, virtual node). */
 static enum hd_err find_ranks(uint32_t **rank, const struct hd_plan *plan, struct hd_arena *arena,
@@ -25,9 +57,6 @@ static enum hd_err find_ranks(uint32_t **rank, const struct hd_plan *plan, struc
 	for (uint32_t r = 0; r < plan->nranks; r++)
 		for (uint32_t i = 0; i < plan->list[r].len; i++) {
 			const struct hd_ins *x = &plan->list[r].at[i];
-			if (!is_own(x) || x->op == HD_INS_SHIP || x->op == HD_INS_TAKE)
-				return hd_fail(diag, HD_E_INVAL, "the plan has the work of shadows; over "
-					"workers elastic.redundancy adds it: give a plan without");
 			if (x->op == HD_INS_F)
 				(*rank)[(size_t)x->stage * plan->nvns + x->vn] = r;
 		}
@@ -193,7 +222,8 @@ enum hd_err hd_listed_of(struct hd_listed *listed, const struct hd_plan *file, s
 	l.place = hd_arena_take(arena, l.plan.nstages + 1, sizeof *l.place);
 	if (!l.place)
 		return no_memory(diag);
-	err = find_ranks(&rank, &l.plan, arena, diag);
+	err = part_shadows(&l, arena, diag);
+	err = err ? err : find_ranks(&rank, &l.plan, arena, diag);
 	err = err ? err : find_copied(&l, &copied, rank, arena, diag);
 	err = err || copied ? err : find_places(&l, rank, diag);
 	err = err || copied ? err : find_shares(&l, rank, arena, diag);

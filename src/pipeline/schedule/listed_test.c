@@ -233,13 +233,6 @@ static void what_workers_cannot_have_is_refused(void **state)
 	assert_true(l.most == 2 && l.p == 2 && l.place[2] == 1);
 
 	struct hd_plan *plan = forwards(2, "aa|bb");
-	plan->list[0].at[1].flags = HD_INS_SHADOW;
-	diag.text[0] = '\0';
-	assert_int_equal(hd_listed_of(&l, plan, &arena, &diag), HD_E_INVAL);
-	CHECK(strstr(diag.text, "work of shadows"), "%s", diag.text);
-	plan->list[0].at[1] = (struct hd_ins){ .op = HD_INS_TAKE };
-	assert_int_equal(hd_listed_of(&l, plan, &arena, &diag), HD_E_INVAL);
-	plan = forwards(2, "aa|bb");
 	plan->first = NULL;
 	diag.text[0] = '\0';
 	assert_int_equal(hd_listed_of(&l, plan, &arena, &diag), HD_E_INVAL);
