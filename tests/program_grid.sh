@@ -96,8 +96,8 @@ for place in co.view:kill@1 co.commit:kill@2; do
 done
 passed "the coordinator dies before the first view is known, and at a commit"
 
-# all in one life: shards and stages in one process, killed; over uneven workers, one killed, one that comes,
-# the schedule another one; stopped; shards again
+# all in one life: shards and stages in one process, killed; over workers that share shards, a third with more
+# devices than the others, one killed, one that comes, the schedule another one; stopped; shards again
 cat >gpt.yaml <<'END'
 job: {name: gpt, seed: 5, steps: 140}
 model:
@@ -114,11 +114,14 @@ END
 train run gpt.yaml --out gpt-one --devices 1
 HD_FAIL=step.update.before:kill@15 expect 137 heddle run gpt.yaml --out life --devices 4 \
 	-s parallel.stages=2 -s parallel.tensor=2
-heddle resume life --workers 2 --devices 1 -s parallel.tensor=auto -s parallel.mode=pipeline \
-	-s parallel.schedule=gpipe -s workers.pace='500 ms' >life.log 2>&1 &
+heddle resume life --workers 2 --devices 2 -s parallel.mode=pipeline -s workers.start=others \
+	-s parallel.schedule=gpipe -s workers.pace='500 ms' -s workers.detect=60s >life.log 2>&1 &
 run=$!
+joins() { "$HEDDLE_BIN" worker --join life --devices $1 -q >>joins.log 2>&1 & }
+joins 2
+joins 2
 reach life 16
-"$HEDDLE_BIN" worker --join life --devices 3 -q 2>uneven.log &
+joins 5
 expect 0 heddle scale life 3
 pid_in() { heddle status life --json | grep -o "\"worker\":$1,[^}]*\"pid\":[1-9][0-9]*" | grep -o '[0-9]*$'; }
 has_three() { heddle status life --json | grep -q '"members":3,'; }
@@ -127,6 +130,10 @@ kill -9 $(pid_in 0)
 # another takes its place, maybe before anybody looks: that it went is an event
 lost() { grep '"kind":"lost"' life/events.ndjson | grep -q '"worker":0,'; }
 await lost || failed "no event of a loss"
+joins 2
+# five devices are two ranks of two, beside those of the others
+grid() { grep -q '2 pipelines of 2 ranks of 2 devices' "$(ls life/plan/*.plan | tail -n 1)"; }
+await grid || failed "no two pipelines of ranks of two devices after the loss"
 at=$(heddle status life --json | grep -o '"step":[0-9]*' | head -n 1 | cut -d: -f2)
 reach life $((at + 2))
 expect 0 heddle stop life
