@@ -21,10 +21,11 @@ passed "tasks over the HTTP front end"
 
 cat > drain.py <<'END'
 # The owner of the task is this program: it accepts, says nothing, and so decides how long the task runs.
-import json, os, signal, socket, subprocess, sys, threading, time, urllib.error, urllib.request
+import atexit, json, os, signal, socket, subprocess, sys, threading, time, urllib.error, urllib.request
 with open("log", "w") as log:
     worker = subprocess.Popen([os.environ["HEDDLE_BIN"], "worker", "--function=http", "--listen",
                                "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=log, text=True)
+atexit.register(worker.kill)       # also where an assertion fails
 url = worker.stdout.readline().strip()
 def ask(path, body=None):
     try:
@@ -42,7 +43,7 @@ assert ask("/", b"x" * 2000)[0] == 413
 status, answer = ask("/", b"{}")
 assert status == 200 and json.loads(answer)["error"] == "event", answer
 got = []
-first = threading.Thread(target=lambda: got.append(ask("/", event)))
+first = threading.Thread(target=lambda: got.append(ask("/", event)), daemon=True)
 first.start()
 task, _ = owner.accept()
 assert ask("/", event)[0] == 429 and ask("/_/health")[0] == 200       # while the task runs
