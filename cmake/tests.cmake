@@ -105,7 +105,7 @@ endif()
 
 # ctest begins with what it thinks longest: seconds on two cores, until it has measured them itself. Without
 # it the last of the alphabet would end alone.
-set(HD_LONG program_chaos 150 program_takeover 120 program_cluster 100 program_sharded 50
+set(HD_LONG program_chaos 60 program_takeover 120 program_cluster 100 program_sharded 50
   program_redundancy 60 program_serve_kills 70 program_elastic 80 program_pipeline 60 program_remote_far 45
   program_remote 40 program_trial 40 program_simulate_spot 35 program_spot 70 program_pipeline_workers 90
   program_tensor_workers 50 program_reshape 30 program_identity 15 scheduler_covered_test 35
