@@ -6,6 +6,8 @@
 #include "sys/process.h"
 #include "sys/signal.h"
 #include "sys/thread.h"
+#include "data/prepared.h"
+#include "job/graph.h"
 #include "run/forecast.h"
 #include "run/report.h"
 #include "daemon/daemon.h"
@@ -55,12 +57,31 @@ static bool is_scheduled(struct hd_cmd *cmd, const char *path)
 	return hd_job_has_beside(&cmd->fs, path, HD_RUN_LEASE);
 }
 
+/* What the head of the prepared graph says, of a job of the short form (job/graph.h). */
+static enum hd_err from_graph(struct hd_cmd *cmd, const char *name, const char *bytes, size_t len,
+	struct hd_job_sets *sets)
+{
+	const char *path = hd_job_graph_file(name, bytes, len, sets);
+	struct hd_prepared_file file = { .fs = NULL };
+
+	if (!path)
+		return HD_OK;
+	enum hd_err err = hd_prepared_open(&file, &cmd->fs, path, false, &cmd->diag);
+	if (!err)
+		err = hd_job_graph_sets(sets, &(struct hd_job_graph){ file.graph.head.nvertices,
+			file.graph.head.nedges, file.graph.head.width, file.graph.head.nclasses },
+			&cmd->diag);
+	hd_prepared_close(&file);
+	return err;
+}
+
 static enum hd_err parse(struct hd_cmd *cmd, const char *name, const char *bytes, size_t len, bool obeys,
 	struct hd_job *job)
 {
 	struct hd_job_sets sets;
 	struct hd_text warnings;
-	enum hd_err err = hd_job_sets_init(&sets, HD_MAX_SETS + HD_SESSION_OWN, &cmd->arena, &cmd->diag);
+	enum hd_err err = hd_job_sets_init(&sets, HD_MAX_SETS + HD_SESSION_OWN + HD_JOB_GRAPH_SETS,
+		&cmd->arena, &cmd->diag);
 
 	if (!err && obeys)
 		err = hd_session_environment(cmd, &sets);
@@ -68,6 +89,8 @@ static enum hd_err parse(struct hd_cmd *cmd, const char *name, const char *bytes
 		warn_of_variables(cmd);
 	if (!err)
 		err = from_options(cmd, &sets);
+	if (!err)
+		err = from_graph(cmd, name, bytes, len, &sets);
 	if (err)
 		return err;
 	hd_text_init(&warnings, &cmd->arena);
@@ -85,6 +108,23 @@ enum hd_err hd_session_job_text(struct hd_cmd *cmd, const char *name, const char
 	if (!err)
 		hd_job_files_from(job, &cmd->fs, folder, strlen(folder), &cmd->arena);
 	return err;
+}
+
+/* Whoever takes the bytes may not have the prepared graph at hand. */
+static enum hd_err long_form(struct hd_cmd *cmd, const char *path, const struct hd_job *job,
+	const char **bytes, size_t *len)
+{
+	struct hd_text text;
+
+	if (!hd_job_graph_file(path, *bytes, *len, &(struct hd_job_sets){ .arena = &cmd->arena }))
+		return HD_OK;
+	hd_text_init(&text, &cmd->arena);
+	hd_job_json(job, false, &text);
+	if (text.full)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+	*bytes = text.at;
+	*len = text.len;
+	return HD_OK;
 }
 
 enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *job, const char **bytes,
@@ -105,7 +145,7 @@ enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *
 		*bytes = (const char *)file;
 	if (len)
 		*len = n;
-	return err;
+	return err || !bytes || !len ? err : long_form(cmd, path, job, bytes, len);
 }
 
 enum hd_err hd_session_check_model(struct hd_cmd *cmd, const struct hd_job *job)

@@ -20,6 +20,7 @@ struct hd_job_reader {
 	struct hd_job_value *standard;
 	char place[HD_PLACE_CAP];         /* of the value at hand */
 	uint8_t origin;
+	bool is_graph;                    /* the file has a table graph */
 };
 
 /* "batch.global"; returns `out`. */
@@ -31,6 +32,9 @@ enum hd_err hd_job_refuse(const struct hd_job_reader *reader, const char *fmt, .
 void hd_job_at(struct hd_job_reader *reader, enum hd_job_key key);
 __attribute__((format(printf, 2, 3)))
 void hd_job_warn(const struct hd_job_reader *reader, const char *fmt, ...);
+
+/* The value at hand stands there in the file. */
+void hd_job_place(struct hd_job_reader *reader, const struct hd_yaml_mark *at);
 
 /* i-th word of "a|b|c" with its length; NULL past the end. */
 const char *hd_job_word(const char *words, uint32_t i, size_t *len);
@@ -44,6 +48,12 @@ HD_MUST_USE enum hd_err hd_job_read(struct hd_job_reader *reader, enum hd_job_ke
 /* Replaces or appends one argument of an ARGS key. */
 HD_MUST_USE enum hd_err hd_job_read_arg(struct hd_job_reader *reader, enum hd_job_key key, const char *name,
 	const char *text);
+
+/* graph.c: the table graph, one of its keys, what it may not stand beside. */
+HD_MUST_USE enum hd_err hd_job_read_graph(struct hd_job_reader *reader, const struct hd_yaml_node *table);
+HD_MUST_USE enum hd_err hd_job_read_graph_key(struct hd_job_reader *reader, const char *name,
+	const char *text);
+HD_MUST_USE enum hd_err hd_job_check_graph(struct hd_job_reader *reader, const struct hd_yaml_node *root);
 
 /* Fills in what depends on other keys and refuses what cannot be together. */
 HD_MUST_USE enum hd_err hd_job_check(struct hd_job_reader *reader);

@@ -55,6 +55,11 @@ static void set_place(struct hd_job_reader *reader, uint32_t line, uint32_t colu
 	snprintf(reader->place, sizeof reader->place, "%s:%u:%u", reader->job->file, line, column);
 }
 
+void hd_job_place(struct hd_job_reader *reader, const struct hd_yaml_mark *at)
+{
+	set_place(reader, at->line, at->column);
+}
+
 static void set_outside_place(struct hd_job_reader *reader, const char *dotted, const char *text)
 {
 	char env[HD_DOTTED_CAP];
@@ -261,6 +266,10 @@ static enum hd_err read_table(struct hd_job_reader *reader, const struct hd_yaml
 
 	if (is_bare(table->key))
 		return read_bare(reader, table);
+	if (!strcmp(table->key, "graph")) {
+		err = want_map(reader, table->key, table);
+		return err ? err : hd_job_read_graph(reader, table);
+	}
 	if (!is_table(table->key)) {
 		set_place(reader, table->key_at.line, table->key_at.column);
 		return unknown_table(reader, table->key);
@@ -294,6 +303,7 @@ static enum hd_err read_file(struct hd_job_reader *reader, const char *bytes, si
 		return hd_job_refuse(reader, "a job file is a list of tables (job, model, data, ...), not %s",
 			hd_yaml_kind_name(root->kind));
 	}
+	err = hd_job_check_graph(reader, root);
 	for (const struct hd_yaml_node *table = root->first; table && !err; table = table->next)
 		err = read_table(reader, table);
 	return err;
@@ -333,6 +343,8 @@ static enum hd_err read_set(struct hd_job_reader *reader, const struct hd_job_se
 		return read_set(reader, &(struct hd_job_set){ .key = whole, .text = set->text,
 			.origin = set->origin });
 	}
+	if (!strcmp(table, "graph") && dot)
+		return hd_job_read_graph_key(reader, dot + 1, set->text);
 	if (!is_table(table))
 		return unknown_table(reader, table);
 	if (!dot)
@@ -372,6 +384,9 @@ static enum hd_err check_required(struct hd_job_reader *reader)
 {
 	char dotted[HD_DOTTED_CAP];
 
+	if (reader->is_graph && reader->job->value[HD_JOB_GLOBAL].origin == HD_FROM_DEFAULT)
+		return hd_fail(reader->diag, HD_E_INVAL, "%s: the prepared graph of the table graph is not "
+			"read here: write model, data and batch", reader->job->file);
 	for (int k = 0; k < HD_JOB_NKEYS; k++)
 		if (!hd_job_keys[k].def && reader->job->value[k].origin == HD_FROM_DEFAULT)
 			return hd_fail(reader->diag, HD_E_INVAL, "%s: %s is missing (%s); it has no default",
@@ -384,7 +399,7 @@ static enum hd_err read_sets(struct hd_job_reader *reader, const struct hd_job_s
 {
 	enum hd_err err = HD_OK;
 
-	for (int origin = HD_FROM_ENV; origin <= HD_FROM_OPTION; origin++)
+	for (int origin = HD_FROM_FILE; origin <= HD_FROM_OPTION; origin++)
 		for (uint32_t i = 0; i < nsets && !err; i++)
 			if ((int)set[i].origin == origin)
 				err = read_set(reader, &set[i]);

@@ -1,0 +1,152 @@
+#include "job/graph.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/near.h"
+#include "job/int.h"
+
+/* Keys of the table: arguments of the model, or other keys of the job. */
+enum where { ARGUMENT, PREPARED, MODEL, ONLY, ABSENT };
+static const struct { const char *name; enum where where; const char *only; } keys[] = {
+	{ "prepared", PREPARED, NULL }, { "model", MODEL, NULL }, { "intervals", ONLY, "1" },
+	{ "norm", ARGUMENT, NULL }, { "order", ARGUMENT, NULL }, { "hidden", ARGUMENT, NULL },
+	{ "layers", ARGUMENT, NULL }, { "heads", ARGUMENT, NULL }, { "out_heads", ARGUMENT, NULL },
+	{ "slope", ARGUMENT, NULL }, { "dropout", ARGUMENT, NULL }, { "act", ARGUMENT, NULL },
+	{ "bias", ARGUMENT, NULL }, { "rows", ARGUMENT, NULL },
+	{ "mode", ONLY, "sync" }, { "features", ONLY, "fp32" },
+	{ "cells", ABSENT, NULL }, { "staleness", ABSENT, NULL }, { "close", ABSENT, NULL },
+	{ "functions", ABSENT, NULL }, { "boundary_sample", ABSENT, NULL }, { "skip", ABSENT, NULL },
+	{ "price_file", ABSENT, NULL },
+};
+enum { NKEYS = sizeof keys / sizeof *keys };
+
+const char *hd_job_graph_file(const char *file, const char *bytes, size_t len, const struct hd_job_sets *sets)
+{
+	const struct hd_yaml_node *root = NULL, *table, *node;
+	const char *path;
+
+	if (hd_yaml_parse(sets->arena, file, bytes, len, &root, NULL) ||
+		!(table = hd_yaml_find(root, "graph")))
+		return NULL;
+	node = hd_yaml_find(table, "prepared");
+	path = node ? node->text : NULL;
+	for (int origin = HD_FROM_ENV; origin <= HD_FROM_OPTION; origin++)
+		for (uint32_t i = 0; i < sets->n; i++)
+			if ((int)sets->set[i].origin == origin &&
+				(!strcmp(sets->set[i].key, "graph.prepared") ||
+				!strcmp(sets->set[i].key, "data.path")))
+				path = sets->set[i].text;
+	return path;
+}
+
+uint64_t hd_job_graph_slots(uint64_t vertices, uint64_t edges)
+{
+	return vertices ? (edges + vertices + vertices - 1) / vertices : 0;
+}
+
+enum hd_err hd_job_graph_sets(struct hd_job_sets *sets, const struct hd_job_graph *graph,
+	struct hd_diag *diag)
+{
+	const struct { const char *key; uint64_t n; } row[HD_JOB_GRAPH_SETS] = {
+		{ "model.args.input", graph->width }, { "model.args.classes", graph->classes },
+		{ "model.args.slots", hd_job_graph_slots(graph->vertices, graph->edges) },
+		{ "batch.global", graph->vertices },
+	};
+
+	for (size_t i = 0; i < HD_JOB_GRAPH_SETS; i++) {
+		struct hd_text text;
+		hd_text_init(&text, sets->arena);
+		hd_text_addf(&text, "%" PRIu64, row[i].n);
+		if (text.full || sets->n == sets->cap)
+			return hd_fail(diag, HD_E_NOMEM, "no memory for what a prepared graph says");
+		sets->set[sets->n++] = (struct hd_job_set){ .key = row[i].key, .text = text.at,
+			.origin = HD_FROM_FILE };
+	}
+	return HD_OK;
+}
+
+static enum hd_err put(struct hd_job_reader *reader, enum hd_job_key key, const char *text)
+{
+	return hd_job_read(reader, key, &(struct hd_yaml_node){ .kind = HD_YAML_SCALAR, .text = text,
+		.text_len = strlen(text), .quoted = true });
+}
+
+static enum hd_err unknown(const struct hd_job_reader *reader, const char *name)
+{
+	struct hd_near near = hd_near_to(name);
+
+	for (size_t i = 0; i < NKEYS; i++)
+		if (keys[i].where != ABSENT)
+			hd_near_offer(&near, keys[i].name);
+	return hd_job_refuse(reader, "there is no key graph.%.60s%s%s%s", name,
+		near.best ? "; did you mean graph." : "", near.best ? near.best : "",
+		near.best ? "?" : " (docs/graphs.md lists them)");
+}
+
+enum hd_err hd_job_read_graph_key(struct hd_job_reader *reader, const char *name, const char *text)
+{
+	struct hd_text use;
+	size_t i = 0;
+
+	while (i < NKEYS && strcmp(keys[i].name, name) != 0)
+		i++;
+	if (i == NKEYS)
+		return unknown(reader, name);
+	switch (keys[i].where) {
+	case ARGUMENT:
+		return hd_job_read_arg(reader, HD_JOB_MODEL_ARGS, keys[i].name, text);
+	case PREPARED:
+		return put(reader, HD_JOB_DATA_PATH, text);
+	case MODEL:
+		hd_text_init(&use, reader->arena);
+		hd_text_addf(&use, "builtin:%s", text);
+		return use.full ? hd_fail(reader->diag, HD_E_NOMEM, "no memory for a job") :
+			put(reader, HD_JOB_MODEL, use.at);
+	case ONLY:
+		return !strcmp(text, keys[i].only) ? HD_OK : hd_job_refuse(reader,
+			"graph.%s: %.60s is not there yet; set it to %s, or leave it out", name, text,
+			keys[i].only);
+	case ABSENT:
+	default:
+		return hd_job_refuse(reader, "graph.%s is not there yet; leave it out", name);
+	}
+}
+
+enum hd_err hd_job_read_graph(struct hd_job_reader *reader, const struct hd_yaml_node *table)
+{
+	enum hd_err err = HD_OK;
+
+	reader->is_graph = true;
+	err = err ? err : put(reader, HD_JOB_DATA_KIND, "graph");
+	err = err ? err : put(reader, HD_JOB_ORDER, "sequential");
+	err = err ? err : put(reader, HD_JOB_VNS, "1");
+	for (const struct hd_yaml_node *node = table->first; node && !err; node = node->next) {
+		hd_job_place(reader, &node->at);
+		err = node->text || strcmp(node->key, "functions") == 0 ?
+			hd_job_read_graph_key(reader, node->key, node->text ? node->text : "") :
+			hd_job_refuse(reader, "graph.%.60s is one value", node->key);
+	}
+	if (!err && (!hd_yaml_find(table, "prepared") || !hd_yaml_find(table, "model"))) {
+		hd_job_place(reader, &table->at);
+		err = hd_job_refuse(reader,
+			"graph needs prepared: FILE (heddle data prepare-graph writes it) and model: gcn, "
+			"gat or sage-mean");
+	}
+	return err;
+}
+
+enum hd_err hd_job_check_graph(struct hd_job_reader *reader, const struct hd_yaml_node *root)
+{
+	static const char *const instead[] = { "model", "data", "batch" };
+	const struct hd_yaml_node *table = hd_yaml_find(root, "graph");
+
+	for (size_t i = 0; table && i < sizeof instead / sizeof *instead; i++)
+		if (hd_yaml_find(root, instead[i])) {
+			hd_job_place(reader, &table->key_at);
+			return hd_job_refuse(reader,
+				"graph stands for model, data and batch: leave %s out, or write all three in "
+				"place of graph", instead[i]);
+		}
+	return HD_OK;
+}

@@ -1,0 +1,111 @@
+#include "job/graph.h"
+
+#include <stdio.h>
+
+#include "job/testing.h"
+
+/* The short form of jobs on prepared graphs is the long one, key for key. */
+
+#define HEAD "job: {steps: 10}\n"
+#define SHORT HEAD "graph: {prepared: g.graph, model: gat, hidden: 8, heads: 4, dropout: 0.25, " \
+	"bias: \"false\", mode: sync, features: fp32}\n"
+
+static struct hd_job_sets sets;
+
+static void of_graph(const char *text, const struct hd_job_set *more, uint32_t nmore)
+{
+	assert_int_equal(hd_job_sets_init(&sets, nmore + HD_JOB_GRAPH_SETS, &arena, &diag), HD_OK);
+	for (uint32_t i = 0; i < nmore; i++)
+		sets.set[sets.n++] = more[i];
+	assert_true(hd_job_graph_file("tiny.yaml", text, strlen(text), &sets) != NULL);
+	assert_int_equal(hd_job_graph_sets(&sets, &(struct hd_job_graph){ 50, 101, 9, 3 }, &diag), HD_OK);
+	CHECK(parse_with(text, sets.set, sets.n) == HD_OK, "%s\n%s", diag.text, text);
+}
+
+static void the_short_form_is_the_long_one(void **state)
+{
+	struct hd_hash hash;
+
+	(void)state;
+	of_graph(SHORT, NULL, 0);
+	hash = job.hash;
+	must(HEAD "model: {use: builtin:gat, args: {input: 9, classes: 3, slots: 4, hidden: 8, heads: 4, "
+		"dropout: 0.25, bias: \"false\"}}\ndata: {kind: graph, path: g.graph, order: sequential}\n"
+		"batch: {global: 50, virtual_nodes: 1}\n");
+	assert_memory_equal(&hash, &job.hash, sizeof hash);
+	of_graph(SHORT, NULL, 0);
+	must(json_of(&job));              /* what a run keeps */
+	assert_memory_equal(&hash, &job.hash, sizeof hash);
+	assert_string_equal(hd_job_text(&job, HD_JOB_DATA_PATH), "g.graph");
+}
+
+static void rows_from_outside_go_before_it(void **state)
+{
+	const struct hd_job_set more[] = { { "graph.hidden", "16", HD_FROM_SET },
+		{ "model.args.heads", "2", HD_FROM_SET }, { "graph.prepared", "other.graph", HD_FROM_SET } };
+
+	(void)state;
+	of_graph(SHORT, more, 3);
+	assert_string_equal(hd_job_graph_file("tiny.yaml", SHORT, sizeof SHORT - 1, &sets), "other.graph");
+	assert_string_equal(hd_job_text(&job, HD_JOB_DATA_PATH), "other.graph");
+	for (uint32_t i = 0; i < job.value[HD_JOB_MODEL_ARGS].nargs; i++) {
+		const struct hd_job_arg *arg = &job.value[HD_JOB_MODEL_ARGS].arg[i];
+		CHECK(strcmp(arg->name, "hidden") || !strcmp(arg->text, "16"), "%s", arg->text);
+		CHECK(strcmp(arg->name, "heads") || !strcmp(arg->text, "2"), "%s", arg->text);
+	}
+	assert_null(hd_job_graph_file("tiny.yaml", SMALLEST, sizeof SMALLEST - 1, &sets));
+}
+
+static void a_vertex_has_places_for_its_edges_and_itself(void **state)
+{
+	(void)state;
+	assert_int_equal(hd_job_graph_slots(50, 100), 3);
+	assert_int_equal(hd_job_graph_slots(50, 101), 4);
+	assert_int_equal(hd_job_graph_slots(1, 0), 1);
+}
+
+static void what_has_no_meaning_is_refused_by_name(void **state)
+{
+	static const struct { const char *text, *says; } bad[] = {
+		{ "graph: {prepared: g, model: gcn}\nmodel: {use: builtin:gcn}\n",
+			"tiny.yaml:2:1: graph stands for model, data and batch: leave model out" },
+		{ "graph: {prepared: g, model: gcn}\nbatch: {global: 4}\n", "leave batch out" },
+		{ "graph: {prepared: g, model: gcn}\ndata: {kind: graph}\n", "leave data out" },
+		{ "graph: {prepared: g, model: gcn, mode: bounded}\n",
+			"tiny.yaml:2:40: graph.mode: bounded is not there yet; set it to sync, or leave it "
+			"out" },
+		{ "graph: {prepared: g, model: gcn, features: bf16}\n", "set it to fp32" },
+		{ "graph: {prepared: g, model: gcn, intervals: 4}\n", "graph.intervals: 4 is not there yet; set it to 1" },
+		{ "graph: {prepared: g, model: gcn, staleness: 2}\n", "graph.staleness is not there yet" },
+		{ "graph: {prepared: g, model: gcn, functions: {kind: pool}}\n",
+			"graph.functions is not there yet; leave it out" },
+		{ "graph: {prepared: g, model: gcn, hiden: 2}\n", "did you mean graph.hidden?" },
+		{ "graph: {prepared: g, model: gcn, hidden: [2]}\n", "graph.hidden is one value" },
+		{ "graph: {model: gcn}\n", "graph needs prepared: FILE" },
+		{ "graph: {prepared: g}\n", "model: gcn, gat or sage-mean" },
+		{ "graph: {prepared: g, model: gcn}\n", "is not read here: write model, data and batch" },
+	};
+	char text[300];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		snprintf(text, sizeof text, HEAD "%s", bad[i].text);
+		CHECK(parse(text) == HD_E_INVAL && strstr(diag.text, bad[i].says), "%s: %s", bad[i].text,
+			diag.text);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_short_form_is_the_long_one),
+		cmocka_unit_test(rows_from_outside_go_before_it),
+		cmocka_unit_test(a_vertex_has_places_for_its_edges_and_itself),
+		cmocka_unit_test(what_has_no_meaning_is_refused_by_name),
+	};
+
+	hd_arena_init(&arena, 0);
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	hd_arena_finish(&arena);
+	return failed;
+}
