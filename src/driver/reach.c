@@ -184,7 +184,7 @@ enum hd_err hd_reach_look(const struct hd_reach *reach, const char *run, struct 
 		.state = s.held.hold == HD_HOLD_EVALUATES ? "evaluating" : goes_on ? "running" : away &&
 		e.began && !e.ended ? "unknown" : hd_ending_state(&e),
 		.why = kept(reach, why_of(&s, &e, room)), .plan_why = "", .autoscale = "off",
-		.redundancy = "none", .resilience = "given",
+		.redundancy = "none", .resilience = "given", .saving = "given",
 		.autoscale_why = "", .listen = "" };
 	return HD_OK;
 }

@@ -69,6 +69,20 @@ static void what_is_no_run_directory_is_refused(void **state)
 	assert_int_equal(clock_.now_ns, 0);
 }
 
+/* each field has a value to print */
+static void can_be_written(const struct hd_live *live)
+{
+	struct hd_json_writer w;
+	struct hd_text text;
+
+	hd_text_init(&text, &arena);
+	hd_json_writer_init(&w, &text);
+	hd_json_open_object(&w, NULL);
+	hd_live_put(live, HD_LIVE_JSON, &w);
+	hd_json_close(&w);
+	assert_non_null(strstr(text.at, "\"saving\":\"given\""));
+}
+
 static void a_run_that_none_holds_is_not_waited_for(void **state)
 {
 	struct hd_rundir dir;
@@ -85,6 +99,7 @@ static void a_run_that_none_holds_is_not_waited_for(void **state)
 	CHECK(hd_reach_look(&reach, run, &live, &diag) == HD_OK, "%s", diag.text);
 	CHECK(!live.goes_on && !live.alone && !live.away && live.steps == 20 && !strcmp(live.state, "died"),
 		"state %s", live.state);
+	can_be_written(&live);
 }
 
 static void a_run_in_one_process_is_named_with_it(void **state)
