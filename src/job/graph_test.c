@@ -95,9 +95,21 @@ static void what_has_no_meaning_is_refused_by_name(void **state)
 	}
 }
 
+/* As of every table. */
+static void the_table_as_a_whole_cannot_be_set(void **state)
+{
+	const struct hd_job_set set[] = { { "graph", "g.graph", HD_FROM_SET } };
+
+	(void)state;
+	assert_int_equal(parse_with(SMALLEST, set, 1), HD_E_INVAL);
+	CHECK(strstr(diag.text, "graph is a table; name one of its keys, as graph.KEY=VALUE"), "%s",
+		diag.text);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_table_as_a_whole_cannot_be_set),
 		cmocka_unit_test(the_short_form_is_the_long_one),
 		cmocka_unit_test(rows_from_outside_go_before_it),
 		cmocka_unit_test(a_vertex_has_places_for_its_edges_and_itself),

@@ -343,9 +343,10 @@ static enum hd_err read_set(struct hd_job_reader *reader, const struct hd_job_se
 		return read_set(reader, &(struct hd_job_set){ .key = whole, .text = set->text,
 			.origin = set->origin });
 	}
-	if (!strcmp(table, "graph") && dot)
+	const bool graph = !strcmp(table, "graph");
+	if (graph && dot)
 		return hd_job_read_graph_key(reader, dot + 1, set->text);
-	if (!is_table(table))
+	if (!graph && !is_table(table))
 		return unknown_table(reader, table);
 	if (!dot)
 		return hd_job_refuse(reader, "%s is a table; name one of its keys, as %s.KEY=VALUE", table,
