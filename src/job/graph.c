@@ -66,6 +66,14 @@ enum hd_err hd_job_graph_sets(struct hd_job_sets *sets, const struct hd_job_grap
 	return HD_OK;
 }
 
+const char *hd_job_graph_key(uint32_t i)
+{
+	for (size_t k = 0; k < NKEYS; k++)
+		if (keys[k].where != ABSENT && i-- == 0)
+			return keys[k].name;
+	return NULL;
+}
+
 static enum hd_err put(struct hd_job_reader *reader, enum hd_job_key key, const char *text)
 {
 	return hd_job_read(reader, key, &(struct hd_yaml_node){ .kind = HD_YAML_SCALAR, .text = text,

@@ -53,6 +53,8 @@ HD_MUST_USE enum hd_err hd_job_read_arg(struct hd_job_reader *reader, enum hd_jo
 HD_MUST_USE enum hd_err hd_job_read_graph(struct hd_job_reader *reader, const struct hd_yaml_node *table);
 HD_MUST_USE enum hd_err hd_job_read_graph_key(struct hd_job_reader *reader, const char *name,
 	const char *text);
+/* The i-th key that a table graph may have; NULL past the end. */
+const char *hd_job_graph_key(uint32_t i);
 HD_MUST_USE enum hd_err hd_job_check_graph(struct hd_job_reader *reader, const struct hd_yaml_node *root);
 
 /* Fills in what depends on other keys and refuses what cannot be together. */

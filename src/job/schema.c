@@ -26,6 +26,24 @@ static void put_range(struct hd_json_writer *w, const struct hd_job_key_row *row
 	hd_json_put_f64(w, "maximum", row->hi);
 }
 
+/* A duration, or one of the words. */
+static void put_time(struct hd_json_writer *w, const struct hd_job_key_row *row, const char *pattern)
+{
+	if (*row->words) {
+		hd_json_open_array(w, "anyOf");
+		hd_json_open_object(w, NULL);
+		put_words(w, row->words);
+		hd_json_close(w);
+		hd_json_open_object(w, NULL);
+	}
+	hd_json_put_text(w, "type", "string");
+	hd_json_put_text(w, "pattern", pattern);
+	if (*row->words) {
+		hd_json_close(w);
+		hd_json_close(w);
+	}
+}
+
 /* Numbers may carry a suffix (2k, 256 MiB), which only a string can. */
 static void put_scalar(struct hd_json_writer *w, const struct hd_job_key_row *row, const char *type,
 	const char *pattern)
@@ -123,14 +141,8 @@ static void put_type(struct hd_json_writer *w, const struct hd_job_key_row *row)
 	case HD_T_INT:   put_scalar(w, row, "integer", "^-?[0-9]+[kMG]?$"); break;
 	case HD_T_NUM:   put_scalar(w, row, "number", "^-?[0-9]+(\\.[0-9]+)?([eE][-+]?[0-9]+)?$"); break;
 	case HD_T_SIZE:  put_scalar(w, row, "integer", "^[0-9]+ ?([KMG]iB)?$"); break;
-	case HD_T_EVERY:
-		hd_json_put_text(w, "type", "string");
-		hd_json_put_text(w, "pattern", "^[0-9]+[kMG]? ?(ms|s|min|h|d|steps?)$");
-		break;
-	case HD_T_SPAN:
-		hd_json_put_text(w, "type", "string");
-		hd_json_put_text(w, "pattern", "^[0-9]+[kMG]? ?(ms|s|min|h|d)$");
-		break;
+	case HD_T_EVERY: put_time(w, row, "^[0-9]+[kMG]? ?(ms|s|min|h|d|steps?)$"); break;
+	case HD_T_SPAN:  put_time(w, row, "^[0-9]+[kMG]? ?(ms|s|min|h|d)$"); break;
 	case HD_T_LIST:  put_list(w, row); break;
 	case HD_T_NAMES: put_names(w); break;
 	case HD_T_CALLS: put_calls(w); break;
@@ -178,6 +190,43 @@ static bool same_inside(const struct hd_job_key_row *a, const struct hd_job_key_
 		!strncmp(a->key, b->key, inside(a));
 }
 
+/* The tables without a default, or the one that stands for them. */
+static void put_required(struct hd_json_writer *w)
+{
+	hd_json_open_array(w, "anyOf");
+	hd_json_open_object(w, NULL);
+	hd_json_open_array(w, "required");
+	for (const struct hd_job_key_row *row = hd_job_keys; row < hd_job_keys + HD_JOB_NKEYS; row++)
+		if (!row->def)
+			hd_json_put_text(w, NULL, row->table);
+	hd_json_close(w);
+	hd_json_close(w);
+	hd_json_open_object(w, NULL);
+	hd_json_open_array(w, "required");
+	hd_json_put_text(w, NULL, "graph");
+	hd_json_close(w);
+	hd_json_close(w);
+	hd_json_close(w);
+}
+
+/* Each key is one value; what it may be the model says, or the reader of graph.c. */
+static void put_graph(struct hd_json_writer *w)
+{
+	static const char *const types[] = { "string", "number", "boolean" };
+	const char *name;
+
+	open_table(w, "graph");
+	for (uint32_t i = 0; (name = hd_job_graph_key(i)); i++) {
+		hd_json_open_object(w, name);
+		hd_json_open_array(w, "type");
+		for (size_t k = 0; k < sizeof types / sizeof *types; k++)
+			hd_json_put_text(w, NULL, types[k]);
+		hd_json_close(w);
+		hd_json_close(w);
+	}
+	close_table(w);
+}
+
 void hd_job_schema(struct hd_text *text)
 {
 	struct hd_json_writer w;
@@ -189,11 +238,7 @@ void hd_job_schema(struct hd_text *text)
 	hd_json_put_text(&w, "title", "heddle job");
 	hd_json_put_text(&w, "type", "object");
 	hd_json_put_bool(&w, "additionalProperties", false);
-	hd_json_open_array(&w, "required");
-	for (const struct hd_job_key_row *row = hd_job_keys; row < hd_job_keys + HD_JOB_NKEYS; row++)
-		if (!row->def)
-			hd_json_put_text(&w, NULL, row->table);
-	hd_json_close(&w);
+	put_required(&w);
 	hd_json_open_object(&w, "properties");
 	for (const struct hd_job_key_row *row = hd_job_keys, *end = row + HD_JOB_NKEYS; row < end; row++) {
 		size_t len = inside(row);
@@ -209,6 +254,7 @@ void hd_job_schema(struct hd_text *text)
 		if (row + 1 == end || strcmp(row[1].table, row->table) != 0)
 			close_table(&w);
 	}
+	put_graph(&w);
 	hd_json_close(&w);
 	hd_json_close(&w);
 }
