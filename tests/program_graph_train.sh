@@ -80,6 +80,26 @@ for m in gcn sage; do
 done
 passed "a graph in intervals learns, with the same bits on three devices and on two workers"
 
+# row i of what is predicted is vertex i of the input, of class i / 10; two vertices more leave virtual nodes
+# with rows that are none
+(cat features.svm; printf '0 0:1\n0 0:1\n') >more.svm
+expect 0 heddle data prepare-graph --edges edges.txt --features more.svm --split split.txt -o more.graph -q
+expect 2 heddle run gcn.yaml --out no -s data.path=more.graph -s batch.virtual_nodes=4 -s batch.global=400
+rows=$(sed -n 's/.*set batch.global to \([0-9]*\),.*/\1/p' out err)
+[ "$rows" -gt 82 ] || failed "no rows are left over: $rows"
+expect 0 in4 gcn more-4 --devices 1 -s data.path=more.graph
+for run in gcn-1:80 more-4:82; do
+	n=${run#*:}
+	expect 0 heddle predict ${run%:*} --split test -o rows.npy --json
+	says '"shape":['"$n"',8],"classes":8,"rows":'"$n,"
+	[ "$(stat -c %s rows.npy)" -eq $((128 + n * 8 * 4)) ] || failed "$run: the size of the .npy"
+	hits=$(tail -c +129 rows.npy | od -An -v -tf4 -w32 | awk 'NR <= 80 {
+		best = 1; for (c = 2; c <= NF; c++) if ($c > $best) best = c
+		hits += best - 1 == int((NR - 1) / 10) } END { print hits }')
+	[ "$hits" -gt 64 ] || failed "$run: $hits of 80 rows are of their vertex's class"
+done
+passed "predictions are of the vertices, by their numbers in the input"
+
 expect 2 heddle run gcn-short.yaml --out no -s graph.mode=bounded
 says 'graph.mode: bounded is not there yet; set it to sync'
 expect 3 heddle run gcn-short.yaml --out no -s graph.prepared=edges.txt

@@ -1,5 +1,8 @@
+#include <string.h>
+
 #include "base/num.h"
 #include "base/philox.h"
+#include "data/graph_layout.h"
 #include "data/npy_write.h"
 #include "run/generate.h"
 #include "cmd/json_line.h"
@@ -14,16 +17,60 @@ struct outputs {
 	uint32_t nclasses;                /* last extent */
 	/* [nclasses] rows whose largest output is this class; NULL: outputs are not one row of classes */
 	_Atomic uint64_t *tally;
+	/* of a prepared graph: its rows are vertices, which the input numbered otherwise; n 0: other data */
+	struct hd_graph_layout layout;
+	struct hd_prepared_file graph;
 };
+
+static void tally(struct outputs *out, uint64_t n, const float *logits)
+{
+	for (uint64_t i = 0; out->tally && i < n; i++)
+		atomic_fetch_add(&out->tally[hd_sampling_largest(logits + i * out->nclasses, out->nclasses)],
+			1);
+}
+
+/* A vertex has the row of its number in the input; what is left over in a virtual node has none. */
+static void put_vertex(struct outputs *out, uint64_t row, const float *logits)
+{
+	const struct hd_prepared *graph = &out->graph.graph;
+	const uint64_t v = hd_graph_layout_vertex(&out->layout, row);
+
+	if (v < graph->head.nvertices && graph->id[v] < graph->head.nvertices) {
+		hd_npy_rows(&out->npy, graph->id[v], 1, logits);
+		tally(out, 1, logits);
+	}
+}
 
 static void on_logits(void *user, uint64_t first, uint64_t n, const float *logits)
 {
 	struct outputs *out = user;
 
-	hd_npy_rows(&out->npy, first, n, logits);
-	for (uint64_t i = 0; out->tally && i < n; i++)
-		atomic_fetch_add(&out->tally[hd_sampling_largest(logits + i * out->nclasses, out->nclasses)],
-			1);
+	for (uint64_t i = 0; out->layout.n && i < n; i++)
+		put_vertex(out, first + i, logits + i * out->npy.row_elems);
+	if (!out->layout.n) {
+		hd_npy_rows(&out->npy, first, n, logits);
+		tally(out, n, logits);
+	}
+}
+
+/* The rows that are written, of `count` of the split: of a graph its vertices. */
+static enum hd_err rows_of(struct hd_cmd *cmd, const struct hd_job *job, struct outputs *out, uint64_t *count)
+{
+	const char *path = hd_job_text(job, HD_JOB_DATA_PATH);
+
+	if (strcmp(hd_job_text(job, HD_JOB_DATA_KIND), "graph") != 0)
+		return HD_OK;
+	enum hd_err err = hd_prepared_open(&out->graph, &cmd->fs, path, false, &cmd->diag);
+	const uint64_t vertices = out->graph.graph.head.nvertices;
+	/* without rows that are left over virtual nodes are as one */
+	if (!err)
+		err = hd_graph_layout_make(&out->layout, &out->graph.graph, path, *count > vertices ?
+			job->nvns : 1, &cmd->arena, &cmd->diag);
+	if (!err && out->layout.n * out->layout.rows != *count)
+		err = hd_fail(&cmd->diag, HD_E_INTEGRITY, "%s was changed while it is in use: its vertices",
+			path);
+	*count = vertices;
+	return err;
 }
 
 /* The rows of the split, then the extents that a row of the graph's output has. */
@@ -62,7 +109,7 @@ static void print_outputs(struct hd_cmd *cmd, const struct hd_session *s, const 
 		hd_json_put_i64(&w, NULL, dim[i]);
 	hd_json_close(&w);
 	hd_json_put_i64(&w, "classes", out->nclasses);
-	hd_json_put_i64(&w, "rows", (int64_t)m->rows);
+	hd_json_put_i64(&w, "rows", dim[0]);
 	hd_json_put_f64(&w, "loss", hd_metrics_loss(m));
 	if (m->has_hits)
 		hd_json_put_f64(&w, "accuracy", hd_metrics_accuracy(m));
@@ -93,9 +140,11 @@ static enum hd_err write_outputs(struct hd_cmd *cmd, struct hd_session *s, const
 			out ? "the graph has no output \"logits\": nothing to predict" : "no memory");
 	struct hd_forward_job job = { .split = isplit, .count = task->data->split[isplit].count,
 		.logits = on_logits, .user = out };
-	rank = shape_of(&task->infer, job.count, dim);
+	uint64_t nrows = job.count;
+	enum hd_err err = rows_of(cmd, task->job, out, &nrows);
+	rank = shape_of(&task->infer, nrows, dim);
 	snprintf(path, sizeof path, "%s/predictions.npy", s->dir);
-	enum hd_err err = hd_npy_begin(&out->npy, &cmd->fs,
+	err = err ? err : hd_npy_begin(&out->npy, &cmd->fs,
 		cmd->args.has[HD_OPT_OUTPUT] ? cmd->args.text[HD_OPT_OUTPUT] : path, rank, dim, &cmd->diag);
 	out->nclasses = (uint32_t)dim[rank - 1];
 	if (rank == 2 && out->nclasses <= HD_TALLY_CLASSES &&
@@ -105,6 +154,7 @@ static enum hd_err write_outputs(struct hd_cmd *cmd, struct hd_session *s, const
 		err = hd_worker_forward(hd_run_worker(s->run), &job, &m, &cmd->diag);
 	enum hd_err ended = hd_npy_end(&out->npy, !err, &cmd->diag);
 	err = err ? err : ended;
+	hd_prepared_close(&out->graph);
 	if (!err)
 		print_outputs(cmd, s, out, split, &m, rank, dim);
 	return err;
@@ -188,7 +238,8 @@ const struct hd_verb hd_verb_predict = {
 	.more =
 		"With --prompt the model continues the text (models of tokens); otherwise the outputs "
 		"(logits) of every row of the split are written to --output (default predictions.npy in "
-		"the run directory).",
+		"the run directory). Of a graph row i is the vertex with the number i in the files that "
+		"it was prepared from, and every split has all vertices.",
 	.opts = HD_OPTS(HD_OPT_SPLIT, HD_OPT_OUTPUT, HD_OPT_PROMPT, HD_OPT_TOKENS, HD_OPT_TEMPERATURE,
 		HD_OPT_SEED, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_SET),
 	.run = verb_predict, .test = "program_predict.sh",
