@@ -100,6 +100,15 @@ for run in gcn-1:80 more-4:82; do
 done
 passed "predictions are of the vertices, by their numbers in the input"
 
+# what times virtual nodes one by one leaves them out, or says what would be timed
+in_more() { "$@" --repeat 1 -s data.path=more.graph -s batch.virtual_nodes=4 \
+	-s batch.global="$rows"; }
+expect 0 in_more heddle bench step gcn.yaml --devices 1
+says 'cost of virtual nodes not measured'
+expect 11 in_more heddle bench op gcn.yaml
+says 'batch.virtual_nodes: 1, which times the same ops'
+passed "a graph in intervals is timed as a whole"
+
 expect 2 heddle run gcn-short.yaml --out no -s graph.mode=bounded
 says 'graph.mode: bounded is not there yet; set it to sync'
 expect 3 heddle run gcn-short.yaml --out no -s graph.prepared=edges.txt

@@ -11,7 +11,8 @@ static enum hd_err refuse(const struct hd_worker *w, struct hd_diag *diag)
 	if (hd_lockstep_needed(&w->stage->lockstep))
 		return hd_fail(diag, HD_E_REFUSED,
 			"ops are timed wave by wave; norms over the global batch (model.bn) and a graph in "
-			"several intervals run all virtual nodes in lockstep");
+			"several intervals run all virtual nodes in lockstep: model.bn: ghost, or of a graph "
+			"batch.virtual_nodes: 1, which times the same ops");
 	if (!hd_worker_planned(w))
 		return hd_fail(diag, HD_E_INVAL, "ops are timed under a plan, and the worker has none");
 	return HD_OK;

@@ -1,6 +1,7 @@
 #include "cmd/bench/bench.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json_writer.h"
 #include "sys/thread.h"
@@ -97,7 +98,8 @@ static void print_text(const struct bench *b, const struct overhead *o, const st
 			o->rest_ms,
 			nvns * o->one_ms + o->folds_ms + o->rest_ms, o->excess * 100);
 	else
-		printf("nodes     cost of virtual nodes not measured: it is on one device, --devices 1\n");
+		printf("nodes     cost of virtual nodes not measured: it is on one device (--devices "
+			"1), and not of a graph in several intervals\n");
 	if (e->share > 0)
 		printf("explained %.1f %% of the least step: ops alone, cold %.3f + joins and update "
 			"%.3f ms\n", e->share * 100, e->ops_ms, e->update_ms);
@@ -303,6 +305,15 @@ static enum hd_err time_round(struct hd_worker *whole, struct hd_worker *one, ui
 	return HD_OK;
 }
 
+/* A graph in several intervals has no virtual node that would be a job of its own. */
+static bool has_overhead(struct hd_run *run)
+{
+	const struct hd_job *job = hd_run_task(run)->job;
+
+	return hd_run_spec(run)->ndevices == 1 && !(hd_worker_lockstep(hd_run_worker(run)) &&
+		!strcmp(hd_job_text(job, HD_JOB_DATA_KIND), "graph"));
+}
+
 /* The run has trained to its stop, and its job has `nrounds` steps more. */
 static enum hd_err find_overhead(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run *run,
 	uint32_t nrounds, struct overhead *o)
@@ -404,7 +415,7 @@ static enum hd_err verb_bench_step(struct hd_cmd *cmd)
 		hd_hash_hex(hd_worker_digest(hd_run_worker(run)), b->digest);
 		peak = hd_bench_peak(cmd, run) * cores_used(hd_run_spec(run));
 		err = explain(cmd, run, b, nrounds, &explained);
-		if (!err && hd_run_spec(run)->ndevices == 1)
+		if (!err && has_overhead(run))
 			err = find_overhead(cmd, job, run, nrounds, &overhead);
 	}
 	if (!err)
@@ -422,7 +433,7 @@ const struct hd_verb hd_verb_bench_step = {
 		"virtual nodes too: V of them against V times the forward and backward pass of one (the "
 		"same job with batch/V, V = 1) + folds + joins and update, least times; folds are taken "
 		"as V - 1 passes over a gradient, which kernels that fold as they go undercut (an "
-		"excess below zero).\n"
+		"excess below zero). Not of a graph in several intervals.\n"
 		"Memory: what is predicted before the first step, how far the process's resident bytes "
 		"rose above what they were before there was a worker, and how much of that are pages of "
 		"programs and files: no prediction counts those.\n"
