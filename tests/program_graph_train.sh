@@ -109,6 +109,11 @@ expect 11 in_more heddle bench op gcn.yaml
 says 'batch.virtual_nodes: 1, which times the same ops'
 passed "a graph in intervals is timed as a whole"
 
+expect 2 heddle run gcn.yaml --out no --workers 2 --devices 1 -s parallel.mode=pipeline \
+	-s data.path=more.graph -s batch.virtual_nodes=4 -s batch.global="$rows"
+says 'parallel.mode: pipeline: virtual nodes meet inside the model'
+passed "stages are refused before a worker starts"
+
 expect 2 heddle run gcn-short.yaml --out no -s graph.mode=bounded
 says 'graph.mode: bounded is not there yet; set it to sync'
 expect 3 heddle run gcn-short.yaml --out no -s graph.prepared=edges.txt

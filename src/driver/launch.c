@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json_writer.h"
+#include "engine/lockstep.h"
 #include "run/ending.h"
 #include "run/identity.h"
 #include "run/pipes.h"
@@ -62,6 +63,20 @@ static enum hd_err prove_lists(const struct hd_launch *launch, struct hd_diag *d
 	return err;
 }
 
+/* Each worker would refuse its plan. */
+static enum hd_err prove_stages(const struct hd_launch *launch, struct hd_diag *diag)
+{
+	const struct hd_job *job = launch->job;
+
+	if (hd_job_int(job, HD_JOB_PAR_MODE) != HD_PAR_PIPELINE ||
+		!hd_lockstep_meetings(&launch->task->train))
+		return HD_OK;
+	return hd_fail(diag, HD_E_INVAL,
+		"parallel.mode: pipeline: virtual nodes meet inside the model (norms over the global batch, "
+		"a graph in several intervals), and its stages run them one after the other: "
+		"parallel.mode: data, or model.bn: ghost, or of a graph batch.virtual_nodes: 1");
+}
+
 enum hd_err hd_launch_open(struct hd_launch *launch, const struct hd_launch_spec *spec, struct hd_diag *diag)
 {
 	*launch = (struct hd_launch){ .spec = *spec };
@@ -73,6 +88,7 @@ enum hd_err hd_launch_open(struct hd_launch *launch, const struct hd_launch_spec
 		launch->spec.job = launch->job;
 		err = hd_task_create(&launch->task, launch->job, spec->fs, diag);
 	}
+	err = err ? err : prove_stages(launch, diag);
 	err = err || !spec->dir ? err : prove(launch, diag);
 	err = err ? err : prove_lists(launch, diag);
 	err = err ? err : launch_choose(launch, diag);

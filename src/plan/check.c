@@ -181,8 +181,10 @@ static bool has_runtime(const struct plan_walk *w, const struct hd_ins *ins)
 	if (w->job->lockstep ? one : all) {
 		say_here(w, RUN,
 			w->job->lockstep ?
-			"norms over the global batch need all virtual nodes in lockstep (FL, BL)" :
-			"only norms over the global batch need lockstep; this job has none");
+			"norms over the global batch and graphs in several intervals need all virtual nodes "
+			"in lockstep (FL, BL)" :
+			"only norms over the global batch and graphs in several intervals need lockstep; "
+			"this job has neither");
 		return false;
 	}
 	for (size_t i = 0; i < sizeof runs; i++)

@@ -119,8 +119,8 @@ static const struct { const char *rule; const struct hd_plan_job *job; uint32_t 
 	{ "RUN", &job1, 2, "0: " ONE "SA0.0>1 " END "1: " TWO END, "plan: rank 0, #6 SA0.0>1: SA has no runtime in this build" },
 	{ "RUN", &job1, 2, "0: " ONE "RED0 BAR7 NORM STEP0\n1: " TWO END, "plan: rank 0, #7 BAR7: BAR has no runtime in this build" },
 	{ "RUN", &job1, 2, "0: " ONE "PIN0@0 " END "1: " TWO END, "plan: rank 0, #6 PIN0@0: PIN has no runtime in this build" },
-	{ "RUN", &step, 2, "0: " ONE END "1: " TWO END, "plan: rank 0, #1 F0.0: norms over the global batch need all virtual nodes in lockstep" },
-	{ "RUN", &job1, 2, "0: LD0.0 LD0.1 FL0 BL0 " END "1: " TWO END, "plan: rank 0, #2 FL0: only norms over the global batch need lockstep" },
+	{ "RUN", &step, 2, "0: " ONE END "1: " TWO END, "plan: rank 0, #1 F0.0: norms over the global batch and graphs in several intervals need all virtual nodes in lockstep" },
+	{ "RUN", &job1, 2, "0: LD0.0 LD0.1 FL0 BL0 " END "1: " TWO END, "plan: rank 0, #2 FL0: only norms over the global batch and graphs in several intervals need lockstep" },
 	{ "RUN", &step, 2, "0: LD0.1 LD0.0 FL0 BL0 " END "1: LD0.2 LD0.3 FL0 BL0 " END, "plan: rank 0, #1 LD0.0: virtual node 0 comes after 1" },
 	{ "K7", &step, 2, "0: LD0.0 FL0 BL0 LD0.1 " END "1: LD0.2 LD0.3 FL0 BL0 " END, "plan: rank 0, #1 FL0: it needs LD0.1 before it" },
 	{ "K6", &step, 2, "0: LD0.0 LD0.1 BL0 FL0 " END "1: LD0.2 LD0.3 BL0 FL0 " END, "plan: rank 0, #2 BL0: backward before forward" },
@@ -246,8 +246,8 @@ static const struct { const struct hd_plan_job *job; uint32_t nranks; const char
 	  "plan: stage 0 never runs forward for virtual node 1\nplan: 0.1 has no backward\n"
 	  "plan: stage 0 never runs forward for virtual node 3\nplan: 0.3 has no backward\n" },
 	/* the wrong kind of step: F and B, FL and BL are all named */
-	{ &step, 1, "0: LD0.0 LD0.1 LD0.2 LD0.3 F0.0 B0.0 FL0 " END, "?plan: rank 0, #5 B0.0: norms over the global batch need all virtual nodes in lockstep" },
-	{ &job1, 2, "0: " ONE "BL0 " END "1: " TWO "BL0 " END, "?plan: rank 0, #6 BL0: only norms over the global batch need lockstep" },
+	{ &step, 1, "0: LD0.0 LD0.1 LD0.2 LD0.3 F0.0 B0.0 FL0 " END, "?plan: rank 0, #5 B0.0: norms over the global batch and graphs in several intervals need all virtual nodes in lockstep" },
+	{ &job1, 2, "0: " ONE "BL0 " END "1: " TWO "BL0 " END, "?plan: rank 0, #6 BL0: only norms over the global batch and graphs in several intervals need lockstep" },
 	{ &step, 2, "0: LD0.0 B0.0 " END "1: LD0.2 LD0.3 FL0 BL0 " END, "?plan: rank 0 runs B0.0 by itself, others all virtual nodes in lockstep" },
 	{ &job1, 2, "0: " ONE END "1: " TWO "\n", "?plan: rank 1: replicas meet in different order: rank 0 is at RED0, rank 1 at its end" },
 };

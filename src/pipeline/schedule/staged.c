@@ -261,9 +261,9 @@ static enum hd_err check_shape(const struct hd_plan *plan, const struct hd_plan_
 			plan->nvns, HD_MAX_CELLS);
 	if (job->lockstep)
 		return hd_fail(diag, HD_E_REFUSED,
-			"norms over the global batch (model.bn: global) wait for all virtual nodes at every "
-			"norm; stages of a pipeline run them one after the other: model.bn: ghost, or "
-			"parallel.mode: data");
+			"virtual nodes meet inside the model (norms over the global batch, a graph in "
+			"several intervals); stages of a pipeline run them one after the other: "
+			"parallel.mode: data, or model.bn: ghost, or of a graph batch.virtual_nodes: 1");
 	if (!plan->first || plan->nranks == 0 || plan->nranks > HD_MAX_RANKS)
 		return hd_fail(diag, HD_E_BADPLAN, "plan: %u stages, and no line cuts says where they begin",
 			plan->nstages);
