@@ -15,7 +15,7 @@
 #include "cmd/verbs.h"
 
 /* Reads and resolves a job file; warnings go to stderr unless --quiet. `bytes`, `len` (may be NULL): the
- * file as given. */
+ * file as given; of the short form of a graph's job the long one, resolved. */
 HD_MUST_USE enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *job,
 	const char **bytes, size_t *len);
 

@@ -115,9 +115,10 @@ void hd_job_files_repair(struct hd_fs *fs, const char *path, const char *bytes, 
 	*diag = (struct hd_diag){ "" };
 	if (exists(fs, given))
 		(void)hd_fail(diag, err,
-			"%.160s; the file is damaged: `cp %.100s %.100s` replaces it by the job as given; "
-			"what options and HEDDLE_... set at the start is lost, so set it again (a job that "
-			"would end otherwise is refused)", why, given, path);
+			"%.160s; the file is damaged: `cp %.100s %.100s` replaces it by the job of the "
+			"start, without what options and HEDDLE_... set then (but for jobs with a table "
+			"graph), so set it again (a job that would end otherwise is refused)", why, given,
+			path);
 	else
 		(void)hd_fail(diag, err,
 			"%.160s; the file is damaged, and %.100s, which could replace it, is missing: put "

@@ -5,8 +5,8 @@
  * 2. A relative path that leads to a file from the current folder stays; else, if it leads to one from that
  *    folder, it is that one. What fixes the result is hashed before: paths move no bit.
  * 3. A job.resolved.json that is damaged is refused with its replacement: job.yaml, the job as given, without
- *    what options and variables set. Checkpoints carry the job's hash, so a job that would end otherwise is
- *    refused, and nothing is lost by trying.
+ *    what options and variables set (of the short form of a graph's job the long one, with it). Checkpoints
+ *    carry the job's hash, so a job that would end otherwise is refused, and nothing is lost by trying.
  *
  * Ownership: texts lie in the arena. Threads: any. */
 #ifndef HD_RUN_JOB_FILES_H

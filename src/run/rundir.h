@@ -1,9 +1,9 @@
 /* rundir.h -- the folder of a run: what is in it, which process holds it, how lines are added.
  *
- * job.yaml as given, job.resolved.json, job.folder (where its relative paths begin), identity.json
- * (identity.h), metrics.ndjson (one object per step), events.ndjson, ckpt/, plan/, flight/, log/,
- * report.html, lock; with trace.samples also samples/ (samples.h), with checkpoint.every: auto
- * ckpt.every (ckpt_every.h).
+ * job.yaml as given (of the short form of a graph's job the long one, resolved), job.resolved.json,
+ * job.folder (where its relative paths begin), identity.json (identity.h), metrics.ndjson (one object per
+ * step), events.ndjson, ckpt/, plan/, flight/, log/, report.html, lock; with trace.samples also samples/
+ * (samples.h), with checkpoint.every: auto ckpt.every (ckpt_every.h).
  *
  * 1. One process holds a run: flock on `lock`. A second is refused with what to do. The file says which
  *    process, as what, and on which machine: the folder may be shared by several, and a process of another
@@ -47,7 +47,7 @@ struct hd_rundir {
 	bool fresh;                       /* made by hd_rundir_create(), nothing was there before */
 };
 
-/* New: `out` or, when NULL, a fresh name below `parent`/runs. `job_yaml` is copied in as given. */
+/* New: `out` or, when NULL, a fresh name below `parent`/runs. `job_yaml` is copied in as it is. */
 HD_MUST_USE enum hd_err hd_rundir_create(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock,
 	const char *parent,
 	const char *out, const char *name, const char *job_yaml, size_t job_len, struct hd_diag *diag);
