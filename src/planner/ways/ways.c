@@ -240,10 +240,11 @@ static void bound_fewer(struct ways_search *s, uint32_t p)
 /* What a grid of p ranks can be worth by fewer stages, while there are machines for k pipelines of it. */
 static double most_of_fewer(const struct ways_search *s, uint32_t k, uint32_t p, bool chunks)
 {
+	const uint32_t n = s->ask->plan.cluster->ndevices;
 	double most = 0;
 
 	for (uint32_t least = k + 1; least <= LEASTS; least++)
-		for (uint32_t m = k * p; m < (k + 1) * p && comes_and_goes(s->ask); m++)
+		for (uint32_t m = k * p; m < (k + 1) * p && m <= n && comes_and_goes(s->ask); m++)
 			if (m / least >= 2 && s->here[m].share > 0)
 				most = fmax(most, s->fewer[chunks][m / least * LEASTS + least - 1]);
 	return most;
