@@ -289,6 +289,8 @@ void hd_fn_board_called(struct hd_fn_board *b, uint32_t task, uint32_t attempt, 
 		if (t->state == HD_FN_LEASED && !nlive(t))
 			t->state = HD_FN_READY;
 		pause_calls(b, now_ns);
+		if (!b->live && b->throttled_in_row >= HD_FN_REFUSALS)
+			strike(b, now_ns);
 		return;
 	}
 	b->throttled_in_row = 0;

@@ -14,6 +14,8 @@
  *    close the pool for HD_FN_CLOSED_NS; tasks are for running here meanwhile.
  * 5. A call refused for lack of slots (429) is no failed attempt: slots are halved for HD_FN_HALVED_NS, and
  *    the next call waits, 0.1 s, twice as long each time, at most 5 s, of which up to half is drawn away.
+ *    From the HD_FN_REFUSALSth in a row on, one that leaves no call under way counts as a failed call of rule
+ *    4: a pool that only refuses is closed, one whose slots others fill is not.
  * 6. An attempt is dead at its deadline, whatever is heard of it; that is a failed one.
  *
  * Ownership: init takes arrays from the arena. Pure: equal calls, equal answers. */
@@ -32,7 +34,8 @@
 #define HD_FN_CLOSED_NS INT64_C(30000000000)
 #define HD_FN_HALVED_NS INT64_C(5000000000)
 
-enum { HD_FN_LIVE = 2, HD_FN_WINDOW = 200, HD_FN_FAILURES = 3, HD_FN_CIRCUIT = 10, HD_FN_PHASES = 32 };
+enum { HD_FN_LIVE = 2, HD_FN_WINDOW = 200, HD_FN_FAILURES = 3, HD_FN_CIRCUIT = 10, HD_FN_REFUSALS = 6,
+	HD_FN_PHASES = 32 };
 
 /* Where a task is. */
 enum hd_fn_state { HD_FN_READY, HD_FN_LEASED, HD_FN_FOR_HERE, HD_FN_RUNS_HERE, HD_FN_DONE, HD_FN_REVOKED };

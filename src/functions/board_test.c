@@ -206,6 +206,57 @@ static void throttled_calls_halve_the_slots_and_wait_longer_each_time(void **sta
 	close_it(f);
 }
 
+/* 429 or 503 without an end: the tasks come home, and no attempt of them counts as failed. */
+static void a_pool_that_only_refuses_is_closed(void **state)
+{
+	struct fixture *f = with(4, 2);
+	struct hd_fn_board *b = &f->board;
+	int64_t now = S;
+	uint32_t n = 0;
+
+	(void)state;
+	while (!b->count.closed && n < 100) {
+		struct hd_fn_step s = hd_fn_board_next(b, now, true);
+		assert_int_not_equal(s.what, HD_FN_RUN_HERE);
+		if (s.what == HD_FN_INVOKE)
+			hd_fn_board_called(b, s.task, s.attempt, HD_FN_THROTTLED, (n++, now));
+		else
+			now = s.until_ns;
+	}
+	assert_int_equal(n, HD_FN_REFUSALS + HD_FN_CIRCUIT - 1);
+	assert_true(now < 60 * S);
+	assert_int_equal(b->count.failures, 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(b->task[i].failed, 0);
+		assert_int_equal(hd_fn_board_next(b, now, true).what, HD_FN_RUN_HERE);
+	}
+	close_it(f);
+}
+
+/* One call computes for long, and there is no slot for others: they are refused, and the pool stays open. */
+static void a_pool_that_is_busy_stays_open(void **state)
+{
+	struct fixture *f = with(4, 2);
+	struct hd_fn_board *b = &f->board;
+	int64_t now = S;
+
+	(void)state;
+	b->lease_ns = 10000 * S;
+	b->look_ns = INT64_MAX;
+	struct hd_fn_step first = hd_fn_board_next(b, now, false);
+	for (uint32_t n = 0; n < 300; n++) {
+		struct hd_fn_step s = hd_fn_board_next(b, now, false);
+		if (s.what == HD_FN_INVOKE)
+			hd_fn_board_called(b, s.task, s.attempt, HD_FN_THROTTLED, now);
+		else
+			now = b->wait_ns > now ? b->wait_ns : b->halved_ns;
+	}
+	assert_int_equal(b->count.closed, 0);
+	assert_true(b->count.throttled > 50);
+	assert_int_equal(hd_fn_board_commit(b, first.task, first.attempt, now), HD_FN_ACCEPTED);
+	close_it(f);
+}
+
 static void an_attempt_is_dead_at_its_deadline(void **state)
 {
 	struct fixture *f = with(1, 1);
@@ -359,6 +410,8 @@ int main(void)
 		cmocka_unit_test(what_no_function_can_compute_is_run_here_at_once),
 		cmocka_unit_test(ten_failures_in_a_row_close_the_pool_for_thirty_seconds),
 		cmocka_unit_test(throttled_calls_halve_the_slots_and_wait_longer_each_time),
+		cmocka_unit_test(a_pool_that_only_refuses_is_closed),
+		cmocka_unit_test(a_pool_that_is_busy_stays_open),
 		cmocka_unit_test(an_attempt_is_dead_at_its_deadline),
 		cmocka_unit_test(idle_devices_take_what_finds_no_slot_where_they_may),
 		cmocka_unit_test(one_attempt_in_twenty_may_be_a_duplicate),

@@ -5,7 +5,7 @@ static enum hd_err read_answer(const struct hd_http_head *head, struct hd_fn_cal
 	bool busy = head->status == 429 || head->status == 503;
 
 	called->end = busy ? HD_FN_REFUSED_CALL : head->status == 200 ? HD_FN_ANSWERED : HD_FN_ERRED;
-	if (called->end == HD_FN_ERRED)
+	if (called->end != HD_FN_ANSWERED)
 		hd_fn_calls_why(called, head, "Server");
 	called->took_ns = head->status >= 400 && head->status < 500 ? -1 : 0;
 	return HD_OK;

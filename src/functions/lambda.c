@@ -12,7 +12,7 @@ static enum hd_err read_answer(const struct hd_http_head *head, struct hd_fn_cal
 		return err;
 	called->end = o.status == 429 ? HD_FN_REFUSED_CALL : o.status != 200 || o.function_error ?
 		HD_FN_ERRED : HD_FN_ANSWERED;
-	if (called->end == HD_FN_ERRED)
+	if (called->end != HD_FN_ANSWERED)
 		hd_fn_calls_why(called, head, "X-Amzn-ErrorType");
 	called->has_report = o.has_report;
 	called->report = o.report;

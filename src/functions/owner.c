@@ -526,12 +526,12 @@ static enum hd_fn_outcome outcome_of(struct hd_fn_owner *o, const struct hd_fn_c
 	struct hd_fn_answer answer = { .error = HD_FN_ERROR_NONE };
 	struct hd_arena arena;
 
+	if (called->end != HD_FN_ANSWERED && called->why[0])
+		snprintf(o->last_error, sizeof o->last_error, "%s", called->why);
 	if (called->end == HD_FN_REFUSED_CALL)
 		return HD_FN_THROTTLED;
 	if (called->end != HD_FN_ANSWERED) {
 		o->unanswered++;
-		if (called->why[0])
-			snprintf(o->last_error, sizeof o->last_error, "%s", called->why);
 		return HD_FN_FAILED;
 	}
 	hd_arena_init(&arena, 1 << 20);

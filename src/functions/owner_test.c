@@ -23,6 +23,7 @@ struct bench {
 	struct hd_fn_event last;          /* that was called with */
 	uint32_t ncalls;
 	bool fails;                       /* calls end without an answer at the next tick */
+	bool refuses;                     /* and that is for lack of a slot */
 	struct hd_fn_called called;
 	uint32_t nended;
 };
@@ -49,6 +50,10 @@ static int64_t no_tick(void *self, int64_t now_ns)
 
 	(void)now_ns;
 	b->nended = b->fails;
+	if (b->refuses) {
+		b->called.end = HD_FN_REFUSED_CALL;
+		snprintf(b->called.why, sizeof b->called.why, "status 503: full");
+	}
 	b->fails = false;
 	return INT64_MAX;
 }
@@ -314,6 +319,20 @@ static void a_call_that_failed_is_made_again_in_the_same_turn(void **state)
 	end(b);
 }
 
+/* It is no failed one, but its words are kept for those that wait. */
+static void a_call_that_is_refused_says_why(void **state)
+{
+	struct bench *b = begin();
+
+	(void)state;
+	b->fails = b->refuses = true;
+	turn(b);
+	assert_int_equal(b->owner.board.count.throttled, 1);
+	assert_int_equal(b->owner.board.count.failures, 0);
+	assert_string_equal(b->owner.last_error, "status 503: full");
+	end(b);
+}
+
 /* A worker that is gone without a word holds its connection until its event's deadline, not for ever. */
 static void a_connection_ends_with_the_time_of_its_event(void **state)
 {
@@ -404,6 +423,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_due_ends_the_connection),
 		cmocka_unit_test(a_forgotten_task_is_stale),
 		cmocka_unit_test(a_call_that_failed_is_made_again_in_the_same_turn),
+		cmocka_unit_test(a_call_that_is_refused_says_why),
 		cmocka_unit_test(a_connection_ends_with_the_time_of_its_event),
 		cmocka_unit_test(a_hello_that_was_not_read_in_time_counts),
 		cmocka_unit_test(only_dense_graphs_of_inputs_and_outputs_are_tasks),

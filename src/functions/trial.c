@@ -1,5 +1,6 @@
 #include "functions/trial.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -17,6 +18,7 @@ struct hd_fn_trying {
 	struct hd_fn_work *work;
 	void *(*here)[NTENSORS], *(*there)[NTENSORS];
 	struct hd_fn_job *job;
+	void (*waits)(const char *text);  /* of the spec */
 };
 
 static void draw(float *to, uint64_t n, uint64_t seed, uint32_t task, uint32_t tensor)
@@ -104,10 +106,24 @@ static enum hd_err stopped(struct hd_diag *diag)
 		hd_signal_name(hd_signal_number())) : HD_OK;
 }
 
+static void say_wait(const struct hd_fn_trying *t, const struct hd_fn_owner *o, int64_t waited_ns)
+{
+	char text[HD_FN_MESSAGE + 120];
+
+	snprintf(text, sizeof text, "no task was done for %.0f s, %u are left%s%s", (double)waited_ns * 1e-9,
+		hd_fn_owner_left(o), o->last_error[0] ? "; the last function that did none says: " : "",
+		o->last_error);
+	if (t->waits)
+		t->waits(text);
+}
+
 /* Until all are done, and all calls have ended. */
 static enum hd_err finish(struct hd_fn_trying *t, struct hd_fn_owner *o, int64_t until_ns,
 	struct hd_diag *diag)
 {
+	int64_t done_ns = hd_clock_now_ns(o->spec.clock), said_ns = done_ns;
+	uint32_t left = hd_fn_owner_left(o);
+
 	while (hd_fn_owner_left(o) || hd_fn_owner_is_calling(o)) {
 		int64_t look_ns = hd_clock_now_ns(o->spec.clock) + LOOK_NS;
 		uint32_t task = UINT32_MAX;
@@ -118,7 +134,16 @@ static enum hd_err finish(struct hd_fn_trying *t, struct hd_fn_owner *o, int64_t
 			err = run_here(t, o, task, diag);
 		if (err)
 			return err;
-		if (hd_clock_now_ns(o->spec.clock) >= until_ns)
+		int64_t now_ns = hd_clock_now_ns(o->spec.clock);
+		if (left != hd_fn_owner_left(o)) {
+			left = hd_fn_owner_left(o);
+			done_ns = said_ns = now_ns;
+		}
+		if (now_ns - said_ns >= HD_FN_WAIT_NS) {
+			say_wait(t, o, now_ns - done_ns);
+			said_ns = now_ns;
+		}
+		if (now_ns >= until_ns)
 			return hd_fail(diag, HD_E_AGAIN, "%u tasks are not done in time%s%s",
 				hd_fn_owner_left(o),
 				o->last_error[0] ? "; a function says: " : "", o->last_error);
@@ -172,7 +197,7 @@ static enum hd_err try_them(struct hd_fn_trying *t, struct hd_fn_owner *o,
 enum hd_err hd_fn_trial_run(struct hd_fn_owner *owner, const struct hd_fn_trial_spec *spec,
 	struct hd_fn_trial *trial, struct hd_diag *diag)
 {
-	struct hd_fn_trying t = { .work = NULL };
+	struct hd_fn_trying t = { .waits = spec->waits };
 
 	*trial = (struct hd_fn_trial){ .equal = 0 };
 	hd_arena_init(&t.arena, 0);

@@ -11,12 +11,15 @@
 
 #include "functions/owner.h"
 
+#define HD_FN_WAIT_NS INT64_C(5000000000)
+
 /* What is tried. */
 struct hd_fn_trial_spec {
 	uint32_t ntasks;
 	uint64_t rows, in, out, seed;     /* x [rows, in], w [in, out] */
 	const char *kernels;
 	int64_t patience_ns;              /* for all tasks */
+	void (*waits)(const char *text);  /* said every HD_FN_WAIT_NS in which no task is done; or NULL */
 };
 
 /* What came of it. `equal`: tasks whose outputs have the bits of a run here. */
