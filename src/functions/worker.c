@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 
-enum { EVENT_ARENA = 1 << 20 };
+enum { EVENT_ARENA = 1 << 20, MOST_MS = 900000 };        /* no function runs longer */
 
 /* One task on its way. */
 struct doing {
@@ -309,7 +309,7 @@ static void do_event(struct hd_fn_worker *w, const struct hd_fn_event *event, co
 		fill_answer(answer, HD_FN_ERROR_DEADLINE, &d.diag);
 		return;
 	}
-	d.until_ns = hd_clock_now_ns(w->clock) + left_ms * HD_NS_PER_MS;
+	d.until_ns = hd_clock_now_ns(w->clock) + (left_ms < MOST_MS ? left_ms : MOST_MS) * HD_NS_PER_MS;
 	if (event->port)
 		snprintf(addr, sizeof addr, strchr(event->host, ':') ? "tcp:[%s]:%u" : "tcp:%s:%u",
 			event->host,

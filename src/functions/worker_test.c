@@ -150,6 +150,50 @@ static void an_input_that_the_task_uses_is_not_dropped(void **state)
 	end(&b);
 }
 
+/* 900 s pass between the first look and all others. */
+struct leap { struct hd_clock clock; bool looked; };
+
+static int64_t leap_now(struct hd_clock *clock)
+{
+	struct leap *leap = (struct leap *)clock;
+	bool looked = leap->looked;
+
+	leap->looked = true;
+	return looked ? 1000 * HD_NS_PER_S : 100 * HD_NS_PER_S;
+}
+
+static int64_t leap_wall(struct hd_clock *clock) { (void)clock; return 0; }
+static void leap_wait(struct hd_clock *clock, int64_t at_ns) { (void)clock, (void)at_ns; }
+
+/* An owner that says nothing holds a worker no longer than a function may run, whatever its event says. */
+static void a_deadline_of_ages_is_one_of_minutes(void **state)
+{
+	static const char far[] = "{\"v\":1,\"task\":\"00000000000000000000000000000000\",\"attempt\":1,"
+		"\"host\":\"127.0.0.1\",\"port\":%u,\"token\":\"%064d\",\"deadline_ms\":1125899906842624,"
+		"\"kernel_set\":\"portable\",\"tls\":false}";
+	struct hd_sock listener = { 0 };
+	struct hd_fn_worker worker;
+	struct hd_fn_answer answer;
+	char event[HD_FN_EVENT_BYTES];
+	static const struct hd_clock_ops ops = { "leap", leap_now, leap_wall, leap_wait };
+	struct leap leap = { .clock = { &ops } };
+	struct hd_net net;
+	unsigned port = 0;
+
+	(void)state;
+	hd_net_real(&net);
+	assert_int_equal(hd_sock_listen(&net, "tcp:127.0.0.1:0", &listener, NULL), HD_OK);
+	assert_int_equal(sscanf(strrchr(listener.addr, ':'), ":%u", &port), 1);
+	assert_int_equal(hd_fn_worker_init(&worker, &leap.clock, NULL), HD_OK);
+	int len = snprintf(event, sizeof event, far, port, 0);
+	alarm(60);
+	hd_fn_worker_do(&worker, event, (size_t)len, "", INT64_MAX, &answer);
+	alarm(0);
+	CHECK(answer.error == HD_FN_ERROR_DEADLINE, "%s", answer.message);
+	hd_fn_worker_finish(&worker);
+	hd_sock_close(&listener);
+}
+
 /* A request to stop that came before the wait ends it, though nothing wakes the poll. */
 static void a_request_to_stop_ends_a_wait_that_is_not_begun(void **state)
 {
@@ -205,6 +249,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_input_that_the_task_uses_is_not_dropped),
+		cmocka_unit_test(a_deadline_of_ages_is_one_of_minutes),
 		cmocka_unit_test(a_request_to_stop_ends_a_wait_that_is_not_begun),
 		cmocka_unit_test(no_memory_is_an_error_and_no_crash),
 	};
