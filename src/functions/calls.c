@@ -98,9 +98,10 @@ static void end_call(struct hd_fn_calls *l, struct hd_fn_call *c, const struct h
 	drop(l, c);
 }
 
-static void lose(struct hd_fn_calls *l, struct hd_fn_call *c, const char *why)
+/* `sent`: of nothing that was sent no function ran, so it costs nothing. */
+static void lose(struct hd_fn_calls *l, struct hd_fn_call *c, bool sent, const char *why)
 {
-	struct hd_fn_called lost = { .end = HD_FN_LOST };
+	struct hd_fn_called lost = { .end = HD_FN_LOST, .took_ns = sent ? 0 : -1 };
 
 	snprintf(lost.why, sizeof lost.why, "%.100s: %.150s", l->host, why);
 	end_call(l, c, &lost);
@@ -123,7 +124,7 @@ static void take_answer(struct hd_fn_calls *l, struct hd_fn_call *c, const struc
 	struct hd_fn_called *called)
 {
 	if (l->reader(head, called))
-		lose(l, c, "it does not speak what this kind of function speaks");
+		lose(l, c, true, "it does not speak what this kind of function speaks");
 	else
 		end_call(l, c, called);
 }
@@ -160,7 +161,7 @@ static void go_on(struct hd_fn_calls *l, struct hd_fn_call *c)
 	else if (err != HD_E_AGAIN || ended || c->in_len == sizeof c->in ||
 		hd_loop_watch(l->loop, c->sock.id, HD_LOOP_READ | writes, l->tag + (uint64_t)(c - l->at),
 			NULL))
-		lose(l, c, why.text);
+		lose(l, c, c->out_at > 0, why.text);
 }
 
 static enum hd_err post_web(struct hd_fn_calls *l, struct hd_fn_call *c, const struct hd_fn_post *post,
@@ -189,10 +190,10 @@ static void take_web(struct hd_fn_calls *l)
 		struct hd_fn_called called = { .end = HD_FN_LOST };
 		struct hd_http_head head;
 		if (r->err) {
-			lose(l, c, r->why);
+			lose(l, c, r->sent, r->why);
 		} else if (hd_http_read_head(HD_HTTP_AN_ANSWER, r->head, r->head_len, &head) ||
 			r->body_len >= sizeof called.body) {
-			lose(l, c, "it speaks no HTTP/1.1, or too much of it");
+			lose(l, c, true, "it speaks no HTTP/1.1, or too much of it");
 		} else {
 			memcpy(called.body, r->body, r->body_len + 1);
 			called.len = r->body_len;
@@ -250,7 +251,7 @@ int64_t hd_fn_calls_tick(struct hd_fn_calls *l, int64_t now_ns)
 		if (!c->sock.net)
 			continue;
 		if (now_ns >= c->until_ns && l->nended < HD_FN_CALLS)
-			lose(l, c, "no answer by the deadline");
+			lose(l, c, c->out_at > 0, "no answer by the deadline");
 		else if (c->until_ns < next_ns)
 			next_ns = c->until_ns;
 	}

@@ -5,7 +5,8 @@
  * 1. The endpoint is "https://HOST[:PORT]" (sys/web.h) or "http://HOST:PORT", and perhaps a path; of plain
  *    HTTP, HOST is a number of the loopback: what is sent has keys or tokens in it, so it leaves this machine
  *    in no other way.
- * 2. An answer that does not come is LOST at the deadline, or when the connection ends.
+ * 2. An answer that does not come is LOST at the deadline, or when the connection ends; a call of which
+ *    nothing was sent did not run.
  *
  * Ownership: open/close in the caller's memory, which does not move. Threads: the loop's. */
 #ifndef HD_FUNCTIONS_CALLS_H

@@ -24,6 +24,7 @@ struct hd_web;
 struct hd_web_reply {
 	uint64_t name;
 	enum hd_err err;
+	bool sent;                        /* something of the request, perhaps all */
 	char why[HD_WEB_WHY], head[HD_WEB_HEAD], body[HD_WEB_BODY + 1];
 	size_t head_len, body_len;
 };

@@ -184,6 +184,10 @@ static bool set_up(const struct hd_web *h, struct transfer *t, const char *url, 
 	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_HTTPHEADER, t->lines);
 	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE, (long)len);
 	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_COPYPOSTFIELDS, body);
+#if LIBCURL_VERSION_NUM >= 0x075700
+	/* a thread that looks a name up is not waited for when its request ends */
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L);
+#endif
 	if (!bad && h->ca[0])
 		bad = curl_easy_setopt(e, CURLOPT_CAINFO, h->ca);
 	return !bad;
@@ -244,6 +248,8 @@ bool hd_web_take(struct hd_web *h, struct hd_web_reply *reply)
 			curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &t) || !t)
 			continue;
 		CURLcode code = message->data.result;
+		long sent = 0;
+		reply->sent = curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent) || sent > 0;
 		reply->name = t->name;
 		reply->err = !code ? HD_OK : code == CURLE_OPERATION_TIMEDOUT ? HD_E_AGAIN : HD_E_PEERLOST;
 		snprintf(reply->why, sizeof reply->why, "%s", !code ? "" : t->too_long ?
