@@ -28,6 +28,7 @@ void hd_fn_serve_drop(struct hd_fn_server *s, struct hd_fn_caller *c)
 	hd_sock_close(&c->sock);
 	c->sock = (struct hd_sock){ 0 };
 	c->waits = false;
+	s->full = s->full && hd_loop_watch(s->loop, s->listener.id, HD_LOOP_READ, s->tag, NULL);
 }
 
 void hd_fn_server_close(struct hd_fn_server *s)
@@ -139,12 +140,11 @@ static void accept_all(struct hd_fn_server *s)
 		for (size_t i = 0; i < HD_FN_CALLERS && !c; i++)
 			c = s->at[i].sock.net ? NULL : &s->at[i];
 		struct hd_sock sock = { 0 };
-		if (hd_sock_accept(&s->listener, &sock, NULL))
+		s->full = !c;
+		if (!c)
+			hd_loop_unwatch(s->loop, s->listener.id);
+		if (!c || hd_sock_accept(&s->listener, &sock, NULL))
 			return;
-		if (!c) {
-			hd_sock_close(&sock);
-			continue;
-		}
 		c->sock = sock;
 		c->in_len = c->out_len = c->out_at = 0;
 		c->waits = false;

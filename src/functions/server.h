@@ -5,7 +5,7 @@
  * 1. A request is handed over once, when it is whole or cannot become so; what is to be said is said by
  *    hd_fn_serve_say(), inside the handler or at any time after it set `waits`.
  * 2. At most HD_FN_CALLERS connections; one that is not whole after HD_FN_REQUEST_NS ends, and so does one
- *    that does not take its answer. Others wait in the listener's queue.
+ *    that does not take its answer. Others wait in the listener's queue, which is not looked at meanwhile.
  *
  * Ownership: open/close in the caller's memory, which does not move. Threads: the loop's. */
 #ifndef HD_FUNCTIONS_SERVER_H
@@ -42,6 +42,7 @@ struct hd_fn_server {
 	void *self;
 	uint64_t tag;                     /* of the loop: [tag, tag + HD_FN_SERVER_TAGS) */
 	struct hd_loop *loop;             /* borrowed */
+	bool full;                        /* the listener is not watched */
 	struct hd_sock listener;          /* its addr: with the port that was chosen */
 	struct hd_fn_caller *at;          /* owned: HD_FN_CALLERS */
 };
