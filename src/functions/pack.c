@@ -5,7 +5,7 @@
 #include "base/le.h"
 
 /* Of the ELF-64 object file format. */
-enum { HEAD_BYTES = 64, SEGMENT_BYTES = 56, SEGMENTS = 128, LOADER = 3 };
+enum { HEAD_BYTES = 64, SEGMENT_BYTES = 56, SEGMENTS = 128, LOADED = 1, LOADER = 3 };
 
 static const struct { uint32_t machine; const char *arch; } machines[] = {
 	{ 62, "x86_64" }, { 183, "arm64" } };
@@ -27,11 +27,17 @@ static enum hd_err check(const char *name, const uint8_t *bytes, size_t len, con
 	if (!n || n > SEGMENTS || hd_get16(bytes + 54) != SEGMENT_BYTES || at > len ||
 		(len - at) / SEGMENT_BYTES < n)
 		return hd_fail(diag, HD_E_REFUSED, "%s is a damaged executable", name);
-	for (uint32_t i = 0; i < n; i++)
-		if (hd_get32(bytes + at + (uint64_t)i * SEGMENT_BYTES) == LOADER)
+	for (uint32_t i = 0; i < n; i++) {
+		const uint8_t *segment = bytes + at + (uint64_t)i * SEGMENT_BYTES;
+		uint64_t from = hd_get64(segment + 8), held = hd_get64(segment + 32);
+		if (hd_get32(segment) == LOADED && (from > len || held > len - from))
+			return hd_fail(diag, HD_E_REFUSED, "%s is cut short: it lacks what its header names; "
+				"build or copy it again", name);
+		if (hd_get32(segment) == LOADER)
 			return hd_fail(diag, HD_E_REFUSED,
 				"%s needs a loader and libraries, which Lambda does not have: a static "
 				"one is right, as heddle-function of a build on Debian", name);
+	}
 	return HD_OK;
 }
 

@@ -66,6 +66,10 @@ static void what_lambda_cannot_start_is_refused(void **state)
 		{ 54, 32, "damaged" },
 		{ 56, 0, "damaged" },
 		{ 56, 3, "damaged" },
+		{ 64 + 8, LEN + 1, "cut short" },
+		{ 64 + 15, 0x80, "cut short" },
+		{ 64 + 32, LEN + 1, "cut short" },
+		{ 64 + 39, 0xff, "cut short" },
 		{ 64, 3, "needs a loader" },
 		{ 64 + 56, 3, "needs a loader" },
 	};
