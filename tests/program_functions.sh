@@ -67,6 +67,16 @@ wait "$bench" || status=$?
 same $status 75 "exit of a bench that was asked to stop"
 [ ! -e /tmp/heddle-functions-$killed ] || failed "the folder of a killed bench is left"
 [ ! -e /tmp/heddle-functions-$bench ] || failed "the bench left its folder"
+# pids end at 4194304. A folder that others may enter is none of ours; one of our own pid is a dead process's
+mkdir -m 755 /tmp/heddle-functions-$((5000000 + $$))
+mkdir -m 700 /tmp/heddle-functions-$((15000000 + $$))
+bash -c 'mkdir -m 700 /tmp/heddle-functions-$$ && touch /tmp/heddle-functions-$$/x && echo $$ > own &&
+	exec "$HEDDLE_BIN" bench functions --count 1 > out 2> err'
+same $? 0 "exit of a bench whose folder was there: $(cat err)"
+rmdir /tmp/heddle-functions-$((5000000 + $$)) || failed "the bench removed a folder that others may enter"
+[ ! -e /tmp/heddle-functions-$((15000000 + $$)) ] || failed "the bench left a folder of no process"
+[ ! -e /tmp/heddle-functions-$(cat own) ] && [ ! -e /tmp/heddle-functions-$(cat own)-old ] ||
+	failed "the bench left its folder"
 passed "folders of benches that end"
 
 # instances end with the emulator, those that stand still, too

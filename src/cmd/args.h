@@ -223,7 +223,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(DUPLICATE,   0,   "duplicate",     TEXT,   "P",       "part of all calls whose event is given out twice") \
 	X(FAULT_SEED,  0,   "seed",          COUNT,  "N",       "seed of what fails (default 0)")                  \
 	X(PRICE_FILE,  0,   "price",         TEXT,   "NAME",    "prices of functions: 2020, 2021, 2025 (default), or a file") \
-	X(ENDPOINT,    0,   "endpoint",      TEXT,   "URL",     "where functions are called: http://127.0.0.1:PORT of chaos lambda, or of a front end") \
+	X(ENDPOINT,    0,   "endpoint",      TEXT,   "URL",     "where functions are called: https://HOST, or http://127.0.0.1:PORT of chaos lambda or a front end") \
 	X(REPORTS,     0,   "reports",       TEXT,   "FILE",    "lines REPORT that chaos lambda wrote: they settle the ledger") \
 	X(COLD_MS,     0,   "cold-ms",       COUNT,  "MS",      "what the start of an instance takes at least (default 0)") \
 	X(MEMORY_MB,   0,   "memory-mb",     COUNT,  "MB",      "memory of an instance, and its share of a core: 1769 are one (default 1769)") \

@@ -1,5 +1,6 @@
 /* bench functions: dense tasks on functions that fail, compared with this process. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -28,7 +29,7 @@ struct hd_cmd_functions {
 	struct hd_fn_calls http;
 	struct hd_aws_credentials keys;
 	char region[HD_AWS_REGION];
-	bool serves, plain;               /* a service is called, not a pool; an HTTP front end */
+	bool serves, plain, pays;         /* a service is called, not a pool; an HTTP front end; a cloud's */
 	struct hd_fn_trial trial;
 	struct hd_fn_counts counts;       /* of the trial */
 	int64_t empty_ns, http_ns;        /* round trips of an empty task, of a request over HTTP here */
@@ -91,6 +92,16 @@ static const char *variable(const char *name, const char *otherwise)
 	return otherwise;
 }
 
+/* Of AWS's own keys one alone is a mistake: those of the file would be another account's. */
+static enum hd_err check_variables(struct hd_cmd *cmd)
+{
+	bool id = variable("AWS_ACCESS_KEY_ID", NULL), secret = variable("AWS_SECRET_ACCESS_KEY", NULL);
+
+	return id == secret ? HD_OK : hd_fail(&cmd->diag, HD_E_INVAL,
+		"AWS_%s is set, AWS_%s is not: set both, or none to use the keys of the shared file",
+		id ? "ACCESS_KEY_ID" : "SECRET_ACCESS_KEY", id ? "SECRET_ACCESS_KEY" : "ACCESS_KEY_ID");
+}
+
 /* Whose right: AWS's own variables, else the shared file; the emulator has keys of its own. */
 static enum hd_err find_keys(struct hd_cmd_functions *b, const char *endpoint)
 {
@@ -98,20 +109,24 @@ static enum hd_err find_keys(struct hd_cmd_functions *b, const char *endpoint)
 	struct hd_fn_lambda *l = &b->lambda;
 	const char *home = variable("HOME", ""), *named = variable("AWS_SHARED_CREDENTIALS_FILE", NULL);
 	bool web = !strncmp(endpoint, "https://", 8);
-	const char *region = variable("AWS_DEFAULT_REGION", b->region[0] ? b->region : "us-east-1");
+	const char *region = variable("AWS_REGION", variable("AWS_DEFAULT_REGION",
+		b->region[0] ? b->region : web ? NULL : "us-east-1"));
 	char path[HD_PATH_CAP];
 	uint8_t *bytes = NULL;
 	size_t len = 0;
 
 	l->rights = (struct hd_sigv4_rights){ variable("AWS_ACCESS_KEY_ID", web ? NULL : HD_EMULATED_ID),
 		variable("AWS_SECRET_ACCESS_KEY", web ? NULL : HD_EMULATED_SECRET),
-		variable("AWS_REGION", region), "lambda" };
+		region, "lambda" };
 	l->session = variable("AWS_SESSION_TOKEN", NULL);
-	if (l->rights.key_id && l->rights.secret)
-		return HD_OK;
+	enum hd_err err = web ? check_variables(cmd) : HD_OK;
+	if (!err && !region)
+		err = hd_fail(&cmd->diag, HD_E_INVAL,
+			"%s names no region: set AWS_REGION to the one of the function", endpoint);
+	if (err || (l->rights.key_id && l->rights.secret))
+		return err;
 	snprintf(path, sizeof path, named ? "%s" : "%s/.aws/credentials", named ? named : home);
-	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_AWS_FILE_BYTES, &bytes, &len,
-		NULL);
+	err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_AWS_FILE_BYTES, &bytes, &len, NULL);
 	if (err)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "no keys for %s: set AWS_ACCESS_KEY_ID and "
 			"AWS_SECRET_ACCESS_KEY, or write them to %s", endpoint, path);
@@ -170,9 +185,9 @@ static void print_text(const struct hd_cmd_functions *b, int64_t before, int64_t
 		(double)b->http_ns * 1e-6);
 	if (b->owner.last_error[0])
 		printf("last error %s\n", b->owner.last_error);
-	printf("ledger     %llu calls, %lld nano-dollars by answers, %lld by the log (prices of %s, "
-		"emulated)\n",
-		(unsigned long long)b->owner.bill.ncalls, (long long)before, (long long)after, b->price.date);
+	printf("ledger     %llu calls, %lld nano-dollars by answers, %lld by the log (prices of %s%s)\n",
+		(unsigned long long)b->owner.bill.ncalls, (long long)before, (long long)after, b->price.date,
+		b->pays ? "" : ", emulated");
 }
 
 static void print_json(struct hd_cmd_functions *b, int64_t before, int64_t after, uint64_t estimated)
@@ -249,6 +264,8 @@ static enum hd_err time_trips(struct hd_cmd_functions *b)
 	return err;
 }
 
+static void waits(const char *text) { fprintf(stderr, ">> %s\n", text); }
+
 static enum hd_err run(struct hd_cmd_functions *b)
 {
 	struct hd_cmd *cmd = b->cmd;
@@ -281,16 +298,37 @@ static enum hd_err run(struct hd_cmd_functions *b)
 	return err ? err : say(b);
 }
 
-/* Folders of processes that were killed: nothing else removes them. Those of other users stay. */
-static void sweep(struct hd_cmd *cmd)
+/* What another user put in the place of a folder of ours since it was looked at: so it is moved to where no
+ * other user can change it, looked at again, and only then removed. */
+static void remove_ours(struct hd_cmd *cmd, struct hd_net *net, const char *path, const char *box)
+{
+	char there[HD_PATH_CAP], address[HD_PATH_CAP + 16];
+
+	snprintf(there, sizeof there, "%s/folder", box);
+	snprintf(address, sizeof address, "unix:%s/owner", there);
+	if (hd_fs_mkdir(&cmd->fs, box, NULL))
+		return;
+	if (!hd_fs_rename(&cmd->fs, path, there, NULL)) {
+		if (hd_sock_is_private(net, address))
+			(void)!hd_fs_remove_tree(&cmd->fs, there, NULL);
+		else
+			(void)!hd_fs_rename(&cmd->fs, there, path, NULL);
+	}
+	(void)!hd_fs_rmdir(&cmd->fs, box, NULL);
+}
+
+/* Folders of processes that were killed: nothing else removes them. Those of other users stay. One of our own
+ * number is of an earlier process. */
+static void sweep(struct hd_cmd *cmd, uint32_t self)
 {
 	size_t head = strlen(FOLDER), n = 0;
-	char **names = NULL, path[HD_PATH_CAP];
+	char **names = NULL, path[HD_PATH_CAP], box[64];
 	struct hd_sock sock = { 0 };
 	struct hd_stat stat;
 	struct hd_net net;
 
 	hd_net_real(&net);
+	snprintf(box, sizeof box, "/tmp/" FOLDER "%u-old", self);
 	if (hd_fs_list(&cmd->fs, "/tmp", &cmd->arena, &names, &n, NULL))
 		return;
 	for (size_t i = 0; i < n; i++) {
@@ -298,16 +336,18 @@ static void sweep(struct hd_cmd *cmd)
 		if (strncmp(names[i], FOLDER, head) != 0 || !*pid || strspn(pid, "0123456789") != strlen(pid))
 			continue;
 		snprintf(path, sizeof path, "/proc/%.20s", pid);
-		if (!hd_fs_stat(&cmd->fs, path, &stat, NULL))
+		if (strtoul(pid, NULL, 10) != self && !hd_fs_stat(&cmd->fs, path, &stat, NULL))
 			continue;
 		snprintf(path, sizeof path, "unix:/tmp/%.60s/owner", names[i]);
+		if (!hd_sock_is_private(&net, path))
+			continue;
 		sock = (struct hd_sock){ 0 };
 		enum hd_err err = hd_sock_connect(&net, path, &sock, NULL);
 		hd_sock_close(&sock);
 		if (!err || err == HD_E_AGAIN)
 			continue;                 /* it lives, in another space of process numbers */
 		snprintf(path, sizeof path, "/tmp/%.60s", names[i]);
-		(void)!hd_fs_remove_tree(&cmd->fs, path, NULL);
+		remove_ours(cmd, &net, path, box);
 	}
 }
 
@@ -330,6 +370,10 @@ static enum hd_err verb_bench_functions(struct hd_cmd *cmd)
 	if (b->serves != cmd->args.has[HD_OPT_ENDPOINT])
 		return hd_fail(&cmd->diag, HD_E_INVAL,
 			"--function=lambda or http and --endpoint go together");
+	b->pays = b->serves && !strncmp(cmd->args.text[HD_OPT_ENDPOINT], "https://", 8);
+	if (b->serves && cmd->args.has[HD_OPT_LISTEN] && hd_sock_is_everywhere(cmd->args.text[HD_OPT_LISTEN]))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--listen %s is every address of this machine; name "
+			"the one by which workers call it", cmd->args.text[HD_OPT_LISTEN]);
 	if (b->serves)
 		snprintf(b->listen, sizeof b->listen, "tcp:%.80s", cmd->args.has[HD_OPT_LISTEN] ?
 			cmd->args.text[HD_OPT_LISTEN] : "127.0.0.1:0");
@@ -340,6 +384,7 @@ static enum hd_err verb_bench_functions(struct hd_cmd *cmd)
 	b->spec = (struct hd_fn_trial_spec){ .ntasks = (uint32_t)ntasks,
 		.rows = ROWS,
 		.in = IN, .out = OUT, .seed = count_of(cmd, HD_OPT_FAULT_SEED, 0), .patience_ns = PATIENCE_NS,
+		.waits = cmd->args.has[HD_OPT_QUIET] ? NULL : waits,
 		.kernels = cmd->args.has[HD_OPT_ISA] ? cmd->args.text[HD_OPT_ISA] : "portable" };
 	if (!ntasks || ntasks > 100000)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--count: 1 to 100000 tasks are right");
@@ -351,7 +396,7 @@ static enum hd_err verb_bench_functions(struct hd_cmd *cmd)
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
 	if (!err)
-		sweep(cmd);
+		sweep(cmd, self.pid);
 	if (!err)
 		err = hd_fs_mkdir(&cmd->fs, b->dir, &cmd->diag);
 	if (err)
@@ -376,7 +421,7 @@ const struct hd_verb hd_verb_bench_functions = {
 		"exit 5), "
 		"each task counts once; lines REPORT of the pool go to -o FILE; the ledger is their sum.\n"
 		"Kernels are those of --isa (default: portable). Prices: --price 2020, 2021, 2025 or a file. "
-		"Bills are emulated: a pool costs nothing.\n"
+		"A pool and the emulator cost nothing: their bills are emulated.\n"
 		"--function=lambda --endpoint URL: calls `heddle chaos lambda`, whose own options say what "
 		"fails; --function=http --endpoint URL: calls `heddle worker --function=http`, Knative or "
 		"OpenFaaS. "
