@@ -10,8 +10,9 @@
  *    owner at once; else each passes it on to the next (exchange.h, rule 6).
  * 4. With `apart` workers that do not hold a bucket get as many bytes from the last that does, when all sums
  *    are there: new parameters of sharded state.
- * 5. Of more than HD_PORT_FLUID workers what each sends and gets takes its port in the order of the buckets,
- *    and none waits for another: what the model takes is bounded by the product of workers and buckets.
+ * 5. Of more than HD_PORT_FLUID workers, or HD_PORT_BUCKETS buckets, what each sends and gets takes its port
+ *    in the order of the buckets, and none waits for another: what the model takes is bounded by the product
+ *    of workers, twice, and buckets.
  *
  * Pure; memory is the arena's. */
 #ifndef HD_RUN_PORT_EXCHANGE_H

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/planning.h"
 #include "tests/check.h"
@@ -82,6 +83,34 @@ static void workers_are_ready_at_times_of_their_own(void **state)
 	assert_true(fabs(took(2, &bucket, 1, false) - 290) < 1e-3);
 	bucket.ready_ns[0] = 330;
 	assert_true(fabs(took(2, &bucket, 1, false) - 435) < 1e-3);
+}
+
+/* What is left by rounding takes no time that can be added to so late a now: it must not stand still. */
+static void late_messages_of_fast_ports_arrive(void **state)
+{
+	static const struct { double ready_ns, ns_per_byte, bytes; } rows[] = {
+		{ 1e9, 1e-6, 1 }, { 1e9, 1e-6, 7 }, { 1e9, 1e-6, 64 }, { 1e11, 1e-6, 1 }, { 7e10, 0.08, 64 },
+		{ 7e10, 0.08, 100 }, { 1e13, 0.08, 64 },
+	};
+
+	(void)state;
+	alarm(120);               /* where it does stand still */
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_port_bucket bucket = { .bytes = rows[i].bytes };
+		double ns = -1;
+		for (uint32_t w = 0; w < 4; w++) {
+			bucket.ready_ns[w] = rows[i].ready_ns;
+			bucket.parts[w] = 1;
+			bucket.holds[w] = true;
+		}
+		const struct hd_port_exchange x = { .nworkers = 4, .nbuckets = 1, .bucket = &bucket,
+			.ns_per_byte = rows[i].ns_per_byte, .late_ns = LATE };
+		assert_int_equal(hd_port_exchange_time(&ns, &x, &arena, NULL), HD_OK);
+		/* three parts through a port, three sums */
+		const double want = rows[i].ready_ns + 6 * rows[i].bytes * rows[i].ns_per_byte + 2 * LATE;
+		CHECK(fabs(ns / want - 1) < 1e-12, "row %zu: %.9g, not %.9g", i, ns, want);
+	}
+	alarm(0);
 }
 
 /* As many as are not simulated: ports are taken one after another, and none waits. */
@@ -251,6 +280,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(exchanges_take_what_is_counted_by_hand),
 		cmocka_unit_test(workers_are_ready_at_times_of_their_own),
+		cmocka_unit_test(late_messages_of_fast_ports_arrive),
 		cmocka_unit_test(many_workers_take_their_ports_alone),
 		cmocka_unit_test(drawn_exchanges_take_what_small_slices_of_time_say) };
 

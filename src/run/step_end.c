@@ -228,12 +228,20 @@ static bool go_together(const struct hd_port_bucket *a, const struct hd_port_buc
 		!memcmp(a->holds, b->holds, sizeof a->holds);
 }
 
-/* The last bucket first, as the rows of the exchange are urgent; up to `each` in one. 0: they are too
- * many. */
-static uint32_t take_buckets(struct hd_port_bucket *to, const struct step_ends *e,
+static void put_bucket(struct hd_port_bucket *to, const struct hd_port_bucket *b, uint32_t nworkers)
+{
+	to->bytes += b->bytes;
+	for (uint32_t w = 0; w < nworkers; w++)
+		to->ready_ns[w] = fmax(to->ready_ns[w], b->ready_ns[w]);
+}
+
+/* The last bucket first, as the rows of the exchange are urgent; up to `each` in one. `to` NULL: they are
+ * counted. More than `most`: they are too many. */
+static uint32_t take_buckets(struct hd_port_bucket *to, uint32_t most, const struct step_ends *e,
 	const struct hd_step_bucket *bucket, uint32_t nbuckets, uint32_t each)
 {
 	uint32_t n = 0, in = 0, all[HD_STAGE_BITS] = { 0 }, left[HD_STAGE_BITS];
+	struct hd_port_bucket last = { 0 };
 
 	for (uint32_t i = 0; i < nbuckets; i++)
 		all[bucket[i].stage]++;
@@ -241,38 +249,55 @@ static uint32_t take_buckets(struct hd_port_bucket *to, const struct step_ends *
 	for (uint32_t i = nbuckets; i--;) {
 		const uint32_t stage = bucket[i].stage;
 		const struct hd_port_bucket b = port_bucket(e, &bucket[i], --left[stage], all[stage]);
-		if (n && in < each && go_together(&b, &to[n - 1])) {
-			to[n - 1].bytes += b.bytes;
-			for (uint32_t w = 0; w < e->nworkers; w++)
-				to[n - 1].ready_ns[w] = fmax(to[n - 1].ready_ns[w], b.ready_ns[w]);
+		if (n && in < each && go_together(&b, &last)) {
+			put_bucket(&last, &b, e->nworkers);
 			in++;
-			continue;
+		} else {
+			if (n == most)
+				return most + 1;
+			last = b;
+			n++;
+			in = 1;
 		}
-		if (n == HD_PORT_BUCKETS)
-			return 0;
-		to[n++] = b;
-		in = 1;
+		if (to)
+			to[n - 1] = last;
 	}
 	return n;
+}
+
+/* As many as are simulated, if neighbours that go together make so few; else those that are left when all of
+ * them have: each maker of a stage owns some of it, and a cut within a bucket is one more. */
+static enum hd_err buckets_of(struct hd_port_exchange *x, const struct step_ends *e,
+	const struct hd_step_bucket *bucket, uint32_t nbuckets, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_port_bucket *to = hd_arena_take(arena, HD_PORT_BUCKETS, sizeof *to);
+	uint32_t n = HD_PORT_BUCKETS + 1;
+
+	for (uint32_t each = 1; to && n > HD_PORT_BUCKETS && each < 2 * nbuckets; each *= 2)
+		n = take_buckets(to, HD_PORT_BUCKETS, e, bucket, nbuckets, each);
+	if (to && n > HD_PORT_BUCKETS) {
+		n = take_buckets(NULL, nbuckets, e, bucket, nbuckets, nbuckets);
+		to = hd_arena_take(arena, n, sizeof *to);
+		n = to ? take_buckets(to, n, e, bucket, nbuckets, nbuckets) : n;
+	}
+	x->bucket = to;
+	x->nbuckets = n;
+	return to ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
 }
 
 enum hd_err hd_step_link_time(double *done_ns, const struct hd_plan *plan, const struct hd_run_costs *costs,
 	const struct hd_step_holders *holders, const struct hd_step_bucket *bucket, uint32_t nbuckets,
 	const double *last_ns, struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_port_bucket *to = hd_arena_take(arena, HD_PORT_BUCKETS, sizeof *to);
 	struct step_ends e;
-	enum hd_err err = to ? count(&e, plan, holders, arena, diag) :
-		hd_fail(diag, HD_E_NOMEM, "no memory for a forecast");
+	enum hd_err err = count(&e, plan, holders, arena, diag);
 
 	*done_ns = 0;
 	if (err || !nbuckets || e.nworkers > HD_PORT_WORKERS)
 		return err;
 	e.last_ns = last_ns;
-	struct hd_port_exchange x = { .nworkers = e.nworkers, .bucket = to, .apart = holders->copies > 0,
+	struct hd_port_exchange x = { .nworkers = e.nworkers, .apart = holders->copies > 0,
 		.ns_per_byte = 1e9 / costs->port_bytes_per_s, .late_ns = costs->port_latency_ns };
-	/* at the latest all of one owner are one */
-	for (uint32_t each = 1; !x.nbuckets && each < 2 * nbuckets; each *= 2)
-		x.nbuckets = take_buckets(to, &e, bucket, nbuckets, each);
-	return hd_port_exchange_time(done_ns, &x, arena, diag);
+	err = buckets_of(&x, &e, bucket, nbuckets, arena, diag);
+	return err ? err : hd_port_exchange_time(done_ns, &x, arena, diag);
 }

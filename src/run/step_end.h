@@ -18,7 +18,8 @@
  * 5. Between machines a worker has one link, costs->port_bytes_per_s each way. Buckets are those of the
  *    layout, each of one owner (plan/holding.h), and what workers send of them shares links as
  *    port_exchange.h says, beside the rest of the backward pass where gradients are sent while that goes on.
- *    Where they are many, neighbours of one owner count as one.
+ *    Where they are many, neighbours with the same owner, makers and holders count as one; as many as are
+ *    left then are all in it.
  *
  * Pure; memory is the arena's. */
 #ifndef HD_RUN_STEP_END_H

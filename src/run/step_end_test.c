@@ -1,6 +1,8 @@
 #include "run/step_end.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "pipeline/schedule.h"
 #include "run/port_exchange.h"
@@ -196,12 +198,53 @@ static void many_buckets_of_an_owner_count_as_one(void **state)
 	CHECK(ns > 5000 && fabs(ns - (5000 + 2 * 4 * 10)) < 1e-3, "%g", ns);
 }
 
+/* Of a bucket of each owner none goes together with another: what is left is exchanged, not free. */
+static void more_buckets_than_are_simulated_are_exchanged(void **state)
+{
+	enum { PIPES = 33, N = 2 * HD_PORT_BUCKETS + 2 };
+	static uint32_t first[] = { 0, 7 };
+	static char lists[PIPES * 64];
+	const struct hd_run_costs costs = { .port_bytes_per_s = 1e9, .port_latency_ns = 5 };
+	struct hd_step_holders holders = { .devices = 2 };
+	struct hd_step_bucket bucket[N];
+	struct hd_schedules all;
+	struct hd_diag diag = { "" };
+	double ns = -1;
+	size_t len = 0;
+
+	(void)state;
+	for (int i = 0; i < PIPES; i++)
+		len += (size_t)snprintf(lists + len, sizeof lists - len, "%d: F0.%d B0.%d\n%d: F1.%d B1.%d\n",
+			2 * i, i, i, 2 * i + 1, i, i);
+	CHECK(hd_schedules_parse(&all, lists, len, "lists", &arena, &diag) == HD_OK, "%s", diag.text);
+	/* 33 pipelines of two, a worker each, which owns a bucket of either stage */
+	struct hd_plan plan = { .nranks = 2 * PIPES, .nstages = STAGES, .first = first, .nvns = PIPES,
+		.list = all.at[0].list };
+	for (uint32_t i = 0; i < 2 * PIPES; i++)
+		bucket[i] = (struct hd_step_bucket){ 10, 0, i / PIPES, 1 + i / PIPES, 1 + i / PIPES };
+	assert_int_equal(hd_step_link_time(&ns, &plan, &costs, &holders, bucket, 2 * PIPES, NULL, &arena,
+		NULL), HD_OK);
+	/* two sums to 32 others, and a part to each of them of its two */
+	CHECK(fabs(ns - (2 * 2 * 32 * 10 + 2 * 5)) < 1e-3, "33 pipelines: %g", ns);
+
+	/* two workers that have both stages: one part, two parts, one, ... and half of each owner */
+	for (uint32_t i = 0; i < N; i++)
+		bucket[i] = (struct hd_step_bucket){ 10, 0, 0, i % 2 ? 3 : 1, 1 };
+	plan_of(&plan, 3, first);
+	holders.devices = 1;
+	assert_int_equal(hd_step_link_time(&ns, &plan, &costs, &holders, bucket, N, NULL, &arena, NULL),
+		HD_OK);
+	/* the second gets 32 and 2 * 33 parts, and 65 sums */
+	CHECK(fabs(ns - ((32 + 2 * 33 + 65) * 10 + 2 * 5)) < 1e-3, "two workers: %g", ns);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(ends_take_what_is_counted_by_hand),
 		cmocka_unit_test(links_are_taken_by_the_buckets_of_a_plan),
 		cmocka_unit_test(parts_leave_when_their_worker_has_made_them),
-		cmocka_unit_test(many_buckets_of_an_owner_count_as_one) };
+		cmocka_unit_test(many_buckets_of_an_owner_count_as_one),
+		cmocka_unit_test(more_buckets_than_are_simulated_are_exchanged) };
 
 	return cmocka_run_group_tests(tests, make_arena, drop_arena);
 }
