@@ -143,6 +143,13 @@ for sync in allreduce stages; do
 			-s comm.sync=$sync
 	done
 done
+for s in 1f1b interleaved zb-v 2bw; do
+	keys="-s parallel.schedule=$s"
+	[ $s != 2bw ] || keys="$keys -s optim.update=2bw"
+	for j in 'gpt-long 2' 'gpt 3'; do
+		try ${j% *} --workers ${j#* } -s workers.min=${j#* } $pipeline $keys -s comm.sync=stages
+	done
+done
 try wide --devices 1
 for t in 2 4; do
 	try wide --workers $t -s workers.min=$t -s parallel.mode=tensor -s parallel.tensor=$t \
