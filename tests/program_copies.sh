@@ -28,6 +28,13 @@ says 'write a divisor or a multiple of 3 in place of 2'
 expect 2 heddle run gpt.yaml --workers 4 -s parallel.copies=3,1 -s comm.sync=stages \
 	-s elastic.redundancy=lazy --dry-run
 says 'does not go with stages that have copies'
+expect 2 heddle run gpt.yaml --out none --workers 4 -s parallel.mode=explicit \
+	-s parallel.plan=gpt-workers/plan/0001.plan -s comm.sync=stages -s resilience=replica:1
+says 'and the plan (parallel.plan) has 1: a plan of 2 pipelines, or elastic.resilience: checkpoint'
+expect 2 heddle run gpt.yaml --out none --workers 2 -s parallel.mode=pipeline -s parallel.stages=2 \
+	-s comm.sync=stages -s resilience=replica:1 -s batch.virtual_nodes=1
+says 'elastic.resilience: replica:1 keeps 2 pipelines, and this run has 1 at most'
+[ ! -e none ] || failed "a run that was refused left its folder"
 passed "3 and 1, 1 and 4, 1 and 2 workers, state whole and by stages, and one process: the bits of one device"
 
 # it ends where it is stopped, so no change comes too late

@@ -9,6 +9,7 @@
 #include "run/identity.h"
 #include "run/pipes.h"
 #include "run/report.h"
+#include "driver/driver_int.h"
 
 void launch_note(const struct hd_launch_spec *spec, const char *kind, const char *said, const char *kept)
 {
@@ -49,16 +50,21 @@ static enum hd_err prove(const struct hd_launch *launch, struct hd_diag *diag)
 	return HD_OK;
 }
 
-/* Is the plan file one of this model? Before a worker starts. */
-static enum hd_err prove_lists(const struct hd_launch *launch, struct hd_diag *diag)
+/* Is the plan file one of this model, and are there the pipelines that the job keeps? Before a worker starts.
+ * Of parallel.mode: auto they are not known yet. */
+static enum hd_err prove_pipes(const struct hd_launch *launch, struct hd_diag *diag)
 {
+	const struct hd_job *job = launch->job;
+	const bool keeps = hd_job_least_pipelines(job) > 1 && hd_job_has_pipes(job) &&
+		hd_job_int(job, HD_JOB_PAR_MODE) != HD_PAR_AUTO;
 	struct hd_pipes pipes;
 	struct hd_arena arena;
 
-	if (!hd_job_is_listed(launch->job))
+	if (!hd_job_is_listed(job) && !keeps)
 		return HD_OK;
 	hd_arena_init(&arena, 0);
 	enum hd_err err = hd_pipes_make(&pipes, launch->task, &arena, diag);
+	err = err || !keeps ? err : driver_has_pipelines(&pipes, job, diag);
 	hd_arena_finish(&arena);
 	return err;
 }
@@ -90,7 +96,7 @@ enum hd_err hd_launch_open(struct hd_launch *launch, const struct hd_launch_spec
 	}
 	err = err ? err : prove_stages(launch, diag);
 	err = err || !spec->dir ? err : prove(launch, diag);
-	err = err ? err : prove_lists(launch, diag);
+	err = err ? err : prove_pipes(launch, diag);
 	err = err ? err : launch_choose(launch, diag);
 	if (err)
 		hd_launch_close(launch);

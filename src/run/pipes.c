@@ -288,6 +288,24 @@ enum hd_err hd_pipes_of_shape(struct hd_pipes *pipes, const struct hd_task *task
 		shape, arena, diag);
 }
 
+/* Views may have fewer pipelines than the file; a run that keeps more than it has cannot begin. */
+static enum hd_err as_file(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	const uint32_t least = hd_job_least_pipelines(task->job);
+	struct hd_pipes made;
+	enum hd_err err = by_lists(&made, task, arena, diag);
+
+	if (!err && least > made.most)
+		err = hd_fail(diag, HD_E_INVAL,
+			"elastic.resilience: %s keeps %u pipelines, and the plan (parallel.plan) has %u: "
+			"a plan of %u pipelines, or elastic.resilience: checkpoint",
+			hd_job_text(task->job, HD_JOB_RESILIENCE), least, made.most, least);
+	if (!err)
+		*pipes = made;
+	return err;
+}
+
 enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
@@ -299,7 +317,7 @@ enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, st
 	if (!hd_job_has_pipes(job))
 		return HD_OK;
 	if (hd_job_is_listed(job))
-		return by_lists(pipes, task, arena, diag);
+		return as_file(pipes, task, arena, diag);
 	if (!hd_job_has_settled(job, &s) || (s.stages == 1 && !s.tensor))
 		return by_keys(pipes, task, NULL, arena, diag);
 	if (hd_schedule_kind_find(&kind, s.schedule, NULL))

@@ -23,7 +23,8 @@
  *
  * 6. Where the job has the lists of a plan file (parallel.lists), that says stages, places, cuts and order,
  *    and how many pipelines there are at most; fewer of them share its lists out (pipeline/listed.h). A shape
- *    says so by its order; a job without the lists cannot have it.
+ *    says so by its order; a job without the lists cannot have it. No run begins with a file of fewer than
+ *    elastic.resilience: replica:F keeps.
  *
  * Pure but for hd_pipes_keep() and hd_pipes_keep_shape(), which write the run's job. pipes.c makes the shape,
  * pipes_views.c plans views of it, pipes_job.c has what the run's job says of it. */

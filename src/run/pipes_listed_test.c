@@ -344,6 +344,33 @@ static void what_is_no_plan_for_workers_is_refused(void **state)
 	hd_rig_close(&m.rig);
 }
 
+/* Before it begins. */
+static void a_file_has_the_pipelines_that_a_run_keeps(void **state)
+{
+	static const struct { const char *by; uint32_t d; const char *words; } row[] = {
+		{ "checkpoint", 1, NULL }, { "replica:1", 2, NULL }, { "replica:2", 3, NULL },
+		{ "replica:1", 1, "keeps 2 pipelines, and the plan (parallel.plan) has 1: a plan of 2 "
+			"pipelines, or elastic.resilience: checkpoint" },
+		{ "replica:2", 2, "keeps 3 pipelines, and the plan (parallel.plan) has 2: a plan of 3" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct made m;
+		char more[80];
+		snprintf(more, sizeof more, "comm: {sync: stages}\nelastic: {resilience: '%s'}\n", row[i].by);
+		begin(&m, more);
+		const char *text = file_of(&m, "1f1b", 1, row[i].d, 1, 8, 9);
+		CHECK(list(&m, text) == HD_OK, "row %zu: %s", i, m.diag.text);
+		assert_int_equal(hd_task_create(&m.rig.task, m.rig.job, &m.rig.fs, NULL), HD_OK);
+		const enum hd_err err = hd_pipes_make(&m.pipes, m.rig.task, &m.rig.arena, &m.diag);
+		CHECK(row[i].words ? err == HD_E_INVAL && strstr(m.diag.text, row[i].words) &&
+			!m.pipes.shape.nstages : !err && m.pipes.most == row[i].d, "row %zu: %s", i,
+			m.diag.text);
+		hd_rig_close(&m.rig);
+	}
+}
+
 static void put(struct hd_job *job, enum hd_job_key key, const char *text, int64_t i)
 {
 	struct hd_job_value *v = &job->value[key];
@@ -628,7 +655,8 @@ static void copies_of_stages_are_places_of_the_shape(void **state)
 	/* no worker holds the shadow of a copy */
 	m.rig.job->value[HD_JOB_REDUNDANCY].i = HD_REDUNDANCY_LAZY;
 	assert_int_equal(hd_pipes_make(&m.pipes, m.rig.task, &m.rig.arena, &m.diag), HD_E_INVAL);
-	CHECK(strstr(m.diag.text, "does not go with stages that have copies"), "%s", m.diag.text);
+	CHECK(strstr(m.diag.text, "does not go with stages that have copies (parallel.plan): "
+		"elastic.redundancy: none, or a plan without copies"), "%s", m.diag.text);
 	hd_rig_close(&m.rig);
 }
 
@@ -642,6 +670,7 @@ int main(void)
 		cmocka_unit_test(devices_are_counted_by_the_file),
 		cmocka_unit_test(devices_of_a_rank_lie_where_the_run_has_them),
 		cmocka_unit_test(what_is_no_plan_for_workers_is_refused),
+		cmocka_unit_test(a_file_has_the_pipelines_that_a_run_keeps),
 		cmocka_unit_test(pipelines_by_keys_take_the_place_of_a_file),
 		cmocka_unit_test(views_of_a_file_that_was_left_are_known_to_those_that_come),
 		cmocka_unit_test(stages_out_of_order_have_shadows_without_work),

@@ -23,8 +23,10 @@ enum hd_err hd_pipes_shadows_fit(const struct hd_pipes *pipes, const struct hd_j
 
 	if (pipes->stages.ncopies && mode_of(job) != HD_REDUNDANCY_NONE)
 		return hd_fail(diag, HD_E_INVAL,
-			"elastic.redundancy: %s does not go with stages that have copies (parallel.copies): "
-			"elastic.redundancy: none, or parallel.schedule: 1f1b without copies", mode);
+			"elastic.redundancy: %s does not go with stages that have copies (%s): "
+			"elastic.redundancy: none, or %s", mode,
+			pipes->stages.listed ? "parallel.plan" : "parallel.copies", pipes->stages.listed ?
+			"a plan without copies" : "parallel.schedule: 1f1b without copies");
 	if (!computes(mode_of(job)))
 		return HD_OK;
 	if (pipes->stages.v > 1)

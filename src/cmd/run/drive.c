@@ -78,13 +78,15 @@ enum hd_err hd_drive_spread(struct hd_cmd *cmd, struct hd_job *job, struct hd_ru
 		hd_drive_fits(cmd, job, options, n);
 }
 
-/* A plan file that was read now goes in the place of the one that the run has: is it one of this model? */
+/* A plan file that was read now goes in the place of the one that the run has: is it one of this model? And
+ * has it, or the one that the run has, as many pipelines as are asked for now? */
 static enum hd_err prove_lists(struct hd_cmd *cmd, const struct hd_job *job)
 {
 	struct hd_task *task = NULL;
 	struct hd_pipes pipes;
 
-	if (!hd_job_is_listed(job) || !is_given(&job->value[HD_JOB_PAR_PLAN]))
+	if (!hd_job_is_listed(job) || !(is_given(&job->value[HD_JOB_PAR_PLAN]) ||
+		is_given(&job->value[HD_JOB_RESILIENCE])))
 		return HD_OK;
 	enum hd_err err = hd_task_create(&task, job, &cmd->fs, &cmd->diag);
 	err = err ? err : hd_pipes_make(&pipes, task, &cmd->arena, &cmd->diag);
