@@ -415,7 +415,7 @@ static uint32_t around(uint32_t cut, uint32_t n)
 	return n % 2 ? cut + (n + 1) / 2 : n / 2 < cut ? cut - n / 2 : 0;
 }
 
-static enum hd_err move_cut(struct plan_chooser *c, uint32_t at, uint32_t *cut, uint32_t s,
+static enum hd_err move_cut(struct plan_chooser *c, uint32_t at, uint32_t *cut, uint32_t s, uint32_t tries,
 	struct hd_diag *diag)
 {
 	const uint32_t n = c->ask->costs->cuts.n, from = cut[s], last = c->out->n;
@@ -423,7 +423,7 @@ static enum hd_err move_cut(struct plan_chooser *c, uint32_t at, uint32_t *cut, 
 	const uint32_t end = s + 1 < nstages ? cut[s + 1] : n;
 	enum hd_err err = HD_OK;
 
-	for (uint32_t i = 1, tried = 0; i <= 2 * n && tried < 2 * HD_CHOOSE_CUTS && !err; i++) {
+	for (uint32_t i = 1, tried = 0; i <= 2 * n && tried < tries && !err; i++) {
 		const uint32_t was = cut[s], k = around(from, i);
 		struct hd_run_stages stages = c->out->at[at].stages;
 		if (!takes_cut(c, cut[s - 1], k, end))
@@ -460,8 +460,10 @@ static enum hd_err move_cuts(struct plan_chooser *c, struct hd_diag *diag)
 		return no_memory(diag);
 	if (n < 2 || hd_run_costs_cuts(ask->costs, stages->first, n, cut))
 		return HD_OK;
+	/* the coordinator of a run that goes on hears no worker meanwhile: as many of all cuts as of one */
+	const uint32_t tries = 2 * HD_CHOOSE_CUTS / (ask->shape ? n - 1 : 1);
 	for (uint32_t s = 1; s < n && !err; s++)
-		err = move_cut(c, at, cut, s, diag);
+		err = move_cut(c, at, cut, s, tries, diag);
 	return err;
 }
 

@@ -24,7 +24,8 @@
  *    is given has it as it says.
  * 8. Over links (costs->port_bytes_per_s) the holders of a bucket into which a cut falls exchange all of it
  *    (plan/buckets.h), which no recurrence over times sees. So each cut of the fastest plan moves in turn to
- *    where the step is predicted fastest, unless memory is bounded.
+ *    where the step is predicted fastest, unless memory is bounded. Of a shape that is given, as that of a
+ *    run that goes on, all cuts share the tries that one has else.
  *
  * Everything lies in the arena. Pure. */
 #ifndef HD_RUN_CHOOSE_PLAN_H

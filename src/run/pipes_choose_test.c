@@ -1,6 +1,7 @@
 #include "run/pipes_choose.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "run/pipes_forecast.h"
 #include "run/pipes_settled.h"
@@ -364,6 +365,41 @@ static void stages_between_machines_are_cut_where_little_crosses(void **state)
 	}
 }
 
+/* What lies in the arena counts the plans that are tried: over links not more for each stage, since a run
+ * waits. */
+static void a_run_that_goes_on_tries_few_cuts(void **state)
+{
+	static const double speed[] = { 1, 0.6, 1, 1, 1, 1, 1, 1 };
+	double of_two = 0;
+
+	(void)state;
+	for (uint32_t p = 2; p <= 8; p *= 2) {
+		size_t bytes[2];
+		for (int links = 0; links < 2; links++) {
+			char more[100];
+			struct hd_view_shape shape;
+			struct hd_pipes pipes;
+			struct hd_made m;
+			snprintf(more, sizeof more, "parallel: {mode: auto, settled: '1f1b %u %u'}\n"
+				"comm: {sync: stages}\n", p, p);
+			begin(&m, more, 0);
+			m.costs->port_bytes_per_s = links ? 1e8 : 0;
+			const struct hd_forecast_setting setting = { .speed = speed,
+				.holders = hd_pipes_holders(m.rig.task->job, 1) };
+			assert_int_equal(hd_pipes_make(&pipes, m.rig.task, &m.rig.arena, NULL), HD_OK);
+			const size_t was = m.rig.arena.used_bytes;
+			CHECK(hd_pipes_cut_again(&shape, &pipes, 1, m.rig.task, m.costs, &setting, 0,
+				&m.rig.arena, &m.diag) == HD_OK, "%s", m.diag.text);
+			bytes[links] = m.rig.arena.used_bytes - was;
+			hd_made_end(&m);
+		}
+		const double times = (double)bytes[1] / (double)bytes[0];
+		of_two = p == 2 ? times : of_two;
+		CHECK(times > 1 && times <= of_two, "%u stages: %g times as much, of two stages %g", p,
+			times, of_two);
+	}
+}
+
 /* Of what the planner hands out only the first plans are whole: the rest says how they compare. */
 static void plans_without_stages_are_no_candidates(void **state)
 {
@@ -398,6 +434,7 @@ int main(void)
 		cmocka_unit_test(a_slower_rank_gets_fewer_nodes),
 		cmocka_unit_test(cuts_for_other_speeds_heed_the_memory),
 		cmocka_unit_test(stages_between_machines_are_cut_where_little_crosses),
+		cmocka_unit_test(a_run_that_goes_on_tries_few_cuts),
 		cmocka_unit_test(plans_without_stages_are_no_candidates),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
