@@ -19,16 +19,20 @@ END
 # mode, schedule, stage, instruction, steps: with two the others go on with two stages. A step goes on in
 # which all others stand and of which nothing is summed: before that instruction the stage has had something
 # of the others (the first stage: a gradient), and after it they need more of it.
-for row in lazy:gpipe:2:13:1 eager:1f1b:1:24:2 full:1f1b:0:17:1; do
+# By a plan file: the lists that the run before kept, with the shadows that they have.
+for row in lazy:gpipe:2:13:1 eager:1f1b:1:24:2 eager:file:1:24:1 full:1f1b:0:17:1; do
 	IFS=: read -r mode schedule stage at steps <<<"$row"
-	train run job.yaml --out one-$mode --devices 1 -s parallel.mode=data -s job.steps=$steps
-	one=$digest
 	run=$mode-$schedule
+	order="-s parallel.schedule=$schedule"
+	[ $schedule != file ] || order="-s parallel.mode=explicit -s parallel.plan=eager-1f1b/plan/0001.plan"
+	train run job.yaml --out one-$run --devices 1 -s parallel.mode=data -s job.steps=$steps
+	one=$digest
 	mkdir -p $run/chaos
 	chmod 700 $run/chaos $run
 	echo "pipe.instr:kill#$stage@$at" >$run/chaos/any
-	train run job.yaml --out $run --workers 3 -s elastic.redundancy=$mode -s parallel.schedule=$schedule \
-		-s job.steps=$steps
+	train run job.yaml --out $run --workers 3 -s elastic.redundancy=$mode $order -s job.steps=$steps
+	[ $schedule != file ] || grep -q '^cause .*; shadows eager, of the file' $run/plan/0001.plan ||
+		failed "$run: shadows are not those of the file"
 	same "$digest" "$one" "$mode, $schedule: a death before instruction $at of stage $stage"
 	[ -n "$(find $run/chaos -name 'hit.*')" ] || failed "instruction $at of stage $stage was not reached"
 	grep -q '"kind":"failover".*"text":"step [0-9]* goes on: worker [0-9]* runs what [0-9]* ran"' \
