@@ -51,8 +51,9 @@ void hd_resilience_there(struct hd_resilience *r, uint32_t devices, int64_t now_
 	r->since_ms = now_ms;
 	for (uint32_t m = 0; m <= HD_RESILIENCE_THERE; m++)
 		all += r->there_ms[m];
-	for (uint32_t m = 0; m <= HD_RESILIENCE_THERE && all > HD_RESILIENCE_THERE_MS; m++)
-		r->there_ms[m] /= 2;
+	for (; all > HD_RESILIENCE_THERE_MS; all /= 2)
+		for (uint32_t m = 0; m <= HD_RESILIENCE_THERE; m++)
+			r->there_ms[m] /= 2;
 }
 
 void hd_resilience_back(struct hd_resilience *r) { r->back = true; }

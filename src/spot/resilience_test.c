@@ -332,6 +332,15 @@ static void modes_are_worth_what_they_have_with_the_devices_that_are_there(void 
 	assert_true(all <= HD_RESILIENCE_THERE_MS && all > HD_RESILIENCE_THERE_MS / 4 &&
 		r.there_ms[5] == 1500000);
 }
+	/* also of a day in which nothing was said, which is stored and taken */
+	hd_resilience_there(&r, 6, ms + 20000000 + 86400000);
+	uint8_t bytes[HD_RESILIENCE_BYTES];
+	all = 0;
+	for (uint32_t d = 0; d <= HD_RESILIENCE_THERE; d++)
+		all += r.there_ms[d];
+	CHECK(all <= HD_RESILIENCE_THERE_MS && all > HD_RESILIENCE_THERE_MS / 4, "%lld ms", (long long)all);
+	hd_resilience_put(&r, ms + 106400000, bytes);
+	assert_true(hd_resilience_take(&r, bytes, sizeof bytes, ms + 106400000));
 
 /* Of the machines that are mostly five two pipelines of two are worth more than one of three. */
 static void two_pipelines_are_kept_where_machines_are_short(void **state)
