@@ -115,7 +115,8 @@ struct driver {
 	bool cannot[HD_NSPOT_STRATEGIES]; /* modes that did not work here */
 	char judged[HD_RESILIENCE_WORDS]; /* what was worth what; "": not yet */
 	bool saves;                       /* checkpoint.every is auto */
-	struct hd_saving saving;
+	struct hd_saving saving, saving_kept;     /* and as the run's folder has it */
+	bool saving_unkept;               /* that it could not be written is said */
 	bool saving_due;                  /* a worker was lost, or a checkpoint saved, since it was judged */
 	uint32_t saving_commits;          /* since then */
 	double back_h;                    /* losses per hour that go back to a checkpoint, as judged then */

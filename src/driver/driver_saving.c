@@ -12,8 +12,37 @@ void driver_saving_begin(struct driver *c)
 {
 	c->saves = c->spec->task->job->value[HD_JOB_CKPT_EVERY].is_auto;
 	hd_saving_begin(&c->saving);
-	if (c->saves)
-		(void)hd_ckpt_every_get(&c->saving, c->spec->fs, c->spec->dir->path);
+	c->saving_kept = (struct hd_saving){ 0 };
+	c->saving_unkept = false;
+	if (c->saves && hd_ckpt_every_get(&c->saving, c->spec->fs, c->spec->dir->path))
+		c->saving_kept = c->saving;
+}
+
+/* A cost that was measured is another one after each checkpoint, and no other time. */
+static bool is_kept(const struct driver *c)
+{
+	char is[HD_SAVING_TEXT], had[HD_SAVING_TEXT];
+	const size_t len = hd_saving_put(&c->saving, is);
+
+	return len == hd_saving_put(&c->saving_kept, had) && !memcmp(is, had, len);
+}
+
+/* The file is synced to its disk. False: it could not be written, which is said once until it can. */
+static bool keep(struct driver *c)
+{
+	struct hd_diag why = { "" };
+
+	if (is_kept(c))
+		return true;
+	if (!hd_ckpt_every_put(c->spec->dir, &c->saving, &why)) {
+		c->saving_kept = c->saving;
+		c->saving_unkept = false;
+		return true;
+	}
+	if (!c->saving_unkept)
+		driver_note(c, "warning", HD_NOBODY, why.text);
+	c->saving_unkept = true;
+	return false;
 }
 
 void driver_saving_noted(struct driver *c, const char *name, const char *text)
@@ -53,7 +82,6 @@ void driver_saving_step(struct driver *c)
 {
 	const struct hd_view *view = hd_coordinator_view(c->machine);
 	char why[HD_SAVING_WORDS], said[HD_SAVING_WORDS + 16];
-	struct hd_diag unkept = { "" };
 
 	if (!c->saves || !view || !view->nmembers || (!c->saving_due &&
 		++c->saving_commits < HD_RESILIENCE_COMMITS))
@@ -67,11 +95,7 @@ void driver_saving_step(struct driver *c)
 	c->back_h = hd_resilience_back_h(&c->resilience, &now);
 	const bool other = hd_saving_judge(&c->saving, c->back_h);
 	driver_guard_keep_at_times(c);
-	if (hd_ckpt_every_put(c->spec->dir, &c->saving, &unkept)) {
-		driver_note(c, "warning", HD_NOBODY, unkept.text);
-		return;
-	}
-	if (!other)
+	if (!keep(c) || !other)
 		return;
 	snprintf(said, sizeof said, "checkpoints %s", hd_saving_why(&c->saving, c->back_h, why));
 	driver_note(c, "saving", HD_NOBODY, said);

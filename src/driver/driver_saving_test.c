@@ -215,6 +215,41 @@ static void what_checkpoints_cost_is_judged(void **state)
 		useful[1]);
 }
 
+static void pass_commits(struct run *r, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		driver_saving_step(&r->c);
+}
+
+/* The file is put, and synced to its disk, when it says something else alone; that it cannot be is said once
+ * until it can. */
+static void what_is_kept_is_not_written_again(void **state)
+{
+	char path[HD_PATH_CAP];
+	struct run r;
+
+	(void)state;
+	begin(&r, STAGES "comm: {sync: stages}");
+	hd_rundir_path(&r.desk.dir, HD_RUN_CKPT_EVERY, path, sizeof path);
+	save(&r, 0.5);
+	driver_saving_step(&r.c);
+	const double was_s = every_s(&r);
+	assert_int_equal(hd_fs_remove_tree(r.spec.fs, path, NULL), HD_OK);
+	*r.desk.notes = '\0';
+	pass_commits(&r, 2 * HD_RESILIENCE_COMMITS);
+	assert_true(was_s > 0 && every_s(&r) == 0 && !*r.desk.notes);
+	/* a folder lies there: no file can take its place */
+	assert_int_equal(hd_fs_mkdirs(r.spec.fs, path, NULL), HD_OK);
+	save(&r, 0.6);
+	pass_commits(&r, 3 * HD_RESILIENCE_COMMITS);
+	const char *said = strstr(r.desk.notes, HD_RUN_CKPT_EVERY);
+	CHECK(said && !strchr(strchr(r.desk.notes, '\n') + 1, '\n'), "%s", r.desk.notes);
+	assert_int_equal(hd_fs_remove_tree(r.spec.fs, path, NULL), HD_OK);
+	pass_commits(&r, HD_RESILIENCE_COMMITS);
+	assert_true(every_s(&r) > 0);
+	end(&r);
+}
+
 static void a_job_that_gives_it_writes_nothing(void **state)
 {
 	char text[HD_SAVING_WORDS + 16];
@@ -239,6 +274,7 @@ int main(void)
 		cmocka_unit_test(an_interval_follows_losses_at_commits),
 		cmocka_unit_test(the_next_coordinator_goes_on_with_it),
 		cmocka_unit_test(what_checkpoints_cost_is_judged),
+		cmocka_unit_test(what_is_kept_is_not_written_again),
 		cmocka_unit_test(a_job_that_gives_it_writes_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
