@@ -192,6 +192,19 @@ static void a_worker_that_saves_does_as_the_folder_says(void **state)
 	assert_true(hd_run_saves(b.run, true));
 	assert_int_equal(hd_run_boundary(b.run, true, &reached, &b.diag), HD_OK);
 	CHECK(b.nsaved == 2 && fabs(b.run->saving.cost_s - 0.5) < 1e-3, "%g s", b.run->saving.cost_s);
+	/* the same boundary again, after a loss that took 20 s, with the answer that it had: that is no cost
+	 * of it, but what goes by from then on */
+	b.run->last_ckpt_step = 0;
+	b.run->saving = (struct hd_saving){ 0 };
+	b.slow.takes_ns = 0;
+	hd_clock_sim_advance(&b.clock, INT64_C(80000000000));
+	assert_true(hd_run_saves(b.run, false));
+	b.run->last_ckpt_ns = hd_clock_now_ns(&b.clock.clock);
+	hd_clock_sim_advance(&b.clock, INT64_C(20000000000));
+	assert_true(hd_run_saves(b.run, false));
+	hd_clock_sim_advance(&b.clock, INT64_C(2000000000));
+	assert_int_equal(hd_run_boundary(b.run, false, &reached, &b.diag), HD_OK);
+	CHECK(b.nsaved == 3 && fabs(b.run->saving.cost_s - 2) < 1e-3, "%g s", b.run->saving.cost_s);
 	/* half a file is none */
 	assert_int_equal(hd_rundir_put(&b.dir, HD_RUN_CKPT_EVERY, "9000", 4, NULL), HD_OK);
 	hd_clock_sim_advance(&b.clock, INT64_C(50000000000));

@@ -740,6 +740,8 @@ bool hd_run_evaluates(const struct hd_run *run, bool end)
 	return end ? last || (due && !run->job->value[HD_JOB_TARGET].is_none) : due;
 }
 
+static bool is_asked(const struct hd_run *run) { return run->asked_at == hd_worker_at(run->worker) + 1; }
+
 enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct hd_diag *diag)
 {
 	const int64_t began_ns = hd_clock_now_ns(run->clock);
@@ -751,7 +753,7 @@ enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct 
 	*reached = run->target_reached;
 	if (!err && end)
 		err = checkpoint(run, diag);
-	else if (!err && hd_run_saves(run, false))
+	else if (!err && (is_asked(run) ? run->asked_saves : hd_run_saves(run, false)))
 		err = try_checkpoint(run, diag);
 	run->asked_at = 0;
 	return err;
@@ -759,10 +761,10 @@ enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct 
 
 bool hd_run_saves(struct hd_run *run, bool end)
 {
-	if (run->asked_at != hd_worker_at(run->worker) + 1) {
+	/* the same boundary again, after a loss: the time since is no cost of it */
+	run->asked_ns = hd_clock_now_ns(run->clock);
+	if (!is_asked(run))
 		run->asked_saves = checkpoint_due(run);
-		run->asked_ns = hd_clock_now_ns(run->clock);
-	}
 	run->asked_at = hd_worker_at(run->worker) + 1;
 	return end || run->asked_saves;
 }

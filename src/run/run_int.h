@@ -16,7 +16,7 @@ struct hd_run {
 	/* the step after that of which hd_run_saves() was asked; 0: of none */
 	uint64_t asked_at;
 	bool asked_saves;
-	int64_t asked_ns;                 /* when; what was evaluated since is left out */
+	int64_t asked_ns;                 /* when last; what was evaluated since is left out */
 	struct hd_saving saving;          /* checkpoint.every: auto */
 	int64_t every_ns;                 /* when it was last read in the folder */
 	uint32_t unsaved;                 /* checkpoints in a row that could not be written */

@@ -404,8 +404,10 @@ COMMAND(boundary)
 {
 	if (!d->gathered)
 		(void)HD_FAILPOINT(GATE_BOUNDARY);
-	if (e->partial && d->flag && !d->gathered && !hd_dist_whole(e->worker) &&
-		(hd_run_saves(e->run, d->final) || (!e->copies && hd_run_evaluates(e->run, d->final)))) {
+	/* asked in any case: it may be the boundary of before a loss, whose members held another part */
+	if (e->partial && d->flag && !d->gathered &&
+		(hd_run_saves(e->run, d->final) || (!e->copies && hd_run_evaluates(e->run, d->final))) &&
+		!hd_dist_whole(e->worker)) {
 		done->lacks = true;
 		return HD_OK;
 	}
