@@ -249,6 +249,7 @@ static void autoscale(struct driver *c, const struct hd_step_news *n)
 	if (!size)
 		return;
 	c->config.target = size;
+	driver_guard_scales(c, size);
 	driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = size });
 }
 

@@ -127,6 +127,21 @@ static void judge(struct driver *c, const struct hd_view *view, uint64_t step, b
 	driver_note(c, "resilience", HD_NOBODY, said);
 }
 
+uint32_t driver_guard_least(struct driver *c, const struct hd_pipes *pipes, const struct hd_job *job)
+{
+	const struct hd_view_shape *shape = &pipes->shape;
+
+	if (!c->judges || c->resilience.is != HD_SPOT_REPLICA ||
+		job->value[HD_JOB_RESILIENCE].origin == HD_FROM_SET ||
+		job->value[HD_JOB_REDUNDANCY].origin == HD_FROM_SET)
+		return hd_job_least_pipelines(job);
+	if (pipes->most > 1 && shape->width > 1 && !shape->groups && !hd_view_has_copies(shape))
+		return 2;
+	hd_resilience_took(&c->resilience, HD_SPOT_CHECKPOINT);
+	driver_guard_keep(c);
+	return 1;
+}
+
 const char *driver_resilience(const struct driver *c, char *out, size_t cap)
 {
 	char why[HD_GUARD_WORDS];
@@ -197,6 +212,33 @@ static bool takes_part(const struct driver *c, uint32_t worker)
 	return false;
 }
 
+/* Two pipelines that auto keeps by itself cannot be: all would wait, and one is enough for the job. */
+static void keep_two_no_more(struct driver *c, const char *because)
+{
+	struct hd_diag why = { "" };
+	const bool failed = take_mode(c, HD_SPOT_CHECKPOINT, &why) != HD_OK;
+
+	driver_note(c, failed ? "warning" : "resilience", HD_NOBODY, failed ? why.text : because);
+}
+
+/* They are judged again, but where there are devices for two stages each: for these memory is missing. */
+static void holds(struct driver *c)
+{
+	c->cannot[HD_SPOT_REPLICA] |= c->resilience.there >= 4;
+	keep_two_no_more(c, c->cannot[HD_SPOT_REPLICA] ?
+		"auto: none; two pipelines of fewer stages do not fit, and replica:1 stays off" :
+		"auto: none; there are too few devices for two pipelines, and one is enough");
+}
+
+void driver_guard_scales(struct driver *c, uint32_t target)
+{
+	const struct hd_view_shape *shape = &c->config.shape;
+
+	if (c->judges && c->resilience.is == HD_SPOT_REPLICA &&
+		(uint64_t)target * (driver_devices(c) / hd_view_each(shape)) < (uint64_t)2 * shape->width)
+		keep_two_no_more(c, "auto: none; so few workers are asked for that they are one pipeline");
+}
+
 /* What is lost with it: stages, not what waits for a place, nor what it runs for one that is lost already. */
 static uint32_t ranks_of(const struct driver *c, uint32_t worker)
 {
@@ -217,6 +259,8 @@ void driver_guard_noted(struct driver *c, const char *name, uint32_t worker)
 		see_devices(c);
 	if (c->judges && !strcmp(name, "restore"))
 		hd_resilience_back(&c->resilience);
+	if (c->judges && c->resilience.is == HD_SPOT_REPLICA && !strcmp(name, "hold"))
+		holds(c);
 	if ((c->judges || c->saves) && (announced || lost)) {
 		hd_resilience_lost(&c->resilience, worker, ranks_of(c, worker), announced, c->end.step,
 			now_ms(c));

@@ -491,6 +491,66 @@ static void two_pipelines_are_kept_by_the_next_coordinator(void **state)
 	end_stored(&r);
 }
 
+static void take_two(struct run *r)
+{
+	begin_with(r, "mode: pipeline, stages: 3, replicas: 2",
+		"elastic: {resilience: auto}\ncheckpoint: {every: 10 min}", 6);
+	r->c.step_ms = 100;
+	r->c.config.least = 1;
+	r->c.config.target = 6;
+	r->c.resilience.there_ms[5] = 3000000;
+	assert_true(steps(r) && r->c.config.least == 2 && r->c.resilience.is == HD_SPOT_REPLICA);
+}
+
+/* One pipeline is asked for, with no redundancy; what was asked for is done. */
+static bool goes_on_with_one(struct run *r)
+{
+	const bool is = r->c.nqueued == 1 && r->c.queue[r->c.first].kind == HD_CO_IN_RESHAPE &&
+		r->c.queue[r->c.first].least == 1 && r->c.config.least == 1 &&
+		r->c.resilience.is == HD_SPOT_CHECKPOINT;
+
+	r->c.nqueued = r->c.first = 0;
+	return is;
+}
+
+/* auto: where two pipelines cannot be kept the run does not wait for them, but goes on as it would with none.
+ * Devices for two stages each were there: these have no room, and are asked for no more. */
+static void two_pipelines_that_cannot_be_hold_no_run_up(void **state)
+{
+	struct run r;
+
+	(void)state;
+	for (uint32_t there = 3; there <= 5; there++) {
+		take_two(&r);
+		for (uint32_t i = there; i < 6; i++)
+			r.at.co->worker[i].up = false;
+		driver_noted(&r.c, "hold", HD_NOBODY, "more workers are waited for");
+		CHECK(goes_on_with_one(&r), "of %u", there);
+		assert_int_equal(r.c.cannot[HD_SPOT_REPLICA], there > 3);
+		assert_string_equal(kept(&r), "none auto");
+		CHECK(strstr(r.desk.notes, there > 3 ? "replica:1 stays off" : "one is enough"), "%s",
+			r.desk.notes);
+		/* without them all wait for workers as ever */
+		driver_noted(&r.c, "hold", HD_NOBODY, "more workers are waited for");
+		assert_int_equal(r.c.nqueued, 0);
+		end(&r);
+	}
+	/* of the job it is a user's word */
+	begin_with(&r, "mode: pipeline, stages: 3, replicas: 2", "elastic: {resilience: 'replica:1'}", 6);
+	driver_noted(&r.c, "hold", HD_NOBODY, "more workers are waited for");
+	assert_int_equal(r.c.nqueued, 0);
+	end(&r);
+	/* so few are asked for */
+	for (uint32_t target = 5; target <= 6; target++) {
+		take_two(&r);
+		assert_int_equal(driver_scale(&r.c, target, &r.desk.diag), HD_OK);
+		assert_int_equal(r.c.nqueued, target < 6 ? 2 : 1);
+		assert_int_equal(r.c.config.least, target < 6 ? 1 : 2);
+		r.c.nqueued = r.c.first = 0;
+		end(&r);
+	}
+}
+
 /* The commit that is where the run was ends a loss, also under fewer stages, which are not judged: what goes
  * by until a worker has come is no part of it. */
 static void a_loss_is_made_up_for_under_any_view(void **state)
@@ -664,6 +724,30 @@ static void while_it_is_off_other_keys_leave_it_so(void **state)
 	end(&r);
 }
 
+/* auto: two pipelines that it keeps are kept in other stages, if these have two. */
+static void other_keys_leave_two_pipelines(void **state)
+{
+	static const struct { const char *set; uint32_t least; enum hd_spot_strategy is; } row[] = {
+		{ "parallel.stages=2", 2, HD_SPOT_REPLICA },
+		{ "parallel.schedule=gpipe", 2, HD_SPOT_REPLICA },
+		{ "parallel.replicas=1", 1, HD_SPOT_CHECKPOINT },
+		{ "elastic.resilience=given", 1, HD_SPOT_CHECKPOINT },
+		{ "elastic.resilience=replica:1", 2, HD_SPOT_CHECKPOINT },
+	};
+	struct run r;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		take_two(&r);
+		CHECK(ask_for(&r, row[i].set) == HD_OK, "%s: %s", row[i].set, r.desk.diag.text);
+		assert_true(r.c.nqueued == 1 && r.c.queue[r.c.first].least == row[i].least);
+		CHECK(r.c.config.least == row[i].least && r.c.resilience.is == row[i].is, "%s: %u, mode %d",
+			row[i].set, r.c.config.least, (int)r.c.resilience.is);
+		r.c.nqueued = r.c.first = 0;
+		end(&r);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -677,6 +761,7 @@ int main(void)
 		cmocka_unit_test(one_that_syncs_again_is_no_loss),
 		cmocka_unit_test(what_is_worth_most_is_judged),
 		cmocka_unit_test(two_pipelines_are_kept_by_the_next_coordinator),
+		cmocka_unit_test(two_pipelines_that_cannot_be_hold_no_run_up),
 		cmocka_unit_test(a_loss_is_made_up_for_under_any_view),
 		cmocka_unit_test(what_lies_between_checkpoints_is_in_steps_that_were_measured),
 		cmocka_unit_test(losses_count_by_the_ranks_that_are_lost),
@@ -684,6 +769,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_is_said_once),
 		cmocka_unit_test(who_asks_for_a_mode_has_it_until_notices_are_asked_to_say),
 		cmocka_unit_test(while_it_is_off_other_keys_leave_it_so),
+		cmocka_unit_test(other_keys_leave_two_pipelines),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -195,6 +195,11 @@ void driver_guard_noted(struct driver *c, const char *name, uint32_t worker);
 /* after a committed step; `whole`: nothing of it was done twice */
 void driver_guard_step(struct driver *c, uint64_t step, bool whole);
 enum hd_spot_strategy driver_strategy(enum hd_redundancy mode);
+/* So many workers are asked for, which may be too few for two pipelines that auto keeps by itself. */
+void driver_guard_scales(struct driver *c, uint32_t target);
+/* Other stages are in force: pipelines that are kept, of the job's way or as auto has it, which goes on
+ * without where these stages have one */
+uint32_t driver_guard_least(struct driver *c, const struct hd_pipes *pipes, const struct hd_job *job);
 /* as `status` has it; returns `out` */
 const char *driver_resilience(const struct driver *c, char *out, size_t cap);
 

@@ -462,6 +462,7 @@ enum hd_err driver_halt(struct driver *c, uint32_t code, const char *why, struct
 enum hd_err driver_scale(struct driver *c, uint32_t target, struct hd_diag *diag)
 {
 	if (c->machine) {
+		driver_guard_scales(c, target);
 		driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = target });
 		return HD_OK;
 	}

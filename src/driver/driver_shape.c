@@ -175,7 +175,7 @@ static enum hd_err change_stages(struct driver *c, struct hd_job *job, const str
 	err = err ? err : hd_pipe_set_find(&c->pipes, &pipes.shape, &kept, diag);
 	err = err ? err : hd_pipes_keep_shape(c->spec->dir, job, &pipes, arena, diag);
 	if (!err) {
-		c->config.least = hd_job_least_pipelines(job);
+		c->config.least = driver_guard_least(c, &pipes, job);
 		reshape_to(c, &pipes.shape, pipes.most);
 	}
 	return err;

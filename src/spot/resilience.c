@@ -228,6 +228,8 @@ static struct hd_spot_value value_with(const struct hd_resilience *r, const stru
 	struct hd_spot_grid g = grid_with(now, mode, devices);
 	const uint32_t spares = mode == HD_SPOT_REPLICA;
 
+	if (!g.pipelines && spares)               /* none are kept then */
+		return value_with(r, now, HD_SPOT_CHECKPOINT, devices, paid);
 	if (!g.pipelines)
 		return (struct hd_spot_value){ .value = 0 };
 	g.step_s = r->step_s[timed_as(r->is)] * turns(now, &g) / turns(now, &whole);

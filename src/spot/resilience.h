@@ -19,8 +19,9 @@
  *    are devices for. Without shadows peers hold a stage that has several devices, else all go back,
  *    and with devices for no pipeline the run stands. With devices for none, or for fewer than two (REPLICA,
  *    which is replica:1: two pipelines at least), shadows and replicas have fewer stages, two at least
- *    (planner/ways.h). A step of d pipelines of p stages takes as long as its turns do,
- *    (ceil(V / d) + p - 1) / p, to those of the grid that was measured.
+ *    (planner/ways.h); with devices for no such replicas it is a run without them. A step of d pipelines
+ *    of p stages takes as long as its turns do, (ceil(V / d) + p - 1) / p, to those of the grid that was
+ *    measured.
  *    What a checkpoint costs counts where the run chooses how far apart they are (saving.h): each mode with
  *    the interval that it would have.
  * 5. It is judged at HD_RESILIENCE_COMMITS commits, and when losses per hour or the price are twice or half

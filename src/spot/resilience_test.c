@@ -288,6 +288,7 @@ static const struct { uint32_t devices, s; struct { uint32_t d, p; double step; 
 	{ 6, 1000, { { 2, 3, 8 / 3.0 }, { 2, 3, 8 / 3.0 }, { 2, 3, 8 / 3.0 } } },
 	{ 5, 3000, { { 1, 3, 14 / 3.0 }, { 1, 3, 14 / 3.0 }, { 2, 2, 7 / 2.0 } } },
 	{ 4, 500, { { 1, 3, 14 / 3.0 }, { 1, 3, 14 / 3.0 }, { 2, 2, 7 / 2.0 } } },
+	{ 3, 400, { { 1, 3, 14 / 3.0 }, { 1, 3, 14 / 3.0 }, { 1, 3, 14 / 3.0 } } },
 	{ 2, 300, { { 0, 3, 0 }, { 1, 2, 13 / 2.0 }, { 0, 2, 0 } } },
 	{ 7, 200, { { 2, 3, 8 / 3.0 }, { 2, 3, 8 / 3.0 }, { 2, 3, 8 / 3.0 } } },
 };
@@ -311,7 +312,7 @@ static void modes_are_worth_what_they_have_with_the_devices_that_are_there(void 
 	for (uint32_t m = 0; m < NMODES; m++) {
 		double samples = 0;
 		for (size_t i = 0; i < sizeof hand / sizeof *hand; i++) {
-			const bool back = modes[m] == HD_SPOT_CHECKPOINT && hand[i].of[m].d == 1;
+			const bool back = modes[m] != HD_SPOT_LAZY && hand[i].of[m].d == 1;
 			const double step_s = 2 * hand[i].of[m].step / (8 / 3.0) * (m == 1 ? 1.02 : 1);
 			const uint32_t s = hand[i].s + (hand[i].devices == 7 ? 600 : 0);
 			if (hand[i].of[m].d)
@@ -331,7 +332,6 @@ static void modes_are_worth_what_they_have_with_the_devices_that_are_there(void 
 		all += r.there_ms[d];
 	assert_true(all <= HD_RESILIENCE_THERE_MS && all > HD_RESILIENCE_THERE_MS / 4 &&
 		r.there_ms[5] == 1500000);
-}
 	/* also of a day in which nothing was said, which is stored and taken */
 	hd_resilience_there(&r, 6, ms + 20000000 + 86400000);
 	uint8_t bytes[HD_RESILIENCE_BYTES];
@@ -341,6 +341,7 @@ static void modes_are_worth_what_they_have_with_the_devices_that_are_there(void 
 	CHECK(all <= HD_RESILIENCE_THERE_MS && all > HD_RESILIENCE_THERE_MS / 4, "%lld ms", (long long)all);
 	hd_resilience_put(&r, ms + 106400000, bytes);
 	assert_true(hd_resilience_take(&r, bytes, sizeof bytes, ms + 106400000));
+}
 
 /* Of the machines that are mostly five two pipelines of two are worth more than one of three. */
 static void two_pipelines_are_kept_where_machines_are_short(void **state)
@@ -412,6 +413,8 @@ static double play_fleet(enum hd_spot_strategy keeps, struct fleet f, uint32_t *
 		hd_resilience_there(&r, devices, (int64_t)(at_s * 1e3));
 		if (!d) {
 			at_s += 1;
+			if (judges && r.is == HD_SPOT_REPLICA)   /* as driver_guard.c has it */
+				hd_resilience_took(&r, HD_SPOT_CHECKPOINT);
 			continue;
 		}
 		at_s += d != had_d || p != had_p ? 2 : 0;
@@ -475,7 +478,8 @@ static void judging_is_worth_what_the_best_is_where_machines_come_and_go(void **
 				"judged %.0f: %.3f\n", fleets[k].lost_h, fleets[k].away_s, is[0], is[1],
 				is[2], judged, judged / is[best]);
 	}
-	CHECK(worst >= 0.95, "judged it is worth %.3f of the best mode once", worst);
+	/* replicas alone stand as long as it takes, which a run cannot */
+	CHECK(worst >= 0.92, "judged it is worth %.3f of the best mode once", worst);
 	CHECK(best_of[2] && replicas, "replicas are best %u times, and were taken %u times", best_of[2],
 		replicas);
 }
