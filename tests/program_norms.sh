@@ -20,14 +20,14 @@ expect 0 heddle run job.yaml --out one --devices 1 --json -q
 first=$(number digest)
 evaluated() { grep -o '"split":"valid".*' "$1/events.ndjson" | tail -n 2; }  # of steps 4 and 8
 
-for shape in 2x1 3x1 2x2; do
+for shape in 1x1 2x1 3x1 2x2; do
 	expect 0 heddle run job.yaml --out $shape --workers ${shape%x*} --devices ${shape#*x} --json -q
 	same "$(number digest)" "$first" "${shape%x*} workers of ${shape#*x} devices"
 	same "$(evaluated $shape)" "$(evaluated one)" "what $shape evaluated, with its running statistics"
 done
 expect 0 heddle ckpt diff 3x1 one
 says 'digest logs agree in 8 steps'
-passed "2 and 3 workers have the bits of one device"
+passed "1, 2 and 3 workers have the bits of one device"
 
 # $1: HD_FAIL, $2: workers, $3: job, or job.yaml. On a busy machine links come up after the first membership,
 # and step 0 may be begun twice: then meetings are counted from another step, and it is tried again.

@@ -38,3 +38,23 @@ reach killed $((at + 2))
 stops_with_bits_of_one killed gpt.yaml "a zone of two of six workers killed, two pipelines kept"
 ! grep -q '"restore"' killed/events.ndjson || failed "a loss in one pipeline of two went back to a checkpoint"
 passed "a zone of two of six workers killed: two pipelines of two stages go on, the bits of one device"
+
+# zones of workers that the run starts itself: one that is started for a lost one has its zone
+"$HEDDLE_BIN" run gpt.yaml --out zoned --workers 2 -s 'workers.zones=[a,b]' -s workers.pace=20ms \
+	>zoned.log 2>&1 &
+run=$!
+in_b()
+{
+	heddle status zoned --json | grep -o '"pid":[1-9][0-9]*,[^}]*"zone":"b"' |
+		sed 's/"pid":\([0-9]*\),.*/\1/'
+}
+is_another() { now=$(in_b); [ "$now" ] && [ "$now" != "${was:-}" ]; }
+reach zoned 3
+await is_another || failed "no worker says zone b"
+was=$now
+heddle status zoned --json | grep -q '"zone":"a"' || failed "no worker says zone a"
+kill -9 $was
+await is_another || failed "no worker of zone b was started for the one that was lost"
+expect 0 heddle stop zoned
+wait $run || true
+passed "a worker that is started for a lost one has its zone"
