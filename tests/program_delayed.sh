@@ -138,7 +138,7 @@ for path in sys.argv[1:]:
     ops = [op for _, op in sorted(ops)]
     print(ops[:ops.index("NORM")].count("F"))
 END
-same "$("$python" begun.py 2bw-allreduce/flight/* | sort -n | xargs)" "9 10 11" \
+same "$("$python" begun.py 2bw-allreduce/flight/*.hdfr | sort -n | xargs)" "9 10 11" \
 	"forwards before the first norm"
 for run in 2bw-allreduce vsync-stages; do
 	grep -q '^overlap$' $run/plan/*.plan || failed "$run: steps do not overlap over workers"

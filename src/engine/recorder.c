@@ -9,11 +9,12 @@
 #include "sys/process.h"
 #include "plan/ins.h"
 
-enum { TICK_EVERY_NS = 1000000000, PATH_CAP = 1024, NAME_CAP = PATH_CAP + 16 };
+enum { TICK_EVERY_NS = 1000000000, PATH_CAP = 1024, NAME_CAP = PATH_CAP + 16, LIVING = 1024 };
 
 struct hd_recorder {
 	struct hd_memory memory;
 	struct hd_flight flight;
+	struct hd_file number;            /* locked while this recorder has its number */
 	uint32_t nrings;
 	uint64_t ticked;
 	uint32_t name[HD_INS_END];        /* of the instructions */
@@ -48,6 +49,26 @@ static void keep_older(struct hd_fs *fs, const char *path)
 		if (hd_fs_stat(fs, from, &stat, NULL) || hd_fs_rename(fs, from, to, NULL))
 			continue;
 	}
+}
+
+/* The lowest number from the worker's own on that no living recorder of the folder has: its lock goes with
+ * its process. Where the file system knows no locks, the worker's own. */
+static uint32_t take_number(struct hd_recorder *r, const struct hd_recorder_spec *spec)
+{
+	char path[PATH_CAP];
+
+	for (uint32_t n = spec->worker; n < spec->worker + LIVING; n++) {
+		snprintf(path, sizeof path, "%s/%u.lock", spec->folder, n);
+		if (hd_file_open(spec->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE, &r->number, NULL))
+			break;
+		enum hd_err err = hd_file_lock(&r->number, NULL);
+		if (!err)
+			return n;
+		(void)!hd_file_close(&r->number, NULL);
+		if (err != HD_E_AGAIN)
+			break;
+	}
+	return spec->worker;
 }
 
 static void describe(const struct hd_recorder_spec *spec, uint32_t nrings, struct hd_flight_info *info)
@@ -91,10 +112,11 @@ enum hd_err hd_recorder_open(struct hd_recorder **recorder, const struct hd_reco
 	if (!r)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the flight recorder");
 	*r = (struct hd_recorder){ .nrings = nrings };
-	snprintf(path, sizeof path, "%s/%u.hdfr", spec->folder, spec->worker);
+	snprintf(path, sizeof path, "%s/%u.hdfr", spec->folder, take_number(r, spec));
 	keep_older(spec->fs, path);
 	enum hd_err err = hd_memory_share(path, hd_flight_bytes(nrings, nslots), &r->memory, diag);
 	if (err) {
+		(void)!hd_file_close(&r->number, NULL);
 		hd_free(r);
 		return err;
 	}
@@ -111,6 +133,7 @@ void hd_recorder_close(struct hd_recorder *r)
 		return;
 	hd_flight_state_set(r->memory.at, HD_FLIGHT_FINISHED);
 	hd_memory_give(&r->memory);
+	(void)!hd_file_close(&r->number, NULL);
 	hd_free(r);
 }
 

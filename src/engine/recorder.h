@@ -1,14 +1,16 @@
 /* recorder.h -- the flight recorder of a worker: its last steps, in a file that survives it.
  *
- * A run opens one in its folder, flight/<worker>.hdfr, and hands it to the worker, whose
- * ranks then write an event per instruction. trace/flight.h says what the file holds.
+ * A run opens one in its folder, flight/<number>.hdfr, and hands it to the worker, whose
+ * ranks then write an event per instruction. trace/flight.h says what the file holds. The
+ * number is the lowest, from the spec's on, that no living recorder of the folder has
+ * (<number>.lock): processes that start at the same time do not move each other's away.
  *
  * 1. One ring per rank, written by that rank alone; recording takes no lock, allocates
  *    nothing and makes no system call (the clock is read without one).
  * 2. Events: STEP_BEGIN and STEP_END (rank 0; instr 1: committed, 0: dropped), OP per
  *    instruction (instr: its index in the rank's list; arg: bytes that an F or B touches,
  *    0 for others), WAIT for the reader's rows when it was felt (HD_WAIT_FELT_NS).
- * 3. Older files of the same worker become .1 to .3.
+ * 3. Older files of the same number become .1 to .3.
  * 4. NULL is a recorder that is off.
  *
  * Ownership: open/close; close says that the process ended by itself. Threads: one per ring. */
@@ -24,7 +26,7 @@ enum { HD_RECORDER_KEEP = 3, HD_WAIT_FELT_NS = 1000 };
 struct hd_recorder;
 
 struct hd_recorder_spec {
-	/* for the older files; the recording itself is always a file of the system */
+	/* for numbers and older files, until close; the recording itself is always a file of the system */
 	struct hd_fs *fs;
 	const char *folder;               /* that of the run's flight files */
 	uint32_t worker, nranks;          /* 64 rings at most: ranks beyond are not recorded */

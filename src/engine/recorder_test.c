@@ -29,9 +29,9 @@ static int drop_folder(void **state)
 
 static struct hd_recorder *open_recorder(uint32_t nranks, uint64_t nslots)
 {
+	static struct hd_fs fs;          /* the recorder's until its close */
 	struct hd_recorder *recorder = NULL;
 	struct hd_diag diag = { "" };
-	struct hd_fs fs;
 
 	hd_fs_real(&fs);
 	struct hd_recorder_spec spec = { .fs = &fs, .folder = folder, .worker = 3, .nranks = nranks,
@@ -185,6 +185,31 @@ static void older_recordings_are_kept_up_to_three(void **state)
 	hd_arena_finish(&arena);
 }
 
+static void living_recorders_have_files_of_their_own(void **state)
+{
+	static const char *const names[] = { "3.hdfr", "4.hdfr", "5.hdfr" };
+	struct hd_recorder *recorder[3];
+	struct hd_flight_view view;
+	struct hd_arena arena;
+	struct seen seen;
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		recorder[i] = open_recorder(1, 256);
+	hd_recorder_close(recorder[1]);
+	recorder[1] = open_recorder(1, 256);          /* the number is free again */
+	for (uint32_t i = 0; i < 3; i++) {
+		read_back(names[i], &view, &seen, &arena);
+		assert_int_equal(view.state, HD_FLIGHT_RUNNING);
+	}
+	read_back("4.hdfr.1", &view, &seen, &arena);
+	assert_int_equal(view.state, HD_FLIGHT_FINISHED);
+	for (uint32_t i = 0; i < 3; i++)
+		hd_recorder_close(recorder[i]);
+	hd_arena_finish(&arena);
+}
+
 static void a_recorder_that_is_off_takes_everything(void **state)
 {
 	(void)state;
@@ -219,6 +244,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_failed_step_ends_as_dropped, make_folder, drop_folder),
 		cmocka_unit_test_setup_teardown(older_recordings_are_kept_up_to_three, make_folder,
 		drop_folder),
+		cmocka_unit_test_setup_teardown(living_recorders_have_files_of_their_own, make_folder,
+			drop_folder),
 		cmocka_unit_test(a_recorder_that_is_off_takes_everything),
 		cmocka_unit_test(a_folder_that_is_missing_is_refused),
 	};
