@@ -192,9 +192,103 @@ static void rows_change_no_bit_on_any_path(void **state)
 		}
 }
 
+/* ---- softmax over the edges of a target ---- */
+
+enum { COLS = 19 };
+static float logit[E * COLS], weight[E * COLS], grad[E * COLS], made[E * COLS];
+static double exact[E * COLS];
+
+/* A hub of two tiles and a half between targets of few edges; then edges that are none. */
+static void make_runs(int32_t *to)
+{
+	for (uint32_t e = 0; e < E; e++)
+		to[e] = e < 1500 ? (int32_t)e / 5 : e < 1500 + 10240 ? 300 : e < E - 300 ?
+			301 + (int32_t)e % 97 / 48 : -1;
+	for (uint32_t i = 0; i < E * COLS; i++) {
+		logit[i] = hd_uniform(draw(93, i)) * 6 - 3;
+		grad[i] = hd_uniform(draw(94, i)) * 2 - 1;
+	}
+}
+
+/* Of one run of equal ends, column by column, in double precision. */
+static void exact_run(uint32_t from, uint32_t end, bool back)
+{
+	for (uint32_t c = 0; c < COLS; c++) {
+		double sum = 0;
+		for (uint32_t e = from * COLS + c; e < end * COLS; e += COLS)
+			sum += back ? (double)weight[e] * (double)grad[e] : exp((double)logit[e]);
+		for (uint32_t e = from * COLS + c; e < end * COLS; e += COLS)
+			exact[e] = back ? (double)weight[e] * ((double)grad[e] - sum) :
+				exp((double)logit[e]) / sum;
+	}
+}
+
+static void find_exact(const int32_t *to, bool back)
+{
+	for (uint32_t from = 0, end; from < E; from = end) {
+		for (end = from + 1; end < E && to[end] == to[from]; end++)
+			;
+		exact_run(from, end, back);
+	}
+	for (uint32_t i = 0; !back && i < E * COLS; i++)
+		weight[i] = (float)exact[i];
+}
+
+static void is_exact(const char *path, bool back)
+{
+	for (uint32_t i = 0; i < E * COLS; i++)
+		CHECK(fabs((double)made[i] - exact[i]) <= 2e-4 * (double)weight[i],
+			"%s on %s, edge %u, column %u: %.9g, not %.9g", back ? "gradient" : "softmax", path,
+			i / COLS, i % COLS, (double)made[i], exact[i]);
+}
+
+static void softmax_on(const char *path, const int32_t *to, bool back)
+{
+	const struct hd_value list = { .dim = { E }, .rank = 1, .dtype = HD_I32 },
+		edges = { .dim = { E, COLS }, .rank = 2, .dtype = HD_F32 }, in[] = { list, edges, edges };
+	const uint16_t op = back ? HD_OP_EDGE_SOFTMAX_DX : HD_OP_EDGE_SOFTMAX;
+	const struct hd_kernel *kernel = &hd_cpu_table(HD_KERNELS_PORTABLE, path)[op].kernel;
+	const void *const at[] = { to, back ? grad : logit, weight };
+	const uint64_t rows = 1;
+	struct hd_single single;
+	struct hd_arena arena;
+	struct hd_diag diag = { "" };
+
+	hd_arena_init(&arena, 0);
+	CHECK(hd_single_make(&single, op, back ? 3 : 2, in, &(struct hd_attr){ .i = { 0 } }, &rows, 1, &arena,
+		&diag) == HD_OK, "%s", diag.text);
+	struct hd_call call = single.program.calls[0][0];
+	for (uint8_t k = 0; k < (back ? 3 : 2); k++)
+		call.in[k].at = (void *)(uintptr_t)at[k];
+	call.out[0].at = made;
+	memset(made, 0x5a, sizeof made);
+	assert_int_equal(kernel->ntiles(&call), 4);
+	for (uint32_t t = kernel->ntiles(&call); t-- > 0;)
+		kernel->tile(&call, t, NULL);
+	is_exact(path, back);
+	hd_arena_finish(&arena);
+}
+
+/* A tile has the targets that begin in it, so that a hub is summed once, whatever tiles it reaches into. */
+static void softmax_goes_over_the_ends_of_tiles(void **state)
+{
+	static const char *const paths[] = { "avx512", "avx2", "portable" };
+	static int32_t to[E];
+
+	(void)state;
+	make_runs(to);
+	for (int back = 0; back < 2; back++) {
+		find_exact(to, back);
+		for (size_t p = 0; p < 3; p++)
+			if (hd_cpu_path(paths[p]))
+				softmax_on(paths[p], to, back);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(softmax_goes_over_the_ends_of_tiles),
 		cmocka_unit_test(a_device_has_the_bits_of_the_walk),
 		cmocka_unit_test(rows_change_no_bit_on_any_path),
 	};
