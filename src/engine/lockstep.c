@@ -40,8 +40,7 @@ uint32_t hd_lockstep_meetings(const struct hd_graph *graph)
 static enum hd_err find_syncs(struct hd_worker *w, enum hd_run_phase phase, struct hd_diag *diag)
 {
 	const struct hd_graph *graph = w->stage->train.graph;
-	const uint32_t *order = w->stage->train.order[phase], n = w->stage->train.norder[phase],
-		nvns = w->task->job->nvns;
+	const uint32_t *order = w->stage->train.order[phase], n = w->stage->train.norder[phase];
 	struct hd_sync *sync = hd_arena_take(&w->arena, n + 1, sizeof *sync);
 	uint32_t nsyncs = 0;
 
@@ -52,13 +51,9 @@ static enum hd_err find_syncs(struct hd_worker *w, enum hd_run_phase phase, stru
 		*s = (struct hd_sync){ .node = order[i], .place = i,
 			.bytes = bytes_of(graph, order[i], w->task->job->per_vn),
 			.rows = graph->node[order[i]].op == HD_OP_ROWS_MEET };
-		s->leaf = hd_arena_take(&w->arena, s->bytes, nvns);
-		if (!s->leaf)
-			sync = NULL;
 	}
 	if (!sync)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for what %u virtual nodes bring to the others",
-			nvns);
+		return hd_fail(diag, HD_E_NOMEM, "no memory for %u ops of a step", n);
 	w->stage->lockstep.sync[phase] = sync;
 	w->stage->lockstep.nsyncs[phase] = nsyncs;
 	return HD_OK;
@@ -69,6 +64,21 @@ enum hd_err hd_lockstep_make(struct hd_worker *w, struct hd_diag *diag)
 	enum hd_err err = find_syncs(w, HD_RUN_F, diag);
 
 	return err ? err : find_syncs(w, HD_RUN_B, diag);
+}
+
+enum hd_err hd_lockstep_leaves(struct hd_worker *w, struct hd_diag *diag)
+{
+	const struct hd_lockstep *l = &w->stage->lockstep;
+	const uint32_t nvns = w->task->job->nvns;
+
+	for (int phase = HD_RUN_F; phase <= HD_RUN_B; phase++)
+		for (uint32_t k = 0; k < l->nsyncs[phase]; k++) {
+			struct hd_sync *s = &l->sync[phase][k];
+			if (!(s->leaf = hd_arena_take(&w->arena, s->bytes, nvns)))
+				return hd_fail(diag, HD_E_NOMEM,
+					"no memory for what %u virtual nodes bring to the others", nvns);
+		}
+	return HD_OK;
 }
 
 enum hd_err hd_lockstep_take(struct hd_rank *rank, uint32_t need, struct hd_diag *diag)

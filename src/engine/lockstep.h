@@ -38,7 +38,9 @@ static inline bool hd_lockstep_needed(const struct hd_lockstep *lockstep)
 
 uint64_t hd_lockstep_bytes(const struct hd_graph *graph, const struct hd_job *job);     /* of the leaves */
 uint32_t hd_lockstep_meetings(const struct hd_graph *graph);     /* syncs of a step, in both phases */
+/* The syncs, and their leaves once the worker is known to fit: no table of it, they count in fits.c. */
 HD_MUST_USE enum hd_err hd_lockstep_make(struct hd_worker *worker, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_lockstep_leaves(struct hd_worker *worker, struct hd_diag *diag);
 /* Arenas for `need` virtual nodes of the rank, when a plan is prepared. */
 HD_MUST_USE enum hd_err hd_lockstep_take(struct hd_rank *rank, uint32_t need, struct hd_diag *diag);
 void hd_lockstep_give(struct hd_rank *rank);

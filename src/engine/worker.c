@@ -207,6 +207,8 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 		err = hd_worker_programs(w, diag);
 	if (!err)
 		err = hd_worker_fits(w, diag);
+	if (!err)
+		err = hd_lockstep_leaves(w, diag);
 	w->rank = hd_arena_take(&w->arena, spec->ndevices, sizeof *w->rank);
 	if (!err && !w->rank)
 		err = hd_fail(diag, HD_E_NOMEM, "no memory for %u devices", spec->ndevices);

@@ -146,9 +146,10 @@ static void lists_of_all_virtual_nodes_are_the_graph(void **state)
 
 /* ---- training ---- */
 
-static const char *const models[] = { "gcn", "sage-mean", "gcn" },
-	*const more[] = { "hidden: 6, order: product", "hidden: 30", "hidden: 6, order: gather, layers: 3" };
-enum { NMODELS = 3 };
+static const char *const models[] = { "gcn", "sage-mean", "gcn", "gcn" },
+	*const more[] = { "hidden: 6, order: product", "hidden: 30", "hidden: 6, order: gather, layers: 3",
+	"hidden: 4000, order: product" };
+enum { NMODELS = 3, WIDE = NMODELS };
 static const char adam[] = "optim: {kind: adamw, lr: 0.01, clip: 0.5, schedule: {kind: constant, warmup: "
 	"0}}\n",
 	plain[] = "optim: {kind: sgd, lr: 1, clip: 0, schedule: {kind: constant, warmup: 0}}\n";
@@ -247,6 +248,28 @@ static void intervals_compute_what_one_does(void **state)
 			free(before);
 			hd_rig_close(&one);
 		}
+	drop_graphs(&g);
+}
+
+/* Jobs with other widths have tables of the same size. */
+static void rows_that_meet_count_once(void **state)
+{
+	struct hd_memory_terms narrow, wide;
+	struct graphs g;
+	struct hd_rig a, b;
+
+	(void)state;
+	make_graphs(&g);
+	open_rig(&g, &a, 0, 0, 4, "0", plain, 1);
+	open_rig(&g, &b, WIDE, 0, 4, "0", plain, 1);
+	hd_worker_memory(a.worker, &narrow);
+	hd_worker_memory(b.worker, &wide);
+	const uint64_t rows = hd_lockstep_bytes(&b.task->train, b.task->job);
+	assert_true(rows >= 2 * 4000 * sizeof(float) * VERTICES && wide.arenas - narrow.arenas >= rows / 2);
+	CHECK(wide.own - narrow.own < rows / 4, "%d bytes of tables more for %d of rows",
+		(int)(wide.own - narrow.own), (int)rows);
+	hd_rig_close(&a);
+	hd_rig_close(&b);
 	drop_graphs(&g);
 }
 
@@ -386,6 +409,7 @@ int main(void)
 		cmocka_unit_test(lists_of_all_virtual_nodes_are_the_graph),
 		cmocka_unit_test(devices_have_the_bits_of_one),
 		cmocka_unit_test(intervals_compute_what_one_does),
+		cmocka_unit_test(rows_that_meet_count_once),
 		cmocka_unit_test(evaluation_takes_the_graph_whole),
 		cmocka_unit_test(workers_have_the_bits_of_one_device),
 		cmocka_unit_test(what_does_not_fit_is_refused_with_the_way_out),
