@@ -118,6 +118,7 @@ heddle resume life --workers 2 --devices 2 -s parallel.mode=pipeline -s workers.
 	-s parallel.schedule=gpipe -s workers.pace='500 ms' -s workers.detect=60s >life.log 2>&1 &
 run=$!
 joins() { "$HEDDLE_BIN" worker --join life --devices $1 -q >>joins.log 2>&1 & }
+await test -S life/members.sock || failed "nothing to join"
 joins 2
 joins 2
 reach life 16
