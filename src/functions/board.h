@@ -14,7 +14,7 @@
  *    close the pool for HD_FN_CLOSED_NS; tasks are for running here meanwhile.
  * 5. A call refused for lack of slots (429) is no failed attempt: slots are halved for HD_FN_HALVED_NS, and
  *    the next call waits, 0.1 s, twice as long each time, at most 5 s, of which up to half is drawn away.
- *    From the HD_FN_REFUSALSth in a row on, one that leaves no call under way counts as a failed call of rule
+ *    From HD_FN_REFUSALS in a row on, one that leaves no call under way counts as a failed call of rule
  *    4: a pool that only refuses is closed, one whose slots others fill is not.
  * 6. An attempt is dead at its deadline, whatever is heard of it; that is a failed one.
  *
