@@ -45,7 +45,7 @@ ends()
 	expect 0 heddle ckpt diff $name-one $name
 }
 is_stopped() { heddle status $1 --json | grep -q '"state":"stopped"'; }
-full_views() { count $1 '"text":"3 members'; }
+full_views() { count $1 "\"text\":\"${members:-3} members"; }
 goes_on() { [ "$(full_views $1)" -gt $views ]; }
 # Kills a rank, and waits until three workers have committed two steps without it: each stage is held twice.
 lose()
@@ -95,6 +95,22 @@ for row in full:momentum:0:0 eager:adam:1:2 lazy:adamw:0.5:"0 1 2"; do
 	esac || failed "$kind: the lists are not those of $mode"
 done
 passed "each of three stages killed in turn, and the coordinator: no step is lost, the bits of one device"
+
+# of two stages the last worker goes on with one, and with the next one there are two again
+"$HEDDLE_BIN" run job.yaml --out pair --workers 2 -s elastic.redundancy=eager >pair.log 2>&1 &
+reach pair 8
+members=2
+for rank in 1 0; do
+	lose pair $rank
+	held() { heddle status pair | grep -q 'redundancy eager: each stage is held by two workers'; }
+	await held || failed "pair: after rank $rank was lost no stages are held by two workers"
+done
+unset members
+ends pair
+one='"kind":"fewer".*"text":"1 stage on 1 device until there are 2: no worker is waited for"'
+[ "$(count pair "$one")" -ge 1 ] || failed "the last worker did not go on with one stage"
+same "$(count pair '"kind":"restore"') $(count pair '"kind":"hold"')" '0 0' "pair: ways back, waits"
+passed "two stages become one after each loss, and two with the next worker: the bits of one device"
 
 # the same without a shadow. The coordinator dies just before it reads the checkpoint: two processes are left,
 # which take its place

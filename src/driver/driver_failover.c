@@ -94,14 +94,14 @@ static bool has_room(struct driver *c, struct hd_view_shape *shape, const struct
 		(!r || !r->spec.fits || r->spec.fits(r->spec.self, shape, ask->n, driver_devices(c), &why));
 }
 
-/* 1f1b, with the shape's redundancy. */
-static uint32_t in_order(const struct hd_view_shape *shape)
+/* 1f1b. */
+static uint32_t in_order(uint32_t redundancy)
 {
 	struct hd_view_shape as = { .nstages = 1 };
 
 	while (strcmp(hd_schedule_kinds[as.schedule].name, "1f1b") != 0)
 		as.schedule++;
-	hd_shape_make_redundant(&as, hd_shape_redundancy(shape));
+	hd_shape_make_redundant(&as, redundancy);
 	return as.schedule;
 }
 
@@ -118,13 +118,15 @@ bool driver_fewer_noted(struct driver *c, const char *name)
 }
 
 /* In the middle of a run: cuts by the FLOPs have no first nodes, and may have them. What takes less memory
- * comes after what costs less: even cuts, then activations that are computed again. */
+ * comes after what costs less: even cuts, then activations that are computed again. One rank has the model as
+ * one stage, in the order of 1f1b, and none that could have a shadow. */
 bool driver_fewer(void *self, const struct hd_fewer_ask *ask, struct hd_view_shape *fewer)
 {
 	const struct hd_view_shape *shape = ask->shape;
 	/* of fewer ranks a plan file has no lists */
 	const bool listed = hd_shape_order(shape) == HD_SHAPE_LISTED;
-	const uint32_t chunks = listed ? 1 : shape->nstages / shape->width;
+	const bool one = ask->width == 1;
+	const uint32_t chunks = listed || one ? 1 : shape->nstages / shape->width;
 	struct driver *c = self;
 	const struct hd_pipes *had;
 	struct hd_view_shape even;
@@ -132,13 +134,16 @@ bool driver_fewer(void *self, const struct hd_fewer_ask *ask, struct hd_view_sha
 	if (shape->groups || hd_view_has_copies(shape) || hd_pipe_set_find(&c->pipes, shape, &had, NULL))
 		return false;
 	hd_view_shape(&even, ask->width, chunks, shape->place[shape->nstages - 1] == 0);
-	even.schedule = listed ? in_order(shape) : shape->schedule;
+	if (one)
+		even.nstages = even.width = 1;
+	even.schedule = one ? in_order(HD_REDUNDANCY_NONE) : listed ? in_order(hd_shape_redundancy(shape)) :
+		shape->schedule;
 	even.each = shape->each;
 	even.again = shape->again;
 	for (;; even.again = true) {
 		*fewer = even;
-		if (chunks == 1 && had->shape.nstages == had->shape.width && join(fewer, had, ask->lost) &&
-			has_room(c, fewer, ask))
+		if (!one && chunks == 1 && had->shape.nstages == had->shape.width &&
+			join(fewer, had, ask->lost) && has_room(c, fewer, ask))
 			return true;
 		*fewer = even;
 		if (has_room(c, fewer, ask))

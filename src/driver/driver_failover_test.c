@@ -30,6 +30,7 @@ static void the_holder_of_a_shadow_has_the_stages_as_one(void **state)
 		{ 9, 2, { 0, 2 }, { true, true } }, { 3, 2, { 0 }, { true, true } },
 		{ 4, 2, { 0 }, { true, true } }, { 0, 3, { 0 }, { true, true } },
 		{ 2, 3, { 0 }, { false, true } }, { 2, 3, { 9 }, { false, false } },
+		{ 14, 1, { 0 }, { true, true } }, { 14, 1, { 9 }, { true, false } },
 	};
 	struct hd_redraw redraw = { .spec.fits = fits };
 	struct hd_driver_spec spec = { .redraw = &redraw };
@@ -66,6 +67,37 @@ static void the_holder_of_a_shadow_has_the_stages_as_one(void **state)
 	co_end(&at);
 	hd_pipe_set_finish(&c.pipes);
 	desk_close(&desk);
+}
+
+/* Whatever the order before, and without a shadow, since no other rank has one. All of the state is its. */
+static void one_rank_has_the_model_as_one_stage(void **state)
+{
+	static const char *const keys[] = { "stages: 2}\ncomm: {sync: stages}\nelastic: {redundancy: eager",
+		"stages: 4, schedule: interleaved}\ncomm: {sync: stages}\nelastic: {redundancy: lazy",
+		"stages: 4, schedule: zb-v}\ncomm: {sync: stages}\nelastic: {redundancy: lazy" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		struct desk desk;
+		char text[200];
+		snprintf(text, sizeof text, "parallel: {mode: pipeline, %s}\n", keys[i]);
+		desk_open(&desk, text);
+		struct hd_driver_spec spec = { .task = desk.made.rig.task };
+		struct driver c = { .spec = &spec };
+		struct hd_view_shape is;
+		const struct hd_pipes *pipes;
+		CHECK(hd_pipe_set_init(&c.pipes, spec.task, &desk.diag) == HD_OK, "%s", desk.diag.text);
+		struct hd_fewer_ask ask = { .shape = &c.pipes.first.shape, .lost = 2, .width = 1, .n = 1 };
+		assert_true(driver_fewer(&c, &ask, &is));
+		assert_true(is.nstages == 1 && is.width == 1 &&
+			hd_shape_redundancy(&is) == HD_REDUNDANCY_NONE);
+		assert_string_equal(hd_schedule_kinds[hd_shape_order(&is)].name, "1f1b");
+		CHECK(hd_pipe_set_find(&c.pipes, &is, &pipes, &desk.diag) == HD_OK, "%s", desk.diag.text);
+		assert_true(pipes->buckets.nstages == 1 && !pipes->buckets.whole && !pipes->buckets.shadows &&
+			hd_state_is_partial(&pipes->buckets, 0));
+		hd_pipe_set_finish(&c.pipes);
+		desk_close(&desk);
+	}
 }
 
 /* Of a plan file: of fewer ranks it has no lists, so they work in the order of 1f1b. */
@@ -181,6 +213,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_holder_of_a_shadow_has_the_stages_as_one),
+		cmocka_unit_test(one_rank_has_the_model_as_one_stage),
 		cmocka_unit_test(fewer_stages_than_a_plan_file_has_work_in_the_order_of_1f1b),
 		cmocka_unit_test(what_a_worker_refused_is_proposed_no_more),
 		cmocka_unit_test(the_way_back_from_fewer_stages_is_told_from_other_changes),

@@ -69,7 +69,7 @@ bool hd_holding_kin(uint64_t *kin, const struct hd_stage_buckets *buckets, const
  * those in which each member has everything: what a member reports and how others read it agree. */
 static inline bool hd_state_is_partial(const struct hd_stage_buckets *buckets, uint32_t copies)
 {
-	return copies > 0 || (buckets && buckets->nstages > 1 && !buckets->whole);
+	return copies > 0 || (buckets && !buckets->whole);
 }
 
 static inline uint64_t hd_members_all(uint32_t n) { return n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1; }

@@ -90,11 +90,11 @@
  *     rule 7); so else no member that is left is beyond the step, and all drop it and begin it again under
  *     the new view.
  *
- * 17. Fewer stages (config.fewer; ADR 158). Where stages have shadows, and after a loss there are at least
- *     `min` members and too few devices for the shape that is wanted and for that in force, they do not wait:
- *     the step begins in a view whose shape has as many ranks as there are devices, if config.fewer knows
- *     one. While all hold that is tried again whenever more devices have come. The shape that is wanted comes
- *     back by a planned change, once there are devices for it.
+ * 17. Fewer stages (config.fewer; ADR 158, 189), down to one. Where stages have shadows, and after a loss
+ *     there are at least `min` members and too few devices for the shape that is wanted and for that in
+ *     force, they do not wait: the step begins in a view whose shape has as many ranks as there are
+ *     devices, if config.fewer knows one. While all hold that is tried again whenever more devices have
+ *     come. The shape that is wanted comes back by a planned change, once there are devices for it.
  *
  * 18. Refusals (UNFIT; ADR 166). A member that has not the memory for its part of a view with fewer stages,
  *     or of a planned change of stages, says so and stays as it was. The change is void; after a loss another

@@ -178,7 +178,7 @@ static uint64_t lost_as_held(const struct hd_coordinator *co, const struct hd_vi
 
 bool hd_co_may_have_fewer(const struct hd_coordinator *co, uint32_t nranks)
 {
-	return nranks / hd_co_least(co) >= 2 && nranks > co->fewer_tried && shadowed(co, shape_of(co));
+	return nranks / hd_co_least(co) >= 1 && nranks > co->fewer_tried && shadowed(co, shape_of(co));
 }
 
 bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next, const struct hd_view_shape *running)
@@ -203,16 +203,17 @@ bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next, const str
 	ask.lost = running ? lost_as_held(co, running) : lost_stages(of, next);
 	ask.width = width;
 	ask.nrefused = all_refused(co, next, refused);
-	if (width < 2 || width >= had->width || !co->config.fewer(co->config.fewer_self, &ask, &fewer) ||
+	if (width < 1 || width >= had->width || !co->config.fewer(co->config.fewer_self, &ask, &fewer) ||
 		fewer.width > width || !co->config.of_shape(co->config.of_shape_self, &fewer) ||
 		hd_co_is_refused(co, &fewer, next->member, next->nmembers) ||
 		!hd_co_fill_map(co, next, &fewer, 0, hd_co_least(co)))
 		return false;
 	if (of)
 		co->fewer_of = *of;
+	const uint32_t ndevices = fewer.width * hd_view_each(&fewer) * hd_co_least(co);
 	hd_co_note(co, "fewer", HD_NOBODY,
-		"%u stages on %u devices until there are %u: no worker is waited for", fewer.nstages,
-		fewer.width * hd_view_each(&fewer) * hd_co_least(co),
+		"%u stage%s on %u device%s until there are %u: no worker is waited for", fewer.nstages,
+		fewer.nstages == 1 ? "" : "s", ndevices, ndevices == 1 ? "" : "s",
 		co->config.shape.width * hd_view_each(&co->config.shape) * hd_co_least(co));
 	return true;
 }

@@ -1,22 +1,26 @@
 #include "protocol/testing_coordinator.h"
 
 /* Rule 17 of coordinator.h: three stages at the members 0 to 2, each with the shadow of the next, of which 1
- * is lost. The two that are left go on with two stages, and with three when another worker is there. */
+ * is lost. The two that are left go on with two stages, and with three when another worker is there; where
+ * one is left, it goes on with one. */
 
 static const struct hd_stage_bucket of_three[3] = { { 0, 1, 1 }, { 1, 2, 2 }, { 2, 4, 4 } },
-	of_two[3] = { { 0, 1, 1 }, { 0, 1, 1 }, { 1, 2, 2 } };
+	of_two[3] = { { 0, 1, 1 }, { 0, 1, 1 }, { 1, 2, 2 } },
+	of_one[3] = { { 0, 1, 1 }, { 0, 1, 1 }, { 0, 1, 1 } };
 static const struct hd_stage_buckets three = { .n = 3, .nstages = 3, .shadows = true,
 	.at = (struct hd_stage_bucket *)(uintptr_t)of_three }, bare = { .n = 3, .nstages = 3,
 	.at = (struct hd_stage_bucket *)(uintptr_t)of_three }, two = { .n = 3, .nstages = 2, .shadows = true,
-	.at = (struct hd_stage_bucket *)(uintptr_t)of_two };
+	.at = (struct hd_stage_bucket *)(uintptr_t)of_two }, one = { .n = 3, .nstages = 1,
+	.at = (struct hd_stage_bucket *)(uintptr_t)of_one };
 static const struct hd_view_shape shape = { .nstages = 3, .width = 3, .place = { 0, 1, 2 } },
 	smaller = { .nstages = 2, .width = 2, .place = { 0, 1 }, .first = { 0, 9 } },
 	other = { .nstages = 2, .width = 2, .place = { 0, 1 }, .first = { 0, 8 } },
-	cut = { .nstages = 3, .width = 3, .place = { 0, 1, 2 }, .first = { 0, 5, 7 } };
+	cut = { .nstages = 3, .width = 3, .place = { 0, 1, 2 }, .first = { 0, 5, 7 } },
+	single = { .nstages = 1, .width = 1 };
 static const uint64_t bytes[3] = { 8, 8, 8 };
 
 struct asked {
-	bool shadows, says, alien;
+	bool shadows, says, alien, knows_one;
 	uint32_t n, width, members, refused;
 	uint64_t lost;
 	struct hd_view_shape had;
@@ -26,6 +30,8 @@ static const struct hd_stage_buckets *buckets_of(void *self, const struct hd_vie
 {
 	const struct asked *a = self;
 
+	if (hd_view_same_shape(of, &single))
+		return &one;
 	return hd_view_same_shape(of, &shape) || hd_view_same_shape(of, &cut) ? a->shadows ? &three : &bare :
 		(hd_view_same_shape(of, &smaller) || hd_view_same_shape(of, &other)) && !a->alien ? &two :
 		NULL;
@@ -41,8 +47,8 @@ static bool fewer(void *self, const struct hd_fewer_ask *ask, struct hd_view_sha
 	a->width = ask->width;
 	a->members = ask->n;
 	a->refused = ask->nrefused;
-	*to = a->refused ? other : smaller;
-	return a->says && a->refused < 2;
+	*to = ask->width == 1 ? single : a->refused ? other : smaller;
+	return ask->width == 1 ? a->knows_one : a->says && a->refused < 2;
 }
 
 static bool goes_on(void *self, const struct hd_view *view, const uint32_t *next, const uint8_t *arrived,
@@ -161,7 +167,8 @@ static void lose_two(struct co_at_work *c, struct asked *asked)
 	STORED();
 	FROM(0, STATUS, .epoch = c->co->record.epoch, .status = { .member = true, .begun = true, .nslot = 1,
 		.slot = (const uint64_t[]){ 7 } });
-	assert_true(view_of(c) && view_of(c)->hold && c->co->holding && !asked->n);
+	assert_true(view_of(c) && view_of(c)->hold == !asked->knows_one &&
+		c->co->holding == !asked->knows_one && asked->n == asked->shadows);
 	FROM(0, PROGRESS, .epoch = c->co->record.epoch);
 }
 
@@ -189,8 +196,23 @@ static void a_wait_ends_with_the_second_worker(void **state)
 		.slot = (const uint64_t[]){ 0 } });
 	STORED();
 	const struct hd_msg_view *v = view_of(c);
-	assert_true(v && !v->hold && v->nplace == 2 && v->width == 2 && v->nrank == 2 && asked.n == 1 &&
+	assert_true(v && !v->hold && v->nplace == 2 && v->width == 2 && v->nrank == 2 && asked.n == 2 &&
 		!asked.lost && asked.width == 2 && !c->co->holding);
+	co_end(c);
+}
+
+/* No worker is waited for. */
+static void the_last_worker_goes_on_with_one_stage(void **state)
+{
+	struct co_at_work at, *c = &at;
+	struct asked asked = { .shadows = true, .says = true, .knows_one = true };
+
+	(void)state;
+	lose_two(c, &asked);
+	assert_true(asked.width == 1 && asked.lost == 6 && asked.members == 1);
+	const struct hd_view *v = &c->co->view;
+	assert_true(v->shape.nstages == 1 && v->shape.width == 1 && v->nranks == 1 &&
+		v->rank[0].worker == 0 && v->rank[0].nvns == 4 && hd_view_stages(v, 0) == 1);
 	co_end(c);
 }
 
@@ -218,8 +240,8 @@ static void what_was_refused_is_asked_with_more_ranks_alone(void **state)
 		FROM(0, PROGRESS, .epoch = c->co->record.epoch);
 		FROM(3, PROGRESS, .epoch = c->co->record.epoch);
 		(void)co_tick_at(c, c->now + 10 * CO_T);
-		CHECK(c->co->phase == HD_CO_IDLE && c->co->holding && asked.n == asked.shadows, "row %zu",
-			i);
+		CHECK(c->co->phase == HD_CO_IDLE && c->co->holding && asked.n == 2 * asked.shadows,
+			"row %zu", i);
 		co_end(c);
 	}
 }
@@ -527,16 +549,20 @@ static void one_is_enough(struct co_at_work *c, const struct hd_msg_view *v)
 	assert_int_equal(c->co->phase, HD_CO_FENCING);
 }
 
-/* Rule 19: two pipelines of three ranks, never fewer. With five devices the stages are two; with three, of
- * which each has another stage, all hold, though one pipeline were enough for the job. */
+/* Rule 19: two pipelines of three ranks, never fewer. With five devices the stages are two, with three, of
+ * which each has another stage, one; where none has the room for that all hold, though one pipeline were
+ * enough for the job. */
 static void two_pipelines_at_least_are_left_or_none(void **state)
 {
-	static const struct { uint64_t gone; uint32_t left, width; } row[] = { { 1 << 1, 5, 2 },
-		{ 1 << 1 | 1 << 3, 4, 2 }, { 1 << 1 | 1 << 3 | 1 << 5, 3, 0 } };
+	static const struct { uint64_t gone; uint32_t left, width; bool knows_one; const char *note; }
+		row[] = { { 1 << 1, 5, 2, false, "2 stages on 4 devices until there are 6" },
+		{ 1 << 1 | 1 << 3, 4, 2, false, "2 stages on 4 devices until there are 6" },
+		{ 1 << 1 | 1 << 3 | 1 << 5, 3, 1, true, "1 stage on 2 devices until there are 6" },
+		{ 1 << 1 | 1 << 3 | 1 << 5, 3, 1, false, NULL } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		struct asked asked = { .says = true };
+		struct asked asked = { .says = true, .knows_one = row[i].knows_one };
 		struct hd_co_config config = config_of(&asked, 1);
 		struct co_at_work at, *c = &at;
 		config.pipes = config.least = 2;
@@ -549,11 +575,11 @@ static void two_pipelines_at_least_are_left_or_none(void **state)
 		STORED();
 		say_stages(c, row[i].gone);
 		const struct hd_msg_view *v = view_of(c);
-		assert_true(v && asked.n == (row[i].width > 0) && (!asked.n || (asked.width == row[i].width &&
-			asked.members == row[i].left && !asked.lost)));
-		if (row[i].width)
-			assert_true(!v->hold && v->width == 2 && v->nrank == 4 &&
-				strstr(co_note_text(c, "fewer"), "2 stages on 4 devices until there are 6"));
+		assert_true(v && asked.n == 1 && asked.width == row[i].width &&
+			asked.members == row[i].left && !asked.lost);
+		if (row[i].note)
+			assert_true(!v->hold && v->width == row[i].width && v->nrank == 2 * v->width &&
+				strstr(co_note_text(c, "fewer"), row[i].note));
 		else
 			one_is_enough(c, v);
 		co_end(c);
@@ -566,6 +592,7 @@ int main(void)
 		cmocka_unit_test(a_step_that_is_begun_again_waits_for_no_worker),
 		cmocka_unit_test(after_a_step_that_went_on_no_worker_is_waited_for),
 		cmocka_unit_test(a_wait_ends_with_the_second_worker),
+		cmocka_unit_test(the_last_worker_goes_on_with_one_stage),
 		cmocka_unit_test(what_was_refused_is_asked_with_more_ranks_alone),
 		cmocka_unit_test(a_coordinator_that_takes_over_cuts_nothing_again),
 		cmocka_unit_test(a_view_that_is_refused_is_followed_by_another),

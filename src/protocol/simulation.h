@@ -175,8 +175,8 @@ struct hd_sim_result {
 /* Of a seed with HD_SIM_STAGED: stages lie where nothing but a plan file puts them. */
 #define HD_SIM_LISTED (UINT64_C(1) << 51)
 
-/* Of a seed with HD_SIM_STAGED and HD_SIM_SHADOWED: where a loss leaves too few devices for a pipeline, those
- * of two stages and more go on with fewer. */
+/* Of a seed with HD_SIM_STAGED and HD_SIM_SHADOWED: where a loss leaves too few devices for a pipeline, the
+ * others go on with fewer stages, down to one. */
 #define HD_SIM_FEWER (UINT64_C(1) << 47)
 
 /* Of a seed with HD_SIM_STAGED: the optimizer changes whole tensors, and some lie in several buckets. */

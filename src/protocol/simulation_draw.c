@@ -16,8 +16,8 @@ static void draw_tensors(struct sim_world *s, struct sim_shape *to)
 	to->buckets.tensors = t;
 }
 
-/* Buckets of stages in order; sometimes the last stage reads one of the first, too. */
-static void draw_buckets(struct sim_world *s, struct sim_shape *to)
+/* Of stages in order. */
+static void fill_buckets(struct sim_world *s, struct sim_shape *to)
 {
 	const uint32_t n = to->shape.nstages;
 
@@ -27,12 +27,18 @@ static void draw_buckets(struct sim_world *s, struct sim_shape *to)
 			.makers = UINT64_C(1) << stage, .readers = UINT64_C(1) << stage };
 		s->bucket_bytes[b] = 100 + b % 3;
 	}
-	if (sim_rnd(s, 2))
-		to->bucket[0].readers |= UINT64_C(1) << (n - 1);
 	to->buckets = (struct hd_stage_buckets){ .n = s->nbuckets, .nstages = n, .at = to->bucket,
 		.whole = (s->seed & HD_SIM_WHOLE) != 0, .shadows = s->seed & HD_SIM_SHADOWED &&
 			to->shape.schedule % 3 != 1 && !hd_view_has_copies(&to->shape) };
 	draw_tensors(s, to);
+}
+
+/* Sometimes the last stage reads a bucket of the first, too. */
+static void draw_buckets(struct sim_world *s, struct sim_shape *to)
+{
+	fill_buckets(s, to);
+	if (sim_rnd(s, 2))
+		to->bucket[0].readers |= UINT64_C(1) << (to->shape.nstages - 1);
 }
 
 /* Copies instead, 1 to 3 of each of two or three stages, on at most `most` ranks. There are virtual nodes for
@@ -110,6 +116,25 @@ static void draw_cuts(struct hd_view_shape *shape)
 		shape->first[i] = i / groups * groups * (1 + shape->schedule);
 }
 
+/* No shadow is of one stage. */
+static void draw_fewer(struct sim_world *s, uint32_t width)
+{
+	struct sim_shape *one = &s->shapes[SIM_SHAPES + SIM_FEWER - 1];
+
+	for (uint32_t i = 0; i < SIM_FEWER - 1 && i + 2 < width; i++) {
+		struct sim_shape *few = &s->shapes[SIM_SHAPES + i];
+		hd_view_shape(&few->shape, 2 + i, 1, false);
+		few->shape.schedule = SIM_SHAPES + i;
+		draw_cuts(&few->shape);
+		draw_buckets(s, few);
+		few->buckets.shadows = s->seed & HD_SIM_SHADOWED;
+	}
+	one->shape = (struct hd_view_shape){ .nstages = 1, .width = 1,
+		.schedule = SIM_SHAPES + SIM_FEWER - 1 };
+	fill_buckets(s, one);
+	one->buckets.shadows = false;
+}
+
 /* As many workers as a pipeline has ranks are enough. */
 static void draw_stages(struct sim_world *s)
 {
@@ -130,14 +155,8 @@ static void draw_stages(struct sim_world *s)
 		draw_cuts(&s->shapes[i].shape);
 		draw_buckets(s, &s->shapes[i]);
 	}
-	for (uint32_t i = 0; i < SIM_FEWER && s->seed & HD_SIM_FEWER && i + 2 < width; i++) {
-		struct sim_shape *few = &s->shapes[SIM_SHAPES + i];
-		hd_view_shape(&few->shape, 2 + i, 1, false);
-		few->shape.schedule = SIM_SHAPES + i;
-		draw_cuts(&few->shape);
-		draw_buckets(s, few);
-		few->buckets.shadows = s->seed & HD_SIM_SHADOWED;
-	}
+	if (s->seed & HD_SIM_FEWER)
+		draw_fewer(s, width);
 	s->pipes += s->seed & HD_SIM_LEAST ? 1 : 0;
 	s->nvns += s->seed & HD_SIM_LEAST && s->nvns < 2;
 	s->min = width * sim_least(s);

@@ -33,19 +33,19 @@ bool sim_fewer(void *self, const struct hd_fewer_ask *ask, struct hd_view_shape 
 {
 	const struct sim_world *s = self;
 	const struct hd_view_shape *shape = ask->shape;
-	uint32_t i = ask->width < 2 + SIM_FEWER ? ask->width - 2 : SIM_FEWER - 1;
+	uint32_t i = ask->width < 3 ? (ask->width + 1) % SIM_FEWER : 1;
 	const uint64_t mixed = (s->seed ^ ask->lost ^ (uint64_t)ask->n << 32 ^ (uint64_t)ask->width << 40 ^
 		(uint64_t)shape->schedule << 48) * UINT64_C(0x9e3779b97f4a7c15);
 
-	if (ask->width < 2 || ask->width >= shape->width || ask->lost >> shape->nstages || !ask->n ||
+	if (ask->width < 1 || ask->width >= shape->width || ask->lost >> shape->nstages || !ask->n ||
 		!s->shapes[SIM_SHAPES + i].shape.nstages)
 		sim_bad(self, "fewer", "%u ranks of %u, stages %llx are lost", ask->width, shape->width,
 			(unsigned long long)ask->lost);
 	for (uint32_t k = 0; k < ask->nrefused; k++)      /* then the smaller one, or none */
 		if (ask->refused[k] == hd_view_shape_key(&s->shapes[SIM_SHAPES + i].shape)) {
-			if (!i)
+			if (i == SIM_FEWER - 1)
 				return false;
-			i--;
+			i = i ? i - 1 : SIM_FEWER - 1;
 			k = UINT32_MAX;
 		}
 	*fewer = s->shapes[SIM_SHAPES + i].shape;

@@ -15,7 +15,7 @@ enum {
 	SIM_BUCKETS = 8,
 	SIM_SHAPES = 3,
 	SIM_COPIED_RANKS = 6,             /* of a pipeline with copies, at most */
-	SIM_FEWER = 2,                    /* shapes behind those: of two stages, and of three */
+	SIM_FEWER = 3,                    /* shapes behind those: of two stages, three and one */
 	SIM_STAGES = 6,
 	SIM_STEPS = 4096,
 	SIM_ROOTS = 64,

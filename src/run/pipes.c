@@ -108,16 +108,6 @@ static enum hd_err find_tensors(struct hd_pipes *pipes, const struct hd_task *ta
 	return hd_bucket_tensors_make(&pipes->buckets.tensors, &task->layout, &task->wholes, arena, diag);
 }
 
-static enum hd_err has_state_by_stages(const struct hd_pipes *pipes, const struct hd_job *job,
-	struct hd_diag *diag)
-{
-	if (hd_job_int(job, HD_JOB_SYNC) == HD_SYNC_STAGES && pipes->shape.nstages == 1)
-		return hd_fail(diag, HD_E_INVAL,
-			"comm.sync: stages leaves a worker the state of its stages, and here each has the "
-			"whole model: comm.sync: allreduce, or parallel.stages: 2 or more");
-	return hd_pipes_shadows_fit(pipes, job, diag);
-}
-
 /* `given`: its first nodes; NULL: by the FLOPs. */
 static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, const uint32_t *given,
 	struct hd_arena *arena, struct hd_diag *diag)
@@ -151,7 +141,7 @@ static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, const
 	pipes->buckets.whole = hd_job_int(task->job, HD_JOB_SYNC) != HD_SYNC_STAGES;
 	pipes->buckets.shadows = hd_job_int(task->job, HD_JOB_REDUNDANCY) != HD_REDUNDANCY_NONE;
 	err = find_tensors(pipes, task, arena, diag);
-	return err ? err : has_state_by_stages(pipes, task->job, diag);
+	return err ? err : hd_pipes_shadows_fit(pipes, task->job, diag);
 }
 
 static enum hd_err by_keys(struct hd_pipes *pipes, const struct hd_task *task, const uint32_t *first,
@@ -306,18 +296,24 @@ static enum hd_err as_file(struct hd_pipes *pipes, const struct hd_task *task, s
 	return err;
 }
 
-enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
+/* Of the job: after a loss a view may have one stage, until there are workers for more. */
+static enum hd_err has_state_by_stages(const struct hd_pipes *pipes, const struct hd_job *job,
+	struct hd_diag *diag)
+{
+	return hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES || pipes->shape.nstages != 1 ? HD_OK :
+		hd_fail(diag, HD_E_INVAL,
+		"comm.sync: stages leaves a worker the state of its stages, and here each has the whole "
+		"model: comm.sync: allreduce, or parallel.stages: 2 or more");
+}
+
+/* By what was settled, else by the keys. */
+static enum hd_err as_job(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	const struct hd_job *job = task->job;
 	const struct hd_schedule_kind *kind = NULL;
 	struct hd_job_settled s;
 
-	*pipes = (struct hd_pipes){ .stages.p = 0 };
-	if (!hd_job_has_pipes(job))
-		return HD_OK;
-	if (hd_job_is_listed(job))
-		return as_file(pipes, task, arena, diag);
 	if (!hd_job_has_settled(job, &s) || (s.stages == 1 && !s.tensor))
 		return by_keys(pipes, task, NULL, arena, diag);
 	if (hd_schedule_kind_find(&kind, s.schedule, NULL))
@@ -333,4 +329,20 @@ enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, st
 	for (uint32_t i = 0, at = 0; i < s.stages && s.has_copies; at += s.copies[i++])
 		shape.place[i] = (uint8_t)at;
 	return as_asked(pipes, task, kind->name, s.stages, s.width, &shape, arena, diag);
+}
+
+enum hd_err hd_pipes_make(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_pipes made;
+
+	*pipes = (struct hd_pipes){ .stages.p = 0 };
+	if (!hd_job_has_pipes(task->job))
+		return HD_OK;
+	enum hd_err err = hd_job_is_listed(task->job) ? as_file(&made, task, arena, diag) :
+		as_job(&made, task, arena, diag);
+	err = err ? err : has_state_by_stages(&made, task->job, diag);
+	if (!err)
+		*pipes = made;
+	return err;
 }

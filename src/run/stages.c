@@ -110,7 +110,7 @@ static enum hd_err find_ranks(struct hd_run_stages *s, const struct hd_job *job,
 		s->p = ndevices ? nranks / s->d : most / s->d > 2 ? most / s->d : 2;
 	if (ndevices && s->p * s->d * s->t != ndevices)
 		return refuse_number(s, ndevices, diag);
-	if (s->p * s->v * s->t < 2)
+	if ((ndevices || ncores) && s->p * s->v * s->t < 2)
 		return hd_fail(diag, HD_E_INVAL,
 			"one device and one stage are no pipeline: use --devices 2 or more, or "
 			"parallel.mode: data");
@@ -250,7 +250,10 @@ static enum hd_err describe(struct hd_plan *plan, const struct hd_run_stages *s,
 	if (err)
 		return err;
 	hd_text_init(&text, arena);
-	if (plan->nstages == 1)
+	if (plan->nstages == 1 && s->t == 1)
+		hd_text_addf(&text, "one stage%s: %u device%s with the whole model", keeps_text(s), s->d,
+			s->d == 1 ? "" : "s");
+	else if (plan->nstages == 1)
 		hd_text_addf(&text, "tensor%s: %u rank%s of %u devices that share the model's shards",
 			keeps_text(s), s->d, s->d == 1 ? "" : "s", s->t);
 	else

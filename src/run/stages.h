@@ -45,8 +45,8 @@ struct hd_run_stages {
 	bool shared;                      /* over workers, whose buckets are of these cuts: none is moved */
 };
 
-/* `ndevices` 0: not said; `ncores` then bounds how many there are. HD_E_INVAL: numbers that do not go
- * together, with what would. */
+/* `ndevices` 0: not said; `ncores` then bounds how many there are. Both 0: of a view, which may have one
+ * stage on one device. HD_E_INVAL: numbers that do not go together, with what would. */
 HD_MUST_USE enum hd_err hd_run_stages(struct hd_run_stages *stages, const struct hd_job *job,
 	uint32_t ndevices,
 	uint32_t ncores, struct hd_diag *diag);
