@@ -204,16 +204,17 @@ for where, seed in (("there", 1), ("here", 2)):
 END
 	cp there/rows.csv copy.csv
 	cat >csv.yaml <<END
-job: {name: csv, seed: 3, steps: 4000}
+job: {name: csv, seed: 3, steps: 100000000}
 model: {use: "builtin:mlp", args: {input: [3], hidden: [64], classes: 3}}
 data: {kind: csv, path: there/rows.csv}
 batch: {global: 120, virtual_nodes: 12}
+optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
 checkpoint: {every: 1000 steps, keep: 2}
 trace: {digest: 1}
 workers: {detect: 500 ms}
 END
-	expect 0 heddle run csv.yaml --out csvtwin --devices 1 --json -q
-	"$HEDDLE_BIN" run csv.yaml --out csv --workers 1 --devices 1 --listen 127.0.0.1:0 --key key -q 2>log &
+	"${paced[@]}" "$HEDDLE_BIN" run csv.yaml --out csv --workers 1 --devices 1 --listen 127.0.0.1:0 \
+		--key key -q 2>log &
 	run=$!
 	where=$(listens csv)
 	mkdir -p elsewhere && cd elsewhere || exit 1
@@ -221,11 +222,15 @@ END
 	says 'are not those of the run'
 	expect 3 heddle worker --join "$where" --key ../key -q -s data.path=../nowhere.csv
 	says 'copy them, or say where they are by -s data.path=PATH'
-	expect 0 heddle worker --join "$where" --key ../key -q --devices 1 -s data.path=../copy.csv
+	"$HEDDLE_BIN" worker --join "$where" --key ../key -q --devices 1 -s data.path=../copy.csv \
+		2>../log.guest &
+	guest=$!
 	cd ..
-	wait $run || failed "csv ended with $?"
-	expect 0 heddle ckpt diff csv csvtwin
+	has_members csv 2
+	reach csv $(($(step csv) + 20))
+	stops_with_bits_of_one csv csv.yaml "a guest whose data lie elsewhere"
 	says IDENTICAL
+	ended $guest 75 "a guest whose data lie elsewhere"
 	passed "data that are absent or other are refused; a copy elsewhere serves"
 fi
 
