@@ -77,6 +77,17 @@ static inline void add_workers(struct net *net, uint32_t nranks, uint32_t each, 
 			what);
 }
 
+/* Around the rig `one`, which is there: a plan of all its virtual nodes over so many ranks. */
+static inline void add_data_parallel(struct net *net, uint32_t nranks, uint32_t each, const char *what)
+{
+	const struct hd_plan_job job = hd_worker_plan_job(net->one.worker);
+	struct hd_diag diag = { "" };
+
+	net->nbuckets = hd_layout_nbuckets(&net->one.task->layout);
+	CHECK(hd_plan_data(&net->plan, &job, nranks, NULL, &net->one.arena, &diag) == HD_OK, "%s", diag.text);
+	add_workers(net, nranks, each, what);
+}
+
 static inline void close_net(struct net *net)
 {
 	for (uint32_t m = 0; m < net->n; m++)

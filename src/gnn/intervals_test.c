@@ -1,83 +1,13 @@
 #include <math.h>
-#include <unistd.h>
 
-#include "data/graph_layout.h"
 #include "engine/testing_net.h"
-#include "gnn/testing_graph.h"
+#include "gnn/testing_intervals.h"
 
 /* A graph in several intervals: lists (data/graph_layout.h) against the matrix that the graph was made of;
  * training (engine/lockstep.h, meeting.h) against one interval, and on devices and workers against one
  * device. Here, as rooms below cannot prepare a graph. */
 
-enum { INTERVALS = 8, CLASSES = 5, VERTICES = 150 };
-
-/* Files of both kinds, the first directed, and what they were made of. */
-struct graphs { struct hd_fs fs; char folder[64], path[2][80]; struct known *known[2]; uint32_t slots[2]; };
-
-static void make_graphs(struct graphs *g)
-{
-	struct hd_prepared_report report;
-	struct hd_diag diag = { "" };
-	struct hd_fs_sim sim;
-	size_t len;
-
-	hd_fs_real(&g->fs);
-	snprintf(g->folder, sizeof g->folder, "/tmp/hd_intervals_test.XXXXXX");
-	assert_non_null(mkdtemp(g->folder));
-	hd_fs_sim_init(&sim);
-	for (int k = 0; k < 2; k++) {
-		snprintf(g->path[k], sizeof g->path[k], "%s/%d.graph", g->folder, k);
-		g->known[k] = tg_make(&sim.fs, VERTICES, k == 0, 11 + (uint64_t)k);
-		struct hd_prepare how = tg_how(g->known[k]);
-		how.nintervals = INTERVALS;
-		CHECK(hd_prepare_graph(&how, &sim.fs, &report, &diag) == HD_OK, "%s", diag.text);
-		g->slots[k] = (uint32_t)((report.head.nedges + 2 * VERTICES - 1) / VERTICES);
-		uint8_t *bytes = tg_bytes(&sim.fs, how.out, &len);
-		put_file(&g->fs, g->path[k], bytes, len);
-		free(bytes);
-	}
-	hd_fs_sim_finish(&sim);
-}
-
-static void drop_graphs(struct graphs *g)
-{
-	struct hd_diag diag = { "" };
-
-	for (int k = 0; k < 2; k++) {
-		free(g->known[k]);
-		assert_int_equal(hd_fs_unlink(&g->fs, g->path[k], &diag), HD_OK);
-	}
-	assert_int_equal(rmdir(g->folder), 0);
-}
-
-static uint64_t rows_of(struct graphs *g, int kind, uint32_t n)
-{
-	struct hd_graph_shape shape;
-	struct hd_diag diag = { "" };
-
-	CHECK(hd_graph_shape(&shape, &g->fs, g->path[kind], n, &diag) == HD_OK, "%s", diag.text);
-	return shape.rows;
-}
-
 /* ---- lists ---- */
-
-/* The vertex of the input that each row is, -1 none: by the file's bytes alone. */
-static void ids_of_rows(struct graphs *g, int kind, uint32_t n, uint64_t rows, int *id)
-{
-	size_t len;
-	uint8_t *bytes = tg_bytes(&g->fs, g->path[kind], &len);
-
-	for (uint64_t r = 0; r < n * rows; r++)
-		id[r] = -1;
-	for (uint32_t i = 0; i < n; i++) {
-		const uint64_t first = tg_at(bytes, HD_PREPARED_INTERVALS, i * INTERVALS / n, 8),
-			end = tg_at(bytes, HD_PREPARED_INTERVALS, (i + 1) * INTERVALS / n, 8);
-		CHECK(end - first <= rows, "virtual node %u has %d rows", i, (int)(end - first));
-		for (uint64_t v = first; v < end; v++)
-			id[i * rows + v - first] = (int)tg_at(bytes, HD_PREPARED_IDS, v, 4);
-	}
-	free(bytes);
-}
 
 /* Each edge of the matrix once, ascending by near row and by vertex at the far end. */
 static void check_ends(const struct known *k, const struct hd_graph_layout *l, const struct hd_graph_ends *e,
@@ -327,14 +257,9 @@ static void evaluation_takes_the_graph_whole(void **state)
 
 static void open_net(struct graphs *g, struct net *net, int model, uint32_t n, uint32_t nranks, uint32_t each)
 {
-	struct hd_diag diag = { "" };
-
 	memset(net, 0, sizeof *net);
 	open_rig(g, &net->one, model, model % 2, n, "0.4", adam, 1);
-	net->nbuckets = hd_layout_nbuckets(&net->one.task->layout);
-	struct hd_plan_job pj = hd_worker_plan_job(net->one.worker);
-	CHECK(hd_plan_data(&net->plan, &pj, nranks, NULL, &net->one.arena, &diag) == HD_OK, "%s", diag.text);
-	add_workers(net, nranks, each, "a graph in intervals");
+	add_data_parallel(net, nranks, each, "a graph in intervals");
 }
 
 /* With and without a fence at some letter: a step that it ended is begun again. */
