@@ -5,6 +5,7 @@
 #include "graph/op.h"
 #include "job/job.h"
 #include "engine/meeting.h"
+#include "engine/stale.h"
 #include "engine/worker_int.h"
 
 static bool is_sync(const struct hd_node *n)
@@ -78,7 +79,7 @@ enum hd_err hd_lockstep_leaves(struct hd_worker *w, struct hd_diag *diag)
 				return hd_fail(diag, HD_E_NOMEM,
 					"no memory for what %u virtual nodes bring to the others", nvns);
 		}
-	return HD_OK;
+	return hd_stale_take(w, diag);
 }
 
 enum hd_err hd_lockstep_take(struct hd_rank *rank, uint32_t need, struct hd_diag *diag)
@@ -193,18 +194,25 @@ static void take_rows(struct hd_rank *rank, const struct hd_sync *s, uint32_t i)
 {
 	const struct hd_graph *graph = rank->worker->stage->train.graph;
 	const struct hd_node *node = &graph->node[s->node];
+	const struct hd_job *job = rank->worker->task->job;
+	const uint32_t vn = rank->work->script.vn[i];
 	const uint64_t rows = rank->work->loaded[i].rows, row_bytes = s->bytes / rows,
-		n = hd_value_elems(&graph->value[node->in[1]], rows),
-		all = rank->worker->task->job->nvns * rows;
+		n = hd_value_elems(&graph->value[node->in[1]], rows), all = job->nvns * rows;
+	const uint8_t *const of_others = hd_stale_leaf(rank->worker, s);
+	uint32_t first, end;
 	const int32_t *ghost = value_of(rank, i, node->in[1]);
 	uint8_t *out = value_of(rank, i, node->out), *at = out + s->bytes;
 
-	memcpy(out, s->leaf + rank->work->script.vn[i] * s->bytes, s->bytes);
-	for (uint64_t k = 0; k < n; k++, at += row_bytes)
-		if (ghost[k] >= 0 && (uint64_t)ghost[k] < all)
-			memcpy(at, s->leaf + (uint64_t)ghost[k] * row_bytes, row_bytes);
+	hd_stale_cell(job, vn, &first, &end);
+	memcpy(out, s->leaf + vn * s->bytes, s->bytes);
+	for (uint64_t k = 0; k < n; k++, at += row_bytes) {
+		const uint64_t row = ghost[k] < 0 ? all : (uint64_t)ghost[k];
+		const uint8_t *leaf = row >= first * rows && row < end * rows ? s->leaf : of_others;
+		if (row < all)
+			memcpy(at, leaf + row * row_bytes, row_bytes);
 		else
 			memset(at, 0, row_bytes);
+	}
 }
 
 static void take(struct hd_rank *rank, const struct hd_sync *s)
@@ -270,6 +278,8 @@ enum hd_err hd_lockstep_run(struct hd_rank *rank, enum hd_run_phase phase, struc
 	uint32_t from = 0;
 	(void)diag;                       /* failures are reported where they happen: the others still meet */
 
+	if (phase == HD_RUN_F && rank->id == 0)
+		w->stage->lockstep.met = 0;
 	if (phase == HD_RUN_F && !hd_rank_idle(rank))
 		begin(rank);
 	for (uint32_t k = 0; k < w->stage->lockstep.nsyncs[phase]; k++) {
@@ -278,6 +288,8 @@ enum hd_err hd_lockstep_run(struct hd_rank *rank, enum hd_run_phase phase, struc
 		meet(rank, s, phase, k);
 		from = s->place + 1;
 	}
+	if (phase == HD_RUN_B && rank->id == 0 && !hd_rank_idle(rank))
+		w->stage->lockstep.met = w->count.step + 1;
 	run_all(rank, phase, from, w->stage->train.norder[phase]);
 	if (hd_rank_idle(rank))
 		return HD_OK;

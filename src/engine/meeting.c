@@ -7,6 +7,7 @@
 #include "sys/clock.h"
 #include "plan/xfer.h"
 #include "engine/post.h"
+#include "engine/stale.h"
 #include "engine/worker_int.h"
 
 static enum hd_err no_memory(const struct hd_worker *w, struct hd_diag *diag)
@@ -62,7 +63,8 @@ static uint32_t nworkers_of(const struct hd_plan *plan)
 	return n;
 }
 
-static void find_peers(struct hd_meeting_part *p, const struct hd_plan *plan)
+/* `all`: those without virtual nodes, too. */
+static void find_peers(struct hd_meeting_part *p, const struct hd_plan *plan, bool all)
 {
 	uint32_t at = 0, n;
 
@@ -70,7 +72,7 @@ static void find_peers(struct hd_meeting_part *p, const struct hd_plan *plan)
 		n = put_in_order(plan, (uint16_t)i, p->order, at);
 		if (i == p->self)
 			p->own = (struct hd_meeting_peer){ p->self, at, n };
-		else if (n)
+		else if (n || all)
 			p->peer[p->npeers++] = (struct hd_meeting_peer){ (uint16_t)i, at, n };
 	}
 	assert(at == plan->nvns);
@@ -79,6 +81,7 @@ static void find_peers(struct hd_meeting_part *p, const struct hd_plan *plan)
 enum hd_err hd_meeting_plan(struct hd_worker *w, const struct hd_plan *plan, uint16_t self,
 	struct hd_meeting_part **part, struct hd_arena *arena, struct hd_diag *diag)
 {
+	const bool all = hd_stale_epochs(w->task->job) > 0;
 	const uint32_t nsyncs = w->meeting->nsyncs;
 	struct hd_meeting_part *p = hd_arena_take(arena, 1, sizeof *p);
 
@@ -93,8 +96,8 @@ enum hd_err hd_meeting_plan(struct hd_worker *w, const struct hd_plan *plan, uin
 	p->peer = hd_arena_take(arena, nworkers_of(plan), sizeof *p->peer);
 	if (!p->order || !p->peer)
 		return no_memory(w, diag);
-	find_peers(p, plan);
-	if (!p->own.n || !p->npeers)
+	find_peers(p, plan, all);
+	if ((!p->own.n && !all) || !p->npeers)
 		return HD_OK;
 	p->here = hd_arena_take(arena, (size_t)nsyncs * p->npeers, 1);
 	p->missing = hd_arena_take(arena, nsyncs, sizeof *p->missing);
@@ -145,6 +148,12 @@ static uint8_t *place_of(const struct hd_meeting_sync *s, const struct hd_meetin
 	return s->in + peer->first * s->bytes;
 }
 
+/* Workers without virtual nodes send nothing. */
+static bool sends(const struct hd_meeting_part *p, const struct hd_meeting_peer *peer, bool send)
+{
+	return (send ? p->own.n : peer->n) > 0;
+}
+
 /* Under the lock. */
 static void queue(struct hd_worker *w, const struct hd_meeting_part *p, uint32_t i, uint32_t k, bool send)
 {
@@ -163,7 +172,7 @@ size_t hd_meeting_list(const struct hd_meeting *m, const struct hd_meeting_part 
 
 	while (p && i < p->npeers && p->peer[i].worker != peer)
 		i++;
-	if (!p || i == p->npeers)
+	if (!p || i == p->npeers || !sends(p, &p->peer[i], send))
 		return 0;
 	for (uint32_t k = 0; letter && k < m->nsyncs; k++)
 		letter[k] = letter_of(p, &p->peer[i], k, m->sync[k].bytes, send);
@@ -203,9 +212,13 @@ void hd_meeting_begin(struct hd_worker *w, struct hd_meeting_part *p)
 	hd_post_open(w->post, p, (uint64_t)w->count.step);
 	memset(p->here, 0, (size_t)m->nsyncs * p->npeers);
 	for (uint32_t k = 0; k < m->nsyncs; k++) {
-		p->missing[k] = p->npeers;
-		for (uint32_t i = 0; i < p->npeers; i++)
+		p->missing[k] = 0;
+		for (uint32_t i = 0; i < p->npeers; i++) {
+			if (!sends(p, &p->peer[i], false))
+				continue;
+			p->missing[k]++;
 			queue(w, p, i, k, false);
+		}
 	}
 	hd_lock_give(&w->post->lock);
 	hd_post_call(w);
@@ -253,7 +266,8 @@ enum hd_err hd_meeting_hold(struct hd_rank *rank, const struct hd_sync *s, uint3
 		copy_own(p, s, m->out);
 		hd_lock_take(&w->post->lock);
 		for (uint32_t i = 0; i < p->npeers; i++)
-			queue(w, p, i, k, true);
+			if (sends(p, &p->peer[i], true))
+				queue(w, p, i, k, true);
 		hd_lock_give(&w->post->lock);
 		hd_post_call(w);
 		hd_lock_take(&w->post->lock);

@@ -1,9 +1,9 @@
 /* meeting.h -- how several workers meet at the syncs of a step in lockstep (lockstep.h): what the virtual
  * nodes of each bring goes to all others. Private to the room.
  *
- * At every sync a worker sends one letter (dist.h) to each *peer*, another worker that has virtual nodes, and
- * receives one of each. So every worker has all leaves and folds them itself, by the code of one worker: the
- * bits are the same, and the loss of a worker takes no sum along (docs/adr/0109).
+ * At every sync a worker sends one letter (dist.h) to each *peer*, another worker that has virtual nodes
+ * (rule 5), and receives one of each. So every worker has all leaves and folds them itself, by the code of
+ * one worker: the bits are the same, and the loss of a worker takes no sum along (docs/adr/0109).
  *
  * Syncs are numbered through both phases, those of F first. A letter has the leaves of its sender, virtual
  * nodes ascending.
@@ -16,7 +16,8 @@
  *    with the epoch (hd_dist_fence()): then the pass fails with HD_E_STALE, on all ranks, and the step is
  *    begun again or was finished by others.
  * 4. A pass whose last letter is here ends well, whatever fence comes after it.
- * 5. A worker without virtual nodes neither sends nor receives. A repair or a probe meets no others.
+ * 5. A worker without virtual nodes neither sends nor receives; where rows of earlier steps are state
+ *    (stale.h) it receives, and is a peer of those that send. A repair or a probe meets no others.
  *
  * Ownership: buffers lie in the worker's arena, taken when the first plan of several workers is prepared;
  * tables of a plan in the arena of its part. Threads: all that both threads touch is under the lock of the

@@ -7,6 +7,7 @@
 #include "engine/diverge.h"
 #include "engine/overlap.h"
 #include "engine/post.h"
+#include "engine/stale.h"
 
 /* A step from its beginning to its commit. One worker alone runs the lists in one go (hd_worker_step); one of
  * several computes, has its buckets summed, and finishes: the same lists in two sections. */
@@ -102,6 +103,8 @@ static void count_step(struct hd_worker *w)
 		w->count.epoch_loss = w->count.epoch_weight = w->count.epoch_correct = 0;
 	w->count.updates += !r->empty && !r->skipped;
 	w->count.skips = r->skipped ? w->count.skips + 1 : r->empty ? w->count.skips : 0;
+	if (!r->skipped)
+		hd_stale_commit(w);
 	w->count.samples += (int64_t)w->step->rows;
 	w->count.step++;
 	hd_state_table_stamp(w);
@@ -300,9 +303,12 @@ enum hd_err hd_dist_finish(struct hd_worker *w, struct hd_step_record *record, s
 			"step %lld: %u buckets have no sum, %u virtual nodes have said nothing",
 			(long long)w->count.step,
 			hd_dist_unsummed(w), hd_dist_leaves_missing(w));
+	enum hd_err err = hd_stale_check(w, diag);
+	if (err)
+		return err;
 	hd_step_work(w, work);
 	w->step->section = HD_SECTION_FINISH;
-	enum hd_err err = hd_step_end(w, sharded ? hd_sharded_finish(w, diag) : hd_worker_all(w,
+	err = hd_step_end(w, sharded ? hd_sharded_finish(w, diag) : hd_worker_all(w,
 		hd_interp_run, diag), record, diag);
 	if (!err)
 		hd_held_end(w);

@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/stale.h"
+
 /* The state table of a run: parameters with the earlier versions that steps to come read, buffers,
- * optimizer slots, and the few counters that a step reads besides the job. Learning rate, random numbers and
- * data order are functions of the step and stand nowhere. */
+ * optimizer slots, rows of earlier epochs (stale.h), and the few counters that a step reads besides the job.
+ * Learning rate, random numbers and data order are functions of the step and stand nowhere. */
 
 static float *lies_at(const struct hd_worker *w, uint32_t p, enum hd_vector vector)
 {
@@ -105,6 +107,7 @@ enum hd_err hd_state_table_make(struct hd_worker *w, struct hd_diag *diag)
 	}
 	for (uint32_t b = 0; b < w->task->train.nbuffers && !err; b++)
 		err = add_buffer(w, b, diag);
+	err = err ? err : hd_stale_table(w, diag);
 #define X(text, field, type, how) \
 	if (!err) \
 		err = hd_state_add(&w->state, &(struct hd_state_entry){ \

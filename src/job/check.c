@@ -96,6 +96,26 @@ static enum hd_err check_batch(struct hd_job_reader *reader)
 	return HD_OK;
 }
 
+/* Cells are equal runs of virtual nodes. With one of them no row would be late. */
+static enum hd_err check_mode(struct hd_job_reader *reader)
+{
+	const struct hd_job *job = reader->job;
+	const int64_t cells = hd_job_int(job, HD_JOB_CELLS);
+
+	if (hd_job_int(job, HD_JOB_MODE) != HD_MODE_EXACT)
+		return HD_OK;
+	hd_job_at(reader, HD_JOB_MODE);
+	if (job->nvns < 2)
+		return hd_job_refuse(reader, "batch.mode exact is for a graph in several intervals, and "
+			"batch.virtual_nodes is 1: write more, or mode sync");
+	hd_job_at(reader, is_given(job, HD_JOB_CELLS) ? HD_JOB_CELLS : HD_JOB_MODE);
+	if (cells < 2 || job->nvns % cells)
+		return hd_job_refuse(reader, "batch.cells is %lld: with batch.mode exact rows are late from "
+			"one cell to another, so write 2 or more, a number that divides "
+			"batch.virtual_nodes %u", (long long)cells, job->nvns);
+	return HD_OK;
+}
+
 static enum hd_err check_split(struct hd_job_reader *reader)
 {
 	const double *share = reader->job->value[HD_JOB_SPLIT].list;
@@ -152,6 +172,9 @@ static const struct { enum hd_job_key key, of; const char *words; } depends[] = 
 	{ HD_JOB_LABEL,      HD_JOB_DATA_KIND, "csv|cifar" },
 	{ HD_JOB_CLASSES,    HD_JOB_DATA_KIND, "csv" },
 	{ HD_JOB_PRODUCTS,   HD_JOB_KERNELS,   "auto|portable" },
+	{ HD_JOB_MODE,       HD_JOB_DATA_KIND, "graph" },
+	{ HD_JOB_STALENESS,  HD_JOB_MODE,      "exact" },
+	{ HD_JOB_CELLS,      HD_JOB_MODE,      "exact" },
 };
 
 static bool is_standard(const struct hd_job_value *a, const struct hd_job_value *b)
@@ -564,7 +587,7 @@ enum hd_err hd_job_check(struct hd_job_reader *reader)
 {
 	static enum hd_err (*const checks[])(struct hd_job_reader *reader) = {
 		check_name, check_length, check_batch, check_split, check_split_seed, check_optim,
-			check_warmup, check_depends, hd_job_check_cuts, check_available,
+			check_warmup, check_depends, check_mode, hd_job_check_cuts, check_available,
 		hd_job_check_parallel, check_ckpt_dir, check_eval, check_weights, check_lora, check_shards,
 		check_notice, check_redundancy, check_zones, check_model,
 	};

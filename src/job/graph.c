@@ -7,16 +7,16 @@
 #include "job/int.h"
 
 /* Keys of the table: arguments of the model, or other keys of the job. */
-enum where { ARGUMENT, PREPARED, MODEL, ONLY, ABSENT };
+enum where { ARGUMENT, PREPARED, MODEL, OF_BATCH, ONLY, ABSENT };
 static const struct { const char *name; enum where where; const char *only; } keys[] = {
 	{ "prepared", PREPARED, NULL }, { "model", MODEL, NULL }, { "intervals", ONLY, "1" },
 	{ "norm", ARGUMENT, NULL }, { "order", ARGUMENT, NULL }, { "hidden", ARGUMENT, NULL },
 	{ "layers", ARGUMENT, NULL }, { "heads", ARGUMENT, NULL }, { "out_heads", ARGUMENT, NULL },
 	{ "slope", ARGUMENT, NULL }, { "dropout", ARGUMENT, NULL }, { "act", ARGUMENT, NULL },
 	{ "bias", ARGUMENT, NULL }, { "rows", ARGUMENT, NULL },
-	{ "mode", ONLY, "sync" }, { "features", ONLY, "fp32" },
-	{ "cells", ABSENT, NULL }, { "staleness", ABSENT, NULL }, { "close", ABSENT, NULL },
-	{ "functions", ABSENT, NULL }, { "boundary_sample", ABSENT, NULL }, { "skip", ABSENT, NULL },
+	{ "mode", OF_BATCH, NULL }, { "staleness", OF_BATCH, NULL }, { "cells", OF_BATCH, NULL },
+	{ "features", ONLY, "fp32" },
+	{ "close", ABSENT, NULL }, { "functions", ABSENT, NULL }, { "boundary_sample", ABSENT, NULL }, { "skip", ABSENT, NULL },
 	{ "price_file", ABSENT, NULL },
 };
 enum { NKEYS = sizeof keys / sizeof *keys };
@@ -80,6 +80,16 @@ static enum hd_err put(struct hd_job_reader *reader, enum hd_job_key key, const 
 		.text_len = strlen(text), .quoted = true });
 }
 
+/* The key of the same name in the table batch. */
+static enum hd_job_key of_batch(const char *name)
+{
+	enum hd_job_key key = HD_JOB_GLOBAL;
+
+	while (strcmp(hd_job_keys[key].table, "batch") != 0 || strcmp(hd_job_keys[key].key, name) != 0)
+		key++;
+	return key;
+}
+
 static enum hd_err unknown(const struct hd_job_reader *reader, const char *name)
 {
 	struct hd_near near = hd_near_to(name);
@@ -111,6 +121,8 @@ enum hd_err hd_job_read_graph_key(struct hd_job_reader *reader, const char *name
 		hd_text_addf(&use, "builtin:%s", text);
 		return use.full ? hd_fail(reader->diag, HD_E_NOMEM, "no memory for a job") :
 			put(reader, HD_JOB_MODEL, use.at);
+	case OF_BATCH:
+		return put(reader, of_batch(name), text);
 	case ONLY:
 		return !strcmp(text, keys[i].only) ? HD_OK : hd_job_refuse(reader,
 			"graph.%s: %.60s is not there yet; set it to %s, or leave it out", name, text,

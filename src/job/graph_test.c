@@ -56,6 +56,22 @@ static void rows_from_outside_go_before_it(void **state)
 	assert_null(hd_job_graph_file("tiny.yaml", SMALLEST, sizeof SMALLEST - 1, &sets));
 }
 
+static void modes_are_keys_of_the_batch(void **state)
+{
+	const struct hd_job_set more[] = { { "batch.virtual_nodes", "4", HD_FROM_SET },
+		{ "graph.staleness", "3", HD_FROM_SET } };
+	struct hd_hash hash;
+
+	(void)state;
+	of_graph(HEAD "graph: {prepared: g.graph, model: gcn, mode: exact, cells: 2}\n", more, 2);
+	hash = job.hash;
+	assert_int_equal(hd_job_int(&job, HD_JOB_STALENESS), 3);
+	must(HEAD "model: {use: builtin:gcn, args: {input: 9, classes: 3, slots: 4}}\n"
+		"data: {kind: graph, path: g.graph, order: sequential}\n"
+		"batch: {global: 50, virtual_nodes: 4, mode: exact, staleness: 3, cells: 2}\n");
+	assert_memory_equal(&hash, &job.hash, sizeof hash);
+}
+
 static void a_vertex_has_places_for_its_edges_and_itself(void **state)
 {
 	(void)state;
@@ -72,11 +88,10 @@ static void what_has_no_meaning_is_refused_by_name(void **state)
 		{ "graph: {prepared: g, model: gcn}\nbatch: {global: 4}\n", "leave batch out" },
 		{ "graph: {prepared: g, model: gcn}\ndata: {kind: graph}\n", "leave data out" },
 		{ "graph: {prepared: g, model: gcn, mode: bounded}\n",
-			"tiny.yaml:2:40: graph.mode: bounded is not there yet; set it to sync, or leave it "
-			"out" },
+			"tiny.yaml:2:40: batch.mode: bounded is not available in this build; use sync, "
+			"exact" },
 		{ "graph: {prepared: g, model: gcn, features: bf16}\n", "set it to fp32" },
 		{ "graph: {prepared: g, model: gcn, intervals: 4}\n", "graph.intervals: 4 is not there yet; set it to 1" },
-		{ "graph: {prepared: g, model: gcn, staleness: 2}\n", "graph.staleness is not there yet" },
 		{ "graph: {prepared: g, model: gcn, functions: {kind: pool}}\n",
 			"graph.functions is not there yet; leave it out" },
 		{ "graph: {prepared: g, model: gcn, hiden: 2}\n", "did you mean graph.hidden?" },
@@ -112,6 +127,7 @@ int main(void)
 		cmocka_unit_test(the_table_as_a_whole_cannot_be_set),
 		cmocka_unit_test(the_short_form_is_the_long_one),
 		cmocka_unit_test(rows_from_outside_go_before_it),
+		cmocka_unit_test(modes_are_keys_of_the_batch),
 		cmocka_unit_test(a_vertex_has_places_for_its_edges_and_itself),
 		cmocka_unit_test(what_has_no_meaning_is_refused_by_name),
 	};

@@ -140,6 +140,8 @@ static void the_default_of_virtual_nodes_is_the_largest_legal_up_to_sixteen(void
 	}
 }
 
+#define LATE "job: {steps: 10}\nmodel: {use: builtin:mlp}\ndata: {kind: graph}\n" \
+	"batch: {global: 64, mode: exact, "
 #define UNEVEN "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: 17}\n"
 
 static void a_warning_says_where_and_what_to_whom_wants_it(void **state)
@@ -230,6 +232,12 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ SMALLEST "optim: {update: vsync}\n", "tiny.yaml:5:17: optim.update vsync needs optim.cuts" },
 	{ SMALLEST "optim: {update: 2bw, cuts: auto:2}\n", "tiny.yaml:5:28: optim.cuts has no meaning with optim.update 2bw (only with stash|vsync); leave it out" },
 	{ SMALLEST "optim: {cuts: auto:2}\n", "tiny.yaml:5:15: optim.cuts has no meaning with optim.update flush" },
+	{ "job: {steps: 10}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: 64, mode: exact}\n", "tiny.yaml:4:27: batch.mode has no meaning with data.kind synthetic (only with graph)" },
+	{ LATE "virtual_nodes: 1, cells: 2}\n", "tiny.yaml:4:27: batch.mode exact is for a graph in several intervals, and batch.virtual_nodes is 1" },
+	{ LATE "virtual_nodes: 4}\n", "tiny.yaml:4:27: batch.cells is 1: with batch.mode exact rows are late from one cell to another" },
+	{ LATE "virtual_nodes: 4, cells: 3}\n", "tiny.yaml:4:59: batch.cells is 3" },
+	{ LATE "virtual_nodes: 4, cells: 8}\n", "tiny.yaml:4:59: batch.cells is 8" },
+	{ LATE "virtual_nodes: 4, cells: 2, staleness: 65}\n", "tiny.yaml:4:73: batch.staleness: 65 is not between 0 and 64" },
 	{ SMALLEST "optim: {update: stash, cuts: three}\n", "tiny.yaml:5:30: optim.cuts is \"three\"; write auto:N for N stages" },
 	{ SMALLEST "optim: {kind: adm}\n", "tiny.yaml:5:15: optim.kind: \"adm\" is none of sgd, momentum, nesterov, adam, adamw, adagrad, lion, lamb; did you mean adam?" },
 	{ SMALLEST "optim: {lr: fast}\n", "tiny.yaml:5:13: optim.lr: \"fast\" is not a number" },

@@ -176,7 +176,8 @@ static void a_job_fits_or_does_not(void **state)
 		{ SMALLEST "elastic: {notice: {every: auto}}\n", true },
 		{ "graph: {prepared: g, model: gat, intervals: 1, hidden: 8, bias: false}\n", true },
 		{ "graph: {prepared: g, model: gat, hiden: 8}\n", false },
-		{ "graph: {prepared: g, model: gat, staleness: 2}\n", false },
+		{ "graph: {prepared: g, model: gat, staleness: 2}\n", true },
+		{ "graph: {prepared: g, model: gat, functions: {kind: pool}}\n", false },
 		{ "graph: {prepared: [g], model: gat}\n", false },
 		{ "job: {steps: 10}\nmodel: {use: builtin:mlp}\n", false }, { "grap: {prepared: g}\n", false },
 	};

@@ -1,0 +1,102 @@
+#include "engine/stale.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/lockstep.h"
+#include "engine/worker_int.h"
+
+uint32_t hd_stale_epochs(const struct hd_job *job)
+{
+	const bool late = hd_job_int(job, HD_JOB_MODE) == HD_MODE_EXACT;
+
+	return late ? (uint32_t)hd_job_int(job, HD_JOB_STALENESS) : 0;
+}
+
+uint64_t hd_stale_bytes(const struct hd_graph *graph, const struct hd_job *job)
+{
+	return hd_stale_epochs(job) * hd_lockstep_bytes(graph, job);
+}
+
+static uint64_t place_bytes(const struct hd_worker *w, const struct hd_sync *s)
+{
+	return s->bytes * w->task->job->nvns;
+}
+
+/* All syncs, those of F first; false: there is no such one. */
+static bool sync_at(const struct hd_worker *w, uint32_t i, struct hd_sync **sync)
+{
+	const struct hd_lockstep *l = &w->stage->lockstep;
+	const bool back = i >= l->nsyncs[HD_RUN_F];
+
+	i -= back ? l->nsyncs[HD_RUN_F] : 0;
+	if (i >= l->nsyncs[back ? HD_RUN_B : HD_RUN_F])
+		return false;
+	*sync = &l->sync[back ? HD_RUN_B : HD_RUN_F][i];
+	return true;
+}
+
+enum hd_err hd_stale_take(struct hd_worker *w, struct hd_diag *diag)
+{
+	const uint32_t k = hd_stale_epochs(w->task->job);
+	struct hd_sync *s;
+
+	for (uint32_t i = 0; k && sync_at(w, i, &s); i++)
+		if (!(s->earlier = hd_arena_take(&w->arena, k, place_bytes(w, s))))
+			return hd_fail(diag, HD_E_NOMEM, "no memory for the rows of %u epochs "
+				"(batch.staleness) of %u virtual nodes", k, w->task->job->nvns);
+	return HD_OK;
+}
+
+enum hd_err hd_stale_table(struct hd_worker *w, struct hd_diag *diag)
+{
+	const uint32_t k = hd_stale_epochs(w->task->job);
+	const int64_t rows = (int64_t)(w->task->job->nvns * w->task->job->per_vn);
+	enum hd_err err = HD_OK;
+	struct hd_sync *s;
+	char name[24];
+
+	for (uint32_t i = 0; k && !err && sync_at(w, i, &s); i++) {
+		snprintf(name, sizeof name, "rows.%u", i);
+		err = hd_state_add(&w->state, &(struct hd_state_entry){ .name = name, .dtype = HD_F32,
+			.rank = 3, .dim = { k, rows, (int64_t)(place_bytes(w, s) / sizeof(float)) / rows },
+			.key = HD_KEY_TENSOR, .merge = HD_MERGE_NONE, .group = HD_STATE_OPTIM,
+			.at = s->earlier, .len_bytes = k * place_bytes(w, s) }, diag);
+	}
+	return err;
+}
+
+const uint8_t *hd_stale_leaf(const struct hd_worker *w, const struct hd_sync *s)
+{
+	const uint64_t k = hd_stale_epochs(w->task->job), e = (uint64_t)w->count.step;
+
+	if (!k || !e)
+		return s->leaf;
+	return (const uint8_t *)s->earlier + (e < k ? 0 : e % k) * place_bytes(w, s);
+}
+
+void hd_stale_cell(const struct hd_job *job, uint32_t vn, uint32_t *first, uint32_t *end)
+{
+	const uint32_t each = job->nvns / (uint32_t)hd_job_int(job, HD_JOB_CELLS);
+
+	*first = vn / each * each;
+	*end = *first + each;
+}
+
+enum hd_err hd_stale_check(const struct hd_worker *w, struct hd_diag *diag)
+{
+	if (!hd_stale_epochs(w->task->job) || w->stage->lockstep.met == w->count.step + 1)
+		return HD_OK;
+	return hd_fail(diag, HD_E_PEERLOST, "step %lld: other workers finished it, and rows that later steps "
+		"read (batch.mode: exact) are not here: this worker can only join again",
+		(long long)w->count.step);
+}
+
+void hd_stale_commit(struct hd_worker *w)
+{
+	const uint64_t k = hd_stale_epochs(w->task->job), e = (uint64_t)w->count.step;
+	struct hd_sync *s;
+
+	for (uint32_t i = 0; k && sync_at(w, i, &s); i++)
+		memcpy((uint8_t *)s->earlier + e % k * place_bytes(w, s), s->leaf, place_bytes(w, s));
+}

@@ -1,0 +1,48 @@
+/* stale.h -- rows of ghosts from earlier epochs: of a graph in several intervals whose job says
+ * batch.mode: exact (docs/adr/0179). Private to the room.
+ *
+ * An *epoch* is a step, a *cell* is one of `batch.cells` equal runs of virtual nodes. In exact k (k is
+ * `batch.staleness`) the ghosts that a virtual node takes in epoch e, at every sync, forwards and backwards,
+ * are rows of epoch max(0, e - k) where they are of another cell, and rows of e where they are of its own.
+ * So epoch 0 is that of a graph in step, and exact 0 is all of it.
+ *
+ * 1. Which epoch a row is of follows from e, k and the cells: not from devices, workers, plans or arrival.
+ * 2. The rows of the k epochs before are state: an entry "rows.N" of the table (table.c) for sync N of both
+ *    phases, [k, rows of a step, width]; epoch t lies in place t mod k. Nothing else is added to the state.
+ * 3. They change with the commit of a step and not before: a step that is begun again finds what it found.
+ *    Epoch e reads place e mod k, and then its own rows take that place (before epoch k: place 0, and e).
+ * 4. A step that is skipped leaves its place as it was: no row that is not finite becomes state.
+ * 5. Every worker has all of it, also one without virtual nodes: it takes the rows of the others
+ *    (meeting.h, rule 5). One that others finished a step without, while it waited, has the sums and not the
+ *    rows: it ends, and may join again. With virtual nodes that cannot be, for there are no sums without its
+ *    own, and the last of them comes after the last sync.
+ * 6. Evaluation runs the whole graph and reads none.
+ *
+ * Ownership: the worker's arena. Threads: ranks read between two syncs; the worker's caller writes between
+ * two steps. */
+#ifndef HD_ENGINE_STALE_H
+#define HD_ENGINE_STALE_H
+
+#include "graph/ir.h"
+#include "job/job.h"
+
+struct hd_sync;
+struct hd_worker;
+
+/* k; 0: rows are of the epoch at hand. */
+uint32_t hd_stale_epochs(const struct hd_job *job);
+uint64_t hd_stale_bytes(const struct hd_graph *graph, const struct hd_job *job);
+/* The places of all syncs, zeros. */
+HD_MUST_USE enum hd_err hd_stale_take(struct hd_worker *worker, struct hd_diag *diag);
+/* Their entries of the state table. */
+HD_MUST_USE enum hd_err hd_stale_table(struct hd_worker *worker, struct hd_diag *diag);
+/* The leaves that virtual nodes of other cells take from in the step at hand: s->leaf or a place. */
+const uint8_t *hd_stale_leaf(const struct hd_worker *worker, const struct hd_sync *sync);
+/* The virtual nodes [first, end) of the cell of one. */
+void hd_stale_cell(const struct hd_job *job, uint32_t vn, uint32_t *first, uint32_t *end);
+/* HD_E_PEERLOST: the sums of the step at hand are here, and not all rows: rule 5. */
+HD_MUST_USE enum hd_err hd_stale_check(const struct hd_worker *worker, struct hd_diag *diag);
+/* The step is committed; its number is still worker->count.step. */
+void hd_stale_commit(struct hd_worker *worker);
+
+#endif

@@ -1,0 +1,477 @@
+#include <math.h>
+
+#include "engine/stale.h"
+#include "engine/testing_net.h"
+#include "gnn/testing_intervals.h"
+
+/* Rows of earlier epochs (engine/stale.h): the recursion in f64 on the matrix that the graph was made of, by
+ * vertices of the input; bits on devices, workers and after the state went through a table. */
+
+enum { HIDDEN = 6, EPOCHS = 7 };
+
+static const char rate[] = "optim: {kind: sgd, lr: 0.5, clip: 0, schedule: {kind: constant, warmup: 0}}\n",
+	adam[] = "optim: {kind: adamw, lr: 0.01, clip: 0.5, on_nonfinite: skip, schedule: {kind: constant, "
+	"warmup: 0}}\n";
+static const char *const models[] = { "gcn", "sage-mean", "gcn" },
+	*const more[] = { "hidden: 6, order: product, act: tanh", "hidden: 6",
+	"hidden: 6, order: gather, layers: 3" };
+enum { NMODELS = 3 };
+
+/* How it is trained: k 0: in step, with the key or without. */
+struct how { int model, kind; uint32_t n, cells, k; bool exact; const char *dropout, *optim; };
+
+static void open_stale(struct graphs *g, struct hd_rig *rig, const struct how *how, uint32_t ndevices)
+{
+	const struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1,
+		.kernels = HD_KERNELS_PORTABLE };
+	char text[600];
+
+	snprintf(text, sizeof text, "model: {use: \"builtin:%s\", args: {input: %u, classes: %u, slots: %u, "
+		"dropout: %s, %s}}\ndata: {kind: graph, path: %s, order: sequential}\n", models[how->model],
+		TG_WIDTH, CLASSES, g->slots[how->kind], how->dropout, more[how->model], g->path[how->kind]);
+	hd_rig_begin(rig, text, (uint32_t)(how->n * rows_of(g, how->kind, how->n)), how->n, how->optim);
+	rig->job->value[HD_JOB_MODE].i = how->exact ? HD_MODE_EXACT : HD_MODE_SYNC;
+	rig->job->value[HD_JOB_STALENESS].i = how->k;
+	rig->job->value[HD_JOB_CELLS].i = how->cells;
+	hd_rig_go(rig, &spec);
+}
+
+/* ---- the recursion ---- */
+
+/* What vertices have at one sync, by epoch. */
+struct met { double at[EPOCHS][VERTICES][HIDDEN]; };
+struct oracle {
+	const struct known *graph;
+	uint32_t cell[VERTICES], k;
+	double from[VERTICES], to[VERTICES];      /* 1/sqrt of degrees, by edges that begin and that end */
+	double w0[TG_WIDTH][HIDDEN], b0[HIDDEN], w1[HIDDEN][CLASSES], b1[CLASSES];
+	struct met z[2], d[2];                    /* forwards, backwards, by layer */
+};
+
+/* The sum over the edges that end in v, or begin there, of what the far ends had when v reads it. */
+static void gather(const struct oracle *o, const struct met *met, uint32_t e, uint32_t v, bool back,
+	uint32_t width, double *sum)
+{
+	const uint32_t late = e > o->k ? e - o->k : 0;
+
+	memset(sum, 0, width * sizeof *sum);
+	for (uint32_t u = 0; u < VERTICES; u++) {
+		if (u != v && !(back ? o->graph->edge[v][u] : o->graph->edge[u][v]))
+			continue;
+		for (uint32_t c = 0; c < width; c++)
+			sum[c] += met->at[o->cell[u] == o->cell[v] ? e : late][u][c];
+	}
+}
+
+static void oracle_begin(struct oracle *o, const struct known *graph, const int *id, uint64_t rows,
+	const struct how *how)
+{
+	const uint32_t n = how->n;
+
+	memset(o, 0, sizeof *o);
+	o->graph = graph;
+	o->k = how->k;
+	for (uint64_t r = 0; r < n * rows; r++)
+		if (id[r] >= 0)
+			o->cell[id[r]] = (uint32_t)(r / rows) / (n / how->cells);
+	for (uint32_t v = 0; v < VERTICES; v++) {
+		double in = 1, out = 1;
+		for (uint32_t u = 0; u < VERTICES; u++) {
+			in += u != v && graph->edge[u][v];
+			out += u != v && graph->edge[v][u];
+		}
+		o->to[v] = 1 / sqrt(in);
+		o->from[v] = 1 / sqrt(out);
+	}
+}
+
+/* The parameters of the worker, by name. */
+static const char *const names[] = { "layers.0.weight", "layers.0.bias", "layers.1.weight", "layers.1.bias" };
+enum { NNAMES = 4, MOST_ELEMS = TG_WIDTH * HIDDEN };
+
+static uint64_t read_param(const struct hd_rig *rig, int i, double to[MOST_ELEMS])
+{
+	const struct hd_state_entry *e = hd_state_find(hd_worker_state(rig->worker), names[i]);
+	const uint64_t n = e->len_bytes / sizeof(float);
+
+	assert_true(n <= MOST_ELEMS);
+	for (uint64_t k = 0; k < n; k++) {
+		float x;
+		hd_state_get(e, k, 1, &x);
+		to[k] = (double)x;
+	}
+	return n;
+}
+
+static double *param_of(struct oracle *o, int i)
+{
+	double *const at[] = { &o->w0[0][0], o->b0, &o->w1[0][0], o->b1 };
+
+	return at[i];
+}
+
+/* d of the logits, for vertices that have a label to learn. */
+static void slopes(const struct oracle *o, uint32_t v, const double *logit, double weight, double *d)
+{
+	double most = logit[0], sum = 0;
+
+	memset(d, 0, CLASSES * sizeof *d);
+	if (o->graph->set[v] != 1 || o->graph->label[v] < 0)
+		return;
+	for (int c = 1; c < CLASSES; c++)
+		most = fmax(most, logit[c]);
+	for (int c = 0; c < CLASSES; c++)
+		sum += exp(logit[c] - most);
+	for (int c = 0; c < CLASSES; c++)
+		d[c] = (exp(logit[c] - most) / sum - (c == o->graph->label[v])) / weight;
+}
+
+static void oracle_step(struct oracle *o, uint32_t e, double lr)
+{
+	static double h[VERTICES][HIDDEN], dy[VERTICES][CLASSES], dh[VERTICES][HIDDEN];
+	double sum[HIDDEN], weight = 0;
+
+	for (uint32_t v = 0; v < VERTICES; v++) {
+		weight += o->graph->set[v] == 1 && o->graph->label[v] >= 0;
+		for (int c = 0; c < HIDDEN; c++)
+			for (int x = 0; x < TG_WIDTH; x++)
+				o->z[0].at[e][v][c] += (double)o->graph->feature[v][x] * o->w0[x][c] *
+					o->from[v];
+	}
+	for (uint32_t v = 0; v < VERTICES; v++) {
+		gather(o, &o->z[0], e, v, false, HIDDEN, sum);
+		for (int c = 0; c < HIDDEN; c++)
+			h[v][c] = tanh(sum[c] * o->to[v] + o->b0[c]);
+		for (int c = 0; c < CLASSES; c++)
+			for (int x = 0; x < HIDDEN; x++)
+				o->z[1].at[e][v][c] += h[v][x] * o->w1[x][c] * o->from[v];
+	}
+	for (uint32_t v = 0; v < VERTICES; v++) {
+		double logit[CLASSES];
+		gather(o, &o->z[1], e, v, false, CLASSES, sum);
+		for (int c = 0; c < CLASSES; c++)
+			logit[c] = sum[c] * o->to[v] + o->b1[c];
+		slopes(o, v, logit, weight, dy[v]);
+		for (int c = 0; c < CLASSES; c++)
+			o->d[1].at[e][v][c] = dy[v][c] * o->to[v];
+	}
+	double w1[HIDDEN][CLASSES];
+	memcpy(w1, o->w1, sizeof w1);
+	for (uint32_t v = 0; v < VERTICES; v++) {
+		gather(o, &o->d[1], e, v, true, CLASSES, sum);
+		for (int x = 0; x < HIDDEN; x++) {
+			dh[v][x] = 0;
+			for (int c = 0; c < CLASSES; c++) {
+				dh[v][x] += sum[c] * o->from[v] * w1[x][c];
+				o->w1[x][c] -= lr * h[v][x] * sum[c] * o->from[v];
+			}
+			dh[v][x] *= 1 - h[v][x] * h[v][x];
+			o->d[0].at[e][v][x] = dh[v][x] * o->to[v];
+			o->b0[x] -= lr * dh[v][x];
+		}
+		for (int c = 0; c < CLASSES; c++)
+			o->b1[c] -= lr * dy[v][c];
+	}
+	for (uint32_t v = 0; v < VERTICES; v++) {
+		gather(o, &o->d[0], e, v, true, HIDDEN, sum);
+		for (int x = 0; x < TG_WIDTH; x++)
+			for (int c = 0; c < HIDDEN; c++)
+				o->w0[x][c] -= lr * (double)o->graph->feature[v][x] * sum[c] * o->from[v];
+	}
+}
+
+/* How far apart, of how far both have gone. */
+static double apart(struct oracle *a, const struct hd_rig *rig, double before[NNAMES][MOST_ELEMS], int i)
+{
+	double now[MOST_ELEMS], most = 0, off = 0;
+	const uint64_t n = read_param(rig, i, now);
+
+	for (uint64_t k = 0; k < n; k++) {
+		most = fmax(most, fabs(now[k] - before[i][k]));
+		off = fmax(off, fabs(now[k] - param_of(a, i)[k]));
+	}
+	assert_true(most > 0);
+	return off / most;
+}
+
+/* The oracle of another staleness is elsewhere: the rows that are late matter. */
+static void compare(struct graphs *g, const struct how *how, uint32_t k, bool same)
+{
+	static struct oracle o;
+	int id[INTERVALS * VERTICES];
+	double before[NNAMES][MOST_ELEMS];
+	struct hd_rig rig;
+	struct how other = *how;
+
+	open_stale(g, &rig, how, 1);
+	ids_of_rows(g, how->kind, how->n, rows_of(g, how->kind, how->n), id);
+	other.k = k;
+	oracle_begin(&o, g->known[how->kind], id, rows_of(g, how->kind, how->n), &other);
+	for (int i = 0; i < NNAMES; i++) {
+		read_param(&rig, i, before[i]);
+		memcpy(param_of(&o, i), before[i], sizeof(double) * (size_t)read_param(&rig, i, before[i]));
+	}
+	for (uint32_t e = 0; e < EPOCHS; e++) {
+		hd_rig_step(&rig);
+		oracle_step(&o, e, 0.5);
+	}
+	for (int i = 0; i < NNAMES; i++) {
+		const double off = apart(&o, &rig, before, i);
+		CHECK(same ? off < 1e-5 : off > 1e-3, "graph %d, %u intervals, %u cells, k %u, oracle of "
+			"%u: %s is off by %g", how->kind, how->n, how->cells, how->k, k, names[i], off);
+	}
+	hd_rig_close(&rig);
+}
+
+static void weights_are_those_of_the_recursion(void **state)
+{
+	struct graphs g;
+
+	(void)state;
+	make_graphs(&g);
+	for (int kind = 0; kind < 2; kind++)
+		for (uint32_t cells = 2; cells <= INTERVALS; cells *= 2)
+			for (uint32_t k = 0; k <= 4; k += 1 + k / 2) {
+				const struct how how = { 0, kind, cells == 4 ? 4 : INTERVALS, cells, k, true,
+					"0", rate };
+				compare(&g, &how, k, true);
+				compare(&g, &how, k ? k - 1 : 1, false);
+			}
+	drop_graphs(&g);
+}
+
+/* ---- bits ---- */
+
+static void devices_have_the_bits_of_one(void **state)
+{
+	static const struct { uint32_t n, cells, k; } kinds[] = { { 8, 2, 1 }, { 8, 8, 2 }, { 4, 2, 3 } };
+	struct graphs g;
+
+	(void)state;
+	make_graphs(&g);
+	for (int m = 0; m < NMODELS; m++)
+		for (uint32_t d = 2; d <= 3; d++) {
+			const struct how how = { m, m % 2, kinds[m].n, kinds[m].cells, kinds[m].k, true,
+				"0.4", adam };
+			struct hd_rig one, rig;
+			open_stale(&g, &one, &how, 1);
+			open_stale(&g, &rig, &how, d);
+			for (int s = 0; s < 6; s++) {
+				const struct hd_step_record a = hd_rig_step(&one), b = hd_rig_step(&rig);
+				CHECK(hd_hash_same(a.digest, b.digest) && a.loss_sum == b.loss_sum,
+					"%s on %u devices, step %d", models[m], d, s);
+				assert_true(hd_hash_same(b.digest, hd_worker_digest(rig.worker)));
+			}
+			hd_rig_close(&one);
+			hd_rig_close(&rig);
+		}
+	drop_graphs(&g);
+}
+
+static void exact_0_is_in_step(void **state)
+{
+	struct graphs g;
+
+	(void)state;
+	make_graphs(&g);
+	for (int m = 0; m < NMODELS; m++) {
+		struct how how = { m, m % 2, INTERVALS, 4, 0, true, "0.4", adam };
+		struct hd_rig exact, in_step;
+		open_stale(&g, &exact, &how, 2);
+		how.exact = false;
+		how.cells = 1;
+		open_stale(&g, &in_step, &how, 1);
+		for (int s = 0; s < 4; s++)
+			assert_true(hd_hash_same(hd_rig_step(&exact).digest, hd_rig_step(&in_step).digest));
+		hd_rig_close(&exact);
+		hd_rig_close(&in_step);
+	}
+	drop_graphs(&g);
+}
+
+static bool is_rows(const struct hd_rig *rig, uint32_t entry)
+{
+	return !strncmp(hd_worker_state(rig->worker)->entry[entry].name, "rows.", 5);
+}
+
+/* And nothing in it is idle, once all places have been written. */
+static void a_fresh_worker_with_the_table_goes_on(void **state)
+{
+	const struct how how = { 0, 1, INTERVALS, 4, 2, true, "0.4", adam };
+	struct hd_rig_bytes bytes[EPOCHS], none;
+	struct hd_hash want[EPOCHS];
+	struct hd_rig whole, fresh;
+	struct graphs g;
+	uint32_t nrows = 0;
+
+	(void)state;
+	make_graphs(&g);
+	open_stale(&g, &whole, &how, 1);
+	for (int s = 0; s < EPOCHS; s++) {
+		hd_rig_copy(&whole, &bytes[s], &whole.arena);
+		want[s] = hd_rig_step(&whole).digest;
+	}
+	for (uint32_t s = 0; s < EPOCHS; s++) {
+		open_stale(&g, &fresh, &how, 1 + s % 3);
+		hd_rig_paste(&fresh, &bytes[s], HD_NONE);
+		for (uint32_t at = s; at < EPOCHS; at++)
+			CHECK(hd_hash_same(hd_rig_step(&fresh).digest, want[at]),
+				"step %u of a worker that began at %u", at, s);
+		hd_rig_close(&fresh);
+	}
+	open_stale(&g, &fresh, &how, 1);
+	hd_rig_copy(&fresh, &none, &fresh.arena);
+	for (uint32_t i = 0; i < none.n; i++) {
+		if (!is_rows(&fresh, i))
+			continue;
+		hd_rig_paste(&fresh, &none, HD_NONE);
+		hd_rig_paste(&fresh, &bytes[3], i);
+		nrows++;
+		CHECK(!hd_hash_same(hd_rig_step(&fresh).digest, want[3]), "without %s",
+			hd_worker_state(fresh.worker)->entry[i].name);
+	}
+	assert_int_equal(nrows, 4);
+	hd_rig_close(&fresh);
+	hd_rig_close(&whole);
+	drop_graphs(&g);
+}
+
+/* Rows that are not finite would be read k steps later, and make that one such, too. */
+static void a_step_that_is_skipped_leaves_the_rows(void **state)
+{
+	const struct how how = { 0, 1, 4, 2, 2, true, "0", adam };
+	struct hd_rig_bytes before, after;
+	struct hd_rig rig;
+	struct graphs g;
+
+	(void)state;
+	make_graphs(&g);
+	open_stale(&g, &rig, &how, 2);
+	for (int s = 0; s < 3; s++)
+		hd_rig_step(&rig);
+	float *w = hd_state_find(hd_worker_state(rig.worker), "layers.0.weight")->at, had = w[5];
+	hd_rig_copy(&rig, &before, &rig.arena);
+	w[5] = INFINITY;
+	assert_true(hd_rig_step(&rig).skipped);
+	w[5] = had;
+	hd_rig_copy(&rig, &after, &rig.arena);
+	for (uint32_t i = 0; i < before.n; i++)
+		CHECK(!is_rows(&rig, i) || !memcmp(before.at[i], after.at[i],
+			hd_worker_state(rig.worker)->entry[i].len_bytes), "entry %u", i);
+	for (int s = 0; s < 3; s++)
+		assert_false(hd_rig_step(&rig).skipped);
+	hd_rig_close(&rig);
+	drop_graphs(&g);
+}
+
+/* ---- workers ---- */
+
+static void open_net(struct graphs *g, struct net *net, const struct how *how, uint32_t nranks, uint32_t each)
+{
+	memset(net, 0, sizeof *net);
+	open_stale(g, &net->one, how, 1);
+	add_data_parallel(net, nranks, each, "rows that are late");
+}
+
+/* With fences at some letter; of the first, and of two of the last, a worker has no virtual node. */
+static void workers_have_the_bits_of_one_device(void **state)
+{
+	static const struct { uint32_t n, nranks, each, k; } kinds[] = { { 2, 3, 1, 1 }, { 4, 3, 1, 1 },
+		{ 8, 4, 2, 2 }, { 2, 4, 1, 3 } };
+	struct net *net = malloc(sizeof *net);
+	struct graphs g;
+	uint32_t stale = 0;
+
+	(void)state;
+	make_graphs(&g);
+	seed = 3;
+	for (int x = 0; x < 4; x++)
+		for (int fenced = 0; fenced < 2; fenced++) {
+			const struct how how = { x % NMODELS, x % 2, kinds[x].n, 2, kinds[x].k, true, "0.4",
+				adam };
+			open_net(&g, net, &how, kinds[x].nranks, kinds[x].each);
+			for (int i = 0; i < 5; i++) {
+				net->fence_after = fenced ? 1 + draw(8) : 0;
+				step(net, "rows that are late");
+			}
+			stale += net->stale;
+			close_net(net);
+		}
+	assert_true(stale > 2);
+	drop_graphs(&g);
+	free(net);
+}
+
+static void abandon(struct net *net)
+{
+	for (uint32_t m = 0; m < net->n; m++)
+		hd_dist_abandon(net->at[m].worker);
+}
+
+/* Worker 2 has no virtual node. True: a fence found it alone in its pass. */
+static bool waits_alone(struct net *net)
+{
+	net->fence_after = 12 + draw(4);
+	begin(net);
+	const bool fenced = compute_all(net);
+	if (fenced && !net->at[0].err && !net->at[1].err && net->at[2].err == HD_E_STALE)
+		return true;
+	if (is_stale(net))
+		abandon(net);
+	else
+		end_step(net, "two of three");
+	if (fenced)
+		next_epoch(net);
+	return false;
+}
+
+static void a_worker_without_rows_does_not_finish(void **state)
+{
+	const struct how how = { 0, 0, 2, 2, 1, true, "0.4", adam };
+	struct net *net = malloc(sizeof *net);
+	struct hd_step_record r;
+	struct hd_diag diag = { "" };
+	struct roots roots;
+	struct graphs g;
+	int tries = 0;
+
+	(void)state;
+	make_graphs(&g);
+	seed = 5;
+	open_net(&g, net, &how, 3, 1);
+	while (!waits_alone(net))
+		assert_true(++tries < 300);
+	find_roots(net, &roots);
+	for (uint32_t b = 0; b < net->nbuckets; b++)
+		sum_bucket(net, &roots, b);
+	for (uint16_t m = 0; m < 2; m++) {
+		const uint64_t len = hd_dist_leaves_bytes(net->at[m].worker, 1);
+		uint8_t *bytes = malloc(len);
+		hd_dist_leaves_get(net->at[m].worker, 0, bytes);
+		for (uint32_t to = 0; to < 3; to++)
+			assert_int_equal(hd_dist_leaves_put(net->at[to].worker, m, bytes, len, &diag), HD_OK);
+		free(bytes);
+	}
+	for (uint32_t m = 0; m < 3; m++)
+		CHECK(hd_dist_finish(net->at[m].worker, &r, &diag) == (m < 2 ? HD_OK : HD_E_PEERLOST),
+			"worker %u: %s", m, diag.text);
+	assert_non_null(strstr(diag.text, "can only join again"));
+	abandon(net);
+	close_net(net);
+	drop_graphs(&g);
+	free(net);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(weights_are_those_of_the_recursion),
+		cmocka_unit_test(devices_have_the_bits_of_one),
+		cmocka_unit_test(exact_0_is_in_step),
+		cmocka_unit_test(a_fresh_worker_with_the_table_goes_on),
+		cmocka_unit_test(a_step_that_is_skipped_leaves_the_rows),
+		cmocka_unit_test(workers_have_the_bits_of_one_device),
+		cmocka_unit_test(a_worker_without_rows_does_not_finish),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
