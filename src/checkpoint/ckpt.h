@@ -53,7 +53,14 @@ struct hd_ckpt_info {
 	char     kernels[16];             /* "library" | "portable" */
 	char     program[32];             /* version that wrote it */
 	char     model[64];
+	/* of one that was kept for its evaluation (HD_CKPT_BEST): the measure and its value; "": of none */
+	char     best_by[16];
+	double   best;
 };
+
+/* Below the checkpoints of a run: a folder of its own, with the one that was evaluated best (run/best.h). No
+ * other call but hd_ckpt_drop_after() looks there unless it is given that folder. */
+#define HD_CKPT_BEST "best"
 
 /* Writes `state` as of info->step below `parent`, keeps the newest `keep` (0: all). info->digest is
  * computed from the state and stored. */
@@ -117,7 +124,7 @@ HD_MUST_USE enum hd_err hd_ckpt_gc(struct hd_fs *fs, const char *parent, uint32_
 	struct hd_diag *diag);
 
 /* Removes those of steps beyond `step` below the checkpoints of `path` that are of the newest one's job
- * and lineage: their bits may be wrong. Manifests alone are read. */
+ * and lineage, and such in HD_CKPT_BEST: their bits may be wrong. Manifests alone are read. */
 HD_MUST_USE enum hd_err hd_ckpt_drop_after(struct hd_fs *fs, const char *path, uint64_t step,
 	uint32_t *nremoved, struct hd_diag *diag);
 

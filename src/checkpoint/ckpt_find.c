@@ -350,20 +350,16 @@ static bool newest_of(struct hd_fs *fs, const char *parent, const struct ckpt_fo
 	return false;
 }
 
-enum hd_err hd_ckpt_drop_after(struct hd_fs *fs, const char *path, uint64_t step, uint32_t *nremoved,
+static enum hd_err drop_below(struct hd_fs *fs, const char *parent, uint64_t step, uint32_t *nremoved,
 	struct hd_diag *diag)
 {
-	char parent[HD_PATH_CAP];
 	struct hd_arena arena;
 	struct ckpt_folder *found;
 	struct hd_ckpt_info newest;
 	uint32_t n = 0;
 
-	*nremoved = 0;
 	hd_arena_init(&arena, 0);
-	enum hd_err err = hd_ckpt_parent(fs, path, parent, sizeof parent, diag);
-	if (!err)
-		err = scan(fs, parent, &arena, &found, &n, diag);
+	enum hd_err err = scan(fs, parent, &arena, &found, &n, diag);
 	err = err == HD_E_NOTFOUND ? HD_OK : err;         /* then n is 0 */
 	if (n && newest_of(fs, parent, found, n, &arena, &newest))
 		leave_others(fs, parent, found, &n, &arena, &newest);
@@ -377,4 +373,18 @@ enum hd_err hd_ckpt_drop_after(struct hd_fs *fs, const char *path, uint64_t step
 	}
 	hd_arena_finish(&arena);
 	return err;
+}
+
+enum hd_err hd_ckpt_drop_after(struct hd_fs *fs, const char *path, uint64_t step, uint32_t *nremoved,
+	struct hd_diag *diag)
+{
+	char parent[HD_PATH_CAP], best[HD_PATH_CAP];
+
+	*nremoved = 0;
+	enum hd_err err = hd_ckpt_parent(fs, path, parent, sizeof parent, diag);
+	if (err)
+		return err == HD_E_NOTFOUND ? HD_OK : err;
+	hd_ckpt_join(best, sizeof best, parent, HD_CKPT_BEST);
+	err = drop_below(fs, parent, step, nremoved, diag);
+	return err || !*best ? err : drop_below(fs, best, step, nremoved, diag);
 }

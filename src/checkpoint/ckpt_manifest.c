@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -6,10 +7,11 @@
 #include "checkpoint/ckpt_int.h"
 
 #define FORMAT "heddle-checkpoint"
+#define BEST   "best"            /* of one that was kept for its evaluation */
 #define SEAL   ",\"sha256\":\""
 
 enum { SEAL_LEN = sizeof SEAL - 1 + HD_SHA256_HEX - 1 + sizeof "\"}\n" - 1,
-       NMEMBERS = 15, NFILE_MEMBERS = 3, NDATA_MEMBERS = 2 };
+       NMEMBERS = 15, NFILE_MEMBERS = 3, NDATA_MEMBERS = 2, NBEST_MEMBERS = 2 };
 
 const struct hd_ckpt_file_row hd_ckpt_files[HD_CKPT_NFILES] = {
 #define X(id, name, group) [HD_CKPT_##id] = { name, group },
@@ -89,6 +91,12 @@ enum hd_err hd_manifest_print(const struct hd_manifest *m, struct hd_text *text,
 	for (int i = 0; i < HD_CKPT_NORDERS; i++)
 		if (info->order[i])
 			hd_json_put_text(&w, orders[i].key, orders[i].value);
+	if (*info->best_by) {
+		hd_json_open_object(&w, BEST);
+		hd_json_put_text(&w, "by", info->best_by);
+		hd_json_put_f64(&w, "value", info->best);
+		hd_json_close(&w);
+	}
 	put_hash(&w, "state_digest", info->digest);
 	hd_json_put_u64(&w, "bytes", info->len_bytes);
 	put_files(&w, m);
@@ -197,16 +205,40 @@ static enum hd_err get_orders(const struct hd_json *root, bool *order, size_t *n
 	return err;
 }
 
+/* Only one that was kept for it has it; *n counts it. */
+static enum hd_err get_best(const struct hd_json *root, struct hd_ckpt_info *info, size_t *n,
+	struct hd_diag *diag)
+{
+	const struct hd_json *best;
+
+	if (!hd_json_find(root, BEST))
+		return HD_OK;
+	++*n;
+	enum hd_err err = hd_json_get(root, BEST, HD_JSON_OBJECT, &best, diag);
+	if (!err)
+		err = members(best, NBEST_MEMBERS, diag);
+	if (!err)
+		err = get_text(best, "by", info->best_by, sizeof info->best_by, diag);
+	if (!err && !*info->best_by)
+		err = hd_fail(diag, HD_E_INPUT, BEST ".by is empty");
+	if (!err)
+		err = hd_json_get_f64(best, "value", &info->best, diag);
+	if (!err && !isfinite(info->best))
+		err = hd_fail(diag, HD_E_INPUT, BEST ".value is not a finite number");
+	return err;
+}
+
 static enum hd_err parse_info(const struct hd_json *root, struct hd_ckpt_info *info, struct hd_diag *diag)
 {
 	const struct hd_json *data;
 	uint64_t lineage = 0;
-	size_t norders = 0;
-	enum hd_err err = get_orders(root, info->order, &norders, diag);
+	size_t nmore = 0;
+	enum hd_err err = get_orders(root, info->order, &nmore, diag);
 
 	/* each takes the next only while all went well; the first to fail has spoken */
 #define STEP(call) do { if (!err) err = (call); } while (0)
-	STEP(members(root, NMEMBERS + norders, diag));
+	STEP(get_best(root, info, &nmore, diag));
+	STEP(members(root, NMEMBERS + nmore, diag));
 	STEP(get_text(root, "program", info->program, sizeof info->program, diag));
 	STEP(get_text(root, "model", info->model, sizeof info->model, diag));
 	STEP(get_hash(root, "job_hash", &info->job_hash, diag));

@@ -45,6 +45,15 @@ static enum hd_err parse_sealed(const char *body, struct hd_manifest *out, struc
 	return hd_manifest_parse(out, arena, "x", text, (size_t)n, diag);
 }
 
+/* The first of `is` becomes another text. */
+static void change(char *text, size_t cap, const char *good, const char *is, const char *becomes)
+{
+	const char *at = strstr(good, is);
+
+	CHECK(at, "there is no %s", is);
+	snprintf(text, cap, "%.*s%s%s", (int)(at - good), good, becomes, at + strlen(is));
+}
+
 static void each_field_of_a_manifest_is_asked_for(void **state)
 {
 	static const struct { const char *is, *becomes; } cases[] = {
@@ -80,17 +89,44 @@ static void each_field_of_a_manifest_is_asked_for(void **state)
 	assert_int_equal(parse_sealed(good, &out, &arena, NULL), HD_OK);
 	assert_memory_equal(&out, &manifest, sizeof out);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		const char *at = strstr(good, cases[i].is);
 		struct hd_diag diag = { "" };
 		char text[3500];
-		CHECK(at, "case %zu: %s", i, cases[i].is);
-		snprintf(text, sizeof text, "%.*s%s%s", (int)(at - good), good, cases[i].becomes,
-			at + strlen(cases[i].is));
+		change(text, sizeof text, good, cases[i].is, cases[i].becomes);
 		memset(&out, 0x5a, sizeof out);
 		CHECK(parse_sealed(text, &out, &arena, &diag) == HD_E_INPUT && diag.text[0], "case %zu: %s",
 			i, text);
 		for (size_t b = 0; b < sizeof out; b++)
 			CHECK(((const uint8_t *)&out)[b] == 0x5a, "case %zu: byte %zu was taken", i, b);
+	}
+	hd_arena_finish(&arena);
+}
+
+/* Only one that was kept for it names a measure; the value keeps its bits. */
+static void the_best_is_named_with_measure_and_value(void **state)
+{
+	static const struct { const char *is, *becomes; } cases[] = {
+		{ "\"best\":{", "\"best\":[{" }, { "\"by\":\"val_loss\",", "" }, { "\"by\":\"val_loss\"", "\"by\":\"\"" },
+		{ "\"by\":\"val_loss\"", "\"by\":\"val_loss_val_loss\"" }, { "\"by\":\"val_loss\"", "\"by\":1" },
+		{ "\"value\":", "\"x\":1,\"value\":" }, { "\"value\":", "\"value\":\"nan\",\"x\":" }, { "\"value\":", "\"val\":" },
+	};
+	struct hd_manifest manifest = manifest_of(), out;
+	struct hd_arena arena;
+	char good[3000];
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	snprintf(manifest.info.best_by, sizeof manifest.info.best_by, "val_loss");
+	manifest.info.best = 0x1.23456789abcdfp-3;
+	body_of(&manifest, &arena, good, sizeof good);
+	assert_non_null(strstr(good, "\"lineage\":2,\"best\":{\"by\":\"val_loss\",\"value\":0.14"));
+	assert_int_equal(parse_sealed(good, &out, &arena, NULL), HD_OK);
+	assert_memory_equal(&out, &manifest, sizeof out);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag diag = { "" };
+		char text[3500];
+		change(text, sizeof text, good, cases[i].is, cases[i].becomes);
+		CHECK(parse_sealed(text, &out, &arena, &diag) == HD_E_INPUT && diag.text[0], "case %zu: %s",
+			i, text);
 	}
 	hd_arena_finish(&arena);
 }
@@ -284,6 +320,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_field_of_a_manifest_is_asked_for),
+		cmocka_unit_test(the_best_is_named_with_measure_and_value),
 		cmocka_unit_test(the_text_of_a_manifest),
 		cmocka_unit_test(the_first_fault_of_a_manifest_is_told),
 		cmocka_unit_test(a_manifest_at_its_limits),

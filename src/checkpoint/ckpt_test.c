@@ -512,6 +512,39 @@ static void what_was_saved_after_a_step_is_dropped(void **unused)
 	hd_fs_sim_finish(&sim);
 }
 
+/* What was kept for its evaluation is computed by the same memory, and is none of the others to list, to find
+ * or to count. */
+static void the_best_of_after_a_step_is_dropped_too(void **unused)
+{
+	struct hd_ckpt_info info, *list;
+	struct hd_arena arena;
+	struct hd_fs_sim sim;
+	struct tiny t;
+	uint32_t removed = 7, n;
+
+	(void)unused;
+	hd_fs_sim_init(&sim);
+	hd_arena_init(&arena, 0);
+	must_put(&sim.fs, 2, 0);
+	for (int64_t step = 1; step <= 3; step += 2) {
+		tiny_init(&t, step);
+		info = info_of((uint64_t)step);
+		assert_int_equal(hd_ckpt_write(&sim.fs, PARENT "/" HD_CKPT_BEST, &t.state, &info, 0, false,
+			NULL), HD_OK);
+		tiny_finish(&t);
+	}
+	must_put(&sim.fs, 2, 1);
+	assert_int_equal(hd_ckpt_list(&sim.fs, PARENT, &arena, &list, &n, NULL), HD_OK);
+	assert_int_equal(n, 1);
+	assert_int_equal(hd_ckpt_drop_after(&sim.fs, "/run", 2, &removed, NULL), HD_OK);
+	assert_int_equal(removed, 1);
+	assert_int_equal(hd_ckpt_find(&sim.fs, PARENT "/" HD_CKPT_BEST, UINT64_MAX, &info, NULL, NULL, NULL),
+		HD_OK);
+	assert_int_equal(info.step, 1);
+	hd_arena_finish(&arena);
+	hd_fs_sim_finish(&sim);
+}
+
 /* Their tensors are not read: they may be damaged, and have many GiB. */
 static void what_is_dropped_need_not_be_whole(void **unused)
 {
@@ -863,6 +896,7 @@ int main(void)
 		cmocka_unit_test(removal_spares_the_one_that_is_known),
 		cmocka_unit_test(a_removal_that_fails_is_told),
 		cmocka_unit_test(what_was_saved_after_a_step_is_dropped),
+		cmocka_unit_test(the_best_of_after_a_step_is_dropped_too),
 		cmocka_unit_test(what_is_dropped_need_not_be_whole),
 		cmocka_unit_test(what_another_job_saved_is_not_dropped),
 #ifdef HD_FAILPOINTS

@@ -8,6 +8,7 @@
 #include "sys/thread.h"
 #include "data/prepared.h"
 #include "job/graph.h"
+#include "run/best.h"
 #include "run/forecast.h"
 #include "run/report.h"
 #include "daemon/daemon.h"
@@ -290,23 +291,47 @@ void hd_session_put_forecast(struct hd_cmd *cmd, struct hd_json_writer *w, const
 	hd_forecast_put_step(f ? f : &none, w);
 }
 
-/* Of a graph, whose vertices of all sets are at hand: the share of the test set that the end state gets
- * right. */
-static bool test_accuracy(struct hd_run *run, double *accuracy)
+bool hd_session_best(struct hd_cmd *cmd, const struct hd_job *job, const char *dir,
+	struct hd_ckpt_info *kept)
 {
+	char parent[HD_PATH_CAP];
+
+	return hd_job_int(job, HD_JOB_CKPT_BEST) != HD_BEST_NONE &&
+		!hd_ckpt_place(&cmd->fs, dir, hd_job_text(job, HD_JOB_CKPT_DIR), parent, sizeof parent,
+		NULL) &&
+		hd_best_find(kept, &cmd->fs, parent, NULL);
+}
+
+void hd_session_put_test(struct hd_cmd *cmd, struct hd_json_writer *w, struct hd_run *run, const char *dir)
+{
+	const struct hd_job *job = hd_run_task(run)->job;
+	struct hd_ckpt_info kept;
 	struct hd_metrics m;
 
-	if (strcmp(hd_job_text(hd_run_task(run)->job, HD_JOB_DATA_KIND), "graph") != 0 ||
-		hd_run_eval(run, "test", &m, NULL) || !m.has_hits || m.weight <= 0)
-		return false;
-	*accuracy = hd_metrics_accuracy(&m);
-	return true;
+	const bool has_best = hd_session_best(cmd, job, dir, &kept);
+	if (has_best)
+		hd_json_put_i64(w, "best_step", (int64_t)kept.step);
+	if (strcmp(hd_job_text(job, HD_JOB_DATA_KIND), "graph") != 0)
+		return;
+	enum hd_err err = has_best ? hd_run_restore(run, kept.folder, HD_RESTORE_READ, &cmd->diag) : HD_OK;
+	if (!err && !hd_run_eval(run, "test", &m, NULL) && m.has_hits && m.weight > 0)
+		hd_json_put_f64(w, "test_accuracy", hd_metrics_accuracy(&m));
+	if (err)
+		fprintf(stderr, "!! no test: %s\n", cmd->diag.text);
+}
+
+void hd_session_say_best(struct hd_ui *ui, const struct hd_job *job, const char *dir)
+{
+	struct hd_ckpt_info kept;
+	char said[HD_BEST_WORDS];
+
+	if (hd_session_best(ui->cmd, job, dir, &kept))
+		hd_ui_say(ui, "best     %s  (%s)", hd_best_say(said, &kept), kept.folder);
 }
 
 static void end_json(struct hd_cmd *cmd, const struct hd_ui *ui, uint64_t step, const struct hd_rundir *dir,
 	struct hd_run *run, const char *hex, enum hd_err err)
 {
-	double accuracy;
 	struct hd_json_line line;
 	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
 
@@ -320,8 +345,8 @@ static void end_json(struct hd_cmd *cmd, const struct hd_ui *ui, uint64_t step, 
 		hd_json_put_null(w, "loss_last");
 	}
 	hd_json_put_text(w, "digest", hex);
-	if (!err && test_accuracy(run, &accuracy))
-		hd_json_put_f64(w, "test_accuracy", accuracy);
+	if (!err)
+		hd_session_put_test(cmd, w, run, dir->path);
 	hd_session_put_forecast(cmd, w, hd_run_forecast(run));
 	hd_json_put_i64(w, "exit", hd_err_exit(err));
 	hd_json_line_print(&line);
@@ -357,6 +382,7 @@ static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run, 
 	}
 	hd_session_say_forecast(ui, hd_run_forecast(run));
 	hd_ui_say(ui, "state    %s  (step %llu)", hex, (unsigned long long)step);
+	hd_session_say_best(ui, hd_run_task(run)->job, dir->path);
 	hd_ui_say(ui, "report   %s/report.html", dir->path);
 	if (dir->lines_lost)
 		hd_ui_say(ui, "!! some lines of metrics or events could not be written");

@@ -90,6 +90,15 @@ void hd_session_put_forecast(struct hd_cmd *cmd, struct hd_json_writer *w,
 	const struct hd_forecast *forecast);
 void hd_session_say_forecast(struct hd_ui *ui, const struct hd_forecast *forecast);
 
+/* The state of the best evaluation that a run has kept (checkpoint.best); false: none. */
+bool hd_session_best(struct hd_cmd *cmd, const struct hd_job *job, const char *dir,
+	struct hd_ckpt_info *kept);
+void hd_session_say_best(struct hd_ui *ui, const struct hd_job *job, const char *dir);
+/* Members of the object that ends a run: `best_step`; of a graph, whose vertices of all sets are at hand,
+ * `test_accuracy`: what the best state that was kept gets right of the test set, else the end state. `run`
+ * then has that state. */
+void hd_session_put_test(struct hd_cmd *cmd, struct hd_json_writer *w, struct hd_run *run, const char *dir);
+
 /* What a run asks between two steps: has a signal asked it to stop? */
 enum hd_err hd_session_stop(void *user);
 /* ... or a notice that this machine will be taken away? user: the hd_ui that the run is watched by. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "run/best.h"
 #include "driver/live.h"
 
 static enum hd_err turn_auto(struct driver *c, const struct hd_json *ask, const struct hd_co_status *status,
@@ -194,6 +195,18 @@ static const char *what_lacks(const struct driver *c, const struct hd_co_status 
 		"fewer devices than its pipelines have ranks" : "fewer workers than workers.min";
 }
 
+/* The worker that saves keeps it: what lies on the disk is all that is known of it. */
+static const char *best_of(const struct driver *c, char said[HD_BEST_WORDS])
+{
+	const struct hd_job *job = c->spec->task->job;
+	char parent[HD_PATH_CAP];
+
+	if (hd_job_int(job, HD_JOB_CKPT_BEST) == HD_BEST_NONE || hd_ckpt_place(c->spec->fs,
+		c->spec->dir->path, hd_job_text(job, HD_JOB_CKPT_DIR), parent, sizeof parent, NULL))
+		return "none";
+	return hd_best_text(said, c->spec->fs, parent);
+}
+
 static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, struct hd_json_writer *w,
 	struct hd_diag *diag)
 {
@@ -205,7 +218,7 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 		.single = redundancy ? -1 : 0 };
 	struct hd_fields_count count[HD_CLOSE_COUNT];
 	struct hd_proc_self self;
-	char resilience[HD_RESILIENCE_WORDS + 64], saving[HD_SAVING_WORDS + 16];
+	char resilience[HD_RESILIENCE_WORDS + 64], saving[HD_SAVING_WORDS + 16], best[HD_BEST_WORDS];
 	enum hd_err err = hd_json_find(ask, "for_s") ? renew_lease(c, ask, diag) : HD_OK;
 
 	if (err)
@@ -223,7 +236,7 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 		.virtual_nodes = c->spec->task->job->nvns, .copies = c->config.copies,
 		.redundancy = hd_redundancy_names[redundancy], .single = s.single,
 		.resilience = driver_resilience(c, resilience, sizeof resilience),
-		.saving = driver_saving(c, saving, sizeof saving),
+		.saving = driver_saving(c, saving, sizeof saving), .best = best_of(c, best),
 		.autoscale = c->scaler.policy ? c->scaler.policy : "off", .autoscale_why = c->scaler.why,
 		.plan_why = c->reshape.used.why,
 		.predicted_ms = (double)c->reshape.used.predicted_ps * 1e-9,

@@ -5,6 +5,7 @@
 
 #include "base/json_writer.h"
 #include "engine/lockstep.h"
+#include "run/best.h"
 #include "run/ending.h"
 #include "run/identity.h"
 #include "run/pipes.h"
@@ -94,6 +95,7 @@ enum hd_err hd_launch_open(struct hd_launch *launch, const struct hd_launch_spec
 		launch->spec.job = launch->job;
 		err = hd_task_create(&launch->task, launch->job, spec->fs, diag);
 	}
+	err = err ? err : hd_best_check(launch->job, launch->task->data, diag);
 	err = err ? err : prove_stages(launch, diag);
 	err = err || !spec->dir ? err : prove(launch, diag);
 	err = err ? err : prove_pipes(launch, diag);

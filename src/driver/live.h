@@ -76,6 +76,8 @@ enum { HD_LIVE_SOCKET = 1, HD_LIVE_JSON = 2 };
 		"and why; auto: what each mode was worth when it was judged; else the job's word")          \
 	X(const char *, saving, .may_lack = true, .about = "checkpoint.every; auto: how far apart checkpoints " \
 		"are, and why")                                                                             \
+	X(const char *, best, .may_lack = true, .about = "checkpoint.best: value and step of the one that is kept; " \
+		"none: none is, yet or at all")                                                             \
 	X(int64_t, single, .may_lack = true, .negative = true, .about = "stages that one worker alone "     \
 		"holds at the moment, with redundancy; -1: not known")                                      \
 	X(int64_t, given_up, .about = "workers given up for lost that lived")                               \

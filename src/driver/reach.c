@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sys/signal.h"
+#include "run/best.h"
 #include "run/ending.h"
 #include "driver/standing.h"
 
@@ -160,13 +161,21 @@ static const char *why_of(const struct hd_standing *s, const struct hd_ending *e
 	return room;
 }
 
+static const char *best_of(const struct hd_reach *reach, const char *run, char said[HD_BEST_WORDS])
+{
+	char parent[HD_PATH_CAP];
+
+	return hd_ckpt_parent(reach->fs, run, parent, sizeof parent, NULL) ? "none" :
+		hd_best_text(said, reach->fs, parent);
+}
+
 enum hd_err hd_reach_look(const struct hd_reach *reach, const char *run, struct hd_live *live,
 	struct hd_diag *diag)
 {
 	const struct hd_json *answer;
 	struct hd_standing s = { .held.hold = HD_HOLD_NONE };
 	struct hd_ending e;
-	char room[WHY];
+	char room[WHY], best[HD_BEST_WORDS];
 	enum hd_err err = hd_reach_ask(reach, run, "{\"do\":\"status\"}", &answer, diag);
 
 	if (err != HD_E_NOTFOUND)
@@ -185,6 +194,7 @@ enum hd_err hd_reach_look(const struct hd_reach *reach, const char *run, struct 
 		e.began && !e.ended ? "unknown" : hd_ending_state(&e),
 		.why = kept(reach, why_of(&s, &e, room)), .plan_why = "", .autoscale = "off",
 		.redundancy = "none", .resilience = "given", .saving = "given",
+		.best = kept(reach, best_of(reach, run, best)),
 		.autoscale_why = "", .listen = "" };
 	return HD_OK;
 }

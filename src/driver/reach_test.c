@@ -80,7 +80,7 @@ static void can_be_written(const struct hd_live *live)
 	hd_json_open_object(&w, NULL);
 	hd_live_put(live, HD_LIVE_JSON, &w);
 	hd_json_close(&w);
-	assert_non_null(strstr(text.at, "\"saving\":\"given\""));
+	assert_non_null(strstr(text.at, "\"saving\":\"given\",\"best\":\"none\""));
 }
 
 static void a_run_that_none_holds_is_not_waited_for(void **state)

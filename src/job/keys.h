@@ -120,6 +120,7 @@ X(NOTICE_APPROVE, "elastic", "notice.approve", WORD, 0, "false", "false|true", 0
 X(CKPT_DIR,   "checkpoint", "dir",  TEXT, 0, "ckpt",   "", 0, 0, "inside the run directory, or an absolute path: there each run takes a folder of its own")
 X(CKPT_EVERY, "checkpoint", "every", EVERY, 0, "60 s", "auto", 1, 0x1p43, "a duration, or steps: 200 steps; auto: as far apart as loses least, by what a checkpoint takes and the losses that go back to one")
 X(CKPT_KEEP,  "checkpoint", "keep", INT,  0, "3",      "", 1, 1000000, "newest complete ones")
+X(CKPT_BEST,  "checkpoint", "best", WORD, 0, "none",   "none|val_loss|val_accuracy", 0, 0, "val_loss, val_accuracy: the state of the evaluation (eval.every) with the least loss, the most accuracy on split valid is kept too, in best/ beside the others; the first of equals")
 X(CKPT_VERIFY, "checkpoint", "verify", WORD, 0, "write", "write|read-back", 0, 0, "read-back: each file is read and compared")
 
 X(NET_LISTEN, "net",   "listen",    TEXT, 0, "none",   "none", 0, 0, "ADDR:PORT at which workers of other machines may join; none: nothing listens but Unix sockets in the run's folder")

@@ -85,7 +85,8 @@ enum hd_err hd_job_files_beside(struct hd_job *job, struct hd_fs *fs, const char
 enum hd_err hd_job_run_of(struct hd_fs *fs, const char *path, char dir[HD_RUN_PATH], char job[HD_PATH_CAP],
 	struct hd_diag *diag)
 {
-	static const char *const up[] = { "", "/..", "/../.." };
+	/* the last: of RUN/ckpt/best/step-000000009 */
+	static const char *const up[] = { "", "/..", "/../..", "/../../.." };
 
 	for (size_t i = 0; i < sizeof up / sizeof *up; i++) {
 		if (snprintf(dir, HD_RUN_PATH, "%s%s", path, up[i]) >= HD_RUN_PATH ||

@@ -8,10 +8,10 @@
 #include "base/json_writer.h"
 #include "sys/memory.h"
 #include "sys/thread.h"
-#include "spot/resilience.h"
 #include "plan/plan.h"
 #include "engine/choose.h"
 #include "engine/dist.h"
+#include "run/best.h"
 #include "run/kept_plan.h"
 #include "run/pipes.h"
 #include "run/identity.h"
@@ -20,7 +20,6 @@ enum {
 	HD_DIGEST_SHARE = 100,            /* trace.digest: auto costs at most 1/100 of a step */
 	HD_DIGEST_GBPS = 10, HD_STEP_GFLOPS = 100,
 	HD_DIGEST_WARMUP = 3,             /* steps before a step's time is believed */
-	HD_LOOK_SHARE = 100,              /* looks at the files of the data take at most 1/100 of the time */
 };
 
 const struct hd_worker_spec *hd_run_spec(const struct hd_run *run) { return &run->options.worker; }
@@ -38,7 +37,7 @@ bool hd_run_best(const struct hd_run *run, double *metric)
  * results. */
 static bool is_shown(const struct hd_run *run, const char *kind)
 {
-	static const char *const chatter[] = { "choice", "plan", "predicted", "checkpoint_done" };
+	static const char *const chatter[] = { "choice", "plan", "predicted", "checkpoint_done", "best" };
 
 	if (run->options.shared || hd_job_int(run->job, HD_JOB_LOG_LEVEL) >= HD_LOG_INFO)
 		return true;              /* shared: the coordinator decides */
@@ -71,16 +70,6 @@ void hd_run_note(struct hd_run *run, const char *kind, const char *fmt, ...)
 		return;
 	body.at[body.len - 1] = 0;
 	hd_rundir_event(run->dir, kind, run->worker ? hd_worker_at(run->worker) : 0, body.at + 1);
-}
-
-/* The choice between a library and ours is one of cores; other kinds of devices have kernels of their own. */
-static const char *kernels_of(const struct hd_run *run)
-{
-	const struct hd_worker_spec *spec = &run->options.worker;
-
-	if (strcmp(spec->kind, "cpu") != 0)
-		return spec->kind;
-	return hd_kernels_text(spec->kernels);
 }
 
 static void tell_weights(struct hd_run *run)
@@ -193,11 +182,11 @@ static void tell_choices(struct hd_run *run)
 		(double)run->task->layout.params_elems * 1e-6,
 		run->task->wholes.n, hd_task_flops(run->task) * 1e-9);
 	if (!strcmp(run->options.worker.kind, "cpu"))
-		hd_run_note(run, "choice", "kernels: %s on %s (job.kernels: %s)", kernels_of(run),
+		hd_run_note(run, "choice", "kernels: %s on %s (job.kernels: %s)", hd_run_kernels(run),
 			hd_worker_path(run->worker), kernels->text);
 	else
 		hd_run_note(run, "choice", "kernels: those of the %s device (job.kernels chooses for cores)",
-			kernels_of(run));
+			hd_run_kernels(run));
 	if (!run->options.shared)         /* else its part says how much */
 		hd_run_tell_memory(run);
 }
@@ -288,6 +277,8 @@ enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct 
 	hd_arena_init(&run->arena, 0);
 	hd_arena_init(&run->measured, 0);
 	err = take_task(run, diag);
+	if (!err)
+		err = hd_best_check(job, run->task->data, diag);
 	if (!err && run->dir)
 		err = options->shared ? hd_identity_join(fs, dir->path, run->task, diag) :
 			hd_identity_keep(dir, run->task, diag);
@@ -329,212 +320,6 @@ void hd_run_destroy(struct hd_run *run)
 	hd_arena_finish(&run->arena);
 	hd_arena_finish(&run->measured);
 	hd_free(run);
-}
-
-/* ---- checkpoints */
-
-/* The sums of this job that were made otherwise once. */
-static void find_orders(bool order[HD_CKPT_NORDERS], const struct hd_run *run)
-{
-	const struct hd_task *task = run->task;
-	const bool by_norms = hd_job_num(task->job, HD_JOB_CLIP) > 0 ||
-		hd_optims[task->optim.kind].unit == HD_UNIT_TENSOR;
-
-	order[HD_CKPT_ORDER_TIED] = task->layout.ngrads > task->layout.nparams;
-	order[HD_CKPT_ORDER_SLICED] = task->wholes.sliced && by_norms;
-}
-
-static struct hd_ckpt_info describe(const struct hd_run *run)
-{
-	struct hd_ckpt_info info = {
-		.step = hd_worker_at(run->worker), .samples =
-			(uint64_t)*(int64_t *)hd_state_find(hd_worker_state(run->worker), "run.samples")->at,
-		.job_hash = run->task->job_hash, .data_hash = run->task->data->hash,
-		.data_count = run->task->data->count,
-		.fingerprint = hd_worker_fingerprint(run->worker), .lineage = run->lineage,
-	};
-
-	find_orders(info.order, run);
-	snprintf(info.kernels, sizeof info.kernels, "%s", kernels_of(run));
-	snprintf(info.model, sizeof info.model, "%s", hd_job_text(run->job, HD_JOB_MODEL));
-	return info;
-}
-
-enum hd_err hd_run_look(struct hd_run *run, bool must, struct hd_diag *diag)
-{
-	int64_t began_ns = hd_clock_now_ns(run->clock);
-
-	if (!must && began_ns < run->look_ns)
-		return HD_OK;
-	enum hd_err err = hd_dataset_look(run->task->data, run->fs, diag);
-	int64_t now_ns = hd_clock_now_ns(run->clock);
-	run->look_ns = now_ns + HD_LOOK_SHARE * (now_ns - began_ns);
-	run->stale |= err != HD_OK;
-	return err;
-}
-
-static bool is_auto(const struct hd_run *run) { return run->job->value[HD_JOB_CKPT_EVERY].is_auto; }
-
-/* What was not computed must never be taken for a result. */
-static void note_no_checkpoint(struct hd_run *run)
-{
-	if (!run->told_no_ckpt)
-		hd_run_note(run, "warning",
-			"no checkpoints: devices of kind %s compute nothing, the run shows costs only",
-			run->options.worker.kind);
-	run->told_no_ckpt = true;
-}
-
-/* One process is lost with all that it holds: by the losses that are expected before any was seen. One of
- * several leaves it to its coordinator. */
-static void saved(struct hd_run *run, double took_s)
-{
-	const int64_t ran_ms = (run->last_ckpt_ns - run->began_ns) / 1000000;
-	const double back_h = 3.6e6 / (double)(ran_ms + HD_RESILIENCE_FIRST_MS);
-	char why[HD_SAVING_WORDS];
-	struct hd_diag unkept = { "" };
-
-	hd_saving_saved(&run->saving, took_s);
-	if (!is_auto(run) || run->options.shared || !hd_saving_judge(&run->saving, back_h))
-		return;
-	hd_run_note(run, "saving", "checkpoints %s", hd_saving_why(&run->saving, back_h, why));
-	if (hd_ckpt_every_put(run->dir, &run->saving, &unkept))
-		hd_run_note(run, "warning", "%s", unkept.text);
-}
-
-static enum hd_err checkpoint(struct hd_run *run, struct hd_diag *diag)
-{
-	struct hd_ckpt_info info = describe(run);
-	const int64_t began_ns = run->asked_at == info.step + 1 ? run->asked_ns :
-		hd_clock_now_ns(run->clock);
-	char parent[HD_PATH_CAP];
-
-	if (!run->dir || run->last_ckpt_step == info.step + 1)
-		return HD_OK;
-	if (!hd_worker_computes(run->worker)) {
-		note_no_checkpoint(run);
-		return HD_OK;
-	}
-	enum hd_err err = hd_run_look(run, true, diag);
-	if (!err)
-		err = hd_ckpt_claim(run->fs, run->dir->path, hd_job_text(run->job, HD_JOB_CKPT_DIR), parent,
-			sizeof parent, diag);
-	run->torn = !hd_worker_as_reported(run->worker);
-	if (!err && run->torn)
-		err = hd_fail(diag, HD_E_INTEGRITY,
-			"the state before step %llu is not the one that its digest was taken of a moment "
-			"ago: the memory of this "
-			"machine gives wrong bits", (unsigned long long)info.step);
-	if (!err)
-		hd_rundir_sync(run->dir);
-	if (!err)
-		err = hd_ckpt_write(run->fs, parent, hd_worker_state(run->worker), &info,
-			(uint32_t)hd_job_int(run->job, HD_JOB_CKPT_KEEP),
-		hd_job_int(run->job, HD_JOB_CKPT_VERIFY) == HD_VERIFY_READ_BACK, diag);
-	run->last_ckpt_ns = hd_clock_now_ns(run->clock);
-	if (err)
-		return err;
-	run->last_ckpt_step = info.step + 1;
-	const double took_s = (double)(run->last_ckpt_ns - began_ns) * 1e-9;
-	char said[120];
-	hd_ckpt_done_say(said, sizeof said, info.step, info.len_bytes, took_s);
-	hd_run_note(run, "checkpoint_done", "%s", said);
-	saved(run, took_s);
-	return HD_OK;
-}
-
-/* One that fails in the middle of a run costs nothing but itself, unless it is for the state. */
-static enum hd_err try_checkpoint(struct hd_run *run, struct hd_diag *diag)
-{
-	struct hd_diag why = { "" };
-	enum hd_err err = checkpoint(run, &why);
-
-	if (err && (run->torn || run->stale))
-		return hd_fail(diag, err, "%s", why.text);
-	if (err && !run->unsaved++)
-		hd_run_note(run, "warning",
-			"no checkpoint at step %llu: %s; the older ones are kept, the run goes on and tells "
-			"when one is saved again",
-			(unsigned long long)hd_worker_at(run->worker), why.text);
-	if (!err && run->unsaved) {
-		hd_run_note(run, "warning", "a checkpoint is saved again, after %u that could not be",
-			run->unsaved);
-		run->unsaved = 0;
-	}
-	return HD_OK;
-}
-
-/* What the coordinator says of it, not at each of many short steps. */
-static void look_at_every(struct hd_run *run, int64_t now_ns)
-{
-	if (!run->options.shared || !run->dir || now_ns < run->every_ns)
-		return;
-	(void)hd_ckpt_every_get(&run->saving, run->fs, run->dir->path);
-	run->every_ns = now_ns + HD_SAVING_LEAST_MS * INT64_C(1000000);
-}
-
-static bool checkpoint_due(struct hd_run *run)
-{
-	const struct hd_job_value *every = &run->job->value[HD_JOB_CKPT_EVERY];
-	const int64_t now_ns = hd_clock_now_ns(run->clock);
-
-	if (every->every_steps)
-		return hd_worker_at(run->worker) % (uint64_t)every->i == 0;
-	if (is_auto(run))
-		look_at_every(run, now_ns);
-	return now_ns - run->last_ckpt_ns >= (is_auto(run) ? (int64_t)run->saving.every_ms * 1000000 :
-		every->i);
-}
-
-/* The first of its orders that this job does not have, or lacks; HD_CKPT_NORDERS: none. */
-static enum hd_ckpt_order other_order(const struct hd_run *run, const struct hd_ckpt_info *info)
-{
-	bool order[HD_CKPT_NORDERS];
-	int i = 0;
-
-	find_orders(order, run);
-	while (i < HD_CKPT_NORDERS && order[i] == info->order[i])
-		i++;
-	return (enum hd_ckpt_order)i;
-}
-
-enum hd_err hd_run_restore(struct hd_run *run, const char *folder, enum hd_restore what,
-	struct hd_diag *diag)
-{
-	struct hd_ckpt_info info;
-	enum hd_err err = hd_ckpt_verify(run->fs, folder, &info, diag);
-
-	if (err)
-		return err;
-	if (!hd_hash_same(info.job_hash, run->task->job_hash) && what != HD_RESTORE_NEW_SEMANTICS)
-		return hd_fail(diag, HD_E_INVAL,
-			"%s belongs to another job: a key that fixes the result differs (heddle "
-			"config show); restore the key, or continue as another lineage with --new-semantics",
-			folder);
-	if (info.data_count != run->task->data->count || !hd_hash_same(info.data_hash, run->task->data->hash))
-		return hd_fail(diag, HD_E_INTEGRITY,
-			"%s was trained on other data (%llu samples, now %llu, or other content): give the "
-			"data it was made with",
-			folder, (unsigned long long)info.data_count,
-			(unsigned long long)run->task->data->count);
-	const enum hd_ckpt_order other = other_order(run, &info);
-	if (other != HD_CKPT_NORDERS && what == HD_RESTORE_GO_ON)
-		return hd_fail(diag, HD_E_INVAL,
-			"%s does not say that %s were added in the order of this program (it is of %s): go "
-			"on with the program that wrote it, or continue as another lineage with "
-			"--new-semantics, in one process (without --workers) until its first checkpoint; "
-			"eval, predict and export read it as it is", folder, hd_ckpt_order_what(other),
-			info.program);
-	err = hd_ckpt_read(run->fs, folder, hd_worker_state(run->worker), &info, diag);
-	if (err)
-		return err;
-	run->lineage = info.lineage + (!hd_hash_same(info.job_hash, run->task->job_hash) ||
-		other != HD_CKPT_NORDERS);
-	if (!hd_hash_same(info.fingerprint, hd_worker_fingerprint(run->worker)))
-		hd_run_note(run, "warning",
-			"the kernels of this machine differ from those the run began with: bits are "
-			"promised from here on, not across");
-	return hd_worker_rewind(run->worker, diag);
 }
 
 /* ---- evaluation */
@@ -593,7 +378,7 @@ static enum hd_err evaluate(struct hd_run *run, struct hd_diag *diag)
 		run->options.watch.eval(run->options.watch.user, run->evaluated_step, split, &m);
 	if (run->dir)
 		hd_rundir_eval(run->dir, run->evaluated_step, split, &m);
-	return HD_OK;
+	return hd_run_keep_best(run, &m, diag);
 }
 
 /* ---- the loop */
@@ -723,7 +508,7 @@ void hd_run_begin(struct hd_run *run)
 	run->began_step = hd_worker_at(run->worker);
 	run->began_ns = run->last_ckpt_ns = hd_clock_now_ns(run->clock);
 	hd_saving_begin(&run->saving);
-	if (is_auto(run) && run->dir)
+	if (hd_run_spaces_saves(run) && run->dir)
 		(void)hd_ckpt_every_get(&run->saving, run->fs, run->dir->path);
 	if (run->digest_every == 0 && run->options.shared)
 		run->digest_every = counted_interval(run);
@@ -752,9 +537,9 @@ enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct 
 	run->asked_ns += hd_clock_now_ns(run->clock) - began_ns;
 	*reached = run->target_reached;
 	if (!err && end)
-		err = checkpoint(run, diag);
+		err = hd_run_save(run, diag);
 	else if (!err && (is_asked(run) ? run->asked_saves : hd_run_saves(run, false)))
-		err = try_checkpoint(run, diag);
+		err = hd_run_try_save(run, diag);
 	run->asked_at = 0;
 	return err;
 }
@@ -764,7 +549,7 @@ bool hd_run_saves(struct hd_run *run, bool end)
 	/* the same boundary again, after a loss: the time since is no cost of it */
 	run->asked_ns = hd_clock_now_ns(run->clock);
 	if (!is_asked(run))
-		run->asked_saves = checkpoint_due(run);
+		run->asked_saves = hd_run_save_due(run);
 	run->asked_at = hd_worker_at(run->worker) + 1;
 	return end || run->asked_saves;
 }
@@ -799,7 +584,7 @@ static void ends(struct hd_run *run, enum hd_err err, const struct hd_diag *why)
 static enum hd_err end_badly(struct hd_run *run, enum hd_err err, const struct hd_diag *why)
 {
 	if (err == HD_E_DIVERGED)
-		(void)!try_checkpoint(run, &(struct hd_diag){ "" });
+		(void)!hd_run_try_save(run, &(struct hd_diag){ "" });
 	if (run->dir)
 		hd_rundir_event(run->dir, err == HD_E_DIVERGED ? "diverged" : "warning",
 			hd_worker_at(run->worker), "");

@@ -120,6 +120,8 @@ void hd_run_took(struct hd_run *run, uint64_t step, uint32_t worker, const struc
 HD_MUST_USE enum hd_err hd_run_look(struct hd_run *run, bool must, struct hd_diag *diag);
 /* Will hd_run_boundary() read the parameters, to evaluate? */
 bool hd_run_evaluates(const struct hd_run *run, bool end);
+/* Is the state of an evaluation kept that is the best (checkpoint.best)? Then it needs all slots, too. */
+bool hd_run_keeps_best(const struct hd_run *run);
 bool hd_run_digest_due(const struct hd_run *run);     /* after the step at hand (trace.digest) */
 HD_MUST_USE enum hd_err hd_run_eval(struct hd_run *run, const char *split, struct hd_metrics *metrics,
 	struct hd_diag *diag);

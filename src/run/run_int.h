@@ -61,6 +61,20 @@ struct hd_run {
 __attribute__((format(printf, 3, 4)))
 void hd_run_note(struct hd_run *run, const char *kind, const char *fmt, ...);
 
+/* saves.c. The choice between a library and own kernels as manifests name it. */
+const char *hd_run_kernels(const struct hd_run *run);
+bool hd_run_spaces_saves(const struct hd_run *run);       /* checkpoint.every: auto */
+bool hd_run_save_due(struct hd_run *run);
+/* A checkpoint of the state, unless that step has one; what fails in the second is a warning, unless the
+ * state itself is wrong. */
+HD_MUST_USE enum hd_err hd_run_save(struct hd_run *run, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_run_try_save(struct hd_run *run, struct hd_diag *diag);
+/* The state of which `metrics` are, where no better one is kept (checkpoint.best). Before the checkpoint of
+ * that step is saved: so a run that goes on from one lacks none of the bests before. One that cannot be
+ * written is a warning. */
+HD_MUST_USE enum hd_err hd_run_keep_best(struct hd_run *run, const struct hd_metrics *metrics,
+	struct hd_diag *diag);
+
 /* plans.c. Before there is a worker: how many devices the stages have, and what the job's ops cost where a
  * plan is made by that. */
 HD_MUST_USE enum hd_err hd_run_plan_begin(struct hd_run *run, struct hd_diag *diag);

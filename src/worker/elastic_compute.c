@@ -406,7 +406,8 @@ COMMAND(boundary)
 		(void)HD_FAILPOINT(GATE_BOUNDARY);
 	/* asked in any case: it may be the boundary of before a loss, whose members held another part */
 	if (e->partial && d->flag && !d->gathered &&
-		(hd_run_saves(e->run, d->final) || (!e->copies && hd_run_evaluates(e->run, d->final))) &&
+		(hd_run_saves(e->run, d->final) || ((!e->copies || hd_run_keeps_best(e->run)) &&
+		hd_run_evaluates(e->run, d->final))) &&
 		!hd_dist_whole(e->worker)) {
 		done->lacks = true;
 		return HD_OK;

@@ -151,8 +151,28 @@ static const char *const *worker_line(struct hd_cmd *cmd, const char *dir, uint3
 	return threads.full || steps.full ? NULL : argv;
 }
 
+/* The workers are gone: the state is read from the disk. */
+static void put_test(struct hd_cmd *cmd, struct hd_json_writer *w, const struct hd_job *job, const char *dir)
+{
+	struct hd_diag keep = cmd->diag;
+	struct hd_ckpt_info kept;
+	struct hd_session s;
+
+	if (strcmp(hd_job_text(job, HD_JOB_DATA_KIND), "graph") != 0) {
+		if (hd_session_best(cmd, job, dir, &kept))
+			hd_json_put_i64(w, "best_step", (int64_t)kept.step);
+		return;
+	}
+	if (hd_session_open(cmd, dir, &s))
+		fprintf(stderr, "!! no test: %s\n", cmd->diag.text);
+	else
+		hd_session_put_test(cmd, w, s.run, dir);
+	hd_session_close(&s);
+	cmd->diag = keep;
+}
+
 static void print_json(struct hd_cmd *cmd, const struct hd_ui *ui, const struct hd_rundir *dir,
-	const struct hd_launch_end *end, enum hd_err err)
+	const struct hd_job *job, const struct hd_launch_end *end, enum hd_err err)
 {
 	const struct hd_driver_end *driver = &end->driver;
 	struct hd_json_line line;
@@ -168,6 +188,8 @@ static void print_json(struct hd_cmd *cmd, const struct hd_ui *ui, const struct 
 		hd_json_put_null(w, "loss_last");
 	}
 	hd_json_put_text(w, "digest", end->digest);
+	if (!err)
+		put_test(cmd, w, job, dir->path);
 	hd_session_put_forecast(cmd, w, &end->forecast);
 	hd_json_put_i64(w, "commits", driver->commits);
 	hd_json_put_i64(w, "membership", driver->epochs);
@@ -185,7 +207,7 @@ static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, const struct hd_job 
 	if (end->report.text[0])
 		hd_ui_say(ui, "!! no report: %s", end->report.text);
 	if (cmd->args.has[HD_OPT_JSON]) {
-		print_json(cmd, ui, dir, end, err);
+		print_json(cmd, ui, dir, job, end, err);
 		return;
 	}
 	hd_session_say_forecast(ui, &end->forecast);
@@ -196,6 +218,7 @@ static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, const struct hd_job 
 			"!! %u workers were given up for lost and lived: this machine is busier than "
 			"workers.detect (%lld ms) allows for; a larger one waits longer",
 			end->driver.given_up, (long long)hd_job_int(job, HD_JOB_DETECT) / 1000000);
+	hd_session_say_best(ui, job, dir->path);
 	hd_ui_say(ui, "report   %s/report.html", dir->path);
 	if (dir->lines_lost)
 		hd_ui_say(ui, "!! some lines of metrics or events could not be written");
