@@ -247,10 +247,21 @@ static enum hd_err shm_write(struct hd_conn *conn, const struct hd_vec *vec, siz
 	return HD_OK;
 }
 
+/* The other end is to give the memory, or to nod: a socket that is connected may be written to at any time,
+ * so whoever asked for that would be woken for ever, and the other end may not get the core that it needs. */
+static bool awaits_the_other(const struct hd_conn *conn)
+{
+	const struct shm *s = conn->own;
+
+	return s && (s->stage == GIVEN || (s->stage == BEFORE && !conn->ids.outgoing));
+}
+
 /* The bell tells of bytes and of space; the socket of the end alone. */
 static unsigned shm_wants(struct hd_conn *conn, unsigned wanted)
 {
-	return !conn->is_ready ? HD_LOOP_READ | HD_LOOP_WRITE : wanted ? HD_LOOP_READ : 0;
+	if (!conn->is_ready)
+		return HD_LOOP_READ | (awaits_the_other(conn) ? 0u : (unsigned)HD_LOOP_WRITE);
+	return wanted ? HD_LOOP_READ : 0;
 }
 
 /* Before both rings are looked at, so that no ring of the bell is lost between a look and a sleep. */
