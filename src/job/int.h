@@ -36,6 +36,9 @@ void hd_job_warn(const struct hd_job_reader *reader, const char *fmt, ...);
 /* The value at hand stands there in the file. */
 void hd_job_place(struct hd_job_reader *reader, const struct hd_yaml_mark *at);
 
+/* Keys and tables of `elastic` that stand alone, too; NULL ends them. */
+extern const char *const hd_job_bare[];
+
 /* i-th word of "a|b|c" with its length; NULL past the end. */
 const char *hd_job_word(const char *words, uint32_t i, size_t *len);
 /* Known, and not in this build: a table, a key (word NULL) or a word of a key. */

@@ -241,13 +241,12 @@ static enum hd_err read_subtable(struct hd_job_reader *reader, const char *table
 	return err;
 }
 
-/* Keys and tables of `elastic` that stand alone, too. */
+const char *const hd_job_bare[] = { "redundancy", "resilience", "pause_max", "notice", NULL };
+
 static bool is_bare(const char *name)
 {
-	static const char *const bare[] = { "redundancy", "resilience", "pause_max", "notice" };
-
-	for (size_t i = 0; i < sizeof bare / sizeof *bare; i++)
-		if (!strcmp(bare[i], name))
+	for (uint32_t i = 0; hd_job_bare[i]; i++)
+		if (!strcmp(hd_job_bare[i], name))
 			return true;
 	return false;
 }

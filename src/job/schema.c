@@ -227,6 +227,28 @@ static void put_graph(struct hd_json_writer *w)
 	close_table(w);
 }
 
+/* A key of `elastic` that stands alone, or a table of its keys. */
+static void put_bare(struct hd_json_writer *w, const char *name)
+{
+	bool table = false;
+
+	for (const struct hd_job_key_row *row = hd_job_keys; row < hd_job_keys + HD_JOB_NKEYS; row++) {
+		const size_t len = inside(row);
+		if (strcmp(row->table, "elastic") != 0)
+			continue;
+		if (!len && !strcmp(row->key, name))
+			put_key(w, name, row);
+		if (!len || strlen(name) != len || strncmp(row->key, name, len) != 0)
+			continue;
+		if (!table)
+			open_table(w, name);
+		table = true;
+		put_key(w, row->key + len + 1, row);
+	}
+	if (table)
+		close_table(w);
+}
+
 void hd_job_schema(struct hd_text *text)
 {
 	struct hd_json_writer w;
@@ -254,6 +276,8 @@ void hd_job_schema(struct hd_text *text)
 		if (row + 1 == end || strcmp(row[1].table, row->table) != 0)
 			close_table(&w);
 	}
+	for (uint32_t i = 0; hd_job_bare[i]; i++)
+		put_bare(&w, hd_job_bare[i]);
 	put_graph(&w);
 	hd_json_close(&w);
 	hd_json_close(&w);

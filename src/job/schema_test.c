@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/yaml.h"
+#include "job/int.h"
 #include "job/testing.h"
 
 /* The schema as an editor takes it: jobs are compared with it by the rules of JSON Schema, in plain C. */
@@ -174,6 +175,12 @@ static void a_job_fits_or_does_not(void **state)
 		{ SMALLEST "checkpoint: {every: 200 steps}\n", true },
 		{ SMALLEST "checkpoint: {every: never}\n", false },
 		{ SMALLEST "elastic: {notice: {every: auto}}\n", true },
+		/* keys of elastic that stand alone, too */
+		{ SMALLEST "redundancy: lazy\nresilience: auto\npause_max: 2 s\n", true },
+		{ SMALLEST "notice: {source: ec2, approve: true}\n", true },
+		{ SMALLEST "redundancy: lasy\n", false }, { SMALLEST "pause_max: soon\n", false },
+		{ SMALLEST "notice: ec2\n", false }, { SMALLEST "notice: {sourc: ec2}\n", false },
+		{ SMALLEST "min: 2\n", false },
 		{ "graph: {prepared: g, model: gat, intervals: 1, hidden: 8, bias: false}\n", true },
 		{ "graph: {prepared: g, model: gat, hiden: 8}\n", false },
 		{ "graph: {prepared: g, model: gat, staleness: 2}\n", true },
@@ -189,11 +196,22 @@ static void a_job_fits_or_does_not(void **state)
 			"%s (%s)", cases[i].text, where);
 }
 
+/* What the reader takes bare is in the schema, whichever key becomes one. */
+static void every_key_that_stands_alone_is_in_it(void **state)
+{
+	const struct hd_json *properties = hd_json_find(schema(), "properties");
+
+	(void)state;
+	for (uint32_t i = 0; hd_job_bare[i]; i++)
+		CHECK(hd_json_find(properties, hd_job_bare[i]), "%s", hd_job_bare[i]);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_example_fits),
 		cmocka_unit_test(a_job_fits_or_does_not),
+		cmocka_unit_test(every_key_that_stands_alone_is_in_it),
 	};
 
 	hd_arena_init(&arena, 0);
