@@ -51,9 +51,29 @@ assert a["chosen"] == min(near, key=lambda c: order.index(c["strategy"]))["strat
 END
 passed "terms, values and choice follow from one another"
 
+cp out market.out
 expect 0 grid 2 4 --spot market.json
 says 'grids     1 of 1 have a plan on 8 machines'
 says 'chosen    '
+# the table has each term of JSON, with the number that is there
+"$(command -v python3 || echo /opt/torchvenv/bin/python)" - market.out out <<'END' || failed "other terms"
+import json, sys
+terms = [("devices", 1), ("peak_bytes", 2 ** -20), ("memory_bytes", 2 ** -20), ("step_s", 1e3),
+    ("losses_h", 1), ("overhead", 100), ("goes_on", 100), ("saving", 100), ("exceeds", 100), ("unheld", 100),
+    ("tolerated_s", 1), ("exceeded_s", 1), ("stall_s", 1), ("pause_s", 1), ("checkpoint_every_s", 1),
+    ("useful", 100), ("usd_h", 1), ("there", 100), ("value_if_there", 1), ("value", 1), ("hours", 1),
+    ("usd", 1)]
+candidates = json.load(open(sys.argv[1]))["candidates"]
+numbers = {k for k, x in candidates[0].items() if type(x) in (int, float)}
+assert numbers - {"pipelines", "stages", "chunks"} == {k for k, _ in terms}
+lines = [x for x in open(sys.argv[2]).read().split("\n") if " 2 x 4 1f1b " in x and x[0] in " >"]
+assert len(lines) == len(candidates)
+for c, line in zip(candidates, lines):
+    assert line[2:].startswith(c["strategy"] + " ") and line.endswith("  " + c["why"]), line
+    numbers = line[len("> ") + 13 + 1 + 22:].split()[:len(terms)]
+    for (name, times), is_ in zip(terms, numbers):
+        assert abs(float(is_) - c[name] * times) <= max(6e-4 * c[name] * times, 0.051), (name, is_, c[name])
+END
 # a spare pipeline is one of those that run: 8/11 of pairs are in two of three pipelines, half are pairs
 expect 0 grid 3 4 --spot market.json --json
 same "$(term replica:1 devices) $(term replica:1 exceeds | cut -c1-8)" '12 0.363636' 'a spare pipeline'

@@ -215,6 +215,29 @@ static void put_grid(struct hd_json_writer *w, const char *schedule, uint32_t d,
 	hd_json_put_i64(w, "chunks", v);
 }
 
+/* Each term of a candidate: its name in JSON; its title in the table, how wide, with how many digits and as
+ * how many times itself there; where it is. */
+#define TERMS(X)                                                                      \
+	X("step_s",             "step ms",     10, 7, 1e3,     v->step_s)             \
+	X("losses_h",           "losses/h",     9, 4, 1,       v->losses_h)           \
+	X("overhead",           "overhead %",  10, 4, 100,     v->overhead)           \
+	X("goes_on",            "goes on %",    9, 4, 100,     way->goes_on)          \
+	X("saving",             "saving %",     9, 4, 100,     v->saving)             \
+	X("exceeds",            "exceeds %",    9, 4, 100,     v->exceeds)            \
+	X("unheld",             "unheld %",     9, 4, 100,     v->unheld)             \
+	X("tolerated_s",        "tolerated s", 11, 4, 1,       v->tolerated_s)        \
+	X("exceeded_s",         "exceeded s",  10, 4, 1,       v->exceeded_s)         \
+	X("stall_s",            "stall s",      9, 4, 1,       v->stall_s)            \
+	X("pause_s",            "pause s",      9, 4, 1,       v->pause_s)            \
+	X("checkpoint_every_s", "ckpt every s", 12, 4, 1,      v->interval_s)         \
+	X("useful",             "useful %",     9, 4, 100,     v->useful)             \
+	X("usd_h",              "$/h",          9, 4, 1,       v->usd_h)              \
+	X("there",              "there %",      9, 4, 100,     way->there)            \
+	X("value_if_there",     "if there",    12, 6, 1,       way->alone)            \
+	X("value",              "samples/$",   12, 6, 1,       v->value)              \
+	X("hours",              "hours",        9, 4, 1,       way->hours)            \
+	X("usd",                "$",            9, 4, 1,       way->usd)
+
 static void put_candidates(struct hd_json_writer *w, const struct hd_ways *ways)
 {
 	char name[32];
@@ -227,27 +250,11 @@ static void put_candidates(struct hd_json_writer *w, const struct hd_ways *ways)
 		hd_json_put_text(w, "strategy", name_of(v, name));
 		put_grid(w, way->schedule, way->pipelines, way->ranks, way->chunks);
 		hd_json_put_i64(w, "devices", v->devices);
-		hd_json_put_f64(w, "step_s", v->step_s);
 		hd_json_put_i64(w, "peak_bytes", way->peak);
 		hd_json_put_i64(w, "memory_bytes", way->needs);
-		hd_json_put_f64(w, "losses_h", v->losses_h);
-		hd_json_put_f64(w, "overhead", v->overhead);
-		hd_json_put_f64(w, "goes_on", way->goes_on);
-		hd_json_put_f64(w, "saving", v->saving);
-		hd_json_put_f64(w, "exceeds", v->exceeds);
-		hd_json_put_f64(w, "unheld", v->unheld);
-		hd_json_put_f64(w, "tolerated_s", v->tolerated_s);
-		hd_json_put_f64(w, "exceeded_s", v->exceeded_s);
-		hd_json_put_f64(w, "stall_s", v->stall_s);
-		hd_json_put_f64(w, "pause_s", v->pause_s);
-		hd_json_put_f64(w, "checkpoint_every_s", v->interval_s);
-		hd_json_put_f64(w, "useful", v->useful);
-		hd_json_put_f64(w, "usd_h", v->usd_h);
-		hd_json_put_f64(w, "there", way->there);
-		hd_json_put_f64(w, "value_if_there", way->alone);
-		hd_json_put_f64(w, "value", v->value);
-		hd_json_put_f64(w, "hours", way->hours);
-		hd_json_put_f64(w, "usd", way->usd);
+#define X(json, title, width, digits, times, at) hd_json_put_f64(w, json, at);
+		TERMS(X)
+#undef X
 		hd_json_put_bool(w, "allowed", v->allowed);
 		hd_json_put_text(w, "why", hd_way_fate_texts[way->fate]);
 		hd_json_close(w);
@@ -307,19 +314,18 @@ static void print_json(const struct spot_ask *a)
 	hd_json_line_print(&line);
 }
 
-static void print_way(const struct hd_way *w, bool chosen)
+static void print_way(const struct hd_way *way, bool chosen)
 {
-	const struct hd_spot_value *v = &w->value;
+	const struct hd_spot_value *v = &way->value;
 	char name[32], grid[64];
 
-	printf("%c %-13s %-22s %7u %10.4f %8.2f%% %7.2f%% %7.2f%% %7.2f%% %11.4g %10.4g %9.4g %9.4g "
-		"%7.2f%% %9.4g %12.6g  "
-		"%s\n",
-		chosen ? '>' : ' ', name_of(v, name), grid_of(w->pipelines, w->ranks, w->chunks, w->schedule,
-		grid),
-		v->devices, v->step_s * 1e3, v->overhead * 100, v->saving * 100, v->exceeds * 100,
-		v->unheld * 100, v->tolerated_s, v->exceeded_s, v->stall_s, v->pause_s, v->useful * 100,
-		v->usd_h, v->value, hd_way_fate_texts[w->fate]);
+	printf("%c %-13s %-22s %7u %8.1f %10.1f", chosen ? '>' : ' ', name_of(v, name),
+		grid_of(way->pipelines, way->ranks, way->chunks, way->schedule, grid), v->devices,
+		(double)way->peak * 0x1p-20, (double)way->needs * 0x1p-20);
+#define X(json, title, width, digits, times, at) printf(" %*.*g", width, digits, (at) * (times));
+	TERMS(X)
+#undef X
+	printf("  %s\n", hd_way_fate_texts[way->fate]);
 }
 
 /* The best, and the best of each strategy; --explain: all. */
@@ -329,10 +335,12 @@ static void print_ways(const struct spot_ask *a)
 	bool seen[HD_NSPOT_STRATEGIES] = { false };
 	uint32_t hidden = 0;
 
-	printf("\n  %-13s %-22s %7s %10s %9s %8s %8s %8s %11s %10s %9s %9s %8s %9s %12s  %s\n", "strategy",
-		"pipelines x ranks", "devices", "step ms", "overhead", "saving", "exceeds", "unheld",
-		"tolerated s",
-		"exceeded s", "stall s", "pause s", "useful", "$/h", "samples/$", "why");
+	printf("\n  %-13s %-22s %7s %8s %10s", "strategy", "pipelines x ranks", "devices", "peak MiB",
+		"memory MiB");
+#define X(json, title, width, digits, times, at) printf(" %*s", width, title);
+	TERMS(X)
+#undef X
+	printf("  why\n");
 	for (uint32_t i = 0; i < ways->n; i++) {
 		const enum hd_spot_strategy s = ways->way[i].value.strategy;
 		if (i < SHOWN || !seen[s] || i == ways->chosen || a->cmd->args.has[HD_OPT_EXPLAIN])
