@@ -8,6 +8,9 @@ expect 2 heddle worker --pack lambda
 says '-o FILE'
 expect 11 heddle worker --pack lambda --bootstrap "$HEDDLE_BIN" -o fn.zip
 says 'needs a loader and libraries'
+echo '#!/bin/sh' > script
+expect 3 heddle worker --pack lambda --bootstrap script -o fn.zip
+says 'script is no executable of 64 bits'
 [ ! -e fn.zip ] || failed "an executable that Lambda cannot start was packed"
 [ -e "$(dirname "$(readlink -f "$HEDDLE_BIN")")/heddle-function" ] ||
 	{ echo "skip: this build has no heddle-function (static libraries)"; exit 77; }

@@ -3,7 +3,8 @@
  * `heddle worker --pack lambda` is its user.
  *
  * 1. The executable needs nothing but a kernel: it is of 64 bits, of x86-64 or arm64, and names no loader, so
- *    no library of the machine that made it is missed. Another one is HD_E_REFUSED.
+ *    no library of the machine that made it is missed [HD_E_REFUSED]. What is no such executable, or not
+ *    all of one, is HD_E_INPUT.
  * 2. Equal executables give equal files (data/zip.h, 3).
  *
  * Ownership: the file lies in the arena. Pure. */

@@ -55,7 +55,7 @@ static void a_static_executable_is_packed(void **state)
 
 static void what_lambda_cannot_start_is_refused(void **state)
 {
-	/* a byte, what it becomes, what is said */
+	/* a byte, what it becomes, what is said. What needs a loader is an executable, but not for Lambda */
 	static const struct { size_t at; uint8_t byte; const char *says; } rows[] = {
 		{ 0, 'M', "no executable of 64 bits" },
 		{ 4, 1, "no executable of 64 bits" },
@@ -81,11 +81,12 @@ static void what_lambda_cannot_start_is_refused(void **state)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		make(elf);
 		elf[rows[i].at] = rows[i].byte;
-		assert_int_equal(packs(elf, LEN, &pack, &says), HD_E_REFUSED);
+		assert_int_equal(packs(elf, LEN, &pack, &says),
+			strstr(rows[i].says, "loader") ? HD_E_REFUSED : HD_E_INPUT);
 		assert_non_null(strstr(says.text, rows[i].says));
 	}
 	make(elf);
-	assert_int_equal(packs(elf, 63, &pack, &says), HD_E_REFUSED);
+	assert_int_equal(packs(elf, 63, &pack, &says), HD_E_INPUT);
 }
 
 int main(void)
