@@ -19,7 +19,10 @@ kill "$worker"
 wait "$worker"
 same $? 0 "exit of a worker that has nothing to do"
 expect 2 heddle bench functions --function=http --endpoint http://127.0.0.1:1 --listen 0.0.0.0:0 --count 1
-says '--listen 0.0.0.0:0 is every address'
+says '0.0.0.0:0 is every address'
+expect 11 heddle bench functions --function=http --endpoint http://127.0.0.1:1 --count 1
+grep -q 'without an answer' err && failed "a refused connection ended without an answer: $(cat err)"
+says 'round trip none: no call came through'
 passed "tasks over the HTTP front end"
 
 cat > drain.py <<'END'

@@ -132,7 +132,7 @@ static void take_answer(struct hd_fn_calls *l, struct hd_fn_call *c, const struc
 /* As far as it goes. */
 static void go_on(struct hd_fn_calls *l, struct hd_fn_call *c)
 {
-	struct hd_diag why = { "the connection ended without an answer" };
+	struct hd_diag why = { "" };
 	enum hd_err err = c->connected ? HD_OK : hd_sock_connected(&c->sock, &why);
 	struct hd_http_head head;
 	struct hd_fn_called called = { .end = HD_FN_LOST };
@@ -161,7 +161,7 @@ static void go_on(struct hd_fn_calls *l, struct hd_fn_call *c)
 	else if (err != HD_E_AGAIN || ended || c->in_len == sizeof c->in ||
 		hd_loop_watch(l->loop, c->sock.id, HD_LOOP_READ | writes, l->tag + (uint64_t)(c - l->at),
 			NULL))
-		lose(l, c, c->out_at > 0, why.text);
+		lose(l, c, c->out_at > 0, why.text[0] ? why.text : "the connection ended without an answer");
 }
 
 static enum hd_err post_web(struct hd_fn_calls *l, struct hd_fn_call *c, const struct hd_fn_post *post,
