@@ -17,10 +17,17 @@ enum hd_err hd_fn_board_init(struct hd_fn_board *b, uint32_t cap, uint32_t slots
 	return b->task ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for %u tasks", cap);
 }
 
-void hd_fn_board_clear(struct hd_fn_board *b)
+void hd_fn_board_clear(struct hd_fn_board *b, uint32_t calls)
 {
-	b->ntasks = b->open = b->live = 0;
+	b->ntasks = b->open = 0;
+	b->live = calls;
 	b->look_ns = 0;
+}
+
+void hd_fn_board_ended(struct hd_fn_board *b)
+{
+	if (b->live)
+		b->live--;
 }
 
 enum hd_err hd_fn_board_add(struct hd_fn_board *b, uint32_t phase, uint32_t *task, struct hd_diag *diag)
@@ -203,7 +210,7 @@ struct hd_fn_step hd_fn_board_next(struct hd_fn_board *b, int64_t now_ns, bool h
 	if (closed && b->offers)
 		sooner(&wait.until_ns, b->closed_ns);
 	bool full = b->live >= slots_now(b, now_ns);
-	if (here && full && b->shares && ready != UINT32_MAX)
+	if (here && (full || pauses) && b->shares && ready != UINT32_MAX)
 		return run_here(b, ready);
 	if (closed || full)
 		return wait;

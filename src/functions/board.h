@@ -63,7 +63,8 @@ struct hd_fn_board {
 	uint32_t ntasks, cap, open;       /* open: not done, not revoked */
 	uint32_t slots, live;             /* calls at once, and under way */
 	bool offers;                      /* false: no functions, all is run here */
-	bool shares;                      /* of the caller: an idle device takes what finds no slot */
+	/* of the caller: an idle device takes what finds no slot, or waits after a call that was refused */
+	bool shares;
 	int64_t lease_ns;                 /* an attempt's deadline, from its begin */
 	uint64_t seed;
 	double mean_ns[2][HD_FN_PHASES];  /* here, on functions; 0: none yet */
@@ -83,8 +84,11 @@ struct hd_fn_step { enum hd_fn_do what; uint32_t task, attempt; bool duplicate; 
 /* For at most `cap` tasks; slots 0: all is run here. */
 HD_MUST_USE enum hd_err hd_fn_board_init(struct hd_fn_board *board, uint32_t cap, uint32_t slots,
 	int64_t lease_ns, uint64_t seed, struct hd_arena *arena, struct hd_diag *diag);
-/* Forgets all tasks; means, window and circuit stay. */
-void hd_fn_board_clear(struct hd_fn_board *board);
+/* Forgets all tasks; means, window and circuit stay. So many calls of them are under way: each takes a slot
+ * until hd_fn_board_ended(). */
+void hd_fn_board_clear(struct hd_fn_board *board, uint32_t calls);
+/* A call of a task that is forgotten has ended. */
+void hd_fn_board_ended(struct hd_fn_board *board);
 /* Its number. HD_E_NOSPACE: there are `cap`. */
 HD_MUST_USE enum hd_err hd_fn_board_add(struct hd_fn_board *board, uint32_t phase, uint32_t *task,
 	struct hd_diag *diag);

@@ -437,7 +437,7 @@ enum hd_err hd_fn_owner_submit(struct hd_fn_owner *o, const struct hd_fn_job *jo
 	enum hd_err err = HD_OK;
 	uint32_t task;
 
-	hd_fn_board_clear(&o->board);
+	hd_fn_board_clear(&o->board, o->calling);
 	o->generation++;
 	o->job = job;
 	memset(o->proof, 0, (size_t)o->spec.ntasks * HD_FN_PROOFS * sizeof *o->proof);
@@ -562,6 +562,8 @@ static enum hd_err take_calls(struct hd_fn_owner *o, struct hd_diag *diag)
 			hd_fn_board_called(&o->board, (uint32_t)(called.call >> 24 & 0xffffff),
 				(uint32_t)(called.call & 0xffffff), outcome_of(o, &called),
 				hd_clock_now_ns(o->spec.clock));
+		else
+			hd_fn_board_ended(&o->board);
 		enum hd_err err = book(o, &called, diag);
 		if (err)
 			return err;

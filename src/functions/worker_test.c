@@ -55,7 +55,7 @@ static void begin(struct bench *b)
 	assert_non_null(mkdtemp(b->dir));
 	snprintf(listen, sizeof listen, "unix:%s/o", b->dir);
 	hd_clock_real(&b->clock);
-	const struct hd_fn_owner_spec spec = { .clock = &b->clock, .listen = listen, .ntasks = 1, .slots = 1,
+	const struct hd_fn_owner_spec spec = { .clock = &b->clock, .listen = listen, .ntasks = 1, .slots = 8,
 		.lease_ns = INT64_C(600000000000), .price = { .ntiers = 1, .granularity_ms = 1 } };
 	assert_int_equal(hd_fn_owner_open(&b->owner, &spec, NULL), HD_OK);
 	const struct hd_fn_invoker invoker = { &ops, b };
