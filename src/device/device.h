@@ -87,6 +87,9 @@ struct hd_bind {
 	/* Run only nodes at positions [from, to) of the phase's order; `to` 0: up to the end. Those before
 	 * `from` have run with the same arena. */
 	uint32_t from, to;
+	/* What these nodes make lies in the arena already, made elsewhere (engine/stretch.h): no kernel runs,
+	 * gradients alone are folded. */
+	bool made;
 	/* program->temp_elems floats for each temporary buffer that the folds name */
 	float *temp;
 	/* B: called by the leader after the last fold of a parameter's gradient in this run; a device of

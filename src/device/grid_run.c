@@ -205,7 +205,7 @@ static bool run_node(struct phase_run *w, uint32_t inode)
 	const struct hd_node *node = &w->program->graph->node[inode];
 	const struct hd_kernel *kernel;
 
-	if (hd_ops[node->op].class == HD_OP_VIEW)
+	if (hd_ops[node->op].class == HD_OP_VIEW || w->bind->made)
 		return fold_parts(w, node);
 	if (w->program->kind[node->out] == HD_KIND_SHARED)
 		return run_once(w, inode);

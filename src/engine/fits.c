@@ -5,6 +5,7 @@
 #include "sys/memory.h"
 #include "engine/part_int.h"
 #include "engine/stale.h"
+#include "engine/stretch.h"
 #include "engine/worker_int.h"
 
 /* What the job needs against what it may have and what is there: said before it is taken, with
@@ -157,7 +158,8 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 		.arenas = activations + w->stage->train.memory.len_bytes * arenas +
 		hd_moments_bytes(&w->task->train, w->task->job->nvns)
 			+ hd_lockstep_bytes(&w->task->train, w->task->job)
-			+ hd_stale_bytes(&w->task->train, w->task->job),
+			+ hd_stale_bytes(&w->task->train, w->task->job)
+			+ hd_stretches_bytes(w, (uint32_t)arenas),
 		.inputs = sample_bytes * (d * w->task->eval_rows + depth * batch),
 		.kept = data->kept_bytes,
 		.own = w->stage->table_bytes + w->parts->need_table_bytes + scratch + hd_parts_link_bytes(w),

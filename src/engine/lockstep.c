@@ -6,9 +6,10 @@
 #include "job/job.h"
 #include "engine/meeting.h"
 #include "engine/stale.h"
+#include "engine/stretch.h"
 #include "engine/worker_int.h"
 
-static bool is_sync(const struct hd_node *n)
+bool hd_lockstep_is_sync(const struct hd_node *n)
 {
 	return n->op == HD_OP_BATCHNORM_SYNC || n->op == HD_OP_ROWS_MEET;
 }
@@ -24,7 +25,7 @@ uint64_t hd_lockstep_bytes(const struct hd_graph *graph, const struct hd_job *jo
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < graph->nnodes; i++)
-		if (is_sync(&graph->node[i]))
+		if (hd_lockstep_is_sync(&graph->node[i]))
 			bytes += bytes_of(graph, i, job->per_vn);
 	return bytes * job->nvns;
 }
@@ -34,7 +35,7 @@ uint32_t hd_lockstep_meetings(const struct hd_graph *graph)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < graph->nnodes; i++)
-		n += is_sync(&graph->node[i]);
+		n += hd_lockstep_is_sync(&graph->node[i]);
 	return n;
 }
 
@@ -46,7 +47,7 @@ static enum hd_err find_syncs(struct hd_worker *w, enum hd_run_phase phase, stru
 	uint32_t nsyncs = 0;
 
 	for (uint32_t i = 0; sync && i < n; i++) {
-		if (!is_sync(&graph->node[order[i]]))
+		if (!hd_lockstep_is_sync(&graph->node[order[i]]))
 			continue;
 		struct hd_sync *s = &sync[nsyncs++];
 		*s = (struct hd_sync){ .node = order[i], .place = i,
@@ -141,14 +142,26 @@ static enum hd_err run_one(struct hd_rank *rank, uint32_t i, enum hd_run_phase p
 	return err ? err : rank->device->ops->wait(rank->device, token, diag);
 }
 
-/* Places [from, to); none where two syncs are neighbours. */
-static void run_all(struct hd_rank *rank, enum hd_run_phase phase, uint32_t from, uint32_t to)
+static void run_here(struct hd_rank *rank, enum hd_run_phase phase, uint32_t from, uint32_t to)
 {
 	for (uint32_t i = 0; from < to && i < rank->work->script.nvns_here && !hd_rank_idle(rank); i++) {
 		enum hd_err err = run_one(rank, i, phase, from, to, &rank->diag);
 		if (err)
 			hd_rank_fail(rank, err);
 	}
+}
+
+/* Places [from, to); none where two syncs are neighbours. */
+static void run_all(struct hd_rank *rank, enum hd_run_phase phase, uint32_t from, uint32_t to)
+{
+	const struct hd_stretch *s;
+
+	for (; (s = hd_stretch_in(rank, phase, from, to)); from = s->to) {
+		run_here(rank, phase, from, s->from);
+		if (!hd_rank_idle(rank))
+			hd_stretch_run(rank, s);
+	}
+	run_here(rank, phase, from, to);
 }
 
 /* A value of virtual node i, an input or a view of one too. */

@@ -23,6 +23,7 @@
 #include "device/program.h"
 
 struct hd_job;
+struct hd_node;
 struct hd_rank;
 struct hd_worker;
 
@@ -46,6 +47,7 @@ static inline bool hd_lockstep_needed(const struct hd_lockstep *lockstep)
 	return lockstep->nsyncs[HD_RUN_F] > 0;
 }
 
+bool hd_lockstep_is_sync(const struct hd_node *node);
 uint64_t hd_lockstep_bytes(const struct hd_graph *graph, const struct hd_job *job);     /* of the leaves */
 uint32_t hd_lockstep_meetings(const struct hd_graph *graph);     /* syncs of a step, in both phases */
 /* The syncs, and their leaves once the worker is known to fit: no table of it, they count in fits.c. */

@@ -1,5 +1,7 @@
 #include "engine/worker_int.h"
 
+#include "engine/stretch.h"
+
 /* A pass made ready: everything that its ranks need to compute it is worked out and taken here, so that the
  * step loop allocates nothing. Parameters and slots stay where they are: no state is keyed by virtual
  * node, so a new map moves nothing. */
@@ -110,7 +112,7 @@ enum hd_err hd_work_take(struct hd_worker *w, struct hd_diag *diag)
 		if (!err)
 			err = hd_lockstep_take(&w->rank[r], w->rank[r].need.narenas, diag);
 	}
-	return err;
+	return err ? err : hd_stretches_take(w, w->rank[0].need.narenas, diag);
 }
 
 struct hd_flat_join *hd_joins_of_parts(const struct hd_layout *layout, const struct hd_flat_join *join,

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "engine/meeting.h"
 #include "engine/post.h"
+#include "engine/stretch.h"
 
 enum hd_err hd_worker_fields(const struct hd_worker *w, const struct hd_graph *g, uint32_t n, uint32_t **map,
 	struct hd_arena *arena, struct hd_diag *diag)
@@ -80,6 +81,8 @@ enum hd_err hd_worker_programs(struct hd_worker *w, struct hd_diag *diag)
 			diag);
 	if (!err)
 		err = hd_lockstep_make(w, diag);
+	if (!err)
+		err = hd_stretches_make(w, diag);
 	if (!err)
 		err = hd_meeting_make(w, diag);
 	if (!err)
@@ -272,6 +275,8 @@ void hd_worker_destroy(struct hd_worker *w)
 		hd_reading_close(w);
 	for (uint32_t r = 0; w->rank && r < w->spec.ndevices; r++)
 		close_rank(w, &w->rank[r]);
+	if (w->rank)
+		hd_stretches_finish(w);
 	struct hd_device *first = w->rank ? w->rank[0].device : NULL;
 	if (first) {
 		hd_param_store_destroy(w->store);

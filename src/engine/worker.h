@@ -28,6 +28,7 @@
 #include "engine/task.h"
 #include "engine/times.h"
 
+struct hd_fn_owner;
 struct hd_worker;
 
 struct hd_worker_spec {
@@ -51,6 +52,8 @@ struct hd_worker_spec {
 	 * [ndevices]; NULL: they do not wait, all alike. Borrowed */
 	const int64_t *pace_ns;
 	const double *speed;
+	/* what gives dense work of virtual nodes to functions (stretch.h); borrowed; NULL: all is run here */
+	struct hd_fn_owner *functions;
 };
 
 /* What one step said. Sums over the global batch; f64 values folded along the tree. */

@@ -37,6 +37,7 @@ struct hd_worker {
 	struct hd_background *background;
 	struct hd_post *post;
 	struct hd_meeting *meeting;
+	struct hd_stretches *stretches;   /* NULL: nothing is given out */
 	struct hd_forward_pass *forward;  /* while ranks run it; NULL: none */
 	struct hd_state state;
 	struct hd_counters count;

@@ -123,6 +123,16 @@ X(CKPT_KEEP,  "checkpoint", "keep", INT,  0, "3",      "", 1, 1000000, "newest c
 X(CKPT_BEST,  "checkpoint", "best", WORD, 0, "none",   "none|val_loss|val_accuracy", 0, 0, "val_loss, val_accuracy: the state of the evaluation (eval.every) with the least loss, the most accuracy on split valid is kept too, in best/ beside the others; the first of equals")
 X(CKPT_VERIFY, "checkpoint", "verify", WORD, 0, "write", "write|read-back", 0, 0, "read-back: each file is read and compared")
 
+X(FN_KIND,    "functions", "kind",  WORD, 0, "none",   "none|pool|http|lambda", 0, 0, "what computes dense work of a graph in several intervals beside the workers: a pool of processes here, workers behind an HTTP front end, AWS Lambda or its emulator; same bits")
+X(FN_ENDPOINT, "functions", "endpoint", TEXT, 0, "none", "none", 0, 0, "http, lambda: https://HOST, or http://127.0.0.1:PORT; keys come from AWS's variables or its file, never from a job")
+X(FN_NAME,    "functions", "name",  TEXT, 0, "heddle", "", 0, 0, "lambda: the name of the function")
+X(FN_LISTEN,  "functions", "listen", TEXT, 0, "none",  "none", 0, 0, "http, lambda: HOST:PORT where function workers reach each worker of the run; port 0: any; none: the loopback")
+X(FN_SIZE,    "functions", "size",  INT,  0, "auto",   "auto", 0, 64, "functions at once, of each worker; 0: all work is its own; auto: as many as it has virtual nodes, at most 8")
+X(FN_MEMORY,  "functions", "memory", INT, 0, "1769",   "", 128, 10240, "MB of a function, for the bill of calls without a report")
+X(FN_DEADLINE, "functions", "deadline", SPAN, 0, "10 s", "", 1000, 840000, "a call that takes longer has failed")
+X(FN_PRICE,   "functions", "price_file", TEXT, 0, "2025", "", 0, 0, "2020, 2021, 2025 or a file: what calls cost")
+X(FN_REPORTS, "functions", "reports", TEXT, 0, "none", "none", 0, 0, "file in which the service writes its REPORT lines: at the end of a run of one process they take the place of estimates in the bill")
+
 X(NET_LISTEN, "net",   "listen",    TEXT, 0, "none",   "none", 0, 0, "ADDR:PORT at which workers of other machines may join; none: nothing listens but Unix sockets in the run's folder")
 X(NET_KEY,    "net",   "key",       TEXT, 0, "none",   "none", 0, 0, "file with the job's key, mode 0600 or 0400: connections are TLS 1.3 with keys derived from it")
 X(NET_PLAIN,  "net",   "insecure_plaintext", WORD, 0, "false", "false|true", 0, 0, "true: listen without a key, and warn at each start; any process that reaches the port can read and change the run")

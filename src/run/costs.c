@@ -75,6 +75,7 @@ static enum hd_err open_one(struct hd_worker **worker, struct hd_plan *plan, con
 	one.recorder = NULL;
 	one.pace_ns = NULL;
 	one.speed = NULL;
+	one.functions = NULL;
 	one.kind = !strcmp(spec->kind, "null") ? "cpu" : spec->kind;
 	enum hd_err err = hd_worker_create(worker, task, &one, diag);
 	if (err)

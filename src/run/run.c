@@ -284,6 +284,8 @@ enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct 
 			hd_identity_keep(dir, run->task, diag);
 	if (!err)
 		err = hd_run_plan_begin(run, diag);
+	if (!err)
+		err = hd_run_functions_open(run, diag);
 	if (!err && !strcmp(run->options.worker.kind, "cpu"))
 		err = choose(run, diag);
 	if (!err)
@@ -299,6 +301,8 @@ enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct 
 		err = hd_run_plan_adopt(run, diag);
 	if (!err)
 		tell_choices(run);
+	if (!err)
+		hd_run_functions_tell(run);
 	if (!err && run->task != &run->lent)
 		hd_task_drop_weights(run->task);
 	if (err)
@@ -312,7 +316,10 @@ void hd_run_destroy(struct hd_run *run)
 {
 	if (!run)
 		return;
+	if (run->worker)
+		hd_run_functions_look(run, true);
 	hd_worker_destroy(run->worker);
+	hd_run_functions_close(run);
 	hd_samples_close(&run->samples);
 	hd_recorder_close(run->recorder);
 	if (run->task != &run->lent)
@@ -488,6 +495,7 @@ static enum hd_err one_step(struct hd_run *run, struct hd_diag *diag)
 	if (err)
 		return err;
 	double ms = (double)(hd_clock_now_ns(run->clock) - began_ns) * 1e-6;
+	hd_run_functions_look(run, false);
 	hd_run_took(run, record.step, 0, &(struct hd_vrange){ 0, run->job->nvns }, 1);
 	report_step(run, &record, ms);
 	err = hd_run_plan_watch(run, diag);
@@ -649,6 +657,7 @@ enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag)
 			return end_badly(run, err, diag);
 	}
 	err = hd_run_boundary(run, true, &reached, diag);
+	hd_run_functions_look(run, true);
 	hd_run_plan_end(run);
 	if (!err && stop == HD_E_NOTFOUND)
 		err = hd_fail(diag, stop, HD_RUNDIR_GONE, run->dir->path);

@@ -7,6 +7,7 @@
 #include "run/costs.h"
 #include "run/ending.h"
 #include "run/forecast.h"
+#include "run/functions.h"
 #include "run/run.h"
 #include "run/samples.h"
 #include "run/stage_drift.h"
@@ -55,6 +56,7 @@ struct hd_run {
 	uint32_t samples_of;
 	bool no_samples;                  /* it could not be kept */
 	struct hd_ending_word word;       /* for a signal that does not wait */
+	struct hd_run_functions *functions;       /* owned; NULL: the job asks for none */
 };
 
 /* An event of the run: for the watch and the event log. */

@@ -8,6 +8,7 @@
 #include "base/timeouts.h"
 #include "sys/failpoint.h"
 #include "run/fits.h"
+#include "run/functions.h"
 #include "run/kept_plan.h"
 
 /* The compute thread owns the worker and does one command after the other. */
@@ -199,6 +200,7 @@ static int64_t vns_of(const struct hd_command *d)
 /* The first stage reads the samples. */
 static void took_samples(struct hd_elastic *e, const struct hd_command *d)
 {
+	hd_run_functions_look(e->run, d->step + 1 == e->task->nsteps);
 	hd_run_took(e->run, d->step, atomic_load(&e->self), d->range, d->nranges);
 }
 

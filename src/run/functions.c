@@ -1,0 +1,169 @@
+#include "run/functions.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "engine/stretch.h"
+#include "run/run_int.h"
+
+enum { MOST = 8, LOG_BYTES = 256 << 20 };
+
+static const char *const argv[] = { "/proc/self/exe", "worker", "--function=pool", "-q", NULL };
+
+static const char *text_or_null(const struct hd_job *job, enum hd_job_key key)
+{
+	return job->value[key].is_none ? NULL : hd_job_text(job, key);
+}
+
+static uint32_t slots_of(const struct hd_job *job)
+{
+	if (!job->value[HD_JOB_FN_SIZE].is_auto)
+		return (uint32_t)hd_job_int(job, HD_JOB_FN_SIZE);
+	return job->nvns < MOST ? job->nvns : MOST;
+}
+
+/* Equal bits need kernels that have the same on any machine, and one device that waits for them. */
+static enum hd_err check(struct hd_run *run, struct hd_diag *diag)
+{
+	struct hd_worker_spec *spec = &run->options.worker;
+
+	if (strcmp(spec->kind, "cpu") != 0 || spec->kernels != HD_KERNELS_PORTABLE)
+		return hd_fail(diag, HD_E_INVAL, "functions.kind: %s: functions compute with our own "
+			"kernels, and this run with those of %s: set job.kernels to portable, on cores",
+			hd_job_text(run->job, HD_JOB_FN_KIND), strcmp(spec->kind, "cpu") != 0 ?
+			spec->kind : hd_kernels_text(spec->kernels));
+	if (!spec->ndevices) {            /* auto: one, of all cores */
+		spec->ndevices = 1;
+		spec->nthreads = run->options.auto_cores ? run->options.auto_cores : 1;
+	}
+	return HD_OK;
+}
+
+enum hd_err hd_run_functions_open(struct hd_run *run, struct hd_diag *diag)
+{
+	const struct hd_job *job = run->job;
+
+	if (!(run->options.stages || run->options.shared) ||
+		hd_job_int(job, HD_JOB_FN_KIND) == HD_FUNCTIONS_NONE)
+		return HD_OK;
+	const struct hd_fn_service_spec spec = { .clock = run->clock, .fs = run->fs,
+		.kind = hd_job_text(job, HD_JOB_FN_KIND), .name = hd_job_text(job, HD_JOB_FN_NAME),
+		.endpoint = text_or_null(job, HD_JOB_FN_ENDPOINT),
+		.listen = text_or_null(job, HD_JOB_FN_LISTEN), .argv = argv,
+		.price = hd_job_text(job, HD_JOB_FN_PRICE), .ntasks = job->nvns, .slots = slots_of(job),
+		.lease_ns = hd_job_int(job, HD_JOB_FN_DEADLINE),
+		.memory_mb = hd_job_int(job, HD_JOB_FN_MEMORY),
+		.faults = { .seed = (uint64_t)hd_job_int(job, HD_JOB_SEED) } };
+
+	enum hd_err err = check(run, diag);
+	if (err)
+		return err;
+	run->functions = hd_alloc(sizeof *run->functions);
+	if (!run->functions)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for functions");
+	memset(run->functions, 0, sizeof *run->functions);
+	err = hd_fn_service_open(&run->functions->service, &spec, diag);
+	if (err)
+		return err;
+	run->functions->service.owner.board.shares = true;
+	run->options.worker.functions = &run->functions->service.owner;
+	return HD_OK;
+}
+
+void hd_run_functions_tell(struct hd_run *run)
+{
+	const char *why = "";
+	uint32_t n;
+
+	if (!run->functions)
+		return;
+	const struct hd_fn_service *s = &run->functions->service;
+	n = hd_stretches_of(run->worker, &why);
+	hd_run_note(run, "choice", "functions: %s, %u at once, %u parts of a step as tasks of each virtual "
+		"node, prices of %s%s", s->spec.kind, s->spec.slots, n, s->price.date,
+		s->pays ? "" : " (emulated)");
+	if (why[0])
+		hd_run_note(run, "warning", "functions: %s", why);
+}
+
+/* ---- the bill ---- */
+
+/* Calls end soon after their results; a lost one at its deadline. Others wait for one of several workers */
+static void await_calls(struct hd_run *run)
+{
+	struct hd_fn_owner *o = &run->functions->service.owner;
+	const int64_t until_ns = hd_clock_now_ns(run->clock) + (run->options.shared ? HD_RUN_FN_WAIT_NS / 10 :
+		HD_RUN_FN_WAIT_NS);
+	uint32_t none;
+
+	while (hd_fn_owner_is_calling(o) && hd_clock_now_ns(run->clock) < until_ns)
+		if (hd_fn_owner_turn(o, until_ns, false, &none, NULL))
+			return;
+}
+
+/* Lines of the service's log in place of estimates: of a pool its own, else functions.reports, which is one
+ * for all callers and so of use to one process alone. */
+static void settle(struct hd_run *run)
+{
+	struct hd_fn_service *s = &run->functions->service;
+	const char *name = s->dir[0] ? s->log_name : text_or_null(run->job, HD_JOB_FN_REPORTS);
+	struct hd_diag diag = { "" };
+	uint64_t added = 0;
+	uint8_t *log = NULL;
+	size_t len = 0;
+
+	if (!name || (!s->dir[0] && run->options.shared))
+		return;
+	enum hd_err err = s->log && fflush(s->log) ? hd_fail(&diag, HD_E_IO, "cannot write %s", name) :
+		hd_file_read_all(run->fs, name, &s->arena, LOG_BYTES, &log, &len, &diag);
+	if (!err)
+		err = hd_fn_bill_settle(&s->owner.bill, (const char *)log, len, &added, &diag);
+	if (err)
+		hd_run_note(run, "warning", "the bill of functions is by this process's clock: %s",
+			diag.text);
+}
+
+static void tell_bill(struct hd_run *run)
+{
+	struct hd_fn_service *s = &run->functions->service;
+	const struct hd_fn_counts *n = &s->owner.board.count;
+
+	await_calls(run);
+	settle(run);
+	hd_run_note(run, "functions", "functions: %llu tasks by functions, %llu here; %llu attempts, %llu "
+		"duplicates, %llu failed, %llu throttled; bill: %lld nano-dollars for %llu calls, %llu of "
+		"them estimated, %u not ended (prices of %s%s)",
+		(unsigned long long)n->accepted, (unsigned long long)n->here, (unsigned long long)n->attempts,
+		(unsigned long long)n->duplicates, (unsigned long long)n->failures,
+		(unsigned long long)n->throttled, (long long)hd_fn_bill_nano(&s->owner.bill),
+		(unsigned long long)s->owner.bill.ncalls, (unsigned long long)s->owner.bill.nestimated,
+		s->owner.calling, s->price.date, s->pays ? "" : ", emulated");
+}
+
+void hd_run_functions_look(struct hd_run *run, bool ends)
+{
+	struct hd_run_functions *f = run->functions;
+
+	if (!f || f->billed)
+		return;
+	const struct hd_fn_owner *o = &f->service.owner;
+	if (o->board.count.closed != f->closed) {
+		f->closed = o->board.count.closed;
+		hd_run_note(run, "warning", "functions: %d calls in a row failed, so all is run here for "
+			"%lld s; the last one: %s", HD_FN_CIRCUIT, (long long)(HD_FN_CLOSED_NS / HD_NS_PER_S),
+			o->last_error[0] ? o->last_error : "ended without an answer");
+	}
+	f->billed = ends;
+	if (ends)
+		tell_bill(run);
+}
+
+void hd_run_functions_close(struct hd_run *run)
+{
+	if (!run->functions)
+		return;
+	hd_fn_service_close(&run->functions->service);
+	hd_free(run->functions);
+	run->functions = NULL;
+}

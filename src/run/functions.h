@@ -1,0 +1,40 @@
+/* functions.h -- the functions that a run gives dense work to (functions/service.h), by the job's table
+ * `functions`, and what they cost.
+ *
+ * Each worker of a run has its own: a pool of its own processes, or calls of its own to one service; its
+ * ledger is its own, and ends as an event.
+ *
+ * 1. No bit depends on them, and no key of the table is part of the job's hash. So kernels must be ours
+ *    (job.kernels: portable), whose bits are the same on any machine: others are refused.
+ * 2. What is run here in their place is said once for each reason: a circuit that closed, a part of the model
+ *    that no message carries.
+ * 3. The bill is that of all calls that ended; those under way at the end are awaited for at most
+ *    HD_RUN_FN_WAIT_NS.
+ *
+ * Ownership: open/close by the run. Threads: the run's. */
+#ifndef HD_RUN_FUNCTIONS_H
+#define HD_RUN_FUNCTIONS_H
+
+#include "functions/service.h"
+
+#define HD_RUN_FN_WAIT_NS INT64_C(5000000000)
+
+struct hd_run;
+
+/* Those of a run. */
+struct hd_run_functions {
+	struct hd_fn_service service;
+	uint64_t closed;                  /* circuits that were said */
+	bool billed;                      /* the bill was */
+};
+
+/* What the job asks for, for the worker that will be created; nothing where it asks for none. */
+HD_MUST_USE enum hd_err hd_run_functions_open(struct hd_run *run, struct hd_diag *diag);
+/* Of the worker that was created: what is given out. */
+void hd_run_functions_tell(struct hd_run *run);
+/* After each pass: what is worth a line; `ends`: it was the last one, so the bill is said. */
+void hd_run_functions_look(struct hd_run *run, bool ends);
+/* Takes a run without any. */
+void hd_run_functions_close(struct hd_run *run);
+
+#endif

@@ -1,0 +1,109 @@
+#!/bin/bash
+# heddle run of a graph in intervals whose dense work goes to functions: the bits of the run without them,
+# step by step, whatever dies, and a bill that is the sum of the lines REPORT. Nothing is said about time.
+. "$(dirname "$0")/program.sh"
+unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN AWS_REGION
+
+# eight rings of ten vertices with few edges between them; a ring is a class
+awk 'BEGIN {
+	for (i = 0; i < 80; i++) {
+		r = int(i / 10) * 10; print i, r + (i + 1) % 10; print i, r + (i + 3) % 10
+	}
+	for (i = 0; i < 80; i += 10) print i, (i + 17) % 80 }' >edges.txt
+awk 'BEGIN { for (i = 0; i < 80; i++) print int(i / 10), i ":1" }' >features.svm
+awk 'BEGIN { printf "train"; for (i = 0; i < 80; i += 5) printf " %d", i; printf "\nval"
+	for (i = 1; i < 80; i += 5) printf " %d", i; printf "\ntest"
+	for (i = 2; i < 80; i += 5) printf " %d", i; print "" }' >split.txt
+expect 0 heddle data prepare-graph --edges edges.txt --features features.svm --split split.txt -o g.graph -q
+cat >gcn.yaml <<END
+job:   {name: gcn, seed: 3, steps: 12, kernels: portable}
+model: {use: "builtin:gcn", args: {input: 80, classes: 8, slots: 6, hidden: 16, dropout: 0.5}}
+data:  {kind: graph, path: g.graph, order: sequential}
+batch: {global: 80, virtual_nodes: 1}
+optim:
+  {kind: adam, lr: 0.05, clip: 0, schedule: {kind: constant, warmup: 0}}
+eval:  {every: 0, metric: accuracy}
+trace: {digest: 1}
+END
+expect 2 heddle run gcn.yaml --out no -s batch.virtual_nodes=4 -s batch.global=400
+rows=$(sed -n 's/.*set batch.global to \([0-9]*\),.*/\1/p' out err)
+train() {      # OUT OPTIONS...
+	heddle run gcn.yaml --out "$1" -s batch.virtual_nodes=4 -s batch.global="$rows" --devices 1 -q \
+		"${@:2}"
+}
+digests() { sed -n 's/.*"digest":"\([0-9a-f]*\)".*/\1/p' "$1/metrics.ndjson"; }
+# the last word on functions in the events of a run
+bill() { grep '"kind":"functions"' "$1/events.ndjson" | tail -1; }
+of_bill() { bill "$1" | sed -n "s/.*[ ;]\([0-9][0-9]*\) $2.*/\1/p"; }
+equal() {      # OUT WHAT
+	same "$(digests "$1")" "$(digests none)" "digests of every step, $2"
+}
+expect 0 train none
+same "$(digests none | wc -l)" 12 "digests of a run without functions"
+
+expect 0 train pool -s functions.kind=pool -s functions.size=2
+equal pool "with a pool"
+[ "$(of_bill pool 'tasks by functions')" -gt 0 ] || failed "the pool did no task: $(bill pool)"
+# 4 virtual nodes in 12 steps: a multiple of 48
+n=$(($(of_bill pool 'tasks by functions') + $(of_bill pool 'here')))
+[ $((n % 48)) -eq 0 ] && [ "$n" -gt 0 ] || failed "$n tasks are no number of stretches in 12 steps of 4"
+expect 0 train zero -s functions.kind=pool -s functions.size=0
+equal zero "with no function at once"
+same "$(of_bill zero 'tasks by functions')" 0 "tasks on no function"
+same "$(of_bill zero 'here')" "$n" "each stretch of a virtual node is a task once"
+passed "a pool gives the bits of the run alone"
+
+"$HEDDLE_BIN" worker --function=http --listen 127.0.0.1:0 --slots 4 >http-at 2>http-err &
+front=$!
+await grep -q http http-at
+expect 0 train http -s functions.kind=http -s functions.endpoint="$(cat http-at)" -s functions.size=2
+equal http "over HTTP"
+[ "$(of_bill http 'tasks by functions')" -gt 0 ] || failed "no task over HTTP: $(bill http)"
+kill "$front"
+wait "$front" || true
+passed "workers behind an HTTP front end give them, too"
+
+"$HEDDLE_BIN" chaos lambda --slots 3 --kill 0.05 --straggle 0.05:10 --drop-response 0.02 --duplicate 0.02 \
+	--seed 3 -o lines >lambda-at 2>emulator &
+emulator=$!
+await grep -q http lambda-at
+expect 0 train lambda -s functions.kind=lambda -s functions.endpoint="$(cat lambda-at)" \
+	-s functions.size=3 -s functions.reports=lines
+equal lambda "by the emulator, whose calls fail"
+same $(($(of_bill lambda 'tasks by functions') + $(of_bill lambda 'here'))) "$n" "each task counts once"
+[ "$(of_bill lambda 'failed')" -gt 0 ] || failed "no call failed: the draws of seed 3 have some"
+[ $((20 * $(of_bill lambda 'duplicates'))) -le "$(of_bill lambda 'attempts')" ] ||
+	failed "more than 5 % duplicates"
+set -- $(sed 's/.*Billed Duration: \([0-9]*\) ms.*/\1/' lines)
+same $# "$(of_bill lambda 'calls')" "each call has a line REPORT"
+sum=0
+for ms; do sum=$((sum + ms)); done
+# 0.0000166667 dollars a GB-s, 0.0000002 a call
+same "$(((sum * 1769 * 166667 + $# * 2000 * 1024000) / 10240000))" \
+	"$(of_bill lambda 'nano-dollars')" "the bill is the sum of the lines"
+expect 0 train lambda2 --workers 2 -s functions.kind=lambda -s functions.endpoint="$(cat lambda-at)" \
+	-s functions.size=1
+equal lambda2 "of two workers"
+same "$(grep -c '"kind":"functions"' lambda2/events.ndjson)" 2 "each worker says what its functions cost"
+kill "$emulator"
+wait "$emulator"
+passed "so does the emulator, with one process and with two, and the bill is right"
+
+# it is gone, and that is said
+expect 0 train gone -s functions.kind=lambda -s functions.endpoint="$(cat lambda-at)" -s functions.size=2
+equal gone "of a service that is gone"
+same "$(of_bill gone 'nano-dollars')" 0 "what a service costs that did nothing"
+grep -q 'calls in a row failed, so all is run here' gone/events.ndjson ||
+	failed "no word of the closed circuit"
+passed "a service that is gone is said, and done without"
+
+expect 2 train no -s functions.kind=lambda
+says 'need an endpoint'
+expect 2 train no -s functions.kind=pool -s job.kernels=library
+says 'set job.kernels to portable'
+expect 2 heddle run gcn.yaml --out no --devices 1 -s functions.kind=pool
+says 'batch.virtual_nodes'
+expect 2 train no -s functions.kind=pool --devices 2
+says 'one device'
+expect 2 train no -s functions.kind=cloud
+passed "what cannot be is refused"
