@@ -29,7 +29,14 @@ grep -q '^stages 3' gpt-1f1b/plan/0001.plan || failed "the plan has no stages"
 expect 0 heddle plan check gpt-1f1b/plan/0001.plan
 # measured and chosen
 expect 0 heddle run gpt.yaml --out predicted --workers 3 -s parallel.mode=auto \
-	-s parallel.schedule=1f1b --json
+	-s parallel.schedule=1f1b --json --explain
+# each instruction of each stage, as the workers say: F and B of three, and STEP
+rows='"op":"(F|B|STEP)",("stage":[0-2],)?"count":[0-9]+,"predicted_ms":[0-9.e-]+,"measured_ms":[0-9.e-]+,'
+for file in out predicted/plan/0001.measured.json; do
+	same "$(grep -oE "$rows" $file | wc -l)" 7 "instructions that were measured in $file"
+done
+! grep -q '"missing"' predicted/plan/0001.measured.json || failed "a worker said nothing of its times"
+grep -q 'Predicted and measured' predicted/report.html || failed "the report does not compare instructions"
 for name in predicted_ms measured_ms least_ms; do
 	awk -v x="$(number $name)" 'BEGIN { exit !(x > 0) }' || failed "$name is $(number $name)"
 done

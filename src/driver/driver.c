@@ -120,6 +120,8 @@ enum hd_err hd_driver_run(const struct hd_driver_spec *spec, struct hd_driver_en
 		run_loop(c);
 		driver_tell_unrecorded(c);
 		err = verdict(c, end, diag);
+		if (err != HD_E_AGAIN)
+			driver_keep_measured(c);
 		if (err == HD_E_AGAIN)
 			hd_signal_word_set(NULL);         /* another coordinator says how it ends */
 	}

@@ -359,11 +359,17 @@ ACT(exit)
 	c->over = true;
 }
 
+ACT(spent)
+{
+	if (c->spec->redraw)
+		hd_spent_take(&c->spec->redraw->said, a->worker, a->epoch, &a->msg->spent);
+}
+
 static void (*const act[HD_CO_DO_NKINDS])(struct driver *c, const struct hd_co_action *a) = {
 	[HD_CO_DO_SEND] = do_send, [HD_CO_DO_DROP] = do_drop, [HD_CO_DO_STORE] = do_store,
 		[HD_CO_DO_SPAWN] = do_spawn, [HD_CO_DO_END] = do_end,
 	[HD_CO_DO_RESTORE] = do_restore, [HD_CO_DO_INVALIDATE] = do_invalidate, [HD_CO_DO_COMMIT] = do_commit,
-	[HD_CO_DO_NOTE] = do_note, [HD_CO_DO_EXIT] = do_exit,
+	[HD_CO_DO_NOTE] = do_note, [HD_CO_DO_SPENT] = do_spent, [HD_CO_DO_EXIT] = do_exit,
 };
 
 void driver_feed(struct driver *c, const struct hd_co_event *event)

@@ -1,6 +1,7 @@
 #include "driver/driver_int.h"
 
 #include "job/sets.h"
+#include "run/kept_forecast.h"
 #include "run/kept_job.h"
 #include "run/pipes_settled.h"
 
@@ -258,6 +259,17 @@ static enum hd_err change_to(struct driver *c, const struct hd_view_shape *shape
 	return HD_OK;
 }
 
+void driver_keep_measured(struct driver *c)
+{
+	struct hd_redraw *redraw = c->spec->redraw;
+	struct hd_forecast forecast;
+	struct hd_diag why = { "" };
+
+	if (redraw && hd_redraw_measured(redraw, &forecast) &&
+		hd_forecast_keep(&forecast, c->spec->dir, redraw->epoch, HD_KEPT_MEASURED, &why))
+		driver_note(c, "warning", HD_NOBODY, why.text);
+}
+
 void driver_redraw(struct driver *c, uint64_t step, const struct hd_step_news *news)
 {
 	const struct hd_view *view = hd_coordinator_view(c->machine);
@@ -271,6 +283,8 @@ void driver_redraw(struct driver *c, uint64_t step, const struct hd_step_news *n
 	if (!c->spec->redraw || !view || hd_pipe_set_find(&c->pipes, &view->shape, &pipes, NULL))
 		return;
 	const bool changes = !hd_view_same_shape(&view->shape, &c->config.shape);
+	if (view->epoch != c->spec->redraw->epoch)
+		driver_keep_measured(c);          /* of the view before */
 	const struct hd_redraw_step s = { step, (double)news->step_ns * 1e-6, view, pipes, &c->reshape.pace,
 		changes || status.halting };
 	if (!changes)

@@ -63,6 +63,16 @@ static void end(struct run *r)
 	desk_close(&r->desk);
 }
 
+/* What a worker with one rank says after a step; what it said after the one before comes first. */
+static void says(struct run *r, const struct hd_view *view, uint32_t w, uint64_t ns)
+{
+	for (uint64_t i = 0; i < 2; i++) {
+		const struct hd_spent_kind kind = { w, (uint8_t)w, HD_INS_F, 1, (r->step + i) * ns, 0 };
+		hd_spent_take(&r->redraw.said, w, view->epoch, &(struct hd_msg_spent){ r->step + i - 1, 1,
+			&kind });
+	}
+}
+
 /* Steps in which worker 1 computes so many times as long as its stage was cut for. */
 static void run_slow(struct run *r, uint32_t n, double slow)
 {
@@ -70,8 +80,8 @@ static void run_slow(struct run *r, uint32_t n, double slow)
 		const struct hd_view *view = hd_coordinator_view(r->c.machine);
 		struct hd_step_news news = { .step_ns = 10000000 };
 		for (uint32_t w = 0; w < 2; w++) {
-			news.compute_ns = w ? (uint64_t)(slow * 1.728e9) : 192000000;
 			hd_pace_seal(&r->c.reshape.pace, w, r->step, &news, view);
+			says(r, view, w, w ? (uint64_t)(slow * 1.728e9) : 192000000);
 		}
 		driver_redraw(&r->c, r->step++, &news);
 	}

@@ -21,7 +21,7 @@ bool launch_shape_fits(void *self, const struct hd_view_shape *shape, uint32_t n
 void launch_predict(struct hd_launch *launch, struct hd_pipes_forecast *forecast);
 /* At the end: what the steps of the last view took beside its prediction; before its first step that of the
  * start. */
-void launch_predicted(const struct hd_launch *launch, const struct hd_pipes_forecast *start,
+void launch_predicted(struct hd_launch *launch, const struct hd_pipes_forecast *start,
 	struct hd_forecast *forecast);
 
 #endif

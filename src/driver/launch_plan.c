@@ -316,16 +316,9 @@ void launch_predict(struct hd_launch *launch, struct hd_pipes_forecast *forecast
 	}
 }
 
-void launch_predicted(const struct hd_launch *launch, const struct hd_pipes_forecast *start,
+void launch_predicted(struct hd_launch *launch, const struct hd_pipes_forecast *start,
 	struct hd_forecast *forecast)
 {
-	const struct hd_times *times = &launch->redraw.times;
-
-	*forecast = start->step;
-	if (!launch->costs || !times->n)
-		return;
-	*forecast = launch->redraw.forecast;
-	forecast->nsteps = times->n;
-	forecast->measured_ns = hd_times_quantile(times, 0.5) * 1e6;
-	forecast->least_ns = hd_times_quantile(times, 0) * 1e6;
+	if (!launch->costs || !hd_redraw_measured(&launch->redraw, forecast))
+		*forecast = start->step;
 }

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 void hd_redraw_init(struct hd_redraw *r, const struct hd_redraw_spec *spec)
 {
@@ -9,29 +10,46 @@ void hd_redraw_init(struct hd_redraw *r, const struct hd_redraw_spec *spec)
 	hd_arena_init(&r->arena, 0);
 }
 
-void hd_redraw_finish(struct hd_redraw *r) { hd_arena_finish(&r->arena); }
+void hd_redraw_finish(struct hd_redraw *r)
+{
+	hd_arena_finish(&r->arena);
+	hd_spent_finish(&r->said);
+}
 
 /* ---- speeds */
 
-static double speed_of(const struct hd_redraw *r, uint32_t worker)
+static uint32_t nth_of(const struct hd_view *view, uint32_t rank)
 {
+	uint32_t nth = 0;
+
+	for (uint32_t k = 0; k < rank; k++)
+		nth += view->rank[k].worker == view->rank[rank].worker;
+	return nth;
+}
+
+static double speed_of(const struct hd_redraw *r, const struct hd_view *view, uint32_t rank)
+{
+	const uint32_t worker = view->rank[rank].worker, nth = nth_of(view, rank);
+
 	for (uint32_t i = 0; i < r->nspeeds; i++)
-		if (r->speed[i].worker == worker)
+		if (r->speed[i].worker == worker && r->speed[i].nth == nth)
 			return r->speed[i].speed;
 	return 1;
 }
 
 /* Ids are never used again: of too many the first is gone. */
-static void set_speed(struct hd_redraw *r, uint32_t worker, double speed)
+static void set_speed(struct hd_redraw *r, const struct hd_view *view, uint32_t rank, double speed)
 {
+	const uint32_t worker = view->rank[rank].worker, nth = nth_of(view, rank);
 	uint32_t i = 0;
 
-	while (i < r->nspeeds && r->speed[i].worker != worker)
+	while (i < r->nspeeds && (r->speed[i].worker != worker || r->speed[i].nth != nth))
 		i++;
-	if (i == HD_MAX_WORKERS)
+	if (i == HD_VIEW_RANKS)
 		i = 0;
 	r->nspeeds += i == r->nspeeds;
 	r->speed[i].worker = worker;
+	r->speed[i].nth = nth;
 	r->speed[i].speed = speed;
 }
 
@@ -44,7 +62,7 @@ static double *speeds_of(const struct hd_redraw *r, const struct hd_view *view, 
 	const uint32_t groups = hd_view_groups(&view->shape);
 
 	for (uint32_t k = 0; speed && k < view->nranks; k++) {
-		const double is = speed_of(r, view->rank[k].worker) * (found ? found[k] : 1);
+		const double is = speed_of(r, view, k) * (found ? found[k] : 1);
 		double *to = &speed[k / groups];
 		*to = k % groups == 0 || is < *to ? is : *to;
 	}
@@ -82,22 +100,13 @@ static enum hd_err predict(const struct hd_redraw *r, struct hd_forecast *foreca
 	return err;
 }
 
-static bool has_one_rank_each(const struct hd_view *view)
-{
-	for (uint32_t i = 0; i < view->nranks; i++)
-		for (uint32_t k = 0; k < i; k++)
-			if (view->rank[i].worker == view->rank[k].worker)
-				return false;
-	return true;
-}
-
 static void watch(struct hd_redraw *r, const struct hd_view *view)
 {
 	const uint32_t n = view->nranks;
 
 	r->busy_ns = NULL;
 	if (!r->spec.is_auto || view->shape.nstages < 2 || view->shape.each || view->shape.groups ||
-		hd_view_has_copies(&view->shape) || !has_one_rank_each(view))
+		hd_view_has_copies(&view->shape))
 		return;
 	double *busy_ns = hd_arena_take(&r->arena, n, sizeof *busy_ns);
 	r->found = hd_arena_take(&r->arena, n, sizeof *r->found);
@@ -121,6 +130,10 @@ static void look(struct hd_redraw *r, const struct hd_view *view, const struct h
 		r->forecast.step_ns = 0;
 	if (r->forecast.step_ns != was_ns)
 		r->times = (struct hd_times){ .n = 0 };
+	r->nworkers = 0;
+	for (uint32_t k = 0; k < view->nranks; k++)
+		if (!nth_of(view, k))
+			r->worker[r->nworkers++] = view->rank[k].worker;
 	if (r->forecast.step_ns > 0)
 		watch(r, view);
 }
@@ -132,11 +145,10 @@ static bool read_busy(struct hd_redraw *r, const struct hd_redraw_step *s)
 	for (uint32_t k = 0; k < s->view->nranks; k++) {
 		const struct hd_pace_worker *w = hd_pace_of(s->pace, s->view->rank[k].worker);
 		const struct hd_pace_step *at = w ? hd_pace_at(w, s->step) : NULL;
-		if (!at || !at->compute_ns || at->redone)
+		if (!at || at->redone)
 			return false;
-		r->busy_ns[k] = (double)at->compute_ns;
 	}
-	return true;
+	return hd_spent_step(&r->said, s->view, s->step, r->busy_ns);
 }
 
 static enum hd_err cut(const struct hd_redraw *r, const struct hd_redraw_step *s, const double *speed,
@@ -234,6 +246,53 @@ bool hd_redraw_step(struct hd_redraw *r, const struct hd_redraw_step *s, struct 
 		hd_stage_drift_step(&r->drift, r->busy_ns, r->found) && again(r, s, shape, said);
 }
 
+/* ---- what it took */
+
+static bool has_said(const struct hd_spent_worker *w)
+{
+	for (uint32_t i = 0; w && i < w->n; i++)
+		if (w->kind[i].n)
+			return true;
+	return false;
+}
+
+/* Rule 7. */
+static void add_said(struct hd_redraw *r, struct hd_forecast *f)
+{
+	uint32_t *missing = hd_arena_take(&r->arena, r->nworkers + (size_t)1, sizeof *missing), n = 0;
+
+	for (uint32_t i = 0; i < r->nworkers; i++) {
+		const struct hd_spent_worker *w = hd_spent_of(&r->said, r->worker[i], r->epoch);
+		n += has_said(w) ? w->n : 0;
+	}
+	struct hd_spent_kind *all = hd_arena_take(&r->arena, n + (size_t)1, sizeof *all);
+	n = 0;
+	for (uint32_t i = 0; all && missing && i < r->nworkers; i++) {
+		const struct hd_spent_worker *w = hd_spent_of(&r->said, r->worker[i], r->epoch);
+		if (!has_said(w)) {
+			missing[f->nmissing++] = r->worker[i];
+			continue;
+		}
+		memcpy(all + n, w->kind, w->n * sizeof *all);
+		n += w->n;
+	}
+	f->missing = missing;
+	if (all)
+		hd_forecast_measured(f, all, n);
+}
+
+bool hd_redraw_measured(struct hd_redraw *r, struct hd_forecast *forecast)
+{
+	if (r->forecast.step_ns <= 0 || !r->times.n)
+		return false;
+	*forecast = r->forecast;
+	forecast->nsteps = r->times.n;
+	forecast->measured_ns = hd_times_quantile(&r->times, 0.5) * 1e6;
+	forecast->least_ns = hd_times_quantile(&r->times, 0) * 1e6;
+	add_said(r, forecast);
+	return true;
+}
+
 void hd_redraw_kept(struct hd_redraw *r, const struct hd_view *view, bool kept)
 {
 	assert(r->busy_ns && view->epoch == r->epoch);
@@ -242,8 +301,7 @@ void hd_redraw_kept(struct hd_redraw *r, const struct hd_view *view, bool kept)
 		return;
 	}
 	for (uint32_t k = 0; k < view->nranks; k++) {
-		const uint32_t worker = view->rank[k].worker;
-		set_speed(r, worker, speed_of(r, worker) * r->found[k]);
+		set_speed(r, view, k, speed_of(r, view, k) * r->found[k]);
 	}
 	r->busy_ns = NULL;                /* rule 3 */
 }

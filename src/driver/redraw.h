@@ -3,19 +3,20 @@
  *
  * The driver tells it each committed step; run/stage_drift.h judges, run/pipes_choose.h cuts.
  *
- * 1. A worker's time is that of its seal: what it computed of the step, without its waits. It is held against
- *    what its rank is predicted to compute. Steps that were repaired, or that not all have sealed, say
- *    nothing.
- * 2. Only where parallel.mode is auto, and where no worker has two ranks: the time of one does not say which
- *    of them is slow. Without stages balance/drift.h decides when the virtual nodes are dealt again
- *    (reshape.h).
+ * 1. A rank's time is that of its instructions, as its worker says (spent.h), without its waits. It is held
+ *    against what the rank is predicted to compute. Steps that were repaired, or of which not all workers
+ *    said what they took, say nothing; so does the first one of a worker under a plan.
+ * 2. Only where parallel.mode is auto. Without stages balance/drift.h decides when the virtual nodes are
+ *    dealt again (reshape.h).
  * 3. New cuts are asked for if they are predicted to save more than HD_CHOOSE_MARGIN of a step, and fit the
  *    workers' memory. Once they are kept the run changes to them by a planned change, and nothing is judged
  *    until another view is in force; else all is as before, and judged again later.
- * 4. Speeds are of workers: one that changes its stage keeps its speed, a new one has 1.
+ * 4. Speeds are of devices of workers: one that changes its stage keeps its speed, a new one has 1.
  * 5. While a change of shape is under way that a user asked for nothing is judged: what is asked for goes
  *    before what is found.
  * 6. A change that a worker refused is not tried again (`off`).
+ * 7. What instructions took under the view in force stands beside what they were predicted to take. Workers
+ *    of it that said nothing are missing: they were lost, or had no second step.
  *
  * Ownership: init/finish; the spec's parts are borrowed. Threads: that of the driver. It takes memory at a
  * change of the view. */
@@ -27,6 +28,7 @@
 #include "run/pipes_forecast.h"
 #include "run/stage_drift.h"
 #include "driver/pace.h"
+#include "driver/spent.h"
 
 struct hd_redraw_spec {
 	const struct hd_task *task;
@@ -53,8 +55,11 @@ struct hd_redraw {
 	double *busy_ns, *found;          /* [ranks]; NULL: not watched */
 	bool unfit;                       /* what did not fit was said, of this view */
 	bool off;                         /* rule 6; its owner sets it */
+	struct hd_spent_said said;
+	uint32_t nworkers, worker[HD_MAX_MEMBERS];    /* of the view, with a rank */
 	uint32_t nspeeds;
-	struct { uint32_t worker; double speed; } speed[HD_MAX_WORKERS];
+	/* nth: of the worker's ranks in a view */
+	struct { uint32_t worker, nth; double speed; } speed[HD_VIEW_RANKS];
 };
 
 /* A committed step, with the pipes of its view. */
@@ -73,6 +78,9 @@ void hd_redraw_finish(struct hd_redraw *redraw);
  * what is to be known all the same; "": nothing. */
 bool hd_redraw_step(struct hd_redraw *redraw, const struct hd_redraw_step *step, struct hd_view_shape *shape,
 	char said[HD_REDRAW_WORDS]);
+/* The forecast of the view in force, of which a step was committed, with what its steps and instructions
+ * took; false: there is none. Borrowed until the next step. */
+bool hd_redraw_measured(struct hd_redraw *redraw, struct hd_forecast *forecast);
 void hd_redraw_kept(struct hd_redraw *redraw, const struct hd_view *view, bool kept);
 
 #endif

@@ -1,6 +1,7 @@
 #include "driver/redraw.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "run/pipes_forecast.h"
 #include "run/testing_costs.h"
@@ -19,6 +20,10 @@ struct drawn {
 	char said[HD_REDRAW_WORDS];
 	bool changes;                     /* a user's wish is under way */
 	uint32_t ndevices;                /* of a worker */
+	bool by_rank;                     /* slow[] is of ranks */
+	bool says_nothing;                /* the last worker */
+	uint64_t spent_ns[HD_VIEW_RANKS]; /* of the plan */
+	uint32_t under;                   /* steps of it */
 	uint32_t nasked;                  /* how often it asked what fits */
 	bool unfit;
 };
@@ -30,6 +35,8 @@ static void take_shape(struct drawn *d, uint32_t nworkers, uint32_t ndevices)
 	CHECK(hd_pipes_view(&d->view, &d->pipes, nworkers, ndevices, d->job.rig.job->nvns), "%u", nworkers);
 	d->view.epoch = epoch;
 	d->ndevices = ndevices;
+	memset(d->spent_ns, 0, sizeof d->spent_ns);
+	d->under = 0;
 }
 
 static bool fits(void *self, const struct hd_view_shape *shape, uint32_t nworkers, uint32_t ndevices,
@@ -81,18 +88,36 @@ static double stage_ns(const struct drawn *d, uint32_t stage, uint32_t nvns)
 	return 3e6 * n * nvns;
 }
 
-/* A step in which worker w computes slow[w] times as long as such a device. */
+/* What a worker says at the end of a step: of its ranks, since the first step of the plan. */
+static void say(struct drawn *d, uint32_t w)
+{
+	struct hd_spent_kind kind[HD_VIEW_RANKS];
+	struct hd_msg_spent msg = { .step = d->step, .spent = kind };
+
+	for (uint32_t k = 0; k < d->view.nranks; k++)
+		if (d->view.rank[k].worker == w)
+			kind[msg.nspent++] = (struct hd_spent_kind){ k, (uint8_t)(k % 2), HD_INS_F, d->under,
+				d->spent_ns[k], d->spent_ns[k] / 2 };
+	hd_spent_take(&d->redraw.said, w, d->view.epoch, &msg);
+}
+
+/* A step in which worker w computes slow[w] times as long as such a device, but for the first one of a plan,
+ * which is not said. */
 static bool step(struct drawn *d, const double *slow, uint32_t redone)
 {
 	const struct hd_redraw_step s = { d->step, 10, &d->view, &d->pipes, &d->pace, d->changes };
 
-	for (uint32_t k = 0; k < d->view.nranks; k++) {
-		const uint32_t w = d->view.rank[k].worker;
-		const double ns = stage_ns(d, k % 2, d->view.rank[k - k % 2].nvns) * slow[w];
-		const struct hd_step_news news = { .step_ns = 10000000, .compute_ns = (uint64_t)ns,
-			.redone = redone };
-		hd_pace_seal(&d->pace, w, d->step, &news, &d->view);
+	for (uint32_t k = 0; k < d->view.nranks && d->under; k++)
+		d->spent_ns[k] += (uint64_t)(stage_ns(d, k % 2, d->view.rank[k - k % 2].nvns) *
+			slow[d->by_rank ? k : d->view.rank[k].worker]);
+	for (uint32_t i = 0; i < d->view.nmembers; i++) {
+		const uint32_t w = d->view.member[i];
+		hd_pace_seal(&d->pace, w, d->step, &(struct hd_step_news){ .step_ns = 10000000,
+			.redone = redone }, &d->view);
+		if (!d->says_nothing || i + 1 < d->view.nmembers)
+			say(d, w);
 	}
+	d->under++;
 	const bool asks = hd_redraw_step(&d->redraw, &s, &d->shape, d->said);
 	d->step++;
 	return asks;
@@ -126,7 +151,7 @@ static void a_slow_worker_gets_as_many_nodes_as_it_is_fast(void **state)
 		struct drawn d;
 		begin(&d, "mode: auto, settled: '1f1b 2 2'", 2, 1, true);
 		const uint32_t at = asks_within(&d, 40, slow[i], 0);
-		CHECK(at == HD_STAGE_DRIFT_STEPS, "row %zu: %u", i, at);
+		CHECK(at == HD_STAGE_DRIFT_STEPS + 1, "row %zu: %u", i, at);
 		const double share = slow[i][1] / (slow[i][0] + slow[i][1]),
 			is = share_below(&d, d.shape.first[1]);
 		CHECK(fabs(is - share) <= 1.5 / d.job.costs->cuts.n &&
@@ -152,25 +177,29 @@ static void a_slow_worker_gets_as_many_nodes_as_it_is_fast(void **state)
 static void what_says_nothing_of_stages_changes_nothing(void **state)
 {
 	static const double one_slow[] = { 1, 3, 1, 1 }, all_slow[] = { 4, 4, 4, 4 },
-		near[] = { 1, 1.1, 1, 1 }, last_slow[] = { 1, 1, 1, 3 };
+		near[] = { 1, 1.1, 1, 1 }, last_slow[] = { 1, 1, 1, 3 }, two_slow[] = { 1, 3, 1, 3 };
 	static const struct { const char *parallel; uint32_t nworkers, ndevices, redone; bool is_auto;
-		const double *slow; bool asks; } rows[] = {
-		{ "mode: auto, settled: '1f1b 2 2'", 2, 1, 0, true, one_slow, true },
-		{ "mode: auto, settled: '1f1b 2 2'", 4, 1, 0, true, one_slow, true },
-		{ "mode: auto, settled: '1f1b 2 2'", 4, 1, 0, true, last_slow, true },
-		{ "mode: auto, settled: '1f1b 2 2'", 2, 1, 0, true, all_slow, false },
-		{ "mode: auto, settled: '1f1b 2 2'", 2, 1, 0, true, near, false },
-		{ "mode: auto, settled: '1f1b 2 2'", 2, 1, 1, true, one_slow, false },
-		{ "mode: auto, settled: '1f1b 2 2'", 2, 2, 0, true, one_slow, false },
-		{ "stages: 2", 2, 1, 0, false, one_slow, false },
+		const double *slow; bool asks, by_rank, says_nothing; } rows[] = {
+		{ "mode: auto, settled: '1f1b 2 2'", 2, 1, 0, true, one_slow, true, false, false },
+		{ "mode: auto, settled: '1f1b 2 2'", 4, 1, 0, true, one_slow, true, false, false },
+		{ "mode: auto, settled: '1f1b 2 2'", 4, 1, 0, true, last_slow, true, false, false },
+		{ "mode: auto, settled: '1f1b 2 2'", 2, 1, 0, true, all_slow, false, false, false },
+		{ "mode: auto, settled: '1f1b 2 2'", 2, 1, 0, true, near, false, false, false },
+		{ "mode: auto, settled: '1f1b 2 2'", 2, 1, 1, true, one_slow, false, false, false },
+		{ "mode: auto, settled: '1f1b 2 2'", 2, 2, 0, true, one_slow, false, false, false },
+		{ "mode: auto, settled: '1f1b 2 2'", 2, 2, 0, true, two_slow, true, true, false },
+		{ "mode: auto, settled: '1f1b 2 2'", 2, 1, 0, true, one_slow, false, false, true },
+		{ "stages: 2", 2, 1, 0, false, one_slow, false, false, false },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct drawn d;
 		begin(&d, rows[i].parallel, rows[i].nworkers, rows[i].ndevices, rows[i].is_auto);
+		d.by_rank = rows[i].by_rank;
+		d.says_nothing = rows[i].says_nothing;
 		assert_false(step(&d, rows[i].slow, rows[i].redone));
-		assert_true((d.redraw.busy_ns != NULL) == (rows[i].is_auto && rows[i].ndevices == 1));
+		assert_true((d.redraw.busy_ns != NULL) == rows[i].is_auto);
 		const uint32_t at = asks_within(&d, 40, rows[i].slow, rows[i].redone);
 		CHECK((at > 0) == rows[i].asks && d.redraw.forecast.step_ns > 0, "row %zu: %u", i, at);
 		end(&d);
@@ -206,6 +235,36 @@ static void a_worker_that_slows_down_more_is_slower_still(void **state)
 	end(&d);
 }
 
+/* Of workers with two devices each, whose second one is slow: cut as for four workers of which two are. */
+static void devices_of_a_worker_have_speeds_of_their_own(void **state)
+{
+	static const double slow[] = { 1, 3, 1, 3 };
+	struct hd_view_shape other;
+	struct drawn d;
+
+	(void)state;
+	for (uint32_t each = 1; each <= 2; each++) {
+		begin(&d, "mode: auto, settled: '1f1b 2 2'", 4 / each, each, true);
+		d.by_rank = true;
+		assert_int_equal(asks_within(&d, 40, slow, 0), HD_STAGE_DRIFT_STEPS + 1);
+		if (each == 1) {
+			other = d.shape;
+			end(&d);
+		}
+	}
+	assert_true(hd_view_same_shape(&d.shape, &other) && share_below(&d, other.first[1]) > 0.7);
+	hd_redraw_kept(&d.redraw, &d.view, true);
+	assert_int_equal(hd_pipes_of_shape(&d.pipes, d.job.rig.task, &d.shape, &d.job.rig.arena, NULL),
+		HD_OK);
+	take_shape(&d, 2, 2);
+	assert_int_equal(asks_within(&d, 40, slow, 0), 0);
+	for (uint32_t k = 0; k < 4; k++)
+		CHECK(fabs(d.redraw.forecast.busy_ns[k] / (stage_ns(&d, k % 2,
+			d.view.rank[k - k % 2].nvns) * slow[k]) - 1) < 1e-3, "rank %u: %g ns", k,
+			d.redraw.forecast.busy_ns[k]);
+	end(&d);
+}
+
 /* What could not be kept has not happened: the workers are as slow as before for what is predicted of them,
  * and it is asked for again. */
 static void what_is_not_kept_is_asked_for_again(void **state)
@@ -215,7 +274,7 @@ static void what_is_not_kept_is_asked_for_again(void **state)
 
 	(void)state;
 	begin(&d, "mode: auto, settled: '1f1b 2 2'", 2, 1, true);
-	assert_int_equal(asks_within(&d, 40, slow, 0), HD_STAGE_DRIFT_STEPS);
+	assert_int_equal(asks_within(&d, 40, slow, 0), HD_STAGE_DRIFT_STEPS + 1);
 	const struct hd_view_shape first = d.shape;
 	hd_redraw_kept(&d.redraw, &d.view, false);
 	assert_int_equal(d.redraw.nspeeds, 0);
@@ -250,6 +309,39 @@ static void cuts_that_are_not_to_be_are_not_asked_for(void **state)
 	assert_int_equal(asks_within(&d, 200, slow, 0), 0);
 	d.redraw.off = false;
 	assert_true(asks_within(&d, 200, slow, 0) > 0);
+	end(&d);
+}
+
+/* Beside what was predicted: the means of what both ranks of a stage said. One that said nothing is named. */
+static void what_was_said_stands_beside_what_was_predicted(void **state)
+{
+	static const double slow[] = { 1, 3, 2, 4 };
+	struct hd_forecast f;
+	struct drawn d;
+
+	(void)state;
+	begin(&d, "mode: auto, settled: '1f1b 2 2'", 4, 1, true);
+	assert_false(hd_redraw_measured(&d.redraw, &f));
+	step(&d, slow, 0);
+	assert_true(hd_redraw_measured(&d.redraw, &f) && f.nmissing == 4);
+	for (int i = 0; i < 3; i++)
+		step(&d, slow, 0);
+	assert_true(hd_redraw_measured(&d.redraw, &f) && !f.nmissing && f.nsteps == 4);
+	for (uint32_t i = 0; i < f.nrows; i++) {
+		const double all = stage_ns(&d, f.row[i].stage, d.view.rank[0].nvns) *
+			(f.row[i].stage ? 7 : 3);
+		if (f.row[i].op == HD_INS_F)
+			CHECK(fabs(f.row[i].measured_ns - all / 2) < 1 &&
+				fabs(f.row[i].processor_ns - all / 4) < 1,
+				"stage %u: %g ns, %g of the processor", f.row[i].stage,
+				f.row[i].measured_ns, f.row[i].processor_ns);
+		else
+			assert_true(f.row[i].measured_ns == 0);
+	}
+	d.view.epoch++;                   /* what was said in the view before counts no more */
+	d.says_nothing = true;
+	step(&d, slow, 0);
+	assert_true(hd_redraw_measured(&d.redraw, &f) && f.nmissing == 1 && f.missing[0] == 3);
 	end(&d);
 }
 
@@ -297,6 +389,7 @@ static void ranks_of_several_devices_are_predicted_as_at_the_start(void **state)
 		assert_true(d.redraw.busy_ns == NULL);
 		/* a worker of the last rank is half as fast */
 		d.redraw.speed[0].worker = d.view.rank[d.view.nranks - hd_view_groups(&d.view.shape)].worker;
+		d.redraw.speed[0].nth = 0;
 		d.redraw.speed[0].speed = 0.5;
 		d.redraw.nspeeds = 1;
 		const double *busy_ns = start.step.busy_ns;
@@ -317,8 +410,10 @@ int main(void)
 		cmocka_unit_test(a_slow_worker_gets_as_many_nodes_as_it_is_fast),
 		cmocka_unit_test(what_says_nothing_of_stages_changes_nothing),
 		cmocka_unit_test(a_worker_that_slows_down_more_is_slower_still),
+		cmocka_unit_test(devices_of_a_worker_have_speeds_of_their_own),
 		cmocka_unit_test(what_is_not_kept_is_asked_for_again),
 		cmocka_unit_test(cuts_that_are_not_to_be_are_not_asked_for),
+		cmocka_unit_test(what_was_said_stands_beside_what_was_predicted),
 		cmocka_unit_test(a_view_without_stages_is_not_predicted),
 		cmocka_unit_test(ranks_of_several_devices_are_predicted_as_at_the_start),
 	};

@@ -464,6 +464,16 @@ static void on_event(struct hd_coordinator *co, const struct hd_co_worker *w, co
 	a->text = text ? text : "";
 }
 
+/* A plan stays over views of the same map: the newest that the member was in says which it is. */
+static void on_spent(struct hd_coordinator *co, const struct hd_co_worker *w, const struct hd_msg *msg)
+{
+	struct hd_co_action *a = hd_co_act(co, HD_CO_DO_SPENT);
+
+	a->worker = w->worker;
+	a->epoch = msg->epoch;
+	a->msg = msg;
+}
+
 /* SYNCED of another transfer is out of date, or was arranged by the previous coordinator. */
 static void on_synced(struct hd_co_worker *w, const struct hd_msg_synced *msg)
 {
@@ -508,6 +518,7 @@ static void on_message(struct hd_coordinator *co, uint32_t from, const struct hd
 	case HD_MSG_DONE:     on_done(co, w, &msg->done); break;
 	case HD_MSG_EVENT:    on_event(co, w, &msg->event); break;
 	case HD_MSG_PROGRESS: on_progress(co, w, &msg->progress); break;
+	case HD_MSG_SPENT:    on_spent(co, w, msg); break;
 	default: break;
 	}
 }

@@ -256,6 +256,7 @@ struct hd_co_event {
 	X(INVALIDATE, "step",               "checkpoints of later steps may be wrong: remove them") \
 	X(COMMIT,     "step, epoch, news",  "step is committed: a line for metrics.ndjson") \
 	X(NOTE,       "name, text, worker", "a line for events.ndjson") \
+	X(SPENT,      "worker, epoch, msg", "a member says what its instructions have taken: of the plan of that view") \
 	X(EXIT,       "code, text",         "the job is over, with this exit code")
 
 enum hd_co_action_kind {

@@ -177,6 +177,9 @@ static void who_is_not_here_is_not_heard(void **state)
 	IS(FROM(1, EVENT, .epoch = 1, .event = { .nkind = 1, .kind = "k", .njson = 2, .json = "{}" }),
 		"NOTE k 1");
 	assert_string_equal(c->done.at[0].text, "{}");
+	static const struct hd_spent_kind spent[] = { { 3, 1, 2, 3, 4, 5 } };
+	IS(FROM(1, SPENT, .epoch = 1, .spent = { 7, 1, spent }), "SPENT 1@1 7 3.1");
+	IS(FROM(9, SPENT, .epoch = 1, .spent = { 7, 1, spent }), "");
 	IS(CO(LOST, .worker = 1, .why = HD_EXITED), "NOTE lost 1; END 1; STORE 6 e 3 next 2 of 0 1");
 	IS(FROM(1, EVENT, .epoch = 1, .event = { .nkind = 1, .kind = "k", .njson = 2, .json = "{}" }), "");
 	hd_co_find(c->co, 1)->up = true;         /* dead to the job, and its link is there */

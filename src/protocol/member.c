@@ -738,6 +738,14 @@ static void on_note(struct hd_member *m, const struct hd_member_event *event)
 	hd_member_say(m, msg);
 }
 
+static void on_spent(struct hd_member *m, const struct hd_member_event *event)
+{
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SPENT);
+
+	msg->spent = (struct hd_msg_spent){ event->step, event->n, event->spent };
+	hd_member_say(m, msg);
+}
+
 static void on_warmed_up(struct hd_member *m)
 {
 	assert(m->worker != HD_NOBODY);
@@ -829,6 +837,7 @@ static void dispatch(struct hd_member *m, const struct hd_member_event *event)
 	case HD_IN_ENDED:     hd_member_ended(m, event->code, event->text); break;
 	case HD_IN_DRAIN:     on_drain(m, event); break;
 	case HD_IN_NOTE:      on_note(m, event); break;
+	case HD_IN_SPENT:     on_spent(m, event); break;
 	case HD_IN_TICK:      on_tick(m, event); break;
 	case HD_IN_NKINDS:    break;
 	}

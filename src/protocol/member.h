@@ -163,6 +163,7 @@ struct hd_member_config {
 	X(STUCK,       "step",                           "GO_ON cannot be done here: a new epoch is due") \
 	X(UNFIT,       "epoch, text",                    "PREPARE or BEGIN of that view takes more memory than there is: rule 14") \
 	X(UPDATED_OWN, "step",                           "UPDATE is done: new parameters and slots of the own chains are here, or what RATIO sends of them") \
+	X(SPENT,       "step, spent, n",                 "what the own instructions have taken, until the end of that step; before UPDATED; without a coordinator it is dropped") \
 	X(UPDATED,     "step, news, digests",            "FINISH is done: X_{step+1} is here; the sums still are") \
 	X(READY,       "step, halt",                     "the work of BOUNDARY(step) is done; halt: step must not be run (a function of X_step)") \
 	X(PREPARED,    "epoch",                          "PREPARE of that view is done, or of a member will be before a step of it") \
@@ -197,6 +198,8 @@ struct hd_member_event {
 	const uint64_t *held;
 	uint64_t done, longest_ns;
 	uint32_t code;                            /* exit code */
+	const struct hd_spent_kind *spent;        /* [n] of SPENT */
+	uint32_t n;
 	const char *name, *text;                  /* of NOTE: kind, JSON */
 	bool halt, busy, whole, slow;
 };

@@ -453,6 +453,19 @@ static void lines_of_events_go_to_a_coordinator_that_is_there(void **state)
 	at_work_end(w);
 }
 
+static void times_of_instructions_go_to_a_coordinator_that_is_there(void **state)
+{
+	static const struct hd_spent_kind spent[] = { { 0, 1, 2, 3, 4, 5 }, { 2, 0, 2, 3, 4, 5 } };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	IS(EVENT(SPENT, .step = 7, .spent = spent, .n = 2), ">co SPENT@1 7 0.1 2.0");
+	COORDINATOR_LOST();
+	IS(EVENT(SPENT, .step = 7, .spent = spent, .n = 2), "");
+	at_work_end(w);
+}
+
 /* A joiner that lost one of those whose seals it waits for says so: it cannot know when to switch. */
 static void a_newcomer_tells_of_members_that_it_waits_for(void **state)
 {
@@ -633,6 +646,7 @@ int main(void)
 		cmocka_unit_test(progress_is_told_by_members_a_few_times_in_t),
 		cmocka_unit_test(who_wants_to_leave_goes_at_once_if_nobody_counts_on_it),
 		cmocka_unit_test(lines_of_events_go_to_a_coordinator_that_is_there),
+		cmocka_unit_test(times_of_instructions_go_to_a_coordinator_that_is_there),
 		cmocka_unit_test(a_newcomer_tells_of_members_that_it_waits_for),
 		cmocka_unit_test(members_do_not_command_each_other),
 		cmocka_unit_test(a_machine_without_memory_is_not_made),

@@ -5,6 +5,7 @@
 
 #include "base/le.h"
 #include "base/utf8.h"
+#include "plan/ins.h"
 
 /* One writer and one reader walk the fields; the tables of message.h make them a row per kind. Both
  * refuse what the other cannot have made. The writer counts into nothing (`at` NULL) to find a length. */
@@ -49,6 +50,8 @@ static void put_pass(struct msg_writer *w, struct hd_pass v) { put(w, v.worker, 
 static void put_have(struct msg_writer *w, struct hd_have v) { put(w, v.first, 4); put(w, v.members, 8); }
 static void put_held(struct msg_writer *w, struct hd_held_run v) { put(w, v.first, 4); put(w, v.n, 4);
 	put(w, v.digest, 8); }
+static void put_kind(struct msg_writer *w, struct hd_spent_kind v) { put(w, v.rank, 4); put(w, v.stage, 1);
+	put(w, v.op, 1); put(w, v.n, 8); put(w, v.ns, 8); put(w, v.processor_ns, 8); }
 
 static void put_hash(struct msg_writer *w, struct hd_hash v)
 {
@@ -91,6 +94,18 @@ static struct hd_held_run take_held(struct msg_reader *r)
 	h.n = take_u32(r);
 	h.digest = take_u64(r);
 	return h;
+}
+
+static struct hd_spent_kind take_kind(struct msg_reader *r)
+{
+	struct hd_spent_kind k = { .rank = take_u32(r) };
+
+	k.stage = take_u8(r);
+	k.op = take_u8(r);
+	k.n = take_u64(r);
+	k.ns = take_u64(r);
+	k.processor_ns = take_u64(r);
+	return k;
 }
 
 static struct hd_pass take_pass(struct msg_reader *r)
@@ -142,7 +157,7 @@ static struct hd_step_news take_news(struct msg_reader *r)
 
 /* Bytes of an element, so that a count is held against what is left before memory is taken. */
 enum { SIZE_text = 1, SIZE_u32 = 4, SIZE_u64 = 8, SIZE_vrank = 8, SIZE_vrange = 8, SIZE_pass = 16,
-	SIZE_have = 12, SIZE_held = 16 };
+	SIZE_have = 12, SIZE_held = 16, SIZE_kind = 30 };
 
 #define F(type, name) put_##type(w, m->name);
 #define A(type, name, cap) put_u32(w, m->n##name); w->fits &= m->n##name <= (cap);
@@ -151,7 +166,7 @@ enum { SIZE_text = 1, SIZE_u32 = 4, SIZE_u64 = 8, SIZE_vrank = 8, SIZE_vrange = 
 #define HD_KINDS_OF_FIELDS(X) X(none) X(ready_to_sync) X(join) X(admit) \
 	X(refuse) X(peer) X(sync) X(send_state) X(synced) X(prepare) X(decided) X(seal) X(suspect) \
 	X(fence) X(status) X(stopped) X(unfit) X(view) X(leave) X(release) X(stop) X(halt) X(done) X(event) X(progress) \
-	X(ended) X(offer)
+	X(spent) X(ended) X(offer)
 HD_KINDS_OF_FIELDS(X)
 #undef X
 #undef F
@@ -227,6 +242,7 @@ static bool link_passes(struct hd_pass *pass, uint32_t npasses, uint32_t nranges
 #define TEXT_pass(at, n)
 #define TEXT_have(at, n)
 #define TEXT_held(at, n)
+#define TEXT_kind(at, n)
 #define A(type, name, cap) TEXT_##type(m->name, m->n##name)
 #define X(fields) static bool texts_##fields(const struct hd_msg_##fields *m) { (void)m; return true \
 	HD_FIELDS_##fields(F, A); }
@@ -267,6 +283,21 @@ static bool places(const uint32_t *place, uint32_t n)
 	return true;
 }
 
+static uint64_t order_of(const struct hd_spent_kind *k)
+{
+	return (uint64_t)k->rank << 16 | (uint64_t)k->stage << 8 | k->op;
+}
+
+/* By rank, stage and instruction, each once, of instructions that there are. */
+static bool kinds(const struct hd_spent_kind *kind, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (kind[i].rank >= HD_VIEW_RANKS || kind[i].stage >= HD_STAGE_BITS ||
+			kind[i].op >= HD_INS_END || (i && order_of(&kind[i]) <= order_of(&kind[i - 1])))
+			return false;
+	return true;
+}
+
 static bool sound(const struct hd_msg *msg)
 {
 	/* the arrays lie in the reader's arena: first_range is not on the wire, it is filled in here */
@@ -279,6 +310,8 @@ static bool sound(const struct hd_msg *msg)
 			places(msg->prepare.old_place, msg->prepare.nold_place);
 	if (msg->kind == HD_MSG_SEAL)
 		return held(msg->seal.held, msg->seal.nheld);
+	if (msg->kind == HD_MSG_SPENT)
+		return kinds(msg->spent.spent, msg->spent.nspent);
 	if (msg->kind == HD_MSG_SUSPECT)
 		return msg->suspect.why < HD_NSUSPICIONS;
 	if (msg->kind == HD_MSG_STOPPED)

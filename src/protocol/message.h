@@ -45,6 +45,7 @@ enum {
 	HD_MSG_ZONE = 32,                 /* a name of a zone */
 	HD_MSG_RUNS = 65536,              /* runs of `have`; = HD_MAX_BUCKETS */
 	HD_MSG_BITS = HD_MAX_BUCKETS / 64,
+	HD_MSG_SPENTS = 1024,             /* kinds of instructions of stages of ranks */
 	HD_MSG_MAX = 1 << 20,             /* bytes of a message; = HD_TELL_MAX of wire */
 };
 
@@ -81,13 +82,14 @@ enum {
 	X(ASK,           41, none,          "W>C",  "which job is this?") \
 	X(OFFER,         42, offer,         "C>W",  "this one") \
 	X(ENDED,         20, ended,         "M>W",  "there is no coordinator, and none comes: the run is over") \
-	X(SLOTTED,       45, halt,          "M>M",  "the slots that I lacked for this step are here")
+	X(SLOTTED,       45, halt,          "M>M",  "the slots that I lacked for this step are here") \
+	X(SPENT,         66, spent,         "M>C",  "what my instructions have taken under the plan in use")
 
 enum hd_msg_kind {
 #define X(id, no, fields, route, text) HD_MSG_##id = (no),
 	HD_MSGS(X)
 #undef X
-	HD_MSG_NKINDS = 66
+	HD_MSG_NKINDS = 67
 };
 
 /* Why a worker is suspected. A closed link has lost messages, so only a new epoch repairs it. Silence that
@@ -107,9 +109,12 @@ struct hd_step_news {
 	struct hd_hash digest;            /* of the state after the step */
 };
 
+/* What instructions of one kind, of one stage on one rank of the view, took together: engine/times.h. */
+struct hd_spent_kind { uint32_t rank; uint8_t stage, op; uint64_t n, ns, processor_ns; };
+
 /* F(type, name): a field. A(type, name, cap): an array `name` of n<name> elements, at most `cap`. Types: flag
  * (u8, 0 or 1), u8, u32, u64, f64, hash, news; of elements also text (bytes), vrank, vrange, pass (a worker,
- * a number, how many ranges, its stage), have, held. */
+ * a number, how many ranges, its stage), have, held, kind (of spent). */
 #define HD_FIELDS_none(F, A)
 /* member: the sender is a member, of the epoch in the head; at: the first step it has not sealed; memory:
  * bytes; vn_ps: predicted time of one virtual node, in ps; nonce: drawn once per process, ADMIT repeats it;
@@ -204,6 +209,10 @@ struct hd_step_news {
 #define HD_FIELDS_done(F, A) F(u64, step) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_event(F, A) A(text, kind, HD_MSG_KIND_NAME) A(text, json, HD_MSG_JSON)
 #define HD_FIELDS_progress(F, A) F(u64, step) F(u64, done) F(u64, longest_ns) F(flag, busy)
+/* spent: until the end of `step`, since the end of the first step of the sender under this plan; the plan
+ * stays over views of the same map. Each message has all of it: one that is lost is made up for by the next.
+ * Before the seal of the step. */
+#define HD_FIELDS_spent(F, A) F(u64, step) A(kind, spent, HD_MSG_SPENTS)
 /* job: the task's hash; data: of the content; text: the resolved job; folder: where its relative paths
  * begin, there */
 #define HD_FIELDS_offer(F, A) F(hash, job) F(hash, data) F(u64, data_count) A(text, text, HD_MSG_JOB) \
@@ -222,6 +231,7 @@ struct hd_step_news {
 #define HD_MSG_C_pass struct hd_pass
 #define HD_MSG_C_have struct hd_have
 #define HD_MSG_C_held struct hd_held_run
+#define HD_MSG_C_kind struct hd_spent_kind
 
 #define F(type, name) HD_MSG_C_##type name;
 #define A(type, name, cap) uint32_t n##name; const HD_MSG_C_##type *name;
@@ -251,6 +261,7 @@ struct hd_msg_halt { HD_FIELDS_halt(F, A) };
 struct hd_msg_done { HD_FIELDS_done(F, A) };
 struct hd_msg_event { HD_FIELDS_event(F, A) };
 struct hd_msg_progress { HD_FIELDS_progress(F, A) };
+struct hd_msg_spent { HD_FIELDS_spent(F, A) };
 struct hd_msg_offer { HD_FIELDS_offer(F, A) };
 #undef F
 #undef A
@@ -285,6 +296,7 @@ struct hd_msg {
 		struct hd_msg_done done;
 		struct hd_msg_event event;
 		struct hd_msg_progress progress;
+		struct hd_msg_spent spent;
 		struct hd_msg_offer offer;
 	};
 };

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "plan/ins.h"
 #include "tests/check.h"
 
 static const struct hd_vrank rank[] = { { 1, 4 }, { 2, 3 } };
@@ -15,6 +16,8 @@ static const struct hd_have have[] = { { 0, 3 }, { 7, 0 } };
 static const struct hd_held_run held[] = { { 0, 2, 5 }, { 4, 1, 6 } };
 static const uint32_t ids[] = { 1, 2 };
 static const uint32_t cuts[] = { 0, 12 }, places[] = { 0, 63 }, high[] = { 0, 64 };
+static const struct hd_spent_kind spent[] = { { 0, 1, HD_INS_F, 4, 50, 40 },
+	{ 3, 0, HD_INS_B, 4, UINT64_MAX, 0 } };
 static const uint64_t longs[] = { 5, UINT64_MAX };
 
 /* Two of each with arrays, one of the others: the corpus of the laws below. */
@@ -63,6 +66,7 @@ static const struct hd_msg samples[] = {
 	{ HD_MSG_DONE, 1, 2, .done = { .step = 9, .code = 4 } },
 	{ HD_MSG_EVENT, 1, 2, .event = { .nkind = 1, .kind = "k", .njson = 2, .json = "{}" } },
 	{ HD_MSG_PROGRESS, 1, 2, .progress = { 1, 2, 3, true } },
+	{ HD_MSG_SPENT, 1, 2, .spent = { .step = 4, .nspent = 2, .spent = spent } },
 	{ HD_MSG_SLOTTED, 1, 2, .halt = { 9 } },
 	{ HD_MSG_ENTERED, 1, 2, .none = { 0 } },
 	{ HD_MSG_ASK, 1, 2, .none = { 0 } },
@@ -161,6 +165,12 @@ static void what_breaks_a_rule_is_refused(void **state)
 		beyond[] = { { 0, 1 }, { HD_MAX_BUCKETS, 1 } };
 	/* 3 of 32 bits in all */
 	static const struct hd_pass over[] = { { 1, 0, 0, UINT32_MAX, 0 }, { 2, 0, 0, 4, 0 } };
+	static const struct hd_spent_kind twice[] = { { 1, 1, HD_INS_F, 1, 1, 1 },
+		{ 1, 1, HD_INS_F, 2, 2, 2 } },
+		sinking[] = { { 1, 1, HD_INS_F, 1, 1, 1 }, { 1, 0, HD_INS_B, 1, 1, 1 } },
+		no_rank[] = { { HD_VIEW_RANKS, 0, HD_INS_F, 1, 1, 1 } },
+		no_stage[] = { { 0, HD_STAGE_BITS, HD_INS_F, 1, 1, 1 } },
+		no_ins[] = { { 0, 0, HD_INS_END, 1, 1, 1 } };
 	static const struct hd_pass beyond_stages[] = { { 1, 0, 0, 3, 64 } };
 	static const struct hd_msg bad[] = {
 		{ HD_MSG_PREPARE, 1, 2, .prepare = { .nplace = 2, .place = high } },
@@ -182,6 +192,11 @@ static void what_breaks_a_rule_is_refused(void **state)
 		{ HD_MSG_VIEW, 1, 2, .view = { .npass = 1, .pass = pass, .nrange = 3, .range = range } },
 		{ HD_MSG_STATUS, 1, 2, .status = { .npass = 2, .pass = pass, .nrange = 2, .range = range } },
 		{ HD_MSG_STOPPED, 1, 2, .stopped = { .nrank = 2, .rank = ids, .nnext = 1, .next = ids } },
+		{ HD_MSG_SPENT, 1, 2, .spent = { .nspent = 2, .spent = twice } },
+		{ HD_MSG_SPENT, 1, 2, .spent = { .nspent = 2, .spent = sinking } },
+		{ HD_MSG_SPENT, 1, 2, .spent = { .nspent = 1, .spent = no_rank } },
+		{ HD_MSG_SPENT, 1, 2, .spent = { .nspent = 1, .spent = no_stage } },
+		{ HD_MSG_SPENT, 1, 2, .spent = { .nspent = 1, .spent = no_ins } },
 	};
 	struct hd_arena arena;
 	struct hd_diag diag = { "" };

@@ -540,7 +540,7 @@ static void perform(struct sim_world *s, const struct hd_co_action *a)
 		s->result->fewer += !strcmp(a->name, "fewer");
 		break;
 	case HD_CO_DO_EXIT:   over(s, a); break;
-	case HD_CO_DO_NKINDS: break;
+	case HD_CO_DO_SPENT: case HD_CO_DO_NKINDS: break;
 	}
 }
 

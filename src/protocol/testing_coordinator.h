@@ -147,6 +147,11 @@ static inline void co_put_action(struct co_at_work *c, const struct hd_co_action
 		if (a->worker != HD_NOBODY)
 			co_put(c, a->worker >= CO_GUEST ? " g%u" : " %u", a->worker % CO_GUEST);
 		break;
+	case HD_CO_DO_SPENT:
+		co_put(c, "SPENT %u@%u %" PRIu64, a->worker, a->epoch, a->msg->spent.step);
+		for (uint32_t i = 0; i < a->msg->spent.nspent; i++)
+			co_put(c, " %u.%u", a->msg->spent.spent[i].rank, a->msg->spent.spent[i].stage);
+		break;
 	case HD_CO_DO_EXIT:    co_put(c, "EXIT %u %s", a->code, a->text); break;
 	case HD_CO_DO_NKINDS:  break;
 	}
@@ -179,7 +184,8 @@ static inline const char *co_hear(struct co_at_work *c, uint32_t from, bool remo
 		.remote = remote });
 }
 
-#define CO(id, ...) co_step(c, (struct hd_co_event){ .kind = HD_CO_IN_##id, __VA_ARGS__ })
+#define CO(...) CO_OF(__VA_ARGS__, )         /* an id, and fields where it has some */
+#define CO_OF(id, ...) co_step(c, (struct hd_co_event){ .kind = HD_CO_IN_##id, __VA_ARGS__ })
 #define FROM(worker_, id, ...) co_hear(c, worker_, false, (struct hd_msg){ .kind = HD_MSG_##id, __VA_ARGS__ })
 #define STORED() CO(STORED, .serial = c->record.serial, .ok = true)
 #define IS(said, text_) \

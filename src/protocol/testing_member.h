@@ -120,6 +120,11 @@ static inline void at_work_msg(struct at_work *w, const struct hd_msg *msg)
 		at_work_put(w, " %.*s %.*s", (int)msg->event.nkind, msg->event.kind, (int)msg->event.njson,
 			msg->event.json);
 		break;
+	case HD_MSG_SPENT:
+		at_work_put(w, " %" PRIu64, msg->spent.step);
+		for (uint32_t i = 0; i < msg->spent.nspent; i++)
+			at_work_put(w, " %u.%u", msg->spent.spent[i].rank, msg->spent.spent[i].stage);
+		break;
 	case HD_MSG_PROGRESS:
 		at_work_put(w, " %" PRIu64 " %" PRIu64 " %" PRIu64 "%s", msg->progress.step,
 			msg->progress.done, msg->progress.longest_ns,
@@ -220,8 +225,11 @@ static inline const char *hear_of(struct at_work *w, uint32_t from, struct hd_ms
 	return feed(w, (struct hd_member_event){ .kind = HD_IN_MESSAGE, .worker = from, .msg = &msg });
 }
 
-#define EVENT(id, ...) feed(w, (struct hd_member_event){ .kind = HD_IN_##id, __VA_ARGS__ })
-#define HEAR(id, ...) hear(w, (struct hd_msg){ .kind = HD_MSG_##id, __VA_ARGS__ })
+/* An id, and fields where it has some. */
+#define EVENT(...) EVENT_OF(__VA_ARGS__, )
+#define EVENT_OF(id, ...) feed(w, (struct hd_member_event){ .kind = HD_IN_##id, __VA_ARGS__ })
+#define HEAR(...) HEAR_OF(__VA_ARGS__, )
+#define HEAR_OF(id, ...) hear(w, (struct hd_msg){ .kind = HD_MSG_##id, __VA_ARGS__ })
 #define PEER_SAYS(from, id, ...) hear_of(w, from, (struct hd_msg){ .kind = HD_MSG_##id, __VA_ARGS__ })
 #define IS(said, text_) \
 	do { \

@@ -476,6 +476,24 @@ static void look(struct hd_spent *own, struct hd_spent *sent, const struct hd_fo
 	add_spent(sent, worker, plan, with(row->op), row->stage);
 }
 
+bool hd_forecast_counts(uint8_t op)
+{
+	bool counts = false;
+
+	for (size_t k = 0; k < NKINDS; k++)
+		counts |= kinds[k].op == op || (kinds[k].with && kinds[k].with == op);
+	return counts;
+}
+
+bool hd_forecast_is_busy(uint8_t op)
+{
+	bool busy = false;
+
+	for (size_t k = 0; k < NKINDS; k++)
+		busy |= kinds[k].op == op && !is_once(op);
+	return busy;
+}
+
 void hd_forecast_begin(struct hd_forecast *f, const struct hd_plan *plan, const struct hd_worker *worker)
 {
 	for (uint32_t i = 0; i < f->nrows; i++)
@@ -498,6 +516,29 @@ void hd_forecast_measure(struct hd_forecast *f, const struct hd_plan *plan, cons
 		row->measured_ns = mean_of(own.ns, was->ns, sent.ns, sent_was->ns, n);
 		row->processor_ns = mean_of(own.processor_ns, was->processor_ns, sent.processor_ns,
 			sent_was->processor_ns, n);
+	}
+}
+
+static void add_said(struct hd_spent *sum, const struct hd_forecast_row *row, uint8_t op,
+	const struct hd_spent_kind *spent, uint32_t n)
+{
+	for (uint32_t i = 0; op && i < n; i++)
+		if (spent[i].op == op && (is_once(op) || spent[i].stage == row->stage)) {
+			sum->n += spent[i].n;
+			sum->ns += spent[i].ns;
+			sum->processor_ns += spent[i].processor_ns;
+		}
+}
+
+void hd_forecast_measured(struct hd_forecast *f, const struct hd_spent_kind *spent, uint32_t n)
+{
+	for (uint32_t i = 0; i < f->nrows; i++) {
+		struct hd_forecast_row *row = &f->row[i];
+		struct hd_spent own = { 0 }, sent = { 0 };
+		add_said(&own, row, row->op, spent, n);
+		add_said(&sent, row, with(row->op), spent, n);
+		row->measured_ns = mean_of(own.ns, 0, sent.ns, 0, own.n);
+		row->processor_ns = mean_of(own.processor_ns, 0, sent.processor_ns, 0, own.n);
 	}
 }
 
@@ -547,6 +588,12 @@ void hd_forecast_put(const struct hd_forecast *f, struct hd_json_writer *w)
 		hd_json_close(w);
 	}
 	hd_json_close(w);
+	if (!f->nmissing)
+		return;
+	hd_json_open_array(w, "missing");
+	for (uint32_t i = 0; i < f->nmissing; i++)
+		hd_json_put_i64(w, NULL, f->missing[i]);
+	hd_json_close(w);
 }
 
 static void print_one(struct hd_text *text, double predicted_ns, double measured_ns)
@@ -586,4 +633,9 @@ void hd_forecast_print(const struct hd_forecast *f, struct hd_text *text)
 	}
 	hd_text_addf(text, "%-6s %5s %7d", "step", "all", 1);
 	print_ms(text, f->step_ns, f->measured_ns, 0);
+	for (uint32_t i = 0; i < f->nmissing; i++)
+		hd_text_addf(text, "%s%u", i ? ", " : "nothing was said of their times by workers: ",
+			f->missing[i]);
+	if (f->nmissing)
+		hd_text_add(text, "\n");
 }

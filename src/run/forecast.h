@@ -27,14 +27,16 @@
  *    after others (cost/reuse.h), as often as their lists do (pipeline/reuse.h).
  * 8. Ranks that wait (pace.h) go on later than they would, by what sleepers of this machine do in the median,
  *    once an instruction of a stage.
- *
  * 9. Between workers of several machines (costs->port_bytes_per_s) activations and sums take their links.
+ * 10. Of workers measured is what each said of its own ranks (HD_MSG_SPENT), the first step under the plan
+ *    left out; those of the view that said nothing are missing.
  *
  * Everything lies in the arena. Pure but for what is read of a worker. */
 #ifndef HD_RUN_FORECAST_H
 #define HD_RUN_FORECAST_H
 
 #include "base/json_writer.h"
+#include "protocol/message.h"
 #include "run/step_end.h"
 
 struct hd_forecast_row {
@@ -53,6 +55,7 @@ struct hd_forecast {
 	uint64_t nsteps;
 	uint32_t cores;                   /* that ranks share; 0: one each */
 	struct hd_forecast_row *row; uint32_t nrows;
+	const uint32_t *missing; uint32_t nmissing;       /* workers: rule 10 */
 	double *busy_ns;                  /* [ranks] predicted work of a step: F, R, B, I, W, OFF, ON */
 };
 
@@ -80,11 +83,16 @@ void hd_forecast_begin(struct hd_forecast *forecast, const struct hd_plan *plan,
 /* Between steps: fills in what the worker's instructions took under this plan. */
 void hd_forecast_measure(struct hd_forecast *forecast, const struct hd_plan *plan,
 	const struct hd_worker *worker);
+/* Is what instructions `op` take in a row of a forecast? And in busy_ns? */
+bool hd_forecast_counts(uint8_t op);
+bool hd_forecast_is_busy(uint8_t op);
+/* Rule 10: fills in what instructions took together, of several ranks one after another. */
+void hd_forecast_measured(struct hd_forecast *forecast, const struct hd_spent_kind *spent, uint32_t n);
 /* What rank r computed since the plan was adopted: all that busy_ns predicts of a step. */
 double hd_forecast_busy_ns(const struct hd_plan *plan, const struct hd_worker *worker, uint32_t r);
 /* Members of an object: predicted_ms, measured_ms, least_ms, null where there is none; ... */
 void hd_forecast_put_step(const struct hd_forecast *forecast, struct hd_json_writer *w);
-/* ... and with them cores, end_ms and instructions. */
+/* ... and with them cores, end_ms, instructions, and missing where some are. */
 void hd_forecast_put(const struct hd_forecast *forecast, struct hd_json_writer *w);
 /* A table, a line a row. */
 void hd_forecast_print(const struct hd_forecast *forecast, struct hd_text *text);

@@ -45,13 +45,13 @@ enum hd_err hd_plan_keep(const struct hd_plan *plan, struct hd_fs *fs, const cha
 	return err;
 }
 
-static bool number_of(const char *name, uint32_t *number)
+static bool number_of(const char *name, const char *ends, uint32_t *number)
 {
-	const char *end = strstr(name, ".plan");
+	const char *end = strchr(name, '.');
 	char digits[16];
 	uint64_t n = 0;
 
-	if (!end || end[5] || end == name || end - name >= (ptrdiff_t)sizeof digits)
+	if (!end || strcmp(end, ends) != 0 || end == name || end - name >= (ptrdiff_t)sizeof digits)
 		return false;
 	snprintf(digits, sizeof digits, "%.*s", (int)(end - name), name);
 	const char *first = digits + strspn(digits, "0");
@@ -61,7 +61,8 @@ static bool number_of(const char *name, uint32_t *number)
 	return true;
 }
 
-enum hd_err hd_plan_newest(uint32_t *number, struct hd_fs *fs, const char *dir, struct hd_diag *diag)
+enum hd_err hd_plan_newest_of(uint32_t *number, const char *end, struct hd_fs *fs, const char *dir,
+	struct hd_diag *diag)
 {
 	char path[HD_PATH_CAP];
 	struct hd_arena arena;
@@ -74,7 +75,7 @@ enum hd_err hd_plan_newest(uint32_t *number, struct hd_fs *fs, const char *dir, 
 	enum hd_err err = hd_fs_list(fs, path, &arena, &names, &nnames, diag);
 	for (size_t i = 0; i < nnames && !err; i++) {
 		uint32_t one;
-		if (!number_of(names[i], &one))
+		if (!number_of(names[i], end, &one))
 			continue;
 		found++;
 		n = one > n ? one : n;
@@ -85,6 +86,11 @@ enum hd_err hd_plan_newest(uint32_t *number, struct hd_fs *fs, const char *dir, 
 	if (!err)
 		*number = n;
 	return err;
+}
+
+enum hd_err hd_plan_newest(uint32_t *number, struct hd_fs *fs, const char *dir, struct hd_diag *diag)
+{
+	return hd_plan_newest_of(number, ".plan", fs, dir, diag);
 }
 
 static enum hd_err read(struct hd_plan *plan, uint32_t number, struct hd_fs *fs, const char *dir,

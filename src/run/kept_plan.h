@@ -30,7 +30,10 @@ HD_MUST_USE enum hd_err hd_plan_keep(const struct hd_plan *plan, struct hd_fs *f
 /* The greatest number in DIR/plan. HD_E_NOTFOUND: there is none. */
 HD_MUST_USE enum hd_err hd_plan_newest(uint32_t *number, struct hd_fs *fs, const char *dir,
 	struct hd_diag *diag);
-/* That one, parsed; its rules are not checked. HD_E_NOTFOUND: there is none. */
+/* The same of files NNNN<end> there: ".plan" as above. */
+HD_MUST_USE enum hd_err hd_plan_newest_of(uint32_t *number, const char *end, struct hd_fs *fs,
+	const char *dir, struct hd_diag *diag);
+/* The newest plan, parsed; its rules are not checked. HD_E_NOTFOUND: there is none. */
 HD_MUST_USE enum hd_err hd_plan_read_newest(struct hd_plan *plan, struct hd_fs *fs, const char *dir,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* The number of a plan adopted now: of the newest one if that has its digest, else the next; 0 in a folder

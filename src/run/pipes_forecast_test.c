@@ -291,6 +291,57 @@ static void what_was_before_is_not_measured(void **state)
 	hd_rig_close(&rig);
 }
 
+/* Of workers each says what its ranks took; SA is in F, all STEPs are one row. */
+static void what_workers_say_is_in_the_rows(void **state)
+{
+	static const struct hd_spent_kind spent[] = { { 0, 0, HD_INS_F, 4, 400, 200 },
+		{ 0, 0, HD_INS_SA, 4, 40, 20 }, { 0, 0, HD_INS_STEP, 1, 70, 7 }, { 1, 1, HD_INS_F, 2, 900, 90 },
+		{ 1, 1, HD_INS_STEP, 1, 30, 3 }, { 2, 0, HD_INS_F, 4, 600, 100 } };
+	static const uint32_t missing[] = { 3, 5 };
+	struct hd_forecast_row rows[] = { { .op = HD_INS_F }, { .op = HD_INS_F, .stage = 1 },
+		{ .op = HD_INS_STEP }, { .op = HD_INS_W } };
+	struct hd_forecast f = { .row = rows, .nrows = 4 };
+	struct hd_json_writer w;
+	struct hd_arena arena;
+	struct hd_text text;
+
+	(void)state;
+	for (int i = 0; i < 2; i++)       /* what was there before is gone */
+		hd_forecast_measured(&f, spent, 6);
+	CHECK(rows[0].measured_ns == 130 && rows[0].processor_ns == 40 && rows[1].measured_ns == 450 &&
+		rows[2].measured_ns == 50 && rows[2].processor_ns == 5 && rows[3].measured_ns == 0,
+		"%g %g %g %g", rows[0].measured_ns, rows[1].measured_ns, rows[2].measured_ns,
+		rows[3].measured_ns);
+	hd_arena_init(&arena, 0);
+	for (uint32_t n = 0; n <= 2; n += 2) {
+		f.missing = missing;
+		f.nmissing = n;
+		hd_text_init(&text, &arena);
+		hd_json_writer_init(&w, &text);
+		hd_json_open_object(&w, NULL);
+		hd_forecast_put(&f, &w);
+		hd_json_close(&w);
+		assert_true((strstr(text.at, ",\"missing\":[3,5]}") != NULL) == (n > 0) &&
+			(strstr(text.at, "missing") != NULL) == (n > 0));
+		hd_text_init(&text, &arena);
+		hd_forecast_print(&f, &text);
+		assert_true((strstr(text.at, "times by workers: 3, 5\n") != NULL) == (n > 0));
+	}
+	hd_arena_finish(&arena);
+}
+
+/* Waits for others, and what hands tensors on, is no work of a rank by its forecast. */
+static void a_rank_is_busy_with_what_is_predicted_of_it(void **state)
+{
+	(void)state;
+	for (uint8_t op = 0; op < HD_INS_END; op++) {
+		const bool busy = op == HD_INS_F || op == HD_INS_R || op == HD_INS_B || op == HD_INS_I ||
+			op == HD_INS_W || op == HD_INS_OFF || op == HD_INS_ON;
+		assert_true(hd_forecast_is_busy(op) == busy && hd_forecast_counts(op) == (busy ||
+			op == HD_INS_SA || op == HD_INS_SG || op == HD_INS_STEP));
+	}
+}
+
 static void what_has_no_pipeline_is_not_predicted(void **state)
 {
 	struct hd_made m;
@@ -319,6 +370,8 @@ int main(void)
 		cmocka_unit_test(the_end_of_a_step_is_in_it),
 		cmocka_unit_test(workers_update_what_they_hold),
 		cmocka_unit_test(what_was_before_is_not_measured),
+		cmocka_unit_test(what_workers_say_is_in_the_rows),
+		cmocka_unit_test(a_rank_is_busy_with_what_is_predicted_of_it),
 		cmocka_unit_test(what_has_no_pipeline_is_not_predicted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

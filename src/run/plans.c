@@ -9,6 +9,7 @@
 #include "run/choose_plan.h"
 #include "run/given_costs.h"
 #include "run/kept_costs.h"
+#include "run/kept_forecast.h"
 #include "run/kept_plan.h"
 #include "run/pipes_listed.h"
 
@@ -282,28 +283,14 @@ static enum hd_err keep_plan(struct hd_run *run, struct hd_diag *diag)
 }
 
 /* What is not written is only said on the screen. */
-static void keep_forecast(struct hd_run *run, const char *end)
+static void keep_forecast(struct hd_run *run, const char *what)
 {
-	char name[64];
-	struct hd_arena arena;
-	struct hd_text text;
-	struct hd_json_writer w;
 	struct hd_diag why = { "" };
 
-	if (!run->dir || run->forecast.step_ns <= 0)
-		return;
-	snprintf(name, sizeof name, HD_PLAN_FOLDER "/%04u.%s.json", run->plan.number, end);
-	hd_arena_init(&arena, 0);
-	hd_text_init(&text, &arena);
-	hd_json_writer_init(&w, &text);
-	hd_json_open_object(&w, NULL);
-	hd_json_put_i64(&w, "plan", run->plan.number);
-	hd_forecast_put(&run->forecast, &w);
-	hd_json_close(&w);
-	hd_text_add(&text, "\n");
-	if (text.full || hd_rundir_put(run->dir, name, text.at, text.len, &why))
-		hd_run_note(run, "warning", "%s could not be written: %s", name, why.text);
-	hd_arena_finish(&arena);
+	if (run->dir && run->forecast.step_ns > 0 &&
+		hd_forecast_keep(&run->forecast, run->dir, run->plan.number, what, &why))
+		hd_run_note(run, "warning", "what plan %u was %s to take could not be written: %s",
+			run->plan.number, what, why.text);
 }
 
 static void say(struct hd_run *run)
@@ -346,7 +333,7 @@ enum hd_err hd_run_plan_adopt(struct hd_run *run, struct hd_diag *diag)
 	if (err)
 		return err;
 	say(run);
-	keep_forecast(run, "predicted");
+	keep_forecast(run, HD_KEPT_PREDICTED);
 	return watch_begin(run, diag);
 }
 
@@ -426,7 +413,7 @@ enum hd_err hd_run_plan_again(struct hd_run *run, const double *found, bool *tak
 		run->speed = speed;
 		say_change(run, found, now_ns);
 		err = keep_plan(run, diag);
-		keep_forecast(run, "predicted");
+		keep_forecast(run, HD_KEPT_PREDICTED);
 		err = err ? err : watch_begin(run, diag);
 	} else
 		err = err == HD_E_BUG ? hd_fail(diag, err, "%s", why.text) : HD_OK;
@@ -471,7 +458,7 @@ void hd_run_plan_end(struct hd_run *run)
 {
 	measure(run);
 	if (run->times.n)
-		keep_forecast(run, "measured");
+		keep_forecast(run, HD_KEPT_MEASURED);
 }
 
 const struct hd_forecast *hd_run_forecast(struct hd_run *run)

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/page.h"
+#include "run/kept_forecast.h"
 #include "run/kept_plan.h"
 #include "run/report_int.h"
 
@@ -309,24 +310,31 @@ static void print_times(struct hd_text *page, const char *name, const char *stag
 	hd_text_add(page, "</tr>\n");
 }
 
-/* What the newest plan was predicted to take, and took (forecast.h); a run that predicted nothing has no such
- * section. */
+static void print_missing(struct hd_text *page, const struct hd_json *workers)
+{
+	hd_text_add(page, "<p>Nothing is known of the times of workers that were lost, or had no second "
+		"step: ");
+	for (size_t i = 0; i < hd_json_count(workers); i++) {
+		hd_text_add(page, i ? ", " : "");
+		print_value(page, hd_json_item(workers, i));
+	}
+	hd_text_add(page, "</p>");
+}
+
+/* What the newest plan that ran was predicted to take, and took (kept_forecast.h); a run that predicted
+ * nothing has no such section. */
 static void print_forecast(struct hd_text *page, const struct hd_rundir *dir, struct hd_arena *arena)
 {
-	const struct hd_json *json, *rows;
-	char path[HD_PATH_CAP];
-	uint32_t number;
-	uint8_t *bytes;
-	size_t len;
+	const struct hd_json *json, *rows, *missing;
+	uint64_t number;
 
-	if (hd_plan_newest(&number, dir->fs, dir->path, NULL))
-		return;
-	snprintf(path, sizeof path, "%s/" HD_PLAN_FOLDER "/%04u.measured.json", dir->path, number);
-	if (hd_file_read_all(dir->fs, path, arena, PLAN_BYTES, &bytes, &len, NULL) ||
-		hd_json_parse(arena, path, (const char *)bytes, len, &json, NULL) ||
+	if (hd_forecast_newest(&json, dir, arena, NULL) ||
 		hd_json_get(json, "instructions", HD_JSON_ARRAY, &rows, NULL))
 		return;
-	hd_text_add(page, "<section><h2>Predicted and measured</h2><div class=\"wide\"><table><tr><th>op</th>"
+	hd_text_add(page, "<section><h2>Predicted and measured</h2>");
+	if (!hd_json_get_u64(json, "plan", UINT32_MAX, &number, NULL))
+		hd_text_addf(page, "<p>Plan %llu</p>", (unsigned long long)number);
+	hd_text_add(page, "<div class=\"wide\"><table><tr><th>op</th>"
 		"<th>stage</th><th>predicted ms</th><th>measured ms</th><th>processor ms</th></tr>\n");
 	for (size_t i = 0; i < hd_json_count(rows); i++) {
 		const struct hd_json *row = hd_json_item(rows, i);
@@ -340,7 +348,10 @@ static void print_forecast(struct hd_text *page, const struct hd_rundir *dir, st
 		print_times(page, op, text, row);
 	}
 	print_times(page, "step", "all", json);
-	hd_text_add(page, "</table></div></section>\n");
+	hd_text_add(page, "</table></div>");
+	if (!hd_json_get(json, "missing", HD_JSON_ARRAY, &missing, NULL))
+		print_missing(page, missing);
+	hd_text_add(page, "</section>\n");
 }
 
 static uint32_t devices_of(const struct hd_rundir *dir)

@@ -268,6 +268,10 @@ static void what_was_predicted_stands_beside_what_was_measured(void **unused)
 		"<td>step</td><td>all</td><td>12.5000</td><td>13.0000</td><td></td>" };
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		CHECK(strstr(page, rows[i]), "%s", rows[i]);
+	assert_null(strstr(page, "that were lost"));
+	forecast = "{\"plan\":7,\"predicted_ms\":1,\"instructions\":[],\"missing\":[2,5]}";
+	page = page_of(NULL, NULL, NULL);
+	assert_true(strstr(page, "<p>Plan 7</p>") && strstr(page, "had no second step: 2, 5</p>"));
 	forecast = "{\"instructions\":[";
 	assert_null(strstr(page_of(NULL, NULL, NULL), "Predicted and measured"));
 	forecast = NULL;

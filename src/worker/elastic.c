@@ -187,6 +187,7 @@ static enum hd_err take_rooms(struct hd_elastic *e, struct hd_diag *diag)
 	if (!all)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the messages of a worker");
 	enum hd_err err = hd_elastic_slots_init(e, diag);
+	err = err ? err : hd_elastic_spent_init(e, diag);
 	if (!err)
 		err = hd_relay_init(&e->relay, &e->hub, e->worker, &e->task->layout, e->task->job->nvns,
 			diag);
@@ -205,6 +206,7 @@ static void give_back(struct hd_elastic *e)
 	hd_member_destroy(e->member);
 	hd_relay_finish(&e->relay);
 	hd_elastic_slots_finish(e);
+	hd_elastic_spent_finish(e);
 	hd_catchup_sink_finish(&e->sink);
 	for (uint32_t i = 0; i < HD_ELASTIC_TRANSFERS; i++) {
 		hd_catchup_source_finish(&e->transfer[i].source);

@@ -575,6 +575,7 @@ static void became(struct hd_elastic *e, const struct hd_command_done *done)
 		news = &e->news[e->nnews++ % HD_ELASTIC_NEWS];
 		*news = news_of(done);
 		e->step_took_ns = (int64_t)done->took_ns;
+		hd_elastic_spent_say(e, d->step);
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UPDATED, .step = d->step,
 			.news = news, .sum_digest = done->sum_digest,
 			.state_digest = done->state_digest, .held = done->held });

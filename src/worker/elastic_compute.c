@@ -107,6 +107,7 @@ static enum hd_err adopt(struct hd_elastic *e, const struct hd_view *view, struc
 	if (err)
 		return err;
 	hd_dist_adopt(e->worker);
+	e->spent.begun = false;
 	e->plan_now = !e->plan_now;
 	e->adopted = *view;
 	e->prepared.epoch = 0;
@@ -357,6 +358,7 @@ COMMAND(finish)
 		hd_dist_held_digests(e->worker, d->own, e->slots.held);
 		done->held = e->slots.held;
 	}
+	hd_elastic_spent_count(e);
 	(void)HD_FAILPOINT(UPDATE_DONE);
 	e->touched = true;
 	e->between = true;

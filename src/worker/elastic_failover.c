@@ -64,6 +64,7 @@ enum hd_err hd_elastic_rest(struct hd_elastic *e, const struct hd_command *d, st
 		d->view->nranks), .lost = lost, .worker = worker };
 
 	assert(!e->between);
+	e->spent.rested = true;
 	for (uint32_t r = 0; r < d->view->nranks; r++) {
 		lost[r] = hd_view_doubled(d->view, r);
 		worker[r] = (uint16_t)hd_view_index(d->view, d->view->rank[r].worker);

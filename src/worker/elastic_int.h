@@ -97,6 +97,15 @@ struct hd_slots {
 	uint32_t nanswered;
 };
 
+/* What the own instructions have taken under the plan in use (HD_MSG_SPENT). The compute thread counts at the
+ * end of FINISH; then `said` is the I/O thread's until it gives the next one. */
+struct hd_elastic_spent {
+	struct hd_spent_kind *base, *said;        /* owned: [HD_MSG_SPENTS] */
+	uint32_t nkinds, n;               /* of base: at the end of its first step; of said; 0: nothing is */
+	bool begun;                       /* there was a first step of the plan */
+	bool rested;                      /* the step at hand was gone on with by other lists */
+};
+
 struct hd_elastic {
 	const struct hd_elastic_spec *spec;
 	struct hd_run *run;
@@ -188,6 +197,7 @@ struct hd_elastic {
 	int64_t began_ns, idle_ns, computed_ns;       /* computed: of pass 0 of the part */
 	uint32_t redone;                  /* virtual nodes computed again in this step */
 	uint64_t step_ns;                 /* of the last step */
+	struct hd_elastic_spent spent;
 	uint64_t took[HD_ELASTIC_TOOK];   /* longest instructions of the last steps */
 	uint32_t ntook;
 	_Atomic uint64_t longest_ns;      /* the longest of them; any thread */
@@ -240,6 +250,11 @@ void hd_elastic_peer_lost(struct hd_elastic *e, uint32_t worker);
 void hd_elastic_look_at_notices(struct hd_elastic *e);
 void hd_elastic_notice_signal(struct hd_elastic *e);  /* a signal came that is a request to leave */
 bool hd_elastic_comes_back(const struct hd_elastic *e);
+/* elastic_spent.c: a worker whose plan has more kinds of instructions than a message may say nothing. */
+HD_MUST_USE enum hd_err hd_elastic_spent_init(struct hd_elastic *e, struct hd_diag *diag);
+void hd_elastic_spent_finish(struct hd_elastic *e);
+void hd_elastic_spent_count(struct hd_elastic *e);            /* compute thread */
+void hd_elastic_spent_say(struct hd_elastic *e, uint64_t step);         /* I/O thread */
 /* elastic_slots.c: slots of sharded state, from holders to members that lack them; I/O thread. */
 HD_MUST_USE enum hd_err hd_elastic_slots_init(struct hd_elastic *e, struct hd_diag *diag);
 void hd_elastic_slots_finish(struct hd_elastic *e);

@@ -1,0 +1,25 @@
+/* kept_forecast.h -- what the steps of a plan were predicted to take, and took, in the run's folder beside
+ * the plan: plan/NNNN.predicted.json before its first step, plan/NNNN.measured.json when it is over.
+ *
+ * One object: "plan", the number, and the members of hd_forecast_put() (forecast.h). The report reads the
+ * newest that is measured.
+ *
+ * Pure but for the files. */
+#ifndef HD_RUN_KEPT_FORECAST_H
+#define HD_RUN_KEPT_FORECAST_H
+
+#include "base/json.h"
+#include "run/forecast.h"
+#include "run/rundir.h"
+
+#define HD_KEPT_PREDICTED "predicted"
+#define HD_KEPT_MEASURED  "measured"
+
+/* `what`: one of these two. */
+HD_MUST_USE enum hd_err hd_forecast_keep(const struct hd_forecast *forecast, struct hd_rundir *dir,
+	uint32_t number, const char *what, struct hd_diag *diag);
+/* The newest that is measured, parsed: in the arena. HD_E_NOTFOUND: there is none. */
+HD_MUST_USE enum hd_err hd_forecast_newest(const struct hd_json **json, const struct hd_rundir *dir,
+	struct hd_arena *arena, struct hd_diag *diag);
+
+#endif
