@@ -73,6 +73,10 @@ HD_MUST_USE enum hd_err hd_job_plan_make(struct hd_job_plan *plan, const struct 
 	const struct hd_job_plan_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag);
 
+/* May the planner auto's plan for equal devices have a step as short as that? False: surely not. */
+HD_MUST_USE enum hd_err hd_job_plan_may(bool *may, const struct hd_job_plan_ask *ask, double step_s,
+	struct hd_diag *diag);
+
 /* The same work on the same devices in the same order, whatever its planner and name. */
 bool hd_job_plan_same(const struct hd_job_plan *a, const struct hd_job_plan *b);
 

@@ -149,6 +149,14 @@ HD_MUST_USE enum hd_err hd_plan_auto(struct hd_auto *out, const struct hd_cut_su
 	const struct hd_cluster *cluster,
 	const struct hd_auto_ask *ask, struct hd_arena *arena, struct hd_diag *diag);
 
+/* May a plan of some shape that is asked for take as little as `target_ps`, wherever its boundaries are?
+ * False: surely not, by search/bound.h, without a simulation. True also where nothing is known: without a
+ * depth in the ask, or of one stage, of delayed updates, and where something has to be computed again to
+ * fit. */
+HD_MUST_USE enum hd_err hd_auto_may(bool *may, const struct hd_cut_sums *sums,
+	const struct hd_cluster *cluster, const struct hd_auto_ask *ask, int64_t target_ps,
+	struct hd_diag *diag);
+
 /* In words and numbers: the choice, its stages, the runners-up and why they lost, what binds each rank.
  * `all`: every plan simulated. */
 void hd_auto_explain(const struct hd_auto *a, const struct hd_cut_sums *sums,

@@ -15,11 +15,12 @@
  *    rank had: half of it on average, with the forwards of `eager` and all of `full` left out. Later the step
  *    is begun again (ADR 140). Peers share half of what a rank does in a step, with spare pipelines,
  *    too.
- * 4. Grids that could not win, and shadows on them, even if no device ever waited and nothing were computed
- *    twice, are left out and counted, unless all are asked for; so are those for which there are never the
- *    machines, where fewer pipelines are the same run. Nothing else is left out, and no reason to
- *    refuse one is lost: HD_WAYS_REFUSED are kept, more are counted. Each way has the reason why it lost
- *    beside the choice. Those that may be worth most come first.
+ * 4. Grids that could not win, and shadows on them, even if no device waited but for what has to be before
+ *    it and nothing were computed twice, are left out and counted, unless all are asked for; so are those of
+ *    equal devices, all of them there, that could not wherever their boundaries were (hd_job_plan_may()); and
+ *    those for which there are never the machines, where fewer pipelines are the same run. Nothing else is
+ *    left out, and no reason to refuse one is lost: HD_WAYS_REFUSED are kept, more are counted. Each way has
+ *    the reason why it lost beside the choice. Those that may be worth most come first.
  * 5. With a trace, machines come and go: a run has as many of a grid's pipelines as there are machines for
  *    (hd_spot_presence()), each number of them planned and judged by itself. With machines for fewer than
  *    one, or for fewer than F + 1 of replica:F, shadows and replicas go on with fewer stages, as a run does:

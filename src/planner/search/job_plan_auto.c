@@ -94,6 +94,16 @@ enum hd_err hd_job_plan_auto(struct hd_job_plan *plan, const struct hd_job_plan_
 	return take(plan, &found.plan[0], arena, diag);
 }
 
+enum hd_err hd_job_plan_may(bool *may, const struct hd_job_plan_ask *ask, double step_s, struct hd_diag *diag)
+{
+	const double ps = step_s * 1e12 * (1 + 1e-9) + 1;
+	struct hd_auto_ask how = { 0 };
+	enum hd_err err = question(&how, ask, diag);
+
+	*may = true;
+	return err || !(ps < 9e18) ? err : hd_auto_may(may, ask->sums, ask->cluster, &how, (int64_t)ps, diag);
+}
+
 static uint32_t next_width(const struct hd_job_plan_ask *ask, uint32_t t)
 {
 	do

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pipeline/generate.h"
+#include "planner/search/bound.h"
 #include "planner/search/refuse.h"
 
 /* Shapes of the second round. */
@@ -159,6 +160,51 @@ static enum hd_err run(struct hd_auto_search *s, struct hd_auto *out, struct hd_
 	if (!err && !s->n)
 		err = hd_auto_refuse(&s->space, &s->least, s->out.nlate);
 	return err ? err : hand_out(s, out, arena);
+}
+
+static enum hd_err look_whether(struct hd_auto_search *s, int64_t target_ps, bool *may, struct hd_diag *diag)
+{
+	enum hd_err err = prepare(s, diag);
+
+	s->second = true;
+	s->most = SHAPES;
+	s->kept = hd_arena_take(s->space.work, SHAPES, sizeof *s->kept);
+	if (!err && !s->kept)
+		err = hd_fail(diag, HD_E_NOMEM, "no memory for %d shapes", SHAPES);
+	s->best_made_ps = target_ps;
+	err = err ? err : hd_auto_enumerate(s);
+	/* what does not fit as it is may where stages compute again */
+	*may = s->unfit || s->out.nleft;
+	for (uint32_t i = 0; i < s->nkept && !err && !*may; i++) {
+		hd_arena_reset(s->space.scratch);
+		err = hd_auto_may_take(&s->space, &s->kept[i], target_ps, s->space.scratch, may);
+	}
+	return err;
+}
+
+enum hd_err hd_auto_may(bool *may, const struct hd_cut_sums *sums, const struct hd_cluster *cluster,
+	const struct hd_auto_ask *ask, int64_t target_ps, struct hd_diag *diag)
+{
+	struct hd_arena work, scratch;
+	enum hd_err err = check_ask(ask, sums->profile, cluster, diag);
+
+	*may = true;
+	if (err || ask->p < 2 || ask->update != HD_UPDATE_FLUSH)
+		return err;
+	hd_arena_init(&work, 0);
+	hd_arena_init(&scratch, 0);
+	struct hd_auto_search *s = hd_arena_take(&work, 1, sizeof *s);
+	if (!s)
+		err = hd_fail(diag, HD_E_NOMEM, "no memory to look at %u devices", cluster->ndevices);
+	else {
+		*s = (struct hd_auto_search){ .space = { .cluster = cluster, .ask = ask, .sums = sums,
+			.work = &work, .scratch = &scratch, .diag = diag }, .best_ps = INFINITY,
+			.least = { .bytes = INT64_MAX } };
+		err = look_whether(s, target_ps, may, diag);
+	}
+	hd_arena_finish(&scratch);
+	hd_arena_finish(&work);
+	return err;
 }
 
 enum hd_err hd_plan_auto(struct hd_auto *out, const struct hd_cut_sums *sums,

@@ -8,6 +8,7 @@
 #include "pipeline/generate.h"
 #include "pipeline/redundancy.h"
 #include "planner/planner.h"
+#include "planner/search/shape.h"
 
 const char *const hd_way_fate_texts[HD_NWAY_FATES] = {
 #define X(id, text) [HD_WAY_##id] = text,
@@ -27,6 +28,10 @@ struct ways_shape {
 
 #define NONE UINT32_MAX
 
+/* Stages that lie alike and whose ranks wait for the same: of a row of hd_auto_rows in v chunks. The first is
+ * of rows that are not known. */
+enum { UNKNOWN, WHOLE, SPLIT, VEE, CYCLE, NLIES = CYCLE + HD_AUTO_CHUNKS + 1 };
+
 struct ways_search {
 	const struct hd_ways_ask *ask;
 	struct hd_arena *arena, *work;
@@ -35,7 +40,9 @@ struct ways_search {
 	struct hd_spot_there *here, *there;       /* by machines; by pipelines of this depth; rule 5 */
 	uint32_t depth;
 	uint32_t *first, *rows;                   /* of each depth: where its shapes begin; of each width */
-	double *fewer[2];                         /* bounds, by depth and least pipelines; of many chunks */
+	double *fewer[NLIES];                     /* bounds, by depth and least pipelines */
+	double forward;                           /* least_forward() */
+	bool alike;                               /* all devices */
 	/* of each way, with machines for just so many pipelines; of one more, by its number of them */
 	struct hd_spot_value *exact, *of;
 	double *share;
@@ -147,13 +154,62 @@ static bool named(const struct hd_schedule_kind *k, const char *name)
 
 static bool is_open(uint32_t asked, uint32_t is) { return !asked || asked == is; }
 
-/* Of one stage a rank: rank r begins once a virtual node's forward has come to it, and after its last
- * gradient those before it have theirs to do. So a step is at least A(before r) + turns x a(r) for each r,
- * where a is a rank's work but for the weights' gradients; ranks cut so that this is equal for all have the
- * least. */
-static double least_filled(double work, double turns, uint32_t p)
+/* ---- the least that a step takes, wherever its boundaries are */
+
+static uint32_t lies_of(const char *schedule, uint32_t v)
 {
-	return work / (1 - pow(1 - 1 / turns, p));
+	const struct hd_auto_row *row = hd_auto_rows;
+
+	while (row->schedule && strcmp(row->schedule, schedule) != 0)
+		row++;
+	if (!row->schedule || row->update != HD_UPDATE_FLUSH || v > HD_AUTO_CHUNKS)
+		return UNKNOWN;
+	if (v == 1)
+		return row->whole_back ? WHOLE : SPLIT;
+	return row->v_placed ? (v == 2 && !row->whole_back ? VEE : UNKNOWN) : row->whole_back ? CYCLE + v :
+		UNKNOWN;
+}
+
+static uint32_t chunks_of(uint32_t lies) { return lies > CYCLE ? lies - CYCLE : lies == VEE ? 2 : 1; }
+
+static uint32_t rank_at(uint32_t lies, uint32_t p, uint32_t stage)
+{
+	return lies == VEE && stage >= p ? 2 * p - 1 - stage : stage % p;
+}
+
+/* No less than this, of one virtual node's work, takes a step of m of them on p ranks. Of a rank's stages
+ * from s on nothing begins before the first virtual node has come through all stages before s, nor is a step
+ * over before the last one has come back through them, which takes `way` of their work. So a step takes
+ *
+ *	way x (the work before s) + m x (the work of that rank's stages from s on)
+ *
+ * for each s, and of these inequalities any mean: weighed so that stages of whatever size make it the same,
+ * if weights can do that. */
+static double least_filled(uint32_t lies, uint32_t p, double m, double way)
+{
+	double weight[HD_AUTO_RANKS * HD_AUTO_CHUNKS], of_rank[HD_AUTO_RANKS] = { 0 }, sum = 0, last = 0;
+	const uint32_t n = p * chunks_of(lies);
+	double least = INFINITY;
+
+	if (lies == UNKNOWN || m <= way)
+		return way;
+	for (uint32_t s = 0; s < n; s++) {
+		const uint32_t r = rank_at(lies, p, s);
+		weight[s] = s ? fmax(0, m * (last - of_rank[r]) / (m - way)) : 1;
+		last = of_rank[r] += weight[s];
+		sum += weight[s];
+	}
+	if (!(sum < 1e300))
+		return way;
+	memset(of_rank, 0, sizeof of_rank);
+	double upto = 0;
+	for (uint32_t s = 0; s < n; s++) {
+		const uint32_t r = rank_at(lies, p, s);
+		upto += weight[s];
+		of_rank[r] += weight[s];
+		least = fmin(least, (way * fmax(0, sum - upto) + m * of_rank[r]) / sum);
+	}
+	return fmax(least, way);
 }
 
 /* Of d pipelines of p ranks as many may be spare; 1 for strategies that have none. Copies of one stage are no
@@ -173,14 +229,29 @@ static struct hd_spot_grid with_spares(struct hd_spot_grid grid, enum hd_spot_st
 	return grid;
 }
 
-/* d pipelines of p ranks, as fast as they can be: no device waits but for what has to be before, and nothing
- * is computed twice. A rank has the largest node or more, and a virtual node goes through all. */
-static struct hd_spot_grid fastest(const struct ways_search *s, uint32_t d, uint32_t p, bool chunks)
+/* What of the work is forward, in whatever comes first: at least. */
+static double least_forward(const struct hd_cut_sums *sums)
+{
+	double least = 1;
+
+	for (uint32_t k = 0; k < sums->cuts->n; k++) {
+		const struct hd_stage_cost *x = &sums->upto[k];
+		const double work = (double)(x->f + x->i + x->w);
+		least = work > 0 ? fmin(least, (double)x->f / work) : least;
+	}
+	return least;
+}
+
+/* d pipelines of p ranks, as fast as they can be: no device waits but for what has to be before and behind,
+ * and nothing is computed twice. A rank has the largest node or more, and a virtual node goes through all.
+ * Where backward passes are split the weights' gradients are not waited for on the way back. */
+static struct hd_spot_grid fastest(const struct ways_search *s, uint32_t d, uint32_t p, uint32_t lies)
 {
 	const struct hd_cluster *c = s->ask->plan.cluster;
 	const struct hd_cut_sums *sums = s->ask->plan.sums;
 	const struct hd_stage_cost *all = &sums->upto[sums->cuts->n - 1];
-	const double turns = (s->ask->plan.vns + d - 1) / d, whole = (double)(all->f + all->i + all->w);
+	const double turns = (s->ask->plan.vns + d - 1) / d, whole = (double)(all->f + all->i + all->w),
+		way = (double)(all->f + all->i);
 	double speed = 0, node = 0;
 
 	for (uint32_t k = 0; k < c->nkinds; k++)
@@ -189,10 +260,13 @@ static struct hd_spot_grid fastest(const struct ways_search *s, uint32_t d, uint
 		const struct hd_stage_cost *x = &sums->upto[k], zero = { 0 }, *b = k ? x - 1 : &zero;
 		node = fmax(node, (double)(x->f - b->f + x->i - b->i + x->w - b->w));
 	}
+	double step = fmax(turns * fmax(whole / p, node), way * least_filled(lies, p, turns, 1));
+	if (lies == WHOLE || lies > CYCLE)
+		step = fmax(step, whole * least_filled(lies, p, turns, 1));
+	else if (lies != UNKNOWN)
+		step = fmax(step, whole * least_filled(lies, p, turns, s->forward));
 	return (struct hd_spot_grid){ .pipelines = d, .stages = p, .batch = s->ask->batch,
-		.machines = c->ndevices,
-		.step_s = fmax(turns * fmax(whole / p, node), chunks ? (double)(all->f + all->i) :
-		least_filled((double)(all->f + all->i), turns, p)) * 1e-12 / speed };
+		.machines = c->ndevices, .step_s = step * 1e-12 / speed };
 }
 
 static double most_by(const struct ways_search *s, const struct hd_spot_grid *grid,
@@ -204,16 +278,23 @@ static double most_by(const struct ways_search *s, const struct hd_spot_grid *gr
 		hd_spot_value(s->ask->market, &of, strategy, f, 0).value;
 }
 
-/* The most that d pipelines of p ranks can be worth. */
-static double bound_of(const struct ways_search *s, uint32_t d, uint32_t p, bool chunks)
+/* The most that a grid can be worth with such a step. */
+static double most_of(const struct ways_search *s, const struct hd_spot_grid *grid)
 {
-	const struct hd_spot_grid grid = fastest(s, d, p, chunks);
 	double most = 0;
 
 	for (int i = 0; i < HD_NSPOT_STRATEGIES; i++)
-		for (uint32_t f = 1; f <= most_spares((enum hd_spot_strategy)i, d, p); f++)
-			most = fmax(most, most_by(s, &grid, (enum hd_spot_strategy)i, f));
+		for (uint32_t f = most_spares((enum hd_spot_strategy)i, grid->pipelines, grid->stages); f;
+			f--)
+			most = fmax(most, most_by(s, grid, (enum hd_spot_strategy)i, f));
 	return most;
+}
+
+static double bound_of(const struct ways_search *s, uint32_t d, uint32_t p, uint32_t lies)
+{
+	const struct hd_spot_grid grid = fastest(s, d, p, lies);
+
+	return most_of(s, &grid);
 }
 
 enum { LEASTS = HD_WAYS_SPARES + 1 };
@@ -224,21 +305,21 @@ static void bound_fewer(struct ways_search *s, uint32_t p)
 	const uint32_t n = s->ask->plan.cluster->ndevices;
 
 	for (uint32_t least = 1; least <= LEASTS; least++)
-		for (uint32_t chunks = 0; chunks < 2; chunks++) {
+		for (uint32_t lies = 0; lies < NLIES; lies++) {
 			double most = 0;
 			for (uint32_t d = least; d <= (least * (p + 1) - 1) / p && d * p <= n; d++) {
-				const struct hd_spot_grid grid = fastest(s, d, p, chunks);
+				const struct hd_spot_grid grid = fastest(s, d, p, lies);
 				for (int i = 0; i < HD_NSPOT_STRATEGIES; i++)
 					if (least_of((enum hd_spot_strategy)i, least - 1) == least)
 						most = fmax(most, most_by(s, &grid, (enum hd_spot_strategy)i,
 							least - 1));
 			}
-			s->fewer[chunks][p * LEASTS + least - 1] = most;
+			s->fewer[lies][p * LEASTS + least - 1] = most;
 		}
 }
 
 /* What a grid of p ranks can be worth by fewer stages, while there are machines for k pipelines of it. */
-static double most_of_fewer(const struct ways_search *s, uint32_t k, uint32_t p, bool chunks)
+static double most_of_fewer(const struct ways_search *s, uint32_t k, uint32_t p, uint32_t lies)
 {
 	const uint32_t n = s->ask->plan.cluster->ndevices;
 	double most = 0;
@@ -246,11 +327,11 @@ static double most_of_fewer(const struct ways_search *s, uint32_t k, uint32_t p,
 	for (uint32_t least = k + 1; least <= LEASTS; least++)
 		for (uint32_t m = k * p; m < (k + 1) * p && m <= n && comes_and_goes(s->ask); m++)
 			if (m / least >= 2 && s->here[m].share > 0)
-				most = fmax(most, s->fewer[chunks][m / least * LEASTS + least - 1]);
+				most = fmax(most, s->fewer[lies][m / least * LEASTS + least - 1]);
 	return most;
 }
 
-/* bound: of 0 to n pipelines of one stage a rank, then of several */
+/* bound: of 0 to n pipelines, of each way that stages lie */
 struct ways_adding { struct ways_shape *to; const double *bound; uint32_t n, combos; bool helper, absent; };
 
 static void add_shape(struct ways_search *s, const struct ways_adding *a, uint32_t d, uint32_t p, uint32_t v,
@@ -264,7 +345,8 @@ static void add_shape(struct ways_search *s, const struct ways_adding *a, uint32
 		return;
 	if (a->to) {
 		for (uint32_t k = 0; k <= d; k++)
-			most += there_with(s, p, k, d).share * a->bound[k + (v > 1 ? a->n + 1 : 0)];
+			most += there_with(s, p, k, d).share * a->bound[k +
+				lies_of(hd_schedule_kinds[row].name, v) * (a->n + 1)];
 		a->to[s->nlisted] = (struct ways_shape){ hd_schedule_kinds[row].name, .d = d, .p = p, .v = v,
 			.row = row, .below = comes_and_goes(s->ask) && d > 1 ? s->nlisted - a->combos : NONE,
 			.bound = most / s->paid, .helper = helper };
@@ -312,8 +394,8 @@ static void go_deep(struct ways_search *s, uint32_t p, struct ways_shape *to, do
 	s->rows[p] = 0;
 	if (to)
 		bound_fewer(s, p);
-	for (uint32_t chunks = 0; chunks < 2 && to; chunks++)
-		bound[chunks * (n + 1)] = most_of_fewer(s, 0, p, chunks);
+	for (uint32_t lies = 0; lies < NLIES && to; lies++)
+		bound[lies * (n + 1)] = most_of_fewer(s, 0, p, lies);
 	for (uint32_t d = 1; d <= n / p && d <= ask->vns; d++) {
 		const uint32_t before = s->nlisted;
 		a.helper = !is_open(ask->replicas, d) || (ask->meetings && d != n && d != ask->vns);
@@ -323,9 +405,9 @@ static void go_deep(struct ways_search *s, uint32_t p, struct ways_shape *to, do
 		a.absent = d > 1 && !s->ask->all && !ask->replicas && comes_and_goes(s->ask) &&
 			(!ask->stages || d > LEASTS || p <= 2) && !(there_with(s, p, d, d).share > 0);
 		if (to && !a.absent)
-			for (uint32_t chunks = 0; chunks < 2; chunks++)
-				bound[chunks * (n + 1) + d] = fmax(bound_of(s, d, p, chunks),
-					most_of_fewer(s, d, p, chunks));
+			for (uint32_t lies = 0; lies < NLIES; lies++)
+				bound[lies * (n + 1) + d] = fmax(bound_of(s, d, p, lies),
+					most_of_fewer(s, d, p, lies));
 		add_shapes(s, d, p, &a);
 		a.combos = s->nlisted - before;
 		s->rows[p] = s->rows[p] ? s->rows[p] : a.combos;
@@ -358,17 +440,21 @@ static int best_bound_first(const void *x, const void *y, void *search)
 static enum hd_err list_shapes(struct ways_search *s, struct hd_diag *diag)
 {
 	const uint32_t n = s->ask->plan.cluster->ndevices;
-	double *bound = hd_arena_take(s->arena, 2 * (size_t)n + 2, sizeof *bound);
+	double *bound = hd_arena_take(s->arena, ((size_t)n + 1) * NLIES, sizeof *bound);
+	bool any = true;
 
 	s->here = hd_arena_take(s->arena, (size_t)n + 1, sizeof *s->here);
 	s->there = hd_arena_take(s->arena, (size_t)n + 1, sizeof *s->there);
 	s->first = hd_arena_take(s->arena, (size_t)n + 1, sizeof *s->first);
 	s->rows = hd_arena_take(s->arena, (size_t)n + 1, sizeof *s->rows);
-	for (uint32_t chunks = 0; chunks < 2; chunks++)
-		s->fewer[chunks] = hd_arena_take(s->arena, ((size_t)n + 1) * LEASTS, sizeof **s->fewer);
+	for (uint32_t lies = 0; lies < NLIES; lies++)
+		any &= (s->fewer[lies] = hd_arena_take(s->arena, ((size_t)n + 1) * LEASTS,
+			sizeof **s->fewer)) != NULL;
+	s->forward = least_forward(s->ask->plan.sums);
+	s->alike = s->ask->plan.cluster->nkinds == 1;
 	s->share = hd_arena_take(s->arena, 2 * (size_t)n + 2, sizeof *s->share);
 	s->of = hd_arena_take(s->arena, 2 * (size_t)n + 2, sizeof *s->of);
-	if (!bound || !s->here || !s->there || !s->first || !s->rows || !s->fewer[0] || !s->fewer[1] ||
+	if (!bound || !s->here || !s->there || !s->first || !s->rows || !any ||
 		!s->share || !s->of)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for grids of %u devices", n);
 	see_machines(s);
@@ -653,18 +739,11 @@ static enum hd_err judge_plan(struct ways_search *s, struct ways_shape *x, struc
 	return err;
 }
 
-static enum hd_err judge_shape(struct ways_search *s, struct ways_shape *x,
-	const struct hd_job_planner *planner,
-	struct hd_diag *diag)
+/* In lockstep the planner data decides itself. */
+static struct hd_job_plan_ask ask_of(const struct ways_search *s, const struct ways_shape *x)
 {
 	struct hd_job_plan_ask how = s->ask->plan;
-	struct hd_job_plan plan;
-	struct hd_diag why = { "" };
-	struct judged j = { .plan = &plan, .chunks = x->v, .grid = { .pipelines = x->d, .stages = x->p,
-		.batch = s->ask->batch,
-		.machines = how.cluster->ndevices } };
 
-	/* in lockstep: the planner data decides itself */
 	how.stages = how.meetings ? 0 : x->p * x->v;
 	how.chunks = how.meetings ? 0 : x->v;
 	how.replicas = how.meetings ? 0 : x->d;
@@ -672,6 +751,56 @@ static enum hd_err judge_shape(struct ways_search *s, struct ways_shape *x,
 	how.schedule = x->p > 1 ? x->schedule : NULL;
 	how.deep = false;
 	how.spans = false;
+	return how;
+}
+
+/* The longest step with which it could be the choice: of twice as long ones, then halves between. */
+static double longest_step(const struct ways_search *s, const struct ways_shape *x)
+{
+	struct hd_spot_grid grid = fastest(s, x->d, x->p, UNKNOWN);
+	double low = 0, high = grid.step_s;
+
+	for (grid.step_s = high; most_of(s, &grid) >= 0.99 * s->best && high < 1e6; grid.step_s = high) {
+		low = high;
+		high *= 2;
+	}
+	for (int i = 0; i < 40; i++) {
+		grid.step_s = (low + high) / 2;
+		if (most_of(s, &grid) >= 0.99 * s->best)
+			low = grid.step_s;
+		else
+			high = grid.step_s;
+	}
+	return high;
+}
+
+/* Where machines come and go, a grid's value has parts that are not its own step's. */
+static enum hd_err may_be_the_choice(const struct ways_search *s, const struct ways_shape *x, bool *may,
+	struct hd_diag *diag)
+{
+	const struct hd_job_plan_ask how = ask_of(s, x);
+	struct hd_diag why = { "" };
+
+	*may = true;
+	if (s->ask->all || comes_and_goes(s->ask) || how.meetings || x->p < 2 || !s->alike || !(s->best > 0))
+		return HD_OK;
+	enum hd_err err = hd_job_plan_may(may, &how, longest_step(s, x), &why);
+	/* what is asked for cannot be: the search says why */
+	*may |= err != HD_OK;
+	return err && err != HD_E_INVAL ? hd_fail(diag, err, "%s", why.text) : HD_OK;
+}
+
+static enum hd_err judge_shape(struct ways_search *s, struct ways_shape *x,
+	const struct hd_job_planner *planner,
+	struct hd_diag *diag)
+{
+	struct hd_job_plan_ask how = ask_of(s, x);
+	struct hd_job_plan plan;
+	struct hd_diag why = { "" };
+	struct judged j = { .plan = &plan, .chunks = x->v, .grid = { .pipelines = x->d, .stages = x->p,
+		.batch = s->ask->batch,
+		.machines = how.cluster->ndevices } };
+
 	enum hd_err err = hd_job_plan_make(&plan, planner, &how, s->work, &why);
 	/* devices that differ may have got other counts than were asked for */
 	if (!err && (plan.schedule.nranks != x->d * x->p || plan.nstages != x->p * x->v))
@@ -729,7 +858,11 @@ static enum hd_err judge_family(struct ways_search *s, uint32_t of, const struct
 		s->shape[at].judged = true;
 		err = judge_fewer(s, &s->shape[at], planner, diag);
 		see_depth(s, s->shape[of].p);
-		err = err ? err : judge_shape(s, &s->shape[at], planner, diag);
+		bool may = true;
+		err = err ? err : may_be_the_choice(s, &s->shape[at], &may, diag);
+		s->out.nhopeless += !may;
+		if (!err && may)
+			err = judge_shape(s, &s->shape[at], planner, diag);
 		hd_arena_reset(s->work);
 	}
 	return err;

@@ -504,6 +504,35 @@ static void replicas_are_worth_their_fewer_stages(void **state)
 		seen.shallower, seen.others);
 }
 
+/* As fast as they can be, wherever stages begin: what bounds of rows and chunks, and those of boundaries,
+ * leave out is never the choice, on any number of machines up to twelve. */
+static void the_choice_of_up_to_twelve_machines_is_that_of_all_grids(void **state)
+{
+	static struct setting s;
+	uint32_t left = 0, deep = 0, chunks = 0;
+
+	(void)state;
+	for (uint32_t n = 2; n <= 12; n++) {
+		set_up_with(&s, n, 0);
+		s.market.losses_h = n % 3 ? 4 : 400;
+		s.cluster.level[0].bytes_per_s = n % 2 ? 1e7 : 1e10;
+		s.ask.plan.vns = n % 4 < 2 ? 6 : 12;
+		const struct hd_ways all = found(&s);
+		s.ask.all = false;
+		const struct hd_ways few = found(&s);
+		const struct hd_way *a = &all.way[all.chosen], *b = &few.way[few.chosen];
+		CHECK(a->value.strategy == b->value.strategy && a->ranks == b->ranks && a->pipelines ==
+			b->pipelines && a->chunks == b->chunks && !strcmp(a->schedule, b->schedule) &&
+			a->value.value == b->value.value && few.nplans + few.nhopeless <= few.nshapes,
+			"%u machines: %s %u x %u x %u, not %s %u x %u x %u", n, b->schedule, b->pipelines,
+			b->ranks, b->chunks, a->schedule, a->pipelines, a->ranks, a->chunks);
+		left += few.nhopeless;
+		deep += a->ranks > 1;
+		chunks += a->chunks > 1;
+	}
+	CHECK(left > 100 && deep > 3, "%u left out; %u deep, %u of chunks chosen", left, deep, chunks);
+}
+
 /* Where the machines are most of the time too few for a grid, what it has then counts in its bound, too. */
 static void what_has_fewer_stages_is_not_left_out(void **state)
 {
@@ -788,6 +817,7 @@ int main(void)
 		T(what_cannot_win_is_left_out_and_the_choice_stays),
 		T(what_never_has_its_machines_is_not_chosen),
 		T(machines_that_come_and_go_are_worth_what_is_there),
+		T(the_choice_of_up_to_twelve_machines_is_that_of_all_grids),
 		T(replicas_are_worth_their_fewer_stages), T(what_has_fewer_stages_is_not_left_out),
 		T(keys_that_are_given_are_kept),
 		T(shadows_fit_or_are_refused), T(bounds_leave_ways_out),
