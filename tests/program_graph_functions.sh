@@ -16,7 +16,7 @@ awk 'BEGIN { printf "train"; for (i = 0; i < 80; i += 5) printf " %d", i; printf
 	for (i = 2; i < 80; i += 5) printf " %d", i; print "" }' >split.txt
 expect 0 heddle data prepare-graph --edges edges.txt --features features.svm --split split.txt -o g.graph -q
 cat >gcn.yaml <<END
-job:   {name: gcn, seed: 3, steps: 12, kernels: portable}
+job:   {name: gcn, seed: 3, steps: 40, kernels: portable}
 model: {use: "builtin:gcn", args: {input: 80, classes: 8, slots: 6, hidden: 16, dropout: 0.5}}
 data:  {kind: graph, path: g.graph, order: sequential}
 batch: {global: 80, virtual_nodes: 1}
@@ -39,19 +39,36 @@ equal() {      # OUT WHAT
 	same "$(digests "$1")" "$(digests none)" "digests of every step, $2"
 }
 expect 0 train none
-same "$(digests none | wc -l)" 12 "digests of a run without functions"
+same "$(digests none | wc -l)" 40 "digests of a run without functions"
 
 expect 0 train pool -s functions.kind=pool -s functions.size=2
 equal pool "with a pool"
 [ "$(of_bill pool 'tasks by functions')" -gt 0 ] || failed "the pool did no task: $(bill pool)"
-# 4 virtual nodes in 12 steps: a multiple of 48
+# 4 virtual nodes in 40 steps: a multiple of 160
 n=$(($(of_bill pool 'tasks by functions') + $(of_bill pool 'here')))
-[ $((n % 48)) -eq 0 ] && [ "$n" -gt 0 ] || failed "$n tasks are no number of stretches in 12 steps of 4"
+[ $((n % 160)) -eq 0 ] && [ "$n" -gt 0 ] || failed "$n tasks are no number of stretches in 40 steps of 4"
 expect 0 train zero -s functions.kind=pool -s functions.size=0
 equal zero "with no function at once"
 same "$(of_bill zero 'tasks by functions')" 0 "tasks on no function"
 same "$(of_bill zero 'here')" "$n" "each stretch of a virtual node is a task once"
+expect 0 heddle status pool --json
+json_ok
+same "$(number functions_nano_usd)" "$(of_bill pool nano-dollars)" "what a pool cost, by status"
+expect 0 heddle status pool
+says "functions $(of_bill pool 'tasks by functions') tasks by functions"
 passed "a pool gives the bits of the run alone"
+
+# all processes of the pool are killed, again and again
+"$HEDDLE_BIN" run gcn.yaml --out killed -s batch.virtual_nodes=4 -s batch.global="$rows" --devices 1 -q \
+	-s functions.kind=pool -s functions.size=2 &
+run=$!
+while kill -0 $run 2>/dev/null; do kill -KILL $(pgrep -P $run) 2>/dev/null; done
+wait $run
+same $? 0 "exit of a run whose functions are killed"
+equal killed "of a pool that is killed whole"
+same $(($(of_bill killed 'tasks by functions') + $(of_bill killed 'here'))) "$n" \
+	"each task counts once, of a pool that is killed"
+passed "so does one that is killed whole"
 
 "$HEDDLE_BIN" worker --function=http --listen 127.0.0.1:0 --slots 4 >http-at 2>http-err &
 front=$!
@@ -84,10 +101,20 @@ same "$(((sum * 1769 * 166667 + $# * 2000 * 1024000) / 10240000))" \
 expect 0 train lambda2 --workers 2 -s functions.kind=lambda -s functions.endpoint="$(cat lambda-at)" \
 	-s functions.size=1
 equal lambda2 "of two workers"
-same "$(grep -c '"kind":"functions"' lambda2/events.ndjson)" 2 "each worker says what its functions cost"
-kill "$emulator"
-wait "$emulator"
-passed "so does the emulator, with one process and with two, and the bill is right"
+same "$(ls lambda2/functions | wc -l)" 2 "each worker says what its functions cost"
+expect 0 heddle status lambda2 --json
+json_ok
+[ "$(number functions_nano_usd)" -gt 0 ] || failed "two workers' functions cost nothing"
+# it ends in the middle
+"$HEDDLE_BIN" run gcn.yaml --out middle -s batch.virtual_nodes=4 -s batch.global="$rows" --devices 1 -q \
+	-s functions.kind=lambda -s functions.endpoint="$(cat lambda-at)" -s functions.size=2 &
+run=$!
+await grep -qs '"step":5' middle/metrics.ndjson
+kill -KILL "$emulator"
+wait $run
+same $? 0 "exit of a run whose service ends"
+equal middle "of a service that ends in the middle"
+passed "so does the emulator, with one process and with two, to its end, and the bill is right"
 
 # it is gone, and that is said
 expect 0 train gone -s functions.kind=lambda -s functions.endpoint="$(cat lambda-at)" -s functions.size=2

@@ -10,6 +10,7 @@
 #include "job/graph.h"
 #include "run/best.h"
 #include "run/forecast.h"
+#include "run/functions_bill.h"
 #include "run/report.h"
 #include "daemon/daemon.h"
 #include "cmd/json_line.h"
@@ -329,6 +330,29 @@ void hd_session_say_best(struct hd_ui *ui, const struct hd_job *job, const char 
 		hd_ui_say(ui, "best     %s  (%s)", hd_best_say(said, &kept), kept.folder);
 }
 
+void hd_session_say_functions(struct hd_ui *ui, const char *dir)
+{
+	struct hd_functions_bill bill;
+	char said[HD_FN_BILL_WORDS];
+
+	hd_functions_bill_sum(&bill, &ui->cmd->fs, dir);
+	if (bill.nprocesses)
+		hd_ui_say(ui, "functions %s", hd_functions_bill_say(said, &bill));
+}
+
+void hd_session_put_functions(struct hd_cmd *cmd, struct hd_json_writer *w, const char *dir)
+{
+	struct hd_functions_bill bill;
+
+	hd_functions_bill_sum(&bill, &cmd->fs, dir);
+	if (!bill.nprocesses)
+		return;
+	hd_json_put_i64(w, "functions_tasks", (int64_t)bill.accepted);
+	hd_json_put_i64(w, "functions_here", (int64_t)bill.here);
+	hd_json_put_i64(w, "functions_calls", (int64_t)bill.calls);
+	hd_json_put_i64(w, "functions_nano_usd", bill.nano_usd);
+}
+
 static void end_json(struct hd_cmd *cmd, const struct hd_ui *ui, uint64_t step, const struct hd_rundir *dir,
 	struct hd_run *run, const char *hex, enum hd_err err)
 {
@@ -348,6 +372,7 @@ static void end_json(struct hd_cmd *cmd, const struct hd_ui *ui, uint64_t step, 
 	if (!err)
 		hd_session_put_test(cmd, w, run, dir->path);
 	hd_session_put_forecast(cmd, w, hd_run_forecast(run));
+	hd_session_put_functions(cmd, w, dir->path);
 	hd_json_put_i64(w, "exit", hd_err_exit(err));
 	hd_json_line_print(&line);
 }
@@ -383,6 +408,7 @@ static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run, 
 	hd_session_say_forecast(ui, hd_run_forecast(run));
 	hd_ui_say(ui, "state    %s  (step %llu)", hex, (unsigned long long)step);
 	hd_session_say_best(ui, hd_run_task(run)->job, dir->path);
+	hd_session_say_functions(ui, dir->path);
 	hd_ui_say(ui, "report   %s/report.html", dir->path);
 	if (dir->lines_lost)
 		hd_ui_say(ui, "!! some lines of metrics or events could not be written");

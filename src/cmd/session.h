@@ -94,6 +94,9 @@ void hd_session_say_forecast(struct hd_ui *ui, const struct hd_forecast *forecas
 bool hd_session_best(struct hd_cmd *cmd, const struct hd_job *job, const char *dir,
 	struct hd_ckpt_info *kept);
 void hd_session_say_best(struct hd_ui *ui, const struct hd_job *job, const char *dir);
+/* What its functions did and cost; members of the object that ends it. Nothing of a run that has none. */
+void hd_session_say_functions(struct hd_ui *ui, const char *dir);
+void hd_session_put_functions(struct hd_cmd *cmd, struct hd_json_writer *writer, const char *dir);
 /* Members of the object that ends a run: `best_step`; of a graph, whose vertices of all sets are at hand,
  * `test_accuracy`: what the best state that was kept gets right of the test set, else the end state. `run`
  * then has that state. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "run/best.h"
+#include "run/functions_bill.h"
 #include "driver/live.h"
 
 static enum hd_err turn_auto(struct driver *c, const struct hd_json *ask, const struct hd_co_status *status,
@@ -218,7 +219,9 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 		.single = redundancy ? -1 : 0 };
 	struct hd_fields_count count[HD_CLOSE_COUNT];
 	struct hd_proc_self self;
-	char resilience[HD_RESILIENCE_WORDS + 64], saving[HD_SAVING_WORDS + 16], best[HD_BEST_WORDS];
+	char resilience[HD_RESILIENCE_WORDS + 64], saving[HD_SAVING_WORDS + 16], best[HD_BEST_WORDS],
+		functions[HD_FN_BILL_WORDS];
+	struct hd_functions_bill bill;
 	enum hd_err err = hd_json_find(ask, "for_s") ? renew_lease(c, ask, diag) : HD_OK;
 
 	if (err)
@@ -226,6 +229,7 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 	if (c->machine)
 		hd_coordinator_status(c->machine, &s);
 	hd_proc_self(&self);
+	hd_functions_bill_sum(&bill, c->spec->fs, c->spec->dir->path);
 	struct hd_live live = { .goes_on = true, .exit = -1, .coordinator = self.pid,
 		.name = hd_job_text(c->spec->task->job, HD_JOB_NAME), .state = state_of(c, &s),
 		.why = s.holding ? what_lacks(c, &s) :
@@ -237,6 +241,7 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 		.redundancy = hd_redundancy_names[redundancy], .single = s.single,
 		.resilience = driver_resilience(c, resilience, sizeof resilience),
 		.saving = driver_saving(c, saving, sizeof saving), .best = best_of(c, best),
+		.functions = hd_functions_bill_say(functions, &bill), .functions_nano_usd = bill.nano_usd,
 		.autoscale = c->scaler.policy ? c->scaler.policy : "off", .autoscale_why = c->scaler.why,
 		.plan_why = c->reshape.used.why,
 		.predicted_ms = (double)c->reshape.used.predicted_ps * 1e-9,

@@ -78,6 +78,9 @@ enum { HD_LIVE_SOCKET = 1, HD_LIVE_JSON = 2 };
 		"are, and why")                                                                             \
 	X(const char *, best, .may_lack = true, .about = "checkpoint.best: value and step of the one that is kept; " \
 		"none: none is, yet or at all")                                                             \
+	X(const char *, functions, .may_lack = true, .about = "tasks that functions did, or workers in their "   \
+		"place, calls and what they cost; none: there are none")                                    \
+	X(int64_t, functions_nano_usd, .may_lack = true, .about = "that cost, in 1e-9 dollars")             \
 	X(int64_t, single, .may_lack = true, .negative = true, .about = "stages that one worker alone "     \
 		"holds at the moment, with redundancy; -1: not known")                                      \
 	X(int64_t, given_up, .about = "workers given up for lost that lived")                               \

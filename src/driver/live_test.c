@@ -13,6 +13,7 @@ static struct hd_live running(void)
 		.members = 2, .virtual_nodes = 16, .unrecorded = 5, .copies = 1, .given_up = 6,
 		.redundancy = "lazy", .resilience = "by-notice, on", .saving = "auto, 9 s apart",
 		.best = "val_loss 0.5 at step 9", .single = 2,
+		.functions = "3 tasks", .functions_nano_usd = 21,
 		.paid_ms = 36, .useful_ms = 1, .redundant_ms = 2,
 		.bubble_ms = 3, .pause_ms = 4, .redo_ms = 5, .rebuild_ms = 6, .waiting_ms = 7, .boot_ms = 8,
 		.paid_nano_usd = 9, .asked = 7,
@@ -37,7 +38,8 @@ static const char golden_running[] =
 	"\"autoscale_why\":\"one more pays\",\"plan_why\":\"2 workers\\njoined \\\"x\\\"\","
 	"\"predicted_ms\":28.125,\"unrecorded\":5,\"copies\":1,"
 	"\"redundancy\":\"lazy\",\"resilience\":\"by-notice, on\","
-	"\"saving\":\"auto, 9 s apart\",\"best\":\"val_loss 0.5 at step 9\",\"single\":2,\"given_up\":6,"
+	"\"saving\":\"auto, 9 s apart\",\"best\":\"val_loss 0.5 at step 9\","
+	"\"functions\":\"3 tasks\",\"functions_nano_usd\":21,\"single\":2,\"given_up\":6,"
 	"\"paid_ms\":36,\"useful_ms\":1,\"redundant_ms\":2,\"bubble_ms\":3,"
 	"\"pause_ms\":4,\"redo_ms\":5,\"rebuild_ms\":6,\"waiting_ms\":7,\"boot_ms\":8,\"paid_nano_usd\":9,"
 	"\"workers\":[{\"id\":0,"
@@ -55,7 +57,7 @@ static const char golden_failed[] =
 	"\"members\":0,\"target\":0,\"asked\":0,\"virtual_nodes\":0,\"autoscale\":\"off\","
 	"\"autoscale_why\":\"\",\"plan_why\":\"\",\"predicted_ms\":0,\"unrecorded\":0,"
 	"\"copies\":0,\"redundancy\":\"none\",\"resilience\":\"given\",\"saving\":\"60 s\","
-	"\"best\":\"none\",\"single\":0,"
+	"\"best\":\"none\",\"functions\":\"none\",\"functions_nano_usd\":0,\"single\":0,"
 	"\"given_up\":0,\"paid_ms\":0,\"useful_ms\":0,\"redundant_ms\":0,\"bubble_ms\":0,"
 	"\"pause_ms\":0,\"redo_ms\":0,\"rebuild_ms\":0,\"waiting_ms\":0,\"boot_ms\":0,\"paid_nano_usd\":0,"
 	"\"workers\":[]}";
@@ -79,7 +81,7 @@ static void json_is_that_of_before(void **state)
 {
 	struct hd_live a = running(), b = { .name = "a<b", .state = "failed", .why = "", .plan_why = "",
 		.autoscale = "off", .redundancy = "none", .resilience = "given", .saving = "60 s",
-		.best = "none",
+		.best = "none", .functions = "none",
 		.autoscale_why = "", .exit = 4, .alone = 77, .step = 3, .loss = NAN };
 	(void)state;
 

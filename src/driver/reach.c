@@ -7,6 +7,7 @@
 #include "sys/signal.h"
 #include "run/best.h"
 #include "run/ending.h"
+#include "run/functions_bill.h"
 #include "driver/standing.h"
 
 #define HD_REACH_WAIT_NS INT64_C(5000000000)     /* for an answer */
@@ -175,7 +176,8 @@ enum hd_err hd_reach_look(const struct hd_reach *reach, const char *run, struct 
 	const struct hd_json *answer;
 	struct hd_standing s = { .held.hold = HD_HOLD_NONE };
 	struct hd_ending e;
-	char room[WHY], best[HD_BEST_WORDS];
+	char room[WHY], best[HD_BEST_WORDS], functions[HD_FN_BILL_WORDS];
+	struct hd_functions_bill bill;
 	enum hd_err err = hd_reach_ask(reach, run, "{\"do\":\"status\"}", &answer, diag);
 
 	if (err != HD_E_NOTFOUND)
@@ -185,6 +187,7 @@ enum hd_err hd_reach_look(const struct hd_reach *reach, const char *run, struct 
 	diag->text[0] = '\0';
 	if (hd_standing_look(reach->fs, run, &s, NULL))
 		s = (struct hd_standing){ .held.hold = HD_HOLD_NONE };
+	hd_functions_bill_sum(&bill, reach->fs, run);
 	bool away = s.held.host[0], goes_on = is_alone(s.held.hold) || (away && s.held.hold != HD_HOLD_NONE);
 	*live = (struct hd_live){ .goes_on = goes_on, .alone = s.held.pid, .away = away && goes_on,
 		.exit = goes_on || !e.ended ? -1 : e.exit,
@@ -195,6 +198,8 @@ enum hd_err hd_reach_look(const struct hd_reach *reach, const char *run, struct 
 		.why = kept(reach, why_of(&s, &e, room)), .plan_why = "", .autoscale = "off",
 		.redundancy = "none", .resilience = "given", .saving = "given",
 		.best = kept(reach, best_of(reach, run, best)),
+		.functions = kept(reach, hd_functions_bill_say(functions, &bill)),
+		.functions_nano_usd = bill.nano_usd,
 		.autoscale_why = "", .listen = "" };
 	return HD_OK;
 }

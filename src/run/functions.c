@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "engine/stretch.h"
+#include "run/functions_bill.h"
 #include "run/run_int.h"
 
 enum { MOST = 8, LOG_BYTES = 256 << 20 };
@@ -124,6 +125,23 @@ static void settle(struct hd_run *run)
 			diag.text);
 }
 
+/* For `heddle status`. A disk that fails stops no step. */
+static void keep_bill(struct hd_run *run)
+{
+	struct hd_run_functions *f = run->functions;
+	const struct hd_fn_owner *o = &f->service.owner;
+	const struct hd_functions_bill bill = { .accepted = o->board.count.accepted,
+		.here = o->board.count.here, .calls = o->bill.ncalls,
+		.nano_usd = hd_fn_bill_nano(&o->bill), .pays = f->service.pays };
+	struct hd_diag diag = { "" };
+
+	f->kept_ns = hd_clock_now_ns(run->clock);
+	if (!run->dir || f->unkept || !hd_functions_bill_put(run->fs, run->dir->path, &bill, &diag))
+		return;
+	f->unkept = true;
+	hd_run_note(run, "warning", "the bill of functions cannot be written: %s", diag.text);
+}
+
 static void tell_bill(struct hd_run *run)
 {
 	struct hd_fn_service *s = &run->functions->service;
@@ -157,6 +175,8 @@ void hd_run_functions_look(struct hd_run *run, bool ends)
 	f->billed = ends;
 	if (ends)
 		tell_bill(run);
+	if (ends || hd_clock_now_ns(run->clock) - f->kept_ns >= HD_RUN_FN_KEEP_NS)
+		keep_bill(run);
 }
 
 void hd_run_functions_close(struct hd_run *run)

@@ -18,6 +18,7 @@
 #include "functions/service.h"
 
 #define HD_RUN_FN_WAIT_NS INT64_C(5000000000)
+#define HD_RUN_FN_KEEP_NS INT64_C(5000000000)     /* between two writes of the bill (functions_bill.h) */
 
 struct hd_run;
 
@@ -26,6 +27,8 @@ struct hd_run_functions {
 	struct hd_fn_service service;
 	uint64_t closed;                  /* circuits that were said */
 	bool billed;                      /* the bill was */
+	bool unkept;                      /* it could not be written */
+	int64_t kept_ns;                  /* when it was last written */
 };
 
 /* What the job asks for, for the worker that will be created; nothing where it asks for none. */

@@ -196,6 +196,7 @@ static void print_json(struct hd_cmd *cmd, const struct hd_ui *ui, const struct 
 	hd_json_put_i64(w, "redone_vn", (int64_t)driver->redone);
 	hd_json_put_i64(w, "unrecorded", (int64_t)driver->unrecorded);
 	hd_json_put_i64(w, "given_up", driver->given_up);
+	hd_session_put_functions(cmd, w, dir->path);
 	hd_json_put_i64(w, "exit", hd_err_exit(err));
 	hd_json_line_print(&line);
 }
@@ -219,6 +220,7 @@ static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, const struct hd_job 
 			"workers.detect (%lld ms) allows for; a larger one waits longer",
 			end->driver.given_up, (long long)hd_job_int(job, HD_JOB_DETECT) / 1000000);
 	hd_session_say_best(ui, job, dir->path);
+	hd_session_say_functions(ui, dir->path);
 	hd_ui_say(ui, "report   %s/report.html", dir->path);
 	if (dir->lines_lost)
 		hd_ui_say(ui, "!! some lines of metrics or events could not be written");

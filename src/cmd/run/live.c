@@ -31,8 +31,10 @@ int hd_live_alone(struct hd_cmd *cmd, const char *run)
 	return hd_reach_alone(&reach, run);
 }
 
-static void print_best(const struct hd_live *l, struct hd_text *text)
+static void print_kept(const struct hd_live *l, struct hd_text *text)
 {
+	if (l->functions && strcmp(l->functions, "none") != 0)
+		hd_fields_say(&hd_live_fields, l, "functions {functions}\n", text);
 	if (l->best && strcmp(l->best, "none") != 0)
 		hd_fields_say(&hd_live_fields, l, "best     {best}\n", text);
 }
@@ -55,7 +57,7 @@ static void print_alone(const struct hd_live *l, struct hd_text *text)
 	if (!strcmp(l->state, "died"))
 		hd_text_add(text, "its processes are gone, and did not say why: what they said last is in "
 			"its log folder; `heddle resume` goes on with it\n");
-	print_best(l, text);
+	print_kept(l, text);
 }
 
 /* The parts that there are, of what was paid. */
@@ -100,7 +102,7 @@ static void print_run(const struct hd_live *l, struct hd_text *text)
 		hd_fields_say(f, l, "resilience {resilience}\n", text);
 	if (l->saving && !strncmp(l->saving, "auto", 4))
 		hd_fields_say(f, l, "checkpoints {saving}\n", text);
-	print_best(l, text);
+	print_kept(l, text);
 	if (l->unrecorded)
 		hd_fields_say(f, l,
 			"{unrecorded} steps have no line in metrics.ndjson: no process coordinated "

@@ -1,0 +1,29 @@
+/* functions_bill.h -- what a run's functions did and cost so far, in the run's folder: one file a process,
+ * whose sum `heddle status` and the end of a run show.
+ *
+ * Written by each process that has functions (functions.h), whole and now and then, and at its end. A run
+ * that is resumed has files of each process that worked on it. A worker of another machine reaches no folder:
+ * its bill is an event alone.
+ *
+ * 1. A file that is no line of ours counts as none.
+ *
+ * Plain values. Threads: any; files are replaced whole. */
+#ifndef HD_RUN_FUNCTIONS_BILL_H
+#define HD_RUN_FUNCTIONS_BILL_H
+
+#include "sys/file.h"
+
+enum { HD_FN_BILL_WORDS = 160 };
+
+/* Sums. nprocesses 0: the run has no functions. */
+struct hd_functions_bill { uint64_t accepted, here, calls; int64_t nano_usd; bool pays; uint32_t nprocesses; };
+
+/* Of this process. */
+HD_MUST_USE enum hd_err hd_functions_bill_put(struct hd_fs *fs, const char *run,
+	const struct hd_functions_bill *bill, struct hd_diag *diag);
+/* Of all. */
+void hd_functions_bill_sum(struct hd_functions_bill *bill, struct hd_fs *fs, const char *run);
+/* "48 tasks by functions, 2 here, 50 calls, 0.000001234 USD (emulated)"; "none" */
+const char *hd_functions_bill_say(char said[HD_FN_BILL_WORDS], const struct hd_functions_bill *bill);
+
+#endif
