@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "functions/bill.h"
+#include "functions/credentials.h"
 #include "functions/message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
@@ -133,6 +134,21 @@ static void base64(const char *at, size_t len, struct hd_arena *arena)
 	must(text.len == len && !memcmp(text.at, at, len));
 }
 
+/* A shared file of AWS, and an endpoint. What a key is stands in no message. */
+static void credentials(const char *at, size_t len)
+{
+	static struct hd_aws_credentials keys;
+	struct hd_diag diag = { "" };
+	char region[HD_AWS_REGION];
+
+	enum hd_err err = hd_aws_credentials_read("f", at, len, "default", &keys, &diag);
+	must(err == HD_OK ? keys.key_id[0] && keys.secret[0] : diag.text[0] != 0);
+	must(memchr(keys.token, 0, sizeof keys.token) && memchr(keys.secret, 0, sizeof keys.secret));
+	must(!err || !strstr(diag.text, "SECRET"));
+	hd_aws_region_of(at, region);
+	must(memchr(region, 0, sizeof region));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	struct hd_arena arena;
@@ -151,6 +167,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	case 'w': work(at, len - 1, &arena); break;
 	case 'f': frame(at, len - 1); break;
 	case 'b': base64(text, len - 1, &arena); break;
+	case 'c': credentials(text, len - 1); break;
 	default: break;
 	}
 	hd_arena_finish(&arena);

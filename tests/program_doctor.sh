@@ -22,4 +22,9 @@ says 'no coordinator and a member missing'
 expect 0 heddle doctor --limits --json
 says '"limits":[{'
 says '"waits":[{'
+for what in pool lambda pack; do
+	grep -q "^functions $what  *o[nf]" first || failed "doctor says nothing of functions $what"
+done
+grep -q "^functions pool  *on .*the bits of this one" first ||
+	failed "a function computes other bits, or nothing"
 passed "doctor says what is on, what is off and why; version says what it is made of"

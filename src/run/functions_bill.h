@@ -16,7 +16,12 @@
 enum { HD_FN_BILL_WORDS = 160 };
 
 /* Sums. nprocesses 0: the run has no functions. */
-struct hd_functions_bill { uint64_t accepted, here, calls; int64_t nano_usd; bool pays; uint32_t nprocesses; };
+struct hd_functions_bill {
+	uint64_t accepted, here, calls;
+	int64_t nano_usd;
+	bool pays;
+	uint32_t nprocesses;
+};
 
 /* Of this process. */
 HD_MUST_USE enum hd_err hd_functions_bill_put(struct hd_fs *fs, const char *run,

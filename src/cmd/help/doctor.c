@@ -17,9 +17,13 @@
 #include "plan/plan.h"
 #include "plan/tree.h"
 #include "protocol/view.h"
+#include "functions/service.h"
+#include "functions/trial.h"
 #include "daemon/pool.h"
 #include "cmd/session.h"
+#include "cmd/chaos/lambda.h"
 #include "cmd/help/build.h"
+#include "cmd/run/function.h"
 
 /* ---- limits: a number that a user can run into, and why it is there */
 
@@ -101,7 +105,8 @@ static void limits_text(void)
 
 struct check { const char *what; char text[160]; bool off; };
 
-enum { HD_CHECKS = 16 };
+enum { HD_CHECKS = 20 };
+#define TASK_NS INT64_C(10000000000)      /* a function's task may take */
 
 struct report { struct check check[HD_CHECKS]; uint32_t n; };
 
@@ -231,6 +236,49 @@ static void look_at_pools(struct report *r)
 	hd_pools_close(&pools);
 }
 
+/* A task by one process of a pool, compared with this one. */
+static enum hd_err try_pool(struct hd_cmd *cmd, struct hd_fn_trial *trial, struct hd_diag *diag)
+{
+	struct hd_fn_service *s = hd_arena_take(&cmd->arena, 1, sizeof *s);
+	const struct hd_fn_service_spec spec = { .clock = &cmd->clock, .fs = &cmd->fs, .kind = "pool",
+		.name = "heddle", .argv = hd_cmd_function_argv, .ntasks = 1, .slots = 1,
+		.lease_ns = TASK_NS, .memory_mb = HD_FN_MEMORY_MB };
+	const struct hd_fn_trial_spec task = { .ntasks = 1, .rows = 1, .in = 1, .out = 1,
+		.kernels = "portable", .patience_ns = TASK_NS };
+
+	enum hd_err err = s ? hd_fn_service_open(s, &spec, diag) : HD_E_NOMEM;
+	if (!err)
+		err = hd_fn_trial_run(&s->owner, &task, trial, diag);
+	if (!err && !s->owner.board.count.accepted)
+		err = hd_fail(diag, HD_E_REFUSED, "%s", s->owner.last_error[0] ? s->owner.last_error :
+			"no process of a pool did a task");
+	if (s)
+		hd_fn_service_close(s);
+	return err;
+}
+
+static void look_at_functions(struct report *r, struct hd_cmd *cmd)
+{
+	const bool web = strstr(hd_build.libraries, "curl=yes") != NULL;
+	struct hd_fn_trial trial = { 0 };
+	struct hd_diag why = { "" };
+	char path[HD_PATH_CAP];
+
+	if (try_pool(cmd, &trial, &why))
+		say(r, "functions pool", true, "%.140s", why.text);
+	else
+		say(r, "functions pool", false, "a task by a process of its own: %s, %.3f ms when warm",
+			trial.equal ? "the bits of this one" : "OTHER BITS", (double)trial.trip_ns * 1e-6);
+	say(r, "functions lambda", !web, web ?
+		"called over HTTPS by libcurl, emulated by heddle chaos lambda" :
+		"this build has no libcurl (-DHD_CURL=ON): heddle chaos lambda and plain HTTP alone");
+	why.text[0] = 0;
+	if (hd_cmd_bootstrap(cmd, path, sizeof path, &why))
+		say(r, "functions pack", true, "%.140s", why.text);
+	else
+		say(r, "functions pack", false, "%.140s is what heddle worker --pack lambda packs", path);
+}
+
 static void look_at_rooms(struct report *r)
 {
 	static const char fashion[] = "/usr/share/datasets/fashion-mnist";
@@ -299,6 +347,7 @@ static enum hd_err verb_doctor(struct hd_cmd *cmd)
 	if (err)
 		return err;
 	look_at_pools(&report);
+	look_at_functions(&report, cmd);
 	look_at_rooms(&report);
 	if (cmd->args.has[HD_OPT_JSON])
 		print_json(cmd, &report);

@@ -64,7 +64,7 @@ enum hd_err hd_cmd_function(struct hd_cmd *cmd)
 }
 
 /* The executable that is packed: beside this program in a build folder, in libexec where it is installed. */
-static enum hd_err find_bootstrap(struct hd_cmd *cmd, char *path, size_t cap)
+enum hd_err hd_cmd_bootstrap(struct hd_cmd *cmd, char *path, size_t cap, struct hd_diag *diag)
 {
 	static const char *const places[] = { "heddle-function", "../libexec/heddle/heddle-function" };
 	char program[HD_PATH_CAP];
@@ -74,7 +74,7 @@ static enum hd_err find_bootstrap(struct hd_cmd *cmd, char *path, size_t cap)
 		snprintf(path, cap, "%s", cmd->args.text[HD_OPT_BOOTSTRAP]);
 		return HD_OK;
 	}
-	enum hd_err err = hd_proc_program(program, sizeof program, &cmd->diag);
+	enum hd_err err = hd_proc_program(program, sizeof program, diag);
 	if (err)
 		return err;
 	char *slash = strrchr(program, '/');
@@ -83,7 +83,7 @@ static enum hd_err find_bootstrap(struct hd_cmd *cmd, char *path, size_t cap)
 		if (n > 0 && (size_t)n < cap && !hd_fs_stat(&cmd->fs, path, &stat, NULL))
 			return HD_OK;
 	}
-	return hd_fail(&cmd->diag, HD_E_NOTFOUND,
+	return hd_fail(diag, HD_E_NOTFOUND,
 		"this build has no heddle-function, the static executable that is packed; "
 		"cmake -DHD_FUNCTION=ON says what it lacks; --bootstrap FILE names another one");
 }
@@ -100,7 +100,7 @@ enum hd_err hd_cmd_pack(struct hd_cmd *cmd)
 	if (!cmd->args.has[HD_OPT_OUTPUT])
 		return hd_fail(&cmd->diag, HD_E_INVAL,
 			"-o FILE: where the zip file is written, as -o fn.zip");
-	enum hd_err err = find_bootstrap(cmd, path, sizeof path);
+	enum hd_err err = hd_cmd_bootstrap(cmd, path, sizeof path, &cmd->diag);
 	if (!err)
 		err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_FN_PACK_BYTES, &bytes, &len,
 			&cmd->diag);
