@@ -96,6 +96,13 @@ struct hd_bind {
 	 * no result need not. NULL: not needed. */
 	void (*folded)(void *user, uint32_t grad);
 	void *folded_user;
+	/* Called by the leader when a node has been run for a part that has rows, before its gradient is
+	 * folded, which may change it; bind->part is set. While it is asked for, no kernel folds by itself.
+	 * Not for views, nor for what was made elsewhere; a device of no result need not. NULL: not
+	 * needed. */
+	void (*ran)(void *user, const struct hd_program *program, const struct hd_bind *bind,
+		uint32_t inode, uint32_t ipart);
+	void *ran_user;
 };
 
 enum hd_run_phase { HD_RUN_F, HD_RUN_B, HD_RUN_I, HD_RUN_W };

@@ -165,6 +165,20 @@ static bool fold_parts(const struct phase_run *w, const struct hd_node *node)
 	return good;
 }
 
+static void say_ran(const struct phase_run *w, uint32_t inode, uint32_t ipart)
+{
+	if (w->bind->ran && w->bind->part[ipart].rows)
+		w->bind->ran(w->bind->ran_user, w->program, w->bind, inode, ipart);
+}
+
+/* Of a node that has run for all parts at once. */
+static bool say_all_ran(const struct phase_run *w, uint32_t inode, bool good)
+{
+	for (uint32_t i = 0; i < w->bind->nparts && good; i++)
+		say_ran(w, inode, i);
+	return good;
+}
+
 static bool run_parts(struct phase_run *w, uint32_t inode)
 {
 	const struct hd_node *node = &w->program->graph->node[inode];
@@ -173,6 +187,8 @@ static bool run_parts(struct phase_run *w, uint32_t inode)
 	for (uint32_t i = 0; i < w->bind->nparts && good; i++) {
 		if (w->bind->part[i].rows)
 			good = run_rows(w, inode, i, w->bind->part[i].rows);
+		if (good)
+			say_ran(w, inode, i);
 		good &= fold_part(w, node, i);
 	}
 	return good;
@@ -208,11 +224,12 @@ static bool run_node(struct phase_run *w, uint32_t inode)
 	if (hd_ops[node->op].class == HD_OP_VIEW || w->bind->made)
 		return fold_parts(w, node);
 	if (w->program->kind[node->out] == HD_KIND_SHARED)
-		return run_once(w, inode);
+		return say_all_ran(w, inode, run_once(w, inode));
 	kernel = &slot_of(w, inode, w->program->part_rows)->row->kernel;
 	if (w->full && w->program->together[inode] && kernel->rowwise)
-		return run_wave(w, inode);
-	if (w->bind->part[0].nfolds && hd_grid_folds(w->program, inode, kernel, &w->program->calls[0][inode]))
+		return say_all_ran(w, inode, run_wave(w, inode));
+	if (w->bind->part[0].nfolds && !w->bind->ran && hd_grid_folds(w->program, inode, kernel,
+		&w->program->calls[0][inode]))
 		return run_fold(w, inode);
 	return run_parts(w, inode);
 }

@@ -113,10 +113,12 @@ void hd_rank_read_out(struct hd_rank *rank, const struct hd_bind *bind, uint32_t
 	hd_moments_take(rank, vn, ipart, bind);
 }
 
-static enum hd_err run(struct hd_rank *rank, enum hd_run_phase phase, const struct hd_bind *bind,
+static enum hd_err run(struct hd_rank *rank, enum hd_run_phase phase, struct hd_bind *bind,
 	struct hd_diag *diag)
 {
 	uint64_t token = 0;
+
+	hd_values_watch(rank, 0, NULL, bind);
 	enum hd_err err = rank->device->ops->run(rank->device, &rank->worker->stage->train, phase, bind,
 		&token,
 		diag);

@@ -136,6 +136,7 @@ static enum hd_err run_one(struct hd_rank *rank, uint32_t i, enum hd_run_phase p
 	bind.to = to;
 	if (phase == HD_RUN_B)
 		part.nfolds = hd_rank_moves(rank, i, 0, rank->fold[0]);
+	hd_values_watch(rank, 0, NULL, &bind);
 	enum hd_err err = rank->device->ops->run(rank->device, &rank->worker->stage->train, phase, &bind,
 		&token,
 		diag);

@@ -16,6 +16,7 @@ const char *hd_task_drains(const struct hd_task *task, uint32_t p)
 		{ !hd_window_fits(p, task->job->nvns), "there are fewer than 2 (devices - 1) virtual nodes" },
 		{ task->train.nrunning, "the model has running statistics" },
 		{ hd_job_int(task->job, HD_JOB_SAMPLES), "trace.samples names the rows of each step" },
+		{ !task->job->value[HD_JOB_VALUES].is_none, "trace.values looks at one step at a time" },
 		{ norm && clips, "the last stage waits for the norm that optim.clip needs" },
 		{ norm && ratios, "the last stage waits for the norms that optim.kind needs" },
 	};

@@ -174,6 +174,7 @@ enum hd_err hd_dist_repair(struct hd_worker *w, const uint32_t *vn, uint32_t n, 
 /* What a pass writes besides its buffers, and what it reads that is of the step at hand: others may still ask
  * for the table of the step that was finished, and the reader is ahead with the part's virtual nodes. */
 struct lent { struct hd_prefetch *prefetch; struct hd_sample *took; struct hd_recorder *recorder;
+	struct hd_values *values;
 	struct hd_step_record record; uint64_t step_rows;
 	struct hd_leaf leaf; double *moments; };
 
@@ -195,7 +196,8 @@ static enum hd_err lend(struct hd_worker *w, uint32_t vn, struct lent *a, struct
 	enum hd_err err = hd_prefetch_create(&reader, &spec, diag);
 	if (err)
 		return err;
-	*a = (struct lent){ w->reading->prefetch, w->reading->took, w->spec.recorder, w->step->record,
+	*a = (struct lent){ w->reading->prefetch, w->reading->took, w->spec.recorder, w->values,
+		w->step->record,
 		w->step->rows, w->step->leaf[vn], a->moments };
 	if (w->step->moments.elems)
 		memcpy(a->moments, w->step->moments.leaf + vn * w->step->moments.elems,
@@ -203,6 +205,7 @@ static enum hd_err lend(struct hd_worker *w, uint32_t vn, struct lent *a, struct
 	w->reading->prefetch = reader;
 	w->reading->took = NULL;
 	w->spec.recorder = NULL;
+	w->values = NULL;
 	w->step->rows = hd_sampler_rows(&w->task->sampler, (uint64_t)w->count.step);
 	return HD_OK;
 }
@@ -213,6 +216,7 @@ static void put_back(struct hd_worker *w, uint32_t vn, const struct lent *a)
 	w->reading->prefetch = a->prefetch;
 	w->reading->took = a->took;
 	w->spec.recorder = a->recorder;
+	w->values = a->values;
 	w->step->record = a->record;
 	w->step->rows = a->step_rows;
 	w->step->leaf[vn] = a->leaf;

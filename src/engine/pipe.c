@@ -164,11 +164,13 @@ static void bind_cell(struct hd_rank *rank, const struct hd_ins *ins, struct hd_
 }
 
 static enum hd_err run(struct hd_rank *rank, const struct hd_ins *ins, enum hd_run_phase phase,
-	const struct hd_bind *bind, struct hd_diag *diag)
+	struct hd_bind *bind, struct hd_diag *diag)
 {
 	const struct hd_program *program = &pipe_of(rank)->stage[ins->stage].tensor.part[0];
 	uint64_t token = 0;
 
+	if (!is_shadow(rank, ins))
+		hd_values_watch(rank, ins->stage, pipe_of(rank)->stage[ins->stage].node_of, bind);
 	if (hd_tensor_turns(pipe_of(rank)))
 		return hd_tensor_run(rank, ins, phase, bind, diag);
 	enum hd_err err = rank->device->ops->run(rank->device, program, phase, bind, &token, diag);

@@ -67,6 +67,7 @@ struct hd_pipe_stage {
 	struct hd_readout out;
 	struct hd_waits pace;
 	const int64_t *node_ns;           /* what pace is made of; NULL: devices do not wait */
+	const uint32_t *node_of;          /* where values are looked at (values.h), as of its nodes */
 	uint32_t *field;                  /* [cut->ndata] field of the data */
 	struct hd_letter act, grad;       /* what comes from the stage before, from the one after */
 	struct hd_flat_run *run; uint32_t nruns;          /* what it trains */

@@ -116,6 +116,9 @@ static enum hd_err make_stage(struct hd_pipe *pipe, struct hd_worker *w, uint32_
 	if (err)
 		return err;
 	stage->idle_bytes = idle.arena_bytes;
+	stage->node_of = w->values ? hd_values_nodes(&pipe->cuts, stage->cut_of, arena) : NULL;
+	if (w->values && !stage->node_of)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the nodes of stage %u", s);
 	stage->out = said_by(pipe, stage);
 	const uint64_t rows = stage->tensor.whole.part_rows;
 	err = hd_worker_fields(w, &cut->graph, cut->ndata, &stage->field, arena, diag);

@@ -11,6 +11,11 @@
 #include "engine/work.h"
 
 struct hd_worker;
+struct hd_rank;
+
+/* Whose values are looked at while a program runs (values.h): its rank, the stage of the plan, and which node
+ * of the task's graph each node of the program is (NULL: the same). */
+struct hd_look { struct hd_rank *rank; const uint32_t *node_of; uint16_t stage; };
 
 /* What the largest of the plans at hand needs of a rank: counted before it is taken. */
 struct hd_rank_need {
@@ -42,6 +47,7 @@ struct hd_rank {
 	uint32_t narenas;
 	struct hd_fold fold[HD_MAX_WAVE][HD_MAX_FOLDS];
 	struct hd_step_scalars scalars;
+	struct hd_look look;
 	uint64_t wait_data_ns;
 	/* of the step: work that is there for redundancy alone; waiting for tensors of neighbour stages */
 	uint64_t redundant_ns, stalled_ns;

@@ -67,6 +67,7 @@ enum hd_err hd_step_begin(struct hd_worker *w, bool digest, struct hd_diag *diag
 	hd_leaves_begin(w);
 	hd_reading_begin(w);
 	w->step->nsummed = 0;
+	hd_values_begin(w);
 	if (w->step->nrepairs)
 		hd_arena_reset(&w->step->repair_arena);
 	atomic_store(&w->step->nrepairs, 0);
@@ -123,6 +124,7 @@ enum hd_err hd_step_end(struct hd_worker *w, enum hd_err err, struct hd_step_rec
 		hd_diverge_explain(w, diag);
 	if (err)
 		return err;
+	hd_values_end(w);
 	if (hd_worker_work(w)->pipe)
 		hd_pipe_end(hd_worker_work(w)->pipe);
 	count_step(w);

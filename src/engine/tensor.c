@@ -84,6 +84,8 @@ static enum hd_err run_step(struct hd_rank *rank, const struct hd_pipe_stage *st
 
 	bind->from = step->from;
 	bind->to = step->to;
+	if (bind->ran)                    /* each device says what it has made */
+		hd_values_watch(rank, (uint16_t)(stage - rank->pipe->stage), stage->node_of, bind);
 	enum hd_err err = rank->device->ops->run(rank->device, program, phase, bind, &token, diag);
 	err = err ? err : rank->device->ops->wait(rank->device, token, diag);
 	if (!err && stage->node_ns)

@@ -201,6 +201,8 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	if (!err)
 		err = hd_threads_make(w, diag);
 	if (!err)
+		err = hd_values_make(w, diag);
+	if (!err)
 		err = hd_background_make(w, diag);
 	if (!err)
 		err = hd_post_make(w, diag);

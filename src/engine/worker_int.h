@@ -15,6 +15,7 @@
 #include "engine/stage.h"
 #include "engine/step.h"
 #include "engine/store.h"
+#include "engine/values.h"
 #include "engine/worker.h"
 
 /* Entries of the state table; skips: in a row. */
@@ -33,6 +34,7 @@ struct hd_worker {
 	struct hd_worker_parts *parts;
 	struct hd_reading *reading;
 	struct hd_digests *digests;
+	struct hd_values *values;         /* NULL: nothing asks for them */
 	struct hd_threads *threads;
 	struct hd_background *background;
 	struct hd_post *post;

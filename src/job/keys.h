@@ -139,6 +139,7 @@ X(NET_PLAIN,  "net",   "insecure_plaintext", WORD, 0, "false", "false|true", 0, 
 
 X(FLIGHT_SLOTS, "trace", "flight_slots", INT, 0, "65536", "", 64, 0x1p28, "events per thread in the always-on ring")
 X(DIGEST,     "trace", "digest",    INT,  0, "auto",   "auto", 1, 0x1p43, "steps between state digests; auto: a power of two, as often as costs at most 1 % of the steps")
+X(VALUES,     "trace", "values",    INT,  0, "none",   "none", 1, 0x1p43, "steps between two whose values are written down: values/ in the run's folder has a digest of what each op makes of each virtual node, and of the state after; heddle ckpt diff A B --explain names the first that differs")
 X(SAMPLES,    "trace", "samples",   WORD, 0, "false",  "false|true", 0, 0, "true: samples/ in the run's folder says which samples each virtual node of each step took; heddle data verify RUN checks it")
 
 X(METRICS_EVERY, "log", "metrics_every", INT, 0, "1",  "", 1, 0x1p43, "steps between two records")

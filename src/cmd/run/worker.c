@@ -234,6 +234,7 @@ static enum hd_err keeps_order(struct post *p, const struct hd_job *job)
 	static const struct { enum hd_job_key key; const char *name, *variable; } keys[] = {
 		{ HD_JOB_PAR_OFFLOAD, "parallel.offload", "HEDDLE_PARALLEL_OFFLOAD" },
 		{ HD_JOB_SAMPLES, "trace.samples", "HEDDLE_TRACE_SAMPLES" },
+		{ HD_JOB_VALUES, "trace.values", "HEDDLE_TRACE_VALUES" },
 	};
 	struct hd_cmd *cmd = p->cmd;
 	struct hd_job *own = hd_arena_take(&cmd->arena, 1, sizeof *own);
