@@ -321,6 +321,7 @@ void hd_run_destroy(struct hd_run *run)
 	hd_worker_destroy(run->worker);
 	hd_run_functions_close(run);
 	hd_samples_close(&run->samples);
+	hd_value_log_close(&run->values);
 	hd_recorder_close(run->recorder);
 	if (run->task != &run->lent)
 		hd_task_destroy(run->task);
@@ -497,6 +498,7 @@ static enum hd_err one_step(struct hd_run *run, struct hd_diag *diag)
 	double ms = (double)(hd_clock_now_ns(run->clock) - began_ns) * 1e-6;
 	hd_run_functions_look(run, false);
 	hd_run_took(run, record.step, 0, &(struct hd_vrange){ 0, run->job->nvns }, 1);
+	hd_run_made(run, 0);
 	report_step(run, &record, ms);
 	err = hd_run_plan_watch(run, diag);
 	if (err)

@@ -115,6 +115,10 @@ uint64_t hd_run_digest_every(const struct hd_run *run);
  * process hears of it. A record that cannot be kept is a warning, once; it is then found to be incomplete. */
 void hd_run_took(struct hd_run *run, uint64_t step, uint32_t worker, const struct hd_vrange *range,
 	uint32_t nranges);
+/* With trace.values: what the worker has made and not written down yet goes to the record of `worker`
+ * (value_log.h). A caller that steps by dist.h calls it when a pass is computed, and when a step is finished.
+ * A record that cannot be kept is a warning, once. */
+void hd_run_made(struct hd_run *run, uint32_t worker);
 /* Are the data what they were? A call of the system for each file, rarely enough to cost nothing unless it
  * `must` be: a caller that steps by dist.h asks before a step is sealed. */
 HD_MUST_USE enum hd_err hd_run_look(struct hd_run *run, bool must, struct hd_diag *diag);

@@ -12,6 +12,7 @@
 #include "run/samples.h"
 #include "run/stage_drift.h"
 #include "run/stages.h"
+#include "run/value_log.h"
 
 struct hd_run {
 	/* the step after that of which hd_run_saves() was asked; 0: of none */
@@ -55,6 +56,9 @@ struct hd_run {
 	struct hd_samples samples;        /* of `samples_of`; closed: nothing was recorded yet */
 	uint32_t samples_of;
 	bool no_samples;                  /* it could not be kept */
+	struct hd_value_log values;       /* the same of values */
+	uint32_t values_of;
+	bool no_values;
 	struct hd_ending_word word;       /* for a signal that does not wait */
 	struct hd_run_functions *functions;       /* owned; NULL: the job asks for none */
 };

@@ -3,7 +3,8 @@
  * job.yaml as given (of the short form of a graph's job the long one, resolved), job.resolved.json,
  * job.folder (where its relative paths begin), identity.json (identity.h), metrics.ndjson (one object per
  * step), events.ndjson, ckpt/, plan/, flight/, log/, report.html, lock; with trace.samples also samples/
- * (samples.h), with checkpoint.every: auto ckpt.every (ckpt_every.h).
+ * (samples.h), with trace.values values/ (value_log.h), with checkpoint.every: auto ckpt.every
+ * (ckpt_every.h).
  *
  * 1. One process holds a run: flock on `lock`. A second is refused with what to do. The file says which
  *    process, as what, and on which machine: the folder may be shared by several, and a process of another

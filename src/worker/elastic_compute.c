@@ -256,6 +256,7 @@ COMMAND(compute)
 		hd_clock_wait_until(e->spec->clock, began + e->pace_ns);
 	if (d->stage == 0)
 		took_samples(e, d);
+	hd_run_made(e->run, atomic_load(&e->self));
 	hd_relay_own_metrics(&e->relay, d->pass);
 	(void)HD_FAILPOINT(COMPUTE_AFTER);
 	return HD_OK;
@@ -352,6 +353,7 @@ COMMAND(finish)
 		err = hd_dist_finish(e->worker, &done->record, diag);
 	if (err)
 		return err;
+	hd_run_made(e->run, atomic_load(&e->self));
 	if (hd_dist_measures(e->worker))
 		hd_relay_own_ratios(&e->relay, d->own);
 	if (digest && d->flag && hd_dist_by_stage(e->worker)) {

@@ -3,6 +3,7 @@
 #include "base/json_writer.h"
 #include "base/num.h"
 #include "run/compare.h"
+#include "run/value_log.h"
 
 struct side { const char *path; struct hd_state state; struct hd_ckpt_info info; };
 
@@ -84,9 +85,66 @@ static void print_divergence(const struct hd_divergence *d)
 			(unsigned long long)d->after);
 }
 
+static void print_place(const char *of, const struct hd_value_place *p)
+{
+	printf("  %s: worker %u, device %u, stage %u\n", of, p->worker, p->rank, p->stage);
+}
+
+static void print_values(const struct hd_value_difference *d)
+{
+	if (!d->found) {
+		printf("values agree: %llu digests of %llu steps\n", (unsigned long long)d->compared,
+			(unsigned long long)d->steps);
+		return;
+	}
+	printf("first difference of values: step %llu, ", (unsigned long long)d->step);
+	if (d->vn == HD_NONE)
+		printf("%s of the state after it (the sum over virtual nodes, or the update)\n", d->what);
+	else
+		printf("virtual node %u, op %s\n", d->vn, d->what);
+	print_place(d->within ? d->within : "A", &d->a);
+	print_place(d->within ? d->within : "B", &d->b);
+	if (d->within)
+		printf("  %s alone differs: it was computed twice there, and not alike\n", d->within);
+	if (d->vn != HD_NONE)
+		printf("  %u virtual nodes of the step differ; %llu digests of %llu steps agree before it\n",
+			d->nvns, (unsigned long long)d->compared, (unsigned long long)d->steps);
+}
+
+static void put_place(struct hd_json_writer *w, const char *key, const struct hd_value_place *p)
+{
+	hd_json_open_object(w, key);
+	hd_json_put_i64(w, "worker", p->worker);
+	hd_json_put_i64(w, "device", p->rank);
+	hd_json_put_i64(w, "stage", p->stage);
+	hd_json_close(w);
+}
+
+static void put_values(struct hd_json_writer *w, const struct hd_value_difference *d)
+{
+	hd_json_open_object(w, "values");
+	hd_json_put_bool(w, "agree", !d->found);
+	hd_json_put_i64(w, "compared", (int64_t)d->compared);
+	hd_json_put_i64(w, "steps", (int64_t)d->steps);
+	if (d->found) {
+		hd_json_put_text(w, "run", d->within ? d->within : "both");
+		hd_json_put_i64(w, "step", (int64_t)d->step);
+		if (d->vn == HD_NONE)
+			hd_json_put_null(w, "virtual_node");
+		else
+			hd_json_put_i64(w, "virtual_node", d->vn);
+		hd_json_put_i64(w, "virtual_nodes", d->nvns);
+		hd_json_put_text(w, d->vn == HD_NONE ? "tensor" : "op", d->what);
+		put_place(w, "a", &d->a);
+		put_place(w, "b", &d->b);
+	}
+	hd_json_close(w);
+}
+
 static void print_json(struct hd_cmd *cmd, const struct side *a, const struct side *b,
 	const struct hd_tensor_diff *diff, const bool *near,
-	uint32_t ndiffering, uint32_t ntotal, const struct hd_divergence *d, bool same)
+	uint32_t ndiffering, uint32_t ntotal, const struct hd_divergence *d,
+	const struct hd_value_difference *values, bool same)
 {
 	struct hd_json_writer w;
 	struct hd_text text;
@@ -111,6 +169,8 @@ static void print_json(struct hd_cmd *cmd, const struct side *a, const struct si
 	for (uint32_t i = 0; i < ndiffering; i++)
 		put_tensor(&w, &diff[i], near[i]);
 	hd_json_close(&w);
+	if (values)
+		put_values(&w, values);
 	hd_json_close(&w);
 	printf("%s\n", text.at);
 }
@@ -121,6 +181,8 @@ static enum hd_err verb_ckpt_diff(struct hd_cmd *cmd)
 	struct hd_run_digests log_a, log_b;
 	struct hd_tensor_diff *diff;
 	struct hd_slack slack;
+	struct hd_value_difference found = { 0 };
+	const bool explains = cmd->args.has[HD_OPT_EXPLAIN];
 	uint32_t ndiffering, ntotal, far = 0;
 	enum hd_err err = read_slack(cmd, &slack);
 
@@ -134,6 +196,8 @@ static enum hd_err verb_ckpt_diff(struct hd_cmd *cmd)
 		err = hd_digests_read(&cmd->fs, a.path, &cmd->arena, &log_a, &cmd->diag);
 	if (!err)
 		err = hd_digests_read(&cmd->fs, b.path, &cmd->arena, &log_b, &cmd->diag);
+	if (!err && explains && hd_value_diff(&cmd->fs, a.path, b.path, &cmd->arena, &found, &cmd->diag))
+		err = HD_E_INPUT;
 	if (err)
 		return err;
 	bool *near = hd_arena_take(&cmd->arena, (size_t)ndiffering + 1, sizeof *near);
@@ -144,15 +208,21 @@ static enum hd_err verb_ckpt_diff(struct hd_cmd *cmd)
 	struct hd_divergence d = hd_digests_diverge(&log_a, &log_b);
 	bool same = far == 0;
 	if (cmd->args.has[HD_OPT_JSON]) {
-		print_json(cmd, &a, &b, diff, near, ndiffering, ntotal, &d, same);
+		print_json(cmd, &a, &b, diff, near, ndiffering, ntotal, &d,
+			explains ? &found : NULL, same);
 	} else {
 		print_context(&a, &b);
 		for (uint32_t i = 0; i < ndiffering; i++)
 			print_tensor(&diff[i], near[i]);
 		print_divergence(&d);
+		if (explains)
+			print_values(&found);
 		printf("%s: %u of %u tensors equal\n", !ndiffering ? "IDENTICAL" : same ? "NEAR ENOUGH" :
 			"DIFFERENT", ntotal - ndiffering, ntotal);
 	}
+	if (same && found.found)
+		return hd_fail(&cmd->diag, HD_E_INTEGRITY, "%s and %s differ in values of step %llu",
+			a.path, b.path, (unsigned long long)found.step);
 	return same ? HD_OK : hd_fail(&cmd->diag, HD_E_INTEGRITY, "%s and %s differ in %u of %u tensors",
 		a.path, b.path, far, ntotal);
 }
@@ -162,7 +232,8 @@ const struct hd_verb hd_verb_ckpt_diff = {
 	.about = "compare two checkpoints or runs, bit for bit",
 	.more =
 		"Exit 0: identical; 5: different; 3: unreadable. For runs the first divergent step of "
-		"their digest logs is named.",
-	.opts = HD_OPTS(HD_OPT_ULP, HD_OPT_REL),
+		"their digest logs is named. --explain: of runs with trace.values, the first op, virtual "
+		"node and place whose values differ, whatever the plans were.",
+	.opts = HD_OPTS(HD_OPT_ULP, HD_OPT_REL, HD_OPT_EXPLAIN),
 	.run = verb_ckpt_diff, .test = "program_ckpt.sh",
 };
