@@ -111,9 +111,21 @@ struct hd_sim_share {                             /* of one rank */
 	int64_t host;                             /* bytes of the host at most (rule 9) */
 };
 
-/* before its instruction `at` */
-struct hd_sim_wait { int64_t start, end; enum hd_idle_why why; uint32_t at; };
+#define HD_NO_MEETING UINT32_MAX
+/* before its instruction `at`. For what: a tensor that `rank` made, on its way since `since`, or whose buffer
+ * `rank` gives back; or the end of a meeting. Neither of both: a copy from the host. */
+struct hd_sim_wait { int64_t start, end; enum hd_idle_why why; uint32_t at, rank, meeting; int64_t since; };
 struct hd_sim_waits { struct hd_sim_wait *at; uint32_t n, cap; };
+
+/* RED, TIE, NORM and other collectives: between which times, what it moves. It begins when rank `last` has
+ * come to it, or with the end of meeting `after` (else HD_NO_MEETING). */
+struct hd_sim_meeting {
+	uint8_t op;
+	uint16_t stage, bucket;
+	uint32_t nmembers, last, after;
+	const uint16_t *member;           /* [nmembers] ranks */
+	int64_t start, end, bytes;
+};
 
 /* what left the component over the level, and how long */
 struct hd_sim_link { uint32_t level, component; int64_t bytes, busy; };
@@ -130,6 +142,7 @@ struct hd_sim_plan {
 	struct hd_sim_span **span;
 	/* [ranks] with spans: every time that it stood still, but for the drain */
 	struct hd_sim_waits *wait;
+	struct hd_sim_meeting *meeting; uint32_t nmeetings;       /* with spans */
 };
 
 /* HD_E_BADPLAN: ranks wait for each other. HD_E_INVAL: sizes that do not fit each other, or more than 2^62

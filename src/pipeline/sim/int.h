@@ -56,6 +56,7 @@ struct sim_collective {
 	uint16_t stage, bucket;
 	/* members: member[first ..]; level: that carries it */
 	uint32_t nth, first, nmembers, nheads, npartials, level, step;
+	uint32_t last, after;                     /* as of hd_sim_meeting */
 	int64_t start, end, ticks, latency, bytes;
 	uint32_t *port, nports;
 };

@@ -210,12 +210,16 @@ static void begin_collective(struct plan_sim *x, uint32_t number)
 		touch(x, x->member[c->first + k], 1);
 }
 
-static void is_head(struct plan_sim *x, uint32_t number)
+/* `rank` has come to it, or it stood behind another one that has ended (NONE). */
+static void is_head(struct plan_sim *x, uint32_t number, uint32_t rank, uint32_t after)
 {
 	struct sim_collective *c = &x->collective[number];
 
-	if (++c->nheads == c->nmembers)
-		begin_collective(x, number);
+	if (++c->nheads < c->nmembers)
+		return;
+	c->last = rank;
+	c->after = after;
+	begin_collective(x, number);
 }
 
 /* The rank has come to its next collective: it stands in the rank's lane. */
@@ -240,7 +244,7 @@ static uint32_t issue(struct plan_sim *x, struct sim_rank *r, const struct hd_in
 	c->step = r->step;
 	r->lane[r->nlane++] = number;
 	if (r->nlane - r->at_lane == 1)
-		is_head(x, number);
+		is_head(x, number, r->number, SIM_NONE);
 	return number;
 }
 
@@ -255,7 +259,7 @@ static void collective_ends(struct plan_sim *x, uint32_t number)
 		if (c->op == HD_INS_RED)
 			hd_sim_memory_end(x, r, &(struct hd_ins){ .op = c->op, .stage = c->stage });
 		if (++r->at_lane < r->nlane)
-			is_head(x, r->lane[r->at_lane]);
+			is_head(x, r->lane[r->at_lane], r->number, number);
 		wake(x, r->number);
 	}
 	if (x->step_end[c->step] < x->now)
@@ -327,6 +331,7 @@ static bool has_credit(const struct plan_sim *x, struct sim_rank *r, const struc
 	if (x->transport != HD_TRANSPORT_BUFFERED || t->nth - x->channel[t->channel].used < x->credits)
 		return true;
 	r->why = SIM_WHY_CREDIT;
+	r->waits = t;
 	return false;
 }
 
@@ -478,6 +483,22 @@ static sim_wide cost_of(struct plan_sim *x, const struct sim_rank *r, const stru
 	}
 }
 
+/* What the rank stood at last. */
+static struct hd_sim_wait waited_for(const struct sim_rank *r)
+{
+	const struct sim_token *t = r->waits;
+	struct hd_sim_wait w = { .at = r->at, .rank = HD_NO_RANK, .meeting = HD_NO_MEETING,
+		.since = SIM_NEVER };
+
+	if (r->why == SIM_WHY_COLLECTIVE) {
+		w.meeting = r->waits_collective;
+	} else if (t) {
+		w.rank = r->why == SIM_WHY_CREDIT || t->maker == r->number ? t->user : t->maker;
+		w.since = t->handed;
+	}
+	return w;
+}
+
 static void note(struct plan_sim *x, struct sim_rank *r, int64_t start, int64_t end, enum hd_idle_why why)
 {
 	struct hd_sim_waits *w = r->wait;
@@ -497,7 +518,11 @@ static void note(struct plan_sim *x, struct sim_rank *r, int64_t start, int64_t 
 		w->at = at;
 		w->cap = cap;
 	}
-	w->at[w->n++] = (struct hd_sim_wait){ start, end, why, r->at };
+	struct hd_sim_wait *one = &w->at[w->n++];
+	*one = waited_for(r);
+	one->start = start;
+	one->end = end;
+	one->why = why;
 }
 
 /* Why the rank stood still since it was free. */

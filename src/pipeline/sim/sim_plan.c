@@ -175,6 +175,19 @@ static void show_lanes(const struct plan_sim *x)
 		}
 }
 
+static bool list_meetings(struct hd_sim_plan *o, const struct plan_sim *x, struct hd_arena *arena)
+{
+	o->meeting = hd_arena_take(arena, (size_t)x->ncollectives + 1, sizeof *o->meeting);
+	for (uint32_t i = 0; o->meeting && i < x->ncollectives; i++) {
+		const struct sim_collective *c = &x->collective[i];
+		o->meeting[o->nmeetings++] = (struct hd_sim_meeting){ .op = c->op, .stage = c->stage,
+			.bucket = c->bucket, .nmembers = c->nmembers, .last = c->last, .after = c->after,
+			.member = x->member + c->first, .start = c->start, .end = c->end,
+			.bytes = c->bytes };
+	}
+	return o->meeting != NULL;
+}
+
 static bool list_links(struct hd_sim_plan *o, const struct plan_sim *x, struct hd_arena *arena)
 {
 	const struct hd_cluster *cluster = x->set->cluster;
@@ -253,6 +266,8 @@ enum hd_err hd_sim_plan(struct hd_sim_plan *out, const struct hd_schedule *sched
 	sum_up(&o, &x);
 	if (o.span)
 		show_lanes(&x);
+	if (o.span && !list_meetings(&o, &x, arena))
+		return hd_fail(diag, HD_E_NOMEM, "no memory for %u meetings", x.ncollectives);
 	o.nins = x.nins;
 	*out = o;
 	return HD_OK;
