@@ -110,6 +110,53 @@ awk "BEGIN { exit !($(number predicted_s) < $whole) }" ||
 	failed "no faster along the sequence: $(number predicted_s) s, whole $whole s"
 passed "a tensor group, and what it shares"
 
+# --explain: text and JSON say the same of every rank, terms add up to the step
+explained()     # OPTIONS
+{
+	expect 0 heddle plan gpt.yaml "$@" --explain --json
+	json_ok
+	cp out explained.json
+	sed 's/.*"critical_s":{\([^}]*\)}.*/\1/' out | tr ',' '\n' | sed 's/"\(.*\)":/\1 /' |
+		awk '{ n = $NF; $NF = ""; printf "%s%.4f\n", $0, 1e3 * n }' >terms.json
+	sed 's/.*"critical_s":{\([^}]*\)}.*/\1/' out | tr ',' '\n' | awk -F: -v step="$(number step_s)" '
+		{ s += $NF } END { exit !(s > 0.999999 * step && s < 1.000001 * step) }' ||
+		failed "terms do not add up to the step: $*"
+	expect 0 heddle plan gpt.yaml "$@" --explain
+	sed -n 's/^critical .* to the end: //p' out | sed 's/; of it.*//; s/, /\n/g' >terms.text
+	cmp -s terms.json terms.text || failed "text and JSON differ: $(diff terms.json terms.text)"
+	same "$(grep -c '^exchange ' out)" "$(grep -o '"parts":' explained.json | wc -l)" "exchanges: $*"
+	same "$(grep -c '^memory ' out)" "$(grep -o '"devices":[0-9]*,"bytes":' explained.json | wc -l)" \
+		"ranks with memory: $*"
+}
+sed -i 's/layers: 2/layers: 4/' gpt.yaml
+explained -n 4 -s parallel.mode=pipeline -s parallel.stages=2 -s parallel.replicas=2 \
+	-s parallel.schedule=1f1b
+says 'waits     rank 3: '
+says 'RED of stage 0, ranks 0,2'
+says 'RED of stage 1, ranks 1,3'
+says 'NORM of stage 0, ranks 0,1,2,3'
+explained -n 4 -s parallel.mode=pipeline -s parallel.stages=2 -s parallel.tensor=2 \
+	-s parallel.schedule=1f1b
+says 'group     stage 1: 2 devices a rank; forward '
+says 'sums within tensor groups'
+says 'memory    rank 1, device 2 to 3, each: '
+explained -n 3 -s parallel.mode=pipeline -s parallel.stages=3 -s parallel.schedule=1f1b -s comm.sync=stages
+says 'path '
+expect 0 heddle plan gpt.yaml -n 3 -s parallel.mode=pipeline -s parallel.stages=3 \
+	-s parallel.schedule=1f1b -s comm.sync=stages -s elastic.redundancy=full --explain --json
+says '"shadows":"full"'
+says '"shipped":[{"stage":'
+grep -q '"critical_s":{[^}]* of shadows"' out || failed "no work of shadows in the path"
+expect 0 heddle plan gpt.yaml -n 3 -s parallel.mode=pipeline -s parallel.stages=3 \
+	-s parallel.schedule=1f1b -s comm.sync=stages -s elastic.redundancy=full --explain
+says 'SHIP of stage 1, rank 1 to the shadow at rank 0'
+grep -q '^memory .*, shadows [0-9.]*$' out || failed "no memory of shadows"
+expect 0 heddle plan gpt.yaml -n 3 -s parallel.mode=data -s comm.sync=stages -s elastic.redundancy=lazy \
+	--explain
+says 'critical '
+sed -i 's/layers: 4/layers: 2/' gpt.yaml
+passed "a step is explained: its critical path, waits, exchange, groups, shadows, memory of every rank"
+
 # simulate JOB: what the plan predicts, and what would change it
 sed 's/bytes_per_s: .*, latency_ns: 20000/bytes_per_s: 4e6, latency_ns: 20000/' cluster.yaml >slow.yaml
 cat >mlp.json <<'END'

@@ -29,6 +29,7 @@ struct hd_stage_cost {
 	/* weights (a gradient has as many), optimizer state, the largest workspace */
 	int64_t param, opt, work;
 	int64_t step, add;                        /* ps of the update; of adding two gradients */
+	int64_t group;                    /* of f, of i and of r: ps of sums within a tensor group */
 	struct hd_spread of_f, of_i, of_w;        /* of whole stages (hd_stage_costs_make) alone */
 };
 

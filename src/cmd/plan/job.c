@@ -6,6 +6,7 @@
 #include "planner/job_ask.h"
 #include "engine/lockstep.h"
 #include "cmd/json_line.h"
+#include "cmd/plan/explain.h"
 #include "cmd/plan/spot.h"
 
 enum { RANKS_SHOWN = 64, WHY_SHOWN = 5, COLUMNS = 120 };
@@ -15,7 +16,7 @@ static void ask(struct hd_cmd *cmd, struct hd_planning *p)
 	p->ask = hd_job_ask(&p->in.job);
 	p->ask.sums = &p->in.sums;
 	p->ask.cluster = &p->in.cluster;
-	p->ask.spans = cmd->args.has[HD_OPT_DRAW];
+	p->ask.spans = cmd->args.has[HD_OPT_DRAW] || cmd->args.has[HD_OPT_EXPLAIN];
 	p->ask.variant = hd_job_ask_variant(cmd->args.text[HD_OPT_PARTITIONER]);
 	p->ask.meetings = hd_lockstep_meetings(p->in.graph);
 	p->ask.meeting_bytes = hd_lockstep_bytes(p->in.graph, &p->in.job);
@@ -168,7 +169,7 @@ static void put_rank(struct hd_cmd *cmd, struct hd_json_writer *w, const struct 
 	hd_json_close(w);
 }
 
-static void print_json(struct hd_cmd *cmd, const struct hd_planning *p)
+static void print_json(struct hd_cmd *cmd, const struct hd_planning *p, const struct hd_explained *e)
 {
 	struct hd_json_line line;
 	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
@@ -197,6 +198,8 @@ static void print_json(struct hd_cmd *cmd, const struct hd_planning *p)
 		put_rank(cmd, w, p, r);
 	hd_json_close(w);
 	hd_json_put_text(w, "why", p->plan.why.at);
+	if (e)
+		hd_cmd_explain_put(w, p, e);
 	hd_json_line_print(&line);
 }
 
@@ -312,15 +315,21 @@ static enum hd_err verb_plan(struct hd_cmd *cmd)
 		return cmd->args.has[HD_OPT_SUGGEST] ? hd_cmd_suggest_job(cmd, p) : hd_cmd_plan_spot(cmd, p);
 	if (!err && cmd->args.has[HD_OPT_OUTPUT])
 		err = write_plan(cmd, p);
+	const bool explains = cmd->args.has[HD_OPT_EXPLAIN];
+	struct hd_explained explained;
+	if (!err && explains)
+		err = hd_cmd_explain(cmd, p, &explained);
 	if (err)
 		return err;
 	if (cmd->args.has[HD_OPT_JSON]) {
-		print_json(cmd, p);
+		print_json(cmd, p, explains ? &explained : NULL);
 		return HD_OK;
 	}
 	print_text(cmd, p);
-	if (cmd->args.has[HD_OPT_EXPLAIN])
+	if (explains) {
+		hd_cmd_explain_print(p, &explained);
 		print_rivals(cmd, p);
+	}
 	return cmd->args.has[HD_OPT_DRAW] ? draw(cmd, p) : HD_OK;
 }
 
@@ -335,7 +344,10 @@ const struct hd_verb hd_verb_plan = {
 		"bubble (step over the busiest rank's work, less 1), why each rank stands still, memory "
 		"at the worst time. -o PLAN: what `heddle run\n"
 		"--plan` takes where every device has the whole model; else a schedule for `heddle plan "
-		"check`. --suggest-job: how large a virtual node is belongs to the job; it prints sizes "
+		"check`. --explain: also the critical path of the step by terms and parts, which rank "
+		"waits for which, what is exchanged, memory by rank, with the shadows that "
+		"elastic.redundancy asks for, and what other planners would have made. --suggest-job: how "
+		"large a virtual node is belongs to the job; it prints sizes "
 		"1, 2, 4, ... and the job's own, with how fast each would be.\n"
 		"--spot FILE: on all pipelines and schedules that the job's keys leave open, what "
 		"checkpoints, rerouting, shadows and spare pipelines are worth in samples per dollar of "

@@ -189,6 +189,7 @@ struct hd_stage_cost hd_auto_shard_cost(const struct hd_auto_space *space, struc
 	cost.f += sum;
 	cost.i += sum;
 	cost.r += sum;
+	cost.group = sum;
 	return cost;
 }
 
