@@ -115,7 +115,7 @@ says 'parallel.mode: pipeline: virtual nodes meet inside the model'
 passed "stages are refused before a worker starts"
 
 expect 2 heddle run gcn-short.yaml --out no -s graph.mode=bounded
-says 'batch.mode: bounded is not available in this build; use sync, exact'
+says 'batch.mode bounded is for a graph in several intervals'
 expect 3 heddle run gcn-short.yaml --out no -s graph.prepared=edges.txt
 says 'edges.txt'
 expect 2 heddle run gcn.yaml --out no -s data.order=shuffle

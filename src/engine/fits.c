@@ -5,6 +5,7 @@
 #include "sys/memory.h"
 #include "engine/part_int.h"
 #include "engine/stale.h"
+#include "engine/stamps.h"
 #include "engine/stretch.h"
 #include "engine/worker_int.h"
 
@@ -133,7 +134,7 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 		sample_bytes += data->field[f].sample_bytes;
 	const uint64_t params_bytes = params_bytes_of(w), slots_bytes = slots_bytes_of(w);
 	const uint64_t shared = params_bytes + slots_bytes
-		+ hd_moments_bytes(&w->task->train, w->task->job->nvns) + HD_ZEROS_ELEMS * sizeof(float) +
+		+ hd_moments_bytes(w->task) + HD_ZEROS_ELEMS * sizeof(float) +
 			hd_parts_bytes(w);
 	for (uint32_t r = 0; r < d; r++) {
 		uint64_t own = vectors_of(w, r) + activations_of(w, r)
@@ -156,9 +157,9 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 		.slots = slots_bytes,
 		.gradients = vectors + temps + hd_parts_bytes(w),
 		.arenas = activations + w->stage->train.memory.len_bytes * arenas +
-		hd_moments_bytes(&w->task->train, w->task->job->nvns)
+		hd_moments_bytes(w->task)
 			+ hd_lockstep_bytes(&w->task->train, w->task->job)
-			+ hd_stale_bytes(&w->task->train, w->task->job)
+			+ hd_stale_bytes(&w->task->train, w->task->job) + hd_stamps_bytes(w->task)
 			+ hd_stretches_bytes(w, (uint32_t)arenas),
 		.inputs = sample_bytes * (d * w->task->eval_rows + depth * batch),
 		.kept = data->kept_bytes,

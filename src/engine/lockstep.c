@@ -6,6 +6,7 @@
 #include "job/job.h"
 #include "engine/meeting.h"
 #include "engine/stale.h"
+#include "engine/stamps.h"
 #include "engine/stretch.h"
 #include "engine/worker_int.h"
 
@@ -51,6 +52,7 @@ static enum hd_err find_syncs(struct hd_worker *w, enum hd_run_phase phase, stru
 			continue;
 		struct hd_sync *s = &sync[nsyncs++];
 		*s = (struct hd_sync){ .node = order[i], .place = i,
+			.number = (phase == HD_RUN_B ? w->stage->lockstep.nsyncs[HD_RUN_F] : 0) + nsyncs - 1,
 			.bytes = bytes_of(graph, order[i], w->task->job->per_vn),
 			.rows = graph->node[order[i]].op == HD_OP_ROWS_MEET };
 	}
@@ -80,7 +82,8 @@ enum hd_err hd_lockstep_leaves(struct hd_worker *w, struct hd_diag *diag)
 				return hd_fail(diag, HD_E_NOMEM,
 					"no memory for what %u virtual nodes bring to the others", nvns);
 		}
-	return hd_stale_take(w, diag);
+	enum hd_err err = hd_stale_take(w, diag);
+	return err ? err : hd_stamps_take(w, diag);
 }
 
 enum hd_err hd_lockstep_take(struct hd_rank *rank, uint32_t need, struct hd_diag *diag)
@@ -212,16 +215,19 @@ static void take_rows(struct hd_rank *rank, const struct hd_sync *s, uint32_t i)
 	const uint32_t vn = rank->work->script.vn[i];
 	const uint64_t rows = rank->work->loaded[i].rows, row_bytes = s->bytes / rows,
 		n = hd_value_elems(&graph->value[node->in[1]], rows), all = job->nvns * rows;
-	const uint8_t *const of_others = hd_stale_leaf(rank->worker, s);
-	uint32_t first, end;
 	const int32_t *ghost = value_of(rank, i, node->in[1]);
 	uint8_t *out = value_of(rank, i, node->out), *at = out + s->bytes;
+	const uint8_t *leaf = NULL;
+	uint64_t of = job->nvns;          /* whose leaves they are */
 
-	hd_stale_cell(job, vn, &first, &end);
+	hd_stamps_decide(rank->worker, s, vn);
 	memcpy(out, s->leaf + vn * s->bytes, s->bytes);
 	for (uint64_t k = 0; k < n; k++, at += row_bytes) {
 		const uint64_t row = ghost[k] < 0 ? all : (uint64_t)ghost[k];
-		const uint8_t *leaf = row >= first * rows && row < end * rows ? s->leaf : of_others;
+		if (row < all && row / rows != of) {
+			of = row / rows;
+			leaf = hd_stale_leaf(rank->worker, s, vn, (uint32_t)of);
+		}
 		if (row < all)
 			memcpy(at, leaf + row * row_bytes, row_bytes);
 		else
@@ -244,26 +250,48 @@ static void take(struct hd_rank *rank, const struct hd_sync *s)
 }
 
 /* Whoever fails here leaves the other ranks idle after the next meeting. */
-static void meet_workers(struct hd_rank *rank, const struct hd_sync *s, uint32_t number)
+static void meet_workers(struct hd_rank *rank, const struct hd_sync *s)
 {
 	if (rank->id == 0 && !hd_rank_idle(rank)) {
-		enum hd_err err = hd_meeting_hold(rank, s, number, &rank->diag);
+		enum hd_err err = hd_meeting_hold(rank, s, &rank->diag);
 		if (err)
 			hd_rank_fail(rank, err);
 	}
 	hd_ranks_meet(rank->worker);
 }
 
-static void meet(struct hd_rank *rank, const struct hd_sync *s, enum hd_run_phase phase, uint32_t k)
+/* Nothing is waited for: what others have brought so far is taken. */
+static void pass_by(struct hd_rank *rank, const struct hd_sync *s)
 {
 	struct hd_worker *w = rank->worker;
 
+	if (hd_rank_idle(rank))
+		return;
+	bring(rank, s);
+	for (uint32_t i = 0; i < rank->work->script.nvns_here; i++)
+		hd_stamps_mark(w, s, rank->work->script.vn[i]);
+	const bool last = hd_stamps_last(w, s);
+	if (w->step->work->meeting && last)
+		hd_meeting_offer(w, s);
+	if (w->step->work->meeting)
+		hd_meeting_look(w, s);
+	take(rank, s);
+}
+
+static void meet(struct hd_rank *rank, const struct hd_sync *s)
+{
+	struct hd_worker *w = rank->worker;
+
+	if (s->rows && hd_stamps_run_free(w)) {
+		pass_by(rank, s);
+		return;
+	}
 	if (!hd_rank_idle(rank))
 		bring(rank, s);
 	hd_ranks_meet(w);
 	if (w->step->work->meeting)
-		meet_workers(rank, s, phase == HD_RUN_F ? k : w->stage->lockstep.nsyncs[HD_RUN_F] + k);
-	if (!hd_rank_idle(rank) && !s->rows && k % w->spec.ndevices == rank->id)
+		meet_workers(rank, s);
+	if (!hd_rank_idle(rank) && !s->rows && s->number % w->spec.ndevices == rank->id)
 		sum(w, s);
 	hd_ranks_meet(w);
 	if (!hd_rank_idle(rank))
@@ -286,25 +314,60 @@ static void read_all(struct hd_rank *rank)
 				rank->work->script.vn[i], 0);
 }
 
+/* All buffers are there to be written, and no leaf is of this pass. */
+static void open_syncs(struct hd_rank *rank)
+{
+	struct hd_worker *w = rank->worker;
+	enum hd_err err = HD_OK;
+
+	if (rank->id == 0)
+		w->stage->lockstep.met = 0;
+	if (!hd_stamps_run_free(w))
+		return;
+	if (rank->id == 0)
+		hd_stamps_begin(w);
+	if (rank->id == 0 && w->step->work->meeting && !hd_rank_idle(rank))
+		err = hd_meeting_ready(w, &rank->diag);
+	if (err)
+		hd_rank_fail(rank, err);
+	hd_ranks_meet(w);
+}
+
+/* The rows of this step are those that the next one may read. */
+static void close_syncs(struct hd_rank *rank)
+{
+	struct hd_worker *w = rank->worker;
+	enum hd_err err = HD_OK;
+
+	if (rank->id || hd_rank_idle(rank))
+		return;
+	if (hd_stamps_run_free(w) && w->step->work->meeting)
+		err = hd_meeting_drain(w, &rank->diag);
+	if (err)
+		hd_rank_fail(rank, err);
+	else
+		w->stage->lockstep.met = w->count.step + 1;
+}
+
 enum hd_err hd_lockstep_run(struct hd_rank *rank, enum hd_run_phase phase, struct hd_diag *diag)
 {
 	struct hd_worker *w = rank->worker;
 	uint32_t from = 0;
 	(void)diag;                       /* failures are reported where they happen: the others still meet */
 
-	if (phase == HD_RUN_F && rank->id == 0)
-		w->stage->lockstep.met = 0;
+	if (phase == HD_RUN_F)
+		open_syncs(rank);
 	if (phase == HD_RUN_F && !hd_rank_idle(rank))
 		begin(rank);
 	for (uint32_t k = 0; k < w->stage->lockstep.nsyncs[phase]; k++) {
 		const struct hd_sync *s = &w->stage->lockstep.sync[phase][k];
 		run_all(rank, phase, from, s->place);
-		meet(rank, s, phase, k);
+		meet(rank, s);
 		from = s->place + 1;
 	}
-	if (phase == HD_RUN_B && rank->id == 0 && !hd_rank_idle(rank))
-		w->stage->lockstep.met = w->count.step + 1;
 	run_all(rank, phase, from, w->stage->train.norder[phase]);
+	if (phase == HD_RUN_B)
+		close_syncs(rank);
 	if (hd_rank_idle(rank))
 		return HD_OK;
 	if (phase == HD_RUN_F)

@@ -9,7 +9,7 @@
  * 1. A sum is folded along the canonical tree in f64, by one rank: sync k by rank
  *    k mod ranks. An empty virtual node brings +0.0, or moments of nothing. Rows are not summed: each
  *    virtual node takes those that its list of ghosts names, by row of the step; where the job says so,
- *    those of an earlier step (stale.h).
+ *    those of an earlier step (stale.h). In mode bounded ranks do not meet for rows (stamps.h).
  * 2. Each virtual node keeps an arena of its own from the first sync to the end of the
  *    step: memory grows with the virtual nodes of a rank.
  * 3. Ranks meet twice at every sync, also those without virtual nodes, and after a
@@ -25,11 +25,12 @@
 struct hd_job;
 struct hd_node;
 struct hd_rank;
+struct hd_stamps;
 struct hd_worker;
 
 /* One sync: its node, its place in the phase's order, what virtual nodes bring: rows f32 or moments f64. */
 struct hd_sync {
-	uint32_t node, place;
+	uint32_t node, place, number;     /* number: through both phases */
 	uint64_t bytes;
 	uint8_t *leaf;                    /* [nvns][bytes] */
 	void *earlier;                    /* [k][nvns][bytes] of earlier epochs (stale.h); NULL: none */
@@ -39,6 +40,7 @@ struct hd_sync {
 /* by HD_RUN_F, HD_RUN_B; none: no lockstep */
 struct hd_lockstep {
 	struct hd_sync *sync[2]; uint32_t nsyncs[2];
+	struct hd_stamps *stamps;         /* NULL: none are kept */
 	int64_t met;                      /* leaves are all of this step, from 1; 0: not all are; rank 0 */
 };
 

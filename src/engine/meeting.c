@@ -8,7 +8,11 @@
 #include "plan/xfer.h"
 #include "engine/post.h"
 #include "engine/stale.h"
+#include "engine/stamps.h"
 #include "engine/worker_int.h"
+
+/* A letter that is awaited, here, and taken by a rank that did not wait for it. */
+enum { AWAITED, ARRIVED, TAKEN };
 
 static enum hd_err no_memory(const struct hd_worker *w, struct hd_diag *diag)
 {
@@ -189,7 +193,7 @@ enum hd_err hd_meeting_arrived(struct hd_meeting *m, struct hd_meeting_part *p,
 	if (l->stage >= m->nsyncs || i == p->npeers || p->here[l->stage * p->npeers + i] ||
 		l->bytes != place_of(&m->sync[l->stage], &p->peer[i]))
 		return HD_E_STALE;
-	p->here[l->stage * p->npeers + i] = 1;
+	p->here[l->stage * p->npeers + i] = ARRIVED;
 	assert(p->missing[l->stage]);
 	p->missing[l->stage]--;
 	return HD_OK;
@@ -230,53 +234,100 @@ static void copy_own(const struct hd_meeting_part *p, const struct hd_sync *s, u
 		memcpy(out + i * s->bytes, s->leaf + p->order[p->own.first + i] * s->bytes, s->bytes);
 }
 
-static void take_others(const struct hd_meeting_part *p, const struct hd_sync *s, const uint8_t *in)
+static void take_leaves(const struct hd_meeting_part *p, const struct hd_meeting_peer *peer,
+	const struct hd_sync *s, const uint8_t *in)
 {
-	for (uint32_t i = 0; i < p->npeers; i++)
-		for (uint32_t v = p->peer[i].first; v < p->peer[i].first + p->peer[i].n; v++)
-			memcpy(s->leaf + p->order[v] * s->bytes, in + v * s->bytes, s->bytes);
+	for (uint32_t v = peer->first; v < peer->first + peer->n; v++)
+		memcpy(s->leaf + p->order[v] * s->bytes, in + v * s->bytes, s->bytes);
 }
 
 uint32_t hd_dist_nsyncs(const struct hd_worker *w) { return w->meeting->nsyncs; }
 uint64_t hd_dist_awaited_ns(const struct hd_worker *w) { return w->meeting->waited_ns; }
 
-/* Waits while *n is not 0; false: fenced before. Under the lock. */
-static bool await(struct hd_worker *w, const struct hd_meeting_part *p, const uint32_t *n)
+/* Waits while *n is not 0; false: fenced before. */
+static bool await(struct hd_worker *w, const uint32_t *n)
 {
+	const struct hd_meeting_part *p = w->step->work->meeting;
 	const int64_t began = hd_clock_now_ns(&w->clock);
 
+	hd_lock_take(&w->post->lock);
 	atomic_store(&w->meeting->waits, true);
 	while (*n && !p->fenced)
 		hd_post_wait(w);
 	atomic_store(&w->meeting->waits, false);
 	w->meeting->waited_ns += (uint64_t)(hd_clock_now_ns(&w->clock) - began);
-	return *n == 0;
+	const bool all = *n == 0;
+	hd_lock_give(&w->post->lock);
+	return all;
 }
 
-enum hd_err hd_meeting_hold(struct hd_rank *rank, const struct hd_sync *s, uint32_t k, struct hd_diag *diag)
+static enum hd_err gone(const struct hd_worker *w, uint32_t k, struct hd_diag *diag)
+{
+	return hd_fail(diag, HD_E_STALE, "step %lld: other workers are gone, at meeting %u of %u",
+		(long long)w->count.step, k, w->meeting->nsyncs);
+}
+
+void hd_meeting_offer(struct hd_worker *w, const struct hd_sync *s)
+{
+	const struct hd_meeting_part *p = w->step->work->meeting;
+
+	copy_own(p, s, w->meeting->sync[s->number].out);
+	hd_lock_take(&w->post->lock);
+	for (uint32_t i = 0; i < p->npeers; i++)
+		if (sends(p, &p->peer[i], true))
+			queue(w, p, i, s->number, true);
+	hd_lock_give(&w->post->lock);
+	hd_post_call(w);
+}
+
+enum hd_err hd_meeting_hold(struct hd_rank *rank, const struct hd_sync *s, struct hd_diag *diag)
 {
 	struct hd_worker *w = rank->worker;
-	struct hd_meeting_part *p = w->step->work->meeting;
-	struct hd_meeting_sync *m = &w->meeting->sync[k];
+	const struct hd_meeting_part *p = w->step->work->meeting;
 
-	hd_lock_take(&w->post->lock);
-	bool all = await(w, p, &m->borrowed);
-	hd_lock_give(&w->post->lock);
-	if (all) {
-		copy_own(p, s, m->out);
+	if (!await(w, &w->meeting->sync[s->number].borrowed))
+		return gone(w, s->number, diag);
+	hd_meeting_offer(w, s);
+	if (!await(w, &p->missing[s->number]))
+		return gone(w, s->number, diag);
+	for (uint32_t i = 0; i < p->npeers; i++)
+		take_leaves(p, &p->peer[i], s, w->meeting->sync[s->number].in);
+	return HD_OK;
+}
+
+enum hd_err hd_meeting_ready(struct hd_worker *w, struct hd_diag *diag)
+{
+	for (uint32_t k = 0; k < w->meeting->nsyncs; k++)
+		if (!await(w, &w->meeting->sync[k].borrowed))
+			return gone(w, k, diag);
+	return HD_OK;
+}
+
+void hd_meeting_look(struct hd_worker *w, const struct hd_sync *s)
+{
+	const struct hd_meeting_part *p = w->step->work->meeting;
+
+	for (uint32_t i = 0; i < p->npeers; i++) {
+		uint8_t *here = &p->here[s->number * p->npeers + i];
 		hd_lock_take(&w->post->lock);
-		for (uint32_t i = 0; i < p->npeers; i++)
-			if (sends(p, &p->peer[i], true))
-				queue(w, p, i, k, true);
+		const bool mine = *here == ARRIVED;
+		*here = mine ? TAKEN : *here;
 		hd_lock_give(&w->post->lock);
-		hd_post_call(w);
-		hd_lock_take(&w->post->lock);
-		all = await(w, p, &p->missing[k]);
-		hd_lock_give(&w->post->lock);
+		if (!mine)
+			continue;
+		take_leaves(p, &p->peer[i], s, w->meeting->sync[s->number].in);
+		for (uint32_t v = 0; v < p->peer[i].n; v++)
+			hd_stamps_mark(w, s, p->order[p->peer[i].first + v]);
 	}
-	if (!all)
-		return hd_fail(diag, HD_E_STALE, "step %lld: other workers are gone, at meeting %u of %u",
-			(long long)w->count.step, k, w->meeting->nsyncs);
-	take_others(p, s, m->in);
+}
+
+enum hd_err hd_meeting_drain(struct hd_worker *w, struct hd_diag *diag)
+{
+	for (uint32_t k = 0; k < w->meeting->nsyncs; k++) {
+		if (!await(w, &w->step->work->meeting->missing[k]))
+			return gone(w, k, diag);
+		if (sync_of(w, k)->rows)
+			hd_meeting_look(w, sync_of(w, k));
+	}
 	return HD_OK;
 }

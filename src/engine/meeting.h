@@ -46,7 +46,7 @@ struct hd_meeting_part {
 	uint32_t npeers; struct hd_meeting_peer *peer;
 	struct hd_meeting_peer own;
 	uint32_t *order;                  /* [nvns] virtual nodes, worker after worker */
-	uint8_t *here; uint32_t *missing; /* [nsyncs][npeers]; [nsyncs] how many are not here */
+	uint8_t *here; uint32_t *missing; /* [nsyncs][npeers] is it; [nsyncs] how many are not here */
 	bool fenced;
 };
 
@@ -60,10 +60,17 @@ HD_MUST_USE enum hd_err hd_meeting_take(struct hd_worker *worker, const struct h
 
 /* The pass begins: the post is open until hd_post_end(). */
 void hd_meeting_begin(struct hd_worker *worker, struct hd_meeting_part *part);
-/* Rank 0, between two meetings of the ranks: the own leaves of sync k go out, those of all peers come into
+/* Rank 0, between two meetings of the ranks: the own leaves of the sync go out, those of all peers come into
  * s->leaf. HD_E_STALE: rule 3. */
-HD_MUST_USE enum hd_err hd_meeting_hold(struct hd_rank *rank, const struct hd_sync *s, uint32_t k,
-	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_meeting_hold(struct hd_rank *rank, const struct hd_sync *s, struct hd_diag *diag);
+
+/* Where ranks do not meet (stamps.h). Rank 0, before the first sync: waits until all buffers are back. Any
+ * rank, the last to bring its leaves: they go out. Any: what peers have brought is taken, and marked. Rank 0,
+ * at the end: waits for the rest. HD_E_STALE: rule 3. */
+HD_MUST_USE enum hd_err hd_meeting_ready(struct hd_worker *worker, struct hd_diag *diag);
+void hd_meeting_offer(struct hd_worker *worker, const struct hd_sync *s);
+void hd_meeting_look(struct hd_worker *worker, const struct hd_sync *s);
+HD_MUST_USE enum hd_err hd_meeting_drain(struct hd_worker *worker, struct hd_diag *diag);
 
 /* ---- post.c; under its lock ---- */
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/stamps.h"
 #include "engine/worker_int.h"
 
 enum { KINDS = 3 };                       /* n, mean, M */
@@ -55,13 +56,21 @@ static uint64_t leaf_elems(const struct hd_graph *graph)
 	return elems;
 }
 
-uint64_t hd_moments_bytes(const struct hd_graph *graph, uint32_t nvns) { return leaf_elems(graph) * nvns *
-	sizeof(double); }
+/* Behind the moments a leaf says which rows it read were late. */
+static uint64_t said_elems(const struct hd_task *task)
+{
+	return leaf_elems(&task->train) + hd_stamps_said(&task->train, task->job);
+}
+
+uint64_t hd_moments_bytes(const struct hd_task *task)
+{
+	return said_elems(task) * task->job->nvns * sizeof(double);
+}
 
 enum hd_err hd_moments_make(struct hd_worker *w, struct hd_diag *diag)
 {
 	const struct hd_graph *graph = &w->task->train;
-	struct hd_moments m = { .elems = leaf_elems(graph), .nvns = w->task->job->nvns };
+	struct hd_moments m = { .elems = said_elems(w->task), .nvns = w->task->job->nvns };
 
 	m.at = hd_arena_take(&w->arena, graph->nrunning + 1, sizeof *m.at);
 	m.leaf = hd_arena_take(&w->arena, m.elems * m.nvns + 1, sizeof *m.leaf);
@@ -71,6 +80,8 @@ enum hd_err hd_moments_make(struct hd_worker *w, struct hd_diag *diag)
 		m.at[k + 1] = m.at[k] + KINDS * channels_of(graph, k);
 	m.sum = m.leaf;
 	w->step->moments = m;
+	if (w->stage->lockstep.stamps)
+		w->stage->lockstep.stamps->said_at = leaf_elems(graph);
 	return HD_OK;
 }
 

@@ -23,6 +23,7 @@
 #include "device/program.h"
 
 struct hd_rank;
+struct hd_task;
 struct hd_worker;
 
 /* One leaf per virtual node: all records of the graph one after the other, [3,C] each. */
@@ -30,7 +31,8 @@ struct hd_moments {
 	double  *leaf;                    /* [nvns][elems] */
 	/* where they are folded: `leaf` itself, or apart where other workers may still ask for leaves */
 	double  *sum;
-	uint64_t elems, *at;              /* at[nrunning]: where in a leaf a record begins */
+	/* at[nrunning]: where in a leaf a record begins; behind all of them: stamps.h */
+	uint64_t elems, *at;
 	uint32_t nvns;
 };
 
@@ -43,7 +45,7 @@ void hd_moments_tree(double *leaf, uint32_t nvns, uint64_t step, uint64_t c);
 void hd_moments_next(double n, double mean, double spread, double momentum, float *running_mean,
 	float *running_var);
 
-uint64_t hd_moments_bytes(const struct hd_graph *graph, uint32_t nvns);       /* of the leaves */
+uint64_t hd_moments_bytes(const struct hd_task *task);                        /* of the leaves */
 HD_MUST_USE enum hd_err hd_moments_make(struct hd_worker *worker, struct hd_diag *diag);
 /* from now on folded apart; again: nothing */
 HD_MUST_USE enum hd_err hd_moments_apart(struct hd_worker *worker, struct hd_diag *diag);

@@ -83,7 +83,7 @@ uint64_t hd_parts_bytes(const struct hd_worker *w)
 
 	return (w->stage->sum || x->need_sum ? sum : 0) +
 		places * HD_BUCKET_BYTES + x->need_received_bytes +
-		(moments ? hd_moments_bytes(&w->task->train, w->task->job->nvns) : 0) +
+		(moments ? hd_moments_bytes(w->task) : 0) +
 		hd_meeting_bytes(w);
 }
 

@@ -4,13 +4,14 @@
 #include <string.h>
 
 #include "engine/lockstep.h"
+#include "engine/stamps.h"
 #include "engine/worker_int.h"
 
 uint32_t hd_stale_epochs(const struct hd_job *job)
 {
-	const bool late = hd_job_int(job, HD_JOB_MODE) == HD_MODE_EXACT;
+	const bool exact = hd_job_int(job, HD_JOB_MODE) == HD_MODE_EXACT;
 
-	return late ? (uint32_t)hd_job_int(job, HD_JOB_STALENESS) : 0;
+	return exact ? (uint32_t)hd_job_int(job, HD_JOB_STALENESS) : hd_stamps_kept(job);
 }
 
 uint64_t hd_stale_bytes(const struct hd_graph *graph, const struct hd_job *job)
@@ -42,7 +43,7 @@ enum hd_err hd_stale_take(struct hd_worker *w, struct hd_diag *diag)
 	struct hd_sync *s;
 
 	for (uint32_t i = 0; k && sync_at(w, i, &s); i++)
-		if (!(s->earlier = hd_arena_take(&w->arena, k, place_bytes(w, s))))
+		if (s->rows && !(s->earlier = hd_arena_take(&w->arena, k, place_bytes(w, s))))
 			return hd_fail(diag, HD_E_NOMEM, "no memory for the rows of %u epochs "
 				"(batch.staleness) of %u virtual nodes", k, w->task->job->nvns);
 	return HD_OK;
@@ -57,6 +58,8 @@ enum hd_err hd_stale_table(struct hd_worker *w, struct hd_diag *diag)
 	char name[24];
 
 	for (uint32_t i = 0; k && !err && sync_at(w, i, &s); i++) {
+		if (!s->rows)
+			continue;
 		snprintf(name, sizeof name, "rows.%u", i);
 		err = hd_state_add(&w->state, &(struct hd_state_entry){ .name = name, .dtype = HD_F32,
 			.rank = 3, .dim = { k, rows, (int64_t)(place_bytes(w, s) / sizeof(float)) / rows },
@@ -66,21 +69,21 @@ enum hd_err hd_stale_table(struct hd_worker *w, struct hd_diag *diag)
 	return err;
 }
 
-const uint8_t *hd_stale_leaf(const struct hd_worker *w, const struct hd_sync *s)
+static bool is_late(const struct hd_worker *w, const struct hd_sync *s, uint32_t vn, uint32_t other)
+{
+	const struct hd_job *job = w->task->job;
+	const uint32_t each = job->nvns / (uint32_t)hd_job_int(job, HD_JOB_CELLS);
+
+	return hd_stamps_kept(job) ? hd_stamps_late(w, s, vn, other) : vn / each != other / each;
+}
+
+const uint8_t *hd_stale_leaf(const struct hd_worker *w, const struct hd_sync *s, uint32_t vn, uint32_t other)
 {
 	const uint64_t k = hd_stale_epochs(w->task->job), e = (uint64_t)w->count.step;
 
-	if (!k || !e)
+	if (!k || !e || !is_late(w, s, vn, other))
 		return s->leaf;
 	return (const uint8_t *)s->earlier + (e < k ? 0 : e % k) * place_bytes(w, s);
-}
-
-void hd_stale_cell(const struct hd_job *job, uint32_t vn, uint32_t *first, uint32_t *end)
-{
-	const uint32_t each = job->nvns / (uint32_t)hd_job_int(job, HD_JOB_CELLS);
-
-	*first = vn / each * each;
-	*end = *first + each;
 }
 
 enum hd_err hd_stale_check(const struct hd_worker *w, struct hd_diag *diag)
@@ -88,8 +91,8 @@ enum hd_err hd_stale_check(const struct hd_worker *w, struct hd_diag *diag)
 	if (!hd_stale_epochs(w->task->job) || w->stage->lockstep.met == w->count.step + 1)
 		return HD_OK;
 	return hd_fail(diag, HD_E_PEERLOST, "step %lld: other workers finished it, and rows that later steps "
-		"read (batch.mode: exact) are not here: this worker can only join again",
-		(long long)w->count.step);
+		"read (batch.mode: %s) are not here: this worker can only join again",
+		(long long)w->count.step, hd_job_text(w->task->job, HD_JOB_MODE));
 }
 
 void hd_stale_commit(struct hd_worker *w)
@@ -98,5 +101,6 @@ void hd_stale_commit(struct hd_worker *w)
 	struct hd_sync *s;
 
 	for (uint32_t i = 0; k && sync_at(w, i, &s); i++)
-		memcpy((uint8_t *)s->earlier + e % k * place_bytes(w, s), s->leaf, place_bytes(w, s));
+		if (s->rows)
+			memcpy((uint8_t *)s->earlier + e % k * place_bytes(w, s), s->leaf, place_bytes(w, s));
 }

@@ -1,14 +1,16 @@
 /* stale.h -- rows of ghosts from earlier epochs: of a graph in several intervals whose job says
- * batch.mode: exact (docs/adr/0179). Private to the room.
+ * batch.mode: exact, bounded or replay (docs/adr/0179). Private to the room.
  *
  * An *epoch* is a step, a *cell* is one of `batch.cells` equal runs of virtual nodes. In exact k (k is
  * `batch.staleness`) the ghosts that a virtual node takes in epoch e, at every sync, forwards and backwards,
  * are rows of epoch max(0, e - k) where they are of another cell, and rows of e where they are of its own.
- * So epoch 0 is that of a graph in step, and exact 0 is all of it.
+ * So epoch 0 is that of a graph in step, and exact 0 is all of it. In bounded and replay k is 1, and for each
+ * virtual node that is read there is a bit that says whether its rows are late (stamps.h).
  *
- * 1. Which epoch a row is of follows from e, k and the cells: not from devices, workers, plans or arrival.
+ * 1. In exact it follows from e, k and the cells which epoch a row is of: not from devices, workers, plans or
+ *    arrival.
  * 2. The rows of the k epochs before are state: an entry "rows.N" of the table (table.c) for sync N of both
- *    phases, [k, rows of a step, width]; epoch t lies in place t mod k. Nothing else is added to the state.
+ *    phases, [k, rows of a step, width]; epoch t lies in place t mod k.
  * 3. They change with the commit of a step and not before: a step that is begun again finds what it found.
  *    Epoch e reads place e mod k, and then its own rows take that place (before epoch k: place 0, and e).
  * 4. A step that is skipped leaves its place as it was: no row that is not finite becomes state.
@@ -36,10 +38,10 @@ uint64_t hd_stale_bytes(const struct hd_graph *graph, const struct hd_job *job);
 HD_MUST_USE enum hd_err hd_stale_take(struct hd_worker *worker, struct hd_diag *diag);
 /* Their entries of the state table. */
 HD_MUST_USE enum hd_err hd_stale_table(struct hd_worker *worker, struct hd_diag *diag);
-/* The leaves that virtual nodes of other cells take from in the step at hand: s->leaf or a place. */
-const uint8_t *hd_stale_leaf(const struct hd_worker *worker, const struct hd_sync *sync);
-/* The virtual nodes [first, end) of the cell of one. */
-void hd_stale_cell(const struct hd_job *job, uint32_t vn, uint32_t *first, uint32_t *end);
+/* The leaves among which virtual node vn finds the rows of another one, or its own: s->leaf or a place. In
+ * bounded and replay it is decided before (hd_stamps_decide()). */
+const uint8_t *hd_stale_leaf(const struct hd_worker *worker, const struct hd_sync *sync, uint32_t vn,
+	uint32_t other);
 /* HD_E_PEERLOST: the sums of the step at hand are here, and not all rows: rule 5. */
 HD_MUST_USE enum hd_err hd_stale_check(const struct hd_worker *worker, struct hd_diag *diag);
 /* The step is committed; its number is still worker->count.step. */

@@ -8,6 +8,7 @@
 #include "engine/overlap.h"
 #include "engine/post.h"
 #include "engine/stale.h"
+#include "engine/stamps.h"
 
 /* A step from its beginning to its commit. One worker alone runs the lists in one go (hd_worker_step); one of
  * several computes, has its buckets summed, and finishes: the same lists in two sections. */
@@ -106,6 +107,7 @@ static void count_step(struct hd_worker *w)
 	w->count.skips = r->skipped ? w->count.skips + 1 : r->empty ? w->count.skips : 0;
 	if (!r->skipped)
 		hd_stale_commit(w);
+	hd_stamps_commit(w);
 	w->count.samples += (int64_t)w->step->rows;
 	w->count.step++;
 	hd_state_table_stamp(w);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/stale.h"
+#include "engine/stamps.h"
 
 /* The state table of a run: parameters with the earlier versions that steps to come read, buffers,
  * optimizer slots, rows of earlier epochs (stale.h), and the few counters that a step reads besides the job.
@@ -108,6 +109,7 @@ enum hd_err hd_state_table_make(struct hd_worker *w, struct hd_diag *diag)
 	for (uint32_t b = 0; b < w->task->train.nbuffers && !err; b++)
 		err = add_buffer(w, b, diag);
 	err = err ? err : hd_stale_table(w, diag);
+	err = err ? err : hd_stamps_table(w, diag);
 #define X(text, field, type, how) \
 	if (!err) \
 		err = hd_state_add(&w->state, &(struct hd_state_entry){ \

@@ -17,6 +17,7 @@
 #include "graph/text.h"
 #include "data/graph_layout.h"
 #include "checkpoint/onnx_model.h"
+#include "engine/stamps.h"
 
 enum { HD_GRAPH_FILE_BYTES = 16 << 20 };
 
@@ -692,6 +693,25 @@ void hd_task_drop_weights(struct hd_task *task)
 	task->fit = NULL;
 }
 
+/* Its bits are part of what is computed, its name is not. */
+static enum hd_err read_recording(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
+{
+	const struct hd_job_value *v = &task->job->value[HD_JOB_REPLAY];
+	struct hd_recording *r;
+	struct hd_hash digest;
+
+	if (v->is_none)
+		return HD_OK;
+	if (!(r = hd_arena_take(&task->arena, 1, sizeof *r)))
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a recording");
+	enum hd_err err = hd_recording_read(r, task, fs, v->text, &task->arena, &digest, diag);
+	if (err)
+		return err;
+	join_hash(task, digest.byte, sizeof digest.byte);
+	task->recording = r;
+	return HD_OK;
+}
+
 static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
 {
 	const struct hd_job *job = task->job;
@@ -735,7 +755,7 @@ static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag
 	double steps = (double)hd_sampler_steps(&task->sampler) * hd_job_num(job, HD_JOB_EPOCHS);
 	task->nsteps = job->value[HD_JOB_STEPS].is_none ? (uint64_t)steps +
 		((double)(uint64_t)steps < steps) : (uint64_t)hd_job_int(job, HD_JOB_STEPS);
-	return HD_OK;
+	return read_recording(task, fs, diag);
 }
 
 enum hd_err hd_task_create(struct hd_task **out, const struct hd_job *job, struct hd_fs *fs,

@@ -27,6 +27,8 @@
 #include "checkpoint/weights.h"
 #include "engine/delays.h"
 
+struct hd_recording;
+
 struct hd_task {
 	struct hd_arena arena;
 	const struct hd_job *job;         /* borrowed */
@@ -41,6 +43,7 @@ struct hd_task {
 		it is for all */
 	struct hd_delays delays;          /* of the parameters that a step reads */
 	uint64_t nsteps;                  /* steps the job asks for */
+	const struct hd_recording *recording;     /* of batch.replay (stamps.h); NULL: none */
 	uint64_t rows[HD_MAX_VARIANTS];   /* of training slices, largest first */
 	uint32_t nrows;
 	/* of a block of evaluation: those of a virtual node; a graph in intervals is evaluated whole */

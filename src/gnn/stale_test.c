@@ -1,13 +1,14 @@
 #include <math.h>
 
 #include "engine/stale.h"
+#include "engine/stamps.h"
 #include "engine/testing_net.h"
 #include "gnn/testing_intervals.h"
 
 /* Rows of earlier epochs (engine/stale.h): the recursion in f64 on the matrix that the graph was made of, by
  * vertices of the input; bits on devices, workers and after the state went through a table. */
 
-enum { HIDDEN = 6, EPOCHS = 7 };
+enum { HIDDEN = 6, EPOCHS = 7, NSYNCS = 4 };
 
 static const char rate[] = "optim: {kind: sgd, lr: 0.5, clip: 0, schedule: {kind: constant, warmup: 0}}\n",
 	adam[] = "optim: {kind: adamw, lr: 0.01, clip: 0.5, on_nonfinite: skip, schedule: {kind: constant, "
@@ -17,8 +18,8 @@ static const char *const models[] = { "gcn", "sage-mean", "gcn" },
 	"hidden: 6, order: gather, layers: 3" };
 enum { NMODELS = 3 };
 
-/* How it is trained: k 0: in step, with the key or without. */
-struct how { int model, kind; uint32_t n, cells, k; bool exact; const char *dropout, *optim; };
+/* How it is trained. */
+struct how { int model, kind; uint32_t n, cells, k; enum hd_mode mode; const char *dropout, *optim; };
 
 static void open_stale(struct graphs *g, struct hd_rig *rig, const struct how *how, uint32_t ndevices)
 {
@@ -30,7 +31,7 @@ static void open_stale(struct graphs *g, struct hd_rig *rig, const struct how *h
 		"dropout: %s, %s}}\ndata: {kind: graph, path: %s, order: sequential}\n", models[how->model],
 		TG_WIDTH, CLASSES, g->slots[how->kind], how->dropout, more[how->model], g->path[how->kind]);
 	hd_rig_begin(rig, text, (uint32_t)(how->n * rows_of(g, how->kind, how->n)), how->n, how->optim);
-	rig->job->value[HD_JOB_MODE].i = how->exact ? HD_MODE_EXACT : HD_MODE_SYNC;
+	rig->job->value[HD_JOB_MODE].i = how->mode;
 	rig->job->value[HD_JOB_STALENESS].i = how->k;
 	rig->job->value[HD_JOB_CELLS].i = how->cells;
 	hd_rig_go(rig, &spec);
@@ -42,24 +43,34 @@ static void open_stale(struct graphs *g, struct hd_rig *rig, const struct how *h
 struct met { double at[EPOCHS][VERTICES][HIDDEN]; };
 struct oracle {
 	const struct known *graph;
-	uint32_t cell[VERTICES], k;
+	uint32_t cell[VERTICES], vn[VERTICES], n, k;
+	const uint32_t *late;             /* [EPOCHS][syncs][n] words, of which rows; NULL: by cells */
 	double from[VERTICES], to[VERTICES];      /* 1/sqrt of degrees, by edges that begin and that end */
 	double w0[TG_WIDTH][HIDDEN], b0[HIDDEN], w1[HIDDEN][CLASSES], b1[CLASSES];
 	struct met z[2], d[2];                    /* forwards, backwards, by layer */
 };
 
+/* The epoch that v reads u of, at one of the syncs. */
+static uint32_t epoch_of(const struct oracle *o, const struct met *met, uint32_t e, uint32_t v, uint32_t u)
+{
+	const uint32_t sync = met == &o->z[0] ? 0 : met == &o->z[1] ? 1 : met == &o->d[1] ? 2 : 3;
+
+	if (!o->late)
+		return o->cell[u] == o->cell[v] ? e : e > o->k ? e - o->k : 0;
+	return e && o->late[(e * NSYNCS + sync) * o->n + o->vn[v]] >> o->vn[u] & 1 ? e - 1 : e;
+}
+
 /* The sum over the edges that end in v, or begin there, of what the far ends had when v reads it. */
 static void gather(const struct oracle *o, const struct met *met, uint32_t e, uint32_t v, bool back,
 	uint32_t width, double *sum)
 {
-	const uint32_t late = e > o->k ? e - o->k : 0;
 
 	memset(sum, 0, width * sizeof *sum);
 	for (uint32_t u = 0; u < VERTICES; u++) {
 		if (u != v && !(back ? o->graph->edge[v][u] : o->graph->edge[u][v]))
 			continue;
 		for (uint32_t c = 0; c < width; c++)
-			sum[c] += met->at[o->cell[u] == o->cell[v] ? e : late][u][c];
+			sum[c] += met->at[epoch_of(o, met, e, v, u)][u][c];
 	}
 }
 
@@ -71,9 +82,12 @@ static void oracle_begin(struct oracle *o, const struct known *graph, const int 
 	memset(o, 0, sizeof *o);
 	o->graph = graph;
 	o->k = how->k;
+	o->n = n;
 	for (uint64_t r = 0; r < n * rows; r++)
-		if (id[r] >= 0)
+		if (id[r] >= 0) {
+			o->vn[id[r]] = (uint32_t)(r / rows);
 			o->cell[id[r]] = (uint32_t)(r / rows) / (n / how->cells);
+		}
 	for (uint32_t v = 0; v < VERTICES; v++) {
 		double in = 1, out = 1;
 		for (uint32_t u = 0; u < VERTICES; u++) {
@@ -194,9 +208,12 @@ static double apart(struct oracle *a, const struct hd_rig *rig, double before[NN
 	return off / most;
 }
 
-/* The oracle of another staleness is elsewhere: the rows that are late matter. */
-static void compare(struct graphs *g, const struct how *how, uint32_t k, bool same)
+/* The oracle of another staleness, or of other bits, is elsewhere: the rows that are late matter. `late`: of
+ * the oracle, of the worker. */
+static void compare(struct graphs *g, const struct how *how, uint32_t k, const uint32_t *const late[2],
+	bool same)
 {
+	const struct hd_recording recording = { EPOCHS, late[1] };
 	static struct oracle o;
 	int id[INTERVALS * VERTICES];
 	double before[NNAMES][MOST_ELEMS];
@@ -204,9 +221,11 @@ static void compare(struct graphs *g, const struct how *how, uint32_t k, bool sa
 	struct how other = *how;
 
 	open_stale(g, &rig, how, 1);
+	rig.task->recording = late[1] ? &recording : NULL;
 	ids_of_rows(g, how->kind, how->n, rows_of(g, how->kind, how->n), id);
 	other.k = k;
 	oracle_begin(&o, g->known[how->kind], id, rows_of(g, how->kind, how->n), &other);
+	o.late = late[0];
 	for (int i = 0; i < NNAMES; i++) {
 		read_param(&rig, i, before[i]);
 		memcpy(param_of(&o, i), before[i], sizeof(double) * (size_t)read_param(&rig, i, before[i]));
@@ -232,11 +251,38 @@ static void weights_are_those_of_the_recursion(void **state)
 	for (int kind = 0; kind < 2; kind++)
 		for (uint32_t cells = 2; cells <= INTERVALS; cells *= 2)
 			for (uint32_t k = 0; k <= 4; k += 1 + k / 2) {
-				const struct how how = { 0, kind, cells == 4 ? 4 : INTERVALS, cells, k, true,
-					"0", rate };
-				compare(&g, &how, k, true);
-				compare(&g, &how, k ? k - 1 : 1, false);
+				const struct how how = { 0, kind, cells == 4 ? 4 : INTERVALS, cells, k,
+					HD_MODE_EXACT, "0", rate };
+				compare(&g, &how, k, (const uint32_t *[2]){ NULL, NULL }, true);
+				compare(&g, &how, k ? k - 1 : 1, (const uint32_t *[2]){ NULL, NULL },
+					false);
 			}
+	drop_graphs(&g);
+}
+
+/* Bits of no run; those of a virtual node of its own rows say nothing. */
+static void draw_late(uint32_t late[EPOCHS * NSYNCS * INTERVALS], uint32_t n)
+{
+	for (uint32_t i = 0; i < EPOCHS * NSYNCS * n; i++)
+		late[i] = i < NSYNCS * n ? 0 : draw(1u << n) & ~(1u << i % n);
+}
+
+static void a_replay_is_the_recursion_of_its_bits(void **state)
+{
+	uint32_t late[EPOCHS * NSYNCS * INTERVALS], other[EPOCHS * NSYNCS * INTERVALS];
+	struct graphs g;
+
+	(void)state;
+	make_graphs(&g);
+	seed = 21;
+	for (int kind = 0; kind < 2; kind++)
+		for (uint32_t n = 2; n <= INTERVALS; n *= 2) {
+			const struct how how = { 0, kind, n, 1, 0, HD_MODE_REPLAY, "0", rate };
+			draw_late(late, n);
+			draw_late(other, n);
+			compare(&g, &how, 0, (const uint32_t *[2]){ late, late }, true);
+			compare(&g, &how, 0, (const uint32_t *[2]){ other, late }, false);
+		}
 	drop_graphs(&g);
 }
 
@@ -251,8 +297,8 @@ static void devices_have_the_bits_of_one(void **state)
 	make_graphs(&g);
 	for (int m = 0; m < NMODELS; m++)
 		for (uint32_t d = 2; d <= 3; d++) {
-			const struct how how = { m, m % 2, kinds[m].n, kinds[m].cells, kinds[m].k, true,
-				"0.4", adam };
+			const struct how how = { m, m % 2, kinds[m].n, kinds[m].cells, kinds[m].k,
+				HD_MODE_EXACT, "0.4", adam };
 			struct hd_rig one, rig;
 			open_stale(&g, &one, &how, 1);
 			open_stale(&g, &rig, &how, d);
@@ -275,10 +321,10 @@ static void exact_0_is_in_step(void **state)
 	(void)state;
 	make_graphs(&g);
 	for (int m = 0; m < NMODELS; m++) {
-		struct how how = { m, m % 2, INTERVALS, 4, 0, true, "0.4", adam };
+		struct how how = { m, m % 2, INTERVALS, 4, 0, HD_MODE_EXACT, "0.4", adam };
 		struct hd_rig exact, in_step;
 		open_stale(&g, &exact, &how, 2);
-		how.exact = false;
+		how.mode = HD_MODE_SYNC;
 		how.cells = 1;
 		open_stale(&g, &in_step, &how, 1);
 		for (int s = 0; s < 4; s++)
@@ -297,7 +343,7 @@ static bool is_rows(const struct hd_rig *rig, uint32_t entry)
 /* And nothing in it is idle, once all places have been written. */
 static void a_fresh_worker_with_the_table_goes_on(void **state)
 {
-	const struct how how = { 0, 1, INTERVALS, 4, 2, true, "0.4", adam };
+	const struct how how = { 0, 1, INTERVALS, 4, 2, HD_MODE_EXACT, "0.4", adam };
 	struct hd_rig_bytes bytes[EPOCHS], none;
 	struct hd_hash want[EPOCHS];
 	struct hd_rig whole, fresh;
@@ -339,7 +385,7 @@ static void a_fresh_worker_with_the_table_goes_on(void **state)
 /* Rows that are not finite would be read k steps later, and make that one such, too. */
 static void a_step_that_is_skipped_leaves_the_rows(void **state)
 {
-	const struct how how = { 0, 1, 4, 2, 2, true, "0", adam };
+	const struct how how = { 0, 1, 4, 2, 2, HD_MODE_EXACT, "0", adam };
 	struct hd_rig_bytes before, after;
 	struct hd_rig rig;
 	struct graphs g;
@@ -387,8 +433,8 @@ static void workers_have_the_bits_of_one_device(void **state)
 	seed = 3;
 	for (int x = 0; x < 4; x++)
 		for (int fenced = 0; fenced < 2; fenced++) {
-			const struct how how = { x % NMODELS, x % 2, kinds[x].n, 2, kinds[x].k, true, "0.4",
-				adam };
+			const struct how how = { x % NMODELS, x % 2, kinds[x].n, 2, kinds[x].k,
+				HD_MODE_EXACT, "0.4", adam };
 			open_net(&g, net, &how, kinds[x].nranks, kinds[x].each);
 			for (int i = 0; i < 5; i++) {
 				net->fence_after = fenced ? 1 + draw(8) : 0;
@@ -407,6 +453,133 @@ static void abandon(struct net *net)
 	for (uint32_t m = 0; m < net->n; m++)
 		hd_dist_abandon(net->at[m].worker);
 }
+
+/* ---- a recording ---- */
+
+static const uint32_t *stamps_of(const struct hd_rig *rig)
+{
+	return hd_state_find(hd_worker_state(rig->worker), "stamps")->at;
+}
+
+static uint32_t bits_in(const uint32_t *late, uint32_t n)
+{
+	uint32_t bits = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		bits += (uint32_t)__builtin_popcount(late[i]);
+	return bits;
+}
+
+/* Of devices that do not wait for one another, on one that has all in order; where one is alone, all rows
+ * that it reads are there. */
+static void a_replay_has_the_bits_of_the_recorded(void **state)
+{
+	struct graphs g;
+
+	(void)state;
+	make_graphs(&g);
+	for (int m = 0; m < NMODELS; m++) {
+		struct how how = { m, m % 2, INTERVALS, 1, 0, HD_MODE_BOUNDED, "0.4", adam };
+		struct hd_rig rig, one;
+		struct hd_hash want[EPOCHS];
+		open_stale(&g, &rig, &how, m ? 4 : 1);
+		for (int s = 0; s < EPOCHS; s++)
+			want[s] = hd_rig_step(&rig).digest;
+		const struct hd_recording recording = { EPOCHS, stamps_of(&rig) };
+		assert_true(m || !bits_in(recording.late, EPOCHS * NSYNCS * INTERVALS));
+		how.mode = HD_MODE_REPLAY;
+		open_stale(&g, &one, &how, 1 + (uint32_t)m % 2);
+		one.task->recording = &recording;
+		for (int s = 0; s < EPOCHS; s++)
+			CHECK(hd_hash_same(hd_rig_step(&one).digest, want[s]), "%s, step %d", models[m], s);
+		hd_rig_close(&one);
+		hd_rig_close(&rig);
+	}
+	drop_graphs(&g);
+}
+
+/* What the workers' virtual nodes say of the step that they have computed. */
+static void note_said(const struct net *net, uint32_t *late, uint32_t nsyncs)
+{
+	for (uint32_t v = 0; v < net->plan.nvns; v++) {
+		const struct hd_worker *w = net->at[net->plan.worker[net->plan.map[v]]].worker;
+		const struct hd_moments *m = &w->step->moments;
+		assert_int_equal(m->elems, nsyncs);
+		for (uint32_t k = 0; k < nsyncs; k++)
+			late[((uint64_t)w->count.step * nsyncs + k) * net->plan.nvns + v] =
+				(uint32_t)m->leaf[v * m->elems + k];
+	}
+}
+
+/* As a pass that was begun before may leave it. */
+static void mark_all(struct net *net, uint32_t nsyncs)
+{
+	for (uint32_t m = 0; m < net->n; m++)
+		for (uint32_t k = 0; k < nsyncs; k++)
+			for (uint32_t v = 0; v < net->plan.nvns; v++)
+				hd_stamps_mark(net->at[m].worker, &(struct hd_sync){ .number = k }, v);
+}
+
+/* Letters come when the test's wire brings them, and a fence ends a step on its way: one device that replays
+ * what they say has the same bits, with the recording in its state. */
+static void workers_that_do_not_wait_are_replayed(void **state)
+{
+	static const struct { uint32_t n, nranks, each; } kinds[] = { { 2, 3, 1 }, { 4, 3, 1 },
+		{ 8, 4, 2 } };
+	enum { NSTEPS = 6 };
+	static uint32_t late[NSTEPS * 6 * INTERVALS];
+	const struct hd_recording recording = { NSTEPS, late };
+	struct net *net = malloc(sizeof *net);
+	struct graphs g;
+
+	(void)state;
+	make_graphs(&g);
+	seed = 13;
+	for (int x = 0; x < 6; x++) {
+		const uint32_t n = kinds[x / 2].n;
+		struct how how = { x / 2, x % 2, n, 1, 0, HD_MODE_BOUNDED, "0.4", adam };
+		struct hd_rig free_rig;
+		memset(net, 0, sizeof *net);
+		memset(late, 0, sizeof late);
+		open_stale(&g, &free_rig, &how, 1);
+		const uint32_t nsyncs = hd_lockstep_meetings(&free_rig.task->train);
+		how.mode = HD_MODE_REPLAY;
+		open_stale(&g, &net->one, &how, 1);
+		struct hd_task *const task = net->one.task;
+		task->recording = &recording;
+		net->one.task = free_rig.task;
+		add_data_parallel(net, kinds[x / 2].nranks, kinds[x / 2].each, "rows that nothing waits for");
+		net->one.task = task;
+		for (int i = 0; i < NSTEPS; i++) {
+			bool fenced;
+			mark_all(net, nsyncs);
+			net->fence_after = x % 2 ? 1 + draw(8) : 0;
+			do {
+				begin(net);
+				fenced = compute_all(net);
+				if (fenced && is_stale(net)) {
+					abandon(net);
+					next_epoch(net);
+					net->fence_after = 0;
+					continue;
+				}
+				note_said(net, late, nsyncs);
+				end_step(net, "rows that nothing waits for");
+				if (fenced)
+					next_epoch(net);
+				break;
+			} while (true);
+		}
+		assert_int_equal(bits_in(late, nsyncs * n), 0);       /* of step 0 */
+		assert_memory_equal(stamps_of(&net->one), late, NSTEPS * nsyncs * n * sizeof *late);
+		close_net(net);
+		hd_rig_close(&free_rig);
+	}
+	drop_graphs(&g);
+	free(net);
+}
+
+/* ---- a worker that is left behind ---- */
 
 /* Worker 2 has no virtual node. True: a fence found it alone in its pass. */
 static bool waits_alone(struct net *net)
@@ -427,7 +600,7 @@ static bool waits_alone(struct net *net)
 
 static void a_worker_without_rows_does_not_finish(void **state)
 {
-	const struct how how = { 0, 0, 2, 2, 1, true, "0.4", adam };
+	const struct how how = { 0, 0, 2, 2, 1, HD_MODE_EXACT, "0.4", adam };
 	struct net *net = malloc(sizeof *net);
 	struct hd_step_record r;
 	struct hd_diag diag = { "" };
@@ -466,11 +639,14 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(weights_are_those_of_the_recursion),
+		cmocka_unit_test(a_replay_is_the_recursion_of_its_bits),
 		cmocka_unit_test(devices_have_the_bits_of_one),
 		cmocka_unit_test(exact_0_is_in_step),
 		cmocka_unit_test(a_fresh_worker_with_the_table_goes_on),
 		cmocka_unit_test(a_step_that_is_skipped_leaves_the_rows),
 		cmocka_unit_test(workers_have_the_bits_of_one_device),
+		cmocka_unit_test(a_replay_has_the_bits_of_the_recorded),
+		cmocka_unit_test(workers_that_do_not_wait_are_replayed),
 		cmocka_unit_test(a_worker_without_rows_does_not_finish),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,6 @@
 A("job", "priority", NULL)          A("job", "deadline", NULL)
 A("job", "reduction", "fast")       A("job", "reduction", "exact")
 A("model", "loss", "bce")
-A("batch", "mode", "bounded")         A("batch", "mode", "replay")
 A("data", "kind", "tar")
 A("data", "index", NULL)            A("data", "reader", NULL)
 A("optim", "update", "custom")

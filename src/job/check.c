@@ -100,14 +100,22 @@ static enum hd_err check_batch(struct hd_job_reader *reader)
 static enum hd_err check_mode(struct hd_job_reader *reader)
 {
 	const struct hd_job *job = reader->job;
-	const int64_t cells = hd_job_int(job, HD_JOB_CELLS);
+	const int64_t cells = hd_job_int(job, HD_JOB_CELLS), mode = hd_job_int(job, HD_JOB_MODE);
 
-	if (hd_job_int(job, HD_JOB_MODE) != HD_MODE_EXACT)
-		return HD_OK;
 	hd_job_at(reader, HD_JOB_MODE);
-	if (job->nvns < 2)
-		return hd_job_refuse(reader, "batch.mode exact is for a graph in several intervals, and "
-			"batch.virtual_nodes is 1: write more, or mode sync");
+	if (mode != HD_MODE_SYNC && job->nvns < 2)
+		return hd_job_refuse(reader, "batch.mode %s is for a graph in several intervals, and "
+			"batch.virtual_nodes is 1: write more, or mode sync", hd_job_text(job, HD_JOB_MODE));
+	if (mode == HD_MODE_REPLAY && job->value[HD_JOB_REPLAY].is_none)
+		return hd_job_refuse(reader, "batch.mode replay needs batch.replay: a run with batch.mode "
+			"bounded, or a checkpoint of one");
+	hd_job_at(reader, HD_JOB_STALENESS);
+	if (mode == HD_MODE_BOUNDED && hd_job_int(job, HD_JOB_STALENESS) > 0)
+		return hd_job_refuse(reader, "batch.staleness is %lld: with batch.mode bounded virtual nodes "
+			"that run steps ahead of the slowest are not there yet: write 0, or leave it out",
+			(long long)hd_job_int(job, HD_JOB_STALENESS));
+	if (mode != HD_MODE_EXACT)
+		return HD_OK;
 	hd_job_at(reader, is_given(job, HD_JOB_CELLS) ? HD_JOB_CELLS : HD_JOB_MODE);
 	if (cells < 2 || job->nvns % cells)
 		return hd_job_refuse(reader, "batch.cells is %lld: with batch.mode exact rows are late from "
@@ -173,8 +181,9 @@ static const struct { enum hd_job_key key, of; const char *words; } depends[] = 
 	{ HD_JOB_CLASSES,    HD_JOB_DATA_KIND, "csv" },
 	{ HD_JOB_PRODUCTS,   HD_JOB_KERNELS,   "auto|portable" },
 	{ HD_JOB_MODE,       HD_JOB_DATA_KIND, "graph" },
-	{ HD_JOB_STALENESS,  HD_JOB_MODE,      "exact" },
+	{ HD_JOB_STALENESS,  HD_JOB_MODE,      "exact|bounded" },
 	{ HD_JOB_CELLS,      HD_JOB_MODE,      "exact" },
+	{ HD_JOB_REPLAY,     HD_JOB_MODE,      "replay" },
 };
 
 static bool is_standard(const struct hd_job_value *a, const struct hd_job_value *b)
@@ -281,7 +290,8 @@ static enum hd_err check_ckpt_dir(struct hd_job_reader *reader)
 /* Values that the keys allow by their type and this build does not honour. */
 static enum hd_err check_available(struct hd_job_reader *reader)
 {
-	static const enum hd_job_key paths[] = { HD_JOB_DATA_PATH, HD_JOB_CKPT_DIR, HD_JOB_WEIGHTS };
+	static const enum hd_job_key paths[] = { HD_JOB_DATA_PATH, HD_JOB_CKPT_DIR, HD_JOB_WEIGHTS,
+		HD_JOB_REPLAY };
 	const struct hd_job *job = reader->job;
 	char dotted[HD_DOTTED_CAP];
 

@@ -15,6 +15,7 @@ static const struct { const char *name; enum where where; const char *only; } ke
 	{ "slope", ARGUMENT, NULL }, { "dropout", ARGUMENT, NULL }, { "act", ARGUMENT, NULL },
 	{ "bias", ARGUMENT, NULL }, { "rows", ARGUMENT, NULL },
 	{ "mode", OF_BATCH, NULL }, { "staleness", OF_BATCH, NULL }, { "cells", OF_BATCH, NULL },
+	{ "replay", OF_BATCH, NULL },
 	{ "features", ONLY, "fp32" },
 	{ "close", ABSENT, NULL }, { "functions", ABSENT, NULL }, { "boundary_sample", ABSENT, NULL }, { "skip", ABSENT, NULL },
 	{ "price_file", ABSENT, NULL },

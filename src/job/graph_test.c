@@ -87,9 +87,8 @@ static void what_has_no_meaning_is_refused_by_name(void **state)
 			"tiny.yaml:2:1: graph stands for model, data and batch: leave model out" },
 		{ "graph: {prepared: g, model: gcn}\nbatch: {global: 4}\n", "leave batch out" },
 		{ "graph: {prepared: g, model: gcn}\ndata: {kind: graph}\n", "leave data out" },
-		{ "graph: {prepared: g, model: gcn, mode: bounded}\n",
-			"tiny.yaml:2:40: batch.mode: bounded is not available in this build; use sync, "
-			"exact" },
+		{ "graph: {prepared: g, model: gcn, mode: late}\n",
+			"tiny.yaml:2:40: batch.mode: \"late\" is none of sync, exact, bounded, replay" },
 		{ "graph: {prepared: g, model: gcn, features: bf16}\n", "set it to fp32" },
 		{ "graph: {prepared: g, model: gcn, intervals: 4}\n", "graph.intervals: 4 is not there yet; set it to 1" },
 		{ "graph: {prepared: g, model: gcn, functions: {kind: pool}}\n",

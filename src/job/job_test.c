@@ -140,8 +140,9 @@ static void the_default_of_virtual_nodes_is_the_largest_legal_up_to_sixteen(void
 	}
 }
 
-#define LATE "job: {steps: 10}\nmodel: {use: builtin:mlp}\ndata: {kind: graph}\n" \
-	"batch: {global: 64, mode: exact, "
+#define OF_GRAPH "job: {steps: 10}\nmodel: {use: builtin:mlp}\ndata: {kind: graph}\nbatch: {global: 64, "
+#define BATCH_OF(more) OF_GRAPH more "\n"
+#define LATE OF_GRAPH "mode: exact, "
 #define UNEVEN "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: 17}\n"
 
 static void a_warning_says_where_and_what_to_whom_wants_it(void **state)
@@ -237,6 +238,11 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ LATE "virtual_nodes: 4}\n", "tiny.yaml:4:27: batch.cells is 1: with batch.mode exact rows are late from one cell to another" },
 	{ LATE "virtual_nodes: 4, cells: 3}\n", "tiny.yaml:4:59: batch.cells is 3" },
 	{ LATE "virtual_nodes: 4, cells: 8}\n", "tiny.yaml:4:59: batch.cells is 8" },
+	{ BATCH_OF("mode: bounded, virtual_nodes: 1}"), "tiny.yaml:4:27: batch.mode bounded is for a graph in several intervals" },
+	{ BATCH_OF("mode: bounded, virtual_nodes: 4, staleness: 1}"), "tiny.yaml:4:65: batch.staleness is 1: with batch.mode bounded virtual nodes that run steps ahead" },
+	{ BATCH_OF("mode: bounded, virtual_nodes: 4, cells: 2}"), "tiny.yaml:4:61: batch.cells has no meaning with batch.mode bounded (only with exact)" },
+	{ BATCH_OF("mode: bounded, virtual_nodes: 4, replay: r}"), "tiny.yaml:4:62: batch.replay has no meaning with batch.mode bounded (only with replay)" },
+	{ BATCH_OF("mode: replay, virtual_nodes: 4}"), "tiny.yaml:4:27: batch.mode replay needs batch.replay" },
 	{ LATE "virtual_nodes: 4, cells: 2, staleness: 65}\n", "tiny.yaml:4:73: batch.staleness: 65 is not between 0 and 64" },
 	{ SMALLEST "optim: {update: stash, cuts: three}\n", "tiny.yaml:5:30: optim.cuts is \"three\"; write auto:N for N stages" },
 	{ SMALLEST "optim: {kind: adm}\n", "tiny.yaml:5:15: optim.kind: \"adm\" is none of sgd, momentum, nesterov, adam, adamw, adagrad, lion, lamb; did you mean adam?" },

@@ -46,9 +46,10 @@ X(GLOBAL,     "batch", "global",    INT,  1, NULL,     "", 1, 0x1p31, "samples p
 X(VNS,        "batch", "virtual_nodes", INT, 1, "auto", "auto", 1, 65536, "fixed parts of the batch, unit of all scheduling; auto: the most that fit, up to 16")
 X(SLICES,     "batch", "slices",    INT,  1, "1",      "", 1, 0x1p31, "parts of a virtual node computed one after the other; saves memory only")
 X(LAST,       "batch", "last",      WORD, 1, "ragged", "ragged|drop|wrap", 0, 0, "the end of a data epoch: short step, no step, or run on")
-X(MODE,       "batch", "mode",      WORD, 2, "sync",   "sync|exact", 0, 0, "a graph in several intervals; sync: the rows of others that a virtual node reads are of the same step; exact: those of other cells are batch.staleness steps old, always")
-X(STALENESS,  "batch", "staleness", INT,  2, "0",      "", 0, 64, "exact: how many steps old the rows of other cells are; the first steps read those of step 0")
+X(MODE,       "batch", "mode",      WORD, 2, "sync",   "sync|exact|bounded|replay", 0, 0, "a graph in several intervals; sync: the rows of others that a virtual node reads are of the same step; exact: those of other cells are batch.staleness steps old, always; bounded: what is not there is read as it was a step before, and recorded; replay: as batch.replay has recorded")
+X(STALENESS,  "batch", "staleness", INT,  2, "0",      "", 0, 64, "exact: how many steps old the rows of other cells are; the first steps read those of step 0; bounded: 0, steps that a virtual node may be ahead of the slowest")
 X(CELLS,      "batch", "cells",     INT,  2, "1",      "", 1, 65536, "exact: so many equal runs of virtual nodes; inside one of them rows are of the same step")
+X(REPLAY,     "batch", "replay",    FILE, 2, "none",   "none", 0, 0, "replay: a run with batch.mode bounded, or a checkpoint of one")
 X(NORMALIZE,  "batch", "normalize", WORD, 1, "auto",   "auto|sample|token", 0, 0, "what the weights count; auto: tokens where every token has a label")
 
 X(OPTIM,      "optim", "kind",      WORD, 1, "adamw",  "sgd|momentum|nesterov|adam|adamw|adagrad|lion|lamb", 0, 0, "the optimizer")

@@ -1,0 +1,216 @@
+#include "engine/stamps.h"
+
+#include <string.h>
+
+#include "checkpoint/ckpt.h"
+#include "engine/lockstep.h"
+#include "engine/worker_int.h"
+
+enum { WORD = 32 };
+#define MOST_BYTES (UINT64_C(1) << 28)    /* state that every digest hashes */
+
+static uint64_t words_of(const struct hd_job *job) { return (job->nvns + WORD - 1) / WORD; }
+
+bool hd_stamps_kept(const struct hd_job *job)
+{
+	const int64_t mode = hd_job_int(job, HD_JOB_MODE);
+
+	return mode == HD_MODE_BOUNDED || mode == HD_MODE_REPLAY;
+}
+
+uint64_t hd_stamps_said(const struct hd_graph *graph, const struct hd_job *job)
+{
+	return hd_stamps_kept(job) ? hd_lockstep_meetings(graph) * words_of(job) : 0;
+}
+
+/* Bits of one step, in words. */
+static uint64_t step_words(const struct hd_task *task)
+{
+	return hd_stamps_said(&task->train, task->job) * task->job->nvns;
+}
+
+uint64_t hd_stamps_bytes(const struct hd_task *task)
+{
+	return task->nsteps * step_words(task) * sizeof(uint32_t);
+}
+
+enum hd_err hd_stamps_take(struct hd_worker *w, struct hd_diag *diag)
+{
+	const uint64_t n = hd_lockstep_meetings(&w->task->train), nvns = w->task->job->nvns;
+	struct hd_stamps *s;
+
+	if (!hd_stamps_kept(w->task->job))
+		return HD_OK;
+	if (hd_stamps_bytes(w->task) > MOST_BYTES)
+		return hd_fail(diag, HD_E_REFUSED, "batch.mode %s: to record which rows were late in %llu "
+			"steps of %llu virtual nodes takes more than %d MiB: use fewer of both, or mode sync",
+			hd_job_text(w->task->job, HD_JOB_MODE), (unsigned long long)w->task->nsteps,
+			(unsigned long long)nvns, (int)(MOST_BYTES >> 20));
+	s = hd_arena_take(&w->arena, 1, sizeof *s);
+	if (s) {
+		s->brought = hd_arena_take(&w->arena, n * nvns + 1, sizeof *s->brought);
+		s->nranks = hd_arena_take(&w->arena, n + 1, sizeof *s->nranks);
+		s->late = hd_arena_take(&w->arena, hd_stamps_bytes(w->task) + 1, 1);
+	}
+	if (!s || !s->brought || !s->nranks || !s->late)
+		return hd_fail(diag, HD_E_NOMEM, "no memory to record which rows were late in %llu steps of "
+			"%llu virtual nodes", (unsigned long long)w->task->nsteps, (unsigned long long)nvns);
+	w->stage->lockstep.stamps = s;
+	return HD_OK;
+}
+
+enum hd_err hd_stamps_table(struct hd_worker *w, struct hd_diag *diag)
+{
+	const struct hd_task *t = w->task;
+
+	if (!hd_stamps_kept(t->job))
+		return HD_OK;
+	return hd_state_add(&w->state, &(struct hd_state_entry){ .name = "stamps", .dtype = HD_I32, .rank = 4,
+		.dim = { (int64_t)t->nsteps, (int64_t)hd_lockstep_meetings(&t->train), (int64_t)t->job->nvns,
+			(int64_t)words_of(t->job) },
+		.key = HD_KEY_TENSOR, .merge = HD_MERGE_NONE, .group = HD_STATE_OPTIM,
+		.at = w->stage->lockstep.stamps->late, .len_bytes = hd_stamps_bytes(t) }, diag);
+}
+
+/* ---- a pass ---- */
+
+bool hd_stamps_run_free(const struct hd_worker *w)
+{
+	return hd_job_int(w->task->job, HD_JOB_MODE) == HD_MODE_BOUNDED && w->count.step > 0;
+}
+
+void hd_stamps_begin(struct hd_worker *w)
+{
+	struct hd_stamps *s = w->stage->lockstep.stamps;
+	const uint32_t n = hd_lockstep_meetings(&w->task->train), nvns = w->task->job->nvns;
+
+	for (uint32_t i = 0; i < n * nvns; i++)
+		atomic_store_explicit(&s->brought[i], 0, memory_order_relaxed);
+	for (uint32_t i = 0; i < n; i++)
+		atomic_store_explicit(&s->nranks[i], 0, memory_order_relaxed);
+}
+
+static _Atomic uint64_t *mark_of(const struct hd_worker *w, const struct hd_sync *sync, uint32_t vn)
+{
+	return &w->stage->lockstep.stamps->brought[sync->number * w->task->job->nvns + vn];
+}
+
+void hd_stamps_mark(struct hd_worker *w, const struct hd_sync *sync, uint32_t vn)
+{
+	atomic_store_explicit(mark_of(w, sync, vn), (uint64_t)w->count.step + 1, memory_order_release);
+}
+
+bool hd_stamps_last(struct hd_worker *w, const struct hd_sync *sync)
+{
+	atomic_uint *n = &w->stage->lockstep.stamps->nranks[sync->number];
+
+	return atomic_fetch_add_explicit(n, 1, memory_order_acq_rel) + 1 == w->spec.ndevices;
+}
+
+/* The words of a reader at a sync, in what its leaf says: whole numbers below 2^32. */
+static double *said(const struct hd_worker *w, const struct hd_sync *sync, uint32_t vn)
+{
+	const struct hd_moments *m = &w->step->moments;
+
+	return m->leaf + vn * m->elems + w->stage->lockstep.stamps->said_at +
+		sync->number * words_of(w->task->job);
+}
+
+/* Where the words of a reader are in those of all steps. */
+static uint64_t recorded_at(const struct hd_worker *w, uint64_t step, uint32_t sync, uint32_t vn)
+{
+	return step * step_words(w->task) + (sync * (uint64_t)w->task->job->nvns + vn) *
+		words_of(w->task->job);
+}
+
+/* The own rows are there. */
+static uint32_t looked_at(const struct hd_worker *w, const struct hd_sync *sync, uint32_t word)
+{
+	const uint64_t now = (uint64_t)w->count.step + 1;
+	uint32_t bits = 0;
+
+	for (uint32_t v = word * WORD; v < (word + 1) * WORD && v < w->task->job->nvns; v++)
+		if (atomic_load_explicit(mark_of(w, sync, v), memory_order_acquire) != now)
+			bits |= UINT32_C(1) << v % WORD;
+	return bits;
+}
+
+void hd_stamps_decide(struct hd_worker *w, const struct hd_sync *sync, uint32_t vn)
+{
+	const struct hd_recording *r = w->task->recording;
+	double *to;
+
+	if (!hd_stamps_kept(w->task->job))
+		return;
+	to = said(w, sync, vn);
+	for (uint32_t i = 0; i < words_of(w->task->job); i++)
+		to[i] = r ? r->late[recorded_at(w, (uint64_t)w->count.step, sync->number, vn) + i] :
+			hd_stamps_run_free(w) ? looked_at(w, sync, i) : 0;
+}
+
+bool hd_stamps_late(const struct hd_worker *w, const struct hd_sync *sync, uint32_t vn, uint32_t other)
+{
+	return (uint32_t)said(w, sync, vn)[other / WORD] >> other % WORD & 1;
+}
+
+void hd_stamps_commit(struct hd_worker *w)
+{
+	const struct hd_moments *m = &w->step->moments;
+	const uint64_t words = words_of(w->task->job), n = hd_lockstep_meetings(&w->task->train);
+	uint64_t at;
+
+	if (!hd_stamps_kept(w->task->job) || (uint64_t)w->count.step >= w->task->nsteps)
+		return;
+	for (uint32_t k = 0; k < n; k++)
+		for (uint32_t v = 0; v < w->task->job->nvns; v++) {
+			at = recorded_at(w, (uint64_t)w->count.step, k, v);
+			for (uint64_t i = 0; i < words; i++)
+				w->stage->lockstep.stamps->late[at + i] = (uint32_t)m->leaf[v * m->elems +
+					w->stage->lockstep.stamps->said_at + k * words + i];
+		}
+}
+
+/* ---- a recording ---- */
+
+static enum hd_err fits(const struct hd_state_entry *e, const struct hd_task *task, const char *path,
+	int64_t made, struct hd_diag *diag)
+{
+	const int64_t nsyncs = hd_lockstep_meetings(&task->train), nvns = task->job->nvns;
+
+	if (!e || e->dtype != HD_I32 || e->rank != 4)
+		return hd_fail(diag, HD_E_INVAL, "batch.replay: %s has no recording of rows: name a run with "
+			"batch.mode: bounded, or a checkpoint of one", path);
+	if (e->dim[1] != nsyncs || e->dim[2] != nvns || e->dim[3] != (int64_t)words_of(task->job))
+		return hd_fail(diag, HD_E_INVAL, "batch.replay: %s has %lld virtual nodes that meet %lld "
+			"times a step, this job has %lld that meet %lld times", path, (long long)e->dim[2],
+			(long long)e->dim[1], (long long)nvns, (long long)nsyncs);
+	if (made < (int64_t)task->nsteps || e->dim[0] < (int64_t)task->nsteps)
+		return hd_fail(diag, HD_E_INVAL, "batch.replay: %s has recorded %lld steps: set job.steps to "
+			"%lld at most", path, (long long)made, (long long)made);
+	return HD_OK;
+}
+
+enum hd_err hd_recording_read(struct hd_recording *recording, const struct hd_task *task, struct hd_fs *fs,
+	const char *path, struct hd_arena *arena, struct hd_hash *digest, struct hd_diag *diag)
+{
+	const uint64_t n = task->nsteps * step_words(task);
+	struct hd_ckpt_info info;
+	struct hd_arena room;
+	struct hd_state state;
+	uint32_t *late = hd_arena_take(arena, n + 1, sizeof *late);
+
+	hd_arena_init(&room, 0);
+	enum hd_err err = late ? hd_ckpt_find(fs, path, UINT64_MAX, &info, NULL, NULL, diag) :
+		hd_fail(diag, HD_E_NOMEM, "no memory for a recording of %llu steps",
+			(unsigned long long)task->nsteps);
+	err = err ? err : hd_ckpt_load(fs, info.folder, &room, &state, &info, diag);
+	const struct hd_state_entry *e = err ? NULL : hd_state_find(&state, "stamps");
+	err = err ? err : fits(e, task, path, (int64_t)info.step, diag);
+	if (!err) {
+		hd_state_get(e, 0, n, late);
+		*digest = hd_hash(late, n * sizeof *late);
+		*recording = (struct hd_recording){ task->nsteps, late };
+	}
+	hd_arena_finish(&room);
+	return err;
+}
