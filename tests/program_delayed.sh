@@ -124,7 +124,7 @@ for shape in 2bw:3:pipeline:allreduce vsync:2:pipeline:stages stash:2:pipeline:s
 	same "$digest" "${!one}" "$update over $workers workers, $sync"
 done
 # before the norm of the first step, which waits for all, rank r of 3 has run the 7 forwards of that step and
-# 4 - r of the next: as the flight recorder of each worker has them
+# 4 - r of the next, or more, up to all 7 of them: as the flight recorder of each worker has them
 cat >begun.py <<'END'
 import struct, sys
 for path in sys.argv[1:]:
@@ -138,8 +138,9 @@ for path in sys.argv[1:]:
     ops = [op for _, op in sorted(ops)]
     print(ops[:ops.index("NORM")].count("F"))
 END
-same "$("$python" begun.py 2bw-allreduce/flight/*.hdfr | sort -n | xargs)" "9 10 11" \
-	"forwards before the first norm"
+read -r least more most <<<"$("$python" begun.py 2bw-allreduce/flight/*.hdfr | sort -n | xargs)"
+[ "$least" -ge 9 ] && [ "$more" -ge 10 ] && [ "$most" -ge 11 ] && [ "$most" -le 14 ] ||
+	failed "$least, $more and $most forwards before the first norm"
 for run in 2bw-allreduce vsync-stages; do
 	grep -q '^overlap$' $run/plan/*.plan || failed "$run: steps do not overlap over workers"
 done

@@ -138,6 +138,17 @@ enum { HD_DIST_PASSES = 16 };            /* of one step, repairs included */
  * count. */
 HD_MUST_USE enum hd_err hd_dist_overlap(struct hd_worker *worker, bool ahead, bool goes_on,
 	struct hd_diag *diag);
+/* Of a step that goes on, between the end of its compute() and the begin of the next one, before or after
+ * finish(): is there something of the next that needs nothing of what this one makes? */
+bool hd_dist_has_ahead(const struct hd_worker *worker);
+/* Then: runs it, as far as mail comes. It returns at once when it was called back since hd_dist_calls() was
+ * `seen`, else when it is, when there is no more or when the epoch is fenced. What fails is said by compute()
+ * of the next step. Meanwhile another thread may sum buckets, as inside compute(). Nothing follows from how
+ * far it came, at this worker or at others. Returns for how many ns devices waited for mail, on average. */
+uint64_t hd_dist_run_ahead(struct hd_worker *worker, uint32_t seen);
+/* Any thread. */
+uint32_t hd_dist_calls(const struct hd_worker *worker);
+void hd_dist_call(struct hd_worker *worker);
 /* Begins step hd_worker_at(); `digest`: finish() also makes the state digest. */
 HD_MUST_USE enum hd_err hd_dist_begin(struct hd_worker *worker, bool digest, struct hd_diag *diag);
 /* Pass 0: loads samples, runs forward and backward, folds the roots. At most once in a step; a worker without

@@ -317,7 +317,7 @@ static void count(struct hd_rank *rank, const struct hd_ins *ins, uint64_t took_
 	const bool staged = w->step->work->pipe && hd_ins_uses(ins->op, 's');
 	struct hd_spent *spent = &rank->work->spent[hd_spent_index(staged ? ins->stage : 0, ins->op)];
 
-	spent->n += !(ins->flags & HD_INS_EAGER);
+	spent->n += !(ins->flags & HD_INS_EAGER) && !rank->undone;
 	spent->ns += took_ns;
 	spent->processor_ns += processor_ns;
 	if (ins->op == HD_INS_RA || ins->op == HD_INS_RG)         /* all that they do is wait */
@@ -350,12 +350,11 @@ static bool runs_in(enum hd_section section, const struct hd_ins_runner *rows, c
 		rows[ins->op].section);
 }
 
-void hd_interp_one(struct hd_rank *rank, uint32_t i)
+void hd_interp_ins(struct hd_rank *rank, const struct hd_ins *of, uint32_t i)
 {
 	struct hd_recorder *recorder = rank->worker->spec.recorder;
-	const struct hd_ilist *list = rank->work->list;
 	const struct hd_pipe *pipe = rank->worker->step->work->pipe;
-	const struct hd_ins one = pipe ? hd_pipe_turn(rank, &list->at[i]) : list->at[i], *ins = &one;
+	const struct hd_ins one = pipe ? hd_pipe_turn(rank, of) : *of, *ins = &one;
 
 	if (pipe)
 		(void)HD_FAILPOINT_KEY(PIPE_INSTR, ins->stage);
@@ -373,6 +372,8 @@ void hd_interp_one(struct hd_rank *rank, uint32_t i)
 		hd_overlap_fence(rank->worker->step->work);
 	hd_recorder_op(recorder, rank->id, began, ins->op, i, touched(rank, ins));
 }
+
+void hd_interp_one(struct hd_rank *rank, uint32_t i) { hd_interp_ins(rank, &rank->work->list->at[i], i); }
 
 void hd_interp_run(struct hd_rank *rank)
 {

@@ -29,6 +29,8 @@ static struct hd_mailbox *box_of(struct hd_pipe *pipe, const struct hd_cell *cel
 static bool is_fenced(struct hd_pipe *pipe) { return atomic_load_explicit(&pipe->fenced,
 	memory_order_acquire); }
 
+static bool ends_waits(struct hd_pipe *pipe) { return is_fenced(pipe) || hd_post_called(pipe); }
+
 uint8_t *hd_mail_place(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind, uint32_t from)
 {
 	struct hd_seat *seat = cell->seat;
@@ -39,9 +41,9 @@ uint8_t *hd_mail_place(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail 
 	uint8_t *place = NULL;
 
 	hd_lock_take(&box->lock);
-	while (!own && seat->unused[kind][from] == HD_CREDITS && !is_fenced(pipe))
+	while (!own && seat->unused[kind][from] == HD_CREDITS && !ends_waits(pipe))
 		hd_cond_wait(&box->cond, &box->lock, in_a_while());
-	if (!is_fenced(pipe)) {
+	if (!is_fenced(pipe) && (own || seat->unused[kind][from] < HD_CREDITS)) {
 		struct hd_mail_pool *pool = &seat->mail[kind];
 		assert(pool->nfree);              /* rule 2 */
 		assert(!cell->mail[kind]);
@@ -70,7 +72,7 @@ bool hd_mail_wait(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind)
 	struct hd_mailbox *box = box_of(pipe, cell);
 
 	hd_lock_take(&box->lock);
-	while (!cell->here[kind] && !is_fenced(pipe))
+	while (!cell->here[kind] && !ends_waits(pipe))
 		hd_cond_wait(&box->cond, &box->lock, in_a_while());
 	bool here = cell->here[kind];
 	cell->taken[kind] = here ? cell->mail[kind] : NULL;
@@ -109,14 +111,19 @@ void hd_mail_give(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind)
 	hd_lock_give(&box->lock);
 }
 
-void hd_pipe_fence(struct hd_pipe *pipe)
+void hd_mail_wake(struct hd_pipe *pipe)
 {
-	atomic_store(&pipe->fenced, true);
 	for (uint32_t r = 0; r < pipe->ndevices; r++) {
 		hd_lock_take(&pipe->box[r].lock);
 		hd_cond_wake(&pipe->box[r].cond);
 		hd_lock_give(&pipe->box[r].lock);
 	}
+}
+
+void hd_pipe_fence(struct hd_pipe *pipe)
+{
+	atomic_store(&pipe->fenced, true);
+	hd_mail_wake(pipe);
 	hd_tensor_wake(pipe);
 	hd_post_wake(pipe);
 }

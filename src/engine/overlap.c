@@ -1,5 +1,7 @@
 #include "engine/overlap.h"
 
+#include <string.h>
+
 #include "pipeline/window.h"
 #include "engine/part_int.h"
 #include "engine/post.h"
@@ -98,6 +100,26 @@ static enum hd_err make_lists(struct hd_overlap *o, const struct hd_work *work, 
 	return err;
 }
 
+/* A list that goes on no further than this step is the same up to there. Devices of a rank take turns, which
+ * is not to be broken off: none of theirs. */
+static enum hd_err find_fore(struct hd_overlap *o, const struct hd_plan *plan, const uint32_t *rank,
+	uint32_t ndevices, struct hd_arena *arena, struct hd_diag *diag)
+{
+	o->fore = hd_arena_take(arena, ndevices, sizeof *o->fore);
+	o->done = hd_arena_take(arena, ndevices, sizeof *o->done);
+	if (!o->fore || !o->done)
+		return no_memory(diag);
+	for (uint32_t d = 0; d < ndevices; d++) {
+		const struct hd_ilist *list = &o->list[1][1][d];
+		const bool turns = rank[d] == HD_NONE || hd_tensor_turns(o->pipe[0]);
+		uint32_t n = 0;
+		while (n < list->len && hd_ins_uses(list->at[n].op, 'v') && list->at[n].vn < plan->nvns)
+			n++;
+		o->fore[d] = turns ? 0 : n;
+	}
+	return HD_OK;
+}
+
 enum hd_err hd_overlap_make(struct hd_worker *w, struct hd_work *work, const struct hd_plan *plan,
 	const uint32_t *rank, struct hd_arena *arena, struct hd_diag *diag)
 {
@@ -116,6 +138,7 @@ enum hd_err hd_overlap_make(struct hd_worker *w, struct hd_work *work, const str
 		o->pipe[k]->overlaps = true;
 	err = err ? err : hd_eager_make(&o->eager, w, o->pipe[0], arena, diag);
 	err = err ? err : make_lists(o, work, plan, rank, w->spec.ndevices, arena, diag);
+	err = err ? err : find_fore(o, plan, rank, w->spec.ndevices, arena, diag);
 	err = err ? err : count(o, plan, arena, diag);
 	if (err)
 		return err;
@@ -139,10 +162,14 @@ void hd_overlap_begin(struct hd_worker *w, struct hd_work *work)
 	if (o->ahead) {
 		hd_pipe_go_on(work->pipe);
 		hd_post_go_on(work->pipe);
+		for (uint32_t d = 0; d < w->spec.ndevices; d++)
+			work->rank[d].from = o->done[d];
 	} else {
+		o->err = HD_OK;
 		hd_pipe_begin(work->pipe);
 		hd_versions_near(w);
 	}
+	memset(o->done, 0, w->spec.ndevices * sizeof *o->done);
 	hd_pipe_clear(hd_overlap_next(o));
 	if (o->goes_on)
 		hd_post_ahead(hd_overlap_next(o));
@@ -155,17 +182,20 @@ uint64_t hd_overlap_bytes(const struct hd_overlap *o, const struct hd_worker *w,
 	return o->eager && o->eager->device == device ? hd_eager_bytes(o->eager, w) : 0;
 }
 
-static struct hd_overlap *in_use(const struct hd_worker *w)
+struct hd_overlap *hd_overlap_in_use(const struct hd_worker *w)
 {
 	return w->parts && w->parts->part ? w->parts->part->work.overlap : NULL;
 }
 
-bool hd_overlap_ahead(const struct hd_worker *w) { return in_use(w) && in_use(w)->ahead; }
+bool hd_overlap_ahead(const struct hd_worker *w)
+{
+	return hd_overlap_in_use(w) && hd_overlap_in_use(w)->ahead;
+}
 
 void hd_overlap_drop(struct hd_worker *w)
 {
-	if (in_use(w))
-		in_use(w)->ahead = false;
+	if (hd_overlap_in_use(w))
+		hd_overlap_in_use(w)->ahead = false;
 	hd_post_drop(w);
 }
 

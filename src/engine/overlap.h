@@ -18,6 +18,12 @@
  *
  * 6. Between two steps flat vectors of both pipes may hold gradients: a probe lies behind them (pass.c).
  *
+ * 7. Of several workers, a step that goes on is also run ahead (ahead.c) after its pass, while sums, norm and
+ *    commit are on their way: in the order of the next step's list, up to the first instruction that needs
+ *    what the step at hand makes (`fore`: forwards of the step after the next, STEP!, NORM). How far is
+ *    `done`, of each device; that step's own pass goes on from there. So a rank stands still only for mail,
+ *    and where the delays of the job ask for it. Calls back end it between two instructions, or in a wait.
+ *
  * Ownership: tables lie in the arena of the part. Threads: changes between steps, by the worker's caller;
  * others ask hd_overlap_tables(). */
 #ifndef HD_ENGINE_OVERLAP_H
@@ -30,6 +36,10 @@ struct hd_overlap {
 	struct hd_ilist *list[2][2];      /* [ahead][goes_on][devices] */
 	/* the step after the one begun last was begun, or is; the step at hand also begins the next */
 	bool ahead, goes_on;
+	/* rule 7. [devices] of the list of a step that was begun ahead: where it may not go on; where it is.
+	 * What failed, which that step's pass says */
+	uint32_t *fore, *done;
+	enum hd_err err; struct hd_diag diag;
 	struct hd_eager *eager;           /* rule 4; NULL: nothing is updated early */
 };
 
@@ -43,6 +53,9 @@ void hd_overlap_begin(struct hd_worker *worker, struct hd_work *work);
 /* What was begun of a step to come is forgotten: before the reader is replaced. */
 void hd_overlap_drop(struct hd_worker *worker);
 bool hd_overlap_ahead(const struct hd_worker *worker);     /* is there any? */
+struct hd_overlap *hd_overlap_in_use(const struct hd_worker *worker);        /* of its part; NULL: none */
+/* Rule 7: what the pass of a step has to say of what was run ahead. */
+HD_MUST_USE enum hd_err hd_overlap_failed(const struct hd_work *work, struct hd_diag *diag);
 /* all pipes of a pass, if there are any */
 void hd_overlap_give(struct hd_worker *worker, const struct hd_work *work);
 /* All waits end, in all pipes of the pass. */

@@ -1,6 +1,7 @@
 #include "engine/overlap.h"
 
 #include "engine/eager.h"
+#include "engine/reading_int.h"
 #include "engine/testing_faulty.h"
 #include "engine/testing_net.h"
 #include "engine/testing_stages.h"
@@ -29,8 +30,9 @@ static const struct { const char *model, *more; uint32_t batch, vns; } cases[] =
 };
 enum { NCASES = sizeof cases / sizeof *cases, MANY_STEPS = 7, EARLY = 4 };
 
-/* The sample that is no number; none. */
+/* The sample that is no number, or cannot be read; none. */
 static uint64_t sick = UINT64_MAX;
+static bool unreadable;
 
 static void open_net(struct net *net, size_t c, uint32_t p, uint32_t each, enum hd_stage_keeps keeps)
 {
@@ -40,7 +42,7 @@ static void open_net(struct net *net, size_t c, uint32_t p, uint32_t each, enum 
 	memset(net, 0, sizeof *net);
 	hd_rig_open(&net->one, cases[c].model, cases[c].batch, cases[c].vns, cases[c].more, 1);
 	if (sick != UINT64_MAX)
-		spoil(&net->one, 1, sick, true, false);
+		spoil(&net->one, 1, sick, !unreadable, false);
 	net->nbuckets = hd_layout_nbuckets(&net->one.task->layout);
 	CHECK(hd_rig_staged(net->one.worker, net->one.task, &kind, &net->one.arena, &net->plan, &diag) ==
 		HD_OK, "%s", diag.text);
@@ -82,6 +84,135 @@ static void they_give_the_bits_of_one_device(void **state)
 			for (uint32_t each = 1; each < p; each++)
 				run(c, p, each, (c + p) % 3 ? HD_KEEPS_ALL : HD_KEEPS_INPUT, 0);
 	assert_true(ahead > 2 * NCASES * MANY_STEPS);
+}
+
+static struct hd_overlap *of(const struct member *m) { return hd_worker_work(m->worker)->overlap; }
+static uint32_t fore(const struct member *m, uint32_t d) { return of(m)->fore[d]; }
+static uint32_t done(const struct member *m, uint32_t d) { return of(m)->done[d]; }
+
+/* What the delays of the job make a rank wait for: the step at hand has to end before it. */
+static bool needs_the_end(const struct member *m, uint32_t d, uint32_t nvns)
+{
+	const struct hd_ilist *list = &of(m)->list[1][1][d];
+	const struct hd_ins *ins = &list->at[fore(m, d)];
+
+	return fore(m, d) < list->len && (ins->flags & HD_INS_EAGER || ins->op == HD_INS_NORM ||
+		((ins->op == HD_INS_F || ins->op == HD_INS_RA) && ins->vn >= nvns));
+}
+
+static void came_as_far_as_can_be(const struct net *net, size_t c)
+{
+	for (uint32_t m = 0; m < net->n; m++) {
+		const struct member *at = &net->at[m];
+		for (uint32_t d = 0; d < at->worker->spec.ndevices; d++)
+			CHECK(done(at, d) == fore(at, d) && needs_the_end(at, d, cases[c].vns),
+				"case %zu: device %u of worker %u has run %u of %u instructions", c, d, m,
+				done(at, d), fore(at, d));
+	}
+}
+
+/* Between its last instruction of a step and the end of that step no rank waits for anything but what the
+ * delays of the job ask for: nothing is summed or finished yet, and all forwards of the next step are run. */
+static void only_the_delays_of_a_job_hold_a_rank_up(void **state)
+{
+	struct net *net = calloc(1, sizeof *net);
+
+	(void)state;
+	assert_non_null(net);
+	for (size_t c = 0; c < NCASES; c++)
+		for (uint32_t p = 2; p <= 4 && 2 * (p - 1) <= cases[c].vns; p++) {
+			seed = 60 + p;
+			open_net(net, c, p, 1 + p % 2, HD_KEEPS_ALL);
+			for (int t = 0; t < 4; t++) {
+				net->goes_on = true;
+				begin(net);
+				assert_false(compute_all(net));
+				if (t % 2 == 0)
+					run_ahead(net, 0, false);
+				if (t % 2 == 0)
+					came_as_far_as_can_be(net, c);
+				end_step(net, "run ahead");
+				net->ahead = true;
+				if (t == 1)
+					run_ahead(net, 0, false);
+				if (t == 1)
+					came_as_far_as_can_be(net, c);
+			}
+			close_net(net);
+		}
+	free(net);
+}
+
+/* Called back anywhere, before a step ends and after it; also where samples are no numbers. */
+static void how_far_it_came_changes_no_bit(void **state)
+{
+	struct net *net = calloc(1, sizeof *net);
+	uint32_t called = 0, far = 0, fenced = 0;
+
+	(void)state;
+	assert_non_null(net);
+	for (uint64_t i = 0; i < 3 * NCASES; i++) {
+		const size_t c = i % NCASES;
+		const uint32_t p = 2 + i % 2;
+		seed = 90 + i;
+		sick = c == EARLY ? 7 * i : UINT64_MAX;
+		open_net(net, c, p, 1 + (uint32_t)i % 3 % p, i % 4 ? HD_KEEPS_ALL : HD_KEEPS_INPUT);
+		net->runs_ahead = true;
+		for (int t = 0; t < MANY_STEPS; t++) {
+			net->fence_after = draw(4) ? 0 : 1 + draw(30);
+			step(net, "called back");
+		}
+		called += net->ncalled;
+		far += net->nahead;
+		fenced += net->nfenced;
+		close_net(net);
+	}
+	sick = UINT64_MAX;
+	free(net);
+	CHECK(called > 3 * NCASES && far > NCASES && fenced > NCASES, "%u called back, %u fenced, %u not",
+		called, fenced, far);
+}
+
+/* The step at hand ends as ever; the one that could not be begun says why, and is begun again. */
+static void what_fails_ahead_is_said_by_its_own_step(void **state)
+{
+	struct net *net = calloc(1, sizeof *net);
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	assert_non_null(net);
+	seed = 5;
+	open_net(net, 1, 3, 1, HD_KEEPS_ALL);
+	sick = hd_sampler_at(&net->one.task->sampler, 1, 20);     /* of virtual node 6 */
+	close_net(net);
+	unreadable = true;
+	open_net(net, 1, 3, 1, HD_KEEPS_ALL);
+	unreadable = false;
+	sick = UINT64_MAX;
+	net->goes_on = true;
+	begin(net);
+	assert_false(compute_all(net));
+	run_ahead(net, 1000, false);
+	assert_false(hd_dist_has_ahead(net->at[0].worker));
+	end_step(net, "with a sample of the next that cannot be read");
+	net->ahead = true;
+	begin(net);
+	assert_int_equal(hd_dist_compute(net->at[0].worker, &diag), HD_E_IO);
+	assert_non_null(strstr(diag.text, "cannot be read"));
+	for (uint32_t m = 0; m < net->n; m++) {
+		struct hd_reading *reading = net->at[m].worker->reading;
+		hd_prefetch_destroy(reading->prefetch);
+		reading->prefetch = NULL;
+		hd_dist_fence(net->at[m].worker, net->epoch + 1);
+		hd_dist_abandon(net->at[m].worker);
+	}
+	cancel(net);
+	mend(&net->one);
+	next_epoch(net);
+	for (int t = 0; t < 3; t++)
+		step(net, "after that");
+	close_net(net);
+	free(net);
 }
 
 /* Anywhere in a step, also where workers have begun the next one, and between two. */
@@ -251,10 +382,14 @@ static void others_read_what_the_step_began_with(void **state)
 					next_epoch(net);
 			}
 			/* a worker that saves inside the step updates with the others */
+			if (t % 4 == 2)
+				run_ahead(net, 4, false);
 			for (uint32_t m = 0; m < net->n && t % 4 == 2; m++) {
 				hd_dist_as_begun(net->at[m].worker);
 				began_with(net, net->at[m].worker, false);
 			}
+			/* what it would read comes with the update */
+			assert_true(t % 4 != 2 || !hd_dist_has_ahead(net->at[2].worker));
 			end_step(net, "read on the way");
 			net->ahead = net->goes_on;
 		}
@@ -321,6 +456,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(letters_of_two_steps_have_names_of_their_own),
 		cmocka_unit_test(they_give_the_bits_of_one_device),
+		cmocka_unit_test(only_the_delays_of_a_job_hold_a_rank_up),
+		cmocka_unit_test(how_far_it_came_changes_no_bit),
+		cmocka_unit_test(what_fails_ahead_is_said_by_its_own_step),
 		cmocka_unit_test(what_was_begun_is_forgotten_with_its_epoch),
 		cmocka_unit_test(a_step_that_is_not_finite_ends_its_epoch),
 		cmocka_unit_test(others_read_what_the_step_began_with),

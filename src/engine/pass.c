@@ -22,13 +22,17 @@ static bool computed_here(const struct hd_worker *w, uint32_t vn)
 
 static enum hd_err compute(struct hd_worker *w, struct hd_work *work, struct hd_diag *diag)
 {
+	enum hd_err err = hd_overlap_failed(work, diag);
+
+	if (err)
+		return err;
 	hd_step_work(w, work);
 	w->step->section = HD_SECTION_COMPUTE;
 	hd_final_begin(w, work);
 	if (work->meeting)
 		hd_meeting_begin(w, work->meeting);
 	hd_background_computing(w, true);
-	enum hd_err err = hd_worker_all(w, hd_interp_run, diag);
+	err = hd_worker_all(w, hd_interp_run, diag);
 	if (!err && work->pipe && hd_pipe_is_stale(work->pipe))
 		err = hd_fail(diag, HD_E_STALE, "step %lld: other workers of the pipeline are gone",
 			(long long)w->count.step);

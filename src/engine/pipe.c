@@ -24,9 +24,12 @@ struct hd_ins hd_pipe_turn(struct hd_rank *rank, const struct hd_ins *ins)
 	return turn;
 }
 
+/* Between two steps the one to come is that of the counter. */
+static bool is_after(const struct hd_rank *rank) { return rank->ahead && rank->worker->step->begun; }
+
 static uint64_t step_of(const struct hd_rank *rank)
 {
-	return (uint64_t)rank->worker->count.step + rank->ahead;
+	return (uint64_t)rank->worker->count.step + is_after(rank);
 }
 
 static uint64_t rows_of_step(const struct hd_rank *rank)
@@ -153,7 +156,7 @@ static void bind_cell(struct hd_rank *rank, const struct hd_ins *ins, struct hd_
 		.arena = cell->arena,
 		.temp = rank->pool->temp,
 	};
-	if (rank->ahead)
+	if (is_after(rank))
 		hd_param_store_bind_after(w->store, bind);
 	else
 		hd_param_store_bind_step(w->store, bind);

@@ -256,11 +256,13 @@ void hd_pipe_fence(struct hd_pipe *pipe);          /* any thread: all waits end 
 /* Was the mail fenced while the ranks compute? Then each goes to the end of its list without computing. */
 bool hd_pipe_is_stale(const struct hd_pipe *pipe);
 
-/* mail.c. A buffer of the cell's seat for what rank `from` sends to it; waits for a credit. NULL: fenced. The
- * seat's own rank never waits and takes no credit. */
+/* mail.c. A buffer of the cell's seat for what rank `from` sends to it; waits for a credit. NULL: fenced, or
+ * called back. The seat's own rank never waits and takes no credit. */
 uint8_t *hd_mail_place(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind, uint32_t from);
 void hd_mail_put(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind);      /* it is filled */
-bool hd_mail_wait(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind);     /* false: fenced */
+/* false: fenced, or called back (post.h, rule 8) */
+bool hd_mail_wait(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind);
+void hd_mail_wake(struct hd_pipe *pipe);           /* waits look again */
 /* An instruction has read what came: its sender has a credit more. */
 void hd_mail_used(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind);
 /* It is no longer needed: the buffer is free. */

@@ -272,9 +272,9 @@ uint8_t *hd_post_place(struct hd_pipe *pipe, const struct hd_cell *cell, enum hd
 	uint8_t *place = NULL;
 
 	hd_lock_take(&post->lock);
-	while (pool->nfree == 0 && !atomic_load(&pipe->fenced))
+	while (pool->nfree == 0 && !atomic_load(&pipe->fenced) && !hd_post_called(pipe))
 		hd_post_wait(pipe->worker);
-	if (!atomic_load(&pipe->fenced))
+	if (pool->nfree && !atomic_load(&pipe->fenced))
 		place = pool->free[--pool->nfree];
 	hd_lock_give(&post->lock);
 	return place;
@@ -290,6 +290,25 @@ void hd_post_put(struct hd_pipe *pipe, const struct hd_cell *cell, enum hd_mail 
 	hd_lock_give(&post->lock);
 	hd_post_call(pipe->worker);
 }
+
+/* ---- running ahead: rule 8 ---- */
+
+void hd_post_roam(struct hd_worker *w, uint32_t seen)
+{
+	atomic_store(&w->post->seen, seen);
+	atomic_store(&w->post->roams, true);
+}
+
+void hd_post_settle(struct hd_worker *w) { atomic_store(&w->post->roams, false); }
+
+bool hd_post_called(const struct hd_pipe *pipe)
+{
+	const struct hd_post *post = pipe->worker->post;
+
+	return atomic_load(&post->roams) && atomic_load(&post->calls) != atomic_load(&post->seen);
+}
+
+uint32_t hd_dist_calls(const struct hd_worker *w) { return atomic_load(&w->post->calls); }
 
 /* ---- the thread of the wire ---- */
 
@@ -451,6 +470,25 @@ void hd_dist_fence(struct hd_worker *w, uint32_t epoch)
 			hd_pipe_fence(pipe[i]);
 		leave(w->post);
 	}
+}
+
+/* Whoever waits has seen that it was called, or is woken: it looks under the lock that waking takes. */
+void hd_dist_call(struct hd_worker *w)
+{
+	struct hd_post *post = w->post;
+
+	atomic_fetch_add(&post->calls, 1);
+	if (!atomic_load(&post->roams))
+		return;
+	hd_lock_take(&post->lock);
+	struct hd_pipe *pipe = post->next;
+	post->inside += pipe != NULL;
+	hd_lock_give(&post->lock);
+	if (!pipe)
+		return;
+	hd_mail_wake(pipe);
+	hd_post_wake(pipe);
+	leave(post);
 }
 
 void hd_dist_epoch(struct hd_worker *w, uint32_t epoch)

@@ -25,6 +25,8 @@
  * 7. Where steps overlap (overlap.h) the pipe of the step to come is open from the begin of the step before,
  *    also between the two, until it is forgotten. Letters of odd steps have stages behind all others, so both
  *    ends can tell the mail of one step from that of the next. There are no shadows then.
+ * 8. While the worker's caller runs ahead with the step to come, after its pass and before that step begins,
+ *    a call back (hd_dist_call()) ends all waits for mail; what was waited for is waited for again, later.
  *
  * Ownership: tables lie in the arena of the part; buffers of lines are of the device that sends. Threads:
  * from begin() to offer() all functions lock. */
@@ -60,6 +62,9 @@ struct hd_post {
 	uint32_t head, len, cap;
 	uint32_t borrowed;                /* buffers to send that are queued for the wire, or with it */
 	uint32_t inside;                  /* calls of the wire's thread that look at a pipe */
+	/* rule 8; without the lock. How often the caller was called back; how often when it ran ahead */
+	_Atomic uint32_t calls, seen;
+	_Atomic bool roams;               /* it runs ahead */
 	uint32_t epoch, fence;            /* of steps that begin; those of epochs before `fence` are fenced */
 	hd_dist_mailer *mailer; void *user;
 };
@@ -98,6 +103,11 @@ void hd_post_drop(struct hd_worker *worker);
 /* Rule 5: until n buffers of a line are back. */
 void hd_post_await(struct hd_pipe *pipe, const struct hd_mail_pool *pool, uint32_t n);
 void hd_post_wake(struct hd_pipe *pipe);                     /* waits look again: the pipe is fenced */
+/* Rule 8. The caller runs ahead, unless it was called back since it saw `seen` calls; does so no more. Was it
+ * called? */
+void hd_post_roam(struct hd_worker *worker, uint32_t seen);
+void hd_post_settle(struct hd_worker *worker);
+bool hd_post_called(const struct hd_pipe *pipe);
 
 /* Out: a buffer for a cell of another worker; NULL: fenced. Then it is filled. */
 uint8_t *hd_post_place(struct hd_pipe *pipe, const struct hd_cell *cell, enum hd_mail kind);

@@ -44,6 +44,9 @@ struct net {
 	uint32_t epoch, stale;            /* stale: steps that a fence ended */
 	/* steps overlap: what was begun of the one to begin counts; it begins another one */
 	bool overlaps, ahead, goes_on;
+	bool runs_ahead;                  /* where nothing else is to do (overlap.h, rule 7) */
+	/* times that all came as far as can be; that they were called back; that these were fences */
+	uint32_t nahead, ncalled, nfenced;
 	uint32_t nvain;                   /* steps whose last stage had updated, and that were skipped */
 	/* a letter of a cancelled pass that the wire keeps for so many turns of the next one; 0: none */
 	struct hd_dist_letter kept; uint32_t kept_of, keep_turns;
@@ -262,6 +265,49 @@ static inline bool compute_all(struct net *net)
 	return fenced;
 }
 
+static inline void run_on_ahead(void *user)
+{
+	struct member *m = user;
+	const uint32_t seen = hd_dist_calls(m->worker);
+
+	if (hd_dist_has_ahead(m->worker))
+		(void)hd_dist_run_ahead(m->worker, seen);
+	m->done = true;
+}
+
+/* After so many letters, or when one has ended, all are called back, or fenced; 0: they come as far as they
+ * can. */
+static inline void run_ahead(struct net *net, uint32_t calls, bool fences)
+{
+	struct hd_diag diag = { "" };
+	uint32_t delivered = 0;
+	bool over = false;
+
+	for (uint32_t m = 0; m < net->n; m++) {
+		net->at[m].done = false;
+		CHECK(hd_thread_start(&net->at[m].thread, "member", -1, run_on_ahead, &net->at[m],
+			&diag) == HD_OK, "%s", diag.text);
+	}
+	while (!all_done(net)) {
+		const bool any = take_letters(net);
+		delivered += deliver_some(net);
+		for (uint32_t m = 0; m < net->n; m++)
+			over |= calls && (delivered >= calls || net->at[m].done);
+		for (uint32_t m = 0; m < net->n && over; m++) {
+			if (fences)
+				hd_dist_fence(net->at[m].worker, net->epoch + 1);
+			hd_dist_call(net->at[m].worker);
+		}
+		if (!any)
+			sched_yield();
+	}
+	for (uint32_t m = 0; m < net->n; m++)
+		hd_thread_join(&net->at[m].thread);
+	net->ncalled += calls > 0;
+	net->nahead += !calls;
+	net->nfenced += fences;
+}
+
 /* ---- sums ---- */
 
 struct roots { uint32_t member[MOST_ROOTS], i[MOST_ROOTS], n; struct hd_tnode node[MOST_ROOTS];
@@ -438,7 +484,7 @@ static inline void step(struct net *net, const char *what)
 {
 	net->goes_on = net->overlaps && draw(5);
 	begin(net);
-	const bool fenced = compute_all(net);
+	bool fenced = compute_all(net);
 	if (fenced && is_stale(net)) {
 		for (uint32_t m = 0; m < net->n; m++)
 			hd_dist_abandon(net->at[m].worker);
@@ -451,8 +497,14 @@ static inline void step(struct net *net, const char *what)
 		assert_int_equal(net->at[m].err, HD_OK);
 		check_roots(net, m);
 	}
+	for (uint32_t turns = draw(3); net->runs_ahead && !fenced && turns; turns--) {
+		fenced = draw(6) == 0;
+		run_ahead(net, 1 + draw(12), fenced);
+	}
 	end_step(net, what);
 	net->ahead = net->goes_on && !ends_epoch(net);
+	for (uint32_t turns = draw(3); net->runs_ahead && !fenced && net->ahead && turns; turns--)
+		run_ahead(net, draw(4) ? 1 + draw(12) : 0, false);
 	for (uint32_t turns = draw(4); net->ahead && turns; turns--) {      /* between two steps */
 		take_letters(net);
 		if (!fenced)

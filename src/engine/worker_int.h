@@ -172,6 +172,7 @@ HD_MUST_USE enum hd_err hd_worker_programs(struct hd_worker *worker, struct hd_d
 /* interp.c: the list of one step; instruction i of it */
 void hd_interp_run(struct hd_rank *rank);
 void hd_interp_one(struct hd_rank *rank, uint32_t i);
+void hd_interp_ins(struct hd_rank *rank, const struct hd_ins *ins, uint32_t i);    /* of no list, or of any */
 /* What slice q of virtual node v, which is loaded as part `ipart`, runs on: rows, random numbers,
  * addresses. */
 void hd_rank_bind(struct hd_rank *rank, uint32_t ipart, uint32_t vn, uint32_t slice, struct hd_bind *bind);

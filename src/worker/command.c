@@ -59,6 +59,8 @@ enum hd_err hd_commands_give(struct hd_commands *d, const struct hd_command *com
 	if (idle)
 		/* with the lock released: the woken thread needs it at once */
 		hd_cond_wake(&d->given);
+	if (d->call)
+		d->call(d->compute);
 	return full ? hd_fail(diag, HD_E_AGAIN, "%d commands are open", HD_COMMANDS) : HD_OK;
 }
 
@@ -74,6 +76,14 @@ bool hd_commands_result(struct hd_commands *d, struct hd_command_done *done)
 	}
 	hd_lock_give(&d->lock);
 	return some;
+}
+
+bool hd_commands_wait(struct hd_commands *d)
+{
+	hd_lock_take(&d->lock);
+	const bool wait = d->first < d->end;
+	hd_lock_give(&d->lock);
+	return wait;
 }
 
 uint32_t hd_commands_take(struct hd_commands *d, struct hd_command *command, uint32_t cap)

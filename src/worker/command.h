@@ -12,6 +12,9 @@
  * 3. A result is stored before the I/O thread is woken (`wake`). Each command taken has one result, but
  *    QUIT.
  *
+ * 4. `call` is called after a command was given, on the I/O thread: what the compute thread does while none
+ *    waits is to end soon. hd_commands_wait() says whether one does.
+ *
  * Ownership: plain values are copied; what a command points to is the giver's until its result.
  * Threads: give(), result(): I/O thread. take(), done(): compute thread. progress: any. */
 #ifndef HD_WORKER_COMMAND_H
@@ -108,6 +111,9 @@ struct hd_commands {
 	struct hd_clock clock;
 	void (*wake)(void *user);
 	void *user;
+	/* rule 4; NULL: it does nothing between two commands that would have to end */
+	void (*call)(void *compute);
+	void *compute;
 	_Atomic uint64_t progress;        /* commands, and instructions of devices, done */
 	_Atomic bool busy;
 };
@@ -122,6 +128,7 @@ HD_MUST_USE enum hd_err hd_commands_give(struct hd_commands *commands, const str
 /* The oldest result; false: none. */
 bool hd_commands_result(struct hd_commands *commands, struct hd_command_done *done);
 
+bool hd_commands_wait(struct hd_commands *commands);    /* is there one to take? Any thread */
 /* Waits for commands: one, or a run of FOLD, or of ARRIVED, of at most `cap`. How many. */
 uint32_t hd_commands_take(struct hd_commands *commands, struct hd_command *command, uint32_t cap);
 /* Of each that was taken, in order. Waits while HD_COMMANDS_RESULTS are not fetched. */

@@ -132,6 +132,29 @@ static void rings_take_no_more_than_is_queued_at_once(void **state)
 		assert_int_equal(done[i], MARK);
 }
 
+static void called(void *user) { (*(uint32_t *)user)++; }
+
+/* Whoever was called after it saw none finds one. */
+static void each_command_calls_the_compute_thread_back(void **state)
+{
+	struct hd_command got;
+	uint32_t calls = 0;
+
+	(void)state;
+	commands.call = called;
+	commands.compute = &calls;
+	assert_false(hd_commands_wait(&commands));
+	for (uint32_t i = 1; i <= 3; i++) {
+		give(HD_COMMAND_FOLD, i);
+		assert_true(calls == i && hd_commands_wait(&commands));
+	}
+	for (uint32_t i = 1; i <= 3; i++) {
+		assert_int_equal(hd_commands_take(&commands, &got, 1), 1);
+		assert_true(got.bucket == i && hd_commands_wait(&commands) == (i < 3));
+	}
+	assert_int_equal(calls, 3);
+}
+
 static void a_full_queue_says_so(void **state)
 {
 	(void)state;
@@ -150,6 +173,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(rings_take_no_more_than_is_queued_at_once, open_all,
 			close_all),
 		cmocka_unit_test_setup_teardown(a_full_queue_says_so, open_all, close_all),
+		cmocka_unit_test_setup_teardown(each_command_calls_the_compute_thread_back, open_all,
+			close_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

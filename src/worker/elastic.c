@@ -43,6 +43,8 @@ struct hd_hash hd_elastic_realm(struct hd_hash realm, struct hd_hash job)
 
 static void wake(void *user) { hd_hub_wake(&((struct hd_elastic *)user)->hub); }
 
+static void call_back(void *worker) { hd_dist_call(worker); }
+
 /* On a device's thread, in the midst of a pass. */
 static void on_final(void *user, uint32_t pass, uint32_t bucket)
 {
@@ -273,6 +275,8 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 	if (!err)
 		err = hd_dist_aside_open(e->worker, diag);
 	if (!err) {
+		e->commands.call = call_back;
+		e->commands.compute = e->worker;
 		hd_run_watch(e->run, &(struct hd_run_watch){ .user = e, .note = on_note, .eval = on_eval,
 			.evaluating = on_evaluating });
 		hd_dist_watch(e->worker, on_final, &e->finals);

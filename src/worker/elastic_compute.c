@@ -136,8 +136,10 @@ COMMAND(begin)
 	err = err ? err : hd_dist_overlap(e->worker, d->ahead, d->goes_on, diag);
 	e->unfit = false;
 	err = err ? err : take_up(e, d, done, diag);
-	e->began_ns = hd_clock_now_ns(e->spec->clock);
-	e->idle_ns = e->computed_ns = 0;
+	/* what it has done of the step since the last one is a part of it */
+	e->computed_ns = d->ahead ? e->ahead_ns : 0;
+	e->began_ns = hd_clock_now_ns(e->spec->clock) - e->computed_ns;
+	e->idle_ns = e->ahead_ns = 0;
 	assert(e->between);               /* FINISH or CANCEL ended the step before */
 	e->between = false;
 	e->computed = e->stale = e->unfit;
@@ -247,7 +249,7 @@ COMMAND(compute)
 		hd_clock_wait_until(e->spec->clock, began + e->spec->vn_wait_ns * vns_of(d));
 	/* others judge by it how fast this worker is, not those it waited for */
 	if (own)
-		e->computed_ns = hd_clock_now_ns(e->spec->clock) - began -
+		e->computed_ns += hd_clock_now_ns(e->spec->clock) - began -
 			(int64_t)hd_dist_awaited_ns(e->worker);
 	e->stale = err == HD_E_STALE;
 	if (err)
@@ -596,13 +598,31 @@ static bool moves(enum hd_command_kind kind)
 		kind == HD_COMMAND_UPDATE || kind == HD_COMMAND_FINISH;
 }
 
+/* As long as no command waits. What is run so of the next step counts as this one's, as in its pass; when
+ * this one has ended, as the next one's. */
+static void run_ahead(struct hd_elastic *e)
+{
+	if (e->broken || e->stale || !e->computed)
+		return;
+	const uint32_t seen = hd_dist_calls(e->worker);
+	if (hd_commands_wait(&e->commands) || !hd_dist_has_ahead(e->worker))
+		return;
+	const int64_t began_ns = hd_clock_now_ns(e->spec->clock);
+	atomic_store(&e->ahead, true);
+	const int64_t waited_ns = (int64_t)hd_dist_run_ahead(e->worker, seen);
+	atomic_store(&e->ahead, false);
+	const int64_t worked_ns = hd_clock_now_ns(e->spec->clock) - began_ns - waited_ns;
+	*(e->between ? &e->ahead_ns : &e->computed_ns) += worked_ns;
+}
+
 void hd_elastic_compute(struct hd_elastic *e)
 {
 	struct hd_command d[HD_COMMANDS_RUN];
 
 	for (;;) {
-		int64_t asked_ns = hd_clock_now_ns(e->spec->clock);
 		atomic_store(&e->moving, false);
+		run_ahead(e);
+		int64_t asked_ns = hd_clock_now_ns(e->spec->clock);
 		uint32_t n = hd_commands_take(&e->commands, d, HD_COMMANDS_RUN);
 		e->idle_ns += hd_clock_now_ns(e->spec->clock) - asked_ns;
 		if (d[0].kind == HD_COMMAND_QUIT)

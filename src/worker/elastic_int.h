@@ -195,6 +195,7 @@ struct hd_elastic {
 	bool broken;
 	bool between;                     /* no step is begun: the state is X_at and does not change */
 	int64_t began_ns, idle_ns, computed_ns;       /* computed: of pass 0 of the part */
+	int64_t ahead_ns;                 /* the same, of the next step, since the last FINISH */
 	uint32_t redone;                  /* virtual nodes computed again in this step */
 	uint64_t step_ns;                 /* of the last step */
 	struct hd_elastic_spent spent;
@@ -202,6 +203,7 @@ struct hd_elastic {
 	uint32_t ntook;
 	_Atomic uint64_t longest_ns;      /* the longest of them; any thread */
 	_Atomic bool moving;              /* it is in a command of many short parts; any thread */
+	_Atomic bool ahead;               /* it runs ahead (dist.h), until a command comes; any thread */
 	struct hd_lock notes_lock;
 	struct hd_note note[HD_ELASTIC_NOTES];
 	uint32_t nnotes;

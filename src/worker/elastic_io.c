@@ -237,7 +237,8 @@ static void tick(struct hd_elastic *e)
 	hd_elastic_send_state_standing(e);
 	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_TICK,
 		.done = atomic_load(&e->commands.progress) + hd_worker_pulse(e->worker),
-		.longest_ns = atomic_load(&e->longest_ns), .busy = atomic_load(&e->moving) });
+		.longest_ns = atomic_load(&e->longest_ns), .busy = atomic_load(&e->moving) ||
+			(atomic_load(&e->ahead) && hd_commands_wait(&e->commands)) });
 }
 
 /* A few turns of the hub, as long as something is sent. */
