@@ -10,6 +10,7 @@
 #include "pipeline/sim_plan.h"
 #include "pipeline/staged.h"
 #include "run/port_forecast.h"
+#include "run/steady.h"
 
 #define PS_PER_NS 1000
 
@@ -329,24 +330,23 @@ static double overlapped_ns(const struct hd_forecast *f, const struct hd_plan *p
 	return most + step;
 }
 
-/* Over links the last stage does not stand still for the forwards that fill the pipeline, which the step
- * before has begun; but it waits for tensors and sums as it does in a step that drains. */
-static double last_stage_ns(const struct hd_plan *plan, const struct hd_sim_plan *sim)
+/* Over links stages also wait for tensors. */
+static enum hd_err overlap(struct hd_forecast *f, const struct hd_plan *plan,
+	const struct hd_sim_setting *set, bool ports, const struct hd_step_holders *holders,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
-	double first_s = 0;
-	bool any = false;
+	const double busy_ns = overlapped_ns(f, plan);
+	/* of the next step, what a worker runs before it needs the end of this one: the first rank the least
+	 * (pipeline/window.h, rule 2) */
+	const uint32_t fore = plan->nvns - 2 * (plan->nranks - 1);
+	const bool hides = holders->devices && hd_plan_width(plan) == 1;
+	double steady_ns = 0;
+	enum hd_err err = ports ? hd_steady_time(&steady_ns, plan, set, arena, diag) : HD_OK;
 
-	for (uint32_t r = 0; r < plan->nranks; r++)
-		for (uint32_t i = 0; i < plan->list[r].len; i++) {
-			const struct hd_ins *ins = &plan->list[r].at[i];
-			const double at_s = hd_sim_plan_s(sim, sim->span[r][i].start);
-			if (ins->op != HD_INS_F || ins->stage + 1u != plan->nstages ||
-				(any && at_s >= first_s))
-				continue;
-			first_s = at_s;
-			any = true;
-		}
-	return (hd_sim_plan_s(sim, sim->makespan) - first_s) * 1e9;
+	f->step_ns = fmax(busy_ns, steady_ns);
+	if (hides)
+		f->end_ns = fmax(0, f->end_ns - f->step_ns * fore / plan->nvns);
+	return err;
 }
 
 /* Gradients that cross a cut may be fewer bytes than the activations that do (cost/profile_line.h). */
@@ -432,7 +432,9 @@ enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan 
 	read_spans(&f, plan, &sim);
 	f.step_ns = hd_sim_plan_s(&sim, sim.makespan) * 1e9;
 	if (plan->overlap && !set.cores)
-		f.step_ns = fmax(overlapped_ns(&f, plan), ports ? last_stage_ns(plan, &sim) : 0);
+		err = overlap(&f, plan, &set, ports, &setting->holders, arena, diag);
+	if (err)
+		return err;
 	f.step_ns += f.end_ns;
 	*forecast = f;
 	return HD_OK;

@@ -19,8 +19,10 @@
  *    they lie in groups on several workers, what these send one another takes its time on the link, which is
  *    the one of stages (`copy_ns_per_byte`).
  * 5. Steps that overlap (pipeline/window.h) never drain the pipeline: a step takes what the rank computes
- *    that has most to do, with its update, and over links no less than a step that drains does from the first
- *    forward of the last stage on. Where ranks share cores that is not known, and none is predicted.
+ *    that has most to do, with its update, and over links no less than steps take one behind the other
+ *    (steady.h). Where ranks share cores that is not known, and none is predicted. Over workers the end of a
+ *    step (rule 6) hides behind the virtual nodes of the next that a worker may run before it (ADR 186); what
+ *    is left of it counts.
  * 6. What a step takes from its last gradient to its update (step_end.h) is in the step, and in no row. What
  *    it takes besides, reading rows and its begin, is in neither.
  * 7. Stages that keep several virtual nodes alive take longer by what it costs to come back to activations

@@ -92,6 +92,75 @@ static void steps_that_overlap_take_what_the_busiest_rank_computes(void **state)
 	}
 }
 
+/* Of two workers with a stage each, of so many nodes; `whole`: all parameters are with both. */
+static struct hd_forecast over_two(struct hd_made *m, uint32_t nodes, bool overlap, bool whole)
+{
+	const uint32_t first[] = { 0, m->costs->line.first[nodes] };
+	const struct hd_run_stages s = { .schedule = "1f1b", .p = 2, .v = 1, .d = 1, .t = 1, .delayed = true,
+		.overlap = overlap, .first = first };
+	const struct hd_plan_job job = hd_plan_job_whole(VNS, m->rig.task->layout.nchunks);
+	struct hd_forecast f;
+	struct hd_plan plan;
+
+	assert_int_equal(hd_run_stages_plan(&plan, &s, &job, m->rig.task, m->costs, &m->rig.arena, NULL),
+		HD_OK);
+	assert_int_equal(hd_forecast_make(&f, &plan, m->costs, &(struct hd_forecast_setting){
+		.holders = { .devices = 1, .whole = whole } }, &m->rig.arena, NULL), HD_OK);
+	return f;
+}
+
+/* Two virtual nodes are on their way between two stages: in two turns each stage does two, and a tensor goes
+ * there and one back. In ms: */
+static double turn_ms(uint32_t a, uint32_t b, double latency_ms)
+{
+	return fmax(NODE_MS * fmax(a, b), (NODE_MS * (a + b) + 2 * latency_ms) / 2);
+}
+
+static void steps_that_overlap_wait_for_tensors_on_links(void **state)
+{
+	static const double latency_ms[] = { 0.01, 1, 4, 30 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof latency_ms / sizeof *latency_ms; i++)
+		for (uint32_t nodes = 2; nodes < 8; nodes += 2) {
+			struct hd_made m;
+			begin(&m, NULL);
+			m.costs->port_bytes_per_s = 1e15;
+			m.costs->port_latency_ns = latency_ms[i] * 1e6;
+			const struct hd_forecast f = over_two(&m, nodes, true, false);
+			const double want = VNS * turn_ms(nodes, m.nnodes - nodes, latency_ms[i]);
+			CHECK(f.end_ns == 0 && fabs(f.step_ns * 1e-6 / want - 1) < 1e-4,
+				"%u of %u nodes, %g ms: %g ms, %g of it the end, %g wanted", nodes,
+				m.nnodes, latency_ms[i], f.step_ns * 1e-6, f.end_ns * 1e-6, want);
+			hd_made_end(&m);
+		}
+}
+
+/* Six of eight virtual nodes of the next step need nothing of this one. */
+static void the_end_of_a_step_hides_behind_the_next(void **state)
+{
+	static const double ns_per_byte[] = { 1, 1e3, 1e5 };
+	uint32_t hidden = 0, left = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof ns_per_byte / sizeof *ns_per_byte; i++) {
+		struct hd_made m;
+		begin(&m, NULL);
+		m.costs->link_ns_per_byte = ns_per_byte[i];
+		const struct hd_forecast drained = over_two(&m, 4, false, true),
+			f = over_two(&m, 4, true, true);
+		const double most_ns = VNS * NODE_MS * 1e6 * fmax(4, m.nnodes - 4),
+			end_ns = fmax(0, drained.end_ns - most_ns * 6 / 8);
+		CHECK(drained.end_ns > 0 && fabs(f.step_ns / (most_ns + end_ns) - 1) < 1e-6 &&
+			fabs(f.end_ns - end_ns) <= 1e-6 * end_ns, "%g ns a byte: %g ms, %g of it the end",
+			ns_per_byte[i], f.step_ns * 1e-6, f.end_ns * 1e-6);
+		hidden += end_ns == 0;
+		left += end_ns > 0;
+		hd_made_end(&m);
+	}
+	CHECK(hidden && left, "%u hidden, %u not", hidden, left);
+}
+
 /* On shared cores what they take is not known: none is predicted, drained they are. */
 static void steps_that_overlap_on_shared_cores_are_not_predicted(void **state)
 {
@@ -365,6 +434,8 @@ int main(void)
 		cmocka_unit_test(more_workers_make_the_pipelines_of_the_view),
 		cmocka_unit_test(steps_that_overlap_take_what_the_busiest_rank_computes),
 		cmocka_unit_test(steps_that_overlap_on_shared_cores_are_not_predicted),
+		cmocka_unit_test(steps_that_overlap_wait_for_tensors_on_links),
+		cmocka_unit_test(the_end_of_a_step_hides_behind_the_next),
 		cmocka_unit_test(who_comes_back_late_to_activations_takes_longer),
 		cmocka_unit_test(who_sleeps_wakes_late_once_an_instruction),
 		cmocka_unit_test(the_end_of_a_step_is_in_it),
