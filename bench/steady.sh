@@ -3,6 +3,7 @@
 # of each rank as the flight recorder has them. Prints the table of docs/results/pipeline.md.
 #
 #	bench/steady.sh                 # some 20 s
+#	HD_BENCH_OVER=workers bench/steady.sh     # each rank is a worker process of this machine
 #
 # Ranks wait HD_BENCH_PACE (5) times what a core was measured to take (--devices paced:N:X), HD_BENCH_RANKS
 # ("3 4") of them, HD_BENCH_STEPS (12) steps. The steady state begins with the end of the fourth step. A slot
@@ -16,12 +17,15 @@ cd "$(dirname "$0")/.."
 . bench/staged.sh
 cat >"$work/read.py" <<'EOF'
 import struct, sys
-data, skip = open(sys.argv[1], "rb").read(), 4
-nrings = struct.unpack_from("<I", data, 60)[0]
-names = struct.unpack_from("<Q", data, 144)[0]
-name = lambda at: data[names + at:data.index(b"\0", names + at)].decode()
-slots, longest, share, ends, most = 0, 0.0, [], 0, 0
-for r in range(nrings):
+skip, slots, longest, share = 4, 0, 0.0, []
+def rings():
+    for path in sys.argv[1:]:
+        data = open(path, "rb").read()
+        for r in range(struct.unpack_from("<I", data, 60)[0]):
+            yield data, r
+for data, r in rings():
+    names = struct.unpack_from("<Q", data, 144)[0]
+    name = lambda at: data[names + at:data.index(b"\0", names + at)].decode()
     at, n = struct.unpack_from("<QI", data, 1024 + 48 * r)
     head = struct.unpack_from("<Q", data, at)[0]
     assert head <= n, "the ring is too short for this run"
@@ -53,19 +57,25 @@ busiest = max(share)
 print("%d | %.3f | %.1f %% | %.1f %% | %.1f %%" % (slots, longest, 100 * busiest[0], 100 * busiest[1],
     100 * min(share)[0]))
 EOF
-steps=${HD_BENCH_STEPS:-12}
+steps=${HD_BENCH_STEPS:-12} over=${HD_BENCH_OVER:-process}
 echo "$(date -u +%Y-%m-%d), $(processor), $(nproc) cores, load $(cut -d ' ' -f 1-3 /proc/loadavg)," \
 	"$("$heddle" version | head -n 1)"
 echo
 echo "| ranks | update | steps seen | idle slots | longest gap, of F | busiest rank computes |" \
 	"its ends of steps | idlest computes |"
 echo "|--:|---|--:|--:|--:|--:|--:|--:|"
+over_of()
+{
+	[ "$over" = workers ] || { echo "--devices paced:$1:$pace"; return; }
+	echo "--workers $1 --devices paced:1:$pace -s workers.detect=10s"
+}
 for n in ${HD_BENCH_RANKS:-3 4}; do
 	for update in 2bw stash 1f1b; do
 		case $update in
 		2bw) keys="-s parallel.schedule=2bw -s optim.update=2bw" ;;
 		stash)  # the job's stages are those that 2bw was cut into by measured times
-			cuts=$(grep -o 'cuts at nodes[ 0-9]*' "$work/run/plan/0000.plan" | tr -dc '0-9 ')
+			cuts=$(grep -oh 'cuts at nodes[ 0-9]*' "$work"/run/plan/*.plan | head -n 1)
+			cuts=$(tr -dc '0-9 ' <<<"$cuts")
 			cuts=$(xargs <<<"$cuts")
 			keys="-s parallel.schedule=stash -s optim.update=stash -s optim.clip=0"
 			keys="$keys -s optim.cuts=0,${cuts// /,}" ;;
@@ -73,8 +83,8 @@ for n in ${HD_BENCH_RANKS:-3 4}; do
 		esac
 		rm -rf "$work/run"
 		"$heddle" run "$job" --out "$work/run" --steps "$steps" -q \
-			--devices "paced:$n:$pace" -s parallel.mode=pipeline $keys
+			$(over_of "$n") -s parallel.mode=pipeline $keys
 		printf '| %d | %s | %d | %s |\n' "$n" "$update" $((steps - 4)) \
-			"$(python3 "$work/read.py" "$work/run/flight/0.hdfr")"
+			"$(python3 "$work/read.py" "$work"/run/flight/*.hdfr)"
 	done
 done

@@ -25,21 +25,27 @@ comm: {sync: stages}
 parallel: {mode: pipeline, replicas: 2}
 workers: {detect: 500 ms}
 END
-# a name, stages, devices of a rank, redundancy: one after another
+# a name, stages, devices of a rank, redundancy: one after another. overlap: one pipeline whose steps overlap,
+# of that update
 grids='shadows 2 1 lazy|shadows 4 1 lazy|shadows 2 1 eager|shadows 4 1 eager|shadows 2 1 full
-shadows 4 1 full|bare 2 1 none|bare 4 1 none|shards 2 2 none|shards 2 2 lazy'
+shadows 4 1 full|bare 2 1 none|bare 4 1 none|shards 2 2 none|shards 2 2 lazy
+overlap 3 1 2bw|overlap 2 1 2bw|overlap 3 1 stash'
 mapfile -t rows < <(tr '|' '\n' <<<"$grids" | grep -E "${HD_CHAOS_GRIDS:-^shadows}")
 [ ${#rows[@]} -gt 0 ] || { echo "no grid is like $HD_CHAOS_GRIDS" >&2; exit 2; }
 field() { grep -o "\"$1\":[0-9]*" "$2" | tail -n 1 | cut -d: -f2; }
 kills=0 coordinators=0 runs=0 bad=0
 while [ "$kills" -lt "$wanted" ] && [ "$bad" -lt 5 ]; do
 	read -r name stages width mode <<<"${rows[$((seed % ${#rows[@]}))]}"
+	set -- --workers $((stages * 2)) -s elastic.redundancy="$mode"
+	[ "$name" != overlap ] || set -- --workers "$stages" -s parallel.replicas=1 -s comm.sync=allreduce \
+		-s parallel.schedule="$mode" -s optim.update="$mode" -s optim.clip=0
+	[ "$mode" != stash ] || set -- "$@" -s optim.cuts="auto:$stages"
 	status=0 start=$SECONDS run=run-$seed
 	rm -rf "$run"
 	"$bin" chaos run job.yaml --seed "$seed" --kills "$each" --points 0 --faults pause=0 \
-		--steps $((each * 75)) --workers $((stages * 2)) --devices "$width" \
+		--steps $((each * 75)) --devices "$width" \
 		-s parallel.stages="$stages" -s model.shards="$width" -s parallel.tensor="$width" \
-		-s elastic.redundancy="$mode" --out "$run" --json >"$run.json" 2>"$run.err" || status=$?
+		"$@" --out "$run" --json >"$run.json" 2>"$run.err" || status=$?
 	n=$(field kills "$run.json") c=$(field coordinators "$run.json")
 	restored=$(cat "$run"/*/events.ndjson 2>/dev/null | grep -c '"kind":"restore"')
 	echo "seed $seed, $name $stages x 2 x $width, $mode: exit $status, $((SECONDS - start)) s," \
