@@ -359,4 +359,18 @@ static inline void talk(struct peer_world *w)
 	}
 }
 
+static inline void check_losts(const struct peer_world *w, const char *name, uint32_t n, enum hd_close why)
+{
+	CHECK(w->heard.n_losts == n && (!n || w->heard.losts[0].why == why), "%s: %u losts, for %s", name,
+		w->heard.n_losts,
+		w->heard.n_losts ? hd_close_name(w->heard.losts[0].why) : "nothing");
+}
+
+static inline void a_ping(struct peer_world *w) { say_checked(w, HD_FRAME_PING, "12345678", 8); }
+static inline void a_hello(struct peer_world *w)
+{
+	struct hd_greeting_payload g = proper();
+	greet(w, HD_FRAME_HELLO, &g);
+}
+
 #endif
