@@ -43,7 +43,8 @@ reached=$(echo "$symbols" | awk -v begin="$begin" '
 			}
 		}
 	}')
-for object in member member_step member_view coordinator coordinator_view coordinator_plan exchange view \
+for object in member member_step member_view coordinator coordinator_view coordinator_plan \
+	coordinator_transfer exchange view \
 	seal message; do
 	grep -q ":$object\.c\.o " <<<"$reached" ||
 		fail "$object is not reached from the machines: mend how this test follows them"

@@ -297,6 +297,11 @@ static inline bool hd_co_is_partial(const struct hd_coordinator *co)
 {
 	return co->config.copies || (co->config.shape.nstages && !co->config.whole);
 }
+
+/* coordinator_transfer.c */
+void hd_co_start_transfers(struct hd_coordinator *co);         /* to as many as are missing */
+/* SYNC, SEND_STATE repeated to one that came back */
+void hd_co_transfers_again(struct hd_coordinator *co, const struct hd_co_worker *w);
 void hd_co_sync_lost(struct hd_coordinator *co, struct hd_co_worker *w);   /* its source is gone */
 void hd_co_back_off(struct hd_coordinator *co, struct hd_co_worker *w);     /* its source gave up */
 void hd_co_end_backoff(struct hd_coordinator *co);             /* all workers in BACKOFF */
