@@ -52,6 +52,15 @@ expect 3 heddle ckpt diff one other --explain
 says 'other graphs, whose values say nothing of one another'
 passed "steps as asked for; runs without a record, and of other graphs, are refused"
 
+# what was computed again after a loss is compared with what was computed first
+if has_failpoints; then
+	HD_FAIL=state.params:kill#1@2 values lost --workers 3
+	grep -q '"kind":"lost"' lost/events.ndjson || failed "no worker was lost"
+	expect 0 heddle ckpt diff one lost --explain
+	says ' digests of 3 steps'
+	passed "so do those of a run that lost a worker"
+fi
+
 # one bit of one value of virtual node 5, of the first step, at whichever worker computes it
 has_failpoints || exit 0
 HD_FAIL=value.made:flip#5@9 values wrong --workers 2 -s parallel.mode=pipeline -s parallel.stages=2
