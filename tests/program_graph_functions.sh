@@ -58,6 +58,14 @@ expect 0 heddle status pool
 says "functions $(of_bill pool 'tasks by functions') tasks by functions"
 passed "a pool gives the bits of the run alone"
 
+# the size is found meanwhile: three proposals of the queue, no function once, settled after 36 steps
+expect 0 train auto -s functions.kind=pool -s functions.max=3
+equal auto "whose pool has any size"
+for why in local settled; do
+	grep -q "\"kind\":\"functions_size\".* by $why:" auto/events.ndjson || failed "no size was tried by $why"
+done
+passed "so does one whose size is found by value"
+
 # all processes of the pool are killed, again and again
 "$HEDDLE_BIN" run gcn.yaml --out killed -s batch.virtual_nodes=4 -s batch.global="$rows" --devices 1 -q \
 	-s functions.kind=pool -s functions.size=2 &

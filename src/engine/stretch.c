@@ -307,6 +307,8 @@ uint32_t hd_stretches_of(const struct hd_worker *w, const char **why)
 	return w->stretches ? w->stretches->n : 0;
 }
 
+int64_t hd_stretches_idle_ns(const struct hd_worker *w) { return w->stretches ? w->stretches->idle_ns : 0; }
+
 const struct hd_stretch *hd_stretch_in(const struct hd_rank *rank, enum hd_run_phase phase, uint32_t from,
 	uint32_t to)
 {
@@ -428,8 +430,10 @@ static void compute(struct hd_rank *rank, const struct hd_stretch *s, uint32_t n
 	enum hd_err err = hd_fn_owner_submit(o, w->stretches->job, ntasks, &rank->diag);
 
 	while (!err && hd_fn_owner_left(o) && !hd_rank_idle(rank)) {
+		int64_t began_ns = hd_clock_now_ns(o->spec.clock);
 		uint32_t task = UINT32_MAX;
-		err = hd_fn_owner_turn(o, hd_clock_now_ns(o->spec.clock) + LOOK_NS, true, &task, &rank->diag);
+		err = hd_fn_owner_turn(o, began_ns + LOOK_NS, true, &task, &rank->diag);
+		w->stretches->idle_ns += hd_clock_now_ns(o->spec.clock) - began_ns;
 		if (!err && task != UINT32_MAX)
 			run_here(rank, s, task);
 		atomic_fetch_add_explicit(&w->progress, 1, memory_order_relaxed);

@@ -51,6 +51,7 @@ struct hd_stretches {
 	uint32_t *ivn, *task;             /* of a task; of a virtual node, HD_NONE: it is none */
 	uint8_t *results;
 	uint64_t result_bytes;            /* of one task, of the largest stretch */
+	int64_t idle_ns;
 };
 
 /* Of the worker's programs. HD_E_INVAL: there is nothing to give out. */
@@ -63,6 +64,8 @@ uint64_t hd_stretches_bytes(const struct hd_worker *worker, uint32_t need);
 void hd_stretches_finish(struct hd_worker *worker);
 /* How many there are; *why: of rule 4, or "". */
 uint32_t hd_stretches_of(const struct hd_worker *worker, const char **why);
+/* How long the device stood still since the worker was made, while functions had what was left. */
+int64_t hd_stretches_idle_ns(const struct hd_worker *worker);
 /* The first one in places [from, to) of a phase; NULL: there is none, or this rank gives out nothing. */
 const struct hd_stretch *hd_stretch_in(const struct hd_rank *rank, enum hd_run_phase phase, uint32_t from,
 	uint32_t to);

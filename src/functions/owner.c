@@ -446,6 +446,12 @@ enum hd_err hd_fn_owner_submit(struct hd_fn_owner *o, const struct hd_fn_job *jo
 	return err;
 }
 
+void hd_fn_owner_resize(struct hd_fn_owner *o, uint32_t slots)
+{
+	o->board.slots = slots;
+	o->board.offers = slots > 0;
+}
+
 uint32_t hd_fn_owner_left(const struct hd_fn_owner *o) { return o->board.open; }
 bool hd_fn_owner_is_calling(const struct hd_fn_owner *o) { return o->calling > 0; }
 

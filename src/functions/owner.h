@@ -85,6 +85,8 @@ HD_MUST_USE enum hd_err hd_fn_owner_turn(struct hd_fn_owner *owner, int64_t at_n
 	uint32_t *run_here, struct hd_diag *diag);
 /* The run took so long; at[] has all tensors of the task, outputs too. */
 void hd_fn_owner_ran(struct hd_fn_owner *owner, uint32_t task, void *const *at, int64_t took_ns);
+/* So many calls at once from now on; 0: all is run here. Calls under way go on. */
+void hd_fn_owner_resize(struct hd_fn_owner *owner, uint32_t slots);
 /* Tasks that are not done. */
 uint32_t hd_fn_owner_left(const struct hd_fn_owner *owner);
 /* Calls are under way whose end, and price, is not known yet. */

@@ -8,7 +8,7 @@
 #include "run/functions_bill.h"
 #include "run/run_int.h"
 
-enum { MOST = 8, LOG_BYTES = 256 << 20 };
+enum { WINDOWS = 3, LOG_BYTES = 256 << 20 };
 
 static const char *const argv[] = { "/proc/self/exe", "worker", "--function=pool", "-q", NULL };
 
@@ -17,11 +17,10 @@ static const char *text_or_null(const struct hd_job *job, enum hd_job_key key)
 	return job->value[key].is_none ? NULL : hd_job_text(job, key);
 }
 
+/* Calls at once, at most. */
 static uint32_t slots_of(const struct hd_job *job)
 {
-	if (!job->value[HD_JOB_FN_SIZE].is_auto)
-		return (uint32_t)hd_job_int(job, HD_JOB_FN_SIZE);
-	return job->nvns < MOST ? job->nvns : MOST;
+	return (uint32_t)hd_job_int(job, job->value[HD_JOB_FN_SIZE].is_auto ? HD_JOB_FN_MAX : HD_JOB_FN_SIZE);
 }
 
 /* Equal bits need kernels that have the same on any machine, and one device that waits for them. */
@@ -39,6 +38,17 @@ static enum hd_err check(struct hd_run *run, struct hd_diag *diag)
 		spec->nthreads = run->options.auto_cores ? run->options.auto_cores : 1;
 	}
 	return HD_OK;
+}
+
+static void begin_tuning(struct hd_run *run)
+{
+	struct hd_run_functions *f = run->functions;
+	const struct hd_fn_tuner_spec spec = { .min = (uint32_t)hd_job_int(run->job, HD_JOB_FN_MIN),
+		.max = f->service.spec.slots, .budget_per_hour = run->job->value[HD_JOB_FN_BUDGET].f };
+
+	f->tunes = true;
+	hd_fn_tuner_init(&f->tuner, &spec, run->job->nvns);
+	hd_fn_owner_resize(&f->service.owner, f->tuner.slots);
 }
 
 enum hd_err hd_run_functions_open(struct hd_run *run, struct hd_diag *diag)
@@ -68,6 +78,8 @@ enum hd_err hd_run_functions_open(struct hd_run *run, struct hd_diag *diag)
 	if (err)
 		return err;
 	run->functions->service.owner.board.shares = true;
+	if (job->value[HD_JOB_FN_SIZE].is_auto)
+		begin_tuning(run);
 	run->options.worker.functions = &run->functions->service.owner;
 	return HD_OK;
 }
@@ -81,8 +93,9 @@ void hd_run_functions_tell(struct hd_run *run)
 		return;
 	const struct hd_fn_service *s = &run->functions->service;
 	n = hd_stretches_of(run->worker, &why);
-	hd_run_note(run, "choice", "functions: %s, %u at once, %u parts of a step as tasks of each virtual "
-		"node, prices of %s%s", s->spec.kind, s->spec.slots, n, s->price.date,
+	hd_run_note(run, "choice", "functions: %s, %u at once%s, %u parts of a step as tasks of each virtual "
+		"node, prices of %s%s", s->spec.kind, s->owner.board.slots,
+		run->functions->tunes ? " to begin with" : "", n, s->price.date,
 		s->pays ? "" : " (emulated)");
 	if (why[0])
 		hd_run_note(run, "warning", "functions: %s", why);
@@ -159,6 +172,43 @@ static void tell_bill(struct hd_run *run)
 		s->owner.calling, s->price.date, s->pays ? "" : ", emulated");
 }
 
+/* ---- how many at once ---- */
+
+static void begin_epoch(struct hd_run *run)
+{
+	struct hd_run_functions *f = run->functions;
+
+	f->at_ns = hd_clock_now_ns(run->clock);
+	f->nano = hd_fn_bill_nano(&f->service.owner.bill);
+	f->idle_ns = hd_stretches_idle_ns(run->worker);
+}
+
+static void tune(struct hd_run *run)
+{
+	struct hd_run_functions *f = run->functions;
+	const double usd_h = run->job->value[HD_JOB_USD_H].f > 0 ? run->job->value[HD_JOB_USD_H].f :
+		HD_RUN_FN_CORE_USD_H * run->options.worker.nthreads;
+	const int64_t took_ns = hd_clock_now_ns(run->clock) - f->at_ns,
+		idle_ns = hd_stretches_idle_ns(run->worker) - f->idle_ns;
+	const double usd = (double)(hd_fn_bill_nano(&f->service.owner.bill) - f->nano) * 1e-9;
+	const uint32_t was = f->tuner.slots;
+	struct hd_fn_tuner_epoch epoch = { .seconds = (double)took_ns * 1e-9, .function_usd = usd };
+
+	if (!f->at_ns || took_ns <= 0)    /* of the first step the begin is not known */
+		return;
+	epoch.usd = usd + usd_h / 3600 * epoch.seconds;
+	for (int i = 0; i <= WINDOWS; i++)
+		hd_fn_tuner_window(&f->tuner, idle_ns > took_ns / 8 ? 0 : i);
+	const struct hd_fn_tuned d = hd_fn_tuner_next(&f->tuner, &epoch);
+	hd_fn_owner_resize(&f->service.owner, d.slots);
+	if (d.why != HD_FN_TUNER_TRIAL && (d.slots != was || d.why != f->why))
+		hd_run_note(run, "functions_size", "functions: %u at once instead of %u, by %s: value %.4g a "
+			"dollar and second, expected %.4g", d.slots, was, hd_fn_tuner_reasons[d.why],
+			d.value, d.expected);
+	if (d.why != HD_FN_TUNER_TRIAL)
+		f->why = d.why;
+}
+
 void hd_run_functions_look(struct hd_run *run, bool ends)
 {
 	struct hd_run_functions *f = run->functions;
@@ -171,6 +221,10 @@ void hd_run_functions_look(struct hd_run *run, bool ends)
 		hd_run_note(run, "warning", "functions: %d calls in a row failed, so all is run here for "
 			"%lld s; the last one: %s", HD_FN_CIRCUIT, (long long)(HD_FN_CLOSED_NS / HD_NS_PER_S),
 			o->last_error[0] ? o->last_error : "ended without an answer");
+	}
+	if (f->tunes && !ends) {
+		tune(run);
+		begin_epoch(run);
 	}
 	f->billed = ends;
 	if (ends)

@@ -8,7 +8,11 @@
  *    (job.kernels: portable), whose bits are the same on any machine: others are refused.
  * 2. What is run here in their place is said once for each reason: a circuit that closed, a part of the model
  *    that no message carries.
- * 3. The bill is that of all calls that ended; those under way at the end are awaited for at most
+ * 3. With size: auto a step is an epoch of the tuner (functions/tuner.h): seconds by this process's clock,
+ *    dollars of functions by their ledger, of the worker by workers.usd_h, or HD_RUN_FN_CORE_USD_H a core where
+ *    that is not known. A device that stood still for functions is a queue that is empty. Each decision is an
+ *    event.
+ * 4. The bill is that of all calls that ended; those under way at the end are awaited for at most
  *    HD_RUN_FN_WAIT_NS.
  *
  * Ownership: open/close by the run. Threads: the run's. */
@@ -16,9 +20,12 @@
 #define HD_RUN_FUNCTIONS_H
 
 #include "functions/service.h"
+#include "functions/tuner.h"
 
 #define HD_RUN_FN_WAIT_NS INT64_C(5000000000)
 #define HD_RUN_FN_KEEP_NS INT64_C(5000000000)     /* between two writes of the bill (functions_bill.h) */
+
+#define HD_RUN_FN_CORE_USD_H 0.0425       /* of a c5, on demand */
 
 struct hd_run;
 
@@ -29,6 +36,10 @@ struct hd_run_functions {
 	bool billed;                      /* the bill was */
 	bool unkept;                      /* it could not be written */
 	int64_t kept_ns;                  /* when it was last written */
+	bool tunes;
+	struct hd_fn_tuner tuner;
+	enum hd_fn_tuner_reason why;      /* of its last answer */
+	int64_t at_ns, nano, idle_ns;     /* when the step began; what was spent, and waited, before it */
 };
 
 /* What the job asks for, for the worker that will be created; nothing where it asks for none. */
