@@ -31,6 +31,12 @@ for part in useful redundant bubble pause redo rebuild waiting boot; do
 done
 same $parts "$(grep -o '"paid":{"ms":[0-9]*' end.json | grep -o '[0-9]*$')" "the parts of the paid time"
 passed "demo spot: machines come and go, the bits are those of one device, the ledger sums"
+HEDDLE_SHARED='' expect 0 heddle demo graph --json -q -C graph
+json_ok
+says '"identical":true'
+[ "$(number tasks)" -gt 0 ] || failed "no function did a task"
+[ "$(number nano_usd)" -gt 0 ] || failed "functions cost nothing"
+passed "demo graph: functions fail, the bits are those of a run without them"
 [ -n "${HEDDLE_SLOW:-}" ] || { echo "skip: the demo itself (set HEDDLE_SLOW=1)"; exit 0; }
 expect 0 heddle demo pipeline --json -C story
 json_ok

@@ -62,7 +62,8 @@ passed "a pool gives the bits of the run alone"
 expect 0 train auto -s functions.kind=pool -s functions.max=3
 equal auto "whose pool has any size"
 for why in local settled; do
-	grep -q "\"kind\":\"functions_size\".* by $why:" auto/events.ndjson || failed "no size was tried by $why"
+	grep -q "\"kind\":\"functions_size\".* by $why:" auto/events.ndjson ||
+		failed "no size was tried by $why"
 done
 passed "so does one whose size is found by value"
 

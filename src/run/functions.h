@@ -9,9 +9,9 @@
  * 2. What is run here in their place is said once for each reason: a circuit that closed, a part of the model
  *    that no message carries.
  * 3. With size: auto a step is an epoch of the tuner (functions/tuner.h): seconds by this process's clock,
- *    dollars of functions by their ledger, of the worker by workers.usd_h, or HD_RUN_FN_CORE_USD_H a core where
- *    that is not known. A device that stood still for functions is a queue that is empty. Each decision is an
- *    event.
+ *    dollars of functions by their ledger, of the worker by workers.usd_h, or HD_RUN_FN_CORE_USD_H a core
+ *    where that is not known. A device that stood still for functions is a queue that is empty. Each
+ *    decision is an event.
  * 4. The bill is that of all calls that ended; those under way at the end are awaited for at most
  *    HD_RUN_FN_WAIT_NS.
  *

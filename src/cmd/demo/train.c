@@ -7,6 +7,7 @@
 #include "cmd/json_line.h"
 #include "cmd/session.h"
 #include "cmd/demo/elastic.h"
+#include "cmd/demo/graph.h"
 #include "cmd/demo/pipeline.h"
 #include "cmd/demo/spot.h"
 
@@ -40,6 +41,7 @@ static const struct { const char *name; enum hd_err (*run)(struct hd_cmd *cmd); 
 	{ "elastic", hd_demo_elastic },
 	{ "pipeline", hd_demo_pipeline },
 	{ "spot", hd_demo_spot },
+	{ "graph", hd_demo_graph },
 };
 static const char *const fashion = "/usr/share/datasets/fashion-mnist";
 
@@ -56,7 +58,7 @@ static enum hd_err find_demo(struct hd_cmd *cmd, const struct demo **demo)
 			return HD_OK;
 		}
 	return hd_fail(&cmd->diag, HD_E_INVAL, "there is no demo \"%s\"; there are: train, elastic, "
-		"pipeline, spot", name);
+		"pipeline, spot, graph", name);
 }
 
 static bool installed(struct hd_cmd *cmd)
@@ -228,6 +230,9 @@ const struct hd_verb hd_verb_demo = {
 		"spot: machines of a market come and vanish, some with notice, an hour in half a minute; "
 		"what a "
 		"dollar bought beside checkpoint-and-restart; the state must be that of one device.\n"
+		"graph: a graph network (Cora, or a generated graph) whose dense work goes to functions that "
+		"are killed, straggle, lose answers and give some twice; what they cost; the state must be "
+		"that of a run without functions.\n"
 		"Exit 0 only if the claim at the end was verified.",
 	.opts = HD_OPTS(HD_OPT_SHOW, HD_OPT_DEVICES),
 	.run = verb_demo, .test = "program_demo.sh",
