@@ -178,6 +178,20 @@ static void shards_are_shared_out_evenly(void **state)
 	}
 }
 
+/* Steps of a list in which a node takes time. */
+static uint32_t sleeps_of(const struct hd_tensor_list *list, const double *ns)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < list->nsteps; i++) {
+		double sum = 0;
+		for (uint32_t k = list->step[i].from; k < list->step[i].to; k++)
+			sum += ns[list->node[k]];
+		n += sum > 0;
+	}
+	return n;
+}
+
 /* All of a node's time on one device; none twice; less than one after the other. */
 static void devices_save_time(void **state)
 {
@@ -186,7 +200,8 @@ static void devices_save_time(void **state)
 	(void)state;
 	for (uint32_t t = 2; t <= MAX_T; t *= 2) {
 		struct world w;
-		double took, slow, sum = 0, least = 0;
+		double took, slow, late, sum = 0, least = 0, latest = 0;
+		uint32_t nsleeps = 0;
 		open_world(&w, 4, true, t);
 		double *ns = hd_arena_take(&w.s.arena, w.s.graph.nnodes, sizeof *ns);
 		for (uint32_t i = 0; i < w.s.graph.nnodes; i++)
@@ -198,11 +213,19 @@ static void devices_save_time(void **state)
 				own += ns[list->node[i]];
 			sum += own;
 			least = own > least ? own : least;
+			const uint32_t n = sleeps_of(list, ns);
+			nsleeps += n;
+			latest = own + 1000.0 * n > latest ? own + 1000.0 * n : latest;
 		}
-		assert_int_equal(hd_tensor_time(&took, w.tensor.list[HD_RUN_F], t, ns, 0, NULL, &w.s.arena,
-			&diag), HD_OK);
-		assert_int_equal(hd_tensor_time(&slow, w.tensor.list[HD_RUN_F], t, ns, 50, NULL, &w.s.arena,
-			&diag), HD_OK);
+		const struct hd_tensor_list *lists = w.tensor.list[HD_RUN_F];
+		assert_int_equal(hd_tensor_time(&took, lists, t, ns, (struct hd_tensor_wakes){ 0, 0 }, NULL,
+			&w.s.arena, &diag), HD_OK);
+		assert_int_equal(hd_tensor_time(&slow, lists, t, ns, (struct hd_tensor_wakes){ 50, 0 }, NULL,
+			&w.s.arena, &diag), HD_OK);
+		assert_int_equal(hd_tensor_time(&late, lists, t, ns, (struct hd_tensor_wakes){ 0, 1000 },
+			NULL, &w.s.arena, &diag), HD_OK);
+		CHECK(late >= latest && late <= took + 1000.0 * nsleeps, "%u devices: %g, late %g, %g of one",
+			t, took, late, latest);
 		CHECK(took >= least && took < sum && slow >= took,
 			"%u devices: %g, with hops %g; %g in all, %g of one",
 			t, took, slow, sum, least);

@@ -22,9 +22,13 @@ struct hd_tensor_link {
 	const double *parcel_ns;          /* [parcels->n] what each takes on its way */
 };
 
+/* What waits cost: until a thread goes on that another one wakes; and how late a device goes on that
+ * sleeps in place of computing, once a step of its list in which a node takes time. 0: it computes. */
+struct hd_tensor_wakes { double hop_ns, late_ns; };
+
 /* What the lists of t devices take when a node takes ns[node]. `link` NULL: all are of one group. */
 HD_MUST_USE enum hd_err hd_tensor_time(double *took_ns, const struct hd_tensor_list *list, uint32_t t,
-	const double *ns, double hop_ns, const struct hd_tensor_link *link, struct hd_arena *arena,
-	struct hd_diag *diag);
+	const double *ns, struct hd_tensor_wakes wakes, const struct hd_tensor_link *link,
+	struct hd_arena *arena, struct hd_diag *diag);
 
 #endif

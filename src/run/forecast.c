@@ -191,8 +191,9 @@ static enum hd_err shorter(double *by, const struct widening *w, uint32_t s, uin
 		arena, diag);
 	if (!err && w->ngroups > 1)
 		err = link_of(&link, w, s, list, diag);
-	err = err ? err : hd_tensor_time(&took, list, t, ns, w->costs->hop_ns, w->ngroups > 1 ? &link : NULL,
-		arena, diag);
+	const struct hd_tensor_wakes wakes = { w->costs->hop_ns, w->costs->late_ns };
+	err = err ? err : hd_tensor_time(&took, list, t, ns, wakes, w->ngroups > 1 ? &link : NULL, arena,
+		diag);
 	if (!err)
 		*by = sum <= 0 ? 1 : took < sum / w->cores ? 1 / w->cores : took / sum;
 	return err;
@@ -265,7 +266,7 @@ static enum hd_err stage_costs(struct hd_stage_costs *out, const struct hd_plan 
 	err = err ? err : hd_stage_costs_make(out, &costs->sums, cut, plan->nstages, arena, diag);
 	if (!err && plan->first)
 		err = come_back(out, plan, costs, arena, diag);
-	if (!err && plan->first && costs->late_ns > 0)
+	if (!err && plan->first && costs->late_ns > 0 && hd_plan_width(plan) == 1)
 		wake_late(out, plan, costs->late_ns);
 	if (!err && hd_plan_width(plan) > 1)
 		err = widen(out, plan, costs, ngroups, setting->cores, diag);

@@ -28,7 +28,8 @@
  * 7. Stages that keep several virtual nodes alive take longer by what it costs to come back to activations
  *    after others (cost/reuse.h), as often as their lists do (pipeline/reuse.h).
  * 8. Ranks that wait (pace.h) go on later than they would, by what sleepers of this machine do in the median,
- *    once an instruction of a stage.
+ *    once an instruction of a stage; each device of a rank of several once a step of its list
+ *    (graph/tensor.h).
  * 9. Between workers of several machines (costs->port_bytes_per_s) activations and sums take their links.
  * 10. Of workers measured is what each said of its own ranks (HD_MSG_SPENT), the first step under the plan
  *    left out; those of the view that said nothing are missing.
