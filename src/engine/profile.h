@@ -78,6 +78,12 @@ HD_MUST_USE enum hd_err hd_worker_profile_step(struct hd_worker *worker, struct 
 HD_MUST_USE enum hd_err hd_profile_memory_link(struct hd_clock *clock, struct hd_arena *arena,
 	struct hd_profile_link **link, struct hd_diag *diag);
 
+/* How long after a wake a thread goes on that waited for it at a condition (sys/lock.h), as a rank waits for
+ * a tensor: its core had nothing to do meanwhile, the waker's was busy. Of HD_PROFILE_WAKES what three of
+ * four exceed: while other programs are at the cores, the middle one is their time. */
+enum { HD_PROFILE_WAKES = 31 };
+HD_MUST_USE enum hd_err hd_profile_wake(struct hd_clock *clock, double *wake_ns, struct hd_diag *diag);
+
 /* What a byte takes that one thread writes to a file without a name in `folder`, or reads from it, as OFF and
  * ON do (offload.h): the median of some rounds of 16 MiB, whose pages are there and in no cache. */
 HD_MUST_USE enum hd_err hd_profile_file_link(struct hd_clock *clock, const char *folder, double *ns_per_byte,

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "sys/lock.h"
 #include "sys/memory.h"
 #include "sys/thread.h"
 #include "cost/line_fit.h"
@@ -93,6 +94,71 @@ enum hd_err hd_profile_memory_link(struct hd_clock *clock, struct hd_arena *aren
 		*link = made;
 	}
 	hd_memory_give(&memory);
+	return err;
+}
+
+/* ---- wakes */
+
+#define IDLE_NS INT64_C(1000000)          /* before a wake: what a rank waits is of that order */
+#define GIVEN_UP_NS INT64_C(10000000000)
+
+struct sleeper {
+	struct hd_lock lock;
+	struct hd_cond cond;
+	struct hd_clock *clock;
+	uint64_t turn, slept;             /* wakes, and those that were answered; under the lock */
+	int64_t woken_ns;                 /* when the last wake was */
+	int64_t ns[WARM + HD_PROFILE_WAKES];
+};
+
+static void sleep_and_wake(void *user)
+{
+	struct sleeper *s = user;
+
+	hd_lock_take(&s->lock);
+	for (uint64_t i = 0; i < WARM + HD_PROFILE_WAKES; i++) {
+		while (s->turn <= i)
+			(void)hd_cond_wait(&s->cond, &s->lock, hd_clock_now_ns(s->clock) + GIVEN_UP_NS);
+		s->ns[i] = hd_clock_now_ns(s->clock) - s->woken_ns;
+		s->slept = i + 1;
+		hd_cond_wake(&s->cond);
+	}
+	hd_lock_give(&s->lock);
+}
+
+static void be_busy(struct hd_clock *clock, int64_t ns)
+{
+	const int64_t until_ns = hd_clock_now_ns(clock) + ns;
+
+	while (hd_clock_now_ns(clock) < until_ns)
+		;
+}
+
+enum hd_err hd_profile_wake(struct hd_clock *clock, double *wake_ns, struct hd_diag *diag)
+{
+	struct sleeper s = { .clock = clock };
+	struct hd_thread thread = { 0 };
+
+	hd_lock_init(&s.lock);
+	hd_cond_init(&s.cond);
+	enum hd_err err = hd_thread_start(&thread, "hd-wake", -1, sleep_and_wake, &s, diag);
+	for (uint64_t i = 0; i < WARM + HD_PROFILE_WAKES && !err; i++) {
+		be_busy(clock, IDLE_NS);
+		hd_lock_take(&s.lock);
+		s.turn = i + 1;
+		s.woken_ns = hd_clock_now_ns(clock);
+		hd_cond_wake(&s.cond);
+		while (s.slept <= i)
+			(void)hd_cond_wait(&s.cond, &s.lock, hd_clock_now_ns(clock) + GIVEN_UP_NS);
+		hd_lock_give(&s.lock);
+	}
+	if (!err) {
+		hd_thread_join(&thread);
+		(void)hd_profile_cost_of(s.ns + WARM, HD_PROFILE_WAKES);       /* ascending */
+		*wake_ns = (double)s.ns[WARM + HD_PROFILE_WAKES / 4];
+	}
+	hd_cond_finish(&s.cond);
+	hd_lock_finish(&s.lock);
 	return err;
 }
 

@@ -198,6 +198,10 @@ static void rates_and_a_link_are_measured_too(void **state)
 	CHECK(!strcmp(p.link->kind, "memory") && p.link->level == 0 && p.link->latency_ns >= 0 &&
 		p.link->bytes_per_s > 0, "%s", p.link->kind);
 	double ns = 0;
+	/* more than reading a clock takes, and less than the time that a look would be repeated after */
+	CHECK(hd_profile_wake(&rig.worker->clock, &ns, &diag) == HD_OK && ns > 0 && ns < 1e9, "%g: %s", ns,
+		diag.text);
+	ns = 0;
 	CHECK(hd_profile_file_link(&rig.worker->clock, "/tmp", &ns, &diag) == HD_OK && ns > 0, "%s",
 		diag.text);
 	assert_int_not_equal(hd_profile_file_link(&rig.worker->clock, "/nonexistent", &ns, &diag), HD_OK);

@@ -42,7 +42,7 @@ static void send(struct race *r, uint32_t d)
 	for (uint32_t i = p ? p->first[d][r->at[d]] : 0; p && i < p->first[d][r->at[d] + 1]; i++) {
 		double *left = &r->left[d][p->at[i].to];
 		*left = later(*left, r->now[d]) + r->link->parcel_ns[i];
-		r->here[i] = *left + r->wakes.hop_ns;
+		r->here[i] = *left + r->link->hop_ns;
 	}
 }
 

@@ -6,8 +6,8 @@
  * 1. A wait for a device of the same group ends `hop_ns` after the node is done, in one memory.
  * 2. A wait for another group ends when the parcels that the step needs (parcels.h) are here: a device sends
  *    them to a group one after another, each takes its own time from when its step is done and the one before
- *    it has left, and `hop_ns` more until the wait ends. What one device sends to different groups does
- *    not share a link, nor does what different devices send.
+ *    it has left, and the link's `hop_ns` more until the wait ends. What one device sends to different groups
+ *    does not share a link, nor does what different devices send.
  *
  * Everything lies in the arena. Pure. */
 #ifndef HD_GRAPH_TENSOR_TIME_H
@@ -20,6 +20,7 @@ struct hd_tensor_link {
 	uint32_t ngroups;
 	const struct hd_parcels *parcels;
 	const double *parcel_ns;          /* [parcels->n] what each takes on its way */
+	double hop_ns;                    /* from then until the wait ends */
 };
 
 /* What waits cost: until a thread goes on that another one wakes; and how late a device goes on that

@@ -9,7 +9,8 @@
 
 /* An addition of two flat vectors moves three bytes for two that a copy moves. */
 static const double copy_of_add = 2.0 / 3;
-/* A thread is woken: a system call on the one side, a switch of the core on the other. */
+/* A thread is woken: a system call on the one side, a switch of the core on the other. Of costs that no
+ * machine was measured for. */
 static const double wake_ns = 20000;
 enum { CHECKED = 1 << 20 };               /* bytes of a chunk on its way */
 
@@ -253,7 +254,7 @@ enum hd_err hd_run_costs_waiting(struct hd_run_costs **costs, const struct hd_ta
 	hd_clock_real(&clock);
 	(*costs)->late_ns = late_ns(&clock);
 	(*costs)->pace = pace;
-	return HD_OK;
+	return hd_profile_wake(&clock, &(*costs)->hop_ns, diag);
 }
 
 /* Of additions of whole vectors, warm and cold. */
@@ -333,6 +334,8 @@ static enum hd_err measure(struct hd_run_costs **costs, const struct hd_task *ta
 		profile.step_ns_per_byte / moved_by_update(task) + check_ns_per_byte(&clock, scratch);
 	err = err ? err : pace > 0 ? hd_run_costs_waiting(costs, task, &profile, pace, arena, diag) :
 		complete(costs, task, &profile, copy, arena, diag);
+	if (!err && pace <= 0)
+		err = hd_profile_wake(&clock, &(*costs)->hop_ns, diag);
 	if (err)
 		return err;
 	if (pace <= 0) {

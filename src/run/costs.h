@@ -49,7 +49,7 @@ struct hd_run_costs {
 	/* of activations to a file or back; 0: not measured, the job moves none (parallel.offload) */
 	double host_ns_per_byte;
 	struct hd_reuse reuse;            /* of stages that keep more virtual nodes alive than one */
-	double hop_ns;                    /* until a rank that waits goes on */
+	double hop_ns;                    /* until a thread goes on that is woken */
 	/* of devices that wait: how late a thread goes on that has slept; 0 of those that compute */
 	double late_ns;
 	double pace;                      /* so many times what a core takes; 0: kept by an earlier program */

@@ -135,6 +135,12 @@ static void add_rest(struct hd_stage_costs *s, const struct hd_plan *plan, const
 	}
 }
 
+/* Until a rank goes on that waits for another one. Workers of several devices have ranks side by side. */
+static double hop_of(const struct hd_run_costs *costs, const struct hd_step_holders *holders)
+{
+	return costs->hop_ns * (holders->devices == 1 ? HD_LETTER_HOPS : 1);
+}
+
 /* What the devices of a rank take for a stage: rule 4. */
 struct widening {
 	const struct hd_run_costs *costs;
@@ -162,7 +168,7 @@ static enum hd_err link_of(struct hd_tensor_link *link, const struct widening *w
 			ns[i] += w->costs->copy_ns_per_byte *
 				(double)hd_value_bytes(&stage->value[parcels->at[i].value[k]],
 				w->costs->rows);
-	*link = (struct hd_tensor_link){ w->ngroups, parcels, ns };
+	*link = (struct hd_tensor_link){ w->ngroups, parcels, ns, HD_LETTER_HOPS * w->costs->hop_ns };
 	return HD_OK;
 }
 
@@ -411,7 +417,7 @@ enum hd_err hd_forecast_make(struct hd_forecast *forecast, const struct hd_plan 
 	struct hd_cluster cluster;
 	struct hd_sim_plan sim;
 	const bool ports = hd_has_ports(plan, costs, &setting->holders);
-	struct hd_sim_setting set = { .costs = &stages, .hop = ps(costs->hop_ns),
+	struct hd_sim_setting set = { .costs = &stages, .hop = ps(hop_of(costs, &setting->holders)),
 		.cores = hd_plan_width(plan) > 1 && setting->cores >= plan->nranks ? 0 : setting->cores,
 		.speed = setting->speed, .transport = HD_TRANSPORT_BUFFERED, .credits = HD_CREDITS,
 		.host_bytes_per_s = costs->host_ns_per_byte > 0 ? 1e9 / costs->host_ns_per_byte : 0,

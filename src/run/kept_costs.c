@@ -25,6 +25,7 @@ enum hd_err hd_kept_costs_put(struct hd_rundir *dir, const struct hd_run_costs *
 	hd_json_put_f64(&w, "host", costs->host_ns_per_byte);
 	hd_json_put_f64(&w, "took_s", costs->took_s);
 	hd_json_put_f64(&w, "late_ns", costs->late_ns);
+	hd_json_put_f64(&w, "hop_ns", costs->hop_ns);
 	hd_json_put_f64(&w, "pace", costs->pace);
 	hd_json_put_f64(&w, "norm_ns", costs->norm_ns);
 	hd_json_put_f64(&w, "link_ns_per_byte", costs->link_ns_per_byte);
@@ -44,7 +45,7 @@ enum hd_err hd_kept_costs_put(struct hd_rundir *dir, const struct hd_run_costs *
 /* What the first line says. */
 struct costs_head {
 	int64_t devices, threads;
-	double whole, host, took_s, late_ns, pace, norm_ns, link;
+	double whole, host, took_s, late_ns, hop_ns, pace, norm_ns, link;
 	struct hd_reuse reuse;
 };
 
@@ -89,6 +90,7 @@ static enum hd_err read_head(struct costs_head *head, const char *path, const ch
 	err = err ? err : hd_json_get_f64(json, "host", &head->host, diag);
 	err = err ? err : hd_json_get_f64(json, "took_s", &head->took_s, diag);
 	err = err ? err : read_later(json, "late_ns", &head->late_ns, diag);
+	err = err ? err : read_later(json, "hop_ns", &head->hop_ns, diag);
 	err = err ? err : read_later(json, "pace", &head->pace, diag);
 	err = err ? err : read_later(json, "norm_ns", &head->norm_ns, diag);
 	err = err ? err : read_later(json, "link_ns_per_byte", &head->link, diag);
@@ -97,10 +99,10 @@ static enum hd_err read_head(struct costs_head *head, const char *path, const ch
 	else
 		hd_reuse_none(&head->reuse);
 	if (!err && !(head->whole > 0 && head->host >= 0 && head->late_ns >= 0 && head->norm_ns >= 0 &&
-		head->link >= 0))
-		return hd_fail(diag, HD_E_INPUT, "%s: whole is %g, host %g, late_ns %g, norm_ns %g, "
-			"link_ns_per_byte %g, and no times", path, head->whole, head->host, head->late_ns,
-			head->norm_ns, head->link);
+		head->hop_ns >= 0 && head->link >= 0))
+		return hd_fail(diag, HD_E_INPUT, "%s: whole is %g, host %g, late_ns %g, hop_ns %g, "
+			"norm_ns %g, link_ns_per_byte %g, and no times", path, head->whole, head->host,
+			head->late_ns, head->hop_ns, head->norm_ns, head->link);
 	return err;
 }
 
@@ -131,6 +133,7 @@ enum hd_err hd_kept_costs_get(struct hd_run_costs **costs, struct hd_worker_spec
 	made->host_ns_per_byte = head.host;
 	made->reuse = head.reuse;
 	made->late_ns = head.late_ns;
+	made->hop_ns = head.hop_ns > 0 ? head.hop_ns : made->hop_ns;
 	made->pace = head.pace;
 	made->norm_ns = head.norm_ns;
 	made->link_ns_per_byte = head.link;

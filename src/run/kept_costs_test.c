@@ -69,6 +69,7 @@ static void what_is_kept_predicts_the_same(void **state)
 	first->took_s = 0.75;
 	first->host_ns_per_byte = 0.3;
 	first->late_ns = 70000;
+	first->hop_ns = 31000;
 	first->pace = 2.5;
 	first->norm_ns = 410000;
 	first->link_ns_per_byte = 0.09;
@@ -84,7 +85,8 @@ static void what_is_kept_predicts_the_same(void **state)
 		!memcmp(&costs->reuse, &first->reuse, sizeof costs->reuse) &&
 		!memcmp(&costs->took_s, &first->took_s, sizeof costs->took_s) &&
 		!memcmp(&costs->late_ns, &first->late_ns, sizeof costs->late_ns) &&
-		costs->pace == 2.5 && costs->norm_ns == 410000 && costs->link_ns_per_byte == 0.09 &&
+		costs->hop_ns == 31000 && costs->pace == 2.5 && costs->norm_ns == 410000 &&
+		costs->link_ns_per_byte == 0.09 &&
 		!memcmp(&costs->host_ns_per_byte, &first->host_ns_per_byte, sizeof costs->host_ns_per_byte));
 	const struct hd_plan_choices a = choose(&d, first), b = choose(&d, costs);
 	assert_int_equal(a.n, b.n);

@@ -4,8 +4,8 @@
  * 1. The plan is that of the view (pipes.h), its cuts are by FLOPs; the costs are measured (costs.h) by the
  *    process that coordinates, before a worker starts: on one device with the whole model, which
  *    workers.memory does not bound. Where the machine has not the memory for it, nothing is predicted.
- * 2. All ranks are of this machine and share its cores. A tensor on its way costs a copy in memory and a
- *    thread that wakes: what a link between processes takes besides is not in it. The exchange at the end of
+ * 2. All ranks are of this machine and share its cores. A tensor on its way costs a copy in memory and
+ *    threads that wake: what a link between processes takes besides is not in it. The exchange at the end of
  *    a step is (step_end.h). Of devices that wait (given_costs.h) links may be given, and are.
  * 3. A run that grows to more pipelines has other steps: what was measured is to be compared where as many
  *    run as were predicted.

@@ -245,6 +245,28 @@ static void who_sleeps_wakes_late_once_an_instruction(void **state)
 	hd_made_end(&m);
 }
 
+/* Of two workers a letter wakes a thread of each besides the rank; of two devices of one the rank alone. */
+static void a_letter_between_workers_wakes_three_threads(void **state)
+{
+	double more[2];
+	struct hd_made m;
+
+	(void)state;
+	begin(&m, "parallel: {mode: pipeline, width: 2}\n");
+	for (uint32_t each = 1; each <= 2; each++) {
+		double step[2];
+		for (int i = 0; i < 2; i++) {
+			m.costs->hop_ns = i ? 1000 : 0;
+			const struct hd_pipes_forecast f = of(&m, 2 / each, each, 8);
+			step[i] = f.step.step_ns - f.step.end_ns;
+		}
+		more[each - 1] = step[1] - step[0];
+	}
+	CHECK(more[1] >= 1000 && fabs(more[0] - HD_LETTER_HOPS * more[1]) < 1,
+		"%g ns of workers, %g of devices", more[0], more[1]);
+	hd_made_end(&m);
+}
+
 /* A line of the table, and a member that is no null. */
 static bool says(const struct hd_forecast *f, struct hd_arena *arena, double end_ms)
 {
@@ -438,6 +460,7 @@ int main(void)
 		cmocka_unit_test(the_end_of_a_step_hides_behind_the_next),
 		cmocka_unit_test(who_comes_back_late_to_activations_takes_longer),
 		cmocka_unit_test(who_sleeps_wakes_late_once_an_instruction),
+		cmocka_unit_test(a_letter_between_workers_wakes_three_threads),
 		cmocka_unit_test(the_end_of_a_step_is_in_it),
 		cmocka_unit_test(workers_update_what_they_hold),
 		cmocka_unit_test(what_was_before_is_not_measured),

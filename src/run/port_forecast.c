@@ -24,7 +24,7 @@ enum hd_err hd_port_cluster(struct hd_cluster *cluster, const struct hd_plan *pl
 	const struct hd_cluster_level level[] = {
 		{ "machine", each, HD_CLUSTER_BYTES_PER_S_MAX, (int64_t)(costs->hop_ns * 1000) },
 		{ "link", n, costs->port_bytes_per_s,
-			(int64_t)((costs->port_latency_ns + costs->hop_ns) * 1000) } };
+			(int64_t)((costs->port_latency_ns + HD_LETTER_HOPS * costs->hop_ns) * 1000) } };
 	const struct hd_cluster_kind kind = { "device", 1, 0 };
 	const uint32_t from = each == 1;
 

@@ -30,6 +30,8 @@
 
 /* Final, summed, squared; sealed, committed, begun: each a message to the other thread or process. */
 enum { HD_STEP_HOPS = 6 };
+/* A tensor between workers wakes the thread that sends, the one that receives, and the rank. */
+enum { HD_LETTER_HOPS = 3 };
 
 /* Ranks over workers, in their order. */
 struct hd_step_holders {
