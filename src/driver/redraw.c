@@ -248,7 +248,7 @@ bool hd_redraw_step(struct hd_redraw *r, const struct hd_redraw_step *s, struct 
 
 /* ---- what it took */
 
-static bool has_said(const struct hd_spent_worker *w)
+static bool has_said(const struct hd_spent_sums *w)
 {
 	for (uint32_t i = 0; w && i < w->n; i++)
 		if (w->kind[i].n)
@@ -262,13 +262,13 @@ static void add_said(struct hd_redraw *r, struct hd_forecast *f)
 	uint32_t *missing = hd_arena_take(&r->arena, r->nworkers + (size_t)1, sizeof *missing), n = 0;
 
 	for (uint32_t i = 0; i < r->nworkers; i++) {
-		const struct hd_spent_worker *w = hd_spent_of(&r->said, r->worker[i], r->epoch);
+		const struct hd_spent_sums *w = hd_spent_of(&r->said, r->worker[i], r->epoch);
 		n += has_said(w) ? w->n : 0;
 	}
 	struct hd_spent_kind *all = hd_arena_take(&r->arena, n + (size_t)1, sizeof *all);
 	n = 0;
 	for (uint32_t i = 0; all && missing && i < r->nworkers; i++) {
-		const struct hd_spent_worker *w = hd_spent_of(&r->said, r->worker[i], r->epoch);
+		const struct hd_spent_sums *w = hd_spent_of(&r->said, r->worker[i], r->epoch);
 		if (!has_said(w)) {
 			missing[f->nmissing++] = r->worker[i];
 			continue;

@@ -342,6 +342,12 @@ static void what_was_said_stands_beside_what_was_predicted(void **state)
 	d.says_nothing = true;
 	step(&d, slow, 0);
 	assert_true(hd_redraw_measured(&d.redraw, &f) && f.nmissing == 1 && f.missing[0] == 3);
+	const double was = f.row[0].measured_ns;
+	d.view.epoch++;                   /* in the next one workers speak before its first commit */
+	for (uint32_t w = 0; w < 3; w++)
+		say(&d, w);
+	assert_true(was > 0 && hd_redraw_measured(&d.redraw, &f) && f.nmissing == 1 &&
+		f.row[0].measured_ns == was);
 	end(&d);
 }
 

@@ -7,7 +7,8 @@
 
 static void drop(struct hd_spent_worker *w)
 {
-	hd_free(w->kind);
+	hd_free(w->now.kind);
+	hd_free(w->was.kind);
 	hd_free(w->busy);
 }
 
@@ -32,9 +33,10 @@ static struct hd_spent_worker *find(struct hd_spent_said *said, uint32_t worker)
 	}
 	struct hd_spent_worker *w = &said->worker[said->n];
 	*w = (struct hd_spent_worker){ .worker = worker,
-		.kind = hd_alloc(HD_MSG_SPENTS * sizeof *w->kind),
+		.now.kind = hd_alloc(HD_MSG_SPENTS * sizeof *w->now.kind),
+		.was.kind = hd_alloc(HD_MSG_SPENTS * sizeof *w->was.kind),
 		.busy = hd_alloc(2 * sizeof *w->busy) };
-	if (!w->kind || !w->busy) {       /* rule 3 */
+	if (!w->now.kind || !w->was.kind || !w->busy) {   /* rule 3 */
 		drop(w);
 		return NULL;
 	}
@@ -49,11 +51,11 @@ static void keep_busy(struct hd_spent_worker *w, const struct hd_msg_spent *msg)
 	struct hd_spent_busy *busy = &w->busy[msg->step % 2];
 
 	busy->next = 0;
-	if (w->n != msg->nspent || w->step + 1 != msg->step)
+	if (w->now.n != msg->nspent || w->now.step + 1 != msg->step)
 		return;
 	memset(busy->ns, 0, sizeof busy->ns);
 	for (uint32_t i = 0; i < msg->nspent; i++) {
-		const struct hd_spent_kind *was = &w->kind[i], *now = &msg->spent[i];
+		const struct hd_spent_kind *was = &w->now.kind[i], *now = &msg->spent[i];
 		if (was->rank != now->rank || was->stage != now->stage || was->op != now->op ||
 			now->ns < was->ns)
 			return;
@@ -69,29 +71,41 @@ void hd_spent_take(struct hd_spent_said *said, uint32_t worker, uint32_t epoch,
 
 	if (!w)
 		return;
-	if (w->epoch != epoch)
-		w->n = 0;
+	if (w->now.epoch != epoch) {
+		const struct hd_spent_sums was = w->was;
+		w->was = w->now;
+		w->now = was;
+		w->now.n = 0;
+	}
 	keep_busy(w, msg);
-	memcpy(w->kind, msg->spent, msg->nspent * sizeof *w->kind);
-	w->n = msg->nspent;
-	w->epoch = epoch;
-	w->step = msg->step;
+	memcpy(w->now.kind, msg->spent, msg->nspent * sizeof *w->now.kind);
+	w->now.n = msg->nspent;
+	w->now.epoch = epoch;
+	w->now.step = msg->step;
 }
 
-const struct hd_spent_worker *hd_spent_of(const struct hd_spent_said *said, uint32_t worker, uint32_t epoch)
+static const struct hd_spent_worker *known(const struct hd_spent_said *said, uint32_t worker)
 {
 	for (uint32_t i = 0; i < said->n; i++)
 		if (said->worker[i].worker == worker)
-			return said->worker[i].epoch == epoch && said->worker[i].n ? &said->worker[i] : NULL;
+			return &said->worker[i];
 	return NULL;
+}
+
+const struct hd_spent_sums *hd_spent_of(const struct hd_spent_said *said, uint32_t worker, uint32_t epoch)
+{
+	const struct hd_spent_worker *w = known(said, worker);
+	const struct hd_spent_sums *of = !w ? NULL : w->now.epoch == epoch ? &w->now : &w->was;
+
+	return of && of->epoch == epoch && of->n ? of : NULL;
 }
 
 bool hd_spent_step(const struct hd_spent_said *said, const struct hd_view *view, uint64_t step,
 	double *busy_ns)
 {
 	for (uint32_t r = 0; r < view->nranks; r++) {
-		const struct hd_spent_worker *w = hd_spent_of(said, view->rank[r].worker, view->epoch);
-		if (!w || w->busy[step % 2].next != step + 1)
+		const struct hd_spent_worker *w = known(said, view->rank[r].worker);
+		if (!w || w->now.epoch != view->epoch || w->busy[step % 2].next != step + 1)
 			return false;
 		busy_ns[r] = w->busy[step % 2].ns[r];
 	}

@@ -2,8 +2,9 @@
  *
  * redraw.h asks: for the rows of its forecast, and what a rank computed of a step.
  *
- * 1. Of a worker the newest message counts; each has all since the worker's first step under its plan. What
- *    was said in another view than the one asked for counts as nothing.
+ * 1. Of a worker the newest message of a view counts; each has all since the worker's first step under its
+ *    plan. The newest of the view before is kept, too: workers speak in the next one before its first step is
+ *    committed. What was said in other views counts as nothing.
  * 2. What a rank computed of a step is the difference between the messages of that step and of the one
  *    before, in the same view: the instructions that busy_ns of a forecast predicts, without waits for other
  *    stages. The two newest steps of a worker are kept, so a step may be asked for once all have sealed it.
@@ -18,10 +19,16 @@
 /* of a rank; next: the step's number + 1 */
 struct hd_spent_busy { uint64_t next; double ns[HD_VIEW_RANKS]; };
 
-struct hd_spent_worker {
-	uint32_t worker, epoch, n;
+/* of a view; n 0: nothing */
+struct hd_spent_sums {
+	uint32_t epoch, n;
 	uint64_t step;
 	struct hd_spent_kind *kind;       /* owned: [HD_MSG_SPENTS] */
+};
+
+struct hd_spent_worker {
+	uint32_t worker;
+	struct hd_spent_sums now, was;
 	struct hd_spent_busy *busy;       /* owned: [2], by parity */
 };
 
@@ -37,6 +44,6 @@ void hd_spent_take(struct hd_spent_said *said, uint32_t worker, uint32_t epoch,
 bool hd_spent_step(const struct hd_spent_said *said, const struct hd_view *view, uint64_t step,
 	double *busy_ns);
 /* What that worker said last; NULL: nothing in that view. */
-const struct hd_spent_worker *hd_spent_of(const struct hd_spent_said *said, uint32_t worker, uint32_t epoch);
+const struct hd_spent_sums *hd_spent_of(const struct hd_spent_said *said, uint32_t worker, uint32_t epoch);
 
 #endif

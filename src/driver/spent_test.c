@@ -78,7 +78,13 @@ static void only_what_was_said_in_the_view_counts(void **state)
 	assert_true(hd_spent_of(&said, 4, 3)->n == 4 && !hd_spent_of(&said, 4, 4) &&
 		!hd_spent_of(&said, 5, 3));
 	says(&said, 4, 4, 11, 50);
-	assert_true(hd_spent_of(&said, 4, 4)->kind[2].ns == 100 && !hd_spent_of(&said, 4, 3));
+	says(&said, 4, 4, 12, 60);        /* the view before is there, not what was before that */
+	assert_true(hd_spent_of(&said, 4, 4)->kind[2].ns == 120 &&
+		hd_spent_of(&said, 4, 3)->kind[2].ns == 200);
+	says(&said, 4, 6, 13, 70);
+	assert_true(!hd_spent_of(&said, 4, 3) && hd_spent_of(&said, 4, 4)->kind[2].ns == 120);
+	says(&said, 4, 7, 13, 80);
+	assert_true(!hd_spent_of(&said, 4, 4) && hd_spent_of(&said, 4, 7)->kind[2].ns == 160);
 	hd_spent_finish(&said);
 }
 
