@@ -3,7 +3,7 @@
 #
 #	bench/choice.sh                       # gpt, mlp, conv on 3 and 4 workers that wait: some ten minutes
 #	HD_BENCH_MODELS=gpt HD_BENCH_RANKS=4 HD_BENCH_STEPS=8 HD_BENCH_PACE=10 bench/choice.sh
-#	HD_BENCH_KERNELS=1 bench/choice.sh    # workers that compute: information, not a judgement
+#	HD_BENCH_KERNELS=1 bench/choice.sh    # workers that compute, on the cores there are: no judgement
 #
 # Candidates are every way to lay N workers of a device each out as d pipelines of p ranks of t devices
 # (p d t = N), with every schedule of flush updates and the chunks that it takes; two stages with copies in
@@ -69,7 +69,16 @@ once()
 	rm -rf "$work/run"
 	timeout 120 "$heddle" run "$job" --out "$work/run" --workers "$n" --steps "$steps" -q --json \
 		"${device[@]}" "$@" >"$work/json" 2>"$work/log" || return 1
-	echo "$(field predicted_ms) $(field measured_ms)"
+	local predicted measured
+	predicted=$(field predicted_ms) measured=$(field measured_ms)
+	echo "${predicted:-0} ${measured:-$(median)}"
+}
+
+# of the records, without the first: where no step was predicted none was compared
+median()
+{
+	grep -o '"step_ms":[0-9.]*' "$work/run/metrics.ndjson" | cut -d : -f 2 | tail -n +2 | sort -g |
+		awk '{ at[NR] = $1 } END { print at[int((NR + 1) / 2)] }'
 }
 
 # of all virtual nodes what the ops take on a core, each so many times as long
