@@ -1,7 +1,7 @@
-# graph_epoch.py make VERTICES EDGES | MODEL scatter|sparse THREADS EPOCHS
+# graph_epoch.py make VERTICES EDGES | MODEL scatter|sparse|dgl THREADS EPOCHS
 # For graph_epoch.sh: makes a graph with a power law of degrees in the current folder, or trains the
-# network of PyTorch Geometric on it and prints processor and wall seconds of an epoch (least of all
-# but the first), first and last loss.
+# network of PyTorch Geometric (scatter, sparse) or of DGL on it and prints processor and wall seconds
+# of an epoch (least of all but the first), first and last loss.
 import sys
 import time
 
@@ -25,10 +25,29 @@ def make(vertices, edges):
             print(name, *ids, file=split)
 
 
+def of_dgl(model, edges, n):
+    import dgl
+    from dgl.nn import GATConv, GraphConv
+
+    graph = dgl.add_self_loop(dgl.graph((edges[0], edges[1]), num_nodes=n))
+    if model == "gcn":
+        made = GraphConv(WIDTH, 128), GraphConv(128, CLASSES)
+    else:
+        made = GATConv(WIDTH, 8, 8), GATConv(64, CLASSES, 1)
+
+    class Layer:        # called as those of PyTorch Geometric are
+        def __init__(self, layer):
+            self.layer, self.parameters = layer, layer.parameters
+
+        def __call__(self, x, graph):
+            return self.layer(graph, x).flatten(1)
+
+    return [Layer(layer) for layer in made], graph
+
+
 def train(model, form, threads, epochs):
     import torch
     import torch.nn.functional as F
-    from torch_geometric.nn import GATConv, GCNConv
 
     torch.set_num_threads(threads)
     torch.manual_seed(0)
@@ -41,9 +60,13 @@ def train(model, form, threads, epochs):
     if form == "sparse":
         edges = torch.sparse_coo_tensor(edges, torch.ones(edges.shape[1]), (n, n)).to_sparse_csr()
     learns = torch.arange(n) < n // 2
-    if model == "gcn":
+    if form == "dgl":
+        layers, edges = of_dgl(model, edges, n)
+    elif model == "gcn":
+        from torch_geometric.nn import GCNConv
         layers = GCNConv(WIDTH, 128, cached=True), GCNConv(128, CLASSES, cached=True)
     else:
+        from torch_geometric.nn import GATConv
         layers = GATConv(WIDTH, 8, heads=8), GATConv(64, CLASSES)
     act = F.relu if model == "gcn" else F.elu
     step = torch.optim.Adam([p for layer in layers for p in layer.parameters()], lr=0.01)
