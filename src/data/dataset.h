@@ -92,6 +92,8 @@ struct hd_dataset {
 	struct hd_data_file *file; uint32_t nfiles;   /* where it comes from; none: it is made up */
 	/* of memory that read() fills little by little; 0: it reads where the files are mapped */
 	uint64_t kept_bytes;
+	/* of memory that it has taken to be open, where a reader counts it since it grows with the data */
+	uint64_t table_bytes;
 	/* read() copies or draws: it does not wait for a disk, as far as can be known */
 	bool     at_hand;
 	/* borrowed from the opener of the set, NULL: none; field 0 is what it transforms */

@@ -164,6 +164,7 @@ static enum hd_err fill(struct hd_reader *r, const struct hd_data_spec *spec, st
 	add_splits(r, set);
 	r->set.hash = hd_sources_hash(r);
 	r->set.at_hand = true;
+	r->set.table_bytes = r->arena.used_bytes;
 	hd_reader_about(r, "%" PRIu64 " vertices, %" PRIu64 " edges, %u features, %u classes, %s",
 		head->nvertices,
 		head->nedges, head->width, head->nclasses, spec->path);

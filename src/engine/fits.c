@@ -80,7 +80,7 @@ static uint64_t activations_of(const struct hd_worker *w, uint32_t rank)
 	if (w->spec.by_stage && (!need || !need->staged))
 		return 0;                 /* its stages are not known yet */
 	if (!need || !need->staged)
-		return hd_worker_activation_bytes(w);
+		return hd_worker_evaluates(w, rank) ? hd_worker_activation_bytes(w) : 0;
 	return (need->whole ? hd_worker_activation_bytes(w) : w->stage->infer.memory.len_bytes) +
 		need->pipe_bytes;
 }
@@ -126,7 +126,7 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 {
 	const struct hd_dataset *data = w->task->data;
 	uint64_t sample_bytes = 0, vectors = 0, temps = 0, device = 0, arenas = 0, activations = 0,
-		scratch = 0,
+		scratch = 0, eval_rows = 0,
 		d = w->spec.ndevices;
 	uint64_t batch = w->task->job->nvns * w->task->job->per_vn;
 
@@ -139,11 +139,12 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 	for (uint32_t r = 0; r < d; r++) {
 		uint64_t own = vectors_of(w, r) + activations_of(w, r)
 			+ w->stage->train.memory.len_bytes * arenas_of(w,
-				r) + sample_bytes * w->task->eval_rows
+				r) + sample_bytes * hd_worker_eval_rows(w, r)
 			+ (w->rank ? w->rank[r].need.ntemps * w->stage->train.temp_elems * sizeof(float) : 0);
 		own += r == 0 ? shared : 0;
 		device = own > device ? own : device;
 		activations += activations_of(w, r);
+		eval_rows += hd_worker_eval_rows(w, r);
 		vectors += vectors_of(w, r);
 		arenas += arenas_of(w, r);
 		scratch += w->rank && w->rank[r].device ? w->rank[r].device->scratch_bytes : 0;
@@ -161,11 +162,12 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 			+ hd_lockstep_bytes(&w->task->train, w->task->job)
 			+ hd_stale_bytes(&w->task->train, w->task->job) + hd_stamps_bytes(w->task)
 			+ hd_stretches_bytes(w, (uint32_t)arenas),
-		.inputs = sample_bytes * (d * w->task->eval_rows + depth * batch),
+		.inputs = sample_bytes * (eval_rows + depth * batch),
 		.kept = data->kept_bytes,
 		.own = w->stage->table_bytes + w->parts->need_table_bytes + scratch + hd_parts_link_bytes(w),
 		.device = device,
-		.process = HD_PROCESS_BYTES + (w->parts->need_rests ? 0 : HD_WRITER_BYTES),
+		.process = HD_PROCESS_BYTES + data->table_bytes +
+			(w->parts->need_rests ? 0 : HD_WRITER_BYTES),
 	};
 	t->held = t->params + t->slots + t->gradients + t->arenas + t->inputs;
 	t->total = t->held + t->kept + t->own;

@@ -79,6 +79,8 @@ static void blocks(struct hd_rank *rank)
 	uint64_t b = w->task->eval_rows, nblocks = (w->forward->job->count + b - 1) / b;
 	uint32_t i;
 
+	if (!hd_worker_evaluates(w, rank->id))
+		return;
 	while (!hd_rank_idle(rank) && (i = atomic_fetch_add(&w->forward->next_block, 1)) < nblocks) {
 		enum hd_err err = one_block(rank, i);
 		if (err)

@@ -116,7 +116,7 @@ static enum hd_err open_rank(struct hd_worker *w, struct hd_rank *rank, const st
 		.memory_limit_bytes = hd_worker_device_limit(w),
 	};
 	const struct hd_device_ops *ops;
-	uint64_t b = w->task->eval_rows;
+	const uint64_t b = hd_worker_eval_rows(w, rank->id);
 	enum hd_err err = hd_device_create(&rank->device, w->spec.kind, &spec, diag);
 
 	if (err)
@@ -127,15 +127,15 @@ static enum hd_err open_rank(struct hd_worker *w, struct hd_rank *rank, const st
 			"devices of kind %s have memory of their own; this build runs plans on host memory "
 			"only", ops->name);
 	err = ops->load(rank->device, &w->stage->train, diag);
-	if (!err)
+	if (!err && b)
 		err = ops->load(rank->device, &w->stage->infer, diag);
-	if (!err)
+	if (!err && b)
 		err = ops->take(rank->device, hd_worker_activation_bytes(w), (void **)&rank->activations,
 			diag);
 	if (!err && rank->id == 0 && !hd_lockstep_needed(&w->stage->lockstep))
 		err = hd_program_idle(&w->stage->idle, &w->stage->train, rank->device,
 			hd_worker_activation_bytes(w), w->stage->infer.memory.len_bytes, diag);
-	for (uint32_t f = 0; f < w->task->data->nfields && !err; f++)
+	for (uint32_t f = 0; f < w->task->data->nfields && !err && b; f++)
 		err = ops->take(rank->device, b * w->task->data->field[f].sample_bytes,
 			(void **)&rank->eval_input[f], diag);
 	rank->input = hd_arena_take(&w->arena, w->task->train.ninputs + 1, sizeof *rank->input);
@@ -261,8 +261,8 @@ static void close_rank(struct hd_worker *w, struct hd_rank *rank)
 		hd_pool_give(rank->pool, w->stage->flat_bytes, d);
 		hd_lockstep_give(rank);
 		for (uint32_t f = 0; f < w->task->data->nfields; f++)
-			d->ops->give(d, rank->eval_input[f],
-				w->task->eval_rows * w->task->data->field[f].sample_bytes);
+			d->ops->give(d, rank->eval_input[f], hd_worker_eval_rows(w, rank->id) *
+				w->task->data->field[f].sample_bytes);
 		d->ops->give(d, rank->activations, hd_worker_activation_bytes(w));
 	}
 }

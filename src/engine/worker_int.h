@@ -67,6 +67,17 @@ static inline uint64_t hd_worker_activation_bytes(const struct hd_worker *w)
 		w->stage->infer.memory.len_bytes;
 }
 
+/* A graph in intervals is evaluated as a whole, in one block, by the first device. The others have no room
+ * for it; in lockstep each virtual node has an arena of its own, so that they have nothing else there. */
+static inline bool hd_worker_evaluates(const struct hd_worker *w, uint32_t rank)
+{
+	return rank == 0 || w->task->eval_rows <= w->task->job->per_vn;
+}
+static inline uint64_t hd_worker_eval_rows(const struct hd_worker *w, uint32_t rank)
+{
+	return hd_worker_evaluates(w, rank) ? w->task->eval_rows : 0;
+}
+
 /* worker.c: the parts of a worker whose task and spec are set */
 HD_MUST_USE enum hd_err hd_worker_begin(struct hd_worker *worker, struct hd_diag *diag);
 void hd_worker_end(struct hd_worker *worker);

@@ -253,6 +253,43 @@ static void evaluation_takes_the_graph_whole(void **state)
 	drop_graphs(&g);
 }
 
+/* What is predicted for activations is the same on any number of devices: each virtual node's, and the whole
+ * graph's once. No device but the first can evaluate, whichever comes first. */
+static void the_room_to_evaluate_is_there_once(void **state)
+{
+	static struct logits l;
+	struct graphs g;
+	struct hd_metrics first = { 0 };
+	uint64_t arenas = 0, inputs = 0;
+	int id[INTERVALS * VERTICES];
+
+	(void)state;
+	make_graphs(&g);
+	for (uint32_t d = 1; d <= 4; d++) {
+		struct hd_memory_terms t;
+		struct hd_rig rig;
+		open_rig(&g, &rig, 0, 0, INTERVALS, "0.4", plain, d);
+		ids_of_rows(&g, 0, INTERVALS, rows_of(&g, 0, INTERVALS), id);
+		hd_worker_memory(rig.worker, &t);
+		for (uint32_t r = 0; r < d; r++)
+			CHECK(!r == (rig.worker->rank[r].activations != NULL) &&
+				!r == (rig.worker->rank[r].eval_input[0] != NULL), "device %u of %u", r, d);
+		assert_true(t.process > rig.task->data->table_bytes && rig.task->data->table_bytes > 0);
+		for (int times = 0; times < 3; times++) {
+			const struct hd_metrics m = evaluate(&rig, &l, id);
+			first = d == 1 ? m : first;
+			assert_true(m.loss_sum == first.loss_sum && m.correct == first.correct);
+		}
+		arenas = d == 1 ? t.arenas : arenas;
+		inputs = d == 1 ? t.inputs : inputs;
+		CHECK(t.arenas == arenas && t.inputs <= inputs, "%u devices: %llu of activations, not %llu; "
+			"%llu of inputs", d, (unsigned long long)t.arenas, (unsigned long long)arenas,
+			(unsigned long long)t.inputs);
+		hd_rig_close(&rig);
+	}
+	drop_graphs(&g);
+}
+
 /* ---- workers ---- */
 
 static void open_net(struct graphs *g, struct net *net, int model, uint32_t n, uint32_t nranks, uint32_t each)
@@ -336,6 +373,7 @@ int main(void)
 		cmocka_unit_test(intervals_compute_what_one_does),
 		cmocka_unit_test(rows_that_meet_count_once),
 		cmocka_unit_test(evaluation_takes_the_graph_whole),
+		cmocka_unit_test(the_room_to_evaluate_is_there_once),
 		cmocka_unit_test(workers_have_the_bits_of_one_device),
 		cmocka_unit_test(what_does_not_fit_is_refused_with_the_way_out),
 	};
