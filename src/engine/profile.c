@@ -163,6 +163,12 @@ struct hd_profile_cost hd_profile_cost_of(int64_t *ns, uint64_t n)
 	return cost;
 }
 
+int64_t hd_profile_undisturbed(int64_t *ns, uint64_t n)
+{
+	qsort(ns, n, sizeof *ns, rising);
+	return ns[n / 4];
+}
+
 static struct hd_profile_cost *part_of(struct hd_profile_node *node, uint32_t part)
 {
 	return part == HD_PHASE_F ? &node->f : part == HD_PHASE_I ? &node->i : &node->w;

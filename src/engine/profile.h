@@ -78,9 +78,13 @@ HD_MUST_USE enum hd_err hd_worker_profile_step(struct hd_worker *worker, struct 
 HD_MUST_USE enum hd_err hd_profile_memory_link(struct hd_clock *clock, struct hd_arena *arena,
 	struct hd_profile_link **link, struct hd_diag *diag);
 
+/* Of n times that others lengthen once in a while, as waits are where other programs are at the cores: what
+ * three of four exceed. Sorts them. */
+int64_t hd_profile_undisturbed(int64_t *ns, uint64_t n);
+
 /* How long after a wake a thread goes on that waited for it at a condition (sys/lock.h), as a rank waits for
- * a tensor: its core had nothing to do meanwhile, the waker's was busy. Of HD_PROFILE_WAKES what three of
- * four exceed: while other programs are at the cores, the middle one is their time. */
+ * a tensor: its core had nothing to do meanwhile, the waker's was busy. Undisturbed, of
+ * HD_PROFILE_WAKES. */
 enum { HD_PROFILE_WAKES = 31 };
 HD_MUST_USE enum hd_err hd_profile_wake(struct hd_clock *clock, double *wake_ns, struct hd_diag *diag);
 

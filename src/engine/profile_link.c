@@ -154,8 +154,7 @@ enum hd_err hd_profile_wake(struct hd_clock *clock, double *wake_ns, struct hd_d
 	}
 	if (!err) {
 		hd_thread_join(&thread);
-		(void)hd_profile_cost_of(s.ns + WARM, HD_PROFILE_WAKES);       /* ascending */
-		*wake_ns = (double)s.ns[WARM + HD_PROFILE_WAKES / 4];
+		*wake_ns = (double)hd_profile_undisturbed(s.ns + WARM, HD_PROFILE_WAKES);
 	}
 	hd_cond_finish(&s.cond);
 	hd_lock_finish(&s.lock);

@@ -134,7 +134,7 @@ static enum hd_err time_ops(struct hd_worker *worker, bool one_thread, struct wa
 	return HD_OK;
 }
 
-/* The median, as of all that is measured here: what others do to a thread once in a while is not in it. */
+/* What others do to a thread is not in it: the median of so few is theirs when they have the cores. */
 static double late_ns(struct hd_clock *clock)
 {
 	int64_t ns[HD_COSTS_SLEEPS];
@@ -144,7 +144,7 @@ static double late_ns(struct hd_clock *clock)
 		hd_clock_wait_until(clock, until_ns);
 		ns[i] = hd_clock_now_ns(clock) - until_ns;
 	}
-	return (double)hd_profile_cost_of(ns, HD_COSTS_SLEEPS).p50_ns;
+	return (double)hd_profile_undisturbed(ns, HD_COSTS_SLEEPS);
 }
 
 /* Waiting takes a multiple of computing; nothing is added. All nodes together take what a profile can. */

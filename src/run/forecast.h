@@ -27,7 +27,7 @@
  *    it takes besides, reading rows and its begin, is in neither.
  * 7. Stages that keep several virtual nodes alive take longer by what it costs to come back to activations
  *    after others (cost/reuse.h), as often as their lists do (pipeline/reuse.h).
- * 8. Ranks that wait (pace.h) go on later than they would, by what sleepers of this machine do in the median,
+ * 8. Ranks that wait (pace.h) go on later than they would, by what sleepers of this machine do undisturbed,
  *    once an instruction of a stage; each device of a rank of several once a step of its list
  *    (graph/tensor.h).
  * 9. Between workers of several machines (costs->port_bytes_per_s) activations and sums take their links.
