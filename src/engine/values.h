@@ -16,7 +16,8 @@
  *    where values begin to differ is known to be no difference of the state that they began from.
  * 5. While values are looked at no kernel folds gradients by itself (device.h): equal bits, but memory that
  *    would only be reserved is written to, which no prediction counts.
- * 6. Not looked at: work of shadows, evaluation, probes of joiners, running statistics.
+ * 6. Not looked at: work of shadows, evaluation, probes of joiners, running statistics; what another process
+ *    has made and the device takes as made (hd_bind.made).
  *
  * Ownership: in the worker's arena. Threads: a rank writes the marks of its virtual nodes; all else is the
  * worker's caller's, between passes. */

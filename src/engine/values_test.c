@@ -184,6 +184,57 @@ static void bits_are_those_of_a_run_that_is_not_looked_at(void **state)
 	}
 }
 
+/* A mark says where it was made: work of shadows, which makes the same values elsewhere, leaves none. */
+static void shadows_leave_no_marks(void **state)
+{
+	static const struct hd_rig_kind kind = { "1f1b", 3, 1, 1, 0, 1 };
+	struct marks bare, with;
+	struct hd_arena arena;
+	struct hd_diag diag = { "" };
+	struct hd_rig rig;
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	hd_rig_open_staged(&rig, hd_rig_gpt3, 16, 8, asks, &kind);
+	run(&rig, &bare, &arena);
+	hd_rig_open(&rig, hd_rig_gpt3, 16, 8, asks, 3);
+	CHECK(hd_rig_staged(rig.worker, rig.task, &kind, &rig.arena, &rig.plan, &diag) == HD_OK &&
+		hd_rig_shadowed(&rig.plan, HD_REDUNDANCY_FULL, &rig.arena, &diag) == HD_OK &&
+		hd_worker_adopt(rig.worker, &rig.plan, &diag) == HD_OK, "%s", diag.text);
+	run(&rig, &with, &arena);
+	for (int i = 0; i < STEPS; i++)
+		assert_memory_equal(bare.of[i].made, with.of[i].made,
+			(size_t)bare.of[i].nvns * bare.of[i].nnodes * sizeof *bare.of[i].made);
+	hd_arena_finish(&arena);
+}
+
+static void open_sliced(struct hd_rig *rig, uint32_t ndevices)
+{
+	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1,
+		.kernels = HD_KERNELS_PORTABLE };
+
+	hd_rig_begin(rig, hd_rig_mlp, 26, 3, asks);
+	rig->job->value[HD_JOB_SLICES].i = 2;
+	hd_rig_go(rig, &spec);
+}
+
+static void slices_leave_one_mark_on_any_devices(void **state)
+{
+	struct marks one, many;
+	struct hd_arena arena;
+	struct hd_rig rig;
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	open_sliced(&rig, 1);
+	run(&rig, &one, &arena);
+	open_sliced(&rig, 3);
+	run(&rig, &many, &arena);
+	for (int i = 0; i < STEPS; i++)
+		assert_int_equal(first_other(&one.of[i], &many.of[i]), HD_NONE);
+	hd_arena_finish(&arena);
+}
+
 #ifdef HD_FAILPOINTS
 static void arm(const char *spec)
 {
@@ -223,6 +274,50 @@ static void a_wrong_kernel_is_found_at_its_place(void **state)
 		hd_arena_finish(&arena);
 	}
 }
+
+/* How many values a virtual node has, of forward nodes alone or of all. */
+static uint32_t values_of(const struct hd_graph *g, bool forward)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < (forward ? g->nforward : g->nnodes); i++)
+		n += hd_ops[g->node[i].op].class == HD_OP_VIEW ? 0 : g->node[i].nout;
+	return n;
+}
+
+/* A bit that flips only where a node runs for the second time: in its second slice, or in a recomputation. */
+static void a_second_run_of_a_node_counts(void **state)
+{
+	static const struct hd_rig_kind again = { "gpipe", 1, 1, 1, HD_KEEPS_INPUT, 1 };
+
+	(void)state;
+	for (int sliced = 0; sliced < 2; sliced++) {
+		struct marks one, other;
+		struct hd_arena arena;
+		struct hd_rig rig;
+		char spec[64];
+		hd_arena_init(&arena, 0);
+		for (int flips = 0; flips < 2; flips++) {
+			if (sliced)
+				open_sliced(&rig, 1);
+			else
+				hd_rig_open_staged(&rig, hd_rig_gpt3, 16, 8, asks, &again);
+			const uint32_t node = maker(&rig.task->train, 1);
+			snprintf(spec, sizeof spec, "value.made:flip#1@%u",
+				values_of(&rig.task->train, !sliced) + 1);
+			if (flips)
+				arm(spec);
+			run(&rig, flips ? &other : &one, &arena);
+			arm("");
+			if (!flips)
+				continue;
+			const uint32_t at = first_other(&one.of[0], &other.of[0]);
+			CHECK(at == one.of[0].nnodes + node, "%s: mark %u for node %u of virtual node 1",
+				spec, at, node);
+		}
+		hd_arena_finish(&arena);
+	}
+}
 #endif
 
 int main(void)
@@ -232,9 +327,12 @@ int main(void)
 		cmocka_unit_test(devices_of_a_rank_leave_the_same_marks),
 		cmocka_unit_test(devices_and_waves_leave_the_same_marks),
 		cmocka_unit_test(looks_where_it_is_asked_to),
+		cmocka_unit_test(shadows_leave_no_marks),
+		cmocka_unit_test(slices_leave_one_mark_on_any_devices),
 		cmocka_unit_test(bits_are_those_of_a_run_that_is_not_looked_at),
 #ifdef HD_FAILPOINTS
 		cmocka_unit_test(a_wrong_kernel_is_found_at_its_place),
+		cmocka_unit_test(a_second_run_of_a_node_counts),
 #endif
 	};
 
