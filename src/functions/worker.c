@@ -12,6 +12,7 @@ struct doing {
 	struct hd_fn_worker *w;
 	const struct hd_fn_event *event;
 	struct hd_fn_link link;
+	struct hd_dense *dense;
 	int64_t until_ns, busy_ns;
 	void *at[HD_FN_TENSORS];
 	bool owned[HD_FN_TENSORS];        /* at[i] is freed in the end */
@@ -33,7 +34,8 @@ void hd_fn_worker_finish(struct hd_fn_worker *w)
 {
 	for (uint32_t i = 0; i < w->nkept; i++)
 		hd_free(w->kept[i].bytes);
-	hd_dense_close(&w->dense);
+	for (uint32_t i = 0; i < HD_FN_READY_TASKS; i++)
+		hd_dense_close(&w->dense[i]);
 	hd_free(w->work);
 	hd_free(w->payload);
 	*w = (struct hd_fn_worker){ .clock = NULL };
@@ -148,6 +150,22 @@ static enum hd_err take_reply(struct doing *d, const struct hd_fn_frame *frame, 
 	return hd_fn_reply_get(d->w->payload, frame->len, reply, &d->diag);
 }
 
+/* One that computes tasks like this. */
+static enum hd_err find_dense(struct doing *d)
+{
+	struct hd_fn_worker *w = d->w;
+	const struct hd_hash name = hd_dense_name(w->work);
+
+	for (uint32_t i = 0; i < HD_FN_READY_TASKS; i++)
+		if (w->dense[i].device && hd_hash_same(w->dense[i].name, name)) {
+			d->dense = &w->dense[i];
+			return HD_OK;
+		}
+	d->dense = &w->dense[w->ndense++ % HD_FN_READY_TASKS];
+	hd_dense_close(d->dense);
+	return hd_dense_open(d->dense, w->work, &d->diag);
+}
+
 static enum hd_err make_ready(struct doing *d, const struct hd_fn_frame *frame)
 {
 	struct hd_fn_worker *w = d->w;
@@ -156,11 +174,9 @@ static enum hd_err make_ready(struct doing *d, const struct hd_fn_frame *frame)
 	enum hd_err err = hd_fn_work_get(w->payload, frame->len, work, &d->diag);
 	if (!err && strcmp(work->kernels, d->event->kernels) != 0)
 		err = hd_fail(&d->diag, HD_E_PROTOCOL, "the owner names other kernels than its event");
-	if (!err && !(w->dense.device && hd_hash_same(w->dense.name, hd_dense_name(work)))) {
-		hd_dense_close(&w->dense);
-		err = hd_dense_open(&w->dense, work, &d->diag);
-	}
-	return err ? err : hd_dense_fits(&w->dense, work, &d->diag);
+	if (!err)
+		err = find_dense(d);
+	return err ? err : hd_dense_fits(d->dense, work, &d->diag);
 }
 
 static enum hd_err take_inputs(struct doing *d)
@@ -254,7 +270,7 @@ static enum hd_err talk(struct doing *d, const char *request, enum hd_fn_reply *
 		err = keep_inputs(d);
 	int64_t began_ns = hd_clock_now_ns(d->w->clock);
 	if (!err)
-		err = hd_dense_run(&d->w->dense, d->w->work, d->at, d->w->clock, d->until_ns, &d->diag);
+		err = hd_dense_run(d->dense, d->w->work, d->at, d->w->clock, d->until_ns, &d->diag);
 	d->busy_ns = hd_clock_now_ns(d->w->clock) - began_ns;
 	if (!err)
 		err = send_outputs(d);

@@ -17,6 +17,7 @@
 #include "functions/message.h"
 
 enum { HD_FN_STOP_MS = 200 };
+enum { HD_FN_READY_TASKS = 8 };           /* a step has several alike tasks, one stretch after another */
 #define HD_FN_KEPT_BYTES (UINT64_C(256) << 20)
 
 /* An input that may be needed again. */
@@ -25,7 +26,8 @@ struct hd_fn_kept { struct hd_hash digest; uint8_t *bytes; uint64_t len; };
 /* What a warm worker has. */
 struct hd_fn_worker {
 	struct hd_clock *clock;           /* borrowed */
-	struct hd_dense dense;
+	struct hd_dense dense[HD_FN_READY_TASKS]; /* for tasks like earlier ones; the oldest goes */
+	uint32_t ndense;                  /* opened so far */
 	char kernels[HD_FN_KERNELS];      /* that are known to be here */
 	struct hd_fn_kept kept[HD_FN_HAVE];       /* the oldest first */
 	uint32_t nkept;
