@@ -141,5 +141,7 @@ expect 2 heddle run gcn.yaml --out no --devices 1 -s functions.kind=pool
 says 'batch.virtual_nodes'
 expect 2 train no -s functions.kind=pool --devices 2
 says 'one device'
+expect 2 train no -s functions.kind=pool -s functions.min=4 -s functions.max=3
+says 'no size of a pool lies between them'
 expect 2 train no -s functions.kind=cloud
 passed "what cannot be is refused"

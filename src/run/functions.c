@@ -33,6 +33,11 @@ static enum hd_err check(struct hd_run *run, struct hd_diag *diag)
 			"kernels, and this run with those of %s: set job.kernels to portable, on cores",
 			hd_job_text(run->job, HD_JOB_FN_KIND), strcmp(spec->kind, "cpu") != 0 ?
 			spec->kind : hd_kernels_text(spec->kernels));
+	if (run->job->value[HD_JOB_FN_SIZE].is_auto &&
+		hd_job_int(run->job, HD_JOB_FN_MIN) > hd_job_int(run->job, HD_JOB_FN_MAX))
+		return hd_fail(diag, HD_E_INVAL, "functions.min is %lld and functions.max %lld: no size of a "
+			"pool lies between them", (long long)hd_job_int(run->job, HD_JOB_FN_MIN),
+			(long long)hd_job_int(run->job, HD_JOB_FN_MAX));
 	if (!spec->ndevices) {            /* auto: one, of all cores */
 		spec->ndevices = 1;
 		spec->nthreads = run->options.auto_cores ? run->options.auto_cores : 1;
