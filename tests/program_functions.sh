@@ -25,7 +25,7 @@ passed "60 tasks on processes that fail, and their bill"
 
 # the same by the Invoke API of the emulator, workers over TLS
 "$HEDDLE_BIN" chaos lambda --slots 3 --kill 0.05 --straggle 0.05:10 --drop-response 0.03 --duplicate 0.03 \
-	--seed 3 -o lines > where 2> emulator &
+	--seed 3 --price 2025 -o lines > where 2> emulator &
 emulator=$!
 await grep -q http where
 expect 0 heddle bench functions --function=lambda --endpoint "$(cat where)" --slots 3 --count 20 \
@@ -49,6 +49,12 @@ same "$(number here)" 14 "whose signature is wrong runs its tasks itself"
 kill "$emulator"
 wait "$emulator"
 same $? 0 "exit of chaos lambda"
+set -- $(sed 's/.*Billed Duration: \([0-9]*\) ms.*/\1/' lines)
+sum=0
+for ms; do sum=$((sum + ms)); done
+same "$(tail -1 where)" "$# calls, $(((sum * 1769 * 166667 + $# * 2000 * 1024000) / 10240000)) nano-dollars \
+(prices of 2025-08-01, emulated)" "what chaos lambda says that its calls cost"
+expect 2 heddle chaos lambda --price 2025
 
 passed "tasks through the emulator, signed and not"
 

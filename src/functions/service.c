@@ -9,21 +9,21 @@
 
 /* ---- prices ---- */
 
-static enum hd_err read_price(struct hd_fn_service *s, struct hd_diag *diag)
+enum hd_err hd_fn_price_named(struct hd_fs *fs, const char *name, struct hd_arena *arena,
+	struct hd_fn_price *price, struct hd_diag *diag)
 {
-	const char *name = s->spec.price ? s->spec.price : "2025", *kind = "lambda-x86_64";
+	const char *kind = "lambda-x86_64";
 	const struct hd_fn_price_file *file = hd_fn_price_files;
 	uint8_t *bytes = NULL;
 	size_t len = 0;
 
+	name = name ? name : "2025";
 	while (file->name && strcmp(file->name, name) != 0)
 		file++;
 	if (file->name)
-		return hd_fn_price_read(name, file->text, strlen(file->text), kind, &s->arena, &s->price,
-			diag);
-	enum hd_err err = hd_file_read_all(s->spec.fs, name, &s->arena, HD_FN_PRICE_BYTES, &bytes, &len,
-		diag);
-	return err ? err : hd_fn_price_read(name, (const char *)bytes, len, kind, &s->arena, &s->price, diag);
+		return hd_fn_price_read(name, file->text, strlen(file->text), kind, arena, price, diag);
+	enum hd_err err = hd_file_read_all(fs, name, arena, HD_FN_PRICE_BYTES, &bytes, &len, diag);
+	return err ? err : hd_fn_price_read(name, (const char *)bytes, len, kind, arena, price, diag);
 }
 
 /* ---- keys ---- */
@@ -173,7 +173,7 @@ enum hd_err hd_fn_service_open(struct hd_fn_service *s, const struct hd_fn_servi
 		return hd_fail(diag, HD_E_INVAL, kinds[k].serves ? "functions of kind %s need an endpoint" :
 			"functions of kind %s have no endpoint", spec->kind);
 	s->pays = spec->endpoint && !strncmp(spec->endpoint, "https://", 8);
-	enum hd_err err = read_price(s, diag);
+	enum hd_err err = hd_fn_price_named(spec->fs, spec->price, &s->arena, &s->price, diag);
 	if (!err)
 		err = find_place(s, kinds[k].serves, diag);
 	const struct hd_fn_owner_spec owner = { .clock = spec->clock, .listen = s->listen,

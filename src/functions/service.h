@@ -55,6 +55,10 @@ struct hd_fn_service {
 	bool pays;                        /* a cloud's, not emulated */
 };
 
+/* Of the files that come with the program by their date, else of a file: "2020", "2021", "2025"; NULL: the
+ * newest. */
+HD_MUST_USE enum hd_err hd_fn_price_named(struct hd_fs *fs, const char *name, struct hd_arena *arena,
+	struct hd_fn_price *price, struct hd_diag *diag);
 /* HD_E_INVAL: words that do not go together, no keys, no such price. */
 HD_MUST_USE enum hd_err hd_fn_service_open(struct hd_fn_service *service,
 	const struct hd_fn_service_spec *spec, struct hd_diag *diag);

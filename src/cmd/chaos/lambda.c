@@ -6,9 +6,11 @@
 #include "base/num.h"
 #include "sys/signal.h"
 #include "functions/emulator.h"
+#include "functions/service.h"
 
 #define LOOK_NS INT64_C(500000000)        /* between looks at a request to stop */
-enum { SLOTS = 10, MEMORY_MB = 1769, FULL_CORE_MB = 1769, MOST_MB = 10240, LEAST_MB = 128 };
+enum { SLOTS = 10, MEMORY_MB = 1769, FULL_CORE_MB = 1769, MOST_MB = 10240, LEAST_MB = 128,
+	LOG_BYTES = 256 << 20 };
 
 const char *const hd_cmd_function_argv[] = { "/proc/self/exe", "worker", "--function=lambda", "-q", NULL };
 
@@ -101,6 +103,43 @@ static enum hd_err serve(struct hd_cmd *cmd, struct hd_emulator *e)
 	return err;
 }
 
+/* What the lines REPORT of the file cost: the sum that a caller's ledger must have. */
+static enum hd_err say_cost(struct hd_cmd *cmd)
+{
+	struct hd_fn_price price;
+	struct hd_fn_bill bill;
+	uint64_t added = 0;
+	uint8_t *log;
+	size_t len;
+
+	enum hd_err err = hd_fn_price_named(&cmd->fs, cmd->args.text[HD_OPT_PRICE_FILE], &cmd->arena, &price,
+		&cmd->diag);
+	if (!err)
+		err = hd_file_read_all(&cmd->fs, cmd->args.text[HD_OPT_OUTPUT], &cmd->arena, LOG_BYTES, &log,
+			&len, &cmd->diag);
+	if (err)
+		return err;
+	hd_fn_bill_init(&bill, &price, &cmd->arena);
+	err = hd_fn_bill_settle(&bill, (const char *)log, len, &added, &cmd->diag);
+	if (!err)
+		printf("%llu calls, %lld nano-dollars (prices of %s, emulated)\n",
+			(unsigned long long)bill.ncalls, (long long)hd_fn_bill_nano(&bill), price.date);
+	return err;
+}
+
+static enum hd_err check_price(struct hd_cmd *cmd)
+{
+	struct hd_fn_price price;
+
+	if (!cmd->args.has[HD_OPT_PRICE_FILE])
+		return HD_OK;
+	if (!cmd->args.has[HD_OPT_OUTPUT])
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--price sums the lines REPORT of a file: add -o FILE");
+	return hd_fn_price_named(&cmd->fs, cmd->args.text[HD_OPT_PRICE_FILE], &cmd->arena, &price,
+		&cmd->diag);
+}
+
 static enum hd_err verb_chaos_lambda(struct hd_cmd *cmd)
 {
 	struct hd_emulator *e = hd_arena_take(&cmd->arena, 1, sizeof *e);
@@ -109,6 +148,8 @@ static enum hd_err verb_chaos_lambda(struct hd_cmd *cmd)
 	FILE *log = stderr;
 	enum hd_err err = e ? read_options(cmd, given, &spec) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory");
 
+	if (!err)
+		err = check_price(cmd);
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
 	if (!err && cmd->args.has[HD_OPT_OUTPUT] && !(log = fopen(cmd->args.text[HD_OPT_OUTPUT], "w")))
@@ -123,7 +164,7 @@ static enum hd_err verb_chaos_lambda(struct hd_cmd *cmd)
 	hd_emulator_close(e);
 	if (log != stderr)
 		fclose(log);
-	return err;
+	return err || !cmd->args.has[HD_OPT_PRICE_FILE] ? err : say_cost(cmd);
 }
 
 const struct hd_verb hd_verb_chaos_lambda = {
@@ -139,7 +180,7 @@ const struct hd_verb hd_verb_chaos_lambda = {
 		"--straggle 0.05:10 lets it take ten times as long, --drop-response 0.02 loses the answer, "
 		"--duplicate 0.02 gives the event out twice. Each run of an event leaves a line REPORT on "
 		"stderr, "
-		"or in -o FILE.\n"
+		"or in -o FILE; with --price 2020, 2021, 2025 or a file their sum is printed at the end.\n"
 		"Requests are signed with the key " HD_EMULATED_ID " and the secret " HD_EMULATED_SECRET
 		", or not looked at: --no-auth.\n"
 		"  heddle chaos lambda --kill 0.05 -o reports &\n"
@@ -147,6 +188,6 @@ const struct hd_verb hd_verb_chaos_lambda = {
 		"reports",
 	.opts = HD_OPTS(HD_OPT_SLOTS, HD_OPT_COLD_MS, HD_OPT_MEMORY_MB, HD_OPT_KILL, HD_OPT_STRAGGLE,
 		HD_OPT_DROP_RESPONSE, HD_OPT_DUPLICATE, HD_OPT_FAULT_SEED, HD_OPT_NO_AUTH, HD_OPT_BOOTSTRAP,
-		HD_OPT_OUTPUT),
+		HD_OPT_PRICE_FILE, HD_OPT_OUTPUT),
 	.run = verb_chaos_lambda, .test = "program_functions.sh",
 };
