@@ -112,6 +112,21 @@ one='"kind":"fewer".*"text":"1 stage on 1 device until there are 2: no worker is
 same "$(count pair '"kind":"restore"') $(count pair '"kind":"hold"')" '0 0' "pair: ways back, waits"
 passed "two stages become one after each loss, and two with the next worker: the bits of one device"
 
+# one of two that is asked to leave, and in whose place none comes, leaves one stage behind
+"$HEDDLE_BIN" run job.yaml --out leaver --workers 2 -s elastic.redundancy=lazy -s workers.start=others \
+	-s workers.detect='700 ms' >leaver.log 2>&1 &
+await test -S leaver/members.sock || failed "nothing to join"
+for n in 0 1; do "$HEDDLE_BIN" worker --join leaver --devices 1 >leaver$n.log 2>&1 & done
+reach leaver 8
+expect 0 heddle stop leaver --worker 1
+left() { grep -q '"kind":"view".*"text":"1 members' leaver/events.ndjson; }
+await left || failed "worker 1 does not leave: $(tail -n 3 leaver/events.ndjson)"
+reach leaver $(($(committed leaver) + 3))
+ends leaver
+[ "$(count leaver "$one")" -ge 1 ] || failed "the worker that stayed has not one stage"
+same "$(count leaver '"kind":"restore"') $(count leaver '"kind":"lost"')" '0 0' "leaver: ways back, losses"
+passed "a worker that leaves, and is not replaced, leaves fewer stages: nothing is lost"
+
 # the same without a shadow. The coordinator dies just before it reads the checkpoint: two processes are left,
 # which take its place
 mkdir -p bare/chaos

@@ -24,6 +24,7 @@
 	X(CALLED_BACK,    32,  "a new coordinator for members to call",                            "they call with each sign of life") \
 	X(SHUTDOWN,       32,  "the end of a run for workers to leave",                            "they finish files, then go") \
 	X(OTHERS_T,       32,  "what a peer with a larger T may make us wait",                     "it does not say how long we wait") \
+	X(SUBSTITUTE,     48,  "a worker that leaves, for one in its place",                       "then the stages are fewer, where the others have the state") \
 	X(GREETING,       40,  "a connection accepted that has not identified itself",             "a handshake, the machine being busy") \
 	X(ABANDONED,      64,  "silence until the connection itself is closed",                    "a machine that stood still is heard again on it") \
 	X(PREPARE,        64,  "a worker asked to prepare a change",                               "it may be within a long step") \

@@ -259,7 +259,9 @@ void driver_guard_noted(struct driver *c, const char *name, uint32_t worker)
 		see_devices(c);
 	if (c->judges && !strcmp(name, "restore"))
 		hd_resilience_back(&c->resilience);
-	if (c->judges && c->resilience.is == HD_SPOT_REPLICA && !strcmp(name, "hold"))
+	/* stays: one with notice, which could hand its part over if one pipeline were enough */
+	if (c->judges && c->resilience.is == HD_SPOT_REPLICA &&
+		(!strcmp(name, "hold") || !strcmp(name, "stays")))
 		holds(c);
 	if ((c->judges || c->saves) && (announced || lost)) {
 		hd_resilience_lost(&c->resilience, worker, ranks_of(c, worker), announced, c->end.step,

@@ -94,7 +94,9 @@
  *     there are at least `min` members and too few devices for the shape that is wanted and for that in
  *     force, they do not wait: the step begins in a view whose shape has as many ranks as there are
  *     devices, if config.fewer knows one. While all hold that is tried again whenever more devices have
- *     come. The shape that is wanted comes back by a planned change, once there are devices for it.
+ *     come. The shape that is wanted comes back by a planned change, once there are devices for it; with
+ *     more devices than there are ranks, and too few for that, there are as many stages as they make. A
+ *     worker that leaves, and for which none came in 6 T, leaves by a planned change to fewer stages.
  *
  * 18. Refusals (UNFIT; ADR 166). A member that has not the memory for its part of a view with fewer stages,
  *     or of a planned change of stages, says so and stays as it was. The change is void; after a loss another
@@ -106,7 +108,8 @@
  * 19. Least pipelines (config.least; ADR 161). A step begins in a view of at least so many, so that each
  *     stage has as many holders. With devices for fewer the stages of rule 17 are as many as so many
  *     pipelines have ranks, with shadows or without, or all hold; an open step is finished by those that are
- *     left (rule 15). A planned change that would leave fewer waits for devices.
+ *     left (rule 15). A planned change that would leave fewer waits for devices, or has fewer stages; where
+ *     it can have neither a NOTE says so once a view.
  *
  * Pure: events in, actions out; time is an argument. Returned actions are valid until the next call.
  * create/destroy; one thread. */

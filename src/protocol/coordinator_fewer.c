@@ -181,6 +181,16 @@ bool hd_co_may_have_fewer(const struct hd_coordinator *co, uint32_t nranks)
 	return nranks / hd_co_least(co) >= 1 && nranks > co->fewer_tried && shadowed(co, shape_of(co));
 }
 
+static void note_fewer(struct hd_coordinator *co, const struct hd_view_shape *fewer)
+{
+	const uint32_t ndevices = fewer->width * hd_view_each(fewer) * hd_co_least(co);
+
+	hd_co_note(co, "fewer", HD_NOBODY,
+		"%u stage%s on %u device%s until there are %u: no worker is waited for", fewer->nstages,
+		fewer->nstages == 1 ? "" : "s", ndevices, ndevices == 1 ? "" : "s",
+		co->config.shape.width * hd_view_each(&co->config.shape) * hd_co_least(co));
+}
+
 bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next, const struct hd_view_shape *running)
 {
 	if (running && hd_co_is_refused(co, running, next->member, next->nmembers))
@@ -210,10 +220,90 @@ bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next, const str
 		return false;
 	if (of)
 		co->fewer_of = *of;
-	const uint32_t ndevices = fewer.width * hd_view_each(&fewer) * hd_co_least(co);
-	hd_co_note(co, "fewer", HD_NOBODY,
-		"%u stage%s on %u device%s until there are %u: no worker is waited for", fewer.nstages,
-		fewer.nstages == 1 ? "" : "s", ndevices, ndevices == 1 ? "" : "s",
-		co->config.shape.width * hd_view_each(&co->config.shape) * hd_co_least(co));
+	note_fewer(co, &fewer);
 	return true;
+}
+
+/* ---- planned ---- */
+
+/* Is there one that has waited to leave for as long as one in its place may take? */
+static bool has_waited(struct hd_coordinator *co)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < co->view.nmembers; i++) {
+		struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
+		if (!w || w->state != HD_W_MEMBER || !w->draining)
+			continue;
+		w->stays_ns = w->stays_ns ? w->stays_ns : co->now_ns ? co->now_ns : 1;
+		any |= co->now_ns - w->stays_ns >= HD_TIMEOUT_NS(SUBSTITUTE, co->config.detect_ns);
+	}
+	return any;
+}
+
+/* Once a view. Whoever keeps so many pipelines without being asked to may keep fewer. */
+static void note_stays(struct hd_coordinator *co)
+{
+	if (co->stays_epoch == co->view.epoch || hd_co_least(co) < 2)
+		return;
+	co->stays_epoch = co->view.epoch;
+	hd_co_note(co, "stays", HD_NOBODY,
+		"the others are no %u pipelines of any number of stages: a worker that is asked to leave "
+		"stays until there is one in its place", hd_co_least(co));
+}
+
+/* Ranks of members that are not to leave. */
+static uint32_t ranks_that_stay(struct hd_coordinator *co, const struct hd_view *next, uint64_t going)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < next->nmembers; i++) {
+		const struct hd_co_worker *w = hd_co_find(co, next->member[i]);
+		n += w && !(going >> i & 1) ? w->ndevices / hd_view_each(&co->config.shape) : 0;
+	}
+	return n;
+}
+
+static bool fill_planned(struct hd_coordinator *co, struct hd_view *next, uint64_t going, uint32_t width)
+{
+	const struct hd_view_shape *in_force = &co->view.shape;
+	const bool grows = width > in_force->width;
+	const struct hd_view_shape *of = grows ? &co->config.shape : in_force;
+	uint64_t refused[HD_CO_UNFIT];
+	struct hd_view stay = { .nmembers = 0 };
+	struct hd_view_shape to;
+
+	for (uint32_t i = 0; i < next->nmembers; i++)
+		if (!(going >> i & 1))
+			stay.member[stay.nmembers++] = next->member[i];
+	const struct hd_fewer_ask ask = { .shape = of, .width = width, .n = next->nmembers,
+		.lost = grows ? 0 : lost_stages(&co->view, &stay), .refused = refused,
+		.nrefused = all_refused(co, next, refused) };
+	if (width < 1 || width >= of->width || !shadowed(co, of) ||
+		!co->config.fewer(co->config.fewer_self, &ask, &to) || to.width > width ||
+		(grows && to.width <= in_force->width) ||
+		!co->config.of_shape(co->config.of_shape_self, &to) ||
+		hd_co_is_refused(co, &to, next->member, next->nmembers) ||
+		!hd_co_fill_map(co, next, &to, going, hd_co_least(co)))
+		return false;
+	note_fewer(co, &to);
+	return true;
+}
+
+bool hd_co_plan_fewer(struct hd_coordinator *co, struct hd_view *next, uint64_t going, bool other)
+{
+	const struct hd_view_shape *in_force = &co->view.shape;
+	const uint32_t width = ranks_that_stay(co, next, going) / hd_co_least(co);
+
+	if (!in_force->nstages)
+		return false;
+	if (width == in_force->width)
+		return other && hd_co_fill_map(co, next, in_force, going, hd_co_least(co));
+	if (width < in_force->width && !has_waited(co))
+		return false;
+	if (fill_planned(co, next, going, width))
+		return true;
+	if (width < in_force->width)
+		note_stays(co);
+	return false;
 }

@@ -216,6 +216,96 @@ static void the_last_worker_goes_on_with_one_stage(void **state)
 	co_end(c);
 }
 
+/* Of three stages one, with the next worker two, and with another one three: none stands by without a rank
+ * while the state is at one. */
+static void stages_are_as_many_as_there_are_devices(void **state)
+{
+	struct co_at_work at, *c = &at;
+	struct asked asked = { .shadows = true, .says = true, .knows_one = true };
+
+	(void)state;
+	lose_two(c, &asked);
+	STORED();
+	FROM(0, PROGRESS, .epoch = c->co->record.epoch);
+	come_back(c, 3);
+	assert_true(asked.n == 2 && asked.width == 2 && !asked.lost && asked.members == 2 &&
+		hd_view_same_shape(&asked.had, &shape));
+	assert_true(c->co->phase == HD_CO_NUMBERING && c->co->next.nmembers == 2 &&
+		hd_view_same_shape(&c->co->next.shape, &smaller) && c->co->next.nranks == 2);
+	co_end(c);
+}
+
+/* None comes in its place: its stage and the shadow of it become one, while it is there. */
+static void who_leaves_and_is_not_replaced_leaves_fewer_stages(void **state)
+{
+	static const struct { bool shadows, says, other; } row[] = { { true, true, false },
+		{ true, false, false }, { false, true, false }, { true, true, true } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct co_at_work at, *c = &at;
+		struct asked asked = { .shadows = row[i].shadows, .says = row[i].says };
+		struct hd_co_config config = config_of(&asked, 1);
+		co_run(c, &config, 3);
+		CO(DRAIN, .worker = 1);
+		STORED();
+		CO(TICK, .n = 0);
+		c->now += 5 * CO_T;
+		CO(TICK, .n = 0);
+		assert_true(c->co->phase == HD_CO_IDLE && !asked.n);
+		if (row[i].other)
+			co_one_more(c, 3);
+		c->now += 2 * CO_T;
+		CO(TICK, .n = 0);
+		const struct hd_view *next = &c->co->next;
+		if (row[i].other)         /* in its place */
+			assert_true(!asked.n && c->co->phase == HD_CO_NUMBERING &&
+				hd_view_same_shape(&next->shape, &shape) && !hd_view_has(next, 1));
+		else if (row[i].shadows && row[i].says)
+			assert_true(asked.n == 1 && asked.width == 2 && asked.lost == 2 &&
+				c->co->phase == HD_CO_NUMBERING && next->nmembers == 2 &&
+				!hd_view_has(next, 1) && hd_view_same_shape(&next->shape, &smaller));
+		else
+			CHECK(c->co->phase == HD_CO_IDLE && !strstr(c->text, "stays"), "row %zu: %s", i,
+				c->text);
+		co_end(c);
+	}
+}
+
+/* Rule 19: of six one leaves. With two stages each the others are two pipelines; where they are not it stays,
+ * and that is said once. */
+static void who_leaves_two_pipelines_leaves_them_fewer_stages(void **state)
+{
+	(void)state;
+	for (int says = 0; says < 2; says++) {
+		struct co_at_work at, *c = &at;
+		struct asked asked = { .says = says };
+		struct hd_co_config config = config_of(&asked, 1);
+		config.pipes = config.least = 2;
+		config.target = 6;
+		co_run(c, &config, 6);
+		CO(DRAIN, .worker = 4);
+		STORED();
+		CO(TICK, .n = 0);
+		c->now += 7 * CO_T;
+		CO(TICK, .n = 0);
+		assert_true(asked.n == 1 && asked.width == 2);
+		if (says)
+			assert_true(c->co->phase == HD_CO_NUMBERING && hd_view_pipes(&c->co->next) == 2 &&
+				hd_view_same_shape(&c->co->next.shape, &smaller) &&
+				!hd_view_has(&c->co->next, 4));
+		else
+			CHECK(strstr(co_note_text(c, "stays"), "the others are no 2 pipelines"), "%s",
+				c->text);
+		CO(TICK, .n = 0);
+		assert_false(strstr(c->text, "stays"));
+		/* one is enough after all: it leaves */
+		CO(RESHAPE, .shape = &shape, .n = 2, .least = 1);
+		assert_true(c->co->phase == HD_CO_NUMBERING);
+		co_end(c);
+	}
+}
+
 /* It is asked once for as many ranks: a view that is refused is not made again and again. */
 static void what_was_refused_is_asked_with_more_ranks_alone(void **state)
 {
@@ -593,6 +683,9 @@ int main(void)
 		cmocka_unit_test(after_a_step_that_went_on_no_worker_is_waited_for),
 		cmocka_unit_test(a_wait_ends_with_the_second_worker),
 		cmocka_unit_test(the_last_worker_goes_on_with_one_stage),
+		cmocka_unit_test(stages_are_as_many_as_there_are_devices),
+		cmocka_unit_test(who_leaves_and_is_not_replaced_leaves_fewer_stages),
+		cmocka_unit_test(who_leaves_two_pipelines_leaves_them_fewer_stages),
 		cmocka_unit_test(what_was_refused_is_asked_with_more_ranks_alone),
 		cmocka_unit_test(a_coordinator_that_takes_over_cuts_nothing_again),
 		cmocka_unit_test(a_view_that_is_refused_is_followed_by_another),

@@ -37,6 +37,7 @@ struct hd_co_worker {
 	uint32_t worker, guest;
 	bool up, silent, ready_to_sync, draining, mend;    /* mend: a link of it closed and is there again */
 	bool being_replaced;                    /* another is to take its place */
+	int64_t stays_ns;                 /* it is to leave, and since then cannot; 0: it can */
 	int64_t rejoins_ns;               /* OUT: since then its process, of this machine, is to join as a new
 					   * worker; 0: it is not */
 	bool decided;                     /* into a view that it may have entered without our knowing */
@@ -105,6 +106,7 @@ struct hd_coordinator {
 	/* rule 18: a member refused the view in force; the view before fewer stages came (epoch 0: none) */
 	bool refused;
 	struct hd_view fewer_of;
+	uint32_t stays_epoch;             /* the view of which was said that a worker cannot leave it; or 0 */
 	struct hd_view view, next;        /* in force; planned or to come */
 	struct hd_seals seals;
 	uint64_t committed;
@@ -277,6 +279,10 @@ static inline uint32_t hd_co_least(const struct hd_coordinator *co)
 /* coordinator_fewer.c: the same in a shape with fewer stages, by rule 17; a note says so. False: in none.
  * `running`: that of the members where this coordinator has no view yet; or NULL */
 bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next, const struct hd_view_shape *running);
+/* A planned change where the shape that is wanted has too few devices: `other` members in the shape in force,
+ * more stages where there are more devices than it has ranks, or fewer where a worker that leaves has waited
+ * for one in its place. False: in none. */
+bool hd_co_plan_fewer(struct hd_coordinator *co, struct hd_view *next, uint64_t going, bool other);
 /* Has a worker of these members refused that shape? */
 bool hd_co_is_refused(const struct hd_coordinator *co, const struct hd_view_shape *shape,
 	const uint32_t *member, uint32_t n);

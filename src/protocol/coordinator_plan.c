@@ -426,7 +426,8 @@ static void open_change(struct hd_coordinator *co)
 		going |= (uint64_t)!hd_view_has(&stay, next.member[i]) << i;
 	next.epoch = co->record.epoch + 1;
 	hold_as_before(co, &next);
-	if (!hd_co_fill_map(co, &next, shape, going, hd_co_least(co)))
+	if (!hd_co_fill_map(co, &next, shape, going, hd_co_least(co)) &&
+		!hd_co_plan_fewer(co, &next, going, other))
 		return;                                   /* leavers wait for devices in their place */
 	co->replan = false;
 	if (hd_view_same_map(&next, &co->view))           /* the leaver must stay for its slots */
