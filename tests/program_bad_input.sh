@@ -180,7 +180,7 @@ kept=$(heddle ckpt digest runs/mlp)
 "$HEDDLE_BIN" run mlp.yaml -s job.steps=1000000 -s 'checkpoint.every=1 h' --out held -q 2>/dev/null &
 run=$!
 until [ -s held/metrics.ndjson ]; do kill -0 $run 2>/dev/null || failed "the run ended by itself"; done
-expect 2 heddle resume held
+expect 1 heddle resume held
 says 'another process is running it'
 expect 2 heddle run mlp.yaml --out held
 kill -TERM $run

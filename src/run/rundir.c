@@ -33,9 +33,9 @@ static enum hd_err held_by_another(const struct hd_rundir *dir, struct hd_diag *
 	struct hd_held held = { .hold = HD_HOLD_NONE };
 
 	if (hd_rundir_held(dir->fs, dir->path, &held, NULL) || !held.host[0])
-		return hd_fail(diag, HD_E_INVAL, "%s: another process is running it; wait for it or stop it",
+		return hd_fail(diag, HD_E_AGAIN, "%s: another process is running it; wait for it or stop it",
 			dir->path);
-	return hd_fail(diag, HD_E_INVAL,
+	return hd_fail(diag, HD_E_AGAIN,
 		"%s: another process is running it on %s; wait for it or stop it there", dir->path,
 		held.host);
 }

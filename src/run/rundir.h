@@ -52,6 +52,7 @@ struct hd_rundir {
 HD_MUST_USE enum hd_err hd_rundir_create(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock,
 	const char *parent,
 	const char *out, const char *name, const char *job_yaml, size_t job_len, struct hd_diag *diag);
+/* HD_E_AGAIN: another process holds it. */
 HD_MUST_USE enum hd_err hd_rundir_open(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock,
 	const char *path, struct hd_diag *diag);
 /* Of a run that another process holds, on this machine or on a shared file system: neither lock nor lines;

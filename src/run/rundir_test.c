@@ -377,7 +377,7 @@ static void who_holds_a_run_is_seen(void **state)
 	hd_rundir_hold_as(&dir, HD_HOLD_ALONE);
 	assert_int_equal(hd_rundir_held(&fs, path, &held, NULL), HD_OK);
 	assert_true(held.hold == HD_HOLD_ALONE && held.pid == (int)getpid());
-	assert_int_equal(hd_rundir_open(&second, &fs, &clock, path, &diag), HD_E_INVAL);
+	assert_int_equal(hd_rundir_open(&second, &fs, &clock, path, &diag), HD_E_AGAIN);
 	assert_non_null(strstr(diag.text, "another process is running it"));
 	assert_int_equal(hd_rundir_visit(&second, &fs, &clock, path, NULL), HD_OK);
 	hd_rundir_hold_as(&second, HD_HOLD_COORDINATES);             /* an observer holds nothing */
