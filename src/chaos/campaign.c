@@ -101,16 +101,22 @@ static int64_t part_ns(const struct hd_campaign *c, const struct hd_harness *h, 
 	return (int64_t)((double)f->part / 0x1p32 * (step_ns < most_ns ? step_ns : most_ns));
 }
 
-/* Faults whose time has come. */
+/* Faults whose time has come, but as many as can be waited for before the next look at the run: it may have
+ * ended, or stand still, or a stop is wanted. */
 static enum hd_err act(struct hd_campaign *c, struct hd_harness *h, struct hd_faults *faults,
 	struct hd_diag *diag)
 {
-	for (uint32_t i = c->next; i < c->nfaults && c->fault[i].step <= hd_harness_step(h); i++) {
+	const int64_t until_ns = hd_clock_now_ns(h->clock) + HD_HARNESS_LOOK_NS;
+	bool in_time = true;
+
+	for (uint32_t i = c->next; i < c->nfaults && c->fault[i].step <= hd_harness_step(h) && in_time; i++) {
 		struct hd_fault *f = &c->fault[i];
 		if (f->begun)
 			continue;
-		if (!f->tried)
+		if (!f->tried) {
 			hd_clock_wait_until(h->clock, hd_clock_now_ns(h->clock) + part_ns(c, h, f));
+			in_time = hd_clock_now_ns(h->clock) < until_ns;
+		}
 		f->tried = true;
 		if (!hd_fault_do(faults, f))
 			continue;

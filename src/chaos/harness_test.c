@@ -6,7 +6,7 @@
 
 #include "sys/file_sim.h"
 #include "sys/signal.h"
-#include "sys/signal.h"
+#include "chaos/campaign.h"
 #include "tests/check.h"
 
 /* Runs that no coordinator answers for, on a disk, a clock and a host in memory. */
@@ -160,6 +160,29 @@ static void no_step_for_a_minute_is_a_hang(void **state)
 	assert_non_null(strstr(diag.text, "stands still at step 7"));
 }
 
+/* More faults than the run has time for, each of which waits for a part of a step: a run that stands still is
+ * seen no later for that. */
+static void faults_that_wait_hide_no_hang(void **state)
+{
+	enum { MANY = 4000 };
+	static struct hd_fault fault[MANY];
+	struct bench *b = *state;
+	struct hd_campaign c = { .nsteps = 40, .detect_ns = HD_NS_PER_S, .fault = fault, .nfaults = MANY };
+	struct hd_faults faults = { .harness = &b->h };
+	struct hd_diag diag = { "" };
+	const int64_t began_ns = hd_clock_now_ns(&b->clock.clock);
+
+	for (uint32_t i = 0; i < MANY; i++)       /* which no coordinator takes */
+		fault[i] = (struct hd_fault){ .kind = HD_FAULT_SCALE, .part = UINT32_MAX };
+	some_process_lives(&b->h);
+	b->h.live.step = 7;
+	b->h.live.step_ms = 1000;
+	assert_int_equal(hd_campaign_run(&c, &b->h, &faults, &diag), HD_E_INTEGRITY);
+	assert_non_null(strstr(diag.text, "stands still at step 7"));
+	CHECK(hd_clock_now_ns(&b->clock.clock) - began_ns < 2 * HD_HARNESS_STILL_NS, "after %lld s",
+		(long long)((hd_clock_now_ns(&b->clock.clock) - began_ns) / HD_NS_PER_S));
+}
+
 static void a_step_begins_the_minute_again(void **state)
 {
 	struct bench *b = *state;
@@ -243,6 +266,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_run_that_was_asked_to_stop_ends_without_an_error, enter,
 			leave),
 		cmocka_unit_test_setup_teardown(no_step_for_a_minute_is_a_hang, enter, leave),
+		cmocka_unit_test_setup_teardown(faults_that_wait_hide_no_hang, enter, leave),
 		cmocka_unit_test_setup_teardown(a_step_begins_the_minute_again, enter, leave),
 		cmocka_unit_test_setup_teardown(a_machine_that_stood_still_is_no_hang, enter, leave),
 		cmocka_unit_test_setup_teardown(a_visited_run_without_a_coordinator_for_a_minute_is_gone,
