@@ -175,7 +175,10 @@ model: {use: "builtin:mlp", args: {input: [3], hidden: [16], classes: 3}}
 data: {kind: csv, path: rows.csv}
 batch: {global: 24, virtual_nodes: 4}
 eval: {every: 0}
+workers: {detect: 60 s}
 END
+# what is looked for are ends of processes, which are seen at once: a worker that a busy machine gives no time
+# is none of them
 "$HEDDLE_BIN" run csv.yaml --out alike --workers 2 --devices 1 -q 2>log &
 run=$!
 reach alike 3
