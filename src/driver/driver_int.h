@@ -260,6 +260,7 @@ HD_MUST_USE enum hd_err driver_keep_record(struct driver *c, const struct hd_co_
 HD_MUST_USE enum hd_err driver_keep_kernels(struct driver *c, struct hd_diag *diag);
 /* The record as it lies in the store, little endian; get() also takes those of earlier programs: without
  * disputes, without what a halt is for, without refusals. HD_E_INTEGRITY: another length or value. */
+enum hd_err driver_set_began(struct driver *c, struct hd_diag *diag);
 void driver_record_put(const struct hd_co_record *record, uint8_t bytes[DRIVER_RECORD_BYTES]);
 HD_MUST_USE enum hd_err driver_record_get(struct hd_co_record *record, const uint8_t *bytes, size_t len,
 	struct hd_diag *diag);

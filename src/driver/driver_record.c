@@ -159,23 +159,26 @@ static enum hd_err keep_beginning(struct driver *c, struct hd_diag *diag)
 	return HD_OK;
 }
 
-/* The zero of "t" is the beginning of the run, whichever driver writes. */
-static enum hd_err set_began(struct driver *c, struct hd_diag *diag)
+/* The zero of "t" is the beginning of the run, whichever driver writes: the first keeps when its own zero
+ * was, not this moment, which comes later by what it had to do before. */
+enum hd_err driver_set_began(struct driver *c, struct hd_diag *diag)
 {
-	int64_t wall = hd_clock_wall_ns(c->spec->clock), age = 0;
+	const int64_t passed = hd_clock_now_ns(c->spec->clock) - c->spec->dir->began_ns;
+	const int64_t began = hd_clock_wall_ns(c->spec->clock) - passed;
+	int64_t age = 0;
 	uint8_t bytes[8];
 	size_t len = 0;
 	enum hd_err err = hd_store_get(c->store, RECORD_BEGAN, bytes, sizeof bytes, &len, diag);
 
 	if (err == HD_E_NOTFOUND) {
-		hd_put64(bytes, (uint64_t)wall);
+		hd_put64(bytes, (uint64_t)began);
 		return hd_store_put(c->store, RECORD_BEGAN, bytes, sizeof bytes, diag);
 	}
 	if (!err && len != sizeof bytes)
 		err = hd_fail(diag, HD_E_INTEGRITY,
 			"the record of when the run began is not of this program");
 	if (!err)
-		age = wall - (int64_t)hd_get64(bytes);
+		age = began - (int64_t)hd_get64(bytes);
 	c->spec->dir->began_ns -= age > 0 ? age : 0;
 	c->recorded = hd_rundir_recorded(c->spec->dir);
 	c->config.verified = hd_rundir_verified(c->spec->dir);
@@ -392,7 +395,7 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 	c->config.plan_self = &c->reshape;
 	err = read_store(c, diag);
 	if (!err)
-		err = set_began(c, diag);
+		err = driver_set_began(c, diag);
 	if (!err)
 		err = set_paces(c, diag);
 	if (!err)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/le.h"
-#include "tests/check.h"
+#include "driver/testing_run.h"
 
 /* As many as a record may have: 64 members, and those that come in the place of all of them. */
 static struct hd_co_record full(uint32_t nmembers)
@@ -177,6 +177,40 @@ static void a_job_takes_as_many_workers_as_have_work(void **state)
 	}
 }
 
+/* A driver of a machine that was up for another time comes to the store late, or at once: what it writes
+ * next is as many seconds after the run's beginning as have passed. */
+static void time_goes_on_from_the_beginning(void **state)
+{
+	static const int64_t late_ms[][2] = { { 700, 0 }, { 0, 700 }, { 300, 300 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof late_ms / sizeof *late_ms; i++) {
+		struct desk desk;
+		struct hd_clock_sim clock;
+		char path[100];
+		desk_open(&desk, "");
+		struct hd_driver_spec spec = { .fs = &desk.made.rig.fs, .clock = &clock.clock,
+			.dir = &desk.dir };
+		struct driver c = { .spec = &spec };
+		snprintf(path, sizeof path, "%s/began.db", desk.parent);
+		CHECK(hd_store_open(&c.store, path, &desk.diag) == HD_OK, "%s", desk.diag.text);
+		hd_clock_sim(&clock, INT64_C(1000000000000), INT64_C(1700000000000000000));
+		desk.dir.clock = &clock.clock;
+		for (int at = 0; at < 2; at++) {
+			desk.dir.began_ns = hd_clock_now_ns(&clock.clock);
+			hd_clock_sim_advance(&clock, late_ms[i][at] * 1000000);
+			CHECK(driver_set_began(&c, &desk.diag) == HD_OK, "%s", desk.diag.text);
+			CHECK((hd_clock_now_ns(&clock.clock) - desk.dir.began_ns) / 1000000 ==
+				late_ms[i][0] + (at ? 2000 + late_ms[i][1] : 0), "%zu %d: %lld ns", i, at,
+				(long long)(hd_clock_now_ns(&clock.clock) - desk.dir.began_ns));
+			hd_clock_sim_advance(&clock, 2000 * INT64_C(1000000));
+			hd_clock_sim(&clock, INT64_C(5000000000), clock.wall_ns);    /* another machine's */
+		}
+		hd_store_close(c.store);
+		desk_close(&desk);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -186,6 +220,7 @@ int main(void)
 		cmocka_unit_test(a_halt_of_before_is_a_stop),
 		cmocka_unit_test(what_cannot_be_a_record_is_refused),
 		cmocka_unit_test(a_job_takes_as_many_workers_as_have_work),
+		cmocka_unit_test(time_goes_on_from_the_beginning),
 		cmocka_unit_test(who_resumes_has_had_the_machines_looked_at),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
