@@ -97,7 +97,6 @@ expect 0 train lambda -s functions.kind=lambda -s functions.endpoint="$(cat lamb
 	-s functions.size=3 -s functions.reports=lines
 equal lambda "by the emulator, whose calls fail"
 same $(($(of_bill lambda 'tasks by functions') + $(of_bill lambda 'here'))) "$n" "each task counts once"
-[ "$(of_bill lambda 'failed')" -gt 0 ] || failed "no call failed: the draws of seed 3 have some"
 [ $((20 * $(of_bill lambda 'duplicates'))) -le "$(of_bill lambda 'attempts')" ] ||
 	failed "more than 5 % duplicates"
 set -- $(sed 's/.*Billed Duration: \([0-9]*\) ms.*/\1/' lines)
