@@ -71,6 +71,17 @@ for nth in 10 11; do                      # the second forwards of step 2, the f
 	grep -q '"kind":"afresh","step":2,' killed/events.ndjson ||
 		failed "meeting $nth: step 2 was not begun again: $(cat killed/events.ndjson)"
 done
+# twelve a step: values of edges are made again between them
+sed 's/builtin:gcn/builtin:gat/; s/name: graph/name: gat/; s/slots: 3/slots: 3, hidden: 4, heads: 2/' \
+	graph.yaml >gat.yaml
+expect 0 heddle run gat.yaml --out gat --devices 1 --json -q
+attends=$(number digest)
+for nth in 25 28 31 34 36; do             # of step 2: two forwards, three backwards
+	expect 0 killed "sync.here:kill#1@$nth" 2 gat.yaml
+	same "$(number digest)" "$attends" "the digest after a death at meeting $nth of attention"
+	grep -q '"kind":"afresh","step":2,' killed/events.ndjson ||
+		failed "meeting $nth: step 2 was not begun again: $(cat killed/events.ndjson)"
+done
 passed "a worker dies where rows of a graph in intervals meet: begun again, equal bits"
 
 # worker 2 falls when it begins the step again that worker 1 left: its fourth pass is step 2 once more

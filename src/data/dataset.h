@@ -24,7 +24,7 @@
 #include "graph/ir.h"
 
 enum {
-	HD_MAX_FIELDS = 12,
+	HD_MAX_FIELDS = 16,
 	HD_MAX_SPLITS = 4,
 	/* of files: opening has read all of them, and so much stays in memory */
 	HD_AT_HAND_BYTES = 256 << 20,

@@ -67,6 +67,7 @@ uint64_t hd_graph_layout_vertex(const struct hd_graph_layout *l, uint64_t row)
  * virtual node that has it as a ghost, `place` its number among the ghosts. */
 struct scan {
 	const struct hd_graph_layout *layout;
+	bool back;
 	struct hd_edges edges;
 	uint32_t *seen, *place, *ghost;
 	uint64_t nedges, nghosts;
@@ -138,25 +139,26 @@ static enum hd_err count(struct scan *s, struct hd_graph_ends *ends, struct hd_d
 	return HD_OK;
 }
 
-static enum hd_err begin(struct scan *s, const struct hd_graph_layout *l, struct hd_edges edges,
+static enum hd_err begin(struct scan *s, const struct hd_graph_layout *l, bool back,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const uint64_t n = l->graph->head.nvertices;
 
-	*s = (struct scan){ .layout = l, .edges = edges, .seen = hd_arena_take(arena, n, sizeof *s->seen),
+	*s = (struct scan){ .layout = l, .back = back, .edges = back ? l->graph->out : l->graph->in,
+		.seen = hd_arena_take(arena, n, sizeof *s->seen),
 		.place = hd_arena_take(arena, n, sizeof *s->place) };
 	return s->seen && s->place ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for the edges of %s",
 		l->name);
 }
 
-enum hd_err hd_graph_ends_count(const struct hd_graph_layout *l, struct hd_edges edges,
+enum hd_err hd_graph_ends_count(const struct hd_graph_layout *l, bool back,
 	struct hd_graph_ends *ends, struct hd_diag *diag)
 {
 	struct hd_arena arena;
 	struct scan s;
 
 	hd_arena_init(&arena, 0);
-	enum hd_err err = begin(&s, l, edges, &arena, diag);
+	enum hd_err err = begin(&s, l, back, &arena, diag);
 	err = err ? err : count(&s, ends, diag);
 	hd_arena_finish(&arena);
 	return err;
@@ -180,12 +182,35 @@ static int32_t far_of(const struct scan *s, uint32_t i, uint64_t u)
 		(int32_t)(s->layout->rows + s->place[u]) : -1;
 }
 
+/* The place of an edge in the list of the whole graph, each vertex with one to itself; -1: there is none, the
+ * file was changed. */
+static int32_t number_of(const struct hd_graph_layout *l, uint64_t from, uint64_t to)
+{
+	const struct hd_prepared *g = l->graph;
+	const uint64_t first = g->in.offset[to], end = g->in.offset[to + 1];
+	uint64_t low = first, high = end;
+
+	if (first > end || end > g->head.nedges)
+		return -1;
+	while (low < high) {
+		const uint64_t middle = low + (high - low) / 2;
+		if (g->in.at[middle] < from)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (from != to && (low == end || g->in.at[low] != from))
+		return -1;
+	return (int32_t)(low + to + (from > to));
+}
+
 static enum hd_err list_edges(struct scan *s, uint32_t i, const struct hd_graph_ends *ends,
 	struct hd_diag *diag)
 {
 	const uint64_t cap = s->layout->rows * ends->edges, first = s->layout->bound[i],
 		last = s->layout->bound[i + 1];
-	int32_t *far = ends->far + i * cap, *near = ends->near + i * cap;
+	int32_t *far = ends->far + i * cap, *near = ends->near + i * cap,
+		*number = ends->number + i * cap;
 	uint64_t e, end, n = 0;
 
 	for (uint64_t v = first; v < last; v++) {
@@ -197,16 +222,20 @@ static enum hd_err list_edges(struct scan *s, uint32_t i, const struct hd_graph_
 		/* far ends ascend; the vertex itself comes where it would stand among them */
 		for (bool self = false; e < end || !self; n++) {
 			const bool now = !self && (e == end || s->edges.at[e] > v);
+			const uint64_t u = now ? v : s->edges.at[e];
 			near[n] = (int32_t)(v - first);
-			far[n] = far_of(s, i, now ? v : s->edges.at[e]);
+			far[n] = far_of(s, i, u);
 			if (far[n] < 0)
+				return changed(s, v, diag);
+			number[n] = number_of(s->layout, s->back ? v : u, s->back ? u : v);
+			if (number[n] < 0)
 				return changed(s, v, diag);
 			e += !now;
 			self |= now;
 		}
 	}
 	for (; n < cap; n++)
-		far[n] = near[n] = -1;
+		far[n] = near[n] = number[n] = -1;
 	return HD_OK;
 }
 
@@ -229,22 +258,23 @@ static enum hd_err list_part(struct scan *s, uint32_t i, const struct hd_graph_e
 	return list_edges(s, i, ends, diag);
 }
 
-enum hd_err hd_graph_ends_make(const struct hd_graph_layout *l, struct hd_edges edges,
+enum hd_err hd_graph_ends_make(const struct hd_graph_layout *l, bool back,
 	struct hd_graph_ends *ends, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_arena own;
 	struct scan s;
 
 	hd_arena_init(&own, 0);
-	enum hd_err err = begin(&s, l, edges, &own, diag);
+	enum hd_err err = begin(&s, l, back, &own, diag);
 	err = err ? err : count(&s, ends, diag);
 	if (!err) {
 		const uint64_t all = l->n * l->rows;
 		ends->far = hd_arena_take(arena, all * ends->edges, sizeof *ends->far);
 		ends->near = hd_arena_take(arena, all * ends->edges, sizeof *ends->near);
+		ends->number = hd_arena_take(arena, all * ends->edges, sizeof *ends->number);
 		ends->ghost = hd_arena_take(arena, all * ends->ghosts, sizeof *ends->ghost);
 		s.ghost = hd_arena_take(&own, l->rows * ends->ghosts, sizeof *s.ghost);
-		if (!ends->far || !ends->near || !ends->ghost || !s.ghost)
+		if (!ends->far || !ends->near || !ends->number || !ends->ghost || !s.ghost)
 			err = hd_fail(diag, HD_E_NOMEM, "no memory for the edges of %s", l->name);
 	}
 	for (uint32_t i = 0; i < l->n && !err; i++)
@@ -263,8 +293,8 @@ enum hd_err hd_graph_shape(struct hd_graph_shape *shape, struct hd_fs *fs, const
 
 	hd_arena_init(&arena, 0);
 	err = err ? err : hd_graph_layout_make(&layout, &file.graph, path, n, &arena, diag);
-	err = err ? err : hd_graph_ends_count(&layout, file.graph.in, &shape->in, diag);
-	err = err ? err : hd_graph_ends_count(&layout, file.graph.out, &shape->out, diag);
+	err = err ? err : hd_graph_ends_count(&layout, false, &shape->in, diag);
+	err = err ? err : hd_graph_ends_count(&layout, true, &shape->out, diag);
 	if (!err)
 		shape->rows = layout.rows;
 	hd_arena_finish(&arena);

@@ -10,6 +10,8 @@
  *    one, among its rows and behind them its ghosts, rows of others, ascending. Edges are sorted by `near`,
  *    then by the vertex at the far end: the order of the graph, not that of `far`. Each vertex has one to
  *    itself.
+ *    `number` is the edge's place among all of the graph, sorted by target, then source: what is drawn for an
+ *    edge is drawn by it, whichever end asks.
  * 3. Lists have `edges` and `ghosts` places a row, the same for all virtual nodes; -1 is left over.
  * 4. The file is mapped: numbers that could not be there are HD_E_INTEGRITY, never a place out of bounds.
  *
@@ -31,12 +33,13 @@ HD_MUST_USE enum hd_err hd_graph_layout_make(struct hd_graph_layout *layout, con
 uint64_t hd_graph_layout_row(const struct hd_graph_layout *layout, uint64_t vertex);
 uint64_t hd_graph_layout_vertex(const struct hd_graph_layout *layout, uint64_t row);
 
-/* The edges one way. Places a row; lists [n][rows * edges], [n][rows * ghosts]. */
-struct hd_graph_ends { uint64_t edges, ghosts; int32_t *far, *near, *ghost; };
+/* The edges that end in a virtual node, or with `back` those that begin there. Places a row; lists
+ * [n][rows * edges], [n][rows * ghosts]. */
+struct hd_graph_ends { uint64_t edges, ghosts; int32_t *far, *near, *number, *ghost; };
 /* The places alone. */
-HD_MUST_USE enum hd_err hd_graph_ends_count(const struct hd_graph_layout *layout, struct hd_edges edges,
+HD_MUST_USE enum hd_err hd_graph_ends_count(const struct hd_graph_layout *layout, bool back,
 	struct hd_graph_ends *ends, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_graph_ends_make(const struct hd_graph_layout *layout, struct hd_edges edges,
+HD_MUST_USE enum hd_err hd_graph_ends_make(const struct hd_graph_layout *layout, bool back,
 	struct hd_graph_ends *ends, struct hd_arena *arena, struct hd_diag *diag);
 
 /* Of a file that is read whole for it: rows and places of its n virtual nodes, no lists. */

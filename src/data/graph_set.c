@@ -28,18 +28,19 @@ struct graph_set {
 };
 
 /* The lists of a virtual node: a field each, from PARTS on. */
-enum { NPARTS = 6 };
-static const char *const part_names[NPARTS] = { "far", "near", "ghosts", "back_far", "back_near",
-	"back_ghosts" };
+enum { NPARTS = 8 };
+static const char *const part_names[NPARTS] = { "far", "near", "ghosts", "part_number", "back_far",
+	"back_near", "back_ghosts", "back_number" };
 struct graph_part { const int32_t *at; uint64_t places; };
 
 static void parts_of(const struct graph_set *set, struct graph_part part[NPARTS])
 {
 	for (int k = 0; k < 2; k++) {
 		const struct hd_graph_ends *e = k ? &set->out : &set->in;
-		part[3 * k] = (struct graph_part){ e->far, e->edges };
-		part[3 * k + 1] = (struct graph_part){ e->near, e->edges };
-		part[3 * k + 2] = (struct graph_part){ e->ghost, e->ghosts };
+		part[4 * k] = (struct graph_part){ e->far, e->edges };
+		part[4 * k + 1] = (struct graph_part){ e->near, e->edges };
+		part[4 * k + 2] = (struct graph_part){ e->ghost, e->ghosts };
+		part[4 * k + 3] = (struct graph_part){ e->number, e->edges };
 	}
 }
 
@@ -126,9 +127,9 @@ static enum hd_err take_edges(struct graph_set *set, const char *name, struct hd
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %" PRIu64 " edges", places);
 	enum hd_err err = list_edges(set, diag);
 	if (!err && set->layout.n > 1)
-		err = hd_graph_ends_make(&set->layout, set->graph.in, &set->in, arena, diag);
+		err = hd_graph_ends_make(&set->layout, false, &set->in, arena, diag);
 	if (!err && set->layout.n > 1)
-		err = hd_graph_ends_make(&set->layout, set->graph.out, &set->out, arena, diag);
+		err = hd_graph_ends_make(&set->layout, true, &set->out, arena, diag);
 	return err;
 }
 

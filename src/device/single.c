@@ -45,6 +45,7 @@ static int64_t bound_of(const struct hd_call *call, uint8_t operand)
 	case HD_OP_EDGE_SUM:  return call->in[3 + operand].dim[0];
 	case HD_OP_EDGE_DOT:  return call->in[3 - operand].dim[0];
 	case HD_OP_EDGE_TOTAL: case HD_OP_EDGE_PEAKS: case HD_OP_EDGE_SOFTMAX_AT: return call->in[2].dim[0];
+	case HD_OP_EDGE_SOFTMAX_SUMS: case HD_OP_EDGE_SOFTMAX_DX_AT: return call->in[3].dim[0];
 	case HD_OP_EDGE_SOFTMAX: case HD_OP_EDGE_SOFTMAX_DX: return 2;
 	default:             return hd_cols(&call->in[0]);
 	}

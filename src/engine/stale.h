@@ -33,6 +33,9 @@ struct hd_worker;
 
 /* k; 0: rows are of the epoch at hand. */
 uint32_t hd_stale_epochs(const struct hd_job *job);
+/* HD_E_INVAL: a network that computes values of edges; both ends make them, of rows of one epoch. */
+HD_MUST_USE enum hd_err hd_stale_allowed(const struct hd_graph *graph, const struct hd_job *job,
+	struct hd_diag *diag);
 uint64_t hd_stale_bytes(const struct hd_graph *graph, const struct hd_job *job);
 /* The places of all syncs, zeros. */
 HD_MUST_USE enum hd_err hd_stale_take(struct hd_worker *worker, struct hd_diag *diag);

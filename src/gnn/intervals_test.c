@@ -1,7 +1,6 @@
 #include <math.h>
 
-#include "engine/testing_net.h"
-#include "gnn/testing_intervals.h"
+#include "gnn/testing_models.h"
 
 /* A graph in several intervals: lists (data/graph_layout.h) against the matrix that the graph was made of;
  * training (engine/lockstep.h, meeting.h) against one interval, and on devices and workers against one
@@ -9,13 +8,27 @@
 
 /* ---- lists ---- */
 
+/* The place of each edge among all, by target, then source, as rows ascend. */
+static void number_edges(const struct known *k, const int *id, int64_t rows, int32_t (*number)[TG_MOST])
+{
+	int32_t n = 0;
+
+	assert_true(rows <= TG_MOST);
+	for (int64_t to = 0; to < rows; to++)
+		for (int64_t from = 0; from < rows; from++)
+			if (id[to] >= 0 && id[from] >= 0 && (to == from || k->edge[id[from]][id[to]]))
+				number[from][to] = n++;
+}
+
 /* Each edge of the matrix once, ascending by near row and by vertex at the far end. */
 static void check_ends(const struct known *k, const struct hd_graph_layout *l, const struct hd_graph_ends *e,
 	const int *id, bool back)
 {
 	static uint8_t seen[TG_MOST][TG_MOST];
+	static int32_t number[TG_MOST][TG_MOST];
 
 	memset(seen, 0, sizeof seen);
+	number_edges(k, id, (int64_t)(l->n * l->rows), number);
 	for (uint32_t i = 0; i < l->n; i++) {
 		int64_t last = -1;
 		for (uint64_t p = 0; p < l->rows * e->edges; p++) {
@@ -23,6 +36,7 @@ static void check_ends(const struct known *k, const struct hd_graph_layout *l, c
 				near = e->near[i * l->rows * e->edges + p];
 			if (far < 0) {
 				assert_int_equal(near, -1);
+				assert_int_equal(e->number[i * l->rows * e->edges + p], -1);
 				continue;
 			}
 			assert_in_range(far, 0, l->rows * (1 + e->ghosts) - 1);
@@ -33,6 +47,8 @@ static void check_ends(const struct known *k, const struct hd_graph_layout *l, c
 			CHECK(place > last, "virtual node %u, place %d: out of order", i, (int)p);
 			last = place;
 			assert_true(id[far] >= 0 && id[near] >= 0);
+			assert_int_equal(e->number[i * l->rows * e->edges + p],
+				number[back ? near : far][back ? far : near]);
 			seen[id[back ? near : far]][id[back ? far : near]]++;
 		}
 	}
@@ -63,9 +79,8 @@ static void lists_of_all_virtual_nodes_are_the_graph(void **state)
 			assert_true(n > 1 || l.rows == VERTICES);
 			ids_of_rows(&g, kind, n, l.rows, id);
 			for (int back = 0; back < 2; back++) {
-				CHECK(hd_graph_ends_make(&l, back ? file.graph.out : file.graph.in, &ends,
-					&arena,
-					&diag) == HD_OK, "%s", diag.text);
+				CHECK(hd_graph_ends_make(&l, back, &ends, &arena, &diag) == HD_OK, "%s",
+					diag.text);
 				check_ends(g.known[kind], &l, &ends, id, back);
 			}
 			hd_prepared_close(&file);
@@ -75,30 +90,6 @@ static void lists_of_all_virtual_nodes_are_the_graph(void **state)
 }
 
 /* ---- training ---- */
-
-static const char *const models[] = { "gcn", "sage-mean", "gcn", "gcn" },
-	*const more[] = { "hidden: 6, order: product", "hidden: 30", "hidden: 6, order: gather, layers: 3",
-	"hidden: 4000, order: product" };
-enum { NMODELS = 3, WIDE = NMODELS };
-static const char adam[] = "optim: {kind: adamw, lr: 0.01, clip: 0.5, schedule: {kind: constant, warmup: "
-	"0}}\n",
-	plain[] = "optim: {kind: sgd, lr: 1, clip: 0, schedule: {kind: constant, warmup: 0}}\n";
-
-static void open_rig(struct graphs *g, struct hd_rig *rig, int model, int kind, uint32_t n,
-	const char *dropout,
-	const char *optim, uint32_t ndevices)
-{
-	const struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1,
-		.kernels = HD_KERNELS_PORTABLE };
-	char text[600];
-
-	snprintf(text, sizeof text, "model: {use: \"builtin:%s\", args: {input: %u, classes: %u, slots: %u, "
-		"dropout: %s, %s}}\ndata: {kind: graph, path: %s, order: sequential}\n", models[model],
-		TG_WIDTH,
-		CLASSES, g->slots[kind], dropout, more[model], g->path[kind]);
-	hd_rig_begin(rig, text, (uint32_t)(n * rows_of(g, kind, n)), n, optim);
-	hd_rig_go(rig, &spec);
-}
 
 static void devices_have_the_bits_of_one(void **state)
 {
@@ -117,8 +108,8 @@ static void devices_have_the_bits_of_one(void **state)
 				for (int s = 0; s < 3; s++) {
 					struct hd_step_record a = hd_rig_step(&one), b = hd_rig_step(&rig);
 					CHECK(hd_hash_same(a.digest, b.digest) && a.loss_sum == b.loss_sum,
-						"%s, %u intervals on %u devices, step %d", models[model], n,
-						d, s);
+						"%s, %u intervals on %u devices, step %d",
+						models[model].name, n, d, s);
 				}
 				hd_rig_close(&one);
 				hd_rig_close(&rig);
@@ -164,8 +155,8 @@ static void intervals_compute_what_one_does(void **state)
 			memcpy(before, hd_rig_params(&one), len);
 			const struct hd_step_record a = hd_rig_step(&one);
 			for (uint32_t n = 2; n <= INTERVALS; n *= 2) {
-				snprintf(what, sizeof what, "%s, kind %d, %u intervals", models[model], kind,
-					n);
+				snprintf(what, sizeof what, "%s, kind %d, %u intervals",
+					models[model].name, kind, n);
 				open_rig(&g, &rig, model, kind, n, "0", plain, 2);
 				const struct hd_step_record b = hd_rig_step(&rig);
 				CHECK(fabs(a.loss_sum - b.loss_sum) <= 1e-13 * a.loss_sum &&
@@ -178,6 +169,71 @@ static void intervals_compute_what_one_does(void **state)
 			free(before);
 			hd_rig_close(&one);
 		}
+	drop_graphs(&g);
+}
+
+/* The mean loss of the first step, with parameters so far from those along `by`. */
+static double first_loss(struct graphs *g, int model, const float *from, const double *by, double how_far)
+{
+	struct hd_rig rig;
+
+	open_rig(g, &rig, model, model % 2, 4, "0.4", plain, 1);
+	for (uint64_t i = 0; i < rig.task->layout.elems; i++)
+		hd_rig_params(&rig)[i] = (float)((double)from[i] + how_far * by[i]);
+	const struct hd_step_record r = hd_rig_step(&rig);
+	hd_rig_close(&rig);
+	return r.loss_sum / r.weight;
+}
+
+/* What is dropped follows from the step, so the loss is a function of the parameters. Along its gradient it
+ * rises by the gradient's length; where the sources' end drew other edges it would not. */
+static void both_ends_of_an_edge_drop_it_alike(void **state)
+{
+	static const double step = 0.005;
+	struct graphs g;
+
+	(void)state;
+	make_graphs(&g);
+	for (int model = 0; model < NMODELS; model++) {
+		struct hd_rig at;
+		open_rig(&g, &at, model, model % 2, 4, "0.4", plain, 1);
+		const uint64_t n = at.task->layout.elems;
+		float *before = malloc(n * sizeof *before);
+		double *by = malloc(n * sizeof *by), len = 0, loss[2];
+		memcpy(before, hd_rig_params(&at), n * sizeof *before);
+		(void)hd_rig_step(&at);
+		for (uint64_t i = 0; i < n; i++) {
+			by[i] = (double)before[i] - (double)hd_rig_params(&at)[i];
+			len += by[i] * by[i];
+		}
+		len = sqrt(len);
+		for (int k = 0; k < 2; k++)
+			loss[k] = first_loss(&g, model, before, by, (k ? step : -step) / len);
+		const double slope = (loss[1] - loss[0]) / (2 * step);
+		CHECK(len > 0 && fabs(slope - len) <= 0.02 * len,
+			"%s: the loss rises by %g, its gradient is %g long", models[model].name, slope, len);
+		hd_rig_close(&at);
+		free(before), free(by);
+	}
+	drop_graphs(&g);
+}
+
+/* Nothing is sent twice: forwards rows and scores, backwards the gradient, scores, what a softmax keeps, sums
+ * of products. */
+static void attention_meets_six_times_a_layer(void **state)
+{
+	static const struct { int model; uint32_t layers, each; } want[] = { { 2, 2, 6 }, { 3, 3, 6 },
+		{ 0, 2, 2 } };
+	struct graphs g;
+
+	(void)state;
+	make_graphs(&g);
+	for (int k = 0; k < 3; k++) {
+		struct hd_rig rig;
+		open_rig(&g, &rig, want[k].model, 0, 4, "0.4", plain, 1);
+		assert_int_equal(hd_lockstep_meetings(&rig.task->train), want[k].layers * want[k].each);
+		hd_rig_close(&rig);
+	}
 	drop_graphs(&g);
 }
 
@@ -246,7 +302,7 @@ static void evaluation_takes_the_graph_whole(void **state)
 		ids_of_rows(&g, 0, 4, rows_of(&g, 0, 4), id);
 		const struct hd_metrics b = evaluate(&rig, &got, id);
 		assert_true(a.weight > 0 && a.weight == b.weight && a.correct == b.correct);
-		CHECK(memcmp(want.at, got.at, sizeof want.at) == 0, "%s: logits", models[model]);
+		CHECK(memcmp(want.at, got.at, sizeof want.at) == 0, "%s: logits", models[model].name);
 		hd_rig_close(&one);
 		hd_rig_close(&rig);
 	}
@@ -303,7 +359,7 @@ static void open_net(struct graphs *g, struct net *net, int model, uint32_t n, u
 static void workers_have_the_bits_of_one_device(void **state)
 {
 	static const struct { uint32_t n, nranks, each; } kinds[] = { { 2, 2, 1 }, { 4, 3, 1 }, { 8, 4, 2 },
-		{ 8, 5, 1 } };
+		{ 8, 5, 1 }, { 8, 3, 1 } };
 	struct net *net = malloc(sizeof *net);
 	struct graphs g;
 	uint32_t stale = 0;
@@ -311,7 +367,7 @@ static void workers_have_the_bits_of_one_device(void **state)
 	(void)state;
 	make_graphs(&g);
 	seed = 8;
-	for (int k = 0; k < 4; k++)
+	for (int k = 0; k < 5; k++)
 		for (int fenced = 0; fenced < 2; fenced++) {
 			open_net(&g, net, k % NMODELS, kinds[k].n, kinds[k].nranks, kinds[k].each);
 			for (int i = 0; i < STEPS; i++) {
@@ -322,6 +378,31 @@ static void workers_have_the_bits_of_one_device(void **state)
 			close_net(net);
 		}
 	assert_true(stale > 2);
+	drop_graphs(&g);
+	free(net);
+}
+
+/* A letter a pair of workers and meeting: the fence comes among those of one meeting after another. That it
+ * ends the step is sure while letters of two are left. */
+static void workers_may_be_lost_at_each_meeting(void **state)
+{
+	enum { RANKS = 3, LETTERS = RANKS * (RANKS - 1) };
+	struct net *net = malloc(sizeof *net);
+	struct graphs g;
+
+	(void)state;
+	make_graphs(&g);
+	seed = 9;
+	for (int model = 0; model < NMODELS; model++) {
+		open_net(&g, net, model, 4, RANKS, 1);
+		const uint32_t nsyncs = hd_dist_nsyncs(net->at[0].worker);
+		for (uint32_t k = 0; k < nsyncs; k++) {
+			net->fence_after = 1 + k * LETTERS + draw(LETTERS);
+			step(net, models[model].name);
+		}
+		assert_true(nsyncs > 2 && net->stale + 2 >= nsyncs);
+		close_net(net);
+	}
 	drop_graphs(&g);
 	free(net);
 }
@@ -360,8 +441,34 @@ static void what_does_not_fit_is_refused_with_the_way_out(void **state)
 	refused(&g, "gcn", VERTICES, 3, "", "0.graph has 8 intervals: set batch.virtual_nodes to 1 or to a "
 		"power");
 	refused(&g, "gcn", VERTICES + 10, 16, "", "up to 8");
-	refused(&g, "gat", 4 * rows, 4, "", "(edge_pair): values of edges do not go from one interval");
 	refused(&g, "gcn", 4 * rows, 4, ", shards: 2", "model.shards");
+	drop_graphs(&g);
+}
+
+static void attention_takes_no_late_rows(void **state)
+{
+	struct hd_graph graph;
+	struct hd_arena arena;
+	struct graphs g;
+
+	(void)state;
+	make_graphs(&g);
+	hd_arena_init(&arena, 0);
+	for (int k = 0; k < 4; k++) {
+		struct hd_diag diag = { "" };
+		char text[300];
+		snprintf(text, sizeof text, "model: {use: \"builtin:%s\", args: {input: %u, classes: %u}}\n"
+			"data: {kind: graph, path: %s, order: sequential}\n", k % 2 ? "gat" : "gcn", TG_WIDTH,
+			CLASSES, g.path[0]);
+		struct hd_job *job = hd_rig_job(text, (uint32_t)(4 * rows_of(&g, 0, 4)), 4, NULL, &arena);
+		job->value[HD_JOB_MODE].i = HD_MODE_EXACT;
+		job->value[HD_JOB_CELLS].i = 2;
+		job->value[HD_JOB_STALENESS].i = k / 2;
+		const enum hd_err err = hd_task_train_graph(job, &g.fs, &arena, &graph, &diag);
+		assert_int_equal(err, k == 3 ? HD_E_INVAL : HD_OK);
+		assert_true(k < 3 || strstr(diag.text, "(edge_pair): a value of an edge is made"));
+	}
+	hd_arena_finish(&arena);
 	drop_graphs(&g);
 }
 
@@ -371,11 +478,15 @@ int main(void)
 		cmocka_unit_test(lists_of_all_virtual_nodes_are_the_graph),
 		cmocka_unit_test(devices_have_the_bits_of_one),
 		cmocka_unit_test(intervals_compute_what_one_does),
+		cmocka_unit_test(both_ends_of_an_edge_drop_it_alike),
+		cmocka_unit_test(attention_meets_six_times_a_layer),
 		cmocka_unit_test(rows_that_meet_count_once),
 		cmocka_unit_test(evaluation_takes_the_graph_whole),
 		cmocka_unit_test(the_room_to_evaluate_is_there_once),
 		cmocka_unit_test(workers_have_the_bits_of_one_device),
+		cmocka_unit_test(workers_may_be_lost_at_each_meeting),
 		cmocka_unit_test(what_does_not_fit_is_refused_with_the_way_out),
+		cmocka_unit_test(attention_takes_no_late_rows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/far_end.h"
 #include "graph/op_batch_rules.h"
 #include "graph/op_blocked_rules.h"
 #include "graph/op_images_rules.h"

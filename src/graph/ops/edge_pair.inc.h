@@ -72,15 +72,30 @@ static enum hd_err edge_pair_shape(const struct hd_graph *graph, const struct hd
 	return err;
 }
 
+/* For the source's rows, if they met: the sum over its edges, where dy is made again. */
+static enum hd_err edge_pair_grad_met(struct hd_autodiff *ad, uint32_t node, uint32_t own, uint32_t dy,
+	struct hd_diag *diag)
+{
+	const struct hd_node n = hd_rule_node(ad, node);
+	uint32_t in[3] = { 0, 0, own };
+
+	if (!hd_grad_wanted(ad, own))
+		return HD_OK;
+	enum hd_err err = hd_far_list(ad, n.in[0], &in[0], diag);
+	err = err ? err : hd_far_edges(ad, n.in[1], own, dy, &in[1], diag);
+	return err ? err : hd_grad_add(ad, node, own, HD_OP_EDGE_TOTAL, 3, in, NULL, diag);
+}
+
 static enum hd_err edge_pair_grad(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
 {
 	struct hd_node n = hd_rule_node(ad, node);
-	uint32_t dy = HD_NONE;
+	uint32_t dy = HD_NONE, own = HD_NONE;
 	enum hd_err err = hd_grad_full(ad, node, n.out, &dy, diag);
 
 	/* that of the target first: it needs nothing of another vertex */
 	for (int k = 1; k >= 0 && err == HD_OK; k--)
-		err = hd_grad_add(ad, node, n.in[2 + k], HD_OP_EDGE_TOTAL, 3,
+		err = k == 0 && hd_far_met(ad, n.in[2], &own) ? edge_pair_grad_met(ad, node, own, dy, diag) :
+			hd_grad_add(ad, node, n.in[2 + k], HD_OP_EDGE_TOTAL, 3,
 			(uint32_t[]){ n.in[k], dy, n.in[2 + k] }, NULL, diag);
 	return err;
 }

@@ -1,7 +1,8 @@
 /* edge_softmax.inc.h -- softmax over the edges of each target, column by column, and its gradient. The edges
  * of a target stand together (edges are sorted by target): a run of equal ends is what is summed over. Where
- * the edges of a source are at hand, and the others of their targets are not, edge_softmax_at makes the same
- * bits of what edge_peaks has kept per target. Parts of files of ops: ops.def; edges: edge_pair.inc.h. */
+ * the edges of a source are at hand, and the others of their targets are not, edge_softmax_at and
+ * edge_softmax_dx_at make the same bits of what edge_peaks and edge_softmax_sums have kept per target.
+ * Parts of files of ops: ops.def; edges: edge_pair.inc.h. */
 
 #ifdef OP
 OP(EDGE_SOFTMAX, "edge_softmax", 2, 1, GRAPH, "",
@@ -16,6 +17,12 @@ OP(EDGE_PEAKS, "edge_peaks", 3, 1, GRAPH, "",
 OP(EDGE_SOFTMAX_AT, "edge_softmax_at", 3, 1, GRAPH, "",
 	"to i32[E] e[E,K] peaks[V,2*K] -> exp(e - maximum) / sum",
 	edge_softmax_at_shape, NULL, edge_cost)
+OP(EDGE_SOFTMAX_SUMS, "edge_softmax_sums", 4, 1, GRAPH, "",
+	"to i32[E] da[E,K] a[E,K] y[U,..](shape only) -> for each target the sum of a da, [U,K]",
+	edge_softmax_sums_shape, NULL, edge_cost)
+OP(EDGE_SOFTMAX_DX_AT, "edge_softmax_dx_at", 4, 1, GRAPH, "",
+	"to i32[E] da[E,K] a[E,K] sums[V,K] -> a (da - sum of the target)",
+	edge_softmax_dx_at_shape, NULL, edge_cost)
 #endif
 
 #ifdef OP_RULES
@@ -53,6 +60,40 @@ static enum hd_err edge_softmax_at_shape(const struct hd_graph *graph, const str
 	err = err ? err : edge_rows(graph, node, 1, diag);
 	if (err == HD_OK && hd_rule_in(graph, node, 2)->dim[1] != 2 * hd_rule_in(graph, node, 1)->dim[1])
 		err = hd_rule_broken(graph, node, "a vertex has two columns for each of an edge", diag);
+	if (err == HD_OK)
+		hd_rule_like(out, hd_rule_in(graph, node, 1));
+	return err;
+}
+
+/* Two values of the edges, then rows of vertices. */
+static enum hd_err edge_two(const struct hd_graph *graph, const struct hd_node *node, struct hd_diag *diag)
+{
+	enum hd_err err = edge_operands(graph, node, 1, diag);
+
+	err = err ? err : edge_rows(graph, node, 1, diag);
+	if (err == HD_OK && !hd_dims_same(hd_rule_in(graph, node, 1), hd_rule_in(graph, node, 2)))
+		err = hd_rule_broken(graph, node, "values of the edges have the same shape", diag);
+	return err;
+}
+
+static enum hd_err edge_softmax_sums_shape(const struct hd_graph *graph, const struct hd_node *node,
+	struct hd_value *out, struct hd_diag *diag)
+{
+	enum hd_err err = edge_two(graph, node, diag);
+
+	if (err == HD_OK)
+		hd_rule_set(out, 2, (int64_t[]){ hd_rule_in(graph, node, 3)->dim[0],
+			hd_rule_in(graph, node, 1)->dim[1] }, HD_F32);
+	return err;
+}
+
+static enum hd_err edge_softmax_dx_at_shape(const struct hd_graph *graph, const struct hd_node *node,
+	struct hd_value *out, struct hd_diag *diag)
+{
+	enum hd_err err = edge_two(graph, node, diag);
+
+	if (err == HD_OK && hd_rule_in(graph, node, 3)->dim[1] != hd_rule_in(graph, node, 1)->dim[1])
+		err = hd_rule_broken(graph, node, "a vertex has a column for each of an edge", diag);
 	if (err == HD_OK)
 		hd_rule_like(out, hd_rule_in(graph, node, 1));
 	return err;
@@ -151,8 +192,40 @@ static void edge_softmax_at(const struct hd_call *call, uint64_t first, uint64_t
 				(float)(exp((double)hd_ref_in(call, 1)[(int64_t)e * cols + c] -
 				at_end(call, 0, e, 2, c)) / at_end(call, 0, e, 2, cols + c));
 }
+
+static void edge_softmax_sums(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
+{
+	const int64_t cols = hd_cols(&call->out[0]);
+
+	(void)scratch;
+	for (uint64_t v = first; v < last; v++)
+		for (int64_t c = 0; c < cols; c++) {
+			double sum = 0;
+			for (uint64_t e = 0; e < call->in[0].elems; e++)
+				if (end_of(call, 0, e, &call->out[0]) == (int64_t)v)
+					sum += (double)hd_ref_in(call, 1)[(int64_t)e * cols + c] *
+						(double)hd_ref_in(call, 2)[(int64_t)e * cols + c];
+			hd_ref_out(call, 0)[(int64_t)v * cols + c] = (float)sum;
+		}
+}
+
+static void edge_softmax_dx_at(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
+{
+	const int64_t cols = hd_cols(&call->out[0]);
+
+	(void)scratch;
+	for (uint64_t e = first; e < last; e++)
+		for (int64_t c = 0; c < cols; c++) {
+			const double da = (double)hd_ref_in(call, 1)[(int64_t)e * cols + c];
+			hd_ref_out(call, 0)[(int64_t)e * cols + c] = (float)
+				((double)hd_ref_in(call, 2)[(int64_t)e * cols + c] *
+				(da - at_end(call, 0, e, 3, c)));
+		}
+}
 #endif
 #ifdef OP_PLAIN
+OP_PLAIN(EDGE_SOFTMAX_SUMS, hd_ref_rows, hd_ref_no_scratch, edge_softmax_sums)
+OP_PLAIN(EDGE_SOFTMAX_DX_AT, hd_ref_rows, hd_ref_no_scratch, edge_softmax_dx_at)
 OP_PLAIN(EDGE_PEAKS, hd_ref_rows, hd_ref_no_scratch, edge_peaks)
 OP_PLAIN(EDGE_SOFTMAX_AT, hd_ref_rows, hd_ref_no_scratch, edge_softmax_at)
 OP_PLAIN(EDGE_SOFTMAX, hd_ref_whole, hd_ref_no_scratch, edge_softmax)
@@ -232,45 +305,101 @@ static inline void edge_softmax_dx_tile(const struct hd_call *call, uint32_t til
 	edge_runs(call, tile, edge_softmax_dx_run);
 }
 
-static inline void edge_peaks_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+/* Walks the edges of the rows of a tile: those of a row in the order of the list. */
+typedef void edge_step(const struct hd_call *call, uint64_t edge, float *row);
+
+static inline void edge_rows_walk(const struct hd_call *call, struct edge_tile t, edge_step *step)
 {
 	const int32_t *to = call->in[0].at;
-	uint64_t cols = (uint64_t)hd_cols(&call->in[1]), first = (uint64_t)tile * COLUMN_BLOCK;
-	uint64_t n = cols - first < COLUMN_BLOCK ? cols - first : COLUMN_BLOCK;
-	const float *x = (const float *)call->in[1].at + first;
+
+	if (!call->edges) {
+		for (uint64_t e = 0; e < call->in[0].elems; e++) {
+			float *y = row_in(call, t, to[e]);
+			if (y)
+				step(call, e, y);
+		}
+		return;
+	}
+	for (uint64_t v = t.first; v < t.last; v++)
+		for (uint64_t i = call->edges->offset[v]; i < call->edges->offset[v + 1]; i++)
+			step(call, call->edges->order ? call->edges->order[i] : i,
+				row_at(&call->out[0], (int32_t)v));
+}
+
+static inline void edge_maximum(const struct hd_call *call, uint64_t edge, float *y)
+{
+	const uint64_t cols = (uint64_t)hd_cols(&call->in[1]);
+	const float *x = (const float *)call->in[1].at + edge * cols;
+
+	HD_UNITS(c, len, cols)
+		vf_store_n(y + c, vf_max(vf_load_n(y + c, len), vf_load_n(x + c, len)), len);
+}
+
+static inline void edge_exponent(const struct hd_call *call, uint64_t edge, float *y)
+{
+	const uint64_t cols = (uint64_t)hd_cols(&call->in[1]);
+	const float *x = (const float *)call->in[1].at + edge * cols;
+
+	HD_UNITS(c, len, cols)
+		vf_store_n(y + cols + c, vf_add(vf_load_n(y + cols + c, len),
+			vf_exp(vf_sub(vf_load_n(x + c, len), vf_load_n(y + c, len)))), len);
+}
+
+static inline void edge_peaks_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+{
+	const struct edge_tile t = edge_tile_of(call, tile);
+	const uint64_t cols = (uint64_t)hd_cols(&call->in[1]);
 	(void)scratch;
 
-	for (int64_t v = 0; v < call->out[0].dim[0]; v++)
-		for (uint64_t c = first; c < first + n; c++) {
+	zero_rows(&call->out[0], t);
+	for (uint64_t v = t.first; v < t.last; v++)
+		for (uint64_t c = 0; c < cols; c++)
 			row_at(&call->out[0], (int32_t)v)[c] = -INFINITY;
-			row_at(&call->out[0], (int32_t)v)[cols + c] = 0;
-		}
-	for (uint64_t e = 0; e < call->in[0].elems; e++) {
-		float *y = row_at(&call->out[0], to[e]);
-		HD_UNITS(c, len, y ? n : 0)
-			vf_store_n(y + first + c, vf_max(vf_load_n(y + first + c, len),
-				vf_load_n(x + e * cols + c, len)), len);
-	}
-	for (uint64_t e = 0; e < call->in[0].elems; e++) {
-		float *y = row_at(&call->out[0], to[e]);
-		HD_UNITS(c, len, y ? n : 0) {
-			struct vf q = vf_exp(vf_sub(vf_load_n(x + e * cols + c, len),
-				vf_load_n(y + first + c, len)));
-			vf_store_n(y + cols + first + c, vf_add(vf_load_n(y + cols + first + c, len), q),
-				len);
-		}
-	}
-	for (int64_t v = 0; v < call->out[0].dim[0]; v++)
-		for (uint64_t c = first; c < first + n; c++) {
+	edge_rows_walk(call, t, edge_maximum);
+	edge_rows_walk(call, t, edge_exponent);
+	for (uint64_t v = t.first; v < t.last; v++)
+		for (uint64_t c = 0; c < cols; c++) {
 			float *y = row_at(&call->out[0], (int32_t)v) + c;
 			if (y[cols] == 0)
 				y[0] = 0, y[cols] = 1;
 		}
 }
 
-static inline uint32_t edge_peaks_ntiles(const struct hd_call *call)
+static inline void edge_product(const struct hd_call *call, uint64_t edge, float *y)
 {
-	return column_ntiles((uint64_t)hd_cols(&call->in[1]));
+	const uint64_t cols = (uint64_t)hd_cols(&call->out[0]);
+	const float *da = (const float *)call->in[1].at + edge * cols,
+		*a = (const float *)call->in[2].at + edge * cols;
+
+	HD_UNITS(c, len, cols)
+		vf_store_n(y + c, vf_fma(vf_load_n(a + c, len), vf_load_n(da + c, len),
+			vf_load_n(y + c, len)), len);
+}
+
+static inline void edge_softmax_sums_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+{
+	const struct edge_tile t = edge_tile_of(call, tile);
+	(void)scratch;
+
+	zero_rows(&call->out[0], t);
+	edge_rows_walk(call, t, edge_product);
+}
+
+static inline void edge_softmax_dx_at_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+{
+	const int32_t *to = call->in[0].at;
+	uint64_t cols = (uint64_t)hd_cols(&call->out[0]), first = (uint64_t)tile * EDGE_TILE,
+		last = (uint64_t)min64((int64_t)first + EDGE_TILE, (int64_t)call->in[0].elems);
+	(void)scratch;
+
+	for (uint64_t e = first; e < last; e++) {
+		const float *sums = row_at(&call->in[3], to[e]), *da = (const float *)call->in[1].at + e *
+			cols, *a = (const float *)call->in[2].at + e * cols;
+		float *y = (float *)call->out[0].at + e * cols;
+		HD_UNITS(c, len, cols)
+			vf_store_n(y + c, vf_mul(vf_load_n(a + c, len), vf_sub(vf_load_n(da + c, len),
+				sums ? vf_load_n(sums + c, len) : vf_set(0.0f))), len);
+	}
 }
 
 static inline void edge_softmax_at_tile(const struct hd_call *call, uint32_t tile, void *scratch)
@@ -292,10 +421,17 @@ static inline void edge_softmax_at_tile(const struct hd_call *call, uint32_t til
 }
 #endif
 #ifdef OP_TILES
-OP_TILES(EDGE_PEAKS, CALL, edge_peaks_ntiles, scratch_none, edge_peaks_tile)
+OP_TILES(EDGE_PEAKS, CALL, edge_row_ntiles, scratch_none, edge_peaks_tile)
+OP_TILES(EDGE_SOFTMAX_SUMS, CALL, edge_row_ntiles, scratch_none, edge_softmax_sums_tile)
+OP_TILES(EDGE_SOFTMAX_DX_AT, CALL, edge_ntiles, scratch_none, edge_softmax_dx_at_tile)
 OP_TILES(EDGE_SOFTMAX_AT, CALL, edge_ntiles, scratch_none, edge_softmax_at_tile)
 OP_TILES(EDGE_SOFTMAX, CALL, edge_run_ntiles, scratch_none, edge_softmax_tile)
 OP_TILES(EDGE_SOFTMAX_DX, CALL, edge_run_ntiles, scratch_none, edge_softmax_dx_tile)
+#endif
+
+#ifdef OP_ENDS
+OP_ENDS(EDGE_PEAKS, 0, -1, -1)
+OP_ENDS(EDGE_SOFTMAX_SUMS, 0, -1, -1)
 #endif
 
 #ifdef OP_ORACLE
@@ -348,8 +484,30 @@ static void edge_softmax_at64(const struct hd_node *n, const struct shape64 *s, 
 			out[0][i] = exp(in[1][i]) / (exp(peak[0]) * peak[y->last]);
 	}
 }
+
+static void edge_softmax_sums64(const struct hd_node *n, const struct shape64 *s, const struct shape64 *y,
+	double **in, double **out)
+{
+	(void)n;
+	for (int64_t i = s[1].elems - 1; i >= 0; i--)
+		if (is_end64(in[0][i / y->last], y))
+			out[0][(int64_t)in[0][i / y->last] * y->last + i % y->last] += in[1][i] * in[2][i];
+}
+
+static void edge_softmax_dx_at64(const struct hd_node *n, const struct shape64 *s, const struct shape64 *y,
+	double **in, double **out)
+{
+	(void)n;
+	for (int64_t i = 0; i < y->elems; i++) {
+		const double end = in[0][i / y->last];
+		const double sum = is_end64(end, &s[3]) ? in[3][(int64_t)end * y->last + i % y->last] : 0;
+		out[0][i] = in[2][i] * in[1][i] - in[2][i] * sum;
+	}
+}
 #endif
 #ifdef OP_EVAL
+OP_EVAL(EDGE_SOFTMAX_SUMS, edge_softmax_sums64)
+OP_EVAL(EDGE_SOFTMAX_DX_AT, edge_softmax_dx_at64)
 OP_EVAL(EDGE_PEAKS, edge_peaks64)
 OP_EVAL(EDGE_SOFTMAX_AT, edge_softmax_at64)
 OP_EVAL(EDGE_SOFTMAX, edge_softmax64)
@@ -360,6 +518,8 @@ OP_EVAL(EDGE_SOFTMAX, edge_softmax64)
 	{ HD_OP_EDGE_SOFTMAX_DX, A(0), PEAK, 16, 1, { I(-37), F(-37, 5), F(-37, 5) } },
 	{ HD_OP_EDGE_PEAKS, A(0), PEAK, 16, 1, { I(-37), F(-37, 5), F(-2, 3) } },
 	{ HD_OP_EDGE_SOFTMAX_AT, A(0), PEAK, 16, 1, { I(-37), F(-37, 5), F(-2, 10) } },
+	{ HD_OP_EDGE_SOFTMAX_SUMS, A(0), LINEAR, 4, 1, { I(-37), F(-37, 5), F(-37, 5), F(-2, 3) } },
+	{ HD_OP_EDGE_SOFTMAX_DX_AT, A(0), PEAK, 16, 1, { I(-37), F(-37, 5), F(-37, 5), F(-2, 5) } },
 #endif
 #ifdef OP_SLOPES
 	{ HD_OP_EDGE_SOFTMAX, A(0), 1, { I(11), F(11, 3) } },
@@ -373,8 +533,14 @@ OP_EVAL(EDGE_SOFTMAX, edge_softmax64)
 	  { { .dim = { 40, 266 } } }, false, 40 },
 	{ HD_OP_EDGE_SOFTMAX_AT, ATTR(0), { IDS(40, 3001), { .dim = { 3001, 8 } }, { .dim = { 40, 16 }, .positive = true } },
 	  { { .dim = { 3001, 8 } } }, false, 40 },
+	{ HD_OP_EDGE_SOFTMAX_SUMS, ATTR(0), { IDS(40, 3001), { .dim = { 3001, 9 } }, { .dim = { 3001, 9 } }, { .dim = { 40, 3 } } },
+	  { { .dim = { 40, 9 } } }, false, 400 },
+	{ HD_OP_EDGE_SOFTMAX_DX_AT, ATTR(0), { IDS(40, 3001), { .dim = { 3001, 9 } }, { .dim = { 3001, 9 } }, { .dim = { 40, 9 } } },
+	  { { .dim = { 3001, 9 } } }, false, 40 },
 #endif
 #ifdef OP_BITS
+OP_BITS(EDGE_SOFTMAX_SUMS, "4bd0d4598509a134")
+OP_BITS(EDGE_SOFTMAX_DX_AT, "5052faed643ba793")
 OP_BITS(EDGE_PEAKS, "92e4954d9944fb50")
 OP_BITS(EDGE_SOFTMAX_AT, "d4a78aa57196b9d7")
 OP_BITS(EDGE_SOFTMAX, "6ead8d787157cbd5")

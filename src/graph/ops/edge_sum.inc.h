@@ -40,15 +40,33 @@ static enum hd_err edge_sum_shape(const struct hd_graph *graph, const struct hd_
 	return err;
 }
 
+/* For rows that met: their weights at the other end, times the rows of dy that meet there. */
+static enum hd_err edge_sum_grad_met(struct hd_autodiff *ad, uint32_t node, uint32_t own, uint32_t dy,
+	struct hd_diag *diag)
+{
+	const struct hd_node n = hd_rule_node(ad, node);
+	uint32_t in[5] = { 0, 0, 0, 0, own };
+
+	if (!hd_grad_wanted(ad, own))
+		return HD_OK;
+	enum hd_err err = hd_far_list(ad, n.in[1], &in[0], diag);
+	err = err ? err : hd_far_list(ad, n.in[0], &in[1], diag);
+	err = err ? err : hd_far_edges(ad, n.in[1], own, n.in[2], &in[2], diag);
+	err = err ? err : hd_far_rows(ad, node, n.in[1], dy, &in[3], diag);
+	return err ? err : hd_grad_add(ad, node, own, HD_OP_EDGE_SUM, 5, in, NULL, diag);
+}
+
 static enum hd_err edge_sum_grad(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
 {
 	struct hd_node n = hd_rule_node(ad, node);
-	uint32_t dy = HD_NONE;
+	uint32_t dy = HD_NONE, own = HD_NONE;
 	enum hd_err err = hd_grad_full(ad, node, n.out, &dy, diag);
 
 	if (err == HD_OK)
 		err = hd_grad_add(ad, node, n.in[2], HD_OP_EDGE_DOT, 5,
 			(uint32_t[]){ n.in[0], n.in[1], dy, n.in[3], n.in[2] }, NULL, diag);
+	if (err == HD_OK && hd_far_met(ad, n.in[3], &own))
+		return edge_sum_grad_met(ad, node, own, dy, diag);
 	return err == HD_OK ? hd_grad_add(ad, node, n.in[3], HD_OP_EDGE_SUM, 5,
 		(uint32_t[]){ n.in[1], n.in[0], n.in[2], dy, n.in[3] }, NULL, diag) : err;
 }

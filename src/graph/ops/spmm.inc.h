@@ -1,6 +1,6 @@
 /* spmm.inc.h -- sums of the rows of each target's sources: the adjacency of a graph times a matrix. Its
  * gradient is the product by the transposed one: the same op with the ends exchanged, or where the rows are
- * those of several virtual nodes (rows_meet.inc.h) the sum of theirs over the edges the other way. Parts of a
+ * those of several virtual nodes (far_end.h) the sum of theirs over the edges the other way. Parts of a
  * file of an op: ops.def; edges: edge_pair.inc.h. */
 
 #ifdef OP
@@ -23,33 +23,29 @@ static enum hd_err spmm_shape(const struct hd_graph *graph, const struct hd_node
 	return err;
 }
 
-/* Of the rows that `meet` was made of. */
-static enum hd_err spmm_grad_met(struct hd_autodiff *ad, uint32_t node, const struct hd_node *meet,
-	uint32_t dy,
+/* The sum over the edges the other way of the rows of dy that met, for the rows that met themselves. */
+static enum hd_err spmm_grad_met(struct hd_autodiff *ad, uint32_t node, uint32_t own, uint32_t dy,
 	struct hd_diag *diag)
 {
 	const struct hd_node n = hd_rule_node(ad, node);
-	uint32_t met = HD_NONE;
+	uint32_t in[4] = { 0, 0, 0, own };
 
-	if (!hd_grad_wanted(ad, meet->in[0]))
+	if (!hd_grad_wanted(ad, own))
 		return HD_OK;
-	enum hd_err err = hd_grad_aux(ad, node, HD_OP_ROWS_MEET, 5,
-		(uint32_t[]){ dy, meet->in[2], meet->in[1], n.in[0], n.in[1] }, NULL, &met, diag);
-	return err ? err : hd_grad_add(ad, node, meet->in[0], HD_OP_SPMM, 4,
-		(uint32_t[]){ meet->in[3], meet->in[4], met, meet->in[0] }, NULL, diag);
+	enum hd_err err = hd_far_list(ad, n.in[1], &in[0], diag);
+	err = err ? err : hd_far_list(ad, n.in[0], &in[1], diag);
+	err = err ? err : hd_far_rows(ad, node, n.in[1], dy, &in[2], diag);
+	return err ? err : hd_grad_add(ad, node, own, HD_OP_SPMM, 4, in, NULL, diag);
 }
 
 static enum hd_err spmm_grad(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
 {
 	struct hd_node n = hd_rule_node(ad, node);
-	const struct hd_value x = hd_grad_graph(ad)->value[n.in[2]];
-	uint32_t dy = HD_NONE;
+	uint32_t dy = HD_NONE, own = HD_NONE;
 	enum hd_err err = hd_grad_full(ad, node, n.out, &dy, diag);
 
-	if (err == HD_OK && x.kind == HD_TEMP && hd_grad_graph(ad)->node[x.node].op == HD_OP_ROWS_MEET) {
-		const struct hd_node meet = hd_rule_node(ad, x.node);
-		return spmm_grad_met(ad, node, &meet, dy, diag);
-	}
+	if (err == HD_OK && hd_far_met(ad, n.in[2], &own))
+		return spmm_grad_met(ad, node, own, dy, diag);
 	return err == HD_OK ? hd_grad_add(ad, node, n.in[2], HD_OP_SPMM, 4,
 		(uint32_t[]){ n.in[1], n.in[0], dy, n.in[2] }, NULL, diag) : err;
 }
