@@ -6,7 +6,7 @@
 #include "sys/process.h"
 #include "sys/signal.h"
 #include "sys/thread.h"
-#include "data/prepared.h"
+#include "data/graph_layout.h"
 #include "job/graph.h"
 #include "run/best.h"
 #include "run/forecast.h"
@@ -59,19 +59,39 @@ static bool is_scheduled(struct hd_cmd *cmd, const char *path)
 	return hd_job_has_beside(&cmd->fs, path, HD_RUN_LEASE);
 }
 
-/* What the head of the prepared graph says, of a job of the short form (job/graph.h). */
+/* The rows of a step in so many intervals of the graph. */
+static enum hd_err in_intervals(struct hd_cmd *cmd, const char *path, const struct hd_prepared *graph,
+	uint32_t n, uint64_t *rows)
+{
+	const uint32_t have = graph->head.nintervals;
+	struct hd_graph_layout layout;
+
+	if (n > have || have % n)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "graph.intervals: %u: %s has %u intervals; set it to "
+			"1 or to a power of two up to %u, or prepare the graph again with --intervals %u", n,
+			path, have, have, n);
+	enum hd_err err = hd_graph_layout_make(&layout, graph, path, n, &cmd->arena, &cmd->diag);
+	*rows = err ? 0 : layout.n * layout.rows;
+	return err;
+}
+
+/* What the prepared graph says, of a job of the short form (job/graph.h). */
 static enum hd_err from_graph(struct hd_cmd *cmd, const char *name, const char *bytes, size_t len,
 	struct hd_job_sets *sets)
 {
 	const char *path = hd_job_graph_file(name, bytes, len, sets);
 	struct hd_prepared_file file = { .fs = NULL };
+	uint64_t rows = 0;
 
 	if (!path)
 		return HD_OK;
 	enum hd_err err = hd_prepared_open(&file, &cmd->fs, path, false, &cmd->diag);
 	if (!err)
+		err = in_intervals(cmd, path, &file.graph, hd_job_graph_intervals(name, bytes, len, sets),
+			&rows);
+	if (!err)
 		err = hd_job_graph_sets(sets, &(struct hd_job_graph){ file.graph.head.nvertices,
-			file.graph.head.nedges, file.graph.head.width, file.graph.head.nclasses },
+			file.graph.head.nedges, file.graph.head.width, file.graph.head.nclasses, rows },
 			&cmd->diag);
 	hd_prepared_close(&file);
 	return err;

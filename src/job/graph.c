@@ -1,15 +1,17 @@
 #include "job/graph.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/near.h"
 #include "job/int.h"
 
 /* Keys of the table: arguments of the model, or other keys of the job. */
-enum where { ARGUMENT, PREPARED, MODEL, OF_BATCH, ONLY, ABSENT };
+enum where { ARGUMENT, PREPARED, MODEL, INTERVALS, OF_BATCH, ONLY, ABSENT };
 static const struct { const char *name; enum where where; const char *only; } keys[] = {
-	{ "prepared", PREPARED, NULL }, { "model", MODEL, NULL }, { "intervals", ONLY, "1" },
+	{ "prepared", PREPARED, NULL }, { "model", MODEL, NULL }, { "intervals", INTERVALS, NULL },
 	{ "norm", ARGUMENT, NULL }, { "order", ARGUMENT, NULL }, { "hidden", ARGUMENT, NULL },
 	{ "layers", ARGUMENT, NULL }, { "heads", ARGUMENT, NULL }, { "out_heads", ARGUMENT, NULL },
 	{ "slope", ARGUMENT, NULL }, { "dropout", ARGUMENT, NULL }, { "act", ARGUMENT, NULL },
@@ -22,23 +24,50 @@ static const struct { const char *name; enum where where; const char *only; } ke
 };
 enum { NKEYS = sizeof keys / sizeof *keys };
 
-const char *hd_job_graph_file(const char *file, const char *bytes, size_t len, const struct hd_job_sets *sets)
+/* Of a job of the short form: what its table has by that name, or a row by that key or by the one of the long
+ * form that it stands for; NULL: it is of the long form, or says nothing. */
+static const char *given(const char *file, const char *bytes, size_t len, const struct hd_job_sets *sets,
+	const char *name, const char *instead)
 {
 	const struct hd_yaml_node *root = NULL, *table, *node;
-	const char *path;
+	const char *text;
+	char key[64];
 
 	if (hd_yaml_parse(sets->arena, file, bytes, len, &root, NULL) ||
 		!(table = hd_yaml_find(root, "graph")))
 		return NULL;
-	node = hd_yaml_find(table, "prepared");
-	path = node ? node->text : NULL;
+	node = hd_yaml_find(table, name);
+	text = node ? node->text : NULL;
+	snprintf(key, sizeof key, "graph.%s", name);
 	for (int origin = HD_FROM_ENV; origin <= HD_FROM_OPTION; origin++)
 		for (uint32_t i = 0; i < sets->n; i++)
 			if ((int)sets->set[i].origin == origin &&
-				(!strcmp(sets->set[i].key, "graph.prepared") ||
-				!strcmp(sets->set[i].key, "data.path")))
-				path = sets->set[i].text;
-	return path;
+				(!strcmp(sets->set[i].key, key) || !strcmp(sets->set[i].key, instead)))
+				text = sets->set[i].text;
+	return text;
+}
+
+const char *hd_job_graph_file(const char *file, const char *bytes, size_t len, const struct hd_job_sets *sets)
+{
+	return given(file, bytes, len, sets, "prepared", "data.path");
+}
+
+/* 0: it is no number of intervals. */
+static uint32_t intervals_of(const char *text)
+{
+	char *end = NULL;
+	const unsigned long n = *text >= '1' && *text <= '9' ? strtoul(text, &end, 10) : 0;
+
+	return end && *end == '\0' && n <= INT32_MAX ? (uint32_t)n : 0;
+}
+
+uint32_t hd_job_graph_intervals(const char *file, const char *bytes, size_t len,
+	const struct hd_job_sets *sets)
+{
+	const char *text = given(file, bytes, len, sets, "intervals", "batch.virtual_nodes");
+	const uint32_t n = text ? intervals_of(text) : 1;
+
+	return n ? n : 1;
 }
 
 uint64_t hd_job_graph_slots(uint64_t vertices, uint64_t edges)
@@ -52,7 +81,7 @@ enum hd_err hd_job_graph_sets(struct hd_job_sets *sets, const struct hd_job_grap
 	const struct { const char *key; uint64_t n; } row[HD_JOB_GRAPH_SETS] = {
 		{ "model.args.input", graph->width }, { "model.args.classes", graph->classes },
 		{ "model.args.slots", hd_job_graph_slots(graph->vertices, graph->edges) },
-		{ "batch.global", graph->vertices },
+		{ "batch.global", graph->rows },
 	};
 
 	for (size_t i = 0; i < HD_JOB_GRAPH_SETS; i++) {
@@ -124,6 +153,10 @@ enum hd_err hd_job_read_graph_key(struct hd_job_reader *reader, const char *name
 			put(reader, HD_JOB_MODEL, use.at);
 	case OF_BATCH:
 		return put(reader, of_batch(name), text);
+	case INTERVALS:
+		return intervals_of(text) ? put(reader, HD_JOB_VNS, text) : hd_job_refuse(reader,
+			"graph.intervals: %.60s is no number of intervals; set it to 1, or to a power of two "
+			"up to what the graph was prepared with", text);
 	case ONLY:
 		return !strcmp(text, keys[i].only) ? HD_OK : hd_job_refuse(reader,
 			"graph.%s: %.60s is not there yet; set it to %s, or leave it out", name, text,

@@ -15,12 +15,16 @@
 /* Rows that hd_job_graph_sets() adds. */
 enum { HD_JOB_GRAPH_SETS = 4 };
 
-/* What the head of a prepared graph says. */
-struct hd_job_graph { uint64_t vertices, edges; uint32_t width, classes; };
+/* What a prepared graph says: its head, and how many rows a step has, those of all intervals of the job
+ * (data/graph_layout.h). */
+struct hd_job_graph { uint64_t vertices, edges; uint32_t width, classes; uint64_t rows; };
 
 /* The prepared graph that a job file of the short form names, or a row for graph.prepared or data.path does;
  * NULL: it is of the long form, or none that can be read (hd_job_parse() says why). */
 const char *hd_job_graph_file(const char *file, const char *bytes, size_t len,
+	const struct hd_job_sets *sets);
+/* The intervals that such a job is trained in; what is no number is 1 here, and refused by hd_job_parse(). */
+uint32_t hd_job_graph_intervals(const char *file, const char *bytes, size_t len,
 	const struct hd_job_sets *sets);
 /* Places for edges, for each vertex: with one from each vertex to itself. */
 uint64_t hd_job_graph_slots(uint64_t vertices, uint64_t edges);

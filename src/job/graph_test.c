@@ -18,7 +18,7 @@ static void of_graph(const char *text, const struct hd_job_set *more, uint32_t n
 	for (uint32_t i = 0; i < nmore; i++)
 		sets.set[sets.n++] = more[i];
 	assert_true(hd_job_graph_file("tiny.yaml", text, strlen(text), &sets) != NULL);
-	assert_int_equal(hd_job_graph_sets(&sets, &(struct hd_job_graph){ 50, 101, 9, 3 }, &diag), HD_OK);
+	assert_int_equal(hd_job_graph_sets(&sets, &(struct hd_job_graph){ 50, 101, 9, 3, 50 }, &diag), HD_OK);
 	CHECK(parse_with(text, sets.set, sets.n) == HD_OK, "%s\n%s", diag.text, text);
 }
 
@@ -72,6 +72,35 @@ static void modes_are_keys_of_the_batch(void **state)
 	assert_memory_equal(&hash, &job.hash, sizeof hash);
 }
 
+static void intervals_are_virtual_nodes(void **state)
+{
+	static const struct hd_job_set more[] = { { "graph.intervals", "4", HD_FROM_ENV },
+		{ "batch.virtual_nodes", "16", HD_FROM_SET } };
+	static const char in8[] = HEAD "graph: {prepared: g.graph, model: gcn, intervals: 8}\n";
+	const uint32_t want[] = { 8, 4, 16 };
+	struct hd_hash hash;
+
+	(void)state;
+	for (uint32_t n = 0; n < 3; n++) {
+		assert_int_equal(hd_job_sets_init(&sets, n + HD_JOB_GRAPH_SETS, &arena, &diag), HD_OK);
+		memcpy(sets.set, more, n * sizeof *more);
+		sets.n = n;
+		assert_int_equal(hd_job_graph_intervals("tiny.yaml", in8, sizeof in8 - 1, &sets), want[n]);
+		const struct hd_job_graph says = { 50, 101, 9, 3, want[n] * 7 };
+		assert_int_equal(hd_job_graph_sets(&sets, &says, &diag), HD_OK);
+		CHECK(parse_with(in8, sets.set, sets.n) == HD_OK, "%s", diag.text);
+		assert_int_equal(hd_job_int(&job, HD_JOB_VNS), want[n]);
+		assert_int_equal(job.batch, want[n] * 7);
+		hash = job.hash;
+	}
+	must(HEAD "model: {use: builtin:gcn, args: {input: 9, classes: 3, slots: 4}}\n"
+		"data: {kind: graph, path: g.graph, order: sequential}\n"
+		"batch: {global: 112, virtual_nodes: 16}\n");
+	assert_memory_equal(&hash, &job.hash, sizeof hash);
+	sets.n = 0;
+	assert_int_equal(hd_job_graph_intervals("tiny.yaml", SHORT, sizeof SHORT - 1, &sets), 1);
+}
+
 static void a_vertex_has_places_for_its_edges_and_itself(void **state)
 {
 	(void)state;
@@ -90,7 +119,10 @@ static void what_has_no_meaning_is_refused_by_name(void **state)
 		{ "graph: {prepared: g, model: gcn, mode: late}\n",
 			"tiny.yaml:2:40: batch.mode: \"late\" is none of sync, exact, bounded, replay" },
 		{ "graph: {prepared: g, model: gcn, features: bf16}\n", "set it to fp32" },
-		{ "graph: {prepared: g, model: gcn, intervals: 4}\n", "graph.intervals: 4 is not there yet; set it to 1" },
+		{ "graph: {prepared: g, model: gcn, intervals: 0}\n",
+			"tiny.yaml:2:45: graph.intervals: 0 is no number of intervals; set it to 1, or" },
+		{ "graph: {prepared: g, model: gcn, intervals: 4x}\n", "graph.intervals: 4x is no number" },
+		{ "graph: {prepared: g, model: gcn, intervals: [4]}\n", "graph.intervals is one value" },
 		{ "graph: {prepared: g, model: gcn, functions: {kind: pool}}\n",
 			"graph.functions is not there yet; leave it out" },
 		{ "graph: {prepared: g, model: gcn, hiden: 2}\n", "did you mean graph.hidden?" },
@@ -127,6 +159,7 @@ int main(void)
 		cmocka_unit_test(the_short_form_is_the_long_one),
 		cmocka_unit_test(rows_from_outside_go_before_it),
 		cmocka_unit_test(modes_are_keys_of_the_batch),
+		cmocka_unit_test(intervals_are_virtual_nodes),
 		cmocka_unit_test(a_vertex_has_places_for_its_edges_and_itself),
 		cmocka_unit_test(what_has_no_meaning_is_refused_by_name),
 	};
