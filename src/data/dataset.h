@@ -58,7 +58,9 @@ struct hd_data_spec {
 	const char *const *class; uint32_t nclasses;
 };
 
-struct hd_field { char name[16]; uint8_t dtype, rank; int64_t dim[HD_MAX_DIMS]; uint64_t sample_bytes; };
+/* `all`: that of every sample of the source, one after another, where it lies so in memory; else NULL. */
+struct hd_field { char name[16]; uint8_t dtype, rank; int64_t dim[HD_MAX_DIMS]; uint64_t sample_bytes;
+	const void *all; };
 
 struct hd_split { char name[16]; uint64_t count; };
 

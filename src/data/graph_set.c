@@ -103,8 +103,11 @@ static enum hd_err add_fields(struct graph_set *set, const struct hd_data_spec *
 	err = err ? err : hd_field_add(r, "degrees", HD_F32, 1, &two, diag);
 	struct graph_part part[NPARTS];
 	parts_of(set, part);
-	for (int k = 0; k < NPARTS && !err && set->layout.n > 1; k++)
+	for (int k = 0; k < NPARTS && !err && set->layout.n > 1; k++) {
 		err = hd_field_add(r, part_names[k], HD_I32, 1, &(int64_t){ (int64_t)part[k].places }, diag);
+		if (!err)
+			r->set.field[PARTS + k].all = part[k].at;
+	}
 	return err;
 }
 

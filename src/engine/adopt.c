@@ -80,7 +80,8 @@ static void set_needs(struct hd_worker *w, const struct hd_worker_part *coming)
 	w->parts->need_table_bytes = 0;
 	w->parts->need_rests = true;
 	w->parts->need_idle_slot_elems = UINT64_MAX;
-	w->parts->need_sum = w->parts->need_moments = w->meeting->need = false;
+	w->parts->need_sum = w->parts->need_moments = false;
+	w->meeting->need_bytes = 0;
 	for (size_t i = 0; i < 2; i++) {
 		const struct hd_worker_part *s = i ? coming : w->parts->part;
 		if (!s)
@@ -101,7 +102,8 @@ static void set_needs(struct hd_worker *w, const struct hd_worker_part *coming)
 			s->received_bytes - s->idle_received_bytes);
 		w->parts->need_sum |= s->needs_sum || s->needs_parm;
 		w->parts->need_moments |= !s->alone;
-		w->meeting->need |= s->work.meeting != NULL;
+		w->meeting->need_bytes = larger(w->meeting->need_bytes,
+			s->work.meeting ? s->work.meeting->bytes : 0);
 	}
 }
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "graph/far_end.h"
 #include "graph/op.h"
 #include "job/job.h"
 #include "engine/meeting.h"
@@ -40,6 +41,22 @@ uint32_t hd_lockstep_meetings(const struct hd_graph *graph)
 	return n;
 }
 
+/* The ghosts of all virtual nodes, as the data have them; none where all rows become state. */
+static struct hd_ghosts ghosts_of(const struct hd_worker *w, const struct hd_node *node)
+{
+	const struct hd_dataset *data = w->task->data;
+	const struct hd_job *job = w->task->job;
+	const char *name = hd_edge_list_name(&w->task->train, node->in[1]);
+	uint32_t f = hd_stale_epochs(job) ? data->nfields : 0;
+
+	while (f < data->nfields && strcmp(data->field[f].name, name))
+		f++;
+	if (f == data->nfields)
+		return (struct hd_ghosts){ 0 };
+	return (struct hd_ghosts){ .ghost = data->field[f].all, .nvns = job->nvns, .rows = job->per_vn,
+		.each = job->per_vn * (uint64_t)data->field[f].dim[0] };
+}
+
 static enum hd_err find_syncs(struct hd_worker *w, enum hd_run_phase phase, struct hd_diag *diag)
 {
 	const struct hd_graph *graph = w->stage->train.graph;
@@ -55,6 +72,8 @@ static enum hd_err find_syncs(struct hd_worker *w, enum hd_run_phase phase, stru
 			.number = (phase == HD_RUN_B ? w->stage->lockstep.nsyncs[HD_RUN_F] : 0) + nsyncs - 1,
 			.bytes = bytes_of(graph, order[i], w->task->job->per_vn),
 			.rows = graph->node[order[i]].op == HD_OP_ROWS_MEET };
+		if (s->rows)
+			s->ghosts = ghosts_of(w, &graph->node[order[i]]);
 	}
 	if (!sync)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u ops of a step", n);

@@ -21,6 +21,7 @@
 #define HD_ENGINE_LOCKSTEP_H
 
 #include "device/program.h"
+#include "engine/ghosts.h"
 
 struct hd_job;
 struct hd_node;
@@ -35,6 +36,7 @@ struct hd_sync {
 	uint8_t *leaf;                    /* [nvns][bytes] */
 	void *earlier;                    /* [k][nvns][bytes] of earlier epochs (stale.h); NULL: none */
 	bool rows;
+	struct hd_ghosts ghosts;          /* of rows, which are read; .ghost NULL: all go to all */
 };
 
 /* by HD_RUN_F, HD_RUN_B; none: no lockstep */

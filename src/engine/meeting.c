@@ -28,13 +28,17 @@ enum hd_err hd_meeting_make(struct hd_worker *w, struct hd_diag *diag)
 	if (!w->meeting)
 		return no_memory(w, diag);
 	w->meeting->nsyncs = l->nsyncs[HD_RUN_F] + l->nsyncs[HD_RUN_B];
-	return HD_OK;
+	w->meeting->borrowed = hd_arena_take(&w->arena, w->meeting->nsyncs + 1u,
+		sizeof *w->meeting->borrowed);
+	return w->meeting->borrowed ? HD_OK : no_memory(w, diag);
 }
 
+/* The block of the parts at hand, and smaller ones before it. */
 uint64_t hd_meeting_bytes(const struct hd_worker *w)
 {
-	return w->meeting->need || w->meeting->sync ?
-		2 * hd_lockstep_bytes(&w->task->train, w->task->job) : 0;
+	const struct hd_meeting *m = w->meeting;
+
+	return m->taken_bytes + (m->need_bytes > m->cap_bytes ? m->need_bytes : 0);
 }
 
 static const struct hd_sync *sync_of(const struct hd_worker *w, uint32_t k)
@@ -82,6 +86,79 @@ static void find_peers(struct hd_meeting_part *p, const struct hd_plan *plan, bo
 	assert(at == plan->nvns);
 }
 
+/* Rows of both directions are met at by many syncs: lists are made once for each. */
+static enum hd_err find_rows(const struct hd_worker *w, struct hd_meeting_part *p, uint32_t k,
+	const uint16_t *worker_of, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const struct hd_ghosts *ghosts = &sync_of(w, k)->ghosts;
+	struct hd_meeting_sync *s = &p->sync[k];
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; i < k; i++)
+		if (p->sync[i].sent && sync_of(w, i)->ghosts.ghost == ghosts->ghost) {
+			s->sent = p->sync[i].sent;
+			s->received = p->sync[i].received;
+			return HD_OK;
+		}
+	struct hd_ghost_rows *sent = hd_arena_take(arena, p->npeers, sizeof *sent),
+		*received = hd_arena_take(arena, p->npeers, sizeof *received);
+	if (!sent || !received)
+		return no_memory(w, diag);
+	for (uint32_t i = 0; i < p->npeers && !err; i++) {
+		const uint16_t peer = p->peer[i].worker;
+		err = hd_ghost_rows_make(ghosts, worker_of, p->self, peer, &sent[i], arena, diag);
+		err = err ? err : hd_ghost_rows_make(ghosts, worker_of, peer, p->self, &received[i], arena,
+			diag);
+	}
+	s->sent = sent;
+	s->received = received;
+	return err;
+}
+
+/* Places one after another; of moments one for all peers to send. */
+static void place_letters(const struct hd_worker *w, struct hd_meeting_part *p, uint32_t k)
+{
+	const uint64_t bytes = sync_of(w, k)->bytes, row_bytes = bytes / w->task->job->per_vn;
+	struct hd_meeting_sync *s = &p->sync[k];
+
+	for (uint32_t i = 0; i < p->npeers; i++) {
+		s->in[i] = (struct hd_meeting_place){ p->bytes,
+			s->sent ? s->received[i].n * row_bytes : p->peer[i].n * bytes };
+		p->bytes += s->in[i].len;
+	}
+	for (uint32_t i = 0; i < p->npeers; i++) {
+		s->out[i] = (struct hd_meeting_place){ p->bytes,
+			s->sent ? s->sent[i].n * row_bytes : p->own.n * bytes };
+		p->bytes += s->sent || i + 1 == p->npeers ? s->out[i].len : 0;
+	}
+}
+
+static enum hd_err make_syncs(const struct hd_worker *w, struct hd_meeting_part *p,
+	const struct hd_plan *plan, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const uint32_t nsyncs = w->meeting->nsyncs;
+	uint16_t *worker_of = hd_arena_take(arena, plan->nvns, sizeof *worker_of);
+	struct hd_meeting_place *place = hd_arena_take(arena, 2 * (size_t)nsyncs * p->npeers, sizeof *place);
+	enum hd_err err = HD_OK;
+
+	p->sync = hd_arena_take(arena, nsyncs, sizeof *p->sync);
+	p->here = hd_arena_take(arena, (size_t)nsyncs * p->npeers, 1);
+	p->missing = hd_arena_take(arena, nsyncs, sizeof *p->missing);
+	if (!worker_of || !place || !p->sync || !p->here || !p->missing)
+		return no_memory(w, diag);
+	for (uint32_t v = 0; v < plan->nvns; v++)
+		worker_of[v] = plan->worker[plan->map[v]];
+	for (uint32_t k = 0; k < nsyncs && !err; k++) {
+		p->sync[k].in = place + 2 * (size_t)k * p->npeers;
+		p->sync[k].out = p->sync[k].in + p->npeers;
+		if (sync_of(w, k)->ghosts.ghost)
+			err = find_rows(w, p, k, worker_of, arena, diag);
+		if (!err)
+			place_letters(w, p, k);
+	}
+	return err;
+}
+
 enum hd_err hd_meeting_plan(struct hd_worker *w, const struct hd_plan *plan, uint16_t self,
 	struct hd_meeting_part **part, struct hd_arena *arena, struct hd_diag *diag)
 {
@@ -96,6 +173,7 @@ enum hd_err hd_meeting_plan(struct hd_worker *w, const struct hd_plan *plan, uin
 		return hd_fail(diag, HD_E_REFUSED, "virtual nodes meet at %u places of the model: several "
 			"workers can meet at %u", nsyncs, UINT16_MAX);
 	p->self = self;
+	p->number = ++w->meeting->nparts;
 	p->order = hd_arena_take(arena, plan->nvns, sizeof *p->order);
 	p->peer = hd_arena_take(arena, nworkers_of(plan), sizeof *p->peer);
 	if (!p->order || !p->peer)
@@ -103,84 +181,73 @@ enum hd_err hd_meeting_plan(struct hd_worker *w, const struct hd_plan *plan, uin
 	find_peers(p, plan, all);
 	if ((!p->own.n && !all) || !p->npeers)
 		return HD_OK;
-	p->here = hd_arena_take(arena, (size_t)nsyncs * p->npeers, 1);
-	p->missing = hd_arena_take(arena, nsyncs, sizeof *p->missing);
-	if (!p->here || !p->missing)
-		return no_memory(w, diag);
-	*part = p;
-	return HD_OK;
+	enum hd_err err = make_syncs(w, p, plan, arena, diag);
+	*part = err ? NULL : p;
+	return err;
 }
 
-enum hd_err hd_meeting_take(struct hd_worker *w, const struct hd_meeting_part *p, struct hd_diag *diag)
+enum hd_err hd_meeting_take(struct hd_worker *w, struct hd_meeting_part *p, struct hd_diag *diag)
 {
 	struct hd_meeting *m = w->meeting;
 
 	if (!p)
 		return HD_OK;
 	enum hd_err err = hd_post_room(w, 2 * m->nsyncs * p->npeers, diag);
-	if (err || m->sync)
+	if (err)
 		return err;
-	struct hd_meeting_sync *sync = hd_arena_take(&w->arena, m->nsyncs, sizeof *sync);
-	for (uint32_t k = 0; sync && k < m->nsyncs; k++) {
-		const uint64_t bytes = sync_of(w, k)->bytes;
-		sync[k] = (struct hd_meeting_sync){ .bytes = bytes,
-			.in = hd_arena_take(&w->arena, bytes, w->task->job->nvns),
-			.out = hd_arena_take(&w->arena, bytes, w->task->job->nvns) };
-		if (!sync[k].in || !sync[k].out)
-			sync = NULL;
+	if (p->bytes > m->cap_bytes) {
+		uint8_t *block = hd_arena_take(&w->arena, p->bytes, 1);
+		if (!block)
+			return no_memory(w, diag);
+		m->block = block;
+		m->cap_bytes = p->bytes;
+		m->taken_bytes += p->bytes;
 	}
-	if (!sync)
-		return no_memory(w, diag);
-	hd_lock_take(&w->post->lock);
-	m->sync = sync;
-	hd_lock_give(&w->post->lock);
+	p->block = m->block;
 	return HD_OK;
 }
 
 /* ---- letters ---- */
 
-static struct hd_dist_letter letter_of(const struct hd_meeting_part *p, const struct hd_meeting_peer *peer,
-	uint32_t k, uint64_t bytes, bool send)
+static struct hd_dist_letter letter_of(const struct hd_meeting_part *p, uint32_t i, uint32_t k, bool send)
 {
+	const struct hd_meeting_place *place = send ? &p->sync[k].out[i] : &p->sync[k].in[i];
+	const uint16_t peer = p->peer[i].worker;
+
 	return (struct hd_dist_letter){ .kind = HD_XFER_MOMENTS, .send = send, .stage = (uint16_t)k,
-		.from = send ? p->self : peer->worker, .to = send ? peer->worker : p->self,
-		.len = (send ? p->own.n : peer->n) * bytes };
+		.from = send ? p->self : peer, .to = send ? peer : p->self, .len = place->len,
+		.bytes = p->block ? p->block + place->at : NULL };
 }
 
-static uint8_t *place_of(const struct hd_meeting_sync *s, const struct hd_meeting_peer *peer)
-{
-	return s->in + peer->first * s->bytes;
-}
-
-/* Workers without virtual nodes send nothing. */
-static bool sends(const struct hd_meeting_part *p, const struct hd_meeting_peer *peer, bool send)
-{
-	return (send ? p->own.n : peer->n) > 0;
-}
-
-/* Under the lock. */
+/* Under the lock. What has no rows is no letter. */
 static void queue(struct hd_worker *w, const struct hd_meeting_part *p, uint32_t i, uint32_t k, bool send)
 {
-	struct hd_meeting_sync *s = &w->meeting->sync[k];
-	struct hd_dist_letter l = letter_of(p, &p->peer[i], k, s->bytes, send);
+	const struct hd_dist_letter l = letter_of(p, i, k, send);
 
-	l.bytes = send ? s->out : place_of(s, &p->peer[i]);
-	s->borrowed += send;
+	if (!l.len)
+		return;
+	w->meeting->borrowed[k] += send;
+	w->meeting->nborrowed += send;
 	hd_post_queue(w->post, &l);
 }
 
 size_t hd_meeting_list(const struct hd_meeting *m, const struct hd_meeting_part *p, uint16_t peer, bool send,
 	struct hd_dist_letter *letter)
 {
-	uint32_t i = 0;
+	uint32_t i = 0, n = 0;
 
 	while (p && i < p->npeers && p->peer[i].worker != peer)
 		i++;
-	if (!p || i == p->npeers || !sends(p, &p->peer[i], send))
+	if (!p || i == p->npeers)
 		return 0;
-	for (uint32_t k = 0; letter && k < m->nsyncs; k++)
-		letter[k] = letter_of(p, &p->peer[i], k, m->sync[k].bytes, send);
-	return m->nsyncs;
+	for (uint32_t k = 0; k < m->nsyncs; k++) {
+		struct hd_dist_letter l = letter_of(p, i, k, send);
+		l.bytes = NULL;
+		if (l.len && letter)
+			letter[n] = l;
+		n += l.len > 0;
+	}
+	return n;
 }
 
 enum hd_err hd_meeting_arrived(struct hd_meeting *m, struct hd_meeting_part *p,
@@ -191,7 +258,7 @@ enum hd_err hd_meeting_arrived(struct hd_meeting *m, struct hd_meeting_part *p,
 	while (i < p->npeers && p->peer[i].worker != l->from)
 		i++;
 	if (l->stage >= m->nsyncs || i == p->npeers || p->here[l->stage * p->npeers + i] ||
-		l->bytes != place_of(&m->sync[l->stage], &p->peer[i]))
+		l->bytes != p->block + p->sync[l->stage].in[i].at || !p->sync[l->stage].in[i].len)
 		return HD_E_STALE;
 	p->here[l->stage * p->npeers + i] = ARRIVED;
 	assert(p->missing[l->stage]);
@@ -201,8 +268,15 @@ enum hd_err hd_meeting_arrived(struct hd_meeting *m, struct hd_meeting_part *p,
 
 void hd_meeting_void(struct hd_meeting *m)
 {
-	for (uint32_t k = 0; m->sync && k < m->nsyncs; k++)
-		m->sync[k].borrowed = 0;
+	memset(m->borrowed, 0, m->nsyncs * sizeof *m->borrowed);
+	m->nborrowed = 0;
+}
+
+void hd_meeting_given(struct hd_meeting *m, const struct hd_dist_letter *l)
+{
+	assert(m->borrowed[l->stage] && m->nborrowed);
+	m->borrowed[l->stage]--;
+	m->nborrowed--;
 }
 
 /* ---- a pass ---- */
@@ -218,9 +292,7 @@ void hd_meeting_begin(struct hd_worker *w, struct hd_meeting_part *p)
 	for (uint32_t k = 0; k < m->nsyncs; k++) {
 		p->missing[k] = 0;
 		for (uint32_t i = 0; i < p->npeers; i++) {
-			if (!sends(p, &p->peer[i], false))
-				continue;
-			p->missing[k]++;
+			p->missing[k] += p->sync[k].in[i].len > 0;
 			queue(w, p, i, k, false);
 		}
 	}
@@ -228,17 +300,38 @@ void hd_meeting_begin(struct hd_worker *w, struct hd_meeting_part *p)
 	hd_post_call(w);
 }
 
-static void copy_own(const struct hd_meeting_part *p, const struct hd_sync *s, uint8_t *out)
+/* Rows of the step to a letter, or from one. */
+static void copy_rows(const struct hd_sync *s, const struct hd_ghost_rows *rows, uint8_t *letter, bool from)
 {
-	for (uint32_t i = 0; i < p->own.n; i++)
-		memcpy(out + i * s->bytes, s->leaf + p->order[p->own.first + i] * s->bytes, s->bytes);
+	const uint64_t row_bytes = s->bytes / s->ghosts.rows;
+
+	for (uint32_t r = 0; r < rows->n; r++) {
+		uint8_t *row = s->leaf + rows->row[r] * row_bytes;
+		memcpy(from ? row : letter + r * row_bytes, from ? letter + r * row_bytes : row, row_bytes);
+	}
 }
 
-static void take_leaves(const struct hd_meeting_part *p, const struct hd_meeting_peer *peer,
-	const struct hd_sync *s, const uint8_t *in)
+static void copy_own(const struct hd_meeting_part *p, const struct hd_sync *s,
+	const struct hd_meeting_sync *m)
 {
-	for (uint32_t v = peer->first; v < peer->first + peer->n; v++)
-		memcpy(s->leaf + p->order[v] * s->bytes, in + v * s->bytes, s->bytes);
+	for (uint32_t i = 0; i < p->npeers && m->sent; i++)
+		copy_rows(s, &m->sent[i], p->block + m->out[i].at, false);
+	for (uint32_t i = 0; i < p->own.n && !m->sent; i++)
+		memcpy(p->block + m->out->at + i * s->bytes, s->leaf + p->order[p->own.first + i] * s->bytes,
+			s->bytes);
+}
+
+/* What a peer has sent, from its place to the leaves. */
+static void take_letter(const struct hd_meeting_part *p, const struct hd_sync *s, uint32_t i)
+{
+	const struct hd_meeting_sync *m = &p->sync[s->number];
+	const struct hd_meeting_peer *peer = &p->peer[i];
+	uint8_t *in = p->block + m->in[i].at;
+
+	if (m->sent)
+		copy_rows(s, &m->received[i], in, true);
+	for (uint32_t v = 0; v < peer->n && !m->sent; v++)
+		memcpy(s->leaf + p->order[peer->first + v] * s->bytes, in + v * s->bytes, s->bytes);
 }
 
 uint32_t hd_dist_nsyncs(const struct hd_worker *w) { return w->meeting->nsyncs; }
@@ -271,13 +364,23 @@ void hd_meeting_offer(struct hd_worker *w, const struct hd_sync *s)
 {
 	const struct hd_meeting_part *p = w->step->work->meeting;
 
-	copy_own(p, s, w->meeting->sync[s->number].out);
+	copy_own(p, s, &p->sync[s->number]);
 	hd_lock_take(&w->post->lock);
 	for (uint32_t i = 0; i < p->npeers; i++)
-		if (sends(p, &p->peer[i], true))
-			queue(w, p, i, s->number, true);
+		queue(w, p, i, s->number, true);
 	hd_lock_give(&w->post->lock);
 	hd_post_call(w);
+}
+
+/* Rule 2: the places of sync k, or of all of them, may be written. */
+static bool are_back(struct hd_worker *w, const uint32_t *borrowed)
+{
+	struct hd_meeting *m = w->meeting;
+	const uint32_t number = w->step->work->meeting->number;
+	const bool all = await(w, m->laid == number ? borrowed : &m->nborrowed);
+
+	m->laid = all ? number : m->laid;
+	return all;
 }
 
 enum hd_err hd_meeting_hold(struct hd_rank *rank, const struct hd_sync *s, struct hd_diag *diag)
@@ -285,22 +388,19 @@ enum hd_err hd_meeting_hold(struct hd_rank *rank, const struct hd_sync *s, struc
 	struct hd_worker *w = rank->worker;
 	const struct hd_meeting_part *p = w->step->work->meeting;
 
-	if (!await(w, &w->meeting->sync[s->number].borrowed))
+	if (!are_back(w, &w->meeting->borrowed[s->number]))
 		return gone(w, s->number, diag);
 	hd_meeting_offer(w, s);
 	if (!await(w, &p->missing[s->number]))
 		return gone(w, s->number, diag);
 	for (uint32_t i = 0; i < p->npeers; i++)
-		take_leaves(p, &p->peer[i], s, w->meeting->sync[s->number].in);
+		take_letter(p, s, i);
 	return HD_OK;
 }
 
 enum hd_err hd_meeting_ready(struct hd_worker *w, struct hd_diag *diag)
 {
-	for (uint32_t k = 0; k < w->meeting->nsyncs; k++)
-		if (!await(w, &w->meeting->sync[k].borrowed))
-			return gone(w, k, diag);
-	return HD_OK;
+	return are_back(w, &w->meeting->nborrowed) ? HD_OK : gone(w, 0, diag);
 }
 
 void hd_meeting_look(struct hd_worker *w, const struct hd_sync *s)
@@ -315,7 +415,7 @@ void hd_meeting_look(struct hd_worker *w, const struct hd_sync *s)
 		hd_lock_give(&w->post->lock);
 		if (!mine)
 			continue;
-		take_leaves(p, &p->peer[i], s, w->meeting->sync[s->number].in);
+		take_letter(p, s, i);
 		for (uint32_t v = 0; v < p->peer[i].n; v++)
 			hd_stamps_mark(w, s, p->order[p->peer[i].first + v]);
 	}

@@ -286,9 +286,10 @@ static void memory_counts_what_is_exchanged(void **state)
 	const uint64_t bytes = hd_lockstep_bytes(&net->one.task->train, net->one.task->job);
 	hd_worker_memory(net->one.worker, &alone);
 	hd_worker_memory(net->at[0].worker, &among);
-	assert_true(bytes && among.gradients >= alone.gradients + 2 * bytes);
+	/* its own leaves out, all others in */
+	assert_true(bytes && among.gradients >= alone.gradients + bytes);
 	assert_int_equal(hd_meeting_bytes(net->one.worker), 0);
-	assert_int_equal(hd_meeting_bytes(net->at[0].worker), 2 * bytes);
+	assert_int_equal(hd_meeting_bytes(net->at[0].worker), bytes);
 	close_net(net);
 	free(net);
 }

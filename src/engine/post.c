@@ -106,8 +106,7 @@ static void give_back(struct hd_worker *w, const struct hd_dist_letter *letter)
 	assert(post->borrowed);
 	post->borrowed--;
 	if (letter->kind == HD_XFER_MOMENTS) {
-		assert(w->meeting->sync[letter->stage].borrowed);
-		w->meeting->sync[letter->stage].borrowed--;
+		hd_meeting_given(w->meeting, letter);
 	} else {
 		assert(pool->nfree < pool->cap);
 		pool->free[pool->nfree++] = letter->bytes;

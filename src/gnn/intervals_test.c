@@ -1,5 +1,6 @@
 #include <math.h>
 
+#include "graph/far_end.h"
 #include "gnn/testing_models.h"
 
 /* A graph in several intervals: lists (data/graph_layout.h) against the matrix that the graph was made of;
@@ -382,11 +383,116 @@ static void workers_have_the_bits_of_one_device(void **state)
 	free(net);
 }
 
-/* A letter a pair of workers and meeting: the fence comes among those of one meeting after another. That it
- * ends the step is sure while letters of two are left. */
+static const struct hd_sync *sync_of(const struct hd_worker *w, uint32_t k)
+{
+	const struct hd_lockstep *l = &w->stage->lockstep;
+
+	return k < l->nsyncs[HD_RUN_F] ? &l->sync[HD_RUN_F][k] :
+		&l->sync[HD_RUN_B][k - l->nsyncs[HD_RUN_F]];
+}
+
+static uint16_t worker_of(const struct net *net, uint32_t interval)
+{
+	return net->plan.worker[net->plan.map[interval / (INTERVALS / net->plan.nvns)]];
+}
+
+/* How many vertices the halo lists of the file have from the intervals of one worker to those of another. */
+static uint64_t rows_read(const struct net *net, const struct hd_prepared *graph, uint16_t from, uint16_t to,
+	bool back)
+{
+	const struct hd_halo *halo = back ? &graph->halo_back : &graph->halo;
+	bool is[VERTICES] = { false };
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < INTERVALS; i++)
+		for (uint64_t l = halo->offset[i]; l < halo->offset[i + 1]; l++) {
+			uint32_t vertex[VERTICES];
+			if (worker_of(net, i) != from || worker_of(net, halo->list[l].to) != to)
+				continue;
+			hd_halo_read(&halo->list[l], halo->bytes, graph->interval[i], vertex);
+			for (uint32_t v = 0; v < halo->list[l].count; v++) {
+				n += !is[vertex[v]];
+				is[vertex[v]] = true;
+			}
+		}
+	return n;
+}
+
+/* Letters of a pair of workers, at each sync: what has no rows is none. */
+static void check_letters(struct net *net, const struct hd_prepared *graph, uint16_t from, uint16_t to)
+{
+	const struct hd_worker *w = net->at[from].worker;
+	const uint64_t read[] = { rows_read(net, graph, from, to, false),
+		rows_read(net, graph, from, to, true) };
+	struct hd_dist_letter sent[64], received[64];
+	size_t n = 0;
+
+	assert_in_range(hd_dist_nsyncs(w), 2, 64);
+	const size_t nsent = hd_dist_mail_list(w, to, true, sent),
+		nreceived = hd_dist_mail_list(net->at[to].worker, from, false, received);
+	for (uint32_t i = 0; i < hd_dist_nsyncs(w); i++) {
+		const struct hd_sync *s = sync_of(w, i);
+		const struct hd_node *meet = &net->one.task->train.node[s->node];
+		const bool back = !strcmp(hd_edge_list_name(&net->one.task->train, meet->in[1]),
+			"back_ghosts");
+		const uint64_t len = read[back] * s->bytes / net->one.job->per_vn;
+		if (len == 0)
+			continue;
+		CHECK(n < nsent && sent[n].stage == i && sent[n].len == len,
+			"meeting %u, worker %u to %u: not the %d rows that are read", i, from, to,
+			(int)read[back]);
+		CHECK(n < nreceived && received[n].stage == i && received[n].len == len, "meeting %u", i);
+		n++;
+	}
+	assert_true(n == nsent && n == nreceived);
+}
+
+static void each_worker_gets_the_rows_that_it_reads(void **state)
+{
+	static const struct { int model; uint32_t n, nranks, each; } kinds[] = { { 0, 8, 3, 1 },
+		{ 1, 8, 5, 1 }, { 2, 4, 2, 1 }, { 3, 8, 4, 2 } };
+	struct net *net = malloc(sizeof *net);
+	struct graphs g;
+
+	(void)state;
+	make_graphs(&g);
+	for (int k = 0; k < 4; k++) {
+		struct hd_prepared_file file = { 0 };
+		struct hd_diag diag = { "" };
+		open_net(&g, net, kinds[k].model, kinds[k].n, kinds[k].nranks, kinds[k].each);
+		CHECK(!hd_prepared_open(&file, &g.fs, g.path[kinds[k].model % 2], true, &diag), "%s",
+			diag.text);
+		for (uint16_t from = 0; from < net->n; from++)
+			for (uint16_t to = 0; to < net->n; to++)
+				if (from != to)
+					check_letters(net, &file.graph, from, to);
+		hd_prepared_close(&file);
+		close_net(net);
+	}
+	drop_graphs(&g);
+	free(net);
+}
+
+/* How many letters a meeting has. */
+static uint32_t letters_of(const struct net *net, uint32_t k)
+{
+	struct hd_dist_letter letter[64];
+	uint32_t n = 0;
+
+	for (uint16_t from = 0; from < net->n; from++)
+		for (uint16_t to = 0; to < net->n; to++) {
+			const size_t all = from == to ? 0 :
+				hd_dist_mail_list(net->at[from].worker, to, true, letter);
+			for (size_t i = 0; i < all; i++)
+				n += letter[i].stage == k;
+		}
+	return n;
+}
+
+/* The fence comes among the letters of one meeting after another. That it ends the step is sure while letters
+ * of two are left. */
 static void workers_may_be_lost_at_each_meeting(void **state)
 {
-	enum { RANKS = 3, LETTERS = RANKS * (RANKS - 1) };
 	struct net *net = malloc(sizeof *net);
 	struct graphs g;
 
@@ -394,10 +500,12 @@ static void workers_may_be_lost_at_each_meeting(void **state)
 	make_graphs(&g);
 	seed = 9;
 	for (int model = 0; model < NMODELS; model++) {
-		open_net(&g, net, model, 4, RANKS, 1);
+		open_net(&g, net, model, 4, 3, 1);
 		const uint32_t nsyncs = hd_dist_nsyncs(net->at[0].worker);
-		for (uint32_t k = 0; k < nsyncs; k++) {
-			net->fence_after = 1 + k * LETTERS + draw(LETTERS);
+		for (uint32_t k = 0, before = 1; k < nsyncs; k++) {
+			const uint32_t n = letters_of(net, k);
+			net->fence_after = before + draw(n);
+			before += n;
 			step(net, models[model].name);
 		}
 		assert_true(nsyncs > 2 && net->stale + 2 >= nsyncs);
@@ -484,6 +592,7 @@ int main(void)
 		cmocka_unit_test(evaluation_takes_the_graph_whole),
 		cmocka_unit_test(the_room_to_evaluate_is_there_once),
 		cmocka_unit_test(workers_have_the_bits_of_one_device),
+		cmocka_unit_test(each_worker_gets_the_rows_that_it_reads),
 		cmocka_unit_test(workers_may_be_lost_at_each_meeting),
 		cmocka_unit_test(what_does_not_fit_is_refused_with_the_way_out),
 		cmocka_unit_test(attention_takes_no_late_rows),
