@@ -45,7 +45,12 @@ passed "rows that are late are the same on devices and workers"
 expect 0 run part --devices 1 --steps 5
 expect 0 heddle resume part --workers 3 --devices 1 --json -q
 same "$(number digest)" "$first" "resumed on three workers"
-passed "rows that are late go through a checkpoint"
+"$HEDDLE_BIN" run job.yaml --out grow --workers 1 --devices 1 -s job.steps=1000000 -q 2>log &
+run=$!
+reach grow 10
+expect 0 heddle scale grow 2 --wait
+stops_with_bits_of_one grow job.yaml "1 worker, then 2"
+passed "rows that are late go through a checkpoint, and to a worker that joins"
 
 # four meetings a step: the second forwards and the first backwards of step 2, which reads late rows
 for nth in 10 11; do
