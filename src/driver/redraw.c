@@ -117,8 +117,6 @@ static void watch(struct hd_redraw *r, const struct hd_view *view)
 /* What cannot be predicted is not watched. */
 static void look(struct hd_redraw *r, const struct hd_view *view, const struct hd_pipes *pipes)
 {
-	const double was_ns = r->forecast.step_ns;
-
 	hd_arena_reset(&r->arena);
 	r->epoch = view->epoch;
 	r->busy_ns = NULL;
@@ -128,8 +126,7 @@ static void look(struct hd_redraw *r, const struct hd_view *view, const struct h
 	if ((!view->shape.nstages && !hd_pipes_whole_is_predicted(r->spec.costs)) || !speed ||
 		predict(r, &r->forecast, view, pipes, speed, &r->arena))
 		r->forecast.step_ns = 0;
-	if (r->forecast.step_ns != was_ns)
-		r->times = (struct hd_times){ .n = 0 };
+	r->times = (struct hd_times){ .n = 0 };
 	r->nworkers = 0;
 	for (uint32_t k = 0; k < view->nranks; k++)
 		if (!nth_of(view, k))

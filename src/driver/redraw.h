@@ -50,7 +50,7 @@ struct hd_redraw {
 	struct hd_arena arena;            /* of the view */
 	uint32_t epoch;                   /* of the view that was looked at; 0: of none */
 	struct hd_forecast forecast;      /* step_ns 0: none */
-	struct hd_times times;            /* of steps with that forecast, ms */
+	struct hd_times times;            /* of steps of that view, ms */
 	struct hd_stage_drift drift;
 	double *busy_ns, *found;          /* [ranks]; NULL: not watched */
 	bool unfit;                       /* what did not fit was said, of this view */

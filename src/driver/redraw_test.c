@@ -351,6 +351,33 @@ static void what_was_said_stands_beside_what_was_predicted(void **state)
 	end(&d);
 }
 
+/* A lost worker's replacement takes its ranks: the step is predicted as before, and what was measured is of
+ * the new view alone, steps as well as instructions. */
+static void what_was_measured_is_of_one_view(void **state)
+{
+	static const double even[] = { 1, 1 };
+	struct hd_forecast f;
+	struct drawn d;
+
+	(void)state;
+	begin(&d, "mode: auto, settled: '1f1b 2 2'", 2, 1, true);
+	d.by_rank = true;
+	for (int i = 0; i < 5; i++)
+		step(&d, even, 0);
+	assert_true(hd_redraw_measured(&d.redraw, &f) && f.nsteps == 5);
+	const double was_ns = f.step_ns;
+	take_shape(&d, 2, 1);
+	for (uint32_t k = 0; k < d.view.nranks; k++)
+		d.view.rank[k].worker = d.view.rank[k].worker == 1 ? 7 : d.view.rank[k].worker;
+	d.view.member[1] = 7;
+	for (int i = 0; i < 2; i++)
+		step(&d, even, 0);
+	assert_true(hd_redraw_measured(&d.redraw, &f) && f.step_ns == was_ns);
+	CHECK(f.nsteps == 2 && !f.nmissing, "%llu steps, %u workers missing", (unsigned long long)f.nsteps,
+		f.nmissing);
+	end(&d);
+}
+
 /* A view without stages, for want of devices, has no forecast; its steps are none of one. */
 static void a_view_without_stages_is_not_predicted(void **state)
 {
@@ -420,6 +447,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_kept_is_asked_for_again),
 		cmocka_unit_test(cuts_that_are_not_to_be_are_not_asked_for),
 		cmocka_unit_test(what_was_said_stands_beside_what_was_predicted),
+		cmocka_unit_test(what_was_measured_is_of_one_view),
 		cmocka_unit_test(a_view_without_stages_is_not_predicted),
 		cmocka_unit_test(ranks_of_several_devices_are_predicted_as_at_the_start),
 	};
