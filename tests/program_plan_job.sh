@@ -145,6 +145,7 @@ says 'path '
 expect 0 heddle plan gpt.yaml -n 3 -s parallel.mode=pipeline -s parallel.stages=3 \
 	-s parallel.schedule=1f1b -s comm.sync=stages -s elastic.redundancy=full --explain --json
 says '"shadows":"full"'
+says '"without_shadows":null'
 says '"shipped":[{"stage":'
 grep -q '"critical_s":{[^}]* of shadows"' out || failed "no work of shadows in the path"
 expect 0 heddle plan gpt.yaml -n 3 -s parallel.mode=pipeline -s parallel.stages=3 \
@@ -154,6 +155,11 @@ grep -q '^memory .*, shadows [0-9.]*$' out || failed "no memory of shadows"
 expect 0 heddle plan gpt.yaml -n 3 -s parallel.mode=data -s comm.sync=stages -s elastic.redundancy=lazy \
 	--explain
 says 'critical '
+says 'shadows   none: '
+why=$(sed -n 's/^shadows   none: //p' out)
+expect 0 heddle plan gpt.yaml -n 3 -s parallel.mode=data -s comm.sync=stages -s elastic.redundancy=lazy \
+	--explain --json
+says "\"without_shadows\":\"$why\""
 sed -i 's/layers: 4/layers: 2/' gpt.yaml
 passed "a step is explained: its critical path, waits, exchange, groups, shadows, memory of every rank"
 

@@ -422,6 +422,10 @@ void hd_cmd_explain_put(struct hd_json_writer *w, const struct hd_planning *p, c
 
 	hd_json_open_object(w, "explain");
 	hd_json_put_text(w, "shadows", e->shadows ? e->shadows : "none");
+	if (e->without)
+		hd_json_put_text(w, "without_shadows", e->without);
+	else
+		hd_json_put_null(w, "without_shadows");
 	put_s(w, "step_s", e, e->sim->makespan);
 	hd_json_open_object(w, "critical_s");
 	for (uint32_t t = 0; t < HD_TERMS; t++)
