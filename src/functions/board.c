@@ -21,13 +21,7 @@ void hd_fn_board_clear(struct hd_fn_board *b, uint32_t calls)
 {
 	b->ntasks = b->open = 0;
 	b->live = calls;
-	b->look_ns = 0;
-}
-
-void hd_fn_board_ended(struct hd_fn_board *b)
-{
-	if (b->live)
-		b->live--;
+	b->look_ns = b->late_ns = 0;
 }
 
 enum hd_err hd_fn_board_add(struct hd_fn_board *b, uint32_t phase, uint32_t *task, struct hd_diag *diag)
@@ -74,6 +68,8 @@ static uint32_t slots_now(const struct hd_fn_board *b, int64_t now_ns)
 {
 	bool halved = b->halved_ns && now_ns < b->halved_ns;
 
+	if (b->probes)
+		return b->slots ? 1 : 0;
 	return halved && b->slots > 1 ? b->slots / 2 : b->slots;
 }
 
@@ -152,11 +148,30 @@ static void failed(struct hd_fn_board *b, struct hd_fn_task *t, struct hd_fn_att
 
 static void strike(struct hd_fn_board *b, int64_t now_ns)
 {
-	if (++b->failed_in_row < HD_FN_CIRCUIT)
+	if (is_closed(b, now_ns))         /* of a call from before */
+		return;
+	if (!b->probes && ++b->failed_in_row < HD_FN_CIRCUIT)
 		return;
 	b->failed_in_row = 0;
+	b->probes = true;
 	b->closed_ns = now_ns + HD_FN_CLOSED_NS;
 	b->count.closed++;
+}
+
+static void ended_well(struct hd_fn_board *b)
+{
+	b->failed_in_row = 0;
+	b->probes = false;
+}
+
+void hd_fn_board_ended(struct hd_fn_board *b, enum hd_fn_outcome outcome, int64_t now_ns)
+{
+	if (b->live)
+		b->live--;
+	if (outcome == HD_FN_FAILED)
+		strike(b, now_ns);
+	else if (outcome == HD_FN_ENDED)
+		ended_well(b);
 }
 
 /* The earliest deadline of those that live on. */
@@ -197,6 +212,20 @@ static struct hd_fn_step run_here(struct hd_fn_board *b, uint32_t task)
 	return (struct hd_fn_step){ .what = HD_FN_RUN_HERE, .task = task };
 }
 
+/* With nothing else to do a device runs what is late at a function: the first result counts. */
+static uint32_t late(struct hd_fn_board *b, int64_t now_ns, int64_t *until_ns)
+{
+	uint32_t task = UINT32_MAX;
+
+	if (b->open && now_ns >= b->late_ns) {
+		task = straggler(b, now_ns);
+		b->late_ns = task == UINT32_MAX ? now_ns + HD_FN_LATE_NS : 0;
+	}
+	if (b->open)
+		sooner(until_ns, b->late_ns);
+	return task;
+}
+
 struct hd_fn_step hd_fn_board_next(struct hd_fn_board *b, int64_t now_ns, bool here)
 {
 	struct hd_fn_step wait = { .what = HD_FN_WAIT, .until_ns = end_overdue(b, now_ns) };
@@ -212,6 +241,9 @@ struct hd_fn_step hd_fn_board_next(struct hd_fn_board *b, int64_t now_ns, bool h
 	bool full = b->live >= slots_now(b, now_ns);
 	if (here && (full || pauses) && b->shares && ready != UINT32_MAX)
 		return run_here(b, ready);
+	task = here && b->shares && ready == UINT32_MAX ? late(b, now_ns, &wait.until_ns) : UINT32_MAX;
+	if (task != UINT32_MAX)
+		return run_here(b, task);
 	if (closed || full)
 		return wait;
 	if (pauses) {
@@ -310,7 +342,7 @@ void hd_fn_board_called(struct hd_fn_board *b, uint32_t task, uint32_t attempt, 
 	}
 	a->number = 0;
 	b->live--;
-	b->failed_in_row = 0;
+	ended_well(b);
 }
 
 enum hd_fn_reply hd_fn_board_ran(struct hd_fn_board *b, uint32_t task, int64_t took_ns)

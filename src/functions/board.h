@@ -9,9 +9,13 @@
  * 2. A token is used once: `greet` takes an attempt once, before its deadline, while its task is open.
  * 3. At most two attempts of a task are live; a second one begins where the first is older than
  *    max(HD_FN_OLD_NS, 3 x the mean of its phase), looked at every HD_FN_LOOK_NS; the oldest first, and at
- *    most one in twenty of the last HD_FN_WINDOW attempts is one.
+ *    most one in twenty of the last HD_FN_WINDOW attempts is one. A device that shares and finds nothing
+ *    else to do runs such a task itself, looked at every HD_FN_LATE_NS: a service that hangs costs the wait
+ *    for the first straggler, not its deadline.
  * 4. After HD_FN_FAILURES failed attempts a task is for running here. HD_FN_CIRCUIT failed calls in a row
- *    close the pool for HD_FN_CLOSED_NS; tasks are for running here meanwhile.
+ *    close the pool for HD_FN_CLOSED_NS; tasks are for running here meanwhile. Then it probes: one call at
+ *    once, until one ends well, and one that fails closes it again. What fails while it is closed does not
+ *    count.
  * 5. A call refused for lack of slots (429) is no failed attempt: slots are halved for HD_FN_HALVED_NS, and
  *    the next call waits, 0.1 s, twice as long each time, at most 5 s, of which up to half is drawn away.
  *    From HD_FN_REFUSALS in a row on, one that leaves no call under way counts as a failed call of rule
@@ -29,6 +33,7 @@
 #include "functions/reply.h"
 
 #define HD_FN_LOOK_NS   INT64_C(500000000)
+#define HD_FN_LATE_NS   INT64_C(50000000)
 #define HD_FN_OLD_NS    INT64_C(500000000)
 #define HD_FN_UNKNOWN_NS INT64_C(6000000000)      /* a straggler of a phase without a mean */
 #define HD_FN_CLOSED_NS INT64_C(30000000000)
@@ -71,7 +76,8 @@ struct hd_fn_board {
 	bool window[HD_FN_WINDOW];        /* was the attempt a duplicate? */
 	uint32_t nwindow, window_at, window_dups;
 	uint32_t failed_in_row, throttled_in_row;
-	int64_t closed_ns, halved_ns, wait_ns, look_ns;       /* until then; 0: not */
+	int64_t closed_ns, halved_ns, wait_ns, look_ns, late_ns;      /* until then; 0: not */
+	bool probes;                      /* it was closed, and no call has ended well since */
 	struct hd_fn_counts count;
 };
 
@@ -87,8 +93,8 @@ HD_MUST_USE enum hd_err hd_fn_board_init(struct hd_fn_board *board, uint32_t cap
 /* Forgets all tasks; means, window and circuit stay. So many calls of them are under way: each takes a slot
  * until hd_fn_board_ended(). */
 void hd_fn_board_clear(struct hd_fn_board *board, uint32_t calls);
-/* A call of a task that is forgotten has ended. */
-void hd_fn_board_ended(struct hd_fn_board *board);
+/* A call of a task that is forgotten has ended: it is one of rule 4 all the same. */
+void hd_fn_board_ended(struct hd_fn_board *board, enum hd_fn_outcome outcome, int64_t now_ns);
 /* Its number. HD_E_NOSPACE: there are `cap`. */
 HD_MUST_USE enum hd_err hd_fn_board_add(struct hd_fn_board *board, uint32_t phase, uint32_t *task,
 	struct hd_diag *diag);

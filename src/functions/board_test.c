@@ -295,6 +295,76 @@ static void idle_devices_take_what_finds_no_slot_where_they_may(void **state)
 	close_it(f);
 }
 
+/* No answer at all: what was leased is done here long before its deadline, each task once. */
+static void a_service_that_hangs_does_not_stop_the_device(void **state)
+{
+	struct fixture *f = with(4, 4);
+	struct hd_fn_board *b = &f->board;
+	int64_t now = S;
+	uint32_t here = 0, steps = 0;
+
+	(void)state;
+	b->shares = true;
+	while (b->open && steps++ < 1000) {
+		struct hd_fn_step s = hd_fn_board_next(b, now, true);
+		if (s.what == HD_FN_RUN_HERE)
+			here += hd_fn_board_ran(b, s.task, MS) == HD_FN_ACCEPTED;
+		else if (s.what == HD_FN_WAIT)
+			now = s.until_ns;
+	}
+	assert_int_equal(b->open, 0);
+	assert_int_equal(here, 4);
+	CHECK(now < S + b->lease_ns, "done at %lld, past the deadline", (long long)now);
+	assert_int_equal(b->live, 4);     /* they hold their slots */
+	assert_int_equal(hd_fn_board_commit(b, 0, 1, now), HD_FN_ALREADY);
+	close_it(f);
+	/* where devices do not share, it is for a function */
+	f = with(1, 1);
+	assert_int_equal(hd_fn_board_next(&f->board, S, true).what, HD_FN_INVOKE);
+	assert_int_equal(hd_fn_board_next(&f->board, S + HD_FN_UNKNOWN_NS, true).what, HD_FN_WAIT);
+	close_it(f);
+}
+
+/* After the pause one call at once, and its failure closes the pool; a good one opens it. */
+static void a_pool_that_was_closed_is_probed_by_one_call(void **state)
+{
+	struct fixture *f = with(40, 11);
+	struct hd_fn_board *b = &f->board;
+	struct hd_fn_step s[11];
+	int64_t now = S;
+
+	(void)state;
+	b->look_ns = INT64_MAX;
+	for (int i = 0; i < 11; i++)
+		s[i] = hd_fn_board_next(b, now, false);
+	for (int i = 0; i < 11; i++)      /* the last one fails when it is closed: it counts not */
+		hd_fn_board_called(b, s[i].task, s[i].attempt, HD_FN_FAILED, now + i);
+	assert_int_equal(b->count.closed, 1);
+	assert_int_equal(b->failed_in_row, 0);
+	for (uint64_t round = 1; round <= 3; round++) {
+		now = b->closed_ns;
+		s[0] = hd_fn_board_next(b, now, false);
+		assert_int_equal(s[0].what, HD_FN_INVOKE);
+		assert_int_equal(hd_fn_board_next(b, now, false).what, HD_FN_WAIT);
+		assert_int_equal(b->count.closed, round);
+		if (round < 3)
+			hd_fn_board_called(b, s[0].task, s[0].attempt, HD_FN_FAILED, now);
+	}
+	assert_int_equal(hd_fn_board_commit(b, s[0].task, s[0].attempt, now), HD_FN_ACCEPTED);
+	hd_fn_board_called(b, s[0].task, s[0].attempt, HD_FN_ENDED, now);
+	for (int i = 0; i < 11; i++)
+		assert_int_equal(hd_fn_board_next(b, now, false).what, HD_FN_INVOKE);
+	/* those of a step that is over count, too */
+	const uint64_t before = b->count.closed;
+	hd_fn_board_clear(b, 11);
+	for (int i = 0; i < HD_FN_CIRCUIT; i++)
+		hd_fn_board_ended(b, HD_FN_FAILED, now);
+	assert_int_equal(b->count.closed, before + 1);
+	hd_fn_board_ended(b, HD_FN_ENDED, now);
+	assert_false(b->probes);
+	close_it(f);
+}
+
 /* All of 40 straggle: 42 attempts hold two duplicates. The window forgets what was 200 attempts ago. */
 static void one_attempt_in_twenty_may_be_a_duplicate(void **state)
 {
@@ -414,6 +484,8 @@ int main(void)
 		cmocka_unit_test(a_pool_that_is_busy_stays_open),
 		cmocka_unit_test(an_attempt_is_dead_at_its_deadline),
 		cmocka_unit_test(idle_devices_take_what_finds_no_slot_where_they_may),
+		cmocka_unit_test(a_service_that_hangs_does_not_stop_the_device),
+		cmocka_unit_test(a_pool_that_was_closed_is_probed_by_one_call),
 		cmocka_unit_test(one_attempt_in_twenty_may_be_a_duplicate),
 		cmocka_unit_test(many_tasks_are_done_once_each_with_few_duplicates),
 	};

@@ -563,13 +563,14 @@ static enum hd_err take_calls(struct hd_fn_owner *o, struct hd_diag *diag)
 	struct hd_fn_called called;
 
 	while (o->invoker.ops && o->invoker.ops->take(o->invoker.self, &called)) {
+		const int64_t now_ns = hd_clock_now_ns(o->spec.clock);
+		const enum hd_fn_outcome outcome = outcome_of(o, &called);
 		o->calling--;
 		if (called.call >> 48 == (o->generation & 0xffff))
 			hd_fn_board_called(&o->board, (uint32_t)(called.call >> 24 & 0xffffff),
-				(uint32_t)(called.call & 0xffffff), outcome_of(o, &called),
-				hd_clock_now_ns(o->spec.clock));
+				(uint32_t)(called.call & 0xffffff), outcome, now_ns);
 		else
-			hd_fn_board_ended(&o->board);
+			hd_fn_board_ended(&o->board, outcome, now_ns);
 		enum hd_err err = book(o, &called, diag);
 		if (err)
 			return err;
