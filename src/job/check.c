@@ -213,6 +213,30 @@ static enum hd_err check_depends(struct hd_job_reader *reader)
 	return HD_OK;
 }
 
+/* Here, before a run has a folder and workers that would each say it. */
+static enum hd_err check_functions(struct hd_job_reader *reader)
+{
+	const struct hd_job *job = reader->job;
+	const char *kind = hd_job_text(job, HD_JOB_FN_KIND), *data = hd_job_text(job, HD_JOB_DATA_KIND),
+		*endpoint = hd_job_text(job, HD_JOB_FN_ENDPOINT);
+
+	if (strcmp(kind, "none") == 0)
+		return HD_OK;
+	hd_job_at(reader, HD_JOB_FN_KIND);
+	if (strcmp(data, "graph") != 0)
+		return hd_job_refuse(reader, "functions.kind %s has no meaning with data.kind %s (only with "
+			"graph); leave it out", kind, data);
+	if (job->nvns < 2)
+		return hd_job_refuse(reader, "functions.kind %s takes work between intervals, and this graph "
+			"is one: set graph.intervals (batch.virtual_nodes) to 2 or more", kind);
+	if (job->value[HD_JOB_FN_ENDPOINT].is_none || strncmp(endpoint, "https:", 6) != 0 ||
+		!job->value[HD_JOB_FN_LISTEN].is_none)
+		return HD_OK;
+	hd_job_at(reader, HD_JOB_FN_ENDPOINT);
+	return hd_job_refuse(reader, "functions at %s cannot reach a worker at 127.0.0.1: say by "
+		"functions.listen HOST:0 where they reach this machine", endpoint);
+}
+
 /* Of a job of epochs the steps are known with the data (lr.c). */
 static enum hd_err check_warmup(struct hd_job_reader *reader)
 {
@@ -597,9 +621,9 @@ enum hd_err hd_job_check(struct hd_job_reader *reader)
 {
 	static enum hd_err (*const checks[])(struct hd_job_reader *reader) = {
 		check_name, check_length, check_batch, check_split, check_split_seed, check_optim,
-			check_warmup, check_depends, check_mode, hd_job_check_cuts, check_available,
-		hd_job_check_parallel, check_ckpt_dir, check_eval, check_weights, check_lora, check_shards,
-		check_notice, check_redundancy, check_zones, check_model,
+			check_warmup, check_depends, check_mode, check_functions, hd_job_check_cuts,
+		check_available, hd_job_check_parallel, check_ckpt_dir, check_eval, check_weights, check_lora,
+		check_shards, check_notice, check_redundancy, check_zones, check_model,
 	};
 	enum hd_err err = HD_OK;
 
