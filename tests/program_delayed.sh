@@ -146,6 +146,19 @@ for run in 2bw-allreduce vsync-stages; do
 done
 grep -q 'drained each step (the last stage' stash-stages/plan/*.plan ||
 	failed "no cause of a drain over workers"
+# chosen by measured times: in the order that the key names, which a resume keeps
+for update in 2bw stash; do
+	set -- -s optim.update=$update -s parallel.mode=auto -s parallel.schedule=$update
+	[ $update = 2bw ] || set -- "$@" -s optim.cuts=auto:3 -s optim.clip=0
+	train run gpt.yaml --out auto-$update --workers 2 --steps 3 "$@"
+	[ $update = stash ] || expect 0 heddle resume auto-$update --workers 2 -q
+	for plan in auto-$update/plan/*.plan; do
+		grep -q '^overlap$' $plan || failed "$plan, of what auto chose: $(grep ^cause $plan)"
+	done
+	grep -q "\"settled\":\"$update 2 2 " auto-$update/job.resolved.json ||
+		failed "auto-$update settles on another order"
+done
+expect 0 heddle ckpt diff 2bw-one auto-2bw
 for key in parallel.offload=stage trace.samples=true; do
 	expect 2 heddle worker --join 2bw-allreduce -s $key
 	says "leave it out: the run's own holds"

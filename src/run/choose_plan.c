@@ -94,6 +94,8 @@ static enum hd_err add(struct plan_chooser *c, const struct hd_run_stages *stage
 		&why);
 	if (err == HD_E_NOMEM || err == HD_E_BUG)
 		return hd_fail(diag, err, "%s", why.text);
+	if (!err && to->plan.overlap)     /* its last cut may have been moved */
+		to->stages.first = to->plan.first;
 	c->out->n += !err;                /* what cannot be run is no candidate */
 	return HD_OK;
 }
@@ -127,13 +129,30 @@ static bool has_any(const bool *at, uint32_t n)
 	return false;
 }
 
-static enum hd_err add_found(struct plan_chooser *c, const struct hd_auto_plan *p, struct hd_diag *diag)
+/* The order that the shape or the job's key names; where they name none, the one that was found. */
+static struct hd_run_stages order_of(const struct plan_chooser *c, const struct hd_auto_plan *p)
 {
 	const struct hd_run_stages *shape = c->ask->shape;
+	const struct hd_task *task = c->ask->task;
+	const struct hd_job_value *key = &task->job->value[HD_JOB_PAR_SCHEDULE];
+
+	if (shape)
+		return (struct hd_run_stages){ .schedule = shape->schedule, .delayed = shape->delayed,
+			.overlap = shape->overlap, .drains = shape->drains };
+	/* rule 9: it was found as that of drained steps */
+	if (key->is_auto || hd_run_stages_drained(key->text) == key->text)
+		return (struct hd_run_stages){ .schedule = p->shape.schedule };
+	const char *drains = hd_task_drains(task, p->shape.p);
+	return (struct hd_run_stages){ .schedule = key->text, .delayed = true, .overlap = !drains,
+		.drains = drains };
+}
+
+static enum hd_err add_found(struct plan_chooser *c, const struct hd_auto_plan *p, struct hd_diag *diag)
+{
+	const struct hd_run_stages *shape = c->ask->shape, order = order_of(c, p);
 	const bool alike = c->ask->alike;
-	const struct hd_run_stages stages = { .schedule = shape ? shape->schedule : p->shape.schedule,
-		.delayed = shape && shape->delayed, .overlap = shape && shape->overlap,
-		.drains = shape ? shape->drains : NULL, .p = p->shape.p,
+	const struct hd_run_stages stages = { .schedule = order.schedule, .delayed = order.delayed,
+		.overlap = order.overlap, .drains = order.drains, .p = p->shape.p,
 		.v = p->shape.v, .d = p->shape.d, .t = c->ask->width, .groups = c->groups,
 		.first = nodes_of(c, p->first,
 		p->nstages), .share = p->share, .again = alike ? NULL : p->recompute,

@@ -26,6 +26,8 @@
  *    (plan/buckets.h), which no recurrence over times sees. So each cut of the fastest plan moves in turn to
  *    where the step is predicted fastest, unless memory is bounded. Of a shape that is given, as that of a
  *    run that goes on, all cuts share the tries that one has else.
+ * 9. An order of delayed updates that the job's key names is that of every candidate with stages: cut as 1f1b
+ *    is, predicted with steps that overlap where they do, and its plan says why where they do not.
  *
  * Everything lies in the arena. Pure. */
 #ifndef HD_RUN_CHOOSE_PLAN_H

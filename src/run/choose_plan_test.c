@@ -413,6 +413,42 @@ static void plans_that_compute_again_are_found_alone(void **state)
 	end(&m);
 }
 
+/* Two equal stages whose steps overlap take as long as one virtual node after another on the slower of them;
+ * two pipelines drain each step, and each plan says which. */
+static void an_order_of_delayed_updates_that_the_job_names_is_taken(void **state)
+{
+	static const struct { const char *more, *schedule; uint32_t ndevices; } rows[] = {
+		{ "optim: {update: 2bw}\nparallel: {mode: auto, schedule: 2bw}\n", "2bw", 2 },
+		{ "optim: {update: 2bw}\nparallel: {mode: auto, schedule: 2bw}\n", "2bw", 4 },
+		{ "optim: {update: 2bw}\nparallel: {mode: auto, schedule: 1f1b}\n", "1f1b", 2 },
+		{ "optim: {update: vsync, cuts: 'auto:2'}\nparallel: {mode: auto, schedule: vsync}\n",
+			"vsync", 2 },
+		{ "optim: {update: stash, clip: 0, cuts: 'auto:2'}\n"
+			"parallel: {mode: auto, schedule: stash}\n", "stash", 2 } };
+	double took_ns[5] = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const bool delayed = strcmp(rows[i].schedule, "1f1b") != 0;
+		struct made m;
+		begin(&m, rows[i].more, rows[i].ndevices, 0);
+		const struct hd_plan_choices choices = choose(&m);
+		for (uint32_t k = 0; k < choices.n; k++) {
+			const struct hd_plan_choice *c = &choices.at[k];
+			CHECK(!strcmp(c->stages.schedule, rows[i].schedule) &&
+				c->plan.overlap == (delayed && c->stages.d == 1),
+				"row %zu: %s, overlaps: %d", i, c->plan.cause, c->plan.overlap);
+			CHECK(!delayed || strstr(c->plan.cause, c->plan.overlap ? "with steps that overlap" :
+				"drained each step (there are several pipelines)"), "row %zu: %s", i,
+				c->plan.cause);
+		}
+		took_ns[i] = choices.at[0].forecast.step_ns;
+		end(&m);
+	}
+	CHECK(took_ns[0] < took_ns[2] * 0.95, "%g ns with steps that overlap, %g drained", took_ns[0],
+		took_ns[2]);
+}
+
 /* 1f1b on two equal stages: m + 1 times what both ways take. */
 static void a_forecast_is_the_closed_form_where_there_is_one(void **state)
 {
@@ -456,6 +492,7 @@ int main(void)
 		cmocka_unit_test(a_shape_that_is_given_is_kept),
 		cmocka_unit_test(stages_compute_again_alike_where_that_is_asked_for),
 		cmocka_unit_test(plans_that_compute_again_are_found_alone),
+		cmocka_unit_test(an_order_of_delayed_updates_that_the_job_names_is_taken),
 		cmocka_unit_test(a_forecast_is_the_closed_form_where_there_is_one),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,6 +79,10 @@ static void keys_bound_the_choice(void **state)
 		{ "mode: auto, schedule: zb-v", 4, 0, 0, "zb-v" },
 		{ "mode: auto, replicas: 2, schedule: 1f1b", 4, 2, 2, "1f1b" },
 		{ "mode: auto, schedule: interleaved, chunks: 2", 2, 4, 2, "interleaved" },
+		{ "mode: auto, schedule: 2bw}\noptim: {update: 2bw", 2, 2, 2, "2bw" },
+		{ "mode: auto, schedule: 2bw, stages: 2}\noptim: {update: 2bw", 4, 2, 2, "2bw" },
+		{ "mode: auto, schedule: stash}\noptim: {update: stash, clip: 0, cuts: 'auto:2'", 2, 2, 2,
+			"stash" },
 	};
 
 	(void)state;
@@ -102,6 +106,24 @@ static void keys_bound_the_choice(void **state)
 		}
 		hd_made_end(&m);
 	}
+}
+
+/* What the next step reads as this one makes it lies in the last stage, wherever the times would cut. */
+static void the_last_stage_of_early_updates_holds_what_they_make(void **state)
+{
+	enum { EARLY = 13 };              /* where the job's last stage begins: before the middle */
+	struct hd_made m;
+
+	(void)state;
+	begin(&m, "parallel: {mode: auto, schedule: stash}\n"
+		"optim: {update: stash, clip: 0, cuts: '0,13'}\n", 0);
+	const struct hd_pipes_choices stash = choose(&m, 2);
+	CHECK(stash.at[0].shape.first[1] <= EARLY, "the last stage begins at node %u",
+		stash.at[0].shape.first[1]);
+	hd_made_end(&m);
+	begin(&m, "parallel: {mode: auto, schedule: 1f1b}\n", 0);
+	assert_true(choose(&m, 2).at[0].shape.first[1] > EARLY);
+	hd_made_end(&m);
 }
 
 /* Compute that all ranks divide evenly leaves a pipeline behind by its bubble; where bytes are dear it sends
@@ -425,6 +447,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_other_cut_is_faster),
 		cmocka_unit_test(keys_bound_the_choice),
+		cmocka_unit_test(the_last_stage_of_early_updates_holds_what_they_make),
 		cmocka_unit_test(the_exchange_decides_where_bytes_are_dear),
 		cmocka_unit_test(stages_with_copies_are_candidates),
 		cmocka_unit_test(five_workers_get_the_best_copies),

@@ -65,7 +65,9 @@ static bool is_asked_for(const struct hd_job *job, const struct hd_job_settled *
 		return !hd_job_has_stages(job) && hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES;
 	if (!asks_for_copies(job, s))
 		return false;
-	if (!schedule->is_auto && strcmp(hd_run_stages_drained(schedule->text), s->schedule) != 0)
+	/* programs before this one chose the order of drained steps for one of delayed updates */
+	if (!schedule->is_auto && strcmp(schedule->text, s->schedule) != 0 &&
+		strcmp(hd_run_stages_drained(schedule->text), s->schedule) != 0)
 		return false;
 	return allows(&value[HD_JOB_PAR_STAGES], s->stages) &&
 		allows(&value[HD_JOB_PAR_CHUNKS], s->has_copies ? 1 : s->stages / s->width) &&
