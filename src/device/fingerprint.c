@@ -35,25 +35,26 @@ static uint64_t bytes_of(const struct hd_operand *o) { return o->elems *
 static enum hd_err ask(struct hd_device *device, const struct hd_single *single, uint64_t rows,
 	struct hd_hasher *hasher, struct hd_diag *diag)
 {
-	const struct hd_call *call = &single->program.calls[0][0];
-	void *in[HD_MAX_IN] = { 0 }, *out[HD_MAX_OUT] = { 0 };
-	enum hd_err err = HD_OK;
+	const struct hd_program *program = &single->program;
+	const struct hd_call *call = &program->calls[0][0];
+	void *in[HD_MAX_IN] = { 0 }, *arena = NULL;
+	enum hd_err err = device->ops->take(device, program->memory.len_bytes, &arena, diag);
 
 	for (uint8_t i = 0; i < call->nin && !err; i++)
 		err = device->ops->take(device, bytes_of(&call->in[i]), &in[i], diag);
-	for (uint8_t i = 0; i < call->nout && !err; i++)
-		err = device->ops->take(device, bytes_of(&call->out[i]), &out[i], diag);
 	for (uint8_t i = 0; i < call->nin && !err; i++)
 		hd_single_fill(call, i, SEED, in[i]);
 	if (!err)
-		err = hd_single_run(device, single, rows, &(struct hd_draw){ .seed = SEED },
-			(const void *const *)in, out, diag);
+		err = hd_single_run_at(device, single, rows, &(struct hd_draw){ .seed = SEED },
+			(const void *const *)in, arena, diag);
 	for (uint8_t i = 0; i < call->nout && !err; i++)
-		hd_hasher_add(hasher, out[i], bytes_of(&call->out[i]));
+		hd_hasher_add(hasher, (uint8_t *)arena +
+			program->where[single->graph.node[0].out + i].at_bytes, bytes_of(&call->out[i]));
 	for (uint8_t i = 0; i < call->nin; i++)
-		device->ops->give(device, in[i], bytes_of(&call->in[i]));
-	for (uint8_t i = 0; i < call->nout; i++)
-		device->ops->give(device, out[i], bytes_of(&call->out[i]));
+		if (in[i])
+			device->ops->give(device, in[i], bytes_of(&call->in[i]));
+	if (arena)
+		device->ops->give(device, arena, program->memory.len_bytes);
 	return err;
 }
 

@@ -8,6 +8,7 @@
 #include "base/lanes.h"
 #include "graph/text.h"
 #include "device/optim.h"
+#include "device/single.h"
 #include "device/testing.h"
 
 static const char *const kinds[] = { "reference", "cpu" };
@@ -436,6 +437,33 @@ static void fingerprints_tell_kernels_and_shapes_apart(void **state)
 	hd_device_destroy(reference);
 }
 
+/* Each element by its number alone, whatever the length. */
+static void operands_are_drawn_by_their_elements(void **state)
+{
+	const uint64_t key = hd_philox_key(3, HD_RNG_USER);
+	struct hd_call call = { .op = HD_OP_EMBED, .in = { [0] = { .dtype = HD_I32 }, [1] = { .dtype = HD_F32,
+		.dim = { 100 } } } };
+	(void)state;
+
+	for (uint64_t n = 0; n <= 9; n++) {
+		float number[10];
+		int32_t row[10] = { 0 };
+		call.in[0].elems = call.in[1].elems = n;
+		number[n] = 7;
+		row[n] = -7;
+		hd_single_fill(&call, 0, 3, row);
+		hd_single_fill(&call, 1, 3, number);
+		for (uint64_t i = 0; i < n; i++) {
+			const uint32_t block = (uint32_t)i / 4;
+			const struct hd_philox of_row = hd_philox((const uint32_t[]){ block, 0, 0, 0 }, key),
+				of_number = hd_philox((const uint32_t[]){ block, 1, 0, 0 }, key);
+			assert_int_equal(row[i], of_row.word[i % 4] % 100);
+			assert_true(number[i] == 2.0f * hd_uniform(of_number.word[i % 4]) - 1.0f);
+		}
+		assert_true(row[n] == -7 && number[n] == 7);
+	}
+}
+
 /* Gradients of these repeat a number over extents that are written down as multiples of the rows: so many
  * rows, so many answers. */
 static const char reductions[] =
@@ -512,6 +540,7 @@ int main(void)
 		cmocka_unit_test(switched_rounding_is_told_by_whatever_computes),
 		cmocka_unit_test(the_null_device_gives_zeros_and_prices),
 		cmocka_unit_test(fingerprints_tell_kernels_and_shapes_apart),
+		cmocka_unit_test(operands_are_drawn_by_their_elements),
 		cmocka_unit_test(fingerprints_are_taken_of_what_repeats_over_the_rows),
 		cmocka_unit_test(an_unknown_device_is_told_the_names),
 	};

@@ -51,32 +51,49 @@ static int64_t bound_of(const struct hd_call *call, uint8_t operand)
 	}
 }
 
+static void put(enum hd_dtype dtype, void *at, uint64_t i, uint32_t word, int64_t bound)
+{
+	if (dtype == HD_F32)
+		((float *)at)[i] = 2.0f * hd_uniform(word) - 1.0f;
+	else if (dtype == HD_F64)
+		((double *)at)[i] = 2.0 * (double)hd_uniform(word) - 1.0;
+	else if (dtype == HD_I32)
+		((int32_t *)at)[i] = bound ? (int32_t)(word % (uint64_t)bound) : 0;
+	else if (dtype == HD_I64)
+		((int64_t *)at)[i] = (int64_t)((uint64_t)word << 4) - ((int64_t)1 << 35);
+	else
+		((uint8_t *)at)[i] = (uint8_t)(word % (uint64_t)bound);
+}
+
 void hd_single_fill(const struct hd_call *call, uint8_t operand, uint64_t seed, void *at)
 {
 	const struct hd_operand *o = &call->in[operand];
-	int64_t bound = bound_of(call, operand);
-	uint64_t key = hd_philox_key(seed, HD_RNG_USER);
+	const int64_t bound = bound_of(call, operand);
+	const uint64_t key = hd_philox_key(seed, HD_RNG_USER);
 
-	for (uint64_t i = 0; i < o->elems; i++) {
+	for (uint64_t i = 0; i < o->elems; i += 4) {
 		const uint32_t counter[4] = { (uint32_t)(i / 4), operand, 0, 0 };
-		uint32_t word = hd_philox(counter, key).word[i % 4];
-		if (o->dtype == HD_F32)
-			((float *)at)[i] = 2.0f * hd_uniform(word) - 1.0f;
-		else if (o->dtype == HD_F64)
-			((double *)at)[i] = 2.0 * (double)hd_uniform(word) - 1.0;
-		else if (o->dtype == HD_I32)
-			((int32_t *)at)[i] = bound ? (int32_t)(word % (uint64_t)bound) : 0;
-		else if (o->dtype == HD_I64)
-			((int64_t *)at)[i] = (int64_t)((uint64_t)word << 4) - ((int64_t)1 << 35);
-		else if (o->dtype == HD_F64)
-			((double *)at)[i] = 1000 * (double)hd_uniform(word) - 500;
-		else
-			((uint8_t *)at)[i] = (uint8_t)(word % (uint64_t)bound);
+		const struct hd_philox drawn = hd_philox(counter, key);
+		for (uint64_t k = 0; k < 4 && i + k < o->elems; k++)
+			put((enum hd_dtype)o->dtype, at, i + k, drawn.word[k], bound);
 	}
 }
 
 static uint64_t bytes_of(const struct hd_operand *o) { return o->elems *
 	hd_dtype_bytes((enum hd_dtype)o->dtype); }
+
+enum hd_err hd_single_run_at(struct hd_device *device, const struct hd_single *single, uint64_t rows,
+	const struct hd_draw *draw, const void *const *in, void *arena, struct hd_diag *diag)
+{
+	const struct hd_program *program = &single->program;
+	const struct hd_bind bind = { .rows = rows, .draw = *draw, .input = in, .arena = arena };
+	uint64_t token = 0;
+	enum hd_err err = device->ops->load(device, program, diag);
+
+	if (!err)
+		err = device->ops->run(device, program, HD_RUN_F, &bind, &token, diag);
+	return err ? err : device->ops->wait(device, token, diag);
+}
 
 enum hd_err hd_single_run(struct hd_device *device, const struct hd_single *single, uint64_t rows,
 	const struct hd_draw *draw, const void *const *in, void *const *out, struct hd_diag *diag)
@@ -91,9 +108,7 @@ enum hd_err hd_single_run(struct hd_device *device, const struct hd_single *sing
 		return hd_fail(diag, HD_E_BUG, "single op: %llu rows were not prepared",
 			(unsigned long long)rows);
 	const struct hd_call *call = &program->calls[variant][0];
-	enum hd_err err = device->ops->load(device, program, diag);
-	if (!err)
-		err = device->ops->take(device, program->memory.len_bytes, &arena, diag);
+	enum hd_err err = device->ops->take(device, program->memory.len_bytes, &arena, diag);
 	for (uint8_t i = 0; i < node->nin && !err; i++) {
 		err = device->ops->take(device, bytes_of(&call->in[i]), &operand[i], diag);
 		if (!err)
@@ -103,13 +118,11 @@ enum hd_err hd_single_run(struct hd_device *device, const struct hd_single *sing
 		uint8_t *to = (uint8_t *)arena + program->where[node->out + i].at_bytes;
 		err = device->ops->write(device, to, out[i], bytes_of(&call->out[i]), &token);
 	}
-	struct hd_bind bind = { .rows = rows, .draw = *draw, .input = (const void *const *)operand,
-		.arena = arena };
 	if (!err)
-		err = device->ops->run(device, program, HD_RUN_F, &bind, &token, diag);
+		err = hd_single_run_at(device, single, rows, draw, (const void *const *)operand, arena, diag);
 	for (uint8_t i = 0; i < node->nout && !err; i++)
-		err = device->ops->read(device, out[i], hd_program_value(program, &bind, node->out + i),
-			bytes_of(&call->out[i]), &token);
+		err = device->ops->read(device, out[i], (uint8_t *)arena +
+			program->where[node->out + i].at_bytes, bytes_of(&call->out[i]), &token);
 	if (!err)
 		err = device->ops->wait(device, token, diag);
 	for (uint8_t i = 0; i < node->nin; i++)

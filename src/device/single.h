@@ -32,5 +32,8 @@ void hd_single_fill(const struct hd_call *call, uint8_t operand, uint64_t seed, 
  * out[] holds before lies in the outputs' memory when the op begins: no kernel may be moved by it. */
 HD_MUST_USE enum hd_err hd_single_run(struct hd_device *device, const struct hd_single *single, uint64_t rows,
 	const struct hd_draw *draw, const void *const *in, void *const *out, struct hd_diag *diag);
+/* The same with operands in memory of the device; the outputs are values of the arena, memory.len_bytes. */
+HD_MUST_USE enum hd_err hd_single_run_at(struct hd_device *device, const struct hd_single *single,
+	uint64_t rows, const struct hd_draw *draw, const void *const *in, void *arena, struct hd_diag *diag);
 
 #endif
