@@ -37,6 +37,7 @@ ours() {        # MODEL ARGS THREADS: processor s, wall s, first and last loss
 	eval:  {every: 0}
 	END
 	for n in 1 "$steps"; do
+		rm -rf "run-$n"         # of a call that was killed
 		TIMEFORMAT='%U %S %R'
 		{ time "$heddle" run job.yaml --devices "cores:1x$3" -q --json --out "run-$n" \
 			-s job.steps="$n" >"out-$n" 2>/dev/null; } 2>"time-$n"
