@@ -180,7 +180,8 @@ enum hd_err hd_memory_fits(const struct hd_memory_terms *t, const struct hd_room
 	const struct { uint64_t need, have; const char *bound, *advice; } bounds[] = {
 		{ t->held, room->devices_bytes ? room->devices_bytes : UINT64_MAX, "workers.memory gives",
 			"a larger workers.memory" },
-		{ t->total, room->limit_bytes, "this process may use", "a larger machine" },
+		/* what is free has lost what the process took before: lists of edges, its own tables */
+		{ t->total + t->process, room->limit_bytes, "this process may use", "a larger machine" },
 		{ t->total, room->free_bytes < UINT64_MAX - room->used_bytes ?
 		room->free_bytes + room->used_bytes : UINT64_MAX,
 			"what is free now would let it have", "fewer other programs" },

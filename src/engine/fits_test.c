@@ -13,17 +13,18 @@ static void what_fits_neither_the_limit_nor_what_is_free_is_refused_with_numbers
 {
 	static const struct hd_memory_terms need = { .params = 10 * MIB, .slots = 20 * MIB,
 		.gradients = 40 * MIB, .arenas = 20 * MIB, .kept = 10 * MIB,
-		.held = 90 * MIB, .total = 100 * MIB };
+		.held = 90 * MIB, .total = 100 * MIB, .process = 5 * MIB };
 	static const struct { struct hd_room room; const char *says, *needs; } cases[] = {
-		{ { .limit_bytes = 100 * MIB, .free_bytes = 100 * MIB }, NULL, NULL },
-		{ { .limit_bytes = 100 * MIB, .free_bytes = 30 * MIB, .used_bytes = 70 * MIB }, NULL, NULL },
+		{ { .limit_bytes = 105 * MIB, .free_bytes = 100 * MIB }, NULL, NULL },
+		{ { .limit_bytes = 105 * MIB, .free_bytes = 30 * MIB, .used_bytes = 70 * MIB }, NULL, NULL },
 		{ { .limit_bytes = 200 * MIB, .free_bytes = 0, .used_bytes = 170 * MIB }, NULL, NULL },
-		{ { .limit_bytes = 99 * MIB, .free_bytes = 1000 * MIB }, "this process may use 99.0 MiB", "needs 100.0 MiB" },
+		/* the limit is one of all that the process takes, lists of edges, too */
+		{ { .limit_bytes = 104 * MIB, .free_bytes = 1000 * MIB }, "this process may use 104.0 MiB", "needs 105.0 MiB" },
 		{ { .limit_bytes = 1000 * MIB, .free_bytes = 99 * MIB }, "free now would let it have 99.0 MiB", "needs 100.0 MiB" },
 		{ { .limit_bytes = 1000 * MIB, .free_bytes = 29 * MIB, .used_bytes = 70 * MIB }, "free now would let it have 99.0 MiB", "needs 100.0 MiB" },
 		/* samples that are kept lie in no device */
-		{ { .devices_bytes = 90 * MIB, .limit_bytes = 100 * MIB, .free_bytes = 100 * MIB }, NULL, NULL },
-		{ { .devices_bytes = 89 * MIB, .limit_bytes = 100 * MIB, .free_bytes = 100 * MIB }, "workers.memory gives 89.0 MiB", "needs 90.0 MiB" },
+		{ { .devices_bytes = 90 * MIB, .limit_bytes = 105 * MIB, .free_bytes = 100 * MIB }, NULL, NULL },
+		{ { .devices_bytes = 89 * MIB, .limit_bytes = 105 * MIB, .free_bytes = 100 * MIB }, "workers.memory gives 89.0 MiB", "needs 90.0 MiB" },
 	};
 
 	(void)state;
