@@ -111,10 +111,3 @@ void hd_elastic_spent_count(struct hd_elastic *e)
 			.processor_ns = now.processor_ns - was->processor_ns };
 	}
 }
-
-void hd_elastic_spent_say(struct hd_elastic *e, uint64_t step)
-{
-	if (e->spent.n)
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_SPENT, .step = step,
-			.spent = e->spent.said, .n = e->spent.n });
-}
