@@ -758,7 +758,7 @@ static struct hd_job_plan_ask ask_of(const struct ways_search *s, const struct w
 static double longest_step(const struct ways_search *s, const struct ways_shape *x)
 {
 	struct hd_spot_grid grid = fastest(s, x->d, x->p, UNKNOWN);
-	double low = 0, high = grid.step_s;
+	double low = 0, high = fmax(grid.step_s, 1e-12);
 
 	for (grid.step_s = high; most_of(s, &grid) >= 0.99 * s->best && high < 1e6; grid.step_s = high) {
 		low = high;

@@ -809,6 +809,25 @@ static void a_bound_on_pauses_buys_what_computes_less_again(void **state)
 		"bound %g: way %u", s.market.pause_max_s, ways.chosen);
 }
 
+/* Of a profile of zeros each step takes none: the search for the longest step has an end. */
+static void what_takes_no_time_has_a_choice(void **state)
+{
+	static struct setting s;
+
+	(void)state;
+	set_up_ask(&s, 0);
+	for (uint32_t v = 0; v < NODES; v++) {
+		struct hd_profile_node *node = &s.model.profile.node[v];
+		node->f.p50_ns = node->i.p50_ns = node->w.p50_ns = node->out[0] = node->param = 0;
+	}
+	settle(&s.model);
+	s.cluster.level[0].latency_ps = 0;
+	s.ask.all = false;
+	const struct hd_ways ways = found(&s);
+	CHECK(ways.n && ways.chosen < ways.n && ways.way[ways.chosen].fate == HD_WAY_CHOSEN,
+		"chosen %u of %u", ways.chosen, ways.n);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -822,7 +841,7 @@ int main(void)
 		T(keys_that_are_given_are_kept),
 		T(shadows_fit_or_are_refused), T(bounds_leave_ways_out),
 		T(a_loss_late_in_a_step_begins_it_again),
-		T(a_bound_on_pauses_buys_what_computes_less_again),
+		T(a_bound_on_pauses_buys_what_computes_less_again), T(what_takes_no_time_has_a_choice),
 #undef T
 	};
 
