@@ -258,9 +258,10 @@ bool driver_fewer(void *self, const struct hd_fewer_ask *ask, struct hd_view_sha
 HD_MUST_USE enum hd_err driver_keep_record(struct driver *c, const struct hd_co_record *record,
 	struct hd_diag *diag);
 HD_MUST_USE enum hd_err driver_keep_kernels(struct driver *c, struct hd_diag *diag);
+/* When the run began, into the store or from there: the zero of "t" for each of its drivers. */
+HD_MUST_USE enum hd_err driver_set_began(struct driver *c, struct hd_diag *diag);
 /* The record as it lies in the store, little endian; get() also takes those of earlier programs: without
  * disputes, without what a halt is for, without refusals. HD_E_INTEGRITY: another length or value. */
-enum hd_err driver_set_began(struct driver *c, struct hd_diag *diag);
 void driver_record_put(const struct hd_co_record *record, uint8_t bytes[DRIVER_RECORD_BYTES]);
 HD_MUST_USE enum hd_err driver_record_get(struct hd_co_record *record, const uint8_t *bytes, size_t len,
 	struct hd_diag *diag);
