@@ -99,8 +99,8 @@ void hd_co_note_standing(struct hd_coordinator *co)
 			n > 1 ? "s" : "", of, co->config.pipes, co->config.pipes > 1 ? "s" : "");
 	else
 		hd_co_note(co, "stands_by", HD_NOBODY,
-			"worker%s%s: what is left over is no other pipeline of %u ranks",
-			n > 1 ? "s" : "", of, view->shape.width);
+			"worker%s%s: what is left over is no other pipeline of %u rank%s",
+			n > 1 ? "s" : "", of, view->shape.width, view->shape.width == 1 ? "" : "s");
 }
 
 /* " 4 5" */
