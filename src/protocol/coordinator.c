@@ -432,6 +432,7 @@ static void on_leave(struct hd_coordinator *co, struct hd_co_worker *w, const st
 		return;
 	}
 	w->draining = true;
+	w->goes_ns = msg->left_ns && msg->left_ns < INT64_MAX / 2 ? co->now_ns + (int64_t)msg->left_ns : 0;
 }
 
 /* A failure says why. What stopped otherwise with a code was asked to, by a coordinator before whose

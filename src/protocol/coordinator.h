@@ -96,7 +96,8 @@
  *     devices, if config.fewer knows one. While all hold that is tried again whenever more devices have
  *     come. The shape that is wanted comes back by a planned change, once there are devices for it; with
  *     more devices than there are ranks, and too few for that, there are as many stages as they make. A
- *     worker that leaves, and for which none came in 6 T, leaves by a planned change to fewer stages.
+ *     worker that leaves, and for which none came in 6 T, or in half of the time that its machine has left,
+ *     leaves by a planned change to fewer stages.
  *
  * 18. Refusals (UNFIT; ADR 166). A member that has not the memory for its part of a view with fewer stages,
  *     or of a planned change of stages, says so and stays as it was. The change is void; after a loss another

@@ -226,6 +226,15 @@ bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next, const str
 
 /* ---- planned ---- */
 
+/* For one in its place; where its machine goes, half of what is left: the other half is for the change. */
+static int64_t waits_ns(const struct hd_coordinator *co, const struct hd_co_worker *w)
+{
+	const int64_t most = HD_TIMEOUT_NS(SUBSTITUTE, co->config.detect_ns),
+		half = (w->goes_ns - w->stays_ns) / 2;
+
+	return w->goes_ns && half < most ? half : most;
+}
+
 /* Is there one that has waited to leave for as long as one in its place may take? */
 static bool has_waited(struct hd_coordinator *co)
 {
@@ -236,7 +245,7 @@ static bool has_waited(struct hd_coordinator *co)
 		if (!w || w->state != HD_W_MEMBER || !w->draining)
 			continue;
 		w->stays_ns = w->stays_ns ? w->stays_ns : co->now_ns ? co->now_ns : 1;
-		any |= co->now_ns - w->stays_ns >= HD_TIMEOUT_NS(SUBSTITUTE, co->config.detect_ns);
+		any |= co->now_ns - w->stays_ns >= waits_ns(co, w);
 	}
 	return any;
 }

@@ -20,7 +20,7 @@ static const struct hd_view_shape shape = { .nstages = 3, .width = 3, .place = {
 static const uint64_t bytes[3] = { 8, 8, 8 };
 
 struct asked {
-	bool shadows, says, alien, knows_one;
+	bool shadows, says, alien, knows_one, narrow;
 	uint32_t n, width, members, refused;
 	uint64_t lost;
 	struct hd_view_shape had;
@@ -47,7 +47,7 @@ static bool fewer(void *self, const struct hd_fewer_ask *ask, struct hd_view_sha
 	a->width = ask->width;
 	a->members = ask->n;
 	a->refused = ask->nrefused;
-	*to = ask->width == 1 ? single : a->refused ? other : smaller;
+	*to = ask->width == 1 || a->narrow ? single : a->refused ? other : smaller;
 	return ask->width == 1 ? a->knows_one : a->says && a->refused < 2;
 }
 
@@ -235,6 +235,22 @@ static void stages_are_as_many_as_there_are_devices(void **state)
 	co_end(c);
 }
 
+/* Two devices that are no more stages than one change nothing. */
+static void an_answer_of_no_more_stages_is_no_change(void **state)
+{
+	struct co_at_work at, *c = &at;
+	struct asked asked = { .shadows = true, .says = true, .knows_one = true };
+
+	(void)state;
+	lose_two(c, &asked);
+	STORED();
+	FROM(0, PROGRESS, .epoch = c->co->record.epoch);
+	asked.narrow = true;
+	come_back(c, 3);
+	assert_true(asked.n > 1 && asked.width == 2 && !asked.lost && c->co->phase == HD_CO_IDLE);
+	co_end(c);
+}
+
 /* None comes in its place: its stage and the shadow of it become one, while it is there. */
 static void who_leaves_and_is_not_replaced_leaves_fewer_stages(void **state)
 {
@@ -270,6 +286,55 @@ static void who_leaves_and_is_not_replaced_leaves_fewer_stages(void **state)
 				c->text);
 		co_end(c);
 	}
+}
+
+/* It has half of what its machine has left, where that is less than 6 T. */
+static void who_has_a_notice_leaves_before_its_machine_goes(void **state)
+{
+	static const struct { uint64_t left_ns; int64_t waits_ns; } row[] = { { 4 * CO_T, 2 * CO_T },
+		{ 20 * CO_T, 6 * CO_T }, { 0, 6 * CO_T }, { 1, 0 }, { UINT64_MAX, 6 * CO_T } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct co_at_work at, *c = &at;
+		struct asked asked = { .shadows = true, .says = true };
+		struct hd_co_config config = config_of(&asked, 1);
+		co_run(c, &config, 3);
+		FROM(1, LEAVE, .epoch = 1, .leave = { .left_ns = row[i].left_ns });
+		CO(TICK, .n = 0);
+		for (int64_t end = c->now + row[i].waits_ns; c->now + CO_T / 2 < end; c->now += CO_T / 2) {
+			CHECK(c->co->phase == HD_CO_IDLE && !asked.n, "row %zu: too early", i);
+			CO(TICK, .n = 0);
+		}
+		c->now += CO_T / 2;
+		CO(TICK, .n = 0);
+		CHECK(c->co->phase == HD_CO_NUMBERING && asked.n == 1 && !hd_view_has(&c->co->next, 1),
+			"row %zu: it stays", i);
+		co_end(c);
+	}
+}
+
+/* Of two the one that waits longest: none stays for another that was asked later. */
+static void of_two_that_leave_the_older_is_enough(void **state)
+{
+	struct co_at_work at, *c = &at;
+	struct asked asked = { .shadows = true, .says = true, .knows_one = true };
+	struct hd_co_config config = config_of(&asked, 1);
+
+	(void)state;
+	co_run(c, &config, 3);
+	CO(DRAIN, .worker = 1);
+	STORED();
+	CO(TICK, .n = 0);
+	c->now += 4 * CO_T;
+	CO(DRAIN, .worker = 2);
+	STORED();
+	CO(TICK, .n = 0);
+	assert_int_equal(asked.n, 0);
+	c->now += 3 * CO_T;
+	CO(TICK, .n = 0);
+	assert_true(asked.n == 1 && c->co->phase == HD_CO_NUMBERING);
+	co_end(c);
 }
 
 /* Rule 19: of six one leaves. With two stages each the others are two pipelines; where they are not it stays,
@@ -685,6 +750,9 @@ int main(void)
 		cmocka_unit_test(the_last_worker_goes_on_with_one_stage),
 		cmocka_unit_test(stages_are_as_many_as_there_are_devices),
 		cmocka_unit_test(who_leaves_and_is_not_replaced_leaves_fewer_stages),
+		cmocka_unit_test(who_has_a_notice_leaves_before_its_machine_goes),
+		cmocka_unit_test(of_two_that_leave_the_older_is_enough),
+		cmocka_unit_test(an_answer_of_no_more_stages_is_no_change),
 		cmocka_unit_test(who_leaves_two_pipelines_leaves_them_fewer_stages),
 		cmocka_unit_test(what_was_refused_is_asked_with_more_ranks_alone),
 		cmocka_unit_test(a_coordinator_that_takes_over_cuts_nothing_again),

@@ -38,6 +38,7 @@ struct hd_co_worker {
 	bool up, silent, ready_to_sync, draining, mend;    /* mend: a link of it closed and is there again */
 	bool being_replaced;                    /* another is to take its place */
 	int64_t stays_ns;                 /* it is to leave, and since then cannot; 0: it can */
+	int64_t goes_ns;                  /* it leaves, and then its machine is gone; 0: that is not known */
 	int64_t rejoins_ns;               /* OUT: since then its process, of this machine, is to join as a new
 					   * worker; 0: it is not */
 	bool decided;                     /* into a view that it may have entered without our knowing */

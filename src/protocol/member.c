@@ -374,6 +374,12 @@ void hd_member_say_synced(struct hd_member *m)
 	hd_member_say(m, msg);
 }
 
+/* What is left now, also to a coordinator that hears of it later. */
+static uint64_t left_ns(const struct hd_member *m)
+{
+	return !m->goes_ns ? 0 : m->goes_ns > m->now_ns ? (uint64_t)(m->goes_ns - m->now_ns) : 1;
+}
+
 void hd_member_leave(struct hd_member *m, bool gone)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_LEAVE);
@@ -381,6 +387,7 @@ void hd_member_leave(struct hd_member *m, bool gone)
 	assert(m->state != HD_GONE);
 	msg->leave.code = m->drain_code;
 	msg->leave.gone = gone;
+	msg->leave.left_ns = left_ns(m);
 	msg->leave.nwhy = (uint32_t)strlen(m->drain_why);
 	msg->leave.why = m->drain_why;
 	hd_member_say(m, msg);
@@ -701,6 +708,7 @@ static void on_drain(struct hd_member *m, const struct hd_member_event *event)
 		memcpy(m->drain_why, event->text ? event->text : "", n);
 		m->drain_why[n] = '\0';
 		m->drain_code = event->code;
+		m->goes_ns = event->left_ns > 0 ? m->now_ns + event->left_ns : 0;
 		m->draining = true;
 	}
 	bool free = m->state == HD_OUTSIDE || m->state == HD_ADMITTED ||

@@ -123,6 +123,7 @@ struct hd_member {
 
 	bool draining;
 	uint32_t drain_code;
+	int64_t goes_ns;                  /* then its machine does; 0: that is not known */
 	char drain_why[HD_MSG_TEXT + 1];
 
 	struct hd_member_news news[HD_MEMBER_NEWS];

@@ -17,7 +17,7 @@
  *    VIEW, without stages; 50, PREPARE, 51, STATUS, and 52, VIEW, without the nodes with which stages
  *    begin; 53, PREPARE, 54, STATUS, and 55, VIEW, without the devices of a rank; 57, STATUS, and 58,
  *    VIEW, of steps that are not gone on with after a loss; 60, VIEW, which no worker could refuse; 27,
- *    SEAL, without digests of state by stages; 16, JOIN, without a zone.
+ *    SEAL, without digests of state by stages; 16, JOIN, without a zone; 33, LEAVE, without an end.
  * 3. Whether a message makes sense in the receiver's state is judged by the machines (member.h,
  *    coordinator.h); an unexpected one is ignored there.
  *
@@ -71,7 +71,7 @@ enum {
 	X(VIEW,          63, view,          "C>W",  "the members, their parts, and how the open step is finished") \
 	X(UNFIT,         62, unfit,         "M>C",  "I have not the memory for my part of that view") \
 	X(STALE,         32, none,          ">W",   "you are not in this epoch any more") \
-	X(LEAVE,         33, leave,         "W>C",  "I want to go; gone: I went") \
+	X(LEAVE,         67, leave,         "W>C",  "I want to go; gone: I went") \
 	X(RELEASE,       34, release,       "C>W",  "go, with this exit code") \
 	X(STOP,          35, stop,          "C>M",  "halt at the next boundary, if you are the checkpoint writer") \
 	X(HALT,          36, halt,          "M>MC", "this step must not be run; I have not contributed to it") \
@@ -89,7 +89,7 @@ enum hd_msg_kind {
 #define X(id, no, fields, route, text) HD_MSG_##id = (no),
 	HD_MSGS(X)
 #undef X
-	HD_MSG_NKINDS = 67
+	HD_MSG_NKINDS = 68
 };
 
 /* Why a worker is suspected. A closed link has lost messages, so only a new epoch repairs it. Silence that
@@ -201,7 +201,8 @@ struct hd_spent_kind { uint32_t rank; uint8_t stage, op; uint64_t n, ns, process
 	A(pass, pass, HD_VIEW_PASSES) A(vrange, range, HD_VIEW_RANGES) \
 	A(have, have, HD_MSG_RUNS) A(have, parm, HD_MSG_RUNS) A(have, chain, HD_MSG_RUNS) \
 	A(u32, doubled, HD_VIEW_RANKS) A(u32, next, HD_VIEW_RANKS) A(vrange, arrived, HD_MSG_RUNS)
-#define HD_FIELDS_leave(F, A) F(u32, code) F(flag, gone) A(text, why, HD_MSG_TEXT)
+/* left_ns: until its machine goes; 0: that is not known */
+#define HD_FIELDS_leave(F, A) F(u32, code) F(flag, gone) F(u64, left_ns) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_release(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_stop(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_ended(F, A) A(text, why, HD_MSG_TEXT)

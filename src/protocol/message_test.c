@@ -58,7 +58,7 @@ static const struct hd_msg samples[] = {
 		.narrived = 2, .arrived = range } },
 	{ HD_MSG_UNFIT, 1, 2, .unfit = { .view = 3, .nwhy = 7, .why = "8 MiB of" } },
 	{ HD_MSG_STALE, 1, 2, .none = { 0 } },
-	{ HD_MSG_LEAVE, 1, 2, .leave = { .code = 75, .nwhy = 1, .why = "?" } },
+	{ HD_MSG_LEAVE, 1, 2, .leave = { .code = 75, .left_ns = 20000, .nwhy = 1, .why = "?" } },
 	{ HD_MSG_RELEASE, 1, 2, .release = { .code = 0 } },
 	{ HD_MSG_STOP, 1, 2, .stop = { .code = 130 } },
 	{ HD_MSG_ENDED, 1, 2, .ended = { .nwhy = 4, .why = "over" } },

@@ -109,6 +109,8 @@ static inline void at_work_msg(struct at_work *w, const struct hd_msg *msg)
 	case HD_MSG_LEAVE:
 		at_work_put(w, " %u%s %.*s", msg->leave.code, msg->leave.gone ? " gone" : "",
 			(int)msg->leave.nwhy, msg->leave.why);
+		if (msg->leave.left_ns)
+			at_work_put(w, " in %" PRIu64, msg->leave.left_ns);
 		break;
 	case HD_MSG_HALT:
 	case HD_MSG_SLOTTED:  at_work_put(w, " %" PRIu64, msg->halt.step); break;

@@ -93,7 +93,7 @@ void hd_elastic_look_at_notices(struct hd_elastic *e)
 		return;
 	}
 	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_DRAIN, .code = 0,
-		.text = e->notice_why });
+		.text = e->notice_why, .left_ns = left_ns > 0 ? left_ns : 1 });
 }
 
 /* Whatever sends signals here may send the last one soon. */

@@ -15,6 +15,7 @@ static struct hd_elastic e;
 static struct hd_elastic_spec spec;
 static struct hd_clock_sim sim;
 static int64_t left_ns;               /* of the notice that stands; -1: none does */
+static int64_t drain_left_ns;
 static uint32_t drains, wakes;
 static char said[300];
 
@@ -48,6 +49,7 @@ void hd_notice_news_put(const struct hd_notice_news *news, struct hd_json_writer
 void hd_elastic_feed(struct hd_elastic *of, const struct hd_member_event *event)
 {
 	assert_true(of == &e && event->kind == HD_IN_DRAIN);
+	drain_left_ns = event->left_ns;
 	drains++;
 }
 
@@ -91,7 +93,8 @@ static void a_step_that_can_be_ended_is_ended(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		hears(cases[i][0], cases[i][1], (uint32_t)cases[i][2], cases[i][3]);
-		CHECK(drains == 1 && e.noticed && !e.given_up && !e.leaving, "case %zu", i);
+		CHECK(drains == 1 && e.noticed && !e.given_up && !e.leaving && drain_left_ns == left_ns,
+			"case %zu", i);
 		hd_elastic_look_at_notices(&e);   /* once */
 		assert_true(drains == 1 && !e.leaving);
 	}
