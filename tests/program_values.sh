@@ -42,6 +42,20 @@ same "$(grep -c '"made"' some/values/0.ndjson)" 16 "virtual nodes of steps 0 and
 same "$(grep -c '"state"' some/values/0.ndjson)" 3 "states"
 expect 0 heddle ckpt diff one some --explain --json
 says '"values":{"agree":true,'
+says '"torn_lines":[0,0]'
+expect 0 heddle ckpt diff one some --explain
+lines=$(grep -o '\[[0-9]*,"' one/values/0.ndjson | wc -l)
+has=$(grep -o '\[[0-9]*,"' some/values/0.ndjson | wc -l)
+says "  digests that one run alone has, compared with nothing: $((lines - has)) of A, 0 of B"
+values alone --devices 1
+sed -i '2,$d' alone/values/0.ndjson
+expect 3 heddle ckpt diff alone one --explain
+says "  digests that one run alone has, compared with nothing: 0 of A, $lines of B"
+says 'have no step, virtual node and op in common: nothing was compared'
+expect 3 heddle ckpt diff alone one --explain --json
+says '"agree":null'
+expect 3 heddle ckpt diff one/ckpt one --explain
+says 'one/ckpt is no folder of a run, which alone has a record of values: --explain compares two runs'
 values none --devices 1 -s trace.values=none
 [ ! -e none/values ] || failed "a run that does not ask for it writes values"
 expect 3 heddle ckpt diff one none --explain
@@ -50,7 +64,7 @@ sed 's/layers: 2/layers: 1/' job.yaml >other.yaml
 expect 0 heddle run other.yaml --out other -q --devices 1
 expect 3 heddle ckpt diff one other --explain
 says 'other graphs, whose values say nothing of one another'
-passed "steps as asked for; runs without a record, and of other graphs, are refused"
+passed "steps as asked for; runs without a record, of other graphs, or with nothing in common are refused"
 
 # what was computed again after a loss is compared with what was computed first
 if has_failpoints; then

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "run/rundir.h"
 
 /* One digest of a run: vn HD_NONE: of the state, and `of` a segment. */
 struct value_entry { uint64_t step, digest; uint32_t vn, of; struct hd_value_place at; };
@@ -17,7 +18,10 @@ struct value_side {
 	size_t n, cap;
 	const struct hd_json *names;      /* NULL: none yet */
 	struct hd_arena line;             /* of the line at hand */
+	const char *path;                 /* of the file at hand */
+	size_t number;                    /* of the line, from 1 */
 	uint32_t worker;                  /* whose file it is */
+	uint64_t torn;                    /* lines that are no record */
 };
 
 /* ---- reading ---- */
@@ -48,7 +52,7 @@ static enum hd_err read_marks(struct value_side *s, struct value_entry *entry, c
 		const struct hd_json *mark = hd_json_item(marks, i);
 		int64_t of = 0;
 		if (hd_json_count(mark) != 2)
-			return hd_fail(diag, HD_E_INPUT, "%s: no pair of a number and a digest", s->dir);
+			return hd_fail(diag, HD_E_INPUT, "no pair of a number and a digest");
 		err = hd_json_as_i64(hd_json_item(mark, 0), 0, HD_MAX_NODES, &of, diag);
 		err = err ? err : hd_json_as_u64(hd_json_item(mark, 1), UINT64_MAX, &entry->digest, diag);
 		entry->of = (uint32_t)of;
@@ -75,18 +79,45 @@ static enum hd_err read_record(struct value_side *s, const struct hd_json *line,
 	return err ? err : read_marks(s, &entry, marks, diag);
 }
 
-/* The names of the first file stay, for messages. */
-static enum hd_err read_line(struct value_side *s, const char *text, size_t len, struct hd_arena *arena,
-	struct hd_diag *diag)
+/* Rule 4. `next` begins the line after it; NULL: it is the last one. */
+static bool may_be_torn(const char *next, const char *end)
 {
+	static const char header[] = "{\"graph\":";
+
+	return !next || ((size_t)(end - next) >= sizeof header - 1 &&
+		!memcmp(next, header, sizeof header - 1));
+}
+
+/* The names of the first file stay, for messages. */
+static enum hd_err take_line(struct value_side *s, const struct hd_json *line, const char *text, size_t len,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	static const char *const lists[] = { "graph", "tensors", "segments" };
+	const struct hd_json *list;
+	enum hd_err err = HD_OK;
+
+	if (!hd_json_find(line, lists[0]))
+		return read_record(s, line, diag);
+	for (size_t i = 0; i < sizeof lists / sizeof *lists && !err; i++)
+		err = hd_json_get(line, lists[i], HD_JSON_ARRAY, &list, diag);
+	return err || s->names ? err : hd_json_parse(arena, s->dir, text, len, &s->names, diag);
+}
+
+static enum hd_err read_line(struct value_side *s, const char *text, size_t len, bool torn,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_diag why = { "" };
 	const struct hd_json *line;
 
 	hd_arena_reset(&s->line);
-	if (hd_json_parse(&s->line, "a line", text, len, &line, NULL))
+	enum hd_err err = hd_json_parse(&s->line, "a record", text, len, &line, &why);
+	if (err && err != HD_E_NOMEM && torn) {
+		s->torn++;
 		return HD_OK;
-	if (!hd_json_find(line, "graph"))
-		return read_record(s, line, diag);
-	return s->names ? HD_OK : hd_json_parse(arena, s->dir, text, len, &s->names, diag);
+	}
+	err = err ? err : take_line(s, line, text, len, arena, &why);
+	return err ? hd_fail(diag, err == HD_E_NOMEM ? err : HD_E_INPUT, "%s, line %zu: %s", s->path,
+		s->number, why.text) : HD_OK;
 }
 
 static enum hd_err read_file(struct value_side *s, struct hd_fs *fs, const char *path, struct hd_arena *arena,
@@ -98,12 +129,18 @@ static enum hd_err read_file(struct value_side *s, struct hd_fs *fs, const char 
 
 	if (!err)
 		err = hd_file_map(&file, &map, diag);
-	for (size_t at = 0; !err && at < map.len;) {
-		const char *from = (const char *)map.bytes + at, *end = memchr(from, '\n', map.len - at);
-		if (!end)
-			break;                    /* torn */
-		err = read_line(s, from, (size_t)(end - from), arena, diag);
-		at = (size_t)(end - (const char *)map.bytes) + 1;
+	s->path = path;
+	s->number = 0;
+	const char *from = (const char *)map.bytes, *end = from + map.len;
+	while (!err && from < end) {
+		const char *until = memchr(from, '\n', (size_t)(end - from));
+		const char *next = until && until + 1 < end ? until + 1 : NULL;
+		s->number++;
+		if (until)
+			err = read_line(s, from, (size_t)(until - from), may_be_torn(next, end), arena, diag);
+		else
+			s->torn++;
+		from = next ? next : end;
 	}
 	hd_file_unmap(fs, &map);
 	if (file.fs)
@@ -133,8 +170,11 @@ static enum hd_err read_side(struct value_side *s, struct hd_fs *fs, struct hd_a
 	snprintf(folder, sizeof folder, "%s/" HD_VALUES_FOLDER, s->dir);
 	enum hd_err err = hd_fs_list(fs, folder, arena, &names, &n, NULL);
 	if (err)
-		return hd_fail(diag, HD_E_NOTFOUND,
-			"%s has no record of values: run the job with -s trace.values=1", s->dir);
+		return hd_rundir_has_job(fs, s->dir, NULL) ?
+			hd_fail(diag, HD_E_NOTFOUND, "%s is no folder of a run, which alone has a record of "
+				"values: --explain compares two runs", s->dir) :
+			hd_fail(diag, HD_E_NOTFOUND,
+				"%s has no record of values: run the job with -s trace.values=1", s->dir);
 	for (size_t i = 0; i < n && !err; i++) {
 		s->worker = (uint32_t)strtoul(names[i], NULL, 10);
 		snprintf(path, sizeof path, "%s/%.250s", folder, names[i]);
@@ -226,9 +266,13 @@ static void differ(struct hd_value_difference *d, const struct value_side *s, co
 	const struct value_entry *b, const char *within)
 {
 	if (!d->found) {
-		*d = (struct hd_value_difference){ .found = true, .compared = d->compared, .steps = d->steps,
-			.within = within, .step = a->step, .vn = a->vn, .nvns = a->vn != HD_NONE, .a = a->at,
-			.b = b->at };
+		d->found = true;
+		d->within = within;
+		d->step = a->step;
+		d->vn = a->vn;
+		d->nvns = a->vn != HD_NONE;
+		d->a = a->at;
+		d->b = b->at;
 		name_it(d, s, a);
 	} else if (a->vn != HD_NONE) {
 		d->nvns++;
@@ -258,6 +302,8 @@ static void compare(const struct value_side *a, const struct value_side *b, stru
 			else
 				differ(d, a, x, y, NULL);
 		}
+		if (!d->found && which != 0)
+			d->alone[which > 0]++;
 		if (!d->found && which == 0) {
 			d->compared++;
 			d->steps += x->step != last_step;
@@ -279,6 +325,8 @@ enum hd_err hd_value_diff(struct hd_fs *fs, const char *a, const char *b, struct
 		hd_arena_finish(&side[i].line);
 	}
 	err = err ? err : same_graph(&side[0], &side[1], diag);
+	for (int i = 0; i < 2; i++)
+		found->torn[i] = side[i].torn;
 	if (!err)
 		compare(&side[0], &side[1], found);
 	hd_free(side[0].entry);

@@ -5,13 +5,15 @@
 
 #include "base/text.h"
 #include "sys/file_sim.h"
+#include "run/rundir.h"
 #include "tests/check.h"
 
 /* Records written by hand, and what is found in them; the engine's own are compared by
  * tests/program_values.sh. */
 
-static const char names[] = "{\"graph\":[\"#0 F embed of wte\",\"#1 F gelu\",\"#2 I gelu\"],"
-	"\"tensors\":[\"wte\"],\"segments\":[[0,0,40],[0,40,24]]}\n";
+#define NAMES "{\"graph\":[\"#0 F embed of wte\",\"#1 F gelu\",\"#2 I gelu\"]," \
+	"\"tensors\":[\"wte\"],\"segments\":[[0,0,40],[0,40,24]]}\n"
+static const char names[] = NAMES;
 
 struct rig { struct hd_fs_sim sim; struct hd_arena arena; };
 
@@ -44,6 +46,15 @@ static void put(struct rig *rig, const char *run, uint32_t worker, const char *f
 	assert_int_equal(hd_lines_close(&file, NULL), HD_OK);
 }
 
+static void put_job(struct rig *rig)
+{
+	struct hd_lines file = { 0 };
+
+	assert_int_equal(hd_fs_mkdirs(&rig->sim.fs, "/b", NULL), HD_OK);
+	assert_int_equal(hd_lines_open(&file, &rig->sim.fs, "/b/" HD_RUN_JOB, NULL), HD_OK);
+	assert_int_equal(hd_lines_close(&file, NULL), HD_OK);
+}
+
 #define MADE(step, vn, rank, stage, marks) \
 	"{\"step\":" #step ",\"vn\":" #vn ",\"rank\":" #rank ",\"stage\":" #stage ",\"made\":[" marks "]}\n"
 #define STATE(step, rank, marks) "{\"step\":" #step ",\"rank\":" #rank ",\"state\":[" marks "]}\n"
@@ -62,13 +73,27 @@ static const char low[] =
 	MADE(0, 0, 0, 0, "[0,\"10\"]") MADE(0, 1, 0, 0, "[0,\"20\"]") STATE(0, 0, "[0,\"5\"]")
 	MADE(1, 1, 0, 0, "[0,\"40\"]") MADE(1, 0, 0, 0, "[0,\"30\"]") STATE(1, 0, "[0,\"7\"]");
 
+static void say_agreement(const struct hd_value_difference *d, char *says, size_t cap)
+{
+	struct hd_text text;
+
+	hd_text_fixed(&text, says, cap);
+	hd_text_addf(&text, "agree %llu", (unsigned long long)d->compared);
+	if (d->alone[0] || d->alone[1])
+		hd_text_addf(&text, ", alone %llu %llu", (unsigned long long)d->alone[0],
+			(unsigned long long)d->alone[1]);
+	if (d->torn[0] || d->torn[1])
+		hd_text_addf(&text, ", torn %llu %llu", (unsigned long long)d->torn[0],
+			(unsigned long long)d->torn[1]);
+}
+
 static void the_first_difference_is_found_whatever_the_plan(void **state)
 {
 	static const struct {
 		const char *high, *says;
 	} rows[] = {
 		{ MADE(0, 0, 1, 1, "[1,\"11\"],[2,\"12\"]") MADE(1, 1, 1, 1, "[2,\"42\"],[1,\"41\"]")
-			STATE(1, 1, "[1,\"8\"]"), "agree 11" },
+			STATE(1, 1, "[1,\"8\"]"), "agree 11, alone 5 0" },
 		/* two nodes of virtual node 1 differ, and one of 0: that of 0 comes first */
 		{ MADE(0, 1, 0, 1, "[1,\"99\"],[2,\"99\"]") MADE(0, 0, 1, 1, "[1,\"11\"],[2,\"13\"]"),
 			"step 0 vn 0 #2 I gelu, 2 vns, A 0.0.0 B 1.1.1" },
@@ -79,7 +104,11 @@ static void the_first_difference_is_found_whatever_the_plan(void **state)
 		{ MADE(1, 0, 0, 1, "[2,\"32\"]") MADE(1, 0, 1, 1, "[2,\"33\"]"),
 			"step 1 vn 0 #2 I gelu, 1 vns, B 1.0.1 B 1.1.1" },
 		/* torn */
-		{ MADE(0, 0, 1, 1, "[1,\"11\"]") "{\"step\":0,\"vn\":1,\"rank\":0,\"stage\":1,\"ma", "agree 7" },
+		{ MADE(0, 0, 1, 1, "[1,\"11\"]") "{\"step\":0,\"vn\":1,\"rank\":0,\"stage\":1,\"ma",
+			"agree 7, alone 9 0, torn 0 1" },
+		{ MADE(0, 0, 1, 1, "[1,\"11\"]") "{\"step\":0,\n", "agree 7, alone 9 0, torn 0 1" },
+		{ "{\"step\":0,\"vn\n" NAMES MADE(0, 0, 1, 1, "[1,\"11\"]"), "agree 7, alone 9 0, torn 0 1" },
+		{ MADE(2, 0, 1, 1, "[1,\"11\"],[2,\"12\"]"), "agree 6, alone 10 2" },
 	};
 
 	(void)state;
@@ -97,7 +126,7 @@ static void the_first_difference_is_found_whatever_the_plan(void **state)
 		if (d.vn != HD_NONE)
 			snprintf(vn, sizeof vn, "vn %u", d.vn);
 		if (!d.found)
-			snprintf(says, sizeof says, "agree %llu", (unsigned long long)d.compared);
+			say_agreement(&d, says, sizeof says);
 		else
 			snprintf(says, sizeof says, "step %llu %s %s, %s%s %u.%u.%u %s %u.%u.%u",
 				(unsigned long long)d.step, vn, d.what, d.nvns == 0 ? "" : d.nvns == 1 ?
@@ -111,8 +140,10 @@ static void the_first_difference_is_found_whatever_the_plan(void **state)
 static void what_cannot_be_compared_is_said(void **state)
 {
 	static const struct { const char *first, *lines, *says; enum hd_err err; } rows[] = {
-		{ NULL, NULL, "/b has no record of values: run the job with -s trace.values=1",
+		{ NULL, "job", "/b has no record of values: run the job with -s trace.values=1",
 			HD_E_NOTFOUND },
+		{ NULL, NULL, "/b is no folder of a run, which alone has a record of values: --explain "
+			"compares two runs", HD_E_NOTFOUND },
 		{ "{\"graph\":[\"#0 F embed of wte\",\"#1 F relu\"],\"tensors\":[],\"segments\":[]}\n", "",
 			"other graphs, whose values say nothing of one another: \"#1 F gelu\" of /a is "
 			"\"#1 F relu\" of /b", HD_E_INPUT },
@@ -120,7 +151,10 @@ static void what_cannot_be_compared_is_said(void **state)
 			"other graphs, whose values say nothing of one another: \"#1 F gelu\" of /a is "
 			"\"no node\" of /b", HD_E_INPUT },
 		{ names, "{\"step\":0,\"vn\":1,\"rank\":0,\"stage\":0,\"made\":[[1]]}\n",
-			"/b: no pair of a number and a digest", HD_E_INPUT },
+			"/b/values/0.ndjson, line 2: no pair of a number and a digest", HD_E_INPUT },
+		{ "{\"graph\":[],\"segments\":[]}\n", "", "/b/values/0.ndjson, line 1: a record: the whole "
+			"lacks the member \"tensors\"", HD_E_INPUT },
+		{ names, "{\"step\":0,\"vn\n" MADE(1, 0, 0, 0, "[0,\"30\"]"), NULL, HD_E_INPUT },
 		{ names, "{\"step\":-1,\"vn\":1,\"rank\":0,\"stage\":0,\"made\":[]}\n", NULL, HD_E_INPUT },
 		{ "", "{\"step\":1,\"vn\":1,\"rank\":0,\"stage\":0,\"made\":[]}\n",
 			"/b/values: no file of it says which graph it is of", HD_E_NOTFOUND },
@@ -135,6 +169,8 @@ static void what_cannot_be_compared_is_said(void **state)
 		put(&rig, "a", 0, names, one);
 		if (rows[i].first)
 			put(&rig, "b", 0, rows[i].first, rows[i].lines);
+		else if (rows[i].lines)
+			put_job(&rig);
 		const enum hd_err err = hd_value_diff(&rig.sim.fs, "/a", "/b", &rig.arena, &d, &diag);
 		CHECK(err == rows[i].err && (!rows[i].says || !strcmp(diag.text, rows[i].says)),
 			"row %zu: %d \"%s\"", i, err, diag.text);

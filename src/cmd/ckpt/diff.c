@@ -90,8 +90,12 @@ static void print_place(const char *of, const struct hd_value_place *p)
 	printf("  %s: worker %u, device %u, stage %u\n", of, p->worker, p->rank, p->stage);
 }
 
-static void print_values(const struct hd_value_difference *d)
+static void print_found(const struct hd_value_difference *d)
 {
+	if (!d->found && !d->compared) {
+		printf("values: none is in both records\n");
+		return;
+	}
 	if (!d->found) {
 		printf("values agree: %llu digests of %llu steps\n", (unsigned long long)d->compared,
 			(unsigned long long)d->steps);
@@ -111,6 +115,29 @@ static void print_values(const struct hd_value_difference *d)
 			d->nvns, (unsigned long long)d->compared, (unsigned long long)d->steps);
 }
 
+/* Of A, of B; nothing if there is none. */
+static void print_pair(const char *what, const uint64_t n[2])
+{
+	if (n[0] || n[1])
+		printf("  %s: %llu of A, %llu of B\n", what, (unsigned long long)n[0],
+			(unsigned long long)n[1]);
+}
+
+static void print_values(const struct hd_value_difference *d)
+{
+	print_found(d);
+	print_pair("digests that one run alone has, compared with nothing", d->alone);
+	print_pair("torn lines, left out", d->torn);
+}
+
+static void put_pair(struct hd_json_writer *w, const char *key, const uint64_t n[2])
+{
+	hd_json_open_array(w, key);
+	hd_json_put_i64(w, NULL, (int64_t)n[0]);
+	hd_json_put_i64(w, NULL, (int64_t)n[1]);
+	hd_json_close(w);
+}
+
 static void put_place(struct hd_json_writer *w, const char *key, const struct hd_value_place *p)
 {
 	hd_json_open_object(w, key);
@@ -123,9 +150,14 @@ static void put_place(struct hd_json_writer *w, const char *key, const struct hd
 static void put_values(struct hd_json_writer *w, const struct hd_value_difference *d)
 {
 	hd_json_open_object(w, "values");
-	hd_json_put_bool(w, "agree", !d->found);
+	if (d->found || d->compared)
+		hd_json_put_bool(w, "agree", !d->found);
+	else
+		hd_json_put_null(w, "agree");
 	hd_json_put_i64(w, "compared", (int64_t)d->compared);
 	hd_json_put_i64(w, "steps", (int64_t)d->steps);
+	put_pair(w, "alone", d->alone);
+	put_pair(w, "torn_lines", d->torn);
 	if (d->found) {
 		hd_json_put_text(w, "run", d->within ? d->within : "both");
 		hd_json_put_i64(w, "step", (int64_t)d->step);
@@ -220,6 +252,9 @@ static enum hd_err verb_ckpt_diff(struct hd_cmd *cmd)
 		printf("%s: %u of %u tensors equal\n", !ndiffering ? "IDENTICAL" : same ? "NEAR ENOUGH" :
 			"DIFFERENT", ntotal - ndiffering, ntotal);
 	}
+	if (explains && !found.found && !found.compared)
+		return hd_fail(&cmd->diag, HD_E_INPUT, "the records of values of %s and %s have no step, "
+			"virtual node and op in common: nothing was compared", a.path, b.path);
 	if (same && found.found)
 		return hd_fail(&cmd->diag, HD_E_INTEGRITY, "%s and %s differ in values of step %llu",
 			a.path, b.path, (unsigned long long)found.step);
@@ -233,7 +268,8 @@ const struct hd_verb hd_verb_ckpt_diff = {
 	.more =
 		"Exit 0: identical; 5: different; 3: unreadable. For runs the first divergent step of "
 		"their digest logs is named. --explain: of runs with trace.values, the first op, virtual "
-		"node and place whose values differ, whatever the plans were.",
+		"node and place whose values differ, whatever the plans were; 3 if their records have "
+		"nothing in common.",
 	.opts = HD_OPTS(HD_OPT_ULP, HD_OPT_REL, HD_OPT_EXPLAIN),
 	.run = verb_ckpt_diff, .test = "program_ckpt.sh",
 };
