@@ -221,7 +221,7 @@ static enum hd_err add(struct hd_worker *w, enum hd_run_phase phase, uint32_t fr
 	if (err == HD_E_NOMEM)
 		return hd_fail(diag, err, "%s", why.text);
 	if (err && !all->why[0])
-		snprintf(all->why, sizeof all->why, "a part of the %s pass of %u nodes is run here: %.200s",
+		snprintf(all->why, sizeof all->why, "a part of the %s pass of %u nodes is run here: %s",
 			phase == HD_RUN_F ? "forward" : "backward", to - from, why.text);
 	if (err)
 		return HD_OK;

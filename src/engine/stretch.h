@@ -42,7 +42,7 @@ struct hd_stretch {
 struct hd_stretches {
 	struct hd_stretch *at;
 	uint32_t n;
-	char why[320];                    /* why a part that was long enough is none, or "" */
+	char why[720];                    /* why a part that was long enough is none, or "" */
 	/* of the stretch at hand, [cap] virtual nodes */
 	uint32_t cap;
 	struct hd_fn_work *work;
