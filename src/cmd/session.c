@@ -356,7 +356,7 @@ void hd_session_say_functions(struct hd_ui *ui, const char *dir)
 	char said[HD_FN_BILL_WORDS];
 
 	hd_functions_bill_sum(&bill, &ui->cmd->fs, dir);
-	if (bill.nprocesses)
+	if (bill.nprocesses || bill.unread[0])
 		hd_ui_say(ui, "functions %s", hd_functions_bill_say(said, &bill));
 }
 

@@ -154,7 +154,7 @@ static void keep_bill(struct hd_run *run)
 	struct hd_diag diag = { "" };
 
 	f->kept_ns = hd_clock_now_ns(run->clock);
-	if (!run->dir || f->unkept || !hd_functions_bill_put(run->fs, run->dir->path, &bill, &diag))
+	if (!run->dir || f->unkept || !hd_functions_bill_put(run->fs, run->dir->path, &f->file, &bill, &diag))
 		return;
 	f->unkept = true;
 	hd_run_note(run, "warning", "the bill of functions cannot be written: %s", diag.text);

@@ -35,6 +35,7 @@ struct hd_run_functions {
 	uint64_t closed;                  /* circuits that were said */
 	bool billed;                      /* the bill was */
 	bool unkept;                      /* it could not be written */
+	uint32_t file;                    /* the number of its file (functions_bill.h) */
 	int64_t kept_ns;                  /* when it was last written */
 	bool tunes;
 	struct hd_fn_tuner tuner;

@@ -5,7 +5,9 @@
  * that is resumed has files of each process that worked on it. A worker of another machine reaches no folder:
  * its bill is an event alone.
  *
- * 1. A file that is no line of ours counts as none.
+ * 1. A file that is no line of ours, or has a number above 10^15, counts as none, and `unread` names it.
+ * 2. A process writes a file that was its own from the first byte on: HOST-PID-N, of which N is the first
+ *    one free. In containers two processes of a run have the same number one after the other, or at once.
  *
  * Plain values. Threads: any; files are replaced whole. */
 #ifndef HD_RUN_FUNCTIONS_BILL_H
@@ -13,7 +15,7 @@
 
 #include "sys/file.h"
 
-enum { HD_FN_BILL_WORDS = 160 };
+enum { HD_FN_BILL_WORDS = 320 };
 
 /* Sums. nprocesses 0: the run has no functions. */
 struct hd_functions_bill {
@@ -21,10 +23,11 @@ struct hd_functions_bill {
 	int64_t nano_usd;
 	bool pays;
 	uint32_t nprocesses;
+	char unread[96];                  /* the first file that is none, below the run's folder, or "" */
 };
 
-/* Of this process. */
-HD_MUST_USE enum hd_err hd_functions_bill_put(struct hd_fs *fs, const char *run,
+/* Of this process. *number: N of its file, found at the first call, where it is 0. */
+HD_MUST_USE enum hd_err hd_functions_bill_put(struct hd_fs *fs, const char *run, uint32_t *number,
 	const struct hd_functions_bill *bill, struct hd_diag *diag);
 /* Of all. */
 void hd_functions_bill_sum(struct hd_functions_bill *bill, struct hd_fs *fs, const char *run);
