@@ -223,6 +223,9 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(DUPLICATE,   0,   "duplicate",     TEXT,   "P",       "part of all calls whose event is given out twice") \
 	X(FAULT_SEED,  0,   "seed",          COUNT,  "N",       "seed of what fails (default 0)")                  \
 	X(PRICE_FILE,  0,   "price",         TEXT,   "NAME",    "prices of functions: 2020, 2021, 2025 (default), or a file") \
+	X(GRAPH_PRICES, 0,  "prices",        TEXT,   "NAME",    "prices of functions: 2020, 2021, 2025, or a file (default: 2021, then 2025)") \
+	X(GRAPH_RATES, 0,   "rates",         TEXT,   "FILE",    "rates of a core (JSON) in place of those measured here") \
+	X(GRAPH_MODEL, 0,   "model",         WORD,   "gcn|gat", "runs of this model alone") \
 	X(ENDPOINT,    0,   "endpoint",      TEXT,   "URL",     "where functions are called: https://HOST, or http://127.0.0.1:PORT of chaos lambda or a front end") \
 	X(REPORTS,     0,   "reports",       TEXT,   "FILE",    "lines REPORT that chaos lambda wrote: they settle the ledger") \
 	X(COLD_MS,     0,   "cold-ms",       COUNT,  "MS",      "what the start of an instance takes at least (default 0)") \

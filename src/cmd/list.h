@@ -68,6 +68,7 @@
 	X(plan_buckets) \
 	X(plan) \
 	X(simulate_spot) \
+	X(simulate_graph) \
 	X(simulate) \
 	X(demo) \
 	X(completion) \
