@@ -227,9 +227,21 @@ same $status 11 "exit code of a worker that comes after the target was reached"
 expect 0 cmp events.before goal/events.ndjson
 sed 's/target: 1000/target: 0/' goal.yaml >far.yaml
 expect 0 heddle run far.yaml --out far --workers 2 --steps 4 -q
+cp far/events.ndjson events.before
+expect 11 heddle worker --join far -s workers.detect=100ms -q
+says 'far: ended at step 4: `heddle resume far` goes on'
+expect 1 heddle serve --job far --going -q
+says 'far: done at step 4 by another coordinator: nothing is left to do'
+expect 0 cmp events.before far/events.ndjson
 expect 0 heddle serve --job far --steps 8 -q
 same "$(saved far)" 000000008 "steps of a run that was given fewer, and then more"
-passed "a run that is done is not driven again"
+# begin was stopped in order
+cp begin/events.ndjson events.before
+expect 11 heddle worker --join begin -s workers.detect=100ms -q
+says 'begin: stopped at step'
+says '`heddle resume begin` goes on'
+expect 0 cmp events.before begin/events.ndjson
+passed "a run that is done is not driven again, nor one that ended with fewer steps or was stopped"
 
 # ---- under a scheduler ----
 

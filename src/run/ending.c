@@ -9,6 +9,8 @@
 /* events behind the last beginning may be more: then it goes on, or died */
 enum { TAIL = 1 << 16, BODY = 1500, JOB_BYTES = 1 << 20 };
 
+static const char left_at_once[] = "stopped at once, without a checkpoint";
+
 /* ---- written ---- */
 
 /* text NULL: it begins */
@@ -85,8 +87,7 @@ void hd_ending_at_once(struct hd_ending_word *word, const struct hd_rundir *dir,
 		struct hd_text line;
 		hd_text_fixed(&line, at, HD_ENDING_TEXT);
 		if (hd_rundir_event_line(dir, &line, "job_end", step,
-			body_of(room, (struct body){ steps, err, "stopped at once, without a checkpoint",
-				false })))
+			body_of(room, (struct body){ steps, err, left_at_once, false })))
 			next->line[stops[i]].at = at, next->line[stops[i]].len_bytes = line.len;
 	}
 	hd_signal_word_set(next);
@@ -115,6 +116,7 @@ static bool take_event(struct look *l, const struct hd_json *line)
 	(void)!hd_json_get_bool(line, "reached", &l->ending->reached, NULL);
 	if (!hd_json_get_text(line, "text", &text, NULL))
 		snprintf(l->ending->text, sizeof l->ending->text, "%s", text);
+	l->ending->at_once = !strcmp(text, left_at_once);
 	return true;
 }
 
@@ -204,6 +206,11 @@ bool hd_ending_is_stopped(const struct hd_ending *e)
 {
 	return e->ended && (e->exit == hd_err_exit(HD_E_PREEMPTED) ||
 		e->exit == hd_err_exit(HD_E_INTERRUPT));
+}
+
+bool hd_ending_is_over(const struct hd_ending *e)
+{
+	return e->ended && (e->exit == 0 || (hd_ending_is_stopped(e) && !e->at_once));
 }
 
 const char *hd_ending_state(const struct hd_ending *e)

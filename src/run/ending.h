@@ -17,6 +17,7 @@ enum { HD_ENDING_TEXT = 600 };
 struct hd_ending {
 	bool began, ended;                /* ended false: it goes on, or was killed */
 	bool reached;                     /* it ended since eval.target was reached */
+	bool at_once;                     /* it left by a second signal, without a checkpoint */
 	int exit;                         /* of one that ended; -1: not said (an earlier program) */
 	uint64_t step, steps;             /* steps 0: not known */
 	bool has_loss;
@@ -36,8 +37,13 @@ const char *hd_ending_state(const struct hd_ending *ending);
 /* It ended well and has all its steps, or what it was to reach: no process has anything left to do. */
 bool hd_ending_is_done(const struct hd_ending *ending);
 
-/* It was asked to stop, and did: it goes on when it is resumed, by no other way. */
+/* It was asked to stop, and did: it goes on when it is resumed, or, if it left at once, by a worker that
+ * comes later. */
 bool hd_ending_is_stopped(const struct hd_ending *ending);
+
+/* It ended as it should, with all its steps or with as many as were asked for, or was stopped in order: it
+ * goes on when it is resumed, by no other way. */
+bool hd_ending_is_over(const struct hd_ending *ending);
 
 /* Written by the run's holder. */
 void hd_ending_begins(struct hd_rundir *dir, uint64_t step, uint64_t steps);

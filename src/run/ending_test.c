@@ -138,7 +138,8 @@ static void a_run_that_leaves_at_once_says_so(void **state)
 			struct hd_ending e = look();
 			CHECK(e.ended && e.exit == hd_err_exit(hd_stop_err(stops[i])) && e.step == step &&
 				e.steps == 20 &&
-				!strcmp(e.text, "stopped at once, without a checkpoint"),
+				!strcmp(e.text, "stopped at once, without a checkpoint") &&
+				hd_ending_is_stopped(&e) && !hd_ending_is_over(&e),
 				"step %llu: exit %d, %s", (unsigned long long)step, e.exit, e.text);
 		}
 		hd_ending_begins(&dir, step, 20);

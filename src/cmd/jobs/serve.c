@@ -117,7 +117,7 @@ static enum hd_err still_goes(struct hd_cmd *cmd, const struct hd_rundir *dir)
 	struct hd_ending ending;
 
 	if (!cmd->args.has[HD_OPT_GOING] || hd_ending_look(&cmd->fs, dir->path, &ending, NULL) ||
-		(!hd_ending_is_done(&ending) && !hd_ending_is_stopped(&ending)))
+		(!hd_ending_is_over(&ending) && !hd_ending_is_stopped(&ending)))
 		return HD_OK;
 	return hd_fail(&cmd->diag, HD_E_AGAIN,
 		"%s: %s at step %llu by another coordinator: nothing is left to do",

@@ -55,6 +55,22 @@ static bool has_ended(const struct post *p, struct hd_run_end *end)
 		!hd_run_end_get(&p->cmd->fs, p->dir, end, NULL) && end->lease == held.lease;
 }
 
+/* It ended by a word that was kept, and no lease says that it goes on: a user resumes it, no worker. */
+static bool is_over(const struct post *p, const struct hd_ending *ending)
+{
+	struct hd_run_held held;
+
+	return hd_ending_is_over(ending) && hd_run_lease(&p->cmd->fs, p->dir, &held, NULL) == HD_E_NOTFOUND;
+}
+
+/* A process that holds it resumes it, or is about to leave. */
+static bool is_held(const struct post *p)
+{
+	struct hd_held held;
+
+	return !hd_rundir_held(&p->cmd->fs, p->dir, &held, NULL) && held.hold != HD_HOLD_NONE;
+}
+
 static enum hd_err take_over(void *user, struct hd_diag *diag)
 {
 	struct post *p = user;
@@ -71,11 +87,15 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 	if (hd_ending_is_done(&ending))
 		return hd_fail(diag, HD_E_NOTFOUND, "%s: done, %llu steps: no worker is wanted", p->dir,
 			(unsigned long long)ending.step);
-	/* it left at once, and said no word to its workers, also to those that still start; one that comes
+	/* if it left at once it said no word to its workers, also to those that still start; one that comes
 	 * later resumes the run */
-	if (!p->was_stopped && hd_ending_is_stopped(&ending))
-		return hd_fail(diag, HD_E_NOTFOUND, "%s: stopped at step %llu: `heddle resume %s` goes on",
-			p->dir, (unsigned long long)ending.step, p->dir);
+	const bool over = is_over(p, &ending);
+	if (over && is_held(p))
+		return HD_OK;
+	if (over || (!p->was_stopped && hd_ending_is_stopped(&ending)))
+		return hd_fail(diag, HD_E_NOTFOUND, "%s: %s at step %llu: `heddle resume %s` goes on", p->dir,
+			hd_ending_is_stopped(&ending) ? "stopped" : "ended",
+			(unsigned long long)ending.step, p->dir);
 	/* the run may have ended by the time it holds the folder: then it leaves */
 	p->argv[p->nargv] = p->was_stopped ? NULL : "--going";
 	return hd_successor_start(&p->successor, diag);
@@ -414,7 +434,8 @@ const struct hd_verb hd_verb_worker = {
 		"its own workers this way. A worker receives the state while the others go on, takes its "
 		"part between two steps, and leaves at SIGTERM or SIGHUP after the step at hand (exit "
 		"75). If the others went on without it, it joins again. If the coordinator is gone, it "
-		"starts another; if the run was stopped at once, it goes on with it only if it came "
+		"starts another, but not of a run that ended or was stopped: `heddle resume` goes on "
+		"with that. If it was stopped at once, a worker goes on with it only if it came "
 		"later, and not with --going, which `heddle run` gives to its own.\n"
 		"ps and top show it as `heddle: worker N of RUN`, N its number in `heddle status RUN`, "
 		"and then its arguments.\n"
