@@ -72,6 +72,12 @@ assert paid["useful_ms"] > 0 and paid["boot_ms"] > 0
 EOF
 passed "the parts are all of the paid time: kills, another coordinator, stop and resume"
 
+# nothing is lost, and the end cuts no step off: the last checkpoint and the ends of processes are no redo
+expect 0 heddle run job.yaml --out calm --workers 2 --devices 1 --steps 20 -s workers.detect=60s -q
+same "$(grep '"kind":"paid"' calm/events.ndjson | grep -o '"redo_ms":[0-9]*')" '"redo_ms":0' \
+	"what was done again in a run that nothing disturbed"
+passed "a run that nothing disturbs has nothing done again"
+
 # all processes are killed at once: the members of the stored record have not called, and are no machines
 began=$(date +%s%N)
 "$HEDDLE_BIN" run job.yaml --out killed --workers 6 --devices 1 -q 2>log &

@@ -348,6 +348,8 @@ void driver_noted(struct driver *c, const char *name, uint32_t worker, const cha
 		look_at_lost(c, worker, text);
 	if (!strcmp(name, "view"))
 		driver_ledger_halted(c, HD_METER_STEPS);
+	if (!strcmp(name, "done"))
+		driver_ledger_rest(c);
 }
 
 ACT(note) { driver_noted(c, a->name, a->worker, a->text ? a->text : ""); }

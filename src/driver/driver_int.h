@@ -220,6 +220,7 @@ void driver_ledger_open(struct driver *c, const uint8_t *bytes, size_t len);    
 void driver_ledger_look(struct driver *c);              /* which are there, and do what */
 void driver_ledger_halted(struct driver *c, enum hd_meter_does by);     /* members; until STEPS,
 	or a commit */
+void driver_ledger_rest(struct driver *c);              /* the last step is committed, and all will leave */
 void driver_ledger_commit(struct driver *c, uint64_t step);
 void driver_ledger_fill(const struct driver *c, struct hd_live *live);
 void driver_ledger_close(struct driver *c);             /* an event "paid"; living ones stay on record */

@@ -101,7 +101,10 @@ static void take_workers(struct driver *c, bool *here)
 		if (!m)
 			continue;
 		here[m - c->meter.machine] = w[i].up;
-		hd_meter_does(&c->meter, m, does_of(c, &w[i], status.holding), now_ms(c));
+		if (w[i].state == HD_W_LEFT)      /* between two steps */
+			hd_meter_rest(&c->meter, m, now_ms(c));
+		else
+			hd_meter_does(&c->meter, m, does_of(c, &w[i], status.holding), now_ms(c));
 	}
 }
 
@@ -137,6 +140,17 @@ void driver_ledger_halted(struct driver *c, enum hd_meter_does by)
 		struct hd_meter_machine *m = &c->meter.machine[i];
 		if (m->there && (m->does == HD_METER_STEPS || m->does == HD_METER_PAUSES))
 			hd_meter_does(&c->meter, m, by, now_ms(c));
+	}
+}
+
+/* A machine that a loss keeps from its step leaves that open. */
+void driver_ledger_rest(struct driver *c)
+{
+	c->halted_by = HD_METER_WAITS;
+	for (uint32_t i = 0; i < c->meter.n; i++) {
+		struct hd_meter_machine *m = &c->meter.machine[i];
+		if (m->there && m->does == HD_METER_STEPS)
+			hd_meter_rest(&c->meter, m, now_ms(c));
 	}
 }
 

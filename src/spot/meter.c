@@ -110,6 +110,14 @@ void hd_meter_committed(struct hd_meter *meter, uint64_t step)
 		meter->nsteps = step + 1;
 }
 
+void hd_meter_rest(struct hd_meter *meter, struct hd_meter_machine *m, int64_t now_ms)
+{
+	settle(meter, m, now_ms);
+	put(&meter->ledger, m, HD_LEDGER_WAITING, m->open_ms);
+	m->open_ms = 0;
+	m->does = HD_METER_WAITS;
+}
+
 void hd_meter_go(struct hd_meter *meter, struct hd_meter_machine *m, int64_t now_ms)
 {
 	settle(meter, m, now_ms);

@@ -8,7 +8,7 @@
  *    is bubble, then work for redundancy alone redundant, of the rest the share of virtual nodes computed
  *    again for lost workers is redo, and what is left useful. A step that was committed before, and is done
  *    again after all went back to a checkpoint, is all redo. A machine that goes leaves its open step to
- *    redo.
+ *    redo; of one that rests all since its last committed step is waiting, since it has begun no other.
  * 3. hd_meter_now() is the ledger as if the open steps were useful.
  *
  * Pure; a plain value: zeroed, nothing was paid. */
@@ -51,6 +51,8 @@ struct hd_meter_share { uint64_t step_ns, wait_ns, redundant_ns; uint32_t redone
 void hd_meter_commit(struct hd_meter *meter, struct hd_meter_machine *machine, uint64_t step,
 	const struct hd_meter_share *share, int64_t now_ms);
 void hd_meter_committed(struct hd_meter *meter, uint64_t step);
+/* Its last step is committed, and it begins no other. */
+void hd_meter_rest(struct hd_meter *meter, struct hd_meter_machine *machine, int64_t now_ms);
 void hd_meter_go(struct hd_meter *meter, struct hd_meter_machine *machine, int64_t now_ms);
 void hd_meter_now(const struct hd_meter *meter, int64_t now_ms, struct hd_spot_ledger *ledger);
 

@@ -61,6 +61,25 @@ static void a_step_divides_by_what_its_worker_says(void **state)
 	assert_true(hd_ledger_sum(&meter.ledger, &sum) && sum.ms == 640 && sum.nano_usd == 640000);
 }
 
+/* The last step is committed, and the machine writes a checkpoint and ends: nothing was lost. */
+static void what_rests_leaves_no_step(void **state)
+{
+	(void)state;
+
+	empty();
+	struct hd_meter_machine *a = hd_meter_come(&meter, 7, 0, 3600000000);
+	hd_meter_does(&meter, a, HD_METER_STEPS, 10);
+	hd_meter_commit(&meter, a, 0, NULL, 30);
+	hd_meter_committed(&meter, 0);
+	hd_meter_does(&meter, a, HD_METER_STEPS, 34);
+	hd_meter_rest(&meter, a, 35);
+	has((int64_t[HD_NLEDGER]){ [HD_LEDGER_BOOT] = 10, [HD_LEDGER_USEFUL] = 20, [HD_LEDGER_WAITING] = 5 });
+	hd_meter_rest(&meter, a, 40);
+	hd_meter_go(&meter, a, 50);
+	has((int64_t[HD_NLEDGER]){ [HD_LEDGER_BOOT] = 10, [HD_LEDGER_USEFUL] = 20,
+		[HD_LEDGER_WAITING] = 20 });
+}
+
 /* A step of 10 ms waits 2.6 and does 0.7 for a loss: of ten of them not a millisecond is rounded away. */
 static void what_is_below_a_millisecond_is_not_lost(void **state)
 {
@@ -114,6 +133,8 @@ static void the_parts_are_all_of_the_paid_time(void **state)
 			hd_meter_go(&meter, m, now);
 			paid += now - from[id];
 			there[id] = false;
+		} else if (x.word[3] % 16 == 15) {
+			hd_meter_rest(&meter, m, now);
 		} else if (x.word[3] % 16 < 8) {
 			hd_meter_commit(&meter, m, step, &share, now);
 			hd_meter_committed(&meter, step);
@@ -224,6 +245,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(time_goes_on_over_coordinators_of_one_boot_and_stands_over_another),
 		cmocka_unit_test(a_step_divides_by_what_its_worker_says),
+		cmocka_unit_test(what_rests_leaves_no_step),
 		cmocka_unit_test(what_is_below_a_millisecond_is_not_lost),
 		cmocka_unit_test(the_parts_are_all_of_the_paid_time),
 		cmocka_unit_test(bytes_that_are_none_are_refused),
