@@ -5,8 +5,6 @@
 
 #include "run/kept_plan.h"
 
-enum { FORECAST_BYTES = 1 << 20 };
-
 enum hd_err hd_forecast_keep(const struct hd_forecast *forecast, struct hd_rundir *dir, uint32_t number,
 	const char *what, struct hd_diag *diag)
 {
@@ -25,7 +23,9 @@ enum hd_err hd_forecast_keep(const struct hd_forecast *forecast, struct hd_rundi
 	hd_json_close(&w);
 	hd_text_add(&text, "\n");
 	enum hd_err err = text.full ? hd_fail(diag, HD_E_NOMEM, "no memory for %s", name) :
-		hd_rundir_put(dir, name, text.at, text.len, diag);
+		text.len > HD_FORECAST_BYTES ? hd_fail(diag, HD_E_NOSPACE,
+		"%s would have %zu bytes, of %d that are read: what so many stages take is not kept",
+		name, text.len, HD_FORECAST_BYTES) : hd_rundir_put(dir, name, text.at, text.len, diag);
 	hd_arena_finish(&arena);
 	return err;
 }
@@ -43,6 +43,6 @@ enum hd_err hd_forecast_newest(const struct hd_json **json, const struct hd_rund
 		return err;
 	snprintf(path, sizeof path, "%s/" HD_PLAN_FOLDER "/%04u." HD_KEPT_MEASURED ".json", dir->path,
 		number);
-	err = hd_file_read_all(dir->fs, path, arena, FORECAST_BYTES, &bytes, &len, diag);
+	err = hd_file_read_all(dir->fs, path, arena, HD_FORECAST_BYTES, &bytes, &len, diag);
 	return err ? err : hd_json_parse(arena, path, (const char *)bytes, len, json, diag);
 }

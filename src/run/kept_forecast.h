@@ -15,7 +15,10 @@
 #define HD_KEPT_PREDICTED "predicted"
 #define HD_KEPT_MEASURED  "measured"
 
-/* `what`: one of these two. */
+/* As many of one file are read, so no more are written. */
+enum { HD_FORECAST_BYTES = 1 << 20 };
+
+/* `what`: one of these two. HD_E_NOSPACE: it would be longer, and nothing is written. */
 HD_MUST_USE enum hd_err hd_forecast_keep(const struct hd_forecast *forecast, struct hd_rundir *dir,
 	uint32_t number, const char *what, struct hd_diag *diag);
 /* The newest that is measured, parsed: in the arena. HD_E_NOTFOUND: there is none. */
