@@ -97,7 +97,7 @@
  *     come. The shape that is wanted comes back by a planned change, once there are devices for it; with
  *     more devices than there are ranks, and too few for that, there are as many stages as they make. A
  *     worker that leaves, and for which none came in 6 T, or in half of the time that its machine has left,
- *     leaves by a planned change to fewer stages.
+ *     leaves by a planned change to fewer stages; where there is none a NOTE says so once a view.
  *
  * 18. Refusals (UNFIT; ADR 166). A member that has not the memory for its part of a view with fewer stages,
  *     or of a planned change of stages, says so and stays as it was. The change is void; after a loss another

@@ -1,6 +1,7 @@
 #include "protocol/coordinator_int.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/timeouts.h"
@@ -253,12 +254,16 @@ static bool has_waited(struct hd_coordinator *co)
 /* Once a view. Whoever keeps so many pipelines without being asked to may keep fewer. */
 static void note_stays(struct hd_coordinator *co)
 {
-	if (co->stays_epoch == co->view.epoch || hd_co_least(co) < 2)
+	char others[48] = "no pipeline of fewer stages";
+
+	if (co->stays_epoch == co->view.epoch)
 		return;
 	co->stays_epoch = co->view.epoch;
+	if (hd_co_least(co) > 1)
+		snprintf(others, sizeof others, "no %u pipelines of any number of stages", hd_co_least(co));
 	hd_co_note(co, "stays", HD_NOBODY,
-		"the others are no %u pipelines of any number of stages: a worker that is asked to leave "
-		"stays until there is one in its place", hd_co_least(co));
+		"the others are %s: a worker that is asked to leave stays until there is one in its place",
+		others);
 }
 
 /* Ranks of members that are not to leave. */
