@@ -544,14 +544,6 @@ static void unfit(struct hd_elastic *e, const struct hd_command_done *done)
 		.epoch = done->command.view->epoch, .text = e->unfit_why.text });
 }
 
-/* Here, since what counts knows plans and their forecast, and the exchange does not. */
-void hd_elastic_spent_say(struct hd_elastic *e, uint64_t step)
-{
-	if (e->spent.n)
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_SPENT, .step = step,
-			.spent = e->spent.said, .n = e->spent.n });
-}
-
 static void became(struct hd_elastic *e, const struct hd_command_done *done)
 {
 	const struct hd_command *d = &done->command;
