@@ -146,6 +146,28 @@ for run in 2bw-allreduce vsync-stages; do
 done
 grep -q 'drained each step (the last stage' stash-stages/plan/*.plan ||
 	failed "no cause of a drain over workers"
+# and where a step waits to begin, a worker runs ahead: instructions between the end of a step and the next
+# begin, as the flight recorders have them
+cat >between.py <<'END'
+import struct, sys
+n = 0
+for path in sys.argv[1:]:
+    data, kinds, between = open(path, "rb").read(), [], False
+    at = struct.unpack_from("<Q", data, 1024)[0]
+    for i in range(struct.unpack_from("<Q", data, at)[0]):
+        slot = data[at + 64 + 32 * i:at + 96 + 32 * i]
+        kinds.append((struct.unpack_from("<Q", slot)[0], slot[15]))
+    for _, kind in sorted(kinds):
+        n += between and kind == 3
+        between = kind == 2 or between and kind != 1
+print(n)
+END
+if has_failpoints; then
+	HD_FAIL=gate.passed:delay=50 train run gpt.yaml --out held-up --workers 3 -s optim.update=2bw \
+		-s parallel.mode=pipeline -s parallel.schedule=2bw -s workers.detect=10s
+	same "$digest" "$twobw" "2bw over 3 workers whose steps begin late"
+	[ "$("$python" between.py held-up/flight/*.hdfr)" -gt 0 ] || failed "no instruction was run ahead"
+fi
 # chosen by measured times: in the order that the key names, which a resume keeps
 for update in 2bw stash; do
 	set -- -s optim.update=$update -s parallel.mode=auto -s parallel.schedule=$update
