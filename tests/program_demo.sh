@@ -31,6 +31,13 @@ for part in useful redundant bubble pause redo rebuild waiting boot; do
 done
 same $parts "$(grep -o '"paid":{"ms":[0-9]*' end.json | grep -o '[0-9]*$')" "the parts of the paid time"
 passed "demo spot: machines come and go, the bits are those of one device, the ledger sums"
+HEDDLE_SHARED='' expect 0 heddle demo graph --show -C 'a"b\c'
+cp out graph.yaml
+expect 0 heddle config check graph.yaml
+grep -qF 'a\"b\\c/demo-graph/demo.graph' graph.yaml || failed "the folder is not quoted: $(cat graph.yaml)"
+[ ! -e 'a"b\c' ] || failed "--show made a folder"
+expect 2 heddle demo graph --devices 4
+says 'is for the demo train'
 HEDDLE_SHARED='' expect 0 heddle demo graph --json -q -C graph
 json_ok
 says '"identical":true'

@@ -19,14 +19,14 @@ static const char job_text[] =
 	"job: {name: demo-graph, seed: 17, steps: %u, kernels: portable}\n"
 	"model: {use: \"builtin:gcn\", args: {input: %u, classes: %u, slots: %llu, hidden: 16, dropout: 0.5, "
 	"bias: \"false\", rows: sum1}}\n"
-	"data: {kind: graph, path: \"%s\", order: sequential}\n"
+	"data: {kind: graph, path: %s, order: sequential}\n"
 	"batch: {global: %llu, virtual_nodes: %u}\n"
 	"optim: {kind: adam, lr: 0.01, weight_decay: 5e-4, decay: [layers.0.*], clip: 0, "
 	"schedule: {kind: constant, warmup: 0}}\n"
 	"eval: {every: 0, metric: accuracy}\n"
 	"trace: {digest: 1}\n";
 
-enum { INTERVALS = 4, SLOTS = 4, STEPS = 60, RINGS = 8, RING = 60, JOB_BYTES = 4096 + HD_PATH_CAP };
+enum { INTERVALS = 4, SLOTS = 4, STEPS = 60, RINGS = 8, RING = 60, JOB_BYTES = 4096 + 4 * HD_RUN_PATH };
 #define SERVES_NS INT64_C(30000000000)    /* until the emulator has an address */
 #define LOOK_NS   INT64_C(20000000)
 static const char cora[] = "data/graphs/cora", installed[] = "/usr/share/datasets/cora";
@@ -111,10 +111,27 @@ static bool find_cora(struct graph_story *s, char edges[HD_RUN_PATH], char featu
 	return false;
 }
 
-static enum hd_err prepare(struct graph_story *s)
+/* In double quotes: a folder may have any byte but 0. */
+static void quote(const char *path, char quoted[4 * HD_RUN_PATH])
 {
+	size_t n = 0;
+
+	quoted[n++] = '"';
+	for (; *path; path++)
+		if ((unsigned char)*path < ' ')
+			n += (size_t)snprintf(quoted + n, 5, "\\x%02x", (unsigned)*path);
+		else
+			n += (size_t)snprintf(quoted + n, 3, *path == '"' || *path == '\\' ? "\\%c" : "%c",
+				*path);
+	snprintf(quoted + n, 2, "\"");
+}
+
+/* The graph, at `out`, and the job that reads it where the demo has it. */
+static enum hd_err prepare(struct graph_story *s, const char *out)
+{
+	char path[4 * HD_RUN_PATH];
 	char edges[HD_RUN_PATH], features[HD_RUN_PATH], split[HD_RUN_PATH];
-	struct hd_prepare how = { .edges = edges, .features = features, .split = split, .out = s->graph,
+	struct hd_prepare how = { .edges = edges, .features = features, .split = split, .out = out,
 		.nintervals = INTERVALS, .memory_bytes = UINT64_C(1) << 30 };
 	struct hd_prepared_report r;
 
@@ -124,8 +141,9 @@ static enum hd_err prepare(struct graph_story *s)
 		err = hd_prepare_graph(&how, &s->cmd->fs, &r, &s->cmd->diag);
 	if (err)
 		return err;
+	quote(s->graph, path);
 	snprintf(s->yaml, sizeof s->yaml, job_text, STEPS, r.head.width, r.head.nclasses,
-		(unsigned long long)hd_job_graph_slots(r.head.nvertices, r.head.nedges), s->graph,
+		(unsigned long long)hd_job_graph_slots(r.head.nvertices, r.head.nedges), path,
 		(unsigned long long)r.most_vertices * INTERVALS, INTERVALS);
 	return HD_OK;
 }
@@ -266,6 +284,25 @@ static enum hd_err say(struct graph_story *s, const struct graph_end *alone, con
 		"the states are equal, but no function did a task: %s/events.ndjson says why", lent->dir);
 }
 
+/* The job has sizes of the graph: it is prepared in a folder that goes again. */
+static enum hd_err show(struct graph_story *s)
+{
+	struct hd_proc_self self;
+	char out[HD_RUN_PATH];
+
+	hd_proc_self(&self);
+	snprintf(s->folder, sizeof s->folder, "/tmp/heddle-demo-graph-%u", self.pid);
+	snprintf(out, sizeof out, "/tmp/heddle-demo-graph-%u/demo.graph", self.pid);
+	enum hd_err err = hd_fs_mkdir(&s->cmd->fs, s->folder, &s->cmd->diag);
+	if (err)
+		return err;
+	err = prepare(s, out);
+	enum hd_err gone = hd_fs_remove_tree(&s->cmd->fs, s->folder, err ? NULL : &s->cmd->diag);
+	if (!err)
+		fputs(s->yaml, stdout);
+	return err ? err : gone;
+}
+
 enum hd_err hd_demo_graph(struct hd_cmd *cmd)
 {
 	struct graph_story *s = hd_arena_take(&cmd->arena, 1, sizeof *s);
@@ -274,23 +311,21 @@ enum hd_err hd_demo_graph(struct hd_cmd *cmd)
 
 	if (!s)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the demo");
-	if (cmd->args.has[HD_OPT_SHOW]) {
-		fputs(job_text, stdout);
-		return HD_OK;
-	}
 	s->cmd = cmd;
 	s->parent = cmd->args.has[HD_OPT_DIR] ? cmd->args.text[HD_OPT_DIR] : ".";
 	snprintf(s->folder, sizeof s->folder, "%.*s/demo-graph", HD_RUN_PATH - 80, s->parent);
 	snprintf(s->graph, sizeof s->graph, "%.*s/demo.graph", HD_RUN_PATH - 40, s->folder);
 	snprintf(s->reports, sizeof s->reports, "%.*s/reports", HD_RUN_PATH - 40, s->folder);
 	snprintf(s->at, sizeof s->at, "%.*s/emulator", HD_RUN_PATH - 40, s->folder);
+	if (cmd->args.has[HD_OPT_SHOW])
+		return show(s);
 	enum hd_err err = hd_signal_install(&cmd->diag);
 	if (!err && hd_fs_stat(&cmd->fs, s->parent, &stat, NULL))
 		err = hd_fs_mkdir(&cmd->fs, s->parent, &cmd->diag);
 	if (!err && hd_fs_stat(&cmd->fs, s->folder, &stat, NULL))
 		err = hd_fs_mkdir(&cmd->fs, s->folder, &cmd->diag);
 	if (!err)
-		err = prepare(s);
+		err = prepare(s, s->graph);
 	if (!err && !cmd->args.has[HD_OPT_QUIET])
 		fprintf(stderr, "  a graph network whose dense work goes to functions: of 100 calls 5 are "
 			"killed, 5 take ten times as long, 2 answers are lost, 2 come twice\n");

@@ -171,7 +171,9 @@ static enum hd_err verb_demo(struct hd_cmd *cmd)
 
 	for (size_t i = 0; i < sizeof stories / sizeof *stories && cmd->args.npos; i++)
 		if (!strcmp(cmd->args.pos[0], stories[i].name))
-			return stories[i].run(cmd);
+			return !cmd->args.has[HD_OPT_DEVICES] ? stories[i].run(cmd) :
+				hd_fail(&cmd->diag, HD_E_INVAL, "--devices is for the demo train: "
+				"what \"%s\" runs on is part of its story", stories[i].name);
 	enum hd_err err = find_demo(cmd, &demo);
 	if (err)
 		return err;
