@@ -55,6 +55,16 @@ for ms; do sum=$((sum + ms)); done
 same "$(tail -1 where)" "$# calls, $(((sum * 1769 * 166667 + $# * 2000 * 1024000) / 10240000)) nano-dollars \
 (prices of 2025-08-01, emulated)" "what chaos lambda says that its calls cost"
 expect 2 heddle chaos lambda --price 2025
+expect 2 heddle chaos lambda --price 2025 -o /dev/null
+says 'give a regular file'
+"$HEDDLE_BIN" chaos lambda --json --price 2025 -o no-lines >out 2>err &
+emulator=$!
+await grep -q '"address":"http://127' out
+kill "$emulator"
+wait "$emulator"
+same $? 0 "exit of chaos lambda --json"
+grep -q '"nano_usd":0' out || failed "no sum as JSON: $(cat out)"
+! grep -qv '^{.*}$' out || failed "no JSON: $(cat out)"
 
 passed "tasks through the emulator, signed and not"
 

@@ -7,6 +7,7 @@
 #include "sys/signal.h"
 #include "functions/emulator.h"
 #include "functions/service.h"
+#include "cmd/json_line.h"
 
 #define LOOK_NS INT64_C(500000000)        /* between looks at a request to stop */
 enum { SLOTS = 10, MEMORY_MB = 1769, FULL_CORE_MB = 1769, MOST_MB = 10240, LEAST_MB = 128,
@@ -86,12 +87,26 @@ static enum hd_err read_options(struct hd_cmd *cmd, const char *given[2], struct
 	return err ? err : hd_cmd_faults(cmd, &spec->faults);
 }
 
+static void say_address(struct hd_cmd *cmd, const char *at)
+{
+	struct hd_json_line line;
+	char url[HD_ADDR_CAP + 8];
+
+	snprintf(url, sizeof url, "http://%s", at);
+	if (cmd->args.has[HD_OPT_JSON]) {
+		hd_json_put_text(hd_json_line_open(cmd, &line), "address", url);
+		hd_json_line_print(&line);
+	} else {
+		printf("%s\n", url);
+	}
+	fflush(stdout);
+}
+
 static enum hd_err serve(struct hd_cmd *cmd, struct hd_emulator *e)
 {
 	enum hd_err err = HD_OK;
 
-	printf("http://%s\n", e->server.listener.addr + 4);
-	fflush(stdout);
+	say_address(cmd, e->server.listener.addr + 4);
 	while (!err && !hd_signal_stop())
 		err = hd_emulator_poll(e, hd_clock_now_ns(&cmd->clock) + LOOK_NS, &cmd->diag);
 	if (!err && !cmd->args.has[HD_OPT_QUIET])
@@ -121,21 +136,37 @@ static enum hd_err say_cost(struct hd_cmd *cmd)
 		return err;
 	hd_fn_bill_init(&bill, &price, &cmd->arena);
 	err = hd_fn_bill_settle(&bill, (const char *)log, len, &added, &cmd->diag);
-	if (!err)
+	if (err)
+		return err;
+	if (cmd->args.has[HD_OPT_JSON]) {
+		struct hd_json_line line;
+		struct hd_json_writer *w = hd_json_line_open(cmd, &line);
+		hd_json_put_u64(w, "calls", bill.ncalls);
+		hd_json_put_i64(w, "nano_usd", hd_fn_bill_nano(&bill));
+		hd_json_put_text(w, "prices", price.date);
+		hd_json_put_bool(w, "emulated", true);
+		hd_json_line_print(&line);
+	} else {
 		printf("%llu calls, %lld nano-dollars (prices of %s, emulated)\n",
 			(unsigned long long)bill.ncalls, (long long)hd_fn_bill_nano(&bill), price.date);
-	return err;
+	}
+	return HD_OK;
 }
 
 static enum hd_err check_price(struct hd_cmd *cmd)
 {
 	struct hd_fn_price price;
+	struct hd_stat stat;
 
 	if (!cmd->args.has[HD_OPT_PRICE_FILE])
 		return HD_OK;
 	if (!cmd->args.has[HD_OPT_OUTPUT])
 		return hd_fail(&cmd->diag, HD_E_INVAL,
 			"--price sums the lines REPORT of a file: add -o FILE");
+	if (!hd_fs_stat(&cmd->fs, cmd->args.text[HD_OPT_OUTPUT], &stat, NULL) &&
+		stat.kind != HD_FILE_REGULAR)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "-o %s: --price reads the lines again at the end: "
+			"give a regular file", cmd->args.text[HD_OPT_OUTPUT]);
 	return hd_fn_price_named(&cmd->fs, cmd->args.text[HD_OPT_PRICE_FILE], &cmd->arena, &price,
 		&cmd->diag);
 }
@@ -181,6 +212,7 @@ const struct hd_verb hd_verb_chaos_lambda = {
 		"--duplicate 0.02 gives the event out twice. Each run of an event leaves a line REPORT on "
 		"stderr, "
 		"or in -o FILE; with --price 2020, 2021, 2025 or a file their sum is printed at the end.\n"
+		"--json: the address is one object, the sum another.\n"
 		"Requests are signed with the key " HD_EMULATED_ID " and the secret " HD_EMULATED_SECRET
 		", or not looked at: --no-auth.\n"
 		"  heddle chaos lambda --kill 0.05 -o reports &\n"
