@@ -52,6 +52,31 @@ expect 0 heddle scale grow 2 --wait
 stops_with_bits_of_one grow job.yaml "1 worker, then 2"
 passed "rows that are late go through a checkpoint, and to a worker that joins"
 
+# a worker with one device beside one with four: none of the four virtual nodes are its own
+idle() {       # NAME ARGS
+	"$HEDDLE_BIN" run job.yaml --out "$1" --workers 1 --devices 4 -s job.steps=1000000 \
+		-s elastic.straggler.act=false "${@:2}" -q 2>log &
+	run=$!
+	reach "$1" 3
+	"$HEDDLE_BIN" worker --join "$1" --devices 1 -q 2>idle.log &
+	joined=$!
+	stands_by() { heddle status "$1" 2>/dev/null | grep -q standby; }
+	await stands_by "$1" || failed "the worker of one device did not come: $(cat idle.log)"
+	expect 0 heddle scale "$1" 2 --wait
+	reach "$1" $(($(step "$1") + 20))
+	heddle status "$1" | grep -qE '^ +1  member +[0-9]+ +1 +0 ' ||
+		failed "worker 1 has virtual nodes, or is lost: $(cat idle.log)"
+	! grep '"kind":"lost"' "$1/events.ndjson" || failed "a worker without virtual nodes is lost"
+}
+idle idle
+stops_with_bits_of_one idle job.yaml "a worker without virtual nodes"
+wait $joined || [ $? -eq 75 ] || failed "the worker without virtual nodes ended badly: $(cat idle.log)"
+idle idle-free -s batch.mode=bounded -s batch.staleness=0 -s batch.cells=1
+expect 0 heddle stop idle-free
+wait $run || [ $? -eq 75 ] || failed "bounded ended badly: $(cat log)"
+wait $joined || [ $? -eq 75 ] || failed "the worker without virtual nodes ended badly: $(cat idle.log)"
+passed "a worker without virtual nodes has the rows of the others"
+
 # four meetings a step: the second forwards and the first backwards of step 2, which reads late rows
 for nth in 10 11; do
 	for try in 1 2 3 4 5 6 7 8; do

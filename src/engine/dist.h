@@ -255,6 +255,8 @@ uint32_t hd_dist_nshadows(const struct hd_worker *worker);
 uint32_t hd_dist_nparcels(const struct hd_worker *worker);            /* numbers of a stage's shards; or 0 */
 /* Syncs of a step in both phases; 0: no norms over the global batch. */
 uint32_t hd_dist_nsyncs(const struct hd_worker *worker);
+/* Do rows of the step at hand become state, and are they not here? */
+bool hd_dist_wants_rows(const struct hd_worker *worker);
 /* How long the last compute() waited for moments of other workers. */
 uint64_t hd_dist_awaited_ns(const struct hd_worker *worker);
 /* Passes of this step; pass 0 is counted even if it is not computed. */

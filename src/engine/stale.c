@@ -100,9 +100,14 @@ const uint8_t *hd_stale_leaf(const struct hd_worker *w, const struct hd_sync *s,
 	return (const uint8_t *)s->earlier + (e < k ? 0 : e % k) * place_bytes(w, s);
 }
 
+bool hd_dist_wants_rows(const struct hd_worker *w)
+{
+	return hd_stale_epochs(w->task->job) && w->stage->lockstep.met != w->count.step + 1;
+}
+
 enum hd_err hd_stale_check(const struct hd_worker *w, struct hd_diag *diag)
 {
-	if (!hd_stale_epochs(w->task->job) || w->stage->lockstep.met == w->count.step + 1)
+	if (!hd_dist_wants_rows(w))
 		return HD_OK;
 	return hd_fail(diag, HD_E_PEERLOST, "step %lld: other workers finished it, and rows that later steps "
 		"read (batch.mode: %s) are not here: this worker can only join again",

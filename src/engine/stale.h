@@ -15,9 +15,10 @@
  *    Epoch e reads place e mod k, and then its own rows take that place (before epoch k: place 0, and e).
  * 4. A step that is skipped leaves its place as it was: no row that is not finite becomes state.
  * 5. Every worker has all of it, also one without virtual nodes: it takes the rows of the others
- *    (meeting.h, rule 5). One that others finished a step without, while it waited, has the sums and not the
- *    rows: it ends, and may join again. With virtual nodes that cannot be, for there are no sums without its
- *    own, and the last of them comes after the last sync.
+ *    (meeting.h, rule 5), in the pass of its part, which is made when it finishes the step. One whose pass
+ *    a fence ends, since others finished the step and went on, has the sums and not the rows: it ends, and
+ *    may join again. With virtual nodes that cannot be, for there are no sums without its own, and the last
+ *    of them comes after the last sync.
  * 6. Evaluation runs the whole graph and reads none.
  *
  * Ownership: the worker's arena. Threads: ranks read between two syncs; the worker's caller writes between

@@ -330,6 +330,16 @@ COMMAND(update)
 	return err;
 }
 
+/* A worker without virtual nodes has no pass, and takes what others bring where that becomes state. */
+static enum hd_err take_rows(struct hd_elastic *e, struct hd_diag *diag)
+{
+	if (e->computed || !hd_dist_wants_rows(e->worker))
+		return HD_OK;
+	e->computed = true;
+	enum hd_err err = hd_dist_compute(e->worker, diag);
+	return err == HD_E_STALE ? HD_OK : err;      /* finish() says what is missing */
+}
+
 COMMAND(finish)
 {
 	assert(!e->between);
@@ -351,6 +361,8 @@ COMMAND(finish)
 	 * would look corrupt */
 	if (!err && digest && !e->partial)
 		done->sum_digest = hd_dist_sums_digest(e->worker);
+	if (!err)
+		err = take_rows(e, diag);
 	if (!err)
 		err = hd_dist_finish(e->worker, &done->record, diag);
 	if (err)
