@@ -34,6 +34,19 @@ uint64_t hd_stamps_bytes(const struct hd_task *task)
 	return task->nsteps * step_words(task) * sizeof(uint32_t);
 }
 
+/* Divided, for the product may be more than fits 64 bits. */
+enum hd_err hd_stamps_allowed(const struct hd_task *task, struct hd_diag *diag)
+{
+	const uint64_t words = step_words(task);
+
+	if (!words || task->nsteps <= MOST_BYTES / sizeof(uint32_t) / words)
+		return HD_OK;
+	return hd_fail(diag, HD_E_REFUSED, "batch.mode %s: to record which rows were late in %llu steps of "
+		"%u virtual nodes takes more than %d MiB: use fewer of both, or mode sync",
+		hd_job_text(task->job, HD_JOB_MODE), (unsigned long long)task->nsteps, task->job->nvns,
+		(int)(MOST_BYTES >> 20));
+}
+
 enum hd_err hd_stamps_take(struct hd_worker *w, struct hd_diag *diag)
 {
 	const uint64_t n = hd_lockstep_meetings(&w->task->train), nvns = w->task->job->nvns;
@@ -41,11 +54,6 @@ enum hd_err hd_stamps_take(struct hd_worker *w, struct hd_diag *diag)
 
 	if (!hd_stamps_kept(w->task->job))
 		return HD_OK;
-	if (hd_stamps_bytes(w->task) > MOST_BYTES)
-		return hd_fail(diag, HD_E_REFUSED, "batch.mode %s: to record which rows were late in %llu "
-			"steps of %llu virtual nodes takes more than %d MiB: use fewer of both, or mode sync",
-			hd_job_text(w->task->job, HD_JOB_MODE), (unsigned long long)w->task->nsteps,
-			(unsigned long long)nvns, (int)(MOST_BYTES >> 20));
 	s = hd_arena_take(&w->arena, 1, sizeof *s);
 	if (s) {
 		s->brought = hd_arena_take(&w->arena, n * nvns + 1, sizeof *s->brought);

@@ -49,6 +49,8 @@ bool hd_stamps_kept(const struct hd_job *job);                        /* bounded
 /* Numbers that a leaf says besides; bytes of the entry. 0 in other modes. */
 uint64_t hd_stamps_said(const struct hd_graph *graph, const struct hd_job *job);
 uint64_t hd_stamps_bytes(const struct hd_task *task);
+/* HD_E_REFUSED: more than state may have; before bytes() is asked. */
+HD_MUST_USE enum hd_err hd_stamps_allowed(const struct hd_task *task, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_stamps_take(struct hd_worker *worker, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_stamps_table(struct hd_worker *worker, struct hd_diag *diag);
 

@@ -757,7 +757,8 @@ static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag
 	double steps = (double)hd_sampler_steps(&task->sampler) * hd_job_num(job, HD_JOB_EPOCHS);
 	task->nsteps = job->value[HD_JOB_STEPS].is_none ? (uint64_t)steps +
 		((double)(uint64_t)steps < steps) : (uint64_t)hd_job_int(job, HD_JOB_STEPS);
-	return read_recording(task, fs, diag);
+	err = hd_stamps_allowed(task, diag);
+	return err ? err : read_recording(task, fs, diag);
 }
 
 enum hd_err hd_task_create(struct hd_task **out, const struct hd_job *job, struct hd_fs *fs,

@@ -579,6 +579,33 @@ static void workers_that_do_not_wait_are_replayed(void **state)
 	free(net);
 }
 
+/* 256 MiB of recording and no more, also where the product of the three sizes does not fit 64 bits. */
+static void a_recording_has_a_size_that_is_allowed(void **state)
+{
+	static const uint64_t too_many[] = { UINT64_C(8796093022208), UINT64_MAX / 64, INT64_MAX };
+	const struct how how = { 0, 0, INTERVALS, 1, 0, HD_MODE_BOUNDED, "0.4", adam };
+	struct hd_diag diag = { "" };
+	struct graphs g;
+	struct hd_rig rig;
+
+	(void)state;
+	make_graphs(&g);
+	open_stale(&g, &rig, &how, 1);
+	struct hd_task task = *rig.task;
+	const uint64_t most = (UINT64_C(1) << 28) / (hd_stamps_bytes(&task) / task.nsteps);
+	task.nsteps = most;
+	assert_int_equal(hd_stamps_allowed(&task, &diag), HD_OK);
+	task.nsteps = most + 1;
+	assert_int_equal(hd_stamps_allowed(&task, &diag), HD_E_REFUSED);
+	for (size_t i = 0; i < sizeof too_many / sizeof *too_many; i++) {
+		task.nsteps = too_many[i];
+		assert_int_equal(hd_stamps_allowed(&task, &diag), HD_E_REFUSED);
+	}
+	assert_non_null(strstr(diag.text, "takes more than 256 MiB"));
+	hd_rig_close(&rig);
+	drop_graphs(&g);
+}
+
 /* ---- a worker that is left behind ---- */
 
 /* Worker 2 has no virtual node. True: a fence found it alone in its pass. */
@@ -647,6 +674,7 @@ int main(void)
 		cmocka_unit_test(workers_have_the_bits_of_one_device),
 		cmocka_unit_test(a_replay_has_the_bits_of_the_recorded),
 		cmocka_unit_test(workers_that_do_not_wait_are_replayed),
+		cmocka_unit_test(a_recording_has_a_size_that_is_allowed),
 		cmocka_unit_test(a_worker_without_rows_does_not_finish),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
