@@ -82,6 +82,9 @@ expect 0 heddle run gat-short.yaml --out gat-4-s -s graph.intervals=4 -s job.ste
 expect 2 heddle run gat-short.yaml --out no -s graph.intervals=8
 says 'graph.intervals: 8: g.graph has 4 intervals; set it to 1 or to a power of two up to 4, or prepare'
 says 'again with --intervals 8'
+expect 2 heddle run gat-short.yaml --out no -s graph.intervals=3
+says 'graph.intervals: 3: g.graph has 4 intervals; set it to 1 or to a power of two up to 4'
+! grep -q 'with --intervals' err || failed "it advises what is refused: $(cat err)"
 passed "a graph in intervals learns, with the same bits on three devices and on two workers"
 
 # row i of what is predicted is vertex i of the input, of class i / 10; two vertices more leave virtual nodes

@@ -66,6 +66,9 @@ static enum hd_err in_intervals(struct hd_cmd *cmd, const char *path, const stru
 	const uint32_t have = graph->head.nintervals;
 	struct hd_graph_layout layout;
 
+	if (n & (n - 1))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "graph.intervals: %u: %s has %u intervals; set it to "
+			"1 or to a power of two up to %u", n, path, have, have);
 	if (n > have || have % n)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "graph.intervals: %u: %s has %u intervals; set it to "
 			"1 or to a power of two up to %u, or prepare the graph again with --intervals %u", n,
