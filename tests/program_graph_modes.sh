@@ -106,6 +106,8 @@ done
 passed "a replay has the bits of what it replays, on one device and on two workers"
 
 expect 0 free part-free --devices 3 --steps 5
+expect 2 again part-free no
+says 'part-free has recorded 5 of 8 steps: let that run end first (heddle resume)'
 expect 0 heddle resume part-free --workers 3 --devices 1 --json -q
 expect 0 again part-free one --devices 2
 expect 0 heddle ckpt diff one-of-part-free part-free
@@ -129,8 +131,11 @@ says 'virtual nodes that run steps ahead of the slowest are not there yet'
 expect 2 again one no
 says 'one has no recording of rows: name a run with batch.mode: bounded'
 expect 2 again free-d no -s job.steps=9
-says 'has recorded 8 steps: set job.steps to 8 at most'
+says 'the job of free-d has 8 steps and this one 9: replay the job that was recorded'
 expect 2 again free-d no -s batch.virtual_nodes=2
 says 'has 4 virtual nodes that meet 4 times a step, this job has 2'
 expect 3 again nothing no
+mkdir -p empty/ckpt
+expect 3 again empty no
+says 'heddle: batch.replay: empty'
 passed "what would have no meaning is refused"

@@ -192,9 +192,13 @@ static enum hd_err fits(const struct hd_state_entry *e, const struct hd_task *ta
 		return hd_fail(diag, HD_E_INVAL, "batch.replay: %s has %lld virtual nodes that meet %lld "
 			"times a step, this job has %lld that meet %lld times", path, (long long)e->dim[2],
 			(long long)e->dim[1], (long long)nvns, (long long)nsyncs);
-	if (made < (int64_t)task->nsteps || e->dim[0] < (int64_t)task->nsteps)
-		return hd_fail(diag, HD_E_INVAL, "batch.replay: %s has recorded %lld steps: set job.steps to "
-			"%lld at most", path, (long long)made, (long long)made);
+	if (e->dim[0] < (int64_t)task->nsteps)
+		return hd_fail(diag, HD_E_INVAL, "batch.replay: the job of %s has %lld steps and this one "
+			"%llu: replay the job that was recorded", path, (long long)e->dim[0],
+			(unsigned long long)task->nsteps);
+	if (made < (int64_t)task->nsteps)
+		return hd_fail(diag, HD_E_INVAL, "batch.replay: %s has recorded %lld of %lld steps: let that "
+			"run end first (heddle resume)", path, (long long)made, (long long)e->dim[0]);
 	return HD_OK;
 }
 
@@ -205,15 +209,22 @@ enum hd_err hd_recording_read(struct hd_recording *recording, const struct hd_ta
 	struct hd_ckpt_info info;
 	struct hd_arena room;
 	struct hd_state state;
-	uint32_t *late = hd_arena_take(arena, n + 1, sizeof *late);
+	uint32_t *late = NULL;
+	struct hd_diag why = { "" };
 
 	hd_arena_init(&room, 0);
-	enum hd_err err = late ? hd_ckpt_find(fs, path, UINT64_MAX, &info, NULL, NULL, diag) :
-		hd_fail(diag, HD_E_NOMEM, "no memory for a recording of %llu steps",
+	enum hd_err err = hd_ckpt_find(fs, path, UINT64_MAX, &info, NULL, NULL, &why);
+	err = err ? err : hd_ckpt_load(fs, info.folder, &room, &state, &info, &why);
+	if (err) {
+		hd_arena_finish(&room);
+		return hd_fail(diag, err, "batch.replay: %.400s; it is read by each verb, evaluation too",
+			why.text);
+	}
+	const struct hd_state_entry *e = hd_state_find(&state, "stamps");
+	err = fits(e, task, path, (int64_t)info.step, diag);
+	if (!err && !(late = hd_arena_take(arena, n + 1, sizeof *late)))
+		err = hd_fail(diag, HD_E_NOMEM, "no memory for a recording of %llu steps",
 			(unsigned long long)task->nsteps);
-	err = err ? err : hd_ckpt_load(fs, info.folder, &room, &state, &info, diag);
-	const struct hd_state_entry *e = err ? NULL : hd_state_find(&state, "stamps");
-	err = err ? err : fits(e, task, path, (int64_t)info.step, diag);
 	if (!err) {
 		hd_state_get(e, 0, n, late);
 		*digest = hd_hash(late, n * sizeof *late);

@@ -13,7 +13,8 @@
  * 3. The bits of a step travel with what its leaves say (leaves.c) and become state with its commit: the
  *    entry "stamps" of the table, [steps of the job, syncs, readers, words of 32 bits]. So a checkpoint of a
  *    run is its recording, and a step that was begun again is recorded as it counted.
- * 4. The same job in `replay`, on any devices and workers, has the same bits, this entry among them.
+ * 4. The same job in `replay`, job.steps among it, has the same bits on any devices and workers, this entry
+ *    among them. A recording of fewer steps than the job has is refused.
  *
  * Ownership: the worker's arena. Threads: ranks mark and look at marks (release, acquire); a rank writes the
  * bits of its own virtual nodes; all else is the worker's caller's. */
