@@ -582,7 +582,7 @@ static void workers_that_do_not_wait_are_replayed(void **state)
 /* 256 MiB of recording and no more, also where the product of the three sizes does not fit 64 bits. */
 static void a_recording_has_a_size_that_is_allowed(void **state)
 {
-	static const uint64_t too_many[] = { UINT64_C(8796093022208), UINT64_MAX / 64, INT64_MAX };
+	static const uint64_t too_many[] = { UINT64_C(1) << 58, UINT64_C(1) << 62, INT64_MAX };
 	const struct how how = { 0, 0, INTERVALS, 1, 0, HD_MODE_BOUNDED, "0.4", adam };
 	struct hd_diag diag = { "" };
 	struct graphs g;
