@@ -79,6 +79,8 @@ done
 # the short form has as many rows as the job of the long one
 expect 0 heddle run gat-short.yaml --out gat-4-s -s graph.intervals=4 -s job.steps=40 --devices 2 --json
 [ "$(digest)" = "$(heddle ckpt digest gat-4)" ] || failed "the short form in 4 intervals gives other bits"
+expect 0 heddle plan gat-short.yaml -n 2 -s graph.intervals=4
+says 'KiB from one to all others, the rows that they read: at least'
 expect 2 heddle run gat-short.yaml --out no -s graph.intervals=8
 says 'graph.intervals: 8: g.graph has 4 intervals; set it to 1 or to a power of two up to 4, or prepare'
 says 'again with --intervals 8'

@@ -20,5 +20,8 @@ struct hd_ghost_rows { uint32_t *row, n; };
 /* worker[nvns] is that of each virtual node. The list lies in the arena. */
 HD_MUST_USE enum hd_err hd_ghost_rows_make(const struct hd_ghosts *ghosts, const uint16_t *worker,
 	uint16_t from, uint16_t to, struct hd_ghost_rows *rows, struct hd_arena *arena, struct hd_diag *diag);
+/* How many rows each of the workers sends, to all others together: what its lists have. */
+HD_MUST_USE enum hd_err hd_ghost_rows_count(const struct hd_ghosts *ghosts, const uint16_t *worker,
+	uint16_t nworkers, uint64_t *sent, struct hd_diag *diag);
 
 #endif

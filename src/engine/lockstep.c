@@ -42,11 +42,11 @@ uint32_t hd_lockstep_meetings(const struct hd_graph *graph)
 }
 
 /* The ghosts of all virtual nodes, as the data have them; none where all rows become state. */
-static struct hd_ghosts ghosts_of(const struct hd_worker *w, const struct hd_node *node)
+static struct hd_ghosts ghosts_of(const struct hd_task *task, const struct hd_node *node)
 {
-	const struct hd_dataset *data = w->task->data;
-	const struct hd_job *job = w->task->job;
-	const char *name = hd_edge_list_name(&w->task->train, node->in[1]);
+	const struct hd_dataset *data = task->data;
+	const struct hd_job *job = task->job;
+	const char *name = hd_edge_list_name(&task->train, node->in[1]);
 	uint32_t f = hd_stale_epochs(job) ? data->nfields : 0;
 
 	while (f < data->nfields && strcmp(data->field[f].name, name))
@@ -55,6 +55,54 @@ static struct hd_ghosts ghosts_of(const struct hd_worker *w, const struct hd_nod
 		return (struct hd_ghosts){ 0 };
 	return (struct hd_ghosts){ .ghost = data->field[f].all, .nvns = job->nvns, .rows = job->per_vn,
 		.each = job->per_vn * (uint64_t)data->field[f].dim[0] };
+}
+
+/* Workers with so many virtual nodes each: what each has sent at the syncs of a step, into bytes[n]. */
+static enum hd_err add_sent(const struct hd_task *task, const uint16_t *worker, const uint32_t *count,
+	uint32_t n, uint32_t nused, uint64_t *rows, uint64_t *bytes, struct hd_diag *diag)
+{
+	const int32_t *counted = NULL;    /* lists of one way, which many syncs have */
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; i < task->train.nnodes && !err; i++) {
+		const struct hd_node *node = &task->train.node[i];
+		if (!hd_lockstep_is_sync(node))
+			continue;
+		const uint64_t each = bytes_of(&task->train, i, task->job->per_vn);
+		const struct hd_ghosts ghosts = node->op == HD_OP_ROWS_MEET ? ghosts_of(task, node) :
+			(struct hd_ghosts){ 0 };
+		if (ghosts.ghost && ghosts.ghost != counted)
+			err = hd_ghost_rows_count(&ghosts, worker, (uint16_t)n, rows, diag);
+		counted = ghosts.ghost ? ghosts.ghost : counted;
+		for (uint32_t k = 0; k < n && !err; k++)
+			bytes[k] += ghosts.ghost ? rows[k] * (each / task->job->per_vn) :
+				each * count[k] * (nused - 1);
+	}
+	return err;
+}
+
+enum hd_err hd_lockstep_sent(const struct hd_task *task, const uint32_t *count, uint32_t n, uint64_t *most,
+	struct hd_diag *diag)
+{
+	struct hd_arena own;
+	uint32_t nused = 0;
+
+	hd_arena_init(&own, 0);
+	uint16_t *worker = hd_arena_take(&own, task->job->nvns + 1u, sizeof *worker);
+	uint64_t *rows = hd_arena_take(&own, n + 1u, sizeof *rows), *bytes = hd_arena_take(&own, n + 1u,
+		sizeof *bytes);
+	for (uint32_t k = 0, v = 0; worker && k < n; k++) {
+		nused += count[k] > 0;
+		for (uint32_t i = 0; i < count[k] && v < task->job->nvns; i++)
+			worker[v++] = (uint16_t)k;
+	}
+	enum hd_err err = worker && rows && bytes ? add_sent(task, worker, count, n, nused, rows, bytes,
+		diag) : hd_fail(diag, HD_E_NOMEM, "no memory for what %u workers send", n);
+	*most = 0;
+	for (uint32_t k = 0; k < n && !err; k++)
+		*most = bytes[k] > *most ? bytes[k] : *most;
+	hd_arena_finish(&own);
+	return err;
 }
 
 static enum hd_err find_syncs(struct hd_worker *w, enum hd_run_phase phase, struct hd_diag *diag)
@@ -73,7 +121,7 @@ static enum hd_err find_syncs(struct hd_worker *w, enum hd_run_phase phase, stru
 			.bytes = bytes_of(graph, order[i], w->task->job->per_vn),
 			.rows = graph->node[order[i]].op == HD_OP_ROWS_MEET };
 		if (s->rows)
-			s->ghosts = ghosts_of(w, &graph->node[order[i]]);
+			s->ghosts = ghosts_of(w->task, &graph->node[order[i]]);
 	}
 	if (!sync)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u ops of a step", n);

@@ -24,6 +24,7 @@
 #include "engine/ghosts.h"
 
 struct hd_job;
+struct hd_task;
 struct hd_node;
 struct hd_rank;
 struct hd_stamps;
@@ -54,6 +55,10 @@ static inline bool hd_lockstep_needed(const struct hd_lockstep *lockstep)
 bool hd_lockstep_is_sync(const struct hd_node *node);
 uint64_t hd_lockstep_bytes(const struct hd_graph *graph, const struct hd_job *job);     /* of the leaves */
 uint32_t hd_lockstep_meetings(const struct hd_graph *graph);     /* syncs of a step, in both phases */
+/* What of n workers with so many virtual nodes each, ascending, the one that sends the most sends the
+ * others in a step: rows to where they are read (ghosts.h), all else to all. */
+HD_MUST_USE enum hd_err hd_lockstep_sent(const struct hd_task *task, const uint32_t *count, uint32_t n,
+	uint64_t *most, struct hd_diag *diag);
 /* The syncs, and their leaves once the worker is known to fit: no table of it, they count in fits.c. */
 HD_MUST_USE enum hd_err hd_lockstep_make(struct hd_worker *worker, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_lockstep_leaves(struct hd_worker *worker, struct hd_diag *diag);

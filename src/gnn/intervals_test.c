@@ -447,6 +447,31 @@ static void check_letters(struct net *net, const struct hd_prepared *graph, uint
 	assert_true(n == nsent && n == nreceived);
 }
 
+/* What `heddle plan` says is what the letters of the fullest sender have. */
+static void check_sent(struct net *net)
+{
+	uint32_t count[8] = { 0 };
+	uint64_t most = 0, said = 0;
+	struct hd_diag diag = { "" };
+
+	for (uint32_t v = 0; v < net->plan.nvns; v++)
+		count[net->plan.worker[net->plan.map[v]]]++;
+	for (uint16_t from = 0; from < net->n; from++) {
+		struct hd_dist_letter letter[64];
+		uint64_t sent = 0;
+		for (uint16_t to = 0; to < net->n; to++) {
+			const size_t n = from == to ? 0 :
+				hd_dist_mail_list(net->at[from].worker, to, true, letter);
+			for (size_t i = 0; i < n; i++)
+				sent += letter[i].len;
+		}
+		most = sent > most ? sent : most;
+	}
+	CHECK(!hd_lockstep_sent(net->one.task, count, net->n, &said, &diag), "%s", diag.text);
+	assert_true(most > 0);
+	assert_int_equal(said, most);
+}
+
 static void each_worker_gets_the_rows_that_it_reads(void **state)
 {
 	static const struct { int model; uint32_t n, nranks, each; } kinds[] = { { 0, 8, 3, 1 },
@@ -466,6 +491,7 @@ static void each_worker_gets_the_rows_that_it_reads(void **state)
 			for (uint16_t to = 0; to < net->n; to++)
 				if (from != to)
 					check_letters(net, &file.graph, from, to);
+		check_sent(net);
 		hd_prepared_close(&file);
 		close_net(net);
 	}

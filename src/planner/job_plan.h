@@ -30,6 +30,11 @@ struct hd_job_plan_ask {
 	/* norms over the global batch: how often workers meet in a step, and what all virtual nodes bring to
 	 * all meetings together */
 	uint32_t meetings; uint64_t meeting_bytes;
+	/* what the one of n devices with so many virtual nodes each, ascending, that sends the most sends the
+	 * others at all meetings; NULL: what it brings, to each */
+	enum hd_err (*sent)(void *user, const uint32_t *count, uint32_t n, uint64_t *most,
+		struct hd_diag *diag);
+	void *user;
 	uint32_t stages, chunks, tensor, replicas;
 	const char *schedule;
 	enum hd_job_recompute { HD_RECOMPUTES_IF_NEEDED, HD_RECOMPUTES_NEVER,

@@ -149,6 +149,7 @@ enum hd_err hd_plan_input_read(struct hd_cmd *cmd, struct hd_plan_input *p)
 	p->graph = hd_arena_take(&cmd->arena, 1, sizeof *p->graph);
 	if (!err && !p->graph)
 		err = hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a graph");
+	p->fs = &cmd->fs;
 	if (!err)
 		err = hd_session_job(cmd, cmd->args.pos[0], &p->job, NULL, NULL);
 	if (!err)
@@ -178,6 +179,20 @@ enum hd_err hd_plan_input_steps(struct hd_cmd *cmd, const struct hd_plan_input *
 	*steps = task->nsteps;
 	hd_task_destroy(task);
 	return HD_OK;
+}
+
+enum hd_err hd_plan_input_sent(void *input, const uint32_t *count, uint32_t n, uint64_t *most,
+	struct hd_diag *diag)
+{
+	const struct hd_plan_input *p = input;
+	struct hd_task *task;
+	enum hd_err err = hd_task_create(&task, &p->job, p->fs, diag);
+
+	if (err)
+		return err;
+	err = hd_lockstep_sent(task, count, n, most, diag);
+	hd_task_destroy(task);
+	return err;
 }
 
 enum hd_err hd_plan_input_whole(struct hd_cmd *cmd, const struct hd_plan_input *p, const uint32_t *map,

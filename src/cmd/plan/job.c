@@ -20,6 +20,11 @@ static void ask(struct hd_cmd *cmd, struct hd_planning *p)
 	p->ask.variant = hd_job_ask_variant(cmd->args.text[HD_OPT_PARTITIONER]);
 	p->ask.meetings = hd_lockstep_meetings(p->in.graph);
 	p->ask.meeting_bytes = hd_lockstep_bytes(p->in.graph, &p->in.job);
+	/* norms bring all to all; what rows go where the data say */
+	if (p->ask.meetings && hd_job_int(&p->in.job, HD_JOB_BN) != HD_BN_GLOBAL) {
+		p->ask.sent = hd_plan_input_sent;
+		p->ask.user = &p->in;
+	}
 }
 
 /* ---- what is said of it */

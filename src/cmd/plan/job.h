@@ -14,6 +14,7 @@ struct hd_graph;
 
 struct hd_plan_input {
 	struct hd_job job;
+	struct hd_fs *fs;                         /* borrowed */
 	struct hd_graph *graph;
 	struct hd_profile profile;
 	struct hd_cuts cuts;
@@ -40,6 +41,9 @@ HD_MUST_USE enum hd_err hd_plan_input_steps(struct hd_cmd *cmd, const struct hd_
 /* The profile for virtual nodes of `rows` (profile_graph.h); for hd_suggest(). */
 HD_MUST_USE enum hd_err hd_plan_input_profile_at(void *input, uint64_t rows, struct hd_profile *profile,
 	struct hd_arena *arena, struct hd_diag *diag);
+/* Of a graph in intervals (struct hd_job_plan_ask, sent): opens its data. */
+HD_MUST_USE enum hd_err hd_plan_input_sent(void *input, const uint32_t *count, uint32_t n, uint64_t *most,
+	struct hd_diag *diag);
 /* The text of a data-parallel plan that `heddle run --plan` takes: a rank for every device of the cluster,
  * those without virtual nodes too. map[v] is the device of virtual node v. */
 HD_MUST_USE enum hd_err hd_plan_input_whole(struct hd_cmd *cmd, const struct hd_plan_input *input,

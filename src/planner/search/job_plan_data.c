@@ -205,27 +205,32 @@ static enum hd_err alternate(struct hd_schedule *s, const uint32_t *counts, uint
 
 /* Norms over the global batch, rows of a graph in intervals: at each, every device that is used sends its
  * share to all others. Neither the solver nor the simulator knows of them. */
-static void explain_meetings(const struct vn_sharing *s, const struct answer *a, struct hd_text *why)
+static enum hd_err explain_meetings(const struct vn_sharing *s, const struct answer *a, struct hd_text *why)
 {
 	const struct hd_solve_plan *p = &a->solve.plan;
 	const struct hd_cluster_level *link = &s->ask->cluster->level[a->level];
 	uint32_t most = 0;
+	uint64_t sent = 0;
 
 	if (!s->ask->meetings || p->ndevices < 2)
-		return;
+		return HD_OK;
 	for (uint32_t d = 0; d < a->ask.ndevices; d++)
 		most = p->count[d] > most ? p->count[d] : most;
+	enum hd_err err = s->ask->sent ? s->ask->sent(s->ask->user, p->count, a->ask.ndevices, &sent,
+		s->diag) : HD_OK;
 	const double bytes = (double)s->ask->meeting_bytes * most / s->ask->vns,
+		all = s->ask->sent ? (double)sent : bytes * (p->ndevices - 1),
 		least_s = (double)link->latency_ps * 1e-12 * s->ask->meetings +
-		bytes * (p->ndevices - 1) / (double)link->bytes_per_s;
-	hd_text_addf(why,
-		"virtual nodes in lockstep: all meet %u times a step, with up to %.1f KiB from one to each "
-		"other: at least %.3f ms beside the times below\n", s->ask->meetings, bytes / 1024,
-		least_s * 1e3);
+			all / (double)link->bytes_per_s;
+	hd_text_addf(why, "virtual nodes in lockstep: all meet %u times a step, with up to %.1f KiB from one "
+		"to %s: at least %.3f ms beside the times below\n", s->ask->meetings,
+		(s->ask->sent ? all : bytes) / 1024, s->ask->sent ? "all others, the rows that they read" :
+		"each other", least_s * 1e3);
+	return err;
 }
 
-static void explain(const struct vn_sharing *s, const struct answer *chosen, const struct answer *widest,
-	struct hd_text *why)
+static enum hd_err explain(const struct vn_sharing *s, const struct answer *chosen,
+	const struct answer *widest, struct hd_text *why)
 {
 	const struct hd_cluster *cluster = s->ask->cluster;
 	uint32_t idle = cluster->ndevices - chosen->solve.plan.ndevices;
@@ -237,7 +242,7 @@ static void explain(const struct vn_sharing *s, const struct answer *chosen, con
 	if (chosen->ask.ndevices < cluster->ndevices)
 		hd_text_addf(why, "devices %u-%u: ", chosen->first, chosen->first + chosen->ask.ndevices - 1);
 	hd_solve_print(&chosen->solve, &chosen->ask, why);
-	explain_meetings(s, chosen, why);
+	const enum hd_err err = explain_meetings(s, chosen, why);
 	if (widest->ask.ndevices > chosen->ask.ndevices) {
 		int32_t ppm = hd_solve_slower_ppm(widest->solve.plan.step_ps, chosen->solve.plan.step_ps);
 		bool exchange = widest->solve.plan.compute_ps <= chosen->solve.plan.compute_ps;
@@ -253,6 +258,7 @@ static void explain(const struct vn_sharing *s, const struct answer *chosen, con
 			cluster->ndevices, s->ask->vns);
 	else if (idle)
 		hd_text_addf(why, "%u of %u devices stay idle\n", idle, cluster->ndevices);
+	return err;
 }
 
 enum hd_err hd_job_plan_data(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask,
@@ -278,6 +284,5 @@ enum hd_err hd_job_plan_data(struct hd_job_plan *plan, const struct hd_job_plan_
 		return err;
 	plan->nstages = HD_WHOLE_MODEL;
 	plan->whole = true;
-	explain(&s, &chosen[0], &chosen[1], &plan->why);
-	return HD_OK;
+	return explain(&s, &chosen[0], &chosen[1], &plan->why);
 }
