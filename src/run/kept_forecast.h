@@ -1,5 +1,6 @@
 /* kept_forecast.h -- what the steps of a plan were predicted to take, and took, in the run's folder beside
- * the plan: plan/NNNN.predicted.json before its first step, plan/NNNN.measured.json when it is over.
+ * the plan: plan/NNNN.predicted.json before its first step (of one process alone), plan/NNNN.measured.json
+ * when it is over.
  *
  * One object: "plan", the number, and the members of hd_forecast_put() (forecast.h). The report reads the
  * newest that is measured.
