@@ -131,7 +131,7 @@ static enum hd_err read_file(struct value_side *s, struct hd_fs *fs, const char 
 		err = hd_file_map(&file, &map, diag);
 	s->path = path;
 	s->number = 0;
-	const char *from = (const char *)map.bytes, *end = from + map.len;
+	const char *from = (const char *)map.bytes, *end = from ? from + map.len : NULL;   /* empty */
 	while (!err && from < end) {
 		const char *until = memchr(from, '\n', (size_t)(end - from));
 		const char *next = until && until + 1 < end ? until + 1 : NULL;
