@@ -54,7 +54,7 @@ passed "rows that are late go through a checkpoint, and to a worker that joins"
 
 # a worker with one device beside one with four: none of the four virtual nodes are its own
 idle() {       # NAME ARGS
-	"$HEDDLE_BIN" run job.yaml --out "$1" --workers 1 --devices 4 -s job.steps=1000000 \
+	"$HEDDLE_BIN" run job.yaml --out "$1" --workers 1 --devices 4 -s job.steps=50000 \
 		-s elastic.straggler.act=false "${@:2}" -q 2>log &
 	run=$!
 	reach "$1" 3

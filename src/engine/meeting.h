@@ -20,7 +20,8 @@
  *    begun again or was finished by others.
  * 4. A pass whose last letter is here ends well, whatever fence comes after it.
  * 5. A worker without virtual nodes neither sends nor receives; where rows of earlier steps are state
- *    (stale.h) it receives, and is a peer of those that send. A repair or a probe meets no others.
+ *    (stale.h) it receives, and is a peer of those that send, whose step may end before the rows are out
+ *    (post.h, rule 9). A repair or a probe meets no others.
  *
  * Ownership: places lie in the worker's arena, one block of them, taken when a plan of several workers is
  * prepared that needs more than there is (the older block stays: a plan in use has it); tables of a plan in

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sys/clock.h"
 #include "plan/xfer.h"
@@ -25,16 +26,6 @@ enum hd_err hd_post_make(struct hd_worker *w, struct hd_diag *diag)
 	hd_lock_init(&w->post->lock);
 	hd_cond_init(&w->post->cond);
 	return HD_OK;
-}
-
-void hd_post_finish(struct hd_worker *w)
-{
-	if (!w->post)
-		return;
-	assert(w->post->borrowed == 0 && w->post->inside == 0);
-	free(w->post->at);
-	hd_cond_finish(&w->post->cond);
-	hd_lock_finish(&w->post->lock);
 }
 
 void hd_post_wait(struct hd_worker *w)
@@ -67,8 +58,18 @@ struct hd_dist_letter hd_post_letter(const struct hd_pipe *pipe, const struct hd
 	};
 }
 
+/* Letters that were taken leave the queue. */
+static void close_up(struct hd_post *post)
+{
+	post->len -= post->head;
+	memmove(post->at, post->at + post->head, post->len * sizeof *post->at);
+	post->head = 0;
+}
+
 void hd_post_queue(struct hd_post *post, const struct hd_dist_letter *letter)
 {
+	if (post->len == post->cap)
+		close_up(post);
 	assert(post->len < post->cap);    /* rule 4 */
 	post->at[post->len] = *letter;
 	post->at[post->len].step = post->step;
@@ -115,6 +116,46 @@ static void give_back(struct hd_worker *w, const struct hd_dist_letter *letter)
 }
 
 /* ---- a step ---- */
+
+/* `done`: rule 9. */
+static bool stays(const struct hd_post *post, const struct hd_dist_letter *letter, bool done)
+{
+	if (letter->kind == HD_XFER_MOMENTS)
+		return post->meeting || (done && letter->send);
+	return letter->step == post->step ? post->pipe != NULL : post->next != NULL;
+}
+
+/* Under the lock: letters of what is open stay, all others go back; calls that look at a pipe have ended. */
+static void sweep(struct hd_worker *w, bool done)
+{
+	struct hd_post *post = w->post;
+	uint32_t n = 0;
+
+	for (; post->head < post->len; post->head++) {
+		const struct hd_dist_letter letter = post->at[post->head];
+		if (stays(post, &letter, done))
+			post->at[n++] = letter;
+		else
+			give_back(w, &letter);
+	}
+	post->head = 0;
+	post->len = n;
+	while (post->inside)
+		hd_post_wait(w);
+}
+
+void hd_post_finish(struct hd_worker *w)
+{
+	if (!w->post)
+		return;
+	hd_lock_take(&w->post->lock);
+	sweep(w, false);
+	hd_lock_give(&w->post->lock);
+	assert(w->post->borrowed == 0);
+	free(w->post->at);
+	hd_cond_finish(&w->post->cond);
+	hd_lock_finish(&w->post->lock);
+}
 
 void hd_post_offer(struct hd_pipe *pipe, uint32_t iline)
 {
@@ -165,8 +206,8 @@ void hd_post_begin(struct hd_pipe *pipe)
 
 	hd_lock_take(&post->lock);
 	assert(!post->pipe && !post->meeting && !post->next);
+	sweep(pipe->worker, false);
 	post->step = (uint64_t)pipe->worker->count.step;
-	post->head = post->len = 0;
 	open_pipe(post, &post->pipe, pipe);
 	hd_lock_give(&post->lock);
 	offer_first(pipe);
@@ -201,37 +242,17 @@ void hd_post_open(struct hd_post *post, struct hd_meeting_part *part, uint64_t s
 	assert(!post->pipe && !post->meeting && !post->next);
 	post->meeting = part;
 	post->step = step;
-	post->head = post->len = 0;
 	part->fenced = post->epoch < post->fence;
 }
 
-/* Under the lock: letters of what is open stay, all others go back; calls that look at a pipe have ended. */
-static void sweep(struct hd_worker *w)
-{
-	struct hd_post *post = w->post;
-	uint32_t n = 0;
-
-	for (; post->head < post->len; post->head++) {
-		const struct hd_dist_letter letter = post->at[post->head];
-		if (letter.step == post->step ? post->pipe || post->meeting : post->next != NULL)
-			post->at[n++] = letter;
-		else
-			give_back(w, &letter);
-	}
-	post->head = 0;
-	post->len = n;
-	while (post->inside)
-		hd_post_wait(w);
-}
-
-void hd_post_end(struct hd_worker *w, bool keep)
+void hd_post_end(struct hd_worker *w, bool done, bool ahead)
 {
 	hd_lock_take(&w->post->lock);
 	w->post->pipe = NULL;
 	w->post->meeting = NULL;
-	if (!keep)
+	if (!ahead)
 		w->post->next = NULL;
-	sweep(w);
+	sweep(w, done);
 	hd_lock_give(&w->post->lock);
 }
 
@@ -240,7 +261,7 @@ void hd_post_drop(struct hd_worker *w)
 	hd_lock_take(&w->post->lock);
 	if (w->post->next) {
 		w->post->next = NULL;
-		sweep(w);
+		sweep(w, false);
 	}
 	hd_lock_give(&w->post->lock);
 }
@@ -322,7 +343,7 @@ bool hd_dist_mail_next(struct hd_worker *w, struct hd_dist_letter *letter)
 	struct hd_post *post = w->post;
 
 	hd_lock_take(&post->lock);
-	const bool is = (post->pipe || post->meeting || post->next) && post->head < post->len;
+	const bool is = post->head < post->len;
 	if (is)
 		*letter = post->at[post->head++];
 	hd_lock_give(&post->lock);
@@ -494,6 +515,8 @@ void hd_dist_epoch(struct hd_worker *w, uint32_t epoch)
 {
 	hd_lock_take(&w->post->lock);
 	assert(!w->post->pipe && !w->post->meeting && (!w->post->next || epoch == w->post->epoch));
+	if (epoch != w->post->epoch)
+		sweep(w, false);
 	w->post->epoch = epoch;
 	hd_lock_give(&w->post->lock);
 }

@@ -16,7 +16,7 @@
  * 3. Together the ends allow at least what the checker assumes: a tensor can be sent as soon as fewer than
  *    HD_CREDITS of its line are unread (schedule_check.h, K8).
  * 4. Each letter is queued once a step. The queue has room for a step's letters, of steps that overlap for
- *    those of two; when a step ends, only letters of the next one stay.
+ *    those of two; when a step ends, only letters of the next one stay, and those of rule 9.
  * 5. A buffer that the wire has borrowed stays borrowed over the end of a step, also of one that was fenced.
  *    A plan whose lines have lent any is not given up before they are back.
  * 6. Copies of gradients for a shadow (pipe.h, rule 7) are a line of their own, whose buffers are all offered
@@ -27,6 +27,9 @@
  *    ends can tell the mail of one step from that of the next. There are no shadows then.
  * 8. While the worker's caller runs ahead with the step to come, after its pass and before that step begins,
  *    a call back (hd_dist_call()) ends all waits for mail; what was waited for is waited for again, later.
+ * 9. A step of a meeting may end before the wire has taken its letters: a worker without virtual nodes adds
+ *    nothing to the sums, and still needs the rows (meeting.h, rule 5). So letters to be sent stay in the
+ *    queue, when the step is committed, until the wire takes them or the epoch ends.
  *
  * Ownership: tables lie in the arena of the part; buffers of lines are of the device that sends. Threads:
  * from begin() to offer() all functions lock. */
@@ -93,9 +96,9 @@ void hd_post_open(struct hd_post *post, struct hd_meeting_part *part, uint64_t s
 void hd_post_wait(struct hd_worker *worker);
 
 /* A step of that pipe begins: its first buffers are offered. Ends: no letter of it is taken or given any
- * more; `keep`: those of the step to come are. */
+ * more, `done`: but those of rule 9; `ahead`: those of the step to come are. */
 void hd_post_begin(struct hd_pipe *pipe);
-void hd_post_end(struct hd_worker *worker, bool keep);
+void hd_post_end(struct hd_worker *worker, bool done, bool ahead);
 /* Rule 7. The pipe is of the step after the open one; becomes that of the open one; is forgotten. */
 void hd_post_ahead(struct hd_pipe *pipe);
 void hd_post_go_on(struct hd_pipe *pipe);

@@ -40,7 +40,7 @@ enum hd_err hd_dist_stopped(struct hd_worker *w, uint32_t *at, uint8_t *arrived,
 		return err;
 	const struct hd_work *work = hd_worker_work(w);
 	const struct hd_pipe *pipe = work->pipe;
-	hd_post_end(w, false);                   /* no letter is given or taken until the step goes on */
+	hd_post_end(w, false, false);                 /* no letter is given or taken until the step goes on */
 	for (uint32_t d = 0; d < pipe->ndevices; d++)
 		if (pipe->rank_of[d] != HD_NONE)
 			at[pipe->rank_of[d]] = work->rank[d].at;
@@ -56,7 +56,7 @@ enum hd_err hd_dist_rest(struct hd_worker *w, uint32_t epoch, const struct hd_di
 
 	if (err)
 		return err;
-	hd_post_end(w, false);                   /* letters of the epoch before are void */
+	hd_post_end(w, false, false);                 /* letters of the epoch before are void */
 	err = hd_rest_make(w, loss, &lists, redone, diag);
 	if (err)
 		return err;

@@ -87,7 +87,7 @@ enum hd_err hd_step_begin(struct hd_worker *w, bool digest, struct hd_diag *diag
 static void close_mail(struct hd_worker *w, bool failed)
 {
 	if (hd_worker_work(w)->pipe || hd_worker_work(w)->meeting)
-		hd_post_end(w, !failed && hd_overlap_ahead(w));
+		hd_post_end(w, !failed, !failed && hd_overlap_ahead(w));
 }
 
 /* Counters follow the commit; a new data epoch begins its sums again. */

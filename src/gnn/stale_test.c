@@ -1,5 +1,6 @@
 #include <math.h>
 
+#include "engine/meeting.h"
 #include "engine/stale.h"
 #include "engine/stamps.h"
 #include "engine/testing_net.h"
@@ -662,6 +663,107 @@ static void a_worker_without_rows_does_not_finish(void **state)
 	free(net);
 }
 
+/* Both virtual nodes are worker 0's. */
+static void open_late(struct graphs *g, struct net *net, const struct how *how)
+{
+	static const uint32_t map[] = { 0, 0 };
+	struct hd_diag diag = { "" };
+
+	memset(net, 0, sizeof *net);
+	open_stale(g, &net->one, how, 1);
+	const struct hd_plan_job job = hd_worker_plan_job(net->one.worker);
+	net->nbuckets = hd_layout_nbuckets(&net->one.task->layout);
+	CHECK(hd_plan_of_map(&net->plan, &job, 2, map, &net->one.arena, &diag) == HD_OK, "%s", diag.text);
+	add_workers(net, 2, 1, "rows that are late");
+}
+
+static void sum_and_say(struct net *net)
+{
+	struct roots roots;
+
+	net->want = hd_rig_step(&net->one);
+	find_roots(net, &roots);
+	for (uint32_t b = 0; b < net->nbuckets; b++)
+		sum_bucket(net, &roots, b);
+	for (uint32_t m = 0; m < 2; m++) {
+		const uint64_t len = hd_dist_leaves_bytes(net->at[0].worker, 2);
+		struct hd_diag diag = { "" };
+		uint8_t *bytes = malloc(len);
+		hd_dist_leaves_get(net->at[0].worker, 0, bytes);
+		CHECK(hd_dist_leaves_put(net->at[m].worker, 0, bytes, len, &diag) == HD_OK, "%s", diag.text);
+		free(bytes);
+	}
+}
+
+static void finish_one(struct net *net, uint32_t m)
+{
+	struct hd_step_record r;
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_dist_finish(net->at[m].worker, &r, &diag) == HD_OK, "worker %u: %s", m, diag.text);
+	assert_true(hd_hash_same(r.digest, net->want.digest));
+}
+
+/* Worker 0 has ended the step before the wire takes a letter of it. */
+static void end_before_letters(struct net *net)
+{
+	struct hd_diag diag = { "" };
+
+	begin(net);
+	CHECK(hd_dist_compute(net->at[0].worker, &diag) == HD_OK, "%s", diag.text);
+	sum_and_say(net);
+	finish_one(net, 0);
+}
+
+static void take_rows_late(struct net *net)
+{
+	struct hd_diag diag = { "" };
+
+	clear_mail(net);
+	for (int i = 0; i < 200; i++)
+		(void)take_letters(net);
+	assert_int_equal(net->nmail, hd_dist_mail_list(net->at[0].worker, 1, true, NULL));
+	net->at[1].done = false;
+	CHECK(hd_thread_start(&net->at[1].thread, "member", -1, compute, &net->at[1], &diag) == HD_OK, "%s",
+		diag.text);
+	while (!net->at[1].done) {
+		(void)take_letters(net);
+		(void)deliver_some(net);
+		sched_yield();
+	}
+	hd_thread_join(&net->at[1].thread);
+	finish_one(net, 1);
+}
+
+/* The rows come all the same. If the epoch ends before, they do not, and the sender has its buffers back. */
+static void rows_go_out_after_the_step_of_their_sender(void **state)
+{
+	static const struct how hows[] = { { 0, 0, 2, 2, 1, HD_MODE_EXACT, "0.4", adam },
+		{ 0, 0, 2, 1, 0, HD_MODE_BOUNDED, "0.4", adam } };
+	struct net *net = malloc(sizeof *net);
+	struct hd_dist_letter l;
+	struct graphs g;
+
+	(void)state;
+	make_graphs(&g);
+	seed = 9;
+	for (int x = 0; x < 2; x++) {
+		open_late(&g, net, &hows[x]);
+		for (int s = 0; s < 4; s++) {
+			end_before_letters(net);
+			take_rows_late(net);
+		}
+		end_before_letters(net);
+		hd_dist_abandon(net->at[1].worker);
+		next_epoch(net);
+		assert_false(hd_dist_mail_next(net->at[0].worker, &l));
+		assert_int_equal(net->at[0].worker->meeting->nborrowed, 0);
+		close_net(net);
+	}
+	drop_graphs(&g);
+	free(net);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -676,6 +778,7 @@ int main(void)
 		cmocka_unit_test(workers_that_do_not_wait_are_replayed),
 		cmocka_unit_test(a_recording_has_a_size_that_is_allowed),
 		cmocka_unit_test(a_worker_without_rows_does_not_finish),
+		cmocka_unit_test(rows_go_out_after_the_step_of_their_sender),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
