@@ -701,7 +701,8 @@ static void update(struct hd_member *m)
 	/* a fold sends the bucket's sums of squares */
 	assert(!m->folding);
 	m->updating = true;
-	keep_own(m);
+	if (m->config.copies)                             /* what is measured stays as it is */
+		keep_own(m);
 	hd_member_act(m, HD_DO_UPDATE);
 }
 
