@@ -500,6 +500,7 @@ static void on_message(struct hd_coordinator *co, uint32_t from, const struct hd
 			hd_co_stale(co, from);
 		return;
 	}
+	w->heard_ns = co->now_ns;
 	/* a worker that sends in an epoch has adopted it; a joiner's seal only announces it */
 	bool announces = msg->kind == HD_MSG_SEAL && !msg->seal.ran;
 	if (msg->epoch > w->spoke && !announces)

@@ -18,8 +18,9 @@
  *    one is expelled, until none is suspected for so long: the one with most broken links, whichever end
  *    reported them (a worker that hears none reports all; those that are not heard here either do not
  *    count), then with most reports on it; ties: the higher id. Reports on a worker that is suspected for
- *    less than T/2 do not count. Reports are of members, and are said again to a coordinator that is called
- *    again. Hung: no progress for max(2 T, 8 x its longest instruction).
+ *    less than T/2 do not count, nor do those of a worker that is not heard for T/2: it may be gone, and
+ *    what it reported all that is left. Reports are of members, and are said again to a coordinator that is
+ *    called again. Hung: no progress for max(2 T, 8 x its longest instruction).
  * 6. Fewer than `min` members: the open step is finished, then all hold. After min_wait: RELEASE with exit
  *    code 10, after a checkpoint.
  * 7. No member is left: RESTORE asks the caller for the newest step on disk, and all workers present start

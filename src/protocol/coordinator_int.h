@@ -52,6 +52,7 @@ struct hd_co_worker {
 	uint64_t sealed;
 	uint64_t counted;                 /* what it did again is in the records of the steps before this */
 	uint32_t spoke;                   /* the newest epoch in which it said something */
+	int64_t heard_ns;                 /* its last message under its id */
 	int64_t lost_ns, suspect_ns, joined_ns;
 	uint64_t suspected[HD_MAX_WORKERS / 64];      /* by these workers (bits of table indices), now */
 	uint64_t closed[HD_MAX_WORKERS / 64];         /* by these workers, as closed */

@@ -8,9 +8,6 @@
 
 static bool any(const uint64_t *bits) { return bits[0] || bits[1]; }
 
-static uint32_t number(const uint64_t *bits) { return (uint32_t)(__builtin_popcountll(bits[0]) +
-	__builtin_popcountll(bits[1])); }
-
 void hd_co_on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
 	const struct hd_msg_suspect *msg)
 {
@@ -92,17 +89,36 @@ void hd_co_on_lost(struct hd_coordinator *co, uint32_t worker, enum hd_suspicion
 		hd_co_dead(co, w, "its links are closed here and at a peer");
 }
 
+/* Does the word of that worker count? What said nothing for two signs of life may be gone: then its reports
+ * are nothing, and what it reported may be all that is left. It is heard again, or is lost T later. */
+static bool is_fresh(const struct hd_coordinator *co, const struct hd_co_worker *by)
+{
+	return !by->lost_ns &&
+		co->now_ns - by->heard_ns <= 2 * HD_TIMEOUT_NS(HEARTBEAT, co->config.detect_ns);
+}
+
 static bool reports(const struct hd_coordinator *co, const struct hd_co_worker *by,
 	const struct hd_co_worker *w)
 {
 	uint64_t i = (uint64_t)(by - co->worker);
 
-	return w->suspected[i / 64] >> i % 64 & 1;
+	return w->suspected[i / 64] >> i % 64 & 1 && is_fresh(co, by);
+}
+
+/* How many report it whose word counts. */
+static uint32_t reporters(const struct hd_coordinator *co, const struct hd_co_worker *w)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < co->nplaces; i++)
+		n += reports(co, &co->worker[i], w);
+	return n;
 }
 
 static bool suspected_for(const struct hd_coordinator *co, const struct hd_co_worker *w, int64_t ns)
 {
-	return hd_co_is_here(w) && any(w->suspected) && co->now_ns - w->suspect_ns >= ns;
+	return hd_co_is_here(w) && any(w->suspected) && co->now_ns - w->suspect_ns >= ns &&
+		reporters(co, w);
 }
 
 /* With how many others it has a broken link, whichever end said so: one that hears none of its peers reports
@@ -128,8 +144,8 @@ static uint32_t broken_links(const struct hd_coordinator *co, const struct hd_co
 static bool is_worse(const struct hd_coordinator *co, const struct hd_co_worker *a,
 	const struct hd_co_worker *b)
 {
-	uint32_t la = broken_links(co, a), lb = broken_links(co, b), na = number(a->suspected),
-		nb = number(b->suspected);
+	uint32_t la = broken_links(co, a), lb = broken_links(co, b), na = reporters(co, a),
+		nb = reporters(co, b);
 
 	if (la != lb)
 		return la > lb;

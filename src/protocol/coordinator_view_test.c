@@ -203,8 +203,8 @@ static void whom_most_reports_name_goes_and_of_equals_the_higher(void **state)
 		for (uint32_t k = 0; k < row[i].n; k++)
 			IS(SUSPECTS(row[i].report[k].by, row[i].report[k].suspect_, HD_SILENT), "");
 		int64_t last = c->now;
-		IS(co_tick_at(c, last + CO_T - 9), "");
-		co_tick_at(c, last + CO_T);
+		IS(co_heard_at(c, last + CO_T - 9), "");
+		co_heard_at(c, last + CO_T);
 		for (uint32_t w = 0; w < 4; w++)
 			CHECK((hd_co_find(c->co, w)->state == HD_W_OUT) == (w == row[i].goes),
 				"row %zu: worker %u: %s", i, w, c->text);
@@ -217,7 +217,7 @@ static void whom_most_reports_name_goes_and_of_equals_the_higher(void **state)
 	STORED();
 	STATUS_OF(0, 2, .at = 0);
 	STATUS_OF(1, 2, .at = 0);
-	IS(co_tick_at(c, c->now + 2 * CO_T), "");
+	IS(co_heard_at(c, c->now + 2 * CO_T), "");
 	co_end(c);
 }
 

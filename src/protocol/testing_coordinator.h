@@ -201,6 +201,22 @@ static inline const char *co_tick_at(struct co_at_work *c, int64_t now)
 	return CO(TICK, .n = 0);
 }
 
+/* The same, all workers that have a link having said a sign of life right before. */
+static inline const char *co_heard_at(struct co_at_work *c, int64_t now)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->co->nplaces; i++)
+		n += c->co->worker[i].up && hd_co_is_here(&c->co->worker[i]);
+	c->now = now - n - 1;
+	for (uint32_t i = 0; i < c->co->nplaces; i++) {
+		const struct hd_co_worker *w = &c->co->worker[i];
+		if (w->up && hd_co_is_here(w))
+			FROM(w->worker, PROGRESS, .epoch = w->spoke);
+	}
+	return CO(TICK, .n = 0);
+}
+
 static const struct hd_co_config co_config = { .nvns = 4, .nbuckets = 2, .min = 1, .max = 4, .target = 2,
 	.detect_ns = CO_T, .min_wait_ns = 100 * CO_T };
 
