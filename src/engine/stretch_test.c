@@ -28,7 +28,8 @@ struct seat {
 	struct hd_fn_called called;
 };
 
-/* An owner, and what calls its workers; every `deadly`-th call dies, 0: none. */
+/* An owner, and what calls its workers; of each `deadly` calls the first dies, 0: none does. Where a device
+ * shares, how many there are is chance: it takes what it can while workers start. There is always a first. */
 struct pool {
 	struct hd_clock clock;
 	struct hd_fn_owner owner;
@@ -64,7 +65,7 @@ static enum hd_err call(void *self, uint64_t name, const char *event, size_t len
 	if (!s)
 		return HD_E_AGAIN;
 	p->ncalls++;
-	s->dies = (p->deadly && p->ncalls % p->deadly == 0) || (p->end_of && p->ncalls >= p->end_of);
+	s->dies = (p->deadly && (p->ncalls - 1) % p->deadly == 0) || (p->end_of && p->ncalls >= p->end_of);
 	s->called = (struct hd_fn_called){ .call = name, .end = s->dies ? HD_FN_DIED : HD_FN_ANSWERED,
 		.took_ns = 1000 };
 	memcpy(s->event, event, len);
@@ -202,7 +203,7 @@ static void functions_give_the_bits_of_the_device(void **state)
 		{ "all run here, as tasks", 0, 0, 0, false },
 		{ "all on functions", WORKERS, 0, 0, false },
 		{ "on functions and here", WORKERS, 0, 0, true },
-		{ "each fourth call dies", WORKERS, 4, 0, true },
+		{ "one call in four dies", WORKERS, 4, 0, true },
 		{ "functions end in the middle", WORKERS, 0, 70, false },
 	};
 	const struct outcome alone = train(NULL);
