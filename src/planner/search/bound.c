@@ -298,6 +298,8 @@ struct weights {
 	double all[HD_CLUSTER_LEVELS], reds[HD_CLUSTER_LEVELS];
 	uint32_t firsts, behind;                  /* ranks whose first stage it is; or is not before it */
 	uint32_t trips;                           /* stages of rank 0 up to it */
+	/* of SUM_MEANS: of a mean's weights those behind it, those of its rank up to it, those from it on */
+	struct { double behind, rank, from; } mean[2];
 };
 
 struct places {
@@ -309,12 +311,16 @@ struct places {
 	uint32_t nports[HD_CLUSTER_LEVELS], vns;  /* that anything goes over; of the slow pipeline */
 	bool *used;                               /* [levels][devices] */
 	uint32_t *room;                           /* [devices] */
+	/* [stages + 1][cuts + 1] a virtual node's least time between stages up to one that begins there;
+	 * INFINITY: none may */
+	double *hops;
+	bool mean[2];
 };
 
 /* Sums over all stages that have a least value: what all ports of a level carry; what ranks wait for their
- * first virtual node, and after their last; and how long virtual nodes are in the stages of rank 0, from F
- * to the backward there. */
-enum sum { SUM_PORTS, SUM_WAITS = HD_CLUSTER_LEVELS, SUM_TRIPS };
+ * first virtual node, and after their last; how long virtual nodes are in the stages of rank 0, from F to
+ * the backward there; and means over stages of their work and the way to it (find_mean()). */
+enum sum { SUM_PORTS, SUM_WAITS = HD_CLUSTER_LEVELS, SUM_TRIPS, SUM_MEANS };
 
 static void find_most(const struct places *x, const struct ports *now, const struct ports *before,
 	struct weights *w)
@@ -416,6 +422,40 @@ static void weigh_copies(const struct places *x, uint32_t stage, uint32_t first,
 		w->behind += working(x->cand->stages.stage[k].replicas, x->vns);
 }
 
+/* Before the first virtual node is through all stages before s nothing of a rank's stages from s on begins;
+ * all its virtual nodes are worked on there; then the last one has its way back. So for each s a step takes
+ *
+ *	the way through the stages before s, there and back + vns x (work of that rank's stages from s on)
+ *
+ * where work is all of it if backward passes are whole, else that which the way back waits for (mean 0), or
+ * all of it and no way back (mean 1). A mean of these is a sum over stages. Its weights are such that equal
+ * stages make it the same wherever they lie, where weights can do that; `way`: the share of work that is on
+ * the way. */
+static bool find_mean(const struct places *x, uint32_t mean, double way, double *of_rank)
+{
+	const uint32_t p = x->cand->shape.p;
+	const double m = x->vns;
+	double last = 0, sum = 0;
+
+	if (m <= way)
+		return false;
+	memset(of_rank, 0, p * sizeof *of_rank);
+	for (uint32_t s = 0; s < x->nstages; s++) {
+		double *rank = &of_rank[hd_auto_rank_of(x->cand->row, p, s)];
+		const double weight = s ? fmax(0, m * (last - *rank) / (m - way)) : 1;
+		x->stage[s].mean[mean].from = weight;
+		x->stage[s].mean[mean].rank = last = *rank += weight;
+		sum += weight;
+	}
+	for (uint32_t s = x->nstages; s-- > 0;) {
+		x->stage[s].mean[mean].behind = s + 1 < x->nstages ? x->stage[s + 1].mean[mean].from : 0;
+		x->stage[s].mean[mean].from = x->stage[s].mean[mean].from / sum +
+			x->stage[s].mean[mean].behind;
+		x->stage[s].mean[mean].rank /= sum;
+	}
+	return sum < 1e300;
+}
+
 static enum hd_err weigh(struct places *x, struct hd_arena *scratch)
 {
 	const struct hd_auto_cand *c = x->cand;
@@ -444,38 +484,39 @@ static enum hd_err weigh(struct places *x, struct hd_arena *scratch)
 	return HD_OK;
 }
 
-/* Of a range [first, end) of cuts, by differences: times on the fastest device but for `work`, bytes; and the
- * way of a virtual node before it, there and back. */
-struct stage_range { double work, f, i, param, in, out, there, back; };
+static bool whole_back(const struct places *x) { return !x->cand->row || x->cand->row->whole_back; }
+
+/* Of a range [first, end) of cuts, by differences: times on the fastest device but for work, and what of it
+ * the way back waits for; bytes; and the way of a virtual node before it, there and back. */
+struct stage_range { double work, waited, f, i, param, in, out, there, back; };
 
 static struct stage_range range_of(const struct places *x, uint32_t first, uint32_t end)
 {
 	const struct hd_cut_sums *sums = x->space->sums;
 	const struct hd_stage_cost *to = &sums->upto[end - 1], zero = { 0 },
 		*from = first ? &sums->upto[first - 1] : &zero;
+	const int64_t w = whole_back(x) ? to->w - from->w : 0, behind = whole_back(x) ? from->w : 0;
 
 	return (struct stage_range){ .work = (double)(to->f - from->f + to->i - from->i + to->w - from->w),
+		.waited = (double)(to->f - from->f + to->i - from->i + w),
 		.f = (double)(to->f - from->f) / x->fastest,
 		.i = (double)(to->i - from->i) / x->fastest,
 		.param = fmax(0, (double)(to->param - from->param - 1)),
 		.in = first ? (double)sums->cuts->out[first - 1] : 0,
 		.out = end < sums->cuts->n ? (double)sums->cuts->out[end - 1] : 0,
-		.there = (double)from->f / x->fastest, .back = (double)(from->i + from->w) / x->fastest };
+		.there = (double)from->f / x->fastest, .back = (double)(from->i + behind) / x->fastest };
 }
 
-static bool whole_back(const struct places *x) { return !x->cand->row || x->cand->row->whole_back; }
-
-/* A stage of the range: its rank's work with the way to it and what follows; and the ports of both its
- * ends. */
-static bool stage_may(const struct places *x, uint32_t stage, const struct stage_range *range)
+/* A stage of the range: its work with the way to it and what follows, that of `hops` between stages there;
+ * and the ports of both its ends. */
+static bool stage_may(const struct places *x, uint32_t stage, const struct stage_range *range, double hops)
 {
 	const struct weights *w = &x->stage[stage];
-	double rounded = 4. * x->space->ask->vns + 8. * x->nstages + 4, hop = w->latency + range->in * w->inv;
-	double sum = w->sum + w->param * range->param, way = sum;
+	double rounded = 4. * x->space->ask->vns + 8. * x->nstages + 4, way = range->there + hops;
+	double sum = w->sum + w->param * range->param;
 
-	if (w->firsts)
-		way = range->there + hop + fmax(whole_back(x) ? range->back + hop : 0, sum);
-	return surely(way + w->work * range->work, rounded) <= x->target &&
+	return surely(way + w->work * range->work + sum, rounded) <= x->target &&
+		surely(way + w->work * range->waited + range->back + hops, rounded) <= x->target &&
 		surely(w[1].before * range->in + w[1].own * range->out, rounded) <= x->target;
 }
 
@@ -484,12 +525,53 @@ static double adds(const struct places *x, enum sum sum, uint32_t stage, const s
 	const struct weights *w = &x->stage[stage];
 	double hop = w->latency + range->in * w->inv;
 
+	const bool back = sum == SUM_MEANS;
+
 	if (sum < SUM_WAITS)
 		return w->all[sum] * range->in + w->reds[sum] * range->param;
+	if (sum >= SUM_MEANS)
+		return w->mean[!back].behind * (back ? range->waited / x->fastest : range->f) +
+			w->mean[!back].rank * w->work * (back ? range->waited : range->work) +
+			w->mean[!back].from * (back ? 2 : 1) * hop;
 	if (sum == SUM_WAITS)
 		return (range->there + (whole_back(x) ? range->back : 0)) * w->firsts + (whole_back(x) ? 2 :
 			1) * hop * w->behind;
 	return w->trips * (range->f + range->i) + (stage ? w[-1].trips : 0) * 2 * hop;
+}
+
+/* Cuts at which a stage that begins at `first` may end. */
+static struct ends { uint32_t from, to; } ends_of(const struct places *x, uint32_t stage, uint32_t first)
+{
+	const uint32_t n = x->space->sums->cuts->n;
+
+	return stage + 1 == x->nstages ? (struct ends){ n, n } : (struct ends){ first + 1, n - 1 };
+}
+
+/* false: however stages begin, one of them may not. */
+static bool find_hops(struct places *x)
+{
+	const struct hd_cut_sums *sums = x->space->sums;
+	const uint32_t n = sums->cuts->n;
+
+	for (size_t k = 0; k < ((size_t)n + 1) * (x->nstages + 1); k++)
+		x->hops[k] = k ? INFINITY : 0;
+	for (uint32_t stage = 0; stage < x->nstages; stage++) {
+		const double *at = &x->hops[stage * (n + 1)];
+		double *next = &x->hops[(stage + 1) * (n + 1)];
+		const struct weights *w = &x->stage[stage + 1];
+		for (uint32_t first = stage; first < n; first++) {
+			const struct ends ends = ends_of(x, stage, first);
+			for (uint32_t end = ends.from; at[first] < INFINITY && end <= ends.to; end++) {
+				if (!hd_cut_sums_is_stage(sums, first, end))
+					continue;
+				const struct stage_range range = range_of(x, first, end);
+				if (stage_may(x, stage, &range, at[first]))
+					next[end] = fmin(next[end], at[first] + w->latency +
+						range.out * w->inv);
+			}
+		}
+	}
+	return x->hops[(size_t)(x->nstages + 1) * (n + 1) - 1] < INFINITY;
 }
 
 /* The least of a sum, wherever stages begin that may; INFINITY: nowhere. */
@@ -501,18 +583,18 @@ static double least_sum(const struct places *x, enum sum sum, double *at, double
 	for (uint32_t k = 0; k <= n; k++)
 		at[k] = k ? INFINITY : 0;
 	for (uint32_t stage = 0; stage < x->nstages; stage++) {
-		bool last = stage + 1 == x->nstages;
 		for (uint32_t k = 0; k <= n; k++)
 			next[k] = INFINITY;
-		for (uint32_t first = stage; first < n; first++)
-			for (uint32_t end = last ? n : first + 1; at[first] < INFINITY &&
-				end <= (last ? n : n - 1); end++) {
+		for (uint32_t first = stage; first < n; first++) {
+			const struct ends ends = ends_of(x, stage, first);
+			for (uint32_t end = ends.from; at[first] < INFINITY && end <= ends.to; end++) {
 				if (!hd_cut_sums_is_stage(sums, first, end))
 					continue;
 				const struct stage_range range = range_of(x, first, end);
-				if (stage_may(x, stage, &range))
+				if (stage_may(x, stage, &range, x->hops[stage * (n + 1) + first]))
 					next[end] = fmin(next[end], at[first] + adds(x, sum, stage, &range));
 			}
+		}
 		memcpy(at, next, ((size_t)n + 1) * sizeof *at);
 	}
 	return at[n];
@@ -526,6 +608,9 @@ static bool sums_may(const struct places *x, double *at, double *next)
 	double rounded = (4. * x->space->ask->vns + 8. * x->nstages + 4) * x->nstages,
 		all = range_of(x, 0, x->space->sums->cuts->n).work * x->vns;
 
+	for (uint32_t k = 0; k < 2; k++)
+		if (x->mean[k] && surely(least_sum(x, SUM_MEANS + k, at, next), rounded) > x->target)
+			return false;
 	for (uint32_t l = 0; l < x->space->cluster->nlevels; l++)
 		if (x->nports[l] && surely(least_sum(x, SUM_PORTS + l, at, next),
 			rounded) > x->target * x->nports[l])
@@ -593,7 +678,8 @@ enum hd_err hd_auto_may_take(const struct hd_auto_space *s, const struct hd_auto
 		return HD_OK;
 	double *at = hd_arena_take(scratch, (size_t)n + 1, sizeof *at),
 		*next = hd_arena_take(scratch, (size_t)n + 1, sizeof *next);
-	if (!at || !next)
+	x.hops = hd_arena_take(scratch, ((size_t)n + 1) * (stages + 1), sizeof *x.hops);
+	if (!at || !next || !x.hops)
 		return hd_fail(s->diag, HD_E_NOMEM, "no memory for the bound of a plan");
 	if (c->row)
 		find_slow(&x);
@@ -602,6 +688,12 @@ enum hd_err hd_auto_may_take(const struct hd_auto_space *s, const struct hd_auto
 	enum hd_err err = weigh(&x, scratch);
 	if (err)
 		return err;
-	*may = sums_may(&x, at, next);
+	if (c->row) {
+		const struct hd_stage_cost *all = &s->sums->upto[n - 1];
+		const double work = (double)(all->f + all->i + all->w);
+		x.mean[0] = find_mean(&x, 0, 1, next);
+		x.mean[1] = !whole_back(&x) && find_mean(&x, 1, work > 0 ? (double)all->f / work : 1, next);
+	}
+	*may = find_hops(&x) && sums_may(&x, at, next);
 	return HD_OK;
 }

@@ -19,9 +19,10 @@ HD_MUST_USE enum hd_err hd_auto_bound(const struct hd_auto_space *space, const s
 	struct hd_arena *scratch, double *ps);
 
 /* Could the candidate's shape, cut anywhere, take as little as `target_ps`? False: surely not. Of all places
- * of its boundaries those are left that keep each stage's work and each port within it; and of these the
- * least that the ports carry, and that ranks wait for their first virtual node, over all ranks. True
- * without a look where there are too many cuts, stages or devices for one. */
+ * of its boundaries those are left that keep each port within it, and each stage's work with the way to it
+ * and back; and of these the least that the ports carry, that ranks wait for their first virtual node, over
+ * all ranks, and means of what ranks work with the way to them. True without a look where there are too many
+ * cuts, stages or devices for one. */
 HD_MUST_USE enum hd_err hd_auto_may_take(const struct hd_auto_space *space, const struct hd_auto_cand *cand,
 	int64_t target_ps,
 	struct hd_arena *scratch, bool *may);

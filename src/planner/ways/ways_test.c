@@ -504,6 +504,24 @@ static void replicas_are_worth_their_fewer_stages(void **state)
 		seen.shallower, seen.others);
 }
 
+/* Of the same ask, with bounds and without: their choices are one and the same. Returns it. */
+static struct hd_way chosen_alike(struct setting *s, uint32_t *left)
+{
+	s->ask.all = true;
+	const struct hd_ways all = found(s);
+	s->ask.all = false;
+	const struct hd_ways few = found(s);
+	const struct hd_way *a = &all.way[all.chosen], *b = &few.way[few.chosen];
+
+	CHECK(a->value.strategy == b->value.strategy && a->ranks == b->ranks && a->pipelines ==
+		b->pipelines && a->chunks == b->chunks && !strcmp(a->schedule, b->schedule) &&
+		a->value.value == b->value.value && few.nplans + few.nhopeless <= few.nshapes,
+		"%u machines: %s %u x %u x %u, not %s %u x %u x %u", s->cluster.ndevices, b->schedule,
+		b->pipelines, b->ranks, b->chunks, a->schedule, a->pipelines, a->ranks, a->chunks);
+	*left += few.nhopeless;
+	return *a;
+}
+
 /* As fast as they can be, wherever stages begin: what bounds of rows and chunks, and those of boundaries,
  * leave out is never the choice, on any number of machines up to twelve. */
 static void the_choice_of_up_to_twelve_machines_is_that_of_all_grids(void **state)
@@ -517,20 +535,35 @@ static void the_choice_of_up_to_twelve_machines_is_that_of_all_grids(void **stat
 		s.market.losses_h = n % 3 ? 4 : 400;
 		s.cluster.level[0].bytes_per_s = n % 2 ? 1e7 : 1e10;
 		s.ask.plan.vns = n % 4 < 2 ? 6 : 12;
-		const struct hd_ways all = found(&s);
-		s.ask.all = false;
-		const struct hd_ways few = found(&s);
-		const struct hd_way *a = &all.way[all.chosen], *b = &few.way[few.chosen];
-		CHECK(a->value.strategy == b->value.strategy && a->ranks == b->ranks && a->pipelines ==
-			b->pipelines && a->chunks == b->chunks && !strcmp(a->schedule, b->schedule) &&
-			a->value.value == b->value.value && few.nplans + few.nhopeless <= few.nshapes,
-			"%u machines: %s %u x %u x %u, not %s %u x %u x %u", n, b->schedule, b->pipelines,
-			b->ranks, b->chunks, a->schedule, a->pipelines, a->ranks, a->chunks);
-		left += few.nhopeless;
-		deep += a->ranks > 1;
-		chunks += a->chunks > 1;
+		const struct hd_way a = chosen_alike(&s, &left);
+		deep += a.ranks > 1;
+		chunks += a.chunks > 1;
 	}
 	CHECK(left > 100 && deep > 3, "%u left out; %u deep, %u of chunks chosen", left, deep, chunks);
+}
+
+/* The same of drawn models, links, markets and few virtual nodes, where the way through the stages is most of
+ * a step. */
+static void the_choice_of_any_small_ask_is_that_of_all_grids(void **state)
+{
+	static struct setting s;
+	uint32_t left = 0, deep = 0;
+
+	(void)state;
+	for (uint32_t seed = 0; seed < DRAWS(25); seed++) {
+		struct hd_dice d = { seed };
+		set_up_with(&s, 2 + hd_roll(&d, 5), 0);
+		make_model(&s.model, (struct hd_dice){ 100 + seed }, 4 + hd_roll(&d, 6), 1000,
+			false);
+		s.market.losses_h = hd_roll(&d, 2) ? 4 : 400;
+		s.cluster.level[0].bytes_per_s = (double[]){ 1e7, 1e8, 1e9, 1e10 }[hd_roll(&d, 4)];
+		s.cluster.level[0].latency_ps = hd_roll(&d, 2) ? 1000000 : 100000000;
+		s.ask.plan.vns = 2 + hd_roll(&d, 6);
+		deep += chosen_alike(&s, &left).ranks > 1;
+		hd_arena_reset(&arena);
+	}
+	CHECK(left > DRAWS(25) * 10 && deep > DRAWS(25) / 10, "%u left out; %u deep", left, deep);
+	print_message("%u left out; %u deep\n", left, deep);
 }
 
 /* Where the machines are most of the time too few for a grid, what it has then counts in its bound, too. */
@@ -837,6 +870,7 @@ int main(void)
 		T(what_never_has_its_machines_is_not_chosen),
 		T(machines_that_come_and_go_are_worth_what_is_there),
 		T(the_choice_of_up_to_twelve_machines_is_that_of_all_grids),
+		T(the_choice_of_any_small_ask_is_that_of_all_grids),
 		T(replicas_are_worth_their_fewer_stages), T(what_has_fewer_stages_is_not_left_out),
 		T(keys_that_are_given_are_kept),
 		T(shadows_fit_or_are_refused), T(bounds_leave_ways_out),
