@@ -40,7 +40,8 @@
  *     member until as many others as are wanted are ready. Not stored: after a takeover the substitute is a
  *     standby, and the request comes again.
  * 11. A step is committed when all members of the view that ran it have sealed it. COMMIT comes once a
- *     step, in order.
+ *     step, in order. Where some have sealed it for 5 s and others not, these are named, and again after
+ *     twice as long.
  * 12. Digest mismatch. Digests of a step that differ (in seals, or reported by a member: SUSPECT, corrupt)
  *     mean that its sums, and all that followed, may be wrong. None of it is committed. When all members
  *     have sealed the step, each worker outside the strict majority of the reports is expelled with exit

@@ -121,6 +121,9 @@ struct hd_coordinator {
 	 * 0: none */
 	uint64_t mismatched, unknown_sender;
 	struct hd_co_news news[HD_CO_NEWS];
+	/* some members have sealed step split_step - 1, others not: since when; after how long it was said */
+	uint64_t split_step;
+	int64_t split_ns, split_said_ns;
 
 	int64_t fence_ns, fence_for_ns;   /* asked when; how long an answer may take */
 	int64_t prepare_ns, hold_ns, start_ns, refence_ns, end_ns, plan_ns;

@@ -1,10 +1,14 @@
 #include "protocol/coordinator_int.h"
 
 #include <assert.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/timeouts.h"
 
 /* Workers that are not heard, here or by their peers, and those that make no progress: rule 5. */
+
+#define STANDS_NS INT64_C(5000000000)
 
 static bool any(const uint64_t *bits) { return bits[0] || bits[1]; }
 
@@ -188,6 +192,45 @@ static bool hung(const struct hd_coordinator *co, const struct hd_co_worker *w)
 		least);
 }
 
+/* Of the step that is not committed: has a member sealed it? The others are named. */
+static bool is_sealed_by_some(struct hd_coordinator *co, char *others, size_t cap)
+{
+	bool some = false;
+	size_t len = 0;
+
+	others[0] = '\0';
+	for (uint32_t m = 0; m < co->view.nmembers && co->has_view && co->phase <= HD_CO_DECIDED; m++) {
+		const struct hd_co_worker *w = hd_co_find(co, co->view.member[m]);
+		if (w && w->sealed > co->committed)
+			some = true;
+		else if (len < cap)
+			len += (size_t)snprintf(others + len, cap - len, " %u", co->view.member[m]);
+	}
+	return some && len;
+}
+
+/* A member that has ended a step goes on when all have, and they end it at about the same time: longer than
+ * that, and the run stands still. It is said after 5 s, and after twice as long each further time. */
+static void say_for_what_all_wait(struct hd_coordinator *co)
+{
+	char others[160];
+
+	const bool split = is_sealed_by_some(co, others, sizeof others);
+	if (!split || co->split_step != co->committed + 1) {
+		co->split_step = split ? co->committed + 1 : 0;
+		co->split_ns = co->now_ns;
+		co->split_said_ns = 0;
+		return;
+	}
+	const int64_t ns = co->now_ns - co->split_ns;
+	if (ns < STANDS_NS || ns < 2 * co->split_said_ns)
+		return;
+	co->split_said_ns = ns;
+	hd_co_note(co, "waits", HD_NOBODY, "for %lld s all wait for worker%s%s to end step %llu, which "
+		"others have ended", (long long)(ns / 1000000000), strchr(others + 1, ' ') ? "s" : "", others,
+		(unsigned long long)co->committed);
+}
+
 void hd_co_watch(struct hd_coordinator *co)
 {
 	int64_t t = co->config.detect_ns;
@@ -202,4 +245,5 @@ void hd_co_watch(struct hd_coordinator *co)
 			hd_co_dead(co, w, "it makes no progress");
 	}
 	expel(co);
+	say_for_what_all_wait(co);
 }

@@ -80,6 +80,53 @@ static void a_worker_that_is_to_sync_again_reports_nothing(void **state)
 	co_end(c);
 }
 
+static const char *waits(const struct co_at_work *c)
+{
+	for (uint32_t i = 0; i < c->done.n; i++)
+		if (c->done.at[i].kind == HD_CO_DO_NOTE && !strcmp(c->done.at[i].name, "waits"))
+			return c->done.at[i].text;
+	return NULL;
+}
+
+/* Steps may be long; but all end one at the same time. */
+static void a_run_that_stands_still_says_for_whom(void **state)
+{
+	const int64_t s = 1000000000;
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	co_run(c, &co_config, 3);
+	for (int k = 0; k < 100; k++) {
+		co_tick_at(c, c->now + s);
+		assert_null(waits(c));    /* none has ended it */
+	}
+	co_seal(c, 0, 1, 0);
+	co_tick_at(c, c->now + s / 2);
+	const int64_t since = c->now;
+	for (int64_t t = 1; t <= 40; t++) {
+		co_tick_at(c, since + t * s);
+		CHECK((waits(c) != NULL) == (t == 5 || t == 10 || t == 20 || t == 40), "after %lld s",
+			(long long)t);
+		if (t == 5)
+			assert_string_equal(waits(c), "for 5 s all wait for workers 1 2 to end step 0, which "
+				"others have ended");
+		if (t == 6)
+			co_seal(c, 1, 1, 0);
+		if (t == 10)
+			assert_string_equal(waits(c), "for 10 s all wait for worker 2 to end step 0, which "
+				"others have ended");
+	}
+	co_seal(c, 2, 1, 0);
+	co_seal(c, 2, 1, 1);
+	co_tick_at(c, c->now + s);
+	for (int k = 0; k < 5; k++) {
+		assert_null(waits(c));    /* of the next step, from the beginning */
+		co_tick_at(c, c->now + s);
+	}
+	assert_non_null(waits(c));
+	co_end(c);
+}
+
 static void all_that_are_due_go_at_once(void **state)
 {
 	/* reports, in order; the bits of those that are to go after T */
@@ -192,6 +239,7 @@ int main(void)
 		cmocka_unit_test(a_worker_that_calls_again_says_its_reports_again),
 		cmocka_unit_test(a_report_is_taken_back_by_a_worker_that_is_no_member_any_more),
 		cmocka_unit_test(a_worker_that_is_to_sync_again_reports_nothing),
+		cmocka_unit_test(a_run_that_stands_still_says_for_whom),
 		cmocka_unit_test(all_that_are_due_go_at_once),
 		cmocka_unit_test(a_worker_is_not_blamed_for_those_that_are_heard_nowhere),
 		cmocka_unit_test(a_suspicion_of_the_last_moment_does_not_count),
