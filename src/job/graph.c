@@ -9,7 +9,7 @@
 #include "job/int.h"
 
 /* Keys of the table: arguments of the model, or other keys of the job. */
-enum where { ARGUMENT, PREPARED, MODEL, INTERVALS, OF_BATCH, ONLY, ABSENT };
+enum where { ARGUMENT, PREPARED, MODEL, INTERVALS, OF_BATCH, PRICES, TABLE, ONLY, ABSENT };
 static const struct { const char *name; enum where where; const char *only; } keys[] = {
 	{ "prepared", PREPARED, NULL }, { "model", MODEL, NULL }, { "intervals", INTERVALS, NULL },
 	{ "norm", ARGUMENT, NULL }, { "order", ARGUMENT, NULL }, { "hidden", ARGUMENT, NULL },
@@ -18,9 +18,9 @@ static const struct { const char *name; enum where where; const char *only; } ke
 	{ "bias", ARGUMENT, NULL }, { "rows", ARGUMENT, NULL },
 	{ "mode", OF_BATCH, NULL }, { "staleness", OF_BATCH, NULL }, { "cells", OF_BATCH, NULL },
 	{ "replay", OF_BATCH, NULL },
+	{ "functions", TABLE, NULL }, { "price_file", PRICES, NULL },
 	{ "features", ONLY, "fp32" },
-	{ "close", ABSENT, NULL }, { "functions", ABSENT, NULL }, { "boundary_sample", ABSENT, NULL }, { "skip", ABSENT, NULL },
-	{ "price_file", ABSENT, NULL },
+	{ "close", ABSENT, NULL }, { "boundary_sample", ABSENT, NULL }, { "skip", ABSENT, NULL },
 };
 enum { NKEYS = sizeof keys / sizeof *keys };
 
@@ -99,7 +99,7 @@ enum hd_err hd_job_graph_sets(struct hd_job_sets *sets, const struct hd_job_grap
 const char *hd_job_graph_key(uint32_t i)
 {
 	for (size_t k = 0; k < NKEYS; k++)
-		if (keys[k].where != ABSENT && i-- == 0)
+		if (keys[k].where != ABSENT && keys[k].where != TABLE && i-- == 0)
 			return keys[k].name;
 	return NULL;
 }
@@ -157,6 +157,11 @@ enum hd_err hd_job_read_graph_key(struct hd_job_reader *reader, const char *name
 		return intervals_of(text) ? put(reader, HD_JOB_VNS, text) : hd_job_refuse(reader,
 			"graph.intervals: %.60s is no number of intervals; set it to 1, or to a power of two "
 			"up to what the graph was prepared with", text);
+	case PRICES:
+		return put(reader, HD_JOB_FN_PRICE, text);
+	case TABLE:
+		return hd_job_refuse(reader, "graph.%s is a table; name one of its keys, as graph.%s.KEY",
+			name, name);
 	case ONLY:
 		return !strcmp(text, keys[i].only) ? HD_OK : hd_job_refuse(reader,
 			"graph.%s: %.60s is not there yet; set it to %s, or leave it out", name, text,
@@ -177,9 +182,11 @@ enum hd_err hd_job_read_graph(struct hd_job_reader *reader, const struct hd_yaml
 	err = err ? err : put(reader, HD_JOB_VNS, "1");
 	for (const struct hd_yaml_node *node = table->first; node && !err; node = node->next) {
 		hd_job_place(reader, &node->at);
-		err = node->text || strcmp(node->key, "functions") == 0 ?
-			hd_job_read_graph_key(reader, node->key, node->text ? node->text : "") :
-			hd_job_refuse(reader, "graph.%.60s is one value", node->key);
+		if (!strcmp(node->key, "functions"))
+			err = hd_job_read_table(reader, node);
+		else
+			err = node->text ? hd_job_read_graph_key(reader, node->key, node->text) :
+				hd_job_refuse(reader, "graph.%.60s is one value", node->key);
 	}
 	if (!err && (!hd_yaml_find(table, "prepared") || !hd_yaml_find(table, "model"))) {
 		hd_job_place(reader, &table->at);
@@ -202,5 +209,10 @@ enum hd_err hd_job_check_graph(struct hd_job_reader *reader, const struct hd_yam
 				"graph stands for model, data and batch: leave %s out, or write all three in "
 				"place of graph", instead[i]);
 		}
+	if (table && hd_yaml_find(table, "functions") && hd_yaml_find(root, "functions")) {
+		hd_job_place(reader, &hd_yaml_find(root, "functions")->key_at);
+		return hd_job_refuse(reader, "functions and graph.functions are one table: leave one of them "
+			"out");
+	}
 	return HD_OK;
 }

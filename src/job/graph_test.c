@@ -72,6 +72,34 @@ static void modes_are_keys_of_the_batch(void **state)
 	assert_memory_equal(&hash, &job.hash, sizeof hash);
 }
 
+/* In the table, beside it, and as rows: one meaning. */
+static void functions_stand_in_the_table_or_beside_it(void **state)
+{
+	static const char *const texts[] = {
+		HEAD "graph: {prepared: g, model: gcn, intervals: 4, price_file: '2021', functions: {kind: lambda, "
+			"endpoint: 'http://127.0.0.1:1', name: n, size: 3}}\n",
+		HEAD "graph: {prepared: g, model: gcn, intervals: 4}\nfunctions: {kind: lambda, "
+			"endpoint: 'http://127.0.0.1:1', name: n, size: 3, price_file: '2021'}\n",
+		HEAD "graph: {prepared: g, model: gcn, intervals: 4, functions: {kind: pool}}\n",
+	};
+	const struct hd_job_set more[] = { { "graph.functions.kind", "lambda", HD_FROM_SET },
+		{ "graph.functions.endpoint", "http://127.0.0.1:1", HD_FROM_SET },
+		{ "functions.name", "n", HD_FROM_SET }, { "graph.functions.size", "3", HD_FROM_ENV },
+		{ "graph.price_file", "2021", HD_FROM_SET } };
+	struct hd_hash hash = { { 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		of_graph(texts[i], more, i == 2 ? sizeof more / sizeof *more : 0);
+		CHECK(!strcmp(hd_job_text(&job, HD_JOB_FN_KIND), "lambda") &&
+			!strcmp(hd_job_text(&job, HD_JOB_FN_NAME), "n") &&
+			!strcmp(hd_job_text(&job, HD_JOB_FN_PRICE), "2021") &&
+			hd_job_int(&job, HD_JOB_FN_SIZE) == 3, "%s", texts[i]);
+		assert_true(!i || !memcmp(&hash, &job.hash, sizeof hash));
+		hash = job.hash;
+	}
+}
+
 static void intervals_are_virtual_nodes(void **state)
 {
 	static const struct hd_job_set more[] = { { "graph.intervals", "4", HD_FROM_ENV },
@@ -123,8 +151,12 @@ static void what_has_no_meaning_is_refused_by_name(void **state)
 			"tiny.yaml:2:45: graph.intervals: 0 is no number of intervals; set it to 1, or" },
 		{ "graph: {prepared: g, model: gcn, intervals: 4x}\n", "graph.intervals: 4x is no number" },
 		{ "graph: {prepared: g, model: gcn, intervals: [4]}\n", "graph.intervals is one value" },
-		{ "graph: {prepared: g, model: gcn, functions: {kind: pool}}\n",
-			"graph.functions is not there yet; leave it out" },
+		{ "graph: {prepared: g, model: gcn, functions: pool}\n",
+			"tiny.yaml:2:45: functions is a table" },
+		{ "graph: {prepared: g, model: gcn, functions: {kinds: pool}}\n",
+			"tiny.yaml:2:46: there is no key functions.kinds; did you mean functions.kind?" },
+		{ "graph: {prepared: g, model: gcn, functions: {kind: pool}}\nfunctions: {size: 2}\n",
+			"tiny.yaml:3:1: functions and graph.functions are one table: leave one of them out" },
 		{ "graph: {prepared: g, model: gcn, hiden: 2}\n", "did you mean graph.hidden?" },
 		{ "graph: {prepared: g, model: gcn, hidden: [2]}\n", "graph.hidden is one value" },
 		{ "graph: {model: gcn}\n", "graph needs prepared: FILE" },
@@ -159,6 +191,7 @@ int main(void)
 		cmocka_unit_test(the_short_form_is_the_long_one),
 		cmocka_unit_test(rows_from_outside_go_before_it),
 		cmocka_unit_test(modes_are_keys_of_the_batch),
+		cmocka_unit_test(functions_stand_in_the_table_or_beside_it),
 		cmocka_unit_test(intervals_are_virtual_nodes),
 		cmocka_unit_test(a_vertex_has_places_for_its_edges_and_itself),
 		cmocka_unit_test(what_has_no_meaning_is_refused_by_name),

@@ -52,11 +52,13 @@ HD_MUST_USE enum hd_err hd_job_read(struct hd_job_reader *reader, enum hd_job_ke
 HD_MUST_USE enum hd_err hd_job_read_arg(struct hd_job_reader *reader, enum hd_job_key key, const char *name,
 	const char *text);
 
+/* A table of the file, by its key; graph.functions is the table functions. */
+HD_MUST_USE enum hd_err hd_job_read_table(struct hd_job_reader *reader, const struct hd_yaml_node *table);
 /* graph.c: the table graph, one of its keys, what it may not stand beside. */
 HD_MUST_USE enum hd_err hd_job_read_graph(struct hd_job_reader *reader, const struct hd_yaml_node *table);
 HD_MUST_USE enum hd_err hd_job_read_graph_key(struct hd_job_reader *reader, const char *name,
 	const char *text);
-/* The i-th key that a table graph may have; NULL past the end. */
+/* The i-th key that a table graph may have, beside the table functions; NULL past the end. */
 const char *hd_job_graph_key(uint32_t i);
 HD_MUST_USE enum hd_err hd_job_check_graph(struct hd_job_reader *reader, const struct hd_yaml_node *root);
 

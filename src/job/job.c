@@ -259,7 +259,7 @@ static enum hd_err read_bare(struct hd_job_reader *reader, const struct hd_yaml_
 		read_subtable(reader, "elastic", node);
 }
 
-static enum hd_err read_table(struct hd_job_reader *reader, const struct hd_yaml_node *table)
+enum hd_err hd_job_read_table(struct hd_job_reader *reader, const struct hd_yaml_node *table)
 {
 	enum hd_err err;
 
@@ -304,7 +304,7 @@ static enum hd_err read_file(struct hd_job_reader *reader, const char *bytes, si
 	}
 	err = hd_job_check_graph(reader, root);
 	for (const struct hd_yaml_node *table = root->first; table && !err; table = table->next)
-		err = read_table(reader, table);
+		err = hd_job_read_table(reader, table);
 	return err;
 }
 
@@ -343,6 +343,9 @@ static enum hd_err read_set(struct hd_job_reader *reader, const struct hd_job_se
 			.origin = set->origin });
 	}
 	const bool graph = !strcmp(table, "graph");
+	if (graph && dot && !strncmp(dot + 1, "functions.", 10))
+		return read_set(reader, &(struct hd_job_set){ .key = dot + 1, .text = set->text,
+			.origin = set->origin });
 	if (graph && dot)
 		return hd_job_read_graph_key(reader, dot + 1, set->text);
 	if (!graph && !is_table(table))

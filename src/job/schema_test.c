@@ -184,7 +184,9 @@ static void a_job_fits_or_does_not(void **state)
 		{ "graph: {prepared: g, model: gat, intervals: 1, hidden: 8, bias: false}\n", true },
 		{ "graph: {prepared: g, model: gat, hiden: 8}\n", false },
 		{ "graph: {prepared: g, model: gat, staleness: 2}\n", true },
-		{ "graph: {prepared: g, model: gat, functions: {kind: pool}}\n", false },
+		{ "graph: {prepared: g, model: gat, functions: {kind: pool, size: 2}}\n", true },
+		{ "graph: {prepared: g, model: gat, functions: {kinds: pool}}\n", false },
+		{ "graph: {prepared: g, model: gat, functions: pool}\n", false },
 		{ "graph: {prepared: [g], model: gat}\n", false },
 		{ "job: {steps: 10}\nmodel: {use: builtin:mlp}\n", false }, { "grap: {prepared: g}\n", false },
 	};
