@@ -184,6 +184,14 @@ static const struct { enum hd_job_key key, of; const char *words; } depends[] = 
 	{ HD_JOB_STALENESS,  HD_JOB_MODE,      "exact|bounded" },
 	{ HD_JOB_CELLS,      HD_JOB_MODE,      "exact" },
 	{ HD_JOB_REPLAY,     HD_JOB_MODE,      "replay" },
+	/* with none the whole table rests, so that one word turns it off */
+	{ HD_JOB_FN_ENDPOINT, HD_JOB_FN_KIND,  "none|http|lambda" },
+	{ HD_JOB_FN_LISTEN,  HD_JOB_FN_KIND,   "none|http|lambda" },
+	{ HD_JOB_FN_REPORTS, HD_JOB_FN_KIND,   "none|http|lambda" },
+	{ HD_JOB_FN_NAME,    HD_JOB_FN_KIND,   "none|lambda" },
+	{ HD_JOB_FN_MIN,     HD_JOB_FN_SIZE,   "auto" },
+	{ HD_JOB_FN_MAX,     HD_JOB_FN_SIZE,   "auto" },
+	{ HD_JOB_FN_BUDGET,  HD_JOB_FN_SIZE,   "auto" },
 };
 
 static bool is_standard(const struct hd_job_value *a, const struct hd_job_value *b)
@@ -195,6 +203,15 @@ static bool is_standard(const struct hd_job_value *a, const struct hd_job_value 
 	return !a->nlist || memcmp(a->list, b->list, a->nlist * sizeof *a->list) == 0;
 }
 
+/* Of a text the words themselves. */
+static bool is_left_out(const struct hd_job_reader *reader, enum hd_job_key key)
+{
+	const struct hd_job_value *v = &reader->job->value[key], *standard = &reader->standard[key];
+
+	return is_standard(v, standard) && (hd_job_keys[key].type != HD_T_TEXT || v->is_none ||
+		!strcmp(v->text, standard->text));
+}
+
 static enum hd_err check_depends(struct hd_job_reader *reader)
 {
 	const struct hd_job *job = reader->job;
@@ -202,8 +219,7 @@ static enum hd_err check_depends(struct hd_job_reader *reader)
 
 	for (size_t i = 0; i < sizeof depends / sizeof depends[0]; i++) {
 		const char *word = hd_job_text(job, depends[i].of);
-		if (hd_job_has_word(depends[i].words, word) ||
-			is_standard(&job->value[depends[i].key], &reader->standard[depends[i].key]))
+		if (hd_job_has_word(depends[i].words, word) || is_left_out(reader, depends[i].key))
 			continue;
 		hd_job_at(reader, depends[i].key);
 		return hd_job_refuse(reader, "%s has no meaning with %s %s (only with %s); leave it out",
