@@ -8,6 +8,7 @@
 /* simulate graph: what functions are worth to the published runs. */
 
 static const char *const default_prices[] = { "2021", "2025" };
+enum { NDEFAULT = sizeof default_prices / sizeof *default_prices };
 
 static void put_priced(struct hd_json_writer *w, const char *key, const struct hd_gval_priced *p)
 {
@@ -77,18 +78,28 @@ static enum hd_err each_run(struct hd_cmd *cmd, const struct hd_gval_rates *rate
 	return err;
 }
 
-static enum hd_err each_price(struct hd_cmd *cmd, const struct hd_gval_rates *rates, struct hd_json_writer *w)
+struct prices { struct hd_fn_price at[NDEFAULT]; size_t n; };
+
+/* Those of --prices, else the default ones: before anything is measured. */
+static enum hd_err read_prices(struct hd_cmd *cmd, struct prices *prices)
 {
 	const bool given = cmd->args.has[HD_OPT_GRAPH_PRICES];
 	enum hd_err err = HD_OK;
 
-	for (size_t i = 0; i < (given ? 1 : sizeof default_prices / sizeof *default_prices) && !err; i++) {
-		struct hd_fn_price price = { .ntiers = 0 };
+	prices->n = given ? 1 : NDEFAULT;
+	for (size_t i = 0; i < prices->n && !err; i++)
 		err = hd_fn_price_named(&cmd->fs, given ? cmd->args.text[HD_OPT_GRAPH_PRICES] :
-			default_prices[i],
-			&cmd->arena, &price, &cmd->diag);
-		if (err)
-			return err;
+			default_prices[i], &cmd->arena, &prices->at[i], &cmd->diag);
+	return err;
+}
+
+static enum hd_err each_price(struct hd_cmd *cmd, const struct hd_gval_rates *rates,
+	const struct prices *prices, struct hd_json_writer *w)
+{
+	enum hd_err err = HD_OK;
+
+	for (size_t i = 0; i < prices->n && !err; i++) {
+		const struct hd_fn_price price = prices->at[i];
 		if (w) {
 			hd_json_open_object(w, NULL);
 			hd_json_put_text(w, "date", price.date);
@@ -133,8 +144,11 @@ static enum hd_err verb_simulate_graph(struct hd_cmd *cmd)
 	const bool json = cmd->args.has[HD_OPT_JSON];
 	struct hd_gval_rates rates;
 	struct hd_json_line line;
-	enum hd_err err = file ? hd_graph_rates_read(cmd, file, &rates) : hd_graph_rates_measure(cmd, &rates);
+	struct prices prices;
+	enum hd_err err = read_prices(cmd, &prices);
 
+	if (!err)
+		err = file ? hd_graph_rates_read(cmd, file, &rates) : hd_graph_rates_measure(cmd, &rates);
 	if (err)
 		return err;
 	struct hd_json_writer *w = json ? hd_json_line_open(cmd, &line) : NULL;
@@ -144,7 +158,7 @@ static enum hd_err verb_simulate_graph(struct hd_cmd *cmd)
 	} else {
 		print_rates(&rates, file);
 	}
-	err = each_price(cmd, &rates, w);
+	err = each_price(cmd, &rates, &prices, w);
 	if (!err && json) {
 		hd_json_close(w);
 		hd_json_line_print(&line);
