@@ -106,16 +106,27 @@ static struct hd_fn_step begin(struct hd_fn_board *b, uint32_t task, bool duplic
 	return (struct hd_fn_step){ HD_FN_INVOKE, task, a->number, duplicate, a->deadline_ns, 0 };
 }
 
-static int64_t straggles_ns(const struct hd_fn_board *b, const struct hd_fn_task *t)
+bool hd_fn_board_is_away(const struct hd_fn_board *b)
+{
+	return b->offers && (b->probes || b->failed_in_row >= HD_FN_FAILURES ||
+		b->throttled_in_row >= HD_FN_REFUSALS);
+}
+
+/* `here`: for a device that has nothing else to do. */
+static int64_t straggles_ns(const struct hd_fn_board *b, const struct hd_fn_task *t, bool here)
 {
 	double mean = b->mean_ns[THERE][t->phase];
 	int64_t three = (int64_t)(3 * mean);
 
-	return mean > 0 ? three > HD_FN_OLD_NS ? three : HD_FN_OLD_NS : HD_FN_UNKNOWN_NS;
+	if (mean > 0)
+		return three > HD_FN_OLD_NS ? three : HD_FN_OLD_NS;
+	if (!here)
+		return HD_FN_UNKNOWN_NS;
+	return b->failed_in_row || b->probes ? HD_FN_OLD_NS : HD_FN_FIRST_NS;
 }
 
 /* The oldest attempt that is one too old, of a task with no other. UINT32_MAX: none. */
-static uint32_t straggler(const struct hd_fn_board *b, int64_t now_ns)
+static uint32_t straggler(const struct hd_fn_board *b, int64_t now_ns, bool here)
 {
 	uint32_t found = UINT32_MAX;
 	int64_t since_ns = INT64_MAX;
@@ -124,7 +135,7 @@ static uint32_t straggler(const struct hd_fn_board *b, int64_t now_ns)
 		const struct hd_fn_task *t = &b->task[i];
 		const struct hd_fn_attempt *a = t->live[0].number ? &t->live[0] : &t->live[1];
 		if (t->state == HD_FN_LEASED && nlive(t) == 1 && a->began_ns < since_ns &&
-			now_ns - a->began_ns >= straggles_ns(b, t)) {
+			now_ns - a->began_ns >= straggles_ns(b, t, here)) {
 			found = i;
 			since_ns = a->began_ns;
 		}
@@ -218,7 +229,7 @@ static uint32_t late(struct hd_fn_board *b, int64_t now_ns, int64_t *until_ns)
 	uint32_t task = UINT32_MAX;
 
 	if (b->open && now_ns >= b->late_ns) {
-		task = straggler(b, now_ns);
+		task = straggler(b, now_ns, true);
 		b->late_ns = task == UINT32_MAX ? now_ns + HD_FN_LATE_NS : 0;
 	}
 	if (b->open)
@@ -253,7 +264,7 @@ struct hd_fn_step hd_fn_board_next(struct hd_fn_board *b, int64_t now_ns, bool h
 	if (ready != UINT32_MAX)
 		return begin(b, ready, false, now_ns);
 	if (b->live && now_ns >= b->look_ns) {
-		task = may_duplicate(b) ? straggler(b, now_ns) : UINT32_MAX;
+		task = may_duplicate(b) ? straggler(b, now_ns, false) : UINT32_MAX;
 		if (task != UINT32_MAX)
 			return begin(b, task, true, now_ns);
 		b->look_ns = now_ns + HD_FN_LOOK_NS;

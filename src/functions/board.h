@@ -10,8 +10,9 @@
  * 3. At most two attempts of a task are live; a second one begins where the first is older than
  *    max(HD_FN_OLD_NS, 3 x the mean of its phase), looked at every HD_FN_LOOK_NS; the oldest first, and at
  *    most one in twenty of the last HD_FN_WINDOW attempts is one. A device that shares and finds nothing
- *    else to do runs such a task itself, looked at every HD_FN_LATE_NS: a service that hangs costs the wait
- *    for the first straggler, not its deadline.
+ *    else to do runs such a task itself, looked at every HD_FN_LATE_NS. It is then late after HD_FN_FIRST_NS
+ *    where no attempt of its phase came back yet, after HD_FN_OLD_NS where calls failed, too: a service that
+ *    hangs costs the wait for the first straggler once, not its deadline.
  * 4. After HD_FN_FAILURES failed attempts a task is for running here. HD_FN_CIRCUIT failed calls in a row
  *    close the pool for HD_FN_CLOSED_NS; tasks are for running here meanwhile. Then it probes: one call at
  *    once, until one ends well, and one that fails closes it again. What fails while it is closed does not
@@ -36,6 +37,7 @@
 #define HD_FN_LATE_NS   INT64_C(50000000)
 #define HD_FN_OLD_NS    INT64_C(500000000)
 #define HD_FN_UNKNOWN_NS INT64_C(6000000000)      /* a straggler of a phase without a mean */
+#define HD_FN_FIRST_NS  INT64_C(4000000000)       /* the same, for a device that has nothing else to do */
 #define HD_FN_CLOSED_NS INT64_C(30000000000)
 #define HD_FN_HALVED_NS INT64_C(5000000000)
 
@@ -80,6 +82,10 @@ struct hd_fn_board {
 	bool probes;                      /* it was closed, and no call has ended well since */
 	struct hd_fn_counts count;
 };
+
+/* Do calls go out and not end well? The circuit is closed, or probes, or HD_FN_FAILURES calls failed in a row,
+ * or HD_FN_REFUSALS were refused. Without slots nothing goes out. */
+bool hd_fn_board_is_away(const struct hd_fn_board *board);
 
 /* What to do next. */
 enum hd_fn_do { HD_FN_WAIT, HD_FN_INVOKE, HD_FN_RUN_HERE };

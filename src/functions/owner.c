@@ -455,6 +455,11 @@ void hd_fn_owner_resize(struct hd_fn_owner *o, uint32_t slots)
 uint32_t hd_fn_owner_left(const struct hd_fn_owner *o) { return o->board.open; }
 bool hd_fn_owner_is_calling(const struct hd_fn_owner *o) { return o->calling > 0; }
 
+int64_t hd_fn_owner_silent_ns(const struct hd_fn_owner *o)
+{
+	return o->tried_ns && o->board.offers ? hd_clock_now_ns(o->spec.clock) - o->tried_ns : 0;
+}
+
 void hd_fn_owner_ran(struct hd_fn_owner *o, uint32_t task, void *const *at, int64_t took_ns)
 {
 	const struct hd_fn_job *job = &o->job[task];
@@ -506,6 +511,7 @@ static void invoke(struct hd_fn_owner *o, const struct hd_fn_step *s)
 	struct hd_diag why = { "" };
 	struct hd_text text;
 
+	o->tried_ns = o->tried_ns ? o->tried_ns : now_ns;
 	event.ticket.deadline_ms =
 		(hd_clock_wall_ns(o->spec.clock) + s->deadline_ns - now_ns + AFTER_NS) / HD_NS_PER_MS;
 	snprintf(event.kernels, sizeof event.kernels, "%s", o->job[s->task].work->kernels);
@@ -527,6 +533,15 @@ static void invoke(struct hd_fn_owner *o, const struct hd_fn_step *s)
 			now_ns);
 }
 
+/* Bytes of others, printable. */
+static void keep_error(struct hd_fn_owner *o, const char *words, const char *bytes)
+{
+	snprintf(o->last_error, sizeof o->last_error, "%s%.160s", words, bytes);
+	for (char *at = o->last_error; *at; at++)
+		if (*at < ' ' || *at > '~')
+			*at = '?';
+}
+
 static enum hd_fn_outcome outcome_of(struct hd_fn_owner *o, const struct hd_fn_called *called)
 {
 	struct hd_fn_answer answer = { .error = HD_FN_ERROR_NONE };
@@ -543,8 +558,12 @@ static enum hd_fn_outcome outcome_of(struct hd_fn_owner *o, const struct hd_fn_c
 	hd_arena_init(&arena, 1 << 20);
 	enum hd_err err = hd_fn_answer_read(called->body, called->len, &arena, &answer, NULL);
 	hd_arena_finish(&arena);
-	if (err || answer.error == HD_FN_ERROR_NONE)
-		return err ? HD_FN_FAILED : HD_FN_ENDED;
+	if (err) {
+		keep_error(o, "it answers what no function worker says: ", called->body);
+		return HD_FN_FAILED;
+	}
+	if (answer.error == HD_FN_ERROR_NONE)
+		return HD_FN_ENDED;
 	snprintf(o->last_error, sizeof o->last_error, "%.380s", answer.message);
 	return answer.error == HD_FN_ERROR_KERNEL_SET || answer.error == HD_FN_ERROR_TASK ? HD_FN_UNFIT :
 		HD_FN_FAILED;
@@ -571,6 +590,11 @@ static enum hd_err take_calls(struct hd_fn_owner *o, struct hd_diag *diag)
 				(uint32_t)(called.call & 0xffffff), outcome, now_ns);
 		else
 			hd_fn_board_ended(&o->board, outcome, now_ns);
+		if (outcome == HD_FN_ENDED && !o->board.failed_in_row && !o->board.probes)
+			o->tried_ns = o->calling ? now_ns : 0;
+		else if (outcome == HD_FN_ENDED)
+			keep_error(o, "it says that it is done, and no result came: its worker must reach ",
+				o->listener.addr);
 		enum hd_err err = book(o, &called, diag);
 		if (err)
 			return err;

@@ -62,6 +62,7 @@ struct hd_fn_owner {
 	struct hd_fn_proof *proof;        /* [ntasks x HD_FN_PROOFS], of the arena */
 	struct hd_fn_connection *at;      /* owned: HD_FN_CONNECTIONS */
 	uint32_t calling;                 /* calls under way */
+	int64_t tried_ns;                 /* the first call since one ended well; 0: none */
 	uint64_t refused, unanswered;     /* connections refused; calls that ended without an answer */
 	char last_error[HD_FN_MESSAGE];   /* that a function said, or its service */
 };
@@ -91,5 +92,7 @@ void hd_fn_owner_resize(struct hd_fn_owner *owner, uint32_t slots);
 uint32_t hd_fn_owner_left(const struct hd_fn_owner *owner);
 /* Calls are under way whose end, and price, is not known yet. */
 bool hd_fn_owner_is_calling(const struct hd_fn_owner *owner);
+/* For how long calls have gone out and none has ended well; 0: the last one did, or none goes out. */
+int64_t hd_fn_owner_silent_ns(const struct hd_fn_owner *owner);
 
 #endif

@@ -9,6 +9,7 @@
 #include "functions/trial.h"
 #include "tests/check.h"
 
+#define DONE "{\"ok\":true,\"busy_ms\":1,\"reply\":\"accepted\"}"
 #define LEASE_NS INT64_C(600000000000)
 
 /* An owner with one task, calls that go nowhere, and workers played by hand over a Unix socket. */
@@ -333,6 +334,53 @@ static void a_call_that_is_refused_says_why(void **state)
 	end(b);
 }
 
+static void answer_call(struct bench *b, const char *body)
+{
+	b->called.end = HD_FN_ANSWERED;
+	b->called.len = strlen(body);
+	snprintf(b->called.body, sizeof b->called.body, "%s", body);
+	b->fails = true;
+	turn(b);
+}
+
+/* Of calls that hang, fail, are refused, or answer what is no answer or without a result; until one is right. */
+static void calls_are_silent_until_one_ends_well(void **state)
+{
+	const float y[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	struct bench *b = begin();
+	int reply = 0;
+
+	(void)state;
+	hd_clock_sim_advance(&b->clock, 4 * HD_NS_PER_S);
+	turn(b);
+	assert_int_equal(hd_fn_owner_silent_ns(&b->owner), 4 * HD_NS_PER_S);
+	b->fails = true;
+	turn(b);
+	hd_clock_sim_advance(&b->clock, HD_NS_PER_S);
+	answer_call(b, "<html>no\ngateway</html>");
+	assert_string_equal(b->owner.last_error, "it answers what no function worker says: "
+		"<html>no?gateway</html>");
+	answer_call(b, DONE);
+	CHECK(strstr(b->owner.last_error, "no result came: its worker must reach unix:"), "%s",
+		b->owner.last_error);
+	assert_int_equal(hd_fn_owner_silent_ns(&b->owner), 5 * HD_NS_PER_S);
+	assert_true(hd_fn_board_is_away(&b->owner.board));        /* three in a row */
+	assert_int_equal(hd_fn_owner_submit(&b->owner, &b->job, 1, NULL), HD_OK);
+	turn(b);
+	struct hd_sock sock = call_owner(b);
+	hello_as(b, &sock, &b->last);
+	assert_int_equal(heard(&sock, &reply), HD_FN_WORK);
+	send_result(b, &sock, y);
+	send_commit(b, &sock, y);
+	assert_int_equal(heard(&sock, &reply), HD_FN_REPLY);
+	answer_call(b, DONE);
+	hd_clock_sim_advance(&b->clock, HD_NS_PER_S);
+	assert_int_equal(hd_fn_owner_silent_ns(&b->owner), 0);
+	assert_false(hd_fn_board_is_away(&b->owner.board));
+	hd_sock_close(&sock);
+	end(b);
+}
+
 /* A worker that is gone without a word holds its connection until its event's deadline, not for ever. */
 static void a_connection_ends_with_the_time_of_its_event(void **state)
 {
@@ -424,6 +472,7 @@ int main(void)
 		cmocka_unit_test(a_forgotten_task_is_stale),
 		cmocka_unit_test(a_call_that_failed_is_made_again_in_the_same_turn),
 		cmocka_unit_test(a_call_that_is_refused_says_why),
+		cmocka_unit_test(calls_are_silent_until_one_ends_well),
 		cmocka_unit_test(a_connection_ends_with_the_time_of_its_event),
 		cmocka_unit_test(a_hello_that_was_not_read_in_time_counts),
 		cmocka_unit_test(only_dense_graphs_of_inputs_and_outputs_are_tasks),
