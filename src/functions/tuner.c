@@ -23,7 +23,8 @@ static uint32_t within(const struct hd_fn_tuner *t, double n)
 	return n <= t->spec.min ? t->spec.min : (uint32_t)lround(n);
 }
 
-void hd_fn_tuner_begin_again(struct hd_fn_tuner *t)
+/* The greatest size stays as it is. */
+static void begin_again(struct hd_fn_tuner *t)
 {
 	t->nseen = t->trials = t->epochs = t->nrecent = 0;
 	t->left = HD_FN_TUNER_EPOCHS;
@@ -31,14 +32,22 @@ void hd_fn_tuner_begin_again(struct hd_fn_tuner *t)
 	t->grew = t->shrank = 0;
 	t->hint = 0;
 	t->settled = t->tried_local = false;
-	t->max = t->spec.max;
+	t->sum = (struct hd_fn_tuner_epoch){ .seconds = 0 };
+	t->gathered = 0;
 	t->slots = within(t, t->slots);
+}
+
+void hd_fn_tuner_begin_again(struct hd_fn_tuner *t)
+{
+	t->max = t->spec.max;
+	begin_again(t);
 }
 
 void hd_fn_tuner_init(struct hd_fn_tuner *t, const struct hd_fn_tuner_spec *spec, uint32_t intervals)
 {
 	memset(t, 0, sizeof *t);
 	t->spec = *spec;
+	t->said = UINT32_MAX;
 	t->slots = intervals < HD_FN_TUNER_START ? intervals : HD_FN_TUNER_START;
 	hd_fn_tuner_begin_again(t);
 }
@@ -223,26 +232,49 @@ static void settle(struct hd_fn_tuner *t)
 	t->settled_seconds = 0;
 }
 
-/* A settled pool: has its time moved? Is it time for a look beside it? */
-static void watch(struct hd_fn_tuner *t, double seconds)
+/* Of the last eight; *error: three times what two such means differ by where nothing moved, by their spread. */
+static double mean_of_recent(const struct hd_fn_tuner *t, double *error)
 {
-	double mean = 0;
+	double mean = 0, squares = 0;
+
+	for (int i = 0; i < 8; i++)
+		mean += t->recent[i] / 8;
+	for (int i = 0; i < 8; i++)
+		squares += (t->recent[i] - mean) * (t->recent[i] - mean);
+	*error = 3 * sqrt(2 * squares / 7 / 8);
+	return mean;
+}
+
+/* A settled pool: has its time moved, so that it begins again? Is it time for a look beside it? */
+static bool has_moved(struct hd_fn_tuner *t, double seconds)
+{
+	double mean, error;
 
 	t->recent[t->nrecent++ % 8] = seconds;
 	if (t->nrecent < 8)
-		return;
-	for (int i = 0; i < 8; i++)
-		mean += t->recent[i] / 8;
+		return false;
+	mean = mean_of_recent(t, &error);
 	if (t->nrecent == 8)
 		t->settled_seconds = mean;
-	if (fabs(mean / t->settled_seconds - 1) > MOVED) {
-		hd_fn_tuner_begin_again(t);
-	} else if (t->epochs >= HD_FN_TUNER_AGAIN) {
+	if (fabs(mean - t->settled_seconds) > fmax(MOVED * t->settled_seconds, error)) {
+		begin_again(t);
+		return true;
+	}
+	if (t->epochs >= HD_FN_TUNER_AGAIN) {
 		t->settled = false;
 		t->trials = HD_FN_TUNER_DOUBLINGS;
 		t->epochs = HD_FN_TUNER_SETTLES - 2 * HD_FN_TUNER_EPOCHS;
 		t->left = 1;
 	}
+	return false;
+}
+
+/* More than a step from what was said: a look beside the best size ends a place away now and then. */
+static bool is_news(const struct hd_fn_tuner *t, uint32_t slots)
+{
+	const double lo = t->said < slots ? t->said : slots, hi = t->said < slots ? slots : t->said;
+
+	return t->said == UINT32_MAX || (hi > lo + 1 && hi > STEP * lo);
 }
 
 static struct hd_fn_tuned propose(struct hd_fn_tuner *t)
@@ -256,7 +288,9 @@ static struct hd_fn_tuned propose(struct hd_fn_tuner *t)
 	if (t->epochs >= HD_FN_TUNER_SETTLES) {
 		settle(t);
 		d.why = HD_FN_TUNER_SETTLED;
-		d.slots = best;
+		d.slots = within(t, best);
+		d.says = is_news(t, d.slots);
+		t->said = d.says ? d.slots : t->said;
 	} else if (t->trials <= HD_FN_TUNER_DOUBLINGS) {
 		d.why = HD_FN_TUNER_QUEUE;
 		d.slots = within(t, t->hint > 0 ? fmax(1, 2.0 * t->slots) : floor(t->slots / 2.0));
@@ -269,26 +303,65 @@ static struct hd_fn_tuned propose(struct hd_fn_tuner *t)
 	return d;
 }
 
-struct hd_fn_tuned hd_fn_tuner_next(struct hd_fn_tuner *t, const struct hd_fn_tuner_epoch *e)
+/* One observation. */
+static struct hd_fn_tuned judge(struct hd_fn_tuner *t, const struct hd_fn_tuner_epoch *e)
 {
 	struct hd_fn_tuned d = { .slots = t->slots,
 		.why = t->settled ? HD_FN_TUNER_SETTLED : HD_FN_TUNER_TRIAL };
+	bool moved = false;
 
 	t->epochs++;
-	t->queue = -1;
-	t->grew = t->shrank = 0;
-	if (!t->settled)
-		note(t, e);
+	if (t->settled)
+		moved = has_moved(t, e->seconds);
 	else
-		watch(t, e->seconds);
+		note(t, e);
 	if (!keeps_budget(t, e)) {
 		d.why = HD_FN_TUNER_BUDGET;
 		d.slots = t->max;
 		t->left = HD_FN_TUNER_EPOCHS;
+	} else if (moved) {
+		d.why = HD_FN_TUNER_MOVED;
 	} else if (!t->settled && --t->left == 0) {
-		d = propose(t);
+		return propose(t);
 	}
-	d.value = 1 / (e->seconds * e->usd);
+	d.says = d.why == HD_FN_TUNER_BUDGET || d.why == HD_FN_TUNER_MOVED;
+	return d;
+}
+
+static void gather(struct hd_fn_tuner *t, const struct hd_fn_tuner_epoch *e)
+{
+	t->sum.seconds += e->seconds;
+	t->sum.usd += e->usd;
+	t->sum.function_usd += e->function_usd;
+	t->gathered++;
+}
+
+/* The mean of what was gathered, which begins again empty. */
+static struct hd_fn_tuner_epoch observe(struct hd_fn_tuner *t)
+{
+	const struct hd_fn_tuner_epoch mean = { .seconds = t->sum.seconds / t->gathered,
+		.usd = t->sum.usd / t->gathered, .function_usd = t->sum.function_usd / t->gathered };
+
+	t->sum = (struct hd_fn_tuner_epoch){ .seconds = 0 };
+	t->gathered = 0;
+	return mean;
+}
+
+struct hd_fn_tuned hd_fn_tuner_next(struct hd_fn_tuner *t, const struct hd_fn_tuner_epoch *e)
+{
+	t->queue = -1;
+	t->grew = t->shrank = 0;
+	if (e->away) {
+		t->sum = (struct hd_fn_tuner_epoch){ .seconds = 0 };
+		t->gathered = 0;
+		return (struct hd_fn_tuned){ .slots = t->slots, .why = HD_FN_TUNER_AWAY };
+	}
+	gather(t, e);
+	if (t->sum.seconds < t->spec.least_s)
+		return (struct hd_fn_tuned){ .slots = t->slots, .why = HD_FN_TUNER_GATHER };
+	const struct hd_fn_tuner_epoch mean = observe(t);
+	struct hd_fn_tuned d = judge(t, &mean);
+	d.value = 1 / (mean.seconds * mean.usd);
 	t->slots = d.slots = within(t, d.slots);
 	return d;
 }

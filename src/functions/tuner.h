@@ -3,6 +3,10 @@
  * A trainer tells it the length of its queue of ready graph tasks eight times an epoch, and what each epoch
  * took and cost; it says the size for the next one.
  *
+ * 0. Epochs of one size are gathered until they are least_s seconds long; their mean is one *observation*, and
+ *    counts below as one epoch. A millisecond tells more of what else the machine did than of a size. An epoch
+ *    in which the service was away (a circuit closed, or only probed) says nothing of any size: what was
+ *    gathered goes with it.
  * 1. Loop 1 proposes: a queue that grows in three windows in a row means that dense results come faster than
  *    they are used: half the size; one that shrinks, or is empty, twice the size. So the first
  *    HD_FN_TUNER_DOUBLINGS proposals; later ones stand at the best size by what was seen, a step below and a
@@ -11,9 +15,13 @@
  *    were seen, through T(n) = max(a, b/n) + c n and dollars = w T + f: with 5 % noise three epochs of one
  *    size do not tell 2 %. Size 0, all work local, is tried once where it is allowed, and taken as it was.
  * 3. HD_FN_TUNER_SETTLES epochs after its begin it settles and stays. It begins again where the mean time of
- *    eight epochs moved by more than a tenth, at another price, at a resize; after HD_FN_TUNER_AGAIN epochs
- *    it tries a step below and above, with what it knows.
- * 4. Functions that cost more than budget_per_hour lower the greatest size at once.
+ *    eight epochs moved by more than a tenth, and by more than their spread explains (three standard errors),
+ *    at another price, at a resize; after HD_FN_TUNER_AGAIN epochs it tries a step below and above, with what
+ *    it knows.
+ * 4. Functions that cost more than budget_per_hour lower the greatest size at once. It stays lowered when the
+ *    time moves; another price, or a resize, gives back the one of the spec.
+ * 5. Worth a line (`says`) are a size that it settled at, where that is more than a step from the last one
+ *    that was said, a time that moved, and a budget that lowered the size: trials are not.
  *
  * Plain value. Pure: equal calls, equal answers. */
 #ifndef HD_FUNCTIONS_TUNER_H
@@ -25,11 +33,12 @@
 enum { HD_FN_TUNER_EPOCHS = 3, HD_FN_TUNER_DOUBLINGS = 3, HD_FN_TUNER_SETTLES = 36, HD_FN_TUNER_AGAIN = 50,
 	HD_FN_TUNER_SIZES = 32, HD_FN_TUNER_START = 100 };
 
-/* Bounds. budget_per_hour: dollars for functions; 0: no bound. */
-struct hd_fn_tuner_spec { uint32_t min, max; double budget_per_hour; };
+/* Bounds. budget_per_hour: dollars for functions; 0: no bound. least_s: seconds of an observation; 0: each
+ * epoch is one. */
+struct hd_fn_tuner_spec { uint32_t min, max; double budget_per_hour, least_s; };
 
-/* An epoch that ended. `usd`: of everything; `function_usd`: of functions. */
-struct hd_fn_tuner_epoch { double seconds, usd, function_usd; };
+/* An epoch that ended. `usd`: of everything; `function_usd`: of functions; `away`: the service was. */
+struct hd_fn_tuner_epoch { double seconds, usd, function_usd; bool away; };
 
 /* Why a size is what it is. */
 #define HD_FN_TUNER_REASONS(X) \
@@ -38,7 +47,10 @@ struct hd_fn_tuner_epoch { double seconds, usd, function_usd; };
 	X(VALUE,   "value")    /* the best by what was seen, or a step beside it */ \
 	X(LOCAL,   "local")    /* no functions: is that better? */ \
 	X(SETTLED, "settled") \
-	X(BUDGET,  "budget")
+	X(BUDGET,  "budget") \
+	X(MOVED,   "moved")    /* its time moved: what was seen holds no more */ \
+	X(GATHER,  "gather")   /* the epochs of an observation are not over */ \
+	X(AWAY,    "away")     /* the service was */
 
 /* Their ids. */
 enum hd_fn_tuner_reason {
@@ -50,9 +62,9 @@ enum hd_fn_tuner_reason {
 /* And names, for events. */
 extern const char *const hd_fn_tuner_reasons[HD_FN_TUNER_NREASONS];
 
-/* The answer. Values are 1 / (seconds x dollars): of the epoch that ended, and of the best size by what was
- * seen; 0: not known. */
-struct hd_fn_tuned { uint32_t slots; enum hd_fn_tuner_reason why; double value, expected; };
+/* The answer. Values are 1 / (seconds x dollars): of the observation that ended, and of the best size by what
+ * was seen; 0: not known. */
+struct hd_fn_tuned { uint32_t slots; enum hd_fn_tuner_reason why; double value, expected; bool says; };
 
 /* What was seen at one size: sums over its epochs. */
 struct hd_fn_tuner_seen { uint32_t slots, epochs; double seconds, usd; };
@@ -61,6 +73,9 @@ struct hd_fn_tuner_seen { uint32_t slots, epochs; double seconds, usd; };
 struct hd_fn_tuner {
 	struct hd_fn_tuner_spec spec;
 	uint32_t slots, max;              /* in force; the greatest size now */
+	struct hd_fn_tuner_epoch sum;     /* of the epochs gathered */
+	uint32_t gathered;
+	uint32_t said;                    /* the last size that it settled at and said; UINT32_MAX: none */
 	struct hd_fn_tuner_seen seen[HD_FN_TUNER_SIZES];
 	uint32_t nseen;
 	uint32_t left, trials, epochs;    /* of this trial; trials and epochs since the begin */

@@ -62,13 +62,14 @@ static struct hd_fn_tuned epoch(struct hd_fn_tuner *t, const struct surface *s, 
 		hd_fn_tuner_window(t, queue);
 	}
 	double work = t->slots ? s->work : 0;
-	return hd_fn_tuner_next(t, &(struct hd_fn_tuner_epoch){ seconds, seconds * s->rent + work, work });
+	return hd_fn_tuner_next(t, &(struct hd_fn_tuner_epoch){ seconds, seconds * s->rent + work, work,
+		false });
 }
 
 static struct hd_fn_tuner run(const struct surface *s, uint32_t seed, uint32_t min, double budget,
 	uint32_t epochs)
 {
-	const struct hd_fn_tuner_spec spec = { min, MAX, budget };
+	const struct hd_fn_tuner_spec spec = { min, MAX, budget, 0 };
 	struct hd_fn_tuner t;
 
 	hd_fn_tuner_init(&t, &spec, 1000);
@@ -122,7 +123,7 @@ static void the_queue_proposes_first(void **state)
 		{ { 1, 2, 3, 4 }, 50 }, { { 4, 3, 2, 1 }, 200 }, { { 0, 0, 0, 0 }, 200 },
 		{ { 1, 2, 1, 2 }, 50 }, { { 5, 4, 3, 3 }, 50 },
 	};
-	const struct hd_fn_tuner_spec spec = { 1, MAX, 0 };
+	const struct hd_fn_tuner_spec spec = { 1, MAX, 0, 0 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -132,7 +133,7 @@ static void the_queue_proposes_first(void **state)
 		for (int e = 0; e < HD_FN_TUNER_EPOCHS; e++) {
 			for (int k = 0; k < 4; k++)
 				hd_fn_tuner_window(&t, rows[i].queue[k]);
-			d = hd_fn_tuner_next(&t, &(struct hd_fn_tuner_epoch){ 1, 1, 0 });
+			d = hd_fn_tuner_next(&t, &(struct hd_fn_tuner_epoch){ 1, 1, 0, false });
 		}
 		assert_int_equal(d.slots, rows[i].slots);
 		assert_int_equal(d.why, HD_FN_TUNER_QUEUE);
@@ -155,8 +156,9 @@ static void no_functions_where_they_do_not_pay(void **state)
 
 static void a_budget_lowers_the_greatest_size_at_once(void **state)
 {
-	const struct hd_fn_tuner_spec spec = { 1, MAX, 10 };
-	const struct hd_fn_tuner_epoch dear = { 3600, 50, 40 }, cheap = { 3600, 20, 9 };
+	const struct hd_fn_tuner_spec spec = { 1, MAX, 10, 0 };
+	const struct hd_fn_tuner_epoch dear = { 3600, 50, 40, false },
+		cheap = { 3600, 20, 9, false }, late = { 7200, 40, 18, false };
 	struct hd_fn_tuner t;
 
 	(void)state;
@@ -166,6 +168,16 @@ static void a_budget_lowers_the_greatest_size_at_once(void **state)
 	assert_int_equal(d.why, HD_FN_TUNER_BUDGET);
 	for (int e = 0; e < 60; e++)
 		assert_true(hd_fn_tuner_next(&t, &cheap).slots <= 20);
+	/* its time moves, and so it begins again: within the budget all the same */
+	bool moved = false;
+	for (int e = 0; e < 60; e++) {
+		d = hd_fn_tuner_next(&t, &late);
+		moved |= d.why == HD_FN_TUNER_MOVED;
+		assert_true(d.slots <= 20 && t.max == 20);
+	}
+	assert_true(moved);
+	hd_fn_tuner_begin_again(&t);              /* another price */
+	assert_int_equal(t.max, MAX);
 	assert_string_equal(hd_fn_tuner_reasons[HD_FN_TUNER_BUDGET], "budget");
 }
 
@@ -195,6 +207,76 @@ static void another_time_or_price_is_found_again(void **state)
 	assert_true(within >= 90);
 }
 
+/* Steps of some milliseconds, of which one in twenty takes four times as long: as one observation each they
+ * tell sizes apart no more. */
+static struct hd_fn_tuner run_short(const struct surface *s, uint32_t seed, double least_s, uint32_t steps,
+	uint32_t *says)
+{
+	const struct hd_fn_tuner_spec spec = { 1, MAX, 0, least_s };
+	struct hd_fn_tuner t;
+
+	*says = 0;
+	hd_fn_tuner_init(&t, &spec, 1000);
+	for (uint32_t e = 0; e < steps; e++) {
+		double held = draw(seed, e, 2) < 0.05 ? 4 : 1,
+			seconds = 1e-3 * time_at(s, t.slots) * held * (0.5 + draw(seed, e, 1)),
+			work = 1e-3 * s->work;
+		for (int i = 0; i < 4; i++)
+			hd_fn_tuner_window(&t, t.slots && s->b / t.slots < s->a ? i : 0);
+		*says += hd_fn_tuner_next(&t, &(struct hd_fn_tuner_epoch){ seconds, seconds * s->rent + work,
+			work, false }).says;
+	}
+	return t;
+}
+
+static void steps_of_milliseconds_are_gathered_until_they_say_something(void **state)
+{
+	enum { SHORT = 10, STEPS = 20000, FEW = 2000 };
+	uint32_t within = 0, each = 0, lines = 0;
+
+	(void)state;
+	for (uint32_t seed = 0; seed < SHORT; seed++) {
+		const struct surface s = make(seed);
+		uint32_t says;
+		struct hd_fn_tuner t = run_short(&s, seed, 1, STEPS, &says);
+		within += value_at(&s, t.slots) >= 0.9 * best_value(&s, 1, MAX);
+		lines = says > lines ? says : lines;
+		(void)run_short(&s, seed, 0, FEW, &says);
+		each += says;
+	}
+	print_message("%u of %d within 10 %%, at most %u lines in %d steps; by single steps %u in %d\n", within,
+		SHORT, lines, STEPS, each, SHORT * FEW);
+	assert_true(within >= SHORT - 1 && lines <= 12);
+}
+
+/* Whatever it takes meanwhile, without functions or by probes. */
+static void nothing_is_learnt_while_the_service_is_away(void **state)
+{
+	const struct hd_fn_tuner_spec spec = { 0, MAX, 1, 0 };
+	const struct hd_fn_tuner_epoch away = { 1e3, 1e3, 1e3, true };
+	const struct surface s = make(3);
+	struct hd_fn_tuner with, without;
+
+	(void)state;
+	hd_fn_tuner_init(&with, &spec, 1000);
+	hd_fn_tuner_init(&without, &spec, 1000);
+	for (uint32_t e = 0; e < 3 * EPOCHS; e++) {
+		for (uint32_t i = 0; i < e % 5; i++) {
+			const struct hd_fn_tuned d = hd_fn_tuner_next(&with, &away);
+			assert_true(d.slots == with.slots && d.why == HD_FN_TUNER_AWAY && !d.says);
+		}
+		(void)epoch(&with, &s, 3, e);
+		(void)epoch(&without, &s, 3, e);
+		assert_memory_equal(&with, &without, sizeof with);
+	}
+	/* of an observation that it came into nothing is left */
+	with.spec.least_s = 1e9;
+	(void)epoch(&with, &s, 3, 1);
+	assert_int_equal(with.gathered, 1);
+	(void)hd_fn_tuner_next(&with, &away);
+	assert_int_equal(with.gathered, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,6 +286,8 @@ int main(void)
 		cmocka_unit_test(no_functions_where_they_do_not_pay),
 		cmocka_unit_test(a_budget_lowers_the_greatest_size_at_once),
 		cmocka_unit_test(another_time_or_price_is_found_again),
+		cmocka_unit_test(steps_of_milliseconds_are_gathered_until_they_say_something),
+		cmocka_unit_test(nothing_is_learnt_while_the_service_is_away),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
