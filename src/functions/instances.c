@@ -122,6 +122,20 @@ static void put_report(struct hd_fn_instances *all, const struct hd_fn_instance 
 	fflush(all->spec.log);
 }
 
+/* What became of a call that has no answer, in words. */
+static void put_why(struct hd_fn_called *c, const struct hd_fn_instances *all, bool starting)
+{
+	static const char *const words[] = { [HD_FN_ANSWERED] = "", [HD_FN_ERRED] = "its worker failed",
+		[HD_FN_DIED] = "ended before it answered", [HD_FN_TIMED_OUT] = "did not answer by the deadline",
+		[HD_FN_LOST] = "its answer was lost", [HD_FN_REFUSED_CALL] = "" };
+
+	if (c->end == HD_FN_DIED || c->end == HD_FN_TIMED_OUT)
+		snprintf(c->why, sizeof c->why, "%.120s %s%s", all->spec.argv[0], words[c->end], starting ?
+			": it never asked for a task" : "");
+	else
+		snprintf(c->why, sizeof c->why, "%s", words[c->end]);
+}
+
 /* This run of the event is over. */
 static void end_run(struct hd_fn_instances *all, struct hd_fn_instance *x, enum hd_fn_call_end end,
 	const char *body, size_t len)
@@ -141,6 +155,7 @@ static void end_run(struct hd_fn_instances *all, struct hd_fn_instance *x, enum 
 		c->len = end == HD_FN_ANSWERED && len < sizeof c->body ? len : 0;
 		memcpy(c->body, body, c->len);
 		c->body[c->len] = '\0';
+		put_why(c, all, x->phase == HD_FN_STARTING);
 	}
 	if (end == HD_FN_ANSWERED && !x->stand_ns)
 		all->mean_ns = all->mean_ns > 0 ? 0.9 * all->mean_ns + 0.1 * (double)(now_ns - x->began_ns) :
