@@ -22,7 +22,7 @@ struct hd_cmd_functions {
 	bool serves;                      /* a service is called, not a pool */
 	struct hd_fn_trial trial;
 	struct hd_fn_counts counts;       /* of the trial */
-	int64_t empty_ns, http_ns;        /* round trips of an empty task, of a request over HTTP here */
+	int64_t empty_ns, http_ns;        /* round trips of an empty task (0: none), of a request over HTTP */
 	struct hd_fn_trial_spec spec;
 	struct hd_fn_faults faults;
 	const char *log_text;             /* the file with REPORT lines; NULL: none */
@@ -50,7 +50,7 @@ static void print_text(const struct hd_cmd_functions *b, int64_t before, int64_t
 		(unsigned long long)n->already, (unsigned long long)b->service.owner.refused);
 	printf("time       %.1f ms here, %.1f ms on functions\n", (double)t->here_ns * 1e-6,
 		(double)t->there_ns * 1e-6);
-	if (n->accepted)
+	if (t->trip_ns && b->empty_ns)
 		printf("round trip %.3f ms of one task on a warm function, %.3f ms of an empty one, %.1f x "
 			"the %.3f ms of a request over HTTP here\n", (double)t->trip_ns * 1e-6,
 			(double)b->empty_ns * 1e-6, (double)b->empty_ns / (double)b->http_ns,
@@ -63,6 +63,15 @@ static void print_text(const struct hd_cmd_functions *b, int64_t before, int64_t
 		(unsigned long long)b->service.owner.bill.ncalls, (long long)before, (long long)after,
 		b->service.price.date,
 		b->service.pays ? "" : ", emulated");
+}
+
+/* Null where no call came through. */
+static void put_ms(struct hd_json_writer *w, const char *key, int64_t ns)
+{
+	if (ns)
+		hd_json_put_f64(w, key, (double)ns * 1e-6);
+	else
+		hd_json_put_null(w, key);
 }
 
 static void print_json(struct hd_cmd_functions *b, int64_t before, int64_t after, uint64_t estimated)
@@ -82,9 +91,9 @@ static void print_json(struct hd_cmd_functions *b, int64_t before, int64_t after
 	hd_json_put_i64(w, "refused", (int64_t)b->service.owner.refused);
 	hd_json_put_f64(w, "here_ms", (double)b->trial.here_ns * 1e-6);
 	hd_json_put_f64(w, "functions_ms", (double)b->trial.there_ns * 1e-6);
-	hd_json_put_f64(w, "trip_ms", (double)b->trial.trip_ns * 1e-6);
-	hd_json_put_f64(w, "http_ms", (double)b->http_ns * 1e-6);
-	hd_json_put_f64(w, "empty_ms", (double)b->empty_ns * 1e-6);
+	put_ms(w, "trip_ms", b->trial.trip_ns);
+	put_ms(w, "http_ms", b->http_ns);
+	put_ms(w, "empty_ms", b->empty_ns);
 	hd_json_put_i64(w, "calls", (int64_t)b->service.owner.bill.ncalls);
 	hd_json_put_i64(w, "estimated", (int64_t)estimated);
 	hd_json_put_i64(w, "nano_usd_answers", before);
