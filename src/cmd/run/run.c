@@ -89,6 +89,19 @@ static enum hd_err take_options(struct hd_cmd *cmd, struct hd_job *job, struct h
 	return HD_OK;
 }
 
+/* No step is beyond the job's last one. */
+static void warn_far(const struct hd_cmd *cmd, const struct hd_job *job, struct hd_ui *ui)
+{
+	const uint64_t stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0;
+	const int64_t last = hd_job_int(job, HD_JOB_STEPS);
+
+	if (!job->value[HD_JOB_STEPS].is_none && stop_at > (uint64_t)last)
+		hd_ui_say(ui, "!! --steps %llu is beyond job.steps %lld, where the run ends: --steps stops "
+			"sooner, never later; -s job.steps=%llu is a longer job (of a run that has begun: with "
+			"--new-semantics)", (unsigned long long)stop_at, (long long)last,
+			(unsigned long long)stop_at);
+}
+
 /* What each of several workers would open, and whether the job takes so many. */
 static enum hd_err as_one_of(struct hd_cmd *cmd, struct hd_job *job, uint32_t *n,
 	struct hd_run_options *options)
@@ -194,6 +207,7 @@ static enum hd_err verb_run(struct hd_cmd *cmd)
 	if (err)
 		return err;
 	hd_ui_init(&ui, cmd);
+	warn_far(cmd, job, &ui);
 	options.watch = hd_ui_watch(&ui);
 	if (cmd->args.has[HD_OPT_DRY_RUN])
 		return dry_run(cmd, job, &options, &ui);
@@ -282,6 +296,7 @@ static enum hd_err verb_resume(struct hd_cmd *cmd)
 		err = take_options(cmd, job, &options);
 	if (!err) {
 		hd_ui_init(&ui, cmd);
+		warn_far(cmd, job, &ui);
 		options.watch = hd_ui_watch(&ui);
 	}
 	if (!err)
