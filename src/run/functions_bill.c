@@ -122,8 +122,9 @@ void hd_functions_bill_sum(struct hd_functions_bill *b, struct hd_fs *fs, const 
 
 const char *hd_functions_bill_say(char said[HD_FN_BILL_WORDS], const struct hd_functions_bill *b)
 {
+	snprintf(said, HD_FN_BILL_WORDS, "none");
 	if (!b->nprocesses && !b->unread[0])
-		return "none";
+		return said;
 	snprintf(said, HD_FN_BILL_WORDS, "%llu tasks by functions, %llu here, %llu calls, %lld.%09lld "
 		"USD%s%s%s",
 		(unsigned long long)b->accepted, (unsigned long long)b->here, (unsigned long long)b->calls,

@@ -1,5 +1,5 @@
 /* functions_bill.h -- what a run's functions did and cost so far, in the run's folder: one file a process,
- * whose sum `heddle status` and the end of a run show.
+ * whose sum `heddle status`, the end of a run and its report show.
  *
  * Written by each process that has functions (functions.h), whole and now and then, and at its end. A run
  * that is resumed has files of each process that worked on it. A worker of another machine reaches no folder:

@@ -391,6 +391,7 @@ static void print_page(const struct hd_story *s, const struct hd_rundir *dir, st
 enum hd_err hd_report_write(const struct hd_rundir *dir, struct hd_diag *diag)
 {
 	struct hd_story *s = hd_alloc(sizeof *s);
+	struct hd_functions_bill bill;
 	struct hd_arena arena;
 	struct hd_text page;
 	char path[HD_PATH_CAP];
@@ -408,6 +409,8 @@ enum hd_err hd_report_write(const struct hd_rundir *dir, struct hd_diag *diag)
 	if (hd_ending_look(dir->fs, dir->path, &s->ending, NULL))       /* no job.yaml: not said */
 		s->ending = (struct hd_ending){ .exit = -1, .began = s->records > 0 };
 	s->devices = devices_of(dir);
+	hd_functions_bill_sum(&bill, dir->fs, dir->path);
+	(void)hd_functions_bill_say(s->functions, &bill);
 	print_page(s, dir, &arena, &page);
 	hd_rundir_path(dir, "report.html", path, sizeof path);
 	err = page.full ? hd_fail(diag, HD_E_NOMEM, "no memory for the report %s", path)

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "spot/ledger.h"
 #include "run/ending.h"
+#include "run/functions_bill.h"
 
 enum { HD_CURVE_BINS = 1000 };
 
@@ -58,6 +59,7 @@ struct hd_story {
 	struct { uint64_t step; char split[16]; bool has_accuracy; double loss, accuracy, perplexity; } eval;
 	/* of the newest event "paid", which counts from the beginning of the run; ms 0: there is none */
 	struct hd_paid paid;
+	char functions[HD_FN_BILL_WORDS];         /* the sum over processes; "none": there are none */
 	char digest[40];
 	uint64_t digest_step;
 	uint32_t devices;                         /* of the newest plan; 0: not known */

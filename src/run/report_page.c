@@ -129,6 +129,16 @@ static void print_paid(const struct hd_story *s, struct hd_text *page)
 	close_row(page);
 }
 
+/* What functions did and cost, over all processes of the run. */
+static void print_functions(const struct hd_story *s, struct hd_text *page)
+{
+	if (!s->functions[0] || !strcmp(s->functions, "none"))
+		return;
+	open_row(page, "functions");
+	hd_page_text(page, s->functions);
+	close_row(page);
+}
+
 void hd_story_print_head(const struct hd_story *s, const char *name, struct hd_text *page)
 {
 	char a[SHORT], b[SHORT];
@@ -146,6 +156,7 @@ void hd_story_print_head(const struct hd_story *s, const char *name, struct hd_t
 	print_steps(s, page);
 	print_where(s, page);
 	print_paid(s, page);
+	print_functions(s, page);
 	if (s->records) {
 		open_row(page, "loss, first to last");
 		hd_text_addf(page, "%s &rarr; %s", number(s->first_loss, a), number(s->last_loss, b));

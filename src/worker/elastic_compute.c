@@ -203,7 +203,7 @@ static int64_t vns_of(const struct hd_command *d)
 /* The first stage reads the samples. */
 static void took_samples(struct hd_elastic *e, const struct hd_command *d)
 {
-	hd_run_functions_look(e->run, d->step + 1 == e->task->nsteps);
+	hd_run_functions_look(e->run, false);
 	hd_run_took(e->run, d->step, atomic_load(&e->self), d->range, d->nranges);
 }
 
@@ -438,6 +438,8 @@ COMMAND(boundary)
 			wait_for_slow_joiners(e, &e->adopted);
 		copy_to_all(e, &e->adopted, d->step, copy_budget(e));
 	}
+	if (d->final)                     /* of every member, whether it computed the last step or not */
+		hd_run_functions_look(e->run, true);
 	if (d->flag && !e->between)
 		hd_dist_as_begun(e->worker);
 	enum hd_err err = d->flag ? hd_run_boundary(e->run, d->final, &done->halt, diag) : HD_OK;
