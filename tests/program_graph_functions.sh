@@ -58,13 +58,69 @@ expect 0 heddle status pool
 says "functions $(of_bill pool 'tasks by functions') tasks by functions"
 passed "a pool gives the bits of the run alone"
 
-# the size is found meanwhile: three proposals of the queue, no function once, settled after 36 steps
+# Services that are none, and a pool that is too dear, each of a run that goes on until it was said. `hang`
+# accepts and is silent, `garbage` answers what is no answer, `half` closes in the middle of one, `busy` has
+# no slot for ever.
+cat >bad.py <<'END'
+import os, socket, sys, threading
+says = {"garbage": b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n<\xff!html>\n",
+        "half": b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{\"ok\"",
+        "busy": b"HTTP/1.1 503 Busy\r\nContent-Length: 5\r\n\r\nfull\n"}
+def serve(listener, name):
+    kept = []
+    while True:
+        sock = listener.accept()[0]
+        kept.append(sock)
+        if name in says:
+            sock.recv(8192)
+            sock.sendall(says[name])
+            kept.pop().close()
+at = {name: socket.create_server(("127.0.0.1", 0), backlog=64) for name in ["hang", *says]}
+for name, listener in at.items():
+    threading.Thread(target=serve, args=(listener, name)).start()
+    with open(name + ".tmp", "w") as f:
+        f.write("http://127.0.0.1:%d" % listener.getsockname()[1])
+    os.rename(name + ".tmp", name + ".at")
+END
+long() {       # OUT OPTIONS...: in the background
+	"$HEDDLE_BIN" run gcn.yaml --out "$1" -s batch.virtual_nodes=4 -s batch.global="$rows" -q \
+		--devices 1 -s job.steps=1000000 "${@:2}" >"$1.out" 2>&1 &
+	eval "${1}_run=$!"
+}
+said() { grep -qs "\"kind\":\"$2\".*$3" "$1/events.ndjson"; }
+runs=dear
+long dear -s functions.kind=pool -s functions.max=3 -s functions.budget_per_hour=1e-9
+if command -v python3 >/dev/null; then
+	python3 bad.py 2>bad.err &
+	bad=$!
+	runs="hang garbage half busy dear"
+	await test -e busy.at
+	long hang -s functions.kind=http -s functions.endpoint="$(cat hang.at)" -s functions.size=2 \
+		-s functions.deadline=1s
+	long garbage -s functions.kind=http -s functions.endpoint="$(cat garbage.at)" -s functions.size=2
+	long half -s functions.kind=http -s functions.endpoint="$(cat half.at)"
+	long busy -s functions.kind=http -s functions.endpoint="$(cat busy.at)" -s functions.size=2
+	await said hang warning 'no answer by the deadline'
+	await said garbage warning 'it answers what no function worker says'
+	await said half warning 'ended without an answer'
+	await said busy warning 'no call has ended well.*status 503: full'
+fi
+await said dear functions_size '0 at once (it was 3), by budget:'
+for out in $runs; do
+	reach "$out" 40
+	pid=${out}_run
+	kill "${!pid}"
+	wait "${!pid}"
+	same $? 75 "exit of the run $out, which was asked to stop"
+	same "$(digests "$out" | head -40)" "$(digests none)" "digests of every step, of the run $out"
+	[ $out = dear ] || same "$(of_bill "$out" 'tasks by functions')" 0 "tasks on a service that is none"
+	[ "$(grep -c '"kind":"warning"' "$out/events.ndjson")" -le 2 ] || failed "many warnings: $out"
+done
+[ -z "${bad:-}" ] || kill "$bad"
+passed "services that are none are said and done without, and a budget bounds the pool"
+
 expect 0 train auto -s functions.kind=pool -s functions.max=3
 equal auto "whose pool has any size"
-for why in local settled; do
-	grep -q "\"kind\":\"functions_size\".* by $why:" auto/events.ndjson ||
-		failed "no size was tried by $why"
-done
 passed "so does one whose size is found by value"
 
 # all processes of the pool are killed, again and again
@@ -106,13 +162,21 @@ for ms; do sum=$((sum + ms)); done
 # 0.0000166667 dollars a GB-s, 0.0000002 a call
 same "$(((sum * 1769 * 166667 + $# * 2000 * 1024000) / 10240000))" \
 	"$(of_bill lambda 'nano-dollars')" "the bill is the sum of the lines"
+# functions call each worker at a port of its own, though the job names one
 expect 0 train lambda2 --workers 2 -s functions.kind=lambda -s functions.endpoint="$(cat lambda-at)" \
-	-s functions.size=1
+	-s functions.size=1 -s functions.listen=127.0.0.1:$((20000 + $$ % 10000))
 equal lambda2 "of two workers"
+same "$(sed -n 's/.*they call \(tcp:[0-9.:]*\).*/\1/p' lambda2/events.ndjson | sort -u | wc -l)" 2 \
+	"ports that functions call"
 same "$(ls lambda2/functions | wc -l)" 2 "each worker says what its functions cost"
 expect 0 heddle status lambda2 --json
 json_ok
 [ "$(number functions_nano_usd)" -gt 0 ] || failed "two workers' functions cost nothing"
+set -- $(sed -n 's/.*"kind":"functions".* \([0-9]*\) nano-dollars.*/\1/p' lambda2/events.ndjson)
+same $# 2 "events that say a bill, one of each worker"
+same $(($1 + $2)) "$(number functions_nano_usd)" "what both say that their functions cost"
+grep -q "<dt>functions</dt>.* $(printf '0.%09d' $(($1 + $2))) USD (emulated)" lambda2/report.html ||
+	failed "the report has no bill of both"
 # it ends in the middle
 "$HEDDLE_BIN" run gcn.yaml --out middle -s batch.virtual_nodes=4 -s batch.global="$rows" --devices 1 -q \
 	-s functions.kind=lambda -s functions.endpoint="$(cat lambda-at)" -s functions.size=2 &
@@ -142,5 +206,7 @@ expect 2 train no -s functions.kind=pool --devices 2
 says 'one device'
 expect 2 train no -s functions.kind=pool -s functions.min=4 -s functions.max=3
 says 'no size of a pool lies between them'
+expect 2 train no -s functions.kind=pool -s functions.endpoint=http://127.0.0.1:1
+says 'functions.endpoint has no meaning with functions.kind pool'
 expect 2 train no -s functions.kind=cloud
 passed "what cannot be is refused"

@@ -83,8 +83,8 @@ struct hd_fn_board {
 	struct hd_fn_counts count;
 };
 
-/* Do calls go out and not end well? The circuit is closed, or probes, or HD_FN_FAILURES calls failed in a row,
- * or HD_FN_REFUSALS were refused. Without slots nothing goes out. */
+/* Do calls go out and not end well? The circuit is closed, or probes, or HD_FN_FAILURES calls failed in a
+ * row, or HD_FN_REFUSALS were refused. Without slots nothing goes out. */
 bool hd_fn_board_is_away(const struct hd_fn_board *board);
 
 /* What to do next. */

@@ -334,10 +334,13 @@ static int64_t give_up(struct hung *h, struct hd_fn_board *b, int64_t now)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < h->n; i++)
-		if (now >= h->until_ns[i])
+		if (now >= h->until_ns[i]) {
 			hd_fn_board_ended(b, HD_FN_FAILED, now);
-		else
-			next_ns = (h->until_ns[n++] = h->until_ns[i]) < next_ns ? h->until_ns[n - 1] : next_ns;
+		} else {
+			h->until_ns[n] = h->until_ns[i];
+			next_ns = h->until_ns[n] < next_ns ? h->until_ns[n] : next_ns;
+			n++;
+		}
 	h->n = n;
 	return next_ns;
 }

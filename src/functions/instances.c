@@ -126,7 +126,8 @@ static void put_report(struct hd_fn_instances *all, const struct hd_fn_instance 
 static void put_why(struct hd_fn_called *c, const struct hd_fn_instances *all, bool starting)
 {
 	static const char *const words[] = { [HD_FN_ANSWERED] = "", [HD_FN_ERRED] = "its worker failed",
-		[HD_FN_DIED] = "ended before it answered", [HD_FN_TIMED_OUT] = "did not answer by the deadline",
+		[HD_FN_DIED] = "ended before it answered",
+		[HD_FN_TIMED_OUT] = "did not answer by the deadline",
 		[HD_FN_LOST] = "its answer was lost", [HD_FN_REFUSED_CALL] = "" };
 
 	if (c->end == HD_FN_DIED || c->end == HD_FN_TIMED_OUT)

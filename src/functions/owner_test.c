@@ -343,7 +343,7 @@ static void answer_call(struct bench *b, const char *body)
 	turn(b);
 }
 
-/* Of calls that hang, fail, are refused, or answer what is no answer or without a result; until one is right. */
+/* Of calls that hang, fail, answer what is no answer or without a result; until one is right. */
 static void calls_are_silent_until_one_ends_well(void **state)
 {
 	const float y[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };

@@ -156,6 +156,35 @@ static enum hd_err find_place(struct hd_fn_service *s, bool serves, struct hd_di
 		s->log_name);
 }
 
+/* HOST:PORT further by `by`; false: beyond the last port. */
+static bool move_port(const char *listen, uint32_t by, char *out, size_t cap)
+{
+	const char *colon = strrchr(listen, ':');
+	unsigned port = 0;
+
+	if (!colon || sscanf(colon + 1, "%5u", &port) != 1 || !port || port + by > UINT16_MAX)
+		return false;
+	const int len = (int)(colon - listen < 80 ? colon - listen : 80);
+	snprintf(out, cap, "tcp:%.*s:%u", len, listen, port + by);
+	return true;
+}
+
+static enum hd_err open_owner(struct hd_fn_service *s, bool serves, struct hd_diag *diag)
+{
+	const struct hd_fn_service_spec *spec = &s->spec;
+	const struct hd_fn_owner_spec owner = { .clock = spec->clock, .listen = s->listen,
+		.ntasks = spec->ntasks, .tls = serves, .slots = spec->slots,
+		.lease_ns = spec->lease_ns, .memory_mb = spec->memory_mb, .seed = spec->faults.seed,
+		.price = s->price };
+	struct hd_diag why = { "" };
+	enum hd_err err = hd_fn_owner_open(&s->owner, &owner, &why);
+
+	for (uint32_t i = 1; err == HD_E_REFUSED && i < spec->nports && serves && spec->listen &&
+		move_port(spec->listen, i, s->listen, sizeof s->listen); i++)
+		err = hd_fn_owner_open(&s->owner, &owner, &why);
+	return err ? hd_fail(diag, err, "%s", why.text) : HD_OK;
+}
+
 enum hd_err hd_fn_service_open(struct hd_fn_service *s, const struct hd_fn_service_spec *spec,
 	struct hd_diag *diag)
 {
@@ -176,12 +205,8 @@ enum hd_err hd_fn_service_open(struct hd_fn_service *s, const struct hd_fn_servi
 	enum hd_err err = hd_fn_price_named(spec->fs, spec->price, &s->arena, &s->price, diag);
 	if (!err)
 		err = find_place(s, kinds[k].serves, diag);
-	const struct hd_fn_owner_spec owner = { .clock = spec->clock, .listen = s->listen,
-		.ntasks = spec->ntasks, .tls = kinds[k].serves, .slots = spec->slots,
-		.lease_ns = spec->lease_ns, .memory_mb = spec->memory_mb, .seed = spec->faults.seed,
-		.price = s->price };
 	if (!err)
-		err = hd_fn_owner_open(&s->owner, &owner, diag);
+		err = open_owner(s, kinds[k].serves, diag);
 	if (!err && spec->slots)
 		err = kinds[k].open(s, diag);
 	if (err)

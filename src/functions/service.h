@@ -9,6 +9,7 @@
  *    has keys of its own. Nothing of them is in a spec.
  * 3. Workers answer over TLS where a service is called, and at an address that others can reach: one that is
  *    every address of this machine is refused.
+ *    Of several processes of a run with one `listen` each takes the first port that is free (nports).
  * 4. A bill is `emulated` where nothing is paid for.
  *
  * Ownership: open/close in the caller's memory, which does not move; texts of the spec are borrowed. Threads:
@@ -32,6 +33,7 @@ struct hd_fn_service_spec {
 	const char *name;                 /* of the function; of lambda alone */
 	const char *endpoint;             /* URL; NULL for a pool */
 	const char *listen;               /* HOST:PORT where workers reach this process; NULL: the loopback */
+	uint32_t nports;                  /* the first free one from PORT on, of so many; 0: PORT itself */
 	const char *const *argv;          /* of a pool: starts a worker; ends with NULL */
 	const char *price;                /* "2020", "2021", "2025" or a file; NULL: the newest */
 	uint32_t ntasks, slots;           /* tasks and calls at once; slots 0: none is called */

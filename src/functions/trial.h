@@ -26,7 +26,7 @@ struct hd_fn_trial_spec {
 struct hd_fn_trial {
 	uint32_t equal;
 	int64_t here_ns, there_ns;        /* of all tasks */
-	int64_t trip_ns;                  /* the fastest of single tasks that a function did; 0: it did none */
+	int64_t trip_ns;                  /* the fastest of single tasks that a function did; 0: none */
 };
 
 /* Owner and invoker are ready. HD_E_AGAIN: not all tasks were done in time. HD_E_PREEMPTED, HD_E_INTERRUPT: a

@@ -232,7 +232,8 @@ static void settle(struct hd_fn_tuner *t)
 	t->settled_seconds = 0;
 }
 
-/* Of the last eight; *error: three times what two such means differ by where nothing moved, by their spread. */
+/* Of the last eight; *error: three times what two such means differ by where nothing moved, by their
+ * spread. */
 static double mean_of_recent(const struct hd_fn_tuner *t, double *error)
 {
 	double mean = 0, squares = 0;

@@ -3,10 +3,10 @@
  * A trainer tells it the length of its queue of ready graph tasks eight times an epoch, and what each epoch
  * took and cost; it says the size for the next one.
  *
- * 0. Epochs of one size are gathered until they are least_s seconds long; their mean is one *observation*, and
- *    counts below as one epoch. A millisecond tells more of what else the machine did than of a size. An epoch
- *    in which the service was away (a circuit closed, or only probed) says nothing of any size: what was
- *    gathered goes with it.
+ * 0. Epochs of one size are gathered until they are least_s seconds long; their mean is one *observation*,
+ *    and counts below as one epoch. A millisecond tells more of what else the machine did than of a size. An
+ *    epoch in which the service was away (a circuit closed, or only probed) says nothing of any size: what
+ *    was gathered goes with it.
  * 1. Loop 1 proposes: a queue that grows in three windows in a row means that dense results come faster than
  *    they are used: half the size; one that shrinks, or is empty, twice the size. So the first
  *    HD_FN_TUNER_DOUBLINGS proposals; later ones stand at the best size by what was seen, a step below and a

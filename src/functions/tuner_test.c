@@ -244,8 +244,8 @@ static void steps_of_milliseconds_are_gathered_until_they_say_something(void **s
 		(void)run_short(&s, seed, 0, FEW, &says);
 		each += says;
 	}
-	print_message("%u of %d within 10 %%, at most %u lines in %d steps; by single steps %u in %d\n", within,
-		SHORT, lines, STEPS, each, SHORT * FEW);
+	print_message("%u of %d within 10 %%, at most %u lines in %d steps; by single steps %u in %d\n",
+		within, SHORT, lines, STEPS, each, SHORT * FEW);
 	assert_true(within >= SHORT - 1 && lines <= 12);
 }
 

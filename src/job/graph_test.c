@@ -76,7 +76,8 @@ static void modes_are_keys_of_the_batch(void **state)
 static void functions_stand_in_the_table_or_beside_it(void **state)
 {
 	static const char *const texts[] = {
-		HEAD "graph: {prepared: g, model: gcn, intervals: 4, price_file: '2021', functions: {kind: lambda, "
+		HEAD "graph: {prepared: g, model: gcn, intervals: 4, price_file: '2021', functions: {"
+			"kind: lambda, "
 			"endpoint: 'http://127.0.0.1:1', name: n, size: 3}}\n",
 		HEAD "graph: {prepared: g, model: gcn, intervals: 4}\nfunctions: {kind: lambda, "
 			"endpoint: 'http://127.0.0.1:1', name: n, size: 3, price_file: '2021'}\n",

@@ -127,7 +127,7 @@ X(CKPT_VERIFY, "checkpoint", "verify", WORD, 0, "write", "write|read-back", 0, 0
 X(FN_KIND,    "functions", "kind",  WORD, 0, "none",   "none|pool|http|lambda", 0, 0, "what computes dense work of a graph in several intervals beside the workers: a pool of processes here, workers behind an HTTP front end, AWS Lambda or its emulator; same bits")
 X(FN_ENDPOINT, "functions", "endpoint", TEXT, 0, "none", "none", 0, 0, "http, lambda: https://HOST, or http://127.0.0.1:PORT; keys come from AWS's variables or its file, never from a job")
 X(FN_NAME,    "functions", "name",  TEXT, 0, "heddle", "", 0, 0, "lambda: the name of the function")
-X(FN_LISTEN,  "functions", "listen", TEXT, 0, "none",  "none", 0, 0, "http, lambda: HOST:PORT where function workers reach each worker of the run; port 0: any; none: the loopback")
+X(FN_LISTEN,  "functions", "listen", TEXT, 0, "none",  "none", 0, 0, "http, lambda: HOST:PORT where function workers reach each worker of the run, of several each at the first free port from PORT on; port 0: any; none: the loopback")
 X(FN_SIZE,    "functions", "size",  INT,  0, "auto",   "auto", 0, 64, "functions at once, of each worker; 0: all work is its own; auto: found by value, 1 / (seconds x dollars) of a step, between min and max")
 X(FN_MIN,     "functions", "min",   INT,  0, "0",      "", 0, 64, "size auto: never fewer")
 X(FN_MAX,     "functions", "max",   INT,  0, "8",      "", 1, 64, "size auto: never more")

@@ -8,7 +8,8 @@
 #include "run/functions_bill.h"
 #include "run/run_int.h"
 
-enum { WINDOWS = 3, LOG_BYTES = 256 << 20 };
+#define LEAST_S 1.0                       /* steps that are one observation of the tuner */
+enum { WINDOWS = 3, LOG_BYTES = 256 << 20, PORTS = 64 };
 
 static const char *const argv[] = { "/proc/self/exe", "worker", "--function=pool", "-q", NULL };
 
@@ -45,33 +46,42 @@ static enum hd_err check(struct hd_run *run, struct hd_diag *diag)
 	return HD_OK;
 }
 
-static void begin_tuning(struct hd_run *run)
+static void begin_tuning(struct hd_run *run, const struct hd_fn_tuner_spec *spec)
 {
 	struct hd_run_functions *f = run->functions;
-	const struct hd_fn_tuner_spec spec = { .min = (uint32_t)hd_job_int(run->job, HD_JOB_FN_MIN),
-		.max = f->service.spec.slots, .budget_per_hour = run->job->value[HD_JOB_FN_BUDGET].f };
 
 	f->tunes = true;
-	hd_fn_tuner_init(&f->tuner, &spec, run->job->nvns);
+	hd_fn_tuner_init(&f->tuner, spec, run->job->nvns);
 	hd_fn_owner_resize(&f->service.owner, f->tuner.slots);
 }
 
-enum hd_err hd_run_functions_open(struct hd_run *run, struct hd_diag *diag)
+void hd_run_functions_ask(const struct hd_job *job, struct hd_fn_service_spec *service,
+	struct hd_fn_tuner_spec *tuner)
 {
-	const struct hd_job *job = run->job;
-
-	if (!(run->options.stages || run->options.shared) ||
-		hd_job_int(job, HD_JOB_FN_KIND) == HD_FUNCTIONS_NONE)
-		return HD_OK;
-	const struct hd_fn_service_spec spec = { .clock = run->clock, .fs = run->fs,
-		.kind = hd_job_text(job, HD_JOB_FN_KIND), .name = hd_job_text(job, HD_JOB_FN_NAME),
-		.endpoint = text_or_null(job, HD_JOB_FN_ENDPOINT),
+	*service = (struct hd_fn_service_spec){ .kind = hd_job_text(job, HD_JOB_FN_KIND),
+		.name = hd_job_text(job, HD_JOB_FN_NAME), .endpoint = text_or_null(job, HD_JOB_FN_ENDPOINT),
 		.listen = text_or_null(job, HD_JOB_FN_LISTEN), .argv = argv,
 		.price = hd_job_text(job, HD_JOB_FN_PRICE), .ntasks = job->nvns, .slots = slots_of(job),
 		.lease_ns = hd_job_int(job, HD_JOB_FN_DEADLINE),
 		.memory_mb = hd_job_int(job, HD_JOB_FN_MEMORY),
 		.faults = { .seed = (uint64_t)hd_job_int(job, HD_JOB_SEED) } };
+	*tuner = (struct hd_fn_tuner_spec){ .min = (uint32_t)hd_job_int(job, HD_JOB_FN_MIN),
+		.max = service->slots, .budget_per_hour = job->value[HD_JOB_FN_BUDGET].f,
+		.least_s = LEAST_S };
+}
 
+enum hd_err hd_run_functions_open(struct hd_run *run, struct hd_diag *diag)
+{
+	struct hd_fn_service_spec spec;
+	struct hd_fn_tuner_spec tuner;
+
+	if (!(run->options.stages || run->options.shared) ||
+		hd_job_int(run->job, HD_JOB_FN_KIND) == HD_FUNCTIONS_NONE)
+		return HD_OK;
+	hd_run_functions_ask(run->job, &spec, &tuner);
+	spec.clock = run->clock;
+	spec.fs = run->fs;
+	spec.nports = run->options.shared ? PORTS : 0;
 	enum hd_err err = check(run, diag);
 	if (err)
 		return err;
@@ -83,8 +93,8 @@ enum hd_err hd_run_functions_open(struct hd_run *run, struct hd_diag *diag)
 	if (err)
 		return err;
 	run->functions->service.owner.board.shares = true;
-	if (job->value[HD_JOB_FN_SIZE].is_auto)
-		begin_tuning(run);
+	if (run->job->value[HD_JOB_FN_SIZE].is_auto)
+		begin_tuning(run, &tuner);
 	run->options.worker.functions = &run->functions->service.owner;
 	return HD_OK;
 }
@@ -94,14 +104,15 @@ void hd_run_functions_tell(struct hd_run *run)
 	const char *why = "";
 	uint32_t n;
 
-	if (!run->functions)
+	if (!run->functions || run->functions->said || (run->options.shared && !run->options.watch.note))
 		return;
+	run->functions->said = true;
 	const struct hd_fn_service *s = &run->functions->service;
 	n = hd_stretches_of(run->worker, &why);
 	hd_run_note(run, "choice", "functions: %s, %u at once%s, %u parts of a step as tasks of each virtual "
-		"node, prices of %s%s", s->spec.kind, s->owner.board.slots,
+		"node, prices of %s%s; they call %s", s->spec.kind, s->owner.board.slots,
 		run->functions->tunes ? " to begin with" : "", n, s->price.date,
-		s->pays ? "" : " (emulated)");
+		s->pays ? "" : " (emulated)", s->owner.listener.addr);
 	if (why[0])
 		hd_run_note(run, "warning", "functions: %s", why);
 }
@@ -195,9 +206,11 @@ static void tune(struct hd_run *run)
 		HD_RUN_FN_CORE_USD_H * run->options.worker.nthreads;
 	const int64_t took_ns = hd_clock_now_ns(run->clock) - f->at_ns,
 		idle_ns = hd_stretches_idle_ns(run->worker) - f->idle_ns;
-	const double usd = (double)(hd_fn_bill_nano(&f->service.owner.bill) - f->nano) * 1e-9;
+	struct hd_fn_owner *o = &f->service.owner;
+	const double usd = (double)(hd_fn_bill_nano(&o->bill) - f->nano) * 1e-9;
 	const uint32_t was = f->tuner.slots;
-	struct hd_fn_tuner_epoch epoch = { .seconds = (double)took_ns * 1e-9, .function_usd = usd };
+	struct hd_fn_tuner_epoch epoch = { .seconds = (double)took_ns * 1e-9, .function_usd = usd,
+		.away = hd_fn_board_is_away(&o->board) || (o->board.offers && f->silent) };
 
 	if (!f->at_ns || took_ns <= 0)    /* of the first step the begin is not known */
 		return;
@@ -205,13 +218,39 @@ static void tune(struct hd_run *run)
 	for (int i = 0; i <= WINDOWS; i++)
 		hd_fn_tuner_window(&f->tuner, idle_ns > took_ns / 8 ? 0 : i);
 	const struct hd_fn_tuned d = hd_fn_tuner_next(&f->tuner, &epoch);
-	hd_fn_owner_resize(&f->service.owner, d.slots);
-	if (d.why != HD_FN_TUNER_TRIAL && (d.slots != was || d.why != f->why))
-		hd_run_note(run, "functions_size", "functions: %u at once instead of %u, by %s: value %.4g a "
+	hd_fn_owner_resize(o, d.slots);
+	if (d.says)
+		hd_run_note(run, "functions_size", "functions: %u at once (it was %u), by %s: value %.4g a "
 			"dollar and second, expected %.4g", d.slots, was, hd_fn_tuner_reasons[d.why],
 			d.value, d.expected);
-	if (d.why != HD_FN_TUNER_TRIAL)
-		f->why = d.why;
+}
+
+/* ---- the service ---- */
+
+/* Each said once, until a call ends well again. */
+static void look_at_service(struct hd_run *run)
+{
+	struct hd_run_functions *f = run->functions;
+	const struct hd_fn_owner *o = &f->service.owner;
+	const int64_t silent_ns = hd_fn_owner_silent_ns(o);
+	const char *last = o->last_error[0] ? o->last_error : "no answer so far";
+
+	if (o->board.count.closed != f->closed && !f->shut) {
+		hd_run_note(run, "warning", "functions: %d calls in a row failed, so all is run here for "
+			"%lld s, and then until one ends well; the last one: %s", HD_FN_CIRCUIT,
+			(long long)(HD_FN_CLOSED_NS / HD_NS_PER_S), last);
+		f->shut = f->silent = true;
+	} else if (silent_ns >= HD_RUN_FN_SILENT_NS && !f->silent) {
+		hd_run_note(run, "warning", "functions: no call has ended well for %.1f s (%llu failed, %llu "
+			"refused), and what they were to do is run here; the last one: %s",
+			(double)silent_ns * 1e-9, (unsigned long long)o->board.count.failures,
+			(unsigned long long)o->board.count.throttled, last);
+		f->silent = true;
+	} else if (!o->tried_ns && f->silent) {
+		hd_run_note(run, "functions_back", "functions: calls end well again");
+		f->shut = f->silent = false;
+	}
+	f->closed = o->board.count.closed;
 }
 
 void hd_run_functions_look(struct hd_run *run, bool ends)
@@ -220,13 +259,8 @@ void hd_run_functions_look(struct hd_run *run, bool ends)
 
 	if (!f || f->billed)
 		return;
-	const struct hd_fn_owner *o = &f->service.owner;
-	if (o->board.count.closed != f->closed) {
-		f->closed = o->board.count.closed;
-		hd_run_note(run, "warning", "functions: %d calls in a row failed, so all is run here for "
-			"%lld s; the last one: %s", HD_FN_CIRCUIT, (long long)(HD_FN_CLOSED_NS / HD_NS_PER_S),
-			o->last_error[0] ? o->last_error : "ended without an answer");
-	}
+	hd_run_functions_tell(run);
+	look_at_service(run);
 	if (f->tunes && !ends) {
 		tune(run);
 		begin_epoch(run);

@@ -97,8 +97,8 @@ static void warn_far(const struct hd_cmd *cmd, const struct hd_job *job, struct 
 
 	if (!job->value[HD_JOB_STEPS].is_none && stop_at > (uint64_t)last)
 		hd_ui_say(ui, "!! --steps %llu is beyond job.steps %lld, where the run ends: --steps stops "
-			"sooner, never later; -s job.steps=%llu is a longer job (of a run that has begun: with "
-			"--new-semantics)", (unsigned long long)stop_at, (long long)last,
+			"sooner, never later; -s job.steps=%llu is a longer job (of a run that has begun: "
+			"with --new-semantics)", (unsigned long long)stop_at, (long long)last,
 			(unsigned long long)stop_at);
 }
 
