@@ -16,6 +16,8 @@
  *    none. A tensor's slices (graph/slices.h) are parts of it. A function of the layout alone.
  * 5. `shadows`: of each stage there is a shadow at another worker of the pipeline (protocol/view.h, rule 10),
  *    which holds its state too. Not of whole state.
+ * 6. `follows`: members without a rank hold the state of a stage each (protocol/view.h, rule 14). Not of
+ *    whole state.
  *
  * Ownership: the table lies in the arena. Pure. */
 #ifndef HD_PLAN_BUCKETS_H
@@ -32,15 +34,15 @@ struct hd_stage_bucket { uint32_t stage; uint64_t makers, readers; };
 struct hd_bucket_tensors { uint32_t n, *first, *bucket; };
 struct hd_stage_buckets {
 	uint32_t n, nstages;
-	bool whole, shadows;
+	bool whole, shadows, follows;
 	struct hd_stage_bucket *at;       /* [n] */
 	/* [hd_layout_nruns()] of each run of a bucket (graph/layout.h) alone */
 	uint64_t *run_makers;
 	struct hd_bucket_tensors tensors;
 };
 
-/* `cuts` NULL: one stage; `spread` NULL: one group. `whole` and `shadows` are false, and there are no
- * tensors. HD_E_INVAL: more than HD_STAGE_BITS. */
+/* `cuts` NULL: one stage; `spread` NULL: one group. `whole`, `shadows` and `follows` are false, and
+ * there are no tensors. HD_E_INVAL: more than HD_STAGE_BITS. */
 HD_MUST_USE enum hd_err hd_stage_buckets_make(struct hd_stage_buckets *buckets,
 	const struct hd_layout *layout, const struct hd_graph_stages *cuts,
 	const struct hd_graph_spread *spread, struct hd_arena *arena, struct hd_diag *diag);

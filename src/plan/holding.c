@@ -12,7 +12,8 @@ enum hd_err hd_holding_init(struct hd_holding *h, uint32_t nbuckets, struct hd_d
 	h->slot = hd_alloc(nbuckets * sizeof *h->slot);
 	h->owner = hd_alloc(nbuckets * sizeof *h->owner);
 	h->kin = hd_alloc(nbuckets * sizeof *h->kin);
-	if (!h->param || !h->slot || !h->owner || !h->kin) {
+	h->spare = hd_alloc(nbuckets * sizeof *h->spare);
+	if (!h->param || !h->slot || !h->owner || !h->kin || !h->spare) {
 		hd_holding_finish(h);
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the holders of %u buckets", nbuckets);
 	}
@@ -20,6 +21,7 @@ enum hd_err hd_holding_init(struct hd_holding *h, uint32_t nbuckets, struct hd_d
 	memset(h->slot, 0, nbuckets * sizeof *h->slot);
 	memset(h->owner, 0, nbuckets * sizeof *h->owner);
 	memset(h->kin, 0, nbuckets * sizeof *h->kin);
+	memset(h->spare, 0, nbuckets * sizeof *h->spare);
 	return HD_OK;
 }
 
@@ -29,6 +31,7 @@ void hd_holding_finish(struct hd_holding *h)
 	hd_free(h->slot);
 	hd_free(h->owner);
 	hd_free(h->kin);
+	hd_free(h->spare);
 	*h = (struct hd_holding){ 0 };
 }
 
@@ -90,8 +93,10 @@ void hd_holding_make(struct hd_holding *h, const struct hd_stage_buckets *bucket
 		uint32_t s = buckets ? buckets->at[b].stage : 0;
 		uint64_t of = holders(stage, UINT64_C(1) << s, all);
 		uint64_t many = (uint64_t)at[s]++ * (uint64_t)__builtin_popcountll(of);
-		h->param[b] = buckets && !buckets->whole ? holders(stage, buckets->at[b].readers, all) |
-			shadows(shadow, buckets->at[b].readers) : all;
+		const uint64_t readers = buckets && !buckets->whole ? buckets->at[b].readers : 0,
+			run = readers ? holders(stage, readers, all) : all;
+		h->param[b] = run | shadows(shadow, readers);
+		h->spare[b] = h->param[b] & ~run;
 		h->owner[b] = hd_members_nth(of, (uint32_t)(many / n[s]));
 		h->slot[b] = copies ? chain(h->param[b], h->owner[b], copies) : h->param[b];
 	}

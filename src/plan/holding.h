@@ -13,6 +13,8 @@
  *	staged                 holders of the readers    the same members
  *	staged, with shadows   those, and members with   the same members
  *	                       a reader's shadow
+ *	staged, with followers those, and members that   the same members
+ *	                       follow a reader
  *	staged and sharded     holders of the readers    a chain among them (refused: HD_NO_SHARDED_STAGES)
  *
  * *Staged*: a member holds the state of the pipeline stages that it runs, and is a *holder* of these stages.
@@ -20,7 +22,8 @@
  * is updated by the holders of all of them. A pipeline may replicate its state instead (`whole` of
  * plan/buckets.h): the first row. A *shadow* of a stage is its state at a member that does not run it:
  * nothing is computed with it, it is updated as its stage is, and it is there when the stage's holders are
- * lost.
+ * lost. A *follower* is a member that runs no stage and has the shadow of one: here it is a shadow like
+ * others.
  *
  * 1. Masks are by index among the members of a view: bit m is member m; at most 64 members.
  * 2. Every bucket has one owner, which is one of its slot holders and holds its stage: the lowest that makes
@@ -49,13 +52,15 @@ struct hd_holding {
 	uint64_t *param, *slot;           /* owned: [nbuckets] */
 	uint32_t *owner;                  /* owned: [nbuckets] an index among the members */
 	uint64_t *kin;                    /* owned: [nbuckets] */
+	uint64_t *spare;                  /* owned: [nbuckets] of `param` those that run no reader */
 };
 
 HD_MUST_USE enum hd_err hd_holding_init(struct hd_holding *holding, uint32_t nbuckets, struct hd_diag *diag);
 void hd_holding_finish(struct hd_holding *holding);          /* takes zeroed and finished ones */
 
 /* `buckets` NULL: the model is one stage. `stage` [nstages]: the members that hold each stage, at least one;
- * NULL: all members hold all stages. `shadow` [nstages]: those that have the shadow of each, perhaps none;
+ * NULL: all members hold all stages. `shadow` [nstages]: those that have the shadow of each, perhaps none,
+ * or follow it;
  * NULL: there are none. `copies`: how many members hold the slots of a bucket; 0: all that hold
  * its parameters. */
 void hd_holding_make(struct hd_holding *holding, const struct hd_stage_buckets *buckets,

@@ -110,6 +110,7 @@ static void shadows_hold_what_their_stages_read_and_own_nothing(void **state)
 		"251", "02351" };
 	const uint64_t stage[] = { bits("03"), bits("14"), bits("25") },
 		shadow[] = { bits("25"), bits("03"), bits("1") };
+	static const char *const spare[NB] = { "25", "25", "25", "03", "03", "1", "1", "1", "1", "1" };
 	struct hd_holding h;
 
 	(void)state;
@@ -117,8 +118,9 @@ static void shadows_hold_what_their_stages_read_and_own_nothing(void **state)
 	hd_holding_make(&h, &three, stage, shadow, 7, 0);
 	assert_true(h.partial && !h.apart);
 	for (uint32_t b = 0; b < NB; b++)
-		CHECK(h.owner[b] == owner[b] && h.param[b] == bits(held[b]) && h.slot[b] == bits(held[b]),
-			"bucket %u: %llx", b, (unsigned long long)h.param[b]);
+		CHECK(h.owner[b] == owner[b] && h.param[b] == bits(held[b]) && h.slot[b] == bits(held[b]) &&
+			h.spare[b] == bits(spare[b]), "bucket %u: %llx, %llx", b,
+			(unsigned long long)h.param[b], (unsigned long long)h.spare[b]);
 	hd_holding_finish(&h);
 }
 

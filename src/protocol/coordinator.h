@@ -312,15 +312,18 @@ enum hd_co_worker_state {
 };
 struct hd_co_worker_status { uint32_t worker, ndevices, nvns; enum hd_co_worker_state state; uint64_t sealed;
 	bool up; const char *host, *address, *zone; };
-/* asked: local workers; target: all that are wanted; single: with shadows, the stages of which one member
- * alone holds some part: in the first step of a view, until what moves is there, and where one has a pipeline
- * to itself; -1: not known, as before the first view and from a loss to the view after it. */
+/* asked: local workers; target: all that are wanted; single: with shadows or followers, the stages of which
+ * one member alone holds some part: in the first step of a view, until what moves is there, where one has a
+ * pipeline to itself, and where fewer follow than there are stages; -1: not known, as before the first view
+ * and from a loss to the view after it. */
 struct hd_co_status { uint32_t term, epoch, nmembers, asked, target; int32_t single; uint64_t committed;
 	bool changing, holding, halting; };
 void hd_coordinator_status(const struct hd_coordinator *co, struct hd_co_status *status);
 uint32_t hd_coordinator_workers(const struct hd_coordinator *co, struct hd_co_worker_status *out,
 	uint32_t cap);
 const struct hd_view *hd_coordinator_view(const struct hd_coordinator *co);       /* NULL before the first */
+/* The stage that each member of that view follows, by index; HD_NOBODY: none (view.h, rule 14). */
+void hd_coordinator_follows(const struct hd_coordinator *co, uint32_t follows[HD_MAX_MEMBERS]);
 
 const char *hd_co_worker_state_name(enum hd_co_worker_state state);
 

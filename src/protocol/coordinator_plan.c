@@ -79,16 +79,29 @@ void hd_co_note_moves(struct hd_coordinator *co)
 	co->moves = 0;
 }
 
+void hd_coordinator_follows(const struct hd_coordinator *co, uint32_t follows[HD_MAX_MEMBERS])
+{
+	static const struct hd_stage_buckets none = { .follows = false };
+	const struct hd_stage_buckets *buckets = buckets_of(co, &co->view.shape);
+
+	hd_view_follows(&co->view, buckets ? buckets : &none, follows);
+}
+
 void hd_co_note_standing(struct hd_coordinator *co)
 {
 	const struct hd_view *view = &co->view;
-	char of[160] = "";
+	char of[240] = "";
+	uint32_t follows[HD_MAX_MEMBERS];
 	size_t len = 0;
 	uint32_t n = 0;
 
+	hd_coordinator_follows(co, follows);
 	for (uint32_t m = 0; m < view->nmembers && view->shape.nstages; m++)
 		if (!hd_view_stages(view, view->member[m]) && len < sizeof of) {
 			len += (size_t)snprintf(of + len, sizeof of - len, " %u", view->member[m]);
+			if (follows[m] != HD_NOBODY && len < sizeof of)
+				len += (size_t)snprintf(of + len, sizeof of - len, " (follows stage %u)",
+					follows[m]);
 			n++;
 		}
 	if (!n)
@@ -153,13 +166,12 @@ int32_t hd_co_single(const struct hd_coordinator *co)
 	const struct hd_stage_buckets *buckets = buckets_of(co, holds ? &co->config.shape : &co->view.shape);
 	int32_t n = 0;
 
-	if (!buckets || !buckets->shadows)
+	if (!buckets || !(buckets->shadows || buckets->follows))
 		return 0;
 	if (!knows_holders(co))
 		return -1;
 	for (uint32_t s = 0; s < buckets->nstages; s++) {
-		bool two = !settled ||
-			count(hd_view_holders(&co->view, s) | hd_view_shadows(&co->view, s)) > 1;
+		bool two = !settled || count(hd_view_keepers(&co->view, buckets, s)) > 1;
 		for (uint32_t b = 0; b < buckets->n && !settled; b++)
 			two &= !(buckets->at[b].readers >> s & 1) || count(co->held[b]) > 1;
 		n += !two;
@@ -321,15 +333,16 @@ static void keep_holders(struct hd_coordinator *co, struct hd_view *next)
 	}
 }
 
-/* Stages: one holder of each stays, if only of its shadow, or the state would be lost. Of those that are to
- * leave the oldest. */
+/* Stages: one holder of each stays, if only one that shadows or follows it, or the state would be lost. Of
+ * those that are to leave the oldest. */
 static void keep_stages(struct hd_coordinator *co, struct hd_view *next)
 {
 	const struct hd_stage_buckets *buckets = buckets_of(co, &co->view.shape);
 
 	for (uint32_t s = 0; s < co->view.shape.nstages; s++) {
-		uint64_t holders = hd_view_holders(&co->view, s) | (buckets && buckets->shadows ?
-			hd_view_shadows(&co->view, s) : 0), stay = 0;
+		const uint64_t holders = buckets ? hd_view_keepers(&co->view, buckets, s) :
+			hd_view_holders(&co->view, s);
+		uint64_t stay = 0;
 		uint32_t first = HD_NOBODY;
 		for (uint32_t i = 0; i < co->view.nmembers; i++) {
 			const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);

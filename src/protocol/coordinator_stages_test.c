@@ -475,6 +475,70 @@ static void a_member_that_stands_by_takes_the_place_of_a_lost_one(void **state)
 	co_end(c);
 }
 
+static const struct hd_stage_buckets followed = { .n = 4, .nstages = 2, .at = bucket, .follows = true };
+
+static const struct hd_stage_buckets *of_followed_shape(void *self, const struct hd_view_shape *shape)
+{
+	return of_shape(self, shape) ? &followed : NULL;
+}
+
+/* 2 x 2 and one more, which follows the first stage: 0, which runs that, dies, and no byte moves. */
+static void a_follower_takes_the_place_of_a_lost_one_without_a_move(void **state)
+{
+	struct hd_co_config config = weighed();
+	struct co_at_work at, *c = &at;
+	uint32_t follows[HD_MAX_MEMBERS];
+
+	(void)state;
+	config.of_shape = of_followed_shape;
+	co_run(c, &config, 5);
+	hd_coordinator_follows(c->co, follows);
+	assert_true(follows[0] == HD_NOBODY && follows[3] == HD_NOBODY && follows[4] == 0);
+	CO(LOST, .worker = 0, .why = HD_EXITED);
+	STORED();
+	HAS(1, 0, 0, false, 12);
+	HAS(2, 0, 0, false, 3);
+	HAS(3, 0, 0, false, 12);
+	HAS(4, 0, 0, false, 3);
+	RANKS(c, 2, 1, 4, 3);
+	assert_string_equal(co_note_text(c, "stands_in"),
+		"worker 4, which stood by, takes the place of worker 0");
+	assert_string_equal(co_note_text(c, "moves"), "");
+	assert_string_equal(co_note_text(c, "stands_by"), "");
+	co_end(c);
+}
+
+/* One pipeline: 0 leaves in one change, since 2 follows its stage; 1 alone has the other, and stays
+ * while 2 learns it; without a rank it follows the other stage meanwhile. */
+static void a_leaver_whose_stage_is_followed_leaves_at_once(void **state)
+{
+	static const struct { uint32_t leaver, nmembers; uint64_t moves; } row[] = { { 0, 2, 0 },
+		{ 1, 3, 1234 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hd_co_config config = weighed();
+		struct hd_co_status status;
+		struct co_at_work at, *c = &at;
+		config.of_shape = of_followed_shape;
+		config.pipes = 1;
+		co_run(c, &config, 3);
+		for (uint32_t w = 0; w < 3; w++)
+			co_seal(c, w, 1, 0);
+		hd_coordinator_status(c->co, &status);
+		assert_int_equal(status.single, 1);       /* the second stage */
+		hd_co_find(c->co, row[i].leaver)->draining = true;
+		CO(TICK, .n = 0);
+		assert_int_equal(c->co->phase, HD_CO_NUMBERING);
+		CHECK(c->co->next.nmembers == row[i].nmembers && c->co->moves == row[i].moves,
+			"%u leaves: %u members, %llu bytes move", row[i].leaver, c->co->next.nmembers,
+			(unsigned long long)c->co->moves);
+		CHECK(c->co->next.rank[row[i].leaver].worker == 2, "%u leaves: its rank is at %u",
+			row[i].leaver, c->co->next.rank[row[i].leaver].worker);
+		co_end(c);
+	}
+}
+
 /* Of views alone. */
 static void a_place_is_taken_where_a_worker_went_and_another_had_none(void **state)
 {
@@ -764,6 +828,8 @@ int main(void)
 		cmocka_unit_test(a_planned_change_keeps_a_holder_of_each_stage),
 		cmocka_unit_test(members_beyond_the_last_pipeline_stand_by),
 		cmocka_unit_test(a_member_that_stands_by_takes_the_place_of_a_lost_one),
+		cmocka_unit_test(a_follower_takes_the_place_of_a_lost_one_without_a_move),
+		cmocka_unit_test(a_leaver_whose_stage_is_followed_leaves_at_once),
 		cmocka_unit_test(a_place_is_taken_where_a_worker_went_and_another_had_none),
 		cmocka_unit_test(members_that_are_left_stay_at_their_stage),
 		cmocka_unit_test(pipelines_have_the_shares_of_the_job),

@@ -170,15 +170,17 @@ static void forget(struct hd_exchange *x)
 
 static uint64_t bit(uint32_t member) { return UINT64_C(1) << member; }
 
-void hd_line_make(struct hd_sum_line *l, uint32_t owner, uint64_t have, uint64_t chain, uint32_t nmembers)
+void hd_line_make(struct hd_sum_line *l, uint32_t owner, uint64_t have, uint64_t chain, uint64_t spare,
+	uint32_t nmembers)
 {
 	*l = (struct hd_sum_line){ .had = have ? have : bit(owner) };
 	l->members = l->had | chain;
 	l->all = l->members == hd_members_all(nmembers);
-	for (uint32_t part = 0; part < 2; part++) {
+	const uint64_t parts[] = { l->had, chain & ~l->had & ~spare, chain & ~l->had & spare };
+	for (uint32_t part = 0; part < 3; part++) {
 		for (uint32_t i = 0; i < nmembers; i++) {
 			uint32_t m = (owner + i) % nmembers;
-			if ((part ? chain & ~l->had : l->had) >> m & 1)
+			if (parts[part] >> m & 1)
 				l->at[l->n++] = m;
 		}
 		l->nhad = part ? l->nhad : l->n;
@@ -292,7 +294,8 @@ enum hd_err hd_exchange_again(struct hd_exchange *x, const struct hd_view *view,
 
 void hd_exchange_line(const struct hd_exchange *x, uint32_t bucket, struct hd_sum_line *l)
 {
-	hd_line_make(l, x->held.owner[bucket], x->have[bucket], x->chain[bucket], x->nmembers);
+	hd_line_make(l, x->held.owner[bucket], x->have[bucket], x->chain[bucket],
+		x->held.spare[bucket], x->nmembers);
 }
 
 uint32_t hd_exchange_source(const struct hd_exchange *x, uint32_t bucket)

@@ -26,9 +26,10 @@
  * new ones from the chain (PARAMETERS of plan/xfer.h, here PARM). With state by stages they hold neither.
  *
  * 6. The *line* of a bucket is the way that its sum takes: first its owner (in a restarted step: those that
- *    had the sum), then each member of the chain that lacks it. Each member of the line passes the sum to the
- *    next. The order only matters to members outside (rule 7). So where the line has all members, one of them
- *    sends the sum to all others at once.
+ *    had the sum), then each member of the chain that lacks it, those last that hold the bucket for a loss
+ *    alone, as shadows and followers: those that compute with it do not wait for them. Each member of the
+ *    line passes the sum to the next. Beside that the order only matters to members outside (rule 7). So
+ *    where the line has all members, one of them sends the sum to all others at once.
  * 7. Proof of sum. All members need the sums of squares of every bucket for the gradient norm of the step. A
  *    member in the line takes them from the sum; all others get them (NORM) from the *last* of the line. So a
  *    member that has all norms knows that every sum is at all its holders: no gradient of this step is ever
@@ -75,8 +76,10 @@ struct hd_sum_line {
 	bool all;                         /* it has all members of the view */
 };
 
-/* `have`: members that hold the sum, 0: none yet, the owner folds it; `chain`: those that are to have it. */
-void hd_line_make(struct hd_sum_line *line, uint32_t owner, uint64_t have, uint64_t chain, uint32_t nmembers);
+/* `have`: members that hold the sum, 0: none yet, the owner folds it; `chain`: those that are to have it;
+ * `spare`: of these the ones that come last (held.spare). */
+void hd_line_make(struct hd_sum_line *line, uint32_t owner, uint64_t have, uint64_t chain, uint64_t spare,
+	uint32_t nmembers);
 uint32_t hd_line_source(const struct hd_sum_line *line, uint32_t bucket);
 /* The members that this one sends the sum to. */
 uint64_t hd_line_sum_to(const struct hd_sum_line *line, uint32_t bucket, uint32_t member);

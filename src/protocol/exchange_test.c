@@ -265,7 +265,7 @@ static void an_exchange_takes_memory_only_where_it_may(void **state)
 		assert_int_equal(err, HD_E_NOMEM);
 		assert_null(x.sum);
 	}
-	assert_int_equal(n, 17);
+	assert_int_equal(n, 18);
 	hd_alloc_arm(1);
 	assert_int_equal(hd_exchange_begin(&x, &rig.view, 4, 11, &rig.passes, NULL, NULL), HD_E_NOMEM);
 	hd_alloc_arm(0);
@@ -565,8 +565,11 @@ static const struct hd_stage_bucket of_two[4] = {
 static const struct hd_stage_buckets two = { .n = 4, .nstages = 2,
 	.at = (struct hd_stage_bucket *)(uintptr_t)of_two };
 
-static void stages_open(struct hd_view *view, struct hd_passes *passes, struct hd_exchange *x,
-	uint32_t worker)
+static const struct hd_stage_buckets two_followed = { .n = 4, .nstages = 2, .follows = true,
+	.at = (struct hd_stage_bucket *)(uintptr_t)of_two };
+
+static void open_of(const struct hd_stage_buckets *buckets, struct hd_view *view, struct hd_passes *passes,
+	struct hd_exchange *x, uint32_t worker)
 {
 	static const uint32_t member[] = { 4, 6, 9, 11, 13 }, ndevices[] = { 1, 1, 1, 1, 1 };
 	static const uint64_t all[4] = { 31, 31, 31, 31 };
@@ -576,8 +579,14 @@ static void stages_open(struct hd_view *view, struct hd_passes *passes, struct h
 	assert_true(hd_view_staged(view, 1, member, ndevices, 5, 7, &shape, 2));
 	assert_int_equal(hd_passes_of_view(passes, view), HD_OK);
 	assert_int_equal(hd_exchange_init(x, 7, 4, 0, NULL), HD_OK);
-	hd_exchange_stages(x, &two);
+	hd_exchange_stages(x, buckets);
 	assert_int_equal(hd_exchange_begin(x, view, worker, 11, passes, all, NULL), HD_OK);
+}
+
+static void stages_open(struct hd_view *view, struct hd_passes *passes, struct hd_exchange *x,
+	uint32_t worker)
+{
+	open_of(&two, view, passes, x, worker);
 }
 
 static void roots_of_a_stage_are_those_of_its_buckets(void **state)
@@ -642,6 +651,35 @@ static void norms_of_a_stage_come_from_the_last_of_its_holders(void **state)
 		CHECK(x.held.owner[b] == is[b].owner && hd_exchange_norm_source(&x, b) == is[b].last &&
 			hd_exchange_norm_to(&x, b) == is[b].to, "bucket %u: %u %u %llx", b, x.held.owner[b],
 			hd_exchange_norm_source(&x, b), (unsigned long long)hd_exchange_norm_to(&x, b));
+	hd_exchange_finish(&x);
+}
+
+/* The fifth follows the second stage. It has the sums that this one reads and the norm of the other bucket,
+ * and others have norms from it alone: then it has the sum. Of bucket 3 the way round would be 3 4 1. */
+static void a_follower_is_the_last_of_a_line(void **state)
+{
+	static const struct { uint32_t n, at[5]; } is[4] = { { 2, { 0, 2 } }, { 5, { 2, 3, 0, 1, 4 } },
+		{ 3, { 1, 3, 4 } }, { 3, { 3, 1, 4 } } };
+	struct hd_view view;
+	struct hd_passes passes;
+	struct hd_sum_line line;
+	struct hd_exchange x;
+
+	(void)state;
+	open_of(&two_followed, &view, &passes, &x, 13);
+	for (uint32_t b = 0; b < 4; b++) {
+		hd_exchange_line(&x, b, &line);
+		CHECK(line.n == is[b].n && !memcmp(line.at, is[b].at, line.n * sizeof *line.at),
+			"bucket %u: %u %u %u %u", b, line.n, line.at[0], line.at[1], line.at[2]);
+	}
+	assert_int_equal(hd_exchange_norm_source(&x, 3), 4);
+	assert_int_equal(hd_exchange_sum_from(&x, 3), 1);
+	assert_true(hd_exchange_table(&x) && hd_exchange_norm(&x, 0));
+	for (uint32_t b = 1; b < 4; b++) {
+		assert_false(hd_exchange_complete(&x));
+		assert_true(hd_exchange_sum(&x, b));
+	}
+	assert_true(hd_exchange_complete(&x) && hd_exchange_may_update(&x));
 	hd_exchange_finish(&x);
 }
 
@@ -816,6 +854,7 @@ int main(void)
 		cmocka_unit_test(roots_of_a_stage_are_those_of_its_buckets),
 		cmocka_unit_test(a_step_of_stages_takes_own_sums_and_the_norms_of_others),
 		cmocka_unit_test(norms_of_a_stage_come_from_the_last_of_its_holders),
+		cmocka_unit_test(a_follower_is_the_last_of_a_line),
 		cmocka_unit_test(members_that_lack_their_stages_fetch),
 		cmocka_unit_test(a_view_of_other_stages_is_not_begun),
 		cmocka_unit_test(of_stages_a_step_is_finished_by_the_holders_of_its_slots),

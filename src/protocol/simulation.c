@@ -106,7 +106,8 @@ void sim_come(struct sim_world *s, bool unasked)
 		.of_shape = sim_of_shape, .of_shape_self = s,
 		.nsteps = s->nsteps, .detect_ns = SIM_T,
 		.goes_on = (s->seed & HD_SIM_GOING_ON) != 0, .early = sim_early(s) ? sim_is_early : NULL,
-		.ndevices = (s->seed & (HD_SIM_FIRST | HD_SIM_GOING_ON) ? 1 : 1 + (uint32_t)sim_rnd(s, 2)) *
+		.ndevices = (s->seed & (HD_SIM_FIRST | HD_SIM_GOING_ON | HD_SIM_FOLLOWED) ? 1 :
+			1 + (uint32_t)sim_rnd(s, 2)) *
 			(s->shape.nstages && s->seed & HD_SIM_RESHAPED ? 2 : 1),
 		.vn_ps = 1 + sim_rnd(s, 4), .nonce = p->nonce, .takes_over = s->takers && !p->remote };
 	snprintf(config.address, sizeof config.address, "%u", slot);

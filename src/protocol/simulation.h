@@ -27,6 +27,7 @@
  *	covered    of one death in two pipelines (hd_simulate_death) no committed step is given up for what is
  *	           on disk, and no more than one step is begun again, once
  *	shadow     where each stage has a shadow, two members hold it, unless one has the whole pipeline
+ *	follow     where members without a rank follow stages, every one of them holds a whole stage
  *	zones      of as many workers in each of two zones, and an even number of ranks, no neighbours of a
  *	           pipeline are in one
  *	failover   a step that goes on does so from what its workers said, without those that are not there,
@@ -158,7 +159,7 @@ struct hd_sim_result {
 #define HD_SIM_MISSED (UINT64_C(1) << 42)
 
 /* Of a seed with HD_SIM_STAGED: two pipelines of as many workers as that takes, one of which is killed after
- * some action of its first two steps. */
+ * some action of its first two steps; with HD_SIM_FOLLOWED one pipeline, and a follower for each stage. */
 #define HD_SIM_FIRST (UINT64_C(1) << 43)
 
 /* Of a seed with HD_SIM_STAGED and HD_SIM_SHADOWED: a stage a rank and a rank a worker, and steps go on after
@@ -192,6 +193,10 @@ struct hd_sim_result {
  * two, pipelines of an even number of ranks (with HD_SIM_SHADOWED also one alone), and a whole zone is killed
  * after some action of its first steps. */
 #define HD_SIM_ZONED (UINT64_C(1) << 52)
+
+/* Of a seed with HD_SIM_STAGED: members without a rank follow stages (view.h, rule 14), and there are one or
+ * two more workers than the pipelines take. */
+#define HD_SIM_FOLLOWED (UINT64_C(1) << 53)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

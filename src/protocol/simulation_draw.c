@@ -29,7 +29,8 @@ static void fill_buckets(struct sim_world *s, struct sim_shape *to)
 	}
 	to->buckets = (struct hd_stage_buckets){ .n = s->nbuckets, .nstages = n, .at = to->bucket,
 		.whole = (s->seed & HD_SIM_WHOLE) != 0, .shadows = s->seed & HD_SIM_SHADOWED &&
-			to->shape.schedule % 3 != 1 && !hd_view_has_copies(&to->shape) };
+			to->shape.schedule % 3 != 1 && !hd_view_has_copies(&to->shape),
+		.follows = (s->seed & HD_SIM_FOLLOWED) != 0 };
 	draw_tensors(s, to);
 }
 
@@ -161,7 +162,16 @@ static void draw_stages(struct sim_world *s)
 	s->nvns += s->seed & HD_SIM_LEAST && s->nvns < 2;
 	s->min = width * sim_least(s);
 	s->max = width * s->pipes + (uint32_t)sim_rnd(s, 3);
+	if (s->seed & HD_SIM_FOLLOWED && s->max + 2 <= SIM_PROCS)
+		s->max += 1 + (uint32_t)sim_rnd(s, 2);
 	s->target = s->min + (uint32_t)sim_rnd(s, s->max - s->min + 1);
+}
+
+/* One pipeline, and as many followers as it has stages. */
+static void draw_followers(struct sim_world *s)
+{
+	s->pipes = 1;
+	s->max = s->target = s->shape.width + s->shape.nstages;
 }
 
 static void draw_first(struct sim_world *s)
@@ -171,6 +181,8 @@ static void draw_first(struct sim_world *s)
 	s->pipes = zone && s->seed & HD_SIM_SHADOWED ? 1 + (uint32_t)sim_rnd(s, 2) : 2;
 	s->max = s->target = s->pipes * s->min;
 	s->zone_left[0] = s->zone_left[1] = zone ? s->target / 2 : 0;
+	if (s->seed & HD_SIM_FOLLOWED && !zone)
+		draw_followers(s);
 	s->nvns += s->nvns < 2;
 	s->nsteps = 4;
 	s->halt_at = UINT64_MAX;

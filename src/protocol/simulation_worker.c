@@ -202,6 +202,27 @@ static void check_shadows(struct sim_world *s, const struct sim_proc *p)
 				p->id, (unsigned long long)x->step, b);
 }
 
+/* Each member without a rank holds all that some stage reads. */
+static void check_followers(struct sim_world *s, const struct sim_proc *p)
+{
+	const struct hd_exchange *x = hd_member_exchange(p->m);
+	const struct hd_view *view = hd_member_view(p->m);
+	const struct sim_shape *shape = &s->shapes[view->shape.schedule];
+
+	for (uint32_t m = 0; m < view->nmembers && view->shape.nstages && shape->buckets.follows; m++) {
+		uint64_t held = hd_view_stages(view, view->member[m]);
+		for (uint32_t k = 0; k < view->shape.nstages && !held; k++) {
+			bool whole = true;
+			for (uint32_t b = 0; b < s->nbuckets; b++)
+				whole &= !(shape->bucket[b].readers >> k & 1) || x->held.slot[b] >> m & 1;
+			held |= (uint64_t)whole << k;
+		}
+		if (!held)
+			sim_bad(s, "follow", "worker %u begins step %llu, and %u follows no stage", p->id,
+				(unsigned long long)x->step, view->member[m]);
+	}
+}
+
 /* Of a step all members begin the next one or none does; what was begun counts in its own epoch, where its
  * letters are on their way. */
 /* A member that knows of the decision says so of the step at hand, unless another view began that. */
@@ -294,6 +315,7 @@ static void begin(struct sim_world *s, uint32_t slot, const struct hd_member_act
 	check_gate(s, p, a->step);
 	check_fresh(s, p, a->step);
 	check_shadows(s, p);
+	check_followers(s, p);
 	memset(p->table, 0, sizeof p->table);
 	p->table_full = false;
 	memset(p->sum_here, 0, sizeof p->sum_here);

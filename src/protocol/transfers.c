@@ -315,7 +315,7 @@ static bool goes(const struct list *l, const struct hd_exchange *x, enum hd_xfer
 		return false;
 	if (kind != HD_XFER_SUM && !has_rows(&l->table->spec, kind))
 		return false;
-	hd_line_make(&line, x->held.owner[b], 0, slot, x->nmembers);
+	hd_line_make(&line, x->held.owner[b], 0, slot, x->held.spare[b], x->nmembers);
 	if (goes_by(l, &line, slot, param, kind, b))
 		return true;
 	if (kind == HD_XFER_PARAMETERS || kind == HD_XFER_DIGEST)

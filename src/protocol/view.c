@@ -403,24 +403,130 @@ uint64_t hd_view_shadowed(const struct hd_view *view, uint32_t worker)
 	return stages;
 }
 
+/* ---- followers: rule 14 ---- */
+
+/* Of a set of ids, which has it from now on. */
+static uint32_t add_id(uint32_t *id, uint32_t n, uint32_t worker)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (id[i] == worker)
+			return n;
+	id[n] = worker;
+	return n + 1;
+}
+
+/* Workers that run a stage or have its shadow. */
+static uint32_t count_holders(const struct hd_view *view, bool shadows, uint32_t stage)
+{
+	uint32_t id[2 * HD_VIEW_RANKS], n = 0;
+
+	for (uint32_t k = 0; k < hd_view_nlanes(view); k++)
+		n = add_id(id, n, view->rank[hd_view_rank(view, k, stage)].worker);
+	for (uint32_t k = 0; shadows && k < hd_view_pipes(view); k++) {
+		const uint32_t r = shadow_rank(view, k, stage);
+		n = r == HD_NOBODY ? n : add_id(id, n, view->rank[r].worker);
+	}
+	return n;
+}
+
+/* As it was before its doubled ranks were lost, each of which had a worker of its own. */
+static struct hd_view undoubled(const struct hd_view *view)
+{
+	struct hd_view was = *view;
+
+	for (uint32_t r = 0; r < view->nranks; r++)
+		was.rank[r].worker = hd_view_doubled(view, r) ? HD_NOBODY - 1 - r : view->rank[r].worker;
+	memset(was.doubled, 0, sizeof was.doubled);
+	return was;
+}
+
+static bool has_rank(const struct hd_view *view, uint32_t worker)
+{
+	for (uint32_t r = 0; r < view->nranks; r++)
+		if (view->rank[r].worker == worker)
+			return true;
+	return false;
+}
+
+void hd_view_follows(const struct hd_view *view, const struct hd_stage_buckets *buckets,
+	uint32_t stage[HD_MAX_MEMBERS])
+{
+	const uint32_t n = view->shape.nstages;
+	uint32_t holders[HD_STAGE_BITS], size[HD_STAGE_BITS] = { 0 }, nleft = 0;
+
+	for (uint32_t m = 0; m < view->nmembers; m++) {
+		stage[m] = HD_NOBODY;
+		nleft += !has_rank(view, view->member[m]);
+	}
+	if (!nleft || !n || !buckets->follows || buckets->whole)
+		return;
+	const struct hd_view was = undoubled(view);
+	for (uint32_t s = 0; s < n; s++)
+		holders[s] = count_holders(&was, buckets->shadows, s);
+	for (uint32_t b = 0; b < buckets->n; b++)
+		for (uint64_t of = buckets->at[b].readers; of; of &= of - 1)
+			size[__builtin_ctzll(of)]++;
+	for (uint32_t m = 0; m < view->nmembers; m++) {
+		uint32_t best = 0;
+		if (has_rank(view, view->member[m]))
+			continue;
+		for (uint32_t s = 1; s < n; s++)
+			if (holders[s] < holders[best] || (holders[s] == holders[best] &&
+				size[s] > size[best]))
+				best = s;
+		holders[best]++;
+		stage[m] = best;
+	}
+}
+
+/* The members that have a copy of each stage without running it. */
+static void find_spares(uint64_t spare[HD_STAGE_BITS], const struct hd_view *view,
+	const struct hd_stage_buckets *buckets)
+{
+	uint32_t stage[HD_MAX_MEMBERS];
+
+	for (uint32_t s = 0; s < view->shape.nstages; s++)
+		spare[s] = buckets->shadows ? hd_view_shadows(view, s) : 0;
+	hd_view_follows(view, buckets, stage);
+	for (uint32_t m = 0; m < view->nmembers; m++)
+		if (stage[m] != HD_NOBODY)
+			spare[stage[m]] |= UINT64_C(1) << m;
+}
+
+uint64_t hd_view_keepers(const struct hd_view *view, const struct hd_stage_buckets *buckets, uint32_t stage)
+{
+	uint64_t spare[HD_STAGE_BITS];
+
+	find_spares(spare, view, buckets);
+	return hd_view_holders(view, stage) | spare[stage];
+}
+
 uint64_t hd_view_kept(const struct hd_view *view, const struct hd_stage_buckets *buckets, uint32_t worker)
 {
-	return hd_view_stages(view, worker) | (buckets->shadows ? hd_view_shadowed(view, worker) : 0);
+	const uint32_t m = hd_view_index(view, worker);
+	uint64_t stages = hd_view_stages(view, worker), spare[HD_STAGE_BITS];
+
+	if (m == HD_NOBODY || !view->shape.nstages)
+		return stages;
+	find_spares(spare, view, buckets);
+	for (uint32_t s = 0; s < view->shape.nstages; s++)
+		stages |= (spare[s] >> m & 1) << s;
+	return stages;
 }
 
 void hd_view_holding(struct hd_holding *holding, const struct hd_view *view,
 	const struct hd_stage_buckets *buckets,
 	uint32_t copies)
 {
-	uint64_t stage[HD_STAGE_BITS], shadow[HD_STAGE_BITS];
-	const bool staged = buckets && view->shape.nstages, shadows = staged && buckets->shadows;
+	uint64_t stage[HD_STAGE_BITS], spare[HD_STAGE_BITS];
+	const bool staged = buckets && view->shape.nstages;
 
 	assert(!staged || view->shape.nstages == buckets->nstages);
 	for (uint32_t s = 0; staged && s < view->shape.nstages; s++)
 		stage[s] = hd_view_holders(view, s);
-	for (uint32_t s = 0; shadows && s < view->shape.nstages; s++)
-		shadow[s] = hd_view_shadows(view, s);
-	hd_holding_make(holding, buckets, staged ? stage : NULL, shadows ? shadow : NULL, view->nmembers,
+	if (staged)
+		find_spares(spare, view, buckets);
+	hd_holding_make(holding, buckets, staged ? stage : NULL, staged ? spare : NULL, view->nmembers,
 		copies);
 }
 

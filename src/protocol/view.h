@@ -58,6 +58,14 @@
  *     to lanes as to pipelines, so those of a copy are neighbours and leave few roots; a first copy counts
  *     those of its lanes. Such a shape has neither shadows nor groups.
  *
+ * 14. Followers. A pipeline may leave members over, which have no rank. Where the table of buckets says so
+ *     (plan/buckets.h, `follows`), each of them *follows* a stage: it holds its parameters and slots and
+ *     makes each update, as a shadow does, so it can take the place of a lost worker that ran it before any
+ *     byte has moved. Which stage: of members in their order, the stage with the fewest holders so far, which
+ *     are those that run it, those with its shadow, and the followers before; of equals the one that reads
+ *     the most buckets, then the lowest. A doubled rank counts as the worker that was lost: for the rest of
+ *     that step each follows what it did.
+ *
  * Plain values, no pointers. Pure: no allocation, no clock. */
 #ifndef HD_PROTOCOL_VIEW_H
 #define HD_PROTOCOL_VIEW_H
@@ -213,7 +221,12 @@ uint64_t hd_view_stages(const struct hd_view *view, uint32_t worker);
 /* Rule 10: the members that have the shadow of a stage; the stages of which a worker has the shadow. */
 uint64_t hd_view_shadows(const struct hd_view *view, uint32_t stage);
 uint64_t hd_view_shadowed(const struct hd_view *view, uint32_t worker);
-/* The stages whose state a worker holds: those that it runs, and with shadows those too. */
+/* Rule 14: the stage that each member follows, by index; HD_NOBODY: none. */
+void hd_view_follows(const struct hd_view *view, const struct hd_stage_buckets *buckets,
+	uint32_t stage[HD_MAX_MEMBERS]);
+/* The members that hold the state of a stage, which they run, shadow or follow: a bit mask. */
+uint64_t hd_view_keepers(const struct hd_view *view, const struct hd_stage_buckets *buckets, uint32_t stage);
+/* The stages whose state a worker holds: those that it runs, has the shadow of, or follows. */
 uint64_t hd_view_kept(const struct hd_view *view, const struct hd_stage_buckets *buckets, uint32_t worker);
 /* Which members hold what under the view. `buckets` NULL: one stage. */
 void hd_view_holding(struct hd_holding *holding, const struct hd_view *view,

@@ -479,7 +479,7 @@ static void a_part_without_memory_is_refused(void **state)
 	struct hd_dist_view part = { .plan = &plan };
 	EACH_PIECE_REFUSED(err, hd_pipes_part(&part, &m.pipes, &view, 1, m.rig.worker, &m.rig.arena, NULL));
 	uint32_t nrefused = 0;
-	for (uint64_t n = 1; n < 15; n++) {
+	for (uint64_t n = 1; n < 18; n++) {
 		hd_alloc_arm(n);
 		err = hd_pipes_part(&part, &m.pipes, &view, 1, m.rig.worker, &m.rig.arena, NULL);
 		hd_alloc_arm(0);
@@ -487,7 +487,7 @@ static void a_part_without_memory_is_refused(void **state)
 		CHECK(err == HD_OK || (err == HD_E_NOMEM && !part.held), "request %u: %d", (unsigned)n,
 			(int)err);
 	}
-	assert_int_equal(nrefused, 12);                 /* four of each table of holders */
+	assert_int_equal(nrefused, 15);                 /* five of each table of holders */
 	hd_rig_close(&m.rig);
 }
 
