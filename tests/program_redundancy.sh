@@ -1,7 +1,8 @@
 #!/bin/bash
 # elastic.redundancy: each stage of a run's only pipeline is lost in turn, and the coordinator, and nothing
-# goes back to a checkpoint: the state is at the worker that had its shadow. In each mode. With workers.min: 3
-# the others wait for another one; without, they go on with two stages.
+# goes back to a checkpoint: the state is at the worker that had its shadow, or followed it
+# (elastic.standby). In each mode, eager with the last worker alone. With workers.min: 3 the others wait for
+# another one; without, they go on with two stages.
 . "$(dirname "$0")/program.sh"
 
 # it ends where it is stopped: no loss comes too late
@@ -68,7 +69,7 @@ begin()
 }
 
 # mode, kind, clip, ranks that die
-for row in full:momentum:0:0 eager:adam:1:2 lazy:adamw:0.5:"0 1 2"; do
+for row in full:momentum:0:0 lazy:adamw:0.5:"0 1 2"; do
 	IFS=: read -r mode kind clip ranks <<<"$row"
 	of=(-s optim.kind=$kind -s optim.clip=$clip)
 	begin $kind "${of[@]}" -s elastic.redundancy=$mode -s workers.min=3
@@ -90,11 +91,41 @@ for row in full:momentum:0:0 eager:adam:1:2 lazy:adamw:0.5:"0 1 2"; do
 	# lists have the work of the mode
 	case $mode in
 	lazy) ! grep -q ' Fx' $kind/plan/*.plan ;;
-	eager) grep -q ' Fx.* OFFx' $kind/plan/*.plan && ! grep -q ' Bx' $kind/plan/*.plan ;;
 	full) grep -q ' Bx' $kind/plan/*.plan ;;
 	esac || failed "$kind: the lists are not those of $mode"
 done
 passed "each of three stages killed in turn, and the coordinator: no step is lost, the bits of one device"
+
+# elastic.standby: of two stages without redundancy either is lost, and a worker that is left over, which
+# follows it, takes the place: nothing goes back to a checkpoint, and to that worker no byte moves any more
+of=(-s optim.kind=adam -s optim.clip=1)
+two=(-s parallel.stages=2 -s parallel.replicas=1 -s elastic.standby=follow)
+expect 0 heddle run job.yaml --workers 4 "${two[@]}" "${of[@]}" --dry-run
+says 'worker 3: follows stage 1: '
+members=4
+"$HEDDLE_BIN" run job.yaml --out follow --workers 4 "${two[@]}" "${of[@]}" >follow.log 2>&1 &
+reach follow 8
+for rank in 0 1; do
+	expect 0 heddle status follow
+	for stage in 0 1; do
+		grep -q "worker [0-9]* follows stage $stage: " out || failed "no worker follows stage $stage"
+	done
+	lose follow $rank
+done
+unset members
+ends follow "${of[@]}"
+same "$(count follow '"kind":"restore"')" 0 "follow: times back to a checkpoint"
+same "$(count follow '"kind":"stands_in"')" 2 "follow: places taken by workers that stood by"
+ready=$(grep '"kind":"stands_in"' follow/events.ndjson | grep -o 'worker [0-9]*, which' | grep -o '[0-9]*')
+for worker in $ready; do
+	! grep -B 4 "\"kind\":\"stands_in\".*worker $worker, which" follow/events.ndjson |
+		grep '"kind":"moves"' | grep -q "to worker.* $worker[ \"]" ||
+		failed "state moved to worker $worker, which had followed its stage"
+done
+[ "$(redundant follow)" -gt 0 ] || failed "follow: the ledger has no redundant time"
+expect 2 heddle run job.yaml --out no --workers 2 -s comm.sync=allreduce -s elastic.standby=follow
+says 'elastic.standby: follow has a worker'
+passed "either of two stages killed: a worker that followed it goes on, no byte moves, the bits of one device"
 
 # of two stages the last worker goes on with one, and with the next one there are two again
 "$HEDDLE_BIN" run job.yaml --out pair --workers 2 -s elastic.redundancy=eager >pair.log 2>&1 &

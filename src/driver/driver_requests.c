@@ -140,21 +140,34 @@ static uint32_t stages_of(const struct driver *c, uint32_t worker)
 		!c->config.shape.nstages;
 }
 
-static void fill_workers(const struct driver *c, struct hd_live *live)
+enum { FOLLOWS_NAME = 24 };
+
+/* `name`: of what workers follow. */
+static void fill_workers(const struct driver *c, struct hd_live *live,
+	char name[HD_LIVE_WORKERS][FOLLOWS_NAME])
 {
 	struct hd_co_worker_status worker[HD_MAX_WORKERS];
+	const struct hd_view *view = c->machine ? hd_coordinator_view(c->machine) : NULL;
+	uint32_t follows[HD_MAX_MEMBERS];
 	uint32_t n = c->machine ? hd_coordinator_workers(c->machine, worker, HD_MAX_WORKERS) : 0;
 
 	static_assert((int)HD_LIVE_WORKERS >= (int)HD_MAX_WORKERS, "an answer has room for all workers");
+	if (c->machine)
+		hd_coordinator_follows(c->machine, follows);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct hd_co_worker_status *p = &worker[i];
+		const uint32_t m = view ? hd_view_index(view, p->worker) : HD_NOBODY;
 		if (p->state == HD_W_FREE || p->state == HD_W_OUT)
 			continue;
+		char *follows_name = name[live->nworkers];
 		struct hd_live_worker *to = &live->worker[live->nworkers++];
+		if (m != HD_NOBODY && follows[m] != HD_NOBODY)
+			snprintf(follows_name, sizeof name[0], "stage %u", follows[m]);
 		*to = (struct hd_live_worker){ .id = p->worker, .worker = p->worker,
 			.remote = hd_is_remote(p->worker), .state = hd_co_worker_state_name(p->state),
 			.pid = driver_pid(p), .devices = p->ndevices, .virtual_nodes = p->nvns,
 			.stages = stages_of(c, p->worker),
+			.follows = follows_name,
 			.notice = driver_notice_of(c, p->worker),
 			.zone = p->zone ? p->zone : "", .address = p->address ? p->address : "" };
 		fill_pace(c, to);
@@ -220,7 +233,7 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 	struct hd_fields_count count[HD_CLOSE_COUNT];
 	struct hd_proc_self self;
 	char resilience[HD_RESILIENCE_WORDS + 64], saving[HD_SAVING_WORDS + 16], best[HD_BEST_WORDS],
-		functions[HD_FN_BILL_WORDS];
+		functions[HD_FN_BILL_WORDS], follows[HD_LIVE_WORKERS][FOLLOWS_NAME] = { "" };
 	struct hd_functions_bill bill;
 	enum hd_err err = hd_json_find(ask, "for_s") ? renew_lease(c, ask, diag) : HD_OK;
 
@@ -248,7 +261,7 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 		.unrecorded = (int64_t)(c->end.unrecorded + c->unrecorded), .given_up = c->end.given_up,
 		.detect_ms = (double)c->detect_ns * 1e-6, .listen = c->address,
 		.refused = refusals(c, count) };
-	fill_workers(c, &live);
+	fill_workers(c, &live, follows);
 	driver_ledger_fill(c, &live);
 	hd_live_put(&live, HD_LIVE_SOCKET, w);
 	return HD_OK;

@@ -27,6 +27,8 @@ enum { HD_LIVE_SOCKET = 1, HD_LIVE_JSON = 2 };
 	X(int64_t, stages, .may_lack = true, .about = "stages of the model that it runs; 0 of a member: it " \
 		"stands by, ready to take the place of another, or all wait for devices",                   \
 		.head = "stages", .width = 7)                                                               \
+	X(const char *, follows, .may_lack = true, .about = "the stage whose state it holds without "       \
+		"running it, ready to take its worker's place (elastic.standby); may be empty")             \
 	X(double, step_ms, .unit = "ms", .about = "its last step", .head = "step ms", .width = 9)           \
 	X(double, wait_ms, .unit = "ms", .about = "of that, waiting for others", .head = "wait ms",         \
 		.width = 9)                                                                                 \

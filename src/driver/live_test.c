@@ -21,12 +21,14 @@ static struct hd_live running(void)
 		.detect_ms = 400, .predicted_ms = 28.125, .listen = "10.0.0.1:9", .nworkers = 2,
 		.worker = {
 			{ .id = 0, .worker = 0, .pid = 101, .devices = 1, .virtual_nodes = 9, .stages = 2, .redone = 3,
+			  .follows = "",
 			  .state = "member", .notice = "", .zone = "eu-1a",
 			  .address = "/tmp/a", .step_ms = 30.5,
 			  .wait_ms = 1.5,
 			  .compute_ms = 29, .vn_ms = 3.25, .speed = 1.125 },
 			{ .id = 1000001, .worker = 1000001, .remote = true, .devices = 2, .virtual_nodes = 7,
-			  .state = "standby", .notice = "ec2: stop", .zone = "", .address = "10.0.0.1:7",
+			  .state = "standby", .follows = "stage 1",
+			  .notice = "ec2: stop", .zone = "", .address = "10.0.0.1:7",
 			  .step_ms = 0.1 } } };
 }
 
@@ -44,12 +46,12 @@ static const char golden_running[] =
 	"\"pause_ms\":4,\"redo_ms\":5,\"rebuild_ms\":6,\"waiting_ms\":7,\"boot_ms\":8,\"paid_nano_usd\":9,"
 	"\"workers\":[{\"id\":0,"
 	"\"worker\":0,\"state\":\"member\",\"pid\":101,\"devices\":1,\"virtual_nodes\":9,\"stages\":2,"
-	"\"step_ms\":30.5,"
+	"\"follows\":\"\",\"step_ms\":30.5,"
 	"\"wait_ms\":1.5,\"compute_ms\":29,\"vn_ms\":3.25,\"speed\":1.125,\"redone_vn\":3,"
 	"\"notice\":\"\",\"zone\":\"eu-1a\",\"address\":\"/tmp/a\"},"
 	"{\"id\":1000001,\"worker\":1000001,\"state\":\"standby\",\"pid\":0,"
 	"\"devices\":2,\"virtual_nodes\":7,\"stages\":0,"
-	"\"step_ms\":0.1,\"wait_ms\":0,\"compute_ms\":0,\"vn_ms\":0,"
+	"\"follows\":\"stage 1\",\"step_ms\":0.1,\"wait_ms\":0,\"compute_ms\":0,\"vn_ms\":0,"
 	"\"speed\":0,\"redone_vn\":0,\"notice\":\"ec2: stop\",\"zone\":\"\",\"address\":\"10.0.0.1:7\"}]}";
 static const char golden_failed[] =
 	"{\"name\":\"a\\u003cb\",\"state\":\"failed\",\"why\":\"\",\"exit\":4,\"pid\":77,\"step\":3,"

@@ -621,6 +621,20 @@ static enum hd_err check_redundancy(struct hd_job_reader *reader)
 		hd_job_text(job, HD_JOB_REDUNDANCY));
 }
 
+/* As of redundancy: a worker that holds everything has nothing to follow. */
+static enum hd_err check_standby(struct hd_job_reader *reader)
+{
+	const struct hd_job *job = reader->job;
+
+	hd_job_at(reader, HD_JOB_STANDBY);
+	if (hd_job_int(job, HD_JOB_STANDBY) == HD_STANDBY_NONE || hd_job_int(job, HD_JOB_SYNC) ==
+		HD_SYNC_STAGES)
+		return HD_OK;
+	return hd_job_refuse(reader, "elastic.standby: follow has a worker that is left over hold the state "
+		"of a stage (comm.sync: stages); with comm.sync: %s it holds what every worker holds: leave "
+		"it out", hd_job_text(job, HD_JOB_SYNC));
+}
+
 static enum hd_err check_zones(struct hd_job_reader *reader)
 {
 	const struct hd_job_value *zones = &reader->job->value[HD_JOB_ZONES];
@@ -639,7 +653,7 @@ enum hd_err hd_job_check(struct hd_job_reader *reader)
 		check_name, check_length, check_batch, check_split, check_split_seed, check_optim,
 			check_warmup, check_depends, check_mode, check_functions, hd_job_check_cuts,
 		check_available, hd_job_check_parallel, check_ckpt_dir, check_eval, check_weights, check_lora,
-		check_shards, check_notice, check_redundancy, check_zones, check_model,
+		check_shards, check_notice, check_redundancy, check_standby, check_zones, check_model,
 	};
 	enum hd_err err = HD_OK;
 

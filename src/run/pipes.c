@@ -140,6 +140,7 @@ static enum hd_err cut(struct hd_pipes *pipes, const struct hd_task *task, const
 	pipes->stages.first = first;
 	pipes->buckets.whole = hd_job_int(task->job, HD_JOB_SYNC) != HD_SYNC_STAGES;
 	pipes->buckets.shadows = hd_job_int(task->job, HD_JOB_REDUNDANCY) != HD_REDUNDANCY_NONE;
+	pipes->buckets.follows = hd_job_int(task->job, HD_JOB_STANDBY) != HD_STANDBY_NONE;
 	err = find_tensors(pipes, task, arena, diag);
 	return err ? err : hd_pipes_shadows_fit(pipes, task->job, diag);
 }

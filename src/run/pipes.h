@@ -14,9 +14,10 @@
  * 4. With comm.sync: allreduce all workers hold all parameters and slots (`whole` in plan/buckets.h), but
  *    activations and gradients of their own stages alone. With comm.sync: stages they hold all of these for
  *    their own stages alone; with elastic.redundancy also parameters and slots of the stages whose shadow
- *    they have (protocol/view.h, rule 10), whose work is in the lists (pipes_shadows.h). Where updates are
+ *    they have (protocol/view.h, rule 10), whose work is in the lists (pipes_shadows.h); with elastic.standby
+ *    those without a rank hold these of the stage that they follow (rule 14 there). Where updates are
  *    delayed (engine/delays.h), earlier versions lie where the parameters lie; steps of one straight pipeline
- *    overlap (engine/overlap.h), without redundancy.
+ *    overlap (engine/overlap.h), without redundancy and without followers.
  * 5. The devices of a rank (parallel.tensor) lie on one worker where it has enough, else on `groups` of them,
  *    as many on each (parallel.groups, kept as the width is). What a view counts as ranks and stages are then
  *    groups of ranks and what these run of a stage (graph/spread.h); `stages` says the ranks themselves.

@@ -97,6 +97,28 @@ static enum hd_err settle_listed(struct hd_job *job, uint32_t nworkers, uint32_t
 	return err ? err : put_number(width, l.p, arena, diag);
 }
 
+/* Devices that have a place at the start. With elastic.standby those that no whole pipeline of the job's
+ * stages takes stand by; a job that leaves its stages open has as many as there are devices. */
+static enum hd_err count_placed(uint32_t *placed, const struct hd_job *job, uint32_t all,
+	struct hd_diag *diag)
+{
+	const struct hd_job_value *replicas = &job->value[HD_JOB_PAR_REPLICAS];
+	struct hd_run_stages s;
+
+	*placed = all;
+	if (hd_job_int(job, HD_JOB_STANDBY) == HD_STANDBY_NONE || (job->value[HD_JOB_PAR_STAGES].is_auto &&
+		job->value[HD_JOB_PAR_COPIES].is_none))
+		return HD_OK;
+	enum hd_err err = hd_run_stages(&s, job, 0, all, diag);
+	if (err)
+		return err;
+	const uint32_t each = s.p * s.t, many = all / each, most = replicas->is_auto ? job->nvns :
+		(uint32_t)replicas->i;
+	const uint32_t used = each * (many < most ? many : most);
+	*placed = used ? used : all;
+	return HD_OK;
+}
+
 enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndevices, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
@@ -107,8 +129,9 @@ enum hd_err hd_pipes_settle(struct hd_job *job, uint32_t nworkers, uint32_t ndev
 		return HD_OK;
 	if (hd_job_is_listed(job))
 		return settle_listed(job, nworkers, ndevices, arena, diag);
-	const uint32_t all = nworkers * ndevices;
+	uint32_t all = nworkers * ndevices;
 	enum hd_err err = settle_tensor(job, ndevices, arena, diag);
+	err = err ? err : count_placed(&all, job, all, diag);
 	err = err ? err : hd_run_stages(&s, job, all, all, diag);
 	err = err ? err : settle_groups(job, s.t, ndevices, arena, diag);
 	if (err)

@@ -84,6 +84,8 @@ const char *hd_pipes_drain(const struct hd_pipes *pipes, const struct hd_view_sh
 
 	if (!drains && hd_shape_redundancy(shape) != HD_REDUNDANCY_NONE)
 		drains = "workers hold shadows of stages: elastic.redundancy";
+	if (!drains && pipes->buckets.follows)
+		drains = "workers that are left over follow stages: elastic.standby";
 	return drains;
 }
 

@@ -140,6 +140,29 @@ static enum hd_err tell_one(struct hd_run *run, const struct hd_pipes *pipes, co
 	return HD_OK;
 }
 
+/* Members of a run that only follow a stage, what that takes of them, and of the links. */
+static void tell_followers(struct hd_run *run, const struct hd_pipes *pipes, const struct hd_view *view)
+{
+	const struct hd_stage_buckets *buckets = &pipes->buckets;
+	uint32_t stage[HD_MAX_MEMBERS];
+
+	if (!view->shape.nstages)
+		return;
+	hd_view_follows(view, buckets, stage);
+	for (uint32_t m = 0; m < view->nmembers; m++) {
+		uint64_t state = 0, sums = 0;
+		for (uint32_t b = 0; b < buckets->n && stage[m] != HD_NOBODY; b++)
+			if (buckets->at[b].readers >> stage[m] & 1) {
+				state += pipes->bytes[b];
+				sums += hd_layout_bucket(&run->task->layout, b).len * sizeof(float);
+			}
+		if (stage[m] != HD_NOBODY)
+			hd_run_note(run, "choice", "worker %u: follows stage %u: %.1f MiB of its parameters "
+				"and slots, and %llu bytes of its sums each step", view->member[m], stage[m],
+				(double)state / 0x1p20, (unsigned long long)sums);
+	}
+}
+
 enum hd_err hd_run_tell_team(struct hd_run *run, uint32_t n, struct hd_diag *diag)
 {
 	const struct hd_plan_job job = hd_worker_plan_job(run->worker);
@@ -163,6 +186,8 @@ enum hd_err hd_run_tell_team(struct hd_run *run, uint32_t n, struct hd_diag *dia
 	err = hd_pipes_plan(&plan, &pipes, &view, &job, run->task, &run->arena, diag);
 	for (uint32_t i = 0; i < n && !err; i++)
 		err = tell_one(run, &pipes, &view, &plan, i, &sum, diag);
+	if (!err)
+		tell_followers(run, &pipes, &view);
 	hd_memory_look(&machine);
 	uint64_t here = machine.free_bytes + machine.rss_bytes;
 	if (!err && n > 1)

@@ -121,6 +121,11 @@ static void print_run(const struct hd_live *l, struct hd_text *text)
 		if (l->worker[i].notice && *l->worker[i].notice)
 			hd_text_addf(text, "worker %lld has notice by %s\n", (long long)l->worker[i].id,
 				l->worker[i].notice);
+	for (uint32_t i = 0; i < l->nworkers; i++)
+		if (l->worker[i].follows && *l->worker[i].follows)
+			hd_fields_say(&hd_live_worker_fields, &l->worker[i],
+				"worker {id} follows {follows}: where a worker that runs it is lost, it "
+				"takes its place, and no state moves\n", text);
 	hd_fields_head(&hd_live_worker_fields, text);
 	for (uint32_t i = 0; i < l->nworkers; i++)
 		hd_fields_line(&hd_live_worker_fields, &l->worker[i], text);
