@@ -18,7 +18,7 @@ struct hd_bisect {
 /* side[n], 0 or 1. */
 HD_MUST_USE enum hd_err hd_bisect_own(const struct hd_bisect *graph, uint8_t *side, struct hd_diag *diag);
 /* HD_E_AGAIN: it found no cut that keeps the rules; take another splitter. HD_E_REFUSED: too many edges.
- * HD_E_IO: it failed, or a signal stopped it. */
+ * HD_E_IO: it failed. HD_E_PREEMPTED: a signal stopped it. */
 HD_MUST_USE enum hd_err hd_bisect_metis(const struct hd_bisect *graph, uint64_t seed, uint8_t *side,
 	struct hd_diag *diag);
 

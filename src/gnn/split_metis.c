@@ -4,6 +4,7 @@
 #include <metis.h>
 
 #include "base/alloc.h"
+#include "sys/signal.h"
 #include "gnn/split_int.h"
 
 enum { NCON = 2, FEWEST = 32,             /* below: its coarsening has nothing to do, and says so on stderr */
@@ -61,9 +62,13 @@ static enum hd_err cut(const struct hd_bisect *graph, uint64_t seed, struct arra
 	if (answer == METIS_ERROR_MEMORY)
 		return hd_fail(diag, HD_E_NOMEM, "METIS has no memory to cut a graph of %u vertices: take "
 			"--splitter own, or a machine with more", graph->n);
-	/* it catches SIGTERM and SIGABRT and returns: what was to end the process is no cut by another way */
-	return hd_fail(diag, HD_E_IO, "METIS failed or was stopped while it cut a graph of %u vertices (its "
-		"answer: %d): start again, or take --splitter own", graph->n, answer);
+	/* It catches SIGTERM while it cuts, and has no other reason for this answer to a graph. */
+	enum hd_err err = answer == METIS_ERROR ? hd_signal_term_again() : HD_OK;
+	if (err)
+		return hd_fail(diag, err, "stopped by SIGTERM while METIS cut a graph of %u vertices: start "
+			"again", graph->n);
+	return hd_fail(diag, HD_E_IO, "METIS failed while it cut a graph of %u vertices (its answer: %d): "
+		"start again, or take --splitter own", graph->n, answer);
 }
 
 /* Each side has as many vertices as it needs. */

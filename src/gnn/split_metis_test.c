@@ -1,6 +1,10 @@
 /* Of each answer of METIS: in place of the library's function one that answers as the test says. */
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "sys/signal.h"
 #include "gnn/split.h"
 #include "tests/check.h"
 
@@ -48,8 +52,8 @@ static void a_failure_of_metis_is_no_cut_of_another_splitter(void **state)
 {
 	static const enum hd_split_with with[] = { HD_SPLIT_AUTO, HD_SPLIT_METIS };
 	static const struct { int answer; enum hd_err err; const char *says; } cases[] = {
-		{ OK, HD_OK, "" }, { BAD_INPUT, HD_E_IO, "METIS failed or was stopped" },
-		{ NO_MEMORY, HD_E_NOMEM, "METIS has no memory" }, { FAILED, HD_E_IO, "METIS failed or was stopped" },
+		{ OK, HD_OK, "" }, { BAD_INPUT, HD_E_IO, "METIS failed" },
+		{ NO_MEMORY, HD_E_NOMEM, "METIS has no memory" },
 	};
 
 	(void)state;
@@ -68,10 +72,50 @@ static void a_failure_of_metis_is_no_cut_of_another_splitter(void **state)
 	}
 }
 
+/* It has caught the signal, and the process ends by it as it does at any other time. */
+static void sigterm_while_it_cuts_ends_the_process(void **state)
+{
+	struct hd_diag diag = { "" };
+	enum hd_graph_splitter used;
+	int status = 0;
+
+	(void)state;
+	if (!hd_split_metis_built())
+		SKIP("no METIS in this build");
+	answer = FAILED;
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		_exit(split_a_path(HD_SPLIT_METIS, &used, &diag) ? 1 : 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM, "status %x", status);
+}
+
+/* Where the program takes it as a request to stop, the cut ends as stopped. */
+static void sigterm_while_it_cuts_is_a_request_to_stop(void **state)
+{
+	static const enum hd_split_with with[] = { HD_SPLIT_AUTO, HD_SPLIT_METIS };
+
+	(void)state;
+	if (!hd_split_metis_built())
+		SKIP("no METIS in this build");
+	for (size_t i = 0; i < 2; i++) {
+		enum hd_graph_splitter used;
+		struct hd_diag diag = { "" };
+		assert_int_equal(hd_signal_install(&diag), HD_OK);
+		answer = FAILED;
+		assert_int_equal(split_a_path(with[i], &used, &diag), HD_E_PREEMPTED);
+		CHECK(strstr(diag.text, "stopped by SIGTERM"), "'%s'", diag.text);
+		hd_signal_stop_set(HD_STOP_NONE);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_failure_of_metis_is_no_cut_of_another_splitter),
+		cmocka_unit_test(sigterm_while_it_cuts_ends_the_process),
+		cmocka_unit_test(sigterm_while_it_cuts_is_a_request_to_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,6 +127,12 @@ const char *hd_signal_name(int number)
 	return "signal";
 }
 
+enum hd_err hd_signal_term_again(void)
+{
+	(void)raise(SIGTERM);
+	return hd_stop_err(hd_signal_stop());
+}
+
 enum hd_err hd_stop_err(enum hd_stop stop)
 {
 	switch (stop) {

@@ -27,6 +27,10 @@ const char *hd_signal_name(int number);   /* "SIGTERM"; of other numbers "signal
 enum hd_err hd_stop_err(enum hd_stop stop);       /* HD_OK, HD_E_PREEMPTED, HD_E_INTERRUPT */
 void hd_signal_stop_set(enum hd_stop stop);       /* by a test, or by a deadline (run.max_seconds) */
 
+/* For a library that caught SIGTERM in place of the program: it comes once more, now that what it does is as
+ * before. Where it does not end the process: the error of the stop request. */
+enum hd_err hd_signal_term_again(void);
+
 struct hd_file;
 
 /* What a second signal writes before it exits: the line of its request, added to `to` (opened to append) by
