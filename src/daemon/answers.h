@@ -11,6 +11,7 @@
 #define HD_DAEMON_ANSWERS_H
 
 #include "base/fields.h"
+#include "spot/ledger.h"
 
 /* A job as lists show it. */
 #define HD_ANSWER_JOB(X)                                                                                    \
@@ -53,17 +54,7 @@
 	X(int64_t, leases, .about = "leases it has had")                                                    \
 	X(const char *, run, .about = "its run directory")                                                  \
 	X(const char *, digest, .about = "of its state; empty before the end")                              \
-	X(int64_t, paid_ms, .unit = "ms", .may_lack = true, .about = "paid time of its workers' processes " \
-		"so far, which the next eight sum to; 0: not known")                                        \
-	X(int64_t, useful_ms, .unit = "ms", .may_lack = true, .about = "of that, work of committed steps")  \
-	X(int64_t, redundant_ms, .unit = "ms", .may_lack = true, .about = "for the case of a loss")         \
-	X(int64_t, bubble_ms, .unit = "ms", .may_lack = true, .about = "idle in committed steps")           \
-	X(int64_t, pause_ms, .unit = "ms", .may_lack = true, .about = "after a loss, until its step went on") \
-	X(int64_t, redo_ms, .unit = "ms", .may_lack = true, .about = "computed again, or cut off")          \
-	X(int64_t, rebuild_ms, .unit = "ms", .may_lack = true, .about = "learning the state")               \
-	X(int64_t, waiting_ms, .unit = "ms", .may_lack = true, .about = "without a part in the steps")      \
-	X(int64_t, boot_ms, .unit = "ms", .may_lack = true, .about = "from a process's start until it is known") \
-	X(int64_t, paid_nano_usd, .may_lack = true, .about = "what that costs by workers.usd_h, in 1e-9 dollars")
+	X(struct hd_paid, paid, .of = &hd_paid_fields)
 
 #define HD_ANSWER_JOBS(X)                                                                                   \
 	X(struct hd_fields_list, jobs, .of = &hd_answer_job_fields, .about = "the page")                    \

@@ -267,9 +267,9 @@ ANSWER(job)
 		rate[t] = (struct hd_answer_rate){ pools->name[t], row.rate[t].steps_s,
 			from[row.rate[t].from] };
 	const struct watch *seen = watched(d, id);
-	struct hd_paid paid = seen ? seen->paid : (struct hd_paid){ 0 };
-	daemon_paid_read(&paid, d->fs, card.run);
-	daemon_paid_fill(&paid, &whole);
+	if (seen)
+		whole.paid = seen->paid;
+	daemon_paid_read(&whole.paid, d->fs, card.run);
 	hd_fields_put(&hd_answer_job_whole_fields, 0, &whole, w);
 	return HD_OK;
 }

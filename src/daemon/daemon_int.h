@@ -130,10 +130,9 @@ HD_MUST_USE enum hd_err daemon_ask_run(struct hd_daemon *d, struct watch *w, con
 /* A job that `ask` names by number or name, as its member `key`. */
 HD_MUST_USE enum hd_err daemon_find_job(struct hd_daemon *d, const struct hd_json *ask, const char *key,
 	uint64_t *id, struct hd_diag *diag);
-/* daemon_paid.c: the ledger in the answer of a run, in its folder, as a job's; the newer stays. */
+/* daemon_paid.c: the ledger in the answer of a run, in its folder; the newer stays. */
 void daemon_paid_heard(struct hd_paid *paid, const struct hd_json *answer);
 void daemon_paid_read(struct hd_paid *paid, struct hd_fs *fs, const char *run);
-void daemon_paid_fill(const struct hd_paid *paid, struct hd_answer_job_whole *whole);
 /* daemon_whatif.c: the question "whatif" of frontend.h. */
 HD_MUST_USE enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct hd_json *ask,
 	struct hd_json_writer *w, struct hd_diag *diag);

@@ -59,14 +59,3 @@ void daemon_paid_read(struct hd_paid *paid, struct hd_fs *fs, const char *run)
 	hd_arena_finish(&arena);
 	(void)!hd_file_close(&file, NULL);
 }
-
-void daemon_paid_fill(const struct hd_paid *paid, struct hd_answer_job_whole *whole)
-{
-	int64_t *const part[HD_NLEDGER] = { &whole->useful_ms, &whole->redundant_ms, &whole->bubble_ms,
-		&whole->pause_ms, &whole->redo_ms, &whole->rebuild_ms, &whole->waiting_ms, &whole->boot_ms };
-
-	whole->paid_ms = paid->ms;
-	whole->paid_nano_usd = paid->nano_usd;
-	for (int p = 0; p < HD_NLEDGER; p++)
-		*part[p] = paid->part_ms[p];
-}

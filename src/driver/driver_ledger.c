@@ -1,6 +1,7 @@
 #include "driver/driver_int.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* What the run's machines are paid for (spot/meter.h). A local worker is its process, from its start to its
  * end, a remote one from its first word until it is gone. Written down when one comes or goes, and every few
@@ -206,16 +207,11 @@ void driver_ledger_fill(const struct driver *c, struct hd_live *live)
 {
 	struct hd_spot_ledger ledger;
 	struct hd_ledger_sum sum;
-	int64_t *const ms[HD_NLEDGER] = { &live->useful_ms, &live->redundant_ms, &live->bubble_ms,
-		&live->pause_ms, &live->redo_ms, &live->rebuild_ms, &live->waiting_ms, &live->boot_ms };
-
 	hd_meter_now(&c->meter, now_ms(c), &ledger);
 	if (!hd_ledger_sum(&ledger, &sum))
 		return;
-	live->paid_ms = sum.ms;
-	live->paid_nano_usd = sum.nano_usd;
-	for (int p = 0; p < HD_NLEDGER; p++)
-		*ms[p] = ledger.ms[p];
+	live->paid = (struct hd_paid){ .ms = sum.ms, .nano_usd = sum.nano_usd };
+	memcpy(live->paid.part_ms, ledger.ms, sizeof ledger.ms);
 }
 
 /* A process that lives on, as a worker of another run or machine, stays in the stored record: the

@@ -10,6 +10,7 @@
 #define HD_DRIVER_LIVE_H
 
 #include "base/fields.h"
+#include "spot/ledger.h"
 
 /* Where a row is written: to the coordinator's socket, by --json. */
 enum { HD_LIVE_SOCKET = 1, HD_LIVE_JSON = 2 };
@@ -86,17 +87,7 @@ enum { HD_LIVE_SOCKET = 1, HD_LIVE_JSON = 2 };
 	X(int64_t, single, .may_lack = true, .negative = true, .about = "stages that one worker alone "     \
 		"holds at the moment, with redundancy; -1: not known")                                      \
 	X(int64_t, given_up, .about = "workers given up for lost that lived")                               \
-	X(int64_t, paid_ms, .unit = "ms", .may_lack = true, .about = "paid time of workers' processes, which "  \
-		"the next eight sum to")                                                                    \
-	X(int64_t, useful_ms, .unit = "ms", .may_lack = true, .about = "of that, work of committed steps")  \
-	X(int64_t, redundant_ms, .unit = "ms", .may_lack = true, .about = "for the case of a loss")         \
-	X(int64_t, bubble_ms, .unit = "ms", .may_lack = true, .about = "idle in committed steps")           \
-	X(int64_t, pause_ms, .unit = "ms", .may_lack = true, .about = "after a loss, until its step went on") \
-	X(int64_t, redo_ms, .unit = "ms", .may_lack = true, .about = "computed again, or cut off")          \
-	X(int64_t, rebuild_ms, .unit = "ms", .may_lack = true, .about = "learning the state")               \
-	X(int64_t, waiting_ms, .unit = "ms", .may_lack = true, .about = "without a part in the steps")      \
-	X(int64_t, boot_ms, .unit = "ms", .may_lack = true, .about = "from a process's start until it is known") \
-	X(int64_t, paid_nano_usd, .may_lack = true, .about = "what that costs by workers.usd_h, in 1e-9 dollars") \
+	X(struct hd_paid, paid, .of = &hd_paid_fields)                                              \
 	X(double, detect_ms, .where = HD_LIVE_SOCKET, .unit = "ms", .about = "silence after which a "       \
 		"worker is lost (workers.detect)")                                                          \
 	X(const char *, listen, .where = HD_LIVE_SOCKET, .about = "address for workers of other machines")  \

@@ -14,9 +14,7 @@ static struct hd_live running(void)
 		.redundancy = "lazy", .resilience = "by-notice, on", .saving = "auto, 9 s apart",
 		.best = "val_loss 0.5 at step 9", .single = 2,
 		.functions = "3 tasks", .functions_nano_usd = 21,
-		.paid_ms = 36, .useful_ms = 1, .redundant_ms = 2,
-		.bubble_ms = 3, .pause_ms = 4, .redo_ms = 5, .rebuild_ms = 6, .waiting_ms = 7, .boot_ms = 8,
-		.paid_nano_usd = 9, .asked = 7,
+		.paid = { 36, 9, { 1, 2, 3, 4, 5, 6, 7, 8 } }, .asked = 7,
 		.target = 8, .goes_on = true, .exit = -1, .loss = 1.25, .step_ms = 31.2, .wait_ms = 2.5,
 		.detect_ms = 400, .predicted_ms = 28.125, .listen = "10.0.0.1:9", .nworkers = 2,
 		.worker = {

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/fields.h"
 #include "base/json.h"
 
 __extension__ typedef __int128 wide;
@@ -9,10 +10,24 @@ __extension__ typedef __int128 wide;
 enum { MS_OF_HOUR = 3600000 };
 
 const char *const hd_ledger_names[HD_NLEDGER] = {
-#define X(id, name, about) [HD_LEDGER_##id] = name,
+#define X(id, name, about, field) [HD_LEDGER_##id] = name,
 	HD_LEDGER_PARTS(X)
 #undef X
 };
+
+/* Programs before these fields sent none of them. */
+#define ROW(key, member, about_, ...)                                                                      \
+	{ .name = key, .at = offsetof(struct hd_paid, member), .type = HD_FIELDS_I64, .may_lack = true,    \
+	  .about = about_, __VA_ARGS__ },
+static const struct hd_fields_row paid_rows[] = {
+	ROW("paid_ms", ms, "paid time of workers' processes so far, which the next eight sum to; 0: not "
+		"known", .unit = "ms")
+#define X(id, name, about, field) ROW(name "_ms", part_ms[HD_LEDGER_##id], field, .unit = "ms")
+	HD_LEDGER_PARTS(X)
+#undef X
+	ROW("paid_nano_usd", nano_usd, "what that costs by workers.usd_h, in 1e-9 dollars", .unit = NULL)
+};
+const struct hd_fields hd_paid_fields = HD_FIELDS("paid", "what was paid for", struct hd_paid, paid_rows);
 
 bool hd_ledger_put(struct hd_spot_ledger *l, enum hd_ledger_part part, int64_t ms, int64_t nano_usd_h)
 {

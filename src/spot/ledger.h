@@ -12,20 +12,29 @@
 #include <stdint.h>
 
 struct hd_json;
+struct hd_fields;
 
-/*        id         name         what the time went into */
+/*        id         name         what the time went into: of a replay; as fields of a run */
 #define HD_LEDGER_PARTS(X) \
-	X(USEFUL,    "useful",    "work of committed steps")                                                \
-	X(REDUNDANT, "redundant", "for the case of a loss: shadow work of committed steps, checkpoints")    \
-	X(BUBBLE,    "bubble",    "idle in committed steps, and waiting for a device that runs two stages") \
-	X(PAUSE,     "pause",     "what a loss within a step made it longer")                               \
-	X(REDO,      "redo",      "steps that were lost, or cut off by the end")                            \
-	X(REBUILD,   "rebuild",   "while a new plan takes its place")                                       \
-	X(WAITING,   "waiting",   "without a place in the plan")                                            \
-	X(BOOT,      "boot",      "from the start of a machine until it is ready")
+	X(USEFUL,    "useful",    "work of committed steps",                                                \
+		"of that, work of committed steps")                                                         \
+	X(REDUNDANT, "redundant", "for the case of a loss: shadow work of committed steps, checkpoints",    \
+		"for the case of a loss")                                                                   \
+	X(BUBBLE,    "bubble",    "idle in committed steps, or waiting for a device that runs two stages", \
+		"idle in committed steps")                                                                  \
+	X(PAUSE,     "pause",     "what a loss within a step made it longer",                               \
+		"after a loss, until its step went on")                                                     \
+	X(REDO,      "redo",      "steps that were lost, or cut off by the end",                            \
+		"computed again, or cut off")                                                               \
+	X(REBUILD,   "rebuild",   "while a new plan takes its place",                                       \
+		"learning the state")                                                                       \
+	X(WAITING,   "waiting",   "without a place in the plan",                                            \
+		"without a part in the steps")                                                              \
+	X(BOOT,      "boot",      "from the start of a machine until it is ready",                          \
+		"from a process's start until it is known")
 
 enum hd_ledger_part {
-#define X(id, name, about) HD_LEDGER_##id,
+#define X(id, name, about, field) HD_LEDGER_##id,
 	HD_LEDGER_PARTS(X)
 #undef X
 	HD_NLEDGER
@@ -47,6 +56,8 @@ bool hd_ledger_sum(const struct hd_spot_ledger *ledger, struct hd_ledger_sum *su
 
 /* A ledger as events and answers have it: the member `all`, `money`, and PART_ms of each part. */
 struct hd_paid { int64_t ms, nano_usd, part_ms[HD_NLEDGER]; };
+/* As rows of answers: `all` is paid_ms, `money` paid_nano_usd. */
+extern const struct hd_fields hd_paid_fields;
 /* false: one lacks, or the parts do not sum to all; *paid is as it was. */
 bool hd_paid_read(struct hd_paid *paid, const struct hd_json *json, const char *all, const char *money);
 

@@ -63,20 +63,17 @@ static void print_alone(const struct hd_live *l, struct hd_text *text)
 /* The parts that there are, of what was paid. */
 static void print_paid(const struct hd_live *l, struct hd_text *text)
 {
-	const struct { const char *name; int64_t ms; } part[] = { { "useful", l->useful_ms },
-		{ "redundant", l->redundant_ms }, { "bubble", l->bubble_ms }, { "pause", l->pause_ms },
-		{ "redo", l->redo_ms }, { "rebuild", l->rebuild_ms }, { "waiting", l->waiting_ms },
-		{ "boot", l->boot_ms } };
+	const struct hd_paid *paid = &l->paid;
 
-	if (!l->paid_ms)
+	if (!paid->ms)
 		return;
-	hd_text_addf(text, "paid: %.3f machine hours", (double)l->paid_ms / 3.6e6);
-	if (l->paid_nano_usd)
-		hd_text_addf(text, ", $%.6f", (double)l->paid_nano_usd / 1e9);
-	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-		if (part[i].ms)
-			hd_text_addf(text, "%s %s %.1f %%", i ? "," : ";", part[i].name,
-				100 * (double)part[i].ms / (double)l->paid_ms);
+	hd_text_addf(text, "paid: %.3f machine hours", (double)paid->ms / 3.6e6);
+	if (paid->nano_usd)
+		hd_text_addf(text, ", $%.6f", (double)paid->nano_usd / 1e9);
+	for (int i = 0; i < HD_NLEDGER; i++)
+		if (paid->part_ms[i])
+			hd_text_addf(text, "%s %s %.1f %%", i ? "," : ";", hd_ledger_names[i],
+				100 * (double)paid->part_ms[i] / (double)paid->ms);
 	hd_text_add(text, "\n");
 }
 
