@@ -103,7 +103,9 @@ at=$(grep -o '"step":[0-9]*' alone/metrics.ndjson | tail -n 1 | cut -d: -f2)
 further() { [ $((10#0$(saved alone))) -gt $((at + 1)) ]; }
 await further || failed "members save nothing"
 kill -9 $members
-expect 0 heddle resume alone --workers 2 --devices 1 -q --steps $((10#$(saved alone) + 50))
+# a new coordinator awaits the calls of the dead for four times as long as silence may last
+expect 0 heddle resume alone --workers 2 --devices 1 -s workers.detect='1 s' -q \
+	--steps $((10#$(saved alone) + 50))
 steps=$((10#$(saved alone)))
 lost=$(grep -o '"text":"[0-9]* steps have no line' alone/events.ndjson | tr -dc '0-9\n' | paste -sd+)
 same "$(($(grep -o '"step":[0-9]*' alone/metrics.ndjson | sort -u | wc -l) + ${lost:-0}))" "$steps" \
@@ -175,7 +177,7 @@ model: {use: "builtin:mlp", args: {input: [3], hidden: [16], classes: 3}}
 data: {kind: csv, path: rows.csv}
 batch: {global: 24, virtual_nodes: 4}
 eval: {every: 0}
-workers: {detect: 60 s}
+workers: {detect: 60 s, pace: 3 ms}
 END
 # what is looked for are ends of processes, which are seen at once: a worker that a busy machine gives no time
 # is none of them

@@ -40,4 +40,13 @@ enum {
 
 #define HD_TIMEOUT_NS(id, t_ns) ((t_ns) * HD_TIMEOUT_##id / 8)
 
+/* Between looks at what wakes no loop: processes that ended, requests to stop. As often as signs of life, but
+ * no more rarely for a long T. */
+static inline int64_t hd_look_ns(int64_t t_ns)
+{
+	const int64_t beat_ns = HD_TIMEOUT_NS(HEARTBEAT, t_ns), most_ns = 250000000;
+
+	return beat_ns < most_ns ? beat_ns : most_ns;
+}
+
 #endif

@@ -46,10 +46,21 @@ static void turn(struct driver *c, int64_t until)
 			hd_control_event(&c->control, &other[i]);
 }
 
+static void look(struct driver *c, int64_t began_ns)
+{
+	hd_failpoint_look();
+	driver_look_at_local(c);
+	driver_ledger_look(c);
+	look_at_stop(c);
+	driver_look_for_a_start(c, hd_clock_now_ns(c->spec->clock) - began_ns);
+	hd_control_tick(&c->control, hd_clock_now_ns(c->spec->clock));
+}
+
 static void run_loop(struct driver *c)
 {
-	int64_t every = HD_TIMEOUT_NS(HEARTBEAT, c->detect_ns), began = hd_clock_now_ns(c->spec->clock),
-		next = began;
+	const int64_t beat = HD_TIMEOUT_NS(HEARTBEAT, c->detect_ns), each = hd_look_ns(c->detect_ns),
+		began = hd_clock_now_ns(c->spec->clock);
+	int64_t next = began, next_beat = began;
 
 	if (c->spec->target && c->spec->worker_argv)     /* else the members that there are call */
 		c->to_start = c->config.target;
@@ -58,14 +69,12 @@ static void run_loop(struct driver *c)
 		driver_look_at_restore(c);
 		if (hd_clock_now_ns(c->spec->clock) < next)
 			continue;
-		hd_failpoint_look();
-		driver_look_at_local(c);
-		driver_ledger_look(c);
-		look_at_stop(c);
-		driver_look_for_a_start(c, hd_clock_now_ns(c->spec->clock) - began);
-		hd_control_tick(&c->control, hd_clock_now_ns(c->spec->clock));
-		driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_TICK });
-		next = hd_clock_now_ns(c->spec->clock) + every;
+		look(c, began);
+		if (hd_clock_now_ns(c->spec->clock) >= next_beat) {
+			driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_TICK });
+			next_beat = hd_clock_now_ns(c->spec->clock) + beat;
+		}
+		next = hd_clock_now_ns(c->spec->clock) + each;
 	}
 	/* flush what is queued: members leave by themselves */
 	int64_t until = hd_clock_now_ns(c->spec->clock) + LAST_NS;

@@ -273,7 +273,8 @@ static void carry_mail(struct hd_elastic *e)
 void hd_elastic_io(void *elastic)
 {
 	struct hd_elastic *e = elastic;
-	int64_t every = HD_TIMEOUT_NS(HEARTBEAT, e->detect_ns), next = hd_clock_now_ns(e->spec->clock);
+	const int64_t beat = HD_TIMEOUT_NS(HEARTBEAT, e->detect_ns), each = hd_look_ns(e->detect_ns);
+	int64_t next = hd_clock_now_ns(e->spec->clock), next_beat = next;
 	struct hd_loop_event other[4];
 	struct hd_diag diag = { "" };
 	size_t n;
@@ -290,8 +291,11 @@ void hd_elastic_io(void *elastic)
 		hd_elastic_look_at_notices(e);
 		if (hd_clock_now_ns(e->spec->clock) >= next) {
 			look_at_stop(e);
-			tick(e);
-			next = hd_clock_now_ns(e->spec->clock) + every;
+			if (hd_clock_now_ns(e->spec->clock) >= next_beat) {
+				tick(e);
+				next_beat = hd_clock_now_ns(e->spec->clock) + beat;
+			}
+			next = hd_clock_now_ns(e->spec->clock) + each;
 		}
 	}
 	say_last_words(e);
