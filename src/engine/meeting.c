@@ -286,6 +286,8 @@ void hd_meeting_begin(struct hd_worker *w, struct hd_meeting_part *p)
 	struct hd_meeting *m = w->meeting;
 
 	m->waited_ns = 0;
+	if (!p)
+		return;
 	hd_lock_take(&w->post->lock);
 	hd_post_open(w->post, p, (uint64_t)w->count.step);
 	memset(p->here, 0, (size_t)m->nsyncs * p->npeers);

@@ -71,7 +71,8 @@ HD_MUST_USE enum hd_err hd_meeting_plan(struct hd_worker *worker, const struct h
 HD_MUST_USE enum hd_err hd_meeting_take(struct hd_worker *worker, struct hd_meeting_part *part,
 	struct hd_diag *diag);
 
-/* The pass begins: the post is open until hd_post_end(). */
+/* The pass begins: nothing was awaited yet, and the post is open until hd_post_end(). part NULL: it meets
+ * nothing. */
 void hd_meeting_begin(struct hd_worker *worker, struct hd_meeting_part *part);
 /* Rank 0, between two meetings of the ranks: what peers read of the sync goes out, what they send comes into
  * s->leaf. HD_E_STALE: rule 3. */

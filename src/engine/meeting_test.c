@@ -259,6 +259,37 @@ static void a_probe_computes_one_virtual_node_as_all_there_is(void **state)
 	free(net);
 }
 
+/* What was awaited under another map is no part of a pass that waits for nothing: the worker would seem to
+ * have computed for less than no time. */
+static void nothing_is_awaited_where_nothing_is_met(void **state)
+{
+	static const uint32_t alone[13] = { 0 };
+	struct net *net = malloc(sizeof *net);
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	seed = 7;
+	open_net(net, 13, uneven, 3, 1);
+	step(net, "among three");
+	assert_true(hd_dist_awaited_ns(net->at[0].worker) > 0);
+	struct hd_plan_job pj = hd_plan_job_whole(13, net->one.task->layout.nchunks);
+	pj.lockstep = true;
+	CHECK(hd_plan_of_map(&net->plan, &pj, 3, alone, &net->one.arena, &diag) == HD_OK, "%s", diag.text);
+	for (uint16_t r = 0; r < 3; r++)
+		net->plan.worker[r] = r;
+	next_epoch(net);
+	struct hd_worker *w = net->at[0].worker;
+	CHECK(hd_dist_prepare(w, &(struct hd_dist_view){ .plan = &net->plan,
+		.nplaces = (1 + MOST_PIECES) * MOST_ROOTS }, &diag) == HD_OK, "%s", diag.text);
+	hd_dist_adopt(w);
+	CHECK(hd_dist_begin(w, true, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_dist_compute(w, &diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(hd_dist_awaited_ns(w), 0);
+	hd_dist_abandon(w);
+	close_net(net);
+	free(net);
+}
+
 static void none_is_computed_apart(void **state)
 {
 	struct net *net = malloc(sizeof *net);
@@ -304,6 +335,7 @@ int main(void)
 		cmocka_unit_test(a_buffer_that_the_wire_has_is_not_written),
 		cmocka_unit_test(letters_are_those_of_the_list),
 		cmocka_unit_test(a_probe_computes_one_virtual_node_as_all_there_is),
+		cmocka_unit_test(nothing_is_awaited_where_nothing_is_met),
 		cmocka_unit_test(none_is_computed_apart),
 		cmocka_unit_test(memory_counts_what_is_exchanged),
 	};

@@ -29,7 +29,7 @@ static enum hd_err compute(struct hd_worker *w, struct hd_work *work, struct hd_
 	hd_step_work(w, work);
 	w->step->section = HD_SECTION_COMPUTE;
 	hd_final_begin(w, work);
-	if (work->meeting)
+	if (w->meeting)
 		hd_meeting_begin(w, work->meeting);
 	hd_background_computing(w, true);
 	err = hd_worker_all(w, hd_interp_run, diag);
