@@ -40,12 +40,14 @@ void hd_pace_seal(struct hd_pace *p, uint32_t worker, uint64_t step, const struc
 	const struct hd_view *view)
 {
 	struct hd_pace_worker *w = find(p, worker);
+	const bool can_be = news->compute_ns <= news->step_ns;    /* else its clock, or its program, errs */
 
-	w->step[step % 2] = (struct hd_pace_step){ step + 1, news->step_ns, news->wait_ns, news->compute_ns,
+	w->step[step % 2] = (struct hd_pace_step){ step + 1, news->step_ns, news->wait_ns,
+		can_be ? news->compute_ns : 0,
 		news->redundant_ns, news->stalled_ns, news->redone };
 	w->newest = step;
 	w->redone += news->redone;
-	if (!view || news->redone || !news->compute_ns || !longest_of(view, worker))
+	if (!view || news->redone || !news->compute_ns || !can_be || !longest_of(view, worker))
 		return;
 	if (view->epoch != p->epoch) {
 		p->epoch = view->epoch;

@@ -35,7 +35,8 @@ struct hd_pace {
 	struct hd_pace_worker worker[HD_MAX_WORKERS];
 };
 
-/* A seal of a member under `view`, which may be NULL. */
+/* A seal of a member under `view`, which may be NULL. One that computed for longer than its step took was not
+ * measured. */
 void hd_pace_seal(struct hd_pace *pace, uint32_t worker, uint64_t step, const struct hd_step_news *news,
 	const struct hd_view *view);
 /* NULL: it has sealed no step */

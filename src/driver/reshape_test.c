@@ -15,6 +15,7 @@ struct reshape_stage {
 	uint64_t step;
 	double ms[MOST], exchange_ms, own_ms, step_ms;
 	uint32_t plans;
+	uint32_t wraps;                   /* this one of them, from 1, says that it computed for -3.1 ms */
 	char kinds[2000];                 /* of all that was said */
 	char text[HD_RESHAPE_WORDS];      /* said last */
 };
@@ -65,7 +66,8 @@ static void run(uint32_t steps)
 		for (uint32_t i = 0; i < g.view.nmembers; i++) {
 			double mine = g.ms[i] * share(10 + i);
 			const struct hd_step_news news = { .step_ns = (uint64_t)(g.step_ms * 1e6),
-				.compute_ns = (uint64_t)(mine * 1e6),
+				.compute_ns = g.wraps == i + 1 ? -UINT64_C(3100000) :
+					(uint64_t)(mine * 1e6),
 				.wait_ns = (uint64_t)((longest - mine + g.exchange_ms) * 1e6) };
 			hd_reshape_seal(&g.r, 10 + i, g.step, &news, &g.view);
 		}
@@ -179,6 +181,20 @@ static void one_odd_step_changes_nothing(void **state)
 	assert_int_equal(g.plans, 0);
 }
 
+/* As it was recorded of a graph in eight intervals on three workers, steps of 1.2 ms: the worker that had all
+ * of it seemed 16 thousand million times as slow, and all went to the next one, and again. */
+static void a_time_that_cannot_be_moves_nothing(void **state)
+{
+	const double ms[] = { 0.2, 0.2, 0.2 };
+
+	(void)state;
+	open_stage(3, 9, ms, true);
+	run(60);
+	g.wraps = 2;
+	run(300);
+	CHECK(g.plans == 0 && share(11) == 3, "%s: %s", g.kinds, g.text);
+}
+
 static void shares_stay_even_if_that_is_asked_for(void **state)
 {
 	const double ms[] = { 2, 6 };
@@ -231,6 +247,7 @@ int main(void)
 		cmocka_unit_test(who_was_never_measured_counts_as_the_median_until_it_is),
 		cmocka_unit_test(the_same_members_keep_their_map),
 		cmocka_unit_test(one_odd_step_changes_nothing),
+		cmocka_unit_test(a_time_that_cannot_be_moves_nothing),
 		cmocka_unit_test(shares_stay_even_if_that_is_asked_for),
 	};
 	return cmocka_run_group_tests(tests, NULL, close_stage);
