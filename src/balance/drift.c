@@ -246,6 +246,10 @@ static enum hd_err solve_anew(struct hd_drift *drift, uint32_t worst, struct hd_
 	made_for_now(drift);
 	const struct two_counts words = words_of(drift->count, solve.plan.count, drift->ask->ndevices);
 	bool barred = set_is_barred(drift, solve.plan.count);
+	bool same = !memcmp(solve.plan.count, drift->count, drift->ask->ndevices * sizeof *drift->count);
+	if (same && drift->said_same)
+		return HD_OK;
+	drift->said_same |= same;
 	if (barred || !is_worth_it(&solve, saves_ps)) {
 		answer_with(answer, HD_DRIFT_STAY,
 			"device %u takes %.2f of its profile, the map was made for %.2f: virtual nodes stay "
@@ -364,6 +368,7 @@ void hd_drift_adopt(struct hd_drift *drift, const struct hd_drift_answer *answer
 	drift->judging = answer->act == HD_DRIFT_CHANGE;
 	drift->trying = answer->act == HD_DRIFT_TRY;
 	drift->nlast = 0;
+	drift->said_same = false;
 	if (drift->trying) {
 		drift->tried = answer->device;
 		drift->device[drift->tried].nsamples = 0;

@@ -17,8 +17,9 @@
  *    trial in vain twice as many as before it, up to 1600) it gets one of the device that has most. 8 steps
  *    later the solver is asked with what it took: a map that computes 1 % shorter than the one before the
  *    trial, or back to that one.
- * 6. Every answer has its reason, with numbers; STAY has one if the solver was asked in vain or a change was
- *    judged, else "".
+ * 6. Every answer has its reason, with numbers; STAY has one if the solver was asked in vain, or a change was
+ *    judged, else "". That the solver has the map in use is said once of each map: devices of some
+ *    milliseconds drift all the time.
  *
  * Arrays lie in the arena of init; decide() takes scratch and plans from the arena it is given. Pure. */
 #ifndef HD_BALANCE_DRIFT_H
@@ -58,6 +59,7 @@ struct hd_drift {
 	/* median of the 8 steps before the change or trial; what it was to bring */
 	int64_t before_ps, predicted_ps;
 	uint32_t error_ppm[HD_SOLVE_ERRORS], nerrors;
+	bool said_same;                           /* that the solver has the map in use */
 };
 
 HD_MUST_USE enum hd_err hd_drift_init(struct hd_drift *drift, const struct hd_solve_ask *ask,

@@ -1,5 +1,6 @@
 #include "balance/drift.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,6 +108,30 @@ static void small_or_short_changes_make_no_map(void **state)
 		run(&g, 40, &answer);
 		assert_int_equal(answer.act, HD_DRIFT_STAY);
 	}
+	hd_arena_finish(&g.arena);
+}
+
+/* The solver is asked again and again, and has the map that is in use. */
+static void the_same_map_is_said_once(void **state)
+{
+	struct hd_drift_answer answer;
+	struct stage g;
+	(void)state;
+
+	open_stage(&g);
+	run(&g, 20, &answer);
+	uint32_t words = 0, asked = 0;
+	for (int step = 0; step < 2000; step++) {
+		const double made_for = g.drift.device[0].made_for;
+		for (uint32_t d = 0; d < D; d++)
+			g.slow[d] = step / 40 % 2 ? 1 : 1.5;
+		run(&g, 1, &answer);
+		assert_int_equal(answer.act, HD_DRIFT_STAY);
+		words += answer.why[0] != 0;
+		asked += fabs(g.drift.device[0].made_for - made_for) > 1e-9;
+	}
+	assert_int_equal(words, 1);
+	assert_true(asked > 20);
 	hd_arena_finish(&g.arena);
 }
 
@@ -227,6 +252,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_device_that_slows_down_gets_less_after_sixteen_steps),
 		cmocka_unit_test(small_or_short_changes_make_no_map),
+		cmocka_unit_test(the_same_map_is_said_once),
 		cmocka_unit_test(
 			a_map_that_turns_out_slower_is_taken_back_and_not_tried_again_until_speeds_change),
 		cmocka_unit_test(a_device_that_was_left_out_is_tried_until_it_is_well),
