@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graph/domain.h"
-#include "graph/op.h"
 #include "engine/lockstep.h"
 #include "engine/stamps.h"
 #include "engine/worker_int.h"
@@ -14,18 +12,6 @@ uint32_t hd_stale_epochs(const struct hd_job *job)
 	const bool exact = hd_job_int(job, HD_JOB_MODE) == HD_MODE_EXACT;
 
 	return exact ? (uint32_t)hd_job_int(job, HD_JOB_STALENESS) : hd_stamps_kept(job);
-}
-
-enum hd_err hd_stale_allowed(const struct hd_graph *graph, const struct hd_job *job, struct hd_diag *diag)
-{
-	for (uint32_t i = 0; i < graph->nnodes && hd_stale_epochs(job); i++) {
-		const struct hd_edge_op *e = hd_edge_op(graph->node[i].op);
-		if (e && e->result == HD_DOMAIN_E)
-			return hd_fail(diag, HD_E_INVAL, "node %u (%s): a value of an edge is made at both "
-				"ends, of rows of one step, and in this batch.mode rows are late: set it to "
-				"sync, or take gcn or sage-mean", i, hd_ops[graph->node[i].op].name);
-	}
-	return HD_OK;
 }
 
 uint64_t hd_stale_bytes(const struct hd_graph *graph, const struct hd_job *job)

@@ -20,6 +20,10 @@
  *    may join again. With virtual nodes that cannot be, for there are no sums without its own, and the last
  *    of them comes after the last sync.
  * 6. Evaluation runs the whole graph and reads none.
+ * 7. A value of an edge (attention) is made at both of its ends (graph/far_end.h), at each of the rows that a
+ *    virtual node takes there: own ones of e, late ones of the other end. So where rows are late the two
+ *    differ, as the sums of rows over an edge do; the maximum and the sum of a softmax, made where its target
+ *    is, are rows as well, as late as the target's other rows.
  *
  * Ownership: the worker's arena. Threads: ranks read between two syncs; the worker's caller writes between
  * two steps. */
@@ -34,9 +38,6 @@ struct hd_worker;
 
 /* k; 0: rows are of the epoch at hand. */
 uint32_t hd_stale_epochs(const struct hd_job *job);
-/* HD_E_INVAL: a network that computes values of edges; both ends make them, of rows of one epoch. */
-HD_MUST_USE enum hd_err hd_stale_allowed(const struct hd_graph *graph, const struct hd_job *job,
-	struct hd_diag *diag);
 uint64_t hd_stale_bytes(const struct hd_graph *graph, const struct hd_job *job);
 /* The places of all syncs, zeros. */
 HD_MUST_USE enum hd_err hd_stale_take(struct hd_worker *worker, struct hd_diag *diag);

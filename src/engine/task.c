@@ -259,8 +259,7 @@ static enum hd_err intervals(const struct hd_job *job, struct hd_fs *fs, struct 
 		return hd_fail(diag, HD_E_INVAL, "%s:%u:%u: model.shards: the rows of a graph in several "
 			"intervals are not cut once more: leave it out, or set batch.virtual_nodes to 1",
 			job->file, shards->line, shards->column);
-	enum hd_err err = hd_stale_allowed(graph, job, diag);
-	err = err ? err : hd_graph_shape(&shape, fs, path->text, job->nvns, diag);
+	enum hd_err err = hd_graph_shape(&shape, fs, path->text, job->nvns, diag);
 	return err ? err : hd_graph_intervals(graph, &(struct hd_interval_slots){ (uint32_t)shape.in.edges,
 		(uint32_t)shape.in.ghosts, (uint32_t)shape.out.edges, (uint32_t)shape.out.ghosts }, diag);
 }

@@ -3,40 +3,16 @@
 #include "engine/meeting.h"
 #include "engine/stale.h"
 #include "engine/stamps.h"
-#include "engine/testing_net.h"
-#include "gnn/testing_intervals.h"
+#include "gnn/testing_stale.h"
 
 /* Rows of earlier epochs (engine/stale.h): the recursion in f64 on the matrix that the graph was made of, by
  * vertices of the input; bits on devices, workers and after the state went through a table. */
 
-enum { HIDDEN = 6, EPOCHS = 7, NSYNCS = 4 };
+enum { HIDDEN = 6, NSYNCS = 4 };
 
 static const char rate[] = "optim: {kind: sgd, lr: 0.5, clip: 0, schedule: {kind: constant, warmup: 0}}\n",
 	adam[] = "optim: {kind: adamw, lr: 0.01, clip: 0.5, on_nonfinite: skip, schedule: {kind: constant, "
 	"warmup: 0}}\n";
-static const char *const models[] = { "gcn", "sage-mean", "gcn" },
-	*const more[] = { "hidden: 6, order: product, act: tanh", "hidden: 6",
-	"hidden: 6, order: gather, layers: 3" };
-enum { NMODELS = 3 };
-
-/* How it is trained. */
-struct how { int model, kind; uint32_t n, cells, k; enum hd_mode mode; const char *dropout, *optim; };
-
-static void open_stale(struct graphs *g, struct hd_rig *rig, const struct how *how, uint32_t ndevices)
-{
-	const struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1,
-		.kernels = HD_KERNELS_PORTABLE };
-	char text[600];
-
-	snprintf(text, sizeof text, "model: {use: \"builtin:%s\", args: {input: %u, classes: %u, slots: %u, "
-		"dropout: %s, %s}}\ndata: {kind: graph, path: %s, order: sequential}\n", models[how->model],
-		TG_WIDTH, CLASSES, g->slots[how->kind], how->dropout, more[how->model], g->path[how->kind]);
-	hd_rig_begin(rig, text, (uint32_t)(how->n * rows_of(g, how->kind, how->n)), how->n, how->optim);
-	rig->job->value[HD_JOB_MODE].i = how->mode;
-	rig->job->value[HD_JOB_STALENESS].i = how->k;
-	rig->job->value[HD_JOB_CELLS].i = how->cells;
-	hd_rig_go(rig, &spec);
-}
 
 /* ---- the recursion ---- */
 
@@ -291,7 +267,8 @@ static void a_replay_is_the_recursion_of_its_bits(void **state)
 
 static void devices_have_the_bits_of_one(void **state)
 {
-	static const struct { uint32_t n, cells, k; } kinds[] = { { 8, 2, 1 }, { 8, 8, 2 }, { 4, 2, 3 } };
+	static const struct { uint32_t n, cells, k; } kinds[NMODELS] = { { 8, 2, 1 }, { 8, 8, 2 },
+		{ 4, 2, 3 }, { 8, 4, 2 } };
 	struct graphs g;
 
 	(void)state;
@@ -525,10 +502,10 @@ static void mark_all(struct net *net, uint32_t nsyncs)
  * what they say has the same bits, with the recording in its state. */
 static void workers_that_do_not_wait_are_replayed(void **state)
 {
-	static const struct { uint32_t n, nranks, each; } kinds[] = { { 2, 3, 1 }, { 4, 3, 1 },
-		{ 8, 4, 2 } };
-	enum { NSTEPS = 6 };
-	static uint32_t late[NSTEPS * 6 * INTERVALS];
+	static const struct { uint32_t n, nranks, each; } kinds[NMODELS] = { { 2, 3, 1 }, { 4, 3, 1 },
+		{ 8, 4, 2 }, { 4, 4, 2 } };
+	enum { NSTEPS = 6, MOST_SYNCS = 12 };
+	static uint32_t late[NSTEPS * MOST_SYNCS * INTERVALS];
 	const struct hd_recording recording = { NSTEPS, late };
 	struct net *net = malloc(sizeof *net);
 	struct graphs g;
@@ -536,7 +513,7 @@ static void workers_that_do_not_wait_are_replayed(void **state)
 	(void)state;
 	make_graphs(&g);
 	seed = 13;
-	for (int x = 0; x < 6; x++) {
+	for (int x = 0; x < 2 * NMODELS; x++) {
 		const uint32_t n = kinds[x / 2].n;
 		struct how how = { x / 2, x % 2, n, 1, 0, HD_MODE_BOUNDED, "0.4", adam };
 		struct hd_rig free_rig;
@@ -544,6 +521,7 @@ static void workers_that_do_not_wait_are_replayed(void **state)
 		memset(late, 0, sizeof late);
 		open_stale(&g, &free_rig, &how, 1);
 		const uint32_t nsyncs = hd_lockstep_meetings(&free_rig.task->train);
+		assert_in_range(nsyncs, 1, MOST_SYNCS);
 		how.mode = HD_MODE_REPLAY;
 		open_stale(&g, &net->one, &how, 1);
 		struct hd_task *const task = net->one.task;
