@@ -24,10 +24,10 @@
  * 5. With a trace, machines come and go: a run has as many of a grid's pipelines as there are machines for
  *    (hd_spot_presence()), each number of them planned and judged by itself. With machines for fewer than
  *    one, or for fewer than F + 1 of replica:F, shadows and replicas go on with fewer stages, as a run does:
- *    as many as one pipeline, or F + 1, have ranks then, in the same order and chunks, at least two. A run
- *    has one, too (rules 17 and 19 of protocol/coordinator.h), which is not judged: as if it stood. All other
- *    runs stand. Paid are the machines that are there, and losses
- *    strike among those, as many as there are on average with such a grid.
+ *    as many as one pipeline, or F + 1, have ranks then, in the same order and chunks; or one (rules 17 and
+ *    19 of protocol/coordinator.h), whose copies go on as peers do, by `reroute`. All other runs stand. Paid
+ *    are the machines that are there, and losses strike among those, as many as there are on average with
+ *    such a grid.
  *
  * Equal arguments give equal answers. What is handed out lies in the arena; plans go through one of their
  * own. Pure. */

@@ -119,7 +119,7 @@ static double most_by(const struct ways_search *s, const struct hd_spot_grid *gr
 {
 	const struct hd_spot_grid of = ways_with_spares(*grid, strategy, f);
 
-	return !s->ask->runs[strategy] ? 0 : !(grid->step_s > 0) ? INFINITY :
+	return !(grid->step_s > 0) ? INFINITY :
 		hd_spot_value(s->ask->market, &of, strategy, f, 0).value;
 }
 
@@ -128,8 +128,8 @@ double ways_most_of(const struct ways_search *s, const struct hd_spot_grid *grid
 	double most = 0;
 
 	for (int i = 0; i < HD_NSPOT_STRATEGIES; i++)
-		for (uint32_t f = ways_most_spares((enum hd_spot_strategy)i, grid->pipelines, grid->stages);
-			f; f--)
+		for (uint32_t f = !s->ask->runs[i] ? 0 : ways_most_spares((enum hd_spot_strategy)i,
+			grid->pipelines, grid->stages); f; f--)
 			most = fmax(most, most_by(s, grid, (enum hd_spot_strategy)i, f));
 	return most;
 }
@@ -141,6 +141,21 @@ double ways_bound_of(const struct ways_search *s, uint32_t d, uint32_t p, uint32
 	return ways_most_of(s, &grid);
 }
 
+/* Copies of one stage lie in no way, and are what peers go on with. */
+static double most_after(const struct ways_search *s, uint32_t d, uint32_t p, uint32_t lies, uint32_t least)
+{
+	const struct hd_spot_grid grid = ways_fastest(s, d, p, p == 1 ? WAYS_UNKNOWN : lies);
+	double most = 0;
+
+	for (int i = 0; i < HD_NSPOT_STRATEGIES; i++) {
+		const enum hd_spot_strategy strategy = (enum hd_spot_strategy)i;
+		if (ways_least_of(strategy, least - 1) != least || !s->ask->runs[strategy])
+			continue;
+		most = fmax(most, most_by(s, &grid, ways_runs_as(strategy, p), p == 1 ? 1 : least - 1));
+	}
+	return most;
+}
+
 void ways_bound_fewer(struct ways_search *s, uint32_t p)
 {
 	const uint32_t n = s->ask->plan.cluster->ndevices;
@@ -148,13 +163,8 @@ void ways_bound_fewer(struct ways_search *s, uint32_t p)
 	for (uint32_t least = 1; least <= WAYS_LEASTS; least++)
 		for (uint32_t lies = 0; lies < WAYS_NLIES; lies++) {
 			double most = 0;
-			for (uint32_t d = least; d <= (least * (p + 1) - 1) / p && d * p <= n; d++) {
-				const struct hd_spot_grid grid = ways_fastest(s, d, p, lies);
-				for (int i = 0; i < HD_NSPOT_STRATEGIES; i++)
-					if (ways_least_of((enum hd_spot_strategy)i, least - 1) == least)
-						most = fmax(most, most_by(s, &grid, (enum hd_spot_strategy)i,
-							least - 1));
-			}
+			for (uint32_t d = least; d <= (least * (p + 1) - 1) / p && d * p <= n; d++)
+				most = fmax(most, most_after(s, d, p, lies, least));
 			s->fewer[lies][p * WAYS_LEASTS + least - 1] = most;
 		}
 }
@@ -166,7 +176,7 @@ double ways_most_of_fewer(const struct ways_search *s, uint32_t k, uint32_t p, u
 
 	for (uint32_t least = k + 1; least <= WAYS_LEASTS; least++)
 		for (uint32_t m = k * p; m < (k + 1) * p && m <= n && ways_comes_and_goes(s->ask); m++)
-			if (m / least >= 2 && s->here[m].share > 0)
+			if (m / least >= 1 && s->here[m].share > 0)
 				most = fmax(most, s->fewer[lies][m / least * WAYS_LEASTS + least - 1]);
 	return most;
 }

@@ -44,10 +44,15 @@ uint32_t ways_least_of(enum hd_spot_strategy strategy, uint32_t spares)
 		strategy == HD_SPOT_REROUTE ? 0 : 1;
 }
 
+enum hd_spot_strategy ways_runs_as(enum hd_spot_strategy strategy, uint32_t p)
+{
+	return p > 1 || strategy == HD_SPOT_CHECKPOINT ? strategy : HD_SPOT_REROUTE;
+}
+
 bool ways_next_fewer(const struct ways_search *s, uint32_t d, uint32_t p, uint32_t least,
 	struct ways_fewer *f)
 {
-	f->m = f->m ? f->m : 2 * least;
+	f->m = f->m ? f->m : least;
 	f->there = (struct hd_spot_there){ .share = 0 };
 	while (ways_comes_and_goes(s->ask) && least && f->m < least * p) {
 		const uint32_t to = f->m / least, of = f->m / to < d ? f->m / to : d;

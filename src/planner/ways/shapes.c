@@ -63,9 +63,10 @@ static void add_shapes(struct ways_search *s, uint32_t d, uint32_t p, const stru
 	const struct hd_schedule_kind *data = &hd_schedule_kinds[0];
 
 	if (p == 1) {
-		if (is_open(ask->stages, 1) && is_open(ask->chunks, 1) && !ask->deep &&
-			named(data, ask->schedule))
-			add_shape(s, a, d, 1, 1, 0, a->helper);
+		const bool asked = is_open(ask->stages, 1) && is_open(ask->chunks, 1) && !ask->deep &&
+			named(data, ask->schedule);
+		if (asked || ways_comes_and_goes(s->ask))       /* any may come to one stage */
+			add_shape(s, a, d, 1, 1, 0, a->helper || !asked);
 		return;
 	}
 	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name; k++)
@@ -76,6 +77,16 @@ static void add_shapes(struct ways_search *s, uint32_t d, uint32_t p, const stru
 				add_shape(s, a, d, p, v, (uint32_t)(k - hd_schedule_kinds),
 					a->helper || !asked);
 		}
+}
+
+/* Of d pipelines that there are never machines for, one is more than of d - 1 with fewer stages. */
+static bool more_by_fewer(const struct ways_search *s, uint32_t d, uint32_t p)
+{
+	for (uint32_t least = 1; least <= WAYS_LEASTS && least < d; least++)
+		for (uint32_t m = least; m < least * p && m <= s->ask->plan.cluster->ndevices; m++)
+			if (m / (m / least) >= d && s->here[m].share > 0)
+				return true;
+	return false;
 }
 
 /* Depth p. With machines that come and go all smaller numbers of pipelines, too. */
@@ -99,8 +110,8 @@ static void go_deep(struct ways_search *s, uint32_t p, struct ways_shape *to, do
 			continue;
 		/* one pipeline less is the same run, or one with fewer stages, if those may be others */
 		a.absent = d > 1 && !s->ask->all && !ask->replicas && ways_comes_and_goes(s->ask) &&
-			(!ask->stages || d > WAYS_LEASTS || p <= 2) &&
-			!(ways_there_with(s, p, d, d).share > 0);
+			(!ask->stages || d > WAYS_LEASTS || p == 1) &&
+			!(ways_there_with(s, p, d, d).share > 0) && !more_by_fewer(s, d, p);
 		if (to && !a.absent)
 			for (uint32_t lies = 0; lies < WAYS_NLIES; lies++)
 				bound[lies * (n + 1) + d] = fmax(ways_bound_of(s, d, p, lies),

@@ -55,6 +55,8 @@ enum { WAYS_LEASTS = HD_WAYS_SPARES + 1 };
 
 /* ---- presence.c */
 
+/* What copies of one stage go on by, which have neither shadows nor pipelines to keep; else the same. */
+enum hd_spot_strategy ways_runs_as(enum hd_spot_strategy strategy, uint32_t p);
 /* With m machines that are too few: the stages that so many pipelines have, and the pipelines of that. */
 struct ways_fewer { uint32_t m, d, p; struct hd_spot_there there; };
 

@@ -34,9 +34,10 @@ static const struct hd_spot_value *exactly(const struct ways_search *s, uint32_t
 	enum hd_spot_strategy strategy, uint32_t spares)
 {
 	const struct ways_shape *x = &s->shape[shape];
+	const enum hd_spot_strategy as = ways_runs_as(strategy, x->p);
 
 	for (uint32_t i = x->first; i < x->first + x->nways; i++)
-		if (s->exact[i].strategy == strategy && s->exact[i].spares == spares)
+		if (s->exact[i].strategy == as && (s->exact[i].spares == spares || as != strategy))
 			return &s->exact[i];
 	return NULL;
 }
@@ -58,7 +59,7 @@ uint32_t ways_with_fewer(const struct ways_search *s, const struct ways_shape *x
 
 	for (uint32_t i = first; i < first + s->rows[f->p] && i < s->nlisted; i++) {
 		const struct ways_shape *y = &s->shape[i];
-		if (y->p == f->p && y->d == f->d && y->v == x->v && y->row == x->row)
+		if (y->p == f->p && y->d == f->d && (f->p == 1 || (y->v == x->v && y->row == x->row)))
 			return i;
 	}
 	return WAYS_NONE;
