@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/philox.h"
+#include "functions/link.h"
 
 #define LOOK_NS INT64_C(20000000)         /* between looks at processes that start */
 #define START_NS INT64_C(30000000000)     /* what a start may take beyond cold_ns */
@@ -76,8 +77,9 @@ void hd_fn_instances_close(struct hd_fn_instances *all)
 static enum hd_err start(struct hd_fn_instances *all, struct hd_fn_instance *x, struct hd_diag *diag)
 {
 	uint32_t i = (uint32_t)(x - all->at);
-	char where[HD_ADDR_CAP] = "tcp:127.0.0.1:0", api[HD_ADDR_CAP + 32], memory[64];
-	const char *const env[] = { api, memory, NULL };
+	char where[HD_ADDR_CAP] = "tcp:127.0.0.1:0", api[HD_ADDR_CAP + 32], memory[64],
+		pace[64];
+	const char *const env[] = { api, memory, pace, NULL };
 
 	if (all->spec.dir && snprintf(where, sizeof where, "unix:%s/f%u", all->spec.dir,
 		i) >= (int)sizeof where)
@@ -88,6 +90,7 @@ static enum hd_err start(struct hd_fn_instances *all, struct hd_fn_instance *x, 
 	snprintf(api, sizeof api, "AWS_LAMBDA_RUNTIME_API=%s", x->listener.addr + (all->spec.dir ? 0 : 4));
 	snprintf(memory, sizeof memory, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=%lld",
 		(long long)all->spec.memory_mb);
+	snprintf(pace, sizeof pace, HD_FN_PACE_NAME "=%lld", (long long)all->spec.bytes_s);
 	const struct hd_spawn how = { .argv = all->spec.argv, .env = env, .in = -1, .out = -1, .err = -1,
 		.tie = &all->tie };
 	if (!err)

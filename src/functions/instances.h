@@ -50,6 +50,7 @@ struct hd_fn_instances_spec {
 	uint32_t slots;
 	int64_t memory_mb, cold_ns;       /* cold_ns: what a start takes at least */
 	double share;                     /* of a core; 1 or more: all of it */
+	int64_t bytes_s;                  /* of a process and its owner, kept by the process; 0: no bound */
 	struct hd_fn_faults faults;
 	FILE *log;                        /* REPORT lines; NULL: none */
 	uint64_t tag;                     /* of the loop: [tag, tag + 2 x HD_FN_INSTANCES) */

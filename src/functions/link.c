@@ -103,6 +103,25 @@ void hd_fn_link_close(struct hd_fn_link *l)
 	memset(l, 0, sizeof *l);
 }
 
+/* A paced link moves a hundredth of a second's bytes at a time, each after those before are through. */
+static size_t piece(const struct hd_fn_link *l, size_t len)
+{
+	const size_t most = (size_t)(l->bytes_s / 100) + 1;
+
+	return l->bytes_s && most < len ? most : len;
+}
+
+static void pace(struct hd_fn_link *l, size_t n, int64_t until_ns)
+{
+	const int64_t now_ns = hd_clock_now_ns(l->loop.clock);
+
+	if (!l->bytes_s)
+		return;
+	l->free_ns = (l->free_ns > now_ns ? l->free_ns : now_ns) +
+		(int64_t)((double)n * 1e9 / (double)l->bytes_s);
+	hd_clock_wait_until(l->loop.clock, l->free_ns < until_ns ? l->free_ns : until_ns);
+}
+
 enum hd_err hd_fn_link_send(struct hd_fn_link *l, const void *bytes, size_t len, int64_t until_ns,
 	struct hd_diag *diag)
 {
@@ -110,14 +129,15 @@ enum hd_err hd_fn_link_send(struct hd_fn_link *l, const void *bytes, size_t len,
 
 	while (len) {
 		size_t put = 0;
-		enum hd_err err = l->secure ? hd_tls_write(&l->tls, at, len, &put, diag) :
-			hd_sock_write(&l->sock, at, len, &put, diag);
+		enum hd_err err = l->secure ? hd_tls_write(&l->tls, at, piece(l, len), &put, diag) :
+			hd_sock_write(&l->sock, at, piece(l, len), &put, diag);
 		if (err == HD_E_AGAIN)
 			err = wait_for(l, l->secure ? hd_tls_wants(&l->tls) : HD_LOOP_WRITE, until_ns, diag);
 		if (err)
 			return err;
 		at += put;
 		len -= put;
+		pace(l, put, until_ns);
 	}
 	return HD_OK;
 }
@@ -127,8 +147,10 @@ enum hd_err hd_fn_link_some(struct hd_fn_link *l, void *bytes, size_t cap, size_
 {
 	for (;;) {
 		*got = 0;
-		enum hd_err err = l->secure ? hd_tls_read(&l->tls, bytes, cap, got, diag) :
-			hd_sock_read(&l->sock, bytes, cap, got, diag);
+		enum hd_err err = l->secure ? hd_tls_read(&l->tls, bytes, piece(l, cap), got, diag) :
+			hd_sock_read(&l->sock, bytes, piece(l, cap), got, diag);
+		if (!err)
+			pace(l, *got, until_ns);
 		if (err != HD_E_AGAIN)
 			return err;
 		err = wait_for(l, l->secure ? hd_tls_wants(&l->tls) : HD_LOOP_READ, until_ns, diag);

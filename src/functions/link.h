@@ -11,7 +11,10 @@
 #include "sys/loop.h"
 #include "functions/event.h"
 
-/* One connection. */
+/* The variable by which the emulator paces a worker's connections to owners: bytes a second; 0: no bound. */
+#define HD_FN_PACE_NAME "HEDDLE_FUNCTION_BYTES_S"
+
+/* One connection. bytes_s is set after open. */
 struct hd_fn_link {
 	struct hd_loop loop;
 	struct hd_net net;
@@ -19,6 +22,7 @@ struct hd_fn_link {
 	struct hd_tls_realm realm;
 	struct hd_tls tls;
 	bool secure, stops;               /* stops: a signal ends its waits */
+	int64_t bytes_s, free_ns;         /* of both ways together; 0: no bound. When the next may go */
 };
 
 /* The identity that TLS names, of a task and an attempt, and back. */

@@ -3,7 +3,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/num.h"
+#include "sys/process.h"
 #include "sys/signal.h"
+#include "functions/link.h"
 #include "functions/worker.h"
 
 enum { IN_BYTES = HD_HTTP_HEAD_BYTES + 64 * 1024, OUT_BYTES = 8192, BODY_BYTES = 64 * 1024 };
@@ -117,6 +120,19 @@ static enum hd_err serve(struct service *s, struct hd_fn_worker *worker, struct 
 	}
 }
 
+/* What the emulator says; what is no number is no bound. */
+static int64_t pace_of_environment(void)
+{
+	const size_t n = sizeof HD_FN_PACE_NAME - 1;
+	uint64_t bytes_s = 0;
+
+	for (char *const *at = hd_proc_environment(); *at; at++)
+		if (!strncmp(*at, HD_FN_PACE_NAME "=", n + 1) &&
+			hd_num_u64(*at + n + 1, UINT64_C(100000000000), &bytes_s, NULL))
+			bytes_s = 0;
+	return (int64_t)bytes_s;
+}
+
 enum hd_err hd_fn_serve_runtime(const char *api, struct hd_clock *clock, struct hd_diag *diag)
 {
 	struct hd_fn_worker worker = { .clock = NULL };
@@ -133,6 +149,7 @@ enum hd_err hd_fn_serve_runtime(const char *api, struct hd_clock *clock, struct 
 		hd_fail(diag, HD_E_NOMEM, "no memory for a function worker");
 	if (!err)
 		err = hd_fn_link_open(&s->link, clock, addr, NULL, hd_clock_now_ns(clock) + ANSWER_NS, diag);
+	worker.bytes_s = pace_of_environment();
 	if (!err)
 		err = serve(s, &worker, diag);
 	hd_fn_link_close(&s->link);

@@ -333,6 +333,7 @@ static void do_event(struct hd_fn_worker *w, const struct hd_fn_event *event, co
 	else
 		snprintf(addr, sizeof addr, "%s", event->host);
 	err = hd_fn_link_open(&d.link, w->clock, addr, event, d.until_ns, &d.diag);
+	d.link.bytes_s = w->bytes_s;
 	if (!err)
 		err = talk(&d, request, &reply);
 	hd_fn_link_close(&d.link);

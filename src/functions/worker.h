@@ -34,6 +34,7 @@ struct hd_fn_worker {
 	uint64_t kept_bytes;
 	struct hd_fn_work *work;          /* owned */
 	uint8_t *payload;                 /* owned: HD_FN_PAYLOAD + 1 */
+	int64_t bytes_s;                  /* of a connection to an owner (link.h) */
 };
 
 /* Of nothing kept. */

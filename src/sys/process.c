@@ -11,6 +11,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -438,6 +439,16 @@ enum hd_err hd_proc_program(char *at, size_t cap, struct hd_diag *diag)
 			cap - 1);
 	at[n] = '\0';
 	return HD_OK;
+}
+
+enum hd_err hd_proc_runs(const char *path, struct hd_diag *diag)
+{
+	struct stat stat_of;
+
+	if (stat(path, &stat_of) == 0 && S_ISREG(stat_of.st_mode) && access(path, X_OK) == 0)
+		return HD_OK;
+	return hd_fail(diag, HD_E_INPUT, "%s is no executable: name a file that this user may run (chmod +x)",
+		path);
 }
 
 char *const *hd_proc_environment(void) { return environ; }

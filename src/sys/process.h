@@ -35,6 +35,8 @@ void hd_proc_self(struct hd_proc_self *self);
 HD_MUST_USE enum hd_err hd_proc_folder(char *at, size_t cap, struct hd_diag *diag);
 /* the file that this process runs */
 HD_MUST_USE enum hd_err hd_proc_program(char *at, size_t cap, struct hd_diag *diag);
+/* HD_E_INPUT: the path is no file that this user may run. */
+HD_MUST_USE enum hd_err hd_proc_runs(const char *path, struct hd_diag *diag);
 /* "NAME=value", ends with NULL; borrowed from the process, which does not change it */
 char *const *hd_proc_environment(void);
 

@@ -245,6 +245,10 @@ static void we_know_our_number_and_boot(void **state)
 	assert_int_equal(hd_proc_program(program, sizeof program, NULL), HD_OK);
 	assert_non_null(strstr(program, "/sys_process_test"));
 	assert_int_equal(hd_proc_program(program, strlen(program), NULL), HD_E_NOSPACE);
+	assert_int_equal(hd_proc_runs(program, NULL), HD_OK);
+	assert_int_equal(hd_proc_runs("/", NULL), HD_E_INPUT);
+	assert_int_equal(hd_proc_runs("/proc/self/status", NULL), HD_E_INPUT);
+	assert_int_equal(hd_proc_runs("/no/such", NULL), HD_E_INPUT);
 	hd_proc_self(&self);
 	hd_proc_self(&again);
 	assert_int_equal(self.pid, getpid());

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "sys/process.h"
 #include "sys/signal.h"
 #include "functions/emulator.h"
 #include "functions/service.h"
@@ -11,7 +12,8 @@
 
 #define LOOK_NS INT64_C(500000000)        /* between looks at a request to stop */
 enum { SLOTS = 10, MEMORY_MB = 1769, FULL_CORE_MB = 1769, MOST_MB = 10240, LEAST_MB = 128,
-	LOG_BYTES = 256 << 20 };
+	LOG_BYTES = 256 << 20, LEAST_BYTES_S = 1000 };
+#define MOST_BYTES_S UINT64_C(100000000000)
 
 const char *const hd_cmd_function_argv[] = { "/proc/self/exe", "worker", "--function=lambda", "-q", NULL };
 
@@ -65,12 +67,26 @@ enum hd_err hd_cmd_faults(struct hd_cmd *cmd, struct hd_fn_faults *f)
 	return err ? err : read_straggle(cmd, f);
 }
 
+static enum hd_err read_bandwidth(struct hd_cmd *cmd, int64_t *bytes_s)
+{
+	const char *text = cmd->args.text[HD_OPT_FN_BANDWIDTH];
+	struct hd_diag why = { "" };
+	uint64_t bytes = 0;
+
+	if (cmd->args.has[HD_OPT_FN_BANDWIDTH] &&
+		(hd_num_size(text, MOST_BYTES_S, &bytes, &why) || bytes < LEAST_BYTES_S))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--bandwidth %s: bytes a second, from 1000 to "
+			"100000000000, as 10MB", text);
+	*bytes_s = (int64_t)bytes;
+	return HD_OK;
+}
+
 /* given[0]: the executable of --bootstrap. */
 static enum hd_err read_options(struct hd_cmd *cmd, const char *given[2], struct hd_fn_instances_spec *spec)
 {
 	const struct hd_args *a = &cmd->args;
 
-	given[0] = a->text[HD_OPT_BOOTSTRAP];
+	given[0] = a->has[HD_OPT_BOOTSTRAP] ? a->text[HD_OPT_BOOTSTRAP] : NULL;
 	given[1] = NULL;
 
 	*spec = (struct hd_fn_instances_spec){
@@ -83,7 +99,11 @@ static enum hd_err read_options(struct hd_cmd *cmd, const char *given[2], struct
 	if (a->has[HD_OPT_COLD_MS] && a->count[HD_OPT_COLD_MS] > 60000)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--cold-ms: at most 60000 are possible");
 	spec->cold_ns = a->has[HD_OPT_COLD_MS] ? (int64_t)a->count[HD_OPT_COLD_MS] * HD_NS_PER_MS : 0;
-	enum hd_err err = hd_cmd_slots(cmd, SLOTS, &spec->slots);
+	enum hd_err err = given[0] ? hd_proc_runs(given[0], &cmd->diag) : HD_OK;
+	if (!err)
+		err = read_bandwidth(cmd, &spec->bytes_s);
+	if (!err)
+		err = hd_cmd_slots(cmd, SLOTS, &spec->slots);
 	return err ? err : hd_cmd_faults(cmd, &spec->faults);
 }
 
@@ -205,7 +225,9 @@ const struct hd_verb hd_verb_chaos_lambda = {
 		"Prints its address, then serves the Invoke API until it is stopped; instances are processes "
 		"(heddle worker --function=lambda, or --bootstrap FILE) that speak the "
 		"Runtime API. --slots at once (429 beyond), "
-		"--cold-ms for each start, --memory-mb with its share of a core (1769 MB are one).\n"
+		"--cold-ms for each start, --memory-mb with its share of a core (1769 MB are one), "
+		"--bandwidth of bytes a second between an instance and the owner of its tasks, which "
+		"instances of Heddle keep.\n"
 		"Calls fail by draws of (--seed, number of the call): --kill 0.05 ends the process in its "
 		"task, "
 		"--straggle 0.05:10 lets it take ten times as long, --drop-response 0.02 loses the answer, "
@@ -218,7 +240,8 @@ const struct hd_verb hd_verb_chaos_lambda = {
 		"  heddle chaos lambda --kill 0.05 -o reports &\n"
 		"  heddle bench functions --function=lambda --endpoint http://127.0.0.1:PORT --reports "
 		"reports",
-	.opts = HD_OPTS(HD_OPT_SLOTS, HD_OPT_COLD_MS, HD_OPT_MEMORY_MB, HD_OPT_KILL, HD_OPT_STRAGGLE,
+	.opts = HD_OPTS(HD_OPT_SLOTS, HD_OPT_COLD_MS, HD_OPT_MEMORY_MB, HD_OPT_FN_BANDWIDTH,
+		HD_OPT_KILL, HD_OPT_STRAGGLE,
 		HD_OPT_DROP_RESPONSE, HD_OPT_DUPLICATE, HD_OPT_FAULT_SEED, HD_OPT_NO_AUTH, HD_OPT_BOOTSTRAP,
 		HD_OPT_PRICE_FILE, HD_OPT_OUTPUT),
 	.run = verb_chaos_lambda, .test = "program_functions.sh",
