@@ -47,26 +47,40 @@ static bool is_shown(const struct hd_run *run, const char *kind)
 	return true;
 }
 
+static const char cut[] = " ... (cut)";
+
+/* The members of an event, or less of its text where JSON makes too much of its bytes. */
+static bool put_text(struct hd_text *body, char *text, size_t most)
+{
+	struct hd_json_writer w;
+
+	if (strlen(text) > most)
+		memcpy(text + most - sizeof cut, cut, sizeof cut);
+	body->len = 0;
+	body->full = false;
+	hd_json_writer_init(&w, body);
+	hd_json_open_object(&w, NULL);
+	hd_json_put_text(&w, "text", text);
+	hd_json_close(&w);
+	return !body->full;
+}
+
 void hd_run_note(struct hd_run *run, const char *kind, const char *fmt, ...)
 {
-	char text[512], room[700];
+	char text[HD_RUN_NOTE], room[7 * HD_RUN_NOTE / 2];
 	struct hd_text body;
-	struct hd_json_writer w;
 	va_list args;
 
 	va_start(args, fmt);
-	vsnprintf(text, sizeof text, fmt, args);
+	if (vsnprintf(text, sizeof text, fmt, args) >= (int)sizeof text)
+		memcpy(text + sizeof text - sizeof cut, cut, sizeof cut);
 	va_end(args);
 	if (run->options.watch.note && is_shown(run, kind))
 		run->options.watch.note(run->options.watch.user, kind, text);
 	if (!run->dir)
 		return;
 	hd_text_fixed(&body, room, sizeof room);
-	hd_json_writer_init(&w, &body);
-	hd_json_open_object(&w, NULL);
-	hd_json_put_text(&w, "text", text);
-	hd_json_close(&w);
-	if (body.full)
+	if (!put_text(&body, text, HD_RUN_NOTE) && !put_text(&body, text, HD_RUN_NOTE / 2))
 		return;
 	body.at[body.len - 1] = 0;
 	hd_rundir_event(run->dir, kind, run->worker ? hd_worker_at(run->worker) : 0, body.at + 1);

@@ -63,6 +63,7 @@ struct hd_run {
 	struct hd_run_functions *functions;       /* owned; NULL: the job asks for none */
 };
 
+enum { HD_RUN_NOTE = 1000 };              /* bytes of an event's text; a longer one says that it is cut */
 /* An event of the run: for the watch and the event log. */
 __attribute__((format(printf, 3, 4)))
 void hd_run_note(struct hd_run *run, const char *kind, const char *fmt, ...);

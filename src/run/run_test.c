@@ -12,7 +12,7 @@
 #define MODEL "model: {use: builtin:mlp, args: {hidden: [9]}}\ndata: {kind: synthetic, count: 61}\nbatch: " \
 	"{global: 12, virtual_nodes: 4}\n"
 
-struct heard { uint32_t choices, plans, warnings, checkpoints, evals; char warning[512];
+struct heard { uint32_t choices, plans, warnings, checkpoints, evals; char warning[HD_RUN_NOTE];
 	struct hd_metrics metrics; };
 
 struct run_bench {
@@ -320,10 +320,31 @@ static void a_state_of_other_sums_is_read_and_not_gone_on_with(void **state)
 	}
 }
 
+/* Whatever bytes it has, an event is one line of JSON, and says that it was cut. */
+static void an_event_that_is_too_long_says_so(void **state)
+{
+	static char words[3000];
+	struct run_bench b;
+
+	(void)state;
+	assert_int_equal(bench_open(&b, "cpu", ""), HD_OK);
+	memset(words, 'x', 700);
+	hd_run_note(b.run, "warning", "%s", words);
+	assert_string_equal(b.heard.warning, words);
+	assert_true(events_hold(&b, words));
+	memset(words, '\x01', sizeof words - 1);
+	hd_run_note(b.run, "warning", "last: %s", words);
+	assert_int_equal(strlen(b.heard.warning), HD_RUN_NOTE - 1);
+	assert_string_equal(b.heard.warning + HD_RUN_NOTE - 1 - 10, " ... (cut)");
+	assert_true(events_hold(&b, "\\u0001 ... (cut)\"}"));
+	bench_close(&b);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_nobody_computed_is_no_checkpoint_and_reaches_no_target),
+		cmocka_unit_test(an_event_that_is_too_long_says_so),
 		cmocka_unit_test(perplexity_is_the_exponential_of_the_mean_loss),
 		cmocka_unit_test(stages_that_drift_are_cut_for_the_speeds_found_and_no_bit_changes),
 		cmocka_unit_test(a_level_keeps_chatter_from_the_screen_and_nothing_from_the_log),

@@ -65,9 +65,10 @@ static void keep_note(struct hd_elastic *e, const char *kind, const char *json)
 	hd_lock_give(&e->notes_lock);
 }
 
-void hd_elastic_note(struct hd_elastic *e, const char *kind, const char *text)
+/* False: with what JSON makes of its bytes it is too long. */
+static bool put_note(struct hd_elastic *e, const char *kind, const char *text)
 {
-	char room[1500];
+	char room[sizeof e->note->json];
 	struct hd_json_writer w;
 	struct hd_text body;
 
@@ -78,6 +79,17 @@ void hd_elastic_note(struct hd_elastic *e, const char *kind, const char *text)
 	hd_json_close(&w);
 	if (!body.full)
 		keep_note(e, kind, room);
+	return !body.full;
+}
+
+void hd_elastic_note(struct hd_elastic *e, const char *kind, const char *text)
+{
+	char words[256];
+
+	if (put_note(e, kind, text))
+		return;
+	snprintf(words, sizeof words, "%.200s ... (cut)", text);
+	(void)put_note(e, kind, words);
 }
 
 static void on_note(void *user, const char *kind, const char *text) { hd_elastic_note(user, kind, text); }
