@@ -15,6 +15,8 @@ done
 passed "each model, resumed at any step, on other devices: the state is that of an undisturbed run"
 
 train resume whole-mlp
+expect 0 heddle resume whole-mlp --steps 9
+says '--steps 9 is beyond job.steps 6, where the run ends'
 passed "a finished run has nothing left to do"
 
 train run mlp.yaml --steps 4 --out from
