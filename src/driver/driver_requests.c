@@ -148,21 +148,18 @@ static void fill_workers(const struct driver *c, struct hd_live *live,
 {
 	struct hd_co_worker_status worker[HD_MAX_WORKERS];
 	const struct hd_view *view = c->machine ? hd_coordinator_view(c->machine) : NULL;
-	uint32_t follows[HD_MAX_MEMBERS];
 	uint32_t n = c->machine ? hd_coordinator_workers(c->machine, worker, HD_MAX_WORKERS) : 0;
 
 	static_assert((int)HD_LIVE_WORKERS >= (int)HD_MAX_WORKERS, "an answer has room for all workers");
-	if (c->machine)
-		hd_coordinator_follows(c->machine, follows);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct hd_co_worker_status *p = &worker[i];
-		const uint32_t m = view ? hd_view_index(view, p->worker) : HD_NOBODY;
+		const uint32_t stage = view ? hd_view_follows(view, p->worker) : HD_NOBODY;
 		if (p->state == HD_W_FREE || p->state == HD_W_OUT)
 			continue;
 		char *follows_name = name[live->nworkers];
 		struct hd_live_worker *to = &live->worker[live->nworkers++];
-		if (m != HD_NOBODY && follows[m] != HD_NOBODY)
-			snprintf(follows_name, sizeof name[0], "stage %u", follows[m]);
+		if (stage != HD_NOBODY)
+			snprintf(follows_name, sizeof name[0], "stage %u", stage);
 		*to = (struct hd_live_worker){ .id = p->worker, .worker = p->worker,
 			.remote = hd_is_remote(p->worker), .state = hd_co_worker_state_name(p->state),
 			.pid = driver_pid(p), .devices = p->ndevices, .virtual_nodes = p->nvns,

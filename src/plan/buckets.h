@@ -16,7 +16,7 @@
  *    none. A tensor's slices (graph/slices.h) are parts of it. A function of the layout alone.
  * 5. `shadows`: of each stage there is a shadow at another worker of the pipeline (protocol/view.h, rule 10),
  *    which holds its state too. Not of whole state.
- * 6. `follows`: members without a rank hold the state of a stage each (protocol/view.h, rule 14). Not of
+ * 6. `follows`: members without a rank follow a stage each (protocol/view.h, rule 14). Not of
  *    whole state.
  *
  * Ownership: the table lies in the arena. Pure. */

@@ -322,8 +322,6 @@ void hd_coordinator_status(const struct hd_coordinator *co, struct hd_co_status 
 uint32_t hd_coordinator_workers(const struct hd_coordinator *co, struct hd_co_worker_status *out,
 	uint32_t cap);
 const struct hd_view *hd_coordinator_view(const struct hd_coordinator *co);       /* NULL before the first */
-/* The stage that each member of that view follows, by index; HD_NOBODY: none (view.h, rule 14). */
-void hd_coordinator_follows(const struct hd_coordinator *co, uint32_t follows[HD_MAX_MEMBERS]);
 
 const char *hd_co_worker_state_name(enum hd_co_worker_state state);
 

@@ -32,7 +32,7 @@ static uint32_t zones_of(struct hd_coordinator *co, const struct hd_view *view, 
 }
 
 /* Of a view in stages: where the fewest bytes move, and the loss of a zone takes least. */
-static void settle(struct hd_coordinator *co, struct hd_view *view, const uint32_t *nranks)
+static void settle(struct hd_coordinator *co, struct hd_view *view, const uint32_t *nranks, uint64_t going)
 {
 	const struct hd_stage_buckets *buckets = buckets_of(co, &view->shape);
 	struct hd_lacks lacks;
@@ -45,6 +45,11 @@ static void settle(struct hd_coordinator *co, struct hd_view *view, const uint32
 	hd_ranks_settle(view, nranks, &lacks);
 	struct hd_rank_zones zones = { nranks, zone, view->nmembers, zones_of(co, view, zone) };
 	co->broken |= hd_ranks_part(view, &zones, &lacks, buckets->shadows, &co->out, NULL) != HD_OK;
+	for (uint32_t m = 0; m < view->nmembers; m++) {
+		const struct hd_co_worker *w = hd_co_find(co, view->member[m]);
+		going |= (uint64_t)(w && w->draining) << m;
+	}
+	hd_ranks_follow(view, buckets, co->config.bucket_bytes, co->held, going);
 	co->moves = hd_view_moves(view, buckets, co->config.bucket_bytes, co->held, &co->movers);
 }
 
@@ -79,29 +84,19 @@ void hd_co_note_moves(struct hd_coordinator *co)
 	co->moves = 0;
 }
 
-void hd_coordinator_follows(const struct hd_coordinator *co, uint32_t follows[HD_MAX_MEMBERS])
-{
-	static const struct hd_stage_buckets none = { .follows = false };
-	const struct hd_stage_buckets *buckets = buckets_of(co, &co->view.shape);
-
-	hd_view_follows(&co->view, buckets ? buckets : &none, follows);
-}
-
 void hd_co_note_standing(struct hd_coordinator *co)
 {
 	const struct hd_view *view = &co->view;
 	char of[240] = "";
-	uint32_t follows[HD_MAX_MEMBERS];
 	size_t len = 0;
 	uint32_t n = 0;
 
-	hd_coordinator_follows(co, follows);
 	for (uint32_t m = 0; m < view->nmembers && view->shape.nstages; m++)
 		if (!hd_view_stages(view, view->member[m]) && len < sizeof of) {
 			len += (size_t)snprintf(of + len, sizeof of - len, " %u", view->member[m]);
-			if (follows[m] != HD_NOBODY && len < sizeof of)
+			if (hd_view_follows(view, view->member[m]) != HD_NOBODY && len < sizeof of)
 				len += (size_t)snprintf(of + len, sizeof of - len, " (follows stage %u)",
-					follows[m]);
+					hd_view_follows(view, view->member[m]));
 			n++;
 		}
 	if (!n)
@@ -229,7 +224,7 @@ bool hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view, const struc
 	if (shape->nstages && hd_view_staged(view, view->epoch, member, nranks, view->nmembers,
 		co->config.nvns, shape, co->config.pipes) && hd_view_pipes(view) >= least) {
 		deal(co, view);
-		settle(co, view, nranks);
+		settle(co, view, nranks, going);
 		return true;
 	}
 	if (!co->config.shape.nstages && co->config.plan && co->config.plan(co->config.plan_self, &planned,
@@ -268,7 +263,7 @@ static void say_prepare(struct hd_coordinator *co, const struct hd_co_worker *w)
 		msg->prepare = (struct hd_msg_prepare){ .next = co->next.epoch,
 			.nold = co->view.nmembers, .old = co->view.member,
 			.nmember = co->next.nmembers, .member = co->next.member,
-			.nrank = co->next.nranks, .rank = co->next.rank };
+			.nrank = hd_view_named(&co->next), .rank = co->next.rank };
 	if (msg && co->config.shape.nstages) {
 		struct hd_msg_prepare *p = &msg->prepare;
 		p->width = co->next.shape.width;
@@ -277,7 +272,7 @@ static void say_prepare(struct hd_coordinator *co, const struct hd_co_worker *w)
 		p->old_schedule = co->view.shape.schedule;
 		p->way = hd_view_way(&co->next.shape);
 		p->old_way = hd_view_way(&co->view.shape);
-		p->nold_rank = co->view.nranks;
+		p->nold_rank = hd_view_named(&co->view);
 		p->old_rank = co->view.rank;
 		p->place = hd_co_places(co, &co->next, &p->nplace);
 		p->old_place = hd_co_places(co, &co->view, &p->nold_place);

@@ -487,13 +487,12 @@ static void a_follower_takes_the_place_of_a_lost_one_without_a_move(void **state
 {
 	struct hd_co_config config = weighed();
 	struct co_at_work at, *c = &at;
-	uint32_t follows[HD_MAX_MEMBERS];
 
 	(void)state;
 	config.of_shape = of_followed_shape;
 	co_run(c, &config, 5);
-	hd_coordinator_follows(c->co, follows);
-	assert_true(follows[0] == HD_NOBODY && follows[3] == HD_NOBODY && follows[4] == 0);
+	assert_true(c->co->view.nfollows == 1 && hd_view_follows(&c->co->view, 3) == HD_NOBODY &&
+		hd_view_follows(&c->co->view, 4) == 0);
 	CO(LOST, .worker = 0, .why = HD_EXITED);
 	STORED();
 	HAS(1, 0, 0, false, 12);
@@ -508,12 +507,12 @@ static void a_follower_takes_the_place_of_a_lost_one_without_a_move(void **state
 	co_end(c);
 }
 
-/* One pipeline: 0 leaves in one change, since 2 follows its stage; 1 alone has the other, and stays
- * while 2 learns it; without a rank it follows the other stage meanwhile. */
+/* One pipeline: 0 leaves in one change, since 2 follows its stage; 1 alone has the other, and stays, without
+ * a rank and following nothing, while 2 learns it. */
 static void a_leaver_whose_stage_is_followed_leaves_at_once(void **state)
 {
 	static const struct { uint32_t leaver, nmembers; uint64_t moves; } row[] = { { 0, 2, 0 },
-		{ 1, 3, 1234 } };
+		{ 1, 3, 34 } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -527,14 +526,16 @@ static void a_leaver_whose_stage_is_followed_leaves_at_once(void **state)
 			co_seal(c, w, 1, 0);
 		hd_coordinator_status(c->co, &status);
 		assert_int_equal(status.single, 1);       /* the second stage */
+		assert_int_equal(hd_view_follows(&c->co->view, 2), 0);
 		hd_co_find(c->co, row[i].leaver)->draining = true;
 		CO(TICK, .n = 0);
 		assert_int_equal(c->co->phase, HD_CO_NUMBERING);
 		CHECK(c->co->next.nmembers == row[i].nmembers && c->co->moves == row[i].moves,
 			"%u leaves: %u members, %llu bytes move", row[i].leaver, c->co->next.nmembers,
 			(unsigned long long)c->co->moves);
-		CHECK(c->co->next.rank[row[i].leaver].worker == 2, "%u leaves: its rank is at %u",
-			row[i].leaver, c->co->next.rank[row[i].leaver].worker);
+		CHECK(c->co->next.rank[row[i].leaver].worker == 2 && !c->co->next.nfollows,
+			"%u leaves: its rank is at %u", row[i].leaver,
+			c->co->next.rank[row[i].leaver].worker);
 		co_end(c);
 	}
 }

@@ -608,7 +608,7 @@ static void in_force(struct hd_coordinator *co)
 	o->nmember = o->nat = co->view.nmembers;
 	o->member = co->view.member;
 	o->at = co->open_at;
-	o->nrank = co->view.nranks;
+	o->nrank = hd_view_named(&co->view);
 	o->rank = co->view.rank;
 	o->npass = co->open_passes.npasses;
 	o->pass = co->open_passes.pass;

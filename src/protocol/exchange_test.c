@@ -565,11 +565,8 @@ static const struct hd_stage_bucket of_two[4] = {
 static const struct hd_stage_buckets two = { .n = 4, .nstages = 2,
 	.at = (struct hd_stage_bucket *)(uintptr_t)of_two };
 
-static const struct hd_stage_buckets two_followed = { .n = 4, .nstages = 2, .follows = true,
-	.at = (struct hd_stage_bucket *)(uintptr_t)of_two };
-
-static void open_of(const struct hd_stage_buckets *buckets, struct hd_view *view, struct hd_passes *passes,
-	struct hd_exchange *x, uint32_t worker)
+static void open_of(bool follows, struct hd_view *view, struct hd_passes *passes, struct hd_exchange *x,
+	uint32_t worker)
 {
 	static const uint32_t member[] = { 4, 6, 9, 11, 13 }, ndevices[] = { 1, 1, 1, 1, 1 };
 	static const uint64_t all[4] = { 31, 31, 31, 31 };
@@ -577,16 +574,18 @@ static void open_of(const struct hd_stage_buckets *buckets, struct hd_view *view
 
 	hd_view_shape(&shape, 2, 1, false);
 	assert_true(hd_view_staged(view, 1, member, ndevices, 5, 7, &shape, 2));
+	view->rank[view->nranks] = (struct hd_vrank){ 13, HD_FOLLOWS | 1 };
+	view->nfollows = follows;
 	assert_int_equal(hd_passes_of_view(passes, view), HD_OK);
 	assert_int_equal(hd_exchange_init(x, 7, 4, 0, NULL), HD_OK);
-	hd_exchange_stages(x, buckets);
+	hd_exchange_stages(x, &two);
 	assert_int_equal(hd_exchange_begin(x, view, worker, 11, passes, all, NULL), HD_OK);
 }
 
 static void stages_open(struct hd_view *view, struct hd_passes *passes, struct hd_exchange *x,
 	uint32_t worker)
 {
-	open_of(&two, view, passes, x, worker);
+	open_of(false, view, passes, x, worker);
 }
 
 static void roots_of_a_stage_are_those_of_its_buckets(void **state)
@@ -666,7 +665,7 @@ static void a_follower_is_the_last_of_a_line(void **state)
 	struct hd_exchange x;
 
 	(void)state;
-	open_of(&two_followed, &view, &passes, &x, 13);
+	open_of(true, &view, &passes, &x, 13);
 	for (uint32_t b = 0; b < 4; b++) {
 		hd_exchange_line(&x, b, &line);
 		CHECK(line.n == is[b].n && !memcmp(line.at, is[b].at, line.n * sizeof *line.at),

@@ -54,11 +54,10 @@ void hd_member_unfit(struct hd_member *m, const struct hd_member_event *event)
 static void fill_view(struct hd_view *view, uint32_t epoch, const uint32_t *member, uint32_t nmembers,
 	const struct hd_vrank *rank, uint32_t nranks)
 {
-	*view = (struct hd_view){ .epoch = epoch, .nmembers = nmembers, .nranks = nranks };
+	*view = (struct hd_view){ .epoch = epoch, .nmembers = nmembers };
 	for (uint32_t i = 0; i < nmembers; i++)
 		view->member[i] = member[i];
-	for (uint32_t i = 0; i < nranks; i++)
-		view->rank[i] = rank[i];
+	hd_view_take_ranks(view, rank, nranks);
 }
 
 const struct hd_stage_buckets *hd_member_buckets(const struct hd_member *m,

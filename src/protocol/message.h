@@ -133,7 +133,8 @@ struct hd_spent_kind { uint32_t rank; uint8_t stage, op; uint64_t n, ns, process
 #define HD_FIELDS_send_state(F, A) F(u32, joiner) F(flag, on)
 #define HD_FIELDS_synced(F, A) F(u32, source) F(u64, transfer)
 /* old: the view in force: its members' seals tell when to switch, and its holdings are moved; width,
- * schedule, way, place, first: the shapes (view.h), of places none without stages */
+ * schedule, way, place, first: the shapes (view.h), of places none without stages; rank, old_rank: with
+ * followers behind */
 #define HD_FIELDS_prepare(F, A) \
 	F(u32, next) F(u32, width) F(u32, old_width) F(u32, schedule) F(u32, old_schedule) \
 	F(u32, way) F(u32, old_way) \
@@ -185,7 +186,7 @@ struct hd_spent_kind { uint32_t rank; uint8_t stage, op; uint64_t n, ns, process
  *	halt           this step must not be run; HD_NO_STEP: none
  *	table          bit mask of the members that hold the step's table
  *	member, at     ids, and of each the first step that it has not sealed
- *	rank           the map, which is valid from the next step on
+ *	rank           the map, which is valid from the next step on, and its followers (view.h, rule 14)
  *	width, schedule, way, place, first: its shape (view.h)
  *	pass, range    the passes of the step; none: it was not begun, and the map is valid for it, too
  *	have           holders of sums, in runs of buckets (exchange.h)

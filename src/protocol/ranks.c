@@ -171,3 +171,68 @@ void hd_ranks_settle(struct hd_view *view, const uint32_t *nranks, const struct 
 	for (uint32_t r = 0; r < view->nranks; r++)
 		view->rank[r].worker = view->member[settle(&n, r % width)];
 }
+
+/* ---- rule 5 ---- */
+
+struct rank_followers {
+	uint32_t nstages, holders[HD_STAGE_BITS], stage[HD_MAX_MEMBERS];
+	uint64_t left;                    /* members that follow nothing yet */
+	uint64_t lacks[HD_MAX_MEMBERS][HD_STAGE_BITS];
+};
+
+/* The bytes of each stage that a member lacks. */
+static void weigh(struct rank_followers *f, uint32_t m, const struct hd_stage_buckets *buckets,
+	const uint64_t *bytes, const uint64_t *held)
+{
+	for (uint32_t b = 0; b < buckets->n && held; b++)
+		for (uint64_t of = held[b] >> m & 1 ? 0 : buckets->at[b].readers; of; of &= of - 1)
+			f->lacks[m][__builtin_ctzll(of)] += bytes[b];
+}
+
+/* The next follower gets its stage. */
+static void take_next(struct rank_followers *f)
+{
+	uint32_t fewest = UINT32_MAX, member = 0, stage = HD_NOBODY;
+
+	for (uint32_t s = 0; s < f->nstages; s++)
+		fewest = f->holders[s] < fewest ? f->holders[s] : fewest;
+	for (uint64_t left = f->left; left; left &= left - 1) {
+		const uint32_t m = (uint32_t)__builtin_ctzll(left);
+		for (uint32_t s = 0; s < f->nstages; s++)
+			if (f->holders[s] == fewest && (stage == HD_NOBODY ||
+				f->lacks[m][s] < f->lacks[member][stage])) {
+				member = m;
+				stage = s;
+			}
+	}
+	f->stage[member] = stage;
+	f->holders[stage]++;
+	f->left &= ~(UINT64_C(1) << member);
+}
+
+void hd_ranks_follow(struct hd_view *view, const struct hd_stage_buckets *buckets, const uint64_t *bytes,
+	const uint64_t *held, uint64_t going)
+{
+	struct rank_followers f = { .nstages = view->shape.nstages, .left = hd_members_all(view->nmembers) &
+		~going };
+
+	view->nfollows = 0;
+	if (!buckets->follows || buckets->whole)
+		return;
+	for (uint32_t r = 0; r < view->nranks; r++)
+		f.left &= ~(UINT64_C(1) << hd_view_index(view, view->rank[r].worker));
+	const uint64_t all = f.left;
+	if (!all || (uint32_t)__builtin_popcountll(all) > HD_VIEW_RANKS - view->nranks)
+		return;
+	for (uint32_t s = 0; s < f.nstages; s++)
+		f.holders[s] = (uint32_t)__builtin_popcountll(hd_view_keepers(view, buckets, s));
+	for (uint32_t m = 0; m < view->nmembers; m++)
+		if (all >> m & 1)
+			weigh(&f, m, buckets, bytes, held);
+	while (f.left)
+		take_next(&f);
+	for (uint32_t m = 0; m < view->nmembers; m++)
+		if (all >> m & 1)
+			view->rank[view->nranks + view->nfollows++] = (struct hd_vrank){ view->member[m],
+				HD_FOLLOWS | f.stage[m] };
+}

@@ -180,6 +180,75 @@ static void many_members_take_no_longer_than_a_few(void **state)
 	}
 }
 
+/* Rule 5. Ranks first, of n members, of which each holds stages as bits; stages of one bucket each, of 100,
+ * 90 and 80 bytes. What each follows from the first without a rank on, 9: nothing. */
+static void members_without_a_rank_follow_the_stages_with_the_fewest_holders(void **state)
+{
+	static const struct {
+		uint32_t width, nranks, n;
+		bool shadows;
+		uint64_t going;
+		uint32_t held[7], follows[4];
+	} row[] = {
+		/* nothing is held: the stage that takes the fewest bytes, then another */
+		{ 2, 2, 4, false, 0, { 1, 2 }, { 1, 0 } }, { 3, 3, 7, false, 0, { 1, 2, 4 }, { 2, 1, 0, 2 } },
+		/* each goes on with what it has, whatever order they are in, and whoever is gone */
+		{ 2, 2, 4, false, 0, { 1, 2, 1, 2 }, { 0, 1 } }, { 2, 2, 4, false, 0, { 1, 2, 2, 1 }, { 1, 0 } },
+		{ 2, 2, 3, false, 0, { 1, 2, 1 }, { 0 } }, { 2, 2, 3, false, 0, { 1, 2, 2 }, { 1 } },
+		{ 3, 3, 5, false, 0, { 1, 2, 4, 4, 2 }, { 2, 1 } },
+		/* of two that have the same the first goes on, the other begins with another */
+		{ 2, 2, 4, false, 0, { 1, 2, 1, 1 }, { 0, 1 } },
+		/* the fewest holders go before what is held */
+		{ 2, 3, 4, false, 0, { 1, 2, 1, 1 }, { 1 } },
+		/* shadows are holders; where one worker has the pipeline there is none */
+		{ 3, 3, 5, true, 0, { 5, 3, 6 }, { 2, 1 } }, { 2, 1, 3, true, 0, { 3 }, { 1, 0 } },
+		/* those that are about to go follow nothing */
+		{ 2, 2, 4, false, 4, { 1, 2, 1, 0 }, { 9, 1 } }, { 2, 2, 3, false, 4, { 1, 2, 2 }, { 9 } },
+	};
+	static const uint64_t size[] = { 100, 90, 80 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hd_stage_bucket at[3];
+		struct hd_stage_buckets buckets = { .n = row[i].width, .nstages = row[i].width, .at = at,
+			.shadows = row[i].shadows };
+		/* 3 ranks of 2: a second pipeline, whose stages are of the third member and the second */
+		struct hd_view view = { .nmembers = row[i].n, .nranks = row[i].width };
+		uint64_t held[3] = { 0 };
+		hd_view_shape(&view.shape, row[i].width, 1, false);
+		for (uint32_t m = 0; m < row[i].n; m++)
+			view.member[m] = 10 + m;
+		for (uint32_t s = 0; s < row[i].width; s++) {
+			at[s] = (struct hd_stage_bucket){ s, UINT64_C(1) << s, UINT64_C(1) << s };
+			for (uint32_t m = 0; m < row[i].n; m++)
+				held[s] |= (uint64_t)(row[i].held[m] >> s & 1) << m;
+			view.rank[s].worker = 10 + s % row[i].nranks;
+		}
+		if (row[i].nranks > row[i].width) {
+			view.nranks = 2 * row[i].width;
+			view.rank[2].worker = 12;
+			view.rank[3].worker = 11;
+		}
+		hd_ranks_follow(&view, &buckets, size, held, row[i].going);
+		CHECK(!view.nfollows, "row %zu: %u follow without being asked to", i, view.nfollows);
+		buckets.follows = true;
+		hd_ranks_follow(&view, &buckets, size, held, row[i].going);
+		for (uint32_t m = row[i].nranks; m < row[i].n; m++) {
+			const uint32_t is = hd_view_follows(&view, 10 + m),
+				want = row[i].follows[m - row[i].nranks];
+			CHECK(is == (want == 9 ? HD_NOBODY : want), "row %zu: member %u follows %d", i, m,
+				(int)is);
+		}
+		view.rank[0].nvns = 5;
+		assert_int_equal(hd_view_verify(&view, 5, NULL), HD_OK);
+		hd_ranks_follow(&view, &buckets, size, NULL, 0);
+		assert_int_equal(view.nfollows, row[i].n - row[i].nranks);
+		buckets.whole = true;
+		hd_ranks_follow(&view, &buckets, size, held, 0);
+		assert_int_equal(view.nfollows, 0);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -187,6 +256,7 @@ int main(void)
 		cmocka_unit_test(what_a_member_lacks_is_what_its_place_reads),
 		cmocka_unit_test(bytes_that_move_are_counted_once_a_member),
 		cmocka_unit_test(a_place_with_a_shadow_needs_what_the_next_one_reads),
+		cmocka_unit_test(members_without_a_rank_follow_the_stages_with_the_fewest_holders),
 		cmocka_unit_test(many_members_take_no_longer_than_a_few),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,8 @@
  *	covered    of one death in two pipelines (hd_simulate_death) no committed step is given up for what is
  *	           on disk, and no more than one step is begun again, once
  *	shadow     where each stage has a shadow, two members hold it, unless one has the whole pipeline
- *	follow     where members without a rank follow stages, every one of them holds a whole stage
+ *	follow     where members without a rank follow stages, every one of them that is not to leave holds a
+ *	           whole stage
  *	zones      of as many workers in each of two zones, and an even number of ranks, no neighbours of a
  *	           pipeline are in one
  *	failover   a step that goes on does so from what its workers said, without those that are not there,

@@ -82,6 +82,7 @@ void sim_fault(struct sim_world *s, enum hd_sim_fault kind)
 	case HD_SIM_SLOW:     s->slow_until = s->now + length; break;
 	case HD_SIM_SCALE:
 		s->target = s->min + (uint32_t)sim_rnd(s, s->max - s->min + 1);
+		s->scaled = true;
 		sim_scale_again(s);
 		break;
 	case HD_SIM_DRAIN:

@@ -217,6 +217,7 @@ struct sim_world {
 	bool over, asked_to_halt, gave_up;
 	uint32_t over_code;
 	bool drained;                     /* a worker was asked to leave: the last one ends the job with 75 */
+	bool scaled;                      /* another number was wanted: workers may be asked to leave */
 	struct hd_sim_result *result;
 	hd_sim_line *line;
 	void *self;

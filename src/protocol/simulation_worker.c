@@ -202,24 +202,25 @@ static void check_shadows(struct sim_world *s, const struct sim_proc *p)
 				p->id, (unsigned long long)x->step, b);
 }
 
-/* Each member without a rank holds all that some stage reads. */
+/* Each member without a rank follows a stage, unless it may be about to go, and holds all that this reads. */
 static void check_followers(struct sim_world *s, const struct sim_proc *p)
 {
 	const struct hd_exchange *x = hd_member_exchange(p->m);
 	const struct hd_view *view = hd_member_view(p->m);
 	const struct sim_shape *shape = &s->shapes[view->shape.schedule];
+	const bool goes = s->drained || s->scaled || s->seed & (HD_SIM_REPLACED | HD_SIM_CORRUPT);
 
 	for (uint32_t m = 0; m < view->nmembers && view->shape.nstages && shape->buckets.follows; m++) {
-		uint64_t held = hd_view_stages(view, view->member[m]);
-		for (uint32_t k = 0; k < view->shape.nstages && !held; k++) {
-			bool whole = true;
-			for (uint32_t b = 0; b < s->nbuckets; b++)
-				whole &= !(shape->bucket[b].readers >> k & 1) || x->held.slot[b] >> m & 1;
-			held |= (uint64_t)whole << k;
-		}
-		if (!held)
-			sim_bad(s, "follow", "worker %u begins step %llu, and %u follows no stage", p->id,
-				(unsigned long long)x->step, view->member[m]);
+		const uint32_t stage = hd_view_follows(view, view->member[m]);
+		const bool ranked = hd_view_stages(view, view->member[m]);
+		if (ranked ? stage != HD_NOBODY : stage == HD_NOBODY && !goes && !shape->buckets.whole)
+			sim_bad(s, "follow", "worker %u begins step %llu, and %u, %s a rank, follows %d",
+				p->id, (unsigned long long)x->step, view->member[m],
+				ranked ? "with" : "without", (int)stage);
+		for (uint32_t b = 0; b < s->nbuckets && stage != HD_NOBODY; b++)
+			if (shape->bucket[b].readers >> stage & 1 && !(x->held.slot[b] >> m & 1))
+				sim_bad(s, "follow", "worker %u begins step %llu, and %u lacks bucket %u",
+					p->id, (unsigned long long)x->step, view->member[m], b);
 	}
 }
 

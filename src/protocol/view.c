@@ -176,12 +176,29 @@ static enum hd_err verify_doubled(const struct hd_view *view, struct hd_diag *di
 	return HD_OK;
 }
 
+static enum hd_err verify_followers(const struct hd_view *view, struct hd_diag *diag)
+{
+	for (uint32_t i = 0; i < view->nfollows; i++) {
+		const struct hd_vrank *f = &view->rank[view->nranks + i];
+		bool good = hd_view_has(view, f->worker) && f->nvns & HD_FOLLOWS &&
+			(f->nvns & ~HD_FOLLOWS) < view->shape.nstages && (!i || f[-1].worker < f->worker);
+		for (uint32_t r = 0; r < view->nranks; r++)
+			good &= view->rank[r].worker != f->worker;
+		if (!good)
+			return hd_fail(diag, HD_E_BADPLAN,
+				"view %u: worker %u does not follow stage %u: it is no member without a "
+				"rank, or named twice, or there are %u stages", view->epoch, f->worker,
+				f->nvns & ~HD_FOLLOWS, view->shape.nstages);
+	}
+	return HD_OK;
+}
+
 enum hd_err hd_view_verify(const struct hd_view *view, uint32_t nvns, struct hd_diag *diag)
 {
 	uint64_t total = 0;
 
 	if (view->nmembers < 1 || view->nmembers > HD_MAX_MEMBERS || view->nranks < 1 ||
-		view->nranks > HD_VIEW_RANKS)
+		view->nranks > HD_VIEW_RANKS || view->nfollows > HD_VIEW_RANKS - view->nranks)
 		return hd_fail(diag, HD_E_BADPLAN,
 			"view %u has %u members with %u devices; at most %d with %d", view->epoch,
 			view->nmembers,
@@ -199,6 +216,7 @@ enum hd_err hd_view_verify(const struct hd_view *view, uint32_t nvns, struct hd_
 	}
 	enum hd_err err = verify_shape(view, diag);
 	err = err ? err : verify_doubled(view, diag);
+	err = err ? err : verify_followers(view, diag);
 	if (err)
 		return err;
 	if (total != nvns)
@@ -325,7 +343,10 @@ bool hd_view_without(struct hd_view *rest, const struct hd_view *view, const uin
 	if (view->shape.nstages < 2 || view->shape.nstages != view->shape.width || hd_view_is_doubled(view))
 		return false;
 	memcpy(made.member, member, n * sizeof *member);
-	memcpy(made.rank, view->rank, sizeof made.rank);
+	memcpy(made.rank, view->rank, view->nranks * sizeof *made.rank);
+	for (uint32_t r = view->nranks; r < hd_view_named(view); r++)
+		if (hd_view_has(&made, view->rank[r].worker))
+			made.rank[made.nranks + made.nfollows++] = view->rank[r];
 	for (uint32_t r = 0; r < view->nranks; r++) {
 		const uint32_t heir = view->rank[hd_view_before(view, r)].worker;
 		if (hd_view_has(&made, view->rank[r].worker))
@@ -405,92 +426,39 @@ uint64_t hd_view_shadowed(const struct hd_view *view, uint32_t worker)
 
 /* ---- followers: rule 14 ---- */
 
-/* Of a set of ids, which has it from now on. */
-static uint32_t add_id(uint32_t *id, uint32_t n, uint32_t worker)
+static const struct hd_vrank *follower(const struct hd_view *view, uint32_t i)
 {
+	return &view->rank[view->nranks + i];
+}
+
+uint32_t hd_view_follows(const struct hd_view *view, uint32_t worker)
+{
+	for (uint32_t i = 0; i < view->nfollows; i++)
+		if (follower(view, i)->worker == worker)
+			return follower(view, i)->nvns & ~HD_FOLLOWS;
+	return HD_NOBODY;
+}
+
+void hd_view_take_ranks(struct hd_view *view, const struct hd_vrank *rank, uint32_t n)
+{
+	assert(n <= HD_VIEW_RANKS);
 	for (uint32_t i = 0; i < n; i++)
-		if (id[i] == worker)
-			return n;
-	id[n] = worker;
-	return n + 1;
-}
-
-/* Workers that run a stage or have its shadow. */
-static uint32_t count_holders(const struct hd_view *view, bool shadows, uint32_t stage)
-{
-	uint32_t id[2 * HD_VIEW_RANKS], n = 0;
-
-	for (uint32_t k = 0; k < hd_view_nlanes(view); k++)
-		n = add_id(id, n, view->rank[hd_view_rank(view, k, stage)].worker);
-	for (uint32_t k = 0; shadows && k < hd_view_pipes(view); k++) {
-		const uint32_t r = shadow_rank(view, k, stage);
-		n = r == HD_NOBODY ? n : add_id(id, n, view->rank[r].worker);
-	}
-	return n;
-}
-
-/* As it was before its doubled ranks were lost, each of which had a worker of its own. */
-static struct hd_view undoubled(const struct hd_view *view)
-{
-	struct hd_view was = *view;
-
-	for (uint32_t r = 0; r < view->nranks; r++)
-		was.rank[r].worker = hd_view_doubled(view, r) ? HD_NOBODY - 1 - r : view->rank[r].worker;
-	memset(was.doubled, 0, sizeof was.doubled);
-	return was;
-}
-
-static bool has_rank(const struct hd_view *view, uint32_t worker)
-{
-	for (uint32_t r = 0; r < view->nranks; r++)
-		if (view->rank[r].worker == worker)
-			return true;
-	return false;
-}
-
-void hd_view_follows(const struct hd_view *view, const struct hd_stage_buckets *buckets,
-	uint32_t stage[HD_MAX_MEMBERS])
-{
-	const uint32_t n = view->shape.nstages;
-	uint32_t holders[HD_STAGE_BITS], size[HD_STAGE_BITS] = { 0 }, nleft = 0;
-
-	for (uint32_t m = 0; m < view->nmembers; m++) {
-		stage[m] = HD_NOBODY;
-		nleft += !has_rank(view, view->member[m]);
-	}
-	if (!nleft || !n || !buckets->follows || buckets->whole)
-		return;
-	const struct hd_view was = undoubled(view);
-	for (uint32_t s = 0; s < n; s++)
-		holders[s] = count_holders(&was, buckets->shadows, s);
-	for (uint32_t b = 0; b < buckets->n; b++)
-		for (uint64_t of = buckets->at[b].readers; of; of &= of - 1)
-			size[__builtin_ctzll(of)]++;
-	for (uint32_t m = 0; m < view->nmembers; m++) {
-		uint32_t best = 0;
-		if (has_rank(view, view->member[m]))
-			continue;
-		for (uint32_t s = 1; s < n; s++)
-			if (holders[s] < holders[best] || (holders[s] == holders[best] &&
-				size[s] > size[best]))
-				best = s;
-		holders[best]++;
-		stage[m] = best;
-	}
+		view->rank[i] = rank[i];
+	view->nranks = n;
+	while (view->nranks && view->rank[view->nranks - 1].nvns & HD_FOLLOWS)
+		view->nranks--;
+	view->nfollows = n - view->nranks;
 }
 
 /* The members that have a copy of each stage without running it. */
 static void find_spares(uint64_t spare[HD_STAGE_BITS], const struct hd_view *view,
 	const struct hd_stage_buckets *buckets)
 {
-	uint32_t stage[HD_MAX_MEMBERS];
-
 	for (uint32_t s = 0; s < view->shape.nstages; s++)
 		spare[s] = buckets->shadows ? hd_view_shadows(view, s) : 0;
-	hd_view_follows(view, buckets, stage);
-	for (uint32_t m = 0; m < view->nmembers; m++)
-		if (stage[m] != HD_NOBODY)
-			spare[stage[m]] |= UINT64_C(1) << m;
+	for (uint32_t i = 0; i < view->nfollows; i++)
+		spare[follower(view, i)->nvns & ~HD_FOLLOWS] |= UINT64_C(1) << hd_view_index(view,
+			follower(view, i)->worker);
 }
 
 uint64_t hd_view_keepers(const struct hd_view *view, const struct hd_stage_buckets *buckets, uint32_t stage)
@@ -556,7 +524,7 @@ struct hd_hash hd_view_hash(const struct hd_view *view)
 	at += 12;
 	for (uint32_t i = 0; i < view->nmembers; i++, at += 4)
 		hd_put32(at, view->member[i]);
-	for (uint32_t r = 0; r < view->nranks; r++, at += 8) {
+	for (uint32_t r = 0; r < hd_view_named(view); r++, at += 8) {
 		hd_put32(at, view->rank[r].worker);
 		hd_put32(at + 4, view->rank[r].nvns);
 	}

@@ -58,13 +58,11 @@
  *     to lanes as to pipelines, so those of a copy are neighbours and leave few roots; a first copy counts
  *     those of its lanes. Such a shape has neither shadows nor groups.
  *
- * 14. Followers. A pipeline may leave members over, which have no rank. Where the table of buckets says so
- *     (plan/buckets.h, `follows`), each of them *follows* a stage: it holds its parameters and slots and
- *     makes each update, as a shadow does, so it can take the place of a lost worker that ran it before any
- *     byte has moved. Which stage: of members in their order, the stage with the fewest holders so far, which
- *     are those that run it, those with its shadow, and the followers before; of equals the one that reads
- *     the most buckets, then the lowest. A doubled rank counts as the worker that was lost: for the rest of
- *     that step each follows what it did.
+ * 14. Followers. A pipeline may leave members over, which have no rank. Each of them may *follow* a stage: it
+ *     holds its parameters and slots and makes each update, as a shadow does, so it can take the place of a
+ *     lost worker that ran it before any byte has moved. The view names them behind its ranks, by ascending
+ *     workers: rank[nranks + i], whose nvns is HD_FOLLOWS and the stage. The coordinator says which
+ *     (ranks.h). For the rest of a step (rule 12) those that stay follow what they did.
  *
  * Plain values, no pointers. Pure: no allocation, no clock. */
 #ifndef HD_PROTOCOL_VIEW_H
@@ -98,6 +96,8 @@ enum {
 /* Workers that cannot reach the run's folder have ids from here on. */
 #define HD_REMOTE_WORKER UINT32_C(1000000)
 #define HD_NO_STEP UINT64_MAX
+
+#define HD_FOLLOWS (UINT32_C(1) << 31)    /* rule 14; virtual nodes are fewer */
 
 struct hd_vrank { uint32_t worker, nvns; };
 struct hd_vrange { uint32_t first, n; };          /* virtual nodes first .. first + n - 1 */
@@ -147,9 +147,9 @@ static inline uint32_t hd_view_nfirst(const struct hd_view_shape *shape)
 typedef const struct hd_stage_buckets *hd_shape_buckets(void *self, const struct hd_view_shape *shape);
 
 struct hd_view {
-	uint32_t epoch, nmembers, nranks;
+	uint32_t epoch, nmembers, nranks, nfollows;
 	uint32_t member[HD_MAX_MEMBERS];
-	struct hd_vrank rank[HD_VIEW_RANKS];
+	struct hd_vrank rank[HD_VIEW_RANKS];          /* [nranks + nfollows] */
 	struct hd_view_shape shape;
 	uint64_t doubled[HD_VIEW_RANKS / 64];         /* bits of ranks: rule 12 */
 };
@@ -221,9 +221,12 @@ uint64_t hd_view_stages(const struct hd_view *view, uint32_t worker);
 /* Rule 10: the members that have the shadow of a stage; the stages of which a worker has the shadow. */
 uint64_t hd_view_shadows(const struct hd_view *view, uint32_t stage);
 uint64_t hd_view_shadowed(const struct hd_view *view, uint32_t worker);
-/* Rule 14: the stage that each member follows, by index; HD_NOBODY: none. */
-void hd_view_follows(const struct hd_view *view, const struct hd_stage_buckets *buckets,
-	uint32_t stage[HD_MAX_MEMBERS]);
+/* Rule 14: the stage that a worker follows; HD_NOBODY: none. */
+uint32_t hd_view_follows(const struct hd_view *view, uint32_t worker);
+/* Takes the ranks that a message names, and the followers behind them. */
+void hd_view_take_ranks(struct hd_view *view, const struct hd_vrank *rank, uint32_t n);
+/* How many of a view's a message names. */
+static inline uint32_t hd_view_named(const struct hd_view *view) { return view->nranks + view->nfollows; }
 /* The members that hold the state of a stage, which they run, shadow or follow: a bit mask. */
 uint64_t hd_view_keepers(const struct hd_view *view, const struct hd_stage_buckets *buckets, uint32_t stage);
 /* The stages whose state a worker holds: those that it runs, has the shadow of, or follows. */

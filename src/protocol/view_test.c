@@ -84,13 +84,13 @@ static void every_bucket_has_one_owner_and_owners_have_runs(void **state)
 static void a_bad_view_is_refused_with_a_reason(void **state)
 {
 	static const struct { struct hd_view view; const char *says; } cases[] = {
-		{ { 1, 0, 1, { 0 }, { { 0, 4 } }, { 0 }, { 0 } },  "view 1 has 0 members with 1 devices; at most 64 with 256" },
-		{ { 1, 65, 1, { 0 }, { { 0, 4 } }, { 0 }, { 0 } },  "view 1 has 65 members with 1 devices; at most 64 with 256" },
-		{ { 1, 1, 0, { 4 }, { { 4, 4 } }, { 0 }, { 0 } },  "view 1 has 1 members with 0 devices; at most 64 with 256" },
-		{ { 1, 1, 257, { 4 }, { { 4, 4 } }, { 0 }, { 0 } },  "view 1 has 1 members with 257 devices; at most 64 with 256" },
-		{ { 1, 2, 1, { 4, 4 }, { { 4, 4 } }, { 0 }, { 0 } },  "view 1: member 4 stands before 4" },
-		{ { 1, 1, 1, { 4 }, { { 5, 4 } }, { 0 }, { 0 } },  "view 1: rank 0 is of worker 5, which is no member" },
-		{ { 1, 1, 2, { 4 }, { { 4, 3 }, { 4, 2 } }, { 0 }, { 0 } },  "view 1 maps 5 virtual nodes of 4" },
+		{ { 1, 0, 1, 0, { 0 }, { { 0, 4 } }, { 0 }, { 0 } },  "view 1 has 0 members with 1 devices; at most 64 with 256" },
+		{ { 1, 65, 1, 0, { 0 }, { { 0, 4 } }, { 0 }, { 0 } },  "view 1 has 65 members with 1 devices; at most 64 with 256" },
+		{ { 1, 1, 0, 0, { 4 }, { { 4, 4 } }, { 0 }, { 0 } },  "view 1 has 1 members with 0 devices; at most 64 with 256" },
+		{ { 1, 1, 257, 0, { 4 }, { { 4, 4 } }, { 0 }, { 0 } },  "view 1 has 1 members with 257 devices; at most 64 with 256" },
+		{ { 1, 2, 1, 0, { 4, 4 }, { { 4, 4 } }, { 0 }, { 0 } },  "view 1: member 4 stands before 4" },
+		{ { 1, 1, 1, 0, { 4 }, { { 5, 4 } }, { 0 }, { 0 } },  "view 1: rank 0 is of worker 5, which is no member" },
+		{ { 1, 1, 2, 0, { 4 }, { { 4, 3 }, { 4, 2 } }, { 0 }, { 0 } },  "view 1 maps 5 virtual nodes of 4" },
 	};
 	(void)state;
 
@@ -541,90 +541,72 @@ static void a_shadow_is_at_the_nearest_rank_before_that_another_worker_has(void 
 	}
 }
 
-/* Rule 14. Of n members, ranks first; `reads`: the buckets that each stage reads, of six; `follows`: for each
- * member from the first without a rank on. */
-static void members_without_a_rank_follow_the_stages_with_the_fewest_holders(void **state)
+/* Rule 14: ranks, then followers, as a message names them. */
+static void a_view_names_followers_behind_its_ranks(void **state)
 {
-	static const struct { uint32_t width, nranks, nmembers; bool shadows; uint32_t reads[3], follows[4]; }
-		row[] = {
-		{ 2, 2, 4, false, { 3, 3 }, { 0, 1 } },
-		/* of equals that with the most buckets */
-		{ 2, 2, 4, false, { 1, 5 }, { 1, 0 } }, { 3, 3, 7, false, { 1, 3, 2 }, { 1, 2, 0, 1 } },
-		{ 2, 4, 6, false, { 2, 2 }, { 0, 1 } },
-		/* with shadows each has two holders */
-		{ 3, 3, 5, true, { 1, 3, 1 }, { 1, 0 } },
-		/* one worker has the whole pipeline: no shadow, and one holder each */
-		{ 3, 0, 3, true, { 2, 1, 1 }, { 0, 1 } },
+	static const struct { uint32_t n; struct hd_vrank rank[6]; bool good; uint32_t nranks; } row[] = {
+		{ 2, { { 0, 4 }, { 1, 0 } }, true, 2 },
+		{ 3, { { 0, 4 }, { 1, 0 }, { 2, HD_FOLLOWS } }, true, 2 },
+		{ 4, { { 0, 4 }, { 1, 0 }, { 2, HD_FOLLOWS | 1 }, { 3, HD_FOLLOWS | 1 } }, true, 2 },
+		/* no such stage; one with a rank; no member; twice, not ascending; before a rank */
+		{ 3, { { 0, 4 }, { 1, 0 }, { 2, HD_FOLLOWS | 2 } }, false, 2 },
+		{ 3, { { 0, 4 }, { 1, 0 }, { 1, HD_FOLLOWS } }, false, 2 },
+		{ 3, { { 0, 4 }, { 1, 0 }, { 9, HD_FOLLOWS } }, false, 2 },
+		{ 4, { { 0, 4 }, { 1, 0 }, { 2, HD_FOLLOWS }, { 2, HD_FOLLOWS } }, false, 2 },
+		{ 4, { { 0, 4 }, { 1, 0 }, { 3, HD_FOLLOWS }, { 2, HD_FOLLOWS } }, false, 2 },
+		{ 3, { { 0, 4 }, { 2, HD_FOLLOWS }, { 1, 0 } }, false, 3 },
+		{ 1, { { 2, HD_FOLLOWS } }, false, 0 },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		const uint32_t nranked = row[i].nranks ? row[i].nranks : 1;
-		struct hd_stage_bucket bucket[6];
-		struct hd_stage_buckets buckets = { .nstages = row[i].width, .at = bucket,
-			.shadows = row[i].shadows };
-		struct hd_view view = { .nmembers = row[i].nmembers,
-			.nranks = row[i].nranks ? row[i].nranks : row[i].width };
-		uint32_t stage[HD_MAX_MEMBERS];
-		hd_view_shape(&view.shape, row[i].width, 1, false);
-		for (uint32_t s = 0; s < row[i].width; s++)
-			for (uint32_t k = 0; k < row[i].reads[s]; k++)
-				bucket[buckets.n++] = (struct hd_stage_bucket){ .stage = s,
-					.makers = UINT64_C(1) << s, .readers = UINT64_C(1) << s };
-		for (uint32_t m = 0; m < view.nmembers; m++)
-			view.member[m] = 10 + m;
-		for (uint32_t r = 0; r < view.nranks; r++)
-			view.rank[r].worker = 10 + r % nranked;
-		hd_view_follows(&view, &buckets, stage);
-		for (uint32_t m = 0; m < view.nmembers; m++)
-			CHECK(stage[m] == HD_NOBODY, "row %zu: %u follows without being asked to", i, m);
-		buckets.follows = true;
-		hd_view_follows(&view, &buckets, stage);
-		for (uint32_t m = 0; m < view.nmembers; m++) {
-			const uint32_t want = m < nranked ? HD_NOBODY : row[i].follows[m - nranked];
-			CHECK(stage[m] == want, "row %zu: member %u follows %u, not %u", i, m, stage[m],
-				want);
-			if (m < nranked)
-				continue;
-			assert_int_equal(hd_view_kept(&view, &buckets, 10 + m), UINT64_C(1) << want);
-			assert_true(hd_view_keepers(&view, &buckets, want) >> m & 1);
-			assert_false(hd_view_shadows(&view, want) >> m & 1);
+		struct hd_view view = { .nmembers = 4, .member = { 0, 1, 2, 3 } }, other;
+		hd_view_shape(&view.shape, 2, 1, false);
+		hd_view_take_ranks(&view, row[i].rank, row[i].n);
+		CHECK(view.nranks == row[i].nranks && hd_view_named(&view) == row[i].n &&
+			!hd_view_verify(&view, 4, NULL) == row[i].good, "row %zu", i);
+		if (!row[i].good)
+			continue;
+		other = view;
+		other.nfollows = 0;
+		assert_int_equal(hd_view_same_map(&view, &other), !view.nfollows);
+		assert_int_equal(hd_view_follows(&view, 0), HD_NOBODY);
+		for (uint32_t k = view.nranks; k < row[i].n; k++) {
+			const uint32_t stage = row[i].rank[k].nvns & ~HD_FOLLOWS;
+			assert_int_equal(hd_view_follows(&view, row[i].rank[k].worker), stage);
 		}
-		buckets.whole = true;
-		hd_view_follows(&view, &buckets, stage);
-		assert_int_equal(stage[view.nmembers - 1], HD_NOBODY);
 	}
 }
 
 /* A follower holds what its stage reads, parameters and slots, and owns nothing. Where a rank is doubled for
- * the rest of a step it follows what it did. */
+ * the rest of a step it follows what it did, and one that is lost with it nothing. */
 static void a_follower_is_a_holder_also_for_the_rest_of_a_step(void **state)
 {
 	static struct hd_stage_bucket bucket[] = { { 0, 1, 1 }, { 0, 1, 5 }, { 1, 2, 2 }, { 2, 4, 4 } };
-	const struct hd_stage_buckets buckets = { .n = 4, .nstages = 3, .at = bucket, .shadows = true,
-		.follows = true };
-	static const uint32_t stay[] = { 0, 2, 3, 4 };
-	struct hd_view view = { .nmembers = 5, .member = { 0, 1, 2, 3, 4 }, .nranks = 3,
-		.rank = { { 0, 4 }, { 1, 0 }, { 2, 0 } } }, rest;
-	uint32_t before[HD_MAX_MEMBERS], after[HD_MAX_MEMBERS];
+	const struct hd_stage_buckets buckets = { .n = 4, .nstages = 3, .at = bucket, .shadows = true };
+	static const struct hd_vrank ranks[] = { { 0, 4 }, { 1, 0 }, { 2, 0 }, { 3, HD_FOLLOWS },
+		{ 4, HD_FOLLOWS | 2 } };
+	/* a runner, its shadow before it, and the follower; bucket 1 is read by two stages */
+	static const uint64_t want[] = { 1 | 4 | 8, 1 | 4 | 2 | 8 | 16, 2 | 1, 4 | 2 | 16 };
+	static const uint32_t stay[] = { 0, 2, 4 };
+	struct hd_view view = { .nmembers = 5, .member = { 0, 1, 2, 3, 4 } }, rest;
 	struct hd_holding held;
 
 	(void)state;
 	hd_view_shape(&view.shape, 3, 1, false);
+	hd_view_take_ranks(&view, ranks, 5);
+	assert_int_equal(hd_view_verify(&view, 4, NULL), HD_OK);
 	assert_int_equal(hd_holding_init(&held, 4, NULL), HD_OK);
-	hd_view_follows(&view, &buckets, before);
-	assert_true(before[3] == 0 && before[4] == 2);        /* two buckets each, of stage 1 one */
 	hd_view_holding(&held, &view, &buckets, 0);
-	/* a runner, its shadow before it, and the follower; bucket 1 is read by two stages */
-	static const uint64_t want[] = { 1 | 4 | 8, 1 | 4 | 2 | 8 | 16, 2 | 1, 4 | 2 | 16 };
 	for (uint32_t b = 0; b < 4; b++)
 		CHECK(held.param[b] == want[b] && held.slot[b] == want[b] && held.owner[b] < 3,
 			"bucket %u: %llx", b, (unsigned long long)held.param[b]);
 	hd_holding_finish(&held);
-	assert_true(hd_view_without(&rest, &view, stay, 4));
-	assert_true(hd_view_is_doubled(&rest));
-	hd_view_follows(&rest, &buckets, after);
-	assert_true(after[2] == before[3] && after[3] == before[4]);
+	assert_int_equal(hd_view_kept(&view, &buckets, 4), 4);
+	assert_int_equal(hd_view_keepers(&view, &buckets, 0), 1 | 4 | 8);
+	assert_true(hd_view_without(&rest, &view, stay, 3) && hd_view_is_doubled(&rest));
+	assert_int_equal(hd_view_verify(&rest, 4, NULL), HD_OK);
+	assert_true(rest.nfollows == 1 && hd_view_follows(&rest, 4) == 2);
 }
 
 static void a_shape_is_part_of_a_view_and_none_of_one_without(void **state)
@@ -865,7 +847,7 @@ int main(void)
 		cmocka_unit_test(more_copies_than_virtual_nodes_are_no_pipeline),
 		cmocka_unit_test(who_holds_which_stage_of_which_virtual_nodes),
 		cmocka_unit_test(a_shadow_is_at_the_nearest_rank_before_that_another_worker_has),
-		cmocka_unit_test(members_without_a_rank_follow_the_stages_with_the_fewest_holders),
+		cmocka_unit_test(a_view_names_followers_behind_its_ranks),
 		cmocka_unit_test(a_follower_is_a_holder_also_for_the_rest_of_a_step),
 		cmocka_unit_test(a_shape_is_part_of_a_view_and_none_of_one_without),
 		cmocka_unit_test(a_shape_is_read_from_lists_that_belong_together),

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "pipeline/redundancy.h"
+#include "protocol/ranks.h"
 #include "run/pipes_shadows.h"
 
 /* Views of pipelines, what their members do, and what each of them must hold. */
@@ -31,6 +32,7 @@ bool hd_pipes_view(struct hd_view *view, const struct hd_pipes *pipes, uint32_t 
 		pipes->most)) {
 		if (hd_pipes_shares(pipes, hd_view_pipes(view), share))
 			hd_view_deal_pipes(view, share);
+		hd_ranks_follow(view, &pipes->buckets, pipes->bytes, NULL, 0);
 		return true;
 	}
 	hd_view_even(view, 1, member, of, n, nvns);

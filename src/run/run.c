@@ -158,21 +158,18 @@ static enum hd_err tell_one(struct hd_run *run, const struct hd_pipes *pipes, co
 static void tell_followers(struct hd_run *run, const struct hd_pipes *pipes, const struct hd_view *view)
 {
 	const struct hd_stage_buckets *buckets = &pipes->buckets;
-	uint32_t stage[HD_MAX_MEMBERS];
 
-	if (!view->shape.nstages)
-		return;
-	hd_view_follows(view, buckets, stage);
 	for (uint32_t m = 0; m < view->nmembers; m++) {
+		const uint32_t stage = hd_view_follows(view, view->member[m]);
 		uint64_t state = 0, sums = 0;
-		for (uint32_t b = 0; b < buckets->n && stage[m] != HD_NOBODY; b++)
-			if (buckets->at[b].readers >> stage[m] & 1) {
+		for (uint32_t b = 0; b < buckets->n && stage != HD_NOBODY; b++)
+			if (buckets->at[b].readers >> stage & 1) {
 				state += pipes->bytes[b];
 				sums += hd_layout_bucket(&run->task->layout, b).len * sizeof(float);
 			}
-		if (stage[m] != HD_NOBODY)
+		if (stage != HD_NOBODY)
 			hd_run_note(run, "choice", "worker %u: follows stage %u: %.1f MiB of its parameters "
-				"and slots, and %llu bytes of its sums each step", view->member[m], stage[m],
+				"and slots, and %llu bytes of its sums each step", view->member[m], stage,
 				(double)state / 0x1p20, (unsigned long long)sums);
 	}
 }
