@@ -51,6 +51,9 @@ expect 2 heddle simulate graph --rates fast.json --model lenet
 sed 's/lambda-x86_64/other/' dear.json >other.json
 expect 2 heddle simulate graph --rates fast.json --prices other.json
 says 'has no price of lambda-x86_64'
+# before a core is measured
+expect 3 heddle simulate graph --prices 1999
+says 'prices 1999: 2020, 2021 and 2025 come with this program'
 echo '{"gather_per_s": 1}' >few.json
 expect 3 heddle simulate graph --rates few.json
 says 'weighted_per_s'

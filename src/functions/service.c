@@ -23,6 +23,9 @@ enum hd_err hd_fn_price_named(struct hd_fs *fs, const char *name, struct hd_aren
 	if (file->name)
 		return hd_fn_price_read(name, file->text, strlen(file->text), kind, arena, price, diag);
 	enum hd_err err = hd_file_read_all(fs, name, arena, HD_FN_PRICE_BYTES, &bytes, &len, diag);
+	if (err == HD_E_NOTFOUND)
+		return hd_fail(diag, err, "prices %s: 2020, 2021 and 2025 come with this program, and there "
+			"is no such file", name);
 	return err ? err : hd_fn_price_read(name, (const char *)bytes, len, kind, arena, price, diag);
 }
 
