@@ -1,5 +1,6 @@
 /* The services that are played, asked as the documentation of the clouds says; and the agent of a process
  * against them. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -335,6 +336,30 @@ static void a_service_that_fails_is_said_once_and_takes_nothing_back(void **stat
 	}
 }
 
+/* A signal is a request of its own, not a notice to leave for; what is left is by the first end of both. */
+static void a_signal_says_how_much_is_left(void **state)
+{
+	struct met m = { .server = NULL };
+	int64_t left_ns = 0;
+
+	(void)state;
+	assert_false(hd_notice_agent_left(NULL, &left_ns));
+	open_server(&m);
+	open_agent(&m, "ec2", false);
+	serves(&m, 3);
+	assert_false(hd_notice_agent_left(m.agent, &left_ns));
+	plays(&m, "{\"node\":\"n\",\"do\":\"notice\",\"cloud\":\"ec2\",\"lead\":120}");
+	hears(&m);
+	assert_true(hd_notice_agent_left(m.agent, &left_ns));
+	assert_in_range(left_ns, 60 * S, 120 * S);
+	hd_notice_agent_signal(m.agent, SIGTERM);
+	assert_true(hd_notice_agent_left(m.agent, &left_ns));
+	assert_in_range(left_ns, 1, 30 * S);
+	assert_true(hd_notice_agent_leaves(m.agent, &left_ns));
+	assert_in_range(left_ns, 60 * S, 120 * S);
+	close_both(&m);
+}
+
 /* A service that never answers does not hold up the end of a process. */
 static void silence_does_not_keep_an_agent(void **state)
 {
@@ -401,6 +426,7 @@ int main(void)
 		cmocka_unit_test(a_notice_of_each_cloud_is_heard_and_taken_back),
 		cmocka_unit_test(expired_tokens_are_fetched_again_and_late_notices_are_heard),
 		cmocka_unit_test(a_service_that_fails_is_said_once_and_takes_nothing_back),
+		cmocka_unit_test(a_signal_says_how_much_is_left),
 		cmocka_unit_test(silence_does_not_keep_an_agent),
 		cmocka_unit_test(auto_finds_the_cloud_that_answers),
 		cmocka_unit_test(azure_hears_that_the_process_has_left),

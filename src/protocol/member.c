@@ -708,9 +708,10 @@ static void on_drain(struct hd_member *m, const struct hd_member_event *event)
 		memcpy(m->drain_why, event->text ? event->text : "", n);
 		m->drain_why[n] = '\0';
 		m->drain_code = event->code;
-		m->goes_ns = event->left_ns > 0 ? m->now_ns + event->left_ns : 0;
 		m->draining = true;
 	}
+	if (event->left_ns > 0 && (!m->goes_ns || m->now_ns + event->left_ns < m->goes_ns))
+		m->goes_ns = m->now_ns + event->left_ns;
 	bool free = m->state == HD_OUTSIDE || m->state == HD_ADMITTED ||
 		(m->state == HD_SYNCING && !m->next.open && !m->held);
 	hd_member_leave(m, free);

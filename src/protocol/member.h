@@ -169,7 +169,7 @@ struct hd_member_config {
 	X(PREPARED,    "epoch",                          "PREPARE of that view is done, or of a member will be before a step of it") \
 	X(FAILED,      "code, text",                     "the step cannot be finished, anywhere: a number that is not finite") \
 	X(ENDED,       "code, text",                     "TAKE_OVER found that no coordinator comes: the run is over") \
-	X(DRAIN,       "code, text, left_ns",            "this worker is to leave (a signal, a notice)") \
+	X(DRAIN,       "code, text, left_ns",            "this worker is to leave (a signal, a notice); once more: of the ends the first") \
 	X(NOTE,        "kind, text",                     "a line for events.ndjson; without a coordinator it is dropped") \
 	X(TICK,        "done, longest_ns, busy",         "time went by; at least each T/4")
 

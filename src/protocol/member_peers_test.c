@@ -135,15 +135,15 @@ static void all_that_awaits_an_answer_is_said_again(void **state)
 	COORDINATOR_LOST();
 	EVENT(DRAIN, .code = 75, .text = "notice");
 	IS(COORDINATOR_UP(), ">co JOIN@1 0 member at 0; >co SUSPECT@1 1 silent; >co LEAVE@1 75 notice");
-	IS(EVENT(DRAIN, .code = 76, .text = "another", .left_ns = 9), ">co LEAVE@1 75 notice");
+	IS(EVENT(DRAIN, .code = 76, .text = "another", .left_ns = 9), ">co LEAVE@1 75 notice in 9");
 	IS(FENCE(2), "EPOCH 2; >co STATUS@2 0 member begun [0+2]");
 	COORDINATOR_LOST();
 	IS(COORDINATOR_UP(),
 		">co JOIN@2 0 member at 0; >co SUSPECT@2 1 silent; >co STATUS@2 0 member begun [0+2]; >co "
-		"LEAVE@2 75 notice");
+		"LEAVE@2 75 notice in 6");
 	at_work_end(w);
 
-	/* what is left of its machine's time then; each event here takes 1 ns */
+	/* what is left of its machine's time then; each event here takes 1 ns. The first end counts */
 	at_work_member(w, &at_work_config, 0, 2);
 	IS(EVENT(DRAIN, .code = 75, .text = "notice", .left_ns = 5), ">co LEAVE@1 75 notice in 5");
 	COORDINATOR_LOST();
@@ -152,6 +152,12 @@ static void all_that_awaits_an_answer_is_said_again(void **state)
 	COORDINATOR_UP();
 	COORDINATOR_LOST();
 	IS(COORDINATOR_UP(), ">co JOIN@1 0 member at 0; >co LEAVE@1 75 notice in 1");
+	at_work_end(w);
+	at_work_member(w, &at_work_config, 0, 2);
+	EVENT(DRAIN, .code = 0, .text = "notice", .left_ns = 50);
+	IS(EVENT(DRAIN, .code = 75, .text = "signal", .left_ns = 60), ">co LEAVE@1 0 notice in 49");
+	IS(EVENT(DRAIN, .code = 75, .text = "signal", .left_ns = 10), ">co LEAVE@1 0 notice in 10");
+	IS(EVENT(DRAIN, .code = 75, .text = "signal"), ">co LEAVE@1 0 notice in 9");
 	at_work_end(w);
 }
 

@@ -143,6 +143,7 @@ struct hd_elastic {
 	bool open_pending;                /* the exchange opens when the compute thread has begun the step */
 	bool leaving, fenced, drained;
 	bool noticed;                     /* drained by a notice (elastic_notice.c) */
+	bool stopped;                     /* asked to leave by what runs it, as by a signal */
 	bool given_up;                    /* by a notice too short for the step: its links close at once */
 	/* begin of the step at hand; what the last whole one took; 0: none */
 	int64_t step_from_ns, step_took_ns;
@@ -250,7 +251,7 @@ void hd_elastic_chunk_done(struct hd_elastic *e, const struct hd_command_done *d
 void hd_elastic_peer_lost(struct hd_elastic *e, uint32_t worker);
 /* elastic_notice.c: news of the agent of notices; I/O thread, but for the last, which is asked at the end. */
 void hd_elastic_look_at_notices(struct hd_elastic *e);
-void hd_elastic_notice_signal(struct hd_elastic *e);  /* a signal came that is a request to leave */
+void hd_elastic_look_at_stop(struct hd_elastic *e);   /* was this process asked to leave, as by a signal? */
 bool hd_elastic_comes_back(const struct hd_elastic *e);
 /* elastic_spent.c: a worker whose plan has more kinds of instructions than a message may say nothing. */
 HD_MUST_USE enum hd_err hd_elastic_spent_init(struct hd_elastic *e, struct hd_diag *diag);

@@ -217,18 +217,6 @@ static void send_notes(struct hd_elastic *e)
 	}
 }
 
-static void look_at_stop(struct hd_elastic *e)
-{
-	enum hd_err stop = e->spec->stop ? e->spec->stop(e->spec->user) : HD_OK;
-
-	if (!stop || e->drained)
-		return;
-	e->drained = true;
-	hd_elastic_notice_signal(e);
-	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_DRAIN,
-		.code = (uint32_t)hd_err_exit(stop), .text = hd_err_text(stop) });
-}
-
 static void tick(struct hd_elastic *e)
 {
 	hd_failpoint_look();
@@ -290,7 +278,7 @@ void hd_elastic_io(void *elastic)
 		send_notes(e);
 		hd_elastic_look_at_notices(e);
 		if (hd_clock_now_ns(e->spec->clock) >= next) {
-			look_at_stop(e);
+			hd_elastic_look_at_stop(e);
 			if (hd_clock_now_ns(e->spec->clock) >= next_beat) {
 				tick(e);
 				next_beat = hd_clock_now_ns(e->spec->clock) + beat;

@@ -97,13 +97,29 @@ void hd_elastic_look_at_notices(struct hd_elastic *e)
 }
 
 /* Whatever sends signals here may send the last one soon. */
-void hd_elastic_notice_signal(struct hd_elastic *e)
+static void notice_signal(struct hd_elastic *e)
 {
 	if (!hd_signal_number())
 		return;
 	hd_notice_agent_signal(e->spec->notices, hd_signal_number());
 	if (e->spec->notices)
 		fetch(e);
+}
+
+/* Also of a worker that leaves for a notice: it may have less time now. */
+void hd_elastic_look_at_stop(struct hd_elastic *e)
+{
+	enum hd_err stop = e->spec->stop ? e->spec->stop(e->spec->user) : HD_OK;
+	int64_t left_ns = 0;
+
+	if (!stop || e->stopped)
+		return;
+	e->drained = e->stopped = true;
+	notice_signal(e);
+	if (hd_notice_agent_left(e->spec->notices, &left_ns) && left_ns <= 0)
+		left_ns = 1;
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_DRAIN,
+		.code = (uint32_t)hd_err_exit(stop), .text = hd_err_text(stop), .left_ns = left_ns });
 }
 
 /* It left for a notice that is not true any more: it comes back as a new worker. */

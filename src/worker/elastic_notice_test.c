@@ -1,9 +1,11 @@
 #include "worker/elastic_int.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "sys/clock.h"
+#include "sys/signal.h"
 #include "tests/check.h"
 
 /* What a worker does that hears of its machine's end, by what is left of its step. Agent, machine and hub are
@@ -16,7 +18,9 @@ static struct hd_elastic_spec spec;
 static struct hd_clock_sim sim;
 static int64_t left_ns;               /* of the notice that stands; -1: none does */
 static int64_t drain_left_ns;
-static uint32_t drains, wakes;
+static int64_t signal_left_ns;        /* of the signal, once it came; 0: none says so */
+static int signalled;
+static uint32_t drains, wakes, drain_code;
 static char said[300];
 
 bool hd_notice_agent_fetch(struct hd_notice_agent *agent, struct hd_notice_news *news)
@@ -37,7 +41,14 @@ bool hd_notice_agent_leaves(struct hd_notice_agent *agent, int64_t *left)
 void hd_notice_agent_signal(struct hd_notice_agent *agent, int number)
 {
 	(void)agent;
-	(void)number;
+	signalled = number;
+}
+
+bool hd_notice_agent_left(struct hd_notice_agent *agent, int64_t *left)
+{
+	if (agent && signalled && signal_left_ns)
+		*left = signal_left_ns;
+	return agent && signalled && signal_left_ns;
 }
 
 void hd_notice_news_put(const struct hd_notice_news *news, struct hd_json_writer *w)
@@ -50,6 +61,7 @@ void hd_elastic_feed(struct hd_elastic *of, const struct hd_member_event *event)
 {
 	assert_true(of == &e && event->kind == HD_IN_DRAIN);
 	drain_left_ns = event->left_ns;
+	drain_code = event->code;
 	drains++;
 }
 
@@ -124,11 +136,55 @@ static void a_step_that_cannot_be_ended_is_given_up_at_once(void **state)
 	assert_true(drains == 0 && e.given_up);
 }
 
+static enum hd_err stop(void *user)
+{
+	(void)user;
+	return hd_stop_err(hd_signal_stop());
+}
+
+/* So the wait for another worker in its place is no longer than that. Once; but a worker that leaves for a
+ * notice says it, too. */
+static void a_signal_says_when_the_machine_goes(void **state)
+{
+	/* the last: no signal, but the end of run.max_seconds */
+	static const struct { int64_t left_ms, says_ns; bool drained, agent; int signal; } row[] = {
+		{ 10000, 10000 * MS, false, true, SIGTERM }, { -5, 1, false, true, SIGTERM },
+		{ 0, 0, false, true, SIGTERM }, { 10000, 10000 * MS, true, true, SIGTERM },
+		{ 10000, 0, false, false, SIGTERM }, { 10000, 0, false, true, 0 },
+	};
+
+	(void)state;
+	assert_int_equal(hd_signal_install(NULL), HD_OK);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hd_elastic_spec with = spec;
+		with.stop = stop;
+		with.notices = row[i].agent ? spec.notices : NULL;
+		e = (struct hd_elastic){ .spec = &with, .drained = row[i].drained };
+		hd_signal_stop_set(HD_STOP_NONE);
+		drains = 0;
+		signalled = 0;
+		signal_left_ns = row[i].left_ms * MS;
+		hd_elastic_look_at_stop(&e);
+		assert_true(drains == 0 && !e.stopped);
+		if (row[i].signal)
+			raise(row[i].signal);
+		else
+			hd_signal_stop_set(HD_STOP_PREEMPT);
+		hd_elastic_look_at_stop(&e);
+		CHECK(drains == 1 && drain_code == 75 && drain_left_ns == row[i].says_ns && e.drained &&
+			signalled == row[i].signal, "row %zu: %lld ns are left", i, (long long)drain_left_ns);
+		hd_elastic_look_at_stop(&e);
+		assert_int_equal(drains, 1);
+	}
+	hd_signal_stop_set(HD_STOP_NONE);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_step_that_can_be_ended_is_ended),
 		cmocka_unit_test(a_step_that_cannot_be_ended_is_given_up_at_once),
+		cmocka_unit_test(a_signal_says_when_the_machine_goes),
 	};
 
 	hd_clock_sim(&sim, 1000 * 1000 * MS, 0);

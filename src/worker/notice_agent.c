@@ -151,7 +151,15 @@ bool hd_notice_agent_fetch(struct hd_notice_agent *a, struct hd_notice_news *new
 	return some;
 }
 
-bool hd_notice_agent_leaves(struct hd_notice_agent *a, int64_t *left_ns)
+static bool is_preempted(const struct link *l, int64_t now_ns)
+{
+	(void)now_ns;
+	return l->standing.kind == HD_NOTICE_PREEMPT;
+}
+
+/* Of the notices that count. */
+static bool first_end(struct hd_notice_agent *a, bool (*counts)(const struct link *l, int64_t now_ns),
+	int64_t *left_ns)
 {
 	int64_t first_ns = INT64_MAX;
 
@@ -160,12 +168,22 @@ bool hd_notice_agent_leaves(struct hd_notice_agent *a, int64_t *left_ns)
 	int64_t now_ns = hd_clock_now_ns(a->spec.clock);
 	hd_lock_take(&a->lock);
 	for (uint32_t i = 0; i < a->nlinks; i++)
-		if (is_near(&a->link[i], now_ns) && a->link[i].standing.ends_ns < first_ns)
+		if (counts(&a->link[i], now_ns) && a->link[i].standing.ends_ns < first_ns)
 			first_ns = a->link[i].standing.ends_ns;
 	hd_lock_give(&a->lock);
 	if (first_ns != INT64_MAX && left_ns)
 		*left_ns = first_ns - now_ns;
 	return first_ns != INT64_MAX;
+}
+
+bool hd_notice_agent_leaves(struct hd_notice_agent *a, int64_t *left_ns)
+{
+	return first_end(a, is_near, left_ns);
+}
+
+bool hd_notice_agent_left(struct hd_notice_agent *a, int64_t *left_ns)
+{
+	return first_end(a, is_preempted, left_ns);
 }
 
 /* The first source by signal is the only one (notice/table.c), and no other thread looks at its watch. */

@@ -56,6 +56,8 @@ void hd_notice_news_put(const struct hd_notice_news *news, struct hd_json_writer
 bool hd_notice_agent_fetch(struct hd_notice_agent *agent, struct hd_notice_news *news);
 /* Is this process to leave? Takes NULL: no. left_ns (may be NULL): until the first end that says so. */
 bool hd_notice_agent_leaves(struct hd_notice_agent *agent, int64_t *left_ns);
+/* Until the first end that any notice names, signals too, however far it is. False: none does. Takes NULL. */
+bool hd_notice_agent_left(struct hd_notice_agent *agent, int64_t *left_ns);
 /* The signal `number` came; it becomes news of the source that it comes from. Takes NULL. */
 void hd_notice_agent_signal(struct hd_notice_agent *agent, int number);
 

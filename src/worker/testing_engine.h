@@ -289,7 +289,7 @@ void hd_elastic_chunk_here(struct hd_elastic *e, const struct hd_arrival *arriva
 void hd_elastic_chunk_done(struct hd_elastic *e, const struct hd_command_done *done) { (void)e; (void)done; }
 void hd_elastic_peer_lost(struct hd_elastic *e, uint32_t worker) { (void)e; (void)worker; }
 void hd_elastic_look_at_notices(struct hd_elastic *e) { (void)e; }
-void hd_elastic_notice_signal(struct hd_elastic *e) { (void)e; }
+void hd_elastic_look_at_stop(struct hd_elastic *e) { (void)e; }
 void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step, bool read)
 {
 	(void)e;
