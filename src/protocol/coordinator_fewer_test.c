@@ -11,11 +11,13 @@ static const struct hd_stage_buckets three = { .n = 3, .nstages = 3, .shadows = 
 	.at = (struct hd_stage_bucket *)(uintptr_t)of_three }, bare = { .n = 3, .nstages = 3,
 	.at = (struct hd_stage_bucket *)(uintptr_t)of_three }, two = { .n = 3, .nstages = 2, .shadows = true,
 	.at = (struct hd_stage_bucket *)(uintptr_t)of_two }, one = { .n = 3, .nstages = 1,
-	.at = (struct hd_stage_bucket *)(uintptr_t)of_one };
+	.at = (struct hd_stage_bucket *)(uintptr_t)of_one },
+	four = { .n = 3, .nstages = 4, .shadows = true, .at = (struct hd_stage_bucket *)(uintptr_t)of_three };
 static const struct hd_view_shape shape = { .nstages = 3, .width = 3, .place = { 0, 1, 2 } },
 	smaller = { .nstages = 2, .width = 2, .place = { 0, 1 }, .first = { 0, 9 } },
 	other = { .nstages = 2, .width = 2, .place = { 0, 1 }, .first = { 0, 8 } },
 	cut = { .nstages = 3, .width = 3, .place = { 0, 1, 2 }, .first = { 0, 5, 7 } },
+	wide = { .nstages = 4, .width = 4, .place = { 0, 1, 2, 3 } },
 	single = { .nstages = 1, .width = 1 };
 static const uint64_t bytes[3] = { 8, 8, 8 };
 
@@ -32,6 +34,8 @@ static const struct hd_stage_buckets *buckets_of(void *self, const struct hd_vie
 
 	if (hd_view_same_shape(of, &single))
 		return &one;
+	if (hd_view_same_shape(of, &wide))
+		return &four;
 	return hd_view_same_shape(of, &shape) || hd_view_same_shape(of, &cut) ? a->shadows ? &three : &bare :
 		(hd_view_same_shape(of, &smaller) || hd_view_same_shape(of, &other)) && !a->alien ? &two :
 		NULL;
@@ -248,6 +252,36 @@ static void an_answer_of_no_more_stages_is_no_change(void **state)
 	asked.narrow = true;
 	come_back(c, 3);
 	assert_true(asked.n > 1 && asked.width == 2 && !asked.lost && c->co->phase == HD_CO_IDLE);
+	co_end(c);
+}
+
+/* Worker 0 has the one stage, and leaves as there are two others: of the four stages that are wanted none is
+ * lost with it. */
+static void more_stages_come_as_whoever_has_all_leaves(void **state)
+{
+	struct co_at_work at, *c = &at;
+	struct asked asked = { .shadows = true, .says = true, .narrow = true };
+
+	(void)state;
+	lose_one(c, &asked, 1);
+	say_status(c, 0, 0, true, false);
+	say_status(c, 2, 0, true, false);
+	assert_true(c->co->view.nmembers == 2 && c->co->view.nranks == 1 && c->co->view.rank[0].worker == 0);
+	asked = (struct asked){ .shadows = true, .says = true };
+	hd_co_find(c->co, 2)->spoke = 1;          /* no change before it is in the view */
+	CO(RESHAPE, .shape = &wide, .n = 1, .least = 1);
+	CO(DRAIN, .worker = 0);
+	STORED();
+	co_admit(c, 3);
+	co_ready_to_sync(c, 3);
+	co_synced(c, 3);
+	assert_true(c->co->phase == HD_CO_IDLE && !asked.n);
+	FROM(2, PROGRESS, .epoch = 2);
+	assert_true(asked.n == 1 && asked.width == 2 && !asked.lost && asked.members == 3 &&
+		hd_view_same_shape(&asked.had, &wide));
+	const struct hd_view *next = &c->co->next;
+	assert_true(c->co->phase == HD_CO_NUMBERING && hd_view_same_shape(&next->shape, &smaller) &&
+		next->rank[0].worker + next->rank[1].worker == 5 && hd_view_has(next, 0));
 	co_end(c);
 }
 
@@ -751,6 +785,7 @@ int main(void)
 		cmocka_unit_test(a_wait_ends_with_the_second_worker),
 		cmocka_unit_test(the_last_worker_goes_on_with_one_stage),
 		cmocka_unit_test(stages_are_as_many_as_there_are_devices),
+		cmocka_unit_test(more_stages_come_as_whoever_has_all_leaves),
 		cmocka_unit_test(who_leaves_and_is_not_replaced_leaves_fewer_stages),
 		cmocka_unit_test(who_has_a_notice_leaves_before_its_machine_goes),
 		cmocka_unit_test(of_two_that_leave_the_older_is_enough),
