@@ -8,6 +8,8 @@
  *    1; workers ignore earlier terms.
  * 2. One planned change at a time: PREPARE to the old and the new view; all PREPARED; DECIDE; in force with
  *    the first SEAL of its epoch. Requests that come meanwhile are merged into the newest.
+ *    A member to which the link of one that left closes may lack its last message: it enters within T/2, or
+ *    rule 3 follows.
  * 3. A failure pre-empts it: FENCE under a new epoch to all that may have part in the open step; all
  *    STATUS; VIEW. A worker that is silent for T counts as dead too, and FENCE is repeated with a higher
  *    epoch. The same exchange serves the start (all hold X_step), a takeover, and a link that closed and

@@ -53,6 +53,10 @@ struct hd_co_worker {
 	uint64_t counted;                 /* what it did again is in the records of the steps before this */
 	uint32_t spoke;                   /* the newest epoch in which it said something */
 	int64_t heard_ns;                 /* its last message under its id */
+	/* since then it may lack the last messages of a worker that left, without which it cannot enter that
+	 * epoch; 0: it lacks none */
+	int64_t lacks_ns;
+	uint32_t lacks_epoch;
 	int64_t lost_ns, suspect_ns, joined_ns;
 	uint64_t suspected[HD_MAX_WORKERS / 64];      /* by these workers (bits of table indices), now */
 	uint64_t closed[HD_MAX_WORKERS / 64];         /* by these workers, as closed */
@@ -249,6 +253,8 @@ void hd_co_ended(struct hd_coordinator *co, struct hd_co_worker *w);     /* its 
 /* coordinator_suspect.c */
 void hd_co_on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
 	const struct hd_msg_suspect *msg);
+/* A worker left, and the link between both closed. */
+void hd_co_may_lack(struct hd_coordinator *co, struct hd_co_worker *w);
 void hd_co_on_lost(struct hd_coordinator *co, uint32_t worker, enum hd_suspicion why);
 void hd_co_watch(struct hd_coordinator *co);             /* at each tick */
 

@@ -107,8 +107,9 @@ void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w)
 	hd_co_transfer_ended(co, w);
 	hd_co_forget_going(co, w->worker);
 	hd_co_forget_reports(co, w);
-	/* whose link to it closed may lack what it said last */
-	co->mend |= w->closed[0] || w->closed[1];
+	for (uint32_t i = 0; i < co->nplaces; i++)
+		if (w->closed[i / 64] >> i % 64 & 1)
+			hd_co_may_lack(co, &co->worker[i]);
 	w->state = HD_W_LEFT;
 }
 

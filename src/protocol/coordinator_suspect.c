@@ -12,6 +12,28 @@
 
 static bool any(const uint64_t *bits) { return bits[0] || bits[1]; }
 
+/* The epoch that all members are about to enter, or are in. */
+static uint32_t epoch_to_enter(const struct hd_coordinator *co)
+{
+	return co->phase == HD_CO_DECIDED ? co->next.epoch : co->view.epoch;
+}
+
+/* Mostly seals of others are on their way to it, and it enters the view in a moment. */
+void hd_co_may_lack(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	if (w->lacks_epoch == epoch_to_enter(co))
+		return;
+	w->lacks_epoch = epoch_to_enter(co);
+	w->lacks_ns = co->now_ns;
+}
+
+/* It lacks a message indeed, and would wait for ever. */
+static bool lacks(const struct hd_coordinator *co, const struct hd_co_worker *w)
+{
+	return w->lacks_epoch == epoch_to_enter(co) && w->spoke < w->lacks_epoch &&
+		co->now_ns - w->lacks_ns >= HD_TIMEOUT_NS(LINKS, co->config.detect_ns);
+}
+
 void hd_co_on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
 	const struct hd_msg_suspect *msg)
 {
@@ -42,11 +64,12 @@ void hd_co_on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
 		co->mend |= co->phase <= HD_CO_DECIDED;
 		return;
 	}
-	/* it left, and some members may lack its last messages: those that have not entered the next
-	 * view would wait for ever. An epoch that is under way already has no such members. */
 	if (!w || !hd_co_is_here(w)) {
-		co->mend |= co->phase <= HD_CO_DECIDED &&
-			(hd_view_has(&co->view, msg->worker) || by->spoke < co->view.epoch);
+		if (co->phase == HD_CO_DECIDED ? !hd_view_has(&co->next, msg->worker) :
+			!hd_view_has(&co->view, msg->worker))
+			hd_co_may_lack(co, hd_co_find(co, by->worker));
+		else
+			co->mend |= co->phase <= HD_CO_DECIDED;
 		return;
 	}
 	if (!any(w->suspected))
@@ -243,6 +266,8 @@ void hd_co_watch(struct hd_coordinator *co)
 			hd_co_dead(co, w, "it did not come back under its id");
 		else if (hung(co, w))
 			hd_co_dead(co, w, "it makes no progress");
+		/* an epoch that is under way has no such members */
+		co->mend |= co->phase <= HD_CO_DECIDED && hd_co_is_here(w) && lacks(co, w);
 	}
 	expel(co);
 	say_for_what_all_wait(co);
