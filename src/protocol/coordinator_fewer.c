@@ -317,7 +317,7 @@ bool hd_co_plan_fewer(struct hd_coordinator *co, struct hd_view *next, uint64_t 
 		return false;
 	if (fill_planned(co, next, going, width))
 		return true;
-	if (width < in_force->width)
+	if (width < in_force->width && shadowed(co, in_force))
 		note_stays(co);
 	return false;
 }

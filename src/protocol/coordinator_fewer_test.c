@@ -324,6 +324,41 @@ static void who_leaves_and_is_not_replaced_leaves_fewer_stages(void **state)
 	}
 }
 
+/* Worker 0 has the whole pipeline and its state, and 1, with too few devices for that, stands by: what 0 is kept
+ * for moves to fewer stages. */
+static void who_has_all_and_leaves_hands_it_to_a_standby(void **state)
+{
+	struct co_at_work at, *c = &at;
+	struct asked asked = { .shadows = true, .says = true, .knows_one = true };
+	struct hd_co_config config = config_of(&asked, 1);
+
+	(void)state;
+	config.target = 2;
+	co_begin(c, &config);
+	for (uint32_t w = 0; w < 2; w++) {
+		co_admit(c, w);
+		hd_co_find(c->co, w)->ndevices = w ? 1 : 3;
+		co_ready_to_sync(c, w);
+		co_synced(c, w);
+	}
+	STORED();
+	for (uint32_t w = 0; w < 2; w++)
+		FROM(w, STATUS, .epoch = 1, .status = { .nslot = 1, .slot = (const uint64_t[]){ 7 } });
+	STORED();
+	FROM(0, PROGRESS, .epoch = 1);
+	FROM(1, PROGRESS, .epoch = 1);
+	assert_true(c->co->phase == HD_CO_IDLE && !hd_view_stages(&c->co->view, 1));
+	CO(DRAIN, .worker = 0);
+	STORED();
+	co_heard_at(c, c->now + CO_T);
+	assert_true(c->co->phase == HD_CO_IDLE && !asked.n);
+	co_heard_at(c, c->now + 6 * CO_T);
+	const struct hd_view *next = &c->co->next;
+	assert_true(c->co->phase == HD_CO_NUMBERING && asked.n == 1 && asked.width == 1 && asked.lost == 7);
+	assert_true(next->nmembers == 2 && next->nranks == 1 && next->rank[0].worker == 1);
+	co_end(c);
+}
+
 /* It has half of what its machine has left, where that is less than 6 T. */
 static void who_has_a_notice_leaves_before_its_machine_goes(void **state)
 {
@@ -787,6 +822,7 @@ int main(void)
 		cmocka_unit_test(stages_are_as_many_as_there_are_devices),
 		cmocka_unit_test(more_stages_come_as_whoever_has_all_leaves),
 		cmocka_unit_test(who_leaves_and_is_not_replaced_leaves_fewer_stages),
+		cmocka_unit_test(who_has_all_and_leaves_hands_it_to_a_standby),
 		cmocka_unit_test(who_has_a_notice_leaves_before_its_machine_goes),
 		cmocka_unit_test(of_two_that_leave_the_older_is_enough),
 		cmocka_unit_test(an_answer_of_no_more_stages_is_no_change),

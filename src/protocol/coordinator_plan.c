@@ -438,7 +438,9 @@ static void open_change(struct hd_coordinator *co)
 		!hd_co_plan_fewer(co, &next, going, other))
 		return;                                   /* leavers wait for devices in their place */
 	co->replan = false;
-	if (hd_view_same_map(&next, &co->view))           /* the leaver must stay for its slots */
+	/* the leaver must stay for its slots, unless the others are fewer stages */
+	if (hd_view_same_map(&next, &co->view) && (!going || !hd_co_plan_fewer(co, &next, going, other) ||
+		hd_view_same_map(&next, &co->view)))
 		return;
 	assert(co->phase == HD_CO_IDLE && next.epoch > co->view.epoch);
 	co->next = next;
