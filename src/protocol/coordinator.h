@@ -100,8 +100,9 @@
  *     devices, if config.fewer knows one. While all hold that is tried again whenever more devices have
  *     come. The shape that is wanted comes back by a planned change, once there are devices for it; with
  *     more devices than there are ranks, and too few for that, there are as many stages as they make. A
- *     worker that leaves, and for which none came in 6 T, or in half of the time that its machine has left,
- *     leaves by a planned change to fewer stages; where there is none a NOTE says so once a view.
+ *     worker that leaves, and for which none came in 6 T, nor is one that came ready in 30 T, leaves by a
+ *     planned change to fewer stages; in half of the time that its machine has left, where that is less. It
+ *     may have had a whole pipeline, and the others stood by. Where there is none a NOTE says so once a view.
  *
  * 18. Refusals (UNFIT; ADR 166). A member that has not the memory for its part of a view with fewer stages,
  *     or of a planned change of stages, says so and stays as it was. The change is void; after a loss another

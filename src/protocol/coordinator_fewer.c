@@ -227,11 +227,23 @@ bool hd_co_fill_fewer(struct hd_coordinator *co, struct hd_view *next, const str
 
 /* ---- planned ---- */
 
-/* For one in its place; where its machine goes, half of what is left: the other half is for the change. */
+/* A worker is here, and has no state yet. */
+static bool one_comes(const struct hd_coordinator *co)
+{
+	for (uint32_t i = 0; i < co->nplaces; i++) {
+		const struct hd_co_worker *w = &co->worker[i];
+		if ((w->state == HD_W_ADMITTED || w->state == HD_W_SYNCING) && !w->draining)
+			return true;
+	}
+	return false;
+}
+
+/* For one in its place, longer where it is here already; where its machine goes, half of what is left: the
+ * other half is for the change. */
 static int64_t waits_ns(const struct hd_coordinator *co, const struct hd_co_worker *w)
 {
-	const int64_t most = HD_TIMEOUT_NS(SUBSTITUTE, co->config.detect_ns),
-		half = (w->goes_ns - w->stays_ns) / 2;
+	const int64_t most = one_comes(co) ? HD_TIMEOUT_NS(START, co->config.detect_ns) :
+		HD_TIMEOUT_NS(SUBSTITUTE, co->config.detect_ns), half = (w->goes_ns - w->stays_ns) / 2;
 
 	return w->goes_ns && half < most ? half : most;
 }

@@ -324,8 +324,8 @@ static void who_leaves_and_is_not_replaced_leaves_fewer_stages(void **state)
 	}
 }
 
-/* Worker 0 has the whole pipeline and its state, and 1, with too few devices for that, stands by: what 0 is kept
- * for moves to fewer stages. */
+/* Worker 0 has the whole pipeline and its state, and 1, with too few devices for that, stands by: what 0 is
+ * kept for moves to fewer stages. */
 static void who_has_all_and_leaves_hands_it_to_a_standby(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -381,6 +381,35 @@ static void who_has_a_notice_leaves_before_its_machine_goes(void **state)
 		CO(TICK, .n = 0);
 		CHECK(c->co->phase == HD_CO_NUMBERING && asked.n == 1 && !hd_view_has(&c->co->next, 1),
 			"row %zu: it stays", i);
+		co_end(c);
+	}
+}
+
+/* Stages that become fewer a moment before it has its state become more at once: two changes for one. */
+static void one_that_comes_in_its_place_is_waited_for(void **state)
+{
+	static const struct { uint64_t left_ns; int64_t waits_ns; bool syncs, leaves; } row[] = {
+		{ 0, 30 * CO_T, false, false }, { 0, 30 * CO_T, true, false }, { 0, 6 * CO_T, true, true },
+		{ 8 * CO_T, 4 * CO_T, true, false } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct co_at_work at, *c = &at;
+		struct asked asked = { .shadows = true, .says = true };
+		struct hd_co_config config = config_of(&asked, 1);
+		co_run(c, &config, 3);
+		FROM(1, LEAVE, .epoch = 1, .leave = { .left_ns = row[i].left_ns });
+		const int64_t from = c->now;
+		co_admit(c, 3);
+		if (row[i].syncs)
+			co_ready_to_sync(c, 3);
+		if (row[i].leaves)
+			CO(DRAIN, .worker = 3);
+		co_heard_at(c, from + row[i].waits_ns - CO_T);
+		CHECK(c->co->phase == HD_CO_IDLE && !asked.n, "row %zu: too early: %s", i, c->text);
+		co_heard_at(c, from + row[i].waits_ns + CO_T);
+		CHECK(c->co->phase == HD_CO_NUMBERING && asked.n == 1 && !hd_view_has(&c->co->next, 1),
+			"row %zu: it stays: %s", i, c->text);
 		co_end(c);
 	}
 }
@@ -824,6 +853,7 @@ int main(void)
 		cmocka_unit_test(who_leaves_and_is_not_replaced_leaves_fewer_stages),
 		cmocka_unit_test(who_has_all_and_leaves_hands_it_to_a_standby),
 		cmocka_unit_test(who_has_a_notice_leaves_before_its_machine_goes),
+		cmocka_unit_test(one_that_comes_in_its_place_is_waited_for),
 		cmocka_unit_test(of_two_that_leave_the_older_is_enough),
 		cmocka_unit_test(an_answer_of_no_more_stages_is_no_change),
 		cmocka_unit_test(who_leaves_two_pipelines_leaves_them_fewer_stages),
