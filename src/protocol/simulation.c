@@ -484,6 +484,15 @@ static void over(struct sim_world *s, const struct hd_co_action *a)
 		sim_bad(s, "end", "the run ends well after %llu steps", (unsigned long long)s->committed);
 }
 
+/* The first ones are there. */
+static int64_t comes_in(struct sim_world *s)
+{
+	const bool late = s->seed & HD_SIM_LATE && s->now < s->quiet_ns && hd_coordinator_view(s->co);
+
+	return late && sim_rnd(s, 4) ? sim_between(s, SIM_T, 20 * SIM_T) :
+		sim_between(s, 20 * SIM_MS, 800 * SIM_MS);
+}
+
 static void perform(struct sim_world *s, const struct hd_co_action *a)
 {
 	uint32_t slot;
@@ -505,7 +514,7 @@ static void perform(struct sim_world *s, const struct hd_co_action *a)
 		break;
 	case HD_CO_DO_SPAWN:
 		for (uint32_t i = 0; i < a->n; i++)
-			sim_start(s, sim_between(s, 20 * SIM_MS, 800 * SIM_MS));
+			sim_start(s, comes_in(s));
 		break;
 	case HD_CO_DO_END:
 		slot = sim_slot(s, a->worker);
@@ -751,6 +760,10 @@ static void handle(struct sim_world *s, struct sim_world_event *ev)
 	case EV_RESHAPE:  sim_reshape(s, ev->what, ev->end); break;
 	case EV_CORRUPT:  sim_corrupt(s); break;
 	case EV_FLAP:     sim_flap(s); break;
+	case EV_GOES:
+		if (s->proc[ev->end].alive && s->proc[ev->end].gen == ev->gen)
+			sim_goes(s, ev->end);
+		break;
 	case EV_UNHEED:
 		if (s->proc[ev->end].alive && s->proc[ev->end].gen == ev->gen)
 			sim_unheed(s, ev->end, (int64_t)ev->number);

@@ -101,6 +101,8 @@ struct hd_sim_result {
 	uint32_t gone_on, stuck;          /* steps that went on after a loss; workers that could not */
 	uint32_t refused;                 /* views, and changes, that a worker refused */
 	uint32_t fewer;                   /* views with fewer stages than were wanted, for want of devices */
+	/* of HD_SIM_LATE: members asked to prepare fewer stages; machines that went, of them with a member */
+	uint32_t narrowed, went, overstayed;
 	uint32_t parted;                  /* views whose members are as many in each of two zones */
 	uint32_t bared;                   /* kills of workers that alone held some part of the state */
 	/* joiners whose source gave up; those of them that became members later */
@@ -198,6 +200,10 @@ struct hd_sim_result {
 /* Of a seed with HD_SIM_STAGED: members without a rank follow stages (view.h, rule 14), and there are one or
  * two more workers than the pipelines take. */
 #define HD_SIM_FOLLOWED (UINT64_C(1) << 53)
+
+/* Of a seed: workers are asked to leave, and the machines of most go 1 to 16 T later; those that are asked
+ * for come up to 20 T later. */
+#define HD_SIM_LATE (UINT64_C(1) << 54)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

@@ -206,6 +206,10 @@ void sim_draw(struct sim_world *s, uint32_t only)
 	s->nsteps = 10 + sim_rnd(s, 50);
 	s->halt_at = sim_rnd(s, 4) ? UINT64_MAX : 5 + sim_rnd(s, 40);
 	s->step_ns = sim_between(s, 5 * SIM_MS, 300 * SIM_MS);
+	if (s->seed & HD_SIM_LATE) {
+		s->nsteps += 60;
+		s->step_ns = sim_between(s, 100 * SIM_MS, 300 * SIM_MS);
+	}
 	s->lockstep = (s->seed & HD_SIM_LOCKSTEP) != 0;
 	s->takers = sim_rnd(s, 2);
 	s->reaper = sim_rnd(s, 2);
@@ -244,6 +248,11 @@ void sim_draw(struct sim_world *s, uint32_t only)
 		int64_t at = sim_between(s, 2 * SIM_T, 4 * SIM_T + span);
 		sim_push(s, (struct sim_world_event){ .at = at, .kind = EV_FLAP });
 		s->quiet_ns = at + 2 * SIM_T > s->quiet_ns ? at + 2 * SIM_T : s->quiet_ns;
+	}
+	for (uint64_t i = s->seed & HD_SIM_LATE ? 1 + sim_rnd(s, 4) : 0; i > 0; i--) {
+		int64_t at = sim_between(s, 2 * SIM_T, span);
+		sim_push(s, (struct sim_world_event){ .at = at, .kind = EV_FAULT, .what = HD_SIM_DRAIN });
+		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
 	}
 	s->digest_every = 1;
 	if (s->seed & HD_SIM_CORRUPT && !s->copies) {

@@ -86,6 +86,8 @@ void sim_check_refused(struct sim_world *s, const struct hd_msg *msg)
 			p->nold_place, p->old_first, p->nold_first);
 		if (!hd_view_same_shape(&shape, &old))
 			check_view(s, msg, &shape, p->member, p->nmember);
+		s->result->narrowed += s->seed & HD_SIM_LATE && shape.width < old.width &&
+			shape.width < s->shape.width;
 	} else if (msg->kind == HD_MSG_VIEW && v->fewer && !v->nhave && !v->ndoubled) {
 		hd_view_shape_read(&shape, v->width, v->schedule, v->way, v->place, v->nplace, v->first,
 			v->nfirst);

@@ -51,6 +51,25 @@ static void pause_worker(struct sim_world *s, uint32_t slot, int64_t length)
 void sim_scale_again(struct sim_world *s) { sim_co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE,
 	.n = s->target }); }
 
+/* When its machine goes; 0: that is not known. */
+static int64_t goes_in(struct sim_world *s, uint32_t slot)
+{
+	if (!(s->seed & HD_SIM_LATE) || sim_rnd(s, 4) == 0)
+		return 0;
+	const int64_t left_ns = sim_between(s, SIM_T, 16 * SIM_T);
+	sim_push(s, (struct sim_world_event){ .at = s->now + left_ns, .kind = EV_GOES, .end = slot,
+		.gen = s->proc[slot].gen });
+	s->quiet_ns = s->now + left_ns > s->quiet_ns ? s->now + left_ns : s->quiet_ns;
+	return left_ns;
+}
+
+void sim_goes(struct sim_world *s, uint32_t slot)
+{
+	s->result->went++;
+	s->result->overstayed += hd_member_view(s->proc[slot].m) != NULL;
+	sim_kill_worker(s, slot);
+}
+
 void sim_fault(struct sim_world *s, enum hd_sim_fault kind)
 {
 	/* ms, around the limits T and 8 T */
@@ -92,7 +111,7 @@ void sim_fault(struct sim_world *s, enum hd_sim_fault kind)
 		if (hd_member_view(s->proc[slot].m) && !s->proc[slot].drained_at)
 			s->proc[slot].drained_at = hd_member_at(s->proc[slot].m) + 1;
 		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_DRAIN, .code = 75,
-			.text = "a notice" });
+			.text = "a notice", .left_ns = goes_in(s, slot) });
 		break;
 	case HD_SIM_JOIN:     sim_come(s, true); break;
 	case HD_SIM_HALT:

@@ -49,7 +49,7 @@ struct sim_packet {
 };
 
 enum sim_event_kind { EV_PACKET, EV_UP, EV_LOST, EV_TASK, EV_TICK, EV_START, EV_FAULT, EV_REPLACE, EV_CORRUPT,
-	EV_ASK, EV_RESHAPE, EV_FLAP, EV_UNHEED,
+	EV_ASK, EV_RESHAPE, EV_FLAP, EV_UNHEED, EV_GOES,
 	EV_STORED, EV_CO_START, EV_CO_TICK, EV_CO_EVENT, EV_CLOSE, EV_MISSED };
 struct sim_world_event {
 	int64_t at, due;                  /* due: first `at`, of what waited for a process that stood still */
@@ -288,6 +288,7 @@ void sim_reshape(struct sim_world *s, uint32_t schedule, uint32_t pipes);
 void sim_corrupt(struct sim_world *s);
 void sim_scale_again(struct sim_world *s);
 void sim_flap(struct sim_world *s);
+void sim_goes(struct sim_world *s, uint32_t slot);                      /* its machine does */
 /* the link of that end to the coordinator is gone until then */
 void sim_unheed(struct sim_world *s, uint32_t slot, int64_t until_ns);
 void sim_check_expelled(struct sim_world *s, const struct hd_co_action *note);

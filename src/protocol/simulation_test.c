@@ -369,6 +369,34 @@ static void a_lost_zone_takes_nothing_from_disk(void **state)
 		"%u kills, %u views of two equal zones, %u steps went on", kills, parted, gone_on);
 }
 
+/* Workers that leave, and none in their place for long: they hand on what they have. Where their machines
+ * wait for that no step is begun again, but for a process whose end is seen before its last word is heard. */
+static void no_seed_of_workers_that_come_late_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 16, narrowed = 0, went = 0, again = 0,
+		given_up = 0, calm = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
+		struct hd_sim_result r;
+		run(seed | HD_SIM_STAGED | HD_SIM_SHADOWED | HD_SIM_FEWER | HD_SIM_LATE |
+			(seed % 5 ? 0 : HD_SIM_RESHAPED), seed % 4 ? 1u << HD_SIM_DRAIN : UINT32_MAX, &r);
+		narrowed += r.narrowed;
+		went += r.went;
+		if (seed % 4) {
+			given_up += r.given_up;
+			calm += !r.crashes;
+			again += !r.crashes && r.again > r.vain;
+		}
+	}
+	CHECK(asked || SANITIZED || (narrowed > n / 8 && went > n / 64 && given_up <= n / 50 &&
+		again <= calm / 20), "in %" PRIu64 " seeds %" PRIu64 " asked for fewer stages, %" PRIu64
+		" machines went, %" PRIu64 " times all is lost; of %" PRIu64 " without that a step is begun "
+		"again in %" PRIu64, n, narrowed, went, given_up, calm, again);
+}
+
 /* So do steps that go on after losses, which are most that have all they need. */
 static void no_seed_of_steps_that_go_on_violates_an_invariant(void **state)
 {
@@ -619,6 +647,7 @@ int main(void)
 		cmocka_unit_test(no_seed_of_stages_held_whole_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_with_shadows_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_two_pipelines_at_least_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_workers_that_come_late_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_steps_that_go_on_violates_an_invariant),
 		cmocka_unit_test(seeds_of_what_is_rare_violate_no_invariant),
 		cmocka_unit_test(a_loss_of_what_a_shadow_holds_takes_nothing_from_disk),
