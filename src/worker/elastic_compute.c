@@ -136,10 +136,7 @@ COMMAND(begin)
 	err = err ? err : hd_dist_overlap(e->worker, d->ahead, d->goes_on, diag);
 	e->unfit = false;
 	err = err ? err : take_up(e, d, done, diag);
-	/* what it has done of the step since the last one is a part of it */
-	e->computed_ns = d->ahead ? e->ahead_ns : 0;
-	e->began_ns = hd_clock_now_ns(e->spec->clock) - e->computed_ns;
-	e->idle_ns = e->ahead_ns = 0;
+	hd_step_time_begin(&e->time, d->ahead, hd_clock_now_ns(e->spec->clock));
 	assert(e->between);               /* FINISH or CANCEL ended the step before */
 	e->between = false;
 	e->computed = e->stale = e->unfit;
@@ -249,7 +246,7 @@ COMMAND(compute)
 		hd_clock_wait_until(e->spec->clock, began + e->spec->vn_wait_ns * vns_of(d));
 	/* others judge by it how fast this worker is, not those it waited for */
 	if (own)
-		e->computed_ns += hd_clock_now_ns(e->spec->clock) - began -
+		e->time.computed_ns += hd_clock_now_ns(e->spec->clock) - began -
 			(int64_t)hd_dist_awaited_ns(e->worker);
 	e->stale = err == HD_E_STALE;
 	if (err)
@@ -380,9 +377,9 @@ COMMAND(finish)
 	e->between = true;
 	if (done->record.has_digest)
 		memcpy(&done->state_digest, &done->record.digest, sizeof done->state_digest);
-	done->took_ns = (uint64_t)(hd_clock_now_ns(e->spec->clock) - e->began_ns);
-	done->waited_ns = (uint64_t)e->idle_ns;
-	done->computed_ns = (uint64_t)e->computed_ns;
+	done->took_ns = (uint64_t)(hd_clock_now_ns(e->spec->clock) - e->time.began_ns);
+	done->waited_ns = (uint64_t)e->time.waited_ns;
+	done->computed_ns = (uint64_t)e->time.computed_ns;
 	done->command.number = e->redone;
 	e->step_ns = done->took_ns;
 	e->redone = 0;
@@ -412,8 +409,8 @@ static void copy_to_all(struct hd_elastic *e, const struct hd_view *view, uint64
 static void wait_for_slow_joiners(struct hd_elastic *e, const struct hd_view *view)
 {
 	int64_t most_ns = HD_TIMEOUT_NS(SLOW_JOINER, e->detect_ns);
-	int64_t until_ns = hd_clock_now_ns(e->spec->clock) + (e->computed_ns > most_ns ? e->computed_ns :
-		most_ns);
+	int64_t until_ns = hd_clock_now_ns(e->spec->clock) + (e->time.computed_ns > most_ns ?
+		e->time.computed_ns : most_ns);
 
 	for (uint32_t i = 0; i < HD_ELASTIC_TRANSFERS; i++)
 		if (is_syncing(&e->transfer[i], view))
@@ -612,8 +609,7 @@ static bool moves(enum hd_command_kind kind)
 		kind == HD_COMMAND_UPDATE || kind == HD_COMMAND_FINISH;
 }
 
-/* As long as no command waits. What is run so of the next step counts as this one's, as in its pass; when
- * this one has ended, as the next one's. */
+/* As long as no command waits. Whose time it is: step_time.h. */
 static void run_ahead(struct hd_elastic *e)
 {
 	if (e->broken || e->stale || !e->computed)
@@ -625,8 +621,7 @@ static void run_ahead(struct hd_elastic *e)
 	atomic_store(&e->ahead, true);
 	const int64_t waited_ns = (int64_t)hd_dist_run_ahead(e->worker, seen);
 	atomic_store(&e->ahead, false);
-	const int64_t worked_ns = hd_clock_now_ns(e->spec->clock) - began_ns - waited_ns;
-	*(e->between ? &e->ahead_ns : &e->computed_ns) += worked_ns;
+	hd_step_time_ahead(&e->time, e->between, hd_clock_now_ns(e->spec->clock) - began_ns, waited_ns);
 }
 
 void hd_elastic_compute(struct hd_elastic *e)
@@ -638,7 +633,7 @@ void hd_elastic_compute(struct hd_elastic *e)
 		run_ahead(e);
 		int64_t asked_ns = hd_clock_now_ns(e->spec->clock);
 		uint32_t n = hd_commands_take(&e->commands, d, HD_COMMANDS_RUN);
-		e->idle_ns += hd_clock_now_ns(e->spec->clock) - asked_ns;
+		e->time.waited_ns += hd_clock_now_ns(e->spec->clock) - asked_ns;
 		if (d[0].kind == HD_COMMAND_QUIT)
 			return;
 		atomic_store(&e->moving, moves(d[0].kind));

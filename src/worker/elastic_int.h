@@ -11,6 +11,7 @@
 #include "worker/elastic.h"
 #include "worker/finals.h"
 #include "worker/relay.h"
+#include "worker/step_time.h"
 #include "worker/catchup.h"
 
 enum {
@@ -195,8 +196,7 @@ struct hd_elastic {
 	/* a step could not be begun: this worker leaves, what is queued is not done */
 	bool broken;
 	bool between;                     /* no step is begun: the state is X_at and does not change */
-	int64_t began_ns, idle_ns, computed_ns;       /* computed: of pass 0 of the part */
-	int64_t ahead_ns;                 /* the same, of the next step, since the last FINISH */
+	struct hd_step_time time;
 	uint32_t redone;                  /* virtual nodes computed again in this step */
 	uint64_t step_ns;                 /* of the last step */
 	struct hd_elastic_spent spent;
