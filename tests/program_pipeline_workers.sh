@@ -35,6 +35,10 @@ rows='"op":"(F|B|STEP)",("stage":[0-2],)?"count":[0-9]+,"predicted_ms":[0-9.e-]+
 for file in out predicted/plan/0001.measured.json; do
 	same "$(grep -oE "$rows" $file | wc -l)" 7 "instructions that were measured in $file"
 done
+# before the first step of the view: what the event says, and what stands beside it at the end
+said=$(grep -o '"predicted_ms":[0-9.e-]*' predicted/plan/0001.predicted.json | head -n 1)
+grep -qF "$said" predicted/plan/0001.measured.json || failed "measured beside another prediction than $said"
+grep -q '"measured_ms":null' predicted/plan/0001.predicted.json || failed "a prediction that was measured"
 ! grep -q '"missing"' predicted/plan/0001.measured.json || failed "a worker said nothing of its times"
 grep -q 'Predicted and measured' predicted/report.html || failed "the report does not compare instructions"
 for name in predicted_ms measured_ms least_ms; do

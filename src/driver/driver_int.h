@@ -167,6 +167,8 @@ HD_MUST_USE enum hd_err driver_make_redundant(struct driver *c, enum hd_redundan
 	struct hd_diag *diag);
 /* driver_shape.c, after a committed step: stages that drift are cut again (redraw.h) */
 void driver_redraw(struct driver *c, uint64_t step, const struct hd_step_news *news);
+/* driver_shape.c, when a view comes into force: what its steps are predicted to take, beside its plan */
+void driver_keep_predicted(struct driver *c, const struct hd_view *view, const struct hd_pipes *pipes);
 /* driver_shape.c, when the view in force is over: what its steps and instructions took, beside its plan */
 void driver_keep_measured(struct driver *c);
 /* driver_shape.c, when a worker, of whichever machine, says before its end that it has not the memory or

@@ -250,17 +250,20 @@ void driver_keep_plan(struct driver *c)
 	if (!view || view->epoch == c->planned)
 		return;
 	c->planned = view->epoch;
-	if (hd_view_writer(view) != HD_NOBODY || !hd_pipes_step(&c->pipes.first, view) ||
-		hd_view_is_doubled(view))
+	if (!hd_pipes_step(&c->pipes.first, view) || hd_view_is_doubled(view))
 		return;
-	const struct hd_pipes *pipes;
-	struct hd_plan_job job = hd_plan_job_whole(task->job->nvns, task->layout.nchunks);
+	const struct hd_pipes *pipes = NULL;
 	struct hd_diag why = { "" };
+	enum hd_err err = hd_pipe_set_find(&c->pipes, &view->shape, &pipes, &why);
+	if (!err)
+		driver_keep_predicted(c, view, pipes);
+	if (hd_view_writer(view) != HD_NOBODY)
+		return;
+	struct hd_plan_job job = hd_plan_job_whole(task->job->nvns, task->layout.nchunks);
 	struct hd_arena arena;
 	struct hd_plan plan;
 	job.lockstep = hd_lockstep_meetings(&task->train) > 0;
 	hd_arena_init(&arena, 0);
-	enum hd_err err = hd_pipe_set_find(&c->pipes, &view->shape, &pipes, &why);
 	err = err ? err : hd_pipes_plan(&plan, pipes, view, &job, task, &arena, &why);
 	err = err ? err : hd_plan_keep(&plan, c->spec->fs, c->spec->dir->path, &why);
 	hd_arena_finish(&arena);

@@ -270,6 +270,21 @@ void driver_keep_measured(struct driver *c)
 		driver_note(c, "warning", HD_NOBODY, why.text);
 }
 
+void driver_keep_predicted(struct driver *c, const struct hd_view *view, const struct hd_pipes *pipes)
+{
+	struct hd_forecast forecast;
+	struct hd_diag why = { "" };
+	struct hd_arena arena;
+
+	if (!c->spec->redraw)
+		return;
+	hd_arena_init(&arena, 0);
+	if (hd_redraw_predict(c->spec->redraw, view, pipes, &forecast, &arena) &&
+		hd_forecast_keep(&forecast, c->spec->dir, view->epoch, HD_KEPT_PREDICTED, &why))
+		driver_note(c, "warning", HD_NOBODY, why.text);
+	hd_arena_finish(&arena);
+}
+
 void driver_redraw(struct driver *c, uint64_t step, const struct hd_step_news *news)
 {
 	const struct hd_view *view = hd_coordinator_view(c->machine);

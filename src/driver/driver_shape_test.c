@@ -1,6 +1,10 @@
 #include "driver/driver_int.h"
 
+#include <math.h>
+
 #include "protocol/testing_coordinator.h"
+#include "run/kept_forecast.h"
+#include "run/kept_plan.h"
 #include "worker/elastic.h"
 #include "driver/testing_run.h"
 
@@ -114,6 +118,38 @@ static void stages_that_drift_are_cut_again_in_job_and_machine(void **state)
 	/* until it is in force nothing else is asked for */
 	run(&r, 40);
 	assert_int_equal(r.c.nqueued, 1);
+	end(&r);
+}
+
+/* Before a step of the view, in a folder that has no plans yet, and again for the next one. */
+static void what_a_view_is_predicted_to_take_is_kept_when_it_comes(void **state)
+{
+	struct run r;
+
+	(void)state;
+	begin(&r);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct hd_view *view = &r.at.co->view;
+		const struct hd_json *json = NULL;
+		char name[64], path[HD_PATH_CAP];
+		int64_t plan = 0;
+		double ms = 0;
+		uint8_t *bytes;
+		size_t len;
+		view->epoch += i;
+		driver_keep_plan(&r.c);
+		snprintf(name, sizeof name, HD_PLAN_FOLDER "/%04u." HD_KEPT_PREDICTED ".json", view->epoch);
+		hd_rundir_path(&r.desk.dir, name, path, sizeof path);
+		CHECK(!hd_file_read_all(r.spec.fs, path, &r.desk.made.rig.arena, HD_FORECAST_BYTES, &bytes,
+			&len, &r.desk.diag) && !hd_json_parse(&r.desk.made.rig.arena, name,
+			(const char *)bytes, len, &json, &r.desk.diag), "%s", r.desk.diag.text);
+		assert_int_equal(hd_json_get_i64(json, "plan", 0, 9, &plan, NULL), HD_OK);
+		assert_int_equal(hd_json_get_f64(json, "predicted_ms", &ms, NULL), HD_OK);
+		assert_int_equal(plan, view->epoch);
+		run_slow(&r, 1, 1);
+		assert_true(ms > 0 && fabs(ms * 1e6 / r.redraw.forecast.step_ns - 1) < 1e-12);
+		CHECK(!*r.desk.notes, "%s", r.desk.notes);
+	}
 	end(&r);
 }
 
@@ -278,6 +314,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stages_that_drift_are_cut_again_in_job_and_machine),
+		cmocka_unit_test(what_a_view_is_predicted_to_take_is_kept_when_it_comes),
 		cmocka_unit_test(what_a_user_asked_for_goes_before_what_is_found),
 		cmocka_unit_test(a_disk_that_takes_nothing_loses_no_wish),
 		cmocka_unit_test(a_change_that_a_worker_refuses_is_taken_back_for_good),

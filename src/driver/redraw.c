@@ -114,6 +114,18 @@ static void watch(struct hd_redraw *r, const struct hd_view *view)
 		r->busy_ns = busy_ns;
 }
 
+bool hd_redraw_predict(const struct hd_redraw *r, const struct hd_view *view, const struct hd_pipes *pipes,
+	struct hd_forecast *forecast, struct hd_arena *arena)
+{
+	const bool known = view->shape.nstages || hd_pipes_whole_is_predicted(r->spec.costs);
+	const double *speed = speeds_of(r, view, NULL, arena);
+
+	*forecast = (struct hd_forecast){ .step_ns = 0 };
+	if (!known || !speed || predict(r, forecast, view, pipes, speed, arena))
+		forecast->step_ns = 0;
+	return forecast->step_ns > 0;
+}
+
 /* What cannot be predicted is not watched. */
 static void look(struct hd_redraw *r, const struct hd_view *view, const struct hd_pipes *pipes)
 {
@@ -121,17 +133,13 @@ static void look(struct hd_redraw *r, const struct hd_view *view, const struct h
 	r->epoch = view->epoch;
 	r->busy_ns = NULL;
 	r->unfit = false;
-	r->forecast = (struct hd_forecast){ .step_ns = 0 };
-	const double *speed = speeds_of(r, view, NULL, &r->arena);
-	if ((!view->shape.nstages && !hd_pipes_whole_is_predicted(r->spec.costs)) || !speed ||
-		predict(r, &r->forecast, view, pipes, speed, &r->arena))
-		r->forecast.step_ns = 0;
+	const bool known = hd_redraw_predict(r, view, pipes, &r->forecast, &r->arena);
 	r->times = (struct hd_times){ .n = 0 };
 	r->nworkers = 0;
 	for (uint32_t k = 0; k < view->nranks; k++)
 		if (!nth_of(view, k))
 			r->worker[r->nworkers++] = view->rank[k].worker;
-	if (r->forecast.step_ns > 0)
+	if (known)
 		watch(r, view);
 }
 

@@ -78,6 +78,10 @@ void hd_redraw_finish(struct hd_redraw *redraw);
  * what is to be known all the same; "": nothing. */
 bool hd_redraw_step(struct hd_redraw *redraw, const struct hd_redraw_step *step, struct hd_view_shape *shape,
 	char said[HD_REDRAW_WORDS]);
+/* What a step is predicted to take under a view, as it will be once one of it is committed; in the arena.
+ * False: that is not known. */
+bool hd_redraw_predict(const struct hd_redraw *redraw, const struct hd_view *view,
+	const struct hd_pipes *pipes, struct hd_forecast *forecast, struct hd_arena *arena);
 /* The forecast of the view in force, of which a step was committed, with what its steps and instructions
  * took; false: there is none. Borrowed until the next step. */
 bool hd_redraw_measured(struct hd_redraw *redraw, struct hd_forecast *forecast);

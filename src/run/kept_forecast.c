@@ -8,7 +8,7 @@
 enum hd_err hd_forecast_keep(const struct hd_forecast *forecast, struct hd_rundir *dir, uint32_t number,
 	const char *what, struct hd_diag *diag)
 {
-	char name[64];
+	char name[64], folder[HD_PATH_CAP];
 	struct hd_arena arena;
 	struct hd_text text;
 	struct hd_json_writer w;
@@ -25,7 +25,10 @@ enum hd_err hd_forecast_keep(const struct hd_forecast *forecast, struct hd_rundi
 	enum hd_err err = text.full ? hd_fail(diag, HD_E_NOMEM, "no memory for %s", name) :
 		text.len > HD_FORECAST_BYTES ? hd_fail(diag, HD_E_NOSPACE,
 		"%s would have %zu bytes, of %d that are read: what so many stages take is not kept",
-		name, text.len, HD_FORECAST_BYTES) : hd_rundir_put(dir, name, text.at, text.len, diag);
+		name, text.len, HD_FORECAST_BYTES) : HD_OK;
+	hd_rundir_path(dir, HD_PLAN_FOLDER, folder, sizeof folder);
+	err = err ? err : hd_fs_mkdirs(dir->fs, folder, diag);
+	err = err ? err : hd_rundir_put(dir, name, text.at, text.len, diag);
 	hd_arena_finish(&arena);
 	return err;
 }

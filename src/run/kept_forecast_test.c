@@ -37,7 +37,7 @@ static void what_is_too_long_to_be_read_is_not_written(void **state)
 	assert_int_equal(hd_fs_mkdirs(&fs, parent, NULL), HD_OK);
 	assert_int_equal(hd_rundir_create(&dir, &fs, &clock, parent, path, "x", "{}", 2, NULL), HD_OK);
 	hd_rundir_path(&dir, HD_PLAN_FOLDER, path, sizeof path);
-	assert_int_equal(hd_fs_mkdirs(&fs, path, NULL), HD_OK);
+	assert_int_equal(hd_fs_remove_tree(&fs, path, NULL), HD_OK);
 	assert_int_equal(hd_forecast_keep(&forecast, &dir, 1, HD_KEPT_MEASURED, &diag), HD_OK);
 	forecast.nrows = ROWS;
 	assert_int_equal(hd_forecast_keep(&forecast, &dir, 2, HD_KEPT_MEASURED, &diag), HD_E_NOSPACE);
