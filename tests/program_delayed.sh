@@ -181,6 +181,15 @@ for update in 2bw stash; do
 		failed "auto-$update settles on another order"
 done
 expect 0 heddle ckpt diff 2bw-one auto-2bw
+# and where the key leaves the order open, on workers that wait: none has fewer cores than devices
+set -- --workers 2 --devices paced:1 -s optim.update=2bw -s parallel.mode=auto -s parallel.chunks=1
+expect 0 heddle run gpt.yaml --out auto-open --steps 2 -q "$@" -s comm.sync=stages
+grep -q 'plan: 2bw, 2 stages, steps overlap: ' auto-open/events.ndjson ||
+	failed "auto finds no steps that overlap"
+grep -q '"settled":"2bw 2 2 ' auto-open/job.resolved.json || failed "auto-open settles on another order"
+grep -q '^overlap$' auto-open/plan/0001.plan || failed "the steps of auto-open do not overlap"
+expect 0 heddle run gpt.yaml --dry-run "$@" -s trace.samples=true
+says 'each step is drained, though optim.update: 2bw lets steps overlap: trace.samples'
 for key in parallel.offload=stage trace.samples=true; do
 	expect 2 heddle worker --join 2bw-allreduce -s $key
 	says "leave it out: the run's own holds"

@@ -129,27 +129,50 @@ static bool has_any(const bool *at, uint32_t n)
 	return false;
 }
 
+/* Why steps are drained whose stages others hold, too; NULL: they need not be. */
+static const char *held_twice(const struct hd_choose_ask *ask)
+{
+	const struct hd_step_holders *holders = &ask->setting.holders;
+
+	if (holders->shadows)
+		return "workers hold shadows of stages: elastic.redundancy";
+	return holders->devices && hd_job_int(ask->task->job, HD_JOB_STANDBY) != HD_STANDBY_NONE ?
+		"workers that are left over follow stages: elastic.standby" : NULL;
+}
+
+/* The key's order of delayed updates (rule 9); NULL: it names none. */
+static const char *delayed_by_key(const struct hd_job *job)
+{
+	const struct hd_job_value *key = &job->value[HD_JOB_PAR_SCHEDULE];
+
+	return key->is_auto || hd_run_stages_drained(key->text) == key->text ? NULL : key->text;
+}
+
+static struct hd_run_stages delayed_order(const struct plan_chooser *c, const char *schedule, uint32_t p)
+{
+	const char *held = held_twice(c->ask), *drains = held ? held : hd_task_drains(c->ask->task, p);
+
+	return (struct hd_run_stages){ .schedule = schedule, .delayed = true, .overlap = !drains,
+		.drains = drains };
+}
+
 /* The order that the shape or the job's key names; where they name none, the one that was found. */
 static struct hd_run_stages order_of(const struct plan_chooser *c, const struct hd_auto_plan *p)
 {
 	const struct hd_run_stages *shape = c->ask->shape;
-	const struct hd_task *task = c->ask->task;
-	const struct hd_job_value *key = &task->job->value[HD_JOB_PAR_SCHEDULE];
+	const char *delayed = delayed_by_key(c->ask->task->job);
 
 	if (shape)
 		return (struct hd_run_stages){ .schedule = shape->schedule, .delayed = shape->delayed,
 			.overlap = shape->overlap, .drains = shape->drains };
-	/* rule 9: it was found as that of drained steps */
-	if (key->is_auto || hd_run_stages_drained(key->text) == key->text)
-		return (struct hd_run_stages){ .schedule = p->shape.schedule };
-	const char *drains = hd_task_drains(task, p->shape.p);
-	return (struct hd_run_stages){ .schedule = key->text, .delayed = true, .overlap = !drains,
-		.drains = drains };
+	return delayed ? delayed_order(c, delayed, p->shape.p) :
+		(struct hd_run_stages){ .schedule = p->shape.schedule };
 }
 
-static enum hd_err add_found(struct plan_chooser *c, const struct hd_auto_plan *p, struct hd_diag *diag)
+static enum hd_err add_found(struct plan_chooser *c, const struct hd_auto_plan *p,
+	const struct hd_run_stages order, struct hd_diag *diag)
 {
-	const struct hd_run_stages *shape = c->ask->shape, order = order_of(c, p);
+	const struct hd_run_stages *shape = c->ask->shape;
 	const bool alike = c->ask->alike;
 	const struct hd_run_stages stages = { .schedule = order.schedule, .delayed = order.delayed,
 		.overlap = order.overlap, .drains = order.drains, .p = p->shape.p,
@@ -220,8 +243,75 @@ static enum hd_err of_depth(struct plan_chooser *c, uint32_t p, uint32_t d, stru
 		c->first = why;
 	for (uint32_t i = 0; !err && i < found.nplans && c->out->n - before < HD_CHOOSE_EACH; i++)
 		if (runs(c, &found.plan[i]))
-			err = add_found(c, &found.plan[i], diag);
+			err = add_found(c, &found.plan[i], order_of(c, &found.plan[i]), diag);
 	return err == HD_E_NOMEM || err == HD_E_BUG ? err : HD_OK;
+}
+
+/* ---- steps that overlap: rule 9 */
+
+/* The order whose steps of one pipeline may overlap; NULL: there is none, and why. */
+static const char *overlapping(const struct plan_chooser *c, uint32_t p, const char **why)
+{
+	const struct hd_choose_ask *ask = c->ask;
+	const struct hd_job *job = ask->task->job;
+	const struct hd_job_value *key = &job->value[HD_JOB_PAR_SCHEDULE];
+	const uint32_t chunks = chunks_of(job, p);
+	const struct { bool drains; const char *why; } rows[] = {
+		{ !key->is_auto && !delayed_by_key(job), "parallel.schedule names another order" },
+		{ !allows(job, p, 1) || chunks > 1, "the keys ask for several pipelines, or chunks" },
+		{ c->groups > 1, "the devices of a rank lie on several workers" },
+		{ hd_job_int(job, HD_JOB_PAR_OFFLOAD) == HD_OFFLOAD_STAGE, "activations leave to a file" },
+		{ true, held_twice(ask) },
+		{ key->is_auto && ask->setting.cores, "devices share cores, which are never idle then" },
+		{ true, hd_task_drains(ask->task, p) },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (rows[i].drains && rows[i].why) {
+			*why = rows[i].why;
+			return NULL;
+		}
+	return key->is_auto ? hd_update_names[hd_job_int(job, HD_JOB_UPDATE)] : key->text;
+}
+
+/* As the planner cuts for one order; of what was added only plans whose steps overlap stay. */
+static enum hd_err of_cuts(struct plan_chooser *c, const struct hd_auto_ask *how, const char *schedule,
+	struct hd_diag *diag)
+{
+	const struct hd_run_stages order = delayed_order(c, schedule, how->p);
+	const uint32_t before = c->out->n;
+	struct hd_diag why = { "" };
+	struct hd_auto found;
+	enum hd_err err = hd_plan_auto(&found, &c->ask->costs->sums, &c->cluster, how, c->arena, &why);
+
+	for (uint32_t i = 0; !err && i < found.nplans && c->out->n - before < HD_CHOOSE_EACH; i++) {
+		const uint32_t at = c->out->n;
+		if (!runs(c, &found.plan[i]))
+			continue;
+		err = add_found(c, &found.plan[i], order, &why);
+		if (c->out->n > at && !c->out->at[at].plan.overlap)
+			c->out->n = at;
+	}
+	return err == HD_E_NOMEM || err == HD_E_BUG ? hd_fail(diag, err, "%s", why.text) : HD_OK;
+}
+
+static enum hd_err of_overlap(struct plan_chooser *c, struct hd_diag *diag)
+{
+	const struct hd_choose_ask *ask = c->ask;
+	const struct hd_job *job = ask->task->job;
+	const struct hd_auto_ask steady = { .vns = ask->job.nvns, .t = 1, .p = ask->ndevices, .d = 1, .v = 1,
+		.update = HD_UPDATE_2BW, .recompute = recompute_of(ask),
+		.clips = hd_job_num(job, HD_JOB_CLIP) > 0 };
+	const char *schedule = overlapping(c, ask->ndevices, &c->out->drains);
+	struct hd_auto_ask filled = steady;
+
+	if (!schedule)
+		return HD_OK;
+	filled.update = HD_UPDATE_FLUSH;
+	filled.schedule = hd_run_stages_drained(schedule);
+	enum hd_err err = of_cuts(c, &steady, schedule, diag);
+	/* where the key names the order these cuts are there */
+	return err || delayed_by_key(job) ? err : of_cuts(c, &filled, schedule, diag);
 }
 
 /* A shape that the planner does not know or cannot fit: the slowest stage as fast as can be. */
@@ -519,6 +609,8 @@ void hd_plan_choice_name(const struct hd_plan_choice *c, struct hd_text *text)
 		again |= s->again[k];
 	hd_text_addf(text, "%s, %u stages%s", s->schedule, hd_run_stages_n(s),
 		again ? " with recomputation" : "");
+	if (s->delayed)
+		hd_text_add(text, c->plan.overlap ? ", steps overlap" : ", drained each step");
 	for (uint32_t k = 0; k < s->ncopies; k++)
 		hd_text_addf(text, "%s%u", k ? "," : " on ranks ", s->copies[k]);
 	if (s->d > 1)
@@ -527,6 +619,18 @@ void hd_plan_choice_name(const struct hd_plan_choice *c, struct hd_text *text)
 		hd_text_addf(text, " of ranks of %u devices", s->t);
 	if (s->groups > 1)
 		hd_text_addf(text, " on %u workers", s->groups);
+}
+
+void hd_plan_choices_drain(const struct hd_plan_choices *choices, const struct hd_task *task,
+	struct hd_text *text)
+{
+	bool overlap = false;
+
+	for (uint32_t i = 0; i < choices->n; i++)
+		overlap |= choices->at[i].plan.overlap;
+	if (!overlap && choices->drains)
+		hd_text_addf(text, "each step is drained, though optim.update: %s lets steps overlap: %s\n",
+			hd_job_text(task->job, HD_JOB_UPDATE), choices->drains);
 }
 
 static void explain(const struct plan_chooser *c)
@@ -548,6 +652,7 @@ static void explain(const struct plan_chooser *c)
 		hd_text_addf(&out->why,
 			"data parallel is taken unless stages save %.0f %%, which predictions "
 			"may err by\n", 100 * HD_CHOOSE_MARGIN);
+	hd_plan_choices_drain(out, ask->task, &out->why);
 	const uint32_t ndevices = ask->ndevices * (ask->width ? ask->width : 1);
 	if (ask->setting.cores && ask->setting.cores < ndevices)
 		hd_text_addf(&out->why, "%u devices share %u core%s: what runs at once takes longer, and "
@@ -569,6 +674,9 @@ static enum hd_err of_depths(struct plan_chooser *c, struct hd_diag *diag)
 	for (uint32_t p = 2; p <= ask->ndevices && !err && !shape && !ask->job.lockstep; p++)
 		if (ask->ndevices % p == 0 && allows(ask->task->job, p, ask->ndevices / p))
 			err = of_depth(c, p, ask->ndevices / p, diag);
+	if (!err && !shape && !ask->job.lockstep && ask->ndevices > 1 &&
+		hd_job_int(ask->task->job, HD_JOB_UPDATE) != HD_UPDATE_FLUSH)
+		err = of_overlap(c, diag);
 	if (!err && !shape && leaves_copies(ask)) {
 		err = of_copies(c, diag);
 		err = err ? err : of_pairs(c, diag);
@@ -625,7 +733,8 @@ enum hd_err hd_choose_plan(struct hd_plan_choices *choices, const struct hd_choo
 	const bool open = ask->open && !ask->shape && !ask->job.lockstep;
 	const size_t widths = open ? ask->ndevices < HD_MAX_TENSOR ? ask->ndevices : HD_MAX_TENSOR : 1;
 
-	out.at = hd_arena_take(arena, widths * ((ask->ndevices + 1) * (HD_CHOOSE_EACH + 1) + 4),
+	const size_t each = (ask->ndevices + 1) * (HD_CHOOSE_EACH + 1) + 2 * HD_CHOOSE_EACH + 4;
+	out.at = hd_arena_take(arena, widths * each,
 		sizeof *out.at);
 	hd_text_init(&out.why, arena);
 	enum hd_err err = !out.at ? no_memory(diag) : open ? of_widths(&c, diag) : of_depths(&c, diag);

@@ -26,8 +26,11 @@
  *    (plan/buckets.h), which no recurrence over times sees. So each cut of the fastest plan moves in turn to
  *    where the step is predicted fastest, unless memory is bounded. Of a shape that is given, as that of a
  *    run that goes on, all cuts share the tries that one has else.
- * 9. An order of delayed updates that the job's key names is that of every candidate with stages: cut as 1f1b
- *    is, predicted with steps that overlap where they do, and its plan says why where they do not.
+ * 9. Delayed updates (optim.update) let steps of one pipeline overlap (pipeline/window.h). Where the job's
+ *    key leaves the order open these are candidates, too; where it names the order, that is of every
+ *    candidate with stages, and the plan says why where steps are drained. What never drains is cut twice:
+ *    as 1f1b is, and for the steady state alone, where a step takes what its slowest stage takes. Predicted
+ *    is the step of a run that goes on.
  *
  * Everything lies in the arena. Pure. */
 #ifndef HD_RUN_CHOOSE_PLAN_H
@@ -66,6 +69,9 @@ struct hd_plan_choice {
 
 struct hd_plan_choices {
 	struct hd_plan_choice *at; uint32_t n;
+	/* of a job that delays updates: why steps of a pipeline of all devices cannot overlap; NULL: they
+	 * may */
+	const char *drains;
 	struct hd_text why;                       /* lines */
 };
 
@@ -73,6 +79,9 @@ struct hd_plan_choices {
 HD_MUST_USE enum hd_err hd_choose_plan(struct hd_plan_choices *choices, const struct hd_choose_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag);
 
+/* A line where updates are delayed and no candidate's steps overlap: why. */
+void hd_plan_choices_drain(const struct hd_plan_choices *choices, const struct hd_task *task,
+	struct hd_text *text);
 /* "zb-v, 4 stages in 2 pipelines". */
 void hd_plan_choice_name(const struct hd_plan_choice *choice, struct hd_text *text);
 

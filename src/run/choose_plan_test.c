@@ -449,6 +449,56 @@ static void an_order_of_delayed_updates_that_the_job_names_is_taken(void **state
 		took_ns[2]);
 }
 
+static const struct hd_plan_choice *first_that(const struct hd_plan_choices *c, bool overlaps,
+	bool has_stages)
+{
+	for (uint32_t k = 0; k < c->n; k++)
+		if (c->at[k].plan.overlap == overlaps && (c->at[k].stages.p > 0) == has_stages)
+			return &c->at[k];
+	return NULL;
+}
+
+/* Where the key leaves the order open, steps that overlap are candidates of one pipeline of all devices, and
+ * the fastest with stages: no rank waits. A pair of equal stages takes 2 V turns, drained 2 V + 1. */
+static void steps_that_overlap_are_found(void **state)
+{
+	static const struct { const char *more, *schedule, *why; uint32_t ndevices; } rows[] = {
+		{ "optim: {update: 2bw}\nparallel: {mode: auto}\n", "2bw", NULL, 2 },
+		{ "optim: {update: 2bw}\nparallel: {mode: auto, chunks: 1, replicas: 1}\n", "2bw", NULL, 2 },
+		{ "optim: {update: vsync, cuts: 'auto:2'}\nparallel: {mode: auto}\n", "vsync", NULL, 2 },
+		{ "optim: {update: stash, clip: 0, cuts: 'auto:2'}\nparallel: {mode: auto}\n", "stash",
+			NULL, 2 },
+		{ "optim: {update: flush}\nparallel: {mode: auto}\n", NULL, "", 2 },
+		{ "optim: {update: stash, cuts: 'auto:2'}\nparallel: {mode: auto}\n", NULL, "optim.clip", 2 },
+		{ "optim: {update: 2bw}\nparallel: {mode: auto, chunks: 2}\n", NULL, "or chunks", 2 },
+		{ "optim: {update: 2bw}\nparallel: {mode: auto, schedule: 1f1b}\n", NULL, "another order", 2 },
+		{ "optim: {update: 2bw}\nparallel: {mode: auto, replicas: 2}\n", NULL, "several pipelines", 4 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct made m;
+		begin(&m, rows[i].more, rows[i].ndevices, 0);
+		const struct hd_plan_choices choices = choose(&m);
+		const struct hd_plan_choice *never = first_that(&choices, true, true),
+			*drained = first_that(&choices, false, true);
+		CHECK(!never == !rows[i].schedule && drained, "row %zu: %s", i, choices.why.at);
+		CHECK(!rows[i].why ? !strstr(choices.why.at, "drained, though") : !*rows[i].why ?
+			!strstr(choices.why.at, "drained") : strstr(choices.why.at, rows[i].why) != NULL,
+			"row %zu: %s", i, choices.why.at);
+		if (never) {
+			struct hd_text name;
+			hd_text_init(&name, &m.job.rig.arena);
+			hd_plan_choice_name(never, &name);
+			CHECK(!strcmp(never->stages.schedule, rows[i].schedule) && never->stages.d == 1 &&
+				never->stages.p == rows[i].ndevices && strstr(name.at, ", steps overlap") &&
+				never->forecast.step_ns < drained->forecast.step_ns, "row %zu: %s: %g ns, "
+				"drained %g", i, name.at, never->forecast.step_ns, drained->forecast.step_ns);
+		}
+		end(&m);
+	}
+}
+
 /* 1f1b on two equal stages: m + 1 times what both ways take. */
 static void a_forecast_is_the_closed_form_where_there_is_one(void **state)
 {
@@ -493,6 +543,7 @@ int main(void)
 		cmocka_unit_test(stages_compute_again_alike_where_that_is_asked_for),
 		cmocka_unit_test(plans_that_compute_again_are_found_alone),
 		cmocka_unit_test(an_order_of_delayed_updates_that_the_job_names_is_taken),
+		cmocka_unit_test(steps_that_overlap_are_found),
 		cmocka_unit_test(a_forecast_is_the_closed_form_where_there_is_one),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,13 +78,15 @@ static enum hd_err add(struct hd_pipes_choices *to, const struct hd_plan_choice 
 	return about.full ? no_memory(diag) : HD_OK;
 }
 
-static void explain(struct hd_pipes_choices *c, const struct hd_pipes_ask *ask)
+static void explain(struct hd_pipes_choices *c, const struct hd_pipes_ask *ask,
+	const struct hd_plan_choices *found)
 {
 	hd_text_addf(&c->why, "%s: %.3f ms a step predicted on %u workers, by ops measured in %.1f s\n",
 		c->at[0].about, c->at[0].step_ns * 1e-6, ask->nworkers, ask->costs->took_s);
 	for (uint32_t i = 1; i < c->n && i < HD_CHOICES_SHOWN; i++)
 		hd_text_addf(&c->why, "%s: %.3f ms, %.3f times the choice\n", c->at[i].about,
 			c->at[i].step_ns * 1e-6, c->at[i].step_ns / c->at[0].step_ns);
+	hd_plan_choices_drain(found, ask->task, &c->why);
 }
 
 enum hd_err hd_pipes_choose(struct hd_pipes_choices *choices, const struct hd_pipes_ask *ask,
@@ -116,7 +118,7 @@ enum hd_err hd_pipes_choose(struct hd_pipes_choices *choices, const struct hd_pi
 			"no pipelines that the job's keys ask for fit %u workers of %u device%s",
 			ask->nworkers, ask->ndevices, ask->ndevices == 1 ? "" : "s");
 	hd_text_init(&made.why, arena);
-	explain(&made, ask);
+	explain(&made, ask, &found);
 	*choices = made;
 	return made.why.full ? no_memory(diag) : HD_OK;
 }
