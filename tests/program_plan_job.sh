@@ -96,6 +96,28 @@ model: {use: "builtin:gpt", args: {layers: 2, width: 32, heads: 4, context: 16, 
 data: {kind: synthetic, count: 60}
 batch: {global: 16, virtual_nodes: 8}
 END
+# delayed updates: a step of many, whose causes add up to it, faster than one that is drained
+set -- -n 2 -s parallel.mode=pipeline -s model.shards=1
+expect 0 heddle plan gpt.yaml "$@" -s parallel.schedule=1f1b --json
+drained=$(number predicted_s)
+expect 0 heddle plan gpt.yaml "$@" -s optim.update=2bw -s parallel.schedule=2bw --explain --json \
+	-o overlap.plan
+says '"overlap":true'
+"${HEDDLE_PYTHON:-python3}" - out "$drained" <<'END' || failed "a step that overlaps: $(cat out)"
+import json, sys
+p = json.loads(open(sys.argv[1]).read())
+e, step = p["explain"], p["predicted_s"]
+assert abs(sum(e["critical_s"].values()) / step - 1) < 1e-9 and e["step_s"] == step
+assert step < float(sys.argv[2]), step
+for r in p["ranks"]:
+    assert abs((r["busy_s"] + sum(r["idle_s"].values())) / step - 1) < 1e-9, r
+END
+expect 0 heddle plan check overlap.plan
+expect 0 heddle plan gpt.yaml "$@" -s optim.update=2bw -s parallel.schedule=2bw --explain
+says 'steps     overlap: each begins while the one before ends'
+expect 0 heddle plan gpt.yaml "$@" -s optim.update=2bw -s parallel.schedule=2bw -s batch.virtual_nodes=1
+says 'lets steps overlap: there are fewer than 2 (p - 1) virtual nodes'
+
 expect 0 heddle plan gpt.yaml -n 2 -s parallel.tensor=2 --explain
 says 'shards    4, on 2 devices a rank: products, heads, vocabulary'
 says 'norms, dropout and sums between products are whole on each device'

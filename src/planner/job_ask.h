@@ -6,6 +6,8 @@
  * 4. Norms over the global batch (model.bn global) leave one planner, data: all virtual nodes pass the model
  *    in lockstep. Another one that was named is HD_E_INVAL; where the choice is open, data it is.
  *
+ * 5. Why steps of delayed updates cannot overlap, as far as the keys say it.
+ *
  * Not here: what is known of a model and of devices (sums, cluster, meetings), what is to be drawn. The ask
  * borrows the job's texts. Pure. */
 #ifndef HD_PLANNER_JOB_ASK_H

@@ -12,6 +12,10 @@
  * 4. A plan in which every rank has the whole model is `whole`: a run can take it up (plan.h). `counts` says
  *    how many virtual nodes each rank has, in ascending ranges; `device` says which device a rank is.
  *
+ * 5. Delayed updates let steps of one straight pipeline overlap (pipeline/window.h). Then the plan is a step
+ *    of a run that goes on (sim_window.h): `overlap`, and `schedule` has the lists of one step that is
+ *    drained, as a plan file with the line overlap does. What is drained is planned as without delays.
+ *
  * Not here: how the profile was measured, what to print. Everything lies in the arena; the ask is borrowed.
  * Pure. */
 #ifndef HD_PLANNER_JOB_PLAN_H
@@ -37,6 +41,9 @@ struct hd_job_plan_ask {
 	void *user;
 	uint32_t stages, chunks, tensor, replicas;
 	const char *schedule;
+	enum hd_update_mode update;               /* of the job, whatever the order */
+	/* rule 5: why steps of the job cannot overlap, whatever the plan; NULL: they may */
+	const char *drains;
 	enum hd_job_recompute { HD_RECOMPUTES_IF_NEEDED, HD_RECOMPUTES_NEVER,
 		HD_RECOMPUTES_ALWAYS } recompute;
 	enum hd_part_variant variant;             /* of pipedream; HD_NPART_VARIANTS: steady.h instead */
@@ -56,6 +63,7 @@ struct hd_job_plan {
 	bool *recompute;                          /* [nstages], or NULL: as the skeleton says */
 	uint32_t *device;                         /* [ranks] */
 	bool whole; uint32_t *counts;             /* rule 4: [ranks] */
+	bool overlap;                             /* rule 5 */
 	struct hd_sim_plan sim;
 	struct hd_text why;                       /* sentences, a line each */
 };

@@ -18,6 +18,8 @@ static void ask(struct hd_cmd *cmd, struct hd_planning *p)
 	p->ask.cluster = &p->in.cluster;
 	p->ask.spans = cmd->args.has[HD_OPT_DRAW] || cmd->args.has[HD_OPT_EXPLAIN];
 	p->ask.variant = hd_job_ask_variant(cmd->args.text[HD_OPT_PARTITIONER]);
+	if (!p->ask.drains && p->in.graph && p->in.graph->nrunning)
+		p->ask.drains = "the model has running statistics";
 	p->ask.meetings = hd_lockstep_meetings(p->in.graph);
 	p->ask.meeting_bytes = hd_lockstep_bytes(p->in.graph, &p->in.job);
 	/* norms bring all to all; what rows go where the data say */
@@ -143,6 +145,9 @@ static void print_text(struct hd_cmd *cmd, const struct hd_planning *p)
 	for (uint32_t s = 0; s < p->plan.nstages; s++)
 		print_stage(p, s);
 	print_ranks(cmd, p);
+	if (p->plan.overlap)
+		printf("steps     overlap: each begins while the one before ends; what stands here is of one "
+			"of many, from the norm of the one before to its own\n");
 	printf("step      %.4f ms predicted for %u virtual nodes; the busiest rank works %.4f ms, bubble "
 		"%.1f %%\n", hd_job_plan_step_s(&p->plan) * 1e3,
 		p->in.job.nvns, seconds(p, sim->busiest) * 1e3, hd_sim_plan_bubble(sim) * 100);
@@ -186,6 +191,7 @@ static void print_json(struct hd_cmd *cmd, const struct hd_planning *p, const st
 	hd_json_put_f64(w, "bubble", hd_sim_plan_bubble(&p->plan.sim));
 	hd_json_put_text(w, "schedule", p->plan.schedule.heading);
 	hd_json_put_bool(w, "runs", p->plan.whole);
+	hd_json_put_bool(w, "overlap", p->plan.overlap);
 	hd_json_put_i64(w, "tensor", p->plan.tensor ? p->plan.tensor : 1);
 	hd_json_put_i64(w, "tensor_shards", p->ask.tensor_shards);
 	hd_json_put_bool(w, "sequence_shards", p->ask.sequence);

@@ -2,8 +2,32 @@
 
 #include <string.h>
 
+#include "pipeline/redundancy.h"
+
 static uint32_t number_of(const struct hd_job *job, enum hd_job_key key) { return job->value[key].is_auto ?
 	0 : (uint32_t)job->value[key].i; }
+
+/* Rule 5. What the graph says besides is the caller's. */
+static const char *drains_of(const struct hd_job *job)
+{
+	const bool early = hd_job_int(job, HD_JOB_UPDATE) == HD_UPDATE_STASH;
+	const struct { bool drains; const char *why; } rows[] = {
+		{ hd_job_int(job, HD_JOB_REDUNDANCY) != HD_REDUNDANCY_NONE, "workers hold shadows of stages: "
+			"elastic.redundancy" },
+		{ hd_job_int(job, HD_JOB_STANDBY) != HD_STANDBY_NONE, "workers that are left over follow stages: "
+			"elastic.standby" },
+		{ hd_job_int(job, HD_JOB_PAR_OFFLOAD) == HD_OFFLOAD_STAGE, "activations leave to a file" },
+		{ hd_job_int(job, HD_JOB_SAMPLES), "trace.samples names the rows of each step" },
+		{ !job->value[HD_JOB_VALUES].is_none, "trace.values looks at one step at a time" },
+		{ early && hd_job_num(job, HD_JOB_CLIP) > 0, "the last stage waits for the norm that optim.clip "
+			"needs" },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (rows[i].drains)
+			return rows[i].why;
+	return NULL;
+}
 
 struct hd_job_plan_ask hd_job_ask(const struct hd_job *job)
 {
@@ -21,6 +45,7 @@ struct hd_job_plan_ask hd_job_ask(const struct hd_job *job)
 		.replicas = number_of(job, HD_JOB_PAR_REPLICAS),
 		.schedule = schedule->is_auto ? NULL : schedule->text,
 		.clips = hd_job_num(job, HD_JOB_CLIP) > 0,
+		.update = (enum hd_update_mode)hd_job_int(job, HD_JOB_UPDATE), .drains = drains_of(job),
 		.deep = mode == HD_PAR_PIPELINE,
 		.recompute = recompute[hd_job_int(job, HD_JOB_PAR_RECOMPUTE)],
 		.variant = HD_PART_PAPER };

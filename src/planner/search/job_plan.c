@@ -105,7 +105,8 @@ static enum hd_err make_and_simulate(struct hd_job_plan *out, const struct hd_jo
 		.device = plan.device, .transport = HD_TRANSPORT_BUFFERED,
 		.spans = ask->spans };
 	if (!err)
-		err = hd_sim_plan(&plan.sim, &plan.schedule, &setting, arena, diag);
+		err = plan.overlap ? hd_job_plan_steady(&plan.sim, &plan, ask, arena, diag) :
+			hd_sim_plan(&plan.sim, &plan.schedule, &setting, arena, diag);
 	if (!err)
 		err = fits(&plan, ask, diag);
 	if (!err && plan.why.full)
@@ -129,7 +130,8 @@ bool hd_job_plan_same(const struct hd_job_plan *a, const struct hd_job_plan *b)
 {
 	const struct hd_schedule *x = &a->schedule, *y = &b->schedule;
 
-	if (a->nstages != b->nstages || (a->tensor ? a->tensor : 1) != (b->tensor ? b->tensor : 1) ||
+	if (a->nstages != b->nstages || a->overlap != b->overlap ||
+		(a->tensor ? a->tensor : 1) != (b->tensor ? b->tensor : 1) ||
 		x->nranks != y->nranks || x->nvns != y->nvns)
 		return false;
 	return !memcmp(a->first, b->first, a->nstages * sizeof *a->first) &&
@@ -190,6 +192,8 @@ void hd_job_plan_print(const struct hd_job_plan *plan, const struct hd_job_plan_
 
 	hd_text_addf(text, "# made by the planner %s for %u devices: %.6g s a step\n", plan->planner,
 		ask->cluster->ndevices, hd_job_plan_step_s(plan));
+	if (plan->overlap)
+		hd_text_add(text, "# steps overlap; the lists are those of one that is drained\n");
 	for (uint32_t s = 0; s < plan->nstages; s++) {
 		uint32_t last = (s + 1 < plan->nstages ? plan->first[s + 1] : cuts->n) - 1;
 		hd_text_addf(text, "# stage %u: cuts %u-%u, up to %s\n", s, plan->first[s], last,

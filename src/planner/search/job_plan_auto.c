@@ -1,18 +1,27 @@
 #include <string.h>
 
+#include "pipeline/generate.h"
 #include "planner/search/job_plan_int.h"
-#include "planner/planner.h"
 
 /* Planners that ask the automatic one (planner.h): with what the job wishes, or one choice after the other
  * as PTD-P's rules. */
 
-static enum hd_auto_recompute recompute_of(const struct hd_job_plan_ask *ask)
+enum hd_auto_recompute hd_job_plan_recompute(const struct hd_job_plan_ask *ask)
 {
 	static const enum hd_auto_recompute of[] = { [HD_RECOMPUTES_IF_NEEDED] = HD_AUTO_IF_NEEDED,
 		[HD_RECOMPUTES_NEVER] = HD_AUTO_NEVER,
 		[HD_RECOMPUTES_ALWAYS] = HD_AUTO_ALWAYS };
 
 	return of[ask->recompute];
+}
+
+/* What is drained has the order of 1f1b, whatever delayed one the job names. */
+static const char *drained(const char *schedule)
+{
+	const struct hd_schedule_kind *kind = NULL;
+
+	return schedule && !hd_schedule_kind_find(&kind, schedule, NULL) && kind->update != HD_UPDATE_FLUSH ?
+		"1f1b" : schedule;
 }
 
 /* The stages of a model are p v: with the chunks open, one a rank. */
@@ -27,7 +36,8 @@ static enum hd_err question(struct hd_auto_ask *out, const struct hd_job_plan_as
 	*out = (struct hd_auto_ask){ .vns = ask->vns, .tensor_shards = ask->tensor_shards,
 		.sequence = ask->sequence, .t = ask->tensor,
 		.p = ask->stages ? ask->stages / v : 0, .d = ask->replicas, .v = v,
-		.schedule = ask->schedule, .recompute = recompute_of(ask), .clips = ask->clips };
+		.schedule = drained(ask->schedule), .recompute = hd_job_plan_recompute(ask),
+		.clips = ask->clips };
 	return HD_OK;
 }
 
@@ -77,21 +87,62 @@ static enum hd_err deep(struct hd_auto *best, const struct hd_job_plan_ask *ask,
 	return chosen ? HD_OK : hd_fail(diag, HD_E_INVAL, "%s", first.text);
 }
 
+/* Rule 5 of job_plan.h: where steps overlap that takes the place of what was found, if it is faster or the
+ * order was asked for. `drained_ps` 0: nothing was found. */
+static enum hd_err prefer_overlap(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask,
+	int64_t drained_ps, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const bool named = ask->schedule && drained(ask->schedule) != ask->schedule;
+	struct hd_job_plan other = { .planner = plan->planner };
+	struct hd_diag why = { "" };
+
+	hd_text_init(&other.why, arena);
+	enum hd_err err = hd_job_plan_overlap(&other, ask, arena, &why);
+	if (err == HD_E_INVAL) {
+		struct hd_text said;
+		hd_text_init(&said, arena);
+		hd_text_addf(&said,
+			"each step is drained, though optim.update: %s lets steps overlap: %s\n%s",
+			hd_update_names[ask->update], why.text, plan->why.at ? plan->why.at : "");
+		plan->why = said;
+	}
+	if (err && err != HD_E_INVAL)
+		return hd_fail(diag, err, "%s", why.text);
+	if (err || (drained_ps && !named && other.sim.makespan >= drained_ps))
+		return HD_OK;
+	if (drained_ps)
+		hd_text_addf(&other.why, "drained each step the best takes %.4f ms: %s",
+			(double)drained_ps * 1e-9, plan->why.at);
+	*plan = other;
+	return HD_OK;
+}
+
 enum hd_err hd_job_plan_auto(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_auto_ask how = { 0 };
 	struct hd_auto found;
-	enum hd_err err = question(&how, ask, diag);
+	struct hd_diag why = { "" };
+	enum hd_err err = question(&how, ask, &why);
 
 	if (!err && ask->deep && !how.p)
-		err = deep(&found, ask, &how, arena, diag);
+		err = deep(&found, ask, &how, arena, &why);
 	else if (!err)
-		err = hd_plan_auto(&found, ask->sums, ask->cluster, &how, arena, diag);
-	if (err)
-		return err;
-	hd_auto_explain_short(&found, ask->sums, ask->cluster, &how, &plan->why);
-	return take(plan, &found.plan[0], arena, diag);
+		err = hd_plan_auto(&found, ask->sums, ask->cluster, &how, arena, &why);
+	if (err && (err != HD_E_INVAL || ask->update == HD_UPDATE_FLUSH))
+		return hd_fail(diag, err, "%s", why.text);
+	const int64_t took_ps = err ? 0 : found.plan[0].makespan_ps;
+	if (!err) {
+		hd_auto_explain_short(&found, ask->sums, ask->cluster, &how, &plan->why);
+		err = take(plan, &found.plan[0], arena, &why);
+	}
+	if (!err || err == HD_E_INVAL) {
+		enum hd_err of = ask->update == HD_UPDATE_FLUSH ? HD_OK : prefer_overlap(plan, ask, took_ps,
+			arena, diag);
+		if (of)
+			return of;
+	}
+	return err && !plan->overlap ? hd_fail(diag, err, "%s", why.text) : HD_OK;
 }
 
 enum hd_err hd_job_plan_may(bool *may, const struct hd_job_plan_ask *ask, double step_s, struct hd_diag *diag)
@@ -101,7 +152,8 @@ enum hd_err hd_job_plan_may(bool *may, const struct hd_job_plan_ask *ask, double
 	enum hd_err err = question(&how, ask, diag);
 
 	*may = true;
-	return err || !(ps < 9e18) ? err : hd_auto_may(may, ask->sums, ask->cluster, &how, (int64_t)ps, diag);
+	return err || ask->update != HD_UPDATE_FLUSH || !(ps < 9e18) ? err :
+		hd_auto_may(may, ask->sums, ask->cluster, &how, (int64_t)ps, diag);
 }
 
 static uint32_t next_width(const struct hd_job_plan_ask *ask, uint32_t t)
@@ -130,7 +182,8 @@ enum hd_err hd_job_plan_ptdp(struct hd_job_plan *plan, const struct hd_job_plan_
 		struct hd_auto_ask how = { .vns = ask->vns, .tensor_shards = ask->tensor_shards,
 			.sequence = ask->sequence, .t = t,
 			.p = p, .d = d, .v = ask->chunks,
-			.schedule = ask->schedule, .recompute = recompute_of(ask), .clips = ask->clips };
+			.schedule = drained(ask->schedule), .recompute = hd_job_plan_recompute(ask),
+			.clips = ask->clips };
 		struct hd_auto found;
 		struct hd_diag why = { "" };
 		err = hd_plan_auto(&found, ask->sums, ask->cluster, &how, arena, &why);

@@ -7,6 +7,7 @@
 #define HD_PLANNER_SEARCH_JOB_PLAN_INT_H
 
 #include "planner/job_plan.h"
+#include "planner/planner.h"
 
 typedef enum hd_err hd_job_plan_maker(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag);
@@ -15,9 +16,17 @@ typedef enum hd_err hd_job_plan_maker(struct hd_job_plan *plan, const struct hd_
 struct hd_job_wish { bool given; const char *key; };
 HD_MUST_USE enum hd_err hd_job_plan_refuse(const struct hd_job_plan *plan, const struct hd_job_wish *wish,
 	size_t n, struct hd_diag *diag);
+/* What the ask says of recomputation, as the automatic planner is asked. */
+enum hd_auto_recompute hd_job_plan_recompute(const struct hd_job_plan_ask *ask);
 /* Rank r on device r. */
 HD_MUST_USE enum hd_err hd_job_plan_in_order(struct hd_job_plan *plan, uint32_t nranks,
 	struct hd_arena *arena, struct hd_diag *diag);
+
+/* Rule 5 of job_plan.h: a step of the plan's stages, one a rank, of a run that goes on. */
+HD_MUST_USE enum hd_err hd_job_plan_steady(struct hd_sim_plan *sim, const struct hd_job_plan *plan,
+	const struct hd_job_plan_ask *ask, struct hd_arena *arena, struct hd_diag *diag);
+/* The best plan whose steps overlap. HD_E_INVAL: there is none, and why. job_plan_overlap.c */
+hd_job_plan_maker hd_job_plan_overlap;
 
 hd_job_plan_maker hd_job_plan_data;                                          /* job_plan_data.c */
 hd_job_plan_maker hd_job_plan_pipedream;                                     /* job_plan_stages.c */

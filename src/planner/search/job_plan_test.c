@@ -1,8 +1,10 @@
 #include "planner/job_plan.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "pipeline/sim_why.h"
 #include "planner/planner.h"
 #include "tests/planning.h"
 #include "tests/check.h"
@@ -327,6 +329,75 @@ static void what_does_not_fit_says_who_and_how_much(void **state)
 	CHECK(strstr(diag.text, "no plan fits the memory: the smallest need is about"), "%s", diag.text);
 }
 
+/* Pairs of equal nodes with a backward of two forwards: V turns of the slower stage, and one more where each
+ * step is drained (1f1b). The steady step's causes add up to it. */
+static void steps_of_delayed_updates_overlap(void **state)
+{
+	static const struct { enum hd_update_mode update; const char *schedule, *drains, *says; uint32_t vns;
+		bool overlap; double ms; } cases[] = {
+		{ HD_UPDATE_2BW, NULL, NULL, "2bw: 2 stages of one pipeline whose steps overlap", 8, true, 48 },
+		{ HD_UPDATE_2BW, "2bw", NULL, "drained each step the best takes 54.0000 ms", 8, true, 48 },
+		{ HD_UPDATE_STASH, "stash", NULL, "stash: 2 stages", 8, true, 48 },
+		{ HD_UPDATE_VSYNC, NULL, NULL, "vsync: 2 stages", 8, true, 48 },
+		{ HD_UPDATE_2BW, "1f1b", NULL, "names another order", 8, false, 54 },
+		{ HD_UPDATE_2BW, "2bw", NULL, "fewer than 2 (p - 1) virtual nodes", 1, false, 12 },
+		{ HD_UPDATE_2BW, "2bw", "for a reason", "lets steps overlap: for a reason", 8, false, 54 },
+		{ HD_UPDATE_FLUSH, "1f1b", NULL, "1f1b", 8, false, 54 },
+	};
+	static const int f_ms[] = { 1, 1, 1, 1 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_sim_reasons why;
+		struct hd_job_plan plan;
+		struct subject t;
+		int64_t at = 0;
+		open_chain(&t, 4, f_ms, KIB, KIB);
+		on_devices(&t, 2, cases[i].vns, 1e15, 0);
+		t.ask.update = cases[i].update;
+		t.ask.schedule = cases[i].schedule;
+		t.ask.drains = cases[i].drains;
+		t.ask.deep = t.ask.spans = true;
+		must(&t, "auto", &plan);
+		CHECK(plan.overlap == cases[i].overlap && strstr(plan.why.at, cases[i].says) &&
+			fabs(hd_job_plan_step_s(&plan) * 1e3 - cases[i].ms) < 1e-3, "case %zu: %g ms: %s", i,
+			hd_job_plan_step_s(&plan) * 1e3, plan.why.at);
+		assert_int_equal(hd_sim_reasons(&why, &plan.sim, &arena, NULL), HD_OK);
+		for (uint32_t k = 0; k < why.nparts; at = why.part[k++].until)
+			assert_int_equal(why.part[k].start, at);
+		assert_int_equal(at, plan.sim.makespan);
+	}
+}
+
+/* With one byte less than its fullest rank takes, time after time: other cuts that take no less time, and at
+ * last none, for want of memory. */
+static void what_overlaps_fits_the_memory(void **state)
+{
+	static const int f_ms[] = { 1, 1, 1, 1 };
+	struct hd_diag diag = { "" };
+	struct hd_job_plan plan;
+	int64_t memory = 0, took = 0;
+	uint32_t n = 0;
+
+	(void)state;
+	for (;; n++) {
+		struct subject t;
+		open_chain(&t, 4, f_ms, 64 * KIB, KIB);
+		on_devices(&t, 2, 8, 1e15, memory);
+		t.ask.update = HD_UPDATE_2BW;
+		t.ask.schedule = "2bw";
+		t.ask.recompute = HD_RECOMPUTES_NEVER;
+		if (make(&t, "auto", &plan, &diag) || !plan.overlap)
+			break;
+		const int64_t most = plan.sim.rank[plan.sim.rank[1].peak > plan.sim.rank[0].peak].peak;
+		assert_true((!memory || most <= memory) && plan.sim.makespan >= took);
+		memory = most - 1;
+		took = plan.sim.makespan;
+	}
+	CHECK(n > 0 && strstr(*diag.text ? diag.text : plan.why.at, "memory"), "%u: %s, %s", n, diag.text,
+		plan.why.at);
+}
+
 static void wishes_that_a_planner_does_not_hear_are_refused(void **state)
 {
 	static const struct { const char *planner; struct hd_job_plan_ask wish; const char *says;
@@ -468,6 +539,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ptdp_is_as_deep_as_memory_needs, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(what_does_not_fit_says_who_and_how_much, make_arena,
 		drop_arena),
+		cmocka_unit_test_setup_teardown(steps_of_delayed_updates_overlap, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(what_overlaps_fits_the_memory, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(wishes_that_a_planner_does_not_hear_are_refused, make_arena,
 		drop_arena),
 		cmocka_unit_test_setup_teardown(what_is_printed_is_a_schedule_and_the_same_every_time,

@@ -113,6 +113,11 @@ enum hd_err hd_auto_refuse(struct hd_auto_space *space, const struct hd_auto_nee
 			need.shape.p,
 			need.shape.d,
 			need.shape.schedule);
+	const struct hd_auto_row *row = row_asked(ask);
+	if (row && row->update != ask->update)
+		return hd_fail(space->diag, HD_E_INVAL,
+			"%s is an order of update %s, and update %s is asked for", row->schedule,
+			hd_update_names[row->update], hd_update_names[ask->update]);
 	if (too_few(space))
 		return refuse_few(space);
 	return hd_fail(space->diag, HD_E_INVAL,

@@ -281,6 +281,7 @@ static struct hd_job_plan_ask ask_of(const struct ways_search *s, const struct w
 	how.replicas = how.meetings ? 0 : x->d;
 	how.tensor = how.meetings ? 0 : 1;
 	how.schedule = x->p > 1 ? x->schedule : NULL;
+	how.update = HD_UPDATE_FLUSH;     /* what a loss costs is judged on steps that are drained */
 	how.deep = false;
 	how.spans = false;
 	return how;
