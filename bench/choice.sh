@@ -3,17 +3,18 @@
 #
 #	bench/choice.sh                       # gpt, mlp, conv on 3 and 4 workers that wait: some ten minutes
 #	HD_BENCH_MODELS=gpt HD_BENCH_RANKS=4 HD_BENCH_STEPS=8 HD_BENCH_PACE=10 bench/choice.sh
+#	HD_BENCH_UPDATE=2bw bench/choice.sh   # a job of delayed updates, whose steps may overlap
 #	HD_BENCH_KERNELS=1 bench/choice.sh    # workers that compute, on the cores there are: no judgement
 #
-# Candidates are every way to lay N workers of a device each out as d pipelines of p ranks of t devices
-# (p d t = N), with every schedule of flush updates and the chunks that it takes; two stages with copies in
-# different numbers; and the whole model at each. Where t is 1 they are cut by measured times, as auto cuts
-# them (parallel.mode: auto, bound by the keys); ranks of t devices are of t workers (parallel.groups), cut by
-# FLOPs. All wait what one file of costs says (--profile), which a first run has measured, HD_BENCH_PACE times
-# as long: null devices, so that plans are compared, and not what else the machine does. With other programs
-# on it: chrt -f 10 bench/choice.sh. A run's time is the median of HD_BENCH_STEPS steps; the four fastest and
-# what auto takes are run HD_BENCH_ROUNDS times more, and their least median counts: late wakes only ever add
-# to a step. What is refused is listed with its reason.
+# Candidates are every way to lay N workers of a device each out as d pipelines of p ranks of t devices (p d
+# t = N), with every schedule of flush updates, that of HD_BENCH_UPDATE, and the chunks that it takes; two
+# stages with copies in different numbers; and the whole model at each. Where t is 1 they are cut as auto
+# cuts them (parallel.mode: auto, bound by the keys); ranks of t devices are of t workers (parallel.groups),
+# cut by FLOPs. All wait what one file of costs says (--profile), which a first run has measured,
+# HD_BENCH_PACE times as long: null devices, so that plans are compared, and not what else the machine does.
+# With other programs on it: chrt -f 10 bench/choice.sh. A run's time is the median of HD_BENCH_STEPS steps;
+# the four fastest and what auto takes are run HD_BENCH_ROUNDS times more, and their least median counts:
+# late wakes only ever add to a step. What is refused is listed with its reason.
 #
 # Devices that wait take no time for sums and updates, so the whole model at each is mostly the fastest: what
 # auto takes of pipelines alone (comm.sync: stages) is judged apart.
@@ -22,7 +23,9 @@ cd "$(dirname "$0")/.."
 . bench/machine.sh
 . bench/staged.sh
 steps=${HD_BENCH_STEPS:-6} rounds=${HD_BENCH_ROUNDS:-2} kernels=${HD_BENCH_KERNELS:-}
+update=${HD_BENCH_UPDATE:-flush}
 schedules="gpipe 1f1b zb-h1 zb-h2 zb-v v-half v-min dualpipev interleaved:2 interleaved:3"
+[ "$update" = flush ] || schedules="$schedules $update"
 mkdir "$work/jobs"
 head_of_job() { echo "job: {name: $1, seed: 3, steps: 1000}"; }
 tail_of_job()
@@ -68,7 +71,7 @@ once()
 	shift
 	rm -rf "$work/run"
 	timeout 120 "$heddle" run "$job" --out "$work/run" --workers "$n" --steps "$steps" -q --json \
-		"${device[@]}" "$@" >"$work/json" 2>"$work/log" || return 1
+		-s optim.update="$update" "${device[@]}" "$@" >"$work/json" 2>"$work/log" || return 1
 	local predicted measured
 	predicted=$(field predicted_ms) measured=$(field measured_ms)
 	echo "${predicted:-0} ${measured:-$(median)}"
@@ -86,6 +89,7 @@ costs()
 {
 	rm -rf "$work/start"
 	"$heddle" run "$job" --out "$work/start" --workers 1 --devices "paced:1:$pace" --steps 1 -q \
+		-s optim.update="$update" \
 		>"$work/log" 2>&1 || { cat "$work/log" >&2; return 1; }
 	python3 - "$work/start/costs.json" >"$work/costs.json" <<'END'
 import json, sys
