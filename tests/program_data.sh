@@ -40,6 +40,20 @@ says 'trace.samples=true'
 [ ! -e silent/samples ] || failed "samples are recorded without being asked for"
 passed "verify: what the virtual nodes of a run took, as they wrote it down"
 
+printf 'to be or not\n' >corpus.txt
+gzip -k corpus.txt
+for text in corpus.txt corpus.txt.gz; do
+	expect 0 heddle data verify $text
+	says 'ok: 13 bytes of text read, hash '
+	sort out >>texts
+done
+same "$(sort -u texts | wc -l)" 1 "texts, plain and gzipped"
+expect 0 heddle data verify corpus.txt --json
+json_ok
+: >empty.txt
+expect 3 heddle data verify empty.txt
+passed "verify: a text by itself, plain and gzipped"
+
 expect 0 heddle data order mlp.yaml --step 0 -s data.order=sequential
 says 'vn 12    24 25'
 : >ids

@@ -201,6 +201,39 @@ static enum hd_err verify_run(struct hd_cmd *cmd)
 	return err;
 }
 
+/* By its name: no job file ends so. */
+static bool is_text(const char *path)
+{
+	static const char *const ends[] = { ".txt", ".txt.gz" };
+	const size_t len = strlen(path);
+
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		if (len > strlen(ends[i]) && !strcmp(path + len - strlen(ends[i]), ends[i]))
+			return true;
+	return false;
+}
+
+/* A corpus by itself, without the model that says how long its samples are: byte by byte. */
+static enum hd_err verify_text(struct hd_cmd *cmd, const char *path)
+{
+	const struct hd_data_spec spec = { .kind = "text", .path = path, .context = 1, .train = 1,
+		.pad = -1 };
+	struct hd_dataset *data = NULL;
+	char hex[HD_HASH_HEX];
+	uint64_t nread;
+	enum hd_err err = hd_dataset_open(&data, &spec, &cmd->fs, &cmd->diag);
+
+	if (err)
+		return err;
+	err = read_all(cmd, data, &nread);
+	hd_hash_hex(data->hash, hex);
+	if (!err)
+		printf(cmd->args.has[HD_OPT_JSON] ? "{\"ok\":true,\"bytes\":%llu,\"hash\":\"%s\"}\n" :
+			"ok: %llu bytes of text read, hash %s\n", (unsigned long long)nread + 1, hex);
+	hd_dataset_destroy(data);
+	return err;
+}
+
 static enum hd_err verb_data_verify(struct hd_cmd *cmd)
 {
 	uint64_t nread, nonce = 0;
@@ -211,6 +244,8 @@ static enum hd_err verb_data_verify(struct hd_cmd *cmd)
 		return verify_run(cmd);
 	if (hd_prepared_is(&cmd->fs, cmd->args.pos[0]))
 		return hd_prepared_show(cmd, cmd->args.pos[0], true);
+	if (is_text(cmd->args.pos[0]))
+		return verify_text(cmd, cmd->args.pos[0]);
 	enum hd_err err = open_task(cmd, &task);
 	if (err)
 		return err;
@@ -229,9 +264,9 @@ static enum hd_err verb_data_verify(struct hd_cmd *cmd)
 }
 
 const struct hd_verb hd_verb_data_verify = {
-	.name = "data verify", .args = "JOB|RUN|GRAPH", .npos_min = 1, .npos_max = 1,
+	.name = "data verify", .args = "JOB|RUN|GRAPH|TEXT", .npos_min = 1, .npos_max = 1,
 	.about = "read every sample once; or prove that each data epoch of a run took each sample once; or "
-		"check all of a prepared graph",
+		"check all of a prepared graph, or of a text",
 	.more =
 		"Of a run with trace.samples: from what its virtual nodes took, as the worker that "
 		"computed them recorded it in RUN/samples/WORKER.ndjson: a line "
@@ -242,7 +277,9 @@ const struct hd_verb hd_verb_data_verify = {
 		"Workers of other machines keep no record.\n"
 		"Of a prepared graph: each section against its digest, then against the rules of the "
 		"format: exit 5 "
-		"where it was damaged, 3 where another program made it.",
+		"where it was damaged, 3 where another program made it.\n"
+		"Of a text, FILE.txt or FILE.txt.gz: that all of it can be read, and its content hash. What "
+		"samples a model makes of it says the job that reads it.",
 	.opts = HD_OPTS(HD_OPT_SET),
 	.run = verb_data_verify, .test = "program_data.sh",
 };
