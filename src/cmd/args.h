@@ -254,6 +254,16 @@ struct hd_args {
 	const char *pos[HD_MAX_POSITIONALS]; uint32_t npos;
 };
 
+/* What an option says, or what is meant without it. */
+static inline const char *hd_args_text(const struct hd_args *args, enum hd_opt opt, const char *otherwise)
+{
+	return args->has[opt] ? args->text[opt] : otherwise;
+}
+static inline uint64_t hd_args_count(const struct hd_args *args, enum hd_opt opt, uint64_t otherwise)
+{
+	return args->has[opt] ? args->count[opt] : otherwise;
+}
+
 struct hd_verb;
 
 /* argv without the program's name and the verb. Texts are borrowed from argv. */

@@ -114,7 +114,7 @@ static enum hd_err verb_bench_allreduce(struct hd_cmd *cmd)
 {
 	struct hd_allreduce_bench bench = { .n = cut32(count_or(cmd, HD_OPT_WORKERS, MEMBERS)),
 		.bytes = count_or(cmd, HD_OPT_BYTES, BYTES),
-		.transport = cmd->args.has[HD_OPT_WIRE] ? cmd->args.text[HD_OPT_WIRE] : "shm",
+		.transport = hd_args_text(&cmd->args, HD_OPT_WIRE, "shm"),
 		.rounds = cut32(hd_bench_repeat(cmd)), .clock = &cmd->clock };
 	const char *member = getenv(HD_ALLREDUCE_MEMBER);
 

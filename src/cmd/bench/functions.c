@@ -208,7 +208,7 @@ static enum hd_err verb_bench_functions(struct hd_cmd *cmd)
 		.rows = ROWS,
 		.in = IN, .out = OUT, .seed = count_of(cmd, HD_OPT_FAULT_SEED, 0), .patience_ns = PATIENCE_NS,
 		.waits = cmd->args.has[HD_OPT_QUIET] ? NULL : waits,
-		.kernels = cmd->args.has[HD_OPT_ISA] ? cmd->args.text[HD_OPT_ISA] : "portable" };
+		.kernels = hd_args_text(&cmd->args, HD_OPT_ISA, "portable") };
 	if (!ntasks || ntasks > 100000)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--count: 1 to 100000 tasks are right");
 	enum hd_err err = hd_cmd_faults(cmd, &b->faults);

@@ -77,8 +77,7 @@ static enum hd_err put(struct hd_cmd *cmd, const struct hd_profile *p, const str
 static enum hd_err measure(struct hd_cmd *cmd, struct hd_run *run, struct hd_profile *p,
 	struct hd_profile_step *step)
 {
-	const struct hd_profile_how how = { .samples = cmd->args.has[HD_OPT_SAMPLES] ?
-		cmd->args.count[HD_OPT_SAMPLES] : 0 };
+	const struct hd_profile_how how = { .samples = hd_args_count(&cmd->args, HD_OPT_SAMPLES, 0) };
 	enum hd_err err = hd_worker_profile(hd_run_worker(run), &how, &cmd->arena, p, &cmd->diag);
 
 	if (!err)

@@ -204,8 +204,10 @@ void hd_bench_take_steps(struct hd_job *job, uint64_t nsteps)
 			.i = (int64_t)nsteps, .text = "" };
 }
 
-uint64_t hd_bench_repeat(const struct hd_cmd *cmd) { return cmd->args.has[HD_OPT_REPEAT] ?
-	cmd->args.count[HD_OPT_REPEAT] : HD_BENCH_REPEAT; }
+uint64_t hd_bench_repeat(const struct hd_cmd *cmd)
+{
+	return hd_args_count(&cmd->args, HD_OPT_REPEAT, HD_BENCH_REPEAT);
+}
 
 const char *hd_bench_path(struct hd_run *run)
 {

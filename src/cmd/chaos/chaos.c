@@ -162,12 +162,12 @@ static enum hd_err how_much(struct chaos *c, struct hd_cmd *cmd)
 {
 	struct hd_campaign *plan = &c->plan;
 	const struct hd_args *args = &cmd->args;
-	const uint64_t kills = args->has[HD_OPT_KILLS] ? args->count[HD_OPT_KILLS] : HD_CHAOS_KILLS;
-	const uint64_t points = args->has[HD_OPT_POINTS] ? args->count[HD_OPT_POINTS] : 0;
+	const uint64_t kills = hd_args_count(args, HD_OPT_KILLS, HD_CHAOS_KILLS);
+	const uint64_t points = hd_args_count(args, HD_OPT_POINTS, 0);
 	const uint64_t most = c->job->value[HD_JOB_STEPS].is_none ? UINT64_MAX : (uint64_t)hd_job_int(c->job,
 		HD_JOB_STEPS);
 
-	plan->seed = args->has[HD_OPT_SEED] ? args->count[HD_OPT_SEED] : 1;
+	plan->seed = hd_args_count(args, HD_OPT_SEED, 1);
 	plan->nworkers = args->has[HD_OPT_WORKERS] ? (uint32_t)args->count[HD_OPT_WORKERS] : HD_CHAOS_WORKERS;
 	plan->nsteps = args->has[HD_OPT_STEPS] ? args->count[HD_OPT_STEPS] : HD_CHAOS_STEPS < most ?
 		HD_CHAOS_STEPS : most;
@@ -201,7 +201,7 @@ static enum hd_err prepare(struct chaos *c, struct hd_cmd *cmd)
 	if (args->has[HD_OPT_OUT])
 		snprintf(parent, sizeof parent, "%.400s", args->text[HD_OPT_OUT]);
 	else
-		hd_harness_folder(&cmd->fs, args->has[HD_OPT_DIR] ? args->text[HD_OPT_DIR] : ".", "chaos",
+		hd_harness_folder(&cmd->fs, hd_args_text(args, HD_OPT_DIR, "."), "chaos",
 			parent);
 	if (!err)
 		err = hd_harness_init(&c->harness, &cmd->fs, &cmd->clock, args->pos[0], parent,
@@ -234,8 +234,8 @@ static enum hd_err verb_chaos_run(struct hd_cmd *cmd)
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
 	if (!err)
-		err = hd_harness_start(&c.harness, c.plan.nworkers, cmd->args.has[HD_OPT_DEVICES] ?
-			cmd->args.text[HD_OPT_DEVICES] : "1", &cmd->diag);
+		err = hd_harness_start(&c.harness, c.plan.nworkers,
+			hd_args_text(&cmd->args, HD_OPT_DEVICES, "1"), &cmd->diag);
 	if (!err)
 		err = hd_campaign_run(&c.plan, &c.harness, &c.faults, &cmd->diag);
 	if (!err)
@@ -312,11 +312,11 @@ static enum hd_err read_asked(struct chaos *c, enum hd_fault_kind kind, struct h
 static enum hd_err inject_fault(struct hd_cmd *cmd, enum hd_fault_kind kind)
 {
 	const struct hd_args *args = &cmd->args;
-	struct chaos c = { .cmd = cmd, .plan.seed = args->has[HD_OPT_SEED] ? args->count[HD_OPT_SEED] : 1,
+	struct chaos c = { .cmd = cmd, .plan.seed = hd_args_count(args, HD_OPT_SEED, 1),
 		.plan.nworkers = 1, .plan.npoints = 1, .plan.nsteps = UINT64_MAX };
 	enum hd_opt many = kind == HD_FAULT_KILL ? HD_OPT_KILLS : HD_OPT_COUNT_;
 	struct hd_injection in = { .kind = kind, .times = args->has[many] ? args->count[many] : 1,
-		.mtbf_ms = args->has[HD_OPT_MTBF] ? args->count[HD_OPT_MTBF] : HD_CHAOS_MTBF_MS };
+		.mtbf_ms = hd_args_count(args, HD_OPT_MTBF, HD_CHAOS_MTBF_MS) };
 	const struct hd_json *answer;
 	enum hd_err err = hd_harness_visit(&c.harness, &cmd->fs, &cmd->clock, args->pos[0], &cmd->diag);
 

@@ -47,7 +47,7 @@ static enum hd_err read_straggle(struct hd_cmd *cmd, struct hd_fn_faults *f)
 
 enum hd_err hd_cmd_slots(struct hd_cmd *cmd, uint32_t otherwise, uint32_t *slots)
 {
-	uint64_t n = cmd->args.has[HD_OPT_SLOTS] ? cmd->args.count[HD_OPT_SLOTS] : otherwise;
+	uint64_t n = hd_args_count(&cmd->args, HD_OPT_SLOTS, otherwise);
 
 	if (!n || n > HD_FN_INSTANCES)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--slots %llu: 1 to %d are possible",
@@ -58,7 +58,7 @@ enum hd_err hd_cmd_slots(struct hd_cmd *cmd, uint32_t otherwise, uint32_t *slots
 
 enum hd_err hd_cmd_faults(struct hd_cmd *cmd, struct hd_fn_faults *f)
 {
-	f->seed = cmd->args.has[HD_OPT_FAULT_SEED] ? cmd->args.count[HD_OPT_FAULT_SEED] : 0;
+	f->seed = hd_args_count(&cmd->args, HD_OPT_FAULT_SEED, 0);
 	enum hd_err err = part_of(cmd, HD_OPT_KILL, &f->kill);
 	if (!err)
 		err = part_of(cmd, HD_OPT_DROP_RESPONSE, &f->drop);

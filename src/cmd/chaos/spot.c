@@ -82,7 +82,7 @@ static enum hd_err serve(struct spot_services *s)
 static enum hd_err serve_services(struct hd_cmd *cmd)
 {
 	struct spot_services s = { .cmd = cmd, .script = cmd->args.text[HD_OPT_SCRIPT] };
-	const char *where = cmd->args.has[HD_OPT_LISTEN] ? cmd->args.text[HD_OPT_LISTEN] : "127.0.0.1:0";
+	const char *where = hd_args_text(&cmd->args, HD_OPT_LISTEN, "127.0.0.1:0");
 	char addr[HD_ADDR_CAP];
 
 	if (!cmd->args.has[HD_OPT_SCRIPT])
@@ -173,12 +173,11 @@ static enum hd_err read_ask(struct spot_play *s)
 		hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job");
 
 	*ask = (struct hd_play_ask){ .fs = &cmd->fs, .clock = &cmd->clock, .arena = &cmd->arena,
-		.path = args->pos[0], .job = job, .seed = args->has[HD_OPT_SEED] ?
-			args->count[HD_OPT_SEED] : 1,
+		.path = args->pos[0], .job = job, .seed = hd_args_count(args, HD_OPT_SEED, 1),
 		.most = args->has[HD_OPT_MAX_NODES] ? (uint32_t)args->count[HD_OPT_MAX_NODES] : SPOT_MOST,
 		.speed = args->has[HD_OPT_TIMES_FAST] ? (uint32_t)args->count[HD_OPT_TIMES_FAST] : 1,
-		.slow = args->has[HD_OPT_SLOW] ? args->text[HD_OPT_SLOW] : NULL,
-		.vn_time = args->has[HD_OPT_VN_TIME] ? args->text[HD_OPT_VN_TIME] : NULL,
+		.slow = hd_args_text(args, HD_OPT_SLOW, NULL),
+		.vn_time = hd_args_text(args, HD_OPT_VN_TIME, NULL),
 		.script = &s->script,
 		.set = args->set, .nsets = args->nsets, .user = s };
 	if (!err && args->has[HD_OPT_SPOT_TRACE] == args->has[HD_OPT_SCRIPT])
@@ -192,8 +191,8 @@ static enum hd_err read_ask(struct spot_play *s)
 		args->count[HD_OPT_TIMES_FAST] > 1000000))
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "--speed is from 1 to 1000000");
 	err = err ? err : check_paces(s);
-	err = err ? err : hd_machine_notice_read(&s->notice, args->has[HD_OPT_SPOT_NOTICE] ?
-		args->text[HD_OPT_SPOT_NOTICE] : "none", &cmd->diag);
+	err = err ? err : hd_machine_notice_read(&s->notice, hd_args_text(args, HD_OPT_SPOT_NOTICE, "none"),
+		&cmd->diag);
 	if (err)
 		return err;
 	ask->noticed = args->has[HD_OPT_SCRIPT] || s->notice.share > 0;
@@ -362,7 +361,7 @@ static enum hd_err play_job(struct hd_cmd *cmd)
 	if (args->has[HD_OPT_OUT])
 		(void)snprintf(s->ask.parent, sizeof s->ask.parent, "%.400s", args->text[HD_OPT_OUT]);
 	else
-		hd_harness_folder(&cmd->fs, args->has[HD_OPT_DIR] ? args->text[HD_OPT_DIR] : ".", "spot",
+		hd_harness_folder(&cmd->fs, hd_args_text(args, HD_OPT_DIR, "."), "spot",
 			s->ask.parent);
 	return hd_spot_play(cmd, &s->ask);
 }

@@ -254,8 +254,7 @@ const struct hd_verb hd_verb_ckpt_digest = {
 
 static enum hd_err verb_ckpt_export(struct hd_cmd *cmd)
 {
-	const char *path = cmd->args.has[HD_OPT_SAFETENSORS] ? cmd->args.text[HD_OPT_SAFETENSORS] :
-		cmd->args.text[HD_OPT_OUTPUT];
+	const char *path = hd_args_text(&cmd->args, HD_OPT_SAFETENSORS, cmd->args.text[HD_OPT_OUTPUT]);
 	struct hd_ckpt_info info;
 	struct hd_export how;
 	struct hd_state state;
@@ -283,7 +282,7 @@ const struct hd_verb hd_verb_ckpt_export = {
 
 static enum hd_err verb_ckpt_gc(struct hd_cmd *cmd)
 {
-	uint64_t keep = cmd->args.has[HD_OPT_COUNT_] ? cmd->args.count[HD_OPT_COUNT_] : KEEP_DEFAULT;
+	uint64_t keep = hd_args_count(&cmd->args, HD_OPT_COUNT_, KEEP_DEFAULT);
 	char parent[HD_PATH_CAP];
 	struct hd_ckpt_info *list;
 	uint32_t n, removed = 0;

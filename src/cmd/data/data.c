@@ -18,7 +18,7 @@ static enum hd_err open_task(struct hd_cmd *cmd, struct hd_task **task)
 
 static enum hd_err find_split(struct hd_cmd *cmd, const struct hd_task *task, uint32_t *split)
 {
-	const char *name = cmd->args.has[HD_OPT_SPLIT] ? cmd->args.text[HD_OPT_SPLIT] : "train";
+	const char *name = hd_args_text(&cmd->args, HD_OPT_SPLIT, "train");
 	uint32_t s = hd_dataset_split(task->data, name);
 
 	if (s == HD_NONE)
@@ -420,7 +420,7 @@ enum { HD_CAT_COUNT = 5 };
 
 static enum hd_err verb_data_cat(struct hd_cmd *cmd)
 {
-	uint64_t count = cmd->args.has[HD_OPT_COUNT_] ? cmd->args.count[HD_OPT_COUNT_] : HD_CAT_COUNT;
+	uint64_t count = hd_args_count(&cmd->args, HD_OPT_COUNT_, HD_CAT_COUNT);
 	void *out[HD_MAX_FIELDS];
 	struct hd_task *task;
 	uint32_t split = 0;

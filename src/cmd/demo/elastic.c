@@ -200,7 +200,7 @@ static enum hd_err prepare(struct story *s, struct hd_cmd *cmd)
 {
 	char dir[HD_RUN_PATH];
 
-	hd_harness_folder(&cmd->fs, cmd->args.has[HD_OPT_DIR] ? cmd->args.text[HD_OPT_DIR] : ".",
+	hd_harness_folder(&cmd->fs, hd_args_text(&cmd->args, HD_OPT_DIR, "."),
 		"demo-elastic", dir);
 	snprintf(s->path, sizeof s->path, "%.480s/demo.yaml", dir);
 	enum hd_err err = hd_harness_init(&s->harness, &cmd->fs, &cmd->clock, s->path, dir, HD_DEMO_STEPS,

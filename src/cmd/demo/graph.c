@@ -312,7 +312,7 @@ enum hd_err hd_demo_graph(struct hd_cmd *cmd)
 	if (!s)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the demo");
 	s->cmd = cmd;
-	s->parent = cmd->args.has[HD_OPT_DIR] ? cmd->args.text[HD_OPT_DIR] : ".";
+	s->parent = hd_args_text(&cmd->args, HD_OPT_DIR, ".");
 	snprintf(s->folder, sizeof s->folder, "%.*s/demo-graph", HD_RUN_PATH - 80, s->parent);
 	snprintf(s->graph, sizeof s->graph, "%.*s/demo.graph", HD_RUN_PATH - 40, s->folder);
 	snprintf(s->reports, sizeof s->reports, "%.*s/reports", HD_RUN_PATH - 40, s->folder);

@@ -295,7 +295,7 @@ static enum hd_err prepare(struct stages_story *s)
 	struct hd_harness *h = &s->harness;
 	char dir[HD_RUN_PATH];
 
-	hd_harness_folder(&cmd->fs, cmd->args.has[HD_OPT_DIR] ? cmd->args.text[HD_OPT_DIR] : ".",
+	hd_harness_folder(&cmd->fs, hd_args_text(&cmd->args, HD_OPT_DIR, "."),
 		"demo-pipeline", dir);
 	snprintf(s->path, sizeof s->path, "%.480s/demo.yaml", dir);
 	snprintf(s->asked, sizeof s->asked, "%.480s/dry-run.log", dir);

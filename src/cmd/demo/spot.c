@@ -36,7 +36,7 @@ static enum hd_err prepare(struct hd_cmd *cmd, struct hd_play_ask *ask, struct h
 	struct hd_machine_notice notice = { .share = 0 };
 	struct hd_job *parsed = hd_arena_take(&cmd->arena, 1, sizeof *parsed);
 	char *path = hd_arena_take(&cmd->arena, HD_HARNESS_PATH + 8, 1);
-	const char *dir = cmd->args.has[HD_OPT_DIR] ? cmd->args.text[HD_OPT_DIR] : ".";
+	const char *dir = hd_args_text(&cmd->args, HD_OPT_DIR, ".");
 	char runs[HD_HARNESS_PATH];
 	enum hd_err err = parsed && path ? HD_OK : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
 

@@ -75,7 +75,7 @@ static enum hd_err train_once(struct hd_cmd *cmd, const char *yaml, uint32_t nde
 	struct hd_rundir dir = { 0 };
 	struct hd_run *run = NULL;
 	struct hd_ui ui;
-	const char *parent = cmd->args.has[HD_OPT_DIR] ? cmd->args.text[HD_OPT_DIR] : ".";
+	const char *parent = hd_args_text(&cmd->args, HD_OPT_DIR, ".");
 	int64_t began_ns = hd_clock_now_ns(&cmd->clock);
 	enum hd_err err;
 

@@ -224,7 +224,7 @@ static enum hd_err print_page(struct hd_cmd *cmd, const struct hd_json *list, in
 
 static enum hd_err verb_jobs(struct hd_cmd *cmd)
 {
-	const char *state = cmd->args.has[HD_OPT_JOB_STATE] ? cmd->args.text[HD_OPT_JOB_STATE] : NULL;
+	const char *state = hd_args_text(&cmd->args, HD_OPT_JOB_STATE, NULL);
 	char target[120];
 	int64_t last = 0;
 	bool more = true;

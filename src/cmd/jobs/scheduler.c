@@ -8,8 +8,7 @@
 
 #define HD_SCHEDULER_WAIT_NS INT64_C(30000000000)     /* a submission is on the disk before it is answered */
 
-const char *hd_scheduler_dir(const struct hd_cmd *cmd) { return cmd->args.has[HD_OPT_DIR] ?
-	cmd->args.text[HD_OPT_DIR] : "."; }
+const char *hd_scheduler_dir(const struct hd_cmd *cmd) { return hd_args_text(&cmd->args, HD_OPT_DIR, "."); }
 
 enum hd_err hd_scheduler_ask(struct hd_cmd *cmd, const char *method, const char *target, const char *body,
 	const struct hd_json **answer)

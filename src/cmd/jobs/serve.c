@@ -195,7 +195,7 @@ static void tell_port(void *user, const char *url)
 
 static enum hd_err add_pools(struct hd_cmd *cmd, struct hd_pools *pools)
 {
-	const char *text = cmd->args.has[HD_OPT_POOLS] ? cmd->args.text[HD_OPT_POOLS] : "";
+	const char *text = hd_args_text(&cmd->args, HD_OPT_POOLS, "");
 	enum hd_err err = HD_OK;
 
 	while (*text && !err) {
@@ -236,13 +236,13 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 		err = hd_signal_install(&cmd->diag);
 	struct serve_notes notes = { cmd, dir };
 	http->dir = dir;
-	http->where = cmd->args.has[HD_OPT_HTTP] ? cmd->args.text[HD_OPT_HTTP] : NULL;
+	http->where = hd_args_text(&cmd->args, HD_OPT_HTTP, NULL);
 	http->opened = tell_port;
 	http->user = &notes;
 	const struct hd_frontend frontend = { &hd_http_frontend_ops, http };
 	const struct hd_daemon_spec spec = { .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .pools = pools,
-		.policy = cmd->args.has[HD_OPT_SCHED_POLICY] ? cmd->args.text[HD_OPT_SCHED_POLICY] :
-		hd_policy_has_lp() ? "las" : "fifo", .round_s = round_s,
+		.policy = hd_args_text(&cmd->args, HD_OPT_SCHED_POLICY,
+		hd_policy_has_lp() ? "las" : "fifo"), .round_s = round_s,
 		.move_s = costs.move_s,
 		.drain = cmd->args.has[HD_OPT_DRAIN], .frontend = &frontend, .nfrontends = 1,
 		.stop = stop_request, .user = cmd, .say = say };

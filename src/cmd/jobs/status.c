@@ -122,7 +122,7 @@ static enum hd_err once(struct hd_cmd *cmd, bool clear)
 
 enum hd_err hd_scheduler_status(struct hd_cmd *cmd, bool again, bool clear)
 {
-	uint64_t every = cmd->args.has[HD_OPT_EVERY] ? cmd->args.count[HD_OPT_EVERY] : HD_EVERY_MS;
+	uint64_t every = hd_args_count(&cmd->args, HD_OPT_EVERY, HD_EVERY_MS);
 	enum hd_err err = every >= HD_EVERY_LEAST_MS ? once(cmd, clear) :
 		hd_fail(&cmd->diag, HD_E_INVAL, "--every is at least %d (milliseconds)", HD_EVERY_LEAST_MS);
 

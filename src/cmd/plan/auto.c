@@ -31,7 +31,7 @@ static enum hd_err read_file(struct hd_cmd *cmd, enum hd_opt opt, const char *wh
 static enum hd_err read_model(struct hd_cmd *cmd, struct plan_ask *g)
 {
 	const char *text = NULL, *path = cmd->args.text[HD_OPT_PROFILE];
-	uint64_t max = cmd->args.has[HD_OPT_MAX_CUTS] ? cmd->args.count[HD_OPT_MAX_CUTS] : HD_CUTS_MAX;
+	uint64_t max = hd_args_count(&cmd->args, HD_OPT_MAX_CUTS, HD_CUTS_MAX);
 	size_t len = 0;
 	enum hd_err err = read_file(cmd, HD_OPT_PROFILE, "of which model", HD_PROFILE_BYTES, &text, &len);
 

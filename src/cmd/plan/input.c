@@ -139,7 +139,7 @@ struct hd_cuts_how hd_plan_input_cuts(const struct hd_cmd *cmd)
 
 enum hd_err hd_plan_input_read(struct hd_cmd *cmd, struct hd_plan_input *p)
 {
-	uint64_t max = cmd->args.has[HD_OPT_MAX_CUTS] ? cmd->args.count[HD_OPT_MAX_CUTS] : HD_CUTS_MAX;
+	uint64_t max = hd_args_count(&cmd->args, HD_OPT_MAX_CUTS, HD_CUTS_MAX);
 	struct hd_cuts_how how = hd_plan_input_cuts(cmd);
 	enum hd_err err = take_options(cmd);
 

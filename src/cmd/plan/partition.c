@@ -87,8 +87,7 @@ static enum hd_err read_positive(struct hd_cmd *cmd, enum hd_opt opt, double *ou
 
 static enum hd_err read_how(struct hd_cmd *cmd, struct hd_part_how *how)
 {
-	const char *name = cmd->args.has[HD_OPT_VARIANT] ? cmd->args.text[HD_OPT_VARIANT] :
-		hd_part_variant_name(HD_PART_PAPER);
+	const char *name = hd_args_text(&cmd->args, HD_OPT_VARIANT, hd_part_variant_name(HD_PART_PAPER));
 	uint32_t v = 0;
 
 	*how = (struct hd_part_how){ .straight = cmd->args.has[HD_OPT_STRAIGHT],
@@ -111,7 +110,7 @@ enum hd_err hd_cmd_cuts(struct hd_cmd *cmd, struct hd_profile *profile, struct h
 {
 	const char *path = cmd->args.text[HD_OPT_GRAPH];
 	struct hd_cuts_how how = { .compress = cmd->args.has[HD_OPT_COMPRESS] };
-	uint64_t max = cmd->args.has[HD_OPT_MAX_CUTS] ? cmd->args.count[HD_OPT_MAX_CUTS] : HD_CUTS_MAX;
+	uint64_t max = hd_args_count(&cmd->args, HD_OPT_MAX_CUTS, HD_CUTS_MAX);
 	uint8_t *bytes;
 	size_t len;
 

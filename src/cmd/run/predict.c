@@ -145,7 +145,7 @@ static enum hd_err write_outputs(struct hd_cmd *cmd, struct hd_session *s, const
 	rank = shape_of(&task->infer, nrows, dim);
 	snprintf(path, sizeof path, "%s/predictions.npy", s->dir);
 	err = err ? err : hd_npy_begin(&out->npy, &cmd->fs,
-		cmd->args.has[HD_OPT_OUTPUT] ? cmd->args.text[HD_OPT_OUTPUT] : path, rank, dim, &cmd->diag);
+		hd_args_text(&cmd->args, HD_OPT_OUTPUT, path), rank, dim, &cmd->diag);
 	out->nclasses = (uint32_t)dim[rank - 1];
 	if (rank == 2 && out->nclasses <= HD_TALLY_CLASSES &&
 		hd_graph_find_output(&task->infer, "correct") != HD_NONE)
@@ -165,7 +165,7 @@ static enum hd_err write_outputs(struct hd_cmd *cmd, struct hd_session *s, const
 static enum hd_err sampling_of(struct hd_cmd *cmd, struct hd_sampling *sampling)
 {
 	const struct hd_args *args = &cmd->args;
-	uint64_t seed = args->has[HD_OPT_SEED] ? args->count[HD_OPT_SEED] : 0;
+	uint64_t seed = hd_args_count(args, HD_OPT_SEED, 0);
 
 	*sampling = (struct hd_sampling){ HD_GENERATE_TEMPERATURE, hd_philox_key(seed, HD_RNG_USER) };
 	if (args->has[HD_OPT_TEMPERATURE] && hd_num_f64(args->text[HD_OPT_TEMPERATURE], 0,
@@ -199,7 +199,7 @@ static void print_tokens(struct hd_cmd *cmd, const struct hd_generate *g)
 static enum hd_err sample_text(struct hd_cmd *cmd, struct hd_session *session)
 {
 	const struct hd_args *args = &cmd->args;
-	uint64_t ntokens = args->has[HD_OPT_TOKENS] ? args->count[HD_OPT_TOKENS] : HD_PREDICT_TOKENS;
+	uint64_t ntokens = hd_args_count(args, HD_OPT_TOKENS, HD_PREDICT_TOKENS);
 	struct hd_sampling sampling;
 	struct hd_generate g;
 	enum hd_err err = sampling_of(cmd, &sampling);

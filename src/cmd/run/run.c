@@ -75,7 +75,7 @@ static enum hd_err take_options(struct hd_cmd *cmd, struct hd_job *job, struct h
 			hd_job_text(job, HD_JOB_NET_LISTEN));
 	if (cmd->args.has[HD_OPT_STEPS] && !cmd->args.count[HD_OPT_STEPS])
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--steps is at least 1");
-	options->stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0;
+	options->stop_at = hd_args_count(&cmd->args, HD_OPT_STEPS, 0);
 	options->map = cmd->args.has[HD_OPT_PLAN] ? cmd->args.text[HD_OPT_PLAN] :
 		plan->is_none || cmd->args.has[HD_OPT_WORKERS] || hd_drive_keeps_lists(job) ? NULL :
 		plan->text;
@@ -92,7 +92,7 @@ static enum hd_err take_options(struct hd_cmd *cmd, struct hd_job *job, struct h
 /* No step is beyond the job's last one. */
 static void warn_far(const struct hd_cmd *cmd, const struct hd_job *job, struct hd_ui *ui)
 {
-	const uint64_t stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0;
+	const uint64_t stop_at = hd_args_count(&cmd->args, HD_OPT_STEPS, 0);
 	const int64_t last = hd_job_int(job, HD_JOB_STEPS);
 
 	if (!job->value[HD_JOB_STEPS].is_none && stop_at > (uint64_t)last)
@@ -213,7 +213,7 @@ static enum hd_err verb_run(struct hd_cmd *cmd)
 		return dry_run(cmd, job, &options, &ui);
 
 	err = hd_rundir_create(&dir, &cmd->fs, &cmd->clock,
-		cmd->args.has[HD_OPT_DIR] ? cmd->args.text[HD_OPT_DIR] : ".",
+		hd_args_text(&cmd->args, HD_OPT_DIR, "."),
 		cmd->args.text[HD_OPT_OUT], hd_job_text(job, HD_JOB_NAME), yaml, len, &cmd->diag);
 	if (!err)
 		err = hd_job_files_put(&dir, job, &cmd->arena, &cmd->diag);
@@ -268,7 +268,7 @@ const struct hd_verb hd_verb_run = {
 static enum hd_err verb_resume(struct hd_cmd *cmd)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
-	uint64_t from = cmd->args.has[HD_OPT_FROM] ? cmd->args.count[HD_OPT_FROM] : UINT64_MAX;
+	uint64_t from = hd_args_count(&cmd->args, HD_OPT_FROM, UINT64_MAX);
 	struct hd_run_options options = { 0 };
 	struct hd_ckpt_info info;
 	struct hd_rundir dir = { 0 };

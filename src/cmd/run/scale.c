@@ -22,7 +22,7 @@ static enum hd_err request(struct hd_cmd *cmd, const char *text, char ask[96])
 	uint64_t n = 0;
 
 	if (!strcmp(text, "auto")) {
-		const char *policy = cmd->args.has[HD_OPT_POLICY] ? cmd->args.text[HD_OPT_POLICY] : "curve";
+		const char *policy = hd_args_text(&cmd->args, HD_OPT_POLICY, "curve");
 		if (strlen(policy) > 32 || strpbrk(policy, "\"\\"))
 			return hd_fail(&cmd->diag, HD_E_INVAL,
 				"there is no autoscaling policy \"%.40s\"; there are curve, ae-2020", policy);
@@ -226,7 +226,7 @@ static enum hd_err stop_alone(struct hd_cmd *cmd, int pid)
  * */
 static enum hd_err stop_local(struct hd_cmd *cmd)
 {
-	const char *lead = cmd->args.has[HD_OPT_NOTICE] ? cmd->args.text[HD_OPT_NOTICE] : "30s";
+	const char *lead = hd_args_text(&cmd->args, HD_OPT_NOTICE, "30s");
 	char path[HD_PATH_CAP], folder[HD_PATH_CAP], text[HD_HAND_TEXT];
 	struct hd_diag why = { "" };
 	uint64_t ms = 0;

@@ -215,7 +215,7 @@ static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rund
 		.key_len = sizeof p->net.key.byte, .plaintext = p->net.plaintext,
 		.take_over = p->where ? NULL : take_over, .admitted = admitted, .stop = hd_session_stop,
 		.user = p, .notices = p->notices,
-		.stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0 };
+		.stop_at = hd_args_count(&cmd->args, HD_OPT_STEPS, 0) };
 	if (p->net.listens && !p->where)
 		spec.listen[1] = own;
 	spec.zone = cmd->args.text[HD_OPT_ZONE];
@@ -317,7 +317,7 @@ static enum hd_err call(struct post *p, struct hd_job *job)
 static enum hd_err find_run(struct post *p, struct hd_rundir *dir, struct hd_job *job)
 {
 	struct hd_cmd *cmd = p->cmd;
-	const char *text = cmd->args.has[HD_OPT_WAIT_UP] ? cmd->args.text[HD_OPT_WAIT_UP] : "0";
+	const char *text = hd_args_text(&cmd->args, HD_OPT_WAIT_UP, "0");
 	int64_t began_ns = hd_clock_now_ns(&cmd->clock), pause_ns = FIRST_PAUSE_NS, said_ns = 0;
 	struct hd_diag why = { "" };
 	uint64_t ms = 0;
@@ -410,7 +410,7 @@ static enum hd_err verb_worker(struct hd_cmd *cmd)
 		err = hd_signal_install(&cmd->diag);
 	options.shared = true;
 	options.quiet_disk = post->where != NULL;
-	options.worker.path = cmd->args.has[HD_OPT_ISA] ? cmd->args.text[HD_OPT_ISA] : NULL;
+	options.worker.path = hd_args_text(&cmd->args, HD_OPT_ISA, NULL);
 	if (!err && cmd->args.has[HD_OPT_HOLD])
 		err = hold(post, &lock);
 	if (!post->where)

@@ -150,8 +150,8 @@ static bool built(const char *name)
 
 static enum hd_err verb_sched_bench(struct hd_cmd *cmd)
 {
-	uint64_t repeats = cmd->args.has[HD_OPT_REPEAT] ? cmd->args.count[HD_OPT_REPEAT] : REPEAT;
-	uint64_t most = cmd->args.has[HD_OPT_COUNT_] ? cmd->args.count[HD_OPT_COUNT_] : UINT64_MAX;
+	uint64_t repeats = hd_args_count(&cmd->args, HD_OPT_REPEAT, REPEAT);
+	uint64_t most = hd_args_count(&cmd->args, HD_OPT_COUNT_, UINT64_MAX);
 	uint32_t seed = (uint32_t)cmd->args.count[HD_OPT_SEED], nrows = 0;
 	const char *only = cmd->args.text[HD_OPT_SCHED_POLICY];
 	enum hd_err err = HD_OK;

@@ -60,7 +60,7 @@ static void print_run(const struct hd_gval_run *run, const struct hd_gval_answer
 static enum hd_err each_run(struct hd_cmd *cmd, const struct hd_gval_rates *rates,
 	const struct hd_fn_price *price, struct hd_json_writer *w)
 {
-	const char *model = cmd->args.has[HD_OPT_GRAPH_MODEL] ? cmd->args.text[HD_OPT_GRAPH_MODEL] : NULL;
+	const char *model = hd_args_text(&cmd->args, HD_OPT_GRAPH_MODEL, NULL);
 	enum hd_err err = HD_OK;
 
 	for (const struct hd_gval_run *run = hd_gval_runs; run->graph.name && !err; run++) {
@@ -140,7 +140,7 @@ static void print_rates(const struct hd_gval_rates *r, const char *file)
 
 static enum hd_err verb_simulate_graph(struct hd_cmd *cmd)
 {
-	const char *file = cmd->args.has[HD_OPT_GRAPH_RATES] ? cmd->args.text[HD_OPT_GRAPH_RATES] : NULL;
+	const char *file = hd_args_text(&cmd->args, HD_OPT_GRAPH_RATES, NULL);
 	const bool json = cmd->args.has[HD_OPT_JSON];
 	struct hd_gval_rates rates;
 	struct hd_json_line line;

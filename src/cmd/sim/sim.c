@@ -34,8 +34,8 @@ static void put(struct hd_cmd *cmd, uint64_t seed, const struct hd_sim_result *r
 
 static enum hd_err verb_sim(struct hd_cmd *cmd)
 {
-	uint64_t first = cmd->args.has[HD_OPT_SEED] ? cmd->args.count[HD_OPT_SEED] : 1,
-		n = cmd->args.has[HD_OPT_SEEDS] ? cmd->args.count[HD_OPT_SEEDS] : 1;
+	uint64_t first = hd_args_count(&cmd->args, HD_OPT_SEED, 1),
+		n = hd_args_count(&cmd->args, HD_OPT_SEEDS, 1);
 	struct hd_sim_result total = { .ok = true };
 	uint64_t bad = 0;
 

@@ -167,8 +167,8 @@ static enum hd_err verb_simulate_spot(struct hd_cmd *cmd)
 	struct hd_spot_trace trace;
 	enum hd_err err = read_trace(cmd, &trace);
 
-	return err ? err : hd_simulate_spot(cmd, cmd->args.has[HD_OPT_RESILIENCE] ?
-		cmd->args.text[HD_OPT_RESILIENCE] : "shadow", &trace);
+	return err ? err : hd_simulate_spot(cmd, hd_args_text(&cmd->args, HD_OPT_RESILIENCE, "shadow"),
+		&trace);
 }
 
 const struct hd_verb hd_verb_simulate_spot = {
