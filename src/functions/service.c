@@ -14,6 +14,7 @@ enum hd_err hd_fn_price_named(struct hd_fs *fs, const char *name, struct hd_aren
 {
 	const char *kind = "lambda-x86_64";
 	const struct hd_fn_price_file *file = hd_fn_price_files;
+	struct hd_diag why = { "" };
 	uint8_t *bytes = NULL;
 	size_t len = 0;
 
@@ -22,11 +23,12 @@ enum hd_err hd_fn_price_named(struct hd_fs *fs, const char *name, struct hd_aren
 		file++;
 	if (file->name)
 		return hd_fn_price_read(name, file->text, strlen(file->text), kind, arena, price, diag);
-	enum hd_err err = hd_file_read_all(fs, name, arena, HD_FN_PRICE_BYTES, &bytes, &len, diag);
+	enum hd_err err = hd_file_read_all(fs, name, arena, HD_FN_PRICE_BYTES, &bytes, &len, &why);
 	if (err == HD_E_NOTFOUND)
 		return hd_fail(diag, err, "prices %s: 2020, 2021 and 2025 come with this program, and there "
 			"is no such file", name);
-	return err ? err : hd_fn_price_read(name, (const char *)bytes, len, kind, arena, price, diag);
+	return err ? hd_fail(diag, err, "%s", why.text) :
+		hd_fn_price_read(name, (const char *)bytes, len, kind, arena, price, diag);
 }
 
 /* ---- keys ---- */
