@@ -192,6 +192,136 @@ static void rows_change_no_bit_on_any_path(void **state)
 		}
 }
 
+/* ---- blocks of sources ---- */
+
+static float blocked[V * WIDTH], whole[V * WIDTH];
+
+/* Sources of each target ascend. Sorts a run of edges. */
+static void sort_sources(struct lists *l)
+{
+	for (uint32_t from = 0, end; from < E && l->to[from] >= 0; from = end) {
+		for (end = from + 1; end < E && l->to[end] == l->to[from]; end++)
+			;
+		qsort(l->from + from, end - from, sizeof *l->from, ascending);
+	}
+}
+
+/* Block b of n has the edges of its sources, no others. */
+static void is_block(const struct hd_edge_rows *rows, const struct hd_spmm *call, uint64_t nothers,
+	uint32_t b, uint32_t n)
+{
+	const uint64_t share = (nothers + 7) / 8 * (8 / n);
+	uint64_t here = 0, seen = 0;
+
+	for (uint64_t e = 0; e < rows->offset[call->last]; e++)
+		here += rows->at[e] / share == b;
+	for (uint64_t r = 0; r < call->last; r++)
+		for (uint64_t e = call->offset[r]; e < call->end[r]; e++, seen++)
+			CHECK(call->at[e] / share == b, "block %u of %u has source %u", b, n, call->at[e]);
+	CHECK(seen == here, "block %u of %u has %llu edges of %llu", b, n, (unsigned long long)seen,
+		(unsigned long long)here);
+}
+
+/* back: sums at the sources, whose edges the table puts into order. */
+static void block_by_block(const char *path, const struct lists *l, bool back, bool weighs)
+{
+	struct hd_edge_table table = { .nrows = back ? V : U, .nedges = E, .nothers = back ? U : V,
+		.has_others = true, .nblocks = 8, .rows.kernels = hd_edge_kernels(path) };
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_edge_table_take(&table, &diag) == HD_OK, "%s", diag.text);
+	const struct hd_edge_rows *rows = hd_edge_table_rows(&table, back ? l->from : l->to, 1,
+		back ? l->to : l->from, 2);
+	assert_true(rows && rows->nblocks == 8 && (rows->order != NULL) == back);
+	struct hd_spmm call = { .offset = rows->offset, .at = rows->at, .last = table.nrows, .width = WIDTH,
+		.x = x, .x_stride = WIDTH, .y = whole, .y_stride = WIDTH, .weight = weighs ? a : NULL,
+		.heads = HEADS, .edge = rows->order };
+	rows->kernels->spmm(&call);
+	call.y = blocked;
+	for (uint32_t n = 2; n <= 8; n *= 2) {
+		memset(blocked, 0x5a, sizeof blocked);
+		for (uint32_t b = 0; b < n; b++) {
+			hd_edge_block(rows, table.nrows, b, n, &call);
+			is_block(rows, &call, table.nothers, b, n);
+			rows->kernels->spmm(&call);
+		}
+		CHECK(memcmp(blocked, whole, table.nrows * WIDTH * sizeof *blocked) == 0,
+			"%u blocks on %s, %s", n, path, back ? "back" : "forth");
+	}
+	hd_edge_table_free(&table);
+}
+
+static void blocks_of_sources_change_no_bit(void **state)
+{
+	static const char *const paths[] = { "avx512", "avx2", "portable" };
+	struct lists *l = &lists[ASCENDING];
+
+	(void)state;
+	fill();
+	struct hd_edge_table table = { .nrows = U, .nedges = E, .nothers = V, .has_others = true,
+		.nblocks = 8, .rows.kernels = hd_edge_kernels(NULL) };
+	struct hd_diag diag = { "" };
+	CHECK(hd_edge_table_take(&table, &diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(hd_edge_table_rows(&table, l->to, 1, l->from, 1)->nblocks, 1);
+	sort_sources(l);
+	assert_int_equal(hd_edge_table_rows(&table, l->to, 1, l->from, 2)->nblocks, 8);
+	hd_edge_table_free(&table);
+	for (size_t p = 0; p < 3; p++)
+		for (int how = 0; hd_cpu_path(paths[p]) && how < 4; how++)
+			block_by_block(paths[p], l, how & 1, how & 2);
+}
+
+/* So wide that a device takes blocks: two, of 70 rows of 256 KiB. */
+enum { WIDE = 1 << 16, FEW = 300 };
+
+static void a_device_sums_wide_rows_by_blocks(void **state)
+{
+	const struct hd_value list = { .dim = { FEW }, .rank = 1, .dtype = HD_I32 },
+		sources = { .dim = { V, WIDE }, .rank = 2, .dtype = HD_F32 },
+		targets = { .dim = { U, WIDE }, .rank = 2, .dtype = HD_F32 }, in[] = { list, list, sources,
+		targets };
+	const uint64_t rows = 1;
+	struct lists *l = &lists[ASCENDING];
+	float *from = malloc(V * WIDE * sizeof *from), *to = malloc(U * WIDE * sizeof *to),
+		*sum = malloc(U * WIDE * sizeof *sum);
+
+	(void)state;
+	assert_true(from && to && sum && hd_edge_blocks(V, WIDE, U, FEW) == 2);
+	for (uint32_t e = 0; e < FEW; e++) {
+		l->to[e] = (int32_t)(e * U / FEW);
+		l->from[e] = (int32_t)(draw(96, e) % V);
+	}
+	for (uint32_t e = 0; e < FEW; e += FEW / U)
+		qsort(l->from + e, FEW / U, sizeof *l->from, ascending);
+	for (uint32_t i = 0; i < V * WIDE; i++)
+		from[i] = (float)(i * 2654435761u >> 8) * 0x1p-20f;
+	memset(sum, 0, U * WIDE * sizeof *sum);
+	for (uint32_t e = 0; e < FEW; e++)
+		for (uint32_t c = 0; c < WIDE; c++)
+			sum[l->to[e] * WIDE + (int32_t)c] += from[l->from[e] * WIDE + (int32_t)c];
+	for (uint32_t threads = 1; threads <= 3; threads++) {
+		struct hd_device *device = hd_stage_device("cpu", threads);
+		struct hd_single single;
+		struct hd_arena arena;
+		struct hd_diag diag = { "" };
+		hd_arena_init(&arena, 0);
+		CHECK(hd_single_make(&single, HD_OP_SPMM, 4, in, &(struct hd_attr){ .i = { 0 } }, &rows, 1,
+			&arena, &diag) == HD_OK, "%s", diag.text);
+		CHECK(device->ops->load(device, &single.program, &diag) == HD_OK, "%s", diag.text);
+		memset(to, 0x5a, U * WIDE * sizeof *to);
+		CHECK(hd_single_run(device, &single, 1, &(struct hd_draw){ 0 },
+			(const void *const[]){ l->from, l->to, from, to }, (void *const[]){ to },
+			&diag) == HD_OK, "%s", diag.text);
+		CHECK(memcmp(to, sum, U * WIDE * sizeof *to) == 0, "%u threads", threads);
+		device->ops->unload(device, &single.program);
+		hd_device_destroy(device);
+		hd_arena_finish(&arena);
+	}
+	free(sum);
+	free(to);
+	free(from);
+}
+
 /* ---- softmax over the edges of a target ---- */
 
 enum { COLS = 19 };
@@ -295,6 +425,8 @@ int main(void)
 		cmocka_unit_test(softmax_goes_over_the_ends_of_tiles),
 		cmocka_unit_test(a_device_has_the_bits_of_the_walk),
 		cmocka_unit_test(rows_change_no_bit_on_any_path),
+		cmocka_unit_test(blocks_of_sources_change_no_bit),
+		cmocka_unit_test(a_device_sums_wide_rows_by_blocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,8 +47,10 @@ static enum hd_err add(struct hd_grid_program *loaded, const struct hd_grid_edge
 		e->next = loaded->edges;
 		loaded->edges = e;
 	} else if (like->table.has_others) {
+		const uint32_t nblocks = e->table.nblocks;
 		e->others = like->others;
 		e->table = like->table;
+		e->table.nblocks = nblocks > like->table.nblocks ? nblocks : like->table.nblocks;
 	}
 	slot->edges = &e->table;
 	return HD_OK;
@@ -69,13 +71,15 @@ enum hd_err hd_grid_edges_take(const struct hd_grid *grid, struct hd_grid_progra
 			if (!slot->row || l.ends < 0 || call->in[l.ends].elems > UINT32_MAX ||
 				call->out[0].elems == 0 || !are_inputs(graph, &graph->node[i], l))
 				continue;
+			const uint64_t nrows = (uint64_t)call->out[0].dim[0], nedges = call->in[l.ends].elems,
+				nothers = l.others < 0 ? 0 : (uint64_t)call->in[l.of].dim[0];
 			err = add(loaded, &(struct hd_grid_edges){
 				.ends = value_of(graph, graph->node[i].in[l.ends]), .variant = v,
 				.others = l.others < 0 ? HD_NONE :
 					value_of(graph, graph->node[i].in[l.others]),
-				.table = { .nrows = (uint64_t)call->out[0].dim[0],
-					.nedges = call->in[l.ends].elems, .has_others = l.others >= 0,
-					.nothers = l.others < 0 ? 0 : (uint64_t)call->in[l.of].dim[0],
+				.table = { .nrows = nrows, .nedges = nedges, .nothers = nothers,
+					.has_others = l.others >= 0, .nblocks = hd_edge_blocks(nothers,
+					(uint64_t)hd_cols(&call->out[0]), nrows, nedges),
 					.rows.kernels = grid->kernels.edges } }, slot, diag);
 		}
 	for (struct hd_grid_edges *e = loaded->edges; e && !err; e = e->next)

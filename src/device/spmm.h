@@ -14,7 +14,8 @@
  *    what lies between the width and that is read, never used.
  * 3. Blocks of sources: a row's edges may be given in several calls, ascending. The first of them has
  *    HD_SPMM_PARTIAL, those between HD_SPMM_PARTIAL and HD_SPMM_RESUME, the last HD_SPMM_RESUME: y holds the
- *    sum so far. The bits are those of one call.
+ *    sum so far. The bits are those of one call. With `end` such a call has some of the edges of each row
+ *    where they stand.
  * 4. The scale of a source (d^-1/2 of a GCN) is applied once where x is made, by rows().
  * 5. What is no number stays no number. Nothing is allocated, nothing is read beyond the rows that edges name
  *    (but for 2).
@@ -43,6 +44,8 @@ enum hd_spmm_flag {
 struct hd_spmm {
 	/* the edges of row r are at[offset[r]] to at[offset[r + 1] - 1]: numbers of rows of x */
 	const uint64_t *offset; const uint32_t *at;
+	/* NULL, or in place of offset[r + 1] the end of row r: not before offset[r], ascending */
+	const uint64_t *end;
 	uint64_t first, last;             /* rows [first, last) */
 	uint32_t width;                   /* columns, at least 1 */
 	unsigned flags;                   /* enum hd_spmm_flag */

@@ -2,7 +2,9 @@
  *
  * A tile of columns, eight registers at most, is summed for one row after another: its sums stay in registers
  * while the row's edges go by; the lines of a neighbour SPMM_AHEAD edges on are fetched meanwhile. A number
- * of registers, a kind of rows and a kind of weights make one function; a table chooses it once a tile.
+ * of registers, a kind of rows and a kind of weights make one function; a table chooses it once a tile. Where
+ * the edges of a row are not followed by those of the next one (`end`), the first of each row are fetched
+ * some rows before.
  *
  * 1. Lanes of a register are columns: how many columns a tile has changes no bit.
  * 2. Lanes beyond the width are not read (f32) or read and not stored (bf16). */
@@ -18,7 +20,8 @@ static __attribute__((unused)) void act_dx_all(int act, const float *f, const fl
 #include "device/cpu/acts.inc.h"
 #include "device/spmm.h"
 
-enum { SPMM_REGISTERS = 8, SPMM_TILE = SPMM_REGISTERS * HD_WIDTH, SPMM_AHEAD = 8, SPMM_LINE = 64 };
+enum { SPMM_REGISTERS = 8, SPMM_TILE = SPMM_REGISTERS * HD_WIDTH, SPMM_AHEAD = 8, SPMM_LINE = 64,
+	SPMM_LIST_AHEAD = 16 };
 
 typedef uint16_t spmm_half __attribute__((vector_size(2 * HD_WIDTH)));
 enum spmm_weights { SPMM_NONE, SPMM_ONE, SPMM_MANY, SPMM_NWEIGHTS };
@@ -26,8 +29,14 @@ enum spmm_weights { SPMM_NONE, SPMM_ONE, SPMM_MANY, SPMM_NWEIGHTS };
 /* The weights of a register (SPMM_MANY): the first of those that are loaded, how many, and each lane's among
  * them. */
 struct spmm_pick { uint32_t head; size_t n; ipart lane; };
-/* A tile: its first column, how many lanes its last register has, the weights of its lanes. */
-struct spmm_tile { uint64_t column; size_t lanes; uint32_t head; struct spmm_pick pick[SPMM_REGISTERS]; };
+/* A tile: its first column, how many rows before the first edges of one are fetched, how many lanes its last
+ * register has, the weights of its lanes. */
+struct spmm_tile {
+	uint64_t column, ahead;
+	size_t lanes;
+	uint32_t head;
+	struct spmm_pick pick[SPMM_REGISTERS];
+};
 
 HD_INLINE part spmm_load(const struct hd_spmm *s, bool half, uint64_t at, size_t lanes)
 {
@@ -103,18 +112,43 @@ HD_INLINE void spmm_end(const struct hd_spmm *s, const struct spmm_tile *t, int 
 	}
 }
 
+/* Rows that have SPMM_AHEAD edges together, as many as the mean says. */
+static uint64_t spmm_rows_ahead(const struct hd_spmm *s)
+{
+	uint64_t edges = 1;
+
+	for (uint64_t row = s->first; row < s->last; row++)
+		edges += s->end[row] - s->offset[row];
+	return 1 + SPMM_AHEAD * (s->last - s->first) / edges;
+}
+
+/* The first edges of a row: the others are fetched SPMM_AHEAD edges before. */
+HD_INLINE void spmm_fetch_row(const struct hd_spmm *s, const struct spmm_tile *t, int n, bool half,
+	uint64_t row)
+{
+	const uint64_t from = s->offset[row], end = s->end[row];
+	const uint64_t later = row + SPMM_LIST_AHEAD < s->last ? row + SPMM_LIST_AHEAD : row;
+
+	__builtin_prefetch(s->at + s->offset[later]);
+	for (uint64_t e = from; e < end && e < from + SPMM_AHEAD; e++)
+		spmm_fetch(s, t, n, half, s->at[e]);
+}
+
 /* n registers, the last with `lanes` lanes, of every row. */
 HD_INLINE void spmm_columns(const struct hd_spmm *s, const struct spmm_tile *t, int n, bool half,
 	enum spmm_weights kind, size_t lanes)
 {
-	const uint64_t heads = s->heads ? s->heads : 1, all = s->offset[s->last];
+	const uint64_t heads = s->heads ? s->heads : 1, all = s->end ? 0 : s->offset[s->last],
+		*ends = s->end ? s->end : s->offset + 1;
 	const unsigned flags = s->flags, between = HD_SPMM_RESUME | HD_SPMM_PARTIAL;
-	uint64_t e = s->offset[s->first];
 
 	for (uint64_t row = s->first; row < s->last; row++) {
-		const uint64_t end = s->offset[row + 1];
+		uint64_t e = s->offset[row];
+		const uint64_t end = ends[row], known = s->end ? end : all;
 		float *y = s->y + row * s->y_stride + t->column;
 		part sum[SPMM_REGISTERS];
+		if (s->end && row + t->ahead < s->last)
+			spmm_fetch_row(s, t, n, half, row + t->ahead);
 		if (e == end && (flags & between) == between && !(flags & HD_SPMM_LOOP))
 			continue;
 #pragma GCC unroll 8
@@ -125,7 +159,7 @@ HD_INLINE void spmm_columns(const struct hd_spmm *s, const struct spmm_tile *t, 
 		if (flags & HD_SPMM_LOOP)
 			spmm_add(s, t, n, half, kind, lanes, row, kind ? s->own + row * heads : NULL, sum);
 		for (; e < end; e++) {
-			uint64_t ahead = e + SPMM_AHEAD < all ? e + SPMM_AHEAD : e;
+			uint64_t ahead = e + SPMM_AHEAD < known ? e + SPMM_AHEAD : e;
 			spmm_fetch(s, t, n, half, s->at[ahead]);
 			if (kind && s->edge)
 				__builtin_prefetch(s->weight + s->edge[ahead] * heads);
@@ -177,7 +211,7 @@ static void spmm(const struct hd_spmm *s)
 {
 	const uint64_t heads = s->heads ? s->heads : 1, each = s->width / heads;
 	const bool weighs = s->weight || s->own;
-	struct spmm_tile t = { 0 };
+	struct spmm_tile t = { .ahead = s->end ? spmm_rows_ahead(s) : 0 };
 
 	for (uint64_t n; t.column < s->width; t.column += n) {
 		enum spmm_weights kind = weighs ? SPMM_ONE : SPMM_NONE;

@@ -106,6 +106,8 @@ static const struct hd_fold_kernel embed_dw_fold = { 2, embed_fold_takes, embed_
 #define F(id, rowwise, ntiles, scratch, tile, fold) \
 	W(id, rowwise, ntiles, scratch, tile, fold, NULL, NULL)
 #define X(id, rowwise, ntiles, scratch, tile) W(id, rowwise, ntiles, scratch, tile, NULL, NULL, NULL)
+#define P(id, rowwise, ntiles, scratch, tile, piece, divides) \
+	W(id, rowwise, ntiles, scratch, tile, NULL, piece, divides)
 #define L(id, stem) \
 	[HD_OP_##id] = { \
 		{ hd_library_##stem##_ntiles, hd_library_scratch, hd_library_##stem##_tile, CALL, NULL, NULL, NULL }, \
@@ -121,11 +123,13 @@ static const struct hd_fold_kernel embed_dw_fold = { 2, embed_fold_takes, embed_
 static const struct hd_cpu_row rows[HD_NOPS] = {
 	HD_PIECE_ROWS(W) HD_HEADS_ROWS(W) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_FOLD_ROWS(F)
 #define OP_TILES X
+#define OP_PIECES P
 #include "graph/ops.def"
 };
 static const struct hd_cpu_row library_rows[HD_NOPS] = {
 	HD_LIBRARY_OPS(L) HD_HEADS_ROWS(W) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_FOLD_ROWS(F)
 #define OP_TILES X
+#define OP_PIECES P
 #include "graph/ops.def"
 };
 #ifdef HD_ISA_BF16
@@ -133,12 +137,14 @@ static const struct hd_cpu_row bf16_rows[HD_NOPS] = {
 	HD_PRODUCT_ROWS(W, bf16) HD_HEADS_ROWS(W)
 	HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_FOLD_ROWS(F)
 #define OP_TILES X
+#define OP_PIECES P
 #include "graph/ops.def"
 };
 static const struct hd_cpu_row amx_rows[HD_NOPS] = {
 	HD_PRODUCT_ROWS(W, amx) HD_HEADS_ROWS(W)
 	HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_FOLD_ROWS(F)
 #define OP_TILES X
+#define OP_PIECES P
 #include "graph/ops.def"
 };
 #endif

@@ -251,6 +251,39 @@ static inline void edge_rows_sum(const struct hd_call *call, struct edge_tile t,
 	call->edges->kernels->spmm(&sum);
 }
 
+static inline uint32_t edge_blocks(const struct hd_call *call, const struct hd_operand *x)
+{
+	const uint32_t n = call->edges ? hd_edge_blocks((uint64_t)x->dim[0], (uint64_t)hd_cols(x),
+		(uint64_t)call->out[0].dim[0], call->in[0].elems) : 1;
+
+	return n > 1 && n <= call->edges->nblocks ? n : 1;
+}
+
+/* The first tile of piece i of n. */
+static inline uint32_t edge_piece_tile(const struct hd_call *call, uint32_t i, uint32_t n)
+{
+	return (uint32_t)((uint64_t)edge_row_ntiles(call) * i / n);
+}
+
+/* Piece i of n of such sums, block by block over all its rows: what a block reads stays in the caches. */
+static inline void edge_blocks_sum(const struct hd_call *call, uint32_t i, uint32_t n,
+	const struct hd_operand *x, struct hd_spmm sum)
+{
+	const uint64_t rows = (uint64_t)call->out[0].dim[0];
+	const uint32_t nblocks = edge_blocks(call, x);
+
+	sum.first = hd_spmm_cut(call->edges->offset, 0, rows, i, n);
+	sum.last = hd_spmm_cut(call->edges->offset, 0, rows, i + 1, n);
+	sum.width = (uint32_t)hd_cols(x);
+	sum.x = x->at;
+	sum.x_stride = sum.y_stride = sum.width;
+	sum.y = call->out[0].at;
+	for (uint32_t b = 0; b < nblocks; b++) {
+		hd_edge_block(call->edges, rows, b, nblocks, &sum);
+		call->edges->kernels->spmm(&sum);
+	}
+}
+
 /* Edges that stand row by row. */
 static inline void edge_total_runs(const struct hd_call *call, struct edge_tile t)
 {

@@ -134,6 +134,12 @@ OP_PLAIN(EDGE_DOT, hd_ref_rows, hd_ref_no_scratch, edge_dot)
 #endif
 
 #ifdef OP_KERNEL
+static inline struct hd_spmm edge_weights(const struct hd_call *call)
+{
+	return (struct hd_spmm){ .weight = call->in[2].at, .heads = (uint32_t)hd_cols(&call->in[2]),
+		.edge = call->edges->order };
+}
+
 static inline void edge_sum_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	const int32_t *from = call->in[0].at, *to = call->in[1].at;
@@ -144,8 +150,7 @@ static inline void edge_sum_tile(const struct hd_call *call, uint32_t tile, void
 	(void)scratch;
 
 	if (call->edges) {
-		edge_rows_sum(call, t, call->edges->at, &call->in[3], (struct hd_spmm){
-			.weight = call->in[2].at, .heads = (uint32_t)heads, .edge = call->edges->order });
+		edge_rows_sum(call, t, call->edges->at, &call->in[3], edge_weights(call));
 		return;
 	}
 	zero_rows(&call->out[0], t);
@@ -160,6 +165,21 @@ static inline void edge_sum_tile(const struct hd_call *call, uint32_t tile, void
 				vf_load_n(y + c, len)), len);
 		}
 	}
+}
+
+static inline bool edge_sum_divides(const struct hd_call *call, uint32_t n)
+{
+	return n > 0 && edge_blocks(call, &call->in[3]) > 1;
+}
+
+static inline void edge_sum_piece(const struct hd_call *call, uint32_t i, uint32_t n, void *scratch)
+{
+	if (edge_sum_divides(call, n)) {
+		edge_blocks_sum(call, i, n, &call->in[3], edge_weights(call));
+		return;
+	}
+	for (uint32_t tile = edge_piece_tile(call, i, n); tile < edge_piece_tile(call, i + 1, n); tile++)
+		edge_sum_tile(call, tile, scratch);
 }
 
 static inline void edge_dot_tile(const struct hd_call *call, uint32_t tile, void *scratch)
@@ -182,8 +202,10 @@ static inline void edge_dot_tile(const struct hd_call *call, uint32_t tile, void
 }
 #endif
 #ifdef OP_TILES
-OP_TILES(EDGE_SUM, CALL, edge_row_ntiles, scratch_none, edge_sum_tile)
 OP_TILES(EDGE_DOT, CALL, edge_ntiles, scratch_none, edge_dot_tile)
+#endif
+#ifdef OP_PIECES
+OP_PIECES(EDGE_SUM, CALL, edge_row_ntiles, scratch_none, edge_sum_tile, edge_sum_piece, edge_sum_divides)
 #endif
 
 #ifdef OP_ENDS

@@ -90,9 +90,24 @@ static inline void spmm_tile(const struct hd_call *call, uint32_t tile, void *sc
 			vf_store_n(y + c, vf_add(vf_load_n(y + c, len), vf_load_n(x + c, len)), len);
 	}
 }
+
+static inline bool spmm_divides(const struct hd_call *call, uint32_t n)
+{
+	return n > 0 && edge_blocks(call, &call->in[2]) > 1;
+}
+
+static inline void spmm_piece(const struct hd_call *call, uint32_t i, uint32_t n, void *scratch)
+{
+	if (spmm_divides(call, n)) {
+		edge_blocks_sum(call, i, n, &call->in[2], (struct hd_spmm){ 0 });
+		return;
+	}
+	for (uint32_t tile = edge_piece_tile(call, i, n); tile < edge_piece_tile(call, i + 1, n); tile++)
+		spmm_tile(call, tile, scratch);
+}
 #endif
-#ifdef OP_TILES
-OP_TILES(SPMM, CALL, edge_row_ntiles, scratch_none, spmm_tile)
+#ifdef OP_PIECES
+OP_PIECES(SPMM, CALL, edge_row_ntiles, scratch_none, spmm_tile, spmm_piece, spmm_divides)
 #endif
 
 #ifdef OP_ENDS
