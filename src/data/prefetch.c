@@ -203,12 +203,11 @@ static enum hd_err check_spec(struct hd_prefetch *p, struct hd_diag *diag)
 	spec->limit_ms = spec->limit_ms ? spec->limit_ms : HD_PREFETCH_LIMIT_MS;
 	spec->look_ms = spec->look_ms ? spec->look_ms : 1000;
 	if (spec->memory_bytes && spec->memory_bytes / spec->depth < step_bytes)
-		spec->depth = (uint32_t)(spec->memory_bytes / step_bytes);
-	if (spec->depth == 0 || step_bytes > SIZE_MAX / spec->depth)
-		return hd_fail(diag, HD_E_INVAL,
-			"the samples of one step need %" PRIu64 " bytes, reading ahead may use %" PRIu64
-			": make batch.global smaller or the reader's memory larger",
-			step_bytes, spec->memory_bytes);
+		spec->depth = spec->memory_bytes < step_bytes ? 1 :
+			(uint32_t)(spec->memory_bytes / step_bytes);
+	if (step_bytes >= SIZE_MAX / spec->depth)
+		return hd_fail(diag, HD_E_INVAL, "the samples of one step are more than can be addressed: "
+			"make batch.global smaller");
 	(void)step_layout(spec, p->field_at, &p->step_bytes);
 	return HD_OK;
 }

@@ -47,7 +47,8 @@ struct hd_prefetch_spec {
 	uint64_t first_step, end_step;    /* end_step 0: no end */
 	uint32_t depth;                   /* steps ahead wanted; fewer if the memory is less; 0: 2 */
 	uint32_t nthreads;                /* that read ahead; 0: none, see 6 */
-	uint64_t memory_bytes;            /* for all places; 0: no bound */
+	/* for all places, but one step is held whatever it takes; 0: no bound */
+	uint64_t memory_bytes;
 	uint32_t limit_ms;                /* 0: HD_PREFETCH_LIMIT_MS */
 	uint32_t look_ms;                 /* a reader that sleeps looks after so long; 0: a second */
 	bool named;                       /* see 7 */
@@ -57,7 +58,7 @@ struct hd_sample { uint64_t epoch, index; };      /* of a data epoch, as the dat
 
 struct hd_prefetch;
 
-/* HD_E_INVAL, with the numbers, if memory_bytes does not hold one step. */
+/* HD_E_INVAL if the samples of a step cannot be addressed. */
 HD_MUST_USE enum hd_err hd_prefetch_create(struct hd_prefetch **prefetch, const struct hd_prefetch_spec *spec,
 	struct hd_diag *diag);
 /* closes, joins the threads; no thread may be inside; takes NULL */

@@ -416,10 +416,13 @@ static void memory_bounds_the_depth_and_too_little_is_refused(void **state)
 	assert_int_equal(hd_prefetch_depth(p), 2);
 	hd_prefetch_destroy(p);
 	spec.memory_bytes = 255;
-	assert_int_equal(hd_prefetch_create(&p, &spec, &diag), HD_E_INVAL);
-	CHECK(strstr(diag.text, "256 bytes") && strstr(diag.text, "255"), "%s", diag.text);
+	/* one step is held though it is larger: that of a whole graph is */
+	assert_int_equal(hd_prefetch_create(&p, &spec, &diag), HD_OK);
+	assert_int_equal(hd_prefetch_depth(p), 1);
+	hd_prefetch_destroy(p);
 	made.set.field[0].sample_bytes = UINT64_MAX / 3;
 	assert_true(hd_prefetch_bytes(&spec) == UINT64_MAX);
+	assert_int_equal(hd_prefetch_create(&p, &spec, &diag), HD_E_INVAL);
 }
 
 static void memory_that_cannot_be_had_is_reported(void **state)

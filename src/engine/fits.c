@@ -152,7 +152,7 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 	}
 	uint64_t fit = hd_worker_reading(w).memory_bytes / (batch * sample_bytes + 1),
 		wanted = hd_worker_reading(w).depth,
-		depth = fit < wanted ? fit : wanted;
+		depth = fit >= wanted ? wanted : fit > 0 ? fit : 1;
 	*t = (struct hd_memory_terms){
 		.params = params_bytes,
 		.slots = slots_bytes,
