@@ -35,22 +35,40 @@ code()                  # FILE: LINE|TEXT of everything in back-ticks or in a fe
 		}' "$1"
 }
 
-dev_verbs=$(./dev 2>/dev/null | sed -n 's/^  \.\/dev \([a-z]*\) .*/\1/p')
-heddle_verbs=$(sed -nE 's/^\t\.name = "([a-z]+( [a-z-]+)?)".*/\1/p' src/cmd/*/*.c 2>/dev/null || true)
+# what is known, read once: documents name it some thousand times
+declare -A dev_verb heddle_verb family named
+while read -r verb; do dev_verb[$verb]=1; done < <(
+	./dev 2>/dev/null | sed -n 's/^  \.\/dev \([a-z]*\) .*/\1/p')
+while read -r verb; do heddle_verb[$verb]=1 family[${verb% *}]=1; done < <(
+	sed -nE 's/^\t\.name = "([a-z]+( [a-z-]+)?)".*/\1/p' src/cmd/*/*.c 2>/dev/null)
+while read -r name; do named[$name]=1; done < <(grep -rhowsE --include='*.[ch]' --include=CMakeLists.txt \
+	--include='*.cmake' --include='*.sh' --include=dev --include=CMakePresets.json \
+	'(hd|HD)_[A-Za-z0-9_]+' src cmake tests tools fuzz dev CMakeLists.txt CMakePresets.json .ci |
+	LC_ALL=C sort -u)
+
+# parts TEXT PATTERN N: calls `part` with the N-th group of each place in TEXT, left to right
+parts()
+{
+	local rest=$1
+	while [[ $rest =~ $2 ]]; do
+		part "${BASH_REMATCH[$3]}"
+		rest=" ${rest#*"${BASH_REMATCH[0]}"}"
+	done
+}
 
 check_verbs()           # FILE LINE TEXT
 {
-	local verb
-	[[ $3 == *./dev* || $3 == *heddle* ]] || return 0         # most have neither: no process for them
-	for verb in $(grep -oE '(^|[ (;&|])\./dev [a-z]+' <<<"$3" | sed 's/.* //'); do
-		grep -qx "$verb" <<<"$dev_verbs" || complain "$1:$2: ./dev has no verb '$verb'"
-	done
-	[ -n "$heddle_verbs" ] || return 0
-	while read -r verb; do          # a verb alone, a verb with its subverb, or the family of one
-		grep -qx -e "$verb" -e "${verb% *}" <<<"$heddle_verbs" ||
-			{ [[ $verb != *' '* ]] && grep -q "^$verb " <<<"$heddle_verbs"; } ||
-			complain "$1:$2: heddle has no verb '$verb'"
-	done < <(grep -oE '(^|/)heddle [a-z]+( [a-z-]+\b)?' <<<"$3" | sed 's/^[^ ]* //')
+	local where=$1:$2
+	part() { [[ -n ${dev_verb[$1]-} ]] || complain "$where: ./dev has no verb '$1'"; }
+	parts "$3" '(^|[ (;&|])\./dev ([a-z]+)' 2
+	[ ${#heddle_verb[@]} -gt 0 ] || return 0
+	part()          # a verb alone, a verb with its subverb, or the family of one
+	{
+		[[ -n ${heddle_verb[$1]-}${heddle_verb[${1% *}]-} ]] ||
+			[[ $1 != *' '* && -n ${family[$1]-} ]] ||
+			complain "$where: heddle has no verb '$1'"
+	}
+	parts "$3" '(^|/)heddle ([a-z]+( [a-z-]+)?)' 2
 }
 
 check_path()            # FILE LINE TEXT
@@ -63,21 +81,16 @@ check_path()            # FILE LINE TEXT
 
 check_name()            # FILE LINE TEXT
 {
-	local name
-	[[ $3 == *hd_* || $3 == *HD_* ]] || return 0
-	for name in $(grep -oE '\b(hd|HD)_[A-Za-z0-9_]+\b' <<<"$3"); do
-		grep -rqsw --include='*.[ch]' --include='CMakeLists.txt' --include='*.cmake' \
-			--include='*.sh' --include=dev --include=CMakePresets.json -e "$name" \
-			src cmake tests tools fuzz dev CMakeLists.txt CMakePresets.json .ci ||
-			[[ $name == *_ ]] || complain "$1:$2: nothing is called $name"
-	done
+	local where=$1:$2
+	part() { [[ -n ${named[$1]-} || $1 == *_ ]] || complain "$where: nothing is called $1"; }
+	parts "$3" '(^|[^A-Za-z0-9_])((hd|HD)_[A-Za-z0-9_]+)' 2
 }
 
 for document in ${documents[@]+"${documents[@]}"}; do
-	folder=$(dirname "$document")
-	for link in $(grep -oE '\]\([^)#: ]+' "$document" | sed 's/^](//'); do
-		[ -e "$folder/$link" ] || complain "$document: no such link: $link"
-	done
+	case $document in */*) folder=${document%/*} ;; *) folder=. ;; esac
+	while IFS= read -r link; do
+		[ -e "$folder/${link#](}" ] || complain "$document: no such link: ${link#](}"
+	done < <(grep -oE '\]\([^)#: ]+' "$document")
 	case $document in docs/adr/[0-9]*) continue ;; esac
 	while IFS='|' read -r line text; do
 		check_verbs "$document" "$line" "$text"
