@@ -120,7 +120,8 @@ passed "a job runs on the type that it can run on, once, with the same bits"
 
 # ---- resize, cancel, priority, a device that goes ----
 
-sed 's/steps: 700/steps: 5000000/' job.yaml >long.yaml         # it ends when somebody ends it
+# it ends when somebody ends it, and takes no processor from others until then
+sed 's/steps: 700/steps: 5000000/; $a workers: {pace: 3 ms}' job.yaml >long.yaml
 submit long.yaml long
 reach 2 running
 post /v1/devices/fast-0 '{"usable":false}'

@@ -64,7 +64,7 @@ passed "a stage and its shadow are compared: two that differ end the run, of thr
 
 # a newcomer that computes other bits: it is known before it takes part
 HD_FAIL=learn.probe:flip "$HEDDLE_BIN" run job.yaml --out newcomer --workers 1 --devices 1 \
-	-q -s job.steps=1000000 2>log &
+	-q -s job.steps=1000000 -s workers.pace='3 ms' 2>log &
 run=$!
 reach newcomer 30
 expect 0 heddle scale newcomer 2

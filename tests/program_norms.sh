@@ -100,7 +100,8 @@ same "$(number digest)" "$first" "the digest of a run with a slow checkpoint"
 	failed "whoever waits is taken for hung: $(cat waits/events.ndjson)"
 passed "whoever waits for others at a norm does not hang"
 
-"$HEDDLE_BIN" run job.yaml --out grow --workers 1 --devices 1 -s job.steps=1000000 -q 2>log &
+"$HEDDLE_BIN" run job.yaml --out grow --workers 1 --devices 1 -s job.steps=1000000 \
+	-s workers.pace='3 ms' -q 2>log &
 run=$!
 reach grow 30
 expect 0 heddle scale grow 3 --wait

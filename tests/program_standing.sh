@@ -2,7 +2,9 @@
 # Where a run stands without a coordinator: for a moment, or for ever.
 . "$(dirname "$0")/program.sh"
 write_jobs 10000000
-sed -i 's/checkpoint: .*/checkpoint: {every: 10000000 steps, keep: 2}\neval: {every: 0}/' mlp.yaml
+# they wait for what is to happen, and take no processor from others meanwhile
+sed -i 's/checkpoint: .*/checkpoint: {every: 10000000 steps, keep: 2}\neval: {every: 0}/
+	$a workers: {pace: 3 ms}' mlp.yaml
 workers_of()
 {
 	heddle status "$1" --json 2>/dev/null | grep -o '"workers":\[.*' | grep -o '"pid":[1-9][0-9]*' |
