@@ -25,11 +25,11 @@ comm: {sync: stages}
 parallel: {mode: pipeline, replicas: 2}
 workers: {detect: 500 ms}
 END
-# a name, stages, devices of a rank, redundancy: one after another. overlap: one pipeline whose steps overlap,
-# of that update
+# a name, stages, devices of a rank, redundancy: one after another. spare: one pipeline, and as many workers
+# again that follow its stages. overlap: one pipeline whose steps overlap, of that update
 grids='shadows 2 1 lazy|shadows 4 1 lazy|shadows 2 1 eager|shadows 4 1 eager|shadows 2 1 full
 shadows 4 1 full|bare 2 1 none|bare 4 1 none|shards 2 2 none|shards 2 2 lazy
-overlap 3 1 2bw|overlap 2 1 2bw|overlap 3 1 stash'
+spare 2 1 none|spare 3 1 none|overlap 3 1 2bw|overlap 2 1 2bw|overlap 3 1 stash'
 mapfile -t rows < <(tr '|' '\n' <<<"$grids" | grep -E "${HD_CHAOS_GRIDS:-^shadows}")
 [ ${#rows[@]} -gt 0 ] || { echo "no grid is like $HD_CHAOS_GRIDS" >&2; exit 2; }
 field() { grep -o "\"$1\":[0-9]*" "$2" | tail -n 1 | cut -d: -f2; }
@@ -37,6 +37,7 @@ kills=0 coordinators=0 runs=0 bad=0
 while [ "$kills" -lt "$wanted" ] && [ "$bad" -lt 5 ]; do
 	read -r name stages width mode <<<"${rows[$((seed % ${#rows[@]}))]}"
 	set -- --workers $((stages * 2)) -s elastic.redundancy="$mode"
+	[ "$name" != spare ] || set -- "$@" -s parallel.replicas=1 -s elastic.standby=follow
 	[ "$name" != overlap ] || set -- --workers "$stages" -s parallel.replicas=1 -s comm.sync=allreduce \
 		-s parallel.schedule="$mode" -s optim.update="$mode" -s optim.clip=0
 	[ "$mode" != stash ] || set -- "$@" -s optim.cuts="auto:$stages"
