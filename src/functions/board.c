@@ -125,7 +125,16 @@ static int64_t straggles_ns(const struct hd_fn_board *b, const struct hd_fn_task
 	return b->failed_in_row || b->probes ? HD_FN_OLD_NS : HD_FN_FIRST_NS;
 }
 
-/* The oldest attempt that is one too old, of a task with no other. UINT32_MAX: none. */
+/* The older one of those that live on; a task is LEASED, so there is one. */
+static int64_t began_ns(const struct hd_fn_task *t)
+{
+	const struct hd_fn_attempt *a = &t->live[0], *b = &t->live[1];
+
+	return !b->number || (a->number && a->began_ns < b->began_ns) ? a->began_ns : b->began_ns;
+}
+
+/* The task whose oldest attempt is too old; where that is to be called again, one with no other. UINT32_MAX:
+ * none. */
 static uint32_t straggler(const struct hd_fn_board *b, int64_t now_ns, bool here)
 {
 	uint32_t found = UINT32_MAX;
@@ -133,11 +142,10 @@ static uint32_t straggler(const struct hd_fn_board *b, int64_t now_ns, bool here
 
 	for (uint32_t i = 0; i < b->ntasks; i++) {
 		const struct hd_fn_task *t = &b->task[i];
-		const struct hd_fn_attempt *a = t->live[0].number ? &t->live[0] : &t->live[1];
-		if (t->state == HD_FN_LEASED && nlive(t) == 1 && a->began_ns < since_ns &&
-			now_ns - a->began_ns >= straggles_ns(b, t, here)) {
+		if (t->state == HD_FN_LEASED && (here || nlive(t) == 1) && began_ns(t) < since_ns &&
+			now_ns - began_ns(t) >= straggles_ns(b, t, here)) {
 			found = i;
-			since_ns = a->began_ns;
+			since_ns = began_ns(t);
 		}
 	}
 	return found;

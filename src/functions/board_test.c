@@ -325,6 +325,39 @@ static void a_service_that_hangs_does_not_stop_the_device(void **state)
 	close_it(f);
 }
 
+/* It hangs after it was well, with slots to spare: the second attempt hangs as the first one does, and the
+ * device takes the task all the same. */
+static void a_duplicate_that_hangs_does_not_keep_the_device_from_the_task(void **state)
+{
+	struct fixture *f = with(2, 4);
+	struct hd_fn_board *b = &f->board;
+	int64_t now = S;
+	uint32_t task;
+
+	(void)state;
+	b->shares = true;
+	for (uint32_t done = 0; done < 40; done++) {      /* so many that one more may be a duplicate */
+		assert_int_equal(hd_fn_board_next(b, now, true).what, HD_FN_INVOKE);
+		assert_int_equal(hd_fn_board_commit(b, done % 2, 1, now + MS), HD_FN_ACCEPTED);
+		hd_fn_board_called(b, done % 2, 1, HD_FN_ENDED, now + MS);
+		if (done % 2 == 0)
+			continue;
+		hd_fn_board_clear(b, 0);
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(hd_fn_board_add(b, 0, &task, NULL), HD_OK);
+	}
+	for (now += S; b->open && now < 4 * S; ) {
+		struct hd_fn_step s = hd_fn_board_next(b, now, true);
+		if (s.what == HD_FN_RUN_HERE)
+			(void)hd_fn_board_ran(b, s.task, MS);
+		else if (s.what == HD_FN_WAIT)
+			now += 9 * MS;    /* as of other events: looks by both clocks, not at once */
+	}
+	assert_true(b->count.duplicates > 0);
+	CHECK(!b->open && now < 3 * S, "%u open after %lld ms", b->open, (long long)((now - 2 * S) / MS));
+	close_it(f);
+}
+
 /* Calls that are under way and never come back: when they are given up. */
 struct hung { int64_t until_ns[4]; uint32_t n; };
 
@@ -542,6 +575,7 @@ int main(void)
 		cmocka_unit_test(an_attempt_is_dead_at_its_deadline),
 		cmocka_unit_test(idle_devices_take_what_finds_no_slot_where_they_may),
 		cmocka_unit_test(a_service_that_hangs_does_not_stop_the_device),
+		cmocka_unit_test(a_duplicate_that_hangs_does_not_keep_the_device_from_the_task),
 		cmocka_unit_test(a_service_that_hangs_leaves_training_its_speed),
 		cmocka_unit_test(a_pool_that_was_closed_is_probed_by_one_call),
 		cmocka_unit_test(one_attempt_in_twenty_may_be_a_duplicate),
