@@ -246,7 +246,8 @@ static void look_at_service(struct hd_run *run)
 			(double)silent_ns * 1e-9, (unsigned long long)o->board.count.failures,
 			(unsigned long long)o->board.count.throttled, last);
 		f->silent = true;
-	} else if (!o->tried_ns && f->silent) {
+	} else if (f->silent && o->board.offers && silent_ns < HD_RUN_FN_SILENT_NS &&
+		!hd_fn_board_is_away(&o->board)) {          /* others may be under way all the time */
 		hd_run_note(run, "functions_back", "functions: calls end well again");
 		f->shut = f->silent = false;
 	}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "job/job.h"
+#include "run/run_int.h"
 #include "tests/check.h"
 
 #define JOB "job: {steps: 10, seed: 5}\nmodel: {use: builtin:gcn, args: {input: 9, classes: 3, slots: 4}}\n" \
@@ -92,11 +93,45 @@ static void no_key_is_without_a_row(void **state)
 	}
 }
 
+/* What a run says of a service that was silent, by when a call ended well, calls being under way. */
+static void a_service_is_back_though_a_call_is_always_under_way(void **state)
+{
+	static struct hd_run run;
+	static struct hd_run_functions f;
+	struct hd_clock_sim clock;
+	const int64_t second = INT64_C(1000000000);
+
+	(void)state;
+	hd_clock_sim(&clock, 100 * second, 0);
+	run.clock = &clock.clock;
+	run.functions = &f;
+	f.said = f.silent = true;
+	struct hd_fn_owner *o = &f.service.owner;
+	o->spec.clock = &clock.clock;
+	o->calling = 1;
+	o->board.offers = true;
+	o->tried_ns = 96 * second;                /* silent all the time */
+	hd_run_functions_look(&run, false);
+	assert_true(f.silent);
+	o->tried_ns = 99 * second;                /* one ended well, others are under way */
+	o->board.probes = true;                   /* but the circuit is not open again */
+	hd_run_functions_look(&run, false);
+	assert_true(f.silent);
+	o->board.probes = false;
+	o->board.offers = false;                  /* of no call nothing is known */
+	hd_run_functions_look(&run, false);
+	assert_true(f.silent);
+	o->board.offers = true;
+	hd_run_functions_look(&run, false);
+	assert_false(f.silent);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_key_reaches_what_it_names),
 		cmocka_unit_test(no_key_is_without_a_row),
+		cmocka_unit_test(a_service_is_back_though_a_call_is_always_under_way),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
