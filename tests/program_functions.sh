@@ -108,7 +108,7 @@ await ended $instance
 passed "instances end with the emulator"
 
 # a task has 32768 bytes: rows, and what it gives back; the weights, 8192 more, stay at a warm worker
-"$HEDDLE_BIN" chaos lambda --slots 1 --bandwidth 512000 -o paced > paced-at 2> /dev/null &
+"$HEDDLE_BIN" chaos lambda --slots 1 --bandwidth 500KiB -o paced > paced-at 2> /dev/null &
 emulator=$!
 await grep -q http paced-at
 expect 0 heddle bench functions --function=lambda --endpoint "$(cat paced-at)" --slots 1 --count 1
@@ -117,7 +117,7 @@ wait "$emulator"
 [ "$(sed 's/.*Billed Duration: \([0-9]*\) ms.*/\1/' paced | sort -n | tail -1)" -ge 64 ] ||
 	failed "32 kB took less than 64 ms at 512 kB/s: $(cat paced)"
 expect 2 heddle chaos lambda --bandwidth 10
-says 'bytes a second'
+says 'bytes a second, from 1000 to 100000000000, as 10MiB'
 echo text > boot
 expect 3 heddle chaos lambda --bootstrap boot
 says 'boot is no executable'

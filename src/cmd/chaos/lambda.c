@@ -76,7 +76,7 @@ static enum hd_err read_bandwidth(struct hd_cmd *cmd, int64_t *bytes_s)
 	if (cmd->args.has[HD_OPT_FN_BANDWIDTH] &&
 		(hd_num_size(text, MOST_BYTES_S, &bytes, &why) || bytes < LEAST_BYTES_S))
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--bandwidth %s: bytes a second, from 1000 to "
-			"100000000000, as 10MB", text);
+			"100000000000, as 10MiB", text);
 	*bytes_s = (int64_t)bytes;
 	return HD_OK;
 }
