@@ -209,6 +209,13 @@ enum hd_err hd_job_check_graph(struct hd_job_reader *reader, const struct hd_yam
 				"graph stands for model, data and batch: leave %s out, or write all three in "
 				"place of graph", instead[i]);
 		}
+	const struct hd_yaml_node *beside = table ? hd_yaml_find(table, "functions") : NULL;
+	beside = beside || !table ? beside : hd_yaml_find(root, "functions");
+	if (beside && hd_yaml_find(table, "price_file") && hd_yaml_find(beside, "price_file")) {
+		hd_job_place(reader, &hd_yaml_find(table, "price_file")->key_at);
+		return hd_job_refuse(reader, "graph.price_file and functions.price_file are one key: leave "
+			"one of them out");
+	}
 	if (table && hd_yaml_find(table, "functions") && hd_yaml_find(root, "functions")) {
 		hd_job_place(reader, &hd_yaml_find(root, "functions")->key_at);
 		return hd_job_refuse(reader, "functions and graph.functions are one table: leave one of them "

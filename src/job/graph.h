@@ -5,7 +5,7 @@
  * 1. A job of the short form is the job of the long one: the same keys with the same values, so the same hash
  *    and the same bits. What is printed and kept is the long form.
  * 2. Beside model, data or batch the table is refused. graph.functions is the table functions: one of the
- *    two.
+ *    two. So of price_file, which stands in graph or in functions.
  *
  * Pure. Ownership: rows and texts lie in the arena. */
 #ifndef HD_JOB_GRAPH_H
