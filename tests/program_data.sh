@@ -52,7 +52,11 @@ expect 0 heddle data verify corpus.txt --json
 json_ok
 : >empty.txt
 expect 3 heddle data verify empty.txt
-passed "verify: a text by itself, plain and gzipped"
+cp mlp.yaml job.txt
+expect 0 heddle data verify job.txt
+says 'samples'
+expect 2 heddle data verify corpus.txt -s data.order=sequential
+passed "verify: a text by itself, plain and gzipped, and no job for one"
 
 expect 0 heddle data order mlp.yaml --step 0 -s data.order=sequential
 says 'vn 12    24 25'

@@ -201,7 +201,19 @@ static enum hd_err verify_run(struct hd_cmd *cmd)
 	return err;
 }
 
-/* By its name: no job file ends so. */
+/* A job may have such a name, too; what a job's keys are set for is one. */
+static bool is_job(struct hd_cmd *cmd)
+{
+	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
+	const struct hd_diag before = cmd->diag;
+	const bool reads = cmd->args.nsets || (job &&
+		!hd_session_job(cmd, cmd->args.pos[0], job, NULL, NULL));
+
+	cmd->diag = before;
+	return reads;
+}
+
+/* By its name. */
 static bool is_text(const char *path)
 {
 	static const char *const ends[] = { ".txt", ".txt.gz" };
@@ -244,7 +256,7 @@ static enum hd_err verb_data_verify(struct hd_cmd *cmd)
 		return verify_run(cmd);
 	if (hd_prepared_is(&cmd->fs, cmd->args.pos[0]))
 		return hd_prepared_show(cmd, cmd->args.pos[0], true);
-	if (is_text(cmd->args.pos[0]))
+	if (is_text(cmd->args.pos[0]) && !is_job(cmd))
 		return verify_text(cmd, cmd->args.pos[0]);
 	enum hd_err err = open_task(cmd, &task);
 	if (err)
