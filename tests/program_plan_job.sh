@@ -117,6 +117,9 @@ expect 0 heddle plan gpt.yaml "$@" -s optim.update=2bw -s parallel.schedule=2bw 
 says 'steps     overlap: each begins while the one before ends'
 expect 0 heddle plan gpt.yaml "$@" -s optim.update=2bw -s parallel.schedule=2bw -s batch.virtual_nodes=1
 says 'lets steps overlap: there are fewer than 2 (p - 1) virtual nodes'
+expect 0 heddle plan gpt.yaml "$@" -s optim.update=stash -s optim.cuts=auto:2 -s optim.clip=0 \
+	-s optim.kind=lamb
+says 'lets steps overlap: the last stage waits for the norms that optim.kind needs'
 
 expect 0 heddle plan gpt.yaml -n 2 -s parallel.tensor=2 --explain
 says 'shards    4, on 2 devices a rank: products, heads, vocabulary'

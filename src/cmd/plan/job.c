@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "device/optim.h"
 #include "pipeline/draw_time.h"
 #include "planner/job_ask.h"
 #include "engine/lockstep.h"
@@ -11,6 +12,17 @@
 
 enum { RANKS_SHOWN = 64, WHY_SHOWN = 5, COLUMNS = 120 };
 
+/* What the keys alone do not say of why steps cannot overlap (hd_task_drains()); NULL: nothing. */
+static const char *drains_of(const struct hd_plan_input *in)
+{
+	const bool early = hd_job_int(&in->job, HD_JOB_UPDATE) == HD_UPDATE_STASH;
+
+	if (in->graph && in->graph->nrunning)
+		return "the model has running statistics";
+	return early && hd_optims[hd_job_int(&in->job, HD_JOB_OPTIM)].unit == HD_UNIT_TENSOR ?
+		"the last stage waits for the norms that optim.kind needs" : NULL;
+}
+
 static void ask(struct hd_cmd *cmd, struct hd_planning *p)
 {
 	p->ask = hd_job_ask(&p->in.job);
@@ -18,8 +30,7 @@ static void ask(struct hd_cmd *cmd, struct hd_planning *p)
 	p->ask.cluster = &p->in.cluster;
 	p->ask.spans = cmd->args.has[HD_OPT_DRAW] || cmd->args.has[HD_OPT_EXPLAIN];
 	p->ask.variant = hd_job_ask_variant(cmd->args.text[HD_OPT_PARTITIONER]);
-	if (!p->ask.drains && p->in.graph && p->in.graph->nrunning)
-		p->ask.drains = "the model has running statistics";
+	p->ask.drains = p->ask.drains ? p->ask.drains : drains_of(&p->in);
 	p->ask.meetings = hd_lockstep_meetings(p->in.graph);
 	p->ask.meeting_bytes = hd_lockstep_bytes(p->in.graph, &p->in.job);
 	/* norms bring all to all; what rows go where the data say */
