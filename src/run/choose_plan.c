@@ -6,6 +6,7 @@
 #include "graph/tensor.h"
 #include "pipeline/lanes.h"
 #include "pipeline/redundancy.h"
+#include "pipeline/window.h"
 #include "planner/partition.h"
 #include "planner/planner.h"
 
@@ -274,7 +275,25 @@ static const char *overlapping(const struct plan_chooser *c, uint32_t p, const c
 	return key->is_auto ? hd_update_names[hd_job_int(job, HD_JOB_UPDATE)] : key->text;
 }
 
-/* As the planner cuts for one order; of what was added only plans whose steps overlap stay. */
+/* Do steps of one before it overlap with the same cuts, computing the same again? */
+static bool is_there(const struct hd_plan_choices *out, uint32_t at)
+{
+	const struct hd_plan *b = &out->at[at].plan;
+
+	for (uint32_t i = 0; i < at; i++) {
+		const struct hd_plan *a = &out->at[i].plan;
+		bool same = a->overlap && a->nstages == b->nstages && a->nranks == b->nranks &&
+			!strcmp(out->at[i].stages.schedule, out->at[at].stages.schedule) &&
+			!memcmp(a->first, b->first, b->nstages * sizeof *b->first);
+		for (uint32_t r = 0; r < b->nranks && same; r++)
+			same = hd_window_again(a, r) == hd_window_again(b, r);
+		if (same)
+			return true;
+	}
+	return false;
+}
+
+/* As the planner cuts for one order; of what was added only plans whose steps overlap stay, each once. */
 static enum hd_err of_cuts(struct plan_chooser *c, const struct hd_auto_ask *how, const char *schedule,
 	struct hd_diag *diag)
 {
@@ -289,7 +308,7 @@ static enum hd_err of_cuts(struct plan_chooser *c, const struct hd_auto_ask *how
 		if (!runs(c, &found.plan[i]))
 			continue;
 		err = add_found(c, &found.plan[i], order, &why);
-		if (c->out->n > at && !c->out->at[at].plan.overlap)
+		if (c->out->n > at && (!c->out->at[at].plan.overlap || is_there(c->out, at)))
 			c->out->n = at;
 	}
 	return err == HD_E_NOMEM || err == HD_E_BUG ? hd_fail(diag, err, "%s", why.text) : HD_OK;

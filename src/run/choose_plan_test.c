@@ -458,6 +458,16 @@ static const struct hd_plan_choice *first_that(const struct hd_plan_choices *c, 
 	return NULL;
 }
 
+static uint32_t times_that(const struct hd_plan_choices *c, const struct hd_plan_choice *like)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < c->n; k++)
+		n += c->at[k].plan.overlap && !memcmp(c->at[k].plan.first, like->plan.first,
+			like->plan.nstages * sizeof *like->plan.first);
+	return n;
+}
+
 /* Where the key leaves the order open, steps that overlap are candidates of one pipeline of all devices, and
  * the fastest with stages: no rank waits. A pair of equal stages takes 2 V turns, drained 2 V + 1. */
 static void steps_that_overlap_are_found(void **state)
@@ -488,6 +498,7 @@ static void steps_that_overlap_are_found(void **state)
 			"row %zu: %s", i, choices.why.at);
 		if (never) {
 			struct hd_text name;
+			assert_int_equal(times_that(&choices, never), 1);
 			hd_text_init(&name, &m.job.rig.arena);
 			hd_plan_choice_name(never, &name);
 			CHECK(!strcmp(never->stages.schedule, rows[i].schedule) && never->stages.d == 1 &&
