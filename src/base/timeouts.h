@@ -49,4 +49,13 @@ static inline int64_t hd_look_ns(int64_t t_ns)
 	return beat_ns < most_ns ? beat_ns : most_ns;
 }
 
+/* When to look next: so often, and when the next sign of life is due, which a T that is no multiple of four
+ * looks would have late. */
+static inline int64_t hd_look_at_ns(int64_t now_ns, int64_t beat_at_ns, int64_t t_ns)
+{
+	const int64_t at_ns = now_ns + hd_look_ns(t_ns);
+
+	return beat_at_ns < at_ns ? beat_at_ns : at_ns;
+}
+
 #endif

@@ -58,8 +58,7 @@ static void look(struct driver *c, int64_t began_ns)
 
 static void run_loop(struct driver *c)
 {
-	const int64_t beat = HD_TIMEOUT_NS(HEARTBEAT, c->detect_ns), each = hd_look_ns(c->detect_ns),
-		began = hd_clock_now_ns(c->spec->clock);
+	const int64_t beat = HD_TIMEOUT_NS(HEARTBEAT, c->detect_ns), began = hd_clock_now_ns(c->spec->clock);
 	int64_t next = began, next_beat = began;
 
 	if (c->spec->target && c->spec->worker_argv)     /* else the members that there are call */
@@ -74,7 +73,7 @@ static void run_loop(struct driver *c)
 			driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_TICK });
 			next_beat = hd_clock_now_ns(c->spec->clock) + beat;
 		}
-		next = hd_clock_now_ns(c->spec->clock) + each;
+		next = hd_look_at_ns(hd_clock_now_ns(c->spec->clock), next_beat, c->detect_ns);
 	}
 	/* flush what is queued: members leave by themselves */
 	int64_t until = hd_clock_now_ns(c->spec->clock) + LAST_NS;

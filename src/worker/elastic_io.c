@@ -261,7 +261,7 @@ static void carry_mail(struct hd_elastic *e)
 void hd_elastic_io(void *elastic)
 {
 	struct hd_elastic *e = elastic;
-	const int64_t beat = HD_TIMEOUT_NS(HEARTBEAT, e->detect_ns), each = hd_look_ns(e->detect_ns);
+	const int64_t beat = HD_TIMEOUT_NS(HEARTBEAT, e->detect_ns);
 	int64_t next = hd_clock_now_ns(e->spec->clock), next_beat = next;
 	struct hd_loop_event other[4];
 	struct hd_diag diag = { "" };
@@ -283,7 +283,7 @@ void hd_elastic_io(void *elastic)
 				tick(e);
 				next_beat = hd_clock_now_ns(e->spec->clock) + beat;
 			}
-			next = hd_clock_now_ns(e->spec->clock) + each;
+			next = hd_look_at_ns(hd_clock_now_ns(e->spec->clock), next_beat, e->detect_ns);
 		}
 	}
 	say_last_words(e);
