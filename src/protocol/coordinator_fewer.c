@@ -232,7 +232,8 @@ static bool one_comes(const struct hd_coordinator *co)
 {
 	for (uint32_t i = 0; i < co->nplaces; i++) {
 		const struct hd_co_worker *w = &co->worker[i];
-		if ((w->state == HD_W_ADMITTED || w->state == HD_W_SYNCING) && !w->draining)
+		if ((w->state == HD_W_ADMITTED || w->state == HD_W_SYNCING || w->state == HD_W_BACKOFF) &&
+			!w->draining)
 			return true;
 	}
 	return false;

@@ -388,9 +388,10 @@ static void who_has_a_notice_leaves_before_its_machine_goes(void **state)
 /* Stages that become fewer a moment before it has its state become more at once: two changes for one. */
 static void one_that_comes_in_its_place_is_waited_for(void **state)
 {
-	static const struct { uint64_t left_ns; int64_t waits_ns; bool syncs, leaves; } row[] = {
-		{ 0, 30 * CO_T, false, false }, { 0, 30 * CO_T, true, false }, { 0, 6 * CO_T, true, true },
-		{ 8 * CO_T, 4 * CO_T, true, false } };
+	static const struct { uint64_t left_ns; int64_t waits_ns; bool syncs, leaves, aside; } row[] = {
+		{ 0, 30 * CO_T, false, false, false }, { 0, 30 * CO_T, true, false, false },
+		{ 0, 6 * CO_T, true, true, false }, { 8 * CO_T, 4 * CO_T, true, false, false },
+		{ 0, 30 * CO_T, false, false, true } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -403,6 +404,10 @@ static void one_that_comes_in_its_place_is_waited_for(void **state)
 		co_admit(c, 3);
 		if (row[i].syncs)
 			co_ready_to_sync(c, 3);
+		if (row[i].aside) {
+			hd_co_find(c->co, 3)->state = HD_W_BACKOFF;
+			hd_co_find(c->co, 3)->retry_at_ns = INT64_MAX;
+		}
 		if (row[i].leaves)
 			CO(DRAIN, .worker = 3);
 		co_heard_at(c, from + row[i].waits_ns - CO_T);
