@@ -540,6 +540,30 @@ static void a_leaver_whose_stage_is_followed_leaves_at_once(void **state)
 	}
 }
 
+/* One pipeline and a follower of each stage, of which one is about to leave when 0 dies: it stays without a
+ * rank, and follows nothing more. */
+static void a_member_that_is_about_to_leave_follows_nothing(void **state)
+{
+	struct hd_co_config config = weighed();
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	config.of_shape = of_followed_shape;
+	config.pipes = 1;
+	for (int leaves = 0; leaves < 2; leaves++) {
+		co_run(c, &config, 4);
+		assert_true(hd_view_follows(&c->co->view, 2) == 0 && hd_view_follows(&c->co->view, 3) == 1);
+		hd_co_find(c->co, 3)->draining = leaves;
+		CO(LOST, .worker = 0, .why = HD_EXITED);
+		STORED();
+		HAS(1, 0, 0, false, 12);
+		HAS(2, 0, 0, false, 3);
+		HAS(3, 0, 0, false, 12);
+		assert_int_equal(hd_view_follows(&c->co->view, 3), leaves ? HD_NOBODY : 1);
+		co_end(c);
+	}
+}
+
 /* Of views alone. */
 static void a_place_is_taken_where_a_worker_went_and_another_had_none(void **state)
 {
@@ -831,6 +855,7 @@ int main(void)
 		cmocka_unit_test(a_member_that_stands_by_takes_the_place_of_a_lost_one),
 		cmocka_unit_test(a_follower_takes_the_place_of_a_lost_one_without_a_move),
 		cmocka_unit_test(a_leaver_whose_stage_is_followed_leaves_at_once),
+		cmocka_unit_test(a_member_that_is_about_to_leave_follows_nothing),
 		cmocka_unit_test(a_place_is_taken_where_a_worker_went_and_another_had_none),
 		cmocka_unit_test(members_that_are_left_stay_at_their_stage),
 		cmocka_unit_test(pipelines_have_the_shares_of_the_job),
