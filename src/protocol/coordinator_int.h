@@ -250,6 +250,9 @@ void hd_co_rejoin(struct hd_coordinator *co, struct hd_co_worker *w);
 bool hd_co_rejoined(struct hd_coordinator *co, const struct hd_co_worker *now);
 void hd_co_ended(struct hd_coordinator *co, struct hd_co_worker *w);     /* its process */
 
+/* coordinator_plan.c: puts a word behind others, or " ..." for it and all after it: none is cut in two. */
+void hd_co_list(char *out, size_t cap, size_t *len, const char *word);
+
 /* coordinator_suspect.c */
 void hd_co_on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
 	const struct hd_msg_suspect *msg);

@@ -84,21 +84,40 @@ void hd_co_note_moves(struct hd_coordinator *co)
 	co->moves = 0;
 }
 
+void hd_co_list(char *out, size_t cap, size_t *len, const char *word)
+{
+	static const char more[] = " ...";
+	const size_t n = strlen(word);
+
+	if (*len + sizeof more > cap)                     /* it says so already */
+		return;
+	if (*len + n + sizeof more <= cap) {
+		memcpy(out + *len, word, n + 1);
+		*len += n;
+	} else {
+		memcpy(out + *len, more, sizeof more);
+		*len = cap;
+	}
+}
+
 void hd_co_note_standing(struct hd_coordinator *co)
 {
 	const struct hd_view *view = &co->view;
-	char of[240] = "";
+	char of[240] = "", one[48];
 	size_t len = 0;
 	uint32_t n = 0;
 
-	for (uint32_t m = 0; m < view->nmembers && view->shape.nstages; m++)
-		if (!hd_view_stages(view, view->member[m]) && len < sizeof of) {
-			len += (size_t)snprintf(of + len, sizeof of - len, " %u", view->member[m]);
-			if (hd_view_follows(view, view->member[m]) != HD_NOBODY && len < sizeof of)
-				len += (size_t)snprintf(of + len, sizeof of - len, " (follows stage %u)",
-					hd_view_follows(view, view->member[m]));
-			n++;
-		}
+	for (uint32_t m = 0; m < view->nmembers && view->shape.nstages; m++) {
+		const uint32_t stage = hd_view_follows(view, view->member[m]);
+		if (hd_view_stages(view, view->member[m]))
+			continue;
+		if (stage == HD_NOBODY)
+			snprintf(one, sizeof one, " %u", view->member[m]);
+		else
+			snprintf(one, sizeof one, " %u (follows stage %u)", view->member[m], stage);
+		hd_co_list(of, sizeof of, &len, one);
+		n++;
+	}
 	if (!n)
 		return;
 	if (hd_view_pipes(view) >= co->config.pipes)
@@ -115,10 +134,13 @@ void hd_co_note_standing(struct hd_coordinator *co)
 static void name_ids(char *out, size_t cap, const uint32_t *id, uint32_t n)
 {
 	size_t len = 0;
+	char one[16];
 
 	*out = '\0';
-	for (uint32_t i = 0; i < n && len < cap; i++)
-		len += (size_t)snprintf(out + len, cap - len, " %u", id[i]);
+	for (uint32_t i = 0; i < n; i++) {
+		snprintf(one, sizeof one, " %u", id[i]);
+		hd_co_list(out, cap, &len, one);
+	}
 }
 
 struct hd_co_standing hd_co_standing_in(const struct hd_view *before, const struct hd_view *next)

@@ -220,14 +220,17 @@ static bool is_sealed_by_some(struct hd_coordinator *co, char *others, size_t ca
 {
 	bool some = false;
 	size_t len = 0;
+	char one[16];
 
 	others[0] = '\0';
 	for (uint32_t m = 0; m < co->view.nmembers && co->has_view && co->phase <= HD_CO_DECIDED; m++) {
 		const struct hd_co_worker *w = hd_co_find(co, co->view.member[m]);
-		if (w && w->sealed > co->committed)
+		if (w && w->sealed > co->committed) {
 			some = true;
-		else if (len < cap)
-			len += (size_t)snprintf(others + len, cap - len, " %u", co->view.member[m]);
+			continue;
+		}
+		snprintf(one, sizeof one, " %u", co->view.member[m]);
+		hd_co_list(others, cap, &len, one);
 	}
 	return some && len;
 }

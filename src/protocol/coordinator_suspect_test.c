@@ -127,6 +127,20 @@ static void a_run_that_stands_still_says_for_whom(void **state)
 	co_end(c);
 }
 
+/* Of many some are named, each whole. */
+static void a_list_of_words_is_cut_between_two(void **state)
+{
+	char out[16];
+
+	(void)state;
+	for (uint32_t n = 1; n < 8; n++) {
+		size_t len = 0;
+		for (uint32_t i = 0; i < n; i++)
+			hd_co_list(out, sizeof out, &len, " 120");
+		assert_string_equal(out, n == 1 ? " 120" : n == 2 ? " 120 120" : " 120 120 ...");
+	}
+}
+
 static void all_that_are_due_go_at_once(void **state)
 {
 	/* reports, in order; the bits of those that are to go after T */
@@ -240,6 +254,7 @@ int main(void)
 		cmocka_unit_test(a_report_is_taken_back_by_a_worker_that_is_no_member_any_more),
 		cmocka_unit_test(a_worker_that_is_to_sync_again_reports_nothing),
 		cmocka_unit_test(a_run_that_stands_still_says_for_whom),
+		cmocka_unit_test(a_list_of_words_is_cut_between_two),
 		cmocka_unit_test(all_that_are_due_go_at_once),
 		cmocka_unit_test(a_worker_is_not_blamed_for_those_that_are_heard_nowhere),
 		cmocka_unit_test(a_suspicion_of_the_last_moment_does_not_count),
