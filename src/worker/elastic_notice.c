@@ -122,9 +122,10 @@ void hd_elastic_look_at_stop(struct hd_elastic *e)
 		.code = (uint32_t)hd_err_exit(stop), .text = hd_err_text(stop), .left_ns = left_ns });
 }
 
-/* It left for a notice that is not true any more: it comes back as a new worker. */
+/* It left for a notice that is not true any more, and was not asked to leave beside it: it comes back as a
+ * new worker. */
 bool hd_elastic_comes_back(const struct hd_elastic *e)
 {
-	return e->noticed && !e->exit_code && e->exit_text[0] &&
+	return e->noticed && !e->stopped && !e->exit_code && e->exit_text[0] &&
 		!hd_notice_agent_leaves(e->spec->notices, NULL);
 }

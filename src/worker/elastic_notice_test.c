@@ -131,6 +131,8 @@ static void a_step_that_cannot_be_ended_is_given_up_at_once(void **state)
 	assert_false(hd_elastic_comes_back(&e));
 	left_ns = -1;
 	assert_true(hd_elastic_comes_back(&e));
+	e.stopped = true;                 /* a signal asked it to leave, too */
+	assert_false(hd_elastic_comes_back(&e));
 	/* a notice that comes when the machine goes */
 	hears(60000, 1, 8, 0);
 	assert_true(drains == 0 && e.given_up);
