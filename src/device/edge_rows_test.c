@@ -274,6 +274,17 @@ static void blocks_of_sources_change_no_bit(void **state)
 /* So wide that a device takes blocks: two, of 70 rows of 256 KiB. */
 enum { WIDE = 1 << 16, FEW = 300 };
 
+/* FEW edges, whose targets ascend, and the sources of each. */
+static void make_few(struct lists *l)
+{
+	for (uint32_t e = 0; e < FEW; e++) {
+		l->to[e] = (int32_t)(e * U / FEW);
+		l->from[e] = (int32_t)(draw(96, e) % V);
+	}
+	for (uint32_t e = 0; e < FEW; e += FEW / U)
+		qsort(l->from + e, FEW / U, sizeof *l->from, ascending);
+}
+
 static void a_device_sums_wide_rows_by_blocks(void **state)
 {
 	const struct hd_value list = { .dim = { FEW }, .rank = 1, .dtype = HD_I32 },
@@ -287,12 +298,7 @@ static void a_device_sums_wide_rows_by_blocks(void **state)
 
 	(void)state;
 	assert_true(from && to && sum && hd_edge_blocks(V, WIDE, U, FEW) == 2);
-	for (uint32_t e = 0; e < FEW; e++) {
-		l->to[e] = (int32_t)(e * U / FEW);
-		l->from[e] = (int32_t)(draw(96, e) % V);
-	}
-	for (uint32_t e = 0; e < FEW; e += FEW / U)
-		qsort(l->from + e, FEW / U, sizeof *l->from, ascending);
+	make_few(l);
 	for (uint32_t i = 0; i < V * WIDE; i++)
 		from[i] = (float)(i * 2654435761u >> 8) * 0x1p-20f;
 	memset(sum, 0, U * WIDE * sizeof *sum);
@@ -317,6 +323,84 @@ static void a_device_sums_wide_rows_by_blocks(void **state)
 		hd_device_destroy(device);
 		hd_arena_finish(&arena);
 	}
+	free(sum);
+	free(to);
+	free(from);
+}
+
+/* Calls of the sum that went on from one before, and all. */
+static uint32_t nresumed, nsums;
+static const struct hd_edge_kernels *counted;
+
+static void count_sum(const struct hd_spmm *s)
+{
+	nresumed += (s->flags & HD_SPMM_RESUME) != 0;
+	nsums++;
+	counted->spmm(s);
+}
+
+/* Each piece is two calls, of sums with weights as of those without. */
+static void pieces_of_wide_rows_go_by_blocks(void **state)
+{
+	enum { WIDE_HEADS = 4 };
+	const struct hd_value list = { .dim = { FEW }, .rank = 1, .dtype = HD_I32 },
+		weights = { .dim = { FEW, WIDE_HEADS }, .rank = 2, .dtype = HD_F32 },
+		sources = { .dim = { V, WIDE }, .rank = 2, .dtype = HD_F32 },
+		targets = { .dim = { U, WIDE }, .rank = 2, .dtype = HD_F32 },
+		plain[] = { list, list, sources, targets },
+		weighted[] = { list, list, weights, sources, targets };
+	const uint64_t rows = 1;
+	struct lists *l = &lists[ASCENDING];
+	float *from = malloc(V * WIDE * sizeof *from), *to = malloc(U * WIDE * sizeof *to),
+		*sum = malloc(U * WIDE * sizeof *sum);
+
+	(void)state;
+	assert_true(from && to && sum);
+	fill();
+	make_few(l);
+	for (uint32_t i = 0; i < V * WIDE; i++)
+		from[i] = (float)(i * 2654435761u >> 8) * 0x1p-20f;
+	counted = hd_edge_kernels(NULL);
+	struct hd_edge_kernels counts = *counted;
+	counts.spmm = count_sum;
+	struct hd_edge_table table = { .nrows = U, .nedges = FEW, .nothers = V, .has_others = true,
+		.nblocks = 2, .rows.kernels = &counts };
+	struct hd_diag diag = { "" };
+	CHECK(hd_edge_table_take(&table, &diag) == HD_OK, "%s", diag.text);
+	for (int weighs = 0; weighs < 2; weighs++) {
+		const uint16_t op = weighs ? HD_OP_EDGE_SUM : HD_OP_SPMM;
+		const struct hd_kernel *kernel = &hd_cpu_table(HD_KERNELS_PORTABLE, counted->path)[op].kernel;
+		const void *const at[] = { l->from, l->to, weighs ? a : from, weighs ? from : to, to };
+		struct hd_single single;
+		struct hd_arena arena;
+		hd_arena_init(&arena, 0);
+		CHECK(hd_single_make(&single, op, weighs ? 5 : 4, weighs ? weighted : plain,
+			&(struct hd_attr){ .i = { 0 } }, &rows, 1, &arena, &diag) == HD_OK, "%s", diag.text);
+		struct hd_call call = single.program.calls[0][0];
+		for (int k = 0; k < 4 + weighs; k++)
+			call.in[k].at = (void *)(uintptr_t)at[k];
+		call.out[0].at = to;
+		call.edges = hd_edge_table_rows(&table, l->to, 1, l->from, 1);
+		memset(sum, 0, U * WIDE * sizeof *sum);
+		for (uint32_t e = 0; e < FEW; e++)
+			for (uint32_t c = 0; c < WIDE; c++) {
+				float *y = sum + l->to[e] * WIDE + (int32_t)c;
+				const float v = from[l->from[e] * WIDE + (int32_t)c];
+				const float weight = a[e * WIDE_HEADS + c / (WIDE / WIDE_HEADS)];
+				*y = weighs ? fmaf(weight, v, *y) : *y + v;
+			}
+		for (uint32_t n = 1; n <= 3; n++) {
+			nresumed = nsums = 0;
+			memset(to, 0x5a, U * WIDE * sizeof *to);
+			for (uint32_t i = n; i-- > 0;)
+				kernel->piece(&call, i, n, NULL);
+			CHECK(nsums == 2 * n && nresumed == n, "%u pieces: %u sums, %u resumed", n, nsums,
+				nresumed);
+			CHECK(memcmp(to, sum, U * WIDE * sizeof *to) == 0, "%u pieces", n);
+		}
+		hd_arena_finish(&arena);
+	}
+	hd_edge_table_free(&table);
 	free(sum);
 	free(to);
 	free(from);
@@ -427,6 +511,7 @@ int main(void)
 		cmocka_unit_test(rows_change_no_bit_on_any_path),
 		cmocka_unit_test(blocks_of_sources_change_no_bit),
 		cmocka_unit_test(a_device_sums_wide_rows_by_blocks),
+		cmocka_unit_test(pieces_of_wide_rows_go_by_blocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
