@@ -49,7 +49,8 @@ HD_MUST_USE enum hd_err hd_split_check(enum hd_split_with with, uint32_t ninterv
 /* interval[nvertices]. *used: METIS made the cuts (all but those where it found none). Refused is what
  * hd_split_check() refuses, and with METIS asked for a graph too large for it. HD_E_IO: METIS failed: no
  * other splitter takes its place then. SIGTERM, which it catches, ends the process as at any other time, or
- * is HD_E_PREEMPTED where the program takes signals (sys/signal.h). */
+ * is HD_E_PREEMPTED where the program takes signals (sys/signal.h). Where it is ignored METIS ends by it,
+ * too: HD_E_IO. */
 HD_MUST_USE enum hd_err hd_split(const struct hd_split_graph *graph, const struct hd_split_how *how,
 	uint32_t *interval, enum hd_graph_splitter *used, struct hd_diag *diag);
 

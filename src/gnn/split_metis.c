@@ -67,8 +67,9 @@ static enum hd_err cut(const struct hd_bisect *graph, uint64_t seed, struct arra
 	if (err)
 		return hd_fail(diag, err, "stopped by SIGTERM while METIS cut a graph of %u vertices: start "
 			"again", graph->n);
-	return hd_fail(diag, HD_E_IO, "METIS failed while it cut a graph of %u vertices (its answer: %d): "
-		"start again, or take --splitter own", graph->n, answer);
+	return hd_fail(diag, HD_E_IO, "METIS failed%s while it cut a graph of %u vertices (its answer: %d): "
+		"start again, or take --splitter own", answer == METIS_ERROR ?
+		", or was stopped by a SIGTERM that this process ignores," : "", graph->n, answer);
 }
 
 /* Each side has as many vertices as it needs. */

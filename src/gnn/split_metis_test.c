@@ -91,6 +91,23 @@ static void sigterm_while_it_cuts_ends_the_process(void **state)
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM, "status %x", status);
 }
 
+/* METIS catches it, too, where it is ignored: that is said. */
+static void sigterm_that_is_ignored_is_said(void **state)
+{
+	struct hd_diag diag = { "" };
+	enum hd_graph_splitter used;
+
+	(void)state;
+	if (!hd_split_metis_built())
+		SKIP("no METIS in this build");
+	answer = FAILED;
+	void (*before)(int) = signal(SIGTERM, SIG_IGN);
+	const enum hd_err err = split_a_path(HD_SPLIT_METIS, &used, &diag);
+	(void)signal(SIGTERM, before);
+	assert_int_equal(err, HD_E_IO);
+	CHECK(strstr(diag.text, "stopped by a SIGTERM that this process ignores"), "'%s'", diag.text);
+}
+
 /* Where the program takes it as a request to stop, the cut ends as stopped. */
 static void sigterm_while_it_cuts_is_a_request_to_stop(void **state)
 {
@@ -115,6 +132,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_failure_of_metis_is_no_cut_of_another_splitter),
 		cmocka_unit_test(sigterm_while_it_cuts_ends_the_process),
+		cmocka_unit_test(sigterm_that_is_ignored_is_said),
 		cmocka_unit_test(sigterm_while_it_cuts_is_a_request_to_stop),
 	};
 
