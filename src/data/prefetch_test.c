@@ -399,7 +399,7 @@ static void a_stuck_reader_is_an_error_after_the_limit(void **state)
 	hd_lock_finish(&gate);
 }
 
-static void memory_bounds_the_depth_and_too_little_is_refused(void **state)
+static void memory_bounds_the_depth_but_one_step_is_held(void **state)
 {
 	struct made made;
 	struct hd_sampler sampler;
@@ -453,7 +453,7 @@ int main(void)
 		cmocka_unit_test(wants_may_change_between_any_two_steps),
 		cmocka_unit_test(close_wakes_who_waits),
 		cmocka_unit_test(a_stuck_reader_is_an_error_after_the_limit),
-		cmocka_unit_test(memory_bounds_the_depth_and_too_little_is_refused),
+		cmocka_unit_test(memory_bounds_the_depth_but_one_step_is_held),
 		cmocka_unit_test(memory_that_cannot_be_had_is_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
