@@ -132,6 +132,18 @@ static void the_same_map_is_said_once(void **state)
 	}
 	assert_int_equal(words, 1);
 	assert_true(asked > 20);
+	/* of the map after it, it is said once more */
+	const struct hd_drift_answer even = { .act = HD_DRIFT_BACK,
+		.count = (const uint32_t[D]){ 4, 4, 4, 4 } };
+	hd_drift_adopt(&g.drift, &even);
+	for (int step = 0; step < 200; step++) {
+		for (uint32_t d = 0; d < D; d++)
+			g.slow[d] = step / 40 % 2 ? 1 : 1.5;
+		run(&g, 1, &answer);
+		assert_int_equal(answer.act, HD_DRIFT_STAY);
+		words += answer.why[0] != 0;
+	}
+	assert_int_equal(words, 2);
 	hd_arena_finish(&g.arena);
 }
 
