@@ -3,7 +3,7 @@
 #
 #	bench/choice.sh                       # gpt, mlp, conv on 3 and 4 workers that wait: some ten minutes
 #	HD_BENCH_MODELS=gpt HD_BENCH_RANKS=4 HD_BENCH_STEPS=8 HD_BENCH_PACE=10 bench/choice.sh
-#	HD_BENCH_UPDATE=2bw bench/choice.sh   # a job of delayed updates, whose steps may overlap
+#	HD_BENCH_UPDATE=2bw bench/choice.sh   # a job of delayed updates (2bw alone), whose steps may overlap
 #	HD_BENCH_KERNELS=1 bench/choice.sh    # workers that compute, on the cores there are: no judgement
 #
 # Candidates are every way to lay N workers of a device each out as d pipelines of p ranks of t devices (p d
