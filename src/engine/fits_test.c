@@ -110,6 +110,13 @@ static void rows_are_read_ahead_where_a_core_or_a_disk_is_idle_meanwhile(void **
 		 * passes */
 		assert_int_equal(terms.inputs, (784 + 1) * 4 * (2 + 12 * cases[i].depth));
 	}
+	/* a step of more than may be read ahead is held all the same: one */
+	const uint64_t sample_bytes = rig.task->data->field[0].sample_bytes, wide = HD_PREFETCH_BYTES / 8;
+	struct hd_memory_terms terms;
+	rig.task->data->field[0].sample_bytes = wide;
+	hd_worker_memory(rig.worker, &terms);
+	rig.task->data->field[0].sample_bytes = sample_bytes;
+	assert_int_equal(terms.inputs, (wide + 4) * (2 + 12));
 	hd_rig_close(&rig);
 }
 
