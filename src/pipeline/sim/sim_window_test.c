@@ -138,6 +138,27 @@ static void a_step_is_what_one_step_more_takes(void **state)
 	}
 }
 
+/* What links carry in a step: each virtual node once over every cut, and its gradient once back. */
+static void links_carry_what_one_step_sends(void **state)
+{
+	static const int64_t f[MAX_P] = { 10, 10, 10, 10, 10 }, b[MAX_P] = { 20, 20, 20, 20, 20 };
+
+	(void)state;
+	for (uint32_t p = 2; p <= MAX_P; p++) {
+		const struct hd_stage_costs costs = priced(p, f, b);
+		struct hd_cluster c = hd_small_cluster(p, 0);
+		const struct hd_sim_setting set = { .costs = &costs, .cluster = &c,
+			.transport = HD_TRANSPORT_BUFFERED };
+		const struct hd_sim_windowed ask = { p, 2 * p, NULL, false };
+		struct hd_sim_plan sim;
+		int64_t bytes = 0;
+		assert_int_equal(hd_sim_window(&sim, &ask, &set, &arena, NULL), HD_OK);
+		for (uint32_t i = 0; i < sim.nlinks; i++)
+			bytes += sim.link[i].bytes;
+		CHECK(bytes == (int64_t)(p - 1) * ask.nvns * (4 + 4), "p %u: %lld", p, (long long)bytes);
+	}
+}
+
 static void too_few_virtual_nodes_are_refused(void **state)
 {
 	static const int64_t f[MAX_P] = { 1, 1, 1, 1, 1 };
@@ -157,6 +178,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(equal_stages_never_wait, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(a_step_is_what_one_step_more_takes, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(links_carry_what_one_step_sends, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(too_few_virtual_nodes_are_refused, make_arena, drop_arena),
 	};
 
