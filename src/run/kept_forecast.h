@@ -2,6 +2,9 @@
  * the plan: plan/NNNN.predicted.json before its first step, plan/NNNN.measured.json when it is over. Over
  * workers the number is that of the view, and the coordinator writes both.
  *
+ * What cannot be predicted (forecast.h; over workers pipes_forecast.h, too) has no file, nor has a view under
+ * which no step begins: one with doubled ranks, or with too few devices for the stages of the job.
+ *
  * One object: "plan", the number, and the members of hd_forecast_put() (forecast.h). The report reads the
  * newest that is measured.
  *
