@@ -19,8 +19,11 @@ static const char *drains_of(const struct hd_plan_input *in)
 
 	if (in->graph && in->graph->nrunning)
 		return "the model has running statistics";
-	return early && hd_optims[hd_job_int(&in->job, HD_JOB_OPTIM)].unit == HD_UNIT_TENSOR ?
-		"the last stage waits for the norms that optim.kind needs" : NULL;
+	if (early && hd_optims[hd_job_int(&in->job, HD_JOB_OPTIM)].unit == HD_UNIT_TENSOR)
+		return "the last stage waits for the norms that optim.kind needs";
+	/* a run moves the last cut there; plans here know cuts by their times alone */
+	return early ? "the last stage has to begin where optim.cuts says (`heddle run JOB --dry-run` plans "
+		"it)" : NULL;
 }
 
 static void ask(struct hd_cmd *cmd, struct hd_planning *p)
