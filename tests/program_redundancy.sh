@@ -1,8 +1,8 @@
 #!/bin/bash
 # elastic.redundancy: each stage of a run's only pipeline is lost in turn, and the coordinator, and nothing
 # goes back to a checkpoint: the state is at the worker that had its shadow, or followed it
-# (elastic.standby). In each mode, eager with the last worker alone. With workers.min: 3 the others wait for
-# another one; without, they go on with two stages.
+# (elastic.standby). In each mode: lazy and full with three stages, eager with two, of which the last worker
+# goes on with one. With workers.min: 3 the others wait for another one; without, they go on with two stages.
 . "$(dirname "$0")/program.sh"
 
 # it ends where it is stopped: no loss comes too late
@@ -140,6 +140,8 @@ unset members
 ends pair
 one='"kind":"fewer".*"text":"1 stage on 1 device until there are 2: no worker is waited for"'
 [ "$(count pair "$one")" -ge 1 ] || failed "the last worker did not go on with one stage"
+grep -q ' Fx' pair/plan/*.plan && ! grep -q ' Bx' pair/plan/*.plan ||
+	failed "pair: the lists are not those of eager"
 same "$(count pair '"kind":"restore"') $(count pair '"kind":"hold"')" '0 0' "pair: ways back, waits"
 passed "two stages become one after each loss, and two with the next worker: the bits of one device"
 
