@@ -579,33 +579,6 @@ static void what_does_not_fit_is_refused_with_the_way_out(void **state)
 	drop_graphs(&g);
 }
 
-static void attention_takes_no_late_rows(void **state)
-{
-	struct hd_graph graph;
-	struct hd_arena arena;
-	struct graphs g;
-
-	(void)state;
-	make_graphs(&g);
-	hd_arena_init(&arena, 0);
-	for (int k = 0; k < 4; k++) {
-		struct hd_diag diag = { "" };
-		char text[300];
-		snprintf(text, sizeof text, "model: {use: \"builtin:%s\", args: {input: %u, classes: %u}}\n"
-			"data: {kind: graph, path: %s, order: sequential}\n", k % 2 ? "gat" : "gcn", TG_WIDTH,
-			CLASSES, g.path[0]);
-		struct hd_job *job = hd_rig_job(text, (uint32_t)(4 * rows_of(&g, 0, 4)), 4, NULL, &arena);
-		job->value[HD_JOB_MODE].i = HD_MODE_EXACT;
-		job->value[HD_JOB_CELLS].i = 2;
-		job->value[HD_JOB_STALENESS].i = k / 2;
-		const enum hd_err err = hd_task_train_graph(job, &g.fs, &arena, &graph, &diag);
-		assert_int_equal(err, k == 3 ? HD_E_INVAL : HD_OK);
-		assert_true(k < 3 || strstr(diag.text, "(edge_pair): a value of an edge is made"));
-	}
-	hd_arena_finish(&arena);
-	drop_graphs(&g);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -621,7 +594,6 @@ int main(void)
 		cmocka_unit_test(each_worker_gets_the_rows_that_it_reads),
 		cmocka_unit_test(workers_may_be_lost_at_each_meeting),
 		cmocka_unit_test(what_does_not_fit_is_refused_with_the_way_out),
-		cmocka_unit_test(attention_takes_no_late_rows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
