@@ -71,16 +71,18 @@ static void deal(const struct hd_coordinator *co, struct hd_view *view)
 
 void hd_co_note_moves(struct hd_coordinator *co)
 {
-	char of[160] = "";
+	char of[160] = "", one[16];
 	size_t len = 0;
 
-	for (uint32_t m = 0; m < co->view.nmembers && co->moves && len < sizeof of; m++)
-		if (co->movers >> m & 1)
-			len += (size_t)snprintf(of + len, sizeof of - len, " %u", co->view.member[m]);
+	for (uint32_t m = 0; m < co->view.nmembers && co->moves; m++) {
+		if (!(co->movers >> m & 1))
+			continue;
+		snprintf(one, sizeof one, " %u", co->view.member[m]);
+		hd_co_list(of, sizeof of, &len, one);
+	}
 	if (co->moves)
-		hd_co_note(co, "moves", HD_NOBODY, "%llu bytes of state move, to worker%s%s%s",
-			(unsigned long long)co->moves, co->movers & (co->movers - 1) ? "s" : "", of,
-			len < sizeof of ? "" : " ...");
+		hd_co_note(co, "moves", HD_NOBODY, "%llu bytes of state move, to worker%s%s",
+			(unsigned long long)co->moves, co->movers & (co->movers - 1) ? "s" : "", of);
 	co->moves = 0;
 }
 
