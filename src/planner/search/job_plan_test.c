@@ -369,6 +369,32 @@ static void steps_of_delayed_updates_overlap(void **state)
 	}
 }
 
+/* Of the depths that the keys leave open it is the one with the shortest step, ties: the shallower. */
+static void of_depths_that_overlap_the_best_is_taken(void **state)
+{
+	static const int f_ms[] = { 1, 1, 1, 1 };
+	struct hd_job_plan plan[5];
+
+	(void)state;
+	for (uint32_t p = 0; p <= 4; p += p ? 1 : 2) {
+		struct subject t;
+		open_chain(&t, 4, f_ms, KIB, KIB);
+		on_devices(&t, 4, 8, 1e15, 0);
+		t.ask.update = HD_UPDATE_2BW;
+		t.ask.schedule = "2bw";
+		t.ask.deep = true;
+		t.ask.stages = p;
+		must(&t, "auto", &plan[p]);
+		assert_true(plan[p].overlap && (!p || plan[p].nstages == p));
+	}
+	uint32_t best = 2;
+	for (uint32_t p = 3; p <= 4; p++)
+		best = plan[p].sim.makespan < plan[best].sim.makespan ? p : best;
+	assert_true(best > 2);                    /* more devices take less time */
+	CHECK(plan[0].nstages == best && plan[0].sim.makespan == plan[best].sim.makespan, "%u stages, not %u",
+		plan[0].nstages, best);
+}
+
 /* With one byte less than its fullest rank takes, time after time: other cuts that take no less time, and at
  * last none, for want of memory. */
 static void what_overlaps_fits_the_memory(void **state)
@@ -540,6 +566,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_does_not_fit_says_who_and_how_much, make_arena,
 		drop_arena),
 		cmocka_unit_test_setup_teardown(steps_of_delayed_updates_overlap, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(of_depths_that_overlap_the_best_is_taken, make_arena,
+			drop_arena),
 		cmocka_unit_test_setup_teardown(what_overlaps_fits_the_memory, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(wishes_that_a_planner_does_not_hear_are_refused, make_arena,
 		drop_arena),
