@@ -80,6 +80,19 @@ enum hd_wait {
 static inline uint64_t hd_wait_arg(enum hd_wait reason, uint64_t what) { return what << 8 | (uint64_t)reason;
 	}
 
+/* arg of OP: bytes touched (saturates at 2^40 - 1), virtual node, stage; all ones: none. */
+enum { HD_WORK_NO_VN = 0xffff, HD_WORK_NO_STAGE = 0xff };
+#define HD_WORK_BYTES_MAX ((UINT64_C(1) << 40) - 1)
+static inline uint64_t hd_work_arg(uint64_t bytes, uint32_t vn, uint32_t stage)
+{
+	return (bytes < HD_WORK_BYTES_MAX ? bytes : HD_WORK_BYTES_MAX) |
+		(uint64_t)(vn < HD_WORK_NO_VN ? vn : HD_WORK_NO_VN) << 40 |
+		(uint64_t)(stage < HD_WORK_NO_STAGE ? stage : HD_WORK_NO_STAGE) << 56;
+}
+static inline uint64_t hd_work_bytes(uint64_t arg) { return arg & HD_WORK_BYTES_MAX; }
+static inline uint32_t hd_work_vn(uint64_t arg) { return (uint32_t)(arg >> 40) & HD_WORK_NO_VN; }
+static inline uint32_t hd_work_stage(uint64_t arg) { return (uint32_t)(arg >> 56); }
+
 struct hd_event { uint64_t t0, duration, arg; uint32_t name, instr; uint8_t flags, kind; };
 struct hd_event_transfer { uint64_t flow; uint32_t gate_ns, first_ns, predicted_ns, chunks; uint16_t peer,
 	preempted, class; uint8_t primitive; };
