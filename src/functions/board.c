@@ -187,7 +187,7 @@ void hd_fn_board_ended(struct hd_fn_board *b, enum hd_fn_outcome outcome, int64_
 {
 	if (b->live)
 		b->live--;
-	if (outcome == HD_FN_FAILED)
+	if (outcome == HD_FN_FAILED || outcome == HD_FN_EMPTY)
 		strike(b, now_ns);
 	else if (outcome == HD_FN_ENDED)
 		ended_well(b);

@@ -16,7 +16,8 @@
  * 4. After HD_FN_FAILURES failed attempts a task is for running here. HD_FN_CIRCUIT failed calls in a row
  *    close the pool for HD_FN_CLOSED_NS; tasks are for running here meanwhile. Then it probes: one call at
  *    once, until one ends well, and one that fails closes it again. What fails while it is closed does not
- *    count.
+ *    count. A call that says it ended, and brought no result (EMPTY, by the word of the owner of tasks, that
+ *    knows which workers came), has failed, wherever its task was done meanwhile.
  * 5. A call refused for lack of slots (429) is no failed attempt: slots are halved for HD_FN_HALVED_NS, and
  *    the next call waits, 0.1 s, twice as long each time, at most 5 s, of which up to half is drawn away.
  *    From HD_FN_REFUSALS in a row on, one that leaves no call under way counts as a failed call of rule
@@ -57,8 +58,9 @@ struct hd_fn_task {
 	struct hd_fn_attempt live[HD_FN_LIVE];
 };
 
-/* What a call came to, as the invoker says. UNFIT: no function can compute it, so it is for running here. */
-enum hd_fn_outcome { HD_FN_ENDED, HD_FN_FAILED, HD_FN_UNFIT, HD_FN_THROTTLED };
+/* What a call came to, as the invoker says. EMPTY: it says that it ended, and no worker brought a result.
+ * UNFIT: no function can compute it, so it is for running here. */
+enum hd_fn_outcome { HD_FN_ENDED, HD_FN_FAILED, HD_FN_EMPTY, HD_FN_UNFIT, HD_FN_THROTTLED };
 
 /* Counted since init. Each task that is done is one of `accepted` or one of `here`. */
 struct hd_fn_counts { uint64_t attempts, duplicates, failures, throttled, accepted, already, stale, here,

@@ -172,6 +172,33 @@ static void ten_failures_in_a_row_close_the_pool_for_thirty_seconds(void **state
 	close_it(f);
 }
 
+/* Whether its task is open, was done here, or is forgotten. */
+static void an_end_without_a_result_is_a_failed_call(void **state)
+{
+	struct fixture *f = with(2, 2);
+	struct hd_fn_board *b = &f->board;
+
+	(void)state;
+	assert_int_equal(hd_fn_board_next(b, S, false).what, HD_FN_INVOKE);
+	assert_int_equal(hd_fn_board_next(b, S, false).what, HD_FN_INVOKE);
+	hd_fn_board_called(b, 0, 1, HD_FN_EMPTY, S);
+	assert_int_equal(b->failed_in_row, 1);
+	assert_int_equal(b->task[0].state, HD_FN_READY);
+	b->shares = true;
+	assert_int_equal(hd_fn_board_next(b, S, false).what, HD_FN_INVOKE);
+	struct hd_fn_step s = hd_fn_board_next(b, S + HD_FN_UNKNOWN_NS, true);
+	assert_int_equal(s.what, HD_FN_RUN_HERE);
+	assert_int_equal(hd_fn_board_ran(b, s.task, MS), HD_FN_ACCEPTED);
+	hd_fn_board_called(b, s.task, s.task == 0 ? 2 : 1, HD_FN_EMPTY, 8 * S);
+	assert_int_equal(b->failed_in_row, 2);
+	assert_int_equal(b->count.failures, 2);
+	hd_fn_board_clear(b, 1);
+	hd_fn_board_ended(b, HD_FN_EMPTY, 9 * S);
+	assert_int_equal(b->failed_in_row, 3);
+	assert_true(hd_fn_board_is_away(b));
+	close_it(f);
+}
+
 static void throttled_calls_halve_the_slots_and_wait_longer_each_time(void **state)
 {
 	struct fixture *f = with(64, 8);
@@ -569,6 +596,7 @@ int main(void)
 		cmocka_unit_test(three_failures_bring_a_task_home),
 		cmocka_unit_test(what_no_function_can_compute_is_run_here_at_once),
 		cmocka_unit_test(ten_failures_in_a_row_close_the_pool_for_thirty_seconds),
+		cmocka_unit_test(an_end_without_a_result_is_a_failed_call),
 		cmocka_unit_test(throttled_calls_halve_the_slots_and_wait_longer_each_time),
 		cmocka_unit_test(a_pool_that_only_refuses_is_closed),
 		cmocka_unit_test(a_pool_that_is_busy_stays_open),

@@ -59,6 +59,53 @@ static bool proves(const struct hd_fn_owner *o, uint32_t task, uint32_t attempt,
 	return attempt && p->attempt == attempt && hd_sha256_proves(&p->token, token);
 }
 
+/* ---- calls under way, whatever became of their tasks ---- */
+
+/* Named by generation, task and attempt. */
+static uint64_t name_call(uint64_t generation, uint32_t task, uint32_t attempt)
+{
+	return (generation & 0xffff) << 48 | (uint64_t)(task & 0xffffff) << 24 | (attempt & 0xffffff);
+}
+
+/* NULL: it has ended. */
+static struct hd_fn_under_way *find_call(struct hd_fn_owner *o, uint64_t call)
+{
+	for (size_t i = 0; i < HD_FN_UNDER_WAY; i++)
+		if (o->under_way[i].proof.attempt && o->under_way[i].call == call)
+			return &o->under_way[i];
+	return NULL;
+}
+
+static struct hd_fn_under_way *call_of(struct hd_fn_owner *o, struct hd_hash task, uint32_t attempt)
+{
+	for (size_t i = 0; attempt && i < HD_FN_UNDER_WAY; i++)
+		if (o->under_way[i].proof.attempt == attempt && hd_hash_same(o->under_way[i].task, task))
+			return &o->under_way[i];
+	return NULL;
+}
+
+/* Its call has a worker that did what was asked, or could not any more. */
+static void meet(struct hd_fn_connection *c)
+{
+	struct hd_fn_under_way *u = find_call(c->owner, name_call(c->generation, c->task, c->attempt));
+
+	if (u)
+		u->met = true;
+}
+
+/* One that came when its task was over, by its token. */
+static void meet_late(struct hd_fn_connection *c, const struct hd_fn_hello *hello)
+{
+	struct hd_fn_owner *o = c->owner;
+	struct hd_fn_under_way *u = call_of(o, hello->task, hello->attempt);
+	uint32_t task;
+	bool over = !task_of(o, hello->task, &task) || o->board.task[task].state == HD_FN_DONE ||
+		o->board.task[task].state == HD_FN_REVOKED;
+
+	if (u && over && hd_sha256_proves(&u->proof.token, &hello->token))
+		u->met = true;
+}
+
 /* ---- connections ---- */
 
 static void drop(struct hd_fn_connection *c)
@@ -83,10 +130,13 @@ static bool accepts(void *self, const char *identity)
 	struct hd_hash id;
 	uint32_t task, attempt;
 
-	if (!hd_fn_identity_read(identity, &id, &attempt) || !task_of(c->owner, id, &task) || !attempt)
+	if (!hd_fn_identity_read(identity, &id, &attempt) || !attempt)
 		return false;
-	const struct hd_fn_proof *p = proof_of(c->owner, task, attempt);
-	if (p->attempt != attempt)
+	/* of a task that is forgotten, too: it hears that it came too late */
+	const struct hd_fn_under_way *u = call_of(c->owner, id, attempt);
+	const struct hd_fn_proof *p = u ? &u->proof : task_of(c->owner, id, &task) ?
+		proof_of(c->owner, task, attempt) : NULL;
+	if (!p || p->attempt != attempt)
 		return false;
 	memcpy(c->token, p->token.byte, sizeof c->token);
 	return true;
@@ -214,6 +264,7 @@ static bool on_hello(struct hd_fn_connection *c, const uint8_t *payload, size_t 
 		(o->spec.tls && memcmp(c->token, hello.token.byte, sizeof c->token) != 0) ||
 		!hd_fn_board_greet(&o->board, task, hello.attempt, hd_clock_now_ns(o->spec.clock))) {
 		o->refused++;
+		meet_late(c, &hello);
 		return reply(c, HD_FN_REFUSED);
 	}
 	c->greeted = true;
@@ -248,6 +299,7 @@ static bool on_commit(struct hd_fn_connection *c, const uint8_t *payload, size_t
 		o->refused++;
 		return reply(c, HD_FN_REFUSED);
 	}
+	meet(c);
 	enum hd_fn_reply what = hd_fn_board_commit(&o->board, c->task, c->attempt,
 		hd_clock_now_ns(o->spec.clock));
 	for (uint32_t i = 0; what == HD_FN_ACCEPTED && i < job->work->ntensors; i++)
@@ -262,8 +314,10 @@ static bool on_frame(struct hd_fn_connection *c, const struct hd_fn_frame *frame
 		return false;
 	if (!c->greeted)
 		return frame->type == HD_FN_HELLO && on_hello(c, payload, frame->len);
-	if (c->generation != c->owner->generation)
-		return reply(c, HD_FN_STALE);     /* its task is forgotten */
+	if (c->generation != c->owner->generation) {      /* its task is forgotten */
+		meet(c);
+		return reply(c, HD_FN_STALE);
+	}
 	return frame->type == HD_FN_RESULT ? on_result(c, payload, frame->len) :
 		frame->type == HD_FN_COMMIT && on_commit(c, payload, frame->len);
 }
@@ -470,12 +524,7 @@ void hd_fn_owner_ran(struct hd_fn_owner *o, uint32_t task, void *const *at, int6
 			memcpy(job->at[i], at[i], hd_fn_tensor_bytes(&job->work->tensor[i]));
 }
 
-/* ---- calls: named by generation, task and attempt ---- */
-
-static uint64_t name_call(const struct hd_fn_owner *o, uint32_t task, uint32_t attempt)
-{
-	return (o->generation & 0xffff) << 48 | (uint64_t)(task & 0xffffff) << 24 | (attempt & 0xffffff);
-}
+/* ---- calls ---- */
 
 /* Where a worker calls: a path, or a host and a port. */
 static void place(const struct hd_fn_owner *o, struct hd_fn_event *event)
@@ -501,6 +550,25 @@ static void place(const struct hd_fn_owner *o, struct hd_fn_event *event)
 		snprintf(event->host, sizeof event->host, "%.*s", (int)len, from);
 }
 
+/* HD_E_AGAIN: there are as many as can be. */
+static enum hd_err make_call(struct hd_fn_owner *o, const struct hd_fn_step *s, const struct hd_text *event,
+	const struct hd_sha256 *token, struct hd_diag *diag)
+{
+	const uint64_t name = name_call(o->generation, s->task, s->attempt);
+	struct hd_fn_under_way *u = o->under_way;
+
+	while (u < o->under_way + HD_FN_UNDER_WAY && u->proof.attempt)
+		u++;
+	if (u == o->under_way + HD_FN_UNDER_WAY)
+		return HD_E_AGAIN;
+	enum hd_err err = o->invoker.ops->call(o->invoker.self, name, event->at, event->len,
+		s->deadline_ns + AFTER_NS, diag);
+	if (!err)
+		*u = (struct hd_fn_under_way){ name, id_of(o, s->task), { s->attempt, *token }, false };
+	o->calling += !err;
+	return err;
+}
+
 static void invoke(struct hd_fn_owner *o, const struct hd_fn_step *s)
 {
 	struct hd_fn_event event = { .ticket = { .task = id_of(o, s->task), .attempt = s->attempt },
@@ -521,10 +589,7 @@ static void invoke(struct hd_fn_owner *o, const struct hd_fn_step *s)
 	hd_text_fixed(&text, bytes, sizeof bytes);
 	hd_fn_event_write(&event, &text);
 	if (!err && !text.full)
-		err = o->invoker.ops->call(o->invoker.self, name_call(o, s->task, s->attempt), text.at,
-			text.len,
-			s->deadline_ns + AFTER_NS, &why);
-	o->calling += !err;
+		err = make_call(o, s, &text, &event.token, &why);
 	if (err && err != HD_E_AGAIN)
 		snprintf(o->last_error, sizeof o->last_error, "%.380s", why.text);
 	if (err)
@@ -542,7 +607,17 @@ static void keep_error(struct hd_fn_owner *o, const char *words, const char *byt
 			*at = '?';
 }
 
-static enum hd_fn_outcome outcome_of(struct hd_fn_owner *o, const struct hd_fn_called *called)
+/* It answers that it is done: is that so? */
+static enum hd_fn_outcome ended(struct hd_fn_owner *o, bool met)
+{
+	if (met)
+		return HD_FN_ENDED;
+	keep_error(o, "it says that it is done, and no result came: its worker must reach ",
+		o->listener.addr);
+	return HD_FN_EMPTY;
+}
+
+static enum hd_fn_outcome outcome_of(struct hd_fn_owner *o, const struct hd_fn_called *called, bool met)
 {
 	struct hd_fn_answer answer = { .error = HD_FN_ERROR_NONE };
 	struct hd_arena arena;
@@ -563,7 +638,7 @@ static enum hd_fn_outcome outcome_of(struct hd_fn_owner *o, const struct hd_fn_c
 		return HD_FN_FAILED;
 	}
 	if (answer.error == HD_FN_ERROR_NONE)
-		return HD_FN_ENDED;
+		return ended(o, met);
 	snprintf(o->last_error, sizeof o->last_error, "%.380s", answer.message);
 	return answer.error == HD_FN_ERROR_KERNEL_SET || answer.error == HD_FN_ERROR_TASK ? HD_FN_UNFIT :
 		HD_FN_FAILED;
@@ -583,7 +658,10 @@ static enum hd_err take_calls(struct hd_fn_owner *o, struct hd_diag *diag)
 
 	while (o->invoker.ops && o->invoker.ops->take(o->invoker.self, &called)) {
 		const int64_t now_ns = hd_clock_now_ns(o->spec.clock);
-		const enum hd_fn_outcome outcome = outcome_of(o, &called);
+		struct hd_fn_under_way *u = find_call(o, called.call);
+		const enum hd_fn_outcome outcome = outcome_of(o, &called, u && u->met);
+		if (u)
+			u->proof.attempt = 0;
 		o->calling--;
 		if (called.call >> 48 == (o->generation & 0xffff))
 			hd_fn_board_called(&o->board, (uint32_t)(called.call >> 24 & 0xffffff),
@@ -592,9 +670,6 @@ static enum hd_err take_calls(struct hd_fn_owner *o, struct hd_diag *diag)
 			hd_fn_board_ended(&o->board, outcome, now_ns);
 		if (outcome == HD_FN_ENDED && !o->board.failed_in_row && !o->board.probes)
 			o->tried_ns = o->calling ? now_ns : 0;
-		else if (outcome == HD_FN_ENDED)
-			keep_error(o, "it says that it is done, and no result came: its worker must reach ",
-				o->listener.addr);
 		enum hd_err err = book(o, &called, diag);
 		if (err)
 			return err;

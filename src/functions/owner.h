@@ -9,6 +9,8 @@
  *    handshake, and HELLO proves it again. A stranger has HD_FN_HELLO_BYTES and HD_FN_STRANGER_NS.
  * 3. Digests of all outputs are compared before they count. What differs is refused.
  * 4. Each call is in the ledger when it ended.
+ * 5. A call ended well if its own worker brought a result, or proved its token when the task was over. What
+ *    its service says does not count without that (HD_FN_EMPTY, functions/board.h).
  *
  * Ownership: open/close in the caller's memory, which does not move; tasks, their tensors and the invoker are
  * borrowed until they are done. Threads: one; turn() blocks until the time given. */
@@ -45,6 +47,10 @@ struct hd_fn_connection;
 enum { HD_FN_PROOFS = 4 };
 struct hd_fn_proof { uint32_t attempt; struct hd_sha256 token; };
 
+/* A call under way; attempt 0: none. `met`: of rule 5. */
+enum { HD_FN_UNDER_WAY = 64 };            /* as many as invokers make */
+struct hd_fn_under_way { uint64_t call; struct hd_hash task; struct hd_fn_proof proof; bool met; };
+
 /* The owner. */
 struct hd_fn_owner {
 	struct hd_fn_owner_spec spec;
@@ -62,6 +68,7 @@ struct hd_fn_owner {
 	struct hd_fn_proof *proof;        /* [ntasks x HD_FN_PROOFS], of the arena */
 	struct hd_fn_connection *at;      /* owned: HD_FN_CONNECTIONS */
 	uint32_t calling;                 /* calls under way */
+	struct hd_fn_under_way under_way[HD_FN_UNDER_WAY];
 	int64_t tried_ns;                 /* the first call since one ended well; 0: none */
 	uint64_t refused, unanswered;     /* connections refused; calls that ended without an answer */
 	char last_error[HD_FN_MESSAGE];   /* that a function said, or its service */

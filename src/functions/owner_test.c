@@ -381,6 +381,104 @@ static void calls_are_silent_until_one_ends_well(void **state)
 	end(b);
 }
 
+static uint32_t here_now(struct bench *b)
+{
+	uint32_t here;
+
+	assert_int_equal(hd_fn_owner_turn(&b->owner, 0, true, &here, NULL), HD_OK);
+	return here;
+}
+
+/* The device has run the task of a call that is late. */
+static void run_late_one(struct bench *b)
+{
+	b->owner.board.shares = true;
+	hd_clock_sim_advance(&b->clock, HD_FN_FIRST_NS);
+	assert_int_equal(here_now(b), 0);
+	hd_fn_owner_ran(&b->owner, 0, b->at, 1);
+	assert_int_equal(hd_fn_owner_left(&b->owner), 0);
+}
+
+/* "done" of a service whose workers never come is a failed call, though the task was done here meanwhile, or
+ * is forgotten; ten of them close the circuit. */
+static void done_without_a_worker_is_a_failed_call(void **state)
+{
+	(void)state;
+	for (int forgotten = 0; forgotten < 2; forgotten++) {
+		struct bench *b = begin();
+		for (uint32_t i = 1; i <= HD_FN_CIRCUIT; i++) {
+			run_late_one(b);
+			if (forgotten)
+				assert_int_equal(hd_fn_owner_submit(&b->owner, NULL, 0, NULL), HD_OK);
+			answer_call(b, DONE);
+			CHECK(b->owner.board.failed_in_row == i % HD_FN_CIRCUIT, "%u of %d: %u in a row", i,
+				forgotten, b->owner.board.failed_in_row);
+			CHECK(strstr(b->owner.last_error, "no result came"), "%s", b->owner.last_error);
+			assert_int_equal(hd_fn_owner_submit(&b->owner, &b->job, 1, NULL), HD_OK);
+			turn(b);
+		}
+		assert_int_equal(b->owner.board.count.closed, 1);
+		assert_int_equal(b->ncalls, HD_FN_CIRCUIT);
+		assert_true(hd_fn_owner_silent_ns(&b->owner) >= HD_FN_CIRCUIT * HD_FN_FIRST_NS);
+		end(b);
+	}
+}
+
+/* The same of one whose worker came, and was late: it hears that, and its call has ended well. */
+static void a_worker_that_comes_late_is_no_failed_call(void **state)
+{
+	const float y[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+
+	(void)state;
+	for (int k = 0; k < 5; k++) {
+		struct bench *b = begin();
+		struct hd_sock sock = call_owner(b);
+		struct hd_fn_event event = b->last;
+		int reply = 0, is = k == 3 ? HD_FN_ALREADY : k == 2 ? HD_FN_STALE : HD_FN_REFUSED;
+		b->owner.board.failed_in_row = 2;
+		event.token.byte[0] ^= k == 4;            /* anybody can come */
+		if (k == 2 || k == 3) {
+			hello_as(b, &sock, &event);
+			assert_int_equal(heard(&sock, &reply), HD_FN_WORK);
+		}
+		run_late_one(b);
+		b->owner.board.failed_in_row = 2;
+		if (k == 1 || k == 2)
+			assert_int_equal(hd_fn_owner_submit(&b->owner, NULL, 0, NULL), HD_OK);
+		if (k == 2 || k == 3)
+			send_result(b, &sock, y);
+		else
+			hello_as(b, &sock, &event);
+		if (k == 3)
+			send_commit(b, &sock, y);
+		assert_int_equal(heard(&sock, &reply), HD_FN_REPLY);
+		assert_int_equal(reply, is);
+		answer_call(b, DONE);
+		CHECK(b->owner.board.failed_in_row == (k == 4 ? 3 : 0), "%d: %u in a row", k,
+			b->owner.board.failed_in_row);
+		hd_sock_close(&sock);
+		end(b);
+	}
+}
+
+/* A worker that took the work, and is gone without a result. */
+static void a_worker_without_a_result_is_a_failed_call(void **state)
+{
+	struct bench *b = begin();
+	struct hd_sock sock = call_owner(b);
+	int reply = 0;
+
+	(void)state;
+	hello_as(b, &sock, &b->last);
+	assert_int_equal(heard(&sock, &reply), HD_FN_WORK);
+	hd_sock_close(&sock);
+	run_late_one(b);
+	answer_call(b, DONE);
+	assert_int_equal(b->owner.board.failed_in_row, 1);
+	assert_int_equal(b->owner.board.count.failures, 1);
+	end(b);
+}
+
 /* A worker that is gone without a word holds its connection until its event's deadline, not for ever. */
 static void a_connection_ends_with_the_time_of_its_event(void **state)
 {
@@ -473,6 +571,9 @@ int main(void)
 		cmocka_unit_test(a_call_that_failed_is_made_again_in_the_same_turn),
 		cmocka_unit_test(a_call_that_is_refused_says_why),
 		cmocka_unit_test(calls_are_silent_until_one_ends_well),
+		cmocka_unit_test(done_without_a_worker_is_a_failed_call),
+		cmocka_unit_test(a_worker_that_comes_late_is_no_failed_call),
+		cmocka_unit_test(a_worker_without_a_result_is_a_failed_call),
 		cmocka_unit_test(a_connection_ends_with_the_time_of_its_event),
 		cmocka_unit_test(a_hello_that_was_not_read_in_time_counts),
 		cmocka_unit_test(only_dense_graphs_of_inputs_and_outputs_are_tasks),
