@@ -9,6 +9,7 @@ struct model { double knee, seconds, slope, per_second, fixed; };
 #define STEP 1.2                          /* between the best size and those beside it */
 #define KNEES 1.04                        /* between knees that are tried */
 #define MOVED 0.1                         /* of the time of a settled pool */
+#define FITS 0.95                         /* of the budget, which a greater size may take */
 
 const char *const hd_fn_tuner_reasons[HD_FN_TUNER_NREASONS] = {
 #define X(id, name) name,
@@ -40,6 +41,7 @@ static void begin_again(struct hd_fn_tuner *t)
 void hd_fn_tuner_begin_again(struct hd_fn_tuner *t)
 {
 	t->max = t->spec.max;
+	t->spent = (struct hd_fn_tuner_spent){ .wait = HD_FN_TUNER_EPOCHS };
 	begin_again(t);
 }
 
@@ -213,16 +215,65 @@ static uint32_t best_of_all(const struct hd_fn_tuner *t, double *value)
 
 /* ---- what is next ---- */
 
-static bool keeps_budget(struct hd_fn_tuner *t, const struct hd_fn_tuner_epoch *e)
+/* From here on by what is seen from here on. */
+static void count_again(struct hd_fn_tuner_spent *p)
 {
-	double rate = e->function_usd / e->seconds * 3600;
+	p->since = 0;
+	p->since_usd = p->since_work = 0;
+}
 
-	if (t->spec.budget_per_hour <= 0 || rate <= t->spec.budget_per_hour || t->slots <= t->spec.min)
-		return true;
+static void lower(struct hd_fn_tuner *t, double rate)
+{
+	struct hd_fn_tuner_spent *p = &t->spent;
+
 	double fits = floor(t->slots * t->spec.budget_per_hour / rate);
+	if (t->max < t->spec.max)                 /* it grew too early, or not enough was taken */
+		p->wait = 2 * p->wait < HD_FN_TUNER_AGAIN ? 2 * p->wait : HD_FN_TUNER_AGAIN;
 	t->max = t->slots - 1;
 	t->max = within(t, fits);
-	return false;
+	count_again(p);
+}
+
+/* The greatest size that the budget has room for now. */
+static uint32_t affordable(const struct hd_fn_tuner *t)
+{
+	const struct hd_fn_tuner_spent *p = &t->spent;
+	const double most = t->max ? 2.0 * t->max : 1, budget = t->spec.budget_per_hour / 3600;
+	double fits = most;
+
+	if (p->since_work > 0 && p->since_usd > 0)
+		fits = fmin(most, floor(FITS * budget * p->since_work / p->since_usd));
+	return fits >= t->spec.max ? t->spec.max : (uint32_t)fits;
+}
+
+/* What an epoch spent: -1: the greatest size is lowered, 1: it has grown, 0: neither. */
+static int spend(struct hd_fn_tuner *t, const struct hd_fn_tuner_epoch *e)
+{
+	struct hd_fn_tuner_spent *p = &t->spent;
+
+	if (t->spec.budget_per_hour <= 0)
+		return 0;
+	p->seconds += e->seconds;
+	p->usd += e->function_usd;
+	if (p->seconds < t->spec.least_s)
+		return 0;
+	const double rate = p->usd / p->seconds * 3600, seconds = p->seconds, usd = p->usd;
+	p->seconds = p->usd = 0;
+	const double due = t->spec.budget_per_hour / 3600 * seconds;
+	p->debt = fmax(-HD_FN_TUNER_EPOCHS * due, p->debt + usd - due);
+	if (p->debt > 0 && usd > due && t->slots > t->spec.min) {
+		lower(t, rate);
+		return -1;
+	}
+	p->since++;
+	p->since_usd += usd;
+	p->since_work += seconds * t->slots;
+	if (t->max == t->spec.max || p->debt > 0 || p->since < p->wait || e->away ||
+		affordable(t) <= t->max)
+		return 0;
+	t->max = affordable(t);
+	count_again(p);
+	return 1;
 }
 
 static void settle(struct hd_fn_tuner *t)
@@ -316,17 +367,27 @@ static struct hd_fn_tuned judge(struct hd_fn_tuner *t, const struct hd_fn_tuner_
 		moved = has_moved(t, e->seconds);
 	else
 		note(t, e);
-	if (!keeps_budget(t, e)) {
-		d.why = HD_FN_TUNER_BUDGET;
-		d.slots = t->max;
-		t->left = HD_FN_TUNER_EPOCHS;
-	} else if (moved) {
+	if (moved)
 		d.why = HD_FN_TUNER_MOVED;
-	} else if (!t->settled && --t->left == 0) {
+	else if (!t->settled && --t->left == 0)
 		return propose(t);
-	}
-	d.says = d.why == HD_FN_TUNER_BUDGET || d.why == HD_FN_TUNER_MOVED;
+	d.says = moved;
 	return d;
+}
+
+/* The budget moved the greatest size. What was gathered is of a late bill, perhaps. */
+static struct hd_fn_tuned judge_budget(struct hd_fn_tuner *t, int moved, const struct hd_fn_tuner_epoch *e)
+{
+	if (moved > 0) {
+		t->slots = t->max;
+		begin_again(t);
+	}
+	t->left = HD_FN_TUNER_EPOCHS;
+	t->sum = (struct hd_fn_tuner_epoch){ .seconds = 0 };
+	t->gathered = 0;
+	t->slots = within(t, t->max);
+	return (struct hd_fn_tuned){ .slots = t->slots, .says = true, .value = 1 / (e->seconds * e->usd),
+		.why = moved > 0 ? HD_FN_TUNER_REGAINED : HD_FN_TUNER_BUDGET };
 }
 
 static void gather(struct hd_fn_tuner *t, const struct hd_fn_tuner_epoch *e)
@@ -350,8 +411,12 @@ static struct hd_fn_tuner_epoch observe(struct hd_fn_tuner *t)
 
 struct hd_fn_tuned hd_fn_tuner_next(struct hd_fn_tuner *t, const struct hd_fn_tuner_epoch *e)
 {
+	const int moved = e->away ? 0 : spend(t, e);
+
 	t->queue = -1;
 	t->grew = t->shrank = 0;
+	if (moved)
+		return judge_budget(t, moved, e);
 	if (e->away) {
 		t->sum = (struct hd_fn_tuner_epoch){ .seconds = 0 };
 		t->gathered = 0;

@@ -18,10 +18,16 @@
  *    eight epochs moved by more than a tenth, and by more than their spread explains (three standard errors),
  *    at another price, at a resize; after HD_FN_TUNER_AGAIN epochs it tries a step below and above, with what
  *    it knows.
- * 4. Functions that cost more than budget_per_hour lower the greatest size at once. It stays lowered when the
- *    time moves; another price, or a resize, gives back the one of the spec.
+ * 4. Functions that cost more than budget_per_hour, in least_s seconds, lower the greatest size at once,
+ *    unless the last HD_FN_TUNER_EPOCHS observations left as much unspent: a bill may be late. What was
+ *    spent beyond the budget is made up for by time; then the greatest size grows to what fits by what a
+ *    worker costs, at most twice as large, and the search begins again: after HD_FN_TUNER_EPOCHS
+ *    observations at the earliest, and twice as many, at most HD_FN_TUNER_AGAIN, where it had grown too
+ *    early. So a run spends its budget, and beyond it at most what the last lowering has not made up for
+ *    yet. The size stays lowered when the time moves; another price, or a resize, gives back the one of the
+ *    spec.
  * 5. Worth a line (`says`) are a size that it settled at, where that is more than a step from the last one
- *    that was said, a time that moved, and a budget that lowered the size: trials are not.
+ *    that was said, a time that moved, and a budget that lowered the size or lets it grow: trials are not.
  *
  * Plain value. Pure: equal calls, equal answers. */
 #ifndef HD_FUNCTIONS_TUNER_H
@@ -48,6 +54,7 @@ struct hd_fn_tuner_epoch { double seconds, usd, function_usd; bool away; };
 	X(LOCAL,   "local")    /* no functions: is that better? */ \
 	X(SETTLED, "settled") \
 	X(BUDGET,  "budget") \
+	X(REGAINED, "regained") /* what was spent beyond the budget is made up for */ \
 	X(MOVED,   "moved")    /* its time moved: what was seen holds no more */ \
 	X(GATHER,  "gather")   /* the epochs of an observation are not over */ \
 	X(AWAY,    "away")     /* the service was */
@@ -69,12 +76,18 @@ struct hd_fn_tuned { uint32_t slots; enum hd_fn_tuner_reason why; double value, 
 /* What was seen at one size: sums over its epochs. */
 struct hd_fn_tuner_seen { uint32_t slots, epochs; double seconds, usd; };
 
+/* Of the budget. `seconds`, `usd`: gathered; `debt`: dollars beyond the budget, not made up for yet, or below
+ * 0: left unspent; since the greatest size was lowered or grew: observations, dollars, and seconds times
+ * workers; `wait`: observations before it grows. */
+struct hd_fn_tuner_spent { double seconds, usd, debt, since_usd, since_work; uint32_t since, wait; };
+
 /* The machine. */
 struct hd_fn_tuner {
 	struct hd_fn_tuner_spec spec;
 	uint32_t slots, max;              /* in force; the greatest size now */
 	struct hd_fn_tuner_epoch sum;     /* of the epochs gathered */
 	uint32_t gathered;
+	struct hd_fn_tuner_spent spent;
 	uint32_t said;                    /* the last size that it settled at and said; UINT32_MAX: none */
 	struct hd_fn_tuner_seen seen[HD_FN_TUNER_SIZES];
 	uint32_t nseen;

@@ -158,7 +158,7 @@ static void a_budget_lowers_the_greatest_size_at_once(void **state)
 {
 	const struct hd_fn_tuner_spec spec = { 1, MAX, 10, 0 };
 	const struct hd_fn_tuner_epoch dear = { 3600, 50, 40, false },
-		cheap = { 3600, 20, 9, false }, late = { 7200, 40, 18, false };
+		cheap = { 3600, 20, 9.8, false }, late = { 7200, 40, 19.6, false };
 	struct hd_fn_tuner t;
 
 	(void)state;
@@ -179,6 +179,83 @@ static void a_budget_lowers_the_greatest_size_at_once(void **state)
 	hd_fn_tuner_begin_again(&t);              /* another price */
 	assert_int_equal(t.max, MAX);
 	assert_string_equal(hd_fn_tuner_reasons[HD_FN_TUNER_BUDGET], "budget");
+}
+
+/* Workers that cost `each` dollars an hour, hours that are an epoch each, and one bill of `late` dollars. */
+static void one_late_bill_takes_no_worker_for_ever(void **state)
+{
+	static const double lates[] = { 5, 40, 800 };
+	const struct hd_fn_tuner_spec spec = { 0, MAX, 10, 0 };
+	const double each = 0.1;
+
+	(void)state;
+	for (size_t k = 0; k < 3; k++) {
+		double spent = lates[k], beyond = 0;
+		uint32_t grew = 0, e = 0;
+		struct hd_fn_tuner t;
+		hd_fn_tuner_init(&t, &spec, 80);
+		struct hd_fn_tuned d = hd_fn_tuner_next(&t, &(struct hd_fn_tuner_epoch){ 3600, 9, 8, false });
+		assert_int_equal(t.max, MAX);
+		/* the 2 dollars that were left are not worth a line, and left again in the next hour */
+		d = hd_fn_tuner_next(&t, &(struct hd_fn_tuner_epoch){ 3600, 12, 11.9, false });
+		assert_int_equal(d.slots, 80);
+		d = hd_fn_tuner_next(&t, &(struct hd_fn_tuner_epoch){ 3600, 9, 8, false });
+		const uint32_t was = t.slots;
+		d = hd_fn_tuner_next(&t, &(struct hd_fn_tuner_epoch){ 3600, 9, 8 + lates[k], false });
+		assert_int_equal(d.why, HD_FN_TUNER_BUDGET);
+		CHECK(d.slots == (uint32_t)(was * 10 / (8 + lates[k])), "%u", d.slots);
+		for (spent += 35.9; t.max < 90 && e < 200; e++) {
+			double usd = each * t.slots;
+			d = hd_fn_tuner_next(&t, &(struct hd_fn_tuner_epoch){ 3600, usd + 1, usd, false });
+			spent += usd;
+			beyond = spent - 10 * (e + 5);
+			if (d.why == HD_FN_TUNER_REGAINED) {
+				grew++;
+				CHECK(beyond <= 1e-9 && d.says && d.slots == t.max, "%.3f dollars more",
+					beyond);
+			}
+			assert_true(t.max <= 100 && d.why != HD_FN_TUNER_BUDGET);
+		}
+		CHECK(t.max >= 90 && grew, "%zu: at most %u after %u hours", k, t.max, e);
+		CHECK(e <= lates[k] / 10 + 8 * HD_FN_TUNER_EPOCHS, "%zu: %u hours", k, e);
+	}
+}
+
+/* More workers than it has room for would be worth most, one bill in ten comes an epoch late: the sum is the
+ * budget and one bill at most, and most of it is used. */
+static void a_run_spends_its_budget_at_most(void **state)
+{
+	enum { RUNS = 20, EPOCHS_OF = 3000 };
+	double least = 1, most = 0;
+
+	(void)state;
+	for (uint32_t seed = 0; seed < RUNS; seed++) {
+		const struct hd_fn_tuner_spec spec = { 0, MAX, 10, 0 };
+		double spent = 0, owed = 0, worst = 0, hours = 0, each = 0.1 + 0.2 * draw(seed, 0, 3);
+		uint32_t says = 0;
+		struct hd_fn_tuner t;
+		hd_fn_tuner_init(&t, &spec, 1000);
+		for (uint32_t e = 0; e < EPOCHS_OF; e++) {
+			double hour = t.slots ? fmax(0.25, 40.0 / t.slots) : 2;
+			double usd = hour * each * t.slots * (0.9 + 0.2 * draw(seed, e, 4));
+			bool late = draw(seed, e, 5) < 0.1;
+			owed += usd;
+			usd = late ? 0 : owed;
+			owed -= usd;
+			worst = usd > worst ? usd : worst;
+			spent += usd;
+			hours += hour;
+			for (int i = 0; i < 4; i++)
+				hd_fn_tuner_window(&t, 0);
+			says += hd_fn_tuner_next(&t, &(struct hd_fn_tuner_epoch){ 3600 * hour,
+				usd + 100 * hour, usd, false }).says;
+		}
+		CHECK(spent <= 10 * hours + worst, "%u: %.1f dollars of %.1f", seed, spent, 10 * hours);
+		least = fmin(least, spent / (10 * hours));
+		most = fmax(most, says);
+	}
+	print_message("at least %.2f of the budget, at most %.0f lines\n", least, most);
+	assert_true(least > 0.4 && most < 60);
 }
 
 static void another_time_or_price_is_found_again(void **state)
@@ -285,6 +362,8 @@ int main(void)
 		cmocka_unit_test(the_queue_proposes_first),
 		cmocka_unit_test(no_functions_where_they_do_not_pay),
 		cmocka_unit_test(a_budget_lowers_the_greatest_size_at_once),
+		cmocka_unit_test(one_late_bill_takes_no_worker_for_ever),
+		cmocka_unit_test(a_run_spends_its_budget_at_most),
 		cmocka_unit_test(another_time_or_price_is_found_again),
 		cmocka_unit_test(steps_of_milliseconds_are_gathered_until_they_say_something),
 		cmocka_unit_test(nothing_is_learnt_while_the_service_is_away),
