@@ -222,11 +222,11 @@ static void count_again(struct hd_fn_tuner_spent *p)
 	p->since_usd = p->since_work = 0;
 }
 
-static void lower(struct hd_fn_tuner *t, double rate)
+static void lower(struct hd_fn_tuner *t, double rate, bool away)
 {
 	struct hd_fn_tuner_spent *p = &t->spent;
 
-	double fits = floor(t->slots * t->spec.budget_per_hour / rate);
+	double fits = away ? 0 : floor(t->slots * t->spec.budget_per_hour / rate);
 	if (t->max < t->spec.max)                 /* it grew too early, or not enough was taken */
 		p->wait = 2 * p->wait < HD_FN_TUNER_AGAIN ? 2 * p->wait : HD_FN_TUNER_AGAIN;
 	t->max = t->slots - 1;
@@ -262,7 +262,7 @@ static int spend(struct hd_fn_tuner *t, const struct hd_fn_tuner_epoch *e)
 	const double due = t->spec.budget_per_hour / 3600 * seconds;
 	p->debt = fmax(-HD_FN_TUNER_EPOCHS * due, p->debt + usd - due);
 	if (p->debt > 0 && usd > due && t->slots > t->spec.min) {
-		lower(t, rate);
+		lower(t, rate, e->away);
 		return -1;
 	}
 	p->since++;
@@ -411,7 +411,7 @@ static struct hd_fn_tuner_epoch observe(struct hd_fn_tuner *t)
 
 struct hd_fn_tuned hd_fn_tuner_next(struct hd_fn_tuner *t, const struct hd_fn_tuner_epoch *e)
 {
-	const int moved = e->away ? 0 : spend(t, e);
+	const int moved = spend(t, e);
 
 	t->queue = -1;
 	t->grew = t->shrank = 0;

@@ -19,7 +19,8 @@
  *    at another price, at a resize; after HD_FN_TUNER_AGAIN epochs it tries a step below and above, with what
  *    it knows.
  * 4. Functions that cost more than budget_per_hour, in least_s seconds, lower the greatest size at once,
- *    unless the last HD_FN_TUNER_EPOCHS observations left as much unspent: a bill may be late. What was
+ *    unless the last HD_FN_TUNER_EPOCHS observations left as much unspent: a bill may be late. While the
+ *    service is away, and is billed for calls that bring nothing, it is lowered to the least one. What was
  *    spent beyond the budget is made up for by time; then the greatest size grows to what fits by what a
  *    worker costs, at most twice as large, and the search begins again: after HD_FN_TUNER_EPOCHS
  *    observations at the earliest, and twice as many, at most HD_FN_TUNER_AGAIN, where it had grown too

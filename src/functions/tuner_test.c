@@ -221,6 +221,28 @@ static void one_late_bill_takes_no_worker_for_ever(void **state)
 	}
 }
 
+/* Calls that bring nothing cost all the same, and each of them counts. */
+static void a_budget_is_kept_while_the_service_is_away(void **state)
+{
+	const struct hd_fn_tuner_epoch away = { 0.5, 1, 0.01, true }, quiet = { 0.5, 1, 0.001, true };
+
+	(void)state;
+	for (uint32_t min = 0; min < 5; min += 4) {
+		const struct hd_fn_tuner_spec spec = { min, MAX, 10, 1 };       /* 0.0028 dollars a second */
+		struct hd_fn_tuner t;
+		hd_fn_tuner_init(&t, &spec, 80);
+		for (int e = 0; e < 20; e++)
+			assert_int_equal(hd_fn_tuner_next(&t, &quiet).slots, 80);
+		assert_int_equal(hd_fn_tuner_next(&t, &away).slots, 80);        /* half an observation */
+		struct hd_fn_tuned d = hd_fn_tuner_next(&t, &away);
+		assert_int_equal(d.slots, min);
+		assert_int_equal(d.why, HD_FN_TUNER_BUDGET);
+		assert_true(d.says && t.max == min);
+		for (int e = 0; e < 500; e++)             /* no more trials while it is away */
+			assert_int_equal(hd_fn_tuner_next(&t, &quiet).slots, min);
+	}
+}
+
 /* More workers than it has room for would be worth most, one bill in ten comes an epoch late: the sum is the
  * budget and one bill at most, and most of it is used. */
 static void a_run_spends_its_budget_at_most(void **state)
@@ -329,7 +351,7 @@ static void steps_of_milliseconds_are_gathered_until_they_say_something(void **s
 /* Whatever it takes meanwhile, without functions or by probes. */
 static void nothing_is_learnt_while_the_service_is_away(void **state)
 {
-	const struct hd_fn_tuner_spec spec = { 0, MAX, 1, 0 };
+	const struct hd_fn_tuner_spec spec = { 0, MAX, 0, 0 };
 	const struct hd_fn_tuner_epoch away = { 1e3, 1e3, 1e3, true };
 	const struct surface s = make(3);
 	struct hd_fn_tuner with, without;
@@ -363,6 +385,7 @@ int main(void)
 		cmocka_unit_test(no_functions_where_they_do_not_pay),
 		cmocka_unit_test(a_budget_lowers_the_greatest_size_at_once),
 		cmocka_unit_test(one_late_bill_takes_no_worker_for_ever),
+		cmocka_unit_test(a_budget_is_kept_while_the_service_is_away),
 		cmocka_unit_test(a_run_spends_its_budget_at_most),
 		cmocka_unit_test(another_time_or_price_is_found_again),
 		cmocka_unit_test(steps_of_milliseconds_are_gathered_until_they_say_something),
