@@ -184,11 +184,15 @@ static const struct { enum hd_job_key key, of; const char *words; } depends[] = 
 	{ HD_JOB_STALENESS,  HD_JOB_MODE,      "exact|bounded" },
 	{ HD_JOB_CELLS,      HD_JOB_MODE,      "exact" },
 	{ HD_JOB_REPLAY,     HD_JOB_MODE,      "replay" },
-	/* with none the whole table rests, so that one word turns it off */
-	{ HD_JOB_FN_ENDPOINT, HD_JOB_FN_KIND,  "none|http|lambda" },
-	{ HD_JOB_FN_LISTEN,  HD_JOB_FN_KIND,   "none|http|lambda" },
-	{ HD_JOB_FN_REPORTS, HD_JOB_FN_KIND,   "none|http|lambda" },
-	{ HD_JOB_FN_NAME,    HD_JOB_FN_KIND,   "none|lambda" },
+};
+
+/* The same of functions, where a word that is said later turns keys off: they rest, so that one word changes
+ * how a run goes on. With kind none the whole table rests. */
+static const struct { enum hd_job_key key, of; const char *words; } rests[] = {
+	{ HD_JOB_FN_ENDPOINT, HD_JOB_FN_KIND,  "http|lambda" },
+	{ HD_JOB_FN_LISTEN,  HD_JOB_FN_KIND,   "http|lambda" },
+	{ HD_JOB_FN_REPORTS, HD_JOB_FN_KIND,   "http|lambda" },
+	{ HD_JOB_FN_NAME,    HD_JOB_FN_KIND,   "lambda" },
 	{ HD_JOB_FN_MIN,     HD_JOB_FN_SIZE,   "auto" },
 	{ HD_JOB_FN_MAX,     HD_JOB_FN_SIZE,   "auto" },
 	{ HD_JOB_FN_BUDGET,  HD_JOB_FN_SIZE,   "auto" },
@@ -229,6 +233,49 @@ static enum hd_err check_depends(struct hd_job_reader *reader)
 	return HD_OK;
 }
 
+/* Was `key` said to be of use, in spite of the word of `of`? A job.resolved.json says all keys at once, those
+ * that rested, too. */
+static bool is_meant(const struct hd_job_reader *reader, enum hd_job_key key, enum hd_job_key of, bool equal)
+{
+	const uint8_t origin = reader->job->value[key].origin, than = reader->job->value[of].origin;
+
+	if (is_left_out(reader, key) || (origin == HD_FROM_FILE && says_all(reader->job)))
+		return false;
+	return equal ? origin >= than : origin > than;
+}
+
+/* graph.price_file stands for functions.price_file in jobs without functions, too. */
+static enum hd_err check_no_functions(struct hd_job_reader *reader)
+{
+	char dotted[HD_DOTTED_CAP];
+
+	for (enum hd_job_key k = HD_JOB_FN_KIND + 1; k <= HD_JOB_FN_REPORTS; k++) {
+		if (k == HD_JOB_FN_PRICE || !is_meant(reader, k, HD_JOB_FN_KIND, false))
+			continue;
+		hd_job_at(reader, k);
+		return hd_job_refuse(reader, "%s has no meaning without functions.kind; set that to pool, "
+			"http or lambda, or leave this out", hd_job_dotted(k, dotted));
+	}
+	return HD_OK;
+}
+
+static enum hd_err check_resting(struct hd_job_reader *reader)
+{
+	char dotted[HD_DOTTED_CAP], of[HD_DOTTED_CAP];
+
+	for (size_t i = 0; i < sizeof rests / sizeof rests[0]; i++) {
+		const char *word = hd_job_text(reader->job, rests[i].of);
+		if (hd_job_has_word(rests[i].words, word) || !is_meant(reader, rests[i].key, rests[i].of,
+			true))
+			continue;
+		hd_job_at(reader, rests[i].key);
+		return hd_job_refuse(reader, "%s has no meaning with %s %s (only with %s); leave one of them "
+			"out", hd_job_dotted(rests[i].key, dotted), hd_job_dotted(rests[i].of, of), word,
+			rests[i].words);
+	}
+	return HD_OK;
+}
+
 /* Here, before a run has a folder and workers that would each say it. */
 static enum hd_err check_functions(struct hd_job_reader *reader)
 {
@@ -237,7 +284,10 @@ static enum hd_err check_functions(struct hd_job_reader *reader)
 		*endpoint = hd_job_text(job, HD_JOB_FN_ENDPOINT);
 
 	if (strcmp(kind, "none") == 0)
-		return HD_OK;
+		return check_no_functions(reader);
+	enum hd_err err = check_resting(reader);
+	if (err)
+		return err;
 	hd_job_at(reader, HD_JOB_FN_KIND);
 	if (strcmp(data, "graph") != 0)
 		return hd_job_refuse(reader, "functions.kind %s has no meaning with data.kind %s (only with "
@@ -245,8 +295,8 @@ static enum hd_err check_functions(struct hd_job_reader *reader)
 	if (job->nvns < 2)
 		return hd_job_refuse(reader, "functions.kind %s takes work between intervals, and this graph "
 			"is one: set graph.intervals (batch.virtual_nodes) to 2 or more", kind);
-	if (job->value[HD_JOB_FN_ENDPOINT].is_none || strncmp(endpoint, "https:", 6) != 0 ||
-		!job->value[HD_JOB_FN_LISTEN].is_none)
+	if (strcmp(kind, "pool") == 0 || job->value[HD_JOB_FN_ENDPOINT].is_none ||
+		strncmp(endpoint, "https:", 6) != 0 || !job->value[HD_JOB_FN_LISTEN].is_none)
 		return HD_OK;
 	hd_job_at(reader, HD_JOB_FN_ENDPOINT);
 	return hd_job_refuse(reader, "functions at %s cannot reach a worker at 127.0.0.1: say by "

@@ -34,6 +34,58 @@ static void the_smallest_job_gets_all_defaults(void **state)
 	assert_string_equal(warnings.at, "");
 }
 
+#define GRAPH4 "job: {steps: 10}\nmodel: {use: builtin:gcn, args: {input: 9, classes: 3, slots: 4}}\n" \
+	"data: {kind: graph, path: g, order: sequential}\nbatch: {global: 50, virtual_nodes: 4}\n"
+
+/* One word of -s or the environment changes how a run goes on; NULL: it is a job. */
+static void a_word_said_later_lets_keys_of_functions_rest(void **state)
+{
+	static const struct { const char *functions; struct hd_job_set set[2]; const char *refusal; }
+		rows[] = {
+		{ "kind: pool, max: 4, budget_per_hour: 1", { { "functions.size", "2", HD_FROM_SET } }, NULL },
+		{ "kind: pool, min: 1", { { "functions.size", "2", HD_FROM_ENV } }, NULL },
+		{ "kind: none, size: 2, max: 3", { { 0 } }, NULL },
+		{ "kind: pool, max: 3", { { "functions.kind", "none", HD_FROM_SET },
+			{ "functions.size", "2", HD_FROM_SET } }, NULL },
+		{ "kind: lambda, endpoint: 'https://a.b', listen: '1.2.3.4:0', name: f",
+			{ { "functions.kind", "pool", HD_FROM_SET } }, NULL },
+		{ "kind: lambda, endpoint: 'https://a.b'", { { "functions.kind", "pool", HD_FROM_SET } }, NULL },
+		{ "price_file: '2021'", { { 0 } }, NULL },
+		{ "size: auto", { { 0 } }, NULL },
+		{ "kind: pool, size: 2", { { "functions.max", "3", HD_FROM_SET } },
+			"functions.max has no meaning with functions.size 2 (only with auto); leave one" },
+		{ "kind: pool", { { "functions.max", "3", HD_FROM_SET }, { "functions.size", "2", HD_FROM_SET } },
+			"functions.max has no meaning with functions.size 2" },
+		{ "kind: pool", { { "functions.max", "3", HD_FROM_SET }, { "functions.size", "2", HD_FROM_ENV } },
+			"functions.max has no meaning with functions.size 2" },
+		{ "kind: none", { { "functions.size", "2", HD_FROM_SET } },
+			"functions.size has no meaning without functions.kind; set that to pool, http" },
+		{ "price_file: '2021'", { { "functions.size", "2", HD_FROM_ENV } },
+			"functions.size has no meaning without functions.kind" },
+	};
+	char text[600];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const uint32_t n = (rows[i].set[0].key != NULL) + (rows[i].set[1].key != NULL);
+		snprintf(text, sizeof text, GRAPH4 "functions: {%s}\n", rows[i].functions);
+		enum hd_err err = parse_with(text, rows[i].set, n);
+		CHECK(rows[i].refusal ? err && strstr(diag.text, rows[i].refusal) : !err, "%zu: %s", i,
+			diag.text);
+		if (err)
+			continue;
+		/* what a run keeps: all keys at once, and so once more */
+		const char *kept = json_of(&job);
+		CHECK(parse(kept) == HD_OK, "%zu, kept: %s", i, diag.text);
+		CHECK(!strcmp(json_of(&job), kept), "%zu: %s", i, kept);
+	}
+	/* what is said over that is meant */
+	snprintf(text, sizeof text, GRAPH4 "functions: {kind: pool, size: 2}\n");
+	must(text);
+	const struct hd_job_set more = { "functions.max", "3", HD_FROM_SET };
+	assert_int_not_equal(parse_with(json_of(&job), &more, 1), HD_OK);
+}
+
 /* What auto means is said by the kind, and writing it out is the same job; so a resolved job parses again. */
 static void what_auto_means_depends_on_the_optimizer(void **state)
 {
@@ -237,13 +289,16 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ SMALLEST "functions: {kind: pool}\n", "tiny.yaml:5:19: functions.kind pool has no meaning with data.kind synthetic (only with graph)" },
 	{ OF_GRAPH "virtual_nodes: 1}\nfunctions: {kind: pool}\n", "tiny.yaml:5:19: functions.kind pool takes work between intervals, and this graph is one: set graph.intervals (batch.virtual_nodes) to 2" },
 	{ OF_GRAPH "virtual_nodes: 4}\nfunctions: {kind: http, endpoint: 'https://a.b'}\n", "tiny.yaml:5:35: functions at https://a.b cannot reach a worker at 127.0.0.1: say by functions.listen" },
-	{ OF_GRAPH "virtual_nodes: 4}\nfunctions: {kind: pool, endpoint: 'http://127.0.0.1:1'}\n", "tiny.yaml:5:35: functions.endpoint has no meaning with functions.kind pool (only with none|http|lambda); leave it out" },
+	{ OF_GRAPH "virtual_nodes: 4}\nfunctions: {kind: pool, endpoint: 'http://127.0.0.1:1'}\n", "tiny.yaml:5:35: functions.endpoint has no meaning with functions.kind pool (only with http|lambda); leave one of them out" },
 	{ OF_GRAPH "virtual_nodes: 4}\nfunctions: {kind: pool, listen: '127.0.0.1:1'}\n", "tiny.yaml:5:33: functions.listen has no meaning with functions.kind pool" },
 	{ OF_GRAPH "virtual_nodes: 4}\nfunctions: {kind: pool, reports: f}\n", "tiny.yaml:5:34: functions.reports has no meaning with functions.kind pool" },
-	{ OF_GRAPH "virtual_nodes: 4}\nfunctions: {kind: http, name: f, endpoint: 'http://127.0.0.1:1'}\n", "tiny.yaml:5:31: functions.name has no meaning with functions.kind http (only with none|lambda)" },
+	{ OF_GRAPH "virtual_nodes: 4}\nfunctions: {kind: http, name: f, endpoint: 'http://127.0.0.1:1'}\n", "tiny.yaml:5:31: functions.name has no meaning with functions.kind http (only with lambda)" },
 	{ OF_GRAPH "virtual_nodes: 4}\nfunctions: {kind: pool, size: 2, min: 1}\n", "tiny.yaml:5:39: functions.min has no meaning with functions.size 2 (only with auto)" },
 	{ OF_GRAPH "virtual_nodes: 4}\nfunctions: {kind: pool, size: 2, max: 3}\n", "tiny.yaml:5:39: functions.max has no meaning with functions.size 2" },
 	{ OF_GRAPH "virtual_nodes: 4}\nfunctions: {kind: pool, size: 2, budget_per_hour: 3}\n", "tiny.yaml:5:51: functions.budget_per_hour has no meaning with functions.size 2" },
+	{ OF_GRAPH "virtual_nodes: 4}\nfunctions: {size: 2}\n", "tiny.yaml:5:19: functions.size has no meaning without functions.kind; set that to pool, http or lambda, or leave this out" },
+	{ OF_GRAPH "virtual_nodes: 4}\nfunctions: {memory: 128}\n", "tiny.yaml:5:21: functions.memory has no meaning without functions.kind" },
+	{ SMALLEST "functions: {max: 2}\n", "tiny.yaml:5:18: functions.max has no meaning without functions.kind" },
 	{ LATE "virtual_nodes: 1, cells: 2}\n", "tiny.yaml:4:27: batch.mode exact is for a graph in several intervals, and batch.virtual_nodes is 1" },
 	{ LATE "virtual_nodes: 4}\n", "tiny.yaml:4:27: batch.cells is 1: with batch.mode exact rows are late from one cell to another" },
 	{ LATE "virtual_nodes: 4, cells: 3}\n", "tiny.yaml:4:59: batch.cells is 3" },
@@ -631,6 +686,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_smallest_job_gets_all_defaults),
+		cmocka_unit_test(a_word_said_later_lets_keys_of_functions_rest),
 		cmocka_unit_test(what_auto_means_depends_on_the_optimizer),
 		cmocka_unit_test(transforms_are_names_with_numbers),
 		cmocka_unit_test(words_stand_in_the_order_of_their_enums),

@@ -58,9 +58,13 @@ static void begin_tuning(struct hd_run *run, const struct hd_fn_tuner_spec *spec
 void hd_run_functions_ask(const struct hd_job *job, struct hd_fn_service_spec *service,
 	struct hd_fn_tuner_spec *tuner)
 {
+	/* these rest where a word that was said later is pool (job/check.c) */
+	const bool serves = hd_job_int(job, HD_JOB_FN_KIND) != HD_FUNCTIONS_POOL;
+
 	*service = (struct hd_fn_service_spec){ .kind = hd_job_text(job, HD_JOB_FN_KIND),
-		.name = hd_job_text(job, HD_JOB_FN_NAME), .endpoint = text_or_null(job, HD_JOB_FN_ENDPOINT),
-		.listen = text_or_null(job, HD_JOB_FN_LISTEN), .argv = argv,
+		.name = hd_job_text(job, HD_JOB_FN_NAME),
+		.endpoint = serves ? text_or_null(job, HD_JOB_FN_ENDPOINT) : NULL,
+		.listen = serves ? text_or_null(job, HD_JOB_FN_LISTEN) : NULL, .argv = argv,
 		.price = hd_job_text(job, HD_JOB_FN_PRICE), .ntasks = job->nvns, .slots = slots_of(job),
 		.lease_ns = hd_job_int(job, HD_JOB_FN_DEADLINE),
 		.memory_mb = hd_job_int(job, HD_JOB_FN_MEMORY),
