@@ -17,6 +17,10 @@ passed "each model, resumed at any step, on other devices: the state is that of 
 train resume whole-mlp
 expect 0 heddle resume whole-mlp --steps 9
 says '--steps 9 is beyond job.steps 6, where the run ends'
+expect 0 heddle resume whole-mlp --steps 9 -q
+grep -q '^!! --steps 9 is beyond job.steps 6' err || failed "-q hides that --steps does nothing: $(cat err)"
+expect 0 heddle resume whole-mlp --steps 6 -q
+[ ! -s err ] || failed "-q says more than errors: $(cat err)"
 passed "a finished run has nothing left to do"
 
 train run mlp.yaml --steps 4 --out from

@@ -89,16 +89,16 @@ static enum hd_err take_options(struct hd_cmd *cmd, struct hd_job *job, struct h
 	return HD_OK;
 }
 
-/* No step is beyond the job's last one. */
-static void warn_far(const struct hd_cmd *cmd, const struct hd_job *job, struct hd_ui *ui)
+/* No step is beyond the job's last one. Said with --quiet, too: what was asked for is not done. */
+static void warn_far(const struct hd_cmd *cmd, const struct hd_job *job)
 {
 	const uint64_t stop_at = hd_args_count(&cmd->args, HD_OPT_STEPS, 0);
 	const int64_t last = hd_job_int(job, HD_JOB_STEPS);
 
 	if (!job->value[HD_JOB_STEPS].is_none && stop_at > (uint64_t)last)
-		hd_ui_say(ui, "!! --steps %llu is beyond job.steps %lld, where the run ends: --steps stops "
+		fprintf(stderr, "!! --steps %llu is beyond job.steps %lld, where the run ends: --steps stops "
 			"sooner, never later; -s job.steps=%llu is a longer job (of a run that has begun: "
-			"with --new-semantics)", (unsigned long long)stop_at, (long long)last,
+			"with --new-semantics)\n", (unsigned long long)stop_at, (long long)last,
 			(unsigned long long)stop_at);
 }
 
@@ -207,7 +207,7 @@ static enum hd_err verb_run(struct hd_cmd *cmd)
 	if (err)
 		return err;
 	hd_ui_init(&ui, cmd);
-	warn_far(cmd, job, &ui);
+	warn_far(cmd, job);
 	options.watch = hd_ui_watch(&ui);
 	if (cmd->args.has[HD_OPT_DRY_RUN])
 		return dry_run(cmd, job, &options, &ui);
@@ -296,7 +296,7 @@ static enum hd_err verb_resume(struct hd_cmd *cmd)
 		err = take_options(cmd, job, &options);
 	if (!err) {
 		hd_ui_init(&ui, cmd);
-		warn_far(cmd, job, &ui);
+		warn_far(cmd, job);
 		options.watch = hd_ui_watch(&ui);
 	}
 	if (!err)
