@@ -196,6 +196,23 @@ same $# 2 "events that say a bill, one of each worker"
 same $(($1 + $2)) "$(number functions_nano_usd)" "what both say that their functions cost"
 grep -q "<dt>functions</dt>.* $(printf '0.%09d' $(($1 + $2))) USD (emulated)" lambda2/report.html ||
 	failed "the report has no bill of both"
+# a worker of another machine has no folder, and its bill is in the sum all the same
+heddle serve --new-key key >out
+long far -s functions.kind=pool -s functions.size=1 --workers 1 --listen 127.0.0.1:0 --key key
+await test -s far/listen
+"$HEDDLE_BIN" worker --join "$(cat far/listen)" --key key --devices 1 -q >guest.out 2>&1 &
+guest=$!
+await eval 'ls far/functions/far-* >/dev/null 2>&1'
+expect 0 heddle stop far
+wait $far_run || true
+wait $guest || true
+set -- $(sed -n 's/.*"kind":"functions".* \([0-9]*\) nano-dollars.*/\1/p' far/events.ndjson)
+same $# 2 "events that say a bill, one of a worker there"
+expect 0 heddle status far --json
+json_ok
+same "$(number functions_nano_usd)" $(($1 + $2)) "what both say that their functions cost, one of them there"
+grep -q "<dt>functions</dt>.* $(printf '0.%09d' $(($1 + $2))) USD (emulated)" far/report.html ||
+	failed "the report has no bill of the worker there"
 # it ends in the middle
 "$HEDDLE_BIN" run gcn.yaml --out middle -s batch.virtual_nodes=4 -s batch.global="$rows" --devices 1 -q \
 	-s functions.kind=lambda -s functions.endpoint="$(cat lambda-at)" -s functions.size=2 &

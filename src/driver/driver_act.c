@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "sys/failpoint.h"
 #include "checkpoint/ckpt.h"
+#include "run/functions_bill.h"
 #include "worker/elastic.h"
 
 enum { BODY = 3584 };             /* of an event: with its head it fits a line of rundir.c */
@@ -324,8 +325,32 @@ static void look_at_lost(struct driver *c, uint32_t worker, const char *why)
 		}
 }
 
+/* Of a worker of another machine; what fails is said once. */
+static void keep_bill(struct driver *c, uint32_t worker, const char *text)
+{
+	const struct hd_json *json = NULL;
+	struct hd_diag diag = { "" };
+	struct hd_arena arena;
+	const char *note = text;
+
+	hd_arena_init(&arena, 0);
+	if (!hd_json_parse(&arena, "a bill", text, strlen(text), &json, NULL) &&
+		hd_json_kind(json) == HD_JSON_OBJECT && hd_json_find(json, "text") &&
+		hd_json_as_text(hd_json_find(json, "text"), &note, NULL))
+		note = text;
+	if (hd_functions_bill_put_far(c->spec->fs, c->spec->dir->path, note, &diag) && !c->bill_unkept) {
+		c->bill_unkept = true;
+		driver_note(c, "warning", worker, diag.text);
+	}
+	hd_arena_finish(&arena);
+}
+
 void driver_noted(struct driver *c, const char *name, uint32_t worker, const char *text)
 {
+	if (!strcmp(name, HD_NOTE_BILL)) {
+		keep_bill(c, worker, text);
+		return;
+	}
 	/* shown by status only; its result is an event */
 	if (!strcmp(name, HD_NOTE_EVALUATING)) {
 		c->evaluating = true;

@@ -98,6 +98,7 @@ struct driver {
 	uint64_t unrecorded, recorded;
 	char address[HD_ADDR_CAP];        /* where other machines join; "": nowhere */
 	bool evaluating;                  /* a member does */
+	bool bill_unkept;                 /* a worker's bill of functions could not be written */
 	bool sweep;                       /* sockets of workers that are gone may lie in the folder */
 	struct driver_notice notice[DRIVER_NOTICES];
 	bool held;                        /* a start waits for the end of a notice */

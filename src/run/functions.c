@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/le.h"
+#include "sys/crypto.h"
 #include "engine/stretch.h"
 #include "run/functions_bill.h"
 #include "run/run_int.h"
@@ -158,6 +160,19 @@ static void settle(struct hd_run *run)
 			diag.text);
 }
 
+/* A worker of another machine says it to the coordinator. */
+static void say_bill(struct hd_run *run, const struct hd_functions_bill *bill)
+{
+	struct hd_run_functions *f = run->functions;
+	char line[HD_FN_BILL_LINE];
+	uint8_t byte[8];
+
+	if (!f->drawn && !hd_random_bytes(byte, sizeof byte, NULL))
+		f->drawn = hd_get64(byte);
+	if (f->drawn)
+		hd_run_note(run, HD_NOTE_BILL, "%s", hd_functions_bill_note(line, bill, f->drawn));
+}
+
 /* For `heddle status`. A disk that fails stops no step. */
 static void keep_bill(struct hd_run *run)
 {
@@ -169,6 +184,8 @@ static void keep_bill(struct hd_run *run)
 	struct hd_diag diag = { "" };
 
 	f->kept_ns = hd_clock_now_ns(run->clock);
+	if (!run->dir && run->options.shared)
+		say_bill(run, &bill);
 	if (!run->dir || f->unkept || !hd_functions_bill_put(run->fs, run->dir->path, &f->file, &bill, &diag))
 		return;
 	f->unkept = true;

@@ -42,6 +42,7 @@ struct hd_run_functions {
 	bool said, billed;                /* what it gives out was; the bill was */
 	bool unkept;                      /* it could not be written */
 	uint32_t file;                    /* the number of its file (functions_bill.h) */
+	uint64_t drawn;                   /* its name without a folder; 0: not yet */
 	int64_t kept_ns;                  /* when it was last written */
 	bool tunes;
 	struct hd_fn_tuner tuner;

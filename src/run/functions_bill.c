@@ -11,7 +11,8 @@
 #define LINE "functions 1 accepted %llu here %llu calls %llu nano_usd %lld pays %d"
 #define READS "functions 1 accepted %20[0-9] here %20[0-9] calls %20[0-9] nano_usd %20[0-9] pays %1[01]%n"
 #define MOST UINT64_C(1000000000000000)   /* of a number: 10^15 nano-dollars are a million */
-enum { FILE_BYTES = 256, FILES = 9000 };  /* so that no sum passes 2^63 */
+#define FROM " from %16[0-9a-f]%n"
+enum { FILE_BYTES = HD_FN_BILL_LINE, FILES = 9000 };      /* so that no sum passes 2^63 */
 
 /* Takes a name that no process has: in a container each has the same host, or the same pid. */
 static enum hd_err take_name(struct hd_fs *fs, char *path, size_t len, uint32_t *number,
@@ -37,22 +38,35 @@ static enum hd_err take_name(struct hd_fs *fs, char *path, size_t len, uint32_t 
 	return err;
 }
 
+/* *len of the path of the folder, which is there then. */
+static enum hd_err take_folder(struct hd_fs *fs, const char *run, char path[HD_PATH_CAP], size_t *len,
+	struct hd_diag *diag)
+{
+	const int n = snprintf(path, HD_PATH_CAP, "%s/" FOLDER, run);
+
+	if (n < 0 || (size_t)n + HD_HOST_CAP + 32 >= HD_PATH_CAP)
+		return hd_fail(diag, HD_E_INVAL, "%s: the path is too long", run);
+	*len = (size_t)n;
+	enum hd_err err = hd_fs_mkdir(fs, path, diag);
+	return err == HD_E_EXISTS ? HD_OK : err;  /* another worker made it */
+}
+
+static size_t print(char line[FILE_BYTES], const struct hd_functions_bill *b)
+{
+	return (size_t)snprintf(line, FILE_BYTES, LINE "\n", (unsigned long long)b->accepted,
+		(unsigned long long)b->here, (unsigned long long)b->calls, (long long)b->nano_usd, b->pays);
+}
+
 enum hd_err hd_functions_bill_put(struct hd_fs *fs, const char *run, uint32_t *number,
 	const struct hd_functions_bill *b, struct hd_diag *diag)
 {
 	char path[HD_PATH_CAP], line[FILE_BYTES];
+	size_t n;
 
-	int n = snprintf(path, sizeof path, "%s/" FOLDER, run);
-	if (n < 0 || (size_t)n + HD_HOST_CAP + 32 >= sizeof path)
-		return hd_fail(diag, HD_E_INVAL, "%s: the path is too long", run);
-	enum hd_err err = hd_fs_mkdir(fs, path, diag);
-	if (!err || err == HD_E_EXISTS)   /* another worker made it */
-		err = take_name(fs, path, (size_t)n, number, diag);
-	if (err)
-		return err;
-	n = snprintf(line, sizeof line, LINE "\n", (unsigned long long)b->accepted,
-		(unsigned long long)b->here, (unsigned long long)b->calls, (long long)b->nano_usd, b->pays);
-	return hd_file_write_atomic(fs, path, line, (size_t)n, diag);
+	enum hd_err err = take_folder(fs, run, path, &n, diag);
+	if (!err)
+		err = take_name(fs, path, n, number, diag);
+	return err ? err : hd_file_write_atomic(fs, path, line, print(line, b), diag);
 }
 
 static bool add(struct hd_functions_bill *b, const char *line)
@@ -74,6 +88,36 @@ static bool add(struct hd_functions_bill *b, const char *line)
 	b->pays |= pays[0] == '1';
 	b->nprocesses++;
 	return true;
+}
+
+const char *hd_functions_bill_note(char line[HD_FN_BILL_LINE], const struct hd_functions_bill *b,
+	uint64_t from)
+{
+	const size_t n = print(line, b) - 1;
+
+	snprintf(line + n, FILE_BYTES - n, " from %016llx", (unsigned long long)from);
+	return line;
+}
+
+enum hd_err hd_functions_bill_put_far(struct hd_fs *fs, const char *run, const char *note,
+	struct hd_diag *diag)
+{
+	struct hd_functions_bill bill = { .accepted = 0 };
+	char path[HD_PATH_CAP], line[FILE_BYTES], from[17];
+	const char *at = strstr(note, " from ");
+	size_t n = at ? (size_t)(at - note) : 0;
+	int end = 0;
+
+	if (!n || n + 2 > sizeof line || sscanf(at, FROM, from, &end) != 1 || strlen(from) != 16 || at[end])
+		return hd_fail(diag, HD_E_PROTOCOL, "a worker's bill of functions is none: %.80s", note);
+	snprintf(line, sizeof line, "%.*s\n", (int)n, note);
+	if (!add(&bill, line))
+		return hd_fail(diag, HD_E_PROTOCOL, "a worker's bill of functions is none: %.80s", note);
+	enum hd_err err = take_folder(fs, run, path, &n, diag);
+	if (err)
+		return err;
+	snprintf(path + n, sizeof path - n, "/far-%s", from);
+	return hd_file_write_atomic(fs, path, line, strlen(line), diag);
 }
 
 /* One that is not there any more, or has no byte yet, is no error. */

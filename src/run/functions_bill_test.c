@@ -87,11 +87,47 @@ static void what_is_no_bill_counts_as_none_and_is_named(void **state)
 	assert_string_equal(sum.unread, "");
 }
 
+/* What a worker of another machine says is one file, however often and to which coordinator it is said. */
+static void a_note_is_a_bill_once(void **state)
+{
+	static const char *const bad[] = { "", "far", " from 00000000000000aa",
+		"functions 1 accepted 1 here 0 calls 0 nano_usd 0 pays 0",
+		"functions 1 accepted 1 here 0 calls 0 nano_usd 0 pays 0 from 00000000000000a",
+		"functions 1 accepted 1 here 0 calls 0 nano_usd 0 pays 0 from 00000000000000aaa",
+		"functions 1 accepted 1 here 0 calls 0 nano_usd 0 pays 0 from ../../../../etc/x",
+		"functions 1 accepted 1 here 0 calls 0 nano_usd 0 pays 0\n from 00000000000000aa",
+		"functions 1 accepted 1 here 0 calls 0 nano_usd -3 pays 0 from 00000000000000aa",
+	};
+	const struct hd_functions_bill first = { .accepted = 4, .here = 2, .calls = 5, .nano_usd = 1234 },
+		last = { .accepted = 40, .here = 20, .calls = 50, .nano_usd = 12345, .pays = true };
+	char line[HD_FN_BILL_LINE];
+	struct hd_functions_bill before, sum;
+
+	(void)state;
+	put("7", "functions 1 accepted 2 here 0 calls 0 nano_usd 66 pays 0\n");
+	hd_functions_bill_sum(&before, &fs, folder);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		CHECK(hd_functions_bill_put_far(&fs, folder, bad[i], NULL) == HD_E_PROTOCOL, "%s", bad[i]);
+	for (uint64_t from = 1; from < 3; from++) {
+		assert_int_equal(hd_functions_bill_put_far(&fs, folder, hd_functions_bill_note(line, &first,
+			from << 63 | 0xab), NULL), HD_OK);
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(hd_functions_bill_put_far(&fs, folder, hd_functions_bill_note(line,
+				&last, from << 63 | 0xab), NULL), HD_OK);
+	}
+	hd_functions_bill_sum(&sum, &fs, folder);
+	assert_int_equal(sum.nprocesses, before.nprocesses + 2);
+	assert_int_equal(sum.nano_usd, before.nano_usd + 2 * 12345);
+	assert_int_equal(sum.accepted, before.accepted + 80);
+	assert_string_equal(sum.unread, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_of_the_same_number_overwrites_nothing),
 		cmocka_unit_test(what_is_no_bill_counts_as_none_and_is_named),
+		cmocka_unit_test(a_note_is_a_bill_once),
 	};
 	return cmocka_run_group_tests(tests, begin, end);
 }
