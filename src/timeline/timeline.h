@@ -25,7 +25,7 @@
 #include "trace/event.h"
 #include "trace/flight.h"
 
-enum { HD_TL_NONE = UINT32_MAX };
+#define HD_TL_NONE UINT32_MAX
 
 /*        id        number text         colour: of a palette that colour-blind eyes tell apart */
 #define HD_TL_CLASSES(X)                                \
