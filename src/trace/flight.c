@@ -162,11 +162,18 @@ static enum hd_err parse_names(const uint8_t *bytes, size_t len, const char *nam
 	return HD_OK;
 }
 
+static void get_lane(const uint8_t *entry, struct hd_flight_lane *lane)
+{
+	lane->kind = (uint16_t)hd_get16(entry + 12);
+	lane->index = (uint16_t)hd_get16(entry + 14);
+	memcpy(lane->name, entry + 16, HD_FLIGHT_LANE_NAME);
+	lane->name[HD_FLIGHT_LANE_NAME] = 0;
+}
+
 static enum hd_err parse_ring(const uint8_t *bytes, size_t len, const char *name, uint32_t i,
 	struct hd_flight_view *view, struct hd_diag *diag)
 {
 	const uint8_t *entry = bytes + DIRECTORY + i * ENTRY;
-	struct hd_flight_lane *lane = &view->info.lane[i];
 	uint64_t at = hd_get64(entry);
 	uint32_t nslots = hd_get32(entry + 8);
 
@@ -178,10 +185,7 @@ static enum hd_err parse_ring(const uint8_t *bytes, size_t len, const char *name
 		return hd_fail(diag, HD_E_INPUT,
 			"%s: ring %u of %u slots at byte %" PRIu64 " does not lie in its %zu bytes: the "
 			"file is cut off or damaged", name, i, nslots, at, len);
-	lane->kind = (uint16_t)hd_get16(entry + 12);
-	lane->index = (uint16_t)hd_get16(entry + 14);
-	memcpy(lane->name, entry + 16, HD_FLIGHT_LANE_NAME);
-	lane->name[HD_FLIGHT_LANE_NAME] = 0;
+	get_lane(entry, &view->info.lane[i]);
 	view->ring[i].memory = bytes + at;
 	view->ring[i].nslots = nslots;
 	return HD_OK;
@@ -207,4 +211,21 @@ enum hd_err hd_flight_parse(const uint8_t *bytes, size_t len, const char *name, 
 	if (err == HD_OK)
 		*view = got;
 	return err;
+}
+
+enum hd_err hd_flight_parse_info(const uint8_t header[HD_FLIGHT_HEADER_BYTES], const char *name,
+	struct hd_flight_info *info, enum hd_flight_state *state, struct hd_diag *diag)
+{
+	struct hd_flight_view got = { 0 };
+
+	if (memcmp(header, magic, sizeof magic) != 0)
+		return hd_fail(diag, HD_E_INPUT, "%s: a process without a flight file's header", name);
+	enum hd_err err = parse_header(header, name, &got, diag);
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < got.info.nrings; i++)
+		get_lane(header + DIRECTORY + i * ENTRY, &got.info.lane[i]);
+	*info = got.info;
+	*state = got.state;
+	return HD_OK;
 }

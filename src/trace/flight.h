@@ -93,5 +93,8 @@ struct hd_flight_view {
 /* bytes: aligned to 8, may be written by others meanwhile. HD_E_INPUT says which field is wrong. */
 HD_MUST_USE enum hd_err hd_flight_parse(const uint8_t *bytes, size_t len, const char *name,
 	struct hd_flight_view *view, struct hd_diag *diag);
+/* Of the header alone (as traces hold it): offsets and sizes are not looked at. */
+HD_MUST_USE enum hd_err hd_flight_parse_info(const uint8_t header[HD_FLIGHT_HEADER_BYTES], const char *name,
+	struct hd_flight_info *info, enum hd_flight_state *state, struct hd_diag *diag);
 
 #endif
