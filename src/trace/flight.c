@@ -42,6 +42,19 @@ size_t hd_flight_bytes(uint32_t nrings, uint32_t nslots)
 	return HD_FLIGHT_HEADER_BYTES + HD_NAMES_BYTES + nrings * hd_ring_bytes(nslots);
 }
 
+static uint32_t slots_of(const struct hd_flight_lane *lane, uint32_t nslots) { return lane->nslots ?
+	lane->nslots : nslots; }
+
+size_t hd_flight_bytes_of(const struct hd_flight_info *info, uint32_t nslots)
+{
+	size_t bytes = HD_FLIGHT_HEADER_BYTES + HD_NAMES_BYTES;
+
+	assert(info->nrings <= HD_FLIGHT_RINGS);
+	for (uint32_t i = 0; i < info->nrings; i++)
+		bytes += hd_ring_bytes(slots_of(&info->lane[i], nslots));
+	return bytes;
+}
+
 static void put_tick(uint8_t *at, struct hd_tick tick)
 {
 	hd_put64(at, tick.tick);
@@ -90,9 +103,11 @@ void hd_flight_format(struct hd_flight *flight, void *memory, const struct hd_fl
 	put_header(memory, info);
 	hd_names_init(&flight->names, (char *)memory + HD_FLIGHT_HEADER_BYTES, HD_NAMES_BYTES,
 		word_at(memory, USED));
-	for (uint32_t i = 0; i < info->nrings; i++, offset += hd_ring_bytes(nslots)) {
-		hd_ring_init(&flight->ring[i], (uint8_t *)memory + offset, nslots);
-		put_lane((uint8_t *)memory + DIRECTORY + i * ENTRY, &info->lane[i], offset, nslots);
+	for (uint32_t i = 0; i < info->nrings; i++) {
+		const uint32_t n = slots_of(&info->lane[i], nslots);
+		hd_ring_init(&flight->ring[i], (uint8_t *)memory + offset, n);
+		put_lane((uint8_t *)memory + DIRECTORY + i * ENTRY, &info->lane[i], offset, n);
+		offset += hd_ring_bytes(n);
 	}
 	/* nothing above may sink below the magic, in the program or in the file's pages */
 	atomic_signal_fence(memory_order_seq_cst);
@@ -106,6 +121,11 @@ void hd_flight_tick(struct hd_flight *flight, struct hd_tick latest)
 	put_tick(flight->memory + LATEST + other * PAIR, latest);
 	hd_put32(flight->memory + REFUSED, flight->names.nrefused);
 	atomic_store_explicit(word_at(flight->memory, WHICH), other, memory_order_release);
+}
+
+void hd_flight_worker_set(void *memory, uint32_t worker)
+{
+	atomic_store_explicit(word_at(memory, WORKER), worker, memory_order_release);
 }
 
 void hd_flight_state_set(void *memory, enum hd_flight_state state)
@@ -133,7 +153,7 @@ static enum hd_err parse_header(const uint8_t *bytes, const char *name, struct h
 			HD_FLIGHT_RINGS);
 	memcpy(info->job, bytes + JOB, sizeof info->job);
 	memcpy(info->boot, bytes + BOOT, sizeof info->boot);
-	info->worker = hd_get32(bytes + WORKER);
+	info->worker = load_word(bytes, WORKER);
 	info->pid = hd_get32(bytes + PID);
 	info->clock = (enum hd_flight_clock)clock;
 	info->realtime_ns = (int64_t)hd_get64(bytes + REALTIME);
@@ -168,6 +188,7 @@ static void get_lane(const uint8_t *entry, struct hd_flight_lane *lane)
 	lane->index = (uint16_t)hd_get16(entry + 14);
 	memcpy(lane->name, entry + 16, HD_FLIGHT_LANE_NAME);
 	lane->name[HD_FLIGHT_LANE_NAME] = 0;
+	lane->nslots = hd_get32(entry + 8);
 }
 
 static enum hd_err parse_ring(const uint8_t *bytes, size_t len, const char *name, uint32_t i,

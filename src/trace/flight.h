@@ -14,7 +14,7 @@
  *	        char[32] name
  *	  4096  names, then the rings, each at a multiple of 64
  *
- * 1. Little end first. State, which and used are changed while the file is in use, with
+ * 1. Little end first. State, worker, which and used are changed while the file is in use, with
  *    release; the magic is stored last, so a file half formatted is no flight file.
  * 2. Of the two latest pairs the one that is not in use is rewritten, then `which` is
  *    turned: a reader never takes a tick of one with the ns of the other.
@@ -54,7 +54,11 @@ enum hd_lane_kind {
 const char *hd_lane_text(uint16_t kind);                 /* NULL: unknown */
 
 struct hd_tick { uint64_t tick, ns; };
-struct hd_flight_lane { uint16_t kind, index; char name[HD_FLIGHT_LANE_NAME + 1]; };
+struct hd_flight_lane {
+	uint16_t kind, index;
+	char name[HD_FLIGHT_LANE_NAME + 1];
+	uint32_t nslots;                  /* of its ring; 0, when a file is formatted: as many as others */
+};
 
 /* What the header says, for writer and reader alike. */
 struct hd_flight_info {
@@ -75,12 +79,15 @@ struct hd_flight {
 	struct hd_ring_writer ring[HD_FLIGHT_RINGS];
 };
 
-/* Bytes of a file with `nrings` rings of `nslots`. */
+/* Bytes of a file with `nrings` rings of `nslots`; of one whose lanes have slots of their own. */
 size_t hd_flight_bytes(uint32_t nrings, uint32_t nslots);
-/* memory: hd_flight_bytes(info->nrings, nslots), aligned to 64. */
+size_t hd_flight_bytes_of(const struct hd_flight_info *info, uint32_t nslots);
+/* memory: hd_flight_bytes_of(info, nslots), aligned to 64. */
 void hd_flight_format(struct hd_flight *flight, void *memory, const struct hd_flight_info *info,
 	uint32_t nslots);
 void hd_flight_tick(struct hd_flight *flight, struct hd_tick latest);
+/* The process has a number in its run from now on. Any thread. */
+void hd_flight_worker_set(void *memory, uint32_t worker);
 void hd_flight_state_set(void *memory, enum hd_flight_state state);      /* async-signal-safe */
 
 /* A file being read; all pointers lie in the bytes parsed. */

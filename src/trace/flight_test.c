@@ -173,6 +173,45 @@ static void a_flipped_bit_never_leads_outside(void **state)
 	}
 }
 
+static void lanes_may_have_slots_of_their_own(void **state)
+{
+	static _Alignas(64) uint8_t file[RINGS_AT + 64 + NSLOTS * 32 + 64 + 4 * 32];
+	const struct hd_flight_info info = { .worker = UINT32_MAX, .clock = HD_FLIGHT_CLOCK_SIMULATED,
+		.nrings = 2,
+		.lane = { { HD_LANE_DEVICE, 0, "device 0", 0 }, { HD_LANE_CONTROL, 0, "control", 4 } } };
+	uint8_t slot[HD_SLOT_BYTES];
+	struct hd_diag diag = { "" };
+	(void)state;
+
+	assert_int_equal(hd_flight_bytes_of(&info, NSLOTS), sizeof file);
+	hd_flight_format(&flight, file, &info, NSLOTS);
+	hd_event_put(slot, &(struct hd_event){ .t0 = 1, .kind = HD_EVENT_MARK });
+	for (int i = 0; i < 9; i++)
+		hd_ring_put(&flight.ring[1], slot);
+	hd_event_put(slot, &(struct hd_event){ .t0 = 2, .kind = HD_EVENT_OP });
+	for (int i = 0; i < NSLOTS; i++)
+		hd_ring_put(&flight.ring[0], slot);
+	CHECK(hd_flight_parse(file, sizeof file, "f", &view, &diag) == HD_OK, "%s", diag.text);
+	assert_true(view.ring[0].nslots == NSLOTS && view.ring[1].nslots == 4 &&
+		view.info.lane[1].nslots == 4);
+	struct hd_ring_reader reader;
+	uint8_t got[NSLOTS][HD_SLOT_BYTES];
+	struct hd_event event;
+	hd_ring_read_begin(&reader, view.ring[1].memory, 4);
+	assert_int_equal(hd_ring_read(&reader, got, NSLOTS), 2);
+	assert_true(hd_event_get(got[0], &event) && event.kind == HD_EVENT_MARK);
+}
+
+static void a_worker_has_its_number_when_it_has_joined(void **state)
+{
+	(void)state;
+	parse();
+	assert_int_equal(view.info.worker, 5);
+	hd_flight_worker_set(memory, 11);
+	parse();
+	assert_int_equal(view.info.worker, 11);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -182,6 +221,8 @@ int main(void)
 		cmocka_unit_test_setup(the_latest_pair_is_turned_and_the_state_is_kept, format),
 		cmocka_unit_test_setup(every_truncation_is_refused, format),
 		cmocka_unit_test(impossible_fields_are_named),
+		cmocka_unit_test(lanes_may_have_slots_of_their_own),
+		cmocka_unit_test_setup(a_worker_has_its_number_when_it_has_joined, format),
 		cmocka_unit_test_setup(a_flipped_bit_never_leads_outside, format),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
