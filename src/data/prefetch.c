@@ -171,6 +171,18 @@ static void settle(struct hd_prefetch *p, struct prefetch_place *place, uint32_t
 	}
 }
 
+/* Under the lock. */
+static void tell(struct hd_prefetch *p, uint32_t vn, int64_t began_ns, uint64_t nrows)
+{
+	uint64_t bytes = 0;
+
+	if (!p->spec.filled)
+		return;
+	for (uint32_t f = 0; f < p->spec.set->nfields; f++)
+		bytes += nrows * p->spec.set->field[f].sample_bytes;
+	p->spec.filled(p->spec.user, vn, began_ns, bytes);
+}
+
 static void read_ahead(void *user)
 {
 	struct hd_prefetch *p = user;
@@ -182,8 +194,11 @@ static void read_ahead(void *user)
 	hd_lock_take(&p->lock);
 	while ((place = claim(p, &step, &vn))) {
 		hd_lock_give(&p->lock);
+		const int64_t began_ns = hd_clock_now_ns(&p->clock);
 		enum hd_err err = fill_place(p, step, vn, &nrows, &diag);
 		hd_lock_take(&p->lock);
+		if (!err)
+			tell(p, vn, began_ns, nrows);
 		settle(p, place, vn, err, nrows, &diag);
 		hd_cond_wake(&p->filled);
 	}
@@ -335,8 +350,11 @@ static enum hd_err fill_here(struct hd_prefetch *p, struct prefetch_place *place
 	place->step = step;
 	p->nfree -= p->wanted[vn];
 	hd_lock_give(&p->lock);
+	const int64_t began_ns = hd_clock_now_ns(&p->clock);
 	err = fill_place(p, step, vn, &nrows, &failed);
 	hd_lock_take(&p->lock);
+	if (!err)
+		tell(p, vn, began_ns, nrows);
 	settle(p, place, vn, err, nrows, &failed);
 	return err == HD_OK ? HD_OK : ended(p, step, diag);
 }

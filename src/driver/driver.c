@@ -120,6 +120,8 @@ enum hd_err hd_driver_run(const struct hd_driver_spec *spec, struct hd_driver_en
 	if (!err)
 		err = driver_configure(c, diag);
 	if (!err)
+		driver_trace_open(c);
+	if (!err)
 		err = driver_open_links(c, diag);
 	if (!err) {
 		hd_rundir_hold_as(spec->dir, HD_HOLD_COORDINATES);
@@ -145,6 +147,7 @@ enum hd_err hd_driver_run(const struct hd_driver_spec *spec, struct hd_driver_en
 	hd_coordinator_destroy(c->machine);
 	hd_reshape_finish(&c->reshape);
 	hd_store_close(c->store);
+	driver_trace_close(c);
 	hd_arena_finish(&c->messages);
 	hd_pipe_set_finish(&c->pipes);
 	hd_free(c->buf);

@@ -48,6 +48,7 @@ void driver_note(struct driver *c, const char *kind, uint32_t worker, const char
 	struct hd_json_writer w;
 	struct hd_text body;
 
+	hd_recorder_note(c->recorder, kind, worker, c->end.step);
 	if (c->spec->watch.note)
 		c->spec->watch.note(c->spec->watch.user, kind, worker, text);
 	if (*text == '{' && put_body(c, kind, text))
@@ -260,6 +261,7 @@ ACT(commit)
 	struct hd_co_status status;
 
 	(void)HD_FAILPOINT(CO_COMMIT);
+	hd_recorder_mark(c->recorder, HD_RECORDER_CONTROL, HD_RECORDED_COMMIT, HD_NOBODY, a->step);
 	hd_coordinator_status(c->machine, &status);
 	c->evaluating = false;
 	c->end.step = a->step + 1;

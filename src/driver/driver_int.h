@@ -13,6 +13,7 @@
  *	driver_saving.c      how far apart checkpoints are
  *	driver_ledger.c      what the machines are paid for
  *	driver_record.c      what is stored, and the state at start
+ *	driver_trace.c       its own recording: decisions, and the clock that others align with
  *	driver_restore.c     the newest whole checkpoint, looked for beside the loop */
 #ifndef HD_DRIVER_DRIVER_INT_H
 #define HD_DRIVER_DRIVER_INT_H
@@ -26,6 +27,7 @@
 #include "spot/meter.h"
 #include "wire/hub.h"
 #include "pipeline/redundancy.h"
+#include "engine/recorder.h"
 #include "run/ckpt_every.h"
 #include "run/ending.h"
 #include "run/pipe_set.h"
@@ -65,6 +67,7 @@ struct driver {
 	struct hd_control control;
 	struct hd_store *store;
 	struct hd_host host;
+	struct hd_recorder *recorder;     /* its decisions, and the clock of the run; NULL: off */
 	struct hd_local_workers local;
 	uint32_t to_start;                /* workers that are wanted and not started yet */
 	uint32_t presumed;                /* workers presumed started by an earlier coordinator */
@@ -283,5 +286,10 @@ size_t driver_kept(struct driver *c, enum driver_keeps what, uint8_t *bytes, siz
 void driver_keep_plan(struct driver *c);
 /* Turns the autoscaler; NULL: off. Another coordinator of this run goes on with it. */
 HD_MUST_USE enum hd_err driver_keep_policy(struct driver *c, const char *policy, struct hd_diag *diag);
+
+/* driver_trace.c */
+void driver_trace_open(struct driver *c);
+void driver_trace_close(struct driver *c);
+uint64_t driver_trace_stamp(void *self);                /* of the hub's probes */
 
 #endif

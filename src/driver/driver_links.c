@@ -171,7 +171,8 @@ enum hd_err driver_open_links(struct driver *c, struct hd_diag *diag)
 		.worker = HD_COORDINATOR_LINK, .role = HD_ROLE_COORDINATOR,
 		.detect_ms = (uint32_t)(c->detect_ns / 1000000),
 		.peers_cap = HD_HUB_PEERS, .streams_cap = 4096,
-		.plaintext = c->spec->plaintext, .key = c->spec->key, .key_len = c->spec->key_len };
+		.plaintext = c->spec->plaintext, .key = c->spec->key, .key_len = c->spec->key_len,
+		.stamp = c->recorder ? driver_trace_stamp : NULL };
 	char transport[16], addr[HD_ADDR_CAP];
 
 	hd_net_real(&c->net);

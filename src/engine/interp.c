@@ -45,9 +45,8 @@ static enum hd_err load(struct hd_rank *rank, const struct hd_ins *ins, struct h
 	uint64_t began = hd_recorder_now(w->spec.recorder);
 	int64_t began_ns = hd_clock_now_ns(&w->clock);
 	enum hd_err err = hd_reading_take(w, (uint64_t)w->count.step, ins->vn, loaded->field, &nrows, diag);
-	uint64_t waited_ns = (uint64_t)(hd_clock_now_ns(&w->clock) - began_ns);
-	rank->wait_data_ns += waited_ns;
-	hd_recorder_wait(w->spec.recorder, rank->id, began, waited_ns, HD_WAIT_DATA);
+	rank->wait_data_ns += (uint64_t)(hd_clock_now_ns(&w->clock) - began_ns);
+	hd_recorder_wait(w->spec.recorder, rank->id, began, HD_WAIT_DATA);
 	assert(err || nrows == loaded->rows);
 	return err;
 }
@@ -350,6 +349,20 @@ static bool runs_in(enum hd_section section, const struct hd_ins_runner *rows, c
 		rows[ins->op].section);
 }
 
+/* The wait first: it ends no later. */
+static void record(struct hd_rank *rank, const struct hd_ins *ins, uint32_t i, uint64_t began)
+{
+	struct hd_recorder *recorder = rank->worker->spec.recorder;
+	const struct hd_recorder_op op = { .began = began, .bytes = touched(rank, ins), .instr = i,
+		.vn = hd_ins_uses(ins->op, 'v') ? ins->vn : UINT32_MAX,
+		.stage = hd_ins_uses(ins->op, 's') ? ins->stage : UINT32_MAX, .op = ins->op,
+		.flags = ins->flags & HD_INS_SHADOW ? HD_EVENT_FLAG_SHADOW : 0 };
+
+	if (ins->op == HD_INS_RA || ins->op == HD_INS_RG || ins->op == HD_INS_TAKE)
+		hd_recorder_wait(recorder, rank->id, began, HD_WAIT_TRANSFER);
+	hd_recorder_op(recorder, rank->id, &op);
+}
+
 void hd_interp_ins(struct hd_rank *rank, const struct hd_ins *of, uint32_t i)
 {
 	struct hd_recorder *recorder = rank->worker->spec.recorder;
@@ -370,7 +383,8 @@ void hd_interp_ins(struct hd_rank *rank, const struct hd_ins *of, uint32_t i)
 		hd_rank_fail(rank, err);
 	if (err && pipe)
 		hd_overlap_fence(rank->worker->step->work);
-	hd_recorder_op(recorder, rank->id, began, ins->op, i, touched(rank, ins));
+	if (recorder)
+		record(rank, ins, i, began);
 }
 
 void hd_interp_one(struct hd_rank *rank, uint32_t i) { hd_interp_ins(rank, &rank->work->list->at[i], i); }

@@ -344,6 +344,7 @@ static bool await(struct hd_worker *w, const uint32_t *n)
 {
 	const struct hd_meeting_part *p = w->step->work->meeting;
 	const int64_t began = hd_clock_now_ns(&w->clock);
+	const uint64_t began_at = hd_recorder_now(w->spec.recorder);
 
 	hd_lock_take(&w->post->lock);
 	atomic_store(&w->meeting->waits, true);
@@ -351,6 +352,7 @@ static bool await(struct hd_worker *w, const uint32_t *n)
 		hd_post_wait(w);
 	atomic_store(&w->meeting->waits, false);
 	w->meeting->waited_ns += (uint64_t)(hd_clock_now_ns(&w->clock) - began);
+	hd_recorder_wait(w->spec.recorder, 0, began_at, HD_WAIT_TRANSFER);
 	const bool all = *n == 0;
 	hd_lock_give(&w->post->lock);
 	return all;

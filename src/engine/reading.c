@@ -49,6 +49,15 @@ void hd_reading_close(struct hd_worker *w)
 	w->reading->prefetch = NULL;
 }
 
+static void on_filled(void *user, uint32_t vn, int64_t began_ns, uint64_t bytes)
+{
+	const struct hd_worker *w = user;
+	struct hd_clock clock;
+
+	hd_clock_real(&clock);
+	hd_recorder_read(w->spec.recorder, vn, hd_clock_now_ns(&clock) - began_ns, bytes);
+}
+
 struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *w)
 {
 	static const uint8_t none[HD_MAX_VNS];
@@ -62,6 +71,7 @@ struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *w)
 		/* two: steps may overlap (overlap.h) */
 		.nthreads = ahead, .depth = ahead ? HD_PREFETCH_STEPS : w->task->delays.most ? 2 : 1,
 		.named = w->reading->took != NULL,
+		.filled = w->spec.recorder ? on_filled : NULL, .user = (void *)(uintptr_t)w,
 	};
 }
 

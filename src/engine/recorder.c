@@ -1,24 +1,15 @@
-#include "engine/recorder.h"
+#include "engine/recorder_int.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "sys/clock.h"
-#include "sys/memory.h"
 #include "sys/process.h"
-#include "plan/ins.h"
 
-enum { TICK_EVERY_NS = 1000000000, PATH_CAP = 1024, NAME_CAP = PATH_CAP + 16, LIVING = 1024 };
-
-struct hd_recorder {
-	struct hd_memory memory;
-	struct hd_flight flight;
-	struct hd_file number;            /* locked while this recorder has its number */
-	uint32_t nrings;
-	uint64_t ticked;
-	uint32_t name[HD_INS_END];        /* of the instructions */
-};
+enum { TICK_EVERY_NS = 1000000000, PATH_CAP = HD_RECORDER_PATH, NAME_CAP = PATH_CAP + 16, LIVING = 1024,
+       TRANSFER_LOW = 1024, LANE_LOW = 64 };
 
 static uint32_t slots_of(uint64_t asked)
 {
@@ -51,14 +42,25 @@ static void keep_older(struct hd_fs *fs, const char *path)
 	}
 }
 
+/* "coordinator", or a number. */
+static void path_of(char path[PATH_CAP], const struct hd_recorder_spec *spec, uint32_t number,
+	const char *end)
+{
+	if (number == HD_RECORDER_COORDINATOR)
+		snprintf(path, PATH_CAP, "%s/coordinator%s", spec->folder, end);
+	else
+		snprintf(path, PATH_CAP, "%s/%" PRIu32 "%s", spec->folder, number, end);
+}
+
 /* The lowest number from the worker's own on that no living recorder of the folder has: its lock goes with
- * its process. Where the file system knows no locks, the worker's own. */
+ * its process. Where the file system knows no locks, the worker's own. A folder has one coordinator. */
 static uint32_t take_number(struct hd_recorder *r, const struct hd_recorder_spec *spec)
 {
 	char path[PATH_CAP];
 
-	for (uint32_t n = spec->worker; n < spec->worker + LIVING; n++) {
-		snprintf(path, sizeof path, "%s/%u.lock", spec->folder, n);
+	for (uint32_t n = spec->worker; n - spec->worker < LIVING && spec->worker != HD_RECORDER_COORDINATOR;
+		n++) {
+		path_of(path, spec, n, ".lock");
 		if (hd_file_open(spec->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE, &r->number, NULL))
 			break;
 		enum hd_err err = hd_file_lock(&r->number, NULL);
@@ -71,57 +73,112 @@ static uint32_t take_number(struct hd_recorder *r, const struct hd_recorder_spec
 	return spec->worker;
 }
 
-static void describe(const struct hd_recorder_spec *spec, uint32_t nrings, struct hd_flight_info *info)
+/* Of few events: short, but for a while of them. */
+static uint32_t lane_slots(uint32_t nslots, uint32_t part, uint32_t low)
 {
-	struct hd_clock clock;
-	struct hd_proc_self self;
-	uint64_t now = hd_clock_raw_ns();
+	const uint32_t n = nslots / part;
 
-	hd_clock_real(&clock);
-	hd_proc_self(&self);
-	*info = (struct hd_flight_info){
-		.worker = spec->worker, .pid = self.pid, .clock = HD_FLIGHT_CLOCK_MONOTONIC_RAW,
-		.realtime_ns = hd_clock_wall_ns(&clock), .boottime_ns = hd_clock_boot_ns(), .trace_time = now,
-		.first = { now, now }, .latest = { now, now }, .nrings = nrings,
+	return n > low ? n : nslots < low ? nslots : low;
+}
+
+static void describe_lanes(struct hd_flight_info *info, uint32_t nranks, uint32_t nslots)
+{
+	static const struct { uint16_t kind, index; const char *name; uint32_t part; } lane[] = {
+#define X(id, kind, index, name, part, about) { HD_LANE_##kind, index, name, part },
+		HD_RECORDER_LANES(X)
+#undef X
 	};
-	memcpy(info->job, spec->job.byte, sizeof info->job);
-	memcpy(info->boot, self.boot, sizeof info->boot);
-	for (uint32_t r = 0; r < nrings; r++) {
+
+	info->nrings = nranks + HD_RECORDER_NLANES;
+	for (uint32_t r = 0; r < nranks; r++) {
 		info->lane[r] = (struct hd_flight_lane){ .kind = HD_LANE_DEVICE, .index = (uint16_t)r };
 		snprintf(info->lane[r].name, sizeof info->lane[r].name, "dev %u", r);
 	}
+	for (uint32_t i = 0; i < HD_RECORDER_NLANES; i++) {
+		struct hd_flight_lane *to = &info->lane[nranks + i];
+		*to = (struct hd_flight_lane){ .kind = lane[i].kind, .index = lane[i].index,
+			.nslots = lane_slots(nslots, lane[i].part, lane[i].kind == HD_LANE_TRANSFER ?
+				TRANSFER_LOW : LANE_LOW) };
+		snprintf(to->name, sizeof to->name, "%s", lane[i].name);
+	}
+}
+
+static void describe(struct hd_recorder *r, const struct hd_recorder_spec *spec, uint32_t nslots)
+{
+	struct hd_clock clock;
+	struct hd_proc_self self;
+	const uint64_t now = hd_recorder_now(r);
+
+	hd_clock_real(&clock);
+	hd_proc_self(&self);
+	r->info = (struct hd_flight_info){
+		.worker = spec->worker, .pid = self.pid, .clock = HD_FLIGHT_CLOCK_MONOTONIC_RAW,
+		.realtime_ns = hd_clock_wall_ns(&clock), .boottime_ns = hd_clock_boot_ns(), .trace_time = now,
+		.first = { now, now }, .latest = { now, now },
+	};
+	memcpy(r->info.job, spec->job.byte, sizeof r->info.job);
+	memcpy(r->info.boot, self.boot, sizeof r->info.boot);
+	describe_lanes(&r->info, r->nranks, nslots);
+}
+
+static void intern(struct hd_recorder *r, uint32_t *to, const char *text)
+{
+	*to = hd_names_intern(&r->flight.names, text, strlen(text));
 }
 
 static void intern_names(struct hd_recorder *r)
 {
-#define X(id, number, text, fields, about) \
-	r->name[number] = hd_names_intern(&r->flight.names, text, strlen(text));
+#define X(id, number, text, fields, about) intern(r, &r->ins[number], text);
 	HD_INS(X)
 #undef X
+#define X(id, number, text, about) intern(r, &r->xfer[number], text);
+	HD_XFERS(X)
+#undef X
+#define X(id, text) intern(r, &r->name[HD_RECORDED_##id], text);
+	HD_RECORDER_NAMES(X)
+#undef X
+}
+
+/* Rule 5. */
+static void bend_clock(struct hd_recorder *r, uint32_t number)
+{
+	r->started = hd_clock_raw_ns();
+#ifdef HD_FAILPOINTS
+	const char *bent = getenv("HEDDLE_TRACE_CLOCK");
+	char *end = NULL;
+	const long long offset = bent ? strtoll(bent, &end, 10) : 0;
+	const double ppm = bent && *end == ',' ? strtod(end + 1, NULL) : 0;
+
+	r->offset_ns = (int64_t)offset * (int64_t)(uint32_t)(number + 1);
+	r->rate = ppm * 1e-6 * (uint32_t)(number + 1);
+#else
+	(void)number;
+#endif
 }
 
 enum hd_err hd_recorder_open(struct hd_recorder **recorder, const struct hd_recorder_spec *spec,
 	struct hd_diag *diag)
 {
-	uint32_t nrings = spec->nranks < HD_FLIGHT_RINGS ? spec->nranks : HD_FLIGHT_RINGS,
-		nslots = slots_of(spec->nslots);
+	enum { RANKS = HD_FLIGHT_RINGS - HD_RECORDER_NLANES };
+	const uint32_t nslots = slots_of(spec->nslots);
 	struct hd_recorder *r = hd_alloc(sizeof *r);
-	struct hd_flight_info info;
 	char path[PATH_CAP];
 
 	if (!r)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the flight recorder");
-	*r = (struct hd_recorder){ .nrings = nrings };
-	snprintf(path, sizeof path, "%s/%u.hdfr", spec->folder, take_number(r, spec));
+	*r = (struct hd_recorder){ .nranks = spec->nranks < RANKS ? spec->nranks : RANKS };
+	const uint32_t number = take_number(r, spec);
+	bend_clock(r, number);
+	path_of(path, spec, number, ".hdfr");
 	keep_older(spec->fs, path);
-	enum hd_err err = hd_memory_share(path, hd_flight_bytes(nrings, nslots), &r->memory, diag);
+	describe(r, spec, nslots);
+	enum hd_err err = hd_memory_share(path, hd_flight_bytes_of(&r->info, nslots), &r->memory, diag);
 	if (err) {
 		(void)!hd_file_close(&r->number, NULL);
 		hd_free(r);
 		return err;
 	}
-	describe(spec, nrings, &info);
-	hd_flight_format(&r->flight, r->memory.at, &info, nslots);
+	hd_flight_format(&r->flight, r->memory.at, &r->info, nslots);
 	intern_names(r);
 	*recorder = r;
 	return HD_OK;
@@ -137,13 +194,27 @@ void hd_recorder_close(struct hd_recorder *r)
 	hd_free(r);
 }
 
-uint64_t hd_recorder_now(const struct hd_recorder *r) { return r ? hd_clock_raw_ns() : 0; }
+void hd_recorder_worker_set(struct hd_recorder *r, uint32_t worker)
+{
+	if (r)
+		hd_flight_worker_set(r->memory.at, worker);
+}
+
+uint64_t hd_recorder_now(const struct hd_recorder *r)
+{
+	if (!r)
+		return 0;
+	const uint64_t now = hd_clock_raw_ns();
+	if (!r->offset_ns && r->rate == 0)
+		return now;
+	return now + (uint64_t)r->offset_ns + (uint64_t)(int64_t)((double)(now - r->started) * r->rate);
+}
 
 static void put(struct hd_recorder *r, uint32_t rank, const struct hd_event *event)
 {
 	uint8_t slot[HD_SLOT_BYTES];
 
-	if (rank >= r->nrings)
+	if (rank >= r->nranks)
 		return;
 	hd_event_put(slot, event);
 	hd_ring_put(&r->flight.ring[rank], slot);
@@ -152,7 +223,7 @@ static void put(struct hd_recorder *r, uint32_t rank, const struct hd_event *eve
 void hd_recorder_step_begin(struct hd_recorder *r, uint64_t step)
 {
 	if (r)
-		put(r, 0, &(struct hd_event){ .t0 = hd_clock_raw_ns(), .arg = step,
+		put(r, 0, &(struct hd_event){ .t0 = hd_recorder_now(r), .arg = step,
 			.kind = HD_EVENT_STEP_BEGIN });
 }
 
@@ -160,7 +231,7 @@ void hd_recorder_step_end(struct hd_recorder *r, uint64_t step, bool committed)
 {
 	if (!r)
 		return;
-	uint64_t now = hd_clock_raw_ns();
+	const uint64_t now = hd_recorder_now(r);
 	put(r, 0, &(struct hd_event){ .t0 = now, .arg = step, .instr = committed,
 		.kind = HD_EVENT_STEP_END });
 	if (now - r->ticked < TICK_EVERY_NS)
@@ -169,18 +240,26 @@ void hd_recorder_step_end(struct hd_recorder *r, uint64_t step, bool committed)
 	hd_flight_tick(&r->flight, (struct hd_tick){ now, now });
 }
 
-void hd_recorder_op(struct hd_recorder *r, uint32_t rank, uint64_t began, uint8_t op, uint32_t instr,
-	uint64_t bytes)
+void hd_recorder_op(struct hd_recorder *r, uint32_t rank, const struct hd_recorder_op *op)
 {
 	if (r)
-		put(r, rank, &(struct hd_event){ .t0 = began, .duration = hd_clock_raw_ns() - began,
-			.arg = bytes,
-			.name = r->name[op], .instr = instr, .kind = HD_EVENT_OP });
+		put(r, rank, &(struct hd_event){ .t0 = op->began, .duration = hd_recorder_now(r) - op->began,
+			.arg = hd_work_arg(op->bytes, op->vn, op->stage), .name = r->ins[op->op],
+			.instr = op->instr, .flags = op->flags, .kind = HD_EVENT_OP });
 }
 
-void hd_recorder_wait(struct hd_recorder *r, uint32_t rank, uint64_t began, uint64_t waited_ns,
-	enum hd_wait reason)
+void hd_recorder_work(struct hd_recorder *r, uint32_t rank, enum hd_recorder_name name, uint64_t began)
 {
+	if (r)
+		put(r, rank, &(struct hd_event){ .t0 = began, .duration = hd_recorder_now(r) - began,
+			.arg = hd_work_arg(0, UINT32_MAX, UINT32_MAX), .name = r->name[name],
+			.instr = UINT32_MAX, .kind = HD_EVENT_OP });
+}
+
+void hd_recorder_wait(struct hd_recorder *r, uint32_t rank, uint64_t began, enum hd_wait reason)
+{
+	const uint64_t waited_ns = hd_recorder_now(r) - began;
+
 	if (r && waited_ns >= HD_WAIT_FELT_NS)
 		put(r, rank, &(struct hd_event){ .t0 = began, .duration = waited_ns,
 			.arg = hd_wait_arg(reason, 0), .kind = HD_EVENT_WAIT });

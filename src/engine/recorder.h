@@ -1,27 +1,79 @@
-/* recorder.h -- the flight recorder of a worker: its last steps, in a file that survives it.
+/* recorder.h -- the flight recorder of a process: its last steps, in a file that survives it.
  *
- * A run opens one in its folder, flight/<number>.hdfr, and hands it to the worker, whose
- * ranks then write an event per instruction. trace/flight.h says what the file holds. The
- * number is the lowest, from the spec's on, that no living recorder of the folder has
- * (<number>.lock): processes that start at the same time do not move each other's away.
+ * A run opens one in its folder, flight/<number>.hdfr, and hands it to the worker, whose ranks then write an
+ * event per instruction; its I/O thread writes transfers and probes of the clock. The coordinator of a run
+ * has one, too: flight/coordinator.hdfr. trace/flight.h says what the file holds. The number is the lowest,
+ * from the spec's on, that no living recorder of the folder has (<number>.lock): processes that start at the
+ * same time do not move each other's away. What number the process has in its run is in the header, once it
+ * has joined.
  *
- * 1. One ring per rank, written by that rank alone; recording takes no lock, allocates
- *    nothing and makes no system call (the clock is read without one).
- * 2. Events: STEP_BEGIN and STEP_END (rank 0; instr 1: committed, 0: dropped), OP per
- *    instruction (instr: its index in the rank's list; arg: bytes that an F or B touches,
- *    0 for others), WAIT for the reader's rows when it was felt (HD_WAIT_FELT_NS).
+ * 1. A ring per lane, each written by one thread at a time; recording takes no lock, allocates nothing and
+ *    makes no system call (the clock is read without one). Which thread writes which lane says the table of
+ *    lanes. Ranks of a coordinator: none.
+ * 2. Events of a device: STEP_BEGIN and STEP_END (rank 0; instr 1: committed, 0: dropped), OP per
+ *    instruction (instr: its index in the rank's list; arg: hd_work_arg() of the bytes that an F or B
+ *    touches, 0 for others), WAIT where it was felt (HD_WAIT_FELT_NS). A WAIT lies inside the OP in which the
+ *    rank waited, or between two. SEND, RECV: name is the kind of the transfer. READ: instr is the virtual
+ *    node, flow 0. OP in a control lane: what is done between steps, by name.
  * 3. Older files of the same number become .1 to .3.
  * 4. NULL is a recorder that is off.
+ * 5. Times are those of CLOCK_MONOTONIC_RAW; where failpoints are built in, HEDDLE_TRACE_CLOCK=OFFSET_NS,PPM
+ *    makes the clock of a process run so, times 1 + its number (a coordinator's not at all): tests of the
+ *    alignment know the truth.
  *
- * Ownership: open/close; close says that the process ended by itself. Threads: one per ring. */
+ * Ownership: open/close; close says that the process ended by itself. */
 #ifndef HD_ENGINE_RECORDER_H
 #define HD_ENGINE_RECORDER_H
 
 #include "base/hash.h"
+#include "trace/burst.h"
 #include "trace/flight.h"
 #include "sys/file.h"
 
 enum { HD_RECORDER_KEEP = 3, HD_WAIT_FELT_NS = 1000 };
+#define HD_RECORDER_COORDINATOR UINT32_MAX       /* as spec.worker: a file "coordinator" without devices */
+
+/* Lanes behind those of the ranks.
+ *        id        kind      index name         slots: 1 of  written by */
+#define HD_RECORDER_LANES(X) \
+	X(TRANSFER, TRANSFER, 0,    "transfers", 4,           "the thread that owns the hub")                     \
+	X(READER,   READER,   0,    "reader",    16,          "readers of samples, one at a time")                \
+	X(CONTROL,  CONTROL,  0,    "control",   16,          "the thread that owns the hub; a coordinator's")    \
+	X(RUN,      CONTROL,  1,    "run",       16,          "the thread that works between steps")              \
+	X(SIGNAL,   CONTROL,  2,    "signals",   1024,        "handlers of signals")
+
+enum hd_recorder_lane {
+#define X(id, kind, index, name, part, about) HD_RECORDER_##id,
+	HD_RECORDER_LANES(X)
+#undef X
+	HD_RECORDER_NLANES
+};
+
+/* Names of what is not an instruction: of intervals, and of marks.
+ *        id           text */
+#define HD_RECORDER_NAMES(X) \
+	X(FOLD,        "fold")                                                                                 \
+	X(CHECKPOINT,  "checkpoint")                                                                           \
+	X(EVALUATION,  "evaluation")                                                                           \
+	X(READ,        "read")                                                                                 \
+	X(STATE,       "state")                                                                                \
+	X(CLOCK,       "clock")                                                                                \
+	X(ADMITTED,    "admitted")                                                                             \
+	X(UP,          "link up")                                                                              \
+	X(LOST,        "link lost")                                                                            \
+	X(SILENT,      "silent")                                                                               \
+	X(HEARD,       "heard again")                                                                          \
+	X(STOP,        "stop")                                                                                 \
+	X(COMMIT,      "commit")                                                                               \
+	X(ENDED,       "ended")                                                                                \
+	X(SIGNAL,      "signal")
+
+enum hd_recorder_name {
+#define X(id, text) HD_RECORDED_##id,
+	HD_RECORDER_NAMES(X)
+#undef X
+	HD_RECORDED_COUNT
+};
 
 struct hd_recorder;
 
@@ -29,21 +81,50 @@ struct hd_recorder_spec {
 	/* for numbers and older files, until close; the recording itself is always a file of the system */
 	struct hd_fs *fs;
 	const char *folder;               /* that of the run's flight files */
-	uint32_t worker, nranks;          /* 64 rings at most: ranks beyond are not recorded */
-	uint64_t nslots;                  /* per ring; raised to a power of two */
+	uint32_t worker, nranks;          /* ranks beyond 64 less HD_RECORDER_NLANES are not recorded */
+	uint64_t nslots;                  /* per device; raised to a power of two */
 	struct hd_hash job;
 };
 
 HD_MUST_USE enum hd_err hd_recorder_open(struct hd_recorder **recorder, const struct hd_recorder_spec *spec,
 	struct hd_diag *diag);
 void hd_recorder_close(struct hd_recorder *recorder);              /* takes NULL */
+/* It has joined. Any thread. */
+void hd_recorder_worker_set(struct hd_recorder *recorder, uint32_t worker);
 
 uint64_t hd_recorder_now(const struct hd_recorder *recorder);      /* ticks of the events; 0 when off */
+
+/* ---- devices: the thread of the rank; step_begin, step_end: that of rank 0 ---- */
 void hd_recorder_step_begin(struct hd_recorder *recorder, uint64_t step);
 void hd_recorder_step_end(struct hd_recorder *recorder, uint64_t step, bool committed);
-void hd_recorder_op(struct hd_recorder *recorder, uint32_t rank, uint64_t began, uint8_t op, uint32_t instr,
-	uint64_t bytes);
-void hd_recorder_wait(struct hd_recorder *recorder, uint32_t rank, uint64_t began, uint64_t waited_ns,
-	enum hd_wait reason);
+struct hd_recorder_op { uint64_t began, bytes; uint32_t instr, vn, stage; uint8_t op, flags; };
+void hd_recorder_op(struct hd_recorder *recorder, uint32_t rank, const struct hd_recorder_op *op);
+/* From `began` to now. */
+void hd_recorder_wait(struct hd_recorder *recorder, uint32_t rank, uint64_t began, enum hd_wait reason);
+/* Work of a device outside its list, from `began` to now. */
+void hd_recorder_work(struct hd_recorder *recorder, uint32_t rank, enum hd_recorder_name name,
+	uint64_t began);
+
+/* ---- transfers and reads; times as how long ago, in ns, since others count by another clock ---- */
+struct hd_recorder_transfer {
+	uint64_t flow, bytes;
+	int64_t began_ago, gate_ago, first_ago, end_ago;
+	uint32_t id, peer, chunks, preempted;
+	uint8_t xfer, class;              /* xfer: enum hd_xfer_kind; 0: state */
+	bool received;                    /* then there is no gate */
+};
+void hd_recorder_transfer(struct hd_recorder *recorder, const struct hd_recorder_transfer *transfer);
+void hd_recorder_read(struct hd_recorder *recorder, uint32_t vn, int64_t began_ago, uint64_t bytes);
+
+/* ---- control ---- */
+void hd_recorder_mark(struct hd_recorder *recorder, enum hd_recorder_lane lane, enum hd_recorder_name name,
+	uint32_t instr, uint64_t arg);
+/* By a text, interned: the thread of CONTROL alone. */
+void hd_recorder_note(struct hd_recorder *recorder, const char *text, uint32_t instr, uint64_t arg);
+void hd_recorder_epoch(struct hd_recorder *recorder, uint32_t epoch, const char *plan);
+/* From `began` to now; arg as of OP. */
+void hd_recorder_span(struct hd_recorder *recorder, enum hd_recorder_lane lane, enum hd_recorder_name name,
+	uint64_t began, uint64_t arg);
+void hd_recorder_probe(struct hd_recorder *recorder, uint32_t peer, const struct hd_burst_probe *probe);
 
 #endif

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "plan/xfer.h"
+
 /* The recorder's file, read as a stranger reads it: after the writer was killed. */
 
 static char folder[64];
@@ -63,7 +65,8 @@ static void read_back(const char *name, struct hd_flight_view *view, struct seen
 		while ((n = hd_ring_read(&reader, slot, 64)) > 0)
 			for (uint32_t i = 0; i < n; i++) {
 				struct hd_event e;
-				assert_true(hd_event_get(slot[i], &e));
+				if (!hd_event_get(slot[i], &e))
+					continue;         /* an extension */
 				if (e.kind == HD_EVENT_STEP_BEGIN) {
 					seen->begun = e.arg;
 					seen->nbegun++;
@@ -214,11 +217,129 @@ static void a_recorder_that_is_off_takes_everything(void **state)
 {
 	(void)state;
 	hd_recorder_step_begin(NULL, 1);
-	hd_recorder_op(NULL, 0, 1, HD_INS_F, 2, 3);
-	hd_recorder_wait(NULL, 0, 1, 1 << 20, HD_WAIT_DATA);
+	hd_recorder_op(NULL, 0, &(struct hd_recorder_op){ .began = 1, .op = HD_INS_F });
+	hd_recorder_wait(NULL, 0, 1, HD_WAIT_DATA);
 	hd_recorder_step_end(NULL, 1, true);
 	hd_recorder_close(NULL);
 	assert_int_equal(hd_recorder_now(NULL), 0);
+}
+
+/* The events of one lane, newest file. */
+static uint32_t lane_events(const struct hd_flight_view *view, const char *lane, struct hd_event *event,
+	struct hd_event_transfer *ext, uint32_t cap)
+{
+	uint8_t slot[64][HD_SLOT_BYTES];
+	struct hd_ring_reader reader;
+	uint32_t n = 0, got = 0;
+
+	for (uint32_t r = 0; r < view->info.nrings; r++) {
+		if (strcmp(view->info.lane[r].name, lane) != 0)
+			continue;
+		hd_ring_read_begin(&reader, view->ring[r].memory, view->ring[r].nslots);
+		got = hd_ring_read(&reader, slot, 64);
+	}
+	for (uint32_t i = 0; i < got; i++)
+		if (hd_event_get(slot[i], &event[n]) && n < cap) {
+			if (event[n].flags & HD_EVENT_FLAG_EXT && i + 1 < got)
+				(void)hd_event_get_transfer(slot[i + 1], &ext[n]);
+			n++;
+		}
+	return n;
+}
+
+static void record_one_of_each(struct hd_recorder *recorder)
+{
+	hd_recorder_worker_set(recorder, 7);
+	hd_recorder_transfer(recorder, &(struct hd_recorder_transfer){ .flow = 0xf10, .bytes = 4096,
+		.began_ago = 9000, .gate_ago = 7000, .first_ago = 4000, .end_ago = 1000, .id = 12,
+		.peer = UINT32_C(0x10000), .chunks = 3, .preempted = 70000, .xfer = HD_XFER_SUM,
+		.class = HD_XFER_PLANNED });
+	hd_recorder_transfer(recorder, &(struct hd_recorder_transfer){ .flow = 0xf11, .bytes = 1,
+		.began_ago = 500, .gate_ago = 400, .first_ago = 300, .end_ago = 0, .id = UINT32_MAX,
+		.peer = 2, .class = HD_XFER_BULK, .received = true });
+	hd_recorder_read(recorder, 5, 2000, 77);
+	hd_recorder_probe(recorder, 9, &(struct hd_burst_probe){ 100, 5000, 5040, 190 });
+	hd_recorder_epoch(recorder, 4, "0004.plan");
+	hd_recorder_note(recorder, "plan_refused", 3, 8);
+	hd_recorder_mark(recorder, HD_RECORDER_RUN, HD_RECORDED_STOP, 1, 2);
+	hd_recorder_span(recorder, HD_RECORDER_RUN, HD_RECORDED_CHECKPOINT, hd_recorder_now(recorder), 6);
+}
+
+static void check_transfers(const struct hd_flight_view *view)
+{
+	struct hd_event_transfer x[8];
+	struct hd_event e[8];
+
+	assert_int_equal(lane_events(view, "transfers", e, x, 8), 2);
+	assert_true(e[0].kind == HD_EVENT_SEND && e[0].duration == 8000 && e[0].arg == 4096 &&
+		e[0].instr == 12);
+	assert_string_equal(hd_names_text(view->names, view->names_used, e[0].name), "sum");
+	assert_true(x[0].gate_ns == 2000 && x[0].first_ns == 5000 && x[0].flow == 0xf10 &&
+		x[0].peer == UINT16_MAX && x[0].chunks == 3 && x[0].preempted == UINT16_MAX &&
+		x[0].class == HD_XFER_PLANNED);
+	assert_true(e[1].kind == HD_EVENT_RECV && e[1].duration == 500 && x[1].gate_ns == 0 &&
+		x[1].first_ns == 200 && x[1].peer == 2 && x[1].flow == 0xf11);
+	assert_string_equal(hd_names_text(view->names, view->names_used, e[1].name), "state");
+	assert_int_equal(lane_events(view, "reader", e, x, 8), 1);
+	assert_true(e[0].kind == HD_EVENT_READ && e[0].duration == 2000 && e[0].arg == 77 &&
+		e[0].instr == 5);
+}
+
+static void every_lane_keeps_what_its_thread_recorded(void **state)
+{
+	struct hd_recorder *recorder = open_recorder(2, 4096);
+	struct hd_event_transfer x[8];
+	struct hd_flight_view view;
+	struct hd_event e[8];
+	struct hd_arena arena;
+	struct seen seen;
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	record_one_of_each(recorder);
+	read_back("3.hdfr", &view, &seen, &arena);
+	assert_true(view.info.worker == 7 && view.info.nrings == 2 + HD_RECORDER_NLANES);
+	assert_true(view.ring[0].nslots == 4096 && view.ring[2 + HD_RECORDER_CONTROL].nslots < 4096);
+	check_transfers(&view);
+	assert_int_equal(lane_events(&view, "control", e, x, 8), 3);
+	assert_true(e[0].kind == HD_EVENT_CLOCK && e[0].t0 == 100 && e[0].duration == 90 &&
+		e[0].arg == 5000);
+	assert_true(e[1].kind == HD_EVENT_EPOCH && e[1].arg == 4);
+	assert_true(e[2].kind == HD_EVENT_MARK && e[2].instr == 3 && e[2].arg == 8);
+	assert_string_equal(hd_names_text(view.names, view.names_used, e[1].name), "0004.plan");
+	assert_string_equal(hd_names_text(view.names, view.names_used, e[2].name), "plan_refused");
+	assert_int_equal(lane_events(&view, "run", e, x, 8), 2);
+	assert_true(e[0].kind == HD_EVENT_MARK && e[0].arg == 2 && e[1].kind == HD_EVENT_OP &&
+		e[1].arg == 6);
+	hd_recorder_close(recorder);
+	hd_arena_finish(&arena);
+}
+
+static void a_coordinator_has_a_file_of_its_own_without_devices(void **state)
+{
+	struct hd_recorder *recorder = NULL;
+	struct hd_event_transfer x[8];
+	struct hd_flight_view view;
+	struct hd_event e[8];
+	struct hd_diag diag = { "" };
+	struct hd_arena arena;
+	struct seen seen;
+	struct hd_fs fs;
+
+	(void)state;
+	hd_fs_real(&fs);
+	hd_arena_init(&arena, 0);
+	struct hd_recorder_spec spec = { .fs = &fs, .folder = folder, .worker = HD_RECORDER_COORDINATOR,
+		.nslots = 1024 };
+	CHECK(hd_recorder_open(&recorder, &spec, &diag) == HD_OK, "%s", diag.text);
+	hd_recorder_step_begin(recorder, 1);          /* no device: nothing */
+	record_one_of_each(recorder);
+	read_back("coordinator.hdfr", &view, &seen, &arena);
+	assert_true(view.info.nrings == HD_RECORDER_NLANES && seen.nbegun == 0);
+	assert_int_equal(lane_events(&view, "transfers", e, x, 8), 0);
+	assert_int_equal(lane_events(&view, "control", e, x, 8), 3);
+	hd_recorder_close(recorder);
+	hd_arena_finish(&arena);
 }
 
 static void a_folder_that_is_missing_is_refused(void **state)
@@ -246,6 +367,10 @@ int main(void)
 		drop_folder),
 		cmocka_unit_test_setup_teardown(living_recorders_have_files_of_their_own, make_folder,
 			drop_folder),
+		cmocka_unit_test_setup_teardown(every_lane_keeps_what_its_thread_recorded, make_folder,
+			drop_folder),
+		cmocka_unit_test_setup_teardown(a_coordinator_has_a_file_of_its_own_without_devices,
+			make_folder, drop_folder),
 		cmocka_unit_test(a_recorder_that_is_off_takes_everything),
 		cmocka_unit_test(a_folder_that_is_missing_is_refused),
 	};

@@ -25,6 +25,7 @@ enum {
 const struct hd_worker_spec *hd_run_spec(const struct hd_run *run) { return &run->options.worker; }
 struct hd_worker *hd_run_worker(struct hd_run *run) { return run->worker; }
 const struct hd_task *hd_run_task(const struct hd_run *run) { return run->task; }
+struct hd_recorder *hd_run_recorder(const struct hd_run *run) { return run->recorder; }
 
 bool hd_run_best(const struct hd_run *run, double *metric)
 {
@@ -403,7 +404,10 @@ static enum hd_err evaluate(struct hd_run *run, struct hd_diag *diag)
 		run->options.watch.evaluating(run->options.watch.user, split);
 	if (run->dir)
 		hd_rundir_hold_as(run->dir, HD_HOLD_EVALUATES);
+	const uint64_t began = hd_recorder_now(run->recorder);
 	enum hd_err err = hd_run_eval(run, split, &m, diag);
+	hd_recorder_span(run->recorder, HD_RECORDER_RUN, HD_RECORDED_EVALUATION, began,
+		hd_work_arg(0, UINT32_MAX, UINT32_MAX));
 	if (run->dir)
 		hd_rundir_hold_as(run->dir, HD_HOLD_ALONE);
 	if (err)

@@ -126,8 +126,11 @@ enum hd_err hd_run_save(struct hd_run *run, struct hd_diag *diag)
 		note_no_checkpoint(run);
 		return HD_OK;
 	}
+	const uint64_t began = hd_recorder_now(run->recorder);
 	enum hd_err err = write_state(run, NULL, &info, (uint32_t)hd_job_int(run->job, HD_JOB_CKPT_KEEP),
 		diag);
+	hd_recorder_span(run->recorder, HD_RECORDER_RUN, HD_RECORDED_CHECKPOINT, began,
+		hd_work_arg(info.len_bytes, UINT32_MAX, UINT32_MAX));
 	run->last_ckpt_ns = hd_clock_now_ns(run->clock);
 	if (err)
 		return err;

@@ -69,6 +69,8 @@ struct hd_sent {
 	enum hd_err err;
 	uint64_t token;                   /* the sender's own */
 	uint64_t flow;
+	enum hd_stream_kind kind;         /* PLANNED or BULK */
+	uint32_t transfer;                /* of a planned one */
 	uint64_t len;
 	/* asked for; granted; first byte; last byte (those reached, else 0) */
 	int64_t queued_ns, gate_ns, first_ns, end_ns;

@@ -142,8 +142,9 @@ enum hd_err hd_stream_send(struct hd_stream *s, const struct hd_send *send, int6
 	enum hd_err err = job_new(s, (struct out_job){ .state = JOB_WAITING, .kind = HD_KIND_PLANNED,
 		.priority = send->priority, .row = row,
 		.transfer = send->transfer, .len = send->len, .step = send->step, .bytes = send->bytes,
-		.sent = { .token = send->token, .flow = hd_event_flow(s->epoch, send->step, send->transfer,
-		s->config.self, s->config.peer) } },
+		.sent = { .token = send->token, .kind = HD_KIND_PLANNED, .transfer = send->transfer,
+		.flow = hd_event_flow(s->epoch, send->step, send->transfer, s->config.self,
+		s->config.peer) } },
 		now, &at, diag);
 	if (err)
 		return err;
@@ -166,8 +167,9 @@ enum hd_err hd_stream_answer(struct hd_stream *s, const struct hd_answer *answer
 	enum hd_err err = job_new(s, (struct out_job){ .kind = HD_KIND_BULK, .priority = answer->priority,
 		.transfer = HD_TRANSFER_NONE, .len = answer->len,
 		.step = answer->step, .request = answer->request, .bytes = answer->bytes,
-		.sent = { .token = answer->token, .flow = hd_event_flow(s->epoch, answer->step,
-		answer->request, s->config.self, s->config.peer) } },
+		.sent = { .token = answer->token, .kind = HD_KIND_BULK,
+		.flow = hd_event_flow(s->epoch, answer->step, answer->request, s->config.self,
+		s->config.peer) } },
 		now, &at, diag);
 	if (!err)
 		make_ready(s, at, now);

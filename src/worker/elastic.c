@@ -169,6 +169,7 @@ static enum hd_err make_hub(struct hd_elastic *e, struct hd_diag *diag)
 		.detect_ms = (uint32_t)(e->detect_ns / 1000000),
 		.peers_cap = HD_HUB_PEERS, .streams_cap = HD_ELASTIC_STREAMS,
 		.plaintext = e->spec->plaintext, .key = e->spec->key, .key_len = e->spec->key_len,
+		.stamp = e->recorder ? hd_elastic_stamp : NULL,
 	};
 	char transport[16], addr[HD_ADDR_CAP];
 	struct hd_text addresses;
@@ -260,7 +261,7 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 	if (!e)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a worker");
 	*e = (struct hd_elastic){ .spec = spec, .run = spec->run, .worker = hd_run_worker(spec->run),
-		.task = hd_run_task(spec->run),
+		.task = hd_run_task(spec->run), .recorder = hd_run_recorder(spec->run),
 		.self = HD_NOBODY, .readmit = HD_NOBODY, .source = HD_NOBODY, .between = true };
 	e->nbuckets = hd_layout_nbuckets(&e->task->layout);
 	e->copies = hd_job_copies(e->task->job);

@@ -127,6 +127,8 @@ ACT(admitted)
 {
 	assert(a->worker != HD_NOBODY && e->readmit == HD_NOBODY);
 	e->readmit = a->worker;
+	hd_recorder_worker_set(e->recorder, a->worker);
+	hd_recorder_mark(e->recorder, HD_RECORDER_CONTROL, HD_RECORDED_ADMITTED, a->worker, 0);
 	if (e->spec->admitted)
 		e->spec->admitted(e->spec->user, a->worker);
 	hd_hub_drop(&e->hub, HD_COORDINATOR_LINK, HD_CLOSE_DONE, "calling again under my id");
@@ -180,6 +182,7 @@ ACT(adopt)
 {
 	uint32_t self = hd_member_worker(e->member);
 
+	hd_elastic_record_view(e, a->view);
 	if (e->relay.has_view)
 		hd_elastic_slots_view(e, &e->relay.view, a->view);
 	hd_relay_view(&e->relay, a->view, self);
@@ -207,6 +210,7 @@ ACT(begin)
 	struct hd_view *view = copy_of(e, now);
 
 	(void)HD_FAILPOINT(GATE_PASSED);
+	e->step = a->step;
 	e->step_from_ns = hd_clock_now_ns(e->spec->clock);
 	hd_elastic_promoted(e);
 	hd_elastic_slots_void(e);

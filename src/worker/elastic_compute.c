@@ -545,10 +545,12 @@ static enum hd_err fold_run(struct hd_elastic *e, const struct hd_command *d, ui
 	(void)HD_FAILPOINT(FOLD_BEFORE);
 	enum hd_err err = hd_dist_operands(e->worker, e->relay.root, e->relay.stage, e->relay.nroots, diag);
 
+	const uint64_t began = hd_recorder_now(e->recorder);
 	for (uint32_t i = 0; i < n; i++)
 		fold[i] = (struct hd_dist_fold){ d[i].bucket, d[i].operand };
 	if (!err)
 		err = hd_dist_fold(e->worker, fold, n, diag);
+	hd_recorder_work(e->recorder, 0, HD_RECORDED_FOLD, began);
 	(void)HD_FAILPOINT(FOLD_AFTER);
 	return err;
 }
@@ -632,8 +634,10 @@ void hd_elastic_compute(struct hd_elastic *e)
 		atomic_store(&e->moving, false);
 		run_ahead(e);
 		int64_t asked_ns = hd_clock_now_ns(e->spec->clock);
+		const uint64_t asked_at = hd_recorder_now(e->recorder);
 		uint32_t n = hd_commands_take(&e->commands, d, HD_COMMANDS_RUN);
 		e->time.waited_ns += hd_clock_now_ns(e->spec->clock) - asked_ns;
+		hd_elastic_waited(e, asked_at, d[0].kind);
 		if (d[0].kind == HD_COMMAND_QUIT)
 			return;
 		atomic_store(&e->moving, moves(d[0].kind));

@@ -124,6 +124,9 @@ struct hd_elastic {
 	struct hd_member *member;
 	struct hd_relay relay;            /* parts are the compute thread's, see relay.h */
 	struct hd_thread wire;
+	struct hd_recorder *recorder;     /* of the run, borrowed; NULL: off */
+	struct hd_burst burst;            /* of the coordinator's clock */
+	uint64_t step;                    /* begun last */
 	struct hd_arena messages;         /* of the message being decoded */
 	uint8_t *room;                    /* HD_TELL_MAX: a message to be sent */
 	struct hd_member_event queue[HD_ELASTIC_EVENTS];
@@ -282,5 +285,16 @@ bool hd_elastic_slots_sent(struct hd_elastic *e, const struct hd_sent *sent);
 /* Another view comes into force: the answer to a worker that is no member any more is not waited for. */
 void hd_elastic_slots_view(struct hd_elastic *e, const struct hd_view *was, const struct hd_view *now);
 void hd_elastic_slots_lost(struct hd_elastic *e, uint32_t worker);
+
+/* elastic_record.c: into the recording of the run, if there is one */
+uint64_t hd_elastic_stamp(void *self);                  /* of the hub's probes */
+void hd_elastic_record_sent(struct hd_elastic *e, const struct hd_sent *sent);
+void hd_elastic_record_arrived(struct hd_elastic *e, const struct hd_arrival *arrival);
+void hd_elastic_record_link(struct hd_elastic *e, uint32_t worker, bool up);
+void hd_elastic_probe(struct hd_elastic *e);            /* at each turn: if a burst is due */
+void hd_elastic_record_probed(struct hd_elastic *e, const struct hd_probe *probe);
+void hd_elastic_record_view(struct hd_elastic *e, const struct hd_view *view);
+/* the compute thread: it waited from `began` to now, for that */
+void hd_elastic_waited(struct hd_elastic *e, uint64_t began, enum hd_command_kind came);
 
 #endif

@@ -18,6 +18,7 @@ static void on_up(void *self, const struct hd_peer_info *peer)
 	struct hd_elastic *e = self;
 	struct hd_diag diag = { "" };
 
+	hd_elastic_record_link(e, peer->worker, true);
 	/* first the channel of the present epoch: what the machine does now may open that of the next */
 	if (peer->worker != HD_COORDINATOR_LINK && hd_relay_up(&e->relay, peer->worker, &diag))
 		hd_elastic_fail(e, HD_E_BUG, &diag);
@@ -42,6 +43,7 @@ static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *
 {
 	struct hd_elastic *e = self;
 
+	hd_elastic_record_link(e, worker, false);
 	if (worker == HD_COORDINATOR_LINK && e->readmit != HD_NOBODY) {
 		hd_hub_call_me(&e->hub, e->readmit);
 		atomic_store(&e->self, e->readmit);
@@ -61,6 +63,10 @@ static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *
 
 static void on_suspect(void *self, uint32_t worker, int64_t silent_ms)
 {
+	const struct hd_elastic *e = self;
+
+	hd_recorder_mark(e->recorder, HD_RECORDER_CONTROL, silent_ms ? HD_RECORDED_SILENT :
+		HD_RECORDED_HEARD, worker_of(worker), (uint64_t)silent_ms);
 	hd_elastic_feed(self, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker_of(worker),
 		.why = silent_ms ? HD_SILENT : HD_HEARD, .text = "" });
 }
@@ -134,6 +140,7 @@ static void on_arrived(void *self, const struct hd_arrival *a)
 	struct hd_relay_news news;
 	struct hd_diag diag = { "" };
 
+	hd_elastic_record_arrived(e, a);
 	if (a->kind == HD_KIND_BULK) {
 		if (!hd_elastic_slots_here(e, a))
 			hd_elastic_chunk_here(e, a);
@@ -171,6 +178,7 @@ static void on_sent(void *self, const struct hd_sent *sent)
 {
 	struct hd_elastic *e = self;
 
+	hd_elastic_record_sent(e, sent);
 	if (!hd_relay_sent(&e->relay, sent) && !hd_elastic_slots_sent(e, sent))
 		hd_elastic_chunk_sent(e, sent);
 }
@@ -189,11 +197,7 @@ static void on_ahead(void *self, uint32_t worker, uint32_t epoch)
 	(void)epoch;                      /* the machine asks for what is missing each T */
 }
 
-static void on_probed(void *self, const struct hd_probe *probe)
-{
-	(void)self;
-	(void)probe;
-}
+static void on_probed(void *self, const struct hd_probe *probe) { hd_elastic_record_probed(self, probe); }
 
 const struct hd_wire_events hd_elastic_events = { .up = on_up, .lost = on_lost, .suspect = on_suspect,
 	.message = on_message, .arrived = on_arrived,
@@ -212,6 +216,7 @@ static void send_notes(struct hd_elastic *e)
 		hd_lock_give(&e->notes_lock);
 		if (!some)
 			return;
+		hd_recorder_note(e->recorder, note.kind, atomic_load(&e->self), e->step);
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_NOTE, .name = note.kind,
 			.text = note.json });
 	}
@@ -272,6 +277,7 @@ void hd_elastic_io(void *elastic)
 		enum hd_err err = hd_hub_poll(&e->hub, next, other, 4, &n, &diag);
 		if (err)
 			hd_elastic_fail(e, err, &diag);
+		hd_elastic_probe(e);
 		hd_elastic_results(e);
 		carry_mail(e);
 		hd_elastic_slots_later(e);
