@@ -96,9 +96,9 @@ static void describe_lanes(struct hd_flight_info *info, uint32_t nranks, uint32_
 	}
 	for (uint32_t i = 0; i < HD_RECORDER_NLANES; i++) {
 		struct hd_flight_lane *to = &info->lane[nranks + i];
-		*to = (struct hd_flight_lane){ .kind = lane[i].kind, .index = lane[i].index,
-			.nslots = lane_slots(nslots, lane[i].part, lane[i].kind == HD_LANE_TRANSFER ?
-				TRANSFER_LOW : LANE_LOW) };
+		*to = (struct hd_flight_lane){ .kind = lane[i].kind, .index = lane[i].index };
+		info->nslots[nranks + i] = lane_slots(nslots, lane[i].part,
+			lane[i].kind == HD_LANE_TRANSFER ? TRANSFER_LOW : LANE_LOW);
 		snprintf(to->name, sizeof to->name, "%s", lane[i].name);
 	}
 }

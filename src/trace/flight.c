@@ -42,8 +42,10 @@ size_t hd_flight_bytes(uint32_t nrings, uint32_t nslots)
 	return HD_FLIGHT_HEADER_BYTES + HD_NAMES_BYTES + nrings * hd_ring_bytes(nslots);
 }
 
-static uint32_t slots_of(const struct hd_flight_lane *lane, uint32_t nslots) { return lane->nslots ?
-	lane->nslots : nslots; }
+static uint32_t slots_of(const struct hd_flight_info *info, uint32_t ring, uint32_t nslots)
+{
+	return info->nslots[ring] ? info->nslots[ring] : nslots;
+}
 
 size_t hd_flight_bytes_of(const struct hd_flight_info *info, uint32_t nslots)
 {
@@ -51,7 +53,7 @@ size_t hd_flight_bytes_of(const struct hd_flight_info *info, uint32_t nslots)
 
 	assert(info->nrings <= HD_FLIGHT_RINGS);
 	for (uint32_t i = 0; i < info->nrings; i++)
-		bytes += hd_ring_bytes(slots_of(&info->lane[i], nslots));
+		bytes += hd_ring_bytes(slots_of(info, i, nslots));
 	return bytes;
 }
 
@@ -104,7 +106,7 @@ void hd_flight_format(struct hd_flight *flight, void *memory, const struct hd_fl
 	hd_names_init(&flight->names, (char *)memory + HD_FLIGHT_HEADER_BYTES, HD_NAMES_BYTES,
 		word_at(memory, USED));
 	for (uint32_t i = 0; i < info->nrings; i++) {
-		const uint32_t n = slots_of(&info->lane[i], nslots);
+		const uint32_t n = slots_of(info, i, nslots);
 		hd_ring_init(&flight->ring[i], (uint8_t *)memory + offset, n);
 		put_lane((uint8_t *)memory + DIRECTORY + i * ENTRY, &info->lane[i], offset, n);
 		offset += hd_ring_bytes(n);
@@ -188,7 +190,6 @@ static void get_lane(const uint8_t *entry, struct hd_flight_lane *lane)
 	lane->index = (uint16_t)hd_get16(entry + 14);
 	memcpy(lane->name, entry + 16, HD_FLIGHT_LANE_NAME);
 	lane->name[HD_FLIGHT_LANE_NAME] = 0;
-	lane->nslots = hd_get32(entry + 8);
 }
 
 static enum hd_err parse_ring(const uint8_t *bytes, size_t len, const char *name, uint32_t i,
@@ -207,6 +208,7 @@ static enum hd_err parse_ring(const uint8_t *bytes, size_t len, const char *name
 			"%s: ring %u of %u slots at byte %" PRIu64 " does not lie in its %zu bytes: the "
 			"file is cut off or damaged", name, i, nslots, at, len);
 	get_lane(entry, &view->info.lane[i]);
+	view->info.nslots[i] = nslots;
 	view->ring[i].memory = bytes + at;
 	view->ring[i].nslots = nslots;
 	return HD_OK;
@@ -244,8 +246,10 @@ enum hd_err hd_flight_parse_info(const uint8_t header[HD_FLIGHT_HEADER_BYTES], c
 	enum hd_err err = parse_header(header, name, &got, diag);
 	if (err)
 		return err;
-	for (uint32_t i = 0; i < got.info.nrings; i++)
+	for (uint32_t i = 0; i < got.info.nrings; i++) {
 		get_lane(header + DIRECTORY + i * ENTRY, &got.info.lane[i]);
+		got.info.nslots[i] = hd_get32(header + DIRECTORY + i * ENTRY + 8);
+	}
 	*info = got.info;
 	*state = got.state;
 	return HD_OK;

@@ -54,11 +54,7 @@ enum hd_lane_kind {
 const char *hd_lane_text(uint16_t kind);                 /* NULL: unknown */
 
 struct hd_tick { uint64_t tick, ns; };
-struct hd_flight_lane {
-	uint16_t kind, index;
-	char name[HD_FLIGHT_LANE_NAME + 1];
-	uint32_t nslots;                  /* of its ring; 0, when a file is formatted: as many as others */
-};
+struct hd_flight_lane { uint16_t kind, index; char name[HD_FLIGHT_LANE_NAME + 1]; };
 
 /* What the header says, for writer and reader alike. */
 struct hd_flight_info {
@@ -70,6 +66,7 @@ struct hd_flight_info {
 	struct hd_tick first, latest;
 	uint32_t nrings;
 	struct hd_flight_lane lane[HD_FLIGHT_RINGS];
+	uint32_t nslots[HD_FLIGHT_RINGS]; /* of each ring; 0, when a file is formatted: as many as others */
 };
 
 /* A file being written. */

@@ -178,7 +178,8 @@ static void lanes_may_have_slots_of_their_own(void **state)
 	static _Alignas(64) uint8_t file[RINGS_AT + 64 + NSLOTS * 32 + 64 + 4 * 32];
 	const struct hd_flight_info info = { .worker = UINT32_MAX, .clock = HD_FLIGHT_CLOCK_SIMULATED,
 		.nrings = 2,
-		.lane = { { HD_LANE_DEVICE, 0, "device 0", 0 }, { HD_LANE_CONTROL, 0, "control", 4 } } };
+		.lane = { { HD_LANE_DEVICE, 0, "device 0" }, { HD_LANE_CONTROL, 0, "control" } },
+		.nslots = { 0, 4 } };
 	uint8_t slot[HD_SLOT_BYTES];
 	struct hd_diag diag = { "" };
 	(void)state;
@@ -193,7 +194,7 @@ static void lanes_may_have_slots_of_their_own(void **state)
 		hd_ring_put(&flight.ring[0], slot);
 	CHECK(hd_flight_parse(file, sizeof file, "f", &view, &diag) == HD_OK, "%s", diag.text);
 	assert_true(view.ring[0].nslots == NSLOTS && view.ring[1].nslots == 4 &&
-		view.info.lane[1].nslots == 4);
+		view.info.nslots[1] == 4);
 	struct hd_ring_reader reader;
 	uint8_t got[NSLOTS][HD_SLOT_BYTES];
 	struct hd_event event;
