@@ -1,6 +1,7 @@
 #!/bin/bash
 # A graph in intervals whose rows of others are late. batch.mode exact: the bits of one device on any devices
-# and workers, after a resume, and whoever dies; bounded: replay has the bits of what was recorded.
+# and workers, after a resume, and whoever dies; bounded: replay has the bits of what was recorded, also where
+# a virtual node was a step ahead of others.
 . "$(dirname "$0")/program.sh"
 needs_failpoints
 
@@ -122,12 +123,41 @@ expect 0 heddle ckpt diff one-of-killed killed
 says 'IDENTICAL'
 passed "the recording goes through a checkpoint, and is that of the steps that counted"
 
+# device 1, or worker 1, is slow, so that others are a step ahead of it
+ahead() { run "$1" -s batch.mode=bounded -s batch.staleness=1 -s batch.cells=1 "${@:2}"; }
+ahead_again() { again "$1" "$2" -s batch.staleness=1 "${@:3}"; }
+HD_FAIL="graph.part:delay=4#1" expect 0 ahead ahead-d --devices 3
+HD_FAIL="graph.part:delay=4#1" expect 0 ahead ahead-part --devices 2 --steps 5
+expect 0 heddle resume ahead-part --workers 2 --devices 1 --json -q
+for try in 1 2 3 4 5 6 7 8; do
+	rm -rf ahead-w
+	HD_FAIL="sync.here:kill#1@11" expect 0 ahead ahead-w --devices 1 --workers 3
+	grep -q '"kind":"afresh","step":[01],' ahead-w/events.ndjson || break
+done
+grep -q '"kind":"afresh"' ahead-w/events.ndjson || failed "no step was begun again"
+for of in ahead-d ahead-part ahead-w; do
+	[ $of = ahead-d ] && on='--workers 2' || on=
+	expect 0 ahead_again $of again --devices 1 $on
+	expect 0 heddle ckpt diff again-of-$of $of
+	says 'IDENTICAL'
+	expect 0 ahead_again $of three --devices 3
+	expect 0 heddle ckpt diff three-of-$of $of
+	says 'IDENTICAL'
+done
+expect 2 again ahead-d no
+says 'was recorded with batch.staleness 1, and this job has 0: replay the job that was recorded'
+passed "virtual nodes a step ahead are replayed, whoever dies"
+
 expect 2 run no -s batch.cells=3
 says 'batch.cells is 3: with batch.mode exact rows are late from one cell to another'
 expect 2 run no -s batch.mode=sync
 says 'has no meaning with batch.mode sync'
-expect 2 free no -s batch.staleness=1
-says 'virtual nodes that run steps ahead of the slowest are not there yet'
+expect 2 free no -s batch.staleness=9
+says 'batch.staleness is 9: with batch.mode bounded a virtual node may be 8 steps ahead'
+expect 2 free no -s batch.staleness=1 -s optim.update=2bw
+says 'batch.staleness is 1 and optim.update is 2bw'
+expect 2 free no -s batch.staleness=1 -s trace.values=1
+says 'trace.values looks at one step at a time'
 expect 2 again one no
 says 'one has no recording of rows: name a run with batch.mode: bounded'
 expect 2 again free-d no -s job.steps=9

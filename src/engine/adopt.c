@@ -5,6 +5,7 @@
 
 #include "plan/check.h"
 #include "pipeline/staged.h"
+#include "engine/fore.h"
 #include "engine/meeting.h"
 #include "engine/part_int.h"
 #include "engine/overlap.h"
@@ -63,7 +64,8 @@ static void need_of(struct hd_worker *w, const struct hd_work *work)
 			continue;
 		}
 		need->whole = true;
-		need->nbuffers = more(need->nbuffers, more(s->nbuffers, 1));
+		need->nbuffers = more(need->nbuffers, (1 + hd_fore_steps(w->task->job)) *
+			more(s->nbuffers, 1));
 		need->ntemps = more(need->ntemps, s->ntemps);
 		need->narenas = more(need->narenas, hd_lockstep_needed(&w->stage->lockstep) ? s->nvns_here :
 			0);
@@ -448,6 +450,7 @@ void hd_dist_adopt(struct hd_worker *w)
 	w->parts->next = NULL;
 	set_needs(w, NULL);
 	hd_step_work(w, &w->parts->part->work);
+	hd_fore_forget(w);
 	hd_reading_want(w, w->parts->part->work.reads);
 	give_unused(w);
 }

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "device/tiles.h"
 #include "engine/worker_int.h"
+#include "engine/fore.h"
 
 /* Nominal, of the size that bench/step.sh prints (docs/results/step.md); what threads of a device share
  * beside tiles (caches, waiting) costs each further thread its share. */
@@ -69,7 +70,8 @@ static enum hd_err sketch_rank(struct hd_worker *w, struct hd_rank *rank, uint32
 	enum hd_err err = hd_fold_script_make_waves(&script, w->task->job->nvns, vn, n,
 		(uint32_t)hd_job_int(w->task->job, HD_JOB_SLICES), wave_of,
 		&w->arena, diag);
-	rank->need = (struct hd_rank_need){ .nbuffers = script.nbuffers, .ntemps = script.ntemps,
+	rank->need = (struct hd_rank_need){ .nbuffers = (1 + hd_fore_steps(w->task->job)) *
+		script.nbuffers, .ntemps = script.ntemps,
 		.narenas = hd_lockstep_needed(&w->stage->lockstep) ? n : 0 };
 	*nroots += script.nroots;
 	return err;

@@ -4,6 +4,7 @@
 
 #include "graph/stages.h"
 #include "pipeline/schedule.h"
+#include "engine/stamps.h"
 
 static enum hd_err no_memory(struct hd_diag *diag)
 {
@@ -68,12 +69,15 @@ enum hd_err hd_delays_make(struct hd_delays *delays, const struct hd_job *job, c
 {
 	struct hd_delays d = { .of_param = hd_arena_take(arena, graph->nparams + 1, sizeof *d.of_param) };
 	const int64_t update = hd_job_int(job, HD_JOB_UPDATE);
+	const uint32_t bound = hd_stamps_bound(job);
 	enum hd_err err = d.of_param ? HD_OK : no_memory(diag);
 
 	if (!err && (update == HD_UPDATE_STASH || update == HD_UPDATE_VSYNC))
 		err = delay_stages(&d, job, graph, rows, arena, diag);
 	for (uint32_t p = 0; p < graph->nparams && !err && update == HD_UPDATE_2BW; p++)
 		d.of_param[p] = !graph->param[p].frozen;
+	for (uint32_t p = 0; p < graph->nparams && !err && bound; p++)
+		d.of_param[p] = graph->param[p].frozen ? 0 : (uint8_t)bound;
 	for (uint32_t p = 0; p < graph->nparams && !err; p++)
 		d.most = d.of_param[p] > d.most ? d.of_param[p] : d.most;
 	for (uint32_t p = 0; p < graph->nparams && !err; p++)

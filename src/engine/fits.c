@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "sys/memory.h"
 #include "engine/part_int.h"
+#include "engine/fore.h"
 #include "engine/stale.h"
 #include "engine/stamps.h"
 #include "engine/stretch.h"
@@ -161,6 +162,7 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 		hd_moments_bytes(w->task)
 			+ hd_lockstep_bytes(&w->task->train, w->task->job)
 			+ hd_stale_bytes(&w->task->train, w->task->job) + hd_stamps_bytes(w->task)
+			+ hd_fore_bytes(w->task)
 			+ hd_stretches_bytes(w, (uint32_t)arenas),
 		.inputs = sample_bytes * (eval_rows + depth * batch),
 		.kept = data->kept_bytes,

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "sys/failpoint.h"
+#include "engine/fore.h"
 #include "engine/meeting.h"
 #include "engine/overlap.h"
+#include "engine/stamps.h"
 
 /* The interpreter: what a device does in a step is its list and nothing else. Where several workers share
  * a step it runs in two sections, with their exchange between them.
@@ -56,14 +58,15 @@ uint32_t hd_rank_moves(struct hd_rank *rank, uint32_t ipart, uint32_t slice,
 {
 	const struct hd_fold_script *s = &rank->work->script;
 	uint32_t at = (rank->first_ivn + ipart) * s->nslices + slice, n = 0;
+	float *const *buffer = hd_fore_buffer(rank);
 
 	for (uint32_t i = s->first_move[at]; i < s->first_move[at + 1]; i++, n++) {
 		const struct hd_move *m = &s->move[i];
 		bool leaf = m->src == HD_LEAF, whole = leaf || m->src < s->nbuffers;
 		fold[n] = (struct hd_fold){
-			.dst = m->dst < s->nbuffers ? rank->work->buffer[m->dst] : NULL,
+			.dst = m->dst < s->nbuffers ? buffer[m->dst] : NULL,
 			.dst_temp = m->dst < s->nbuffers ? 0 : (uint8_t)(m->dst - s->nbuffers + 1),
-			.src = leaf || !whole ? NULL : rank->work->buffer[m->src],
+			.src = leaf || !whole ? NULL : buffer[m->src],
 			.src_temp = whole ? 0 : (uint8_t)(m->src - s->nbuffers + 1),
 			.add = m->add,
 		};
@@ -86,13 +89,16 @@ void hd_rank_bind(struct hd_rank *rank, uint32_t ipart, uint32_t vn, uint32_t sl
 	*bind = (struct hd_bind){
 		.rows   = end - first,
 		.draw   = { .seed = (uint64_t)hd_job_int(w->task->job, HD_JOB_SEED),
-		.step = (uint64_t)w->count.step, .vn = vn,
+		.step = hd_rank_step(rank), .vn = vn,
 			    .row0 = first - loaded->first_row },
 		.input  = rank->input,
 		.arena  = rank->activations,
 		.temp   = rank->pool->temp,
 	};
-	hd_param_store_bind_step(w->store, bind);
+	if (hd_stamps_bound(w->task->job))
+		hd_param_store_bind_back(w->store, hd_stamps_pinned(rank, vn), bind);
+	else
+		hd_param_store_bind_step(w->store, bind);
 }
 
 static double read_f64(const struct hd_program *program, const struct hd_bind *bind, uint32_t value,
@@ -104,7 +110,7 @@ static double read_f64(const struct hd_program *program, const struct hd_bind *b
 void hd_rank_read_out(struct hd_rank *rank, const struct hd_bind *bind, uint32_t vn, uint32_t ipart)
 {
 	struct hd_worker *w = rank->worker;
-	struct hd_leaf *leaf = &w->step->leaf[vn];
+	struct hd_leaf *leaf = hd_fore_leaf(rank, vn);
 
 	leaf->loss    += read_f64(&w->stage->train, bind, w->stage->train_out.loss, ipart);
 	leaf->weight  += read_f64(&w->stage->train, bind, w->stage->train_out.weight, ipart);

@@ -2,9 +2,11 @@
 
 #include <string.h>
 
+#include "sys/failpoint.h"
 #include "graph/far_end.h"
 #include "graph/op.h"
 #include "job/job.h"
+#include "engine/fore.h"
 #include "engine/meeting.h"
 #include "engine/stale.h"
 #include "engine/stamps.h"
@@ -14,6 +16,11 @@
 bool hd_lockstep_is_sync(const struct hd_node *n)
 {
 	return n->op == HD_OP_BATCHNORM_SYNC || n->op == HD_OP_ROWS_MEET;
+}
+
+uint8_t *hd_sync_leaf(const struct hd_worker *w, const struct hd_sync *s, uint64_t step)
+{
+	return s->leaf + step % w->stage->lockstep.nsets * (s->bytes * w->task->job->nvns);
 }
 
 /* What a virtual node of so many rows brings. */
@@ -139,18 +146,20 @@ enum hd_err hd_lockstep_make(struct hd_worker *w, struct hd_diag *diag)
 
 enum hd_err hd_lockstep_leaves(struct hd_worker *w, struct hd_diag *diag)
 {
-	const struct hd_lockstep *l = &w->stage->lockstep;
+	struct hd_lockstep *l = &w->stage->lockstep;
 	const uint32_t nvns = w->task->job->nvns;
 
+	l->nsets = 1 + hd_fore_steps(w->task->job);
 	for (int phase = HD_RUN_F; phase <= HD_RUN_B; phase++)
 		for (uint32_t k = 0; k < l->nsyncs[phase]; k++) {
 			struct hd_sync *s = &l->sync[phase][k];
-			if (!(s->leaf = hd_arena_take(&w->arena, s->bytes, nvns)))
+			if (!(s->leaf = hd_arena_take(&w->arena, s->bytes, (size_t)nvns * l->nsets)))
 				return hd_fail(diag, HD_E_NOMEM,
 					"no memory for what %u virtual nodes bring to the others", nvns);
 		}
 	enum hd_err err = hd_stale_take(w, diag);
-	return err ? err : hd_stamps_take(w, diag);
+	err = err ? err : hd_stamps_take(w, diag);
+	return err ? err : hd_fore_take(w, diag);
 }
 
 enum hd_err hd_lockstep_take(struct hd_rank *rank, uint32_t need, struct hd_diag *diag)
@@ -187,7 +196,8 @@ void hd_lockstep_clear(struct hd_worker *w)
 
 	for (int phase = HD_RUN_F; phase <= HD_RUN_B; phase++)
 		for (uint32_t k = 0; k < l->nsyncs[phase]; k++)
-			memset(l->sync[phase][k].leaf, 0, l->sync[phase][k].bytes * w->task->job->nvns);
+			memset(l->sync[phase][k].leaf, 0, l->sync[phase][k].bytes * w->task->job->nvns *
+				l->nsets);
 }
 
 static enum hd_err run_one(struct hd_rank *rank, uint32_t i, enum hd_run_phase phase, uint32_t from,
@@ -250,7 +260,8 @@ static void bring(struct hd_rank *rank, const struct hd_sync *s)
 	const struct hd_node *node = &rank->worker->stage->train.graph->node[s->node];
 
 	for (uint32_t i = 0; i < rank->work->script.nvns_here; i++) {
-		uint8_t *leaf = s->leaf + rank->work->script.vn[i] * s->bytes;
+		uint8_t *leaf = hd_sync_leaf(rank->worker, s, hd_rank_step(rank)) +
+			rank->work->script.vn[i] * s->bytes;
 		if (rank->work->loaded[i].rows)
 			memcpy(leaf, value_of(rank, i, node->in[0]), s->bytes);
 		else
@@ -261,7 +272,7 @@ static void bring(struct hd_rank *rank, const struct hd_sync *s)
 static void sum(const struct hd_worker *w, const struct hd_sync *s)
 {
 	const uint64_t nvns = w->task->job->nvns, elems = s->bytes / sizeof(double);
-	double *leaf = (double *)s->leaf;
+	double *leaf = (double *)hd_sync_leaf(w, s, (uint64_t)w->count.step);
 
 	if (w->stage->train.graph->node[s->node].attr.i[0]) {
 		hd_moments_tree(leaf, (uint32_t)nvns, elems, elems / 3);
@@ -287,13 +298,13 @@ static void take_rows(struct hd_rank *rank, const struct hd_sync *s, uint32_t i)
 	const uint8_t *leaf = NULL;
 	uint64_t of = job->nvns;          /* whose leaves they are */
 
-	hd_stamps_decide(rank->worker, s, vn);
-	memcpy(out, s->leaf + vn * s->bytes, s->bytes);
+	hd_stamps_decide(rank, s, vn);
+	memcpy(out, hd_sync_leaf(rank->worker, s, hd_rank_step(rank)) + vn * s->bytes, s->bytes);
 	for (uint64_t k = 0; k < n; k++, at += row_bytes) {
 		const uint64_t row = ghost[k] < 0 ? all : (uint64_t)ghost[k];
 		if (row < all && row / rows != of) {
 			of = row / rows;
-			leaf = hd_stale_leaf(rank->worker, s, vn, (uint32_t)of);
+			leaf = hd_stale_leaf(rank, s, vn, (uint32_t)of);
 		}
 		if (row < all)
 			memcpy(at, leaf + row * row_bytes, row_bytes);
@@ -312,7 +323,8 @@ static void take(struct hd_rank *rank, const struct hd_sync *s)
 		if (s->rows)
 			take_rows(rank, s, i);
 		else
-			memcpy(value_of(rank, i, node->out), s->leaf, s->bytes);
+			memcpy(value_of(rank, i, node->out), hd_sync_leaf(rank->worker, s,
+				hd_rank_step(rank)), s->bytes);
 	}
 }
 
@@ -336,9 +348,9 @@ static void pass_by(struct hd_rank *rank, const struct hd_sync *s)
 		return;
 	bring(rank, s);
 	for (uint32_t i = 0; i < rank->work->script.nvns_here; i++)
-		hd_stamps_mark(w, s, rank->work->script.vn[i]);
-	const bool last = hd_stamps_last(w, s);
-	if (w->step->work->meeting && last)
+		hd_stamps_mark(w, s, rank->work->script.vn[i], hd_rank_step(rank));
+	const bool last = hd_stamps_last(rank, s);
+	if (w->step->work->meeting && last && !rank->ahead)
 		hd_meeting_offer(w, s);
 	if (w->step->work->meeting)
 		hd_meeting_look(w, s);
@@ -367,9 +379,13 @@ static void meet(struct hd_rank *rank, const struct hd_sync *s)
 
 static void begin(struct hd_rank *rank)
 {
+	const uint64_t said_bytes = rank->worker->step->moments.elems * sizeof(double);
+
 	for (uint32_t i = 0; i < rank->work->script.nvns_here; i++) {
-		rank->worker->step->leaf[rank->work->script.vn[i]] = (struct hd_leaf){ 0 };
-		hd_moments_clear(rank->worker, rank->work->script.vn[i]);
+		const uint32_t vn = rank->work->script.vn[i];
+		*hd_fore_leaf(rank, vn) = (struct hd_leaf){ 0 };
+		memset(hd_fore_said(rank, vn), 0, said_bytes);
+		hd_stamps_pin(rank, vn);
 	}
 }
 
@@ -381,10 +397,113 @@ static void read_all(struct hd_rank *rank)
 				rank->work->script.vn[i], 0);
 }
 
-/* All buffers are there to be written, and no leaf is of this pass. */
+/* ---- parts: from sync to sync, and from the last one of a phase to its end ---- */
+
+static uint32_t parts_of(const struct hd_worker *w, enum hd_run_phase phase)
+{
+	return w->stage->lockstep.nsyncs[phase] + 1;
+}
+
+static uint32_t parts_of_step(const struct hd_worker *w)
+{
+	return parts_of(w, HD_RUN_F) + parts_of(w, HD_RUN_B);
+}
+
+static void run_part(struct hd_rank *rank, uint32_t part)
+{
+	struct hd_worker *w = rank->worker;
+	const struct hd_lockstep *l = &w->stage->lockstep;
+	const enum hd_run_phase phase = part < parts_of(w, HD_RUN_F) ? HD_RUN_F : HD_RUN_B;
+	const uint32_t k = part - (phase == HD_RUN_B ? parts_of(w, HD_RUN_F) : 0),
+		from = k ? l->sync[phase][k - 1].place + 1 : 0;
+
+	(void)HD_FAILPOINT_KEY(GRAPH_PART, rank->id);
+	if (l->fore && l->fore->hold)
+		l->fore->hold(l->fore->hold_user, rank, part);
+	if (part == 0 && !hd_rank_idle(rank))
+		begin(rank);
+	if (k < l->nsyncs[phase]) {
+		run_all(rank, phase, from, l->sync[phase][k].place);
+		meet(rank, &l->sync[phase][k]);
+		return;
+	}
+	run_all(rank, phase, from, w->stage->train.norder[phase]);
+	if (phase == HD_RUN_F && !hd_rank_idle(rank))
+		read_all(rank);
+}
+
+/* Of the step at hand: those that did not run ahead. */
+static void run_parts(struct hd_rank *rank, enum hd_run_phase phase)
+{
+	const struct hd_worker *w = rank->worker;
+	const uint64_t step = (uint64_t)w->count.step;
+	const uint32_t n = parts_of_step(w), end = phase == HD_RUN_F ? parts_of(w, HD_RUN_F) : n;
+	const bool fore = hd_fore_runs(w);
+	uint32_t part = phase == HD_RUN_F ? 0 : parts_of(w, HD_RUN_F);
+
+	if (fore && hd_fore_next(rank, step, n) > part)
+		part = hd_fore_next(rank, step, n);
+	for (; part < end; part++) {
+		run_part(rank, part);
+		if (fore)
+			hd_fore_ran(rank, step, part, n);
+	}
+}
+
+/* Rank 0: is all here that other workers bring to the step at hand? */
+static void look_at_workers(struct hd_rank *rank)
+{
+	struct hd_fore *f = rank->worker->stage->lockstep.fore;
+	bool all = true;
+	enum hd_err err;
+
+	if (rank->id || atomic_load(&f->here))
+		return;
+	err = hd_meeting_poll(rank->worker, &all, &rank->diag);
+	if (err)
+		hd_rank_fail(rank, err);
+	else if (all)
+		atomic_store(&f->here, true);
+}
+
+/* The rank's virtual nodes are through the step at hand, and go on until all others are (fore.h). */
+static void run_ahead(struct hd_rank *rank)
+{
+	struct hd_worker *w = rank->worker;
+	struct hd_fore *f = w->stage->lockstep.fore;
+	const uint64_t now = (uint64_t)w->count.step, end = now + f->most + 1 < w->task->nsteps ?
+		now + f->most + 1 : w->task->nsteps;
+	const uint32_t n = parts_of_step(w);
+
+	atomic_fetch_add(&f->nthrough, 1);
+	for (; !hd_rank_idle(rank); rank->ahead = 0) {
+		look_at_workers(rank);
+		if (rank->at.step >= end || (atomic_load(&f->nthrough) == w->spec.ndevices &&
+			atomic_load(&f->here)))
+			return;
+		rank->ahead = (uint32_t)(rank->at.step - now);
+		const uint32_t part = hd_fore_next(rank, rank->at.step, n);
+		run_part(rank, part);
+		hd_fore_ran(rank, rank->at.step, part, n);
+	}
+}
+
+/* What all ranks have brought to syncs ahead of this step goes out. */
+static void offer_brought(struct hd_worker *w)
+{
+	const struct hd_lockstep *l = &w->stage->lockstep;
+
+	for (int phase = HD_RUN_F; phase <= HD_RUN_B; phase++)
+		for (uint32_t k = 0; k < l->nsyncs[phase]; k++)
+			if (hd_stamps_all(w, &l->sync[phase][k]))
+				hd_meeting_offer(w, &l->sync[phase][k]);
+}
+
+/* All buffers are there to be written, and no leaf is of this pass but what was brought ahead of it. */
 static void open_syncs(struct hd_rank *rank)
 {
 	struct hd_worker *w = rank->worker;
+	const bool meets = rank->id == 0 && w->step->work->meeting && !hd_rank_idle(rank);
 	enum hd_err err = HD_OK;
 
 	if (rank->id == 0)
@@ -393,10 +512,14 @@ static void open_syncs(struct hd_rank *rank)
 		return;
 	if (rank->id == 0)
 		hd_stamps_begin(w);
-	if (rank->id == 0 && w->step->work->meeting && !hd_rank_idle(rank))
+	if (meets)
 		err = hd_meeting_ready(w, &rank->diag);
 	if (err)
 		hd_rank_fail(rank, err);
+	if (hd_fore_runs(w))
+		hd_fore_open(rank);
+	if (meets && !err && hd_fore_runs(w))
+		offer_brought(w);
 	hd_ranks_meet(w);
 }
 
@@ -419,27 +542,17 @@ static void close_syncs(struct hd_rank *rank)
 enum hd_err hd_lockstep_run(struct hd_rank *rank, enum hd_run_phase phase, struct hd_diag *diag)
 {
 	struct hd_worker *w = rank->worker;
-	uint32_t from = 0;
 	(void)diag;                       /* failures are reported where they happen: the others still meet */
 
 	if (phase == HD_RUN_F)
 		open_syncs(rank);
-	if (phase == HD_RUN_F && !hd_rank_idle(rank))
-		begin(rank);
-	for (uint32_t k = 0; k < w->stage->lockstep.nsyncs[phase]; k++) {
-		const struct hd_sync *s = &w->stage->lockstep.sync[phase][k];
-		run_all(rank, phase, from, s->place);
-		meet(rank, s);
-		from = s->place + 1;
-	}
-	run_all(rank, phase, from, w->stage->train.norder[phase]);
-	if (phase == HD_RUN_B)
-		close_syncs(rank);
-	if (hd_rank_idle(rank))
-		return HD_OK;
+	run_parts(rank, phase);
 	if (phase == HD_RUN_F)
-		read_all(rank);
-	for (uint32_t i = 0; i < rank->work->script.nvns_here && phase == HD_RUN_B; i++)
+		return HD_OK;
+	if (hd_fore_runs(w))
+		run_ahead(rank);
+	close_syncs(rank);
+	for (uint32_t i = 0; i < rank->work->script.nvns_here && !hd_rank_idle(rank); i++)
 		hd_reading_done(w, (uint64_t)w->count.step, rank->work->script.vn[i]);
 	return HD_OK;
 }

@@ -9,7 +9,8 @@
  * 1. A sum is folded along the canonical tree in f64, by one rank: sync k by rank
  *    k mod ranks. An empty virtual node brings +0.0, or moments of nothing. Rows are not summed: each
  *    virtual node takes those that its list of ghosts names, by row of the step; where the job says so,
- *    those of an earlier step (stale.h). In mode bounded ranks do not meet for rows (stamps.h).
+ *    those of an earlier step (stale.h). In mode bounded ranks do not meet for rows (stamps.h), and may run
+ *    steps ahead (fore.h): leaves of step t lie in set t mod `nsets`.
  * 2. Each virtual node keeps an arena of its own from the first sync to the end of the
  *    step: memory grows with the virtual nodes of a rank.
  * 3. Ranks meet twice at every sync, also those without virtual nodes, and after a
@@ -26,6 +27,7 @@
 struct hd_job;
 struct hd_task;
 struct hd_node;
+struct hd_fore;
 struct hd_rank;
 struct hd_stamps;
 struct hd_worker;
@@ -34,7 +36,7 @@ struct hd_worker;
 struct hd_sync {
 	uint32_t node, place, number;     /* number: through both phases */
 	uint64_t bytes;
-	uint8_t *leaf;                    /* [nvns][bytes] */
+	uint8_t *leaf;                    /* [nsets][nvns][bytes] */
 	void *earlier;                    /* [k][nvns][bytes] of earlier epochs (stale.h); NULL: none */
 	bool rows;
 	struct hd_ghosts ghosts;          /* of rows, which are read; .ghost NULL: all go to all */
@@ -43,7 +45,9 @@ struct hd_sync {
 /* by HD_RUN_F, HD_RUN_B; none: no lockstep */
 struct hd_lockstep {
 	struct hd_sync *sync[2]; uint32_t nsyncs[2];
+	uint32_t nsets;                   /* of leaves */
 	struct hd_stamps *stamps;         /* NULL: none are kept */
+	struct hd_fore *fore;             /* NULL: nothing runs ahead */
 	int64_t met;                      /* leaves are all of this step, from 1; 0: not all are; rank 0 */
 };
 
@@ -52,6 +56,8 @@ static inline bool hd_lockstep_needed(const struct hd_lockstep *lockstep)
 	return lockstep->nsyncs[HD_RUN_F] > 0;
 }
 
+/* [nvns][bytes] of a step. */
+uint8_t *hd_sync_leaf(const struct hd_worker *worker, const struct hd_sync *sync, uint64_t step);
 bool hd_lockstep_is_sync(const struct hd_node *node);
 uint64_t hd_lockstep_bytes(const struct hd_graph *graph, const struct hd_job *job);     /* of the leaves */
 uint32_t hd_lockstep_meetings(const struct hd_graph *graph);     /* syncs of a step, in both phases */

@@ -302,38 +302,47 @@ void hd_meeting_begin(struct hd_worker *w, struct hd_meeting_part *p)
 	hd_post_call(w);
 }
 
+/* Of the step at hand: no letter is of another one. */
+static uint8_t *leaf_of(const struct hd_worker *w, const struct hd_sync *s)
+{
+	return hd_sync_leaf(w, s, (uint64_t)w->count.step);
+}
+
 /* Rows of the step to a letter, or from one. */
-static void copy_rows(const struct hd_sync *s, const struct hd_ghost_rows *rows, uint8_t *letter, bool from)
+static void copy_rows(const struct hd_worker *w, const struct hd_sync *s, const struct hd_ghost_rows *rows,
+	uint8_t *letter, bool from)
 {
 	const uint64_t row_bytes = s->bytes / s->ghosts.rows;
 
 	for (uint32_t r = 0; r < rows->n; r++) {
-		uint8_t *row = s->leaf + rows->row[r] * row_bytes;
+		uint8_t *row = leaf_of(w, s) + rows->row[r] * row_bytes;
 		memcpy(from ? row : letter + r * row_bytes, from ? letter + r * row_bytes : row, row_bytes);
 	}
 }
 
-static void copy_own(const struct hd_meeting_part *p, const struct hd_sync *s,
-	const struct hd_meeting_sync *m)
+static void copy_own(const struct hd_worker *w, const struct hd_meeting_part *p, const struct hd_sync *s)
 {
+	const struct hd_meeting_sync *m = &p->sync[s->number];
+
 	for (uint32_t i = 0; i < p->npeers && m->sent; i++)
-		copy_rows(s, &m->sent[i], p->block + m->out[i].at, false);
+		copy_rows(w, s, &m->sent[i], p->block + m->out[i].at, false);
 	for (uint32_t i = 0; i < p->own.n && !m->sent; i++)
-		memcpy(p->block + m->out->at + i * s->bytes, s->leaf + p->order[p->own.first + i] * s->bytes,
-			s->bytes);
+		memcpy(p->block + m->out->at + i * s->bytes,
+			leaf_of(w, s) + p->order[p->own.first + i] * s->bytes, s->bytes);
 }
 
 /* What a peer has sent, from its place to the leaves. */
-static void take_letter(const struct hd_meeting_part *p, const struct hd_sync *s, uint32_t i)
+static void take_letter(const struct hd_worker *w, const struct hd_meeting_part *p, const struct hd_sync *s,
+	uint32_t i)
 {
 	const struct hd_meeting_sync *m = &p->sync[s->number];
 	const struct hd_meeting_peer *peer = &p->peer[i];
 	uint8_t *in = p->block + m->in[i].at;
 
 	if (m->sent)
-		copy_rows(s, &m->received[i], in, true);
+		copy_rows(w, s, &m->received[i], in, true);
 	for (uint32_t v = 0; v < peer->n && !m->sent; v++)
-		memcpy(s->leaf + p->order[peer->first + v] * s->bytes, in + v * s->bytes, s->bytes);
+		memcpy(leaf_of(w, s) + p->order[peer->first + v] * s->bytes, in + v * s->bytes, s->bytes);
 }
 
 uint32_t hd_dist_nsyncs(const struct hd_worker *w) { return w->meeting->nsyncs; }
@@ -368,7 +377,7 @@ void hd_meeting_offer(struct hd_worker *w, const struct hd_sync *s)
 {
 	const struct hd_meeting_part *p = w->step->work->meeting;
 
-	copy_own(p, s, &p->sync[s->number]);
+	copy_own(w, p, s);
 	hd_lock_take(&w->post->lock);
 	for (uint32_t i = 0; i < p->npeers; i++)
 		queue(w, p, i, s->number, true);
@@ -398,7 +407,7 @@ enum hd_err hd_meeting_hold(struct hd_rank *rank, const struct hd_sync *s, struc
 	if (!await(w, &p->missing[s->number]))
 		return gone(w, s->number, diag);
 	for (uint32_t i = 0; i < p->npeers; i++)
-		take_letter(p, s, i);
+		take_letter(w, p, s, i);
 	return HD_OK;
 }
 
@@ -419,10 +428,27 @@ void hd_meeting_look(struct hd_worker *w, const struct hd_sync *s)
 		hd_lock_give(&w->post->lock);
 		if (!mine)
 			continue;
-		take_letter(p, s, i);
+		take_letter(w, p, s, i);
 		for (uint32_t v = 0; v < p->peer[i].n; v++)
-			hd_stamps_mark(w, s, p->order[p->peer[i].first + v]);
+			hd_stamps_mark(w, s, p->order[p->peer[i].first + v], (uint64_t)w->count.step);
 	}
+}
+
+enum hd_err hd_meeting_poll(struct hd_worker *w, bool *all, struct hd_diag *diag)
+{
+	const struct hd_meeting_part *p = w->step->work->meeting;
+	uint32_t missing = 0;
+
+	hd_lock_take(&w->post->lock);
+	for (uint32_t k = 0; k < w->meeting->nsyncs; k++)
+		missing += p->missing[k];
+	const bool fenced = p->fenced;
+	hd_lock_give(&w->post->lock);
+	for (uint32_t k = 0; k < w->meeting->nsyncs; k++)
+		if (sync_of(w, k)->rows)
+			hd_meeting_look(w, sync_of(w, k));
+	*all = missing == 0;
+	return missing && fenced ? gone(w, 0, diag) : HD_OK;
 }
 
 enum hd_err hd_meeting_drain(struct hd_worker *w, struct hd_diag *diag)

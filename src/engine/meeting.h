@@ -84,6 +84,8 @@ HD_MUST_USE enum hd_err hd_meeting_hold(struct hd_rank *rank, const struct hd_sy
 HD_MUST_USE enum hd_err hd_meeting_ready(struct hd_worker *worker, struct hd_diag *diag);
 void hd_meeting_offer(struct hd_worker *worker, const struct hd_sync *s);
 void hd_meeting_look(struct hd_worker *worker, const struct hd_sync *s);
+/* Rank 0, which does not wait: all that has come is taken; *all: nothing is missing. */
+HD_MUST_USE enum hd_err hd_meeting_poll(struct hd_worker *worker, bool *all, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_meeting_drain(struct hd_worker *worker, struct hd_diag *diag);
 
 /* ---- post.c; under its lock ---- */

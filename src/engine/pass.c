@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plan/check.h"
+#include "engine/fore.h"
 #include "engine/meeting.h"
 #include "engine/overlap.h"
 #include "engine/pipe.h"
@@ -228,6 +229,7 @@ static void put_back(struct hd_worker *w, uint32_t vn, const struct lent *a)
 		memcpy(w->step->moments.leaf + vn * w->step->moments.elems, a->moments,
 			w->step->moments.elems * sizeof *a->moments);
 	hd_step_work(w, hd_worker_work(w));
+	hd_fore_forget(w);
 }
 
 static struct hd_hash bits_of(const struct hd_worker *w, const struct hd_work *work, uint32_t vn)
@@ -275,6 +277,7 @@ enum hd_err hd_dist_probe(struct hd_worker *w, uint32_t vn, struct hd_hash *bits
 		err = lend(w, vn, &lent, &arena, diag);
 	if (!err) {
 		hd_step_work(w, &work);
+		hd_fore_forget(w);
 		hd_lockstep_clear(w);
 		w->step->section = HD_SECTION_COMPUTE;
 		err = hd_worker_all(w, hd_interp_run, diag);

@@ -33,8 +33,11 @@ struct hd_rank {
 	struct hd_thread thread;          /* ranks above 0 */
 	struct hd_rank_need need;
 	struct hd_rank_work *work;        /* of the pass at hand */
-	/* of the instruction at hand, in a plan of several stages: 1: of the step to come (overlap.h) */
+	/* of the instruction at hand, in a plan of several stages: 1: of the step to come (overlap.h). Of a
+	 * graph in intervals: how many steps ahead of the one at hand virtual nodes run now (fore.h) */
 	struct hd_pipe *pipe; uint32_t ahead;
+	/* how far its virtual nodes have come: parts of that step that are done (fore.h) */
+	struct { uint64_t step; uint32_t nparts; } at;
 	bool undone;                      /* the mail that it waits for was fenced: it has not been run */
 	struct hd_grad_pool *pool;        /* of this device, in the stage */
 	uint8_t *activations;             /* of the rows at hand: training, or between steps a forward pass */

@@ -11,7 +11,8 @@ uint32_t hd_stale_epochs(const struct hd_job *job)
 {
 	const bool exact = hd_job_int(job, HD_JOB_MODE) == HD_MODE_EXACT;
 
-	return exact ? (uint32_t)hd_job_int(job, HD_JOB_STALENESS) : hd_stamps_kept(job);
+	return exact ? (uint32_t)hd_job_int(job, HD_JOB_STALENESS) : hd_stamps_kept(job) ?
+		1 + hd_stamps_bound(job) : 0;
 }
 
 uint64_t hd_stale_bytes(const struct hd_graph *graph, const struct hd_job *job)
@@ -69,21 +70,27 @@ enum hd_err hd_stale_table(struct hd_worker *w, struct hd_diag *diag)
 	return err;
 }
 
-static bool is_late(const struct hd_worker *w, const struct hd_sync *s, uint32_t vn, uint32_t other)
+/* How many epochs ago the rows were made that virtual node vn reads. */
+static uint64_t age_of(const struct hd_rank *rank, const struct hd_sync *s, uint32_t vn, uint32_t other)
 {
-	const struct hd_job *job = w->task->job;
+	const struct hd_job *job = rank->worker->task->job;
 	const uint32_t each = job->nvns / (uint32_t)hd_job_int(job, HD_JOB_CELLS);
+	const uint64_t k = hd_stale_epochs(job), e = hd_rank_step(rank);
 
-	return hd_stamps_kept(job) ? hd_stamps_late(w, s, vn, other) : vn / each != other / each;
+	if (hd_stamps_kept(job))
+		return e ? hd_stamps_age(rank, s, vn, other) : 0;
+	return vn / each == other / each ? 0 : e < k ? e : k;
 }
 
-const uint8_t *hd_stale_leaf(const struct hd_worker *w, const struct hd_sync *s, uint32_t vn, uint32_t other)
+const uint8_t *hd_stale_leaf(const struct hd_rank *rank, const struct hd_sync *s, uint32_t vn, uint32_t other)
 {
-	const uint64_t k = hd_stale_epochs(w->task->job), e = (uint64_t)w->count.step;
+	const struct hd_worker *w = rank->worker;
+	const uint64_t k = hd_stale_epochs(w->task->job), e = hd_rank_step(rank),
+		of = k ? e - age_of(rank, s, vn, other) : e;
 
-	if (!k || !e || !is_late(w, s, vn, other))
-		return s->leaf;
-	return (const uint8_t *)s->earlier + (e < k ? 0 : e % k) * place_bytes(w, s);
+	if (of >= (uint64_t)w->count.step)
+		return hd_sync_leaf(w, s, of);
+	return (const uint8_t *)s->earlier + of % k * place_bytes(w, s);
 }
 
 bool hd_dist_wants_rows(const struct hd_worker *w)
@@ -107,5 +114,6 @@ void hd_stale_commit(struct hd_worker *w)
 
 	for (uint32_t i = 0; k && sync_at(w, i, &s); i++)
 		if (s->rows)
-			memcpy((uint8_t *)s->earlier + e % k * place_bytes(w, s), s->leaf, place_bytes(w, s));
+			memcpy((uint8_t *)s->earlier + e % k * place_bytes(w, s), hd_sync_leaf(w, s, e),
+				place_bytes(w, s));
 }

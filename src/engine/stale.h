@@ -4,15 +4,17 @@
  * An *epoch* is a step, a *cell* is one of `batch.cells` equal runs of virtual nodes. In exact k (k is
  * `batch.staleness`) the ghosts that a virtual node takes in epoch e, at every sync, forwards and backwards,
  * are rows of epoch max(0, e - k) where they are of another cell, and rows of e where they are of its own.
- * So epoch 0 is that of a graph in step, and exact 0 is all of it. In bounded and replay k is 1, and for each
- * virtual node that is read there is a bit that says whether its rows are late (stamps.h).
+ * So epoch 0 is that of a graph in step, and exact 0 is all of it. In bounded and replay k is S + 1 (S is
+ * `batch.staleness`), and of each virtual node that is read it is recorded how late its rows are (stamps.h).
  *
  * 1. In exact it follows from e, k and the cells which epoch a row is of: not from devices, workers, plans or
  *    arrival.
  * 2. The rows of the k epochs before are state: an entry "rows.N" of the table (table.c) for sync N of both
  *    phases, [k, rows of a step, width]; epoch t lies in place t mod k.
  * 3. They change with the commit of a step and not before: a step that is begun again finds what it found.
- *    Epoch e reads place e mod k, and then its own rows take that place (before epoch k: place 0, and e).
+ *    Exact epoch e reads place e mod k, and then its own rows take that place (before epoch k: place 0, and
+ *    e). Rows of steps that are not committed, which a virtual node ahead of others may read (fore.h), lie in
+ *    the leaves of the syncs.
  * 4. A step that is skipped leaves its place as it was: no row that is not finite becomes state.
  * 5. Every worker has all of it, also one without virtual nodes: it takes the rows of the others
  *    (meeting.h, rule 5), in the pass of its part, which is made when it finishes the step. One whose pass
@@ -33,6 +35,7 @@
 #include "graph/ir.h"
 #include "job/job.h"
 
+struct hd_rank;
 struct hd_sync;
 struct hd_worker;
 
@@ -43,9 +46,9 @@ uint64_t hd_stale_bytes(const struct hd_graph *graph, const struct hd_job *job);
 HD_MUST_USE enum hd_err hd_stale_take(struct hd_worker *worker, struct hd_diag *diag);
 /* Their entries of the state table. */
 HD_MUST_USE enum hd_err hd_stale_table(struct hd_worker *worker, struct hd_diag *diag);
-/* The leaves among which virtual node vn finds the rows of another one, or its own: s->leaf or a place. In
- * bounded and replay it is decided before (hd_stamps_decide()). */
-const uint8_t *hd_stale_leaf(const struct hd_worker *worker, const struct hd_sync *sync, uint32_t vn,
+/* The leaves among which virtual node vn, in the step that the rank computes, finds the rows of another one,
+ * or its own: those of a sync or a place. In bounded and replay it is decided before (hd_stamps_decide()). */
+const uint8_t *hd_stale_leaf(const struct hd_rank *rank, const struct hd_sync *sync, uint32_t vn,
 	uint32_t other);
 /* HD_E_PEERLOST: the sums of the step at hand are here, and not all rows: rule 5. */
 HD_MUST_USE enum hd_err hd_stale_check(const struct hd_worker *worker, struct hd_diag *diag);

@@ -1,15 +1,15 @@
 #include "engine/stamps.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "checkpoint/ckpt.h"
+#include "engine/fore.h"
 #include "engine/lockstep.h"
 #include "engine/worker_int.h"
 
 enum { WORD = 32 };
 #define MOST_BYTES (UINT64_C(1) << 28)    /* state that every digest hashes */
-
-static uint64_t words_of(const struct hd_job *job) { return (job->nvns + WORD - 1) / WORD; }
 
 bool hd_stamps_kept(const struct hd_job *job)
 {
@@ -18,12 +18,41 @@ bool hd_stamps_kept(const struct hd_job *job)
 	return mode == HD_MODE_BOUNDED || mode == HD_MODE_REPLAY;
 }
 
-uint64_t hd_stamps_said(const struct hd_graph *graph, const struct hd_job *job)
+uint32_t hd_stamps_bound(const struct hd_job *job)
 {
-	return hd_stamps_kept(job) ? hd_lockstep_meetings(graph) * words_of(job) : 0;
+	return hd_stamps_kept(job) ? (uint32_t)hd_job_int(job, HD_JOB_STALENESS) : 0;
 }
 
-/* Bits of one step, in words. */
+/* Of one age, 0 to S + 1. */
+static uint32_t bits_of(const struct hd_job *job)
+{
+	uint32_t bits = 1;
+
+	while ((1u << bits) < hd_stamps_bound(job) + 2)
+		bits++;
+	return bits;
+}
+
+static uint32_t per_word(const struct hd_job *job) { return WORD / bits_of(job); }
+static uint64_t words_of(const struct hd_job *job) { return (job->nvns + per_word(job) - 1) / per_word(job); }
+
+static uint32_t age_in(const struct hd_job *job, uint32_t word, uint32_t i)
+{
+	return word >> i % per_word(job) * bits_of(job) & ((1u << bits_of(job)) - 1);
+}
+
+/* Of a step: syncs, and the versions that were pinned. */
+static uint32_t rows_of(const struct hd_graph *graph, const struct hd_job *job)
+{
+	return hd_lockstep_meetings(graph) + (hd_stamps_bound(job) > 0);
+}
+
+uint64_t hd_stamps_said(const struct hd_graph *graph, const struct hd_job *job)
+{
+	return hd_stamps_kept(job) ? rows_of(graph, job) * words_of(job) : 0;
+}
+
+/* Ages of one step, in words. */
 static uint64_t step_words(const struct hd_task *task)
 {
 	return hd_stamps_said(&task->train, task->job) * task->job->nvns;
@@ -47,9 +76,11 @@ enum hd_err hd_stamps_allowed(const struct hd_task *task, struct hd_diag *diag)
 		(int)(MOST_BYTES >> 20));
 }
 
+static uint64_t nsets_of(const struct hd_worker *w) { return w->stage->lockstep.nsets; }
+
 enum hd_err hd_stamps_take(struct hd_worker *w, struct hd_diag *diag)
 {
-	const uint64_t n = hd_lockstep_meetings(&w->task->train), nvns = w->task->job->nvns;
+	const uint64_t n = nsets_of(w) * hd_lockstep_meetings(&w->task->train), nvns = w->task->job->nvns;
 	struct hd_stamps *s;
 
 	if (!hd_stamps_kept(w->task->job))
@@ -74,7 +105,7 @@ enum hd_err hd_stamps_table(struct hd_worker *w, struct hd_diag *diag)
 	if (!hd_stamps_kept(t->job))
 		return HD_OK;
 	return hd_state_add(&w->state, &(struct hd_state_entry){ .name = "stamps", .dtype = HD_I32, .rank = 4,
-		.dim = { (int64_t)t->nsteps, (int64_t)hd_lockstep_meetings(&t->train), (int64_t)t->job->nvns,
+		.dim = { (int64_t)t->nsteps, rows_of(&t->train, t->job), (int64_t)t->job->nvns,
 			(int64_t)words_of(t->job) },
 		.key = HD_KEY_TENSOR, .merge = HD_MERGE_NONE, .group = HD_STATE_OPTIM,
 		.at = w->stage->lockstep.stamps->late, .len_bytes = hd_stamps_bytes(t) }, diag);
@@ -87,41 +118,73 @@ bool hd_stamps_run_free(const struct hd_worker *w)
 	return hd_job_int(w->task->job, HD_JOB_MODE) == HD_MODE_BOUNDED && w->count.step > 0;
 }
 
-void hd_stamps_begin(struct hd_worker *w)
+void hd_stamps_clear(struct hd_worker *w)
 {
 	struct hd_stamps *s = w->stage->lockstep.stamps;
-	const uint32_t n = hd_lockstep_meetings(&w->task->train), nvns = w->task->job->nvns;
+	const uint64_t n = nsets_of(w) * hd_lockstep_meetings(&w->task->train), nvns = w->task->job->nvns;
 
-	for (uint32_t i = 0; i < n * nvns; i++)
+	for (uint64_t i = 0; s && i < n * nvns; i++)
 		atomic_store_explicit(&s->brought[i], 0, memory_order_relaxed);
-	for (uint32_t i = 0; i < n; i++)
+	for (uint64_t i = 0; s && i < n; i++)
 		atomic_store_explicit(&s->nranks[i], 0, memory_order_relaxed);
 }
 
-static _Atomic uint64_t *mark_of(const struct hd_worker *w, const struct hd_sync *sync, uint32_t vn)
+static atomic_uint *nranks_of(const struct hd_worker *w, uint32_t sync, uint64_t step)
 {
-	return &w->stage->lockstep.stamps->brought[sync->number * w->task->job->nvns + vn];
+	return &w->stage->lockstep.stamps->nranks[step % nsets_of(w) * hd_lockstep_meetings(&w->task->train) +
+		sync];
 }
 
-void hd_stamps_mark(struct hd_worker *w, const struct hd_sync *sync, uint32_t vn)
+/* No rank is that far yet. Marks say of which step they are. */
+void hd_stamps_begin(struct hd_worker *w)
 {
-	atomic_store_explicit(mark_of(w, sync, vn), (uint64_t)w->count.step + 1, memory_order_release);
+	const uint32_t n = hd_lockstep_meetings(&w->task->train);
+
+	if (!hd_fore_runs(w)) {
+		hd_stamps_clear(w);
+		return;
+	}
+	for (uint32_t k = 0; k < n; k++)
+		atomic_store_explicit(nranks_of(w, k, (uint64_t)w->count.step + hd_fore_steps(w->task->job)),
+			0, memory_order_relaxed);
 }
 
-bool hd_stamps_last(struct hd_worker *w, const struct hd_sync *sync)
+static _Atomic uint64_t *mark_of(const struct hd_worker *w, const struct hd_sync *sync, uint32_t vn,
+	uint64_t step)
 {
-	atomic_uint *n = &w->stage->lockstep.stamps->nranks[sync->number];
+	const uint64_t at = step % nsets_of(w) * hd_lockstep_meetings(&w->task->train) + sync->number;
 
-	return atomic_fetch_add_explicit(n, 1, memory_order_acq_rel) + 1 == w->spec.ndevices;
+	return &w->stage->lockstep.stamps->brought[at * w->task->job->nvns + vn];
+}
+
+void hd_stamps_mark(struct hd_worker *w, const struct hd_sync *sync, uint32_t vn, uint64_t step)
+{
+	atomic_store_explicit(mark_of(w, sync, vn, step), step + 1, memory_order_release);
+}
+
+static bool is_here(const struct hd_worker *w, const struct hd_sync *sync, uint32_t vn, uint64_t step)
+{
+	return atomic_load_explicit(mark_of(w, sync, vn, step), memory_order_acquire) == step + 1;
+}
+
+bool hd_stamps_last(struct hd_rank *rank, const struct hd_sync *sync)
+{
+	atomic_uint *n = nranks_of(rank->worker, sync->number, hd_rank_step(rank));
+
+	return atomic_fetch_add_explicit(n, 1, memory_order_acq_rel) + 1 == rank->worker->spec.ndevices;
+}
+
+bool hd_stamps_all(const struct hd_worker *w, const struct hd_sync *sync)
+{
+	return atomic_load(nranks_of(w, sync->number, (uint64_t)w->count.step)) == w->spec.ndevices;
 }
 
 /* The words of a reader at a sync, in what its leaf says: whole numbers below 2^32. */
-static double *said(const struct hd_worker *w, const struct hd_sync *sync, uint32_t vn)
+static double *said(const struct hd_rank *rank, uint32_t sync, uint32_t vn)
 {
-	const struct hd_moments *m = &w->step->moments;
+	const struct hd_worker *w = rank->worker;
 
-	return m->leaf + vn * m->elems + w->stage->lockstep.stamps->said_at +
-		sync->number * words_of(w->task->job);
+	return hd_fore_said(rank, vn) + w->stage->lockstep.stamps->said_at + sync * words_of(w->task->job);
 }
 
 /* Where the words of a reader are in those of all steps. */
@@ -131,40 +194,76 @@ static uint64_t recorded_at(const struct hd_worker *w, uint64_t step, uint32_t s
 		words_of(w->task->job);
 }
 
-/* The own rows are there. */
-static uint32_t looked_at(const struct hd_worker *w, const struct hd_sync *sync, uint32_t word)
+/* Of the newest rows of virtual node v that are there: those of committed steps all are. */
+static uint32_t age_now(const struct hd_rank *rank, const struct hd_sync *sync, uint32_t v)
 {
-	const uint64_t now = (uint64_t)w->count.step + 1;
-	uint32_t bits = 0;
+	const struct hd_worker *w = rank->worker;
+	const uint64_t e = hd_rank_step(rank);
+	uint32_t age = 0;
 
-	for (uint32_t v = word * WORD; v < (word + 1) * WORD && v < w->task->job->nvns; v++)
-		if (atomic_load_explicit(mark_of(w, sync, v), memory_order_acquire) != now)
-			bits |= UINT32_C(1) << v % WORD;
-	return bits;
+	while (age <= rank->ahead && !is_here(w, sync, v, e - age))
+		age++;
+	return age;
 }
 
-void hd_stamps_decide(struct hd_worker *w, const struct hd_sync *sync, uint32_t vn)
+static uint32_t looked_at(const struct hd_rank *rank, const struct hd_sync *sync, uint32_t word)
 {
+	const struct hd_job *job = rank->worker->task->job;
+	const uint32_t n = per_word(job);
+	uint32_t ages = 0;
+
+	for (uint32_t v = word * n; v < (word + 1) * n && v < job->nvns; v++)
+		ages |= age_now(rank, sync, v) << v % n * bits_of(job);
+	return ages;
+}
+
+void hd_stamps_decide(struct hd_rank *rank, const struct hd_sync *sync, uint32_t vn)
+{
+	const struct hd_worker *w = rank->worker;
 	const struct hd_recording *r = w->task->recording;
 	double *to;
 
 	if (!hd_stamps_kept(w->task->job))
 		return;
-	to = said(w, sync, vn);
+	to = said(rank, sync->number, vn);
 	for (uint32_t i = 0; i < words_of(w->task->job); i++)
 		to[i] = r ? r->late[recorded_at(w, (uint64_t)w->count.step, sync->number, vn) + i] :
-			hd_stamps_run_free(w) ? looked_at(w, sync, i) : 0;
+			hd_stamps_run_free(w) ? looked_at(rank, sync, i) : 0;
 }
 
-bool hd_stamps_late(const struct hd_worker *w, const struct hd_sync *sync, uint32_t vn, uint32_t other)
+uint32_t hd_stamps_age(const struct hd_rank *rank, const struct hd_sync *sync, uint32_t vn, uint32_t other)
 {
-	return (uint32_t)said(w, sync, vn)[other / WORD] >> other % WORD & 1;
+	const struct hd_job *job = rank->worker->task->job;
+
+	return age_in(job, (uint32_t)said(rank, sync->number, vn)[other / per_word(job)], other);
+}
+
+/* The newest is that of the step at hand. */
+void hd_stamps_pin(struct hd_rank *rank, uint32_t vn)
+{
+	const struct hd_worker *w = rank->worker;
+	const struct hd_recording *r = w->task->recording;
+	const uint32_t row = hd_lockstep_meetings(&w->task->train);
+
+	if (hd_stamps_bound(w->task->job))
+		said(rank, row, vn)[0] = r ? r->late[recorded_at(w, (uint64_t)w->count.step, row, vn)] :
+			rank->ahead;
+}
+
+uint32_t hd_stamps_pinned(const struct hd_rank *rank, uint32_t vn)
+{
+	const struct hd_worker *w = rank->worker;
+	const uint32_t age = age_in(w->task->job, (uint32_t)said(rank,
+		hd_lockstep_meetings(&w->task->train), vn)[0], 0);
+
+	assert(age >= rank->ahead);
+	return age - rank->ahead;
 }
 
 void hd_stamps_commit(struct hd_worker *w)
 {
 	const struct hd_moments *m = &w->step->moments;
-	const uint64_t words = words_of(w->task->job), n = hd_lockstep_meetings(&w->task->train);
+	const uint64_t words = words_of(w->task->job), n = rows_of(&w->task->train, w->task->job);
 	uint64_t at;
 
 	if (!hd_stamps_kept(w->task->job) || (uint64_t)w->count.step >= w->task->nsteps)
@@ -180,10 +279,43 @@ void hd_stamps_commit(struct hd_worker *w)
 
 /* ---- a recording ---- */
 
+/* The rows of S + 1 steps are state. */
+static enum hd_err same_bound(const struct hd_state *state, const struct hd_task *task, const char *path,
+	struct hd_diag *diag)
+{
+	const struct hd_state_entry *rows = hd_state_find(state, "rows.0");
+	const int64_t bound = hd_stamps_bound(task->job);
+
+	if (!rows || rows->rank < 1 || rows->dim[0] == bound + 1)
+		return HD_OK;
+	return hd_fail(diag, HD_E_INVAL, "batch.replay: %s was recorded with batch.staleness %lld, and this "
+		"job has %lld: replay the job that was recorded", path, (long long)rows->dim[0] - 1,
+		(long long)bound);
+}
+
+/* Of each age, so that no step reads what is not there. */
+static enum hd_err in_bounds(const struct hd_task *task, const uint32_t *late, uint64_t n, const char *path,
+	struct hd_diag *diag)
+{
+	const uint32_t bound = hd_stamps_bound(task->job), nvns = task->job->nvns,
+		rows = rows_of(&task->train, task->job);
+	const uint64_t words = words_of(task->job);
+	bool in = true;
+
+	for (uint64_t i = 0; i < n; i++) {
+		const uint64_t row = i / words / nvns % rows, step = i / words / nvns / rows;
+		const uint32_t most = bound + (row < hd_lockstep_meetings(&task->train));
+		for (uint32_t k = 0; k < per_word(task->job); k++)
+			in &= age_in(task->job, late[i], k) <= (most < step ? most : step);
+	}
+	return in ? HD_OK : hd_fail(diag, HD_E_INTEGRITY, "batch.replay: %s has rows that are later than "
+		"batch.staleness %u allows: it is damaged, or no recording of this job", path, bound);
+}
+
 static enum hd_err fits(const struct hd_state_entry *e, const struct hd_task *task, const char *path,
 	int64_t made, struct hd_diag *diag)
 {
-	const int64_t nsyncs = hd_lockstep_meetings(&task->train), nvns = task->job->nvns;
+	const int64_t nsyncs = rows_of(&task->train, task->job), nvns = task->job->nvns;
 
 	if (!e || e->dtype != HD_I32 || e->rank != 4)
 		return hd_fail(diag, HD_E_INVAL, "batch.replay: %s has no recording of rows: name a run with "
@@ -221,12 +353,16 @@ enum hd_err hd_recording_read(struct hd_recording *recording, const struct hd_ta
 			why.text);
 	}
 	const struct hd_state_entry *e = hd_state_find(&state, "stamps");
-	err = fits(e, task, path, (int64_t)info.step, diag);
+	err = same_bound(&state, task, path, diag);
+	err = err ? err : fits(e, task, path, (int64_t)info.step, diag);
 	if (!err && !(late = hd_arena_take(arena, n + 1, sizeof *late)))
 		err = hd_fail(diag, HD_E_NOMEM, "no memory for a recording of %llu steps",
 			(unsigned long long)task->nsteps);
 	if (!err) {
 		hd_state_get(e, 0, n, late);
+		err = in_bounds(task, late, n, path, diag);
+	}
+	if (!err) {
 		*digest = hd_hash(late, n * sizeof *late);
 		*recording = (struct hd_recording){ task->nsteps, late };
 	}

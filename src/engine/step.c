@@ -5,6 +5,7 @@
 
 #include "sys/failpoint.h"
 #include "engine/diverge.h"
+#include "engine/fore.h"
 #include "engine/overlap.h"
 #include "engine/post.h"
 #include "engine/stale.h"
@@ -107,6 +108,8 @@ static void count_step(struct hd_worker *w)
 	w->count.skips = r->skipped ? w->count.skips + 1 : r->empty ? w->count.skips : 0;
 	if (!r->skipped)
 		hd_stale_commit(w);
+	else                              /* its rows, which those ahead may have read, are none */
+		hd_fore_forget(w);
 	hd_stamps_commit(w);
 	w->count.samples += (int64_t)w->step->rows;
 	w->count.step++;

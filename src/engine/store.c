@@ -161,6 +161,13 @@ void hd_param_store_bind_step(const struct hd_param_store *s, struct hd_bind *bi
 	bind->buffers = s->flat[HD_VEC_BUFFERS];
 }
 
+void hd_param_store_bind_back(const struct hd_param_store *s, uint32_t back, struct hd_bind *bind)
+{
+	assert(back <= s->shape.nearlier);
+	bind->params = s->flat[back ? hd_vec_earlier(s->shape.nearlier - back) : HD_VEC_PARAMS];
+	bind->buffers = s->flat[HD_VEC_BUFFERS];
+}
+
 static bool reads_earlier(const struct hd_param_store *s) { return s->shape.nearlier > 1; }
 
 void hd_param_store_bind_after(const struct hd_param_store *s, struct hd_bind *bind)

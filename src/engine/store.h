@@ -90,6 +90,9 @@ void hd_param_store_set_version(struct hd_param_store *store, uint64_t version);
 void hd_param_store_bind(const struct hd_param_store *store, struct hd_bind *bind);
 /* The same for the next step, with the version of the parameters that it reads. */
 void hd_param_store_bind_step(const struct hd_param_store *store, struct hd_bind *bind);
+/* The same with the version of `back` updates ago, 0 to as many as the store has; of parameters that are all
+ * as late (fore.h). */
+void hd_param_store_bind_back(const struct hd_param_store *store, uint32_t back, struct hd_bind *bind);
 /* The same for the step after the next one. */
 void hd_param_store_bind_after(const struct hd_param_store *store, struct hd_bind *bind);
 /* Rule 6, for a range of parameters that are one step late or none, after they were written; nothing where

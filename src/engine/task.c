@@ -17,6 +17,7 @@
 #include "graph/text.h"
 #include "data/graph_layout.h"
 #include "checkpoint/onnx_model.h"
+#include "engine/fore.h"
 #include "engine/stale.h"
 #include "engine/stamps.h"
 
@@ -756,7 +757,8 @@ static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag
 	double steps = (double)hd_sampler_steps(&task->sampler) * hd_job_num(job, HD_JOB_EPOCHS);
 	task->nsteps = job->value[HD_JOB_STEPS].is_none ? (uint64_t)steps +
 		((double)(uint64_t)steps < steps) : (uint64_t)hd_job_int(job, HD_JOB_STEPS);
-	err = hd_stamps_allowed(task, diag);
+	err = hd_fore_allowed(task, diag);
+	err = err ? err : hd_stamps_allowed(task, diag);
 	return err ? err : read_recording(task, fs, diag);
 }
 

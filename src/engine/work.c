@@ -1,5 +1,6 @@
 #include "engine/worker_int.h"
 
+#include "engine/fore.h"
 #include "engine/stretch.h"
 
 /* A pass made ready: everything that its ranks need to compute it is worked out and taken here, so that the
@@ -176,6 +177,9 @@ enum hd_err hd_work_place(struct hd_worker *w, struct hd_work *work, const uint3
 				rank->script.nbuffers);
 		for (uint32_t i = 0; i < rank->script.nbuffers; i++)
 			rank->buffer[i] = w->rank[r].pool->buffer[(first ? first[r] : 0) + i];
+		/* of the part alone, behind its own */
+		rank->fore = first || !hd_fore_steps(w->task->job) ? NULL : w->rank[r].pool->buffer +
+			rank->script.nbuffers;
 	}
 	return join_locally(w, work, arena, diag);
 }

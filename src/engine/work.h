@@ -32,6 +32,7 @@ struct hd_rank_work {
 	struct hd_fold_script script;
 	uint32_t *wave;                   /* [script.nvns_here] number of the wave of each */
 	float  **buffer;                  /* [script.nbuffers] of the rank's pool */
+	float  **fore;                    /* [S][script.nbuffers] of steps ahead (fore.h); NULL: none */
 	struct hd_loaded *loaded;         /* [HD_MAX_WAVE], or all virtual nodes of the rank in lockstep */
 	uint32_t from;                    /* of the list, where the next run of it begins; 0 as a step does */
 	/* in a pipeline: the next instruction of COMPUTE; where a fence has stopped the rank (rest.h) */

@@ -54,6 +54,12 @@ struct hd_worker {
 	_Atomic uint64_t progress, longest_ns;
 };
 
+/* Which step the rank computes: the one at hand, or one ahead of it (fore.h). */
+static inline uint64_t hd_rank_step(const struct hd_rank *rank)
+{
+	return (uint64_t)rank->worker->count.step + rank->ahead;
+}
+
 /* What a device may take at most, 0: no limit. By stages its vectors are as long as the model and take memory
  * where they are written to: hd_worker_fits() alone judges them. */
 static inline uint64_t hd_worker_device_limit(const struct hd_worker *w)

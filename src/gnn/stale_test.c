@@ -1,189 +1,14 @@
-#include <math.h>
-
 #include "engine/meeting.h"
 #include "engine/stale.h"
 #include "engine/stamps.h"
-#include "gnn/testing_stale.h"
+#include "gnn/testing_recursion.h"
 
 /* Rows of earlier epochs (engine/stale.h): the recursion in f64 on the matrix that the graph was made of, by
  * vertices of the input; bits on devices, workers and after the state went through a table. */
 
-enum { HIDDEN = 6, NSYNCS = 4 };
-
 static const char rate[] = "optim: {kind: sgd, lr: 0.5, clip: 0, schedule: {kind: constant, warmup: 0}}\n",
 	adam[] = "optim: {kind: adamw, lr: 0.01, clip: 0.5, on_nonfinite: skip, schedule: {kind: constant, "
 	"warmup: 0}}\n";
-
-/* ---- the recursion ---- */
-
-/* What vertices have at one sync, by epoch. */
-struct met { double at[EPOCHS][VERTICES][HIDDEN]; };
-struct oracle {
-	const struct known *graph;
-	uint32_t cell[VERTICES], vn[VERTICES], n, k;
-	const uint32_t *late;             /* [EPOCHS][syncs][n] words, of which rows; NULL: by cells */
-	double from[VERTICES], to[VERTICES];      /* 1/sqrt of degrees, by edges that begin and that end */
-	double w0[TG_WIDTH][HIDDEN], b0[HIDDEN], w1[HIDDEN][CLASSES], b1[CLASSES];
-	struct met z[2], d[2];                    /* forwards, backwards, by layer */
-};
-
-/* The epoch that v reads u of, at one of the syncs. */
-static uint32_t epoch_of(const struct oracle *o, const struct met *met, uint32_t e, uint32_t v, uint32_t u)
-{
-	const uint32_t sync = met == &o->z[0] ? 0 : met == &o->z[1] ? 1 : met == &o->d[1] ? 2 : 3;
-
-	if (!o->late)
-		return o->cell[u] == o->cell[v] ? e : e > o->k ? e - o->k : 0;
-	return e && o->late[(e * NSYNCS + sync) * o->n + o->vn[v]] >> o->vn[u] & 1 ? e - 1 : e;
-}
-
-/* The sum over the edges that end in v, or begin there, of what the far ends had when v reads it. */
-static void gather(const struct oracle *o, const struct met *met, uint32_t e, uint32_t v, bool back,
-	uint32_t width, double *sum)
-{
-
-	memset(sum, 0, width * sizeof *sum);
-	for (uint32_t u = 0; u < VERTICES; u++) {
-		if (u != v && !(back ? o->graph->edge[v][u] : o->graph->edge[u][v]))
-			continue;
-		for (uint32_t c = 0; c < width; c++)
-			sum[c] += met->at[epoch_of(o, met, e, v, u)][u][c];
-	}
-}
-
-static void oracle_begin(struct oracle *o, const struct known *graph, const int *id, uint64_t rows,
-	const struct how *how)
-{
-	const uint32_t n = how->n;
-
-	memset(o, 0, sizeof *o);
-	o->graph = graph;
-	o->k = how->k;
-	o->n = n;
-	for (uint64_t r = 0; r < n * rows; r++)
-		if (id[r] >= 0) {
-			o->vn[id[r]] = (uint32_t)(r / rows);
-			o->cell[id[r]] = (uint32_t)(r / rows) / (n / how->cells);
-		}
-	for (uint32_t v = 0; v < VERTICES; v++) {
-		double in = 1, out = 1;
-		for (uint32_t u = 0; u < VERTICES; u++) {
-			in += u != v && graph->edge[u][v];
-			out += u != v && graph->edge[v][u];
-		}
-		o->to[v] = 1 / sqrt(in);
-		o->from[v] = 1 / sqrt(out);
-	}
-}
-
-/* The parameters of the worker, by name. */
-static const char *const names[] = { "layers.0.weight", "layers.0.bias", "layers.1.weight", "layers.1.bias" };
-enum { NNAMES = 4, MOST_ELEMS = TG_WIDTH * HIDDEN };
-
-static uint64_t read_param(const struct hd_rig *rig, int i, double to[MOST_ELEMS])
-{
-	const struct hd_state_entry *e = hd_state_find(hd_worker_state(rig->worker), names[i]);
-	const uint64_t n = e->len_bytes / sizeof(float);
-
-	assert_true(n <= MOST_ELEMS);
-	for (uint64_t k = 0; k < n; k++) {
-		float x;
-		hd_state_get(e, k, 1, &x);
-		to[k] = (double)x;
-	}
-	return n;
-}
-
-static double *param_of(struct oracle *o, int i)
-{
-	double *const at[] = { &o->w0[0][0], o->b0, &o->w1[0][0], o->b1 };
-
-	return at[i];
-}
-
-/* d of the logits, for vertices that have a label to learn. */
-static void slopes(const struct oracle *o, uint32_t v, const double *logit, double weight, double *d)
-{
-	double most = logit[0], sum = 0;
-
-	memset(d, 0, CLASSES * sizeof *d);
-	if (o->graph->set[v] != 1 || o->graph->label[v] < 0)
-		return;
-	for (int c = 1; c < CLASSES; c++)
-		most = fmax(most, logit[c]);
-	for (int c = 0; c < CLASSES; c++)
-		sum += exp(logit[c] - most);
-	for (int c = 0; c < CLASSES; c++)
-		d[c] = (exp(logit[c] - most) / sum - (c == o->graph->label[v])) / weight;
-}
-
-static void oracle_step(struct oracle *o, uint32_t e, double lr)
-{
-	static double h[VERTICES][HIDDEN], dy[VERTICES][CLASSES], dh[VERTICES][HIDDEN];
-	double sum[HIDDEN], weight = 0;
-
-	for (uint32_t v = 0; v < VERTICES; v++) {
-		weight += o->graph->set[v] == 1 && o->graph->label[v] >= 0;
-		for (int c = 0; c < HIDDEN; c++)
-			for (int x = 0; x < TG_WIDTH; x++)
-				o->z[0].at[e][v][c] += (double)o->graph->feature[v][x] * o->w0[x][c] *
-					o->from[v];
-	}
-	for (uint32_t v = 0; v < VERTICES; v++) {
-		gather(o, &o->z[0], e, v, false, HIDDEN, sum);
-		for (int c = 0; c < HIDDEN; c++)
-			h[v][c] = tanh(sum[c] * o->to[v] + o->b0[c]);
-		for (int c = 0; c < CLASSES; c++)
-			for (int x = 0; x < HIDDEN; x++)
-				o->z[1].at[e][v][c] += h[v][x] * o->w1[x][c] * o->from[v];
-	}
-	for (uint32_t v = 0; v < VERTICES; v++) {
-		double logit[CLASSES];
-		gather(o, &o->z[1], e, v, false, CLASSES, sum);
-		for (int c = 0; c < CLASSES; c++)
-			logit[c] = sum[c] * o->to[v] + o->b1[c];
-		slopes(o, v, logit, weight, dy[v]);
-		for (int c = 0; c < CLASSES; c++)
-			o->d[1].at[e][v][c] = dy[v][c] * o->to[v];
-	}
-	double w1[HIDDEN][CLASSES];
-	memcpy(w1, o->w1, sizeof w1);
-	for (uint32_t v = 0; v < VERTICES; v++) {
-		gather(o, &o->d[1], e, v, true, CLASSES, sum);
-		for (int x = 0; x < HIDDEN; x++) {
-			dh[v][x] = 0;
-			for (int c = 0; c < CLASSES; c++) {
-				dh[v][x] += sum[c] * o->from[v] * w1[x][c];
-				o->w1[x][c] -= lr * h[v][x] * sum[c] * o->from[v];
-			}
-			dh[v][x] *= 1 - h[v][x] * h[v][x];
-			o->d[0].at[e][v][x] = dh[v][x] * o->to[v];
-			o->b0[x] -= lr * dh[v][x];
-		}
-		for (int c = 0; c < CLASSES; c++)
-			o->b1[c] -= lr * dy[v][c];
-	}
-	for (uint32_t v = 0; v < VERTICES; v++) {
-		gather(o, &o->d[0], e, v, true, HIDDEN, sum);
-		for (int x = 0; x < TG_WIDTH; x++)
-			for (int c = 0; c < HIDDEN; c++)
-				o->w0[x][c] -= lr * (double)o->graph->feature[v][x] * sum[c] * o->from[v];
-	}
-}
-
-/* How far apart, of how far both have gone. */
-static double apart(struct oracle *a, const struct hd_rig *rig, double before[NNAMES][MOST_ELEMS], int i)
-{
-	double now[MOST_ELEMS], most = 0, off = 0;
-	const uint64_t n = read_param(rig, i, now);
-
-	for (uint64_t k = 0; k < n; k++) {
-		most = fmax(most, fabs(now[k] - before[i][k]));
-		off = fmax(off, fabs(now[k] - param_of(a, i)[k]));
-	}
-	assert_true(most > 0);
-	return off / most;
-}
 
 /* The oracle of another staleness, or of other bits, is elsewhere: the rows that are late matter. `late`: of
  * the oracle, of the worker. */
@@ -205,7 +30,8 @@ static void compare(struct graphs *g, const struct how *how, uint32_t k, const u
 	o.late = late[0];
 	for (int i = 0; i < NNAMES; i++) {
 		read_param(&rig, i, before[i]);
-		memcpy(param_of(&o, i), before[i], sizeof(double) * (size_t)read_param(&rig, i, before[i]));
+		memcpy(param_of(&o, 0, i), before[i], sizeof(double) * (size_t)read_param(&rig, i,
+			before[i]));
 	}
 	for (uint32_t e = 0; e < EPOCHS; e++) {
 		hd_rig_step(&rig);
@@ -495,16 +321,17 @@ static void mark_all(struct net *net, uint32_t nsyncs)
 	for (uint32_t m = 0; m < net->n; m++)
 		for (uint32_t k = 0; k < nsyncs; k++)
 			for (uint32_t v = 0; v < net->plan.nvns; v++)
-				hd_stamps_mark(net->at[m].worker, &(struct hd_sync){ .number = k }, v);
+				hd_stamps_mark(net->at[m].worker, &(struct hd_sync){ .number = k }, v,
+					(uint64_t)net->at[m].worker->count.step);
 }
 
-/* Letters come when the test's wire brings them, and a fence ends a step on its way: one device that replays
- * what they say has the same bits, with the recording in its state. */
+/* Letters come when the test's wire brings them, and a fence ends a step on its way, with what ran ahead of
+ * it: one device that replays what they say has the same bits, with the recording in its state. */
 static void workers_that_do_not_wait_are_replayed(void **state)
 {
 	static const struct { uint32_t n, nranks, each; } kinds[NMODELS] = { { 2, 3, 1 }, { 4, 3, 1 },
 		{ 8, 4, 2 }, { 4, 4, 2 } };
-	enum { NSTEPS = 6, MOST_SYNCS = 12 };
+	enum { NSTEPS = 6, MOST_SYNCS = 13 };
 	static uint32_t late[NSTEPS * MOST_SYNCS * INTERVALS];
 	const struct hd_recording recording = { NSTEPS, late };
 	struct net *net = malloc(sizeof *net);
@@ -513,14 +340,15 @@ static void workers_that_do_not_wait_are_replayed(void **state)
 	(void)state;
 	make_graphs(&g);
 	seed = 13;
-	for (int x = 0; x < 2 * NMODELS; x++) {
-		const uint32_t n = kinds[x / 2].n;
-		struct how how = { x / 2, x % 2, n, 1, 0, HD_MODE_BOUNDED, "0.4", adam };
+	for (int y = 0; y < 4 * NMODELS; y++) {
+		const int x = y % (2 * NMODELS);
+		const uint32_t n = kinds[x / 2].n, s = (uint32_t)(y / (2 * NMODELS)) * (1 + (uint32_t)x % 2);
+		struct how how = { x / 2, x % 2, n, 1, s, HD_MODE_BOUNDED, "0.4", adam };
 		struct hd_rig free_rig;
 		memset(net, 0, sizeof *net);
 		memset(late, 0, sizeof late);
 		open_stale(&g, &free_rig, &how, 1);
-		const uint32_t nsyncs = hd_lockstep_meetings(&free_rig.task->train);
+		const uint32_t nsyncs = hd_lockstep_meetings(&free_rig.task->train) + (s > 0);
 		assert_in_range(nsyncs, 1, MOST_SYNCS);
 		how.mode = HD_MODE_REPLAY;
 		open_stale(&g, &net->one, &how, 1);
@@ -531,7 +359,8 @@ static void workers_that_do_not_wait_are_replayed(void **state)
 		net->one.task = task;
 		for (int i = 0; i < NSTEPS; i++) {
 			bool fenced;
-			mark_all(net, nsyncs);
+			if (!s)
+				mark_all(net, nsyncs);
 			net->fence_after = x % 2 ? 1 + draw(8) : 0;
 			do {
 				begin(net);

@@ -96,11 +96,16 @@ static enum hd_err check_batch(struct hd_job_reader *reader)
 	return HD_OK;
 }
 
+/* Beyond two or so accuracy suffers where rows are late often. */
+enum { MOST_AHEAD = 8 };
+
 /* Cells are equal runs of virtual nodes. With one of them no row would be late. */
 static enum hd_err check_mode(struct hd_job_reader *reader)
 {
 	const struct hd_job *job = reader->job;
-	const int64_t cells = hd_job_int(job, HD_JOB_CELLS), mode = hd_job_int(job, HD_JOB_MODE);
+	const int64_t cells = hd_job_int(job, HD_JOB_CELLS), mode = hd_job_int(job, HD_JOB_MODE),
+		bound = mode == HD_MODE_BOUNDED || mode == HD_MODE_REPLAY ? hd_job_int(job,
+		HD_JOB_STALENESS) : 0;
 
 	hd_job_at(reader, HD_JOB_MODE);
 	if (mode != HD_MODE_SYNC && job->nvns < 2)
@@ -110,10 +115,14 @@ static enum hd_err check_mode(struct hd_job_reader *reader)
 		return hd_job_refuse(reader, "batch.mode replay needs batch.replay: a run with batch.mode "
 			"bounded, or a checkpoint of one");
 	hd_job_at(reader, HD_JOB_STALENESS);
-	if (mode == HD_MODE_BOUNDED && hd_job_int(job, HD_JOB_STALENESS) > 0)
-		return hd_job_refuse(reader, "batch.staleness is %lld: with batch.mode bounded virtual nodes "
-			"that run steps ahead of the slowest are not there yet: write 0, or leave it out",
-			(long long)hd_job_int(job, HD_JOB_STALENESS));
+	if (bound > MOST_AHEAD)
+		return hd_job_refuse(reader, "batch.staleness is %lld: with batch.mode %s a virtual node may "
+			"be %d steps ahead of the slowest at most", (long long)bound,
+			hd_job_text(job, HD_JOB_MODE), MOST_AHEAD);
+	if (bound && hd_job_int(job, HD_JOB_UPDATE) != HD_UPDATE_FLUSH)
+		return hd_job_refuse(reader, "batch.staleness is %lld and optim.update is %s: virtual nodes "
+			"that run ahead have the weights that they began with: use optim.update flush",
+			(long long)bound, hd_job_text(job, HD_JOB_UPDATE));
 	if (mode != HD_MODE_EXACT)
 		return HD_OK;
 	hd_job_at(reader, is_given(job, HD_JOB_CELLS) ? HD_JOB_CELLS : HD_JOB_MODE);
@@ -181,7 +190,7 @@ static const struct { enum hd_job_key key, of; const char *words; } depends[] = 
 	{ HD_JOB_CLASSES,    HD_JOB_DATA_KIND, "csv" },
 	{ HD_JOB_PRODUCTS,   HD_JOB_KERNELS,   "auto|portable" },
 	{ HD_JOB_MODE,       HD_JOB_DATA_KIND, "graph" },
-	{ HD_JOB_STALENESS,  HD_JOB_MODE,      "exact|bounded" },
+	{ HD_JOB_STALENESS,  HD_JOB_MODE,      "exact|bounded|replay" },
 	{ HD_JOB_CELLS,      HD_JOB_MODE,      "exact" },
 	{ HD_JOB_REPLAY,     HD_JOB_MODE,      "replay" },
 };
