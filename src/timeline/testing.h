@@ -1,4 +1,4 @@
-/* testing.h -- a timeline made by hand, for tests of the room and of those who read one.
+/* testing.h -- a timeline made by hand, for tests of the room and of those that read one.
  *
  *	struct tl_maker m;
  *	tl_begin(&m);

@@ -1,0 +1,40 @@
+/* build_int.h -- the steps of building a timeline (build.h). Private to the room. */
+#ifndef HD_TIMELINE_BUILD_INT_H
+#define HD_TIMELINE_BUILD_INT_H
+
+#include "timeline/build.h"
+
+/* Texts to numbers of a timeline's names; open addressing, a power of two of places. */
+struct tl_names { const char **text; uint32_t n, cap; uint32_t *place, nplaces; };
+HD_MUST_USE enum hd_err hd_tl_name_of(struct hd_arena *arena, struct tl_names *names, const char *text,
+	size_t len, uint32_t *name, struct hd_diag *diag);
+
+struct tl_seen { int64_t first, last; };               /* times of a process */
+
+struct tl_build {
+	struct hd_arena *arena;
+	const struct hd_tl_lives *lives;
+	const struct hd_tl_clock *clock;
+	uint32_t reference, lanes_cap, steps_cap;
+	struct hd_timeline *out;
+	struct tl_names names;
+	struct hd_tl_event *ring, *spare; /* events of the ring at hand, and room to sort them */
+	uint8_t *line;                    /* the lane of each: 0 its own, 1 transfers, 2 and up spilled */
+	int64_t error_ns;                 /* the largest of the process at hand */
+};
+
+/* Of the life's local time on the axis of the timeline; *error_ns grows (may be NULL). */
+int64_t hd_tl_time(const struct tl_build *build, uint32_t life, int64_t local, int64_t *error_ns);
+/* The lanes of one ring, at the end of the timeline's. */
+HD_MUST_USE enum hd_err hd_tl_build_ring(struct tl_build *build, uint32_t life, uint32_t ring,
+	struct hd_diag *diag);
+/* Rows of steps of a process, whose lanes are made, and the step of each of its events. */
+HD_MUST_USE enum hd_err hd_tl_build_steps(struct tl_build *build, uint32_t process, struct hd_diag *diag);
+
+/* By lane order (timeline.h, 3); stable. spare: n places. */
+void hd_tl_sort(struct hd_tl_event *event, struct hd_tl_event *spare, uint64_t n);
+
+/* Of an instruction's text in a plan or a recording, as "F" or "SA3.7>2". */
+enum hd_tl_class hd_tl_class_of_op(const char *name);
+
+#endif
