@@ -67,7 +67,7 @@ static void a_word_said_later_lets_keys_of_functions_rest(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		const uint32_t n = (rows[i].set[0].key != NULL) + (rows[i].set[1].key != NULL);
+		const uint32_t n = (rows[i].set[0].key ? 1u : 0u) + (rows[i].set[1].key ? 1u : 0u);
 		snprintf(text, sizeof text, GRAPH4 "functions: {%s}\n", rows[i].functions);
 		enum hd_err err = parse_with(text, rows[i].set, n);
 		CHECK(rows[i].refusal ? err && strstr(diag.text, rows[i].refusal) : !err, "%zu: %s", i,
@@ -304,7 +304,9 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ LATE "virtual_nodes: 4, cells: 3}\n", "tiny.yaml:4:59: batch.cells is 3" },
 	{ LATE "virtual_nodes: 4, cells: 8}\n", "tiny.yaml:4:59: batch.cells is 8" },
 	{ BATCH_OF("mode: bounded, virtual_nodes: 1}"), "tiny.yaml:4:27: batch.mode bounded is for a graph in several intervals" },
-	{ BATCH_OF("mode: bounded, virtual_nodes: 4, staleness: 1}"), "tiny.yaml:4:65: batch.staleness is 1: with batch.mode bounded virtual nodes that run steps ahead" },
+	{ BATCH_OF("mode: bounded, virtual_nodes: 4, staleness: 9}"), "tiny.yaml:4:65: batch.staleness is 9: with batch.mode bounded a virtual node may be 8 steps ahead" },
+	{ BATCH_OF("mode: replay, replay: r, virtual_nodes: 4, staleness: 9}"), "tiny.yaml:4:75: batch.staleness is 9: with batch.mode replay a virtual node may be 8 steps ahead" },
+	{ BATCH_OF("mode: bounded, virtual_nodes: 4, staleness: 1}") "optim: {update: 2bw}\n", "tiny.yaml:4:65: batch.staleness is 1 and optim.update is 2bw" },
 	{ BATCH_OF("mode: bounded, virtual_nodes: 4, cells: 2}"), "tiny.yaml:4:61: batch.cells has no meaning with batch.mode bounded (only with exact)" },
 	{ BATCH_OF("mode: bounded, virtual_nodes: 4, replay: r}"), "tiny.yaml:4:62: batch.replay has no meaning with batch.mode bounded (only with replay)" },
 	{ BATCH_OF("mode: replay, virtual_nodes: 4}"), "tiny.yaml:4:27: batch.mode replay needs batch.replay" },
