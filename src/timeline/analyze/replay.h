@@ -1,0 +1,54 @@
+/* replay.h -- what if: the recorded run again, with costs that were measured or others in their place.
+ *
+ * Each slice of a device (causes.h) has a cost: work and idleness their duration, a wait what remains after
+ * its cause. A wait for a transfer ends when that has come: enqueued where the sender's device then is, plus
+ * what it took from there to the last byte. A process comes to a meeting when all that it
+ * received since the one before has come; the meeting ends a constant time after the last process has.
+ * What nothing is known of lasts as long as it did.
+ *
+ * The change: a bandwidth (time on a channel divided by it), waits for data (multiplied), and one process
+ * whose own costs become those of the others: an instruction the median of the others' with the same name and
+ * bytes; idleness, delivery and waits for nothing that was recorded, in sum, the median of the others' sums;
+ * time on channels from and to it the median of the other channels' for the same power of two of bytes. What
+ * the others do not have stays.
+ *
+ * 1. Unchanged it gives the recorded times, up to arrows that point backwards in time by the error of clocks
+ *    and to waits that are not in order: `replayed` beside `recorded` says by how much it misses.
+ * 2. Nothing is invented: what has no cause in the recording does not move by a change elsewhere.
+ * 3. Order of transfers is that of the recording: a queue that empties sooner is not rearranged.
+ *
+ * Pure. */
+#ifndef HD_TIMELINE_ANALYZE_REPLAY_H
+#define HD_TIMELINE_ANALYZE_REPLAY_H
+
+#include "timeline/analyze/causes.h"
+
+struct hd_tl_whatif {
+	double bandwidth, data;           /* 1: as recorded */
+	uint32_t process;                 /* becomes as the others; HD_TL_NONE: none does */
+	bool work, reading, channels;     /* which of its costs: own, waits for data, transfers */
+};
+
+static inline struct hd_tl_whatif hd_tl_as_recorded(void)
+{
+	return (struct hd_tl_whatif){ .bandwidth = 1, .data = 1, .process = HD_TL_NONE };
+}
+
+/* Committed steps numbered [first, last] of all processes that have them. */
+struct hd_tl_range { uint64_t first, last; };
+/* The last `most` of the steps that are there. HD_E_NOTFOUND: none is. */
+HD_MUST_USE enum hd_err hd_tl_range_last(const struct hd_timeline *tl, uint64_t most, struct hd_tl_range
+	*range,
+	struct hd_diag *diag);
+
+/* From the first begin of its steps to their last end; t0 > t1: there is none. */
+struct hd_tl_span hd_tl_range_span(const struct hd_timeline *tl, struct hd_tl_range range);
+
+/* ns from the first begin of the range to its last end. */
+struct hd_tl_replayed { int64_t recorded, replayed; };
+
+HD_MUST_USE enum hd_err hd_tl_replay(const struct hd_tl_causes *causes, struct hd_tl_range range,
+	const struct hd_tl_whatif *whatif, struct hd_arena *arena, struct hd_tl_replayed *replayed,
+	struct hd_diag *diag);
+
+#endif

@@ -1,0 +1,246 @@
+#include "timeline/analyze/straggler.h"
+
+#include <string.h>
+
+#include "timeline/analyze/costs.h"
+#include "timeline/analyze/path.h"
+#include "timeline/analyze/replay.h"
+
+static const char *const hold_text[] = {
+#define X(id, text) [HD_TL_HOLD_##id] = (text),
+	HD_TL_HOLDS(X)
+#undef X
+};
+
+const char *hd_tl_hold_text(enum hd_tl_hold hold) { return hold_text[hold]; }
+
+struct hold_judge {
+	const struct hd_tl_causes *causes;
+	struct hd_arena *scratch;
+	struct hd_diag *diag;
+	struct hd_tl_range range;
+	double *share, *gain;             /* [nprocesses] */
+	uint32_t *led;                    /* [nprocesses] steps with more than half of the path */
+	uint32_t nsteps;
+};
+
+static bool computes(const struct hd_tl_causes *c, uint32_t process)
+{
+	const struct hd_tl_process *p = &c->tl->process[process];
+
+	for (uint32_t l = p->lane_begin; l < p->lane_end; l++)
+		if (c->begin[l] < c->begin[l + 1])
+			return p->aligned;
+	return false;
+}
+
+/* ---- which process leads the critical paths ---- */
+
+static enum hd_err share_step(struct hold_judge *j, uint64_t number)
+{
+	struct hd_tl_path path;
+	const uint32_t nprocesses = j->causes->tl->nprocesses;
+	enum hd_err err = hd_tl_path_of(j->causes, number, j->scratch, &path, NULL);
+
+	if (err == HD_E_NOTFOUND)
+		return HD_OK;
+	int64_t total = 0, *of = err ? NULL : hd_arena_take(j->scratch, nprocesses + 1, sizeof *of);
+	if (!of)
+		return hd_fail(j->diag, HD_E_NOMEM, "no memory for a critical path");
+	for (size_t i = 0; i < path.n; i++) {
+		const struct hd_tl_segment *s = &path.segment[i];
+		total += s->t1 - s->t0;
+		of[s->process] += s->t1 - s->t0;
+		if (s->peer != HD_TL_NONE && s->peer != s->process)
+			of[s->peer] += s->t1 - s->t0;
+	}
+	for (uint32_t p = 0; p < nprocesses && total > 0; p++) {
+		j->share[p] += (double)of[p] / (double)total;
+		j->led[p] += 2 * of[p] > total;
+	}
+	j->nsteps += total > 0;
+	return HD_OK;
+}
+
+static enum hd_err share_paths(struct hold_judge *j)
+{
+	enum hd_err err = HD_OK;
+
+	for (uint64_t n = j->range.first; n <= j->range.last && !err; n++) {
+		hd_arena_reset(j->scratch);
+		err = share_step(j, n);
+	}
+	for (uint32_t p = 0; p < j->causes->tl->nprocesses && j->nsteps; p++)
+		j->share[p] /= j->nsteps;
+	return err;
+}
+
+/* ---- what would be gained ---- */
+
+static enum hd_err gain_of(struct hold_judge *j, struct hd_tl_whatif whatif, double *gain)
+{
+	struct hd_tl_replayed now, then;
+	const struct hd_tl_whatif none = hd_tl_as_recorded();
+
+	hd_arena_reset(j->scratch);
+	enum hd_err err = hd_tl_replay(j->causes, j->range, &none, j->scratch, &now, j->diag);
+	if (!err)
+		err = hd_tl_replay(j->causes, j->range, &whatif, j->scratch, &then, j->diag);
+	if (!err)
+		*gain = now.replayed > 0 ? 1 - (double)then.replayed / (double)now.replayed : 0;
+	return err;
+}
+
+static struct hd_tl_whatif alike(uint32_t process, bool work, bool reading, bool channels)
+{
+	struct hd_tl_whatif w = hd_tl_as_recorded();
+
+	w.process = process;
+	w.work = work;
+	w.reading = reading;
+	w.channels = channels;
+	return w;
+}
+
+/* ---- of what kind it is ---- */
+
+static bool has_notice(const struct hd_tl_causes *c, uint32_t process, struct hd_tl_span span)
+{
+	const struct hd_timeline *tl = c->tl;
+	const struct hd_tl_process *p = &tl->process[process];
+
+	for (uint32_t l = p->lane_begin; l < p->lane_end; l++)
+		for (uint64_t i = tl->lane[l].begin; i < tl->lane[l].end; i++) {
+			const struct hd_tl_event *e = &tl->event[i];
+			if (e->kind == HD_EVENT_MARK && e->t0 >= span.t0 && e->t0 <= span.t1 && e->name <
+				tl->nnames && strncmp(tl->name[e->name], "notice", 6) == 0)
+				return true;
+		}
+	return false;
+}
+
+/* What of the process's own time is more than the others'; `whole`: and lies in stretches as of a pause. */
+static void excess_of(const struct hd_tl_costs *costs, const struct hd_tl_slice *s, int64_t *all, int64_t
+	*whole)
+{
+	struct hd_tl_cut cut[HD_TL_CUTS];
+	int64_t more = 0;
+
+	if (s->part == HD_TL_PART_WORK) {
+		const int64_t others = costs->others[s->event], own = costs->own[s->event];
+		if (others < 0 || own <= others)
+			return;
+		/* of an instruction in pieces each has its part of it */
+		more = (int64_t)((double)(own - others) * (double)(s->t1 - s->t0) / (double)own);
+		*all += more;
+		*whole += more >= HD_TL_PAUSE_NS && others < HD_TL_PAUSE_NS ? more : 0;
+		return;
+	}
+	for (uint32_t k = 0, n = hd_tl_slice_cut(costs->causes, s, cut); k < n; k++) {
+		if (cut[k].part == HD_TL_PART_PEER_LATE || cut[k].part == HD_TL_PART_DATA || cut[k].part ==
+			HD_TL_PART_ORDER || cut[k].part == HD_TL_PART_QUEUE || cut[k].part == HD_TL_PART_WIRE)
+			continue;
+		const int64_t ns = cut[k].span.t1 - cut[k].span.t0;
+		more = ns - (int64_t)((double)ns * costs->factor[cut[k].part]);
+		*all += more;
+		*whole += ns >= HD_TL_PAUSE_NS ? more : 0;
+	}
+}
+
+static enum hd_err paused(struct hold_judge *j, uint32_t process, struct hd_tl_span span, bool *is)
+{
+	const struct hd_tl_causes *c = j->causes;
+	const struct hd_tl_process *p = &c->tl->process[process];
+	struct hd_tl_costs costs;
+	int64_t all = 0, whole = 0;
+
+	hd_arena_reset(j->scratch);
+	enum hd_err err = hd_tl_costs_of(c, span, process, j->scratch, &costs, j->diag);
+	for (uint32_t l = p->lane_begin; l < p->lane_end && !err; l++)
+		for (uint64_t i = c->begin[l]; i < c->begin[l + 1]; i++)
+			if (c->slice[i].t0 >= span.t0 && c->slice[i].t1 <= span.t1)
+				excess_of(&costs, &c->slice[i], &all, &whole);
+	*is = whole > 0 && 2 * whole >= all;
+	return err;
+}
+
+static enum hd_err cause_of(struct hold_judge *j, uint32_t process, enum hd_tl_hold *cause)
+{
+	double work, reading, channels;
+	bool is = false;
+	enum hd_err err = gain_of(j, alike(process, true, false, false), &work);
+
+	if (!err)
+		err = gain_of(j, alike(process, false, true, false), &reading);
+	if (!err)
+		err = gain_of(j, alike(process, false, false, true), &channels);
+	if (err)
+		return err;
+	*cause = reading > work && reading > channels ? HD_TL_HOLD_IO : channels > work ? HD_TL_HOLD_LINK :
+		HD_TL_HOLD_COMPUTE;
+	if (*cause != HD_TL_HOLD_COMPUTE)
+		return HD_OK;
+	const struct hd_tl_span span = hd_tl_range_span(j->causes->tl, j->range);
+	if (has_notice(j->causes, process, span)) {
+		*cause = HD_TL_HOLD_PREEMPTION;
+		return HD_OK;
+	}
+	err = paused(j, process, span, &is);
+	if (!err && is)
+		*cause = HD_TL_HOLD_PAUSED;
+	return err;
+}
+
+static bool stands_out(const struct hold_judge *j, uint32_t process)
+{
+	for (uint32_t p = 0; p < j->causes->tl->nprocesses; p++)
+		if (p != process && 2 * j->gain[p] >= j->gain[process])
+			return false;
+	return 2 * j->led[process] > j->nsteps && j->gain[process] * 100 > HD_TL_STRAGGLER_PERCENT;
+}
+
+static enum hd_err judge_all(struct hold_judge *j, struct hd_tl_stragglers *to)
+{
+	const uint32_t n = j->causes->tl->nprocesses;
+	enum hd_err err = share_paths(j);
+
+	if (err || j->nsteps < HD_TL_STRAGGLER_LEAST)
+		return err;
+	for (uint32_t p = 0; p < n && !err; p++)
+		if (computes(j->causes, p))
+			err = gain_of(j, alike(p, true, true, true), &j->gain[p]);
+	to->nsteps = j->nsteps;
+	/* by c at most one of them stands out */
+	for (uint32_t p = 0; p < n && !err; p++)
+		if (stands_out(j, p)) {
+			to->straggler[to->n] = (struct hd_tl_straggler){ .process = p, .share = j->share[p],
+				.gain = j->gain[p] };
+			err = cause_of(j, p, &to->straggler[to->n++].cause);
+		}
+	return err;
+}
+
+enum hd_err hd_tl_stragglers_of(const struct hd_tl_causes *causes, struct hd_arena *arena,
+	struct hd_arena *scratch, struct hd_tl_stragglers *stragglers, struct hd_diag *diag)
+{
+	const struct hd_timeline *tl = causes->tl;
+	struct hd_tl_stragglers s = { 0 };
+	struct hold_judge j = { .causes = causes, .scratch = scratch, .diag = diag };
+	uint32_t ncompute = 0;
+
+	s.straggler = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *s.straggler);
+	s.share = j.share = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *j.share);
+	s.gain = j.gain = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *j.gain);
+	j.led = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *j.led);
+	if (!s.straggler || !s.share || !s.gain || !j.led)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for %u processes", tl->nprocesses);
+	for (uint32_t p = 0; p < tl->nprocesses; p++)
+		ncompute += computes(causes, p);
+	if (ncompute >= 3 && !hd_tl_range_last(tl, HD_TL_STRAGGLER_STEPS, &j.range, NULL)) {
+		enum hd_err err = judge_all(&j, &s);
+		if (err)
+			return err;
+	}
+	*stragglers = s;
+	return HD_OK;
+}

@@ -1,0 +1,65 @@
+/* straggler.h -- the process that holds a run back, and by what it does.
+ *
+ * A process is a straggler if, of the last HD_TL_STRAGGLER_STEPS steps,
+ *   a  it has more than half of the critical path in more than half of them (time on a channel counts at both
+ *      of its ends), and
+ *   b  the run would gain more than 5 % if its costs were those of the others (replay.h), and
+ *   c  that is more than twice what it would gain by any other process: of processes that all vary each one
+ *      is last sometimes, and none holds the run back.
+ * It is the one that does not wait; the waits of the others are symptoms.
+ *
+ * The cause is the kind of cost that gains most: instructions and what else is its own (compute), transfers
+ * from and to it (link), waits for data (io). Compute is
+ *   preemption   if the process had a notice then (MARK "notice...")
+ *   paused       if half of what it took longer lies in stretches of HD_TL_PAUSE_NS and more, inside what
+ *                costs others less than that: a quota or a competitor takes a piece of every scheduling
+ *                period, which is shorter; a stopped process stands still for long
+ *
+ * 1. Fewer than HD_TL_STRAGGLER_LEAST steps, or fewer than 3 aligned processes: there is none. With two of
+ *    them nothing says which is the odd one, by any cost but that of an instruction; so it needs a third.
+ * 2. Processes that are not aligned are not judged: name them beside the answer.
+ * 3. By c there is one at most.
+ *
+ * Pure. */
+#ifndef HD_TIMELINE_ANALYZE_STRAGGLER_H
+#define HD_TIMELINE_ANALYZE_STRAGGLER_H
+
+#include "timeline/analyze/causes.h"
+
+enum { HD_TL_STRAGGLER_STEPS = 20, HD_TL_STRAGGLER_LEAST = 5, HD_TL_STRAGGLER_PERCENT = 5,
+       HD_TL_PAUSE_NS = 200000000 };     /* periods of quotas are 100 ms */
+
+/*        id           text */
+#define HD_TL_HOLDS(X)                     \
+	X(COMPUTE,     "compute")          \
+	X(LINK,        "link")             \
+	X(IO,          "io")               \
+	X(PREEMPTION,  "preemption")       \
+	X(PAUSED,      "paused")
+
+enum hd_tl_hold {
+#define X(id, text) HD_TL_HOLD_##id,
+	HD_TL_HOLDS(X)
+#undef X
+};
+const char *hd_tl_hold_text(enum hd_tl_hold hold);
+
+struct hd_tl_straggler {
+	uint32_t process;
+	enum hd_tl_hold cause;
+	double share;                     /* of the critical path, mean over the steps */
+	double gain;                      /* 1 - replayed / recorded */
+};
+
+struct hd_tl_stragglers {
+	struct hd_tl_straggler *straggler; uint32_t n;
+	uint32_t nsteps;                  /* that were judged; 0: too few, or too few processes */
+	/* [nprocesses] of what each one is: for eyes that want more than the answer */
+	double *share, *gain;
+};
+
+/* scratch: for the call; it is reset. */
+HD_MUST_USE enum hd_err hd_tl_stragglers_of(const struct hd_tl_causes *causes, struct hd_arena *arena,
+	struct hd_arena *scratch, struct hd_tl_stragglers *stragglers, struct hd_diag *diag);
+
+#endif
