@@ -73,6 +73,7 @@
 	X(demo) \
 	X(completion) \
 	X(sim) \
+	X(trace_merge) \
 	X(sched_policies) \
 	X(sched_solve) \
 	X(sched_whatif) \

@@ -1,6 +1,7 @@
 /* build.h -- a timeline (timeline.h) out of what processes recorded.
  *
- * 1. Names of all processes are one list; bytes that are no UTF-8 become U+FFFD.
+ * 1. Names of all processes are one list; bytes that are no UTF-8 become U+FFFD. An event without a name has
+ *    that of its kind; a wait its reason's.
  * 2. The class of an instruction follows from its name (plan/ins.h), that of other events from their kind;
  *    virtual node and stage from hd_work_vn() and hd_work_stage().
  * 3. A step begins at its STEP_BEGIN; where that was overwritten, at the end of the step before, else with

@@ -17,6 +17,7 @@ static const struct { const char *text; enum hd_tl_class class; } ops[] = {
 	{ "HA", HD_TL_SEND }, { "HG", HD_TL_SEND },
 	{ "RA", HD_TL_RECEIVE }, { "RG", HD_TL_RECEIVE }, { "TAKE", HD_TL_RECEIVE },
 	{ "LD", HD_TL_READ },
+	{ "fold", HD_TL_SUM },
 	{ "commit", HD_TL_COMMIT }, { "checkpoint", HD_TL_COMMIT },
 };
 
@@ -99,11 +100,19 @@ static void put_transfer(const struct tl_build *b, uint32_t life, int64_t began,
 	to->primitive = more->primitive;
 }
 
+/* What has no name of its own has that of its kind, a wait that of its reason. */
+static const char *named(const struct hd_event *e, const char *name)
+{
+	const char *kind = e->kind == HD_EVENT_WAIT ? hd_wait_text((uint8_t)e->arg) : hd_event_text(e->kind);
+
+	return strcmp(name, "?") != 0 || !kind ? name : kind;
+}
+
 static enum hd_err put_event(struct tl_build *b, uint32_t life, const struct hd_event *e,
 	const struct hd_event_transfer *more, struct hd_tl_event *to, struct hd_diag *diag)
 {
 	const struct hd_tl_life *from = b->lives->life[life];
-	const char *name = hd_names_text(from->names, from->names_used, e->name);
+	const char *name = named(e, hd_names_text(from->names, from->names_used, e->name));
 	int64_t began = hd_tl_local(&from->info, e->t0), ended = hd_tl_local(&from->info,
 		e->t0 + e->duration), error = 0;
 

@@ -57,6 +57,8 @@ static void a_flight_file_becomes_lanes_events_and_steps(void **state)
 	assert_true(t.event[1].kind == HD_EVENT_STEP_END && t.event[1].step == 0);
 	assert_true(t.event[3].t0 == 100 && t.event[3].t1 == 150 && t.event[3].step == 1);
 	assert_string_equal(name_of(&t, 3), "F");
+	assert_string_equal(name_of(&t, 4), "data");
+	assert_string_equal(name_of(&t, 1), "step_end");
 	assert_true(t.event[4].class == HD_TL_WAIT && t.event[4].arg == (9 << 8 | HD_WAIT_DATA));
 	assert_true(t.lane[1].kind == HD_LANE_CONTROL && t.event[7].step == 1 && t.event[7].lane == 1);
 	assert_string_equal(name_of(&t, 7), "notice");

@@ -1,0 +1,85 @@
+#include "cmd/trace/formats.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "timeline/merge.h"
+#include "timeline/write.h"
+
+static enum hd_err write_hdt(struct hd_cmd *cmd, const struct hd_trace_input *input, const char *path)
+{
+	uint8_t *bytes;
+	size_t len;
+	enum hd_err err = hd_tl_merge(&cmd->arena, &input->lives, input->clock, &bytes, &len, &cmd->diag);
+
+	return err ? err : hd_file_write_atomic(&cmd->fs, path, bytes, len, &cmd->diag);
+}
+
+static enum hd_err put(void *self, const void *bytes, size_t len, struct hd_diag *diag)
+{
+	return hd_file_write(self, bytes, len, diag);
+}
+
+/* The name is the new file's once all of it is there. */
+static enum hd_err write_with(struct hd_cmd *cmd, hd_tl_writer *writer, const struct hd_trace_input *input,
+	const char *path)
+{
+	char part[HD_PATH_CAP + 8];
+	struct hd_file file;
+
+	snprintf(part, sizeof part, "%s.tmp", path);
+	enum hd_err err = hd_file_open(&cmd->fs, part, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE,
+		&file, &cmd->diag);
+	if (err)
+		return err;
+	const struct hd_tl_sink sink = { put, &file };
+	err = writer(&input->timeline, &sink, &cmd->arena, &cmd->diag);
+	enum hd_err closed = hd_file_close(&file, &cmd->diag);
+	if (!err)
+		err = closed;
+	if (!err)
+		err = hd_fs_rename(&cmd->fs, part, path, &cmd->diag);
+	if (err)
+		(void)!hd_fs_unlink(&cmd->fs, part, NULL);
+	return err;
+}
+
+static enum hd_err write_perfetto(struct hd_cmd *cmd, const struct hd_trace_input *input, const char *path)
+{
+	return write_with(cmd, hd_tl_write_perfetto, input, path);
+}
+
+static enum hd_err write_chrome(struct hd_cmd *cmd, const struct hd_trace_input *input, const char *path)
+{
+	return write_with(cmd, hd_tl_write_chrome, input, path);
+}
+
+static enum hd_err write_steps(struct hd_cmd *cmd, const struct hd_trace_input *input, const char *path)
+{
+	return write_with(cmd, hd_tl_write_steps, input, path);
+}
+
+static const struct hd_trace_format formats[] = {
+	{ ".hdt", "heddle's own: as recorded, of all processes", write_hdt },
+	{ ".pftrace", "Perfetto", write_perfetto },
+	{ ".json", "Chrome's trace events", write_chrome },
+	{ ".ndjson", "one JSON object a step", write_steps },
+};
+enum { NFORMATS = sizeof formats / sizeof formats[0] };
+
+enum hd_err hd_trace_format_of(const char *path, const struct hd_trace_format **format, struct hd_diag *diag)
+{
+	size_t len = strlen(path);
+	char list[200] = "";
+
+	for (int i = 0; i < NFORMATS; i++) {
+		size_t suffix = strlen(formats[i].suffix);
+		if (len > suffix && !strcmp(path + len - suffix, formats[i].suffix)) {
+			*format = &formats[i];
+			return HD_OK;
+		}
+		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "",
+			formats[i].suffix);
+	}
+	return hd_fail(diag, HD_E_INVAL, "%s: the end of its name says the format, one of %s", path, list);
+}

@@ -1,0 +1,173 @@
+#include "cmd/trace/input.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FILES = 1 << 16 };
+
+void hd_trace_say(const struct hd_cmd *cmd, const char *fmt, ...)
+{
+	va_list args;
+
+	if (cmd->args.has[HD_OPT_QUIET])
+		return;
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+struct input_list { struct hd_tl_input *at; uint32_t n, cap; };
+
+static enum hd_err add(struct hd_cmd *cmd, struct input_list *list, struct hd_tl_input input)
+{
+	if (list->n == list->cap) {
+		uint32_t cap = list->cap ? 2 * list->cap : 16;
+		struct hd_tl_input *more = hd_arena_take(&cmd->arena, cap, sizeof *more);
+		if (!more || cap > FILES)
+			return hd_fail(&cmd->diag, HD_E_NOMEM, "more than %u recordings at once", list->cap);
+		if (list->n)
+			memcpy(more, list->at, list->n * sizeof *more);
+		list->at = more;
+		list->cap = cap;
+	}
+	list->at[list->n++] = input;
+	return HD_OK;
+}
+
+/* Is it a recording at all? Whether all of it is whole is seen when it is read. */
+static enum hd_err look_at(struct hd_cmd *cmd, const struct hd_tl_input *input, struct hd_diag *diag)
+{
+	struct hd_flight_view *view;
+
+	if (!input->len)
+		return hd_fail(diag, HD_E_INPUT, "%s is empty", input->name);
+	if (input->len >= 8 && !memcmp(input->bytes, "HDTRACE1", 8))
+		return HD_OK;
+	if (!hd_tl_is_recording(input->bytes, input->len))
+		return hd_fail(diag, HD_E_INPUT, "%s is no recording: it begins neither as a flight file nor "
+			"as a trace", input->name);
+	view = hd_arena_take(&cmd->arena, 1, sizeof *view);
+	return view ? hd_flight_parse(input->bytes, input->len, input->name, view, diag) :
+		hd_fail(diag, HD_E_NOMEM, "no memory to read %s", input->name);
+}
+
+/* Mapped, not read: a process that is at work writes on. */
+static enum hd_err take_file(struct hd_cmd *cmd, struct input_list *list, const char *path,
+	struct hd_diag *diag)
+{
+	struct hd_file file;
+	struct hd_map map = { 0 };
+	const char *name = hd_arena_text(&cmd->arena, path, strlen(path));
+	enum hd_err err = name ? hd_file_open(&cmd->fs, path, HD_OPEN_READ, &file, diag) :
+		hd_fail(diag, HD_E_NOMEM, "no memory for a name");
+
+	if (err)
+		return err;
+	err = hd_file_map(&file, &map, diag);
+	enum hd_err closed = hd_file_close(&file, diag);
+	const struct hd_tl_input input = { name, map.bytes, map.len };
+	if (!err)
+		err = closed;
+	if (!err)
+		err = look_at(cmd, &input, diag);
+	return err ? err : add(cmd, list, input);
+}
+
+static bool is_one(const char *name, const char *kind)
+{
+	const char *at = strstr(name, kind);
+	size_t len = at ? strlen(at) : 0;
+
+	return at && at != name && (!at[strlen(kind)] || at[strlen(kind)] == '.') &&
+		(len < 4 || strcmp(at + len - 4, ".tmp") != 0) &&
+		(len < 5 || strcmp(at + len - 5, ".lock") != 0);
+}
+
+/* Files of that kind in a folder; *found: there were some. */
+static enum hd_err take_folder(struct hd_cmd *cmd, struct input_list *list, const char *folder,
+	const char *inside, const char *kind, uint32_t *found)
+{
+	char path[HD_PATH_CAP];
+	struct hd_stat stat;
+	char **name;
+	size_t n;
+
+	snprintf(path, sizeof path, "%s/%s", folder, inside);
+	if (hd_fs_stat(&cmd->fs, path, &stat, NULL) || stat.kind != HD_FILE_FOLDER)
+		return HD_OK;
+	enum hd_err err = hd_fs_list(&cmd->fs, path, &cmd->arena, &name, &n, &cmd->diag);
+	for (size_t i = 0; i < n && !err; i++) {
+		struct hd_diag why = { "" };
+		if (!is_one(name[i], kind))
+			continue;
+		++*found;
+		snprintf(path, sizeof path, "%s/%s/%s", folder, inside, name[i]);
+		enum hd_err bad = take_file(cmd, list, path, &why);
+		if (bad == HD_E_INPUT || bad == HD_E_NOTFOUND)
+			hd_trace_say(cmd, "left out: %s", why.text);
+		else if (bad)
+			err = hd_fail(&cmd->diag, bad, "%s", why.text);
+	}
+	return err;
+}
+
+static enum hd_err take_path(struct hd_cmd *cmd, struct input_list *list, const char *path, const char **run)
+{
+	uint32_t found = 0, before = list->n;
+	struct hd_stat stat;
+	enum hd_err err = hd_fs_stat(&cmd->fs, path, &stat, &cmd->diag);
+
+	if (err || stat.kind != HD_FILE_FOLDER)
+		return err ? err : take_file(cmd, list, path, &cmd->diag);
+	*run = path;
+	err = take_folder(cmd, list, path, "flight", ".hdfr", &found);
+	if (!err)
+		err = take_folder(cmd, list, path, "trace", ".hdt", &found);
+	if (err || list->n > before)
+		return err;
+	return found ? hd_fail(&cmd->diag, HD_E_INPUT, "none of the %u recordings of %s can be read", found,
+		path) : hd_fail(&cmd->diag, HD_E_NOTFOUND, "%s has no recordings: neither flight/N.hdfr nor "
+		"trace/N.hdt (trace.flight_slots: 0 turns them off)", path);
+}
+
+static void say_what_is_missing(const struct hd_cmd *cmd, const struct hd_trace_input *in)
+{
+	const struct hd_timeline *t = &in->timeline;
+
+	if (in->lives.ncut)
+		hd_trace_say(cmd, "%u %s cut off at the end: what is whole before it is taken",
+			in->lives.ncut, in->lives.ncut == 1 ? "trace is" : "traces are");
+	for (uint32_t p = 0; p < t->nprocesses; p++)
+		if (!t->process[p].aligned)
+			hd_trace_say(cmd, "%s (pid %u) is not aligned: its clock was probed less than "
+				"twice; its times are its own", t->process[p].name, t->process[p].pid);
+	for (uint32_t p = 0; p < t->nprocesses; p++)
+		for (uint32_t i = 0; in->clock[p].aligned && i < in->clock[p].nsteps; i++)
+			hd_trace_say(cmd, "the clock of %s (pid %u) was set while it ran", t->process[p].name,
+				t->process[p].pid);
+}
+
+enum hd_err hd_trace_read(struct hd_cmd *cmd, const char *const *path, uint32_t n,
+	struct hd_trace_input *input)
+{
+	struct hd_trace_input got = { 0 };
+	struct input_list list = { 0 };
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; i < n && !err; i++)
+		err = take_path(cmd, &list, path[i], &got.folder);
+	if (!err)
+		err = hd_tl_collect(&cmd->arena, list.at, list.n, &got.lives, &cmd->diag);
+	if (!err)
+		err = hd_tl_align(&cmd->arena, &got.lives, &got.clock, &got.reference, &cmd->diag);
+	if (!err)
+		err = hd_tl_build_of(&cmd->arena, &got.lives, got.clock, got.reference, &got.timeline,
+			&cmd->diag);
+	if (err)
+		return err;
+	say_what_is_missing(cmd, &got);
+	*input = got;
+	return HD_OK;
+}

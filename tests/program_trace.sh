@@ -1,0 +1,56 @@
+#!/bin/bash
+# heddle trace: recordings of a run become one file, whatever their order; what is cut off or no recording is
+# said.
+. "$(dirname "$0")/program.sh"
+write_jobs 6
+train run mlp.yaml --out mlp --devices 2
+expect 0 heddle trace merge mlp --json
+json_ok
+says '"lost":0'
+says '"steps":6'
+says '"name":"worker 0"'
+says '"aligned":true'
+[ -s mlp/trace/run.hdt ] || failed "the default place"
+[ "$(head -c 8 mlp/trace/run.hdt)" = HDTRACE1 ] || failed "the magic of the merged file"
+expect 0 heddle trace merge mlp -o again.hdt
+cmp -s again.hdt mlp/trace/run.hdt || failed "merged with what was merged before it is another file"
+passed "a run's recordings are one file; merging again changes no byte"
+
+expect 0 heddle simulate --schedule gpipe -p 2 -m 4 --trace sim.hdfr
+expect 0 heddle trace merge sim.hdfr mlp/flight/0.hdfr -o a.hdt
+expect 0 heddle trace merge mlp/flight/0.hdfr sim.hdfr mlp -o b.hdt
+cmp -s a.hdt b.hdt || failed "the order of files changes the merged one"
+expect 0 heddle trace merge a.hdt sim.hdfr -o c.hdt --json
+says '"name":"simulated"'
+cmp -s a.hdt c.hdt || failed "a merged file and one of its inputs are not that file"
+passed "files come in any order and mix"
+
+for part in 0 7 8 63 4095 4096 9000; do
+	head -c $part mlp/flight/0.hdfr >cut.hdfr
+	expect 3 heddle trace merge cut.hdfr -o x.hdt
+	says cut.hdfr
+done
+size=$(stat -c %s a.hdt)
+for part in 8 64 300 5000 $((size - 1)); do
+	head -c $part a.hdt >cut.hdt
+	expect 0 heddle trace merge cut.hdt -o x.hdt
+	[ $part -eq 8 ] || says 'cut off at the end'
+done
+echo no >mlp/flight/9.hdfr
+expect 0 heddle trace merge mlp -o x.hdt
+says 'left out: mlp/flight/9.hdfr'
+cmp -s x.hdt mlp/trace/run.hdt || failed "a file that is no recording changes the merged one"
+printf x | dd of=a.hdt bs=1 seek=$((size - 200)) conv=notrunc status=none
+expect 3 heddle trace merge a.hdt -o x.hdt
+says 'its hash is wrong'
+passed "what is cut off or damaged gives what is whole, or an error that names the file"
+
+expect 2 heddle trace merge mlp -o run.txt
+says '.hdt'
+expect 2 heddle trace merge sim.hdfr
+says '-o FILE.hdt'
+mkdir empty
+expect 3 heddle trace merge empty
+says 'has no recordings'
+expect 3 heddle trace merge nowhere
+passed "what cannot be merged is refused"
