@@ -153,6 +153,9 @@ static enum hd_err write_work(struct cut *c, struct hd_diag *diag)
 	s->work->text_len = text.len;
 	snprintf(s->work->kernels, sizeof s->work->kernels, "%s",
 		hd_dense_has_kernels("avx2", NULL) ? "portable" : "avx2");
+	err = hd_dense_proof(s->work, w->spec.functions->spec.clock, INT64_MAX, &s->work->proof, diag);
+	if (err)
+		return err;
 	for (uint32_t t = 0; t < s->work->ntensors; t++) {
 		bool output = t >= c->nin;
 		s->value[t] = output ? c->out[t - c->nin] : c->in[t];

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/philox.h"
 #include "graph/op.h"
 #include "graph/text.h"
 
@@ -180,4 +182,68 @@ struct hd_hash hd_dense_digest(const struct hd_fn_work *work, void *const *at)
 		if (work->tensor[i].is_output)
 			hd_hasher_add(&hasher, at[i], hd_fn_tensor_bytes(&work->tensor[i]));
 	return hd_hasher_end(&hasher);
+}
+
+/* ---- the proof of kernels ---- */
+
+/* Numbers from 1/4 to 5/4: no op makes no number of them. Of other types 0, which any op takes. */
+static void draw(const struct hd_fn_tensor *t, uint32_t number, void *to)
+{
+	const uint64_t bytes = hd_fn_tensor_bytes(t), key = hd_philox_key(1, HD_RNG_USER);
+	float *at = to;
+
+	memset(to, 0, bytes);
+	for (uint64_t i = 0; t->dtype == HD_F32 && i < bytes / sizeof *at; i++) {
+		const uint32_t counter[4] = { (uint32_t)(i / 4), (uint32_t)(i >> 34), number, 2 };
+		if (i % 4 == 0)
+			for (uint64_t k = 0; k < 4 && i + k < bytes / sizeof *at; k++)
+				at[i + k] = 0.25f + hd_uniform(hd_philox(counter, key).word[k]);
+	}
+}
+
+static enum hd_err answer(struct hd_dense *d, struct hd_fn_work *few, struct hd_clock *clock,
+	int64_t until_ns, struct hd_hash *proof, struct hd_diag *diag)
+{
+	void *at[HD_FN_TENSORS] = { NULL };
+
+	enum hd_err err = hd_dense_tensors(d, few, diag);
+	for (uint32_t i = 0; i < few->ntensors && !err; i++) {
+		at[i] = hd_alloc(hd_fn_tensor_bytes(&few->tensor[i]));
+		if (!at[i])
+			err = hd_fail(diag, HD_E_NOMEM, "no memory for the proof of kernels");
+		else if (!few->tensor[i].is_output)
+			draw(&few->tensor[i], i, at[i]);
+	}
+	if (!err)
+		err = hd_dense_run(d, few, at, clock, until_ns, diag);
+	if (!err)
+		*proof = hd_dense_digest(few, at);
+	for (uint32_t i = 0; i < HD_FN_TENSORS; i++)
+		hd_free(at[i]);
+	return err;
+}
+
+/* A graph that few rows do not fit, by an extent that an op names, is asked with its own. */
+enum hd_err hd_dense_proof(const struct hd_fn_work *work, struct hd_clock *clock, int64_t until_ns,
+	struct hd_hash *proof, struct hd_diag *diag)
+{
+	struct hd_fn_work *few = hd_alloc(sizeof *few);
+	struct hd_dense dense = { .rows = 0 };
+
+	if (!few)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the proof of kernels");
+	memcpy(few, work, sizeof *few);
+	few->rows = HD_FN_PROOF_ROWS;
+	few->seed = 1;
+	few->step = few->vn = 0;
+	enum hd_err err = hd_dense_open(&dense, few, diag);
+	if (err && err != HD_E_NOMEM && work->rows != few->rows) {
+		few->rows = work->rows;
+		err = hd_dense_open(&dense, few, diag);
+	}
+	if (!err)
+		err = answer(&dense, few, clock, until_ns, proof, diag);
+	hd_dense_close(&dense);
+	hd_free(few);
+	return err;
 }

@@ -7,6 +7,9 @@
  *    phase. Weights are inputs of fixed extents; a gradient's part is an output.
  * 2. Kernels are our own, by the name of their instruction set: "avx512", "avx2", "portable". One that the
  *    processor lacks is HD_E_REFUSED. All have equal bits (device/kernel.h, 4).
+ *    A *proof* is what they answer on HD_FN_PROOF_ROWS drawn rows: a worker compares its own with the owner's
+ *    before any input comes, once for a graph, so that kernels of another version are met there, not in a
+ *    run's bits.
  * 3. Tensors of a task are its inputs, then its outputs, in the order of the graph.
  *
  * Ownership: open/close in the caller's memory, which does not move. Threads: one. */
@@ -16,6 +19,8 @@
 #include "sys/clock.h"
 #include "device/program.h"
 #include "functions/message.h"
+
+enum { HD_FN_PROOF_ROWS = 7 };            /* no multiple of any tile's rows */
 
 /* A task that is ready. */
 struct hd_dense {
@@ -27,6 +32,7 @@ struct hd_dense {
 	void *memory;                     /* owned by the device: what a run needs */
 	uint64_t rows;
 	struct hd_hash name;              /* of text, rows and kernels */
+	struct hd_hash proof;             /* kept by a worker; of no digest: not known yet */
 };
 
 /* Are there kernels of that name here? HD_E_REFUSED: the processor lacks them; HD_E_INVAL: none has. */
@@ -48,6 +54,9 @@ HD_MUST_USE enum hd_err hd_dense_fits(const struct hd_dense *dense, const struct
  * the end; it is looked at between ops. */
 HD_MUST_USE enum hd_err hd_dense_run(struct hd_dense *dense, const struct hd_fn_work *work, void *const *at,
 	struct hd_clock *clock, int64_t until_ns, struct hd_diag *diag);
+/* Digest of what the kernels of `work` make of its graph, on few rows: by the text and the kernels alone. */
+HD_MUST_USE enum hd_err hd_dense_proof(const struct hd_fn_work *work, struct hd_clock *clock,
+	int64_t until_ns, struct hd_hash *proof, struct hd_diag *diag);
 /* Over all outputs: what a COMMIT names. */
 struct hd_hash hd_dense_digest(const struct hd_fn_work *work, void *const *at);
 

@@ -40,7 +40,7 @@ struct hd_fn_event {
 /* Why a worker did not commit. */
 #define HD_FN_ERRORS(X) \
 	X(NONE,       "none",       "it did")                                              \
-	X(KERNEL_SET, "kernel_set", "this machine lacks the kernels that the job names")   \
+	X(KERNEL_SET, "kernel_set", "it lacks the kernels that the job names, or has others") \
 	X(DEADLINE,   "deadline",   "the time ran out")                                    \
 	X(OWNER,      "owner",      "the owner does not answer, or ended the connection")  \
 	X(EVENT,      "event",      "the event, or what the owner sent, makes no sense")   \

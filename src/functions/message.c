@@ -6,7 +6,7 @@
 #include "base/crc32c.h"
 #include "base/le.h"
 
-enum { MAGIC = 0x4648, VERSION = 1 };     /* "HF" */
+enum { MAGIC = 0x4648, VERSION = 2 };     /* "HF" */
 
 static const struct { uint32_t no, least, most; const char *name; } frames[] = {
 #define X(id, no, least, most) { no, least, most, #id },
@@ -114,6 +114,7 @@ void hd_fn_hello_put(const struct hd_fn_hello *h, struct hd_text *t)
 void hd_fn_work_put(const struct hd_fn_work *w, struct hd_text *t)
 {
 	put_word(t, w->kernels);
+	put_bytes(t, w->proof.byte, sizeof w->proof.byte);
 	put_number(t, w->rows, 8);
 	put_number(t, w->version, 8);
 	put_number(t, w->seed, 8);
@@ -243,6 +244,7 @@ enum hd_err hd_fn_work_get(const uint8_t *bytes, size_t len, struct hd_fn_work *
 	struct unread r = { bytes, len, false };
 
 	bool good = word(&r, w->kernels, sizeof w->kernels);
+	get_hash(&r, &w->proof);
 	w->rows = number(&r, 8);
 	w->version = number(&r, 8);
 	w->seed = number(&r, 8);

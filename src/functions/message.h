@@ -1,7 +1,7 @@
 /* message.h -- what a function worker and the owner of its task say to each other on their one connection.
  *
  *	worker   HELLO   task, attempt, token, request id, digests of the tensors that it still has
- *	owner    WORK    kernels, rows, draw, tensors, the task's graph as text
+ *	owner    WORK    kernels and their proof, rows, draw, tensors, the task's graph as text
  *	owner    DATA    rows of an input: once each, ascending; none of a tensor that the worker has
  *	worker   RESULT  rows of an output: once each, ascending
  *	worker   COMMIT  digest of all outputs, time
@@ -84,9 +84,11 @@ struct hd_fn_tensor {
 	struct hd_hash digest;
 };
 
-/* What is to be computed: `text` is a graph (graph/text.h), run on `rows` rows. */
+/* What is to be computed: `text` is a graph (graph/text.h), run on `rows` rows. `proof`: of the owner's
+ * kernels (hd_dense_proof); of no digest: they are not compared. */
 struct hd_fn_work {
 	char kernels[HD_FN_KERNELS];
+	struct hd_hash proof;
 	uint64_t rows, version;           /* version of the weights, the owner's */
 	uint64_t seed, step;              /* with vn: what random ops are keyed by */
 	uint32_t vn;

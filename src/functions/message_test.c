@@ -10,8 +10,8 @@ static struct hd_fn_work *work(void)
 {
 	static struct hd_fn_work w;
 
-	w = (struct hd_fn_work){ .kernels = "avx2", .rows = 3, .version = 9, .seed = 1, .step = 2, .vn = 3,
-		.ntensors = 3, .text = "graph t\n", .text_len = 8 };
+	w = (struct hd_fn_work){ .kernels = "avx2", .proof = hd_hash("p", 1), .rows = 3, .version = 9,
+		.seed = 1, .step = 2, .vn = 3, .ntensors = 3, .text = "graph t\n", .text_len = 8 };
 	w.tensor[0] = (struct hd_fn_tensor){ .name = "x", .dtype = HD_F32, .rank = 2, .dim = { 3, 4 } };
 	w.tensor[1] = (struct hd_fn_tensor){ .name = "w", .dtype = HD_F32, .rank = 2, .dim = { 4, 2 },
 		.digest = hd_hash("w", 1) };

@@ -34,7 +34,7 @@ static void draw(float *to, uint64_t n, uint64_t seed, uint32_t task, uint32_t t
 }
 
 static enum hd_err make_work(struct hd_fn_trying *t, const struct hd_fn_trial_spec *spec,
-	struct hd_diag *diag)
+	struct hd_clock *clock, struct hd_diag *diag)
 {
 	struct hd_text text;
 
@@ -55,7 +55,9 @@ static enum hd_err make_work(struct hd_fn_trying *t, const struct hd_fn_trial_sp
 	t->work->text_len = text.len;
 	enum hd_err err = text.full ? hd_fail(diag, HD_E_NOMEM, "no memory for a task") :
 		hd_dense_open(&t->dense, t->work, diag);
-	return err ? err : hd_dense_tensors(&t->dense, t->work, diag);
+	if (!err)
+		err = hd_dense_tensors(&t->dense, t->work, diag);
+	return err ? err : hd_dense_proof(t->work, clock, INT64_MAX, &t->work->proof, diag);
 }
 
 static enum hd_err make_tensors(struct hd_fn_trying *t, const struct hd_fn_trial_spec *spec,
@@ -201,7 +203,7 @@ enum hd_err hd_fn_trial_run(struct hd_fn_owner *owner, const struct hd_fn_trial_
 
 	*trial = (struct hd_fn_trial){ .equal = 0 };
 	hd_arena_init(&t.arena, 0);
-	enum hd_err err = make_work(&t, spec, diag);
+	enum hd_err err = make_work(&t, spec, owner->spec.clock, diag);
 	if (!err)
 		err = make_tensors(&t, spec, diag);
 	if (!err)

@@ -16,6 +16,7 @@ struct doing {
 	int64_t until_ns, busy_ns;
 	void *at[HD_FN_TENSORS];
 	bool owned[HD_FN_TENSORS];        /* at[i] is freed in the end */
+	bool unfit;                       /* it has other kernels than the owner */
 	struct hd_diag diag;
 };
 
@@ -166,6 +167,23 @@ static enum hd_err find_dense(struct doing *d)
 	return hd_dense_open(d->dense, w->work, &d->diag);
 }
 
+static enum hd_err compare_kernels(struct doing *d)
+{
+	const struct hd_fn_work *work = d->w->work;
+	struct hd_hash *own = &d->dense->proof;
+	enum hd_err err = HD_OK;
+
+	if (hd_fn_no_digest(work->proof))
+		return HD_OK;
+	if (hd_fn_no_digest(*own))
+		err = hd_dense_proof(work, d->w->clock, d->until_ns, own, &d->diag);
+	if (err || hd_hash_same(*own, work->proof))
+		return err;
+	d->unfit = true;
+	return hd_fail(&d->diag, HD_E_REFUSED, "its kernels %s have other bits than those of the run: it is "
+		"of another version; deploy this one's heddle-function", work->kernels);
+}
+
 static enum hd_err make_ready(struct doing *d, const struct hd_fn_frame *frame)
 {
 	struct hd_fn_worker *w = d->w;
@@ -176,7 +194,9 @@ static enum hd_err make_ready(struct doing *d, const struct hd_fn_frame *frame)
 		err = hd_fail(&d->diag, HD_E_PROTOCOL, "the owner names other kernels than its event");
 	if (!err)
 		err = find_dense(d);
-	return err ? err : hd_dense_fits(d->dense, work, &d->diag);
+	if (!err)
+		err = hd_dense_fits(d->dense, work, &d->diag);
+	return err ? err : compare_kernels(d);
 }
 
 static enum hd_err take_inputs(struct doing *d)
@@ -340,7 +360,7 @@ static void do_event(struct hd_fn_worker *w, const struct hd_fn_event *event, co
 	for (uint32_t i = 0; i < HD_FN_TENSORS; i++)
 		if (d.owned[i])
 			hd_free(d.at[i]);
-	fill_answer(answer, error_of(err), &d.diag);
+	fill_answer(answer, d.unfit ? HD_FN_ERROR_KERNEL_SET : error_of(err), &d.diag);
 	answer->reply = reply;
 	answer->busy_ms = (double)d.busy_ns * 1e-6;
 }

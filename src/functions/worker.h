@@ -5,7 +5,8 @@
  *    most HD_FN_HAVE and HD_FN_KEPT_BYTES of them, the oldest that the task does not use dropped; and the
  *    last graph with its kernels.
  * 2. It stops HD_FN_STOP_MS before the earlier of the event's and the service's deadline.
- * 3. Whatever comes from the owner is checked before it is used: frames, tensors, digests of kept inputs.
+ * 3. Kernels whose proof is not the owner's (dense.h) compute nothing: the answer is `kernel_set`.
+ * 4. Whatever comes from the owner is checked before it is used: frames, tensors, digests of kept inputs.
  *
  * Ownership: init/finish. Threads: one. */
 #ifndef HD_FUNCTIONS_WORKER_H

@@ -100,7 +100,7 @@ static void *work(void *self)
 }
 
 /* One task, its inputs with their digests. */
-static void do_task(struct bench *b)
+static void run_task(struct bench *b)
 {
 	pthread_t thread;
 	uint32_t here;
@@ -116,6 +116,11 @@ static void do_task(struct bench *b)
 		assert_int_equal(hd_fn_owner_turn(&b->owner, hd_clock_now_ns(&b->clock) + HD_NS_PER_MS, false,
 			&here, NULL), HD_OK);
 	pthread_join(thread, NULL);
+}
+
+static void do_task(struct bench *b)
+{
+	run_task(b);
 	CHECK(b->answer.error == HD_FN_ERROR_NONE && b->answer.reply == HD_FN_ACCEPTED, "%s",
 		b->answer.message);
 	for (int k = 0; k < WIDTH; k++) {
@@ -148,6 +153,62 @@ static void an_input_that_the_task_uses_is_not_dropped(void **state)
 	assert_int_equal(b.worker.kept_bytes, HD_FN_HAVE * sizeof b.in[0]);
 	do_task(&b);
 	end(&b);
+}
+
+/* Kernels of another version say so before any input comes, and each time; with those of the owner it goes
+ * on. */
+static void other_kernels_are_met_before_any_input(void **state)
+{
+	static struct bench b;
+	struct hd_hash proof;
+
+	(void)state;
+	begin(&b);
+	assert_int_equal(hd_dense_proof(&b.work, &b.clock, INT64_MAX, &proof, NULL), HD_OK);
+	assert_false(hd_fn_no_digest(proof));
+	for (int k = 0; k < 4; k++) {
+		b.work.proof = proof;
+		b.work.proof.byte[5] ^= k < 2;
+		run_task(&b);
+		CHECK(b.answer.error == (k < 2 ? HD_FN_ERROR_KERNEL_SET : HD_FN_ERROR_NONE), "%d: %s", k,
+			b.answer.message);
+		CHECK(k >= 2 || strstr(b.answer.message, "kernels portable have other bits"), "%s",
+			b.answer.message);
+		assert_int_equal(b.worker.nkept, k < 2 ? 0 : HD_FN_HAVE);
+	}
+	assert_true(hd_hash_same(b.worker.dense[0].proof, proof));
+	end(&b);
+}
+
+static struct hd_hash proof_of(const char *kernels, uint64_t rows, const char *text)
+{
+	struct hd_fn_work *w = calloc(1, sizeof *w);
+	struct hd_hash proof;
+	struct hd_clock clock;
+
+	assert_non_null(w);
+	hd_clock_real(&clock);
+	*w = (struct hd_fn_work){ .rows = rows, .text = text, .text_len = strlen(text) };
+	snprintf(w->kernels, sizeof w->kernels, "%s", kernels);
+	assert_int_equal(hd_dense_proof(w, &clock, INT64_MAX, &proof, NULL), HD_OK);
+	free(w);
+	return proof;
+}
+
+/* A graph of 10^9 rows is asked as one of few, which any machine has memory for. */
+static void a_proof_is_of_few_rows_and_of_no_kernels_name(void **state)
+{
+	static const char text[] = "graph t\ninput x f32 [*,33]\ninput w f32 [33,17]\n%0 = matmul x w\n"
+		"%1 = act %0 act=tanh\n%2 = matmul x %1 ta=1\noutput y %1\noutput dw %2\n",
+		other[] = "graph t\ninput x f32 [*,33]\ninput w f32 [33,17]\n%0 = matmul x w\n"
+		"%1 = act %0 act=sigmoid\n%2 = matmul x %1 ta=1\noutput y %1\noutput dw %2\n";
+	const struct hd_hash few = proof_of("portable", 1, text);
+
+	(void)state;
+	assert_true(hd_hash_same(proof_of("portable", 1000000000, text), few));
+	assert_false(hd_hash_same(proof_of("portable", 1, other), few));
+	if (!hd_dense_has_kernels("avx2", NULL))
+		assert_true(hd_hash_same(proof_of("avx2", 64, text), few));
 }
 
 /* 900 s pass between the first look and all others. */
@@ -249,6 +310,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_input_that_the_task_uses_is_not_dropped),
+		cmocka_unit_test(other_kernels_are_met_before_any_input),
+		cmocka_unit_test(a_proof_is_of_few_rows_and_of_no_kernels_name),
 		cmocka_unit_test(a_deadline_of_ages_is_one_of_minutes),
 		cmocka_unit_test(a_request_to_stop_ends_a_wait_that_is_not_begun),
 		cmocka_unit_test(no_memory_is_an_error_and_no_crash),
