@@ -3,11 +3,13 @@
 #include <math.h>
 #include <string.h>
 
-/* The model: T(n) = seconds x max(1, knee / n) + slope x n; dollars = per_second x T + fixed. */
-struct model { double knee, seconds, slope, per_second, fixed; };
+/* The model: T(n) = work / (min(n, knee) + own) + slope x n; dollars = per_second x T + fixed + idle x
+ * max(0, n / knee - 1). */
+struct model { double knee, own, work, slope, per_second, fixed, idle; };
 
 #define STEP 1.2                          /* between the best size and those beside it */
 #define KNEES 1.04                        /* between knees that are tried */
+#define NUMBER 6                          /* what one more number of the model must be worth (misfit) */
 #define MOVED 0.1                         /* of the time of a settled pool */
 #define FITS 0.95                         /* of the budget, which a greater size may take */
 
@@ -85,99 +87,96 @@ static void note(struct hd_fn_tuner *t, const struct hd_fn_tuner_epoch *e)
 	t->seen[i].epochs++;
 	t->seen[i].seconds += e->seconds;
 	t->seen[i].usd += e->usd;
+	t->seen[i].function_usd += e->function_usd;
 }
 
 static double time_of(const struct model *m, double n)
 {
-	return m->seconds * fmax(1, m->knee / n) + m->slope * n;
+	return m->work / (fmin(n, m->knee) + m->own) + m->slope * n;
 }
+
+/* Of so many functions those that find no work, as parts of the others. */
+static double idle_at(const struct model *m, double n) { return fmax(0, n / m->knee - 1); }
 
 static double value_of(const struct model *m, double n)
 {
 	double seconds = time_of(m, n);
 
-	return 1 / (seconds * (m->per_second * seconds + m->fixed));
+	return 1 / (seconds * (m->per_second * seconds + m->fixed + m->idle * idle_at(m, n)));
 }
 
-/* Of relative errors, squared, over all epochs. */
-static double misfit(const struct hd_fn_tuner *t, const struct model *m)
+/* Of `sum`, relative errors, squared, of n epochs: how unlikely they are (Akaike 1974, with a larger
+ * penalty). */
+static double misfit(const struct model *m, double sum, double n)
 {
-	double sum = 0;
-
-	for (uint32_t i = 0; i < t->nseen; i++) {
-		const struct hd_fn_tuner_seen *s = &t->seen[i];
-		if (!s->slots)
-			continue;
-		double off = 1 - time_of(m, s->slots) * s->epochs / s->seconds;
-		sum += s->epochs * off * off;
-	}
-	return sum;
+	return n * log(fmax(sum, 0) / n + 1e-9) + NUMBER * ((m->own > 0) + (m->slope > 0));
 }
 
 /* Least squares for one knee; with a slope, where it is not below 0, and without. */
-static void fit_at(const struct hd_fn_tuner *t, double knee, struct model *best, double *least)
+static void fit_at(const struct hd_fn_tuner *t, double knee, double own, struct model *best, double *least)
 {
-	double aa = 0, ac = 0, cc = 0, ya = 0, yc = 0;
+	double aa = 0, ac = 0, cc = 0, ya = 0, yc = 0, epochs = 0;
 
 	for (uint32_t i = 0; i < t->nseen; i++) {
 		const struct hd_fn_tuner_seen *s = &t->seen[i];
 		if (!s->slots)
 			continue;
-		double mean = s->seconds / s->epochs, u = fmax(1, knee / s->slots) / mean,
+		double mean = s->seconds / s->epochs, u = 1 / (fmin(s->slots, knee) + own) / mean,
 			v = s->slots / mean;
 		aa += s->epochs * u * u;
 		ac += s->epochs * u * v;
 		cc += s->epochs * v * v;
 		ya += s->epochs * u;
 		yc += s->epochs * v;
+		epochs += s->epochs;
 	}
 	double det = aa * cc - ac * ac;
-	struct model m[2] = { { .knee = knee, .seconds = ya / aa } };
+	struct model m[2] = { { .knee = knee, .own = own, .work = ya / aa } };
 	int n = 1;
 	if (det > 1e-12 * aa * cc) {
-		m[1] = (struct model){ .knee = knee, .seconds = (ya * cc - yc * ac) / det,
+		m[1] = (struct model){ .knee = knee, .own = own, .work = (ya * cc - yc * ac) / det,
 			.slope = (aa * yc - ac * ya) / det };
-		n += m[1].seconds > 0 && m[1].slope >= 0;
+		n += m[1].work > 0 && m[1].slope >= 0;
 	}
 	for (int i = n - 1; i >= 0; i--) {
-		double off = misfit(t, &m[i]);
-		if (*least < 0 || off < *least - 1e-15) {
+		double off = misfit(&m[i], epochs - m[i].work * ya - m[i].slope * yc, epochs);
+		if (off < *least - 1e-9) {
 			*least = off;
 			*best = m[i];
 		}
 	}
 }
 
-/* Dollars as a line over seconds: what is rented by the hour, and what is paid for the work. */
+/* What is rented goes by seconds; functions are paid for their work, and for those that wait for some. */
 static void fit_cost(const struct hd_fn_tuner *t, struct model *m)
 {
-	double n = 0, seconds = 0, usd = 0, tt = 0, tc = 0;
+	double n = 0, seconds = 0, usd = 0, idle = 0, work = 0, xx = 0, xy = 0;
 
-	for (uint32_t i = 0; i < t->nseen; i++)
-		if (t->seen[i].slots) {
-			n += t->seen[i].epochs;
-			seconds += t->seen[i].seconds;
-			usd += t->seen[i].usd;
-		}
-	seconds /= n;
-	usd /= n;
 	for (uint32_t i = 0; i < t->nseen; i++) {
 		const struct hd_fn_tuner_seen *s = &t->seen[i];
 		if (!s->slots)
 			continue;
-		double off = s->seconds / s->epochs - seconds;
-		tt += s->epochs * off * off;
-		tc += s->epochs * off * (s->usd / s->epochs - usd);
+		const double x = idle_at(m, s->slots);
+		n += s->epochs;
+		seconds += s->seconds;
+		usd += s->usd;
+		idle += s->epochs * x;
+		work += s->function_usd;
+		xx += s->epochs * x * x;
+		xy += x * s->function_usd;
 	}
-	m->per_second = fmin(fmax(tt > 0 ? tc / tt : 0, 0), usd / seconds);
-	m->fixed = usd - m->per_second * seconds;
+	const double spread = xx - idle * idle / n;
+	m->per_second = (usd - work) / seconds;
+	m->idle = spread > 1e-9 * xx ? fmax(0, (xy - idle * work / n) / spread) : 0;
+	m->fixed = fmax(0, (work - m->idle * idle) / n);
 }
 
 /* The size of the greatest value by what was seen, the smallest of equal ones; 0: nothing but 0 was seen. */
 static uint32_t best_size(const struct hd_fn_tuner *t, double *value)
 {
+	static const double owns[] = { 0, 0.5, 1, 2, 4, 8, 16 };
 	struct model m = { .knee = 1 };
-	double least = -1;
+	double least = INFINITY;
 	uint32_t best = 0;
 	bool any = false;
 
@@ -187,7 +186,8 @@ static uint32_t best_size(const struct hd_fn_tuner *t, double *value)
 	if (!any || !t->max)
 		return 0;
 	for (double knee = 1; knee <= t->max * KNEES; knee *= KNEES)
-		fit_at(t, knee, &m, &least);
+		for (size_t i = 0; i < sizeof owns / sizeof *owns; i++)
+			fit_at(t, knee, owns[i], &m, &least);
 	fit_cost(t, &m);
 	for (uint32_t n = t->spec.min ? t->spec.min : 1; n <= t->max; n++)
 		if (value_of(&m, n) > *value) {
@@ -365,6 +365,8 @@ static struct hd_fn_tuned judge(struct hd_fn_tuner *t, const struct hd_fn_tuner_
 	t->epochs++;
 	if (t->settled)
 		moved = has_moved(t, e->seconds);
+	else if (!t->warm)                        /* functions started cold in it */
+		t->warm = true;
 	else
 		note(t, e);
 	if (moved)

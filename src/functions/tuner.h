@@ -11,9 +11,11 @@
  *    they are used: half the size; one that shrinks, or is empty, twice the size. So the first
  *    HD_FN_TUNER_DOUBLINGS proposals; later ones stand at the best size by what was seen, a step below and a
  *    step above.
- * 2. Loop 2 judges: a proposal is a trial of HD_FN_TUNER_EPOCHS epochs. Sizes are compared by all epochs that
- *    were seen, through T(n) = max(a, b/n) + c n and dollars = w T + f: with 5 % noise three epochs of one
- *    size do not tell 2 %. Size 0, all work local, is tried once where it is allowed, and taken as it was.
+ * 2. Loop 2 judges: a proposal is a trial of HD_FN_TUNER_EPOCHS epochs. Sizes are compared by all epochs
+ *    that were seen, through T(n) = b / (min(n, k) + o) + c n, of which the device is worth o functions,
+ *    and dollars = w T + f + g max(0, n / k - 1), the last for those that find no work: with 5 % noise
+ *    three epochs of one size do not tell 2 %. Of all epochs the first, whose functions start cold, says
+ *    nothing. Size 0, all work local, is tried once where it is allowed, and taken as it was.
  * 3. HD_FN_TUNER_SETTLES epochs after its begin it settles and stays. It begins again where the mean time of
  *    eight epochs moved by more than a tenth, and by more than their spread explains (three standard errors),
  *    at another price, at a resize; after HD_FN_TUNER_AGAIN epochs it tries a step below and above, with what
@@ -75,7 +77,7 @@ extern const char *const hd_fn_tuner_reasons[HD_FN_TUNER_NREASONS];
 struct hd_fn_tuned { uint32_t slots; enum hd_fn_tuner_reason why; double value, expected; bool says; };
 
 /* What was seen at one size: sums over its epochs. */
-struct hd_fn_tuner_seen { uint32_t slots, epochs; double seconds, usd; };
+struct hd_fn_tuner_seen { uint32_t slots, epochs; double seconds, usd, function_usd; };
 
 /* Of the budget. `seconds`, `usd`: gathered; `debt`: dollars beyond the budget, not made up for yet, or below
  * 0: left unspent; since the greatest size was lowered or grew: observations, dollars, and seconds times
@@ -96,7 +98,7 @@ struct hd_fn_tuner {
 	double queue;                     /* of the last window; below 0: none yet */
 	uint32_t grew, shrank;            /* windows in a row */
 	int hint;                         /* of the queue: -1 fewer, 1 more, 0 nothing */
-	bool settled, tried_local;
+	bool settled, tried_local, warm;
 	double recent[8], settled_seconds;
 	uint32_t nrecent;
 };
