@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/credentials.h"
 #include "functions/bill.h"
-#include "functions/credentials.h"
 #include "functions/message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);

@@ -18,7 +18,7 @@
 #define HD_FUNCTIONS_SERVICE_H
 
 #include "sys/file.h"
-#include "functions/credentials.h"
+#include "data/credentials.h"
 #include "functions/http.h"
 #include "functions/lambda.h"
 #include "functions/owner.h"

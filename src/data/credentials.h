@@ -10,8 +10,8 @@
  *    HD_E_INPUT, and says which; what a key is stands in no message.
  *
  * Plain values. Pure. */
-#ifndef HD_FUNCTIONS_CREDENTIALS_H
-#define HD_FUNCTIONS_CREDENTIALS_H
+#ifndef HD_DATA_CREDENTIALS_H
+#define HD_DATA_CREDENTIALS_H
 
 #include <stddef.h>
 

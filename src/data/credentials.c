@@ -1,4 +1,4 @@
-#include "functions/credentials.h"
+#include "data/credentials.h"
 
 #include <stdbool.h>
 #include <stdio.h>
