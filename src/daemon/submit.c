@@ -33,7 +33,7 @@ static enum hd_err find_files(struct hd_job *job, const char *folder, struct hd_
 				continue;
 			file = strchr(file, ':') + 1;
 		}
-		if (*file == '/')
+		if (*file == '/' || strstr(file, "://"))
 			continue;
 		hd_text_init(&at, arena);
 		hd_text_put(&at, v->text, (size_t)(file - v->text));

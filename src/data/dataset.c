@@ -148,8 +148,10 @@ enum hd_err hd_reader_open(struct hd_dataset **set, size_t bytes, const struct h
 	memset(reader, 0, bytes);
 	reader->set.ops = ops;
 	reader->fs = fs;
+	reader->rules = spec->store;
 	hd_arena_init(&reader->arena, 0);
 	enum hd_err err = fill(reader, spec, diag);
+	reader->rules = NULL;
 	if (err == HD_OK)
 		err = take_files(reader, spec->seed, diag);
 	if (err != HD_OK) {

@@ -56,6 +56,8 @@ struct hd_data_spec {
 	const char *const *column; uint32_t ncolumns;
 	/* csv: what the label's classes are called; 0: they are numbers */
 	const char *const *class; uint32_t nclasses;
+	/* how other places than files are read; NULL: the defaults */
+	const struct hd_blob_rules *store;
 };
 
 /* `all`: that of every sample of the source, one after another, where it lies so in memory; else NULL. */
@@ -69,7 +71,11 @@ struct hd_split { char name[16]; uint64_t count; };
 struct hd_data_file { const char *name; int64_t size_bytes, changed_wall_ns; uint64_t inode;
 	struct hd_hash sample; bool mapped; };
 
+/* A sample that is wanted, and where its fields go. */
+struct hd_ask { uint64_t index; void *out[HD_MAX_FIELDS]; };
+
 struct hd_dataset;
+struct hd_blob_rules;                    /* blob.h */
 struct hd_augment;                        /* augment.h */
 struct hd_reader_ops {
 	const char *name, *about;
@@ -98,6 +104,10 @@ struct hd_dataset {
 	uint64_t table_bytes;
 	/* read() copies or draws: it does not wait for a disk, as far as can be known */
 	bool     at_hand;
+	/* Several samples of a split at once, for a set that is read from elsewhere by ranges; NULL: one by
+	 * one. As read() otherwise. */
+	enum hd_err (*read_many)(const struct hd_dataset *set, uint32_t split, const struct hd_ask *ask,
+		uint32_t n, struct hd_diag *diag);
 	/* borrowed from the opener of the set, NULL: none; field 0 is what it transforms */
 	const struct hd_augment *augment;
 	/* one line for a user: "60000 images 28x28, 10 classes, /usr/share/..." */

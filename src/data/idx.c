@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "data/blob.h"
 #include "data/reader_int.h"
 
 #define HOME "/usr/share/datasets/fashion-mnist"
@@ -109,6 +110,8 @@ static enum hd_err find_folder(struct hd_reader *reader, const struct hd_data_sp
 	struct hd_stat stat;
 
 	*folder = spec->path ? spec->path : HOME;
+	if (hd_blob_is_url(*folder))
+		return HD_OK;
 	enum hd_err err = hd_fs_stat(reader->fs, *folder, &stat, &ignored);
 	if (err == HD_E_NOTFOUND)
 		return hd_fail(diag, HD_E_NOTFOUND,

@@ -17,6 +17,7 @@
  * under the lock, except the rows themselves: they belong to the thread that claimed or took the place. */
 enum place_state { FREE, FILLING, FULL };
 #define NO_STEP UINT64_MAX
+enum { TOGETHER = 64 };                           /* rows that are asked of the set at once */
 /* A FREE place keeps the step that was given back, so that it is not read again; NO_STEP: none was. */
 struct prefetch_place { uint64_t step, nrows; enum place_state state; bool dropped; };
 
@@ -94,23 +95,27 @@ static enum hd_err fill_place(const struct hd_prefetch *p, uint64_t step, uint32
 {
 	const struct hd_dataset *set = p->spec.set;
 	struct hd_sample *name = names_of(p, step, vn);
-	uint64_t first, end;
+	struct hd_ask ask[TOGETHER];
+	uint64_t first, end, epoch[TOGETHER];
+	enum hd_err err = HD_OK;
+	uint32_t n = 0;
 
 	hd_vn_rows(p->spec.per_vn, hd_sampler_rows(p->spec.sampler, step), vn, &first, &end);
-	for (uint64_t row = first; row < end; row++) {
-		void *out[HD_MAX_FIELDS] = { 0 };
+	for (uint64_t row = first; row < end && err == HD_OK; row++) {
 		for (uint32_t f = 0; f < set->nfields; f++)
-			out[f] = rows_of(p, step, vn, f) + (row - first) * set->field[f].sample_bytes;
-		const struct hd_sample sample = { hd_sampler_epoch_at(p->spec.sampler, step, row),
-			hd_sampler_at(p->spec.sampler, step, row) };
-		enum hd_err err = hd_dataset_read(set, p->spec.split, sample.index, sample.epoch, out, diag);
-		if (err != HD_OK)
-			return err;
+			ask[n].out[f] = rows_of(p, step, vn, f) + (row - first) * set->field[f].sample_bytes;
+		ask[n].index = hd_sampler_at(p->spec.sampler, step, row);
+		epoch[n] = hd_sampler_epoch_at(p->spec.sampler, step, row);
 		if (name)
-			name[row - first] = sample;
+			name[row - first] = (struct hd_sample){ epoch[n], ask[n].index };
+		n++;
+		if (n < TOGETHER && row + 1 < end)
+			continue;
+		err = hd_dataset_read_many(set, p->spec.split, ask, epoch, n, diag);
+		n = 0;
 	}
 	*nrows = end - first;
-	return HD_OK;
+	return err;
 }
 
 static void pass_by(struct hd_prefetch *p)

@@ -20,7 +20,8 @@
 #include "base/philox.h"
 #include "data/dataset.h"
 
-/* A file as bytes: mapped, or unpacked into the arena if its name ends in ".gz". The content that is
+/* A file as bytes: mapped, or unpacked into the arena if its name ends in ".gz"; an object behind http://,
+ * https:// or s3:// lies in the arena too, or is a file of the cache (cache.h). The content that is
  * hashed begins after `head` bytes. */
 struct hd_source { const uint8_t *bytes; size_t len, head, hashed; struct hd_map map; const char *name;
 	struct hd_stat stat; };
@@ -33,6 +34,7 @@ struct hd_reader {
 	struct hd_dataset set;
 	struct hd_arena arena;
 	struct hd_fs *fs;                            /* borrowed for the life of the set */
+	const struct hd_blob_rules *rules;          /* of opening alone; NULL: the defaults */
 	struct hd_source *source; uint32_t nsources, source_cap;
 	/* sample ids of a split; NULL: id = first[split] + index */
 	const uint32_t *pick[HD_MAX_SPLITS];

@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "base/pack.h"
+#include "data/blob.h"
+#include "data/cache.h"
 #include "data/reader_int.h"
 
 static bool ends_in(const char *text, const char *end)
@@ -53,6 +55,53 @@ static enum hd_err map_file(struct hd_fs *fs, const char *path, struct hd_map *m
 	return err != HD_OK ? err : closed;
 }
 
+/* All of an object, into the arena. */
+static enum hd_err fetch(struct hd_reader *reader, struct hd_source *source, struct hd_blob *blob,
+	struct hd_diag *diag)
+{
+	uint8_t *bytes = blob->size_bytes <= HD_UNPACKED_CAP ? hd_arena_take(&reader->arena,
+		blob->size_bytes + 1, 1) : NULL;
+	const struct hd_range range = { 0, blob->size_bytes, bytes };
+	const struct hd_ranges_knobs knobs = hd_blob_knobs(blob);
+
+	if (!bytes)
+		return hd_fail(diag, HD_E_NOMEM,
+			"no memory for the %llu bytes of %s: set data.cache to a folder",
+			(unsigned long long)blob->size_bytes, source->name);
+	source->bytes = bytes;
+	source->len = blob->size_bytes;
+	source->stat = (struct hd_stat){ .kind = HD_FILE_REGULAR, .size_bytes = (int64_t)source->len };
+	return hd_blob_read(blob, &range, 1, &knobs, diag);
+}
+
+static enum hd_err load_file(struct hd_reader *reader, struct hd_source *source, const char *path,
+	struct hd_diag *diag)
+{
+	enum hd_err err = map_file(reader->fs, path, &source->map, &source->stat, diag);
+
+	source->bytes = source->map.bytes;
+	source->len = source->map.len;
+	return err;
+}
+
+static enum hd_err load(struct hd_reader *reader, struct hd_source *source, struct hd_diag *diag)
+{
+	char path[HD_PATH_CAP];
+	struct hd_blob *blob;
+	bool there;
+
+	if (!hd_blob_is_url(source->name))
+		return load_file(reader, source, source->name, diag);
+	enum hd_err err = hd_blob_open(&blob, source->name, reader->rules, diag);
+	if (err != HD_OK)
+		return err;
+	err = hd_cache_get(reader->rules, blob, reader->fs, path, &there, diag);
+	if (err == HD_OK)
+		err = there ? load_file(reader, source, path, diag) : fetch(reader, source, blob, diag);
+	hd_blob_close(blob);
+	return err;
+}
+
 enum hd_err hd_source_add(struct hd_reader *reader, const char *path, struct hd_diag *diag)
 {
 	enum hd_err err = room_for(reader, reader->nsources + 1, diag);
@@ -62,12 +111,10 @@ enum hd_err hd_source_add(struct hd_reader *reader, const char *path, struct hd_
 	*source = (struct hd_source){ .name = hd_arena_text(&reader->arena, path, strlen(path)) };
 	if (!source->name)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to open %s", path);
-	err = map_file(reader->fs, path, &source->map, &source->stat, diag);
+	err = load(reader, source, diag);
 	if (err != HD_OK)
 		return err;
 	reader->nsources++;                        /* from here on destroy unmaps it */
-	source->bytes = source->map.bytes;
-	source->len = source->map.len;
 	if (source->len && ends_in(path, ".gz")) {
 		uint8_t *unpacked;
 		err = hd_gzip_unpack(&reader->arena, source->name, source->bytes, source->len,
@@ -137,7 +184,7 @@ enum hd_err hd_source_add_glob(struct hd_reader *reader, const char *pattern, st
 	size_t nnames;
 	enum hd_err err;
 
-	if (!pattern[strcspn(pattern, "*?")])
+	if (!pattern[strcspn(pattern, "*?")] || hd_blob_is_url(pattern))
 		return hd_source_add(reader, pattern, diag);
 	if (slash) {
 		folder = hd_arena_text(&reader->arena, pattern,
@@ -181,9 +228,14 @@ enum hd_err hd_source_find(struct hd_reader *reader, const char *folder, const c
 		enum hd_err err = hd_path_join(reader, folder, file, &path, diag);
 		if (err != HD_OK)
 			return err;
-		err = hd_fs_stat(reader->fs, path, &stat, &ignored);
+		err = hd_blob_is_url(path) ? hd_source_add(reader, path, &ignored) :
+			hd_fs_stat(reader->fs, path, &stat, &ignored);
 		if (err == HD_E_NOTFOUND)
 			continue;
+		if (hd_blob_is_url(path)) {
+			*found = err == HD_OK;
+			return err == HD_OK ? HD_OK : hd_fail(diag, err, "%s", ignored.text);
+		}
 		*found = true;
 		return hd_source_add(reader, path, diag);
 	}

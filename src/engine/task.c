@@ -16,6 +16,7 @@
 #include "graph/shard.h"
 #include "graph/text.h"
 #include "data/graph_layout.h"
+#include "data/blob.h"
 #include "checkpoint/onnx_model.h"
 #include "engine/fore.h"
 #include "engine/stale.h"
@@ -441,6 +442,11 @@ static enum hd_err whole_graph(const struct hd_job *job, const struct hd_graph *
 	return HD_OK;
 }
 
+static const char *text_or_none(const struct hd_job *job, enum hd_job_key key)
+{
+	return job->value[key].is_none ? NULL : hd_job_text(job, key);
+}
+
 /* What data a graph takes is read from it as it was before it came in shards: a shard's table is a part of
  * the whole. */
 static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, struct hd_fs *fs,
@@ -450,6 +456,14 @@ static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, str
 	uint32_t x = hd_graph_find_input(g, "x"), y = hd_graph_find_input(g, "y"),
 		logits = hd_graph_find_output(g, "logits");
 	const char *column[HD_JOB_MAX_NAMES], *class[HD_JOB_MAX_NAMES];
+	const struct hd_blob_rules store = {
+		.cache = text_or_none(job, HD_JOB_DATA_CACHE),
+		.cache_bytes = job->value[HD_JOB_DATA_CACHE_BYTES].is_auto ? 0 :
+			(uint64_t)hd_job_int(job, HD_JOB_DATA_CACHE_BYTES),
+		.endpoint = text_or_none(job, HD_JOB_DATA_ENDPOINT),
+		.region = text_or_none(job, HD_JOB_DATA_REGION),
+		.plain = hd_job_int(job, HD_JOB_DATA_PLAIN) != 0,
+	};
 	struct hd_data_spec spec = {
 		.kind = hd_job_text(job, HD_JOB_DATA_KIND),
 		.path = job->value[HD_JOB_DATA_PATH].is_none ? NULL : hd_job_text(job, HD_JOB_DATA_PATH),
@@ -459,6 +473,7 @@ static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, str
 		.label = job->value[HD_JOB_LABEL].is_auto ? NULL : hd_job_text(job, HD_JOB_LABEL),
 		.column = column, .ncolumns = names_of(job, HD_JOB_COLUMNS, column),
 		.class = class, .nclasses = names_of(job, HD_JOB_CLASSES, class),
+		.store = &store,
 	};
 
 	if (x == HD_NONE)

@@ -389,8 +389,8 @@ static enum hd_err check_ckpt_dir(struct hd_job_reader *reader)
 /* Values that the keys allow by their type and this build does not honour. */
 static enum hd_err check_available(struct hd_job_reader *reader)
 {
-	static const enum hd_job_key paths[] = { HD_JOB_DATA_PATH, HD_JOB_CKPT_DIR, HD_JOB_WEIGHTS,
-		HD_JOB_REPLAY };
+	static const enum hd_job_key paths[] = { HD_JOB_CKPT_DIR, HD_JOB_WEIGHTS, HD_JOB_REPLAY,
+		HD_JOB_DATA_CACHE };
 	const struct hd_job *job = reader->job;
 	char dotted[HD_DOTTED_CAP];
 

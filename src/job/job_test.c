@@ -417,8 +417,8 @@ static const struct { const char *text, *want; } refusals[] = {
 	  "out" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: npy, columns: [a]}\nbatch: {global: 64}\n",
 	  "tiny.yaml:3:28: data.columns has no meaning with data.kind npy (only with csv); leave it out" },
-	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: text, path: https://a}\nbatch: {global: 64}\n",
-	  "tiny.yaml:3:26: data.path: addresses are not available in this build; name a file or folder" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: text, cache: s3://a/b}\nbatch: {global: 64}\n",
+	  "tiny.yaml:3:27: data.cache: addresses are not available in this build; name a file or folder" },
 };
 
 static void every_refusal_says_where_what_and_what_to_do(void **state)

@@ -32,7 +32,12 @@ X(SEQUENCE_SHARDS, "model", "sequence_shards", WORD, 2, "false", "false|true", 0
 X(PRECISION,  "model", "precision", WORD, 1, "f32",    "f32|bf16-storage", 0, 0, "numbers that parameters may be; arithmetic and optimizer slots are f32")
 
 X(DATA_KIND,  "data",  "kind",      WORD, 1, NULL,     "idx|cifar|csv|text|tokens|npy|graph|synthetic", 0, 0, "what the files are")
-X(DATA_PATH,  "data",  "path",      TEXT, 0, "none",   "none", 0, 0, "file, folder or glob; none: where the kind's data set is installed")
+X(DATA_PATH,  "data",  "path",      TEXT, 0, "none",   "none", 0, 0, "file, folder or glob, or http://, https://, s3://BUCKET/KEY; none: where the kind's data set is installed")
+X(DATA_CACHE, "data",  "cache",     TEXT, 0, "none",   "none", 0, 0, "folder that keeps what was read from http:// and s3://, with checksums; the oldest goes first; none: memory")
+X(DATA_CACHE_BYTES, "data", "cache_bytes", SIZE, 0, "auto", "auto", 1, 0x1p60, "most that data.cache may hold; auto: half of what its file system has free")
+X(DATA_ENDPOINT, "data", "endpoint", TEXT, 0, "none",  "none", 0, 0, "s3: address of the service, the bucket in the path; none: AWS_ENDPOINT_URL, or Amazon's")
+X(DATA_REGION, "data", "region",    TEXT, 0, "none",   "none", 0, 0, "s3: none: AWS_REGION, or us-east-1")
+X(DATA_PLAIN, "data",  "plain_http", WORD, 0, "false", "false|true", 0, 0, "http:// also to other hosts: what is read can be changed on its way")
 X(COLUMNS,    "data",  "columns",   NAMES, 2, "[]",    "", 0, 0, "csv: columns that are the model's numbers, in this order, or the one that is its text; none: all but the label")
 X(LABEL,      "data",  "label",     TEXT, 2, "auto",   "auto", 0, 0, "csv: the column to learn, auto: the last; cifar: fine or coarse")
 X(CLASSES,    "data",  "classes",   NAMES, 2, "[]",    "", 0, 0, "csv: what the label's classes are called, in order; none: they are numbers from 0")

@@ -45,7 +45,7 @@ const char *hd_job_file_from_root(const char *path, struct hd_arena *arena)
 	char folder[HD_PATH_CAP];
 	struct hd_text at;
 
-	if (path[0] == '/' || hd_proc_folder(folder, sizeof folder, NULL))
+	if (path[0] == '/' || strstr(path, "://") || hd_proc_folder(folder, sizeof folder, NULL))
 		return path;
 	hd_text_init(&at, arena);
 	hd_text_addf(&at, "%s/%s", folder, path);

@@ -119,6 +119,17 @@ enum hd_err hd_key_read(const char *path, struct hd_key *key, struct hd_diag *di
 	return err;
 }
 
+enum hd_err hd_key_private(const char *path, struct hd_diag *diag)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0)
+		return hd_fail_errno(diag, errno, "open the keys", path);
+	enum hd_err err = judge(fd, path, diag);
+	close(fd);
+	return err;
+}
+
 enum hd_err hd_key_id(const struct hd_key *key, struct hd_hash *id, struct hd_diag *diag)
 {
 	const struct hd_tls_config config = { .key = key->byte, .key_len = sizeof key->byte };

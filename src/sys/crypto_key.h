@@ -22,6 +22,9 @@ struct hd_key { uint8_t byte[HD_KEY_BYTES]; };
 HD_MUST_USE enum hd_err hd_key_make(const char *path, struct hd_diag *diag);
 /* HD_E_NOTFOUND; HD_E_REFUSED: others could read it; HD_E_INPUT: it holds something else. */
 HD_MUST_USE enum hd_err hd_key_read(const char *path, struct hd_key *key, struct hd_diag *diag);
+/* Whether a file of keys of others (of AWS) is its owner's alone, as 2 has it. HD_E_NOTFOUND: there is none.
+ * */
+HD_MUST_USE enum hd_err hd_key_private(const char *path, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_key_id(const struct hd_key *key, struct hd_hash *id, struct hd_diag *diag);
 void hd_key_wipe(struct hd_key *key);
 

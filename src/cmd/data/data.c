@@ -2,8 +2,10 @@
 
 #include "base/json_writer.h"
 #include "data/augment.h"
+#include "data/blob.h"
 #include "run/samples.h"
 #include "cmd/data/graph.h"
+#include "cmd/data/stored.h"
 #include "cmd/session.h"
 
 /* The data as the job sees them: shapes come from its model, order from its seed. */
@@ -430,14 +432,25 @@ static enum hd_err print_sample(struct hd_cmd *cmd, const struct hd_dataset *dat
 
 enum { HD_CAT_COUNT = 5 };
 
+/* By what it is: a URL, or a file that is no job. */
+static bool is_stored(struct hd_cmd *cmd, const char *path)
+{
+	struct hd_stat stat;
+
+	return hd_blob_is_url(path) || (!hd_fs_stat(&cmd->fs, path, &stat, NULL) &&
+		stat.kind == HD_FILE_REGULAR && !is_job(cmd));
+}
+
 static enum hd_err verb_data_cat(struct hd_cmd *cmd)
 {
 	uint64_t count = hd_args_count(&cmd->args, HD_OPT_COUNT_, HD_CAT_COUNT);
 	void *out[HD_MAX_FIELDS];
 	struct hd_task *task;
 	uint32_t split = 0;
-	enum hd_err err = open_task(cmd, &task);
 
+	if (is_stored(cmd, cmd->args.pos[0]))
+		return hd_stored_cat(cmd, cmd->args.pos[0]);
+	enum hd_err err = open_task(cmd, &task);
 	if (err)
 		return err;
 	err = find_split(cmd, task, &split);
@@ -451,8 +464,13 @@ static enum hd_err verb_data_cat(struct hd_cmd *cmd)
 }
 
 const struct hd_verb hd_verb_data_cat = {
-	.name = "data cat", .args = "JOB", .npos_min = 1, .npos_max = 1,
-	.about = "print samples of a split as JSON lines, as the model sees them",
+	.name = "data cat", .args = "JOB|FILE|URL", .npos_min = 1, .npos_max = 1,
+	.about = "print samples of a split as JSON lines, as the model sees them; or what a file or an "
+		"object is",
+	.more =
+		"Of a file, or of http://..., https://..., s3://BUCKET/KEY: its length, version and content "
+		"hash. All of it is read, by ranges, as training does. Keys of S3 are AWS's variables, or a "
+		"file of mode 0600.",
 	.opts = HD_OPTS(HD_OPT_SPLIT, HD_OPT_COUNT_, HD_OPT_EPOCH, HD_OPT_SET),
 	.run = verb_data_cat, .test = "program_data.sh",
 };

@@ -1,0 +1,254 @@
+#include "data/blob.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "sys/clock.h"
+#include "sys/direct.h"
+#include "sys/lock.h"
+#include "sys/memory.h"
+#include "sys/thread.h"
+
+/* Threads that read for whoever calls: a call is a batch of requests, each taken by one thread, the caller
+ * among them. A thread reads into memory of its own, whole blocks where the file is read directly. */
+enum { THREADS = 63, SPARES = 16, LOOK_MS = 1000 };
+
+struct pread_room { struct hd_memory memory; };
+
+struct pread_batch {
+	const struct hd_request *request;
+	uint32_t n, next, under_way, depth;
+	uint32_t failed;                  /* the first in order that did; n: none */
+	enum hd_err err;
+	struct hd_diag diag;
+	struct pread_batch *after;
+};
+
+struct file_store {
+	struct hd_blob store;
+	struct hd_direct file, buffered;  /* `buffered` is for the one try after a failure */
+	struct hd_lock lock;
+	struct hd_cond work, done;
+	struct pread_batch *first;              /* those with requests that nothing has taken */
+	struct pread_room spare[SPARES];      /* of callers that have left */
+	uint32_t nspares;
+	struct hd_thread thread[THREADS];
+	uint32_t nthreads;
+	bool closed;
+	struct hd_clock clock;
+};
+
+static enum hd_err room(struct pread_room *bounce, size_t len, struct hd_diag *diag)
+{
+	if (bounce->memory.len_bytes >= len)
+		return HD_OK;
+	hd_memory_give(&bounce->memory);
+	return hd_memory_take(len, HD_MEMORY_LAZY, &bounce->memory, diag);
+}
+
+/* The request out of whole blocks; *got: how much of it there was. */
+static enum hd_err read_from(const struct file_store *f, const struct hd_direct *file,
+	struct pread_room *bounce,
+	const struct hd_request *r, size_t *got, struct hd_diag *diag)
+{
+	const uint64_t align = file->align ? file->align : 1, before = r->offset % align;
+	const struct hd_range *whole = r->range;
+	const size_t len = (size_t)((before + r->len + align - 1) / align * align);
+
+	*got = 0;
+	if (align == 1 && r->nranges == 1 && whole->offset <= r->offset)
+		return hd_direct_read(file, f->store.name, (char *)whole->into + (r->offset - whole->offset),
+			r->len, (int64_t)r->offset, got, diag);
+	enum hd_err err = room(bounce, len, diag);
+	if (!err)
+		err = hd_direct_read(file, f->store.name, bounce->memory.at, len,
+			(int64_t)(r->offset - before),
+			got, diag);
+	if (err)
+		return err;
+	*got = *got > before ? *got - before : 0;
+	*got = *got < r->len ? *got : r->len;
+	if (*got == r->len)
+		hd_ranges_put(r, r->offset, (char *)bounce->memory.at + before, r->len);
+	return HD_OK;
+}
+
+static enum hd_err read_one(const struct file_store *f, struct pread_room *bounce, const struct hd_request *r,
+	struct hd_diag *diag)
+{
+	struct hd_diag why = { "" };
+	size_t got;
+	enum hd_err err = read_from(f, &f->file, bounce, r, &got, &why);
+
+	if (!err && got == r->len)
+		return HD_OK;
+	if (err && err != HD_E_IO)
+		return hd_fail(diag, err, "%s", why.text);
+	why.text[0] = '\0';
+	err = read_from(f, &f->buffered, bounce, r, &got, &why);
+	if (err)
+		return hd_fail(diag, err, "%.300s (byte %" PRIu64 ", tried twice)", why.text, r->offset);
+	return got == r->len ? HD_OK : hd_fail(diag, HD_E_INTEGRITY,
+		"%s ends at byte %" PRIu64 " where it had %"
+		PRIu64 ": it was cut off while it is in use", f->store.name, r->offset + got,
+		f->store.size_bytes);
+}
+
+/* The next request of the oldest batch that has room for one more in flight; under the lock. */
+static struct pread_batch *find(struct file_store *f, const struct pread_batch *only)
+{
+	for (struct pread_batch *b = f->first; b; b = b->after)
+		if (b->next < b->n && b->under_way < b->depth && (!only || b == only))
+			return b;
+	return NULL;
+}
+
+/* Under the lock, which it gives meanwhile. */
+static void take_one(struct file_store *f, struct pread_batch *b, struct pread_room *bounce)
+{
+	struct hd_diag diag = { "" };
+	const uint32_t i = b->next++;
+
+	b->under_way++;
+	hd_lock_give(&f->lock);
+	enum hd_err err = read_one(f, bounce, &b->request[i], &diag);
+	hd_lock_take(&f->lock);
+	b->under_way--;
+	if (err && i < b->failed) {
+		b->failed = i;
+		b->err = err;
+		b->diag = diag;
+	}
+	if (err)
+		b->next = b->n;           /* what is not under way is not begun */
+	hd_cond_wake(&f->done);
+	if (b->next < b->n)
+		hd_cond_wake(&f->work);
+}
+
+static void read_for_others(void *user)
+{
+	struct pread_room bounce = { 0 };
+	struct file_store *f = user;
+	struct pread_batch *b;
+
+	hd_lock_take(&f->lock);
+	while (!f->closed)
+		if ((b = find(f, NULL)))
+			take_one(f, b, &bounce);
+		else
+			(void)hd_cond_wait(&f->work, &f->lock,
+				hd_clock_now_ns(&f->clock) + LOOK_MS * HD_NS_PER_MS);
+	hd_lock_give(&f->lock);
+	hd_memory_give(&bounce.memory);
+}
+
+/* A depth that nothing reads at needs no thread. Fewer threads than asked for read the same. */
+static void start_threads(struct file_store *f, uint32_t want)
+{
+	while (f->nthreads < THREADS && f->nthreads < want) {
+		if (hd_thread_start(&f->thread[f->nthreads], "hd-pread", -1, read_for_others, f, NULL))
+			return;
+		f->nthreads++;
+	}
+}
+
+static enum hd_err file_read(struct hd_blob *store, const struct hd_request *request, uint32_t n,
+	uint32_t depth, struct hd_diag *diag)
+{
+	struct file_store *f = (struct file_store *)store;
+	struct pread_batch own = { .request = request, .n = n, .depth = depth, .failed = n }, *b, **at;
+	struct pread_room bounce = { 0 };
+
+	hd_lock_take(&f->lock);
+	if (f->nspares)
+		bounce = f->spare[--f->nspares];
+	start_threads(f, (depth < n ? depth : n) - 1);
+	for (at = &f->first; *at; at = &(*at)->after)
+		;
+	*at = &own;
+	if (n > 1 && depth > 1)
+		hd_cond_wake(&f->work);
+	while (own.next < own.n || own.under_way)
+		if ((b = find(f, &own)))
+			take_one(f, b, &bounce);
+		else
+			(void)hd_cond_wait(&f->done, &f->lock,
+				hd_clock_now_ns(&f->clock) + LOOK_MS * HD_NS_PER_MS);
+	for (at = &f->first; *at != &own; at = &(*at)->after)
+		;
+	*at = own.after;
+	if (f->nspares < SPARES) {
+		f->spare[f->nspares++] = bounce;
+		bounce = (struct pread_room){ 0 };
+	}
+	hd_lock_give(&f->lock);
+	hd_memory_give(&bounce.memory);
+	return own.err ? hd_fail(diag, own.err, "%s", own.diag.text) : HD_OK;
+}
+
+static void file_close(struct hd_blob *store)
+{
+	struct file_store *f = (struct file_store *)store;
+
+	hd_lock_take(&f->lock);
+	f->closed = true;
+	hd_cond_wake(&f->work);
+	hd_lock_give(&f->lock);
+	for (uint32_t i = 0; i < f->nthreads; i++)
+		hd_thread_join(&f->thread[i]);
+	for (uint32_t i = 0; i < f->nspares; i++)
+		hd_memory_give(&f->spare[i].memory);
+	hd_direct_close(&f->file);
+	hd_direct_close(&f->buffered);
+	hd_cond_finish(&f->done);
+	hd_cond_finish(&f->work);
+	hd_lock_finish(&f->lock);
+	hd_free(f);
+}
+
+static const struct hd_blob_ops file_ops = { .name = "file", .read = file_read, .close = file_close };
+
+static bool wants_direct(const char *path, enum hd_blob_direct how, struct hd_diag *diag)
+{
+	struct hd_memory_info memory;
+	struct hd_direct file;
+
+	if (how != HD_DIRECT_AUTO || hd_direct_open(path, false, false, &file, diag))
+		return how == HD_DIRECT_ALWAYS;
+	hd_direct_close(&file);
+	hd_memory_look(&memory);
+	return (uint64_t)file.size_bytes > memory.free_bytes / 2;
+}
+
+enum hd_err hd_blob_file_open(struct hd_blob **store, const char *path, const struct hd_blob_rules *rules,
+	struct hd_diag *diag)
+{
+	struct file_store *f = hd_alloc(sizeof *f);
+
+	if (!f)
+		return hd_fail(diag, HD_E_NOMEM, "no memory to open %s", path);
+	memset(f, 0, sizeof *f);
+	f->store.ops = &file_ops;
+	f->file.id = f->buffered.id = -1;
+	snprintf(f->store.name, sizeof f->store.name, "%s", path);
+	hd_clock_real(&f->clock);
+	hd_lock_init(&f->lock);
+	hd_cond_init(&f->work);
+	hd_cond_init(&f->done);
+	enum hd_err err = hd_direct_open(path, wants_direct(path, rules->direct, NULL),
+		rules->direct == HD_DIRECT_ALWAYS, &f->file, diag);
+	if (!err)
+		err = hd_direct_open(path, false, false, &f->buffered, diag);
+	if (err) {
+		file_close(&f->store);
+		return err;
+	}
+	f->store.size_bytes = (uint64_t)f->file.size_bytes;
+	snprintf(f->store.version, sizeof f->store.version, "%" PRIu64 ".%" PRId64, f->file.inode,
+		f->file.changed_wall_ns);
+	*store = &f->store;
+	return HD_OK;
+}

@@ -1,0 +1,146 @@
+#include "data/blob.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/check.h"
+
+enum { BYTES = 300000, RANGES = 40 };
+
+/* Files lie where direct reads can be: not in memory. */
+static char path[] = "blob_test_XXXXXX";
+static uint8_t held[BYTES];
+
+static int make_file(void **state)
+{
+	int fd = mkstemp(path);
+
+	(void)state;
+	for (size_t i = 0; i < BYTES; i++)
+		held[i] = (uint8_t)(i * 73 + i / 256);
+	if (fd < 0 || write(fd, held, BYTES) != BYTES)
+		return -1;
+	return close(fd);
+}
+
+static int remove_file(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+/* -1: the file system here has no direct reads. */
+static int read_all_ways(enum hd_blob_direct direct, uint32_t depth, uint32_t size)
+{
+	const struct hd_blob_rules rules = { .direct = direct };
+	const struct hd_ranges_knobs knobs = { depth, size, 512 };
+	static uint8_t into[RANGES][20000];
+	struct hd_range range[RANGES];
+	struct hd_blob *store;
+	struct hd_diag diag = { "" };
+
+	enum hd_err err = hd_blob_open(&store, path, &rules, &diag);
+	if (err == HD_E_REFUSED)
+		return -1;
+	assert_int_equal(err, HD_OK);
+	assert_int_equal(store->size_bytes, BYTES);
+	for (uint32_t i = 0; i < RANGES; i++)
+		range[i] = (struct hd_range){ i == RANGES - 1 ? BYTES - 20000 : (i * 7919u) % (BYTES - 20000),
+			i % 3 ? 20000 : 1 + i, into[i] };
+	hd_ranges_sort(range, RANGES);
+	memset(into, 0, sizeof into);
+	assert_int_equal(hd_blob_read(store, range, RANGES, &knobs, &diag), HD_OK);
+	for (uint32_t i = 0; i < RANGES; i++)
+		assert_memory_equal(range[i].into, held + range[i].offset, range[i].len);
+	hd_blob_close(store);
+	return 0;
+}
+
+static void a_file_reads_the_same_by_any_depth_size_and_way(void **state)
+{
+	static const enum hd_blob_direct ways[] = { HD_DIRECT_NEVER, HD_DIRECT_AUTO, HD_DIRECT_ALWAYS };
+
+	(void)state;
+	for (size_t w = 0; w < 3; w++)
+		for (uint32_t depth = 1; depth <= 64; depth *= 8)
+			for (uint32_t size = 4096; size <= 1 << 20; size *= 16)
+				if (read_all_ways(ways[w], depth, size) < 0)
+					print_message("no direct reads here\n");
+}
+
+static void a_range_behind_the_end_is_refused(void **state)
+{
+	const struct hd_ranges_knobs knobs = { 4, 4096, 0 };
+	struct hd_diag diag = { "" };
+	struct hd_blob *store;
+	uint8_t into[8];
+
+	(void)state;
+	assert_int_equal(hd_blob_open(&store, path, NULL, &diag), HD_OK);
+	const struct hd_range range[] = { { BYTES - 4, 5, into }, { UINT64_MAX - 2, 4, into } };
+	assert_int_equal(hd_blob_read(store, &range[0], 1, &knobs, &diag), HD_E_INPUT);
+	assert_non_null(strstr(diag.text, "300000 bytes"));
+	assert_int_equal(hd_blob_read(store, &range[1], 1, &knobs, NULL), HD_E_INPUT);
+	hd_blob_close(store);
+}
+
+static void a_file_that_is_cut_off_is_another_one(void **state)
+{
+	const struct hd_ranges_knobs knobs = { 4, 4096, 0 };
+	static uint8_t into[BYTES];
+	const struct hd_range all = { 0, BYTES, into };
+	char other[] = "blob_cut_XXXXXX";
+	struct hd_diag diag = { "" };
+	struct hd_blob *store;
+	int fd = mkstemp(other);
+
+	(void)state;
+	assert_true(fd >= 0 && write(fd, held, BYTES) == BYTES);
+	assert_int_equal(hd_blob_open(&store, other, NULL, &diag), HD_OK);
+	assert_int_equal(ftruncate(fd, 5000), 0);
+	assert_int_equal(hd_blob_read(store, &all, 1, &knobs, &diag), HD_E_INTEGRITY);
+	assert_non_null(strstr(diag.text, "ends at byte 5000"));
+	hd_blob_close(store);
+	close(fd);
+	unlink(other);
+}
+
+static void what_is_no_file_says_so(void **state)
+{
+	struct hd_diag diag = { "" };
+	struct hd_blob *store;
+
+	(void)state;
+	assert_int_equal(hd_blob_open(&store, "/nowhere/x", NULL, &diag), HD_E_NOTFOUND);
+	assert_int_equal(hd_blob_open(&store, "/", NULL, NULL), HD_E_INPUT);
+	assert_int_equal(hd_blob_open(&store, "http://example.com/x", NULL, NULL), HD_E_REFUSED);
+	assert_int_equal(hd_blob_open(&store, "s3://b", NULL, NULL), HD_E_INVAL);
+}
+
+/* 100 ms * 2^k, 50 % either way, 10 s at most; the same draw for the same place and try. */
+static void waits_double_and_are_drawn(void **state)
+{
+	(void)state;
+	for (uint64_t offset = 0; offset < 1000; offset++)
+		for (uint32_t k = 1; k < HD_BLOB_TRIES; k++) {
+			const int64_t ms = hd_blob_backoff_ms(offset * 4097, k), middle = 100ll << (k - 1);
+			CHECK(ms >= middle / 2 && ms <= middle * 3 / 2 && ms <= 10000, "try %u: %d ms", k,
+				(int)ms);
+			assert_int_equal(ms, hd_blob_backoff_ms(offset * 4097, k));
+		}
+	assert_int_not_equal(hd_blob_backoff_ms(0, 5), hd_blob_backoff_ms(4096, 5));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_file_reads_the_same_by_any_depth_size_and_way),
+		cmocka_unit_test(a_range_behind_the_end_is_refused),
+		cmocka_unit_test(a_file_that_is_cut_off_is_another_one),
+		cmocka_unit_test(what_is_no_file_says_so),
+		cmocka_unit_test(waits_double_and_are_drawn),
+	};
+	return cmocka_run_group_tests(tests, make_file, remove_file);
+}
