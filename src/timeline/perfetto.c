@@ -9,8 +9,8 @@
 
 #include "base/hash.h"
 #include "base/le.h"
+#include "base/protobuf.h"
 #include "timeline/pack.h"
-#include "timeline/protobuf.h"
 #include "timeline/write_int.h"
 
 /* Numbers of fields in the public schema, by message. */

@@ -1,5 +1,4 @@
-/* protobuf.h -- messages of Protocol Buffers, written field by field into memory of a fixed size (private to
- * the room).
+/* protobuf.h -- messages of Protocol Buffers, written field by field into memory of a fixed size.
  *
  * Varints, fixed 64-bit words and lengths, as the encoding's public description says; no schema.
  *
@@ -8,8 +7,8 @@
  * 2. Memory that does not suffice sets `full` and drops the rest: check once, at the end.
  *
  * Ownership: the caller's memory. Pure. */
-#ifndef HD_TIMELINE_PROTOBUF_H
-#define HD_TIMELINE_PROTOBUF_H
+#ifndef HD_BASE_PROTOBUF_H
+#define HD_BASE_PROTOBUF_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +20,7 @@ struct hd_pb { uint8_t *at; size_t len, cap; bool full; };
 
 void hd_pb_varint(struct hd_pb *pb, uint32_t field, uint64_t v);
 void hd_pb_fixed64(struct hd_pb *pb, uint32_t field, uint64_t v);
+void hd_pb_fixed32(struct hd_pb *pb, uint32_t field, uint32_t v);
 void hd_pb_bytes(struct hd_pb *pb, uint32_t field, const void *bytes, size_t len);
 void hd_pb_text(struct hd_pb *pb, uint32_t field, const char *text);
 /* Of small messages, of 127 bytes at most, the length has one byte. */

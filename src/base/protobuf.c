@@ -1,11 +1,11 @@
-#include "timeline/protobuf.h"
+#include "base/protobuf.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "base/le.h"
 
-enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, VARINT_MAX = 10 };
+enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, FIXED32 = 5, VARINT_MAX = 10 };
 
 static void put(struct hd_pb *pb, const void *bytes, size_t len)
 {
@@ -46,6 +46,15 @@ void hd_pb_fixed64(struct hd_pb *pb, uint32_t field, uint64_t v)
 
 	tag(pb, field, FIXED64);
 	hd_put64(out, v);
+	put(pb, out, sizeof out);
+}
+
+void hd_pb_fixed32(struct hd_pb *pb, uint32_t field, uint32_t v)
+{
+	uint8_t out[4];
+
+	tag(pb, field, FIXED32);
+	hd_put32(out, v);
 	put(pb, out, sizeof out);
 }
 
