@@ -126,6 +126,7 @@ enum hd_err hd_driver_run(const struct hd_driver_spec *spec, struct hd_driver_en
 	if (!err) {
 		hd_rundir_hold_as(spec->dir, HD_HOLD_COORDINATES);
 		hd_ending_begins(spec->dir, spec->step, spec->task->nsteps);
+		hd_rundir_watch(spec->dir, spec->task->job, spec->step);
 		hd_ending_at_once(spec->word, spec->dir, spec->step, spec->task->nsteps);
 		run_loop(c);
 		driver_tell_unrecorded(c);

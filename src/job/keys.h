@@ -153,4 +153,6 @@ X(VALUES,     "trace", "values",    INT,  0, "none",   "none", 1, 0x1p43, "steps
 X(SAMPLES,    "trace", "samples",   WORD, 0, "false",  "false|true", 0, 0, "true: samples/ in the run's folder says which samples each virtual node of each step took; heddle data verify RUN checks it")
 
 X(METRICS_EVERY, "log", "metrics_every", INT, 0, "1",  "", 1, 0x1p43, "steps between two records")
+X(TENSORBOARD, "log",  "tensorboard", WORD, 0, "false", "false|true", 0, 0, "true: the run's folder gets a file of scalars that TensorBoard reads (tensorboard --logdir RUN)")
+X(PROMETHEUS, "log",   "prometheus", TEXT, 0, "none",  "none", 0, 0, "unix:PATH or 127.0.0.1:PORT at which GET /metrics is answered while the run goes on; of this machine alone; none: nothing listens")
 X(LOG_LEVEL,  "log",   "level",     WORD, 0, "info",   "error|warning|info|debug", 0, 0, "info, debug: choices, plans and checkpoints are shown too; warnings always are; the event log has all")

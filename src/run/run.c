@@ -684,6 +684,7 @@ enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag)
 	hd_run_begin(run);
 	if (run->dir) {
 		hd_ending_begins(run->dir, run->began_step, run->task->nsteps);
+		hd_rundir_watch(run->dir, run->job, run->began_step);
 		be_ready(run);
 		hd_rundir_hold_as(run->dir, HD_HOLD_ALONE);       /* from here on it can be asked to stop */
 		look_at_records(run);

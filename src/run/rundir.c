@@ -287,8 +287,33 @@ static void report_lost(struct hd_rundir *dir)
 		dir->metrics.lost = 0;
 }
 
+static void say_watched(void *user, const char *kind, const char *text)
+{
+	struct hd_rundir *dir = user;
+	char body[HD_LINE_CAP / 2];
+	struct hd_text line;
+	struct hd_json_writer w;
+
+	hd_text_fixed(&line, body, sizeof body);
+	hd_json_writer_init(&w, &line);
+	hd_json_open_object(&w, NULL);
+	hd_json_put_text(&w, "text", text);
+	if (!line.full)
+		hd_rundir_event(dir, kind, dir->step, body + 1);
+}
+
+void hd_rundir_watch(struct hd_rundir *dir, const struct hd_job *job, uint64_t step)
+{
+	hd_monitor_close(dir->monitor);
+	dir->monitor = NULL;
+	hd_monitor_open(&dir->monitor, &(struct hd_monitor_spec){ .fs = dir->fs, .clock = dir->clock,
+		.job = job, .folder = dir->path, .step = step, .say = say_watched, .user = dir });
+}
+
 void hd_rundir_close(struct hd_rundir *dir)
 {
+	hd_monitor_close(dir->monitor);
+	dir->monitor = NULL;
 	report_lost(dir);
 	dir->lines_lost |= hd_lines_close(&dir->metrics, NULL) != HD_OK;
 	dir->lines_lost |= hd_lines_close(&dir->events, NULL) != HD_OK;
@@ -369,6 +394,7 @@ void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *r,
 	dir->step = r->step;
 	if (append(dir, &dir->metrics, &line, error))
 		report_lost(dir);
+	hd_monitor_step(dir->monitor, r, times, plan, dir->metrics.lost + dir->events.lost);
 }
 
 /* What cannot be synced may be lost; it is not worth a lost run either. */
@@ -465,6 +491,7 @@ void hd_rundir_event(struct hd_rundir *dir, const char *kind, uint64_t step, con
 	if (*body)
 		hd_text_addf(&e.line, ",%s", body);
 	event_end(dir, &e);
+	hd_monitor_event(dir->monitor, kind);
 }
 
 bool hd_rundir_event_line(const struct hd_rundir *dir, struct hd_text *line, const char *kind, uint64_t step,
@@ -497,4 +524,6 @@ void hd_rundir_eval(struct hd_rundir *dir, uint64_t step, const char *split, con
 
 	hd_rundir_eval_body(event_begin(dir, &e, "eval", step), split, metrics);
 	event_end(dir, &e);
+	hd_monitor_event(dir->monitor, "eval");
+	hd_monitor_eval(dir->monitor, step, split, metrics);
 }

@@ -27,6 +27,7 @@
 #include "sys/process.h"
 #include "engine/forward.h"
 #include "engine/worker.h"
+#include "run/monitor.h"
 
 #define HD_RUN_JOB "job.resolved.json"
 #define HD_RUN_FOLDER "job.folder"        /* job_files.h */
@@ -46,6 +47,7 @@ struct hd_rundir {
 	bool named;                       /* the folder's names are synced */
 	bool lines_lost;                  /* some, ever; reported at the end */
 	bool fresh;                       /* made by hd_rundir_create(), nothing was there before */
+	struct hd_monitor *monitor;       /* owned; NULL: the job asks for none (monitor.h) */
 };
 
 /* New: `out` or, when NULL, a fresh name below `parent`/runs. `job_yaml` is copied in as it is. */
@@ -90,6 +92,10 @@ bool hd_rundir_is_gone(struct hd_rundir *dir);
 /* For what ends the run then: says where it was and where the last state is. */
 #define HD_RUNDIR_GONE "its folder %.400s was removed or moved while it went on, and nothing reaches it " \
 	"there: its last checkpoint lies there now; a folder that was moved can be resumed where it is"
+
+/* From `step` on, what the job's log.tensorboard and log.prometheus ask for is kept until the folder is
+ * closed. What cannot be had is an event; the run goes on. */
+void hd_rundir_watch(struct hd_rundir *dir, const struct hd_job *job, uint64_t step);
 
 /* Closes, and removes what hd_rundir_create() made: for a job that was refused before its first step. */
 void hd_rundir_discard(struct hd_rundir *dir);
