@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "data/credentials.h"
 #include "functions/bill.h"
 #include "functions/message.h"

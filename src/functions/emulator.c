@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/base64.h"
+
 enum { VALUE_BYTES = 4096 };               /* of a signed line: a session token */
 enum { SERVER = 1, INSTANCES = SERVER + HD_FN_SERVER_TAGS };
 

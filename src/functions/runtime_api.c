@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/num.h"
 
 static bool copy_span(struct hd_http_span s, char *out, size_t cap)
@@ -192,54 +193,4 @@ bool hd_lambda_function_of(struct hd_http_span target, char name[HD_LAMBDA_NAME]
 	struct hd_http_span one = { target.at, slash ? (size_t)(slash - target.at) : 0 },
 		tail = { slash, slash ? target.len - one.len : 0 };
 	return hd_http_is(tail, "/invocations") && copy_span(one, name, HD_LAMBDA_NAME);
-}
-
-/* ---- base64 ---- */
-
-static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-void hd_base64_write(const void *bytes, size_t len, struct hd_text *text)
-{
-	const uint8_t *at = bytes;
-
-	for (size_t i = 0; i < len; i += 3) {
-		size_t n = len - i < 3 ? len - i : 3;
-		uint32_t word = (uint32_t)at[i] << 16 | (n > 1 ? (uint32_t)at[i + 1] << 8 : 0) |
-			(n > 2 ? at[i + 2] : 0u);
-		const char four[4] = { letters[word >> 18], letters[word >> 12 & 63],
-			n > 1 ? letters[word >> 6 & 63] : '=', n > 2 ? letters[word & 63] : '=' };
-		hd_text_put(text, four, 4);
-	}
-}
-
-static int value_of(char c)
-{
-	const char *at = c ? strchr(letters, c) : NULL;
-
-	return at ? (int)(at - letters) : -1;
-}
-
-bool hd_base64_read(struct hd_http_span s, uint8_t *out, size_t cap, size_t *len)
-{
-	size_t n = 0;
-
-	if (s.len % 4)
-		return false;
-	for (size_t i = 0; i < s.len; i += 4) {
-		bool last = i + 4 == s.len;
-		size_t pad = last && s.at[i + 3] == '=' ? s.at[i + 2] == '=' ? 2 : 1 : 0;
-		uint32_t word = 0;
-		for (size_t k = 0; k < 4; k++) {
-			int v = k >= 4 - pad ? 0 : value_of(s.at[i + k]);
-			if (v < 0)
-				return false;
-			word = word << 6 | (uint32_t)v;
-		}
-		if (cap - n < 3 - pad || (pad && (word & (pad == 2 ? 0xffffu : 0xffu))))
-			return false;
-		for (size_t k = 0; k < 3 - pad; k++)
-			out[n++] = (uint8_t)(word >> (16 - 8 * k));
-	}
-	*len = n;
-	return true;
 }

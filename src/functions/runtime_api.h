@@ -66,9 +66,4 @@ HD_MUST_USE enum hd_err hd_lambda_read_outcome(const struct hd_http_head *head,
 /* NAME of a target of the Invoke API, as it stands there; false: it is another. */
 bool hd_lambda_function_of(struct hd_http_span target, char name[HD_LAMBDA_NAME]);
 
-/* RFC 4648, with padding. */
-void hd_base64_write(const void *bytes, size_t len, struct hd_text *text);
-/* Into out[0..cap). false: it is none, or does not fit. */
-bool hd_base64_read(struct hd_http_span text, uint8_t *out, size_t cap, size_t *len);
-
 #endif

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "tests/check.h"
 
 static enum hd_err head_of(const char *text, enum hd_http_what what, struct hd_http_head *head)
@@ -114,36 +115,6 @@ static void reports_read_back(void **state)
 			bad[i]);
 }
 
-static void base64_is_that_of_the_standard(void **state)
-{
-	static const char *const at[][2] = { { "", "" }, { "f", "Zg==" }, { "fo", "Zm8=" }, { "foo", "Zm9v" },
-		{ "foob", "Zm9vYg==" }, { "fooba", "Zm9vYmE=" }, { "foobar", "Zm9vYmFy" } };
-	static const char *const bad[] = { "Zg=", "Zh==", "Zm9=", "Z===", "Zg==Zg==", "Zm 8", "====",
-		"Zm9\n" };
-	char bytes[64];
-	uint8_t back[64];
-	struct hd_text text;
-	size_t len = 0;
-
-	(void)state;
-	for (size_t i = 0; i < 7; i++) {
-		hd_text_fixed(&text, bytes, sizeof bytes);
-		hd_base64_write(at[i][0], strlen(at[i][0]), &text);
-		assert_string_equal(text.at, at[i][1]);
-		assert_true(hd_base64_read((struct hd_http_span){ text.at, text.len }, back,
-			strlen(at[i][0]), &len));
-		assert_int_equal(len, strlen(at[i][0]));
-		assert_memory_equal(back, at[i][0], len);
-		if (len)
-			assert_false(hd_base64_read((struct hd_http_span){ text.at, text.len }, back,
-				len - 1, &len));
-	}
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		CHECK(!hd_base64_read((struct hd_http_span){ bad[i], strlen(bad[i]) }, back, sizeof back,
-			&len), "%s",
-			bad[i]);
-}
-
 static void an_outcome_has_its_report(void **state)
 {
 	struct hd_lambda_report r = { "id-1", 12340, 13, 0, 192, 44 };
@@ -183,7 +154,6 @@ int main(void)
 		cmocka_unit_test(calls_of_the_runtime_api_are_told_apart),
 		cmocka_unit_test(a_report_of_aws_is_read),
 		cmocka_unit_test(reports_read_back),
-		cmocka_unit_test(base64_is_that_of_the_standard),
 		cmocka_unit_test(an_outcome_has_its_report),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
