@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "sys/process.h"
 
-enum { TICK_EVERY_NS = 1000000000, PATH_CAP = HD_RECORDER_PATH, NAME_CAP = PATH_CAP + 16, LIVING = 1024,
+enum { PATH_CAP = HD_RECORDER_PATH, NAME_CAP = PATH_CAP + 16, LIVING = 1024,
        TRANSFER_LOW = 1024, LANE_LOW = 64 };
 
 static uint32_t slots_of(uint64_t asked)
@@ -29,7 +29,7 @@ static void name_of(const char *path, int age, char name[NAME_CAP])
 }
 
 /* What cannot be moved away stays in the way: then opening the new one says so. */
-static void keep_older(struct hd_fs *fs, const char *path)
+void hd_recorder_keep_older(struct hd_fs *fs, const char *path)
 {
 	char from[NAME_CAP], to[NAME_CAP];
 	struct hd_stat stat;
@@ -43,13 +43,12 @@ static void keep_older(struct hd_fs *fs, const char *path)
 }
 
 /* "coordinator", or a number. */
-static void path_of(char path[PATH_CAP], const struct hd_recorder_spec *spec, uint32_t number,
-	const char *end)
+void hd_recorder_path(char path[HD_RECORDER_PATH], const char *folder, uint32_t number, const char *end)
 {
 	if (number == HD_RECORDER_COORDINATOR)
-		snprintf(path, PATH_CAP, "%s/coordinator%s", spec->folder, end);
+		snprintf(path, PATH_CAP, "%.900s/coordinator%s", folder, end);
 	else
-		snprintf(path, PATH_CAP, "%s/%" PRIu32 "%s", spec->folder, number, end);
+		snprintf(path, PATH_CAP, "%.900s/%" PRIu32 "%s", folder, number, end);
 }
 
 /* The lowest number from the worker's own on that no living recorder of the folder has: its lock goes with
@@ -60,7 +59,7 @@ static uint32_t take_number(struct hd_recorder *r, const struct hd_recorder_spec
 
 	for (uint32_t n = spec->worker; n - spec->worker < LIVING && spec->worker != HD_RECORDER_COORDINATOR;
 		n++) {
-		path_of(path, spec, n, ".lock");
+		hd_recorder_path(path, spec->folder, n, ".lock");
 		if (hd_file_open(spec->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE, &r->number, NULL))
 			break;
 		enum hd_err err = hd_file_lock(&r->number, NULL);
@@ -156,6 +155,15 @@ static void bend_clock(struct hd_recorder *r, uint32_t number)
 #endif
 }
 
+/* In a handler. The ring of signals has no other writer. */
+static void on_fault(void *recorder, int number)
+{
+	struct hd_recorder *r = recorder;
+
+	hd_recorder_mark(r, HD_RECORDER_SIGNAL, HD_RECORDED_SIGNAL, (uint32_t)number, 0);
+	hd_flight_state_set(r->memory.at, HD_FLIGHT_SIGNAL);
+}
+
 enum hd_err hd_recorder_open(struct hd_recorder **recorder, const struct hd_recorder_spec *spec,
 	struct hd_diag *diag)
 {
@@ -167,19 +175,26 @@ enum hd_err hd_recorder_open(struct hd_recorder **recorder, const struct hd_reco
 	if (!r)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the flight recorder");
 	*r = (struct hd_recorder){ .nranks = spec->nranks < RANKS ? spec->nranks : RANKS };
-	const uint32_t number = take_number(r, spec);
-	bend_clock(r, number);
-	path_of(path, spec, number, ".hdfr");
-	keep_older(spec->fs, path);
+	r->its_number = take_number(r, spec);
+	r->worker = spec->worker;
+	snprintf(r->folder, sizeof r->folder, "%.900s", spec->folder);
+	bend_clock(r, r->its_number);
+	hd_recorder_path(path, spec->folder, r->its_number, ".hdfr");
+	hd_recorder_keep_older(spec->fs, path);
 	describe(r, spec, nslots);
-	enum hd_err err = hd_memory_share(path, hd_flight_bytes_of(&r->info, nslots), &r->memory, diag);
+	r->bytes = hd_flight_bytes_of(&r->info, nslots);
+	enum hd_err err = hd_memory_share(path, r->bytes, &r->memory, diag);
+	if (!err) {
+		hd_flight_format(&r->flight, r->memory.at, &r->info, nslots);
+		intern_names(r);
+		err = hd_recorder_back_start(r, spec->traces, diag);
+	}
 	if (err) {
-		(void)!hd_file_close(&r->number, NULL);
-		hd_free(r);
+		hd_recorder_close(r);
 		return err;
 	}
-	hd_flight_format(&r->flight, r->memory.at, &r->info, nslots);
-	intern_names(r);
+	r->fatal = (struct hd_signal_fatal){ on_fault, r };
+	hd_signal_fatal_set(&r->fatal);
 	*recorder = r;
 	return HD_OK;
 }
@@ -188,7 +203,11 @@ void hd_recorder_close(struct hd_recorder *r)
 {
 	if (!r)
 		return;
-	hd_flight_state_set(r->memory.at, HD_FLIGHT_FINISHED);
+	if (r->fatal.act)
+		hd_signal_fatal_set(NULL);
+	hd_recorder_back_end(r);
+	if (r->memory.at)
+		hd_flight_state_set(r->memory.at, HD_FLIGHT_FINISHED);
 	hd_memory_give(&r->memory);
 	(void)!hd_file_close(&r->number, NULL);
 	hd_free(r);
@@ -196,8 +215,10 @@ void hd_recorder_close(struct hd_recorder *r)
 
 void hd_recorder_worker_set(struct hd_recorder *r, uint32_t worker)
 {
-	if (r)
-		hd_flight_worker_set(r->memory.at, worker);
+	if (!r)
+		return;
+	hd_flight_worker_set(r->memory.at, worker);
+	atomic_store(&r->worker, worker);
 }
 
 uint64_t hd_recorder_now(const struct hd_recorder *r)
@@ -222,22 +243,47 @@ static void put(struct hd_recorder *r, uint32_t rank, const struct hd_event *eve
 
 void hd_recorder_step_begin(struct hd_recorder *r, uint64_t step)
 {
-	if (r)
-		put(r, 0, &(struct hd_event){ .t0 = hd_recorder_now(r), .arg = step,
-			.kind = HD_EVENT_STEP_BEGIN });
+	if (!r)
+		return;
+	const uint64_t now = hd_recorder_now(r);
+	if (step >= atomic_load_explicit(&r->window.first, memory_order_acquire) &&
+		!atomic_load_explicit(&r->window.from, memory_order_relaxed))
+		atomic_store_explicit(&r->window.from, now, memory_order_release);
+	atomic_store_explicit(&r->pace.began, now, memory_order_relaxed);
+	put(r, 0, &(struct hd_event){ .t0 = now, .arg = step, .kind = HD_EVENT_STEP_BEGIN });
+}
+
+/* The median of the last ones, once there are as many. */
+static void pace(struct hd_recorder *r, uint64_t took)
+{
+	uint64_t sorted[HD_RECORDER_USUAL];
+
+	r->pace.took[r->pace.n++ % HD_RECORDER_USUAL] = took;
+	if (r->pace.n % HD_RECORDER_USUAL)
+		return;
+	for (uint32_t i = 0, k; i < HD_RECORDER_USUAL; i++) {
+		for (k = i; k && sorted[k - 1] > r->pace.took[i]; k--)
+			sorted[k] = sorted[k - 1];
+		sorted[k] = r->pace.took[i];
+	}
+	atomic_store_explicit(&r->pace.usual_ns, sorted[HD_RECORDER_USUAL / 2], memory_order_relaxed);
 }
 
 void hd_recorder_step_end(struct hd_recorder *r, uint64_t step, bool committed)
 {
 	if (!r)
 		return;
-	const uint64_t now = hd_recorder_now(r);
+	const uint64_t now = hd_recorder_now(r), began = atomic_load_explicit(&r->pace.began,
+		memory_order_relaxed);
 	put(r, 0, &(struct hd_event){ .t0 = now, .arg = step, .instr = committed,
 		.kind = HD_EVENT_STEP_END });
-	if (now - r->ticked < TICK_EVERY_NS)
-		return;
-	r->ticked = now;
-	hd_flight_tick(&r->flight, (struct hd_tick){ now, now });
+	if (committed && began)
+		pace(r, now - began);
+	atomic_store_explicit(&r->pace.began, 0, memory_order_relaxed);
+	if (committed && step + 1 >= atomic_load_explicit(&r->window.end, memory_order_relaxed) &&
+		atomic_load_explicit(&r->window.from, memory_order_relaxed) &&
+		!atomic_load_explicit(&r->window.to, memory_order_relaxed))
+		atomic_store_explicit(&r->window.to, now, memory_order_release);
 }
 
 void hd_recorder_op(struct hd_recorder *r, uint32_t rank, const struct hd_recorder_op *op)

@@ -15,11 +15,17 @@
  *    touches, 0 for others), WAIT where it was felt (HD_WAIT_FELT_NS). A WAIT lies inside the OP in which the
  *    rank waited, or between two. SEND, RECV: name is the kind of the transfer. READ: instr is the virtual
  *    node, flow 0. OP in a control lane: what is done between steps, by name.
- * 3. Older files of the same number become .1 to .3.
+ * 3. Older files of the same number become .1 to .3, traces and copies too.
  * 4. NULL is a recorder that is off.
  * 5. Times are those of CLOCK_MONOTONIC_RAW; where failpoints are built in, HEDDLE_TRACE_CLOCK=OFFSET_NS,PPM
  *    makes the clock of a process run so, times 1 + its number (a coordinator's not at all): tests of the
  *    alignment know the truth.
+ *
+ * 6. A thread behind it keeps the clock in the header, writes full traces (trace/<number>.hdt, drain.h) while
+ *    a window of steps is asked for, and copies the flight file to flight/snapshots/: on SIGQUIT, by
+ *    hd_recorder_dump(), and when a step takes ten times as long as usual, 5 s at least. What it has to say
+ *    lies ready for hd_recorder_said(). A disk that is full ends a trace, nothing else.
+ * 7. A fault of the process (sys/signal.h) leaves a mark and the state in the file.
  *
  * Ownership: open/close; close says that the process ended by itself. */
 #ifndef HD_ENGINE_RECORDER_H
@@ -82,6 +88,7 @@ struct hd_recorder_spec {
 	struct hd_fs *fs;
 	const char *folder;               /* that of the run's flight files */
 	uint32_t worker, nranks;          /* ranks beyond 64 less HD_RECORDER_NLANES are not recorded */
+	const char *traces;               /* the folder of full traces; NULL: none can be made */
 	uint64_t nslots;                  /* per device; raised to a power of two */
 	struct hd_hash job;
 };
@@ -91,6 +98,14 @@ HD_MUST_USE enum hd_err hd_recorder_open(struct hd_recorder **recorder, const st
 void hd_recorder_close(struct hd_recorder *recorder);              /* takes NULL */
 /* It has joined. Any thread. */
 void hd_recorder_worker_set(struct hd_recorder *recorder, uint32_t worker);
+
+/* ---- the thread behind it; any thread may ask ---- */
+#define HD_RECORDER_SNAPSHOTS "snapshots"        /* in the folder of flight files */
+/* A full trace of the steps from `first` on; nsteps 0: of all. None while another is being made. */
+void hd_recorder_record(struct hd_recorder *recorder, uint64_t first, uint64_t nsteps);
+void hd_recorder_dump(struct hd_recorder *recorder);     /* a copy of the flight file, soon */
+struct hd_recorder_said { char kind[24], text[320]; };
+bool hd_recorder_said(struct hd_recorder *recorder, struct hd_recorder_said *said);      /* false: nothing */
 
 uint64_t hd_recorder_now(const struct hd_recorder *recorder);      /* ticks of the events; 0 when off */
 

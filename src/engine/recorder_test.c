@@ -7,6 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "trace/trace_file.h"
+#include "sys/clock.h"
+#include "sys/signal.h"
 #include "plan/xfer.h"
 
 /* The recorder's file, read as a stranger reads it: after the writer was killed. */
@@ -342,6 +345,156 @@ static void a_coordinator_has_a_file_of_its_own_without_devices(void **state)
 	hd_arena_finish(&arena);
 }
 
+static struct hd_recorder *open_traced(void)
+{
+	static struct hd_fs fs;
+	static char traces[96];
+	struct hd_recorder *recorder = NULL;
+	struct hd_diag diag = { "" };
+
+	hd_fs_real(&fs);
+	snprintf(traces, sizeof traces, "%s/trace", folder);
+	struct hd_recorder_spec spec = { .fs = &fs, .folder = folder, .worker = 3, .nranks = 1,
+		.nslots = 4096, .traces = traces };
+	CHECK(hd_recorder_open(&recorder, &spec, &diag) == HD_OK, "%s", diag.text);
+	return recorder;
+}
+
+static void steps(struct hd_recorder *recorder, uint64_t first, uint64_t end)
+{
+	for (uint64_t step = first; step < end; step++) {
+		hd_recorder_step_begin(recorder, step);
+		hd_recorder_op(recorder, 0, &(struct hd_recorder_op){ .began = hd_recorder_now(recorder),
+			.op = HD_INS_F, .vn = (uint32_t)step });
+		hd_recorder_step_end(recorder, step, true);
+	}
+}
+
+/* Steps begun and ended in a trace, from the first to the last. */
+static void traced(const char *name, uint64_t *first, uint64_t *last, uint64_t *nops, struct hd_arena *arena)
+{
+	struct hd_hdt_section section;
+	struct hd_hdt_reader reader;
+	struct hd_hdt_rings rings;
+	struct hd_diag diag = { "" };
+	char path[128];
+	uint8_t *bytes;
+	struct hd_fs fs;
+	uint64_t n;
+	size_t len;
+
+	hd_fs_real(&fs);
+	*first = *last = UINT64_MAX;
+	*nops = 0;
+	snprintf(path, sizeof path, "%s/trace/%s", folder, name);
+	CHECK(hd_file_read_all(&fs, path, arena, 64 << 20, &bytes, &len, &diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(hd_hdt_begin(&reader, bytes, len, path, NULL), HD_OK);
+	for (;;) {
+		struct hd_event e;
+		CHECK(hd_hdt_next(&reader, &section, &diag) == HD_OK, "%s", diag.text);
+		if (!section.type)
+			return;
+		if (section.type != HD_HDT_RINGS)
+			continue;
+		assert_true(hd_hdt_rings_get(section.stored, section.raw_bytes, &rings, &n));
+		assert_int_equal(rings.nlost, 0);
+		for (uint64_t i = 0; i < n; i++) {
+			if (!hd_event_get(section.stored + HD_HDT_RINGS_BYTES + i * HD_SLOT_BYTES, &e))
+				continue;
+			if (e.kind == HD_EVENT_STEP_BEGIN && *first == UINT64_MAX)
+				*first = e.arg;
+			if (e.kind == HD_EVENT_STEP_END)
+				*last = e.arg;
+			*nops += e.kind == HD_EVENT_OP;
+		}
+	}
+}
+
+static void a_window_of_steps_is_written_and_no_other(void **state)
+{
+	struct hd_recorder *recorder = open_traced();
+	uint64_t first, last, nops;
+	struct hd_arena arena;
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	steps(recorder, 0, 50);
+	hd_recorder_record(recorder, 60, 5);
+	hd_recorder_record(recorder, 0, 0);           /* one at a time */
+	steps(recorder, 50, 200);
+	hd_recorder_close(recorder);
+	traced("3.hdt", &first, &last, &nops, &arena);
+	assert_true(first == 60 && last == 64 && nops == 5);
+	recorder = open_traced();
+	hd_recorder_record(recorder, 0, 0);
+	steps(recorder, 7, 1000);
+	hd_recorder_close(recorder);
+	traced("3.hdt", &first, &last, &nops, &arena);
+	assert_true(first == 7 && last == 999 && nops == 993);
+	traced("3.hdt.1", &first, &last, &nops, &arena);
+	assert_int_equal(last, 64);
+	hd_arena_finish(&arena);
+}
+
+static void a_copy_is_the_file_as_it_is(void **state)
+{
+	struct hd_recorder *recorder = open_traced();
+	struct hd_recorder_said said = { "", "" };
+	struct hd_flight_view view;
+	struct hd_arena arena;
+	struct hd_clock clock;
+	struct seen seen;
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	hd_clock_real(&clock);
+	steps(recorder, 0, 9);
+	assert_false(hd_recorder_said(recorder, &said));
+	hd_recorder_dump(recorder);
+	while (!hd_recorder_said(recorder, &said))
+		hd_clock_wait_until(&clock, hd_clock_now_ns(&clock) + 1000000);
+	CHECK(!strcmp(said.kind, "snapshot") && strstr(said.text, "asked for: ") &&
+		strstr(said.text, folder), "%s: %s", said.kind, said.text);
+	read_back("snapshots/3.hdfr", &view, &seen, &arena);
+	assert_true(seen.ended == 8 && seen.nended == 9 && view.state == HD_FLIGHT_RUNNING &&
+		view.info.nrings == 1 + HD_RECORDER_NLANES);
+	hd_recorder_close(recorder);
+	hd_arena_finish(&arena);
+}
+
+static void a_fault_leaves_a_mark_and_the_state(void **state)
+{
+	struct hd_event_transfer x[8];
+	struct hd_flight_view view;
+	struct hd_event e[8];
+	struct hd_arena arena;
+	struct seen seen;
+	int status;
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	pid_t child = fork();
+	if (child == 0) {
+		signal(SIGABRT, SIG_DFL);         /* cmocka has one of its own */
+		if (hd_signal_install(NULL))
+			_exit(1);
+		steps(open_traced(), 0, 3);
+		abort();
+	}
+	assert_true(waitpid(child, &status, 0) == child && WIFSIGNALED(status) &&
+		WTERMSIG(status) == SIGABRT);
+	read_back("3.hdfr", &view, &seen, &arena);
+	assert_int_equal(seen.ended, 2);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)
+	assert_int_equal(view.state, HD_FLIGHT_SIGNAL);
+	assert_int_equal(lane_events(&view, "signals", e, x, 8), 1);
+	assert_true(e[0].kind == HD_EVENT_MARK && e[0].instr == SIGABRT);
+#endif
+	(void)x;
+	(void)e;
+	hd_arena_finish(&arena);
+}
+
 static void a_folder_that_is_missing_is_refused(void **state)
 {
 	struct hd_recorder *recorder = NULL;
@@ -371,6 +524,11 @@ int main(void)
 			drop_folder),
 		cmocka_unit_test_setup_teardown(a_coordinator_has_a_file_of_its_own_without_devices,
 			make_folder, drop_folder),
+		cmocka_unit_test_setup_teardown(a_window_of_steps_is_written_and_no_other, make_folder,
+			drop_folder),
+		cmocka_unit_test_setup_teardown(a_copy_is_the_file_as_it_is, make_folder, drop_folder),
+		cmocka_unit_test_setup_teardown(a_fault_leaves_a_mark_and_the_state, make_folder,
+			drop_folder),
 		cmocka_unit_test(a_recorder_that_is_off_takes_everything),
 		cmocka_unit_test(a_folder_that_is_missing_is_refused),
 	};

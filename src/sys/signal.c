@@ -35,6 +35,9 @@ static const struct hd_signal_word said;
 static _Atomic(const struct hd_signal_word *) last_word;
 _Static_assert(ATOMIC_POINTER_LOCK_FREE == 2, "as above");
 
+static atomic_int dumps;
+static _Atomic(const struct hd_signal_fatal *) fatal;
+
 static void wait_for_the_end(void)
 {
 	for (;;)
@@ -83,6 +86,26 @@ static void on_stop_signal(int number)
 
 static void on_nothing(int number) { (void)number; }
 
+static void on_dump(int number)
+{
+	(void)number;
+	atomic_fetch_add(&dumps, 1);
+}
+
+int hd_signal_dumps(void) { return atomic_load_explicit(&dumps, memory_order_relaxed); }
+
+void hd_signal_fatal_set(const struct hd_signal_fatal *set) { atomic_store(&fatal, set); }
+
+/* The handler is reset by then: what is raised here ends the process. */
+static void on_fault(int number)
+{
+	const struct hd_signal_fatal *set = atomic_exchange(&fatal, NULL);
+
+	if (set)
+		set->act(set->user, number);
+	(void)raise(number);
+}
+
 static enum hd_err install(int number, void (*handler)(int), struct hd_diag *diag)
 {
 	struct sigaction action = { .sa_flags = SA_RESTART };
@@ -91,6 +114,32 @@ static enum hd_err install(int number, void (*handler)(int), struct hd_diag *dia
 	sigfillset(&action.sa_mask);              /* on one thread a handler ends before the next begins */
 	if (sigaction(number, &action, NULL))
 		return hd_fail(diag, HD_E_REFUSED, "cannot handle signal %d: %s", number, strerror(errno));
+	return HD_OK;
+}
+
+static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { HD_SANITIZED = 1 };
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+enum { HD_SANITIZED = 1 };
+#else
+enum { HD_SANITIZED = 0 };
+#endif
+#else
+enum { HD_SANITIZED = 0 };
+#endif
+
+static enum hd_err install_faults(struct hd_diag *diag)
+{
+	struct sigaction action = { .sa_flags = (int)(SA_RESETHAND | SA_NODEFER) };
+
+	action.sa_handler = on_fault;
+	for (size_t i = 0; i < sizeof faults / sizeof *faults && !HD_SANITIZED; i++)
+		if (sigaction(faults[i], &action, NULL))
+			return hd_fail(diag, HD_E_REFUSED, "cannot handle signal %d: %s", faults[i],
+				strerror(errno));
 	return HD_OK;
 }
 
@@ -108,6 +157,10 @@ enum hd_err hd_signal_install(struct hd_diag *diag)
 
 	if (!err)
 		err = install(SIGPIPE, SIG_IGN, diag);
+	if (!err)
+		err = install(SIGQUIT, on_dump, diag);
+	if (!err)
+		err = install_faults(diag);
 	for (size_t i = 0; !err && i < N_STOP_SIGNALS; i++)
 		if (!is_ignored(stop_signals[i].number))
 			err = install(stop_signals[i].number, on_stop_signal, diag);

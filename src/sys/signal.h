@@ -7,8 +7,12 @@
  *    (130). The first request stands. A SIGHUP that is ignored already (nohup) stays so.
  * 2. A second of these signals exits at once, with the exit code of the second
  *    signal; nothing is flushed. The last line, if one is set, is written before.
- * 3. SIGCONT is handled and does nothing. SIGPIPE is ignored: the write fails.
- * 4. The flag, and the last line beside it, are the mutable globals of the room besides the failpoints.
+ * 3. SIGCONT is handled and does nothing. SIGPIPE is ignored: the write fails. SIGQUIT asks for a copy of
+ *    what is recorded (hd_signal_dumps()), and ends nothing.
+ * 4. A fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL) and SIGABRT call what hd_signal_fatal_set() has set, once;
+ *    then they end the process as without a handler. Not under a sanitizer, which has a report of its own.
+ * 5. The flag, the last line beside it, the count of SIGQUITs and what a fault calls are the mutable globals
+ *    of the room besides the failpoints.
  *
  * Threads: install from the main thread before others start; the flag is read by any. */
 #ifndef HD_SYS_SIGNAL_H
@@ -30,6 +34,13 @@ void hd_signal_stop_set(enum hd_stop stop);       /* by a test, or by a deadline
 /* For a library that caught SIGTERM in place of the program: it comes once more, now that what it does is as
  * before. Where it does not end the process: the error of the stop request. */
 enum hd_err hd_signal_term_again(void);
+
+int hd_signal_dumps(void);                /* how often SIGQUIT came */
+
+/* What a fault does before the process ends: async-signal-safe, on the thread of the fault. */
+struct hd_signal_fatal { void (*act)(void *user, int number); void *user; };
+/* Borrowed until another is set; NULL: none. */
+void hd_signal_fatal_set(const struct hd_signal_fatal *fatal);
 
 struct hd_file;
 

@@ -135,6 +135,18 @@ void hd_flight_state_set(void *memory, enum hd_flight_state state)
 	atomic_store_explicit(word_at(memory, STATE), (uint32_t)state, memory_order_release);
 }
 
+uint32_t hd_flight_names_used(const void *memory) { return load_word(memory, USED); }
+
+void hd_flight_header_update(uint8_t header[HD_FLIGHT_HEADER_BYTES], uint32_t worker,
+	enum hd_flight_state state, struct hd_tick latest, uint32_t names_used)
+{
+	hd_put32(header + WORKER, worker);
+	hd_put32(header + STATE, (uint32_t)state);
+	hd_put32(header + USED, names_used);
+	put_tick(header + LATEST, latest);
+	put_tick(header + LATEST + PAIR, latest);
+}
+
 static enum hd_err parse_header(const uint8_t *bytes, const char *name, struct hd_flight_view *view,
 	struct hd_diag *diag)
 {

@@ -85,7 +85,12 @@ void hd_flight_format(struct hd_flight *flight, void *memory, const struct hd_fl
 void hd_flight_tick(struct hd_flight *flight, struct hd_tick latest);
 /* The process has a number in its run from now on. Any thread. */
 void hd_flight_worker_set(void *memory, uint32_t worker);
+uint32_t hd_flight_names_used(const void *memory);                       /* any thread */
 void hd_flight_state_set(void *memory, enum hd_flight_state state);      /* async-signal-safe */
+
+/* A copy of a header becomes what the file's would be now. */
+void hd_flight_header_update(uint8_t header[HD_FLIGHT_HEADER_BYTES], uint32_t worker,
+	enum hd_flight_state state, struct hd_tick latest, uint32_t names_used);
 
 /* A file being read; all pointers lie in the bytes parsed. */
 struct hd_flight_view {
