@@ -60,6 +60,31 @@ says '"name": "lost"'
 says '"name": "commit"'
 passed "what a killed worker did last is in its file, and the coordinator's decisions in its own"
 
+# a full trace of five steps of a run that goes on, and one of all steps: the same bits
+heddle run job.yaml --out window --workers 2 --devices 2 --json -q >end 2>&1 &
+run=$!
+reach window 20
+expect 0 heddle trace record window --steps 5 --json
+first_traced=$(number first)
+expect 0 heddle trace dump window
+wait $run || failed "the run did not end: $(cat end)"
+cp end out
+same "$(number digest)" "$first" "with five steps traced"
+for file in window/trace/{0,1}.hdt; do
+	read_trace events "$file" >events
+	grep '"step_begin"' events | grep -o '"arg": [0-9]*' | cut -d' ' -f2 | tr '\n' ' ' >out
+	same "$(cat out)" "$(seq -s ' ' "$first_traced" $((first_traced + 4))) " "steps of $file"
+done
+expect 0 read_trace check window/trace/*.hdt
+says '"alone": 0'
+expect 0 read_trace check window/flight/snapshots/*.hdfr
+says '"step_begin"'
+expect 0 heddle run job.yaml --out all --devices 2 --trace --json -q
+same "$(number digest)" "$first" "with all steps traced"
+read_trace events all/trace/0.hdt | grep -c '"step_end"' >out
+same "$(cat out)" 120 "traced steps"
+passed "a trace of some steps has those, of all processes; of all steps all; bits are equal"
+
 if has_failpoints; then
 	expect 0 read_trace offset 3000000 run/flight/*.hdfr
 	says offset

@@ -119,6 +119,8 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(PIPELINES,   0,   "pipelines",     COUNT,  "D",       "pipelines side by side (default: chosen)")        \
 	X(RECOMPUTE,   0,   "recompute",     WORD,   "auto|none|stage", "compute activations again: where they do not fit, never, in every stage") \
 	X(WHAT_IF,     0,   "what-if",       TEXT,   "K=X,...", "change by factors: bandwidth, latency, speed, rankN (its device's speed)") \
+	X(TRACE_STEPS, 0,   "steps",         COUNT,  "N",       "how many (default 10)")                          \
+	X(RECORD,      0,   "trace",         FLAG,   "",        "a full trace of every step, in RUN/trace (trace.record of the job)") \
 	X(TRACE,       0,   "trace",         TEXT,   "FILE",    "write what happens as the flight file that a run would write") \
 	X(SIMULATE,    0,   "simulate",      FLAG,   "",        "run PipeDream's ways on these machines in the simulator, beside data parallel") \
 	X(JOIN,        0,   "join",          TEXT,   "ADDR",    "the run to join: its folder here, or HOST:PORT where it listens") \

@@ -27,6 +27,8 @@
 	X(explain) \
 	X(cancel) \
 	X(prio) \
+	X(trace_record) \
+	X(trace_dump) \
 	X(status) \
 	X(top) \
 	X(ckpt_ls) \

@@ -16,7 +16,7 @@
 #include "cmd/json_line.h"
 
 enum {
-	HD_SESSION_OWN = 2,               /* keys that have options of their own */
+	HD_SESSION_OWN = 3,               /* keys that have options of their own */
 	/* a plan, records, the store: what a run writes beside its checkpoints at least */
 	HD_SPACE_OF_RUN = 1 << 17,
 };
@@ -44,7 +44,9 @@ static enum hd_err from_options(struct hd_cmd *cmd, struct hd_job_sets *sets)
 		{ HD_OPT_KEY, "net.key" } };
 	enum hd_err err = HD_OK;
 
-	for (size_t i = 0; i < HD_SESSION_OWN; i++)
+	if (cmd->args.has[HD_OPT_RECORD])
+		hd_job_sets_option(sets, "trace.record", "true");
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		if (cmd->args.has[own[i].opt])
 			hd_job_sets_option(sets, own[i].key, cmd->args.text[own[i].opt]);
 	for (uint32_t i = 0; i < cmd->args.nsets && !err; i++)

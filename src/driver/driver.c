@@ -51,6 +51,7 @@ static void look(struct driver *c, int64_t began_ns)
 	hd_failpoint_look();
 	driver_look_at_local(c);
 	driver_ledger_look(c);
+	driver_trace_look(c);
 	look_at_stop(c);
 	driver_look_for_a_start(c, hd_clock_now_ns(c->spec->clock) - began_ns);
 	hd_control_tick(&c->control, hd_clock_now_ns(c->spec->clock));

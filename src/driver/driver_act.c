@@ -261,7 +261,7 @@ ACT(commit)
 	struct hd_co_status status;
 
 	(void)HD_FAILPOINT(CO_COMMIT);
-	hd_recorder_mark(c->recorder, HD_RECORDER_CONTROL, HD_RECORDED_COMMIT, HD_NOBODY, a->step);
+	driver_trace_commit(c, a->step);
 	hd_coordinator_status(c->machine, &status);
 	c->evaluating = false;
 	c->end.step = a->step + 1;

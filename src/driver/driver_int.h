@@ -290,6 +290,13 @@ HD_MUST_USE enum hd_err driver_keep_policy(struct driver *c, const char *policy,
 /* driver_trace.c */
 void driver_trace_open(struct driver *c);
 void driver_trace_close(struct driver *c);
+void driver_trace_commit(struct driver *c, uint64_t step);
+void driver_trace_look(struct driver *c);               /* what the recorder has to say becomes an event */
+/* answers "record" and "dump" */
+HD_MUST_USE enum hd_err driver_answer_record(struct driver *c, const struct hd_json *ask,
+	struct hd_json_writer *w, struct hd_diag *diag);
+HD_MUST_USE enum hd_err driver_answer_dump(struct driver *c, const struct hd_json *ask,
+	struct hd_json_writer *w, struct hd_diag *diag);
 uint64_t driver_trace_stamp(void *self);                /* of the hub's probes */
 
 #endif

@@ -312,7 +312,7 @@ enum hd_err driver_answer(void *self, const char *what, const struct hd_json *as
 			struct hd_diag *);
 	} row[] = {
 		{ "status", answer_status }, { "scale", answer_scale }, { "stop", answer_stop }, { "drain", answer_drain },
-		{ "shape", driver_answer_shape },
+		{ "shape", driver_answer_shape }, { "record", driver_answer_record }, { "dump", driver_answer_dump },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)

@@ -187,7 +187,7 @@ enum hd_err hd_recorder_open(struct hd_recorder **recorder, const struct hd_reco
 	if (!err) {
 		hd_flight_format(&r->flight, r->memory.at, &r->info, nslots);
 		intern_names(r);
-		err = hd_recorder_back_start(r, spec->traces, diag);
+		err = hd_recorder_back_start(r, spec, diag);
 	}
 	if (err) {
 		hd_recorder_close(r);
@@ -247,8 +247,12 @@ void hd_recorder_step_begin(struct hd_recorder *r, uint64_t step)
 		return;
 	const uint64_t now = hd_recorder_now(r);
 	if (step >= atomic_load_explicit(&r->window.first, memory_order_acquire) &&
-		!atomic_load_explicit(&r->window.from, memory_order_relaxed))
+		!atomic_load_explicit(&r->window.from, memory_order_relaxed)) {
+		const uint64_t count = atomic_load_explicit(&r->window.count, memory_order_relaxed);
+		if (count)
+			atomic_store_explicit(&r->window.end, step + count, memory_order_relaxed);
 		atomic_store_explicit(&r->window.from, now, memory_order_release);
+	}
 	atomic_store_explicit(&r->pace.began, now, memory_order_relaxed);
 	put(r, 0, &(struct hd_event){ .t0 = now, .arg = step, .kind = HD_EVENT_STEP_BEGIN });
 }

@@ -89,6 +89,8 @@ struct hd_recorder_spec {
 	const char *folder;               /* that of the run's flight files */
 	uint32_t worker, nranks;          /* ranks beyond 64 less HD_RECORDER_NLANES are not recorded */
 	const char *traces;               /* the folder of full traces; NULL: none can be made */
+	/* it looks there each second for HD_RECORDER_ASK: a process that nothing else can reach */
+	bool asked;
 	uint64_t nslots;                  /* per device; raised to a power of two */
 	struct hd_hash job;
 };
@@ -101,6 +103,7 @@ void hd_recorder_worker_set(struct hd_recorder *recorder, uint32_t worker);
 
 /* ---- the thread behind it; any thread may ask ---- */
 #define HD_RECORDER_SNAPSHOTS "snapshots"        /* in the folder of flight files */
+#define HD_RECORDER_ASK "ask"        /* "record N" or "dump", taken away once it is read */
 /* A full trace of the steps from `first` on; nsteps 0: of all. None while another is being made. */
 void hd_recorder_record(struct hd_recorder *recorder, uint64_t first, uint64_t nsteps);
 void hd_recorder_dump(struct hd_recorder *recorder);     /* a copy of the flight file, soon */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/json_writer.h"
+#include "base/num.h"
 #include "sys/signal.h"
 
 /* The thread behind a recording: the clock in the header, full traces, copies of the flight file. It reads
@@ -211,6 +211,38 @@ static void look_at_step(struct hd_recorder *r)
 
 /* ---- the thread ---- */
 
+static void window(struct hd_recorder *r, uint64_t first, uint64_t end, uint64_t count)
+{
+	if (!r->back.traces[0] || atomic_load(&r->window.first) != UINT64_MAX)
+		return;
+	atomic_store(&r->window.from, 0);
+	atomic_store(&r->window.to, 0);
+	atomic_store(&r->window.end, end);
+	atomic_store(&r->window.count, count);
+	atomic_store(&r->window.first, first);
+}
+
+/* What is not understood is taken away as well: it would be read for ever. */
+static void look_for_request(struct hd_recorder *r)
+{
+	struct hd_fs *fs = &r->back.fs;
+	char path[HD_RECORDER_PATH], text[32] = "";
+	struct hd_file file;
+	size_t got = 0;
+	uint64_t n = 0;
+
+	snprintf(path, sizeof path, "%.900s/" HD_RECORDER_ASK, r->back.traces);
+	if (hd_file_open(fs, path, HD_OPEN_READ, &file, NULL))
+		return;
+	(void)!hd_file_read(&file, text, sizeof text - 1, &got, NULL);
+	(void)!hd_file_close(&file, NULL);
+	(void)!hd_fs_unlink(fs, path, NULL);
+	if (!strcmp(text, "dump"))
+		snapshot(r, "asked for");
+	else if (!strncmp(text, "record ", 7) && !hd_num_u64(text + 7, UINT32_MAX, &n, NULL) && n)
+		window(r, 0, UINT64_MAX, n);
+}
+
 static void look(struct hd_recorder *r)
 {
 	const uint64_t now = hd_recorder_now(r);
@@ -221,6 +253,8 @@ static void look(struct hd_recorder *r)
 	if (dumps != r->back.dumps)
 		snapshot(r, "SIGQUIT");
 	r->back.dumps = dumps;
+	if (r->back.asked)
+		look_for_request(r);
 }
 
 static void run(void *user)
@@ -253,7 +287,8 @@ static void run(void *user)
 	hd_lock_give(&b->lock);
 }
 
-enum hd_err hd_recorder_back_start(struct hd_recorder *r, const char *traces, struct hd_diag *diag)
+enum hd_err hd_recorder_back_start(struct hd_recorder *r, const struct hd_recorder_spec *spec,
+	struct hd_diag *diag)
 {
 	struct hd_recorder_back *b = &r->back;
 
@@ -263,7 +298,8 @@ enum hd_err hd_recorder_back_start(struct hd_recorder *r, const char *traces, st
 	hd_fs_real(&b->fs);
 	hd_lock_init(&b->lock);
 	hd_cond_init(&b->woken);
-	snprintf(b->traces, sizeof b->traces, "%s", traces ? traces : "");
+	snprintf(b->traces, sizeof b->traces, "%.900s", spec->traces ? spec->traces : "");
+	b->asked = spec->asked && spec->traces;
 	atomic_store(&r->window.first, UINT64_MAX);
 	b->dumps = hd_signal_dumps();
 	enum hd_err err = hd_flight_parse(r->memory.at, r->bytes, r->folder, &b->view, diag);
@@ -299,12 +335,9 @@ static void wake(struct hd_recorder *r, bool dump)
 
 void hd_recorder_record(struct hd_recorder *r, uint64_t first, uint64_t nsteps)
 {
-	if (!r || !r->back.traces[0] || atomic_load(&r->window.first) != UINT64_MAX)
+	if (!r)
 		return;
-	atomic_store(&r->window.from, 0);
-	atomic_store(&r->window.to, 0);
-	atomic_store(&r->window.end, nsteps ? first + nsteps : UINT64_MAX);
-	atomic_store(&r->window.first, first);
+	window(r, first, nsteps ? first + nsteps : UINT64_MAX, 0);
 	wake(r, false);
 }
 

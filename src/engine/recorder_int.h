@@ -27,6 +27,7 @@ struct hd_recorder_back {
 	struct hd_recorder_said said;
 	struct hd_fs fs;
 	char traces[HD_RECORDER_PATH];    /* "": none are written */
+	bool asked;                       /* requests may lie there */
 	struct hd_file file;
 	bool open, draining, failed;      /* open: `file` is; failed: nothing is added to it any more */
 	struct hd_drain *drain;           /* owned */
@@ -47,8 +48,9 @@ struct hd_recorder {
 	size_t bytes;                     /* of the flight file */
 	uint8_t header[HD_FLIGHT_HEADER_BYTES];   /* as it was formatted */
 	_Atomic uint32_t worker;
-	/* a full trace: steps [first, end), ticks [from, to]; first UINT64_MAX: none; from, to 0: not yet */
-	struct { _Atomic uint64_t first, end, from, to; } window;
+	/* a full trace: steps [first, end), ticks [from, to]; first UINT64_MAX: none; from, to 0: not yet;
+	 * count: so many from the first that begins on, whichever that is; 0: `end` says */
+	struct { _Atomic uint64_t first, end, count, from, to; } window;
 	/* begun: of the step at hand; usual: median of the last ones; 0: none */
 	struct { _Atomic uint64_t began, usual_ns; uint64_t took[HD_RECORDER_USUAL]; uint32_t n; } pace;
 	struct hd_signal_fatal fatal;
@@ -61,8 +63,8 @@ struct hd_recorder {
 /* recorder.c: FOLDER/NUMBER and the ending; files of that path become .1 to .3 */
 void hd_recorder_path(char path[HD_RECORDER_PATH], const char *folder, uint32_t number, const char *end);
 void hd_recorder_keep_older(struct hd_fs *fs, const char *path);
-/* recorder_back.c. traces: the folder for them, or NULL. */
-HD_MUST_USE enum hd_err hd_recorder_back_start(struct hd_recorder *r, const char *traces,
+/* recorder_back.c */
+HD_MUST_USE enum hd_err hd_recorder_back_start(struct hd_recorder *r, const struct hd_recorder_spec *spec,
 	struct hd_diag *diag);
 void hd_recorder_back_end(struct hd_recorder *r);        /* takes what was not started */
 

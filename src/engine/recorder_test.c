@@ -260,6 +260,9 @@ static void record_one_of_each(struct hd_recorder *recorder)
 	hd_recorder_transfer(recorder, &(struct hd_recorder_transfer){ .flow = 0xf11, .bytes = 1,
 		.began_ago = 500, .gate_ago = 400, .first_ago = 300, .end_ago = 0, .id = UINT32_MAX,
 		.peer = 2, .class = HD_XFER_BULK, .received = true });
+	/* an end before its begin, as by two looks at a clock: of no length */
+	hd_recorder_transfer(recorder, &(struct hd_recorder_transfer){ .flow = 0xf12, .bytes = 1,
+		.began_ago = 5, .gate_ago = 6, .first_ago = 7, .end_ago = 8, .peer = 2, .received = true });
 	hd_recorder_read(recorder, 5, 2000, 77);
 	hd_recorder_probe(recorder, 9, &(struct hd_burst_probe){ 100, 5000, 5040, 190 });
 	hd_recorder_epoch(recorder, 4, "0004.plan");
@@ -273,7 +276,8 @@ static void check_transfers(const struct hd_flight_view *view)
 	struct hd_event_transfer x[8];
 	struct hd_event e[8];
 
-	assert_int_equal(lane_events(view, "transfers", e, x, 8), 2);
+	assert_int_equal(lane_events(view, "transfers", e, x, 8), 3);
+	assert_true(e[2].duration == 0 && x[2].first_ns == 0);
 	assert_true(e[0].kind == HD_EVENT_SEND && e[0].duration == 8000 && e[0].arg == 4096 &&
 		e[0].instr == 12);
 	assert_string_equal(hd_names_text(view->names, view->names_used, e[0].name), "sum");

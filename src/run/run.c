@@ -232,19 +232,24 @@ static void tell_choices(struct hd_run *run)
 static void start_recorder(struct hd_run *run)
 {
 	struct hd_recorder_spec spec = {
-		.fs = run->fs, .worker = 0, .nranks = run->options.worker.ndevices,
+		.fs = run->fs, .worker = 0, .asked = !run->options.shared,
+		.nranks = run->options.worker.ndevices,
 		.nslots = (uint64_t)hd_job_int(run->job, HD_JOB_FLIGHT_SLOTS), .job = run->task->job_hash,
 	};
-	char folder[HD_PATH_CAP];
+	char folder[HD_PATH_CAP], traces[HD_PATH_CAP];
 	struct hd_diag diag = { "" };
 
 	if (!run->dir)
 		return;
 	hd_rundir_path(run->dir, "flight", folder, sizeof folder);
+	hd_rundir_path(run->dir, HD_RUN_TRACES, traces, sizeof traces);
 	spec.folder = folder;
+	spec.traces = traces;
 	if (hd_recorder_open(&run->recorder, &spec, &diag))
 		hd_run_note(run, "warning", "no flight recorder: %s", diag.text);
 	run->options.worker.recorder = run->recorder;
+	if (hd_job_int(run->job, HD_JOB_RECORD))
+		hd_recorder_record(run->recorder, 0, 0);
 }
 
 static void tell_choice(struct hd_run *run, const struct hd_choices *choices, uint32_t i)
@@ -470,6 +475,14 @@ static void choose_digest(struct hd_run *run)
 		run->digest_ms, step_ms);
 }
 
+void hd_run_say_recorded(struct hd_run *run)
+{
+	struct hd_recorder_said said;
+
+	if (hd_recorder_said(run->recorder, &said))
+		hd_run_note(run, said.kind, "%s", said.text);
+}
+
 static void report_step(struct hd_run *run, const struct hd_step_record *r, double step_ms)
 {
 	struct hd_progress p = { .record = *r, .plan = &run->plan, .nsteps = run->task->nsteps,
@@ -485,6 +498,7 @@ static void report_step(struct hd_run *run, const struct hd_step_record *r, doub
 	p.eta_s = (double)(run->task->nsteps - r->step - 1) * since_s / (double)done;
 	if (run->options.watch.step)
 		run->options.watch.step(run->options.watch.user, &p);
+	hd_run_say_recorded(run);
 	const struct hd_step_times times = { .step_ms = step_ms, .wait_ms = p.wait_share * step_ms,
 		.workers = 1 };
 	if (run->dir && (r->step + 1) % (uint64_t)hd_job_int(run->job, HD_JOB_METRICS_EVERY) == 0)

@@ -135,6 +135,8 @@ struct hd_worker *hd_run_worker(struct hd_run *run);
 const struct hd_worker_spec *hd_run_spec(const struct hd_run *run);   /* as it came out */
 const struct hd_task *hd_run_task(const struct hd_run *run);
 struct hd_recorder *hd_run_recorder(const struct hd_run *run);        /* NULL: off */
+/* What its thread has to say becomes an event. By the thread that makes steps. */
+void hd_run_say_recorded(struct hd_run *run);
 bool hd_run_best(const struct hd_run *run, double *metric);           /* last evaluation's metric, if any */
 /* What the plan in use was predicted to take, and what its steps took so far: between steps. NULL: nothing
  * was measured before the run, so nothing was predicted. */

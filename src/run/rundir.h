@@ -30,6 +30,7 @@
 #include "run/monitor.h"
 
 #define HD_RUN_JOB "job.resolved.json"
+#define HD_RUN_TRACES "trace"             /* full traces, a file a process (engine/recorder.h) */
 #define HD_RUN_FOLDER "job.folder"        /* job_files.h */
 
 struct hd_rundir {

@@ -102,7 +102,8 @@ static enum hd_err put_slots(struct hd_drain *d, uint32_t ring, uint64_t first, 
 	d->ring[ring].missed = missed;
 	hd_hdt_rings(d->buffer + HD_HDT_SECTION_BYTES, &(struct hd_hdt_rings){ .process = d->process,
 		.ring = ring, .first = first - lost, .nlost = missed });
-	return put(d, d->buffer, HD_HDT_RINGS, HD_HDT_RINGS_BYTES + ((uint64_t)n + lost) * HD_SLOT_BYTES, diag);
+	return put(d, d->buffer, HD_HDT_RINGS, HD_HDT_RINGS_BYTES + ((uint64_t)n + lost) * HD_SLOT_BYTES,
+		diag);
 }
 
 static enum hd_err pass_ring(struct hd_drain *d, uint32_t i, uint64_t from, const _Atomic uint64_t *to,

@@ -38,6 +38,9 @@ enum { HD_VN_TIME_MS = 60000 };             /* the most that vn_wait_ns is */
 #define HD_VN_TIME_STAGES \
 	"--vn-time is of whole virtual nodes, and this job has stages, whose parts interleave: " \
 	"a wait after them says nothing of a pipeline. Leave it out, or take a job without stages"
+/* the control message by which a coordinator asks workers for recordings: the last before those that ask
+ * for bulk */
+enum { HD_ELASTIC_RECORD = 127 };
 enum { HD_ELASTIC_ADDR = HD_MSG_ADDR + 1, HD_ELASTIC_LISTENS = 2 };
 
 struct hd_elastic_spec {

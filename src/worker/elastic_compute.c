@@ -372,6 +372,7 @@ COMMAND(finish)
 		done->held = e->slots.held;
 	}
 	hd_elastic_spent_count(e);
+	hd_run_say_recorded(e->run);
 	(void)HD_FAILPOINT(UPDATE_DONE);
 	e->touched = true;
 	e->between = true;

@@ -19,6 +19,8 @@ enum {
 	HD_ASK_ID = HD_TELL_ASKS,
 	/* of a member that lacks slots: step, request, bucket (elastic_slots.c) */
 	HD_ASK_SLOTS_ID = HD_TELL_ASKS + 1,
+	/* of a coordinator: u64 first step, u64 how many; of none: a copy of the flight file */
+	HD_RECORD_ID = HD_ELASTIC_RECORD,
 	HD_ELASTIC_SLOTS = HD_PIPES_FETCHED,      /* buckets' slots requested at a time */
 	/* requests of others that wait for a step, or for an answer to be sent */
 	HD_SLOTS_LATER = HD_MAX_MEMBERS * HD_ELASTIC_SLOTS,
@@ -31,7 +33,7 @@ enum {
 	HD_ELASTIC_NEWS = 4,              /* of steps: a member is at most one ahead */
 };
 
-_Static_assert((int)HD_MSG_NKINDS <= (int)HD_TELL_ASKS, "messages of the protocol ask for no bulk");
+_Static_assert((int)HD_MSG_NKINDS <= (int)HD_RECORD_ID, "messages of the protocol ask for no bulk");
 
 struct hd_note { char kind[32], json[1500]; };
 
@@ -293,6 +295,7 @@ void hd_elastic_record_arrived(struct hd_elastic *e, const struct hd_arrival *ar
 void hd_elastic_record_link(struct hd_elastic *e, uint32_t worker, bool up);
 void hd_elastic_probe(struct hd_elastic *e);            /* at each turn: if a burst is due */
 void hd_elastic_record_probed(struct hd_elastic *e, const struct hd_probe *probe);
+void hd_elastic_record_asked(struct hd_elastic *e, const struct hd_message *message);
 void hd_elastic_record_view(struct hd_elastic *e, const struct hd_view *view);
 /* the compute thread: it waited from `began` to now, for that */
 void hd_elastic_waited(struct hd_elastic *e, uint64_t began, enum hd_command_kind came);

@@ -96,6 +96,10 @@ static void on_message(void *self, const struct hd_message *m)
 		hd_elastic_slots_asked(e, m->worker, m->bytes, m->len);
 		return;
 	}
+	if (m->id == HD_RECORD_ID) {
+		hd_elastic_record_asked(e, m);
+		return;
+	}
 	if (m->id == HD_ASK_ID) {
 		hd_elastic_asked(e, m->worker, m->bytes, m->len);
 		return;

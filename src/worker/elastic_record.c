@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "base/le.h"
+
 /* What a worker records beside its instructions: transfers, the clock of its coordinator, what became of its
  * links and views. All but hd_elastic_waited() on the I/O thread. */
 
@@ -10,10 +12,8 @@ uint64_t hd_elastic_stamp(void *self)
 	return hd_recorder_now(((struct hd_elastic *)self)->recorder);
 }
 
-static int64_t ago(const struct hd_elastic *e, int64_t at_ns)
-{
-	return at_ns ? hd_clock_now_ns(e->spec->clock) - at_ns : 0;
-}
+/* One look at the clock for all stamps of a transfer: equal ones stay equal. */
+static int64_t ago(int64_t now_ns, int64_t at_ns) { return at_ns ? now_ns - at_ns : 0; }
 
 /* What a planned transfer is called; that of an epoch which is over has a row no more. */
 static uint8_t kind_of(const struct hd_elastic *e, uint32_t transfer)
@@ -27,12 +27,13 @@ static uint8_t kind_of(const struct hd_elastic *e, uint32_t transfer)
 void hd_elastic_record_sent(struct hd_elastic *e, const struct hd_sent *s)
 {
 	const bool planned = s->kind == HD_KIND_PLANNED;
+	const int64_t now = hd_clock_now_ns(e->spec->clock);
 
 	if (!e->recorder || s->err)
 		return;
 	hd_recorder_transfer(e->recorder, &(struct hd_recorder_transfer){ .flow = s->flow, .bytes = s->len,
-		.began_ago = ago(e, s->queued_ns), .gate_ago = ago(e, s->gate_ns),
-		.first_ago = ago(e, s->first_ns), .end_ago = ago(e, s->end_ns),
+		.began_ago = ago(now, s->queued_ns), .gate_ago = ago(now, s->gate_ns),
+		.first_ago = ago(now, s->first_ns), .end_ago = ago(now, s->end_ns),
 		.id = planned ? s->transfer : UINT32_MAX, .peer = s->worker, .chunks = s->chunks,
 		.preempted = s->preempted, .xfer = planned ? kind_of(e, s->transfer) : 0,
 		.class = planned ? HD_XFER_PLANNED : HD_XFER_BULK });
@@ -41,12 +42,13 @@ void hd_elastic_record_sent(struct hd_elastic *e, const struct hd_sent *s)
 void hd_elastic_record_arrived(struct hd_elastic *e, const struct hd_arrival *a)
 {
 	const bool planned = a->kind == HD_KIND_PLANNED;
+	const int64_t now = hd_clock_now_ns(e->spec->clock);
 
 	if (!e->recorder || a->err)
 		return;
 	hd_recorder_transfer(e->recorder, &(struct hd_recorder_transfer){ .flow = a->flow, .bytes = a->len,
-		.began_ago = ago(e, a->posted_ns), .gate_ago = ago(e, a->posted_ns),
-		.first_ago = ago(e, a->first_ns), .end_ago = ago(e, a->end_ns),
+		.began_ago = ago(now, a->posted_ns), .gate_ago = ago(now, a->posted_ns),
+		.first_ago = ago(now, a->first_ns), .end_ago = ago(now, a->end_ns),
 		.id = planned ? a->transfer : UINT32_MAX, .peer = a->worker, .chunks = a->chunks,
 		.xfer = planned ? kind_of(e, a->transfer) : 0,
 		.class = planned ? HD_XFER_PLANNED : HD_XFER_BULK, .received = true });
@@ -97,6 +99,19 @@ void hd_elastic_record_probed(struct hd_elastic *e, const struct hd_probe *p)
 	if (hd_burst_took(&e->burst, &probe, &kept, &keeps))
 		hd_hub_probe(&e->hub, HD_COORDINATOR_LINK);
 	keep(e, keeps, &kept);
+}
+
+/* ---- requests ---- */
+
+void hd_elastic_record_asked(struct hd_elastic *e, const struct hd_message *m)
+{
+	if (m->worker != HD_COORDINATOR_LINK || m->len != 16)
+		return;
+	const uint64_t first = hd_get64(m->bytes), n = hd_get64((const uint8_t *)m->bytes + 8);
+	if (n)
+		hd_recorder_record(e->recorder, first, n);
+	else
+		hd_recorder_dump(e->recorder);
 }
 
 /* ---- views; the compute thread ---- */

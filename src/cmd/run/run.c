@@ -7,7 +7,7 @@
 #include "cmd/run/drive.h"
 
 #define RUN_OPTS HD_OPT_STEPS, HD_OPT_WORKERS, HD_OPT_LISTEN, HD_OPT_KEY, HD_OPT_DEVICES, HD_OPT_THREADS, \
-	HD_OPT_PROFILE, HD_OPT_PLAN, HD_OPT_SET, HD_OPT_EVENTS, HD_OPT_DETACH
+	HD_OPT_PROFILE, HD_OPT_PLAN, HD_OPT_SET, HD_OPT_EVENTS, HD_OPT_DETACH, HD_OPT_RECORD
 
 /* run and resume differ in where the job and the state come from, and in nothing else. */
 
