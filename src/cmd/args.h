@@ -231,6 +231,10 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(ENDPOINT,    0,   "endpoint",      TEXT,   "URL",     "where functions are called: https://HOST, or http://127.0.0.1:PORT of chaos lambda or a front end") \
 	X(REPORTS,     0,   "reports",       TEXT,   "FILE",    "lines REPORT that chaos lambda wrote: they settle the ledger") \
 	X(COLD_MS,     0,   "cold-ms",       COUNT,  "MS",      "what the start of an instance takes at least (default 0)") \
+	X(LAST_STEPS,  0,   "steps",         COUNT,  "N",       "the newest N steps of the recording (default 100)") \
+	X(CHANNELS,    0,   "bandwidth",     TEXT,   "K",       "bytes travel K times as fast")                    \
+	X(WORKER_AS,   0,   "worker",        TEXT,   "W=median", "what worker W does costs what it costs the others") \
+	X(DATA_WAITS,  0,   "data",          TEXT,   "X",       "waits for data take X times as long (0: none)")   \
 	X(FN_BANDWIDTH, 0,  "bandwidth",     TEXT,   "BYTES",   "bytes a second between an instance and its owner, as 10MiB (default: no bound)") \
 	X(MEMORY_MB,   0,   "memory-mb",     COUNT,  "MB",      "memory of an instance, and its share of a core: 1769 are one (default 1769)") \
 	X(NO_AUTH,     0,   "no-auth",       FLAG,   "",        "signatures are not looked at")                    \

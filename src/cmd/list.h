@@ -76,6 +76,9 @@
 	X(completion) \
 	X(sim) \
 	X(trace_merge) \
+	X(trace_analyze) \
+	X(trace_diff) \
+	X(trace_whatif) \
 	X(sched_policies) \
 	X(sched_solve) \
 	X(sched_whatif) \

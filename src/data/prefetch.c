@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "sys/clock.h"
+#include "sys/failpoint.h"
 #include "sys/lock.h"
 #include "sys/memory.h"
 #include "sys/thread.h"
@@ -100,6 +101,7 @@ static enum hd_err fill_place(const struct hd_prefetch *p, uint64_t step, uint32
 	enum hd_err err = HD_OK;
 	uint32_t n = 0;
 
+	(void)HD_FAILPOINT(DATA_READ);
 	hd_vn_rows(p->spec.per_vn, hd_sampler_rows(p->spec.sampler, step), vn, &first, &end);
 	for (uint64_t row = first; row < end && err == HD_OK; row++) {
 		for (uint32_t f = 0; f < set->nfields; f++)

@@ -1,0 +1,49 @@
+#!/bin/bash
+# heddle trace analyze, diff, whatif: what a recording says of a run's time; questions that make no sense are
+# refused.
+. "$(dirname "$0")/program.sh"
+write_jobs 8
+train run mlp.yaml --out mlp --devices 2
+expect 0 heddle trace analyze mlp --json
+json_ok
+says '"stragglers":[]'
+says '"unaligned":[]'
+says '"replay_error":0'
+python3 - <<'END' || failed "parts of a process do not add up to its steps"
+import json
+s = json.load(open("out"))
+assert s["steps"]["last"] - s["steps"]["first"] == 7, s["steps"]
+for b in s["breakdown"]:
+    assert sum(b["parts_ns"].values()) == b["m_ns"] > 0, b
+    assert b["exposed_ns"] + b["hidden_ns"] == b["transfer_ns"], b
+assert abs(sum(p["share"] for p in s["critical_path"]) - 1) < 1e-9, s["critical_path"]
+assert sum(sum(b["blame_ns"].values()) for b in s["breakdown"]) == sum(b["m_ns"] for b in s["breakdown"])
+END
+expect 0 heddle trace analyze mlp --steps 3
+says 'critical path of 3 steps'
+passed "the parts of a run's time add up"
+
+expect 0 heddle trace diff mlp mlp
+says 'no median changed'
+expect 0 heddle trace diff mlp mlp --json
+says '{"changes":[]}'
+expect 0 heddle trace whatif mlp --data 1 --json
+json_ok
+says '"gain":0'
+expect 0 heddle trace whatif mlp --data 0
+says 'what if'
+passed "a recording is equal to itself, and takes as long as it did"
+
+expect 2 heddle trace whatif mlp
+says '--worker W=median'
+expect 2 heddle trace whatif mlp --worker 0
+says 'W=median'
+expect 2 heddle trace whatif mlp --worker 7=median
+says 'no steps of worker 7'
+expect 2 heddle trace whatif mlp --bandwidth 0
+says 'a factor'
+expect 2 heddle trace analyze mlp --steps 0
+expect 3 heddle trace analyze nowhere
+expect 0 heddle simulate --schedule gpipe -p 2 -m 4 --trace sim.hdfr
+expect 0 heddle trace analyze sim.hdfr
+passed "questions without an answer are refused"
