@@ -205,6 +205,11 @@ static void a_warning_says_where_and_what_to_whom_wants_it(void **state)
 		"tiny.yaml: batch.global 17 is no multiple of batch.virtual_nodes 9: the last virtual node "
 		"is shorter\n"),
 		"%s", warnings.at);
+	must(BATCH_OF("mode: bounded, virtual_nodes: 4, staleness: 2}"));
+	CHECK(!*warnings.at, "%s", warnings.at);
+	must(BATCH_OF("mode: bounded, virtual_nodes: 4, staleness: 3}"));
+	CHECK(strstr(warnings.at, "batch.staleness is 3: where rows of many edges are so late"), "%s",
+		warnings.at);
 	assert_int_equal(hd_job_parse(&job, "tiny.yaml", UNEVEN, strlen(UNEVEN), NULL, 0, &arena, &diag,
 		NULL), HD_OK);
 }
