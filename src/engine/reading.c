@@ -4,6 +4,7 @@
 
 #include "engine/fore.h"
 #include "engine/overlap.h"
+#include "engine/stamps.h"
 #include "engine/worker_int.h"
 
 /* Rows of the step at hand: the reader that is ahead, taking from it, names of what was taken. */
@@ -62,15 +63,16 @@ static void on_filled(void *user, uint32_t vn, int64_t began_ns, uint64_t bytes)
 struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *w)
 {
 	static const uint8_t none[HD_MAX_VNS];
-	const bool ahead = w->reading->spare_core || !w->task->data->at_hand;
+	const bool ahead = w->reading->spare_core || !w->task->data->at_hand,
+		overlaps = w->task->delays.most && !hd_stamps_bound(w->task->job);
 
 	return (struct hd_prefetch_spec){
 		.set = w->task->data, .split = 0, .sampler = &w->task->sampler,
 		.nvns = w->task->job->nvns, .per_vn = w->task->job->per_vn,
 		.wanted = hd_worker_work(w) ? hd_worker_work(w)->reads : none,
 		.first_step = (uint64_t)w->count.step, .memory_bytes = HD_PREFETCH_BYTES,
-		/* two: steps may overlap (overlap.h) */
-		.nthreads = ahead, .depth = ahead ? HD_PREFETCH_STEPS : w->task->delays.most ? 2 : 1,
+		/* two: steps may overlap (overlap.h); those ahead read the same rows (fore.h, rule 5) */
+		.nthreads = ahead, .depth = ahead ? HD_PREFETCH_STEPS : overlaps ? 2 : 1,
 		.named = w->reading->took != NULL,
 		.filled = w->spec.recorder ? on_filled : NULL, .user = (void *)(uintptr_t)w,
 	};
