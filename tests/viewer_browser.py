@@ -140,7 +140,7 @@ def decode(path):
 
 
 def colours_are_right(b, path):
-    """In lanes whose events are apart: the middle of a box that is wide enough."""
+    """Of work and waits that nothing before overlaps: the middle of a box that is wide enough."""
     head, stats, looks = decode(path), b.settle(), []
     for timeline, lane, y in stats['lanes']:
         t = head['timelines'][timeline]
@@ -148,12 +148,14 @@ def colours_are_right(b, path):
         spans = []
         for i in range(l['begin'], l['end']):
             at += e['since'][i]
-            spans.append((at, at + e['length'][i], int(e['class'][i])))
-        lasting = [s for s in spans if s[1] > s[0]]
-        overlap = any(p[1] > q[0] for p, q in zip(lasting, lasting[1:]))
-        if l['kind'] != 1 or y < stats['axis'] or y + 5 > stats['height'] or overlap:
+            spans.append((at, at + e['length'][i], int(e['class'][i]), e['kind'][i]))
+        latest = float('-inf')
+        if y < stats['axis'] or y + 5 > stats['height']:
             continue
-        for t0, t1, c in lasting:
+        for t0, t1, c, kind in spans:
+            first_row, latest = t1 > t0 and t0 >= latest and kind in (3, 7), max(latest, t1)
+            if not first_row:
+                continue
             x0, x1 = (stats['left'] + (v - stats['shifts'][timeline] - stats['a']) * stats['scale']
                       for v in (t0, t1))
             if x1 - x0 < 5 or x0 < stats['left'] or x1 > 1390 or asked >= 20:

@@ -122,6 +122,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(TRACE_STEPS, 0,   "steps",         COUNT,  "N",       "how many (default 10)")                          \
 	X(RECORD,      0,   "trace",         FLAG,   "",        "a full trace of every step, in RUN/trace (trace.record of the job)") \
 	X(TRACE,       0,   "trace",         TEXT,   "FILE",    "write what happens as the flight file that a run would write") \
+	X(WHOLE_STEPS, 0,   "steps",         TEXT,   "FROM:TO", "of more than a million events: these steps whole (default: the last ones)") \
 	X(SIMULATE,    0,   "simulate",      FLAG,   "",        "run PipeDream's ways on these machines in the simulator, beside data parallel") \
 	X(JOIN,        0,   "join",          TEXT,   "ADDR",    "the run to join: its folder here, or HOST:PORT where it listens") \
 	X(ZONE,        0,   "zone",          TEXT,   "NAME",    "what this machine is lost together with: an availability zone, a rack (1 to 32 of A-Z a-z 0-9 . _ -)") \

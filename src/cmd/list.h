@@ -79,6 +79,7 @@
 	X(trace_analyze) \
 	X(trace_diff) \
 	X(trace_whatif) \
+	X(trace_open) \
 	X(sched_policies) \
 	X(sched_solve) \
 	X(sched_whatif) \

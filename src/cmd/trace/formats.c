@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "timeline/merge.h"
-#include "timeline/write.h"
+#include "timeline/viewer.h"
 
 static enum hd_err write_hdt(struct hd_cmd *cmd, const struct hd_trace_input *input, const char *path)
 {
@@ -59,11 +59,17 @@ static enum hd_err write_steps(struct hd_cmd *cmd, const struct hd_trace_input *
 	return write_with(cmd, hd_tl_write_steps, input, path);
 }
 
+static enum hd_err write_html(struct hd_cmd *cmd, const struct hd_trace_input *input, const char *path)
+{
+	return write_with(cmd, hd_tl_write_html, input, path);
+}
+
 static const struct hd_trace_format formats[] = {
 	{ ".hdt", "heddle's own: as recorded, of all processes", write_hdt },
 	{ ".pftrace", "Perfetto", write_perfetto },
 	{ ".json", "Chrome's trace events", write_chrome },
 	{ ".ndjson", "one JSON object a step", write_steps },
+	{ ".html", "a page that shows it", write_html },
 };
 enum { NFORMATS = sizeof formats / sizeof formats[0] };
 
