@@ -60,15 +60,13 @@ static enum hd_err connect_to(struct hd_fn_link *l, const char *addr, int64_t un
 	return err;
 }
 
-static enum hd_err shake(struct hd_fn_link *l, const struct hd_fn_event *event, int64_t until_ns,
-	struct hd_diag *diag)
+static enum hd_err shake(struct hd_fn_link *l, const struct hd_fn_event *event, struct hd_tls_realm *realm,
+	int64_t until_ns, struct hd_diag *diag)
 {
 	struct hd_tls_config config = { .key = event->token.byte, .key_len = sizeof event->token.byte };
 
 	hd_fn_identity(&event->ticket, config.identity);
-	enum hd_err err = hd_tls_realm_make(&l->realm, diag);
-	if (!err)
-		err = hd_tls_make(&l->tls, &l->realm, &config, &l->sock, diag);
+	enum hd_err err = hd_tls_make(&l->tls, realm, &config, &l->sock, diag);
 	l->secure = !err;
 	while (!err && (err = hd_tls_shake(&l->tls, diag)) == HD_E_AGAIN)
 		err = wait_for(l, hd_tls_wants(&l->tls), until_ns, diag);
@@ -76,7 +74,7 @@ static enum hd_err shake(struct hd_fn_link *l, const struct hd_fn_event *event, 
 }
 
 enum hd_err hd_fn_link_open(struct hd_fn_link *l, struct hd_clock *clock, const char *addr,
-	const struct hd_fn_event *event, int64_t until_ns, struct hd_diag *diag)
+	const struct hd_fn_event *event, struct hd_tls_realm *realm, int64_t until_ns, struct hd_diag *diag)
 {
 	memset(l, 0, sizeof *l);
 	hd_net_real(&l->net);
@@ -85,7 +83,7 @@ enum hd_err hd_fn_link_open(struct hd_fn_link *l, struct hd_clock *clock, const 
 	if (!err)
 		err = connect_to(l, addr, until_ns, diag);
 	if (!err && event && event->tls)
-		err = shake(l, event, until_ns, diag);
+		err = shake(l, event, realm, until_ns, diag);
 	if (err)
 		hd_fn_link_close(l);
 	return err;
@@ -98,7 +96,6 @@ void hd_fn_link_close(struct hd_fn_link *l)
 	if (l->sock.net)
 		hd_loop_unwatch(&l->loop, l->sock.id);
 	hd_sock_close(&l->sock);
-	hd_tls_realm_finish(&l->realm);
 	hd_loop_finish(&l->loop);
 	memset(l, 0, sizeof *l);
 }

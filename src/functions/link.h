@@ -19,7 +19,6 @@ struct hd_fn_link {
 	struct hd_loop loop;
 	struct hd_net net;
 	struct hd_sock sock;
-	struct hd_tls_realm realm;
 	struct hd_tls tls;
 	bool secure, stops;               /* stops: a signal ends its waits */
 	int64_t bytes_s, free_ns;         /* of both ways together; 0: no bound. When the next may go */
@@ -30,9 +29,10 @@ void hd_fn_identity(const struct hd_fn_ticket *ticket, char identity[HD_TLS_IDEN
 /* False: it is none. */
 bool hd_fn_identity_read(const char *identity, struct hd_hash *task, uint32_t *attempt);
 
-/* `event` NULL: plain. Else TLS where it says so, by its token. */
+/* `event` NULL: plain. Else TLS where it says so, by its token, in the realm: one for all links of a process,
+ * since it takes longer to make than a task takes. Borrowed until close. */
 HD_MUST_USE enum hd_err hd_fn_link_open(struct hd_fn_link *link, struct hd_clock *clock, const char *addr,
-	const struct hd_fn_event *event, int64_t until_ns, struct hd_diag *diag);
+	const struct hd_fn_event *event, struct hd_tls_realm *realm, int64_t until_ns, struct hd_diag *diag);
 /* Takes zeroed and closed ones. */
 void hd_fn_link_close(struct hd_fn_link *link);
 /* All of it. */

@@ -148,7 +148,8 @@ enum hd_err hd_fn_serve_runtime(const char *api, struct hd_clock *clock, struct 
 	enum hd_err err = s->in && s->body ? hd_fn_worker_init(&worker, clock, diag) :
 		hd_fail(diag, HD_E_NOMEM, "no memory for a function worker");
 	if (!err)
-		err = hd_fn_link_open(&s->link, clock, addr, NULL, hd_clock_now_ns(clock) + ANSWER_NS, diag);
+		err = hd_fn_link_open(&s->link, clock, addr, NULL, NULL, hd_clock_now_ns(clock) + ANSWER_NS,
+			diag);
 	worker.bytes_s = pace_of_environment();
 	if (!err)
 		err = serve(s, &worker, diag);

@@ -37,6 +37,7 @@ void hd_fn_worker_finish(struct hd_fn_worker *w)
 		hd_free(w->kept[i].bytes);
 	for (uint32_t i = 0; i < HD_FN_READY_TASKS; i++)
 		hd_dense_close(&w->dense[i]);
+	hd_tls_realm_finish(&w->realm);
 	hd_free(w->work);
 	hd_free(w->payload);
 	*w = (struct hd_fn_worker){ .clock = NULL };
@@ -352,7 +353,10 @@ static void do_event(struct hd_fn_worker *w, const struct hd_fn_event *event, co
 			event->port);
 	else
 		snprintf(addr, sizeof addr, "%s", event->host);
-	err = hd_fn_link_open(&d.link, w->clock, addr, event, d.until_ns, &d.diag);
+	if (event->tls && !w->realm.context)
+		err = hd_tls_realm_make(&w->realm, &d.diag);
+	if (!err)
+		err = hd_fn_link_open(&d.link, w->clock, addr, event, &w->realm, d.until_ns, &d.diag);
 	d.link.bytes_s = w->bytes_s;
 	if (!err)
 		err = talk(&d, request, &reply);

@@ -35,6 +35,7 @@ struct hd_fn_worker {
 	uint64_t kept_bytes;
 	struct hd_fn_work *work;          /* owned */
 	uint8_t *payload;                 /* owned: HD_FN_PAYLOAD + 1 */
+	struct hd_tls_realm realm;        /* of all connections; made at the first one that is secure */
 	int64_t bytes_s;                  /* of a connection to an owner (link.h) */
 };
 

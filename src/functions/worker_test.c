@@ -269,7 +269,7 @@ static void a_request_to_stop_ends_a_wait_that_is_not_begun(void **state)
 	hd_clock_real(&clock);
 	hd_net_real(&net);
 	assert_int_equal(hd_sock_listen(&net, "tcp:127.0.0.1:0", &listener, NULL), HD_OK);
-	assert_int_equal(hd_fn_link_open(&link, &clock, listener.addr, NULL, INT64_MAX, NULL), HD_OK);
+	assert_int_equal(hd_fn_link_open(&link, &clock, listener.addr, NULL, NULL, INT64_MAX, NULL), HD_OK);
 	hd_signal_stop_set(HD_STOP_PREEMPT);
 	link.stops = true;
 	alarm(60);
