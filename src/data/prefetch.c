@@ -265,6 +265,16 @@ void hd_prefetch_want(struct hd_prefetch *p, uint64_t step, const uint8_t *wante
 	hd_lock_give(&p->lock);
 }
 
+/* Rows of virtual nodes of others are never written to: with huge pages the ends of each array of a field
+ * would hold as much again. */
+static enum hd_memory_how how_taken(const struct hd_prefetch *p)
+{
+	for (uint32_t v = 0; v < p->spec.nvns; v++)
+		if (!p->wanted[v])
+			return HD_MEMORY_SMALL;
+	return HD_MEMORY_LAZY;
+}
+
 static enum hd_err take_memory(struct hd_prefetch *p, struct hd_diag *diag)
 {
 	uint64_t nplaces = (uint64_t)p->spec.depth * p->spec.nvns;
@@ -277,7 +287,7 @@ static enum hd_err take_memory(struct hd_prefetch *p, struct hd_diag *diag)
 	for (uint64_t i = 0; i < nplaces; i++)
 		p->place[i] = (struct prefetch_place){ .step = NO_STEP };
 	set_wanted(p, p->spec.wanted);
-	return hd_memory_take(p->spec.depth * p->step_bytes, HD_MEMORY_LAZY, &p->memory, diag);
+	return hd_memory_take(p->spec.depth * p->step_bytes, how_taken(p), &p->memory, diag);
 }
 
 enum hd_err hd_prefetch_create(struct hd_prefetch **prefetch, const struct hd_prefetch_spec *spec,

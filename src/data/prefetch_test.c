@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "sys/lock.h"
+#include "sys/memory.h"
 #include "sys/thread.h"
 #include "tests/check.h"
 
@@ -441,6 +442,41 @@ static void memory_that_cannot_be_had_is_reported(void **state)
 	}
 }
 
+/* A worker reads the rows of its own virtual nodes: those of others, between them, take no memory. */
+static void rows_of_others_take_no_memory(void **state)
+{
+	enum { VNS = 256, ROWS = 64, BYTES = 4096, EVERY = 8 };
+	struct hd_memory_info before, after;
+	struct hd_sampler sampler;
+	struct hd_diag diag = { "" };
+	struct made made;
+	uint8_t wanted[VNS];
+
+	(void)state;
+	make(&made, VNS * ROWS);
+	made.set.field[0].sample_bytes = BYTES;   /* 64 MiB a step, of which an eighth is wanted */
+	for (uint32_t v = 0; v < VNS; v++)
+		wanted[v] = v % EVERY == 3;
+	assert_int_equal(hd_sampler_init(&sampler, 3, VNS * ROWS, VNS * ROWS, HD_ORDER_SEQUENTIAL,
+		HD_LAST_RAGGED, &diag), HD_OK);
+	const struct hd_prefetch_spec spec = { .set = &made.set, .sampler = &sampler, .nvns = VNS,
+		.per_vn = ROWS, .depth = 1, .wanted = wanted };
+	struct hd_prefetch *prefetch;
+	hd_memory_look(&before);
+	assert_int_equal(hd_prefetch_create(&prefetch, &spec, &diag), HD_OK);
+	for (uint32_t v = 3; v < VNS; v += EVERY) {
+		const void *input[HD_MAX_FIELDS];
+		uint64_t nrows;
+		assert_int_equal(hd_prefetch_take(prefetch, 0, v, input, &nrows, &diag), HD_OK);
+		assert_int_equal(nrows, ROWS);
+		hd_prefetch_done(prefetch, 0, v);
+	}
+	hd_memory_look(&after);
+	const uint64_t took = (after.rss_bytes - before.rss_bytes) >> 20;
+	CHECK(took < 16, "%llu MiB for 8", (unsigned long long)took);
+	hd_prefetch_destroy(prefetch);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -454,6 +490,7 @@ int main(void)
 		cmocka_unit_test(close_wakes_who_waits),
 		cmocka_unit_test(a_stuck_reader_is_an_error_after_the_limit),
 		cmocka_unit_test(memory_bounds_the_depth_but_one_step_is_held),
+		cmocka_unit_test(rows_of_others_take_no_memory),
 		cmocka_unit_test(memory_that_cannot_be_had_is_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
