@@ -98,6 +98,25 @@ static uint64_t vectors_of(const struct hd_worker *w, uint32_t rank)
 	return w->stage->flat_bytes * (need ? buffers_of(&w->rank[rank]) : 1);
 }
 
+/* In lockstep a worker reads the rows of its own virtual nodes, and evaluates in memory of its own, rows and
+ * activations, of which nothing is written where another member does that. */
+static void idle_in_lockstep(const struct hd_worker *w, uint64_t sample_bytes, uint64_t depth,
+	struct hd_memory_terms *t)
+{
+	const struct hd_job *job = w->task->job;
+	uint64_t vns = 0;
+
+	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
+		vns += arenas_of(w, r);
+		if (w->parts->need_rests && w->rank && !w->rank[r].need.staged) {
+			t->idle_arenas += activations_of(w, r);
+			t->idle_inputs += sample_bytes * hd_worker_eval_rows(w, r);
+		}
+	}
+	t->idle_inputs += vns < job->nvns ? sample_bytes * depth * job->per_vn * (job->nvns - vns) : 0;
+	assert(t->idle_inputs <= t->inputs && t->idle_arenas <= t->arenas);
+}
+
 /* Of the gradients and of the activations; those of virtual nodes in lockstep count as written to. */
 static void idle_of(const struct hd_worker *w, struct hd_memory_terms *t)
 {
@@ -117,6 +136,8 @@ static void idle_of(const struct hd_worker *w, struct hd_memory_terms *t)
 		if (!w->rank[r].device || w->rank[r].need.staged)
 			continue;
 		t->idle_gradients += w->rank[r].need.ntemps * w->stage->idle.temp_bytes;
+		if (rests && hd_lockstep_needed(&w->stage->lockstep))
+			continue;                 /* all of them: below */
 		t->idle_arenas += w->rank[r].activations && activations_of(w, r) ?
 			w->stage->idle.arena_bytes : 0;
 	}
@@ -174,6 +195,8 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 	t->held = t->params + t->slots + t->gradients + t->arenas + t->inputs;
 	t->total = t->held + t->kept + t->own;
 	idle_of(w, t);
+	if (hd_lockstep_needed(&w->stage->lockstep))
+		idle_in_lockstep(w, sample_bytes, depth, t);
 }
 
 enum hd_err hd_memory_fits(const struct hd_memory_terms *t, const struct hd_room *room, uint32_t ndevices,

@@ -139,6 +139,7 @@ struct hd_memory_terms {
 	/* of gradients and of arenas, what is reserved and never written to (device/idle.h): a bound counts
 	 * it, the process does not grow by it. 0 before programs are loaded */
 	uint64_t idle_gradients, idle_arenas;
+	uint64_t idle_inputs;             /* the same in lockstep: rows that other workers read or evaluate */
 	uint64_t idle_slots;              /* of slots, what other workers hold of sharded state */
 	/* what the process takes besides, without pages of programs and files: measured once. No part of the
 	 * total, by which it grows */
@@ -150,7 +151,7 @@ void hd_worker_memory(const struct hd_worker *worker, struct hd_memory_terms *te
 /* What the process is predicted to grow by. */
 static inline uint64_t hd_memory_taken(const struct hd_memory_terms *t)
 {
-	return t->total - t->idle_gradients - t->idle_arenas - t->idle_slots;
+	return t->total - t->idle_gradients - t->idle_arenas - t->idle_slots - t->idle_inputs;
 }
 /* What the process is predicted to take at its peak, without pages of programs and files. */
 static inline uint64_t hd_memory_of_process(const struct hd_memory_terms *t)

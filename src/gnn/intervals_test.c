@@ -396,6 +396,67 @@ static uint16_t worker_of(const struct net *net, uint32_t interval)
 	return net->plan.worker[net->plan.map[interval / (INTERVALS / net->plan.nvns)]];
 }
 
+/* Bytes of whole pages of a block that hold MARK still. */
+enum { MARK = 0xa5 };
+static uint64_t untouched(const uint8_t *at, uint64_t len)
+{
+	uint64_t i = 0;
+
+	while (i < len && at[i] == MARK)
+		i++;
+	return i == len ? len : 0;
+}
+
+/* A worker's inputs are the rows of its intervals; where another one evaluates, its room for that, rows and
+ * activations, is counted and never written to. */
+static void rows_of_others_are_in_no_prediction(void **state)
+{
+	struct net *net = malloc(sizeof *net);
+	struct graphs g;
+
+	(void)state;
+	make_graphs(&g);
+	open_net(&g, net, 0, INTERVALS, 3, 1);
+	const uint64_t rows = rows_of(&g, 0, INTERVALS);
+	for (uint32_t i = 0; i < net->n; i++) {
+		struct hd_worker *w = net->at[i].worker;
+		const struct hd_dist_view view = { .plan = &net->plan, .worker = (uint16_t)i, .rests = true,
+			.nplaces = (1 + MOST_PIECES) * MOST_ROOTS };
+		struct hd_memory_terms with, rests;
+		uint64_t row = 0, own = 0;
+		for (uint32_t f = 0; f < w->task->data->nfields; f++)
+			row += w->task->data->field[f].sample_bytes;
+		for (uint32_t v = 0; v < INTERVALS; v++)
+			own += worker_of(net, v) == i;
+		assert_true(own > 1 && own < 4);
+		hd_worker_memory(w, &with);
+		/* what evaluates has the whole graph besides */
+		const uint64_t depth = hd_worker_reading(w).depth, whole = row * INTERVALS * rows;
+		CHECK(with.inputs - with.idle_inputs == whole + row * depth * own * rows, "worker %u: %llu",
+			i, (unsigned long long)(with.inputs - with.idle_inputs));
+		assert_int_equal(hd_dist_prepare(w, &view, NULL), HD_OK);
+		hd_dist_adopt(w);
+		hd_worker_memory(w, &rests);
+		assert_true(rests.inputs == with.inputs && rests.arenas == with.arenas);
+		assert_int_equal(rests.inputs - rests.idle_inputs, row * depth * own * rows);
+		const uint64_t room = hd_worker_activation_bytes(w);
+		assert_int_equal(rests.idle_arenas - with.idle_arenas, room);
+		memset(w->rank[0].activations, MARK, room);
+		memset(w->rank[0].eval_input[0], MARK, w->task->data->field[0].sample_bytes * rows);
+	}
+	step(net, models[0].name);
+	for (uint32_t i = 0; i < net->n; i++) {
+		const struct hd_worker *w = net->at[i].worker;
+		const uint64_t bytes = w->task->data->field[0].sample_bytes * rows;
+		assert_int_equal(untouched(w->rank[0].activations, hd_worker_activation_bytes(w)),
+			hd_worker_activation_bytes(w));
+		assert_int_equal(untouched((const uint8_t *)w->rank[0].eval_input[0], bytes), bytes);
+	}
+	close_net(net);
+	drop_graphs(&g);
+	free(net);
+}
+
 /* How many vertices the halo lists of the file have from the intervals of one worker to those of another. */
 static uint64_t rows_read(const struct net *net, const struct hd_prepared *graph, uint16_t from, uint16_t to,
 	bool back)
@@ -591,6 +652,7 @@ int main(void)
 		cmocka_unit_test(evaluation_takes_the_graph_whole),
 		cmocka_unit_test(the_room_to_evaluate_is_there_once),
 		cmocka_unit_test(workers_have_the_bits_of_one_device),
+		cmocka_unit_test(rows_of_others_are_in_no_prediction),
 		cmocka_unit_test(each_worker_gets_the_rows_that_it_reads),
 		cmocka_unit_test(workers_may_be_lost_at_each_meeting),
 		cmocka_unit_test(what_does_not_fit_is_refused_with_the_way_out),

@@ -111,7 +111,7 @@ static void tell_terms(struct hd_run *run, const char *prefix, const struct hd_m
 		"programs and scratch %.1f, process %.1f)", prefix, (double)hd_memory_of_process(t) / mib,
 		(double)t->params / mib, (double)(t->slots - t->idle_slots) / mib,
 		(double)(t->gradients - t->idle_gradients) / mib,
-		(double)(t->arenas - t->idle_arenas) / mib, (double)t->inputs / mib,
+		(double)(t->arenas - t->idle_arenas) / mib, (double)(t->inputs - t->idle_inputs) / mib,
 		(double)t->kept / mib, (double)t->own / mib, (double)t->process / mib);
 }
 
