@@ -286,7 +286,7 @@ static enum hd_err same_bound(const struct hd_state *state, const struct hd_task
 	const struct hd_state_entry *rows = hd_state_find(state, "rows.0");
 	const int64_t bound = hd_stamps_bound(task->job);
 
-	if (!rows || rows->rank < 1 || rows->dim[0] == bound + 1)
+	if (!hd_state_find(state, "stamps") || !rows || rows->rank < 1 || rows->dim[0] == bound + 1)
 		return HD_OK;
 	return hd_fail(diag, HD_E_INVAL, "batch.replay: %s was recorded with batch.staleness %lld, and this "
 		"job has %lld: replay the job that was recorded", path, (long long)rows->dim[0] - 1,
