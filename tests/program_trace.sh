@@ -45,6 +45,27 @@ expect 3 heddle trace merge a.hdt -o x.hdt
 says 'its hash is wrong'
 passed "what is cut off or damaged gives what is whole, or an error that names the file"
 
+expect 0 heddle trace merge mlp -o mlp.json --json
+events=$(number events)
+expect 0 heddle trace merge mlp.json -o back.json --json
+same "$(number events)" "$events" "events of an export, and of its import"
+says '"name":"worker 0"'
+gzip -c mlp.json >mlp.json.gz
+expect 0 heddle trace merge mlp.json.gz -o packed.json
+cmp -s packed.json back.json || failed "a trace that is packed is another"
+expect 2 heddle trace merge mlp.json mlp -o x.json
+says 'give it alone'
+expect 2 heddle trace merge mlp.json -o x.hdt
+says 'another program'
+kineto=$SOURCE_DIR/tests/data/kineto/cpu_only.json
+expect 0 heddle trace merge "$kineto" -o x.ndjson --json
+says '"events":20'
+[ "$(grep -c '"step":' x.ndjson)" -eq 1 ] || failed "steps of a foreign trace"
+printf '{"traceEvents":[{"ph":"X","pid":1,"tid":1,"ts":3,"dur":-2}]}' >bad.json
+expect 3 heddle trace merge bad.json -o x.json
+says 'event 0'
+passed "traces of other programs are read, alone"
+
 expect 2 heddle trace merge mlp -o run.txt
 says '.hdt'
 expect 2 heddle trace merge sim.hdfr

@@ -31,6 +31,12 @@ HD_MUST_USE enum hd_err hd_tl_build_ring(struct tl_build *build, uint32_t life, 
 /* Rows of steps of a process, whose lanes are made, and the step of each of its events. */
 HD_MUST_USE enum hd_err hd_tl_build_steps(struct tl_build *build, uint32_t process, struct hd_diag *diag);
 
+/* 4 of build.h: the line of each event of a device's lane, which is in order. */
+enum { TL_OWN, TL_TRANSFERS, TL_SPILLED, TL_LINES = TL_SPILLED + HD_TL_SPILL };
+void hd_tl_part(struct hd_tl_event *event, uint8_t *line, uint64_t n);
+/* What a lane is called that holds that line of another. */
+void hd_tl_line_name(char *name, size_t cap, const char *lane, uint32_t line);
+
 /* By lane order (timeline.h, 3); stable. spare: n places. */
 void hd_tl_sort(struct hd_tl_event *event, struct hd_tl_event *spare, uint64_t n);
 

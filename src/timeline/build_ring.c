@@ -4,7 +4,7 @@
 
 #include "timeline/build_int.h"
 
-enum { OWN, TRANSFERS, SPILLED, LINES = SPILLED + HD_TL_SPILL, DEEP = 64, PEER_NONE = 0xffff };
+enum { DEEP = 64, PEER_NONE = 0xffff };
 
 /* First letters of an instruction (plan/ins.h), or of what the control lane names. */
 static const struct { const char *text; enum hd_tl_class class; } ops[] = {
@@ -178,7 +178,7 @@ static bool is_transfer(const struct hd_tl_event *e)
 }
 
 /* Ends of what is open in each line, innermost last. */
-struct open_spans { int64_t end[LINES][DEEP]; uint32_t n[LINES]; };
+struct open_spans { int64_t end[TL_LINES][DEEP]; uint32_t n[TL_LINES]; };
 
 static bool fits(struct open_spans *open, uint32_t line, const struct hd_tl_event *e)
 {
@@ -192,26 +192,35 @@ static bool fits(struct open_spans *open, uint32_t line, const struct hd_tl_even
 	return true;
 }
 
-/* 4. */
-static void part_device(struct tl_build *b, uint64_t n)
+void hd_tl_part(struct hd_tl_event *event, uint8_t *lines, uint64_t n)
 {
 	struct open_spans open = { .n = { 0 } };
 
 	for (uint64_t i = 0; i < n; i++) {
-		struct hd_tl_event *e = &b->ring[i];
-		uint32_t line = OWN;
-		b->line[i] = is_transfer(e) ? TRANSFERS : OWN;
+		struct hd_tl_event *e = &event[i];
+		uint32_t line = TL_OWN;
+		lines[i] = is_transfer(e) ? TL_TRANSFERS : TL_OWN;
 		if (is_transfer(e) || e->t0 == e->t1)
 			continue;
-		while (line < LINES && (line == TRANSFERS || !fits(&open, line, e)))
+		while (line < TL_LINES && (line == TL_TRANSFERS || !fits(&open, line, e)))
 			line++;
-		if (line == LINES) {
+		if (line == TL_LINES) {
 			e->t1 = e->gate = e->first = e->t0;
 			e->flags |= HD_EVENT_FLAG_OPEN;
-			line = OWN;
+			line = TL_OWN;
 		}
-		b->line[i] = (uint8_t)line;
+		lines[i] = (uint8_t)line;
 	}
+}
+
+void hd_tl_line_name(char *name, size_t cap, const char *lane, uint32_t line)
+{
+	if (line == TL_OWN)
+		snprintf(name, cap, "%s", lane);
+	else if (line == TL_TRANSFERS)
+		snprintf(name, cap, "%s transfers", lane);
+	else
+		snprintf(name, cap, "%s +%u", lane, line - TL_SPILLED + 1);
 }
 
 static enum hd_err put_lane(struct tl_build *b, uint32_t process, uint32_t ring, uint32_t line, uint64_t n,
@@ -228,21 +237,16 @@ static enum hd_err put_lane(struct tl_build *b, uint32_t process, uint32_t ring,
 			b->ring[i].lane = row;
 			t->event[t->nevents++] = b->ring[i];
 		}
-	if (line != OWN && t->nevents == begin)
+	if (line != TL_OWN && t->nevents == begin)
 		return HD_OK;
-	if (line == OWN)
-		snprintf(name, sizeof name, "%s", lane->name);
-	else if (line == TRANSFERS)
-		snprintf(name, sizeof name, "%s transfers", lane->name);
-	else
-		snprintf(name, sizeof name, "%s +%u", lane->name, line - SPILLED + 1);
+	hd_tl_line_name(name, sizeof name, lane->name, line);
 	uint32_t text;
 	enum hd_err err = hd_tl_name_of(b->arena, &b->names, name, strlen(name), &text, diag);
 	if (err)
 		return err;
-	t->lane[t->nlanes++] = (struct hd_tl_lane){ .process = process, .kind = line == TRANSFERS ?
+	t->lane[t->nlanes++] = (struct hd_tl_lane){ .process = process, .kind = line == TL_TRANSFERS ?
 		HD_LANE_TRANSFER : lane->kind, .index = lane->index, .name = b->names.text[text],
-		.begin = begin, .end = t->nevents, .nlost = line == OWN ?
+		.begin = begin, .end = t->nevents, .nlost = line == TL_OWN ?
 		hd_tl_ring_lost(&b->lives->life[process]->ring[ring]) : 0 };
 	return HD_OK;
 }
@@ -269,10 +273,10 @@ enum hd_err hd_tl_build_ring(struct tl_build *b, uint32_t life, uint32_t ring, s
 	if (err)
 		return err;
 	hd_tl_sort(b->ring, b->spare, n);
-	memset(b->line, OWN, n);
+	memset(b->line, TL_OWN, n);
 	if (from->info.lane[ring].kind == HD_LANE_DEVICE)
-		part_device(b, n);
-	for (uint32_t line = 0; line < LINES && !err; line++)
+		hd_tl_part(b->ring, b->line, n);
+	for (uint32_t line = 0; line < TL_LINES && !err; line++)
 		err = put_lane(b, life, ring, line, n, diag);
 	return err;
 }

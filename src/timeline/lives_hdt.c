@@ -78,6 +78,8 @@ static enum hd_err take_names(struct hdt_read *r, const struct hd_hdt_section *s
 		return err;
 	if (offset > life->names_used || end > NAMES_BYTES)
 		return damaged(r, "names", "it does not go on where the names before it end");
+	if (!len)
+		return HD_OK;
 	char *names = (char *)(uintptr_t)life->names;
 	err = hd_tl_grow(r->arena, &names, &r->names_cap[process], end, 1, r->diag);
 	if (err)

@@ -142,6 +142,12 @@ TL_FN void tl_rows(struct tl_maker *m)
 				e->t0 == m->step[s].end)))
 				e->step = s;
 	}
+	for (uint32_t p = 0, step = 0; p < t->nprocesses; step = m->process[p++].step_end)
+		if (m->process[p].step_begin == m->process[p].step_end)
+			m->process[p].step_begin = m->process[p].step_end = step;
+	for (uint32_t l = 0; l < t->nlanes; l++)
+		if (m->lane[l].begin == m->lane[l].end)
+			m->lane[l].begin = m->lane[l].end = l ? m->lane[l - 1].end : 0;
 }
 
 /* The value, until tl_free(). */

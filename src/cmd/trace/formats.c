@@ -10,6 +10,10 @@ static enum hd_err write_hdt(struct hd_cmd *cmd, const struct hd_trace_input *in
 {
 	uint8_t *bytes;
 	size_t len;
+
+	if (input->timeline.foreign)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "%s: a trace of another program has no slots as they "
+			"were recorded; give the output another ending", path);
 	enum hd_err err = hd_tl_merge(&cmd->arena, &input->lives, input->clock, &bytes, &len, &cmd->diag);
 
 	return err ? err : hd_file_write_atomic(&cmd->fs, path, bytes, len, &cmd->diag);

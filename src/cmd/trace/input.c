@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "timeline/import.h"
+
 enum { FILES = 1 << 16 };
 
 void hd_trace_say(const struct hd_cmd *cmd, const char *fmt, ...)
@@ -45,9 +47,11 @@ static enum hd_err look_at(struct hd_cmd *cmd, const struct hd_tl_input *input, 
 		return hd_fail(diag, HD_E_INPUT, "%s is empty", input->name);
 	if (input->len >= 8 && !memcmp(input->bytes, "HDTRACE1", 8))
 		return HD_OK;
+	if (hd_tl_is_foreign(input->bytes, input->len))
+		return HD_OK;
 	if (!hd_tl_is_recording(input->bytes, input->len))
 		return hd_fail(diag, HD_E_INPUT, "%s is no recording: it begins neither as a flight file nor "
-			"as a trace", input->name);
+			"as a trace, nor as JSON", input->name);
 	view = hd_arena_take(&cmd->arena, 1, sizeof *view);
 	return view ? hd_flight_parse(input->bytes, input->len, input->name, view, diag) :
 		hd_fail(diag, HD_E_NOMEM, "no memory to read %s", input->name);
@@ -124,6 +128,8 @@ static enum hd_err take_path(struct hd_cmd *cmd, struct input_list *list, const 
 	*run = path;
 	err = take_folder(cmd, list, path, "flight", ".hdfr", &found);
 	if (!err)
+		err = take_folder(cmd, list, path, "flight/snapshots", ".hdfr", &found);
+	if (!err)
 		err = take_folder(cmd, list, path, "trace", ".hdt", &found);
 	if (err || list->n > before)
 		return err;
@@ -149,6 +155,39 @@ static void say_what_is_missing(const struct hd_cmd *cmd, const struct hd_trace_
 				t->process[p].pid);
 }
 
+static enum hd_err import(struct hd_cmd *cmd, const struct hd_tl_input *file, struct hd_trace_input *input)
+{
+	struct hd_tl_foreign foreign;
+	enum hd_err err = hd_tl_import(&cmd->arena, file->name, file->bytes, file->len, &input->timeline,
+		&foreign, &cmd->diag);
+
+	if (err)
+		return err;
+	if (foreign.cut)
+		hd_trace_say(cmd, "%s ends in the middle: what is whole before it is taken", file->name);
+	if (foreign.nskipped)
+		hd_trace_say(cmd, "%s: %llu events of phases that are not read", file->name,
+			(unsigned long long)foreign.nskipped);
+	if (foreign.nunpaired)
+		hd_trace_say(cmd, "%s: %llu events begin without an end, or end without a begin", file->name,
+			(unsigned long long)foreign.nunpaired);
+	return HD_OK;
+}
+
+/* The one of another program; HD_E_INVAL: and there are more. */
+static enum hd_err find_foreign(struct hd_cmd *cmd, const struct input_list *list,
+	const struct hd_tl_input **foreign)
+{
+	*foreign = NULL;
+	for (uint32_t i = 0; i < list->n; i++)
+		if (!hd_tl_is_recording(list->at[i].bytes, list->at[i].len))
+			*foreign = &list->at[i];
+	if (*foreign && list->n > 1)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "%s is of another program: nothing says how its clock "
+			"stands to that of others; give it alone", (*foreign)->name);
+	return HD_OK;
+}
+
 enum hd_err hd_trace_read(struct hd_cmd *cmd, const char *const *path, uint32_t n,
 	struct hd_trace_input *input)
 {
@@ -158,6 +197,15 @@ enum hd_err hd_trace_read(struct hd_cmd *cmd, const char *const *path, uint32_t 
 
 	for (uint32_t i = 0; i < n && !err; i++)
 		err = take_path(cmd, &list, path[i], &got.folder);
+	const struct hd_tl_input *foreign = NULL;
+	if (!err)
+		err = find_foreign(cmd, &list, &foreign);
+	if (!err && foreign) {
+		err = import(cmd, foreign, &got);
+		if (!err)
+			*input = got;
+		return err;
+	}
 	if (!err)
 		err = hd_tl_collect(&cmd->arena, list.at, list.n, &got.lives, &cmd->diag);
 	if (!err)

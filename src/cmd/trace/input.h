@@ -1,8 +1,11 @@
 /* input.h -- what the verbs of traces read: runs, flight files, traces, in any mix.
  *
- * A run's folder stands for its flight/N.hdfr, N.hdfr.1 and so on, and its trace/N.hdt. A file of a folder
- * that is no recording (its process was killed while it made it) is left out with a line; one that was named
- * is an error. What was cut off, lost or is not aligned is said on stderr.
+ * A run's folder stands for its flight/N.hdfr, N.hdfr.1 and so on, flight/snapshots, and its trace/N.hdt. A
+ * file of a folder that is no recording (its process was killed while it made it) is left out with a line;
+ * one that was named is an error. What was cut off, lost or is not aligned is said on stderr.
+ *
+ * A trace of another program (timeline/import.h) is read alone: its timeline is `foreign`, and it has no
+ * lives.
  *
  * Ownership: the call's arena; files stay mapped until the process ends. */
 #ifndef HD_CMD_TRACE_INPUT_H

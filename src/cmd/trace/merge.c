@@ -117,6 +117,8 @@ const struct hd_verb hd_verb_trace_merge = {
 		"process, which survive its end), older ones (N.hdfr.1 to .3) and trace/N.hdt. Files may "
 		"be given one by one, in any order and mix, merged ones among them: what several have of "
 		"one process is taken once.\n"
+		"A trace of another program (Chrome's trace events, as PyTorch's profiler writes them; "
+		".json or .json.gz) is read alone, for another format.\n"
 		"-o FILE: the end of its name says the format (default: RUN/trace/run.hdt).\n"
 		"The clock of each process is set by the probes in its recording. The error that is "
 		"printed bounds how far any of its times can be wrong; a process without probes is "
