@@ -4,7 +4,7 @@
  * disjoint from the others of its line or strictly nested. The profile for HolisticTraceAnalysis has whole
  * microseconds instead, begin and end both rounded down, which keeps order and nesting; its rules are those
  * that its reader has: steps are "user_annotation" named ProfilerStep#N, work of a device is "kernel" with
- * a stream, communication begins with "nccl". */
+ * a stream and has a launch of the host, communication is "nccl... Kernel"; what waits is no kernel. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,7 +84,7 @@ static void put_args(struct chrome *c, const struct hd_tl_event *e)
 	hd_json_open_object(&c->json, "args");
 	if (c->hta) {
 		hd_json_put_i64(&c->json, "stream", c->stream);
-		hd_json_put_i64(&c->json, "correlation", (int64_t)c->correlation++);
+		hd_json_put_i64(&c->json, "correlation", (int64_t)++c->correlation);
 	}
 	if (e->vn != HD_TL_NONE)
 		hd_json_put_i64(&c->json, "virtual node", e->vn);
@@ -128,9 +128,33 @@ static void put_flow(struct chrome *c, const struct hd_tl_event *e)
 	close_event(c);
 }
 
+/* Its reader drops kernels that no call of the host within the steps has launched. */
+static void put_launch(struct chrome *c, const struct hd_tl_event *e)
+{
+	uint64_t tid = c->tid;
+
+	c->tid = 0;
+	open_event(c, "X", "cuda_runtime", "cudaLaunchKernel");
+	hd_json_put_i64(&c->json, "ts", floor_us(e->t0 - c->t->begin));
+	hd_json_put_i64(&c->json, "dur", 0);
+	hd_json_open_object(&c->json, "args");
+	hd_json_put_i64(&c->json, "correlation", (int64_t)c->correlation);
+	hd_json_close(&c->json);
+	close_event(c);
+	c->tid = tid;
+}
+
 static const char *category_of(const struct chrome *c, const struct hd_tl_event *e)
 {
 	return c->hta ? "kernel" : hd_tl_class_text(e->class);
+}
+
+/* By what a name begins and ends with its reader knows communication and copies. */
+static const char *hta_prefix(uint8_t kind)
+{
+	bool transfer = kind == HD_EVENT_SEND || kind == HD_EVENT_RECV;
+
+	return transfer ? "nccl:" : kind == HD_EVENT_READ ? "Memcpy " : "";
 }
 
 static void put_slice(struct chrome *c, const struct hd_tl_event *e)
@@ -138,12 +162,15 @@ static void put_slice(struct chrome *c, const struct hd_tl_event *e)
 	char name[HD_TL_NAME_MAX + 8];
 	bool transfer = e->kind == HD_EVENT_SEND || e->kind == HD_EVENT_RECV;
 
-	snprintf(name, sizeof name, "%s%.1000s", c->hta && transfer ? "nccl:" : "", c->t->name[e->name]);
+	snprintf(name, sizeof name, "%s%.980s%s", c->hta ? hta_prefix(e->kind) : "", c->t->name[e->name],
+		c->hta && transfer ? " Kernel" : "");
 	open_event(c, "X", category_of(c, e), name);
 	put_times(c, e, true);
 	put_args(c, e);
 	close_event(c);
-	if (!c->hta && e->flow && transfer)
+	if (c->hta)
+		put_launch(c, e);
+	else if (e->flow && transfer)
 		put_flow(c, e);
 }
 
@@ -168,6 +195,10 @@ static void put_counter(struct chrome *c, const struct hd_tl_event *e)
 
 static void put_event(struct chrome *c, const struct hd_tl_event *e)
 {
+	bool idle = c->hta && (e->kind == HD_EVENT_WAIT || e->kind == HD_EVENT_CLOCK);
+
+	if (idle)
+		return;
 	if (e->t0 < e->t1 && e->kind != HD_EVENT_COUNTER)
 		put_slice(c, e);
 	else if (!c->hta && e->kind == HD_EVENT_COUNTER)
@@ -276,7 +307,7 @@ enum hd_err hd_tl_write_chrome(const struct hd_timeline *timeline, const struct 
 	return hd_tl_out_end(c->out);
 }
 
-enum hd_err hd_tl_write_hta(const struct hd_timeline *timeline, uint32_t process,
+enum hd_err hd_tl_write_hta(const struct hd_timeline *timeline, struct hd_tl_rank rank,
 	const struct hd_tl_sink *sink, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct chrome *c;
@@ -285,8 +316,8 @@ enum hd_err hd_tl_write_hta(const struct hd_timeline *timeline, uint32_t process
 	if (err)
 		return err;
 	c->hta = true;
-	put_head(c, process, timeline->nprocesses);
-	err = put_process(c, process, arena);
+	put_head(c, rank.rank, rank.nranks);
+	err = put_process(c, rank.process, arena);
 	if (err)
 		return err;
 	hd_tl_out_put(c->out, "\n]}\n", 4);

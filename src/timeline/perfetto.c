@@ -29,7 +29,8 @@ enum { INTERNED_CATEGORY = 1, INTERNED_NAME = 2, INTERNED_ANNOTATION = 3, ENTRY_
 enum { TYPE_BEGIN = 1, TYPE_END, TYPE_INSTANT, TYPE_COUNTER };
 enum { FLAG_CLEARED = 1, FLAG_NEEDS = 2 };
 enum { REALTIME = 1, BOOTTIME = 6, INCREMENTAL = 64 };     /* clocks */
-enum { FIRST_PID = 1000, SCRATCH = 1 << 13, META = 1 };    /* META: the sequence of tracks */
+enum { FIRST_PID = 1000, SCRATCH = 1 << 13, META = 1,       /* META: the sequence of tracks */
+       FELT_NS = 1000 };                                   /* what is shorter is not worth its bytes */
 
 /*        id       number text */
 #define NOTES(X)                     \
@@ -89,7 +90,9 @@ static void open_packet(struct writer *w)
 static void close_packet(struct writer *w, uint32_t sequence, uint32_t flags)
 {
 	hd_pb_varint(&w->pb, PACKET_SEQUENCE, sequence);
-	hd_pb_varint(&w->pb, PACKET_FLAGS, sequence == META && !w->begun ? FLAG_CLEARED | FLAG_NEEDS : flags);
+	flags |= sequence == META && !w->begun ? FLAG_CLEARED : 0;
+	if (flags)
+		hd_pb_varint(&w->pb, PACKET_FLAGS, flags);
 	w->begun |= sequence == META;
 	hd_pb_end(&w->pb, w->packet);
 	assert(!w->pb.full);
@@ -254,8 +257,8 @@ static uint32_t notes_of(const struct hd_tl_event *e, uint64_t value[NOTE_END])
 	NOTE(VN, e->kind == HD_EVENT_OP && e->vn != HD_TL_NONE, e->vn);
 	NOTE(BYTES, transfer, e->arg);
 	NOTE(PREDICT, e->predicted_ns, e->predicted_ns);
-	NOTE(GATE, transfer && e->gate > e->t0, (uint64_t)(e->gate - e->t0));
-	NOTE(FIRST, transfer && e->first > e->t0, (uint64_t)(e->first - e->t0));
+	NOTE(GATE, transfer && e->gate - e->t0 >= FELT_NS, (uint64_t)(e->gate - e->t0));
+	NOTE(FIRST, transfer && e->first - e->t0 >= FELT_NS, (uint64_t)(e->first - e->t0));
 	NOTE(ARG, e->kind == HD_EVENT_STEP_BEGIN || e->kind == HD_EVENT_STEP_END || e->kind == HD_EVENT_EPOCH,
 		e->arg);
 #undef NOTE
@@ -313,7 +316,7 @@ static void end_slices(struct writer *w, int64_t until)
 		size_t event = hd_pb_begin(&w->pb, PACKET_EVENT);
 		hd_pb_varint(&w->pb, EVENT_TYPE, TYPE_END);
 		hd_pb_end(&w->pb, event);
-		close_packet(w, w->sequence, FLAG_NEEDS);
+		close_packet(w, w->sequence, 0);             /* names nothing that is interned */
 	}
 }
 

@@ -40,8 +40,10 @@ HD_MUST_USE enum hd_err hd_tl_write_chrome(const struct hd_timeline *timeline, c
 HD_MUST_USE enum hd_err hd_tl_write_steps(const struct hd_timeline *timeline, const struct hd_tl_sink *sink,
 	struct hd_arena *arena, struct hd_diag *diag);
 
-/* One process as HolisticTraceAnalysis reads it ("rank-N.json"): integer microseconds, kernels on streams. */
-HD_MUST_USE enum hd_err hd_tl_write_hta(const struct hd_timeline *timeline, uint32_t process,
+/* One process as HolisticTraceAnalysis reads it ("rank-N.json"): integer microseconds, kernels on streams.
+ * Its reader wants ranks from 0 on: the caller numbers the processes that it takes. */
+struct hd_tl_rank { uint32_t process, rank, nranks; };
+HD_MUST_USE enum hd_err hd_tl_write_hta(const struct hd_timeline *timeline, struct hd_tl_rank rank,
 	const struct hd_tl_sink *sink, struct hd_arena *arena, struct hd_diag *diag);
 
 #endif

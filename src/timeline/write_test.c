@@ -262,7 +262,8 @@ static void every_byte_in_a_name_gives_well_formed_files(void **state)
 	CHECK(hd_json_parse(&arena, "trace", got.at, got.len, &json, &diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(hd_json_get(json, "traceEvents", HD_JSON_ARRAY, &events, &diag), HD_OK);
 	got.len = 0;
-	assert_int_equal(hd_tl_write_hta(&t, 1, &sink, &arena, &diag), HD_OK);
+	assert_int_equal(hd_tl_write_hta(&t, (struct hd_tl_rank){ 1, 1, 2 }, &sink, &arena,
+		&diag), HD_OK);
 	CHECK(hd_json_parse(&arena, "trace", got.at, got.len, &json, &diag) == HD_OK, "%s", diag.text);
 	assert_non_null(strstr(got.at, "\"rank\": 1"));
 	got.len = 0;

@@ -24,9 +24,9 @@ static enum hd_err put(void *self, const void *bytes, size_t len, struct hd_diag
 	return hd_file_write(self, bytes, len, diag);
 }
 
-/* The name is the new file's once all of it is there. */
-static enum hd_err write_with(struct hd_cmd *cmd, hd_tl_writer *writer, const struct hd_trace_input *input,
-	const char *path)
+/* The name is the new file's once all of it is there. `rank`: of the profile for ranks; else NULL. */
+static enum hd_err write_file(struct hd_cmd *cmd, hd_tl_writer *writer, const struct hd_tl_rank *rank,
+	const struct hd_timeline *timeline, const char *path)
 {
 	char part[HD_PATH_CAP + 8];
 	struct hd_file file;
@@ -37,7 +37,8 @@ static enum hd_err write_with(struct hd_cmd *cmd, hd_tl_writer *writer, const st
 	if (err)
 		return err;
 	const struct hd_tl_sink sink = { put, &file };
-	err = writer(&input->timeline, &sink, &cmd->arena, &cmd->diag);
+	err = rank ? hd_tl_write_hta(timeline, *rank, &sink, &cmd->arena, &cmd->diag) :
+		writer(timeline, &sink, &cmd->arena, &cmd->diag);
 	enum hd_err closed = hd_file_close(&file, &cmd->diag);
 	if (!err)
 		err = closed;
@@ -45,6 +46,36 @@ static enum hd_err write_with(struct hd_cmd *cmd, hd_tl_writer *writer, const st
 		err = hd_fs_rename(&cmd->fs, part, path, &cmd->diag);
 	if (err)
 		(void)!hd_fs_unlink(&cmd->fs, part, NULL);
+	return err;
+}
+
+static enum hd_err write_with(struct hd_cmd *cmd, hd_tl_writer *writer, const struct hd_trace_input *input,
+	const char *path)
+{
+	return write_file(cmd, writer, NULL, &input->timeline, path);
+}
+
+/* A folder of one file a worker; the coordinator computes nothing and is no rank. */
+static enum hd_err write_ranks(struct hd_cmd *cmd, const struct hd_trace_input *input, const char *path)
+{
+	const struct hd_timeline *t = &input->timeline;
+	struct hd_tl_rank rank = { 0 };
+	char name[HD_PATH_CAP];
+	enum hd_err err = hd_fs_mkdirs(&cmd->fs, path, &cmd->diag);
+
+	for (uint32_t p = 0; p < t->nprocesses; p++)
+		rank.nranks += t->process[p].step_end > t->process[p].step_begin;
+	if (!err && !rank.nranks)
+		return hd_fail(&cmd->diag, HD_E_INPUT, "no process of this recording ended a step: there is "
+			"no rank to write");
+	for (uint32_t p = 0; p < t->nprocesses && !err; p++) {
+		if (t->process[p].step_end == t->process[p].step_begin)
+			continue;
+		snprintf(name, sizeof name, "%.900s/rank-%u.json", path, rank.rank);
+		rank.process = p;
+		err = write_file(cmd, NULL, &rank, t, name);
+		rank.rank++;
+	}
 	return err;
 }
 
@@ -74,6 +105,7 @@ static const struct hd_trace_format formats[] = {
 	{ ".json", "Chrome's trace events", write_chrome },
 	{ ".ndjson", "one JSON object a step", write_steps },
 	{ ".html", "a page that shows it", write_html },
+	{ ".hta", "a folder of one file a worker, for HolisticTraceAnalysis", write_ranks },
 };
 enum { NFORMATS = sizeof formats / sizeof formats[0] };
 
