@@ -1,108 +1,168 @@
 #!/bin/bash
-# model.shards: sums in fixed shards. The same bits on any devices and virtual-node maps, the losses of the
-# whole model, and refusals that say what does not divide.
+# data.kind webdataset and records: shards of files, HTTP and S3 train to the bits of the same samples as
+# arrays, also with a server that is killed and comes back; damage has a name.
 . "$(dirname "$0")/program.sh"
-job()           # NAME MODEL SHARDS
-{
-	cat >"$1.yaml" <<END
-job: {name: $1, seed: 5, steps: 4}
-model: {use: "builtin:${1%%-*}", args: $2, shards: $3}
-data: {kind: synthetic, count: 60}
-batch: {global: 14, virtual_nodes: 7}
-optim: {kind: adamw, lr: 1e-2, schedule: {kind: constant, warmup: 0}}
-checkpoint: {every: 1 steps, keep: 2}
+command -v python3 >/dev/null || { echo "skip: no python3 for a server"; exit 77; }
+unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN AWS_REGION AWS_PROFILE AWS_ENDPOINT_URL
+unset AWS_SHARED_CREDENTIALS_FILE AWS_CA_BUNDLE AWS_ENDPOINT_URL_S3 AWS_DEFAULT_REGION
+mkdir data
+cat > make.py <<'END'
+import io, os, struct, tarfile
+def npy(descr, shape, body):
+    head = ("{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)).encode()
+    head += b" " * (63 - (10 + len(head)) % 64) + b"\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head + body
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+def check(data):
+    crc = crc32c(data)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff)
+def record(data):
+    length = struct.pack("<Q", len(data))
+    return length + check(length) + data + check(data)
+x = [struct.pack("<36f", *((i * 36 + k) * 37 % 101 / 50 - 1 for k in range(36))) for i in range(90)]
+y = [i * 7 % 4 for i in range(90)]
+os.mkdir("data/set")
+open("data/set/x.npy", "wb").write(npy("<f4", (90, 1, 6, 6), b"".join(x)))
+open("data/set/y.npy", "wb").write(npy("<i4", (90,), struct.pack("<90i", *y)))
+def add(tar, name, body):
+    info = tarfile.TarInfo(name)
+    info.size = len(body)
+    tar.addfile(info, io.BytesIO(body))
+for shard, form in enumerate((tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)):
+    with tarfile.open("data/web-%02d.tar" % shard, "w", format=form) as tar:
+        for i in range(30 * shard, 30 * shard + 30):
+            key = "part/%06d" % i if i % 5 or not shard else "part/" + "long" * 40 + "%06d" % i
+            if i % 2:
+                add(tar, key + ".cls", b"%d\n" % y[i])
+            if i % 3:
+                add(tar, key + ".npy", npy("<f4", (1, 6, 6), x[i]))
+            else:
+                add(tar, key + ".raw", x[i])
+            if not i % 2:
+                add(tar, key + ".cls", b"%d" % y[i])
+            add(tar, key + ".json", b"{}")
+    with open("data/records-%d" % shard, "wb") as f:
+        for i in range(30 * shard, 30 * shard + 30):
+            f.write(record(x[i] + struct.pack("<i", y[i])))
 END
-}
-losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1/metrics.ndjson"; }
-near()          # two lists of losses, relatively
+python3 make.py || failed "no shards"
+write_jobs 5
+sed -i 's/^data:.*/data: {kind: npy, path: data\/set}/' mlp.yaml
+
+# KIND PATH [OPTION...]: the digest of that run is that of the arrays
+digest_of()
 {
-	paste <(losses "$1") <(losses "$2") |
-		awk -v most="$3" '{ d = $1 - $2; if (d < 0) d = -d; if (d > most * $1) bad++; n++ }
-			END { exit bad > 0 || n < 4 }'
+	rm -rf run
+	expect 0 heddle run mlp.yaml --out run -q -s data.kind=$1 -s data.path="$2" -s trace.samples=true \
+		"${@:3}"
+	expect 0 heddle ckpt digest run
+	digest=$(cat out)
+	same "$digest" "${first:=$digest}" "digests of $2 and of arrays"
 }
-declare -A models=(
-	[gpt]='{layers: 2, width: 32, heads: 4, context: 16, vocab: 50, dropout: 0.1}'
-	[llama]='{layers: 1, width: 32, heads: 4, context: 12, vocab: 40}'
-	[bert]='{layers: 1, width: 32, heads: 4, context: 12, vocab: 40}'
-	[mlp]='{input: [1, 6, 6], hidden: [24, 10], classes: 4}'
-)
-for name in gpt llama bert mlp; do
-	job "$name" "${models[$name]}" 4
-	expect 0 heddle run "$name.yaml" --devices 1 --out "$name.1"
-	for devices in 2 3 5 cores:2x2 reference:1; do
-		[ "$name" = gpt ] || [ "$devices" = 3 ] || continue
-		expect 0 heddle run "$name.yaml" --devices $devices --out "$name.$devices"
-		[ "$devices" = reference:1 ] || expect 0 heddle ckpt diff "$name.1" "$name.$devices"
-	done
-	expect 0 heddle run "$name.yaml" -s model.shards=1 --devices 1 --out "$name.whole"
-	near "$name.whole" "$name.1" 1e-4 ||
-		failed "$name: in shards the losses are others: $(losses "$name.whole") $(losses "$name.1")"
-	expect 5 heddle ckpt diff "$name.whole" "$name.1"
+digest_of npy data/set
+digest_of webdataset 'data/web-*.tar'
+digest_of webdataset 'data/web-{00..02}.tar' --devices 2
+digest_of records 'data/records-?' -s data.direct=never
+digest_of records 'data/records-{0..2}'
+expect 0 heddle data verify run
+expect 0 heddle data verify mlp.yaml -s data.kind=webdataset -s data.path='data/web-*.tar'
+says '90 samples'
+passed "shards of files: the bits of the same samples as arrays"
+
+digest_of webdataset 'data/web-*.tar' -s data.cache=kept
+same "$(ls kept/*.index | wc -l)" 3 "indices that are kept"
+for file in kept/*.index; do
+	printf X | dd of="$file" bs=1 seek=60 conv=notrunc 2>/dev/null
 done
-near gpt.whole gpt.reference:1 1e-4 || failed "the reference device has other losses"
-passed "four models in four shards: the losses of the whole, one state on any devices"
+digest_of webdataset 'data/web-*.tar' -s data.cache=kept
+passed "an index is kept, and made again where it is damaged"
 
-# The sequence option: another job, with the masks of the unsplit model, and again one state on any devices.
-for name in gpt llama bert; do
-	along="-s model.sequence_shards=true"
-	expect 0 heddle run "$name.yaml" $along --devices 1 --out "$name.along"
-	for devices in 2 3 5 cores:2x2 reference:1; do
-		[ "$name" = gpt ] || [ "$devices" = 3 ] || continue
-		expect 0 heddle run "$name.yaml" $along --devices $devices --out "$name.along.$devices"
-		[ "$devices" = reference:1 ] || expect 0 heddle ckpt diff "$name.along" "$name.along.$devices"
-	done
-	near "$name.whole" "$name.along" 1e-4 ||
-		failed "$name: along the sequence the losses are others: $(losses "$name.whole") $(losses \
-		"$name.along")"
-	expect 5 heddle ckpt diff "$name.along" "$name.1"
+# FILE OFFSET TEXT: a byte that is another one
+wrong()
+{
+	cp "$1" data/bad
+	printf X | dd of=data/bad bs=1 seek="$2" conv=notrunc 2>/dev/null
+	expect 3 heddle run mlp.yaml --out bad -q -s data.kind="$3" -s data.path=data/bad
+	says "$4"
+	rm -rf bad
+}
+wrong data/records-0 4 records 'no record begins at byte 0'
+wrong data/records-0 30 records 'the record at byte 12 is damaged'
+wrong data/web-00.tar 3 webdataset 'no header of a tar file stands at byte 0'
+head -c 700 data/web-00.tar > data/cut.tar
+expect 3 heddle run mlp.yaml --out bad -q -s data.kind=webdataset -s data.path=data/cut.tar
+says 'is cut off at byte 700'
+head -c 700 data/records-0 > data/cut
+expect 3 heddle run mlp.yaml --out bad -q -s data.kind=records -s data.path=data/cut
+says 'is cut off inside a record'
+mkdir images && echo > images/a.jpg && echo 1 > images/a.cls
+tar -cf data/images.tar images
+expect 3 heddle run mlp.yaml --out bad -q -s data.kind=webdataset -s data.path=data/images.tar
+says 'a.jpg is an image'
+expect 3 heddle run mlp.yaml --out bad -q -s data.kind=webdataset -s data.path='data/none-*.tar'
+says 'no file matches'
+passed "what is wrong with a shard has a name"
+
+heddle version | grep -q 'curl=yes' || { echo "skip: this build has no libcurl"; exit 77; }
+serve()
+{
+	rm -f where
+	python3 "$SOURCE_DIR/tests/store_server.py" data "$PWD/where" "$@" &
+	server=$!
+	await test -s where
+}
+serve
+at=$(cat where)
+export AWS_ENDPOINT_URL=$at AWS_ACCESS_KEY_ID=AKIDTEST AWS_SECRET_ACCESS_KEY=secret-of-the-test
+digest_of records 's3://bucket/records-{0..2}' --devices 2
+echo 'busy 2 0
+reset 1
+short 1' > data/.script
+digest_of webdataset 's3://bucket/web-{00..02}.tar'
+before=$(grep -c web-0 data/.log)
+digest_of webdataset "$at/web-{00..02}.tar" -s data.cache=kept
+digest_of webdataset "$at/web-{00..02}.tar" -s data.cache=kept
+same "$(grep -c web-0 data/.log)" $((before + 3 + 3 + 3)) "requests of two runs that have a cache"
+passed "shards of HTTP and S3, with a server that is late, wrong and short: the same bits"
+
+# killed in the middle, and back on its port
+rm -rf run
+echo 20 > data/.delay_ms
+heddle run mlp.yaml --out run -q -s data.kind=webdataset -s data.path="$at/web-{00..02}.tar" &
+run=$!
+for step in 0 2; do
+	reach run $step
+	kill -9 $server
+	wait $server 2>/dev/null
+	serve "${at##*:}"
 done
-near gpt.whole gpt.along.reference:1 1e-4 || failed "the reference device has other losses along the sequence"
-expect 2 heddle resume gpt.along -s model.sequence_shards=false
-says 'belongs to another job'
-expect 0 heddle model show gpt.yaml -s model.sequence_shards=true
-says 'p=0.1 from=12 whole=16 key=4'
-passed "norms, dropout and residuals in parts of the sequence"
+wait $run || failed "the run ended with $?"
+expect 0 heddle ckpt digest run
+same "$(cat out)" "$first" "digest after the server was killed twice"
+rm data/.delay_ms
+passed "a server that is killed and comes back: the same bits"
 
-expect 0 heddle run gpt.yaml --steps 2 --devices 3 --out gpt.half
-expect 0 heddle resume gpt.half --devices 1
-expect 0 heddle ckpt diff gpt.1 gpt.half
-expect 2 heddle resume gpt.half -s model.shards=2
-says 'belongs to another job'
-passed "a restart keeps the bits; another number of shards is another job"
-
-expect 0 heddle eval gpt.1 --json
-a=$(number loss)
-expect 0 heddle eval gpt.1 --devices 3 --json
-same "$(number loss)" "$a" "loss of the valid split"
-expect 0 heddle predict gpt.1 -o logits.npy
-expect 0 heddle ckpt export gpt.1 --safetensors w.safetensors
-expect 0 heddle model show gpt.yaml
-says 'param wte.weight/1 f32 [13,32] normal 0.02 tensor 0 wte.weight slice 1 of 4 axis 0 of 50 blocks 1'
-passed "evaluation, prediction, export and the graph as text"
-
-expect 0 heddle profile gpt.yaml --samples 3 -o four.json
-expect 0 heddle profile gpt.yaml -s model.shards=1 --samples 3 -o one.json
-nodes() { grep -o '"id":"[^"]*","op":"[^"]*"' "$1"; }
-[ "$(nodes four.json)" = "$(nodes one.json)" ] && [ -n "$(nodes one.json)" ] ||
-	failed "a profile is of the whole model"
-grep -q '"tensor_shards":4' four.json || failed "the profile does not say how many shards"
-passed "a profile is of the whole model, and says T"
-
-expect 2 heddle run gpt.yaml -s model.shards=8 --dry-run
-says 'model.shards: heads 4 cannot be split in 8 shards'
-sed -i 's/shards: 4/shards: 3/' gpt.yaml
-expect 2 heddle config check gpt.yaml
-says 'gpt.yaml:2:'
-says 'heads 4 cannot be split in 3 shards'
-expect 2 heddle run mlp.yaml -s model.shards=5 --dry-run
-says 'width 4 cannot be split in 5 shards'
-expect 2 heddle run mlp.yaml -s model.shards=0 --dry-run
-says 'model.shards'
-expect 2 heddle run mlp.yaml -s model.shards=1 -s model.sequence_shards=true --dry-run
-says 'model.sequence_shards splits in model.shards parts, and that is 1'
-expect 2 heddle run mlp.yaml -s model.shards=2 -s model.sequence_shards=true --dry-run
-says 'nothing of this model lies along a sequence'
-expect 2 heddle run bert.yaml -s model.args='{layers: 1, width: 32, heads: 4, context: 13, vocab: 40}' \
-	-s model.sequence_shards=true --dry-run
-says 'sequence 13 cannot be split in 4 shards'
-passed "what does not divide is refused"
+# KIND PATH WHAT TEXT: WHAT happens in the middle, and the run ends with 5
+ends_by()
+{
+	local status=0
+	rm -rf run
+	heddle run mlp.yaml --out run -q -s data.kind=$1 -s data.path="$2" -s job.steps=100000 2> err &
+	run=$!
+	reach run 1
+	eval "$3"
+	wait $run || status=$?
+	[ $status = 5 ] || failed "expected exit 5, got $status"
+	says "$4"
+}
+cp data/records-1 other
+ends_by records "$at/records-{0..2}" 'cat other > data/records-1' 'the object was changed while it is in use'
+ends_by records 'data/records-{0..2}' 'head -c 4000 /dev/zero | dd of=data/records-1 conv=notrunc 2>err2' \
+	'is not what it was when the shard was opened'
+passed "an object or a file that is changed in the middle ends the run"

@@ -155,10 +155,10 @@ enum hd_err hd_reader_open(struct hd_dataset **set, size_t bytes, const struct h
 	if (err == HD_OK)
 		err = take_files(reader, spec->seed, diag);
 	if (err != HD_OK) {
-		hd_reader_destroy(&reader->set);
+		ops->destroy(&reader->set);
 		return err;
 	}
-	reader->set.at_hand = bytes_of_files(reader) <= HD_AT_HAND_BYTES;
+	reader->set.at_hand = !reader->set.read_many && bytes_of_files(reader) <= HD_AT_HAND_BYTES;
 	*set = &reader->set;
 	return HD_OK;
 }

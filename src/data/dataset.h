@@ -108,6 +108,9 @@ struct hd_dataset {
 	 * one. As read() otherwise. */
 	enum hd_err (*read_many)(const struct hd_dataset *set, uint32_t split, const struct hd_ask *ask,
 		uint32_t n, struct hd_diag *diag);
+	/* what its depth and sizes of requests follow: how long takers have waited for rows, added up by what
+	 * hands them out (prefetch.h); NULL: not counted */
+	_Atomic int64_t *waited_ns;
 	/* borrowed from the opener of the set, NULL: none; field 0 is what it transforms */
 	const struct hd_augment *augment;
 	/* one line for a user: "60000 images 28x28, 10 classes, /usr/share/..." */

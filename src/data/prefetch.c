@@ -413,8 +413,13 @@ enum hd_err hd_prefetch_take(struct hd_prefetch *p, uint64_t step, uint32_t vn,
 	struct prefetch_place *place = &p->place[place_index(p, step, vn)];
 
 	assert(step >= p->spec.first_step && (!p->spec.end_step || step < p->spec.end_step));
+	_Atomic int64_t *waited_ns = p->spec.set->waited_ns;
+	const int64_t since_ns = waited_ns ? hd_clock_now_ns(&p->clock) : 0;
 	hd_lock_take(&p->lock);
+	const bool waits = waited_ns && !holds(place, step);
 	enum hd_err err = wait_filled(p, place, step, vn, diag);
+	if (waits)
+		*waited_ns += hd_clock_now_ns(&p->clock) - since_ns;
 	if (err == HD_OK)
 		*nrows = place->nrows;
 	hd_lock_give(&p->lock);

@@ -150,7 +150,7 @@ static enum hd_err check_split(struct hd_job_reader *reader)
 	return HD_OK;
 }
 
-#define SPLIT_BY_HASH "idx|cifar|csv|npy"
+#define SPLIT_BY_HASH "idx|cifar|csv|npy|webdataset|records"
 
 /* Does the text say every key that fixed the result when hashes began? Only a job.resolved.json does. */
 static bool says_all(const struct hd_job *job)
@@ -186,7 +186,8 @@ static const struct { enum hd_job_key key, of; const char *words; } depends[] = 
 	{ HD_JOB_FACTOR,     HD_JOB_SCHEDULE,  "step" },
 	{ HD_JOB_CUTS,       HD_JOB_UPDATE,    "stash|vsync" },
 	{ HD_JOB_DATA_COUNT, HD_JOB_DATA_KIND, "synthetic" },
-	{ HD_JOB_DATA_PATH,  HD_JOB_DATA_KIND, "idx|cifar|csv|text|tokens|npy|graph" },
+	{ HD_JOB_DATA_PATH,  HD_JOB_DATA_KIND, "idx|cifar|csv|text|tokens|npy|webdataset|records|graph" },
+	{ HD_JOB_DATA_DIRECT, HD_JOB_DATA_KIND, "webdataset|records" },
 	{ HD_JOB_SPLIT_SEED, HD_JOB_DATA_KIND, SPLIT_BY_HASH },
 	{ HD_JOB_COLUMNS,    HD_JOB_DATA_KIND, "csv" },
 	{ HD_JOB_LABEL,      HD_JOB_DATA_KIND, "csv|cifar" },
