@@ -533,10 +533,13 @@ static void close_syncs(struct hd_rank *rank)
 		return;
 	if (hd_stamps_run_free(w) && w->step->work->meeting)
 		err = hd_meeting_drain(w, &rank->diag);
-	if (err)
+	if (err) {
 		hd_rank_fail(rank, err);
-	else
-		w->stage->lockstep.met = w->count.step + 1;
+		return;
+	}
+	w->stage->lockstep.met = w->count.step + 1;
+	if (w->stage->lockstep.fore)      /* those still ahead come back */
+		atomic_store(&w->stage->lockstep.fore->here, true);
 }
 
 enum hd_err hd_lockstep_run(struct hd_rank *rank, enum hd_run_phase phase, struct hd_diag *diag)

@@ -1,3 +1,4 @@
+#include "checkpoint/ckpt.h"
 #include "engine/fore.h"
 #include "engine/stamps.h"
 #include "gnn/testing_recursion.h"
@@ -217,6 +218,68 @@ static void what_is_ahead_is_forgotten(void **state)
 	drop_graphs(&g);
 }
 
+/* ---- what a replay reads ---- */
+
+/* The state as a checkpoint of so many steps, in a file system of its own, and what is read of it. */
+static enum hd_err read_back(struct hd_rig *rig, uint64_t steps, const struct hd_task *task,
+	struct hd_recording *recording, struct hd_diag *diag)
+{
+	struct hd_ckpt_info info = { .step = steps };
+	struct hd_hash digest;
+	struct hd_fs_sim sim;
+
+	hd_fs_sim_init(&sim);
+	diag->text[0] = 0;
+	CHECK(hd_ckpt_write(&sim.fs, "c", hd_worker_state(rig->worker), &info, 1, true, diag) == HD_OK, "%s",
+		diag->text);
+	enum hd_err err = hd_recording_read(recording, task, &sim.fs, "c", &rig->arena, &digest, diag);
+	hd_fs_sim_finish(&sim);
+	return err;
+}
+
+/* Each age of each row, one more than a step may have: at most S + 1, of weights S, and none before step 0. */
+static void a_recording_that_is_later_than_allowed_is_refused(void **state)
+{
+	struct how how = { 0, 1, 4, 1, 1, HD_MODE_BOUNDED, "0.4", adam };
+	struct hd_recording recording;
+	struct hd_diag diag = { "" };
+	struct graphs g;
+	struct hd_rig rig;
+
+	(void)state;
+	make_graphs(&g);
+	open_held(&g, &rig, &how);
+	for (uint32_t e = 0; e < EPOCHS; e++)
+		step_with(&rig, e, 0);
+	struct hd_task task = *rig.task;
+	uint32_t *late = hd_state_find(hd_worker_state(rig.worker), "stamps")->at;
+	const uint64_t n = EPOCHS * (NSYNCS + 1) * how.n;
+	task.nsteps = EPOCHS;
+	CHECK(read_back(&rig, EPOCHS, &task, &recording, &diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(recording.nsteps, EPOCHS);
+	assert_memory_equal(recording.late, late, n * sizeof *late);
+	assert_int_equal(read_back(&rig, EPOCHS - 1, &task, &recording, &diag), HD_E_INVAL);
+	assert_non_null(strstr(diag.text, "has recorded 6 of 60 steps"));
+	for (uint32_t e = 0; e <= 2; e++)
+		for (uint32_t row = 0; row <= NSYNCS; row += NSYNCS) {
+			const uint32_t most = row == NSYNCS ? 1 : 2, age = 1 + (e < most ? e : most);
+			uint32_t *word = &late[(e * (NSYNCS + 1) + row) * how.n + 2], had = *word;
+			*word = (age - 1) << 2 * 3;
+			CHECK(read_back(&rig, EPOCHS, &task, &recording, &diag) == HD_OK, "step %u: %s", e,
+				diag.text);
+			*word = age << 2 * 3;
+			CHECK(read_back(&rig, EPOCHS, &task, &recording, &diag) == HD_E_INTEGRITY,
+				"step %u, row %u, age %u", e, row, age);
+			*word = had;
+		}
+	rig.job->value[HD_JOB_STALENESS].i = 2;
+	assert_int_equal(read_back(&rig, EPOCHS, &task, &recording, &diag), HD_E_INVAL);
+	assert_non_null(strstr(diag.text, "was recorded with batch.staleness 1, and this job has 2"));
+	rig.job->value[HD_JOB_STALENESS].i = 1;
+	hd_rig_close(&rig);
+	drop_graphs(&g);
+}
+
 static void what_looks_at_one_step_is_refused(void **state)
 {
 	const struct how how = { 0, 1, INTERVALS, 1, 1, HD_MODE_BOUNDED, "0.4", adam };
@@ -251,6 +314,7 @@ int main(void)
 		cmocka_unit_test(weights_are_those_of_the_recursion),
 		cmocka_unit_test(a_replay_has_the_bits_of_the_recorded),
 		cmocka_unit_test(what_is_ahead_is_forgotten),
+		cmocka_unit_test(a_recording_that_is_later_than_allowed_is_refused),
 		cmocka_unit_test(what_looks_at_one_step_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
