@@ -237,7 +237,7 @@ static enum hd_err read_back(struct hd_rig *rig, uint64_t steps, const struct hd
 	return err;
 }
 
-/* Each age of each row, one more than a step may have: at most S + 1, of weights S, and none before step 0. */
+/* Each age of each row, one more than a step may have: S + 1 at most, of weights S, none before step 0. */
 static void a_recording_that_is_later_than_allowed_is_refused(void **state)
 {
 	struct how how = { 0, 1, 4, 1, 1, HD_MODE_BOUNDED, "0.4", adam };
