@@ -45,6 +45,11 @@ expect 3 heddle trace merge a.hdt -o x.hdt
 says 'its hash is wrong'
 passed "what is cut off or damaged gives what is whole, or an error that names the file"
 
+expect 0 heddle trace merge mlp -o tight.hdt --tighten
+says 'tight.hdt: '
+expect 0 heddle trace merge tight.hdt -o tight2.hdt
+cmp -s tight.hdt tight2.hdt || failed "a tightened file is not merged as it is"
+
 expect 0 heddle trace merge mlp -o mlp.json --json
 events=$(number events)
 expect 0 heddle trace merge mlp.json -o back.json --json

@@ -121,6 +121,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(WHAT_IF,     0,   "what-if",       TEXT,   "K=X,...", "change by factors: bandwidth, latency, speed, rankN (its device's speed)") \
 	X(TRACE_STEPS, 0,   "steps",         COUNT,  "N",       "how many (default 10)")                          \
 	X(RECORD,      0,   "trace",         FLAG,   "",        "a full trace of every step, in RUN/trace (trace.record of the job)") \
+	X(TIGHTEN,     0,   "tighten",       FLAG,   "",        "clocks by transfers, too: what was received had been sent") \
 	X(TRACE,       0,   "trace",         TEXT,   "FILE",    "write what happens as the flight file that a run would write") \
 	X(WHOLE_STEPS, 0,   "steps",         TEXT,   "FROM:TO", "of more than a million events: these steps whole (default: the last ones)") \
 	X(SIMULATE,    0,   "simulate",      FLAG,   "",        "run PipeDream's ways on these machines in the simulator, beside data parallel") \

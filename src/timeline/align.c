@@ -1,4 +1,4 @@
-#include "timeline/align.h"
+#include "timeline/align_int.h"
 
 #include <assert.h>
 #include <math.h>
@@ -230,12 +230,15 @@ static void put_knots(struct tl_fit *f, int64_t begin, int64_t end)
 	uint32_t n = beyond(f, 0, -1, begin, c->knot);
 
 	for (uint32_t i = 0; i < f->n; i++) {
-		c->knot[n] = knot_of(f, i, middle_of(&f->probe[i]), 0);
-		if (n && c->knot[n].t <= c->knot[n - 1].t)
-			continue;
-		c->knot[n++].loose = i + 1 < f->n && !f->joined[i];
-		if (i + 1 < f->n && !f->joined[i])
+		bool parted = i + 1 < f->n && !f->joined[i];
+		if (parted)
 			c->step[c->nsteps++] = f->probe[i].t4 + (f->probe[i + 1].t1 - f->probe[i].t4) / 2;
+		if (!hd_tl_one_sided(&f->probe[i])) {
+			c->knot[n] = knot_of(f, i, middle_of(&f->probe[i]), 0);
+			n += !n || c->knot[n].t > c->knot[n - 1].t;
+		}
+		if (n)
+			c->knot[n - 1].loose |= parted;
 	}
 	for (uint32_t k = beyond(f, f->n - 1, 1, end, last); k-- > 0;)
 		if (last[k].t > c->knot[n - 1].t)

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "timeline/align.h"
+#include "timeline/align_int.h"
 
 /* 18 years: sums of a few such times never overflow. */
 #define FAR (INT64_C(1) << 59)
@@ -23,10 +23,8 @@ int64_t hd_tl_local(const struct hd_flight_info *info, uint64_t tick)
 	return clamped(since / ticks * ns + since % ticks * ns / ticks + info->first.ns);
 }
 
-struct probes { struct hd_tl_probe *at; uint32_t n; int64_t begin, end; };
-
 /* `end` of the widest sum of an event's time and length. */
-static void stretch(struct probes *p, int64_t t0, int64_t t1)
+static void stretch(struct tl_probes *p, int64_t t0, int64_t t1)
 {
 	if (t0 < p->begin)
 		p->begin = t0;
@@ -35,7 +33,7 @@ static void stretch(struct probes *p, int64_t t0, int64_t t1)
 }
 
 static void read_slots(const struct hd_tl_life *life, const struct hd_tl_piece *piece,
-	const struct hd_flight_info *other, struct probes *p)
+	const struct hd_flight_info *other, struct tl_probes *p)
 {
 	for (uint64_t i = 0; i < piece->nslots; i++) {
 		const uint8_t *slot = piece->slot + i * HD_SLOT_BYTES;
@@ -69,7 +67,7 @@ static int by_t1(const void *a, const void *b)
 	return x->t2 < y->t2 ? -1 : x->t2 > y->t2;
 }
 
-static void read_life(const struct hd_tl_life *life, const struct hd_flight_info *other, struct probes *p)
+static void read_life(const struct hd_tl_life *life, const struct hd_flight_info *other, struct tl_probes *p)
 {
 	p->n = 0;
 	for (uint32_t r = 0; r < life->info.nrings; r++)
@@ -78,10 +76,10 @@ static void read_life(const struct hd_tl_life *life, const struct hd_flight_info
 }
 
 /* Counts first, so that the list is as long as it has to be. */
-static enum hd_err probes_of(struct hd_arena *arena, const struct hd_tl_life *life,
-	const struct hd_flight_info *other, struct probes *p, struct hd_diag *diag)
+enum hd_err hd_tl_probes_of(struct hd_arena *arena, const struct hd_tl_life *life,
+	const struct hd_flight_info *other, struct tl_probes *p, struct hd_diag *diag)
 {
-	*p = (struct probes){ .begin = hd_tl_local(&life->info, life->info.first.tick) };
+	*p = (struct tl_probes){ .begin = hd_tl_local(&life->info, life->info.first.tick) };
 	p->end = p->begin;
 	read_life(life, other, p);
 	p->at = p->n ? hd_arena_take(arena, p->n, sizeof *p->at) : NULL;
@@ -105,7 +103,7 @@ static bool one_clock(const struct hd_flight_info *a, const struct hd_flight_inf
 }
 
 /* Is theta = 0 in what each probe allows? */
-static bool agree_with_zero(const struct probes *p)
+static bool agree_with_zero(const struct tl_probes *p)
 {
 	for (uint32_t i = 0; i < p->n; i++)
 		if (p->at[i].t2 - p->at[i].t1 + HD_TL_RESOLUTION_NS < 0 ||
@@ -117,7 +115,7 @@ static bool agree_with_zero(const struct probes *p)
 static const struct hd_tl_clock same = { .aligned = true, .error_ns = HD_TL_RESOLUTION_NS };
 
 /* The clock of a process by that of another of its boot that is aligned already. */
-static void borrow(const struct hd_tl_lives *lives, const struct probes *p, struct hd_tl_clock *clock,
+static void borrow(const struct hd_tl_lives *lives, const struct tl_probes *p, struct hd_tl_clock *clock,
 	uint32_t i)
 {
 	for (uint32_t j = 0; j < lives->n && !clock[i].aligned; j++)
@@ -127,7 +125,7 @@ static void borrow(const struct hd_tl_lives *lives, const struct probes *p, stru
 }
 
 /* The coordinator, which comes first; without one and without probes the first process. */
-static uint32_t reference_of(const struct hd_tl_lives *lives, const struct probes *p)
+static uint32_t reference_of(const struct hd_tl_lives *lives, const struct tl_probes *p)
 {
 	bool probed = false;
 
@@ -141,13 +139,13 @@ enum hd_err hd_tl_align(struct hd_arena *arena, const struct hd_tl_lives *lives,
 {
 	static const struct hd_flight_info plain = { .clock = HD_FLIGHT_CLOCK_MONOTONIC_RAW };
 	struct hd_tl_clock *clock = hd_arena_take(arena, lives->n + 1ull, sizeof *clock);
-	struct probes *p = hd_arena_take(arena, lives->n + 1ull, sizeof *p);
+	struct tl_probes *p = hd_arena_take(arena, lives->n + 1ull, sizeof *p);
 	enum hd_err err = clock && p ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory to align clocks");
 	bool coordinated = lives->n && lives->life[0]->info.worker == UINT32_MAX;
 	const struct hd_flight_info *other = coordinated ? &lives->life[0]->info : &plain;
 
 	for (uint32_t i = 0; i < lives->n && !err; i++)
-		err = probes_of(arena, lives->life[i], other, &p[i], diag);
+		err = hd_tl_probes_of(arena, lives->life[i], other, &p[i], diag);
 	if (err)
 		return err;
 	uint32_t ref = reference_of(lives, p);

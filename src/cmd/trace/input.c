@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "timeline/import.h"
+#include "timeline/tighten.h"
 
 enum { FILES = 1 << 16 };
 
@@ -155,6 +156,20 @@ static void say_what_is_missing(const struct hd_cmd *cmd, const struct hd_trace_
 				t->process[p].pid);
 }
 
+/* Asked for, or a merged file says that its clocks were. */
+static enum hd_err tighten(struct hd_cmd *cmd, struct hd_trace_input *in)
+{
+	uint32_t nkept = 0;
+
+	in->lives.tightened |= cmd->args.has[HD_OPT_TIGHTEN];
+	enum hd_err err = in->lives.tightened ? hd_tl_tighten(&cmd->arena, &in->lives, in->clock, &nkept,
+		&cmd->diag) : HD_OK;
+	if (!err && nkept)
+		hd_trace_say(cmd, "transfers contradict the probes of clocks at %u places, which keep what "
+			"the probes say: a drift was not constant there", nkept);
+	return err;
+}
+
 static enum hd_err import(struct hd_cmd *cmd, const struct hd_tl_input *file, struct hd_trace_input *input)
 {
 	struct hd_tl_foreign foreign;
@@ -210,6 +225,8 @@ enum hd_err hd_trace_read(struct hd_cmd *cmd, const char *const *path, uint32_t 
 		err = hd_tl_collect(&cmd->arena, list.at, list.n, &got.lives, &cmd->diag);
 	if (!err)
 		err = hd_tl_align(&cmd->arena, &got.lives, &got.clock, &got.reference, &cmd->diag);
+	if (!err)
+		err = tighten(cmd, &got);
 	if (!err)
 		err = hd_tl_build_of(&cmd->arena, &got.lives, got.clock, got.reference, &got.timeline,
 			&cmd->diag);

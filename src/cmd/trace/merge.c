@@ -122,8 +122,9 @@ const struct hd_verb hd_verb_trace_merge = {
 		"-o FILE: the end of its name says the format (default: RUN/trace/run.hdt).\n"
 		"The clock of each process is set by the probes in its recording. The error that is "
 		"printed bounds how far any of its times can be wrong; a process without probes is "
-		"named and keeps times of its own. Lost: events that were overwritten before they were "
-		"read.",
-	.opts = HD_OPTS(HD_OPT_OUTPUT),
+		"named and keeps times of its own. --tighten: what was received had been sent; so "
+		"transfers bound clocks, too, and no arrow points backwards. Lost: events that were "
+		"overwritten before they were read.",
+	.opts = HD_OPTS(HD_OPT_OUTPUT, HD_OPT_TIGHTEN),
 	.run = verb_trace_merge, .test = "program_trace.sh",
 };
