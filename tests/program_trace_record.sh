@@ -20,14 +20,14 @@ expect 0 heddle run job.yaml --out alone --devices 1 --json -q
 first=$(number digest)
 
 # a clock of its own for each worker: 3 ms off, 6 ms, 9 ms; of a build without failpoints none is
-has_failpoints && export HEDDLE_TRACE_CLOCK=3000000,0
+has_failpoints && export HD_TRACE_CLOCK=3000000,0
 heddle run job.yaml --out run --workers 3 --devices 2 --json -q >end 2>&1 &
 run=$!
 reach run 40
 killed=$(heddle status run --json | grep -o '"pid":[0-9]*' | cut -d: -f2 | tail -n +2 | grep -vxm 1 0)
 kill -9 "$killed"
 wait $run || failed "the run did not end: $(cat end)"
-unset HEDDLE_TRACE_CLOCK
+unset HD_TRACE_CLOCK
 cp end out
 same "$(number digest)" "$first" "with a worker killed, recorded by a clock of its own"
 passed "bits as without workers"
@@ -84,6 +84,19 @@ same "$(number digest)" "$first" "with all steps traced"
 read_trace events all/trace/0.hdt | grep -c '"step_end"' >out
 same "$(cat out)" 120 "traced steps"
 passed "a trace of some steps has those, of all processes; of all steps all; bits are equal"
+
+# a run's folder that is as good as on another machine; and a run that records nothing
+if has_failpoints; then
+	expect 0 env HD_TRACE_FAR=1 XDG_RUNTIME_DIR="$work/own" "$HEDDLE_BIN" run job.yaml --out far \
+		--steps 20 --devices 1 -q
+	grep -q "flight files are in $work/own/heddle/flight-" far/events.ndjson ||
+		failed "no event says where"
+	[ ! -e far/flight/0.hdfr ] || failed "far/flight has a recording"
+	expect 0 read_trace check own/heddle/flight-*/0.hdfr
+fi
+expect 0 heddle run job.yaml --out none --steps 20 --devices 1 -q -s trace.flight_slots=0
+[ -z "$(ls none/flight)" ] || failed "none/flight has a recording"
+passed "a recording lies where it is sure, or not at all"
 
 if has_failpoints; then
 	expect 0 read_trace offset 3000000 run/flight/*.hdfr

@@ -18,6 +18,8 @@ void driver_trace_open(struct driver *c)
 	hd_rundir_path(c->spec->dir, HD_RUN_TRACES, traces, sizeof traces);
 	spec.folder = folder;
 	spec.traces = traces;
+	if (spec.nslots == 0)
+		return;
 	if (hd_recorder_open(&c->recorder, &spec, &diag))
 		driver_note(c, "warning", HD_NOBODY, diag.text);
 	if (hd_job_int(task->job, HD_JOB_RECORD))

@@ -59,7 +59,7 @@ static uint32_t take_number(struct hd_recorder *r, const struct hd_recorder_spec
 
 	for (uint32_t n = spec->worker; n - spec->worker < LIVING && spec->worker != HD_RECORDER_COORDINATOR;
 		n++) {
-		hd_recorder_path(path, spec->folder, n, ".lock");
+		hd_recorder_path(path, r->folder, n, ".lock");
 		if (hd_file_open(spec->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE, &r->number, NULL))
 			break;
 		enum hd_err err = hd_file_lock(&r->number, NULL);
@@ -143,7 +143,7 @@ static void bend_clock(struct hd_recorder *r, uint32_t number)
 {
 	r->started = hd_clock_raw_ns();
 #ifdef HD_FAILPOINTS
-	const char *bent = getenv("HEDDLE_TRACE_CLOCK");
+	const char *bent = getenv("HD_TRACE_CLOCK");
 	char *end = NULL;
 	const long long offset = bent ? strtoll(bent, &end, 10) : 0;
 	const double ppm = bent && *end == ',' ? strtod(end + 1, NULL) : 0;
@@ -175,15 +175,16 @@ enum hd_err hd_recorder_open(struct hd_recorder **recorder, const struct hd_reco
 	if (!r)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the flight recorder");
 	*r = (struct hd_recorder){ .nranks = spec->nranks < RANKS ? spec->nranks : RANKS };
-	r->its_number = take_number(r, spec);
+	enum hd_err err = hd_recorder_place(r, spec->folder, diag);
+	r->its_number = err ? 0 : take_number(r, spec);
 	r->worker = spec->worker;
-	snprintf(r->folder, sizeof r->folder, "%.900s", spec->folder);
 	bend_clock(r, r->its_number);
-	hd_recorder_path(path, spec->folder, r->its_number, ".hdfr");
-	hd_recorder_keep_older(spec->fs, path);
+	hd_recorder_path(path, r->folder, r->its_number, ".hdfr");
 	describe(r, spec, nslots);
 	r->bytes = hd_flight_bytes_of(&r->info, nslots);
-	enum hd_err err = hd_memory_share(path, r->bytes, &r->memory, diag);
+	if (!err)
+		hd_recorder_keep_older(spec->fs, path);
+	err = err ? err : hd_memory_share(path, r->bytes, &r->memory, diag);
 	if (!err) {
 		hd_flight_format(&r->flight, r->memory.at, &r->info, nslots);
 		intern_names(r);

@@ -17,7 +17,7 @@
  *    node, flow 0. OP in a control lane: what is done between steps, by name.
  * 3. Older files of the same number become .1 to .3, traces and copies too.
  * 4. NULL is a recorder that is off.
- * 5. Times are those of CLOCK_MONOTONIC_RAW; where failpoints are built in, HEDDLE_TRACE_CLOCK=OFFSET_NS,PPM
+ * 5. Times are those of CLOCK_MONOTONIC_RAW; where failpoints are built in, HD_TRACE_CLOCK=OFFSET_NS,PPM
  *    makes the clock of a process run so, times 1 + its number (a coordinator's not at all): tests of the
  *    alignment know the truth.
  *
@@ -43,7 +43,7 @@ enum { HD_RECORDER_KEEP = 3, HD_WAIT_FELT_NS = 1000 };
  *        id        kind      index name         slots: 1 of  written by */
 #define HD_RECORDER_LANES(X) \
 	X(TRANSFER, TRANSFER, 0,    "transfers", 4,           "the thread that owns the hub")                     \
-	X(READER,   READER,   0,    "reader",    16,          "readers of samples, one at a time")                \
+	X(READER,   READER,   0,    "reader",    4,           "readers of samples, one at a time")                \
 	X(CONTROL,  CONTROL,  0,    "control",   16,          "the thread that owns the hub; a coordinator's")    \
 	X(RUN,      CONTROL,  1,    "run",       16,          "the thread that works between steps")              \
 	X(SIGNAL,   CONTROL,  2,    "signals",   1024,        "handlers of signals")
@@ -98,6 +98,9 @@ struct hd_recorder_spec {
 HD_MUST_USE enum hd_err hd_recorder_open(struct hd_recorder **recorder, const struct hd_recorder_spec *spec,
 	struct hd_diag *diag);
 void hd_recorder_close(struct hd_recorder *recorder);              /* takes NULL */
+/* Where its files are, if the folder asked for lies on another machine or with a program (FUSE): a new one in
+ * $XDG_RUNTIME_DIR/heddle, or in $TMPDIR. NULL: in that folder. */
+const char *hd_recorder_moved_to(const struct hd_recorder *recorder);
 /* It has joined. Any thread. */
 void hd_recorder_worker_set(struct hd_recorder *recorder, uint32_t worker);
 

@@ -45,6 +45,7 @@ struct hd_recorder {
 	uint32_t nranks;                  /* that have rings */
 	char folder[HD_RECORDER_PATH];
 	uint32_t its_number;
+	bool moved;                       /* the folder is not the one that was asked for */
 	size_t bytes;                     /* of the flight file */
 	uint8_t header[HD_FLIGHT_HEADER_BYTES];   /* as it was formatted */
 	_Atomic uint32_t worker;
@@ -63,6 +64,8 @@ struct hd_recorder {
 /* recorder.c: FOLDER/NUMBER and the ending; files of that path become .1 to .3 */
 void hd_recorder_path(char path[HD_RECORDER_PATH], const char *folder, uint32_t number, const char *end);
 void hd_recorder_keep_older(struct hd_fs *fs, const char *path);
+/* recorder_place.c: finds `folder` */
+HD_MUST_USE enum hd_err hd_recorder_place(struct hd_recorder *r, const char *folder, struct hd_diag *diag);
 /* recorder_back.c */
 HD_MUST_USE enum hd_err hd_recorder_back_start(struct hd_recorder *r, const struct hd_recorder_spec *spec,
 	struct hd_diag *diag);

@@ -440,6 +440,35 @@ static void a_window_of_steps_is_written_and_no_other(void **state)
 	hd_arena_finish(&arena);
 }
 
+/* What cannot be written ends the trace, with words, and nothing else. */
+static void a_trace_that_cannot_be_written_is_given_up(void **state)
+{
+	struct hd_recorder *recorder = open_traced();
+	struct hd_recorder_said said = { "", "" };
+	struct hd_flight_view view;
+	struct hd_arena arena;
+	struct hd_clock clock;
+	struct seen seen;
+	char path[96];
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	hd_clock_real(&clock);
+	snprintf(path, sizeof path, "%s/trace", folder);
+	FILE *in_the_way = fopen(path, "w");
+	assert_true(in_the_way && !fclose(in_the_way));
+	hd_recorder_record(recorder, 0, 0);
+	steps(recorder, 0, 9);
+	while (!hd_recorder_said(recorder, &said))
+		hd_clock_wait_until(&clock, hd_clock_now_ns(&clock) + 1000000);
+	CHECK(!strcmp(said.kind, "trace_ended") && strstr(said.text, path), "%s: %s", said.kind, said.text);
+	steps(recorder, 9, 12);
+	read_back("3.hdfr", &view, &seen, &arena);
+	assert_true(seen.ended == 11 && seen.nended == 12);
+	hd_recorder_close(recorder);
+	hd_arena_finish(&arena);
+}
+
 static void a_copy_is_the_file_as_it_is(void **state)
 {
 	struct hd_recorder *recorder = open_traced();
@@ -529,6 +558,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_coordinator_has_a_file_of_its_own_without_devices,
 			make_folder, drop_folder),
 		cmocka_unit_test_setup_teardown(a_window_of_steps_is_written_and_no_other, make_folder,
+			drop_folder),
+		cmocka_unit_test_setup_teardown(a_trace_that_cannot_be_written_is_given_up, make_folder,
 			drop_folder),
 		cmocka_unit_test_setup_teardown(a_copy_is_the_file_as_it_is, make_folder, drop_folder),
 		cmocka_unit_test_setup_teardown(a_fault_leaves_a_mark_and_the_state, make_folder,

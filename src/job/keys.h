@@ -148,7 +148,7 @@ X(NET_LISTEN, "net",   "listen",    TEXT, 0, "none",   "none", 0, 0, "ADDR:PORT 
 X(NET_KEY,    "net",   "key",       TEXT, 0, "none",   "none", 0, 0, "file with the job's key, mode 0600 or 0400: connections are TLS 1.3 with keys derived from it")
 X(NET_PLAIN,  "net",   "insecure_plaintext", WORD, 0, "false", "false|true", 0, 0, "true: listen without a key, and warn at each start; any process that reaches the port can read and change the run")
 
-X(FLIGHT_SLOTS, "trace", "flight_slots", INT, 0, "65536", "", 64, 0x1p28, "events per thread in the always-on ring")
+X(FLIGHT_SLOTS, "trace", "flight_slots", INT, 0, "65536", "", 0, 0x1p28, "events that a device's ring keeps, those of other threads are shorter; 0: nothing is recorded")
 X(RECORD,     "trace", "record",    WORD, 0, "false",  "false|true", 0, 0, "true: a full trace of all steps, trace/ in the run's folder, a file for each process; `heddle trace record` asks a run that goes on for some")
 X(DIGEST,     "trace", "digest",    INT,  0, "auto",   "auto", 1, 0x1p43, "steps between state digests; auto: a power of two, as often as costs at most 1 % of the steps")
 X(VALUES,     "trace", "values",    INT,  0, "none",   "none", 1, 0x1p43, "steps between two whose values are written down: values/ in the run's folder has a digest of what each op makes of each virtual node, and of the state after; heddle ckpt diff A B --explain names the first that differs")

@@ -239,7 +239,7 @@ static void start_recorder(struct hd_run *run)
 	char folder[HD_PATH_CAP], traces[HD_PATH_CAP];
 	struct hd_diag diag = { "" };
 
-	if (!run->dir)
+	if (!run->dir || spec.nslots == 0)
 		return;
 	hd_rundir_path(run->dir, "flight", folder, sizeof folder);
 	hd_rundir_path(run->dir, HD_RUN_TRACES, traces, sizeof traces);
@@ -248,6 +248,9 @@ static void start_recorder(struct hd_run *run)
 	if (hd_recorder_open(&run->recorder, &spec, &diag))
 		hd_run_note(run, "warning", "no flight recorder: %s", diag.text);
 	run->options.worker.recorder = run->recorder;
+	if (hd_recorder_moved_to(run->recorder))
+		hd_run_note(run, "flight", "%s lies on a network or FUSE file system: flight files are in %s",
+			folder, hd_recorder_moved_to(run->recorder));
 	if (hd_job_int(run->job, HD_JOB_RECORD))
 		hd_recorder_record(run->recorder, 0, 0);
 }

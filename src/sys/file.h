@@ -149,6 +149,9 @@ HD_MUST_USE enum hd_err hd_fs_rmdir(struct hd_fs *fs, const char *path, struct h
 HD_MUST_USE enum hd_err hd_fs_remove_tree(struct hd_fs *fs, const char *path, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_fs_stat(struct hd_fs *fs, const char *path, struct hd_stat *stat,
 	struct hd_diag *diag);
+/* Does that folder of the system lie on another machine, or with a program (FUSE)? There a file that is
+ * mapped may stall the process that stores to it, or lose what it stored. */
+bool hd_fs_is_far(const char *path);
 HD_MUST_USE enum hd_err hd_fs_sync_folder(struct hd_fs *fs, const char *path, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_fs_list(struct hd_fs *fs, const char *path, struct hd_arena *arena, char ***names,
 	size_t *n,

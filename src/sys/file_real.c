@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -109,6 +110,26 @@ static int real_space(struct hd_fs *fs, const char *path, struct hd_fs_space *sp
 	space->free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
 	find_mount(path, space->at, sizeof space->at);
 	return 0;
+}
+
+/* By the numbers of statfs(2). */
+bool hd_fs_is_far(const char *path)
+{
+	static const uint32_t far[] = {
+		0x6969 /* NFS */, 0x517b /* SMB */, 0xff534d42 /* CIFS */, 0xfe534d42 /* SMB 2 */,
+		0x65735546 /* FUSE */, 0x01021997 /* 9P */, 0x00c36400 /* Ceph */, 0x5346414f /* AFS */,
+		0x6b414653 /* kAFS */, 0x0bd00bd0 /* Lustre */, 0x47504653 /* GPFS */, 0x73757245 /* Coda */,
+		0x7461636f /* OCFS2 */, 0x01161970 /* GFS2 */, 0x19830326 /* BeeGFS */,
+		0xaad7aaea /* PanFS */,
+	};
+	struct statfs st;
+
+	if (statfs(path, &st))
+		return false;
+	for (size_t i = 0; i < sizeof far / sizeof *far; i++)
+		if ((uint32_t)st.f_type == far[i])
+			return true;
+	return false;
 }
 
 static int real_open(struct hd_fs *fs, const char *beneath, const char *path, unsigned how)
