@@ -57,7 +57,7 @@ struct hd_fn_tuner_epoch { double seconds, usd, function_usd; bool away; };
 	X(LOCAL,   "local")    /* no functions: is that better? */ \
 	X(SETTLED, "settled") \
 	X(BUDGET,  "budget") \
-	X(REGAINED, "regained") /* what was spent beyond the budget is made up for */ \
+	X(REGAINED, "budget regained") /* what was spent beyond the budget is made up for */ \
 	X(MOVED,   "moved")    /* its time moved: what was seen holds no more */ \
 	X(GATHER,  "gather")   /* the epochs of an observation are not over */ \
 	X(AWAY,    "away")     /* the service was */
