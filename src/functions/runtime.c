@@ -10,11 +10,15 @@
 #include "functions/worker.h"
 
 enum { IN_BYTES = HD_HTTP_HEAD_BYTES + 64 * 1024, OUT_BYTES = 8192, BODY_BYTES = 64 * 1024 };
-#define ANSWER_NS INT64_C(10000000000)    /* what the service may take for all but `next` */
+/* What the service may take for all but `next`; a local pool's is a trainer that computes meanwhile, and
+ * whose end ends the connection. */
+#define ANSWER_NS INT64_C(10000000000)
+#define POOL_NS INT64_C(3600000000000)
 
 /* The service, as this loop sees it. */
 struct service {
 	struct hd_fn_link link;
+	int64_t patience_ns;
 	char host[HD_ADDR_CAP];           /* of the Host line */
 	char *in, *body;                  /* owned */
 	size_t in_len, body_len;
@@ -33,7 +37,7 @@ static enum hd_err send_request(struct service *s, const char *method, const cha
 	if (n < 0 || (size_t)n >= sizeof out)
 		return hd_fail(diag, HD_E_INVAL, "an answer is too long for the runtime API");
 	int64_t now_ns = hd_clock_now_ns(s->link.loop.clock);
-	return hd_fn_link_send(&s->link, out, (size_t)n, now_ns + ANSWER_NS, diag);
+	return hd_fn_link_send(&s->link, out, (size_t)n, now_ns + s->patience_ns, diag);
 }
 
 /* HD_E_NOTFOUND: the service ended the connection before a byte. */
@@ -89,7 +93,7 @@ static enum hd_err respond(struct service *s, const struct hd_runtime_next *next
 	snprintf(target, sizeof target, "invocation/%s/%s", next->id, in_time ? "response" : "error");
 	enum hd_err err = send_request(s, "POST", target, in_time ? json : late, body.at, diag);
 	if (!err)
-		err = take_answer(s, hd_clock_now_ns(s->link.loop.clock) + ANSWER_NS, diag);
+		err = take_answer(s, hd_clock_now_ns(s->link.loop.clock) + s->patience_ns, diag);
 	if (err == HD_E_NOTFOUND)
 		err = hd_fail(diag, HD_E_PEERLOST, "the runtime API ended the connection");
 	if (!err && s->head.status >= 500)
@@ -142,14 +146,15 @@ enum hd_err hd_fn_serve_runtime(const char *api, struct hd_clock *clock, struct 
 
 	if (!s)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a function worker");
-	*s = (struct service){ .in = hd_alloc(IN_BYTES), .body = hd_alloc(BODY_BYTES) };
+	*s = (struct service){ .patience_ns = local ? POOL_NS : ANSWER_NS, .in = hd_alloc(IN_BYTES),
+		.body = hd_alloc(BODY_BYTES) };
 	snprintf(addr, sizeof addr, "%s%s", local ? "" : "tcp:", api);
 	snprintf(s->host, sizeof s->host, "%s", local ? "localhost" : api);
 	enum hd_err err = s->in && s->body ? hd_fn_worker_init(&worker, clock, diag) :
 		hd_fail(diag, HD_E_NOMEM, "no memory for a function worker");
 	if (!err)
-		err = hd_fn_link_open(&s->link, clock, addr, NULL, NULL, hd_clock_now_ns(clock) + ANSWER_NS,
-			diag);
+		err = hd_fn_link_open(&s->link, clock, addr, NULL, NULL, hd_clock_now_ns(clock) +
+			s->patience_ns, diag);
 	worker.bytes_s = pace_of_environment();
 	if (!err)
 		err = serve(s, &worker, diag);

@@ -1,6 +1,7 @@
 #include "functions/worker.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -255,6 +256,67 @@ static void a_deadline_of_ages_is_one_of_minutes(void **state)
 	hd_sock_close(&listener);
 }
 
+/* 100 s pass with each look. */
+struct hours { struct hd_clock clock; int64_t now_ns; };
+static int64_t hours_now(struct hd_clock *clock)
+{
+	return ((struct hours *)clock)->now_ns += 100 * HD_NS_PER_S;
+}
+
+/* A runtime API: gives out one event, takes in the answer, and is gone. */
+struct api { struct hd_sock listener; struct hd_net net; bool took; };
+
+static void *serve_one(void *self)
+{
+	static const char next[] = "HTTP/1.1 200 OK\r\nLambda-Runtime-Aws-Request-Id: a\r\n"
+		"Lambda-Runtime-Deadline-Ms: 1\r\nContent-Length: 2\r\n\r\n{}";
+	struct api *api = self;
+	struct hd_sock sock = { 0 };
+	char bytes[4096] = "";
+	size_t n = 0, got;
+
+	while (hd_sock_accept(&api->listener, &sock, NULL))
+		sched_yield();
+	while (hd_sock_read(&sock, bytes, sizeof bytes, &got, NULL))
+		sched_yield();
+	assert_int_equal(hd_sock_write(&sock, next, sizeof next - 1, &got, NULL), HD_OK);
+	while (!strstr(bytes, "response")) {
+		enum hd_err err = hd_sock_read(&sock, bytes, sizeof bytes - 1, &n, NULL);
+		if (!err && !n)
+			break;
+		bytes[err ? 0 : n] = '\0';
+		sched_yield();
+	}
+	api->took = n > 0;
+	hd_sock_close(&sock);
+	return NULL;
+}
+
+/* The trainer that a local pool belongs to may compute for minutes before it takes an answer in. */
+static void a_worker_of_a_pool_waits_for_its_trainer(void **state)
+{
+	static const struct hd_clock_ops ops = { "hours", hours_now, leap_wall, leap_wait };
+	struct hours hours = { .clock = { &ops } };
+	char dir[] = "/tmp/heddle-pool-XXXXXX", listen[64];
+	struct hd_diag diag = { "" };
+	struct api api = { .took = false };
+	pthread_t thread;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(listen, sizeof listen, "unix:%s/f", dir);
+	hd_net_real(&api.net);
+	assert_int_equal(hd_sock_listen(&api.net, listen, &api.listener, NULL), HD_OK);
+	assert_int_equal(pthread_create(&thread, NULL, serve_one, &api), 0);
+	alarm(60);
+	enum hd_err err = hd_fn_serve_runtime(listen, &hours.clock, &diag);
+	alarm(0);
+	pthread_join(thread, NULL);
+	CHECK(err == HD_E_PEERLOST && api.took, "%d: %s", err, diag.text);
+	hd_sock_close(&api.listener);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 /* A request to stop that came before the wait ends it, though nothing wakes the poll. */
 static void a_request_to_stop_ends_a_wait_that_is_not_begun(void **state)
 {
@@ -313,6 +375,7 @@ int main(void)
 		cmocka_unit_test(other_kernels_are_met_before_any_input),
 		cmocka_unit_test(a_proof_is_of_few_rows_and_of_no_kernels_name),
 		cmocka_unit_test(a_deadline_of_ages_is_one_of_minutes),
+		cmocka_unit_test(a_worker_of_a_pool_waits_for_its_trainer),
 		cmocka_unit_test(a_request_to_stop_ends_a_wait_that_is_not_begun),
 		cmocka_unit_test(no_memory_is_an_error_and_no_crash),
 	};
