@@ -31,6 +31,10 @@ static void put_tables(struct hd_json_writer *w)
 	for (uint8_t c = 0; c < HD_TL_CLASS_COUNT; c++)
 		put_class(w, c);
 	hd_json_close(w);
+	hd_json_open_array(w, "parts");
+	for (int p = 0; p < HD_TL_NPARTS; p++)
+		hd_json_put_text(w, NULL, hd_tl_part_text((enum hd_tl_part)p));
+	hd_json_close(w);
 	hd_json_open_array(w, "kinds");
 #define X(id, number, text, ext, about) put_numbered(w, number, text);
 	HD_EVENTS(X)
@@ -129,20 +133,6 @@ static void put_columns(struct hd_json_writer *w, const struct hd_viewer_columns
 	hd_json_close(w);
 }
 
-/* Places of those that are kept. */
-static void put_critical(struct hd_json_writer *w, const struct hd_viewer_part *part)
-{
-	const struct hd_viewer_trace *trace = part->trace;
-
-	hd_json_open_array(w, "critical");
-	for (uint64_t i = 0; i < trace->ncritical; i++) {
-		uint32_t place = hd_viewer_place(&part->kept, trace->timeline, trace->critical[i]);
-		if (place != HD_TL_NONE)
-			hd_json_put_i64(w, NULL, place);
-	}
-	hd_json_close(w);
-}
-
 static void put_timeline(struct hd_json_writer *w, const struct hd_viewer_part *part)
 {
 	const struct hd_timeline *t = part->trace->timeline;
@@ -167,7 +157,7 @@ static void put_timeline(struct hd_json_writer *w, const struct hd_viewer_part *
 	put_processes(w, t);
 	put_lanes(w, part);
 	put_steps(w, t);
-	put_critical(w, part);
+	hd_json_put_i64(w, "path_t0", part->paths.n ? part->paths.segment[0].s.t0 : 0);
 	put_columns(w, &part->columns);
 	hd_json_close(w);
 }
@@ -183,6 +173,8 @@ static enum hd_err put_data(const struct hd_viewer_trace *trace, uint64_t budget
 		err = hd_viewer_pair(trace->timeline, &part->kept, arena, &part->other, diag);
 	if (!err && !part->kept.all)
 		err = hd_viewer_bin(trace->timeline, arena, &part->bins, diag);
+	if (!err)
+		err = hd_viewer_walk(trace->timeline, &part->kept, arena, &part->paths, diag);
 	if (err)
 		return err;
 	hd_text_addf(page, "<script type=\"application/octet-stream\" id=\"data%u\">", number);

@@ -8,8 +8,10 @@
  *    else f64; a column of one value is that value. Texts stand in one JSON value. Neither is ever script.
  * 2. Up to HD_VIEWER_EVENTS events are all there. Of more, each timeline has those of its chosen steps, and
  *    of everything bins of time: begin, end, dominant class, count, busy time. The page says so.
- * 3. Two timelines stand on one axis, the begin of a step of each at zero: a plan above its run.
- * 4. Equal arguments give equal bytes.
+ * 3. Critical paths (analyze/path.h) of the steps that are there come along, from the first on up to
+ *    HD_VIEWER_SEGMENTS segments.
+ * 4. Two timelines stand on one axis, the begin of a step of each at zero: a plan above its run.
+ * 5. Equal arguments give equal bytes.
  *
  * Source of the bins: min/max pyramids of time series as viewers of traces keep them (spec of timed execution
  * 3.1). Ownership: the text is the caller's. Pure. */
@@ -20,14 +22,12 @@
 #include "timeline/write.h"
 
 enum { HD_VIEWER_EVENTS = 1000000, HD_VIEWER_TIMELINES = 2,
-       HD_VIEWER_BINS = 131072, HD_VIEWER_LANE_BINS = 16384 };      /* of a timeline; of one lane */
+       HD_VIEWER_BINS = 131072, HD_VIEWER_LANE_BINS = 16384,       /* of a timeline; of one lane */
+       HD_VIEWER_SEGMENTS = 200000 };
 
 struct hd_viewer_trace {
 	const struct hd_timeline *timeline;
 	const char *title;
-	/* its critical path, events in order of time; none: the page walks back itself, by the rule that
-	 * src/timeline/page/path.js states */
-	const uint64_t *critical; uint64_t ncritical;
 	/* numbers of the steps to keep where not all fit: from the first on as many as fit; from > to: the
 	 * last ones */
 	uint64_t step_from, step_to;

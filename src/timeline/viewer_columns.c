@@ -150,7 +150,34 @@ static double bin_busy(const struct hd_viewer_part *p, uint64_t i) { return (dou
 static double bin_count(const struct hd_viewer_part *p, uint64_t i) { return (double)p->bins.bin[i].count; }
 static double bin_class(const struct hd_viewer_part *p, uint64_t i) { return p->bins.bin[i].class; }
 
-/* Columns whose rows are 1 more than the value, 0: none, are step, vn, stage, peer and other. */
+/* ---- segments of critical paths ---- */
+
+static double segment_since(const struct hd_viewer_part *p, uint64_t i)
+{
+	const struct hd_viewer_segment *at = p->paths.segment;
+
+	return i ? (double)(at[i].s.t0 - at[i - 1].s.t0) : 0;
+}
+
+static double segment_length(const struct hd_viewer_part *p, uint64_t i)
+{
+	return (double)(p->paths.segment[i].s.t1 - p->paths.segment[i].s.t0);
+}
+
+static double segment_place(const struct hd_viewer_part *p, uint64_t i)
+{
+	return optional(hd_viewer_place(&p->kept, p->trace->timeline, p->paths.segment[i].s.event));
+}
+
+static double segment_lane(const struct hd_viewer_part *p, uint64_t i) { return p->paths.segment[i].s.lane; }
+static double segment_part(const struct hd_viewer_part *p, uint64_t i) { return p->paths.segment[i].s.part; }
+static double segment_step(const struct hd_viewer_part *p, uint64_t i)
+{
+	return (double)p->paths.segment[i].step;
+}
+
+/* Columns whose rows are 1 more than the value, 0: none, are step, vn, stage, peer, other and a
+ * segment's place. */
 static const struct column_row rows[] = {
 	{ "event", "since", since }, { "event", "length", length }, { "event", "name", name_of },
 	{ "event", "class", class_of }, { "event", "kind", kind_of }, { "event", "flags", flags_of },
@@ -163,6 +190,9 @@ static const struct column_row rows[] = {
 	{ "transfer", "other", other_of },
 	{ "bin", "since", bin_since }, { "bin", "length", bin_length }, { "bin", "busy", bin_busy },
 	{ "bin", "count", bin_count }, { "bin", "class", bin_class },
+	{ "path", "since", segment_since }, { "path", "length", segment_length },
+	{ "path", "place", segment_place }, { "path", "lane", segment_lane },
+	{ "path", "part", segment_part }, { "path", "step", segment_step },
 };
 _Static_assert(sizeof rows / sizeof *rows <= HD_VIEWER_COLUMNS, "each row has a column");
 
@@ -238,8 +268,9 @@ enum hd_err hd_viewer_put_columns(struct hd_viewer_part *part, struct hd_text *p
 	struct hd_diag *diag)
 {
 	const struct hd_timeline *t = part->trace->timeline;
-	uint64_t nevents = part->kept.at[t->nlanes], nbins = part->bins.at ? part->bins.at[t->nlanes] : 0;
-	uint8_t *room = hd_arena_take(arena, (nevents > nbins ? nevents : nbins) + 1, sizeof(double));
+	uint64_t nevents = part->kept.at[t->nlanes], nbins = part->bins.at ? part->bins.at[t->nlanes] : 0,
+		npath = part->paths.n, most = nevents > nbins ? nevents : nbins;
+	uint8_t *room = hd_arena_take(arena, (most > npath ? most : npath) + 1, sizeof(double));
 	uint64_t origin = page->len;
 
 	if (!room)
@@ -247,8 +278,9 @@ enum hd_err hd_viewer_put_columns(struct hd_viewer_part *part, struct hd_text *p
 	enum hd_err err = list_places(part, arena, diag);
 	for (uint32_t r = 0; r < sizeof rows / sizeof *rows && !err; r++) {
 		struct hd_viewer_column *c = &part->columns.column[part->columns.n++];
-		put_column(part, &rows[r], rows[r].of[0] == 'e' ? nevents : rows[r].of[0] == 't' ?
-			part->ntransfers : nbins, room, c, page);
+		const char of = rows[r].of[0];
+		put_column(part, &rows[r], of == 'e' ? nevents : of == 't' ? part->ntransfers : of == 'b' ?
+			nbins : npath, room, c, page);
 		c->at -= origin;
 	}
 	return err;

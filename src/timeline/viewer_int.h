@@ -3,6 +3,7 @@
 #define HD_TIMELINE_VIEWER_INT_H
 
 #include "base/json_writer.h"
+#include "timeline/analyze/path.h"
 #include "timeline/viewer.h"
 
 /* ---- which events ---- */
@@ -41,13 +42,21 @@ static inline bool hd_viewer_drawn(const struct hd_tl_event *e)
 		e->kind != HD_EVENT_CLOCK;
 }
 
+/* ---- critical paths ---- */
+
+struct hd_viewer_segment { uint64_t step; struct hd_tl_segment s; };      /* step: its number */
+struct hd_viewer_paths { struct hd_viewer_segment *segment; uint64_t n; };     /* by step, then time */
+HD_MUST_USE enum hd_err hd_viewer_walk(const struct hd_timeline *t, const struct hd_viewer_kept *kept,
+	struct hd_arena *arena, struct hd_viewer_paths *paths, struct hd_diag *diag);
+
 /* ---- columns ---- */
 
 enum { HD_VIEWER_COLUMNS = 48 };
 
 /* Where it stands in the text of the data. */
 struct hd_viewer_column {
-	const char *of, *name, *type;     /* "event", "transfer", "bin"; type "one": all are `value` */
+	/* of: "event", "transfer", "bin", "path"; type "one": all are `value` */
+	const char *of, *name, *type;
 	double value;
 	uint64_t at, len, n;
 };
@@ -57,6 +66,7 @@ struct hd_viewer_part {
 	const struct hd_viewer_trace *trace;
 	struct hd_viewer_kept kept;
 	struct hd_viewer_bins bins;       /* where not all are kept */
+	struct hd_viewer_paths paths;
 	uint32_t *other;
 	uint64_t *event;                  /* of each place */
 	uint32_t *transfer; uint64_t ntransfers;               /* places of SEND, RECV, READ */

@@ -85,7 +85,7 @@ static const struct hd_timeline *draw_timeline(uint64_t seed, uint32_t n, uint32
 		int64_t shorter = (p + 2) % 3;
 		uint32_t process = tl_process(&maker, p ? "worker" : "coordinator", p ? p : HD_TL_NONE);
 		for (uint32_t l = 0; l < 2; l++) {
-			uint32_t lane = tl_lane(&maker, process, l ? HD_LANE_TRANSFER : HD_LANE_DEVICE,
+			uint32_t lane = tl_lane(&maker, process, l ? HD_LANE_TRANSFER : HD_LANE_CONTROL,
 				"lane");
 			for (uint32_t i = 0; i < n; i++)
 				draw_event(lane, draw_begin(nsteps), 300);
@@ -350,9 +350,8 @@ static void columns_are_the_events(void **unused)
 	(void)unused;
 	for (uint64_t seed = 0; seed < DRAWS(20); seed++) {
 		const struct hd_timeline *t = draw_timeline(seed, seed ? 1 + (uint32_t)draw(40) : 0, 4);
-		const uint64_t critical[] = { 0, 2 };
-		struct hd_viewer_trace trace[] = { { .timeline = t, .title = "a", .critical = critical,
-			.ncritical = t->nevents > 2 ? 2 : 0 }, { .timeline = t, .title = "b" } };
+		struct hd_viewer_trace trace[] = { { .timeline = t, .title = "a" }, { .timeline = t, .title =
+			"b" } };
 		const char *page = write_page(trace, 2, "two");
 		const struct hd_json *all = get(head_of(page), "timelines");
 		assert_int_equal(hd_json_count(all), 2);
@@ -364,10 +363,69 @@ static void columns_are_the_events(void **unused)
 			assert_int_equal((int64_t)number(one, "end"), t->end);
 			assert_int_equal(hd_json_count(get(one, "steps")), t->nsteps);
 			assert_int_equal(hd_json_count(get(one, "processes")), 3);
-			assert_int_equal(hd_json_count(get(one, "critical")), k ? 0 : trace[0].ncritical);
 		}
 		assert_string_equal(page, write_page(trace, 2, "two"));
 	}
+}
+
+/* Two devices, the second waits in each step for what the first sends; steps 3, 4 and a dropped 5. */
+static const struct hd_timeline *make_steps(void)
+{
+	tl_free(&maker);
+	tl_begin(&maker);
+	for (uint32_t p = 0; p < 2; p++) {
+		uint32_t process = tl_process(&maker, "w", p), dev = tl_lane(&maker, process, HD_LANE_DEVICE,
+			"d"),
+			wire = tl_lane(&maker, process, HD_LANE_TRANSFER, "t");
+		for (int64_t s = 0; s < 3; s++) {
+			int64_t t0 = 1000 * s;
+			tl_event(&maker, dev, HD_EVENT_OP, HD_TL_FORWARD, t0, t0 + 300 + 10 * s, "F");
+			if (p)
+				tl_event(&maker, dev, HD_EVENT_WAIT, HD_TL_WAIT, t0 + 400, t0 + 600,
+					"wait")->arg =
+					hd_wait_arg(HD_WAIT_TRANSFER, 1);
+			tl_event(&maker, dev, HD_EVENT_OP, HD_TL_UPDATE, t0 + 650, t0 + 700 + 100 * p, "S");
+			struct hd_tl_event *e = tl_event(&maker, wire, p ? HD_EVENT_RECV : HD_EVENT_SEND,
+				p ? HD_TL_RECEIVE : HD_TL_SEND, t0 + 310, t0 + 580 + p, "t");
+			e->flow = 1 + (uint64_t)s;
+			e->instr = 1;
+			e->first = t0 + 400;
+			tl_step(&maker, process, 3 + (uint64_t)s, t0, t0 + 700 + 100 * p, s < 2);
+		}
+	}
+	return tl_end(&maker);
+}
+
+static void critical_paths_come_along(void **unused)
+{
+	const struct hd_timeline *t = make_steps();
+	const char *page = write_page(&(struct hd_viewer_trace){ .timeline = t, .title = "t" }, 1, "t");
+	const struct hd_json *one = hd_json_item(get(head_of(page), "timelines"), 0);
+	struct column since = column(page, one, 0, "path", "since"), length = column(page, one, 0, "path",
+		"length"),
+		place = column(page, one, 0, "path", "place"), lane = column(page, one, 0, "path", "lane"),
+		part = column(page, one, 0, "path", "part"), step = column(page, one, 0, "path", "step");
+	struct hd_tl_causes causes;
+	double at = number(one, "path_t0");
+	uint64_t i = 0;
+
+	(void)unused;
+	assert_int_equal(hd_tl_causes_make(&causes, t, &arena, NULL), HD_OK);
+	for (uint64_t s = 3; s <= 4; s++) {
+		struct hd_tl_path path;
+		assert_int_equal(hd_tl_path_of(&causes, s, &arena, &path, NULL), HD_OK);
+		assert_true(path.n > 2);
+		for (size_t k = 0; k < path.n; k++, i++) {
+			const struct hd_tl_segment *p = &path.segment[k];
+			assert_true(i < since.n);
+			at += since.at[i];
+			assert_true(at == (double)p->t0 && length.at[i] == (double)(p->t1 - p->t0));
+			assert_true(step.at[i] == (double)s && lane.at[i] == p->lane);
+			assert_int_equal((int)part.at[i], p->part);
+			assert_true(place.at[i] == (p->event == HD_TL_NO_EVENT ? 0 : (double)p->event + 1));
+		}
+	}
+	assert_int_equal(i, since.n);
 }
 
 /* At both sides of each width's end, and below 0; a column of one value takes no room. */
@@ -552,7 +610,7 @@ static enum hd_err try_write(const struct hd_timeline *t)
 static void without_memory_it_says_so(void **unused)
 {
 	enum hd_err err;
-	const struct hd_timeline *t = draw_timeline(3, 20, 2);
+	const struct hd_timeline *t = make_steps();
 
 	(void)unused;
 	EACH_PIECE_REFUSED(err, try_write(t));
@@ -563,6 +621,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_page_needs_nothing_and_its_texts_are_text, start, finish),
 		cmocka_unit_test_setup_teardown(columns_are_the_events, start, finish),
+		cmocka_unit_test_setup_teardown(critical_paths_come_along, start, finish),
 		cmocka_unit_test_setup_teardown(columns_hold_their_extremes, start, finish),
 		cmocka_unit_test_setup_teardown(of_too_many_events_whole_steps_are_kept, start, finish),
 		cmocka_unit_test_setup_teardown(bins_are_sums_of_their_events, start, finish),

@@ -73,7 +73,7 @@ function readBins(t, bin) {
 }
 
 function readTimeline(head, index, text) {
-	const of = { event: {}, transfer: {}, bin: {} };
+	const of = { event: {}, transfer: {}, bin: {}, path: {} };
 	for (const c of head.columns)
 		of[c.of][c.name] = columnOf(c, text);
 	const n = of.event.since.length;
@@ -83,6 +83,7 @@ function readTimeline(head, index, text) {
 	readTimes(t, t.lanes, of.event.since, of.event.length);
 	readTransfers(t, of.transfer.place);
 	readBins(t, of.bin);
+	readPaths(t, of.path);
 	t.bySteps = mergeSteps(head.steps);
 	t.step_now = Math.max(0, t.bySteps.findIndex((s) => s.committed && (t.all || s.number >= t.step_from)));
 	const kept = t.bySteps.filter((s) => s.number >= t.step_from && s.number <= t.step_to);

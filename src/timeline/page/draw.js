@@ -67,20 +67,23 @@ Pen.prototype.small = function (x0, c, busy) {
 	this.weight[c] += busy + 1e-6;
 };
 
-/* split: until there it waits, and is faint; undefined: it does not. */
+/* split: until there it waits, and is faint; undefined: it does not. No part is less than a pixel; what is left
+ * of a box that others cover is small. */
 Pen.prototype.big = function (x0, x1, c, share, split) {
 	this.flushColumn();
 	let from = Math.max(x0, this.cursor, this.left);
-	const to = Math.min(x1, this.right), till = Math.min(split, to);
-	if (to - from < 0.01)
+	const to = Math.min(x1, this.right), till = Math.min(split, to - 1);
+	if (to - from < 1) {
+		if (to > from)
+			this.small(from, c, (to - from) * share);
 		return false;
+	}
 	this.flushRun();
 	if (till - from >= 1) {
 		this.rect(from, till, c, -1);
 		from = till;
 	}
-	if (to - from >= 0.01)
-		this.rect(from, to - (to - from > 4 && x1 <= this.right ? 0.6 : 0), c, Math.max(1, Math.round(share * SHADES)));
+	this.rect(from, to - (to - from > 4 && x1 <= this.right ? 0.6 : 0), c, Math.max(1, Math.round(share * SHADES)));
 	this.cursor = to;
 	return true;
 };

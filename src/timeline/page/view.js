@@ -259,33 +259,32 @@ function outline(g, place, colour, width) {
 	g.strokeRect(x0 - 0.5, place.y - 0.5, x1 - x0 + 1, place.h + 1);
 }
 
-/* Segments as boxes, what joins them as lines; of those in one column of pixels, one. */
+/* Segments as boxes, what joins those of two lanes as lines; of those in one column of pixels, one. */
 function drawPath(g, pen, t) {
-	const found = criticalOf(t), from = S.a + t.shift, to = S.b + t.shift;
+	const from = S.a + t.shift, to = S.b + t.shift;
 	let last = null, column = -1;
-	for (const s of found.path) {
-		if (s.from > to || s.to < from) {
-			last = null;
-			continue;
-		}
-		const x0 = xOf(t, s.from), x1 = xOf(t, s.to), place = placeOf(t, s.i);
+	for (const s of criticalOf(t)) {
+		const place = s.to < from || s.from > to ? null : placeOfSegment(t, s);
+		const x0 = xOf(t, s.from), x1 = xOf(t, s.to);
 		if (!place || (x1 - x0 < 1 && Math.floor(x0) === column))
 			continue;
 		column = Math.floor(x0);
-		pen.open(place.y, place.h, S.left, S.width, false);
-		pen.big(x0, Math.max(x1, x0 + 1), t.class[s.i], 1);
-		pen.close();
+		if (s.i >= 0) {
+			pen.open(place.y, place.h, S.left, S.width, false);
+			pen.big(x0, Math.max(x1, x0 + 1), t.class[s.i], 1);
+			pen.close();
+		}
 		outline(g, { x0, x1, y: place.y, h: place.h }, S.look.path, 1.5);
 		const y = place.y + place.h / 2;
-		if (last) {
+		if (last !== null && last !== y) {
 			g.strokeStyle = S.look.path;
 			g.lineWidth = 1.5;
 			g.beginPath();
-			g.moveTo(x1, y);
-			g.lineTo(last.x, last.y);
+			g.moveTo(x0, last);
+			g.lineTo(x0, y);
 			g.stroke();
 		}
-		last = { x: x0, y };
+		last = y;
 	}
 }
 
@@ -352,9 +351,7 @@ function count(took) {
 	Object.assign(S.stats, { columns: S.width - S.left, frames: S.stats.frames + 1, frame_ms: took, a: S.a, b: S.b,
 		matches: S.matches.length, match: S.match, chosen: S.chosen ? S.chosen.i : -1,
 		chosen_name: S.chosen ? nameOf(S.chosen.t, S.chosen.i) : '', critical: S.critical,
-		path: S.critical ? S.timelines.map((t) => ({ n: t.found.path.length, sum: t.found.sum,
-			gaps: t.found.gaps, span: t.found.of ? t.found.of.end - t.found.of.begin : t.end - t.begin,
-			given: !!t.found.given })) : [],
+		path: S.critical ? S.timelines.map((t) => criticalOf(t).slice(0, 1000).map((s) => [s.from, s.to])) : [],
 		left: S.left, axis: S.axis, height: S.height, scale: S.scale, shifts: S.timelines.map((t) => t.shift),
 		lanes: S.lines.filter((l) => l.what === 'lane').map((l) => [l.t.index, l.lane.index, rowPlace(l, 0).y]) });
 	clearTimeout(S.later);
