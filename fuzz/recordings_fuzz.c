@@ -1,5 +1,5 @@
 /* Any sections of a trace, beside any slots of a flight file, are refused, or give a timeline that keeps its
- * promises and a merged file that is read back to the same bytes.
+ * promises and a merged file that is read back to the same bytes, tightened clocks among them.
  *
  * Input: sections, each u8 type, u16 length, that many bytes; hashes are put right here. Of a PROCESS the
  * bytes are what counts of a header: 8 of the section, 160 of its fields, 96 of the directory. Type 15 ends
@@ -10,6 +10,7 @@
 #include "base/le.h"
 #include "timeline/build.h"
 #include "timeline/merge.h"
+#include "timeline/tighten.h"
 #include "timeline/validate.h"
 
 enum { NEXT_FILE = 15, FILES = 3, FIELDS = 160, DIRECTORY = 1024, ENTRIES = 96, HEAD = 3 };
@@ -40,12 +41,13 @@ static void check(struct hd_arena *arena, const struct hd_tl_input *input, uint3
 	struct hd_tl_clock *clock;
 	struct hd_tl_lives lives;
 	struct hd_timeline timeline;
-	uint32_t reference;
+	uint32_t reference, nkept;
 	uint8_t *bytes, *again;
 	size_t len, len_again;
 
 	if (hd_tl_collect(arena, input, n, &lives, NULL) ||
 		hd_tl_align(arena, &lives, &clock, &reference, NULL) ||
+		(lives.tightened && hd_tl_tighten(arena, &lives, clock, &nkept, NULL)) ||
 		hd_tl_build_of(arena, &lives, clock, reference, &timeline, NULL))
 		return;
 	if (hd_tl_validate(&timeline, NULL))
@@ -55,6 +57,7 @@ static void check(struct hd_arena *arena, const struct hd_tl_input *input, uint3
 	const struct hd_tl_input merged = { "merged", bytes, len };
 	if (hd_tl_collect(arena, &merged, 1, &lives, NULL) ||
 		hd_tl_align(arena, &lives, &clock, &reference, NULL) ||
+		(lives.tightened && hd_tl_tighten(arena, &lives, clock, &nkept, NULL)) ||
 		hd_tl_merge(arena, &lives, clock, &again, &len_again, NULL))
 		return;
 	if (len != len_again || memcmp(bytes, again, len) != 0)
