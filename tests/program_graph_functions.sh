@@ -58,6 +58,14 @@ expect 0 heddle status pool
 says "functions $(of_bill pool 'tasks by functions') tasks by functions"
 passed "a pool gives the bits of the run alone"
 
+# a virtual node ahead of others gives out the weights that it began its step with
+late() { train "$1" -s job.steps=12 -s batch.staleness=1 -s batch.mode="$2" "${@:3}"; }
+expect 0 late ahead bounded --workers 2 -s functions.kind=pool -s functions.size=2
+[ "$(of_bill ahead 'tasks by functions')" -gt 0 ] || failed "no task was done ahead: $(bill ahead)"
+expect 0 late again replay -s batch.replay=ahead
+same "$(digests again)" "$(digests ahead)" "digests of every step, replayed without functions"
+passed "tasks of virtual nodes ahead of others have the bits of a replay without functions"
+
 # Services that are none, and a pool that is too dear, each of a run that goes on until it was said. `hang`
 # accepts and is silent, `garbage` answers what is no answer, `half` closes in the middle of one, `busy` has
 # no slot for ever, `cert` signs for itself.
