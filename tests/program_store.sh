@@ -134,3 +134,11 @@ digest_of $at/set -s data.cache=kept -s data.cache_bytes=13500
 same "$(ls kept/*.ok | wc -l)" 1 "entries of a cache that has room for one"
 digest_of $at/set -s data.cache=kept -s data.cache_bytes=100
 passed "a cache: each object once, damage is found, the oldest gives way"
+
+expect 0 heddle data tune data/big.bin --json --explain
+json_ok
+says '"decisions":["probe: depth 1, size 16 KiB'
+says '"store":"file"'
+expect 2 heddle data tune data/big.bin -s data.path=x
+says 'data tune takes'
+passed "tune: knobs of a store, with each decision"

@@ -27,6 +27,20 @@ def next_script():
         return kind, arg
 
 
+FREE_AT = [0.0]
+
+
+def throttle(n):
+    """FOLDER/.rate_mb: what all answers together are given, in MB/s."""
+    path = os.path.join(ROOT, ".rate_mb")
+    if not os.path.exists(path):
+        return
+    with LOCK:
+        FREE_AT[0] = max(FREE_AT[0], time.monotonic()) + n / (float(open(path).read()) * 1e6)
+        due = FREE_AT[0]
+    time.sleep(max(0, due - time.monotonic()))
+
+
 def sign(key, text):
     return hmac.new(key, text.encode(), hashlib.sha256).digest()
 
@@ -106,6 +120,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         extent = "bytes %d-%d/%d" % (first, last, size)
         script = next_script() if last > first else None
         if not script:
+            throttle(len(body))
             return self.say(206, body, Content_Range=extent, ETag=etag)
         getattr(self, "wrong_" + script[0])(script[1], full, first, last, size, body, extent, etag)
 

@@ -107,7 +107,8 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(PLANNER,     0,   "planner",       TEXT,   "NAME",    "planner of the plan: auto, data, pipedream, 2bw, ptdp") \
 	X(PARTITIONER, 0,   "partitioner",   WORD,   "paper|printed|code|heddle", "recurrence of the planner pipedream (default paper)") \
 	X(DRAW,        0,   "draw",          FLAG,   "",        "the timeline, too")                               \
-	X(EXPLAIN,     0,   "explain",       FLAG,   "",        "what other plans or planners would do, and why they lost; of a run what each instruction was predicted to take, and took; of two runs the first value that differs") \
+	X(EXPLAIN,     0,   "explain",       FLAG,   "",        "what other plans or planners would do, and why they lost; of a run what each instruction was predicted to take, and took; of two runs the first value that differs; of a store each decision") \
+	X(SWEEP,       0,   "sweep",         FLAG,   "",        "beside the tuner a grid of depths and sizes, measured in turns; prints JSON") \
 	X(SPEEDS,      0,   "speeds",        TEXT,   "X,X,...", "how fast each device is against the others, for plans by measured costs") \
 	X(REPLAN,      0,   "replan",        FLAG,   "",        "plan by costs measured now, not by the plan that the run had") \
 	X(SUGGEST,     0,   "suggest-job",   FLAG,   "",        "instead: other sizes of virtual nodes, each with its plan; changes nothing") \

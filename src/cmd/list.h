@@ -42,6 +42,7 @@
 	X(data_verify) \
 	X(data_order) \
 	X(data_cat) \
+	X(data_tune) \
 	X(data_prepare_graph) \
 	X(model_ls) \
 	X(model_show) \

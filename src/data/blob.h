@@ -1,27 +1,23 @@
 /* blob.h -- a source of byte ranges: a file, an object behind HTTP, an object of S3.
  *
  * Sets of samples that are read by ranges, and sources of all others that lie elsewhere, read through it.
- * Rows of
- * one table: `file` (pread on threads, past the page cache where asked), `http` (http, https) and `s3`.
+ * Rows of one table: `file` (pread on threads, past the page cache where asked), `http` (http, https) and
+ * `s3`.
  *
  * 1. What a read hands over are the bytes that stood at that place when the store was opened, or it fails:
- * HTTP
- *    asks with If-Match; a file whose length or time of change has moved is another one.
+ *    HTTP asks with If-Match; a file whose length or time of change has moved is another one.
  * 2. At most `depth` requests of a call are in flight.
  * 3. An answer is taken only if it is 206 with exactly the Content-Range that was asked for, or 200 with
- * exactly
- *    the whole object where all of it was. Others: HD_E_PROTOCOL.
+ *    exactly the whole object where all of it was. Others: HD_E_PROTOCOL.
  * 4. 408, 429, 500, 502, 503, 504, a reset, silence: up to HD_BLOB_TRIES tries, after 100 ms * 2^k, 50 % up
- * or
- *    down by a draw of (offset, try), 10 s at most; Retry-After goes before. 412: HD_E_INTEGRITY. 416:
- * HD_E_INPUT.
- *    A file that cannot be read is read once more past nothing (buffered), then it is HD_E_IO with its
- * offset.
+ *    or down by a draw of (offset, try), 10 s at most; Retry-After goes before. 412: HD_E_INTEGRITY. 416:
+ *    HD_E_INPUT. A file that cannot be read is read once more past nothing (buffered), then it is HD_E_IO
+ *    with its offset.
  * 5. At most HD_BLOB_HOPS redirects, never from https to http; keys stay with the host that they are for.
  * 6. http:// only to loopback, or with `plain`. Keys: from the environment (AWS_ACCESS_KEY_ID,
  *    AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN), else from the profile of AWS_PROFILE in
- *    AWS_SHARED_CREDENTIALS_FILE or ~/.aws/credentials, which must be its owner's alone; else none: unsigned.
- *    Metadata services are not asked.
+ *    AWS_SHARED_CREDENTIALS_FILE or ~/.aws/credentials, which must be its owner's alone; else none:
+ *    unsigned. Metadata services are not asked.
  * 7. Waits are bounded: what is in 4, and sys/web_get.h.
  *
  * Ownership: open/close. Threads: any number may read at once; each such thread has connections of its own.

@@ -5,13 +5,12 @@
  *	KEY             hash of name, version and length
  *
  * 1. An entry is used only if its length and its content hash are those of KEY.ok: all of it is read for
- * that,
- *    once for each opening. One that is not what it was is taken away and fetched once more.
+ *    that, once for each opening. One that is not what it was is taken away and fetched once more.
  * 2. What is added makes room for itself: all entries then have at most the budget; those that were not used
- *    for longest go first. What is
- * longer
- *    than the budget, and an object whose server names no version, are not kept.
- * 3. One process fetches an object (DIR/KEY.lock), others wait for it up to HD_CACHE_WAIT_S, then do without.
+ *    for longest go first. What is longer than the budget, and an object whose server names no version, are
+ *    not kept.
+ * 3. One process fetches an object (DIR/KEY.lock), others wait for it up to HD_CACHE_WAIT_S, then do
+ *    without.
  * 4. Files that others have mapped may be removed: they stay until they are unmapped.
  *
  * Ownership: none. */

@@ -6,8 +6,7 @@
  *
  * 1. Accepted: lines ended by LF or CRLF; names in any case; the first line of a name counts.
  * 2. A Content-Range, if there is one, has all three numbers (or none but the total), first <= last < total.
- * Anything else is
- *    HD_E_PROTOCOL: a server that cannot count is not read from.
+ *    Anything else is HD_E_PROTOCOL: a server that cannot count is not read from.
  * 3. Retry-After in seconds, at most HD_HTTP_WAIT_S; a date counts as that.
  *
  * Pure: no file, no allocation. */

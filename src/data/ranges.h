@@ -2,12 +2,10 @@
  *
  * 1. Every wanted byte is in exactly one request; requests rise and do not overlap.
  * 2. No request is longer than `size_bytes`. Wanted ranges with a gap of at most `gap_bytes` between them
- * share
- *    one where 2 allows it; the bytes between are read for nothing and counted (`waste_bytes`).
+ *    share one where 2 allows it; the bytes between are read for nothing and counted (`waste_bytes`).
  * 3. Wanted ranges may touch or overlap: then they share bytes of a request.
- * 4. hd_ranges_put() hands bytes that arrived to all that want them; in any order and pieces each wanted byte
- * is
- *    written the same.
+ * 4. hd_ranges_put() hands bytes that arrived to all that want them; in any order and pieces each wanted
+ *    byte is written the same.
  *
  * Pure: no file, no clock, no allocation. */
 #ifndef HD_DATA_RANGES_H

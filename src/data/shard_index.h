@@ -6,8 +6,8 @@
  *	a sample: offset u64, length u64, crc u32, label i32, form u32, 0 u32            little end first
  *
  * 1. A sample's bytes lie inside the shard; `form` is one of its kind's. What else is HD_E_INPUT.
- * 2. What is kept is named by the shard's name, version, length and kind (cache.h), so that another shard has
- *    another index.
+ * 2. What is kept is named by the shard's name, version, length and kind (cache.h), so that another shard
+ *    has another index.
  *
  * Pure but for nothing: bytes in, bytes out. */
 #ifndef HD_DATA_SHARD_INDEX_H

@@ -10,6 +10,7 @@
 #include "data/cache.h"
 
 enum { PIECE = 8 << 20, LOOK_MS = 1000, INDEX_CAP = 1 << 30 };
+enum { SAMPLE_REQUESTS = 50, SAMPLE_MS = 100, SAMPLE_MOST_MS = 1000 };
 
 /* ---- opening ---- */
 
@@ -405,6 +406,37 @@ static enum hd_err fetch(struct hd_shard_set *set, struct wanted_sample *want, u
 	return do_jobs(set, job, njobs, diag);
 }
 
+/* What was read goes to the tuner, a sample at a time: with waiting it searches, without it only gives back.
+ * A
+ * sample is 50 requests or 100 ms, whichever is later, and a second at most. */
+static void steer(struct hd_shard_set *set, const struct wanted_sample *want, uint32_t n)
+{
+	struct hd_clock clock;
+
+	hd_clock_real(&clock);
+	const int64_t now = hd_clock_now_ns(&clock);
+	hd_lock_take(&set->lock);
+	for (uint32_t i = 0; i < n; i++)
+		set->sample_bytes += want[i].sample->len;
+	set->sample_requests += n;
+	const int64_t ns = now - set->since_ns, waited_ns = set->waited_ns;
+	if (set->since_ns && (ns < SAMPLE_MS * HD_NS_PER_MS || set->sample_requests < SAMPLE_REQUESTS) &&
+		ns < SAMPLE_MOST_MS * HD_NS_PER_MS) {
+		hd_lock_give(&set->lock);
+		return;
+	}
+	const bool waited = waited_ns > set->waited_before_ns;
+	if (set->since_ns && set->tunes && (waited || set->tune.phase == HD_TUNE_KEEP))
+		hd_tune_sample(&set->tune, (double)set->sample_bytes * 1e9 / (double)ns, waited);
+	set->tunes = set->tunes || (set->since_ns && waited);
+	if (set->tunes)
+		set->knobs = hd_tune_knobs(&set->tune);
+	set->since_ns = now;
+	set->waited_before_ns = waited_ns;
+	set->sample_bytes = set->sample_requests = 0;
+	hd_lock_give(&set->lock);
+}
+
 static enum hd_err read_some(const struct hd_dataset *data, uint32_t split, const struct hd_ask *ask,
 	uint32_t n,
 	struct hd_diag *diag)
@@ -432,6 +464,7 @@ static enum hd_err read_some(const struct hd_dataset *data, uint32_t split, cons
 			err = set->decode(set, want[i].sample, bytes, ask[i].out, name, diag);
 	}
 	give_room(set, room);
+	steer(set, want, n);
 	return err;
 }
 
@@ -479,6 +512,8 @@ enum hd_err hd_shards_ready(struct hd_shard_set *set, const struct hd_data_spec 
 	reader->set.hash = hd_hasher_end(&hasher);
 	reader->set.read_many = read_many;
 	set->knobs = hd_ranges_bound(hd_blob_knobs(set->shard[0].blob), HD_RANGES_MEMORY);
+	hd_tune_init(&set->tune, HD_RANGES_MEMORY, true);
+	reader->set.waited_ns = &set->waited_ns;
 	hd_lock_init(&set->lock);
 	hd_cond_init(&set->change);
 	set->locked = true;

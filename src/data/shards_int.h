@@ -1,11 +1,10 @@
 /* shards_int.h -- sets whose samples are read from shards by ranges: what webdataset and records share.
  *
  * 1. Opening reads each shard once, hashes it and makes its index, or takes the one that data.cache keeps.
- * The
- *    set's hash is that of the shards' hashes, in order.
+ *    The set's hash is that of the shards' hashes, in order.
  * 2. A sample is one range of one shard; its CRC is compared at each read: HD_E_INTEGRITY.
- * 3. Reads of a call are in flight together, over all shards, within the knobs (ranges.h); they lie in memory
- *    that was taken at the opening. No bit depends on any of it.
+ * 3. Reads of a call are in flight together, over all shards, within the knobs (ranges.h); they lie in
+ *    memory that was taken at the opening. No bit depends on any of it.
  * 4. Shards of elsewhere are copied to data.cache where it has room, else read where they are. */
 #ifndef HD_DATA_SHARDS_INT_H
 #define HD_DATA_SHARDS_INT_H
@@ -16,6 +15,7 @@
 #include "data/blob.h"
 #include "data/reader_int.h"
 #include "data/shard_index.h"
+#include "data/tune.h"
 
 enum { HD_SHARDS_TOGETHER = 64,           /* samples of a call */
        HD_SHARDS_ROOMS = 8,               /* calls at once that have memory */
@@ -46,6 +46,12 @@ struct hd_shard_set {
 	struct hd_thread crew[HD_SHARDS_CREW]; uint32_t ncrew;
 	bool locked, closed;
 	struct hd_ranges_knobs knobs;
+	/* the tuner, and the sample that it gets next; what steps have waited so far */
+	struct hd_tune tune;
+	bool tunes;
+	int64_t since_ns, waited_before_ns;
+	uint64_t sample_bytes; uint32_t sample_requests;
+	_Atomic int64_t waited_ns;
 };
 
 /* What makes the index of a shard out of its bytes, piece by piece. */

@@ -5,8 +5,7 @@
  *	then the member, filled up to whole blocks; two blocks of zeros end the file
  *
  * 1. Accepted: ustar, GNU and old headers with a good checksum; sizes in octal or GNU's base 256; long names
- * by
- *    GNU's 'L' and pax's 'x' (path, size). Folders, links and what else has no bytes are passed by.
+ *    by GNU's 'L' and pax's 'x' (path, size). Folders, links and what else has no bytes are passed by.
  * 2. Pieces of any length give the same members. A file that ends inside a member or a header, or before a
  *    block of zeros, is HD_E_INPUT, with the offset.
  *

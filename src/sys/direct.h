@@ -3,9 +3,10 @@
  * Stores of data (data/blob.h) read local files through it; everything else does through file.h.
  *
  * 1. A direct read wants offset, length and memory at multiples of `align` (statx, else 4096): the caller's
- * duty.
+ *    duty.
  * 2. A read that returns fewer bytes than asked has met the end of the file. EINTR and EAGAIN end here.
- * 3. `must` and the file system has no such reads: HD_E_REFUSED. Without, align is 0: the page cache is used.
+ * 3. `must` and the file system has no such reads: HD_E_REFUSED. Without, align is 0: the page cache is
+ *    used.
  *
  * Ownership: open/close. Threads: any number may read at once; a read may block on the disk. */
 #ifndef HD_SYS_DIRECT_H

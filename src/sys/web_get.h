@@ -1,6 +1,5 @@
 /* web_get.h -- GET requests of ranges of objects, many at once, by a thread that waits for them: libcurl,
- * where
- * it is built in.
+ * where it is built in.
  *
  * Stores of data (data/blob.h) go through it. What an answer means, what is tried again and where a redirect
  * may lead is theirs.
