@@ -105,6 +105,8 @@ void driver_noticed(struct driver *c, uint32_t worker, const char *text)
 		if (preempt || (!withdrawn && !known))
 			snprintf(n->text, sizeof n->text, "%.24s: %.60s%s%.28s", source, what,
 				preempt ? " at " : " (a risk)", deadline);
+		if (preempt)
+			hd_recorder_note(c->recorder, "preempt", worker, c->end.step);
 		keep(c);
 	}
 	hd_arena_finish(&arena);

@@ -174,7 +174,8 @@ enum hd_err hd_recorder_open(struct hd_recorder **recorder, const struct hd_reco
 
 	if (!r)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the flight recorder");
-	*r = (struct hd_recorder){ .nranks = spec->nranks < RANKS ? spec->nranks : RANKS };
+	*r = (struct hd_recorder){ .usage = HD_USAGE_CLOSED, .nranks = spec->nranks < RANKS ? spec->nranks :
+		RANKS };
 	enum hd_err err = hd_recorder_place(r, spec->folder, diag);
 	r->its_number = err ? 0 : take_number(r, spec);
 	r->worker = spec->worker;
@@ -210,6 +211,7 @@ void hd_recorder_close(struct hd_recorder *r)
 	if (r->memory.at)
 		hd_flight_state_set(r->memory.at, HD_FLIGHT_FINISHED);
 	hd_memory_give(&r->memory);
+	hd_usage_close(&r->usage);
 	(void)!hd_file_close(&r->number, NULL);
 	hd_free(r);
 }
@@ -282,6 +284,10 @@ void hd_recorder_step_end(struct hd_recorder *r, uint64_t step, bool committed)
 		memory_order_relaxed);
 	put(r, 0, &(struct hd_event){ .t0 = now, .arg = step, .instr = committed,
 		.kind = HD_EVENT_STEP_END });
+	uint64_t ran_ns, waited_ns;
+	if (hd_usage_read(&r->usage, &ran_ns, &waited_ns))
+		put(r, 0, &(struct hd_event){ .t0 = now, .arg = waited_ns, .kind = HD_EVENT_COUNTER,
+			.name = r->name[HD_RECORDED_WAITED] });
 	if (committed && began)
 		pace(r, now - began);
 	atomic_store_explicit(&r->pace.began, 0, memory_order_relaxed);

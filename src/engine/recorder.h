@@ -16,6 +16,8 @@
  *    rank waited, or between two. SEND, RECV: name is the kind of the transfer. READ: instr is the virtual
  *    node, flow 0. OP in a control lane: what is done between steps, by name.
  * 3. Older files of the same number become .1 to .3, traces and copies too.
+ *    COUNTER "processor wait" after STEP_END: ns that the thread of rank 0 could run and had no processor
+ *    (sys/usage.h), since it began.
  * 4. NULL is a recorder that is off.
  * 5. Times are those of CLOCK_MONOTONIC_RAW; where failpoints are built in, HD_TRACE_CLOCK=OFFSET_NS,PPM
  *    makes the clock of a process run so, times 1 + its number (a coordinator's not at all): tests of the
@@ -25,6 +27,8 @@
  *    a window of steps is asked for, and copies the flight file to flight/snapshots/: on SIGQUIT, by
  *    hd_recorder_dump(), and when a step takes ten times as long as usual, 5 s at least. What it has to say
  *    lies ready for hd_recorder_said(). A disk that is full ends a trace, nothing else.
+ *    It also wakes each HD_RECORDER_BEAT_NS: where that is later by HD_RECORDER_STOPPED_NS, the process stood
+ *    still (SIGSTOP, a machine that was frozen), and an OP "stopped" in its lane says from when to when.
  * 7. A fault of the process (sys/signal.h) leaves a mark and the state in the file.
  *
  * Ownership: open/close; close says that the process ended by itself. */
@@ -36,7 +40,8 @@
 #include "trace/flight.h"
 #include "sys/file.h"
 
-enum { HD_RECORDER_KEEP = 3, HD_WAIT_FELT_NS = 1000 };
+enum { HD_RECORDER_KEEP = 3, HD_WAIT_FELT_NS = 1000, HD_RECORDER_BEAT_NS = 50000000,
+       HD_RECORDER_STOPPED_NS = 200000000 };
 #define HD_RECORDER_COORDINATOR UINT32_MAX       /* as spec.worker: a file "coordinator" without devices */
 
 /* Lanes behind those of the ranks.
@@ -46,7 +51,8 @@ enum { HD_RECORDER_KEEP = 3, HD_WAIT_FELT_NS = 1000 };
 	X(READER,   READER,   0,    "reader",    4,           "readers of samples, one at a time")                \
 	X(CONTROL,  CONTROL,  0,    "control",   16,          "the thread that owns the hub; a coordinator's")    \
 	X(RUN,      CONTROL,  1,    "run",       16,          "the thread that works between steps")              \
-	X(SIGNAL,   CONTROL,  2,    "signals",   1024,        "handlers of signals")
+	X(SIGNAL,   CONTROL,  2,    "signals",   1024,        "handlers of signals")                              \
+	X(BEAT,     CONTROL,  3,    "heartbeat", 256,         "the thread behind it")
 
 enum hd_recorder_lane {
 #define X(id, kind, index, name, part, about) HD_RECORDER_##id,
@@ -72,7 +78,9 @@ enum hd_recorder_lane {
 	X(STOP,        "stop")                                                                                 \
 	X(COMMIT,      "commit")                                                                               \
 	X(ENDED,       "ended")                                                                                \
-	X(SIGNAL,      "signal")
+	X(SIGNAL,      "signal")                                                                               \
+	X(STOPPED,     "stopped")                                                                              \
+	X(WAITED,      "processor wait")
 
 enum hd_recorder_name {
 #define X(id, text) HD_RECORDED_##id,

@@ -257,6 +257,16 @@ static void look(struct hd_recorder *r)
 		look_for_request(r);
 }
 
+/* It should have woken at `due`, and all that is late is the process's standing still. */
+static void beat(struct hd_recorder *r, struct hd_clock *clock, int64_t due)
+{
+	const int64_t late_ns = hd_clock_now_ns(clock) - due;
+
+	if (late_ns >= HD_RECORDER_STOPPED_NS)
+		hd_recorder_span(r, HD_RECORDER_BEAT, HD_RECORDED_STOPPED, hd_recorder_now(r) -
+			(uint64_t)late_ns, 0);
+}
+
 static void run(void *user)
 {
 	struct hd_recorder *r = user;
@@ -269,8 +279,11 @@ static void run(void *user)
 	for (bool quit = false; !quit;) {
 		const int64_t now = hd_clock_now_ns(&clock);
 		const bool window = atomic_load(&r->window.first) != UINT64_MAX;
-		if (!b->quit && !b->dump)
-			(void)hd_cond_wait(&b->woken, &b->lock, now + (window ? DRAIN_NS : LOOK_NS));
+		if (!b->quit && !b->dump) {
+			const int64_t due = now + (window ? DRAIN_NS : HD_RECORDER_BEAT_NS);
+			(void)hd_cond_wait(&b->woken, &b->lock, due);
+			beat(r, &clock, due);
+		}
 		quit = b->quit;
 		const bool dump = b->dump;
 		b->dump = false;

@@ -11,6 +11,7 @@
 #include "sys/memory.h"
 #include "sys/signal.h"
 #include "sys/thread.h"
+#include "sys/usage.h"
 #include "plan/ins.h"
 #include "plan/xfer.h"
 #include "engine/recorder.h"
@@ -55,6 +56,7 @@ struct hd_recorder {
 	/* begun: of the step at hand; usual: median of the last ones; 0: none */
 	struct { _Atomic uint64_t began, usual_ns; uint64_t took[HD_RECORDER_USUAL]; uint32_t n; } pace;
 	struct hd_signal_fatal fatal;
+	struct hd_usage usage;            /* of the thread of rank 0 */
 	struct hd_recorder_back back;
 	uint64_t started;                 /* the clock's own time then */
 	int64_t offset_ns; double rate;   /* of a clock that a test has bent; 0 and 0 */

@@ -75,8 +75,11 @@ static void put_breakdown(struct hd_json_writer *w, const struct hd_tl_summary *
 	put_ratio(w, "S", p->sum.s);
 	put_ratio(w, "alpha", p->sum.alpha);
 	put_parts(w, "blame_ns", p->blame);
-	if (s->stragglers.nsteps)
+	if (s->stragglers.nsteps) {
 		hd_json_put_f64(w, "gain", s->stragglers.gain[process]);
+		if (s->stragglers.starved[process] >= 0)
+			hd_json_put_i64(w, "processor_wait_ns", s->stragglers.starved[process]);
+	}
 	hd_json_close(w);
 }
 

@@ -21,6 +21,7 @@ struct hold_judge {
 	struct hd_tl_range range;
 	double *share, *gain;             /* [nprocesses] */
 	uint32_t *led;                    /* [nprocesses] steps with more than half of the path */
+	int64_t *starved, *of, total;     /* [nprocesses] of paths: ns; of all */
 	uint32_t nsteps;
 };
 
@@ -55,10 +56,11 @@ static enum hd_err share_step(struct hold_judge *j, uint64_t number)
 			of[s->peer] += s->t1 - s->t0;
 	}
 	for (uint32_t p = 0; p < nprocesses && total > 0; p++) {
-		j->share[p] += (double)of[p] / (double)total;
+		j->of[p] += of[p];
 		j->led[p] += 2 * of[p] > total;
 	}
 	j->nsteps += total > 0;
+	j->total += total;
 	return HD_OK;
 }
 
@@ -70,8 +72,8 @@ static enum hd_err share_paths(struct hold_judge *j)
 		hd_arena_reset(j->scratch);
 		err = share_step(j, n);
 	}
-	for (uint32_t p = 0; p < j->causes->tl->nprocesses && j->nsteps; p++)
-		j->share[p] /= j->nsteps;
+	for (uint32_t p = 0; p < j->causes->tl->nprocesses && j->total; p++)
+		j->share[p] = (double)j->of[p] / (double)j->total;
 	return err;
 }
 
@@ -104,19 +106,102 @@ static struct hd_tl_whatif alike(uint32_t process, bool work, bool reading, bool
 
 /* ---- of what kind it is ---- */
 
-static bool has_notice(const struct hd_tl_causes *c, uint32_t process, struct hd_tl_span span)
+/* What the counter of a process grew by, from its last value before the span to its last one inside. */
+static int64_t starved(const struct hd_tl_causes *c, uint32_t process, struct hd_tl_span span)
 {
 	const struct hd_timeline *tl = c->tl;
 	const struct hd_tl_process *p = &tl->process[process];
+	int64_t first = -1, last = -1;
 
 	for (uint32_t l = p->lane_begin; l < p->lane_end; l++)
 		for (uint64_t i = tl->lane[l].begin; i < tl->lane[l].end; i++) {
 			const struct hd_tl_event *e = &tl->event[i];
-			if (e->kind == HD_EVENT_MARK && e->t0 >= span.t0 && e->t0 <= span.t1 && e->name <
-				tl->nnames && strncmp(tl->name[e->name], "notice", 6) == 0)
-				return true;
+			if (e->kind != HD_EVENT_COUNTER || e->name >= tl->nnames || e->t0 > span.t1 +
+				HD_TL_COUNTED_NS ||
+				strcmp(tl->name[e->name], HD_TL_PROCESSOR_WAIT) != 0)
+				continue;
+			if (first < 0 || e->t0 <= span.t0 + HD_TL_COUNTED_NS)
+				first = (int64_t)e->arg;
+			last = (int64_t)e->arg;
 		}
+	return last < 0 ? -1 : last - first;
+}
+
+static bool shares_host(const struct hd_tl_causes *c, uint32_t process)
+{
+	for (uint32_t p = 0; p < c->tl->nprocesses; p++)
+		if (p != process && computes(c, p) && strcmp(c->tl->process[p].host,
+			c->tl->process[process].host) == 0)
+			return true;
 	return false;
+}
+
+static bool has_notice(const struct hd_tl_causes *c, uint32_t process, struct hd_tl_span span)
+{
+	const struct hd_timeline *tl = c->tl;
+
+	for (uint64_t i = 0; i < tl->nevents; i++) {
+		const struct hd_tl_event *e = &tl->event[i];
+		if (e->kind == HD_EVENT_MARK && e->t0 >= span.t0 && e->t0 <= span.t1 && e->name < tl->nnames
+			&&
+			strcmp(tl->name[e->name], HD_TL_PREEMPT) == 0 &&
+			(tl->lane[e->lane].process == process || e->instr == tl->process[process].worker))
+			return true;
+	}
+	return false;
+}
+
+/* How long it stood still, by its heartbeat. */
+static int64_t stopped(const struct hd_tl_causes *c, uint32_t process, struct hd_tl_span span)
+{
+	const struct hd_timeline *tl = c->tl;
+	const struct hd_tl_process *p = &tl->process[process];
+	int64_t ns = 0;
+
+	for (uint32_t l = p->lane_begin; l < p->lane_end; l++)
+		for (uint64_t i = tl->lane[l].begin; i < tl->lane[l].end && !hd_tl_is_device(tl, l); i++) {
+			const struct hd_tl_event *e = &tl->event[i];
+			const struct hd_tl_span s = hd_tl_clip((struct hd_tl_span){ e->t0, e->t1 }, span);
+			if (e->kind == HD_EVENT_OP && e->name < tl->nnames &&
+				strcmp(tl->name[e->name], HD_TL_STOPPED) == 0)
+				ns += s.t1 - s.t0;
+		}
+	return ns;
+}
+
+/* Rule e. */
+static bool find_stopped(const struct hold_judge *j, struct hd_tl_span span, struct hd_tl_straggler *s)
+{
+	int64_t most = 0, second = 0;
+
+	for (uint32_t p = 0; p < j->causes->tl->nprocesses; p++) {
+		const int64_t ns = computes(j->causes, p) ? stopped(j->causes, p, span) : 0;
+		if (ns > most) {
+			second = most;
+			most = ns;
+			s->process = p;
+		} else if (ns > second) {
+			second = ns;
+		}
+	}
+	if (!most || most * 100 <= HD_TL_STRAGGLER_PERCENT * (span.t1 - span.t0) || most <= 2 * second)
+		return false;
+	s->cause = HD_TL_HOLD_PAUSED;
+	s->share = j->share[s->process];
+	s->gain = (double)most / (double)(span.t1 - span.t0);
+	return true;
+}
+
+/* Than the one of the others that is least so. */
+static int64_t more_starved(const struct hold_judge *j, uint32_t process)
+{
+	int64_t least = INT64_MAX;
+
+	for (uint32_t p = 0; p < j->causes->tl->nprocesses; p++)
+		if (p != process && computes(j->causes, p) && j->starved[p] < least)
+			least = j->starved[p];
+	return j->starved[process] < 0 ? 0 : j->starved[process] - (least > 0 && least < INT64_MAX ? least :
+		0);
 }
 
 /* What of the process's own time is more than the others'; `whole`: and lies in stretches as of a pause. */
@@ -147,7 +232,8 @@ static void excess_of(const struct hd_tl_costs *costs, const struct hd_tl_slice 
 	}
 }
 
-static enum hd_err paused(struct hold_judge *j, uint32_t process, struct hd_tl_span span, bool *is)
+static enum hd_err look_at(struct hold_judge *j, uint32_t process, struct hd_tl_span span, bool *pauses,
+	bool *starves)
 {
 	const struct hd_tl_causes *c = j->causes;
 	const struct hd_tl_process *p = &c->tl->process[process];
@@ -160,14 +246,16 @@ static enum hd_err paused(struct hold_judge *j, uint32_t process, struct hd_tl_s
 		for (uint64_t i = c->begin[l]; i < c->begin[l + 1]; i++)
 			if (c->slice[i].t0 >= span.t0 && c->slice[i].t1 <= span.t1)
 				excess_of(&costs, &c->slice[i], &all, &whole);
-	*is = whole > 0 && 2 * whole >= all;
+	*starves = 3 * more_starved(j, process) >= 2 * all && shares_host(c, process);
+	*pauses = whole > 0 && 2 * whole >= all;
 	return err;
 }
 
-static enum hd_err cause_of(struct hold_judge *j, uint32_t process, enum hd_tl_hold *cause)
+/* *is: not by rule d */
+static enum hd_err cause_of(struct hold_judge *j, uint32_t process, enum hd_tl_hold *cause, bool *is)
 {
 	double work, reading, channels;
-	bool is = false;
+	bool pauses = false, starves = false;
 	enum hd_err err = gain_of(j, alike(process, true, false, false), &work);
 
 	if (!err)
@@ -178,6 +266,7 @@ static enum hd_err cause_of(struct hold_judge *j, uint32_t process, enum hd_tl_h
 		return err;
 	*cause = reading > work && reading > channels ? HD_TL_HOLD_IO : channels > work ? HD_TL_HOLD_LINK :
 		HD_TL_HOLD_COMPUTE;
+	*is = true;
 	if (*cause != HD_TL_HOLD_COMPUTE)
 		return HD_OK;
 	const struct hd_tl_span span = hd_tl_range_span(j->causes->tl, j->range);
@@ -185,9 +274,10 @@ static enum hd_err cause_of(struct hold_judge *j, uint32_t process, enum hd_tl_h
 		*cause = HD_TL_HOLD_PREEMPTION;
 		return HD_OK;
 	}
-	err = paused(j, process, span, &is);
-	if (!err && is)
+	err = look_at(j, process, span, &pauses, &starves);
+	if (!err && pauses)
 		*cause = HD_TL_HOLD_PAUSED;
+	*is = !starves;
 	return err;
 }
 
@@ -196,7 +286,8 @@ static bool stands_out(const struct hold_judge *j, uint32_t process)
 	for (uint32_t p = 0; p < j->causes->tl->nprocesses; p++)
 		if (p != process && 2 * j->gain[p] >= j->gain[process])
 			return false;
-	return 2 * j->led[process] > j->nsteps && j->gain[process] * 100 > HD_TL_STRAGGLER_PERCENT;
+	return 3 * j->led[process] >= 2 * j->nsteps && j->gain[process] * 100 >
+		HD_TL_STRAGGLER_PERCENT;
 }
 
 static enum hd_err judge_all(struct hold_judge *j, struct hd_tl_stragglers *to)
@@ -206,16 +297,25 @@ static enum hd_err judge_all(struct hold_judge *j, struct hd_tl_stragglers *to)
 
 	if (err || j->nsteps < HD_TL_STRAGGLER_LEAST)
 		return err;
+	const struct hd_tl_span span = hd_tl_range_span(j->causes->tl, j->range);
+	for (uint32_t p = 0; p < n; p++)
+		j->starved[p] = starved(j->causes, p, span);
 	for (uint32_t p = 0; p < n && !err; p++)
 		if (computes(j->causes, p))
 			err = gain_of(j, alike(p, true, true, true), &j->gain[p]);
 	to->nsteps = j->nsteps;
+	if (find_stopped(j, span, &to->straggler[0])) {
+		to->n = 1;
+		return err;
+	}
 	/* by c at most one of them stands out */
 	for (uint32_t p = 0; p < n && !err; p++)
 		if (stands_out(j, p)) {
-			to->straggler[to->n] = (struct hd_tl_straggler){ .process = p, .share = j->share[p],
-				.gain = j->gain[p] };
-			err = cause_of(j, p, &to->straggler[to->n++].cause);
+			struct hd_tl_straggler s = { .process = p, .share = j->share[p], .gain = j->gain[p] };
+			bool is = false;
+			err = cause_of(j, p, &s.cause, &is);
+			if (!err && is)
+				to->straggler[to->n++] = s;
 		}
 	return err;
 }
@@ -232,10 +332,14 @@ enum hd_err hd_tl_stragglers_of(const struct hd_tl_causes *causes, struct hd_are
 	s.share = j.share = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *j.share);
 	s.gain = j.gain = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *j.gain);
 	j.led = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *j.led);
-	if (!s.straggler || !s.share || !s.gain || !j.led)
+	s.starved = j.starved = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *j.starved);
+	j.of = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *j.of);
+	if (!s.straggler || !s.share || !s.gain || !j.led || !s.starved || !j.of)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u processes", tl->nprocesses);
-	for (uint32_t p = 0; p < tl->nprocesses; p++)
+	for (uint32_t p = 0; p < tl->nprocesses; p++) {
 		ncompute += computes(causes, p);
+		s.starved[p] = -1;
+	}
 	if (ncompute >= 3 && !hd_tl_range_last(tl, HD_TL_STRAGGLER_STEPS, &j.range, NULL)) {
 		enum hd_err err = judge_all(&j, &s);
 		if (err)

@@ -1,16 +1,23 @@
 /* straggler.h -- the process that holds a run back, and by what it does.
  *
  * A process is a straggler if, of the last HD_TL_STRAGGLER_STEPS steps,
- *   a  it has more than half of the critical path in more than half of them (time on a channel counts at both
- *      of its ends), and
+ *   a  it has more than half of the critical path in two thirds of them (time on a channel counts at both of
+ *      its ends); of three that are alike one leads in half of 20 steps once in 25 runs by chance, in two
+ *      thirds of them once in 1000, and
  *   b  the run would gain more than 5 % if its costs were those of the others (replay.h), and
  *   c  that is more than twice what it would gain by any other process: of processes that all vary each one
  *      is last sometimes, and none holds the run back.
- * It is the one that does not wait; the waits of the others are symptoms.
+ *   d  it is not that its threads waited for a processor which it shares with others of the run: where the
+ *      counter "processor wait" is recorded, it grew by less than two thirds of the time that the process
+ *      took longer, beyond what it grew by at the process that waited least. Else the machine is too small
+ *      for all of them, and whichever is behind gets the least.
+ *   e  Or: its heartbeat says that it stood still (OP "stopped" in a lane of its own, where that is recorded)
+ *      for more than 5 % of the time of these steps and more than twice as long as any other. Then it is
+ * paused. It is the one that does not wait; the waits of the others are symptoms.
  *
  * The cause is the kind of cost that gains most: instructions and what else is its own (compute), transfers
  * from and to it (link), waits for data (io). Compute is
- *   preemption   if the process had a notice then (MARK "notice...")
+ *   preemption   if the process had a notice then (MARK "preempt")
  *   paused       if half of what it took longer lies in stretches of HD_TL_PAUSE_NS and more, inside what
  *                costs others less than that: a quota or a competitor takes a piece of every scheduling
  *                period, which is shorter; a stopped process stands still for long
@@ -27,7 +34,12 @@
 #include "timeline/analyze/causes.h"
 
 enum { HD_TL_STRAGGLER_STEPS = 20, HD_TL_STRAGGLER_LEAST = 5, HD_TL_STRAGGLER_PERCENT = 5,
-       HD_TL_PAUSE_NS = 200000000 };     /* periods of quotas are 100 ms */
+       HD_TL_PAUSE_NS = 200000000,       /* periods of quotas are 100 ms */
+       HD_TL_COUNTED_NS = 1000000 };     /* a counter is written a little after the step that it ends */
+/* names of events: a mark by its process, or with its worker as instr; an interval of its heartbeat */
+#define HD_TL_PREEMPT "preempt"
+#define HD_TL_STOPPED "stopped"
+#define HD_TL_PROCESSOR_WAIT "processor wait"    /* the counter's name: ns since its thread began */
 
 /*        id           text */
 #define HD_TL_HOLDS(X)                     \
@@ -56,6 +68,8 @@ struct hd_tl_stragglers {
 	uint32_t nsteps;                  /* that were judged; 0: too few, or too few processes */
 	/* [nprocesses] of what each one is: for eyes that want more than the answer */
 	double *share, *gain;
+	int64_t *starved;                 /* [nprocesses] ns that its first device waited for a processor; -1:
+		not known */
 };
 
 /* scratch: for the call; it is reset. */

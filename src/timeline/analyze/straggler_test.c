@@ -54,8 +54,8 @@ static void slow(struct hd_tl_train *t, enum hd_tl_hold cause, uint32_t w, uint6
 			t->work[s][w] *= 3;
 		if (cause == HD_TL_HOLD_IO)
 			t->data[s][w] += 60000 * US;
-		/* two of three steps */
-		if (cause == HD_TL_HOLD_PAUSED && s % 3 != 1)
+		/* three of four steps */
+		if (cause == HD_TL_HOLD_PAUSED && s % 4 != 1)
 			t->work[s][w] += (300000 + hd_tl_train_draw(seed, &i, 400000)) * US;
 	}
 	for (int p = 0; p < HD_TL_TRAIN_PROCESSES && cause == HD_TL_HOLD_LINK; p++) {
@@ -99,11 +99,78 @@ static void a_balanced_run_names_none(void **state)
 	}
 }
 
+/* Whatever its steps look like: the heartbeat of one that was stopped says so. */
+static void one_whose_heartbeat_stood_still_is_paused(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+
+	for (int64_t percent = 2; percent < 60; percent += 6) {
+		const struct hd_tl_train t = steady(3);
+		struct hd_tl_causes causes;
+		struct hd_tl_stragglers s;
+		struct hd_arena scratch;
+		const int64_t took = hd_tl_train_record(&t, &h);
+		hd_tl_hand_add(&h, 3, HD_EVENT_OP, took / 4, took / 4 + took * percent / 100)->name = 5;
+		hd_tl_hand_add(&h, 5, HD_EVENT_OP, took / 4, took / 4 + took / 100)->name = 5;
+		hd_tl_hand_made(&h, &causes);
+		hd_arena_init(&scratch, 0);
+		assert_int_equal(hd_tl_stragglers_of(&causes, &h.arena, &scratch, &s, NULL), HD_OK);
+		CHECK(s.n == (percent > 5), "%lld %%", (long long)percent);
+		if (s.n)
+			assert_true(s.straggler[0].process == 1 && s.straggler[0].cause == HD_TL_HOLD_PAUSED);
+		hd_arena_finish(&scratch);
+		hd_arena_finish(&h.arena);
+	}
+}
+
+/* The same slow process, and a counter that says how long it waited for a processor. */
+static void one_that_waits_for_a_shared_processor_is_not_named(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+
+	for (uint32_t tenths = 0; tenths <= 10; tenths += 2)
+		for (int apart = 0; apart < 2; apart++) {
+			struct hd_tl_train t = steady(7);
+			struct hd_tl_causes causes;
+			struct hd_tl_stragglers s;
+			struct hd_arena scratch;
+			uint64_t waited = 0;
+			slow(&t, HD_TL_HOLD_COMPUTE, 1, 7);
+			hd_tl_train_record(&t, &h);
+			h.tl.name = (const char *const[]){ "?", "F", "B", "STEP", HD_TL_PROCESSOR_WAIT, "" };
+			for (uint32_t k = h.process[1].step_begin; k < h.process[1].step_end; k++) {
+				/* two of three parts of its work are excess */
+				waited += (uint64_t)t.work[k - h.process[1].step_begin][1] * 2 / 3 * tenths /
+					10;
+				struct hd_tl_event *e = hd_tl_hand_add(&h, 2, HD_EVENT_COUNTER, h.step[k].end,
+					h.step[k].end);
+				e->name = 4;
+				e->arg = waited;
+			}
+			h.process[1].host = apart ? "far" : "";
+			hd_tl_hand_made(&h, &causes);
+			hd_arena_init(&scratch, 0);
+			assert_int_equal(hd_tl_stragglers_of(&causes, &h.arena, &scratch, &s, NULL), HD_OK);
+			CHECK(s.n == (tenths < 7 || apart), "%u tenths, %s: %u named", tenths, apart ? "alone"
+				:
+				"shared", s.n);
+			assert_true(s.starved[1] == (int64_t)waited - (int64_t)(t.work[0][1] * 2 / 3 * tenths
+				/ 10) ||
+				tenths == 0);
+			hd_arena_finish(&scratch);
+			hd_arena_finish(&h.arena);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_injected_straggler_and_its_cause_are_named),
 		cmocka_unit_test(a_balanced_run_names_none),
+		cmocka_unit_test(one_whose_heartbeat_stood_still_is_paused),
+		cmocka_unit_test(one_that_waits_for_a_shared_processor_is_not_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

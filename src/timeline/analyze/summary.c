@@ -144,6 +144,18 @@ enum hd_err hd_tl_summary_of(const struct hd_timeline *tl, uint64_t most, struct
 	return HD_OK;
 }
 
+/* Of first devices, where it is known: inside what else their time went into. */
+static int64_t processor_wait(const struct hd_tl_summary *s)
+{
+	int64_t sum = 0;
+
+	for (uint32_t p = 0; p < s->tl->nprocesses; p++)
+		if (s->stragglers.nsteps && s->stragglers.starved[p] > 0)
+			sum += s->stragglers.starved[p];
+	/* it is of the steps that were judged */
+	return s->nsteps ? sum * s->nsteps / (s->stragglers.nsteps ? s->stragglers.nsteps : 1) : 0;
+}
+
 void hd_tl_held(const struct hd_tl_summary *s, char text[HD_TL_HELD_BYTES])
 {
 	/* of a wait that is a peer's the peer's own time is the cause; idle time has none that was recorded
@@ -175,6 +187,10 @@ void hd_tl_held(const struct hd_tl_summary *s, char text[HD_TL_HELD_BYTES])
 			most = s->part[row[i].part];
 			about = row[i].about;
 		}
+	if (processor_wait(s) > most) {
+		most = processor_wait(s);
+		about = "waiting for a processor: there are fewer than threads that could run";
+	}
 	if (about && most * 100 > s->time * HD_TL_HELD_PERCENT)
 		snprintf(text, HD_TL_HELD_BYTES, "%.0f %% of the devices' time went into %s", 100 *
 			(double)most /

@@ -9,7 +9,7 @@
 #include "base/philox.h"
 #include "timeline/analyze/testing.h"
 
-enum { HD_TL_TRAIN_PROCESSES = 3, HD_TL_TRAIN_STEPS = 12 };
+enum { HD_TL_TRAIN_PROCESSES = 3, HD_TL_TRAIN_STEPS = 20 };
 
 struct hd_tl_train {
 	int64_t work[HD_TL_TRAIN_STEPS][HD_TL_TRAIN_PROCESSES],
