@@ -27,8 +27,9 @@
  *    a window of steps is asked for, and copies the flight file to flight/snapshots/: on SIGQUIT, by
  *    hd_recorder_dump(), and when a step takes ten times as long as usual, 5 s at least. What it has to say
  *    lies ready for hd_recorder_said(). A disk that is full ends a trace, nothing else.
- *    It also wakes each HD_RECORDER_BEAT_NS: where that is later by HD_RECORDER_STOPPED_NS, the process stood
- *    still (SIGSTOP, a machine that was frozen), and an OP "stopped" in its lane says from when to when.
+ *    It also wakes each HD_RECORDER_BEAT_NS: where that is later by HD_RECORDER_STOPPED_NS, and not for want
+ *    of a processor, the process stood still (SIGSTOP, a machine that was frozen), and an OP "stopped" in its
+ *    lane says from when to when.
  * 7. A fault of the process (sys/signal.h) leaves a mark and the state in the file.
  *
  * Ownership: open/close; close says that the process ended by itself. */

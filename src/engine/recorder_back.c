@@ -257,12 +257,18 @@ static void look(struct hd_recorder *r)
 		look_for_request(r);
 }
 
-/* It should have woken at `due`, and all that is late is the process's standing still. */
+/* It should have woken at `due`. What it is late by it stood still, but for what it waited for a processor.
+ * */
 static void beat(struct hd_recorder *r, struct hd_clock *clock, int64_t due)
 {
+	struct hd_recorder_back *b = &r->back;
 	const int64_t late_ns = hd_clock_now_ns(clock) - due;
+	const uint64_t before_ns = b->waited_ns;
+	uint64_t ran_ns;
 
-	if (late_ns >= HD_RECORDER_STOPPED_NS)
+	if (!hd_usage_read(&b->usage, &ran_ns, &b->waited_ns))
+		b->waited_ns = before_ns;
+	if (late_ns - (int64_t)(b->waited_ns - before_ns) >= HD_RECORDER_STOPPED_NS)
 		hd_recorder_span(r, HD_RECORDER_BEAT, HD_RECORDED_STOPPED, hd_recorder_now(r) -
 			(uint64_t)late_ns, 0);
 }
@@ -309,6 +315,7 @@ enum hd_err hd_recorder_back_start(struct hd_recorder *r, const struct hd_record
 	if (!b->drain)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the flight recorder");
 	hd_fs_real(&b->fs);
+	b->usage = HD_USAGE_CLOSED;
 	hd_lock_init(&b->lock);
 	hd_cond_init(&b->woken);
 	snprintf(b->traces, sizeof b->traces, "%.900s", spec->traces ? spec->traces : "");
@@ -331,6 +338,7 @@ void hd_recorder_back_end(struct hd_recorder *r)
 	hd_cond_wake(&b->woken);
 	hd_lock_give(&b->lock);
 	hd_thread_join(&b->thread);
+	hd_usage_close(&b->usage);
 	if (b->open)
 		(void)!hd_file_close(&b->file, NULL);
 	hd_free(b->drain);

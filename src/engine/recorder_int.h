@@ -33,6 +33,7 @@ struct hd_recorder_back {
 	bool open, draining, failed;      /* open: `file` is; failed: nothing is added to it any more */
 	struct hd_drain *drain;           /* owned */
 	struct hd_flight_view view;
+	struct hd_usage usage; uint64_t waited_ns;               /* of its thread */
 	int dumps;                        /* SIGQUITs seen */
 	uint64_t stalled;                 /* begin of the step that was taken too long; 0 */
 	uint64_t buffer[HD_RECORDER_COPY];

@@ -286,7 +286,8 @@ static bool stands_out(const struct hold_judge *j, uint32_t process)
 	for (uint32_t p = 0; p < j->causes->tl->nprocesses; p++)
 		if (p != process && 2 * j->gain[p] >= j->gain[process])
 			return false;
-	return 3 * j->led[process] >= 2 * j->nsteps && j->gain[process] * 100 >
+	const bool clearly = 3 * j->led[process] >= 2 * j->nsteps;
+	return 2 * j->led[process] > j->nsteps && j->gain[process] * 100 > (clearly ? 1 : 2) *
 		HD_TL_STRAGGLER_PERCENT;
 }
 
@@ -304,10 +305,6 @@ static enum hd_err judge_all(struct hold_judge *j, struct hd_tl_stragglers *to)
 		if (computes(j->causes, p))
 			err = gain_of(j, alike(p, true, true, true), &j->gain[p]);
 	to->nsteps = j->nsteps;
-	if (find_stopped(j, span, &to->straggler[0])) {
-		to->n = 1;
-		return err;
-	}
 	/* by c at most one of them stands out */
 	for (uint32_t p = 0; p < n && !err; p++)
 		if (stands_out(j, p)) {
@@ -317,6 +314,13 @@ static enum hd_err judge_all(struct hold_judge *j, struct hd_tl_stragglers *to)
 			if (!err && is)
 				to->straggler[to->n++] = s;
 		}
+	/* what costs more is it */
+	struct hd_tl_straggler pause = { 0 };
+	if (!err && find_stopped(j, span, &pause) && (!to->n || pause.process == to->straggler[0].process ?
+		!to->n || 2 * pause.gain > to->straggler[0].gain : pause.gain > to->straggler[0].gain)) {
+		to->straggler[0] = pause;
+		to->n = 1;
+	}
 	return err;
 }
 

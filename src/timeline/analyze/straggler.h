@@ -1,19 +1,21 @@
 /* straggler.h -- the process that holds a run back, and by what it does.
  *
  * A process is a straggler if, of the last HD_TL_STRAGGLER_STEPS steps,
- *   a  it has more than half of the critical path in two thirds of them (time on a channel counts at both of
- *      its ends); of three that are alike one leads in half of 20 steps once in 25 runs by chance, in two
- *      thirds of them once in 1000, and
- *   b  the run would gain more than 5 % if its costs were those of the others (replay.h), and
+ *   a  it has more than half of the critical path in more than half of them (time on a channel counts at both
+ *      of its ends), and
+ *   b  the run would gain more than 5 % if its costs were those of the others (replay.h); more than 10 %
+ *      where a holds for less than two thirds of the steps: of three that are alike one leads in half of 20
+ *      steps once in 25 runs, and
  *   c  that is more than twice what it would gain by any other process: of processes that all vary each one
- *      is last sometimes, and none holds the run back.
+ *      is last sometimes, and none holds the run back, and
  *   d  it is not that its threads waited for a processor which it shares with others of the run: where the
  *      counter "processor wait" is recorded, it grew by less than two thirds of the time that the process
  *      took longer, beyond what it grew by at the process that waited least. Else the machine is too small
  *      for all of them, and whichever is behind gets the least.
  *   e  Or: its heartbeat says that it stood still (OP "stopped" in a lane of its own, where that is recorded)
- *      for more than 5 % of the time of these steps and more than twice as long as any other. Then it is
- * paused. It is the one that does not wait; the waits of the others are symptoms.
+ *      for more than 5 % of the time of these steps, more than twice as long as any other, and for more than
+ *      another would gain by a to d, or half of what it would itself. Then it is paused.
+ * It is the one that does not wait; the waits of the others are symptoms.
  *
  * The cause is the kind of cost that gains most: instructions and what else is its own (compute), transfers
  * from and to it (link), waits for data (io). Compute is
