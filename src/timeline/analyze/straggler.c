@@ -205,8 +205,8 @@ static int64_t more_starved(const struct hold_judge *j, uint32_t process)
 }
 
 /* What of the process's own time is more than the others'; `whole`: and lies in stretches as of a pause. */
-static void excess_of(const struct hd_tl_costs *costs, const struct hd_tl_slice *s, int64_t *all, int64_t
-	*whole)
+static void excess_of(const struct hd_tl_costs *costs, const struct hd_tl_slice *s, int64_t *work,
+	int64_t *all, int64_t *whole)
 {
 	struct hd_tl_cut cut[HD_TL_CUTS];
 	int64_t more = 0;
@@ -217,6 +217,7 @@ static void excess_of(const struct hd_tl_costs *costs, const struct hd_tl_slice 
 			return;
 		/* of an instruction in pieces each has its part of it */
 		more = (int64_t)((double)(own - others) * (double)(s->t1 - s->t0) / (double)own);
+		*work += more;
 		*all += more;
 		*whole += more >= HD_TL_PAUSE_NS && others < HD_TL_PAUSE_NS ? more : 0;
 		return;
@@ -238,15 +239,16 @@ static enum hd_err look_at(struct hold_judge *j, uint32_t process, struct hd_tl_
 	const struct hd_tl_causes *c = j->causes;
 	const struct hd_tl_process *p = &c->tl->process[process];
 	struct hd_tl_costs costs;
-	int64_t all = 0, whole = 0;
+	int64_t work = 0, all = 0, whole = 0;
 
 	hd_arena_reset(j->scratch);
 	enum hd_err err = hd_tl_costs_of(c, span, process, j->scratch, &costs, j->diag);
 	for (uint32_t l = p->lane_begin; l < p->lane_end && !err; l++)
 		for (uint64_t i = c->begin[l]; i < c->begin[l + 1]; i++)
 			if (c->slice[i].t0 >= span.t0 && c->slice[i].t1 <= span.t1)
-				excess_of(&costs, &c->slice[i], &all, &whole);
-	*starves = 3 * more_starved(j, process) >= 2 * all && shares_host(c, process);
+				excess_of(&costs, &c->slice[i], &work, &all, &whole);
+	*starves = shares_host(c, process) &&
+		4 * more_starved(j, process) >= 3 * (2 * work > all ? work : all / 2);
 	*pauses = whole > 0 && 2 * whole >= all;
 	return err;
 }

@@ -9,9 +9,10 @@
  *   c  that is more than twice what it would gain by any other process: of processes that all vary each one
  *      is last sometimes, and none holds the run back, and
  *   d  it is not that its threads waited for a processor which it shares with others of the run: where the
- *      counter "processor wait" is recorded, it grew by less than two thirds of the time that the process
- *      took longer, beyond what it grew by at the process that waited least. Else the machine is too small
- *      for all of them, and whichever is behind gets the least.
+ *      counter "processor wait" is recorded, it grew by less than three quarters of the time that its
+ *      instructions took longer, or of half of what it was longer in all, beyond what it grew by at the
+ *      process that waited least. Else the machine is too small for all of them, and whichever is behind gets
+ *      the least.
  *   e  Or: its heartbeat says that it stood still (OP "stopped" in a lane of its own, where that is recorded)
  *      for more than 5 % of the time of these steps, more than twice as long as any other, and for more than
  *      another would gain by a to d, or half of what it would itself. Then it is paused.
