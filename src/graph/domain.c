@@ -13,7 +13,7 @@ static const struct { uint16_t op; struct hd_edge_op of; } rows[] = {
 	{ HD_OP_EDGE_PEAKS,      { "tes",   HD_DOMAIN_V } },
 	{ HD_OP_EDGE_SOFTMAX_AT, { "aeA",   HD_DOMAIN_E } },
 	{ HD_OP_EDGE_SOFTMAX_SUMS,  { "tees", HD_DOMAIN_V } },
-	{ HD_OP_EDGE_SOFTMAX_DX_AT, { "aeeA", HD_DOMAIN_E } },
+	{ HD_OP_EDGE_SOFTMAX_DX_AT, { "aeeAeA", HD_DOMAIN_E } },
 	{ HD_OP_EDGE_SUM,        { "fteFs", HD_DOMAIN_V } },
 	{ HD_OP_EDGE_DOT,        { "ftTFe", HD_DOMAIN_E } },
 	{ HD_OP_EDGE_DROPOUT,    { "ne",    HD_DOMAIN_E } },

@@ -1,5 +1,6 @@
 #include "graph/far_end.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "graph/domain.h"
@@ -145,6 +146,29 @@ static enum hd_err kept(const struct far *f, uint32_t forward, const struct hd_n
 	return err ? err : hd_far_rows(f->ad, forward, f->list, *out, out, f->diag);
 }
 
+/* What weights at the other end were made of, scores and peaks: one above its maximum has no gradient. */
+static uint8_t scores_of(const struct far *f, uint32_t weights, uint32_t *out)
+{
+	const struct hd_graph *g = hd_grad_graph(f->ad);
+	const struct hd_node *n = &g->node[g->value[weights].node];
+
+	assert(n->op == HD_OP_EDGE_SOFTMAX_AT);
+	out[0] = n->in[1];
+	out[1] = n->in[2];
+	return 2;
+}
+
+static enum hd_err of_softmax(const struct far *f, uint32_t forward, const struct hd_node *n, size_t which,
+	uint32_t *in, uint32_t *out)
+{
+	uint8_t nin = (uint8_t)(n->nin + 1);
+	enum hd_err err = kept(f, forward, n, softmaxes[which].kept, &in[n->nin]);
+
+	if (!err && n->op == HD_OP_EDGE_SOFTMAX_DX)
+		nin = (uint8_t)(nin + scores_of(f, in[2], &in[nin]));
+	return err ? err : once(f->ad, forward, softmaxes[which].at, nin, nin, in, &n->attr, out, f->diag);
+}
+
 static enum hd_err of_edge_op(const struct far *f, uint32_t forward, const struct hd_node *n,
 	const char *operands, int depth, uint32_t *out)
 {
@@ -154,11 +178,8 @@ static enum hd_err of_edge_op(const struct far *f, uint32_t forward, const struc
 	for (int k = 0; k < n->nin && !err; k++)
 		err = operand(f, forward, operands[k], n->in[k], depth, &in[k]);
 	for (size_t i = 0; i < sizeof softmaxes / sizeof *softmaxes && !err; i++)
-		if (n->op == softmaxes[i].op) {
-			err = kept(f, forward, n, softmaxes[i].kept, &in[n->nin]);
-			return err ? err : once(f->ad, forward, softmaxes[i].at, (uint8_t)(n->nin + 1),
-				n->nin + 1, in, &n->attr, out, f->diag);
-		}
+		if (n->op == softmaxes[i].op)
+			return of_softmax(f, forward, n, i, in, out);
 	return err ? err : once(f->ad, forward, n->op, n->nin, n->nin, in, &n->attr, out, f->diag);
 }
 

@@ -1,7 +1,10 @@
 /* edge_softmax.inc.h -- softmax over the edges of each target, column by column, and its gradient. The edges
  * of a target stand together (edges are sorted by target): a run of equal ends is what is summed over. Where
  * the edges of a source are at hand, and the others of their targets are not, edge_softmax_at and
- * edge_softmax_dx_at make the same bits of what edge_peaks and edge_softmax_sums have kept per target.
+ * edge_softmax_dx_at make the same bits of what edge_peaks and edge_softmax_sums have kept per target. What
+ * is kept may be of an earlier step (ADR 190): a score above the maximum counts as the maximum, so that no
+ * weight is above 1, and has no gradient (ADR 193). Of the maximum of these very scores none is above it, and
+ * no bit differs.
  * Parts of files of ops: ops.def; edges: edge_pair.inc.h. */
 
 #ifdef OP
@@ -15,13 +18,14 @@ OP(EDGE_PEAKS, "edge_peaks", 3, 1, GRAPH, "",
 	"maximum); none: 0, 1",
 	edge_peaks_shape, NULL, edge_cost)
 OP(EDGE_SOFTMAX_AT, "edge_softmax_at", 3, 1, GRAPH, "",
-	"to i32[E] e[E,K] peaks[V,2*K] -> exp(e - maximum) / sum",
+	"to i32[E] e[E,K] peaks[V,2*K] -> exp(e - maximum) / sum; an e above the maximum counts as it",
 	edge_softmax_at_shape, NULL, edge_cost)
 OP(EDGE_SOFTMAX_SUMS, "edge_softmax_sums", 4, 1, GRAPH, "",
 	"to i32[E] da[E,K] a[E,K] y[U,..](shape only) -> for each target the sum of a da, [U,K]",
 	edge_softmax_sums_shape, NULL, edge_cost)
-OP(EDGE_SOFTMAX_DX_AT, "edge_softmax_dx_at", 4, 1, GRAPH, "",
-	"to i32[E] da[E,K] a[E,K] sums[V,K] -> a (da - sum of the target)",
+OP(EDGE_SOFTMAX_DX_AT, "edge_softmax_dx_at", 6, 1, GRAPH, "",
+	"to i32[E] da[E,K] a[E,K] sums[V,K] e[E,K] peaks[V,2*K] -> a (da - sum of the target), 0 where e is "
+	"above the maximum",
 	edge_softmax_dx_at_shape, NULL, edge_cost)
 #endif
 
@@ -91,9 +95,14 @@ static enum hd_err edge_softmax_dx_at_shape(const struct hd_graph *graph, const 
 	struct hd_value *out, struct hd_diag *diag)
 {
 	enum hd_err err = edge_two(graph, node, diag);
+	const int64_t cols = err ? 0 : hd_rule_in(graph, node, 1)->dim[1];
 
-	if (err == HD_OK && hd_rule_in(graph, node, 3)->dim[1] != hd_rule_in(graph, node, 1)->dim[1])
-		err = hd_rule_broken(graph, node, "a vertex has a column for each of an edge", diag);
+	if (err == HD_OK && !hd_dims_same(hd_rule_in(graph, node, 1), hd_rule_in(graph, node, 4)))
+		err = hd_rule_broken(graph, node, "values of the edges have the same shape", diag);
+	if (err == HD_OK && (hd_rule_in(graph, node, 3)->dim[1] != cols ||
+		hd_rule_in(graph, node, 5)->dim[1] != 2 * cols))
+		err = hd_rule_broken(graph, node, "a vertex has a sum, and two peaks, for each column of an "
+			"edge", diag);
 	if (err == HD_OK)
 		hd_rule_like(out, hd_rule_in(graph, node, 1));
 	return err;
@@ -186,11 +195,12 @@ static void edge_softmax_at(const struct hd_call *call, uint64_t first, uint64_t
 
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++)
-		for (int64_t c = 0; c < cols; c++)
+		for (int64_t c = 0; c < cols; c++) {
+			const double over = (double)hd_ref_in(call, 1)[(int64_t)e * cols + c] -
+				at_end(call, 0, e, 2, c);
 			hd_ref_out(call, 0)[(int64_t)e * cols + c] = end_of(call, 0, e, &call->in[2]) < 0 ?
-				0 :
-				(float)(exp((double)hd_ref_in(call, 1)[(int64_t)e * cols + c] -
-				at_end(call, 0, e, 2, c)) / at_end(call, 0, e, 2, cols + c));
+				0 : (float)(exp(over > 0 ? 0 : over) / at_end(call, 0, e, 2, cols + c));
+		}
 }
 
 static void edge_softmax_sums(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
@@ -217,7 +227,9 @@ static void edge_softmax_dx_at(const struct hd_call *call, uint64_t first, uint6
 	for (uint64_t e = first; e < last; e++)
 		for (int64_t c = 0; c < cols; c++) {
 			const double da = (double)hd_ref_in(call, 1)[(int64_t)e * cols + c];
-			hd_ref_out(call, 0)[(int64_t)e * cols + c] = (float)
+			const bool above = end_of(call, 0, e, &call->in[5]) >= 0 &&
+				(double)hd_ref_in(call, 4)[(int64_t)e * cols + c] > at_end(call, 0, e, 5, c);
+			hd_ref_out(call, 0)[(int64_t)e * cols + c] = above ? 0 : (float)
 				((double)hd_ref_in(call, 2)[(int64_t)e * cols + c] *
 				(da - at_end(call, 0, e, 3, c)));
 		}
@@ -390,15 +402,23 @@ static inline void edge_softmax_dx_at_tile(const struct hd_call *call, uint32_t 
 	const int32_t *to = call->in[0].at;
 	uint64_t cols = (uint64_t)hd_cols(&call->out[0]), first = (uint64_t)tile * EDGE_TILE,
 		last = (uint64_t)min64((int64_t)first + EDGE_TILE, (int64_t)call->in[0].elems);
+	const struct vf none = vf_set(0.0f);
 	(void)scratch;
 
 	for (uint64_t e = first; e < last; e++) {
-		const float *sums = row_at(&call->in[3], to[e]), *da = (const float *)call->in[1].at + e *
-			cols, *a = (const float *)call->in[2].at + e * cols;
+		const float *sums = row_at(&call->in[3], to[e]), *peaks = row_at(&call->in[5], to[e]),
+			*da = (const float *)call->in[1].at + e * cols,
+			*a = (const float *)call->in[2].at + e * cols,
+			*x = (const float *)call->in[4].at + e * cols;
 		float *y = (float *)call->out[0].at + e * cols;
-		HD_UNITS(c, len, cols)
-			vf_store_n(y + c, vf_mul(vf_load_n(a + c, len), vf_sub(vf_load_n(da + c, len),
-				sums ? vf_load_n(sums + c, len) : vf_set(0.0f))), len);
+		HD_UNITS(c, len, cols) {
+			struct vf slope = vf_mul(vf_load_n(a + c, len), vf_sub(vf_load_n(da + c, len),
+				sums ? vf_load_n(sums + c, len) : none));
+			if (peaks)
+				slope = vf_select(vf_lt(vf_load_n(peaks + c, len), vf_load_n(x + c, len)),
+					none, slope);
+			vf_store_n(y + c, slope, len);
+		}
 	}
 }
 
@@ -407,16 +427,22 @@ static inline void edge_softmax_at_tile(const struct hd_call *call, uint32_t til
 	const int32_t *to = call->in[0].at;
 	uint64_t cols = (uint64_t)hd_cols(&call->out[0]), first = (uint64_t)tile * EDGE_TILE,
 		last = (uint64_t)min64((int64_t)first + EDGE_TILE, (int64_t)call->in[0].elems);
+	const struct vf none = vf_set(0.0f);
 	(void)scratch;
 
 	for (uint64_t e = first; e < last; e++) {
 		const float *peaks = row_at(&call->in[2], to[e]), *x = (const float *)call->in[1].at + e *
 			cols;
 		float *y = (float *)call->out[0].at + e * cols;
-		HD_UNITS(c, len, cols)
-			vf_store_n(y + c, peaks ? vf_div(vf_exp(vf_sub(vf_load_n(x + c, len),
-				vf_load_n(peaks + c, len))), vf_load_n(peaks + cols + c, len)) : vf_set(0.0f),
-				len);
+		HD_UNITS(c, len, cols) {
+			if (!peaks) {
+				vf_store_n(y + c, none, len);
+				continue;
+			}
+			struct vf over = vf_sub(vf_load_n(x + c, len), vf_load_n(peaks + c, len));
+			over = vf_select(vf_lt(none, over), none, over);        /* what is no number stays */
+			vf_store_n(y + c, vf_div(vf_exp(over), vf_load_n(peaks + cols + c, len)), len);
+		}
 	}
 }
 #endif
@@ -481,7 +507,7 @@ static void edge_softmax_at64(const struct hd_node *n, const struct shape64 *s, 
 	for (int64_t i = 0; i < y->elems; i++) {
 		double *peak = in[2] + (int64_t)in[0][i / y->last] * 2 * y->last + i % y->last;
 		if (is_end64(in[0][i / y->last], &s[2]))
-			out[0][i] = exp(in[1][i]) / (exp(peak[0]) * peak[y->last]);
+			out[0][i] = (in[1][i] >= peak[0] ? 1 : exp(in[1][i]) / exp(peak[0])) / peak[y->last];
 	}
 }
 
@@ -501,7 +527,9 @@ static void edge_softmax_dx_at64(const struct hd_node *n, const struct shape64 *
 	for (int64_t i = 0; i < y->elems; i++) {
 		const double end = in[0][i / y->last];
 		const double sum = is_end64(end, &s[3]) ? in[3][(int64_t)end * y->last + i % y->last] : 0;
-		out[0][i] = in[2][i] * in[1][i] - in[2][i] * sum;
+		const bool above = is_end64(end, &s[5]) &&
+			in[5][(int64_t)end * 2 * y->last + i % y->last] < in[4][i];
+		out[0][i] = above ? 0 : in[2][i] * in[1][i] - in[2][i] * sum;
 	}
 }
 #endif
@@ -519,7 +547,7 @@ OP_EVAL(EDGE_SOFTMAX, edge_softmax64)
 	{ HD_OP_EDGE_PEAKS, A(0), PEAK, 16, 1, { I(-37), F(-37, 5), F(-2, 3) } },
 	{ HD_OP_EDGE_SOFTMAX_AT, A(0), PEAK, 16, 1, { I(-37), F(-37, 5), F(-2, 10) } },
 	{ HD_OP_EDGE_SOFTMAX_SUMS, A(0), LINEAR, 4, 1, { I(-37), F(-37, 5), F(-37, 5), F(-2, 3) } },
-	{ HD_OP_EDGE_SOFTMAX_DX_AT, A(0), PEAK, 16, 1, { I(-37), F(-37, 5), F(-37, 5), F(-2, 5) } },
+	{ HD_OP_EDGE_SOFTMAX_DX_AT, A(0), PEAK, 16, 1, { I(-37), F(-37, 5), F(-37, 5), F(-2, 5), F(-37, 5), F(-2, 10) } },
 #endif
 #ifdef OP_SLOPES
 	{ HD_OP_EDGE_SOFTMAX, A(0), 1, { I(11), F(11, 3) } },
@@ -535,14 +563,15 @@ OP_EVAL(EDGE_SOFTMAX, edge_softmax64)
 	  { { .dim = { 3001, 8 } } }, false, 40 },
 	{ HD_OP_EDGE_SOFTMAX_SUMS, ATTR(0), { IDS(40, 3001), { .dim = { 3001, 9 } }, { .dim = { 3001, 9 } }, { .dim = { 40, 3 } } },
 	  { { .dim = { 40, 9 } } }, false, 400 },
-	{ HD_OP_EDGE_SOFTMAX_DX_AT, ATTR(0), { IDS(40, 3001), { .dim = { 3001, 9 } }, { .dim = { 3001, 9 } }, { .dim = { 40, 9 } } },
+	{ HD_OP_EDGE_SOFTMAX_DX_AT, ATTR(0), { IDS(40, 3001), { .dim = { 3001, 9 } }, { .dim = { 3001, 9 } }, { .dim = { 40, 9 } },
+	  { .dim = { 3001, 9 } }, { .dim = { 40, 18 } } },
 	  { { .dim = { 3001, 9 } } }, false, 40 },
 #endif
 #ifdef OP_BITS
 OP_BITS(EDGE_SOFTMAX_SUMS, "4bd0d4598509a134")
-OP_BITS(EDGE_SOFTMAX_DX_AT, "5052faed643ba793")
+OP_BITS(EDGE_SOFTMAX_DX_AT, "7751f0fa83312cfa")
 OP_BITS(EDGE_PEAKS, "92e4954d9944fb50")
-OP_BITS(EDGE_SOFTMAX_AT, "d4a78aa57196b9d7")
+OP_BITS(EDGE_SOFTMAX_AT, "75a181bafecd35e5")
 OP_BITS(EDGE_SOFTMAX, "6ead8d787157cbd5")
 OP_BITS(EDGE_SOFTMAX_DX, "1d941347c78de400")
 #endif
