@@ -187,6 +187,20 @@ HD_INLINE void vf_store_pairs(float *at, struct vf first, struct vf second, size
 		vf_store_n(at + HD_UNIT, both[1], 2 * n - HD_UNIT);
 }
 
+/* Sums of neighbours: lanes 0 and 1 of a, 2 and 3, .. up to 14 and 15 of b. */
+HD_INLINE struct vf vf_pair_sums(struct vf a, struct vf b)
+{
+	const struct vf both[2] = { a, b };
+	struct vf r;
+
+	for (int i = 0; i < HD_PARTS; i++) {
+		part first = both[2 * i / HD_PARTS].p[2 * i % HD_PARTS],
+			second = both[(2 * i + 1) / HD_PARTS].p[(2 * i + 1) % HD_PARTS];
+		r.p[i] = part_even(first, second) + part_odd(first, second);
+	}
+	return r;
+}
+
 /* `a` in the first n lanes, `rest` in the others. */
 HD_INLINE struct vf vf_only(struct vf a, size_t n, struct vf rest)
 {

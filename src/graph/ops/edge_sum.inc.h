@@ -182,23 +182,89 @@ static inline void edge_sum_piece(const struct hd_call *call, uint32_t i, uint32
 		edge_sum_tile(call, tile, scratch);
 }
 
-static inline void edge_dot_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+/* Products of rows, head by head. A head's columns are cut into sixteens, lane j sums column j of each (one
+ * multiplication, then fused multiply-adds), and lanes are summed neighbour by neighbour: (0 + 1) + (2 + 3)
+ * and on. A register has as many heads as fit into sixteen columns where they fit evenly, else one, with
+ * zeros beyond its end. Sixteen sums are made at once, of `n` registers. The rows of the edges
+ * EDGE_DOT_AHEAD on are fetched meanwhile. */
+enum { EDGE_DOT_AHEAD = 8, EDGE_DOT_LINE = 16 };
+
+HD_INLINE void edge_dot_fetch(const struct hd_operand *rows, const int32_t *end, uint64_t edge)
+{
+	const float *row = edge > 0 && end[edge] == end[edge - 1] ? NULL : row_at(rows, end[edge]);
+
+	for (int64_t c = 0; row && c < hd_cols(rows); c += EDGE_DOT_LINE)
+		__builtin_prefetch(row + c);
+}
+
+/* Columns [0, n) of two rows, summed into sixteen lanes. */
+HD_INLINE struct vf edge_dot_lanes(const float *p, const float *q, uint64_t n)
+{
+	struct vf sum = vf_set(0.0f);
+
+	if (!p || !q)
+		return sum;
+	HD_UNITS(c, len, n) {
+		struct vf a = vf_load_n(p + c, len), b = vf_load_n(q + c, len);
+		sum = c == 0 ? vf_mul(a, b) : vf_fma(a, b, sum);
+	}
+	return sum;
+}
+
+HD_INLINE struct vf edge_dot_tree(struct vf *lanes, uint64_t n)
+{
+	for (; n > 1; n /= 2)
+		for (uint64_t i = 0; i < n / 2; i++)
+			lanes[i] = vf_pair_sums(lanes[2 * i], lanes[2 * i + 1]);
+	return lanes[0];
+}
+
+/* Edges [first, last); `n` registers of `width` columns make sixteen sums. */
+HD_INLINE void edge_dot_walk(const struct hd_call *call, uint64_t first, uint64_t last, uint64_t n,
+	uint64_t width)
 {
 	const int32_t *from = call->in[0].at, *to = call->in[1].at;
-	uint64_t cols = (uint64_t)hd_cols(&call->in[2]), heads = (uint64_t)hd_cols(&call->out[0]),
-		each = cols / heads, first = (uint64_t)tile * EDGE_TILE,
-		last = (uint64_t)min64((int64_t)first + EDGE_TILE, (int64_t)call->in[0].elems);
-	(void)scratch;
+	const uint64_t cols = (uint64_t)hd_cols(&call->in[2]), heads = (uint64_t)hd_cols(&call->out[0]);
+	float *y = (float *)call->out[0].at + first * heads, *end = (float *)call->out[0].at + last * heads;
+	struct vf lanes[HD_UNIT];
+	uint64_t held = 0;
 
 	for (uint64_t e = first; e < last; e++) {
 		const float *p = row_at(&call->in[2], to[e]), *q = row_at(&call->in[3], from[e]);
-		for (uint64_t k = 0; k < heads; k++) {
-			float sum = 0;
-			for (uint64_t c = k * each; p && q && c < (k + 1) * each; c++)
-				sum = fmaf(p[c], q[c], sum);
-			((float *)call->out[0].at)[e * heads + k] = sum;
+		if (e + EDGE_DOT_AHEAD < last) {
+			edge_dot_fetch(&call->in[2], to, e + EDGE_DOT_AHEAD);
+			edge_dot_fetch(&call->in[3], from, e + EDGE_DOT_AHEAD);
+		}
+		for (uint64_t c = 0; c < cols; c += width) {
+			lanes[held++] = edge_dot_lanes(p ? p + c : NULL, q ? q + c : NULL, width);
+			if (held == n) {
+				vf_store_n(y, edge_dot_tree(lanes, n), (size_t)min64(end - y, HD_UNIT));
+				y += HD_UNIT;
+				held = 0;
+			}
 		}
 	}
+	if (held == 0)
+		return;
+	while (held < n)
+		lanes[held++] = vf_set(0.0f);
+	vf_store_n(y, edge_dot_tree(lanes, n), (size_t)(end - y));
+}
+
+static inline void edge_dot_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+{
+	const uint64_t cols = (uint64_t)hd_cols(&call->in[2]), heads = (uint64_t)hd_cols(&call->out[0]),
+		each = cols / heads, first = (uint64_t)tile * EDGE_TILE,
+		last = (uint64_t)min64((int64_t)first + EDGE_TILE, (int64_t)call->in[0].elems);
+	const bool fit = cols % HD_UNIT == 0 && each <= HD_UNIT && HD_UNIT % each == 0;
+	(void)scratch;
+
+	if (fit && each == 8)           /* numbers that the compiler knows */
+		edge_dot_walk(call, first, last, 8, HD_UNIT);
+	else if (fit && each == 16)
+		edge_dot_walk(call, first, last, 16, HD_UNIT);
+	else
+		edge_dot_walk(call, first, last, fit ? each : HD_UNIT, fit ? HD_UNIT : each);
 }
 #endif
 #ifdef OP_TILES
@@ -249,6 +315,9 @@ OP_EVAL(EDGE_DOT, edge_dot64)
 	{ HD_OP_EDGE_SUM, A(0), LINEAR, 4, 1, { I(-37), I(-37), F(-37, 3), F(-2, 15), F(-2, 15) } },
 	{ HD_OP_EDGE_SUM, A(0), LINEAR, 4, 1, { I(-9), I(-9), F(-9, 1), F(5, 131), F(7, 131) } },
 	{ HD_OP_EDGE_DOT, A(0), LINEAR, 4, 1, { I(-37), I(-37), F(-2, 15), F(-2, 15), F(-37, 3) } },
+	{ HD_OP_EDGE_DOT, A(0), LINEAR, 4, 1, { I(-37), I(-37), F(-2, 64), F(-2, 64), F(-37, 8) } },
+	{ HD_OP_EDGE_DOT, A(0), LINEAR, 4, 1, { I(-37), I(-37), F(-2, 80), F(-2, 80), F(-37, 2) } },
+	{ HD_OP_EDGE_DOT, A(0), LINEAR, 4, 1, { I(-37), I(-37), F(-2, 16), F(-2, 16), F(-37, 16) } },
 #endif
 #ifdef OP_SLOPES
 	{ HD_OP_EDGE_SUM, A(0), 1, { I(9), I(9), F(9, 2), F(4, 6), X(3, 6) } },
@@ -259,8 +328,14 @@ OP_EVAL(EDGE_DOT, edge_dot64)
 	  { { .dim = { 30, 133 } } }, false, 40 },
 	{ HD_OP_EDGE_DOT, ATTR(0), { IDS(40, 3001), IDS(40, 3001), { .dim = { 40, 35 } }, { .dim = { 40, 35 } }, { .dim = { 3001, 5 } } },
 	  { { .dim = { 3001, 5 } } }, false, 7 },
+	{ HD_OP_EDGE_DOT, ATTR(0), { IDS(40, 3001), IDS(40, 3001), { .dim = { 40, 64 } }, { .dim = { 40, 64 } }, { .dim = { 3001, 8 } } },
+	  { { .dim = { 3001, 8 } } }, false, 8 },
+	{ HD_OP_EDGE_DOT, ATTR(0), { IDS(40, 1029), IDS(40, 1029), { .dim = { 40, 80 } }, { .dim = { 40, 80 } }, { .dim = { 1029, 2 } } },
+	  { { .dim = { 1029, 2 } } }, false, 40 },
+	{ HD_OP_EDGE_DOT, ATTR(0), { IDS(40, 3001), IDS(40, 3001), { .dim = { 40, 16 } }, { .dim = { 40, 16 } }, { .dim = { 3001, 1 } } },
+	  { { .dim = { 3001, 1 } } }, false, 16 },
 #endif
 #ifdef OP_BITS
 OP_BITS(EDGE_SUM, "5378c9b358b08084")
-OP_BITS(EDGE_DOT, "302f1903c4e26ce3")
+OP_BITS(EDGE_DOT, "311d4f7b194b6ddc")
 #endif
