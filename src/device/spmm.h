@@ -10,8 +10,8 @@
  *    edges in the order in which they stand, one addition each; with weights one fused multiply-add each.
  *    Then times scale, plus bias, act, each where it is given, each rounded by itself. So all instruction
  *    sets, widths of tiles, ranges and blocks give the same bits.
- * 2. Rows of bf16 are read as the f32 they stand for; sums are f32. Their stride is hd_bf16_stride(width):
- *    what lies between the width and that is read, never used.
+ * 2. Rows of bf16 are read as the f32 they stand for; sums are f32. Their stride is hd_bf16_stride(width),
+ *    a table of them has hd_bf16_elems(): what lies beyond a row's width is read, never used.
  * 3. Blocks of sources: a row's edges may be given in several calls, ascending. The first of them has
  *    HD_SPMM_PARTIAL, those between HD_SPMM_PARTIAL and HD_SPMM_RESUME, the last HD_SPMM_RESUME: y holds the
  *    sum so far. The bits are those of one call. With `end` such a call has some of the edges of each row
@@ -82,8 +82,19 @@ struct hd_edge_kernels {
  * not that one. Constant. */
 const struct hd_edge_kernels *hd_edge_kernels(const char *path);
 
-/* Elements from a row of bf16 to the next: the width, rounded up to 16. */
-static inline uint64_t hd_bf16_stride(uint32_t width) { return ((uint64_t)width + 15) / 16 * 16; }
+/* Elements from a row of bf16 to the next: the width, rounded up to 16, below that to a power of two. */
+static inline uint64_t hd_bf16_stride(uint32_t width)
+{
+	return width <= 1 ? 1 : width <= 2 ? 2 : width <= 4 ? 4 : width <= 8 ? 8 :
+		((uint64_t)width + 15) / 16 * 16;
+}
+/* Elements of a table of at least one row: sixteen are read from where the last row begins. */
+static inline uint64_t hd_bf16_elems(uint64_t rows, uint32_t width)
+{
+	const uint64_t stride = hd_bf16_stride(width);
+
+	return rows * stride + (stride < 16 ? 16 - stride : 0);
+}
 
 /* The first row of part i of n (i <= n) of rows [first, last): parts are cut where edges and rows together,
  * an edge counting as much as a row, reach i n-ths. */

@@ -161,7 +161,7 @@ static enum hd_err take(struct spmm_bench *b, uint32_t nvertices)
 	enum hd_err err = hd_memory_take(bytes, HD_MEMORY_TOUCH, &b->x, &b->cmd->diag);
 
 	if (!err)
-		err = hd_memory_take((size_t)nvertices * hd_bf16_stride(WIDTH_CAP) * 2, HD_MEMORY_TOUCH,
+		err = hd_memory_take(hd_bf16_elems(nvertices, WIDTH_CAP) * sizeof(uint16_t), HD_MEMORY_TOUCH,
 			&b->half, &b->cmd->diag);
 	if (!err)
 		err = hd_memory_take(bytes, HD_MEMORY_TOUCH, &b->y, &b->cmd->diag);

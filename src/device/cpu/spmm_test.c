@@ -12,7 +12,7 @@
 
 enum { ROWS = 61, EDGES = 700, WIDTH = 602, HEADS = 20, NPATHS = 3 };
 static const char *const path[NPATHS] = { "avx512", "avx2", "portable" };
-static const uint32_t widths[] = { 1, 3, 4, 16, 63, 64, 65, 100, 128, 130, 256, WIDTH };
+static const uint32_t widths[] = { 1, 2, 3, 4, 7, 16, 63, 64, 65, 100, 128, 130, 256, WIDTH };
 enum { NWIDTHS = sizeof widths / sizeof *widths };
 
 struct example {
@@ -58,7 +58,7 @@ static void make(struct example *g, uint64_t seed, uint32_t width)
 	g->offset[ROWS] = n;
 	assert_true(n <= EDGES);
 	g->x = malloc(((ROWS - 1) * g->stride + width) * sizeof *g->x);
-	g->half = calloc(ROWS * hd_bf16_stride(width), sizeof *g->half);
+	g->half = calloc(hd_bf16_elems(ROWS, width), sizeof *g->half);
 	assert_true(g->x && g->half);
 	for (uint32_t r = 0; r < ROWS; r++)
 		for (uint32_t c = 0; c < width; c++)
@@ -217,7 +217,7 @@ static void rows_of_bf16_count_as_what_they_stand_for(void **state)
 				.to_stride = hd_bf16_stride(g.width), .bf16 = true };
 			if (!hd_cpu_path(path[p]))
 				continue;
-			memset(g.half, 0xff, ROWS * rows.to_stride * sizeof *g.half);
+			memset(g.half, 0xff, hd_bf16_elems(ROWS, g.width) * sizeof *g.half);
 			hd_edge_kernels(path[p])->rows(&rows);
 			for (uint32_t r = 0; r < ROWS; r++)
 				for (uint32_t c = 0; c < g.width; c++) {
