@@ -1,7 +1,11 @@
-# graph_epoch.py make VERTICES EDGES | MODEL scatter|sparse|dgl THREADS EPOCHS
+# graph_epoch.py make VERTICES EDGES | MODEL scatter|sparse|dgl THREADS EPOCHS | watch PID METRICS STEPS AT
 # For graph_epoch.sh: makes a graph with a power law of degrees in the current folder, or trains the
 # network of PyTorch Geometric (scatter, sparse) or of DGL on it and prints processor and wall seconds
-# of an epoch (least of all but the first), first and last loss.
+# of an epoch (least of all but the first), first and last loss. watch follows the metrics.ndjson that a
+# run of process PID writes and prints the same of its steps (means of all but the first), the losses of
+# step 0 and of step AT - 1.
+import json
+import os
 import sys
 import time
 
@@ -23,6 +27,35 @@ def make(vertices, edges):
         for name, ids in (("train", range(half)), ("val", range(half, half + 100)),
                           ("test", range(half + 100, half + 200))):
             print(name, *ids, file=split)
+
+
+def processor_s(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def watch(pid, path, steps, at):
+    lines, seen, last = [], {}, 0       # seen: processor time when a step's line was there
+    while len(lines) < steps:
+        now = processor_s(pid)
+        last = now or last              # it may have ended with its last step
+        if os.path.exists(path):
+            with open(path) as metrics:
+                lines = [json.loads(line) for line in metrics if line.endswith("\n")]
+        if now is None and len(lines) < steps:
+            sys.exit(f"graph_epoch: the run ended after {len(lines)} of {steps} steps")
+        seen.setdefault(len(lines), last)
+        time.sleep(0.01)
+    first = min(n for n in seen if n > 0)
+    if first == steps:
+        sys.exit("graph_epoch: the steps went by too fast to be seen; set STEPS")
+    wall = [line["step_ms"] for line in lines[1:steps]]
+    print(f"{(seen[steps] - seen[first]) / (steps - first):.3f} {sum(wall) / len(wall) / 1000:.3f}",
+          f"{lines[0]['loss']:.4f} {lines[min(at, steps) - 1]['loss']:.4f}")
 
 
 def of_dgl(model, edges, n):
@@ -85,5 +118,7 @@ def train(model, form, threads, epochs):
 
 if sys.argv[1] == "make":
     make(int(sys.argv[2]), int(sys.argv[3]))
+elif sys.argv[1] == "watch":
+    watch(sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
 else:
     train(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

@@ -2,9 +2,10 @@
 # graph_epoch.sh [VERTICES EDGES [THREADS]] -- an epoch of gcn (hidden 128) and gat (8 heads of 8) of
 # two layers on a made graph with a power law of degrees (200000 10000000), against PyTorch
 # Geometric's scatter and sparse forms, on 1 to THREADS (2) threads. Prints processor and wall seconds
-# of an epoch, losses before the first and the last step, and ours over each of theirs. Ours: the
-# difference of two runs, of 1 step and of STEPS (EPOCHS); theirs the least of EPOCHS (5) but the first.
-# Losses are compared after as many steps. PYTHON names a python with
+# of an epoch, losses before the first and the last step, and ours over each of theirs. Ours is one run of
+# STEPS (EPOCHS): processor time from the line of its first step in metrics.ndjson to that of its last, and
+# step_ms of those between, means; theirs the least of EPOCHS (5) but the first. What either says on stderr
+# is seen. Losses are compared after as many steps. PYTHON names a python with
 # torch, torch_geometric and dgl; WAYS are those to compare with ("scatter sparse dgl"), each after ours
 # again, so that both meet the same load; THEIR_GIB (no limit) is the address space that they may have.
 # MODELS ("gcn gat") and GRAPH (a folder with what was made before) leave parts out.
@@ -27,28 +28,20 @@ cd "$work"
 	--labels labels.npy --split split.txt --splitter own -o g.graph -q
 theirs() {      # MODEL WAY THREADS
 	[ -z "${THEIR_GIB:-}" ] || ulimit -v $((THEIR_GIB << 20))
-	"$python" -W ignore "$here/graph_epoch.py" "$@" "$epochs" 2>/dev/null || echo - - - -
+	"$python" -W ignore "$here/graph_epoch.py" "$@" "$epochs" || echo - - - -
 }
 ours() {        # MODEL ARGS THREADS: processor s, wall s, first and last loss
 	cat >job.yaml <<-END
-	job:   {name: epoch, steps: 1}
+	job:   {name: epoch, steps: $steps}
 	graph: {prepared: g.graph, model: $1, layers: 2, $2, dropout: 0}
 	optim: {kind: adam, lr: 0.01, clip: 0, schedule: {kind: constant, warmup: 0}}
 	eval:  {every: 0}
 	END
-	for n in 1 "$steps"; do
-		rm -rf "run-$n"         # of a call that was killed
-		TIMEFORMAT='%U %S %R'
-		{ time "$heddle" run job.yaml --devices "cores:1x$3" -q --json --out "run-$n" \
-			-s job.steps="$n" >"out-$n" 2>/dev/null; } 2>"time-$n"
-		cp "run-$n/metrics.ndjson" metrics
-		rm -rf "run-$n"
-	done
-	awk -v n="$steps" 'FNR == 1 { k++ } { at[k] = $1 + $2; wall[k] = $3 }
-		END { printf "%.3f %.3f ", (at[2] - at[1]) / (n - 1), (wall[2] - wall[1]) / (n - 1) }' \
-		time-1 "time-$steps"
-	sed -n 's/.*"step":0,.*"loss":\([0-9.]*\).*/\1/p' metrics | head -n 1 | tr '\n' ' '
-	sed -n "s/.*\"step\":$((epochs - 1)),.*\"loss\":\([0-9.]*\).*/\1/p" metrics | head -n 1
+	rm -rf run              # of a call that was killed
+	"$heddle" run job.yaml --devices "cores:1x$3" -q --json --out run >out &
+	"$python" "$here/graph_epoch.py" watch $! run/metrics.ndjson "$steps" "$epochs" || echo - - - -
+	wait $! || echo "graph_epoch: heddle run failed: exit $?" >&2
+	rm -rf run
 }
 cpu=$(grep -m1 'model name' /proc/cpuinfo | sed 's/.*: //')
 echo "$cpu, $(date +%F), load $(cut -d' ' -f1 /proc/loadavg), $vertices vertices, $edges edges"
@@ -65,7 +58,7 @@ for ((t = 1; t <= threads; t++)); do
 			read -r c w f l < <(theirs $m $way $t)
 			echo "| $m | $t | $way | $c | $w | $f, $l |" \
 				"$(awk -v a="$cpu" -v b="$c" -v d="$wall" -v e="$w" \
-				'BEGIN { if (b > 0) printf "%.2f, %.2f", a / b, d / e }') |"
+				'BEGIN { if (a > 0 && b > 0) printf "%.2f, %.2f", a / b, d / e }') |"
 		done
 	done
 done
