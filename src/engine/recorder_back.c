@@ -324,7 +324,7 @@ enum hd_err hd_recorder_back_start(struct hd_recorder *r, const struct hd_record
 	b->dumps = hd_signal_dumps();
 	enum hd_err err = hd_flight_parse(r->memory.at, r->bytes, r->folder, &b->view, diag);
 	memcpy(r->header, r->memory.at, sizeof r->header);
-	return err ? err : hd_thread_start(&b->thread, "recorder", -1, run, r, diag);
+	return err ? err : hd_thread_start_small(&b->thread, "recorder", run, r, diag);
 }
 
 void hd_recorder_back_end(struct hd_recorder *r)

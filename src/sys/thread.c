@@ -68,9 +68,9 @@ static int attributes(pthread_attr_t *attr, int core)
 	return error;
 }
 
-enum hd_err hd_thread_start(struct hd_thread *thread, const char *name, int core, void (*run)(void *user),
-	void *user,
-			    struct hd_diag *diag)
+/* stack 0: as the system has it */
+static enum hd_err start(struct hd_thread *thread, const char *name, int core, size_t stack,
+	void (*run)(void *user), void *user, struct hd_diag *diag)
 {
 	sigset_t all, before;
 	pthread_attr_t attr;
@@ -78,6 +78,8 @@ enum hd_err hd_thread_start(struct hd_thread *thread, const char *name, int core
 	*thread = (struct hd_thread){ .run = run, .user = user, .core = core };
 	snprintf(thread->name, sizeof thread->name, "%s", name);
 	int error = attributes(&attr, core);
+	if (!error && stack)
+		error = pthread_attr_setstacksize(&attr, stack);
 	if (error)
 		return hd_fail(diag, HD_E_REFUSED,
 			"cannot start thread %s on core %d: %s; see `taskset -p $$` for the cores allowed",
@@ -100,6 +102,18 @@ enum hd_err hd_thread_start(struct hd_thread *thread, const char *name, int core
 			       core, strerror(error));
 	thread->started = true;
 	return HD_OK;
+}
+
+enum hd_err hd_thread_start(struct hd_thread *thread, const char *name, int core, void (*run)(void *user),
+	void *user, struct hd_diag *diag)
+{
+	return start(thread, name, core, 0, run, user, diag);
+}
+
+enum hd_err hd_thread_start_small(struct hd_thread *thread, const char *name, void (*run)(void *user),
+	void *user, struct hd_diag *diag)
+{
+	return start(thread, name, -1, HD_THREAD_SMALL, run, user, diag);
 }
 
 void hd_thread_join(struct hd_thread *thread)

@@ -36,6 +36,11 @@ struct hd_thread {
 HD_MUST_USE enum hd_err hd_thread_start(struct hd_thread *thread, const char *name, int core,
 	void (*run)(void *user), void *user,
 					struct hd_diag *diag);
+/* Likewise, wherever the system likes, with a stack of HD_THREAD_SMALL: for a thread beside those that work,
+ * which calls little. A stack counts where the address space is limited. */
+enum { HD_THREAD_SMALL = 256 << 10 };
+HD_MUST_USE enum hd_err hd_thread_start_small(struct hd_thread *thread, const char *name,
+	void (*run)(void *user), void *user, struct hd_diag *diag);
 void hd_thread_join(struct hd_thread *thread);            /* takes zeroed and joined ones */
 HD_MUST_USE enum hd_err hd_thread_pin(int core, struct hd_diag *diag);      /* the calling thread */
 
