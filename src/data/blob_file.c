@@ -123,9 +123,10 @@ static void take_one(struct file_store *f, struct pread_batch *b, struct pread_r
 	}
 	if (err)
 		b->next = b->n;           /* what is not under way is not begun */
-	hd_cond_wake(&f->done);
-	if (b->next < b->n)
-		hd_cond_wake(&f->work);
+	/* whichever thread is here goes on with the next request by itself: waking others for each would cost
+	 * more than reading what is in memory */
+	if (!b->under_way)
+		hd_cond_wake(&f->done);
 }
 
 static void read_for_others(void *user)

@@ -165,7 +165,9 @@ static void keep(struct hd_tune *t)
 		best = t->seen[i].median > best ? t->seen[i].median : best;
 	for (uint32_t i = 0, found = 0; i < t->nseen; i++)
 		if (t->seen[i].median >= NEAR * best && (!found ||
-			cost(t->seen[i].knobs) < cost(t->seen[at].knobs))) {
+			cost(t->seen[i].knobs) < cost(t->seen[at].knobs) ||
+			(cost(t->seen[i].knobs) == cost(t->seen[at].knobs) &&
+			t->seen[i].knobs.depth < t->seen[at].knobs.depth))) {
 			at = i;
 			found = 1;
 		}

@@ -11,7 +11,8 @@
  *    Better: the intervals apart, or more in 12 of 15 turns; and the median more than 3 % up. A neighbour of
  *    less q b is taken, too, if its median is not more than 3 % down. At most 40 comparisons; once more from
  *    the best probe where that was above all found by more than 15 %.
- * 3. Of all that were sampled so, those of the least q b are kept whose median is within 5 % of the best.
+ * 3. Of all that were sampled so, those of the least q b are kept whose median is within 5 % of the best; of
+ *    equal ones those of the smaller depth.
  * 4. Kept until three samples in a row are 15 % below with waiting: then it searches again. HD_TUNE_QUIET
  *    samples without waiting: depth one down; waiting after that: one up, and HD_TUNE_HOLD samples without a
  *    change.
