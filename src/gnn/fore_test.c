@@ -13,16 +13,7 @@ static const char rate[] = "optim: {kind: sgd, lr: 0.5, clip: 0, schedule: {kind
 
 /* ---- one device is held back ---- */
 
-static bool has_brought(const struct hd_worker *w, uint32_t sync, uint64_t step)
-{
-	const struct hd_lockstep *l = &w->stage->lockstep;
-	const uint32_t nsyncs = hd_lockstep_meetings(&w->task->train);
-
-	return atomic_load(&l->stamps->brought[(step % l->nsets * nsyncs + sync) * w->task->job->nvns]) ==
-		step + 1;
-}
-
-/* Device 1 begins step e, e mod (S + 1) = 1, when device 0 has brought all of step e + S, and ends no step
+/* Device 1 begins step e, e mod (S + 1) = 1, when device 0 has read all of step e + S, and ends no step
  * before device 0 does, so that it is never ahead. In other steps device 0 comes no more than a part
  * ahead. */
 static void hold(void *user, const struct hd_rank *rank, uint32_t part)
@@ -31,16 +22,18 @@ static void hold(void *user, const struct hd_rank *rank, uint32_t part)
 	const struct hd_lockstep *l = &w->stage->lockstep;
 	const uint64_t s = l->fore->most, step = (uint64_t)w->count.step;
 	const uint32_t nsyncs = l->nsyncs[HD_RUN_F] + l->nsyncs[HD_RUN_B];
+	_Atomic uint64_t *through = user;         /* steps whose rows device 0 has read */
 
-	(void)user;
 	if (!hd_fore_runs(w))
 		return;
+	if (rank->id == 0 && part == nsyncs + 1)
+		atomic_store(through, hd_rank_step(rank) + 1);
 	while (rank->ahead && step % (s + 1) != 1 && atomic_load(&l->fore->nthrough) < w->spec.ndevices)
 		sched_yield();
 	if (rank->id == 0)
 		return;
 	assert_int_equal(rank->ahead, 0);
-	while (part == 0 && step % (s + 1) == 1 && !has_brought(w, nsyncs - 1, step + s))
+	while (part == 0 && step % (s + 1) == 1 && atomic_load(through) < step + s + 1)
 		sched_yield();
 	while (part == nsyncs + 1 && !atomic_load(&l->fore->nthrough))
 		sched_yield();
@@ -50,6 +43,8 @@ static void open_held(struct graphs *g, struct hd_rig *rig, const struct how *ho
 {
 	open_stale(g, rig, how, 2);
 	rig->worker->stage->lockstep.fore->hold = hold;
+	rig->worker->stage->lockstep.fore->hold_user = hd_arena_take(&rig->arena, 1,
+		sizeof(_Atomic uint64_t));
 }
 
 static const uint32_t *stamps_of(const struct hd_rig *rig)
