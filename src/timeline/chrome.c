@@ -13,7 +13,9 @@
 #include "timeline/pack.h"
 #include "timeline/write_int.h"
 
-enum { LINE_CAP = 4 * HD_TL_NAME_MAX + 1024, LINES_PER_LANE = 64 };
+/* FIRST_LAUNCH: its reader keeps the rows that launches belong to in as many bits as the largest number of a
+ * launch takes, and fails where 16 are too few for the rows. */
+enum { LINE_CAP = 4 * HD_TL_NAME_MAX + 1024, LINES_PER_LANE = 64, FIRST_LAUNCH = 1 << 20 };
 
 struct chrome {
 	const struct hd_timeline *t;
@@ -81,6 +83,9 @@ static void put_args(struct chrome *c, const struct hd_tl_event *e)
 {
 	bool transfer = hd_event_has_ext(e->kind) && e->kind != HD_EVENT_CLOCK;
 
+	if (!c->hta && !transfer && !e->predicted_ns && e->vn == HD_TL_NONE && e->stage == HD_TL_NONE &&
+		e->step == HD_TL_NONE)
+		return;
 	hd_json_open_object(&c->json, "args");
 	if (c->hta) {
 		hd_json_put_i64(&c->json, "stream", c->stream);
@@ -316,6 +321,7 @@ enum hd_err hd_tl_write_hta(const struct hd_timeline *timeline, struct hd_tl_ran
 	if (err)
 		return err;
 	c->hta = true;
+	c->correlation = FIRST_LAUNCH;
 	put_head(c, rank.rank, rank.nranks);
 	err = put_process(c, rank.process, arena);
 	if (err)
