@@ -36,6 +36,8 @@ static int by_kind(const void *a, const void *b)
 		return x->name < y->name ? -1 : 1;
 	if (x->bytes != y->bytes)
 		return x->bytes < y->bytes ? -1 : 1;
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
 	return (x->event > y->event) - (x->event < y->event);
 }
 
@@ -67,14 +69,21 @@ static enum hd_err compare_work(struct hd_tl_costs *c, uint32_t process, struct 
 	list(c, a);
 	if (n)
 		qsort(a, n, sizeof *a, by_kind);
+	/* of each process the mean: one instruction of a wave runs all of it, the others take nothing */
 	for (size_t i = 0, end; i < n; i = end) {
 		size_t k = 0;
-		for (end = i; end < n && a[end].name == a[i].name && a[end].bytes == a[i].bytes; end++)
-			if (a[end].process != process)
-				ns[k++] = c->own[a[end].event];
+		for (end = i; end < n && a[end].name == a[i].name && a[end].bytes == a[i].bytes;) {
+			const size_t from = end;
+			int64_t sum = 0;
+			for (; end < n && a[end].name == a[i].name && a[end].bytes == a[i].bytes &&
+				a[end].process == a[from].process; end++)
+				sum += c->own[a[end].event];
+			if (a[from].process != process)
+				ns[k++] = sum / (int64_t)(end - from);
+		}
 		const int64_t middle = k ? median(ns, k) : -1;
-		for (size_t j = i; j < end; j++)
-			c->others[a[j].event] = middle;
+		for (size_t m = i; m < end; m++)
+			c->others[a[m].event] = middle;
 	}
 	return HD_OK;
 }

@@ -12,7 +12,7 @@ struct hd_tl_costs {
 	const struct hd_tl_causes *causes;
 	struct hd_tl_span span;
 	int64_t *own;                     /* [nevents] work inside the event, less waits; of the span */
-	/* [nevents] of OPs: what it costs the others; -1: they have none alike */
+	/* [nevents] of OPs: what it costs the others, the median of their means; -1: they have none alike */
 	int64_t *others;
 	int64_t *part;                    /* [nprocesses][HD_TL_NPARTS] sums of cuts */
 	/* of channels without the process: median ns of a transfer, by size; -1: none */

@@ -205,19 +205,21 @@ static int64_t more_starved(const struct hold_judge *j, uint32_t process)
 }
 
 /* What of the process's own time is more than the others'; `whole`: and lies in stretches as of a pause. */
-static void excess_of(const struct hd_tl_costs *costs, const struct hd_tl_slice *s, int64_t *work,
-	int64_t *all, int64_t *whole)
+static void excess_of(const struct hd_tl_costs *costs, const struct hd_tl_slice *s, int64_t *net,
+	int64_t *rest, int64_t *all, int64_t *whole)
 {
 	struct hd_tl_cut cut[HD_TL_CUTS];
 	int64_t more = 0;
 
 	if (s->part == HD_TL_PART_WORK) {
 		const int64_t others = costs->others[s->event], own = costs->own[s->event];
-		if (others < 0 || own <= others)
+		if (others < 0)
+			return;
+		*net += (int64_t)((double)(own - others) * (double)(s->t1 - s->t0) / (double)own);
+		if (own <= others)
 			return;
 		/* of an instruction in pieces each has its part of it */
 		more = (int64_t)((double)(own - others) * (double)(s->t1 - s->t0) / (double)own);
-		*work += more;
 		*all += more;
 		*whole += more >= HD_TL_PAUSE_NS && others < HD_TL_PAUSE_NS ? more : 0;
 		return;
@@ -228,6 +230,7 @@ static void excess_of(const struct hd_tl_costs *costs, const struct hd_tl_slice 
 			continue;
 		const int64_t ns = cut[k].span.t1 - cut[k].span.t0;
 		more = ns - (int64_t)((double)ns * costs->factor[cut[k].part]);
+		*rest += more;
 		*all += more;
 		*whole += ns >= HD_TL_PAUSE_NS ? more : 0;
 	}
@@ -239,16 +242,16 @@ static enum hd_err look_at(struct hold_judge *j, uint32_t process, struct hd_tl_
 	const struct hd_tl_causes *c = j->causes;
 	const struct hd_tl_process *p = &c->tl->process[process];
 	struct hd_tl_costs costs;
-	int64_t work = 0, all = 0, whole = 0;
+	int64_t net = 0, rest = 0, all = 0, whole = 0;
 
 	hd_arena_reset(j->scratch);
 	enum hd_err err = hd_tl_costs_of(c, span, process, j->scratch, &costs, j->diag);
 	for (uint32_t l = p->lane_begin; l < p->lane_end && !err; l++)
 		for (uint64_t i = c->begin[l]; i < c->begin[l + 1]; i++)
 			if (c->slice[i].t0 >= span.t0 && c->slice[i].t1 <= span.t1)
-				excess_of(&costs, &c->slice[i], &work, &all, &whole);
+				excess_of(&costs, &c->slice[i], &net, &rest, &all, &whole);
 	*starves = shares_host(c, process) &&
-		4 * more_starved(j, process) >= 3 * (2 * work > all ? work : all / 2);
+		4 * more_starved(j, process) >= 3 * (net > rest ? net : (net + rest) / 2);
 	*pauses = whole > 0 && 2 * whole >= all;
 	return err;
 }
