@@ -27,8 +27,6 @@
 	X(explain) \
 	X(cancel) \
 	X(prio) \
-	X(trace_record) \
-	X(trace_dump) \
 	X(status) \
 	X(top) \
 	X(ckpt_ls) \
@@ -76,6 +74,8 @@
 	X(demo) \
 	X(completion) \
 	X(sim) \
+	X(trace_record) \
+	X(trace_dump) \
 	X(trace_merge) \
 	X(trace_analyze) \
 	X(trace_diff) \

@@ -91,5 +91,5 @@ const struct hd_verb hd_verb_trace_dump = {
 		"Each writes its flight file as it is to RUN/flight/snapshots, where the three before are "
 		"kept. SIGQUIT does the same for one process; so does a step that takes ten times as long as "
 		"usual, 5 s at least.",
-	.run = verb_dump, .test = "program_trace_record.sh",
+	.opts = HD_OPTS(), .run = verb_dump, .test = "program_trace_record.sh",
 };
