@@ -29,6 +29,19 @@ bool hd_fn_identity_read(const char *identity, struct hd_hash *task, uint32_t *a
 	return !strcmp(identity, again);
 }
 
+enum hd_err hd_fn_proof_again(const struct hd_tls *tls, bool secure, const struct hd_sha256 *token,
+	struct hd_sha256 *proof, struct hd_diag *diag)
+{
+	uint8_t binding[HD_TLS_SECRET];
+
+	*proof = *token;
+	if (!secure)
+		return HD_OK;
+	if (!hd_tls_binding(tls, binding))
+		return hd_fail(diag, HD_E_REFUSED, "OpenSSL exports no keying material of a connection");
+	return hd_hmac_sha256(token->byte, sizeof token->byte, binding, sizeof binding, proof, diag);
+}
+
 /* Until the socket is ready for it, or the time came. A request to stop that comes just before the poll ends
  * no poll, so that is short. */
 static enum hd_err wait_for(struct hd_fn_link *l, unsigned what, int64_t until_ns, struct hd_diag *diag)

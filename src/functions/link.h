@@ -14,6 +14,11 @@
 /* The variable by which the emulator paces a worker's connections to owners: bytes a second; 0: no bound. */
 #define HD_FN_PACE_NAME "HEDDLE_FUNCTION_BYTES_S"
 
+/* How long a connection may rest between two tasks: a worker that comes later makes a new one, and the owner
+ * ends it a little later. A cloud ends what is silent after minutes. */
+#define HD_FN_REST_NS INT64_C(5000000000)
+#define HD_FN_REST_END_NS (2 * HD_FN_REST_NS)
+
 /* One connection. bytes_s is set after open. */
 struct hd_fn_link {
 	struct hd_loop loop;
@@ -28,6 +33,11 @@ struct hd_fn_link {
 void hd_fn_identity(const struct hd_fn_ticket *ticket, char identity[HD_TLS_IDENTITY]);
 /* False: it is none. */
 bool hd_fn_identity_read(const char *identity, struct hd_hash *task, uint32_t *attempt);
+
+/* What a HELLO proves on a connection that rested: of TLS the token's HMAC over the connection's own binding,
+ * so that a proof serves on no other one; of a plain one the token itself. */
+HD_MUST_USE enum hd_err hd_fn_proof_again(const struct hd_tls *tls, bool secure,
+	const struct hd_sha256 *token, struct hd_sha256 *proof, struct hd_diag *diag);
 
 /* `event` NULL: plain. Else TLS where it says so, by its token, in the realm: one for all links of a process,
  * since it takes longer to make than a task takes. Borrowed until close. */

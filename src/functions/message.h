@@ -5,7 +5,7 @@
  *	owner    DATA    rows of an input: once each, ascending; none of a tensor that the worker has
  *	worker   RESULT  rows of an output: once each, ascending
  *	worker   COMMIT  digest of all outputs, time
- *	owner    REPLY   reply.h; then both end the connection
+ *	owner    REPLY   reply.h
  *
  *	0       2   3    4        8         12       16
  *	| magic | v | ty | length | payload | header |  payload
@@ -17,6 +17,10 @@
  * 2. Nothing is believed before HELLO: an owner reads HD_FN_HELLO_BYTES at most of a stranger.
  * 3. Rows of a tensor are its extent 0. A frame holds whole rows, at most HD_FN_DATA_BYTES of them.
  * 4. Numbers are never reused.
+ * 5. After the REPLY to a COMMIT, but REFUSED, the next HELLO may follow on the same connection, of another
+ *    task and token; with any other end, both end the connection. Over TLS that HELLO has in place of the
+ *    token its HMAC-SHA-256 over what this connection alone exports (link.h), so each task is proved by its
+ *    own token, whatever became of those before it.
  *
  * Plain values; texts point into the payload. Pure. */
 #ifndef HD_FUNCTIONS_MESSAGE_H

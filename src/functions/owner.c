@@ -17,6 +17,7 @@ struct hd_fn_connection {
 	struct hd_fn_owner *owner;
 	uint8_t token[32];                /* of the identity that TLS names: its key */
 	bool shaken, greeted, ends;       /* ends: once all is written */
+	bool rested;                      /* it served a task before this one */
 	uint32_t task, attempt;
 	uint64_t generation;
 	int64_t until_ns;
@@ -49,14 +50,6 @@ static bool task_of(const struct hd_fn_owner *o, struct hd_hash id, uint32_t *ta
 static struct hd_fn_proof *proof_of(const struct hd_fn_owner *o, uint32_t task, uint32_t attempt)
 {
 	return &o->proof[task * HD_FN_PROOFS + attempt % HD_FN_PROOFS];
-}
-
-static bool proves(const struct hd_fn_owner *o, uint32_t task, uint32_t attempt,
-	const struct hd_sha256 *token)
-{
-	const struct hd_fn_proof *p = proof_of(o, task, attempt);
-
-	return attempt && p->attempt == attempt && hd_sha256_proves(&p->token, token);
 }
 
 /* ---- calls under way, whatever became of their tasks ---- */
@@ -93,6 +86,26 @@ static void meet(struct hd_fn_connection *c)
 		u->met = true;
 }
 
+/* What a HELLO says of this token here: the token itself at first, which TLS, where it is on, was shaken
+ * by; then its proof on this very connection. */
+static bool says(const struct hd_fn_connection *c, const struct hd_fn_hello *hello,
+	const struct hd_sha256 *token)
+{
+	struct hd_sha256 proof = *token;
+
+	if (c->rested && hd_fn_proof_again(&c->tls, c->owner->spec.tls, token, &proof, NULL))
+		return false;
+	return hd_sha256_proves(&proof, &hello->token) &&
+		(c->rested || !c->owner->spec.tls || !memcmp(c->token, token->byte, sizeof c->token));
+}
+
+static bool proves(const struct hd_fn_connection *c, uint32_t task, const struct hd_fn_hello *hello)
+{
+	const struct hd_fn_proof *p = proof_of(c->owner, task, hello->attempt);
+
+	return hello->attempt && p->attempt == hello->attempt && says(c, hello, &p->token);
+}
+
 /* One that came when its task was over, by its token. */
 static void meet_late(struct hd_fn_connection *c, const struct hd_fn_hello *hello)
 {
@@ -102,11 +115,18 @@ static void meet_late(struct hd_fn_connection *c, const struct hd_fn_hello *hell
 	bool over = !task_of(o, hello->task, &task) || o->board.task[task].state == HD_FN_DONE ||
 		o->board.task[task].state == HD_FN_REVOKED;
 
-	if (u && over && hd_sha256_proves(&u->proof.token, &hello->token))
+	if (u && over && says(c, hello, &u->proof.token))
 		u->met = true;
 }
 
 /* ---- connections ---- */
+
+static void drop_staged(struct hd_fn_connection *c)
+{
+	for (size_t i = 0; i < HD_FN_TENSORS; i++)
+		hd_free(c->staged[i]);
+	memset(c->staged, 0, sizeof c->staged);
+}
 
 static void drop(struct hd_fn_connection *c)
 {
@@ -116,8 +136,7 @@ static void drop(struct hd_fn_connection *c)
 	if (c->sock.net)
 		hd_loop_unwatch(&o->loop, c->sock.id);
 	hd_sock_close(&c->sock);
-	for (size_t i = 0; i < HD_FN_TENSORS; i++)
-		hd_free(c->staged[i]);
+	drop_staged(c);
 	hd_free(c->in);
 	hd_free(c->out);
 	memset(c, 0, sizeof *c);
@@ -159,12 +178,28 @@ static bool add_frame(struct hd_fn_connection *c, enum hd_fn_frame_type type, co
 	return true;
 }
 
-static bool reply(struct hd_fn_connection *c, enum hd_fn_reply what)
+static bool say(struct hd_fn_connection *c, enum hd_fn_reply what)
 {
 	uint8_t byte = (uint8_t)what;
 
-	c->ends = true;
 	return add_frame(c, HD_FN_REPLY, &byte, 1);
+}
+
+/* Its last word. */
+static bool reply(struct hd_fn_connection *c, enum hd_fn_reply what)
+{
+	c->ends = true;
+	return say(c, what);
+}
+
+/* After a COMMIT that was answered it is a stranger again, which may greet by the token of another task. */
+static bool rest(struct hd_fn_connection *c, enum hd_fn_reply what)
+{
+	drop_staged(c);
+	c->greeted = false;
+	c->rested = true;
+	c->until_ns = hd_clock_now_ns(c->owner->spec.clock) + HD_FN_REST_END_NS;
+	return say(c, what);
 }
 
 static bool has(const struct hd_fn_hello *h, struct hd_hash digest)
@@ -258,10 +293,12 @@ static bool on_hello(struct hd_fn_connection *c, const uint8_t *payload, size_t 
 	struct hd_fn_hello hello;
 	uint32_t task;
 
-	if (hd_fn_hello_get(payload, len, &hello, NULL))
+	if (c->out_at < c->out_len || hd_fn_hello_get(payload, len, &hello, NULL))
 		return false;
-	if (!task_of(o, hello.task, &task) || !proves(o, task, hello.attempt, &hello.token) ||
-		(o->spec.tls && memcmp(c->token, hello.token.byte, sizeof c->token) != 0) ||
+	hd_free(c->out);                  /* of the task before */
+	c->out = NULL;
+	c->out_len = c->out_at = 0;
+	if (!task_of(o, hello.task, &task) || !proves(c, task, &hello) ||
 		!hd_fn_board_greet(&o->board, task, hello.attempt, hd_clock_now_ns(o->spec.clock))) {
 		o->refused++;
 		meet_late(c, &hello);
@@ -305,7 +342,7 @@ static bool on_commit(struct hd_fn_connection *c, const uint8_t *payload, size_t
 	for (uint32_t i = 0; what == HD_FN_ACCEPTED && i < job->work->ntensors; i++)
 		if (job->work->tensor[i].is_output)
 			memcpy(job->at[i], c->staged[i], hd_fn_tensor_bytes(&job->work->tensor[i]));
-	return reply(c, what);
+	return rest(c, what);
 }
 
 static bool on_frame(struct hd_fn_connection *c, const struct hd_fn_frame *frame, const uint8_t *payload)
@@ -330,7 +367,8 @@ static bool take_frames(struct hd_fn_connection *c)
 
 	while (good && c->in_len - at >= HD_FN_FRAME) {
 		struct hd_fn_frame frame;
-		size_t most = c->greeted ? HD_FN_DATA_BYTES + 12 : HD_FN_HELLO_BYTES;
+		const bool greeted = c->greeted;
+		size_t most = greeted ? HD_FN_DATA_BYTES + 12 : HD_FN_HELLO_BYTES;
 		if (hd_fn_frame_get(c->in + at, &frame, NULL) || frame.len > most)
 			return false;
 		if (c->in_len - at < HD_FN_FRAME + frame.len)
@@ -338,6 +376,8 @@ static bool take_frames(struct hd_fn_connection *c)
 		good = !hd_fn_frame_check(&frame, c->in + at + HD_FN_FRAME, NULL) &&
 			on_frame(c, &frame, c->in + at + HD_FN_FRAME);
 		at += HD_FN_FRAME + frame.len;
+		if (greeted && !c->greeted && at < c->in_len)
+			return false;     /* more than a COMMIT, before its answer */
 	}
 	memmove(c->in, c->in + at, c->in_len - at);
 	c->in_len -= at;
@@ -412,7 +452,23 @@ static bool take_in(struct hd_fn_owner *o, struct hd_fn_connection *c, const str
 
 	*c = (struct hd_fn_connection){ .sock = *sock, .owner = o, .in = hd_alloc(IN_BYTES),
 		.until_ns = hd_clock_now_ns(o->spec.clock) + HD_FN_STRANGER_NS };
+	o->connections++;
 	return c->in && (!o->spec.tls || !hd_tls_make(&c->tls, &o->realm, &config, &c->sock, NULL));
+}
+
+/* Ended, for one that comes; NULL: all have a task, or are strangers. */
+static struct hd_fn_connection *oldest_at_rest(struct hd_fn_owner *o)
+{
+	struct hd_fn_connection *oldest = NULL;
+
+	for (size_t i = 0; i < HD_FN_CONNECTIONS; i++) {
+		struct hd_fn_connection *c = &o->at[i];
+		if (c->rested && !c->greeted && !c->ends && (!oldest || c->until_ns < oldest->until_ns))
+			oldest = c;
+	}
+	if (oldest)
+		drop(oldest);
+	return oldest;
 }
 
 static void accept_all(struct hd_fn_owner *o)
@@ -423,6 +479,7 @@ static void accept_all(struct hd_fn_owner *o)
 		struct hd_fn_connection *c = NULL;
 		for (size_t i = 0; i < HD_FN_CONNECTIONS && !c; i++)
 			c = o->at[i].sock.net ? NULL : &o->at[i];
+		c = c ? c : oldest_at_rest(o);
 		if (!c) {
 			hd_sock_close(&sock);
 			continue;

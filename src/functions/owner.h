@@ -7,6 +7,8 @@
  *    (functions/board.h).
  * 2. Nothing is believed of a connection before its HELLO: where TLS is on it has proven the token in the
  *    handshake, and HELLO proves it again. A stranger has HD_FN_HELLO_BYTES and HD_FN_STRANGER_NS.
+ *    After a COMMIT that was answered it is a stranger again, for HD_FN_REST_END_NS, whose next HELLO proves
+ *    the token of another task (message.h, 5); it is the first to go where all HD_FN_CONNECTIONS are taken.
  * 3. Digests of all outputs are compared before they count. What differs is refused.
  * 4. Each call is in the ledger when it ended.
  * 5. A call ended well if its own worker brought a result, or proved its token when the task was over. What
@@ -71,6 +73,7 @@ struct hd_fn_owner {
 	struct hd_fn_under_way under_way[HD_FN_UNDER_WAY];
 	int64_t tried_ns;                 /* the first call since one ended well; 0: none */
 	uint64_t refused, unanswered;     /* connections refused; calls that ended without an answer */
+	uint64_t connections;             /* that were taken in */
 	char last_error[HD_FN_MESSAGE];   /* that a function said, or its service */
 };
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "functions/dense.h"
+#include "functions/link.h"
 #include "functions/trial.h"
 #include "tests/check.h"
 
@@ -113,6 +114,15 @@ static void end(struct bench *b)
 	assert_int_equal(rmdir(b->dir), 0);
 }
 
+static void answer_call(struct bench *b, const char *body)
+{
+	b->called.end = HD_FN_ANSWERED;
+	b->called.len = strlen(body);
+	snprintf(b->called.body, sizeof b->called.body, "%s", body);
+	b->fails = true;
+	turn(b);
+}
+
 /* ---- a worker by hand ---- */
 
 static struct hd_sock call_owner(struct bench *b)
@@ -215,6 +225,142 @@ static void outputs_are_written_at_the_commit_and_once(void **state)
 	assert_int_equal(b->owner.refused, 1);
 	hd_sock_close(&sock);
 	hd_sock_close(&again);
+	end(b);
+}
+
+static void commit_by(struct bench *b, struct hd_sock *sock, const float y[8])
+{
+	int reply = 0;
+
+	hello_as(b, sock, &b->last);
+	assert_int_equal(heard(sock, &reply), HD_FN_WORK);
+	send_result(b, sock, y);
+	send_commit(b, sock, y);
+	assert_int_equal(heard(sock, &reply), HD_FN_REPLY);
+	assert_int_equal(reply, HD_FN_ACCEPTED);
+}
+
+static void submit_next(struct bench *b)
+{
+	answer_call(b, DONE);
+	assert_int_equal(hd_fn_owner_submit(&b->owner, &b->job, 1, NULL), HD_OK);
+	turn(b);
+	assert_int_equal(hd_fn_owner_left(&b->owner), 1);
+}
+
+/* Each task by its own token, once; the one before serves no more. */
+static void a_connection_serves_task_after_task(void **state)
+{
+	struct bench *b = begin();
+	struct hd_sock sock = call_owner(b);
+	struct hd_fn_event before = b->last;
+	int reply = 0;
+
+	(void)state;
+	for (int k = 0; k < 3; k++) {
+		const float y[8] = { 1, 2, 3, 4, 5, 6, 7, (float)k };
+		before = b->last;
+		commit_by(b, &sock, y);
+		assert_memory_equal(b->y, y, sizeof y);
+		assert_int_equal(heard(&sock, &reply), -1);
+		submit_next(b);
+	}
+	assert_int_equal(b->owner.connections, 1);
+	assert_int_equal(b->owner.board.count.accepted, 3);
+	hello_as(b, &sock, &before);
+	assert_int_equal(heard(&sock, &reply), HD_FN_REPLY);
+	assert_int_equal(reply, HD_FN_REFUSED);
+	assert_int_equal(heard(&sock, &reply), 0);
+	assert_int_equal(hd_fn_owner_left(&b->owner), 1);
+	hd_sock_close(&sock);
+	end(b);
+}
+
+/* At rest it is a stranger: wrong tokens, frames before a HELLO, and time end it. */
+static void a_connection_at_rest_is_a_stranger(void **state)
+{
+	const float y[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+
+	(void)state;
+	for (int k = 0; k < 5; k++) {
+		struct bench *b = begin();
+		struct hd_sock sock = call_owner(b);
+		int reply = 0;
+		commit_by(b, &sock, y);
+		submit_next(b);
+		struct hd_fn_event forged = b->last;
+		switch (k) {
+		case 0: send_commit(b, &sock, y); break;
+		case 1: send_result(b, &sock, y); break;
+		case 2: forged.token.byte[31] ^= 1; hello_as(b, &sock, &forged); break;
+		case 3: hd_clock_sim_advance(&b->clock, HD_FN_REST_END_NS); turn(b); turn(b); break;
+		default: hd_clock_sim_advance(&b->clock, HD_FN_REST_END_NS - 1); turn(b); break;
+		}
+		if (k == 2) {
+			assert_int_equal(heard(&sock, &reply), HD_FN_REPLY);
+			assert_int_equal(reply, HD_FN_REFUSED);
+		}
+		assert_int_equal(heard(&sock, &reply), k == 4 ? -1 : 0);
+		assert_int_equal(hd_fn_owner_left(&b->owner), 1);
+		hd_sock_close(&sock);
+		end(b);
+	}
+}
+
+/* What comes with a COMMIT, before its answer, is no HELLO of the next task, however long it is. */
+static void more_than_a_commit_ends_the_connection(void **state)
+{
+	static uint8_t bytes[HD_FN_FRAME + 24 + 4 * HD_FN_HELLO_BYTES];
+	const float y[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	const struct hd_fn_commit commit = { hd_hash(y, 32), 1 };
+
+	(void)state;
+	for (size_t more = 1; more <= 4 * HD_FN_HELLO_BYTES; more += 4 * HD_FN_HELLO_BYTES - 1) {
+		struct bench *b = begin();
+		struct hd_sock sock = call_owner(b);
+		int reply = 0;
+		hello_as(b, &sock, &b->last);
+		assert_int_equal(heard(&sock, &reply), HD_FN_WORK);
+		send_result(b, &sock, y);
+		hd_fn_commit_put(&commit, bytes + HD_FN_FRAME);
+		hd_fn_frame_put(HD_FN_COMMIT, bytes + HD_FN_FRAME, 24, bytes);
+		send_bytes(b, &sock, bytes, HD_FN_FRAME + 24 + more);
+		assert_int_equal(heard(&sock, &reply), 0);
+		assert_memory_equal(b->y, y, sizeof y);   /* it came */
+		hd_sock_close(&sock);
+		end(b);
+	}
+}
+
+/* With all connections taken, one at rest makes room; it alone. */
+static void a_connection_at_rest_gives_its_place(void **state)
+{
+	const float y[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	static struct hd_sock others[HD_FN_CONNECTIONS];
+	struct bench *b = begin();
+	struct hd_sock sock = call_owner(b);
+	int reply = 0;
+
+	(void)state;
+	commit_by(b, &sock, y);
+	submit_next(b);
+	for (size_t i = 1; i < HD_FN_CONNECTIONS; i++) {
+		others[i] = call_owner(b);
+		turn(b);
+	}
+	assert_int_equal(heard(&sock, &reply), -1);
+	others[0] = call_owner(b);
+	hello_as(b, &others[0], &b->last);
+	assert_int_equal(heard(&others[0], &reply), HD_FN_WORK);
+	assert_int_equal(heard(&sock, &reply), 0);
+	hd_sock_close(&sock);
+	sock = call_owner(b);
+	for (int i = 0; i < 3; i++)
+		turn(b);
+	assert_int_equal(heard(&sock, &reply), 0);        /* nothing rests */
+	hd_sock_close(&sock);
+	for (size_t i = 0; i < HD_FN_CONNECTIONS; i++)
+		hd_sock_close(&others[i]);
 	end(b);
 }
 
@@ -332,15 +478,6 @@ static void a_call_that_is_refused_says_why(void **state)
 	assert_int_equal(b->owner.board.count.failures, 0);
 	assert_string_equal(b->owner.last_error, "status 503: full");
 	end(b);
-}
-
-static void answer_call(struct bench *b, const char *body)
-{
-	b->called.end = HD_FN_ANSWERED;
-	b->called.len = strlen(body);
-	snprintf(b->called.body, sizeof b->called.body, "%s", body);
-	b->fails = true;
-	turn(b);
 }
 
 /* Of calls that hang, fail, answer what is no answer or without a result; until one is right. */
@@ -564,6 +701,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(outputs_are_written_at_the_commit_and_once),
+		cmocka_unit_test(a_connection_serves_task_after_task),
+		cmocka_unit_test(a_connection_at_rest_is_a_stranger),
+		cmocka_unit_test(more_than_a_commit_ends_the_connection),
+		cmocka_unit_test(a_connection_at_rest_gives_its_place),
 		cmocka_unit_test(forged_tokens_get_no_work),
 		cmocka_unit_test(a_digest_of_other_bytes_is_refused),
 		cmocka_unit_test(what_is_not_due_ends_the_connection),

@@ -11,7 +11,8 @@ enum { EVENT_ARENA = 1 << 20, MOST_MS = 900000 };        /* no function runs lon
 struct doing {
 	struct hd_fn_worker *w;
 	const struct hd_fn_event *event;
-	struct hd_fn_link link;
+	bool rested;                      /* the connection served a task before */
+	bool heard, commits;              /* the owner said something; it was sent a COMMIT */
 	struct hd_dense *dense;
 	int64_t until_ns, busy_ns;
 	void *at[HD_FN_TENSORS];
@@ -37,6 +38,7 @@ void hd_fn_worker_finish(struct hd_fn_worker *w)
 		hd_free(w->kept[i].bytes);
 	for (uint32_t i = 0; i < HD_FN_READY_TASKS; i++)
 		hd_dense_close(&w->dense[i]);
+	hd_fn_link_close(&w->link);
 	hd_tls_realm_finish(&w->realm);
 	hd_free(w->work);
 	hd_free(w->payload);
@@ -110,24 +112,42 @@ static enum hd_err keep_inputs(struct doing *d)
 
 /* ---- frames ---- */
 
+static enum hd_err flush(struct doing *d)
+{
+	struct hd_fn_worker *w = d->w;
+	size_t len = w->out_len;
+
+	w->out_len = 0;
+	return len ? hd_fn_link_send(&w->link, w->out, len, d->until_ns, &d->diag) : HD_OK;
+}
+
+/* Small ones go together, at the latest by flush(): each write is a record of TLS, and wakes the owner. */
 static enum hd_err send_frame(struct doing *d, enum hd_fn_frame_type type, const void *payload, size_t len)
 {
-	uint8_t head[HD_FN_FRAME];
+	struct hd_fn_worker *w = d->w;
+	enum hd_err err = HD_FN_FRAME + len > sizeof w->out - w->out_len ? flush(d) : HD_OK;
 
-	hd_fn_frame_put(type, payload, len, head);
-	enum hd_err err = hd_fn_link_send(&d->link, head, sizeof head, d->until_ns, &d->diag);
-	return err ? err : hd_fn_link_send(&d->link, payload, len, d->until_ns, &d->diag);
+	hd_fn_frame_put(type, payload, len, w->out + w->out_len);
+	w->out_len += HD_FN_FRAME;
+	if (len <= sizeof w->out - w->out_len) {
+		memcpy(w->out + w->out_len, payload, len);
+		w->out_len += len;
+		return err;
+	}
+	err = err ? err : flush(d);
+	return err ? err : hd_fn_link_send(&w->link, payload, len, d->until_ns, &d->diag);
 }
 
 static enum hd_err recv_frame(struct doing *d, struct hd_fn_frame *frame)
 {
 	uint8_t head[HD_FN_FRAME];
 
-	enum hd_err err = hd_fn_link_recv(&d->link, head, sizeof head, d->until_ns, &d->diag);
+	enum hd_err err = hd_fn_link_recv(&d->w->link, head, sizeof head, d->until_ns, &d->diag);
+	d->heard = d->heard || !err;
 	if (!err)
 		err = hd_fn_frame_get(head, frame, &d->diag);
 	if (!err)
-		err = hd_fn_link_recv(&d->link, d->w->payload, frame->len, d->until_ns, &d->diag);
+		err = hd_fn_link_recv(&d->w->link, d->w->payload, frame->len, d->until_ns, &d->diag);
 	return err ? err : hd_fn_frame_check(frame, d->w->payload, &d->diag);
 }
 
@@ -142,8 +162,12 @@ static enum hd_err greet(struct doing *d, const char *request)
 	for (uint32_t i = 0; i < d->w->nkept; i++)
 		hello.have[i] = d->w->kept[i].digest;
 	hd_text_fixed(&text, bytes, sizeof bytes);
+	enum hd_err err = d->rested ? hd_fn_proof_again(&d->w->link.tls, d->w->link.secure, &d->event->token,
+		&hello.token, &d->diag) : HD_OK;
 	hd_fn_hello_put(&hello, &text);
-	return send_frame(d, HD_FN_HELLO, text.at, text.len);
+	if (!err)
+		err = send_frame(d, HD_FN_HELLO, text.at, text.len);
+	return err ? err : flush(d);
 }
 
 /* The owner's last word, in place of what was awaited. */
@@ -266,6 +290,9 @@ static enum hd_err commit(struct doing *d, enum hd_fn_reply *reply)
 	hd_fn_commit_put(&last, bytes);
 	enum hd_err err = send_frame(d, HD_FN_COMMIT, bytes, sizeof bytes);
 	if (!err)
+		err = flush(d);
+	d->commits = !err;
+	if (!err)
 		err = recv_frame(d, &frame);
 	if (!err && frame.type != HD_FN_REPLY)
 		err = hd_fail(&d->diag, HD_E_PROTOCOL, "the owner does not reply to a COMMIT");
@@ -296,6 +323,69 @@ static enum hd_err talk(struct doing *d, const char *request, enum hd_fn_reply *
 	if (!err)
 		err = send_outputs(d);
 	return err ? err : commit(d, reply);
+}
+
+/* ---- the connection ---- */
+
+static void address_of(const struct hd_fn_event *event, char addr[HD_ADDR_CAP])
+{
+	if (event->port)
+		snprintf(addr, HD_ADDR_CAP, strchr(event->host, ':') ? "tcp:[%s]:%u" : "tcp:%s:%u",
+			event->host, event->port);
+	else
+		snprintf(addr, HD_ADDR_CAP, "%s", event->host);
+}
+
+/* Has the last task's connection rested for this one? */
+static bool has_rested(const struct hd_fn_worker *w, const struct hd_fn_event *event, const char *addr)
+{
+	int64_t ns = hd_clock_now_ns(w->clock) - w->rested_ns,
+		wall_ns = hd_clock_wall_ns(w->clock) - w->rested_wall_ns;
+
+	return w->link.sock.net && w->link.secure == event->tls && !strcmp(w->owner, addr) &&
+		ns < HD_FN_REST_NS && wall_ns >= 0 && wall_ns < HD_FN_REST_NS;
+}
+
+static enum hd_err open_link(struct doing *d, const char *addr)
+{
+	struct hd_fn_worker *w = d->w;
+	enum hd_err err = HD_OK;
+
+	hd_fn_link_close(&w->link);
+	w->out_len = 0;
+	d->rested = false;
+	if (d->event->tls && !w->realm.context)
+		err = hd_tls_realm_make(&w->realm, &d->diag);
+	if (!err)
+		err = hd_fn_link_open(&w->link, w->clock, addr, d->event, &w->realm, d->until_ns, &d->diag);
+	w->link.bytes_s = w->bytes_s;
+	return err;
+}
+
+/* By the connection that rested, or a new one; where that one had ended unheard, by a new one, too. */
+static enum hd_err talk_to(struct doing *d, const char *addr, const char *request, enum hd_fn_reply *reply)
+{
+	struct hd_fn_worker *w = d->w;
+	enum hd_err err = HD_OK;
+
+	w->out_len = 0;
+	d->rested = has_rested(w, d->event, addr);
+	err = d->rested ? HD_OK : open_link(d, addr);
+	if (!err)
+		err = talk(d, request, reply);
+	if (err == HD_E_PEERLOST && d->rested && !d->heard) {
+		err = open_link(d, addr);
+		if (!err)
+			err = talk(d, request, reply);
+	}
+	if (err || !d->commits || *reply == HD_FN_REFUSED) {
+		hd_fn_link_close(&w->link);
+		return err;
+	}
+	snprintf(w->owner, sizeof w->owner, "%s", addr);
+	w->rested_ns = hd_clock_now_ns(w->clock);
+	w->rested_wall_ns = hd_clock_wall_ns(w->clock);
+	return HD_OK;
 }
 
 static enum hd_fn_error error_of(enum hd_err err)
@@ -347,20 +437,8 @@ static void do_event(struct hd_fn_worker *w, const struct hd_fn_event *event, co
 		return;
 	}
 	d.until_ns = hd_clock_now_ns(w->clock) + (left_ms < MOST_MS ? left_ms : MOST_MS) * HD_NS_PER_MS;
-	if (event->port)
-		snprintf(addr, sizeof addr, strchr(event->host, ':') ? "tcp:[%s]:%u" : "tcp:%s:%u",
-			event->host,
-			event->port);
-	else
-		snprintf(addr, sizeof addr, "%s", event->host);
-	if (event->tls && !w->realm.context)
-		err = hd_tls_realm_make(&w->realm, &d.diag);
-	if (!err)
-		err = hd_fn_link_open(&d.link, w->clock, addr, event, &w->realm, d.until_ns, &d.diag);
-	d.link.bytes_s = w->bytes_s;
-	if (!err)
-		err = talk(&d, request, &reply);
-	hd_fn_link_close(&d.link);
+	address_of(event, addr);
+	err = talk_to(&d, addr, request, &reply);
 	for (uint32_t i = 0; i < HD_FN_TENSORS; i++)
 		if (d.owned[i])
 			hd_free(d.at[i]);

@@ -7,6 +7,9 @@
  * 2. It stops HD_FN_STOP_MS before the earlier of the event's and the service's deadline.
  * 3. Kernels whose proof is not the owner's (dense.h) compute nothing: the answer is `kernel_set`.
  * 4. Whatever comes from the owner is checked before it is used: frames, tensors, digests of kept inputs.
+ * 5. The connection to the owner rests after a COMMIT that was answered, and serves the next event of the
+ *    same address within HD_FN_REST_NS; that event's token is proved on it (message.h, 5). One that turns out
+ *    to have ended, before a word of the owner came, is met by one new connection.
  *
  * Ownership: init/finish. Threads: one. */
 #ifndef HD_FUNCTIONS_WORKER_H
@@ -17,7 +20,7 @@
 #include "functions/link.h"
 #include "functions/message.h"
 
-enum { HD_FN_STOP_MS = 200 };
+enum { HD_FN_STOP_MS = 200, HD_FN_OUT = 8192 };
 enum { HD_FN_READY_TASKS = 8 };           /* a step has several alike tasks, one stretch after another */
 #define HD_FN_KEPT_BYTES (UINT64_C(256) << 20)
 
@@ -37,6 +40,11 @@ struct hd_fn_worker {
 	uint8_t *payload;                 /* owned: HD_FN_PAYLOAD + 1 */
 	struct hd_tls_realm realm;        /* of all connections; made at the first one that is secure */
 	int64_t bytes_s;                  /* of a connection to an owner (link.h) */
+	struct hd_fn_link link;           /* to an owner, while a task or after it; sock.net NULL: none */
+	uint8_t out[HD_FN_OUT];           /* small frames, until they are sent */
+	size_t out_len;
+	char owner[HD_ADDR_CAP];          /* its address */
+	int64_t rested_ns, rested_wall_ns;        /* since when it rests; a freeze may stop one clock */
 };
 
 /* Of nothing kept. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -20,7 +21,7 @@ enum { INPUTS = HD_FN_HAVE + 1, WIDTH = 4 };
 struct bench {
 	struct hd_clock clock;
 	struct hd_fn_owner owner;
-	struct hd_fn_worker worker;
+	struct hd_fn_worker worker, *by;  /* by: it has the next task */
 	struct hd_fn_work work;
 	struct hd_fn_job job;
 	char dir[32], text[2048], event[HD_FN_EVENT_BYTES];
@@ -46,22 +47,31 @@ static void no_event(void *self, const struct hd_loop_event *event) { (void)self
 static int64_t no_tick(void *self, int64_t now_ns) { (void)self, (void)now_ns; return INT64_MAX; }
 static bool no_end(void *self, struct hd_fn_called *called) { (void)self, (void)called; return false; }
 
-static void begin(struct bench *b)
+static void open_owner(struct bench *b, bool tls)
 {
 	static const struct hd_fn_invoker_ops ops = { "kept", keep_event, no_event, no_tick, no_end };
 	char listen[64];
-	size_t len = 0;
 
-	snprintf(b->dir, sizeof b->dir, "/tmp/heddle-worker-XXXXXX");
-	assert_non_null(mkdtemp(b->dir));
 	snprintf(listen, sizeof listen, "unix:%s/o", b->dir);
-	hd_clock_real(&b->clock);
 	const struct hd_fn_owner_spec spec = { .clock = &b->clock, .listen = listen, .ntasks = 1, .slots = 8,
-		.lease_ns = INT64_C(600000000000), .price = { .ntiers = 1, .granularity_ms = 1 } };
+		.tls = tls, .lease_ns = INT64_C(600000000000),
+		.price = { .ntiers = 1, .granularity_ms = 1 } };
 	assert_int_equal(hd_fn_owner_open(&b->owner, &spec, NULL), HD_OK);
 	const struct hd_fn_invoker invoker = { &ops, b };
 	hd_fn_owner_calls(&b->owner, &invoker);
+}
+
+static void begin(struct bench *b, bool tls)
+{
+	size_t len = 0;
+
+	memset(b, 0, sizeof *b);
+	snprintf(b->dir, sizeof b->dir, "/tmp/heddle-worker-XXXXXX");
+	assert_non_null(mkdtemp(b->dir));
+	hd_clock_real(&b->clock);
+	open_owner(b, tls);
 	assert_int_equal(hd_fn_worker_init(&b->worker, &b->clock, NULL), HD_OK);
+	b->by = &b->worker;
 	b->work = (struct hd_fn_work){ .kernels = "portable", .rows = 1, .ntensors = INPUTS + 1,
 		.text = b->text };
 	len = (size_t)snprintf(b->text, sizeof b->text, "graph t\n");
@@ -95,7 +105,7 @@ static void *work(void *self)
 {
 	struct bench *b = self;
 
-	hd_fn_worker_do(&b->worker, b->event, b->event_len, "", INT64_MAX, &b->answer);
+	hd_fn_worker_do(b->by, b->event, b->event_len, "", INT64_MAX, &b->answer);
 	atomic_store(&b->is_done, true);
 	return NULL;
 }
@@ -133,13 +143,121 @@ static void do_task(struct bench *b)
 	}
 }
 
+/* ---- connections ---- */
+
+/* Another process at the same address. */
+static void reopen_owner(struct bench *b, bool tls)
+{
+	hd_fn_owner_close(&b->owner);
+	open_owner(b, tls);
+}
+
+/* A warm worker keeps its connection from task to task; where it ended meanwhile, whoever ended it, or rested
+ * too long by either clock, the task goes by one new connection, at its first attempt, once. */
+static void a_connection_serves_tasks_until_it_ended(void **state)
+{
+	static struct bench b;
+
+	(void)state;
+	for (int tls = 0; tls < 2; tls++) {
+		begin(&b, tls);
+		for (int k = 0; k < 8; k++) {
+			/* new, again, owner again, cut, rested, again, frozen, again */
+			static const uint32_t connections[8] = { 1, 1, 1, 2, 3, 3, 4, 4 };
+			switch (k) {
+			case 2: reopen_owner(&b, tls); break;
+			case 3: assert_int_equal(shutdown(b.worker.link.sock.id, SHUT_RDWR), 0); break;
+			case 4: b.worker.rested_ns -= HD_FN_REST_NS; break;
+			case 6: b.worker.rested_wall_ns -= HD_FN_REST_NS; break;
+			default: break;
+			}
+			for (int i = 0; i < INPUTS; i++)
+				b.in[i][0] = (float)(100 * i + k);
+			do_task(&b);
+			CHECK(b.owner.connections == connections[k], "%d: %u", k,
+				(unsigned)b.owner.connections);
+			const struct hd_fn_counts *c = &b.owner.board.count;
+			uint64_t tasks = (uint64_t)(k < 2 ? k + 1 : k - 1);
+			assert_true(c->accepted == tasks && c->attempts == tasks && !c->already &&
+				!c->failures && !b.owner.refused);
+		}
+		end(&b);
+	}
+}
+
+static void read_event(struct bench *b, struct hd_fn_event *event)
+{
+	struct hd_arena arena;
+
+	hd_arena_init(&arena, 1 << 20);
+	assert_int_equal(hd_fn_event_read(b->event, b->event_len, &arena, event, NULL), HD_OK);
+	hd_arena_finish(&arena);
+}
+
+/* The answer to a HELLO with this proof, on the connection of a worker that rests. */
+static int greet_by(struct bench *b, struct hd_fn_worker *worker, const struct hd_fn_ticket *ticket,
+	const struct hd_sha256 *proof)
+{
+	const struct hd_fn_hello hello = { .task = ticket->task, .attempt = ticket->attempt,
+		.token = *proof };
+	uint8_t head[HD_FN_FRAME];
+	char bytes[HD_FN_HELLO_BYTES];
+	struct hd_fn_frame frame;
+	struct hd_text text;
+	uint32_t here;
+
+	hd_text_fixed(&text, bytes, sizeof bytes);
+	hd_fn_hello_put(&hello, &text);
+	hd_fn_frame_put(HD_FN_HELLO, text.at, text.len, head);
+	assert_int_equal(hd_fn_link_send(&worker->link, head, sizeof head, INT64_MAX, NULL), HD_OK);
+	assert_int_equal(hd_fn_link_send(&worker->link, text.at, text.len, INT64_MAX, NULL), HD_OK);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(hd_fn_owner_turn(&b->owner, 0, false, &here, NULL), HD_OK);
+	assert_int_equal(hd_fn_link_recv(&worker->link, head, sizeof head, INT64_MAX, NULL), HD_OK);
+	assert_int_equal(hd_fn_frame_get(head, &frame, NULL), HD_OK);
+	return (int)frame.type;
+}
+
+/* On a connection that rests, over TLS, the token itself is no proof of it, nor is a proof that was made for
+ * another connection, nor one by the token of the task before: a process that stands between two
+ * connections gets nothing. */
+static void a_proof_is_of_its_connection_and_its_task(void **state)
+{
+	static struct bench b;
+	static struct hd_fn_worker other;
+
+	(void)state;
+	for (int k = 0; k < 4; k++) {
+		struct hd_fn_event event[2];
+		struct hd_sha256 proof;
+		uint32_t here;
+		begin(&b, true);
+		do_task(&b);
+		assert_int_equal(hd_fn_worker_init(&other, &b.clock, NULL), HD_OK);
+		b.by = &other;
+		do_task(&b);
+		assert_int_equal(b.owner.connections, 2);
+		read_event(&b, &event[0]);
+		assert_int_equal(hd_fn_owner_submit(&b.owner, &b.job, 1, NULL), HD_OK);
+		assert_int_equal(hd_fn_owner_turn(&b.owner, 0, false, &here, NULL), HD_OK);
+		read_event(&b, &event[1]);
+		assert_int_equal(hd_fn_proof_again(&(k == 1 ? &other : &b.worker)->link.tls, true,
+			&event[k != 2].token, &proof, NULL), HD_OK);
+		assert_int_equal(greet_by(&b, &b.worker, &event[1].ticket, k ? &proof : &event[1].token),
+			k == 3 ? HD_FN_WORK : HD_FN_REPLY);
+		assert_int_equal(b.owner.refused, k != 3);
+		hd_fn_worker_finish(&other);
+		end(&b);
+	}
+}
+
 /* More inputs than are kept; then one of those that are, with others in place of all the rest. */
 static void an_input_that_the_task_uses_is_not_dropped(void **state)
 {
 	static struct bench b;
 
 	(void)state;
-	begin(&b);
+	begin(&b, false);
 	for (int i = 0; i < INPUTS; i++)
 		for (int k = 0; k < WIDTH; k++)
 			b.in[i][k] = (float)(100 * i + k + 1);
@@ -164,7 +282,7 @@ static void other_kernels_are_met_before_any_input(void **state)
 	struct hd_hash proof;
 
 	(void)state;
-	begin(&b);
+	begin(&b, false);
 	assert_int_equal(hd_dense_proof(&b.work, &b.clock, INT64_MAX, &proof, NULL), HD_OK);
 	assert_false(hd_fn_no_digest(proof));
 	for (int k = 0; k < 4; k++) {
@@ -371,6 +489,8 @@ static void no_memory_is_an_error_and_no_crash(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_connection_serves_tasks_until_it_ended),
+		cmocka_unit_test(a_proof_is_of_its_connection_and_its_task),
 		cmocka_unit_test(an_input_that_the_task_uses_is_not_dropped),
 		cmocka_unit_test(other_kernels_are_met_before_any_input),
 		cmocka_unit_test(a_proof_is_of_few_rows_and_of_no_kernels_name),

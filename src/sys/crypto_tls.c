@@ -298,5 +298,16 @@ enum hd_err hd_tls_write(struct hd_tls *tls, const void *bytes, size_t len, size
 	return r == 1 ? HD_OK : verdict(tls->state, r, false, diag);
 }
 
+bool hd_tls_binding(const struct hd_tls *tls, uint8_t binding[HD_TLS_SECRET])
+{
+	static const char label[] = "EXPORTER-heddle";
+
+	ERR_clear_error();
+	int r = SSL_export_keying_material(tls->state->ssl, binding, HD_TLS_SECRET, label, sizeof label - 1,
+		NULL, 0, 0);
+	ERR_clear_error();
+	return r == 1;
+}
+
 unsigned hd_tls_wants(const struct hd_tls *tls) { return SSL_want_write(tls->state->ssl) ? HD_LOOP_WRITE :
 	HD_LOOP_READ; }

@@ -57,6 +57,9 @@ HD_MUST_USE enum hd_err hd_tls_read(struct hd_tls *tls, void *bytes, size_t len,
 	struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_tls_write(struct hd_tls *tls, const void *bytes, size_t len, size_t *put,
 	struct hd_diag *diag);
+/* 32 bytes that both ends of this connection have and no other connection has (RFC 8446, 7.5); once shaken.
+ * False: OpenSSL has none. */
+bool hd_tls_binding(const struct hd_tls *tls, uint8_t binding[HD_TLS_SECRET]);
 /* The secret of an identity; the caller wipes it. False: OpenSSL has no HKDF. */
 bool hd_tls_secret(const struct hd_tls_config *config, const char *identity, uint8_t secret[HD_TLS_SECRET]);
 unsigned hd_tls_wants(const struct hd_tls *tls);          /* HD_LOOP_READ or HD_LOOP_WRITE after HD_E_AGAIN */

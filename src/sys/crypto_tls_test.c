@@ -238,6 +238,29 @@ static void who_has_not_shaken_hands_holds_little(void **state)
 	leave(&e);
 }
 
+/* Equal at both ends, and of no other connection of the same key and identity. */
+static void a_binding_is_of_one_connection(void **state)
+{
+	uint8_t binding[2][2][HD_TLS_SECRET];
+
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		struct ends e;
+		enum hd_err got[2];
+		enter(&e);
+		struct hd_tls_config connects = config_of(&e, false), listens = config_of(&e, true);
+		make(&e, &connects, &listens);
+		assert_false(hd_tls_binding(&e.tls[0], binding[k][0]));   /* before they have shaken hands */
+		shake(&e, got);
+		CHECK(got[0] == HD_OK && got[1] == HD_OK, "%s", e.diag.text);
+		for (int end = 0; end < 2; end++)
+			assert_true(hd_tls_binding(&e.tls[end], binding[k][end]));
+		assert_memory_equal(binding[k][0], binding[k][1], HD_TLS_SECRET);
+		leave(&e);
+	}
+	assert_memory_not_equal(binding[0][0], binding[1][0], HD_TLS_SECRET);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -247,6 +270,7 @@ int main(void)
 		cmocka_unit_test(who_lacks_the_secret_is_refused),
 		cmocka_unit_test(a_short_key_is_no_key),
 		cmocka_unit_test(who_has_not_shaken_hands_holds_little),
+		cmocka_unit_test(a_binding_is_of_one_connection),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
