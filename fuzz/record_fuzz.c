@@ -1,4 +1,5 @@
-/* Records are the same in one piece and in uneven ones, and lie inside the file, one behind another. */
+/* Records are the same in one piece and in uneven ones, and lie inside the file, one behind another;
+ * with damaged ones listed, too, there are no fewer. */
 #include <stdlib.h>
 
 #include "data/record.h"
@@ -34,6 +35,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		err = hd_records_feed(&b, bytes + at, n, "r", each, &pieces, NULL);
 	}
 	if (err != first || whole.n != pieces.n || whole.sum != pieces.sum || whole.end != pieces.end)
+		abort();
+	struct seen_records listed = { .len = len };
+	hd_records_init(&b);
+	b.lists = true;
+	if ((hd_records_feed(&b, bytes, len, "r", each, &listed, NULL) && !first) || listed.n < whole.n)
 		abort();
 	if (!err && (hd_records_finish(&a, "r", NULL) == HD_OK) != (whole.end == len))
 		abort();

@@ -109,6 +109,50 @@ expect 3 heddle run mlp.yaml --out bad -q -s data.kind=webdataset -s data.path='
 says 'no file matches'
 passed "what is wrong with a shard has a name"
 
+# what a shard holds, beside Python's reader of tar files
+cat > members.py <<'END'
+import json, sys, tarfile
+*lines, whole = [json.loads(line) for line in open("out")]
+want = [(m.name, m.offset_data, m.size) for m in tarfile.open(sys.argv[1]) if m.isfile()]
+assert [(m["member"], m["offset"], m["bytes"]) for m in lines] == want
+assert all(m["member"].startswith(m["key"] + ".") and "." not in m["key"] for m in lines)
+assert (whole["form"], whole["members"], whole["listed"]) == ("tar", len(want), len(want))
+END
+for shard in data/web-*.tar; do
+	expect 0 heddle data cat $shard --json
+	python3 members.py $shard || failed "members of $shard"
+done
+expect 0 heddle data cat data/web-00.tar --count 2
+same "$(wc -l < out)" 3 "lines of two members and the whole"
+says '"members":90,"listed":2'
+python3 - <<'END'
+import io, tarfile
+with tarfile.open("data/names.tar", "w", format=tarfile.GNU_FORMAT) as tar:
+    for name in ["a\033[31m\nb.npy", '"<.cls'] + ["e%d.raw" % i for i in range(3000)]:
+        tar.addfile(tarfile.TarInfo(name), io.BytesIO())
+END
+expect 0 heddle data cat data/names.tar
+says 'a?[31m?b  .npy'
+same "$(wc -l < out)" 1001 "lines of 3002 members"
+says '"members":3002,"listed":1000'
+expect 0 heddle data cat data/names.tar --json --count 4000
+python3 members.py data/names.tar || failed "names that want escaping"
+expect 3 heddle data cat data/cut.tar
+says 'is cut off at byte 700'
+expect 0 heddle data cat data/records-1 --json
+same "$(grep -c '"bytes":148,"crc_ok":true}' out)" 30 "records of records-1"
+says '{"record":1,"offset":176,'
+says '"form":"records","records":30,"listed":30,"damaged":0'
+cp data/records-1 data/bad
+printf X | dd of=data/bad bs=1 seek=180 conv=notrunc 2>/dev/null
+expect 3 heddle data cat data/bad --json
+says '{"record":1,"offset":176,"bytes":148,"crc_ok":false}'
+says '{"record":29,'
+says '1 of 30 records are damaged, the first at byte 176'
+expect 3 heddle data cat data/cut
+says 'is cut off inside a record'
+passed "members of a tar file and records of a record file are listed, and counted where there are many"
+
 heddle version | grep -q 'curl=yes' || { echo "skip: this build has no libcurl"; exit 77; }
 serve()
 {

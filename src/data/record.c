@@ -9,12 +9,17 @@
 
 uint32_t hd_record_check(uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8u; }
 
+bool hd_record_begins(const uint8_t head[HD_RECORD_HEAD])
+{
+	return hd_record_check(hd_crc32c(0, head, 8)) == hd_get32(head + 8) && hd_get64(head) <= INT64_MAX;
+}
+
 void hd_records_init(struct hd_records *r) { memset(r, 0, sizeof *r); }
 
 static enum hd_err take_head(struct hd_records *r, const char *name, struct hd_diag *diag)
 {
 	r->record = (struct hd_record){ .offset = r->at, .len = hd_get64(r->head) };
-	if (hd_record_check(hd_crc32c(0, r->head, 8)) != hd_get32(r->head + 8) || r->record.len > INT64_MAX)
+	if (!hd_record_begins(r->head))
 		return hd_fail(diag, HD_E_INPUT,
 			"%s: no record begins at byte %" PRIu64 ": the check of its length "
 			"is wrong", name, r->at - HD_RECORD_HEAD);
@@ -58,7 +63,8 @@ enum hd_err hd_records_feed(struct hd_records *r, const uint8_t *bytes, size_t l
 			err = take_head(r, name, diag);
 		if (err || r->ntail < HD_RECORD_TAIL)
 			continue;
-		if (hd_record_check(r->record.crc) != hd_get32(r->tail))
+		r->record.damaged = hd_record_check(r->record.crc) != hd_get32(r->tail);
+		if (r->record.damaged && !r->lists)
 			return hd_fail(diag, HD_E_INPUT,
 				"%s: the record at byte %" PRIu64 " is damaged: its check is "
 				"wrong", name, r->record.offset);

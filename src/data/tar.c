@@ -47,6 +47,20 @@ static bool sum_fits(const uint8_t *block)
 	return number(block + 148, 8, &said) && ((int64_t)said == sum || (int64_t)said == as_signed);
 }
 
+size_t hd_tar_key(const char *name)
+{
+	const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+
+	return (size_t)(last - name) + strcspn(last, ".");
+}
+
+bool hd_tar_begins(const uint8_t block[HD_TAR_BLOCK])
+{
+	uint64_t size;
+
+	return sum_fits(block) && number(block + 124, 12, &size);
+}
+
 static bool is_zero(const uint8_t *block)
 {
 	for (size_t i = 0; i < HD_TAR_BLOCK; i++)

@@ -47,6 +47,10 @@ struct hd_tar_sink {
 void hd_tar_init(struct hd_tar *tar);
 HD_MUST_USE enum hd_err hd_tar_feed(struct hd_tar *tar, const uint8_t *bytes, size_t len, const char *name,
 	const struct hd_tar_sink *sink, struct hd_diag *diag);
+/* How much of a member's name is the key of its sample: up to the first dot of its last part. */
+size_t hd_tar_key(const char *name);
+/* Whether the first block of a file is a header of a member. */
+bool hd_tar_begins(const uint8_t block[HD_TAR_BLOCK]);
 /* The file ends here. */
 HD_MUST_USE enum hd_err hd_tar_finish(const struct hd_tar *tar, const char *name, struct hd_diag *diag);
 

@@ -49,8 +49,7 @@ static enum hd_err end_sample(struct tar_samples *m, struct hd_diag *diag)
 static enum hd_err begin_member(void *user, const struct hd_tar_member *member, struct hd_diag *diag)
 {
 	struct tar_samples *m = user;
-	const char *slash = strrchr(member->name, '/'), *last = slash ? slash + 1 : member->name;
-	const size_t len = (size_t)(last - member->name) + strcspn(last, ".");
+	const size_t len = hd_tar_key(member->name);
 	const char *end = member->name[len] ? member->name + len + 1 : "";
 	enum hd_err err = HD_OK;
 

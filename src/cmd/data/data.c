@@ -469,8 +469,10 @@ const struct hd_verb hd_verb_data_cat = {
 		"object is",
 	.more =
 		"Of a file, or of http://..., https://..., s3://BUCKET/KEY: its length, version and content "
-		"hash. All of it is read, by ranges, as training does. Keys of S3 are AWS's variables, or a "
-		"file of mode 0600.",
+		"hash. Of a tar shard and a record file before that a line for each member or record, "
+		"--count of them (1000): its key, place and length, and whether its check fits; exit 3 "
+		"where it is damaged. All of it is read, by ranges, as training does. Keys of S3 are AWS's "
+		"variables, or a file of mode 0600.",
 	.opts = HD_OPTS(HD_OPT_SPLIT, HD_OPT_COUNT_, HD_OPT_EPOCH, HD_OPT_SET),
 	.run = verb_data_cat, .test = "program_data.sh",
 };
