@@ -81,7 +81,10 @@ class Handler(BaseHTTPRequestHandler):
                     "speed": 1}
             self.answer(200, {"pid": 1, "dir": "/d", "policy": "las", "round_s": 60, "now_s": 10,
                               "boundary_s": 12.5, "since_s": 0, "counts": {"queued": 30, "running": 1},
-                              "running": [summary(1, "running")], "types": [fast]})
+                              "running": [summary(1, "running")], "types": [fast],
+                              "slow": [{"host": "10.0.0.4", "jobs": 2, "judged": 2, "slow_jobs": 2,
+                                        "slow": True, "cause": "data", "times": 1.5, "share": 1,
+                                        "since_s": 5, "text": "host 10.0.0.4 is slow by waiting"}]})
         elif path == "/v1/jobs/7/why":
             fast = {"type": "fast", "devices": 4, "free": 0, "steps_s": 1.5, "share": 0.25, "received_s": 10,
                     "due_s": 12, "priority": 0.5}
@@ -179,6 +182,7 @@ expect 0 heddle prio 7 3 --dir d
 says 'job 7 has priority 3'
 expect 0 heddle status --dir d
 says 'policy las  rounds of 60 s  next in 2.5 s'
+says 'host 10.0.0.4 is slow by waiting'
 says 'jobs:  queued 30  running 1'
 says 'fast                4      2      2      0          2.5        1'
 says 'others are before it'

@@ -11,6 +11,8 @@
 #define STATE(...) HD_FIELDS_ROW(struct hd_answer_state, __VA_ARGS__)
 #define PRIORITY(...) HD_FIELDS_ROW(struct hd_answer_priority, __VA_ARGS__)
 #define TYPE(...) HD_FIELDS_ROW(struct hd_answer_type, __VA_ARGS__)
+#define HOST(...) HD_FIELDS_ROW(struct hd_answer_host, __VA_ARGS__)
+#define HOSTS(...) HD_FIELDS_ROW(struct hd_answer_hosts, __VA_ARGS__)
 #define STATUS(...) HD_FIELDS_ROW(struct hd_answer_status, __VA_ARGS__)
 #define POOL(...) HD_FIELDS_ROW(struct hd_answer_pool, __VA_ARGS__)
 #define DEVICE(...) HD_FIELDS_ROW(struct hd_answer_device, __VA_ARGS__)
@@ -35,6 +37,8 @@ static const struct hd_fields_row why_rows[] = { HD_ANSWER_WHY(WHY) };
 static const struct hd_fields_row state_rows[] = { HD_ANSWER_STATE(STATE) };
 static const struct hd_fields_row priority_rows[] = { HD_ANSWER_PRIORITY(PRIORITY) };
 static const struct hd_fields_row type_rows[] = { HD_ANSWER_TYPE(TYPE) };
+static const struct hd_fields_row host_rows[] = { HD_ANSWER_HOST(HOST) };
+static const struct hd_fields_row hosts_rows[] = { HD_ANSWER_HOSTS(HOSTS) };
 static const struct hd_fields_row status_rows[] = { HD_ANSWER_STATUS(STATUS) };
 static const struct hd_fields_row pool_rows[] = { HD_ANSWER_POOL(POOL) };
 static const struct hd_fields_row device_rows[] = { HD_ANSWER_DEVICE(DEVICE) };

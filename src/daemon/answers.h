@@ -113,6 +113,27 @@
 	X(double, speed, .about = "against the others, while nothing is measured", .head = "speed",         \
 		.width = 8, .digits = 3)
 
+/* Of a device with workers, as a machine against others of its type. */
+#define HD_ANSWER_HOST(X)                                                                                   \
+	X(const char *, host, .about = "the device of the pool, as its workers see a machine",              \
+		.head = "host", .width = 24)                                                                \
+	X(int64_t, jobs, .about = "jobs with workers on it", .head = "jobs", .width = 5)                    \
+	X(int64_t, judged, .about = "of these, jobs that have enough workers elsewhere to judge it by")     \
+	X(int64_t, slow_jobs, .about = "of these, jobs in which it is slow", .head = "slow in",             \
+		.width = 9, .total = "judged")                                                              \
+	X(bool, slow, .about = "it is slow across jobs")                                                    \
+	X(const char *, cause, .about = "of that: compute or data; empty: it is not slow",                  \
+		.head = "cause", .width = 8)                                                                \
+	X(double, times, .about = "its workers' time over the median worker's, in jobs in which it is slow", \
+		.head = "times", .width = 7, .digits = 2, .fixed = true)                                    \
+	X(double, share, .about = "jobs in which it is slow, of those that judge it")                       \
+	X(double, since_s, .about = "since when it is slow; -1: it is not", .unit = "s")                    \
+	X(const char *, text, .about = "that as a sentence; empty: it is not slow")
+
+#define HD_ANSWER_HOSTS(X)                                                                                  \
+	X(struct hd_fields_list, hosts, .of = &hd_answer_host_fields, .about = "each, by name")             \
+	X(int64_t, left_out, .about = "summaries of workers that had no room; 0: all are in it")
+
 #define HD_ANSWER_STATUS(X)                                                                                 \
 	X(int64_t, pid, .about = "the daemon's process")                                                    \
 	X(const char *, dir, .about = "its folder")                                                         \
@@ -128,7 +149,9 @@
 	X(struct hd_fields_counts, counts, .about = "jobs by state")                                        \
 	X(struct hd_fields_list, types, .of = &hd_answer_type_fields, .about = "devices by type")           \
 	X(struct hd_fields_list, running, .of = &hd_answer_job_fields,                                      \
-		.about = "jobs with devices, 100 at most")
+		.about = "jobs with devices, 100 at most")                                                  \
+	X(struct hd_fields_list, slow, .of = &hd_answer_host_fields, .may_lack = true,                      \
+		.about = "devices that are slow across jobs")
 
 #define HD_ANSWER_POOL(X)                                                                                   \
 	X(const char *, type, .about = "of devices")                                                        \
@@ -215,6 +238,8 @@
 	X(state,               HD_ANSWER_STATE,      "a job's state")                                       \
 	X(priority,            HD_ANSWER_PRIORITY,   "a job's weight")                                      \
 	X(type,                HD_ANSWER_TYPE,       "devices of a type")                                   \
+	X(host,                HD_ANSWER_HOST,       "a device, and whether it is slow across jobs")         \
+	X(hosts,               HD_ANSWER_HOSTS,      "devices, and which are slow across jobs")             \
 	X(status,              HD_ANSWER_STATUS,     "the cluster at a glance")                             \
 	X(pool,                HD_ANSWER_POOL,       "a pool")                                              \
 	X(device,              HD_ANSWER_DEVICE,     "a device")                                            \

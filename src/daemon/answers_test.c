@@ -57,8 +57,13 @@ static void a_reason_is_written_as_before(void **state)
 		.boundary_s = 8.970112204, .types = { .at = types, .n = 1 });
 }
 
+#define SLOW "{\"host\":\"10.0.0.4\",\"jobs\":7,\"judged\":6,\"slow_jobs\":5,\"slow\":true," \
+	"\"cause\":\"data\",\"times\":1.5,\"share\":0.75,\"since_s\":2.5,\"text\":\"a sentence\"}"
+
 static void the_cluster_is_written_as_before(void **state)
 {
+	static const struct hd_answer_host host = { "10.0.0.4", 7, 6, 5, true, "data", 1.5, 0.75, 2.5,
+		"a sentence" };
 	static const struct hd_fields_count counts[] = { { "queued", 1 }, { "starting", 0 }, { "running", 2 },
 		{ "draining", 0 }, { "done", 0 }, { "failed", 0 }, { "cancelled", 0 } };
 	static const struct hd_answer_type types[] = { { "fast", 1, 1, 0, 0, 0, 1 },
@@ -76,10 +81,14 @@ static void the_cluster_is_written_as_before(void **state)
 		"\"cancelled\":0},\"types\":[{\"type\":\"fast\",\"devices\":1,\"busy\":1,\"free\":0,"
 		"\"lost\":0,"
 		"\"price_usd_h\":0,\"speed\":1},{\"type\":\"slow\",\"devices\":1,\"busy\":1,\"free\":0,"
-		"\"lost\":0,\"price_usd_h\":0,\"speed\":0.5}],\"running\":[" RUNNING "}]}", .pid = 7172,
+		"\"lost\":0,\"price_usd_h\":0,\"speed\":0.5}],\"running\":[" RUNNING "}],\"slow\":[" SLOW
+		"]}", .pid = 7172,
 		.dir = "/tmp/d", .policy = "fifo", .asked_s = -1, .late = "", .round_s = 1,
 		.now_s = 8.436666758000001, .boundary_s = 8.970112204, .counts = { counts, 7 },
-		.types = { .at = types, .n = 2 }, .running = { .at = &running, .n = 1 });
+		.types = { .at = types, .n = 2 }, .running = { .at = &running, .n = 1 },
+		.slow = { .at = &host, .n = 1 });
+	CHECK_ANSWER(hosts, "{\"hosts\":[" SLOW "],\"left_out\":3}", .hosts = { .at = &host, .n = 1 },
+		.left_out = 3);
 	CHECK_ANSWER(pools, "{\"pools\":[{\"type\":\"slow\",\"devices\":1,\"speed\":0.5,\"price_usd_h\":0,"
 		"\"means\":\"CPU quota (control group, version 1)\"}],\"devices\":[{\"id\":1,"
 		"\"name\":\"slow-0\",\"type\":\"slow\",\"state\":\"busy\",\"job\":2}]}",

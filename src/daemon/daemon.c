@@ -40,7 +40,7 @@ struct watch *daemon_watch(struct hd_daemon *d, uint64_t job, uint32_t lease)
 			if (d->watch[i].lease != lease) {
 				d->watch[i].lease = lease;
 				d->watch[i].reported = false;
-				d->watch[i].scale = d->watch[i].n = 0;
+				d->watch[i].scale = d->watch[i].n = d->watch[i].nsums = 0;
 				d->watch[i].alone_s = NAN;
 				d->watch[i].asked_s = -INFINITY;
 			}
@@ -52,7 +52,7 @@ struct watch *daemon_watch(struct hd_daemon *d, uint64_t job, uint32_t lease)
 		return NULL;
 	struct watch *w = &d->watch[d->nwatches++];
 	*w = (struct watch){ .job = job, .lease = lease, .reported_s = -INFINITY, .asked_s = -INFINITY,
-		.alone_s = NAN };
+		.alone_s = NAN, .fleet_s = -INFINITY };
 	snprintf(w->run, sizeof w->run, "%s", card.run);
 	w->takeover_s = daemon_takeover_s(d, w->run);
 	return w;
@@ -515,7 +515,11 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 	hd_arena_init(&d->log_arena, 0);
 	hd_arena_init(&d->scratch, 0);
 	hd_text_init(&d->log, &d->log_arena);
-	enum hd_err err = open_folder(d, diag);
+	d->fleet = hd_alloc(sizeof *d->fleet);
+	if (d->fleet)
+		hd_fleet_init(d->fleet);
+	enum hd_err err = d->fleet ? open_folder(d, diag) : hd_fail(diag, HD_E_NOMEM,
+		"no memory for a scheduler");
 	if (!err)
 		err = open_store(d, diag);
 	if (!err)
@@ -558,6 +562,7 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 	hd_arena_finish(&d->log_arena);
 	hd_arena_finish(&d->scratch);
 	hd_free(d->watch);
+	hd_free(d->fleet);
 	/* else a thread will wake the loop; the process ends, and it with it */
 	if (alone)
 		hd_free(d);

@@ -426,6 +426,8 @@ static void fill_running(void *user, struct hd_json_writer *w)
 	}
 }
 
+static void fill_slow(void *d, struct hd_json_writer *w) { daemon_fleet_fill(d, true, w); }
+
 ANSWER(status)
 {
 	struct listing running = { .d = d, .state = "running", .left = HD_ANSWER_STANDARD, .diag = diag };
@@ -449,8 +451,20 @@ ANSWER(status)
 		.round_s = hd_dispatch_round_s(d->dispatch), .now_s = daemon_now_s(d),
 		.boundary_s = boundary_s(d), .since_s = d->since_s, .counts = { count, NSTATES },
 		.types = { .at = type, .n = d->spec->pools->ntypes },
-		.running = { .fill = fill_running, .user = &running } }, w);
+		.running = { .fill = fill_running, .user = &running },
+		.slow = { .fill = fill_slow, .user = d } }, w);
 	return running.err;
+}
+
+static void fill_hosts(void *d, struct hd_json_writer *w) { daemon_fleet_fill(d, false, w); }
+
+ANSWER(hosts)
+{
+	(void)ask;
+	(void)diag;
+	hd_fields_put(&hd_answer_hosts_fields, 0, &(struct hd_answer_hosts){
+		.hosts = { .fill = fill_hosts, .user = d }, .left_out = (int64_t)d->fleet->left_out }, w);
+	return HD_OK;
 }
 
 static void fill_pools(void *user, struct hd_json_writer *w)
@@ -619,7 +633,7 @@ enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *as
 			struct hd_diag *);
 	} row[] = {
 		{ "submit", answer_submit }, { "jobs", answer_jobs }, { "job", answer_job }, { "explain", answer_explain }, { "cancel", answer_cancel },
-		{ "prio", answer_prio }, { "status", answer_status }, { "pools", answer_pools }, { "policy", answer_policy }, { "device", answer_device },
+		{ "prio", answer_prio }, { "status", answer_status }, { "hosts", answer_hosts }, { "pools", answer_pools }, { "policy", answer_policy }, { "device", answer_device },
 		{ "stop", answer_stop }, { "events", answer_events }, { "whatif", daemon_answer_whatif },
 	};
 	struct hd_daemon *d = self;

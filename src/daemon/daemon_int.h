@@ -1,6 +1,6 @@
 /* daemon_int.h -- the parts of the daemon: daemon.c turns and stores, daemon_act.c carries orders out,
  * daemon_look.c sees what is there, daemon_solve.c asks the policy, daemon_answer.c and daemon_whatif.c
- * answer, daemon_paid.c says what was paid, submit.c takes jobs in. */
+ * answer, daemon_paid.c says what was paid, daemon_fleet.c which devices are slow, submit.c takes jobs in. */
 #ifndef HD_DAEMON_DAEMON_INT_H
 #define HD_DAEMON_DAEMON_INT_H
 
@@ -9,6 +9,8 @@
 #include "sys/socket.h"
 #include "sys/thread.h"
 #include "spot/ledger.h"
+#include "autoscale/fleet.h"
+#include "driver/live.h"
 #include "driver/pid_lock.h"
 #include "daemon/answers.h"
 #include "daemon/daemon.h"
@@ -30,6 +32,11 @@ struct watch {
 	uint64_t step;
 	struct hd_paid paid;              /* as its coordinator said last; ms 0: it did not */
 	double takeover_s;                /* time for a takeover */
+	/* daemon_fleet.c: of its workers as the fleet took them last, and when */
+	struct hd_live_sums { uint32_t worker; int64_t steps, vns, compute_ns, read_wait_ns; }
+		sums[HD_LIVE_WORKERS];
+	uint32_t nsums;
+	double fleet_s;
 	/* last SEEN; last request; since when it has no coordinator, below 0: it has one */
 	double reported_s, asked_s, alone_s;
 };
@@ -69,6 +76,7 @@ struct hd_daemon {
 	int64_t zero_ns;                  /* of the clock, at zero_s */
 	double zero_s, since_s, began_s;
 	struct watch *watch;              /* owned */
+	struct hd_fleet *fleet;           /* owned */
 	uint32_t nwatches, watches_cap, next_watch;      /* next: to be looked at first */
 	/* the greatest id of a folder that was in DIR/runs, whether the store knows of it or not */
 	uint64_t taken;
@@ -133,6 +141,10 @@ HD_MUST_USE enum hd_err daemon_find_job(struct hd_daemon *d, const struct hd_jso
 /* daemon_paid.c: the ledger in the answer of a run, in its folder; the newer stays. */
 void daemon_paid_heard(struct hd_paid *paid, const struct hd_json *answer);
 void daemon_paid_read(struct hd_paid *paid, struct hd_fs *fs, const char *run);
+/* daemon_fleet.c: what the answer of a run says of its workers, into the fleet, once in a window. */
+void daemon_fleet_heard(struct hd_daemon *d, struct watch *w, const struct hd_json *answer);
+/* The devices that were heard lately; `slow`: only those that are. */
+void daemon_fleet_fill(const struct hd_daemon *d, bool slow, struct hd_json_writer *w);
 /* daemon_whatif.c: the question "whatif" of frontend.h. */
 HD_MUST_USE enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct hd_json *ask,
 	struct hd_json_writer *w, struct hd_diag *diag);

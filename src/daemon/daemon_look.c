@@ -183,6 +183,7 @@ static bool ask(struct hd_daemon *d, struct watch *w, uint32_t *n)
 		hd_json_get_i64(answer, "members", 0, INT32_MAX, &members, NULL))
 		return false;
 	daemon_paid_heard(&w->paid, answer);
+	daemon_fleet_heard(d, w, answer);
 	w->step = (uint64_t)step;
 	*n = (uint32_t)members;
 	return true;

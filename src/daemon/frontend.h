@@ -26,6 +26,7 @@
  *	cancel   state      job
  *	prio     priority   job, priority: > 0
  *	status   status
+ *	hosts    hosts
  *	pools    pools
  *	policy   policy     policy?: a name of `sched policies`
  *	whatif   whatif     job?, priority?, scale?: of that job, without?: a job, add?: {TYPE: devices

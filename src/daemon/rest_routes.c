@@ -42,6 +42,8 @@ const struct hd_rest_route hd_rest_routes[] = {
 	  &hd_answer_priority_fields },
 	{ "GET", "/v1/status", HD_REST_ASK, "status", false, "the whole cluster at a glance", LIST(),
 	  &hd_answer_status_fields },
+	{ "GET", "/v1/hosts", HD_REST_ASK, "hosts", false, "devices that workers are on, and which are slow across jobs", LIST(),
+	  &hd_answer_hosts_fields },
 	{ "GET", "/v1/pools", HD_REST_ASK, "pools", false, "pools and their devices", LIST(),
 	  &hd_answer_pools_fields },
 	{ "POST", "/v1/devices/{device}", HD_REST_ASK, "device", true, "takes a device out of service, or back",

@@ -126,6 +126,10 @@ static void fill_pace(const struct driver *c, struct hd_live_worker *to)
 	to->vn_ms = (double)p->vn_ps * 1e-9;
 	to->speed = c->machine ? hd_pace_speed(&c->reshape.pace, worker, hd_coordinator_view(c->machine)) : 0;
 	to->redone = (int64_t)p->redone;
+	to->sum_steps = (int64_t)p->sums.steps;
+	to->sum_vns = (int64_t)p->sums.vns;
+	to->sum_compute_ns = (int64_t)p->sums.compute_ns;
+	to->sum_read_wait_ns = (int64_t)p->sums.read_wait_ns;
 }
 
 /* The whole model is one stage. While a run of stages waits for devices its view has no shape, and no step

@@ -36,6 +36,12 @@ enum { HD_LIVE_SOCKET = 1, HD_LIVE_JSON = 2 };
 	X(double, compute_ms, .unit = "ms", .about = "of that, computing")                                  \
 	X(double, vn_ms, .unit = "ms", .about = "time of one virtual node, smoothed", .head = "vn ms",      \
 		.width = 9)                                                                                 \
+	X(int64_t, sum_steps, .where = HD_LIVE_SOCKET, .may_lack = true, .about = "steps that are in the next " \
+		"three, under this coordinator")                                                            \
+	X(int64_t, sum_vns, .where = HD_LIVE_SOCKET, .may_lack = true, .about = "virtual nodes of them")    \
+	X(int64_t, sum_compute_ns, .where = HD_LIVE_SOCKET, .may_lack = true, .about = "computing them")    \
+	X(int64_t, sum_read_wait_ns, .where = HD_LIVE_SOCKET, .may_lack = true,                             \
+		.about = "of that, waiting for data")                                                       \
 	X(double, speed, .about = "against the median worker, which has 1", .head = "speed", .width = 7,    \
 		.digits = 2, .fixed = true)                                                                 \
 	X(int64_t, redone, .as = "redone_vn", .about = "virtual nodes it computed again for lost workers",  \

@@ -56,6 +56,10 @@ void hd_pace_seal(struct hd_pace *p, uint32_t worker, uint64_t step, const struc
 	p->in_epoch += worker == view->member[0];
 	if (p->in_epoch <= HD_PACE_FIRST)
 		return;
+	w->sums.steps++;
+	w->sums.vns += longest_of(view, worker);
+	w->sums.compute_ns += news->compute_ns;
+	w->sums.read_wait_ns += news->read_wait_ns < news->compute_ns ? news->read_wait_ns : news->compute_ns;
 	uint64_t ps = hd_pace_vn_ps(&w->step[step % 2], view, worker);
 	if (w->steps && ps > 2 * w->vn_ps)
 		ps = 2 * w->vn_ps;        /* one step that something else held up says little */

@@ -5,7 +5,9 @@
  *
  * 1. A pace is an EWMA (0.1) over steps without repairs, each counted as at most twice the pace; the first
  *    HD_PACE_FIRST steps of a view are not counted.
- * 2. The two newest steps of each worker are kept: a step is reported once all members have sealed it.
+ * 2. What those steps took and the virtual nodes that they had are summed: the difference of two looks is
+ *    what was between them. Sums begin at 0 with each coordinator.
+ * 3. The two newest steps of each worker are kept: a step is reported once all members have sealed it.
  *
  * Plain values, no clock. Threads: one. */
 #ifndef HD_DRIVER_PACE_H
@@ -27,6 +29,9 @@ struct hd_pace_worker {
 	struct hd_pace_step step[2];      /* by parity */
 	uint64_t newest;                  /* step */
 	uint64_t redone;                  /* virtual nodes that it computed for others, in all */
+	/* of the steps of rule 1: virtual nodes, each time on the device that has most of them; */
+	/* compute time, of that waiting for data */
+	struct hd_pace_sums { uint64_t steps, vns, compute_ns, read_wait_ns; } sums;
 };
 
 struct hd_pace {

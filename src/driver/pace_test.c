@@ -68,6 +68,26 @@ static void two_steps_are_kept(void **state)
 	assert_null(hd_pace_at(hd_pace_of(&p, 10), 8));
 }
 
+/* The first steps of a view, and steps with repairs, are in no sum; what waits longer for data than it
+ * computes counts as waiting only. */
+static void sums_are_of_the_steps_that_count(void **state)
+{
+	const double ms[] = { 2, 3 };
+	struct hd_view view = even(1, 2, 12);
+	static struct hd_pace p;
+
+	(void)state;
+	run(&p, &view, ms, 0, HD_PACE_FIRST + 5);
+	assert_int_equal(hd_pace_of(&p, 11)->sums.vns, 5 * 6);
+	assert_int_equal(hd_pace_of(&p, 11)->sums.compute_ns, 5 * 6 * 3000000);
+	for (uint64_t i = 0; i < 4; i++)
+		hd_pace_seal(&p, 11, 8 + i, &(struct hd_step_news){ .step_ns = 90, .compute_ns = 70,
+			.read_wait_ns = i ? 20 : 80, .redone = i == 3 }, &view);
+	assert_int_equal(hd_pace_of(&p, 11)->sums.steps, 8);
+	assert_int_equal(hd_pace_of(&p, 11)->sums.read_wait_ns, 70 + 2 * 20);
+	assert_int_equal(hd_pace_of(&p, 10)->sums.read_wait_ns, 0);
+}
+
 static void odd_steps_repairs_and_the_first_of_a_view_count_little(void **state)
 {
 	double ms[] = { 2, 2 };
@@ -135,6 +155,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_worker_is_told_by_its_own_times),
 		cmocka_unit_test(two_steps_are_kept),
+		cmocka_unit_test(sums_are_of_the_steps_that_count),
 		cmocka_unit_test(odd_steps_repairs_and_the_first_of_a_view_count_little),
 		cmocka_unit_test(the_median_of_two_is_their_mean),
 		cmocka_unit_test(paces_outlive_a_coordinator),

@@ -102,8 +102,9 @@ struct hd_step_news {
 	uint64_t samples, data_epoch;
 	/* of the sender: duration of the step; of that, waiting; computing its part (0: it had none) */
 	uint64_t step_ns, wait_ns, compute_ns;
-	/* of the sender's computing: for redundancy alone; waiting for tensors of neighbour stages */
-	uint64_t redundant_ns, stalled_ns;
+	/* of the sender's computing: for redundancy alone; waiting for tensors of neighbour stages; for */
+	/* data */
+	uint64_t redundant_ns, stalled_ns, read_wait_ns;
 	uint32_t redone;                  /* virtual nodes that the sender computed for lost workers */
 	bool empty, skipped, has_digest;
 	struct hd_hash digest;            /* of the state after the step */

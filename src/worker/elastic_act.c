@@ -497,7 +497,8 @@ static struct hd_step_news news_of(const struct hd_command_done *done)
 		.gnorm = r->gnorm, .lr = (double)r->lr,
 		.samples = r->samples, .data_epoch = r->epoch, .step_ns = done->took_ns,
 		.wait_ns = done->waited_ns,
-		.compute_ns = done->computed_ns, .redundant_ns = r->redundant_ns, .stalled_ns = r->stalled_ns,
+		.compute_ns = done->computed_ns, .redundant_ns = r->redundant_ns,
+		.stalled_ns = r->stalled_ns, .read_wait_ns = r->wait_data_ns,
 		.redone = done->command.number,
 		.empty = r->empty, .skipped = r->skipped, .has_digest = r->has_digest, .digest = r->digest };
 }

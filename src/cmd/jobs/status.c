@@ -48,6 +48,21 @@ static enum hd_err print_head(struct hd_cmd *cmd, const struct hd_json *s, int64
 	return err;
 }
 
+/* A scheduler before this one says nothing of hosts. */
+static enum hd_err print_slow(struct hd_cmd *cmd, const struct hd_json *s)
+{
+	const struct hd_json *slow = hd_json_find(s, "slow");
+	struct hd_answer_host host = { 0 };
+	enum hd_err err = HD_OK;
+
+	for (size_t i = 0; slow && !err && i < hd_json_count(slow); i++) {
+		err = hd_fields_read(&hd_answer_host_fields, 0, hd_json_item(slow, i), &host, &cmd->diag);
+		if (!err)
+			printf("%s\n", host.text);
+	}
+	return err;
+}
+
 static enum hd_err print_devices(struct hd_cmd *cmd, const struct hd_json *s)
 {
 	const struct hd_json *types = NULL;
@@ -90,6 +105,8 @@ static enum hd_err print(struct hd_cmd *cmd, const struct view *v)
 	size_t n = 0;
 	enum hd_err err = print_head(cmd, v->status, &queued);
 
+	if (!err)
+		err = print_slow(cmd, v->status);
 	if (!err)
 		err = print_devices(cmd, v->status);
 	if (!err)
