@@ -47,3 +47,27 @@ expect 3 heddle trace analyze nowhere
 expect 0 heddle simulate --schedule gpipe -p 2 -m 4 --trace sim.hdfr
 expect 0 heddle trace analyze sim.hdfr
 passed "questions without an answer are refused"
+
+# Reading holds it back on any machine: the run says so itself, in the words that analyze has of its steps.
+if has_failpoints; then
+	write_jobs 24
+	sed -i 's/every: 1 steps/every: 24 steps/' mlp.yaml
+	export HD_FAIL=data.read:delay=4
+	expect 0 heddle run mlp.yaml --out alone --devices 2
+	grep -q "^held  *[0-9]* % of the devices' time went into waiting for data$" err || failed "$(cat err)"
+	expect 0 heddle run mlp.yaml --out team --workers 2 --devices 1 --json -q
+	! grep -q 'held  ' err || failed "with -q it says $(cat err)"
+	held=$(grep -o '"held_back":"[^"]*"' out | cut -d'"' -f4)
+	[ "$held" ] || failed "two workers: $(cat out)"
+	grep '"kind":"held_back","step":24,' team/events.ndjson | grep -qF "\"text\":\"$held\"" ||
+		failed "no event: $(grep held team/events.ndjson)"
+	grep -q held_back team/report.html || failed "the report does not have it"
+	expect 0 heddle trace analyze team --json
+	says "\"held\":\"$held\""
+	expect 0 heddle run mlp.yaml --out short --devices 2 --steps 19 --json -q
+	says '"held_back":""'
+	expect 0 heddle resume short --devices 2 --json -q
+	says '"held_back":""'
+	unset HD_FAIL
+	passed "a run of 20 steps and more says what held it back"
+fi

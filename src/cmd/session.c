@@ -397,6 +397,7 @@ static void end_json(struct hd_cmd *cmd, const struct hd_ui *ui, uint64_t step, 
 	if (!err)
 		hd_session_put_test(cmd, w, run, dir->path);
 	hd_session_put_forecast(cmd, w, hd_run_forecast(run));
+	hd_json_put_text(w, "held_back", hd_run_held_back(run));
 	hd_session_put_functions(cmd, w, dir->path);
 	hd_json_put_i64(w, "exit", hd_err_exit(err));
 	hd_json_line_print(&line);
@@ -431,6 +432,8 @@ static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run, 
 		return;
 	}
 	hd_session_say_forecast(ui, hd_run_forecast(run));
+	if (*hd_run_held_back(run))
+		hd_ui_say(ui, "held     %s", hd_run_held_back(run));
 	hd_ui_say(ui, "state    %s  (step %llu)", hex, (unsigned long long)step);
 	hd_session_say_best(ui, hd_run_task(run)->job, dir->path);
 	hd_session_say_functions(ui, dir->path);

@@ -197,6 +197,8 @@ enum hd_err hd_launch_run(struct hd_launch *launch, struct hd_launch_end *end, s
 	enum hd_err err = hd_driver_run(&driver, &end->driver, diag);
 	launch_predicted(launch, &forecast, &end->forecast);
 	hd_driver_progress_finish(&progress);
+	if (!err)
+		hd_held_back_note(spec->dir, spec->step, end->driver.step, end->held_back);
 	if (err != HD_E_AGAIN) {
 		if (!err && is_reached(launch, end->driver.step))
 			hd_ending_reached(spec->dir, end->driver.step, launch->task->nsteps);

@@ -30,6 +30,7 @@
 #include "run/costs.h"
 #include "run/ending.h"
 #include "run/forecast.h"
+#include "run/held_back.h"
 #include "run/run.h"
 #include "driver/local_workers.h"
 #include "driver/network.h"
@@ -66,6 +67,7 @@ struct hd_launch_end {
 	uint64_t steps;
 	char digest[HD_HASH_HEX];
 	struct hd_forecast forecast;      /* in the launch's arena; step_ns 0: none */
+	char held_back[HD_HELD_BACK_BYTES];       /* as of run/held_back.h; "": nothing, or it ended badly */
 	struct hd_diag report;            /* why there is none; "": it was written */
 };
 

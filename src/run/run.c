@@ -627,6 +627,8 @@ uint64_t hd_run_digest_every(const struct hd_run *run)
 		run->digest_every;
 }
 
+const char *hd_run_held_back(const struct hd_run *run) { return run->held_back; }
+
 static enum hd_err wants_stop(struct hd_run *run)
 {
 	enum hd_err stop = run->options.stop ? run->options.stop(run->options.watch.user) : HD_OK;
@@ -640,6 +642,8 @@ static void ends(struct hd_run *run, enum hd_err err, const struct hd_diag *why)
 {
 	const uint64_t at = hd_worker_at(run->worker);
 
+	if (run->dir && !err)
+		hd_held_back_note(run->dir, run->began_step, at, run->held_back);
 	if (run->dir && !err && run->target_reached)
 		hd_ending_reached(run->dir, at, run->task->nsteps);
 	else if (run->dir)

@@ -143,6 +143,9 @@ bool hd_run_best(const struct hd_run *run, double *metric);           /* last ev
 struct hd_forecast;
 const struct hd_forecast *hd_run_forecast(struct hd_run *run);
 
+/* What held it back (held_back.h), once it has ended well; "": nothing did. */
+const char *hd_run_held_back(const struct hd_run *run);
+
 /* What the worker is predicted to take, under the plan or part that it has: a note of kind "choice". */
 void hd_run_tell_memory(struct hd_run *run);
 /* Of `n` workers like this one (options.shared, no part yet) in a view of their own: devices, virtual nodes,

@@ -8,6 +8,7 @@
 #include "run/ending.h"
 #include "run/forecast.h"
 #include "run/functions.h"
+#include "run/held_back.h"
 #include "run/run.h"
 #include "run/samples.h"
 #include "run/stage_drift.h"
@@ -36,6 +37,7 @@ struct hd_run {
 	struct hd_run_stages stages;      /* p 0: the job asks for none, or leaves all of it open */
 	struct hd_arena measured;         /* of the costs */
 	struct hd_run_costs *costs;       /* NULL: nothing was measured */
+	char held_back[HD_HELD_BACK_BYTES];       /* what held it back; "": nothing, or it goes on */
 	struct hd_forecast forecast;      /* of the plan in use; step_ns 0: none */
 	/* of a plan of stages that was made by measured costs; expected_ns NULL: not watched */
 	struct hd_stage_drift drift;

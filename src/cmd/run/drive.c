@@ -191,6 +191,7 @@ static void print_json(struct hd_cmd *cmd, const struct hd_ui *ui, const struct 
 	if (!err)
 		put_test(cmd, w, job, dir->path);
 	hd_session_put_forecast(cmd, w, &end->forecast);
+	hd_json_put_text(w, "held_back", end->held_back);
 	hd_json_put_i64(w, "commits", driver->commits);
 	hd_json_put_i64(w, "membership", driver->epochs);
 	hd_json_put_i64(w, "redone_vn", (int64_t)driver->redone);
@@ -212,6 +213,8 @@ static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, const struct hd_job 
 		return;
 	}
 	hd_session_say_forecast(ui, &end->forecast);
+	if (end->held_back[0])
+		hd_ui_say(ui, "held     %s", end->held_back);
 	if (*end->digest)
 		hd_ui_say(ui, "state    %s  (step %llu)", end->digest, (unsigned long long)end->driver.step);
 	if (end->driver.given_up)

@@ -247,7 +247,9 @@ const struct hd_verb hd_verb_run = {
 	.more =
 		"The run directory is runs/NAME below the current folder (or -C DIR), NAME from "
 		"job.name; a name that is taken gets -2, -3 and so on. It holds the resolved job, "
-		"metrics.ndjson, events.ndjson, checkpoints and report.html.\n"
+		"metrics.ndjson, events.ndjson, checkpoints and report.html. A run of 20 steps and more says "
+		"at its end what held it back, if something took more than 5 % of its last 100 steps "
+		"(`heddle trace analyze` says more).\n"
 		"Devices and threads never change a bit of the result: only how fast it comes. "
 		"--dry-run says which are chosen and what memory is predicted; with --workers N of each "
 		"worker.\n"
