@@ -15,7 +15,8 @@
 
 /* FIRST_LAUNCH: its reader keeps the rows that launches belong to in as many bits as the largest number of a
  * launch takes, and fails where 16 are too few for the rows. */
-enum { LINE_CAP = 4 * HD_TL_NAME_MAX + 1024, LINES_PER_LANE = 64, FIRST_LAUNCH = 1 << 20 };
+enum { LINE_CAP = HD_TL_ESCAPED * HD_TL_NAME_MAX + 1024, LINES_PER_LANE = 64,
+       FIRST_LAUNCH = 1 << 20 };
 
 struct chrome {
 	const struct hd_timeline *t;

@@ -30,6 +30,7 @@ enum { TYPE_BEGIN = 1, TYPE_END, TYPE_INSTANT, TYPE_COUNTER };
 enum { FLAG_CLEARED = 1, FLAG_NEEDS = 2 };
 enum { REALTIME = 1, BOOTTIME = 6, INCREMENTAL = 64 };     /* clocks */
 enum { FIRST_PID = 1000, SCRATCH = 1 << 13, META = 1,       /* META: the sequence of tracks */
+       STAGES = 256,                                       /* of more, those beyond are in no name */
        FELT_NS = 1000 };                                   /* what is shorter is not worth its bytes */
 
 /*        id       number text */
@@ -372,7 +373,7 @@ static enum hd_err start(struct writer *w)
 	int64_t first = t->base_ns + t->begin;
 
 	for (uint64_t i = 0; i < t->nevents; i++)
-		if (t->event[i].stage != HD_TL_NONE && t->event[i].stage >= w->nstages)
+		if (t->event[i].stage < STAGES && t->event[i].stage >= w->nstages)
 			w->nstages = t->event[i].stage + 1;
 	if (w->nstages == 1)
 		w->nstages = 0;

@@ -41,7 +41,7 @@ enum hd_err hd_tl_write_steps(const struct hd_timeline *timeline, const struct h
 	for (uint32_t i = 0; i < timeline->nsteps && !out->err; i++) {
 		const struct hd_tl_step *s = &timeline->step[i];
 		const struct hd_tl_process *p = process_of(timeline, s);
-		char line[4 * HD_TL_NAME_MAX + 512], fit[HD_TL_NAME_MAX + 1];
+		char line[HD_TL_ESCAPED * HD_TL_NAME_MAX + 512], fit[HD_TL_NAME_MAX + 1];
 		struct hd_text text;
 		struct hd_json_writer json;
 

@@ -5,7 +5,7 @@
 
 #include "timeline/write.h"
 
-enum { HD_TL_NAME_MAX = 1000 };
+enum { HD_TL_NAME_MAX = 1000, HD_TL_ESCAPED = 6 };         /* bytes of one in JSON: \u0001 */
 
 struct hd_tl_out {
 	const struct hd_tl_sink *sink;

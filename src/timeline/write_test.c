@@ -271,6 +271,42 @@ static void every_byte_in_a_name_gives_well_formed_files(void **state)
 	CHECK(hd_json_parse(&arena, "step", got.at, got.len - 1, &json, &diag) == HD_OK, "%s", diag.text);
 }
 
+static void names_of_nothing_but_escapes_give_well_formed_files(void **state)
+{
+	const struct hd_json *json;
+	char odd[1200];
+
+	(void)state;
+	memset(odd, '<', sizeof odd - 1);
+	odd[sizeof odd - 1] = 0;
+	struct hd_timeline t = sample(odd);
+	((struct hd_tl_process *)(uintptr_t)t.process)[0].name = odd;      /* the one with a step */
+	got.len = 0;
+	assert_int_equal(hd_tl_write_chrome(&t, &sink, &arena, &diag), HD_OK);
+	CHECK(hd_json_parse(&arena, "trace", got.at, got.len, &json, &diag) == HD_OK, "%s", diag.text);
+	got.len = 0;
+	assert_int_equal(hd_tl_write_hta(&t, (struct hd_tl_rank){ 1, 1, 2 }, &sink, &arena,
+		&diag), HD_OK);
+	CHECK(hd_json_parse(&arena, "trace", got.at, got.len, &json, &diag) == HD_OK, "%s", diag.text);
+	got.len = 0;
+	assert_int_equal(hd_tl_write_steps(&t, &sink, &arena, &diag), HD_OK);
+	CHECK(hd_json_parse(&arena, "step", got.at, got.len - 1, &json, &diag) == HD_OK, "%s", diag.text);
+}
+
+/* Stages of a file of another program are whatever it says. */
+static void stages_without_bound_take_no_memory(void **state)
+{
+	static const uint32_t stage[] = { HD_TL_NONE - 1, HD_TL_NONE - 2, 2000000000, 3 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof stage / sizeof *stage; i++) {
+		struct hd_timeline t = sample("odd");
+		((struct hd_tl_event *)(uintptr_t)t.event)[0].stage = stage[i];
+		CHECK(hd_tl_write_perfetto(&t, &sink, &arena, &diag) == HD_OK, "stage %u: %s", stage[i],
+			diag.text);
+	}
+}
+
 static void a_sink_that_fails_is_not_called_again(void **state)
 {
 	struct hd_timeline t = sample("odd");
@@ -291,6 +327,8 @@ int main(void)
 		TEST(slices_of_perfetto_are_paired_and_short),
 		TEST(overlapping_transfers_lie_on_lines_of_their_own),
 		TEST(every_byte_in_a_name_gives_well_formed_files),
+		TEST(names_of_nothing_but_escapes_give_well_formed_files),
+		TEST(stages_without_bound_take_no_memory),
 		TEST(a_sink_that_fails_is_not_called_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

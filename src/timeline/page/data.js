@@ -87,7 +87,8 @@ function readTimeline(head, index, text) {
 	t.bySteps = mergeSteps(head.steps);
 	t.step_now = Math.max(0, t.bySteps.findIndex((s) => s.committed && (t.all || s.number >= t.step_from)));
 	const kept = t.bySteps.filter((s) => s.number >= t.step_from && s.number <= t.step_to);
-	t.keptFrom = t.all ? -Infinity : kept.length ? Math.min(...kept.map((s) => s.begin)) : Infinity;
-	t.keptTo = t.all ? Infinity : kept.length ? Math.max(...kept.map((s) => s.end)) : -Infinity;
+	/* no Math.min(...): a call takes some hundred thousand arguments at most */
+	t.keptFrom = t.all ? -Infinity : kept.reduce((least, s) => Math.min(least, s.begin), Infinity);
+	t.keptTo = t.all ? Infinity : kept.reduce((most, s) => Math.max(most, s.end), -Infinity);
 	return t;
 }
