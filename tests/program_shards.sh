@@ -192,15 +192,22 @@ same "$(cat out)" "$first" "digest after the server was killed twice"
 rm data/.delay_ms
 passed "a server that is killed and comes back: the same bits"
 
-# KIND PATH WHAT TEXT: WHAT happens in the middle, and the run ends with 5
+# STEP: the run has ended, or has committed that step
+ended_or_at() { ! kill -0 $run 2>/dev/null || is_at run "$1"; }
+
+# KIND PATH WHAT TEXT: WHAT happens in the middle, and the run ends with 5: soon, since at most 64 steps are read
+# ahead, and 18 are a data epoch
 ends_by()
 {
-	local status=0
+	local status=0 since
 	rm -rf run
 	heddle run mlp.yaml --out run -q -s data.kind=$1 -s data.path="$2" -s job.steps=100000 2> err &
 	run=$!
 	reach run 1
 	eval "$3"
+	since=$(step run)
+	await ended_or_at $((since + 120)) || failed "the run does not move"
+	! kill -0 $run 2>/dev/null || failed "the run went on over data that are others: not said: $4"
 	wait $run || status=$?
 	[ $status = 5 ] || failed "expected exit 5, got $status"
 	says "$4"
