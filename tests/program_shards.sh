@@ -195,8 +195,8 @@ passed "a server that is killed and comes back: the same bits"
 # STEP: the run has ended, or has committed that step
 ended_or_at() { ! kill -0 $run 2>/dev/null || is_at run "$1"; }
 
-# KIND PATH WHAT TEXT: WHAT happens in the middle, and the run ends with 5: soon, since at most 64 steps are read
-# ahead, and 18 are a data epoch
+# KIND PATH WHAT TEXT: WHAT happens in the middle, and the run ends with 5: soon, since at most 64 steps are
+# read ahead, and 18 are a data epoch
 ends_by()
 {
 	local status=0 since

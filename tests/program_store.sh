@@ -91,6 +91,29 @@ export AWS_SECRET_ACCESS_KEY=secret-of-the-test
 fits s3://bucket/big.bin
 passed "S3: keys of the environment and of a file, signatures, a key that does not fit"
 
+# a redirect to another host, and to another port of this one: keys and tokens stay; to itself they go along
+first_server=$server
+serve
+second=$(cat where)
+other=$server server=$first_server
+export AWS_SESSION_TOKEN=token-of-the-test
+for to in http://localhost:${at##*:} $second $at/bucket; do
+	echo $to > data/.elsewhere
+	rm -f data/.keys data/.log
+	fits s3://bucket/elsewhere/big.bin
+	host=${to#http://}
+	grep -q "^206 .*/big.bin" data/.log || failed "nothing came from $to"
+	grep -q "^${at#http://} /bucket/elsewhere/big.bin$" data/.keys || failed "the first host saw no key"
+	if [ $to = $at/bucket ]; then
+		grep -q '^[^ ]* /bucket/big.bin$' data/.keys || failed "the same host saw no key then"
+	elif grep "^$host \| /big.bin$" data/.keys; then
+		failed "keys went along to $to"
+	fi
+done
+unset AWS_SESSION_TOKEN
+kill $other
+passed "keys stay with their host across a redirect"
+
 python3 - <<'END'
 import os, struct
 def npy(path, descr, shape, body):

@@ -3,7 +3,9 @@
 demand. Argument: the folder, and the file that gets its address. What stands in FOLDER/.script, a line each,
 "KIND N [ARG]", is done to the next N answers to ranges longer than one byte:
   whole, wrong, long, short, norange, busy SECONDS, status CODE, reset, slow, etag, loop
-FOLDER/.log has a line "status path range" for each request; FOLDER/.delay_ms: before each answer."""
+FOLDER/.log has a line "status path range" for each request; FOLDER/.delay_ms: before each answer.
+Paths /elsewhere/PATH and /bucket/elsewhere/PATH lead to PATH at the address in FOLDER/.elsewhere;
+FOLDER/.keys has a line "host path" for each request that came with a line of a key."""
 import hashlib, hmac, http.server, os, re, socketserver, sys, threading, time, urllib.parse
 
 ROOT, WHERE = sys.argv[1], sys.argv[2]
@@ -84,6 +86,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         raw, _, query = self.path.partition("?")
+        if any(name in self.headers for name in ("Authorization", "X-Amz-Security-Token")):
+            with LOCK, open(os.path.join(ROOT, ".keys"), "a") as f:
+                f.write("%s %s\n" % (self.headers["Host"], self.path))
         path = urllib.parse.unquote(raw)
         if path.startswith("/loop"):
             return self.say(302, Location=self.path)
@@ -93,6 +98,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.say(302, Location="http://169.254.169.254/latest/meta-data")
         if path.startswith("/bucket/") and not signature_fits(self, raw, query):
             return self.say(403, b"<Error><Code>SignatureDoesNotMatch</Code></Error>")
+        if path.startswith(("/elsewhere/", "/bucket/elsewhere/")):
+            to = open(os.path.join(ROOT, ".elsewhere")).read().strip()
+            return self.say(302, Location=to + raw.partition("/elsewhere")[2])
         if path.startswith("/bucket/"):
             path = path[len("/bucket"):]
         full = os.path.join(ROOT, path.lstrip("/"))
