@@ -71,3 +71,29 @@ if has_failpoints; then
 	unset HD_FAIL
 	passed "a run of 20 steps and more says what held it back"
 fi
+
+# One of three workers stands still for a quarter of a second in each step: it is named, and why.
+if has_failpoints; then
+	cat >three.yaml <<-END
+	job: {name: three, seed: 3, steps: 28}
+	model: {use: "builtin:mlp", args: {input: [1, 8, 8], hidden: [32, 24], classes: 4}}
+	data: {kind: synthetic, count: 100}
+	batch: {global: 48, virtual_nodes: 12}
+	checkpoint: {every: 28 steps, keep: 2}
+	workers: {detect: 20 s}
+	END
+	HD_FAIL=step.begin:delay=40 heddle run three.yaml --out three --workers 3 --devices 1 -q >end 2>&1 &
+	run=$!
+	reach three 3
+	pid=$(heddle status three --json | grep -o '"pid":[0-9]*' | cut -d: -f2 | grep -vx $run | tail -n 1)
+	while kill -0 $run 2>/dev/null && kill -STOP "$pid" 2>/dev/null; do
+		read -r -t 0.26 <> <(:)
+		kill -CONT "$pid" 2>/dev/null
+		read -r -t 0.03 <> <(:)
+	done
+	wait $run || failed "the run with pauses: $(cat end)"
+	expect 0 heddle trace analyze three --json
+	grep -q "\"stragglers\":\[{[^]]*\"pid\":$pid,\"cause\":\"paused\"[^]]*}\]" out ||
+		failed "pid $pid: $(cat out)"
+	passed "a worker that stands still is named"
+fi
