@@ -162,6 +162,8 @@ expect 0 heddle data tune data/big.bin --json --explain
 json_ok
 says '"decisions":["probe: depth 1, size 16 KiB'
 says '"store":"file"'
+expect 0 heddle data tune data/big.bin --json --for 1
+says '"samples":1,"comparisons":0'
 expect 2 heddle data tune data/big.bin -s data.path=x
 says 'data tune takes'
 passed "tune: knobs of a store, with each decision"

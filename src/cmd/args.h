@@ -141,7 +141,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(FAULTS,      0,   "faults",        TEXT,   "KIND=N,...", "how many of point, pause, slow, net, disk, scale (default: of each a tenth of the kills)") \
 	X(MTBF,        0,   "mtbf",          COUNT,  "MS",      "mean time between two faults (default 1000)")     \
 	X(TARGET,      0,   "target",        WORD,   "any|worker|coordinator", "which process (default any)")       \
-	X(FOR,         0,   "for",           COUNT,  "MS",      "how long it lasts (default: drawn, around workers.detect)") \
+	X(FOR,         0,   "for",           COUNT,  "MS",      "how long it lasts (a fault: default drawn, around workers.detect)") \
 	X(HOW,         0,   "how",           WORD,   "cut|drop|delay|full|error|slow", "net: closed, silent or slow; disk: full, failing or slow (default: drawn)") \
 	X(WAIT_UP,     0,   "wait",          TEXT,   "TIME",    "try again for so long while there is no run to join, as 60s (default: one try)") \
 	X(WAIT,        0,   "wait",          FLAG,   "",        "until it is so")                                  \

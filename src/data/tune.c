@@ -314,3 +314,15 @@ void hd_tune_sample(struct hd_tune *t, double bytes_s, bool waited)
 		break;
 	}
 }
+
+void hd_tune_stop(struct hd_tune *t)
+{
+	const uint32_t n = t->nseen ? 0 : t->probe;
+
+	assert(t->probe);
+	if (t->phase == HD_TUNE_KEEP)
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		note(t, knobs_of(t, probes[i].depth, probes[i].size, 0), t->probed[i]);
+	keep(t);
+}

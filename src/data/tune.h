@@ -58,5 +58,8 @@ void hd_tune_init(struct hd_tune *tune, uint64_t memory_bytes, bool gaps);
 struct hd_ranges_knobs hd_tune_knobs(const struct hd_tune *tune);
 /* It had this throughput (bytes a second), and whoever takes it has waited. */
 void hd_tune_sample(struct hd_tune *tune, double bytes_s, bool waited);
+/* Ends a search, after one sample at least: kept as in 3, of what was sampled so far; of probes where nothing
+ * was compared yet. */
+void hd_tune_stop(struct hd_tune *tune);
 
 #endif

@@ -164,6 +164,22 @@ static void equal_samples_make_equal_knobs(void **state)
 	}
 }
 
+static void stopped_it_keeps_the_best_so_far(void **state)
+{
+	static const double probes[] = { 1e6, 5e6, 4e6 };
+	struct hd_tune tune;
+
+	(void)state;
+	hd_tune_init(&tune, HD_RANGES_MEMORY, false);
+	for (size_t i = 0; i < 3; i++)
+		hd_tune_sample(&tune, probes[i], true);
+	hd_tune_stop(&tune);
+	assert_int_equal(tune.phase, HD_TUNE_KEEP);
+	assert_int_equal(tune.kept.depth, 1);
+	assert_int_equal(tune.kept.size_bytes, 256 << 10);
+	assert_true(tune.kept_value == 5e6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +188,7 @@ int main(void)
 		cmocka_unit_test(what_nothing_waits_for_is_given_back),
 		cmocka_unit_test(three_slow_samples_with_waiting_search_again),
 		cmocka_unit_test(equal_samples_make_equal_knobs),
+		cmocka_unit_test(stopped_it_keeps_the_best_so_far),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

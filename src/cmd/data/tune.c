@@ -10,7 +10,8 @@
 
 /* Half of the memory of requests: places of twice the depth. */
 #define TUNED_MEMORY (HD_RANGES_MEMORY / 2)
-enum { REQUESTS = 50, SAMPLE_MS = 100, SAMPLE_MOST_MS = 1000, ROUNDS = 3, SLOTS = 2 };
+enum { REQUESTS = 50, SAMPLE_MS = 100, SAMPLE_MOST_MS = 1000, SWEEP_MOST_MS = 300, ROUNDS = 3,
+	SLOTS = 2 };
 
 /* A store that is measured. */
 struct tuned { struct hd_cmd *cmd; struct hd_blob *blob; struct hd_memory room; uint32_t draws;
@@ -49,9 +50,10 @@ static enum hd_err read_once(struct tuned *t, struct hd_ranges_knobs k, uint64_t
 	return hd_blob_read(t->blob, range, SLOTS * k.depth, &k, &t->cmd->diag);
 }
 
-/* At least so many requests and so long, whichever comes later; never longer than a second but for one turn.
+/* At least so many requests and so long, whichever comes later; never longer than most_ms but for one turn.
  * */
-static enum hd_err measure(struct tuned *t, struct hd_ranges_knobs k, double *bytes_s)
+static enum hd_err measure(struct tuned *t, struct hd_ranges_knobs k, int64_t most_ms,
+	double *bytes_s)
 {
 	const int64_t since = hd_clock_now_ns(&t->cmd->clock);
 	enum hd_err err = HD_OK;
@@ -60,7 +62,7 @@ static enum hd_err measure(struct tuned *t, struct hd_ranges_knobs k, double *by
 	uint32_t n = 0;
 
 	while (!err && (n < REQUESTS || ns < SAMPLE_MS * HD_NS_PER_MS) &&
-		ns < SAMPLE_MOST_MS * HD_NS_PER_MS) {
+		ns < most_ms * HD_NS_PER_MS) {
 		err = read_once(t, k, &bytes, &n);
 		ns = hd_clock_now_ns(&t->cmd->clock) - since;
 	}
@@ -76,7 +78,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Depths by 4 and sizes by 4, all in turns; the last row is what the tuner kept. */
+/* Depths by 4 and sizes by 8, all in turns; the last row is what the tuner kept. */
 static enum hd_err sweep(struct tuned *t, struct hd_ranges_knobs kept, struct hd_json_writer *w)
 {
 	struct hd_ranges_knobs grid[32];
@@ -85,13 +87,13 @@ static enum hd_err sweep(struct tuned *t, struct hd_ranges_knobs kept, struct hd
 	uint32_t n = 0;
 
 	for (uint32_t q = 1; q <= HD_RANGES_DEPTH / 4; q *= 4)
-		for (uint32_t b = 16 << 10; b <= 4 << 20; b *= 4)
+		for (uint32_t b = 64 << 10; b <= 4 << 20; b *= 8)
 			if ((uint64_t)q * b <= TUNED_MEMORY)
 				grid[n++] = (struct hd_ranges_knobs){ q, b, 0 };
 	grid[n++] = kept;
 	for (uint32_t round = 0; round < ROUNDS; round++)
 		for (uint32_t i = 0; i < n && !err; i++)
-			err = measure(t, grid[i], &value[i][round]);
+			err = measure(t, grid[i], SWEEP_MOST_MS, &value[i][round]);
 	hd_json_open_array(w, "sweep");
 	for (uint32_t i = 0; i < n && !err; i++) {
 		qsort(value[i], ROUNDS, sizeof value[i][0], by_value);
@@ -112,11 +114,19 @@ static enum hd_err tune(struct tuned *t, struct hd_tune *tuner)
 	enum hd_err err = HD_OK;
 	double bytes_s;
 
+	const int64_t since = hd_clock_now_ns(&t->cmd->clock);
+	const uint64_t most_ms = hd_args_count(&t->cmd->args, HD_OPT_FOR, UINT64_MAX);
+
 	hd_tune_init(tuner, TUNED_MEMORY, false);
 	tuner->say = note;
 	tuner->user = t;
 	while (tuner->phase != HD_TUNE_KEEP && !err) {
-		err = measure(t, hd_tune_knobs(tuner), &bytes_s);
+		const int64_t ms = (hd_clock_now_ns(&t->cmd->clock) - since) / HD_NS_PER_MS;
+		if (t->nsamples && (uint64_t)ms >= most_ms) {
+			hd_tune_stop(tuner);
+			break;
+		}
+		err = measure(t, hd_tune_knobs(tuner), SAMPLE_MOST_MS, &bytes_s);
 		if (!err)
 			hd_tune_sample(tuner, bytes_s, true);
 	}
@@ -214,7 +224,7 @@ const struct hd_verb hd_verb_data_tune = {
 		"By the tuner that training follows where steps wait: probes, a fit, then comparisons in "
 		"turns. The knobs are those of the least memory within 5 % of the best. "
 		"-s data.direct=always: past the page cache, without which a file that was read before is "
-		"read from memory.",
-	.opts = HD_OPTS(HD_OPT_EXPLAIN, HD_OPT_SWEEP, HD_OPT_SET),
+		"read from memory. --for: after that time it keeps the best that it has seen.",
+	.opts = HD_OPTS(HD_OPT_EXPLAIN, HD_OPT_SWEEP, HD_OPT_FOR, HD_OPT_SET),
 	.run = verb_data_tune, .test = "program_store.sh",
 };
