@@ -291,6 +291,7 @@ ACT(commit)
 	const struct hd_step_times t = { .step_ms = c->step_ms, .wait_ms = c->wait_ms,
 		.workers = status.nmembers, .membership = a->epoch,
 		.redone = n->redone };
+	hd_rundir_stepped(c->spec->dir, &r, &t, a->epoch);
 	if (c->end.step % (uint64_t)hd_job_int(c->spec->task->job, HD_JOB_METRICS_EVERY) == 0)
 		hd_rundir_metrics(c->spec->dir, &r, &t, a->epoch);
 	if (c->spec->watch.step)

@@ -14,6 +14,9 @@ struct hd_monitor {
 	struct hd_scrape_numbers numbers;
 	struct hd_clock *clock;           /* borrowed */
 	int64_t began_ns;
+	void (*say)(void *user, const char *kind, const char *text);
+	void *user;
+	bool said_lost;
 };
 
 static void say(const struct hd_monitor_spec *spec, const char *kind, const char *fmt, const char *what)
@@ -58,7 +61,8 @@ void hd_monitor_open(struct hd_monitor **monitor, const struct hd_monitor_spec *
 		spec->say(spec->user, "warning", "no memory for log.tensorboard and log.prometheus");
 		return;
 	}
-	*m = (struct hd_monitor){ .clock = spec->clock, .began_ns = hd_clock_now_ns(spec->clock) };
+	*m = (struct hd_monitor){ .clock = spec->clock, .began_ns = hd_clock_now_ns(spec->clock),
+		.say = spec->say, .user = spec->user };
 	m->numbers.begun_step = m->numbers.step_number = spec->step;
 	if (board)
 		open_board(m, spec);
@@ -67,11 +71,29 @@ void hd_monitor_open(struct hd_monitor **monitor, const struct hd_monitor_spec *
 	*monitor = m;
 }
 
+/* Once, when there is room for the event, too; it comes back here, and finds itself said. */
+static void say_lost(struct hd_monitor *m)
+{
+	if (!m->board.lost || m->said_lost)
+		return;
+	m->said_lost = true;
+	m->say(m->user, "warning", "log.tensorboard: its file could not be written and has gaps: look at the "
+		"space of this disk");
+}
+
 static void publish(struct hd_monitor *m)
 {
+	if (!m->board.failing)
+		say_lost(m);
 	m->numbers.up_s = (double)(hd_clock_now_ns(m->clock) - m->began_ns) * 1e-9;
 	if (m->scrape)
 		hd_scrape_set(m->scrape, &m->numbers);
+}
+
+void hd_monitor_line(struct hd_monitor *m, const struct hd_step_record *r, const struct hd_step_times *times)
+{
+	if (m)
+		hd_tensorboard_step(&m->board, r, times);
 }
 
 void hd_monitor_step(struct hd_monitor *m, const struct hd_step_record *r, const struct hd_step_times *times,
@@ -80,9 +102,11 @@ void hd_monitor_step(struct hd_monitor *m, const struct hd_step_record *r, const
 	if (!m)
 		return;
 	struct hd_scrape_numbers *n = &m->numbers;
-	hd_tensorboard_step(&m->board, r, times);
 	hd_scrape_step_took(n, times->step_ms * 1e-3);
+	/* the first step that another coordinator began took longer than this one holds the run */
+	double held_s = (double)(hd_clock_now_ns(m->clock) - m->began_ns) * 1e-9;
 	n->productive_s += times->step_ms * 1e-3;
+	n->productive_s = n->productive_s < held_s ? n->productive_s : held_s;
 	n->step_number = r->step + 1;
 	n->samples = r->samples;
 	n->loss = r->weight > 0 ? r->loss_sum / r->weight : 0;
@@ -91,7 +115,8 @@ void hd_monitor_step(struct hd_monitor *m, const struct hd_step_record *r, const
 	n->workers = times->workers;
 	n->membership = times->membership;
 	n->plan = plan;
-	n->wait_s += times->wait_ms * 1e-3;
+	double peers_s = times->wait_ms * 1e-3 - (double)r->wait_data_ns * 1e-9;
+	n->wait_s += peers_s > 1e-9 ? peers_s : 0;      /* of a run alone all of it is for data */
 	n->read_wait_s += (double)r->wait_data_ns * 1e-9;
 	n->wire_bytes += times->bytes_out;
 	n->redone += times->redone;
@@ -124,6 +149,7 @@ void hd_monitor_close(struct hd_monitor *m)
 {
 	if (!m)
 		return;
+	say_lost(m);
 	hd_scrape_close(m->scrape);
 	hd_tensorboard_close(&m->board);
 	hd_free(m);

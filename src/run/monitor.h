@@ -30,6 +30,10 @@ struct hd_monitor_spec {
 
 /* NULL in *monitor: the job asks for none. */
 void hd_monitor_open(struct hd_monitor **monitor, const struct hd_monitor_spec *spec);
+/* Of a step that has a line of metrics.ndjson. */
+void hd_monitor_line(struct hd_monitor *monitor, const struct hd_step_record *record,
+	const struct hd_step_times *times);
+/* Of each step. */
 void hd_monitor_step(struct hd_monitor *monitor, const struct hd_step_record *record,
 	const struct hd_step_times *times, uint32_t plan, uint64_t lines_lost);
 void hd_monitor_eval(struct hd_monitor *monitor, uint64_t step, const char *split,

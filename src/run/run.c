@@ -504,6 +504,8 @@ static void report_step(struct hd_run *run, const struct hd_step_record *r, doub
 	hd_run_say_recorded(run);
 	const struct hd_step_times times = { .step_ms = step_ms, .wait_ms = p.wait_share * step_ms,
 		.workers = 1 };
+	if (run->dir)
+		hd_rundir_stepped(run->dir, r, &times, run->plan.number);
 	if (run->dir && (r->step + 1) % (uint64_t)hd_job_int(run->job, HD_JOB_METRICS_EVERY) == 0)
 		hd_rundir_metrics(run->dir, r, &times, run->plan.number);
 }

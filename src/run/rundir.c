@@ -394,6 +394,12 @@ void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *r,
 	dir->step = r->step;
 	if (append(dir, &dir->metrics, &line, error))
 		report_lost(dir);
+	hd_monitor_line(dir->monitor, r, times);
+}
+
+void hd_rundir_stepped(struct hd_rundir *dir, const struct hd_step_record *r,
+	const struct hd_step_times *times, uint32_t plan)
+{
 	hd_monitor_step(dir->monitor, r, times, plan, dir->metrics.lost + dir->events.lost);
 }
 

@@ -96,6 +96,9 @@ bool hd_rundir_is_gone(struct hd_rundir *dir);
 
 /* From `step` on, what the job's log.tensorboard and log.prometheus ask for is kept until the folder is
  * closed. What cannot be had is an event; the run goes on. */
+/* Each step, whether it has a line or not (log.metrics_every). */
+void hd_rundir_stepped(struct hd_rundir *dir, const struct hd_step_record *record,
+	const struct hd_step_times *times, uint32_t plan);
 void hd_rundir_watch(struct hd_rundir *dir, const struct hd_job *job, uint64_t step);
 
 /* Closes, and removes what hd_rundir_create() made: for a job that was refused before its first step. */

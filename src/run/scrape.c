@@ -119,8 +119,8 @@ static void print_plain(const struct hd_scrape_numbers *n, struct hd_text *t)
 /* Events that say that members, plan or place of the run changed. */
 static bool reconfigures(const char *kind)
 {
-	static const char *const row[] = { "worker_join", "worker_lost", "worker_left", "resize", "plan",
-		"redo", "worker_ready", "preempt_notice", "coordinator_back" };
+	static const char *const row[] = { "join", "lost", "leave", "rejoin", "notice", "scale", "plan",
+		"redo", "moves", "resync", "failover", "stands_in" };
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		if (!strcmp(kind, row[i]))

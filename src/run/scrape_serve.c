@@ -111,9 +111,19 @@ static void run(void *self)
 		struct hd_sock sock = { 0 };
 		if (hd_loop_poll(&s->loop, INT64_MAX, &event, 1, &n, NULL))
 			return;
-		if (n && event.tag == LISTENER && !hd_sock_accept(&s->listener, &sock, NULL))
+		if (!n || event.tag != LISTENER)
+			continue;
+		/* a client that waits meanwhile must not wake the loop without end */
+		hd_loop_unwatch(&s->loop, s->listener.id);
+		enum hd_err err = hd_sock_accept(&s->listener, &sock, NULL);
+		if (!err)
 			serve_one(s, &sock);
+		else if (err != HD_E_AGAIN)       /* of too many open files: not at once again */
+			(void)!hd_loop_poll(&s->loop, hd_clock_now_ns(s->clock) + HD_SCRAPE_PATIENCE_MS *
+				INT64_C(1000000), &event, 1, &n, NULL);
 		hd_sock_close(&sock);
+		if (hd_loop_watch(&s->loop, s->listener.id, HD_LOOP_READ, LISTENER, NULL))
+			return;
 	}
 }
 

@@ -84,14 +84,33 @@ static void events_beyond_the_table_count_as_other(void **state)
 	for (int i = 0; i < HD_SCRAPE_KINDS + 10; i++) {
 		snprintf(kind, sizeof kind, "kind_%d", i);
 		hd_scrape_event(&n, kind);
-		hd_scrape_event(&n, "worker_lost");
+		hd_scrape_event(&n, "lost");
 	}
 	const char *text = printed(&n);
 	assert_int_equal(sample(text, "heddle_events_total{kind=\"kind_0\"}"), 1);
 	assert_int_equal(sample(text, "heddle_events_total{kind=\"other\"}"), 10 + 2);
-	assert_int_equal(sample(text, "heddle_events_total{kind=\"worker_lost\"}"), HD_SCRAPE_KINDS + 10);
-	assert_int_equal(sample(text, "heddle_reconfigurations_total{reason=\"worker_lost\"}"),
+	assert_int_equal(sample(text, "heddle_events_total{kind=\"lost\"}"), HD_SCRAPE_KINDS + 10);
+	assert_int_equal(sample(text, "heddle_reconfigurations_total{reason=\"lost\"}"),
 		HD_SCRAPE_KINDS + 10);
+}
+
+/* The words are those that coordinator and workers say (hd_co_note, hd_elastic_note). */
+static void changes_of_members_are_reconfigurations(void **state)
+{
+	static const char *const kind[] = { "join", "lost", "leave", "redo", "plan", "scale" };
+	struct hd_scrape_numbers n = { 0 };
+	char name[80];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
+		hd_scrape_event(&n, kind[i]);
+	hd_scrape_event(&n, "eval");
+	const char *text = printed(&n);
+	for (size_t i = 0; i < sizeof kind / sizeof *kind; i++) {
+		snprintf(name, sizeof name, "heddle_reconfigurations_total{reason=\"%s\"}", kind[i]);
+		assert_int_equal(sample(text, name), 1);
+	}
+	assert_null(strstr(text, "reason=\"eval\""));
 }
 
 static void not_finite_numbers_are_words_of_the_format(void **state)
@@ -175,6 +194,7 @@ int main(void)
 		cmocka_unit_test(a_histogram_counts_each_step_once_and_upwards),
 		cmocka_unit_test(every_name_has_one_type_before_its_samples),
 		cmocka_unit_test(events_beyond_the_table_count_as_other),
+		cmocka_unit_test(changes_of_members_are_reconfigurations),
 		cmocka_unit_test(not_finite_numbers_are_words_of_the_format),
 		cmocka_unit_test(a_request_is_answered_whatever_came_before),
 		cmocka_unit_test(addresses_beyond_this_machine_are_refused),

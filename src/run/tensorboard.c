@@ -44,13 +44,21 @@ static void put(struct hd_tensorboard *tb, const struct board_message *m)
 	uint8_t record[MESSAGE_CAP + AROUND];
 	size_t len = m->pb.len;
 
-	if (!tb->file.fs || tb->ended || m->pb.full)
+	if (!tb->file.fs || m->pb.full)
 		return;
 	hd_put64(record, len);
 	hd_put32(record + 8, masked(record, 8));
 	memcpy(record + 12, m->at, len);
 	hd_put32(record + 12 + len, masked(m->at, len));
-	tb->ended = hd_file_write(&tb->file, record, len + AROUND, NULL) != HD_OK;
+	tb->torn = tb->torn && hd_file_truncate(&tb->file, tb->end_bytes, NULL);
+	if (!tb->torn && !hd_file_write(&tb->file, record, len + AROUND, NULL)) {
+		tb->end_bytes += (int64_t)(len + AROUND);
+		tb->failing = false;
+		return;
+	}
+	tb->torn = hd_file_truncate(&tb->file, tb->end_bytes, NULL) != HD_OK;
+	tb->failing = true;
+	tb->lost++;
 }
 
 static void scalar(struct board_message *m, const char *tag, double v)
@@ -70,6 +78,7 @@ enum hd_err hd_tensorboard_open(struct hd_tensorboard *tb, struct hd_fs *fs, str
 {
 	struct hd_proc_self self;
 	struct board_message m;
+	struct hd_stat stat;
 
 	hd_proc_self(&self);
 	*tb = (struct hd_tensorboard){ .clock = clock };
@@ -77,8 +86,11 @@ enum hd_err hd_tensorboard_open(struct hd_tensorboard *tb, struct hd_fs *fs, str
 		(long long)(hd_clock_wall_ns(clock) / 1000000000), self.pid);
 	enum hd_err err = hd_file_open(fs, tb->path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND,
 		&tb->file, diag);
+	if (!err && (err = hd_fs_stat(fs, tb->path, &stat, diag)))
+		(void)!hd_file_close(&tb->file, NULL);
 	if (err)
 		return err;
+	tb->end_bytes = stat.size_bytes;
 	begin(tb, &m, 0);
 	hd_pb_text(&m.pb, EVENT_VERSION, "brain.Event:2");
 	put(tb, &m);

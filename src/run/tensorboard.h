@@ -6,8 +6,8 @@
  * not count.
  *
  * 1. Scalars alone: loss, lr, gnorm, step_ms, samples, workers; eval_<split>/loss and accuracy.
- * 2. A record is whole or was cut off by the end of the process, which readers take for the end. A file that
- *    cannot be written (a full disk) ends there; the run goes on.
+ * 2. A record is whole or was cut off by the end of the process, which readers take for the end. One that
+ *    cannot be written (a full disk) is cut off again and counted in `lost`; the next is tried.
  *
  * Source of the formats: TensorFlow's record writer and event.proto. Ownership: open/close; a zeroed struct
  * is closed, and what is added to it goes nowhere. Threads: one at a time. */
@@ -26,7 +26,10 @@ enum { HD_TENSORBOARD_PATH = 640 };
 struct hd_tensorboard {
 	struct hd_file file;
 	struct hd_clock *clock;           /* borrowed */
-	bool ended;                       /* a write failed */
+	int64_t end_bytes;                /* of the last whole record */
+	bool torn;                        /* something may lie behind it */
+	bool failing;                     /* the newest record was lost */
+	uint64_t lost;                    /* records */
 	char path[HD_TENSORBOARD_PATH];
 };
 

@@ -2,6 +2,7 @@
  * the fields of each message. */
 #include "run/tensorboard.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -92,9 +93,46 @@ static void records_hold_what_the_run_said(void **state)
 	hd_fs_sim_finish(&fs);
 }
 
+/* A full disk: what was half written goes, and the file goes on once there is room. */
+static void a_record_that_is_lost_leaves_the_file_whole(void **state)
+{
+	const struct hd_step_record record = { .step = 300, .weight = 1 };
+	const struct hd_step_times times = { .step_ms = 1, .workers = 1 };
+	struct hd_clock_sim clock;
+	struct hd_fs_sim fs;
+	struct hd_tensorboard tb;
+	struct hd_diag diag = { "" };
+	struct hd_file file;
+	uint8_t bytes[4096];
+	char path[HD_TENSORBOARD_PATH];
+	size_t got, at = 0, n = 0;
+
+	(void)state;
+	hd_clock_sim(&clock, 1, INT64_C(1700000000000000000));
+	hd_fs_sim_init(&fs);
+	CHECK(!hd_fs_mkdirs(&fs.fs, "/run", &diag), "%s", diag.text);
+	CHECK(!hd_tensorboard_open(&tb, &fs.fs, &clock.clock, "/run", 0, &diag), "%s", diag.text);
+	hd_tensorboard_step(&tb, &record, &times);
+	hd_fs_sim_fail(&fs, 1, ENOSPC, false);
+	hd_tensorboard_step(&tb, &record, &times);
+	assert_int_equal(tb.lost, 1);
+	hd_tensorboard_step(&tb, &record, &times);
+	snprintf(path, sizeof path, "%s", tb.path);
+	hd_tensorboard_close(&tb);
+	CHECK(!hd_file_open(&fs.fs, path, HD_OPEN_READ, &file, &diag), "%s", diag.text);
+	CHECK(!hd_file_pread(&file, bytes, sizeof bytes, 0, &got, &diag), "%s", diag.text);
+	for (; at < got; n++)
+		at += record_at(bytes + at, got - at) + 16;
+	assert_int_equal(at, got);
+	assert_int_equal(n, 4);
+	(void)!hd_file_close(&file, NULL);
+	hd_fs_sim_finish(&fs);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(records_hold_what_the_run_said) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(records_hold_what_the_run_said),
+		cmocka_unit_test(a_record_that_is_lost_leaves_the_file_whole) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
