@@ -50,6 +50,9 @@ grep -q '<title>a&lt;b&gt;&amp;&quot;c and mlp</title>' both.html || failed "the
 browser both.html F
 passed "a plan above a run is one page, and names are texts"
 
+cp 'a<b>&"c.hdfr' kept.hdfr
+expect 2 heddle trace open kept.hdfr -o kept.hdfr
+cmp -s kept.hdfr 'a<b>&"c.hdfr' || failed "a page is written over its recording"
 expect 0 heddle trace open 'a<b>&"c.hdfr' --steps 1:2
 page_ok 'a<b>&"c.html'
 expect 0 heddle trace merge mlp -o merged.html

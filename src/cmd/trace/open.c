@@ -60,6 +60,10 @@ static enum hd_err choose_path(struct hd_cmd *cmd, const struct hd_trace_input *
 	enum hd_err err = HD_OK;
 
 	if (cmd->args.has[HD_OPT_OUTPUT]) {
+		const char *end = strrchr(cmd->args.text[HD_OPT_OUTPUT], '.');
+		if (!end || strcmp(end, ".html"))          /* a recording is never written over */
+			return hd_fail(&cmd->diag, HD_E_INVAL, "-o %s: it writes a page, FILE.html; other "
+				"formats: `heddle trace merge`", cmd->args.text[HD_OPT_OUTPUT]);
 		snprintf(path, HD_PATH_CAP, "%s", cmd->args.text[HD_OPT_OUTPUT]);
 	} else if (input->folder) {
 		snprintf(path, HD_PATH_CAP, "%s/trace", input->folder);

@@ -66,8 +66,8 @@ const struct hd_verb hd_verb_trace_record = {
 	.more =
 		"Every process of the run appends what it records to RUN/trace, a file each, from the same "
 		"step on. `heddle run --trace` does so for every step.\n"
-		"A disk that fills up ends the trace, not the run. One trace at a time: while one is being "
-		"made another request changes nothing.",
+		"Workers that join meanwhile record, too. A disk that fills up ends the trace, not the run. "
+		"One trace at a time: while one is being made another request is refused.",
 	.opts = HD_OPTS(HD_OPT_TRACE_STEPS), .run = verb_record, .test = "program_trace_record.sh",
 };
 
