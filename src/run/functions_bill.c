@@ -61,7 +61,7 @@ enum hd_err hd_functions_bill_put(struct hd_fs *fs, const char *run, uint32_t *n
 	const struct hd_functions_bill *b, struct hd_diag *diag)
 {
 	char path[HD_PATH_CAP], line[FILE_BYTES];
-	size_t n;
+	size_t n = 0;
 
 	enum hd_err err = take_folder(fs, run, path, &n, diag);
 	if (!err)

@@ -68,7 +68,7 @@ static enum hd_err take_names(struct hdt_read *r, const struct hd_hdt_section *s
 {
 	const uint8_t *text = s->stored + HD_HDT_NAMES_BYTES;
 	uint32_t process, offset;
-	struct hd_tl_life *life;
+	struct hd_tl_life *life = NULL;
 
 	if (!hd_hdt_names_get(s->stored, s->stored_bytes, &process, &offset))
 		return damaged(r, "names", "it is too short");
@@ -95,7 +95,7 @@ static enum hd_err take_rings(struct hdt_read *r, const struct hd_hdt_section *s
 {
 	const uint8_t *slot = s->stored + HD_HDT_RINGS_BYTES;
 	struct hd_hdt_rings rings;
-	struct hd_tl_life *life;
+	struct hd_tl_life *life = NULL;
 	struct hd_event event;
 	uint64_t n;
 

@@ -185,28 +185,26 @@ static enum hd_err settle(struct hd_arena *arena, struct hd_tl_life *life, struc
 {
 	for (uint32_t i = 0; i < life->info.nrings; i++) {
 		struct hd_tl_ring *ring = &life->ring[i];
+		uint32_t kept = 0;
 		for (uint32_t k = 0, run; k < ring->npieces; k += run) {
-			uint64_t n = ring->piece[k].nslots;
+			struct hd_tl_piece piece = ring->piece[k];
 			for (run = 1; k + run < ring->npieces && ring->piece[k + run].first ==
-				ring->piece[k].first + n; run++)
-				n += ring->piece[k + run].nslots;
-			if (run == 1)
-				continue;
-			uint8_t *all = hd_arena_take(arena, n, HD_SLOT_BYTES), *at = all;
-			if (!all)
+				piece.first + piece.nslots; run++)
+				piece.nslots += ring->piece[k + run].nslots;
+			uint8_t *all = run > 1 ? hd_arena_take(arena, piece.nslots, HD_SLOT_BYTES) : NULL,
+				*at = all;
+			if (run > 1 && !all)
 				return hd_fail(diag, HD_E_NOMEM, "%s: no memory for %llu slots", life->file,
-					(unsigned long long)n);
-			for (uint32_t j = k; j < k + run; j++) {
+					(unsigned long long)piece.nslots);
+			for (uint32_t j = k; j < k + run && all; j++) {
 				memcpy(at, ring->piece[j].slot, ring->piece[j].nslots * HD_SLOT_BYTES);
 				at += ring->piece[j].nslots * HD_SLOT_BYTES;
 			}
-			ring->piece[k].nslots = n;
-			ring->piece[k].slot = all;
-			memmove(&ring->piece[k + 1], &ring->piece[k + run], (ring->npieces - k - run) *
-				sizeof *ring->piece);
-			ring->npieces -= run - 1;
-			run = 1;
+			if (all)
+				piece.slot = all;
+			ring->piece[kept++] = piece;
 		}
+		ring->npieces = kept;
 	}
 	return HD_OK;
 }

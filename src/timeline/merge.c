@@ -46,21 +46,16 @@ static void put_process(struct merge_out *o, const struct hd_tl_life *life, uint
 	close_section(o, HD_HDT_NAMES);
 }
 
-/* A gap is said by the slot LOST in the place of the last that was missed. */
+/* A gap is said by the slot LOST in the place of the last that was missed. nlost: before this piece. */
 static void put_piece(struct merge_out *o, uint32_t process, uint32_t ring, const struct hd_tl_ring *from,
-	uint32_t k)
+	uint32_t k, uint64_t *nlost)
 {
 	const struct hd_tl_piece *piece = &from->piece[k];
-	struct hd_hdt_rings rings = { .process = process, .ring = ring, .first = piece->first,
-		.nlost = from->lead };
+	const uint64_t gap = k ? piece->first - piece[-1].first - piece[-1].nslots : from->lead;
+	struct hd_hdt_rings rings = { .process = process, .ring = ring, .first = piece->first - (k > 0),
+		.nlost = *nlost += gap };
 	uint8_t head[HD_HDT_RINGS_BYTES], slot[HD_SLOT_BYTES];
-	uint64_t gap = 0;
 
-	for (uint32_t i = 1; i <= k; i++) {
-		gap = from->piece[i].first - from->piece[i - 1].first - from->piece[i - 1].nslots;
-		rings.nlost += gap;
-	}
-	rings.first -= k > 0;
 	open_section(o);
 	hd_hdt_rings(head, &rings);
 	put(o, head, sizeof head);
@@ -156,9 +151,11 @@ static void put_all(struct merge_out *o, const struct hd_tl_lives *lives, const 
 			put_index(o, i, &lives->life[i]->ring[r]);
 	close_section(o, HD_HDT_INDEX);
 	for (uint32_t i = 0; i < lives->n; i++)
-		for (uint32_t r = 0; r < lives->life[i]->info.nrings; r++)
+		for (uint32_t r = 0; r < lives->life[i]->info.nrings; r++) {
+			uint64_t nlost = 0;
 			for (uint32_t k = 0; k < lives->life[i]->ring[r].npieces; k++)
-				put_piece(o, i, r, &lives->life[i]->ring[r], k);
+				put_piece(o, i, r, &lives->life[i]->ring[r], k, &nlost);
+		}
 }
 
 static enum hd_err write_meta(const struct hd_tl_lives *lives, const struct hd_tl_clock *clock,
