@@ -66,6 +66,8 @@ run=$!
 reach window 20
 expect 0 heddle trace record window --steps 5 --json
 first_traced=$(number first)
+expect 2 heddle trace record window --steps 5
+says "are being recorded"
 expect 0 heddle trace dump window
 wait $run || failed "the run did not end: $(cat end)"
 cp end out

@@ -68,6 +68,9 @@ struct driver {
 	struct hd_store *store;
 	struct hd_host host;
 	struct hd_recorder *recorder;     /* its decisions, and the clock of the run; NULL: off */
+	/* steps [first, end) that are recorded on request, and the workers that know: those that join before
+	 * the end are asked, too */
+	struct { uint64_t first, end; uint32_t worker[HD_MAX_WORKERS], n; } traced;
 	struct hd_local_workers local;
 	uint32_t to_start;                /* workers that are wanted and not started yet */
 	uint32_t presumed;                /* workers presumed started by an earlier coordinator */

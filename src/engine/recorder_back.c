@@ -74,6 +74,12 @@ static enum hd_err begin_trace(struct hd_recorder *r, struct hd_diag *diag)
 	char meta[160], job[HD_HASH_HEX];
 	struct hd_hash hash;
 
+	/* nothing may follow what was cut off: another file */
+	if (b->open && b->failed) {
+		(void)!hd_file_close(&b->file, NULL);
+		b->open = false;
+	}
+	b->failed = false;
 	if (b->open) {
 		hd_drain_again(b->drain);
 		return HD_OK;
@@ -117,7 +123,7 @@ static void drain(struct hd_recorder *r)
 	struct hd_diag diag = { "" };
 	enum hd_err err = HD_OK;
 
-	if (!from || b->failed || atomic_load(&r->window.first) == UINT64_MAX)
+	if (!from || atomic_load(&r->window.first) == UINT64_MAX)
 		return;
 	const bool over = atomic_load_explicit(&r->window.to, memory_order_acquire) || b->quit;
 	if (!b->draining)

@@ -30,7 +30,7 @@ struct hd_recorder_back {
 	char traces[HD_RECORDER_PATH];    /* "": none are written */
 	bool asked;                       /* requests may lie there */
 	struct hd_file file;
-	bool open, draining, failed;      /* open: `file` is; failed: nothing is added to it any more */
+	bool open, draining, failed;      /* open: `file` is; failed: it ends in the middle */
 	struct hd_drain *drain;           /* owned */
 	struct hd_flight_view view;
 	struct hd_usage usage; uint64_t waited_ns;               /* of its thread */

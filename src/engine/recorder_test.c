@@ -449,6 +449,7 @@ static void a_trace_that_cannot_be_written_is_given_up(void **state)
 	struct hd_arena arena;
 	struct hd_clock clock;
 	struct seen seen;
+	uint64_t first, last, nops;
 	char path[96];
 
 	(void)state;
@@ -465,7 +466,13 @@ static void a_trace_that_cannot_be_written_is_given_up(void **state)
 	steps(recorder, 9, 12);
 	read_back("3.hdfr", &view, &seen, &arena);
 	assert_true(seen.ended == 11 && seen.nended == 12);
+	/* a request after that is one for another file */
+	assert_int_equal(remove(path), 0);
+	hd_recorder_record(recorder, 12, 3);
+	steps(recorder, 12, 20);
 	hd_recorder_close(recorder);
+	traced("3.hdt", &first, &last, &nops, &arena);
+	assert_true(first == 12 && last == 14 && nops == 3);
 	hd_arena_finish(&arena);
 }
 
