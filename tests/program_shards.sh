@@ -38,6 +38,10 @@ for shard, form in enumerate((tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.
     with tarfile.open("data/web-%02d.tar" % shard, "w", format=form) as tar:
         for i in range(30 * shard, 30 * shard + 30):
             key = "part/%06d" % i if i % 5 or not shard else "part/" + "long" * 40 + "%06d" % i
+            for kind in (tarfile.DIRTYPE, tarfile.SYMTYPE) if i % 30 == 1 and shard else ():
+                other = tarfile.TarInfo("other/" + "long" * 40)
+                other.type, other.linkname = kind, "part"
+                tar.addfile(other)
             if i % 2:
                 add(tar, key + ".cls", b"%d\n" % y[i])
             if i % 3:

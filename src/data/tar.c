@@ -113,8 +113,12 @@ static enum hd_err take_header(struct hd_tar *t, const char *name, const struct 
 	t->left = (size + HD_TAR_BLOCK - 1) / HD_TAR_BLOCK * HD_TAR_BLOCK;
 	t->nextra = 0;
 	t->in_member = true;
-	if (!is_file(t->type))
+	if (!is_file(t->type)) {
+		/* the long name of a folder or a link is not that of the file behind it */
+		if (!is_extra(t->type) && t->type != 'K' && t->type != 'g')
+			t->name[0] = '\0';
 		return HD_OK;
+	}
 	take_name(t);
 	t->member.offset = t->at;
 	t->member.len = size;
