@@ -389,6 +389,7 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 		.goes_on = c->pipes.first.shape.nstages > 1 ? driver_goes_on : NULL, .goes_on_self = c,
 		.fewer = c->pipes.first.shape.nstages > 1 ? driver_fewer : NULL, .fewer_self = c,
 		.lockstep = hd_lockstep_meetings(&c->spec->task->train) > 0,
+		.varies = hd_job_int(job, HD_JOB_MODE) == HD_MODE_BOUNDED,
 		.min = min, .max = max,
 		.detect_ns = c->detect_ns, .min_wait_ns = hd_job_int(job, HD_JOB_MIN_WAIT),
 		.nsteps = c->spec->task->nsteps, .step = c->spec->step };

@@ -204,6 +204,7 @@ struct hd_co_config {
 	const uint64_t *bucket_bytes;
 	bool whole;                       /* of stages: every member holds all state (plan/buckets.h) */
 	bool lockstep;                    /* rule 16 */
+	bool varies;                      /* a step that is run again may have other bits (rule 12) */
 	/* of stages with shadows, and with of_shape: rule 15; NULL: no step goes on after a loss */
 	hd_goes_on *goes_on;
 	void *goes_on_self;

@@ -6,7 +6,9 @@
 
 /* Rule 12 of coordinator.h. Digests are kept by worker and step, whatever the epoch: X_{s+1} is a
  * function of the job, so two different digests mean that some memory or some computation is wrong. They
- * do not tell whose part of the sums was wrong, so every state is suspect, and the minority is expelled. */
+ * do not tell whose part of the sums was wrong, so every state is suspect, and the minority is expelled.
+ * Where it is none (batch.mode bounded), digests of workers that are gone may be of a step that was run again
+ * since, with other bits: they are not compared. */
 
 /* without a later state that was the same at all: it is no accident then */
 enum { TRIES = 2 };
@@ -71,6 +73,8 @@ void hd_co_on_digests(struct hd_coordinator *co, struct hd_co_worker *w, const s
 	for (uint32_t i = 0; i < seal->nheld; i++)
 		mine->held[i] = seal->held[i];
 	for (uint32_t i = 0; i < co->nplaces; i++) {
+		if (co->config.varies && !hd_co_is_here(&co->worker[i]))
+			memset(co->worker[i].reported, 0, sizeof co->worker[i].reported);
 		const struct hd_co_digests *other = report_of(&co->worker[i], seal->step);
 		if (other && differ(other, mine, &in))
 			mismatch(co, seal->step);

@@ -513,6 +513,29 @@ static void without_memory_nobody_is_judged(void **state)
 	}
 }
 
+/* Where a step that is run again may have other bits, those of a worker that is gone are not compared. */
+static void a_worker_that_is_gone_is_not_compared_where_steps_vary(void **state)
+{
+	struct hd_co_config config = co_config;
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	for (int varies = 0; varies <= 1; varies++) {
+		config.varies = varies;
+		co_run(c, &config, 3);
+		DIGESTS(0, 1, 0, A, A);
+		CO(LOST, .worker = 0, .why = HD_EXITED);
+		DIGESTS(1, 1, 0, B, B);
+		assert_int_equal(c->co->mismatched, !varies);
+		co_end(c);
+		co_run(c, &config, 3);           /* of those that are here as ever */
+		DIGESTS(0, 1, 0, A, A);
+		DIGESTS(1, 1, 0, B, B);
+		assert_true(c->co->mismatched > 0);
+		co_end(c);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -530,6 +553,7 @@ int main(void)
 		cmocka_unit_test(a_mismatch_that_nobody_outlives_is_invalidated_too),
 		cmocka_unit_test(a_place_given_away_says_nothing_of_who_had_it),
 		cmocka_unit_test(without_memory_nobody_is_judged),
+		cmocka_unit_test(a_worker_that_is_gone_is_not_compared_where_steps_vary),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
