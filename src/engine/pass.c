@@ -230,6 +230,7 @@ static void put_back(struct hd_worker *w, uint32_t vn, const struct lent *a)
 			w->step->moments.elems * sizeof *a->moments);
 	hd_step_work(w, hd_worker_work(w));
 	hd_fore_forget(w);
+	w->stage->lockstep.met = 0;       /* leaves are of the probe: rows of the step are not here */
 }
 
 static struct hd_hash bits_of(const struct hd_worker *w, const struct hd_work *work, uint32_t vn)

@@ -198,6 +198,7 @@ static void what_is_ahead_is_forgotten(void **state)
 		CHECK(hd_dist_probe(rig.worker, v, &probe[0], &diag) == HD_OK, "%s", diag.text);
 		CHECK(hd_dist_probe(fresh.worker, v, &probe[1], &diag) == HD_OK, "%s", diag.text);
 		assert_true(hd_hash_same(probe[0], probe[1]));
+		assert_true(hd_dist_wants_rows(fresh.worker));   /* its rows are not those of the step */
 	}
 	for (uint32_t e = 4; e < EPOCHS; e++)
 		want[e] = step_with(&fresh, e, 0);
