@@ -234,18 +234,25 @@ static void look_for_request(struct hd_recorder *r)
 	struct hd_fs *fs = &r->back.fs;
 	char path[HD_RECORDER_PATH], text[32] = "";
 	struct hd_file file;
+	struct hd_stat stat;
 	size_t got = 0;
 	uint64_t n = 0;
 
 	snprintf(path, sizeof path, "%.900s/" HD_RECORDER_ASK, r->back.traces);
-	if (hd_file_open(fs, path, HD_OPEN_READ, &file, NULL))
+	/* opening what is no file (a FIFO) may wait for ever */
+	if (hd_fs_stat(fs, path, &stat, NULL) || stat.kind != HD_FILE_REGULAR ||
+		hd_file_open(fs, path, HD_OPEN_READ, &file, NULL))
 		return;
 	(void)!hd_file_read(&file, text, sizeof text - 1, &got, NULL);
 	(void)!hd_file_close(&file, NULL);
 	(void)!hd_fs_unlink(fs, path, NULL);
 	if (!strcmp(text, "dump"))
 		snapshot(r, "asked for");
-	else if (!strncmp(text, "record ", 7) && !hd_num_u64(text + 7, UINT32_MAX, &n, NULL) && n)
+	else if (strncmp(text, "record ", 7) != 0 || hd_num_u64(text + 7, UINT32_MAX, &n, NULL) || !n)
+		say(r, "warning", "trace/" HD_RECORDER_ASK " is no request that is known");
+	else if (atomic_load(&r->window.first) != UINT64_MAX)
+		say(r, "warning", "a trace is being made: the request for another is dropped");
+	else
 		window(r, 0, UINT64_MAX, n);
 }
 

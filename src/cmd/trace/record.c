@@ -11,11 +11,15 @@ static enum hd_err ask_alone(struct hd_cmd *cmd, const char *words, size_t len)
 {
 	char folder[HD_PATH_CAP], path[HD_PATH_CAP];
 	const char *run = cmd->args.pos[0];
+	struct hd_stat waiting;
 
 	cmd->diag.text[0] = '\0';
 	snprintf(folder, sizeof folder, "%.3000s/" HD_RUN_TRACES, run);
 	snprintf(path, sizeof path, "%.3000s/" HD_RUN_TRACES "/" HD_RECORDER_ASK, run);
 	enum hd_err err = hd_fs_mkdirs(&cmd->fs, folder, &cmd->diag);
+	if (!err && !hd_fs_stat(&cmd->fs, path, &waiting, NULL))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "%s: a request waits there to be read: ask again in "
+			"two seconds", path);
 	return err ? err : hd_file_write_atomic(&cmd->fs, path, words, len, &cmd->diag);
 }
 
