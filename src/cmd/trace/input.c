@@ -142,7 +142,15 @@ static enum hd_err take_path(struct hd_cmd *cmd, struct input_list *list, const 
 static void say_what_is_missing(const struct hd_cmd *cmd, const struct hd_trace_input *in)
 {
 	const struct hd_timeline *t = &in->timeline;
+	const struct hd_tl_life *first = in->lives.n ? in->lives.life[0] : NULL;
 
+	for (uint32_t i = 1; i < in->lives.n; i++) {
+		const struct hd_tl_life *life = in->lives.life[i];
+		if (life->info.clock == first->info.clock && memcmp(life->info.job, first->info.job,
+			sizeof life->info.job) != 0)
+			hd_trace_say(cmd, "%s is of another job than %s: what is said of both together means "
+				"nothing; leave one of them out", life->file, first->file);
+	}
 	if (in->lives.ncut)
 		hd_trace_say(cmd, "%u %s cut off at the end: what is whole before it is taken",
 			in->lives.ncut, in->lives.ncut == 1 ? "trace is" : "traces are");
