@@ -177,6 +177,14 @@ before=$(grep -c web-0 data/.log)
 digest_of webdataset "$at/web-{00..02}.tar" -s data.cache=kept
 digest_of webdataset "$at/web-{00..02}.tar" -s data.cache=kept
 same "$(grep -c web-0 data/.log)" $((before + 3 + 3 + 3)) "requests of two runs that have a cache"
+mkdir left
+head -c 100000 /dev/zero > left/$(printf '0%.0s' {1..32}).part
+head -c 100000 /dev/zero > left/$(printf '1%.0s' {1..32}).data
+expect 0 heddle data verify mlp.yaml -s data.kind=webdataset -s data.path="$at/web-00.tar" \
+	-s data.cache=left -s data.cache_bytes=$(($(stat -c %s data/web-00.tar) + 100))
+[ -z "$(ls left/{000,111}*.{part,data} 2>/dev/null)" ] ||
+	failed "a cache keeps what ended processes left: $(ls left)"
+same "$(ls left/*.ok | wc -l)" 1 "entries of a cache with room for one"
 passed "shards of HTTP and S3, with a server that is late, wrong and short: the same bits"
 
 # killed in the middle, and back on its port

@@ -94,7 +94,22 @@ static bool is_good(struct cache_entry *e, char path[HD_PATH_CAP])
 
 /* ---- room ---- */
 
-/* Sum of all entries, and the one that was not used for longest. */
+/* A copy that a process began and did not end: none holds its lock. */
+static bool is_left(struct cache_entry *e, const char *key)
+{
+	struct hd_file lock = { 0 };
+	char path[HD_PATH_CAP];
+
+	if (!strcmp(key, e->key) || !path_of(e, key, ".lock", path) ||
+		hd_file_open(e->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE, &lock, NULL))
+		return false;
+	const bool left = hd_file_lock(&lock, NULL) == HD_OK;
+	(void)!hd_file_close(&lock, NULL);
+	return left;
+}
+
+/* Sum of all entries, and the one that was not used for longest; one that no KEY.ok speaks for goes before
+ * all. What processes that ended in the middle left behind goes here. */
 static enum hd_err look_around(struct cache_entry *e, uint64_t *sum, char oldest[HD_HASH_HEX],
 	struct hd_diag *diag)
 {
@@ -109,16 +124,24 @@ static enum hd_err look_around(struct cache_entry *e, uint64_t *sum, char oldest
 	oldest[0] = '\0';
 	for (size_t i = 0; i < n && !err; i++) {
 		char key[HD_HASH_HEX] = "";
-		if (strlen(names[i]) != HD_HASH_HEX - 1 + 3 || strcmp(names[i] + HD_HASH_HEX - 1, ".ok") != 0)
+		const size_t len = strlen(names[i]);
+		const bool part = len == HD_HASH_HEX - 1 + 5 && !strcmp(names[i] + HD_HASH_HEX - 1, ".part");
+		if (!part && (len != HD_HASH_HEX - 1 + 5 || strcmp(names[i] + HD_HASH_HEX - 1, ".data") != 0))
 			continue;
 		memcpy(key, names[i], HD_HASH_HEX - 1);
-		if (!path_of(e, key, ".data", path) || hd_fs_stat(e->fs, path, &stat, NULL))
+		if (!path_of(e, key, part ? ".part" : ".data", path))
+			continue;
+		if (part && is_left(e, key))
+			(void)!hd_fs_unlink(e->fs, path, NULL);
+		if (hd_fs_stat(e->fs, path, &stat, NULL))
 			continue;
 		*sum += (uint64_t)stat.size_bytes;
-		if (!path_of(e, key, ".ok", path) || hd_fs_stat(e->fs, path, &stat, NULL) ||
-			stat.changed_wall_ns >= least)
+		if (part || !path_of(e, key, ".ok", path))
 			continue;
-		least = stat.changed_wall_ns;
+		const int64_t used = hd_fs_stat(e->fs, path, &stat, NULL) ? INT64_MIN : stat.changed_wall_ns;
+		if (used >= least)
+			continue;
+		least = used;
 		memcpy(oldest, key, sizeof key);
 	}
 	return err;
@@ -135,8 +158,10 @@ static enum hd_err make_room(struct cache_entry *e, bool *fits, struct hd_diag *
 		budget = (space.free_bytes + sum) / 2;
 	*fits = e->blob->size_bytes <= budget;
 	while (!err && *fits && sum > budget - e->blob->size_bytes && oldest[0]) {
+		const uint64_t before = sum;
 		remove_entry(e, oldest);
 		err = look_around(e, &sum, oldest, diag);
+		*fits = sum < before;     /* else it is not ours to remove: do without */
 	}
 	return err;
 }

@@ -11,7 +11,8 @@
  *    not kept.
  * 3. One process fetches an object (DIR/KEY.lock), others wait for it up to HD_CACHE_WAIT_S, then do
  *    without.
- * 4. Files that others have mapped may be removed: they stay until they are unmapped.
+ * 4. Files that others have mapped may be removed: they stay until they are unmapped. One that is removed
+ *    before the caller opens it: the caller does without.
  *
  * Ownership: none. */
 #ifndef HD_DATA_CACHE_H

@@ -117,6 +117,7 @@ static enum hd_err open_shard(struct hd_shard_set *set, struct hd_shard *shard, 
 	const struct hd_data_spec *spec, const struct hd_shard_kind *kind, struct hd_diag *diag)
 {
 	char path[HD_PATH_CAP];
+	struct hd_diag gone = { "" };
 	struct hd_blob *copy = NULL;
 	bool there = false;
 	enum hd_err err = hd_blob_open(&shard->blob, name, spec->store, diag);
@@ -126,7 +127,11 @@ static enum hd_err open_shard(struct hd_shard_set *set, struct hd_shard *shard, 
 	if (!err && hd_blob_is_url(name))
 		err = hd_cache_get(spec->store, shard->blob, set->reader.fs, path, &there, diag);
 	if (!err && there)
-		err = hd_blob_open(&copy, path, spec->store, diag);
+		err = hd_blob_open(&copy, path, spec->store, &gone);
+	if (there && err == HD_E_NOTFOUND)
+		err = HD_OK;              /* another process made room meanwhile */
+	else if (there && err)
+		(void)!hd_fail(diag, err, "%s", gone.text);
 	if (!err)
 		err = find_index(set, shard, copy, spec, kind, diag);
 	if (!copy)

@@ -96,8 +96,14 @@ static enum hd_err load(struct hd_reader *reader, struct hd_source *source, stru
 	if (err != HD_OK)
 		return err;
 	err = hd_cache_get(reader->rules, blob, reader->fs, path, &there, diag);
-	if (err == HD_OK)
-		err = there ? load_file(reader, source, path, diag) : fetch(reader, source, blob, diag);
+	if (err == HD_OK && there) {
+		struct hd_diag gone = { "" };
+		err = load_file(reader, source, path, &gone);
+		there = err != HD_E_NOTFOUND;         /* else another process made room meanwhile */
+		err = !there ? HD_OK : err ? hd_fail(diag, err, "%s", gone.text) : HD_OK;
+	}
+	if (err == HD_OK && !there)
+		err = fetch(reader, source, blob, diag);
 	hd_blob_close(blob);
 	return err;
 }
