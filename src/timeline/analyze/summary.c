@@ -144,16 +144,24 @@ enum hd_err hd_tl_summary_of(const struct hd_timeline *tl, uint64_t most, struct
 	return HD_OK;
 }
 
-/* Of first devices, where it is known: inside what else their time went into. */
+/* Of first devices, where it is known: inside what else their time went into. It was counted over the steps
+ * that were judged, and has the same share of all. */
 static int64_t processor_wait(const struct hd_tl_summary *s)
 {
-	int64_t sum = 0;
+	struct hd_tl_range judged;
+	double sum = 0;
 
-	for (uint32_t p = 0; p < s->tl->nprocesses; p++)
-		if (s->stragglers.nsteps && s->stragglers.starved[p] > 0)
-			sum += s->stragglers.starved[p];
-	/* it is of the steps that were judged */
-	return s->nsteps ? sum * s->nsteps / (s->stragglers.nsteps ? s->stragglers.nsteps : 1) : 0;
+	if (!s->stragglers.nsteps || hd_tl_range_last(s->tl, HD_TL_STRAGGLER_STEPS, &judged, NULL))
+		return 0;
+	const struct hd_tl_span span = hd_tl_range_span(s->tl, judged);
+	const double ns = (double)(span.t1 - span.t0);
+	for (uint32_t p = 0; p < s->tl->nprocesses; p++) {
+		const double waited = (double)s->stragglers.starved[p];
+		if (waited > 0 && ns > 0 && s->process[p].ndevices)
+			sum += (waited < ns ? waited / ns : 1) * (double)s->process[p].sum.m /
+				s->process[p].ndevices;
+	}
+	return (int64_t)sum;
 }
 
 void hd_tl_held(const struct hd_tl_summary *s, char text[HD_TL_HELD_BYTES])

@@ -73,11 +73,47 @@ static void the_sentence_says_what_held_and_nothing_where_nothing_did(void **sta
 	hd_arena_finish(&h.arena);
 }
 
+/* twenty short steps, then twenty that are long for want of a processor */
+static void waits_for_a_processor_are_never_more_than_all(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+	struct hd_tl_causes causes;
+	struct hd_tl_summary s;
+	struct hd_arena scratch;
+	char text[HD_TL_HELD_BYTES];
+
+	hd_tl_hand_init(&h, 3);
+	for (uint32_t p = 0; p < 3; p++) {
+		int64_t at = 0;
+		uint64_t waited = 0;
+		for (uint64_t n = 0; n < 40; n++) {
+			const int64_t ns = n < 20 ? 2000000 : 100000000;
+			hd_tl_hand_op(&h, p, 1, at, at + ns);
+			hd_tl_hand_step(&h, p, n, at, at + ns);
+			at += ns;
+			waited += n < 20 ? 0 : (uint64_t)ns / 10 * 9;
+			struct hd_tl_event *e = hd_tl_hand_add(&h, 2 * p + 1, HD_EVENT_COUNTER, at, at);
+			e->name = 6;
+			e->arg = waited;
+		}
+	}
+	hd_tl_hand_made(&h, &causes);
+	hd_arena_init(&scratch, 0);
+	assert_int_equal(hd_tl_summary_of(&h.tl, 40, &h.arena, &scratch, &s, NULL), HD_OK);
+	hd_arena_finish(&scratch);
+	hd_tl_held(&s, text);
+	assert_string_equal(text, "90 % of the devices' time went into waiting for a processor: "
+		"there are fewer than threads that could run");
+	hd_arena_finish(&h.arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums_are_kept_from_the_steps_to_the_whole),
 		cmocka_unit_test(the_sentence_says_what_held_and_nothing_where_nothing_did),
+		cmocka_unit_test(waits_for_a_processor_are_never_more_than_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
