@@ -97,3 +97,13 @@ if has_failpoints; then
 		failed "pid $pid: $(cat out)"
 	passed "a worker that stands still is named"
 fi
+step()
+{
+	echo "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#$1\",\"pid\":1,\"tid\":1," \
+		"\"ts\":$2,\"dur\":90}"
+}
+op() { echo "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"op\",\"pid\":1,\"tid\":1,\"ts\":$1,\"dur\":50}"; }
+echo "{\"traceEvents\":[$(step 1 100),$(op 110),$(step 9223372036854775000 200),$(op 210)]}" > far.json
+expect 0 timeout 20 "$HEDDLE_BIN" trace analyze far.json --steps 9223372036854775807
+says 'critical path of 2 steps'
+passed "numbers of steps that lie far apart"

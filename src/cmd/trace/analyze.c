@@ -51,8 +51,9 @@ const struct hd_verb hd_verb_trace_analyze = {
 		"whose slowness the run would gain more than 5 %.\n"
 		"Its cause is the kind of cost that makes it slow: compute, link, io (waits for data), "
 		"preemption (it had a notice), paused (it stood still for 0.2 s and more at a time).\n"
-		"E: 1 if transfers and compute overlap as far as they can, 0 if not at all. S: the most that "
-		"overlap can gain. alpha: time of transfers by time of compute.\n"
+		"E: 1 if transfers and compute overlap as far as they can, 0 if not at all, below 0 the more "
+		"of a step is neither. S: the most that overlap can gain. alpha: time of transfers by time "
+		"of compute.\n"
 		" heddle trace analyze runs/mnist-1 --json",
 	.opts = HD_OPTS(HD_OPT_LAST_STEPS),
 	.run = verb_trace_analyze, .test = "program_trace_analyze.sh",
@@ -195,12 +196,11 @@ static void show_whatif(struct hd_cmd *cmd, const struct hd_tl_range *range, con
 	}
 	printf("recorded  %10.3f ms a step (steps %llu to %llu)\n", (double)now->recorded / 1e6 / steps,
 		(unsigned long long)range->first, (unsigned long long)range->last);
-	printf("what if   %10.3f ms a step: %.1f %% less\n", (double)then->replayed / 1e6 / steps, 100 *
-		gain);
+	printf("what if   %10.3f ms a step: %.1f %% %s\n", (double)then->replayed / 1e6 / steps, 100 *
+		fabs(gain), gain < 0 ? "more" : "less");
 	if (fabs(error) > 0.05)
-		printf("replay error %.1f %%: unchanged, the replay takes so much longer than the "
-		"recording\n",
-			100 * error);
+		printf("replay error %.1f %%: unchanged, the replay takes so much %s than the recording\n",
+			100 * fabs(error), error < 0 ? "less" : "longer");
 }
 
 static enum hd_err verb_trace_whatif(struct hd_cmd *cmd)

@@ -87,11 +87,28 @@ static enum hd_err add_process(struct summing *s, uint32_t process)
 	return err;
 }
 
+/* The next one that there is: numbers of other programs may lie far apart. */
+static bool next_number(const struct hd_tl_summary *s, uint64_t *n)
+{
+	uint64_t next = UINT64_MAX;
+	bool any = false;
+
+	for (uint32_t i = 0; i < s->tl->nsteps; i++)
+		if (counts(s, i) && s->tl->step[i].number > *n && s->tl->step[i].number <= next) {
+			next = s->tl->step[i].number;
+			any = true;
+		}
+	*n = next;
+	return any;
+}
+
 static enum hd_err add_paths(struct summing *s)
 {
 	enum hd_err err = HD_OK;
 
-	for (uint64_t n = s->to->range.first; n <= s->to->range.last && !err; n++) {
+	uint64_t n = s->to->range.first;
+
+	for (bool more = true; more && !err; more = next_number(s->to, &n)) {
 		struct hd_tl_path path = { 0 };
 		hd_arena_reset(s->scratch);
 		err = hd_tl_path_of(&s->causes, n, s->scratch, &path, NULL);
