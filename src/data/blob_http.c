@@ -365,6 +365,7 @@ static void http_close(struct hd_blob *store)
 	}
 	hd_lock_finish(&s->lock);
 	memset(s->keys, 0, sizeof s->keys);
+	memset(&s->credentials, 0, sizeof s->credentials);
 	hd_free(s);
 }
 
