@@ -192,6 +192,20 @@ static enum hd_err gather(struct hd_tl_causes *c, struct hd_arena *arena, struct
 	return HD_OK;
 }
 
+static enum hd_err sort_steps(struct hd_tl_causes *c, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_tl_key *row = hd_arena_take(arena, (size_t)c->tl->nsteps + 1, sizeof *row);
+
+	if (!row)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for %u steps", c->tl->nsteps);
+	for (uint32_t i = 0; i < c->tl->nsteps; i++)
+		if (c->tl->step[i].committed)
+			row[c->nrows++] = (struct hd_tl_key){ c->tl->step[i].number, i, i };
+	qsort(row, c->nrows, sizeof *row, by_key);
+	c->row = row;
+	return HD_OK;
+}
+
 /* How many keys are at most (first, t). */
 static size_t up_to(const struct hd_tl_key *key, size_t n, uint64_t first, int64_t t)
 {
@@ -210,6 +224,11 @@ static size_t up_to(const struct hd_tl_key *key, size_t n, uint64_t first, int64
 size_t hd_tl_received_until(const struct hd_tl_causes *c, uint64_t process, int64_t t)
 {
 	return up_to(c->recv, c->nrecvs, process, t);
+}
+
+size_t hd_tl_rows_from(const struct hd_tl_causes *c, uint64_t number)
+{
+	return up_to(c->row, c->nrows, number, -1);
 }
 
 static bool aligned(const struct hd_timeline *tl, uint64_t event)
@@ -336,6 +355,8 @@ enum hd_err hd_tl_causes_make(struct hd_tl_causes *causes, const struct hd_timel
 
 	if (!err)
 		err = gather(&c, arena, diag);
+	if (!err)
+		err = sort_steps(&c, arena, diag);
 	if (err)
 		return err;
 	for (uint64_t i = 0; i < c.begin[tl->nlanes]; i++)

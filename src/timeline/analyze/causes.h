@@ -66,7 +66,7 @@ struct hd_tl_slice {
 	uint8_t cause;
 };
 
-struct hd_tl_key { uint64_t first, event; int64_t t; };   /* first: flow, process */
+struct hd_tl_key { uint64_t first, event; int64_t t; };   /* first: flow, process, number of a step */
 
 struct hd_tl_causes {
 	const struct hd_timeline *tl;
@@ -75,6 +75,7 @@ struct hd_tl_causes {
 	uint64_t nwaits, nunmatched;      /* for transfers; of these without a cause */
 	/* [nsends] by flow, [nrecvs] by process: then by time of begin, of end */
 	const struct hd_tl_key *send, *recv; size_t nsends, nrecvs;
+	const struct hd_tl_key *row; size_t nrows;       /* of steps, committed; by number, then row (t) */
 };
 
 HD_MUST_USE enum hd_err hd_tl_causes_make(struct hd_tl_causes *causes, const struct hd_timeline *tl,
@@ -93,6 +94,8 @@ struct hd_tl_slice hd_tl_slice_at(const struct hd_tl_causes *causes, const struc
 	int64_t t);
 /* How many of recv[] are before those that the process received after t. */
 size_t hd_tl_received_until(const struct hd_tl_causes *causes, uint64_t process, int64_t t);
+/* The rows of a step's number are row[] from here on while `first` is that number. */
+size_t hd_tl_rows_from(const struct hd_tl_causes *causes, uint64_t number);
 /* The SEND of a RECV's flow; HD_TL_NO_EVENT: it was not recorded, or its process is not aligned. */
 uint64_t hd_tl_send_of(const struct hd_tl_causes *causes, uint64_t recv);
 /* The slices of the devices that a wait ended by a meeting met, one of each lane; at most nlanes. */

@@ -158,10 +158,10 @@ enum hd_err hd_tl_path_of(const struct hd_tl_causes *c, uint64_t number, struct 
 	const struct hd_timeline *tl = c->tl;
 	uint32_t row = HD_TL_NONE, lane = HD_TL_NONE;
 
-	for (uint32_t i = 0; i < tl->nsteps; i++) {
+	for (size_t k = hd_tl_rows_from(c, number); k < c->nrows && c->row[k].first == number; k++) {
+		const uint32_t i = (uint32_t)c->row[k].event;
 		const struct hd_tl_step *s = &tl->step[i];
-		if (!s->committed || s->number != number || (row != HD_TL_NONE && s->end <=
-			tl->step[row].end))
+		if (row != HD_TL_NONE && s->end <= tl->step[row].end)
 			continue;
 		const uint32_t l = last_lane(c, s->process, s->end);
 		/* one that is not aligned ends the step only where it is alone */

@@ -227,10 +227,46 @@ static void a_meeting_is_late_by_the_last_that_comes(void **state)
 	hd_arena_finish(&h.arena);
 }
 
+/* Numbers in any order, missing, redone and of several processes; the oracle looks at every row. */
+static void the_row_of_a_number_is_the_one_that_ends_last(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < DRAWS(200); seed++) {
+		static struct hd_tl_hand h;
+		struct hd_tl_causes causes;
+		struct hd_tl_path path;
+		uint32_t at = 0;
+		hd_tl_hand_init(&h, PROCESSES);
+		for (uint32_t p = 0; p < PROCESSES; p++) {
+			hd_tl_hand_op(&h, p, 1, 0, 1000);
+			for (int64_t k = 0; k < 20; k++) {
+				const uint64_t number = draw(seed, &at, 30);
+				hd_tl_hand_step(&h, p, number ? number : UINT64_MAX, 40 * k, 40 * k + 1 +
+					(int64_t)draw(seed, &at, 40));
+				h.step[h.tl.nsteps - 1].committed = draw(seed, &at, 4) > 0;
+			}
+		}
+		hd_tl_hand_made(&h, &causes);
+		for (uint64_t n = 0; n <= 31; n++) {
+			const uint64_t number = n == 31 ? UINT64_MAX : n;
+			const struct hd_tl_step *last = NULL;
+			for (uint32_t i = 0; i < h.tl.nsteps; i++)
+				if (h.step[i].committed && h.step[i].number == number && (!last ||
+					h.step[i].end > last->end))
+					last = &h.step[i];
+			const enum hd_err err = hd_tl_path_of(&causes, number, &h.arena, &path, NULL);
+			CHECK(err == (last ? HD_OK : HD_E_NOTFOUND), "seed %u", (unsigned)seed);
+			CHECK(!last || &h.step[path.step] == last, "seed %u", (unsigned)seed);
+		}
+		hd_arena_finish(&h.arena);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_path_back_is_the_longest_of_all_paths),
+		cmocka_unit_test(the_row_of_a_number_is_the_one_that_ends_last),
 		cmocka_unit_test(blame_gives_out_what_came_in),
 		cmocka_unit_test(a_wait_for_a_wait_is_the_doing_of_what_computes),
 		cmocka_unit_test(a_meeting_is_late_by_the_last_that_comes),
