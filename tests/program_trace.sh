@@ -69,6 +69,16 @@ says '"events":20'
 printf '{"traceEvents":[{"ph":"X","pid":1,"tid":1,"ts":3,"dur":-2}]}' >bad.json
 expect 3 heddle trace merge bad.json -o x.json
 says 'event 0'
+cat >esc.json <<-'END'
+{"traceEvents":[{"ph":"M","name":"process_name","pid":1,"tid":1,"args":{"name":"a\u001b[31m\u009b2J\nb"}},
+{"ph":"X","pid":1,"tid":1,"ts":0,"dur":5,"name":"ProfilerStep#1","cat":"user_annotation"},
+{"ph":"X","pid":1,"tid":1,"ts":1,"dur":2,"name":"op\u001b]0;x\u0007"}]}
+END
+for verb in 'merge esc.json -o x.json' 'analyze esc.json'; do
+	expect 0 heddle trace $verb
+	says 'a?[31m?2J?b'
+	! grep -qP '\x1b|\x07|\xc2\x9b' out err || failed "a name writes to the terminal"
+done
 passed "traces of other programs are read, alone"
 
 expect 2 heddle trace merge mlp -o run.txt

@@ -74,6 +74,7 @@ static void put_median(struct hd_json_writer *w, const char *key, const struct h
 static void show_changes(struct hd_cmd *cmd, const struct hd_tl_change *c, size_t n)
 {
 	struct hd_json_line line;
+	char name[HD_TRACE_SHOWN];
 
 	if (cmd->args.has[HD_OPT_JSON]) {
 		struct hd_json_writer *w = hd_json_line_open(cmd, &line);
@@ -95,7 +96,8 @@ static void show_changes(struct hd_cmd *cmd, const struct hd_tl_change *c, size_
 		printf("%-16s %-6s %14s %14s %9s %8s\n", "name", "kind", "before (us)", "after (us)",
 			"change", "n");
 	for (size_t i = 0; i < n; i++)
-		printf("%-16s %-6s %14.1f %14.1f %+8.1f%% %8llu\n", c[i].name, hd_event_text(c[i].kind),
+		printf("%-16s %-6s %14.1f %14.1f %+8.1f%% %8llu\n",
+			hd_trace_shown(c[i].name, name, sizeof name), hd_event_text(c[i].kind),
 			(double)c[i].before.ns / 1e3, (double)c[i].after.ns / 1e3,
 			100 * ((double)c[i].after.ns / (double)c[i].before.ns - 1),
 			(unsigned long long)c[i].after.n);

@@ -4,6 +4,7 @@
 
 #include "base/json_writer.h"
 #include "cmd/trace/formats.h"
+#include "cmd/trace/show.h"
 
 static const char *const states[] = { [HD_FLIGHT_RUNNING] = "running or killed",
 	[HD_FLIGHT_FINISHED] = "finished", [HD_FLIGHT_SIGNAL] = "ended by a signal" };
@@ -63,12 +64,13 @@ static void show_text(const struct hd_timeline *t, const char *path)
 	for (uint32_t i = 0; i < t->nprocesses; i++) {
 		const struct hd_tl_process *p = &t->process[i];
 		uint64_t nlost, n = events_of(t, p, &nlost);
-		char error[32];
+		char error[32], name[HD_TRACE_SHOWN];
 		if (p->aligned)
 			snprintf(error, sizeof error, "%.3f us", (double)p->error_ns / 1e3);
 		else
 			snprintf(error, sizeof error, "not aligned");
-		printf("%-12s %8u %6u %9" PRIu64 " %9" PRIu64 " %12s  %s\n", p->name, p->pid,
+		printf("%-12s %8u %6u %9" PRIu64 " %9" PRIu64 " %12s  %s\n",
+			hd_trace_shown(p->name, name, sizeof name), p->pid,
 			p->step_end - p->step_begin, n, nlost, error, states[p->state]);
 	}
 	printf("%s: %" PRIu64 " events\n", path, t->nevents);

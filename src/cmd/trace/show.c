@@ -3,6 +3,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
 
 enum { PREDICTED = 10, CAUSES = 4 };
 
@@ -174,6 +177,32 @@ void hd_trace_put_summary(struct hd_json_writer *w, const struct hd_tl_summary *
 
 /* ---- words ---- */
 
+static bool is_control(const char *at, size_t n)
+{
+	const unsigned char a = (unsigned char)at[0];
+
+	return n == 1 ? a < 0x20 || a == 0x7f : n == 2 && a == 0xc2 && (unsigned char)at[1] < 0xa0;
+}
+
+const char *hd_trace_shown(const char *text, char *room, size_t cap)
+{
+	const size_t len = strlen(text);
+	size_t used = 0;
+
+	for (size_t at = 0, n; at < len; at += n) {
+		size_t valid = n = hd_utf8_len(text + at, len - at);
+		if (!n || is_control(text + at, n))
+			valid = 0;
+		n = n ? n : 1;
+		if (used + (valid ? valid : 1) >= cap)
+			break;
+		memcpy(room + used, valid ? text + at : "?", valid ? valid : 1);
+		used += valid ? valid : 1;
+	}
+	room[used] = 0;
+	return room;
+}
+
 /* The largest parts but one, as ", data 12 %". */
 static void print_largest(const int64_t part[HD_TL_NPARTS], int64_t of, enum hd_tl_part but)
 {
@@ -203,6 +232,8 @@ static void print_ratio(double ratio)
 
 static void print_breakdown(const struct hd_tl_summary *s)
 {
+	char name[HD_TRACE_SHOWN];
+
 	printf("%-12s %6s %10s %8s %6s %6s %6s  stood still for\n", "process", "steps", "step (ms)",
 		"compute",
 		"E", "S", "alpha");
@@ -210,7 +241,8 @@ static void print_breakdown(const struct hd_tl_summary *s)
 		const struct hd_tl_process_sum *p = &s->process[i];
 		if (!has(s, i))
 			continue;
-		printf("%-12s %6u %10.3f %6.0f %%", s->tl->process[i].name, p->nsteps,
+		printf("%-12s %6u %10.3f %6.0f %%", hd_trace_shown(s->tl->process[i].name, name, sizeof name),
+			p->nsteps,
 			(double)p->sum.m / 1e6 / p->nsteps / p->ndevices,
 			100 * share(p->sum.part[HD_TL_PART_WORK], p->sum.m));
 		print_ratio(p->sum.e);
@@ -223,6 +255,8 @@ static void print_breakdown(const struct hd_tl_summary *s)
 
 static void print_path(const struct hd_tl_summary *s)
 {
+	char name[HD_TRACE_SHOWN];
+
 	printf("critical path of %u steps\n", s->nsteps);
 	for (uint32_t i = 0; i < s->tl->nprocesses; i++) {
 		int64_t sum = 0;
@@ -230,29 +264,32 @@ static void print_path(const struct hd_tl_summary *s)
 			sum += s->process[i].path[k];
 		if (!sum)
 			continue;
-		printf("%-12s %5.0f %%: ", s->tl->process[i].name, 100 * share(sum, s->path));
+		printf("%-12s %5.0f %%: ", hd_trace_shown(s->tl->process[i].name, name, sizeof name), 100 *
+			share(sum, s->path));
 		print_largest(s->process[i].path, s->path, HD_TL_PART_PEER_LATE);
 	}
 }
 
 static void print_predicted(const struct hd_tl_summary *s)
 {
+	char name[HD_TRACE_SHOWN];
+
 	if (!s->npredicted)
 		return;
 	printf("%-12s %-6s %10s %8s %8s %8s %8s  measured / predicted\n", "name", "kind", "bytes from", "n",
 		"median", "p10", "p90");
 	for (size_t i = 0; i < s->npredicted && i < PREDICTED; i++) {
 		const struct hd_tl_predicted *g = &s->predicted[i];
-		printf("%-12s %-6s %10" PRIu64 " %8" PRIu64 " %8.2f %8.2f %8.2f\n", g->name < s->tl->nnames ?
-			s->tl->name[g->name] : "?", hd_event_text(g->kind), g->size ? UINT64_C(1) << g->size :
-				0,
-			g->n, g->ratio, g->p10, g->p90);
+		printf("%-12s %-6s %10" PRIu64 " %8" PRIu64 " %8.2f %8.2f %8.2f\n",
+			hd_trace_shown(g->name < s->tl->nnames ? s->tl->name[g->name] : "?", name,
+				sizeof name), hd_event_text(g->kind),
+			g->size ? UINT64_C(1) << g->size : 0, g->n, g->ratio, g->p10, g->p90);
 	}
 }
 
 void hd_trace_print_summary(const struct hd_tl_summary *s)
 {
-	char text[HD_TL_HELD_BYTES];
+	char text[HD_TL_HELD_BYTES], shown[HD_TL_HELD_BYTES];
 
 	print_breakdown(s);
 	print_path(s);
@@ -268,11 +305,12 @@ void hd_trace_print_summary(const struct hd_tl_summary *s)
 	for (uint32_t p = 0; p < s->tl->nprocesses; p++)
 		if (!s->tl->process[p].aligned)
 			printf("not aligned: %s; nothing of it is compared with others\n",
-				s->tl->process[p].name);
+				hd_trace_shown(s->tl->process[p].name, shown, sizeof shown));
 	if (fabs(replay_error(s)) > 0.05)
 		printf("replay error %.0f %%: what if is as far off\n", 100 * replay_error(s));
 	hd_tl_held(s, text);
-	printf("%s\n", text[0] ? text : s->stragglers.nsteps ? "nothing holds it back" :
+	hd_trace_shown(text, shown, sizeof shown);
+	printf("%s\n", shown[0] ? shown : s->stragglers.nsteps ? "nothing holds it back" :
 		"nothing holds it back by itself; a straggler is looked for among three workers and more, "
 		"over five steps and more");
 }
