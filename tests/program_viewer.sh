@@ -55,6 +55,9 @@ expect 2 heddle trace open kept.hdfr -o kept.hdfr
 cmp -s kept.hdfr 'a<b>&"c.hdfr' || failed "a page is written over its recording"
 expect 0 heddle trace open 'a<b>&"c.hdfr' --steps 1:2
 page_ok 'a<b>&"c.html'
+! grep -q 'no such steps' err || failed "steps that are there are missed"
+expect 0 heddle trace open 'a<b>&"c.hdfr' --steps 900:901
+says 'no such steps'
 expect 0 heddle trace merge mlp -o merged.html
 page_ok merged.html
 for steps in 3 : 3:2 a:b 1:2:3 -1:3; do
@@ -62,5 +65,11 @@ for steps in 3 : 3:2 a:b 1:2:3 -1:3; do
 	says FROM:TO
 done
 expect 3 heddle trace open nowhere
+mkfifo pipe.hdfr
+expect 3 timeout 20 "$HEDDLE_BIN" trace open pipe.hdfr
+says 'pipe.hdfr is no file'
+mkfifo mlp/flight/9.hdfr
+expect 0 timeout 20 "$HEDDLE_BIN" trace open mlp
+says 'left out: mlp/flight/9.hdfr'
 expect 2 heddle trace open mlp mlp mlp
 passed "what cannot be shown is refused"

@@ -64,10 +64,16 @@ static enum hd_err take_file(struct hd_cmd *cmd, struct input_list *list, const 
 {
 	struct hd_file file;
 	struct hd_map map = { 0 };
+	struct hd_stat stat;
 	const char *name = hd_arena_text(&cmd->arena, path, strlen(path));
-	enum hd_err err = name ? hd_file_open(&cmd->fs, path, HD_OPEN_READ, &file, diag) :
+	enum hd_err err = name ? hd_fs_stat(&cmd->fs, path, &stat, diag) :
 		hd_fail(diag, HD_E_NOMEM, "no memory for a name");
 
+	if (!err && stat.kind != HD_FILE_REGULAR)          /* to open a pipe may wait for ever */
+		err = hd_fail(diag, HD_E_INPUT, "%s is no file: a recording is read from a file or a run's "
+			"folder; write what comes out of a pipe to a file first", path);
+	if (!err)
+		err = hd_file_open(&cmd->fs, path, HD_OPEN_READ, &file, diag);
 	if (err)
 		return err;
 	err = hd_file_map(&file, &map, diag);

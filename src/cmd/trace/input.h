@@ -2,7 +2,8 @@
  *
  * A run's folder stands for its flight/N.hdfr, N.hdfr.1 and so on, flight/snapshots, and its trace/N.hdt. A
  * file of a folder that is no recording (its process was killed while it made it) is left out with a line;
- * one that was named is an error. What was cut off, lost or is not aligned is said on stderr.
+ * one that was named is an error, and so is a pipe or device, which is never opened.
+ * What was cut off, lost or is not aligned is said on stderr.
  *
  * A trace of another program (timeline/import.h) is read alone: its timeline is `foreign`, and it has no
  * lives.

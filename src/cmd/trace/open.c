@@ -54,6 +54,30 @@ static enum hd_err read_steps(const char *text, struct hd_viewer_trace *trace, s
 	return HD_OK;
 }
 
+/* events: of all that the page is of */
+static void say_if_none(const struct hd_cmd *cmd, const struct hd_viewer_trace *trace, uint64_t events)
+{
+	const struct hd_timeline *t = trace->timeline;
+	uint64_t first = UINT64_MAX, last = 0;
+
+	for (uint32_t i = 0; i < t->nsteps; i++) {
+		const uint64_t number = t->step[i].number;
+		if (number >= trace->step_from && number <= trace->step_to)
+			return;
+		first = number < first ? number : first;
+		last = number > last ? number : last;
+	}
+	const char *shows = events <= HD_VIEWER_EVENTS ? "all is shown" : "the page has no events, "
+		"only what was busiest when";
+	if (t->nsteps)
+		hd_trace_say(cmd, "--steps %s: no such steps in %s, which has steps %llu to %llu; %s",
+			cmd->args.text[HD_OPT_WHOLE_STEPS], trace->title, (unsigned long long)first,
+			(unsigned long long)last, shows);
+	else
+		hd_trace_say(cmd, "--steps %s: %s has no steps; %s", cmd->args.text[HD_OPT_WHOLE_STEPS],
+			trace->title, shows);
+}
+
 /* -o, RUN/trace/run.html, or beside the file. */
 static enum hd_err choose_path(struct hd_cmd *cmd, const struct hd_trace_input *input, char path[HD_PATH_CAP])
 {
@@ -119,6 +143,8 @@ static enum hd_err verb_trace_open(struct hd_cmd *cmd)
 		err = choose_path(cmd, &input[0], path);
 	if (err)
 		return err;
+	for (uint32_t i = 0; i < n && cmd->args.has[HD_OPT_WHOLE_STEPS]; i++)
+		say_if_none(cmd, &trace[i], events);
 	snprintf(title, sizeof title, "%s%s%s", trace[0].title, n > 1 ? " and " : "", n > 1 ? trace[1].title :
 		"");
 	hd_text_init(&page, &cmd->arena);
