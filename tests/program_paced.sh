@@ -28,6 +28,9 @@ waits()         # RUN, least part of all that virtual nodes take: of a step, sai
 expect 0 heddle run mlp.yaml --out data --workers 2 --devices paced:1 --profile times.json --steps 3 \
 	-q --json "${sets[@]}"
 waits data 0.5
+# both send gradients in each step, and read
+! grep -vE '"bytes_out":[1-9]' data/metrics.ndjson || failed "a step of two workers sent nothing"
+grep -qE '"read_wait_ms":[0-9.e-]*[1-9]' data/metrics.ndjson || failed "two workers never waited for data"
 expect 0 heddle run mlp.yaml --out pipe --workers 2 --devices paced:1 --profile times.json --steps 3 \
 	"${sets[@]}" -s parallel.mode=pipeline -s comm.sync=stages -q --json
 waits pipe 0.5

@@ -11,6 +11,7 @@ for name in job.yaml job.resolved.json metrics.ndjson events.ndjson ckpt plan lo
 	[ -e runs/mlp/$name ] || failed "runs/mlp has no $name"
 done
 cmp -s mlp.yaml runs/mlp/job.yaml || failed "job.yaml is not as given"
+! grep -v '"bytes_out":0,' runs/mlp/metrics.ndjson || failed "a run in one process sent something"
 [ "$(wc -l <runs/mlp/metrics.ndjson)" -eq 6 ] || failed "a line of metrics for each step"
 grep -q '"kind":"job_end"' runs/mlp/events.ndjson || failed "no job_end"
 [ "$(stat -c %a runs/mlp)" = 700 ] || failed "the run directory is open to others"

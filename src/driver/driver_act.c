@@ -283,14 +283,16 @@ ACT(commit)
 	c->loss = n->weight > 0 ? n->loss_sum / n->weight : 0;
 	c->step_ms = (double)n->step_ns * 1e-6;
 	c->wait_ms = (double)n->wait_ns * 1e-6;
+	const struct hd_pace_total all = hd_pace_total(&c->reshape.pace, a->step,
+		hd_coordinator_view(c->machine));
 	const struct hd_step_record r = { .step = a->step, .samples = n->samples, .epoch = n->data_epoch,
 		.loss_sum = n->loss_sum, .weight = n->weight,
 		.correct = n->correct, .gnorm = n->gnorm, .lr = (float)n->lr, .empty = n->empty,
 		.skipped = n->skipped, .has_digest = n->has_digest,
-		.digest = n->digest };
+		.digest = n->digest, .wait_data_ns = all.read_wait_ns };
 	const struct hd_step_times t = { .step_ms = c->step_ms, .wait_ms = c->wait_ms,
 		.workers = status.nmembers, .membership = a->epoch,
-		.redone = n->redone };
+		.redone = n->redone, .bytes_out = all.bytes_out, .peers_ms = c->wait_ms };
 	hd_rundir_stepped(c->spec->dir, &r, &t, a->epoch);
 	if (c->end.step % (uint64_t)hd_job_int(c->spec->task->job, HD_JOB_METRICS_EVERY) == 0)
 		hd_rundir_metrics(c->spec->dir, &r, &t, a->epoch);

@@ -36,6 +36,8 @@ uint64_t hd_pace_vn_ps(const struct hd_pace_step *step, const struct hd_view *vi
 	return longest ? step->compute_ns * 1000 / longest : 0;
 }
 
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
 void hd_pace_seal(struct hd_pace *p, uint32_t worker, uint64_t step, const struct hd_step_news *news,
 	const struct hd_view *view)
 {
@@ -44,7 +46,8 @@ void hd_pace_seal(struct hd_pace *p, uint32_t worker, uint64_t step, const struc
 
 	w->step[step % 2] = (struct hd_pace_step){ step + 1, news->step_ns, news->wait_ns,
 		can_be ? news->compute_ns : 0,
-		news->redundant_ns, news->stalled_ns, news->redone };
+		news->redundant_ns, news->stalled_ns, least(news->read_wait_ns, news->step_ns),
+		least(news->bytes_out, INT64_MAX / HD_MAX_MEMBERS), news->redone };
 	w->newest = step;
 	w->redone += news->redone;
 	if (!view || news->redone || !news->compute_ns || !can_be || !longest_of(view, worker))
@@ -59,7 +62,7 @@ void hd_pace_seal(struct hd_pace *p, uint32_t worker, uint64_t step, const struc
 	w->sums.steps++;
 	w->sums.vns += longest_of(view, worker);
 	w->sums.compute_ns += news->compute_ns;
-	w->sums.read_wait_ns += news->read_wait_ns < news->compute_ns ? news->read_wait_ns : news->compute_ns;
+	w->sums.read_wait_ns += least(news->read_wait_ns, news->compute_ns);
 	uint64_t ps = hd_pace_vn_ps(&w->step[step % 2], view, worker);
 	if (w->steps && ps > 2 * w->vn_ps)
 		ps = 2 * w->vn_ps;        /* one step that something else held up says little */
@@ -79,6 +82,22 @@ const struct hd_pace_step *hd_pace_last(const struct hd_pace_worker *w) { return
 const struct hd_pace_step *hd_pace_at(const struct hd_pace_worker *w, uint64_t step)
 {
 	return w->step[step % 2].next == step + 1 ? &w->step[step % 2] : NULL;
+}
+
+struct hd_pace_total hd_pace_total(const struct hd_pace *p, uint64_t step, const struct hd_view *view)
+{
+	struct hd_pace_total total = { 0 };
+
+	for (uint32_t i = 0; view && i < view->nmembers; i++) {
+		const struct hd_pace_worker *w = hd_pace_of(p, view->member[i]);
+		const struct hd_pace_step *s = w ? hd_pace_at(w, step) : NULL;
+		if (!s)
+			continue;                 /* it joined after that step */
+		total.bytes_out += s->bytes_out;
+		if (s->read_wait_ns > total.read_wait_ns)
+			total.read_wait_ns = s->read_wait_ns;
+	}
+	return total;
 }
 
 size_t hd_pace_put(const struct hd_pace *p, uint8_t bytes[HD_PACE_BYTES])

@@ -88,6 +88,28 @@ static void sums_are_of_the_steps_that_count(void **state)
 	assert_int_equal(hd_pace_of(&p, 10)->sums.read_wait_ns, 0);
 }
 
+/* What a member says is bounded; what has left the view, or was not there, does not count. */
+static void a_step_s_bytes_are_summed_and_the_longest_read_counts(void **state)
+{
+	struct hd_view view = even(1, 3, 12), fewer = even(2, 2, 12);
+	static struct hd_pace p;
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++)
+		hd_pace_seal(&p, 10 + i, 6, &(struct hd_step_news){ .step_ns = 90, .compute_ns = 70,
+			.read_wait_ns = (uint64_t[]){ 20, 50, 100 }[i], .bytes_out = 1000u << 4 * i }, NULL);
+	assert_int_equal(hd_pace_total(&p, 6, &view).bytes_out, 1000 + 16000 + 256000);
+	assert_int_equal(hd_pace_total(&p, 6, &view).read_wait_ns, 90);
+	assert_int_equal(hd_pace_total(&p, 6, &fewer).bytes_out, 1000 + 16000);
+	assert_int_equal(hd_pace_total(&p, 6, &fewer).read_wait_ns, 50);
+	hd_pace_seal(&p, 11, 7, &(struct hd_step_news){ .step_ns = 9, .bytes_out = 5 }, &view);
+	assert_int_equal(hd_pace_total(&p, 7, &view).bytes_out, 5);
+	assert_int_equal(hd_pace_total(&p, 7, NULL).bytes_out, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		hd_pace_seal(&p, 10 + i, 8, &(struct hd_step_news){ .bytes_out = UINT64_MAX }, &view);
+	assert_int_equal(hd_pace_total(&p, 8, &view).bytes_out, 3 * (INT64_MAX / HD_MAX_MEMBERS));
+}
+
 static void odd_steps_repairs_and_the_first_of_a_view_count_little(void **state)
 {
 	double ms[] = { 2, 2 };
@@ -156,6 +178,7 @@ int main(void)
 		cmocka_unit_test(each_worker_is_told_by_its_own_times),
 		cmocka_unit_test(two_steps_are_kept),
 		cmocka_unit_test(sums_are_of_the_steps_that_count),
+		cmocka_unit_test(a_step_s_bytes_are_summed_and_the_longest_read_counts),
 		cmocka_unit_test(odd_steps_repairs_and_the_first_of_a_view_count_little),
 		cmocka_unit_test(the_median_of_two_is_their_mean),
 		cmocka_unit_test(paces_outlive_a_coordinator),

@@ -105,6 +105,7 @@ struct hd_step_news {
 	/* of the sender's computing: for redundancy alone; waiting for tensors of neighbour stages; for */
 	/* data */
 	uint64_t redundant_ns, stalled_ns, read_wait_ns;
+	uint64_t bytes_out;               /* payload that it sent since its step before, of messages too */
 	uint32_t redone;                  /* virtual nodes that the sender computed for lost workers */
 	bool empty, skipped, has_digest;
 	struct hd_hash digest;            /* of the state after the step */

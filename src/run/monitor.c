@@ -115,8 +115,7 @@ void hd_monitor_step(struct hd_monitor *m, const struct hd_step_record *r, const
 	n->workers = times->workers;
 	n->membership = times->membership;
 	n->plan = plan;
-	double peers_s = times->wait_ms * 1e-3 - (double)r->wait_data_ns * 1e-9;
-	n->wait_s += peers_s > 1e-9 ? peers_s : 0;      /* of a run alone all of it is for data */
+	n->wait_s += times->peers_ms * 1e-3;
 	n->read_wait_s += (double)r->wait_data_ns * 1e-9;
 	n->wire_bytes += times->bytes_out;
 	n->redone += times->redone;

@@ -108,8 +108,13 @@ void hd_rundir_path(const struct hd_rundir *dir, const char *name, char *path, s
 HD_MUST_USE enum hd_err hd_rundir_put(struct hd_rundir *dir, const char *name, const char *bytes, size_t len,
 	struct hd_diag *diag);
 
-/* Fields of a step that are not in its record. */
-struct hd_step_times { double step_ms, wait_ms; uint32_t workers, membership, redone; uint64_t bytes_out; };
+/* Fields of a step that are not in its record. wait_ms: over workers for others, of a run alone for data;
+ * peers_ms: of that, for others. bytes_out: sum over workers. */
+struct hd_step_times {
+	double step_ms, wait_ms, peers_ms;
+	uint32_t workers, membership, redone;
+	uint64_t bytes_out;
+};
 void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *record,
 	const struct hd_step_times *times, uint32_t plan);
 /* Lines written so far outlive the machine, as far as its disk does: called before a checkpoint of their

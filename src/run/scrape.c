@@ -92,7 +92,7 @@ static void print_plain(const struct hd_scrape_numbers *n, struct hd_text *t)
 		{ "heddle_evaluation_loss", "gauge", "Loss of the newest evaluation.", n->eval_loss, n->evaluated },
 		{ "heddle_evaluation_accuracy", "gauge", "Accuracy of the newest evaluation.", n->eval_accuracy,
 			n->evaluated && n->has_accuracy },
-		{ "heddle_wire_bytes_total", "counter", "Bytes that workers sent for training.",
+		{ "heddle_wire_bytes_total", "counter", "Payload bytes that workers sent.",
 			(double)n->wire_bytes, true },
 		{ "heddle_read_wait_seconds_total", "counter", "Seconds that steps waited for data.",
 			n->read_wait_s, true },
