@@ -283,8 +283,15 @@ static void report_lost(struct hd_rundir *dir)
 		"space of this disk\"",
 		(unsigned long long)lost);
 	hd_rundir_event(dir, "unrecorded", dir->step, body);
-	if (dir->events.lost == before)
-		dir->metrics.lost = 0;
+	if (dir->events.lost != before)
+		return;
+	dir->said_lost += lost;
+	dir->metrics.lost = 0;
+}
+
+uint64_t hd_rundir_lost(const struct hd_rundir *dir)
+{
+	return dir->said_lost + dir->metrics.lost + dir->events.lost;
 }
 
 static void say_watched(void *user, const char *kind, const char *text)
@@ -400,7 +407,7 @@ void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *r,
 void hd_rundir_stepped(struct hd_rundir *dir, const struct hd_step_record *r,
 	const struct hd_step_times *times, uint32_t plan)
 {
-	hd_monitor_step(dir->monitor, r, times, plan, dir->metrics.lost + dir->events.lost);
+	hd_monitor_step(dir->monitor, r, times, plan, hd_rundir_lost(dir));
 }
 
 /* What cannot be synced may be lost; it is not worth a lost run either. */

@@ -47,6 +47,7 @@ struct hd_rundir {
 	uint64_t step;                    /* of the newest line of metrics, written or lost */
 	bool named;                       /* the folder's names are synced */
 	bool lines_lost;                  /* some, ever; reported at the end */
+	uint64_t said_lost;               /* lines of metrics that an event said; metrics.lost: not yet */
 	bool fresh;                       /* made by hd_rundir_create(), nothing was there before */
 	struct hd_monitor *monitor;       /* owned; NULL: the job asks for none (monitor.h) */
 };
@@ -96,10 +97,12 @@ bool hd_rundir_is_gone(struct hd_rundir *dir);
 
 /* From `step` on, what the job's log.tensorboard and log.prometheus ask for is kept until the folder is
  * closed. What cannot be had is an event; the run goes on. */
+void hd_rundir_watch(struct hd_rundir *dir, const struct hd_job *job, uint64_t step);
+/* Lines of metrics and events that could not be written since it was opened: never falls. */
+uint64_t hd_rundir_lost(const struct hd_rundir *dir);
 /* Each step, whether it has a line or not (log.metrics_every). */
 void hd_rundir_stepped(struct hd_rundir *dir, const struct hd_step_record *record,
 	const struct hd_step_times *times, uint32_t plan);
-void hd_rundir_watch(struct hd_rundir *dir, const struct hd_job *job, uint64_t step);
 
 /* Closes, and removes what hd_rundir_create() made: for a job that was refused before its first step. */
 void hd_rundir_discard(struct hd_rundir *dir);

@@ -509,6 +509,7 @@ static void what_was_lost_is_told_until_it_is_heard(void **state)
 	hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = 1, .weight = 1 }, &times, 0);
 	uint64_t calls = sim.calls - before;                     /* of a line and an event */
 	assert_int_equal(dir.metrics.lost, 0);
+	assert_int_equal(hd_rundir_lost(&dir), 3);                /* a total, whatever was said of it */
 #ifdef HD_FAILPOINTS
 	assert_int_equal(hd_failpoint_arm("metrics.write:err=ENOSPC@1", 1, NULL), HD_OK);
 	hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = 7, .weight = 1 }, &times, 0);
@@ -516,12 +517,15 @@ static void what_was_lost_is_told_until_it_is_heard(void **state)
 	assert_true(dir.metrics.lost == 1 && dir.lines_lost);             /* counted, and not written */
 #endif
 	dir.metrics.lost = 4;
+	const uint64_t total = hd_rundir_lost(&dir);
 	hd_fs_sim_fail(&sim, calls, ENOSPC, true);                /* the event does not fit */
 	hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = 2, .weight = 1 }, &times, 0);
 	assert_int_equal(dir.metrics.lost, 4);
+	assert_int_equal(hd_rundir_lost(&dir), total + 1);        /* and that event */
 	hd_fs_sim_fail(&sim, 0, 0, false);
 	hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = 3, .weight = 1 }, &times, 0);
 	assert_int_equal(dir.metrics.lost, 0);
+	assert_int_equal(hd_rundir_lost(&dir), total + 1);
 	hd_rundir_close(&dir);
 	const char *events = text_of(&sim, "/run/events.ndjson", &arena);
 	assert_non_null(strstr(events, "\"step\":1,\"membership\":0,\"text\":\"3 steps"));
