@@ -5,9 +5,10 @@
  * of all virtual nodes, makes version t + 1 of version t. A step that is skipped, or empty, makes a version
  * that equals the one before. D depends on the parameter:
  *
- * flush   0 2bw     1                       PipeDream-2BW (Narayanan et al., ICML 2021): W(t+1) = W(t) -
- * f'(W(t-1)) stash   ceil((n - 1 - s) / V)   PipeDream (Narayanan et al., SOSP 2019), weight stashing vsync
- * ceil((n - 1) / V)       the same with vertical sync
+ *   flush   0
+ *   2bw     1                       PipeDream-2BW (Narayanan et al., ICML 2021): W(t+1) = W(t) - f'(W(t-1))
+ *   stash   ceil((n - 1 - s) / V)   PipeDream (Narayanan et al., SOSP 2019), weight stashing
+ *   vsync   ceil((n - 1) / V)       the same with vertical sync
  *
  * With batch.mode bounded or replay and batch.staleness S above 0 (fore.h) D is S, and a virtual node reads
  * one of the versions t - S to t, each of which is there.

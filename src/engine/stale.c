@@ -77,8 +77,10 @@ static uint64_t age_of(const struct hd_rank *rank, const struct hd_sync *s, uint
 	const uint32_t each = job->nvns / (uint32_t)hd_job_int(job, HD_JOB_CELLS);
 	const uint64_t k = hd_stale_epochs(job), e = hd_rank_step(rank);
 
+	if (hd_stale_none(rank->worker))
+		return 0;
 	if (hd_stamps_kept(job))
-		return e ? hd_stamps_age(rank, s, vn, other) : 0;
+		return hd_stamps_age(rank, s, vn, other);
 	return vn / each == other / each ? 0 : e < k ? e : k;
 }
 
@@ -107,13 +109,28 @@ enum hd_err hd_stale_check(const struct hd_worker *w, struct hd_diag *diag)
 		(long long)w->count.step, hd_job_text(w->task->job, HD_JOB_MODE));
 }
 
-void hd_stale_commit(struct hd_worker *w)
+bool hd_stale_none(const struct hd_worker *w) { return w->count.step == w->count.skips; }
+
+static void put_rows(const struct hd_worker *w, const struct hd_sync *s, bool skipped)
 {
-	const uint64_t k = hd_stale_epochs(w->task->job), e = (uint64_t)w->count.step;
+	const uint64_t k = hd_stale_epochs(w->task->job), e = (uint64_t)w->count.step,
+		bytes = place_bytes(w, s);
+	uint8_t *place = s->earlier;
+
+	if (!skipped)
+		memcpy(place + e % k * bytes, hd_sync_leaf(w, s, e), bytes);
+	else if (k > 1 && e)
+		memcpy(place + e % k * bytes, place + (e - 1) % k * bytes, bytes);
+	for (uint64_t p = 0; p < k && e && !skipped && hd_stale_none(w); p++)
+		if (p != e % k)
+			memcpy(place + p * bytes, place + e % k * bytes, bytes);
+}
+
+void hd_stale_commit(struct hd_worker *w, bool skipped)
+{
 	struct hd_sync *s;
 
-	for (uint32_t i = 0; k && sync_at(w, i, &s); i++)
+	for (uint32_t i = 0; hd_stale_epochs(w->task->job) && sync_at(w, i, &s); i++)
 		if (s->rows)
-			memcpy((uint8_t *)s->earlier + e % k * place_bytes(w, s), hd_sync_leaf(w, s, e),
-				place_bytes(w, s));
+			put_rows(w, s, skipped);
 }

@@ -15,7 +15,10 @@
  *    Exact epoch e reads place e mod k, and then its own rows take that place (before epoch k: place 0, and
  *    e). Rows of steps that are not committed, which a virtual node ahead of others may read (fore.h), lie in
  *    the leaves of the syncs.
- * 4. A step that is skipped leaves its place as it was: no row that is not finite becomes state.
+ * 4. The rows of a step that is skipped are those of the step before: its place becomes a copy, as weights
+ *    stay what they were, so that no row that is not finite becomes state. What is read may thus be older by
+ *    as many steps as were skipped. Where all steps so far were skipped there are no rows: the next one is in
+ *    step, as step 0 is, and its rows take every place.
  * 5. Every worker has all of it, also one without virtual nodes: it takes the rows of the others
  *    (meeting.h, rule 5), in the pass of its part, which is made when it finishes the step. One whose pass
  *    a fence ends, since others finished the step and went on, has the sums and not the rows: it ends, and
@@ -52,7 +55,9 @@ const uint8_t *hd_stale_leaf(const struct hd_rank *rank, const struct hd_sync *s
 	uint32_t other);
 /* HD_E_PEERLOST: the sums of the step at hand are here, and not all rows: rule 5. */
 HD_MUST_USE enum hd_err hd_stale_check(const struct hd_worker *worker, struct hd_diag *diag);
-/* The step is committed; its number is still worker->count.step. */
-void hd_stale_commit(struct hd_worker *worker);
+/* All steps before the one at hand were skipped, or there were none. */
+bool hd_stale_none(const struct hd_worker *worker);
+/* The step is committed, or skipped; its number is still worker->count.step, and skips are those before. */
+void hd_stale_commit(struct hd_worker *worker, bool skipped);
 
 #endif

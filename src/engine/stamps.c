@@ -6,6 +6,7 @@
 #include "checkpoint/ckpt.h"
 #include "engine/fore.h"
 #include "engine/lockstep.h"
+#include "engine/stale.h"
 #include "engine/worker_int.h"
 
 enum { WORD = 32 };
@@ -115,7 +116,7 @@ enum hd_err hd_stamps_table(struct hd_worker *w, struct hd_diag *diag)
 
 bool hd_stamps_run_free(const struct hd_worker *w)
 {
-	return hd_job_int(w->task->job, HD_JOB_MODE) == HD_MODE_BOUNDED && w->count.step > 0;
+	return hd_job_int(w->task->job, HD_JOB_MODE) == HD_MODE_BOUNDED && !hd_stale_none(w);
 }
 
 void hd_stamps_clear(struct hd_worker *w)

@@ -9,11 +9,12 @@
  * 1. With S = 0 a step begins when the one before is committed: the weights are of the step for all virtual
  *    nodes, rows are of e or e - 1. With S above 0 virtual nodes may be up to S steps ahead of the step at
  *    hand (fore.h), and one keeps for a step the newest weights that were committed when it began that step:
- *    it *pins* a version. Step 0 is in step, and nothing runs ahead in it. Moments of norms over the global
- *    batch are waited for as ever.
+ *    it *pins* a version. Step 0 is in step, and nothing runs ahead in it, and so is each step before which
+ *    all were skipped. Moments of norms over the global batch are waited for as ever.
  * 2. One *age* for each reader, sync and virtual node that is read: how many epochs ago its rows were made,
  *    0 to S + 1. A reader decides it once at a sync, for all its ghosts of that virtual node: they are rows
- *    of one epoch. One age more for each reader and step, with S above 0: by how many updates its weights
+ *    of one epoch. Rows of a step that was skipped are older ones (stale.h, rule 4): an age counts steps, not
+ *    updates. One age more for each reader and step, with S above 0: by how many updates its weights
  *    are behind those of the step, 0 to S.
  * 3. Ages of a step travel with what its leaves say (leaves.c) and become state with its commit: the entry
  *    "stamps" of the table, [steps of the job, syncs, readers, words of 32 bits], a word with as many ages

@@ -104,13 +104,12 @@ static void count_step(struct hd_worker *w)
 	}
 	if (next_epoch != r->epoch)
 		w->count.epoch_loss = w->count.epoch_weight = w->count.epoch_correct = 0;
-	w->count.updates += !r->empty && !r->skipped;
-	w->count.skips = r->skipped ? w->count.skips + 1 : r->empty ? w->count.skips : 0;
-	if (!r->skipped)
-		hd_stale_commit(w);
-	else                              /* its rows, which those ahead may have read, are none */
+	hd_stale_commit(w, r->skipped);
+	if (r->skipped)                   /* its rows, which those ahead may have read, are none */
 		hd_fore_forget(w);
 	hd_stamps_commit(w);
+	w->count.updates += !r->empty && !r->skipped;
+	w->count.skips = r->skipped ? w->count.skips + 1 : r->empty ? w->count.skips : 0;
 	w->count.samples += (int64_t)w->step->rows;
 	w->count.step++;
 	hd_state_table_stamp(w);

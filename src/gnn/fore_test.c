@@ -8,6 +8,8 @@
  * of its replay. */
 
 static const char rate[] = "optim: {kind: sgd, lr: 0.5, clip: 0, schedule: {kind: constant, warmup: 0}}\n",
+	rate_skips[] = "optim: {kind: sgd, lr: 0.5, clip: 0, on_nonfinite: skip, schedule: {kind: constant, "
+	"warmup: 0}}\n",
 	adam[] = "optim: {kind: adamw, lr: 0.01, clip: 0.5, on_nonfinite: skip, schedule: {kind: constant, "
 	"warmup: 0}}\n";
 
@@ -129,19 +131,25 @@ static void weights_are_those_of_the_recursion(void **state)
 
 /* ---- replays ---- */
 
-/* In step `bad`, if it is not 0, a weight is infinite: the step is skipped. */
-static struct hd_hash step_with(struct hd_rig *rig, uint32_t e, uint32_t bad)
+/* A weight is infinite in the step: it is skipped. */
+static struct hd_hash skips(struct hd_rig *rig, bool bad)
 {
 	float *w = hd_rig_params(rig), had = w[5];
 
-	if (bad && e == bad)
+	if (bad)
 		w[5] = INFINITY;
 	const struct hd_step_record r = hd_rig_step(rig);
-	assert_true(r.skipped == (bad && e == bad));
-	if (r.skipped)
+	assert_true(r.skipped == bad);
+	if (bad)
 		w[5] = had;
 	assert_true(bad || hd_hash_same(r.digest, hd_worker_digest(rig->worker)));
 	return r.digest;
+}
+
+/* Step `bad` is, if it is not 0. */
+static struct hd_hash step_with(struct hd_rig *rig, uint32_t e, uint32_t bad)
+{
+	return skips(rig, bad && e == bad);
 }
 
 static void a_replay_has_the_bits_of_the_recorded(void **state)
@@ -172,6 +180,41 @@ static void a_replay_has_the_bits_of_the_recorded(void **state)
 		}
 		hd_rig_close(&rig);
 	}
+	drop_graphs(&g);
+}
+
+/* Step 0 is skipped: step 1 is in step, and has the bits of a run's first; what it records is replayed. */
+static void nothing_is_late_after_a_first_step_that_is_skipped(void **state)
+{
+	struct how how = { 0, 1, INTERVALS, 1, 2, HD_MODE_BOUNDED, "0", rate_skips };
+	struct hd_rig rig, one, again;
+	struct hd_hash want[EPOCHS];
+	struct graphs g;
+
+	(void)state;
+	make_graphs(&g);
+	open_held(&g, &rig, &how);
+	open_stale(&g, &one, &how, 1);
+	hd_rig_step(&one);
+	for (uint32_t e = 0; e < EPOCHS; e++) {
+		want[e] = skips(&rig, e == 0);
+		const struct hd_state_entry *p = hd_state_find(hd_worker_state(rig.worker),
+			"layers.0.weight");
+		CHECK(e != 1 || !memcmp(p->at, hd_state_find(hd_worker_state(one.worker), p->name)->at,
+			p->len_bytes), "the weights after step 1");
+	}
+	const uint64_t n = (NSYNCS + 1) * how.n;
+	const uint32_t late[(NSYNCS + 1) * INTERVALS] = { 0 };
+	assert_memory_equal(stamps_of(&rig) + n, late, n * sizeof(uint32_t));
+	const struct hd_recording recording = { EPOCHS, stamps_of(&rig) };
+	how.mode = HD_MODE_REPLAY;
+	open_stale(&g, &again, &how, 3);
+	again.task->recording = &recording;
+	for (uint32_t e = 0; e < EPOCHS; e++)
+		CHECK(hd_hash_same(skips(&again, e == 0), want[e]), "step %u", e);
+	hd_rig_close(&again);
+	hd_rig_close(&one);
+	hd_rig_close(&rig);
 	drop_graphs(&g);
 }
 
@@ -309,6 +352,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(weights_are_those_of_the_recursion),
 		cmocka_unit_test(a_replay_has_the_bits_of_the_recorded),
+		cmocka_unit_test(nothing_is_late_after_a_first_step_that_is_skipped),
 		cmocka_unit_test(what_is_ahead_is_forgotten),
 		cmocka_unit_test(a_recording_that_is_later_than_allowed_is_refused),
 		cmocka_unit_test(what_looks_at_one_step_is_refused),
