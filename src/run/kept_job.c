@@ -52,6 +52,25 @@ enum hd_err hd_kept_job_put(struct hd_rundir *dir, const struct hd_kept_value *o
 	return write_kept(dir, kept, arena, diag);
 }
 
+static bool is_recorded(const struct hd_job *job)
+{
+	const int64_t mode = hd_job_int(job, HD_JOB_MODE);
+
+	return mode == HD_MODE_BOUNDED || mode == HD_MODE_REPLAY;
+}
+
+/* As the state table of the two differs: its rows of earlier steps, and the recording. */
+static bool other_rows(const struct hd_job *a, const struct hd_job *b)
+{
+	const bool recorded = is_recorded(a), steps = a->value[HD_JOB_STEPS].is_none ||
+		b->value[HD_JOB_STEPS].is_none || hd_job_int(a, HD_JOB_STEPS) != hd_job_int(b, HD_JOB_STEPS);
+
+	if (recorded != is_recorded(b) || hd_job_int(a, HD_JOB_STALENESS) != hd_job_int(b, HD_JOB_STALENESS))
+		return true;
+	return recorded ? steps && !hd_hash_same(a->hash, b->hash) :
+		hd_job_int(a, HD_JOB_MODE) != hd_job_int(b, HD_JOB_MODE);
+}
+
 enum hd_err hd_kept_job_settings(struct hd_rundir *dir, const struct hd_job *job, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
@@ -63,6 +82,8 @@ enum hd_err hd_kept_job_settings(struct hd_rundir *dir, const struct hd_job *job
 
 	if (err)
 		return err;
+	if (other_rows(kept, job))
+		return hd_fail(diag, HD_E_INVAL, "the run began " HD_OTHER_ROWS);
 	if (!hd_hash_same(kept->hash, job->hash))
 		return hd_fail(diag, HD_E_INVAL,
 			"what fixes the result differs from the job that the run began with, and its workers "

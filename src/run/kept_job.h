@@ -9,6 +9,12 @@
 #include "job/job.h"
 #include "run/rundir.h"
 
+/* Why no lineage goes on, where the state of the two jobs has not one shape (engine/stale.h, stamps.h). */
+#define HD_OTHER_ROWS "with other steps, batch.mode or batch.staleness: its rows that are late, and " \
+	"the recording of which they were, have the shape of these, so that no lineage goes on with " \
+	"others: leave out -s and HEDDLE_ variables that change them, or begin another run from its " \
+	"weights alone (model.weights: its folder)"
+
 struct hd_kept_value { enum hd_job_key key; struct hd_job_value value; };
 
 /* As it is there, with `set` put over it. */

@@ -182,6 +182,34 @@ static void what_fixes_the_result_is_refused(void **state)
 	assert_int_equal(hd_job_int(kept(d), HD_JOB_STEPS), 5);
 }
 
+/* Where another lineage cannot go on either, it is not named as what to do. */
+static void other_rows_that_are_late_are_refused_by_name(void **state)
+{
+	static const struct { const char *mode, *word; bool rows; } row[] = {
+		{ "mode: bounded, staleness: 1", "job.steps=6", true },
+		{ "mode: bounded, staleness: 1", "batch.staleness=2", true },
+		{ "mode: bounded", "batch.mode=sync", true },
+		{ "mode: exact, staleness: 2, cells: 2", "batch.staleness=1", true },
+		{ "mode: exact, staleness: 2, cells: 2", "job.steps=6", false },
+		{ "mode: bounded", "optim.lr=0.5", false },
+	};
+	struct desk *d = *state;
+	char text[500];
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		snprintf(text, sizeof text, "model: {use: builtin:gcn, args: {input: 8, classes: 2, "
+			"slots: 3}}\ndata: {kind: graph, path: g.graph, order: sequential}\njob: {steps: 5}\n"
+			"batch: {global: 16, virtual_nodes: 4, %s}\n", row[i].mode);
+		begin_with(d, job_of(d, text, "workers.min=2", HD_FROM_SET));
+		d->diag.text[0] = 0;
+		assert_int_equal(hd_kept_job_settings(&d->dir, job_of(d, text, row[i].word, HD_FROM_SET),
+			&d->arena, &d->diag), HD_E_INVAL);
+		CHECK(!strstr(d->diag.text, "--new-semantics") == row[i].rows &&
+			!strstr(d->diag.text, "model.weights") == !row[i].rows, "row %zu: %s", i,
+			d->diag.text);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -189,6 +217,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_path_is_kept_from_the_root, enter, leave),
 		cmocka_unit_test_setup_teardown(a_way_through_losses_is_kept_whole, enter, leave),
 		cmocka_unit_test_setup_teardown(what_fixes_the_result_is_refused, enter, leave),
+		cmocka_unit_test_setup_teardown(other_rows_that_are_late_are_refused_by_name, enter, leave),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "spot/resilience.h"
+#include "engine/lockstep.h"
 #include "run/best.h"
+#include "run/kept_job.h"
 
 enum { HD_LOOK_SHARE = 100 };             /* looks at the files of the data take at most 1/100 of the time */
 
@@ -229,6 +231,32 @@ static enum hd_ckpt_order other_order(const struct hd_run *run, const struct hd_
 	return (enum hd_ckpt_order)i;
 }
 
+/* The first dimension is one of steps: of the job, of those that rows are late. */
+static bool has_steps_of(const struct hd_state *a, const struct hd_state *b, const char *name)
+{
+	const struct hd_state_entry *in_a = hd_state_find(a, name), *in_b = hd_state_find(b, name);
+
+	return in_a && in_b ? in_a->rank && in_b->rank && in_a->dim[0] == in_b->dim[0] : in_a == in_b;
+}
+
+/* Rows that are late, and which they were, go on in no lineage that has another shape of them. */
+static enum hd_err same_rows(const struct hd_run *run, const char *folder, struct hd_diag *diag)
+{
+	const struct hd_state *ours = hd_worker_state(run->worker);
+	struct hd_ckpt_info info;
+	struct hd_arena arena;
+	struct hd_state theirs;
+
+	if (!hd_lockstep_meetings(&run->task->train))
+		return HD_OK;
+	hd_arena_init(&arena, 0);
+	enum hd_err err = hd_ckpt_load(run->fs, folder, &arena, &theirs, &info, diag);
+	if (!err && !(has_steps_of(&theirs, ours, "stamps") && has_steps_of(&theirs, ours, "rows.0")))
+		err = hd_fail(diag, HD_E_INVAL, "%s was made " HD_OTHER_ROWS, folder);
+	hd_arena_finish(&arena);
+	return err;
+}
+
 enum hd_err hd_run_restore(struct hd_run *run, const char *folder, enum hd_restore what,
 	struct hd_diag *diag)
 {
@@ -237,7 +265,10 @@ enum hd_err hd_run_restore(struct hd_run *run, const char *folder, enum hd_resto
 
 	if (err)
 		return err;
-	if (!hd_hash_same(info.job_hash, run->task->job_hash) && what != HD_RESTORE_NEW_SEMANTICS)
+	const bool other_job = !hd_hash_same(info.job_hash, run->task->job_hash);
+	if (other_job && (err = same_rows(run, folder, diag)))
+		return err;
+	if (other_job && what != HD_RESTORE_NEW_SEMANTICS)
 		return hd_fail(diag, HD_E_INVAL,
 			"%s belongs to another job: a key that fixes the result differs (heddle "
 			"config show); restore the key, or continue as another lineage with --new-semantics",
@@ -259,8 +290,7 @@ enum hd_err hd_run_restore(struct hd_run *run, const char *folder, enum hd_resto
 	err = hd_ckpt_read(run->fs, folder, hd_worker_state(run->worker), &info, diag);
 	if (err)
 		return err;
-	run->lineage = info.lineage + (!hd_hash_same(info.job_hash, run->task->job_hash) ||
-		other != HD_CKPT_NORDERS);
+	run->lineage = info.lineage + (other_job || other != HD_CKPT_NORDERS);
 	if (!hd_hash_same(info.fingerprint, hd_worker_fingerprint(run->worker)))
 		hd_run_note(run, "warning",
 			"the kernels of this machine differ from those the run began with: bits are "
