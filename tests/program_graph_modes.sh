@@ -147,7 +147,7 @@ passed "virtual nodes a step ahead are replayed, whoever dies"
 
 # a worker joins; some steps later all are killed, and go on from a checkpoint: a run with more steps, if it
 # was through before
-for n in 500 2000 9000; do
+for n in 180 800 4000; do
 	rm -rf all
 	HD_FAIL="graph.part:delay=1#0" "$HEDDLE_BIN" run job.yaml --out all --workers 1 --devices 1 -q 2>log \
 		-s job.steps=$n -s batch.mode=bounded -s batch.staleness=1 -s batch.cells=1 \
@@ -162,7 +162,7 @@ for n in 500 2000 9000; do
 	fi
 	wait $run || failed "a bounded run that a worker joins: $(cat log)"
 	grep -q '"kind":"restore"' all/events.ndjson && break
-	[ $n -lt 9000 ] || failed "$n steps end before all workers are killed"
+	[ $n -lt 4000 ] || failed "$n steps end before all workers are killed"
 done
 for workers in 1 2; do
 	grep -q "\"workers\":$workers," all/metrics.ndjson || failed "no step of $workers workers"
