@@ -280,6 +280,9 @@ static void compare(struct hd_member *m, struct hd_member_peer *peer)
 	const struct hd_member_news *own = peer->reported ?
 		&m->news[(peer->reported - 1) % HD_MEMBER_NEWS] : NULL;
 
+	/* what one that is gone said may be of a step that was run again since, with other bits */
+	if (m->config.varies && !hd_member_is_in(m, peer->worker))
+		return;
 	if (!own || own->step != peer->reported || peer->corrupt || (!differ(own, peer) &&
 		!held_differ(m, peer)))
 		return;

@@ -722,6 +722,17 @@ static void a_digest_that_is_said_again_is_not_judged_again(void **state)
 	EVENT(READY, AT(2));
 	IS(SEAL_OF(1, 1, 1), "");
 	at_work_end(w);
+
+	/* nor is it, where a step that it was lost in may have been run again with other bits */
+	struct hd_member_config varies = at_work_config;
+	varies.varies = true;
+	at_work_member(w, &varies, 0, 2);
+	run_to_finish(w, 1, 0);
+	EVENT(UPDATED, AT(0), .news = &none, .sum_digest = 5, .state_digest = 6);
+	EVENT(READY, AT(1));
+	IS(SEAL_OF(1, 1, 0, .sum_digest = 5, .state_digest = 6), "BEGIN 1; COMPUTE 1.0 [0+2]");
+	IS(SEAL_OF(2, 1, 0, .sum_digest = 5, .state_digest = 7), "");
+	at_work_end(w);
 }
 
 /* The earliest step counts: it is run, none after it. */

@@ -140,6 +140,7 @@ static enum hd_err make_machine(struct hd_elastic *e, struct hd_diag *diag)
 		.buckets = e->pipes.first.shape.nstages ? &e->pipes.first.buckets : NULL,
 		.of_shape = hd_pipe_set_buckets, .of_shape_self = &e->pipes,
 		.goes_on = e->pipes.first.shape.nstages > 1,
+		.varies = hd_job_int(e->task->job, HD_JOB_MODE) == HD_MODE_BOUNDED,
 		.early = hd_pipe_set_early,
 	};
 	struct hd_memory_info memory;
