@@ -94,18 +94,19 @@ static bool is_good(struct cache_entry *e, char path[HD_PATH_CAP])
 
 /* ---- room ---- */
 
-/* A copy that a process began and did not end: none holds its lock. */
-static bool is_left(struct cache_entry *e, const char *key)
+/* Removes a copy that a process began and did not end: none holds its lock. It is held meanwhile, or one that
+ * begins it again would lose it. */
+static void drop_left(struct cache_entry *e, const char *key, const char *part)
 {
 	struct hd_file lock = { 0 };
 	char path[HD_PATH_CAP];
 
-	if (!strcmp(key, e->key) || !path_of(e, key, ".lock", path) ||
+	if (!path_of(e, key, ".lock", path) ||
 		hd_file_open(e->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE, &lock, NULL))
-		return false;
-	const bool left = hd_file_lock(&lock, NULL) == HD_OK;
+		return;
+	if (hd_file_lock(&lock, NULL) == HD_OK)
+		(void)!hd_fs_unlink(e->fs, part, NULL);
 	(void)!hd_file_close(&lock, NULL);
-	return left;
 }
 
 /* Sum of all entries, and the one that was not used for longest; one that no KEY.ok speaks for goes before
@@ -131,8 +132,10 @@ static enum hd_err look_around(struct cache_entry *e, uint64_t *sum, char oldest
 		memcpy(key, names[i], HD_HASH_HEX - 1);
 		if (!path_of(e, key, part ? ".part" : ".data", path))
 			continue;
-		if (part && is_left(e, key))
-			(void)!hd_fs_unlink(e->fs, path, NULL);
+		if (part && !strcmp(key, e->key))
+			continue;         /* what was left of its own is written again, in the same place */
+		if (part)
+			drop_left(e, key, path);
 		if (hd_fs_stat(e->fs, path, &stat, NULL))
 			continue;
 		*sum += (uint64_t)stat.size_bytes;
