@@ -164,8 +164,12 @@ static bool accepts(void *self, const char *identity)
 /* Appends a frame to what is written. */
 static bool add_frame(struct hd_fn_connection *c, enum hd_fn_frame_type type, const void *payload, size_t len)
 {
+	if (c->out_at == c->out_len) {    /* all of it is sent: no inputs rest with the connection */
+		hd_free(c->out);
+		c->out = NULL;
+		c->out_at = c->out_len = 0;
+	}
 	uint8_t *more = hd_alloc(c->out_len + HD_FN_FRAME + len);
-
 	if (!more)
 		return false;
 	if (c->out_len)
