@@ -88,18 +88,17 @@ static enum hd_err add_process(struct summing *s, uint32_t process)
 }
 
 /* The next one that there is: numbers of other programs may lie far apart. */
-static bool next_number(const struct hd_tl_summary *s, uint64_t *n)
+static bool next_number(const struct summing *s, uint64_t *n)
 {
-	uint64_t next = UINT64_MAX;
-	bool any = false;
+	const struct hd_tl_causes *c = &s->causes;
 
-	for (uint32_t i = 0; i < s->tl->nsteps; i++)
-		if (counts(s, i) && s->tl->step[i].number > *n && s->tl->step[i].number <= next) {
-			next = s->tl->step[i].number;
-			any = true;
-		}
-	*n = next;
-	return any;
+	if (*n >= s->to->range.last)
+		return false;
+	const size_t k = hd_tl_rows_from(c, *n + 1);
+	if (k == c->nrows || c->row[k].first > s->to->range.last)
+		return false;
+	*n = c->row[k].first;
+	return true;
 }
 
 static enum hd_err add_paths(struct summing *s)
@@ -108,7 +107,7 @@ static enum hd_err add_paths(struct summing *s)
 
 	uint64_t n = s->to->range.first;
 
-	for (bool more = true; more && !err; more = next_number(s->to, &n)) {
+	for (bool more = true; more && !err; more = next_number(s, &n)) {
 		struct hd_tl_path path = { 0 };
 		hd_arena_reset(s->scratch);
 		err = hd_tl_path_of(&s->causes, n, s->scratch, &path, NULL);
