@@ -51,13 +51,13 @@ void hd_reading_close(struct hd_worker *w)
 	w->reading->prefetch = NULL;
 }
 
+/* user: the recorder. A probe takes the worker's away for its time (pass.c), and readers go on meanwhile. */
 static void on_filled(void *user, uint32_t vn, int64_t began_ns, uint64_t bytes)
 {
-	const struct hd_worker *w = user;
 	struct hd_clock clock;
 
 	hd_clock_real(&clock);
-	hd_recorder_read(w->spec.recorder, vn, hd_clock_now_ns(&clock) - began_ns, bytes);
+	hd_recorder_read(user, vn, hd_clock_now_ns(&clock) - began_ns, bytes);
 }
 
 struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *w)
@@ -74,7 +74,7 @@ struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *w)
 		/* two: steps may overlap (overlap.h); those ahead read the same rows (fore.h, rule 5) */
 		.nthreads = ahead, .depth = ahead ? HD_PREFETCH_STEPS : overlaps ? 2 : 1,
 		.named = w->reading->took != NULL,
-		.filled = w->spec.recorder ? on_filled : NULL, .user = (void *)(uintptr_t)w,
+		.filled = w->spec.recorder ? on_filled : NULL, .user = w->spec.recorder,
 	};
 }
 
