@@ -473,7 +473,8 @@ static void rows_of_others_take_no_memory(void **state)
 	}
 	hd_memory_look(&after);
 	const uint64_t took = (after.rss_bytes - before.rss_bytes) >> 20;
-	CHECK(took < 16, "%llu MiB for 8", (unsigned long long)took);
+	/* ThreadSanitizer has words of its own for each that is touched */
+	CHECK(RACES || took < 16, "%llu MiB for 8", (unsigned long long)took);
 	hd_prefetch_destroy(prefetch);
 }
 
