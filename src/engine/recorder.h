@@ -7,8 +7,9 @@
  * same time do not move each other's away. What number the process has in its run is in the header, once it
  * has joined.
  *
- * 1. A ring per lane, each written by one thread at a time; recording takes no lock, allocates nothing and
- *    makes no system call (the clock is read without one). Which thread writes which lane says the table of
+ * 1. A ring per lane, each written by one thread at a time; an event takes no lock, allocates nothing and
+ *    makes no system call (the clock is read without one). The end of a step makes one: how long rank 0's
+ *    thread waited for a processor is read from the system. Which thread writes which lane says the table of
  *    lanes. Ranks of a coordinator: none.
  * 2. Events of a device: STEP_BEGIN and STEP_END (rank 0; instr 1: committed, 0: dropped), OP per
  *    instruction (instr: its index in the rank's list; arg: hd_work_arg() of the bytes that an F or B
