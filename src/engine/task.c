@@ -730,6 +730,20 @@ static enum hd_err read_recording(struct hd_task *task, struct hd_fs *fs, struct
 	return HD_OK;
 }
 
+/* What a run decided of another model's buckets is refused: its workers would not sum the same. */
+static enum hd_err take_comm(struct hd_task *task, struct hd_diag *diag)
+{
+	const struct hd_job_value *settled = &task->job->value[HD_JOB_COMM_SETTLED];
+	const uint32_t nbuckets = hd_layout_nbuckets(&task->layout);
+
+	if (settled->is_none)
+		return HD_OK;
+	enum hd_err err = hd_comm_read(&task->comm, settled->text, &task->arena, diag);
+	return err || task->comm.nbuckets == nbuckets ? err : hd_fail(diag, HD_E_INVAL,
+		"comm.settled is of %u buckets, and the model has %u: it was written for another model; "
+		"leave it out", task->comm.nbuckets, nbuckets);
+}
+
 static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
 {
 	const struct hd_job *job = task->job;
@@ -744,6 +758,8 @@ static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag
 		err = identify(task, fs, diag);
 	if (!err)
 		err = hd_layout_make(&task->layout, &task->train, &task->arena, diag);
+	if (!err)
+		err = take_comm(task, diag);
 	if (!err)
 		err = hd_job_int(job, HD_JOB_SHARDS) > 1 ? hd_task_graph(job, fs, &task->arena, &whole,
 			diag) : HD_OK;

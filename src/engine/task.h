@@ -23,6 +23,7 @@
 #include "data/augment.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
+#include "plan/comm.h"
 #include "job/job.h"
 #include "checkpoint/weights.h"
 #include "engine/delays.h"
@@ -35,6 +36,7 @@ struct hd_task {
 	struct hd_graph train, infer;
 	struct hd_wholes wholes;          /* the tensors of both graphs, by names and numbers of the model */
 	struct hd_layout layout;
+	struct hd_comm comm;              /* comm.settled, of the layout's buckets; nothing: none */
 	struct hd_dataset *data;          /* owned */
 	struct hd_augment augment;        /* hung on the data set; no transforms: not */
 	struct hd_sampler sampler;

@@ -8,6 +8,7 @@
 #include "notice/notice.h"
 #include "notice/place.h"
 #include "graph/model.h"
+#include "plan/comm.h"
 #include "pipeline/redundancy.h"
 
 static bool is_given(const struct hd_job *job, enum hd_job_key key) { return job->value[key].origin !=
@@ -698,6 +699,21 @@ static enum hd_err check_standby(struct hd_job_reader *reader)
 		"it out", hd_job_text(job, HD_JOB_SYNC));
 }
 
+/* Whether it fits the model is seen where its layout is made (engine/task.h). */
+static enum hd_err check_comm(struct hd_job_reader *reader)
+{
+	const struct hd_job_value *settled = &reader->job->value[HD_JOB_COMM_SETTLED];
+	struct hd_diag why = { "" };
+	struct hd_comm comm;
+
+	hd_job_at(reader, HD_JOB_COMM_SETTLED);
+	const enum hd_err err = settled->is_none ? HD_OK :
+		hd_comm_read(&comm, settled->text, reader->arena, &why);
+	return err != HD_E_INPUT ? err : hd_job_refuse(reader,
+		"comm.settled: %s; a run writes it as ORDER ranks LIST segments LIST: leave it out",
+		why.text);
+}
+
 static enum hd_err check_zones(struct hd_job_reader *reader)
 {
 	const struct hd_job_value *zones = &reader->job->value[HD_JOB_ZONES];
@@ -716,7 +732,8 @@ enum hd_err hd_job_check(struct hd_job_reader *reader)
 		check_name, check_length, check_batch, check_split, check_split_seed, check_optim,
 			check_warmup, check_depends, check_mode, check_functions, hd_job_check_cuts,
 		check_available, hd_job_check_parallel, check_ckpt_dir, check_eval, check_weights, check_lora,
-		check_shards, check_notice, check_redundancy, check_standby, check_zones, check_model,
+		check_shards, check_notice, check_redundancy, check_standby, check_comm, check_zones,
+		check_model,
 	};
 	enum hd_err err = HD_OK;
 

@@ -92,6 +92,9 @@ X(MEMORY,     "workers", "memory",  SIZE, 0, "auto",   "auto", 1, 0x1p50, "limit
 
 X(SYNC,       "comm",  "sync",      WORD, 0, "allreduce", "allreduce|sharded|stages", 0, 0, "allreduce: every worker holds parameters and the optimizer's slots, and updates; sharded: comm.copies workers hold the slots and send others the parameters; stages: each holds both of its stages alone; same bits")
 X(COPIES,     "comm",  "copies",    INT,  0, "2",      "", 2, 64, "sharded: workers that hold each part of the slots; the loss of all of them falls back to the newest checkpoint")
+X(COMM_ORDER, "comm",  "order",     WORD, 0, "auto",   "auto|fifo|random|tic|tic+|tac|search", 0, 0, "between workers: what is sent first; fifo: as backward passes make it; tic, tic+: by the ops that wait for it in the next forward pass; tac, search: by what these take, too, which is measured when the run starts; auto: search where that is known, else tic+, for what owners send; same bits")
+X(COMM_BUCKETS, "comm", "buckets",  SIZE, 0, "auto",   "auto|none", 1, 0x1p40, "between workers: bytes of gradients that are summed in one message, at most; auto: cut by what the backward pass and the link take, where the run knows it, else 1 MiB; none: each tensor is sent alone; larger tensors are cut; same bits")
+X(COMM_SETTLED, "comm", "settled",  TEXT, 0, "none",   "none", 0, 0, "order and buckets as the run decided them when it began, written into it: the order, the rank of each bucket, its segments; settled again at every start")
 
 X(PAR_MODE,   "parallel", "mode",   WORD, 0, "given",  "auto|data|pipeline|tensor|explicit|given", 0, 0, "how the model is spread over devices; auto: measured and chosen; explicit: by parallel.plan; given: stages or shared shards where another key asks for them, else data")
 X(PAR_PLAN,   "parallel", "plan",   TEXT, 0, "none",   "none", 0, 0, "a plan file, for mode explicit")

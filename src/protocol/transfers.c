@@ -208,11 +208,10 @@ static bool all_wait_for(const struct hd_transfers *t, enum hd_xfer_kind kind)
 /* Rule 4. */
 static uint32_t priority_of(const struct hd_transfers *t, enum hd_xfer_kind kind, uint32_t bucket)
 {
-	const uint32_t nbuckets = t->spec.nbuckets, behind = nbuckets - 1 - bucket;
-
 	if (all_wait_for(t, kind))
 		return 0;
-	return 1 + (t->spec.sums_first ? bucket : kind == HD_XFER_PARTIAL ? behind : nbuckets + behind);
+	return t->spec.sums_first ? 1 + bucket :
+		hd_comm_urgency(t->spec.comm, t->spec.nbuckets, bucket, kind == HD_XFER_PARTIAL);
 }
 
 static uint32_t worker_of(const struct hd_transfers *t, uint32_t member)

@@ -30,9 +30,9 @@
  * 3. hd_transfers_between() names the rows that a step can use, but for mail: those are the plan's. The
  *    ends of a channel may be in different steps and then name different rows; those that both name have
  *    one meaning.
- * 4. Class: all are planned. Priority: 0 for what all wait for (NORM, RATIO, METRICS, TABLE). Then partial
- *    sums, then what their owners make of them, so that no owner waits for a part while another gets whole
- *    sums; of each the last bucket first, as backward passes make them.
+ * 4. Class: all are planned. Priority: 0 for what all wait for (NORM, RATIO, METRICS, TABLE). Then, as was
+ *    decided (plan/comm.h) or else: partial sums, then what their owners make of them, so that no owner waits
+ *    for a part while another gets whole sums; of each the last bucket first, as backward passes make them.
  *
  * Ownership: a plain value; the layout and the members' ids are borrowed. Pure: nothing allocates. */
 #ifndef HD_PROTOCOL_TRANSFERS_H
@@ -42,6 +42,7 @@
 
 #include "base/err.h"
 #include "graph/layout.h"
+#include "plan/comm.h"
 #include "plan/xfer.h"
 #include "protocol/exchange.h"
 #include "protocol/view.h"
@@ -64,6 +65,7 @@ struct hd_transfers_spec {
 	bool partial;
 	bool tensors;                     /* with `partial`: of an optimizer that changes whole tensors */
 	const uint32_t *owner;            /* borrowed: [nbuckets] of the holding; NULL: the even rule */
+	const struct hd_comm *comm;       /* borrowed: rule 4; NULL: nothing is decided */
 	/* sums have priority 0, partial sums follow from the first bucket on: of a vector that is there as a
 	 * whole, whose owners take parts in this order */
 	bool sums_first;

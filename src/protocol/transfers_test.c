@@ -192,6 +192,36 @@ static void a_row_says_how_long_and_how_urgent_it_is(void **state)
 	}
 }
 
+/* Sums and new parameters of buckets that are read earlier go first, and partial sums if so decided. */
+static void a_rank_is_an_urgency(void **state)
+{
+	uint32_t rank[] = { 2, 0, 1 };
+	struct hd_comm comm = { .order = HD_COMM_TAC, .nbuckets = 3, .rank = rank };
+	const struct hd_transfers_spec spec = { .nmembers = 2, .nvns = 2, .nbuckets = 3, .copies = 2,
+		.comm = &comm,
+		.floats = 3 * HD_BUCKET_BYTES / sizeof(float), .digest_bytes = 8 };
+	static const uint32_t part[2][3] = { { 3, 2, 1 }, { 5, 1, 3 } },
+		sum[2][3] = { { 6, 4, 5 }, { 6, 2, 4 } };
+	struct hd_transfers t;
+
+	(void)state;
+	hd_transfers_init(&t, &spec);
+	for (int parts = 0; parts < 2; parts++) {
+		comm.parts = parts;
+		for (uint32_t b = 0; b < 3; b++) {
+			const enum hd_xfer_kind kind[] = { HD_XFER_SUM, HD_XFER_PARAMETERS, HD_XFER_DIGEST };
+			const uint32_t owner = hd_bucket_owner(b, 3, 2);
+			assert_int_equal(hd_transfers_row(&t, &(struct hd_xfer_name){ HD_XFER_PARTIAL, !owner,
+				owner, b, 0 }).priority, part[parts][b]);
+			for (size_t k = 0; k < 3; k++)
+				assert_int_equal(hd_transfers_row(&t, &(struct hd_xfer_name){ kind[k], owner,
+					!owner, b, 0 }).priority, sum[parts][b]);
+			assert_int_equal(hd_transfers_row(&t, &(struct hd_xfer_name){ HD_XFER_NORM, 0, 1, b,
+				0 }).priority, 0);
+		}
+	}
+}
+
 /* Without a layout: full buckets of one vector, the last what is left. */
 static void a_plain_vector_is_cut_into_full_buckets(void **state)
 {
@@ -504,6 +534,7 @@ int main(void)
 		cmocka_unit_test(what_is_beyond_the_table_names_nothing),
 		cmocka_unit_test(the_largest_table_fits_its_ids),
 		cmocka_unit_test(a_row_says_how_long_and_how_urgent_it_is),
+		cmocka_unit_test(a_rank_is_an_urgency),
 		cmocka_unit_test(a_plain_vector_is_cut_into_full_buckets),
 		cmocka_unit_test(both_ends_of_a_step_name_the_same_rows),
 		cmocka_unit_test(ends_in_two_steps_of_an_epoch_have_the_rows_of_the_later),

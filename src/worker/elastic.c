@@ -207,6 +207,7 @@ static enum hd_err take_rooms(struct hd_elastic *e, struct hd_diag *diag)
 	if (!err)
 		err = hd_relay_init(&e->relay, &e->hub, e->worker, &e->task->layout, e->task->job->nvns,
 			diag);
+	hd_relay_comm(&e->relay, &e->task->comm);
 	/* each stage of a virtual node may be another worker's */
 	return err ? err : hd_relay_planes(&e->relay, e->pipes.first.shape.nstages, diag);
 }

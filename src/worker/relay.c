@@ -97,6 +97,8 @@ void hd_relay_finish(struct hd_relay *r)
 	*r = (struct hd_relay){ 0 };
 }
 
+void hd_relay_comm(struct hd_relay *r, const struct hd_comm *comm) { r->comm = comm; }
+
 void hd_relay_epoch(struct hd_relay *r, uint32_t epoch)
 {
 	r->epoch = epoch;
@@ -170,8 +172,8 @@ static void number_rows(struct hd_relay *r, const struct hd_exchange *x)
 		.nvns = r->nvns,
 		.nbuckets = r->nbuckets, .copies = x->copies, .member = r->view.member, .layout = r->layout,
 		.metrics_bytes = r->metrics_len, .table_bytes = hd_dist_leaves_bytes(r->worker, r->nvns),
-		.digest_bytes = digest_bytes(r), .nstages = hd_dist_nstages(r->worker), .nshadows =
-			hd_dist_nshadows(r->worker), .nparcels = hd_dist_nparcels(r->worker),
+		.comm = r->comm, .digest_bytes = digest_bytes(r), .nstages = hd_dist_nstages(r->worker),
+		.nshadows = hd_dist_nshadows(r->worker), .nparcels = hd_dist_nparcels(r->worker),
 		.nsyncs = hd_dist_nsyncs(r->worker),
 		.partial = x->held.partial && !x->copies, .tensors = hd_dist_measures(r->worker),
 		.owner = x->held.owner });

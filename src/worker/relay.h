@@ -61,6 +61,7 @@ struct hd_relay {
 	struct hd_hub *hub;               /* borrowed, as worker, layout, x */
 	struct hd_worker *worker;
 	const struct hd_layout *layout;
+	const struct hd_comm *comm;       /* borrowed: urgencies (plan/comm.h); NULL: nothing is decided */
 	uint32_t nvns, nbuckets, self;    /* self: own worker id */
 	uint64_t digest_every;            /* steps between two that have a digest; 0: none has */
 	uint64_t metrics_len;             /* bytes of one virtual node's message */
@@ -126,6 +127,9 @@ void hd_relay_finish(struct hd_relay *relay);                /* takes zeroed one
 /* Before the first step, where several workers may speak of one virtual node: room for n of them. Later the
  * compute thread may be writing there. */
 HD_MUST_USE enum hd_err hd_relay_planes(struct hd_relay *relay, uint32_t n, struct hd_diag *diag);
+/* What was decided of urgencies, from the next view on. No other worker need have it: they are the sender's
+ * alone. */
+void hd_relay_comm(struct hd_relay *relay, const struct hd_comm *comm);
 /* The hub is in that epoch now. No channel opens before hd_relay_view() brings the view of this epoch. */
 void hd_relay_epoch(struct hd_relay *relay, uint32_t epoch);
 /* The view is in force; channels open with the first step. `self`: this worker's id. */

@@ -1,0 +1,99 @@
+#include "plan/comm.h"
+
+#include <string.h>
+
+#include "tests/check.h"
+
+static void a_decision_comes_back_as_it_was_written(void **state)
+{
+	static const struct comm_case { const char *text, *printed; uint32_t n, rank[8], segments[8];
+		bool parts; } cases[] = {
+		{ "tic+ ranks 0-4", NULL, 5, { 0, 1, 2, 3, 4 }, { 0 }, false },
+		{ "fifo ranks 2-0", NULL, 3, { 2, 1, 0 }, { 0 }, false },
+		{ "search parts ranks 2x0,2,2x3", "search parts ranks 2x0,2-3,3", 5, { 0, 0, 2, 3, 3 }, { 0 }, true },
+		{ "random ranks 1,0,3-2 segments 2x4,1,7", "random ranks 1-0,3-2 segments 2x4,1,7", 4, { 1, 0, 3, 2 }, { 4, 4, 1, 7 }, false },
+		{ "tic  ranks 0,1,1x2", "tic ranks 0-2", 3, { 0, 1, 2 }, { 0 }, false },
+		{ "tac ranks 0", NULL, 1, { 0 }, { 0 }, false },
+	};
+	struct hd_arena arena;
+	char room[200];
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_comm c;
+		struct hd_text text;
+		struct hd_diag diag = { "" };
+		CHECK(hd_comm_read(&c, cases[i].text, &arena, &diag) == HD_OK, "%s: %s", cases[i].text,
+			diag.text);
+		CHECK(c.nbuckets == cases[i].n && c.parts == cases[i].parts &&
+			!memcmp(c.rank, cases[i].rank, c.nbuckets * sizeof *c.rank) &&
+			!c.nsegments == !cases[i].segments[0] && (!c.nsegments ||
+			!memcmp(c.nsegments, cases[i].segments, c.nbuckets * sizeof *c.nsegments)),
+			"%s", cases[i].text);
+		hd_text_fixed(&text, room, sizeof room);
+		hd_comm_put(&c, &text);
+		assert_string_equal(room, cases[i].printed ? cases[i].printed : cases[i].text);
+	}
+	hd_arena_finish(&arena);
+}
+
+static void what_is_no_decision_is_refused(void **state)
+{
+	static const char *const texts[] = { "", "auto ranks 0", "tic", "tic ranks", "tic ranks 1",
+		"tic ranks 0,", "tic ranks 0 1", "tic ranks 0-2 segments 1,1", "tic ranks 0 segments 0",
+		"tic ranks 0x0", "tic ranks 70000x0", "tic ranks 0-99999999999", "tic ranks -1",
+		"tic segments 1", "lifo ranks 0", "tic ranks 0 more", "tic ranks 2x0,2x2,5" };
+	struct hd_arena arena;
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		struct hd_comm c = { .nbuckets = 77 };
+		struct hd_diag diag = { "" };
+		CHECK(hd_comm_read(&c, texts[i], &arena, &diag) == HD_E_INPUT &&
+			c.nbuckets == 77 && *diag.text,
+			"\"%s\"", texts[i]);
+	}
+	hd_arena_finish(&arena);
+}
+
+/* By rule 5, from its words: of what is sent, the more urgent has the smaller number. */
+static void urgencies_follow_ranks_and_parts(void **state)
+{
+	uint32_t rank[] = { 0, 2, 1, 3 };
+	struct hd_comm c = { .order = HD_COMM_TAC, .nbuckets = 4, .rank = rank };
+
+	(void)state;
+	for (uint32_t b = 0; b < 4; b++)
+		for (uint32_t o = 0; o < 4; o++) {
+			/* nothing decided: parts first, of each the last bucket first */
+			assert_true(hd_comm_urgency(NULL, 4, b, true) < hd_comm_urgency(NULL, 4, o, false));
+			for (int part = 0; part < 2; part++)
+				assert_int_equal(hd_comm_urgency(NULL, 4, b, part) <
+					hd_comm_urgency(NULL, 4, o, part), b > o);
+			c.parts = false;
+			assert_true(hd_comm_urgency(&c, 4, b, true) == hd_comm_urgency(NULL, 4, b, true));
+			assert_int_equal(hd_comm_urgency(&c, 4, b, false) < hd_comm_urgency(&c, 4, o, false),
+				rank[b] < rank[o]);
+			c.parts = true;
+			assert_true(hd_comm_urgency(&c, 4, b, true) < hd_comm_urgency(&c, 4, b, false));
+			for (int part = 0; part < 4; part++)
+				CHECK(b == o || (hd_comm_urgency(&c, 4, b, part & 1) <
+					hd_comm_urgency(&c, 4, o, part >> 1)) == (rank[b] < rank[o]),
+					"%u %u %d", b, o, part);
+			/* of another table of buckets it says nothing */
+			assert_int_equal(hd_comm_urgency(&c, 9, b, false), hd_comm_urgency(NULL, 9, b,
+				false));
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_decision_comes_back_as_it_was_written),
+		cmocka_unit_test(what_is_no_decision_is_refused),
+		cmocka_unit_test(urgencies_follow_ranks_and_parts),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
