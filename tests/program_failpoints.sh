@@ -73,3 +73,8 @@ HD_FAIL="wire.connect:err=ECONNRESET#0@1" expect 0 heddle run gpt.yaml --out lat
 same "$(number digest)" "$whole" "the digest of a run with a late link"
 same "$(grep -c '"kind":"view"' late/events.ndjson)" 1 "views of a run with a late link"
 passed "a link that comes up after the first view: no step is begun twice"
+
+# a step that takes its workers with it each time: the run ends after a few of them
+HD_FAIL="step.seal:kill@1" expect 10 heddle run gpt.yaml --out fells --workers 1 -q
+says 'step 0: its workers ended in it 5 times in a row'
+passed "a step that ends its workers again and again ends the run"

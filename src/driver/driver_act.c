@@ -266,6 +266,7 @@ ACT(commit)
 	c->evaluating = false;
 	c->end.step = a->step + 1;
 	c->end.commits++;
+	hd_local_passed(&c->local, a->step);
 	c->spec->dir->membership = a->epoch;
 	hd_ending_at_once(c->spec->word, c->spec->dir, c->end.step, c->spec->task->nsteps);
 	if (!n) {

@@ -100,6 +100,40 @@ static void failed_alike(struct driver *c, const struct hd_child_end *end)
 		driver_fail(c, err, &diag);
 }
 
+/* A step that takes all of its workers with it would be begun without end. The state is on the disk. */
+static void fell_alike(struct driver *c, const struct hd_child_end *end, uint32_t ntimes)
+{
+	const bool by_signal = end->code >= 128;
+	const unsigned long long step = (unsigned long long)c->end.step;
+	struct hd_diag diag = { "" };
+	char line[LINE];
+
+	last_line(c, end->number, line);
+	enum hd_err err = hd_fail(&diag, by_signal ? HD_E_WORKERS : hd_err_of_exit(end->code),
+		"step %llu: its workers ended in it %u times in a row, the last one with %s %d; "
+		"%s/log/hand-%u.log %s%s. Checkpoints are kept. Look for what ends them (memory: dmesg, "
+		"workers.memory; a fault: heddle report %s), then: heddle resume %s", step, ntimes,
+		by_signal ? "signal" : "exit code", by_signal ? end->code - 128 : end->code,
+		c->spec->dir->path, end->number, *line ? "ends with: " : "is empty", line, c->spec->dir->path,
+		c->spec->dir->path);
+	driver_note(c, "failing", HD_NOBODY, diag.text);
+	driver_fail(c, err, &diag);
+}
+
+/* A member that ends where all wait for more of them ends in no step. */
+static void look_at_step(struct driver *c, const struct hd_child_end *end, uint32_t worker)
+{
+	const struct hd_view *view = hd_coordinator_view(c->machine);
+	struct hd_co_status status = { 0 };
+
+	hd_coordinator_status(c->machine, &status);
+	if (!view || !hd_view_has(view, worker) || status.holding || status.halting)
+		return;
+	const uint32_t n = hd_local_fell(&c->local, end, c->end.step);
+	if (n >= HD_LOCAL_ALIKE)
+		fell_alike(c, end, n);
+}
+
 static void ended(struct driver *c, const struct hd_child_end *end)
 {
 	struct hd_co_worker_status w[HD_MAX_WORKERS];
@@ -118,6 +152,8 @@ static void ended(struct driver *c, const struct hd_child_end *end)
 	snprintf(text, sizeof text, "process %d ended with exit code %d", end->pid, end->code);
 	driver_note(c, "process_ended", worker, text);
 	bool alike = hd_local_judge(&c->local, end, took_part);
+	if (worker != HD_NOBODY && !c->over)
+		look_at_step(c, end, worker);
 	if (worker != HD_NOBODY)
 		driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker,
 			.why = HD_EXITED });

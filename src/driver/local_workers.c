@@ -55,6 +55,25 @@ bool hd_local_judge(struct hd_local_workers *local, const struct hd_child_end *e
 	return count_alike(local, end->code);
 }
 
+uint32_t hd_local_fell(struct hd_local_workers *local, const struct hd_child_end *end, uint64_t step)
+{
+	if (!is_error(end->code))
+		return 0;
+	if (step != local->same.step)
+		local->same.n = local->same.next = 0;
+	local->same.step = step;
+	if (end->number < local->same.next)
+		return 0;
+	local->same.next = local->next;
+	return ++local->same.n;
+}
+
+void hd_local_passed(struct hd_local_workers *local, uint64_t step)
+{
+	if (step >= local->same.step)
+		local->same.n = local->same.next = 0;
+}
+
 static void take_zone(const char *argv[HD_LOCAL_ARGS + 3], const struct hd_local_workers *local)
 {
 	uint32_t n = 0;

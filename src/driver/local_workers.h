@@ -11,8 +11,11 @@
  * 3. A child has failed if it cannot be started, or ends with an error or by a signal, and its owner says
  *    that it did nothing. HD_LOCAL_ALIKE failures in a row with the same code mean that the next will fail,
  *    too. A child that did something resets the count.
- * 4. A child that is started with a zone gets it as --zone, and has it as long as it lives.
- * 5. finish: SIGTERM to all, SIGKILL to those alive after the grace. No child outlives it.
+ * 4. A *generation* is the children that were there when one of them failed; its first failure counts, and
+ *    those of the others do not. Of HD_LOCAL_ALIKE generations in a row that fail in one step of the run,
+ *    whatever they did before, the next will fail in it, too. A commit of that step ends the series.
+ * 5. A child that is started with a zone gets it as --zone, and has it as long as it lives.
+ * 6. finish: SIGTERM to all, SIGKILL to those alive after the grace. No child outlives it.
  *
  * Ownership: init/finish; texts of the spec are borrowed. Threads: one. */
 #ifndef HD_DRIVER_LOCAL_WORKERS_H
@@ -47,6 +50,8 @@ struct hd_local_workers {
 	uint32_t nalike;                  /* failed in a row with alike_code */
 	int alike_code;
 	int64_t ready_ns;                 /* not before, by the clock */
+	/* generations that failed in a row in that step; children from this number on are of the next one */
+	struct { uint64_t step; uint32_t n, next; } same;
 };
 
 void hd_local_init(struct hd_local_workers *local, const struct hd_local_spec *spec);
@@ -58,6 +63,10 @@ HD_MUST_USE enum hd_err hd_local_start(struct hd_local_workers *local, uint32_t 
 bool hd_local_ended(struct hd_local_workers *local, struct hd_child_end *end);
 /* True: it is the last of HD_LOCAL_ALIKE that failed alike, or one after them. */
 bool hd_local_judge(struct hd_local_workers *local, const struct hd_child_end *end, bool did_something);
+/* One of those that run a step has ended in it. How many generations have failed in it, where this is the
+ * first failure of its own; else 0. */
+uint32_t hd_local_fell(struct hd_local_workers *local, const struct hd_child_end *end, uint64_t step);
+void hd_local_passed(struct hd_local_workers *local, uint64_t step);      /* committed */
 struct hd_child *hd_local_find(struct hd_local_workers *local, int pid);          /* NULL: none */
 
 #endif

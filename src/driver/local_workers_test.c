@@ -182,6 +182,28 @@ static void real_processes_end_with_their_run_and_leave_a_log(void **state)
 	assert_int_equal(kill(pid, 0), -1);
 }
 
+/* Two children a generation. A commit of the step, or an end in another one, ends the series. */
+static void generations_that_fall_in_one_step_are_counted(void **state)
+{
+	static const struct { uint32_t number; int code; uint64_t step; uint32_t passed, want; } row[] = {
+		{ 0, 137, 7, 0, 1 }, { 1, 137, 7, 0, 0 }, { 2, 137, 7, 0, 2 }, { 3, 1, 7, 0, 0 }, { 4, 75, 7, 0, 0 }, { 5, 1, 7, 0, 3 },
+		{ 6, 137, 7, 6, 4 }, { 7, 137, 7, 0, 0 }, { 8, 137, 3, 0, 1 }, { 9, 137, 3, 0, 0 }, { 10, 137, 7, 0, 1 },
+		{ 12, 137, 7, 7, 1 }, { 14, 137, 7, 0, 2 }, { 16, 0, 7, 0, 0 }, { 17, 139, 7, 0, 3 },
+	};
+	struct hd_local_workers local;
+
+	(void)state;
+	hd_local_init(&local, &(struct hd_local_spec){ .dir = dir });
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		local.next = row[i].number / 2 * 2 + 2;
+		if (row[i].passed)
+			hd_local_passed(&local, row[i].passed);
+		const uint32_t n = hd_local_fell(&local, &(struct hd_child_end){ .number = row[i].number,
+			.code = row[i].code }, row[i].step);
+		CHECK(n == row[i].want, "row %zu: %u generations, wanted %u", i, n, row[i].want);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -191,6 +213,7 @@ int main(void)
 		no_folder),
 		cmocka_unit_test_setup_teardown(failing_alike_is_noticed_however_long_it_takes, folder,
 		no_folder),
+		cmocka_unit_test(generations_that_fall_in_one_step_are_counted),
 		cmocka_unit_test_setup_teardown(real_processes_end_with_their_run_and_leave_a_log, folder,
 		no_folder),
 	};
