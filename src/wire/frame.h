@@ -38,7 +38,8 @@ enum { HD_CLASS_CONTROL = 0, HD_CLASS_PLANNED = 1, HD_CLASS_BULK = 2, HD_CLASSES
 enum hd_frame_field { HD_FIELD_STREAM = 1, HD_FIELD_STEP = 2, HD_FIELD_OFFSET = 4, HD_FIELD_PRIORITY = 8 };
 
 /* Classes as bits. `must`: flags that are always there; `may`: that can be (payload CRC: every type with a
- * payload). `fenced`: by epoch (stream.h).
+ * payload). `fenced`: by epoch (stream.h). PRIO of stream 0 is of a transfer that has not begun at the
+ * receiver: `offset` is its id, `step` says that it is the nth of it in this epoch, from 1.
  *        id        no, classes, must, may, fields that mean something, least and greatest payload, fenced */
 #define HD_FRAMES(X) \
 	X(HELLO,      1, 1, 0, 0, 0,                                          80,         80,   0)              \
@@ -48,7 +49,7 @@ enum hd_frame_field { HD_FIELD_STREAM = 1, HD_FIELD_STEP = 2, HD_FIELD_OFFSET = 
 	X(DATA,       5, 7, 0, HD_FRAME_LAST, HD_FIELD_STREAM | HD_FIELD_STEP | HD_FIELD_OFFSET | HD_FIELD_PRIORITY, 1, HD_DATA_MAX, 1) \
 	X(CANCEL,     6, 6, HD_FRAME_MINE, 0, HD_FIELD_STREAM,                 4,          4,   1)              \
 	X(CANCELLED,  7, 6, 0, 0, HD_FIELD_STREAM,                             8,          8,   1)              \
-	X(PRIO,       8, 6, HD_FRAME_MINE, 0, HD_FIELD_STREAM | HD_FIELD_PRIORITY, 0,      0,   1)              \
+	X(PRIO,       8, 6, HD_FRAME_MINE, 0, HD_FIELD_STREAM | HD_FIELD_STEP | HD_FIELD_OFFSET | HD_FIELD_PRIORITY, 0, 0, 1) \
 	X(GRANT,      9, 2, 0, 0, 0,                                           8,          8,   1)              \
 	X(CREDIT,    10, 5, 0, 0, 0,                                           8,          8,   0)              \
 	X(PING,      11, 1, 0, 0, 0,                                           8,          8,   0)              \

@@ -453,6 +453,22 @@ void hd_hub_cancel(struct hd_hub *hub, uint32_t worker, uint64_t token)
 		hd_stream_cancel(peer->stream, token);
 }
 
+void hd_hub_rank(struct hd_hub *hub, uint32_t worker, uint64_t token, int32_t priority)
+{
+	struct hd_peer *peer = find(hub, worker);
+
+	if (peer && peer->stream)
+		hd_stream_rank(peer->stream, token, priority);
+}
+
+void hd_hub_refuse(struct hd_hub *hub, uint32_t worker, uint64_t request)
+{
+	struct hd_peer *peer = find(hub, worker);
+
+	if (peer && peer->stream)
+		hd_stream_refuse(peer->stream, request);
+}
+
 enum hd_err hd_hub_post(struct hd_hub *hub, uint32_t worker, uint32_t transfer, void *buffer,
 	struct hd_diag *diag)
 {

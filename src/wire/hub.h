@@ -94,6 +94,10 @@ struct hd_hub_stats {
 	uint64_t frames_sent, frames_received;
 	uint64_t dropped_stale, dropped_cancelled;        /* frames */
 	uint64_t aged;                            /* class 2 chunks that went before class 1 */
+	uint64_t preempted;                       /* times a stream went between two chunks of another */
+	/* chunks that went although a more urgent stream could have gone, but for aged ones: 0, unless
+	 * HD_STREAMS_OPEN are under way */
+	uint64_t inverted;
 	uint64_t closed[HD_CLOSE_COUNT];          /* connections, greeted or not, by reason */
 	uint32_t up, greeting;                    /* now */
 };
@@ -175,6 +179,8 @@ HD_MUST_USE enum hd_err hd_hub_answer(struct hd_hub *hub, uint32_t worker, const
 	struct hd_diag *diag);
 /* Every queued send and answer with that token: `sent` says HD_E_STALE, from the next poll. */
 void hd_hub_cancel(struct hd_hub *hub, uint32_t worker, uint64_t token);
+/* Every queued send and answer with that token has this priority from its next chunk on. */
+void hd_hub_rank(struct hd_hub *hub, uint32_t worker, uint64_t token, int32_t priority);
 
 /* ---- where it goes ---- */
 
@@ -187,7 +193,11 @@ HD_MUST_USE enum hd_err hd_hub_post(struct hd_hub *hub, uint32_t worker, uint32_
  * before the message that asks. */
 HD_MUST_USE enum hd_err hd_hub_expect(struct hd_hub *hub, uint32_t worker, uint64_t request, void *buffer,
 	uint64_t cap, struct hd_diag *diag);
-/* A device is waiting for this transfer: if it has begun, the sender moves it to the front of its channel. */
+/* The answer is not needed any more: no `arrived` comes, its buffer is the owner's again. The number stays
+ * expected until the other side begins to answer, or the connection ends. */
+void hd_hub_refuse(struct hd_hub *hub, uint32_t worker, uint64_t request);
+/* A device is waiting for the next of this transfer, which has begun or not, or is not even sent yet: the
+ * sender moves it to the front of its channel. */
 void hd_hub_want(struct hd_hub *hub, uint32_t worker, uint32_t transfer);
 
 /* ---- running ---- */

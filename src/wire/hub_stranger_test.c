@@ -76,7 +76,8 @@ static void who_proved_one_id_cannot_greet_as_another(void **state)
 	struct hd_conn conn = { .ops = tls, .second_id = -1,
 		.ids = { .job = w->config[0].job, .self = 2, .peer = 0, .outgoing = true, .key = job_key,
 		.key_len = 32, .realm = &realm } };
-	struct hd_greeting_payload hello = { 6, 6, 1, HD_ROLE_WORKER, T_MS, w->config[0].job,
+	struct hd_greeting_payload hello = { HD_WIRE_VERSION, HD_WIRE_VERSION, 1, HD_ROLE_WORKER, T_MS,
+		w->config[0].job,
 		w->config[0].job_hash, w->config[0].kernels, { { 5 } } };
 	uint8_t bytes[HD_FRAME_HEADER + 80];
 	enum hd_err err = HD_E_AGAIN;

@@ -8,6 +8,7 @@
 #include "wire/hub.h"
 
 #include "base/le.h"
+#include "wire/peer.h"
 #include "wire/testing.h"
 
 enum { GOOD = 1, BAD = 9, HUBS = 2, ROWS = 4, ROW_BYTES = 300, GUARD = 64, MOST = 40,
@@ -177,7 +178,8 @@ static size_t conversation(struct mutated_bytes m[MOST])
 	uint8_t small[80];
 	size_t n = 0;
 
-	hd_greeting_put(&(struct hd_greeting_payload){ 6, 6, BAD, HD_ROLE_WORKER, 1000, .job = { { 1 } },
+	hd_greeting_put(&(struct hd_greeting_payload){ HD_WIRE_VERSION, HD_WIRE_VERSION, BAD, HD_ROLE_WORKER,
+		1000, .job = { { 1 } },
 		.nonce = { { 4 } } }, small);
 	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_HELLO, .len = 80 }, small);
 	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_EPOCH, .len = 16 }, plan.byte);

@@ -13,11 +13,12 @@
 
 enum {
 	MOVES = 64,                       /* reads and writes before others have a turn */
-	/* 2: ids of transfers are rows of the table (ADR 3, 93). 3: norms come from the last of a line
-	 * (ADR 106). 4: parts of tied parameters' gradients (ADR 97). 5: VIEW and SEAL have other numbers
-	 * and fields, messages that ask for bulk begin at 128 (ADR 166). 6: JOIN names
-	 * a zone (ADR 164). Builds of different versions must not meet */
-	VERSION_LEAST = 6, VERSION_GREATEST = 6,
+	/* What came with HD_WIRE_VERSION 2: ids of transfers are rows of the table (ADR 3, 93). 3: norms come
+	 * from the last of a line (ADR 106). 4: parts of tied parameters' gradients (ADR 97). 5: VIEW and
+	 * SEAL have other numbers and fields, messages that ask for bulk begin at 128 (ADR 166). 6: JOIN
+	 * names a zone (ADR 164). 7: PRIO names a transfer that has not begun (ADR 205). Builds of
+	 * different versions must not meet */
+	VERSION_LEAST = HD_WIRE_VERSION, VERSION_GREATEST = HD_WIRE_VERSION,
 };
 
 static int64_t now_ns(const struct hd_peer *peer) { return hd_clock_now_ns(peer->peers->loop->clock); }

@@ -26,6 +26,8 @@
 #include "wire/stream.h"
 #include "wire/transport.h"
 
+enum { HD_WIRE_VERSION = 7 };             /* of greetings; peer.c says what each changed */
+
 enum hd_peer_state {
 	HD_PEER_DOWN,             /* the place is free */
 	/* connect or the row's proof is under way; deadline: T to connect, 5 T in all */

@@ -35,8 +35,8 @@ SET(coordinator_other_hash, g->role = HD_ROLE_COORDINATOR; g->job_hash = other)
 SET(coordinator_other_kernels, g->role = HD_ROLE_COORDINATOR; g->kernels = other)
 SET(other_kernels, g->kernels = other)
 SET(function_other_kernels, g->role = HD_ROLE_FUNCTION; g->kernels = other)
-SET(later_versions, g->least = 7; g->greatest = 8)
-SET(older_versions, g->least = 4; g->greatest = 5)
+SET(later_versions, g->least = HD_WIRE_VERSION + 1; g->greatest = HD_WIRE_VERSION + 2)
+SET(older_versions, g->least = 4; g->greatest = HD_WIRE_VERSION - 1)
 SET(also_later_versions, g->greatest = 9)
 SET(also_older_versions, g->least = 1)
 SET(our_id, g->worker = 0)
@@ -123,7 +123,7 @@ static void who_greets_us_as_it_should_comes_up_and_nobody_else(void **state)
 		else {
 			uint32_t id = hello.worker == HD_WORKER_NONE ? HD_WORKER_GUEST : hello.worker;
 			assert_int_equal(hd_greeting_get(payload, &welcome, &w->diag), HD_OK);
-			CHECK(welcome.least == 6 && welcome.greatest == 6 &&
+			CHECK(welcome.least == HD_WIRE_VERSION && welcome.greatest == HD_WIRE_VERSION &&
 				hd_hash_same(welcome.nonce, hello.nonce), "%s: the welcome", c->name);
 			CHECK(w->heard.ups[0].worker == id && !w->heard.ups[0].outgoing, "%s: it is %u",
 				c->name, w->heard.ups[0].worker);
@@ -165,7 +165,7 @@ static void whom_we_call_comes_up_if_it_answers_as_it_should(void **state)
 		const uint8_t *payload = said(w, 0, &frame);
 		assert_int_equal(frame.type, HD_FRAME_HELLO);
 		assert_int_equal(hd_greeting_get(payload, &hello, &w->diag), HD_OK);
-		assert_true(hello.least == 6 && hello.greatest == 6 &&
+		assert_true(hello.least == HD_WIRE_VERSION && hello.greatest == HD_WIRE_VERSION &&
 			hd_hash_same(hello.job_hash, w->peers.config.job_hash));
 		welcome.nonce = hello.nonce;
 		c->change(&welcome);

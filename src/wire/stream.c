@@ -21,7 +21,7 @@ static size_t lay(struct hd_stream *s, uint8_t *block)
 	PART(jobs, cap);
 	PART(heap[HD_CLASS_PLANNED].at, cap);
 	PART(heap[HD_CLASS_BULK].at, cap);
-	PART(notes, HD_STREAMS_OPEN);
+	PART(notes, NOTES);
 	PART(incoming, HD_STREAMS_OPEN);
 	PART(order, HD_STREAMS_OPEN);
 	PART(ring, TELL_RING);
@@ -170,4 +170,6 @@ void hd_stream_stats(const struct hd_stream *s, struct hd_hub_stats *stats)
 	stats->dropped_stale += s->stats.dropped_stale;
 	stats->dropped_cancelled += s->stats.dropped_cancelled;
 	stats->aged += s->stats.aged;
+	stats->preempted += s->stats.preempted;
+	stats->inverted += s->stats.inverted;
 }

@@ -12,7 +12,8 @@
  *     hd_stream_in() until hd_stream_read(). Between the two no other call but these, and callbacks come only
  *     from hd_stream_read(), hd_stream_wrote() and hd_stream_turn().
  *  2. Chunk: 2^floor(log2(goodput x 1 ms)), 16 KiB to 1 MiB, 64 KiB until known; goodput weighted 0.2.
- *  3. Bulk is not starved: it gets a chunk for each 19 chunks' worth of planned data sent before it.
+ *  3. Bulk is not starved: while it waits behind planned data it gets a byte for each 19 of those, a chunk at
+ *     a time.
  *  4. Control: 256 KiB of credit, bulk: 4 MiB, given back as the bytes are consumed. Control messages go in
  *     the order of the calls, one after the other: at most one is incomplete at the receiver.
  *  5. Fence (config.fenced): frames of the current and the decided epoch are accepted; of an older one
@@ -21,7 +22,9 @@
  *     agree. Bulk, and messages from id HD_TELL_ASKS on, are sent as of the decided epoch once the peer has
  *     named it.
  *  6. An EPOCH frame ends the planned streams of earlier epochs in its direction; no other frame does.
- *  7. At most HD_STREAMS_OPEN streams are under way in one direction.
+ *  7. Advice (PRIO) is of a stream, or of the nth of a transfer in this epoch, which may not be queued yet:
+ *     it is kept for that one, and no other has it.
+ *  8. At most HD_STREAMS_OPEN streams are under way in one direction.
  *
  * Ownership: create/destroy; one thread. */
 #ifndef HD_WIRE_STREAM_H
@@ -84,6 +87,8 @@ HD_MUST_USE enum hd_err hd_stream_post(struct hd_stream *stream, uint32_t transf
 HD_MUST_USE enum hd_err hd_stream_expect(struct hd_stream *stream, uint64_t request, void *buffer,
 	uint64_t cap, int64_t now, struct hd_diag *diag);
 void hd_stream_want(struct hd_stream *stream, uint32_t transfer);
+void hd_stream_rank(struct hd_stream *stream, uint64_t token, int32_t priority);
+void hd_stream_refuse(struct hd_stream *stream, uint64_t request);
 void hd_stream_ping(struct hd_stream *stream);            /* one is pending at most */
 /* after all queued messages; then nothing more goes out */
 void hd_stream_bye(struct hd_stream *stream, enum hd_close why, const char *text);

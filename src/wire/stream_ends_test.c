@@ -279,6 +279,82 @@ static void a_lost_connection_reports_every_send_once(void **state)
 	pair_free(p);
 }
 
+static enum hd_err answers(struct stream_pair *p, uint64_t request, const uint8_t *bytes, uint64_t len)
+{
+	return hd_stream_answer(p->stream[0], &(struct hd_answer){ .request = request, .step = 1,
+		.bytes = bytes, .len = len, .token = request }, p->now, &p->diag[0]);
+}
+
+/* After so many bytes of the connection: before it begins, at each stage of it, when it is here. Not a byte
+ * comes to the buffer after the call, the sender hears of it, and the number can be expected again. */
+static void an_answer_that_is_refused_writes_nothing_more(void **state)
+{
+	enum { LEN = 300000 };
+	uint8_t *bytes = malloc(LEN), *into = malloc(LEN), *again = calloc(1, LEN);
+
+	(void)state;
+	fill(bytes, LEN, 1);
+	for (size_t stage = 0; stage < 310000; stage += 7777) {
+		struct stream_pair *p = pair_make(true, true, stage + 1);
+		enter(p, 1, NULL, 0);
+		pair_run(p);
+		assert_int_equal(hd_stream_expect(p->stream[1], 3, into, LEN, 0, NULL), HD_OK);
+		assert_int_equal(answers(p, 3, bytes, LEN), HD_OK);
+		for (size_t done = 0, n = 1; done < stage && n; done += n) {
+			n = pair_write(p, 0, stage - done);
+			while (pair_read(p, 1, 1 + n % 5000))
+				;
+		}
+		const bool came = p->heard[1].n_arrivals;
+		hd_stream_refuse(p->stream[1], 3);
+		hd_stream_refuse(p->stream[1], 3);
+		memset(into, 0xee, LEN);
+		pair_run(p);
+		for (size_t i = 0; i < LEN; i++)
+			CHECK(into[i] == 0xee, "byte %zu was written after %zu", i, stage);
+		assert_int_equal(p->heard[1].n_arrivals, came);
+		assert_int_equal(p->heard[0].n_sents, 1);
+		assert_true(p->heard[0].sents[0].err == HD_E_STALE || stage + 2 * HD_CHUNK_FIRST > LEN);
+		assert_int_equal(p->closed[0] | p->closed[1], 0);
+		assert_int_equal(hd_stream_expect(p->stream[1], 3, again, LEN, 0, NULL), HD_OK);
+		assert_int_equal(answers(p, 3, bytes, LEN), HD_OK);
+		pair_run(p);
+		assert_int_equal(p->heard[1].n_arrivals, came + 1);
+		assert_memory_equal(again, bytes, LEN);
+		/* every byte of credit is there, or is given back with the next quarter */
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(p->stream[i]->credit[HD_CLASS_BULK] +
+				p->stream[1 - i]->owed_credit[HD_CLASS_BULK], HD_CREDIT_BULK);
+		pair_free(p);
+	}
+	free(bytes);
+	free(into);
+	free(again);
+}
+
+/* The fence drops it before it begins: the number is free, and nothing is reported. */
+static void a_refused_answer_of_an_old_epoch_is_over(void **state)
+{
+	uint8_t byte = 7, into = 0;
+	struct stream_pair *p = pair_make(true, true, 1);
+
+	(void)state;
+	enter(p, 1, NULL, 0);
+	pair_run(p);
+	assert_int_equal(hd_stream_expect(p->stream[1], 3, &into, 1, 0, NULL), HD_OK);
+	hd_stream_refuse(p->stream[1], 3);
+	hd_stream_refuse(p->stream[1], 4);        /* none */
+	assert_int_equal(hd_stream_expect(p->stream[1], 3, &into, 1, 0, NULL), HD_E_INVAL);
+	assert_int_equal(answers(p, 3, &byte, 1), HD_OK);
+	pair_write(p, 0, 60);
+	hd_stream_epoch(p->stream[1], 2, plan_a);
+	pair_run(p);
+	assert_int_equal(p->heard[1].n_arrivals, 0);
+	assert_int_equal(hd_stream_expect(p->stream[1], 3, &into, 1, 0, NULL), HD_OK);
+	assert_int_equal(p->closed[0] | p->closed[1], 0);
+	pair_free(p);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -292,6 +368,8 @@ int main(void)
 		cmocka_unit_test(different_plans_of_one_epoch_close_the_connection),
 		cmocka_unit_test(what_was_told_goes_before_a_good_bye_and_nothing_after),
 		cmocka_unit_test(a_lost_connection_reports_every_send_once),
+		cmocka_unit_test(an_answer_that_is_refused_writes_nothing_more),
+		cmocka_unit_test(a_refused_answer_of_an_old_epoch_is_over),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@ enum {
 	STAGE_BESIDE = 512,
 	DRAIN_CAP = 64 << 10,
 	TELL_RING = 2 * HD_TELL_MAX + (64 << 10),
+	NOTE_TYPES = 3, NOTES = NOTE_TYPES * HD_STREAMS_OPEN,
 };
 
 /* ---- out ---- */
@@ -39,6 +40,7 @@ struct out_job {
 	uint32_t heap_at, next;           /* place in the heap; next in a queue */
 	uint32_t committed;               /* entries not written yet */
 	uint64_t request, at, len;        /* at: bytes committed */
+	uint64_t nth;                     /* of its row in this epoch, from 1; 0: not opened, or bulk */
 	uint64_t step;
 	const uint8_t *bytes;             /* borrowed */
 	struct hd_sent sent;
@@ -60,16 +62,19 @@ struct out_frame {
 
 struct heap { uint32_t *at, n; };
 
-struct out_row { uint32_t id, grants, granted; uint64_t bytes; struct queue waiting; };
+/* opened: streams in this epoch; wanted: the next to be sent has wanted_priority */
+struct out_row { uint32_t id, grants, granted; uint64_t bytes, opened; int32_t wanted_priority; bool wanted;
+	struct queue waiting; };
 
 /* ---- in ---- */
 
 struct posted { void *buffer; int64_t at_ns; };
 
 /* granted: grants the sender still has; owed: grants not sent yet; posts [0, n_posts) have no stream yet,
- * under_way have one. */
-struct in_row { uint32_t id, granted, owed, n_posts, under_way; uint64_t bytes;
-	struct posted posts[HD_GRANTS_MAX]; bool in_owing; };
+ * under_way have one. opened: streams in this epoch; wanted: of them and the next, the last that advice was
+ * given on before it began. */
+struct in_row { uint32_t id, granted, owed, n_posts, under_way; uint64_t bytes, opened, wanted;
+	struct posted posts[HD_GRANTS_MAX]; int32_t wanted_priority; bool in_owing; };
 
 struct incoming {
 	uint32_t stream;
@@ -82,10 +87,12 @@ struct incoming {
 	int32_t priority;
 };
 
-struct expected { uint64_t request, cap; void *buffer; int64_t at_ns; bool used; };
+/* refused: the answer is cancelled when it begins */
+struct expected { uint64_t request, cap; void *buffer; int64_t at_ns; bool used, refused; };
 
-/* CANCEL, CANCELLED or PRIO to go */
-struct note { enum hd_frame_type type; uint32_t stream; uint8_t class; int32_t priority; uint64_t sent; };
+/* CANCEL, CANCELLED or PRIO to go. PRIO of stream 0: of the nth of the transfer. */
+struct note { enum hd_frame_type type; uint32_t stream, transfer; uint8_t class; int32_t priority;
+	enum hd_cancel_reason reason; uint64_t sent, nth; };
 
 enum where { AT_HEADER, AT_SMALL, AT_DATA };
 
@@ -128,7 +135,7 @@ struct hd_stream {        /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	uint64_t owed_credit[HD_CLASSES];
 	uint32_t *owing_rows;             /* ring of in_rows that owe grants: n_in_rows */
 	uint32_t first_owing, n_owing;
-	struct note *notes;               /* ring: HD_STREAMS_OPEN */
+	struct note *notes;               /* ring: NOTES */
 	uint32_t first_note, n_notes;
 	uint32_t chunk;
 	uint64_t goodput;                 /* bytes per ms; 0: not known */
@@ -171,6 +178,8 @@ enum hd_close out_grant(struct hd_stream *s, const struct hd_grant_payload *gran
 enum hd_close out_credit(struct hd_stream *s, uint8_t class, uint64_t bytes, struct hd_diag *diag);
 void out_cancelled_by_peer(struct hd_stream *s, uint32_t stream);
 void out_prio(struct hd_stream *s, uint32_t stream, int32_t priority);
+enum hd_close out_prio_of(struct hd_stream *s, uint64_t transfer, uint64_t nth, int32_t priority,
+	struct hd_diag *diag);
 /* HD_E_AGAIN: no space */
 enum hd_err out_tell(struct hd_stream *s, uint32_t id, uint64_t step, const void *bytes, size_t len);
 bool out_note(struct hd_stream *s, struct note note);     /* false: full */

@@ -166,7 +166,7 @@ static void small_frames_say_what_they_were_asked_for(void **state)
 	hd_stream_ping(s);
 	hd_stream_ping(s);
 	assert_true(out_note(s, (struct note){ .type = HD_FRAME_CANCEL, .class = HD_CLASS_BULK,
-		.stream = 4 }));
+		.stream = 4, .reason = HD_CANCEL_NOT_NEEDED }));
 	assert_true(out_note(s, (struct note){ .type = HD_FRAME_CANCELLED, .class = HD_CLASS_BULK,
 		.stream = 5, .sent = 77 }));
 	assert_true(out_note(s, (struct note){ .type = HD_FRAME_PRIO, .class = HD_CLASS_PLANNED, .stream = 6,
@@ -183,7 +183,7 @@ static void small_frames_say_what_they_were_asked_for(void **state)
 	assert_true(hd_get64(out[0].payload) == 55 && hd_get64(out[0].payload + 8) == 1000 &&
 		hd_get64(out[0].payload + 16) == 3000);
 	assert_int_equal(hd_get64(out[1].payload), 3000);
-	assert_int_equal(hd_get32(out[2].payload), HD_CANCEL_EPOCH);
+	assert_int_equal(hd_get32(out[2].payload), HD_CANCEL_NOT_NEEDED);
 	assert_int_equal(hd_get64(out[3].payload), 77);
 	assert_int_equal(out[4].frame.priority, -2);
 	pair_free(p);
@@ -200,9 +200,11 @@ static void notes_go_in_order_and_one_too_many_is_refused(void **state)
 				.class = HD_CLASS_PLANNED, .stream = next + i }));
 		assert_false(out_note(p->stream[0], (struct note){ .type = HD_FRAME_PRIO,
 			.class = HD_CLASS_PLANNED, .stream = 9999 }));
+		assert_true(out_note(p->stream[0], (struct note){ .type = HD_FRAME_CANCELLED,
+			.class = HD_CLASS_PLANNED, .stream = next + HD_STREAMS_OPEN }));
 		forget_out();
 		write_all(p);
-		assert_int_equal(n_out, HD_STREAMS_OPEN);
+		assert_int_equal(n_out, HD_STREAMS_OPEN + 1);
 		for (uint32_t i = 0; i < n_out; i++, next++)
 			assert_int_equal(out[i].frame.stream, next);
 		assert_true(out_note(p->stream[0], (struct note){ .type = HD_FRAME_PRIO,
@@ -417,6 +419,33 @@ static void an_answer_waits_for_nineteen_chunks_and_owes_for_none_of_its_own(voi
 	pair_free(p);
 }
 
+/* Answers of many lengths behind transfers that never end: after any 20 chunks' worth one byte in twenty was
+ * theirs, less the chunk that is not earned yet. */
+static void answers_get_one_byte_in_twenty(void **state)
+{
+	static const struct hd_transfer rows[] = { { 1, HD_GRANTS_MAX, sizeof bytes } };
+	static const uint64_t lens[] = { 1, 5000, 70000, 65536, 200000, 12345 };
+	struct stream_pair *p = alone(rows, 1);
+	uint64_t planned = 0, bulk = 0, token = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < HD_GRANTS_MAX; i++)
+		assert_int_equal(send(p, 1, 0, sizeof bytes, ++token), HD_OK);
+	for (uint32_t i = 0; i < 60; i++)
+		assert_int_equal(answer(p, 1 + i, lens[i % 6], ++token), HD_OK);
+	while (planned < HD_GRANTS_MAX * sizeof bytes - 4 * HD_CHUNK_FIRST) {
+		forget_out();
+		write_some(p, SIZE_MAX);
+		for (uint32_t i = 0; i < n_out; i++)
+			if (out[i].frame.type == HD_FRAME_DATA)
+				*(out[i].frame.class == HD_CLASS_BULK ? &bulk : &planned) += out[i].frame.len;
+		CHECK(bulk * HD_AGE_SHARE <= planned && planned < bulk * HD_AGE_SHARE +
+			(HD_AGE_SHARE + 1) * HD_CHUNK_FIRST, "%llu of bulk, %llu planned",
+			(unsigned long long)bulk, (unsigned long long)planned);
+	}
+	pair_free(p);
+}
+
 static void a_chunk_beside_its_own_stream_alone_is_a_preemption(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 1, 3 * LONG }, { 2, 1, 10 } };
@@ -509,6 +538,7 @@ int main(void)
 		cmocka_unit_test(what_is_handed_out_at_once_is_filled_up_to_a_chunk),
 		cmocka_unit_test(what_is_told_meanwhile_goes_after_the_chunk),
 		cmocka_unit_test(an_answer_waits_for_nineteen_chunks_and_owes_for_none_of_its_own),
+		cmocka_unit_test(answers_get_one_byte_in_twenty),
 		cmocka_unit_test(a_chunk_beside_its_own_stream_alone_is_a_preemption),
 		cmocka_unit_test(a_connection_whose_numbers_are_used_up_is_closed),
 		cmocka_unit_test(goodput_is_of_enough_bytes_over_enough_time_and_of_no_idle_time),

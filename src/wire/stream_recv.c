@@ -131,10 +131,30 @@ enum hd_err hd_stream_expect(struct hd_stream *s, uint64_t request, void *buffer
 			s->config.peer);
 	for (size_t i = 0; i < HD_EXPECT_MAX; i++)
 		if (!s->expected[i].used) {
-			s->expected[i] = (struct expected){ request, cap, buffer, now, true };
+			s->expected[i] = (struct expected){ request, cap, buffer, now, true, false };
 			return HD_OK;
 		}
 	return HD_E_AGAIN;
+}
+
+/* Of one that has not begun. It is not said again while nothing else was wanted. */
+static void want_next(struct hd_stream *s, uint32_t transfer)
+{
+	uint32_t at = s->open ? in_row_find(s->in_rows, s->n_in_rows, transfer) : NONE32;
+
+	if (at == NONE32)
+		return;
+	struct in_row *row = &s->in_rows[at];
+	const uint64_t nth = row->opened + 1;
+	if ((row->wanted == nth && row->wanted_priority == s->least_priority) ||
+		s->least_priority == INT32_MIN)
+		return;
+	int32_t priority = s->least_priority < INT32_MAX ? s->least_priority - 1 : -1;
+	if (out_note(s, (struct note){ .type = HD_FRAME_PRIO, .class = HD_CLASS_PLANNED,
+		.transfer = transfer, .nth = nth, .priority = priority })) {
+		s->least_priority = row->wanted_priority = priority;
+		row->wanted = nth;
+	}
 }
 
 void hd_stream_want(struct hd_stream *s, uint32_t transfer)
@@ -151,6 +171,35 @@ void hd_stream_want(struct hd_stream *s, uint32_t transfer)
 			s->least_priority = in->priority = priority;
 		return;
 	}
+	want_next(s, transfer);
+}
+
+/* Still within a payload of this stream? Then the rest of it goes nowhere. */
+static void let_go(struct hd_stream *s, uint32_t stream)
+{
+	s->drops |= s->where == AT_DATA && s->frame.stream == stream;
+}
+
+void hd_stream_refuse(struct hd_stream *s, uint64_t request)
+{
+	struct expected *expected = expected_find(s, request);
+
+	if (!expected)
+		return;
+	for (uint32_t i = 0; i < s->n_incoming; i++) {
+		const struct incoming *in = &s->incoming[s->order[i]];
+		if (in->kind != HD_KIND_BULK || in->request != request)
+			continue;
+		/* Without space for the note the bytes come, and go nowhere. */
+		(void)!out_note(s, (struct note){ .type = HD_FRAME_CANCEL, .class = HD_CLASS_BULK,
+			.stream = in->stream, .reason = HD_CANCEL_NOT_NEEDED });
+		let_go(s, in->stream);
+		incoming_drop(s, i);
+		expected->used = false;
+		return;
+	}
+	expected->refused = true;
+	expected->buffer = NULL;
 }
 
 /* ---- what came whole ---- */
@@ -271,6 +320,7 @@ static enum hd_close open_planned(struct hd_stream *s, const struct hd_open_payl
 	}
 	row->granted--;
 	row->under_way++;
+	row->opened++;
 	*incoming_add(s) = (struct incoming){ .stream = s->frame.stream, .kind = HD_KIND_PLANNED,
 		.class = HD_CLASS_PLANNED, .row = at,
 		.epoch = s->epoch, .total = open->total, .flow = open->flow, .step = s->frame.step,
@@ -293,6 +343,12 @@ static enum hd_close open_bulk(struct hd_stream *s, const struct hd_open_payload
 		if (s->incoming[s->order[i]].kind == HD_KIND_BULK &&
 			s->incoming[s->order[i]].request == open->request)
 			return breach(s, HD_CLOSE_STREAM, diag, "an answer given twice");
+	if (expected->refused) {
+		expected->used = false;
+		return out_note(s, (struct note){ .type = HD_FRAME_CANCEL, .class = HD_CLASS_BULK,
+			.stream = s->frame.stream, .reason = HD_CANCEL_NOT_NEEDED }) ? HD_CLOSE_NONE :
+			breach(s, HD_CLOSE_STREAM, diag, "more streams to cancel than may be under way");
+	}
 	*incoming_add(s) = (struct incoming){ .stream = s->frame.stream, .kind = HD_KIND_BULK,
 		.class = HD_CLASS_BULK, .request = open->request,
 		.epoch = s->frame.epoch, .total = open->total, .flow = open->flow, .step = s->frame.step,
@@ -391,7 +447,12 @@ static enum hd_close got_cancelled(struct hd_stream *s, const uint8_t *payload, 
 static enum hd_close got_prio(struct hd_stream *s, const uint8_t *payload, struct hd_diag *diag)
 {
 	(void)payload;
-	(void)diag;
+	if (s->frame.stream ? s->frame.step || s->frame.offset : s->frame.class != HD_CLASS_PLANNED ||
+		!s->frame.step)
+		return breach(s, HD_CLOSE_FRAME, diag, "advice on a stream and a transfer, or on neither");
+	if (!s->frame.stream)
+		return s->frame.epoch == s->epoch && s->has_channel ? out_prio_of(s, s->frame.offset,
+			s->frame.step, s->frame.priority, diag) : HD_CLOSE_NONE;
 	out_prio(s, s->frame.stream, s->frame.priority);
 	return HD_CLOSE_NONE;
 }
@@ -484,8 +545,12 @@ static enum hd_close drop_small(struct hd_stream *s, const uint8_t *payload, str
 	if (!expected)
 		return HD_CLOSE_NONE;
 	if (!out_note(s, (struct note){ .type = HD_FRAME_CANCEL, .class = HD_CLASS_BULK,
-		.stream = s->frame.stream }))
+		.stream = s->frame.stream, .reason = HD_CANCEL_EPOCH }))
 		return breach(s, HD_CLOSE_STREAM, diag, "more streams to cancel than may be under way");
+	if (expected->refused) {
+		expected->used = false;
+		return HD_CLOSE_NONE;
+	}
 	report(s, &(struct incoming){ .kind = HD_KIND_BULK, .request = open.request, .step = s->frame.step,
 		.buffer = expected->buffer,
 		.posted_ns = expected->at_ns }, HD_E_STALE);
@@ -518,7 +583,7 @@ static enum hd_close cut_off(struct hd_stream *s, uint32_t at, struct hd_diag *d
 	if (in.kind != HD_KIND_BULK)
 		return HD_CLOSE_NONE;
 	if (!out_note(s, (struct note){ .type = HD_FRAME_CANCEL, .class = HD_CLASS_BULK,
-		.stream = in.stream }))
+		.stream = in.stream, .reason = HD_CANCEL_EPOCH }))
 		return breach(s, HD_CLOSE_STREAM, diag, "more streams to cancel than may be under way");
 	report(s, &in, HD_E_STALE);
 	return HD_CLOSE_NONE;

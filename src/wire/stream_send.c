@@ -148,6 +148,9 @@ enum hd_err hd_stream_send(struct hd_stream *s, const struct hd_send *send, int6
 		now, &at, diag);
 	if (err)
 		return err;
+	if (s->out_rows[row].wanted)
+		s->jobs[at].priority = s->out_rows[row].wanted_priority;
+	s->out_rows[row].wanted = false;
 	if (s->out_rows[row].granted) {
 		s->out_rows[row].granted--;
 		make_ready(s, at, now);
@@ -192,7 +195,7 @@ static void stop(struct hd_stream *s, uint32_t at, bool tell)
 	s->n_open[class_of(job)]--;
 	bool noted = out_note(s, (struct note){ .type = HD_FRAME_CANCELLED, .stream = job->stream,
 		.class = class_of(job), .sent = job->at });
-	assert(noted);        /* HD_STREAMS_OPEN notes, and no more streams than that are open */
+	assert(noted);        /* no more than HD_STREAMS_OPEN are open, and each is stopped once */
 	(void)noted;
 }
 
@@ -226,6 +229,21 @@ void hd_stream_cancel(struct hd_stream *s, uint64_t token)
 				make_ready(s, queue_take(s, &s->out_rows[job->row].waiting), s->now);
 			}
 	}
+}
+
+static void set_priority(struct hd_stream *s, uint32_t at, int32_t priority)
+{
+	s->jobs[at].priority = priority;
+	if (s->jobs[at].state == JOB_READY)
+		heap_sift(s, &s->heap[class_of(&s->jobs[at])], s->jobs[at].heap_at);
+}
+
+void hd_stream_rank(struct hd_stream *s, uint64_t token, int32_t priority)
+{
+	for (uint32_t i = 0; i < s->fresh_job; i++)
+		if ((s->jobs[i].state == JOB_WAITING || s->jobs[i].state == JOB_READY) &&
+			s->jobs[i].sent.token == token)
+			set_priority(s, i, priority);
 }
 
 /* The job whose stream has this number and goes on; 0 is the number of none. */
@@ -341,17 +359,55 @@ void out_prio(struct hd_stream *s, uint32_t stream, int32_t priority)
 {
 	uint32_t at = begun(s, stream);
 
-	if (at == NONE32)
-		return;
-	s->jobs[at].priority = priority;
-	heap_sift(s, &s->heap[class_of(&s->jobs[at])], s->jobs[at].heap_at);
+	if (at != NONE32)
+		set_priority(s, at, priority);
+}
+
+/* The job of a row that is its nth to be opened in this epoch; NONE32: none is queued. */
+static uint32_t nth_of_row(const struct hd_stream *s, uint32_t row, uint64_t nth)
+{
+	uint32_t best = NONE32;
+
+	for (uint32_t i = 0; i < s->fresh_job; i++) {
+		const struct out_job *job = &s->jobs[i];
+		if (job->state != JOB_READY || job->kind != HD_KIND_PLANNED || job->row != row)
+			continue;
+		if (job->stream ? job->nth == nth : s->out_rows[row].opened + 1 == nth && (best == NONE32 ||
+			before(job, &s->jobs[best])))
+			best = i;
+	}
+	return best != NONE32 || s->out_rows[row].opened + 1 != nth ? best : s->out_rows[row].waiting.first;
+}
+
+enum hd_close out_prio_of(struct hd_stream *s, uint64_t transfer, uint64_t nth, int32_t priority,
+	struct hd_diag *diag)
+{
+	uint32_t row = transfer < NONE32 ? out_row_find(s->out_rows, s->n_out_rows, (uint32_t)transfer) :
+		NONE32;
+
+	if (row == NONE32 || nth > s->out_rows[row].opened + 1) {
+		(void)!hd_fail(diag, HD_E_PROTOCOL, "advice on transfer %llu, which the plan has not, or not "
+			"%llu times", (unsigned long long)transfer, (unsigned long long)nth);
+		return HD_CLOSE_STREAM;
+	}
+	uint32_t at = nth_of_row(s, row, nth);
+	if (at != NONE32)
+		set_priority(s, at, priority);
+	else if (nth == s->out_rows[row].opened + 1) {
+		s->out_rows[row].wanted = true;
+		s->out_rows[row].wanted_priority = priority;
+	}
+	return HD_CLOSE_NONE;
 }
 
 bool out_note(struct hd_stream *s, struct note note)
 {
-	if (s->n_notes == HD_STREAMS_OPEN)
+	/* Advice leaves space for CANCEL, both for CANCELLED, which must find it. */
+	uint32_t most = note.type == HD_FRAME_PRIO ? 1 : note.type == HD_FRAME_CANCEL ? 2 : NOTE_TYPES;
+
+	if (s->n_notes >= most * HD_STREAMS_OPEN)
 		return false;
-	s->notes[(s->first_note + s->n_notes++) % HD_STREAMS_OPEN] = note;
+	s->notes[(s->first_note + s->n_notes++) % NOTES] = note;
 	return true;
 }
 
@@ -562,10 +618,10 @@ static bool put_note(struct hd_stream *s)
 	if (!s->n_notes)
 		return false;
 	struct note note = s->notes[s->first_note];
-	s->first_note = (s->first_note + 1) % HD_STREAMS_OPEN;
+	s->first_note = (s->first_note + 1) % NOTES;
 	s->n_notes--;
 	struct hd_frame frame = { .type = note.type, .class = note.class, .stream = note.stream,
-		.priority = note.priority };
+		.priority = note.priority, .step = note.nth, .offset = note.transfer };
 	if (note.type != HD_FRAME_CANCELLED)
 		frame.flags = HD_FRAME_MINE;
 	if (note.type == HD_FRAME_CANCELLED) {
@@ -573,7 +629,7 @@ static bool put_note(struct hd_stream *s)
 		frame.len = hd_cancelled_len;
 	}
 	if (note.type == HD_FRAME_CANCEL) {
-		hd_cancel_put(&(struct hd_cancel_payload){ HD_CANCEL_EPOCH }, bytes);
+		hd_cancel_put(&(struct hd_cancel_payload){ (uint32_t)note.reason }, bytes);
 		frame.len = hd_cancel_len;
 	}
 	put_frame(s, entry_new(s), frame, bytes, NULL);
@@ -666,6 +722,8 @@ static void commit_job(struct hd_stream *s, uint32_t at, uint64_t space, int64_t
 		job->stream = ++s->last_stream;
 		job->sent.first_ns = now;
 		s->n_open[class]++;
+		if (class == HD_CLASS_PLANNED)
+			job->nth = ++s->out_rows[job->row].opened;
 		put_open(s, entry, (struct hd_frame){ .class = class, .epoch = epoch, .stream = job->stream,
 			.step = job->step, .priority = job->priority },
 			&(struct hd_open_payload){ job->transfer, (uint32_t)job->kind, job->len,
@@ -689,6 +747,7 @@ static void commit_job(struct hd_stream *s, uint32_t at, uint64_t space, int64_t
 		/* its end forgets it here */
 		assert(s->jobs[s->last_chunk_of].state == JOB_READY);
 		s->jobs[s->last_chunk_of].sent.preempted++;
+		s->stats.preempted++;
 	}
 	s->last_chunk_of = at;
 	if (last) {
@@ -713,6 +772,15 @@ static uint32_t most_urgent(const struct hd_stream *s, const struct heap *h)
 			before(&s->jobs[h->at[i]], &s->jobs[best])))
 			best = h->at[i];
 	return best;
+}
+
+/* Another could have gone that is more urgent. */
+static bool is_inverted(const struct hd_stream *s, uint32_t job, bool aged)
+{
+	const uint8_t class = class_of(&s->jobs[job]);
+
+	return before(&s->jobs[s->heap[class].at[0]], &s->jobs[job]) ||
+		(class == HD_CLASS_BULK && s->heap[HD_CLASS_PLANNED].n && !aged);
 }
 
 /* A message of no bytes needs no credit. */
@@ -751,10 +819,11 @@ static bool commit_next(struct hd_stream *s, int64_t now)
 	uint64_t rest = s->jobs[job].len - s->jobs[job].at;
 	if (rest > space && space < PIECE_LEAST)
 		return false;
+	s->stats.inverted += is_inverted(s, job, aged);
 	if (bulk == NONE32)
 		s->debt = 0;
 	else if (aged) {
-		s->debt -= (uint64_t)HD_AGE_SHARE * s->chunk;
+		s->debt -= HD_AGE_SHARE * least(least(rest, space), s->credit[HD_CLASS_BULK]);
 		s->stats.aged++;
 	} else if (job == planned)
 		s->debt += least(rest, space);

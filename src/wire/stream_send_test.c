@@ -351,13 +351,128 @@ static void the_peer_hurries_the_stream_it_names_alone(void **state)
 	write_some(p, SIZE_MAX);
 	assert_int_equal(send(p, 3, 5, 10, 3), HD_OK);
 	assert_int_equal(send(p, 4, 4, 10, 4), HD_OK);
-	hear_prio(p, 0, -9);                              /* none has this number */
 	hear_prio(p, 7, -9);
 	hear_prio(p, 1, -1);
 	write_all(p);
 	static const uint64_t order[] = { 1, 2, 4, 3 };
 	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(p->heard[0].sents[i].token, order[i]);
+	pair_free(p);
+}
+
+static enum hd_close hear_prio_of(struct stream_pair *p, uint32_t transfer, uint64_t nth, int32_t priority)
+{
+	return hear(p, (struct hd_frame){ .type = HD_FRAME_PRIO, .class = HD_CLASS_PLANNED,
+		.flags = HD_FRAME_MINE, .epoch = p->stream[0]->epoch, .offset = transfer, .step = nth,
+		.priority = priority }, plan.byte);
+}
+
+/* The tokens in the order of their ends. */
+static void ended(const struct stream_pair *p, const uint64_t *order, uint32_t n)
+{
+	assert_int_equal(p->heard[0].n_sents, n);
+	for (uint32_t i = 0; i < n; i++)
+		CHECK(p->heard[0].sents[i].token == order[i], "%u: %d, not %d", i,
+			(int)p->heard[0].sents[i].token, (int)order[i]);
+}
+
+/* Rule 7: of a transfer that is queued, waits for a grant, has begun meanwhile, is not sent yet, is over. */
+static void the_peer_hurries_the_next_of_a_transfer(void **state)
+{
+	static const struct hd_transfer rows[] = { { 1, 2, LONG }, { 2, 2, 10 }, { 3, 0, 10 }, { 4, 2, 10 } };
+	struct stream_pair *p = alone(rows, 4);
+
+	(void)state;
+	assert_int_equal(send(p, 1, 1, LONG, 1), HD_OK);
+	assert_int_equal(send(p, 1, 1, LONG, 2), HD_OK);
+	assert_int_equal(send(p, 2, 2, 10, 3), HD_OK);
+	assert_int_equal(send(p, 2, 2, 10, 4), HD_OK);
+	assert_int_equal(send(p, 3, 2, 10, 5), HD_OK);
+	assert_int_equal(hear_prio_of(p, 2, 1, -1), HD_CLOSE_NONE);       /* queued: the first of two */
+	assert_int_equal(hear_prio_of(p, 3, 1, -5), HD_CLOSE_NONE);       /* without a grant */
+	assert_int_equal(hear_prio_of(p, 4, 1, -3), HD_CLOSE_NONE);       /* not sent yet */
+	write_some(p, SIZE_MAX);
+	assert_int_equal(hear_slot(p, 3, 1), HD_CLOSE_NONE);
+	assert_int_equal(send(p, 4, 9, 10, 6), HD_OK);
+	assert_int_equal(send(p, 4, 5, 10, 7), HD_OK);                    /* the next one is not it */
+	write_all(p);
+	ended(p, (const uint64_t[]){ 3, 5, 6, 1, 2, 4, 7 }, 7);
+	assert_int_equal(hear_prio_of(p, 2, 2, -9), HD_CLOSE_NONE);       /* it is over: no other has it */
+	assert_int_equal(hear_slot(p, 1, 2), HD_CLOSE_NONE);
+	assert_int_equal(hear_slot(p, 2, 1), HD_CLOSE_NONE);
+	assert_int_equal(send(p, 1, 1, LONG, 8), HD_OK);
+	write_some(p, SIZE_MAX);
+	assert_int_equal(send(p, 1, 0, LONG, 9), HD_OK);
+	assert_int_equal(send(p, 2, 1, 10, 10), HD_OK);
+	assert_int_equal(hear_prio_of(p, 1, 3, -9), HD_CLOSE_NONE);       /* begun since it was asked for */
+	write_all(p);
+	ended(p, (const uint64_t[]){ 3, 5, 6, 1, 2, 4, 7, 8, 9, 10 }, 10);
+	assert_int_equal(hear_prio_of(p, 2, 5, -9), HD_CLOSE_STREAM);     /* the next is the fourth */
+	pair_free(p);
+
+	static const struct { uint32_t stream, transfer; uint64_t nth; uint8_t class; enum hd_close why;
+		} bad[] =
+		{ { 1, 1, 1, HD_CLASS_PLANNED, HD_CLOSE_FRAME }, { 1, 0, 1, HD_CLASS_PLANNED, HD_CLOSE_FRAME },
+		{ 0, 1, 0, HD_CLASS_PLANNED, HD_CLOSE_FRAME }, { 0, 1, 1, HD_CLASS_BULK, HD_CLOSE_FRAME },
+		{ 0, 5, 1, HD_CLASS_PLANNED, HD_CLOSE_STREAM } };
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		p = alone(rows, 4);
+		CHECK(hear(p, (struct hd_frame){ .type = HD_FRAME_PRIO, .class = bad[i].class,
+			.flags = HD_FRAME_MINE, .epoch = 1, .stream = bad[i].stream,
+			.offset = bad[i].transfer, .step = bad[i].nth }, plan.byte) == bad[i].why, "case %zu",
+			i);
+		pair_free(p);
+	}
+}
+
+/* By its owner: what is queued, and what has begun, from its next chunk on. */
+static void the_owner_ranks_what_is_queued(void **state)
+{
+	static const struct hd_transfer rows[] = { { 1, 1, 3 * LONG }, { 2, 1, 10 }, { 3, 1, 10 },
+		{ 4, 0, 10 } };
+	struct stream_pair *p = alone(rows, 4);
+	struct hd_hub_stats stats = { 0 };
+
+	(void)state;
+	assert_int_equal(send(p, 1, 1, 3 * LONG, 1), HD_OK);
+	assert_int_equal(send(p, 2, 2, 10, 2), HD_OK);
+	assert_int_equal(send(p, 3, 3, 10, 3), HD_OK);
+	assert_int_equal(send(p, 4, 4, 10, 4), HD_OK);
+	write_some(p, SIZE_MAX);
+	hd_stream_rank(p->stream[0], 3, 0);
+	hd_stream_rank(p->stream[0], 4, -1);              /* without a grant: for when it has one */
+	hd_stream_rank(p->stream[0], 1, 5);
+	hd_stream_rank(p->stream[0], 9, -9);              /* none of that token */
+	assert_int_equal(hear_slot(p, 4, 1), HD_CLOSE_NONE);
+	write_all(p);
+	ended(p, (const uint64_t[]){ 4, 3, 2, 1 }, 4);
+	hd_stream_rank(p->stream[0], 1, -9);              /* over */
+	hd_stream_stats(p->stream[0], &stats);
+	assert_int_equal(stats.preempted, 1);
+	assert_int_equal(stats.inverted, 0);
+	pair_free(p);
+}
+
+/* However much was wanted since it was written last, what is cancelled is said. */
+static void advice_leaves_space_for_what_is_cancelled(void **state)
+{
+	static const struct hd_transfer rows[] = { { 1, 1, 3 * LONG } };
+	struct stream_pair *p = alone(rows, 1);
+
+	(void)state;
+	assert_int_equal(send(p, 1, 1, 3 * LONG, 1), HD_OK);
+	write_some(p, SIZE_MAX);
+	for (uint32_t i = 0; i < HD_STREAMS_OPEN + 10; i++) {
+		out_note(p->stream[0], (struct note){ .type = HD_FRAME_PRIO, .class = HD_CLASS_PLANNED,
+			.stream = 1 + i });
+		out_note(p->stream[0], (struct note){ .type = HD_FRAME_CANCEL, .class = HD_CLASS_BULK,
+			.stream = 1 + i, .reason = HD_CANCEL_EPOCH });
+	}
+	hd_stream_cancel(p->stream[0], 1);
+	forget_out();
+	write_all(p);
+	assert_int_equal(count_out(HD_FRAME_CANCELLED), 1);
+	assert_int_equal(end_of(p, 1), HD_E_STALE);
 	pair_free(p);
 }
 
@@ -516,6 +631,9 @@ int main(void)
 		cmocka_unit_test(a_cancelled_send_keeps_its_buffer_until_its_chunk_is_written),
 		cmocka_unit_test(the_peer_cancels_the_stream_it_names_alone),
 		cmocka_unit_test(the_peer_hurries_the_stream_it_names_alone),
+		cmocka_unit_test(the_peer_hurries_the_next_of_a_transfer),
+		cmocka_unit_test(the_owner_ranks_what_is_queued),
+		cmocka_unit_test(advice_leaves_space_for_what_is_cancelled),
 		cmocka_unit_test(a_stream_that_ended_is_not_hurried_back),
 		cmocka_unit_test(an_epoch_ends_the_planned_that_are_not_wholly_handed_out),
 		cmocka_unit_test(a_lost_connection_ends_each_send_once_as_it_stood),

@@ -175,8 +175,8 @@ static void both_ends_agree_before_a_slot_counts(void **state)
 	}
 }
 
-/* Advice goes for what has begun, is planned, is that transfer, and could be more urgent; each is more
- * urgent than the one before. */
+/* Advice is on what is planned, is that transfer, and could be more urgent; each is more urgent than the one
+ * before. What has not begun is named as the next of its transfer, and not again while nothing else was. */
 static void a_wait_is_told_for_its_transfer_alone(void **state)
 {
 	static struct hd_transfer wanted[] = { { 1, 1, 100 }, { 3, 1, 100 }, { 4, 1, 100 } };
@@ -197,8 +197,19 @@ static void a_wait_is_told_for_its_transfer_alone(void **state)
 	add_open(&s, 2, 1, BULK(7, 100));
 	assert_int_equal(fed(p, &s), HD_CLOSE_NONE);
 	take_all_out(p);
-	hd_stream_want(p->stream[1], 1);                          /* only the answer is under way */
+	hd_stream_want(p->stream[1], 2);                          /* none of the plan */
 	assert_false(hd_stream_has_out(p->stream[1]));
+	hd_stream_want(p->stream[1], 1);                          /* only the answer is under way */
+	frame = next_out(p);
+	assert_true(frame.type == HD_FRAME_PRIO && !frame.stream && frame.offset == 1 && frame.step == 1 &&
+		frame.priority == -1);
+	hd_stream_want(p->stream[1], 1);                          /* once */
+	assert_false(hd_stream_has_out(p->stream[1]));
+	hd_stream_want(p->stream[1], 3);
+	assert_int_equal(next_out(p).priority, -2);
+	hd_stream_want(p->stream[1], 1);                          /* another was wanted meanwhile */
+	frame = next_out(p);
+	assert_true(frame.offset == 1 && frame.step == 1 && frame.priority == -3);
 	s.len = 0;
 	hd_open_put(&PLANNED(4, 100), open);
 	add(&s, (struct hd_frame){ .type = HD_FRAME_OPEN, .class = 1, .flags = HD_FRAME_CRC, .stream = 2,
@@ -207,7 +218,7 @@ static void a_wait_is_told_for_its_transfer_alone(void **state)
 	add_open(&s, 1, 3, PLANNED(3, 100));
 	assert_int_equal(fed(p, &s), HD_CLOSE_NONE);
 	hd_stream_want(p->stream[1], 4);                          /* nothing is more urgent */
-	hd_stream_want(p->stream[1], 1);                          /* has not begun */
+	hd_stream_want(p->stream[1], 1);                          /* nor if it has not begun */
 	assert_false(hd_stream_has_out(p->stream[1]));
 	hd_stream_want(p->stream[1], 3);
 	frame = next_out(p);
@@ -233,6 +244,12 @@ static void a_wait_is_told_for_its_transfer_alone(void **state)
 		assert_true(frame.type == HD_FRAME_PRIO && frame.stream == (uint32_t)i + 1 &&
 			frame.priority == -1 - i);
 	}
+	s.len = 0;                                                /* the next of it */
+	add_data(&s, 1, 1, 0, 100, HD_FRAME_LAST);
+	assert_int_equal(fed(p, &s), HD_CLOSE_NONE);
+	hd_stream_want(p->stream[1], 1);
+	frame = next_out(p);
+	assert_true(!frame.stream && frame.offset == 1 && frame.step == 2 && frame.priority == -3);
 	pair_free(p);
 }
 
@@ -389,7 +406,7 @@ static void more_streams_to_cancel_than_may_be_under_way_close(void **state)
 		s.old = true;
 		if (opened)
 			add_data(&s, 2, 1, 0, 100, HD_FRAME_LAST);
-		p->stream[1]->n_notes = HD_STREAMS_OPEN;
+		p->stream[1]->n_notes = 2 * HD_STREAMS_OPEN;
 		assert_int_equal(fed(p, &s), HD_CLOSE_STREAM);
 		assert_int_equal(p->heard[1].n_arrivals, 0);
 		pair_free(p);

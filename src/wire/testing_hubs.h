@@ -8,6 +8,7 @@
 
 #include "sys/loop.h"
 #include "wire/hub.h"
+#include "wire/peer.h"
 #include "wire/testing.h"
 #include "wire/transport.h"
 
@@ -163,7 +164,8 @@ static inline void meet(struct hubs_world *w, int a, int b)
 static inline void put_hello(const struct hubs_world *w, uint32_t worker, bool crc,
 	uint8_t bytes[HD_FRAME_HEADER + hd_greeting_len])
 {
-	struct hd_greeting_payload hello = { 6, 6, worker, HD_ROLE_WORKER, T_MS, w->config[0].job,
+	struct hd_greeting_payload hello = { HD_WIRE_VERSION, HD_WIRE_VERSION, worker, HD_ROLE_WORKER, T_MS,
+		w->config[0].job,
 		w->config[0].job_hash, w->config[0].kernels, { { 5 } } };
 
 	hd_greeting_put(&hello, bytes + HD_FRAME_HEADER);

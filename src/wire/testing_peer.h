@@ -249,7 +249,8 @@ static inline void say_checked(struct peer_world *w, enum hd_frame_type type, co
 
 static inline struct hd_greeting_payload proper(void)
 {
-	return (struct hd_greeting_payload){ 6, 6, OTHER, HD_ROLE_WORKER, T_MS, { { 1 } }, { { 2 } },
+	return (struct hd_greeting_payload){ HD_WIRE_VERSION, HD_WIRE_VERSION, OTHER, HD_ROLE_WORKER, T_MS,
+		{ { 1 } }, { { 2 } },
 		{ { 3 } }, { { 5 } } };
 }
 
