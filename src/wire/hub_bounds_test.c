@@ -303,6 +303,40 @@ static void what_the_loop_cannot_watch_is_refused_and_given_back(void **state)
 	refuse_what_cannot_be_watched(3);
 }
 
+/* What a receiver has not read cannot be called back: it is two chunks at most, and one more is chosen. */
+static void little_lies_in_a_ring_that_is_not_read(void **state)
+{
+	enum { LEN = 4 << 20 };
+	static const struct hd_transfer channel[] = { { 3, 1, LEN } };
+	static uint8_t from[LEN], into[LEN];
+	struct hubs_world *w = enter("shm", 2);
+	struct hd_hub_stats stats;
+	struct hd_loop_event other[4];
+	size_t n;
+
+	(void)state;
+	fill(from, LEN, 1);
+	meet(w, 0, 1);
+	for (int i = 0; i < 2; i++) {
+		hd_hub_epoch(&w->hubs[i], 1, plan);
+		assert_int_equal(hd_hub_channel(&w->hubs[i], (uint32_t)(1 - i), channel, 1, channel, 1,
+			&w->diag), HD_OK);
+		assert_int_equal(hd_hub_post(&w->hubs[i], (uint32_t)(1 - i), 3, into, &w->diag), HD_OK);
+	}
+	run_for(w, 5);
+	assert_int_equal(hd_hub_send(&w->hubs[0], 1, &(struct hd_send){ 3, 0, 1, from, LEN, 5 }, &w->diag),
+		HD_OK);
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(hd_hub_poll(&w->hubs[0], hd_clock_now_ns(w->clock), other, 4, &n, &w->diag),
+			HD_OK);
+	hd_hub_stats(&w->hubs[0], &stats);
+	CHECK(stats.bytes_sent >= HD_CHUNK_LEAST && stats.bytes_sent <= 3 * HD_CHUNK_FIRST, "%llu bytes",
+		(unsigned long long)stats.bytes_sent);
+	run_until(w, &w->heard[1].n_arrivals, 1, "arrival");
+	assert_memory_equal(from, into, LEN);
+	leave(w);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -316,6 +350,7 @@ int main(void)
 		cmocka_unit_test(a_hub_may_be_closed_twice),
 		cmocka_unit_test(when_all_places_are_taken_nobody_is_called_or_let_in),
 		cmocka_unit_test(what_the_loop_cannot_watch_is_refused_and_given_back),
+		cmocka_unit_test(little_lies_in_a_ring_that_is_not_read),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

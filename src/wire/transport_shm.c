@@ -33,6 +33,7 @@ struct shm {
 	struct ring_words *in, *out;
 	uint8_t *in_bytes, *out_bytes;
 	uint64_t in_tail, out_head, out_tail;      /* ours, and the last good tail of the other */
+	size_t limit;                     /* so much may lie in the ring unread: it cannot be called back */
 	struct hd_bell own, far;
 };
 
@@ -108,7 +109,7 @@ static enum hd_err shm_ready(struct hd_conn *conn, struct hd_diag *diag)
 		s = conn->own = hd_alloc(sizeof *s);
 		err = s ? HD_OK : hd_fail(diag, HD_E_NOMEM, "out of memory for a shared ring");
 		if (s)
-			*s = (struct shm){ .own = { -1 }, .far = { -1 } };
+			*s = (struct shm){ .own = { -1 }, .far = { -1 }, .limit = RING };
 	}
 	if (!err && s->stage == BEFORE)
 		err = conn->ids.outgoing ? make(conn, s, diag) : take(conn, s, diag);
@@ -226,13 +227,14 @@ static enum hd_err shm_write(struct hd_conn *conn, const struct hd_vec *vec, siz
 		if (used > RING || tail < s->out_tail)
 			return breach(conn, diag);
 		s->out_tail = tail;
-		if (used == RING && !done && !looks_again(&s->out->writer_sleeps.v, &s->out->tail.v, tail))
+		const bool full = used >= s->limit;
+		if (full && !done && !looks_again(&s->out->writer_sleeps.v, &s->out->tail.v, tail))
 			return HD_E_AGAIN;
-		if (used == RING && done)
+		if (full && done)
 			break;
-		if (used == RING)
+		if (full)
 			continue;
-		size_t piece = least(least(RING - used, vec[i].len - at), PIECE);
+		size_t piece = least(least(s->limit - used, vec[i].len - at), PIECE);
 		copy_in(s->out_bytes, s->out_head, (const uint8_t *)vec[i].at + at, piece);
 		s->out_head += piece;
 		pass_on(s, &s->out->head.v, s->out_head, &s->out->reader_sleeps.v);
@@ -273,10 +275,12 @@ static void shm_seen(struct hd_conn *conn)
 		hd_bell_hush(&s->own);
 }
 
+/* As much may lie there as may wait in the kernel of a socket: two chunks. */
 static void shm_chunk(struct hd_conn *conn, uint32_t bytes)
 {
-	(void)conn;
-	(void)bytes;
+	struct shm *s = conn->own;
+
+	s->limit = least(RING, (size_t)2 * bytes);
 }
 
 static void shm_close(struct hd_conn *conn)
