@@ -32,13 +32,16 @@ static struct hd_meter_machine *come(struct driver *c, uint64_t key)
 {
 	const int pid = key < REMOTE ? (int)key : 0;
 	struct hd_meter_machine *m = hd_meter_find(&c->meter, key);
-	const int64_t now = now_ms(c), age_ms = pid ? hd_pid_age_ns(pid) / HD_NS_PER_MS : 0;
 
-	if (m || (pid && !hd_pid_began(pid)))
+	if (m)                            /* of each commit: /proc is read for those that come */
 		return m;
+	const uint64_t began = pid ? hd_pid_began(pid) : 0;
+	if (pid && !began)
+		return NULL;
+	const int64_t now = now_ms(c), age_ms = pid ? hd_pid_age_ns(pid) / HD_NS_PER_MS : 0;
 	m = hd_meter_come(&c->meter, key, now - age_ms, price(c));
 	if (m)
-		m->mark = pid ? hd_pid_began(pid) : 0;
+		m->mark = began;
 	c->unmetered = true;
 	return m;
 }
