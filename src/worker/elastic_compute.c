@@ -251,7 +251,7 @@ COMMAND(compute)
 	e->stale = err == HD_E_STALE;
 	if (err)
 		return err;
-	if (own)
+	if (own && e->pace_ns)
 		hd_clock_wait_until(e->spec->clock, began + e->pace_ns);
 	if (d->stage == 0)
 		took_samples(e, d);
