@@ -356,10 +356,11 @@ static bool runs_in(enum hd_section section, const struct hd_ins_runner *rows, c
 }
 
 /* The wait first: it ends no later. */
-static void record(struct hd_rank *rank, const struct hd_ins *ins, uint32_t i, uint64_t began)
+static void record(struct hd_rank *rank, const struct hd_ins *ins, uint32_t i, uint64_t began, uint64_t ended)
 {
 	struct hd_recorder *recorder = rank->worker->spec.recorder;
-	const struct hd_recorder_op op = { .began = began, .bytes = touched(rank, ins), .instr = i,
+	const struct hd_recorder_op op = { .began = began, .ended = ended, .bytes = touched(rank, ins),
+		.instr = i,
 		.vn = hd_ins_uses(ins->op, 'v') ? ins->vn : UINT32_MAX,
 		.stage = hd_ins_uses(ins->op, 's') ? ins->stage : UINT32_MAX, .op = ins->op,
 		.flags = ins->flags & HD_INS_SHADOW ? HD_EVENT_FLAG_SHADOW : 0 };
@@ -367,6 +368,14 @@ static void record(struct hd_rank *rank, const struct hd_ins *ins, uint32_t i, u
 	if (ins->op == HD_INS_RA || ins->op == HD_INS_RG || ins->op == HD_INS_TAKE)
 		hd_recorder_wait(recorder, rank->id, began, HD_WAIT_TRANSFER);
 	hd_recorder_op(recorder, rank->id, &op);
+}
+
+/* One look at a clock is the recorder's and the counts': ns, both. */
+static uint64_t now_of(const struct hd_rank *rank)
+{
+	const struct hd_recorder *recorder = rank->worker->spec.recorder;
+
+	return recorder ? hd_recorder_now(recorder) : (uint64_t)hd_clock_now_ns(&rank->worker->clock);
 }
 
 void hd_interp_ins(struct hd_rank *rank, const struct hd_ins *of, uint32_t i)
@@ -377,20 +386,19 @@ void hd_interp_ins(struct hd_rank *rank, const struct hd_ins *of, uint32_t i)
 
 	if (pipe)
 		(void)HD_FAILPOINT_KEY(PIPE_INSTR, ins->stage);
-	uint64_t began = hd_recorder_now(recorder);
-	int64_t began_ns = hd_clock_now_ns(&rank->worker->clock);
+	const uint64_t began = now_of(rank);
 	int64_t used_ns = pipe ? hd_clock_thread_ns() : 0;
 	const uint64_t waited_ns = waited(rank);
 	enum hd_err err = rows_of(rank)[ins->op].run(rank, ins, &rank->diag);
 	used_ns = pipe ? hd_clock_thread_ns() - used_ns : 0;
-	count(rank, ins, (uint64_t)(hd_clock_now_ns(&rank->worker->clock) - began_ns),
-		(uint64_t)used_ns, waited(rank) - waited_ns);
+	const uint64_t ended = now_of(rank);
+	count(rank, ins, ended - began, (uint64_t)used_ns, waited(rank) - waited_ns);
 	if (err)
 		hd_rank_fail(rank, err);
 	if (err && pipe)
 		hd_overlap_fence(rank->worker->step->work);
 	if (recorder)
-		record(rank, ins, i, began);
+		record(rank, ins, i, began, ended);
 }
 
 void hd_interp_one(struct hd_rank *rank, uint32_t i) { hd_interp_ins(rank, &rank->work->list->at[i], i); }

@@ -276,6 +276,19 @@ static void pace(struct hd_recorder *r, uint64_t took)
 	atomic_store_explicit(&r->pace.usual_ns, sorted[HD_RECORDER_USUAL / 2], memory_order_relaxed);
 }
 
+/* A read costs what a hundred events do: of short steps some go without. */
+static void count_waits(struct hd_recorder *r, uint64_t now)
+{
+	uint64_t ran_ns, waited_ns;
+
+	if (now - r->counted < HD_RECORDER_COUNTED_NS || !r->nranks)
+		return;
+	r->counted = now;
+	if (hd_usage_read(&r->usage, &ran_ns, &waited_ns))
+		put(r, 0, &(struct hd_event){ .t0 = now, .arg = waited_ns, .kind = HD_EVENT_COUNTER,
+			.name = r->name[HD_RECORDED_WAITED] });
+}
+
 void hd_recorder_step_end(struct hd_recorder *r, uint64_t step, bool committed)
 {
 	if (!r)
@@ -284,10 +297,7 @@ void hd_recorder_step_end(struct hd_recorder *r, uint64_t step, bool committed)
 		memory_order_relaxed);
 	put(r, 0, &(struct hd_event){ .t0 = now, .arg = step, .instr = committed,
 		.kind = HD_EVENT_STEP_END });
-	uint64_t ran_ns, waited_ns;
-	if (hd_usage_read(&r->usage, &ran_ns, &waited_ns))
-		put(r, 0, &(struct hd_event){ .t0 = now, .arg = waited_ns, .kind = HD_EVENT_COUNTER,
-			.name = r->name[HD_RECORDED_WAITED] });
+	count_waits(r, now);
 	if (committed && began)
 		pace(r, now - began);
 	atomic_store_explicit(&r->pace.began, 0, memory_order_relaxed);
@@ -300,7 +310,7 @@ void hd_recorder_step_end(struct hd_recorder *r, uint64_t step, bool committed)
 void hd_recorder_op(struct hd_recorder *r, uint32_t rank, const struct hd_recorder_op *op)
 {
 	if (r)
-		put(r, rank, &(struct hd_event){ .t0 = op->began, .duration = hd_recorder_now(r) - op->began,
+		put(r, rank, &(struct hd_event){ .t0 = op->began, .duration = op->ended - op->began,
 			.arg = hd_work_arg(op->bytes, op->vn, op->stage), .name = r->ins[op->op],
 			.instr = op->instr, .flags = op->flags, .kind = HD_EVENT_OP });
 }

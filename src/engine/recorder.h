@@ -8,17 +8,17 @@
  * has joined.
  *
  * 1. A ring per lane, each written by one thread at a time; an event takes no lock, allocates nothing and
- *    makes no system call (the clock is read without one). The end of a step makes one: how long rank 0's
- *    thread waited for a processor is read from the system. Which thread writes which lane says the table of
- *    lanes. Ranks of a coordinator: none.
+ *    makes no system call (the clock is read without one). The end of a step makes one, but not sooner than
+ *    HD_RECORDER_COUNTED_NS after the last one: how long rank 0's thread waited for a processor is read from
+ *    the system. Which thread writes which lane says the table of lanes. Ranks of a coordinator: none.
  * 2. Events of a device: STEP_BEGIN and STEP_END (rank 0; instr 1: committed, 0: dropped), OP per
  *    instruction (instr: its index in the rank's list; arg: hd_work_arg() of the bytes that an F or B
  *    touches, 0 for others), WAIT where it was felt (HD_WAIT_FELT_NS). A WAIT lies inside the OP in which the
  *    rank waited, or between two. SEND, RECV: name is the kind of the transfer. READ: instr is the virtual
  *    node, flow 0. OP in a control lane: what is done between steps, by name.
  * 3. Older files of the same number become .1 to .3, traces and copies too.
- *    COUNTER "processor wait" after STEP_END: ns that the thread of rank 0 could run and had no processor
- *    (sys/usage.h), since it began.
+ *    COUNTER "processor wait" after STEP_END, where it was read: ns that the thread of rank 0 could run and
+ *    had no processor (sys/usage.h), since it began.
  * 4. NULL is a recorder that is off.
  * 5. Times are those of CLOCK_MONOTONIC_RAW; where failpoints are built in, HD_TRACE_CLOCK=OFFSET_NS,PPM
  *    makes the clock of a process run so, times 1 + its number (a coordinator's not at all): tests of the
@@ -43,7 +43,7 @@
 #include "sys/file.h"
 
 enum { HD_RECORDER_KEEP = 3, HD_WAIT_FELT_NS = 1000, HD_RECORDER_BEAT_NS = 50000000,
-       HD_RECORDER_STOPPED_NS = 200000000 };
+       HD_RECORDER_STOPPED_NS = 200000000, HD_RECORDER_COUNTED_NS = 2000000 };
 #define HD_RECORDER_COORDINATOR UINT32_MAX       /* as spec.worker: a file "coordinator" without devices */
 
 /* Lanes behind those of the ranks.
@@ -128,7 +128,7 @@ uint64_t hd_recorder_now(const struct hd_recorder *recorder);      /* ticks of t
 /* ---- devices: the thread of the rank; step_begin, step_end: that of rank 0 ---- */
 void hd_recorder_step_begin(struct hd_recorder *recorder, uint64_t step);
 void hd_recorder_step_end(struct hd_recorder *recorder, uint64_t step, bool committed);
-struct hd_recorder_op { uint64_t began, bytes; uint32_t instr, vn, stage; uint8_t op, flags; };
+struct hd_recorder_op { uint64_t began, ended, bytes; uint32_t instr, vn, stage; uint8_t op, flags; };
 void hd_recorder_op(struct hd_recorder *recorder, uint32_t rank, const struct hd_recorder_op *op);
 /* From `began` to now. */
 void hd_recorder_wait(struct hd_recorder *recorder, uint32_t rank, uint64_t began, enum hd_wait reason);

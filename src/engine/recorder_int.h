@@ -58,6 +58,7 @@ struct hd_recorder {
 	struct { _Atomic uint64_t began, usual_ns; uint64_t took[HD_RECORDER_USUAL]; uint32_t n; } pace;
 	struct hd_signal_fatal fatal;
 	struct hd_usage usage;            /* of the thread of rank 0 */
+	uint64_t counted;                 /* when it was read last */
 	struct hd_recorder_back back;
 	uint64_t started;                 /* the clock's own time then */
 	int64_t offset_ns; double rate;   /* of a clock that a test has bent; 0 and 0 */

@@ -10,6 +10,7 @@
 #include "trace/trace_file.h"
 #include "sys/clock.h"
 #include "sys/signal.h"
+#include "sys/usage.h"
 #include "plan/xfer.h"
 
 /* The recorder's file, read as a stranger reads it: after the writer was killed. */
@@ -45,7 +46,7 @@ static struct hd_recorder *open_recorder(uint32_t nranks, uint64_t nslots)
 	return recorder;
 }
 
-struct seen { uint64_t begun, ended, nbegun, nended, nops[64], nwaits; bool committed; };
+struct seen { uint64_t begun, ended, nbegun, nended, nops[64], nwaits, ncounts, counted; bool committed; };
 
 static void read_back(const char *name, struct hd_flight_view *view, struct seen *seen,
 	struct hd_arena *arena)
@@ -81,6 +82,11 @@ static void read_back(const char *name, struct hd_flight_view *view, struct seen
 					seen->nops[r]++;
 					assert_string_not_equal(hd_names_text(view->names, view->names_used,
 						e.name), "?");
+				} else if (e.kind == HD_EVENT_COUNTER) {
+					assert_true(!seen->ncounts ||
+						e.t0 - seen->counted >= HD_RECORDER_COUNTED_NS);
+					seen->counted = e.t0;
+					seen->ncounts++;
 				} else
 					seen->nwaits += e.kind == HD_EVENT_WAIT;
 			}
@@ -127,6 +133,36 @@ static void a_killed_process_leaves_its_last_steps(void **state)
 		seen.committed);
 	/* per step: LD, F, B of 13 virtual nodes in all, and RED, NORM, STEP on each rank */
 	assert_int_equal(seen.nops[0] + seen.nops[1] + seen.nops[2], NSTEPS * (3 * 13 + 3 * 3));
+	hd_arena_finish(&arena);
+}
+
+/* Of short steps: read_back() looks at what lies between two counts. */
+static void waits_for_a_processor_are_counted_now_and_then(void **state)
+{
+	struct hd_usage usage = HD_USAGE_CLOSED;
+	struct hd_flight_view view;
+	struct hd_arena arena;
+	struct seen seen;
+	uint64_t ran_ns, waited_ns, n = 0;
+
+	(void)state;
+	const bool counts = hd_usage_read(&usage, &ran_ns, &waited_ns);
+	hd_usage_close(&usage);
+	if (!counts)
+		SKIP("the system does not count what threads wait for processors");
+	struct hd_recorder *recorder = open_recorder(1, 1 << 16);
+	const uint64_t began = hd_recorder_now(recorder);
+	for (; n < 400 || hd_recorder_now(recorder) - began < 2 * HD_RECORDER_COUNTED_NS; n++) {
+		const uint64_t step_began = hd_recorder_now(recorder);
+		hd_recorder_step_begin(recorder, n);
+		while (hd_recorder_now(recorder) - step_began < HD_RECORDER_COUNTED_NS / 200)
+			;
+		hd_recorder_step_end(recorder, n, true);
+	}
+	hd_recorder_close(recorder);
+	hd_arena_init(&arena, 0);
+	read_back("3.hdfr", &view, &seen, &arena);
+	assert_true(seen.ncounts >= 2);
 	hd_arena_finish(&arena);
 }
 
@@ -369,7 +405,7 @@ static void steps(struct hd_recorder *recorder, uint64_t first, uint64_t end)
 	for (uint64_t step = first; step < end; step++) {
 		hd_recorder_step_begin(recorder, step);
 		hd_recorder_op(recorder, 0, &(struct hd_recorder_op){ .began = hd_recorder_now(recorder),
-			.op = HD_INS_F, .vn = (uint32_t)step });
+			.ended = hd_recorder_now(recorder), .op = HD_INS_F, .vn = (uint32_t)step });
 		hd_recorder_step_end(recorder, step, true);
 	}
 }
@@ -553,6 +589,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_killed_process_leaves_its_last_steps, make_folder,
+			drop_folder),
+		cmocka_unit_test_setup_teardown(waits_for_a_processor_are_counted_now_and_then, make_folder,
 			drop_folder),
 		cmocka_unit_test_setup_teardown(a_small_ring_keeps_the_newest, make_folder, drop_folder),
 		cmocka_unit_test_setup_teardown(a_failed_step_ends_as_dropped, make_folder, drop_folder),
