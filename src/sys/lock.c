@@ -14,6 +14,14 @@ static void must(int error)
 void hd_lock_init(struct hd_lock *lock) { must(pthread_mutex_init(&lock->mutex, NULL)); }
 void hd_lock_finish(struct hd_lock *lock) { must(pthread_mutex_destroy(&lock->mutex)); }
 void hd_lock_take(struct hd_lock *lock) { must(pthread_mutex_lock(&lock->mutex)); }
+bool hd_lock_try(struct hd_lock *lock)
+{
+	const int error = pthread_mutex_trylock(&lock->mutex);
+
+	assert(error == 0 || error == EBUSY);
+	return error == 0;
+}
+
 void hd_lock_give(struct hd_lock *lock) { must(pthread_mutex_unlock(&lock->mutex)); }
 
 void hd_cond_init(struct hd_cond *cond)

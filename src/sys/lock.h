@@ -21,6 +21,7 @@ struct hd_cond { pthread_cond_t cond; };
 void hd_lock_init(struct hd_lock *lock);
 void hd_lock_finish(struct hd_lock *lock);               /* not held */
 void hd_lock_take(struct hd_lock *lock);
+bool hd_lock_try(struct hd_lock *lock);                   /* true: taken; never waits */
 void hd_lock_give(struct hd_lock *lock);
 
 void hd_cond_init(struct hd_cond *cond);

@@ -65,11 +65,37 @@ static void a_deadline_that_has_passed_ends_the_wait(void **state)
 	hd_lock_finish(&lock);
 }
 
+static void try_other(void *got)
+{
+	*(bool *)got = hd_lock_try(&lock);
+	if (*(bool *)got)
+		hd_lock_give(&lock);
+}
+
+static void a_try_takes_what_is_free_and_waits_for_nothing(void **state)
+{
+	struct hd_thread thread;
+	bool got = true;
+
+	(void)state;
+	hd_lock_init(&lock);
+	assert_true(hd_lock_try(&lock));
+	assert_int_equal(hd_thread_start(&thread, "try", -1, try_other, &got, NULL), HD_OK);
+	hd_thread_join(&thread);
+	assert_false(got);
+	hd_lock_give(&lock);
+	assert_int_equal(hd_thread_start(&thread, "try", -1, try_other, &got, NULL), HD_OK);
+	hd_thread_join(&thread);
+	assert_true(got);
+	hd_lock_finish(&lock);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads_take_turns_and_none_is_forgotten),
 		cmocka_unit_test(a_deadline_that_has_passed_ends_the_wait),
+		cmocka_unit_test(a_try_takes_what_is_free_and_waits_for_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -128,13 +128,18 @@ static enum hd_err epoll_collect(struct hd_loop *loop, int64_t at_ns, struct hd_
 	uint64_t wakes;
 
 	*n = 0;
-	int got = epoll_wait(loop->epoll_fd, events, cap < BATCH ? (int)cap : BATCH, wait_ms(loop, at_ns));
-	if (got < 0 && errno == EINTR) {
+	const int ms = wait_ms(loop, at_ns);
+	if (ms && loop->rest)
+		loop->rest(loop->rest_self, true);
+	const int got = epoll_wait(loop->epoll_fd, events, cap < BATCH ? (int)cap : BATCH, ms), error = errno;
+	if (ms && loop->rest)
+		loop->rest(loop->rest_self, false);
+	if (got < 0 && error == EINTR) {
 		out[(*n)++] = (struct hd_loop_event){ HD_LOOP_WAKE, 0 };
 		return HD_OK;
 	}
 	if (got < 0)
-		return hd_fail_errno(diag, errno, "wait for", "descriptors");
+		return hd_fail_errno(diag, error, "wait for", "descriptors");
 	for (int i = 0; i < got; i++) {
 		int id = events[i].data.fd;
 		if (id == loop->wake_fd) {

@@ -11,8 +11,11 @@
  *    interest is declared; a post to an id that is not watched then is lost: after accepting, read until
  *    HD_E_AGAIN. A poll for ever with nothing to come returns no event: the simulation has ended.
  *
+ * 5. `rest` of the epoll row is called before a wait that may block, and after it: between the two another
+ *    thread may use the loop. A deadline that it makes earlier than the wait's counts from the next poll on.
+ *
  * Ownership: init/finish; watched ids stay the caller's and are unwatched before they are closed.
- * Threads: one, except hd_loop_wake(): any. Only hd_loop_poll() blocks. */
+ * Threads: one at a time (rule 5), except hd_loop_wake(): any. Only hd_loop_poll() blocks. */
 #ifndef HD_SYS_LOOP_H
 #define HD_SYS_LOOP_H
 
@@ -60,6 +63,8 @@ struct hd_loop {
 	struct hd_clock *clock;           /* borrowed */
 	struct hd_clock_sim *sim;         /* borrowed; NULL: real */
 	int epoll_fd, wake_fd;
+	void (*rest)(void *self, bool rests);     /* NULL: no other thread uses the loop meanwhile */
+	void *rest_self;                  /* borrowed */
 	atomic_bool woken;
 	uint64_t sequence;
 	size_t n_timers;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sys/lock.h"
 #include "sys/thread.h"
 #include "tests/check.h"
 
@@ -183,6 +184,62 @@ static void descriptors_report_what_was_asked_and_their_loss(void **state)
 	hd_loop_finish(&world.loop);
 }
 
+static struct { struct hd_lock lock; unsigned begun, ended; } rests;
+
+static void rest(void *self, bool begins)
+{
+	assert_ptr_equal(self, &rests);
+	if (begins) {
+		rests.begun++;
+		hd_lock_give(&rests.lock);
+	} else {
+		hd_lock_take(&rests.lock);
+		rests.ended++;
+	}
+}
+
+struct meanwhile { struct hd_loop *loop; int id; enum hd_err err; };
+
+static void watch_meanwhile(void *user)
+{
+	struct meanwhile *m = user;
+
+	hd_lock_take(&rests.lock);
+	m->err = hd_loop_watch(m->loop, m->id, HD_LOOP_READ, 9, NULL);
+	hd_lock_give(&rests.lock);
+}
+
+/* The other thread comes in when the wait begins; what it asks for ends that wait. */
+static void another_thread_uses_a_loop_that_rests(void **state)
+{
+	struct loop_world world;
+	struct hd_thread thread;
+	int ends[2];
+
+	(void)state;
+	enter(&world, false);
+	hd_lock_init(&rests.lock);
+	hd_lock_take(&rests.lock);
+	world.loop.rest = rest;
+	world.loop.rest_self = &rests;
+	poll_until(&world, 0);
+	assert_int_equal(rests.begun, 0);        /* a look is no rest */
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(write(ends[1], "x", 1), 1);
+	struct meanwhile m = { &world.loop, ends[0], HD_E_BUG };
+	assert_int_equal(hd_thread_start(&thread, "other", -1, watch_meanwhile, &m, NULL), HD_OK);
+	poll_until(&world, INT64_MAX);
+	assert_true(rests.begun == 1 && rests.ended == 1);
+	hd_thread_join(&thread);
+	assert_true(!m.err && world.n == 1 && world.events[0].what == HD_LOOP_READ &&
+		world.events[0].tag == 9);
+	hd_lock_give(&rests.lock);
+	hd_lock_finish(&rests.lock);
+	hd_loop_finish(&world.loop);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 static void simulated_posts_reach_who_watches_then(void **state)
 {
 	struct loop_world world;
@@ -231,6 +288,7 @@ int main(void)
 		cmocka_unit_test(a_cancelled_timer_leaves_the_others_in_order),
 		cmocka_unit_test(a_wake_from_another_thread_ends_the_wait),
 		cmocka_unit_test(descriptors_report_what_was_asked_and_their_loss),
+		cmocka_unit_test(another_thread_uses_a_loop_that_rests),
 		cmocka_unit_test(simulated_posts_reach_who_watches_then),
 		cmocka_unit_test(a_full_loop_says_so),
 	};
