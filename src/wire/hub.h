@@ -10,7 +10,9 @@
  *   answer   class 2, bulk: what the other side asked for by a message (checkpoints, state for joiners), into
  *            the buffer with which it expects it. While there is bulk it gets at least 5 % of the bytes.
  *
- *  1. One thread uses a hub; hd_hub_wake() alone may be called by any. Only hd_hub_poll() blocks.
+ *  1. One thread at a time uses a hub, another one while hd_hub_poll() rests (sys/loop.h, rule 5); what that
+ *     one says goes out with the next poll: it looks at hd_hub_due_ns(), and wakes. hd_hub_wake() may be
+ *     called by any. Only hd_hub_poll() blocks.
  *  2. Bytes given to send and answer are borrowed until `sent`; buffers given to post and expect until
  *     `arrived`, hd_hub_epoch() or `lost`. tell copies.
  *  3. A peer can be sent to between its `up` and its `lost`. Before and after, every call returns

@@ -1,22 +1,23 @@
 /* command.h -- commands from the I/O thread to the compute thread, and their results.
  *
  * A worker process has two threads besides its devices'. The *I/O thread* owns the hub and the member
- * machine, and never computes. The *compute thread* owns the worker (dist.h), and never talks. Commands go
- * one way, results the other, in order.
+ * machine, and never computes. The *compute thread* owns the worker (dist.h), and does not talk; while the
+ * other one rests it may take its turn (elastic_turn.c). Commands go one way, results the other, in order.
  *
  * 1. Commands are done in the order given. Adjacent FOLDs, and adjacent ARRIVEDs, are taken as one run, so
  *    that the devices share them.
  * 2. Neither thread waits for the other: give() fails with HD_E_AGAIN only when HD_COMMANDS are open, more
  *    than a step can have. Only at a BOUNDARY may the compute thread wait, for a joiner (catchup.h, rule
  *    2).
- * 3. A result is stored before the I/O thread is woken (`wake`). Each command taken has one result, but
- *    QUIT.
+ * 3. A result is stored before `wake`, which takes it up or wakes the I/O thread. Each command taken has one
+ *    result, but QUIT.
  *
- * 4. `call` is called after a command was given, on the I/O thread: what the compute thread does while none
- *    waits is to end soon. hd_commands_wait() says whether one does.
+ * 4. `call` is called after a command was given, by the thread that gave it: what the compute thread does
+ *    while none waits is to end soon. hd_commands_wait() says whether one does.
  *
  * Ownership: plain values are copied; what a command points to is the giver's until its result.
- * Threads: give(), result(): I/O thread. take(), done(): compute thread. progress: any. */
+ * Threads: give(), result(): the one that has the I/O thread's turn. take(), done(): compute thread.
+ * progress: any. */
 #ifndef HD_WORKER_COMMAND_H
 #define HD_WORKER_COMMAND_H
 

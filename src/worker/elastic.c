@@ -179,6 +179,8 @@ static enum hd_err make_hub(struct hd_elastic *e, struct hd_diag *diag)
 	hd_net_real(&e->net);
 	e->net.world = e->spec->key || e->spec->plaintext;
 	enum hd_err err = hd_loop_init(&e->loop, e->spec->clock, diag);
+	e->loop.rest = hd_elastic_yield;
+	e->loop.rest_self = e;
 	if (!err)
 		err = hd_hub_init(&e->hub, &config, &events, &e->loop, &e->net, diag);
 	hd_text_fixed(&addresses, e->address, sizeof e->address);
@@ -203,6 +205,7 @@ static enum hd_err take_rooms(struct hd_elastic *e, struct hd_diag *diag)
 	if (!all)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the messages of a worker");
 	enum hd_err err = hd_elastic_slots_init(e, diag);
+	err = err ? err : hd_later_init(&e->later, diag);
 	err = err ? err : hd_elastic_spent_init(e, diag);
 	if (!err)
 		err = hd_relay_init(&e->relay, &e->hub, e->worker, &e->task->layout, e->task->job->nvns,
@@ -241,6 +244,8 @@ static void give_back(struct hd_elastic *e)
 	hd_arena_finish(&e->plan_arena[0]);
 	hd_arena_finish(&e->plan_arena[1]);
 	hd_lock_finish(&e->notes_lock);
+	hd_lock_finish(&e->turn);
+	hd_later_finish(&e->later);
 	hd_free(e);
 }
 
@@ -273,12 +278,13 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 	for (uint32_t i = 0; i < HD_ELASTIC_TRANSFERS; i++)
 		e->transfer[i].worker = HD_NOBODY;
 	hd_lock_init(&e->notes_lock);
+	hd_lock_init(&e->turn);
 	hd_arena_init(&e->messages, 0);
 	hd_arena_init(&e->plan_arena[0], 0);
 	hd_arena_init(&e->plan_arena[1], 0);
 	enum hd_err err = hd_pipe_set_init(&e->pipes, e->task, diag);
 	if (!err)
-		err = hd_commands_init(&e->commands, wake, e, diag);
+		err = hd_commands_init(&e->commands, hd_elastic_done, e, diag);
 	if (!err)
 		err = hd_finals_init(&e->finals, e->nbuckets, wake, e, diag);
 	if (!err)

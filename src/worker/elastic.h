@@ -3,8 +3,8 @@
  *
  * Three machines meet here, and nothing else is decided: the member machine says what to do (member.h), the
  * engine computes (dist.h), the hub talks (wire/hub.h). The thread that calls attend() becomes the *compute
- * thread*, which owns the worker; a second one, the *I/O thread*, owns hub and machine (command.h). Neither
- * waits for the other without a bound.
+ * thread*, which owns the worker; a second one, the *I/O thread*, owns hub and machine (command.h), but while
+ * it rests (ADR 206). Neither waits for the other without a bound.
  *
  * 1. attend() returns when the job is over for this worker: done, released, failed, asked to stop, or
  *    *fenced*: the others went on without it. A fenced worker joins again as a new one: attend() with a new

@@ -61,6 +61,33 @@ static const uint8_t before[HD_MSG_NKINDS] = { [HD_MSG_SEAL] = 1 + HD_FP_SEAL_BE
 	[HD_MSG_STATUS] = 1 + HD_FP_CHANGE_FENCE,
 	[HD_MSG_SYNCED] = 1 + HD_FP_LEARN_DONE };
 
+static void tell(struct hd_elastic *e, uint32_t worker, const struct hd_later_message *m)
+{
+	struct hd_diag diag = { "" };
+	enum hd_err err = hd_hub_tell(&e->hub, link_of(worker), m->id, m->step, m->bytes, m->len, &diag);
+
+	if (err == HD_E_AGAIN)            /* it does not read its messages */
+		hd_hub_drop(&e->hub, link_of(worker), HD_CLOSE_DROPPED, "its queue is full");
+	else if (err != HD_E_PEERLOST)
+		judge(e, err, &diag);
+}
+
+void hd_elastic_say_later(struct hd_elastic *e)
+{
+	const int64_t now_ns = hd_clock_now_ns(e->spec->clock);
+	struct hd_later_message m;
+
+	while (hd_later_take(&e->later, &m, now_ns))
+		tell(e, HD_COORDINATOR, &m);
+}
+
+/* The coordinator waits for no seal: it writes down what it hears of. */
+static bool keeps(struct hd_elastic *e, uint32_t worker, const struct hd_later_message *m)
+{
+	return worker == HD_COORDINATOR && m->id == HD_MSG_SEAL &&
+		hd_later_keep(&e->later, m, hd_clock_now_ns(e->spec->clock));
+}
+
 ACT(send)
 {
 	size_t len = 0;
@@ -70,14 +97,17 @@ ACT(send)
 		(void)HD_FAILPOINT_AT((enum hd_failpoint)(before[a->msg->kind] - 1));
 	enum hd_err err = hd_msg_encode(a->msg, e->room, HD_TELL_MAX, &len, &diag);
 
-	if (!err)
-		err = hd_hub_tell(&e->hub, link_of(a->worker), (uint32_t)a->msg->kind,
-			a->msg->kind == HD_MSG_SEAL ? a->msg->seal.step : 0, e->room, len,
-			&diag);
-	if (err == HD_E_AGAIN)            /* it does not read its messages */
-		hd_hub_drop(&e->hub, link_of(a->worker), HD_CLOSE_DROPPED, "its queue is full");
-	else if (err != HD_E_PEERLOST)
+	if (err) {
 		judge(e, err, &diag);
+		return;
+	}
+	const struct hd_later_message m = { a->msg->kind == HD_MSG_SEAL ? a->msg->seal.step : 0,
+		(uint32_t)a->msg->kind, (uint32_t)len, e->room };
+	if (keeps(e, a->worker, &m))
+		return;
+	if (a->worker == HD_COORDINATOR)
+		hd_elastic_say_later(e);
+	tell(e, a->worker, &m);
 }
 
 static void connect_to(struct hd_elastic *e, uint32_t worker, const char *text)

@@ -10,6 +10,7 @@
 #include "worker/command.h"
 #include "worker/elastic.h"
 #include "worker/finals.h"
+#include "worker/later.h"
 #include "worker/relay.h"
 #include "worker/step_time.h"
 #include "worker/catchup.h"
@@ -119,7 +120,8 @@ struct hd_elastic {
 	int64_t detect_ns;                /* T */
 	int64_t pace_ns;                  /* workers.pace */
 
-	/* of the I/O thread */
+	/* of the I/O thread, or of the thread that has the turn (elastic_turn.c) */
+	struct hd_lock turn;
 	struct hd_loop loop;
 	struct hd_net net;
 	struct hd_hub hub;
@@ -131,6 +133,7 @@ struct hd_elastic {
 	uint64_t step;                    /* begun last */
 	struct hd_arena messages;         /* of the message being decoded */
 	uint8_t *room;                    /* HD_TELL_MAX: a message to be sent */
+	struct hd_later later;            /* seals for the coordinator */
 	struct hd_member_event queue[HD_ELASTIC_EVENTS];
 	uint32_t first, nqueued;
 	bool stepping;
@@ -224,6 +227,13 @@ void hd_elastic_io(void *elastic);
 /* elastic_act.c: one event into the machine, its actions carried out; others that come of it follow. */
 void hd_elastic_feed(struct hd_elastic *e, const struct hd_member_event *event);
 void hd_elastic_call(struct hd_elastic *e);           /* tries to reach the coordinator */
+/* What waits for the coordinator is said. */
+void hd_elastic_say_later(struct hd_elastic *e);
+/* elastic_turn.c: which thread runs the machine */
+void hd_elastic_yield(void *elastic, bool rests);      /* of the loop */
+void hd_elastic_done(void *elastic);      /* of commands: a result lies there */
+/* what results, mail and notes make due; with the turn */
+void hd_elastic_go_on(struct hd_elastic *e);
 /* of the I/O thread */
 void hd_elastic_fail(struct hd_elastic *e, enum hd_err err, const struct hd_diag *diag);
 /* A bucket summed on the I/O thread while the compute thread computes; false: the compute thread has to. */

@@ -44,6 +44,8 @@ static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *
 	struct hd_elastic *e = self;
 
 	hd_elastic_record_link(e, worker, false);
+	if (worker == HD_COORDINATOR_LINK)
+		hd_later_drop(&e->later);         /* the machine says it again when the link is up */
 	if (worker == HD_COORDINATOR_LINK && e->readmit != HD_NOBODY) {
 		hd_hub_call_me(&e->hub, e->readmit);
 		atomic_store(&e->self, e->readmit);
@@ -207,25 +209,6 @@ const struct hd_wire_events hd_elastic_events = { .up = on_up, .lost = on_lost, 
 	.message = on_message, .arrived = on_arrived,
 	.sent = on_sent, .stale = on_stale, .ahead = on_ahead, .probed = on_probed };
 
-static void send_notes(struct hd_elastic *e)
-{
-	for (;;) {
-		struct hd_note note;
-		hd_lock_take(&e->notes_lock);
-		bool some = e->nnotes > 0;
-		if (some) {
-			note = e->note[0];
-			memmove(e->note, e->note + 1, --e->nnotes * sizeof *e->note);
-		}
-		hd_lock_give(&e->notes_lock);
-		if (!some)
-			return;
-		hd_recorder_note(e->recorder, note.kind, atomic_load(&e->self), e->step);
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_NOTE, .name = note.kind,
-			.text = note.json });
-	}
-}
-
 static void tick(struct hd_elastic *e)
 {
 	hd_failpoint_look();
@@ -247,6 +230,7 @@ static void say_last_words(struct hd_elastic *e)
 	size_t n;
 
 	hd_elastic_say_refused(e);
+	hd_elastic_say_later(e);
 	do {
 		hd_hub_stats(&e->hub, &before);
 		if (hd_hub_poll(&e->hub, hd_clock_now_ns(e->spec->clock) + HD_LAST_FLUSH_NS / 20, other, 4,
@@ -257,15 +241,7 @@ static void say_last_words(struct hd_elastic *e)
 	} while (after.bytes_sent != before.bytes_sent && hd_clock_now_ns(e->spec->clock) < until);
 }
 
-/* Between the stages of a pipeline. */
-static void carry_mail(struct hd_elastic *e)
-{
-	struct hd_diag diag = { "" };
-	enum hd_err err = e->open_pending ? HD_OK : hd_relay_mail(&e->relay, &diag);
-
-	if (err)
-		hd_elastic_fail(e, err, &diag);
-}
+static int64_t sooner(int64_t a, int64_t b) { return a < b ? a : b; }
 
 void hd_elastic_io(void *elastic)
 {
@@ -276,16 +252,17 @@ void hd_elastic_io(void *elastic)
 	struct hd_diag diag = { "" };
 	size_t n;
 
+	hd_lock_take(&e->turn);
 	hd_elastic_call(e);
 	while (!e->leaving) {
-		enum hd_err err = hd_hub_poll(&e->hub, next, other, 4, &n, &diag);
+		const int64_t later = hd_later_due_ns(&e->later, hd_clock_now_ns(e->spec->clock));
+		enum hd_err err = hd_hub_poll(&e->hub, sooner(next, later), other, 4, &n, &diag);
 		if (err)
 			hd_elastic_fail(e, err, &diag);
 		hd_elastic_probe(e);
-		hd_elastic_results(e);
-		carry_mail(e);
-		hd_elastic_slots_later(e);
-		send_notes(e);
+		hd_elastic_go_on(e);
+		if (hd_clock_now_ns(e->spec->clock) >= later && e->later.used)
+			hd_elastic_say_later(e);
 		hd_elastic_look_at_notices(e);
 		if (hd_clock_now_ns(e->spec->clock) >= next) {
 			hd_elastic_look_at_stop(e);
@@ -301,6 +278,7 @@ void hd_elastic_io(void *elastic)
 		hd_hub_close(&e->hub, HD_CLOSE_DONE, e->exit_text);
 		say_last_words(e);
 	}
+	hd_lock_give(&e->turn);
 	hd_dist_fence(e->worker, UINT32_MAX);     /* a compute thread that waits for mail is to come */
 	if (hd_commands_give(&e->commands, &(struct hd_command){ .kind = HD_COMMAND_QUIT }, &diag))
 		fprintf(stderr, "%s\n", diag.text);
