@@ -229,3 +229,30 @@ ends_by records "$at/records-{0..2}" 'cat other > data/records-1' 'the object wa
 ends_by records 'data/records-{0..2}' 'head -c 4000 /dev/zero | dd of=data/records-1 conv=notrunc 2>err2' \
 	'is not what it was when the shard was opened'
 passed "an object or a file that is changed in the middle ends the run"
+
+# one of two workers reads by a slow path: it is named, and the bits are those of one. Shares stay even, or it
+# would soon read nothing.
+heddle serve --new-key key > out || { echo "skip: this build has no TLS"; exit 77; }
+sed 's/steps: [0-9]*/steps: 100000000/; s/checkpoint:.*/checkpoint: {every: 1000 steps, keep: 2}/
+	s#^data:.*#data: {kind: webdataset, path: "data/web-{00..02}.tar", window: 400 ms}#' \
+	mlp.yaml > wide.yaml
+echo 'elastic: {straggler: {act: false}}' >> wide.yaml
+echo 40 > data/.delay_ms
+heddle run wide.yaml --out wide --workers 1 --devices 1 --listen 127.0.0.1:0 --key key -q 2> log &
+run=$!
+await test -s wide/listen
+heddle worker --join "$(cat wide/listen)" --key key -q --devices 1 -s data.path="$at/web-{00..02}.tar" \
+	2> log.guest &
+guest=$!
+said() { grep -q "\"$1\".*$2" wide/events.ndjson; }
+await said reading_unfair 'gets .* % of what it would read' || failed "a slow path is not named"
+said reading_unfair 'its path to the store, or its device' || failed "the cause is another one"
+await said reader 'worker .*probe: depth 1' || failed "no decision of the guest's tuner is an event"
+rm data/.delay_ms
+expect 0 heddle stop wide
+wait $run
+wait $guest
+expect 0 heddle run wide.yaml --out wide-one --devices 1 -q --steps "$(step wide)"
+expect 0 heddle ckpt diff wide wide-one
+says IDENTICAL
+passed "a worker with a slow path to its shards is named, with its tuner's decisions: the same bits"

@@ -5,6 +5,7 @@
 
 #include "base/philox.h"
 #include "data/range_head.h"
+#include "data/served.h"
 
 enum { BACKOFF_MS = 100, BACKOFF_CAP_MS = 10000, TOGETHER = 256 };
 
@@ -56,6 +57,12 @@ enum hd_err hd_blob_read(struct hd_blob *store, const struct hd_range *range, ui
 		store->requests += n;
 	}
 	return err;
+}
+
+void hd_blob_served(struct hd_blob *store, int64_t ns)
+{
+	if (store->served)
+		hd_served_add(store->served, store->group, ns);
 }
 
 struct hd_blob_count hd_blob_count(const struct hd_blob *s)

@@ -46,6 +46,7 @@ enum { HD_BLOB_TRIES = 8, HD_BLOB_HOPS = 3, HD_BLOB_NAME = 2048, HD_BLOB_VERSION
 /* What reading has cost. */
 struct hd_blob_count { uint64_t requests, bytes, wasted, retries; };
 
+struct hd_served;                         /* served.h */
 struct hd_blob;
 struct hd_blob_ops {
 	const char *name;
@@ -66,6 +67,9 @@ struct hd_blob {
 	 * none, and a change is not seen */
 	char version[HD_BLOB_VERSION];
 	_Atomic uint64_t requests, bytes, wasted, retries;
+	/* where the times of requests are counted, under a group of files; NULL: nowhere. Set before it is
+	 * read from; borrowed */
+	struct hd_served *served; uint32_t group;
 };
 
 bool hd_blob_is_url(const char *text);
@@ -76,6 +80,8 @@ void hd_blob_close(struct hd_blob *store);                   /* takes NULL */
 /* Fills sorted ranges; HD_E_INPUT: one ends behind the store. */
 HD_MUST_USE enum hd_err hd_blob_read(struct hd_blob *store, const struct hd_range *range, uint32_t nranges,
 	const struct hd_ranges_knobs *knobs, struct hd_diag *diag);
+/* A request took so long. */
+void hd_blob_served(struct hd_blob *store, int64_t ns);
 struct hd_blob_count hd_blob_count(const struct hd_blob *store);
 /* Where reading begins before anything is known of a store. */
 struct hd_ranges_knobs hd_blob_knobs(const struct hd_blob *store);

@@ -113,7 +113,9 @@ static void take_one(struct file_store *f, struct pread_batch *b, struct pread_r
 
 	b->under_way++;
 	hd_lock_give(&f->lock);
+	const int64_t began_ns = hd_clock_now_ns(&f->clock);
 	enum hd_err err = read_one(f, bounce, &b->request[i], &diag);
+	hd_blob_served(&f->store, hd_clock_now_ns(&f->clock) - began_ns);
 	hd_lock_take(&f->lock);
 	b->under_way--;
 	if (err && i < b->failed) {

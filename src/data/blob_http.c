@@ -23,7 +23,7 @@ enum { POLL_MS = 100, LINES = 3 };
 struct flight {
 	const struct hd_request *request;
 	uint32_t tries, hops;
-	int64_t at_ns;
+	int64_t at_ns, began_ns;
 	bool under_way, done;
 	char place[HD_HTTP_PLACE];        /* where a redirect led; "": the store's own */
 };
@@ -176,7 +176,7 @@ static void put(void *user, uint64_t name, uint64_t at, const void *bytes, size_
 }
 
 /* If-Match takes strong names of versions alone. */
-static enum hd_err begin(const struct http_store *s, struct http_lane *lane, uint32_t i, struct hd_diag *diag)
+static enum hd_err begin(struct http_store *s, struct http_lane *lane, uint32_t i, struct hd_diag *diag)
 {
 	struct flight *f = &lane->flight[i];
 	char range[80], match[HD_BLOB_VERSION + 16];
@@ -202,6 +202,7 @@ static enum hd_err begin(const struct http_store *s, struct http_lane *lane, uin
 		.user = lane };
 	err = hd_web_gets_begin(lane->gets, &get, diag);
 	f->under_way = !err;
+	f->began_ns = hd_clock_now_ns(&s->clock);
 	return err;
 }
 
@@ -217,6 +218,7 @@ static enum hd_err take(struct http_store *s, struct http_lane *lane, const stru
 	switch (judge(s, f, g, h, &err, diag)) {
 	case DONE:
 		f->done = true;
+		hd_blob_served(&s->store, hd_clock_now_ns(&s->clock) - f->began_ns);
 		return HD_OK;
 	case FOLLOW:
 		return follow(s, f, h, diag);

@@ -75,6 +75,18 @@ struct hd_data_file { const char *name; int64_t size_bytes, changed_wall_ns; uin
 struct hd_ask { uint64_t index; void *out[HD_MAX_FIELDS]; };
 
 struct hd_dataset;
+/* What a set that is read by ranges says of its reading, and keeps to. Any thread. */
+struct hd_fair_part;                      /* fair.h */
+enum { HD_READING_TEXT = 160 };
+struct hd_reading_ops {
+	/* What was read since it was asked last, `seconds` ago, by so many takers at once. One thread at a
+	 * time. */
+	void (*window)(struct hd_dataset *set, double seconds, uint32_t takers, struct hd_fair_part *part);
+	/* So many requests in flight, whatever its tuner finds; 0: as that finds. No bit depends on it. */
+	void (*keep_depth)(struct hd_dataset *set, uint32_t depth);
+	/* The oldest decision that was not taken yet, a line; false: there is none. */
+	bool (*said)(struct hd_dataset *set, char text[HD_READING_TEXT]);
+};
 struct hd_blob_rules;                    /* blob.h */
 struct hd_augment;                        /* augment.h */
 struct hd_reader_ops {
@@ -111,6 +123,7 @@ struct hd_dataset {
 	/* what its depth and sizes of requests follow: how long takers have waited for rows, added up by what
 	 * hands them out (prefetch.h); NULL: not counted */
 	_Atomic int64_t *waited_ns;
+	const struct hd_reading_ops *reading;     /* NULL: it is not read by ranges */
 	/* borrowed from the opener of the set, NULL: none; field 0 is what it transforms */
 	const struct hd_augment *augment;
 	/* one line for a user: "60000 images 28x28, 10 classes, /usr/share/..." */

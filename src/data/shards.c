@@ -421,8 +421,10 @@ static void steer(struct hd_shard_set *set, const struct wanted_sample *want, ui
 	hd_clock_real(&clock);
 	const int64_t now = hd_clock_now_ns(&clock);
 	hd_lock_take(&set->lock);
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
 		set->sample_bytes += want[i].sample->len;
+		set->delivered += want[i].sample->len;
+	}
 	set->sample_requests += n;
 	const int64_t ns = now - set->since_ns, waited_ns = set->waited_ns;
 	if (set->since_ns && (ns < SAMPLE_MS * HD_NS_PER_MS || set->sample_requests < SAMPLE_REQUESTS) &&
@@ -431,11 +433,15 @@ static void steer(struct hd_shard_set *set, const struct wanted_sample *want, ui
 		return;
 	}
 	const bool waited = waited_ns > set->waited_before_ns;
-	if (set->since_ns && set->tunes && (waited || set->tune.phase == HD_TUNE_KEEP))
+	if (set->since_ns && set->tunes && !set->kept_depth &&
+		(waited || set->tune.phase == HD_TUNE_KEEP))
 		hd_tune_sample(&set->tune, (double)set->sample_bytes * 1e9 / (double)ns, waited);
 	set->tunes = set->tunes || (set->since_ns && waited);
 	if (set->tunes)
 		set->knobs = hd_tune_knobs(&set->tune);
+	if (set->kept_depth)
+		set->knobs = hd_ranges_bound((struct hd_ranges_knobs){ set->kept_depth,
+			set->knobs.size_bytes, set->knobs.gap_bytes }, HD_RANGES_MEMORY);
 	set->since_ns = now;
 	set->waited_before_ns = waited_ns;
 	set->sample_bytes = set->sample_requests = 0;
@@ -518,7 +524,14 @@ enum hd_err hd_shards_ready(struct hd_shard_set *set, const struct hd_data_spec 
 	reader->set.read_many = read_many;
 	set->knobs = hd_ranges_bound(hd_blob_knobs(set->shard[0].blob), HD_RANGES_MEMORY);
 	hd_tune_init(&set->tune, HD_RANGES_MEMORY, true);
+	set->tune.say = hd_shards_say;
+	set->tune.user = set;
 	reader->set.waited_ns = &set->waited_ns;
+	reader->set.reading = &hd_shards_reading;
+	for (uint32_t i = 0; i < set->nshards; i++) {
+		set->shard[i].blob->served = &set->served;
+		set->shard[i].blob->group = (uint32_t)((uint64_t)i * HD_FAIR_FILES / set->nshards);
+	}
 	hd_lock_init(&set->lock);
 	hd_cond_init(&set->change);
 	set->locked = true;

@@ -5,6 +5,7 @@
  * 2. A sample is one range of one shard; its CRC is compared at each read: HD_E_INTEGRITY.
  * 3. Reads of a call are in flight together, over all shards, within the knobs (ranges.h); they lie in
  *    memory that was taken at the opening. No bit depends on any of it.
+ *    A depth that others ask for (keep_depth) stands in place of the tuner's, whose samples rest meanwhile.
  * 4. Shards of elsewhere are copied to data.cache where it has room, else read where they are. */
 #ifndef HD_DATA_SHARDS_INT_H
 #define HD_DATA_SHARDS_INT_H
@@ -14,12 +15,14 @@
 #include "sys/thread.h"
 #include "data/blob.h"
 #include "data/reader_int.h"
+#include "data/served.h"
 #include "data/shard_index.h"
 #include "data/tune.h"
 
 enum { HD_SHARDS_TOGETHER = 64,           /* samples of a call */
        HD_SHARDS_ROOMS = 8,               /* calls at once that have memory */
-       HD_SHARDS_CREW = 16 };             /* threads that read shards for calls */
+       HD_SHARDS_CREW = 16,               /* threads that read shards for calls */
+       HD_SHARDS_SAID = 64 };             /* decisions that nothing took yet; of more the newest are lost */
 
 struct hd_shard { struct hd_blob *blob; struct hd_shard_index index; uint64_t first; };
 
@@ -52,7 +55,17 @@ struct hd_shard_set {
 	int64_t since_ns, waited_before_ns;
 	uint64_t sample_bytes; uint32_t sample_requests;
 	_Atomic int64_t waited_ns;
+	uint32_t kept_depth;              /* that others ask for; 0: none */
+	char said[HD_SHARDS_SAID][HD_READING_TEXT]; uint32_t first_said, nsaid;
+	uint64_t delivered;               /* bytes of samples, in all */
+	/* of the window at hand; under the lock but for `served` */
+	struct hd_served served;
+	struct hd_served_seen seen;
+	uint64_t window_delivered;
+	int64_t window_waited_ns;
 };
+
+_Static_assert((int)HD_TUNE_TEXT <= (int)HD_READING_TEXT, "a decision is a line");
 
 /* What makes the index of a shard out of its bytes, piece by piece. */
 struct hd_shard_maker {
@@ -81,5 +94,9 @@ HD_MUST_USE enum hd_err hd_shards_ready(struct hd_shard_set *set, const struct h
 enum hd_err hd_shards_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out,
 	struct hd_diag *diag);
 void hd_shards_destroy(struct hd_dataset *set);
+
+/* shards_reading.c: what others learn of it, and ask for. */
+extern const struct hd_reading_ops hd_shards_reading;
+void hd_shards_say(void *set, const char *text);         /* of hd_tune; under the lock */
 
 #endif

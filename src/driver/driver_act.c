@@ -302,6 +302,7 @@ ACT(commit)
 	reshape(c, a->step);
 	replace_straggler(c, a->step);
 	autoscale(c, n);
+	driver_reading_step(c);
 	driver_redraw(c, a->step, n);
 	driver_saving_step(c);
 	driver_guard_step(c, a->step, !n->redone);
@@ -357,6 +358,8 @@ void driver_noted(struct driver *c, const char *name, uint32_t worker, const cha
 		keep_bill(c, worker, text);
 		return;
 	}
+	if (driver_reading_noted(c, name, worker, text))
+		return;
 	/* shown by status only; its result is an event */
 	if (!strcmp(name, HD_NOTE_EVALUATING)) {
 		c->evaluating = true;

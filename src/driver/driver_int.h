@@ -14,6 +14,7 @@
  *	driver_ledger.c      what the machines are paid for
  *	driver_record.c      what is stored, and the state at start
  *	driver_trace.c       its own recording: decisions, and the clock that others align with
+ *	driver_reading.c     whether workers get their samples alike
  *	driver_restore.c     the newest whole checkpoint, looked for beside the loop */
 #ifndef HD_DRIVER_DRIVER_INT_H
 #define HD_DRIVER_DRIVER_INT_H
@@ -33,6 +34,7 @@
 #include "run/pipe_set.h"
 #include "driver/driver.h"
 #include "driver/control.h"
+#include "driver/fairness.h"
 #include "driver/live.h"
 #include "driver/local_workers.h"
 #include "driver/redraw.h"
@@ -85,6 +87,7 @@ struct driver {
 	struct hd_reshape reshape;
 	struct hd_straggler straggler;
 	int64_t paces_ns;                 /* when its paces were stored last */
+	struct hd_fairness fairness;
 	struct hd_scaler scaler;
 	struct hd_arena messages;
 	uint8_t *buf;
@@ -233,6 +236,10 @@ void driver_ledger_rest(struct driver *c);              /* the last step is comm
 void driver_ledger_commit(struct driver *c, uint64_t step);
 void driver_ledger_fill(const struct driver *c, struct hd_live *live);
 void driver_ledger_close(struct driver *c);             /* an event "paid"; living ones stay on record */
+
+/* driver_reading.c. True: it is a window of a worker's reading, and no event. */
+bool driver_reading_noted(struct driver *c, const char *name, uint32_t worker, const char *text);
+void driver_reading_step(struct driver *c);             /* after a committed step */
 
 /* driver_unrecorded.c */
 void driver_tell_unrecorded(struct driver *c);

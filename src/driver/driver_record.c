@@ -395,6 +395,7 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 		.nsteps = c->spec->task->nsteps, .step = c->spec->step };
 	hd_reshape_init(&c->reshape, job->nvns, (int64_t)c->config.nbuckets * HD_BUCKET_BYTES,
 		hd_job_int(job, HD_JOB_STRAGGLER_ACT) > 0 && !c->config.shape.nstages);
+	hd_fairness_init(&c->fairness, hd_job_int(job, HD_JOB_DATA_WINDOW));
 	c->config.plan = hd_reshape_plan;
 	c->config.plan_self = &c->reshape;
 	err = read_store(c, diag);

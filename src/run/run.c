@@ -38,7 +38,8 @@ bool hd_run_best(const struct hd_run *run, double *metric)
  * results. */
 static bool is_shown(const struct hd_run *run, const char *kind)
 {
-	static const char *const chatter[] = { "choice", "plan", "predicted", "checkpoint_done", "best" };
+	static const char *const chatter[] = { "choice", "plan", "predicted", "checkpoint_done", "best",
+		"reader" };
 
 	if (run->options.shared || hd_job_int(run->job, HD_JOB_LOG_LEVEL) >= HD_LOG_INFO)
 		return true;              /* shared: the coordinator decides */
@@ -546,6 +547,16 @@ void hd_run_took(struct hd_run *run, uint64_t step, uint32_t worker, const struc
 		diag.text);
 }
 
+/* What the reader's tuner has decided since the last step. */
+static void tell_reader(struct hd_run *run)
+{
+	struct hd_dataset *set = run->task->data;
+	char line[HD_READING_TEXT];
+
+	while (set->reading && set->reading->said(set, line))
+		hd_run_note(run, "reader", "%s", line);
+}
+
 static enum hd_err one_step(struct hd_run *run, struct hd_diag *diag)
 {
 	int64_t began_ns = hd_clock_now_ns(run->clock);
@@ -556,6 +567,7 @@ static enum hd_err one_step(struct hd_run *run, struct hd_diag *diag)
 		return err;
 	double ms = (double)(hd_clock_now_ns(run->clock) - began_ns) * 1e-6;
 	hd_run_functions_look(run, false);
+	tell_reader(run);
 	hd_run_took(run, record.step, 0, &(struct hd_vrange){ 0, run->job->nvns }, 1);
 	hd_run_made(run, 0);
 	report_step(run, &record, ms);

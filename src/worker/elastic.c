@@ -54,7 +54,7 @@ static void on_final(void *user, uint32_t pass, uint32_t bucket)
 
 /* Notes of the run (checkpoints, evaluations, warnings) travel to the coordinator, which writes them
  * down. */
-static void keep_note(struct hd_elastic *e, const char *kind, const char *json)
+void hd_elastic_note_json(struct hd_elastic *e, const char *kind, const char *json)
 {
 	hd_lock_take(&e->notes_lock);
 	if (e->nnotes < HD_ELASTIC_NOTES) {
@@ -78,7 +78,7 @@ static bool put_note(struct hd_elastic *e, const char *kind, const char *text)
 	hd_json_put_text(&w, "text", text);
 	hd_json_close(&w);
 	if (!body.full)
-		keep_note(e, kind, room);
+		hd_elastic_note_json(e, kind, room);
 	return !body.full;
 }
 
@@ -97,7 +97,7 @@ static void on_note(void *user, const char *kind, const char *text) { hd_elastic
 static void on_evaluating(void *user, const char *split)
 {
 	(void)split;
-	keep_note(user, HD_NOTE_EVALUATING, "{}");
+	hd_elastic_note_json(user, HD_NOTE_EVALUATING, "{}");
 }
 
 static void on_eval(void *user, uint64_t step, const char *split, const struct hd_metrics *metrics)
@@ -113,7 +113,7 @@ static void on_eval(void *user, uint64_t step, const char *split, const struct h
 	hd_rundir_eval_body(&w, split, metrics);
 	hd_json_close(&w);
 	if (!body.full)
-		keep_note(user, "eval", room);
+		hd_elastic_note_json(user, "eval", room);
 }
 
 static void own_name(char *host, size_t cap)

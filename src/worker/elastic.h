@@ -31,6 +31,8 @@
 #define HD_NOTE_REFUSED "plan_refused"    /* what this worker has does not take the plan of a view: JSON */
 #define HD_NOTE_STUCK "stuck"             /* this worker has not the memory to go on with a lost one's part */
 #define HD_NOTE_NOTICE "notice"           /* this machine will be taken away: JSON (elastic_notice.c) */
+#define HD_NOTE_READING "reading"         /* a window of this worker's reading: data/fair_text.h */
+#define HD_NOTE_TUNED "reader"            /* a decision of this worker's tuner (data/tune.h) */
 #define HD_NOTE_EVALUATING "evaluating"   /* note before an evaluation; a note "eval" follows */
 
 enum { HD_VN_TIME_MS = 60000 };             /* the most that vn_wait_ns is */
@@ -41,6 +43,9 @@ enum { HD_VN_TIME_MS = 60000 };             /* the most that vn_wait_ns is */
 /* the control message by which a coordinator asks workers for recordings: the last before those that ask
  * for bulk */
 enum { HD_ELASTIC_RECORD = 127 };
+/* that by which it orders a depth of reading: u32, 0: the worker's own. One that is not heard again for so
+ * many windows of reading is forgotten. */
+enum { HD_ELASTIC_READ = 126, HD_ELASTIC_KEEPS = 4 };
 enum { HD_ELASTIC_ADDR = HD_MSG_ADDR + 1, HD_ELASTIC_LISTENS = 2 };
 
 struct hd_elastic_spec {

@@ -22,6 +22,7 @@ enum {
 	HD_ASK_SLOTS_ID = HD_TELL_ASKS + 1,
 	/* of a coordinator: u64 first step, u64 how many; of none: a copy of the flight file */
 	HD_RECORD_ID = HD_ELASTIC_RECORD,
+	HD_READ_ID = HD_ELASTIC_READ,
 	HD_ELASTIC_SLOTS = HD_PIPES_FETCHED,      /* buckets' slots requested at a time */
 	/* requests of others that wait for a step, or for an answer to be sent */
 	HD_SLOTS_LATER = HD_MAX_MEMBERS * HD_ELASTIC_SLOTS,
@@ -34,7 +35,7 @@ enum {
 	HD_ELASTIC_NEWS = 4,              /* of steps: a member is at most one ahead */
 };
 
-_Static_assert((int)HD_MSG_NKINDS <= (int)HD_RECORD_ID, "messages of the protocol ask for no bulk");
+_Static_assert((int)HD_MSG_NKINDS <= (int)HD_READ_ID, "messages of the protocol ask for no bulk");
 
 struct hd_note { char kind[32], json[1500]; };
 
@@ -110,6 +111,10 @@ struct hd_elastic_spent {
 	bool rested;                      /* the step at hand was gone on with by other lists */
 };
 
+/* next_ns: of the window at hand, its end; 0: none was begun. depth: as the coordinator orders; 0: it does
+ * not. */
+struct hd_elastic_reading { int64_t next_ns, ordered_ns; uint32_t depth; };
+
 struct hd_elastic {
 	const struct hd_elastic_spec *spec;
 	struct hd_run *run;
@@ -157,6 +162,7 @@ struct hd_elastic {
 	bool given_up;                    /* by a notice too short for the step: its links close at once */
 	/* begin of the step at hand; what the last whole one took; 0: none */
 	int64_t step_from_ns, step_took_ns;
+	struct hd_elastic_reading reading;
 	char notice_why[HD_NOTICE_TEXT + 32];
 	uint32_t exit_code;
 	char exit_text[HD_MSG_TEXT + 1], text[HD_MSG_TEXT + 1];
@@ -263,6 +269,7 @@ void hd_elastic_ask(struct hd_elastic *e);            /* requests what is missin
 void hd_elastic_chunk_here(struct hd_elastic *e, const struct hd_arrival *arrival);
 /* an event; any thread */
 void hd_elastic_note(struct hd_elastic *e, const char *kind, const char *text);
+void hd_elastic_note_json(struct hd_elastic *e, const char *kind, const char *json);      /* an object */
 void hd_elastic_chunk_done(struct hd_elastic *e, const struct hd_command_done *done);      /* CHUNK is done */
 void hd_elastic_peer_lost(struct hd_elastic *e, uint32_t worker);
 /* elastic_notice.c: news of the agent of notices; I/O thread, but for the last, which is asked at the end. */
@@ -298,6 +305,10 @@ bool hd_elastic_slots_sent(struct hd_elastic *e, const struct hd_sent *sent);
 /* Another view comes into force: the answer to a worker that is no member any more is not waited for. */
 void hd_elastic_slots_view(struct hd_elastic *e, const struct hd_view *was, const struct hd_view *now);
 void hd_elastic_slots_lost(struct hd_elastic *e, uint32_t worker);
+
+/* elastic_reading.c: how this worker is served by its store; I/O thread */
+void hd_elastic_look_at_reading(struct hd_elastic *e);        /* at each look */
+void hd_elastic_read_ordered(struct hd_elastic *e, const struct hd_message *message);
 
 /* elastic_record.c: into the recording of the run, if there is one */
 uint64_t hd_elastic_stamp(void *self);                  /* of the hub's probes */

@@ -102,6 +102,10 @@ static void on_message(void *self, const struct hd_message *m)
 		hd_elastic_record_asked(e, m);
 		return;
 	}
+	if (m->id == HD_READ_ID) {
+		hd_elastic_read_ordered(e, m);
+		return;
+	}
 	if (m->id == HD_ASK_ID) {
 		hd_elastic_asked(e, m->worker, m->bytes, m->len);
 		return;
@@ -266,6 +270,7 @@ void hd_elastic_io(void *elastic)
 		hd_elastic_look_at_notices(e);
 		if (hd_clock_now_ns(e->spec->clock) >= next) {
 			hd_elastic_look_at_stop(e);
+			hd_elastic_look_at_reading(e);
 			if (hd_clock_now_ns(e->spec->clock) >= next_beat) {
 				tick(e);
 				next_beat = hd_clock_now_ns(e->spec->clock) + beat;
