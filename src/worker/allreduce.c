@@ -4,56 +4,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "worker/tree_add.h"
 
-/* floats that are added through all levels at once: a few of them fit the first cache */
-enum { BLOCK = 2048 };
 enum { FLOATS = HD_ALLREDUCE_BUCKET / (int)sizeof(float) };
-
-/* ---- adding ---- */
-
-/* The part of members [low, end) of the tree; `out` is none of the operands. Levels: 16 members have 4. */
-static void add_tree(const float *const *at, uint32_t low, uint32_t end, uint64_t from, uint32_t n,
-	float *restrict out)
-{
-	float right[BLOCK];
-	uint32_t half = 1;
-
-	while (2 * half < end - low)
-		half *= 2;
-	const float *restrict a = at[low] + from, *restrict b = at[low + half] + from;
-	if (half > 1) {
-		add_tree(at, low, low + half, from, n, out);
-		a = out;
-	}
-	if (end - low - half > 1) {
-		add_tree(at, low + half, end, from, n, right);
-		b = right;
-	}
-	for (uint32_t i = 0; i < n; i++)
-		out[i] = a[i] + b[i];
-}
-
-static void add_into(float *restrict to, const float *restrict other, uint64_t len)
-{
-	for (uint64_t i = 0; i < len; i++)
-		to[i] += other[i];
-}
-
-/* Two operands commute; more go through a block, as the sum is written over one of them. */
-static void add(const float *const *at, uint32_t n, uint32_t me, float *to, uint64_t len)
-{
-	float block[BLOCK];
-
-	if (n == 2) {
-		add_into(to, at[!me], len);
-		return;
-	}
-	for (uint64_t from = 0; from < len; from += BLOCK) {
-		uint32_t k = (uint32_t)(len - from < BLOCK ? len - from : BLOCK);
-		add_tree(at, 0, n, from, k, block);
-		memcpy(to + from, block, k * sizeof *to);
-	}
-}
 
 /* ---- where things are ---- */
 
@@ -260,7 +213,7 @@ enum hd_err hd_allreduce_turn(struct hd_allreduce *sum, bool *more, struct hd_di
 	uint32_t bucket = sum->first + sum->nadded, me = sum->spec.me;
 	struct hd_allreduce_part *part = &sum->part[place_of(sum->ncounted)];
 	part->at[me] = bucket_at(sum, bucket);
-	add(part->at, sum->spec.n, me, bucket_at(sum, bucket), bucket_len(sum, bucket));
+	hd_tree_add(part->at, sum->spec.n, bucket_at(sum, bucket), bucket_len(sum, bucket));
 	part->here = 0;
 	for (uint32_t i = 0; i < sum->spec.n && !err; i++)
 		if (i != me) {
