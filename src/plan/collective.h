@@ -1,6 +1,6 @@
 /* collective.h -- the primitives by which p ranks sum a vector: each as a list of moves.
  *
- * Users: the sum of a vector over processes (worker/collective.h), `heddle bench comm`, the choice of a
+ * Users: the sum of a vector over processes (worker/collective_sum.h), `heddle bench comm`, the choice of a
  * primitive for a bucket (plan/collective_cost.h).
  *
  * A *move* carries a range of elements from one rank to another in a *round*. What is sent is what the sender
@@ -54,6 +54,10 @@
 	X(HIERARCHICAL, 4, "hierarchical",       true)  \
 	X(RING,         5, "ring",               false) \
 	X(TREE,         6, "tree",               false)
+
+/* "all|direct|owner|..", for options */
+#define HD_COLLECTIVE_WORD(id, number, word, canonical) "|" word
+#define HD_COLLECTIVE_WORDS "all" HD_COLLECTIVES(HD_COLLECTIVE_WORD)
 
 enum hd_collective {
 #define X(id, number, word, canonical) HD_COLLECTIVE_##id = (number),
