@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "wire/transports.h"
+#include "plan/collective.h"
 
 enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT, HD_TAKES_WORD };
 
@@ -155,6 +156,8 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(COMPRESS,    0,   "compress-branches", FLAG, "",      "make one node of each chain inside a branch first") \
 	X(BYTES,       0,   "bytes",         COUNT,  "B",       "of the vector in each process, a multiple of 4 (default 25000000)") \
 	X(WIRE,        0,   "transport",     WORD,   HD_TRANSPORT_WORDS, "how bytes go between them (default shm)") \
+	X(PRIMITIVE,   0,   "primitive",     WORD,   HD_COLLECTIVE_WORDS, "how a sum is made (default all)")          \
+	X(SECONDS,     0,   "seconds",       COUNT,  "S",       "end after this time; what is not summed then has no time") \
 	X(PRIORITY,    0,   "priority",      TEXT,   "P",       "its weight: twice as much, twice the share (default 1)") \
 	X(DEADLINE,    0,   "deadline",      TEXT,   "T",       "when it should be over, from now: 90s, 45min, 12h, 3d") \
 	X(RATES,       0,   "rates",         TEXT,   "TYPE:X,...", "steps/s on each type, where they are known; 0: never there") \

@@ -53,6 +53,7 @@
 	X(bench_step) \
 	X(bench_op) \
 	X(bench_allreduce) \
+	X(bench_comm) \
 	X(bench_functions) \
 	X(bench_spmm) \
 	X(profile) \

@@ -53,6 +53,39 @@ static void what_cannot_be_timed_is_refused(void **state)
 			&(struct hd_diag){ "" }) == (cases[i].can ? HD_OK : HD_E_INVAL), "case %zu", i);
 }
 
+static void cases_that_cannot_be_summed_are_refused(void **state)
+{
+	static const struct { struct hd_allreduce_case it; uint32_t rounds; enum hd_err err; } rows[] = {
+		{ { HD_COLLECTIVE_RING, { .p = 3, .fast = true }, 64 }, 1, HD_OK },
+		{ { HD_COLLECTIVE_RING, { .p = 3 }, 64 }, 1, HD_E_BADPLAN },
+		{ { HD_COLLECTIVE_DIRECT, { .p = 2 }, 64 }, 1, HD_E_INVAL },       /* of other members */
+		{ { HD_COLLECTIVE_DIRECT, { .p = 3 }, 68 }, 1, HD_E_INVAL },       /* more than the vector has */
+		{ { HD_COLLECTIVE_DIRECT, { .p = 3 }, 62 }, 1, HD_E_INVAL },
+		{ { HD_COLLECTIVE_DIRECT, { .p = 3 }, 0 }, 1, HD_E_INVAL },
+		{ { HD_COLLECTIVE_DIRECT, { .p = 3 }, HD_ALLREDUCE_CASE_MOST + 4 }, 1, HD_E_INVAL },
+	};
+	static struct hd_allreduce_case many[HD_ALLREDUCE_CASES + 1];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_allreduce_bench bench = { .n = 3, .bytes = rows[i].it.bytes > 68 ?
+			rows[i].it.bytes : 64,
+			.rounds = 1, .cases = &rows[i].it, .ncases = 1 };
+		CHECK(hd_allreduce_bench_verify(&bench, &(struct hd_diag){ "" }) == rows[i].err, "case %zu",
+			i);
+	}
+	for (uint32_t i = 0; i <= HD_ALLREDUCE_CASES; i++)
+		many[i] = rows[0].it;
+	struct hd_allreduce_bench bench = { .n = 3, .bytes = 64, .rounds = 512, .cases = many,
+		.ncases = HD_ALLREDUCE_CASES };
+	assert_int_equal(hd_allreduce_bench_verify(&bench, &(struct hd_diag){ "" }), HD_OK);
+	bench.rounds++;
+	assert_int_equal(hd_allreduce_bench_verify(&bench, &(struct hd_diag){ "" }), HD_E_INVAL);
+	bench.rounds = 1;
+	bench.ncases++;
+	assert_int_equal(hd_allreduce_bench_verify(&bench, &(struct hd_diag){ "" }), HD_E_INVAL);
+}
+
 static enum hd_err leads(struct world *w, struct hd_diag *diag)
 {
 	static const char *const argv[] = { "none", NULL };
@@ -109,6 +142,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_cannot_be_timed_is_refused),
+		cmocka_unit_test(cases_that_cannot_be_summed_are_refused),
 		cmocka_unit_test(what_cannot_begin_starts_nobody),
 		cmocka_unit_test(the_bench_sums_and_times_every_round),
 	};

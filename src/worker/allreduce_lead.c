@@ -46,7 +46,7 @@ static void got_addr(struct leader *l, const struct hd_message *message)
 
 static void got_result(struct leader *l, const struct hd_message *message)
 {
-	for (uint32_t r = 0; r < l->bench->rounds; r++) {
+	for (uint32_t r = 0; r < hd_allreduce_bench_times(l->bench); r++) {
 		double ms = (double)hd_get64((const uint8_t *)message->bytes + r * sizeof(uint64_t)) * 1e-6;
 		if (ms > l->times->ms[r])
 			l->times->ms[r] = ms;
@@ -65,7 +65,7 @@ static void on_message(void *self, const struct hd_message *message)
 	if (bit && !has_addr && message->id == HD_SAYS_ADDR && message->len == HD_ADDR_CAP)
 		got_addr(l, message);
 	else if (has_addr && !has_result && message->id == HD_SAYS_RESULT &&
-		 message->len == l->bench->rounds * sizeof(uint64_t))
+		 message->len == hd_allreduce_bench_times(l->bench) * sizeof(uint64_t))
 		got_result(l, message);
 	else
 		failed(l, hd_fail(&l->diag, HD_E_PROTOCOL, "member %u said %u in %u bytes", message->worker,
@@ -134,7 +134,7 @@ static void look_at(struct leader *l, uint32_t i)
 
 static enum hd_err gather(struct leader *l)
 {
-	int64_t rounds = l->bench->rounds + HD_ALLREDUCE_WARMUP + 1,
+	int64_t rounds = hd_allreduce_bench_times(l->bench) + HD_ALLREDUCE_WARMUP + 1 + l->bench->ncases,
 		deadline_ns = hd_clock_now_ns(l->bench->clock) + rounds * HD_ALLREDUCE_PATIENCE_NS;
 	struct hd_loop_event event;
 	size_t n;
@@ -177,6 +177,27 @@ static enum hd_err dismiss(struct leader *l)
 	return err;
 }
 
+static enum hd_err verify_cases(const struct hd_allreduce_bench *bench, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	if (bench->ncases > HD_ALLREDUCE_CASES ||
+		hd_allreduce_bench_times(bench) > HD_TELL_MAX / sizeof(uint64_t))
+		return hd_fail(diag, HD_E_INVAL, "%u cases of %u rounds; at most %d, and %d times",
+			bench->ncases,
+			bench->rounds, HD_ALLREDUCE_CASES, (int)(HD_TELL_MAX / sizeof(uint64_t)));
+	for (uint32_t i = 0; i < bench->ncases && !err; i++) {
+		const struct hd_allreduce_case *c = &bench->cases[i];
+		err = hd_collective_check(c->kind, &c->shape, diag);
+		if (!err && (c->shape.p != bench->n || c->bytes < sizeof(float) || c->bytes % sizeof(float) ||
+			c->bytes > bench->bytes || c->bytes > HD_ALLREDUCE_CASE_MOST))
+			err = hd_fail(diag, HD_E_INVAL,
+				"%llu bytes; 4 to %llu are summed by a primitive, a multiple of 4",
+				(unsigned long long)c->bytes, (unsigned long long)HD_ALLREDUCE_CASE_MOST);
+	}
+	return err;
+}
+
 enum hd_err hd_allreduce_bench_verify(const struct hd_allreduce_bench *bench, struct hd_diag *diag)
 {
 	if (bench->n < 2 || bench->n > HD_ALLREDUCE_MEMBERS)
@@ -190,7 +211,7 @@ enum hd_err hd_allreduce_bench_verify(const struct hd_allreduce_bench *bench, st
 	if (bench->rounds < 1 || bench->rounds > HD_ALLREDUCE_ROUNDS)
 		return hd_fail(diag, HD_E_INVAL, "%u rounds; 1 to %d can be timed", bench->rounds,
 			HD_ALLREDUCE_ROUNDS);
-	return HD_OK;
+	return verify_cases(bench, diag);
 }
 
 enum hd_err hd_allreduce_bench_lead(const struct hd_allreduce_bench *bench, struct hd_host *host,
@@ -199,7 +220,7 @@ enum hd_err hd_allreduce_bench_lead(const struct hd_allreduce_bench *bench, stru
 {
 	struct leader l = { .bench = bench, .times = times };
 
-	memset(times->ms, 0, bench->rounds * sizeof *times->ms);
+	memset(times->ms, 0, hd_allreduce_bench_times(bench) * sizeof *times->ms);
 	enum hd_err err = begin(&l);
 	if (!err)
 		err = start_all(&l, host, argv);

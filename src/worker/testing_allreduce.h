@@ -180,8 +180,8 @@ static inline struct world *enter(uint32_t n)
 	hd_net_real(&w->net);
 	memcpy(w->folder, "/tmp/hd_bench.XXXXXX", 21);
 	assert_non_null(mkdtemp(w->folder));
-	w->bench = (struct hd_allreduce_bench){ n, LEN * sizeof(float), "unix", ROUNDS, w->folder,
-		&w->clock };
+	w->bench = (struct hd_allreduce_bench){ .n = n, .bytes = LEN * sizeof(float), .transport = "unix",
+		.rounds = ROUNDS, .folder = w->folder, .clock = &w->clock };
 	w->host.ops = &host_ops;
 	w->times.ms = w->ms;
 	for (int i = 0; i < MOST; i++)

@@ -1,19 +1,10 @@
-#include <stdlib.h>
+#include <stdio.h>
 
-#include "base/num.h"
-#include "sys/crypto.h"
-#include "sys/signal.h"
-#include "worker/allreduce_bench.h"
 #include "cmd/json_line.h"
 #include "cmd/bench/bench.h"
+#include "cmd/bench/members.h"
 
 enum { BYTES = 25000000, MEMBERS = 2 };
-
-static int rising(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
 
 static void print(struct hd_cmd *cmd, const struct hd_allreduce_bench *bench,
 	const struct hd_allreduce_times *times)
@@ -21,8 +12,7 @@ static void print(struct hd_cmd *cmd, const struct hd_allreduce_bench *bench,
 	struct hd_json_line line;
 	double *ms = times->ms, median, busbw;
 
-	qsort(ms, bench->rounds, sizeof *ms, rising);
-	median = ms[(bench->rounds - 1) / 2];
+	median = hd_bench_median(ms, bench->rounds);
 	busbw = 2.0 * (bench->n - 1) / bench->n * (double)bench->bytes / (median * 1e-3) * 1e-9;
 	if (!cmd->args.has[HD_OPT_JSON]) {
 		printf("%s, %u processes, %llu bytes: %.3f ms median, %.3f least, %.3f greatest of %u; %.3f "
@@ -48,63 +38,6 @@ static void print(struct hd_cmd *cmd, const struct hd_allreduce_bench *bench,
 	hd_json_line_print(&line);
 }
 
-/* A folder of this call alone, for its sockets: their paths must be short. */
-static enum hd_err make_folder(struct hd_cmd *cmd, char *folder, size_t cap)
-{
-	uint64_t name;
-	const char *parent = getenv("TMPDIR");
-
-	enum hd_err err = hd_random_bytes(&name, sizeof name, &cmd->diag);
-	snprintf(folder, cap, "%.70s/heddle-%016llx", parent && *parent ? parent : "/tmp",
-		(unsigned long long)name);
-	return err ? err : hd_fs_mkdir(&cmd->fs, folder, &cmd->diag);
-}
-
-static enum hd_err lead(struct hd_cmd *cmd, struct hd_allreduce_bench *bench)
-{
-	struct hd_allreduce_times times = { .ms = hd_arena_take(&cmd->arena, bench->rounds,
-		sizeof *times.ms) };
-	char folder[HD_ADDR_CAP], text[3][24];
-	const char *argv[] = { "/proc/self/exe", "bench", "allreduce", "--workers", text[0], "--bytes",
-		text[1], "--repeat", text[2], "--transport",
-		bench->transport, NULL };
-	struct hd_host host;
-
-	if (!times.ms)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for times");
-	snprintf(text[0], sizeof text[0], "%u", bench->n);
-	snprintf(text[1], sizeof text[1], "%llu", (unsigned long long)bench->bytes);
-	snprintf(text[2], sizeof text[2], "%u", bench->rounds);
-	hd_host_real(&host);
-	enum hd_err err = hd_signal_install(&cmd->diag);
-	if (!err)
-		err = make_folder(cmd, folder, sizeof folder);
-	if (err)
-		return err;
-	bench->folder = folder;
-	err = hd_allreduce_bench_lead(bench, &host, argv, &times, &cmd->diag);
-	enum hd_err gone = hd_fs_remove_tree(&cmd->fs, folder, err ? NULL : &cmd->diag);
-	if (!err)
-		err = gone;
-	if (!err)
-		print(cmd, bench, &times);
-	return err;
-}
-
-/* The environment of a member says which it is, and where: HEDDLE_BENCH_MEMBER=I:FOLDER. */
-static enum hd_err follow(struct hd_cmd *cmd, struct hd_allreduce_bench *bench, const char *member)
-{
-	char *rest;
-	unsigned long me = strtoul(member, &rest, 10);
-
-	if (rest == member || *rest != ':' || me >= bench->n)
-		return hd_fail(&cmd->diag, HD_E_INVAL,
-			HD_ALLREDUCE_MEMBER "=%s is for members that `heddle bench allreduce` starts; unset "
-			"it", member);
-	bench->folder = rest + 1;
-	return hd_allreduce_bench_member(bench, (uint32_t)me, &cmd->diag);
-}
-
 static uint64_t count_or(const struct hd_cmd *cmd, enum hd_opt opt,
 	uint64_t other) { return cmd->args.has[opt] ? cmd->args.count[opt] : other; }
 
@@ -116,12 +49,19 @@ static enum hd_err verb_bench_allreduce(struct hd_cmd *cmd)
 		.bytes = count_or(cmd, HD_OPT_BYTES, BYTES),
 		.transport = hd_args_text(&cmd->args, HD_OPT_WIRE, "shm"),
 		.rounds = cut32(hd_bench_repeat(cmd)), .clock = &cmd->clock };
-	const char *member = getenv(HD_ALLREDUCE_MEMBER);
+	struct hd_allreduce_times times = { .ms = NULL };
+	char text[3][24];
+	const char *argv[] = { "/proc/self/exe", "bench", "allreduce", "--workers", text[0], "--bytes",
+		text[1], "--repeat", text[2], "--transport", bench.transport, NULL };
+	bool led = false;
 
-	enum hd_err err = hd_allreduce_bench_verify(&bench, &cmd->diag);
-	if (err)
-		return err;
-	return member ? follow(cmd, &bench, member) : lead(cmd, &bench);
+	snprintf(text[0], sizeof text[0], "%u", bench.n);
+	snprintf(text[1], sizeof text[1], "%llu", (unsigned long long)bench.bytes);
+	snprintf(text[2], sizeof text[2], "%u", bench.rounds);
+	enum hd_err err = hd_bench_members(cmd, &bench, argv, &times, &led);
+	if (!err && led)
+		print(cmd, &bench, &times);
+	return err;
 }
 
 const struct hd_verb hd_verb_bench_allreduce = {
