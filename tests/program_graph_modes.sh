@@ -181,6 +181,50 @@ for key in job.steps=12 batch.staleness=2; do
 	done
 done
 
+# from step 3 on in sync: all that a loss of 100 is near of
+sed 's/ 6[0-9].*//' split.txt >near.txt
+awk 'BEGIN { printf "val"; for (i = 60; i < 80; i++) printf " %d", i; print "" }' >>near.txt
+expect 0 heddle data prepare-graph --edges edges.txt --features features.svm --split near.txt --directed \
+	--intervals 4 --splitter own -o near.graph -q
+near() {
+	run "$1" -s data.path=near.graph -s batch.close.metric=loss -s batch.close.target=100 \
+		-s batch.close.every=3 "${@:2}"
+}
+expect 0 run far --devices 1 -s data.path=near.graph
+far=$(number digest)
+expect 0 near near --devices 1
+closed=$(number digest)
+[ "$closed" != "$far" ] || failed "batch.close makes no difference"
+HD_FAIL="sync.here:kill#1@11" expect 0 near near-w --workers 2 --devices 1
+same "$(number digest)" "$closed" "closed, two workers, one of which dies"
+expect 0 near near-part --devices 1 --steps 3
+expect 0 heddle resume near-part --workers 3 --devices 1 --json -q
+same "$(number digest)" "$closed" "resumed where it closes"
+same "$(cat near{,-w}/events.ndjson | grep -c '"kind":"closing","step":3,')" 2 "events of closing"
+free_near() { near "$1" -s batch.mode=bounded -s batch.staleness=1 -s batch.cells=1 "${@:2}"; }
+again_near() {
+	near "again-of-$1" -s batch.mode=replay -s batch.staleness=1 -s batch.cells=1 -s batch.replay="$1" \
+		"${@:2}"
+	heddle ckpt diff "again-of-$1" "$1"
+}
+expect 0 free_near near-b --workers 2 --devices 1
+expect 0 again_near near-b --devices 3
+says 'IDENTICAL'
+end='-s eval.target=100 -s eval.every=6'
+expect 0 free_near near-e --devices 3 $end
+same "$(number step)" 6 "the last step of a run that reaches its target"
+expect 0 again_near near-e --workers 2 --devices 1 $end
+says 'IDENTICAL'
+passed "near its target a run goes back to sync: equal bits on devices and workers, and of its replay"
+
+expect 2 near no -s data.path=g.graph
+says 'batch.close: no vertex of the validation set has a label'
+expect 2 near no -s batch.mode=sync
+says 'has no meaning with batch.mode sync'
+expect 2 run no -s batch.close.margin=0.1
+says 'batch.close.margin says nothing without batch.close.target'
+expect 2 near no -s batch.close.metric=accuracy
+says 'batch.close.target is 100, but batch.close.metric accuracy is a share'
 expect 2 run no -s batch.cells=3
 says 'batch.cells is 3: with batch.mode exact rows are late from one cell to another'
 expect 2 run no -s batch.mode=sync

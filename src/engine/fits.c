@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "sys/memory.h"
 #include "engine/part_int.h"
+#include "engine/closing.h"
 #include "engine/fore.h"
 #include "engine/stale.h"
 #include "engine/stamps.h"
@@ -99,16 +100,17 @@ static uint64_t vectors_of(const struct hd_worker *w, uint32_t rank)
 }
 
 /* In lockstep a worker reads the rows of its own virtual nodes, and evaluates in memory of its own, rows and
- * activations, of which nothing is written where another member does that. */
+ * activations, of which nothing is written where another member does that and none measures (closing.h). */
 static void idle_in_lockstep(const struct hd_worker *w, uint64_t sample_bytes, uint64_t depth,
 	struct hd_memory_terms *t)
 {
 	const struct hd_job *job = w->task->job;
+	const bool rests = w->parts->need_rests && !hd_closing_wanted(job);
 	uint64_t vns = 0;
 
 	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
 		vns += arenas_of(w, r);
-		if (w->parts->need_rests && w->rank && !w->rank[r].need.staged) {
+		if (rests && w->rank && !w->rank[r].need.staged) {
 			t->idle_arenas += activations_of(w, r);
 			t->idle_inputs += sample_bytes * hd_worker_eval_rows(w, r);
 		}

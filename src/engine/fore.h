@@ -23,8 +23,8 @@
  *    least as late as the rank is ahead.
  * 5. The rows of a step are those of the step before: samples of a graph are all of it, so what LD has
  *    loaded for the step at hand serves those ahead.
- * 6. Nothing runs ahead in step 0 or where all before were skipped, in a replay, in a repair or a probe, nor
- *    between COMPUTE and the next step.
+ * 6. Nothing runs ahead in step 0 or where all before were skipped, in steps after closing (closing.h), in a
+ *    replay, in a repair or a probe, nor between COMPUTE and the next step.
  *
  * Ownership: the worker's arena; buffers are of the ranks' pools. Threads: a rank its own virtual nodes; the
  * counters any rank; forgetting between two activities, the worker's caller. */

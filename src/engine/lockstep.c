@@ -6,6 +6,7 @@
 #include "graph/far_end.h"
 #include "graph/op.h"
 #include "job/job.h"
+#include "engine/closing.h"
 #include "engine/fore.h"
 #include "engine/meeting.h"
 #include "engine/stale.h"
@@ -159,6 +160,7 @@ enum hd_err hd_lockstep_leaves(struct hd_worker *w, struct hd_diag *diag)
 		}
 	enum hd_err err = hd_stale_take(w, diag);
 	err = err ? err : hd_stamps_take(w, diag);
+	err = err ? err : hd_closing_take(w, diag);
 	return err ? err : hd_fore_take(w, diag);
 }
 

@@ -24,6 +24,7 @@
 #include "device/program.h"
 #include "engine/ghosts.h"
 
+struct hd_closing;
 struct hd_job;
 struct hd_task;
 struct hd_node;
@@ -48,6 +49,7 @@ struct hd_lockstep {
 	uint32_t nsets;                   /* of leaves */
 	struct hd_stamps *stamps;         /* NULL: none are kept */
 	struct hd_fore *fore;             /* NULL: nothing runs ahead */
+	struct hd_closing *closing;       /* NULL: rows are late to the end (closing.h) */
 	int64_t met;                      /* leaves are all of this step, from 1; 0: not all are; rank 0 */
 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plan/check.h"
+#include "engine/closing.h"
 #include "engine/fore.h"
 #include "engine/meeting.h"
 #include "engine/overlap.h"
@@ -274,7 +275,9 @@ enum hd_err hd_dist_probe(struct hd_worker *w, uint32_t vn, struct hd_hash *bits
 			"step %lld is under way: its gradients are where a probe would be computed",
 			(long long)w->count.step);
 	hd_arena_init(&arena, 0);
-	enum hd_err err = make_pass(w, &work, &vn, 1, 0, &arena, diag);
+	enum hd_err err = hd_closing_look(w, diag);
+	if (!err)
+		err = make_pass(w, &work, &vn, 1, 0, &arena, diag);
 	if (!err)
 		err = lend(w, vn, &lent, &arena, diag);
 	if (!err) {

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "engine/closing.h"
 #include "engine/fore.h"
 #include "engine/overlap.h"
 #include "engine/stamps.h"
@@ -85,6 +86,7 @@ enum hd_err hd_worker_reread(struct hd_worker *w, struct hd_diag *diag)
 	w->step->again = true;                  /* until there is a reader */
 	hd_overlap_drop(w);
 	hd_fore_forget(w);
+	hd_closing_forget(w);
 	hd_prefetch_destroy(w->reading->prefetch);
 	w->reading->prefetch = NULL;
 	hd_seals_init(&w->step->seals, 0, 1, (uint64_t)w->count.step);

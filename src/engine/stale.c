@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/closing.h"
 #include "engine/lockstep.h"
 #include "engine/stamps.h"
 #include "engine/worker_int.h"
@@ -77,7 +78,7 @@ static uint64_t age_of(const struct hd_rank *rank, const struct hd_sync *s, uint
 	const uint32_t each = job->nvns / (uint32_t)hd_job_int(job, HD_JOB_CELLS);
 	const uint64_t k = hd_stale_epochs(job), e = hd_rank_step(rank);
 
-	if (hd_stale_none(rank->worker))
+	if (hd_stale_none(rank->worker) || hd_closing_closed(rank->worker))
 		return 0;
 	if (hd_stamps_kept(job))
 		return hd_stamps_age(rank, s, vn, other);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "checkpoint/ckpt.h"
+#include "engine/closing.h"
 #include "engine/fore.h"
 #include "engine/lockstep.h"
 #include "engine/stale.h"
@@ -116,7 +117,8 @@ enum hd_err hd_stamps_table(struct hd_worker *w, struct hd_diag *diag)
 
 bool hd_stamps_run_free(const struct hd_worker *w)
 {
-	return hd_job_int(w->task->job, HD_JOB_MODE) == HD_MODE_BOUNDED && !hd_stale_none(w);
+	return hd_job_int(w->task->job, HD_JOB_MODE) == HD_MODE_BOUNDED && !hd_stale_none(w) &&
+		!hd_closing_closed(w);
 }
 
 void hd_stamps_clear(struct hd_worker *w)
@@ -314,7 +316,7 @@ static enum hd_err in_bounds(const struct hd_task *task, const uint32_t *late, u
 }
 
 static enum hd_err fits(const struct hd_state_entry *e, const struct hd_task *task, const char *path,
-	int64_t made, struct hd_diag *diag)
+	int64_t made, int64_t closed, struct hd_diag *diag)
 {
 	const int64_t nsyncs = rows_of(&task->train, task->job), nvns = task->job->nvns;
 
@@ -329,10 +331,21 @@ static enum hd_err fits(const struct hd_state_entry *e, const struct hd_task *ta
 		return hd_fail(diag, HD_E_INVAL, "batch.replay: the job of %s has %lld steps and this one "
 			"%llu: replay the job that was recorded", path, (long long)e->dim[0],
 			(unsigned long long)task->nsteps);
-	if (made < (int64_t)task->nsteps)
+	if (made < (int64_t)task->nsteps && (!closed || made < closed))
 		return hd_fail(diag, HD_E_INVAL, "batch.replay: %s has recorded %lld of %lld steps: let that "
 			"run end first (heddle resume)", path, (long long)made, (long long)e->dim[0]);
 	return HD_OK;
+}
+
+/* The first step in sync, after which ages are 0 as in steps that were not made yet; 0: none. */
+static int64_t closed_of(const struct hd_state *state)
+{
+	const struct hd_state_entry *e = hd_state_find(state, "run.closed");
+	int64_t closed = 0;
+
+	if (e && e->dtype == HD_I64 && e->len_bytes == sizeof closed)
+		hd_state_get(e, 0, 1, &closed);
+	return closed > 0 ? closed : 0;
 }
 
 enum hd_err hd_recording_read(struct hd_recording *recording, const struct hd_task *task, struct hd_fs *fs,
@@ -354,8 +367,9 @@ enum hd_err hd_recording_read(struct hd_recording *recording, const struct hd_ta
 			why.text);
 	}
 	const struct hd_state_entry *e = hd_state_find(&state, "stamps");
+	const int64_t closed = closed_of(&state);
 	err = same_bound(&state, task, path, diag);
-	err = err ? err : fits(e, task, path, (int64_t)info.step, diag);
+	err = err ? err : fits(e, task, path, (int64_t)info.step, closed, diag);
 	if (!err && !(late = hd_arena_take(arena, n + 1, sizeof *late)))
 		err = hd_fail(diag, HD_E_NOMEM, "no memory for a recording of %llu steps",
 			(unsigned long long)task->nsteps);
@@ -365,7 +379,7 @@ enum hd_err hd_recording_read(struct hd_recording *recording, const struct hd_ta
 	}
 	if (!err) {
 		*digest = hd_hash(late, n * sizeof *late);
-		*recording = (struct hd_recording){ task->nsteps, late };
+		*recording = (struct hd_recording){ task->nsteps, late, (uint64_t)closed };
 	}
 	hd_arena_finish(&room);
 	return err;

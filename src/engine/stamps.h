@@ -21,7 +21,8 @@
  *    as it has room for, of as few bits as S + 2 values need; with S above 0 one sync more than there are,
  *    whose first age is that of the weights. So a checkpoint of a run is its recording, and a step that was
  *    begun again is recorded as it counted.
- * 4. The same job in `replay`, job.steps among it, has the same bits on any devices and workers, this entry
+ * 4. Where the recorded run went back to sync (closing.h) steps that it has not made are in sync, too.
+ * 5. The same job in `replay`, job.steps among it, has the same bits on any devices and workers, this entry
  *    among them. A recording of fewer steps than the job has is refused.
  *
  * Ownership: the worker's arena. Threads: ranks mark and look at marks (release, acquire); a rank writes the
@@ -49,7 +50,8 @@ struct hd_stamps {
 };
 
 /* What another run has recorded. */
-struct hd_recording { uint64_t nsteps; const uint32_t *late; };
+/* closed: from that step on it is in sync (closing.h); 0: none. */
+struct hd_recording { uint64_t nsteps; const uint32_t *late; uint64_t closed; };
 /* Of the newest checkpoint at `path`, a run's or its own folder. HD_E_INVAL: of another graph, staleness or
  * number of virtual nodes, or of fewer steps; no recording. `digest`: of its bits. */
 HD_MUST_USE enum hd_err hd_recording_read(struct hd_recording *recording, const struct hd_task *task,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sys/failpoint.h"
+#include "engine/closing.h"
 #include "engine/diverge.h"
 #include "engine/fore.h"
 #include "engine/overlap.h"
@@ -54,6 +55,7 @@ enum hd_err hd_step_begin(struct hd_worker *w, bool digest, struct hd_diag *diag
 			"step %lld: ranks were lost in the step before, and its plan is that of them all: "
 			"adopt another one", (long long)w->count.step);
 	enum hd_err err = w->step->again ? hd_worker_reread(w, diag) : HD_OK;
+	err = err ? err : hd_closing_look(w, diag);
 	if (err)
 		return err;
 	w->step->begun = w->step->again = true;
@@ -105,6 +107,7 @@ static void count_step(struct hd_worker *w)
 	if (next_epoch != r->epoch)
 		w->count.epoch_loss = w->count.epoch_weight = w->count.epoch_correct = 0;
 	hd_stale_commit(w, r->skipped);
+	hd_closing_commit(w);
 	if (r->skipped)                   /* its rows, which those ahead may have read, are none */
 		hd_fore_forget(w);
 	hd_stamps_commit(w);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/closing.h"
 #include "engine/stale.h"
 #include "engine/stamps.h"
 
@@ -110,6 +111,7 @@ enum hd_err hd_state_table_make(struct hd_worker *w, struct hd_diag *diag)
 		err = add_buffer(w, b, diag);
 	err = err ? err : hd_stale_table(w, diag);
 	err = err ? err : hd_stamps_table(w, diag);
+	err = err ? err : hd_closing_table(w, diag);
 #define X(text, field, type, how) \
 	if (!err) \
 		err = hd_state_add(&w->state, &(struct hd_state_entry){ \

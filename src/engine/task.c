@@ -18,6 +18,7 @@
 #include "data/graph_layout.h"
 #include "data/blob.h"
 #include "checkpoint/onnx_model.h"
+#include "engine/closing.h"
 #include "engine/fore.h"
 #include "engine/stale.h"
 #include "engine/stamps.h"
@@ -791,6 +792,7 @@ static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag
 		((double)(uint64_t)steps < steps) : (uint64_t)hd_job_int(job, HD_JOB_STEPS);
 	err = hd_fore_allowed(task, diag);
 	err = err ? err : hd_stamps_allowed(task, diag);
+	err = err ? err : hd_closing_allowed(task, diag);
 	return err ? err : read_recording(task, fs, diag);
 }
 

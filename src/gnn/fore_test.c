@@ -168,7 +168,7 @@ static void a_replay_has_the_bits_of_the_recorded(void **state)
 		open_held(&g, &rig, &how);
 		for (uint32_t e = 0; e < EPOCHS; e++)
 			want[e] = step_with(&rig, e, bad);
-		const struct hd_recording recording = { EPOCHS, stamps_of(&rig) };
+		const struct hd_recording recording = { EPOCHS, stamps_of(&rig), 0 };
 		how.mode = HD_MODE_REPLAY;
 		for (uint32_t d = 1; d <= 3; d += 2) {
 			open_stale(&g, &again, &how, d);
@@ -206,7 +206,7 @@ static void nothing_is_late_after_a_first_step_that_is_skipped(void **state)
 	const uint64_t n = (NSYNCS + 1) * how.n;
 	const uint32_t late[(NSYNCS + 1) * INTERVALS] = { 0 };
 	assert_memory_equal(stamps_of(&rig) + n, late, n * sizeof(uint32_t));
-	const struct hd_recording recording = { EPOCHS, stamps_of(&rig) };
+	const struct hd_recording recording = { EPOCHS, stamps_of(&rig), 0 };
 	how.mode = HD_MODE_REPLAY;
 	open_stale(&g, &again, &how, 3);
 	again.task->recording = &recording;
@@ -246,7 +246,7 @@ static void what_is_ahead_is_forgotten(void **state)
 	for (uint32_t e = 4; e < EPOCHS; e++)
 		want[e] = step_with(&fresh, e, 0);
 	hd_rig_close(&rig);
-	const struct hd_recording recording = { EPOCHS, stamps_of(&fresh) };
+	const struct hd_recording recording = { EPOCHS, stamps_of(&fresh), 0 };
 	how.mode = HD_MODE_REPLAY;
 	open_stale(&g, &rig, &how, 2);
 	rig.task->recording = &recording;

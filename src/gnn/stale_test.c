@@ -15,7 +15,7 @@ static const char rate[] = "optim: {kind: sgd, lr: 0.5, clip: 0, schedule: {kind
 static void compare(struct graphs *g, const struct how *how, uint32_t k, const uint32_t *const late[2],
 	bool same)
 {
-	const struct hd_recording recording = { EPOCHS, late[1] };
+	const struct hd_recording recording = { EPOCHS, late[1], 0 };
 	static struct oracle o;
 	int id[INTERVALS * VERTICES];
 	double before[NNAMES][MOST_ELEMS];
@@ -334,7 +334,7 @@ static void a_replay_has_the_bits_of_the_recorded(void **state)
 		open_stale(&g, &rig, &how, m ? 4 : 1);
 		for (int s = 0; s < EPOCHS; s++)
 			want[s] = hd_rig_step(&rig).digest;
-		const struct hd_recording recording = { EPOCHS, stamps_of(&rig) };
+		const struct hd_recording recording = { EPOCHS, stamps_of(&rig), 0 };
 		assert_true(m || !bits_in(recording.late, EPOCHS * NSYNCS * INTERVALS));
 		how.mode = HD_MODE_REPLAY;
 		open_stale(&g, &one, &how, 1 + (uint32_t)m % 2);
@@ -378,7 +378,7 @@ static void workers_that_do_not_wait_are_replayed(void **state)
 		{ 8, 4, 2 }, { 4, 4, 2 } };
 	enum { NSTEPS = 6, MOST_SYNCS = 13 };
 	static uint32_t late[NSTEPS * MOST_SYNCS * INTERVALS];
-	const struct hd_recording recording = { NSTEPS, late };
+	const struct hd_recording recording = { NSTEPS, late, 0 };
 	struct net *net = malloc(sizeof *net);
 	struct graphs g;
 

@@ -14,7 +14,9 @@ enum { NMODELS = 4, ATTENTION = 3, EPOCHS = 7 };
 /* How it is trained. */
 struct how { int model, kind; uint32_t n, cells, k; enum hd_mode mode; const char *dropout, *optim; };
 
-static inline void open_stale(struct graphs *g, struct hd_rig *rig, const struct how *how, uint32_t ndevices)
+/* every: batch.close.every, where any loss is near the target; 0: it has no batch.close. */
+static inline void open_closing(struct graphs *g, struct hd_rig *rig, const struct how *how,
+	uint32_t ndevices, uint32_t every)
 {
 	const struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1,
 		.kernels = HD_KERNELS_PORTABLE };
@@ -27,7 +29,19 @@ static inline void open_stale(struct graphs *g, struct hd_rig *rig, const struct
 	rig->job->value[HD_JOB_MODE].i = how->mode;
 	rig->job->value[HD_JOB_STALENESS].i = how->k;
 	rig->job->value[HD_JOB_CELLS].i = how->cells;
+	if (every) {
+		rig->job->value[HD_JOB_CLOSE_TARGET].is_none = false;
+		rig->job->value[HD_JOB_CLOSE_TARGET].f = 1e9;
+		rig->job->value[HD_JOB_CLOSE_METRIC].i = HD_METRIC_LOSS;
+		rig->job->value[HD_JOB_CLOSE_EVERY].i = every;
+	}
 	hd_rig_go(rig, &spec);
+}
+
+static inline void open_stale(struct graphs *g, struct hd_rig *rig, const struct how *how,
+	uint32_t ndevices)
+{
+	open_closing(g, rig, how, ndevices, 0);
 }
 
 #endif

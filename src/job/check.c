@@ -100,6 +100,27 @@ static enum hd_err check_batch(struct hd_job_reader *reader)
 /* On Cora in four random parts, all rows of others k epochs late, accuracy fell to 70 % with k = 4. */
 enum { MOST_AHEAD = 8, MOST_USUAL = 2 };
 
+static enum hd_err check_close(struct hd_job_reader *reader)
+{
+	static const enum hd_job_key of[] = { HD_JOB_CLOSE_METRIC, HD_JOB_CLOSE_MARGIN, HD_JOB_CLOSE_EVERY };
+	const struct hd_job *job = reader->job;
+	const struct hd_job_value *target = &job->value[HD_JOB_CLOSE_TARGET];
+
+	for (size_t i = 0; target->is_none && i < sizeof of / sizeof *of; i++)
+		if (job->value[of[i]].i != reader->standard[of[i]].i ||
+			job->value[of[i]].f != reader->standard[of[i]].f) {
+			hd_job_at(reader, of[i]);
+			return hd_job_refuse(reader, "batch.%s says nothing without batch.close.target: "
+				"write both, or neither", hd_job_keys[of[i]].key);
+		}
+	hd_job_at(reader, HD_JOB_CLOSE_TARGET);
+	if (!target->is_none && hd_job_int(job, HD_JOB_CLOSE_METRIC) == HD_METRIC_ACCURACY &&
+		(target->f < 0 || target->f > 1))
+		return hd_job_refuse(reader, "batch.close.target is %g, but batch.close.metric accuracy is a "
+			"share from 0 to 1: 0.6 for 60 %%", target->f);
+	return HD_OK;
+}
+
 /* Cells are equal runs of virtual nodes. With one of them no row would be late. */
 static enum hd_err check_mode(struct hd_job_reader *reader)
 {
@@ -124,9 +145,12 @@ static enum hd_err check_mode(struct hd_job_reader *reader)
 		return hd_job_refuse(reader, "batch.staleness is %lld and optim.update is %s: virtual nodes "
 			"that run ahead have the weights that they began with: use optim.update flush",
 			(long long)bound, hd_job_text(job, HD_JOB_UPDATE));
-	if (bound > MOST_USUAL && mode == HD_MODE_BOUNDED)
+	if (bound > MOST_USUAL && mode == HD_MODE_BOUNDED && job->value[HD_JOB_CLOSE_TARGET].is_none)
 		hd_job_warn(reader, "batch.staleness is %lld: where rows of many edges are so late training "
-			"may fail; 1 or 2 is usual", (long long)bound);
+			"may fail; 1 or 2 is usual, or batch.close, which ends in sync", (long long)bound);
+	enum hd_err err = check_close(reader);
+	if (err)
+		return err;
 	if (mode != HD_MODE_EXACT)
 		return HD_OK;
 	hd_job_at(reader, is_given(job, HD_JOB_CELLS) ? HD_JOB_CELLS : HD_JOB_MODE);
@@ -199,6 +223,10 @@ static const struct { enum hd_job_key key, of; const char *words; } depends[] = 
 	{ HD_JOB_STALENESS,  HD_JOB_MODE,      "exact|bounded|replay" },
 	{ HD_JOB_CELLS,      HD_JOB_MODE,      "exact" },
 	{ HD_JOB_REPLAY,     HD_JOB_MODE,      "replay" },
+	{ HD_JOB_CLOSE_TARGET, HD_JOB_MODE,    "exact|bounded|replay" },
+	{ HD_JOB_CLOSE_METRIC, HD_JOB_MODE,    "exact|bounded|replay" },
+	{ HD_JOB_CLOSE_MARGIN, HD_JOB_MODE,    "exact|bounded|replay" },
+	{ HD_JOB_CLOSE_EVERY, HD_JOB_MODE,     "exact|bounded|replay" },
 };
 
 /* The same of functions, where a word that is said later turns keys off: they rest, so that one word changes

@@ -20,7 +20,9 @@ static const struct { const char *name; enum where where; const char *only; } ke
 	{ "replay", OF_BATCH, NULL },
 	{ "functions", TABLE, NULL }, { "price_file", PRICES, NULL },
 	{ "features", ONLY, "fp32" },
-	{ "close", ABSENT, NULL }, { "boundary_sample", ABSENT, NULL }, { "skip", ABSENT, NULL },
+	{ "close.metric", OF_BATCH, NULL }, { "close.target", OF_BATCH, NULL },
+	{ "close.margin", OF_BATCH, NULL }, { "close.every", OF_BATCH, NULL }, { "close", TABLE, NULL },
+	{ "boundary_sample", ABSENT, NULL }, { "skip", ABSENT, NULL },
 };
 enum { NKEYS = sizeof keys / sizeof *keys };
 
@@ -99,7 +101,8 @@ enum hd_err hd_job_graph_sets(struct hd_job_sets *sets, const struct hd_job_grap
 const char *hd_job_graph_key(uint32_t i)
 {
 	for (size_t k = 0; k < NKEYS; k++)
-		if (keys[k].where != ABSENT && keys[k].where != TABLE && i-- == 0)
+		if (keys[k].where != ABSENT && keys[k].where != TABLE && !strchr(keys[k].name, '.') &&
+			i-- == 0)
 			return keys[k].name;
 	return NULL;
 }
@@ -118,6 +121,19 @@ static enum hd_job_key of_batch(const char *name)
 	while (strcmp(hd_job_keys[key].table, "batch") != 0 || strcmp(hd_job_keys[key].key, name) != 0)
 		key++;
 	return key;
+}
+
+/* What steps go back to sync by also ends the run. */
+static enum hd_err put_batch(struct hd_job_reader *reader, const char *name, const char *text)
+{
+	const enum hd_job_key key = of_batch(name);
+	enum hd_err err = put(reader, key, text);
+
+	if (!err && key == HD_JOB_CLOSE_METRIC)
+		err = put(reader, HD_JOB_METRIC, text);
+	if (!err && key == HD_JOB_CLOSE_TARGET)
+		err = put(reader, HD_JOB_TARGET, text);
+	return err;
 }
 
 static enum hd_err unknown(const struct hd_job_reader *reader, const char *name)
@@ -152,7 +168,7 @@ enum hd_err hd_job_read_graph_key(struct hd_job_reader *reader, const char *name
 		return use.full ? hd_fail(reader->diag, HD_E_NOMEM, "no memory for a job") :
 			put(reader, HD_JOB_MODEL, use.at);
 	case OF_BATCH:
-		return put(reader, of_batch(name), text);
+		return put_batch(reader, name, text);
 	case INTERVALS:
 		return intervals_of(text) ? put(reader, HD_JOB_VNS, text) : hd_job_refuse(reader,
 			"graph.intervals: %.60s is no number of intervals; set it to 1, or to a power of two "
@@ -172,6 +188,20 @@ enum hd_err hd_job_read_graph_key(struct hd_job_reader *reader, const char *name
 	}
 }
 
+static enum hd_err read_close(struct hd_job_reader *reader, const struct hd_yaml_node *table)
+{
+	enum hd_err err = HD_OK;
+	char name[64];
+
+	for (const struct hd_yaml_node *node = table->first; node && !err; node = node->next) {
+		hd_job_place(reader, &node->at);
+		snprintf(name, sizeof name, "close.%s", node->key);
+		err = node->text ? hd_job_read_graph_key(reader, name, node->text) : hd_job_refuse(reader,
+			"graph.%.60s is one value", name);
+	}
+	return err;
+}
+
 enum hd_err hd_job_read_graph(struct hd_job_reader *reader, const struct hd_yaml_node *table)
 {
 	enum hd_err err = HD_OK;
@@ -184,6 +214,8 @@ enum hd_err hd_job_read_graph(struct hd_job_reader *reader, const struct hd_yaml
 		hd_job_place(reader, &node->at);
 		if (!strcmp(node->key, "functions"))
 			err = hd_job_read_table(reader, node);
+		else if (!strcmp(node->key, "close") && !node->text)
+			err = read_close(reader, node);
 		else
 			err = node->text ? hd_job_read_graph_key(reader, node->key, node->text) :
 				hd_job_refuse(reader, "graph.%.60s is one value", node->key);

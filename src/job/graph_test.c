@@ -72,6 +72,27 @@ static void modes_are_keys_of_the_batch(void **state)
 	assert_memory_equal(&hash, &job.hash, sizeof hash);
 }
 
+/* What a run goes back to sync by also ends it. */
+static void close_is_a_table_of_the_batch(void **state)
+{
+	const struct hd_job_set more[] = { { "graph.close.margin", "0.02", HD_FROM_SET } };
+	struct hd_hash hash;
+
+	(void)state;
+	of_graph(HEAD "graph: {prepared: g.graph, model: gcn, intervals: 4, mode: bounded, "
+		"close: {metric: accuracy, target: 0.8, every: 5}}\n", more, 1);
+	hash = job.hash;
+	assert_int_equal(hd_job_int(&job, HD_JOB_CLOSE_EVERY), 5);
+	assert_true(hd_job_num(&job, HD_JOB_CLOSE_MARGIN) == 0.02 && hd_job_num(&job, HD_JOB_TARGET) == 0.8);
+	assert_int_equal(hd_job_int(&job, HD_JOB_METRIC), HD_METRIC_ACCURACY);
+	must(HEAD "model: {use: builtin:gcn, args: {input: 9, classes: 3, slots: 4}}\n"
+		"data: {kind: graph, path: g.graph, order: sequential}\n"
+		"batch: {global: 50, virtual_nodes: 4, mode: bounded, "
+		"close: {target: 0.8, margin: 0.02, every: 5}}\n");
+	assert_memory_equal(&hash, &job.hash, sizeof hash);
+	assert_true(job.value[HD_JOB_TARGET].is_none);
+}
+
 /* In the table, beside it, and as rows: one meaning. */
 static void functions_stand_in_the_table_or_beside_it(void **state)
 {
@@ -196,6 +217,7 @@ int main(void)
 		cmocka_unit_test(the_short_form_is_the_long_one),
 		cmocka_unit_test(rows_from_outside_go_before_it),
 		cmocka_unit_test(modes_are_keys_of_the_batch),
+		cmocka_unit_test(close_is_a_table_of_the_batch),
 		cmocka_unit_test(functions_stand_in_the_table_or_beside_it),
 		cmocka_unit_test(intervals_are_virtual_nodes),
 		cmocka_unit_test(a_vertex_has_places_for_its_edges_and_itself),

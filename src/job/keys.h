@@ -57,6 +57,10 @@ X(MODE,       "batch", "mode",      WORD, 2, "sync",   "sync|exact|bounded|repla
 X(STALENESS,  "batch", "staleness", INT,  2, "0",      "", 0, 64, "exact: how many steps old the rows of other cells are; the first steps read those of step 0; bounded and replay: how many steps a virtual node may be ahead of the slowest, 0 to 8")
 X(CELLS,      "batch", "cells",     INT,  2, "1",      "", 1, 65536, "exact: so many equal runs of virtual nodes; inside one of them rows are of the same step")
 X(REPLAY,     "batch", "replay",    FILE, 2, "none",   "none", 0, 0, "replay: a run with batch.mode bounded, or a checkpoint of one")
+X(CLOSE_METRIC, "batch", "close.metric", WORD, 2, "accuracy", "loss|accuracy", 0, 0, "what batch.close.target is compared with, on the validation set")
+X(CLOSE_TARGET, "batch", "close.target", NUM, 2, "none", "none", -1e30, 1e30, "exact, bounded: from a step on before which the metric is within the margin of this target no row is late; it does not end the run: eval.target")
+X(CLOSE_MARGIN, "batch", "close.margin", NUM, 2, "0.01", "", 0, 1e30, "how far from the target steps go back to sync")
+X(CLOSE_EVERY, "batch", "close.every", INT, 2, "10",    "", 1, 0x1p43, "steps from one measure to the next; each worker takes it")
 X(NORMALIZE,  "batch", "normalize", WORD, 1, "auto",   "auto|sample|token", 0, 0, "what the weights count; auto: tokens where every token has a label")
 
 X(OPTIM,      "optim", "kind",      WORD, 1, "adamw",  "sgd|momentum|nesterov|adam|adamw|adagrad|lion|lamb", 0, 0, "the optimizer")

@@ -224,6 +224,11 @@ static void put_graph(struct hd_json_writer *w)
 		hd_json_close(w);
 		hd_json_close(w);
 	}
+	open_table(w, "close");
+	for (const struct hd_job_key_row *row = hd_job_keys; row < hd_job_keys + HD_JOB_NKEYS; row++)
+		if (!strcmp(row->table, "batch") && !strncmp(row->key, "close.", 6))
+			put_key(w, row->key + 6, row);
+	close_table(w);
 	open_table(w, "functions");
 	for (const struct hd_job_key_row *row = hd_job_keys; row < hd_job_keys + HD_JOB_NKEYS; row++)
 		if (!strcmp(row->table, "functions"))

@@ -10,6 +10,7 @@
 #include "sys/thread.h"
 #include "plan/plan.h"
 #include "engine/choose.h"
+#include "engine/closing.h"
 #include "engine/dist.h"
 #include "run/best.h"
 #include "run/kept_plan.h"
@@ -606,6 +607,21 @@ bool hd_run_evaluates(const struct hd_run *run, bool end)
 	return end ? last || (due && !run->job->value[HD_JOB_TARGET].is_none) : due;
 }
 
+/* From the step at hand on no row is late, where the job has batch.close. */
+static enum hd_err look_at_closing(struct hd_run *run, struct hd_diag *diag)
+{
+	enum hd_err err = hd_closing_look(run->worker, diag);
+	double measure;
+
+	if (!err && hd_closing_begins(run->worker, &measure))
+		hd_run_note(run, "closing", "step %llu: %s %.4g on the validation set is within %g of %g "
+			"(batch.close): from this step on no row is late",
+			(unsigned long long)hd_worker_at(run->worker),
+			hd_job_text(run->job, HD_JOB_CLOSE_METRIC), measure,
+			hd_job_num(run->job, HD_JOB_CLOSE_MARGIN), hd_job_num(run->job, HD_JOB_CLOSE_TARGET));
+	return err;
+}
+
 static bool is_asked(const struct hd_run *run) { return run->asked_at == hd_worker_at(run->worker) + 1; }
 
 enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct hd_diag *diag)
@@ -617,6 +633,8 @@ enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct 
 		err = evaluate(run, diag);
 	run->asked_ns += hd_clock_now_ns(run->clock) - began_ns;
 	*reached = run->target_reached;
+	if (!err && !end && !*reached)
+		err = look_at_closing(run, diag);
 	if (!err && end)
 		err = hd_run_save(run, diag);
 	else if (!err && (is_asked(run) ? run->asked_saves : hd_run_saves(run, false)))
