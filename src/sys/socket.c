@@ -83,6 +83,8 @@ enum hd_err hd_sock_write(struct hd_sock *sock, const void *bytes, size_t len, s
 
 bool hd_sock_is_private(struct hd_net *net, const char *addr) { return net->ops->is_private(net, addr); }
 bool hd_sock_is_same_user(struct hd_sock *sock) { return sock->net->ops->is_same_user(sock->net, sock); }
+uint32_t hd_sock_unsent(struct hd_sock *sock) { return sock->net->ops->unsent(sock->net, sock); }
+
 void hd_sock_tune(struct hd_sock *sock, enum hd_sock_knob knob,
 	uint32_t value) { sock->net->ops->tune(sock->net, sock, knob, value); }
 

@@ -47,6 +47,8 @@ enum hd_sock_knob {
 	HD_SOCK_UNSENT_BYTES,
 	/* of TCP: lost when what was sent is not acknowledged for so long */
 	HD_SOCK_UNACKED_MS,
+	/* so much at most waits here to be read; of a listener: at those it accepts */
+	HD_SOCK_KEPT_BYTES,
 };
 
 /* All slots: run on the socket's thread, never block. */
@@ -69,6 +71,7 @@ struct hd_net_ops {
 	/* the other end is a process of this user */
 	bool (*is_same_user)(struct hd_net *net, struct hd_sock *sock);
 	void (*tune)(struct hd_net *net, struct hd_sock *sock, enum hd_sock_knob knob, uint32_t value);
+	uint32_t (*unsent)(struct hd_net *net, struct hd_sock *sock);
 	enum hd_err (*give)(struct hd_net *net, struct hd_sock *sock, const int *ids, size_t n,
 		struct hd_diag *diag);
 	enum hd_err (*take)(struct hd_net *net, struct hd_sock *sock, int *ids, size_t n,
@@ -107,6 +110,8 @@ bool hd_sock_is_same_user(struct hd_sock *sock);
 HD_MUST_USE enum hd_err hd_sock_give(struct hd_sock *sock, const int *ids, size_t n, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_sock_take(struct hd_sock *sock, int *ids, size_t n, struct hd_diag *diag);
 void hd_sock_tune(struct hd_sock *sock, enum hd_sock_knob knob, uint32_t value);
+/* Bytes that wait here and have not gone once: of TCP, else 0. */
+uint32_t hd_sock_unsent(struct hd_sock *sock);
 void hd_sock_close(struct hd_sock *sock);                 /* takes zeroed and closed ones */
 /* Ends both directions of a real connection that a library owns and closes; it will find it ended. */
 void hd_sock_shut(int id);

@@ -4,12 +4,14 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -371,11 +373,22 @@ static bool real_is_same_user(struct hd_net *net, struct hd_sock *sock)
 
 static void real_tune(struct hd_net *net, struct hd_sock *sock, enum hd_sock_knob knob, uint32_t value)
 {
-	static const int names[] = { [HD_SOCK_UNSENT_BYTES] = TCP_NOTSENT_LOWAT,
-		[HD_SOCK_UNACKED_MS] = TCP_USER_TIMEOUT };
+	static const struct { int level, name; } knobs[] = {
+		[HD_SOCK_UNSENT_BYTES] = { IPPROTO_TCP, TCP_NOTSENT_LOWAT },
+		[HD_SOCK_UNACKED_MS] = { IPPROTO_TCP, TCP_USER_TIMEOUT },
+		[HD_SOCK_KEPT_BYTES] = { SOL_SOCKET, SO_RCVBUF },
+	};
 
 	(void)net;
-	(void)setsockopt(sock->id, IPPROTO_TCP, names[knob], &value, sizeof value);
+	(void)setsockopt(sock->id, knobs[knob].level, knobs[knob].name, &value, sizeof value);
+}
+
+static uint32_t real_unsent(struct hd_net *net, struct hd_sock *sock)
+{
+	int bytes = 0;
+
+	(void)net;
+	return !ioctl(sock->id, SIOCOUTQNSD, &bytes) && bytes > 0 ? (uint32_t)bytes : 0;
 }
 
 union ids { struct cmsghdr head; char space[CMSG_SPACE(HD_SOCK_IDS * sizeof(int))]; };
@@ -455,7 +468,7 @@ static const struct hd_net_ops real_ops = {
 	.name = "real", .listen = real_listen, .accept = real_accept, .connect = real_connect,
 		.connected = real_connected,
 	.read = real_read, .write = real_write, .is_private = real_is_private,
-	.is_same_user = real_is_same_user, .tune = real_tune,
+	.is_same_user = real_is_same_user, .tune = real_tune, .unsent = real_unsent,
 	.give = real_give, .take = real_take, .close = real_close,
 };
 

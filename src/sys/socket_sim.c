@@ -329,6 +329,8 @@ static void sim_tune(struct hd_net *net, struct hd_sock *sock, enum hd_sock_knob
 	(void)value;
 }
 
+static uint32_t sim_unsent(struct hd_net *net, struct hd_sock *sock) { return (void)net, (void)sock, 0; }
+
 static enum hd_err no_ids(struct hd_diag *diag) { return hd_fail(diag, HD_E_REFUSED,
 	"a simulated net carries no descriptors; use sim instead of shm"); }
 
@@ -356,7 +358,7 @@ static const struct hd_net_ops sim_ops = {
 	.name = "simulated", .listen = sim_listen, .accept = sim_accept, .connect = sim_connect,
 		.connected = sim_connected,
 	.read = sim_read, .write = sim_write, .is_private = sim_is_private, .is_same_user = sim_is_same_user,
-	.tune = sim_tune,
+	.tune = sim_tune, .unsent = sim_unsent,
 	.give = sim_give, .take = sim_take, .close = sim_close,
 };
 

@@ -350,6 +350,11 @@ static bool write_some(struct hd_peer *peer)
 
 	if (!write_out(peer) || !peer->stream)
 		return false;
+	if (hd_stream_has_out(peer->stream) && !hd_stream_is_committed(peer->stream) &&
+		!peer->conn.ops->room(&peer->conn)) {
+		peer->blocked = true;
+		return false;
+	}
 	size_t n = hd_stream_out(peer->stream, now_ns(peer), vec);
 	if (!n)
 		return false;

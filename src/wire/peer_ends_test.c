@@ -93,6 +93,37 @@ static void send_one(struct peer_world *w)
 		&w->diag), HD_OK);
 }
 
+/* What may not go yet is not chosen: what comes meanwhile may be more urgent. What was chosen goes. */
+static void nothing_is_chosen_while_two_chunks_wait(void **state)
+{
+	struct peer_world *w = enter(0);
+
+	(void)state;
+	send_one(w);
+	w->crowded = true;
+	move(w);
+	assert_false(hd_stream_is_committed(w->peer.stream));
+	assert_true(w->peer.blocked && w->peer.interest & HD_LOOP_WRITE);
+	const size_t before = w->out_len;
+	w->crowded = false;
+	w->space = 20;                                            /* the EPOCH frame in part */
+	move(w);
+	assert_int_equal(w->out_len, before + 20);
+	assert_true(hd_stream_is_committed(w->peer.stream));
+	w->crowded = true;
+	w->space = 20;
+	move(w);
+	assert_int_equal(w->out_len, before + 40);
+	w->crowded = false;
+	w->space = BYTES;
+	move(w);
+	assert_false(hd_stream_has_out(w->peer.stream) || w->peer.blocked);
+	w->crowded = true;                                        /* nothing waits: nothing is asked for */
+	move(w);
+	assert_false(w->peer.blocked);
+	leave(w);
+}
+
 static void an_end_is_told_once_and_only_where_it_is_to_be(void **state)
 {
 	(void)state;
@@ -323,6 +354,7 @@ int main(void)
 		cmocka_unit_test(the_loop_is_asked_for_what_changed),
 		cmocka_unit_test(a_second_id_is_watched_though_the_first_wants_nothing_new),
 		cmocka_unit_test(what_the_loop_does_not_take_is_closed),
+		cmocka_unit_test(nothing_is_chosen_while_two_chunks_wait),
 		cmocka_unit_test(an_end_is_told_once_and_only_where_it_is_to_be),
 		cmocka_unit_test(a_good_bye_goes_after_what_was_told_and_the_other_end_is_awaited),
 		cmocka_unit_test(one_that_ends_while_we_say_good_bye_is_lost_for_our_reason),

@@ -159,6 +159,7 @@ enum hd_held hd_stream_held(const struct hd_stream *s, uint32_t *epoch)
 bool hd_stream_inside(const struct hd_stream *s) { return !s->held &&
 	(s->where != AT_HEADER || s->stage_len > s->stage_at); }
 uint32_t hd_stream_chunk(const struct hd_stream *s) { return s->chunk; }
+bool hd_stream_is_committed(const struct hd_stream *s) { return s->n_entries > 0; }
 bool hd_stream_said_bye(const struct hd_stream *s) { return s->bye_written; }
 
 void hd_stream_stats(const struct hd_stream *s, struct hd_hub_stats *stats)

@@ -98,6 +98,8 @@ void hd_stream_bye(struct hd_stream *stream, enum hd_close why, const char *text
 size_t hd_stream_out(struct hd_stream *stream, int64_t now, struct hd_vec vec[HD_STREAM_VECS]);
 void hd_stream_wrote(struct hd_stream *stream, size_t len, int64_t now);
 bool hd_stream_has_out(const struct hd_stream *stream);   /* hd_stream_out() would name something */
+/* and some of it was chosen before: it goes first */
+bool hd_stream_is_committed(const struct hd_stream *stream);
 bool hd_stream_said_bye(const struct hd_stream *stream);  /* and it is written */
 /* Where the next bytes go; 0: nothing is read now (see hd_stream_held). */
 size_t hd_stream_in(struct hd_stream *stream, struct hd_vec vec[2]);

@@ -29,6 +29,7 @@ struct peer_world {
 	enum hd_close admits;
 	size_t piece, space;               /* bytes a read gives at most; bytes that can be written yet */
 	bool ended, deaf;                 /* the other end is gone; no interest in anything */
+	bool crowded;                     /* two chunks wait in the transport */
 	/* ids: of the socket, of a second one, of the one that the loop does not take (-1: none) */
 	int sock, second, refused;
 	uint32_t proven;
@@ -124,6 +125,7 @@ static inline void row_chunk(struct hd_conn *conn, uint32_t bytes)
 	w->n_chunks++;
 	w->chunk = bytes;
 }
+static inline bool row_room(struct hd_conn *conn) { return !world_of(conn)->crowded; }
 static inline void row_close(struct hd_conn *conn)
 {
 	struct peer_world *w = world_of(conn);
@@ -187,7 +189,7 @@ static inline struct peer_world *enter(unsigned powers)
 	assert_non_null(w);
 	w->net.ops = &net_ops;
 	w->row = (struct hd_transport){ "scripted", powers, NULL, row_ready, row_read, row_write, row_wants,
-		row_seen, row_chunk, row_close };
+		row_seen, row_chunk, row_room, row_close };
 	hd_clock_sim(&w->clock, BEGAN, 0);
 	assert_int_equal(hd_loop_sim_init(&w->loop, &w->clock, &w->diag), HD_OK);
 	w->sim_ops = w->loop.ops;

@@ -58,6 +58,9 @@ struct hd_transport {
 	void (*seen)(struct hd_conn *conn);
 	/* The chunk has changed: advice about what may wait unsent. */
 	void (*chunk)(struct hd_conn *conn, uint32_t bytes);
+	/* Less than two chunks wait here: another may be chosen. What is chosen earlier waits longer, and
+	 * cannot be overtaken. After `false` an event of writing comes when it is so. */
+	bool (*room)(struct hd_conn *conn);
 	void (*close)(struct hd_conn *conn);      /* in any state; frees what the row took */
 };
 
@@ -66,6 +69,7 @@ struct hd_conn {
 	struct hd_sock sock;              /* owned; its id is what the loop watches */
 	struct hd_conn_ids ids;
 	void *own;                        /* of the row: owned by it */
+	uint32_t unsent_most;             /* two chunks; 0: not known yet */
 	int second_id;                    /* another id that the loop watches for reading; -1: none */
 	bool is_ready;
 };

@@ -283,6 +283,15 @@ static void shm_chunk(struct hd_conn *conn, uint32_t bytes)
 	s->limit = least(RING, (size_t)2 * bytes);
 }
 
+static bool shm_room(struct hd_conn *conn)
+{
+	struct shm *s = conn->own;
+	const uint64_t tail = atomic_load_explicit(&s->out->tail.v, memory_order_acquire);
+
+	/* a tail that lies is found by the next write */
+	return s->out_head - tail < s->limit || looks_again(&s->out->writer_sleeps.v, &s->out->tail.v, tail);
+}
+
 static void shm_close(struct hd_conn *conn)
 {
 	struct shm *s = conn->own;
@@ -300,5 +309,5 @@ static void shm_close(struct hd_conn *conn)
 const struct hd_transport hd_transport_shm = {
 	.name = "shm",
 	.listen = unix_listen, .ready = shm_ready, .read = shm_read, .write = shm_write,
-	.wants = shm_wants, .seen = shm_seen, .chunk = shm_chunk, .close = shm_close,
+	.wants = shm_wants, .seen = shm_seen, .chunk = shm_chunk, .room = shm_room, .close = shm_close,
 };

@@ -36,8 +36,16 @@ void sock_seen(struct hd_conn *conn) { (void)conn; }
 
 /* Two chunks may wait in the kernel: one goes while the next is chosen. What waits there cannot be
  * overtaken. */
-void sock_chunk(struct hd_conn *conn, uint32_t bytes) { hd_sock_tune(&conn->sock, HD_SOCK_UNSENT_BYTES,
-	2 * bytes); }
+void sock_chunk(struct hd_conn *conn, uint32_t bytes)
+{
+	conn->unsent_most = 2 * bytes;
+	hd_sock_tune(&conn->sock, HD_SOCK_UNSENT_BYTES, conn->unsent_most);
+}
+
+bool sock_room(struct hd_conn *conn)
+{
+	return !conn->unsent_most || hd_sock_unsent(&conn->sock) < conn->unsent_most;
+}
 
 void sock_close(struct hd_conn *conn) { hd_sock_close(&conn->sock); }
 
@@ -66,18 +74,18 @@ enum hd_err unix_ready(struct hd_conn *conn, struct hd_diag *diag)
 const struct hd_transport hd_transport_unix = {
 	.name = "unix",
 	.listen = unix_listen, .ready = unix_ready, .read = sock_read, .write = sock_write,
-	.wants = sock_wants, .seen = sock_seen, .chunk = sock_chunk, .close = sock_close,
+	.wants = sock_wants, .seen = sock_seen, .chunk = sock_chunk, .room = sock_room, .close = sock_close,
 };
 
 const struct hd_transport hd_transport_tcp = {
 	.name = "tcp",
 	.powers = HD_WIRE_OPEN | HD_WIRE_WORLD,
 	.listen = sock_listen, .ready = sock_ready, .read = sock_read, .write = sock_write,
-	.wants = sock_wants, .seen = sock_seen, .chunk = sock_chunk, .close = sock_close,
+	.wants = sock_wants, .seen = sock_seen, .chunk = sock_chunk, .room = sock_room, .close = sock_close,
 };
 
 const struct hd_transport hd_transport_sim = {
 	.name = "sim",
 	.listen = sock_listen, .ready = sock_ready, .read = sock_read, .write = sock_write,
-	.wants = sock_wants, .seen = sock_seen, .chunk = sock_chunk, .close = sock_close,
+	.wants = sock_wants, .seen = sock_seen, .chunk = sock_chunk, .room = sock_room, .close = sock_close,
 };

@@ -173,5 +173,5 @@ const struct hd_transport hd_transport_tls = {
 	.name = "tls",
 	.powers = HD_WIRE_PROVES | HD_WIRE_WORLD,
 	.listen = sock_listen, .ready = tls_ready, .read = tls_read, .write = tls_write,
-	.wants = tls_wants, .seen = sock_seen, .chunk = sock_chunk, .close = tls_close,
+	.wants = tls_wants, .seen = sock_seen, .chunk = sock_chunk, .room = sock_room, .close = tls_close,
 };
