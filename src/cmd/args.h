@@ -158,6 +158,11 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(WIRE,        0,   "transport",     WORD,   HD_TRANSPORT_WORDS, "how bytes go between them (default shm)") \
 	X(PRIMITIVE,   0,   "primitive",     WORD,   HD_COLLECTIVE_WORDS, "how a sum is made (default all)")          \
 	X(SECONDS,     0,   "seconds",       COUNT,  "S",       "end after this time; what is not summed then has no time") \
+	X(MBIT,        0,   "rate",          COUNT,  "MBIT",    "of the link, in 10^6 bits a second (default: as fast as it goes)") \
+	X(LINK_DELAY,  0,   "delay",         COUNT,  "MS",      "of the link, each way (default 0)")               \
+	X(LINK,        0,   "link",          WORD,   "auto|netns|relay", "what makes the link's rate: two networks, or a thread") \
+	X(BULK,        0,   "bytes",         COUNT,  "B",       "of the bulk (default 67108864)")                  \
+	X(WIRE_ALONE,  0,   "transport",     WORD,   HD_TRANSPORT_WORDS, "this one alone (default: tcp, tls and shm)") \
 	X(PRIORITY,    0,   "priority",      TEXT,   "P",       "its weight: twice as much, twice the share (default 1)") \
 	X(DEADLINE,    0,   "deadline",      TEXT,   "T",       "when it should be over, from now: 90s, 45min, 12h, 3d") \
 	X(RATES,       0,   "rates",         TEXT,   "TYPE:X,...", "steps/s on each type, where they are known; 0: never there") \

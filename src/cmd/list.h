@@ -54,6 +54,7 @@
 	X(bench_op) \
 	X(bench_allreduce) \
 	X(bench_comm) \
+	X(bench_preempt) \
 	X(bench_functions) \
 	X(bench_spmm) \
 	X(profile) \
