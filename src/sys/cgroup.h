@@ -1,4 +1,5 @@
-/* cgroup.h -- the control groups this process is in, for memory.c and cores.c.
+/* cgroup.h -- the control groups this process is in, for memory.c, cores.c and
+ * usage.c.
  *
  * 1. A limit holds if any ancestor sets it: the walk visits the group itself and all above
  *    it, up to the mount, v2 and v1 alike.

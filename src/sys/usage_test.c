@@ -1,4 +1,11 @@
+#define _GNU_SOURCE
 #include "sys/usage.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "sys/clock.h"
 #include "sys/thread.h"
@@ -44,10 +51,82 @@ static void a_thread_has_run_at_least_what_its_clock_says_between(void **state)
 	hd_usage_close(&usage);
 }
 
+static void what_is_held_never_goes_back_nor_outruns_the_clock(void **state)
+{
+	(void)state;
+	struct hd_throttle h = { 0 };
+
+	hd_throttle_grow(&h, 5000, 100);          /* the past of its first group is not its own */
+	assert_int_equal(h.ns, 0);
+	hd_throttle_grow(&h, 5030, 200);
+	assert_int_equal(h.ns, 30);
+	hd_throttle_grow(&h, 5280, 300);          /* two processors: 250 of 100 */
+	assert_int_equal(h.ns, 130);
+	hd_throttle_grow(&h, 5280, 400);          /* or counted late: what is owed comes later */
+	assert_int_equal(h.ns, 230);
+	hd_throttle_grow(&h, 7, 1000);            /* another group */
+	assert_int_equal(h.ns, 280);
+	hd_throttle_grow(&h, UINT64_C(1) << 60, 1001);    /* one with a past */
+	assert_int_equal(h.ns, 281);
+	hd_throttle_grow(&h, UINT64_C(1) << 60, UINT64_C(1) << 50);
+	assert_true(h.ns <= 1000000281);
+	hd_throttle_grow(&h, UINT64_C(1) << 60, UINT64_C(1) << 55);
+	assert_true(h.ns <= 1000000281);
+}
+
+static bool write_to(const char *folder, const char *file, const char *text)
+{
+	char path[160];
+
+	snprintf(path, sizeof path, "%s/%s", folder, file);
+	FILE *f = fopen(path, "w");
+	if (!f)
+		return false;
+	const bool good = fputs(text, f) >= 0;
+	return fclose(f) == 0 && good;
+}
+
+/* A hundredth of a processor in periods of 100 ms: 5 ms of work are held back, however busy the machine. */
+static int child_in(const char *folder)
+{
+	uint64_t before, after;
+	char pid[32];
+
+	snprintf(pid, sizeof pid, "%d", (int)getpid());
+	if (!write_to(folder, "cgroup.procs", pid))
+		return 77;
+	if (!hd_throttle_read(&before))
+		return 1;
+	spin(5000000);
+	return hd_throttle_read(&after) && after > before ? 0 : 2;
+}
+
+static void a_process_with_a_quota_is_held_back(void **state)
+{
+	(void)state;
+	char folder[128];
+	int status = 0;
+
+	snprintf(folder, sizeof folder, "/sys/fs/cgroup/cpu/hd_usage_test.%d", (int)getpid());
+	if (mkdir(folder, 0700) || !write_to(folder, "cpu.cfs_quota_us", "1000")) {
+		rmdir(folder);
+		SKIP("no control group with a quota can be made");
+	}
+	const pid_t child = fork();
+	if (child == 0)
+		_exit(child_in(folder));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	rmdir(folder);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_thread_has_run_at_least_what_its_clock_says_between),
+		cmocka_unit_test(what_is_held_never_goes_back_nor_outruns_the_clock),
+		cmocka_unit_test(a_process_with_a_quota_is_held_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
