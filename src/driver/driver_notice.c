@@ -107,6 +107,8 @@ void driver_noticed(struct driver *c, uint32_t worker, const char *text)
 				preempt ? " at " : " (a risk)", deadline);
 		if (preempt)
 			hd_recorder_note(c->recorder, "preempt", worker, c->end.step);
+		if (withdrawn)
+			hd_recorder_note(c->recorder, "preempt withdrawn", worker, c->end.step);
 		keep(c);
 	}
 	hd_arena_finish(&arena);

@@ -286,6 +286,35 @@ static void beat(struct hd_recorder *r, struct hd_clock *clock, int64_t due)
 			(uint64_t)late_ns, 0);
 }
 
+static void count_held(struct hd_recorder *r, uint64_t at, uint64_t ns)
+{
+	uint8_t slot[HD_SLOT_BYTES];
+
+	hd_event_put(slot, &(struct hd_event){ .t0 = at, .arg = ns, .kind = HD_EVENT_COUNTER,
+		.name = r->name[HD_RECORDED_HELD] });
+	hd_ring_put(hd_recorder_ring(r, HD_RECORDER_BEAT), slot);
+}
+
+/* While it does not grow nothing is written; then the last time at which it had not is. */
+static void look_at_quota(struct hd_recorder *r)
+{
+	struct hd_throttle *h = &r->back.held;
+	const uint64_t now = hd_recorder_now(r), before = h->ns, at = h->at;
+	uint64_t said;
+
+	if ((h->first && now - at < HD_RECORDER_HELD_NS) || !hd_throttle_read(&said))
+		return;
+	hd_throttle_grow(h, said, now);
+	if (h->ns == before) {
+		r->back.held_before = now;
+		return;
+	}
+	if (r->back.held_before)
+		count_held(r, r->back.held_before, before);
+	r->back.held_before = 0;
+	count_held(r, now, h->ns);
+}
+
 static void run(void *user)
 {
 	struct hd_recorder *r = user;
@@ -302,6 +331,7 @@ static void run(void *user)
 			const int64_t due = now + (window ? DRAIN_NS : HD_RECORDER_BEAT_NS);
 			(void)hd_cond_wait(&b->woken, &b->lock, due);
 			beat(r, &clock, due);
+			look_at_quota(r);
 		}
 		quit = b->quit;
 		const bool dump = b->dump;
