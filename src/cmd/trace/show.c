@@ -82,6 +82,7 @@ static void put_breakdown(struct hd_json_writer *w, const struct hd_tl_summary *
 		hd_json_put_f64(w, "gain", s->stragglers.gain[process]);
 		if (s->stragglers.starved[process] >= 0)
 			hd_json_put_i64(w, "processor_wait_ns", s->stragglers.starved[process]);
+		hd_json_put_i64(w, "quota_wait_ns", s->stragglers.held[process]);
 	}
 	hd_json_close(w);
 }

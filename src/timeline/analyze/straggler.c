@@ -21,8 +21,9 @@ struct hold_judge {
 	struct hd_tl_range range;
 	double *share, *gain;             /* [nprocesses] */
 	uint32_t *led;                    /* [nprocesses] steps with more than half of the path */
-	int64_t *starved, *of, total;     /* [nprocesses] of paths: ns; of all */
-	uint32_t nsteps;
+	int64_t *starved, *held;          /* [nprocesses] */
+	int64_t *of, total;               /* [nprocesses] of paths: ns; of all */
+	uint32_t nsteps, ncompute;
 };
 
 static bool computes(const struct hd_tl_causes *c, uint32_t process)
@@ -127,6 +128,35 @@ static int64_t starved(const struct hd_tl_causes *c, uint32_t process, struct hd
 	return last < 0 ? -1 : last - first;
 }
 
+/* What the counter of its quota was at t: between two values it grew evenly, outside them it did not. */
+static double held_at(const struct hd_tl_causes *c, uint32_t process, int64_t t)
+{
+	const struct hd_timeline *tl = c->tl;
+	const struct hd_tl_process *p = &tl->process[process];
+	const struct hd_tl_event *before = NULL, *after = NULL;
+
+	for (uint32_t l = p->lane_begin; l < p->lane_end; l++)
+		for (uint64_t i = tl->lane[l].begin; i < tl->lane[l].end && !hd_tl_is_device(tl, l); i++) {
+			const struct hd_tl_event *e = &tl->event[i];
+			if (e->kind != HD_EVENT_COUNTER || e->name >= tl->nnames ||
+				strcmp(tl->name[e->name], HD_TL_QUOTA_WAIT) != 0)
+				continue;
+			if (e->t0 <= t)
+				before = e;
+			else if (!after)
+				after = e;
+		}
+	if (!before || !after)
+		return before ? (double)before->arg : after ? (double)after->arg : 0;
+	return (double)before->arg + ((double)after->arg - (double)before->arg) * (double)(t - before->t0) /
+		(double)(after->t0 - before->t0);
+}
+
+static int64_t held(const struct hd_tl_causes *c, uint32_t process, struct hd_tl_span span)
+{
+	return (int64_t)(held_at(c, process, span.t1) - held_at(c, process, span.t0));
+}
+
 static bool shares_host(const struct hd_tl_causes *c, uint32_t process)
 {
 	for (uint32_t p = 0; p < c->tl->nprocesses; p++)
@@ -136,19 +166,25 @@ static bool shares_host(const struct hd_tl_causes *c, uint32_t process)
 	return false;
 }
 
-static bool has_notice(const struct hd_tl_causes *c, uint32_t process, struct hd_tl_span span)
+/* The newest word on it that came until then. */
+static bool has_notice(const struct hd_tl_causes *c, uint32_t process, int64_t until)
 {
 	const struct hd_timeline *tl = c->tl;
+	int64_t at = INT64_MIN;
+	bool has = false;
 
 	for (uint64_t i = 0; i < tl->nevents; i++) {
 		const struct hd_tl_event *e = &tl->event[i];
-		if (e->kind == HD_EVENT_MARK && e->t0 >= span.t0 && e->t0 <= span.t1 && e->name < tl->nnames
-			&&
-			strcmp(tl->name[e->name], HD_TL_PREEMPT) == 0 &&
-			(tl->lane[e->lane].process == process || e->instr == tl->process[process].worker))
-			return true;
+		if (e->kind != HD_EVENT_MARK || e->t0 > until || e->t0 < at || e->name >= tl->nnames ||
+			(tl->lane[e->lane].process != process && e->instr != tl->process[process].worker))
+			continue;
+		const bool given = strcmp(tl->name[e->name], HD_TL_PREEMPT) == 0;
+		if (!given && strcmp(tl->name[e->name], HD_TL_WITHDRAWN) != 0)
+			continue;
+		has = given;
+		at = e->t0;
 	}
-	return false;
+	return has;
 }
 
 /* How long it stood still, by its heartbeat. */
@@ -193,15 +229,21 @@ static bool find_stopped(const struct hold_judge *j, struct hd_tl_span span, str
 }
 
 /* Than the one of the others that is least so. */
-static int64_t more_starved(const struct hold_judge *j, uint32_t process)
+static int64_t more_of(const struct hold_judge *j, const int64_t *ns, uint32_t process)
 {
 	int64_t least = INT64_MAX;
 
 	for (uint32_t p = 0; p < j->causes->tl->nprocesses; p++)
-		if (p != process && computes(j->causes, p) && j->starved[p] < least)
-			least = j->starved[p];
-	return j->starved[process] < 0 ? 0 : j->starved[process] - (least > 0 && least < INT64_MAX ? least :
-		0);
+		if (p != process && computes(j->causes, p) && ns[p] < least)
+			least = ns[p];
+	return ns[process] < 0 ? 0 : ns[process] - (least > 0 && least < INT64_MAX ? least : 0);
+}
+
+static int64_t more_starved(const struct hold_judge *j, uint32_t process)
+{
+	const int64_t starved = more_of(j, j->starved, process), held = more_of(j, j->held, process);
+
+	return starved > held ? starved - (held > 0 ? held : 0) : 0;
 }
 
 /* What of the process's own time is more than the others'; `whole`: and lies in stretches as of a pause. */
@@ -252,7 +294,7 @@ static enum hd_err look_at(struct hold_judge *j, uint32_t process, struct hd_tl_
 				excess_of(&costs, &c->slice[i], &net, &rest, &all, &whole);
 	*starves = shares_host(c, process) &&
 		4 * more_starved(j, process) >= 3 * (net > rest ? net : (net + rest) / 2);
-	*pauses = whole > 0 && 2 * whole >= all;
+	*pauses = whole > 0 && 2 * whole >= all && 2 * more_of(j, j->held, process) < all;
 	return err;
 }
 
@@ -275,7 +317,7 @@ static enum hd_err cause_of(struct hold_judge *j, uint32_t process, enum hd_tl_h
 	if (*cause != HD_TL_HOLD_COMPUTE)
 		return HD_OK;
 	const struct hd_tl_span span = hd_tl_range_span(j->causes->tl, j->range);
-	if (has_notice(j->causes, process, span)) {
+	if (has_notice(j->causes, process, span.t1)) {
 		*cause = HD_TL_HOLD_PREEMPTION;
 		return HD_OK;
 	}
@@ -291,9 +333,36 @@ static bool stands_out(const struct hold_judge *j, uint32_t process)
 	for (uint32_t p = 0; p < j->causes->tl->nprocesses; p++)
 		if (p != process && 2 * j->gain[p] >= j->gain[process])
 			return false;
-	const bool clearly = 3 * j->led[process] >= 2 * j->nsteps;
+	const bool clearly = j->ncompute > 2 && 3 * j->led[process] >= 2 * j->nsteps;
 	return 2 * j->led[process] > j->nsteps && j->gain[process] * 100 > (clearly ? 1 : 2) *
 		HD_TL_STRAGGLER_PERCENT;
+}
+
+/* Rule f. */
+static enum hd_err find_reading(struct hold_judge *j, struct hd_tl_stragglers *to)
+{
+	double most = 0, second = 0, gain = 0;
+	struct hd_tl_straggler s = { .cause = HD_TL_HOLD_IO };
+	enum hd_err err = HD_OK;
+
+	for (uint32_t p = 0; p < j->causes->tl->nprocesses && !err; p++) {
+		if (!computes(j->causes, p))
+			continue;
+		err = gain_of(j, alike(p, false, true, false), &gain);
+		if (gain > most) {
+			second = most;
+			most = gain;
+			s.process = p;
+		} else if (gain > second) {
+			second = gain;
+		}
+	}
+	if (err || most * 100 <= 2 * HD_TL_STRAGGLER_PERCENT || most <= 2 * second)
+		return err;
+	s.share = j->share[s.process];
+	s.gain = most;
+	to->straggler[to->n++] = s;
+	return HD_OK;
 }
 
 static enum hd_err judge_all(struct hold_judge *j, struct hd_tl_stragglers *to)
@@ -304,8 +373,10 @@ static enum hd_err judge_all(struct hold_judge *j, struct hd_tl_stragglers *to)
 	if (err || j->nsteps < HD_TL_STRAGGLER_LEAST)
 		return err;
 	const struct hd_tl_span span = hd_tl_range_span(j->causes->tl, j->range);
-	for (uint32_t p = 0; p < n; p++)
+	for (uint32_t p = 0; p < n; p++) {
 		j->starved[p] = starved(j->causes, p, span);
+		j->held[p] = held(j->causes, p, span);
+	}
 	for (uint32_t p = 0; p < n && !err; p++)
 		if (computes(j->causes, p))
 			err = gain_of(j, alike(p, true, true, true), &j->gain[p]);
@@ -319,6 +390,8 @@ static enum hd_err judge_all(struct hold_judge *j, struct hd_tl_stragglers *to)
 			if (!err && is)
 				to->straggler[to->n++] = s;
 		}
+	if (!err && !to->n)
+		err = find_reading(j, to);
 	/* what costs more is it */
 	struct hd_tl_straggler pause = { 0 };
 	if (!err && find_stopped(j, span, &pause) && (!to->n || pause.process == to->straggler[0].process ?
@@ -335,21 +408,22 @@ enum hd_err hd_tl_stragglers_of(const struct hd_tl_causes *causes, struct hd_are
 	const struct hd_timeline *tl = causes->tl;
 	struct hd_tl_stragglers s = { 0 };
 	struct hold_judge j = { .causes = causes, .scratch = scratch, .diag = diag };
-	uint32_t ncompute = 0;
 
 	s.straggler = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *s.straggler);
 	s.share = j.share = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *j.share);
 	s.gain = j.gain = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *j.gain);
 	j.led = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *j.led);
 	s.starved = j.starved = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *j.starved);
+	s.held = j.held = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *j.held);
 	j.of = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *j.of);
-	if (!s.straggler || !s.share || !s.gain || !j.led || !s.starved || !j.of)
+	if (!s.straggler || !s.share || !s.gain || !j.led || !s.starved ||
+		!s.held || !j.of)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u processes", tl->nprocesses);
 	for (uint32_t p = 0; p < tl->nprocesses; p++) {
-		ncompute += computes(causes, p);
+		j.ncompute += computes(causes, p);
 		s.starved[p] = -1;
 	}
-	if (ncompute >= 3 && !hd_tl_range_last(tl, HD_TL_STRAGGLER_STEPS, &j.range, NULL)) {
+	if (j.ncompute >= 2 && !hd_tl_range_last(tl, HD_TL_STRAGGLER_STEPS, &j.range, NULL)) {
 		enum hd_err err = judge_all(&j, &s);
 		if (err)
 			return err;

@@ -4,29 +4,35 @@
  *   a  it has more than half of the critical path in more than half of them (time on a channel counts at both
  *      of its ends), and
  *   b  the run would gain more than 5 % if its costs were those of the others (replay.h); more than 10 %
- *      where a holds for less than two thirds of the steps: of three that are alike one leads in half of 20
- *      steps once in 25 runs, and
+ *      where a holds for less than two thirds of the steps, or there are but two: of three that are alike one
+ *      leads in half of 20 steps once in 25 runs, of two one in two thirds of them once in nine, and
  *   c  that is more than twice what it would gain by any other process: of processes that all vary each one
  *      is last sometimes, and none holds the run back, and
  *   d  it is not that its threads waited for a processor which it shares with others of the run: where the
  *      counter "processor wait" is recorded, it grew by less than three quarters of the time that its
  *      instructions took longer, or of half of what it was longer in all, beyond what it grew by at the
  *      process that waited least. Else the machine is too small for all of them, and whichever is behind gets
- *      the least.
+ *      the least. What a quota of its own made it wait (counter "quota wait", beyond the other that has the
+ *      least of it) is no such wait: then another machine would not help.
  *   e  Or: its heartbeat says that it stood still (OP "stopped" in a lane of its own, where that is recorded)
  *      for more than 5 % of the time of these steps, more than twice as long as any other, and for more than
  *      another would gain by a to d, or half of what it would itself. Then it is paused.
+ *   f  Or: none is one by a to d, and the run would gain more than 10 % if its waits for data were those of
+ *      the others, more than twice what it would gain by those of any other: whatever else the machine does
+ *      to it. Then it is io.
  * It is the one that does not wait; the waits of the others are symptoms.
  *
  * The cause is the kind of cost that gains most: instructions and what else is its own (compute), transfers
  * from and to it (link), waits for data (io). Compute is
- *   preemption   if the process had a notice then (MARK "preempt")
+ *   preemption   if the process has a notice (MARK "preempt", of the newest that came before the last step
+ *                ended, and no "preempt withdrawn" since)
  *   paused       if half of what it took longer lies in stretches of HD_TL_PAUSE_NS and more, inside what
  *                costs others less than that: a quota or a competitor takes a piece of every scheduling
- *                period, which is shorter; a stopped process stands still for long
+ *                period, which is shorter; a stopped process stands still for long. Not where half of it was
+ *                for a quota: that takes all of a period that an instruction does not fit into
  *
- * 1. Fewer than HD_TL_STRAGGLER_LEAST steps, or fewer than 3 aligned processes: there is none. With two of
- *    them nothing says which is the odd one, by any cost but that of an instruction; so it needs a third.
+ * 1. Fewer than HD_TL_STRAGGLER_LEAST steps, or one aligned process: there is none. Of two each is the
+ *    other's measure; a channel has two ends, so that none of two is named for it.
  * 2. Processes that are not aligned are not judged: name them beside the answer.
  * 3. By c there is one at most.
  *
@@ -41,8 +47,11 @@ enum { HD_TL_STRAGGLER_STEPS = 20, HD_TL_STRAGGLER_LEAST = 5, HD_TL_STRAGGLER_PE
        HD_TL_COUNTED_NS = 1000000 };     /* a counter is written a little after the step that it ends */
 /* names of events: a mark by its process, or with its worker as instr; an interval of its heartbeat */
 #define HD_TL_PREEMPT "preempt"
+#define HD_TL_WITHDRAWN "preempt withdrawn"
 #define HD_TL_STOPPED "stopped"
-#define HD_TL_PROCESSOR_WAIT "processor wait"    /* the counter's name: ns since its thread began */
+/* names of counters: ns since its thread began, since its recording did */
+#define HD_TL_PROCESSOR_WAIT "processor wait"
+#define HD_TL_QUOTA_WAIT "quota wait"
 
 /*        id           text */
 #define HD_TL_HOLDS(X)                     \
@@ -71,8 +80,8 @@ struct hd_tl_stragglers {
 	uint32_t nsteps;                  /* that were judged; 0: too few, or too few processes */
 	/* [nprocesses] of what each one is: for eyes that want more than the answer */
 	double *share, *gain;
-	int64_t *starved;                 /* [nprocesses] ns that its first device waited for a processor; -1:
-		not known */
+	/* [nprocesses] ns its first device waited for a processor (-1: not known), that quotas held it */
+	int64_t *starved, *held;
 };
 
 /* scratch: for the call; it is reset. */

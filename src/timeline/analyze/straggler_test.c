@@ -28,21 +28,26 @@ static struct hd_tl_train steady(uint64_t seed)
 	return t;
 }
 
-static struct hd_tl_stragglers judge(const struct hd_tl_train *t, struct hd_tl_hand *h, uint32_t notice)
+static struct hd_tl_stragglers judge_made(struct hd_tl_hand *h)
 {
 	struct hd_tl_causes causes;
 	struct hd_tl_stragglers s;
 	struct hd_arena scratch;
 
-	hd_tl_train_record(t, h);
-	if (notice != HD_TL_NONE)
-		hd_tl_hand_add(h, 2 * notice + 1, HD_EVENT_MARK, 5, 5)->name = 4;
 	hd_tl_hand_made(h, &causes);
 	hd_arena_init(&scratch, 0);
 	assert_int_equal(hd_tl_stragglers_of(&causes, &h->arena, &scratch, &s, NULL), HD_OK);
 	hd_arena_finish(&scratch);
 	assert_int_equal(s.nsteps, HD_TL_TRAIN_STEPS);
 	return s;
+}
+
+static struct hd_tl_stragglers judge(const struct hd_tl_train *t, struct hd_tl_hand *h, uint32_t notice)
+{
+	hd_tl_train_record(t, h);
+	if (notice != HD_TL_NONE)
+		hd_tl_hand_add(h, 2 * notice + 1, HD_EVENT_MARK, 5, 5)->name = 4;
+	return judge_made(h);
 }
 
 static void slow(struct hd_tl_train *t, enum hd_tl_hold cause, uint32_t w, uint64_t seed)
@@ -73,6 +78,8 @@ static void the_injected_straggler_and_its_cause_are_named(void **state)
 		const enum hd_tl_hold cause = (enum hd_tl_hold)(seed % 5);
 		const uint32_t w = (uint32_t)(seed / 5 % HD_TL_TRAIN_PROCESSES);
 		struct hd_tl_train t = steady(seed);
+		/* a channel has two ends: which of two is slow by it nothing says */
+		t.n = cause != HD_TL_HOLD_LINK && w < 2 && seed % 2 ? 2 : HD_TL_TRAIN_PROCESSES;
 		slow(&t, cause, w, seed);
 		const struct hd_tl_stragglers s = judge(&t, &h, cause == HD_TL_HOLD_PREEMPTION ? w :
 			HD_TL_NONE);
@@ -91,7 +98,8 @@ static void a_balanced_run_names_none(void **state)
 	static struct hd_tl_hand h;
 
 	for (uint64_t seed = 0; seed < DRAWS(100); seed++) {
-		const struct hd_tl_train t = steady(1000 + seed);
+		struct hd_tl_train t = steady(1000 + seed);
+		t.n = seed % 2 ? 2 : HD_TL_TRAIN_PROCESSES;
 		const struct hd_tl_stragglers s = judge(&t, &h, HD_TL_NONE);
 		CHECK(s.n == 0, "seed %u: %s of %u, gain %g", (unsigned)seed,
 			hd_tl_hold_text(s.straggler[0].cause), s.straggler[0].process, s.straggler[0].gain);
@@ -107,24 +115,46 @@ static void one_whose_heartbeat_stood_still_is_paused(void **state)
 
 	for (int64_t percent = 2; percent < 60; percent += 6) {
 		const struct hd_tl_train t = steady(3);
-		struct hd_tl_causes causes;
-		struct hd_tl_stragglers s;
-		struct hd_arena scratch;
 		const int64_t took = hd_tl_train_record(&t, &h);
 		hd_tl_hand_add(&h, 3, HD_EVENT_OP, took / 4, took / 4 + took * percent / 100)->name = 5;
 		hd_tl_hand_add(&h, 5, HD_EVENT_OP, took / 4, took / 4 + took / 100)->name = 5;
-		hd_tl_hand_made(&h, &causes);
-		hd_arena_init(&scratch, 0);
-		assert_int_equal(hd_tl_stragglers_of(&causes, &h.arena, &scratch, &s, NULL), HD_OK);
+		const struct hd_tl_stragglers s = judge_made(&h);
 		CHECK(s.n == (percent > 5), "%lld %%", (long long)percent);
 		if (s.n)
 			assert_true(s.straggler[0].process == 1 && s.straggler[0].cause == HD_TL_HOLD_PAUSED);
-		hd_arena_finish(&scratch);
 		hd_arena_finish(&h.arena);
 	}
 }
 
-/* The same slow process, and a counter that says how long it waited for a processor. */
+static void count(struct hd_tl_hand *h, uint32_t lane, uint32_t name, int64_t t, int64_t ns)
+{
+	struct hd_tl_event *e = hd_tl_hand_add(h, lane, HD_EVENT_COUNTER, t, t);
+
+	e->name = name;
+	e->arg = (uint64_t)ns;
+}
+
+/* Process 1 takes three times as long; so much of that, of ten parts, it waited for a processor, and process
+ * `held` of all of that for a quota. */
+static struct hd_tl_train starve(struct hd_tl_hand *h, uint32_t tenths, uint32_t held, int64_t *waited)
+{
+	struct hd_tl_train t = steady(7);
+
+	*waited = 0;
+	slow(&t, HD_TL_HOLD_COMPUTE, 1, 7);
+	hd_tl_train_record(&t, h);
+	for (uint32_t k = 0; k < HD_TL_TRAIN_STEPS; k++) {
+		/* two of three parts of its work are excess */
+		const int64_t end = h->step[h->process[1].step_begin + k].end;
+		*waited += t.work[k][1] * 2 / 3 * tenths / 10;
+		count(h, 2, 6, end, *waited);
+		for (uint32_t p = 0; p < t.n; p++)
+			if (held >> p & 1)
+				count(h, 2 * p + 1, 7, end, *waited);
+	}
+	return t;
+}
+
 static void one_that_waits_for_a_shared_processor_is_not_named(void **state)
 {
 	(void)state;
@@ -132,36 +162,114 @@ static void one_that_waits_for_a_shared_processor_is_not_named(void **state)
 
 	for (uint32_t tenths = 0; tenths <= 10; tenths += 2)
 		for (int apart = 0; apart < 2; apart++) {
-			struct hd_tl_train t = steady(7);
-			struct hd_tl_causes causes;
-			struct hd_tl_stragglers s;
-			struct hd_arena scratch;
-			uint64_t waited = 0;
-			slow(&t, HD_TL_HOLD_COMPUTE, 1, 7);
-			hd_tl_train_record(&t, &h);
-			h.tl.name = (const char *const[]){ "?", "F", "B", "STEP", HD_TL_PROCESSOR_WAIT, "" };
-			for (uint32_t k = h.process[1].step_begin; k < h.process[1].step_end; k++) {
-				/* two of three parts of its work are excess */
-				waited += (uint64_t)t.work[k - h.process[1].step_begin][1] * 2 / 3 * tenths /
-					10;
-				struct hd_tl_event *e = hd_tl_hand_add(&h, 2, HD_EVENT_COUNTER, h.step[k].end,
-					h.step[k].end);
-				e->name = 4;
-				e->arg = waited;
-			}
+			int64_t waited;
+			const struct hd_tl_train t = starve(&h, tenths, 0, &waited);
 			h.process[1].host = apart ? "far" : "";
-			hd_tl_hand_made(&h, &causes);
-			hd_arena_init(&scratch, 0);
-			assert_int_equal(hd_tl_stragglers_of(&causes, &h.arena, &scratch, &s, NULL), HD_OK);
+			const struct hd_tl_stragglers s = judge_made(&h);
 			CHECK(s.n == (tenths < 7 || apart), "%u tenths, %s: %u named", tenths, apart ? "alone"
 				:
 				"shared", s.n);
-			assert_true(s.starved[1] == (int64_t)waited - (int64_t)(t.work[0][1] * 2 / 3 * tenths
-				/ 10) ||
+			assert_true(s.starved[1] == waited - t.work[0][1] * 2 / 3 * tenths / 10 ||
 				tenths == 0);
-			hd_arena_finish(&scratch);
 			hd_arena_finish(&h.arena);
 		}
+}
+
+/* But not where a quota of its own is why it waits; one that all are under is no different from a small
+ * machine. */
+static void one_that_waits_for_a_quota_of_its_own_is_named(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+
+	for (uint32_t held = 0; held < 8; held++) {
+		int64_t waited;
+		const struct hd_tl_train t = starve(&h, 10, held, &waited);
+		const struct hd_tl_stragglers s = judge_made(&h);
+		CHECK(s.n == (held & 2 && held != 7), "held %u: %u named", held, s.n);
+		if (s.n)
+			assert_true(s.straggler[0].process == 1 && s.straggler[0].cause ==
+				HD_TL_HOLD_COMPUTE);
+		assert_true(s.held[1] == (held & 2 ? waited - t.work[0][1] * 2 / 3 : 0));
+		hd_arena_finish(&h.arena);
+	}
+}
+
+/* It waits for data, and what it computes takes longer still, for want of a processor: of the two the data
+ * are its own. */
+static void one_that_waits_for_data_on_a_busy_machine_is_named(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+
+	for (int data = 0; data < 2; data++) {
+		struct hd_tl_train t = steady(11);
+		int64_t waited = 0;
+		for (int k = 0; k < HD_TL_TRAIN_STEPS; k++) {
+			t.work[k][1] *= 2;
+			t.data[k][1] += data * 15000 * US;
+		}
+		hd_tl_train_record(&t, &h);
+		for (uint32_t k = 0; k < HD_TL_TRAIN_STEPS; k++)
+			count(&h, 2, 6, h.step[h.process[1].step_begin + k].end, waited += t.work[k][1] / 2);
+		const struct hd_tl_stragglers s = judge_made(&h);
+		CHECK(s.n == (uint32_t)data, "data %d: %u named", data, s.n);
+		if (s.n)
+			assert_true(s.straggler[0].process == 1 && s.straggler[0].cause == HD_TL_HOLD_IO);
+		hd_arena_finish(&h.arena);
+	}
+}
+
+/* Of a quota in long periods each piece is as long as a pause. */
+static void one_that_a_quota_holds_for_long_is_not_paused(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+
+	for (int held = 0; held < 2; held++) {
+		struct hd_tl_train t = steady(3);
+		int64_t sum = 0;
+		slow(&t, HD_TL_HOLD_PAUSED, 1, 3);
+		hd_tl_train_record(&t, &h);
+		for (uint32_t k = 0; k < HD_TL_TRAIN_STEPS && held; k++)
+			count(&h, 3, 7, h.step[h.process[1].step_begin + k].end,
+				sum += t.work[k][1] * 9 / 10);
+		const struct hd_tl_stragglers s = judge_made(&h);
+		assert_true(s.n == 1 && s.straggler[0].process == 1);
+		assert_int_equal(s.straggler[0].cause, held ? HD_TL_HOLD_COMPUTE : HD_TL_HOLD_PAUSED);
+		hd_arena_finish(&h.arena);
+	}
+}
+
+/* Whenever it came, unless it was taken back; the coordinator's says which worker, and one after the last
+ * step says nothing of these. */
+static void a_notice_stands_until_it_is_taken_back(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+	static const struct { int64_t given, back; uint32_t lane, worker; bool has; } row[] = {
+		{ -1000000, 0, 3, 0, true }, { -1000000, 0, 1, 1, true }, { -1000000, 0, 1, 2, false },
+		{ -1000000, -5, 1, 1, false }, { 70, 60, 1, 1, true }, { INT64_MAX / 2, 0, 3, 0, false },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+		struct hd_tl_train t = steady(5);
+		slow(&t, HD_TL_HOLD_COMPUTE, 1, 5);
+		hd_tl_train_record(&t, &h);
+		struct hd_tl_event *e = hd_tl_hand_add(&h, row[i].lane, HD_EVENT_MARK, row[i].given,
+			row[i].given);
+		e->name = 4;
+		e->instr = row[i].worker;
+		if (row[i].back) {
+			e = hd_tl_hand_add(&h, row[i].lane, HD_EVENT_MARK, row[i].back, row[i].back);
+			e->name = 8;
+			e->instr = row[i].worker;
+		}
+		const struct hd_tl_stragglers s = judge_made(&h);
+		assert_true(s.n == 1 && s.straggler[0].process == 1);
+		CHECK((s.straggler[0].cause == HD_TL_HOLD_PREEMPTION) == row[i].has, "row %zu", i);
+		hd_arena_finish(&h.arena);
+	}
 }
 
 int main(void)
@@ -171,6 +279,10 @@ int main(void)
 		cmocka_unit_test(a_balanced_run_names_none),
 		cmocka_unit_test(one_whose_heartbeat_stood_still_is_paused),
 		cmocka_unit_test(one_that_waits_for_a_shared_processor_is_not_named),
+		cmocka_unit_test(one_that_waits_for_a_quota_of_its_own_is_named),
+		cmocka_unit_test(one_that_waits_for_data_on_a_busy_machine_is_named),
+		cmocka_unit_test(one_that_a_quota_holds_for_long_is_not_paused),
+		cmocka_unit_test(a_notice_stands_until_it_is_taken_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* testing_train.h -- a little training of three processes, made forwards from its costs, for tests of
- * analyses. Not for the program.
+/* testing_train.h -- a little training of three processes or of two, made forwards from its costs, for tests
+ * of analyses. Not for the program.
  *
  * Each step they compute, send to all others, wait for all, and meet at the commit. The truth of a what-if is
  * the same run made with other costs. */
@@ -16,6 +16,7 @@ struct hd_tl_train {
 		data[HD_TL_TRAIN_STEPS][HD_TL_TRAIN_PROCESSES], gate, queue,
 			wire[HD_TL_TRAIN_PROCESSES][HD_TL_TRAIN_PROCESSES], delivery,
 		commit;
+	uint32_t n;               /* processes; at most HD_TL_TRAIN_PROCESSES */
 };
 
 static inline uint32_t hd_tl_train_draw(uint64_t seed, uint32_t *i, uint32_t below)
@@ -25,7 +26,8 @@ static inline uint32_t hd_tl_train_draw(uint64_t seed, uint32_t *i, uint32_t bel
 
 static inline struct hd_tl_train hd_tl_train_of(uint64_t seed)
 {
-	struct hd_tl_train c = { .gate = 5, .queue = 7, .delivery = 11, .commit = 50 };
+	struct hd_tl_train c = { .gate = 5, .queue = 7, .delivery = 11, .commit = 50,
+		.n = HD_TL_TRAIN_PROCESSES };
 	uint32_t i = 0;
 
 	for (int s = 0; s < HD_TL_TRAIN_STEPS; s++)
@@ -44,17 +46,17 @@ static inline int64_t hd_tl_train_record(const struct hd_tl_train *c, struct hd_
 {
 	int64_t now[HD_TL_TRAIN_PROCESSES] = { 0 }, begin = 0, ends[HD_TL_TRAIN_STEPS];
 
-	hd_tl_hand_init(h, HD_TL_TRAIN_PROCESSES);
+	hd_tl_hand_init(h, c->n);
 	for (int s = 0; s < HD_TL_TRAIN_STEPS; s++) {
 		int64_t sent[HD_TL_TRAIN_PROCESSES], last = 0;
-		for (uint32_t p = 0; p < HD_TL_TRAIN_PROCESSES; p++) {
+		for (uint32_t p = 0; p < c->n; p++) {
 			hd_tl_hand_wait(h, p, HD_WAIT_DATA, begin, begin + c->data[s][p]);
 			sent[p] = begin + c->data[s][p] + c->work[s][p];
 			hd_tl_hand_op(h, p, 1, begin + c->data[s][p], sent[p]);
 			now[p] = sent[p];
 		}
-		for (uint32_t p = 0; p < HD_TL_TRAIN_PROCESSES; p++) {
-			for (uint32_t q = 0; q < HD_TL_TRAIN_PROCESSES; q++) {
+		for (uint32_t p = 0; p < c->n; p++) {
+			for (uint32_t q = 0; q < c->n; q++) {
 				if (p == q)
 					continue;
 				const int64_t gate = sent[q] + c->gate, first = gate + c->queue, in = first +
@@ -72,11 +74,11 @@ static inline int64_t hd_tl_train_record(const struct hd_tl_train *c, struct hd_
 			}
 			last = now[p] > last ? now[p] : last;
 		}
-		for (uint32_t p = 0; p < HD_TL_TRAIN_PROCESSES; p++)
+		for (uint32_t p = 0; p < c->n; p++)
 			hd_tl_hand_wait(h, p, HD_WAIT_COMMIT, now[p], last + c->commit);
 		begin = ends[s] = last + c->commit;
 	}
-	for (uint32_t p = 0; p < HD_TL_TRAIN_PROCESSES; p++)
+	for (uint32_t p = 0; p < c->n; p++)
 		for (int s = 0; s < HD_TL_TRAIN_STEPS; s++)
 			hd_tl_hand_step(h, p, (uint64_t)s, s ? ends[s - 1] : 0, ends[s]);
 	return begin;
