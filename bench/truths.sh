@@ -1,125 +1,52 @@
 #!/bin/bash
 # Runs with an injected truth: is the right worker named, with the right cause, and none where all is well?
 #
-#	bench/truths.sh [RUNS]        of each kind (default 10)
+#	bench/truths.sh [RUNS]        of each kind (default 10); KINDS="quota io2 ..." chooses
 #
-# A job of three workers on this machine, seeded; from step 5 on one of them
-#	paused    is stopped for 0.4 s of each 0.5 s (SIGSTOP, SIGCONT)
-#	compute   is stopped for 30 ms of each 40 ms, as a quota of a quarter would have it
-#	link      reads and writes each piece of its connections 3 ms late (failpoints wire.read, wire.write)
-#	io        reads the rows of each virtual node 60 ms late (failpoint data.read)
-#	healthy   is left alone; the machine is as busy as it is
-# and `heddle trace analyze RUN --steps 20 --json` is asked. Needs a build with failpoints (HEDDLE_BIN,
-# default: build/debug/heddle). Prints a line a run to stderr and the table to stdout.
+# A job of three workers on this machine, seeded; from some step on one of them
+#	paused      is stopped for 0.4 s of each 0.5 s (SIGSTOP, SIGCONT)
+#	quota       has a twentieth of a processor (quota of a control group; as root)
+#	slow        is stopped for 30 ms of each 40 ms
+#	link        reads and writes each piece of its connections late (failpoints wire.read, wire.write)
+#	io          reads the rows of each virtual node late (failpoint data.read)
+#	server      reads shards over HTTP, and the server answers it late, the others at once
+#	preemption  has notice that its machine goes, in an hour, and the same quota
+#	healthy     is left alone; the machine is as busy as it is
+# Late is by as much as makes a step twice as long and more. A 2 behind the kind: the same with two workers.
+# Of the last 20 steps `heddle trace analyze --json` is asked.
+# Needs a build with failpoints (HEDDLE_BIN, default: build/debug/heddle). Prints a line a run to stderr and
+# the table to stdout. Kinds take turns, so that each meets the same machine. KEEP=FOLDER keeps the runs.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-HEDDLE_BIN=${HEDDLE_BIN:-$PWD/build/debug/heddle}
+export HEDDLE_BIN=${HEDDLE_BIN:-$PWD/build/debug/heddle} NO_COLOR=1
 RUNS=${1:-10}
-KINDS=${KINDS:-paused compute link io healthy}
+KINDS=${KINDS:-paused quota slow link io server preemption healthy paused2 quota2 slow2 io2 healthy2}
 work=$(mktemp -d)
-trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$work"' EXIT
-cd "$work" || exit 1
-export NO_COLOR=1
+trap 'rm -rf "$work"' EXIT
 
-nap() { read -r -t "$1" <> <(:); }
-
-job()
-{
-	cat <<END
-job: {name: truth, seed: $1, steps: $2}
-model: {use: "builtin:mlp", args: {input: [1, 28, 28], hidden: [512, 256], classes: 10}}
-data: {kind: synthetic, count: 6000}
-batch: {global: ${BATCH:-768}, virtual_nodes: 12}
-optim: {kind: adamw, lr: 1e-3}
-checkpoint: {every: 100000 steps, keep: 2}
-elastic: {straggler: {act: false}}
-END
-}
-
-# pid of worker $2 of run $1 once step 5 is committed
-worker_of()
-{
-	local i
-	for ((i = 0; i < 400; i++)); do
-		"$HEDDLE_BIN" status "$1" --json 2>/dev/null | python3 -c "
-import json, sys
-try:
-    s = json.load(sys.stdin)
-except ValueError:
-    sys.exit(1)
-pids = [w['pid'] for w in s['workers'] if w['id'] == $2]
-if s['step'] < 5 or not pids:
-    sys.exit(1)
-print(pids[0])" 2>/dev/null && return
-		nap 0.05
-	done
-	return 1
-}
-
-# stops process $1 for $2 s, lets it go for $3 s, until run $4 has committed all its steps; on time even where
-# the machine is busy, if the user may
-duty()
-{
-	python3 - "$@" <<'END'
-import os, signal, sys, time
-pid, stop, go, run = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
-try:
-    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
-except OSError:
-    pass
-end = time.time() + 60
-try:
-    while time.time() < end and "\nreport" not in open(run + ".log").read():
-        os.kill(pid, signal.SIGSTOP)
-        time.sleep(stop)
-        os.kill(pid, signal.SIGCONT)
-        time.sleep(go)
-except OSError:
-    pass
-END
-}
-
-order() { mkdir -p "$1/chaos" && echo "$3" >"$1/order" && mv "$1/order" "$1/chaos/$2"; }
-
-# kind, seed: prints "named worker cause" or "none"
-truth()
-{
-	local kind=$1 seed=$2 w=$(($2 % 3)) run pid dir="$1-$2"
-	job "$seed" "${STEPS:-60}" >"$dir.yaml"
-	timeout 120 "$HEDDLE_BIN" run "$dir.yaml" --out "$dir" --workers 3 --devices 1 --threads 1 \
-		>"$dir.log" 2>&1 &
-	run=$!
-	if pid=$(worker_of "$dir" "$w"); then
-		case $kind in
-		paused) duty "$pid" 0.4 0.1 "$dir" ;;
-		compute) duty "$pid" 0.03 0.01 "$dir" ;;
-		link) order "$dir" "$pid" "wire.read:delay=3;wire.write:delay=3" ;;
-		io) order "$dir" "$pid" "data.read:delay=60" ;;
-		esac
-	fi
-	wait $run || { echo "failed"; tail -n 2 "$dir.log" >&2; return; }
-	"$HEDDLE_BIN" trace analyze "$dir" --steps 20 --json >"$dir.json" && python3 - "$dir.json" <<'END'
-import json, sys
-s = json.load(open(sys.argv[1]))["stragglers"]
-print("named %d %s" % (s[0]["worker"], s[0]["cause"]) if s else "none")
-END
-	[ -n "${KEEP:-}" ] && cp -r "$dir" "$KEEP/"
-	rm -rf "$dir"
-}
-
-printf '%-8s %5s %7s %7s %6s\n' truth runs worker cause none
-for kind in $KINDS; do
-	runs=0 worker=0 cause=0 none=0
-	for ((seed = 1; seed <= RUNS; seed++)); do
-		got=$(truth "$kind" "$seed")
-		echo "$kind of worker $((seed % 3)), seed $seed: $got" >&2
-		[ "$got" = failed ] && continue
-		runs=$((runs + 1))
+declare -A cause_of=([quota]=compute [slow]=compute [server]=io) runs worker cause none failed
+for row in $KINDS; do runs[$row]=0 worker[$row]=0 cause[$row]=0 none[$row]=0 failed[$row]=0; done
+for ((seed = ${FROM:-1}; seed < ${FROM:-1} + RUNS; seed++)); do
+	for row in $KINDS; do
+		kind=${row%2} nworkers=3
+		[ "$row" != "$kind" ] && nworkers=2
+		dir=${KEEP:-$work}/$row-$seed
+		got=$(timeout 200 python3 bench/truths.py "$kind" "$seed" $nworkers "$dir") || got=failed
+		load=$(cut -d' ' -f1 /proc/loadavg)
+		echo "$row of worker $((seed % nworkers)), seed $seed, load $load: $got" >&2
+		[ -n "${KEEP:-}" ] || rm -rf "$dir"
+		[ "$got" = failed ] && { : $((failed[$row]++)); continue; }
+		: $((runs[$row]++))
 		case $got in
-		"named $((seed % 3)) $kind") worker=$((worker + 1)) cause=$((cause + 1)) ;;
-		"named $((seed % 3)) "*) worker=$((worker + 1)) ;;
-		none) none=$((none + 1)) ;;
+		"named $((seed % nworkers)) ${cause_of[$kind]:-$kind}")
+			: $((worker[$row]++)) $((cause[$row]++)) ;;
+		"named $((seed % nworkers)) "*) : $((worker[$row]++)) ;;
+		none) : $((none[$row]++)) ;;
 		esac
 	done
-	printf '%-8s %5d %7d %7d %6d\n' "$kind" $runs $worker $cause $none
+done
+printf '%-11s %5s %7s %7s %6s %7s\n' truth runs worker cause none failed
+for row in $KINDS; do
+	printf '%-11s %5d %7d %7d %6d %7d\n' "$row" "${runs[$row]}" "${worker[$row]}" "${cause[$row]}" \
+		"${none[$row]}" "${failed[$row]}"
 done
