@@ -41,9 +41,16 @@ expect 0 heddle trace merge mlp -o x.hdt
 says 'left out: mlp/flight/9.hdfr'
 cmp -s x.hdt mlp/trace/run.hdt || failed "a file that is no recording changes the merged one"
 printf x | dd of=a.hdt bs=1 seek=$((size - 200)) conv=notrunc status=none
-expect 3 heddle trace merge a.hdt -o x.hdt
+expect 0 heddle trace merge a.hdt -o x.hdt
+says 'left out: 1 section of a.hdt'
 says 'its hash is wrong'
-passed "what is cut off or damaged gives what is whole, or an error that names the file"
+cp mlp/trace/run.hdt mlp/trace/9.hdt
+printf x | dd of=mlp/trace/9.hdt bs=1 seek=$(($(stat -c %s mlp/trace/run.hdt) - 200)) conv=notrunc status=none
+expect 0 heddle trace merge mlp -o y.hdt
+says 'left out: 1 section of mlp/trace/9.hdt'
+cmp -s y.hdt mlp/trace/run.hdt || failed "what another file has is missing beside a damaged one"
+rm mlp/trace/9.hdt
+passed "what is cut off or damaged gives what is whole, with a line that names the file"
 
 expect 0 heddle trace merge mlp -o tight.hdt --tighten
 says 'tight.hdt: '

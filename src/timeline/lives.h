@@ -10,7 +10,9 @@
  * 2. Simulated recordings have no such marks: those of equal bytes are one, all others are processes of their
  *    own.
  * 3. The result does not depend on the order of the inputs: the coordinator first, then by start.
- * 4. Readers trust nothing. A trace whose last section is cut off gives what lies before it, and is counted.
+ * 4. Readers trust nothing. Of a trace what is whole is taken: a section that is damaged, cut off,
+ *    compressed, or goes on where none was, is dropped and listed. Slots of it are lost, and counted as
+ *    such; names of it are "?", unless another file of the process has them.
  *
  * Ownership: the arena has all of it but pieces of traces that are not compressed, which lie in the inputs'
  * bytes. A flight file may be written by its process meanwhile, as long as it is mapped; it is copied. */
@@ -47,10 +49,17 @@ struct hd_tl_life {
 
 struct hd_tl_text { uint8_t hash[16]; const char *text; size_t len; };
 
+struct hd_tl_dropped {
+	const char *file;
+	uint32_t nsections;               /* besides a last one that is cut off */
+	bool cut;
+	struct hd_diag first;             /* of the first one: why */
+};
+
 struct hd_tl_lives {
 	struct hd_tl_life **life; uint32_t n, cap;
 	struct hd_tl_text *plan; uint32_t nplans, plans_cap;      /* by hash, each once */
-	uint32_t ncut;                    /* inputs whose last section was dropped */
+	struct hd_tl_dropped *dropped; uint32_t ndropped, dropped_cap;   /* a row a file that has any */
 	bool tightened;                   /* one of the inputs is a file that was merged so (align.h) */
 };
 

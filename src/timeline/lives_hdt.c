@@ -12,8 +12,27 @@ struct hdt_read {
 	struct hd_tl_lives *lives;
 	struct hd_tl_life **process; uint32_t nprocesses, cap;
 	uint32_t *names_cap, names_caps;
-	struct hd_diag *diag;
+	struct hd_diag *diag, *outer;     /* diag: of a section; outer: of the file */
 };
+
+/* The reason is that of the first one. */
+static enum hd_err drop(struct hdt_read *r, bool cut)
+{
+	struct hd_tl_lives *lives = r->lives;
+	struct hd_tl_dropped *d = lives->ndropped ? &lives->dropped[lives->ndropped - 1] : NULL;
+
+	if (!d || d->file != r->input->name) {
+		enum hd_err err = hd_tl_grow(r->arena, &lives->dropped, &lives->dropped_cap, lives->ndropped +
+			1ull, sizeof *lives->dropped, r->outer);
+		if (err)
+			return err;
+		d = &lives->dropped[lives->ndropped++];
+		*d = (struct hd_tl_dropped){ .file = r->input->name, .first = *r->diag };
+	}
+	d->nsections += !cut;
+	d->cut |= cut;
+	return HD_OK;
+}
 
 static enum hd_err damaged(const struct hdt_read *r, const char *section, const char *why)
 {
@@ -168,25 +187,50 @@ static enum hd_err (*const take[])(struct hdt_read *r, const struct hd_hdt_secti
 	[HD_HDT_PROCESS] = take_process,
 };
 
+static enum hd_err take_section(struct hdt_read *r, const struct hd_hdt_section *s)
+{
+	if (s->type >= sizeof take / sizeof take[0])
+		return HD_OK;
+	if (s->flags & HD_HDT_ZSTD)
+		return hd_fail(r->diag, HD_E_INPUT, "%s: a section %s is compressed by zstd, which this "
+			"version does not read; record it again without", r->input->name,
+			hd_hdt_type_text(s->type));
+	return take[s->type](r, s);
+}
+
+/* What does not fit in memory is no fault of the file's. */
+static enum hd_err leave_out(struct hdt_read *r, enum hd_err err, bool cut)
+{
+	if (err == HD_E_INPUT)
+		return drop(r, cut);
+	return hd_fail(r->outer, err, "%s", r->diag->text);
+}
+
 enum hd_err hd_tl_read_hdt(struct hd_arena *arena, const struct hd_tl_input *input,
 	struct hd_tl_lives *lives, struct hd_diag *diag)
 {
-	struct hdt_read r = { .arena = arena, .input = input, .lives = lives, .diag = diag };
+	struct hd_diag why = { "" };
+	struct hdt_read r = { .arena = arena, .input = input, .lives = lives, .diag = &why, .outer = diag };
 	struct hd_hdt_reader reader;
 	struct hd_hdt_section s;
 	enum hd_err err = hd_hdt_begin(&reader, input->bytes, input->len, input->name, diag);
+	bool more = !err;
 
-	while (!err && !(err = hd_hdt_next(&reader, &s, diag)) && s.type) {
-		if (s.type >= sizeof take / sizeof take[0])
+	while (!err && more) {
+		size_t skipped;
+		enum hd_err bad = hd_hdt_next(&reader, &s, &why);
+		if (!bad && s.type) {
+			bad = take_section(&r, &s);
+			err = bad ? leave_out(&r, bad, false) : HD_OK;
 			continue;
-		if (s.flags & HD_HDT_ZSTD)
-			err = hd_fail(diag, HD_E_INPUT, "%s: a section %s is compressed by zstd, which this "
-				"version does not read; record it again without", input->name,
-				hd_hdt_type_text(s.type));
-		else
-			err = take[s.type](&r, &s);
+		}
+		const bool cut = !bad && reader.cut;
+		more = (bad || cut) && hd_hdt_resume(&reader, &skipped);
+		if (cut && more)
+			(void)hd_fail(&why, HD_E_INPUT, "%s: a section before byte %zu is damaged: "
+				"its length is wrong", input->name, reader.at);
+		if (bad || cut)
+			err = leave_out(&r, HD_E_INPUT, cut && !more);
 	}
-	if (!err)
-		lives->ncut += reader.cut;
 	return err;
 }

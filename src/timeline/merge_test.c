@@ -207,6 +207,41 @@ static void a_file_that_is_cut_off_gives_what_is_whole(void **state)
 	}
 }
 
+/* Each section in turn has a wrong hash: all others are taken, and what is not is said. */
+static void a_damaged_section_costs_no_other(void **state)
+{
+	(void)state;
+	const struct hd_tl_input all = merged(input, NFILES);
+	uint8_t *copy = hd_arena_take(&arena, all.len, 1);
+	struct hd_hdt_reader reader;
+	struct hd_hdt_section s;
+	struct hd_timeline whole;
+	uint64_t most = 0;
+
+	assert_int_equal(hd_tl_build(&arena, &all, 1, &whole, NULL), HD_OK);
+	assert_int_equal(hd_hdt_begin(&reader, all.bytes, all.len, "all", NULL), HD_OK);
+	for (size_t at = reader.at; !hd_hdt_next(&reader, &s, NULL) && s.type; at = reader.at) {
+		const struct hd_tl_input in[] = { { "bad.hdt", copy, all.len }, all };
+		struct hd_tl_lives lives;
+		struct hd_timeline t;
+		memcpy(copy, all.bytes, all.len);
+		copy[at + 24] ^= 1;
+		assert_int_equal(hd_tl_collect(&arena, in, 1, &lives, NULL), HD_OK);
+		CHECK(lives.ndropped == 1 && lives.dropped[0].nsections >= 1 && !lives.dropped[0].cut &&
+			!strcmp(lives.dropped[0].file, "bad.hdt") && strstr(lives.dropped[0].first.text,
+				"its hash is wrong"), "section %u at %zu", s.type, at);
+		assert_int_equal(hd_tl_build(&arena, in, 1, &t, NULL), HD_OK);
+		CHECK(t.nevents <= whole.nevents && (s.type == HD_HDT_RINGS || s.type == HD_HDT_PROCESS ||
+			t.nevents == whole.nevents), "section %u", s.type);
+		most = t.nevents > most && s.type == HD_HDT_RINGS ? t.nevents : most;
+		/* beside the whole one it takes nothing away */
+		assert_int_equal(hd_tl_build(&arena, in, 2, &t, NULL), HD_OK);
+		CHECK(t.nevents == whole.nevents, "section %u: %llu events of %llu", s.type,
+			(unsigned long long)t.nevents, (unsigned long long)whole.nevents);
+	}
+	assert_true(most > 0 && most < whole.nevents);
+}
+
 static void processes_are_the_coordinator_then_by_start_then_by_number(void **state)
 {
 	(void)state;
@@ -268,6 +303,7 @@ int main(void)
 		T(a_merged_file_is_the_timeline_of_its_inputs),
 		T(a_flight_file_and_a_trace_of_one_process_are_joined),
 		T(two_files_that_differ_in_a_slot_are_refused),
+		T(a_damaged_section_costs_no_other),
 		T(a_file_that_is_cut_off_gives_what_is_whole),
 		T(processes_are_the_coordinator_then_by_start_then_by_number),
 		T(simulated_recordings_are_one_only_if_they_are_equal),

@@ -84,6 +84,36 @@ enum hd_err hd_hdt_next(struct hd_hdt_reader *reader, struct hd_hdt_section *sec
 	return HD_OK;
 }
 
+/* A header that can be, of a type that there is, and whose hash is right. */
+static bool is_whole(struct hd_hdt_reader *r, size_t at)
+{
+	const uint8_t *h = r->bytes + at;
+	const size_t left = r->len - at;
+
+	if (left < HD_HDT_SECTION_BYTES || !hd_hdt_type_text(hd_get32(h)) || hd_get32(h + 4) > HD_HDT_ZSTD)
+		return false;
+	const uint64_t stored = hd_get64(h + 8);
+	if (stored > left - HD_HDT_SECTION_BYTES || (!hd_get32(h + 4) && hd_get64(h + 16) != stored))
+		return false;
+	r->tried += (size_t)stored;
+	return hd_hash64(h + HD_HDT_SECTION_BYTES, stored) == hd_get64(h + 24);
+}
+
+bool hd_hdt_resume(struct hd_hdt_reader *r, size_t *skipped)
+{
+	for (size_t at = r->at + 1; r->len - r->at > 1 && at < r->len; at++) {
+		if (r->tried / HD_HDT_TRIES > r->len)
+			return false;
+		if (!is_whole(r, at))
+			continue;
+		*skipped = at - r->at;
+		r->at = at;
+		r->cut = false;
+		return true;
+	}
+	return false;
+}
+
 bool hd_hdt_names_get(const uint8_t *raw, uint64_t len, uint32_t *process, uint32_t *offset)
 {
 	if (len < HD_HDT_NAMES_BYTES)

@@ -24,7 +24,7 @@
  *    were missed; then the slot LOST is its first. So a slot of a flight file of the same process (boot id,
  *    pid, trace time at start) is the same slot if ring and index are the same.
  * 4. Readers skip types they do not know, and drop a last section that is cut off. A section whose hash is
- *    wrong is HD_E_INPUT.
+ *    wrong is HD_E_INPUT; hd_hdt_resume() goes on behind it.
  *
  * Pure: bytes in, bytes out. */
 #ifndef HD_TRACE_TRACE_FILE_H
@@ -80,12 +80,17 @@ struct hd_hdt_reader {
 	const uint8_t *bytes; size_t len, at;
 	const char *name;                 /* of the file, for errors */
 	bool cut;                         /* the last section was dropped: it is cut off */
+	size_t tried;                     /* bytes hashed to go on behind damage */
 };
 HD_MUST_USE enum hd_err hd_hdt_begin(struct hd_hdt_reader *reader, const uint8_t *bytes, size_t len,
 	const char *name, struct hd_diag *diag);
 /* The next section; type 0: there are no more. HD_E_INPUT: its hash is wrong, or its lengths cannot be. */
 HD_MUST_USE enum hd_err hd_hdt_next(struct hd_hdt_reader *reader, struct hd_hdt_section *section,
 	struct hd_diag *diag);
+/* After an error, or a cut: to the next section that is whole, wherever it begins, if no more than
+ * HD_HDT_TRIES times the file has to be hashed to find it. *skipped: bytes. False: there is none. */
+enum { HD_HDT_TRIES = 8 };
+bool hd_hdt_resume(struct hd_hdt_reader *reader, size_t *skipped);
 /* Of a payload that is not compressed, or no longer. False: it is too short for its type. */
 bool hd_hdt_names_get(const uint8_t *raw, uint64_t len, uint32_t *process, uint32_t *offset);
 bool hd_hdt_rings_get(const uint8_t *raw, uint64_t len, struct hd_hdt_rings *rings, uint64_t *nslots);

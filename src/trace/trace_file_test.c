@@ -177,6 +177,60 @@ static void damage_is_seen(void **state)
 	}
 }
 
+/* Whatever byte of the first section is damaged, its length among them: the rest is found behind it. */
+static void what_lies_behind_damage_is_found(void **state)
+{
+	(void)state;
+	for (size_t at = HD_HDT_MAGIC_BYTES; at < HD_HDT_MAGIC_BYTES + HD_HDT_SECTION_BYTES; at++) {
+		struct hd_hdt_reader reader;
+		struct hd_hdt_section got = { 0 }, want = { 0 };
+		size_t skipped = 0;
+		bool cut;
+		const uint8_t was = file[at];
+		assert_int_equal(hd_hdt_begin(&reader, file, len, "f.hdt", NULL), HD_OK);
+		assert_int_equal(hd_hdt_next(&reader, &got, NULL), HD_OK);
+		assert_int_equal(hd_hdt_next(&reader, &want, NULL), HD_OK);
+		const uint32_t all = whole_sections(len, &cut);
+
+		file[at] = (uint8_t)(was ^ 0x81);
+		assert_int_equal(hd_hdt_begin(&reader, file, len, "f.hdt", NULL), HD_OK);
+		const enum hd_err err = hd_hdt_next(&reader, &got, NULL);
+		/* a type that is not known, and flags, no hash covers */
+		if (!err && got.type) {
+			file[at] = was;
+			continue;
+		}
+		CHECK(err == HD_E_INPUT || reader.cut, "byte %zu", at);
+		CHECK(hd_hdt_resume(&reader, &skipped), "byte %zu: nothing behind it", at);
+		uint32_t n = 0;
+		while (hd_hdt_next(&reader, &got, NULL) == HD_OK && got.type)
+			CHECK(n++ || got.stored == want.stored, "byte %zu", at);
+		CHECK(n == all - 1 && !reader.cut && skipped > 0, "byte %zu: %u of %u", at, n, all);
+		assert_false(hd_hdt_resume(&reader, &skipped));
+		file[at] = was;
+	}
+}
+
+/* A file of headers that all claim what follows is not hashed for ever. */
+static void looking_behind_damage_ends(void **state)
+{
+	enum { BYTES = 1 << 16 };
+	static uint8_t bytes[BYTES];
+	struct hd_hdt_reader reader;
+	size_t skipped;
+	(void)state;
+
+	hd_hdt_magic(bytes);
+	for (size_t at = HD_HDT_MAGIC_BYTES; at + HD_HDT_SECTION_BYTES <= BYTES; at += HD_HDT_SECTION_BYTES) {
+		const uint64_t left = BYTES - at - HD_HDT_SECTION_BYTES;
+		hd_hdt_section(bytes + at, HD_HDT_META, 0, bytes, left, left);
+		bytes[at + 24] ^= 1;
+	}
+	assert_int_equal(hd_hdt_begin(&reader, bytes, BYTES, "f", NULL), HD_OK);
+	assert_false(hd_hdt_resume(&reader, &skipped));
+	assert_true(reader.tried <= (HD_HDT_TRIES + 2) * BYTES);
+}
+
 static void payloads_too_short_for_their_type_are_refused(void **state)
 {
 	const uint8_t bytes[HD_HDT_PROCESS_BYTES] = { 0 };
@@ -204,6 +258,8 @@ int main(void)
 		cmocka_unit_test_setup(what_was_written_reads_back, write_file),
 		cmocka_unit_test_setup(a_file_cut_anywhere_gives_the_sections_before, write_file),
 		cmocka_unit_test_setup(damage_is_seen, write_file),
+		cmocka_unit_test_setup(what_lies_behind_damage_is_found, write_file),
+		cmocka_unit_test(looking_behind_damage_ends),
 		cmocka_unit_test_setup(payloads_too_short_for_their_type_are_refused, write_file),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -157,9 +157,15 @@ static void say_what_is_missing(const struct hd_cmd *cmd, const struct hd_trace_
 			hd_trace_say(cmd, "%s is of another job than %s: what is said of both together means "
 				"nothing; leave one of them out", life->file, first->file);
 	}
-	if (in->lives.ncut)
-		hd_trace_say(cmd, "%u %s cut off at the end: what is whole before it is taken",
-			in->lives.ncut, in->lives.ncut == 1 ? "trace is" : "traces are");
+	for (uint32_t i = 0; i < in->lives.ndropped; i++) {
+		const struct hd_tl_dropped *d = &in->lives.dropped[i];
+		if (d->cut)
+			hd_trace_say(cmd, "%s is cut off at the end: what is whole before it is taken",
+				d->file);
+		if (d->nsections)
+			hd_trace_say(cmd, "left out: %u section%s of %s, the rest is taken (the first: %s)",
+				d->nsections, d->nsections == 1 ? "" : "s", d->file, d->first.text);
+	}
 	for (uint32_t p = 0; p < t->nprocesses; p++)
 		if (!t->process[p].aligned)
 			hd_trace_say(cmd, "%s (pid %u) is not aligned: its clock was probed less than "
