@@ -227,9 +227,8 @@ static enum hd_err put_lane(struct chrome *c, uint32_t l, struct hd_arena *arena
 		c->stream = l - c->t->process[lane->process].lane_begin + 1 + line * LINES_PER_LANE;
 		snprintf(name, sizeof name, line ? "%.900s (%u)" : "%.900s", lane->name, line + 1);
 		put_meta(c, "thread_name", name);
-		for (uint64_t i = lane->begin; i < lane->end; i++)
-			if (lines.line[i - lane->begin] == line)
-				put_event(c, &c->t->event[i]);
+		for (uint64_t i = lines.begin[line]; i < lines.begin[line + 1]; i++)
+			put_event(c, &c->t->event[lane->begin + lines.event[i]]);
 	}
 	return HD_OK;
 }

@@ -347,12 +347,10 @@ static enum hd_err put_line(struct writer *w, const struct hd_tl_lines *lines)
 
 	begin_sequence(w);
 	w->nopen = 0;
-	for (uint64_t i = lane->begin; i < lane->end; i++) {
-		const struct hd_tl_event *e = &w->t->event[i];
+	for (uint64_t i = lines->begin[w->line]; i < lines->begin[w->line + 1]; i++) {
+		const struct hd_tl_event *e = &w->t->event[lane->begin + lines->event[i]];
 		enum hd_err err = HD_OK;
 
-		if (lines->line[i - lane->begin] != w->line)
-			continue;
 		end_slices(w, e->t0);
 		if (e->kind == HD_EVENT_COUNTER)
 			put_counter(w, e);

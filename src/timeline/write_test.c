@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/philox.h"
 #include "base/text.h"
 #include "timeline/pack.h"
 #include "tests/check.h"
@@ -247,6 +248,49 @@ static void overlapping_transfers_lie_on_lines_of_their_own(void **state)
 	assert_int_equal(lines.nlines, 1);
 }
 
+/* Against the search through all lines, event by event; and however many overlap, few ends are compared. */
+static void packing_is_first_fit_and_near_linear(void **state)
+{
+	enum { N = 4096 };
+	(void)state;
+	for (uint64_t seed = 0; seed < 8; seed++) {
+		struct hd_tl_event *e = hd_arena_take(&arena, N, sizeof *e);
+		struct hd_tl_lane lane = { .kind = HD_LANE_TRANSFER, .name = "x", .end = N };
+		const struct hd_timeline t = { .event = e, .nevents = N, .lane = &lane, .nlanes = 1 };
+		static int64_t end[N + 1];
+		struct hd_tl_lines lines;
+		uint32_t nlines = 1;
+		for (uint32_t i = 0; i < N; i++) {
+			const uint32_t *word = hd_philox((uint32_t[4]){ i, 0, 0, 0 }, hd_philox_key(seed,
+				HD_RNG_USER)).word;
+			/* of seed 0 all overlap; instants among them */
+			e[i].t0 = seed ? (i ? e[i - 1].t0 : 0) + word[0] % 4 : i;
+			e[i].t1 = seed ? e[i].t0 + word[1] % (16u << seed) : N + 1;
+		}
+		assert_int_equal(hd_tl_pack(&t, 0, &lines, &arena, &diag), HD_OK);
+		for (uint32_t i = 0; i <= N; i++)
+			end[i] = INT64_MIN;
+		for (uint32_t i = 0; i < N; i++) {
+			uint32_t at = 0;
+			for (; e[i].t0 < e[i].t1 && end[at] > e[i].t0; at++)
+				;
+			if (e[i].t0 < e[i].t1)
+				end[at] = e[i].t1;
+			nlines = at + 1 > nlines ? at + 1 : nlines;
+			CHECK(lines.line[i] == at, "seed %u, event %u", (unsigned)seed, i);
+		}
+		assert_int_equal(lines.nlines, nlines);
+		assert_true(seed || nlines == N);
+		assert_true(lines.begin[0] == 0 && lines.begin[nlines] == N);
+		for (uint32_t l = 0; l < nlines; l++)
+			for (uint64_t i = lines.begin[l]; i < lines.begin[l + 1]; i++)
+				assert_true(lines.line[lines.event[i]] == l && (i == lines.begin[l] ||
+					lines.event[i] > lines.event[i - 1]));
+		CHECK(lines.nlooked <= 2 * 13 * N, "%llu ends of %u events",
+			(unsigned long long)lines.nlooked, N);
+	}
+}
+
 static void every_byte_in_a_name_gives_well_formed_files(void **state)
 {
 	char odd[260];
@@ -325,6 +369,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(slices_of_perfetto_are_paired_and_short),
+		TEST(packing_is_first_fit_and_near_linear),
 		TEST(overlapping_transfers_lie_on_lines_of_their_own),
 		TEST(every_byte_in_a_name_gives_well_formed_files),
 		TEST(names_of_nothing_but_escapes_give_well_formed_files),

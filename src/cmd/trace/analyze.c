@@ -230,6 +230,12 @@ static enum hd_err verb_trace_whatif(struct hd_cmd *cmd)
 			HD_TL_SUMMARY_STEPS), &range, &cmd->diag);
 	if (!err)
 		err = hd_tl_causes_make(&causes, &input.timeline, &cmd->arena, &cmd->diag);
+	const uint64_t first = range.first;
+	if (!err)
+		hd_tl_range_unbroken(&causes, &range);
+	if (!err && range.first != first)
+		hd_trace_say(cmd, "the run stood still before step %llu: steps from it on are replayed",
+			(unsigned long long)range.first);
 	if (!err)
 		err = hd_tl_replay(&causes, range, &none, &cmd->arena, &now, &cmd->diag);
 	if (!err)

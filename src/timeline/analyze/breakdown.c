@@ -45,14 +45,16 @@ static bool moves(const struct hd_tl_event *e)
 	return e->kind == HD_EVENT_SEND || e->kind == HD_EVENT_RECV;
 }
 
-static size_t take_transfers(const struct hd_timeline *tl, uint32_t process, struct hd_tl_span span,
+static size_t take_transfers(const struct hd_tl_causes *c, uint32_t process, struct hd_tl_span span,
 	struct hd_tl_span *to)
 {
+	const struct hd_timeline *tl = c->tl;
 	const struct hd_tl_process *p = &tl->process[process];
 	size_t n = 0;
 
 	for (uint32_t l = p->lane_begin; l < p->lane_end; l++)
-		for (uint64_t e = tl->lane[l].begin; e < tl->lane[l].end && tl->event[e].t0 < span.t1; e++) {
+		for (uint64_t e = hd_tl_first_until(c, l, span.t0); e < tl->lane[l].end &&
+			tl->event[e].t0 < span.t1; e++) {
 			if (!moves(&tl->event[e]) || tl->event[e].t1 <= span.t0)
 				continue;
 			if (to)
@@ -84,14 +86,14 @@ enum hd_err hd_tl_breakdown_of(const struct hd_tl_causes *c, uint32_t step, uint
 	for (uint64_t i = first_slice(c, lane, span.t0); i < c->begin[lane + 1] && c->slice[i].t0 < span.t1;
 		i++)
 		nslices++;
-	const size_t nmoves = take_transfers(tl, tl->step[step].process, span, NULL);
+	const size_t nmoves = take_transfers(c, tl->step[step].process, span, NULL);
 	struct hd_tl_span *work = hd_arena_take(arena, nslices + 1, sizeof *work),
 		*moved = hd_arena_take(arena, nmoves + 1, sizeof *moved);
 	if (!work || !moved)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for step %llu of a recording",
 			(unsigned long long)tl->step[step].number);
 	const struct hd_tl_set busy = take_parts(c, lane, span, work, &b);
-	take_transfers(tl, tl->step[step].process, span, moved);
+	take_transfers(c, tl->step[step].process, span, moved);
 	const struct hd_tl_set transfers = hd_tl_set_of(moved, nmoves);
 	b.compute = hd_tl_set_ns(&busy);
 	b.transfer = hd_tl_set_ns(&transfers);

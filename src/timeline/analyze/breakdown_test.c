@@ -132,11 +132,43 @@ static void overlap_is_one_when_all_is_hidden_and_zero_when_nothing_is(void **st
 	hd_arena_finish(&h.arena);
 }
 
+/* Of all steps together about as many transfers are looked at as there are, not all of them for each. */
+static void a_step_looks_at_its_own_transfers(void **state)
+{
+	(void)state;
+	enum { STEPS = 200, EACH = 5 };
+	static struct hd_tl_hand h;
+	struct hd_tl_causes causes;
+	uint64_t looked = 0;
+
+	hd_tl_hand_init(&h, 1);
+	for (int64_t s = 0; s < STEPS; s++) {
+		hd_tl_hand_op(&h, 0, 1, 100 * s, 100 * s + 90);
+		for (int64_t k = 0; k < EACH; k++)
+			hd_tl_hand_add(&h, 1, HD_EVENT_SEND, 100 * s + 10 * k, 100 * s + 10 * k + 60);
+		hd_tl_hand_step(&h, 0, (uint64_t)s, 100 * s, 100 * s + 100);
+	}
+	hd_tl_hand_made(&h, &causes);
+	for (int64_t s = 0; s < STEPS; s++) {
+		const uint64_t from = hd_tl_first_until(&causes, 1, 100 * s);
+		uint64_t e = from;
+		while (e < h.lane[1].end && h.event[e].t0 < 100 * s + 100)
+			e++;
+		looked += e - from;
+		for (uint64_t i = h.lane[1].begin; i < from; i++)
+			assert_true(h.event[i].t1 <= 100 * s);
+	}
+	CHECK(looked == STEPS * EACH, "%llu", (unsigned long long)looked);
+	assert_int_equal(hd_tl_first_until(&causes, 1, 100 * STEPS), h.lane[1].end);
+	hd_arena_finish(&h.arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_parts_of_random_steps_are_those_of_a_bitmap),
 		cmocka_unit_test(overlap_is_one_when_all_is_hidden_and_zero_when_nothing_is),
+		cmocka_unit_test(a_step_looks_at_its_own_transfers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

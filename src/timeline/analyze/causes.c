@@ -192,6 +192,36 @@ static enum hd_err gather(struct hd_tl_causes *c, struct hd_arena *arena, struct
 	return HD_OK;
 }
 
+static enum hd_err reach(struct hd_tl_causes *c, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const struct hd_timeline *tl = c->tl;
+
+	c->reach = hd_arena_take(arena, (size_t)tl->nevents + 1, sizeof *c->reach);
+	if (!c->reach)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the ends of %llu events",
+			(unsigned long long)tl->nevents);
+	for (uint32_t l = 0; l < tl->nlanes; l++)
+		for (uint64_t e = tl->lane[l].begin, most = e; e < tl->lane[l].end; e++) {
+			most = tl->event[e].t1 > tl->event[most].t1 ? e : most;
+			c->reach[e] = tl->event[most].t1;
+		}
+	return HD_OK;
+}
+
+uint64_t hd_tl_first_until(const struct hd_tl_causes *c, uint32_t lane, int64_t t)
+{
+	uint64_t low = c->tl->lane[lane].begin, high = c->tl->lane[lane].end;
+
+	while (low < high) {
+		const uint64_t mid = low + (high - low) / 2;
+		if (c->reach[mid] <= t)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
 static enum hd_err sort_steps(struct hd_tl_causes *c, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_tl_key *row = hd_arena_take(arena, (size_t)c->tl->nsteps + 1, sizeof *row);
@@ -357,6 +387,8 @@ enum hd_err hd_tl_causes_make(struct hd_tl_causes *causes, const struct hd_timel
 		err = gather(&c, arena, diag);
 	if (!err)
 		err = sort_steps(&c, arena, diag);
+	if (!err)
+		err = reach(&c, arena, diag);
 	if (err)
 		return err;
 	for (uint64_t i = 0; i < c.begin[tl->nlanes]; i++)

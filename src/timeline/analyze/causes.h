@@ -75,6 +75,8 @@ struct hd_tl_causes {
 	uint64_t nwaits, nunmatched;      /* for transfers; of these without a cause */
 	/* [nsends] by flow, [nrecvs] by process: then by time of begin, of end */
 	const struct hd_tl_key *send, *recv; size_t nsends, nrecvs;
+	/* [nevents] the latest end of events of the lane up to this one */
+	int64_t *reach;
 	const struct hd_tl_key *row; size_t nrows;       /* of steps, committed; by number, then row (t) */
 };
 
@@ -92,6 +94,8 @@ const struct hd_tl_slice *hd_tl_slice_before(const struct hd_tl_causes *causes, 
 /* A wait as it was at t, inside it or at its end: what had come by then (transfers alone). */
 struct hd_tl_slice hd_tl_slice_at(const struct hd_tl_causes *causes, const struct hd_tl_slice *slice,
 	int64_t t);
+/* The first event of the lane that may end after t. */
+uint64_t hd_tl_first_until(const struct hd_tl_causes *causes, uint32_t lane, int64_t t);
 /* How many of recv[] are before those that the process received after t. */
 size_t hd_tl_received_until(const struct hd_tl_causes *causes, uint64_t process, int64_t t);
 /* The rows of a step's number are row[] from here on while `first` is that number. */

@@ -260,6 +260,34 @@ enum hd_err hd_tl_replay(const struct hd_tl_causes *causes, struct hd_tl_range r
 	return HD_OK;
 }
 
+/* Rows of one number are sorted by process. */
+static bool share_process(const struct hd_tl_causes *c, size_t a, size_t b, size_t end)
+{
+	const struct hd_tl_step *step = c->tl->step;
+
+	for (size_t i = a, k = b; i < b && k < end;) {
+		const uint32_t x = step[c->row[i].event].process, y = step[c->row[k].event].process;
+		if (x == y)
+			return true;
+		i += x < y;
+		k += y < x;
+	}
+	return false;
+}
+
+void hd_tl_range_unbroken(const struct hd_tl_causes *c, struct hd_tl_range *range)
+{
+	size_t before = hd_tl_rows_from(c, range->first), at = before, end;
+
+	for (; at < c->nrows && c->row[at].first <= range->last; before = at, at = end) {
+		for (end = at; end < c->nrows && c->row[end].first == c->row[at].first; end++)
+			;
+		if (at > before && (c->row[at].first != c->row[before].first + 1 ||
+			!share_process(c, before, at, end)))
+			range->first = c->row[at].first;
+	}
+}
+
 enum hd_err hd_tl_range_last(const struct hd_timeline *tl, uint64_t most, struct hd_tl_range *range,
 	struct hd_diag *diag)
 {

@@ -41,6 +41,10 @@ HD_MUST_USE enum hd_err hd_tl_range_last(const struct hd_timeline *tl, uint64_t 
 	*range,
 	struct hd_diag *diag);
 
+/* Cut to its last stretch of steps that follow one another without a pause: each has the number after the one
+ * before, and a process has both. A run that was resumed stood still in between; nothing says for what. */
+void hd_tl_range_unbroken(const struct hd_tl_causes *causes, struct hd_tl_range *range);
+
 /* From the first begin of its steps to their last end; t0 > t1: there is none. */
 struct hd_tl_span hd_tl_range_span(const struct hd_timeline *tl, struct hd_tl_range range);
 

@@ -106,12 +106,52 @@ static void a_slow_process_at_the_median_is_as_if_it_were_as_fast(void **state)
 	}
 }
 
+/* Steps of a first life, a pause, steps of a second one; the last of them after two that are not recorded. */
+static void a_pause_between_two_lives_is_no_step(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+	static const struct { uint64_t first, last, want; } row[] = {
+		{ 0, 9, 5 }, { 0, 4, 0 }, { 6, 9, 6 }, { 0, 13, 12 }, { 12, 13, 12 } };
+	struct hd_tl_causes causes;
+	const struct hd_tl_whatif none = hd_tl_as_recorded();
+
+	hd_tl_hand_init(&h, 3);
+	for (uint32_t s = 0; s < 14; s++) {
+		/* process 2 comes in the middle of the second life: no pause */
+		const int64_t t = s < 5 ? 100 * s : 1000000 + 100 * s;
+		if (s == 10 || s == 11)
+			continue;
+		hd_tl_hand_op(&h, s >= 5, 1, t, t + 90);
+		if (s >= 7)
+			hd_tl_hand_op(&h, 2, 1, t, t + 80);
+	}
+	for (uint32_t p = 0; p < 3; p++)
+		for (uint32_t s = p == 0 ? 0 : p == 1 ? 5 : 7; s < (p ? 14 : 5); s++)
+			if (s != 10 && s != 11)
+				hd_tl_hand_step(&h, p, s, (p ? 1000000 : 0) + 100 * s, (p ? 1000000 : 0) +
+					100 * s + 100);
+	hd_tl_hand_made(&h, &causes);
+	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+		struct hd_tl_range range = { row[i].first, row[i].last };
+		struct hd_tl_replayed r;
+		hd_tl_range_unbroken(&causes, &range);
+		CHECK(range.first == row[i].want && range.last == row[i].last, "row %zu: from %llu", i,
+			(unsigned long long)range.first);
+		assert_int_equal(hd_tl_replay(&causes, range, &none, &h.arena, &r, NULL), HD_OK);
+		CHECK(r.recorded == 100 * (int64_t)(range.last - range.first + 1), "row %zu: %lld ns", i,
+			(long long)r.recorded);
+	}
+	hd_arena_finish(&h.arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_unchanged_run_takes_as_long_as_it_did),
 		cmocka_unit_test(other_bandwidth_and_no_waits_for_data_come_out_as_if_run),
 		cmocka_unit_test(a_slow_process_at_the_median_is_as_if_it_were_as_fast),
+		cmocka_unit_test(a_pause_between_two_lives_is_no_step),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -368,6 +368,7 @@ static enum hd_err find_reading(struct hold_judge *j, struct hd_tl_stragglers *t
 static enum hd_err judge_all(struct hold_judge *j, struct hd_tl_stragglers *to)
 {
 	const uint32_t n = j->causes->tl->nprocesses;
+	hd_tl_range_unbroken(j->causes, &j->range);
 	enum hd_err err = share_paths(j);
 
 	if (err || j->nsteps < HD_TL_STRAGGLER_LEAST)

@@ -150,8 +150,10 @@ enum hd_err hd_tl_summary_of(const struct hd_timeline *tl, uint64_t most, struct
 	if (!err)
 		err = hd_tl_orders_of(tl, arena, &to.orders, diag);
 	hd_arena_reset(scratch);
+	struct hd_tl_range unbroken = to.range;
+	hd_tl_range_unbroken(&s.causes, &unbroken);
 	if (!err)
-		err = hd_tl_replay(&s.causes, to.range, &none, scratch, &to.replayed, diag);
+		err = hd_tl_replay(&s.causes, unbroken, &none, scratch, &to.replayed, diag);
 	if (err)
 		return err;
 	to.nwaits = s.causes.nwaits;
