@@ -428,6 +428,16 @@ enum hd_err hd_prefetch_take(struct hd_prefetch *p, uint64_t step, uint32_t vn,
 	return err;
 }
 
+bool hd_prefetch_ready(struct hd_prefetch *p, uint64_t step, uint32_t vn)
+{
+	const struct prefetch_place *place = &p->place[place_index(p, step, vn)];
+
+	hd_lock_take(&p->lock);
+	const bool ready = p->spec.nthreads > 0 && p->wanted[vn] ? holds(place, step) : place->state == FREE;
+	hd_lock_give(&p->lock);
+	return ready;
+}
+
 const struct hd_sample *hd_prefetch_names(const struct hd_prefetch *p, uint64_t step,
 	uint32_t vn) { return names_of(p, step, vn); }
 

@@ -71,6 +71,8 @@ void hd_prefetch_destroy(struct hd_prefetch *prefetch);
 /* input[f]: first row of field f, valid until done. HD_E_INTERRUPT: it was closed. */
 HD_MUST_USE enum hd_err hd_prefetch_take(struct hd_prefetch *prefetch, uint64_t step, uint32_t vn,
 	const void *input[HD_MAX_FIELDS], uint64_t *nrows, struct hd_diag *diag);
+/* Would take() return at once, without waiting for a read or for a place? */
+bool hd_prefetch_ready(struct hd_prefetch *prefetch, uint64_t step, uint32_t vn);
 /* Names of the rows of a place that is taken, valid until done; NULL: not `named`. */
 const struct hd_sample *hd_prefetch_names(const struct hd_prefetch *prefetch, uint64_t step, uint32_t vn);
 void hd_prefetch_done(struct hd_prefetch *prefetch, uint64_t step, uint32_t vn);

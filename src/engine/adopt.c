@@ -8,6 +8,7 @@
 #include "engine/fore.h"
 #include "engine/meeting.h"
 #include "engine/part_int.h"
+#include "engine/onset.h"
 #include "engine/overlap.h"
 #include "engine/shadow.h"
 
@@ -445,7 +446,8 @@ void hd_dist_forget(struct hd_worker *w)
 void hd_dist_adopt(struct hd_worker *w)
 {
 	/* rows of a step to come have been taken: no reader lets go of them */
-	assert(w->parts->next && !w->step->begun && !hd_overlap_ahead(w));
+	assert(w->parts->next && !w->step->begun && !hd_overlap_ahead(w) &&
+		!hd_onset_any(w));
 	w->parts->part = w->parts->next;
 	w->parts->next = NULL;
 	set_needs(w, NULL);
@@ -474,7 +476,7 @@ enum hd_err hd_worker_adopt(struct hd_worker *w, const struct hd_plan *plan, str
 {
 	const struct hd_dist_view view = { .plan = plan, .worker = plan->nranks ? plan->worker[0] :
 		HD_DIST_NOBODY };
-	enum hd_err err = hd_overlap_ahead(w) ? hd_worker_reread(w, diag) : HD_OK;
+	enum hd_err err = hd_overlap_ahead(w) || hd_onset_any(w) ? hd_worker_reread(w, diag) : HD_OK;
 
 	err = err ? err : hd_dist_prepare(w, &view, diag);
 	if (!err && !w->parts->next->alone)

@@ -3,10 +3,11 @@
 #include <assert.h>
 #include <stdatomic.h>
 
+#include "engine/onset.h"
 #include "engine/post.h"
 #include "engine/worker_int.h"
 
-/* The step to come, run on while the end of the one at hand is on its way (overlap.h, rule 7). */
+/* The step to come of a pipeline, run on while the one at hand ends (overlap.h, rule 7). */
 
 /* Does the last stage read what this step makes, and did it not make it yet? So it is before an empty step
  * ends, and where a worker saves inside the step. */
@@ -20,7 +21,9 @@ bool hd_dist_has_ahead(const struct hd_worker *w)
 	const struct hd_overlap *o = hd_overlap_in_use(w);
 	bool has = false;
 
-	if (!o || !o->ahead || o->err || (w->step->begun && !hd_worker_work(w)->computed) ||
+	if (!o)
+		return hd_onset_has(w);
+	if (!o->ahead || o->err || (w->step->begun && !hd_worker_work(w)->computed) ||
 		(!w->step->begun && w->step->again) || lacks_early(w, o))
 		return false;
 	for (uint32_t d = 0; d < w->spec.ndevices; d++)
@@ -63,6 +66,10 @@ uint64_t hd_dist_run_ahead(struct hd_worker *w, uint32_t seen)
 	const uint64_t before = stalled_ns(w, 0);
 
 	assert(hd_dist_has_ahead(w));
+	if (!o) {
+		(void)!hd_onset_run(w, seen, NULL);       /* the step says what failed */
+		return 0;
+	}
 	hd_step_work(w, hd_worker_work(w));
 	w->step->section = HD_SECTION_COMPUTE;
 	hd_background_computing(w, w->step->begun);

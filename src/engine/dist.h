@@ -139,13 +139,17 @@ enum { HD_DIST_PASSES = 16 };            /* of one step, repairs included */
 HD_MUST_USE enum hd_err hd_dist_overlap(struct hd_worker *worker, bool ahead, bool goes_on,
 	struct hd_diag *diag);
 /* Of a step that goes on, between the end of its compute() and the begin of the next one, before or after
- * finish(): is there something of the next that needs nothing of what this one makes? */
+ * finish(): is there something of the next that can be run now? Of a pipeline: what needs nothing of what
+ * this step makes. Of whole models over several workers: the first forward pass, on the new parameters that
+ * are here (onset.h); of replicated state once leaves_put() has brought all metrics, on summed buckets. */
 bool hd_dist_has_ahead(const struct hd_worker *worker);
 /* Then: runs it, as far as mail comes. It returns at once when it was called back since hd_dist_calls() was
  * `seen`, else when it is, when there is no more or when the epoch is fenced. What fails is said by compute()
  * of the next step. Meanwhile another thread may sum buckets, as inside compute(). Nothing follows from how
  * far it came, at this worker or at others. Returns for how many ns devices waited for mail, on average. */
 uint64_t hd_dist_run_ahead(struct hd_worker *worker, uint32_t seen);
+/* Sharded state: the new parameters of the bucket are at hd_dist_parm_at(): what runs ahead may read them. */
+void hd_dist_readable(struct hd_worker *worker, uint32_t bucket);
 /* Any thread. */
 uint32_t hd_dist_calls(const struct hd_worker *worker);
 void hd_dist_call(struct hd_worker *worker);

@@ -5,6 +5,7 @@
 
 #include "base/lanes.h"
 #include "data/augment.h"
+#include "engine/onset.h"
 #include "engine/worker_int.h"
 
 struct hd_forward_pass {
@@ -114,6 +115,7 @@ enum hd_err hd_worker_forward(struct hd_worker *w, const struct hd_forward_job *
 			(unsigned long long)nblocks);
 		goto out;
 	}
+	hd_onset_void(w);                 /* its activations lie here */
 	w->forward = &pass;
 	err = hd_worker_all(w, blocks, diag);
 	if (!err)

@@ -6,6 +6,7 @@
 #include "sys/failpoint.h"
 #include "engine/fore.h"
 #include "engine/meeting.h"
+#include "engine/onset.h"
 #include "engine/overlap.h"
 #include "engine/stamps.h"
 
@@ -32,25 +33,33 @@ static void begin_wave(struct hd_rank *rank, uint32_t vn)
 			break;
 }
 
-static enum hd_err load(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+enum hd_err hd_rank_load(struct hd_rank *rank, uint32_t vn, struct hd_loaded *loaded)
 {
 	struct hd_worker *w = rank->worker;
+	const uint64_t step = hd_rank_step(rank);
 	uint64_t end, nrows = 0;
 
-	if (rank->nwave == 0)
-		begin_wave(rank, ins->vn);
-	assert(rank->nloaded < rank->nwave && rank->work->script.vn[rank->first_ivn + rank->nloaded] ==
-		ins->vn);
-	struct hd_loaded *loaded = &rank->work->loaded[rank->nloaded++];
-	hd_vn_rows(w->task->job->per_vn, w->step->rows, ins->vn, &loaded->first_row, &end);
+	if (hd_onset_rows(w, step, vn, loaded))
+		return HD_OK;
+	hd_vn_rows(w->task->job->per_vn, hd_rank_rows(rank), vn, &loaded->first_row, &end);
 	loaded->rows = end - loaded->first_row;
 	uint64_t began = hd_recorder_now(w->spec.recorder);
 	int64_t began_ns = hd_clock_now_ns(&w->clock);
-	enum hd_err err = hd_reading_take(w, (uint64_t)w->count.step, ins->vn, loaded->field, &nrows, diag);
+	enum hd_err err = hd_reading_take(w, step, vn, loaded->field, &nrows, &rank->diag);
 	rank->wait_data_ns += (uint64_t)(hd_clock_now_ns(&w->clock) - began_ns);
 	hd_recorder_wait(w->spec.recorder, rank->id, began, HD_WAIT_DATA);
 	assert(err || nrows == loaded->rows);
 	return err;
+}
+
+static enum hd_err load(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	if (rank->nwave == 0)
+		begin_wave(rank, ins->vn);
+	assert(rank->nloaded < rank->nwave && rank->work->script.vn[rank->first_ivn + rank->nloaded] ==
+		ins->vn);
+	(void)diag;                       /* that of the rank */
+	return hd_rank_load(rank, ins->vn, &rank->work->loaded[rank->nloaded++]);
 }
 
 uint32_t hd_rank_moves(struct hd_rank *rank, uint32_t ipart, uint32_t slice,
@@ -80,7 +89,7 @@ void hd_rank_bind(struct hd_rank *rank, uint32_t ipart, uint32_t vn, uint32_t sl
 	const struct hd_loaded *loaded = &rank->work->loaded[ipart];
 	uint64_t first, end;
 
-	hd_task_slice(w->task, w->step->rows, vn, slice, &first, &end);
+	hd_task_slice(w->task, hd_rank_rows(rank), vn, slice, &first, &end);
 	for (uint32_t i = 0; i < w->stage->train.graph->ninputs; i++) {
 		uint32_t f = w->stage->input_field[i];
 		rank->input[i] = (const uint8_t *)loaded->field[f] + (first - loaded->first_row) *
@@ -135,7 +144,7 @@ static enum hd_err run(struct hd_rank *rank, enum hd_run_phase phase, struct hd_
 }
 
 /* All that the wave at hand has loaded, as parts of one run. */
-static void bind_wave(struct hd_rank *rank, struct hd_part part[HD_MAX_WAVE], struct hd_bind *bind)
+void hd_rank_bind_wave(struct hd_rank *rank, struct hd_part part[HD_MAX_WAVE], struct hd_bind *bind)
 {
 	hd_rank_bind(rank, 0, rank->work->script.vn[rank->first_ivn], 0, bind);
 	for (uint32_t i = 0; i < rank->nwave; i++)
@@ -157,7 +166,8 @@ static enum hd_err forward(struct hd_rank *rank, const struct hd_ins *ins, struc
 	hd_moments_clear(rank->worker, ins->vn);
 	if (++rank->nforward < rank->nwave || rank->work->script.nslices > 1)
 		return HD_OK;
-	bind_wave(rank, part, &bind);
+	hd_rank_bind_wave(rank, part, &bind);
+	bind.from = hd_onset_done(rank);
 	enum hd_err err = run(rank, HD_RUN_F, &bind, diag);
 	for (uint32_t i = 0; i < rank->nwave && !err; i++)
 		if (part[i].rows)
@@ -225,7 +235,7 @@ static enum hd_err backward_wave(struct hd_rank *rank, struct hd_diag *diag)
 	struct hd_part part[HD_MAX_WAVE];
 	struct hd_bind bind;
 
-	bind_wave(rank, part, &bind);
+	hd_rank_bind_wave(rank, part, &bind);
 	for (uint32_t i = 0; i < rank->nwave; i++)
 		part[i].nfolds = hd_rank_moves(rank, i, 0, rank->fold[i]);
 	watch_folds(rank, true, &bind);

@@ -7,6 +7,7 @@
 #include "engine/closing.h"
 #include "engine/fore.h"
 #include "engine/meeting.h"
+#include "engine/onset.h"
 #include "engine/overlap.h"
 #include "engine/pipe.h"
 #include "engine/reading_int.h"
@@ -26,6 +27,9 @@ static enum hd_err compute(struct hd_worker *w, struct hd_work *work, struct hd_
 {
 	enum hd_err err = hd_overlap_failed(work, diag);
 
+	if (err)
+		return err;
+	err = hd_onset_compute(w, work, diag);
 	if (err)
 		return err;
 	hd_step_work(w, work);
@@ -283,6 +287,7 @@ enum hd_err hd_dist_probe(struct hd_worker *w, uint32_t vn, struct hd_hash *bits
 	if (!err) {
 		hd_step_work(w, &work);
 		hd_fore_forget(w);
+		hd_onset_void(w);
 		hd_lockstep_clear(w);
 		w->step->section = HD_SECTION_COMPUTE;
 		err = hd_worker_all(w, hd_interp_run, diag);

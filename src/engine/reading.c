@@ -4,6 +4,7 @@
 
 #include "engine/closing.h"
 #include "engine/fore.h"
+#include "engine/onset.h"
 #include "engine/overlap.h"
 #include "engine/stamps.h"
 #include "engine/worker_int.h"
@@ -85,6 +86,7 @@ enum hd_err hd_worker_reread(struct hd_worker *w, struct hd_diag *diag)
 
 	w->step->again = true;                  /* until there is a reader */
 	hd_overlap_drop(w);
+	hd_onset_drop(w);
 	hd_fore_forget(w);
 	hd_closing_forget(w);
 	hd_prefetch_destroy(w->reading->prefetch);

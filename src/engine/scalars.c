@@ -6,6 +6,7 @@
 #include "sys/failpoint.h"
 #include "sys/file.h"
 #include "job/lr.h"
+#include "engine/onset.h"
 
 /* NORM: every rank computes the step scalars from the same numbers in the same
  * order, so that nothing has to be agreed upon. The norm is that of the mean
@@ -104,6 +105,15 @@ bool hd_scalars_early(const struct hd_worker *w, struct hd_step_scalars *scalars
 
 	*scalars = scalars_of(w, weight);
 	return weight != 0;
+}
+
+bool hd_scalars_unclipped(const struct hd_worker *w, struct hd_step_scalars *scalars)
+{
+	const double loss = leaf_sum(w, offsetof(struct hd_leaf, loss)),
+		weight = leaf_sum(w, offsetof(struct hd_leaf, weight));
+
+	*scalars = scalars_of(w, weight);
+	return weight != 0 && isfinite(loss) && isfinite(weight) && isfinite(1.0 / weight);
 }
 
 void hd_scalars_make(struct hd_rank *rank)

@@ -5,6 +5,7 @@
 
 #include "sys/memory.h"
 #include "engine/eager.h"
+#include "engine/onset.h"
 #include "engine/part_int.h"
 
 /* State by stages: parameters and slots of some buckets lie here; what else of them is here for a while lies
@@ -329,7 +330,10 @@ enum hd_err hd_dist_update(struct hd_worker *w, const uint8_t *own, struct hd_di
 		return hd_fail(diag, HD_E_INVAL, "step %lld: %u virtual nodes have said nothing",
 			(long long)w->count.step, hd_dist_leaves_missing(w));
 	hd_step_work(w, &w->parts->part->work);
-	return hd_worker_all(w, update_own, diag);
+	enum hd_err err = hd_worker_all(w, update_own, diag);
+	if (!err)
+		hd_onset_updated(w);
+	return err;
 }
 
 static void end_versions(struct hd_worker *w, uint32_t bucket)

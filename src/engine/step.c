@@ -7,6 +7,7 @@
 #include "engine/closing.h"
 #include "engine/diverge.h"
 #include "engine/fore.h"
+#include "engine/onset.h"
 #include "engine/overlap.h"
 #include "engine/post.h"
 #include "engine/stale.h"
@@ -79,6 +80,7 @@ enum hd_err hd_step_begin(struct hd_worker *w, bool digest, struct hd_diag *diag
 	for (uint32_t b = 0; b < w->stage->nbuckets && !hd_worker_work(w)->whole; b++)
 		atomic_store_explicit(&hd_worker_work(w)->left[b], 1, memory_order_relaxed);
 	hd_step_work(w, hd_worker_work(w));
+	hd_onset_begin(w);
 	if (w->step->work->overlap)
 		hd_overlap_begin(w, w->step->work);
 	else if (w->step->work->pipe)
@@ -108,6 +110,8 @@ static void count_step(struct hd_worker *w)
 		w->count.epoch_loss = w->count.epoch_weight = w->count.epoch_correct = 0;
 	hd_stale_commit(w, r->skipped);
 	hd_closing_commit(w);
+	if (r->skipped)                   /* read with an update that is none */
+		hd_onset_void(w);
 	if (r->skipped)                   /* its rows, which those ahead may have read, are none */
 		hd_fore_forget(w);
 	hd_stamps_commit(w);
@@ -150,10 +154,10 @@ enum hd_err hd_step_end(struct hd_worker *w, enum hd_err err, struct hd_step_rec
 
 enum hd_err hd_dist_overlap(struct hd_worker *w, bool ahead, bool goes_on, struct hd_diag *diag)
 {
-	const bool has = hd_overlap_ahead(w);
+	const bool begun = hd_overlap_ahead(w), has = begun || hd_onset_any(w);
 
 	assert(!w->step->begun);
-	if (ahead && !has && hd_worker_work(w) && hd_worker_work(w)->overlap)
+	if (ahead && !begun && hd_worker_work(w) && hd_worker_work(w)->overlap)
 		return hd_fail(diag, HD_E_BUG, "step %lld: others have begun it, and this worker has not",
 			(long long)w->count.step);
 	w->step->goes_on = goes_on && (uint64_t)w->count.step + 1 < w->task->nsteps;
@@ -322,7 +326,7 @@ enum hd_err hd_dist_finish(struct hd_worker *w, struct hd_step_record *record, s
 	if (!err)
 		hd_held_end(w);
 	/* others computed it: its rows were not taken; some of the next step may have been */
-	if (!err && untaken && hd_overlap_ahead(w))
+	if (!err && untaken && (hd_overlap_ahead(w) || hd_onset_any(w)))
 		w->step->again = true;
 	else if (!err && untaken)
 		hd_reading_want(w, work->reads);

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "engine/meeting.h"
+#include "engine/onset.h"
 #include "engine/post.h"
 #include "engine/stretch.h"
 
@@ -227,6 +228,8 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 		err = take_shared(w, diag);
 	if (!err)
 		err = hd_device_fingerprint(w->rank[0].device, &w->stage->train, &w->fingerprint, diag);
+	if (!err)
+		err = hd_onset_make(w, diag);
 	if (!err)
 		err = hd_held_begin(w, diag);
 	if (!err) {

@@ -94,6 +94,11 @@ uint32_t hd_worker_wave(const struct hd_worker *worker);
 /* Why steps of the job cannot overlap in a straight pipeline of p devices (pipeline/window.h), as part of a
  * sentence; NULL: they can. */
 const char *hd_task_drains(const struct hd_task *task, uint32_t p);
+/* Why no step of the job begins before the end of the one before (engine/onset.h), as part of a sentence;
+ * NULL: over several workers steps do. */
+const char *hd_task_onset(const struct hd_task *task);
+/* Why it then reads no new parameter before that end; NULL: it reads them as they come. */
+const char *hd_task_onset_waits(const struct hd_task *task);
 /* The same of n stages that begin at those nodes (engine/eager.h). HD_E_REFUSED: they cannot, as part of a
  * sentence. */
 HD_MUST_USE enum hd_err hd_stages_overlap(const struct hd_task *task, const uint32_t *first, uint32_t n,

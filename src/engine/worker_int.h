@@ -39,6 +39,7 @@ struct hd_worker {
 	struct hd_background *background;
 	struct hd_post *post;
 	struct hd_meeting *meeting;
+	struct hd_onset *onset;           /* NULL: no step begins before the end of the one before */
 	struct hd_stretches *stretches;   /* NULL: nothing is given out */
 	struct hd_forward_pass *forward;  /* while ranks run it; NULL: none */
 	struct hd_state state;
@@ -58,6 +59,12 @@ struct hd_worker {
 static inline uint64_t hd_rank_step(const struct hd_rank *rank)
 {
 	return (uint64_t)rank->worker->count.step + rank->ahead;
+}
+
+/* How many rows that step has. */
+static inline uint64_t hd_rank_rows(const struct hd_rank *rank)
+{
+	return hd_sampler_rows(&rank->worker->task->sampler, hd_rank_step(rank));
 }
 
 /* What a device may take at most, 0: no limit. By stages its vectors are as long as the model and take memory
@@ -190,6 +197,10 @@ HD_MUST_USE enum hd_err hd_worker_programs(struct hd_worker *worker, struct hd_d
 void hd_interp_run(struct hd_rank *rank);
 void hd_interp_one(struct hd_rank *rank, uint32_t i);
 void hd_interp_ins(struct hd_rank *rank, const struct hd_ins *ins, uint32_t i);    /* of no list, or of any */
+/* The rows of a virtual node in the step that the rank computes. Errors: in rank->diag. */
+HD_MUST_USE enum hd_err hd_rank_load(struct hd_rank *rank, uint32_t vn, struct hd_loaded *loaded);
+/* All that the wave at hand has loaded, as parts of one run. */
+void hd_rank_bind_wave(struct hd_rank *rank, struct hd_part part[HD_MAX_WAVE], struct hd_bind *bind);
 /* What slice q of virtual node v, which is loaded as part `ipart`, runs on: rows, random numbers,
  * addresses. */
 void hd_rank_bind(struct hd_rank *rank, uint32_t ipart, uint32_t vn, uint32_t slice, struct hd_bind *bind);
