@@ -78,3 +78,19 @@ passed "a link that comes up after the first view: no step is begun twice"
 HD_FAIL="step.seal:kill@1" expect 10 heddle run gpt.yaml --out fells --workers 1 -q
 says 'step 0: its workers ended in it 5 times in a row'
 passed "a step that ends its workers again and again ends the run"
+
+# a worker dies as it runs ahead, before and after others have its sums
+train run gpt.yaml --out unclipped -s optim.clip=0
+for at in allreduce:2 allreduce:5 sharded:3; do
+	rm -rf dies
+	HD_FAIL="ahead.run:kill#1@${at#*:}" expect 0 heddle run gpt.yaml --out dies --workers 3 --devices 1 \
+		--json -q -s optim.clip=0 -s comm.sync=${at%:*}
+	same "$(number digest)" "$digest" "killed as it ran ahead, $at"
+	[ "$(grep -c '"kind":"view"' dies/events.ndjson)" -ge 2 ] || failed "$at: nothing was killed"
+	grep -q '"kind":"overlap".*on the new parameters' dies/events.ndjson || failed "$at: no event"
+done
+expect 0 heddle run gpt.yaml --out waits --workers 2 --devices 1 --json -q
+grep -q '"kind":"overlap".*optim.clip needs the norm' waits/events.ndjson || failed "no event says why"
+expect 0 heddle run gpt.yaml --out drained --workers 2 --devices 1 -q -s comm.overlap=off
+grep -q '"kind":"overlap".*comm.overlap is off' drained/events.ndjson || failed "no event says that it is off"
+passed "a death as the next step is run ahead costs no bit; an event says whether steps overlap, or why not"

@@ -148,6 +148,10 @@ bool hd_dist_has_ahead(const struct hd_worker *worker);
  * of the next step. Meanwhile another thread may sum buckets, as inside compute(). Nothing follows from how
  * far it came, at this worker or at others. Returns for how many ns devices waited for mail, on average. */
 uint64_t hd_dist_run_ahead(struct hd_worker *worker, uint32_t seen);
+/* What has to come before what runs ahead may read new parameters: the metrics of all, or the parameters
+ * themselves; NOTHING: it reads none before finish(). */
+enum hd_dist_wants { HD_DIST_WANTS_NOTHING, HD_DIST_WANTS_METRICS, HD_DIST_WANTS_PARAMETERS };
+enum hd_dist_wants hd_dist_wants(const struct hd_worker *worker);
 /* Sharded state: the new parameters of the bucket are at hd_dist_parm_at(): what runs ahead may read them. */
 void hd_dist_readable(struct hd_worker *worker, uint32_t bucket);
 /* Any thread. */

@@ -115,6 +115,13 @@ void hd_onset_updated(struct hd_worker *w)
 		o->readable[b] |= w->parts->own[b];
 }
 
+enum hd_dist_wants hd_dist_wants(const struct hd_worker *w)
+{
+	if (!w->onset || w->onset->waits)
+		return HD_DIST_WANTS_NOTHING;
+	return is_replicated(w) ? HD_DIST_WANTS_METRICS : HD_DIST_WANTS_PARAMETERS;
+}
+
 void hd_dist_readable(struct hd_worker *w, uint32_t bucket)
 {
 	if (w->onset && w->step->begun && hd_dist_sharded(w))

@@ -107,6 +107,7 @@
 	X(GRAPH_PART,           "graph.part",            false, ANY,         COMPUTE,     "before a device runs what lies between two meetings of virtual nodes: a graph in intervals, norms over the global batch; key: the device") \
 	X(VALUE_MADE,           "value.made",            true,  WORKER,      COMPUTE,     "when an op has made a value, in steps that trace.values looks at; holds the value; key: the virtual node") \
 	X(DATA_READ,            "data.read",             false, WORKER,      COMPUTE,     "before the rows of a virtual node are read") \
+	X(AHEAD_RUN,            "ahead.run",             false, WORKER,      COMPUTE,     "before a worker runs what it can of the next step while the one at hand ends; key: the worker") \
 	X(RATIO_BEFORE,         "ratio.before",          false, WORKER,      EXCHANGE,    "before sums of squares of a bucket's parameters and moves go to the others; lamb by stages") \
 	X(RATIO_HERE,           "ratio.here",            false, WORKER,      EXCHANGE,    "when those of another worker's bucket came; lamb by stages") \
 	X(CO_RESTORE,           "co.restore",            false, COORDINATOR, COORDINATOR, "before the newest checkpoint is read, where no worker holds the state") \

@@ -40,6 +40,8 @@
 	X(REST,     "step, view, rest",               "goes on with the step in that view, after a loss") \
 	X(FOLD,     "bucket, operand",                "joins the roots of a bucket") \
 	X(ARRIVED,  "bucket",                         "takes note of a sum that was received") \
+	X(METRICS,  "step",                           "all metrics are here: takes them, for what runs ahead") \
+	X(READABLE, "step, bucket",                   "sharded state: new parameters came, which what runs ahead may read") \
 	X(UPDATE,   "step, own",                      "sharded state: updates the own buckets") \
 	X(FINISH,   "step",                           "updates; sharded state: takes up the new parameters") \
 	X(BOUNDARY, "step, flag, final",              "sends state, evaluates, saves") \

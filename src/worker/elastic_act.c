@@ -241,6 +241,7 @@ ACT(begin)
 
 	(void)HD_FAILPOINT(GATE_PASSED);
 	e->step = a->step;
+	e->metrics_said = 0;
 	e->step_from_ns = hd_clock_now_ns(e->spec->clock);
 	hd_elastic_promoted(e);
 	hd_elastic_slots_void(e);
@@ -486,6 +487,18 @@ static void (*const act[HD_DO_NKINDS])(struct hd_elastic *e, const struct hd_mem
 	[HD_DO_FENCED] = do_fenced,
 };
 
+/* What runs ahead needs them before the step is finished. */
+static void say_metrics(struct hd_elastic *e)
+{
+	const struct hd_exchange *x = hd_member_exchange(e->member);
+
+	if (!x->table || x->step != e->step || e->metrics_said == x->step + 1 ||
+		hd_dist_wants(e->worker) != HD_DIST_WANTS_METRICS)
+		return;
+	e->metrics_said = x->step + 1;
+	give(e, &(struct hd_command){ .kind = HD_COMMAND_METRICS, .step = x->step });
+}
+
 static void step(struct hd_elastic *e, const struct hd_member_event *event)
 {
 	struct hd_member_actions done = hd_member_step(e->member, event, hd_clock_now_ns(e->spec->clock));
@@ -496,6 +509,7 @@ static void step(struct hd_elastic *e, const struct hd_member_event *event)
 			a->step == hd_member_exchange(e->member)->step);
 		act[a->kind](e, a);
 	}
+	say_metrics(e);
 }
 
 void hd_elastic_feed(struct hd_elastic *e, const struct hd_member_event *event)
@@ -673,6 +687,7 @@ static void became(struct hd_elastic *e, const struct hd_command_done *done)
 			open_exchange(e);
 		}
 		break;
+	case HD_COMMAND_METRICS: case HD_COMMAND_READABLE:
 	case HD_COMMAND_CANCEL: case HD_COMMAND_RECORD: case HD_COMMAND_QUIT:
 		case HD_COMMAND_NKINDS:
 		break;                    /* what follows is queued behind them */

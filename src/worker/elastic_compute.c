@@ -91,6 +91,27 @@ COMMAND(record)
 	return HD_OK;
 }
 
+/* Once, by one of several workers. */
+static void say_overlap(struct hd_elastic *e)
+{
+	const char *never = hd_task_onset(e->task), *waits = hd_task_onset_waits(e->task);
+	char text[400];
+
+	if (e->overlap_said || e->adopted.nmembers < 2 || e->adopted.shape.nstages ||
+		hd_view_writer(&e->adopted) != atomic_load(&e->self))
+		return;
+	e->overlap_said = true;
+	if (never || waits)
+		snprintf(text, sizeof text, "%s: %s", never ?
+			"each step begins when the one before has ended at all workers" :
+			"the forward pass of a step begins when the one before has ended at its worker",
+			never ? never : waits);
+	else
+		snprintf(text, sizeof text, "the forward pass of a step begins on the new parameters that "
+			"are here, while the step before ends");
+	hd_elastic_note(e, "overlap", text);
+}
+
 static enum hd_err adopt(struct hd_elastic *e, const struct hd_view *view, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
@@ -114,6 +135,7 @@ static enum hd_err adopt(struct hd_elastic *e, const struct hd_view *view, struc
 	if (!e->memory_reported)
 		hd_run_tell_memory(e->run);
 	e->memory_reported = true;
+	say_overlap(e);
 	return HD_OK;
 }
 
@@ -290,6 +312,27 @@ static enum hd_err look_at_data(struct hd_elastic *e, struct hd_command_done *do
 	atomic_store(&e->moving, true);
 	done->for_all = err != HD_OK;
 	return err;
+}
+
+/* A step that was cancelled before it came so far is not asked for; that one is begun again. */
+static bool is_open(const struct hd_elastic *e, const struct hd_command *d)
+{
+	return !e->between && !e->unfit && e->computed && hd_worker_at(e->worker) == d->step;
+}
+
+COMMAND(metrics)
+{
+	(void)done;
+	return is_open(e, d) ? hd_relay_take(&e->relay, diag) : HD_OK;
+}
+
+COMMAND(readable)
+{
+	(void)done;
+	(void)diag;
+	if (is_open(e, d))
+		hd_dist_readable(e->worker, d->bucket);
+	return HD_OK;
 }
 
 /* State by stages, of whole tensors: nothing changes. */
@@ -585,6 +628,7 @@ static enum hd_err (*const one[HD_COMMAND_NKINDS])(struct hd_elastic *e, const s
 	struct hd_command_done *done, struct hd_diag *diag) = {
 	[HD_COMMAND_PREPARE] = do_prepare, [HD_COMMAND_BEGIN] = do_begin, [HD_COMMAND_COMPUTE] = do_compute,
 		[HD_COMMAND_STOP] = hd_elastic_stand, [HD_COMMAND_REST] = hd_elastic_rest,
+		[HD_COMMAND_METRICS] = do_metrics, [HD_COMMAND_READABLE] = do_readable,
 		[HD_COMMAND_UPDATE] = do_update, [HD_COMMAND_FINISH] = do_finish,
 	[HD_COMMAND_BOUNDARY] = do_boundary, [HD_COMMAND_CANCEL] = do_cancel,
 	[HD_COMMAND_RESTORE] = do_restore,
@@ -612,19 +656,27 @@ static bool moves(enum hd_command_kind kind)
 		kind == HD_COMMAND_UPDATE || kind == HD_COMMAND_FINISH;
 }
 
-/* As long as no command waits. Whose time it is: step_time.h. */
-static void run_ahead(struct hd_elastic *e)
+/* Is a pass of whole models made longer than it is, for faults and demonstrations? What runs ahead is not. */
+static bool is_slowed(const struct hd_elastic *e)
 {
-	if (e->broken || e->stale || !e->computed)
-		return;
+	return !e->adopted.shape.nstages && (e->spec->slow > 1 || e->spec->vn_wait_ns);
+}
+
+/* As long as no command waits. Whose time it is: step_time.h. false: nothing is left to do. */
+static bool run_ahead(struct hd_elastic *e)
+{
+	if (e->broken || e->stale || !e->computed || is_slowed(e))
+		return false;
 	const uint32_t seen = hd_dist_calls(e->worker);
 	if (hd_commands_wait(&e->commands) || !hd_dist_has_ahead(e->worker))
-		return;
+		return false;
+	(void)HD_FAILPOINT_KEY(AHEAD_RUN, atomic_load(&e->self));
 	const int64_t began_ns = hd_clock_now_ns(e->spec->clock);
 	atomic_store(&e->ahead, true);
 	const int64_t waited_ns = (int64_t)hd_dist_run_ahead(e->worker, seen);
 	atomic_store(&e->ahead, false);
 	hd_step_time_ahead(&e->time, e->between, hd_clock_now_ns(e->spec->clock) - began_ns, waited_ns);
+	return true;
 }
 
 void hd_elastic_compute(struct hd_elastic *e)
@@ -633,7 +685,9 @@ void hd_elastic_compute(struct hd_elastic *e)
 
 	for (;;) {
 		atomic_store(&e->moving, false);
-		run_ahead(e);
+		/* of whole models it may have been called back by what was done already */
+		while (run_ahead(e) && !e->adopted.shape.nstages)
+			;
 		int64_t asked_ns = hd_clock_now_ns(e->spec->clock);
 		const uint64_t asked_at = hd_recorder_now(e->recorder);
 		uint32_t n = hd_commands_take(&e->commands, d, HD_COMMANDS_RUN);

@@ -155,6 +155,8 @@ struct hd_elastic {
 	/* counts steps that were cancelled, or gone on with: what was said of them is void */
 	uint32_t round;
 	struct hd_view opened;            /* of the step begun last; epoch 0: none */
+	/* 1 + the step whose metrics are all here, as the compute thread knows; 0: of none */
+	uint64_t metrics_said;
 	bool open_pending;                /* the exchange opens when the compute thread has begun the step */
 	bool leaving, fenced, drained;
 	bool noticed;                     /* drained by a notice (elastic_notice.c) */
@@ -195,6 +197,7 @@ struct hd_elastic {
 	struct hd_view adopted, prepared; /* epoch 0: none */
 	struct hd_catchup_sink sink;
 	bool memory_reported;                 /* the memory of the first view was reported */
+	bool overlap_said;                /* whether steps overlap, or why they do not */
 	bool unkept;                      /* a plan could not be written, and that was reported */
 	bool touched;                     /* the state is not the initial one any more */
 	bool synced;                      /* the state came from a source: the reader must go there */

@@ -144,6 +144,17 @@ static void sum_here(struct hd_elastic *e, const struct hd_relay_news *news, con
 			.bucket = news->bucket });
 }
 
+/* What runs ahead on the compute thread may read them; the machine hears of it beside that. */
+static void parm_here(struct hd_elastic *e, const struct hd_relay_news *news, const struct hd_arrival *a)
+{
+	struct hd_diag diag = { "" };
+
+	if (hd_dist_wants(e->worker) == HD_DIST_WANTS_PARAMETERS && hd_commands_give(&e->commands,
+		&(struct hd_command){ .kind = HD_COMMAND_READABLE, .step = a->step, .bucket = news->bucket },
+		&diag))
+		hd_elastic_fail(e, HD_E_BUG, &diag);
+}
+
 static void on_arrived(void *self, const struct hd_arrival *a)
 {
 	struct hd_elastic *e = self;
@@ -175,6 +186,8 @@ static void on_arrived(void *self, const struct hd_arrival *a)
 		sum_here(e, &news, a);
 	if (what == HD_IN_SUM || (what == HD_IN_PARM && !news.parm_done))
 		return;
+	if (what == HD_IN_PARM)
+		parm_here(e, &news, a);
 	struct hd_member_event event = { .kind = what, .epoch = hd_member_epoch(e->member),
 		.worker = a->worker, .step = a->step, .ordinal = news.ordinal, .bucket = news.bucket };
 	if (what != HD_IN_LEAVES)
