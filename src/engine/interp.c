@@ -138,9 +138,17 @@ static enum hd_err run(struct hd_rank *rank, enum hd_run_phase phase, struct hd_
 		diag);
 
 	err = err ? err : rank->device->ops->wait(rank->device, token, diag);
-	if (!err)
+	if (err)
+		return err;
+	if (bind->from && rank->worker->spec.pace_ns) {
+		const struct hd_program *train = &rank->worker->stage->train;
+		struct hd_bind rest = *bind;
+		rest.to = train->norder[phase];
+		hd_rank_pace_nodes(rank, rank->worker->spec.pace_ns, train, phase, &rest);
+	} else {
 		hd_rank_pace(rank, &rank->worker->stage->pace, phase, &rank->worker->stage->train, bind);
-	return err;
+	}
+	return HD_OK;
 }
 
 /* All that the wave at hand has loaded, as parts of one run. */

@@ -273,6 +273,8 @@ static enum hd_err bring_piece(struct hd_rank *rank, uint64_t at, uint64_t len, 
 
 	hd_param_store_span(w->store, at, len, &u);
 	enum hd_err err = ops->write(rank->device, parm, u.param, len * sizeof *parm, token);
+	if (err || u.scalars->skip)
+		return err;
 	for (uint32_t k = 0; k < hd_param_store_nslots(w->store) && !err; k++) {
 		err = ops->write(rank->device, room->slot[k], u.slot[k], len * sizeof *parm, token);
 		u.slot[k] = room->slot[k];
@@ -337,6 +339,8 @@ static enum hd_err run_nodes(struct hd_rank *rank, struct hd_bind *bind)
 		err = rank->device->ops->run(rank->device, &w->stage->train, HD_RUN_F, bind, &token,
 			&rank->diag);
 		err = err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
+		if (!err && w->spec.pace_ns)
+			hd_rank_pace_nodes(rank, w->spec.pace_ns, &w->stage->train, HD_RUN_F, bind);
 		at->done += !err;
 		if (rank->id == 0)
 			atomic_fetch_add_explicit(&w->progress, 1, memory_order_relaxed);

@@ -64,7 +64,7 @@ struct hd_onset {
 	struct hd_onset_rank *rank;       /* [ndevices] */
 	bool goes_on; uint64_t step;      /* the step begun last: may the next one begin before its end? */
 	/* replicated state: the scalars of the step, once all metrics are here. 0: not made, 1: buckets are
-	 * brought on by them, 2: nothing is updated */
+	 * brought on by them (an empty step leaves them as they are), 2: a number is not finite */
 	uint8_t scaled; struct hd_step_scalars scalars;
 	uint32_t calls;                   /* seen by hd_onset_run() */
 	enum hd_err err; struct hd_diag diag;     /* of what was begun: the step says it */
@@ -90,7 +90,7 @@ void hd_onset_updated(struct hd_worker *worker);          /* sharded state: the 
 bool hd_onset_has(const struct hd_worker *worker);        /* is anything possible now? */
 HD_MUST_USE enum hd_err hd_onset_run(struct hd_worker *worker, uint32_t seen, struct hd_diag *diag);
 
-/* scalars.c: those of an update without a norm, with all metrics here; false: nothing will be updated, or a
+/* scalars.c: those of an update without a norm, with all metrics here; `skip`: the step is empty. false: a
  * number is not finite. */
 bool hd_scalars_unclipped(const struct hd_worker *worker, struct hd_step_scalars *scalars);
 

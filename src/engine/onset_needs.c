@@ -149,9 +149,7 @@ static enum hd_err make_ranks(struct hd_worker *w, struct hd_onset *o, struct hd
 
 enum hd_err hd_onset_make(struct hd_worker *w, struct hd_diag *diag)
 {
-	const bool results = !(w->rank[0].device->ops->powers & HD_DEVICE_NO_RESULT);
-
-	if (hd_task_onset(w->task) || hd_lockstep_needed(&w->stage->lockstep) || !results)
+	if (hd_task_onset(w->task) || hd_lockstep_needed(&w->stage->lockstep))
 		return HD_OK;
 	struct hd_onset *o = hd_arena_take(&w->arena, 1, sizeof *o);
 	if (!o)

@@ -357,12 +357,14 @@ static void with_clipping_nothing_is_read_before_the_end(void **state)
 }
 
 /* A sample that is no number and whose label does not count: the loss is finite, gradients are not. */
-static struct { const struct hd_reader_ops *under; uint64_t at; } faulty;
+static struct { const struct hd_reader_ops *under; uint64_t at; bool empty; } faulty;
 static enum hd_err faulty_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out,
 	struct hd_diag *diag)
 {
 	enum hd_err err = faulty.under->read(set, split, index, out, diag);
 
+	for (uint64_t i = 0; faulty.empty && !err && i < set->field[1].sample_bytes / 4; i++)
+		((int32_t *)out[1])[i] = -1;
 	if (err || split || index != faulty.at)
 		return err;
 	*(float *)out[0] = NAN;
@@ -373,26 +375,54 @@ static void faulty_destroy(struct hd_dataset *set) { faulty.under->destroy(set);
 static const struct hd_reader_ops faults = { .name = "faulty", .about = "another reader, with faults",
 	.read = faulty_read, .destroy = faulty_destroy };
 
+static void open_faulty(struct cluster *c, uint64_t at, bool empty)
+{
+	struct hd_diag diag = { "" };
+
+	memset(c, 0, sizeof *c);
+	open_cluster(c, empty ? gpt : wide, 26, 7, ADAMW, 40 + at);
+	hd_reading_close(c->one);
+	faulty.under = c->task->data->ops;
+	faulty.at = at;
+	faulty.empty = empty;
+	c->task->data->ops = &faults;
+	assert_int_equal(hd_worker_rewind(c->one, &diag), HD_OK);
+	for (uint32_t m = 0; m < 2; m++)
+		add_member(c, 1 + (uint32_t)at % 2);
+	prepare(c, plan_of(c));
+	adopt(c);
+}
+
+/* No label counts: the parameters stay, and what was run on them holds. */
+static void an_empty_step_leaves_what_was_begun(void **state)
+{
+	struct cluster *c = calloc(1, sizeof *c);
+	uint64_t before = 0;
+
+	(void)state;
+	open_faulty(c, UINT64_MAX - 1, true);
+	for (int s = 0; s < MANY_STEPS; s++) {
+		begin_all(c, s > 0, false);
+		compute_all(c);
+		exchange(c, false, UINT32_MAX);
+		compare(c, "empty");
+		assert_true(c->want.empty);
+	}
+	before = nodes_of(c, false);
+	assert_true(before > 2 * MANY_STEPS && nodes_of(c, true) == 0);
+	close_cluster(c);
+	free(c);
+}
+
 /* Buckets were brought on, and nodes have run on them, before the last sum says that the step is none. */
 static void a_skipped_step_leaves_nothing_of_what_was_begun(void **state)
 {
 	struct cluster *c = calloc(1, sizeof *c);
-	struct hd_diag diag = { "" };
 	uint64_t vain = 0, skipped = 0;
 
 	(void)state;
 	for (uint64_t k = 0; k < 3; k++) {
-		memset(c, 0, sizeof *c);
-		open_cluster(c, wide, 26, 7, ADAMW, 40 + k);
-		hd_reading_close(c->one);
-		faulty.under = c->task->data->ops;
-		faulty.at = 11 * k;
-		c->task->data->ops = &faults;
-		assert_int_equal(hd_worker_rewind(c->one, &diag), HD_OK);
-		for (uint32_t m = 0; m < 2; m++)
-			add_member(c, 1 + (uint32_t)k % 2);
-		prepare(c, plan_of(c));
-		adopt(c);
+		open_faulty(c, 11 * k, false);
 		for (int s = 0; s < MANY_STEPS; s++) {
 			const uint64_t had = nodes_of(c, true);
 			begin_all(c, s > 0, false);
@@ -439,6 +469,7 @@ int main(void)
 		cmocka_unit_test(nodes_run_when_all_that_they_read_is_here),
 		cmocka_unit_test(with_clipping_nothing_is_read_before_the_end),
 		cmocka_unit_test(a_skipped_step_leaves_nothing_of_what_was_begun),
+		cmocka_unit_test(an_empty_step_leaves_what_was_begun),
 		cmocka_unit_test(a_job_may_ask_for_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

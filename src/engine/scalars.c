@@ -113,7 +113,8 @@ bool hd_scalars_unclipped(const struct hd_worker *w, struct hd_step_scalars *sca
 		weight = leaf_sum(w, offsetof(struct hd_leaf, weight));
 
 	*scalars = scalars_of(w, weight);
-	return weight != 0 && isfinite(loss) && isfinite(weight) && isfinite(1.0 / weight);
+	scalars->skip = weight == 0;
+	return weight == 0 || (isfinite(loss) && isfinite(weight) && isfinite(1.0 / weight));
 }
 
 void hd_scalars_make(struct hd_rank *rank)
