@@ -373,6 +373,9 @@ static bool runs_in(enum hd_section section, const struct hd_ins_runner *rows, c
 		rows[ins->op].section);
 }
 
+/* Of what is recorded all passes but the step's own are for workers that are gone. */
+static bool is_repair(const struct hd_worker *w) { return w->step->work != hd_worker_work(w); }
+
 /* The wait first: it ends no later. */
 static void record(struct hd_rank *rank, const struct hd_ins *ins, uint32_t i, uint64_t began, uint64_t ended)
 {
@@ -381,7 +384,8 @@ static void record(struct hd_rank *rank, const struct hd_ins *ins, uint32_t i, u
 		.instr = i,
 		.vn = hd_ins_uses(ins->op, 'v') ? ins->vn : UINT32_MAX,
 		.stage = hd_ins_uses(ins->op, 's') ? ins->stage : UINT32_MAX, .op = ins->op,
-		.flags = ins->flags & HD_INS_SHADOW ? HD_EVENT_FLAG_SHADOW : 0 };
+		.flags = (uint8_t)((ins->flags & HD_INS_SHADOW ? HD_EVENT_FLAG_SHADOW : 0) |
+			(is_repair(rank->worker) ? HD_EVENT_FLAG_REDONE : 0)) };
 
 	if (ins->op == HD_INS_RA || ins->op == HD_INS_RG || ins->op == HD_INS_TAKE)
 		hd_recorder_wait(recorder, rank->id, began, HD_WAIT_TRANSFER);

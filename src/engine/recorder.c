@@ -197,6 +197,12 @@ enum hd_err hd_recorder_open(struct hd_recorder **recorder, const struct hd_reco
 	}
 	r->fatal = (struct hd_signal_fatal){ on_fault, r };
 	hd_signal_fatal_set(&r->fatal);
+	err = hd_signal_dump_take(diag);
+	if (err) {
+		hd_recorder_close(r);
+		return err;
+	}
+	r->dumps = true;
 	*recorder = r;
 	return HD_OK;
 }
@@ -207,6 +213,8 @@ void hd_recorder_close(struct hd_recorder *r)
 		return;
 	if (r->fatal.act)
 		hd_signal_fatal_set(NULL);
+	if (r->dumps)
+		hd_signal_dump_give();
 	hd_recorder_back_end(r);
 	if (r->memory.at)
 		hd_flight_state_set(r->memory.at, HD_FLIGHT_FINISHED);
@@ -257,6 +265,8 @@ void hd_recorder_step_begin(struct hd_recorder *r, uint64_t step)
 		atomic_store_explicit(&r->window.from, now, memory_order_release);
 	}
 	atomic_store_explicit(&r->pace.began, now, memory_order_relaxed);
+	atomic_store_explicit(&r->again, step < r->begun_end, memory_order_relaxed);
+	r->begun_end = step < r->begun_end ? r->begun_end : step + 1;
 	put(r, 0, &(struct hd_event){ .t0 = now, .arg = step, .kind = HD_EVENT_STEP_BEGIN });
 }
 
@@ -312,7 +322,9 @@ void hd_recorder_op(struct hd_recorder *r, uint32_t rank, const struct hd_record
 	if (r)
 		put(r, rank, &(struct hd_event){ .t0 = op->began, .duration = op->ended - op->began,
 			.arg = hd_work_arg(op->bytes, op->vn, op->stage), .name = r->ins[op->op],
-			.instr = op->instr, .flags = op->flags, .kind = HD_EVENT_OP });
+			.instr = op->instr, .flags = (uint8_t)(op->flags |
+				(atomic_load_explicit(&r->again, memory_order_relaxed) ?
+				HD_EVENT_FLAG_REDONE : 0)), .kind = HD_EVENT_OP });
 }
 
 void hd_recorder_work(struct hd_recorder *r, uint32_t rank, enum hd_recorder_name name, uint64_t began)

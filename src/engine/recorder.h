@@ -16,6 +16,9 @@
  *    touches, 0 for others), WAIT where it was felt (HD_WAIT_FELT_NS). A WAIT lies inside the OP in which the
  *    rank waited, or between two. SEND, RECV: name is the kind of the transfer. READ: instr is the virtual
  *    node, flow 0. OP in a control lane: what is done between steps, by name.
+ *    Instructions of a step that was begun before (it was dropped, or the state was set back), and of a pass
+ *    for virtual nodes of a lost worker, have the flag REDONE. What a pipeline does over within a pass that
+ *    goes on (engine/rest.h) has not.
  * 3. Older files of the same number become .1 to .3, traces and copies too.
  *    COUNTER "processor wait" after STEP_END, where it was read: ns that the thread of rank 0 could run and
  *    had no processor (sys/usage.h), since it began.

@@ -57,7 +57,10 @@ struct hd_recorder {
 	struct { _Atomic uint64_t first, end, count, from, to; } window;
 	/* begun: of the step at hand; usual: median of the last ones; 0: none */
 	struct { _Atomic uint64_t began, usual_ns; uint64_t took[HD_RECORDER_USUAL]; uint32_t n; } pace;
+	uint64_t begun_end;               /* behind the highest step that was begun */
+	atomic_bool again;                /* the one at hand had been begun before */
 	struct hd_signal_fatal fatal;
+	bool dumps;                       /* SIGQUIT is its own */
 	struct hd_usage usage;            /* of the thread of rank 0 */
 	uint64_t counted;                 /* when it was read last */
 	struct hd_recorder_back back;

@@ -538,6 +538,85 @@ static void a_copy_is_the_file_as_it_is(void **state)
 	hd_arena_finish(&arena);
 }
 
+static void put_op(struct hd_recorder *r, uint32_t rank)
+{
+	const uint64_t now = hd_recorder_now(r);
+
+	hd_recorder_op(r, rank, &(struct hd_recorder_op){ .began = now, .ended = now, .op = HD_INS_F });
+}
+
+/* A step that was dropped, and one that the state was set back behind: on every rank. */
+static void a_step_that_is_begun_again_is_marked(void **state)
+{
+	static const struct { uint64_t step; bool committed, again; } row[] = {
+		{ 4, true, false }, { 5, false, false }, { 5, true, true }, { 6, true, false },
+		{ 5, true, true }, { 6, true, true }, { 7, true, false } };
+	enum { N = sizeof row / sizeof row[0] };
+	struct hd_recorder *recorder = open_recorder(2, 4096);
+	struct hd_flight_view view;
+	struct hd_arena arena;
+	struct seen seen;
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	for (size_t i = 0; i < N; i++) {
+		hd_recorder_step_begin(recorder, row[i].step);
+		for (uint32_t rank = 0; rank < 2; rank++)
+			put_op(recorder, rank);
+		hd_recorder_step_end(recorder, row[i].step, row[i].committed);
+	}
+	hd_recorder_close(recorder);
+	read_back("3.hdfr", &view, &seen, &arena);
+	for (uint32_t rank = 0; rank < 2; rank++) {
+		struct hd_ring_reader reader;
+		uint8_t slot[64][HD_SLOT_BYTES];
+		size_t at = 0;
+		hd_ring_read_begin(&reader, view.ring[rank].memory, view.ring[rank].nslots);
+		const uint32_t n = hd_ring_read(&reader, slot, 64);
+		for (uint32_t i = 0; i < n; i++) {
+			struct hd_event e;
+			if (!hd_event_get(slot[i], &e) || e.kind != HD_EVENT_OP)
+				continue;
+			CHECK(at < N && !!(e.flags & HD_EVENT_FLAG_REDONE) == row[at].again,
+				"rank %u, row %zu", rank, at);
+			at++;
+		}
+		assert_int_equal(at, N);
+	}
+	hd_arena_finish(&arena);
+}
+
+#ifdef HD_FAILPOINTS
+/* By a clock that runs some thousand times as fast: five of its seconds are soon over. */
+static void a_step_that_stands_still_is_copied(void **state)
+{
+	struct hd_recorder_said said = { "", "" };
+	struct hd_flight_view view;
+	struct hd_arena arena;
+	struct hd_clock clock;
+	struct seen seen;
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	hd_clock_real(&clock);
+	setenv("HD_TRACE_CLOCK", "0,1e9", 1);
+	struct hd_recorder *recorder = open_traced();
+	unsetenv("HD_TRACE_CLOCK");
+	steps(recorder, 0, 20);
+	hd_recorder_step_begin(recorder, 20);
+	put_op(recorder, 0);
+	while (!hd_recorder_said(recorder, &said))
+		hd_clock_wait_until(&clock, hd_clock_now_ns(&clock) + 1000000);
+	CHECK(!strcmp(said.kind, "snapshot") && strstr(said.text, "no step was committed for "), "%s: %s",
+		said.kind, said.text);
+	read_back("snapshots/3.hdfr", &view, &seen, &arena);
+	assert_true(seen.begun == 20 && seen.ended == 19);
+	hd_recorder_step_end(recorder, 20, true);
+	hd_recorder_close(recorder);
+	hd_arena_finish(&arena);
+}
+#endif
+
 static void a_fault_leaves_a_mark_and_the_state(void **state)
 {
 	struct hd_event_transfer x[8];
@@ -607,6 +686,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_trace_that_cannot_be_written_is_given_up, make_folder,
 			drop_folder),
 		cmocka_unit_test_setup_teardown(a_copy_is_the_file_as_it_is, make_folder, drop_folder),
+		cmocka_unit_test_setup_teardown(a_step_that_is_begun_again_is_marked, make_folder,
+			drop_folder),
+#ifdef HD_FAILPOINTS
+		cmocka_unit_test_setup_teardown(a_step_that_stands_still_is_copied, make_folder,
+			drop_folder),
+#endif
 		cmocka_unit_test_setup_teardown(a_fault_leaves_a_mark_and_the_state, make_folder,
 			drop_folder),
 		cmocka_unit_test(a_recorder_that_is_off_takes_everything),

@@ -35,7 +35,8 @@ static const struct hd_signal_word said;
 static _Atomic(const struct hd_signal_word *) last_word;
 _Static_assert(ATOMIC_POINTER_LOCK_FREE == 2, "as above");
 
-static atomic_int dumps;
+static atomic_int dumps, dump_users;
+static void (*before_dumps)(int);         /* by hd_signal_dump_take() alone */
 static _Atomic(const struct hd_signal_fatal *) fatal;
 
 static void wait_for_the_end(void)
@@ -117,6 +118,25 @@ static enum hd_err install(int number, void (*handler)(int), struct hd_diag *dia
 	return HD_OK;
 }
 
+enum hd_err hd_signal_dump_take(struct hd_diag *diag)
+{
+	struct sigaction was;
+	enum hd_err err = HD_OK;
+
+	if (!atomic_load(&dump_users) && !sigaction(SIGQUIT, NULL, &was)) {
+		before_dumps = was.sa_handler;
+		err = install(SIGQUIT, on_dump, diag);
+	}
+	atomic_fetch_add(&dump_users, !err);
+	return err;
+}
+
+void hd_signal_dump_give(void)
+{
+	if (atomic_fetch_sub(&dump_users, 1) == 1)
+		(void)install(SIGQUIT, before_dumps, NULL);
+}
+
 static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -157,8 +177,6 @@ enum hd_err hd_signal_install(struct hd_diag *diag)
 
 	if (!err)
 		err = install(SIGPIPE, SIG_IGN, diag);
-	if (!err)
-		err = install(SIGQUIT, on_dump, diag);
 	if (!err)
 		err = install_faults(diag);
 	for (size_t i = 0; !err && i < N_STOP_SIGNALS; i++)

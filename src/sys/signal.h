@@ -8,11 +8,12 @@
  * 2. A second of these signals exits at once, with the exit code of the second
  *    signal; nothing is flushed. The last line, if one is set, is written before.
  * 3. SIGCONT is handled and does nothing. SIGPIPE is ignored: the write fails. SIGQUIT asks for a copy of
- *    what is recorded (hd_signal_dumps()), and ends nothing.
+ *    what is recorded (hd_signal_dumps()), and ends nothing, while something is recorded
+ *    (hd_signal_dump_take()); else it is as it was before.
  * 4. A fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL) and SIGABRT call what hd_signal_fatal_set() has set, once;
  *    then they end the process as without a handler. Not under a sanitizer, which has a report of its own.
- * 5. The flag, the last line beside it, the count of SIGQUITs and what a fault calls are the mutable globals
- *    of the room besides the failpoints.
+ * 5. The flag, the last line beside it, the count of SIGQUITs and of recordings that take them and what a
+ *    fault calls are the mutable globals of the room besides the failpoints.
  *
  * Threads: install from the main thread before others start; the flag is read by any. */
 #ifndef HD_SYS_SIGNAL_H
@@ -36,6 +37,9 @@ void hd_signal_stop_set(enum hd_stop stop);       /* by a test, or by a deadline
 enum hd_err hd_signal_term_again(void);
 
 int hd_signal_dumps(void);                /* how often SIGQUIT came */
+/* By each recording, from its begin to its end; one thread of the process at a time. */
+HD_MUST_USE enum hd_err hd_signal_dump_take(struct hd_diag *diag);
+void hd_signal_dump_give(void);
 
 /* What a fault does before the process ends: async-signal-safe, on the thread of the fault. */
 struct hd_signal_fatal { void (*act)(void *user, int number); void *user; };

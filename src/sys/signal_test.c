@@ -212,6 +212,38 @@ static void who_takes_it_back_too_late_does_not_go_on(void **state)
 	close(ends[0]);
 }
 
+/* 0: it ended by itself; else the signal that ended it. users: recordings while the signal comes, of two that
+ * there were. */
+static int ends_by(int users)
+{
+	int status;
+
+	fflush(NULL);
+	const pid_t child = fork();
+	if (!child) {
+		bool good = !hd_signal_install(NULL) && !hd_signal_dump_take(NULL) &&
+			!hd_signal_dump_take(NULL);
+		for (int i = users; i < 2; i++)
+			hd_signal_dump_give();
+		const int before = hd_signal_dumps();
+		raise(SIGQUIT);
+		_exit(good && hd_signal_dumps() == before + 1 && hd_signal_stop() == HD_STOP_NONE ?
+			STOP_RIGHT : STOP_WRONG);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == STOP_RIGHT);
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+/* Where nothing is recorded it would be swallowed. */
+static void a_quit_is_taken_while_something_is_recorded(void **state)
+{
+	(void)state;
+	assert_int_equal(ends_by(2), 0);
+	assert_int_equal(ends_by(1), 0);
+	assert_int_equal(ends_by(0), SIGQUIT);
+}
+
 static void names_and_codes_fit(void **state)
 {
 	(void)state;
@@ -232,6 +264,7 @@ int main(void)
 		cmocka_unit_test(a_stop_of_our_own_leaves_the_first_signal_harmless),
 		cmocka_unit_test(the_last_word_is_said_before_it_leaves),
 		cmocka_unit_test(who_takes_it_back_too_late_does_not_go_on),
+		cmocka_unit_test(a_quit_is_taken_while_something_is_recorded),
 		cmocka_unit_test(names_and_codes_fit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
