@@ -307,6 +307,7 @@ await slow_is_gone || failed "the slow worker stays: $(grep straggler relief/eve
 wait $slow || failed "the worker that was replaced ended with $?"
 await grep -q '"kind":"straggler".*was replaced' relief/events.ndjson || failed "no worker was replaced"
 grep -q '"kind":"straggler".*another in its place saves' relief/events.ndjson || failed "no reason was given"
+await test -e relief/flight/snapshots/0.hdfr || failed "no copy of what a straggler recorded"
 two_replacements_stand_by() { heddle status relief | grep -q '2 of 2 workers'; }
 await two_replacements_stand_by || failed "not two workers"
 stops_with_bits_of_one relief long.yaml "a run in which a slow worker was replaced"

@@ -212,6 +212,7 @@ static void replace_straggler(struct driver *c, uint64_t step)
 	if (!action.act)
 		return;
 	driver_note(c, "straggler", action.worker, action.why);
+	driver_trace_dump(c);             /* of what made it one */
 	if (action.act == HD_STRAGGLER_REPLACE || action.act == HD_STRAGGLER_KEEP)
 		driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_REPLACE, .worker = action.worker,
 			.ok = action.act == HD_STRAGGLER_REPLACE });

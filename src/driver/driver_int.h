@@ -301,6 +301,7 @@ HD_MUST_USE enum hd_err driver_keep_policy(struct driver *c, const char *policy,
 void driver_trace_open(struct driver *c);
 void driver_trace_close(struct driver *c);
 void driver_trace_commit(struct driver *c, uint64_t step);
+uint32_t driver_trace_dump(struct driver *c);    /* copies of all flight files; how many workers are asked */
 void driver_trace_look(struct driver *c);               /* what the recorder has to say becomes an event */
 /* answers "record" and "dump" */
 HD_MUST_USE enum hd_err driver_answer_record(struct driver *c, const struct hd_json *ask,

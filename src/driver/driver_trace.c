@@ -124,18 +124,23 @@ enum hd_err driver_answer_record(struct driver *c, const struct hd_json *ask, st
 	return HD_OK;
 }
 
-enum hd_err driver_answer_dump(struct driver *c, const struct hd_json *ask, struct hd_json_writer *w,
-	struct hd_diag *diag)
+uint32_t driver_trace_dump(struct driver *c)
 {
 	struct hd_co_worker_status worker[HD_MAX_WORKERS];
 	const uint32_t nworkers = c->machine ? hd_coordinator_workers(c->machine, worker, HD_MAX_WORKERS) : 0;
 	uint32_t asked = 0;
-	(void)ask;
-	(void)diag;
 
 	for (uint32_t i = 0; i < nworkers; i++)
 		asked += tell(c, &worker[i], 0, 0);
-	hd_json_put_i64(w, "workers", asked);
 	hd_recorder_dump(c->recorder);
+	return asked;
+}
+
+enum hd_err driver_answer_dump(struct driver *c, const struct hd_json *ask, struct hd_json_writer *w,
+	struct hd_diag *diag)
+{
+	(void)ask;
+	(void)diag;
+	hd_json_put_i64(w, "workers", driver_trace_dump(c));
 	return HD_OK;
 }
